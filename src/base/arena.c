@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arena: a chain of blocks; the newest serves small allocations. */
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNMENT (_Alignof(max_align_t))
+#define BLOCK_SIZE ((size_t)16 * 1024)
+
+struct block {
+	struct block *next;
+	size_t used, size;
+	max_align_t bytes[];
+};
+
+struct graft_arena {
+	struct block *blocks;
+	size_t max, total;
+	bool failed;
+};
+
+struct graft_arena *graft_arena_new(size_t max)
+{
+	struct graft_arena *arena = calloc(1, sizeof(*arena));
+
+	if (arena)
+		arena->max = max;
+	return arena;
+}
+
+struct graft_arena *graft_arena_free(struct graft_arena *arena)
+{
+	struct block *block = arena ? arena->blocks : NULL;
+
+	while (block) {
+		struct block *next = block->next;
+
+		free(block);
+		block = next;
+	}
+	free(arena);
+	return NULL;
+}
+
+static void *remember_failure(struct graft_arena *arena)
+{
+	arena->failed = true;
+	return NULL;
+}
+
+void *graft_arena_alloc(struct graft_arena *arena, size_t size)
+{
+	struct block *block = arena->blocks;
+	size_t rounded;
+	void *result;
+
+	if (size > SIZE_MAX / 2)
+		return remember_failure(arena);
+	rounded = size == 0 ? ALIGNMENT : (size + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+	if (rounded > arena->max - arena->total)
+		return remember_failure(arena);
+	if (!block || block->size - block->used < rounded) {
+		size_t block_size = rounded > BLOCK_SIZE ? rounded : BLOCK_SIZE;
+
+		block = malloc(sizeof(*block) + block_size);
+		if (!block)
+			return remember_failure(arena);
+		block->used = 0;
+		block->size = block_size;
+		block->next = arena->blocks;
+		arena->blocks = block;
+	}
+	result = (char *)block->bytes + block->used;
+	block->used += rounded;
+	arena->total += rounded;
+	memset(result, 0, rounded);
+	return result;
+}
+
+void *graft_arena_memdup(struct graft_arena *arena, const void *bytes, size_t n)
+{
+	void *copy = graft_arena_alloc(arena, n);
+
+	if (copy && n > 0)
+		memcpy(copy, bytes, n);
+	return copy;
+}
+
+char *graft_arena_strndup(struct graft_arena *arena, const char *s, size_t n)
+{
+	size_t length;
+	char *copy;
+
+	if (!s)
+		return NULL;
+	length = strnlen(s, n);
+	if (length == SIZE_MAX)
+		return remember_failure(arena);
+	copy = graft_arena_alloc(arena, length + 1);
+	if (copy)
+		memcpy(copy, s, length);
+	return copy;
+}
+
+char *graft_arena_strdup(struct graft_arena *arena, const char *s)
+{
+	return s ? graft_arena_strndup(arena, s, strlen(s)) : NULL;
+}
+
+char *graft_arena_printf(struct graft_arena *arena, const char *format, ...)
+{
+	va_list args, again;
+	char *text = NULL;
+	int length;
+
+	va_start(args, format);
+	va_copy(again, args);
+	length = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (length >= 0)
+		text = graft_arena_alloc(arena, (size_t)length + 1);
+	else
+		arena->failed = true;
+	if (text)
+		(void)vsnprintf(text, (size_t)length + 1, format, again);
+	va_end(again);
+	return text;
+}
+
+bool graft_arena_failed(const struct graft_arena *arena)
+{
+	return arena->failed;
+}
+
+static size_t capacity_of(size_t n)
+{
+	size_t capacity = 1;
+
+	while (capacity < n)
+		capacity *= 2;
+	return n == 0 ? 0 : capacity;
+}
+
+void *graft_arena_list(struct graft_arena *arena, size_t n, size_t item_size)
+{
+	if (n == 0)
+		return NULL;
+	if (n > SIZE_MAX / 4 / item_size)
+		return remember_failure(arena);
+	return graft_arena_alloc(arena, capacity_of(n) * item_size);
+}
+
+void *graft_arena_push(struct graft_arena *arena, void *items_pointer, size_t *n, size_t item_size)
+{
+	char *items;
+
+	memcpy(&items, items_pointer, sizeof(items));
+	if (*n == capacity_of(*n)) {
+		char *larger = graft_arena_list(arena, *n + 1, item_size);
+
+		if (!larger)
+			return NULL;
+		if (*n > 0)
+			memcpy(larger, items, *n * item_size);
+		items = larger;
+		memcpy(items_pointer, &items, sizeof(items));
+	}
+	return items + item_size * (*n)++;
+}
+
+char *graft_arena_push_string(struct graft_arena *arena, const char ***items, size_t *n, const char *s)
+{
+	char *copy = graft_arena_strdup(arena, s);
+	char **slot;
+
+	if (!copy)
+		return NULL;
+	slot = graft_arena_push(arena, items, n, sizeof(*slot));
+	if (!slot)
+		return NULL;
+	*slot = copy;
+	return copy;
+}

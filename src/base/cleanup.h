@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cleanup: what must end at the brace. `auto_close int fd = -1;`, `auto_free char *s = NULL;`. Always initialised
+ * at declaration. TAKE_FD / TAKE_PTR hand a value on and leave nothing behind for the destructor.
+ */
+#ifndef GRAFT_BASE_CLEANUP_H
+#define GRAFT_BASE_CLEANUP_H
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static inline void graft_cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void graft_cleanup_close(const int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+}
+
+static inline void graft_cleanup_dir(DIR **dir)
+{
+	if (*dir)
+		(void)closedir(*dir);
+}
+
+#define auto_free __attribute__((cleanup(graft_cleanup_free)))
+#define auto_close __attribute__((cleanup(graft_cleanup_close)))
+#define auto_dir __attribute__((cleanup(graft_cleanup_dir)))
+
+static inline int graft_take_fd(int *fd)
+{
+	int taken = *fd;
+
+	*fd = -1;
+	return taken;
+}
+#define TAKE_FD(fd) graft_take_fd(&(fd))
+#define TAKE_PTR(p)                          \
+	({                                   \
+		__typeof__(p) taken_ = (p);  \
+		(p) = NULL;                  \
+		taken_;                      \
+	})
+
+#define GRAFT_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+#endif

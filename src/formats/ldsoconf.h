@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ldsoconf: the directories that a root's loader configuration names: /etc/ld.so.conf with its includes
+ * (ld-so-cache.md 8) and /etc/ld-musl-ARCH.path. Read below a root; nothing outside it is touched.
+ */
+#ifndef GRAFT_FORMATS_LDSOCONF_H
+#define GRAFT_FORMATS_LDSOCONF_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/root.h"
+
+/*
+ * Directories in the order ldconfig scans them (configured ones first, as written; then the built-in system directories of this build's
+ * glibc for 64 bit: /lib64 /usr/lib64 /lib /usr/lib, with their sisters). Not yet deduplicated by inode. A missing file is an empty list. At
+ * most 64 files, 1 MiB each, include depth 16: beyond that -1 with GRAFT_TOO_BIG.
+ */
+int graft_ldsoconf_read(const struct graft_root *root, struct graft_arena *arena, const char ***ret_dirs,
+			size_t *ret_n, struct graft_error *err);
+
+#endif

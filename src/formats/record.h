@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record: plain structs with a JSON form, from one table.
+ *
+ * A record describes a C struct: the name, kind and place of each field. From it come the JSON writer, the JSON
+ * reader, the comparison used by tests and the reference in docs/FORMATS.md. A new fact is one row in a table.
+ *
+ * Writing is deterministic: fields in table order, two-space indentation, a newline at the end; a NULL string, an
+ * empty list, 0 and false are left out (and read back as such), so read(write(x)) = x and write(read(t)) = t for any
+ * text t that was written. Reading is strict: an unknown member, a wrong type, a number out of range or a missing
+ * `required` member is an error that names the path ("gpus[2].minor"). All strings are copied into the arena.
+ */
+#ifndef GRAFT_FORMATS_RECORD_H
+#define GRAFT_FORMATS_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+
+enum graft_field_kind {
+	GRAFT_FIELD_STRING,  /* const char * (NULL allowed) */
+	GRAFT_FIELD_BOOL,    /* bool */
+	GRAFT_FIELD_U32,     /* uint32_t */
+	GRAFT_FIELD_U64,     /* uint64_t */
+	GRAFT_FIELD_I64,     /* int64_t; always written when `required` */
+	GRAFT_FIELD_ENUM,    /* enum stored in an int-sized field; written as enum_names[value]; value 0 left out unless required */
+	GRAFT_FIELD_FLAGS,   /* uint32_t of bits; written as a list of enum_names[bit number] */
+	GRAFT_FIELD_STRINGS, /* const char ** + size_t */
+	GRAFT_FIELD_RECORD,  /* embedded struct; written unless all its fields are left out */
+	GRAFT_FIELD_RECORDS, /* struct * + size_t */
+};
+
+struct graft_field {
+	const char *name;                  /* JSON member name, snake_case */
+	enum graft_field_kind kind;
+	size_t offset;                     /* of the field, or of the list pointer */
+	size_t count_offset;               /* of the list's size_t; lists only */
+	const struct graft_record *record; /* RECORD, RECORDS */
+	const char *const *enum_names;     /* ENUM, FLAGS */
+	size_t n_enum_names;
+	bool required;                     /* always written, must be present when read */
+	const char *doc;                   /* one sentence for docs/FORMATS.md */
+};
+
+struct graft_record {
+	const char *name;
+	size_t size; /* sizeof the struct */
+	const struct graft_field *fields;
+	size_t n_fields;
+};
+
+/* Appends the JSON text of the struct at `object`. */
+void graft_record_write(const struct graft_record *record, const void *object, struct graft_buffer *out);
+
+/*
+ * Parses `length` bytes of JSON into the zeroed struct at `object`. The top level must hold what `record` says.
+ * Limits: 16 MiB of text, depth 64. Returns 0, or -1 with GRAFT_FORMAT (the path of the member in the message).
+ */
+int graft_record_read(const struct graft_record *record, const char *json, size_t length, struct graft_arena *arena,
+		      void *object, struct graft_error *err);
+
+/* Deep equality. When different and `ret_path` is given, the path of the first difference is written to it. */
+bool graft_record_equal(const struct graft_record *record, const void *a, const void *b, char *ret_path,
+			size_t path_size);
+
+/* Appends the Markdown reference of a record and, once each, of the records it contains. */
+void graft_record_document(const struct graft_record *record, struct graft_buffer *out);
+
+/* Rows of a field table. `S` is the struct, `m` the member; list sizes are members named n_<m>. */
+#define GRAFT_F_STRING(S, m, req, d) { #m, GRAFT_FIELD_STRING, offsetof(S, m), 0, NULL, NULL, 0, req, d }
+#define GRAFT_F_BOOL(S, m, d) { #m, GRAFT_FIELD_BOOL, offsetof(S, m), 0, NULL, NULL, 0, false, d }
+#define GRAFT_F_U32(S, m, req, d) { #m, GRAFT_FIELD_U32, offsetof(S, m), 0, NULL, NULL, 0, req, d }
+#define GRAFT_F_U64(S, m, req, d) { #m, GRAFT_FIELD_U64, offsetof(S, m), 0, NULL, NULL, 0, req, d }
+#define GRAFT_F_I64(S, m, req, d) { #m, GRAFT_FIELD_I64, offsetof(S, m), 0, NULL, NULL, 0, req, d }
+#define GRAFT_F_ENUM(S, m, names, n, req, d) { #m, GRAFT_FIELD_ENUM, offsetof(S, m), 0, NULL, names, n, req, d }
+#define GRAFT_F_FLAGS(S, m, names, n, d) { #m, GRAFT_FIELD_FLAGS, offsetof(S, m), 0, NULL, names, n, false, d }
+#define GRAFT_F_STRINGS(S, m, d) { #m, GRAFT_FIELD_STRINGS, offsetof(S, m), offsetof(S, n_##m), NULL, NULL, 0, false, d }
+#define GRAFT_F_RECORD(S, m, rec, d) { #m, GRAFT_FIELD_RECORD, offsetof(S, m), 0, rec, NULL, 0, false, d }
+#define GRAFT_F_RECORDS(S, m, rec, d) { #m, GRAFT_FIELD_RECORDS, offsetof(S, m), offsetof(S, n_##m), rec, NULL, 0, false, d }
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan: the ordered list of edits that gives one container its GPUs. Plain data with a JSON form.
+ *
+ * Invariants: edits are in application order; every edit says why; nothing in it needs a further decision, a look at
+ * the host, or the request. All memory belongs to the arena. A sink (apply/) sees this and nothing else.
+ */
+#ifndef GRAFT_PLAN_PLAN_H
+#define GRAFT_PLAN_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "formats/record.h"
+
+#define GRAFT_PLAN_VERSION 1u
+
+/* kind, word, meaning. Sinks switch over the enum without a default. */
+#define GRAFT_EDIT_LIST(X)                                                                                         \
+	X(DIRECTORY, "directory", "make a directory at target with mode")                                          \
+	X(TMPFS, "tmpfs", "mount an empty tmpfs (root mode) at target with flags; what follows below it is written there") \
+	X(FILE, "file", "write content to a new file at target with mode")                                         \
+	X(BIND, "bind", "bind-mount the host's source (file, directory or socket: type) at target with flags")     \
+	X(DEVICE, "device", "make the host's device node source (major:minor) visible at target with flags")       \
+	X(SYMLINK, "symlink", "make a link at target that says content")                                           \
+	X(CGROUP, "cgroup", "allow access to character device major:minor")                                       \
+	X(LDCACHE, "ldcache", "make the loader's cache know entries; folders are where they lie")                  \
+	X(ENV, "env", "set environment variable target to content (sinks that own the environment)")
+
+enum graft_edit_kind {
+#define X(name, word, meaning) GRAFT_EDIT_##name,
+	GRAFT_EDIT_LIST(X)
+#undef X
+	GRAFT_EDIT_MAX
+};
+extern const char *const graft_edit_names[GRAFT_EDIT_MAX];
+
+/* Bits of graft_edit.flags: what a mount gets. Existing flags of the source are never cleared. */
+enum graft_mount_flag {
+	GRAFT_MOUNT_RDONLY = 1u << 0,
+	GRAFT_MOUNT_NOSUID = 1u << 1,
+	GRAFT_MOUNT_NODEV = 1u << 2,
+	GRAFT_MOUNT_NOEXEC = 1u << 3,
+};
+extern const char *const graft_mount_flag_names[4]; /* ro nosuid nodev noexec, by bit number */
+
+enum graft_source_type { GRAFT_SOURCE_FILE, GRAFT_SOURCE_DIRECTORY, GRAFT_SOURCE_SOCKET };
+
+/* What a SYMLINK does with something that is already at its target. */
+enum graft_conflict {
+	GRAFT_CONFLICT_KEEP,    /* leave any existing thing as it is (SPEC 9.5) */
+	GRAFT_CONFLICT_REPLACE, /* correct an existing link; over an existing file, bind `source` (soname links) */
+};
+
+/* One library that the loader must find (LDCACHE). */
+struct graft_ldcache_entry {
+	const char *soname;
+	const char *path;   /* in the container */
+	uint32_t abi_flags;
+};
+
+struct graft_edit {
+	enum graft_edit_kind kind;
+	const char *source;  /* host path with the driver root's prefix (BIND, DEVICE, SYMLINK with REPLACE) */
+	const char *target;  /* path in the container; ENV: the name */
+	const char *content; /* FILE: text; SYMLINK: what the link says; ENV: value */
+	enum graft_source_type type;
+	enum graft_conflict conflict;
+	uint32_t mode;       /* permission bits (DIRECTORY, TMPFS, FILE; BIND, DEVICE: of a mount point that must be made) */
+	uint32_t flags;      /* GRAFT_MOUNT_* (TMPFS, BIND, DEVICE) */
+	uint32_t major, minor; /* DEVICE, CGROUP */
+	const char *access;  /* CGROUP: "rw" */
+	const char **folders; /* LDCACHE: directories of the entries, in search order */
+	size_t n_folders;
+	const char **missing_folders; /* LDCACHE: those of `folders` that the image's own configuration does not search */
+	size_t n_missing_folders;
+	struct graft_ldcache_entry *entries; /* LDCACHE: first = found first */
+	size_t n_entries;
+	const char *musl_path_file; /* LDCACHE: for musl images: file to hold the search path ... */
+	const char *musl_path;      /* ... and the whole text it shall have */
+	bool optional;       /* a source that vanished meanwhile is skipped with a warning, not a failure */
+	const char *rule;    /* stable tag of the rule that made it, e.g. "library", "soname-link" */
+	const char *why;     /* a sentence for a person */
+};
+
+/* Something asked for or present on the host that the container does not get, and why. */
+struct graft_refusal {
+	const char *what;
+	const char *why;
+};
+
+/* A GPU (or MIG device) that the container gets. */
+struct graft_grant {
+	const char *uuid; /* may be NULL when only NVML knows it */
+	const char *bus_id;
+	uint32_t index, minor;
+	bool mig;
+	uint32_t mig_index, gi, ci;
+	const char *model;
+};
+
+struct graft_plan {
+	uint32_t version; /* GRAFT_PLAN_VERSION */
+	const char *driver_version;
+	bool simulated;
+	struct graft_grant *grants;
+	size_t n_grants;
+	struct graft_edit *edits;
+	size_t n_edits;
+	struct graft_refusal *refusals;
+	size_t n_refusals;
+	struct graft_arena *arena; /* owned; not part of the JSON form */
+};
+
+extern const struct graft_record graft_plan_record;
+
+struct graft_plan *graft_plan_new(void);
+struct graft_plan *graft_plan_free(struct graft_plan *plan);
+void graft_plan_write(const struct graft_plan *plan, struct graft_buffer *out);
+int graft_plan_read(const char *json, size_t length, struct graft_plan **ret_plan, struct graft_error *err);
+
+#endif
