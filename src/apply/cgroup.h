@@ -24,12 +24,15 @@ struct graft_device_rule {
 };
 
 struct graft_cgroup {
-	int version;   /* 1, 2; 0 = none: rules are skipped (user namespace, no rights), already logged */
-	int dir_fd;    /* the container's cgroup directory */
+	int version; /* 1, 2; 0 = none: rules are skipped (user namespace, no rights), already logged */
+	int dir_fd;  /* the container's cgroup directory */
 	char path[4096];
 	int undo_program_fd; /* v2: the program that was replaced; -1 = none */
 };
-#define GRAFT_CGROUP_INIT { .version = 0, .dir_fd = -1, .undo_program_fd = -1 }
+#define GRAFT_CGROUP_INIT                                         \
+	{                                                         \
+		.version = 0, .dir_fd = -1, .undo_program_fd = -1 \
+	}
 
 /*
  * Finds the devices cgroup of `pid`, read through `proc_root_fd` (an O_PATH descriptor of "/" or of a container's root

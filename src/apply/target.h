@@ -16,17 +16,20 @@
 #include "base/root.h"
 
 struct graft_target {
-	pid_t pid;             /* the container's process; standalone: the caller's parent */
+	pid_t pid; /* the container's process; standalone: the caller's parent */
 	bool supervised;
-	const char *rootfs;    /* as given; borrowed; for messages only */
+	const char *rootfs;     /* as given; borrowed; for messages only */
 	struct graft_root root; /* the container's root directory */
-	int mount_ns_fd;       /* namespace to join, or -1 when it is our own */
-	int user_ns_fd;        /* user namespace to join first (rootless), or -1 */
-	uid_t uid;             /* owner of the container's process: what new files belong to */
+	int mount_ns_fd;        /* namespace to join, or -1 when it is our own */
+	int user_ns_fd;         /* user namespace to join first (rootless), or -1 */
+	uid_t uid;              /* owner of the container's process: what new files belong to */
 	gid_t gid;
-	bool user_namespace;   /* the container's user namespace is not the initial one */
+	bool user_namespace; /* the container's user namespace is not the initial one */
 };
-#define GRAFT_TARGET_INIT { .root = GRAFT_ROOT_INIT, .mount_ns_fd = -1, .user_ns_fd = -1 }
+#define GRAFT_TARGET_INIT                                                    \
+	{                                                                    \
+		.root = GRAFT_ROOT_INIT, .mount_ns_fd = -1, .user_ns_fd = -1 \
+	}
 
 /* Opens it; nothing is changed or joined yet. -1: GRAFT_INVALID, GRAFT_NOT_FOUND, GRAFT_PERMISSION. */
 int graft_target_open(pid_t pid, bool supervised, const char *rootfs, const struct graft_log *log,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGNMENT (_Alignof(max_align_t))
+#define ALIGNMENT  (_Alignof(max_align_t))
 #define BLOCK_SIZE ((size_t)16 * 1024)
 
 struct block {

@@ -27,9 +27,9 @@ static inline void graft_cleanup_dir(DIR **dir)
 		(void)closedir(*dir);
 }
 
-#define auto_free __attribute__((cleanup(graft_cleanup_free)))
+#define auto_free  __attribute__((cleanup(graft_cleanup_free)))
 #define auto_close __attribute__((cleanup(graft_cleanup_close)))
-#define auto_dir __attribute__((cleanup(graft_cleanup_dir)))
+#define auto_dir   __attribute__((cleanup(graft_cleanup_dir)))
 
 static inline int graft_take_fd(int *fd)
 {
@@ -39,11 +39,11 @@ static inline int graft_take_fd(int *fd)
 	return taken;
 }
 #define TAKE_FD(fd) graft_take_fd(&(fd))
-#define TAKE_PTR(p)                          \
-	({                                   \
-		__typeof__(p) taken_ = (p);  \
-		(p) = NULL;                  \
-		taken_;                      \
+#define TAKE_PTR(p)                         \
+	({                                  \
+		__typeof__(p) taken_ = (p); \
+		(p) = NULL;                 \
+		taken_;                     \
 	})
 
 #define GRAFT_COUNT(array) (sizeof(array) / sizeof((array)[0]))

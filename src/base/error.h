@@ -25,34 +25,36 @@
  * Every status: name, exit status of programs that are free to choose one, short text, hint ("what to do").
  * docs/ERRORS.md is generated from this table. Names and codes are stable: append only.
  */
-#define GRAFT_STATUS_LIST(X)                                                                                        \
-	X(OK, 0, "success", "")                                                                                     \
-	X(INTERNAL, 70, "internal error", "This is a defect in Graft; please report it with the debug log.")        \
-	X(NO_MEMORY, 71, "out of memory", "Free some memory or raise the limit of the calling service.")            \
-	X(INVALID, 64, "input not understood", "Run the command with --help to see what it accepts.")               \
+#define GRAFT_STATUS_LIST(X)                                                                                         \
+	X(OK, 0, "success", "")                                                                                      \
+	X(INTERNAL, 70, "internal error", "This is a defect in Graft; please report it with the debug log.")         \
+	X(NO_MEMORY, 71, "out of memory", "Free some memory or raise the limit of the calling service.")             \
+	X(INVALID, 64, "input not understood", "Run the command with --help to see what it accepts.")                \
 	X(UNKNOWN_DEVICE, 65, "no such device", "Run 'nvidia-container-cli info' to list the devices of this host.") \
-	X(REQUIREMENT, 66, "requirement not met", "Update the driver, or use an image made for this driver.")       \
-	X(NO_DRIVER, 67, "kernel driver not loaded", "Load it with 'modprobe nvidia' and check the kernel log.")    \
-	X(NO_LIBRARY, 68, "driver library missing", "Install the driver's user-space libraries of the same version as the kernel module.") \
-	X(MISMATCH, 69, "driver and library versions differ", "Reboot, or reload the kernel module, so that module and libraries have the same version.") \
-	X(PERMISSION, 77, "permission denied", "Run as root, or check owner and mode of the object that is named.") \
-	X(NOT_FOUND, 72, "not found", "Check that the named object exists.")                                        \
-	X(IO, 74, "input/output error", "See the system error; the kernel log may say more.")                       \
-	X(FORMAT, 76, "malformed data", "The named file is damaged or of an unknown format; recreate it.")          \
-	X(TOO_BIG, 78, "over a size limit", "The named object exceeds what Graft reads or creates.")                \
-	X(UNSAFE, 79, "unsafe path", "The image puts something at a path where Graft must not follow it.")          \
-	X(READ_ONLY, 80, "read-only file system", "Make the container's root writable while it is being set up.")   \
-	X(UNSUPPORTED, 81, "not supported here", "The kernel or the platform lacks the named feature.")             \
-	X(MOUNT, 82, "mount failed", "See the system error for the path that is named.")                            \
-	X(CGROUP, 83, "device cgroup failed", "Use --no-cgroups where the engine manages devices itself.")          \
-	X(NVML, 84, "NVML failed", "Run 'nvidia-smi' on the host; the driver itself reports a problem.")            \
+	X(REQUIREMENT, 66, "requirement not met", "Update the driver, or use an image made for this driver.")        \
+	X(NO_DRIVER, 67, "kernel driver not loaded", "Load it with 'modprobe nvidia' and check the kernel log.")     \
+	X(NO_LIBRARY, 68, "driver library missing",                                                                  \
+	  "Install the driver's user-space libraries of the same version as the kernel module.")                     \
+	X(MISMATCH, 69, "driver and library versions differ",                                                        \
+	  "Reboot, or reload the kernel module, so that module and libraries have the same version.")                \
+	X(PERMISSION, 77, "permission denied", "Run as root, or check owner and mode of the object that is named.")  \
+	X(NOT_FOUND, 72, "not found", "Check that the named object exists.")                                         \
+	X(IO, 74, "input/output error", "See the system error; the kernel log may say more.")                        \
+	X(FORMAT, 76, "malformed data", "The named file is damaged or of an unknown format; recreate it.")           \
+	X(TOO_BIG, 78, "over a size limit", "The named object exceeds what Graft reads or creates.")                 \
+	X(UNSAFE, 79, "unsafe path", "The image puts something at a path where Graft must not follow it.")           \
+	X(READ_ONLY, 80, "read-only file system", "Make the container's root writable while it is being set up.")    \
+	X(UNSUPPORTED, 81, "not supported here", "The kernel or the platform lacks the named feature.")              \
+	X(MOUNT, 82, "mount failed", "See the system error for the path that is named.")                             \
+	X(CGROUP, 83, "device cgroup failed", "Use --no-cgroups where the engine manages devices itself.")           \
+	X(NVML, 84, "NVML failed", "Run 'nvidia-smi' on the host; the driver itself reports a problem.")             \
 	X(TIMEOUT, 85, "timed out", "Raise the limit, or enable persistence mode so that GPUs start faster.")
 
 enum graft_status {
 #define X(name, exit_status, text, hint) GRAFT_##name,
 	GRAFT_STATUS_LIST(X)
 #undef X
-	GRAFT_STATUS_MAX
+	    GRAFT_STATUS_MAX
 };
 
 struct graft_error {

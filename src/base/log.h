@@ -13,8 +13,8 @@ enum graft_log_level { GRAFT_LOG_ERROR, GRAFT_LOG_WARN, GRAFT_LOG_INFO, GRAFT_LO
 
 struct graft_log {
 	void (*write)(void *arg, enum graft_log_level level, const char *file, int line, const char *message);
-	void *arg;                 /* passed to write */
-	enum graft_log_level max;  /* messages above it are not formatted */
+	void *arg;                /* passed to write */
+	enum graft_log_level max; /* messages above it are not formatted */
 };
 
 __attribute__((format(printf, 5, 6))) void graft_log_write(const struct graft_log *log, enum graft_log_level level,
@@ -24,8 +24,8 @@ __attribute__((format(printf, 5, 6))) void graft_log_write(const struct graft_lo
 #define __FILE_NAME__ __FILE__
 #endif
 
-#define graft_warn(log, ...) graft_log_write(log, GRAFT_LOG_WARN, __FILE_NAME__, __LINE__, __VA_ARGS__)
-#define graft_info(log, ...) graft_log_write(log, GRAFT_LOG_INFO, __FILE_NAME__, __LINE__, __VA_ARGS__)
+#define graft_warn(log, ...)  graft_log_write(log, GRAFT_LOG_WARN, __FILE_NAME__, __LINE__, __VA_ARGS__)
+#define graft_info(log, ...)  graft_log_write(log, GRAFT_LOG_INFO, __FILE_NAME__, __LINE__, __VA_ARGS__)
 #define graft_debug(log, ...) graft_log_write(log, GRAFT_LOG_DEBUG, __FILE_NAME__, __LINE__, __VA_ARGS__)
 
 /* A log that appends lines of the form above to `fd` (one write(2) a line). The state is inside; fd is borrowed. */

@@ -20,11 +20,11 @@
 enum graft_option_argument { GRAFT_OPTION_FLAG, GRAFT_OPTION_REQUIRED, GRAFT_OPTION_OPTIONAL };
 
 struct graft_option {
-	const char *name;  /* long name without dashes */
-	int letter;        /* short name, or 0 */
+	const char *name; /* long name without dashes */
+	int letter;       /* short name, or 0 */
 	enum graft_option_argument argument;
 	const char *value_name; /* "FILE"; NULL for flags */
-	bool hidden;       /* accepted, not shown */
+	bool hidden;            /* accepted, not shown */
 	const char *help;
 	/* Called for each use, in order; `value` is NULL for flags and absent optional values. -1 with the error set stops the parsing. */
 	int (*parse)(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
@@ -38,9 +38,9 @@ int graft_option_set_string(void *target, const struct graft_option *option, con
 			    struct graft_error *err);
 
 struct graft_command {
-	const char *name;       /* "configure"; for messages the program's name is put in front */
-	const char *arguments;  /* "ROOTFS", "COMMAND [ARG...]", or "" */
-	const char *summary;    /* one line */
+	const char *name;        /* "configure"; for messages the program's name is put in front */
+	const char *arguments;   /* "ROOTFS", "COMMAND [ARG...]", or "" */
+	const char *summary;     /* one line */
 	const char *description; /* paragraphs for the man page */
 	const struct graft_option *options;
 	size_t n_options;
@@ -48,7 +48,7 @@ struct graft_command {
 	bool stop_at_first_argument;      /* global options: the rest belongs to a subcommand */
 	bool abbreviations;
 	bool go_style;
-	const struct graft_command *const *subcommands; /* NULL-terminated, or NULL */
+	const struct graft_command *const *subcommands;   /* NULL-terminated, or NULL */
 	int (*run)(void *context, int argc, char **argv); /* free use of the program */
 };
 

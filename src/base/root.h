@@ -29,10 +29,13 @@ struct ctr_path {
 };
 
 struct graft_root {
-	int fd;           /* O_PATH|O_DIRECTORY|O_CLOEXEC; owned; -1 when closed */
-	bool no_openat2;  /* the fallback walk is in use */
+	int fd;          /* O_PATH|O_DIRECTORY|O_CLOEXEC; owned; -1 when closed */
+	bool no_openat2; /* the fallback walk is in use */
 };
-#define GRAFT_ROOT_INIT { .fd = -1, .no_openat2 = false }
+#define GRAFT_ROOT_INIT                       \
+	{                                     \
+		.fd = -1, .no_openat2 = false \
+	}
 
 /* Opens a host directory as a root. A final link is followed (it is the caller's own path). */
 int graft_root_open(struct graft_root *ret_root, const char *host_directory, struct graft_error *err);
@@ -80,8 +83,8 @@ struct graft_root_watch {
  * parent's descriptor. A dangling link on the way is followed by hand, below the root. Gives an O_PATH descriptor of the
  * directory. An existing non-directory is -ENOTDIR. Returns 0 or -errno. `watch` may be NULL.
  */
-int graft_root_mkdir(const struct graft_root *root, const char *path, mode_t mode,
-		     const struct graft_root_watch *watch, int *ret_fd);
+int graft_root_mkdir(const struct graft_root *root, const char *path, mode_t mode, const struct graft_root_watch *watch,
+		     int *ret_fd);
 
 /*
  * Finds or makes a mount point: what is at `path` after following links below the root if it has the right kind (directory, or anything

@@ -5,14 +5,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NR_OPEN_TREE 428
-#define NR_MOVE_MOUNT 429
-#define NR_FSOPEN 430
-#define NR_FSCONFIG 431
-#define NR_FSMOUNT 432
-#define NR_PIDFD_OPEN 434
-#define NR_CLOSE_RANGE 436
-#define NR_OPENAT2 437
+#define NR_OPEN_TREE     428
+#define NR_MOVE_MOUNT    429
+#define NR_FSOPEN        430
+#define NR_FSCONFIG      431
+#define NR_FSMOUNT       432
+#define NR_PIDFD_OPEN    434
+#define NR_CLOSE_RANGE   436
+#define NR_OPENAT2       437
 #define NR_MOUNT_SETATTR 442
 
 /* Linux 5.6: struct open_how */

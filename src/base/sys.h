@@ -11,17 +11,17 @@
 #include <sys/types.h>
 
 #define GRAFT_RESOLVE_NO_MAGICLINKS 0x02u
-#define GRAFT_RESOLVE_NO_SYMLINKS 0x04u
-#define GRAFT_RESOLVE_BENEATH 0x08u
-#define GRAFT_RESOLVE_IN_ROOT 0x10u
+#define GRAFT_RESOLVE_NO_SYMLINKS   0x04u
+#define GRAFT_RESOLVE_BENEATH       0x08u
+#define GRAFT_RESOLVE_IN_ROOT       0x10u
 
-#define GRAFT_OPEN_TREE_CLONE 0x1u
+#define GRAFT_OPEN_TREE_CLONE         0x1u
 #define GRAFT_MOVE_MOUNT_F_EMPTY_PATH 0x04u
 #define GRAFT_MOVE_MOUNT_T_EMPTY_PATH 0x40u
-#define GRAFT_MOUNT_ATTR_RDONLY 0x01ull
-#define GRAFT_MOUNT_ATTR_NOSUID 0x02ull
-#define GRAFT_MOUNT_ATTR_NODEV 0x04ull
-#define GRAFT_MOUNT_ATTR_NOEXEC 0x08ull
+#define GRAFT_MOUNT_ATTR_RDONLY       0x01ull
+#define GRAFT_MOUNT_ATTR_NOSUID       0x02ull
+#define GRAFT_MOUNT_ATTR_NODEV        0x04ull
+#define GRAFT_MOUNT_ATTR_NOEXEC       0x08ull
 
 struct graft_mount_attr {
 	uint64_t attr_set, attr_clr, propagation, userns_fd;

@@ -15,23 +15,23 @@
 #include "base/error.h"
 
 /* glibc's ld.so.cache flags of an ABI: 0x0303 x86-64, 0x0003 i386, 0x0a03 aarch64, ... (ld-so-cache.md 5) */
-#define GRAFT_ABI_FLAGS_I386 0x0003u
-#define GRAFT_ABI_FLAGS_X86_64 0x0303u
-#define GRAFT_ABI_FLAGS_AARCH64 0x0a03u
+#define GRAFT_ABI_FLAGS_I386     0x0003u
+#define GRAFT_ABI_FLAGS_X86_64   0x0303u
+#define GRAFT_ABI_FLAGS_AARCH64  0x0a03u
 #define GRAFT_ABI_FLAGS_ARM_HARD 0x0903u
-#define GRAFT_ABI_FLAGS_PPC64LE 0x0503u
+#define GRAFT_ABI_FLAGS_PPC64LE  0x0503u
 
 /* Flags of this build's 64-bit ABI and of its 32-bit companion (0 if there is none). */
 uint32_t graft_abi_flags_native(void);
 uint32_t graft_abi_flags_compat32(void);
 
 struct graft_elf {
-	uint32_t abi_flags;      /* 0 for a machine that the table does not know */
-	const char *soname;      /* NULL without DT_SONAME; in the arena */
-	const char **needed;     /* DT_NEEDED, in order */
+	uint32_t abi_flags;  /* 0 for a machine that the table does not know */
+	const char *soname;  /* NULL without DT_SONAME; in the arena */
+	const char **needed; /* DT_NEEDED, in order */
 	size_t n_needed;
-	bool has_abi_note;       /* .note.ABI-tag of Linux found */
-	uint32_t abi_kernel[3];  /* its kernel version, e.g. 2.3.99 marks the TLS build of libnvidia-tls */
+	bool has_abi_note;      /* .note.ABI-tag of Linux found */
+	uint32_t abi_kernel[3]; /* its kernel version, e.g. 2.3.99 marks the TLS build of libnvidia-tls */
 };
 
 /* Where the bytes come from: like pread(2); returns the count (short only at the end) or -1. */

@@ -15,7 +15,7 @@
  * glibc for 64 bit: /lib64 /usr/lib64 /lib /usr/lib, with their sisters). Not yet deduplicated by inode. A missing file is an empty list. At
  * most 64 files, 1 MiB each, include depth 16: beyond that -1 with GRAFT_TOO_BIG.
  */
-int graft_ldsoconf_read(const struct graft_root *root, struct graft_arena *arena, const char ***ret_dirs,
-			size_t *ret_n, struct graft_error *err);
+int graft_ldsoconf_read(const struct graft_root *root, struct graft_arena *arena, const char ***ret_dirs, size_t *ret_n,
+			struct graft_error *err);
 
 #endif

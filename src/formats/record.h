@@ -22,12 +22,12 @@
 #include "base/error.h"
 
 enum graft_field_kind {
-	GRAFT_FIELD_STRING,  /* const char * (NULL allowed) */
-	GRAFT_FIELD_BOOL,    /* bool */
-	GRAFT_FIELD_U32,     /* uint32_t */
-	GRAFT_FIELD_U64,     /* uint64_t */
-	GRAFT_FIELD_I64,     /* int64_t; always written when `required` */
-	GRAFT_FIELD_ENUM,    /* enum stored in an int-sized field; written as enum_names[value]; value 0 left out unless required */
+	GRAFT_FIELD_STRING, /* const char * (NULL allowed) */
+	GRAFT_FIELD_BOOL,   /* bool */
+	GRAFT_FIELD_U32,    /* uint32_t */
+	GRAFT_FIELD_U64,    /* uint64_t */
+	GRAFT_FIELD_I64,    /* int64_t; always written when `required` */
+	GRAFT_FIELD_ENUM, /* enum stored in an int-sized field; written as enum_names[value]; value 0 left out unless required */
 	GRAFT_FIELD_FLAGS,   /* uint32_t of bits; written as a list of enum_names[bit number] */
 	GRAFT_FIELD_STRINGS, /* const char ** + size_t */
 	GRAFT_FIELD_RECORD,  /* embedded struct; written unless all its fields are left out */
@@ -35,15 +35,15 @@ enum graft_field_kind {
 };
 
 struct graft_field {
-	const char *name;                  /* JSON member name, snake_case */
+	const char *name; /* JSON member name, snake_case */
 	enum graft_field_kind kind;
 	size_t offset;                     /* of the field, or of the list pointer */
 	size_t count_offset;               /* of the list's size_t; lists only */
 	const struct graft_record *record; /* RECORD, RECORDS */
 	const char *const *enum_names;     /* ENUM, FLAGS */
 	size_t n_enum_names;
-	bool required;                     /* always written, must be present when read */
-	const char *doc;                   /* one sentence for docs/FORMATS.md */
+	bool required;   /* always written, must be present when read */
+	const char *doc; /* one sentence for docs/FORMATS.md */
 };
 
 struct graft_record {
@@ -71,15 +71,45 @@ bool graft_record_equal(const struct graft_record *record, const void *a, const 
 void graft_record_document(const struct graft_record *record, struct graft_buffer *out);
 
 /* Rows of a field table. `S` is the struct, `m` the member; list sizes are members named n_<m>. */
-#define GRAFT_F_STRING(S, m, req, d) { #m, GRAFT_FIELD_STRING, offsetof(S, m), 0, NULL, NULL, 0, req, d }
-#define GRAFT_F_BOOL(S, m, d) { #m, GRAFT_FIELD_BOOL, offsetof(S, m), 0, NULL, NULL, 0, false, d }
-#define GRAFT_F_U32(S, m, req, d) { #m, GRAFT_FIELD_U32, offsetof(S, m), 0, NULL, NULL, 0, req, d }
-#define GRAFT_F_U64(S, m, req, d) { #m, GRAFT_FIELD_U64, offsetof(S, m), 0, NULL, NULL, 0, req, d }
-#define GRAFT_F_I64(S, m, req, d) { #m, GRAFT_FIELD_I64, offsetof(S, m), 0, NULL, NULL, 0, req, d }
-#define GRAFT_F_ENUM(S, m, names, n, req, d) { #m, GRAFT_FIELD_ENUM, offsetof(S, m), 0, NULL, names, n, req, d }
-#define GRAFT_F_FLAGS(S, m, names, n, d) { #m, GRAFT_FIELD_FLAGS, offsetof(S, m), 0, NULL, names, n, false, d }
-#define GRAFT_F_STRINGS(S, m, d) { #m, GRAFT_FIELD_STRINGS, offsetof(S, m), offsetof(S, n_##m), NULL, NULL, 0, false, d }
-#define GRAFT_F_RECORD(S, m, rec, d) { #m, GRAFT_FIELD_RECORD, offsetof(S, m), 0, rec, NULL, 0, false, d }
-#define GRAFT_F_RECORDS(S, m, rec, d) { #m, GRAFT_FIELD_RECORDS, offsetof(S, m), offsetof(S, n_##m), rec, NULL, 0, false, d }
+#define GRAFT_F_STRING(S, m, req, d)                                             \
+	{                                                                        \
+#m, GRAFT_FIELD_STRING, offsetof(S, m), 0, NULL, NULL, 0, req, d \
+	}
+#define GRAFT_F_BOOL(S, m, d)                                                    \
+	{                                                                        \
+#m, GRAFT_FIELD_BOOL, offsetof(S, m), 0, NULL, NULL, 0, false, d \
+	}
+#define GRAFT_F_U32(S, m, req, d)                                             \
+	{                                                                     \
+#m, GRAFT_FIELD_U32, offsetof(S, m), 0, NULL, NULL, 0, req, d \
+	}
+#define GRAFT_F_U64(S, m, req, d)                                             \
+	{                                                                     \
+#m, GRAFT_FIELD_U64, offsetof(S, m), 0, NULL, NULL, 0, req, d \
+	}
+#define GRAFT_F_I64(S, m, req, d)                                             \
+	{                                                                     \
+#m, GRAFT_FIELD_I64, offsetof(S, m), 0, NULL, NULL, 0, req, d \
+	}
+#define GRAFT_F_ENUM(S, m, names, n, req, d)                                    \
+	{                                                                       \
+#m, GRAFT_FIELD_ENUM, offsetof(S, m), 0, NULL, names, n, req, d \
+	}
+#define GRAFT_F_FLAGS(S, m, names, n, d)                                           \
+	{                                                                          \
+#m, GRAFT_FIELD_FLAGS, offsetof(S, m), 0, NULL, names, n, false, d \
+	}
+#define GRAFT_F_STRINGS(S, m, d)                                                                     \
+	{                                                                                            \
+#m, GRAFT_FIELD_STRINGS, offsetof(S, m), offsetof(S, n_##m), NULL, NULL, 0, false, d \
+	}
+#define GRAFT_F_RECORD(S, m, rec, d)                                              \
+	{                                                                         \
+#m, GRAFT_FIELD_RECORD, offsetof(S, m), 0, rec, NULL, 0, false, d \
+	}
+#define GRAFT_F_RECORDS(S, m, rec, d)                                                               \
+	{                                                                                           \
+#m, GRAFT_FIELD_RECORDS, offsetof(S, m), offsetof(S, n_##m), rec, NULL, 0, false, d \
+	}
 
 #endif

@@ -9,12 +9,12 @@
 #include <stddef.h>
 
 /* name, word, letter of the command line (0 = none), help */
-#define GRAFT_CAPABILITY_LIST(X)                                                       \
-	X(COMPUTE, "compute", 'c', "CUDA and OpenCL")                                  \
-	X(COMPAT32, "compat32", 0, "the 32-bit libraries too")                         \
-	X(GRAPHICS, "graphics", 'g', "OpenGL and Vulkan")                              \
-	X(UTILITY, "utility", 'u', "nvidia-smi and NVML")                              \
-	X(VIDEO, "video", 'v', "video encoding and decoding (implies compute libraries)") \
+#define GRAFT_CAPABILITY_LIST(X)                                                           \
+	X(COMPUTE, "compute", 'c', "CUDA and OpenCL")                                      \
+	X(COMPAT32, "compat32", 0, "the 32-bit libraries too")                             \
+	X(GRAPHICS, "graphics", 'g', "OpenGL and Vulkan")                                  \
+	X(UTILITY, "utility", 'u', "nvidia-smi and NVML")                                  \
+	X(VIDEO, "video", 'v', "video encoding and decoding (implies compute libraries)")  \
 	X(DISPLAY, "display", 'D', "X11 display (implies graphics libraries and modeset)") \
 	X(NGX, "ngx", 'n', "NGX")
 
@@ -22,13 +22,13 @@ enum graft_capability_bit {
 #define X(name, word, letter, help) GRAFT_CAP_BIT_##name,
 	GRAFT_CAPABILITY_LIST(X)
 #undef X
-	GRAFT_CAP_BITS
+	    GRAFT_CAP_BITS
 };
 enum graft_capability {
 #define X(name, word, letter, help) GRAFT_CAP_##name = 1u << GRAFT_CAP_BIT_##name,
 	GRAFT_CAPABILITY_LIST(X)
 #undef X
-	GRAFT_CAP_ALL = (1u << GRAFT_CAP_BITS) - 1u,
+	    GRAFT_CAP_ALL = (1u << GRAFT_CAP_BITS) - 1u,
 };
 extern const char *const graft_capability_names[GRAFT_CAP_BITS]; /* by bit number */
 
@@ -36,21 +36,21 @@ extern const char *const graft_capability_names[GRAFT_CAP_BITS]; /* by bit numbe
  * Classes of libraries (SPEC libnvidia-container 6.3), in the order in which they are looked up and listed. Column 2: the word; column
  * 3: the capabilities (a container with any of them gets the class).
  */
-#define GRAFT_CLASS_LIST(X)                                                                     \
-	X(UTILITY, "utility", GRAFT_CAP_UTILITY)                                                \
-	X(COMPUTE, "compute", GRAFT_CAP_COMPUTE | GRAFT_CAP_VIDEO)                              \
-	X(NGX, "ngx", GRAFT_CAP_NGX)                                                            \
-	X(VIDEO, "video", GRAFT_CAP_VIDEO)                                                      \
-	X(GRAPHICS, "graphics", GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY)                         \
-	X(GLVND, "graphics-glvnd", GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY)                      \
-	X(NO_GLVND, "graphics-no-glvnd", GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY)                \
+#define GRAFT_CLASS_LIST(X)                                                      \
+	X(UTILITY, "utility", GRAFT_CAP_UTILITY)                                 \
+	X(COMPUTE, "compute", GRAFT_CAP_COMPUTE | GRAFT_CAP_VIDEO)               \
+	X(NGX, "ngx", GRAFT_CAP_NGX)                                             \
+	X(VIDEO, "video", GRAFT_CAP_VIDEO)                                       \
+	X(GRAPHICS, "graphics", GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY)          \
+	X(GLVND, "graphics-glvnd", GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY)       \
+	X(NO_GLVND, "graphics-no-glvnd", GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY) \
 	X(WSL, "wsl", GRAFT_CAP_ALL)
 
 enum graft_class {
 #define X(name, word, capabilities) GRAFT_CLASS_##name,
 	GRAFT_CLASS_LIST(X)
 #undef X
-	GRAFT_CLASS_MAX
+	    GRAFT_CLASS_MAX
 };
 extern const char *const graft_class_names[GRAFT_CLASS_MAX];
 /* Capabilities that bring a class along. */

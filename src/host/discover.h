@@ -17,9 +17,9 @@
 #include "host/inventory.h"
 
 enum graft_need {
-	GRAFT_NEED_NODES = 1u << 0,     /* driver-level device nodes */
-	GRAFT_NEED_GPUS = 1u << 1,      /* GPUs with bus id, minor, UUID, model as procfs has them */
-	GRAFT_NEED_MIG = 1u << 2,       /* MIG devices and capability nodes, of every GPU */
+	GRAFT_NEED_NODES = 1u << 0, /* driver-level device nodes */
+	GRAFT_NEED_GPUS = 1u << 1,  /* GPUs with bus id, minor, UUID, model as procfs has them */
+	GRAFT_NEED_MIG = 1u << 2,   /* MIG devices and capability nodes, of every GPU */
 	GRAFT_NEED_LIBRARIES = 1u << 3,
 	GRAFT_NEED_LIBRARIES32 = 1u << 4,
 	GRAFT_NEED_BINARIES = 1u << 5,
@@ -27,7 +27,7 @@ enum graft_need {
 	GRAFT_NEED_IPCS = 1u << 7,
 	GRAFT_NEED_PROC_FILES = 1u << 8, /* contents for the container's procfs view */
 	GRAFT_NEED_EXTRA_FILES = 1u << 9,
-	GRAFT_NEED_IMEX = 1u << 10,      /* all channel nodes that exist; those in options are always looked at */
+	GRAFT_NEED_IMEX = 1u << 10, /* all channel nodes that exist; those in options are always looked at */
 	GRAFT_NEED_ALL = (1u << 11) - 1u,
 };
 
@@ -46,9 +46,10 @@ struct graft_host_options {
 	const char *ldcache; /* below it; NULL = "/etc/ld.so.cache" */
 	uid_t nvml_uid;      /* identity of the NVML child; (uid_t)-1 = the kernel's overflow ids */
 	gid_t nvml_gid;
-	const char *path;    /* $PATH for binaries (caller's, from secure_getenv); NULL = a standard list */
+	const char *path;               /* $PATH for binaries (caller's, from secure_getenv); NULL = a standard list */
 	const char *mps_pipe_directory; /* NULL = /tmp/nvidia-mps */
-	unsigned int capabilities; /* look up only library and binary classes that these bring along; GRAFT_CAP_ALL for all */
+	unsigned int
+	    capabilities; /* look up only library and binary classes that these bring along; GRAFT_CAP_ALL for all */
 	const uint32_t *imex_channels; /* borrowed */
 	size_t n_imex_channels;
 	bool no_glvnd, no_uvm, no_modeset, no_mps, no_persistenced, no_fabricmanager, no_gsp_firmware;
@@ -66,8 +67,8 @@ int graft_host_discover(const struct graft_host_options *options, unsigned int n
 			struct graft_inventory **ret_inventory, struct graft_error *err);
 
 /* Asks NVML for `facts` (all GPUs in one go) and fills what is unknown. Facts that procfs gave are kept; contradictions are logged. */
-int graft_host_complete(const struct graft_host_options *options, struct graft_inventory *inventory,
-			unsigned int facts, struct graft_error *err);
+int graft_host_complete(const struct graft_host_options *options, struct graft_inventory *inventory, unsigned int facts,
+			struct graft_error *err);
 
 /* The highest CUDA version that a driver version supports, "12.4" for 550.x; NULL when the table does not know it. Pure. */
 const char *graft_cuda_version_bound(const char *driver_version);

@@ -18,20 +18,20 @@
 
 /* A library of the CUDA forward-compatibility directory of the image (SPEC 9.8). */
 struct graft_compat_library {
-	const char *path;   /* below the container's root, resolved */
+	const char *path; /* below the container's root, resolved */
 	const char *soname;
 	uint32_t abi_flags;
-	uint32_t major;     /* digits after ".so." in its name; 0 = none */
+	uint32_t major; /* digits after ".so." in its name; 0 = none */
 };
 
 enum graft_libc { GRAFT_LIBC_UNKNOWN, GRAFT_LIBC_GLIBC, GRAFT_LIBC_MUSL };
 
 struct graft_image {
-	bool debian;      /* /etc/debian_version exists */
-	bool usr_lib;     /* /usr/lib is a directory */
+	bool debian;  /* /etc/debian_version exists */
+	bool usr_lib; /* /usr/lib is a directory */
 	bool usr_lib32;
 	bool usr_lib_is_usr_lib64; /* both are the same directory */
-	bool proc_driver; /* /proc/driver exists in the container's procfs */
+	bool proc_driver;          /* /proc/driver exists in the container's procfs */
 	bool proc_driver_nvidia;
 	enum graft_libc libc;
 	const char *musl_path_file; /* /etc/ld-musl-x86_64.path (whether or not it exists), musl only */

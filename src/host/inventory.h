@@ -31,25 +31,25 @@ struct graft_fact {
 
 /* A character device. */
 struct graft_node {
-	const char *path;   /* "/dev/nvidia0" */
+	const char *path;      /* "/dev/nvidia0" */
 	uint32_t major, minor; /* as it is, or as it must be when the node is not there */
-	bool present;       /* a character device with these numbers is at `path` below the driver root */
-	uint32_t mode;      /* permission bits; 0 when absent */
+	bool present;          /* a character device with these numbers is at `path` below the driver root */
+	uint32_t mode;         /* permission bits; 0 when absent */
 	uint32_t uid, gid;
 	const char *source;
 };
 
 struct graft_library {
-	const char *path;    /* resolved: /usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14 */
-	const char *soname;  /* libcuda.so.1 */
-	uint32_t abi_flags;  /* ld.so.cache flags */
+	const char *path;   /* resolved: /usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14 */
+	const char *soname; /* libcuda.so.1 */
+	uint32_t abi_flags; /* ld.so.cache flags */
 	enum graft_class class_;
-	const char *source;  /* "/etc/ld.so.cache", ".../sandboxutils-filelist.json", "directory scan" */
+	const char *source; /* "/etc/ld.so.cache", ".../sandboxutils-filelist.json", "directory scan" */
 };
 
 struct graft_binary {
-	const char *path; /* resolved */
-	const char *name; /* nvidia-smi */
+	const char *path;        /* resolved */
+	const char *name;        /* nvidia-smi */
 	enum graft_class class_; /* UTILITY or COMPUTE */
 	const char *source;
 };
@@ -78,9 +78,9 @@ struct graft_proc_file {
 };
 
 struct graft_mig_device {
-	uint32_t index;        /* its place in the GPU's list */
-	uint32_t gi, ci;       /* GPU instance and compute instance ids */
-	struct graft_fact uuid; /* only NVML knows it */
+	uint32_t index;           /* its place in the GPU's list */
+	uint32_t gi, ci;          /* GPU instance and compute instance ids */
+	struct graft_fact uuid;   /* only NVML knows it */
 	const char *gi_caps_path; /* /proc/driver/nvidia/capabilities/gpu0/mig/gi1 */
 	const char *ci_caps_path;
 	struct graft_node gi_node; /* /dev/nvidia-caps/nvidia-capN; path NULL when the driver has no such nodes */
@@ -89,18 +89,19 @@ struct graft_mig_device {
 };
 
 struct graft_gpu {
-	uint32_t index; /* place by bus id among the GPUs that are not excluded */
-	bool excluded;  /* excluded GPUs stand at the end of the list, index 0 has no meaning then */
+	uint32_t index;          /* place by bus id among the GPUs that are not excluded */
+	bool excluded;           /* excluded GPUs stand at the end of the list, index 0 has no meaning then */
 	const char *bus_id;      /* "00000000:1b:00.0" */
 	const char *procfs_path; /* /proc/driver/nvidia/gpus/0000:1b:00.0; NULL when there is none */
 	struct graft_fact uuid, model, brand, arch; /* arch is "8.0" */
-	struct graft_node node;  /* /dev/nvidia<minor>; path NULL on WSL2 */
+	struct graft_node node;                     /* /dev/nvidia<minor>; path NULL on WSL2 */
 	bool mig_capable;
 	bool mig_enabled;
 	const char *mig_caps_path; /* /proc/driver/nvidia/capabilities/gpu<minor>; always set for native */
 	struct graft_mig_device *mig_devices;
 	size_t n_mig_devices;
-	struct graft_node *caps_nodes; /* all /dev/nvidia-caps nodes that mig-minors lists for this GPU, for mig-config/monitor */
+	struct graft_node
+	    *caps_nodes; /* all /dev/nvidia-caps nodes that mig-minors lists for this GPU, for mig-config/monitor */
 	size_t n_caps_nodes;
 	const char *source; /* of index, bus id and minor */
 };
@@ -119,14 +120,15 @@ struct graft_omission {
 struct graft_inventory {
 	uint32_t version; /* GRAFT_INVENTORY_VERSION */
 	enum graft_platform platform;
-	bool simulated;   /* the driver says that it is Graft's simulated one */
-	const char *root; /* driver root on the host, "/" */
-	const char *ldcache; /* cache file below it */
-	const char *machine; /* uname -m */
+	bool simulated;                   /* the driver says that it is Graft's simulated one */
+	const char *root;                 /* driver root on the host, "/" */
+	const char *ldcache;              /* cache file below it */
+	const char *machine;              /* uname -m */
 	struct graft_fact driver_version; /* 550.54.14 */
-	struct graft_fact cuda_version;   /* 12.4: exact from NVML, or the highest the driver version supports (source says so) */
+	struct graft_fact
+	    cuda_version; /* 12.4: exact from NVML, or the highest the driver version supports (source says so) */
 	struct graft_fact library_version; /* version in the name of the NVML library, for mismatches */
-	bool caps_devices;  /* /proc/devices has nvidia-caps: capability nodes are used (style DEV) */
+	bool caps_devices;                 /* /proc/devices has nvidia-caps: capability nodes are used (style DEV) */
 	bool proc_driver_nvidia; /* the running kernel has /proc/driver/nvidia (as opposed to the driver root only) */
 
 	struct graft_node *nodes; /* nvidiactl, nvidia-uvm, nvidia-uvm-tools, nvidia-modeset, or dxg: those found */
@@ -148,7 +150,7 @@ struct graft_inventory {
 	struct graft_proc_file *proc_files; /* params, version, registry: those found */
 	size_t n_proc_files;
 	struct graft_node mig_config_node, mig_monitor_node; /* path NULL when there is none */
-	struct graft_imex_node *imex; /* channels asked for (CLI) or found (info) */
+	struct graft_imex_node *imex;                        /* channels asked for (CLI) or found (info) */
 	size_t n_imex;
 	struct graft_omission *omissions;
 	size_t n_omissions;

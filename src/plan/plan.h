@@ -20,22 +20,23 @@
 #define GRAFT_PLAN_VERSION 1u
 
 /* kind, word, meaning. Sinks switch over the enum without a default. */
-#define GRAFT_EDIT_LIST(X)                                                                                         \
-	X(DIRECTORY, "directory", "make a directory at target with mode")                                          \
-	X(TMPFS, "tmpfs", "mount an empty tmpfs (root mode) at target with flags; what follows below it is written there") \
-	X(FILE, "file", "write content to a new file at target with mode")                                         \
-	X(BIND, "bind", "bind-mount the host's source (file, directory or socket: type) at target with flags")     \
-	X(DEVICE, "device", "make the host's device node source (major:minor) visible at target with flags")       \
-	X(SYMLINK, "symlink", "make a link at target that says content")                                           \
-	X(CGROUP, "cgroup", "allow access to character device major:minor")                                       \
-	X(LDCACHE, "ldcache", "make the loader's cache know entries; folders are where they lie")                  \
+#define GRAFT_EDIT_LIST(X)                                                                                     \
+	X(DIRECTORY, "directory", "make a directory at target with mode")                                      \
+	X(TMPFS, "tmpfs",                                                                                      \
+	  "mount an empty tmpfs (root mode) at target with flags; what follows below it is written there")     \
+	X(FILE, "file", "write content to a new file at target with mode")                                     \
+	X(BIND, "bind", "bind-mount the host's source (file, directory or socket: type) at target with flags") \
+	X(DEVICE, "device", "make the host's device node source (major:minor) visible at target with flags")   \
+	X(SYMLINK, "symlink", "make a link at target that says content")                                       \
+	X(CGROUP, "cgroup", "allow access to character device major:minor")                                    \
+	X(LDCACHE, "ldcache", "make the loader's cache know entries; folders are where they lie")              \
 	X(ENV, "env", "set environment variable target to content (sinks that own the environment)")
 
 enum graft_edit_kind {
 #define X(name, word, meaning) GRAFT_EDIT_##name,
 	GRAFT_EDIT_LIST(X)
 #undef X
-	GRAFT_EDIT_MAX
+	    GRAFT_EDIT_MAX
 };
 extern const char *const graft_edit_names[GRAFT_EDIT_MAX];
 
@@ -59,7 +60,7 @@ enum graft_conflict {
 /* One library that the loader must find (LDCACHE). */
 struct graft_ldcache_entry {
 	const char *soname;
-	const char *path;   /* in the container */
+	const char *path; /* in the container */
 	uint32_t abi_flags;
 };
 
@@ -70,21 +71,22 @@ struct graft_edit {
 	const char *content; /* FILE: text; SYMLINK: what the link says; ENV: value */
 	enum graft_source_type type;
 	enum graft_conflict conflict;
-	uint32_t mode;       /* permission bits (DIRECTORY, TMPFS, FILE; BIND, DEVICE: of a mount point that must be made) */
-	uint32_t flags;      /* GRAFT_MOUNT_* (TMPFS, BIND, DEVICE) */
+	uint32_t mode;  /* permission bits (DIRECTORY, TMPFS, FILE; BIND, DEVICE: of a mount point that must be made) */
+	uint32_t flags; /* GRAFT_MOUNT_* (TMPFS, BIND, DEVICE) */
 	uint32_t major, minor; /* DEVICE, CGROUP */
-	const char *access;  /* CGROUP: "rw" */
-	const char **folders; /* LDCACHE: directories of the entries, in search order */
+	const char *access;    /* CGROUP: "rw" */
+	const char **folders;  /* LDCACHE: directories of the entries, in search order */
 	size_t n_folders;
-	const char **missing_folders; /* LDCACHE: those of `folders` that the image's own configuration does not search */
+	const char *
+	    *missing_folders; /* LDCACHE: those of `folders` that the image's own configuration does not search */
 	size_t n_missing_folders;
 	struct graft_ldcache_entry *entries; /* LDCACHE: first = found first */
 	size_t n_entries;
 	const char *musl_path_file; /* LDCACHE: for musl images: file to hold the search path ... */
 	const char *musl_path;      /* ... and the whole text it shall have */
-	bool optional;       /* a source that vanished meanwhile is skipped with a warning, not a failure */
-	const char *rule;    /* stable tag of the rule that made it, e.g. "library", "soname-link" */
-	const char *why;     /* a sentence for a person */
+	bool optional;              /* a source that vanished meanwhile is skipped with a warning, not a failure */
+	const char *rule;           /* stable tag of the rule that made it, e.g. "library", "soname-link" */
+	const char *why;            /* a sentence for a person */
 };
 
 /* Something asked for or present on the host that the container does not get, and why. */

@@ -16,10 +16,10 @@
 
 /* What the sink needs and may; not the container's choice. NULL strings = the defaults of SPEC 9.2. */
 struct graft_policy {
-	struct graft_image image;  /* of the container's root; zeroed = unknown: a non-Debian glibc image */
+	struct graft_image image; /* of the container's root; zeroed = unknown: a non-Debian glibc image */
 	const char *bins_dir, *libs_dir, *libs32_dir, *cudart_dir;
-	bool no_procfs_view;       /* sinks that cannot mount a procfs view (CDI) */
-	bool user_namespace;       /* the container lives in a user namespace */
+	bool no_procfs_view; /* sinks that cannot mount a procfs view (CDI) */
+	bool user_namespace; /* the container lives in a user namespace */
 };
 extern const struct graft_record graft_policy_record;
 

@@ -37,7 +37,8 @@ unsigned int graft_select_missing_facts(const struct graft_inventory *inventory,
  * the caller's; for mig-config with specific MIG devices: GRAFT_INVALID, message "cannot enable mig-config with specific MIG devices selected".
  * *ret_prefix is set to the step's prefix ("device error", "mig-config error", "mig-monitor error").
  */
-int graft_select(const struct graft_inventory *inventory, const struct graft_request *request, struct graft_arena *arena,
-		 struct graft_selection *ret_selection, const char **ret_prefix, struct graft_error *err);
+int graft_select(const struct graft_inventory *inventory, const struct graft_request *request,
+		 struct graft_arena *arena, struct graft_selection *ret_selection, const char **ret_prefix,
+		 struct graft_error *err);
 
 #endif

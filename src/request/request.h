@@ -19,8 +19,8 @@
 #include "formats/record.h"
 #include "host/capability.h"
 
-#define GRAFT_REQUEST_VERSION 1u
-#define GRAFT_REQUIREMENTS_MAX 32
+#define GRAFT_REQUEST_VERSION    1u
+#define GRAFT_REQUIREMENTS_MAX   32
 #define GRAFT_IMEX_CHANNEL_LIMIT (1u << 20)
 
 /* The forms of a device word (SPEC libnvidia-container 7.2). */
@@ -54,10 +54,10 @@ struct graft_request {
 	uint32_t version; /* GRAFT_REQUEST_VERSION */
 	struct graft_device_word *devices;
 	size_t n_devices;
-	uint32_t capabilities;      /* bits GRAFT_CAP_* */
-	const char **requirements;  /* expressions, evaluated lazily: request/requirement.h */
+	uint32_t capabilities;     /* bits GRAFT_CAP_* */
+	const char **requirements; /* expressions, evaluated lazily: request/requirement.h */
 	size_t n_requirements;
-	bool mig_config;            /* "all" was given */
+	bool mig_config; /* "all" was given */
 	bool mig_monitor;
 	struct graft_imex_channel *imex_channels;
 	size_t n_imex_channels;
