@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* capability: the words of capabilities and classes, generated from the two lists of the header. */
+#include "host/capability.h"
+
+const char *const graft_capability_names[GRAFT_CAP_BITS] = {
+#define X(name, word, letter, help) [GRAFT_CAP_BIT_##name] = word,
+	GRAFT_CAPABILITY_LIST(X)
+#undef X
+};
+
+const char *const graft_class_names[GRAFT_CLASS_MAX] = {
+#define X(name, word, capabilities) [GRAFT_CLASS_##name] = word,
+	GRAFT_CLASS_LIST(X)
+#undef X
+};
+
+unsigned int graft_class_capabilities(enum graft_class class_)
+{
+	static const unsigned int capabilities_of[GRAFT_CLASS_MAX] = {
+#define X(name, word, capabilities) [GRAFT_CLASS_##name] = (capabilities),
+		GRAFT_CLASS_LIST(X)
+#undef X
+	};
+
+	return (unsigned int)class_ < GRAFT_CLASS_MAX ? capabilities_of[class_] : 0;
+}

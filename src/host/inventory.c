@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inventory: the field tables of the inventory's JSON form, and its life. Knows nothing of where facts come from.
+ */
+#include "host/inventory.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* The text form is capped at 16 MiB (formats/record.h); a host with 64 GPUs, all in MIG mode, needs less than 1 MiB. */
+#define ARENA_MAX ((size_t)64 << 20)
+
+const char *const graft_platform_names[4] = { "none", "native", "wsl2", "tegra" };
+
+/* The member is `class_` because of C++; the JSON name is plain. */
+#define F_CLASS(S, d)                                                                                                \
+	{                                                                                                            \
+		"class", GRAFT_FIELD_ENUM, offsetof(S, class_), 0, NULL, graft_class_names, GRAFT_CLASS_MAX, true, d \
+	}
+
+static const struct graft_field fact_fields[] = {
+	GRAFT_F_STRING(struct graft_fact, value, false, "the fact; absent when it is not known"),
+	GRAFT_F_STRING(struct graft_fact, source, false, "where it was read"),
+};
+static const struct graft_record fact_record = { "fact", sizeof(struct graft_fact), fact_fields,
+						 GRAFT_COUNT(fact_fields) };
+
+static const struct graft_field node_fields[] = {
+	GRAFT_F_STRING(struct graft_node, path, false, "path below the driver root"),
+	GRAFT_F_U32(struct graft_node, major, false,
+		    "major number, as it is or as it must be when the node is not there"),
+	GRAFT_F_U32(struct graft_node, minor, false, "minor number, likewise"),
+	GRAFT_F_BOOL(struct graft_node, present, "a character device with these numbers is at the path"),
+	GRAFT_F_U32(struct graft_node, mode, false,
+		    "permission bits as a decimal number; 0 when the node is not there"),
+	GRAFT_F_U32(struct graft_node, uid, false, "owner"),
+	GRAFT_F_U32(struct graft_node, gid, false, "group"),
+	GRAFT_F_STRING(struct graft_node, source, false, "where the numbers were read"),
+};
+static const struct graft_record node_record = { "node", sizeof(struct graft_node), node_fields,
+						 GRAFT_COUNT(node_fields) };
+
+static const struct graft_field library_fields[] = {
+	GRAFT_F_STRING(struct graft_library, path, true, "the library file, links resolved"),
+	GRAFT_F_STRING(struct graft_library, soname, true, "the name that the loader looks for"),
+	GRAFT_F_U32(struct graft_library, abi_flags, true, "ABI as the flags word of ld.so.cache"),
+	F_CLASS(struct graft_library, "which capabilities bring it along"),
+	GRAFT_F_STRING(struct graft_library, source, true, "what named it"),
+};
+static const struct graft_record library_record = { "library", sizeof(struct graft_library), library_fields,
+						    GRAFT_COUNT(library_fields) };
+
+static const struct graft_field binary_fields[] = {
+	GRAFT_F_STRING(struct graft_binary, path, true, "the program file, links resolved"),
+	GRAFT_F_STRING(struct graft_binary, name, true, "the name it was looked up by"),
+	F_CLASS(struct graft_binary, "which capabilities bring it along"),
+	GRAFT_F_STRING(struct graft_binary, source, true, "where it was found"),
+};
+static const struct graft_record binary_record = { "binary", sizeof(struct graft_binary), binary_fields,
+						   GRAFT_COUNT(binary_fields) };
+
+static const struct graft_field ipc_fields[] = {
+	GRAFT_F_STRING(struct graft_ipc, path, true, "the socket or directory, links resolved"),
+	GRAFT_F_BOOL(struct graft_ipc, directory, "it is a directory"),
+	F_CLASS(struct graft_ipc, "which capabilities bring it along"),
+	GRAFT_F_STRING(struct graft_ipc, source, true, "what named it"),
+};
+static const struct graft_record ipc_record = { "ipc", sizeof(struct graft_ipc), ipc_fields, GRAFT_COUNT(ipc_fields) };
+
+static const struct graft_field extra_file_fields[] = {
+	GRAFT_F_STRING(struct graft_extra_file, path, true, "where the file is"),
+	GRAFT_F_STRING(struct graft_extra_file, target, false,
+		       "where it belongs in a container; absent: at the same path"),
+	F_CLASS(struct graft_extra_file, "which capabilities bring it along"),
+	GRAFT_F_STRING(struct graft_extra_file, source, true, "what named it"),
+};
+static const struct graft_record extra_file_record = { "extra_file", sizeof(struct graft_extra_file), extra_file_fields,
+						       GRAFT_COUNT(extra_file_fields) };
+
+static const struct graft_field proc_file_fields[] = {
+	GRAFT_F_STRING(struct graft_proc_file, path, true, "path of the file in procfs"),
+	GRAFT_F_U32(struct graft_proc_file, mode, false, "permission bits as a decimal number"),
+	GRAFT_F_STRING(struct graft_proc_file, content, false, "its text"),
+	GRAFT_F_STRING(struct graft_proc_file, source, false, "where it was read"),
+};
+static const struct graft_record proc_file_record = { "proc_file", sizeof(struct graft_proc_file), proc_file_fields,
+						      GRAFT_COUNT(proc_file_fields) };
+
+static const struct graft_field mig_device_fields[] = {
+	GRAFT_F_U32(struct graft_mig_device, index, true, "place in the list of its GPU"),
+	GRAFT_F_U32(struct graft_mig_device, gi, true, "GPU instance"),
+	GRAFT_F_U32(struct graft_mig_device, ci, true, "compute instance"),
+	GRAFT_F_RECORD(struct graft_mig_device, uuid, &fact_record, "UUID, which only NVML knows"),
+	GRAFT_F_STRING(struct graft_mig_device, gi_caps_path, false, "directory of the GPU instance's access file"),
+	GRAFT_F_STRING(struct graft_mig_device, ci_caps_path, false, "directory of the compute instance's access file"),
+	GRAFT_F_RECORD(struct graft_mig_device, gi_node, &node_record, "capability node of the GPU instance"),
+	GRAFT_F_RECORD(struct graft_mig_device, ci_node, &node_record, "capability node of the compute instance"),
+	GRAFT_F_STRING(struct graft_mig_device, source, false, "where it was read"),
+};
+static const struct graft_record mig_device_record = { "mig_device", sizeof(struct graft_mig_device), mig_device_fields,
+						       GRAFT_COUNT(mig_device_fields) };
+
+static const struct graft_field gpu_fields[] = {
+	GRAFT_F_U32(struct graft_gpu, index, true, "place by bus id among the GPUs that are not excluded"),
+	GRAFT_F_BOOL(struct graft_gpu, excluded, "the driver was told not to use this GPU; its index has no meaning"),
+	GRAFT_F_STRING(struct graft_gpu, bus_id, false, "PCI address with a 32-bit domain, function always 0"),
+	GRAFT_F_STRING(struct graft_gpu, procfs_path, false, "its directory in procfs; absent when there is none"),
+	GRAFT_F_RECORD(struct graft_gpu, uuid, &fact_record, "GPU-..."),
+	GRAFT_F_RECORD(struct graft_gpu, model, &fact_record, "product name"),
+	GRAFT_F_RECORD(struct graft_gpu, brand, &fact_record, "product line, which only NVML knows"),
+	GRAFT_F_RECORD(struct graft_gpu, arch, &fact_record, "compute capability, which only NVML knows"),
+	GRAFT_F_RECORD(struct graft_gpu, node, &node_record, "its device node; absent on WSL2"),
+	GRAFT_F_BOOL(struct graft_gpu, mig_capable, "it can be split"),
+	GRAFT_F_BOOL(struct graft_gpu, mig_enabled, "it is in MIG mode"),
+	GRAFT_F_STRING(struct graft_gpu, mig_caps_path, false, "directory of its capability files"),
+	GRAFT_F_RECORDS(struct graft_gpu, mig_devices, &mig_device_record, "compute instances, by (gi, ci)"),
+	GRAFT_F_RECORDS(struct graft_gpu, caps_nodes, &node_record,
+			"all capability nodes that the driver names for this GPU"),
+	GRAFT_F_STRING(struct graft_gpu, source, false, "where index, bus id and minor were read"),
+};
+static const struct graft_record gpu_record = { "gpu", sizeof(struct graft_gpu), gpu_fields, GRAFT_COUNT(gpu_fields) };
+
+static const struct graft_field imex_node_fields[] = {
+	GRAFT_F_U32(struct graft_imex_node, channel, true, "channel number"),
+	GRAFT_F_RECORD(struct graft_imex_node, node, &node_record, "its device node"),
+};
+static const struct graft_record imex_node_record = { "imex_node", sizeof(struct graft_imex_node), imex_node_fields,
+						      GRAFT_COUNT(imex_node_fields) };
+
+static const struct graft_field omission_fields[] = {
+	GRAFT_F_STRING(struct graft_omission, what, true, "what was looked for"),
+	GRAFT_F_STRING(struct graft_omission, why, true, "why it is not here"),
+};
+static const struct graft_record omission_record = { "omission", sizeof(struct graft_omission), omission_fields,
+						     GRAFT_COUNT(omission_fields) };
+
+static const struct graft_field inventory_fields[] = {
+	GRAFT_F_U32(struct graft_inventory, version, true, "version of this form"),
+	GRAFT_F_ENUM(struct graft_inventory, platform, graft_platform_names, GRAFT_COUNT(graft_platform_names), true,
+		     "kind of host"),
+	GRAFT_F_BOOL(struct graft_inventory, simulated, "the driver says that it is simulated"),
+	GRAFT_F_STRING(struct graft_inventory, root, false, "driver root on the host"),
+	GRAFT_F_STRING(struct graft_inventory, ldcache, false, "the loader's cache below the driver root"),
+	GRAFT_F_STRING(struct graft_inventory, machine, false, "machine name of the kernel"),
+	GRAFT_F_RECORD(struct graft_inventory, driver_version, &fact_record, "version of the kernel driver"),
+	GRAFT_F_RECORD(
+	    struct graft_inventory, cuda_version, &fact_record,
+	    "CUDA version; exact from NVML, or the highest that the driver supports (the source says which)"),
+	GRAFT_F_RECORD(struct graft_inventory, library_version, &fact_record,
+		       "version in the name of the NVML library"),
+	GRAFT_F_BOOL(struct graft_inventory, caps_devices, "the kernel has capability device nodes"),
+	GRAFT_F_BOOL(struct graft_inventory, proc_driver_nvidia, "the running kernel has /proc/driver/nvidia"),
+	GRAFT_F_RECORDS(struct graft_inventory, nodes, &node_record, "device nodes that belong to no single GPU"),
+	GRAFT_F_RECORDS(struct graft_inventory, gpus, &gpu_record, "GPUs by bus id, excluded ones last"),
+	GRAFT_F_RECORDS(struct graft_inventory, libraries, &library_record, "libraries of the host's own ABI"),
+	GRAFT_F_RECORDS(struct graft_inventory, libraries32, &library_record, "libraries of its 32-bit companion"),
+	GRAFT_F_RECORDS(struct graft_inventory, binaries, &binary_record, "programs of the driver"),
+	GRAFT_F_STRINGS(struct graft_inventory, firmwares, "firmware files of the driver's version"),
+	GRAFT_F_RECORDS(struct graft_inventory, ipcs, &ipc_record, "sockets and directories of the driver's daemons"),
+	GRAFT_F_RECORDS(struct graft_inventory, extra_files, &extra_file_record,
+			"other files that programs expect at fixed places"),
+	GRAFT_F_RECORDS(struct graft_inventory, proc_files, &proc_file_record,
+			"procfs files for the container's own view"),
+	GRAFT_F_RECORD(struct graft_inventory, mig_config_node, &node_record, "capability node of mig/config"),
+	GRAFT_F_RECORD(struct graft_inventory, mig_monitor_node, &node_record, "capability node of mig/monitor"),
+	GRAFT_F_RECORDS(struct graft_inventory, imex, &imex_node_record, "IMEX channels"),
+	GRAFT_F_RECORDS(struct graft_inventory, omissions, &omission_record,
+			"what was looked for and is missing or was refused, and why"),
+};
+
+const struct graft_record graft_inventory_record = { "inventory", sizeof(struct graft_inventory), inventory_fields,
+						     GRAFT_COUNT(inventory_fields) };
+
+struct graft_inventory *graft_inventory_free(struct graft_inventory *inventory)
+{
+	if (inventory)
+		(void)graft_arena_free(inventory->arena);
+	return NULL;
+}
+
+struct graft_inventory *graft_inventory_new(void)
+{
+	struct graft_arena *arena = graft_arena_new(ARENA_MAX);
+	struct graft_inventory *inventory = arena ? graft_arena_alloc(arena, sizeof(*inventory)) : NULL;
+
+	if (!inventory) {
+		(void)graft_arena_free(arena);
+		return NULL;
+	}
+	inventory->version = GRAFT_INVENTORY_VERSION;
+	inventory->arena = arena;
+	return inventory;
+}
+
+void graft_inventory_write(const struct graft_inventory *inventory, struct graft_buffer *out)
+{
+	graft_record_write(&graft_inventory_record, inventory, out);
+}
+
+/* Skips blanks and then `text`; NULL when something else is there. */
+static const char *skip(const char *at, const char *end, const char *text)
+{
+	size_t length = strlen(text);
+
+	while (at && at < end && isspace((unsigned char)*at))
+		at++;
+	return at && (size_t)(end - at) >= length && memcmp(at, text, length) == 0 ? at + length : NULL;
+}
+
+/*
+ * The version, when it is the first member as the writer puts it; 0 otherwise. Looked at before the strict reader, which would complain
+ * about the first member that it does not know instead of saying that the text is of another version.
+ */
+static unsigned long peek_version(const char *json, size_t length)
+{
+	const char *end = json + length;
+	const char *at = skip(skip(skip(skip(json, end, "{"), end, "\"version\""), end, ":"), end, "");
+	unsigned long version = 0;
+
+	for (; at && at < end && isdigit((unsigned char)*at) && version < 1000000; at++)
+		version = version * 10 + (unsigned long)(*at - '0');
+	return version;
+}
+
+int graft_inventory_read(const char *json, size_t length, struct graft_inventory **ret_inventory,
+			 struct graft_error *err)
+{
+	unsigned long version = peek_version(json, length);
+	struct graft_inventory *inventory;
+	struct graft_arena *arena;
+
+	if (version != 0 && version != GRAFT_INVENTORY_VERSION)
+		return graft_fail(err, GRAFT_UNSUPPORTED, 0, "unsupported inventory version: %lu", version);
+	inventory = graft_inventory_new();
+	if (!inventory)
+		return graft_fail_memory(err);
+	arena = inventory->arena;
+	inventory->version = 0;
+	if (graft_record_read(&graft_inventory_record, json, length, arena, inventory, err) < 0) {
+		(void)graft_inventory_free(inventory);
+		return graft_wrap(err, "inventory");
+	}
+	inventory->arena = arena;
+	if (inventory->version != GRAFT_INVENTORY_VERSION) {
+		version = inventory->version;
+		(void)graft_inventory_free(inventory);
+		return graft_fail(err, GRAFT_UNSUPPORTED, 0, "unsupported inventory version: %lu", version);
+	}
+	*ret_inventory = inventory;
+	return 0;
+}
