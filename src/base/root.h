@@ -5,7 +5,8 @@
  * A root is one O_PATH descriptor of a directory. Whatever is looked up below it stays below it: links, absolute or
  * relative, restart at or are clamped to the root, and magic links of /proc are refused. With openat2(2) (Linux 5.6)
  * the kernel does it (RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS); without it every component is opened O_NOFOLLOW and
- * links are followed by hand, at most 40 of them. Which of the two is probed once per root (ENOSYS or EPERM of a seccomp filter).
+ * links are followed by hand, at most 40 of them. graft_root_open() probes which of the two (ENOSYS, or EPERM of a seccomp
+ * filter); a call that meets the refusal later falls back by itself.
  *
  * SECURITY: no string path into a container is ever handed to the kernel as a whole outside these functions.
  */
@@ -31,15 +32,20 @@ struct ctr_path {
 struct graft_root {
 	int fd;          /* O_PATH|O_DIRECTORY|O_CLOEXEC; owned; -1 when closed */
 	bool no_openat2; /* the fallback walk is in use */
+	char *own_path;  /* owned; the root as our own procfs prints it; NULL for roots that were taken, see below */
 };
-#define GRAFT_ROOT_INIT                       \
-	{                                     \
-		.fd = -1, .no_openat2 = false \
+#define GRAFT_ROOT_INIT                                         \
+	{                                                       \
+		.fd = -1, .no_openat2 = false, .own_path = NULL \
 	}
 
 /* Opens a host directory as a root. A final link is followed (it is the caller's own path). */
 int graft_root_open(struct graft_root *ret_root, const char *host_directory, struct graft_error *err);
-/* Makes a root of an O_PATH directory descriptor, which it swallows. */
+/*
+ * Makes a root of an O_PATH directory descriptor, which it swallows: the way to a container's root. Such a root is not trusted: /proc/self/fd
+ * is never asked about it (after joining the container's mount namespace /proc is the image's), and nothing below it but a
+ * regular file or directory is opened for reading by graft_root_read (opening a device node can have effects).
+ */
 void graft_root_take(struct graft_root *ret_root, int take_fd);
 void graft_root_close(struct graft_root *root);
 #define auto_root __attribute__((cleanup(graft_root_close)))
@@ -89,7 +95,8 @@ int graft_root_mkdir(const struct graft_root *root, const char *path, mode_t mod
 /*
  * Finds or makes a mount point: what is at `path` after following links below the root if it has the right kind (directory, or anything
  * else), otherwise a new empty directory or regular file (O_CREAT|O_EXCL|O_NOFOLLOW, `mode`), missing parents included. Nothing
- * existing is opened other than O_PATH. Gives an O_PATH descriptor. -EISDIR / -ENOTDIR when the wrong kind is there.
+ * existing is opened other than O_PATH. Gives an O_PATH descriptor (of a file just made: a read-only one, so that no other can have
+ * taken its name meanwhile). -EISDIR / -ENOTDIR when the wrong kind is there.
  */
 int graft_root_mountpoint(const struct graft_root *root, const char *path, bool directory, mode_t mode,
 			  const struct graft_root_watch *watch, int *ret_fd);

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * root: lookups below a root directory. The kernel resolves where it can (openat2), base/walk.c otherwise and for everything that creates.
+ * Knows nothing of containers or drivers; every path may be hostile, no result is a path that is opened again.
+ */
+#include "base/root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+
+#include "base/cleanup.h"
+#include "base/sys.h"
+#include "base/walk.h"
+
+#define RESOLVE    (GRAFT_RESOLVE_IN_ROOT | GRAFT_RESOLVE_NO_MAGICLINKS)
+#define PATH_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+/* openat2 gives EAGAIN when something was renamed while ".." was resolved; the walk is the way out of a busy renamer. */
+#define MAX_RACES          32
+#define UNKNOWN_SIZE_CHUNK ((size_t)8 * 1024)
+
+/* /proc/self/fd/N as text; 0, or -1 when this is not a procfs that shows us. */
+static int read_own_path(int fd, char *text, size_t size)
+{
+	char link[64];
+	ssize_t length;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, text, size);
+	if (length <= 0 || (size_t)length >= size || text[0] != '/')
+		return -1;
+	text[length] = '\0';
+	return 0;
+}
+
+static char *own_path_of(int fd)
+{
+	char text[PATH_MAX];
+	struct statfs fs;
+
+	if (statfs("/proc/self/fd", &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+		return NULL;
+	return read_own_path(fd, text, sizeof(text)) < 0 ? NULL : strdup(text);
+}
+
+int graft_root_open(struct graft_root *ret_root, const char *host_directory, struct graft_error *err)
+{
+	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+	bool no_openat2 = false;
+	/* Opening it and probing for openat2 is one call. */
+	int fd = graft_openat2(AT_FDCWD, host_directory, (uint64_t)flags, 0, 0);
+
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+		no_openat2 = true;
+		fd = open(host_directory, flags);
+	}
+	if (fd < 0)
+		return graft_fail_errno(err, errno, "open failed: %s", host_directory);
+	*ret_root = (struct graft_root){ .fd = fd, .no_openat2 = no_openat2, .own_path = own_path_of(fd) };
+	return 0;
+}
+
+void graft_root_take(struct graft_root *ret_root, int take_fd)
+{
+	*ret_root = (struct graft_root)GRAFT_ROOT_INIT;
+	ret_root->fd = take_fd;
+}
+
+void graft_root_close(struct graft_root *root)
+{
+	if (root->fd >= 0)
+		(void)close(root->fd);
+	free(root->own_path);
+	*root = (struct graft_root)GRAFT_ROOT_INIT;
+}
+
+/* open(2) of what a walk has found. */
+static int open_found(struct graft_walk *walk, int flags)
+{
+	int fd;
+
+	if (!(flags & O_PATH)) {
+		/* O_NOFOLLOW: what has become a link since is not followed. */
+		fd = openat(walk->parent_fd, walk->name, flags | O_NOFOLLOW | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
+	}
+	if ((flags & O_DIRECTORY) && !S_ISDIR(walk->stat.st_mode))
+		return -ENOTDIR;
+	return TAKE_FD(walk->fd);
+}
+
+static int open_by_hand(const struct graft_root *root, const char *path, int flags)
+{
+	auto_walk struct graft_walk walk;
+	int rc = graft_walk_path(&walk, root, path, !(flags & O_NOFOLLOW), NULL);
+
+	return rc < 0 ? rc : open_found(&walk, flags);
+}
+
+int graft_root_openat(const struct graft_root *root, const char *path, int flags)
+{
+	if (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)))
+		return -EINVAL;
+	if (flags & O_PATH)
+		flags &= PATH_FLAGS; /* openat2 refuses what open(2) ignores */
+	for (int i = 0; !root->no_openat2 && i < MAX_RACES; i++) {
+		int fd = graft_openat2(root->fd, path, (uint64_t)(flags | O_CLOEXEC), 0, RESOLVE);
+
+		if (fd >= 0)
+			return fd;
+		/* EPERM may be a seccomp filter's; if it is the file's, the walk meets it too. */
+		if (errno == ENOSYS || errno == EPERM)
+			break;
+		if (errno != EAGAIN)
+			return -errno;
+	}
+	return open_by_hand(root, path, flags);
+}
+
+int graft_root_stat(const struct graft_root *root, const char *path, struct stat *ret_stat)
+{
+	auto_close int fd = graft_root_openat(root, path, O_PATH);
+
+	if (fd < 0)
+		return fd;
+	return fstat(fd, ret_stat) < 0 ? -errno : 0;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+	size_t length = strlen(s), end_length = strlen(end);
+
+	return length >= end_length && strcmp(s + length - end_length, end) == 0;
+}
+
+/* The canonical path of `fd` by its name in our procfs, or NULL when that does not tell. */
+static const char *path_below(const struct graft_root *root, int fd, char *text, size_t size)
+{
+	size_t prefix = strlen(root->own_path);
+
+	/* A file that was removed meanwhile is shown with a suffix that may also be a part of a name. */
+	if (read_own_path(fd, text, size) < 0 || ends_with(text, " (deleted)"))
+		return NULL;
+	if (strcmp(root->own_path, "/") == 0)
+		return text;
+	if (strncmp(text, root->own_path, prefix) != 0)
+		return NULL;
+	if (text[prefix] == '\0')
+		return "/";
+	return text[prefix] == '/' ? text + prefix : NULL;
+}
+
+static int resolve_by_hand(const struct graft_root *root, const char *path, struct graft_arena *arena,
+			   const char **ret_path, int *ret_fd)
+{
+	auto_walk struct graft_walk walk;
+	int rc = graft_walk_path(&walk, root, path, true, NULL);
+
+	if (rc < 0)
+		return rc;
+	if (strcmp(walk.name, ".") != 0)
+		*ret_path = graft_arena_printf(arena, "%s/%s", walk.path, walk.name);
+	else
+		*ret_path = graft_arena_strdup(arena, walk.path[0] != '\0' ? walk.path : "/");
+	if (!*ret_path)
+		return -ENOMEM;
+	if (ret_fd)
+		*ret_fd = TAKE_FD(walk.fd);
+	return 0;
+}
+
+int graft_root_resolve(const struct graft_root *root, const char *path, struct graft_arena *arena,
+		       const char **ret_path, int *ret_fd)
+{
+	char text[PATH_MAX];
+	const char *below = NULL;
+	auto_close int fd = -1;
+
+	if (!root->own_path || root->no_openat2)
+		return resolve_by_hand(root, path, arena, ret_path, ret_fd);
+	fd = graft_root_openat(root, path, O_PATH);
+	if (fd < 0)
+		return fd;
+	below = path_below(root, fd, text, sizeof(text));
+	if (!below)
+		return resolve_by_hand(root, path, arena, ret_path, ret_fd);
+	*ret_path = graft_arena_strdup(arena, below);
+	if (!*ret_path)
+		return -ENOMEM;
+	if (ret_fd)
+		*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* Reads until `size` bytes are there or the file ends. */
+static ssize_t read_up_to(int fd, char *bytes, size_t size)
+{
+	size_t used = 0;
+
+	while (used < size) {
+		ssize_t n = read(fd, bytes + used, size - used);
+
+		if (n == 0)
+			break;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		used += (size_t)n;
+	}
+	return (ssize_t)used;
+}
+
+/* procfs states size 0 for files that have content. */
+static int read_unknown_size(int fd, size_t max, struct graft_arena *arena, const char **ret_bytes, size_t *ret_length)
+{
+	size_t capacity = 0, used = 0;
+	auto_free char *bytes = NULL;
+	char *copy;
+
+	while (used == capacity) {
+		ssize_t n;
+		char *larger = realloc(bytes, capacity == 0 ? UNKNOWN_SIZE_CHUNK : capacity * 2);
+
+		if (!larger)
+			return -ENOMEM;
+		bytes = larger;
+		capacity = capacity == 0 ? UNKNOWN_SIZE_CHUNK : capacity * 2;
+		n = read_up_to(fd, bytes + used, capacity - used);
+		if (n < 0)
+			return (int)n;
+		used += (size_t)n;
+		if (used > max)
+			return -EFBIG;
+	}
+	copy = graft_arena_alloc(arena, used + 1);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, bytes, used);
+	*ret_bytes = copy;
+	*ret_length = used;
+	return 0;
+}
+
+int graft_read_fd(int fd, size_t max, struct graft_arena *arena, const char **ret_bytes, size_t *ret_length)
+{
+	struct stat st;
+	char *bytes;
+	ssize_t n;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if ((uintmax_t)st.st_size > max)
+		return -EFBIG;
+	if (st.st_size == 0)
+		return read_unknown_size(fd, max, arena, ret_bytes, ret_length);
+	bytes = graft_arena_alloc(arena, (size_t)st.st_size + 1);
+	if (!bytes)
+		return -ENOMEM;
+	n = read_up_to(fd, bytes, (size_t)st.st_size);
+	if (n < 0)
+		return (int)n;
+	*ret_bytes = bytes;
+	*ret_length = (size_t)n;
+	return 0;
+}
+
+int graft_root_read(const struct graft_root *root, const char *path, size_t max, struct graft_arena *arena,
+		    const char **ret_bytes, size_t *ret_length)
+{
+	auto_close int fd = -1;
+	struct stat st;
+	int rc;
+
+	/* SECURITY: in an image, opening a device node already has effects (/dev/watchdog). Look before. */
+	if (!root->own_path) {
+		rc = graft_root_stat(root, path, &st);
+		if (rc < 0)
+			return rc;
+		if (!S_ISREG(st.st_mode))
+			return -EINVAL;
+	}
+	fd = graft_root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return fd == -ENXIO ? -EINVAL : fd; /* ENXIO: a socket */
+	return graft_read_fd(fd, max, arena, ret_bytes, ret_length);
+}
+
+/* Copies `path` without the slashes at its end; the mode of the last component must reach it. */
+static int without_slashes(const char *path, char *text, size_t size)
+{
+	size_t length = strlen(path);
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	if (length >= size)
+		return -ENAMETOOLONG;
+	memcpy(text, path, length);
+	text[length] = '\0';
+	return 0;
+}
+
+static int make_by_hand(const struct graft_root *root, const char *path, const struct graft_walk_maker *maker,
+			struct stat *ret_stat)
+{
+	auto_walk struct graft_walk walk;
+	char text[PATH_MAX];
+	int rc;
+
+	walk.parent_fd = walk.root_fd = walk.fd = -1;
+	rc = without_slashes(path, text, sizeof(text));
+	if (rc == 0)
+		rc = graft_walk_path(&walk, root, text, true, maker);
+	if (rc < 0)
+		return rc;
+	*ret_stat = walk.stat;
+	return TAKE_FD(walk.fd);
+}
+
+static int find_or_make(const struct graft_root *root, const char *path, const struct graft_walk_maker *maker,
+			int *ret_fd)
+{
+	auto_close int fd = graft_root_openat(root, path, O_PATH);
+	struct stat st;
+
+	if (fd == -ENOENT)
+		fd = make_by_hand(root, path, maker, &st);
+	else if (fd >= 0 && fstat(fd, &st) < 0)
+		return -errno;
+	if (fd < 0)
+		return fd;
+	if (maker->directory && !S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	if (!maker->directory && S_ISDIR(st.st_mode))
+		return -EISDIR;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int graft_root_mkdir(const struct graft_root *root, const char *path, mode_t mode, const struct graft_root_watch *watch,
+		     int *ret_fd)
+{
+	struct graft_walk_maker maker = { .directory = true, .mode = mode, .watch = watch };
+
+	return find_or_make(root, path, &maker, ret_fd);
+}
+
+int graft_root_mountpoint(const struct graft_root *root, const char *path, bool directory, mode_t mode,
+			  const struct graft_root_watch *watch, int *ret_fd)
+{
+	struct graft_walk_maker maker = { .directory = directory, .mode = mode, .watch = watch };
+
+	return find_or_make(root, path, &maker, ret_fd);
+}
+
+int graft_root_parent(const struct graft_root *root, const char *path, int *ret_parent_fd, char *name)
+{
+	char text[PATH_MAX];
+	const char *last;
+	char *slash;
+	int rc = without_slashes(path, text, sizeof(text));
+
+	if (rc < 0)
+		return rc;
+	slash = strrchr(text, '/');
+	last = slash ? slash + 1 : text;
+	if (last[0] == '\0' || strcmp(last, ".") == 0 || strcmp(last, "..") == 0)
+		return -EINVAL;
+	if (strlen(last) > NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(name, last, strlen(last) + 1);
+	if (slash)
+		*(slash == text ? slash + 1 : slash) = '\0';
+	rc = graft_root_openat(root, slash ? text : "/", O_PATH | O_DIRECTORY);
+	if (rc < 0)
+		return rc;
+	*ret_parent_fd = rc;
+	return 0;
+}
