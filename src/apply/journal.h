@@ -14,6 +14,7 @@
 
 struct graft_journal;
 
+/* An empty journal, or NULL. The log is borrowed and may be NULL. */
 struct graft_journal *graft_journal_new(const struct graft_log *log);
 /* Closes descriptors; undoes nothing. NULL is fine. Returns NULL. */
 struct graft_journal *graft_journal_free(struct graft_journal *journal);

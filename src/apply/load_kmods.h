@@ -22,6 +22,7 @@ struct graft_kmods_options {
 	const struct graft_log *log;
 };
 
+/* Does what the options say, as far as it can. */
 void graft_load_kmods(const struct graft_kmods_options *options);
 
 #endif

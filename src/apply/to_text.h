@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "plan/plan.h"
 
+/* Appends the text to `out`; same plan, same bytes. */
 void graft_plan_to_text(const struct graft_plan *plan, struct graft_buffer *out);
 
 #endif

@@ -17,6 +17,7 @@ struct graft_log {
 	enum graft_log_level max; /* messages above it are not formatted */
 };
 
+/* Formats one message and hands it to the log, if the log wants that level. Keeps errno. Callers use the macros below. */
 __attribute__((format(printf, 5, 6))) void graft_log_write(const struct graft_log *log, enum graft_log_level level,
 							   const char *file, int line, const char *format, ...);
 

@@ -27,6 +27,7 @@ struct graft_mount_attr {
 	uint64_t attr_set, attr_clr, propagation, userns_fd;
 };
 
+/* No comment of ours replaces the man pages: openat2(2), open_tree(2), and so on. */
 int graft_openat2(int dir_fd, const char *path, uint64_t flags, uint64_t mode, uint64_t resolve);
 int graft_open_tree(int dir_fd, const char *path, unsigned int flags);
 int graft_move_mount(int from_fd, const char *from_path, int to_fd, const char *to_path, unsigned int flags);

@@ -120,9 +120,13 @@ struct graft_plan {
 
 extern const struct graft_record graft_plan_record;
 
+/* An empty plan in its own arena, or NULL. */
 struct graft_plan *graft_plan_new(void);
+/* NULL is fine. Returns NULL. */
 struct graft_plan *graft_plan_free(struct graft_plan *plan);
+/* Appends the JSON form; same value, same bytes. */
 void graft_plan_write(const struct graft_plan *plan, struct graft_buffer *out);
+/* Reads the JSON form back. -1: GRAFT_FORMAT, GRAFT_TOO_BIG, GRAFT_NO_MEMORY; *ret_plan is then not set. */
 int graft_plan_read(const char *json, size_t length, struct graft_plan **ret_plan, struct graft_error *err);
 
 #endif

@@ -68,9 +68,13 @@ struct graft_request {
 
 extern const struct graft_record graft_request_record;
 
+/* An empty request in its own arena, or NULL. */
 struct graft_request *graft_request_new(void);
+/* NULL is fine. Returns NULL. */
 struct graft_request *graft_request_free(struct graft_request *request);
+/* Appends the JSON form; same value, same bytes. */
 void graft_request_write(const struct graft_request *request, struct graft_buffer *out);
+/* Reads the JSON form back. -1: GRAFT_FORMAT, GRAFT_TOO_BIG, GRAFT_NO_MEMORY; *ret_request is then not set. */
 int graft_request_read(const char *json, size_t length, struct graft_request **ret_request, struct graft_error *err);
 
 /*
