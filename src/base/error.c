@@ -19,7 +19,8 @@ static const struct {
 #undef X
 };
 
-static int fail(struct graft_error *err, enum graft_status status, int sys, const char *format, va_list args)
+__attribute__((format(printf, 4, 0))) static int fail(struct graft_error *err, enum graft_status status, int sys,
+						      const char *format, va_list args)
 {
 	if (!err)
 		return -1;
