@@ -27,8 +27,9 @@ enum graft_need {
 	GRAFT_NEED_IPCS = 1u << 7,
 	GRAFT_NEED_PROC_FILES = 1u << 8, /* contents for the container's procfs view */
 	GRAFT_NEED_EXTRA_FILES = 1u << 9,
-	GRAFT_NEED_IMEX = 1u << 10, /* all channel nodes that exist; those in options are always looked at */
-	GRAFT_NEED_ALL = (1u << 11) - 1u,
+	GRAFT_NEED_IMEX = 1u << 10,     /* all channel nodes that exist; those in options are always looked at */
+	GRAFT_NEED_MIG_CAPS = 1u << 11, /* gpu.caps_nodes, which mig-config and mig-monitor need */
+	GRAFT_NEED_ALL = (1u << 12) - 1u,
 };
 
 /* Facts that only NVML has, for graft_host_complete(). */
@@ -42,9 +43,10 @@ enum graft_nvml_fact {
 };
 
 struct graft_host_options {
-	const char *root;    /* driver root, absolute; NULL = "/" */
-	const char *ldcache; /* below it; NULL = "/etc/ld.so.cache" */
-	uid_t nvml_uid;      /* identity of the NVML child; (uid_t)-1 = the kernel's overflow ids */
+	const char *root;      /* driver root, absolute; NULL = "/" */
+	const char *host_root; /* has the /proc, /sys and /dev that the driver root lacks; NULL = "/" */
+	const char *ldcache;   /* below it; NULL = "/etc/ld.so.cache" */
+	uid_t nvml_uid;        /* identity of the NVML child; (uid_t)-1 = the kernel's overflow ids */
 	gid_t nvml_gid;
 	const char *path;               /* $PATH for binaries (caller's, from secure_getenv); NULL = a standard list */
 	const char *mps_pipe_directory; /* NULL = /tmp/nvidia-mps */

@@ -143,6 +143,8 @@ static const struct graft_field inventory_fields[] = {
 		     "kind of host"),
 	GRAFT_F_BOOL(struct graft_inventory, simulated, "the driver says that it is simulated"),
 	GRAFT_F_STRING(struct graft_inventory, root, false, "driver root on the host"),
+	GRAFT_F_STRING(struct graft_inventory, dev_root, false, "what stands in front of device node paths"),
+	GRAFT_F_STRING(struct graft_inventory, proc_root, false, "what stands in front of procfs paths"),
 	GRAFT_F_STRING(struct graft_inventory, ldcache, false, "the loader's cache below the driver root"),
 	GRAFT_F_STRING(struct graft_inventory, machine, false, "machine name of the kernel"),
 	GRAFT_F_RECORD(struct graft_inventory, driver_version, &fact_record, "version of the kernel driver"),

@@ -120,8 +120,10 @@ struct graft_omission {
 struct graft_inventory {
 	uint32_t version; /* GRAFT_INVENTORY_VERSION */
 	enum graft_platform platform;
-	bool simulated;                   /* the driver says that it is Graft's simulated one */
-	const char *root;                 /* driver root on the host, "/" */
+	bool simulated;   /* the driver says that it is Graft's simulated one */
+	const char *root; /* driver root on the host, "/" */
+	/* What stands in front of device nodes and of procfs paths: `root` when it has a /dev or /proc of its own, else "/". */
+	const char *dev_root, *proc_root;
 	const char *ldcache;              /* cache file below it */
 	const char *machine;              /* uname -m */
 	struct graft_fact driver_version; /* 550.54.14 */
