@@ -105,8 +105,8 @@ static int fail_ambiguous(struct parser *parser, const char *name, size_t length
 		if (!option->hidden && strncmp(option->name, name, length) == 0)
 			graft_buffer_printf(&list, " '--%s'", option->name);
 	}
-	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option '--%.*s' is ambiguous; possibilities:%s", (int)length,
-			 name, graft_buffer_text(&list));
+	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option '--%s' is ambiguous; possibilities:%s", name,
+			 graft_buffer_text(&list));
 	graft_buffer_done(&list);
 	return wrong(parser);
 }

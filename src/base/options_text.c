@@ -22,8 +22,8 @@ enum {
 /* ---- order ---- */
 
 /*
- * argp's order: by letter or, without one, by the first character of the name, ignoring case, small letters first; two names without
- * letters by the whole name.
+ * argp's order: by letter or, without one, by the first character of the name, ignoring case, small letters first, names
+ * without a letter before letters; two names without letters by the whole name.
  */
 static int compare(const struct graft_option *a, const struct graft_option *b)
 {
@@ -34,7 +34,9 @@ static int compare(const struct graft_option *a, const struct graft_option *b)
 		return strcasecmp(a->name, b->name);
 	if (tolower(first_a) != tolower(first_b))
 		return tolower(first_a) - tolower(first_b);
-	return first_b - first_a;
+	if (first_a != first_b)
+		return first_b - first_a;
+	return (a->letter != 0) - (b->letter != 0);
 }
 
 /*

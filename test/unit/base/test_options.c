@@ -165,7 +165,7 @@ static void make_argp_options(const struct graft_command *command, struct argp_o
 	out[n] = (struct argp_option){ 0 };
 }
 
-const char *argp_program_version = "version";
+__attribute__((visibility("default"))) const char *argp_program_version = "version";
 
 /* Runs `call` with stderr going to a file; the text is in `text`. */
 struct capture {
@@ -289,7 +289,13 @@ static void run_argp(const struct graft_command *command, const char *words, str
 	auto_free char *copy = strdup(words);
 	char *argv[MAX_WORDS + 1] = { (char *)(uintptr_t) "prog" };
 	struct argp_option argp_options[GRAFT_COUNT(options) + 2];
-	struct argp argp = { argp_options, oracle_key, command->arguments, command->summary, NULL, NULL, NULL };
+	struct argp argp = { argp_options,
+			     oracle_key,
+			     command->arguments[0] != '\0' ? command->arguments : NULL,
+			     command->summary,
+			     NULL,
+			     NULL,
+			     NULL };
 	unsigned int flags = ARGP_NO_EXIT | (command->stop_at_first_argument ? ARGP_IN_ORDER : 0);
 	struct capture capture;
 	int argc;
@@ -371,7 +377,13 @@ static void test_texts_as_argp(void **state)
 	for (size_t i = 0; i < 2 * GRAFT_COUNT(commands); i++) {
 		const struct graft_command *command = commands[i / 2];
 		struct argp_option argp_options[GRAFT_COUNT(options) + 2];
-		struct argp argp = { argp_options, oracle_key, command->arguments, command->summary, NULL, NULL, NULL };
+		struct argp argp = { argp_options,
+				     oracle_key,
+				     command->arguments[0] != '\0' ? command->arguments : NULL,
+				     command->summary,
+				     NULL,
+				     NULL,
+				     NULL };
 		struct oracle oracle = { .command = command };
 		char help[] = "--help", usage[] = "--usage", name[] = "prog";
 		char *argv[] = { name, i % 2 == 0 ? help : usage, NULL };
@@ -385,6 +397,8 @@ static void test_texts_as_argp(void **state)
 		capture_end(&capture, 1, expected, sizeof(expected));
 		/* without exit argp goes on to complain about missing arguments: on stderr */
 		texts[i % 2].make(command, "prog", &ours);
+		if (strcmp(graft_buffer_text(&ours), expected) != 0)
+			print_message("# argp prints:\n%s# we print:\n%s", expected, graft_buffer_text(&ours));
 		assert_string_equal(graft_buffer_text(&ours), expected);
 		graft_buffer_done(&ours);
 		graft_buffer_done(&oracle.values.uses);
