@@ -50,12 +50,14 @@ enum graft_mount_flag {
 extern const char *const graft_mount_flag_names[4]; /* ro nosuid nodev noexec, by bit number */
 
 enum graft_source_type { GRAFT_SOURCE_FILE, GRAFT_SOURCE_DIRECTORY, GRAFT_SOURCE_SOCKET };
+extern const char *const graft_source_type_names[3];
 
 /* What a SYMLINK does with something that is already at its target. */
 enum graft_conflict {
 	GRAFT_CONFLICT_KEEP,    /* leave any existing thing as it is (SPEC 9.5) */
 	GRAFT_CONFLICT_REPLACE, /* correct an existing link; over an existing file, bind `source` (soname links) */
 };
+extern const char *const graft_conflict_names[2];
 
 /* One library that the loader must find (LDCACHE). */
 struct graft_ldcache_entry {

@@ -41,10 +41,12 @@ struct graft_device_word {
 	uint32_t mig_index; /* MIG_INDEX */
 	const char *bus_id; /* PCI: normalised, "0000001b:1c:00.0" ("%08x:%02x:%02x.0") */
 	const char *uuid;   /* old MIG form: the GPU's UUID; else NULL */
-	int64_t gi, ci;     /* old MIG form; -1 otherwise */
+	uint32_t gi, ci;    /* old MIG form (uuid is set); else 0 */
 };
+extern const char *const graft_device_kind_names[7]; /* by enum graft_device_kind */
 
 enum graft_compat_mode { GRAFT_COMPAT_MOUNT, GRAFT_COMPAT_LDCONFIG, GRAFT_COMPAT_DISABLED };
+extern const char *const graft_compat_mode_names[3];
 
 struct graft_imex_channel {
 	uint32_t id;
@@ -62,6 +64,8 @@ struct graft_request {
 	struct graft_imex_channel *imex_channels;
 	size_t n_imex_channels;
 	enum graft_compat_mode compat_mode;
+	bool
+	    compat_mode_given; /* by graft_request_compat_mode(), to tell the default from a choice; not part of the JSON form */
 	bool no_cgroups, no_devbind, no_persistenced, no_fabricmanager, no_gsp_firmware;
 	struct graft_arena *arena; /* owned; not part of the JSON form */
 };
@@ -93,7 +97,10 @@ int graft_request_requirement(struct graft_request *request, const char *express
 int graft_request_mig(bool *flag, const char *list, struct graft_error *err);
 /* --imex-channel: decimal ids below 2^20: "unsupported IMEX channel value: <item>". Duplicates are kept. */
 int graft_request_imex(struct graft_request *request, const char *list, struct graft_error *err);
-/* --cuda-compat-mode: disabled, mount, ldconfig. */
+/*
+ * --cuda-compat-mode: disabled, mount, ldconfig; --no-cntlibs is "disabled". "disabled" wins over the others in any order; two different
+ * others: "only one cuda-compat-mode can be specified at a time".
+ */
 int graft_request_compat_mode(struct graft_request *request, const char *mode, struct graft_error *err);
 /* A comma list of capability words ("all" = every one). Unknown: GRAFT_INVALID "unsupported capability: <word>". */
 int graft_request_capabilities(struct graft_request *request, const char *list, struct graft_error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * requirement: the language of --require and NVIDIA_REQUIRE_* (SPEC libnvidia-container 8): OR by space, AND by
- * comma, left to right, stopping as soon as the result is certain. Pure and lazy: a comparison that needs a fact
- * which is not there yet ends the evaluation with UNKNOWN and the name of that fact; the caller gets it and asks again.
+ * comma, left to right, stopping as soon as the result is certain. Pure and lazy: when the result depends on facts
+ * that are not there yet it is UNKNOWN, with the names of those facts; the caller gets them and asks again.
  */
 #ifndef GRAFT_REQUEST_REQUIREMENT_H
 #define GRAFT_REQUEST_REQUIREMENT_H
@@ -32,7 +32,7 @@ struct graft_requirement_facts {
 
 /*
  * Evaluates one expression. Returns -1 with GRAFT_REQUIREMENT "invalid expression" when evaluation reaches something malformed, else 0
- * with *ret_result; for UNKNOWN *ret_missing holds the bit of the fact that is needed.
+ * with *ret_result; *ret_missing holds the bits of the facts that an UNKNOWN result depends on, else 0.
  */
 int graft_requirement_evaluate(const char *expression, const struct graft_requirement_facts *facts,
 			       enum graft_requirement_result *ret_result, unsigned int *ret_missing,

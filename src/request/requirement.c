@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * requirement: evaluates one expression in three values: true, false, and "depends on a fact that is not here yet".
+ * Facts cost something (CUDA version, architecture and brand may need NVML), so what is already certain is decided without
+ * them: FALSE and UNKNOWN is FALSE, TRUE or UNKNOWN is TRUE. Where a fact would decide whether evaluation goes on to
+ * something malformed, the answer is UNKNOWN, so that the outcome is always that of the plain evaluation from left to right.
+ */
+#include "request/requirement.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+
+#define OPERATOR_CHARACTERS "<>=!"
+#define ALTERNATIVE_MAX     384 /* bytes of an expression in an error message */
+
+/* What an operator says about the sign of (fact - value). */
+struct relation {
+	const char *text;
+	bool less, equal, greater;
+	bool for_words; /* allowed for brand */
+};
+static const struct relation relations[] = {
+	{ "=", false, true, false, true },  { "!=", true, false, true, true },
+	{ "!", true, false, true, true }, /* QUIRK: the existing stack takes a lone "!" for "!=" */
+	{ "<", true, false, false, false }, { "<=", true, true, false, false },
+	{ ">", false, false, true, false }, { ">=", false, true, true, false },
+};
+
+static const struct {
+	const char *name;
+	enum graft_requirement_fact fact;
+	bool is_version;
+	size_t offset; /* of the exact value in struct graft_requirement_facts */
+} names[] = {
+	{ "cuda", GRAFT_REQUIREMENT_CUDA, true, offsetof(struct graft_requirement_facts, cuda) },
+	{ "driver", GRAFT_REQUIREMENT_DRIVER, true, offsetof(struct graft_requirement_facts, driver) },
+	{ "arch", GRAFT_REQUIREMENT_ARCH, true, offsetof(struct graft_requirement_facts, arch) },
+	{ "brand", GRAFT_REQUIREMENT_BRAND, false, offsetof(struct graft_requirement_facts, brand) },
+};
+
+/* A part of the expression; not terminated. */
+struct span {
+	const char *at;
+	size_t length;
+};
+
+static bool span_is(const struct span *span, const char *word)
+{
+	return strlen(word) == span->length && strncasecmp(span->at, word, span->length) == 0;
+}
+
+static bool span_is_version(const struct span *span)
+{
+	return strspn(span->at, "0123456789.") >= span->length;
+}
+
+/* Takes the next component off a version: digits without leading zeros, empty for 0 and at the end. */
+static struct span take_component(struct span *version)
+{
+	struct span digits;
+	size_t n;
+
+	n = strspn(version->at, ".");
+	n = n < version->length ? n : version->length;
+	version->at += n;
+	version->length -= n;
+
+	n = strspn(version->at, "0");
+	n = n < version->length ? n : version->length;
+	version->at += n;
+	version->length -= n;
+
+	digits.at = version->at;
+	n = strspn(version->at, "0123456789");
+	digits.length = n < version->length ? n : version->length;
+	version->at += digits.length;
+	version->length -= digits.length;
+	return digits;
+}
+
+/* Both must be versions. Components have any length, so no number overflows. */
+static int compare_spans(struct span a, struct span b)
+{
+	while (a.length > 0 || b.length > 0) {
+		struct span x = take_component(&a), y = take_component(&b);
+		int order;
+
+		if (x.length != y.length)
+			return x.length < y.length ? -1 : 1;
+		order = memcmp(x.at, y.at, x.length);
+		if (order != 0)
+			return order < 0 ? -1 : 1;
+	}
+	return 0;
+}
+
+int graft_version_compare(const char *a, const char *b, bool *ret_valid)
+{
+	struct span x = { a, strlen(a) }, y = { b, strlen(b) };
+
+	*ret_valid = span_is_version(&x) && span_is_version(&y);
+	return *ret_valid ? compare_spans(x, y) : 0;
+}
+
+/* The result when the sign of (fact - value) is known to lie in lowest..highest. */
+static enum graft_requirement_result judge(const struct relation *relation, int lowest, int highest)
+{
+	const bool accepted[] = { relation->less, relation->equal, relation->greater };
+	bool some = false, every = true;
+
+	for (int sign = lowest; sign <= highest; sign++) {
+		some = some || accepted[sign + 1];
+		every = every && accepted[sign + 1];
+	}
+	if (every)
+		return GRAFT_REQUIREMENT_TRUE;
+	return some ? GRAFT_REQUIREMENT_UNKNOWN : GRAFT_REQUIREMENT_FALSE;
+}
+
+/* The sign of (fact - value); `otherwise` when there is no such fact. -2: the fact is no version. */
+static int sign_of(const char *fact, const struct span *value, int otherwise)
+{
+	struct span span = { fact, fact ? strlen(fact) : 0 };
+
+	if (!fact)
+		return otherwise;
+	return span_is_version(&span) ? compare_spans(span, *value) : -2;
+}
+
+enum outcome { OUTCOME_FALSE, OUTCOME_TRUE, OUTCOME_UNKNOWN, OUTCOME_MALFORMED };
+
+static enum outcome judge_version(const struct relation *relation, const char *exact, const char *low, const char *high,
+				  const struct span *value)
+{
+	int lowest, highest;
+
+	if (!span_is_version(value))
+		return OUTCOME_MALFORMED;
+	lowest = sign_of(exact ? exact : low, value, -1);
+	highest = sign_of(exact ? exact : high, value, 1);
+	if (lowest == -2 || highest == -2)
+		return OUTCOME_MALFORMED;
+	return (enum outcome)judge(relation, lowest, highest);
+}
+
+static enum outcome judge_word(const struct relation *relation, const char *exact, const struct span *value)
+{
+	int sign;
+
+	if (!relation->for_words)
+		return OUTCOME_MALFORMED;
+	if (!exact)
+		return OUTCOME_UNKNOWN;
+	sign = span_is(value, exact) ? 0 : 1;
+	return (enum outcome)judge(relation, sign, sign);
+}
+
+static const struct relation *find_relation(const struct span *text)
+{
+	for (size_t i = 0; i < GRAFT_COUNT(relations); i++) {
+		if (span_is(text, relations[i].text))
+			return &relations[i];
+	}
+	return NULL;
+}
+
+/* One comparison; *ret_missing gets the bit of the fact when the outcome is UNKNOWN. */
+static enum outcome compare(const struct span *text, const struct graft_requirement_facts *facts,
+			    unsigned int *ret_missing)
+{
+	struct span name = { text->at, strcspn(text->at, OPERATOR_CHARACTERS) }, symbol, value;
+	const struct relation *relation;
+
+	if (name.length == 0 || name.length >= text->length)
+		return OUTCOME_MALFORMED;
+	symbol = (struct span){ text->at + name.length, strspn(text->at + name.length, OPERATOR_CHARACTERS) };
+	if (name.length + symbol.length >= text->length)
+		return OUTCOME_MALFORMED;
+	value = (struct span){ symbol.at + symbol.length, text->length - name.length - symbol.length };
+	relation = find_relation(&symbol);
+	if (!relation)
+		return OUTCOME_MALFORMED;
+
+	for (size_t i = 0; i < GRAFT_COUNT(names); i++) {
+		const char *exact;
+		bool cuda = names[i].fact == GRAFT_REQUIREMENT_CUDA;
+
+		if (!span_is(&name, names[i].name))
+			continue;
+		memcpy(&exact, (const char *)facts + names[i].offset, sizeof(exact));
+		if (!exact && (facts->absent & names[i].fact) != 0)
+			return OUTCOME_TRUE; /* SPEC 8: missing data counts as satisfied */
+		*ret_missing = names[i].fact;
+		return names[i].is_version ? judge_version(relation, exact, cuda ? facts->cuda_min : NULL,
+							   cuda ? facts->cuda_max : NULL, &value)
+					   : judge_word(relation, exact, &value);
+	}
+	return OUTCOME_MALFORMED;
+}
+
+/* Takes the next non-empty part off *cursor, up to one of `separators` or the end at `end`. */
+static bool next_part(const char **cursor, const char *end, char separator, struct span *ret_part)
+{
+	const char *at = *cursor;
+
+	while (at < end && *at == separator)
+		at++;
+	ret_part->at = at;
+	while (at < end && *at != separator)
+		at++;
+	ret_part->length = (size_t)(at - ret_part->at);
+	*cursor = at;
+	return ret_part->length > 0;
+}
+
+/* All comparisons of one alternative. *ret_needs: the facts that an UNKNOWN or a MALFORMED outcome hangs on. */
+static enum outcome evaluate_alternative(const struct span *alternative, const struct graft_requirement_facts *facts,
+					 unsigned int *ret_needs)
+{
+	const char *cursor = alternative->at;
+	struct span part;
+
+	*ret_needs = 0;
+	while (next_part(&cursor, alternative->at + alternative->length, ',', &part)) {
+		unsigned int fact = 0;
+		enum outcome outcome = compare(&part, facts, &fact);
+
+		if (outcome == OUTCOME_MALFORMED || outcome == OUTCOME_FALSE)
+			return outcome;
+		if (outcome == OUTCOME_UNKNOWN)
+			*ret_needs |= fact;
+	}
+	return *ret_needs != 0 ? OUTCOME_UNKNOWN : OUTCOME_TRUE;
+}
+
+int graft_requirement_evaluate(const char *expression, const struct graft_requirement_facts *facts,
+			       enum graft_requirement_result *ret_result, unsigned int *ret_missing,
+			       struct graft_error *err)
+{
+	const char *cursor = expression, *end = expression + strlen(expression);
+	enum outcome outcome = OUTCOME_TRUE; /* of an empty expression */
+	unsigned int missing = 0;
+	struct span alternative;
+
+	while (outcome != OUTCOME_MALFORMED && next_part(&cursor, end, ' ', &alternative)) {
+		unsigned int needs;
+
+		outcome = evaluate_alternative(&alternative, facts, &needs);
+		if (outcome == OUTCOME_TRUE) {
+			missing = 0;
+			break;
+		}
+		if (outcome != OUTCOME_FALSE)
+			missing |= needs;
+	}
+	/* With a fact missing, it is not known whether evaluation gets to what is malformed. */
+	if (outcome == OUTCOME_MALFORMED && missing == 0)
+		return graft_fail(err, GRAFT_REQUIREMENT, 0, "invalid expression");
+	*ret_missing = missing;
+	if (missing != 0)
+		*ret_result = GRAFT_REQUIREMENT_UNKNOWN;
+	else
+		*ret_result = outcome == OUTCOME_TRUE ? GRAFT_REQUIREMENT_TRUE : GRAFT_REQUIREMENT_FALSE;
+	return 0;
+}
+
+int graft_requirement_fail(const char *expression, struct graft_error *err)
+{
+	static const char update_driver[] =
+	    ", please update your driver to a newer version, or use an earlier cuda container";
+	static const char cuda_at_least[] = "cuda>=";
+	bool cuda = strncmp(expression, cuda_at_least, strlen(cuda_at_least)) == 0;
+	size_t length = strcspn(expression, " ");
+
+	/* Cut, if ever, in the alternative: the sentence after it is what helps. */
+	if (length > ALTERNATIVE_MAX)
+		length = ALTERNATIVE_MAX;
+	return graft_fail(err, GRAFT_REQUIREMENT, 0, "unsatisfied condition: %.*s%s", (int)length, expression,
+			  cuda ? update_driver : "");
+}
