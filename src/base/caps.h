@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * caps: Linux capabilities of a program, step by step, from one table (SPEC libnvidia-container 4.1 is the upper bound of each row).
+ * They are those of the current user namespace: root of an unprivileged container's namespace has them all.
+ *
+ *	struct graft_caps caps = GRAFT_CAPS_INIT;
+ *	if (graft_caps_limit(&caps, GRAFT_CAPS_ALL_NEEDED, err) < 0) ...
+ *	if (graft_caps_enter(&caps, GRAFT_CAPS_MOUNT, err) < 0) ...
+ *
+ * After graft_caps_limit() the process is not dumpable (nobody may trace it or read its memory and /proc files), holds no inheritable
+ * capability, and nothing that it might execute gets any capability that it does not have itself.
+ */
+#ifndef GRAFT_BASE_CAPS_H
+#define GRAFT_BASE_CAPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum graft_caps_step {
+	GRAFT_CAPS_INIT_STEP, /* start; children that drop everything (NVML) */
+	GRAFT_CAPS_KMODS,     /* --load-kmods: modules and nodes of the host */
+	GRAFT_CAPS_CONTAINER, /* open the container's root, namespaces, cgroup; read its image */
+	GRAFT_CAPS_INFO,      /* read the host, plan */
+	GRAFT_CAPS_MOUNT,     /* mounts, files, device cgroup */
+	GRAFT_CAPS_LDCACHE,   /* loader's cache */
+	GRAFT_CAPS_SHUTDOWN,
+	GRAFT_CAPS_STEP_MAX
+};
+
+struct graft_caps {
+	bool limited;       /* graft_caps_limit() was done; otherwise graft_caps_enter() does nothing */
+	uint64_t permitted; /* bits by capability number */
+};
+#define GRAFT_CAPS_INIT                          \
+	{                                        \
+		.limited = false, .permitted = 0 \
+	}
+
+/* Flags of graft_caps_limit(). */
+enum graft_caps_limit_flag {
+	GRAFT_CAPS_ALL_NEEDED = 1u << 0, /* fail unless every capability of the table is permitted */
+	GRAFT_CAPS_MAY_EXECUTE =
+	    1u << 1, /* modprobe will be run: keep DAC_OVERRIDE and SYS_MODULE for it, drop all else */
+};
+
+/* -1: GRAFT_PERMISSION, "capability change failed". */
+int graft_caps_limit(struct graft_caps *caps, unsigned int flags, struct graft_error *err);
+/* After the last program was executed (MAY_EXECUTE): from now on nothing executed can gain anything. */
+int graft_caps_end_execution(struct graft_error *err);
+/* Makes exactly the capabilities of `step` effective, as far as they are permitted. */
+int graft_caps_enter(const struct graft_caps *caps, enum graft_caps_step step, struct graft_error *err);
+
+/* For the documentation and tests: name, effective set and reason of a step; the union of all steps and the permitted limit. */
+const char *graft_caps_step_name(enum graft_caps_step step);
+uint64_t graft_caps_step_set(enum graft_caps_step step);
+const char *graft_caps_step_why(enum graft_caps_step step);
+uint64_t graft_caps_all(void);
+
+#endif
