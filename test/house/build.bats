@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# The build installs by plain Meson commands, and what it makes is hardened.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+  export top
+  export tree=$BATS_FILE_TMPDIR
+  # The commands of the packager, in a clone: nothing that is lying about may be needed.
+  git -C "$top" ls-files --cached --others --exclude-standard -z | (cd "$top" && xargs -0 cp --parents -t "$tree" 2>/dev/null) || true
+  cd "$tree"
+  meson setup B --prefix=/usr >"$BATS_FILE_TMPDIR/log" 2>&1 || { cat "$BATS_FILE_TMPDIR/log"; return 1; }
+  ninja -C B >"$BATS_FILE_TMPDIR/log" 2>&1 || { tail -n 40 "$BATS_FILE_TMPDIR/log"; return 1; }
+  DESTDIR=$tree/D ninja -C B install >"$BATS_FILE_TMPDIR/log" 2>&1 || { tail -n 40 "$BATS_FILE_TMPDIR/log"; return 1; }
+}
+
+# The ELF files that were installed and run on this machine; the simulated driver's libraries go by the same rules.
+elf_files() {
+  find "$tree/D" -type f -print0 | while IFS= read -r -d '' file; do
+    if [ "$(head -c 4 "$file" | od -An -tx1 | tr -d ' ')" = 7f454c46 ]; then
+      printf '%s\n' "$file"
+    fi
+  done
+}
+
+@test "programs are installed where the prefix says, and run from there" {
+  [ -x "$tree/D/usr/bin/nvidia-container-cli" ]
+  [ -x "$tree/D/usr/bin/graft-sim" ]
+  run -0 "$tree/D/usr/bin/nvidia-container-cli" --version
+  [[ $output == *"$(sed -n "s/^ *version: '\(.*\)',/\1/p" "$top/meson.build")"* ]]
+}
+
+@test "nothing is installed outside the prefix" {
+  [ "$(ls "$tree/D")" = usr ]
+}
+
+@test "nothing of the build folder or of the source is left in what is installed" {
+  [ -d "$tree/D" ]
+  run -1 grep -rlF "$tree" "$tree/D"
+}
+
+@test "each program and library is position independent" {
+  local file
+  [ "$(elf_files | wc -l)" -ge 2 ]
+  for file in $(elf_files); do
+    readelf -h "$file" | grep -q 'Type: *DYN' || { echo "$file"; false; }
+  done
+}
+
+@test "full RELRO: read-only relocations, bound at start" {
+  local file
+  for file in $(elf_files); do
+    readelf -lW "$file" | grep -q GNU_RELRO || { echo "$file has no RELRO"; false; }
+    readelf -dW "$file" | grep -qE 'BIND_NOW|FLAGS_1.*NOW' || { echo "$file binds lazily"; false; }
+  done
+}
+
+@test "no executable stack, no segment both writable and executable" {
+  local file
+  for file in $(elf_files); do
+    readelf -lW "$file" | grep -q 'GNU_STACK.*RW ' || { echo "$file: stack"; false; }
+    if readelf -lW "$file" | grep -E '^ +LOAD.*RWE'; then
+      echo "$file: a segment is writable and executable"
+      false
+    fi
+  done
+}
+
+@test "stack protector and fortified calls are in the programs" {
+  local file=$tree/D/usr/bin/nvidia-container-cli
+  readelf -sW "$file" | grep -q __stack_chk_fail
+  readelf -sW "$file" | grep -qE '__[a-z]+_chk(@|$)'
+}
+
+@test "no run path, no dependency beyond the C library and one more" {
+  local file=$tree/D/usr/bin/nvidia-container-cli
+  if readelf -dW "$file" | grep -E 'RPATH|RUNPATH'; then false; fi
+  readelf -dW "$file" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' >"$BATS_TEST_TMPDIR/needed"
+  [ "$(grep -vcE '^(libc|libm|libpthread|libdl|ld-linux.*)\.so' "$BATS_TEST_TMPDIR/needed")" -le 1 ]
+}
