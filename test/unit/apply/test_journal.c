@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* journal, restore, temporary: what is done and undone leaves names, contents, owners, modes, times and mounts as they were. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "apply/journal.h"
+#include "apply/restore.h"
+#include "apply/temporary.h"
+#include "base/cleanup.h"
+
+struct fixture {
+	char top[64];
+	int fd;
+	struct graft_journal *journal;
+	char log[4096];
+};
+
+static void note(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
+{
+	struct fixture *f = arg;
+
+	(void)level;
+	(void)file;
+	(void)line;
+	(void)snprintf(f->log + strlen(f->log), sizeof(f->log) - strlen(f->log), "%s\n", message);
+}
+
+static struct graft_log test_log = { .write = note, .max = GRAFT_LOG_DEBUG };
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	test_log.arg = f;
+	(void)snprintf(f->top, sizeof(f->top), "/tmp/graft-journal.XXXXXX");
+	assert_non_null(mkdtemp(f->top));
+	f->fd = open(f->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(f->fd >= 0);
+	f->journal = graft_journal_new(&test_log);
+	assert_non_null(f->journal);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	char command[128];
+
+	graft_journal_free(f->journal);
+	(void)close(f->fd);
+	(void)snprintf(command, sizeof(command), "rm -rf %s", f->top);
+	assert_int_equal(system(command), 0); /* a test's own directory */
+	free(f);
+	return 0;
+}
+
+static void write_file(struct fixture *f, const char *name, const char *content)
+{
+	auto_close int fd = openat(f->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(graft_write_all(fd, content, strlen(content)), 0);
+}
+
+static const char *read_file(struct fixture *f, const char *name)
+{
+	static char text[256];
+	auto_close int fd = openat(f->fd, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	assert_true(fd >= 0);
+	n = read(fd, text, sizeof(text) - 1);
+	assert_true(n >= 0);
+	text[n] = '\0';
+	return text;
+}
+
+static int entries_in(struct fixture *f)
+{
+	auto_dir DIR *directory = opendir(f->top);
+	int n = -2;
+
+	assert_non_null(directory);
+	while (readdir(directory))
+		n++;
+	return n;
+}
+
+static void test_created(void **state)
+{
+	struct fixture *f = *state;
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	struct graft_root_watch watch = graft_journal_watch(f->journal);
+	auto_close int fd = -1, other = -1;
+
+	graft_root_take(&root, dup(f->fd));
+	assert_int_equal(graft_root_mountpoint(&root, "/a/b/c", false, 0644, &watch, &fd), 0);
+	assert_int_equal(graft_root_mkdir(&root, "/a/d", 0755, &watch, &other), 0);
+	assert_int_equal(entries_in(f), 1);
+	graft_journal_undo(f->journal);
+	assert_int_equal(entries_in(f), 0);
+	assert_string_equal(f->log, "");
+}
+
+/* Failures are told and do not stop the rest. */
+static void test_undo_goes_on(void **state)
+{
+	struct fixture *f = *state;
+
+	write_file(f, "one", "1");
+	assert_int_equal(graft_journal_created(f->journal, f->fd, "one", false), 0);
+	assert_int_equal(graft_journal_created(f->journal, f->fd, "gone", false), 0);
+	graft_journal_undo(f->journal);
+	assert_int_equal(entries_in(f), 0);
+	assert_string_equal(f->log, "could not undo: remove file gone: No such file or directory\n");
+	graft_journal_undo(f->journal);
+}
+
+static void test_forget(void **state)
+{
+	struct fixture *f = *state;
+
+	write_file(f, "kept", "1");
+	assert_int_equal(graft_journal_created(f->journal, f->fd, "kept", false), 0);
+	graft_journal_forget(f->journal);
+	graft_journal_undo(f->journal);
+	assert_int_equal(entries_in(f), 1);
+}
+
+static void replace(struct fixture *f, const char *name, const char *content)
+{
+	char temporary[GRAFT_TEMPORARY_SIZE];
+	auto_close int old_fd = openat(f->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int fd = graft_temporary_file(f->fd, 0600, temporary);
+
+	assert_true(fd >= 0);
+	assert_int_equal(graft_write_all(fd, content, strlen(content)), 0);
+	assert_int_equal(graft_journal_replaced(f->journal, f->fd, name, old_fd), 0);
+	assert_int_equal(renameat(f->fd, temporary, f->fd, name), 0);
+}
+
+static void test_replaced_file(void **state)
+{
+	const struct timespec times[2] = { { .tv_sec = 1000, .tv_nsec = 5 }, { .tv_sec = 2000, .tv_nsec = 7 } };
+	struct fixture *f = *state;
+	struct stat before, after;
+
+	write_file(f, "cache", "old content");
+	assert_int_equal(fchmodat(f->fd, "cache", 0640, 0), 0);
+	if (geteuid() == 0)
+		assert_int_equal(fchownat(f->fd, "cache", 12, 34, 0), 0);
+	assert_int_equal(utimensat(f->fd, "cache", times, 0), 0);
+	assert_int_equal(fstatat(f->fd, "cache", &before, AT_SYMLINK_NOFOLLOW), 0);
+	replace(f, "cache", "new");
+	replace(f, "cache", "newer");
+	replace(f, "fresh", "was not there");
+	graft_journal_undo(f->journal);
+	assert_string_equal(f->log, "");
+	assert_string_equal(read_file(f, "cache"), "old content");
+	assert_int_equal(fstatat(f->fd, "cache", &after, AT_SYMLINK_NOFOLLOW), 0);
+	assert_int_equal(after.st_mode, before.st_mode);
+	assert_int_equal(after.st_uid, before.st_uid);
+	assert_int_equal(after.st_gid, before.st_gid);
+	assert_int_equal(after.st_mtim.tv_sec, before.st_mtim.tv_sec);
+	assert_int_equal(after.st_mtim.tv_nsec, before.st_mtim.tv_nsec);
+	assert_int_equal(entries_in(f), 1);
+}
+
+/* With another name left the very inode comes back; nothing is written through it. */
+static void test_replaced_hard_link(void **state)
+{
+	struct fixture *f = *state;
+	struct stat before, after;
+
+	write_file(f, "host", "host's content");
+	assert_int_equal(linkat(f->fd, "host", f->fd, "cache", 0), 0);
+	assert_int_equal(fstatat(f->fd, "cache", &before, 0), 0);
+	replace(f, "cache", "new");
+	assert_string_equal(read_file(f, "host"), "host's content");
+	assert_string_equal(read_file(f, "cache"), "new");
+	graft_journal_undo(f->journal);
+	assert_int_equal(fstatat(f->fd, "cache", &after, 0), 0);
+	assert_int_equal(after.st_ino, before.st_ino);
+	assert_int_equal(after.st_nlink, 2);
+	assert_int_equal(entries_in(f), 2);
+}
+
+static void test_replaced_kinds(void **state)
+{
+	struct fixture *f = *state;
+	char text[64];
+	struct stat st;
+
+	assert_int_equal(mkfifoat(f->fd, "fifo", 0600), 0);
+	assert_int_equal(symlinkat("elsewhere", f->fd, "link"), 0);
+	write_file(f, "sparse", "");
+	{
+		auto_close int fd = openat(f->fd, "sparse", O_WRONLY | O_CLOEXEC);
+
+		assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0);
+		assert_int_equal(pwrite(fd, "x", 1, (off_t)1 << 39), 1);
+	}
+	replace(f, "fifo", "1");
+	replace(f, "link", "2");
+	replace(f, "sparse", "3");
+	graft_journal_undo(f->journal);
+	assert_string_equal(f->log, "");
+	assert_int_equal(fstatat(f->fd, "fifo", &st, AT_SYMLINK_NOFOLLOW), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	assert_int_equal(readlinkat(f->fd, "link", text, sizeof(text)), 9);
+	assert_int_equal(fstatat(f->fd, "sparse", &st, AT_SYMLINK_NOFOLLOW), 0);
+	assert_true(st.st_size == (off_t)1 << 40);
+	assert_true(st.st_blocks < 100);
+	assert_int_equal(entries_in(f), 3);
+}
+
+static void test_relinked(void **state)
+{
+	struct fixture *f = *state;
+	char text[64] = "";
+
+	assert_int_equal(symlinkat("old", f->fd, "link"), 0);
+	assert_int_equal(graft_journal_relinked(f->journal, f->fd, "link", "old"), 0);
+	assert_int_equal(graft_restore_link(f->fd, "link", "new"), 0);
+	assert_int_equal(symlinkat("fresh", f->fd, "made"), 0);
+	assert_int_equal(graft_journal_relinked(f->journal, f->fd, "made", NULL), 0);
+	graft_journal_undo(f->journal);
+	assert_int_equal(readlinkat(f->fd, "link", text, sizeof(text)), 3);
+	assert_memory_equal(text, "old", 3);
+	assert_int_equal(entries_in(f), 1);
+}
+
+static int count_fds(void)
+{
+	auto_dir DIR *directory = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(directory);
+	while (readdir(directory))
+		n++;
+	return n;
+}
+
+static void test_held_directory(void **state)
+{
+	struct fixture *f = *state;
+	int before = count_fds(), held = dup(f->fd);
+
+	assert_int_equal(graft_journal_hold(f->journal, held), 0);
+	for (int i = 0; i < 500; i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "f%d", i);
+		write_file(f, name, "");
+		assert_int_equal(graft_journal_created(f->journal, held, name, false), 0);
+	}
+	assert_int_equal(count_fds(), before + 1); /* 500 entries, one descriptor */
+	graft_journal_undo(f->journal);
+	assert_int_equal(entries_in(f), 0);
+	assert_int_equal(count_fds(), before);
+}
+
+/* The mount goes although its mount point has another name by now; the working directory stays. */
+static void test_mounted(void **state)
+{
+	struct fixture *f = *state;
+	char point[128], moved[128], cwd[PATH_MAX], want[PATH_MAX];
+	struct stat before, over, after;
+	int fd;
+
+	if (unshare(CLONE_NEWNS) < 0)
+		skip();
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	(void)snprintf(point, sizeof(point), "%s/point", f->top);
+	(void)snprintf(moved, sizeof(moved), "%s/dir", f->top);
+	assert_int_equal(mkdir(moved, 0755), 0);
+	(void)snprintf(point, sizeof(point), "%s/dir/point", f->top);
+	assert_int_equal(mkdir(point, 0755), 0);
+	assert_int_equal(stat(point, &before), 0);
+	assert_int_equal(mount("none", point, "tmpfs", 0, NULL), 0);
+	assert_int_equal(stat(point, &over), 0);
+	assert_true(over.st_dev != before.st_dev);
+	fd = open(point, O_PATH | O_CLOEXEC);
+	assert_int_equal(graft_journal_reserve(f->journal), 0);
+	graft_journal_mounted(f->journal, fd);
+	(void)snprintf(point, sizeof(point), "%s/renamed", f->top);
+	assert_int_equal(rename(moved, point), 0);
+	assert_non_null(getcwd(want, sizeof(want)));
+	graft_journal_undo(f->journal);
+	assert_non_null(getcwd(cwd, sizeof(cwd)));
+	assert_string_equal(cwd, want);
+	assert_string_equal(f->log, "");
+	(void)snprintf(point, sizeof(point), "%s/renamed/point", f->top);
+	assert_int_equal(stat(point, &after), 0);
+	assert_true(after.st_ino == before.st_ino && after.st_dev == before.st_dev);
+}
+
+static void test_temporary_names_differ(void **state)
+{
+	struct fixture *f = *state;
+	char first[GRAFT_TEMPORARY_SIZE], second[GRAFT_TEMPORARY_SIZE];
+
+	assert_int_equal(graft_temporary_link(f->fd, "x", first), 0);
+	assert_int_equal(graft_temporary_link(f->fd, "x", second), 0);
+	assert_string_not_equal(first, second);
+	assert_int_equal(entries_in(f), 2);
+	assert_int_equal(graft_temporary_file(-1, 0600, first), -EBADF);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_created),       TEST(test_undo_goes_on),       TEST(test_forget),
+		TEST(test_replaced_file), TEST(test_replaced_hard_link), TEST(test_replaced_kinds),
+		TEST(test_relinked),      TEST(test_held_directory),     TEST(test_temporary_names_differ),
+		TEST(test_mounted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
