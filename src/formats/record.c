@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record: walks the table of a struct: to write it, to read it, to compare it, to describe it. One switch over the
+ * field kinds for each of the four; knows nothing of what the fields mean.
+ */
+#include "formats/record.h"
+
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/json.h"
+
+#define DEPTH_MAX 64
+#define PATH_SIZE 256
+
+static const void *place(const void *object, size_t offset)
+{
+	return (const char *)object + offset;
+}
+
+/* Members are read through memcpy: the table says what is there, the compiler does not know. */
+#define MEMBER(type, object, offset)                                    \
+	({                                                              \
+		type value_;                                            \
+		memcpy(&value_, place(object, offset), sizeof(value_)); \
+		value_;                                                 \
+	})
+
+static size_t list_length(const struct graft_field *field, const void *object)
+{
+	return MEMBER(size_t, object, field->count_offset);
+}
+
+static const void *list_item(const struct graft_field *field, const void *object, size_t i)
+{
+	return MEMBER(const char *, object, field->offset) + i * field->record->size;
+}
+
+static bool is_empty(const struct graft_record *record, const void *object);
+
+/* Whether a field holds what reading gives when the member is absent. */
+static bool is_default(const struct graft_field *field, const void *object)
+{
+	switch (field->kind) {
+	case GRAFT_FIELD_STRING:
+		return !MEMBER(const char *, object, field->offset);
+	case GRAFT_FIELD_BOOL:
+		return !MEMBER(bool, object, field->offset);
+	case GRAFT_FIELD_U32:
+	case GRAFT_FIELD_ENUM:
+	case GRAFT_FIELD_FLAGS:
+		return MEMBER(uint32_t, object, field->offset) == 0;
+	case GRAFT_FIELD_U64:
+	case GRAFT_FIELD_I64:
+		return MEMBER(uint64_t, object, field->offset) == 0;
+	case GRAFT_FIELD_STRINGS:
+	case GRAFT_FIELD_RECORDS:
+		return list_length(field, object) == 0;
+	case GRAFT_FIELD_RECORD:
+		return is_empty(field->record, place(object, field->offset));
+	}
+	return false;
+}
+
+/* A string that is required but NULL cannot be written; it is left out and reading back says so. */
+static bool is_written(const struct graft_field *field, const void *object)
+{
+	if (field->kind == GRAFT_FIELD_STRING)
+		return !is_default(field, object);
+	return field->required || !is_default(field, object);
+}
+
+static bool is_empty(const struct graft_record *record, const void *object)
+{
+	for (size_t i = 0; i < record->n_fields; i++) {
+		if (is_written(&record->fields[i], object))
+			return false;
+	}
+	return true;
+}
+
+static void indent(struct graft_buffer *out, unsigned int level)
+{
+	for (unsigned int i = 0; i < level; i++)
+		graft_buffer_string(out, "  ");
+}
+
+static void write_record(const struct graft_record *record, const void *object, unsigned int level,
+			 struct graft_buffer *out);
+
+static void write_enum(const struct graft_field *field, uint32_t value, struct graft_buffer *out)
+{
+	if (value < field->n_enum_names)
+		graft_json_quote(out, field->enum_names[value]);
+	else
+		graft_buffer_printf(out, "%" PRIu32, value);
+}
+
+static void write_flags(const struct graft_field *field, uint32_t value, struct graft_buffer *out)
+{
+	const char *separator = "";
+
+	graft_buffer_char(out, '[');
+	for (uint32_t bit = 0; bit < 32; bit++) {
+		if (!(value >> bit & 1u))
+			continue;
+		graft_buffer_string(out, separator);
+		write_enum(field, bit, out);
+		separator = ", ";
+	}
+	graft_buffer_char(out, ']');
+}
+
+static void write_strings(const struct graft_field *field, const void *object, unsigned int level,
+			  struct graft_buffer *out)
+{
+	const char *const *items = MEMBER(const char *const *, object, field->offset);
+	size_t n = list_length(field, object);
+
+	graft_buffer_char(out, '[');
+	for (size_t i = 0; i < n; i++) {
+		graft_buffer_string(out, i == 0 ? "\n" : ",\n");
+		indent(out, level + 1);
+		graft_json_quote(out, items[i]);
+	}
+	if (n > 0) {
+		graft_buffer_char(out, '\n');
+		indent(out, level);
+	}
+	graft_buffer_char(out, ']');
+}
+
+static void write_records(const struct graft_field *field, const void *object, unsigned int level,
+			  struct graft_buffer *out)
+{
+	size_t n = list_length(field, object);
+
+	graft_buffer_char(out, '[');
+	for (size_t i = 0; i < n; i++) {
+		graft_buffer_string(out, i == 0 ? "\n" : ",\n");
+		indent(out, level + 1);
+		write_record(field->record, list_item(field, object, i), level + 1, out);
+	}
+	if (n > 0) {
+		graft_buffer_char(out, '\n');
+		indent(out, level);
+	}
+	graft_buffer_char(out, ']');
+}
+
+static void write_field(const struct graft_field *field, const void *object, unsigned int level,
+			struct graft_buffer *out)
+{
+	switch (field->kind) {
+	case GRAFT_FIELD_STRING:
+		graft_json_quote(out, MEMBER(const char *, object, field->offset));
+		return;
+	case GRAFT_FIELD_BOOL:
+		graft_buffer_string(out, MEMBER(bool, object, field->offset) ? "true" : "false");
+		return;
+	case GRAFT_FIELD_U32:
+		graft_buffer_printf(out, "%" PRIu32, MEMBER(uint32_t, object, field->offset));
+		return;
+	case GRAFT_FIELD_U64:
+		graft_buffer_printf(out, "%" PRIu64, MEMBER(uint64_t, object, field->offset));
+		return;
+	case GRAFT_FIELD_I64:
+		graft_buffer_printf(out, "%" PRId64, MEMBER(int64_t, object, field->offset));
+		return;
+	case GRAFT_FIELD_ENUM:
+		write_enum(field, MEMBER(uint32_t, object, field->offset), out);
+		return;
+	case GRAFT_FIELD_FLAGS:
+		write_flags(field, MEMBER(uint32_t, object, field->offset), out);
+		return;
+	case GRAFT_FIELD_STRINGS:
+		write_strings(field, object, level, out);
+		return;
+	case GRAFT_FIELD_RECORD:
+		write_record(field->record, place(object, field->offset), level, out);
+		return;
+	case GRAFT_FIELD_RECORDS:
+		write_records(field, object, level, out);
+		return;
+	}
+}
+
+static void write_record(const struct graft_record *record, const void *object, unsigned int level,
+			 struct graft_buffer *out)
+{
+	const char *separator = "\n";
+
+	graft_buffer_char(out, '{');
+	for (size_t i = 0; i < record->n_fields; i++) {
+		const struct graft_field *field = &record->fields[i];
+
+		if (!is_written(field, object))
+			continue;
+		graft_buffer_string(out, separator);
+		indent(out, level + 1);
+		graft_json_quote(out, field->name);
+		graft_buffer_string(out, ": ");
+		write_field(field, object, level + 1, out);
+		separator = ",\n";
+	}
+	if (separator[0] == ',') {
+		graft_buffer_char(out, '\n');
+		indent(out, level);
+	}
+	graft_buffer_char(out, '}');
+}
+
+void graft_record_write(const struct graft_record *record, const void *object, struct graft_buffer *out)
+{
+	write_record(record, object, 0, out);
+	graft_buffer_char(out, '\n');
+}
+
+/* Where the reader is, for messages: "gpus[2].minor". */
+struct reader {
+	struct graft_arena *arena;
+	struct graft_error *err;
+	char path[PATH_SIZE];
+	size_t path_length;
+};
+
+__attribute__((format(printf, 2, 3))) static size_t enter(struct reader *reader, const char *format, ...)
+{
+	size_t before = reader->path_length;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(reader->path + before, PATH_SIZE - before, format, args);
+	va_end(args);
+	if (n > 0)
+		reader->path_length += (size_t)n < PATH_SIZE - before ? (size_t)n : PATH_SIZE - before - 1;
+	return before;
+}
+
+static void leave(struct reader *reader, size_t before)
+{
+	reader->path_length = before;
+	reader->path[before] = '\0';
+}
+
+static int fail_here(struct reader *reader, const char *what)
+{
+	return graft_fail(reader->err, GRAFT_FORMAT, 0, "%s: %s", reader->path[0] != '\0' ? reader->path : "document",
+			  what);
+}
+
+static int read_record(struct reader *reader, const struct graft_record *record, struct json_object *json,
+		       void *object);
+
+static int read_string(struct reader *reader, struct json_object *json, const char **ret_string)
+{
+	const char *text;
+
+	if (json_object_get_type(json) != json_type_string)
+		return fail_here(reader, "must be a string");
+	text = json_object_get_string(json);
+	if (strlen(text) != (size_t)json_object_get_string_len(json))
+		return fail_here(reader, "holds a NUL character");
+	*ret_string = graft_arena_strdup(reader->arena, text);
+	return *ret_string ? 0 : graft_fail_memory(reader->err);
+}
+
+static int read_unsigned(struct reader *reader, struct json_object *json, uint64_t max, uint64_t *ret_value)
+{
+	/* json-c keeps integers above INT64_MAX apart; a negative one becomes 0 when asked for as unsigned. */
+	if (json_object_get_type(json) != json_type_int)
+		return fail_here(reader, "must be a whole number");
+	if (json_object_get_uint64(json) == 0 && json_object_get_int64(json) < 0)
+		return fail_here(reader, "must not be negative");
+	*ret_value = json_object_get_uint64(json);
+	return *ret_value <= max ? 0 : fail_here(reader, "number out of range");
+}
+
+static int read_signed(struct reader *reader, struct json_object *json, int64_t *ret_value)
+{
+	if (json_object_get_type(json) != json_type_int)
+		return fail_here(reader, "must be a whole number");
+	*ret_value = json_object_get_int64(json);
+	if (*ret_value == INT64_MAX && json_object_get_uint64(json) > INT64_MAX)
+		return fail_here(reader, "number out of range");
+	return 0;
+}
+
+static int read_enum(struct reader *reader, const struct graft_field *field, struct json_object *json,
+		     uint32_t *ret_value)
+{
+	const char *word;
+
+	if (json_object_get_type(json) != json_type_string)
+		return fail_here(reader, "must be a string");
+	word = json_object_get_string(json);
+	for (size_t i = 0; i < field->n_enum_names; i++) {
+		if (strcmp(word, field->enum_names[i]) == 0) {
+			*ret_value = (uint32_t)i;
+			return 0;
+		}
+	}
+	return graft_fail(reader->err, GRAFT_FORMAT, 0, "%s: unknown word '%.64s'", reader->path, word);
+}
+
+static int read_flags(struct reader *reader, const struct graft_field *field, struct json_object *json,
+		      uint32_t *ret_value)
+{
+	size_t n;
+
+	if (json_object_get_type(json) != json_type_array)
+		return fail_here(reader, "must be a list of words");
+	n = json_object_array_length(json);
+	for (size_t i = 0; i < n; i++) {
+		size_t before = enter(reader, "[%zu]", i);
+		uint32_t bit = 0;
+
+		if (read_enum(reader, field, json_object_array_get_idx(json, i), &bit) < 0)
+			return -1;
+		*ret_value |= 1u << bit;
+		leave(reader, before);
+	}
+	return 0;
+}
+
+/* Makes a list of the array's length and reads its items into it. */
+static int read_list(struct reader *reader, const struct graft_field *field, struct json_object *json, void *object)
+{
+	size_t item_size = field->kind == GRAFT_FIELD_STRINGS ? sizeof(const char *) : field->record->size;
+	size_t n;
+	char *items;
+
+	if (json_object_get_type(json) != json_type_array)
+		return fail_here(reader, "must be a list");
+	n = json_object_array_length(json);
+	items = graft_arena_list(reader->arena, n, item_size);
+	if (n > 0 && !items)
+		return graft_fail_memory(reader->err);
+	memcpy((char *)object + field->offset, &items, sizeof(items));
+	memcpy((char *)object + field->count_offset, &n, sizeof(n));
+	for (size_t i = 0; i < n; i++) {
+		size_t before = enter(reader, "[%zu]", i);
+		struct json_object *item = json_object_array_get_idx(json, i);
+		const char *text = NULL;
+		int rc;
+
+		if (field->kind == GRAFT_FIELD_RECORDS) {
+			rc = read_record(reader, field->record, item, items + i * item_size);
+		} else {
+			rc = read_string(reader, item, &text);
+			memcpy(items + i * item_size, &text, sizeof(text));
+		}
+		if (rc < 0)
+			return rc;
+		leave(reader, before);
+	}
+	return 0;
+}
+
+static int read_number_field(struct reader *reader, const struct graft_field *field, struct json_object *json,
+			     void *member)
+{
+	uint64_t value64 = 0;
+	uint32_t value32;
+	int64_t signed64 = 0;
+	int rc;
+
+	if (field->kind == GRAFT_FIELD_I64) {
+		rc = read_signed(reader, json, &signed64);
+		memcpy(member, &signed64, sizeof(signed64));
+		return rc;
+	}
+	rc = read_unsigned(reader, json, field->kind == GRAFT_FIELD_U32 ? UINT32_MAX : UINT64_MAX, &value64);
+	if (field->kind == GRAFT_FIELD_U64) {
+		memcpy(member, &value64, sizeof(value64));
+	} else {
+		value32 = (uint32_t)value64;
+		memcpy(member, &value32, sizeof(value32));
+	}
+	return rc;
+}
+
+static int read_field(struct reader *reader, const struct graft_field *field, struct json_object *json, void *object)
+{
+	void *member = (char *)object + field->offset;
+	const char *text = NULL;
+	uint32_t value = 0;
+	bool truth;
+	int rc;
+
+	switch (field->kind) {
+	case GRAFT_FIELD_STRING:
+		rc = read_string(reader, json, &text);
+		memcpy(member, &text, sizeof(text));
+		return rc;
+	case GRAFT_FIELD_BOOL:
+		if (json_object_get_type(json) != json_type_boolean)
+			return fail_here(reader, "must be true or false");
+		truth = json_object_get_boolean(json);
+		memcpy(member, &truth, sizeof(truth));
+		return 0;
+	case GRAFT_FIELD_U32:
+	case GRAFT_FIELD_U64:
+	case GRAFT_FIELD_I64:
+		return read_number_field(reader, field, json, member);
+	case GRAFT_FIELD_ENUM:
+	case GRAFT_FIELD_FLAGS:
+		rc = field->kind == GRAFT_FIELD_ENUM ? read_enum(reader, field, json, &value)
+						     : read_flags(reader, field, json, &value);
+		memcpy(member, &value, sizeof(value));
+		return rc;
+	case GRAFT_FIELD_STRINGS:
+	case GRAFT_FIELD_RECORDS:
+		return read_list(reader, field, json, object);
+	case GRAFT_FIELD_RECORD:
+		return read_record(reader, field->record, json, member);
+	}
+	return fail_here(reader, "unknown kind of field");
+}
+
+static const struct graft_field *find_field(const struct graft_record *record, const char *name)
+{
+	for (size_t i = 0; i < record->n_fields; i++) {
+		if (strcmp(record->fields[i].name, name) == 0)
+			return &record->fields[i];
+	}
+	return NULL;
+}
+
+static int read_record(struct reader *reader, const struct graft_record *record, struct json_object *json, void *object)
+{
+	if (json_object_get_type(json) != json_type_object)
+		return fail_here(reader, "must be an object");
+	json_object_object_foreach(json, name, member)
+	{
+		const struct graft_field *field = find_field(record, name);
+		size_t before = enter(reader, reader->path_length > 0 ? ".%s" : "%s", name);
+
+		if (!field)
+			return fail_here(reader, "unknown member");
+		if (read_field(reader, field, member, object) < 0)
+			return -1;
+		leave(reader, before);
+	}
+	for (size_t i = 0; i < record->n_fields; i++) {
+		const struct graft_field *field = &record->fields[i];
+
+		if (field->required && !json_object_object_get_ex(json, field->name, NULL)) {
+			(void)enter(reader, reader->path_length > 0 ? ".%s" : "%s", field->name);
+			return fail_here(reader, "is missing");
+		}
+	}
+	return 0;
+}
+
+int graft_record_read(const struct graft_record *record, const char *json, size_t length, struct graft_arena *arena,
+		      void *object, struct graft_error *err)
+{
+	struct reader reader = { .arena = arena, .err = err };
+	auto_json struct json_object *parsed = NULL;
+
+	if (graft_json_parse(json, length, DEPTH_MAX, &parsed, err) < 0)
+		return -1;
+	return read_record(&reader, record, parsed, object);
+}
+
+static bool strings_equal(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+struct comparison {
+	char path[PATH_SIZE];
+};
+
+static bool records_equal(const struct graft_record *record, const void *a, const void *b, struct comparison *where);
+
+/* Puts a name in front of the path of a difference found further in. */
+static bool differs_in(struct comparison *where, const char *name, size_t index)
+{
+	char inner[PATH_SIZE];
+	const char *dot;
+
+	memcpy(inner, where->path, sizeof(inner));
+	dot = inner[0] != '\0' && inner[0] != '[' ? "." : "";
+	if (name)
+		(void)snprintf(where->path, sizeof(where->path), "%.64s%s%.180s", name, dot, inner);
+	else
+		(void)snprintf(where->path, sizeof(where->path), "[%zu]%s%.180s", index, dot, inner);
+	return false;
+}
+
+static bool lists_equal(const struct graft_field *field, const void *a, const void *b, struct comparison *where)
+{
+	size_t n = list_length(field, a);
+
+	if (n != list_length(field, b))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		bool equal;
+
+		if (field->kind == GRAFT_FIELD_RECORDS)
+			equal = records_equal(field->record, list_item(field, a, i), list_item(field, b, i), where);
+		else
+			equal = strings_equal(MEMBER(const char *const *, a, field->offset)[i],
+					      MEMBER(const char *const *, b, field->offset)[i]);
+		if (!equal)
+			return differs_in(where, NULL, i);
+	}
+	return true;
+}
+
+static bool fields_equal(const struct graft_field *field, const void *a, const void *b, struct comparison *where)
+{
+	switch (field->kind) {
+	case GRAFT_FIELD_STRING:
+		return strings_equal(MEMBER(const char *, a, field->offset), MEMBER(const char *, b, field->offset));
+	case GRAFT_FIELD_BOOL:
+		return MEMBER(bool, a, field->offset) == MEMBER(bool, b, field->offset);
+	case GRAFT_FIELD_U32:
+	case GRAFT_FIELD_ENUM:
+	case GRAFT_FIELD_FLAGS:
+		return MEMBER(uint32_t, a, field->offset) == MEMBER(uint32_t, b, field->offset);
+	case GRAFT_FIELD_U64:
+	case GRAFT_FIELD_I64:
+		return MEMBER(uint64_t, a, field->offset) == MEMBER(uint64_t, b, field->offset);
+	case GRAFT_FIELD_STRINGS:
+	case GRAFT_FIELD_RECORDS:
+		return lists_equal(field, a, b, where);
+	case GRAFT_FIELD_RECORD:
+		return records_equal(field->record, place(a, field->offset), place(b, field->offset), where);
+	}
+	return false;
+}
+
+static bool records_equal(const struct graft_record *record, const void *a, const void *b, struct comparison *where)
+{
+	for (size_t i = 0; i < record->n_fields; i++) {
+		if (!fields_equal(&record->fields[i], a, b, where))
+			return differs_in(where, record->fields[i].name, 0);
+	}
+	return true;
+}
+
+bool graft_record_equal(const struct graft_record *record, const void *a, const void *b, char *ret_path,
+			size_t path_size)
+{
+	struct comparison where = { .path = "" };
+	bool equal = records_equal(record, a, b, &where);
+
+	if (!equal && ret_path && path_size > 0)
+		(void)snprintf(ret_path, path_size, "%s", where.path);
+	return equal;
+}
+
+static void document_type(const struct graft_field *field, struct graft_buffer *out)
+{
+	static const char *const words[] = {
+		[GRAFT_FIELD_STRING] = "string",       [GRAFT_FIELD_BOOL] = "boolean",
+		[GRAFT_FIELD_U32] = "integer, 32 bit", [GRAFT_FIELD_U64] = "integer, 64 bit",
+		[GRAFT_FIELD_I64] = "signed integer",  [GRAFT_FIELD_ENUM] = "one of",
+		[GRAFT_FIELD_FLAGS] = "list of",       [GRAFT_FIELD_STRINGS] = "list of strings",
+		[GRAFT_FIELD_RECORD] = "object",       [GRAFT_FIELD_RECORDS] = "list of",
+	};
+
+	graft_buffer_string(out, words[field->kind]);
+	for (size_t i = 0; i < field->n_enum_names; i++)
+		graft_buffer_printf(out, "%s `%s`", i == 0 ? "" : ",", field->enum_names[i]);
+	if (field->record)
+		graft_buffer_printf(out, " [%s](#%s)", field->record->name, field->record->name);
+}
+
+static void document_one(const struct graft_record *record, struct graft_buffer *out)
+{
+	graft_buffer_printf(out, "### %s\n\n| member | type | always there | meaning |\n|---|---|---|---|\n",
+			    record->name);
+	for (size_t i = 0; i < record->n_fields; i++) {
+		const struct graft_field *field = &record->fields[i];
+
+		graft_buffer_printf(out, "| `%s` | ", field->name);
+		document_type(field, out);
+		graft_buffer_printf(out, " | %s | %s |\n", field->required ? "yes" : "", field->doc ? field->doc : "");
+	}
+	graft_buffer_char(out, '\n');
+}
+
+#define DOCUMENTED_MAX 64
+
+struct documented {
+	const struct graft_record *records[DOCUMENTED_MAX];
+	size_t n;
+};
+
+static void document(const struct graft_record *record, struct documented *seen, struct graft_buffer *out)
+{
+	for (size_t i = 0; i < seen->n; i++) {
+		if (seen->records[i] == record)
+			return;
+	}
+	if (seen->n == DOCUMENTED_MAX)
+		return;
+	seen->records[seen->n++] = record;
+	document_one(record, out);
+	for (size_t i = 0; i < record->n_fields; i++) {
+		if (record->fields[i].record)
+			document(record->fields[i].record, seen, out);
+	}
+}
+
+void graft_record_document(const struct graft_record *record, struct graft_buffer *out)
+{
+	struct documented seen = { .n = 0 };
+
+	document(record, &seen, out);
+}
