@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ldsoconf: the lines of /etc/ld.so.conf as ldconfig reads them, includes expanded in place. Reads below a root only;
+ * the files are untrusted (an image's): number, size and depth are bounded.
+ */
+#include "formats/ldsoconf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define FILES_MAX       64
+#define FILE_BYTES_MAX  ((size_t)1024 * 1024)
+#define DEPTH_MAX       16
+#define DIRS_MAX        4096
+#define DIR_ENTRIES_MAX 4096
+#define BLANKS          " \t\r\v\f"
+
+/* What ldconfig adds behind the configured directories (SPEC ld-so-cache 8); musl and others have none of it. */
+static const char *const system_dirs[] = { "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/libx32", "/usr/libx32" };
+
+struct reader {
+	const struct graft_root *root;
+	struct graft_arena *arena;
+	const char **dirs;
+	size_t n_dirs;
+	unsigned int n_files, depth;
+	struct graft_error *err;
+};
+
+static int read_file(struct reader *reader, const char *path);
+
+static int add_dir(struct reader *reader, const char *line, size_t length)
+{
+	char *dir;
+
+	/* "dir=TYPE" is libc5's; what stands behind the sign never was a part of the name. */
+	for (size_t i = 0; i < length; i++) {
+		if (line[i] == '=')
+			length = i;
+	}
+	while (length > 1 && (line[length - 1] == '/' || strchr(BLANKS, line[length - 1])))
+		length--;
+	if (length == 0 || line[0] != '/')
+		return 0; /* ldconfig ignores relative ones with a warning */
+	if (reader->n_dirs == DIRS_MAX)
+		return graft_fail(reader->err, GRAFT_TOO_BIG, 0, "more than %d directories in /etc/ld.so.conf",
+				  DIRS_MAX);
+	dir = graft_arena_strndup(reader->arena, line, length);
+	if (!dir || !graft_arena_push_string(reader->arena, &reader->dirs, &reader->n_dirs, dir))
+		return graft_fail_memory(reader->err);
+	return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Reads every file of `dir` whose name matches, in byte order (ldconfig sorts in the C collation). */
+static int read_matching(struct reader *reader, const char *dir, const char *pattern)
+{
+	auto_dir DIR *stream = NULL;
+	const char **names = NULL;
+	struct dirent *entry;
+	size_t n_names = 0, n_seen = 0;
+	int fd = graft_root_openat(reader->root, dir, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+
+	if (fd < 0)
+		return 0;
+	stream = fdopendir(fd);
+	if (!stream) {
+		(void)close(fd);
+		return graft_fail_memory(reader->err);
+	}
+	while ((entry = readdir(stream)) != NULL) {
+		if (++n_seen > DIR_ENTRIES_MAX)
+			return graft_fail(reader->err, GRAFT_TOO_BIG, 0, "more than %d files in %s", DIR_ENTRIES_MAX,
+					  dir);
+		if (fnmatch(pattern, entry->d_name, FNM_PERIOD) == 0 &&
+		    !graft_arena_push_string(reader->arena, &names, &n_names, entry->d_name))
+			return graft_fail_memory(reader->err);
+	}
+	if (n_names > 1)
+		qsort(names, n_names, sizeof(*names), compare_names);
+	for (size_t i = 0; i < n_names; i++) {
+		const char *path = graft_arena_printf(reader->arena, "%s/%s", dir, names[i]);
+
+		if (!path)
+			return graft_fail_memory(reader->err);
+		if (read_file(reader, path) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* One word behind "include": a path or a pattern; wildcards are honoured in the last component. */
+static int include(struct reader *reader, const char *from, const char *word, size_t length)
+{
+	const char *slash = strrchr(from, '/');
+	const char *path, *name;
+	char *dir;
+
+	path = word[0] == '/'
+		   ? graft_arena_strndup(reader->arena, word, length)
+		   : graft_arena_printf(reader->arena, "%.*s/%.*s", (int)(slash - from), from, (int)length, word);
+	if (!path)
+		return graft_fail_memory(reader->err);
+	name = strrchr(path, '/') + 1;
+	if (!strpbrk(name, "*?["))
+		return read_file(reader, path);
+	dir = graft_arena_strndup(reader->arena, path, name - path > 1 ? (size_t)(name - path - 1) : 1);
+	if (!dir)
+		return graft_fail_memory(reader->err);
+	return read_matching(reader, dir, name);
+}
+
+static int include_all(struct reader *reader, const char *from, const char *line, size_t length)
+{
+	size_t at = 0;
+
+	while (at < length) {
+		size_t blanks = strspn(line + at, BLANKS);
+		size_t word;
+
+		at += blanks;
+		if (at >= length)
+			break;
+		word = strcspn(line + at, BLANKS "\n#");
+		if (word > length - at)
+			word = length - at;
+		if (word > 0 && include(reader, from, line + at, word) < 0)
+			return -1;
+		at += word > 0 ? word : 1;
+	}
+	return 0;
+}
+
+static bool begins_with_word(const char *line, size_t length, const char *word)
+{
+	size_t n = strlen(word);
+
+	return length > n && strncmp(line, word, n) == 0 && strchr(BLANKS, line[n]);
+}
+
+static int read_line(struct reader *reader, const char *path, const char *line, size_t length)
+{
+	const char *comment = memchr(line, '#', length);
+
+	if (comment)
+		length = (size_t)(comment - line);
+	while (length > 0 && strchr(BLANKS, line[0])) {
+		line++;
+		length--;
+	}
+	while (length > 0 && strchr(BLANKS, line[length - 1]))
+		length--;
+	if (length == 0 || begins_with_word(line, length, "hwcap"))
+		return 0;
+	if (begins_with_word(line, length, "include"))
+		return include_all(reader, path, line + strlen("include"), length - strlen("include"));
+	return add_dir(reader, line, length);
+}
+
+static int read_lines(struct reader *reader, const char *path, const char *text, size_t length)
+{
+	/* A NUL would end the strings that the lines become. */
+	const char *end = memchr(text, '\0', length);
+
+	if (end)
+		length = (size_t)(end - text);
+	while (length > 0) {
+		const char *newline = memchr(text, '\n', length);
+		size_t line = newline ? (size_t)(newline - text) : length;
+
+		if (read_line(reader, path, text, line) < 0)
+			return -1;
+		line += newline ? 1 : 0;
+		text += line;
+		length -= line;
+	}
+	return 0;
+}
+
+/* A file that is not there, not regular or not readable counts as empty, as for ldconfig. */
+static int read_file(struct reader *reader, const char *path)
+{
+	const char *text;
+	size_t length;
+	int rc;
+
+	if (++reader->n_files > FILES_MAX || reader->depth == DEPTH_MAX)
+		return graft_fail(reader->err, GRAFT_TOO_BIG, 0, "too many included files: %s", path);
+	rc = graft_root_read(reader->root, path, FILE_BYTES_MAX, reader->arena, &text, &length);
+	if (rc == -ENOMEM)
+		return graft_fail_memory(reader->err);
+	if (rc == -EFBIG)
+		return graft_fail(reader->err, GRAFT_TOO_BIG, EFBIG, "file read error: %s", path);
+	if (rc < 0)
+		return 0;
+	reader->depth++;
+	rc = read_lines(reader, path, text, length);
+	reader->depth--;
+	return rc;
+}
+
+int graft_ldsoconf_read(const struct graft_root *root, struct graft_arena *arena, const char ***ret_dirs, size_t *ret_n,
+			struct graft_error *err)
+{
+	struct reader reader = { .root = root, .arena = arena, .err = err };
+
+	if (read_file(&reader, "/etc/ld.so.conf") < 0)
+		return -1;
+	for (size_t i = 0; i < GRAFT_COUNT(system_dirs); i++) {
+		if (!graft_arena_push_string(arena, &reader.dirs, &reader.n_dirs, system_dirs[i]))
+			return graft_fail_memory(err);
+	}
+	*ret_dirs = reader.dirs;
+	*ret_n = reader.n_dirs;
+	return 0;
+}

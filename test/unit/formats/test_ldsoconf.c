@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "formats/ldsoconf.h"
+
+#define SYSTEM "/lib64 /usr/lib64 /lib /usr/lib /libx32 /usr/libx32"
+
+struct fixture {
+	char dir[64];
+	int fd;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
+
+	(void)snprintf(fixture->dir, sizeof(fixture->dir), "/tmp/ldsoconf.XXXXXX");
+	if (!mkdtemp(fixture->dir))
+		return -1;
+	fixture->fd = open(fixture->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)mkdirat(fixture->fd, "etc", 0755);
+	(void)mkdirat(fixture->fd, "etc/ld.so.conf.d", 0755);
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	static const char *const names[] = { "etc/ld.so.conf", "etc/ld.so.conf.d/a.conf", "etc/ld.so.conf.d/b.conf",
+					     "etc/ld.so.conf.d/c", "etc/ld.so.conf.d/.h.conf" };
+	struct fixture *fixture = *state;
+
+	for (size_t i = 0; i < GRAFT_COUNT(names); i++)
+		(void)unlinkat(fixture->fd, names[i], 0);
+	(void)unlinkat(fixture->fd, "etc/ld.so.conf.d", AT_REMOVEDIR);
+	(void)unlinkat(fixture->fd, "etc", AT_REMOVEDIR);
+	(void)rmdir(fixture->dir);
+	(void)close(fixture->fd);
+	free(fixture);
+	return 0;
+}
+
+static void put(const struct fixture *fixture, const char *name, const char *text)
+{
+	auto_close int fd = openat(fixture->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+/* The directories, separated by blanks, or the error. */
+static void expect(const struct fixture *fixture, const char *expected)
+{
+	struct graft_arena *arena = graft_arena_new(1 << 24);
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	struct graft_error err = { 0 };
+	char text[4096] = "";
+	const char **dirs = NULL;
+	size_t n = 0;
+
+	assert_int_equal(graft_root_open(&root, fixture->dir, &err), 0);
+	if (graft_ldsoconf_read(&root, arena, &dirs, &n, &err) < 0) {
+		(void)snprintf(text, sizeof(text), "%s", err.msg);
+		assert_int_equal(err.status, GRAFT_TOO_BIG);
+	}
+	for (size_t i = 0; i < n; i++) {
+		size_t used = strlen(text);
+
+		(void)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "", dirs[i]);
+	}
+	assert_string_equal(text, expected);
+	graft_arena_free(arena);
+}
+
+static void test_lines(void **state)
+{
+	struct fixture *fixture = *state;
+
+	expect(fixture, SYSTEM);
+	put(fixture, "etc/ld.so.conf",
+	    "# comment\n  /opt/a/  # why\n\nrelative\n/opt/b=libc6\nhwcap 1 x\n\t/opt/with blank\n/opt/last");
+	expect(fixture, "/opt/a /opt/b /opt/with blank /opt/last " SYSTEM);
+}
+
+static void test_includes_in_place_and_sorted(void **state)
+{
+	struct fixture *fixture = *state;
+
+	put(fixture, "etc/ld.so.conf", "/first\ninclude /etc/ld.so.conf.d/*.conf  ld.so.conf.d/c\n/last\n");
+	put(fixture, "etc/ld.so.conf.d/b.conf", "/b\n");
+	put(fixture, "etc/ld.so.conf.d/a.conf", "/a\n");
+	put(fixture, "etc/ld.so.conf.d/.h.conf", "/hidden\n");
+	put(fixture, "etc/ld.so.conf.d/c", "/c\n");
+	expect(fixture, "/first /a /b /c /last " SYSTEM);
+}
+
+static void test_hostile(void **state)
+{
+	struct fixture *fixture = *state;
+	auto_close int fd = -1;
+
+	put(fixture, "etc/ld.so.conf", "include ld.so.conf\n");
+	expect(fixture, "too many included files: /etc/ld.so.conf");
+	put(fixture, "etc/ld.so.conf", "include /proc/self/fd/0 ../../../../etc/shadow / ///\ninclude\n/ok\n");
+	expect(fixture, "/ok " SYSTEM);
+	/* A pipe must not block, a huge file must not be read. */
+	assert_int_equal(mkfifoat(fixture->fd, "etc/ld.so.conf.d/a.conf", 0644), 0);
+	put(fixture, "etc/ld.so.conf", "include ld.so.conf.d/*.conf\n/ok\n");
+	expect(fixture, "/ok " SYSTEM);
+	fd = openat(fixture->fd, "etc/ld.so.conf.d/b.conf", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0);
+	expect(fixture, "file read error: /etc/ld.so.conf.d/b.conf");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_lines, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_includes_in_place_and_sorted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_hostile, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
