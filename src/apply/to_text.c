@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * to_text: a plan for a person: what the container gets, every edit under the reason for it, what it does not get. The form is
+ * stable: golden tests compare it byte by byte. Text that came from outside is printed without control characters.
+ */
+#include "apply/to_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define CONTENT_LINES_MAX 4 /* longer files are told by size and checksum */
+
+static void add_text(struct graft_buffer *out, const char *text)
+{
+	for (const char *at = text ? text : "?"; *at != '\0'; at++) {
+		unsigned char c = (unsigned char)*at;
+
+		if (c < 0x20 || c == 0x7f)
+			graft_buffer_printf(out, "\\x%02x", c);
+		else
+			graft_buffer_char(out, (char)c);
+	}
+}
+
+static void add_grant(const struct graft_grant *grant, struct graft_buffer *out)
+{
+	if (grant->mig)
+		graft_buffer_printf(out, "  MIG %u:%u  GPU instance %u, compute instance %u", grant->index,
+				    grant->mig_index, grant->gi, grant->ci);
+	else
+		graft_buffer_printf(out, "  GPU %u  minor %u", grant->index, grant->minor);
+	if (grant->model && !grant->mig) {
+		graft_buffer_string(out, ", ");
+		add_text(out, grant->model);
+	}
+	if (grant->uuid) {
+		graft_buffer_string(out, ", ");
+		add_text(out, grant->uuid);
+	}
+	if (grant->bus_id && !grant->mig) {
+		graft_buffer_string(out, ", at ");
+		add_text(out, grant->bus_id);
+	}
+	graft_buffer_char(out, '\n');
+}
+
+static void add_flags(uint32_t flags, struct graft_buffer *out)
+{
+	for (unsigned int i = 0; i < GRAFT_COUNT(graft_mount_flag_names); i++) {
+		if ((flags & 1u << i) != 0)
+			graft_buffer_printf(out, " %s", graft_mount_flag_names[i]);
+	}
+}
+
+/* FNV-1a: tells a changed content from an unchanged one; nothing more is asked of it. */
+static uint32_t checksum(const char *text)
+{
+	uint32_t sum = 2166136261u;
+
+	for (; *text != '\0'; text++)
+		sum = (sum ^ (unsigned char)*text) * 16777619u;
+	return sum;
+}
+
+static void add_content(const char *content, struct graft_buffer *out)
+{
+	size_t lines = 0;
+
+	for (const char *at = content; *at != '\0'; at++)
+		lines += *at == '\n';
+	if (lines > CONTENT_LINES_MAX) {
+		graft_buffer_printf(out, "             | %zu lines, %zu bytes, checksum %08" PRIx32 "\n", lines,
+				    strlen(content), checksum(content));
+		return;
+	}
+	for (const char *at = content; *at != '\0'; at += *at == '\n') {
+		graft_buffer_string(out, "             | ");
+		for (; *at != '\0' && *at != '\n'; at++)
+			add_text(out, (const char[]){ *at, '\0' });
+		graft_buffer_char(out, '\n');
+	}
+}
+
+static void add_source(const struct graft_edit *edit, struct graft_buffer *out)
+{
+	if (!edit->source || (edit->target && strcmp(edit->source, edit->target) == 0))
+		return;
+	graft_buffer_string(out, "\n             from ");
+	add_text(out, edit->source);
+}
+
+static void add_entries(const struct graft_edit *edit, struct graft_buffer *out)
+{
+	for (size_t i = 0; i < edit->n_folders; i++) {
+		bool missing = false;
+
+		for (size_t j = 0; j < edit->n_missing_folders; j++)
+			missing = missing || strcmp(edit->missing_folders[j], edit->folders[i]) == 0;
+		graft_buffer_string(out, "             folder ");
+		add_text(out, edit->folders[i]);
+		graft_buffer_string(out, missing ? " (not in the image's configuration)\n" : "\n");
+	}
+	for (size_t i = 0; i < edit->n_entries; i++) {
+		graft_buffer_string(out, "             ");
+		add_text(out, edit->entries[i].soname);
+		graft_buffer_printf(out, " (%#06x) => ", edit->entries[i].abi_flags);
+		add_text(out, edit->entries[i].path);
+		graft_buffer_char(out, '\n');
+	}
+}
+
+/* What follows the kind on the line of an edit, and lines below it. */
+static void add_details(const struct graft_edit *edit, struct graft_buffer *out)
+{
+	static const char *const type_suffixes[] = {
+		[GRAFT_SOURCE_FILE] = "", [GRAFT_SOURCE_DIRECTORY] = "/", [GRAFT_SOURCE_SOCKET] = "="
+	};
+
+	switch (edit->kind) {
+	case GRAFT_EDIT_DIRECTORY:
+	case GRAFT_EDIT_TMPFS:
+		add_text(out, edit->target);
+		graft_buffer_printf(out, "  mode %04o", edit->mode);
+		add_flags(edit->flags, out);
+		graft_buffer_char(out, '\n');
+		break;
+	case GRAFT_EDIT_FILE:
+		add_text(out, edit->target);
+		graft_buffer_printf(out, "  mode %04o\n", edit->mode);
+		add_content(edit->content ? edit->content : "", out);
+		break;
+	case GRAFT_EDIT_BIND:
+		add_text(out, edit->target);
+		graft_buffer_printf(out, "%s ", type_suffixes[edit->type]);
+		add_flags(edit->flags, out);
+		graft_buffer_printf(out, " (%04o)%s", edit->mode, edit->optional ? " if it is still there" : "");
+		add_source(edit, out);
+		graft_buffer_char(out, '\n');
+		break;
+	case GRAFT_EDIT_DEVICE:
+		add_text(out, edit->target);
+		graft_buffer_printf(out, "  %u:%u", edit->major, edit->minor);
+		add_flags(edit->flags, out);
+		graft_buffer_printf(out, " (%04o)", edit->mode);
+		add_source(edit, out);
+		graft_buffer_char(out, '\n');
+		break;
+	case GRAFT_EDIT_SYMLINK:
+		add_text(out, edit->target);
+		graft_buffer_string(out, " -> ");
+		add_text(out, edit->content);
+		graft_buffer_string(out,
+				    edit->conflict == GRAFT_CONFLICT_REPLACE ? "  replaces" : "  unless it exists");
+		add_source(edit, out);
+		graft_buffer_char(out, '\n');
+		break;
+	case GRAFT_EDIT_CGROUP:
+		graft_buffer_printf(out, "c %u:%u ", edit->major, edit->minor);
+		add_text(out, edit->access);
+		graft_buffer_char(out, '\n');
+		break;
+	case GRAFT_EDIT_LDCACHE:
+		add_text(out, edit->musl_path_file ? edit->musl_path_file : "/etc/ld.so.cache");
+		graft_buffer_char(out, '\n');
+		add_entries(edit, out);
+		if (edit->musl_path)
+			add_content(edit->musl_path, out);
+		break;
+	case GRAFT_EDIT_ENV:
+		add_text(out, edit->target);
+		graft_buffer_char(out, '=');
+		add_text(out, edit->content);
+		graft_buffer_char(out, '\n');
+		break;
+	case GRAFT_EDIT_MAX:
+		break;
+	}
+}
+
+static bool is_same_group(const struct graft_edit *a, const struct graft_edit *b)
+{
+	return strcmp(a->rule, b->rule) == 0 && strcmp(a->why, b->why) == 0;
+}
+
+static void add_edits(const struct graft_plan *plan, struct graft_buffer *out)
+{
+	graft_buffer_printf(out, "\nedits: %zu\n", plan->n_edits);
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+
+		if (i == 0 || !is_same_group(&plan->edits[i - 1], edit)) {
+			graft_buffer_string(out, "  ");
+			add_text(out, edit->rule);
+			graft_buffer_string(out, ": ");
+			add_text(out, edit->why);
+			graft_buffer_char(out, '\n');
+		}
+		graft_buffer_printf(out, "  %3zu %-9s", i + 1,
+				    (unsigned int)edit->kind < GRAFT_EDIT_MAX ? graft_edit_names[edit->kind] : "?");
+		add_details(edit, out);
+	}
+}
+
+void graft_plan_to_text(const struct graft_plan *plan, struct graft_buffer *out)
+{
+	graft_buffer_string(out, "driver ");
+	add_text(out, plan->driver_version ? plan->driver_version : "of unknown version");
+	graft_buffer_string(out, plan->simulated ? " (SIMULATED)\n" : "\n");
+	graft_buffer_printf(out, "\ngets: %zu\n", plan->n_grants);
+	for (size_t i = 0; i < plan->n_grants; i++)
+		add_grant(&plan->grants[i], out);
+	add_edits(plan, out);
+	graft_buffer_printf(out, "\nrefused: %zu\n", plan->n_refusals);
+	for (size_t i = 0; i < plan->n_refusals; i++) {
+		graft_buffer_string(out, "  ");
+		add_text(out, plan->refusals[i].what);
+		graft_buffer_string(out, ": ");
+		add_text(out, plan->refusals[i].why);
+		graft_buffer_char(out, '\n');
+	}
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * application_profile: tells EGL which GPUs it may show (SPEC libnvidia-container 9.6 item 3). EGL finds GPUs by more ways than
+ * device nodes, so that without it programs would see GPUs that were not selected.
+ */
+#include <inttypes.h>
+
+#include "plan/rules.h"
+
+#define RULE        "application-profile"
+#define PROFILE_DIR "/etc/nvidia/nvidia-application-profiles-rc.d"
+
+static uint64_t visible_mask(struct graft_planner *planner)
+{
+	const struct graft_selection *selection = planner->selection;
+	uint64_t mask = 0;
+
+	for (size_t i = 0; i < selection->n_gpus; i++) {
+		uint32_t minor = selection->gpus[i]->node.minor;
+
+		if (minor < 64)
+			mask |= (uint64_t)1 << minor;
+		else
+			graft_plan_refuse(planner, "the driver's mask of visible GPUs has 64 bits",
+					  "EGL on GPU %u (minor %u)", selection->gpus[i]->index, minor);
+	}
+	return mask;
+}
+
+void graft_rule_application_profile(struct graft_planner *planner)
+{
+	static const char why[] = "keeps EGL from showing GPUs that were not selected";
+	struct graft_edit *edit;
+
+	if (!graft_plan_has(planner, graft_class_capabilities(GRAFT_CLASS_GRAPHICS)) ||
+	    planner->inventory->platform != GRAFT_PLATFORM_NATIVE)
+		return;
+	edit = graft_plan_edit(planner, GRAFT_EDIT_DIRECTORY, RULE, "%s", why);
+	edit->target = graft_plan_copy(planner, PROFILE_DIR);
+	edit->mode = 0555;
+	edit = graft_plan_edit(planner, GRAFT_EDIT_TMPFS, RULE, "%s", why);
+	edit->target = graft_plan_copy(planner, PROFILE_DIR);
+	edit->mode = 0555;
+	edit->flags = GRAFT_FLAGS_TMPFS;
+	if (planner->selection->n_gpus == 0)
+		return;
+	edit = graft_plan_edit(planner, GRAFT_EDIT_FILE, RULE, "%s", why);
+	edit->target = graft_plan_copy(planner, PROFILE_DIR "/10-container.conf");
+	edit->content = graft_arena_printf(
+	    planner->plan->arena,
+	    "{ \"profiles\": [{\"name\": \"_container_\", \"settings\": [\"EGLVisibleDGPUDevices\", 0x%" PRIx64
+	    "]}], \"rules\": [{\"pattern\": [], \"profile\": \"_container_\"}]}",
+	    visible_mask(planner));
+	edit->mode = 0555;
+}

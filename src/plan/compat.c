@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compat: the image's CUDA forward-compatibility libraries (SPEC libnvidia-container 9.8). Nothing of an image is ever the source of a mount, so
+ * both modes come to the same here: the loader's cache names the image's own files, ahead of the driver's.
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "plan/rules.h"
+
+#define REFUSED "CUDA compatibility library %s"
+
+static uint32_t driver_major(const struct graft_inventory *inventory)
+{
+	const char *at = inventory->driver_version.value;
+	uint32_t major = 0;
+
+	for (; at && isdigit((unsigned char)*at) && major < 100000; at++)
+		major = major * 10 + (uint32_t)(*at - '0');
+	return major;
+}
+
+/* Whether the library is one of those that the container gets from the driver, going by the part of the name before the version. */
+static bool is_enabled(const struct graft_planner *planner, const char *soname)
+{
+	const struct graft_inventory *inventory = planner->inventory;
+	const char *end = strstr(soname, ".so");
+	size_t length = end ? (size_t)(end - soname) + strlen(".so") : 0;
+
+	for (size_t i = 0; i < inventory->n_libraries && length > 0; i++) {
+		if (strncmp(inventory->libraries[i].soname, soname, length) == 0)
+			return graft_plan_takes(planner, inventory->libraries, i);
+	}
+	return false;
+}
+
+static bool driver_has(const struct graft_planner *planner, const char *soname)
+{
+	const struct graft_inventory *inventory = planner->inventory;
+
+	for (size_t i = 0; i < inventory->n_libraries; i++) {
+		if (strcmp(inventory->libraries[i].soname, soname) == 0)
+			return graft_plan_takes(planner, inventory->libraries, i);
+	}
+	return false;
+}
+
+static size_t directory_length(const char *path)
+{
+	return (size_t)(graft_plan_base_name(path) - path);
+}
+
+/* Why the library is not used; NULL when it is. `first`: the first one that is used. */
+static const char *obstacle(const struct graft_planner *planner, const struct graft_compat_library *library,
+			    const struct graft_compat_library *first)
+{
+	uint32_t major = driver_major(planner->inventory);
+	bool one_directory = planner->request->compat_mode == GRAFT_COMPAT_LDCONFIG;
+
+	if (!library->soname || !is_enabled(planner, library->soname))
+		return "not a library of the driver that the container asked for";
+	if (library->major == 0 || major == 0)
+		return "its version and the driver's cannot be compared";
+	if (library->major == major)
+		return "of the driver's own version: not needed";
+	if (library->major < major && one_directory)
+		return "older than the driver: not needed";
+	/* The mode that mounts lets older ones in, but the loader's cache then prefers the newer file of a soname. */
+	if (library->major < major && driver_has(planner, library->soname))
+		return "the driver's own is newer";
+	if (first && one_directory &&
+	    (directory_length(first->path) != directory_length(library->path) ||
+	     strncmp(first->path, library->path, directory_length(library->path)) != 0))
+		return "in another directory than the first; this mode takes one";
+	return NULL;
+}
+
+static const char *obstacle_to_all(const struct graft_planner *planner)
+{
+	if (!graft_plan_has(planner, GRAFT_CAP_COMPUTE))
+		return "the capability compute was not asked for";
+	if (planner->request->compat_mode == GRAFT_COMPAT_DISABLED)
+		return "excluded by the request";
+	if (planner->policy->image.libc == GRAFT_LIBC_MUSL)
+		return "the image's loader (musl) cannot use them";
+	return NULL;
+}
+
+static void add_entry(struct graft_planner *planner, struct graft_edit *edit,
+		      const struct graft_compat_library *library)
+{
+	struct graft_arena *arena = planner->plan->arena;
+	struct graft_ldcache_entry *entry = graft_arena_push(arena, &edit->entries, &edit->n_entries, sizeof(*entry));
+	size_t length = directory_length(library->path);
+	const char *folder = graft_arena_strndup(arena, library->path, length > 1 ? length - 1 : length);
+
+	if (!entry || !folder)
+		return;
+	entry->soname = graft_plan_copy(planner, library->soname);
+	entry->path = graft_plan_copy(planner, library->path);
+	entry->abi_flags = library->abi_flags;
+	for (size_t i = 0; i < edit->n_folders; i++) {
+		if (strcmp(edit->folders[i], folder) == 0)
+			return;
+	}
+	(void)graft_arena_push_string(arena, &edit->folders, &edit->n_folders, folder);
+}
+
+void graft_plan_compat(struct graft_planner *planner, struct graft_edit *edit)
+{
+	const struct graft_image *image = &planner->policy->image;
+	const struct graft_compat_library *first = NULL;
+	const char *why_none = obstacle_to_all(planner);
+
+	for (size_t i = 0; i < image->n_compat; i++) {
+		const struct graft_compat_library *library = &image->compat[i];
+		const char *why_not = why_none ? why_none : obstacle(planner, library, first);
+
+		if (why_not) {
+			graft_plan_refuse(planner, why_not, REFUSED, library->path);
+			continue;
+		}
+		if (!first)
+			first = library;
+		add_entry(planner, edit, library);
+	}
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * files: programs, firmware, sockets and other files of the driver at their places (SPEC libnvidia-container 9.4 steps 3, 8, 9). Libraries
+ * have a file of their own.
+ */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "plan/rules.h"
+
+/* SPEC 2.4: `video` brings the compute libraries along, not the compute programs. */
+static unsigned int binary_capabilities(enum graft_class class_)
+{
+	return class_ == GRAFT_CLASS_COMPUTE ? GRAFT_CAP_COMPUTE : graft_class_capabilities(class_);
+}
+
+static struct graft_edit *add_bind(struct graft_planner *planner, const char *path, const char *target,
+				   const char *rule, const char *why)
+{
+	struct graft_edit *edit = graft_plan_edit(planner, GRAFT_EDIT_BIND, rule, "%s", why);
+
+	edit->source = graft_plan_on_host(planner, planner->inventory->root, path);
+	edit->target = target;
+	edit->flags = GRAFT_FLAGS_FILE;
+	edit->mode = 0644;
+	return edit;
+}
+
+static void refuse_class(struct graft_planner *planner, const char *noun, enum graft_class class_, size_t n,
+			 unsigned int capabilities)
+{
+	const char *words = graft_plan_capability_words(planner, capabilities);
+
+	if (n > 0 && words)
+		graft_plan_refuse(planner, "the capability was not asked for", "%s: %zu of class %s (needs %s)", noun,
+				  n, graft_class_names[class_], words);
+}
+
+void graft_rule_binaries(struct graft_planner *planner)
+{
+	const struct graft_inventory *inventory = planner->inventory;
+	size_t left_out[GRAFT_CLASS_MAX] = { 0 };
+
+	for (size_t i = 0; i < inventory->n_binaries; i++) {
+		const struct graft_binary *binary = &inventory->binaries[i];
+
+		if (!graft_plan_has(planner, binary_capabilities(binary->class_))) {
+			left_out[binary->class_]++;
+			continue;
+		}
+		add_bind(planner, binary->path, graft_plan_join(planner, planner->bins_dir, binary->name), "binary",
+			 binary->class_ == GRAFT_CLASS_COMPUTE ? "program of the driver for compute"
+							       : "program of the driver that looks after GPUs")
+		    ->mode = 0755;
+	}
+	for (unsigned int i = 0; i < GRAFT_CLASS_MAX; i++)
+		refuse_class(planner, "programs", (enum graft_class)i, left_out[i],
+			     binary_capabilities((enum graft_class)i));
+}
+
+/* The driver store of WSL2 goes wherever a GPU goes; everything else goes with its capabilities. */
+static bool takes_extra(const struct graft_planner *planner, const struct graft_extra_file *file)
+{
+	if (file->class_ == GRAFT_CLASS_WSL)
+		return planner->wants_gpu;
+	return graft_plan_has(planner, graft_class_capabilities(file->class_));
+}
+
+void graft_rule_extra_files(struct graft_planner *planner)
+{
+	const struct graft_inventory *inventory = planner->inventory;
+	size_t left_out[GRAFT_CLASS_MAX] = { 0 };
+
+	for (size_t i = 0; i < inventory->n_extra_files; i++) {
+		const struct graft_extra_file *file = &inventory->extra_files[i];
+		bool wsl = file->class_ == GRAFT_CLASS_WSL;
+		struct graft_edit *edit;
+
+		if (!takes_extra(planner, file)) {
+			left_out[file->class_]++;
+			continue;
+		}
+		edit = add_bind(planner, file->path, graft_plan_copy(planner, file->target ? file->target : file->path),
+				wsl ? "driver-store" : "extra-file",
+				wsl ? "component of the driver of WSL2, loaded from this very place"
+				    : "programs look for it at this place");
+		edit->mode = wsl ? 0555 : 0644;
+	}
+	if (left_out[GRAFT_CLASS_WSL] > 0)
+		graft_plan_refuse(planner, "no GPU was selected", "driver store: %zu files", left_out[GRAFT_CLASS_WSL]);
+	for (unsigned int i = 0; i < GRAFT_CLASS_MAX; i++) {
+		if (i != GRAFT_CLASS_WSL)
+			refuse_class(planner, "other files", (enum graft_class)i, left_out[i],
+				     graft_class_capabilities((enum graft_class)i));
+	}
+}
+
+void graft_rule_firmware(struct graft_planner *planner)
+{
+	const struct graft_inventory *inventory = planner->inventory;
+
+	for (size_t i = 0; i < inventory->n_firmwares; i++) {
+		const char *path = inventory->firmwares[i];
+
+		if (planner->request->no_gsp_firmware)
+			graft_plan_refuse(planner, "excluded by the request", "firmware %s", path);
+		else
+			(void)add_bind(planner, path, graft_plan_copy(planner, path), "firmware",
+				       "firmware of the GPU system processor, for tools that ask for it");
+	}
+}
+
+/* Daemons whose socket a request can exclude. */
+static const struct {
+	const char *directory; /* a component of the socket's path */
+	size_t excluded_by;    /* bool in struct graft_request */
+} daemons[] = {
+	{ "/nvidia-persistenced/", offsetof(struct graft_request, no_persistenced) },
+	{ "/nvidia-fabricmanager/", offsetof(struct graft_request, no_fabricmanager) },
+};
+
+static bool is_excluded(const struct graft_request *request, const struct graft_ipc *ipc)
+{
+	for (size_t i = 0; i < GRAFT_COUNT(daemons); i++) {
+		bool excluded;
+
+		memcpy(&excluded, (const char *)request + daemons[i].excluded_by, sizeof(excluded));
+		if (excluded && strstr(ipc->path, daemons[i].directory))
+			return true;
+	}
+	return false;
+}
+
+void graft_rule_ipcs(struct graft_planner *planner)
+{
+	const struct graft_inventory *inventory = planner->inventory;
+
+	for (size_t i = 0; i < inventory->n_ipcs; i++) {
+		const struct graft_ipc *ipc = &inventory->ipcs[i];
+		struct graft_edit *edit;
+
+		if (is_excluded(planner->request, ipc)) {
+			graft_plan_refuse(planner, "excluded by the request", "socket %s", ipc->path);
+			continue;
+		}
+		/* SPEC 6.8: MPS is for compute, not for video. */
+		if (!graft_plan_has(planner, binary_capabilities(ipc->class_))) {
+			graft_plan_refuse(planner, "the capability was not asked for", "socket %s (needs %s)",
+					  ipc->path, graft_class_names[ipc->class_]);
+			continue;
+		}
+		edit = add_bind(planner, ipc->path, graft_plan_copy(planner, ipc->path), "ipc",
+				"socket of a daemon of the driver on the host");
+		edit->type = ipc->directory ? GRAFT_SOURCE_DIRECTORY : GRAFT_SOURCE_SOCKET;
+		edit->mode = ipc->directory ? 0755 : 0644;
+		edit->flags = GRAFT_FLAGS_SOCKET;
+		edit->optional = true; /* daemons come and go */
+	}
+}

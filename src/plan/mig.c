@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mig: access to selected MIG devices, and the rights to configure or watch MIG (SPEC libnvidia-container 3.5 steps 12 to 14, 9.7).
+ */
+#include <string.h>
+
+#include "plan/rules.h"
+
+#define CAPABILITIES_DIR "/proc/driver/nvidia/capabilities"
+#define CAPS_NODES_DIR   "/dev/nvidia-caps"
+
+/* The file that opens one instance, and its node where the driver has such nodes. */
+static int add_access(struct graft_planner *planner, const char *caps_path, const struct graft_node *node,
+		      const char *why, struct graft_error *err)
+{
+	struct graft_edit *edit;
+
+	if (planner->procfs_view && caps_path) {
+		const char *path = graft_plan_join(planner, caps_path, "access");
+
+		edit = graft_plan_edit(planner, GRAFT_EDIT_BIND, "mig-access", "%s", why);
+		edit->source = path ? graft_plan_on_host(planner, planner->inventory->proc_root, path) : NULL;
+		edit->target = path;
+		edit->mode = 0444;
+		edit->flags = GRAFT_FLAGS_PROC;
+	}
+	if (!planner->inventory->caps_devices || !node->path)
+		return 0;
+	return graft_plan_node(planner, node, "mig-node", why, err);
+}
+
+static int add_mig_devices(struct graft_planner *planner, struct graft_error *err)
+{
+	const struct graft_selection *selection = planner->selection;
+
+	for (size_t i = 0; i < selection->n_migs; i++) {
+		const struct graft_gpu *gpu = selection->migs[i].gpu;
+		const struct graft_mig_device *mig = selection->migs[i].mig;
+
+		if (add_access(planner, mig->gi_caps_path, &mig->gi_node, "GPU instance of a selected MIG device",
+			       err) < 0 ||
+		    add_access(planner, mig->ci_caps_path, &mig->ci_node, "compute instance of a selected MIG device",
+			       err) < 0)
+			return graft_wrap(err, "MIG device %u:%u", gpu->index, mig->index);
+	}
+	return 0;
+}
+
+/* The directories that config and monitor share; mounted once. */
+static void add_directories(struct graft_planner *planner)
+{
+	static const char why[] = "the capabilities of all MIG devices, which configuring and watching need";
+	struct graft_edit *edit;
+
+	if (planner->procfs_view) {
+		edit = graft_plan_edit(planner, GRAFT_EDIT_BIND, "mig-capabilities", "%s", why);
+		edit->source = graft_plan_on_host(planner, planner->inventory->proc_root, CAPABILITIES_DIR);
+		edit->target = graft_plan_copy(planner, CAPABILITIES_DIR);
+		edit->type = GRAFT_SOURCE_DIRECTORY;
+		edit->mode = 0555;
+		edit->flags = GRAFT_FLAGS_PROC;
+	}
+	if (planner->inventory->caps_devices) {
+		/* SPEC 9.7: regardless of no-devbind, since nodes appear in it while instances are made. */
+		edit = graft_plan_edit(planner, GRAFT_EDIT_BIND, "mig-capabilities", "%s", why);
+		edit->source = graft_plan_on_host(planner, planner->inventory->dev_root, CAPS_NODES_DIR);
+		edit->target = graft_plan_copy(planner, CAPS_NODES_DIR);
+		edit->type = GRAFT_SOURCE_DIRECTORY;
+		edit->mode = 0755;
+		edit->flags = GRAFT_MOUNT_NOSUID | GRAFT_MOUNT_NOEXEC;
+	}
+}
+
+/* The rules for `node` (config or monitor) and for every instance that the GPUs have or may get. */
+static void add_rules(struct graft_planner *planner, const struct graft_node *node, const struct graft_gpu **gpus,
+		      size_t n_gpus, const char *rule, const char *why)
+{
+	if (!planner->inventory->caps_devices)
+		return;
+	if (node->path)
+		graft_plan_device_rule(planner, node->major, node->minor, rule, why);
+	for (size_t i = 0; i < n_gpus; i++) {
+		for (size_t j = 0; j < gpus[i]->n_caps_nodes; j++)
+			graft_plan_device_rule(planner, gpus[i]->caps_nodes[j].major, gpus[i]->caps_nodes[j].minor,
+					       rule, why);
+	}
+}
+
+static bool has_selected_mig(const struct graft_selection *selection, const struct graft_gpu *gpu)
+{
+	for (size_t i = 0; i < selection->n_migs; i++) {
+		if (selection->migs[i].gpu == gpu)
+			return true;
+	}
+	return false;
+}
+
+/* A GPU in MIG mode that was selected as such is of little use: it can be seen, but nothing can run on it. */
+static void refuse_unselected(struct graft_planner *planner)
+{
+	const struct graft_selection *selection = planner->selection;
+
+	for (size_t i = 0; i < selection->n_gpus; i++) {
+		const struct graft_gpu *gpu = selection->gpus[i];
+
+		if (gpu->mig_enabled && !has_selected_mig(selection, gpu))
+			graft_plan_refuse(planner,
+					  gpu->n_mig_devices == 0
+					      ? "the GPU is in MIG mode and has none: nothing can run on it"
+					      : "the GPU is in MIG mode; its MIG devices must be named, by index "
+						"(0:0) or UUID, or come with 'all'",
+					  "MIG devices of GPU %u", gpu->index);
+	}
+}
+
+int graft_rule_mig(struct graft_planner *planner, struct graft_error *err)
+{
+	const struct graft_selection *selection = planner->selection;
+	const struct graft_inventory *inventory = planner->inventory;
+	const struct graft_request *request = planner->request;
+
+	/* SPEC 7.3: active means "all" was given, even where no GPU can do MIG. */
+	if (!request->mig_config && !request->mig_monitor) {
+		refuse_unselected(planner);
+		return add_mig_devices(planner, err);
+	}
+	if (selection->n_migs > 0)
+		graft_plan_refuse(planner, "the container gets the capabilities of all MIG devices instead",
+				  "access to single MIG devices");
+	if (selection->n_mig_config_gpus == 0 && selection->n_mig_monitor_gpus == 0) {
+		graft_plan_refuse(planner, "no selected GPU can be split", "MIG configuration and monitoring");
+		return 0;
+	}
+	add_directories(planner);
+	if (selection->n_mig_config_gpus > 0)
+		add_rules(planner, &inventory->mig_config_node, selection->mig_config_gpus,
+			  selection->n_mig_config_gpus, "mig-config", "may create and destroy MIG devices");
+	if (selection->n_mig_monitor_gpus > 0)
+		add_rules(planner, &inventory->mig_monitor_node, selection->mig_monitor_gpus,
+			  selection->n_mig_monitor_gpus, "mig-monitor", "may watch all MIG devices");
+	return 0;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * planner: the order of the rules. It is the order of the existing stack (SPEC libnvidia-container 9.4 to 9.7, 3.5), which callers that read
+ * a container's mounts know; the loader's cache comes last, since it describes the result.
+ */
+#include "plan/planner.h"
+
+#include "plan/rules.h"
+
+/*
+ * On platforms whose driver does not name its GPUs one by one there is nothing to select from (SPEC 3.5 step 7). There the only GPU is
+ * meant by "all" and by index 0, and by no other word.
+ */
+static bool wants_only_gpu(const struct graft_inventory *inventory, const struct graft_request *request)
+{
+	if (inventory->platform != GRAFT_PLATFORM_WSL2 && inventory->platform != GRAFT_PLATFORM_TEGRA)
+		return false;
+	for (size_t i = 0; i < request->n_devices; i++) {
+		const struct graft_device_word *word = &request->devices[i];
+
+		if (word->kind == GRAFT_DEVICE_ALL || (word->kind == GRAFT_DEVICE_INDEX && word->index == 0))
+			return true;
+	}
+	return false;
+}
+
+static int run_rules(struct graft_planner *planner, struct graft_error *err)
+{
+	graft_rule_procfs_view(planner);
+	graft_rule_application_profile(planner);
+	graft_rule_binaries(planner);
+	graft_rule_libraries(planner);
+	graft_rule_links(planner);
+	graft_rule_extra_files(planner);
+	graft_rule_firmware(planner);
+	graft_rule_ipcs(planner);
+	if (graft_rule_nodes(planner, err) < 0 || graft_rule_gpus(planner, err) < 0 ||
+	    graft_rule_mig(planner, err) < 0 || graft_rule_imex(planner, err) < 0)
+		return -1;
+	graft_rule_loader_cache(planner);
+	return 0;
+}
+
+int graft_plan_make(const struct graft_inventory *inventory, const struct graft_request *request,
+		    const struct graft_policy *policy, const struct graft_selection *selection,
+		    struct graft_plan **ret_plan, struct graft_error *err)
+{
+	struct graft_planner planner = {
+		.inventory = inventory, .request = request, .policy = policy, .selection = selection
+	};
+	int result;
+
+	if (inventory->platform == GRAFT_PLATFORM_NONE)
+		return graft_fail(err, GRAFT_NO_DRIVER, 0, "nvml error: driver not loaded");
+	planner.plan = graft_plan_new();
+	if (!planner.plan)
+		return graft_fail_memory(err);
+	planner.plan->driver_version = graft_plan_copy(&planner, inventory->driver_version.value);
+	planner.plan->simulated = inventory->simulated;
+	planner.wants_gpu = selection->n_gpus > 0 || wants_only_gpu(inventory, request);
+	graft_plan_targets(&planner);
+	result = run_rules(&planner, err);
+	if (result == 0 && graft_arena_failed(planner.plan->arena))
+		result = graft_fail_memory(err);
+	if (result < 0) {
+		(void)graft_plan_free(planner.plan);
+		return -1;
+	}
+	*ret_plan = planner.plan;
+	return 0;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * procfs_view: the container's own /proc/driver/nvidia: a small tmpfs over the kernel's directory, with copies of the files that
+ * the driver's libraries read and nothing of GPUs that were not selected (SPEC libnvidia-container 9.4 step 1, 9.6 item 2).
+ */
+#include <string.h>
+
+#include "plan/rules.h"
+
+#define RULE       "procfs-view"
+#define DRIVER_DIR "/proc/driver"
+#define VIEW_DIR   DRIVER_DIR "/nvidia"
+
+/*
+ * SECURITY: the driver's libraries make and change device nodes when this says 1. In a container that is neither needed nor
+ * wanted (SPEC 11, invariant 7).
+ */
+static const char modify_yes[] = "ModifyDeviceFiles: 1";
+static const char modify_no[] = "ModifyDeviceFiles: 0";
+
+static const char *view_content(struct graft_planner *planner, const char *content)
+{
+	char *copy = graft_arena_strdup(planner->plan->arena, content ? content : "");
+	char *at = copy ? strstr(copy, modify_yes) : NULL;
+
+	if (at)
+		memcpy(at, modify_no, strlen(modify_no));
+	return copy;
+}
+
+static void add_tmpfs(struct graft_planner *planner, const char *target)
+{
+	struct graft_edit *edit = graft_plan_edit(planner, GRAFT_EDIT_TMPFS, RULE,
+						  "hides the GPUs of the host that were not selected");
+
+	edit->target = graft_plan_copy(planner, target);
+	edit->mode = 0555;
+	edit->flags = GRAFT_FLAGS_TMPFS;
+}
+
+/* Why there can be no view; NULL when there can. */
+static const char *obstacle(const struct graft_planner *planner)
+{
+	if (planner->inventory->platform == GRAFT_PLATFORM_WSL2)
+		return "the driver of WSL2 has no procfs files";
+	if (planner->policy->no_procfs_view)
+		return "whoever applies this plan cannot mount one";
+	if (planner->inventory->platform == GRAFT_PLATFORM_TEGRA && planner->inventory->n_proc_files == 0)
+		return "this driver has no procfs files";
+	if (!planner->policy->image.proc_driver && !planner->policy->image.proc_driver_nvidia)
+		return "the container's procfs has no /proc/driver to put it on (is /proc mounted there?)";
+	return NULL;
+}
+
+void graft_rule_procfs_view(struct graft_planner *planner)
+{
+	const struct graft_inventory *inventory = planner->inventory;
+	const char *why_not = obstacle(planner);
+	struct graft_edit *edit;
+
+	if (why_not) {
+		graft_plan_refuse(planner, why_not, "procfs view " VIEW_DIR);
+		return;
+	}
+	planner->procfs_view = true;
+	if (planner->policy->image.proc_driver_nvidia) {
+		add_tmpfs(planner, VIEW_DIR);
+	} else {
+		/* Nothing can be made in procfs itself: without the kernel's directory the tmpfs goes one level higher. */
+		add_tmpfs(planner, DRIVER_DIR);
+		edit = graft_plan_edit(planner, GRAFT_EDIT_DIRECTORY, RULE,
+				       "no kernel driver is loaded, so procfs has no such directory to mount on");
+		edit->target = graft_plan_copy(planner, VIEW_DIR);
+		edit->mode = 0555;
+	}
+	for (size_t i = 0; i < inventory->n_proc_files; i++) {
+		const struct graft_proc_file *file = &inventory->proc_files[i];
+
+		edit = graft_plan_edit(planner, GRAFT_EDIT_FILE, RULE,
+				       "the driver's libraries read it; device nodes are not to be changed by them");
+		edit->target = graft_plan_copy(planner, file->path);
+		edit->content = view_content(planner, file->content);
+		edit->mode = file->mode;
+	}
+}
+
+void graft_plan_gpu_procfs(struct graft_planner *planner, const struct graft_gpu *gpu)
+{
+	struct graft_edit *edit;
+
+	if (!planner->procfs_view)
+		return;
+	if (!gpu->procfs_path) {
+		graft_plan_refuse(planner, "the driver has none for this GPU", "procfs directory of GPU %u",
+				  gpu->index);
+		return;
+	}
+	edit = graft_plan_edit(planner, GRAFT_EDIT_BIND, "gpu-procfs", "what the driver says about this GPU");
+	edit->source = graft_plan_on_host(planner, planner->inventory->proc_root, gpu->procfs_path);
+	edit->target = graft_plan_copy(planner, gpu->procfs_path);
+	edit->type = GRAFT_SOURCE_DIRECTORY;
+	edit->mode = 0555;
+	edit->flags = GRAFT_FLAGS_PROC;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * select: what the words of a request mean on this host. Words are looked at from left to right; the first that no
+ * device answers to ends it all.
+ */
+#include "plan/select.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "host/discover.h"
+
+static size_t count_gpus(const struct graft_inventory *inventory)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < inventory->n_gpus; i++)
+		n += !inventory->gpus[i].excluded;
+	return n;
+}
+
+static bool is_named(const struct graft_fact *uuid, const char *text)
+{
+	return uuid->value && strcasecmp(uuid->value, text) == 0;
+}
+
+/* Whether a word that names a GPU means this one. */
+static bool means_gpu(const struct graft_device_word *word, const struct graft_gpu *gpu)
+{
+	switch (word->kind) {
+	case GRAFT_DEVICE_INDEX:
+	case GRAFT_DEVICE_MIG_INDEX:
+		return gpu->index == word->index;
+	case GRAFT_DEVICE_UUID:
+		return is_named(&gpu->uuid, word->text);
+	case GRAFT_DEVICE_PCI:
+		return gpu->bus_id && word->bus_id && strcasecmp(gpu->bus_id, word->bus_id) == 0;
+	case GRAFT_DEVICE_MIG_UUID:
+		return word->uuid && is_named(&gpu->uuid, word->uuid);
+	case GRAFT_DEVICE_UNKNOWN:
+	case GRAFT_DEVICE_ALL:
+		break;
+	}
+	return false;
+}
+
+static const struct graft_gpu *find_gpu(const struct graft_inventory *inventory, const struct graft_device_word *word)
+{
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		if (!inventory->gpus[i].excluded && means_gpu(word, &inventory->gpus[i]))
+			return &inventory->gpus[i];
+	}
+	return NULL;
+}
+
+/* Whether a MIG word means this device of this GPU. */
+static bool means_mig(const struct graft_device_word *word, const struct graft_gpu *gpu,
+		      const struct graft_mig_device *mig)
+{
+	if (word->kind == GRAFT_DEVICE_MIG_INDEX)
+		return means_gpu(word, gpu) && mig->index == word->mig_index;
+	return is_named(&mig->uuid, word->text) || (means_gpu(word, gpu) && mig->gi == word->gi && mig->ci == word->ci);
+}
+
+static bool find_mig(const struct graft_inventory *inventory, const struct graft_device_word *word,
+		     struct graft_selected_mig *ret_mig)
+{
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		const struct graft_gpu *gpu = &inventory->gpus[i];
+
+		for (size_t j = 0; !gpu->excluded && j < gpu->n_mig_devices; j++) {
+			if (means_mig(word, gpu, &gpu->mig_devices[j])) {
+				*ret_mig = (struct graft_selected_mig){ gpu, &gpu->mig_devices[j] };
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static bool knows_all_gpu_uuids(const struct graft_inventory *inventory)
+{
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		if (!inventory->gpus[i].excluded && !inventory->gpus[i].uuid.value)
+			return false;
+	}
+	return true;
+}
+
+/* A GPU in MIG mode without known MIG devices may have some that only NVML shows. */
+static bool knows_all_mig_uuids(const struct graft_inventory *inventory)
+{
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		const struct graft_gpu *gpu = &inventory->gpus[i];
+
+		for (size_t j = 0; !gpu->excluded && j < gpu->n_mig_devices; j++) {
+			if (!gpu->mig_devices[j].uuid.value)
+				return false;
+		}
+	}
+	return true;
+}
+
+unsigned int graft_select_missing_facts(const struct graft_inventory *inventory, const struct graft_request *request)
+{
+	struct graft_selected_mig mig;
+	unsigned int missing = 0;
+
+	if (count_gpus(inventory) == 0)
+		return 0;
+	for (size_t i = 0; i < request->n_devices && request->devices[i].kind != GRAFT_DEVICE_ALL; i++) {
+		const struct graft_device_word *word = &request->devices[i];
+		bool names_gpu = word->kind == GRAFT_DEVICE_UUID || (word->kind == GRAFT_DEVICE_MIG_UUID && word->uuid);
+		bool names_mig = word->kind == GRAFT_DEVICE_MIG_UUID;
+
+		if (names_mig ? find_mig(inventory, word, &mig) : find_gpu(inventory, word) != NULL)
+			continue;
+		if (names_gpu && !knows_all_gpu_uuids(inventory))
+			missing |= GRAFT_NVML_UUID;
+		if (names_mig && !knows_all_mig_uuids(inventory))
+			missing |= GRAFT_NVML_MIG;
+	}
+	return missing;
+}
+
+static int add_gpu(struct graft_arena *arena, struct graft_selection *selection, const struct graft_gpu *gpu)
+{
+	const struct graft_gpu **slot;
+
+	for (size_t i = 0; i < selection->n_gpus; i++) {
+		if (selection->gpus[i] == gpu)
+			return 0;
+	}
+	slot = graft_arena_push(arena, &selection->gpus, &selection->n_gpus, sizeof(*slot));
+	if (!slot)
+		return -1;
+	*slot = gpu;
+	return 0;
+}
+
+/* A MIG device brings its GPU along (SPEC 7.2). */
+static int add_mig(struct graft_arena *arena, struct graft_selection *selection, const struct graft_selected_mig *mig)
+{
+	struct graft_selected_mig *slot;
+
+	for (size_t i = 0; i < selection->n_migs; i++) {
+		if (selection->migs[i].mig == mig->mig)
+			return 0;
+	}
+	slot = graft_arena_push(arena, &selection->migs, &selection->n_migs, sizeof(*slot));
+	if (!slot)
+		return -1;
+	*slot = *mig;
+	return add_gpu(arena, selection, mig->gpu);
+}
+
+static int add_all(const struct graft_inventory *inventory, struct graft_arena *arena,
+		   struct graft_selection *selection)
+{
+	selection->all = true;
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		const struct graft_gpu *gpu = &inventory->gpus[i];
+
+		if (gpu->excluded)
+			continue;
+		if (add_gpu(arena, selection, gpu) < 0)
+			return -1;
+		for (size_t j = 0; j < gpu->n_mig_devices; j++) {
+			const struct graft_selected_mig mig = { gpu, &gpu->mig_devices[j] };
+
+			if (add_mig(arena, selection, &mig) < 0)
+				return -1;
+		}
+	}
+	return 0;
+}
+
+static int add_word(const struct graft_inventory *inventory, const struct graft_device_word *word,
+		    struct graft_arena *arena, struct graft_selection *selection, struct graft_error *err)
+{
+	const struct graft_gpu *gpu = NULL;
+	struct graft_selected_mig mig;
+	int result = 0;
+
+	switch (word->kind) {
+	case GRAFT_DEVICE_ALL:
+		result = add_all(inventory, arena, selection);
+		break;
+	case GRAFT_DEVICE_MIG_UUID:
+	case GRAFT_DEVICE_MIG_INDEX:
+		if (!find_mig(inventory, word, &mig))
+			return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "%s: unknown device", word->text);
+		result = add_mig(arena, selection, &mig);
+		break;
+	case GRAFT_DEVICE_INDEX:
+	case GRAFT_DEVICE_UUID:
+	case GRAFT_DEVICE_PCI:
+		gpu = find_gpu(inventory, word);
+		/* fall through */
+	case GRAFT_DEVICE_UNKNOWN:
+		if (!gpu)
+			return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "%s: unknown device", word->text);
+		result = add_gpu(arena, selection, gpu);
+		break;
+	}
+	return result < 0 ? graft_fail_memory(err) : 0;
+}
+
+/* The selected GPUs that can be split. */
+static int select_mig_capable(const struct graft_selection *selection, struct graft_arena *arena, const char *option,
+			      const struct graft_gpu ***ret_gpus, size_t *ret_n, struct graft_error *err)
+{
+	if (selection->n_migs > 0 && !selection->all)
+		return graft_fail(err, GRAFT_INVALID, 0, "cannot enable %s with specific MIG devices selected", option);
+	for (size_t i = 0; i < selection->n_gpus; i++) {
+		const struct graft_gpu **slot;
+
+		if (!selection->gpus[i]->mig_capable)
+			continue;
+		slot = graft_arena_push(arena, ret_gpus, ret_n, sizeof(*slot));
+		if (!slot)
+			return graft_fail_memory(err);
+		*slot = selection->gpus[i];
+	}
+	return 0;
+}
+
+int graft_select(const struct graft_inventory *inventory, const struct graft_request *request,
+		 struct graft_arena *arena, struct graft_selection *ret_selection, const char **ret_prefix,
+		 struct graft_error *err)
+{
+	struct graft_selection selection = { 0 };
+
+	*ret_prefix = "device error";
+	if (count_gpus(inventory) > 0) {
+		for (size_t i = 0; i < request->n_devices && !selection.all; i++) {
+			if (add_word(inventory, &request->devices[i], arena, &selection, err) < 0)
+				return -1;
+		}
+	} else {
+		for (size_t i = 0; i < request->n_devices; i++)
+			selection.all = selection.all || request->devices[i].kind == GRAFT_DEVICE_ALL;
+	}
+	*ret_prefix = "mig-config error";
+	if (request->mig_config && select_mig_capable(&selection, arena, "mig-config", &selection.mig_config_gpus,
+						      &selection.n_mig_config_gpus, err) < 0)
+		return -1;
+	*ret_prefix = "mig-monitor error";
+	if (request->mig_monitor && select_mig_capable(&selection, arena, "mig-monitor", &selection.mig_monitor_gpus,
+						       &selection.n_mig_monitor_gpus, err) < 0)
+		return -1;
+	*ret_selection = selection;
+	return 0;
+}
