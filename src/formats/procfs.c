@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * procfs: parsers for text files of the kernel and of the driver. Each walks lines of a byte range; nothing here knows where the bytes came
+ * from. A line that holds a NUL is never understood: its values could not be told apart from shorter ones.
+ */
+#include "formats/procfs.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <string.h>
+
+/* A piece of the text. */
+struct span {
+	const char *s;
+	size_t n;
+};
+
+static bool next_line(struct span *rest, struct span *ret_line)
+{
+	const char *end;
+
+	if (rest->n == 0)
+		return false;
+	end = memchr(rest->s, '\n', rest->n);
+	ret_line->s = rest->s;
+	ret_line->n = end ? (size_t)(end - rest->s) : rest->n;
+	rest->n -= end ? ret_line->n + 1 : ret_line->n;
+	rest->s += end ? ret_line->n + 1 : ret_line->n;
+	return true;
+}
+
+static struct span trim(struct span text)
+{
+	while (text.n > 0 && isspace((unsigned char)text.s[0])) {
+		text.s++;
+		text.n--;
+	}
+	while (text.n > 0 && isspace((unsigned char)text.s[text.n - 1]))
+		text.n--;
+	return text;
+}
+
+/* Takes `word` off the front. */
+static bool take_word(struct span *text, const char *word)
+{
+	size_t n = strlen(word);
+
+	if (text->n < n || memcmp(text->s, word, n) != 0)
+		return false;
+	text->s += n;
+	text->n -= n;
+	return true;
+}
+
+static int digit_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)tolower((unsigned char)c);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : INT_MAX;
+}
+
+/* Takes a number of at least one digit that fits 32 bits off the front. */
+static bool take_u32(struct span *text, int base, uint32_t *ret_value)
+{
+	uint64_t value = 0;
+	size_t i = 0;
+
+	for (; i < text->n && digit_value(text->s[i]) < base; i++) {
+		value = value * (uint64_t)base + (uint64_t)digit_value(text->s[i]);
+		if (value > UINT32_MAX)
+			return false;
+	}
+	if (i == 0)
+		return false;
+	text->s += i;
+	text->n -= i;
+	*ret_value = (uint32_t)value;
+	return true;
+}
+
+static bool take_int(struct span *text, int *ret_value)
+{
+	uint32_t value;
+
+	if (!take_u32(text, 10, &value) || value > INT_MAX)
+		return false;
+	*ret_value = (int)value;
+	return true;
+}
+
+static bool has_nul(struct span line)
+{
+	return memchr(line.s, '\0', line.n) != NULL;
+}
+
+int graft_procfs_key_values(const char *text, size_t length, struct graft_arena *arena,
+			    struct graft_key_value **ret_items, size_t *ret_n)
+{
+	struct span rest = { text, length }, line;
+	struct graft_key_value *items = NULL;
+	size_t n = 0;
+
+	while (next_line(&rest, &line)) {
+		const char *colon = memchr(line.s, ':', line.n);
+		struct span key, value;
+		struct graft_key_value *item;
+
+		if (!colon || has_nul(line))
+			continue;
+		key = trim((struct span){ line.s, (size_t)(colon - line.s) });
+		value = trim((struct span){ colon + 1, line.n - (size_t)(colon - line.s) - 1 });
+		if (key.n == 0)
+			continue;
+		item = graft_arena_push(arena, &items, &n, sizeof(*item));
+		if (!item)
+			return -1;
+		item->key = graft_arena_strndup(arena, key.s, key.n);
+		item->value = graft_arena_strndup(arena, value.s, value.n);
+		if (!item->key || !item->value)
+			return -1;
+	}
+	*ret_items = items;
+	*ret_n = n;
+	return 0;
+}
+
+const char *graft_key_value_find(const struct graft_key_value *items, size_t n, const char *key)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(items[i].key, key) == 0)
+			return items[i].value;
+	}
+	return NULL;
+}
+
+/* Length of the dotted number at the start of `text`: "550.54.14"; 0 when there is none or no dot in it. */
+static size_t dotted_number(struct span text)
+{
+	size_t n = 0, dots = 0;
+
+	while (n < text.n) {
+		if (isdigit((unsigned char)text.s[n]))
+			n++;
+		else if (n > 0 && text.s[n] == '.' && n + 1 < text.n && isdigit((unsigned char)text.s[n + 1])) {
+			dots++;
+			n++;
+		} else
+			break;
+	}
+	return dots > 0 ? n : 0;
+}
+
+const char *graft_procfs_driver_version(const char *text, size_t length, struct graft_arena *arena)
+{
+	struct span rest = { text, length }, line;
+
+	while (next_line(&rest, &line)) {
+		if (!take_word(&line, "NVRM version:"))
+			continue;
+		for (size_t i = 0; i < line.n; i++) {
+			/* A number within a word ("x86_64", "v1.2") is not the version. */
+			struct span word = { line.s + i, line.n - i };
+			size_t n = i > 0 && !isspace((unsigned char)line.s[i - 1]) ? 0 : dotted_number(word);
+
+			if (n > 0 && (n == word.n || isspace((unsigned char)word.s[n])))
+				return graft_arena_strndup(arena, word.s, n);
+		}
+	}
+	return NULL;
+}
+
+bool graft_procfs_devices_major(const char *text, size_t length, const char *name, uint32_t *ret_major)
+{
+	struct span rest = { text, length }, line;
+	bool characters = false;
+
+	while (next_line(&rest, &line)) {
+		uint32_t major;
+
+		line = trim(line);
+		if (line.n > 0 && line.s[line.n - 1] == ':') {
+			characters = line.n == strlen("Character devices:") &&
+				     memcmp(line.s, "Character devices:", line.n) == 0;
+			continue;
+		}
+		if (!characters || !take_u32(&line, 10, &major) || line.n == 0 || !isspace((unsigned char)line.s[0]))
+			continue;
+		line = trim(line);
+		if (line.n == strlen(name) && memcmp(line.s, name, line.n) == 0) {
+			*ret_major = major;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* "gpu0/gi1/ci2/access" or without the ci part. */
+static bool take_instance(struct span *line, struct graft_mig_minor *item)
+{
+	if (!take_word(line, "gpu") || !take_int(line, &item->gpu) || !take_word(line, "/gi") ||
+	    !take_int(line, &item->gi))
+		return false;
+	item->kind = GRAFT_MIG_MINOR_GI;
+	if (take_word(line, "/ci")) {
+		item->kind = GRAFT_MIG_MINOR_CI;
+		if (!take_int(line, &item->ci))
+			return false;
+	}
+	return take_word(line, "/access");
+}
+
+static bool parse_mig_minor(struct span line, struct graft_mig_minor *ret_item)
+{
+	struct graft_mig_minor item = { .kind = GRAFT_MIG_MINOR_CONFIG, .gpu = -1, .gi = -1, .ci = -1, .minor = 0 };
+
+	line = trim(line);
+	if (take_word(&line, "config"))
+		item.kind = GRAFT_MIG_MINOR_CONFIG;
+	else if (take_word(&line, "monitor"))
+		item.kind = GRAFT_MIG_MINOR_MONITOR;
+	else if (!take_instance(&line, &item))
+		return false;
+	if (line.n == 0 || !isspace((unsigned char)line.s[0]))
+		return false;
+	line = trim(line);
+	if (!take_u32(&line, 10, &item.minor) || line.n != 0)
+		return false;
+	*ret_item = item;
+	return true;
+}
+
+int graft_procfs_mig_minors(const char *text, size_t length, struct graft_arena *arena,
+			    struct graft_mig_minor **ret_items, size_t *ret_n)
+{
+	struct span rest = { text, length }, line;
+	struct graft_mig_minor *items = NULL;
+	size_t n = 0;
+
+	while (next_line(&rest, &line)) {
+		struct graft_mig_minor item, *slot;
+
+		if (!parse_mig_minor(line, &item))
+			continue;
+		slot = graft_arena_push(arena, &items, &n, sizeof(*slot));
+		if (!slot)
+			return -1;
+		*slot = item;
+	}
+	*ret_items = items;
+	*ret_n = n;
+	return 0;
+}
+
+/* Decodes the \ooo escapes of the kernel in place (blank, tab, newline, backslash, '#'). */
+static void decode_octal(char *s)
+{
+	char *to = s;
+
+	while (*s) {
+		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' &&
+		    s[3] <= '7') {
+			char c = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
+
+			if (c != '\0') {
+				*to++ = c;
+				s += 4;
+				continue;
+			}
+		}
+		*to++ = *s++;
+	}
+	*to = '\0';
+}
+
+/* Cuts the next word (ended by one blank) off `*at`; NULL at the end or when the word is empty. */
+static char *cut_word(char **at)
+{
+	char *word = *at, *blank;
+
+	if (!word || *word == '\0' || *word == ' ')
+		return NULL;
+	blank = strchr(word, ' ');
+	if (blank)
+		*blank = '\0';
+	*at = blank ? blank + 1 : NULL;
+	return word;
+}
+
+static bool parse_device(const char *word, uint32_t *ret_major, uint32_t *ret_minor)
+{
+	struct span text = { word, strlen(word) };
+
+	return take_u32(&text, 10, ret_major) && take_word(&text, ":") && take_u32(&text, 10, ret_minor) && text.n == 0;
+}
+
+static bool parse_id(const char *word, int *ret_id)
+{
+	struct span text = { word, strlen(word) };
+
+	return take_int(&text, ret_id) && text.n == 0;
+}
+
+/* Everything behind the "-" of a mountinfo line. The source may be empty (two blanks in a row). */
+static bool parse_mount_end(char *at, struct graft_mountinfo *item)
+{
+	char *blank;
+
+	item->fs_type = cut_word(&at);
+	if (!item->fs_type || !at)
+		return false;
+	blank = strchr(at, ' ');
+	if (!blank)
+		return false;
+	*blank = '\0';
+	decode_octal(at);
+	item->source = at;
+	item->super_options = blank + 1;
+	return true;
+}
+
+/* `line` is cut to pieces; the item points into it. */
+static bool parse_mount(char *line, struct graft_mountinfo *item)
+{
+	char *words[6], *word;
+
+	for (size_t i = 0; i < 6; i++) {
+		words[i] = cut_word(&line);
+		if (!words[i])
+			return false;
+	}
+	if (!parse_id(words[0], &item->mount_id) || !parse_id(words[1], &item->parent_id) ||
+	    !parse_device(words[2], &item->major, &item->minor))
+		return false;
+	decode_octal(words[3]);
+	decode_octal(words[4]);
+	item->root = words[3];
+	item->mount_point = words[4];
+	item->options = words[5];
+	do {
+		word = cut_word(&line);
+		if (!word)
+			return false;
+	} while (strcmp(word, "-") != 0);
+	return parse_mount_end(line, item);
+}
+
+int graft_procfs_mountinfo(const char *text, size_t length, struct graft_arena *arena,
+			   struct graft_mountinfo **ret_items, size_t *ret_n)
+{
+	struct span rest = { text, length }, line;
+	struct graft_mountinfo *items = NULL;
+	size_t n = 0;
+
+	while (next_line(&rest, &line)) {
+		struct graft_mountinfo item = { 0 }, *slot;
+		char *copy;
+
+		if (has_nul(line))
+			continue;
+		copy = graft_arena_strndup(arena, line.s, line.n);
+		if (!copy)
+			return -1;
+		if (!parse_mount(copy, &item))
+			continue;
+		slot = graft_arena_push(arena, &items, &n, sizeof(*slot));
+		if (!slot)
+			return -1;
+		*slot = item;
+	}
+	*ret_items = items;
+	*ret_n = n;
+	return 0;
+}
+
+int graft_procfs_cgroup(const char *text, size_t length, struct graft_arena *arena,
+			struct graft_cgroup_entry **ret_items, size_t *ret_n, struct graft_error *err)
+{
+	struct span rest = { text, length }, line;
+	struct graft_cgroup_entry *items = NULL;
+	size_t n = 0;
+
+	while (next_line(&rest, &line)) {
+		char *copy = graft_arena_strndup(arena, line.s, line.n);
+		char *controllers = copy ? strchr(copy, ':') : NULL;
+		char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+		struct graft_cgroup_entry *item;
+
+		if (!copy)
+			return graft_fail_memory(err);
+		if (line.n == 0)
+			continue;
+		if (!path || has_nul(line))
+			return graft_fail(err, GRAFT_FORMAT, 0, "malformed cgroup entry: %s", copy);
+		*path = '\0';
+		item = graft_arena_push(arena, &items, &n, sizeof(*item));
+		if (!item)
+			return graft_fail_memory(err);
+		*item = (struct graft_cgroup_entry){ .controllers = controllers + 1, .path = path + 1 };
+	}
+	*ret_items = items;
+	*ret_n = n;
+	return 0;
+}
+
+/* Takes exactly `digits` hexadecimal digits off the front. */
+static bool take_hex(struct span *text, size_t digits, uint32_t *ret_value)
+{
+	struct span number = { text->s, digits };
+
+	if (text->n < digits || !take_u32(&number, 16, ret_value) || number.n != 0)
+		return false;
+	text->s += digits;
+	text->n -= digits;
+	return true;
+}
+
+bool graft_pci_parse(const char *text, struct graft_pci_address *ret_address)
+{
+	const char *colon = strchr(text, ':');
+	struct span rest = { text, strlen(text) };
+	size_t digits = colon ? (size_t)(colon - text) : 0;
+	struct graft_pci_address address;
+
+	if ((digits != 4 && digits != 8) || !take_hex(&rest, digits, &address.domain) || !take_word(&rest, ":") ||
+	    !take_hex(&rest, 2, &address.bus) || !take_word(&rest, ":") || !take_hex(&rest, 2, &address.device) ||
+	    !take_word(&rest, ".") || !take_hex(&rest, 1, &address.function) || rest.n != 0)
+		return false;
+	if (address.device > 0x1f || address.function > 7)
+		return false;
+	*ret_address = address;
+	return true;
+}
+
+int graft_pci_compare(const struct graft_pci_address *a, const struct graft_pci_address *b)
+{
+	const uint32_t left[] = { a->domain, a->bus, a->device, a->function };
+	const uint32_t right[] = { b->domain, b->bus, b->device, b->function };
+
+	for (size_t i = 0; i < 4; i++) {
+		if (left[i] != right[i])
+			return left[i] < right[i] ? -1 : 1;
+	}
+	return 0;
+}

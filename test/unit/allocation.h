@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * allocation: lets the n-th allocation of a test fail. Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
+ * and include this file in exactly one source file of the program:
+ *
+ *	for (int n = 1;; n++) {
+ *		allocation_fail(n);
+ *		rc = ...;
+ *		if (!allocation_failed())
+ *			break;	... fewer than n were needed: rc must be 0 ...
+ *		... it must have reported the failure and leaked nothing ...
+ *	}
+ */
+#ifndef GRAFT_TEST_ALLOCATION_H
+#define GRAFT_TEST_ALLOCATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *bytes, size_t size);
+char *__real_strdup(const char *s);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *bytes, size_t size);
+char *__wrap_strdup(const char *s);
+
+static int allocation_countdown; /* 0: nothing fails */
+
+static bool allocation_fails(void)
+{
+	return allocation_countdown > 0 && --allocation_countdown == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return allocation_fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return allocation_fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *bytes, size_t size)
+{
+	return allocation_fails() ? NULL : __real_realloc(bytes, size);
+}
+
+char *__wrap_strdup(const char *s)
+{
+	return allocation_fails() ? NULL : __real_strdup(s);
+}
+
+/* Lets the n-th allocation from here fail. */
+static inline void allocation_fail(int n)
+{
+	allocation_countdown = n;
+}
+
+/* Whether the failure asked for has happened (nothing fails any more in either case). */
+static inline bool allocation_failed(void)
+{
+	bool failed = allocation_countdown == 0;
+
+	allocation_countdown = 0;
+	return failed;
+}
+
+#endif
