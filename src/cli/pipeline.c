@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline: the order of the stages. Holds no knowledge of its own but which error belongs to which step. */
+#include "cli/pipeline.h"
+
+#include "base/cleanup.h"
+
+/*
+ * SPEC 3.5: what the existing stack finds out while it initialises (NVML) fails as "initialization error", what it finds out while it
+ * looks for files as "detection error".
+ */
+static const char *discovery_prefix(const struct graft_error *err)
+{
+	switch (err->status) {
+	case GRAFT_NO_DRIVER:
+	case GRAFT_NO_LIBRARY:
+	case GRAFT_MISMATCH:
+	case GRAFT_NVML:
+	case GRAFT_TIMEOUT:
+	case GRAFT_PERMISSION:
+	case GRAFT_NO_MEMORY:
+	case GRAFT_INTERNAL:
+		return "initialization error";
+	case GRAFT_OK:
+	case GRAFT_INVALID:
+	case GRAFT_UNKNOWN_DEVICE:
+	case GRAFT_REQUIREMENT:
+	case GRAFT_NOT_FOUND:
+	case GRAFT_IO:
+	case GRAFT_FORMAT:
+	case GRAFT_TOO_BIG:
+	case GRAFT_UNSAFE:
+	case GRAFT_READ_ONLY:
+	case GRAFT_UNSUPPORTED:
+	case GRAFT_MOUNT:
+	case GRAFT_CGROUP:
+	case GRAFT_STATUS_MAX:
+		break;
+	}
+	return "detection error";
+}
+
+static bool wants_mig_devices(const struct graft_request *request)
+{
+	for (size_t i = 0; i < request->n_devices; i++) {
+		enum graft_device_kind kind = request->devices[i].kind;
+
+		if (kind == GRAFT_DEVICE_ALL || kind == GRAFT_DEVICE_MIG_UUID || kind == GRAFT_DEVICE_MIG_INDEX)
+			return true;
+	}
+	return request->mig_config || request->mig_monitor;
+}
+
+/* What a request needs, by what it says. */
+unsigned int cli_needs(const struct graft_request *request)
+{
+	unsigned int caps = request->capabilities;
+	const struct {
+		bool condition;
+		unsigned int needs;
+		const char *why;
+	} rows[] = {
+		{ true, GRAFT_NEED_NODES | GRAFT_NEED_PROC_FILES | GRAFT_NEED_LIBRARIES,
+		  "every container gets these; classes follow the capabilities" },
+		{ request->n_devices > 0 || request->mig_config || request->mig_monitor, GRAFT_NEED_GPUS,
+		  "words mean GPUs" },
+		{ wants_mig_devices(request), GRAFT_NEED_MIG, "words mean MIG devices" },
+		{ request->mig_config || request->mig_monitor, GRAFT_NEED_MIG_CAPS,
+		  "all nodes of a GPU's capabilities" },
+		{ (caps & GRAFT_CAP_COMPAT32) != 0, GRAFT_NEED_LIBRARIES32, "32-bit libraries" },
+		{ (caps & (GRAFT_CAP_UTILITY | GRAFT_CAP_COMPUTE)) != 0, GRAFT_NEED_BINARIES | GRAFT_NEED_IPCS,
+		  "programs and sockets are of these two classes" },
+		{ !request->no_gsp_firmware, GRAFT_NEED_FIRMWARE, "provided without any capability" },
+		{ (caps & (GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY)) != 0, GRAFT_NEED_EXTRA_FILES,
+		  "JSON files of the graphics loaders" },
+	};
+	unsigned int needs = 0;
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
+		needs |= rows[i].condition ? rows[i].needs : 0u;
+	return needs;
+}
+
+static void end_phase(const struct cli_pipeline *pipeline, const char *name)
+{
+	if (pipeline->phase)
+		pipeline->phase(pipeline->arg, name);
+}
+
+int cli_pipeline_discover(struct cli_pipeline *pipeline, unsigned int needs, struct graft_error *err)
+{
+	if (pipeline->replay)
+		return 0;
+	graft_info(pipeline->host.log, "requesting driver information with ''");
+	graft_info(pipeline->host.log, "requesting device information with ''");
+	if (graft_host_discover(&pipeline->host, needs, &pipeline->inventory, err) < 0) {
+		pipeline->prefix = discovery_prefix(err);
+		return -1;
+	}
+	if (pipeline->inventory->simulated)
+		graft_warn(pipeline->host.log, "the driver is simulated: no GPU is behind it");
+	end_phase(pipeline, "discover");
+	return 0;
+}
+
+static const char *const fact_names[] = { "UUIDs", "models", "brands", "architectures", "CUDA version", "MIG devices" };
+
+static int fail_replay(unsigned int facts, struct graft_error *err)
+{
+	unsigned int bit = (unsigned int)__builtin_ctz(facts);
+
+	return graft_fail(err, GRAFT_NVML, 0, "the inventory lacks the %s, which only the host's NVML can tell",
+			  bit < GRAFT_COUNT(fact_names) ? fact_names[bit] : "facts");
+}
+
+int cli_pipeline_complete(struct cli_pipeline *pipeline, unsigned int facts, struct graft_error *err)
+{
+	int rc = 0;
+
+	pipeline->prefix = "initialization error";
+	if (facts == 0)
+		return 0;
+	if (pipeline->replay)
+		return fail_replay(facts, err);
+	if (pipeline->nvml && pipeline->nvml(pipeline->arg, true, err) < 0)
+		return -1;
+	rc = graft_host_complete(&pipeline->host, pipeline->inventory, facts, err);
+	if (rc == 0 && pipeline->nvml)
+		rc = pipeline->nvml(pipeline->arg, false, err);
+	end_phase(pipeline, "nvml");
+	return rc;
+}
+
+int cli_pipeline_select(struct cli_pipeline *pipeline, struct graft_request *request, struct graft_error *err)
+{
+	unsigned int missing = graft_select_missing_facts(pipeline->inventory, request);
+
+	if (cli_pipeline_complete(pipeline, missing, err) < 0)
+		return -1;
+	pipeline->prefix = "device error";
+	if (graft_select(pipeline->inventory, request, request->arena, &pipeline->selection, &pipeline->prefix, err) <
+	    0)
+		return -1;
+	end_phase(pipeline, "select");
+	return 0;
+}
+
+/* Facts are got until none is missing: each turn gets at least one that was unknown, and there are three kinds. */
+int cli_pipeline_require(struct cli_pipeline *pipeline, struct graft_request *request, struct graft_error *err)
+{
+	for (int turn = 0; turn < 4; turn++) {
+		unsigned int missing = 0;
+		int rc = graft_plan_check_requirements(pipeline->inventory, request, &pipeline->selection, &missing,
+						       err);
+
+		pipeline->prefix = "requirement error";
+		if (rc <= 0)
+			return rc;
+		/* the selection points into the inventory, which has grown */
+		if (cli_pipeline_complete(pipeline, missing, err) < 0 ||
+		    cli_pipeline_select(pipeline, request, err) < 0)
+			return -1;
+	}
+	pipeline->prefix = "requirement error";
+	return graft_fail(err, GRAFT_NVML, 0, "NVML does not tell what a requirement depends on");
+}
+
+int cli_pipeline_plan(struct cli_pipeline *pipeline, const struct graft_request *request,
+		      const struct graft_policy *policy, struct graft_plan **ret_plan, struct graft_error *err)
+{
+	pipeline->prefix = "mount error";
+	if (graft_plan_make(pipeline->inventory, request, policy, &pipeline->selection, ret_plan, err) < 0)
+		return -1;
+	end_phase(pipeline, "plan");
+	return 0;
+}
+
+void cli_pipeline_done(struct cli_pipeline *pipeline)
+{
+	pipeline->inventory = graft_inventory_free(pipeline->inventory);
+}

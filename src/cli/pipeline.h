@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pipeline: the stages up to the plan in the order in which a container start needs them, asking the host for no more than the request
+ * can use, and NVML only for a fact without which nothing can be decided. Errors come with the prefix of the step
+ * (SPEC libnvidia-container 3.5); nothing is printed.
+ */
+#ifndef GRAFT_CLI_PIPELINE_H
+#define GRAFT_CLI_PIPELINE_H
+
+#include "base/error.h"
+#include "host/discover.h"
+#include "plan/plan.h"
+#include "plan/planner.h"
+#include "plan/select.h"
+#include "request/request.h"
+
+struct cli_pipeline {
+	struct graft_host_options host;
+	bool replay;                                /* the inventory came from a file: the host must not be asked */
+	struct graft_inventory *inventory;          /* owned */
+	struct graft_selection selection;           /* in the request's arena */
+	const char *prefix;                         /* of the step that failed */
+	void (*phase)(void *arg, const char *name); /* told the end of each phase; may be NULL */
+	/* Called around NVML (true before, false after), for capabilities; may be NULL. */
+	int (*nvml)(void *arg, bool begin, struct graft_error *err);
+	void *arg;
+};
+
+/* The parts of the host that a container with this request can use (bits of enum graft_need). */
+unsigned int cli_needs(const struct graft_request *request);
+/* Reads the host, or checks that the inventory that is there has what is needed. */
+int cli_pipeline_discover(struct cli_pipeline *pipeline, unsigned int needs, struct graft_error *err);
+/* Gets facts from NVML. */
+int cli_pipeline_complete(struct cli_pipeline *pipeline, unsigned int facts, struct graft_error *err);
+/* Selects the devices of the request and checks its requirements. */
+int cli_pipeline_select(struct cli_pipeline *pipeline, struct graft_request *request, struct graft_error *err);
+int cli_pipeline_require(struct cli_pipeline *pipeline, struct graft_request *request, struct graft_error *err);
+/* Makes the plan. */
+int cli_pipeline_plan(struct cli_pipeline *pipeline, const struct graft_request *request,
+		      const struct graft_policy *policy, struct graft_plan **ret_plan, struct graft_error *err);
+/* Releases what it owns. */
+void cli_pipeline_done(struct cli_pipeline *pipeline);
+
+#endif
