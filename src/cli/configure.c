@@ -205,12 +205,11 @@ const struct graft_command cli_configure = {
 	.arguments = "ROOTFS",
 	.summary = "Give a container its GPUs",
 	.description =
-	    "Makes devices, libraries, programs and sockets of the driver visible below ROOTFS, in the mount namespace "
-	    "of "
-	    "the process PID or in the caller's own, allows the devices in its cgroup and updates its loader's cache. "
-	    "Either everything is done or nothing: a failure takes back what was done before it.\n\nNo program is run "
-	    "and "
-	    "nothing of the image is executed.",
+	    "Makes devices, libraries, programs and sockets of the driver visible below ROOTFS, in the mount "
+	    "namespace of the process PID or in the caller's own, allows the devices in its cgroup and "
+	    "updates its loader's cache. Either everything is done or nothing: a failure takes back what was "
+	    "done before it.\n\n"
+	    "No program is run, and nothing of the image is executed.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.min_arguments = 1,

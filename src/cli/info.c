@@ -167,9 +167,8 @@ const struct graft_command cli_info = {
 	.name = "info",
 	.arguments = "",
 	.summary = "Report the driver and the GPUs of this host",
-	.description =
-	    "Prints the versions of the driver and one block for each GPU. Exit status 0 means that the driver works: "
-	    "NVML is asked, in a process of its own without privileges.",
+	.description = "Prints the versions of the driver and one block for each GPU. Exit status 0 means that the "
+		       "driver works: NVML is asked, in a process of its own without privileges.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.abbreviations = true,

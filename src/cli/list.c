@@ -278,8 +278,8 @@ const struct graft_command cli_list = {
 	.arguments = "",
 	.summary = "List the parts of the driver that containers get",
 	.description =
-	    "Prints one path a line, below the driver root. Without options everything is listed. The letters of the "
-	    "capabilities that configure takes are accepted and mean nothing here.",
+	    "Prints one path a line, below the driver root. Without options everything is listed. The letters "
+	    "of capabilities that configure takes are accepted and restrict the list.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.abbreviations = true,

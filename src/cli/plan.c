@@ -15,19 +15,27 @@
 
 #define VALUE_FILE_MAX ((size_t)16 * 1024 * 1024)
 
+/* What can be printed; each needs what stands before it. */
+enum shown { SHOW_REQUEST, SHOW_IMAGE, SHOW_INVENTORY, SHOW_PLAN };
+static const char *const shown_names[] = { "request", "image", "inventory", "plan", NULL };
+
 struct plan_options {
 	struct cli_container_options container; /* first: the shared parsers write there */
-	const char *inventory, *request, *image, *show;
+	const char *inventory, *request, *image;
+	enum shown show;
 	bool json;
 };
 
-static const char *const shown[] = { "plan", "inventory", "request", "image", NULL };
-
 static int set_show(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
 {
-	for (size_t i = 0; shown[i]; i++) {
-		if (strcmp(value, shown[i]) == 0)
-			return graft_option_set_string(target, option, shown[i], err);
+	struct plan_options *o = target;
+
+	(void)option;
+	for (size_t i = 0; shown_names[i]; i++) {
+		if (strcmp(value, shown_names[i]) == 0) {
+			o->show = (enum shown)i;
+			return 0;
+		}
 	}
 	return graft_fail(err, GRAFT_INVALID, 0, "input error: unsupported value of --show: %s", value);
 }
@@ -61,8 +69,7 @@ static const struct graft_option options[] = {
 	  .value_name = "WHAT",
 	  .help = "Print what goes into the plan instead: inventory, request or image, as JSON",
 	  .parse = set_show,
-	  .offset = offsetof(struct plan_options, show),
-	  .values = shown },
+	  .values = shown_names },
 };
 
 struct planning {
@@ -125,12 +132,18 @@ static int inspect(struct planning *p, struct graft_arena *arena, struct graft_e
 	return graft_image_inspect(&root, compat, p->cli->log, arena, &p->policy.image, err);
 }
 
-static int make_plan(struct planning *p, struct graft_arena *arena, struct graft_error *err)
+static int make(struct planning *p, struct graft_arena *arena, struct graft_error *err)
 {
-	unsigned int needs = p->options->show ? (unsigned int)GRAFT_NEED_ALL : cli_needs(p->request);
+	enum shown show = p->options->show;
+	unsigned int needs = show == SHOW_INVENTORY ? (unsigned int)GRAFT_NEED_ALL : cli_needs(p->request);
 
-	if (inspect(p, arena, err) < 0 || cli_pipeline_discover(&p->pipeline, needs, err) < 0 ||
-	    cli_pipeline_select(&p->pipeline, p->request, err) < 0 ||
+	if (show >= SHOW_IMAGE && inspect(p, arena, err) < 0)
+		return -1;
+	if (show >= SHOW_INVENTORY && cli_pipeline_discover(&p->pipeline, needs, err) < 0)
+		return -1;
+	if (show < SHOW_PLAN)
+		return 0;
+	if (cli_pipeline_select(&p->pipeline, p->request, err) < 0 ||
 	    cli_pipeline_require(&p->pipeline, p->request, err) < 0)
 		return -1;
 	return cli_pipeline_plan(&p->pipeline, p->request, &p->policy, &p->plan, err);
@@ -138,20 +151,26 @@ static int make_plan(struct planning *p, struct graft_arena *arena, struct graft
 
 static int print(struct planning *p)
 {
-	const char *what = p->options->show ? p->options->show : "plan";
 	struct graft_buffer out = { .max = 0 };
 
-	if (strcmp(what, "inventory") == 0)
-		graft_inventory_write(p->pipeline.inventory, &out);
-	else if (strcmp(what, "request") == 0)
+	switch (p->options->show) {
+	case SHOW_REQUEST:
 		graft_request_write(p->request, &out);
-	else if (strcmp(what, "image") == 0)
+		break;
+	case SHOW_IMAGE:
 		graft_record_write(&graft_image_record, &p->policy.image, &out);
-	else if (p->options->json)
-		graft_plan_write(p->plan, &out);
-	else
-		graft_plan_to_text(p->plan, &out);
-	if (p->plan->simulated)
+		break;
+	case SHOW_INVENTORY:
+		graft_inventory_write(p->pipeline.inventory, &out);
+		break;
+	case SHOW_PLAN:
+		if (p->options->json)
+			graft_plan_write(p->plan, &out);
+		else
+			graft_plan_to_text(p->plan, &out);
+		break;
+	}
+	if (p->pipeline.inventory && p->pipeline.inventory->simulated)
 		cli_note(p->cli, "note: the driver is simulated, no GPU is behind it");
 	return cli_print(p->cli, &out);
 }
@@ -171,9 +190,10 @@ static int plan(struct planning *p, struct graft_arena *arena)
 	if (from_file)
 		p->request = from_file;
 	cli_host_options(p->cli, p->request, &p->pipeline.host);
-	p->pipeline.host.capabilities = p->options->show ? (unsigned int)GRAFT_CAP_ALL : p->request->capabilities;
+	p->pipeline.host.capabilities = p->options->show == SHOW_INVENTORY ? (unsigned int)GRAFT_CAP_ALL
+									   : p->request->capabilities;
 	p->pipeline.replay = p->pipeline.inventory != NULL;
-	if (make_plan(p, arena, &err) < 0)
+	if (make(p, arena, &err) < 0)
 		status = fail(p, p->pipeline.prefix, &err);
 	else
 		status = print(p);
@@ -211,7 +231,7 @@ static int run_with(struct cli *cli, struct plan_options *o, int argc, char **ar
 
 static int run(void *context, int argc, char **argv)
 {
-	struct plan_options o = { .container = { .request = graft_request_new() } };
+	struct plan_options o = { .container = { .request = graft_request_new() }, .show = SHOW_PLAN };
 	struct graft_error err;
 	int status;
 
@@ -228,11 +248,11 @@ const struct graft_command cli_plan = {
 	.name = "plan",
 	.arguments = "[ROOTFS]",
 	.summary = "Print what configure would do, and do nothing",
-	.description = "Takes the options of configure. Every edit is printed with its reason, and everything that was "
-		       "left out with "
-		       "the reason for that. With ROOTFS the image is looked at, as configure does; without it a "
-		       "Debian-like image is "
-		       "not assumed.\n\nThe exit status tells kinds of failure apart; see docs/ERRORS.md.",
+	.description =
+	    "Takes the options of configure. Every edit is printed with its reason, and everything that was "
+	    "left out with the reason for that. With ROOTFS the image below it is looked at, as configure "
+	    "does; without it and without --image an ordinary glibc image is assumed. Needs no privileges.\n\n"
+	    "The exit status tells kinds of failure apart.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.max_arguments = 1,

@@ -118,10 +118,10 @@ static const struct graft_manual_section sections[] = {
 const struct graft_command cli_root = {
 	.name = CLI_PROGRAM,
 	.arguments = "COMMAND [ARG...]",
-	.summary = "give Linux containers their NVIDIA GPUs",
+	.summary = "Give Linux containers their NVIDIA GPUs",
 	.description =
-	    "Finds the driver of this host and makes the parts of it that a container asks for visible inside the "
-	    "container. Global options stand before the command.",
+	    "Finds the driver of this host and makes the parts of it that a container asks for visible inside "
+	    "the container. Global options stand before the command.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.min_arguments = 1,
