@@ -64,8 +64,8 @@ int cli_fail(const struct cli *cli, const char *prefix, const struct graft_error
 	const char *hint = graft_status_hint(err->status);
 
 	(void)graft_error_text(err, text, sizeof(text));
-	graft_log_write(cli->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s%s%s", prefix,
-			prefix[0] != '\0' ? ": " : "", text);
+	graft_log_write(cli->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s%s%s [%s]", prefix,
+			prefix[0] != '\0' ? ": " : "", text, graft_status_name(err->status));
 	(void)fprintf(stderr, CLI_PROGRAM ": %s%s%s\n", prefix, prefix[0] != '\0' ? ": " : "", text);
 	if (hint[0] != '\0')
 		(void)fprintf(stderr, CLI_PROGRAM ": hint: %s\n", hint);
