@@ -22,6 +22,7 @@ struct cli_container_options {
 	bool force_cgroups;
 };
 
+/* Parsers of the options that configure and plan share: each puts one value into the request (struct graft_option). */
 int cli_option_device(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
 int cli_option_require(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
 int cli_option_mig(void *target, const struct graft_option *option, const char *value, struct graft_error *err);

@@ -197,7 +197,7 @@ static int add_word(const struct graft_inventory *inventory, const struct graft_
 	case GRAFT_DEVICE_UUID:
 	case GRAFT_DEVICE_PCI:
 		gpu = find_gpu(inventory, word);
-		/* fall through */
+		__attribute__((fallthrough));
 	case GRAFT_DEVICE_UNKNOWN:
 		if (!gpu)
 			return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "%s: unknown device", word->text);
