@@ -20,15 +20,16 @@ struct graft_target {
 	bool supervised;
 	const char *rootfs;     /* as given; borrowed; for messages only */
 	struct graft_root root; /* the container's root directory */
-	int mount_ns_fd;        /* namespace to join, or -1 when it is our own */
-	int user_ns_fd;         /* user namespace to join first (rootless), or -1 */
-	uid_t uid;              /* owner of the container's process: what new files belong to */
+	int process_fd;  /* O_PATH of /proc/PID: stays that process', also when the pid is used again; standalone: -1 */
+	int mount_ns_fd; /* namespace to join, or -1 when it is our own */
+	int user_ns_fd;  /* user namespace to join first (rootless: we have no CAP_SYS_ADMIN of our own), or -1 */
+	uid_t uid;       /* owner of the container's process: what new files belong to */
 	gid_t gid;
 	bool user_namespace; /* the container's user namespace is not the initial one */
 };
-#define GRAFT_TARGET_INIT                                                    \
-	{                                                                    \
-		.root = GRAFT_ROOT_INIT, .mount_ns_fd = -1, .user_ns_fd = -1 \
+#define GRAFT_TARGET_INIT                                                                      \
+	{                                                                                      \
+		.root = GRAFT_ROOT_INIT, .process_fd = -1, .mount_ns_fd = -1, .user_ns_fd = -1 \
 	}
 
 /* Opens it; nothing is changed or joined yet. -1: GRAFT_INVALID, GRAFT_NOT_FOUND, GRAFT_PERMISSION. */

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * edit: what each kind of edit does to a container. Input: an edit and an opened container; output: the change, told to the journal. Decides
+ * nothing: what the plan does not say is not done.
+ */
+#include "apply/edit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "apply/file.h"
+#include "base/cleanup.h"
+
+/* Failures of finding the place, as opposed to making something there (SPEC libnvidia-container 2.3, 9.1). */
+static bool is_path_error(int sys)
+{
+	static const int path_errors[] = { ELOOP, ENOTDIR, EISDIR, ENAMETOOLONG, EINVAL };
+
+	for (size_t i = 0; i < GRAFT_COUNT(path_errors); i++)
+		if (path_errors[i] == sys)
+			return true;
+	return false;
+}
+
+static int fail_target(const struct graft_apply *apply, const struct graft_edit *edit, int rc, struct graft_error *err)
+{
+	const char *rootfs = apply->target->rootfs;
+
+	if (rc == -ENOMEM)
+		return graft_fail_memory(err);
+	if (is_path_error(-rc))
+		return graft_fail(err, GRAFT_UNSAFE, -rc, "path error: %s%s", rootfs, edit->target);
+	return graft_fail_errno(err, -rc, "file creation failed: %s%s", rootfs, edit->target);
+}
+
+static int fail_mount(const char *path, int rc, struct graft_error *err)
+{
+	return graft_fail(err, rc == -EPERM || rc == -EACCES ? GRAFT_PERMISSION : GRAFT_MOUNT, -rc,
+			  "mount operation failed: %s", path);
+}
+
+/* Attaches a source at a spot, flags included. The source is used up. */
+static int mount_source(struct graft_apply *apply, const struct graft_edit *edit, struct graft_source *source,
+			const struct graft_spot *spot, struct graft_error *err)
+{
+	bool settled = source->settled;
+	int mount_fd = -1, rc;
+
+	if (graft_journal_reserve(apply->journal) < 0)
+		return graft_fail_memory(err);
+	if (source->detached)
+		rc = graft_mount_attach(source->fd, spot);
+	else
+		rc = graft_mount_bind(&apply->mounter, source->fd, spot, &mount_fd);
+	if (rc < 0)
+		return fail_mount(edit->source, rc, err);
+	if (source->detached)
+		mount_fd = TAKE_FD(source->fd);
+	graft_journal_mounted(apply->journal, mount_fd);
+	graft_source_close(source);
+	if (!settled)
+		rc = graft_mount_settle(&apply->mounter, mount_fd, edit->flags, true, &settled);
+	return rc < 0 ? fail_mount(edit->source, rc, err) : 0;
+}
+
+static int apply_bind(struct graft_apply *apply, const struct graft_edit *edit, struct graft_source *source,
+		      struct graft_error *err)
+{
+	auto_spot struct graft_spot spot = GRAFT_SPOT_INIT;
+	bool directory = edit->kind == GRAFT_EDIT_BIND && edit->type == GRAFT_SOURCE_DIRECTORY;
+	const struct graft_root *root = apply->namespace_root.fd >= 0 ? &apply->namespace_root : NULL;
+	int rc;
+
+	if (source->fd < 0)
+		return 0; /* optional, and gone */
+	if (!source->detached && graft_source_bring(&apply->mounter, edit, root, source, err) < 0)
+		return -1;
+	graft_info(apply->log, "mounting %s at %s%s", edit->source, apply->target->rootfs, edit->target);
+	rc = graft_place_mountpoint(&apply->place, edit->target, directory, edit->mode, &spot);
+	if (rc < 0)
+		return fail_target(apply, edit, rc, err);
+	if (directory)
+		graft_place_forget(&apply->place);
+	return mount_source(apply, edit, source, &spot, err);
+}
+
+static int attach_tmpfs(struct graft_apply *apply, const struct graft_edit *edit, const struct graft_spot *spot,
+			int *ret_mount_fd)
+{
+	auto_close int fd = -1;
+	int rc;
+
+	if (!graft_mounter_makes_tmpfs(&apply->mounter))
+		return graft_mount_tmpfs(&apply->mounter, spot, edit->mode, edit->flags, ret_mount_fd);
+	fd = graft_mount_new_tmpfs(edit->mode, edit->flags);
+	if (fd < 0)
+		return fd;
+	rc = graft_mount_attach(fd, spot);
+	if (rc == 0)
+		*ret_mount_fd = TAKE_FD(fd);
+	return rc;
+}
+
+static int apply_tmpfs(struct graft_apply *apply, const struct graft_edit *edit, struct graft_error *err)
+{
+	auto_spot struct graft_spot spot = GRAFT_SPOT_INIT;
+	int mount_fd = -1, rc;
+
+	graft_info(apply->log, "mounting tmpfs at %s%s", apply->target->rootfs, edit->target);
+	rc = graft_place_mountpoint(&apply->place, edit->target, true, edit->mode, &spot);
+	if (rc < 0)
+		return fail_target(apply, edit, rc, err);
+	if (graft_journal_reserve(apply->journal) < 0)
+		return graft_fail_memory(err);
+	graft_place_forget(&apply->place);
+	rc = attach_tmpfs(apply, edit, &spot, &mount_fd);
+	if (rc < 0)
+		return fail_mount(edit->target, rc, err);
+	graft_journal_mounted(apply->journal, mount_fd);
+	return 0;
+}
+
+static int apply_file(struct graft_apply *apply, const struct graft_edit *edit, struct graft_error *err)
+{
+	const char *name, *content = edit->content ? edit->content : "";
+	int parent_fd, rc = graft_place_parent(&apply->place, edit->target, &parent_fd, &name);
+
+	if (rc == 0)
+		rc = graft_file_write(apply->journal, parent_fd, name, content, strlen(content), edit->mode);
+	return rc < 0 ? fail_target(apply, edit, rc, err) : 0;
+}
+
+static int apply_directory(struct graft_apply *apply, const struct graft_edit *edit, struct graft_error *err)
+{
+	int rc = graft_place_directory(&apply->place, edit->target, edit->mode);
+
+	return rc < 0 ? fail_target(apply, edit, rc, err) : 0;
+}
+
+/*
+ * A file sits where the link should be: the library is mounted over it. This is rare, so its source is opened only now, for which we go back to
+ * our own namespace for a moment (in the late way it was opened with the others).
+ */
+static int bind_over(struct graft_apply *apply, const struct graft_edit *link, struct graft_source *source,
+		     struct graft_error *err)
+{
+	struct graft_edit edit = *link;
+	bool was_inside = apply->join.inside;
+	int rc = 0;
+
+	edit.kind = GRAFT_EDIT_BIND;
+	edit.type = GRAFT_SOURCE_FILE;
+	if (!apply->late) {
+		if (was_inside && graft_join_leave(&apply->join, err) < 0)
+			return -1;
+		rc = graft_source_open(&apply->mounter, &edit, &apply->late, apply->log, source, err);
+		if (was_inside && graft_join_enter(&apply->join, err) < 0)
+			return -1;
+	}
+	return rc < 0 ? -1 : apply_bind(apply, &edit, source, err);
+}
+
+static int apply_symlink(struct graft_apply *apply, const struct graft_edit *edit, struct graft_source *source,
+			 struct graft_error *err)
+{
+	const char *name;
+	int parent_fd, rc;
+
+	graft_info(apply->log, "creating symlink %s%s -> %s", apply->target->rootfs, edit->target, edit->content);
+	rc = graft_place_parent(&apply->place, edit->target, &parent_fd, &name);
+	if (rc == 0)
+		rc = graft_file_link(apply->journal, parent_fd, name, edit->content, edit->conflict);
+	if (rc < 0)
+		return fail_target(apply, edit, rc, err);
+	if (rc == GRAFT_LINK_IS_FILE && edit->source)
+		return bind_over(apply, edit, source, err);
+	if (rc != GRAFT_LINK_DONE)
+		graft_info(apply->log, "keeping what is at %s%s", apply->target->rootfs, edit->target);
+	return 0;
+}
+
+int graft_apply_edit(struct graft_apply *apply, size_t index, struct graft_error *err)
+{
+	const struct graft_edit *edit = &apply->plan->edits[index];
+	struct graft_source *source = &apply->sources[index];
+
+	switch (edit->kind) {
+	case GRAFT_EDIT_DIRECTORY:
+		return apply_directory(apply, edit, err);
+	case GRAFT_EDIT_TMPFS:
+		return apply_tmpfs(apply, edit, err);
+	case GRAFT_EDIT_FILE:
+		return apply_file(apply, edit, err);
+	case GRAFT_EDIT_BIND:
+	case GRAFT_EDIT_DEVICE:
+		return apply_bind(apply, edit, source, err);
+	case GRAFT_EDIT_SYMLINK:
+		return apply_symlink(apply, edit, source, err);
+	case GRAFT_EDIT_CGROUP:  /* all at once, later */
+	case GRAFT_EDIT_LDCACHE: /* last */
+	case GRAFT_EDIT_ENV:     /* belongs to sinks that own the environment */
+	case GRAFT_EDIT_MAX:
+		return 0;
+	}
+	return 0;
+}

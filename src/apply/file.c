@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file: small things written into a container. SECURITY: every name may be a hard link to a file of the host, a link, a FIFO; nothing
+ * that exists is opened other than O_PATH, and changes are renames of new inodes.
+ */
+#include "apply/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "apply/temporary.h"
+#include "base/cleanup.h"
+
+/* rename(2) over what is there, announced to the journal before. The temporary is removed if it fails. */
+static int put_in_place(struct graft_journal *journal, int announced, int parent_fd, const char *temporary,
+			const char *name)
+{
+	int rc = announced;
+
+	if (rc == 0 && renameat(parent_fd, temporary, parent_fd, name) < 0) {
+		rc = -errno;
+		graft_journal_forget(journal);
+	}
+	if (rc < 0)
+		(void)unlinkat(parent_fd, temporary, 0);
+	return rc;
+}
+
+static int replace_file(struct graft_journal *journal, int parent_fd, const char *name, const void *content,
+			size_t length, mode_t mode)
+{
+	char temporary[GRAFT_TEMPORARY_SIZE];
+	auto_close int old_fd = openat(parent_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int fd = -1;
+	struct stat st;
+	int rc;
+
+	if (old_fd < 0 || fstat(old_fd, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	fd = graft_temporary_file(parent_fd, mode, temporary);
+	if (fd < 0)
+		return fd;
+	rc = graft_write_all(fd, content, length);
+	if (rc == 0)
+		rc = graft_journal_replaced(journal, parent_fd, name, old_fd);
+	return put_in_place(journal, rc, parent_fd, temporary, name);
+}
+
+int graft_file_write(struct graft_journal *journal, int parent_fd, const char *name, const void *content, size_t length,
+		     mode_t mode)
+{
+	auto_close int fd = openat(parent_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	int rc;
+
+	if (fd < 0 && errno == EEXIST)
+		return replace_file(journal, parent_fd, name, content, length, mode);
+	if (fd < 0)
+		return -errno;
+	rc = graft_journal_created(journal, parent_fd, name, false);
+	if (rc < 0) {
+		(void)unlinkat(parent_fd, name, 0);
+		return rc;
+	}
+	return graft_write_all(fd, content, length);
+}
+
+/* Replaces a link whose text is `old_text`. */
+static int correct_link(struct graft_journal *journal, int parent_fd, const char *name, const char *old_text,
+			const char *text)
+{
+	char temporary[GRAFT_TEMPORARY_SIZE];
+	int rc = graft_temporary_link(parent_fd, text, temporary);
+
+	if (rc < 0)
+		return rc;
+	rc = graft_journal_relinked(journal, parent_fd, name, old_text);
+	return put_in_place(journal, rc, parent_fd, temporary, name);
+}
+
+/* Something has the name already. */
+static int meet(struct graft_journal *journal, int parent_fd, const char *name, const char *text)
+{
+	auto_close int fd = openat(parent_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	char old_text[PATH_MAX];
+	struct stat st;
+	ssize_t length;
+	int rc;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode))
+		return GRAFT_LINK_IS_FILE;
+	if (!S_ISLNK(st.st_mode))
+		return GRAFT_LINK_KEPT;
+	length = readlinkat(fd, "", old_text, sizeof(old_text) - 1);
+	if (length < 0)
+		return -errno;
+	old_text[length] = '\0';
+	if (strcmp(old_text, text) == 0)
+		return GRAFT_LINK_DONE;
+	rc = correct_link(journal, parent_fd, name, old_text, text);
+	return rc < 0 ? rc : GRAFT_LINK_DONE;
+}
+
+int graft_file_link(struct graft_journal *journal, int parent_fd, const char *name, const char *text,
+		    enum graft_conflict conflict)
+{
+	int rc;
+
+	if (symlinkat(text, parent_fd, name) < 0) {
+		if (errno != EEXIST)
+			return -errno;
+		return conflict == GRAFT_CONFLICT_KEEP ? GRAFT_LINK_KEPT : meet(journal, parent_fd, name, text);
+	}
+	rc = graft_journal_created(journal, parent_fd, name, false);
+	if (rc < 0)
+		(void)unlinkat(parent_fd, name, 0);
+	return rc < 0 ? rc : GRAFT_LINK_DONE;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * target: from a process and a directory to descriptors. Input: a pid and a path of the caller; output: the container's root, its
+ * namespaces and owner. Changes nothing.
+ *
+ * All is looked up below one descriptor of /proc/PID, which the kernel ties to the process and not to the number: if the process ends and
+ * its pid is used again, lookups fail (ESRCH) instead of leading into another container.
+ */
+#include "apply/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* Inode of the initial user namespace (include/linux/proc_ns.h, part of the kernel's ABI since 3.8). */
+#define INITIAL_USER_NS UINT64_C(0xEFFFFFFD)
+
+/* Whether the process may have CAP_SYS_ADMIN in its own user namespace (permitted; the steps make it effective in turn). */
+static bool may_administrate(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = 0 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return false;
+	return (data[CAP_SYS_ADMIN / 32].permitted >> (CAP_SYS_ADMIN % 32) & 1u) != 0;
+}
+
+static int fail_process(struct graft_error *err, int sys, pid_t pid, const char *what)
+{
+	/* ESRCH: the process is gone; for the user that is the file that is not there. */
+	return graft_fail_errno(err, sys == ESRCH ? ENOENT : sys, "open failed: /proc/%ld%s", (long)pid, what);
+}
+
+/*
+ * Opens a namespace of the process unless it is our own (*ret_fd stays -1 then). The first namespace of each kind has a fixed inode;
+ * *ret_inode tells.
+ */
+static int open_foreign(int process_fd, const char *theirs, const char *ours, uint64_t *ret_inode, int *ret_fd)
+{
+	auto_close int fd = openat(process_fd, theirs, O_RDONLY | O_CLOEXEC);
+	struct stat their, our;
+
+	if (fd < 0 || fstat(fd, &their) < 0 || stat(ours, &our) < 0)
+		return -errno;
+	*ret_inode = their.st_ino;
+	if (their.st_dev != our.st_dev || their.st_ino != our.st_ino)
+		*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int open_namespaces(struct graft_target *target, struct graft_error *err)
+{
+	auto_close int user_fd = -1;
+	uint64_t inode = 0;
+	int rc = open_foreign(target->process_fd, "ns/mnt", "/proc/self/ns/mnt", &inode, &target->mount_ns_fd);
+
+	if (rc < 0)
+		return fail_process(err, -rc, target->pid, "/ns/mnt");
+	rc = open_foreign(target->process_fd, "ns/user", "/proc/self/ns/user", &inode, &user_fd);
+	if (rc == -ENOENT)
+		return 0; /* a kernel without user namespaces */
+	if (rc < 0)
+		return fail_process(err, -rc, target->pid, "/ns/user");
+	target->user_namespace = inode != INITIAL_USER_NS;
+	if (user_fd >= 0 && !may_administrate())
+		target->user_ns_fd = TAKE_FD(user_fd);
+	return 0;
+}
+
+/* The root of the process, as it sees it; the link is our own procfs' and the only magic one that is followed. */
+static int open_supervised_root(struct graft_target *target, struct graft_error *err)
+{
+	auto_root struct graft_root outer = GRAFT_ROOT_INIT;
+	int fd = openat(target->process_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return fail_process(err, errno, target->pid, "/root");
+	graft_root_take(&outer, fd);
+	fd = graft_root_openat(&outer, target->rootfs, O_PATH | O_DIRECTORY);
+	if (fd < 0)
+		return graft_fail_errno(err, -fd, "path error: /proc/%ld/root%s", (long)target->pid, target->rootfs);
+	graft_root_take(&target->root, fd);
+	return 0;
+}
+
+static int open_supervised(struct graft_target *target, struct graft_error *err)
+{
+	char path[32];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld", (long)target->pid);
+	target->process_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (target->process_fd < 0 || fstat(target->process_fd, &st) < 0)
+		return fail_process(err, errno, target->pid, "");
+	target->uid = st.st_uid;
+	target->gid = st.st_gid;
+	if (open_namespaces(target, err) < 0)
+		return -1;
+	return open_supervised_root(target, err);
+}
+
+/* The caller is in the container's namespaces already, and what it makes belongs to it. */
+static int open_standalone(struct graft_target *target, struct graft_error *err)
+{
+	struct stat st;
+	int fd = open(target->rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return graft_fail_errno(err, errno, "path error: %s", target->rootfs);
+	graft_root_take(&target->root, fd);
+	target->uid = geteuid();
+	target->gid = getegid();
+	target->user_namespace = stat("/proc/self/ns/user", &st) == 0 && st.st_ino != INITIAL_USER_NS;
+	return 0;
+}
+
+int graft_target_open(pid_t pid, bool supervised, const char *rootfs, const struct graft_log *log,
+		      struct graft_target *ret_target, struct graft_error *err)
+{
+	auto_target struct graft_target target = GRAFT_TARGET_INIT;
+
+	if (pid <= 0 || !rootfs || rootfs[0] != '/')
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid argument");
+	target.pid = pid;
+	target.supervised = supervised;
+	target.rootfs = rootfs;
+	graft_info(log, "setting pid to %ld", (long)pid);
+	graft_info(log, "setting rootfs to %s", rootfs);
+	if ((supervised ? open_supervised(&target, err) : open_standalone(&target, err)) < 0)
+		return -1;
+	graft_info(log, "setting owner to %u:%u", target.uid, target.gid);
+	graft_info(log, "setting mount namespace to %s%ld%s", "/proc/", (long)pid, "/ns/mnt");
+	*ret_target = target;
+	target = (struct graft_target)GRAFT_TARGET_INIT;
+	return 0;
+}
+
+void graft_target_close(struct graft_target *target)
+{
+	graft_root_close(&target->root);
+	if (target->process_fd >= 0)
+		(void)close(target->process_fd);
+	if (target->mount_ns_fd >= 0)
+		(void)close(target->mount_ns_fd);
+	if (target->user_ns_fd >= 0)
+		(void)close(target->user_ns_fd);
+	*target = (struct graft_target)GRAFT_TARGET_INIT;
+}
