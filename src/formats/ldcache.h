@@ -32,12 +32,13 @@ struct graft_ldcache {
 
 /*
  * Parses `length` bytes. Strings point into `bytes`, which must outlive the cache. Foreign byte order, bad offsets or unterminated
- * strings: -1 with GRAFT_FORMAT, message "unsupported file format: <name>".
+ * strings: -1 with GRAFT_FORMAT, message "unsupported file format: <name>". So are more than 65,536 records, sonames longer than 255 bytes and
+ * paths longer than 4,096: no loader configuration is like that, and a hostile one must not cost time. On failure *ret_cache is untouched.
  */
 int graft_ldcache_read(const void *bytes, size_t length, const char *name, struct graft_arena *arena,
 		       struct graft_ldcache *ret_cache, struct graft_error *err);
 
-/* The loader's comparison of sonames (ld-so-cache.md 4): < 0, 0, > 0. Digit runs count as numbers of any length. */
+/* The loader's comparison of sonames (ld-so-cache.md 4): < 0, 0, > 0. Digit runs count as numbers, modulo 2^32 as in the loader. */
 int graft_ldcache_compare(const char *a, const char *b);
 
 /*
