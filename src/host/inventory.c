@@ -153,6 +153,7 @@ static const struct graft_field inventory_fields[] = {
 	    "CUDA version; exact from NVML, or the highest that the driver supports (the source says which)"),
 	GRAFT_F_RECORD(struct graft_inventory, library_version, &fact_record,
 		       "version in the name of the NVML library"),
+	GRAFT_F_STRING(struct graft_inventory, nvml_library, false, "the NVML library, links resolved"),
 	GRAFT_F_BOOL(struct graft_inventory, caps_devices, "the kernel has capability device nodes"),
 	GRAFT_F_BOOL(struct graft_inventory, proc_driver_nvidia, "the running kernel has /proc/driver/nvidia"),
 	GRAFT_F_RECORDS(struct graft_inventory, nodes, &node_record, "device nodes that belong to no single GPU"),

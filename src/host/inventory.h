@@ -130,6 +130,7 @@ struct graft_inventory {
 	struct graft_fact
 	    cuda_version; /* 12.4: exact from NVML, or the highest the driver version supports (source says so) */
 	struct graft_fact library_version; /* version in the name of the NVML library, for mismatches */
+	const char *nvml_library;          /* resolved path of the NVML library: what is loaded when a fact needs it */
 	bool caps_devices;                 /* /proc/devices has nvidia-caps: capability nodes are used (style DEV) */
 	bool proc_driver_nvidia; /* the running kernel has /proc/driver/nvidia (as opposed to the driver root only) */
 

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * binaries: the driver's programs, by the caller's PATH and then the usual places, below the driver root (SPEC
+ * libnvidia-container 6.2). The first directory that has a name wins.
+ */
+#include <string.h>
+
+#include "host/catalog.h"
+#include "host/survey.h"
+
+#define DIRECTORIES_MAX 64
+
+struct directories {
+	const struct graft_lookup_directory *items[DIRECTORIES_MAX];
+	size_t n;
+};
+
+static void add_directory(struct graft_survey *survey, struct directories *directories, const char *path, size_t length)
+{
+	const struct graft_lookup_directory *directory;
+
+	/* SECURITY: relative and empty items mean the directory of whoever started us, which is nobody's choice in a hook. */
+	if (length == 0 || path[0] != '/' || directories->n == DIRECTORIES_MAX)
+		return;
+	directory = graft_lookup_directory(&survey->lookup, path, length);
+	if (!directory || directory->fd < 0)
+		return;
+	for (size_t i = 0; i < directories->n; i++) {
+		if (strcmp(directories->items[i]->resolved, directory->resolved) == 0)
+			return;
+	}
+	directories->items[directories->n++] = directory;
+}
+
+static void list_directories(struct graft_survey *survey, struct directories *directories)
+{
+	const char *path = survey->options->path;
+
+	directories->n = 0;
+	if (survey->wsl_store)
+		add_directory(survey, directories, survey->wsl_store, strlen(survey->wsl_store));
+	while (path && *path != '\0') {
+		size_t length = strcspn(path, ":");
+
+		add_directory(survey, directories, path, length);
+		path += length + (path[length] == ':' ? 1 : 0);
+	}
+	for (size_t i = 0; i < graft_n_catalog_binary_directories; i++)
+		add_directory(survey, directories, graft_catalog_binary_directories[i].path,
+			      strlen(graft_catalog_binary_directories[i].path));
+}
+
+static void look_up(struct graft_survey *survey, const struct directories *directories,
+		    const struct graft_catalog_binary *row)
+{
+	struct graft_inventory *inventory = survey->inventory;
+
+	for (size_t i = 0; i < directories->n; i++) {
+		struct graft_binary *binary;
+		const char *path;
+		struct stat st;
+
+		if (graft_lookup_file(&survey->lookup, directories->items[i], row->name, &path, &st) < 0 ||
+		    !S_ISREG(st.st_mode))
+			continue;
+		binary = graft_arena_push(survey->arena, &inventory->binaries, &inventory->n_binaries, sizeof(*binary));
+		if (!binary)
+			return;
+		*binary = (struct graft_binary){ path, row->name, row->class_, directories->items[i]->path };
+		graft_info(survey->log, "selecting %s", path);
+		return;
+	}
+	graft_survey_omit(survey, "missing binary", row->name, "it is in no directory of PATH and in none of the usual ones");
+}
+
+void graft_survey_binaries(struct graft_survey *survey)
+{
+	struct directories directories;
+
+	list_directories(survey, &directories);
+	for (size_t i = 0; i < graft_n_catalog_binaries; i++) {
+		const struct graft_catalog_binary *row = &graft_catalog_binaries[i];
+
+		if ((row->capabilities & survey->options->capabilities) != 0 &&
+		    !graft_survey_disabled(survey, row->disabled_by))
+			look_up(survey, &directories, row);
+	}
+}

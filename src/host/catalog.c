@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* catalog: the tables. Nothing here looks at a host. */
+#include "host/catalog.h"
+
+#include "base/cleanup.h"
+
+#define DISABLED_BY(member) offsetof(struct graft_host_options, member)
+#define ALWAYS              0
+
+const struct graft_catalog_library graft_catalog_libraries[] = {
+	{ GRAFT_CATALOG_NVML, GRAFT_CLASS_UTILITY, false, NULL, "NVML, the management library" },
+	{ "libnvidia-cfg.so", GRAFT_CLASS_UTILITY, false, NULL, "GPU configuration, used by the persistence daemon" },
+	{ "libnvidia-nscq.so", GRAFT_CLASS_UTILITY, false, NULL, "NVSwitch configuration and query" },
+
+	{ "libcuda.so", GRAFT_CLASS_COMPUTE, false, NULL, "CUDA driver library" },
+	{ "libcudadebugger.so", GRAFT_CLASS_COMPUTE, false, NULL, "CUDA debugger back end" },
+	{ "libnvidia-opencl.so", GRAFT_CLASS_COMPUTE, false, NULL, "OpenCL ICD" },
+	{ "libnvidia-gpucomp.so", GRAFT_CLASS_COMPUTE, false, NULL, "shader compiler shared by CUDA and graphics" },
+	{ "libnvidia-ptxjitcompiler.so", GRAFT_CLASS_COMPUTE, false, NULL, "PTX to SASS compiler" },
+	{ "libnvidia-fatbinaryloader.so", GRAFT_CLASS_COMPUTE, false, NULL, "fat binary loader (drivers before 450)" },
+	{ "libnvidia-allocator.so", GRAFT_CLASS_COMPUTE, false, NULL, "memory allocator shared by CUDA and GBM" },
+	{ "libnvidia-compiler.so", GRAFT_CLASS_COMPUTE, false, NULL, "OpenCL compiler (drivers before 530)" },
+	{ "libnvidia-pkcs11.so", GRAFT_CLASS_COMPUTE, false, NULL, "confidential computing, OpenSSL 1.1" },
+	{ "libnvidia-pkcs11-openssl3.so", GRAFT_CLASS_COMPUTE, false, NULL, "confidential computing, OpenSSL 3" },
+	{ "libnvidia-nvvm.so", GRAFT_CLASS_COMPUTE, false, NULL, "NVVM compiler used by JIT link time optimisation" },
+	{ "libnvidia-tileiras.so", GRAFT_CLASS_COMPUTE, false, NULL, "tile IR assembler of CUDA 13.1 and later" },
+
+	{ "libnvidia-ngx.so", GRAFT_CLASS_NGX, false, NULL, "NGX" },
+
+	{ "libvdpau_nvidia.so", GRAFT_CLASS_VIDEO, false, "vdpau", "VDPAU driver" },
+	{ "libnvidia-encode.so", GRAFT_CLASS_VIDEO, false, NULL, "video encoding (NVENC)" },
+	{ "libnvidia-opticalflow.so", GRAFT_CLASS_VIDEO, false, NULL, "optical flow" },
+	{ "libnvcuvid.so", GRAFT_CLASS_VIDEO, false, NULL, "video decoding (NVDEC)" },
+
+	{ "libnvidia-eglcore.so", GRAFT_CLASS_GRAPHICS, false, NULL, "core of EGL and GLES" },
+	{ "libnvidia-glcore.so", GRAFT_CLASS_GRAPHICS, false, NULL, "core of OpenGL" },
+	/* Two builds existed side by side; the one for kernels with thread-local storage is the one to take. */
+	{ "libnvidia-tls.so", GRAFT_CLASS_GRAPHICS, true, NULL, "thread-local storage of the OpenGL libraries" },
+	{ "libnvidia-glsi.so", GRAFT_CLASS_GRAPHICS, false, NULL, "interface between the OpenGL libraries" },
+	{ "libnvidia-fbc.so", GRAFT_CLASS_GRAPHICS, false, NULL, "frame buffer capture" },
+	{ "libnvidia-ifr.so", GRAFT_CLASS_GRAPHICS, false, NULL, "OpenGL frame capture (drivers before 465)" },
+	{ "libnvidia-rtcore.so", GRAFT_CLASS_GRAPHICS, false, NULL, "ray tracing core" },
+	{ "libnvoptix.so", GRAFT_CLASS_GRAPHICS, false, NULL, "OptiX ray tracing" },
+
+	{ "libGLX_nvidia.so", GRAFT_CLASS_GLVND, false, NULL, "GLX and Vulkan vendor library" },
+	{ "libEGL_nvidia.so", GRAFT_CLASS_GLVND, false, NULL, "EGL vendor library" },
+	{ "libGLESv2_nvidia.so", GRAFT_CLASS_GLVND, false, NULL, "GLES 2 vendor library" },
+	{ "libGLESv1_CM_nvidia.so", GRAFT_CLASS_GLVND, false, NULL, "GLES 1 vendor library" },
+	{ "libnvidia-glvkspirv.so", GRAFT_CLASS_GLVND, false, NULL, "SPIR-V compiler for Vulkan" },
+	{ "libnvidia-cbl.so", GRAFT_CLASS_GLVND, false, NULL, "Vulkan ray tracing (drivers 440 to 460)" },
+
+	{ "libGL.so", GRAFT_CLASS_NO_GLVND, false, NULL, "OpenGL and GLX without vendor dispatch" },
+	{ "libEGL.so", GRAFT_CLASS_NO_GLVND, false, NULL, "EGL without vendor dispatch" },
+	{ "libGLESv1_CM.so", GRAFT_CLASS_NO_GLVND, false, NULL, "GLES 1 without vendor dispatch" },
+	{ "libGLESv2.so", GRAFT_CLASS_NO_GLVND, false, NULL, "GLES 2 without vendor dispatch" },
+
+	{ "libdxcore.so", GRAFT_CLASS_WSL, false, NULL, "DirectX core, the way to the GPU under WSL2" },
+};
+const size_t graft_n_catalog_libraries = GRAFT_COUNT(graft_catalog_libraries);
+
+const struct graft_catalog_binary graft_catalog_binaries[] = {
+	{ "nvidia-smi", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, ALWAYS, "system management interface" },
+	{ "nvidia-debugdump", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, ALWAYS, "GPU core dump utility" },
+	{ "nvidia-persistenced", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, ALWAYS, "persistence daemon" },
+	{ "nv-fabricmanager", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, ALWAYS, "NVSwitch fabric manager" },
+	{ "nvidia-cuda-mps-control", GRAFT_CLASS_COMPUTE, GRAFT_CAP_COMPUTE, DISABLED_BY(no_mps), "MPS control program" },
+	{ "nvidia-cuda-mps-server", GRAFT_CLASS_COMPUTE, GRAFT_CAP_COMPUTE, DISABLED_BY(no_mps), "MPS server" },
+};
+const size_t graft_n_catalog_binaries = GRAFT_COUNT(graft_catalog_binaries);
+
+const struct graft_catalog_node graft_catalog_nodes[] = {
+	{ "/dev/nvidiactl", NULL, 195, 255, true, ALWAYS, "control node: every use of the driver opens it" },
+	{ "/dev/nvidia-uvm", "nvidia-uvm", 0, 0, false, DISABLED_BY(no_uvm), "unified memory: CUDA needs it" },
+	{ "/dev/nvidia-uvm-tools", "nvidia-uvm", 0, 1, false, DISABLED_BY(no_uvm), "unified memory events: profilers" },
+	{ "/dev/nvidia-modeset", NULL, 195, 254, true, DISABLED_BY(no_modeset), "mode setting: displays" },
+};
+const size_t graft_n_catalog_nodes = GRAFT_COUNT(graft_catalog_nodes);
+
+const struct graft_catalog_ipc graft_catalog_ipcs[] = {
+	{ "/var/run/nvidia-persistenced/socket", GRAFT_CLASS_UTILITY, DISABLED_BY(no_persistenced),
+	  "socket of the persistence daemon" },
+	{ "/var/run/nvidia-fabricmanager/socket", GRAFT_CLASS_UTILITY, DISABLED_BY(no_fabricmanager),
+	  "socket of the fabric manager" },
+	{ NULL, GRAFT_CLASS_COMPUTE, DISABLED_BY(no_mps), "pipe directory of MPS" },
+};
+const size_t graft_n_catalog_ipcs = GRAFT_COUNT(graft_catalog_ipcs);
+
+/* QUIRK: Vulkan loaders of all ages look below /etc; some images' loaders are configured to look nowhere else. */
+const struct graft_catalog_extra graft_catalog_extras[] = {
+	{ "vulkan/icd.d/nvidia_icd.json", "/etc", GRAFT_CLASS_GRAPHICS, "names the Vulkan driver" },
+	{ "vulkan/icd.d/nvidia_icd.x86_64.json", "/etc", GRAFT_CLASS_GRAPHICS, "names the Vulkan driver (Fedora, x86-64)" },
+	{ "vulkan/icd.d/nvidia_icd.aarch64.json", "/etc", GRAFT_CLASS_GRAPHICS, "names the Vulkan driver (Fedora, Arm)" },
+	{ "vulkan/icd.d/nvidia_layers.json", "/etc", GRAFT_CLASS_GRAPHICS, "names the Vulkan layers (old place)" },
+	{ "vulkan/implicit_layer.d/nvidia_layers.json", "/etc", GRAFT_CLASS_GRAPHICS, "names the Vulkan layers" },
+	{ "glvnd/egl_vendor.d/10_nvidia.json", NULL, GRAFT_CLASS_GRAPHICS, "names the EGL vendor library" },
+	{ "egl/egl_external_platform.d/09_nvidia_wayland2.json", NULL, GRAFT_CLASS_GRAPHICS, "names the EGL platform for Wayland" },
+	{ "egl/egl_external_platform.d/10_nvidia_wayland.json", NULL, GRAFT_CLASS_GRAPHICS, "names the EGL platform for Wayland" },
+	{ "egl/egl_external_platform.d/15_nvidia_gbm.json", NULL, GRAFT_CLASS_GRAPHICS, "names the EGL platform for GBM" },
+	{ "nvidia/nvoptix.bin", NULL, GRAFT_CLASS_GRAPHICS, "data of OptiX" },
+	{ "OpenCL/vendors/nvidia.icd", NULL, GRAFT_CLASS_COMPUTE, "names the OpenCL library" },
+};
+const size_t graft_n_catalog_extras = GRAFT_COUNT(graft_catalog_extras);
+
+/* Looked at when the cache is unusable or does not know the driver. In this order. */
+const struct graft_catalog_directory graft_catalog_library_directories[] = {
+#if defined(__x86_64__)
+	{ "/usr/lib/x86_64-linux-gnu", 64, "multiarch (Debian, Ubuntu)" },
+	{ "/usr/lib/x86_64-linux-gnu/nvidia/current", 64, "Debian's alternatives" },
+	{ "/usr/lib/i386-linux-gnu", 32, "multiarch (Debian, Ubuntu)" },
+	{ "/usr/lib/i386-linux-gnu/nvidia/current", 32, "Debian's alternatives" },
+#elif defined(__aarch64__)
+	{ "/usr/lib/aarch64-linux-gnu", 64, "multiarch (Debian, Ubuntu)" },
+	{ "/usr/lib/aarch64-linux-gnu/nvidia", 64, "Tegra" },
+	{ "/usr/lib/aarch64-linux-gnu/tegra", 64, "Tegra" },
+	{ "/usr/lib/arm-linux-gnueabihf", 32, "multiarch (Debian, Ubuntu)" },
+#elif defined(__powerpc64__)
+	{ "/usr/lib/powerpc64le-linux-gnu", 64, "multiarch (Debian, Ubuntu)" },
+#endif
+	{ "/usr/lib64", 64, "Fedora, RHEL, SUSE, Gentoo" },
+	{ "/usr/lib64/nvidia", 64, "RHEL packages of old drivers" },
+	{ "/usr/lib", 0, "Arch; 32-bit libraries where /usr/lib64 exists" },
+	{ "/usr/lib32", 32, "Arch, Gentoo" },
+	{ "/lib64", 64, "systems without a merged /usr" },
+	{ "/lib", 0, "systems without a merged /usr" },
+	{ "/run/opengl-driver/lib", 64, "NixOS" },
+	{ "/run/opengl-driver-32/lib", 32, "NixOS" },
+	{ "/run/current-system/profile/lib", 64, "Guix" },
+	{ "/usr/local/lib", 64, "Talos" },
+	{ "/usr/local/nvidia/lib64", 64, "Container-Optimized OS" },
+	{ "/opt/nvidia/current/usr/lib64", 64, "Flatcar" },
+	{ "/usr/lib/wsl/lib", 64, "WSL2" },
+};
+const size_t graft_n_catalog_library_directories = GRAFT_COUNT(graft_catalog_library_directories);
+
+const struct graft_catalog_directory graft_catalog_data_directories[] = {
+	{ "/etc", 0, "configuration of the host wins over what packages ship" },
+	{ "/usr/local/share", 0, "default of XDG_DATA_DIRS" },
+	{ "/usr/share", 0, "default of XDG_DATA_DIRS" },
+	{ "/run/opengl-driver/share", 0, "NixOS" },
+};
+const size_t graft_n_catalog_data_directories = GRAFT_COUNT(graft_catalog_data_directories);
+
+const struct graft_catalog_directory graft_catalog_binary_directories[] = {
+	{ "/usr/bin", 0, "where drivers install programs" },
+	{ "/usr/sbin", 0, "where distributions move daemons" },
+	{ "/usr/local/bin", 0, "programs that the administrator installed" },
+	{ "/bin", 0, "systems without a merged /usr" },
+	{ "/sbin", 0, "systems without a merged /usr" },
+	{ "/run/current-system/sw/bin", 0, "NixOS" },
+	{ "/usr/local/nvidia/bin", 0, "Container-Optimized OS" },
+	{ "/opt/nvidia/current/usr/bin", 0, "Flatcar" },
+	{ "/opt/bin", 0, "SUSE and others" },
+};
+const size_t graft_n_catalog_binary_directories = GRAFT_COUNT(graft_catalog_binary_directories);
+
+const struct graft_catalog_refusal graft_catalog_refusals[] = {
+	{ "libGLX.so", "part of the vendor-neutral dispatch layer, which belongs to the image" },
+	{ "libOpenGL.so", "part of the vendor-neutral dispatch layer, which belongs to the image" },
+	{ "libGLdispatch.so", "part of the vendor-neutral dispatch layer, which belongs to the image" },
+	{ "libOpenCL.so", "the OpenCL loader belongs to the image; the driver's part is libnvidia-opencl.so" },
+	{ "libnvidia-egl-wayland.so", "an EGL platform with a version of its own, which the image brings" },
+	{ "libnvidia-egl-wayland2.so", "an EGL platform with a version of its own, which the image brings" },
+	{ "libnvidia-egl-gbm.so", "an EGL platform with a version of its own, which the image brings" },
+	{ "libnvidia-egl-xcb.so", "an EGL platform with a version of its own, which the image brings" },
+	{ "libnvidia-egl-xlib.so", "an EGL platform with a version of its own, which the image brings" },
+	{ "libnvidia-gtk2.so", "part of nvidia-settings, which configures the host's X server" },
+	{ "libnvidia-gtk3.so", "part of nvidia-settings, which configures the host's X server" },
+	{ "libnvidia-wayland-client.so", "part of nvidia-settings, which configures the host's display" },
+	{ "libnvidia-nvvm70.so", "a second NVVM for old PTX, which no listed library loads" },
+	{ "libnvidia-sandboxutils.so", "a helper for container tools; Graft reads the driver's file list itself" },
+	{ "libnvidia-api.so", "NVAPI, for programs ported from Windows; has no capability word" },
+	{ "libnvidia-vksc-core.so", "Vulkan SC; has no capability word" },
+	{ "libnvidia-wfb.so", "part of the host's X server" },
+	{ "libglxserver_nvidia.so", "part of the host's X server" },
+	{ "nvidia-modprobe", "set-uid program that loads modules and makes device nodes on the host" },
+	{ "nvidia-settings", "configures the host's X server" },
+	{ "nvidia-xconfig", "configures the host's X server" },
+	{ "nvidia-imex", "daemon of the host; containers use its channels" },
+	{ "nvidia-imex-ctl", "controls a daemon of the host" },
+};
+const size_t graft_n_catalog_refusals = GRAFT_COUNT(graft_catalog_refusals);
+
+const struct graft_catalog_component graft_catalog_wsl_components[] = {
+	{ "libcuda.so.1.1", "CUDA driver library" },
+	{ "libcuda_loader.so", "finds the right libcuda" },
+	{ "libnvidia-ptxjitcompiler.so.1", "PTX to SASS compiler" },
+	{ "libnvidia-ml.so.1", "NVML, the management library" },
+	{ "libnvidia-ml_loader.so", "finds the right NVML" },
+	{ "libnvdxgdmal.so.1", "memory access layer over /dev/dxg" },
+	{ "nvidia-smi", "system management interface" },
+	{ "nvcubins.bin", "CUDA kernels of the driver" },
+};
+const size_t graft_n_catalog_wsl_components = GRAFT_COUNT(graft_catalog_wsl_components);
+
+const struct graft_catalog_component graft_catalog_tegra_nodes[] = {
+	{ "nvhost-", "engines of the integrated GPU and of the video blocks" },
+	{ "nvmap", "memory of the system on chip" },
+	{ "nvidiactl", "control node of the display driver" },
+	{ "nvidia0", "the integrated GPU in the display driver" },
+	{ "nvidia-modeset", "mode setting" },
+	{ "nvgpu/", "nodes of the integrated GPU (JetPack 6 and later)" },
+	{ "host1x-fence", "synchronisation of engines" },
+	{ "nvsciipc", "inter-process streams" },
+};
+const size_t graft_n_catalog_tegra_nodes = GRAFT_COUNT(graft_catalog_tegra_nodes);
+
+/*
+ * What nvidia-smi of each branch says; release notes and the CUDA toolkit's table of drivers agree. Branches that are not
+ * listed (betas, embedded ones) are unknown on purpose: NVML is asked.
+ */
+const struct graft_catalog_branch graft_catalog_branches[] = {
+	{ 319, "5.5" },  { 331, "6.0" },  { 340, "6.5" },  { 343, "6.5" },  { 346, "7.0" },  { 352, "7.5" },
+	{ 367, "8.0" },  { 375, "8.0" },  { 378, "8.0" },  { 381, "8.0" },  { 384, "9.0" },  { 387, "9.1" },
+	{ 390, "9.1" },  { 396, "9.2" },  { 410, "10.0" }, { 415, "10.0" }, { 418, "10.1" }, { 430, "10.1" },
+	{ 435, "10.1" }, { 440, "10.2" }, { 450, "11.0" }, { 455, "11.1" }, { 460, "11.2" }, { 465, "11.3" },
+	{ 470, "11.4" }, { 495, "11.5" }, { 510, "11.6" }, { 515, "11.7" }, { 520, "11.8" }, { 525, "12.0" },
+	{ 530, "12.1" }, { 535, "12.2" }, { 545, "12.3" }, { 550, "12.4" }, { 555, "12.5" }, { 560, "12.6" },
+	{ 565, "12.7" }, { 570, "12.8" }, { 575, "12.9" }, { 580, "13.0" }, { 590, "13.1" }, { 595, "13.2" },
+	{ 610, "13.3" }, { 615, "13.4" },
+};
+const size_t graft_n_catalog_branches = GRAFT_COUNT(graft_catalog_branches);

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * complete: filling in what procfs does not know from one NVML snapshot. What procfs said stays; where the two disagree
+ * it is written down, because somebody relies on one of them.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "formats/procfs.h"
+#include "host/discover.h"
+#include "host/nvml.h"
+
+#define SOURCE       "nvml"
+#define SCRATCH_MAX  ((size_t)8 << 20)
+#define OVERFLOW_ID  65534u
+#define CAPS_PATH    "/proc/driver/nvidia/capabilities"
+
+/* SPEC libnvidia-container 7.1, by NVML's number. */
+static const char *const brands[] = {
+	"Unknown", "Quadro",      "Tesla",     "NVS",       "GRID",   "GeForce",    "TITAN",    "VApps", "VPC",
+	"VCS",     "VWS",         "CloudGaming", "QuadroRTX", "NvidiaRTX", "Nvidia", "GeForceRTX", "TitanRTX",
+};
+
+struct merge {
+	struct graft_inventory *inventory;
+	const struct graft_log *log;
+	unsigned int facts;
+};
+
+__attribute__((format(printf, 3, 4))) static void disagree(struct merge *merge, const char *what, const char *format,
+							   ...)
+{
+	struct graft_inventory *inventory = merge->inventory;
+	struct graft_omission *omission;
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	graft_warn(merge->log, "%s: %s", what, text);
+	omission = graft_arena_push(inventory->arena, &inventory->omissions, &inventory->n_omissions, sizeof(*omission));
+	if (!omission)
+		return;
+	omission->what = graft_arena_strdup(inventory->arena, what);
+	omission->why = graft_arena_strdup(inventory->arena, text);
+}
+
+/* Keeps what is known; a difference is told. */
+static void merge_fact(struct merge *merge, const char *noun, const char *of, struct graft_fact *fact, const char *value)
+{
+	if (!value)
+		return;
+	if (!fact->value) {
+		fact->value = graft_arena_strdup(merge->inventory->arena, value);
+		fact->source = SOURCE;
+	} else if (strcasecmp(fact->value, value) != 0) {
+		disagree(merge, of, "NVML gives another %s: %s instead of %s, which %s has", noun, value, fact->value,
+			 fact->source ? fact->source : "procfs");
+	}
+}
+
+static struct graft_gpu *find_gpu(struct merge *merge, const struct graft_nvml_gpu *theirs)
+{
+	struct graft_inventory *inventory = merge->inventory;
+
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		struct graft_gpu *gpu = &inventory->gpus[i];
+
+		if (theirs->bus_id && gpu->bus_id && strcasecmp(theirs->bus_id, gpu->bus_id) == 0)
+			return gpu;
+	}
+	for (size_t i = 0; i < inventory->n_gpus && !theirs->bus_id; i++) {
+		struct graft_gpu *gpu = &inventory->gpus[i];
+
+		if (theirs->has_minor && gpu->node.path && gpu->node.minor == theirs->minor)
+			return gpu;
+	}
+	return NULL;
+}
+
+static struct graft_mig_device *find_mig(struct graft_gpu *gpu, const struct graft_nvml_mig *theirs)
+{
+	for (size_t i = 0; i < gpu->n_mig_devices; i++) {
+		if (gpu->mig_devices[i].gi == theirs->gi && gpu->mig_devices[i].ci == theirs->ci)
+			return &gpu->mig_devices[i];
+	}
+	return NULL;
+}
+
+static void merge_migs(struct merge *merge, struct graft_gpu *gpu, const struct graft_nvml_gpu *theirs)
+{
+	struct graft_arena *arena = merge->inventory->arena;
+
+	if (!(merge->facts & GRAFT_NVML_MIG))
+		return;
+	gpu->mig_capable = gpu->mig_capable || theirs->mig_capable;
+	gpu->mig_enabled = gpu->mig_enabled || theirs->mig_enabled;
+	for (size_t i = 0; i < theirs->n_migs; i++) {
+		const struct graft_nvml_mig *their_mig = &theirs->migs[i];
+		struct graft_mig_device *mig = find_mig(gpu, their_mig);
+		const char *name = graft_arena_printf(arena, "%s/mig/gi%u/ci%u", gpu->bus_id, their_mig->gi, their_mig->ci);
+
+		if (!name)
+			return;
+		if (!mig) {
+			disagree(merge, name, "NVML lists this MIG device, the driver's procfs does not");
+			continue;
+		}
+		if (mig->index != i)
+			disagree(merge, name, "NVML lists it as number %zu, by instance ids it is number %u", i, mig->index);
+		merge_fact(merge, "UUID", name, &mig->uuid, their_mig->uuid);
+	}
+}
+
+static const char *brand_name(uint32_t brand)
+{
+	return brand < GRAFT_COUNT(brands) ? brands[brand] : brands[0];
+}
+
+static void merge_gpu(struct merge *merge, struct graft_gpu *gpu, const struct graft_nvml_gpu *theirs)
+{
+	struct graft_arena *arena = merge->inventory->arena;
+
+	if (theirs->index != gpu->index || gpu->excluded)
+		disagree(merge, gpu->bus_id, "NVML lists it as GPU %u, by bus id it is %s %u", theirs->index,
+			 gpu->excluded ? "excluded, number" : "GPU", gpu->index);
+	if (theirs->has_minor && gpu->node.path && theirs->minor != gpu->node.minor)
+		disagree(merge, gpu->bus_id, "NVML gives another minor: %u instead of %u", theirs->minor, gpu->node.minor);
+	if (merge->facts & GRAFT_NVML_UUID)
+		merge_fact(merge, "UUID", gpu->bus_id, &gpu->uuid, theirs->uuid);
+	if (merge->facts & GRAFT_NVML_MODEL)
+		merge_fact(merge, "model", gpu->bus_id, &gpu->model, theirs->model);
+	if ((merge->facts & GRAFT_NVML_BRAND) && theirs->has_brand)
+		merge_fact(merge, "brand", gpu->bus_id, &gpu->brand, brand_name(theirs->brand));
+	if ((merge->facts & GRAFT_NVML_ARCH) && theirs->has_arch)
+		merge_fact(merge, "architecture", gpu->bus_id, &gpu->arch,
+			   graft_arena_printf(arena, "%u.%u", theirs->arch_major, theirs->arch_minor));
+	merge_migs(merge, gpu, theirs);
+}
+
+/* WSL2: NVML is the only list of GPUs there is. */
+static struct graft_gpu *add_gpu(struct merge *merge, const struct graft_nvml_gpu *theirs)
+{
+	struct graft_inventory *inventory = merge->inventory;
+	struct graft_gpu *gpu;
+
+	gpu = graft_arena_push(inventory->arena, &inventory->gpus, &inventory->n_gpus, sizeof(*gpu));
+	if (!gpu)
+		return NULL;
+	gpu->index = (uint32_t)inventory->n_gpus - 1;
+	gpu->bus_id = graft_arena_strdup(inventory->arena, theirs->bus_id ? theirs->bus_id : "00000000:00:00.0");
+	gpu->source = SOURCE;
+	return gpu->bus_id ? gpu : NULL;
+}
+
+static void merge_cuda(struct merge *merge, uint32_t version)
+{
+	struct graft_fact *fact = &merge->inventory->cuda_version;
+
+	if (!(merge->facts & GRAFT_NVML_CUDA) || version == 0)
+		return;
+	/* The bound was a stand-in: the exact value takes its place. */
+	fact->value = graft_arena_printf(merge->inventory->arena, "%u.%u", version / 1000, version % 100 / 10);
+	fact->source = SOURCE;
+}
+
+static void merge_all(struct merge *merge, const struct graft_nvml_snapshot *snapshot)
+{
+	struct graft_inventory *inventory = merge->inventory;
+	bool from_nvml = inventory->platform == GRAFT_PLATFORM_WSL2 && inventory->n_gpus == 0;
+
+	merge_fact(merge, "driver version", "driver", &inventory->driver_version, snapshot->driver_version);
+	if (!inventory->cuda_version.value && inventory->driver_version.value) {
+		inventory->cuda_version.value = graft_cuda_version_bound(inventory->driver_version.value);
+		inventory->cuda_version.source = inventory->cuda_version.value ? "bounded from driver version" : NULL;
+	}
+	merge_cuda(merge, snapshot->cuda_version);
+	for (size_t i = 0; i < snapshot->n_gpus; i++) {
+		const struct graft_nvml_gpu *theirs = &snapshot->gpus[i];
+		struct graft_gpu *gpu = from_nvml ? add_gpu(merge, theirs) : find_gpu(merge, theirs);
+
+		if (gpu)
+			merge_gpu(merge, gpu, theirs);
+		else
+			disagree(merge, theirs->bus_id ? theirs->bus_id : "GPU", "NVML lists this GPU, procfs does not");
+	}
+}
+
+/* What the kernel calls a user that cannot be mapped. */
+static uint32_t overflow_id(const char *path)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	struct graft_arena *arena = graft_arena_new(4096);
+	uint32_t id = OVERFLOW_ID;
+	const char *text;
+	size_t length;
+
+	if (arena && graft_root_open(&root, "/", NULL) == 0 &&
+	    graft_root_read(&root, path, 64, arena, &text, &length) == 0) {
+		unsigned long value = strtoul(text, NULL, 10);
+
+		id = value > 0 && value < UINT32_MAX ? (uint32_t)value : OVERFLOW_ID;
+	}
+	(void)graft_arena_free(arena);
+	return id;
+}
+
+static void choose_identity(const struct graft_host_options *options, struct graft_nvml_question *question)
+{
+	question->uid = options->nvml_uid;
+	question->gid = options->nvml_gid;
+	/* Without privileges there is no other identity to take. */
+	if (question->uid == (uid_t)-1)
+		question->uid = geteuid() == 0 ? overflow_id("/proc/sys/kernel/overflowuid") : geteuid();
+	if (question->gid == (gid_t)-1)
+		question->gid = geteuid() == 0 ? overflow_id("/proc/sys/kernel/overflowgid") : getegid();
+}
+
+int graft_host_complete(const struct graft_host_options *options, struct graft_inventory *inventory,
+			unsigned int facts, struct graft_error *err)
+{
+	struct graft_nvml_question question = { .root = inventory->root ? inventory->root : "/",
+						.library = inventory->nvml_library,
+						.facts = facts,
+						.timeout_ms = options->nvml_timeout_ms,
+						.log = options->log };
+	struct merge merge = { .inventory = inventory, .log = options->log, .facts = facts };
+	struct graft_nvml_snapshot snapshot;
+	struct graft_arena *scratch;
+	int rc;
+
+	if (facts == 0)
+		return 0;
+	if (!question.library)
+		return graft_fail(err, GRAFT_NO_LIBRARY, 0,
+				  "load library failed: libnvidia-ml.so.1: cannot open shared object file: no such "
+				  "file or directory");
+	choose_identity(options, &question);
+	scratch = graft_arena_new(SCRATCH_MAX);
+	if (!scratch)
+		return graft_fail_memory(err);
+	rc = graft_nvml_ask(&question, scratch, &snapshot, err);
+	if (rc == 0)
+		merge_all(&merge, &snapshot);
+	(void)graft_arena_free(scratch);
+	if (rc == 0 && graft_arena_failed(inventory->arena))
+		return graft_fail_memory(err);
+	return rc;
+}

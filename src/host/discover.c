@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * discover: the order in which a host is looked at. What is found belongs to the files of the concerns; here is only
+ * which of them run, and that nothing is handed out half-built.
+ */
+#include "host/discover.h"
+
+#include "base/cleanup.h"
+#include "host/survey.h"
+
+static void find_platform(struct graft_survey *survey)
+{
+	survey->inventory->platform = GRAFT_PLATFORM_NATIVE;
+	graft_survey_platform_wsl(survey);
+	if (survey->inventory->platform == GRAFT_PLATFORM_NATIVE && graft_survey_is_tegra(survey))
+		survey->inventory->platform = GRAFT_PLATFORM_TEGRA;
+	graft_debug(survey->log, "platform is %s", graft_platform_names[survey->inventory->platform]);
+}
+
+static void look(struct graft_survey *survey)
+{
+	/* Later rows use what earlier ones found: MIG needs the GPUs. */
+	static const struct {
+		unsigned int needs; /* any of them */
+		void (*look)(struct graft_survey *survey);
+	} concerns[] = {
+		{ GRAFT_NEED_BINARIES, graft_survey_binaries },
+		{ GRAFT_NEED_FIRMWARE, graft_survey_firmware },
+		{ GRAFT_NEED_NODES, graft_survey_nodes },
+		{ GRAFT_NEED_IPCS, graft_survey_ipcs },
+		{ GRAFT_NEED_GPUS | GRAFT_NEED_MIG | GRAFT_NEED_MIG_CAPS, graft_survey_gpus },
+		{ GRAFT_NEED_MIG | GRAFT_NEED_MIG_CAPS, graft_survey_mig },
+		{ GRAFT_NEED_PROC_FILES, graft_survey_proc_files },
+		{ GRAFT_NEED_EXTRA_FILES, graft_survey_extra_files },
+	};
+
+	for (size_t i = 0; i < GRAFT_COUNT(concerns); i++) {
+		if (survey->needs & concerns[i].needs)
+			concerns[i].look(survey);
+	}
+	graft_survey_imex(survey);
+}
+
+int graft_host_discover(const struct graft_host_options *options, unsigned int needs,
+			struct graft_inventory **ret_inventory, struct graft_error *err)
+{
+	auto_survey struct graft_survey survey = GRAFT_SURVEY_INIT;
+	const unsigned int wsl_facts = GRAFT_NVML_UUID | GRAFT_NVML_MODEL;
+
+	if (graft_survey_open(&survey, options, needs, err) < 0)
+		return -1;
+	find_platform(&survey);
+	graft_survey_versions(&survey);
+	graft_survey_libraries(&survey);
+	/* Before the states: a search that memory cut short must not look like a missing library. */
+	if (graft_survey_failed(&survey))
+		return graft_fail_memory(err);
+	if (graft_survey_states(&survey, err) < 0)
+		return -1;
+	look(&survey);
+	if (graft_survey_failed(&survey))
+		return graft_fail_memory(err);
+	/* WSL2 has no procfs of the driver: which GPUs there are is a fact that only NVML has. */
+	if (survey.inventory->platform == GRAFT_PLATFORM_WSL2 && (needs & GRAFT_NEED_GPUS) &&
+	    graft_host_complete(options, survey.inventory, wsl_facts, err) < 0)
+		return -1;
+	*ret_inventory = TAKE_PTR(survey.inventory);
+	return 0;
+}

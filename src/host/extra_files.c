@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * extra_files: files that programs expect at fixed places: descriptions of the Vulkan, EGL and OpenCL drivers, and their
+ * data. Each name is taken from the first data directory that has it.
+ */
+#include <string.h>
+
+#include "host/catalog.h"
+#include "host/survey.h"
+
+static void add(struct graft_survey *survey, const struct graft_catalog_extra *row, const char *path, const char *found)
+{
+	struct graft_inventory *inventory = survey->inventory;
+	const char *target = row->target ? graft_arena_printf(survey->arena, "%s/%s", row->target, row->name) : found;
+	struct graft_extra_file *file;
+
+	file = graft_arena_push(survey->arena, &inventory->extra_files, &inventory->n_extra_files, sizeof(*file));
+	if (!file)
+		return;
+	file->path = path;
+	file->target = target && strcmp(target, path) != 0 ? target : NULL;
+	file->class_ = row->class_;
+	file->source = found;
+	graft_info(survey->log, "selecting %s", path);
+}
+
+static void look(struct graft_survey *survey, const struct graft_catalog_extra *row)
+{
+	for (size_t i = 0; i < graft_n_catalog_data_directories; i++) {
+		const char *found = graft_arena_printf(survey->arena, "%s/%s", graft_catalog_data_directories[i].path,
+						       row->name);
+		const char *path;
+		struct stat st;
+
+		if (found && graft_lookup_path(&survey->lookup, found, &path, &st) == 0 && S_ISREG(st.st_mode)) {
+			add(survey, row, path, found);
+			return;
+		}
+	}
+	graft_survey_omit(survey, "missing file", row->name, "it is in none of the data directories");
+}
+
+void graft_survey_extra_files(struct graft_survey *survey)
+{
+	if (survey->inventory->platform == GRAFT_PLATFORM_WSL2)
+		return;
+	for (size_t i = 0; i < graft_n_catalog_extras; i++) {
+		if (graft_survey_wants(survey, graft_catalog_extras[i].class_))
+			look(survey, &graft_catalog_extras[i]);
+	}
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* filelist: bytes in, names out. Takes what it understands of an entry and leaves the rest: the list belongs to the driver. */
+#include "host/filelist.h"
+
+#include <string.h>
+
+#include "formats/json.h"
+
+#define MAX_DEPTH   8
+#define MAX_ENTRIES 4096
+
+static const char *last_component(const char *name)
+{
+	const char *slash = name ? strrchr(name, '/') : NULL;
+
+	name = slash ? slash + 1 : name;
+	return name && name[0] != '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 ? name : NULL;
+}
+
+int graft_filelist_read(const char *bytes, size_t length, struct graft_arena *arena,
+			struct graft_filelist_entry **ret_entries, size_t *ret_n, struct graft_error *err)
+{
+	auto_json struct json_object *json = NULL;
+	size_t n;
+
+	*ret_entries = NULL;
+	*ret_n = 0;
+	if (graft_json_parse(bytes, length, MAX_DEPTH, &json, err) < 0)
+		return -1;
+	if (!graft_json_is_array(json))
+		return graft_fail(err, GRAFT_FORMAT, 0, "not a list of files");
+	n = graft_json_length(json);
+	for (size_t i = 0; i < n && *ret_n < MAX_ENTRIES; i++) {
+		const struct json_object *item = graft_json_at(json, i);
+		const char *name = last_component(graft_json_string(graft_json_member(item, "name")));
+		const char *type = graft_json_string(graft_json_member(item, "type"));
+		struct graft_filelist_entry *entry;
+
+		if (!name)
+			continue;
+		entry = graft_arena_push(arena, ret_entries, ret_n, sizeof(*entry));
+		if (!entry)
+			return graft_fail_memory(err);
+		entry->name = graft_arena_strdup(arena, name);
+		entry->type = graft_arena_strdup(arena, type ? type : "");
+		if (!entry->name || !entry->type)
+			return graft_fail_memory(err);
+	}
+	return 0;
+}

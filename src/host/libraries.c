@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libraries: the driver's libraries, by the rules of SPEC libnvidia-container 6.3-6.5. The loader's cache names the
+ * candidates; where it is unusable or does not know the driver, the driver's own file list and the directories of the
+ * loader do. A candidate that cannot be used is left out with its reason and never stops the search.
+ *
+ * Only what must be read is read: a library's own bytes for the TLS note, for GL libraries without vendor dispatch, and
+ * for the SONAME of those that no cache names.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "formats/elf.h"
+#include "formats/ldcache.h"
+#include "formats/ldsoconf.h"
+#include "host/catalog.h"
+#include "host/filelist.h"
+#include "host/survey.h"
+
+#define SUFFIX            ".so"
+#define ABI_MASK          0xff00u
+#define SOURCE_SCAN       "directory scan"
+#define WSL_LIBRARIES     "/wsl/lib/"
+#define DIRECTORIES_MAX   256
+#define FILE_NAME_MAX     256
+
+/* What is known of one catalog row. */
+struct slot {
+	const struct graft_catalog_library *row;
+	size_t prefix_length;
+	bool wanted;        /* goes into the inventory when found */
+	bool looked_up;     /* wanted, or the NVML row */
+	const char *listed; /* file name in the driver's file list */
+	const char *path, *soname, *source; /* the choice so far */
+};
+
+/* One search: all rows for one ABI. */
+struct search {
+	struct graft_survey *survey;
+	struct slot *slots;
+	size_t n_slots;
+	uint32_t abi_flags;
+	unsigned int bits;
+	bool first_letters[256]; /* of what follows "lib" in the prefixes: most cache entries end here */
+	const char *nvml_other;  /* an NVML library that the rules refused: of another version */
+};
+
+static bool is_nvml(const struct slot *slot)
+{
+	return strcmp(slot->row->prefix, GRAFT_CATALOG_NVML) == 0;
+}
+
+static bool row_applies(const struct graft_survey *survey, const struct graft_catalog_library *row)
+{
+	switch (row->class_) {
+	case GRAFT_CLASS_GLVND:
+		return !survey->options->no_glvnd;
+	case GRAFT_CLASS_NO_GLVND:
+		return survey->options->no_glvnd;
+	case GRAFT_CLASS_WSL:
+		return survey->inventory->platform == GRAFT_PLATFORM_WSL2;
+	case GRAFT_CLASS_UTILITY:
+	case GRAFT_CLASS_COMPUTE:
+	case GRAFT_CLASS_NGX:
+	case GRAFT_CLASS_VIDEO:
+	case GRAFT_CLASS_GRAPHICS:
+	case GRAFT_CLASS_MAX:
+		break;
+	}
+	return true;
+}
+
+static int search_init(struct search *search, struct graft_survey *survey, unsigned int bits)
+{
+	bool needed = survey->needs & (bits == 64 ? GRAFT_NEED_LIBRARIES : GRAFT_NEED_LIBRARIES32);
+
+	*search = (struct search){ .survey = survey, .n_slots = graft_n_catalog_libraries, .bits = bits };
+	search->abi_flags = bits == 64 ? graft_abi_flags_native() : graft_abi_flags_compat32();
+	search->slots = graft_arena_list(survey->scratch, search->n_slots, sizeof(*search->slots));
+	if (!search->slots)
+		return -1;
+	for (size_t i = 0; i < search->n_slots; i++) {
+		struct slot *slot = &search->slots[i];
+
+		slot->row = &graft_catalog_libraries[i];
+		slot->prefix_length = strlen(slot->row->prefix);
+		slot->wanted = needed && row_applies(survey, slot->row) && graft_survey_wants(survey, slot->row->class_);
+		slot->looked_up = slot->wanted || (bits == 64 && is_nvml(slot));
+		search->first_letters[(unsigned char)slot->row->prefix[3]] |= slot->looked_up;
+	}
+	return 0;
+}
+
+/* Length of a file name or soname up to and with its first ".so"; 0 when there is none. */
+static size_t prefix_length_of(const char *name)
+{
+	const char *suffix = strstr(name, SUFFIX);
+
+	return suffix ? (size_t)(suffix - name) + strlen(SUFFIX) : 0;
+}
+
+static struct slot *find_slot(const struct search *search, const char *name)
+{
+	size_t length = prefix_length_of(name);
+
+	for (size_t i = 0; length > 0 && i < search->n_slots; i++) {
+		struct slot *slot = &search->slots[i];
+
+		if (slot->prefix_length == length && slot->looked_up && memcmp(slot->row->prefix, name, length) == 0)
+			return slot;
+	}
+	return NULL;
+}
+
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Whether a file name ends with ".<version>". */
+static bool has_version(const char *name, const char *version)
+{
+	size_t length = strlen(name), version_length = strlen(version);
+
+	return length > version_length && name[length - version_length - 1] == '.' &&
+	       strcmp(name + length - version_length, version) == 0;
+}
+
+static int read_elf(struct search *search, const char *path, struct graft_elf *ret_elf, struct graft_error *err)
+{
+	struct graft_survey *survey = search->survey;
+	auto_close int fd = graft_root_openat(&survey->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+
+	survey->no_memory |= fd == -ENOMEM;
+	if (fd < 0)
+		return graft_fail_errno(err, -fd, "open failed: %s", path);
+	return graft_elf_read_fd(fd, path, survey->scratch, ret_elf, err);
+}
+
+/* SPEC 6.5 rule 2: exactly this kernel in the ABI note. */
+static bool is_tls_build(const struct graft_elf *elf)
+{
+	return elf->has_abi_note && elf->abi_kernel[0] == 2 && elf->abi_kernel[1] == 3 && elf->abi_kernel[2] == 99;
+}
+
+/* SPEC 6.5 rule 4: other vendors' and Mesa's GL libraries have the same names. */
+static bool needs_nvidia_gl(const struct graft_elf *elf)
+{
+	static const char *const cores[] = { "libnvidia-glcore.so", "libnvidia-eglcore.so" };
+
+	for (size_t i = 0; i < elf->n_needed; i++) {
+		for (size_t j = 0; j < GRAFT_COUNT(cores); j++) {
+			if (strncmp(elf->needed[i], cores[j], strlen(cores[j])) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The part of the rules that needs the library's own bytes. NULL when it may be taken, or why not. */
+static const char *judge_bytes(struct search *search, const struct slot *slot, const char *path)
+{
+	bool is_gl = slot->row->class_ == GRAFT_CLASS_NO_GLVND;
+	struct graft_error err;
+	struct graft_elf elf;
+
+	if (!slot->row->tls_note && !is_gl)
+		return NULL;
+	if (read_elf(search, path, &elf, &err) < 0)
+		return "it cannot be read as a library";
+	if (slot->row->tls_note && !is_tls_build(&elf))
+		return "its ABI note is not that of the build with thread-local storage";
+	if (is_gl && !needs_nvidia_gl(&elf))
+		return "it is not NVIDIA's: it needs neither libnvidia-glcore nor libnvidia-eglcore";
+	return NULL;
+}
+
+/* NULL when the candidate may be taken, or why not. */
+static const char *judge(struct search *search, const struct slot *slot, const char *path)
+{
+	const struct graft_inventory *inventory = search->survey->inventory;
+
+	if (inventory->platform == GRAFT_PLATFORM_WSL2)
+		return slot->path && strstr(slot->path, WSL_LIBRARIES) ? "one from the WSL directory was found before" :
+									 NULL;
+	if (inventory->platform == GRAFT_PLATFORM_TEGRA)
+		return judge_bytes(search, slot, path);
+	if (!inventory->driver_version.value)
+		return "the version of the loaded driver is not known";
+	if (!has_version(file_name(path), inventory->driver_version.value))
+		return "its name does not end with the driver's version";
+	return judge_bytes(search, slot, path);
+}
+
+static void take(struct search *search, struct slot *slot, const char *path, const char *soname, const char *source)
+{
+	const struct graft_log *log = search->survey->log;
+
+	if (slot->path)
+		graft_info(log, "selecting %s over %s", path, slot->path);
+	else
+		graft_info(log, "selecting %s", path);
+	slot->path = path;
+	slot->soname = soname;
+	slot->source = source;
+}
+
+static void consider_record(struct search *search, struct slot *slot, const struct graft_ldcache_record *record)
+{
+	struct graft_survey *survey = search->survey;
+	const char *path, *reason;
+	struct stat st;
+	int rc = graft_lookup_path(&survey->lookup, record->path, &path, &st);
+
+	if (rc < 0) {
+		graft_survey_omit(survey, "skipping", record->path, "the loader's cache names it, but: %s", strerror(-rc));
+		return;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		graft_survey_omit(survey, "skipping", path, "it is not a regular file");
+		return;
+	}
+	if (slot->path && strcmp(slot->path, path) == 0) {
+		/* libcuda.so.1 rather than the development link libcuda.so: what programs are linked to. */
+		if (strlen(record->soname) > strlen(slot->soname))
+			slot->soname = record->soname;
+		return;
+	}
+	reason = judge(search, slot, path);
+	if (!reason) {
+		take(search, slot, path, record->soname, survey->inventory->ldcache);
+		return;
+	}
+	if (is_nvml(slot) && !search->nvml_other)
+		search->nvml_other = path;
+	graft_survey_omit(survey, "skipping", path, "%s", reason);
+}
+
+/* Known and deliberately left out: say so once. */
+static void note_refusal(struct search *search, const struct graft_ldcache_record *record)
+{
+	size_t length = prefix_length_of(record->soname);
+
+	if (search->bits != 64 || !(search->survey->needs & GRAFT_NEED_LIBRARIES))
+		return;
+	for (size_t i = 0; length > 0 && i < graft_n_catalog_refusals; i++) {
+		const struct graft_catalog_refusal *refusal = &graft_catalog_refusals[i];
+
+		if (strlen(refusal->name) == length && memcmp(refusal->name, record->soname, length) == 0) {
+			graft_survey_omit(search->survey, "leaving out", refusal->name, "%s", refusal->why);
+			return;
+		}
+	}
+}
+
+/* The cache in file order: the last acceptable, distinct path of a row wins. */
+static void search_cache(struct search *search, const struct graft_ldcache *cache)
+{
+	for (size_t i = 0; i < cache->n_records; i++) {
+		const struct graft_ldcache_record *record = &cache->records[i];
+		struct slot *slot;
+
+		if (!(record->flags & 1u) || (record->flags & ABI_MASK) != (search->abi_flags & ABI_MASK) ||
+		    strncmp(record->soname, "lib", 3) != 0 ||
+		    !search->first_letters[(unsigned char)record->soname[3]])
+			continue;
+		slot = find_slot(search, record->soname);
+		if (slot)
+			consider_record(search, slot, record);
+		else
+			note_refusal(search, record);
+	}
+}
+
+static bool read_cache(struct graft_survey *survey, struct graft_ldcache *ret_cache)
+{
+	const char *name = survey->inventory->ldcache;
+	struct graft_error err;
+	char text[512];
+	const char *bytes;
+	size_t length;
+	int rc = graft_root_read(&survey->root, name, GRAFT_SOURCE_CACHE_MAX, survey->scratch, &bytes, &length);
+
+	survey->no_memory |= rc == -ENOMEM;
+	if (rc < 0) {
+		graft_survey_omit(survey, "skipping", name, "%s", strerror(-rc));
+		return false;
+	}
+	if (graft_ldcache_read(bytes, length, name, survey->scratch, ret_cache, &err) < 0) {
+		graft_survey_omit(survey, "skipping", name, "%s", graft_error_text(&err, text, sizeof(text)));
+		return false;
+	}
+	return true;
+}
+
+/* Tries one file of a directory for a row that nothing was found for. True when it was taken. */
+static bool try_file(struct search *search, struct slot *slot, const struct graft_lookup_directory *directory,
+		     const char *name, const char *source)
+{
+	struct graft_survey *survey = search->survey;
+	const char *path, *reason;
+	struct graft_error err;
+	struct graft_elf elf;
+	struct stat st;
+
+	if (graft_lookup_file(&survey->lookup, directory, name, &path, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	if (read_elf(search, path, &elf, &err) < 0) {
+		graft_survey_omit(survey, "skipping", path, "it cannot be read as a library");
+		return false;
+	}
+	if (elf.abi_flags != search->abi_flags)
+		return false; /* /usr/lib holds the 32-bit libraries of one distribution and the 64-bit ones of another */
+	reason = judge(search, slot, path);
+	if (reason) {
+		if (is_nvml(slot) && !search->nvml_other)
+			search->nvml_other = path;
+		graft_survey_omit(survey, "skipping", path, "%s", reason);
+		return false;
+	}
+	take(search, slot, path, elf.soname ? elf.soname : graft_arena_strdup(survey->scratch, file_name(path)), source);
+	return slot->soname != NULL;
+}
+
+/* The names that a row's library can have, best first. */
+static void try_names(struct search *search, struct slot *slot, const struct graft_lookup_directory *directory,
+		      const char *source)
+{
+	const char *version = search->survey->inventory->driver_version.value;
+	char name[FILE_NAME_MAX];
+
+	if (slot->listed && try_file(search, slot, directory, slot->listed, source))
+		return;
+	if (version) {
+		(void)snprintf(name, sizeof(name), "%s.%s", slot->row->prefix, version);
+		if (try_file(search, slot, directory, name, SOURCE_SCAN))
+			return;
+	}
+	/* A library without the driver's version in its name: all of WSL2's and Tegra's, and an NVML of another version. */
+	if (search->survey->inventory->platform == GRAFT_PLATFORM_NATIVE && !is_nvml(slot))
+		return;
+	(void)snprintf(name, sizeof(name), "%s.1", slot->row->prefix);
+	if (!try_file(search, slot, directory, name, SOURCE_SCAN))
+		(void)try_file(search, slot, directory, slot->row->prefix, SOURCE_SCAN);
+}
+
+static void search_directory(struct search *search, const char *path, const char *source)
+{
+	struct graft_lookup *lookup = &search->survey->lookup;
+	const struct graft_lookup_directory *directory = graft_lookup_directory(lookup, path, strlen(path));
+
+	if (!directory || directory->fd < 0)
+		return;
+	for (size_t i = 0; i < search->n_slots; i++) {
+		struct slot *slot = &search->slots[i];
+
+		if (!slot->looked_up || slot->path)
+			continue;
+		try_names(search, slot, directory, source);
+		if (!slot->path && slot->row->subdirectory) {
+			const char *sub = graft_arena_printf(search->survey->scratch, "%s/%s", path,
+							     slot->row->subdirectory);
+			const struct graft_lookup_directory *below =
+			    sub ? graft_lookup_directory(lookup, sub, strlen(sub)) : NULL;
+
+			if (below && below->fd >= 0)
+				try_names(search, slot, below, source);
+		}
+	}
+}
+
+/* Notes the names of the driver's own list. Returns the list's path, or NULL when there is none. */
+static const char *read_filelist(struct search *search)
+{
+	struct graft_survey *survey = search->survey;
+	const char *version = survey->inventory->driver_version.value;
+
+	for (size_t i = 0; i < graft_n_catalog_data_directories; i++) {
+		const char *path = graft_arena_printf(survey->scratch, "%s/%s", graft_catalog_data_directories[i].path,
+						      GRAFT_FILELIST_NAME);
+		struct graft_filelist_entry *entries;
+		struct graft_error err;
+		const char *bytes;
+		size_t length, n;
+
+		int rc = path ? graft_root_read(&survey->root, path, GRAFT_SOURCE_FILE_MAX, survey->scratch, &bytes,
+						&length) :
+				-ENOMEM;
+
+		survey->no_memory |= rc == -ENOMEM;
+		if (rc < 0)
+			continue;
+		if (graft_filelist_read(bytes, length, survey->arena, &entries, &n, &err) < 0) {
+			graft_survey_omit(survey, "skipping", path, "%s", err.msg);
+			continue;
+		}
+		for (size_t j = 0; j < n; j++) {
+			struct slot *slot = find_slot(search, entries[j].name);
+
+			if (slot && version && has_version(entries[j].name, version))
+				slot->listed = entries[j].name;
+		}
+		return graft_arena_strdup(survey->arena, path);
+	}
+	return NULL;
+}
+
+/* Directories of the loader's configuration, then the usual ones, each once. */
+static void search_directories(struct search *search)
+{
+	struct graft_survey *survey = search->survey;
+	const char *list = read_filelist(search);
+	const char **configured = NULL;
+	struct graft_error err;
+	size_t n = 0;
+
+	if (graft_ldsoconf_read(&survey->root, survey->scratch, &configured, &n, &err) < 0) {
+		graft_survey_omit(survey, "skipping", "/etc/ld.so.conf", "%s", err.msg);
+		n = 0;
+	}
+	for (size_t i = 0; i < n && i < DIRECTORIES_MAX; i++)
+		search_directory(search, configured[i], list);
+	for (size_t i = 0; i < graft_n_catalog_library_directories; i++) {
+		const struct graft_catalog_directory *directory = &graft_catalog_library_directories[i];
+
+		if (directory->bits == 0 || directory->bits == search->bits)
+			search_directory(search, directory->path, list);
+	}
+}
+
+/* A library that the cache does not know yet lies beside those that it knows. */
+static void search_siblings(struct search *search)
+{
+	const char *done = "";
+	size_t done_length = 0;
+
+	for (size_t i = 0; i < search->n_slots; i++) {
+		const char *path = search->slots[i].path;
+		size_t length = path ? (size_t)(file_name(path) - path) : 0;
+		const char *directory;
+
+		if (length <= 1 || (length == done_length && memcmp(path, done, length) == 0))
+			continue;
+		done = path;
+		done_length = length;
+		directory = graft_arena_strndup(search->survey->scratch, path, length - 1);
+		if (directory)
+			search_directory(search, directory, NULL);
+	}
+}
+
+static void publish(struct search *search, struct graft_library **list, size_t *n)
+{
+	struct graft_survey *survey = search->survey;
+
+	for (size_t i = 0; i < search->n_slots; i++) {
+		const struct slot *slot = &search->slots[i];
+		struct graft_library *library;
+
+		if (!slot->wanted)
+			continue;
+		if (!slot->path) {
+			graft_survey_omit(survey, search->bits == 64 ? "missing library" : "missing compat32 library",
+					  slot->row->prefix, "no %u-bit library of the driver's version was found",
+					  search->bits);
+			continue;
+		}
+		library = graft_arena_push(survey->arena, list, n, sizeof(*library));
+		if (!library)
+			return;
+		library->path = slot->path;
+		library->soname = graft_arena_strdup(survey->arena, slot->soname);
+		library->abi_flags = search->abi_flags;
+		library->class_ = slot->row->class_;
+		library->source = slot->source;
+	}
+}
+
+/* "550.54.14" of ".../libnvidia-ml.so.550.54.14"; NULL when the name has no dotted version. */
+static const char *version_in_name(const char *path)
+{
+	const char *name = file_name(path);
+	size_t length = prefix_length_of(name);
+	const char *version = length > 0 && name[length] == '.' ? name + length + 1 : NULL;
+
+	return version && strchr(version, '.') && version[strspn(version, "0123456789.")] == '\0' ? version : NULL;
+}
+
+/* What the NVML library says: where it is, and its version. */
+static void publish_nvml(struct search *search)
+{
+	struct graft_survey *survey = search->survey;
+	struct graft_inventory *inventory = survey->inventory;
+	const char *path = search->nvml_other;
+
+	for (size_t i = 0; i < search->n_slots; i++) {
+		if (is_nvml(&search->slots[i]) && search->slots[i].path)
+			path = search->slots[i].path;
+	}
+	if (!path)
+		return;
+	inventory->nvml_library = path;
+	inventory->library_version.value = graft_arena_strdup(survey->arena, version_in_name(path));
+	inventory->library_version.source = inventory->library_version.value ? path : NULL;
+}
+
+/* The module is loaded but does not say its version: the libraries' version is the best there is. */
+static void version_from_library(struct search *search, const struct graft_ldcache *cache)
+{
+	struct graft_survey *survey = search->survey;
+	struct graft_inventory *inventory = survey->inventory;
+
+	for (size_t i = 0; i < cache->n_records; i++) {
+		const struct graft_ldcache_record *record = &cache->records[i];
+		const char *path, *version;
+		struct stat st;
+
+		if (record->flags != search->abi_flags || strcmp(record->soname, GRAFT_CATALOG_NVML ".1") != 0 ||
+		    graft_lookup_path(&survey->lookup, record->path, &path, &st) < 0)
+			continue;
+		version = version_in_name(path);
+		if (!version)
+			continue;
+		inventory->driver_version = (struct graft_fact){ version, path };
+		inventory->cuda_version.value = graft_cuda_version_bound(version);
+		inventory->cuda_version.source = inventory->cuda_version.value ? "bounded from driver version" : NULL;
+		return;
+	}
+}
+
+static bool has_nvml(const struct search *search)
+{
+	for (size_t i = 0; i < search->n_slots; i++) {
+		if (is_nvml(&search->slots[i]))
+			return search->slots[i].path != NULL;
+	}
+	return false;
+}
+
+void graft_survey_libraries(struct graft_survey *survey)
+{
+	struct graft_inventory *inventory = survey->inventory;
+	struct graft_ldcache cache = { 0 };
+	bool usable = read_cache(survey, &cache), trusted;
+	struct search search;
+
+	if (search_init(&search, survey, 64) < 0)
+		return;
+	if (usable && survey->module_loaded && !inventory->driver_version.value)
+		version_from_library(&search, &cache);
+	search_cache(&search, &cache);
+	/* A cache that knows the driver is believed: what it lacks is not installed, or very new. */
+	trusted = has_nvml(&search);
+	if (trusted)
+		search_siblings(&search);
+	else
+		search_directories(&search);
+	publish_nvml(&search);
+	publish(&search, &inventory->libraries, &inventory->n_libraries);
+
+	if (!(survey->needs & GRAFT_NEED_LIBRARIES32) || graft_abi_flags_compat32() == 0)
+		return;
+	if (search_init(&search, survey, 32) < 0)
+		return;
+	search_cache(&search, &cache);
+	if (trusted)
+		search_siblings(&search);
+	else
+		search_directories(&search);
+	publish(&search, &inventory->libraries32, &inventory->n_libraries32);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lookup: a memo of resolved directories. A driver's hundred libraries lie in one or two of them, and each name there is
+ * usually a link to a sibling: both facts are what makes it cheap. Knows nothing of what the files are.
+ */
+#include "host/lookup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define MAX_SIBLING_LINKS 8
+
+void graft_lookup_init(struct graft_lookup *lookup, const struct graft_root *root, struct graft_arena *arena)
+{
+	*lookup = (struct graft_lookup){ .root = root, .arena = arena };
+}
+
+void graft_lookup_done(struct graft_lookup *lookup)
+{
+	for (size_t i = 0; i < lookup->n_directories; i++) {
+		if (lookup->directories[i].fd >= 0)
+			(void)close(lookup->directories[i].fd);
+	}
+	*lookup = (struct graft_lookup){ 0 };
+}
+
+static int open_directory(struct graft_lookup *lookup, struct graft_lookup_directory *directory)
+{
+	auto_close int fd = -1;
+	struct stat st;
+	int rc = graft_root_resolve(lookup->root, directory->path, lookup->arena, &directory->resolved, &fd);
+
+	if (rc < 0)
+		return rc;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? TAKE_FD(fd) : -ENOTDIR;
+}
+
+const struct graft_lookup_directory *graft_lookup_directory(struct graft_lookup *lookup, const char *path, size_t length)
+{
+	struct graft_lookup_directory *directory;
+
+	/* The newest first: the records of a cache come in runs of one directory. */
+	for (size_t i = lookup->n_directories; i-- > 0;) {
+		directory = &lookup->directories[i];
+		if (strncmp(directory->path, path, length) == 0 && directory->path[length] == '\0')
+			return directory;
+	}
+	directory = graft_arena_push(lookup->arena, &lookup->directories, &lookup->n_directories, sizeof(*directory));
+	if (!directory)
+		return NULL;
+	directory->fd = -ENOMEM;
+	directory->path = graft_arena_strndup(lookup->arena, path, length);
+	if (!directory->path) {
+		lookup->n_directories--;
+		return NULL;
+	}
+	directory->fd = open_directory(lookup, directory);
+	lookup->no_memory |= directory->fd == -ENOMEM;
+	return directory;
+}
+
+static const char *join(struct graft_lookup *lookup, const struct graft_lookup_directory *directory, const char *name)
+{
+	const char *separator = strcmp(directory->resolved, "/") == 0 ? "" : "/";
+
+	return graft_arena_printf(lookup->arena, "%s%s%s", directory->resolved, separator, name);
+}
+
+/* For names whose links leave the directory. */
+static int resolve_whole(struct graft_lookup *lookup, const struct graft_lookup_directory *directory, const char *name,
+			 const char **ret_path, struct stat *ret_stat)
+{
+	const char *path = join(lookup, directory, name);
+	auto_close int fd = -1;
+	int rc = path ? graft_root_resolve(lookup->root, path, lookup->arena, ret_path, &fd) : -ENOMEM;
+
+	lookup->no_memory |= rc == -ENOMEM;
+	if (rc < 0)
+		return rc;
+	return fstat(fd, ret_stat) < 0 ? -errno : 0;
+}
+
+int graft_lookup_file(struct graft_lookup *lookup, const struct graft_lookup_directory *directory, const char *name,
+		      const char **ret_path, struct stat *ret_stat)
+{
+	char buffers[2][NAME_MAX + 1];
+	const char *current = name;
+	ssize_t length;
+
+	if (directory->fd < 0)
+		return directory->fd;
+	length = readlinkat(directory->fd, current, buffers[0], sizeof(buffers[0]));
+	if (length < 0 && errno != EINVAL)
+		return -errno;
+	for (int i = 0; length >= 0; i++) {
+		char *target = buffers[i % 2];
+
+		if (i == MAX_SIBLING_LINKS || length == 0 || (size_t)length >= sizeof(buffers[0]))
+			return resolve_whole(lookup, directory, name, ret_path, ret_stat);
+		target[length] = '\0';
+		if (strchr(target, '/'))
+			return resolve_whole(lookup, directory, name, ret_path, ret_stat);
+		current = target;
+		/* A link mostly points at a file, not at a further link. */
+		if (fstatat(directory->fd, current, ret_stat, AT_SYMLINK_NOFOLLOW) < 0)
+			return -errno;
+		if (!S_ISLNK(ret_stat->st_mode))
+			break;
+		length = readlinkat(directory->fd, current, buffers[(i + 1) % 2], sizeof(buffers[0]));
+		if (length < 0)
+			return -errno;
+	}
+	if (current == name && fstatat(directory->fd, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	*ret_path = join(lookup, directory, current);
+	return *ret_path ? 0 : -ENOMEM;
+}
+
+int graft_lookup_path(struct graft_lookup *lookup, const char *path, const char **ret_path, struct stat *ret_stat)
+{
+	const char *slash = strrchr(path, '/');
+	const struct graft_lookup_directory *directory;
+
+	if (!slash || slash[1] == '\0')
+		return -EINVAL;
+	directory = graft_lookup_directory(lookup, path, slash == path ? 1 : (size_t)(slash - path));
+	return directory ? graft_lookup_file(lookup, directory, slash + 1, ret_path, ret_stat) : -ENOMEM;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mig: MIG instances and capability nodes, from the driver's capability tree in procfs and its table of minors (SPEC
+ * libnvidia-container 6.9). NVML is not asked; it alone knows the UUIDs, which stay unknown.
+ *
+ * The table lists every instance that could exist on 32 GPUs (thousands of lines): it is read only when something is to
+ * be looked up in it.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "formats/procfs.h"
+#include "host/survey.h"
+
+#define CAPS_DEVICE  "nvidia-caps"
+#define CAPS_DIR     "/dev/nvidia-caps"
+#define CAPS_NAME    "nvidia-cap"
+#define CONFIG_PATH  GRAFT_PROC_CAPS "/mig/config"
+#define MONITOR_PATH GRAFT_PROC_CAPS "/mig/monitor"
+
+struct minors {
+	struct graft_mig_minor *items;
+	size_t n;
+	bool read;
+	uint32_t major;
+};
+
+/* The number behind a prefix that the name consists of: ("gi12", "gi") is 12. -1 when it is not of that form. */
+static long numbered(const char *name, const char *prefix)
+{
+	size_t length = strlen(prefix);
+	char *end;
+	long number;
+
+	if (strncmp(name, prefix, length) != 0 || !isdigit((unsigned char)name[length]))
+		return -1;
+	errno = 0;
+	number = strtol(name + length, &end, 10);
+	return errno == 0 && *end == '\0' && number <= INT32_MAX ? number : -1;
+}
+
+static int compare_long(const void *a, const void *b)
+{
+	long la = *(const long *)a, lb = *(const long *)b;
+
+	return la < lb ? -1 : la > lb;
+}
+
+/* Numbers of the entries of a directory with a prefix, ascending. Returns 0, or -errno when there is no such directory. */
+static int list_numbers(struct graft_survey *survey, const char *path, const char *prefix, long **ret_numbers,
+			size_t *ret_n)
+{
+	const char **names;
+	size_t n_names;
+	int rc = path ? graft_survey_list(survey, survey->proc, path, &names, &n_names) : -ENOMEM;
+
+	*ret_numbers = NULL;
+	*ret_n = 0;
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < n_names; i++) {
+		long number = numbered(names[i], prefix);
+		long *slot = number < 0 ? NULL : graft_arena_push(survey->scratch, ret_numbers, ret_n, sizeof(*slot));
+
+		if (slot)
+			*slot = number;
+	}
+	if (*ret_n > 1)
+		qsort(*ret_numbers, *ret_n, sizeof(**ret_numbers), compare_long);
+	return 0;
+}
+
+static void read_minors(struct graft_survey *survey, struct minors *minors)
+{
+	const char *text;
+	size_t length;
+	int rc;
+
+	if (minors->read)
+		return;
+	minors->read = true;
+	rc = graft_survey_read_proc(survey, GRAFT_PROC_MIG_MINORS, &text, &length);
+	if (rc < 0)
+		graft_survey_omit(survey, "skipping", GRAFT_PROC_MIG_MINORS, "%s", strerror(-rc));
+	else if (graft_procfs_mig_minors(text, length, survey->scratch, &minors->items, &minors->n) < 0)
+		minors->n = 0;
+}
+
+/* The minor that a capability's own file states. */
+static bool minor_of_file(struct graft_survey *survey, const char *path, uint32_t *ret_minor)
+{
+	struct graft_key_value *items;
+	const char *text, *value;
+	size_t length, n;
+
+	if (!path || graft_survey_read_proc(survey, path, &text, &length) < 0 ||
+	    graft_procfs_key_values(text, length, survey->scratch, &items, &n) < 0)
+		return false;
+	value = graft_key_value_find(items, n, "DeviceFileMinor");
+	if (!value || !isdigit((unsigned char)value[0]))
+		return false;
+	*ret_minor = (uint32_t)strtoul(value, NULL, 10);
+	return true;
+}
+
+static void set_node(struct graft_survey *survey, uint32_t major, uint32_t minor, const char *source,
+		     struct graft_node *node)
+{
+	*node = (struct graft_node){ .path = graft_arena_printf(survey->arena, CAPS_DIR "/" CAPS_NAME "%u", minor),
+				     .major = major,
+				     .minor = minor,
+				     .source = source };
+	if (!node->path)
+		return;
+	if (graft_survey_node(survey, node) == -ENODEV)
+		graft_survey_omit(survey, "missing device", node->path, "what is there is not this device");
+}
+
+/* The node of an instance: by the table, or else by the capability's file. Stays empty when the driver has no such nodes. */
+static void find_node(struct graft_survey *survey, struct minors *minors, const struct graft_mig_minor *wanted,
+		      const char *caps_path, struct graft_node *node)
+{
+	const char *access;
+	uint32_t minor;
+
+	if (!survey->inventory->caps_devices)
+		return;
+	read_minors(survey, minors);
+	for (size_t i = 0; i < minors->n; i++) {
+		const struct graft_mig_minor *item = &minors->items[i];
+
+		if (item->kind == wanted->kind && item->gpu == wanted->gpu && item->gi == wanted->gi &&
+		    item->ci == wanted->ci) {
+			set_node(survey, minors->major, item->minor, GRAFT_PROC_MIG_MINORS, node);
+			return;
+		}
+	}
+	access = graft_arena_printf(survey->arena, "%s/access", caps_path);
+	if (minor_of_file(survey, access, &minor))
+		set_node(survey, minors->major, minor, access, node);
+	else
+		graft_survey_omit(survey, "missing device", caps_path, "the driver names no capability device for it");
+}
+
+static bool has_access_file(struct graft_survey *survey, const char *caps_path)
+{
+	const char *path = graft_arena_printf(survey->scratch, "%s/access", caps_path);
+	auto_close int fd = path ? graft_root_openat(survey->proc, path, O_PATH) : -1;
+
+	if (fd < 0 && path)
+		graft_survey_omit(survey, "skipping", caps_path, "it has no access file");
+	return fd >= 0;
+}
+
+static void add_instance(struct graft_survey *survey, struct minors *minors, struct graft_gpu *gpu, long gi, long ci,
+			 const char *gi_path)
+{
+	int gpu_minor = (int)gpu->node.minor;
+	struct graft_mig_minor wanted_gi = { GRAFT_MIG_MINOR_GI, gpu_minor, (int)gi, -1, 0 };
+	struct graft_mig_minor wanted_ci = { GRAFT_MIG_MINOR_CI, gpu_minor, (int)gi, (int)ci, 0 };
+	const char *ci_path = graft_arena_printf(survey->arena, "%s/ci%ld", gi_path, ci);
+	struct graft_mig_device *mig;
+
+	if (!ci_path || !has_access_file(survey, ci_path))
+		return;
+	mig = graft_arena_push(survey->arena, &gpu->mig_devices, &gpu->n_mig_devices, sizeof(*mig));
+	if (!mig)
+		return;
+	mig->index = (uint32_t)gpu->n_mig_devices - 1;
+	mig->gi = (uint32_t)gi;
+	mig->ci = (uint32_t)ci;
+	mig->gi_caps_path = gi_path;
+	mig->ci_caps_path = ci_path;
+	mig->source = ci_path;
+	find_node(survey, minors, &wanted_gi, gi_path, &mig->gi_node);
+	find_node(survey, minors, &wanted_ci, ci_path, &mig->ci_node);
+}
+
+static void read_instances(struct graft_survey *survey, struct minors *minors, struct graft_gpu *gpu)
+{
+	const char *mig_path = graft_arena_printf(survey->scratch, "%s/mig", gpu->mig_caps_path);
+	size_t n_gis, n_cis;
+	long *gis, *cis;
+
+	if (list_numbers(survey, mig_path, "gi", &gis, &n_gis) < 0)
+		return;
+	gpu->mig_capable = true;
+	gpu->mig_enabled = n_gis > 0;
+	for (size_t i = 0; i < n_gis; i++) {
+		const char *gi_path = graft_arena_printf(survey->arena, "%s/gi%ld", mig_path, gis[i]);
+
+		if (list_numbers(survey, gi_path, "ci", &cis, &n_cis) < 0 || !has_access_file(survey, gi_path))
+			continue;
+		for (size_t j = 0; j < n_cis; j++)
+			add_instance(survey, minors, gpu, gis[i], cis[j], gi_path);
+	}
+}
+
+/* The capability nodes that exist, so that the thousands that do not cost no system call. */
+static bool *list_present(struct graft_survey *survey, size_t *ret_n)
+{
+	const char **names;
+	bool *present;
+	size_t n;
+	long max = -1;
+
+	*ret_n = 0;
+	if (graft_survey_list(survey, survey->dev, CAPS_DIR, &names, &n) < 0)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		long number = numbered(names[i], CAPS_NAME);
+
+		max = number > max && number < (1 << 20) ? number : max;
+	}
+	present = graft_arena_list(survey->scratch, (size_t)(max + 1), sizeof(*present));
+	for (size_t i = 0; present && i < n; i++) {
+		long number = numbered(names[i], CAPS_NAME);
+
+		if (number >= 0 && number <= max)
+			present[number] = true;
+	}
+	*ret_n = present ? (size_t)(max + 1) : 0;
+	return present;
+}
+
+static void read_caps_nodes(struct graft_survey *survey, struct minors *minors)
+{
+	struct graft_inventory *inventory = survey->inventory;
+	size_t n_present;
+	const bool *present = list_present(survey, &n_present);
+
+	read_minors(survey, minors);
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		struct graft_gpu *gpu = &inventory->gpus[i];
+
+		for (size_t j = 0; j < minors->n && !gpu->excluded; j++) {
+			const struct graft_mig_minor *item = &minors->items[j];
+			struct graft_node *node;
+
+			if (item->gpu < 0 || (uint32_t)item->gpu != gpu->node.minor)
+				continue;
+			node = graft_arena_push(survey->arena, &gpu->caps_nodes, &gpu->n_caps_nodes, sizeof(*node));
+			if (!node)
+				return;
+			node->path = graft_arena_printf(survey->arena, CAPS_DIR "/" CAPS_NAME "%u", item->minor);
+			node->major = minors->major;
+			node->minor = item->minor;
+			node->source = GRAFT_PROC_MIG_MINORS;
+			if (node->path && item->minor < n_present && present[item->minor])
+				(void)graft_survey_node(survey, node);
+		}
+	}
+}
+
+static void read_global_node(struct graft_survey *survey, const struct minors *minors, const char *path,
+			     struct graft_node *node)
+{
+	uint32_t minor;
+
+	if (minor_of_file(survey, path, &minor))
+		set_node(survey, minors->major, minor, path, node);
+}
+
+void graft_survey_mig(struct graft_survey *survey)
+{
+	struct graft_inventory *inventory = survey->inventory;
+	struct minors minors = { 0 };
+
+	if (inventory->caps_devices && !graft_survey_major(survey, CAPS_DEVICE, &minors.major))
+		return;
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		if (!inventory->gpus[i].excluded && inventory->gpus[i].mig_caps_path)
+			read_instances(survey, &minors, &inventory->gpus[i]);
+	}
+	if (!(survey->needs & GRAFT_NEED_MIG_CAPS) || !inventory->caps_devices)
+		return;
+	read_caps_nodes(survey, &minors);
+	read_global_node(survey, &minors, CONFIG_PATH, &inventory->mig_config_node);
+	read_global_node(survey, &minors, MONITOR_PATH, &inventory->mig_monitor_node);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * platform_wsl: WSL2, where the GPU is reached through /dev/dxg and the driver's user-space part lies in directories of
+ * the Windows driver store (SPEC libnvidia-container 6.10). The directories are recognised by what they hold; DirectX
+ * core, which knows the adapters, is code of the driver and is not loaded for that.
+ */
+#include <string.h>
+
+#include "host/catalog.h"
+#include "host/survey.h"
+
+#define STORE_ROOT   "/usr/lib/wsl/drivers"
+#define WSL_DXCORE   "/usr/lib/wsl/lib/libdxcore.so"
+#define STORE_CUDA   "libcuda.so.1.1"
+#define STORE_NVML   "libnvidia-ml.so.1"
+#define WSL_NVML     "/usr/lib/wsl/lib/libnvidia-ml.so.1"
+
+static void add_component(struct graft_survey *survey, const char *path, const char *store)
+{
+	struct graft_inventory *inventory = survey->inventory;
+	struct graft_extra_file *file;
+
+	file = graft_arena_push(survey->arena, &inventory->extra_files, &inventory->n_extra_files, sizeof(*file));
+	if (file)
+		*file = (struct graft_extra_file){ .path = path, .class_ = GRAFT_CLASS_WSL, .source = store };
+	graft_info(survey->log, "selecting %s", path);
+}
+
+/* The components of one directory of the store; none when it is another device's. Returns whether libcuda is among them. */
+static bool read_store(struct graft_survey *survey, const char *store, size_t *n_components)
+{
+	bool has_cuda = false;
+
+	for (size_t i = 0; i < graft_n_catalog_wsl_components; i++) {
+		const char *name = graft_catalog_wsl_components[i].name;
+		const char *wanted = graft_arena_printf(survey->arena, "%s/%s", store, name);
+		const char *path;
+		struct stat st;
+
+		if (!wanted || graft_lookup_path(&survey->lookup, wanted, &path, &st) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		add_component(survey, path, store);
+		(*n_components)++;
+		has_cuda |= strcmp(name, STORE_CUDA) == 0;
+		if (strcmp(name, STORE_NVML) == 0 && !survey->inventory->nvml_library)
+			survey->inventory->nvml_library = path;
+	}
+	return has_cuda;
+}
+
+static size_t read_stores(struct graft_survey *survey)
+{
+	size_t n_names, n_stores = 0, n_total = 0;
+	const char **names;
+
+	if (graft_survey_list(survey, &survey->root, STORE_ROOT, &names, &n_names) < 0)
+		return 0;
+	for (size_t i = 0; i < n_names; i++) {
+		const char *store = graft_arena_printf(survey->arena, STORE_ROOT "/%s", names[i]);
+		size_t n = 0;
+
+		if (store && read_store(survey, store, &n) && !survey->wsl_store)
+			survey->wsl_store = store;
+		n_total += n;
+		n_stores += n > 0;
+	}
+	if (n_stores > 1)
+		graft_warn(survey->log, "%zu driver store directories hold NVIDIA components; all are used", n_stores);
+	return n_total;
+}
+
+void graft_survey_platform_wsl(struct graft_survey *survey)
+{
+	struct graft_node node = { .path = "/dev/dxg" };
+	const char *path;
+	struct stat st;
+
+	if (graft_survey_node_as_is(survey, &node) < 0)
+		return;
+	if (read_stores(survey) == 0 && graft_lookup_path(&survey->lookup, WSL_DXCORE, &path, &st) < 0) {
+		graft_survey_omit(survey, "skipping", "/dev/dxg", "there is no driver for it below /usr/lib/wsl");
+		return;
+	}
+	/* Newer releases put a library there that finds the store directory of the running driver by itself. */
+	if (graft_lookup_path(&survey->lookup, WSL_NVML, &path, &st) == 0 && S_ISREG(st.st_mode))
+		survey->inventory->nvml_library = path;
+	survey->inventory->platform = GRAFT_PLATFORM_WSL2;
+}

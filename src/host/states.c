@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * states: the ways in which a driver can be broken as a whole, told apart without NVML. Their texts are those that NVML
+ * and the existing stack report: people search for them (SPEC libnvidia-container 2.3). Checked in the order in which
+ * NVML would meet them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/survey.h"
+
+static int check_library(struct graft_survey *survey, struct graft_error *err)
+{
+	if (survey->inventory->nvml_library)
+		return 0;
+	return graft_fail(err, GRAFT_NO_LIBRARY, 0,
+			  "load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or "
+			  "directory");
+}
+
+static int check_module(struct graft_survey *survey, struct graft_error *err)
+{
+	if (survey->module_loaded)
+		return 0;
+	return graft_fail(err, GRAFT_NO_DRIVER, 0, "nvml error: driver not loaded");
+}
+
+static int check_versions(struct graft_survey *survey, struct graft_error *err)
+{
+	const struct graft_inventory *inventory = survey->inventory;
+	const char *module = inventory->driver_version.value, *library = inventory->library_version.value;
+
+	if (!module || !library || strcmp(module, library) == 0)
+		return 0;
+	(void)graft_fail(err, GRAFT_MISMATCH, 0, "nvml error: driver/library version mismatch");
+	return graft_wrap(err, "kernel module %s, library %s", module, library);
+}
+
+/* Whether the caller may use the control node. It is asked about, not opened: opening wakes the GPUs. */
+static int check_permission(struct graft_survey *survey, struct graft_error *err)
+{
+	struct graft_node node = { .path = "/dev/nvidiactl" };
+
+	if (geteuid() == 0 || graft_survey_node_as_is(survey, &node) < 0)
+		return 0;
+	if (faccessat(survey->dev_fd, "nvidiactl", R_OK | W_OK, AT_EACCESS) == 0 || (errno != EACCES && errno != EPERM))
+		return 0;
+	(void)graft_fail(err, GRAFT_PERMISSION, 0, "nvml error: insufficient permissions");
+	return graft_wrap(err, "/dev/nvidiactl has owner %u:%u and mode %04o", node.uid, node.gid, node.mode);
+}
+
+int graft_survey_states(struct graft_survey *survey, struct graft_error *err)
+{
+	switch (survey->inventory->platform) {
+	case GRAFT_PLATFORM_TEGRA: /* works without NVML, and before JetPack 6 without the module */
+		return 0;
+	case GRAFT_PLATFORM_WSL2: /* has neither module nor nodes of the driver */
+		return check_library(survey, err);
+	case GRAFT_PLATFORM_NONE:
+	case GRAFT_PLATFORM_NATIVE:
+		break;
+	}
+	if (check_library(survey, err) < 0 || check_module(survey, err) < 0 || check_versions(survey, err) < 0)
+		return -1;
+	return check_permission(survey, err);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * survey: opening the roots, and the few ways in which the other files of this folder look at them. Decides where /proc
+ * and /dev are: a driver root that is a container's has its own, a plain tree of driver files has not.
+ */
+#include "host/survey.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "formats/procfs.h"
+
+#define SCRATCH_MAX   ((size_t)48 << 20)
+#define NAMES_MAX     65536
+#define DEFAULT_CACHE "/etc/ld.so.cache"
+
+/* Without trailing slashes, so that a path can be put behind it; "/" stays. */
+static const char *clean_root(struct graft_arena *arena, const char *root)
+{
+	size_t length = root ? strlen(root) : 0;
+
+	while (length > 0 && root[length - 1] == '/')
+		length--;
+	return length == 0 ? graft_arena_strdup(arena, "/") : graft_arena_strndup(arena, root, length);
+}
+
+static bool exists(const struct graft_root *root, const char *path, int flags)
+{
+	auto_close int fd = graft_root_openat(root, path, O_PATH | flags);
+
+	return fd >= 0;
+}
+
+static bool same_directory(const struct graft_root *a, const struct graft_root *b)
+{
+	struct stat sa, sb;
+
+	return fstat(a->fd, &sa) == 0 && fstat(b->fd, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+static int open_roots(struct graft_survey *survey, const char *host_root, struct graft_error *err)
+{
+	const char *root = survey->inventory->root;
+
+	if (graft_root_open(&survey->root, root, err) < 0)
+		return -1;
+	if (strcmp(root, host_root) == 0)
+		return 0;
+	if (graft_root_open(&survey->host, host_root, err) < 0)
+		return -1;
+	if (same_directory(&survey->root, &survey->host))
+		graft_root_close(&survey->host);
+	return 0;
+}
+
+static void choose_proc(struct graft_survey *survey, const char *host_root)
+{
+	struct graft_inventory *inventory = survey->inventory;
+	bool has_host = survey->host.fd >= 0;
+	bool in_root = exists(&survey->root, GRAFT_PROC_DRIVER, O_DIRECTORY);
+
+	inventory->proc_driver_nvidia = has_host ? exists(&survey->host, GRAFT_PROC_DRIVER, O_DIRECTORY) : in_root;
+	survey->proc = in_root || !has_host ? &survey->root : &survey->host;
+	inventory->proc_root = survey->proc == &survey->root ? inventory->root : host_root;
+}
+
+/* A node that only a host with a driver has, one per platform. */
+static bool has_driver_node(int dev_fd)
+{
+	static const char *const names[] = { "nvidiactl", "dxg", "nvmap", "nvhost-ctrl" };
+	struct stat st;
+
+	for (size_t i = 0; i < GRAFT_COUNT(names); i++) {
+		if (fstatat(dev_fd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void choose_dev(struct graft_survey *survey, const char *host_root)
+{
+	auto_close int own_fd = graft_root_openat(&survey->root, "/dev", O_PATH | O_DIRECTORY);
+	auto_close int host_fd = -1;
+
+	survey->dev = &survey->root;
+	survey->inventory->dev_root = survey->inventory->root;
+	if (survey->host.fd >= 0 && (own_fd < 0 || !has_driver_node(own_fd))) {
+		host_fd = graft_root_openat(&survey->host, "/dev", O_PATH | O_DIRECTORY);
+		if (host_fd >= 0 && (own_fd < 0 || has_driver_node(host_fd))) {
+			survey->dev = &survey->host;
+			survey->inventory->dev_root = host_root;
+			survey->dev_fd = TAKE_FD(host_fd);
+			return;
+		}
+	}
+	survey->dev_fd = own_fd >= 0 ? TAKE_FD(own_fd) : -1;
+}
+
+static void read_devices(struct graft_survey *survey)
+{
+	uint32_t major;
+
+	if (graft_survey_read(survey, "/proc/devices", &survey->devices, &survey->devices_length) < 0) {
+		survey->devices = "";
+		survey->devices_length = 0;
+	}
+	survey->inventory->caps_devices = graft_survey_major(survey, "nvidia-caps", &major);
+}
+
+int graft_survey_open(struct graft_survey *survey, const struct graft_host_options *options, unsigned int needs,
+		      struct graft_error *err)
+{
+	struct graft_inventory *inventory = graft_inventory_new();
+	const char *host_root;
+	struct utsname names;
+
+	survey->options = options;
+	survey->log = options->log;
+	survey->needs = needs;
+	survey->inventory = inventory;
+	survey->scratch = graft_arena_new(SCRATCH_MAX);
+	if (!inventory || !survey->scratch)
+		return graft_fail_memory(err);
+	survey->arena = inventory->arena;
+	inventory->root = clean_root(survey->arena, options->root);
+	inventory->ldcache = graft_arena_strdup(survey->arena, options->ldcache ? options->ldcache : DEFAULT_CACHE);
+	inventory->machine = graft_arena_strdup(survey->arena, uname(&names) == 0 ? names.machine : "unknown");
+	host_root = clean_root(survey->arena, options->host_root);
+	if (graft_arena_failed(survey->arena))
+		return graft_fail_memory(err);
+	if (open_roots(survey, host_root, err) < 0)
+		return -1;
+	graft_lookup_init(&survey->lookup, &survey->root, survey->arena);
+	choose_proc(survey, host_root);
+	choose_dev(survey, host_root);
+	read_devices(survey);
+	return 0;
+}
+
+void graft_survey_close(struct graft_survey *survey)
+{
+	graft_lookup_done(&survey->lookup);
+	if (survey->dev_fd >= 0)
+		(void)close(survey->dev_fd);
+	graft_root_close(&survey->root);
+	graft_root_close(&survey->host);
+	survey->scratch = graft_arena_free(survey->scratch);
+	survey->inventory = graft_inventory_free(survey->inventory);
+}
+
+bool graft_survey_failed(const struct graft_survey *survey)
+{
+	return survey->no_memory || survey->lookup.no_memory || graft_arena_failed(survey->arena) ||
+	       graft_arena_failed(survey->scratch);
+}
+
+void graft_survey_omit(struct graft_survey *survey, const char *verb, const char *what, const char *why, ...)
+{
+	struct graft_inventory *inventory = survey->inventory;
+	struct graft_omission *omission;
+	char text[512];
+	va_list args;
+
+	va_start(args, why);
+	(void)vsnprintf(text, sizeof(text), why, args);
+	va_end(args);
+	graft_warn(survey->log, "%s %s: %s", verb, what, text);
+	for (size_t i = 0; i < inventory->n_omissions; i++) {
+		if (strcmp(inventory->omissions[i].what, what) == 0 && strcmp(inventory->omissions[i].why, text) == 0)
+			return;
+	}
+	omission = graft_arena_push(survey->arena, &inventory->omissions, &inventory->n_omissions, sizeof(*omission));
+	if (!omission)
+		return;
+	omission->what = graft_arena_strdup(survey->arena, what);
+	omission->why = graft_arena_strdup(survey->arena, text);
+	if (!omission->what || !omission->why)
+		inventory->n_omissions--;
+}
+
+int graft_survey_read(struct graft_survey *survey, const char *path, const char **ret_bytes, size_t *ret_length)
+{
+	int rc = graft_root_read(&survey->root, path, GRAFT_SOURCE_FILE_MAX, survey->scratch, ret_bytes, ret_length);
+
+	if (rc < 0 && survey->host.fd >= 0)
+		rc = graft_root_read(&survey->host, path, GRAFT_SOURCE_FILE_MAX, survey->scratch, ret_bytes,
+				     ret_length);
+	survey->no_memory |= rc == -ENOMEM;
+	return rc;
+}
+
+int graft_survey_read_proc(struct graft_survey *survey, const char *path, const char **ret_bytes, size_t *ret_length)
+{
+	int rc = graft_root_read(survey->proc, path, GRAFT_SOURCE_FILE_MAX, survey->scratch, ret_bytes, ret_length);
+
+	survey->no_memory |= rc == -ENOMEM;
+	return rc;
+}
+
+bool graft_survey_disabled(const struct graft_survey *survey, size_t disabled_by)
+{
+	bool disabled = false;
+
+	if (disabled_by != 0)
+		memcpy(&disabled, (const char *)survey->options + disabled_by, sizeof(disabled));
+	return disabled;
+}
+
+bool graft_survey_wants(const struct graft_survey *survey, enum graft_class class_)
+{
+	return (survey->options->capabilities & graft_class_capabilities(class_)) != 0;
+}
+
+static int stat_node(struct graft_survey *survey, struct graft_node *node, struct stat *st)
+{
+	node->present = false;
+	if (survey->dev_fd < 0)
+		return -ENOENT;
+	if (fstatat(survey->dev_fd, node->path + strlen("/dev/"), st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return S_ISCHR(st->st_mode) ? 0 : -ENODEV;
+}
+
+static void describe_node(struct graft_node *node, const struct stat *st)
+{
+	node->present = true;
+	node->mode = st->st_mode & 07777;
+	node->uid = st->st_uid;
+	node->gid = st->st_gid;
+}
+
+int graft_survey_node(struct graft_survey *survey, struct graft_node *node)
+{
+	struct stat st;
+	int rc = stat_node(survey, node, &st);
+
+	if (rc == 0 && (major(st.st_rdev) != node->major || minor(st.st_rdev) != node->minor))
+		rc = -ENODEV;
+	if (rc == 0)
+		describe_node(node, &st);
+	return rc;
+}
+
+int graft_survey_node_as_is(struct graft_survey *survey, struct graft_node *node)
+{
+	struct stat st;
+	int rc = stat_node(survey, node, &st);
+
+	if (rc < 0)
+		return rc;
+	node->major = major(st.st_rdev);
+	node->minor = minor(st.st_rdev);
+	describe_node(node, &st);
+	return 0;
+}
+
+bool graft_survey_major(const struct graft_survey *survey, const char *name, uint32_t *ret_major)
+{
+	return graft_procfs_devices_major(survey->devices, survey->devices_length, name, ret_major);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int graft_survey_list(struct graft_survey *survey, const struct graft_root *root, const char *path,
+		      const char ***ret_names, size_t *ret_n)
+{
+	auto_dir DIR *dir = NULL;
+	auto_close int fd = graft_root_openat(root, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+	const struct dirent *entry;
+
+	*ret_names = NULL;
+	*ret_n = 0;
+	survey->no_memory |= fd == -ENOMEM;
+	if (fd < 0)
+		return fd;
+	dir = fdopendir(fd);
+	if (!dir) {
+		survey->no_memory |= errno == ENOMEM;
+		return -errno;
+	}
+	(void)TAKE_FD(fd);
+	while (*ret_n < NAMES_MAX && (entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (!graft_arena_push_string(survey->scratch, ret_names, ret_n, entry->d_name))
+			return -ENOMEM;
+	}
+	if (*ret_n > 1)
+		qsort(*ret_names, *ret_n, sizeof(**ret_names), compare_names);
+	return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * version: which driver the kernel runs, whether it says that it is simulated, and the CUDA version that follows from
+ * it. From text files alone; the version of the libraries is the business of libraries.c.
+ */
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "formats/procfs.h"
+#include "host/catalog.h"
+#include "host/survey.h"
+
+#define SYS_MODULE  "/sys/module/nvidia"
+#define SYS_VERSION SYS_MODULE "/version"
+
+const char *graft_cuda_version_bound(const char *driver_version)
+{
+	char *end;
+	unsigned long branch;
+
+	if (!driver_version || !isdigit((unsigned char)driver_version[0]))
+		return NULL;
+	branch = strtoul(driver_version, &end, 10);
+	if (*end != '.')
+		return NULL;
+	for (size_t i = 0; i < graft_n_catalog_branches; i++) {
+		if (graft_catalog_branches[i].branch == branch)
+			return graft_catalog_branches[i].cuda;
+	}
+	return NULL;
+}
+
+static bool has_directory(const struct graft_root *root, const char *path)
+{
+	auto_close int fd = root->fd < 0 ? -1 : graft_root_openat(root, path, O_PATH | O_DIRECTORY);
+
+	return fd >= 0;
+}
+
+static void read_proc_version(struct graft_survey *survey)
+{
+	struct graft_inventory *inventory = survey->inventory;
+	const char *text;
+	size_t length;
+
+	if (graft_survey_read_proc(survey, GRAFT_PROC_VERSION, &text, &length) < 0)
+		return;
+	survey->module_loaded = true;
+	inventory->simulated = strstr(text, GRAFT_SIMULATED_MARK) != NULL;
+	inventory->driver_version.value = graft_procfs_driver_version(text, length, survey->arena);
+	inventory->driver_version.source = inventory->driver_version.value ? GRAFT_PROC_VERSION : NULL;
+	if (!inventory->driver_version.value)
+		graft_survey_omit(survey, "skipping", GRAFT_PROC_VERSION, "there is no driver version in it");
+}
+
+/* The file holds nothing but the version. */
+static void read_sys_version(struct graft_survey *survey)
+{
+	struct graft_inventory *inventory = survey->inventory;
+	const char *text;
+	size_t length, digits;
+
+	if (has_directory(&survey->root, SYS_MODULE) || has_directory(&survey->host, SYS_MODULE))
+		survey->module_loaded = true;
+	if (graft_survey_read(survey, SYS_VERSION, &text, &length) < 0)
+		return;
+	digits = strspn(text, "0123456789.");
+	if (digits == 0 || (text[digits] != '\n' && text[digits] != '\0'))
+		return;
+	inventory->driver_version.value = graft_arena_strndup(survey->arena, text, digits);
+	inventory->driver_version.source = SYS_VERSION;
+}
+
+void graft_survey_versions(struct graft_survey *survey)
+{
+	struct graft_inventory *inventory = survey->inventory;
+	const char *bound;
+
+	read_proc_version(survey);
+	if (!inventory->driver_version.value)
+		read_sys_version(survey);
+	if (inventory->simulated)
+		graft_warn(survey->log, "the driver of this host is simulated");
+	bound = graft_cuda_version_bound(inventory->driver_version.value);
+	if (bound)
+		inventory->cuda_version = (struct graft_fact){ bound, "bounded from driver version" };
+}
