@@ -375,3 +375,35 @@ void graft_json_quote(struct graft_buffer *out, const char *s)
 	}
 	graft_buffer_char(out, '"');
 }
+
+bool graft_json_is_array(const struct json_object *json)
+{
+	return json_object_is_type(json, json_type_array) != 0;
+}
+
+size_t graft_json_length(const struct json_object *array)
+{
+	return graft_json_is_array(array) ? json_object_array_length(array) : 0;
+}
+
+const struct json_object *graft_json_at(const struct json_object *array, size_t i)
+{
+	return i < graft_json_length(array) ? json_object_array_get_idx(array, i) : NULL;
+}
+
+const struct json_object *graft_json_member(const struct json_object *object, const char *name)
+{
+	struct json_object *member = NULL;
+
+	if (!json_object_is_type(object, json_type_object))
+		return NULL;
+	return json_object_object_get_ex(object, name, &member) ? member : NULL;
+}
+
+const char *graft_json_string(const struct json_object *json)
+{
+	/* QUIRK: json-c hands out the text by a pointer to non-const, and computes nothing for a string. */
+	return json_object_is_type(json, json_type_string)
+		   ? json_object_get_string((struct json_object *)(uintptr_t)json)
+		   : NULL;
+}

@@ -70,7 +70,8 @@ static void look_up(struct graft_survey *survey, const struct directories *direc
 		graft_info(survey->log, "selecting %s", path);
 		return;
 	}
-	graft_survey_omit(survey, "missing binary", row->name, "it is in no directory of PATH and in none of the usual ones");
+	graft_survey_omit(survey, "missing binary", row->name,
+			  "it is in no directory of PATH and in none of the usual ones");
 }
 
 void graft_survey_binaries(struct graft_survey *survey)

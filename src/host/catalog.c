@@ -63,7 +63,8 @@ const struct graft_catalog_binary graft_catalog_binaries[] = {
 	{ "nvidia-debugdump", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, ALWAYS, "GPU core dump utility" },
 	{ "nvidia-persistenced", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, ALWAYS, "persistence daemon" },
 	{ "nv-fabricmanager", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, ALWAYS, "NVSwitch fabric manager" },
-	{ "nvidia-cuda-mps-control", GRAFT_CLASS_COMPUTE, GRAFT_CAP_COMPUTE, DISABLED_BY(no_mps), "MPS control program" },
+	{ "nvidia-cuda-mps-control", GRAFT_CLASS_COMPUTE, GRAFT_CAP_COMPUTE, DISABLED_BY(no_mps),
+	  "MPS control program" },
 	{ "nvidia-cuda-mps-server", GRAFT_CLASS_COMPUTE, GRAFT_CAP_COMPUTE, DISABLED_BY(no_mps), "MPS server" },
 };
 const size_t graft_n_catalog_binaries = GRAFT_COUNT(graft_catalog_binaries);
@@ -88,14 +89,19 @@ const size_t graft_n_catalog_ipcs = GRAFT_COUNT(graft_catalog_ipcs);
 /* QUIRK: Vulkan loaders of all ages look below /etc; some images' loaders are configured to look nowhere else. */
 const struct graft_catalog_extra graft_catalog_extras[] = {
 	{ "vulkan/icd.d/nvidia_icd.json", "/etc", GRAFT_CLASS_GRAPHICS, "names the Vulkan driver" },
-	{ "vulkan/icd.d/nvidia_icd.x86_64.json", "/etc", GRAFT_CLASS_GRAPHICS, "names the Vulkan driver (Fedora, x86-64)" },
-	{ "vulkan/icd.d/nvidia_icd.aarch64.json", "/etc", GRAFT_CLASS_GRAPHICS, "names the Vulkan driver (Fedora, Arm)" },
+	{ "vulkan/icd.d/nvidia_icd.x86_64.json", "/etc", GRAFT_CLASS_GRAPHICS,
+	  "names the Vulkan driver (Fedora, x86-64)" },
+	{ "vulkan/icd.d/nvidia_icd.aarch64.json", "/etc", GRAFT_CLASS_GRAPHICS,
+	  "names the Vulkan driver (Fedora, Arm)" },
 	{ "vulkan/icd.d/nvidia_layers.json", "/etc", GRAFT_CLASS_GRAPHICS, "names the Vulkan layers (old place)" },
 	{ "vulkan/implicit_layer.d/nvidia_layers.json", "/etc", GRAFT_CLASS_GRAPHICS, "names the Vulkan layers" },
 	{ "glvnd/egl_vendor.d/10_nvidia.json", NULL, GRAFT_CLASS_GRAPHICS, "names the EGL vendor library" },
-	{ "egl/egl_external_platform.d/09_nvidia_wayland2.json", NULL, GRAFT_CLASS_GRAPHICS, "names the EGL platform for Wayland" },
-	{ "egl/egl_external_platform.d/10_nvidia_wayland.json", NULL, GRAFT_CLASS_GRAPHICS, "names the EGL platform for Wayland" },
-	{ "egl/egl_external_platform.d/15_nvidia_gbm.json", NULL, GRAFT_CLASS_GRAPHICS, "names the EGL platform for GBM" },
+	{ "egl/egl_external_platform.d/09_nvidia_wayland2.json", NULL, GRAFT_CLASS_GRAPHICS,
+	  "names the EGL platform for Wayland" },
+	{ "egl/egl_external_platform.d/10_nvidia_wayland.json", NULL, GRAFT_CLASS_GRAPHICS,
+	  "names the EGL platform for Wayland" },
+	{ "egl/egl_external_platform.d/15_nvidia_gbm.json", NULL, GRAFT_CLASS_GRAPHICS,
+	  "names the EGL platform for GBM" },
 	{ "nvidia/nvoptix.bin", NULL, GRAFT_CLASS_GRAPHICS, "data of OptiX" },
 	{ "OpenCL/vendors/nvidia.icd", NULL, GRAFT_CLASS_COMPUTE, "names the OpenCL library" },
 };

@@ -43,7 +43,7 @@ struct graft_catalog_node {
 	const char *path;
 	const char *devices_name; /* its name in /proc/devices; NULL = the number is fixed: major below */
 	uint32_t major, minor;
-	bool assumed;             /* listed even when it is not there: its number is fixed */
+	bool assumed; /* listed even when it is not there: its number is fixed */
 	size_t disabled_by;
 	const char *why;
 };
@@ -61,8 +61,9 @@ extern const size_t graft_n_catalog_ipcs;
 
 /* A file that programs look for below a configuration or data directory. */
 struct graft_catalog_extra {
-	const char *name;      /* below one of graft_catalog_data_directories */
-	const char *target;    /* directory that the name is put below in a container; NULL = the directory it was found in */
+	const char *name; /* below one of graft_catalog_data_directories */
+	const char
+	    *target; /* directory that the name is put below in a container; NULL = the directory it was found in */
 	enum graft_class class_;
 	const char *why;
 };

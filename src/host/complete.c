@@ -12,19 +12,19 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "formats/procfs.h"
+#include "base/root.h"
 #include "host/discover.h"
 #include "host/nvml.h"
 
-#define SOURCE       "nvml"
-#define SCRATCH_MAX  ((size_t)8 << 20)
-#define OVERFLOW_ID  65534u
-#define CAPS_PATH    "/proc/driver/nvidia/capabilities"
+#define SOURCE      "nvml"
+#define SCRATCH_MAX ((size_t)8 << 20)
+#define OVERFLOW_ID 65534u
+#define CAPS_PATH   "/proc/driver/nvidia/capabilities"
 
 /* SPEC libnvidia-container 7.1, by NVML's number. */
 static const char *const brands[] = {
-	"Unknown", "Quadro",      "Tesla",     "NVS",       "GRID",   "GeForce",    "TITAN",    "VApps", "VPC",
-	"VCS",     "VWS",         "CloudGaming", "QuadroRTX", "NvidiaRTX", "Nvidia", "GeForceRTX", "TitanRTX",
+	"Unknown", "Quadro", "Tesla",       "NVS",       "GRID",      "GeForce", "TITAN",      "VApps",    "VPC",
+	"VCS",     "VWS",    "CloudGaming", "QuadroRTX", "NvidiaRTX", "Nvidia",  "GeForceRTX", "TitanRTX",
 };
 
 struct merge {
@@ -45,7 +45,8 @@ __attribute__((format(printf, 3, 4))) static void disagree(struct merge *merge, 
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	graft_warn(merge->log, "%s: %s", what, text);
-	omission = graft_arena_push(inventory->arena, &inventory->omissions, &inventory->n_omissions, sizeof(*omission));
+	omission = graft_arena_push(inventory->arena, &inventory->omissions, &inventory->n_omissions,
+				    sizeof(*omission));
 	if (!omission)
 		return;
 	omission->what = graft_arena_strdup(inventory->arena, what);
@@ -53,7 +54,8 @@ __attribute__((format(printf, 3, 4))) static void disagree(struct merge *merge, 
 }
 
 /* Keeps what is known; a difference is told. */
-static void merge_fact(struct merge *merge, const char *noun, const char *of, struct graft_fact *fact, const char *value)
+static void merge_fact(struct merge *merge, const char *noun, const char *of, struct graft_fact *fact,
+		       const char *value)
 {
 	if (!value)
 		return;
@@ -105,7 +107,8 @@ static void merge_migs(struct merge *merge, struct graft_gpu *gpu, const struct 
 	for (size_t i = 0; i < theirs->n_migs; i++) {
 		const struct graft_nvml_mig *their_mig = &theirs->migs[i];
 		struct graft_mig_device *mig = find_mig(gpu, their_mig);
-		const char *name = graft_arena_printf(arena, "%s/mig/gi%u/ci%u", gpu->bus_id, their_mig->gi, their_mig->ci);
+		const char *name = graft_arena_printf(arena, "%s/mig/gi%u/ci%u", gpu->bus_id, their_mig->gi,
+						      their_mig->ci);
 
 		if (!name)
 			return;
@@ -114,7 +117,8 @@ static void merge_migs(struct merge *merge, struct graft_gpu *gpu, const struct 
 			continue;
 		}
 		if (mig->index != i)
-			disagree(merge, name, "NVML lists it as number %zu, by instance ids it is number %u", i, mig->index);
+			disagree(merge, name, "NVML lists it as number %zu, by instance ids it is number %u", i,
+				 mig->index);
 		merge_fact(merge, "UUID", name, &mig->uuid, their_mig->uuid);
 	}
 }
@@ -132,7 +136,8 @@ static void merge_gpu(struct merge *merge, struct graft_gpu *gpu, const struct g
 		disagree(merge, gpu->bus_id, "NVML lists it as GPU %u, by bus id it is %s %u", theirs->index,
 			 gpu->excluded ? "excluded, number" : "GPU", gpu->index);
 	if (theirs->has_minor && gpu->node.path && theirs->minor != gpu->node.minor)
-		disagree(merge, gpu->bus_id, "NVML gives another minor: %u instead of %u", theirs->minor, gpu->node.minor);
+		disagree(merge, gpu->bus_id, "NVML gives another minor: %u instead of %u", theirs->minor,
+			 gpu->node.minor);
 	if (merge->facts & GRAFT_NVML_UUID)
 		merge_fact(merge, "UUID", gpu->bus_id, &gpu->uuid, theirs->uuid);
 	if (merge->facts & GRAFT_NVML_MODEL)
@@ -189,7 +194,8 @@ static void merge_all(struct merge *merge, const struct graft_nvml_snapshot *sna
 		if (gpu)
 			merge_gpu(merge, gpu, theirs);
 		else
-			disagree(merge, theirs->bus_id ? theirs->bus_id : "GPU", "NVML lists this GPU, procfs does not");
+			disagree(merge, theirs->bus_id ? theirs->bus_id : "GPU",
+				 "NVML lists this GPU, procfs does not");
 	}
 }
 
@@ -223,8 +229,8 @@ static void choose_identity(const struct graft_host_options *options, struct gra
 		question->gid = geteuid() == 0 ? overflow_id("/proc/sys/kernel/overflowgid") : getegid();
 }
 
-int graft_host_complete(const struct graft_host_options *options, struct graft_inventory *inventory,
-			unsigned int facts, struct graft_error *err)
+int graft_host_complete(const struct graft_host_options *options, struct graft_inventory *inventory, unsigned int facts,
+			struct graft_error *err)
 {
 	struct graft_nvml_question question = { .root = inventory->root ? inventory->root : "/",
 						.library = inventory->nvml_library,

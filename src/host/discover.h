@@ -27,8 +27,9 @@ enum graft_need {
 	GRAFT_NEED_IPCS = 1u << 7,
 	GRAFT_NEED_PROC_FILES = 1u << 8, /* contents for the container's procfs view */
 	GRAFT_NEED_EXTRA_FILES = 1u << 9,
-	GRAFT_NEED_IMEX = 1u << 10,     /* all channel nodes that exist; those in options are always looked at */
-	GRAFT_NEED_MIG_CAPS = 1u << 11, /* gpu.caps_nodes, mig_config_node, mig_monitor_node: for mig-config and mig-monitor */
+	GRAFT_NEED_IMEX = 1u << 10, /* all channel nodes that exist; those in options are always looked at */
+	GRAFT_NEED_MIG_CAPS =
+	    1u << 11, /* gpu.caps_nodes, mig_config_node, mig_monitor_node: for mig-config and mig-monitor */
 	GRAFT_NEED_ALL = (1u << 12) - 1u,
 };
 

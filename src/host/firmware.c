@@ -32,10 +32,12 @@ void graft_survey_firmware(struct graft_survey *survey)
 		return;
 	rc = graft_survey_list(survey, &survey->root, directory, &names, &n);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		const char *path = is_firmware(names[i]) ? graft_arena_printf(survey->scratch, "%s/%s", directory, names[i]) :
-							   NULL;
+		const char *path = is_firmware(names[i])
+				       ? graft_arena_printf(survey->scratch, "%s/%s", directory, names[i])
+				       : NULL;
 
-		if (path && graft_arena_push_string(survey->arena, &inventory->firmwares, &inventory->n_firmwares, path))
+		if (path &&
+		    graft_arena_push_string(survey->arena, &inventory->firmwares, &inventory->n_firmwares, path))
 			graft_info(survey->log, "listing firmware path %s", path);
 	}
 	if (inventory->n_firmwares == 0)

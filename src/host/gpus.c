@@ -107,8 +107,9 @@ static bool read_gpu(struct graft_survey *survey, const char *directory, struct 
 		(void)graft_pci_parse(location, &ret_found->address);
 	if (!parse_u32(graft_key_value_find(items, n, "Device Minor"), &minor)) {
 		graft_survey_omit(survey, "skipping", path, "%s",
-				  is_excluded(items, n) ? "the driver was told to leave this GPU alone" :
-							  "it names no device minor: the GPU may have fallen off the bus");
+				  is_excluded(items, n)
+				      ? "the driver was told to leave this GPU alone"
+				      : "it names no device minor: the GPU may have fallen off the bus");
 		return false;
 	}
 	describe(survey, ret_found, directory, items, n, minor);
@@ -130,8 +131,8 @@ static void publish(struct graft_survey *survey, struct found_gpu *found, size_t
 	uint32_t next = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		struct graft_gpu *gpu =
-		    graft_arena_push(survey->arena, &inventory->gpus, &inventory->n_gpus, sizeof(*gpu));
+		struct graft_gpu *gpu = graft_arena_push(survey->arena, &inventory->gpus, &inventory->n_gpus,
+							 sizeof(*gpu));
 		int rc;
 
 		if (!gpu)

@@ -21,20 +21,20 @@
 #include "host/filelist.h"
 #include "host/survey.h"
 
-#define SUFFIX            ".so"
-#define ABI_MASK          0xff00u
-#define SOURCE_SCAN       "directory scan"
-#define WSL_LIBRARIES     "/wsl/lib/"
-#define DIRECTORIES_MAX   256
-#define FILE_NAME_MAX     256
+#define SUFFIX          ".so"
+#define ABI_MASK        0xff00u
+#define SOURCE_SCAN     "directory scan"
+#define WSL_LIBRARIES   "/wsl/lib/"
+#define DIRECTORIES_MAX 256
+#define FILE_NAME_MAX   256
 
 /* What is known of one catalog row. */
 struct slot {
 	const struct graft_catalog_library *row;
 	size_t prefix_length;
-	bool wanted;        /* goes into the inventory when found */
-	bool looked_up;     /* wanted, or the NVML row */
-	const char *listed; /* file name in the driver's file list */
+	bool wanted;                        /* goes into the inventory when found */
+	bool looked_up;                     /* wanted, or the NVML row */
+	const char *listed;                 /* file name in the driver's file list */
 	const char *path, *soname, *source; /* the choice so far */
 };
 
@@ -88,7 +88,8 @@ static int search_init(struct search *search, struct graft_survey *survey, unsig
 
 		slot->row = &graft_catalog_libraries[i];
 		slot->prefix_length = strlen(slot->row->prefix);
-		slot->wanted = needed && row_applies(survey, slot->row) && graft_survey_wants(survey, slot->row->class_);
+		slot->wanted = needed && row_applies(survey, slot->row) &&
+			       graft_survey_wants(survey, slot->row->class_);
 		slot->looked_up = slot->wanted || (bits == 64 && is_nvml(slot));
 		search->first_letters[(unsigned char)slot->row->prefix[3]] |= slot->looked_up;
 	}
@@ -187,8 +188,8 @@ static const char *judge(struct search *search, const struct slot *slot, const c
 	const struct graft_inventory *inventory = search->survey->inventory;
 
 	if (inventory->platform == GRAFT_PLATFORM_WSL2)
-		return slot->path && strstr(slot->path, WSL_LIBRARIES) ? "one from the WSL directory was found before" :
-									 NULL;
+		return slot->path && strstr(slot->path, WSL_LIBRARIES) ? "one from the WSL directory was found before"
+								       : NULL;
 	if (inventory->platform == GRAFT_PLATFORM_TEGRA)
 		return judge_bytes(search, slot, path);
 	if (!inventory->driver_version.value)
@@ -219,7 +220,8 @@ static void consider_record(struct search *search, struct slot *slot, const stru
 	int rc = graft_lookup_path(&survey->lookup, record->path, &path, &st);
 
 	if (rc < 0) {
-		graft_survey_omit(survey, "skipping", record->path, "the loader's cache names it, but: %s", strerror(-rc));
+		graft_survey_omit(survey, "skipping", record->path, "the loader's cache names it, but: %s",
+				  strerror(-rc));
 		return;
 	}
 	if (!S_ISREG(st.st_mode)) {
@@ -267,8 +269,7 @@ static void search_cache(struct search *search, const struct graft_ldcache *cach
 		struct slot *slot;
 
 		if (!(record->flags & 1u) || (record->flags & ABI_MASK) != (search->abi_flags & ABI_MASK) ||
-		    strncmp(record->soname, "lib", 3) != 0 ||
-		    !search->first_letters[(unsigned char)record->soname[3]])
+		    strncmp(record->soname, "lib", 3) != 0 || !search->first_letters[(unsigned char)record->soname[3]])
 			continue;
 		slot = find_slot(search, record->soname);
 		if (slot)
@@ -324,7 +325,8 @@ static bool try_file(struct search *search, struct slot *slot, const struct graf
 		graft_survey_omit(survey, "skipping", path, "%s", reason);
 		return false;
 	}
-	take(search, slot, path, elf.soname ? elf.soname : graft_arena_strdup(survey->scratch, file_name(path)), source);
+	take(search, slot, path, elf.soname ? elf.soname : graft_arena_strdup(survey->scratch, file_name(path)),
+	     source);
 	return slot->soname != NULL;
 }
 
@@ -366,8 +368,9 @@ static void search_directory(struct search *search, const char *path, const char
 		if (!slot->path && slot->row->subdirectory) {
 			const char *sub = graft_arena_printf(search->survey->scratch, "%s/%s", path,
 							     slot->row->subdirectory);
-			const struct graft_lookup_directory *below =
-			    sub ? graft_lookup_directory(lookup, sub, strlen(sub)) : NULL;
+			const struct graft_lookup_directory *below = sub ? graft_lookup_directory(lookup, sub,
+												  strlen(sub))
+									 : NULL;
 
 			if (below && below->fd >= 0)
 				try_names(search, slot, below, source);
@@ -390,8 +393,8 @@ static const char *read_filelist(struct search *search)
 		size_t length, n;
 
 		int rc = path ? graft_root_read(&survey->root, path, GRAFT_SOURCE_FILE_MAX, survey->scratch, &bytes,
-						&length) :
-				-ENOMEM;
+						&length)
+			      : -ENOMEM;
 
 		survey->no_memory |= rc == -ENOMEM;
 		if (rc < 0)

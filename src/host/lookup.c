@@ -42,7 +42,8 @@ static int open_directory(struct graft_lookup *lookup, struct graft_lookup_direc
 	return S_ISDIR(st.st_mode) ? TAKE_FD(fd) : -ENOTDIR;
 }
 
-const struct graft_lookup_directory *graft_lookup_directory(struct graft_lookup *lookup, const char *path, size_t length)
+const struct graft_lookup_directory *graft_lookup_directory(struct graft_lookup *lookup, const char *path,
+							    size_t length)
 {
 	struct graft_lookup_directory *directory;
 

@@ -33,7 +33,8 @@ void graft_lookup_done(struct graft_lookup *lookup);
 #define auto_lookup __attribute__((cleanup(graft_lookup_done)))
 
 /* The directory, resolved now or earlier. NULL only when memory is exhausted. `length` bytes of `path` count. */
-const struct graft_lookup_directory *graft_lookup_directory(struct graft_lookup *lookup, const char *path, size_t length);
+const struct graft_lookup_directory *graft_lookup_directory(struct graft_lookup *lookup, const char *path,
+							    size_t length);
 
 /*
  * The file `name` (one component) of a directory, links followed below the root. *ret_path is its resolved path, in the lookup's arena.

@@ -20,7 +20,9 @@ static void add(struct graft_survey *survey, const struct graft_node *node)
 /* A node whose number is fixed is listed even if it is not there: its place is known, and the loader of modules may make it. */
 static void look_fixed(struct graft_survey *survey, const struct graft_catalog_node *row)
 {
-	struct graft_node node = { .path = row->path, .major = row->major, .minor = row->minor, .source = "fixed number" };
+	struct graft_node node = {
+		.path = row->path, .major = row->major, .minor = row->minor, .source = "fixed number"
+	};
 	int rc = graft_survey_node(survey, &node);
 
 	if (rc < 0)

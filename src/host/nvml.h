@@ -61,7 +61,7 @@ struct graft_nvml_question {
 	unsigned int facts;  /* bits of enum graft_nvml_fact */
 	uid_t uid;           /* the child's identity */
 	gid_t gid;
-	int timeout_ms;      /* 0 = none */
+	int timeout_ms; /* 0 = none */
 	const struct graft_log *log;
 };
 

@@ -26,14 +26,14 @@
 #include "base/sys.h"
 #include "host/discover.h"
 
-#define ANSWER_ARENA_MAX ((size_t)4 << 20)
-#define OPEN_FILES_MAX   1024
-#define NVML_NOT_SUPPORTED          3
-#define NVML_NOT_FOUND              6
-#define NVML_FUNCTION_NOT_FOUND     13
-#define NVML_VERSION_SIZE           80
-#define NVML_UUID_SIZE              96
-#define NVML_NAME_SIZE              96
+#define ANSWER_ARENA_MAX        ((size_t)4 << 20)
+#define OPEN_FILES_MAX          1024
+#define NVML_NOT_SUPPORTED      3
+#define NVML_NOT_FOUND          6
+#define NVML_FUNCTION_NOT_FOUND 13
+#define NVML_VERSION_SIZE       80
+#define NVML_UUID_SIZE          96
+#define NVML_NAME_SIZE          96
 
 typedef void *nvml_device;
 
@@ -65,10 +65,10 @@ static void find(struct child *child, const char *const *names, size_t n, void *
 	memcpy(ret_function, &symbol, sizeof(symbol));
 }
 
-#define FIND(child, function, ...)                                                                \
-	do {                                                                                      \
-		static const char *const names_[] = { __VA_ARGS__ };                              \
-		find((child), names_, GRAFT_COUNT(names_), &(function));                          \
+#define FIND(child, function, ...)                                       \
+	do {                                                             \
+		const char *const names_[] = { __VA_ARGS__ };            \
+		find((child), names_, GRAFT_COUNT(names_), &(function)); \
 	} while (0)
 
 _Noreturn static void finish(struct child *child)
@@ -139,7 +139,8 @@ static void close_descriptors(struct child *child)
  */
 static void enter_root(struct child *child)
 {
-	static const char *const runtime[] = { "libm.so.6", "librt.so.1", "libpthread.so.0", "libdl.so.2", "libgcc_s.so.1" };
+	static const char *const runtime[] = { "libm.so.6", "librt.so.1", "libpthread.so.0", "libdl.so.2",
+					       "libgcc_s.so.1" };
 
 	if (strcmp(child->question->root, "/") == 0)
 		return;
@@ -226,9 +227,12 @@ static const char *nvml_text(struct child *child, int code)
 		int code;
 		const char *text;
 	} known[] = {
-		{ 4, "insufficient permissions" }, { 9, "driver not loaded" },
-		{ 12, "nvml shared library not found" }, { 13, "function not found" },
-		{ 15, "gpu is lost" }, { 18, "driver/library version mismatch" },
+		{ 4, "insufficient permissions" },
+		{ 9, "driver not loaded" },
+		{ 12, "nvml shared library not found" },
+		{ 13, "function not found" },
+		{ 15, "gpu is lost" },
+		{ 18, "driver/library version mismatch" },
 	};
 	const char *(*error_string)(int) = NULL;
 	char text[GRAFT_NVML_TEXT_MAX];

@@ -9,11 +9,11 @@
 #include "host/catalog.h"
 #include "host/survey.h"
 
-#define STORE_ROOT   "/usr/lib/wsl/drivers"
-#define WSL_DXCORE   "/usr/lib/wsl/lib/libdxcore.so"
-#define STORE_CUDA   "libcuda.so.1.1"
-#define STORE_NVML   "libnvidia-ml.so.1"
-#define WSL_NVML     "/usr/lib/wsl/lib/libnvidia-ml.so.1"
+#define STORE_ROOT "/usr/lib/wsl/drivers"
+#define WSL_DXCORE "/usr/lib/wsl/lib/libdxcore.so"
+#define STORE_CUDA "libcuda.so.1.1"
+#define STORE_NVML "libnvidia-ml.so.1"
+#define WSL_NVML   "/usr/lib/wsl/lib/libnvidia-ml.so.1"
 
 static void add_component(struct graft_survey *survey, const char *path, const char *store)
 {

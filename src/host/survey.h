@@ -49,7 +49,7 @@ struct graft_survey {
 	const char *devices;               /* text of /proc/devices, "" if there is none */
 	size_t devices_length;
 	bool module_loaded;
-	bool no_memory; /* something was not read for want of memory; see graft_survey_failed() */
+	bool no_memory;        /* something was not read for want of memory; see graft_survey_failed() */
 	const char *wsl_store; /* WSL2: first driver store directory with components */
 };
 
@@ -57,8 +57,11 @@ struct graft_survey {
 int graft_survey_open(struct graft_survey *survey, const struct graft_host_options *options, unsigned int needs,
 		      struct graft_error *err);
 void graft_survey_close(struct graft_survey *survey);
-#define GRAFT_SURVEY_INIT { .root = GRAFT_ROOT_INIT, .host = GRAFT_ROOT_INIT, .dev_fd = -1 }
-#define auto_survey       __attribute__((cleanup(graft_survey_close)))
+#define GRAFT_SURVEY_INIT                                                      \
+	{                                                                      \
+		.root = GRAFT_ROOT_INIT, .host = GRAFT_ROOT_INIT, .dev_fd = -1 \
+	}
+#define auto_survey __attribute__((cleanup(graft_survey_close)))
 
 /* Whether memory failed anywhere: what was found is then not to be trusted. */
 bool graft_survey_failed(const struct graft_survey *survey);
