@@ -83,9 +83,21 @@ static void add_content(const char *content, struct graft_buffer *out)
 	}
 }
 
+/* Whether a link that says `name` beside `target` leads to `path`. */
+static bool is_sibling(const char *path, const char *target, const char *name)
+{
+	const char *slash = strrchr(target, '/');
+	size_t length = slash ? (size_t)(slash - target) + 1 : 0;
+
+	return strncmp(path, target, length) == 0 && strcmp(path + length, name) == 0;
+}
+
+/* Where it comes from, when that is another path than the one where it goes. */
 static void add_source(const struct graft_edit *edit, struct graft_buffer *out)
 {
 	if (!edit->source || (edit->target && strcmp(edit->source, edit->target) == 0))
+		return;
+	if (edit->target && edit->content && is_sibling(edit->source, edit->target, edit->content))
 		return;
 	graft_buffer_string(out, "\n             from ");
 	add_text(out, edit->source);
@@ -104,9 +116,12 @@ static void add_entries(const struct graft_edit *edit, struct graft_buffer *out)
 	}
 	for (size_t i = 0; i < edit->n_entries; i++) {
 		graft_buffer_string(out, "             ");
-		add_text(out, edit->entries[i].soname);
-		graft_buffer_printf(out, " (%#06x) => ", edit->entries[i].abi_flags);
 		add_text(out, edit->entries[i].path);
+		graft_buffer_printf(out, " (%#06x)", edit->entries[i].abi_flags);
+		if (!is_sibling(edit->entries[i].path, edit->entries[i].path, edit->entries[i].soname)) {
+			graft_buffer_string(out, " for ");
+			add_text(out, edit->entries[i].soname);
+		}
 		graft_buffer_char(out, '\n');
 	}
 }
@@ -197,7 +212,7 @@ static void add_edits(const struct graft_plan *plan, struct graft_buffer *out)
 			add_text(out, edit->why);
 			graft_buffer_char(out, '\n');
 		}
-		graft_buffer_printf(out, "  %3zu %-9s", i + 1,
+		graft_buffer_printf(out, "  %3zu %-10s", i + 1,
 				    (unsigned int)edit->kind < GRAFT_EDIT_MAX ? graft_edit_names[edit->kind] : "?");
 		add_details(edit, out);
 	}

@@ -134,10 +134,40 @@ static void add_grant(struct graft_planner *planner, const struct graft_gpu *gpu
 	}
 }
 
+static size_t count_gpus(const struct graft_inventory *inventory)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < inventory->n_gpus; i++)
+		n += !inventory->gpus[i].excluded;
+	return n;
+}
+
+/* Where one node leads to all GPUs, what was not selected cannot be hidden; and where GPUs are not listed, there is one grant for all. */
+static void tell_platform_grant(struct graft_planner *planner)
+{
+	const struct graft_selection *selection = planner->selection;
+	const struct graft_inventory *inventory = planner->inventory;
+	bool wsl = inventory->platform == GRAFT_PLATFORM_WSL2;
+
+	if (!planner->wants_gpu)
+		return;
+	if (selection->n_gpus == 0) {
+		static const struct graft_gpu unlisted[] = { { .model = { .value = "all GPUs of this WSL2 host" } },
+							     { .model = { .value = "the integrated GPU" } } };
+
+		add_grant(planner, &unlisted[!wsl], NULL);
+	} else if (wsl && selection->n_gpus < count_gpus(inventory)) {
+		graft_plan_refuse(planner, "WSL2 has one device node for all of them",
+				  "hiding the GPUs that were not selected");
+	}
+}
+
 int graft_rule_gpus(struct graft_planner *planner, struct graft_error *err)
 {
 	const struct graft_selection *selection = planner->selection;
 
+	tell_platform_grant(planner);
 	for (size_t i = 0; i < selection->n_gpus; i++) {
 		const struct graft_gpu *gpu = selection->gpus[i];
 
@@ -182,9 +212,8 @@ int graft_rule_imex(struct graft_planner *planner, struct graft_error *err)
 		if (asked_before(request, i))
 			continue;
 		if (!node || !node->present) {
-			(void)graft_fail(err, GRAFT_NOT_FOUND, ENOENT,
-					 "stat failed: /dev/nvidia-caps-imex-channels/channel%u", channel);
-			return -1;
+			return graft_fail(err, GRAFT_NOT_FOUND, ENOENT,
+					  "stat failed: /dev/nvidia-caps-imex-channels/channel%u", channel);
 		}
 		if (graft_plan_node(planner, node, "imex-channel", "an IMEX channel that was asked for", err) < 0)
 			return -1;

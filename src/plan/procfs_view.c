@@ -18,14 +18,31 @@
 static const char modify_yes[] = "ModifyDeviceFiles: 1";
 static const char modify_no[] = "ModifyDeviceFiles: 0";
 
-static const char *view_content(struct graft_planner *planner, const char *content)
+/* A copy of the file; *ret_changed tells whether it is another text than the host's. */
+static const char *view_content(struct graft_planner *planner, const char *content, bool *ret_changed)
 {
 	char *copy = graft_arena_strdup(planner->plan->arena, content ? content : "");
 	char *at = copy ? strstr(copy, modify_yes) : NULL;
 
+	*ret_changed = at != NULL;
 	if (at)
 		memcpy(at, modify_no, strlen(modify_no));
 	return copy;
+}
+
+static void add_file(struct graft_planner *planner, const struct graft_proc_file *file)
+{
+	bool changed;
+	const char *content = view_content(planner, file->content, &changed);
+	struct graft_edit *edit = graft_plan_edit(
+	    planner, GRAFT_EDIT_FILE, RULE,
+	    changed ? "the driver's libraries read it; they are told to leave device nodes alone (%s)"
+		    : "the driver's libraries read it",
+	    modify_no);
+
+	edit->target = graft_plan_copy(planner, file->path);
+	edit->content = content;
+	edit->mode = file->mode;
 }
 
 static void add_tmpfs(struct graft_planner *planner, const char *target)
@@ -73,15 +90,8 @@ void graft_rule_procfs_view(struct graft_planner *planner)
 		edit->target = graft_plan_copy(planner, VIEW_DIR);
 		edit->mode = 0555;
 	}
-	for (size_t i = 0; i < inventory->n_proc_files; i++) {
-		const struct graft_proc_file *file = &inventory->proc_files[i];
-
-		edit = graft_plan_edit(planner, GRAFT_EDIT_FILE, RULE,
-				       "the driver's libraries read it; device nodes are not to be changed by them");
-		edit->target = graft_plan_copy(planner, file->path);
-		edit->content = view_content(planner, file->content);
-		edit->mode = file->mode;
-	}
+	for (size_t i = 0; i < inventory->n_proc_files; i++)
+		add_file(planner, &inventory->proc_files[i]);
 }
 
 void graft_plan_gpu_procfs(struct graft_planner *planner, const struct graft_gpu *gpu)
