@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nvidia_smi: the simulated nvidia-smi. Like the real one it loads libnvidia-ml.so.1 at run time and knows only what that says, so what it
+ * prints in a container is what the container got. Reports are in the real program's form; that nothing is real goes to standard error.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../lib/nvml_api.h"
+
+#define MAX_GPUS 64u
+
+#define FUNCTION_LIST(X)                                                                     \
+	X(nvmlInit_v2, (void))                                                               \
+	X(nvmlShutdown, (void))                                                              \
+	X(nvmlSystemGetDriverVersion, (char *, unsigned int))                                \
+	X(nvmlSystemGetNVMLVersion, (char *, unsigned int))                                  \
+	X(nvmlSystemGetCudaDriverVersion, (int *))                                           \
+	X(nvmlDeviceGetCount_v2, (unsigned int *))                                           \
+	X(nvmlDeviceGetHandleByIndex_v2, (unsigned int, nvmlDevice_t *))                     \
+	X(nvmlDeviceGetName, (nvmlDevice_t, char *, unsigned int))                           \
+	X(nvmlDeviceGetUUID, (nvmlDevice_t, char *, unsigned int))                           \
+	X(nvmlDeviceGetSerial, (nvmlDevice_t, char *, unsigned int))                         \
+	X(nvmlDeviceGetVbiosVersion, (nvmlDevice_t, char *, unsigned int))                   \
+	X(nvmlDeviceGetMinorNumber, (nvmlDevice_t, unsigned int *))                          \
+	X(nvmlDeviceGetBrand, (nvmlDevice_t, unsigned int *))                                \
+	X(nvmlDeviceGetPciInfo_v3, (nvmlDevice_t, nvmlPciInfo_t *))                          \
+	X(nvmlDeviceGetMemoryInfo, (nvmlDevice_t, nvmlMemory_t *))                           \
+	X(nvmlDeviceGetCudaComputeCapability, (nvmlDevice_t, int *, int *))                  \
+	X(nvmlDeviceGetMigMode, (nvmlDevice_t, unsigned int *, unsigned int *))              \
+	X(nvmlDeviceGetMaxMigDeviceCount, (nvmlDevice_t, unsigned int *))                    \
+	X(nvmlDeviceGetMigDeviceHandleByIndex, (nvmlDevice_t, unsigned int, nvmlDevice_t *)) \
+	X(nvmlDeviceGetGpuInstanceId, (nvmlDevice_t, unsigned int *))                        \
+	X(nvmlDeviceGetComputeInstanceId, (nvmlDevice_t, unsigned int *))                    \
+	X(nvmlDeviceGetTemperature, (nvmlDevice_t, unsigned int, unsigned int *))            \
+	X(nvmlDeviceGetPowerUsage, (nvmlDevice_t, unsigned int *))                           \
+	X(nvmlDeviceGetPowerManagementLimit, (nvmlDevice_t, unsigned int *))                 \
+	X(nvmlDeviceGetEccMode, (nvmlDevice_t, unsigned int *, unsigned int *))
+
+static struct {
+#define X(name, args) nvmlReturn_t(*name) args;
+	FUNCTION_LIST(X)
+#undef X
+	const char *(*nvmlErrorString)(nvmlReturn_t);
+} nvml;
+
+struct gpu {
+	bool lost;
+	unsigned int index, minor, brand, temperature, power_mw, limit_mw, mig_mode, ecc;
+	bool has_mig, has_ecc;
+	nvmlDevice_t handle;
+	char name[96], uuid[96], serial[32], vbios[32];
+	nvmlPciInfo_t pci;
+	nvmlMemory_t memory;
+	int cc_major, cc_minor;
+};
+
+static struct {
+	char driver[80];
+	int cuda;
+	unsigned int n_gpus;
+	struct gpu gpus[MAX_GPUS];
+} host;
+
+/* Where the library may be when the loader's cache does not list it: NixOS and WSL2 say so in a run path. */
+static void *load_library(void)
+{
+	static const char *const names[] = { "libnvidia-ml.so.1", "/run/opengl-driver/lib/libnvidia-ml.so.1",
+					     "/usr/lib/wsl/lib/libnvidia-ml.so.1" };
+	void *library = NULL;
+
+	for (unsigned int i = 0; !library && i < sizeof(names) / sizeof(names[0]); i++)
+		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+	return library;
+}
+
+static bool load_functions(void *library)
+{
+	struct {
+		const char *name;
+		void *field;
+		size_t size;
+	} rows[] = {
+#define X(name, args) { #name, &nvml.name, sizeof(nvml.name) },
+		FUNCTION_LIST(X)
+#undef X
+		    { "nvmlErrorString", &nvml.nvmlErrorString, sizeof(nvml.nvmlErrorString) }
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		void *symbol = dlsym(library, rows[i].name);
+
+		if (!symbol)
+			return false;
+		memcpy(rows[i].field, &symbol, rows[i].size);
+	}
+	return true;
+}
+
+static void read_gpu(unsigned int index)
+{
+	struct gpu *gpu = &host.gpus[index];
+	unsigned int pending;
+
+	gpu->index = index;
+	if (nvml.nvmlDeviceGetHandleByIndex_v2(index, &gpu->handle) != NVML_SUCCESS) {
+		gpu->lost = true;
+		return;
+	}
+	(void)nvml.nvmlDeviceGetName(gpu->handle, gpu->name, sizeof(gpu->name));
+	(void)nvml.nvmlDeviceGetUUID(gpu->handle, gpu->uuid, sizeof(gpu->uuid));
+	(void)nvml.nvmlDeviceGetSerial(gpu->handle, gpu->serial, sizeof(gpu->serial));
+	(void)nvml.nvmlDeviceGetVbiosVersion(gpu->handle, gpu->vbios, sizeof(gpu->vbios));
+	(void)nvml.nvmlDeviceGetMinorNumber(gpu->handle, &gpu->minor);
+	(void)nvml.nvmlDeviceGetBrand(gpu->handle, &gpu->brand);
+	(void)nvml.nvmlDeviceGetPciInfo_v3(gpu->handle, &gpu->pci);
+	(void)nvml.nvmlDeviceGetMemoryInfo(gpu->handle, &gpu->memory);
+	(void)nvml.nvmlDeviceGetCudaComputeCapability(gpu->handle, &gpu->cc_major, &gpu->cc_minor);
+	(void)nvml.nvmlDeviceGetTemperature(gpu->handle, 0, &gpu->temperature);
+	(void)nvml.nvmlDeviceGetPowerUsage(gpu->handle, &gpu->power_mw);
+	(void)nvml.nvmlDeviceGetPowerManagementLimit(gpu->handle, &gpu->limit_mw);
+	gpu->has_mig = nvml.nvmlDeviceGetMigMode(gpu->handle, &gpu->mig_mode, &pending) == NVML_SUCCESS;
+	gpu->has_ecc = nvml.nvmlDeviceGetEccMode(gpu->handle, &gpu->ecc, &pending) == NVML_SUCCESS;
+}
+
+/* Exit statuses are the real program's: 12 no library, 18 mismatch, else what NVML said. */
+static int start(void)
+{
+	void *library = load_library();
+	char version[80] = "";
+	nvmlReturn_t rc;
+
+	if (!library || !load_functions(library)) {
+		(void)fputs(
+		    "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that the NVIDIA "
+		    "Display Driver is properly installed and present in your system.\nPlease also try adding "
+		    "directory "
+		    "that contains libnvidia-ml.so to your system PATH.\n",
+		    stderr);
+		return NVML_LIBRARY_NOT_FOUND;
+	}
+	rc = nvml.nvmlInit_v2();
+	if (rc == NVML_DRIVER_NOT_LOADED) {
+		(void)puts("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure "
+			   "that the latest "
+			   "NVIDIA driver is installed and running.\n");
+		return rc;
+	}
+	if (rc != NVML_SUCCESS) {
+		(void)printf("Failed to initialize NVML: %s\n", nvml.nvmlErrorString(rc));
+		if (rc == NVML_LIB_RM_VERSION_MISMATCH &&
+		    nvml.nvmlSystemGetNVMLVersion(version, sizeof(version)) == NVML_SUCCESS)
+			(void)printf("NVML library version: %s\n",
+				     strchr(version, '.') ? strchr(version, '.') + 1 : version);
+		return rc;
+	}
+	(void)nvml.nvmlSystemGetDriverVersion(host.driver, sizeof(host.driver));
+	(void)nvml.nvmlSystemGetCudaDriverVersion(&host.cuda);
+	(void)nvml.nvmlDeviceGetCount_v2(&host.n_gpus);
+	for (unsigned int i = 0; i < host.n_gpus && i < MAX_GPUS; i++)
+		read_gpu(i);
+	return 0;
+}
+
+static int no_devices(void)
+{
+	(void)puts("No devices were found");
+	return NVML_NOT_FOUND;
+}
+
+/* --- nvidia-smi -L --- */
+
+static void list_mig(const struct gpu *gpu)
+{
+	unsigned int count = 0;
+	char uuid[96], name[160];
+	const char *profile;
+	nvmlDevice_t mig;
+
+	if (nvml.nvmlDeviceGetMaxMigDeviceCount(gpu->handle, &count) != NVML_SUCCESS)
+		return;
+	for (unsigned int i = 0; i < count; i++) {
+		if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu->handle, i, &mig) != NVML_SUCCESS)
+			continue;
+		(void)nvml.nvmlDeviceGetUUID(mig, uuid, sizeof(uuid));
+		(void)nvml.nvmlDeviceGetName(mig, name, sizeof(name));
+		profile = strstr(name, " MIG ");
+		(void)printf("  MIG %-11s Device %2u: (UUID: %s)\n", profile ? profile + 5 : name, i, uuid);
+	}
+}
+
+static int list(void)
+{
+	if (host.n_gpus == 0)
+		return no_devices();
+	for (unsigned int i = 0; i < host.n_gpus; i++) {
+		const struct gpu *gpu = &host.gpus[i];
+
+		if (gpu->lost) {
+			(void)printf("Unable to determine the device handle for gpu %u: GPU is lost.  Reboot the "
+				     "system to recover "
+				     "this GPU\n",
+				     i);
+			continue;
+		}
+		(void)printf("GPU %u: %s (UUID: %s)\n", i, gpu->name, gpu->uuid);
+		if (gpu->has_mig && gpu->mig_mode == 1)
+			list_mig(gpu);
+	}
+	return 0;
+}
+
+/* --- the table --- */
+
+#define BAR       "+-----------------------------------------------------------------------------------------+\n"
+#define SPLIT_BAR "+-----------------------------------------+------------------------+----------------------+\n"
+
+static void table_row(const struct gpu *gpu)
+{
+	char memory[64], power[32];
+
+	if (gpu->lost) {
+		(void)printf(
+		    "| %3u  ERR! (GPU is lost)                 |                        |                  ERR! |\n",
+		    gpu->index);
+		(void)printf(SPLIT_BAR);
+		return;
+	}
+	(void)snprintf(power, sizeof(power), "%uW / %4uW", gpu->power_mw / 1000, gpu->limit_mw / 1000);
+	(void)snprintf(memory, sizeof(memory), "%lluMiB / %6lluMiB", gpu->memory.used >> 20, gpu->memory.total >> 20);
+	(void)printf("| %3u  %-29.29s On   |   %-16s Off |       %-14s |\n", gpu->index, gpu->name, gpu->pci.busId,
+		     gpu->has_ecc ? "             0" : "           N/A");
+	(void)printf("| N/A  %3uC    P0   %21s | %22s |      0%%      Default |\n", gpu->temperature, power, memory);
+	(void)printf("|                                         |                        | %20s |\n",
+		     !gpu->has_mig ? "N/A" : (gpu->mig_mode == 1 ? "Enabled" : "Disabled"));
+	(void)printf(SPLIT_BAR);
+}
+
+static void mig_rows(const struct gpu *gpu)
+{
+	unsigned int gi, ci, count = 0;
+	nvmlMemory_t memory;
+	nvmlDevice_t mig;
+
+	if (!gpu->has_mig || gpu->mig_mode != 1 ||
+	    nvml.nvmlDeviceGetMaxMigDeviceCount(gpu->handle, &count) != NVML_SUCCESS)
+		return;
+	for (unsigned int i = 0; i < count; i++) {
+		if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu->handle, i, &mig) != NVML_SUCCESS)
+			continue;
+		(void)nvml.nvmlDeviceGetGpuInstanceId(mig, &gi);
+		(void)nvml.nvmlDeviceGetComputeInstanceId(mig, &ci);
+		(void)nvml.nvmlDeviceGetMemoryInfo(mig, &memory);
+		(void)printf("| %3u  %3u  %3u  %3u  |  %12lluMiB / %6lluMiB                                        |\n",
+			     gpu->index, gi, ci, i, memory.used >> 20, memory.total >> 20);
+	}
+}
+
+static bool any_mig(void)
+{
+	for (unsigned int i = 0; i < host.n_gpus; i++) {
+		if (host.gpus[i].has_mig && host.gpus[i].mig_mode == 1)
+			return true;
+	}
+	return false;
+}
+
+static int table(void)
+{
+	time_t now = time(NULL);
+	char date[64] = "", cuda[16];
+	struct tm parts;
+
+	if (host.n_gpus == 0)
+		return no_devices();
+	if (localtime_r(&now, &parts))
+		(void)strftime(date, sizeof(date), "%a %b %e %H:%M:%S %Y", &parts);
+	(void)snprintf(cuda, sizeof(cuda), "%d.%d", host.cuda / 1000, host.cuda % 1000 / 10);
+	(void)printf("%s\n" BAR, date);
+	(void)printf("| NVIDIA-SMI %-22s Driver Version: %-14s CUDA Version: %-8s |\n", host.driver, host.driver, cuda);
+	(void)fputs("|-----------------------------------------+------------------------+----------------------+\n"
+		    "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n"
+		    "| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |\n"
+		    "|                                         |                        |               MIG M. |\n"
+		    "|=========================================+========================+======================|\n",
+		    stdout);
+	for (unsigned int i = 0; i < host.n_gpus; i++)
+		table_row(&host.gpus[i]);
+	if (any_mig()) {
+		(void)fputs(
+		    "\n" BAR
+		    "| MIG devices:                                                                            |\n"
+		    "| GPU   GI   CI  MIG  |         Memory-Usage                                              |\n"
+		    "|=====================+===================================================================|\n",
+		    stdout);
+		for (unsigned int i = 0; i < host.n_gpus; i++)
+			mig_rows(&host.gpus[i]);
+		(void)fputs(BAR, stdout);
+	}
+	(void)fputs("\n" BAR
+		    "| Processes:                                                                              |\n"
+		    "|  GPU   GI   CI        PID   Type   Process name                              GPU Memory |\n"
+		    "|        ID   ID                                                               Usage      |\n"
+		    "|=========================================================================================|\n"
+		    "|  No running processes found (simulated by Graft, there is no real GPU)                  |\n" BAR,
+		    stdout);
+	return 0;
+}
+
+/* --- nvidia-smi -q --- */
+
+static const char *brand_name(unsigned int brand)
+{
+	static const char *const names[] = { "Unknown",
+					     "Quadro",
+					     "Tesla",
+					     "NVS",
+					     "GRID",
+					     "GeForce",
+					     "Titan",
+					     "NVIDIA Virtual Applications",
+					     "NVIDIA Virtual PC",
+					     "NVIDIA Virtual Compute Server",
+					     "NVIDIA RTX Virtual Workstation",
+					     "NVIDIA Cloud Gaming",
+					     "Quadro RTX",
+					     "NVIDIA RTX",
+					     "NVIDIA",
+					     "GeForce RTX",
+					     "Titan RTX" };
+
+	return brand < sizeof(names) / sizeof(names[0]) ? names[brand] : names[0];
+}
+
+static int query_all(void)
+{
+	(void)printf(
+	    "\n==============NVSMI LOG==============\n\n"
+	    "Simulated                                 : by Graft, there is no real GPU\n"
+	    "Driver Version                            : %s\n"
+	    "CUDA Version                              : %d.%d\n\nAttached GPUs                             : %u\n",
+	    host.driver, host.cuda / 1000, host.cuda % 1000 / 10, host.n_gpus);
+	for (unsigned int i = 0; i < host.n_gpus; i++) {
+		const struct gpu *gpu = &host.gpus[i];
+
+		if (gpu->lost)
+			continue;
+		(void)printf("GPU %s\n"
+			     "    Product Name                          : %s\n"
+			     "    Product Brand                         : %s\n"
+			     "    MIG Mode\n        Current                           : %s\n"
+			     "    Serial Number                         : %s\n"
+			     "    GPU UUID                              : %s\n"
+			     "    Minor Number                          : %u\n"
+			     "    VBIOS Version                         : %s\n"
+			     "    PCI\n        Bus                               : 0x%02X\n"
+			     "        Device                            : 0x%02X\n"
+			     "        Domain                            : 0x%04X\n"
+			     "        Device Id                         : 0x%08X\n"
+			     "        Bus Id                            : %s\n"
+			     "    FB Memory Usage\n        Total                             : %llu MiB\n"
+			     "        Used                              : %llu MiB\n"
+			     "        Free                              : %llu MiB\n\n",
+			     gpu->pci.busId, gpu->name, brand_name(gpu->brand),
+			     !gpu->has_mig ? "N/A" : (gpu->mig_mode == 1 ? "Enabled" : "Disabled"), gpu->serial,
+			     gpu->uuid, gpu->minor, gpu->vbios, gpu->pci.bus, gpu->pci.device, gpu->pci.domain,
+			     gpu->pci.pciDeviceId, gpu->pci.busId, gpu->memory.total >> 20, gpu->memory.used >> 20,
+			     gpu->memory.free >> 20);
+	}
+	return 0;
+}
+
+/* --- nvidia-smi --query-gpu=... --format=csv --- */
+
+static void put_index(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%u", gpu->index);
+}
+static void put_name(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%s", gpu->name);
+}
+static void put_uuid(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%s", gpu->uuid);
+}
+static void put_serial(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%s", gpu->serial);
+}
+static void put_bus_id(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%s", gpu->pci.busId);
+}
+static void put_device_id(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "0x%08X", gpu->pci.pciDeviceId);
+}
+static void put_driver(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)gpu;
+	(void)snprintf(out, size, "%s", host.driver);
+}
+static void put_count(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)gpu;
+	(void)snprintf(out, size, "%u", host.n_gpus);
+}
+static void put_vbios(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%s", gpu->vbios);
+}
+static void put_compute(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%d.%d", gpu->cc_major, gpu->cc_minor);
+}
+static void put_memory_total(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%llu", gpu->memory.total >> 20);
+}
+static void put_memory_used(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%llu", gpu->memory.used >> 20);
+}
+static void put_memory_free(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%llu", gpu->memory.free >> 20);
+}
+static void put_temperature(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%u", gpu->temperature);
+}
+static void put_power(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%u.%02u", gpu->power_mw / 1000, gpu->power_mw % 1000 / 10);
+}
+static void put_limit(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%u.00", gpu->limit_mw / 1000);
+}
+static void put_zero(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)gpu;
+	(void)snprintf(out, size, "0");
+}
+static void put_mig(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%s", !gpu->has_mig ? "[N/A]" : (gpu->mig_mode == 1 ? "Enabled" : "Disabled"));
+}
+static void put_enabled(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)gpu;
+	(void)snprintf(out, size, "Enabled");
+}
+static void put_default(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)gpu;
+	(void)snprintf(out, size, "Default");
+}
+static void put_p0(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)gpu;
+	(void)snprintf(out, size, "P0");
+}
+
+static const struct field {
+	const char *name, *alias, *unit;
+	void (*put)(const struct gpu *gpu, char *out, size_t size);
+} fields[] = {
+	{ "index", NULL, NULL, put_index },
+	{ "name", "gpu_name", NULL, put_name },
+	{ "uuid", "gpu_uuid", NULL, put_uuid },
+	{ "serial", "gpu_serial", NULL, put_serial },
+	{ "count", "gpu_count", NULL, put_count },
+	{ "pci.bus_id", "gpu_bus_id", NULL, put_bus_id },
+	{ "pci.device_id", NULL, NULL, put_device_id },
+	{ "driver_version", NULL, NULL, put_driver },
+	{ "vbios_version", NULL, NULL, put_vbios },
+	{ "compute_cap", NULL, NULL, put_compute },
+	{ "memory.total", NULL, "MiB", put_memory_total },
+	{ "memory.used", NULL, "MiB", put_memory_used },
+	{ "memory.free", NULL, "MiB", put_memory_free },
+	{ "utilization.gpu", NULL, "%", put_zero },
+	{ "utilization.memory", NULL, "%", put_zero },
+	{ "temperature.gpu", NULL, NULL, put_temperature },
+	{ "power.draw", NULL, "W", put_power },
+	{ "power.limit", NULL, "W", put_limit },
+	{ "mig.mode.current", NULL, NULL, put_mig },
+	{ "mig.mode.pending", NULL, NULL, put_mig },
+	{ "persistence_mode", NULL, NULL, put_enabled },
+	{ "compute_mode", NULL, NULL, put_default },
+	{ "pstate", NULL, NULL, put_p0 },
+};
+
+static const struct field *find_field(const char *name, size_t length)
+{
+	for (unsigned int i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (strlen(fields[i].name) == length && strncmp(fields[i].name, name, length) == 0)
+			return &fields[i];
+		if (fields[i].alias && strlen(fields[i].alias) == length && strncmp(fields[i].alias, name, length) == 0)
+			return &fields[i];
+	}
+	return NULL;
+}
+
+/* Fields that were asked for, in order; the name is kept as it was written. */
+struct query {
+	unsigned int n;
+	struct {
+		const struct field *field;
+		const char *name;
+		int length;
+	} columns[64];
+};
+
+static bool parse_query(const char *list_, struct query *query)
+{
+	while (*list_ != '\0' && query->n < 64) {
+		size_t length = strcspn(list_, ","), skip = strspn(list_, " ");
+		const struct field *field = find_field(list_ + skip, length - skip);
+
+		if (!field) {
+			(void)printf("Field \"%.*s\" is not a valid field to query.\n\n", (int)length, list_);
+			return false;
+		}
+		query->columns[query->n].field = field;
+		query->columns[query->n].name = list_ + skip;
+		query->columns[query->n++].length = (int)(length - skip);
+		list_ += length + (list_[length] == ',');
+	}
+	return query->n > 0;
+}
+
+static int query_gpus(const char *list_, const char *format, const char *only)
+{
+	bool header = !strstr(format, "noheader"), units = !strstr(format, "nounits");
+	struct query query = { .n = 0 };
+	char value[160];
+
+	if (!parse_query(list_, &query))
+		return 2;
+	if (host.n_gpus == 0)
+		return no_devices();
+	for (unsigned int c = 0; header && c < query.n; c++)
+		(void)printf("%s%.*s%s%s%s", c > 0 ? ", " : "", query.columns[c].length, query.columns[c].name,
+			     units && query.columns[c].field->unit ? " [" : "",
+			     units && query.columns[c].field->unit ? query.columns[c].field->unit : "",
+			     units && query.columns[c].field->unit ? "]" : "");
+	if (header)
+		(void)putchar('\n');
+	for (unsigned int i = 0; i < host.n_gpus; i++) {
+		const struct gpu *gpu = &host.gpus[i];
+		char number[16];
+
+		(void)snprintf(number, sizeof(number), "%u", i);
+		if (gpu->lost || (only && strcmp(only, number) != 0 && strcmp(only, gpu->uuid) != 0))
+			continue;
+		for (unsigned int c = 0; c < query.n; c++) {
+			query.columns[c].field->put(gpu, value, sizeof(value));
+			(void)printf("%s%s%s%s", c > 0 ? ", " : "", value,
+				     units && query.columns[c].field->unit ? " " : "",
+				     units && query.columns[c].field->unit ? query.columns[c].field->unit : "");
+		}
+		(void)putchar('\n');
+	}
+	return 0;
+}
+
+/* --- the command line --- */
+
+static const char usage[] = "nvidia-smi of the simulated driver (Graft): there is no real GPU.\n\n"
+			    "    nvidia-smi                 a table of the GPUs\n"
+			    "    nvidia-smi -L              one line for each GPU and MIG device\n"
+			    "    nvidia-smi -q              details\n"
+			    "    nvidia-smi --query-gpu=FIELD,... --format=csv[,noheader][,nounits] [-i INDEX|UUID]\n";
+
+struct command {
+	bool list, all, help;
+	const char *query, *format, *only;
+};
+
+static const char *value_of(const char *argument, const char *option)
+{
+	size_t length = strlen(option);
+
+	return strncmp(argument, option, length) == 0 && argument[length] == '=' ? argument + length + 1 : NULL;
+}
+
+static bool parse(int argc, char **argv, struct command *command)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *value;
+
+		if (strcmp(argv[i], "-L") == 0 || strcmp(argv[i], "--list-gpus") == 0)
+			command->list = true;
+		else if (strcmp(argv[i], "-q") == 0 || strcmp(argv[i], "--query") == 0)
+			command->all = true;
+		else if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)
+			command->help = true;
+		else if (strcmp(argv[i], "-i") == 0 && i + 1 < argc)
+			command->only = argv[++i];
+		else if ((value = value_of(argv[i], "--id")))
+			command->only = value;
+		else if ((value = value_of(argv[i], "--query-gpu")))
+			command->query = value;
+		else if ((value = value_of(argv[i], "--format")))
+			command->format = value;
+		else {
+			(void)fprintf(
+			    stderr,
+			    "Invalid combination of input arguments. '%s' is not known to the simulated nvidia-smi.\n",
+			    argv[i]);
+			return false;
+		}
+	}
+	if (command->query && (!command->format || strncmp(command->format, "csv", 3) != 0)) {
+		(void)fputs("\"--format=\" switch is missing. Run 'nvidia-smi -h' for help\n", stderr);
+		return false;
+	}
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct command command = { .list = false };
+	int rc;
+
+	if (!parse(argc, argv, &command))
+		return 2;
+	if (command.help)
+		return fputs(usage, stdout) < 0;
+	rc = start();
+	if (rc != 0)
+		return rc;
+	if (command.query)
+		rc = query_gpus(command.query, command.format, command.only);
+	else if (command.list)
+		rc = list();
+	else
+		rc = command.all ? query_all() : table();
+	(void)fflush(stdout);
+	if (command.list || command.query)
+		(void)fputs("nvidia-smi: simulated by Graft, there is no real GPU\n", stderr);
+	(void)nvml.nvmlShutdown();
+	return rc;
+}

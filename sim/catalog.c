@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* catalog: two tables. SPEC libnvidia-container 6.2 and 6.3 for the files that the stack looks for, and more that it must leave alone. */
+#include "catalog.h"
+
+#define BASE   SIM_FILES_BASE
+#define VIDEO  SIM_FILES_VIDEO
+#define GFX    SIM_FILES_GRAPHICS
+#define NGX    SIM_FILES_NGX
+#define FABRIC SIM_FILES_FABRIC
+
+/* clang-format off */
+const struct sim_library sim_libraries[] = {
+	/* stem                        soname files  since until 32     link   directory real                needed */
+	{ "libnvidia-ml",              "1",   BASE,  0,    0,    true,  true,  NULL,     SIM_TEMPLATE_NVML,  NULL },
+	{ "libnvidia-cfg",             "1",   BASE,  0,    0,    false, true,  NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-nscq",            "2",   FABRIC, 450,  0,    false, false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libcuda",                   "1",   BASE,  0,    0,    true,  true,  NULL,     SIM_TEMPLATE_CUDA,  NULL },
+	{ "libcudadebugger",           "1",   BASE,  515,  0,    false, false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-opencl",          "1",   BASE,  0,    0,    true,  false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-gpucomp",         NULL,  BASE,  550,  0,    true,  false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-ptxjitcompiler",  "1",   BASE,  0,    0,    true,  true,  NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-fatbinaryloader", NULL,  BASE,  0,    450,  true,  false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-allocator",       "1",   BASE,  440,  0,    true,  true,  NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-compiler",        NULL,  BASE,  0,    520,  true,  false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-pkcs11",          NULL,  BASE,  530,  0,    false, false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-pkcs11-openssl3", NULL,  BASE,  530,  0,    false, false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-nvvm",            "4",   BASE,  510,  0,    true,  true,  NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-nvvm70",          "4",   BASE,  575,  0,    false, false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-sandboxutils",    "1",   BASE,  560,  0,    false, true,  NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-ngx",             "1",   NGX,   430,  0,    false, false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libvdpau_nvidia",           "1",   VIDEO, 0,    0,    true,  true,  "vdpau",  SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-encode",          "1",   VIDEO, 0,    0,    true,  true,  NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-opticalflow",     "1",   VIDEO, 418,  0,    true,  true,  NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvcuvid",                "1",   VIDEO, 0,    0,    true,  true,  NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-eglcore",         NULL,  GFX,   0,    0,    true,  false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-glcore",          NULL,  GFX,   0,    0,    true,  false, NULL,     SIM_TEMPLATE_NONE,  "libnvidia-tls" },
+	{ "libnvidia-tls",             NULL,  GFX,   0,    0,    true,  false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-glsi",            NULL,  GFX,   0,    0,    true,  false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-fbc",             "1",   GFX,   0,    0,    true,  true,  NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-ifr",             "1",   GFX,   0,    470,  true,  true,  NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-rtcore",          NULL,  GFX,   418,  0,    false, false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvoptix",                "1",   GFX,   418,  0,    false, false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-glvkspirv",       NULL,  GFX,   396,  0,    true,  false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-cbl",             NULL,  GFX,   418,  470,  false, false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libnvidia-vulkan-producer", NULL,  GFX,   470,  0,    false, false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+	{ "libGLX_nvidia",             "0",   GFX,   0,    0,    true,  false, NULL,     SIM_TEMPLATE_NONE,  "libnvidia-glcore" },
+	{ "libEGL_nvidia",             "0",   GFX,   0,    0,    true,  false, NULL,     SIM_TEMPLATE_NONE,  "libnvidia-eglcore" },
+	{ "libGLESv2_nvidia",          "2",   GFX,   0,    0,    true,  false, NULL,     SIM_TEMPLATE_NONE,  "libnvidia-eglcore" },
+	{ "libGLESv1_CM_nvidia",       "1",   GFX,   0,    0,    true,  false, NULL,     SIM_TEMPLATE_NONE,  "libnvidia-eglcore" },
+	{ "libnvidia-gtk3",            NULL,  GFX,   0,    0,    false, false, NULL,     SIM_TEMPLATE_NONE,  NULL },
+};
+const size_t sim_n_libraries = sizeof(sim_libraries) / sizeof(sim_libraries[0]);
+
+const struct sim_binary sim_binaries[] = {
+	{ "nvidia-smi",              SIM_PROGRAM_SMI,    false },
+	{ "nvidia-debugdump",        SIM_PROGRAM_DAEMON, false },
+	{ "nvidia-persistenced",     SIM_PROGRAM_DAEMON, false },
+	{ "nv-fabricmanager",        SIM_PROGRAM_DAEMON, true },
+	{ "nvidia-cuda-mps-control", SIM_PROGRAM_DAEMON, false },
+	{ "nvidia-cuda-mps-server",  SIM_PROGRAM_DAEMON, false },
+	{ "nvidia-modprobe",         SIM_PROGRAM_DAEMON, false },
+};
+/* clang-format on */
+const size_t sim_n_binaries = sizeof(sim_binaries) / sizeof(sim_binaries[0]);
+
+bool sim_library_wanted(const struct sim_library *library, const struct sim_topology *topology)
+{
+	if (!(library->files & topology->files) || topology->driver_major < library->since)
+		return false;
+	return library->until == 0 || topology->driver_major <= library->until;
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * create: the parts that every layout shares (procfs, sysfs, nodes, MIG, sockets) and the order of all parts. What is written where
+ * for libraries and programs is in create_files.c.
+ */
+#include "create.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "create_parts.h"
+#include "identity.h"
+
+#define NVIDIA_MAJOR 195u
+#define MISC_MAJOR   10u
+#define DRM_MAJOR    226u
+#define DXG_MINOR    125u
+
+/* --- /proc and /sys --- */
+
+static void make_version(struct sim_tree *tree)
+{
+	const struct sim_topology *topology = tree->topology;
+	const char *machine = sim_machine_name(topology->machine);
+
+	if (topology->open_module)
+		sim_tree_text(tree, "/proc/driver/nvidia/version", 0444,
+			      "NVRM version: NVIDIA UNIX Open Kernel Module for %s  %s  (Graft simulated driver)\n"
+			      "GCC version:  none (no kernel module is loaded)\n",
+			      machine, topology->module);
+	else
+		sim_tree_text(tree, "/proc/driver/nvidia/version", 0444,
+			      "NVRM version: NVIDIA UNIX %s Kernel Module  %s  (Graft simulated driver)\n"
+			      "GCC version:  none (no kernel module is loaded)\n",
+			      machine, topology->module);
+}
+
+static void make_params(struct sim_tree *tree)
+{
+	sim_tree_text(tree, "/proc/driver/nvidia/params", 0444,
+		      "ResmanDebugLevel: 4294967295\nRmLogonRC: 1\nModifyDeviceFiles: 1\nDeviceFileUID: 0\n"
+		      "DeviceFileGID: 0\nDeviceFileMode: 438\nInitializeSystemMemoryAllocations: 1\n"
+		      "UsePageAttributeTable: 4294967295\nEnableMSI: 1\nEnablePCIeGen3: 0\nMemoryPoolSize: 0\n"
+		      "KMallocHeapMaxSize: 0\nVMallocHeapMaxSize: 0\nIgnoreMMIOCheck: 0\nEnableStreamMemOPs: 0\n"
+		      "EnableUserNUMAManagement: 1\nNvLinkDisable: 0\nRmProfilingAdminOnly: 1\n"
+		      "PreserveVideoMemoryAllocations: 0\nEnableGpuFirmware: %u\nDynamicPowerManagement: 3\n"
+		      "EnableDbgBreakpoint: 0\nOpenRmEnableUnsupportedGpus: 1\nRegistryDwords: \"\"\n"
+		      "RegistryDwordsPerDevice: \"\"\nRmMsg: \"\"\nGpuBlacklist: \"\"\nTemporaryFilePath: \"\"\n"
+		      "ExcludedGpus: \"\"\n",
+		      tree->topology->firmware ? 18u : 0u);
+	sim_tree_text(tree, "/proc/driver/nvidia/registry", 0444, "Binary: \"\"\n");
+	sim_tree_text(tree, "/proc/driver/nvidia/warnings/README", 0444, "This driver is simulated by Graft.\n");
+	sim_tree_text(tree, "/proc/driver/nvidia/patches/README", 0444, "This driver is simulated by Graft.\n");
+}
+
+static void make_information(struct sim_tree *tree, const struct sim_gpu *gpu)
+{
+	/* What the driver shows before it has initialised a GPU for the first time, and of one that is gone. */
+	static const char unknown[] = "GPU-\?\?\?\?\?\?\?\?-\?\?\?\?-\?\?\?\?-\?\?\?\?-\?\?\?\?\?\?\?\?\?\?\?\?";
+	const struct sim_topology *topology = tree->topology;
+	bool known = topology->uuids_in_procfs && !gpu->lost;
+	char path[96], bus_id[32];
+
+	(void)snprintf(bus_id, sizeof(bus_id), "%04x:%02x:%02x.0", gpu->domain, gpu->bus, gpu->device);
+	(void)snprintf(path, sizeof(path), "/proc/driver/nvidia/gpus/%s/information", bus_id);
+	sim_tree_text(tree, path, 0444,
+		      "Model: \t\t %s\nIRQ:   \t\t %u\nGPU UUID: \t %s\nVideo BIOS: \t %s\nBus Type: \t PCIe\n"
+		      "DMA Size: \t 47 bits\nDMA Mask: \t 0x7fffffffffff\nBus Location: \t %s\nDevice Minor: \t %u\n"
+		      "GPU Firmware: \t %s\nGPU Excluded:\t %s\n",
+		      gpu->name, 100 + gpu->minor, known ? gpu->uuid : unknown,
+		      known ? "96.00.89.00.01" : "\?\?.\?\?.\?\?.\?\?.\?\?", bus_id, gpu->minor,
+		      topology->firmware ? topology->module : "N/A", gpu->excluded ? "Yes" : "No");
+	(void)snprintf(path, sizeof(path), "/proc/driver/nvidia/gpus/%s/registry", bus_id);
+	sim_tree_text(tree, path, 0444, "Binary: \"\"\n");
+	(void)snprintf(path, sizeof(path), "/proc/driver/nvidia/gpus/%s/power", bus_id);
+	sim_tree_text(tree, path, 0444,
+		      "Runtime D3 status:          Disabled by default\nVideo Memory:               Active\n");
+}
+
+static void make_pci_function(struct sim_tree *tree, const char *bus_id, uint16_t device, uint16_t subsystem,
+			      uint32_t class_, unsigned int numa_node)
+{
+	unsigned char config[256] = { 0xde, 0x10, (unsigned char)device, (unsigned char)(device >> 8), 0x07, 0x04, 0x10,
+				      0x00, 0xa1 };
+	char base[64], path[128];
+
+	config[9] = (unsigned char)class_;
+	config[10] = (unsigned char)(class_ >> 8);
+	config[11] = (unsigned char)(class_ >> 16);
+	config[0x2c] = 0xde;
+	config[0x2d] = 0x10;
+	config[0x2e] = (unsigned char)subsystem;
+	config[0x2f] = (unsigned char)(subsystem >> 8);
+	(void)snprintf(base, sizeof(base), "/sys/bus/pci/devices/%s", bus_id);
+	(void)snprintf(path, sizeof(path), "%s/config", base);
+	sim_tree_file(tree, path, 0644, config, sizeof(config));
+	(void)snprintf(path, sizeof(path), "%s/vendor", base);
+	sim_tree_text(tree, path, 0444, "0x10de\n");
+	(void)snprintf(path, sizeof(path), "%s/device", base);
+	sim_tree_text(tree, path, 0444, "0x%04x\n", device);
+	(void)snprintf(path, sizeof(path), "%s/class", base);
+	sim_tree_text(tree, path, 0444, "0x%06x\n", class_);
+	(void)snprintf(path, sizeof(path), "%s/subsystem_vendor", base);
+	sim_tree_text(tree, path, 0444, "0x10de\n");
+	(void)snprintf(path, sizeof(path), "%s/subsystem_device", base);
+	sim_tree_text(tree, path, 0444, "0x%04x\n", subsystem);
+	(void)snprintf(path, sizeof(path), "%s/numa_node", base);
+	sim_tree_text(tree, path, 0444, "%u\n", numa_node);
+}
+
+static void make_pci(struct sim_tree *tree)
+{
+	const struct sim_topology *topology = tree->topology;
+	char bus_id[32], path[128];
+
+	for (size_t i = 0; i < topology->n_gpus; i++) {
+		const struct sim_gpu *gpu = &topology->gpus[i];
+		bool display = gpu->model->brand == SIM_BRAND_GEFORCE || gpu->model->brand == SIM_BRAND_RTX;
+
+		(void)snprintf(bus_id, sizeof(bus_id), "%04x:%02x:%02x.0", gpu->domain, gpu->bus, gpu->device);
+		make_pci_function(tree, bus_id, gpu->model->pci_device, gpu->model->pci_subsystem,
+				  display ? 0x030000 : 0x030200, topology->n_gpus > 1 && i >= topology->n_gpus / 2);
+		if (topology->files & SIM_FILES_GRAPHICS) {
+			(void)snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/drm/card%zu/uevent", bus_id, i);
+			sim_tree_text(tree, path, 0444, "MAJOR=226\nMINOR=%zu\nDEVNAME=dri/card%zu\n", i, i);
+			(void)snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/drm/renderD%zu/uevent", bus_id,
+				       128 + i);
+			sim_tree_text(tree, path, 0444, "MAJOR=226\nMINOR=%zu\nDEVNAME=dri/renderD%zu\n", 128 + i,
+				      128 + i);
+		}
+	}
+	for (uint32_t i = 0; i < topology->nvswitches; i++) {
+		(void)snprintf(bus_id, sizeof(bus_id), "0000:%02x:00.0", 0x05 + i);
+		make_pci_function(tree, bus_id, 0x22a3, 0x1796, 0x068000, 0);
+	}
+}
+
+static void make_modules(struct sim_tree *tree)
+{
+	static const struct {
+		const char *name, *uses;
+		unsigned int size;
+	} modules[] = { { "nvidia_uvm", "0 -", 4964352 },
+			{ "nvidia_drm", "0 -", 94208 },
+			{ "nvidia_modeset", "1 nvidia_drm,", 1388544 },
+			{ "nvidia", "2 nvidia_uvm,nvidia_modeset,", 54112256 } };
+	struct graft_buffer lines = { .max = 0 };
+	char path[64];
+
+	for (size_t i = 0; i < GRAFT_COUNT(modules); i++) {
+		graft_buffer_printf(&lines, "%s %u %s Live 0x0000000000000000 (POE)\n", modules[i].name,
+				    modules[i].size, modules[i].uses);
+		(void)snprintf(path, sizeof(path), "/sys/module/%s/initstate", modules[i].name);
+		sim_tree_text(tree, path, 0444, "live\n");
+		(void)snprintf(path, sizeof(path), "/sys/module/%s/version", modules[i].name);
+		sim_tree_text(tree, path, 0444, "%s\n", tree->topology->module);
+	}
+	sim_parts_buffer(tree, "/proc/modules", 0444, &lines);
+}
+
+/* The part of /proc/devices that is the driver's; sim_run adds it to the machine's own list. */
+void sim_proc_devices(const struct sim_topology *topology, struct graft_buffer *out)
+{
+	if (!topology->module)
+		return;
+	graft_buffer_printf(out, "%3u nvidia\n%3u nvidia-modeset\n%3u nvidiactl\n", NVIDIA_MAJOR, NVIDIA_MAJOR,
+			    NVIDIA_MAJOR);
+	if (topology->nvswitches > 0)
+		graft_buffer_printf(out, "%3u nvidia-nvswitch\n", topology->majors.nvswitch);
+	graft_buffer_printf(out, "%3u nvidia-uvm\n", topology->majors.uvm);
+	if (topology->driver_major >= 525)
+		graft_buffer_printf(out, "%3u nvidia-caps-imex-channels\n", topology->majors.imex);
+	if (sim_has_caps(topology))
+		graft_buffer_printf(out, "%3u nvidia-caps\n", topology->majors.caps);
+}
+
+bool sim_has_caps(const struct sim_topology *topology)
+{
+	return topology->module && topology->driver_major >= 450;
+}
+
+static void make_devices_list(struct sim_tree *tree)
+{
+	struct graft_buffer lines = { .max = 0 };
+
+	graft_buffer_string(&lines, "Character devices:\n  1 mem\n  4 tty\n  5 /dev/tty\n  5 /dev/console\n 10 misc\n"
+				    "136 pts\n");
+	sim_proc_devices(tree->topology, &lines);
+	graft_buffer_string(&lines, "226 drm\n\nBlock devices:\n  7 loop\n  8 sd\n259 blkext\n");
+	sim_parts_buffer(tree, "/proc/devices", 0444, &lines);
+}
+
+/* --- capabilities and MIG --- */
+
+static void make_access(struct sim_tree *tree, const char *path, uint32_t minor)
+{
+	char node[64];
+
+	sim_tree_text(tree, path, 0444, "DeviceFileMinor: %u\nDeviceFileMode: %u\nDeviceFileModify: 1\n", minor,
+		      minor <= 2 ? 256u : 292u);
+	(void)snprintf(node, sizeof(node), "/dev/nvidia-caps/nvidia-cap%u", minor);
+	sim_tree_node(tree, node, minor <= 2 ? 0400 : 0444, tree->topology->majors.caps, minor);
+}
+
+static void make_mig(struct sim_tree *tree, const struct sim_gpu *gpu)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "/proc/driver/nvidia/capabilities/gpu%u/mig", gpu->minor);
+	sim_tree_directory(tree, path, 0555);
+	for (size_t i = 0; i < gpu->n_mig; i++) {
+		const struct sim_mig *mig = &gpu->mig[i];
+
+		(void)snprintf(path, sizeof(path), "/proc/driver/nvidia/capabilities/gpu%u/mig/gi%u/access", gpu->minor,
+			       mig->gi);
+		if (mig->ci == 0)
+			make_access(tree, path, mig->gi_minor);
+		(void)snprintf(path, sizeof(path), "/proc/driver/nvidia/capabilities/gpu%u/mig/gi%u/ci%u/access",
+			       gpu->minor, mig->gi, mig->ci);
+		make_access(tree, path, mig->ci_minor);
+	}
+}
+
+/* The driver lists every instance that could exist on 32 GPUs, whether or not it does. */
+static void make_mig_minors(struct sim_tree *tree)
+{
+	struct graft_buffer lines = { .max = 0 };
+
+	graft_buffer_string(&lines, "config 1\nmonitor 2\n");
+	for (uint32_t gpu = 0; gpu < 32; gpu++) {
+		for (uint32_t gi = 0; gi < 15; gi++) {
+			graft_buffer_printf(&lines, "gpu%u/gi%u/access %u\n", gpu, gi, sim_mig_minor(gpu, gi, -1));
+			for (int ci = 0; ci < 8; ci++)
+				graft_buffer_printf(&lines, "gpu%u/gi%u/ci%d/access %u\n", gpu, gi, ci,
+						    sim_mig_minor(gpu, gi, ci));
+		}
+	}
+	sim_parts_buffer(tree, "/proc/driver/nvidia-caps/mig-minors", 0444, &lines);
+}
+
+static void make_caps(struct sim_tree *tree)
+{
+	const struct sim_topology *topology = tree->topology;
+
+	if (!sim_has_caps(topology))
+		return;
+	make_mig_minors(tree);
+	make_access(tree, "/proc/driver/nvidia/capabilities/mig/config", 1);
+	make_access(tree, "/proc/driver/nvidia/capabilities/mig/monitor", 2);
+	for (size_t i = 0; i < topology->n_gpus; i++) {
+		if (topology->gpus[i].model->mig_profiles[0] != '\0')
+			make_mig(tree, &topology->gpus[i]);
+	}
+	if (topology->driver_major >= 525) {
+		sim_tree_text(tree, "/proc/driver/nvidia/capabilities/fabric-imex-mgmt", 0444,
+			      "DeviceFileMinor: 0\nDeviceFileMode: 256\nDeviceFileModify: 1\n");
+		sim_tree_text(tree, "/proc/driver/nvidia-caps/sys-minors", 0444, "fabric-imex-mgmt 0\n");
+	}
+}
+
+/* --- nodes and sockets --- */
+
+static void make_nodes(struct sim_tree *tree)
+{
+	const struct sim_topology *topology = tree->topology;
+	char path[64];
+
+	sim_tree_node(tree, "/dev/nvidiactl", 0666, NVIDIA_MAJOR, 255);
+	for (size_t i = 0; i < topology->n_gpus; i++) {
+		(void)snprintf(path, sizeof(path), "/dev/nvidia%u", topology->gpus[i].minor);
+		sim_tree_node(tree, path, 0666, NVIDIA_MAJOR, topology->gpus[i].minor);
+	}
+	sim_tree_node(tree, "/dev/nvidia-modeset", 0666, NVIDIA_MAJOR, 254);
+	sim_tree_node(tree, "/dev/nvidia-uvm", 0666, topology->majors.uvm, 0);
+	sim_tree_node(tree, "/dev/nvidia-uvm-tools", 0666, topology->majors.uvm, 1);
+	for (uint32_t i = 0; i < topology->nvswitches; i++) {
+		(void)snprintf(path, sizeof(path), "/dev/nvidia-nvswitch%u", i);
+		sim_tree_node(tree, path, 0666, topology->majors.nvswitch, i);
+	}
+	if (topology->nvswitches > 0)
+		sim_tree_node(tree, "/dev/nvidia-nvswitchctl", 0666, topology->majors.nvswitch, 255);
+	for (uint32_t i = 0; i < topology->imex_channels; i++) {
+		(void)snprintf(path, sizeof(path), "/dev/nvidia-caps-imex-channels/channel%u", i);
+		sim_tree_node(tree, path, 0666, topology->majors.imex, i);
+	}
+	for (uint32_t i = 0; topology->files & SIM_FILES_GRAPHICS && i < topology->n_gpus; i++) {
+		(void)snprintf(path, sizeof(path), "/dev/dri/card%u", i);
+		sim_tree_node(tree, path, 0660, DRM_MAJOR, i);
+		(void)snprintf(path, sizeof(path), "/dev/dri/renderD%u", 128 + i);
+		sim_tree_node(tree, path, 0666, DRM_MAJOR, 128 + i);
+	}
+}
+
+static void make_kernel_side(struct sim_tree *tree)
+{
+	const struct sim_topology *topology = tree->topology;
+
+	make_devices_list(tree);
+	make_pci(tree);
+	if (!topology->module)
+		return;
+	make_version(tree);
+	make_params(tree);
+	make_modules(tree);
+	for (size_t i = 0; i < topology->n_gpus; i++)
+		make_information(tree, &topology->gpus[i]);
+	make_caps(tree);
+	make_nodes(tree);
+}
+
+static void make_sockets(struct sim_tree *tree)
+{
+	const struct sim_topology *topology = tree->topology;
+
+	if (topology->persistenced)
+		sim_tree_socket(tree, "/run/nvidia-persistenced/socket");
+	if (topology->fabricmanager)
+		sim_tree_socket(tree, "/run/nvidia-fabricmanager/socket");
+	if (topology->mps) {
+		sim_tree_directory(tree, "/tmp/nvidia-mps", 0755);
+		sim_tree_socket(tree, "/tmp/nvidia-mps/control");
+	}
+}
+
+static void make_wsl(struct sim_tree *tree)
+{
+	sim_tree_node(tree, "/dev/dxg", 0666, MISC_MAJOR, DXG_MINOR);
+	sim_tree_text(tree, "/proc/sys/kernel/osrelease", 0444, "5.15.153.1-microsoft-standard-WSL2\n");
+	sim_tree_text(tree, "/proc/devices", 0444,
+		      "Character devices:\n  1 mem\n  5 /dev/tty\n 10 misc\n136 pts\n\n"
+		      "Block devices:\n  8 sd\n");
+}
+
+static void make_tegra(struct sim_tree *tree)
+{
+	sim_tree_text(tree, "/etc/nv_tegra_release", 0644,
+		      "# R35 (release), REVISION: 4.1, GCID: 33958178, BOARD: t186ref, EABI: aarch64, DATE: Tue Aug  1 "
+		      "19:57:35 UTC 2023\n");
+	sim_tree_text(tree, "/sys/devices/soc0/family", 0444, "Tegra\n");
+	sim_tree_text(tree, "/sys/devices/soc0/machine", 0444, "Jetson AGX Orin (simulated by Graft)\n");
+	sim_tree_text(tree, "/proc/devices", 0444,
+		      "Character devices:\n  1 mem\n  5 /dev/tty\n 10 misc\n136 pts\n%3u nvhost\n%3u nvgpu\n\n"
+		      "Block devices:\n  7 loop\n",
+		      tree->topology->majors.uvm, tree->topology->majors.caps);
+	sim_tree_node(tree, "/dev/nvmap", 0660, MISC_MAJOR, 124);
+	sim_tree_node(tree, "/dev/nvhost-ctrl", 0660, tree->topology->majors.uvm, 0);
+	sim_tree_node(tree, "/dev/nvhost-gpu", 0660, tree->topology->majors.caps, 1);
+	sim_tree_node(tree, "/dev/nvhost-as-gpu", 0660, tree->topology->majors.caps, 2);
+	sim_tree_node(tree, "/dev/nvgpu/igpu0/power", 0660, tree->topology->majors.caps, 3);
+}
+
+static void make_host(struct sim_tree *tree)
+{
+	switch (tree->topology->layout) {
+	case SIM_LAYOUT_WSL2:
+		make_wsl(tree);
+		break;
+	case SIM_LAYOUT_TEGRA:
+		make_tegra(tree);
+		break;
+	case SIM_LAYOUT_DEBIAN:
+	case SIM_LAYOUT_RHEL:
+	case SIM_LAYOUT_DRIVER_CONTAINER:
+	case SIM_LAYOUT_NIXOS:
+		make_kernel_side(tree);
+		make_sockets(tree);
+		break;
+	}
+}
+
+static void make_all(struct sim_tree *tree)
+{
+	struct sim_places places;
+
+	sim_places(tree->topology, &places);
+	make_host(tree);
+	if (!tree->topology->driver)
+		return;
+	tree->prefix = places.prefix;
+	/* A driver container's root has its own view of /proc, /sys and /dev, which tools given that root read. */
+	if (places.prefix[0] != '\0')
+		make_host(tree);
+	sim_create_files(tree, &places);
+	tree->prefix = "";
+}
+
+int sim_create(const struct sim_topology *topology, const char *directory, bool *ret_nodes_refused,
+	       struct graft_error *err)
+{
+	struct sim_tree tree;
+
+	if (sim_tree_open(&tree, topology, directory, err) == 0)
+		make_all(&tree);
+	*ret_nodes_refused = tree.nodes_refused;
+	if (sim_tree_finish(&tree) < 0)
+		return graft_wrap(err, "topology '%s'", topology->name);
+	return 0;
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * create_files: the user-space half of a driver root: where each layout puts libraries, programs, firmware and descriptions, and the
+ * loader's cache over them.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "catalog.h"
+#include "create_parts.h"
+#include "elf_writer.h"
+#include "formats/elf.h"
+#include "loader_cache.h"
+
+/* Flags of ld.so.cache by ABI; SPEC ld-so-cache.md 5. */
+static const struct {
+	enum sim_elf_machine elf_64, elf_32;
+	uint32_t cache_64, cache_32;
+	const char *triplet, *triplet_32;
+} abis[] = {
+	[SIM_MACHINE_X86_64] = { SIM_ELF_X86_64, SIM_ELF_I386, GRAFT_ABI_FLAGS_X86_64, GRAFT_ABI_FLAGS_I386,
+				 "x86_64-linux-gnu", "i386-linux-gnu" },
+	[SIM_MACHINE_AARCH64] = { SIM_ELF_AARCH64, SIM_ELF_ARM, GRAFT_ABI_FLAGS_AARCH64, GRAFT_ABI_FLAGS_ARM_HARD,
+				  "aarch64-linux-gnu", "arm-linux-gnueabihf" },
+};
+
+struct files {
+	struct sim_tree *tree;
+	const struct sim_places *places;
+	const char *version;
+	struct sim_cache_entry *cache;
+	size_t n_cache;
+	struct sim_data data;
+};
+
+/* --- places --- */
+
+void sim_parts_buffer(struct sim_tree *tree, const char *path, mode_t mode, struct graft_buffer *take_buffer)
+{
+	struct graft_error err;
+
+	if (graft_buffer_failed(take_buffer)) {
+		(void)graft_fail_memory(&err);
+		sim_tree_fail(tree, &err);
+	} else {
+		sim_tree_file(tree, path, mode, graft_buffer_text(take_buffer), take_buffer->length);
+	}
+	graft_buffer_done(take_buffer);
+}
+
+#define PLACE(field, ...) (void)snprintf(field, sizeof(field), __VA_ARGS__)
+
+void sim_places(const struct sim_topology *topology, struct sim_places *ret_places)
+{
+	bool want_32 = (topology->files & SIM_FILES_32_BIT) != 0;
+
+	*ret_places = (struct sim_places){ .prefix = "", .binaries = "/usr/bin", .has_cache = true };
+	PLACE(ret_places->libraries, "/usr/lib/%s", abis[topology->machine].triplet);
+	if (want_32)
+		PLACE(ret_places->libraries_32, "/usr/lib/%s", abis[topology->machine].triplet_32);
+	switch (topology->layout) {
+	case SIM_LAYOUT_DEBIAN:
+		break;
+	case SIM_LAYOUT_RHEL:
+		PLACE(ret_places->libraries, "/usr/lib64");
+		if (want_32)
+			PLACE(ret_places->libraries_32, "/usr/lib");
+		break;
+	case SIM_LAYOUT_DRIVER_CONTAINER:
+		ret_places->prefix = "/run/nvidia/driver";
+		break;
+	case SIM_LAYOUT_NIXOS:
+		PLACE(ret_places->libraries, "/run/opengl-driver/lib");
+		PLACE(ret_places->libraries_32, "%s", want_32 ? "/run/opengl-driver-32/lib" : "");
+		ret_places->binaries = "/run/current-system/sw/bin";
+		ret_places->has_cache = false;
+		break;
+	case SIM_LAYOUT_WSL2:
+		PLACE(ret_places->libraries, "/usr/lib/wsl/lib");
+		ret_places->libraries_32[0] = '\0';
+		ret_places->binaries = "/usr/lib/wsl/lib";
+		break;
+	case SIM_LAYOUT_TEGRA:
+		PLACE(ret_places->libraries, "/usr/lib/%s/tegra", abis[topology->machine].triplet);
+		ret_places->libraries_32[0] = '\0';
+		break;
+	}
+}
+
+/* --- embedded files --- */
+
+const struct sim_embedded *sim_embedded_find(const char *name)
+{
+	for (unsigned int i = 0; i < sim_n_embedded_files; i++) {
+		if (strcmp(sim_embedded_files[i].name, name) == 0)
+			return &sim_embedded_files[i];
+	}
+	return NULL;
+}
+
+static void embedded_missing(struct files *files, const char *name)
+{
+	struct graft_error err;
+
+	(void)graft_fail(&err, GRAFT_INTERNAL, 0, "embedded file damaged: %s", name);
+	sim_tree_fail(files->tree, &err);
+}
+
+static void copy_program(struct files *files, const char *path, const char *name)
+{
+	const struct sim_embedded *program = sim_embedded_find(name);
+
+	if (program)
+		sim_tree_file(files->tree, path, 0755, program->bytes, (size_t)(program->end - program->bytes));
+	else
+		embedded_missing(files, name);
+}
+
+/* A template with its block filled in. */
+static void copy_template(struct files *files, const char *path, const char *name)
+{
+	const struct sim_embedded *template = sim_embedded_find(name);
+	struct graft_buffer bytes = { .max = 0 };
+	char *block = NULL;
+
+	if (template) {
+		graft_buffer_add(&bytes, template->bytes, (size_t)(template->end - template->bytes));
+		if (!graft_buffer_failed(&bytes))
+			block = memmem(bytes.bytes, bytes.length, files->data.magic, sizeof(files->data.magic));
+	}
+	if (block && (size_t)(bytes.bytes + bytes.length - block) >= sizeof(files->data)) {
+		memcpy(block, &files->data, sizeof(files->data));
+		sim_tree_file(files->tree, path, 0755, bytes.bytes, bytes.length);
+	} else {
+		embedded_missing(files, name);
+	}
+	graft_buffer_done(&bytes);
+}
+
+/* --- libraries --- */
+
+/* A library as files: its own name, its soname, the directory it lies in. */
+struct placed {
+	const char *directory;
+	const char *file;
+	const char *soname;
+	const char *link; /* development link, or NULL */
+	enum sim_elf_machine machine;
+	uint32_t cache_flags;
+	enum sim_template real;
+	const char *needed; /* file name, or NULL */
+	bool tls;
+};
+
+static void add_to_cache(struct files *files, const struct placed *lib)
+{
+	struct graft_arena *arena = files->tree->topology->arena;
+	struct sim_cache_entry *record = graft_arena_push(arena, &files->cache, &files->n_cache, sizeof(*record));
+
+	if (!record)
+		return; /* the arena remembers */
+	record->soname = graft_arena_strdup(arena, lib->soname);
+	record->path = graft_arena_printf(arena, "%s/%s", lib->directory, lib->soname);
+	record->flags = lib->cache_flags;
+}
+
+static void write_stub(struct files *files, const char *path, const struct placed *lib)
+{
+	static const uint32_t tls_kernel[3] = { 2, 3, 99 };
+	const char *const needed[] = { lib->needed, NULL };
+	struct graft_buffer bytes = { .max = 0 };
+
+	sim_elf_write(&(struct sim_elf){ .machine = lib->machine,
+					 .soname = lib->soname,
+					 .needed = needed,
+					 .abi_kernel = lib->tls ? tls_kernel : NULL },
+		      &bytes);
+	sim_parts_buffer(files->tree, path, 0644, &bytes);
+}
+
+static const char *const templates[] = { [SIM_TEMPLATE_NVML] = "libnvidia-ml.so", [SIM_TEMPLATE_CUDA] = "libcuda.so" };
+
+static void place_library(struct files *files, const struct placed *lib)
+{
+	const char *const names[] = { lib->file, lib->soname, NULL };
+	char path[512];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", lib->directory, lib->file);
+	if (sim_topology_is_missing(files->tree->topology, path, names))
+		return;
+	if (lib->real != SIM_TEMPLATE_NONE)
+		copy_template(files, path, templates[lib->real]);
+	else
+		write_stub(files, path, lib);
+	if (strcmp(lib->file, lib->soname) != 0) {
+		(void)snprintf(path, sizeof(path), "%s/%s", lib->directory, lib->soname);
+		sim_tree_link(files->tree, path, lib->file);
+	}
+	if (lib->link) {
+		(void)snprintf(path, sizeof(path), "%s/%s", lib->directory, lib->link);
+		sim_tree_link(files->tree, path, lib->soname);
+	}
+	add_to_cache(files, lib);
+}
+
+static void place_catalog_library(struct files *files, const struct sim_library *library, bool is_32)
+{
+	const struct sim_topology *topology = files->tree->topology;
+	const char *base = is_32 ? files->places->libraries_32 : files->places->libraries;
+	char directory[200], file[128], soname[128], link[128], needed[128];
+	bool native = !is_32 && topology->machine == sim_machine_native();
+	struct placed lib = {
+		.directory = directory,
+		.file = file,
+		.soname = soname,
+		.link = library->has_link ? link : NULL,
+		.machine = is_32 ? abis[topology->machine].elf_32 : abis[topology->machine].elf_64,
+		.cache_flags = is_32 ? abis[topology->machine].cache_32 : abis[topology->machine].cache_64,
+		.real = native ? library->real : SIM_TEMPLATE_NONE,
+		.needed = library->needed ? needed : NULL,
+		.tls = strcmp(library->stem, "libnvidia-tls") == 0,
+	};
+
+	(void)snprintf(directory, sizeof(directory), "%s%s%s", base, library->directory ? "/" : "",
+		       library->directory ? library->directory : "");
+	(void)snprintf(file, sizeof(file), "%s.so.%s", library->stem, files->version);
+	(void)snprintf(soname, sizeof(soname), "%s.so.%s", library->stem,
+		       library->soname ? library->soname : files->version);
+	(void)snprintf(link, sizeof(link), "%s.so", library->stem);
+	(void)snprintf(needed, sizeof(needed), "%s.so.%s", library->needed ? library->needed : "", files->version);
+	place_library(files, &lib);
+}
+
+static void place_libraries(struct files *files)
+{
+	for (size_t i = 0; i < sim_n_libraries; i++) {
+		if (!sim_library_wanted(&sim_libraries[i], files->tree->topology))
+			continue;
+		place_catalog_library(files, &sim_libraries[i], false);
+		if (sim_libraries[i].has_32_bit && files->places->libraries_32[0] != '\0')
+			place_catalog_library(files, &sim_libraries[i], true);
+	}
+}
+
+/* Libraries that keep one name whatever the driver's version: WSL2's and Tegra's. */
+struct fixed_library {
+	const char *file, *soname, *link;
+	enum sim_template real;
+};
+
+static void place_fixed(struct files *files, const char *directory, const struct fixed_library *rows, size_t n_rows)
+{
+	const struct sim_topology *topology = files->tree->topology;
+	bool native = topology->machine == sim_machine_native();
+
+	for (size_t i = 0; i < n_rows; i++) {
+		place_library(files, &(struct placed){
+					 .directory = directory,
+					 .file = rows[i].file,
+					 .soname = rows[i].soname,
+					 .link = rows[i].link,
+					 .machine = abis[topology->machine].elf_64,
+					 .cache_flags = abis[topology->machine].cache_64,
+					 .real = native ? rows[i].real : SIM_TEMPLATE_NONE,
+				     });
+	}
+}
+
+static void create_wsl(struct files *files)
+{
+	static const struct fixed_library lib[] = {
+		{ "libcuda.so.1.1", "libcuda.so.1", "libcuda.so", SIM_TEMPLATE_CUDA },
+		{ "libdxcore.so", "libdxcore.so", NULL, SIM_TEMPLATE_NONE },
+		{ "libd3d12.so", "libd3d12.so", NULL, SIM_TEMPLATE_NONE },
+		{ "libd3d12core.so", "libd3d12core.so", NULL, SIM_TEMPLATE_NONE },
+		{ "libnvcuvid.so.1", "libnvcuvid.so.1", "libnvcuvid.so", SIM_TEMPLATE_NONE },
+		{ "libnvdxdlkernels.so", "libnvdxdlkernels.so", NULL, SIM_TEMPLATE_NONE },
+		{ "libnvidia-encode.so.1", "libnvidia-encode.so.1", "libnvidia-encode.so", SIM_TEMPLATE_NONE },
+		{ "libnvidia-ml.so.1", "libnvidia-ml.so.1", NULL, SIM_TEMPLATE_NVML },
+		{ "libnvidia-opticalflow.so.1", "libnvidia-opticalflow.so.1", "libnvidia-opticalflow.so",
+		  SIM_TEMPLATE_NONE },
+		{ "libnvwgf2umx.so", "libnvwgf2umx.so", NULL, SIM_TEMPLATE_NONE },
+	};
+	static const struct fixed_library store[] = {
+		{ "libcuda.so.1.1", "libcuda.so.1.1", NULL, SIM_TEMPLATE_CUDA },
+		{ "libcuda_loader.so", "libcuda_loader.so", NULL, SIM_TEMPLATE_NONE },
+		{ "libnvidia-ptxjitcompiler.so.1", "libnvidia-ptxjitcompiler.so.1", NULL, SIM_TEMPLATE_NONE },
+		{ "libnvidia-ml.so.1", "libnvidia-ml.so.1", NULL, SIM_TEMPLATE_NVML },
+		{ "libnvidia-ml_loader.so", "libnvidia-ml_loader.so", NULL, SIM_TEMPLATE_NONE },
+		{ "libnvdxgdmal.so.1", "libnvdxgdmal.so.1", NULL, SIM_TEMPLATE_NONE },
+	};
+	static const char directory[] = "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0";
+	size_t n_listed;
+
+	place_fixed(files, "/usr/lib/wsl/lib", lib, GRAFT_COUNT(lib));
+	n_listed = files->n_cache; /* the driver store is in nobody's cache */
+	place_fixed(files, directory, store, GRAFT_COUNT(store));
+	files->n_cache = n_listed;
+	sim_tree_text(files->tree, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/nvcubins.bin", 0444,
+		      "simulated by Graft\n");
+	copy_program(files, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/nvidia-smi", "nvidia-smi");
+	copy_program(files, "/usr/lib/wsl/lib/nvidia-smi", "nvidia-smi");
+	sim_tree_text(files->tree, "/etc/ld.so.conf.d/ld.wsl.conf", 0644, "/usr/lib/wsl/lib\n");
+}
+
+static void create_tegra(struct files *files)
+{
+	static const struct fixed_library lib[] = {
+		{ "libcuda.so.1.1", "libcuda.so.1", "libcuda.so", SIM_TEMPLATE_CUDA },
+		{ "libnvidia-ptxjitcompiler.so.35.4.1", "libnvidia-ptxjitcompiler.so.1", NULL, SIM_TEMPLATE_NONE },
+		{ "libnvidia-eglcore.so.35.4.1", "libnvidia-eglcore.so.35.4.1", NULL, SIM_TEMPLATE_NONE },
+		{ "libnvrm_gpu.so", "libnvrm_gpu.so", NULL, SIM_TEMPLATE_NONE },
+		{ "libnvrm_mem.so", "libnvrm_mem.so", NULL, SIM_TEMPLATE_NONE },
+		{ "libnvos.so", "libnvos.so", NULL, SIM_TEMPLATE_NONE },
+		{ "libnvscibuf.so.1", "libnvscibuf.so.1", NULL, SIM_TEMPLATE_NONE },
+	};
+	static const char csv[] = "/etc/nvidia-container-runtime/host-files-for-container.d";
+	struct graft_buffer drivers = { .max = 0 };
+	char path[256];
+
+	place_fixed(files, files->places->libraries, lib, GRAFT_COUNT(lib));
+	for (size_t i = 0; i < GRAFT_COUNT(lib); i++)
+		graft_buffer_printf(&drivers, "lib, %s/%s\n", files->places->libraries, lib[i].file);
+	graft_buffer_printf(&drivers, "sym, %s/libcuda.so.1\n", files->places->libraries);
+	(void)snprintf(path, sizeof(path), "%s/drivers.csv", csv);
+	sim_parts_buffer(files->tree, path, 0644, &drivers);
+	(void)snprintf(path, sizeof(path), "%s/devices.csv", csv);
+	sim_tree_text(files->tree, path, 0644,
+		      "dev, /dev/nvmap\ndev, /dev/nvhost-ctrl\ndev, /dev/nvhost-gpu\ndev, /dev/nvhost-as-gpu\n"
+		      "dev, /dev/nvgpu/igpu0/power\n");
+	(void)snprintf(path, sizeof(path), "%s", "/etc/ld.so.conf.d/nvidia-tegra.conf");
+	sim_tree_text(files->tree, path, 0644, "%s\n", files->places->libraries);
+}
+
+/* --- programs, firmware, descriptions --- */
+
+static void create_programs(struct files *files)
+{
+	char path[160];
+
+	for (size_t i = 0; i < sim_n_binaries; i++) {
+		const struct sim_binary *binary = &sim_binaries[i];
+
+		if (binary->fabric && files->tree->topology->nvswitches == 0)
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/%s", files->places->binaries, binary->name);
+		copy_program(files, path, binary->program == SIM_PROGRAM_SMI ? "nvidia-smi" : "graft-sim-daemon");
+	}
+}
+
+static void create_firmware(struct files *files)
+{
+	static const char *const names[] = { "gsp_ga10x.bin", "gsp_tu10x.bin" };
+	char path[128];
+
+	for (size_t i = 0; files->tree->topology->firmware && i < GRAFT_COUNT(names); i++) {
+		(void)snprintf(path, sizeof(path), "/usr/lib/firmware/nvidia/%s/%s", files->version, names[i]);
+		sim_tree_text(files->tree, path, 0644, "simulated by Graft: %s\n", names[i]);
+	}
+}
+
+static void create_descriptions(struct files *files)
+{
+	struct sim_tree *tree = files->tree;
+
+	sim_tree_text(tree, "/etc/OpenCL/vendors/nvidia.icd", 0644, "libnvidia-opencl.so.1\n");
+	if (!(tree->topology->files & SIM_FILES_GRAPHICS))
+		return;
+	sim_tree_text(tree, "/usr/share/vulkan/icd.d/nvidia_icd.json", 0644,
+		      "{\n    \"file_format_version\" : \"1.0.1\",\n    \"ICD\": {\n        \"library_path\": "
+		      "\"libGLX_nvidia.so.0\",\n        \"api_version\" : \"1.3.277\"\n    }\n}\n");
+	sim_tree_text(
+	    tree, "/usr/share/vulkan/implicit_layer.d/nvidia_layers.json", 0644,
+	    "{\n    \"file_format_version\" : \"1.0.0\",\n    \"layer\": {\n        \"name\": "
+	    "\"VK_LAYER_NV_optimus\",\n        \"type\": \"INSTANCE\",\n        \"library_path\": "
+	    "\"libGLX_nvidia.so.0\",\n        \"api_version\" : \"1.3.277\",\n        "
+	    "\"implementation_version\" : \"1\",\n        \"description\" : \"simulated by Graft\"\n    }\n}\n");
+	sim_tree_text(tree, "/usr/share/glvnd/egl_vendor.d/10_nvidia.json", 0644,
+		      "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
+		      "\"libEGL_nvidia.so.0\"\n    }\n}\n");
+	sim_tree_text(tree, "/usr/share/egl/egl_external_platform.d/10_nvidia_wayland.json", 0644,
+		      "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
+		      "\"libnvidia-egl-wayland.so.1\"\n    }\n}\n");
+	sim_tree_text(tree, "/usr/share/nvidia/nvoptix.bin", 0644, "simulated by Graft\n");
+	sim_tree_text(tree, "/usr/share/nvidia/nvidia-application-profiles-key-documentation", 0644,
+		      "simulated by Graft\n");
+}
+
+/* The driver's own list of files, from 560 on. */
+static void create_file_list(struct files *files)
+{
+	const struct sim_topology *topology = files->tree->topology;
+	struct graft_buffer json = { .max = 0 };
+	const char *separator = "";
+
+	if (!topology->filelist)
+		return;
+	graft_buffer_printf(&json, "{\n  \"version\": \"%s\",\n  \"libraries\": [\n", files->version);
+	for (size_t i = 0; i < sim_n_libraries; i++) {
+		const struct sim_library *library = &sim_libraries[i];
+
+		if (!sim_library_wanted(library, topology))
+			continue;
+		graft_buffer_printf(&json, "%s    { \"name\": \"%s.so.%s\", \"path\": \"%s%s%s/%s.so.%s\" }", separator,
+				    library->stem, library->soname ? library->soname : files->version,
+				    files->places->libraries, library->directory ? "/" : "",
+				    library->directory ? library->directory : "", library->stem, files->version);
+		separator = ",\n";
+	}
+	graft_buffer_string(&json, "\n  ],\n  \"binaries\": [\n");
+	separator = "";
+	for (size_t i = 0; i < sim_n_binaries; i++) {
+		if (sim_binaries[i].fabric && topology->nvswitches == 0)
+			continue;
+		graft_buffer_printf(&json, "%s    { \"name\": \"%s\", \"path\": \"%s/%s\" }", separator,
+				    sim_binaries[i].name, files->places->binaries, sim_binaries[i].name);
+		separator = ",\n";
+	}
+	graft_buffer_string(&json, "\n  ]\n}\n");
+	sim_parts_buffer(files->tree, "/usr/share/nvidia/files.d/sandboxutils-filelist.json", 0644, &json);
+}
+
+static void create_links(struct sim_tree *tree)
+{
+	static const struct {
+		const char *path, *target;
+	} links[] = { { "/bin", "usr/bin" },
+		      { "/sbin", "usr/sbin" },
+		      { "/lib", "usr/lib" },
+		      { "/lib64", "usr/lib64" },
+		      { "/var/run", "../run" } };
+
+	for (size_t i = 0; i < GRAFT_COUNT(links); i++)
+		sim_tree_link(tree, links[i].path, links[i].target);
+	sim_tree_directory(tree, "/usr/lib64", 0755);
+	sim_tree_directory(tree, "/usr/sbin", 0755);
+	sim_tree_directory(tree, "/run", 0755);
+	sim_tree_directory(tree, "/tmp", 01777);
+}
+
+static void create_cache(struct files *files)
+{
+	struct graft_buffer bytes = { .max = 0 };
+
+	if (!files->places->has_cache)
+		return;
+	sim_tree_text(files->tree, "/etc/ld.so.conf", 0644, "%s\n%s\n", files->places->libraries,
+		      files->places->libraries_32);
+	/* An entry that could not be remembered is a failure of the arena. */
+	bytes.failed = graft_arena_failed(files->tree->topology->arena);
+	if (!bytes.failed)
+		sim_cache_write(files->cache, files->n_cache, &bytes);
+	sim_parts_buffer(files->tree, "/etc/ld.so.cache", 0644, &bytes);
+}
+
+void sim_create_files(struct sim_tree *tree, const struct sim_places *places)
+{
+	struct files *files = graft_arena_alloc(tree->topology->arena, sizeof(*files));
+	struct graft_error err;
+
+	if (!files) {
+		(void)graft_fail_memory(&err);
+		sim_tree_fail(tree, &err);
+		return;
+	}
+	*files = (struct files){ .tree = tree, .places = places, .version = tree->topology->driver };
+	sim_topology_data(tree->topology, &files->data);
+	create_links(tree);
+	if (tree->topology->layout == SIM_LAYOUT_WSL2) {
+		create_wsl(files);
+	} else if (tree->topology->layout == SIM_LAYOUT_TEGRA) {
+		create_tegra(files);
+	} else {
+		place_libraries(files);
+		create_programs(files);
+		create_firmware(files);
+		create_descriptions(files);
+		create_file_list(files);
+	}
+	create_cache(files);
+}

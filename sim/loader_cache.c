@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loader_cache: header, records, strings, and the extension that names the generator. SPEC ld-so-cache.md 3 to 6. */
+#include "loader_cache.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEADER_SIZE     48u
+#define RECORD_SIZE     24u
+#define LITTLE_ENDIAN_  2
+#define EXTENSION_MAGIC 0xeaa42174u
+
+static const char generator[] = "graft-sim " GRAFT_VERSION;
+
+static void u32(struct graft_buffer *out, size_t value)
+{
+	for (unsigned int i = 0; i < 4; i++)
+		graft_buffer_char(out, (char)(value >> (8 * i) & 0xff));
+}
+
+/* Two digit runs as numbers of any length: without leading zeros the longer one is the greater. */
+static int compare_numbers(const char **a, const char **b)
+{
+	size_t n_a, n_b;
+	int order;
+
+	*a += strspn(*a, "0");
+	*b += strspn(*b, "0");
+	n_a = strspn(*a, "0123456789");
+	n_b = strspn(*b, "0123456789");
+	order = n_a != n_b ? (n_a < n_b ? -1 : 1) : strncmp(*a, *b, n_a);
+	*a += n_a;
+	*b += n_b;
+	return order;
+}
+
+/* The loader's order of sonames: libx.so.9 before libx.so.10. */
+static int compare_names(const char *a, const char *b)
+{
+	while (*a != '\0') {
+		bool digit_a = isdigit((unsigned char)*a) != 0, digit_b = isdigit((unsigned char)*b) != 0;
+
+		if (digit_a && digit_b) {
+			int order = compare_numbers(&a, &b);
+
+			if (order != 0)
+				return order;
+		} else if (digit_a != digit_b) {
+			return digit_a ? 1 : -1;
+		} else if (*a != *b) {
+			return (unsigned char)*a - (unsigned char)*b;
+		} else {
+			a++;
+			b++;
+		}
+	}
+	return *b == '\0' ? 0 : -1;
+}
+
+/* Descending, and with equal names the higher flags first. */
+static int compare_entries(const void *x, const void *y)
+{
+	const struct sim_cache_entry *a = x, *b = y;
+	int order = compare_names(b->soname, a->soname);
+
+	if (order != 0)
+		return order;
+	if (a->flags != b->flags)
+		return a->flags > b->flags ? -1 : 1;
+	return strcmp(a->path, b->path);
+}
+
+static void write_header(size_t n, size_t strings, size_t extension, struct graft_buffer *out)
+{
+	graft_buffer_add(out, "glibc-ld.so.cache1.1", 20);
+	u32(out, n);
+	u32(out, strings);
+	u32(out, LITTLE_ENDIAN_);
+	u32(out, extension);
+	for (unsigned int i = 0; i < 3; i++)
+		u32(out, 0);
+}
+
+static void write_extension(size_t at, struct graft_buffer *out)
+{
+	u32(out, EXTENSION_MAGIC);
+	u32(out, 1);
+	u32(out, 0); /* tag: generator */
+	u32(out, 0);
+	u32(out, at + 24);
+	u32(out, sizeof(generator) - 1);
+	graft_buffer_add(out, generator, sizeof(generator) - 1);
+}
+
+void sim_cache_write(struct sim_cache_entry *entries, size_t n, struct graft_buffer *out)
+{
+	size_t strings = 0, extension, value = HEADER_SIZE + n * RECORD_SIZE, start = out->length;
+
+	if (n > 1)
+		qsort(entries, n, sizeof(*entries), compare_entries);
+	for (size_t i = 0; i < n; i++)
+		strings += strlen(entries[i].path) + 1;
+	extension = (value + strings + 3) & ~(size_t)3;
+	write_header(n, strings, extension, out);
+	for (size_t i = 0; i < n; i++) {
+		size_t length = strlen(entries[i].path);
+
+		u32(out, entries[i].flags);
+		u32(out, value + length - strlen(entries[i].soname)); /* the soname is the tail of the path */
+		u32(out, value);
+		u32(out, 0);
+		u32(out, 0);
+		u32(out, 0);
+		value += length + 1;
+	}
+	for (size_t i = 0; i < n; i++)
+		graft_buffer_add(out, entries[i].path, strlen(entries[i].path) + 1);
+	while (!graft_buffer_failed(out) && out->length - start < extension)
+		graft_buffer_char(out, '\0');
+	write_extension(extension, out);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* models: the GPUs that a topology may name, as facts: PCI ids, memory, compute capability, MIG profiles. */
+#ifndef GRAFT_SIM_MODELS_H
+#define GRAFT_SIM_MODELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sim_brand { SIM_BRAND_TESLA = 2, SIM_BRAND_GEFORCE = 5, SIM_BRAND_RTX = 13, SIM_BRAND_NVIDIA = 14 };
+enum sim_arch {
+	SIM_ARCH_PASCAL = 4,
+	SIM_ARCH_VOLTA,
+	SIM_ARCH_TURING,
+	SIM_ARCH_AMPERE,
+	SIM_ARCH_ADA,
+	SIM_ARCH_HOPPER,
+	SIM_ARCH_BLACKWELL
+};
+
+struct sim_model {
+	const char *key;  /* as written in a topology */
+	const char *name; /* as the driver says it */
+	uint16_t pci_device, pci_subsystem;
+	uint32_t cc_major, cc_minor;
+	enum sim_arch arch;
+	enum sim_brand brand;
+	uint32_t memory_mib;
+	uint32_t multiprocessors;
+	uint32_t power_watts;
+	const char *mig_profiles; /* blank-separated, "" when the model has no MIG */
+};
+
+extern const struct sim_model sim_models[];
+extern const size_t sim_n_models;
+
+/* The model of that key (case does not matter), or NULL. */
+const struct sim_model *sim_model_find(const char *key);
+
+/* Name and brand as a driver of that major version words them: "NVIDIA" came in front of names and as a brand with 460. */
+const char *sim_model_name(const struct sim_model *model, unsigned int driver_major);
+enum sim_brand sim_model_brand(const struct sim_model *model, unsigned int driver_major);
+
+/* A MIG profile of a model: "3g.20gb". False when the model does not have it. */
+struct sim_mig_profile {
+	uint32_t slices;        /* compute slices of the GPU instance */
+	uint32_t memory_slices; /* of 8 (of 4 on an A30) */
+	uint32_t memory_mib;
+	uint32_t first_id; /* GPU instance ids are handed out from here */
+};
+bool sim_mig_profile(const struct sim_model *model, const char *profile, struct sim_mig_profile *ret_profile);
+/* Compute and memory slices of the whole GPU. */
+void sim_mig_capacity(const struct sim_model *model, uint32_t *ret_slices, uint32_t *ret_memory_slices);
+
+#endif
