@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,16 +59,33 @@ void cli_note(const struct cli *cli, const char *format, ...)
 	graft_warn(cli->log, "%s", text);
 }
 
+/*
+ * The words of NVML ("nvml error: driver/library version mismatch") stand directly behind the prefix, where people and programs look for
+ * them; which versions, which owner and mode goes into the hint. Everywhere else the context leads up to the failure.
+ */
+static bool has_nvml_words(const struct graft_error *err)
+{
+	static const char words[] = "nvml error: ";
+
+	return strncmp(err->msg, words, sizeof(words) - 1) == 0;
+}
+
 int cli_fail(const struct cli *cli, const char *prefix, const struct graft_error *err)
 {
 	char text[sizeof(err->msg) + sizeof(err->ctx) + 128];
+	const char *separator = prefix[0] != '\0' ? ": " : "";
 	const char *hint = graft_status_hint(err->status);
+	struct graft_error first = *err;
 
-	(void)graft_error_text(err, text, sizeof(text));
-	graft_log_write(cli->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s%s%s [%s]", prefix,
-			prefix[0] != '\0' ? ": " : "", text, graft_status_name(err->status));
-	(void)fprintf(stderr, CLI_PROGRAM ": %s%s%s\n", prefix, prefix[0] != '\0' ? ": " : "", text);
-	if (hint[0] != '\0')
+	if (has_nvml_words(err))
+		first.ctx[0] = '\0';
+	(void)graft_error_text(&first, text, sizeof(text));
+	graft_log_write(cli->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s%s%s [%s]", prefix, separator, text,
+			graft_status_name(err->status));
+	(void)fprintf(stderr, CLI_PROGRAM ": %s%s%s\n", prefix, separator, text);
+	if (has_nvml_words(err) && err->ctx[0] != '\0')
+		(void)fprintf(stderr, CLI_PROGRAM ": hint: %s. %s\n", err->ctx, hint);
+	else if (hint[0] != '\0')
 		(void)fprintf(stderr, CLI_PROGRAM ": hint: %s\n", hint);
 	return 1;
 }
@@ -306,6 +324,14 @@ void cli_pipeline_start(struct cli *cli, const struct graft_request *request, st
 	cli_host_options(cli, request, &ret_pipeline->host);
 }
 
+/* WSL2 shows itself by this node. Its modules are Windows' matter, and its GPUs are only known to NVML. */
+static bool is_wsl(void)
+{
+	struct stat st;
+
+	return stat("/dev/dxg", &st) == 0;
+}
+
 /* The one program that is ever run is modprobe, here, before anything is known of a container. */
 int cli_load_kmods(struct cli *cli, const struct graft_request *request)
 {
@@ -313,8 +339,10 @@ int cli_load_kmods(struct cli *cli, const struct graft_request *request)
 	struct graft_host_options host;
 	struct graft_kmods_options kmods;
 
+	enum graft_caps_step next = is_wsl() ? GRAFT_CAPS_INIT_STEP : GRAFT_CAPS_INFO;
+
 	if (!cli->global.load_kmods)
-		return cli_enter(cli, GRAFT_CAPS_INFO);
+		return cli_enter(cli, next);
 	if (cli_enter(cli, GRAFT_CAPS_KMODS) != 0)
 		return 1;
 	cli_host_options(cli, request, &host);
@@ -323,11 +351,12 @@ int cli_load_kmods(struct cli *cli, const struct graft_request *request)
 		.imex_channels = host.imex_channels,
 		.n_imex_channels = host.n_imex_channels,
 		.no_create_imex_channels = cli->global.no_create_imex_channels,
+		.wsl = is_wsl(),
 		.log = cli->log,
 	};
 	graft_load_kmods(&kmods);
 	if (graft_caps_end_execution(&err) < 0)
 		return cli_fail(cli, "permission error", &err);
 	cli_phase(cli, "load-kmods");
-	return cli_enter(cli, GRAFT_CAPS_INFO);
+	return cli_enter(cli, next);
 }

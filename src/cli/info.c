@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info: what driver and GPUs this host has (SPEC libnvidia-container 3.3). The one command that always asks NVML. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -120,14 +121,36 @@ static void add_csv(struct graft_buffer *out, const struct graft_inventory *inve
 	}
 }
 
+/* What NVML contradicts: whoever uses an index should know that tools of the driver count differently. */
+static void warn_of_contradictions(const struct graft_inventory *inventory, size_t first)
+{
+	for (size_t i = first; i < inventory->n_omissions; i++)
+		(void)fprintf(stderr, CLI_PROGRAM ": warning: %s: %s\n", inventory->omissions[i].what,
+			      inventory->omissions[i].why);
+}
+
+/* Discovery, then NVML. */
+static int look(struct cli_pipeline *pipeline, bool everything, struct graft_error *err)
+{
+	unsigned int needs = everything ? (unsigned int)GRAFT_NEED_ALL : (unsigned int)GRAFT_NEED_GPUS;
+	unsigned int facts = everything ? shown_facts | GRAFT_NVML_MIG : shown_facts;
+	size_t n_omissions;
+
+	if (cli_pipeline_discover(pipeline, needs, err) < 0)
+		return -1;
+	n_omissions = pipeline->inventory->n_omissions;
+	if (cli_pipeline_complete(pipeline, facts, err) < 0)
+		return -1;
+	warn_of_contradictions(pipeline->inventory, n_omissions);
+	return 0;
+}
+
 static int report(struct cli *cli, const struct info_options *info, struct cli_pipeline *pipeline)
 {
-	unsigned int needs = info->json ? (unsigned int)GRAFT_NEED_ALL : (unsigned int)GRAFT_NEED_GPUS;
-	unsigned int facts = info->json ? shown_facts | GRAFT_NVML_MIG : shown_facts;
 	struct graft_buffer out = { .max = 0 };
 	struct graft_error err = { .status = GRAFT_OK };
 
-	if (cli_pipeline_discover(pipeline, needs, &err) < 0 || cli_pipeline_complete(pipeline, facts, &err) < 0)
+	if (look(pipeline, info->json, &err) < 0)
 		return cli_fail(cli, pipeline->prefix, &err);
 	if (pipeline->inventory->simulated)
 		cli_note(cli, "note: the driver is simulated, no GPU is behind it");
