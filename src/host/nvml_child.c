@@ -152,6 +152,19 @@ static void enter_root(struct child *child)
 		fail(child, "change root failed", errno);
 }
 
+/* The caller's effective set may be narrow (base/caps.h); what is permitted is needed for a moment, and then gone for good. */
+static void raise_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[2];
+
+	if (syscall(SYS_capget, &header, sets) < 0)
+		return;
+	for (size_t i = 0; i < GRAFT_COUNT(sets); i++)
+		sets[i].effective = sets[i].permitted;
+	(void)syscall(SYS_capset, &header, sets);
+}
+
 static void drop_identity(struct child *child)
 {
 	uid_t uid = child->question->uid;
@@ -437,6 +450,7 @@ _Noreturn void graft_nvml_child(const struct graft_nvml_question *question, pid_
 		_exit(2);
 	close_descriptors(&child);
 	limit_resources();
+	raise_capabilities();
 	enter_root(&child);
 	drop_identity(&child);
 	/* QUIRK: a change of identity clears the death signal, so it is set behind it, and the parent looked at again. */

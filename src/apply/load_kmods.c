@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * load_kmods: what nvidia-modprobe does, on request: loads the driver's modules and makes the nodes that the kernel does
+ * not make by itself, below the driver root (SPEC libnvidia-container 5). Runs modprobe, and nothing else; decides
+ * nothing about containers. The driver root's /proc and /sys are used where it has them, else the host's.
+ */
+#include "apply/load_kmods.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/root.h"
+#include "formats/procfs.h"
+
+#define SCRATCH_MAX      ((size_t)16 << 20)
+#define FILE_MAX         ((size_t)1 << 20)
+#define NVIDIA_MAJOR     195u
+#define PARAMS           "/proc/driver/nvidia/params"
+#define CAPABILITIES     "/proc/driver/nvidia/capabilities"
+#define MIG_MINORS       "/proc/driver/nvidia-caps/mig-minors"
+#define PCI_DEVICES      "/sys/bus/pci/devices"
+#define PCI_VENDOR       0x10deu
+#define PCI_DISPLAY      0x03u
+#define DEFAULT_MODPROBE "/sbin/modprobe"
+
+struct kmods {
+	const struct graft_kmods_options *options;
+	const struct graft_log *log;
+	struct graft_arena *arena;
+	struct graft_root root; /* the driver root */
+	struct graft_root host;
+	unsigned int n_functions; /* NVIDIA display functions on the PCI bus */
+};
+
+static int read_text(const struct kmods *kmods, const char *path, const char **ret_text, size_t *ret_length)
+{
+	int rc = graft_root_read(&kmods->root, path, FILE_MAX, kmods->arena, ret_text, ret_length);
+
+	return rc < 0 ? graft_root_read(&kmods->host, path, FILE_MAX, kmods->arena, ret_text, ret_length) : rc;
+}
+
+/*
+ * Whether the caller is in a user namespace, by its own maps: modules and nodes cannot be made there. -1 when they cannot be understood.
+ */
+static int in_user_namespace(struct kmods *kmods)
+{
+	static const char *const maps[] = { "/proc/self/uid_map", "/proc/self/gid_map" };
+	const char *text;
+	size_t length;
+
+	for (size_t i = 0; i < GRAFT_COUNT(maps); i++) {
+		unsigned long inside, outside, count;
+		int rc = graft_root_read(&kmods->host, maps[i], FILE_MAX, kmods->arena, &text, &length);
+
+		if (rc == -ENOENT && i == 0)
+			return 0; /* a kernel without user namespaces */
+		if (rc < 0) {
+			graft_warn(kmods->log, "file read error: %s: %s", maps[i], strerror(-rc));
+			return -1;
+		}
+		if (length == 0)
+			return 1;
+		if (sscanf(text, "%lu %lu %lu", &inside, &outside, &count) != 3) {
+			graft_warn(kmods->log, "invalid map file: %s", maps[i]);
+			return -1;
+		}
+		if (inside != 0 || outside != 0 || count != UINT32_MAX)
+			return 1;
+	}
+	return graft_root_read(&kmods->host, "/proc/self/setgroups", FILE_MAX, kmods->arena, &text, &length) == 0 &&
+	       strncmp(text, "deny", 4) == 0;
+}
+
+static unsigned long hex_file(struct kmods *kmods, const struct graft_root *root, const char *device, const char *name)
+{
+	const char *path = graft_arena_printf(kmods->arena, PCI_DEVICES "/%s/%s", device, name);
+	const char *text;
+	size_t length;
+
+	/* Unlike `config`, these two files are answered from memory: a sleeping GPU is not woken. */
+	if (!path || graft_root_read(root, path, FILE_MAX, kmods->arena, &text, &length) < 0)
+		return 0;
+	return strtoul(text, NULL, 16);
+}
+
+static unsigned int count_functions(struct kmods *kmods, const struct graft_root *root)
+{
+	auto_dir DIR *dir = NULL;
+	auto_close int fd = graft_root_openat(root, PCI_DEVICES, O_RDONLY | O_DIRECTORY);
+	const struct dirent *entry;
+	unsigned int n = 0;
+
+	if (fd < 0)
+		return 0;
+	dir = fdopendir(fd);
+	if (!dir)
+		return 0;
+	(void)TAKE_FD(fd);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] != '.' && hex_file(kmods, root, entry->d_name, "vendor") == PCI_VENDOR &&
+		    hex_file(kmods, root, entry->d_name, "class") >> 16 == PCI_DISPLAY)
+			n++;
+	}
+	return n;
+}
+
+/* "nvidia-uvm" is "nvidia_uvm" to the kernel. */
+static bool is_loaded(struct kmods *kmods, const char *module)
+{
+	char name[64];
+	const char *text;
+	size_t length, name_length;
+
+	(void)snprintf(name, sizeof(name), "%s", module);
+	for (char *c = name; *c != '\0'; c++)
+		*c = *c == '-' ? '_' : *c;
+	name_length = strlen(name);
+	if (read_text(kmods, "/proc/modules", &text, &length) < 0)
+		return false;
+	while (*text != '\0') {
+		if (strncmp(text, name, name_length) == 0 && text[name_length] == ' ')
+			return true;
+		text += strcspn(text, "\n");
+		text += *text == '\n' ? 1 : 0;
+	}
+	return false;
+}
+
+/* The kernel's own setting. NULL when there is no such program that may be run. */
+static const char *modprobe_path(struct kmods *kmods)
+{
+	const char *path = DEFAULT_MODPROBE, *text;
+	struct stat st;
+	size_t length;
+
+	if (read_text(kmods, "/proc/sys/kernel/modprobe", &text, &length) == 0 && text[0] == '/')
+		path = graft_arena_strndup(kmods->arena, text, strcspn(text, "\n"));
+	if (!path || graft_root_stat(&kmods->root, path, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & S_IXUSR))
+		return NULL;
+	return path;
+}
+
+/* SPEC 5 step 3: of all capabilities modprobe gets the one to load modules (besides what root has by the bounding set). */
+static void inherit_sys_module(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[2];
+
+	if (syscall(SYS_capget, &header, sets) < 0)
+		return;
+	sets[CAP_TO_INDEX(CAP_SYS_MODULE)].inheritable |= CAP_TO_MASK(CAP_SYS_MODULE);
+	(void)syscall(SYS_capset, &header, sets);
+}
+
+_Noreturn static void run_modprobe(const struct kmods *kmods, const char *path, const char *module)
+{
+	char name[64];
+	char program[] = "modprobe", search_path[] = "PATH=/sbin";
+	char *const arguments[] = { program, name, NULL };
+	char *const environment[] = { search_path, NULL };
+	int null_fd;
+
+	(void)snprintf(name, sizeof(name), "%s", module);
+	if (fchdir(kmods->root.fd) < 0 || chroot(".") < 0 || chdir("/") < 0)
+		_exit(127);
+	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3; fd++) {
+		if (null_fd < 0)
+			(void)close(fd);
+		else if (dup2(null_fd, fd) < 0)
+			_exit(127);
+	}
+	inherit_sys_module();
+	(void)execve(path, arguments, environment);
+	_exit(127);
+}
+
+static bool load_module(struct kmods *kmods, const char *module)
+{
+	const char *path;
+	pid_t pid;
+
+	if (is_loaded(kmods, module))
+		return true;
+	path = modprobe_path(kmods);
+	if (kmods->n_functions == 0 || geteuid() != 0 || !path) {
+		graft_warn(kmods->log, "could not load kernel module %s: %s", module,
+			   kmods->n_functions == 0 ? "there is no NVIDIA display function on the PCI bus"
+			   : path                  ? "only root may"
+						   : "there is no modprobe program");
+		return false;
+	}
+	graft_info(kmods->log, "loading kernel module %s", module);
+	pid = fork();
+	if (pid == 0)
+		run_modprobe(kmods, path, module);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (is_loaded(kmods, module))
+		return true;
+	graft_warn(kmods->log, "could not load kernel module %s", module);
+	return false;
+}
+
+/* Owner and mode of a node, as a file of the driver states them. */
+struct attributes {
+	uid_t uid;
+	gid_t gid;
+	mode_t mode;
+	bool modify;
+};
+
+static unsigned long number_of(const struct graft_key_value *items, size_t n, const char *key, unsigned long otherwise)
+{
+	const char *value = graft_key_value_find(items, n, key);
+
+	return value && isdigit((unsigned char)value[0]) ? strtoul(value, NULL, 10) : otherwise;
+}
+
+static struct attributes read_attributes(struct kmods *kmods, const char *path)
+{
+	struct attributes attributes = { .uid = 0, .gid = 0, .mode = 0666, .modify = true };
+	struct graft_key_value *items;
+	const char *text;
+	size_t length, n;
+
+	if (!path || read_text(kmods, path, &text, &length) < 0 ||
+	    graft_procfs_key_values(text, length, kmods->arena, &items, &n) < 0)
+		return attributes;
+	attributes.uid = (uid_t)number_of(items, n, "DeviceFileUID", 0);
+	attributes.gid = (gid_t)number_of(items, n, "DeviceFileGID", 0);
+	attributes.mode = (mode_t)number_of(items, n, "DeviceFileMode", 0666) & 07777;
+	attributes.modify = number_of(items, n, "ModifyDeviceFiles", number_of(items, n, "DeviceFileModify", 1)) == 1;
+	return attributes;
+}
+
+/* Makes what is at `name` this device, whatever it was. Returns 0 or -errno. */
+static int put_node(int parent_fd, const char *name, dev_t number, const struct attributes *attributes)
+{
+	struct stat st;
+	bool made = false;
+
+	if (fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		bool same = S_ISCHR(st.st_mode) && st.st_rdev == number;
+
+		if (same && (st.st_mode & 07777) == attributes->mode && st.st_uid == attributes->uid &&
+		    st.st_gid == attributes->gid)
+			return 0;
+		if (!same && unlinkat(parent_fd, name, 0) < 0)
+			return -errno;
+		made = !same;
+	} else if (errno == ENOENT) {
+		made = true;
+	} else {
+		return -errno;
+	}
+	if (made && mknodat(parent_fd, name, S_IFCHR | attributes->mode, number) < 0)
+		return -errno;
+	/* mknod(2) obeys the umask. */
+	if (fchmodat(parent_fd, name, attributes->mode, 0) == 0 &&
+	    fchownat(parent_fd, name, attributes->uid, attributes->gid, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	{
+		int sys = errno;
+
+		if (made)
+			(void)unlinkat(parent_fd, name, 0);
+		return -sys;
+	}
+}
+
+/* /dev/char/195:0 -> ../nvidia0: runc tells systemd about a device by this name. */
+static int link_node(const struct kmods *kmods, const char *path, unsigned int major, unsigned int minor)
+{
+	char name[64], target[PATH_MAX], existing[PATH_MAX];
+	auto_close int fd = -1;
+	ssize_t length;
+	int rc = graft_root_mkdir(&kmods->root, "/dev/char", 0755, NULL, &fd);
+
+	if (rc < 0)
+		return rc;
+	(void)snprintf(name, sizeof(name), "%u:%u", major, minor);
+	(void)snprintf(target, sizeof(target), "../%s", path + strlen("/dev/"));
+	length = readlinkat(fd, name, existing, sizeof(existing));
+	if (length == (ssize_t)strlen(target) && memcmp(existing, target, (size_t)length) == 0)
+		return 0;
+	if (unlinkat(fd, name, 0) < 0 && errno != ENOENT)
+		return -errno;
+	return symlinkat(target, fd, name) < 0 ? -errno : 0;
+}
+
+static bool make_node(struct kmods *kmods, const char *path, unsigned int major, unsigned int minor,
+		      const char *attributes_path)
+{
+	struct attributes attributes = read_attributes(kmods, attributes_path);
+	char name[NAME_MAX + 1];
+	auto_close int parent_fd = -1;
+	int rc;
+
+	if (!path)
+		return false;
+	if (!attributes.modify) {
+		graft_info(kmods->log, "leaving %s alone: the driver forbids to make device nodes", path);
+		return true;
+	}
+	rc = graft_root_parent(&kmods->root, path, &parent_fd, name);
+	if (rc == 0)
+		rc = put_node(parent_fd, name, makedev(major, minor), &attributes);
+	if (rc == 0)
+		rc = link_node(kmods, path, major, minor);
+	if (rc == 0)
+		return true;
+	graft_warn(kmods->log, "could not create kernel module device node %s: %s", path, strerror(-rc));
+	return false;
+}
+
+static bool make_directory(struct kmods *kmods, const char *path)
+{
+	auto_close int fd = -1;
+	int rc = graft_root_mkdir(&kmods->root, path, 0755, NULL, &fd);
+
+	if (rc == 0 && (fchmodat(fd, ".", 0755, 0) < 0 || fchownat(fd, ".", 0, 0, 0) < 0))
+		rc = -errno;
+	if (rc == 0)
+		return true;
+	graft_warn(kmods->log, "could not create %s: %s", path, strerror(-rc));
+	return false;
+}
+
+static bool find_major(struct kmods *kmods, const char *name, uint32_t *ret_major)
+{
+	const char *text;
+	size_t length;
+
+	return read_text(kmods, "/proc/devices", &text, &length) == 0 &&
+	       graft_procfs_devices_major(text, length, name, ret_major);
+}
+
+/* The capability's file in procfs. */
+static const char *capability_path(struct kmods *kmods, const struct graft_mig_minor *item)
+{
+	switch (item->kind) {
+	case GRAFT_MIG_MINOR_CONFIG:
+		return CAPABILITIES "/mig/config";
+	case GRAFT_MIG_MINOR_MONITOR:
+		return CAPABILITIES "/mig/monitor";
+	case GRAFT_MIG_MINOR_GI:
+		return graft_arena_printf(kmods->arena, CAPABILITIES "/gpu%d/mig/gi%d/access", item->gpu, item->gi);
+	case GRAFT_MIG_MINOR_CI:
+		return graft_arena_printf(kmods->arena, CAPABILITIES "/gpu%d/mig/gi%d/ci%d/access", item->gpu, item->gi,
+					  item->ci);
+	}
+	return NULL;
+}
+
+static bool has_file(const struct kmods *kmods, const char *path)
+{
+	struct stat st;
+
+	return graft_root_stat(&kmods->root, path, &st) == 0 || graft_root_stat(&kmods->host, path, &st) == 0;
+}
+
+/* The table lists all instances that there could be; nodes are made for those that are there. The first failure ends it. */
+static void make_mig_nodes(struct kmods *kmods)
+{
+	struct graft_mig_minor *items;
+	const char *text;
+	size_t length, n;
+	uint32_t major;
+
+	if (read_text(kmods, MIG_MINORS, &text, &length) < 0 ||
+	    graft_procfs_mig_minors(text, length, kmods->arena, &items, &n) < 0)
+		return;
+	if (!find_major(kmods, "nvidia-caps", &major) || !make_directory(kmods, "/dev/nvidia-caps"))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const char *capability, *path;
+
+		if (items[i].gpu >= 0 && (unsigned int)items[i].gpu >= kmods->n_functions)
+			continue;
+		capability = capability_path(kmods, &items[i]);
+		if (!capability || !has_file(kmods, capability))
+			continue;
+		path = graft_arena_printf(kmods->arena, "/dev/nvidia-caps/nvidia-cap%u", items[i].minor);
+		if (!make_node(kmods, path, major, items[i].minor, capability))
+			return;
+	}
+}
+
+static void make_imex_nodes(struct kmods *kmods)
+{
+	const struct graft_kmods_options *options = kmods->options;
+	uint32_t major;
+
+	if (options->no_create_imex_channels || options->n_imex_channels == 0)
+		return;
+	if (!find_major(kmods, "nvidia-caps-imex-channels", &major)) {
+		graft_warn(kmods->log, "could not mknod for IMEX channels: the driver has no such device");
+		return;
+	}
+	if (!make_directory(kmods, "/dev/nvidia-caps-imex-channels"))
+		return;
+	for (size_t i = 0; i < options->n_imex_channels; i++) {
+		uint32_t id = options->imex_channels[i];
+		const char *path = graft_arena_printf(kmods->arena, "/dev/nvidia-caps-imex-channels/channel%u", id);
+
+		if (!make_node(kmods, path, major, id, PARAMS))
+			graft_warn(kmods->log, "could not mknod for IMEX channel %u", id);
+	}
+}
+
+static void set_up_nvidia(struct kmods *kmods)
+{
+	(void)make_node(kmods, "/dev/nvidiactl", NVIDIA_MAJOR, 255, PARAMS);
+	for (unsigned int i = 0; i < kmods->n_functions; i++)
+		(void)make_node(kmods, graft_arena_printf(kmods->arena, "/dev/nvidia%u", i), NVIDIA_MAJOR, i, PARAMS);
+	make_mig_nodes(kmods);
+	make_imex_nodes(kmods);
+}
+
+static void set_up_uvm(struct kmods *kmods)
+{
+	uint32_t major;
+
+	if (!find_major(kmods, "nvidia-uvm", &major)) {
+		graft_warn(kmods->log, "could not create kernel module device node: no major of nvidia-uvm");
+		return;
+	}
+	(void)make_node(kmods, "/dev/nvidia-uvm", major, 0, NULL);
+	(void)make_node(kmods, "/dev/nvidia-uvm-tools", major, 1, NULL);
+}
+
+static void set_up_modeset(struct kmods *kmods)
+{
+	(void)make_node(kmods, "/dev/nvidia-modeset", NVIDIA_MAJOR, 254, PARAMS);
+}
+
+static void load_all(struct kmods *kmods)
+{
+	static const struct {
+		const char *module;
+		void (*set_up)(struct kmods *kmods);
+	} modules[] = {
+		{ "nvidia", set_up_nvidia },
+		{ "nvidia-uvm", set_up_uvm },
+		{ "nvidia-modeset", set_up_modeset },
+	};
+
+	if (kmods->options->wsl) {
+		graft_warn(kmods->log, "skipping kernel modules load on WSL");
+		return;
+	}
+	if (in_user_namespace(kmods) != 0) {
+		graft_warn(kmods->log, "skipping kernel modules load due to user namespace");
+		return;
+	}
+	kmods->n_functions = count_functions(kmods, &kmods->root);
+	if (kmods->n_functions == 0)
+		kmods->n_functions = count_functions(kmods, &kmods->host);
+	if (kmods->n_functions == 0)
+		graft_warn(kmods->log, "failed to detect NVIDIA devices");
+	for (size_t i = 0; i < GRAFT_COUNT(modules); i++) {
+		if (load_module(kmods, modules[i].module))
+			modules[i].set_up(kmods);
+	}
+}
+
+void graft_load_kmods(const struct graft_kmods_options *options)
+{
+	struct kmods kmods = {
+		.options = options, .log = options->log, .root = GRAFT_ROOT_INIT, .host = GRAFT_ROOT_INIT
+	};
+	struct graft_error err;
+
+	kmods.arena = graft_arena_new(SCRATCH_MAX);
+	if (!kmods.arena)
+		graft_warn(options->log, "kernel modules are not loaded: out of memory");
+	else if (graft_root_open(&kmods.root, options->root ? options->root : "/", &err) < 0 ||
+		 graft_root_open(&kmods.host, "/", &err) < 0)
+		graft_warn(options->log, "kernel modules are not loaded: %s: %s", err.msg, strerror(err.sys));
+	else
+		load_all(&kmods);
+	graft_root_close(&kmods.root);
+	graft_root_close(&kmods.host);
+	kmods.arena = graft_arena_free(kmods.arena);
+}

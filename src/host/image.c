@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image: facts of a container's root (SPEC libnvidia-container 9.2, 9.8). Everything here is the image's word: it is
+ * looked up below the root's descriptor, opened without blocking, must be of the right kind, and is read within limits.
+ * What cannot be read is as if it were not there.
+ */
+#include "host/image.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "formats/elf.h"
+#include "formats/ldsoconf.h"
+
+#define MUSL_PATH_MAX   ((size_t)64 << 10)
+#define COMPAT_DIR      "/usr/local/cuda/compat"
+#define COMPAT_MAX      256  /* the forward-compatibility package has about ten */
+#define DIR_ENTRIES_MAX 4096 /* of a directory that is read to its end */
+
+static const char *const libc_names[] = { "unknown", "glibc", "musl" };
+
+static const struct graft_field compat_fields[] = {
+	GRAFT_F_STRING(struct graft_compat_library, path, true, "path below the container's root, links resolved"),
+	GRAFT_F_STRING(struct graft_compat_library, soname, false, "the name that the loader looks for"),
+	GRAFT_F_U32(struct graft_compat_library, abi_flags, false, "ABI as the flags word of ld.so.cache"),
+	GRAFT_F_U32(struct graft_compat_library, major, false, "driver branch in its file name"),
+};
+static const struct graft_record compat_record = { "compat_library", sizeof(struct graft_compat_library), compat_fields,
+						   GRAFT_COUNT(compat_fields) };
+
+static const struct graft_field image_fields[] = {
+	GRAFT_F_BOOL(struct graft_image, debian, "/etc/debian_version exists"),
+	GRAFT_F_BOOL(struct graft_image, usr_lib, "/usr/lib is a directory"),
+	GRAFT_F_BOOL(struct graft_image, usr_lib32, "/usr/lib32 is a directory"),
+	GRAFT_F_BOOL(struct graft_image, usr_lib_is_usr_lib64, "/usr/lib and /usr/lib64 are one directory"),
+	GRAFT_F_BOOL(struct graft_image, proc_driver, "/proc/driver exists"),
+	GRAFT_F_BOOL(struct graft_image, proc_driver_nvidia, "/proc/driver/nvidia exists"),
+	GRAFT_F_ENUM(struct graft_image, libc, libc_names, GRAFT_COUNT(libc_names), false, "which loader it has"),
+	GRAFT_F_STRING(struct graft_image, musl_path_file, false, "search path file of musl's loader"),
+	GRAFT_F_STRING(struct graft_image, musl_path, false, "content of that file; absent when there is none"),
+	GRAFT_F_STRINGS(struct graft_image, loader_dirs, "directories that the loader already searches"),
+	GRAFT_F_RECORDS(struct graft_image, compat, &compat_record, "CUDA forward-compatibility libraries"),
+};
+const struct graft_record graft_image_record = { "image", sizeof(struct graft_image), image_fields,
+						 GRAFT_COUNT(image_fields) };
+
+struct look {
+	const struct graft_root *root;
+	const struct graft_log *log;
+	struct graft_arena *arena;
+	struct graft_image *image;
+	bool no_memory;
+};
+
+static bool is_directory(const struct graft_root *root, const char *path, struct stat *ret_stat)
+{
+	return graft_root_stat(root, path, ret_stat) == 0 && S_ISDIR(ret_stat->st_mode);
+}
+
+static void look_at_layout(struct look *look)
+{
+	struct graft_image *image = look->image;
+	struct stat lib, lib64, other;
+
+	image->debian = graft_root_stat(look->root, "/etc/debian_version", &other) == 0;
+	image->usr_lib = is_directory(look->root, "/usr/lib", &lib);
+	image->usr_lib32 = is_directory(look->root, "/usr/lib32", &other);
+	image->usr_lib_is_usr_lib64 = image->usr_lib && is_directory(look->root, "/usr/lib64", &lib64) &&
+				      lib.st_dev == lib64.st_dev && lib.st_ino == lib64.st_ino;
+	image->proc_driver = is_directory(look->root, "/proc/driver", &other);
+	image->proc_driver_nvidia = image->proc_driver && is_directory(look->root, "/proc/driver/nvidia", &other);
+}
+
+/* The loader tells the C library; each has its own name per architecture. */
+static void look_at_libc(struct look *look)
+{
+	static const struct {
+		enum graft_libc libc;
+		const char *loader;
+		const char *musl_path_file;
+	} loaders[] = {
+#if defined(__x86_64__)
+		{ GRAFT_LIBC_GLIBC, "/lib64/ld-linux-x86-64.so.2", NULL },
+		{ GRAFT_LIBC_MUSL, "/lib/ld-musl-x86_64.so.1", "/etc/ld-musl-x86_64.path" },
+#elif defined(__aarch64__)
+		{ GRAFT_LIBC_GLIBC, "/lib/ld-linux-aarch64.so.1", NULL },
+		{ GRAFT_LIBC_MUSL, "/lib/ld-musl-aarch64.so.1", "/etc/ld-musl-aarch64.path" },
+#elif defined(__powerpc64__)
+		{ GRAFT_LIBC_GLIBC, "/lib64/ld64.so.2", NULL },
+		{ GRAFT_LIBC_MUSL, "/lib/ld-musl-powerpc64le.so.1", "/etc/ld-musl-powerpc64le.path" },
+#endif
+	};
+	struct stat st;
+
+	for (size_t i = 0; i < GRAFT_COUNT(loaders); i++) {
+		if (graft_root_stat(look->root, loaders[i].loader, &st) < 0)
+			continue;
+		look->image->libc = loaders[i].libc;
+		look->image->musl_path_file = loaders[i].musl_path_file;
+		return;
+	}
+}
+
+static void add_loader_dir(struct look *look, const char *path, size_t length)
+{
+	struct graft_image *image = look->image;
+	const char *copy = graft_arena_strndup(look->arena, path, length);
+
+	if (length > 0 && copy && copy[0] == '/')
+		(void)graft_arena_push_string(look->arena, &image->loader_dirs, &image->n_loader_dirs, copy);
+}
+
+/* musl separates by colons or newlines. Without the file it has a list of its own. */
+static void look_at_musl(struct look *look)
+{
+	struct graft_image *image = look->image;
+	const char *text = "/lib:/usr/local/lib:/usr/lib";
+	size_t length;
+	int rc;
+
+	rc = graft_root_read(look->root, image->musl_path_file, MUSL_PATH_MAX, look->arena, &image->musl_path, &length);
+	look->no_memory |= rc == -ENOMEM;
+	if (rc == 0)
+		text = image->musl_path;
+	else if (rc != -ENOENT)
+		graft_warn(look->log, "skipping %s of the image: %s", image->musl_path_file, strerror(-rc));
+	while (*text != '\0') {
+		length = strcspn(text, ":\n");
+		add_loader_dir(look, text, length);
+		text += length + (text[length] != '\0' ? 1 : 0);
+	}
+}
+
+static void look_at_loader(struct look *look)
+{
+	struct graft_error err;
+
+	if (look->image->libc == GRAFT_LIBC_MUSL) {
+		look_at_musl(look);
+		return;
+	}
+	if (graft_ldsoconf_read(look->root, look->arena, &look->image->loader_dirs, &look->image->n_loader_dirs,
+				&err) == 0)
+		return;
+	look->no_memory |= err.status == GRAFT_NO_MEMORY;
+	look->image->loader_dirs = NULL;
+	look->image->n_loader_dirs = 0;
+	graft_warn(look->log, "skipping /etc/ld.so.conf of the image: %s", err.msg);
+}
+
+/* lib*.so.* */
+static bool is_library_name(const char *name)
+{
+	return strncmp(name, "lib", 3) == 0 && strstr(name + 3, ".so.") != NULL;
+}
+
+/* SPEC 9.8: the digits after ".so." of the base name. */
+static uint32_t branch_in_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *suffix = strstr(slash ? slash : path, ".so.");
+	unsigned long branch = 0;
+
+	for (suffix = suffix ? suffix + 4 : ""; isdigit((unsigned char)*suffix) && branch < 1000000; suffix++)
+		branch = branch * 10 + (unsigned long)(*suffix - '0');
+	return (uint32_t)branch;
+}
+
+static bool is_listed(const struct graft_image *image, const char *path)
+{
+	for (size_t i = 0; i < image->n_compat; i++) {
+		if (strcmp(image->compat[i].path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void add_compat(struct look *look, const char *name)
+{
+	struct graft_image *image = look->image;
+	const char *given = graft_arena_printf(look->arena, COMPAT_DIR "/%s", name);
+	auto_close int path_fd = -1;
+	auto_close int fd = -1;
+	struct graft_compat_library *library;
+	struct graft_error err;
+	struct graft_elf elf;
+	const char *path;
+	struct stat st;
+	int rc = given ? graft_root_resolve(look->root, given, look->arena, &path, &path_fd) : -ENOMEM;
+
+	look->no_memory |= rc == -ENOMEM;
+	/* SECURITY: only a regular file is opened; a device or FIFO of the image is not. */
+	if (rc < 0 || fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) || is_listed(image, path))
+		return;
+	fd = graft_root_openat(look->root, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	if (graft_elf_read_fd(fd, path, look->arena, &elf, &err) < 0) {
+		look->no_memory |= err.status == GRAFT_NO_MEMORY;
+		graft_warn(look->log, "skipping %s of the image: %s", path, err.msg);
+		return;
+	}
+	library = graft_arena_push(look->arena, &image->compat, &image->n_compat, sizeof(*library));
+	if (!library)
+		return;
+	*library = (struct graft_compat_library){ path, elf.soname, elf.abi_flags, branch_in_name(path) };
+	graft_info(look->log, "selecting %s of the image", path);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void look_at_compat(struct look *look)
+{
+	auto_dir DIR *dir = NULL;
+	auto_close int fd = graft_root_openat(look->root, COMPAT_DIR, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+	const struct dirent *entry;
+	const char **names = NULL;
+	size_t n = 0, seen = 0;
+
+	look->no_memory |= fd == -ENOMEM;
+	if (fd < 0) {
+		if (fd != -ENOENT)
+			graft_warn(look->log, "skipping " COMPAT_DIR " of the image: %s", strerror(-fd));
+		return;
+	}
+	dir = fdopendir(fd);
+	if (!dir) {
+		look->no_memory |= errno == ENOMEM;
+		return;
+	}
+	(void)TAKE_FD(fd);
+	while (seen++ < DIR_ENTRIES_MAX && n < COMPAT_MAX && (entry = readdir(dir))) {
+		if (is_library_name(entry->d_name))
+			(void)graft_arena_push_string(look->arena, &names, &n, entry->d_name);
+	}
+	if (n > 1)
+		qsort(names, n, sizeof(*names), compare_names);
+	for (size_t i = 0; i < n; i++)
+		add_compat(look, names[i]);
+}
+
+int graft_image_inspect(const struct graft_root *root, bool want_compat, const struct graft_log *log,
+			struct graft_arena *arena, struct graft_image *ret_image, struct graft_error *err)
+{
+	struct graft_image image = { 0 };
+	struct look look = { .root = root, .log = log, .arena = arena, .image = &image };
+
+	look_at_layout(&look);
+	look_at_libc(&look);
+	look_at_loader(&look);
+	if (want_compat)
+		look_at_compat(&look);
+	if (look.no_memory || graft_arena_failed(arena))
+		return graft_fail_memory(err);
+	*ret_image = image;
+	return 0;
+}
