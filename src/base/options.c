@@ -166,7 +166,7 @@ static int parse_long(struct parser *parser, const char *dashes, const char *wor
 	const char *value = word[length] == '=' ? word + length + 1 : NULL;
 	const struct graft_option *option = NULL;
 
-	if (find_name(parser, dashes, word, length, &option) < 0)
+	if (find_name(parser, dashes, word, length, &option) < 0 || !option)
 		return -1;
 	if (option->argument == GRAFT_OPTION_FLAG && value && !parser->command->go_style) {
 		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option '%s%s' doesn't allow an argument", dashes,

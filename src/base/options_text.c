@@ -48,7 +48,7 @@ static const struct graft_option *next_in_order(const struct graft_command *comm
 {
 	const struct graft_option *best = NULL;
 
-	if (previous >= graft_builtin_options && previous < graft_builtin_options + GRAFT_BUILTIN_OPTIONS)
+	if (previous && previous >= graft_builtin_options && previous < graft_builtin_options + GRAFT_BUILTIN_OPTIONS)
 		return previous + 1 < graft_builtin_options + GRAFT_BUILTIN_OPTIONS ? previous + 1 : NULL;
 	for (size_t i = 0; i < command->n_options; i++) {
 		const struct graft_option *option = &command->options[i];

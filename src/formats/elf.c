@@ -125,7 +125,7 @@ static int read_header(struct file *file, struct graft_elf *elf)
 		unsigned char ident[EI_NIDENT];
 		Elf32_Ehdr narrow;
 		Elf64_Ehdr wide;
-	} header;
+	} header = { .ident = { 0 } };
 	static const unsigned char native = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
 
 	if (read_exactly(file, header.ident, EI_NIDENT, 0) < 0)

@@ -77,6 +77,12 @@ JSON
   [[ $output == *"SKIPPED  gpu: all: no driver"* ]]
 }
 
+@test "a skip of cmocka has its name, which stands where the reason belongs" {
+  printf '1..2\nok 1 - a\nok 2 # SKIP test_moon\n' >"$results/runc.tap"
+  run -1 "$tally" "$results" "$allowed"
+  [[ $output == *"SKIPPED  runc: test_moon: no reason given"* ]]
+}
+
 @test "the list of allowed skips has a reason in each row" {
   echo 'runc: other' >>"$allowed"
   printf '1..1\nok 1 - a\n' >"$results/one.tap"
