@@ -53,7 +53,7 @@ static void add_extra_links(struct graft_planner *planner, const struct graft_li
 	for (size_t i = 0; i < n; i++) {
 		const char *name = graft_plan_base_name(libraries[i].path);
 
-		if (!graft_plan_takes(planner, libraries, i))
+		if (!graft_plan_is_first(planner, libraries, i))
 			continue;
 		for (size_t j = 0; j < GRAFT_COUNT(extra_links); j++) {
 			if (strncmp(name, extra_links[j].prefix, strlen(extra_links[j].prefix)) == 0)
