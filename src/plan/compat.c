@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "host/catalog.h"
 #include "plan/rules.h"
 
 #define REFUSED "CUDA compatibility library %s"
@@ -20,16 +21,14 @@ static uint32_t driver_major(const struct graft_inventory *inventory)
 	return major;
 }
 
-/* Whether the library is one of those that the container gets from the driver, going by the part of the name before the version. */
+/* Whether the library belongs to a class that the container asked for. */
 static bool is_enabled(const struct graft_planner *planner, const char *soname)
 {
-	const struct graft_inventory *inventory = planner->inventory;
-	const char *end = strstr(soname, ".so");
-	size_t length = end ? (size_t)(end - soname) + strlen(".so") : 0;
+	for (size_t i = 0; i < graft_n_catalog_libraries; i++) {
+		const struct graft_catalog_library *row = &graft_catalog_libraries[i];
 
-	for (size_t i = 0; i < inventory->n_libraries && length > 0; i++) {
-		if (strncmp(inventory->libraries[i].soname, soname, length) == 0)
-			return graft_plan_takes(planner, inventory->libraries, i);
+		if (strncmp(soname, row->prefix, strlen(row->prefix)) == 0)
+			return graft_plan_has(planner, graft_class_capabilities(row->class_));
 	}
 	return false;
 }
