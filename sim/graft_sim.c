@@ -12,6 +12,7 @@
 #include "base/options.h"
 #include "base/root.h"
 #include "create.h"
+#include "run.h"
 #include "topology.h"
 
 #define PROGRAM      "graft-sim"
@@ -146,6 +147,14 @@ static int add_fault(void *target, const struct graft_option *option, const char
 	}
 
 static const struct graft_option create_options[] = { TOPOLOGY_OPTION, FAULT_OPTION };
+static const struct graft_option run_options[] = {
+	TOPOLOGY_OPTION,
+	FAULT_OPTION,
+	{ .name = "force",
+	  .help = "also where a real driver is loaded, which is hidden from COMMAND then",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct arguments, force) },
+};
 static const struct graft_option list_options[] = {
 	{ .name = "models",
 	  .help = "the GPU models that a topology may name",
@@ -176,6 +185,30 @@ static int run_create(void *context, int argc, char **argv)
 		    ": not permitted to make device nodes: the driver root has none (run as root to get them)\n",
 		    stderr);
 	return 0;
+}
+
+static int run_run(void *context, int argc, char **argv)
+{
+	const struct arguments *arguments = context;
+	struct sim_topology *topology = NULL;
+	struct graft_error err = { .status = GRAFT_OK };
+	int rc;
+
+	(void)argc;
+	if (read_with_faults(arguments, &topology, &err) < 0)
+		return complain(&err);
+	rc = sim_enter(topology, arguments->force, &err);
+	if (rc == 0)
+		(void)fprintf(stderr, PROGRAM ": simulated host '%s' (%zu GPUs, driver %s)\n", topology->name,
+			      topology->n_gpus, topology->driver ? topology->driver : "none");
+	(void)sim_topology_free(topology);
+	if (rc < 0)
+		return complain(&err);
+	(void)execvp(argv[0], argv);
+	rc = errno == ENOENT ? 127 : 126;
+	(void)graft_fail_errno(&err, errno, "exec failed: %s", argv[0]);
+	(void)complain(&err);
+	return rc;
 }
 
 static void print_models(void)
@@ -259,6 +292,18 @@ static const struct graft_command create_command = {
 	.abbreviations = true,
 	.run = run_create,
 };
+static const struct graft_command run_command = {
+	.name = "run",
+	.arguments = "[--] COMMAND [ARG...]",
+	.summary = "run COMMAND (a shell, a container engine) on the simulated host, in a mount namespace of its own",
+	.options = run_options,
+	.n_options = GRAFT_COUNT(run_options),
+	.min_arguments = 1,
+	.max_arguments = -1,
+	.stop_at_first_argument = true,
+	.abbreviations = true,
+	.run = run_run,
+};
 static const struct graft_command list_command = {
 	.name = "list",
 	.arguments = "",
@@ -284,8 +329,8 @@ static const struct graft_command check_command = {
 	.max_arguments = -1,
 	.run = run_check,
 };
-static const struct graft_command *const commands[] = { &create_command, &list_command, &show_command, &check_command,
-							NULL };
+static const struct graft_command *const commands[] = { &create_command, &run_command,   &list_command,
+							&show_command,   &check_command, NULL };
 static const struct graft_command program = {
 	.name = PROGRAM,
 	.arguments = "COMMAND [ARG...]",
@@ -312,7 +357,7 @@ static int answer(const struct graft_command *command, const char *name, enum gr
 		graft_options_usage(command, name, &out);
 	else
 		graft_options_help(command, name, &out);
-	if (result == GRAFT_PARSE_HELP && command == &create_command)
+	if (result == GRAFT_PARSE_HELP && (command == &create_command || command == &run_command))
 		graft_buffer_printf(&out, "\nFaults:\n%s", sim_fault_help);
 	(void)fputs(graft_buffer_text(&out), stdout);
 	graft_buffer_done(&out);

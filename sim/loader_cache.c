@@ -121,3 +121,73 @@ void sim_cache_write(struct sim_cache_entry *entries, size_t n, struct graft_buf
 		graft_buffer_char(out, '\0');
 	write_extension(extension, out);
 }
+
+/* --- merging --- */
+
+struct merged {
+	struct graft_arena *arena;
+	struct sim_cache_entry *entries;
+	size_t n;
+};
+
+static uint32_t get_u32(const char *bytes)
+{
+	uint32_t value;
+
+	memcpy(&value, bytes, sizeof(value));
+	return value;
+}
+
+static const char *string_at(const char *file, size_t length, uint32_t offset)
+{
+	return offset < length && memchr(file + offset, '\0', length - offset) ? file + offset : NULL;
+}
+
+static bool is_known(const struct merged *merged, size_t n, const struct sim_cache_entry *entry)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (merged->entries[i].flags == entry->flags && strcmp(merged->entries[i].soname, entry->soname) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Adds the records of a file, except those that the first `n_driver` entries already have. */
+static int add_records(struct merged *merged, const char *file, size_t length, size_t n_driver)
+{
+	size_t n;
+
+	if (length < HEADER_SIZE || memcmp(file, "glibc-ld.so.cache1.1", 20) != 0)
+		return -1;
+	n = get_u32(file + 20);
+	if (n > (length - HEADER_SIZE) / RECORD_SIZE)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		const char *record = file + HEADER_SIZE + i * RECORD_SIZE;
+		struct sim_cache_entry entry = { .soname = string_at(file, length, get_u32(record + 4)),
+						 .path = string_at(file, length, get_u32(record + 8)),
+						 .flags = get_u32(record) };
+		struct sim_cache_entry *added;
+
+		if (!entry.soname || !entry.path)
+			return -1;
+		if (get_u32(record + 16) != 0 || get_u32(record + 20) != 0 || is_known(merged, n_driver, &entry))
+			continue;
+		added = graft_arena_push(merged->arena, &merged->entries, &merged->n, sizeof(*added));
+		if (!added)
+			return -1;
+		*added = entry;
+	}
+	return 0;
+}
+
+int sim_cache_merge(const char *driver, size_t n_driver, const char *host, size_t n_host, struct graft_arena *arena,
+		    struct graft_buffer *out)
+{
+	struct merged merged = { .arena = arena };
+
+	if (add_records(&merged, driver, n_driver, 0) < 0 || add_records(&merged, host, n_host, merged.n) < 0)
+		return -1;
+	sim_cache_write(merged.entries, merged.n, out);
+	return 0;
+}

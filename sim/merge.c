@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* merge: the driver's files over the host's directories, by overlays as deep in the tree as possible. Knows nothing of drivers. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "base/sys.h"
+#include "formats/procfs.h"
+#include "run_parts.h"
+
+#define MAX_DEPTH       16u
+#define MOUNTINFO_MAX   ((size_t)8 * 1024 * 1024)
+#define MAX_KEPT_MOUNTS 256u
+
+enum verdict { NOTHING_TO_DO, LOOK_BELOW, NEEDS_OVERLAY };
+
+/* What one entry of the stage asks of the directory that it is in. */
+static enum verdict judge(const char *directory, const char *name)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+	struct stat staged, host;
+
+	(void)snprintf(from, sizeof(from), SIM_STAGE_ROOT "%s/%s", directory, name);
+	(void)snprintf(to, sizeof(to), "%s/%s", directory, name);
+	if (lstat(from, &staged) < 0)
+		return NOTHING_TO_DO;
+	if (lstat(to, &host) < 0)
+		return NEEDS_OVERLAY;
+	if (S_ISDIR(staged.st_mode) && S_ISDIR(host.st_mode))
+		return LOOK_BELOW;
+	/* A directory of the driver's where the host has a link to one (lib64 -> lib): the host's way is kept. */
+	if (S_ISDIR(staged.st_mode) && S_ISLNK(host.st_mode))
+		return LOOK_BELOW;
+	return NEEDS_OVERLAY;
+}
+
+/* --- mounts below a directory that is about to be covered --- */
+
+struct kept_mounts {
+	size_t n;
+	int fds[MAX_KEPT_MOUNTS];
+	const char *paths[MAX_KEPT_MOUNTS];
+	struct graft_arena *arena;
+};
+
+static void keep_mount(struct kept_mounts *kept, const char *path)
+{
+	int fd = graft_open_tree(AT_FDCWD, path, GRAFT_OPEN_TREE_CLONE | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	kept->fds[kept->n] = fd;
+	kept->paths[kept->n++] = path;
+}
+
+static void keep_mounts(struct kept_mounts *kept, const char *directory)
+{
+	auto_close int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	struct graft_mountinfo *mounts = NULL;
+	size_t length = strlen(directory), n_bytes, n = 0;
+	const char *text;
+
+	kept->arena = graft_arena_new(2 * MOUNTINFO_MAX);
+	if (!kept->arena || fd < 0 || graft_read_fd(fd, MOUNTINFO_MAX, kept->arena, &text, &n_bytes) < 0 ||
+	    graft_procfs_mountinfo(text, n_bytes, kept->arena, &mounts, &n) < 0)
+		return;
+	for (size_t i = 0; i < n && kept->n < MAX_KEPT_MOUNTS; i++) {
+		if (strncmp(mounts[i].mount_point, directory, length) == 0 && mounts[i].mount_point[length] == '/')
+			keep_mount(kept, mounts[i].mount_point);
+	}
+}
+
+/* In the order in which they were made, each onto its place in what lies above it now. */
+static void put_back(struct kept_mounts *kept)
+{
+	for (size_t i = 0; i < kept->n; i++) {
+		(void)graft_move_mount(kept->fds[i], "", AT_FDCWD, kept->paths[i], GRAFT_MOVE_MOUNT_F_EMPTY_PATH);
+		(void)close(kept->fds[i]);
+	}
+	kept->arena = graft_arena_free(kept->arena);
+}
+
+/* --- overlays --- */
+
+/* "/usr/lib" -> "usr-lib", unique for the directories that occur */
+static void flat_name(const char *directory, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%s", directory + 1);
+	for (char *c = out; *c != '\0'; c++) {
+		if (*c == '/')
+			*c = '-';
+	}
+}
+
+static int mount_overlay(const char *directory, bool writable)
+{
+	char name[PATH_MAX], upper[PATH_MAX + 64], work[PATH_MAX + 64], options[4 * PATH_MAX];
+
+	flat_name(directory, name, sizeof(name));
+	(void)snprintf(upper, sizeof(upper), SIM_STAGE "/upper-%s", name);
+	(void)snprintf(work, sizeof(work), SIM_STAGE "/work-%s", name);
+	if (writable && (mkdir(upper, 0755) < 0 || mkdir(work, 0700) < 0))
+		return -1;
+	if (writable)
+		(void)snprintf(options, sizeof(options), "lowerdir=" SIM_STAGE_ROOT "%s:%s,upperdir=%s,workdir=%s", directory,
+			       directory, upper, work);
+	else
+		(void)snprintf(options, sizeof(options), "lowerdir=" SIM_STAGE_ROOT "%s:%s", directory, directory);
+	return mount("graft-sim", directory, "overlay", writable ? 0 : MS_RDONLY, options);
+}
+
+static int cover(const char *directory, struct graft_error *err)
+{
+	struct kept_mounts kept = { .n = 0 };
+	int rc, saved;
+
+	keep_mounts(&kept, directory);
+	rc = mount_overlay(directory, true);
+	if (rc < 0)
+		rc = mount_overlay(directory, false);
+	saved = errno;
+	put_back(&kept);
+	return rc < 0 ? graft_fail_errno(err, saved, "mount operation failed: overlay on %s", directory) : 0;
+}
+
+static int merge(const char *directory, unsigned int depth, struct graft_error *err)
+{
+	char path[PATH_MAX];
+	auto_dir DIR *dir = NULL;
+	const struct dirent *entry;
+
+	(void)snprintf(path, sizeof(path), SIM_STAGE_ROOT "%s", directory);
+	dir = opendir(path);
+	if (!dir || depth == MAX_DEPTH)
+		return 0;
+	while ((entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+		    judge(directory, entry->d_name) == NEEDS_OVERLAY)
+			return cover(directory, err);
+	}
+	rewinddir(dir);
+	while ((entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    judge(directory, entry->d_name) != LOOK_BELOW)
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+		if (merge(path, depth + 1, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int sim_merge(const char *directory, struct graft_error *err)
+{
+	struct stat host;
+
+	if (stat(directory, &host) < 0 || !S_ISDIR(host.st_mode))
+		return 0;
+	return merge(directory, 0, err);
+}
+
+void sim_merge_if_possible(const char *directory)
+{
+	struct graft_error err;
+
+	(void)sim_merge(directory, &err);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run: a driver root in a tmpfs, and the places of the host that must show it. Everything happens in a mount namespace of its own; the
+ * only trace on the machine are empty directories under /run and /tmp that serve as mount points.
+ */
+#include "run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "create_parts.h"
+#include "formats/procfs.h"
+#include "loader_cache.h"
+#include "run_parts.h"
+
+#define TEXT_MAX ((size_t)16 * 1024 * 1024)
+
+int sim_bind(const char *from, const char *to, struct graft_error *err)
+{
+	if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return graft_fail_errno(err, errno, "mount operation failed: %s", to);
+	return 0;
+}
+
+/* Reads one of the host's own files. A missing one is empty. */
+static int read_host(const char *path, struct graft_arena *arena, const char **ret_bytes, size_t *ret_length,
+		     struct graft_error *err)
+{
+	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	int rc;
+
+	*ret_bytes = "";
+	*ret_length = 0;
+	if (fd < 0)
+		return errno == ENOENT ? 0 : graft_fail_errno(err, errno, "open failed: %s", path);
+	rc = graft_read_fd(fd, TEXT_MAX, arena, ret_bytes, ret_length);
+	return rc < 0 ? graft_fail_errno(err, -rc, "file read error: %s", path) : 0;
+}
+
+static int write_file(const char *path, const char *bytes, size_t length, struct graft_error *err)
+{
+	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	ssize_t n = fd >= 0 ? write(fd, bytes, length) : -1;
+
+	if (n < 0 || (size_t)n != length)
+		return graft_fail_errno(err, n < 0 ? errno : EIO, "file write failed: %s", path);
+	return 0;
+}
+
+/* --- before anything is touched --- */
+
+static int refuse_real_driver(const struct sim_topology *topology, bool force, struct graft_error *err)
+{
+	const char *text;
+	size_t length;
+
+	if (force)
+		return 0;
+	if (read_host("/proc/driver/nvidia/version", topology->arena, &text, &length, err) < 0)
+		return -1;
+	/* A simulated host within a simulated host is fine. */
+	if (length == 0 || memmem(text, length, "Graft simulated driver", strlen("Graft simulated driver")))
+		return 0;
+	return graft_fail(err, GRAFT_UNSUPPORTED, 0, "a real NVIDIA driver is loaded; --force hides it from COMMAND");
+}
+
+static bool is_major_taken(const char *devices, uint32_t major)
+{
+	char needle[16];
+	const char *blocks = strstr(devices, "Block devices:");
+	const char *found;
+
+	(void)snprintf(needle, sizeof(needle), "\n%3u ", major);
+	found = strstr(devices, needle);
+	return found && (!blocks || found < blocks);
+}
+
+/* Majors that nobody has on this machine, so that opening a simulated node ends with ENXIO. */
+static void choose_majors(struct sim_topology *topology, const char *devices)
+{
+	uint32_t *majors[] = { &topology->majors.uvm, &topology->majors.caps, &topology->majors.imex,
+			       &topology->majors.nvswitch };
+	uint32_t next = 503;
+
+	if (strstr(devices, " nvidia-uvm\n")) /* a simulated host already: its majors are taken by nobody real */
+		return;
+	for (size_t i = 0; i < GRAFT_COUNT(majors); i++) {
+		while (is_major_taken(devices, *majors[i]) && next > 384)
+			*majors[i] = next--;
+	}
+}
+
+/* --- the stage --- */
+
+static int make_stage(const struct sim_topology *topology, struct graft_error *err)
+{
+	bool nodes_refused;
+
+	if (mkdir(SIM_STAGE, 0755) < 0 && errno != EEXIST)
+		return graft_fail_errno(err, errno, "mkdir failed: " SIM_STAGE);
+	if (mount("graft-sim", SIM_STAGE, "tmpfs", MS_NOSUID, "mode=0755") < 0)
+		return graft_fail_errno(err, errno, "mount operation failed: " SIM_STAGE);
+	if (sim_create(topology, SIM_STAGE_ROOT, &nodes_refused, err) < 0)
+		return -1;
+	if (nodes_refused)
+		return graft_fail(err, GRAFT_PERMISSION, EPERM, "mknod failed: " SIM_STAGE_ROOT "/dev/nvidiactl");
+	return 0;
+}
+
+/* --- /proc --- */
+
+static int bind_text(const char *name, const struct graft_buffer *text, const char *target, struct graft_error *err)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), SIM_STAGE "/%s", name);
+	if (graft_buffer_failed(text))
+		return graft_fail_memory(err);
+	if (write_file(path, graft_buffer_text(text), text->length, err) < 0)
+		return -1;
+	return sim_bind(path, target, err);
+}
+
+/* The driver's lines go in front of the machine's, after the heading; a real driver's are left out. */
+static int replace_devices(const struct sim_topology *topology, const char *devices, struct graft_error *err)
+{
+	static const char heading[] = "Character devices:\n";
+	struct graft_buffer text = { .max = 0 };
+	const char *rest = strstr(devices, heading);
+	int rc;
+
+	graft_buffer_string(&text, heading);
+	sim_proc_devices(topology, &text);
+	rest = rest ? rest + strlen(heading) : "";
+	while (*rest != '\0') {
+		size_t length = strcspn(rest, "\n") + 1;
+
+		if (rest[length - 1] == '\0')
+			length--;
+		if (!memmem(rest, length, " nvidia", 7))
+			graft_buffer_add(&text, rest, length);
+		rest += length;
+	}
+	rc = bind_text("devices", &text, "/proc/devices", err);
+	graft_buffer_done(&text);
+	return rc;
+}
+
+static int replace_modules(const struct sim_topology *topology, struct graft_error *err)
+{
+	struct graft_buffer text = { .max = 0 };
+	const char *simulated, *real;
+	size_t n_simulated, n_real;
+	int rc;
+
+	if (!topology->module)
+		return 0;
+	if (read_host(SIM_STAGE_ROOT "/proc/modules", topology->arena, &simulated, &n_simulated, err) < 0 ||
+	    read_host("/proc/modules", topology->arena, &real, &n_real, err) < 0)
+		return -1;
+	graft_buffer_add(&text, simulated, n_simulated);
+	graft_buffer_add(&text, real, n_real);
+	/* Kernels without modules have no such file, and none can be made. */
+	rc = access("/proc/modules", F_OK) == 0 ? bind_text("modules", &text, "/proc/modules", err) : 0;
+	graft_buffer_done(&text);
+	return rc;
+}
+
+static int replace_proc(const struct sim_topology *topology, const char *devices, struct graft_error *err)
+{
+	if (mkdir(SIM_STAGE_ROOT "/proc/driver", 0755) < 0 && errno != EEXIST)
+		return graft_fail_errno(err, errno, "mkdir failed: " SIM_STAGE_ROOT "/proc/driver");
+	if (sim_bind(SIM_STAGE_ROOT "/proc/driver", "/proc/driver", err) < 0)
+		return -1;
+	if (replace_devices(topology, devices, err) < 0)
+		return -1;
+	return replace_modules(topology, err);
+}
+
+/* --- the loader's cache --- */
+
+/* The driver's libraries in front of what the machine has. */
+static int replace_cache(const struct sim_topology *topology, struct graft_error *err)
+{
+	const char *driver, *host;
+	size_t n_driver, n_host;
+	struct graft_buffer merged = { .max = 0 };
+	int rc;
+
+	if (read_host(SIM_STAGE_ROOT "/etc/ld.so.cache", topology->arena, &driver, &n_driver, err) < 0 ||
+	    read_host("/etc/ld.so.cache", topology->arena, &host, &n_host, err) < 0)
+		return -1;
+	(void)unlink(SIM_STAGE_ROOT "/etc/ld.so.cache");
+	(void)unlink(SIM_STAGE_ROOT "/etc/ld.so.conf");
+	if (n_driver == 0 || n_host == 0)
+		return 0;
+	if (sim_cache_merge(driver, n_driver, host, n_host, topology->arena, &merged) < 0) {
+		graft_buffer_done(&merged);
+		return graft_fail(err, GRAFT_FORMAT, 0, "unsupported file format: /etc/ld.so.cache");
+	}
+	rc = bind_text("ld.so.cache", &merged, "/etc/ld.so.cache", err);
+	graft_buffer_done(&merged);
+	return rc;
+}
+
+/* --- /run and /tmp --- */
+
+/* Each directory there is mounted as a whole; the mount point is made if it is missing. */
+static int mount_entries(const char *directory, struct graft_error *err)
+{
+	char from[512], to[512];
+	auto_dir DIR *dir = NULL;
+	const struct dirent *entry;
+
+	(void)snprintf(from, sizeof(from), SIM_STAGE_ROOT "%s", directory);
+	dir = opendir(from);
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		(void)snprintf(from, sizeof(from), SIM_STAGE_ROOT "%s/%s", directory, entry->d_name);
+		(void)snprintf(to, sizeof(to), "%s/%s", directory, entry->d_name);
+		if (mkdir(to, 0755) < 0 && errno != EEXIST)
+			return graft_fail_errno(err, errno, "mkdir failed: %s", to);
+		if (sim_bind(from, to, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int replace_all(struct sim_topology *topology, const char *devices, struct graft_error *err)
+{
+	if (replace_proc(topology, devices, err) < 0 || sim_replace_dev(err) < 0 || replace_cache(topology, err) < 0)
+		return -1;
+	if (sim_merge("/usr", err) < 0 || sim_merge("/etc", err) < 0)
+		return -1;
+	sim_merge_if_possible("/sys");
+	if (mount_entries("/run", err) < 0 || mount_entries("/tmp", err) < 0)
+		return -1;
+	return 0;
+}
+
+int sim_enter(struct sim_topology *topology, bool force, struct graft_error *err)
+{
+	char directory[4096];
+	const char *devices;
+	size_t length;
+
+	if (refuse_real_driver(topology, force, err) < 0)
+		return -1;
+	if (read_host("/proc/devices", topology->arena, &devices, &length, err) < 0)
+		return -1;
+	choose_majors(topology, devices);
+	if (unshare(CLONE_NEWNS) < 0)
+		return graft_fail_errno(err, errno, "unshare failed");
+	/* Slave: what the machine mounts later arrives here, nothing of ours goes there. */
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return graft_fail_errno(err, errno, "mount operation failed: /");
+	if (make_stage(topology, err) < 0 || replace_all(topology, devices, err) < 0)
+		return -1;
+	/* The working directory may lie below what was mounted over. */
+	if (getcwd(directory, sizeof(directory)) && directory[0] == '/')
+		(void)chdir(directory);
+	return 0;
+}
