@@ -94,6 +94,19 @@ static void write_extension(size_t at, struct graft_buffer *out)
 	graft_buffer_add(out, generator, sizeof(generator) - 1);
 }
 
+/* The soname is nearly always the end of its path, and then the two share their bytes. */
+static bool is_tail(const struct sim_cache_entry *entry)
+{
+	size_t n_path = strlen(entry->path), n_name = strlen(entry->soname);
+
+	return n_name <= n_path && strcmp(entry->path + n_path - n_name, entry->soname) == 0;
+}
+
+static size_t string_size(const struct sim_cache_entry *entry)
+{
+	return strlen(entry->path) + 1 + (is_tail(entry) ? 0 : strlen(entry->soname) + 1);
+}
+
 void sim_cache_write(struct sim_cache_entry *entries, size_t n, struct graft_buffer *out)
 {
 	size_t strings = 0, extension, value = HEADER_SIZE + n * RECORD_SIZE, start = out->length;
@@ -101,22 +114,23 @@ void sim_cache_write(struct sim_cache_entry *entries, size_t n, struct graft_buf
 	if (n > 1)
 		qsort(entries, n, sizeof(*entries), compare_entries);
 	for (size_t i = 0; i < n; i++)
-		strings += strlen(entries[i].path) + 1;
+		strings += string_size(&entries[i]);
 	extension = (value + strings + 3) & ~(size_t)3;
 	write_header(n, strings, extension, out);
 	for (size_t i = 0; i < n; i++) {
-		size_t length = strlen(entries[i].path);
-
 		u32(out, entries[i].flags);
-		u32(out, value + length - strlen(entries[i].soname)); /* the soname is the tail of the path */
+		u32(out, value + string_size(&entries[i]) - strlen(entries[i].soname) - 1);
 		u32(out, value);
 		u32(out, 0);
 		u32(out, 0);
 		u32(out, 0);
-		value += length + 1;
+		value += string_size(&entries[i]);
 	}
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		graft_buffer_add(out, entries[i].path, strlen(entries[i].path) + 1);
+		if (!is_tail(&entries[i]))
+			graft_buffer_add(out, entries[i].soname, strlen(entries[i].soname) + 1);
+	}
 	while (!graft_buffer_failed(out) && out->length - start < extension)
 		graft_buffer_char(out, '\0');
 	write_extension(extension, out);

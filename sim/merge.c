@@ -111,8 +111,8 @@ static int mount_overlay(const char *directory, bool writable)
 	if (writable && (mkdir(upper, 0755) < 0 || mkdir(work, 0700) < 0))
 		return -1;
 	if (writable)
-		(void)snprintf(options, sizeof(options), "lowerdir=" SIM_STAGE_ROOT "%s:%s,upperdir=%s,workdir=%s", directory,
-			       directory, upper, work);
+		(void)snprintf(options, sizeof(options), "lowerdir=" SIM_STAGE_ROOT "%s:%s,upperdir=%s,workdir=%s",
+			       directory, directory, upper, work);
 	else
 		(void)snprintf(options, sizeof(options), "lowerdir=" SIM_STAGE_ROOT "%s:%s", directory, directory);
 	return mount("graft-sim", directory, "overlay", writable ? 0 : MS_RDONLY, options);

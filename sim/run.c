@@ -267,7 +267,7 @@ int sim_enter(struct sim_topology *topology, bool force, struct graft_error *err
 	if (make_stage(topology, err) < 0 || replace_all(topology, devices, err) < 0)
 		return -1;
 	/* The working directory may lie below what was mounted over. */
-	if (getcwd(directory, sizeof(directory)) && directory[0] == '/')
-		(void)chdir(directory);
+	if (getcwd(directory, sizeof(directory)) && directory[0] == '/' && chdir(directory) < 0 && chdir("/") < 0)
+		return graft_fail_errno(err, errno, "chdir failed: /");
 	return 0;
 }

@@ -3,10 +3,12 @@
 #ifndef GRAFT_SIM_RUN_PARTS_H
 #define GRAFT_SIM_RUN_PARTS_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
-#define SIM_STAGE      "/run/graft-sim"   /* a tmpfs in the namespace; an empty directory elsewhere */
-#define SIM_STAGE_ROOT SIM_STAGE "/root"  /* the driver root, as `create` makes it */
+#define SIM_STAGE      "/run/graft-sim"  /* a tmpfs in the namespace; an empty directory elsewhere */
+#define SIM_STAGE_ROOT SIM_STAGE "/root" /* the driver root, as `create` makes it */
 
 /*
  * Lays what is below SIM_STAGE_ROOT + `directory` over the host's `directory`: where the host lacks something, the directory becomes an
