@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "plan/plan.h"
+
+static void check_names(const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		assert_non_null(names[i]);
+		assert_int_equal(strspn(names[i], "abcdefghijklmnopqrstuvwxyz-"), strlen(names[i]));
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(names[i], names[j]);
+	}
+}
+
+static void test_names_are_unique_words(void **state)
+{
+	(void)state;
+	check_names(graft_edit_names, GRAFT_EDIT_MAX);
+	check_names(graft_mount_flag_names, GRAFT_COUNT(graft_mount_flag_names));
+	check_names(graft_source_type_names, GRAFT_COUNT(graft_source_type_names));
+	check_names(graft_conflict_names, GRAFT_COUNT(graft_conflict_names));
+	assert_string_equal(graft_edit_names[GRAFT_EDIT_LDCACHE], "ldcache");
+	assert_string_equal(graft_mount_flag_names[3], "noexec"); /* bit 3 */
+}
+
+static void test_empty_plan(void **state)
+{
+	struct graft_plan *plan = graft_plan_new(), *again = NULL;
+	struct graft_buffer text = { 0 };
+	struct graft_error err = { 0 };
+
+	(void)state;
+	assert_non_null(plan);
+	assert_int_equal(plan->version, GRAFT_PLAN_VERSION);
+	graft_plan_write(plan, &text);
+	assert_int_equal(graft_plan_read(graft_buffer_text(&text), text.length, &again, &err), 0);
+	assert_true(graft_record_equal(&graft_plan_record, plan, again, NULL, 0));
+	plan = graft_plan_free(plan);
+	assert_null(plan);
+	again = graft_plan_free(again);
+	again = graft_plan_free(again); /* NULL is fine */
+	graft_buffer_done(&text);
+}
+
+static void test_read_is_strict(void **state)
+{
+	static const struct {
+		const char *json;
+		enum graft_status status;
+		const char *part;
+	} rows[] = {
+		{ "{\"version\": 7}", GRAFT_UNSUPPORTED, "unsupported plan version: 7" },
+		{ "{}", GRAFT_FORMAT, "version" },
+		{ "[]", GRAFT_FORMAT, "" },
+		{ "{\"version\": 1, \"edits\": [{\"kind\": \"bind\", \"rule\": \"r\"}]}", GRAFT_FORMAT, "why" },
+		{ "{\"version\": 1, \"edits\": [{\"kind\": \"explode\", \"rule\": \"r\", \"why\": \"w\"}]}",
+		  GRAFT_FORMAT, "kind" },
+		{ "{\"version\": 1, \"edits\": [{\"kind\": \"bind\", \"rule\": \"r\", \"why\": \"w\", \"flags\": "
+		  "[\"rw\"]}]}",
+		  GRAFT_FORMAT, "flags" },
+		{ "{\"version\": 1, \"edits\": [{\"kind\": \"cgroup\", \"rule\": \"r\", \"why\": \"w\", \"minor\": "
+		  "-1}]}",
+		  GRAFT_FORMAT, "minor" },
+		{ "{\"version\": 1, \"owner\": \"me\"}", GRAFT_FORMAT, "owner" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_plan *plan = NULL;
+		struct graft_error err = { 0 };
+
+		assert_int_equal(graft_plan_read(rows[i].json, strlen(rows[i].json), &plan, &err), -1);
+		assert_null(plan);
+		assert_int_equal(err.status, rows[i].status);
+		if (!strstr(err.msg, rows[i].part))
+			fail_msg("'%s' says '%s'", rows[i].json, err.msg);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names_are_unique_words),
+		cmocka_unit_test(test_empty_plan),
+		cmocka_unit_test(test_read_is_strict),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
