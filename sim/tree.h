@@ -34,6 +34,7 @@ int sim_tree_open(struct sim_tree *tree, const struct sim_topology *topology, co
 /* Writes the list and closes. -1 if anything failed since sim_tree_open(). */
 int sim_tree_finish(struct sim_tree *tree);
 
+/* Each makes one thing below the tree; the first failure is kept for sim_tree_finish(). */
 void sim_tree_directory(struct sim_tree *tree, const char *path, mode_t mode);
 void sim_tree_file(struct sim_tree *tree, const char *path, mode_t mode, const void *bytes, size_t n);
 __attribute__((format(printf, 4, 5))) void sim_tree_text(struct sim_tree *tree, const char *path, mode_t mode,

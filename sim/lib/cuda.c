@@ -542,15 +542,16 @@ API CUresult cuGetErrorName(CUresult error, const char **name)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-#define FUNCTION_LIST(X)                                                                                           \
-	X(cuInit)                                                                                                  \
-	X(cuDriverGetVersion) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetUuid)             \
-	    X(cuDeviceGetUuid_v2) X(cuDeviceTotalMem_v2) X(cuDeviceComputeCapability) X(cuDeviceGetAttribute)      \
-		X(cuDeviceGetPCIBusId) X(cuCtxCreate_v2) X(cuCtxDestroy_v2) X(cuDevicePrimaryCtxRetain)            \
-		    X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxGetDevice)        \
-			X(cuCtxSynchronize) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemGetInfo_v2) X(cuMemcpyHtoD_v2) \
-			    X(cuMemcpyDtoH_v2) X(cuMemcpyDtoD_v2) X(cuMemsetD8_v2) X(cuModuleLoadData)             \
-				X(cuGetErrorString) X(cuGetErrorName)
+/* clang-format off */
+#define FUNCTION_LIST(X)                                                                                      \
+	X(cuInit) X(cuDriverGetVersion) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName)                 \
+	X(cuDeviceGetUuid) X(cuDeviceGetUuid_v2) X(cuDeviceTotalMem_v2) X(cuDeviceComputeCapability)          \
+	X(cuDeviceGetAttribute) X(cuDeviceGetPCIBusId) X(cuCtxCreate_v2) X(cuCtxDestroy_v2)                   \
+	X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuCtxGetCurrent)     \
+	X(cuCtxGetDevice) X(cuCtxSynchronize) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemGetInfo_v2)             \
+	X(cuMemcpyHtoD_v2) X(cuMemcpyDtoH_v2) X(cuMemcpyDtoD_v2) X(cuMemsetD8_v2) X(cuModuleLoadData)         \
+	X(cuGetErrorString) X(cuGetErrorName)
+/* clang-format on */
 
 static const struct {
 	const char *name;

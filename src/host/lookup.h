@@ -28,6 +28,7 @@ struct graft_lookup {
 	bool no_memory; /* a lookup failed for want of memory, and not because nothing is there */
 };
 
+/* Starts empty; ends by closing the directories. The strings stay in the arena. */
 void graft_lookup_init(struct graft_lookup *lookup, const struct graft_root *root, struct graft_arena *arena);
 void graft_lookup_done(struct graft_lookup *lookup);
 #define auto_lookup __attribute__((cleanup(graft_lookup_done)))

@@ -158,7 +158,7 @@ complained() {
 @test "each capability, long and short" {
   local long short
   while read -r long short; do
-    [ "$(request --"$long")" = "$(request $short)" ]
+    [ "$(request --"$long")" = "$(request "$short")" ]
     [[ $(request --"$long") == *'"capabilities":["'"$long"'"]'* ]]
   done <<<'compute -c
 utility -u
