@@ -69,8 +69,8 @@ int cli_enter(struct cli *cli, enum graft_caps_step step);
 
 /* Prints "nvidia-container-cli: <prefix>: <error>" and the hint on a line of its own, tells the log, and returns 1. */
 int cli_fail(const struct cli *cli, const char *prefix, const struct graft_error *err);
-/* A remark on stderr and in the log: "nvidia-container-cli: <text>". */
-__attribute__((format(printf, 2, 3))) void cli_note(const struct cli *cli, const char *format, ...);
+/* A line on stderr when the driver is Graft's simulated one. NULL is fine. */
+void cli_tell_simulated(const struct graft_inventory *inventory);
 /* Writes to stdout; a failure to write is printed. Returns the exit status. Releases the buffer. */
 int cli_print(const struct cli *cli, struct graft_buffer *out);
 /* Ends a phase: with --timing its name and duration go to stderr. */

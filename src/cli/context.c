@@ -4,7 +4,7 @@
  * The one place that reads environment variables. Knows nothing of what a command does.
  */
 #include <errno.h>
-#include <stdarg.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,16 +47,10 @@ void cli_done(struct cli *cli)
 
 /* ---- messages ---- */
 
-void cli_note(const struct cli *cli, const char *format, ...)
+void cli_tell_simulated(const struct graft_inventory *inventory)
 {
-	char text[1024];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	(void)fprintf(stderr, CLI_PROGRAM ": %s\n", text);
-	graft_warn(cli->log, "%s", text);
+	if (inventory && inventory->simulated)
+		(void)fputs(CLI_PROGRAM ": note: the driver is simulated, no GPU is behind it\n", stderr);
 }
 
 /*
@@ -65,9 +59,13 @@ void cli_note(const struct cli *cli, const char *format, ...)
  */
 static bool has_nvml_words(const struct graft_error *err)
 {
-	static const char words[] = "nvml error: ";
+	static const char *const words[] = { "nvml error: ", "driver rpc error: " };
 
-	return strncmp(err->msg, words, sizeof(words) - 1) == 0;
+	for (size_t i = 0; i < GRAFT_COUNT(words); i++) {
+		if (strncmp(err->msg, words[i], strlen(words[i])) == 0)
+			return true;
+	}
+	return false;
 }
 
 int cli_fail(const struct cli *cli, const char *prefix, const struct graft_error *err)
@@ -207,19 +205,29 @@ static const char *debug_path(const struct cli *cli)
 	return secure_getenv("NVC_DEBUG_FILE");
 }
 
+/* The kernel's id for what cannot be mapped, which NVML's child takes when nothing else was said. */
+static unsigned int overflow_id(const char *path)
+{
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[16] = "";
+
+	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? (unsigned int)strtoul(text, NULL, 10) : 65534;
+}
+
 /* SPEC 2.5 step 4, 3.8. */
 static void log_start(const struct cli *cli, const struct graft_request *request)
 {
 	struct graft_host_options options;
 
 	cli_host_options(cli, request, &options);
+	if (options.nvml_uid == (uid_t)-1)
+		options.nvml_uid = overflow_id("/proc/sys/kernel/overflowuid");
+	if (options.nvml_gid == (gid_t)-1)
+		options.nvml_gid = overflow_id("/proc/sys/kernel/overflowgid");
 	graft_info(cli->log, "initializing library context (version=%s, build=graft)", GRAFT_VERSION);
 	graft_info(cli->log, "using root %s", options.root ? options.root : "/");
 	graft_info(cli->log, "using ldcache %s", options.ldcache ? options.ldcache : "/etc/ld.so.cache");
-	if (options.nvml_uid != (uid_t)-1 && options.nvml_gid != (gid_t)-1)
-		graft_info(cli->log, "using unprivileged user %u:%u", options.nvml_uid, options.nvml_gid);
-	else
-		graft_info(cli->log, "using unprivileged user of /proc/sys/kernel/overflowuid");
+	graft_info(cli->log, "using unprivileged user %u:%u", options.nvml_uid, options.nvml_gid);
 	for (size_t i = 0; request && i < request->n_imex_channels; i++)
 		graft_info(cli->log, "using IMEX channel %u", request->imex_channels[i].id);
 }

@@ -152,8 +152,7 @@ static int report(struct cli *cli, const struct info_options *info, struct cli_p
 
 	if (look(pipeline, info->json, &err) < 0)
 		return cli_fail(cli, pipeline->prefix, &err);
-	if (pipeline->inventory->simulated)
-		cli_note(cli, "note: the driver is simulated, no GPU is behind it");
+	cli_tell_simulated(pipeline->inventory);
 	if (info->json)
 		graft_inventory_write(pipeline->inventory, &out);
 	else if (info->csv)

@@ -216,8 +216,7 @@ static int report(struct cli *cli, struct list_options *list, struct cli_pipelin
 	if (cli_pipeline_discover(pipeline, needs_of(list), &err) < 0 ||
 	    cli_pipeline_select(pipeline, list->container.request, &err) < 0)
 		return cli_fail(cli, pipeline->prefix, &err);
-	if (pipeline->inventory->simulated)
-		cli_note(cli, "note: the driver is simulated, no GPU is behind it");
+	cli_tell_simulated(pipeline->inventory);
 	if (!list->json)
 		add_plain(&out, pipeline, list);
 	else if (add_json(pipeline, list, &out, &err) < 0)

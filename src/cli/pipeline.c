@@ -59,7 +59,7 @@ unsigned int cli_needs(const struct graft_request *request)
 		unsigned int needs;
 		const char *why;
 	} rows[] = {
-		{ true, GRAFT_NEED_NODES | GRAFT_NEED_PROC_FILES | GRAFT_NEED_LIBRARIES,
+		{ true, GRAFT_NEED_NODES | GRAFT_NEED_PROC_FILES | GRAFT_NEED_LIBRARIES | GRAFT_NEED_EXTRA_FILES,
 		  "every container gets these; classes follow the capabilities" },
 		{ request->n_devices > 0 || request->mig_config || request->mig_monitor, GRAFT_NEED_GPUS,
 		  "words mean GPUs" },
@@ -70,8 +70,6 @@ unsigned int cli_needs(const struct graft_request *request)
 		{ (caps & (GRAFT_CAP_UTILITY | GRAFT_CAP_COMPUTE)) != 0, GRAFT_NEED_BINARIES | GRAFT_NEED_IPCS,
 		  "programs and sockets are of these two classes" },
 		{ !request->no_gsp_firmware, GRAFT_NEED_FIRMWARE, "provided without any capability" },
-		{ (caps & (GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY)) != 0, GRAFT_NEED_EXTRA_FILES,
-		  "JSON files of the graphics loaders" },
 	};
 	unsigned int needs = 0;
 
@@ -96,8 +94,6 @@ int cli_pipeline_discover(struct cli_pipeline *pipeline, unsigned int needs, str
 		pipeline->prefix = discovery_prefix(err);
 		return -1;
 	}
-	if (pipeline->inventory->simulated)
-		graft_warn(pipeline->host.log, "the driver is simulated: no GPU is behind it");
 	end_phase(pipeline, "discover");
 	return 0;
 }

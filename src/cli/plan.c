@@ -170,8 +170,7 @@ static int print(struct planning *p)
 			graft_plan_to_text(p->plan, &out);
 		break;
 	}
-	if (p->pipeline.inventory && p->pipeline.inventory->simulated)
-		cli_note(p->cli, "note: the driver is simulated, no GPU is behind it");
+	cli_tell_simulated(p->pipeline.inventory);
 	return cli_print(p->cli, &out);
 }
 
