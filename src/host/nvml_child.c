@@ -190,6 +190,18 @@ static void drop_capabilities(struct child *child)
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
+/* The program we are part of may catch what the driver's code dies of; its handlers are not for here. */
+static void reset_signals(void)
+{
+	const struct sigaction by_default = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++)
+		(void)sigaction(number, &by_default, NULL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 static void limit_resources(void)
 {
 	static const struct {
@@ -449,6 +461,7 @@ _Noreturn void graft_nvml_child(const struct graft_nvml_question *question, pid_
 	if (!child.arena)
 		_exit(2);
 	close_descriptors(&child);
+	reset_signals();
 	limit_resources();
 	raise_capabilities();
 	enter_root(&child);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every allocation of a discovery fails once: the result is an error that says so, or the same inventory; nothing leaks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../allocation.h"
+#include "fixture.h"
+
+static char *text_of(const struct graft_inventory *inventory)
+{
+	struct graft_buffer out = { 0 };
+
+	graft_inventory_write(inventory, &out);
+	assert_false(graft_buffer_failed(&out));
+	return out.bytes;
+}
+
+static void make_host(struct fixture *fixture)
+{
+	fixture_kernel(fixture, FIXTURE_VERSION);
+	fixture_gpu(fixture, "0000:1b:00.0", 0, "GPU-0", "NVIDIA A100");
+	fixture_gpu(fixture, "0000:2c:00.0", 1, "GPU-1", "NVIDIA A100");
+	fixture_write(fixture, "/proc/driver/nvidia/capabilities/gpu1/mig/gi1/access", "DeviceFileMinor: 12\n");
+	fixture_write(fixture, "/proc/driver/nvidia/capabilities/gpu1/mig/gi1/ci0/access", "DeviceFileMinor: 13\n");
+	fixture_write(fixture, "/proc/driver/nvidia-caps/mig-minors", "gpu1/gi1/access 12\ngpu1/gi1/ci0/access 13\n");
+	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
+	fixture_link(fixture, "../other/libnvoptix.so." FIXTURE_VERSION,
+		     FIXTURE_LIBDIR "/libnvoptix.so." FIXTURE_VERSION);
+	fixture_elf(fixture, "/usr/lib/other/libnvoptix.so." FIXTURE_VERSION,
+		    &(struct fixture_elf){ .soname = "libnvoptix.so.1" });
+	fixture_write(fixture, "/usr/bin/nvidia-smi", "#!");
+	fixture_write(fixture, "/usr/share/vulkan/icd.d/nvidia_icd.json", "{}");
+	fixture_write(fixture, "/lib/firmware/nvidia/" FIXTURE_VERSION "/gsp_ga10x.bin", "g");
+}
+
+static void every_allocation(struct fixture *fixture)
+{
+	struct graft_inventory *inventory;
+	struct graft_error err = { 0 };
+	char *expected, *text;
+	int n;
+
+	if (graft_host_discover(&fixture->options, GRAFT_NEED_ALL, &inventory, &err) < 0)
+		fail_msg("%s: %s", err.ctx, err.msg);
+	expected = text_of(inventory);
+	(void)graft_inventory_free(inventory);
+	for (n = 1;; n++) {
+		int fds = fixture_count_fds(), rc;
+
+		inventory = NULL;
+		err = (struct graft_error){ 0 };
+		allocation_fail(n);
+		rc = graft_host_discover(&fixture->options, GRAFT_NEED_ALL, &inventory, &err);
+		if (!allocation_failed()) {
+			assert_int_equal(rc, 0);
+			(void)graft_inventory_free(inventory);
+			break;
+		}
+		assert_int_equal(fixture_count_fds(), fds);
+		if (rc < 0) {
+			assert_null(inventory);
+			if (err.status != GRAFT_NO_MEMORY)
+				fail_msg("allocation %d: %s: %s", n, err.ctx, err.msg);
+			continue;
+		}
+		/* What went on without that memory must not have lost a fact. */
+		text = text_of(inventory);
+		assert_string_equal(text, expected);
+		free(text);
+		(void)graft_inventory_free(inventory);
+	}
+	assert_true(n > 5); /* arenas allocate by the block */
+	free(expected);
+}
+
+static void test_with_a_cache(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init(&fixture);
+	make_host(&fixture);
+	every_allocation(&fixture);
+	fixture_done(&fixture);
+}
+
+static void test_with_the_file_list(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init(&fixture);
+	make_host(&fixture);
+	fixture_remove(&fixture, "/etc/ld.so.cache");
+	fixture_write(&fixture, "/etc/ld.so.conf", "/usr/lib/other\n");
+	fixture_write(&fixture, "/usr/share/nvidia/files.d/sandboxutils-filelist.json",
+		      "[{\"name\": \"libcuda.so." FIXTURE_VERSION "\", \"type\": \"LIB\"}]");
+	every_allocation(&fixture);
+	fixture_done(&fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_with_a_cache),
+		cmocka_unit_test(test_with_the_file_list),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

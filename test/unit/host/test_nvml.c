@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "formats/elf.h"
+
+#define NVML_PATH FIXTURE_LIBDIR "/libnvidia-ml.so." FIXTURE_VERSION
+#define ALL_FACTS \
+	(GRAFT_NVML_UUID | GRAFT_NVML_MODEL | GRAFT_NVML_BRAND | GRAFT_NVML_ARCH | GRAFT_NVML_CUDA | GRAFT_NVML_MIG)
+
+static char stub_path[512], stub_old_path[512];
+
+/* Two GPUs whose UUIDs procfs does not know; the second has a MIG instance. The library is the stub. */
+static void make_host(struct fixture *fixture, const char *library, const char *mode)
+{
+	static char bytes[1 << 20];
+	int fd = open(library, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, bytes, sizeof(bytes));
+
+	assert_true(n > 0);
+	(void)close(fd);
+	fixture_kernel(fixture, FIXTURE_VERSION);
+	fixture_gpu(fixture, "0000:1b:00.0", 0, "GPU-from-nvml-0", "NVIDIA H100 80GB HBM3");
+	fixture_gpu(fixture, "0000:2c:00.0", 1, "GPU-\?\?\?\?", "NVIDIA H100 PCIe");
+	fixture_write(fixture, "/proc/driver/nvidia/capabilities/gpu1/mig/gi1/access", "DeviceFileMinor: 12\n");
+	fixture_write(fixture, "/proc/driver/nvidia/capabilities/gpu1/mig/gi1/ci0/access", "DeviceFileMinor: 13\n");
+	fixture_write(fixture, "/proc/driver/nvidia/capabilities/gpu1/mig/gi2/access", "DeviceFileMinor: 21\n");
+	fixture_write(fixture, "/proc/driver/nvidia/capabilities/gpu1/mig/gi2/ci0/access", "DeviceFileMinor: 22\n");
+	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
+	fixture_write_bytes(fixture, NVML_PATH, bytes, (size_t)n);
+	fixture_write(fixture, "/nvml-mode", mode);
+}
+
+static int set_up(void **state)
+{
+	static struct fixture fixture;
+
+	fixture_init(&fixture);
+	*state = &fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	fixture_done(*state);
+	return 0;
+}
+
+static void assert_no_child(void)
+{
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static struct graft_inventory *discover(struct fixture *fixture)
+{
+	struct graft_inventory *inventory = NULL;
+	struct graft_error err = { 0 };
+
+	if (graft_host_discover(&fixture->options, GRAFT_NEED_GPUS | GRAFT_NEED_MIG, &inventory, &err) < 0)
+		fail_msg("discover: %s: %s", err.ctx, err.msg);
+	return inventory;
+}
+
+static struct graft_inventory *complete(struct fixture *fixture, unsigned int facts)
+{
+	struct graft_inventory *inventory = discover(fixture);
+	struct graft_error err = { 0 };
+	int fds = fixture_count_fds();
+
+	if (graft_host_complete(&fixture->options, inventory, facts, &err) < 0)
+		fail_msg("complete: %s: %s", err.ctx, err.msg);
+	assert_int_equal(fixture_count_fds(), fds);
+	assert_no_child();
+	return inventory;
+}
+
+static void assert_fails(struct fixture *fixture, enum graft_status status, const char *text)
+{
+	struct graft_inventory *inventory = discover(fixture);
+	struct graft_error err = { 0 };
+	int fds = fixture_count_fds();
+
+	assert_int_equal(graft_host_complete(&fixture->options, inventory, ALL_FACTS, &err), -1);
+	assert_string_equal(err.msg, text);
+	assert_int_equal(err.status, status);
+	assert_int_equal(fixture_count_fds(), fds);
+	assert_no_child();
+	(void)graft_inventory_free(inventory);
+}
+
+static bool can_chroot(void)
+{
+	return geteuid() == 0;
+}
+
+static void test_fills_what_procfs_lacks(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory;
+
+	if (!can_chroot())
+		skip();
+	make_host(fixture, stub_path, "normal");
+	inventory = complete(fixture, ALL_FACTS);
+	assert_string_equal(inventory->gpus[0].uuid.value, "GPU-from-nvml-0");
+	assert_string_equal(inventory->gpus[0].uuid.source, "/proc/driver/nvidia/gpus/0000:1b:00.0/information");
+	assert_string_equal(inventory->gpus[1].uuid.value, "GPU-from-nvml-1");
+	assert_string_equal(inventory->gpus[1].uuid.source, "nvml");
+	assert_string_equal(inventory->gpus[1].brand.value, "Nvidia");
+	assert_string_equal(inventory->gpus[1].arch.value, "9.0");
+	assert_string_equal(inventory->cuda_version.value, "12.4");
+	assert_string_equal(inventory->cuda_version.source, "nvml");
+	assert_true(inventory->gpus[0].mig_capable);
+	assert_false(inventory->gpus[0].mig_enabled);
+	assert_int_equal(inventory->gpus[1].n_mig_devices, 2);
+	assert_string_equal(inventory->gpus[1].mig_devices[0].uuid.value, "MIG-0");
+	assert_string_equal(inventory->gpus[1].mig_devices[1].uuid.value, "MIG-1");
+	/* procfs is kept where the two differ, and the difference is told. */
+	assert_string_equal(inventory->gpus[1].model.value, "NVIDIA H100 PCIe");
+	assert_non_null(strstr(fixture_find_omission(inventory, "00000000:2c:00.0"), "NVIDIA H100 80GB HBM3"));
+	(void)graft_inventory_free(inventory);
+}
+
+static void test_asks_only_for_what_is_wanted(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory;
+
+	if (!can_chroot())
+		skip();
+	make_host(fixture, stub_path, "normal");
+	inventory = complete(fixture, GRAFT_NVML_UUID);
+	assert_string_equal(inventory->gpus[1].uuid.value, "GPU-from-nvml-1");
+	assert_null(inventory->gpus[1].brand.value);
+	assert_null(inventory->gpus[1].mig_devices[0].uuid.value);
+	assert_string_equal(inventory->cuda_version.source, "bounded from driver version");
+	(void)graft_inventory_free(inventory);
+	/* No facts, no child: even with a library that crashes. */
+	fixture_write(fixture, "/nvml-mode", "crash");
+	inventory = complete(fixture, 0);
+	(void)graft_inventory_free(inventory);
+}
+
+static void test_old_library_without_many_functions(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory;
+
+	if (!can_chroot())
+		skip();
+	make_host(fixture, stub_old_path, "normal");
+	inventory = complete(fixture, ALL_FACTS);
+	assert_string_equal(inventory->gpus[1].uuid.value, "GPU-from-nvml-1");
+	assert_null(inventory->gpus[1].brand.value);
+	assert_null(inventory->gpus[1].arch.value);
+	assert_string_equal(inventory->cuda_version.value, "12.4");
+	(void)graft_inventory_free(inventory);
+}
+
+static void test_other_order_is_told(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory;
+
+	if (!can_chroot())
+		skip();
+	make_host(fixture, stub_path, "swapped");
+	inventory = complete(fixture, GRAFT_NVML_UUID);
+	assert_int_equal(inventory->gpus[0].index, 0);
+	assert_string_equal(inventory->gpus[0].bus_id, "00000000:1b:00.0");
+	assert_string_equal(fixture_find_omission(inventory, "00000000:1b:00.0"),
+			    "NVML lists it as GPU 1, by bus id it is GPU 0");
+	(void)graft_inventory_free(inventory);
+}
+
+static void test_lost_gpu(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory;
+
+	if (!can_chroot())
+		skip();
+	make_host(fixture, stub_path, "lost");
+	inventory = complete(fixture, GRAFT_NVML_UUID | GRAFT_NVML_BRAND);
+	assert_string_equal(inventory->gpus[0].brand.value, "Nvidia");
+	assert_null(inventory->gpus[1].uuid.value);
+	assert_non_null(strstr(fixture->log, "GPU 1 does not answer: odd error"));
+	(void)graft_inventory_free(inventory);
+}
+
+/* Control characters and numbers beyond the table. */
+static void test_untrusted_answers(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory;
+
+	if (!can_chroot())
+		skip();
+	make_host(fixture, stub_path, "evil");
+	inventory = complete(fixture, GRAFT_NVML_UUID | GRAFT_NVML_BRAND);
+	assert_null(inventory->gpus[1].uuid.value);
+	assert_string_equal(inventory->gpus[1].brand.value, "Unknown");
+	(void)graft_inventory_free(inventory);
+	fixture_write(fixture, "/nvml-mode", "forge");
+	inventory = discover(fixture);
+	assert_int_equal(graft_host_complete(&fixture->options, inventory, GRAFT_NVML_UUID, NULL), -1);
+	assert_no_child();
+	(void)graft_inventory_free(inventory);
+}
+
+static void test_errors(void **state)
+{
+	static const struct {
+		const char *mode;
+		enum graft_status status;
+		const char *text;
+	} rows[] = {
+		{ "mismatch", GRAFT_MISMATCH, "nvml error: driver/library version mismatch" },
+		{ "not-loaded", GRAFT_NO_DRIVER, "nvml error: driver not loaded" },
+		{ "odd-error", GRAFT_NVML, "nvml error: odd error" },
+		{ "crash", GRAFT_NVML, "nvml error: the process that asked was ended by SIGSEGV (signal 11)" },
+		{ "exit", GRAFT_NVML, "nvml error: the process that asked ended without an answer" },
+	};
+	struct fixture *fixture = *state;
+
+	if (!can_chroot())
+		skip();
+	make_host(fixture, stub_path, "normal");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		fixture_write(fixture, "/nvml-mode", rows[i].mode);
+		assert_fails(fixture, rows[i].status, rows[i].text);
+	}
+	fixture_write(fixture, NVML_PATH, "not a library");
+	assert_fails(fixture, GRAFT_NO_LIBRARY, "load library failed: " NVML_PATH ": file too short");
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void test_time(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory;
+	int64_t begin;
+
+	if (!can_chroot())
+		skip();
+	/* Slow: progress is told, and the answer comes. */
+	make_host(fixture, stub_path, "slow");
+	inventory = complete(fixture, GRAFT_NVML_UUID);
+	assert_string_equal(inventory->gpus[1].uuid.value, "GPU-from-nvml-1");
+	assert_non_null(strstr(fixture->log, "waiting for NVML, which wakes the GPUs: 1 s"));
+	(void)graft_inventory_free(inventory);
+	/* Slower than the user allows: killed and reaped at once. */
+	fixture_write(fixture, "/nvml-mode", "hang");
+	fixture->options.nvml_timeout_ms = 200;
+	begin = now_ms();
+	assert_fails(fixture, GRAFT_TIMEOUT, "driver rpc error: timed out");
+	assert_true(now_ms() - begin < 1500);
+}
+
+/* What the driver's code can still do: nobody, no new privileges, not dumpable, no cores, one descriptor, no way back. */
+static void test_child_has_no_privileges(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory;
+	const char *why;
+
+	if (!can_chroot())
+		skip();
+	make_host(fixture, stub_path, "confess");
+	fixture->options.nvml_uid = 12345;
+	fixture->options.nvml_gid = 23456;
+	inventory = complete(fixture, GRAFT_NVML_UUID);
+	why = fixture_find_omission(inventory, "driver");
+	assert_non_null(why);
+	assert_non_null(strstr(why, "u12345 g23456 n1 d0 c0 f1 p0 "));
+	(void)graft_inventory_free(inventory);
+	/* By default it is nobody. */
+	fixture->options.nvml_uid = (uid_t)-1;
+	fixture->options.nvml_gid = (gid_t)-1;
+	inventory = complete(fixture, GRAFT_NVML_UUID);
+	assert_non_null(strstr(fixture_find_omission(inventory, "driver"), "u65534 g65534 "));
+	(void)graft_inventory_free(inventory);
+}
+
+/* Under WSL2 NVML is the only list of GPUs there is. */
+static void test_wsl(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory = NULL;
+	struct graft_error err = { 0 };
+	static char bytes[1 << 20];
+	ssize_t n;
+	int fd;
+
+	if (!can_chroot() || !fixture_has_nodes())
+		skip();
+	fd = open(stub_path, O_RDONLY | O_CLOEXEC);
+	n = read(fd, bytes, sizeof(bytes));
+	assert_true(n > 0);
+	(void)close(fd);
+	fixture_node(fixture, "/dev/dxg", 10, 127, 0666);
+	fixture_write_bytes(fixture, "/usr/lib/wsl/drivers/nv.inf_1/libnvidia-ml.so.1", bytes, (size_t)n);
+	fixture_elf(fixture, "/usr/lib/wsl/drivers/nv.inf_1/libcuda.so.1.1",
+		    &(struct fixture_elf){ .soname = "libcuda.so.1.1" });
+	fixture_cache(fixture);
+	fixture_write(fixture, "/nvml-mode", "normal");
+	if (graft_host_discover(&fixture->options, GRAFT_NEED_ALL, &inventory, &err) < 0)
+		fail_msg("%s: %s", err.ctx, err.msg);
+	assert_int_equal(inventory->n_gpus, 2);
+	assert_string_equal(inventory->gpus[1].uuid.value, "GPU-from-nvml-1");
+	assert_string_equal(inventory->gpus[1].bus_id, "00000000:2c:00.0");
+	assert_int_equal(inventory->gpus[1].index, 1);
+	assert_null(inventory->gpus[1].node.path);
+	assert_string_equal(inventory->driver_version.value, "550.54.14");
+	assert_string_equal(inventory->driver_version.source, "nvml");
+	(void)graft_inventory_free(inventory);
+}
+
+/* A parent that dies takes the child along: nothing is left behind that holds GPUs. */
+static void test_orphan_dies(void **state)
+{
+	struct fixture *fixture = *state;
+	char path[64], text[64] = "";
+	int status, child = 0;
+	pid_t parent;
+	FILE *file;
+
+	if (!can_chroot())
+		skip();
+	make_host(fixture, stub_path, "hang");
+	parent = fork();
+	if (parent == 0) {
+		struct graft_inventory *inventory = discover(fixture);
+
+		(void)graft_host_complete(&fixture->options, inventory, GRAFT_NVML_UUID, NULL);
+		_exit(0);
+	}
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent, (int)parent);
+	for (int i = 0; i < 200 && child == 0; i++) {
+		(void)usleep(10 * 1000);
+		file = fopen(path, "re");
+		assert_non_null(file);
+		child = fgets(text, sizeof(text), file) ? (int)strtol(text, NULL, 10) : 0;
+		(void)fclose(file);
+	}
+	assert_true(child > 0);
+	(void)usleep(200 * 1000); /* into the library */
+	assert_int_equal(kill(parent, SIGKILL), 0);
+	assert_int_equal(waitpid(parent, &status, 0), parent);
+	/* The child is init's now, which may not reap it: a zombie holds nothing. */
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", child);
+	for (int i = 0; i < 100; i++) {
+		file = fopen(path, "re");
+		if (!file)
+			return;
+		text[0] = '\0';
+		(void)!fgets(text, sizeof(text), file);
+		(void)fclose(file);
+		if (strstr(text, ") Z ") || strstr(text, ") X "))
+			return;
+		(void)usleep(10 * 1000);
+	}
+	fail_msg("the NVML child survived its parent");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_fills_what_procfs_lacks),
+		TEST(test_asks_only_for_what_is_wanted),
+		TEST(test_old_library_without_many_functions),
+		TEST(test_other_order_is_told),
+		TEST(test_lost_gpu),
+		TEST(test_untrusted_answers),
+		TEST(test_errors),
+		TEST(test_time),
+		TEST(test_child_has_no_privileges),
+		TEST(test_wsl),
+		TEST(test_orphan_dies),
+	};
+	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+	int length = slash ? (int)(slash - argv[0]) : 1;
+
+	/* The stubs are built in the folder of their source, below that of this program. */
+	(void)snprintf(stub_path, sizeof(stub_path), "%.*s/host/libstub_nvml.so", length, slash ? argv[0] : ".");
+	(void)snprintf(stub_old_path, sizeof(stub_old_path), "%.*s/host/libstub_nvml_old.so", length,
+		       slash ? argv[0] : ".");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
