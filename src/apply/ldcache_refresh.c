@@ -108,7 +108,8 @@ static bool has_changed(struct freshness *freshness, const char *path)
 
 /*
  * Whether a directory of the configuration holds libraries but is not in the cache at all: images often add a file to ld.so.conf.d without
- * running ldconfig. Directories that the cache names count as scanned.
+ * running ldconfig. Directories that the cache names count as scanned, and so do built-in ones that did not change since: the
+ * image's own ldconfig had a reason to leave them out (Debian's does not search /lib64).
  */
 static bool has_unlisted(struct freshness *freshness)
 {
@@ -118,6 +119,11 @@ static bool has_unlisted(struct freshness *freshness)
 	if (graft_ldsoconf_read(freshness->root, freshness->arena, &dirs, &n, NULL) < 0)
 		return true;
 	for (size_t i = 0; i < n; i++) {
+		struct stat st;
+
+		if (graft_ldsoconf_is_built_in(dirs[i]) && graft_root_stat(freshness->root, dirs[i], &st) == 0 &&
+		    !is_older(&freshness->cache_stat, &st))
+			continue;
 		if (graft_ldcache_scan_directory(&freshness->scan, dirs[i], NULL) < 0)
 			return true;
 		if (freshness->scan.found.n_records > 0) {

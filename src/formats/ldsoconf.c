@@ -226,3 +226,12 @@ int graft_ldsoconf_read(const struct graft_root *root, struct graft_arena *arena
 	*ret_n = reader.n_dirs;
 	return 0;
 }
+
+bool graft_ldsoconf_is_built_in(const char *directory)
+{
+	for (size_t i = 0; i < GRAFT_COUNT(system_dirs); i++) {
+		if (strcmp(system_dirs[i], directory) == 0)
+			return true;
+	}
+	return false;
+}

@@ -6,6 +6,8 @@
 #ifndef GRAFT_FORMATS_LDSOCONF_H
 #define GRAFT_FORMATS_LDSOCONF_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/root.h"
@@ -17,5 +19,7 @@
  */
 int graft_ldsoconf_read(const struct graft_root *root, struct graft_arena *arena, const char ***ret_dirs, size_t *ret_n,
 			struct graft_error *err);
+/* Whether the directory is one of the built-in ones. Which of them an image's own ldconfig searches differs: Debian's leaves out /lib64. */
+bool graft_ldsoconf_is_built_in(const char *directory);
 
 #endif

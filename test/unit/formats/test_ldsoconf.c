@@ -126,12 +126,22 @@ static void test_hostile(void **state)
 	expect(fixture, "file read error: /etc/ld.so.conf.d/b.conf");
 }
 
+static void test_built_in(void **state)
+{
+	(void)state;
+	assert_true(graft_ldsoconf_is_built_in("/lib64"));
+	assert_true(graft_ldsoconf_is_built_in("/usr/lib"));
+	assert_false(graft_ldsoconf_is_built_in("/usr/lib/x86_64-linux-gnu"));
+	assert_false(graft_ldsoconf_is_built_in(""));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_lines, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_includes_in_place_and_sorted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hostile, set_up, tear_down),
+		cmocka_unit_test(test_built_in),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
