@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+# configure as others call it, word for word: the container toolkit's hook, containerd, LXC, enroot, Apptainer; and its errors.
+# The containers are a small root below a mount namespace of their own, on a simulated host.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+  build=${GRAFT_BUILD:-$top/build-debug}
+  cli=$build/src/cli/nvidia-container-cli
+  name=nvidia-container-cli
+  base=$("$top/test/tools/roots" small | tail -n 1)
+  export top build cli name base
+}
+
+setup() {
+  root=$BATS_TEST_TMPDIR/root
+  log=$BATS_TEST_TMPDIR/log
+  export root log
+}
+
+# Shell functions for the inside of the simulated host.
+prelude='
+set -u
+# A container root of its own, owned by whoever we are here; /proc is ours.
+make_root() {
+  cp -a "$base" "$root" && mount --bind "$root" "$root" && mount --rbind /proc "$root/proc" && mount -t tmpfs tmpfs "$root/dev"
+}
+mounts() { grep -F " $root/" /proc/self/mountinfo | cut -d " " -f 4-6 | sort; }
+seen() { chroot "$root" nvidia-smi -L 2>/dev/null; }
+'
+
+# host COMMANDS: runs them by bash on a simulated host ($topology, else a DGX H100), in a mount namespace.
+host() {
+  run --separate-stderr timeout 60 "$build/sim/graft-sim" run -t "${topology:-dgx-h100}" -- unshare -m --propagation private bash -c "$prelude$1"
+}
+
+# host_rootless COMMANDS: the same in a user namespace where we are root.
+host_rootless() {
+  run --separate-stderr timeout 60 "$build/sim/graft-sim" run -t dgx-h100 -- \
+    unshare --user --map-root-user -m --propagation private bash -c "$prelude$1"
+}
+
+# without PATTERN: no line of stdin matches.
+without() {
+  if grep -nE -- "$@"; then return 1; fi
+}
+
+gpu_lines() {
+  grep -c '^GPU [0-9]: NVIDIA H100' <<<"$output"
+}
+
+@test "LXC: mount hook of an unprivileged container" {
+  host_rootless 'make_root && "$cli" --debug="$log" --user configure --no-cgroups --ldconfig=@/sbin/ldconfig.real --device=0,3 --utility "$root" && seen'
+  [ "$status" -eq 0 ] || { echo "$stderr"; cat "$log"; return 1; }
+  [ "$(gpu_lines)" -eq 2 ]
+  grep -q "configuring container with 'standalone no-cgroups utility'" "$log"
+}
+
+@test "LXC: all devices, all capabilities in its order, a requirement, no driver root" {
+  host_rootless 'make_root && "$cli" --user configure --no-cgroups --ldconfig=@/sbin/ldconfig --device=all --compute --compat32 --display --graphics --utility --video "--require=cuda>=12.0 brand=tesla,driver>=418" "$root" && seen'
+  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+  [ "$(gpu_lines)" -eq 8 ]
+}
+
+@test "enroot" {
+  host_rootless 'make_root && "$cli" --user --debug=/dev/stderr configure --no-cgroups --ldconfig=@/sbin/ldconfig --device=1 --compute --utility "--require=cuda>=11.0" "$root" && seen'
+  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+  [ "$(gpu_lines)" -eq 1 ]
+  [[ $stderr == *"] mounting /dev/nvidia1 at $root/dev/nvidia1"* ]]
+}
+
+@test "Apptainer: ambient capabilities, its order of words" {
+  local caps=+kill,+setuid,+setgid,+sys_chroot,+chown,+fowner,+mknod,+sys_admin,+dac_read_search,+sys_ptrace,+dac_override,+setpcap,+net_admin
+  caps=$caps host 'make_root && setpriv --inh-caps="$caps" --ambient-caps="$caps" "$cli" configure --no-cgroups --device=2 --compute --utility --ldconfig=@/sbin/ldconfig "$root" && seen'
+  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+  [ "$(gpu_lines)" -eq 1 ]
+  host_rootless 'make_root && "$cli" --user configure --no-cgroups --device=2 --utility --compute "--require=cuda>=12.0" --ldconfig=@/sbin/ldconfig "$root" && seen'
+  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+}
+
+# A container that is another process, with its own mount namespace and root.
+supervised='
+make_root
+mkfifo "$root/go"
+unshare -m --propagation private bash -c "echo \$\$ >$root/pid; read -r _ <$root/go; exec chroot $root nvidia-smi -L" >"$root/out" 2>/dev/null &
+until [ -s "$root/pid" ]; do sleep 0.02; done
+pid=$(cat "$root/pid")
+finish() { echo go >"$root/go"; wait; cat "$root/out"; }
+'
+
+@test "containerd: prestart hook, device list, no ldconfig" {
+  host "$supervised"'"$cli" --load-kmods configure --device=0,1 --compute --utility "--require=cuda>=12.0" --no-cgroups --pid=$pid "$root"; rc=$?; finish; exit $rc'
+  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+  [ "$(gpu_lines)" -eq 2 ]
+}
+
+@test "the container toolkit's hook, every word that it can say" {
+  topology=gb200 host "$supervised"'"$cli" --root=/ --load-kmods --no-create-imex-channels --no-pivot --debug="$log" --ldcache=/etc/ld.so.cache --user=root:root configure --cuda-compat-mode=ldconfig --ldconfig=@/sbin/ldconfig.real --no-cgroups --device=3 --imex-channel=0 --compute --compat32 --graphics --utility --video --display --ngx "--require=cuda>=12.0" "--require=brand=tesla brand=nvidia" --pid=$pid "$root"; rc=$?; echo go >"$root/go"; wait; exit $rc'
+  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+  grep -q "setting pid to [0-9]" "$log"
+  grep -q "setting rootfs to $root" "$log"
+  grep -q "setting mount namespace to /proc/[0-9]*/ns/mnt" "$log"
+  grep -q "mounting /dev/nvidia-caps-imex-channels/channel0 at $root/dev/nvidia-caps-imex-channels/channel0" "$log"
+  grep -q "using IMEX channel 0" "$log"
+  grep -q "using unprivileged user 0:0" "$log"
+}
+
+@test "older hooks: --no-cntlibs; older callers: ldconfig in the container" {
+  host "$supervised"'"$cli" configure --no-cntlibs --ldconfig=/sbin/ldconfig --no-cgroups --device=5 --utility --pid=$pid "$root"; rc=$?; finish; exit $rc'
+  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+  [ "$(gpu_lines)" -eq 1 ]
+}
+
+@test "a missing ldconfig, or a directory in its place, is no error: none is run" {
+  local program
+  for program in @/no/such/program /no/such/program @/tmp ''; do
+    program=$program host 'make_root && strace -f -e trace=execve -o "$log" "$cli" configure --ldconfig="$program" --no-cgroups --device=0 --utility "$root"; echo "rc $?"; grep -c execve "$log"'
+    [ "$output" = "rc 0
+1" ] || { echo "$output $stderr"; return 1; }
+    rm -rf "$root"
+  done
+}
+
+@test "people: -k -d /dev/stderr info" {
+  host '"$cli" -k -d /dev/stderr info'
+  [ "$status" -eq 0 ]
+  [[ $output == "NVRM version:   550.54.14"* ]]
+  [[ $stderr == *"] initializing library context"* ]]
+}
+
+@test "configure wakes no GPU and runs nothing" {
+  host 'make_root && strace -f -o "$log" "$cli" configure --no-cgroups --device=0 --compute --utility "$root"'
+  [ "$status" -eq 0 ]
+  [ "$(grep -c execve "$log")" -eq 1 ]
+  without '(fork|clone|clone3)\(' <"$log"
+  # nodes are opened as places (O_PATH), and mount points made (O_CREAT | O_EXCL), but no device is opened
+  [ "$(grep -cE 'open(at|at2|_tree)?\(.*nvidia(ctl|[0-9]|-uvm)' "$log")" -gt 3 ]
+  grep -E 'open(at|at2)?\(.*nvidia(ctl|[0-9]|-uvm)' "$log" | without -v 'O_PATH|O_EXCL'
+}
+
+@test "each step fails with its prefix, and nothing is left behind" {
+  local words text
+  while IFS='|' read -r words text; do
+    rm -rf "$root"
+    words=$words host 'make_root; before=$(mounts; find "$root" -xdev | sort); eval "\"$cli\" configure --no-cgroups $words"; rc=$?
+      after=$(mounts; find "$root" -xdev | sort); [ "$before" = "$after" ] || echo "changed"; exit $rc'
+    [ "$status" -eq 1 ] || { echo "$words: status $status"; return 1; }
+    [ -z "$output" ] || { echo "$words: $output"; return 1; }
+    # the first line of graft-sim stands before ours
+    # shellcheck disable=SC2053
+    [[ ${stderr_lines[1]} == "$name: "$text ]] || { echo "$words: $stderr"; return 1; }
+    [[ ${stderr_lines[2]} == "$name: hint: "* ]]
+  done <<'ROWS'
+-d 8 $root|device error: 8: unknown device
+-d 0,x $root|device error: x: unknown device
+-d 0 --require=cuda\>=99 $root|requirement error: unsatisfied condition: cuda>=99, please update your driver to a newer version, or use an earlier cuda container
+-d 0 --require=brand=tesla $root|requirement error: unsatisfied condition: brand=tesla
+-d 0 --require=x=1 $root|requirement error: invalid expression
+-d 0 --imex-channel=y $root|error parsing IMEX info: unsupported IMEX channel value: y
+-d 0 --imex-channel=7 $root|mount error: stat failed: /dev/nvidia-caps-imex-channels/channel7: no such file or directory
+-d 0 --pid=y $root|input error: parse pid failed: invalid argument
+-d 0 --pid=4194304 $root|container error: *
+-d 0 /no/such/root|container error: *no such file or directory
+-d 0 relative|input error: invalid rootfs directory
+-d 0 /|input error: invalid rootfs directory
+ROWS
+}
+
+@test "a root that cannot be written: mount error, nothing is left behind" {
+  host 'make_root; mount -o remount,bind,ro "$root"; before=$(mounts); "$cli" configure --no-cgroups -d 0 -u "$root"; rc=$?
+    [ "$before" = "$(mounts)" ] || echo changed; exit $rc'
+  [ "$status" -eq 1 ]
+  [ -z "$output" ]
+  [[ ${stderr_lines[1]} == "$name: mount error: "*"read-only file system" ]] || { echo "$stderr"; return 1; }
+}
+
+@test "no device asked for: no GPU, but the driver's files" {
+  host 'make_root && "$cli" configure --no-cgroups --utility "$root"; echo "rc $?"; ls "$root/dev"; ls "$root/usr/bin/nvidia-smi"'
+  [ "$output" = "rc 0
+nvidiactl
+$root/usr/bin/nvidia-smi" ] || { echo "$output"; return 1; }
+}
+
+@test "--timing of configure: its phases, in order" {
+  host 'make_root && "$cli" --timing configure --no-cgroups -d 0 -u "$root"'
+  [ "$status" -eq 0 ]
+  [ "$(sed -nE "s/^$name: timing: ([a-z-]+) .*/\1/p" <<<"$stderr" | tr '\n' ' ')" = "parse discover select container image plan mount ldcache " ]
+}
+
+@test "what plan prints is what configure does" {
+  host 'make_root; "$cli" plan --json -d 1 -cu "$root" 2>/dev/null >"$log"; "$cli" configure --no-cgroups -d 1 -cu "$root"; mounts | cut -d " " -f 2 | sort -u'
+  [ "$status" -eq 0 ]
+  local target
+  while read -r target; do
+    grep -qxF "$root$target" <<<"$output" || { echo "planned, not there: $target"; return 1; }
+  done < <(jq -r '.edits[] | select(.kind == "bind" or .kind == "device" or .kind == "tmpfs") | .target' "$log")
+  while read -r target; do
+    target=${target#"$root"}
+    case $target in /proc | /dev | /proc/*) continue ;; esac
+    jq -e --arg t "$target" 'any(.edits[]; .target == $t)' "$log" >/dev/null || { echo "there, not planned: $target"; return 1; }
+  done <<<"$output"
+}
+
+@test "a device cgroup that is not ours to change is skipped, unless it is asked for" {
+  host_rootless 'make_root && "$cli" --debug="$log" --user configure --device=0 --utility "$root" && seen'
+  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+  [ "$(gpu_lines)" -eq 1 ]
+  [ "$(grep -ci 'cgroup' "$log")" -ge 1 ]
+  rm -rf "$root"
+  host_rootless 'make_root && before=$(mounts) && "$cli" --user configure --force-cgroups --device=0 --utility "$root"; rc=$?; [ "$before" = "$(mounts)" ] || echo changed; exit $rc'
+  [ "$status" -eq 1 ]
+  [ -z "$output" ]
+  [[ ${stderr_lines[1]} == "$name: container error: "* ]] || { echo "$stderr"; return 1; }
+}
