@@ -169,7 +169,8 @@ static void add_to_cache(struct files *files, const struct placed *lib)
 static void write_stub(struct files *files, const char *path, const struct placed *lib)
 {
 	static const uint32_t tls_kernel[3] = { 2, 3, 99 };
-	const char *const needed[] = { lib->needed, NULL };
+	/* ldconfig takes a 32-bit library that does not need libc.so.6 for one of another libc. */
+	const char *const needed[] = { "libc.so.6", lib->needed, NULL };
 	struct graft_buffer bytes = { .max = 0 };
 
 	sim_elf_write(&(struct sim_elf){ .machine = lib->machine,

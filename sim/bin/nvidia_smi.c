@@ -255,7 +255,7 @@ static void mig_rows(const struct gpu *gpu)
 		(void)nvml.nvmlDeviceGetGpuInstanceId(mig, &gi);
 		(void)nvml.nvmlDeviceGetComputeInstanceId(mig, &ci);
 		(void)nvml.nvmlDeviceGetMemoryInfo(mig, &memory);
-		(void)printf("| %3u  %3u  %3u  %3u  |  %12lluMiB / %6lluMiB                                        |\n",
+		(void)printf("| %3u  %3u  %3u  %3u  |  %12lluMiB / %6lluMiB                                      |\n",
 			     gpu->index, gi, ci, i, memory.used >> 20, memory.total >> 20);
 	}
 }
