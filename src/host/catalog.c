@@ -25,7 +25,7 @@ const struct graft_catalog_library graft_catalog_libraries[] = {
 	{ "libnvidia-nvvm.so", GRAFT_CLASS_COMPUTE, false, NULL, "NVVM compiler used by JIT link time optimisation" },
 	{ "libnvidia-tileiras.so", GRAFT_CLASS_COMPUTE, false, NULL, "tile IR assembler of CUDA 13.1 and later" },
 
-	{ "libnvidia-ngx.so", GRAFT_CLASS_NGX, false, NULL, "NGX" },
+	{ "libnvidia-ngx.so", GRAFT_CLASS_NGX, false, NULL, "neural graphics features (DLSS)" },
 
 	{ "libvdpau_nvidia.so", GRAFT_CLASS_VIDEO, false, "vdpau", "VDPAU driver" },
 	{ "libnvidia-encode.so", GRAFT_CLASS_VIDEO, false, NULL, "video encoding (NVENC)" },

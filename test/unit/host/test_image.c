@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "formats/elf.h"
+#include "host/image.h"
+
+struct inspection {
+	struct graft_arena *arena;
+	struct graft_image image;
+};
+
+static struct inspection inspect(struct fixture *fixture, bool want_compat)
+{
+	struct inspection inspection = { .arena = graft_arena_new(1 << 20) };
+	struct graft_root root = GRAFT_ROOT_INIT;
+	struct graft_error err = { 0 };
+	int fds = fixture_count_fds();
+
+	assert_int_equal(graft_root_open(&root, fixture->root, &err), 0);
+	if (graft_image_inspect(&root, want_compat, &fixture->logger, inspection.arena, &inspection.image, &err) < 0)
+		fail_msg("%s: %s", err.ctx, err.msg);
+	graft_root_close(&root);
+	assert_int_equal(fixture_count_fds(), fds);
+	return inspection;
+}
+
+static int set_up(void **state)
+{
+	static struct fixture fixture;
+
+	fixture_init(&fixture);
+	*state = &fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	fixture_done(*state);
+	return 0;
+}
+
+static bool has_dir(const struct graft_image *image, const char *dir)
+{
+	for (size_t i = 0; i < image->n_loader_dirs; i++) {
+		if (strcmp(image->loader_dirs[i], dir) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void test_empty_root(void **state)
+{
+	struct inspection seen = inspect(*state, true);
+
+	assert_false(seen.image.debian);
+	assert_false(seen.image.usr_lib);
+	assert_false(seen.image.proc_driver);
+	assert_int_equal(seen.image.libc, GRAFT_LIBC_UNKNOWN);
+	assert_int_equal(seen.image.n_compat, 0);
+	(void)graft_arena_free(seen.arena);
+}
+
+static void test_debian(void **state)
+{
+	struct fixture *fixture = *state;
+	struct inspection seen;
+
+	fixture_write(fixture, "/etc/debian_version", "12.5\n");
+	fixture_write(fixture, "/etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
+	fixture_write(fixture, "/etc/ld.so.conf.d/multi.conf", FIXTURE_LIBDIR "\n");
+	fixture_write(fixture, "/usr/lib64/ld-linux-x86-64.so.2", "");
+	fixture_link(fixture, "usr/lib64", "/lib64");
+	fixture_directory(fixture, "/usr/lib");
+	fixture_directory(fixture, "/proc/driver/nvidia");
+	seen = inspect(fixture, false);
+	assert_true(seen.image.debian);
+	assert_true(seen.image.usr_lib);
+	assert_false(seen.image.usr_lib32);
+	assert_false(seen.image.usr_lib_is_usr_lib64);
+	assert_true(seen.image.proc_driver);
+	assert_true(seen.image.proc_driver_nvidia);
+	assert_int_equal(seen.image.libc, GRAFT_LIBC_GLIBC);
+	assert_true(has_dir(&seen.image, FIXTURE_LIBDIR));
+	assert_null(seen.image.musl_path_file);
+	(void)graft_arena_free(seen.arena);
+}
+
+static void test_one_library_directory(void **state)
+{
+	struct fixture *fixture = *state;
+	struct inspection seen;
+
+	fixture_directory(fixture, "/usr/lib");
+	fixture_link(fixture, "lib", "/usr/lib64");
+	fixture_directory(fixture, "/usr/lib32");
+	seen = inspect(fixture, false);
+	assert_true(seen.image.usr_lib_is_usr_lib64);
+	assert_true(seen.image.usr_lib32);
+	(void)graft_arena_free(seen.arena);
+}
+
+static void test_musl(void **state)
+{
+	struct fixture *fixture = *state;
+	struct inspection seen;
+
+	fixture_write(fixture, "/lib/ld-musl-x86_64.so.1", "");
+	seen = inspect(fixture, false);
+	assert_int_equal(seen.image.libc, GRAFT_LIBC_MUSL);
+	assert_string_equal(seen.image.musl_path_file, "/etc/ld-musl-x86_64.path");
+	assert_null(seen.image.musl_path);
+	assert_int_equal(seen.image.n_loader_dirs, 3);
+	assert_true(has_dir(&seen.image, "/usr/local/lib"));
+	(void)graft_arena_free(seen.arena);
+
+	fixture_write(fixture, "/etc/ld-musl-x86_64.path", "/lib\n/opt/lib:relative:/usr/lib\n");
+	seen = inspect(fixture, false);
+	assert_string_equal(seen.image.musl_path, "/lib\n/opt/lib:relative:/usr/lib\n");
+	assert_int_equal(seen.image.n_loader_dirs, 3);
+	assert_true(has_dir(&seen.image, "/opt/lib"));
+	assert_false(has_dir(&seen.image, "relative"));
+	(void)graft_arena_free(seen.arena);
+}
+
+static void test_compat(void **state)
+{
+	struct fixture *fixture = *state;
+	struct inspection seen;
+
+	fixture_elf(fixture, "/usr/local/cuda-12.8/compat/libcuda.so.570.86.10",
+		    &(struct fixture_elf){ .soname = "libcuda.so.1" });
+	fixture_link(fixture, "libcuda.so.570.86.10", "/usr/local/cuda-12.8/compat/libcuda.so.1");
+	fixture_elf(fixture, "/usr/local/cuda-12.8/compat/libnvidia-ptxjitcompiler.so.1",
+		    &(struct fixture_elf){ .soname = NULL });
+	fixture_write(fixture, "/usr/local/cuda-12.8/compat/libbroken.so.1", "no library");
+	fixture_write(fixture, "/usr/local/cuda-12.8/compat/readme.so.1", "not lib*");
+	fixture_link(fixture, "cuda-12.8", "/usr/local/cuda");
+	seen = inspect(fixture, false);
+	assert_int_equal(seen.image.n_compat, 0);
+	(void)graft_arena_free(seen.arena);
+	seen = inspect(fixture, true);
+	assert_int_equal(seen.image.n_compat, 2);
+	assert_string_equal(seen.image.compat[0].path, "/usr/local/cuda-12.8/compat/libcuda.so.570.86.10");
+	assert_string_equal(seen.image.compat[0].soname, "libcuda.so.1");
+	assert_int_equal(seen.image.compat[0].major, 570);
+	assert_int_equal(seen.image.compat[0].abi_flags, GRAFT_ABI_FLAGS_X86_64);
+	assert_null(seen.image.compat[1].soname);
+	assert_int_equal(seen.image.compat[1].major, 1);
+	(void)graft_arena_free(seen.arena);
+}
+
+/* Nothing of the image makes us leave it, block, or read without end. */
+static void test_hostile(void **state)
+{
+	struct fixture *fixture = *state;
+	char path[256], secret[256];
+	struct inspection seen;
+
+	/* A compat directory that would be the host's, and one whose entries are a FIFO, a directory and links out. */
+	fixture_write_host(fixture, "/compat/libcuda.so.999.1", "host file");
+	(void)snprintf(secret, sizeof(secret), "../../../../../../../..%s/compat", fixture->host);
+	fixture_link(fixture, secret, "/usr/local/cuda/compat");
+	seen = inspect(fixture, true);
+	assert_int_equal(seen.image.n_compat, 0);
+	(void)graft_arena_free(seen.arena);
+
+	(void)snprintf(path, sizeof(path), "%s/usr/local/cuda/compat", fixture->root);
+	assert_int_equal(unlink(path), 0);
+	fixture_directory(fixture, "/usr/local/cuda/compat/libdir.so.1");
+	(void)snprintf(path, sizeof(path), "%s/usr/local/cuda/compat/libfifo.so.1", fixture->root);
+	assert_int_equal(mkfifo(path, 0644), 0);
+	fixture_link(fixture, "/proc/self/exe", "/usr/local/cuda/compat/libmagic.so.1");
+	fixture_link(fixture, "libloop.so.1", "/usr/local/cuda/compat/libloop.so.1");
+	if (fixture_has_nodes())
+		fixture_node(fixture, "/usr/local/cuda/compat/libzero.so.1", 1, 5, 0666);
+	fixture_write(fixture, "/lib/ld-musl-x86_64.so.1", "");
+	(void)snprintf(path, sizeof(path), "%s/etc", fixture->root);
+	assert_int_equal(mkdir(path, 0755), 0);
+	(void)snprintf(path, sizeof(path), "%s/etc/ld-musl-x86_64.path", fixture->root);
+	assert_int_equal(mkfifo(path, 0644), 0);
+	seen = inspect(fixture, true);
+	assert_int_equal(seen.image.n_compat, 0);
+	assert_int_equal(seen.image.libc, GRAFT_LIBC_MUSL);
+	assert_null(seen.image.musl_path);
+	(void)graft_arena_free(seen.arena);
+
+	/* A sparse terabyte. */
+	assert_int_equal(unlink(path), 0);
+	fixture_write(fixture, "/etc/ld-musl-x86_64.path", "/lib");
+	assert_int_equal(truncate(path, (off_t)1 << 40), 0);
+	(void)snprintf(path, sizeof(path), "%s/usr/local/cuda/compat/libbig.so.1", fixture->root);
+	fixture_write(fixture, "/usr/local/cuda/compat/libbig.so.1", "");
+	assert_int_equal(truncate(path, (off_t)1 << 40), 0);
+	seen = inspect(fixture, true);
+	assert_int_equal(seen.image.n_compat, 0);
+	assert_null(seen.image.musl_path);
+	(void)graft_arena_free(seen.arena);
+}
+
+static void test_json_form(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_buffer first = { 0 }, second = { 0 };
+	struct graft_image copy = { 0 };
+	struct graft_error err = { 0 };
+	struct inspection seen;
+
+	fixture_write(fixture, "/etc/debian_version", "12\n");
+	fixture_write(fixture, "/lib/ld-musl-x86_64.so.1", "");
+	fixture_elf(fixture, "/usr/local/cuda/compat/libcuda.so.570.1",
+		    &(struct fixture_elf){ .soname = "libcuda.so.1" });
+	seen = inspect(fixture, true);
+	graft_record_write(&graft_image_record, &seen.image, &first);
+	if (graft_record_read(&graft_image_record, first.bytes, first.length, seen.arena, &copy, &err) < 0)
+		fail_msg("%s", err.msg);
+	graft_record_write(&graft_image_record, &copy, &second);
+	assert_string_equal(first.bytes, second.bytes);
+	graft_buffer_done(&first);
+	graft_buffer_done(&second);
+	(void)graft_arena_free(seen.arena);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_empty_root), TEST(test_debian), TEST(test_one_library_directory),
+		TEST(test_musl),       TEST(test_compat), TEST(test_hostile),
+		TEST(test_json_form),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
