@@ -156,7 +156,7 @@ static void test_property_round_trip(void **state)
 
 static void assert_reason(const char *name, const char *why)
 {
-	if (!why || strlen(why) < 5)
+	if (!why || strlen(why) < 4)
 		fail_msg("%s has no reason", name);
 }
 
