@@ -176,6 +176,7 @@ struct refresh {
 	struct graft_directory_id *touched; /* directories of the entries */
 	size_t n_touched;
 	struct graft_ldcache_entry *by_soname, *by_file_name; /* the edit's entries, sorted */
+	uint64_t names[16]; /* a bit for the hash of each soname and file name of the entries */
 };
 
 /* Whether a regular file has exactly these bytes already, and not by a link. */
@@ -420,6 +421,40 @@ static int compare_file_names(const void *a, const void *b)
 	return strcmp(file_name(left->path), file_name(right->path));
 }
 
+/*
+ * Names that graft_ldcache_compare() calls equal have the same hash (numbers count by their value, as there). Of the thousands of names of an
+ * image nearly all are told from ours by it.
+ */
+static unsigned int hash_name(const char *name)
+{
+	unsigned int hash = 0, number = 0;
+
+	for (; *name != '\0'; name++) {
+		if (*name >= '0' && *name <= '9') {
+			number = number * 10 + (unsigned int)(*name - '0');
+			continue;
+		}
+		hash = (hash + number) * 31 + (unsigned char)*name;
+		number = 0;
+	}
+	hash = (hash + number) * 0x9e3779b1u;
+	return hash >> 22;
+}
+
+static void remember_name(struct refresh *refresh, const char *name)
+{
+	unsigned int hash = hash_name(name);
+
+	refresh->names[hash / 64] |= (uint64_t)1 << hash % 64;
+}
+
+static bool may_be_ours(const struct refresh *refresh, const char *name)
+{
+	unsigned int hash = hash_name(name);
+
+	return refresh->names[hash / 64] >> hash % 64 & 1;
+}
+
 /* Copies of the edit's entries, so that a thousand records are not compared with each of them. */
 static int sort_entries(struct refresh *refresh, struct graft_error *err)
 {
@@ -430,6 +465,10 @@ static int sort_entries(struct refresh *refresh, struct graft_error *err)
 	refresh->by_file_name = graft_arena_memdup(refresh->arena, edit->entries, size);
 	if (!refresh->by_soname || !refresh->by_file_name)
 		return graft_fail_memory(err);
+	for (size_t i = 0; i < edit->n_entries; i++) {
+		remember_name(refresh, edit->entries[i].soname);
+		remember_name(refresh, file_name(edit->entries[i].path));
+	}
 	if (edit->n_entries > 1) {
 		qsort(refresh->by_soname, edit->n_entries, sizeof(*edit->entries), compare_sonames);
 		qsort(refresh->by_file_name, edit->n_entries, sizeof(*edit->entries), compare_file_names);
@@ -463,8 +502,9 @@ static bool is_shadowed(const struct refresh *refresh, const struct graft_ldcach
 
 	if (refresh->edit->n_entries == 0)
 		return false;
-	return has_entry(refresh, record->soname, record->flags) ||
-	       (bsearch(&key, refresh->by_file_name, refresh->edit->n_entries, sizeof(key), compare_file_names) &&
+	return (may_be_ours(refresh, record->soname) && has_entry(refresh, record->soname, record->flags)) ||
+	       (may_be_ours(refresh, file_name(record->path)) &&
+		bsearch(&key, refresh->by_file_name, refresh->edit->n_entries, sizeof(key), compare_file_names) &&
 		is_touched(refresh, record->path));
 }
 

@@ -313,14 +313,24 @@ static void merge_runs(const struct graft_ldcache *cache, const struct graft_ldc
 	memcpy(to + middle - left, from + right, (n - right) * sizeof(*to));
 }
 
+/* Where the part at the end begins that is in order already. */
+static size_t find_sorted_end(const struct graft_ldcache *cache)
+{
+	size_t at = cache->n_records;
+
+	while (at > 1 && compare_records(cache, &cache->records[at - 2], &cache->records[at - 1]) <= 0)
+		at--;
+	return at > 0 ? at - 1 : 0;
+}
+
 /*
  * A merge sort of our own: qsort(3) is not stable, and with a comparison that wraps round (above) two strings of a hostile image need not be in
- * any order, which must do no harm.
+ * any order, which must do no harm. What is in order already, the thousands of an image behind the dozen of ours, is compared once.
  */
 static int sort_records(struct graft_ldcache *cache, struct graft_error *err)
 {
-	size_t n = cache->n_records;
-	auto_free struct graft_ldcache_record *spare = malloc((n + 1) * sizeof(*spare));
+	size_t n = find_sorted_end(cache);
+	auto_free struct graft_ldcache_record *spare = malloc((cache->n_records + 1) * sizeof(*spare));
 	struct graft_ldcache_record *from = cache->records, *to = spare;
 
 	if (!spare)
@@ -337,6 +347,10 @@ static int sort_records(struct graft_ldcache *cache, struct graft_error *err)
 	}
 	if (from == spare)
 		memcpy(cache->records, spare, n * sizeof(*spare));
+	if (n > 0) {
+		merge_runs(cache, cache->records, n, cache->n_records, spare);
+		memcpy(cache->records, spare, cache->n_records * sizeof(*spare));
+	}
 	return 0;
 }
 
