@@ -1,0 +1,715 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The native refresh below small roots made for each test: what ldconfig would do, and what hostile images try. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../allocation.h"
+#include "../elf_stub.h"
+#include "apply/ldcache_refresh.h"
+#include "apply/ldcache_scan.h"
+#include "base/cleanup.h"
+#include "formats/elf.h"
+#include "formats/ldcache.h"
+
+#define LIB   "/usr/lib/x86_64-linux-gnu"
+#define CACHE "/etc/ld.so.cache"
+
+struct fixture {
+	char top[64]; /* the root's directory is top/root; outside of it nothing may change */
+	struct graft_root root;
+	struct graft_journal *journal;
+	struct graft_arena *arena;
+};
+
+static struct fixture fix;
+
+static const char *path_of(const char *path)
+{
+	return graft_arena_printf(fix.arena, "%s/root%s", fix.top, path);
+}
+
+static void make_dirs(const char *path)
+{
+	char text[512];
+
+	(void)snprintf(text, sizeof(text), "%s", path_of(path));
+	for (char *at = text + strlen(fix.top) + 1; (at = strchr(at, '/')) != NULL; at++) {
+		*at = '\0';
+		(void)mkdir(text, 0755);
+		*at = '/';
+	}
+	(void)mkdir(text, 0755);
+}
+
+static void put_bytes(const char *path, const void *bytes, size_t n)
+{
+	auto_close int fd = open(path_of(path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, n), n);
+}
+
+static void put_text(const char *path, const char *text)
+{
+	put_bytes(path, text, strlen(text));
+}
+
+static void put_library(const char *path, const char *soname)
+{
+	struct elf_stub stub;
+
+	elf_stub_make(&stub, soname);
+	put_bytes(path, &stub, sizeof(stub));
+}
+
+static void put_link(const char *path, const char *text)
+{
+	assert_int_equal(symlink(text, path_of(path)), 0);
+}
+
+/* Text of a link, or NULL when it is none. */
+static const char *link_text(const char *path)
+{
+	char text[512];
+	ssize_t n = readlink(path_of(path), text, sizeof(text));
+
+	return n < 0 ? NULL : graft_arena_strndup(fix.arena, text, (size_t)n);
+}
+
+static const char *text_of(const char *path)
+{
+	const char *bytes = NULL;
+	size_t n = 0;
+	auto_close int fd = open(path_of(path), O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0 && graft_read_fd(fd, (size_t)1 << 20, fix.arena, &bytes, &n) == 0 ? bytes : NULL;
+}
+
+/* An age for a file or directory, in seconds. */
+static void set_age(const char *path, time_t age)
+{
+	struct timespec times[2];
+
+	assert_int_equal(clock_gettime(CLOCK_REALTIME, &times[0]), 0);
+	times[0].tv_sec -= age;
+	times[1] = times[0];
+	assert_int_equal(utimensat(AT_FDCWD, path_of(path), times, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+static int setup(void **state)
+{
+	int fd;
+
+	(void)state;
+	fix = (struct fixture){ .root = GRAFT_ROOT_INIT };
+	(void)snprintf(fix.top, sizeof(fix.top), "/tmp/graft-test-XXXXXX");
+	fix.arena = graft_arena_new((size_t)64 << 20);
+	if (!mkdtemp(fix.top) || !fix.arena)
+		return -1;
+	make_dirs("/etc");
+	make_dirs(LIB);
+	make_dirs("/lib");
+	fd = open(path_of(""), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	graft_root_take(&fix.root, fd);
+	fix.journal = graft_journal_new(NULL);
+	return fd >= 0 && fix.journal ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	fix.journal = graft_journal_free(fix.journal);
+	graft_root_close(&fix.root);
+	(void)nftw(fix.top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	fix.arena = graft_arena_free(fix.arena);
+	return 0;
+}
+
+static struct graft_ldcache_entry cuda_entry(void)
+{
+	return (struct graft_ldcache_entry){ "libcuda.so.1", LIB "/libcuda.so.1", graft_abi_flags_native() };
+}
+
+static const char *folders[] = { LIB };
+
+/* The edit of one injected library. */
+static int refresh_with(struct graft_edit *edit, enum graft_ldcache_state state, struct graft_error *err)
+{
+	struct graft_ldcache_entry entry = cuda_entry();
+
+	edit->kind = GRAFT_EDIT_LDCACHE;
+	if (!edit->entries) {
+		edit->entries = &entry;
+		edit->n_entries = 1;
+	}
+	edit->folders = folders;
+	edit->n_folders = 1;
+	return graft_ldcache_refresh(&fix.root, edit, state, fix.journal, NULL, err);
+}
+
+static void refresh(enum graft_ldcache_state state)
+{
+	struct graft_edit edit = { 0 };
+	struct graft_error err = { 0 };
+
+	if (refresh_with(&edit, state, &err) < 0)
+		fail_msg("%s: %s", err.msg, strerror(err.sys));
+}
+
+static struct graft_ldcache read_cache(void)
+{
+	struct graft_ldcache cache = { 0 };
+	struct graft_error err = { 0 };
+	const char *bytes = NULL;
+	size_t n = 0;
+	auto_close int fd = open(path_of(CACHE), O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(graft_read_fd(fd, (size_t)1 << 24, fix.arena, &bytes, &n), 0);
+	if (graft_ldcache_read(bytes, n, CACHE, fix.arena, &cache, &err) < 0)
+		fail_msg("%s", err.msg);
+	return cache;
+}
+
+/* Path of the n-th record of a soname, or NULL. */
+static const char *lookup(const struct graft_ldcache *cache, const char *soname, size_t n)
+{
+	for (size_t i = 0; i < cache->n_records; i++)
+		if (strcmp(cache->records[i].soname, soname) == 0 && n-- == 0)
+			return cache->records[i].path;
+	return NULL;
+}
+
+static void put_cache(const struct graft_ldcache_record *records, size_t n)
+{
+	struct graft_ldcache cache = { .n_records = n };
+	struct graft_buffer out = { 0 };
+
+	cache.records = graft_arena_memdup(fix.arena, records, n * sizeof(*records));
+	assert_int_equal(graft_ldcache_write(&cache, &out, NULL), 0);
+	put_bytes(CACHE, out.bytes, out.length);
+	graft_buffer_done(&out);
+}
+
+static void put_image_cache(void)
+{
+	uint32_t flags = graft_abi_flags_native();
+	const struct graft_ldcache_record records[] = {
+		{ "libcuda.so.1", "/usr/local/cuda/compat/libcuda.so.1", flags, 0, 0 },
+		{ "libcuda.so", LIB "/libcuda.so", flags, 0, 0 },
+		{ "libz.so.1", LIB "/libz.so.1", flags, 7, 0 },
+		{ "libcuda.so.1", "/lib/i386/libcuda.so.1", 0x0003, 0, 0 },
+		{ "libcuda.so.1", LIB "/libcuda.so.1", 0x0003, 0, 0 },
+	};
+
+	put_cache(records, GRAFT_COUNT(records));
+}
+
+static void test_merge(void **state)
+{
+	struct graft_ldcache cache;
+
+	(void)state;
+	put_image_cache();
+	refresh(GRAFT_LDCACHE_MERGE);
+	cache = read_cache();
+	assert_int_equal(cache.n_records, 4);
+	assert_string_equal(lookup(&cache, "libcuda.so.1", 0), LIB "/libcuda.so.1");
+	/* Of another ABI and elsewhere: the image's. At our place there is a file of ours now. */
+	assert_string_equal(lookup(&cache, "libcuda.so.1", 1), "/lib/i386/libcuda.so.1");
+	assert_null(lookup(&cache, "libcuda.so.1", 2));
+	assert_string_equal(lookup(&cache, "libcuda.so", 0), LIB "/libcuda.so");
+	assert_string_equal(lookup(&cache, "libz.so.1", 0), LIB "/libz.so.1");
+	assert_string_equal(cache.generator, "graft " GRAFT_VERSION);
+}
+
+static void test_merge_keeps_hwcaps_but_not_of_ours(void **state)
+{
+	static const char *names[] = { "x86-64-v2" };
+	uint32_t flags = graft_abi_flags_native();
+	struct graft_ldcache_record records[] = {
+		{ "libcuda.so.1", "/usr/lib/glibc-hwcaps/x86-64-v2/libcuda.so.1", flags, 0, (uint64_t)1 << 62 },
+		{ "libz.so.1", "/usr/lib/glibc-hwcaps/x86-64-v2/libz.so.1", flags, 0, (uint64_t)1 << 62 },
+	};
+	struct graft_ldcache cache = { .records = records, .n_records = 2, .hwcaps = names, .n_hwcaps = 1 };
+	struct graft_buffer out = { 0 };
+
+	(void)state;
+	assert_int_equal(graft_ldcache_write(&cache, &out, NULL), 0);
+	put_bytes(CACHE, out.bytes, out.length);
+	graft_buffer_done(&out);
+	refresh(GRAFT_LDCACHE_MERGE);
+	cache = read_cache();
+	assert_int_equal(cache.n_records, 2);
+	assert_string_equal(lookup(&cache, "libcuda.so.1", 0), LIB "/libcuda.so.1");
+	assert_int_equal(cache.n_hwcaps, 1);
+	assert_int_equal(cache.records[0].hwcap, (uint64_t)1 << 62);
+}
+
+/* Entries in the order of the edit: the first is found first (compat before the driver's own). */
+static void test_order_of_entries(void **state)
+{
+	uint32_t flags = graft_abi_flags_native();
+	struct graft_ldcache_entry entries[] = {
+		{ "libcuda.so.1", "/compat/libcuda.so.1", flags },
+		{ "libcuda.so.1", LIB "/libcuda.so.1", flags },
+		{ "liba.so.1", LIB "/liba.so.1", flags },
+	};
+	struct graft_edit edit = { .entries = entries, .n_entries = 3 };
+	struct graft_ldcache cache;
+
+	(void)state;
+	put_image_cache();
+	assert_int_equal(refresh_with(&edit, GRAFT_LDCACHE_MERGE, NULL), 0);
+	cache = read_cache();
+	assert_string_equal(lookup(&cache, "libcuda.so.1", 0), "/compat/libcuda.so.1");
+	assert_string_equal(lookup(&cache, "libcuda.so.1", 1), LIB "/libcuda.so.1");
+	assert_string_equal(lookup(&cache, "liba.so.1", 0), LIB "/liba.so.1");
+}
+
+/* The second start of a container changes nothing: same bytes, same inode. */
+static void test_again_is_nothing(void **state)
+{
+	struct stat before, after;
+
+	(void)state;
+	put_image_cache();
+	refresh(GRAFT_LDCACHE_MERGE);
+	assert_int_equal(stat(path_of(CACHE), &before), 0);
+	refresh(GRAFT_LDCACHE_MERGE);
+	assert_int_equal(stat(path_of(CACHE), &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	assert_int_equal(before.st_mode & 07777, 0644);
+}
+
+static void make_image(void)
+{
+	put_text("/etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
+	make_dirs("/etc/ld.so.conf.d");
+	put_text("/etc/ld.so.conf.d/x86_64-linux-gnu.conf", "/usr/local/lib\n" LIB "\n");
+	make_dirs("/usr/local/lib");
+	put_library(LIB "/libcuda.so.550.54.14", "libcuda.so.1");
+	put_library(LIB "/liba.so.1.2", "liba.so.1");
+	put_library(LIB "/liba.so.1.10", "liba.so.1");
+	put_link(LIB "/liba.so", "liba.so.1.10");
+	put_library(LIB "/libnosoname.so", NULL);
+	put_text(LIB "/libscript.so", "INPUT(libc.so.6)\n");
+	put_library(LIB "/notalibrary.so", "notalibrary.so");
+	put_link(LIB "/libgone.so.1", "libgone.so.1.0");
+	put_link(LIB "/libgone.so", "libgone.so.1.0");
+	put_library("/lib/libimpl.so.9", "libother.so.1");
+	put_library("/lib/libreal.so.1", "libreal.so.1");
+	put_library("/lib/libreal.so.1.5", "libreal.so.1");
+	make_dirs(LIB "/glibc-hwcaps/x86-64-v3");
+	put_library(LIB "/glibc-hwcaps/x86-64-v3/liba.so.1.2", "liba.so.1");
+}
+
+static void test_rebuild(void **state)
+{
+	struct graft_ldcache cache;
+
+	(void)state;
+	make_image();
+	refresh(GRAFT_LDCACHE_REBUILD);
+	cache = read_cache();
+	assert_string_equal(lookup(&cache, "libcuda.so.1", 0), LIB "/libcuda.so.1");
+	assert_null(lookup(&cache, "libcuda.so.1", 1));
+	assert_string_equal(lookup(&cache, "liba.so.1", 0), LIB "/glibc-hwcaps/x86-64-v3/liba.so.1.2");
+	assert_string_equal(lookup(&cache, "liba.so.1", 1), LIB "/liba.so.1");
+	assert_null(lookup(&cache, "liba.so.1", 2));
+	assert_string_equal(lookup(&cache, "liba.so", 0), LIB "/liba.so");
+	assert_string_equal(lookup(&cache, "libnosoname.so", 0), LIB "/libnosoname.so");
+	assert_null(lookup(&cache, "libscript.so", 0));
+	assert_null(lookup(&cache, "notalibrary.so", 0));
+	assert_string_equal(lookup(&cache, "libother.so.1", 0), "/lib/libother.so.1");
+	assert_int_equal(cache.n_hwcaps, 1);
+	assert_string_equal(cache.hwcaps[0], "x86-64-v3");
+	/* Links as ldconfig makes them. */
+	assert_string_equal(link_text(LIB "/libcuda.so.1"), "libcuda.so.550.54.14");
+	assert_string_equal(link_text(LIB "/liba.so.1"), "liba.so.1.10");
+	assert_string_equal(link_text("/lib/libother.so.1"), "libimpl.so.9");
+	assert_null(link_text(LIB "/libgone.so.1"));
+	assert_string_equal(link_text(LIB "/libgone.so"), "libgone.so.1.0");
+	/* A file stays a file although a greater name has its soname. */
+	assert_null(link_text("/lib/libreal.so.1"));
+	assert_null(link_text(LIB "/glibc-hwcaps/x86-64-v3/liba.so.1"));
+}
+
+static void test_undo(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	make_image();
+	put_link(LIB "/liba.so.1", "liba.so.1.2");
+	put_text(CACHE, "damaged");
+	refresh(GRAFT_LDCACHE_REBUILD);
+	assert_string_equal(link_text(LIB "/liba.so.1"), "liba.so.1.10");
+	graft_journal_undo(fix.journal);
+	assert_string_equal(text_of(CACHE), "damaged");
+	assert_string_equal(link_text(LIB "/liba.so.1"), "liba.so.1.2");
+	assert_string_equal(link_text(LIB "/libgone.so.1"), "libgone.so.1.0");
+	assert_int_equal(lstat(path_of(LIB "/libcuda.so.1"), &st), -1);
+}
+
+static void test_state(void **state)
+{
+	(void)state;
+	make_image();
+	assert_int_equal(graft_ldcache_state(&fix.root, NULL), GRAFT_LDCACHE_REBUILD);
+	refresh(GRAFT_LDCACHE_REBUILD);
+	assert_int_equal(graft_ldcache_state(&fix.root, NULL), GRAFT_LDCACHE_MERGE);
+	set_age(CACHE, 100);
+	assert_int_equal(graft_ldcache_state(&fix.root, NULL), GRAFT_LDCACHE_REBUILD);
+	set_age(LIB, 200);
+	set_age(LIB "/glibc-hwcaps/x86-64-v3", 200);
+	set_age("/lib", 200);
+	assert_int_equal(graft_ldcache_state(&fix.root, NULL), GRAFT_LDCACHE_MERGE);
+	/* Old enough, but never scanned: its file in ld.so.conf.d came without ldconfig. */
+	put_library("/usr/local/lib/liblocal.so.1", "liblocal.so.1");
+	set_age("/usr/local/lib", 300);
+	assert_int_equal(graft_ldcache_state(&fix.root, NULL), GRAFT_LDCACHE_REBUILD);
+	assert_int_equal(unlink(path_of("/usr/local/lib/liblocal.so.1")), 0);
+	put_text("/usr/local/lib/liblocal.so.1", "not a library");
+	assert_int_equal(graft_ldcache_state(&fix.root, NULL), GRAFT_LDCACHE_MERGE);
+	put_text(CACHE, "damaged");
+	assert_int_equal(graft_ldcache_state(&fix.root, NULL), GRAFT_LDCACHE_REBUILD);
+}
+
+static const char *missing[] = { "/opt/driver" };
+
+static void refresh_missing(void)
+{
+	struct graft_edit edit = { .missing_folders = missing, .n_missing_folders = 1 };
+	struct graft_error err = { 0 };
+
+	if (refresh_with(&edit, GRAFT_LDCACHE_REBUILD, &err) < 0)
+		fail_msg("%s: %s", err.msg, strerror(err.sys));
+}
+
+static void test_missing_folder(void **state)
+{
+	(void)state;
+	make_image();
+	refresh_missing();
+	assert_non_null(strstr(text_of("/etc/ld.so.conf.d/00-graft.conf"), "\n/opt/driver\n"));
+	assert_string_equal(text_of("/etc/ld.so.conf"), "include /etc/ld.so.conf.d/*.conf\n");
+	graft_journal_undo(fix.journal);
+	assert_null(text_of("/etc/ld.so.conf.d/00-graft.conf"));
+}
+
+static void test_missing_folder_without_configuration(void **state)
+{
+	(void)state;
+	refresh_missing();
+	assert_string_equal(text_of("/etc/ld.so.conf"), "include /etc/ld.so.conf.d/00-graft.conf\n");
+	refresh_missing();
+	assert_string_equal(text_of("/etc/ld.so.conf"), "include /etc/ld.so.conf.d/00-graft.conf\n");
+	graft_journal_undo(fix.journal);
+	assert_null(text_of("/etc/ld.so.conf"));
+	assert_int_equal(access(path_of("/etc/ld.so.conf.d"), F_OK), -1);
+}
+
+static void test_missing_folder_with_configuration_that_includes_nothing(void **state)
+{
+	(void)state;
+	put_text("/etc/ld.so.conf", "/usr/lib\n");
+	refresh_missing();
+	assert_string_equal(text_of("/etc/ld.so.conf"), "include /etc/ld.so.conf.d/00-graft.conf\n/usr/lib\n");
+}
+
+static void test_musl(void **state)
+{
+	struct graft_edit edit = { .musl_path_file = "/etc/ld-musl-x86_64.path", .musl_path = "/lib\n" LIB "\n" };
+
+	(void)state;
+	assert_int_equal(refresh_with(&edit, GRAFT_LDCACHE_REBUILD, NULL), 0);
+	assert_string_equal(text_of("/etc/ld-musl-x86_64.path"), "/lib\n" LIB "\n");
+	assert_int_equal(access(path_of(CACHE), F_OK), -1);
+}
+
+static void test_root_without_etc(void **state)
+{
+	(void)state;
+	assert_int_equal(rmdir(path_of("/etc")), 0);
+	refresh(GRAFT_LDCACHE_REBUILD);
+	assert_non_null(text_of(CACHE));
+	graft_journal_undo(fix.journal);
+	assert_int_equal(access(path_of("/etc"), F_OK), -1);
+}
+
+/* The host's files, outside of the root, as every hostile image sees them: by hard link, by link. */
+static void make_outside(void)
+{
+	auto_close int fd = open(path_of("/../precious"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_int_equal(write(fd, "precious", 8), 8);
+}
+
+static void assert_outside_untouched(void)
+{
+	struct stat st;
+
+	assert_string_equal(text_of("/../precious"), "precious");
+	assert_int_equal(stat(path_of("/../precious"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+static void test_hard_links_to_host_files(void **state)
+{
+	static const char *const names[] = { CACHE, "/etc/ld.so.conf", "/etc/ld.so.conf.d/00-graft.conf",
+					     "/etc/ld.so.cache~", "/etc/.ld.so.cache" };
+
+	(void)state;
+	make_outside();
+	make_dirs("/etc/ld.so.conf.d");
+	for (size_t i = 0; i < GRAFT_COUNT(names); i++)
+		assert_int_equal(link(path_of("/../precious"), path_of(names[i])), 0);
+	refresh_missing();
+	assert_outside_untouched();
+	(void)read_cache();
+	graft_journal_undo(fix.journal);
+	assert_outside_untouched();
+	assert_string_equal(text_of(CACHE), "precious");
+}
+
+static void test_links_out_of_the_root(void **state)
+{
+	const char *outside = path_of("/../precious");
+
+	(void)state;
+	make_outside();
+	make_dirs("/etc/ld.so.conf.d");
+	put_link(CACHE, outside);
+	put_link("/etc/ld.so.conf.d/00-graft.conf", "../../../../precious");
+	put_link("/etc/ld.so.conf", "/proc/self/root/etc/ld.so.conf");
+	refresh_missing();
+	assert_outside_untouched();
+	assert_null(link_text(CACHE));
+	(void)read_cache();
+	graft_journal_undo(fix.journal);
+	assert_string_equal(link_text(CACHE), outside);
+}
+
+static void test_etc_is_a_link(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(rmdir(path_of("/etc")), 0);
+	put_link("/etc", "/../../../tmp/graft-etc");
+	refresh(GRAFT_LDCACHE_REBUILD);
+	assert_int_equal(stat(path_of("/tmp/graft-etc/ld.so.cache"), &st), 0);
+	assert_int_equal(stat("/tmp/graft-etc", &st), -1);
+}
+
+/* A soname is the image's word: it must not name a place. */
+static void test_hostile_sonames(void **state)
+{
+	static const char *const sonames[] = { "../../../../precious2", "/tmp/graft-evil", ".", "..", "" };
+	struct graft_ldcache cache;
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(sonames); i++)
+		put_library(graft_arena_printf(fix.arena, "/lib/libevil%zu.so", i), sonames[i]);
+	refresh(GRAFT_LDCACHE_REBUILD);
+	cache = read_cache();
+	assert_int_equal(cache.n_records, 1);
+	assert_int_equal(access(path_of("/../precious2"), F_OK), -1);
+	assert_int_equal(access("/tmp/graft-evil", F_OK), -1);
+}
+
+/* Everything that is not a library under a library's name; none of it may be waited for. */
+static void test_special_files(void **state)
+{
+	struct graft_ldcache cache;
+	int64_t start = graft_clock_ms();
+	auto_close int sparse = -1;
+
+	(void)state;
+	assert_int_equal(mkfifo(path_of("/lib/libfifo.so.1"), 0600), 0);
+	put_link("/lib/libzero.so.1", "/dev/zero");
+	put_link("/lib/libself.so.1", "libself.so.1");
+	put_link("/lib/libfifolink.so", "libfifo.so.1");
+	put_link("/lib/libproc.so.1", "/proc/self/exe");
+	make_dirs("/dev");
+	(void)mknod(path_of("/dev/zero"), S_IFCHR | 0666, 0x105);
+	make_dirs("/lib/libdir.so.1");
+	put_library("/lib/libsparse.so.1", "libsparse.so.1");
+	sparse = open(path_of("/lib/libsparse.so.1"), O_WRONLY | O_CLOEXEC);
+	assert_int_equal(ftruncate(sparse, (off_t)1 << 40), 0);
+	put_text("/lib/libempty.so.1", "");
+	assert_int_equal(mkfifo(path_of("/etc/ld.so.conf"), 0600), 0);
+	assert_int_equal(mkfifo(path_of(CACHE), 0600), 0);
+	assert_int_equal(graft_ldcache_state(&fix.root, NULL), GRAFT_LDCACHE_REBUILD);
+	refresh(GRAFT_LDCACHE_REBUILD);
+	cache = read_cache();
+	assert_int_equal(cache.n_records, 2);
+	assert_non_null(lookup(&cache, "libsparse.so.1", 0));
+	assert_true(graft_clock_ms() - start < 2000);
+}
+
+static void test_endless_cache(void **state)
+{
+	auto_close int fd = open(path_of(CACHE), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0);
+	assert_int_equal(graft_ldcache_state(&fix.root, NULL), GRAFT_LDCACHE_REBUILD);
+	refresh(GRAFT_LDCACHE_MERGE);
+	(void)read_cache();
+}
+
+static void test_cache_is_a_directory(void **state)
+{
+	struct graft_edit edit = { 0 };
+	struct graft_error err = { 0 };
+
+	(void)state;
+	make_dirs(CACHE);
+	assert_int_equal(refresh_with(&edit, GRAFT_LDCACHE_REBUILD, &err), -1);
+	assert_int_equal(err.sys, EISDIR);
+	assert_string_equal(err.msg, "file write error: /etc/ld.so.cache");
+}
+
+/* One inode under thousands of names, each of which has to be read. */
+static void test_many_libraries(void **state)
+{
+	struct graft_ldcache cache;
+	struct rusage usage;
+	int64_t start;
+
+	(void)state;
+	put_library("/lib/lib0.so", NULL);
+	for (int i = 1; i < 8000; i++)
+		if (link(path_of("/lib/lib0.so"), path_of(graft_arena_printf(fix.arena, "/lib/lib%d.so", i))) < 0)
+			break;
+	start = graft_clock_ms();
+	refresh(GRAFT_LDCACHE_REBUILD);
+	assert_true(graft_clock_ms() - start < 2000);
+	cache = read_cache();
+	assert_true(cache.n_records > 1000);
+	assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+	print_message("%zu libraries in %d ms\n", cache.n_records, (int)(graft_clock_ms() - start));
+}
+
+/* A limit that is over at once: an image whose cache is only out of date keeps it, one without any gets an error. */
+static void test_time_limit(void **state)
+{
+	struct graft_ldcache_scan scan = { .root = &fix.root, .arena = fix.arena, .deadline_ms = graft_clock_ms() };
+	struct graft_error err = { 0 };
+
+	(void)state;
+	make_image();
+	assert_int_equal(graft_ldcache_scan_directory(&scan, LIB, &err), -1);
+	assert_int_equal(err.status, GRAFT_TIMEOUT);
+	assert_non_null(strstr(err.msg, LIB));
+}
+
+/* A directory under two names counts once. */
+static void test_directory_once(void **state)
+{
+	struct graft_ldcache cache;
+
+	(void)state;
+	put_text("/etc/ld.so.conf", "/usr/alias\n" LIB "\n");
+	put_link("/usr/alias", "." LIB "/../x86_64-linux-gnu");
+	assert_int_equal(unlink(path_of("/usr/alias")), 0);
+	put_link("/usr/alias", "lib/x86_64-linux-gnu");
+	put_library(LIB "/libb.so.1", "libb.so.1");
+	refresh(GRAFT_LDCACHE_REBUILD);
+	cache = read_cache();
+	assert_string_equal(lookup(&cache, "libb.so.1", 0), "/usr/alias/libb.so.1");
+	assert_null(lookup(&cache, "libb.so.1", 1));
+}
+
+static int count_fds(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* Every allocation fails once: an error, no descriptor lost, and after undo the image is as it was. */
+static void test_allocations_fail(void **state)
+{
+	int rc = -1, n = 0;
+
+	(void)state;
+	make_image();
+	put_text(CACHE, "damaged");
+	while (rc != 0) {
+		struct graft_edit edit = { .missing_folders = missing, .n_missing_folders = 1 };
+		struct graft_error err = { 0 };
+		int fds = count_fds();
+
+		allocation_fail(++n);
+		rc = refresh_with(&edit, GRAFT_LDCACHE_REBUILD, &err);
+		(void)allocation_failed();
+		if (rc < 0)
+			assert_int_equal(err.status, GRAFT_NO_MEMORY);
+		graft_journal_undo(fix.journal);
+		assert_int_equal(count_fds(), fds);
+		assert_string_equal(text_of(CACHE), "damaged");
+		assert_null(link_text(LIB "/libcuda.so.1"));
+		assert_string_equal(link_text(LIB "/libgone.so.1"), "libgone.so.1.0");
+		assert_true(n < 2000);
+	}
+	assert_true(n > 20);
+}
+
+int main(void)
+{
+#define ROW(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		ROW(test_merge),
+		ROW(test_merge_keeps_hwcaps_but_not_of_ours),
+		ROW(test_order_of_entries),
+		ROW(test_again_is_nothing),
+		ROW(test_rebuild),
+		ROW(test_undo),
+		ROW(test_state),
+		ROW(test_missing_folder),
+		ROW(test_missing_folder_without_configuration),
+		ROW(test_missing_folder_with_configuration_that_includes_nothing),
+		ROW(test_musl),
+		ROW(test_root_without_etc),
+		ROW(test_hard_links_to_host_files),
+		ROW(test_links_out_of_the_root),
+		ROW(test_etc_is_a_link),
+		ROW(test_hostile_sonames),
+		ROW(test_special_files),
+		ROW(test_endless_cache),
+		ROW(test_cache_is_a_directory),
+		ROW(test_many_libraries),
+		ROW(test_time_limit),
+		ROW(test_directory_once),
+		ROW(test_allocations_fail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
