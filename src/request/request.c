@@ -25,7 +25,8 @@ static const struct graft_field device_fields[] = {
 	GRAFT_F_U32(struct graft_device_word, index, false, "index of the GPU (index, mig-index)"),
 	GRAFT_F_U32(struct graft_device_word, mig_index, false, "index of the MIG device in its GPU (mig-index)"),
 	GRAFT_F_STRING(struct graft_device_word, bus_id, false, "PCI address with a 32-bit domain (pci)"),
-	GRAFT_F_STRING(struct graft_device_word, uuid, false, "UUID of the GPU in MIG-GPU-<uuid>/<gi>/<ci> (mig-uuid)"),
+	GRAFT_F_STRING(struct graft_device_word, uuid, false,
+		       "UUID of the GPU in the old form MIG-GPU-UUID/GI/CI (mig-uuid)"),
 	GRAFT_F_U32(struct graft_device_word, gi, false, "GPU instance in that form"),
 	GRAFT_F_U32(struct graft_device_word, ci, false, "compute instance in that form"),
 };
