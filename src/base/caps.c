@@ -77,6 +77,13 @@ static int fail(int sys, struct graft_error *err)
 	return graft_fail_errno(err, sys, "capability change failed");
 }
 
+bool graft_caps_is_unprivileged(void)
+{
+	struct sets sets;
+
+	return get(&sets) == 0 && sets.permitted == 0;
+}
+
 uint64_t graft_caps_all(void)
 {
 	uint64_t all = 0;

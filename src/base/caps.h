@@ -52,6 +52,9 @@ int graft_caps_end_execution(struct graft_error *err);
 /* Makes exactly the capabilities of `step` effective, as far as they are permitted. */
 int graft_caps_enter(const struct graft_caps *caps, enum graft_caps_step step, struct graft_error *err);
 
+/* Whether the process has no capability at all to give up or to lose. */
+bool graft_caps_is_unprivileged(void);
+
 /* For the documentation and tests: name, effective set and reason of a step; the union of all steps and the permitted limit. */
 const char *graft_caps_step_name(enum graft_caps_step step);
 uint64_t graft_caps_step_set(enum graft_caps_step step);

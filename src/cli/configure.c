@@ -65,7 +65,7 @@ static int open_cgroup(struct configuration *c, struct graft_error *err)
 	struct graft_root host = GRAFT_ROOT_INIT;
 	int rc;
 
-	if (c->options->request->no_cgroups || c->options->request->no_devbind)
+	if (c->options->request->no_cgroups)
 		return 0;
 	if (c->options->pid > 0 && graft_root_open(&host, "/", err) < 0)
 		return -1;
@@ -94,7 +94,8 @@ static int open_container(struct configuration *c, struct graft_policy *policy, 
 	if (graft_image_inspect(&c->target.root, compat, c->cli->log, c->pipeline.inventory->arena, &policy->image,
 				err) < 0)
 		return -1;
-	policy->user_namespace = c->target.user_namespace;
+	/* Root may change the rules of a container that has a user namespace; whoever may not has found no cgroup, or learns it then. */
+	policy->user_namespace = c->target.user_namespace && c->cgroup.version == 0;
 	cli_phase(c->cli, "image");
 	return graft_caps_enter(&c->cli->caps, GRAFT_CAPS_INFO, err);
 }
@@ -150,6 +151,15 @@ static int configure(struct configuration *c)
 	return 0;
 }
 
+/*
+ * An ordinary user whose runtime made the container (rootless): there is nothing to limit, and joining the container's user namespace
+ * gives what is needed there. In the caller's own namespaces nothing could be done without capabilities (SPEC 4.1).
+ */
+static bool is_rootless(const struct cli_container_options *container)
+{
+	return container->pid > 0 && graft_caps_is_unprivileged();
+}
+
 static int run_with(struct cli *cli, struct cli_container_options *container, int argc, char **argv)
 {
 	struct configuration c = {
@@ -169,7 +179,7 @@ static int run_with(struct cli *cli, struct cli_container_options *container, in
 		return cli_fail(cli, "input error", &err);
 	cli_open_log(cli, container->request);
 	cli_phase(cli, "parse");
-	status = cli_limit(cli, true);
+	status = cli_limit(cli, !is_rootless(container));
 	if (status == 0)
 		status = cli_load_kmods(cli, container->request);
 	if (status == 0) {

@@ -135,6 +135,7 @@ static int one_missing(void)
 	char text[256];
 
 	CHECK(drop_from_permitted(BIT(CHOWN)) == 0);
+	CHECK(!graft_caps_is_unprivileged());
 	CHECK(graft_caps_limit(&caps, GRAFT_CAPS_ALL_NEEDED, &err) == -1);
 	CHECK(err.status == GRAFT_PERMISSION);
 	CHECK(strcmp(graft_error_text(&err, text, sizeof(text)), "capability change failed: operation not permitted") ==
@@ -153,7 +154,9 @@ static int none_at_all(void)
 	struct graft_caps caps = GRAFT_CAPS_INIT;
 	struct graft_error err = { .status = GRAFT_OK };
 
+	CHECK(!graft_caps_is_unprivileged());
 	CHECK(drop_from_permitted(UINT64_MAX) == 0);
+	CHECK(graft_caps_is_unprivileged());
 	CHECK(graft_caps_limit(&caps, GRAFT_CAPS_ALL_NEEDED, &err) == -1);
 	CHECK(graft_caps_limit(&caps, GRAFT_CAPS_MAY_EXECUTE, &err) == 0);
 	CHECK(graft_caps_enter(&caps, GRAFT_CAPS_MOUNT, &err) == 0);

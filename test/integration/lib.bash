@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What the integration suites share: a simulated host, root directories, OCI bundles, and the question that is asked of every container.
+#
+#   setup_file()    { start_host dgx-h100; }       one simulated host for the file
+#   teardown_file() { stop_host; }
+#   setup()         { test_setup; }
+#   teardown()      { test_teardown; }             what was mounted is unmounted, and no other process of the test is left
+#
+# Every command that looks at devices, containers or roots goes through `on_host`, which runs it in the mount namespace of the
+# simulated host. GRAFT_BUILD names the build; GRAFT_ENOSYS=1 lets nvidia-container-cli, and nothing else, see an old kernel.
+
+bats_require_minimum_version 1.5.0
+
+top=$(cd "${BATS_TEST_DIRNAME:?}/../.." && pwd)
+build=${GRAFT_BUILD:-$top/build-debug}
+sim=$build/sim/graft-sim
+# Made once for all suites and checkouts of this machine; see test/tools/roots.
+export GRAFT_CACHE=${GRAFT_CACHE:-$top/build-roots}
+export LC_ALL=C
+
+say() { printf '%s\n' "$*"; }
+die() {
+  say "$*" >&2
+  return 1
+}
+
+# start_host TOPOLOGY [GRAFT-SIM OPTION...]
+start_host() {
+  local topology=$1
+  shift
+  [ "$(id -u)" -eq 0 ] || die "the integration tests need root" || return
+  mkdir -p "$BATS_FILE_TMPDIR/bin"
+  if [ "${GRAFT_ENOSYS:-0}" = 1 ]; then
+    printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$build/test/tools/enosys" "$build/src/cli/nvidia-container-cli" \
+      >"$BATS_FILE_TMPDIR/bin/nvidia-container-cli"
+    chmod 0755 "$BATS_FILE_TMPDIR/bin/nvidia-container-cli"
+  else
+    ln -sfn "$build/src/cli/nvidia-container-cli" "$BATS_FILE_TMPDIR/bin/nvidia-container-cli"
+  fi
+  # Other users have to reach the programs and their roots.
+  chmod a+rx "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_FILE_TMPDIR/.."
+  # shellcheck disable=SC2016
+  "$sim" run --topology "$topology" "$@" -- sh -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 86400' \
+    "$BATS_FILE_TMPDIR/host.pid" >"$BATS_FILE_TMPDIR/host.log" 2>&1 3>&- 4>&- &
+  for _ in $(seq 500); do
+    [ ! -e "$BATS_FILE_TMPDIR/host.pid" ] || return 0
+    sleep 0.01
+  done
+  cat "$BATS_FILE_TMPDIR/host.log" >&2
+  die "the simulated host did not come up"
+}
+
+stop_host() {
+  [ ! -e "$BATS_FILE_TMPDIR/host.pid" ] || kill "$(cat "$BATS_FILE_TMPDIR/host.pid")"
+}
+
+# on_host COMMAND...
+on_host() {
+  nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wd="$PWD" -- \
+    env PATH="$BATS_FILE_TMPDIR/bin:$PATH" "$@"
+}
+
+test_setup() {
+  work=$BATS_TEST_TMPDIR
+  root=$work/root
+  bundle=$work/bundle
+  hook_log=$work/hook.log
+  chmod a+rx "$work" "$work/.."
+  container=graft-$$-$BATS_TEST_NUMBER
+}
+
+test_teardown() {
+  local mount_point
+  if [ -d "$work/runc" ]; then
+    on_host runc --root "$work/runc" delete --force "$container" 2>/dev/null || true
+  fi
+  # The deepest first.
+  on_host cat /proc/self/mountinfo | awk -v at="$work/" 'index($5 "/", at) == 1 { print $5 }' | tac |
+    while read -r mount_point; do
+      on_host umount --lazy "$mount_point"
+    done
+}
+
+# image KIND: the directory of a root that nobody may write to (test/tools/roots).
+image() {
+  "$top/test/tools/roots" "$1"
+}
+
+# make_root KIND overlay|tmpfs|copy: a root of the test's own at $root. An overlay's lower layer is the image itself.
+make_root() {
+  local image
+  image=$(image "$1") || return
+  mkdir -p "$root"
+  case "$2" in
+  overlay)
+    mkdir -p "$work/upper" "$work/scratch"
+    on_host mount -t overlay -o "lowerdir=$image,upperdir=$work/upper,workdir=$work/scratch" overlay "$root"
+    ;;
+  tmpfs)
+    on_host mount -t tmpfs -o mode=755 tmpfs "$root"
+    on_host cp -a "$image/." "$root"
+    ;;
+  copy)
+    cp -a --reflink=auto "$image/." "$root"
+    ;;
+  *) die "make_root: $2?" ;;
+  esac
+  on_host install -m 0755 "$top/test/integration/probe" "$root/probe"
+}
+
+# What must not change: the driver's files, what the host's own view is made of, the image below an overlay, and the mounts.
+host_state() {
+  on_host bash -c '
+    cd /
+    sha256sum /etc/ld.so.cache
+    find /dev /run/graft-sim/root /proc/driver /etc/ld.so.conf* "$@" -xdev -printf "%p %y %#m %U:%G %s %T@ %l %n %i\n"
+    find /run/graft-sim/root -xdev -type f -print0 | xargs -0 sha256sum
+    grep -v "^[^ ]* [^ ]* [^ ]* [^ ]* '"$work"'" /proc/self/mountinfo
+  ' - "$GRAFT_CACHE"/*/etc "$GRAFT_CACHE"/*/usr/lib "$GRAFT_CACHE"/*/dev "$GRAFT_CACHE"/*/usr/bin
+}
+
+# make_bundle [JQ-FILTER...]: a bundle at $bundle for the root at $root that runs /probe, with our hook at prestart.
+make_bundle() {
+  local filter
+  mkdir -p "$bundle"
+  [ -e "$bundle/config.json" ] || on_host runc spec --bundle "$bundle"
+  edit_bundle --arg root "$root" --arg hook "$work/hook" '
+    .process.terminal = false | .process.args = ["/probe"] | del(.process.rlimits) |
+    .root = {path: $root, readonly: false} |
+    (.process.capabilities[]) |= (. + ["CAP_MKNOD", "CAP_DAC_OVERRIDE"] | unique) |
+    .hooks = {prestart: [{path: $hook}]}'
+  for filter in "$@"; do
+    edit_bundle "$filter"
+  done
+  : >"$hook_log"
+  chmod a+rw "$hook_log"
+  make_hook --device=0 --compute --utility
+}
+
+# The kernel lets a user namespace mount proc and sysfs only where a whole one is in view; the simulated host's have parts mounted over.
+show_whole_proc() {
+  mkdir -p "$work/proc" "$work/sys"
+  on_host mount -t proc proc "$work/proc"
+  on_host mount -t sysfs sysfs "$work/sys"
+}
+
+# make_user_bundle [JQ-FILTER...]: a bundle whose container has a user namespace; id 0 of it is 100000 outside.
+make_user_bundle() {
+  show_whole_proc
+  make_bundle '.linux.namespaces += [{type: "user"}] |
+    .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings' "$@"
+  chmod a+rx "$bundle"
+}
+
+# edit_bundle [JQ-OPTION...] FILTER
+edit_bundle() {
+  jq "$@" "$bundle/config.json" >"$bundle/config.json.new"
+  mv "$bundle/config.json.new" "$bundle/config.json"
+}
+
+# make_hook [--global=OPTION] [CONFIGURE-OPTION...]: what an engine runs. It reads the state on stdin and gives all else to us.
+make_hook() {
+  local option global=()
+  for option in "$@"; do
+    case "$option" in
+    --global=*)
+      global+=("${option#--global=}")
+      shift
+      ;;
+    esac
+  done
+  cat >"$work/hook" <<HOOK
+#!/bin/bash
+export PATH=$BATS_FILE_TMPDIR/bin:/usr/sbin:/usr/bin:/sbin:/bin
+exec 2>>"$hook_log"
+state=\$(cat)
+pid=\$(jq -r .pid <<<"\$state")
+root=\$(jq -r .root.path "\$(jq -r .bundle <<<"\$state")/config.json")
+exec nvidia-container-cli --debug=/dev/stderr ${global[@]@Q} configure ${@@Q} --pid="\$pid" "\$root"
+HOOK
+  chmod 0755 "$work/hook"
+}
+
+# v2 COMMAND...: where /sys/fs/cgroup is a cgroup2 mount and no other cgroup file system is to be seen.
+v2() {
+  # shellcheck disable=SC2016
+  on_host unshare --mount --propagation private -- sh -c '
+    umount -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec "$@"' sh "$@"
+}
+
+# run_container [v1|v2] [RUNTIME...]: runs the bundle; the answers of the probe come into $output, and into the array `answer`.
+run_container() {
+  local world=$1
+  shift
+  local runtime=("${@:-runc}")
+  case "$world" in
+  v1) world=on_host ;;
+  v2) world=v2 ;;
+  esac
+  mkdir -p "$work/runc"
+  run "$world" "${runtime[@]}" --root "$work/runc" run --bundle "$bundle" "$container"
+  if [ "$status" -ne 0 ]; then
+    say "$output"
+    cat "$hook_log"
+    return 1
+  fi
+  read_answers
+}
+
+# The probe's lines "key: value" of $output.
+read_answers() {
+  local line
+  declare -gA answer=()
+  while IFS= read -r line; do
+    [[ $line != *": "* ]] || answer[${line%%: *}]=${line#*: }
+  done <<<"$output"
+}
+
+# expect KEY VALUE: what the probe said.
+expect() {
+  [ "${answer[$1]-}" = "$2" ] && return
+  printf '%s: "%s", not "%s"\nall answers:\n%s\n' "$1" "${answer[$1]-}" "$2" "$output"
+  cat "$hook_log" 2>/dev/null
+  return 1
+}
+
+# expect_one_gpu [LIBRARY-FOLDER]: exactly GPU 0 of 8: seen, to be opened, and no other.
+expect_one_gpu() {
+  expect open-nvidia0 "No such device or address" # the simulated node: the open was allowed
+  expect open-nvidiactl "No such device or address"
+  expect ls-nvidia "nvidia-uvm nvidia-uvm-tools nvidia0 nvidiactl"
+  expect nvidia-smi 1
+  expect nvidia-smi-first "GPU 0: NVIDIA H100 80GB HBM3"
+  expect_libraries "$@"
+}
+
+# expect_libraries [LIBRARY-FOLDER]: the loader's cache knows the injected library, and the loader takes it.
+expect_libraries() {
+  local folder=${1:-/usr/lib/x86_64-linux-gnu}
+  expect ldconfig "$folder/libcuda.so.1"
+  expect loader "$folder/libcuda.so.550.54.14"
+}

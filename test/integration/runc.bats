@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+# Containers of runc get exactly the GPUs they ask for, through a hook as engines run it.
+
+load lib.bash
+
+setup_file() { start_host dgx-h100; }
+teardown_file() { stop_host; }
+setup() {
+  test_setup
+  make_root debian overlay
+}
+teardown() { test_teardown; }
+
+# The rights of the device cgroup: the one GPU by any node, no other by any node.
+expect_device_cgroup() {
+  expect made-nvidia0 "No such device or address"
+  expect made-nvidiactl "No such device or address"
+  expect made-nvidia1 "Operation not permitted"
+}
+
+@test "runc, cgroup v1: GPU 0 of 8, and nothing on the host changes" {
+  grep -q '^[^ ]* [^ ]* [^ ]* [^ ]* [^ ]* .* - cgroup .*devices' /proc/self/mountinfo ||
+    skip "this machine has no cgroup v1 with the devices controller"
+  make_bundle
+  host_state >"$work/before"
+  run_container v1
+  expect_one_gpu
+  expect_device_cgroup
+  host_state >"$work/after"
+  diff "$work/before" "$work/after"
+}
+
+@test "runc, cgroup v2: GPU 0 of 8, and nothing on the host changes" {
+  make_bundle
+  host_state >"$work/before"
+  run_container v2
+  expect_one_gpu
+  expect_device_cgroup
+  host_state >"$work/after"
+  diff "$work/before" "$work/after"
+}
+
+@test "runc, createRuntime hook instead of prestart" {
+  make_bundle '.hooks = {createRuntime: .hooks.prestart}'
+  run_container v2
+  expect_one_gpu
+  expect_device_cgroup
+}
+
+@test "runc without our hook: the device cgroup refuses every GPU" {
+  make_bundle 'del(.hooks)'
+  run_container v2
+  expect made-nvidia0 "Operation not permitted"
+  expect nvidia-smi failed
+  expect ldconfig ""
+}
+
+@test "runc, --no-cgroups: nodes are there, the cgroup is not touched" {
+  make_bundle
+  make_hook --no-cgroups --device=0 --compute --utility
+  run_container v2
+  expect open-nvidia0 "Operation not permitted"
+  expect_libraries
+}
+
+@test "runc, two GPUs by UUID" {
+  make_bundle
+  local uuids
+  uuids=$(on_host nvidia-container-cli list --json | jq -r '[.devices[]? | .uuid? // empty] | .[2:4] | join(",")')
+  if [ -z "$uuids" ]; then
+    uuids=$(on_host nvidia-smi -L | sed -n 's/^GPU [23]:.*UUID: \(.*\))/\1/p' | paste -sd,)
+  fi
+  make_hook "--device=$uuids" --compute --utility
+  run_container v2
+  expect ls-nvidia "nvidia-uvm nvidia-uvm-tools nvidia2 nvidia3 nvidiactl"
+  expect nvidia-smi 2
+  expect procfs 2
+  expect made-nvidia0 "Operation not permitted"
+}
+
+@test "runc, a user namespace" {
+  # The root belongs to the first id of the container.
+  on_host umount "$root"
+  make_root small copy
+  chown -R --no-dereference 100000:100000 "$root"
+  make_user_bundle
+  run_container v2
+  expect uid 0
+  expect_one_gpu /usr/lib64
+  expect made-nvidia1 "mknod refused"
+}
+
+@test "runc, read-only root" {
+  make_bundle '.root.readonly = true'
+  run_container v1
+  expect_one_gpu
+}
+
+@test "runc, root on tmpfs" {
+  on_host umount "$root"
+  make_root debian tmpfs
+  make_bundle
+  run_container v1
+  expect_one_gpu
+}
+
+@test "runc, a root that was set up before: the second container is like the first" {
+  make_bundle
+  run_container v1
+  expect_one_gpu
+  run_container v1
+  expect_one_gpu
+  expect_device_cgroup
+}
+
+@test "runc, the hook runs twice for one container" {
+  make_bundle '.hooks.prestart += .hooks.prestart'
+  run_container v2
+  expect_one_gpu
+  expect_device_cgroup
+}
+
+@test "runc, an unknown device: no container, nothing left" {
+  make_bundle
+  make_hook --device=8 --compute --utility
+  host_state >"$work/before"
+  mkdir -p "$work/runc"
+  run ! on_host runc --root "$work/runc" run --bundle "$bundle" "$container"
+  grep -q 'nvidia-container-cli: device error: 8: unknown device' "$hook_log"
+  host_state >"$work/after"
+  diff "$work/before" "$work/after"
+}
