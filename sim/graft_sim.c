@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -187,6 +188,21 @@ static int run_create(void *context, int argc, char **argv)
 	return 0;
 }
 
+/* NixOS and WSL2 have the driver's programs in a directory of their own, and that in everybody's PATH. */
+static int add_to_path(const struct sim_topology *topology, struct graft_error *err)
+{
+	static const char usual[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	const char *path = secure_getenv("PATH");
+	struct sim_places places;
+	const char *longer;
+
+	sim_places(topology, &places);
+	if (strcmp(places.binaries, "/usr/bin") == 0)
+		return 0;
+	longer = graft_arena_printf(topology->arena, "%s:%s", path ? path : usual, places.binaries);
+	return longer && setenv("PATH", longer, 1) == 0 ? 0 : graft_fail_memory(err);
+}
+
 static int run_run(void *context, int argc, char **argv)
 {
 	const struct arguments *arguments = context;
@@ -198,6 +214,8 @@ static int run_run(void *context, int argc, char **argv)
 	if (read_with_faults(arguments, &topology, &err) < 0)
 		return complain(&err);
 	rc = sim_enter(topology, arguments->force, &err);
+	if (rc == 0)
+		rc = add_to_path(topology, &err);
 	if (rc == 0)
 		(void)fprintf(stderr, PROGRAM ": simulated host '%s' (%zu GPUs, driver %s)\n", topology->name,
 			      topology->n_gpus, topology->driver ? topology->driver : "none");

@@ -34,12 +34,16 @@ int sim_tree_open(struct sim_tree *tree, const struct sim_topology *topology, co
 /* Writes the list and closes. -1 if anything failed since sim_tree_open(). */
 int sim_tree_finish(struct sim_tree *tree);
 
-/* Each makes one thing below the tree; the first failure is kept for sim_tree_finish(). */
+/* What is added: paths from "/", missing parents are made (0755). Modes are not masked. A directory may exist already. */
 void sim_tree_directory(struct sim_tree *tree, const char *path, mode_t mode);
+/* A new regular file of `n` bytes. */
 void sim_tree_file(struct sim_tree *tree, const char *path, mode_t mode, const void *bytes, size_t n);
+/* The same with a text of at most 2047 bytes. */
 __attribute__((format(printf, 4, 5))) void sim_tree_text(struct sim_tree *tree, const char *path, mode_t mode,
 							 const char *format, ...);
+/* A symbolic link. */
 void sim_tree_link(struct sim_tree *tree, const char *path, const char *target);
+/* A character device; without the right to make one it is left out and `nodes_refused` is set. */
 void sim_tree_node(struct sim_tree *tree, const char *path, mode_t mode, uint32_t major, uint32_t minor);
 /* The socket of a daemon that does not run: connecting is refused. */
 void sim_tree_socket(struct sim_tree *tree, const char *path);

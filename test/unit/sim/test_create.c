@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "create.h"
+#include "formats/ldcache.h"
+#include "formats/procfs.h"
+#include "topology.h"
+
+extern const struct sim_embedded sim_embedded_topologies[];
+extern const unsigned int sim_n_embedded_topologies;
+
+static char directory[64];
+static struct graft_arena *arena;
+
+static int setup(void **state)
+{
+	(void)state;
+	(void)snprintf(directory, sizeof(directory), "/tmp/graft-test-create-XXXXXX");
+	arena = graft_arena_new((size_t)64 << 20);
+	return mkdtemp(directory) && arena ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+	(void)status;
+	(void)type;
+	(void)walk;
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	arena = graft_arena_free(arena);
+	return nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static struct sim_topology *shipped(const char *name)
+{
+	struct sim_topology *topology = NULL;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	for (unsigned int i = 0; i < sim_n_embedded_topologies; i++) {
+		const struct sim_embedded *file = &sim_embedded_topologies[i];
+
+		if (strncmp(file->name, name, strlen(name)) == 0 && strcmp(file->name + strlen(name), ".yaml") == 0 &&
+		    sim_topology_read(file->bytes, (size_t)(file->end - file->bytes), file->name, &topology, &err) < 0)
+			fail_msg("%s", err.msg);
+	}
+	assert_non_null(topology);
+	return topology;
+}
+
+static void create(const struct sim_topology *topology)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	bool refused;
+
+	if (sim_create(topology, directory, &refused, &err) < 0)
+		fail_msg("%s: %s", err.ctx, err.msg);
+}
+
+static bool exists(const char *path)
+{
+	char full[512];
+	struct stat status;
+
+	(void)snprintf(full, sizeof(full), "%s%s", directory, path);
+	return lstat(full, &status) == 0;
+}
+
+static const char *content(const char *path, size_t *ret_length)
+{
+	char full[512];
+	auto_close int fd = -1;
+	const char *bytes = NULL;
+
+	(void)snprintf(full, sizeof(full), "%s%s", directory, path);
+	fd = open(full, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(graft_read_fd(fd, (size_t)16 << 20, arena, &bytes, ret_length), 0);
+	return bytes;
+}
+
+/* --- each shipped topology --- */
+
+static void check_cache(void)
+{
+	struct graft_ldcache cache;
+	struct graft_error err = { .status = GRAFT_OK };
+	size_t length;
+	const char *bytes = content("/etc/ld.so.cache", &length);
+
+	if (graft_ldcache_read(bytes, length, "cache", arena, &cache, &err) < 0)
+		fail_msg("%s", err.msg);
+	for (size_t i = 0; i < cache.n_records; i++) {
+		if (!exists(cache.records[i].path))
+			fail_msg("in the cache but not there: %s", cache.records[i].path);
+	}
+}
+
+/* The parsers of the product read what the simulator writes. */
+static void check_kernel_side(const struct sim_topology *topology)
+{
+	struct graft_mig_minor *minors;
+	size_t length, n;
+	const char *text = content("/proc/driver/nvidia/version", &length);
+	uint32_t major;
+
+	assert_string_equal(graft_procfs_driver_version(text, length, arena), topology->module);
+	assert_non_null(strstr(text, "(Graft simulated driver)"));
+	text = content("/proc/devices", &length);
+	assert_true(graft_procfs_devices_major(text, length, "nvidia-uvm", &major));
+	assert_int_equal(major, topology->majors.uvm);
+	if (topology->driver_major < 450)
+		return;
+	text = content("/proc/driver/nvidia-caps/mig-minors", &length);
+	assert_int_equal(graft_procfs_mig_minors(text, length, arena, &minors, &n), 0);
+	assert_int_equal(n, 2 + 32 * 15 * 9);
+}
+
+static void check_gpu(const struct sim_gpu *gpu)
+{
+	struct graft_key_value *items;
+	char path[128];
+	const char *text;
+	size_t length, n;
+
+	(void)snprintf(path, sizeof(path), "/proc/driver/nvidia/gpus/%04x:%02x:%02x.0/information", gpu->domain,
+		       gpu->bus, gpu->device);
+	text = content(path, &length);
+	assert_int_equal(graft_procfs_key_values(text, length, arena, &items, &n), 0);
+	assert_string_equal(graft_key_value_find(items, n, "Model"), gpu->name);
+	assert_string_equal(graft_key_value_find(items, n, "GPU UUID"), gpu->uuid);
+	assert_int_equal(strtoul(graft_key_value_find(items, n, "Device Minor"), NULL, 10), gpu->minor);
+	for (size_t i = 0; i < gpu->n_mig; i++) {
+		(void)snprintf(path, sizeof(path), "/proc/driver/nvidia/capabilities/gpu%u/mig/gi%u/ci%u/access",
+			       gpu->minor, gpu->mig[i].gi, gpu->mig[i].ci);
+		text = content(path, &length);
+		assert_int_equal(graft_procfs_key_values(text, length, arena, &items, &n), 0);
+		assert_int_equal(strtoul(graft_key_value_find(items, n, "DeviceFileMinor"), NULL, 10),
+				 gpu->mig[i].ci_minor);
+	}
+}
+
+static void test_shipped_topologies(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < sim_n_embedded_topologies; i++) {
+		struct sim_topology *topology = NULL;
+		struct graft_error err;
+		const struct sim_embedded *file = &sim_embedded_topologies[i];
+
+		assert_int_equal(
+		    sim_topology_read(file->bytes, (size_t)(file->end - file->bytes), file->name, &topology, &err), 0);
+		create(topology); /* each over the one before it */
+		assert_true(exists("/.graft-sim"));
+		assert_int_equal(exists("/proc/driver/nvidia/version"), topology->module != NULL);
+		if (topology->module)
+			check_kernel_side(topology);
+		for (size_t k = 0; topology->module && k < topology->n_gpus; k++)
+			check_gpu(&topology->gpus[k]);
+		if (topology->driver && topology->layout != SIM_LAYOUT_NIXOS &&
+		    topology->layout != SIM_LAYOUT_DRIVER_CONTAINER)
+			check_cache();
+		(void)sim_topology_free(topology);
+	}
+}
+
+/* --- what a directory held before --- */
+
+static int count_entries(void)
+{
+	DIR *dir = opendir(directory);
+	int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	(void)closedir(dir);
+	return n - 2;
+}
+
+static void test_twice_is_the_same(void **state)
+{
+	struct sim_topology *topology = shipped("geforce-laptop");
+	const char *first, *second;
+	size_t n_first, n_second;
+
+	(void)state;
+	create(topology);
+	first = content("/.graft-sim", &n_first);
+	create(topology);
+	second = content("/.graft-sim", &n_second);
+	assert_int_equal(n_first, n_second);
+	assert_memory_equal(first, second, n_first);
+	(void)sim_topology_free(topology);
+}
+
+static void test_another_topology_leaves_nothing(void **state)
+{
+	struct sim_topology *first = shipped("dgx-h100"), *second = shipped("no-driver");
+	char mine[128];
+	int fd;
+
+	(void)state;
+	create(first);
+	assert_true(exists("/proc/driver/nvidia/gpus/0000:1b:00.0/information"));
+	(void)snprintf(mine, sizeof(mine), "%s/usr/bin/mine", directory);
+	fd = open(mine, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	(void)close(fd);
+	create(second);
+	assert_false(exists("/proc/driver"));
+	assert_false(exists("/usr/bin/nvidia-smi"));
+	assert_true(exists("/usr/bin/mine")); /* somebody else's file stays */
+	(void)unlink(mine);
+	(void)sim_topology_free(first);
+	(void)sim_topology_free(second);
+}
+
+static void refused(const struct sim_topology *topology, const char *want)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	int before = count_entries();
+	bool nodes;
+
+	assert_int_equal(sim_create(topology, directory, &nodes, &err), -1);
+	assert_non_null(strstr(err.msg, want));
+	assert_int_equal(count_entries(), before);
+}
+
+static void put(const char *name, const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	(void)fputs(text, file);
+	(void)fclose(file);
+}
+
+static void test_foreign_directories_are_refused(void **state)
+{
+	struct sim_topology *topology = shipped("single");
+	char path[128];
+
+	(void)state;
+	put("precious", "x");
+	refused(topology, "is not empty and was not made by graft-sim");
+	(void)snprintf(path, sizeof(path), "%s/precious", directory);
+	assert_int_equal(unlink(path), 0);
+	put(".graft-sim", "something else\n");
+	refused(topology, "not a list of graft-sim");
+	put(".graft-sim", "graft-sim 1 x\n../outside\n");
+	refused(topology, "unsafe entry '../outside'");
+	put(".graft-sim", "graft-sim 1 x\n/etc/passwd\n");
+	refused(topology, "unsafe entry '/etc/passwd'");
+	put(".graft-sim", "graft-sim 1 x\nusr/../../outside\n");
+	refused(topology, "unsafe entry 'usr/../../outside'");
+	(void)sim_topology_free(topology);
+}
+
+/* --- faults --- */
+
+static void test_missing_files(void **state)
+{
+	static const struct {
+		const char *fault, *gone, *still;
+	} cases[] = {
+		{ "missing=libnvidia-ml.so.1", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.550.54.14",
+		  "/usr/bin/nvidia-smi" },
+		{ "missing=nvidia-smi", "/usr/bin/nvidia-smi", "/usr/bin/nvidia-debugdump" },
+		{ "missing=/proc/driver/nvidia/gpus", "/proc/driver/nvidia/gpus", "/proc/driver/nvidia/version" },
+		{ "missing=params", "/proc/driver/nvidia/params", "/proc/driver/nvidia/version" },
+		{ "missing=/run/nvidia-persistenced", "/run/nvidia-persistenced", "/run" },
+		{ "missing=gsp_tu10x.bin", "/usr/lib/firmware/nvidia/550.54.14/gsp_tu10x.bin",
+		  "/usr/lib/firmware/nvidia/550.54.14/gsp_ga10x.bin" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
+		struct sim_topology *topology = shipped("single");
+		struct graft_error err;
+
+		topology->machine = SIM_MACHINE_X86_64;
+		assert_int_equal(sim_topology_add_fault(topology, cases[i].fault, &err), 0);
+		create(topology);
+		if (exists(cases[i].gone) || !exists(cases[i].still))
+			fail_msg("%s", cases[i].fault);
+		check_cache();
+		(void)sim_topology_free(topology);
+	}
+}
+
+/* Before the driver has initialised a GPU, procfs does not know its UUID; nor of one that is lost. */
+static void test_unknown_uuids(void **state)
+{
+	static const char unknown[] = "GPU-\?\?\?\?\?\?\?\?-\?\?\?\?-\?\?\?\?-\?\?\?\?-\?\?\?\?\?\?\?\?\?\?\?\?\n";
+	struct sim_topology *topology = shipped("quad");
+	struct graft_error err;
+	size_t length;
+
+	(void)state;
+	assert_int_equal(sim_topology_add_fault(topology, "gpu-lost=1", &err), 0);
+	create(topology);
+	assert_null(strstr(content("/proc/driver/nvidia/gpus/0000:17:00.0/information", &length), unknown));
+	assert_non_null(strstr(content("/proc/driver/nvidia/gpus/0000:65:00.0/information", &length), unknown));
+	topology->uuids_in_procfs = false;
+	create(topology);
+	assert_non_null(strstr(content("/proc/driver/nvidia/gpus/0000:17:00.0/information", &length), unknown));
+	(void)sim_topology_free(topology);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_shipped_topologies, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_twice_is_the_same, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_another_topology_leaves_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_foreign_directories_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_missing_files, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unknown_uuids, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
