@@ -34,11 +34,14 @@ static void collect(void *arg, enum graft_log_level level, const char *file, int
 
 void fixture_init(struct fixture *fixture)
 {
+	char top[] = "/tmp/graft-host-XXXXXX";
+
 	memset(fixture, 0, sizeof(*fixture));
-	(void)snprintf(fixture->top, sizeof(fixture->top), "/tmp/graft-host-XXXXXX");
-	assert_non_null(mkdtemp(fixture->top));
-	(void)snprintf(fixture->root, sizeof(fixture->root), "%s/root", fixture->top);
-	(void)snprintf(fixture->host, sizeof(fixture->host), "%s/host", fixture->top);
+	if (!mkdtemp(top))
+		fail_msg("mkdtemp failed");
+	(void)snprintf(fixture->top, sizeof(fixture->top), "%s", top);
+	(void)snprintf(fixture->root, sizeof(fixture->root), "%s/root", top);
+	(void)snprintf(fixture->host, sizeof(fixture->host), "%s/host", top);
 	/* The NVML child is nobody and must reach the tree. */
 	assert_int_equal(chmod(fixture->top, 0755), 0);
 	assert_int_equal(mkdir(fixture->root, 0755), 0);
