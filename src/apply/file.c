@@ -71,16 +71,15 @@ int graft_file_write(struct graft_journal *journal, int parent_fd, const char *n
 	return graft_write_all(fd, content, length);
 }
 
-/* Replaces a link whose text is `old_text`. */
-static int correct_link(struct graft_journal *journal, int parent_fd, const char *name, const char *old_text,
-			const char *text)
+/* Replaces the link `old_fd`. */
+static int correct_link(struct graft_journal *journal, int parent_fd, const char *name, int old_fd, const char *text)
 {
 	char temporary[GRAFT_TEMPORARY_SIZE];
 	int rc = graft_temporary_link(parent_fd, text, temporary);
 
 	if (rc < 0)
 		return rc;
-	rc = graft_journal_relinked(journal, parent_fd, name, old_text);
+	rc = graft_journal_replaced(journal, parent_fd, name, old_fd);
 	return put_in_place(journal, rc, parent_fd, temporary, name);
 }
 
@@ -105,7 +104,7 @@ static int meet(struct graft_journal *journal, int parent_fd, const char *name, 
 	old_text[length] = '\0';
 	if (strcmp(old_text, text) == 0)
 		return GRAFT_LINK_DONE;
-	rc = correct_link(journal, parent_fd, name, old_text, text);
+	rc = correct_link(journal, parent_fd, name, fd, text);
 	return rc < 0 ? rc : GRAFT_LINK_DONE;
 }
 

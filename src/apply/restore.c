@@ -68,6 +68,7 @@ static int copy_data(int from, int to, off_t size)
 static int copy_file(int proc_fd, int old_fd, const struct stat *st, int parent_fd, char *temporary)
 {
 	const struct timespec times[2] = { st->st_atim, st->st_mtim };
+	mode_t mode = st->st_mode & 07777;
 	char number[16];
 	auto_close int from = -1, to = -1;
 	int rc;
@@ -80,24 +81,30 @@ static int copy_file(int proc_fd, int old_fd, const struct stat *st, int parent_
 	if (to < 0)
 		return to;
 	rc = copy_data(from, to, st->st_size);
-	/* The owner first: changing it clears set-id bits. */
-	if (rc == 0 &&
-	    (fchown(to, st->st_uid, st->st_gid) < 0 || fchmod(to, st->st_mode & 07777) < 0 || futimens(to, times) < 0))
+	/* Content counts most: without the right to give a file away it is ours, and then never with set-id bits. */
+	if (rc == 0 && fchown(to, st->st_uid, st->st_gid) < 0)
+		mode &= 0777;
+	if (rc == 0 && (fchmod(to, mode) < 0 || futimens(to, times) < 0))
 		rc = -errno;
 	if (rc < 0)
 		(void)unlinkat(parent_fd, temporary, 0);
 	return rc;
 }
 
-static int copy_link(int old_fd, int parent_fd, char *temporary)
+static int copy_link(int old_fd, const struct stat *st, int parent_fd, char *temporary)
 {
 	char text[PATH_MAX];
 	ssize_t length = readlinkat(old_fd, "", text, sizeof(text) - 1);
+	int rc;
 
 	if (length < 0)
 		return -errno;
 	text[length] = '\0';
-	return graft_temporary_link(parent_fd, text, temporary);
+	rc = graft_temporary_link(parent_fd, text, temporary);
+	/* The owner of a link means next to nothing; it is put back where we may. */
+	if (rc == 0 && fchownat(parent_fd, temporary, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return rc;
 }
 
 static int make_again(int proc_fd, int old_fd, int parent_fd, char *temporary)
@@ -113,7 +120,7 @@ static int make_again(int proc_fd, int old_fd, int parent_fd, char *temporary)
 	if (S_ISREG(st.st_mode))
 		return copy_file(proc_fd, old_fd, &st, parent_fd, temporary);
 	if (S_ISLNK(st.st_mode))
-		return copy_link(old_fd, parent_fd, temporary);
+		return copy_link(old_fd, &st, parent_fd, temporary);
 	return graft_temporary_node(parent_fd, st.st_mode, st.st_rdev, temporary);
 }
 

@@ -85,12 +85,12 @@ static int open_sources(struct graft_apply *apply, struct graft_error *err)
 /* Everything that is looked up on the host. */
 static int prepare(struct graft_apply *apply, struct graft_error *err)
 {
-	apply->journal = graft_journal_new(apply->log);
 	apply->sources = calloc(apply->plan->n_edits + 1, sizeof(*apply->sources));
+	for (size_t i = 0; apply->sources && i < apply->plan->n_edits; i++)
+		apply->sources[i] = (struct graft_source)GRAFT_SOURCE_INIT;
+	apply->journal = graft_journal_new(apply->log);
 	if (!apply->journal || !apply->sources)
 		return graft_fail_memory(err);
-	for (size_t i = 0; i < apply->plan->n_edits; i++)
-		apply->sources[i] = (struct graft_source)GRAFT_SOURCE_INIT;
 	/* Without it no mount could be taken back. */
 	if (graft_journal_proc_fd(apply->journal) < 0)
 		return graft_fail(err, GRAFT_NOT_FOUND, ENOENT, "open failed: /proc/self/fd");

@@ -27,3 +27,7 @@ setup() {
 @test "every kind of edit without openat2" {
 	"$build/../tools/enosys" --only openat2 "$build/test_apply_edits"
 }
+
+@test "each system call and each allocation fails once" {
+	"$build/test_apply_faults"
+}

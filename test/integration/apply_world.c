@@ -517,7 +517,7 @@ enum graft_ldcache_state graft_ldcache_state(const struct graft_root *root, cons
 	called("state");
 	world_calls.ldcache_state++;
 	/* Before the first change. */
-	assert_int_equal(graft_root_stat(root, LIBS "/libcuda.so.550", &st), -ENOENT);
+	assert_int_not_equal(graft_root_stat(root, LIBS "/libcuda.so.550", &st), 0);
 	return GRAFT_LDCACHE_REBUILD;
 }
 
