@@ -87,16 +87,20 @@ static void indent_to(struct graft_buffer *out, size_t column)
 		graft_buffer_char(out, ' ');
 }
 
-/* A word that stays in one piece, on this line if it ends before `end`. `space` = not the first of its text. */
-static void add_word(struct graft_buffer *out, const char *word, size_t length, size_t indent, size_t end, bool space)
+/* Room for a word of `length` that stays in one piece: on this line if it ends before `end`. `space` = not the first of its text. */
+static void start_word(struct graft_buffer *out, size_t length, size_t indent, size_t end, bool space)
 {
 	if (space && column_of(out) + 1 + length > end) {
 		graft_buffer_char(out, '\n');
 		indent_to(out, indent);
-		space = false;
-	}
-	if (space)
+	} else if (space) {
 		graft_buffer_char(out, ' ');
+	}
+}
+
+static void add_word(struct graft_buffer *out, const char *word, size_t length, size_t indent, bool space)
+{
+	start_word(out, length, indent, COLUMN_END, space);
 	graft_buffer_add(out, word, length);
 }
 
@@ -109,7 +113,7 @@ static void add_text(struct graft_buffer *out, const char *text, size_t indent)
 		size_t length = strcspn(text, " \n");
 
 		if (length > 0) {
-			add_word(out, text, length, indent, COLUMN_END, space);
+			add_word(out, text, length, indent, space);
 			space = true;
 		}
 		text += length;
@@ -201,27 +205,26 @@ void graft_options_help(const struct graft_command *command, const char *program
 					 "optional\nfor any corresponding short options.\n");
 }
 
-/* " [-d FILE]", " [-u[UID]]" */
+/* " [-d FILE]", " [-u[UID]]": in one piece, which argp ends a column earlier when the value is required. */
 static void add_letter_usage(struct graft_buffer *out, const struct graft_option *option)
 {
-	struct graft_buffer word = { .max = 1024 };
 	bool required = option->argument == GRAFT_OPTION_REQUIRED;
+	size_t length = strlen(option->value_name) + (required ? strlen("[-d ]") : strlen("[-d[]]"));
 
-	graft_buffer_printf(&word, required ? "[-%c %s]" : "[-%c[%s]]", option->letter, option->value_name);
-	add_word(out, graft_buffer_text(&word), word.length, COLUMN_USAGE, required ? COLUMN_END - 1 : COLUMN_END,
-		 true);
-	graft_buffer_done(&word);
+	start_word(out, length, COLUMN_USAGE, required ? COLUMN_END - 1 : COLUMN_END, true);
+	graft_buffer_printf(out, required ? "[-%c %s]" : "[-%c[%s]]", option->letter, option->value_name);
 }
 
 static void add_name_usage(struct graft_buffer *out, const struct graft_option *option)
 {
-	struct graft_buffer word = { .max = 1024 };
+	static const size_t marks[] = { 0, sizeof("=") - 1, sizeof("[=]") - 1 }; /* by enum graft_option_argument */
+	size_t value = option->value_name ? strlen(option->value_name) : 0;
 
-	graft_buffer_printf(&word, "[--%s", option->name);
-	add_value(&word, option);
-	graft_buffer_char(&word, ']');
-	add_word(out, graft_buffer_text(&word), word.length, COLUMN_USAGE, COLUMN_END, true);
-	graft_buffer_done(&word);
+	start_word(out, strlen("[--]") + strlen(option->name) + value + marks[option->argument], COLUMN_USAGE,
+		   COLUMN_END, true);
+	graft_buffer_printf(out, "[--%s", option->name);
+	add_value(out, option);
+	graft_buffer_char(out, ']');
 }
 
 void graft_options_usage(const struct graft_command *command, const char *program, struct graft_buffer *out)
@@ -243,7 +246,7 @@ void graft_options_usage(const struct graft_command *command, const char *progra
 	for (const char *word = command->arguments; *word != '\0';) {
 		size_t length = strcspn(word, " ");
 
-		add_word(out, word, length, COLUMN_USAGE, COLUMN_END, true);
+		add_word(out, word, length, COLUMN_USAGE, true);
 		word += length + strspn(word + length, " ");
 	}
 	graft_buffer_char(out, '\n');
