@@ -44,6 +44,9 @@ static void add_soname_links(struct graft_planner *planner, const struct graft_l
 		edit->target = graft_plan_join(planner, directory, libraries[i].soname);
 		edit->content = graft_plan_copy(planner, name);
 		edit->conflict = GRAFT_CONFLICT_REPLACE;
+		/* SECURITY: where the image has a file, the library is bound over it: no less protected than a bind. */
+		edit->mode = 0644;
+		edit->flags = GRAFT_FLAGS_FILE;
 	}
 }
 

@@ -40,7 +40,7 @@ static const struct graft_field edit_fields[] = {
 	GRAFT_F_U32(struct graft_edit, mode, false,
 		    "permission bits as a decimal number; bind, device: of a mount point that must be made"),
 	GRAFT_F_FLAGS(struct graft_edit, flags, graft_mount_flag_names, GRAFT_COUNT(graft_mount_flag_names),
-		      "what a mount gets (tmpfs, bind, device)"),
+		      "what a mount gets (tmpfs, bind, device; symlink that replaces: the bind over an existing file)"),
 	GRAFT_F_U32(struct graft_edit, major, false, "device number (device, cgroup)"),
 	GRAFT_F_U32(struct graft_edit, minor, false, "device number (device, cgroup)"),
 	GRAFT_F_STRING(struct graft_edit, access, false, "letters of the device rule (cgroup)"),

@@ -119,8 +119,14 @@ static void check_invariants(const struct graft_plan *plan)
 		}
 		if (edit->kind == GRAFT_EDIT_CGROUP)
 			assert_string_equal(edit->access, "rw"); /* never "m" */
-		if (edit->kind == GRAFT_EDIT_SYMLINK)
-			assert_int_equal(edit->conflict == GRAFT_CONFLICT_REPLACE, edit->source != NULL);
+		if (edit->kind == GRAFT_EDIT_SYMLINK) {
+			bool replaces = edit->conflict == GRAFT_CONFLICT_REPLACE;
+
+			assert_int_equal(replaces, edit->source != NULL);
+			/* it may become a bind over a file of the image */
+			assert_int_equal(edit->flags,
+					 replaces ? GRAFT_MOUNT_RDONLY | GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOSUID : 0);
+		}
 		assert_int_equal(edit->kind == GRAFT_EDIT_LDCACHE, i == plan->n_edits - 1);
 		for (size_t j = 0; j < i && edit->target; j++) {
 			const struct graft_edit *other = &plan->edits[j];
