@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "apply/target.h"
 #include "apply/to_text.h"
 #include "base/cleanup.h"
 #include "cli/cli.h"
@@ -118,18 +119,27 @@ static int read_values(struct planning *p, struct graft_arena *files, struct gra
 	return 0;
 }
 
+/* With --pid the root is the one that the container's process sees, with its mounts, as configure takes it. */
 static int inspect(struct planning *p, struct graft_arena *arena, struct graft_error *err)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	auto_target struct graft_target target = GRAFT_TARGET_INIT;
+	pid_t pid = p->options->container.pid;
 	bool compat = p->request->compat_mode != GRAFT_COMPAT_DISABLED &&
 		      (p->request->capabilities & GRAFT_CAP_COMPUTE) != 0;
 
 	if (!p->rootfs || p->options->image)
 		return 0;
 	p->pipeline.prefix = "container error";
-	if (graft_root_open(&root, p->rootfs, err) < 0)
+	if (graft_caps_enter(&p->cli->caps, GRAFT_CAPS_CONTAINER, err) < 0 ||
+	    (pid == 0 && graft_root_open(&root, p->rootfs, err) < 0))
 		return -1;
-	return graft_image_inspect(&root, compat, p->cli->log, arena, &p->policy.image, err);
+	if (pid > 0 && graft_target_open(pid, true, p->rootfs, p->cli->log, &target, err) < 0)
+		return -1;
+	p->policy.user_namespace = target.user_namespace;
+	if (graft_image_inspect(pid > 0 ? &target.root : &root, compat, p->cli->log, arena, &p->policy.image, err) < 0)
+		return -1;
+	return graft_caps_enter(&p->cli->caps, GRAFT_CAPS_INFO, err);
 }
 
 static int make(struct planning *p, struct graft_arena *arena, struct graft_error *err)

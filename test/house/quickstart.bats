@@ -24,12 +24,14 @@ state() {
   run -0 ./quickstart </dev/null
   [ "$(grep -c '^GPU 0: ' <<<"$output")" -eq 1 ]
   [ "$(grep -c '^GPU [1-9]' <<<"$output")" -eq 0 ]
-  # The plan came before, with a reason for each edit.
-  [[ $output == *"== the plan:"*"/dev/nvidia0"*"== inside a container"*"nvidia-smi -L"*"GPU 0: "* ]]
+  # What is seen inside, then the plan that the hook applied, with the procfs view that only a running container can get.
+  [[ $output == *"== inside a container"*"nvidia-smi -L"*"GPU 0: "*"== the plan that was applied"*"/dev/nvidia0"* ]]
+  [[ ${output#*== the plan that was applied} == *" /proc/driver/nvidia"*"gpu-node:"* ]]
+  [[ $output != *"refused: "*"procfs view"* ]]
   # Inside, the loader finds the driver, and the other GPUs' nodes are absent.
   [[ $output == *libcuda.so.1* ]]
   [[ $output == *" /dev/nvidia0"* ]]
-  [ "$(grep -c ' /dev/nvidia[1-9]' <<<"${output#*== inside a container}")" -eq 0 ]
+  [ "$(grep -c ' /dev/nvidia[1-9]' <<<"$(sed -n '/^== inside a container/,/^== the plan/p' <<<"$output")")" -eq 0 ]
   if [ ! -e /proc/driver/nvidia/version ]; then
     [[ $output == *"no NVIDIA driver is loaded: using the simulated host"* ]]
   fi
