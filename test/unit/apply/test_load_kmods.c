@@ -343,12 +343,8 @@ static void test_user_namespace(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_loads_and_makes_nodes),
-		TEST(test_corrects_what_is_there),
-		TEST(test_mig_nodes),
-		TEST(test_driver_forbids_nodes),
-		TEST(test_modules_that_cannot_be_loaded),
-		TEST(test_options),
+		TEST(test_loads_and_makes_nodes), TEST(test_corrects_what_is_there),        TEST(test_mig_nodes),
+		TEST(test_driver_forbids_nodes),  TEST(test_modules_that_cannot_be_loaded), TEST(test_options),
 		TEST(test_user_namespace),
 	};
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
