@@ -244,6 +244,10 @@ int graft_host_complete(const struct graft_host_options *options, struct graft_i
 
 	if (facts == 0)
 		return 0;
+	if (!question.library && inventory->platform == GRAFT_PLATFORM_TEGRA) {
+		graft_info(options->log, "this Tegra release has no NVML: nothing is asked");
+		return 0;
+	}
 	if (!question.library)
 		return graft_fail(err, GRAFT_NO_LIBRARY, 0,
 				  "load library failed: libnvidia-ml.so.1: cannot open shared object file: no such "

@@ -21,12 +21,13 @@
 #include "host/filelist.h"
 #include "host/survey.h"
 
-#define SUFFIX          ".so"
-#define ABI_MASK        0xff00u
-#define SOURCE_SCAN     "directory scan"
-#define WSL_LIBRARIES   "/wsl/lib/"
-#define DIRECTORIES_MAX 256
-#define FILE_NAME_MAX   256
+#define SUFFIX              ".so"
+#define ABI_MASK            0xff00u
+#define SOURCE_SCAN         "directory scan"
+#define WSL_LIBRARIES       "/wsl/lib/"
+#define DIRECTORIES_MAX     256
+#define FILE_NAME_MAX       256
+#define TEGRA_LIBRARIES_MAX 256
 
 /* What is known of one catalog row. */
 struct slot {
@@ -537,6 +538,70 @@ static void version_from_library(struct search *search, const struct graft_ldcac
 	}
 }
 
+/* The record of a soname that lies in a directory; NULL when there is none. */
+static const char *find_beside(struct search *search, const struct graft_ldcache *cache, const char *soname,
+			       const char *beside)
+{
+	struct graft_survey *survey = search->survey;
+	size_t directory_length = (size_t)(file_name(beside) - beside);
+
+	for (size_t i = 0; i < cache->n_records; i++) {
+		const struct graft_ldcache_record *record = &cache->records[i];
+		const char *path;
+		struct stat st;
+
+		if (record->flags != search->abi_flags || strcmp(record->soname, soname) != 0 ||
+		    graft_lookup_path(&survey->lookup, record->path, &path, &st) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		if ((size_t)(file_name(path) - path) == directory_length && memcmp(path, beside, directory_length) == 0)
+			return path;
+	}
+	return NULL;
+}
+
+static bool is_published(const struct graft_inventory *inventory, const char *path)
+{
+	for (size_t i = 0; i < inventory->n_libraries; i++) {
+		if (strcmp(inventory->libraries[i].path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Tegra's libraries are made of many small ones whose names change with each release (libnvrm_gpu.so, libnvos.so, ...): what one of the
+ * listed libraries needs and what lies beside it in the board's own directory is part of the driver. The list grows while it is walked.
+ */
+static void add_tegra_needs(struct search *search, const struct graft_ldcache *cache)
+{
+	struct graft_inventory *inventory = search->survey->inventory;
+
+	for (size_t i = 0; i < inventory->n_libraries && i < TEGRA_LIBRARIES_MAX; i++) {
+		struct graft_library needing = inventory->libraries[i];
+		struct graft_error err;
+		struct graft_elf elf;
+
+		if (read_elf(search, needing.path, &elf, &err) < 0)
+			continue;
+		for (size_t j = 0; j < elf.n_needed; j++) {
+			const char *path = find_beside(search, cache, elf.needed[j], needing.path);
+			struct graft_library *library;
+
+			if (!path || is_published(inventory, path))
+				continue;
+			library = graft_arena_push(search->survey->arena, &inventory->libraries,
+						   &inventory->n_libraries, sizeof(*library));
+			if (!library)
+				return;
+			*library = needing;
+			library->path = path;
+			library->soname = graft_arena_strdup(search->survey->arena, elf.needed[j]);
+			library->source = inventory->ldcache;
+			graft_info(search->survey->log, "selecting %s, which %s needs", path, needing.path);
+		}
+	}
+}
+
 static bool has_nvml(const struct search *search)
 {
 	for (size_t i = 0; i < search->n_slots; i++) {
@@ -566,6 +631,8 @@ void graft_survey_libraries(struct graft_survey *survey)
 		search_directories(&search);
 	publish_nvml(&search);
 	publish(&search, &inventory->libraries, &inventory->n_libraries);
+	if (inventory->platform == GRAFT_PLATFORM_TEGRA)
+		add_tegra_needs(&search, &cache);
 
 	if (!(survey->needs & GRAFT_NEED_LIBRARIES32) || graft_abi_flags_compat32() == 0)
 		return;

@@ -3,16 +3,14 @@
  * mig: MIG instances and capability nodes, from the driver's capability tree in procfs and its table of minors (SPEC
  * libnvidia-container 6.9). NVML is not asked; it alone knows the UUIDs, which stay unknown.
  *
- * The table lists every instance that could exist on 32 GPUs (thousands of lines): it is read only when something is to
- * be looked up in it.
+ * A capability's own file names its device. The table lists every instance that could exist on 32 GPUs (thousands of
+ * lines): it is read only when a file does not say, or when all numbers of a GPU are wanted.
  */
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "formats/procfs.h"
 #include "host/survey.h"
 
@@ -91,14 +89,13 @@ static void read_minors(struct graft_survey *survey, struct minors *minors)
 }
 
 /* The minor that a capability's own file states. */
-static bool minor_of_file(struct graft_survey *survey, const char *path, uint32_t *ret_minor)
+static bool minor_in(struct graft_survey *survey, const char *text, size_t length, uint32_t *ret_minor)
 {
 	struct graft_key_value *items;
-	const char *text, *value;
-	size_t length, n;
+	const char *value;
+	size_t n;
 
-	if (!path || graft_survey_read_proc(survey, path, &text, &length) < 0 ||
-	    graft_procfs_key_values(text, length, survey->scratch, &items, &n) < 0)
+	if (graft_procfs_key_values(text, length, survey->scratch, &items, &n) < 0)
 		return false;
 	value = graft_key_value_find(items, n, "DeviceFileMinor");
 	if (!value || !isdigit((unsigned char)value[0]))
@@ -120,52 +117,61 @@ static void set_node(struct graft_survey *survey, uint32_t major, uint32_t minor
 		graft_survey_omit(survey, "missing device", node->path, "what is there is not this device");
 }
 
-/* The node of an instance: by the table, or else by the capability's file. Stays empty when the driver has no such nodes. */
-static void find_node(struct graft_survey *survey, struct minors *minors, const struct graft_mig_minor *wanted,
-		      const char *caps_path, struct graft_node *node)
+static bool minor_in_table(struct graft_survey *survey, struct minors *minors, const struct graft_mig_minor *wanted,
+			   uint32_t *ret_minor)
 {
-	const char *access;
-	uint32_t minor;
-
-	if (!survey->inventory->caps_devices)
-		return;
 	read_minors(survey, minors);
 	for (size_t i = 0; i < minors->n; i++) {
 		const struct graft_mig_minor *item = &minors->items[i];
 
 		if (item->kind == wanted->kind && item->gpu == wanted->gpu && item->gi == wanted->gi &&
 		    item->ci == wanted->ci) {
-			set_node(survey, minors->major, item->minor, GRAFT_PROC_MIG_MINORS, node);
-			return;
+			*ret_minor = item->minor;
+			return true;
 		}
 	}
-	access = graft_arena_printf(survey->arena, "%s/access", caps_path);
-	if (minor_of_file(survey, access, &minor))
+	return false;
+}
+
+/*
+ * Looks at the capability of an instance: false when it has no access file. Its node is that which the file names, or else the
+ * table; it stays empty when the driver has no such nodes.
+ */
+static bool look_at_capability(struct graft_survey *survey, struct minors *minors, const struct graft_mig_minor *wanted,
+			       const char *caps_path, struct graft_node *node)
+{
+	const char *access = caps_path ? graft_arena_printf(survey->arena, "%s/access", caps_path) : NULL;
+	const char *text;
+	uint32_t minor;
+	size_t length;
+	int rc = access ? graft_survey_read_proc(survey, access, &text, &length) : -ENOMEM;
+
+	*node = (struct graft_node){ 0 };
+	if (rc < 0) {
+		if (access)
+			graft_survey_omit(survey, "skipping", access, "%s", strerror(-rc));
+		return false;
+	}
+	if (!survey->inventory->caps_devices)
+		return true;
+	if (minor_in(survey, text, length, &minor))
 		set_node(survey, minors->major, minor, access, node);
+	else if (minor_in_table(survey, minors, wanted, &minor))
+		set_node(survey, minors->major, minor, GRAFT_PROC_MIG_MINORS, node);
 	else
 		graft_survey_omit(survey, "missing device", caps_path, "the driver names no capability device for it");
+	return true;
 }
 
-static bool has_access_file(struct graft_survey *survey, const char *caps_path)
+static void add_instance(struct graft_survey *survey, struct minors *minors, struct graft_gpu *gpu, const char *gi_path,
+			 const struct graft_node *gi_node, long gi, long ci)
 {
-	const char *path = graft_arena_printf(survey->scratch, "%s/access", caps_path);
-	auto_close int fd = path ? graft_root_openat(survey->proc, path, O_PATH) : -1;
-
-	if (fd < 0 && path)
-		graft_survey_omit(survey, "skipping", caps_path, "it has no access file");
-	return fd >= 0;
-}
-
-static void add_instance(struct graft_survey *survey, struct minors *minors, struct graft_gpu *gpu, long gi, long ci,
-			 const char *gi_path)
-{
-	int gpu_minor = (int)gpu->node.minor;
-	struct graft_mig_minor wanted_gi = { GRAFT_MIG_MINOR_GI, gpu_minor, (int)gi, -1, 0 };
-	struct graft_mig_minor wanted_ci = { GRAFT_MIG_MINOR_CI, gpu_minor, (int)gi, (int)ci, 0 };
+	struct graft_mig_minor wanted = { GRAFT_MIG_MINOR_CI, (int)gpu->node.minor, (int)gi, (int)ci, 0 };
 	const char *ci_path = graft_arena_printf(survey->arena, "%s/ci%ld", gi_path, ci);
 	struct graft_mig_device *mig;
+	struct graft_node ci_node;
 
-	if (!ci_path || !has_access_file(survey, ci_path))
+	if (!look_at_capability(survey, minors, &wanted, ci_path, &ci_node))
 		return;
 	mig = graft_arena_push(survey->arena, &gpu->mig_devices, &gpu->n_mig_devices, sizeof(*mig));
 	if (!mig)
@@ -175,9 +181,9 @@ static void add_instance(struct graft_survey *survey, struct minors *minors, str
 	mig->ci = (uint32_t)ci;
 	mig->gi_caps_path = gi_path;
 	mig->ci_caps_path = ci_path;
+	mig->gi_node = *gi_node;
+	mig->ci_node = ci_node;
 	mig->source = ci_path;
-	find_node(survey, minors, &wanted_gi, gi_path, &mig->gi_node);
-	find_node(survey, minors, &wanted_ci, ci_path, &mig->ci_node);
 }
 
 static void read_instances(struct graft_survey *survey, struct minors *minors, struct graft_gpu *gpu)
@@ -191,12 +197,15 @@ static void read_instances(struct graft_survey *survey, struct minors *minors, s
 	gpu->mig_capable = true;
 	gpu->mig_enabled = n_gis > 0;
 	for (size_t i = 0; i < n_gis; i++) {
+		struct graft_mig_minor wanted = { GRAFT_MIG_MINOR_GI, (int)gpu->node.minor, (int)gis[i], -1, 0 };
 		const char *gi_path = graft_arena_printf(survey->arena, "%s/gi%ld", mig_path, gis[i]);
+		struct graft_node gi_node;
 
-		if (list_numbers(survey, gi_path, "ci", &cis, &n_cis) < 0 || !has_access_file(survey, gi_path))
+		if (list_numbers(survey, gi_path, "ci", &cis, &n_cis) < 0 || n_cis == 0 ||
+		    !look_at_capability(survey, minors, &wanted, gi_path, &gi_node))
 			continue;
 		for (size_t j = 0; j < n_cis; j++)
-			add_instance(survey, minors, gpu, gis[i], cis[j], gi_path);
+			add_instance(survey, minors, gpu, gi_path, &gi_node, gis[i], cis[j]);
 	}
 }
 
@@ -259,9 +268,11 @@ static void read_caps_nodes(struct graft_survey *survey, struct minors *minors)
 static void read_global_node(struct graft_survey *survey, const struct minors *minors, const char *path,
 			     struct graft_node *node)
 {
+	const char *text;
 	uint32_t minor;
+	size_t length;
 
-	if (minor_of_file(survey, path, &minor))
+	if (graft_survey_read_proc(survey, path, &text, &length) == 0 && minor_in(survey, text, length, &minor))
 		set_node(survey, minors->major, minor, path, node);
 }
 

@@ -709,8 +709,17 @@ static void test_tegra(void **state)
 	fixture_node(fixture, "/dev/nvmap", 10, 123, 0660);
 	fixture_node(fixture, "/dev/nvgpu/igpu0/ctrl", 506, 1, 0660);
 	fixture_node(fixture, "/dev/null", 1, 3, 0666);
+	/* libcuda needs a sibling, which needs another and the C library, which is the image's. */
 	fixture_elf(fixture, FIXTURE_LIBDIR "/nvidia/libcuda.so.1.1",
-		    &(struct fixture_elf){ .soname = "libcuda.so.1" });
+		    &(struct fixture_elf){ .soname = "libcuda.so.1", .needed = "libnvrm_gpu.so" });
+	fixture_elf(fixture, FIXTURE_LIBDIR "/nvidia/libnvrm_gpu.so",
+		    &(struct fixture_elf){ .soname = "libnvrm_gpu.so", .needed = "libnvos.so" });
+	fixture_elf(fixture, FIXTURE_LIBDIR "/nvidia/libnvos.so",
+		    &(struct fixture_elf){ .soname = "libnvos.so", .needed = "libc.so.6" });
+	fixture_elf(fixture, "/lib/x86_64-linux-gnu/libc.so.6", &(struct fixture_elf){ .soname = "libc.so.6" });
+	fixture_record(fixture, "libnvrm_gpu.so", FIXTURE_LIBDIR "/nvidia/libnvrm_gpu.so", GRAFT_ABI_FLAGS_X86_64);
+	fixture_record(fixture, "libnvos.so", FIXTURE_LIBDIR "/nvidia/libnvos.so", GRAFT_ABI_FLAGS_X86_64);
+	fixture_record(fixture, "libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6", GRAFT_ABI_FLAGS_X86_64);
 	fixture_record(fixture, "libcuda.so.1", FIXTURE_LIBDIR "/nvidia/libcuda.so.1.1", GRAFT_ABI_FLAGS_X86_64);
 	fixture_cache(fixture);
 	inventory = discover(fixture, GRAFT_NEED_ALL);
@@ -720,7 +729,11 @@ static void test_tegra(void **state)
 	assert_string_equal(inventory->nodes[2].path, "/dev/nvmap");
 	assert_int_equal(inventory->nodes[2].major, 10);
 	assert_int_equal(inventory->n_gpus, 0);
-	assert_int_equal(inventory->n_libraries, 1);
+	assert_int_equal(inventory->n_libraries, 3);
+	assert_string_equal(inventory->libraries[2].path, FIXTURE_LIBDIR "/nvidia/libnvos.so");
+	assert_int_equal(inventory->libraries[2].class_, GRAFT_CLASS_COMPUTE);
+	/* A release without NVML: there is nothing to ask, which is no error. */
+	assert_int_equal(graft_host_complete(&fixture->options, inventory, GRAFT_NVML_UUID, NULL), 0);
 	assert_round_trip(inventory);
 	(void)graft_inventory_free(inventory);
 
