@@ -11,17 +11,16 @@
 
 #define UVM_WHY "unified memory, which CUDA needs"
 
-/* Driver-level nodes that a container does not simply get, by path. */
+/* The driver-level nodes of the native driver, by path. */
 static const struct {
 	const char *path;
 	unsigned int capabilities; /* 0 = always */
-	bool with_gpu;             /* only together with a GPU */
 	const char *why;
 } node_rules[] = {
-	{ "/dev/nvidiactl", 0, false, "control node of the driver, without which nothing works" },
-	{ "/dev/nvidia-uvm", GRAFT_CAP_COMPUTE | GRAFT_CAP_VIDEO, false, UVM_WHY },
-	{ "/dev/nvidia-uvm-tools", GRAFT_CAP_COMPUTE | GRAFT_CAP_VIDEO, false, UVM_WHY " (its tools)" },
-	{ "/dev/nvidia-modeset", GRAFT_CAP_DISPLAY, false, "mode setting, for display servers" },
+	{ "/dev/nvidiactl", 0, "control node of the driver, without which nothing works" },
+	{ "/dev/nvidia-uvm", GRAFT_CAP_COMPUTE | GRAFT_CAP_VIDEO, UVM_WHY },
+	{ "/dev/nvidia-uvm-tools", GRAFT_CAP_COMPUTE | GRAFT_CAP_VIDEO, UVM_WHY " (its tools)" },
+	{ "/dev/nvidia-modeset", GRAFT_CAP_DISPLAY, "mode setting, for display servers" },
 };
 /*
  * SECURITY: all others (WSL2's /dev/dxg, the nodes of Tegra) are the GPU itself. Unlike in the existing stack, a container that was given no
@@ -93,7 +92,7 @@ int graft_rule_nodes(struct graft_planner *planner, struct graft_error *err)
 		for (size_t j = 0; j < GRAFT_COUNT(node_rules); j++) {
 			if (strcmp(node->path, node_rules[j].path) != 0)
 				continue;
-			with_gpu = node_rules[j].with_gpu;
+			with_gpu = false;
 			capabilities = node_rules[j].capabilities;
 			why = node_rules[j].why;
 		}

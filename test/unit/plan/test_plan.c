@@ -85,12 +85,77 @@ static void test_read_is_strict(void **state)
 	}
 }
 
+/* Fails the n-th allocation from now on; 0 = none. Linked with --wrap=malloc,--wrap=calloc,--wrap=realloc. */
+static unsigned int fail_at;
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static bool is_time_to_fail(void)
+{
+	return fail_at > 0 && --fail_at == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return is_time_to_fail() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return is_time_to_fail() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	return is_time_to_fail() ? NULL : __real_realloc(p, size);
+}
+
+static void test_every_allocation_may_fail(void **state)
+{
+	static const char json[] =
+	    "{\"version\": 1, \"edits\": [{\"kind\": \"bind\", \"source\": \"/a\", \"rule\": \"r\", "
+	    "\"why\": \"w\", \"folders\": [\"x\", \"y\", \"z\"]}]}";
+	struct graft_plan *plan = NULL;
+	struct graft_buffer text = { 0 };
+	unsigned int n = 0, n_write = 0;
+	int result;
+
+	(void)state;
+	do {
+		struct graft_error err = { 0 };
+
+		fail_at = ++n;
+		result = graft_plan_read(json, strlen(json), &plan, &err);
+		fail_at = 0;
+		if (result < 0) {
+			assert_int_equal(err.status, GRAFT_NO_MEMORY);
+			assert_null(plan);
+		}
+	} while (result < 0 && n < 100);
+	assert_int_equal(result, 0);
+	assert_in_range(n, 3, 99);
+	do {
+		graft_buffer_done(&text);
+		fail_at = ++n_write;
+		graft_plan_write(plan, &text);
+		fail_at = 0;
+	} while (graft_buffer_failed(&text) && n_write < 100);
+	assert_in_range(n_write, 2, 99);
+	graft_buffer_done(&text);
+	(void)graft_plan_free(plan);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names_are_unique_words),
 		cmocka_unit_test(test_empty_plan),
 		cmocka_unit_test(test_read_is_strict),
+		cmocka_unit_test(test_every_allocation_may_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

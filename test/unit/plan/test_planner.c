@@ -210,6 +210,12 @@ static void test_procfs_view(void **state)
 	assert_null(find(r.plan, GRAFT_EDIT_TMPFS, "/proc/driver/nvidia"));
 	done(&r);
 
+	/* a GPU that has fallen off the bus may have lost its directory */
+	f.gpus[2].procfs_path = NULL;
+	make(&r, &f, "2", NULL, NULL);
+	assert_true(refuses(r.plan, "procfs directory of GPU 2"));
+	done(&r);
+
 	/* nothing to put it on: told, and nothing is put below it */
 	f.policy.image.proc_driver = false;
 	make(&r, &f, "all", NULL, NULL);
@@ -543,6 +549,14 @@ static void test_mig_devices(void **state)
 	assert_true(refuses(r.plan, "MIG devices of GPU 1"));
 	done(&r);
 
+	/* a node that is gone is an error with the device's name */
+	f.migs[0].ci_node.present = false;
+	make(&r, &f, "1:0", "utility", NULL);
+	assert_int_equal(r.result, -1);
+	assert_string_equal(r.err.msg, "stat failed: /dev/nvidia-caps/nvidia-cap11");
+	assert_string_equal(r.err.ctx, "MIG device 1:0");
+	done(&r);
+
 	/* older drivers: files only */
 	f.inventory.caps_devices = false;
 	make(&r, &f, "1:0", "utility", NULL);
@@ -718,16 +732,20 @@ static void test_compat_libraries(void **state)
 		{ "/c/nosoname.so.560.1", NULL, 0x303, 560 },
 		{ "/d/libcuda.so.560.1", "libcuda.so.1", 0x303, 560 },
 		{ "/libcuda.so.560.1", "libcuda.so.1", 0x303, 560 },
+		/* older, but the driver has none: used where the existing stack would mount it */
+		{ "/d/libnvidia-nvvm.so.99.1", "libnvidia-nvvm.so.4", 0x303, 99 },
 	};
 	static const struct {
 		enum graft_compat_mode mode;
 		const char *capabilities;
 		const char *wanted; /* paths of the entries before the driver's own */
 	} rows[] = {
-		{ GRAFT_COMPAT_MOUNT, "compute", "/c/libcuda.so.1000.1 /d/libcuda.so.560.1 /libcuda.so.560.1 " },
+		{ GRAFT_COMPAT_MOUNT, "compute",
+		  "/c/libcuda.so.1000.1 /d/libcuda.so.560.1 /libcuda.so.560.1 /d/libnvidia-nvvm.so.99.1 " },
 		{ GRAFT_COMPAT_LDCONFIG, "compute", "/c/libcuda.so.1000.1 " },
 		{ GRAFT_COMPAT_MOUNT, "compute,utility",
-		  "/c/libcuda.so.1000.1 /c/libnvidia-ml.so.560.1 /d/libcuda.so.560.1 /libcuda.so.560.1 " },
+		  "/c/libcuda.so.1000.1 /c/libnvidia-ml.so.560.1 /d/libcuda.so.560.1 /libcuda.so.560.1 "
+		  "/d/libnvidia-nvvm.so.99.1 " },
 		{ GRAFT_COMPAT_DISABLED, "compute", "" },
 		{ GRAFT_COMPAT_MOUNT, "utility,video", "" },
 	};
@@ -812,6 +830,33 @@ static void test_platforms(void **state)
 		assert_int_equal(r.plan->n_grants, rows[i].granted);
 		done(&r);
 	}
+}
+
+/* One node leads to all GPUs of WSL2: what cannot be hidden is told. */
+static void test_wsl_with_listed_gpus(void **state)
+{
+	static struct graft_node dxg[] = { FIXTURE_NODE("/dev/dxg", 10, 125) };
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	fixture_init(&f);
+	f.inventory.platform = GRAFT_PLATFORM_WSL2;
+	f.inventory.nodes = dxg;
+	f.inventory.n_nodes = 1;
+	for (size_t i = 0; i < GRAFT_COUNT(f.gpus); i++)
+		f.gpus[i].node = (struct graft_node){ .path = NULL };
+	make(&r, &f, "0", "compute", NULL);
+	assert_int_equal(r.plan->n_grants, 1);
+	assert_string_equal(r.plan->grants[0].uuid, "GPU-aaaa");
+	assert_true(refuses(r.plan, "hiding the GPUs that were not selected"));
+	done(&r);
+	make(&r, &f, "0,1,2", "compute", NULL);
+	assert_false(refuses(r.plan, "hiding the GPUs that were not selected"));
+	done(&r);
+	make(&r, &f, "", "compute", NULL);
+	assert_int_equal(count(r.plan, GRAFT_EDIT_DEVICE), 0);
+	done(&r);
 }
 
 static void test_no_driver(void **state)
@@ -945,6 +990,7 @@ int main(void)
 		cmocka_unit_test(test_musl_path),
 		cmocka_unit_test(test_compat_libraries),
 		cmocka_unit_test(test_platforms),
+		cmocka_unit_test(test_wsl_with_listed_gpus),
 		cmocka_unit_test(test_no_driver),
 		cmocka_unit_test(test_selection_never_widens),
 		cmocka_unit_test(test_every_allocation_may_fail),
