@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * formats_doc: docs/FORMATS.md, from the tables that write and read the JSON forms.
+ *
+ *	formats_doc             prints the document: formats_doc >docs/FORMATS.md
+ *	formats_doc FILE        as a test: whether FILE is current
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "host/inventory.h"
+#include "plan/plan.h"
+#include "plan/planner.h"
+#include "request/request.h"
+
+static const char introduction[] =
+    "# Formats\n"
+    "\n"
+    "Made by `test/tools/formats_doc` from the tables that also write and read these texts; edit those, not this.\n"
+    "\n"
+    "The stages hand plain values to each other: an inventory (what this host has), a request (what the container asks "
+    "for), a policy\n"
+    "(choices of the caller and facts of the image), a plan (what will be done, in order, and why). "
+    "`nvidia-container-cli plan\n"
+    "--show=inventory` prints the first, and likewise `request`, `image` (that part of the policy) and `plan`.\n"
+    "\n"
+    "Writing is deterministic: the same value gives the same bytes. Members that hold nothing (no text, an empty list, "
+    "0, false) are left\n"
+    "out, unless the table says that they are always there, and read back as such. Reading is strict: an unknown "
+    "member, a wrong type, a\n"
+    "number out of range or a missing member is an error that names its place (`gpus[2].minor`).\n"
+    "\n"
+    "Inventory, request and plan carry a `version`, which changes when a reader of the old form would misunderstand "
+    "the new one.\n"
+    "Permission bits are decimal numbers, as JSON has no octal ones.\n"
+    "\n";
+
+static const struct {
+	const char *title, *about;
+	const struct graft_record *record;
+} values[] = {
+	{ "Inventory", "What this host has, and where each fact was read.", &graft_inventory_record },
+	{ "Request", "What a container asks for, before it is known what this host has.", &graft_request_record },
+	{ "Policy", "What the planner needs to know besides: the caller's choices and facts of the image.",
+	  &graft_policy_record },
+	{ "Plan", "The ordered edits that give one container its GPUs; each says why.", &graft_plan_record },
+};
+
+static void make_document(struct graft_buffer *out)
+{
+	graft_buffer_string(out, introduction);
+	for (size_t i = 0; i < GRAFT_COUNT(values); i++) {
+		graft_buffer_printf(out, "## %s\n\n%s\n\n", values[i].title, values[i].about);
+		graft_record_document(values[i].record, out);
+	}
+	/* No empty line at the end of the file. */
+	while (out->length > 1 && out->bytes[out->length - 2] == '\n')
+		out->bytes[--out->length] = '\0';
+}
+
+static bool is_current(const char *path, const struct graft_buffer *document)
+{
+	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const char *bytes = NULL;
+	size_t length = 0;
+	bool current = arena && fd >= 0 && graft_read_fd(fd, (size_t)1 << 19, arena, &bytes, &length) == 0 &&
+		       length == document->length && memcmp(bytes, document->bytes, length) == 0;
+
+	(void)graft_arena_free(arena);
+	return current;
+}
+
+int main(int argc, char **argv)
+{
+	struct graft_buffer document = { 0 };
+	int status = 0;
+
+	make_document(&document);
+	if (graft_buffer_failed(&document))
+		return 71;
+	if (argc < 2)
+		(void)fputs(document.bytes, stdout);
+	else if (is_current(argv[1], &document))
+		(void)puts("1..1\nok 1 - docs/FORMATS.md is current");
+	else {
+		(void)puts(
+		    "1..1\nnot ok 1 - docs/FORMATS.md is current\n# run BUILD/test/tools/formats_doc >docs/FORMATS.md");
+		status = 1;
+	}
+	graft_buffer_done(&document);
+	return status;
+}
