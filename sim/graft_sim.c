@@ -13,6 +13,7 @@
 #include "base/options.h"
 #include "base/root.h"
 #include "create.h"
+#include "graft_sim.h"
 #include "run.h"
 #include "topology.h"
 
@@ -349,7 +350,18 @@ static const struct graft_command check_command = {
 };
 static const struct graft_command *const commands[] = { &create_command, &run_command,   &list_command,
 							&show_command,   &check_command, NULL };
-static const struct graft_command program = {
+static const struct graft_manual_section sections[] = {
+	{ "FAULTS", "*nvml-init-delay*=SECONDS\n\tNVML takes that long to initialise.\n\n"
+		    "*nvml-init-fail*=CODE\n\tNVML's initialisation answers with that nvmlReturn\\_t.\n\n"
+		    "*nvml-mismatch*\n\tKernel module and libraries have different versions.\n\n"
+		    "*nvml-crash*\n\tNVML's initialisation ends in SIGSEGV.\n\n"
+		    "*gpu-lost*=INDEX\n\tThat GPU has fallen off the bus.\n\n"
+		    "*missing*=NAME\n\tNo library (file name or soname), program, node or file of that name; with an "
+		    "absolute path: nothing "
+		    "at and below it.\n" },
+	{ "FILES", "_/usr/share/graft/topologies_\n\tThe topologies that *graft-sim list* names, to copy from.\n" },
+};
+const struct graft_command sim_program = {
 	.name = PROGRAM,
 	.arguments = "COMMAND [ARG...]",
 	.summary = "a simulated NVIDIA driver for machines without a GPU",
@@ -360,9 +372,11 @@ static const struct graft_command program = {
 	.max_arguments = -1,
 	.stop_at_first_argument = true,
 	.subcommands = commands,
+	.sections = sections,
+	.n_sections = GRAFT_COUNT(sections),
 };
 
-/* --- main --- */
+/* --- the program --- */
 
 /* Help, usage and version. Returns the exit status. */
 static int answer(const struct graft_command *command, const char *name, enum graft_parse_result result)
@@ -400,14 +414,14 @@ static int parse(const struct graft_command *command, const char *name, int argc
 	return graft_status_exit(GRAFT_INVALID);
 }
 
-int main(int argc, char **argv)
+int sim_main(int argc, char **argv)
 {
 	struct arguments arguments = { .topology = "single" };
 	const struct graft_command *command = NULL;
 	char name[64];
 	int first = 0, status;
 
-	status = parse(&program, PROGRAM, argc, argv, &arguments, &first);
+	status = parse(&sim_program, PROGRAM, argc, argv, &arguments, &first);
 	if (status >= 0)
 		return status;
 	for (size_t i = 0; commands[i]; i++) {

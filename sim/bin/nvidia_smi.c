@@ -148,7 +148,7 @@ static int start(void)
 		(void)puts("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure "
 			   "that the latest "
 			   "NVIDIA driver is installed and running.\n");
-		return rc;
+		return (int)rc;
 	}
 	if (rc != NVML_SUCCESS) {
 		(void)printf("Failed to initialize NVML: %s\n", nvml.nvmlErrorString(rc));
@@ -156,7 +156,7 @@ static int start(void)
 		    nvml.nvmlSystemGetNVMLVersion(version, sizeof(version)) == NVML_SUCCESS)
 			(void)printf("NVML library version: %s\n",
 				     strchr(version, '.') ? strchr(version, '.') + 1 : version);
-		return rc;
+		return (int)rc;
 	}
 	(void)nvml.nvmlSystemGetDriverVersion(host.driver, sizeof(host.driver));
 	(void)nvml.nvmlSystemGetCudaDriverVersion(&host.cuda);
@@ -635,7 +635,7 @@ int main(int argc, char **argv)
 		return fputs(usage, stdout) < 0;
 	rc = start();
 	if (rc != 0)
-		return rc;
+		return (int)rc;
 	if (command.query)
 		rc = query_gpus(command.query, command.format, command.only);
 	else if (command.list)

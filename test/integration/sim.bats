@@ -9,6 +9,7 @@ setup() {
   build=${GRAFT_BUILD:-$top/build-debug}
   sim=$build/sim/graft-sim
   programs=$build/test/sim
+  [ -x "$sim" ]
   root=$BATS_TEST_TMPDIR/root
   cgroups=()
 }
