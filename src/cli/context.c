@@ -95,6 +95,7 @@ int cli_print(const struct cli *cli, struct graft_buffer *out)
 	size_t done = 0;
 
 	if (graft_buffer_failed(out)) {
+		graft_buffer_done(out);
 		(void)graft_fail_memory(&err);
 		return cli_fail(cli, "output error", &err);
 	}
