@@ -13,13 +13,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	};
 	static const struct graft_requirement_facts none = { .cuda_min = "12.0", .cuda_max = "12.6" };
 	enum graft_requirement_result with = GRAFT_REQUIREMENT_UNKNOWN, without = GRAFT_REQUIREMENT_UNKNOWN;
-	char *text = strndup((const char *)data, size);
+	char *text = malloc(size + 1);
 	struct graft_error err;
 	unsigned int missing = 0;
 	int result_with, result_without;
 
 	if (!text)
 		return 0;
+	memcpy(text, data, size);
+	text[size] = '\0';
 	result_with = graft_requirement_evaluate(text, &all, &with, &missing, &err);
 	if (result_with == 0 && (with == GRAFT_REQUIREMENT_UNKNOWN || missing != 0))
 		abort();
