@@ -73,8 +73,9 @@ struct graft_edit {
 	const char *content; /* FILE: text; SYMLINK: what the link says; ENV: value */
 	enum graft_source_type type;
 	enum graft_conflict conflict;
-	uint32_t mode;  /* permission bits (DIRECTORY, TMPFS, FILE; BIND, DEVICE: of a mount point that must be made) */
-	uint32_t flags; /* GRAFT_MOUNT_* (TMPFS, BIND, DEVICE; SYMLINK with REPLACE: of the bind over an existing file) */
+	uint32_t mode; /* permission bits (DIRECTORY, TMPFS, FILE; BIND, DEVICE: of a mount point that must be made) */
+	uint32_t
+	    flags; /* GRAFT_MOUNT_* (TMPFS, BIND, DEVICE; SYMLINK with REPLACE: of the bind over an existing file) */
 	uint32_t major, minor; /* DEVICE, CGROUP */
 	const char *access;    /* CGROUP: "rw" */
 	const char **folders;  /* LDCACHE: directories of the entries, in search order */
