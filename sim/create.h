@@ -32,7 +32,9 @@ struct sim_places {
 	char libraries[160];    /* directory of the 64-bit libraries, below the prefix */
 	char libraries_32[160]; /* "" when there are none */
 	const char *binaries;
-	bool has_cache; /* /etc/ld.so.cache lists them */
+	const char *share;    /* descriptions for loaders of Vulkan, EGL... */
+	const char *firmware; /* directory of directories by version */
+	bool has_cache;       /* /etc/ld.so.cache lists them */
 };
 void sim_places(const struct sim_topology *topology, struct sim_places *ret_places);
 

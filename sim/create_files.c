@@ -56,7 +56,11 @@ void sim_places(const struct sim_topology *topology, struct sim_places *ret_plac
 {
 	bool want_32 = (topology->files & SIM_FILES_32_BIT) != 0;
 
-	*ret_places = (struct sim_places){ .prefix = "", .binaries = "/usr/bin", .has_cache = true };
+	*ret_places = (struct sim_places){ .prefix = "",
+					   .binaries = "/usr/bin",
+					   .share = "/usr/share",
+					   .firmware = "/usr/lib/firmware/nvidia",
+					   .has_cache = true };
 	PLACE(ret_places->libraries, "/usr/lib/%s", abis[topology->machine].triplet);
 	if (want_32)
 		PLACE(ret_places->libraries_32, "/usr/lib/%s", abis[topology->machine].triplet_32);
@@ -75,6 +79,8 @@ void sim_places(const struct sim_topology *topology, struct sim_places *ret_plac
 		PLACE(ret_places->libraries, "/run/opengl-driver/lib");
 		PLACE(ret_places->libraries_32, "%s", want_32 ? "/run/opengl-driver-32/lib" : "");
 		ret_places->binaries = "/run/current-system/sw/bin";
+		ret_places->share = "/run/opengl-driver/share";
+		ret_places->firmware = "/run/current-system/firmware/nvidia";
 		ret_places->has_cache = false;
 		break;
 	case SIM_LAYOUT_WSL2:
@@ -351,76 +357,115 @@ static void create_programs(struct files *files)
 	}
 }
 
+static const char *const firmware_names[] = { "gsp_ga10x.bin", "gsp_tu10x.bin" };
+
 static void create_firmware(struct files *files)
 {
-	static const char *const names[] = { "gsp_ga10x.bin", "gsp_tu10x.bin" };
-	char path[128];
+	char path[256];
 
-	for (size_t i = 0; files->tree->topology->firmware && i < GRAFT_COUNT(names); i++) {
-		(void)snprintf(path, sizeof(path), "/usr/lib/firmware/nvidia/%s/%s", files->version, names[i]);
-		sim_tree_text(files->tree, path, 0644, "simulated by Graft: %s\n", names[i]);
+	for (size_t i = 0; files->tree->topology->firmware && i < GRAFT_COUNT(firmware_names); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s/%s", files->places->firmware, files->version,
+			       firmware_names[i]);
+		sim_tree_text(files->tree, path, 0644, "simulated by Graft: %s\n", firmware_names[i]);
 	}
 }
 
+/* What the loaders of graphics interfaces look for. */
+static const struct {
+	const char *name; /* below the share directory */
+	const char *text;
+} descriptions[] = {
+	{ "vulkan/icd.d/nvidia_icd.json", "{\n    \"file_format_version\" : \"1.0.1\",\n    \"ICD\": {\n        "
+					  "\"library_path\": \"libGLX_nvidia.so.0\",\n"
+					  "        \"api_version\" : \"1.3.277\"\n    }\n}\n" },
+	{ "vulkan/implicit_layer.d/nvidia_layers.json",
+	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"layer\": {\n        \"name\": \"VK_LAYER_NV_optimus\",\n"
+	  "        \"type\": \"INSTANCE\",\n        \"library_path\": \"libGLX_nvidia.so.0\",\n        \"api_version\" "
+	  ": "
+	  "\"1.3.277\",\n        \"implementation_version\" : \"1\",\n        \"description\" : \"simulated by "
+	  "Graft\"\n    }\n}\n" },
+	{ "glvnd/egl_vendor.d/10_nvidia.json",
+	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
+	  "\"libEGL_nvidia.so.0\"\n    }\n}\n" },
+	{ "egl/egl_external_platform.d/10_nvidia_wayland.json",
+	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
+	  "\"libnvidia-egl-wayland.so.1\"\n    }\n}\n" },
+	{ "egl/egl_external_platform.d/15_nvidia_gbm.json",
+	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
+	  "\"libnvidia-egl-gbm.so.1\"\n    }\n}\n" },
+	{ "nvidia/nvoptix.bin", "simulated by Graft\n" },
+};
+
 static void create_descriptions(struct files *files)
 {
-	struct sim_tree *tree = files->tree;
+	const struct sim_topology *topology = files->tree->topology;
+	char path[256];
 
-	sim_tree_text(tree, "/etc/OpenCL/vendors/nvidia.icd", 0644, "libnvidia-opencl.so.1\n");
-	if (!(tree->topology->files & SIM_FILES_GRAPHICS))
-		return;
-	sim_tree_text(tree, "/usr/share/vulkan/icd.d/nvidia_icd.json", 0644,
-		      "{\n    \"file_format_version\" : \"1.0.1\",\n    \"ICD\": {\n        \"library_path\": "
-		      "\"libGLX_nvidia.so.0\",\n        \"api_version\" : \"1.3.277\"\n    }\n}\n");
-	sim_tree_text(
-	    tree, "/usr/share/vulkan/implicit_layer.d/nvidia_layers.json", 0644,
-	    "{\n    \"file_format_version\" : \"1.0.0\",\n    \"layer\": {\n        \"name\": "
-	    "\"VK_LAYER_NV_optimus\",\n        \"type\": \"INSTANCE\",\n        \"library_path\": "
-	    "\"libGLX_nvidia.so.0\",\n        \"api_version\" : \"1.3.277\",\n        "
-	    "\"implementation_version\" : \"1\",\n        \"description\" : \"simulated by Graft\"\n    }\n}\n");
-	sim_tree_text(tree, "/usr/share/glvnd/egl_vendor.d/10_nvidia.json", 0644,
-		      "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
-		      "\"libEGL_nvidia.so.0\"\n    }\n}\n");
-	sim_tree_text(tree, "/usr/share/egl/egl_external_platform.d/10_nvidia_wayland.json", 0644,
-		      "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
-		      "\"libnvidia-egl-wayland.so.1\"\n    }\n}\n");
-	sim_tree_text(tree, "/usr/share/nvidia/nvoptix.bin", 0644, "simulated by Graft\n");
-	sim_tree_text(tree, "/usr/share/nvidia/nvidia-application-profiles-key-documentation", 0644,
-		      "simulated by Graft\n");
+	(void)snprintf(path, sizeof(path), "%s/OpenCL/vendors/nvidia.icd",
+		       topology->layout == SIM_LAYOUT_NIXOS ? "/run/opengl-driver/etc" : "/etc");
+	sim_tree_text(files->tree, path, 0644, "libnvidia-opencl.so.1\n");
+	for (size_t i = 0; topology->files & SIM_FILES_GRAPHICS && i < GRAFT_COUNT(descriptions); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", files->places->share, descriptions[i].name);
+		sim_tree_text(files->tree, path, 0644, "%s", descriptions[i].text);
+	}
 }
 
-/* The driver's own list of files, from 560 on. */
+/* --- the driver's own list of its files (since 570) --- */
+
+static void list_file(struct graft_buffer *json, const char *name, const char *type, const char *category)
+{
+	graft_buffer_printf(json, "%s  { \"name\": \"%s\", \"type\": \"%s\", \"category\": [ \"%s\" ] }",
+			    json->length > 2 ? ",\n" : "", name, type, category);
+}
+
+/* The driver's words for the classes of libraries. */
+static const char *category_of(const struct sim_library *library)
+{
+	if (library->real == SIM_TEMPLATE_NVML)
+		return "nvml";
+	if (library->files & SIM_FILES_GRAPHICS)
+		return "glx";
+	if (library->files & SIM_FILES_VIDEO)
+		return "video";
+	return library->files & SIM_FILES_NGX ? "ngx" : "cuda";
+}
+
+static void list_library(struct files *files, const struct sim_library *library, struct graft_buffer *json)
+{
+	char name[128];
+
+	(void)snprintf(name, sizeof(name), "%s.so.%s", library->stem, files->version);
+	list_file(json, name, "LIB", category_of(library));
+	if (!library->soname)
+		return;
+	(void)snprintf(name, sizeof(name), "%s.so.%s", library->stem, library->soname);
+	list_file(json, name, "SYMLINK", category_of(library));
+}
+
 static void create_file_list(struct files *files)
 {
 	const struct sim_topology *topology = files->tree->topology;
 	struct graft_buffer json = { .max = 0 };
-	const char *separator = "";
+	char path[256];
 
 	if (!topology->filelist)
 		return;
-	graft_buffer_printf(&json, "{\n  \"version\": \"%s\",\n  \"libraries\": [\n", files->version);
+	graft_buffer_string(&json, "[\n");
 	for (size_t i = 0; i < sim_n_libraries; i++) {
-		const struct sim_library *library = &sim_libraries[i];
-
-		if (!sim_library_wanted(library, topology))
-			continue;
-		graft_buffer_printf(&json, "%s    { \"name\": \"%s.so.%s\", \"path\": \"%s%s%s/%s.so.%s\" }", separator,
-				    library->stem, library->soname ? library->soname : files->version,
-				    files->places->libraries, library->directory ? "/" : "",
-				    library->directory ? library->directory : "", library->stem, files->version);
-		separator = ",\n";
+		if (sim_library_wanted(&sim_libraries[i], topology))
+			list_library(files, &sim_libraries[i], &json);
 	}
-	graft_buffer_string(&json, "\n  ],\n  \"binaries\": [\n");
-	separator = "";
 	for (size_t i = 0; i < sim_n_binaries; i++) {
-		if (sim_binaries[i].fabric && topology->nvswitches == 0)
-			continue;
-		graft_buffer_printf(&json, "%s    { \"name\": \"%s\", \"path\": \"%s/%s\" }", separator,
-				    sim_binaries[i].name, files->places->binaries, sim_binaries[i].name);
-		separator = ",\n";
+		if (!sim_binaries[i].fabric || topology->nvswitches > 0)
+			list_file(&json, sim_binaries[i].name, "BINARY", "utils");
 	}
-	graft_buffer_string(&json, "\n  ]\n}\n");
-	sim_parts_buffer(files->tree, "/usr/share/nvidia/files.d/sandboxutils-filelist.json", 0644, &json);
+	for (size_t i = 0; topology->firmware && i < GRAFT_COUNT(firmware_names); i++) {
+		(void)snprintf(path, sizeof(path), "firmware/%s", firmware_names[i]);
+		list_file(&json, path, "FIRMWARE", "firmware");
+	}
+	graft_buffer_string(&json, "\n]\n");
+	(void)snprintf(path, sizeof(path), "%s/nvidia/files.d/sandboxutils-filelist.json", files->places->share);
+	sim_parts_buffer(files->tree, path, 0644, &json);
 }
 
 static void create_links(struct sim_tree *tree)
