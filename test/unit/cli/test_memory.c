@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../allocation.h"
 #include "base/cleanup.h"
 #include "cli/cli.h"
-#include "../allocation.h"
 
 #define MAX_WORDS 12
 
