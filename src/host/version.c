@@ -40,6 +40,29 @@ static bool has_directory(const struct graft_root *root, const char *path)
 	return fd >= 0;
 }
 
+/*
+ * WSL2 and Tegra have no text of the kernel driver that could say so. The simulator leaves a list of what it made in a driver root, and
+ * a file in /run where it runs a program.
+ */
+static bool has_simulator_files(const struct graft_survey *survey)
+{
+	const struct {
+		const struct graft_root *root;
+		const char *path;
+	} files[] = {
+		{ &survey->root, "/.graft-sim" },
+		{ &survey->root, "/run/graft-sim/devices" },
+		{ &survey->host, "/run/graft-sim/devices" },
+	};
+	struct stat st;
+
+	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
+		if (files[i].root->fd >= 0 && graft_root_stat(files[i].root, files[i].path, &st) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void read_proc_version(struct graft_survey *survey)
 {
 	struct graft_inventory *inventory = survey->inventory;
@@ -82,6 +105,8 @@ void graft_survey_versions(struct graft_survey *survey)
 	read_proc_version(survey);
 	if (!inventory->driver_version.value)
 		read_sys_version(survey);
+	if (inventory->platform != GRAFT_PLATFORM_NATIVE && !inventory->simulated)
+		inventory->simulated = has_simulator_files(survey);
 	if (inventory->simulated)
 		graft_warn(survey->log, "the driver of this host is simulated");
 	bound = graft_cuda_version_bound(inventory->driver_version.value);

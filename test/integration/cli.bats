@@ -566,6 +566,33 @@ ROWS
   [[ $output != */dev/nvidia* ]]
 }
 
+@test "every simulated host says that it is one, and its output stays as it is" {
+  local topology
+  for topology in t4 wsl2 orin nixos rhel; do
+    run --separate-stderr "$build/sim/graft-sim" run --topology $topology -- "$cli" list
+    [ "$status" -eq 0 ]
+    [ -n "$output" ]
+    without -i simulated <<<"$output"
+    [ "${stderr_lines[-1]}" = "$simulated" ] || { echo "$topology: $stderr"; return 1; }
+  done
+  on wsl2 list
+  [ "$stderr" = "$simulated" ]
+}
+
+@test "info: says so where NVML counts differently" {
+  local host=$BATS_TEST_TMPDIR/moved
+  "$build/sim/graft-sim" create -t quad "$host"
+  mv "$host/proc/driver/nvidia/gpus/0000:17:00.0" "$host/proc/driver/nvidia/gpus/0000:f7:00.0"
+  sed -i 's/0000:17:/0000:f7:/' "$host/proc/driver/nvidia/gpus/0000:f7:00.0/information"
+  run --separate-stderr "$cli" -r "$host" info --csv
+  [ "$status" -eq 0 ]
+  [[ ${lines[-1]} == 3,3,*00000000:f7:00.0,* ]]
+  [[ $stderr == *"$name: warning: 00000000:17:00.0: NVML lists this GPU, procfs does not"* ]]
+  [[ $stderr == *"$name: warning: 00000000:65:00.0: NVML lists it as GPU 1, by bus id it is GPU 0"* ]]
+  on quad info
+  [ "$stderr" = "$simulated" ]
+}
+
 @test "environment: PATH for programs, CUDA_MPS_PIPE_DIRECTORY for the pipe" {
   mkdir -p "$hosts/dgx-h100/opt/bin"
   cp "$hosts/dgx-h100/usr/bin/nvidia-smi" "$hosts/dgx-h100/opt/bin/"
