@@ -20,6 +20,11 @@ sim=$build/sim/graft-sim
 export GRAFT_CACHE=${GRAFT_CACHE:-$top/build-roots}
 export LC_ALL=C
 
+# The program itself, for suites that trace it: "${old_kernel[@]}" strace ... "$cli".
+cli=$build/src/cli/nvidia-container-cli
+old_kernel=()
+[ "${GRAFT_ENOSYS:-0}" != 1 ] || old_kernel=("$build/test/tools/enosys")
+
 say() { printf '%s\n' "$*"; }
 die() {
   say "$*" >&2
@@ -32,13 +37,8 @@ start_host() {
   shift
   [ "$(id -u)" -eq 0 ] || die "the integration tests need root" || return
   mkdir -p "$BATS_FILE_TMPDIR/bin"
-  if [ "${GRAFT_ENOSYS:-0}" = 1 ]; then
-    printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$build/test/tools/enosys" "$build/src/cli/nvidia-container-cli" \
-      >"$BATS_FILE_TMPDIR/bin/nvidia-container-cli"
-    chmod 0755 "$BATS_FILE_TMPDIR/bin/nvidia-container-cli"
-  else
-    ln -sfn "$build/src/cli/nvidia-container-cli" "$BATS_FILE_TMPDIR/bin/nvidia-container-cli"
-  fi
+  printf '#!/bin/sh\nexec %s "$@"\n' "${old_kernel[*]} $cli" >"$BATS_FILE_TMPDIR/bin/nvidia-container-cli"
+  chmod 0755 "$BATS_FILE_TMPDIR/bin/nvidia-container-cli"
   # Other users have to reach the programs and their roots.
   chmod a+rx "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_FILE_TMPDIR/.."
   # shellcheck disable=SC2016
@@ -95,8 +95,7 @@ make_root() {
   mkdir -p "$root"
   case "$2" in
   overlay)
-    mkdir -p "$work/upper" "$work/scratch"
-    on_host mount -t overlay -o "lowerdir=$image,upperdir=$work/upper,workdir=$work/scratch" overlay "$root"
+    layer "$image" "$root"
     ;;
   tmpfs)
     on_host mount -t tmpfs -o mode=755 tmpfs "$root"
@@ -108,6 +107,15 @@ make_root() {
   *) die "make_root: $2?" ;;
   esac
   on_host install -m 0755 "$top/test/integration/probe" "$root/probe"
+}
+
+# layer DIRECTORY POINT: an overlay over DIRECTORY at POINT, empty again each time.
+layer() {
+  local layers=$work/layers-${2##*/}
+  ! on_host mountpoint -q "$2" || on_host umount "$2"
+  rm -rf "$layers"
+  mkdir -p "$layers/upper" "$layers/scratch" "$2"
+  on_host mount -t overlay -o "lowerdir=$1,upperdir=$layers/upper,workdir=$layers/scratch" overlay "$2"
 }
 
 # What must not change: the driver's files, what the host's own view is made of, the image below an overlay, and the mounts.
