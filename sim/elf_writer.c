@@ -111,7 +111,7 @@ static void lay_out(struct writer *w)
 	for (size_t i = 0; i < n_needed(w->elf); i++)
 		(void)add_string(&w->strings, w->elf->needed[i]);
 	w->size[NOTE] = w->elf->abi_kernel ? 32 : 0;
-	w->size[HASH] = 4 * 4;
+	w->size[HASH] = 16;
 	w->size[DYNSYM] = w->is_64 ? 24 : 16;
 	w->size[DYNSTR] = w->strings.length;
 	w->size[DYNAMIC] = (7 + n_needed(w->elf)) * (w->is_64 ? 16 : 8);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "formats/procfs.h"
 #include "identity.h"
 #include "yaml_reader.h"
 
@@ -365,16 +366,14 @@ static uint32_t default_bus(uint32_t count, uint32_t index)
 
 static int parse_bus_id(const struct sim_yaml *yaml, const struct group *group, const char *text, struct sim_gpu *gpu)
 {
-	unsigned int domain, bus, device, function;
-	int end = -1;
+	struct graft_pci_address address;
 
-	if (sscanf(text, "%8x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &end) != 4 || end < 0 ||
-	    text[end] != '\0' || device > 31 || function != 0)
+	if (!graft_pci_parse(text, &address) || address.function != 0)
 		return sim_yaml_fail(yaml, group->node, "'%s' is not a bus id of a GPU, such as \"0000:1b:00.0\"",
 				     text);
-	gpu->domain = domain;
-	gpu->bus = bus;
-	gpu->device = device;
+	gpu->domain = address.domain;
+	gpu->bus = address.bus;
+	gpu->device = address.device;
 	return 0;
 }
 

@@ -404,6 +404,16 @@ API CUresult cuCtxSynchronize(void)
 	return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+/* Device pointers are addresses of this process. */
+static void *host_address(CUdeviceptr pointer)
+{
+	void *address;
+
+	_Static_assert(sizeof(address) == sizeof(pointer), "device pointers have 64 bits");
+	memcpy(&address, &pointer, sizeof(address));
+	return address;
+}
+
 /* Each allocation is preceded by its size and device, so that freeing gives the memory back to the right one. */
 struct allocation {
 	uint64_t bytes;
@@ -434,7 +444,7 @@ API extern CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes) __attribute__
 API CUresult cuMemFree_v2(CUdeviceptr pointer);
 API CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
-	struct allocation *allocation = (struct allocation *)(uintptr_t)pointer;
+	struct allocation *allocation = host_address(pointer);
 
 	if (pointer == 0)
 		return CUDA_SUCCESS;
@@ -471,7 +481,7 @@ static CUresult copy(void *to, const void *from, size_t bytes)
 API CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
 API CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
 {
-	return copy((void *)(uintptr_t)to, from, bytes);
+	return copy(host_address(to), from, bytes);
 }
 API extern CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
     __attribute__((alias("cuMemcpyHtoD_v2")));
@@ -479,14 +489,14 @@ API extern CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
 API CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
 API CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
 {
-	return copy(to, (const void *)(uintptr_t)from, bytes);
+	return copy(to, host_address(from), bytes);
 }
 API extern CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) __attribute__((alias("cuMemcpyDtoH_v2")));
 
 API CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 API CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
-	return copy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+	return copy(host_address(to), host_address(from), bytes);
 }
 
 API CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes);
@@ -494,7 +504,7 @@ API CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes)
 {
 	if (!current || to == 0)
 		return current ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
-	memset((void *)(uintptr_t)to, value, bytes);
+	memset(host_address(to), value, bytes);
 	return CUDA_SUCCESS;
 }
 

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
@@ -353,31 +354,40 @@ API nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *d
 	return NVML_NOT_FOUND;
 }
 
-/* "00000000:1B:00.0", "0000:1b:00.0", "1b:00.0" */
-static bool parse_bus_id(const char *text, unsigned int *domain, unsigned int *bus, unsigned int *device)
+/* "00000000:1B:00.0", "0000:1b:00.0", "1b:00.0": hexadecimal numbers with colons between them. */
+static bool parse_bus_id(const char *text, unsigned long numbers[3])
 {
-	int end = 0;
+	unsigned int n = 0;
+	char *end;
 
-	if (sscanf(text, "%x:%x:%x.0%n", domain, bus, device, &end) == 3 && end > 0 && text[end] == '\0')
-		return true;
-	*domain = 0;
-	end = 0;
-	return sscanf(text, "%x:%x.0%n", bus, device, &end) == 2 && end > 0 && text[end] == '\0';
+	numbers[0] = 0;
+	while (n < 3) {
+		numbers[n++] = strtoul(text, &end, 16);
+		if (end == text || *end != ':')
+			break;
+		text = end + 1;
+	}
+	if (n == 2) {
+		numbers[2] = numbers[1];
+		numbers[1] = numbers[0];
+		numbers[0] = 0;
+	}
+	return n >= 2 && end != text && strcmp(end, ".0") == 0;
 }
 
 API nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device);
 API nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device)
 {
-	unsigned int domain, bus, slot;
+	unsigned long numbers[3];
 
 	if (state.references == 0)
 		return NVML_UNINITIALIZED;
-	if (!bus_id || !device || !parse_bus_id(bus_id, &domain, &bus, &slot))
+	if (!bus_id || !device || !parse_bus_id(bus_id, numbers))
 		return NVML_INVALID_ARGUMENT;
 	for (unsigned int i = 0; i < state.n_gpus; i++) {
 		const volatile struct sim_data_gpu *gpu = state.gpus[i].gpu;
 
-		if (gpu->domain == domain && gpu->bus == bus && gpu->device == slot)
+		if (gpu->domain == numbers[0] && gpu->bus == numbers[1] && gpu->device == numbers[2])
 			return give_handle(&state.gpus[i], device);
 	}
 	return NVML_NOT_FOUND;

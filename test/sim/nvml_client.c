@@ -137,6 +137,14 @@ static void check_gpu(nvmlDevice_t device, unsigned int index)
 	EXPECT(NVML_SUCCESS,
 	       CALL("nvmlDeviceGetHandleByPciBusId_v2", (const char *, nvmlDevice_t *), pci.busId, &same));
 	EXPECT(1, same == device);
+	same = NULL;
+	EXPECT(pci.domain == 0 ? NVML_SUCCESS : NVML_NOT_FOUND,
+	       CALL("nvmlDeviceGetHandleByPciBusId", (const char *, nvmlDevice_t *), pci.busId + 9, &same));
+	EXPECT(NVML_INVALID_ARGUMENT,
+	       CALL("nvmlDeviceGetHandleByPciBusId", (const char *, nvmlDevice_t *), "1b", &same));
+	EXPECT(NVML_INVALID_ARGUMENT,
+	       CALL("nvmlDeviceGetHandleByPciBusId", (const char *, nvmlDevice_t *), "0:1b:0", &same));
+	EXPECT(NVML_INVALID_ARGUMENT, CALL("nvmlDeviceGetHandleByPciBusId", (const char *, nvmlDevice_t *), "", &same));
 	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetIndex", (nvmlDevice_t, unsigned int *), device, &number));
 	EXPECT(index, number);
 	EXPECT(NVML_ARGUMENT_VERSION_MISMATCH,
