@@ -197,7 +197,7 @@ static unsigned int needs_of(const struct list_options *list)
 static int add_json(struct cli_pipeline *pipeline, struct list_options *list, struct graft_buffer *out,
 		    struct graft_error *err)
 {
-	struct graft_policy policy = { .no_procfs_view = false };
+	struct graft_policy policy = cli_default_policy(pipeline->inventory);
 	struct graft_plan *plan = NULL;
 
 	list->container.request->capabilities |= pipeline->host.capabilities & ~(unsigned int)GRAFT_CAP_COMPAT32;

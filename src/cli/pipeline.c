@@ -160,6 +160,13 @@ int cli_pipeline_require(struct cli_pipeline *pipeline, struct graft_request *re
 	return graft_fail(err, GRAFT_NVML, 0, "NVML does not tell what a requirement depends on");
 }
 
+struct graft_policy cli_default_policy(const struct graft_inventory *inventory)
+{
+	return (struct graft_policy){
+		.image = { .usr_lib = true, .proc_driver = true, .proc_driver_nvidia = inventory->proc_driver_nvidia },
+	};
+}
+
 int cli_pipeline_plan(struct cli_pipeline *pipeline, const struct graft_request *request,
 		      const struct graft_policy *policy, struct graft_plan **ret_plan, struct graft_error *err)
 {

@@ -35,6 +35,8 @@ int cli_pipeline_complete(struct cli_pipeline *pipeline, unsigned int facts, str
 /* Selects the devices of the request and checks its requirements. */
 int cli_pipeline_select(struct cli_pipeline *pipeline, struct graft_request *request, struct graft_error *err);
 int cli_pipeline_require(struct cli_pipeline *pipeline, struct graft_request *request, struct graft_error *err);
+/* The policy for a container whose image is not known: an ordinary glibc image with a procfs of this kernel. */
+struct graft_policy cli_default_policy(const struct graft_inventory *inventory);
 /* Makes the plan. */
 int cli_pipeline_plan(struct cli_pipeline *pipeline, const struct graft_request *request,
 		      const struct graft_policy *policy, struct graft_plan **ret_plan, struct graft_error *err);

@@ -153,6 +153,8 @@ static int make(struct planning *p, struct graft_arena *arena, struct graft_erro
 		return -1;
 	if (show < SHOW_PLAN)
 		return 0;
+	if (!p->rootfs && !p->options->image)
+		p->policy = cli_default_policy(p->pipeline.inventory);
 	if (cli_pipeline_select(&p->pipeline, p->request, err) < 0 ||
 	    cli_pipeline_require(&p->pipeline, p->request, err) < 0)
 		return -1;

@@ -213,3 +213,44 @@ $root/usr/bin/nvidia-smi" ] || { echo "$output"; return 1; }
   [ -z "$output" ]
   [[ ${stderr_lines[1]} == "$name: container error: "* ]] || { echo "$stderr"; return 1; }
 }
+
+# Words for bubblewrap from a plan on stdin; files are written below $1.
+bubblewrap_words='
+bubblewrap_words() {
+  jq -r --arg dir "$1" "$(cat <<"JQ"
+.edits | to_entries[] | .value + {file: ($dir + "/" + (.key | tostring))} |
+if .kind == "bind" then "--ro-bind\n\(.source)\n\(.target)"
+elif .kind == "device" then "--dev-bind\n\(.source)\n\(.target)"
+elif .kind == "directory" then "--dir\n\(.target)"
+elif .kind == "tmpfs" then "--tmpfs\n\(.target)"
+elif .kind == "symlink" then "--symlink\n\(.content)\n\(.target)"
+elif .kind == "file" then "--ro-bind\n\(.file)\n\(.target)"
+elif .kind == "env" then "--setenv\n\(.target)\n\(.content)"
+elif .kind == "ldcache" then "--setenv\nLD_LIBRARY_PATH\n\(.folders | join(":"))"
+elif .kind == "cgroup" then empty
+else error("a kind of edit that bubblewrap does not know: \(.kind)") end
+JQ
+)"
+}
+write_files() {
+  jq -c --arg dir "$1" ".edits | to_entries[] | select(.value.kind == \"file\") | {file: (\$dir + \"/\" + (.key | tostring)), content: .value.content}" |
+    while IFS= read -r line; do jq -rj .content <<<"$line" >"$(jq -r .file <<<"$line")"; done
+}
+'
+
+@test "list --json is enough for bubblewrap to do the work itself" {
+  host "$bubblewrap_words"'cp -a "$base" "$root" && mkdir "$log.d" && "$cli" list --json -d 2,5 -lbi 2>/dev/null >"$log" &&
+    write_files "$log.d" <"$log" && mapfile -t words < <(bubblewrap_words "$log.d" <"$log") && [ ${#words[@]} -gt 50 ] &&
+    bwrap --bind "$root" / --bind /proc /proc --dev /dev "${words[@]}" -- sh -c "nvidia-smi -L; ls /proc/driver/nvidia/gpus; ls /dev | grep nvidia; grep ModifyDeviceFiles /proc/driver/nvidia/params"'
+  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+  [ "$(gpu_lines)" -eq 2 ]
+  [ "$(tail -n +3 <<<"$output")" = "0000:52:00.0
+0000:c3:00.0
+nvidia-modeset
+nvidia-uvm
+nvidia-uvm-tools
+nvidia2
+nvidia5
+nvidiactl
+ModifyDeviceFiles: 0" ] || { echo "$output"; return 1; }
+}
