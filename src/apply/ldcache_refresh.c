@@ -28,12 +28,14 @@
 #define CONF_COMMENT "# Directories of the injected GPU driver libraries.\n"
 
 /* SECURITY: limits on what an image may cost. 65,536 records of usual length come to 6 MiB; together with copies it stays below 64 MiB. */
-#define MAX_CACHE_BYTES ((size_t)8 << 20)
-#define MAX_CONF_BYTES  ((size_t)1 << 20)
-#define ARENA_MAX       ((size_t)24 << 20)
-#define MAX_LOOK_MS     300  /* to find out whether the cache is up to date */
-#define MAX_REBUILD_MS  1200 /* to read all libraries */
-#define MAX_DIRECTORIES ((size_t)1024)
+#define MAX_CACHE_BYTES   ((size_t)8 << 20)
+#define MAX_CONF_BYTES    ((size_t)1 << 20)
+#define ARENA_MAX         ((size_t)24 << 20)
+#define MAX_LOOK_MS       300  /* to find out whether the cache is up to date */
+#define MAX_REBUILD_MS    1200 /* to read all libraries */
+#define MAX_DIRECTORIES   ((size_t)1024)
+#define MAX_LOOKUPS       1024 /* of directories of the image's records during a merge */
+#define RECORDS_PER_CHECK 64   /* between two looks at the clock */
 
 static bool is_older(const struct stat *a, const struct stat *b)
 {
@@ -145,7 +147,8 @@ static bool is_fresh(struct freshness *freshness)
 		return false;
 	}
 	for (size_t i = 0; i < cache.n_records; i++)
-		if (!add_directory_of(freshness, cache.records[i].path))
+		if ((i % RECORDS_PER_CHECK == 0 && graft_clock_ms() >= freshness->scan.deadline_ms) ||
+		    !add_directory_of(freshness, cache.records[i].path))
 			return false;
 	for (size_t i = 0; i < freshness->n_names; i++)
 		if (has_changed(freshness, freshness->names[i]))
@@ -175,6 +178,7 @@ struct refresh {
 	struct graft_arena *arena;
 	struct graft_directory_id *touched; /* directories of the entries */
 	size_t n_touched;
+	int n_lookups;
 	struct graft_ldcache_entry *by_soname, *by_file_name; /* the edit's entries, sorted */
 	uint64_t names[16]; /* a bit for the hash of each soname and file name of the entries */
 };
@@ -382,7 +386,7 @@ static int find_touched(struct refresh *refresh, struct graft_error *err)
 }
 
 /* Whether the path of a record leads into a folder that ours lie in, by whatever name. */
-static bool is_touched(const struct refresh *refresh, const char *path)
+static bool is_touched(struct refresh *refresh, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char directory[PATH_MAX];
@@ -390,6 +394,9 @@ static bool is_touched(const struct refresh *refresh, const char *path)
 
 	if (!slash || (size_t)(slash - path) >= sizeof(directory))
 		return false;
+	/* Many files of one name, each at a long path: an image that wants to cost time. Without its records it costs none. */
+	if (refresh->n_lookups++ >= MAX_LOOKUPS)
+		return true;
 	memcpy(directory, path, (size_t)(slash - path));
 	directory[slash - path] = '\0';
 	if (graft_root_stat(refresh->root, directory[0] != '\0' ? directory : "/", &st) < 0)
@@ -496,7 +503,7 @@ static bool has_entry(const struct refresh *refresh, const char *soname, uint32_
  * Whether a record of the image must go: it answers the same question as one of ours (same name and ABI, in hwcaps directories too, which the
  * loader would prefer), or names a file that ours has taken the place of.
  */
-static bool is_shadowed(const struct refresh *refresh, const struct graft_ldcache_record *record)
+static bool is_shadowed(struct refresh *refresh, const struct graft_ldcache_record *record)
 {
 	const struct graft_ldcache_entry key = { .path = record->path };
 

@@ -307,6 +307,11 @@ static void merge_runs(const struct graft_ldcache *cache, const struct graft_ldc
 {
 	size_t left = 0, right = middle;
 
+	/* What was read from a file is in order but for the records put in front. */
+	if (middle == n || compare_records(cache, &from[middle - 1], &from[middle]) <= 0) {
+		memcpy(to, from, n * sizeof(*to));
+		return;
+	}
 	while (left < middle && right < n)
 		*to++ = compare_records(cache, &from[left], &from[right]) <= 0 ? from[left++] : from[right++];
 	memcpy(to, from + left, (middle - left) * sizeof(*to));
@@ -368,6 +373,13 @@ static uint32_t add_string(struct graft_buffer *strings, size_t area, const char
 	return offset;
 }
 
+/* A record as it stands in the file. */
+struct new_record {
+	uint32_t flags, key, value, os_version;
+	uint64_t hwcap;
+};
+_Static_assert(sizeof(struct new_record) == NEW_RECORD_SIZE, "no padding");
+
 /* The records, and what they point to in `strings`. A soname is as a rule the end of its path and needs no bytes. */
 static void write_records(const struct graft_ldcache *cache, size_t area, struct graft_buffer *strings,
 			  struct graft_buffer *out)
@@ -376,16 +388,14 @@ static void write_records(const struct graft_ldcache *cache, size_t area, struct
 		const struct graft_ldcache_record *record = &cache->records[i];
 		size_t soname = strlen(record->soname), path = strlen(record->path);
 		uint32_t value = add_string(strings, area, record->path), key;
+		struct new_record written;
 
 		if (path >= soname && strcmp(record->path + path - soname, record->soname) == 0)
 			key = value + (uint32_t)(path - soname);
 		else
 			key = add_string(strings, area, record->soname);
-		add_u32(out, record->flags);
-		add_u32(out, key);
-		add_u32(out, value);
-		add_u32(out, record->os_version);
-		graft_buffer_add(out, &record->hwcap, sizeof(record->hwcap));
+		written = (struct new_record){ record->flags, key, value, record->os_version, record->hwcap };
+		graft_buffer_add(out, &written, sizeof(written));
 	}
 }
 

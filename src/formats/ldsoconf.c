@@ -20,7 +20,8 @@
 #define FILE_BYTES_MAX  ((size_t)1024 * 1024)
 #define DEPTH_MAX       16
 #define DIRS_MAX        4096
-#define DIR_ENTRIES_MAX 4096
+#define PATTERNS_MAX    64
+#define DIR_ENTRIES_MAX 16384 /* of all directories that patterns were matched in */
 #define BLANKS          " \t\r\v\f"
 
 /* What ldconfig adds behind the configured directories (SPEC ld-so-cache 8); musl and others have none of it. */
@@ -31,7 +32,7 @@ struct reader {
 	struct graft_arena *arena;
 	const char **dirs;
 	size_t n_dirs;
-	unsigned int n_files, depth;
+	unsigned int n_files, n_patterns, n_entries, depth;
 	struct graft_error *err;
 };
 
@@ -70,8 +71,13 @@ static int read_matching(struct reader *reader, const char *dir, const char *pat
 	auto_dir DIR *stream = NULL;
 	const char **names = NULL;
 	struct dirent *entry;
-	size_t n_names = 0, n_seen = 0;
-	int fd = graft_root_openat(reader->root, dir, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+	size_t n_names = 0;
+	int fd;
+
+	/* SECURITY: one line can hold thousands of patterns, each of which costs the reading of a directory. */
+	if (++reader->n_patterns > PATTERNS_MAX)
+		return graft_fail(reader->err, GRAFT_TOO_BIG, 0, "too many included files: %s/%s", dir, pattern);
+	fd = graft_root_openat(reader->root, dir, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 
 	if (fd < 0)
 		return 0;
@@ -81,9 +87,8 @@ static int read_matching(struct reader *reader, const char *dir, const char *pat
 		return graft_fail_memory(reader->err);
 	}
 	while ((entry = readdir(stream)) != NULL) {
-		if (++n_seen > DIR_ENTRIES_MAX)
-			return graft_fail(reader->err, GRAFT_TOO_BIG, 0, "more than %d files in %s", DIR_ENTRIES_MAX,
-					  dir);
+		if (++reader->n_entries > DIR_ENTRIES_MAX)
+			return graft_fail(reader->err, GRAFT_TOO_BIG, 0, "too many files: %s", dir);
 		if (fnmatch(pattern, entry->d_name, FNM_PERIOD) == 0 &&
 		    !graft_arena_push_string(reader->arena, &names, &n_names, entry->d_name))
 			return graft_fail_memory(reader->err);
@@ -108,6 +113,8 @@ static int include(struct reader *reader, const char *from, const char *word, si
 	const char *path, *name;
 	char *dir;
 
+	if (length >= PATH_MAX)
+		return 0;
 	path = word[0] == '/'
 		   ? graft_arena_strndup(reader->arena, word, length)
 		   : graft_arena_printf(reader->arena, "%.*s/%.*s", (int)(slash - from), from, (int)length, word);

@@ -178,6 +178,16 @@ static void refresh(enum graft_ldcache_state state)
 		fail_msg("%s: %s", err.msg, strerror(err.sys));
 }
 
+/* For images where an error is as good as success. */
+static void refresh_anyhow(enum graft_ldcache_state state)
+{
+	struct graft_edit edit = { 0 };
+	struct graft_error err = { 0 };
+
+	if (refresh_with(&edit, state, &err) < 0)
+		print_message("%s\n", err.msg);
+}
+
 static struct graft_ldcache read_cache(void)
 {
 	struct graft_ldcache cache = { 0 };
@@ -628,6 +638,60 @@ static void test_time_limit(void **state)
 	assert_non_null(strstr(err.msg, LIB));
 }
 
+/* As many records as are believed, all with the longest path and name, of as many directories as fit: what comparisons cost most. */
+static void test_expensive_cache(void **state)
+{
+	const size_t n = 65536, length = 4096;
+	struct graft_buffer out = { 0 };
+	char *strings = graft_arena_alloc(fix.arena, 2 * length);
+	uint32_t header[12] = { 0 };
+	int64_t start;
+
+	(void)state;
+	assert_non_null(strings);
+	for (size_t i = 0; i < 2 * length - 1; i++)
+		strings[i] = i % 2 == 0 ? '/' : 'a';
+	memcpy(strings + length, "/libcuda.so.1", 14);
+	memcpy(header, "glibc-ld.so.cache1.1", 20);
+	header[5] = (uint32_t)n;
+	header[6] = (uint32_t)(2 * length);
+	header[7] = 2;
+	graft_buffer_add(&out, header, sizeof(header));
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t base = (uint32_t)(sizeof(header) + n * 24);
+		const uint32_t record[6] = { 0x0003, base + (uint32_t)(length - 200 + i % 8 * 2),
+					     base + (uint32_t)(i % 1000 * 2 + 20) };
+
+		graft_buffer_add(&out, record, sizeof(record));
+	}
+	graft_buffer_add(&out, strings, 2 * length);
+	put_bytes(CACHE, out.bytes, out.length);
+	graft_buffer_done(&out);
+	start = graft_clock_ms();
+	(void)graft_ldcache_state(&fix.root, NULL);
+	refresh_anyhow(GRAFT_LDCACHE_MERGE);
+	assert_true(graft_clock_ms() - start < 2000);
+	print_message("%d ms\n", (int)(graft_clock_ms() - start));
+}
+
+/* A configuration beyond the limits: an image with a cache keeps what that says, one without gets an error. */
+static void test_rebuild_is_impossible(void **state)
+{
+	struct graft_edit edit = { 0 };
+	struct graft_error err = { 0 };
+	struct graft_ldcache cache;
+
+	(void)state;
+	put_text("/etc/ld.so.conf", "include ld.so.conf\n");
+	assert_int_equal(refresh_with(&edit, GRAFT_LDCACHE_REBUILD, &err), -1);
+	assert_int_equal(err.status, GRAFT_TOO_BIG);
+	put_image_cache();
+	refresh(GRAFT_LDCACHE_REBUILD);
+	cache = read_cache();
+	assert_string_equal(lookup(&cache, "libcuda.so.1", 0), LIB "/libcuda.so.1");
+	assert_string_equal(lookup(&cache, "libz.so.1", 0), LIB "/libz.so.1");
+}
+
 /* A directory under two names counts once. */
 static void test_directory_once(void **state)
 {
@@ -707,6 +771,8 @@ int main(void)
 		ROW(test_cache_is_a_directory),
 		ROW(test_many_libraries),
 		ROW(test_time_limit),
+		ROW(test_expensive_cache),
+		ROW(test_rebuild_is_impossible),
 		ROW(test_directory_once),
 		ROW(test_allocations_fail),
 	};

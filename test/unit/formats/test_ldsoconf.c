@@ -126,6 +126,22 @@ static void test_hostile(void **state)
 	expect(fixture, "file read error: /etc/ld.so.conf.d/b.conf");
 }
 
+/* One line with more patterns than anybody needs must not read the directory that often. */
+static void test_many_patterns(void **state)
+{
+	static const char word[] = " ld.so.conf.d/*.x";
+	struct fixture *fixture = *state;
+	char text[8 + 65 * sizeof(word)] = "include";
+
+	for (int i = 0; i < 64; i++)
+		(void)strncat(text, word, sizeof(text) - strlen(text) - 1);
+	put(fixture, "etc/ld.so.conf", text);
+	expect(fixture, SYSTEM);
+	(void)strncat(text, word, sizeof(text) - strlen(text) - 1);
+	put(fixture, "etc/ld.so.conf", text);
+	expect(fixture, "too many included files: /etc/ld.so.conf.d/*.x");
+}
+
 static void test_built_in(void **state)
 {
 	(void)state;
@@ -141,6 +157,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_lines, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_includes_in_place_and_sorted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hostile, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_many_patterns, set_up, tear_down),
 		cmocka_unit_test(test_built_in),
 	};
 
