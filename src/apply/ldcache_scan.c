@@ -129,8 +129,12 @@ static int open_found(const struct graft_ldcache_scan *scan, const struct direct
 	char text[PATH_MAX];
 
 	if (proc_fd >= 0) {
+		int fd;
+
 		(void)snprintf(text, sizeof(text), "%d", path_fd);
-		return openat(proc_fd, text, flags);
+		fd = openat(proc_fd, text, flags);
+		if (fd >= 0)
+			return fd;
 	}
 	if ((size_t)snprintf(text, sizeof(text), "%s/%s", directory->path, name) >= sizeof(text))
 		return -1;
