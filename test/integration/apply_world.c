@@ -28,7 +28,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "apply/ldcache_refresh.h"
 #include "apply/temporary.h"
 #include "base/cleanup.h"
 
@@ -168,7 +167,6 @@ struct world *world_new(enum world_kind kind)
 	assert_non_null(world->arena);
 	world->plan.version = GRAFT_PLAN_VERSION;
 	world->log_sink = (struct graft_log){ .write = note, .arg = world, .max = GRAFT_LOG_DEBUG };
-	world_calls = (struct world_calls){ .cgroup_allow = 0 };
 	return world;
 }
 
@@ -478,94 +476,11 @@ void world_check_all(struct world *world)
 
 /* ---- applying ---- */
 
-struct world_calls world_calls;
-struct graft_cgroup world_cgroup = { .version = 2, .dir_fd = -1 };
-
-static void called(const char *what)
-{
-	size_t used = strlen(world_calls.order);
-
-	(void)snprintf(world_calls.order + used, sizeof(world_calls.order) - used, "%s ", what);
-}
-
-int graft_cgroup_allow(struct graft_cgroup *cgroup, const struct graft_device_rule *rules, size_t n_rules,
-		       const struct graft_log *log, struct graft_error *err)
-{
-	(void)cgroup;
-	(void)log;
-	called("allow");
-	world_calls.cgroup_allow++;
-	assert_int_equal(n_rules, 2);
-	assert_int_equal(rules[1].minor, 255);
-	assert_true(rules[0].read && rules[0].write);
-	return world_calls.cgroup_fails ? graft_fail(err, GRAFT_CGROUP, EIO, "failed to add device rules") : 0;
-}
-
-void graft_cgroup_undo(struct graft_cgroup *cgroup, const struct graft_log *log)
-{
-	(void)cgroup;
-	(void)log;
-	called("disallow");
-	world_calls.cgroup_undo++;
-}
-
-enum graft_ldcache_state graft_ldcache_state(const struct graft_root *root, const struct graft_log *log)
-{
-	struct stat st;
-
-	(void)log;
-	called("state");
-	world_calls.ldcache_state++;
-	/* Before the first change. */
-	assert_int_not_equal(graft_root_stat(root, LIBS "/libcuda.so.550", &st), 0);
-	return GRAFT_LDCACHE_REBUILD;
-}
-
-/* Does what the real one does to the journal. */
-int graft_ldcache_refresh(const struct graft_root *root, const struct graft_edit *edit, enum graft_ldcache_state state,
-			  struct graft_journal *journal, const struct graft_log *log, struct graft_error *err)
-{
-	char temporary[GRAFT_TEMPORARY_SIZE], name[NAME_MAX + 1];
-	auto_close int parent_fd = -1, old_fd = -1, fd = -1;
-
-	(void)edit;
-	(void)log;
-	called("refresh");
-	world_calls.ldcache_refresh++;
-	assert_int_equal(state, GRAFT_LDCACHE_REBUILD);
-	if (world_calls.ldcache_fails)
-		return graft_fail(err, GRAFT_FORMAT, 0, "no cache today");
-	if (graft_root_parent(root, "/etc/ld.so.cache", &parent_fd, name) < 0)
-		return graft_fail(err, GRAFT_IO, 0, "no /etc");
-	old_fd = openat(parent_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	fd = graft_temporary_file(parent_fd, 0644, temporary);
-	if (fd < 0)
-		return graft_fail(err, GRAFT_IO, -fd, "no temporary");
-	if (graft_write_all(fd, "new cache", 9) < 0 || graft_journal_replaced(journal, parent_fd, name, old_fd) < 0) {
-		(void)unlinkat(parent_fd, temporary, 0);
-		return graft_fail(err, GRAFT_IO, 0, "no write");
-	}
-	if (renameat(parent_fd, temporary, parent_fd, name) < 0) {
-		graft_journal_forget(journal);
-		(void)unlinkat(parent_fd, temporary, 0);
-		return graft_fail(err, GRAFT_IO, 0, "no rename");
-	}
-	return 0;
-}
-
-static int note_step(void *arg, const char *step, struct graft_error *err)
-{
-	(void)arg;
-	(void)err;
-	called(step);
-	return 0;
-}
-
 static int apply_now(struct world *world)
 {
 	struct graft_namespace_options options = { .log = &world->log_sink,
-						   .cgroup = &world_cgroup,
-						   .step = note_step };
+						   .cgroup = world->cgroup,
+						   .step = world->step };
 	auto_target struct graft_target target = GRAFT_TARGET_INIT;
 	pid_t pid = world->container > 0 ? world->container : getppid();
 	int rc = graft_target_open(pid, world->container > 0, world->rootfs, &world->log_sink, &target, &world->error);
@@ -599,7 +514,6 @@ int world_apply(struct world *world)
 {
 	if (world->inside[0] == '\0')
 		world_start(world);
-	world_calls.order[0] = '\0';
 	world->log[0] = '\0';
 	graft_error_clear(&world->error);
 	return world->kind == WORLD_ROOTLESS ? apply_as_user(world) : apply_now(world);

@@ -41,6 +41,8 @@ struct world {
 	struct graft_plan plan;
 	char log[1 << 16];
 	struct graft_log log_sink;
+	struct graft_cgroup *cgroup; /* for the options; may be NULL */
+	int (*step)(void *arg, const char *step, struct graft_error *err);
 	struct graft_error error;
 	const char *prefix;
 };
@@ -80,14 +82,5 @@ void world_process(struct graft_buffer *out);
 void world_snapshot(struct world *world, struct graft_buffer *out);
 /* Fails the test with the first line that differs. */
 void world_assert_same(const struct graft_buffer *before, const struct graft_buffer *after, const char *when);
-
-/* How often the stand-ins of cgroup and ldcache were called; each can be told to fail. */
-struct world_calls {
-	int cgroup_allow, cgroup_undo, ldcache_state, ldcache_refresh;
-	bool cgroup_fails, ldcache_fails;
-	char order[64];
-};
-extern struct world_calls world_calls;
-extern struct graft_cgroup world_cgroup;
 
 #endif

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apply_standins.h"
 #include "apply_world.h"
 #include "base/cleanup.h"
 
@@ -23,6 +24,9 @@ static struct world *usual(enum world_kind kind)
 {
 	struct world *world = world_new(kind);
 
+	world->cgroup = &standin_cgroup;
+	world->step = standin_step;
+	standin_calls = (struct standin_calls){ .cgroup_allow = 0 };
 	world_usual_image(world);
 	world_plan_all(world);
 	return world;
@@ -42,7 +46,7 @@ static void apply_all(enum world_kind kind)
 	world_assert_same(&before, &after, "process");
 	world_check_all(world);
 	if (kind != WORLD_ROOTLESS) /* there they are called in the child */
-		assert_string_equal(world_calls.order, "mount state allow ldcache refresh ");
+		assert_string_equal(standin_calls.order, "mount state allow ldcache refresh ");
 	graft_buffer_done(&before);
 	graft_buffer_done(&after);
 	world_free(world);
@@ -97,16 +101,17 @@ static void undo_all(enum world_kind kind, bool cgroup)
 
 	world_start(world);
 	world_snapshot(world, &before);
-	world_calls.cgroup_fails = cgroup;
-	world_calls.ldcache_fails = !cgroup;
+	standin_calls.order[0] = '\0';
+	standin_calls.cgroup_fails = cgroup;
+	standin_calls.ldcache_fails = !cgroup;
 	assert_int_equal(world_apply(world), -1);
 	world_snapshot(world, &after);
 	world_assert_same(&before, &after, world_kind_names[kind]);
 	assert_null(strstr(world->log, "could not"));
 	if (kind != WORLD_ROOTLESS) {
 		assert_string_equal(world->prefix, cgroup ? "mount error" : "ldcache error");
-		assert_string_equal(world_calls.order, cgroup ? "mount state allow disallow mount "
-							      : "mount state allow ldcache refresh mount disallow ");
+		assert_string_equal(standin_calls.order, cgroup ? "mount state allow disallow mount "
+								: "mount state allow ldcache refresh mount disallow ");
 	}
 	graft_buffer_done(&before);
 	graft_buffer_done(&after);

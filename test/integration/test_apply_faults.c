@@ -22,6 +22,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "apply_standins.h"
 #include "apply_world.h"
 
 enum fault_class { SYSTEM_CALL, ALLOCATION };
@@ -162,6 +163,9 @@ static struct world *usual(enum world_kind kind)
 {
 	struct world *world = world_new(kind);
 
+	world->cgroup = &standin_cgroup;
+	world->step = standin_step;
+	standin_calls = (struct standin_calls){ .cgroup_allow = 0 };
 	world_usual_image(world);
 	world_plan_all(world);
 	world_start(world);
