@@ -22,6 +22,7 @@
 #define FSCONFIG_CMD_CREATE_ 6u
 #define FSOPEN_CLOEXEC_      1u
 #define FSMOUNT_CLOEXEC_     1u
+#define FIND_TRIES           4096
 /* Flags that no kernel knows, close-on-exec among them: nothing is opened. */
 #define ALL_BITS_WITH_CLOEXEC (~0u)
 
@@ -190,20 +191,27 @@ static bool same_object(const struct stat *a, const struct stat *b)
 }
 
 /*
- * BASELINE 5.2: mount(2) gives no descriptor of what it made. It is found by its name in its parent directory and must be the object that was
- * mounted; a name that leads elsewhere by now (somebody renames while we work) is a failure.
+ * BASELINE 5.2: mount(2) gives no descriptor of what it made. It is found by its name in its parent directory, and must be what was mounted (the
+ * object `want`, or for a tmpfs anything but the object `not`). While somebody changes names it is not always there: look again, for
+ * some milliseconds. A mount that stays hidden is a failure.
  */
-static int find_mount(const struct graft_spot *spot, const struct stat *want, int *ret_mount_fd)
+static int find_mount(const struct graft_spot *spot, const struct stat *want, const struct stat * not,
+		      int *ret_mount_fd)
 {
-	auto_close int fd = openat(spot->parent_fd, spot->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st;
+	for (int i = 0; i < FIND_TRIES; i++) {
+		auto_close int fd = openat(spot->parent_fd, spot->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!same_object(&st, want))
-		return -ESTALE;
-	*ret_mount_fd = TAKE_FD(fd);
-	return 0;
+		if (fd < 0 || fstat(fd, &st) < 0)
+			continue;
+		/* The root of an empty file system: a device number of its own, and two links. */
+		if (want ? !same_object(&st, want)
+			 : st.st_dev == not ->st_dev || !S_ISDIR(st.st_mode) || st.st_nlink != 2)
+			continue;
+		*ret_mount_fd = TAKE_FD(fd);
+		return 0;
+	}
+	return -ESTALE;
 }
 
 /* Only for a mount that could not be found again; the name may lead to something else of the container by now. */
@@ -224,7 +232,7 @@ int graft_mount_bind(const struct graft_mounter *mounter, int source_fd, const s
 	rc = old_mount(mounter, source_fd, spot->fd, NULL, MS_BIND, NULL);
 	if (rc < 0)
 		return rc;
-	rc = find_mount(spot, &st, ret_mount_fd);
+	rc = find_mount(spot, &st, NULL, ret_mount_fd);
 	if (rc < 0)
 		undo_by_name(spot);
 	return rc;
@@ -248,8 +256,7 @@ int graft_mount_new_tmpfs(mode_t mode, uint32_t flags)
 int graft_mount_tmpfs(const struct graft_mounter *mounter, const struct graft_spot *spot, mode_t mode, uint32_t flags,
 		      int *ret_mount_fd)
 {
-	auto_close int fd = -1;
-	struct stat below, st;
+	struct stat below;
 	char data[32];
 	int rc;
 
@@ -259,20 +266,8 @@ int graft_mount_tmpfs(const struct graft_mounter *mounter, const struct graft_sp
 	rc = old_mount(mounter, -1, spot->fd, "tmpfs", flags & KNOWN_FLAGS, data);
 	if (rc < 0)
 		return rc;
-	fd = openat(spot->parent_fd, spot->name, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
-	/* A new file system has a device number of its own; the root of an empty one has two links. */
-	if (fd < 0 || fstat(fd, &st) < 0 || st.st_dev == below.st_dev || st.st_nlink != 2) {
+	rc = find_mount(spot, NULL, &below, ret_mount_fd);
+	if (rc < 0)
 		undo_by_name(spot);
-		return -ESTALE;
-	}
-	*ret_mount_fd = TAKE_FD(fd);
-	return 0;
-}
-
-void graft_mount_undo(const struct graft_mounter *mounter, int mount_fd)
-{
-	struct fd_name name = name_of(mount_fd);
-
-	if (fchdir(mounter->proc_fd) == 0)
-		(void)umount2(name.text, MNT_DETACH);
+	return rc;
 }

@@ -86,7 +86,4 @@ int graft_mount_new_tmpfs(mode_t mode, uint32_t flags);
 int graft_mount_tmpfs(const struct graft_mounter *mounter, const struct graft_spot *spot, mode_t mode, uint32_t flags,
 		      int *ret_mount_fd);
 
-/* Unmounts what graft_mount_* attached and no journal knows yet. */
-void graft_mount_undo(const struct graft_mounter *mounter, int mount_fd);
-
 #endif

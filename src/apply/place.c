@@ -143,6 +143,16 @@ static int file_in(struct graft_place *place, int parent_fd, const char *name, m
 	return rc == 0 ? set_parent(place, parent_fd, name, spot) : rc;
 }
 
+/* SECURITY: a link to "/" must not make us mount over the whole root. */
+static int refuse_root(const struct graft_place *place, const struct graft_spot *spot)
+{
+	struct stat root, st;
+
+	if (fstat(place->root->fd, &root) < 0 || fstat(spot->fd, &st) < 0)
+		return -errno;
+	return root.st_dev == st.st_dev && root.st_ino == st.st_ino ? -EINVAL : 0;
+}
+
 int graft_place_mountpoint(struct graft_place *place, const char *target, bool directory, mode_t mode,
 			   struct graft_spot *ret_spot)
 {
@@ -157,6 +167,8 @@ int graft_place_mountpoint(struct graft_place *place, const char *target, bool d
 	}
 	if (rc == 1)
 		rc = long_way(place, target, directory, mode, &spot);
+	if (rc == 0 && directory)
+		rc = refuse_root(place, &spot);
 	if (rc < 0)
 		return rc;
 	*ret_spot = spot;

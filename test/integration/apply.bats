@@ -31,3 +31,7 @@ setup() {
 @test "each system call and each allocation fails once" {
 	"$build/test_apply_faults"
 }
+
+@test "hostile images: traps at every place, hard links, read-only, overlay, names that change all the time" {
+	"$build/test_apply_hostile"
+}

@@ -41,6 +41,22 @@ const char *const world_kind_names[WORLD_KIND_MAX] = { "standalone", "supervised
 
 /* ---- namespaces and processes ---- */
 
+/*
+ * A defect of what is tested here would write to this machine. All of it is read-only in this namespace, but the working directory
+ * (results of coverage) and a /tmp of our own.
+ */
+static void protect_host(void)
+{
+	char cwd[PATH_MAX];
+
+	if (!getcwd(cwd, sizeof(cwd)) || mount(cwd, cwd, NULL, MS_BIND, NULL) < 0 || chdir(cwd) < 0 ||
+	    mount("tmpfs", "/tmp", "tmpfs", 0, "mode=1777") < 0 ||
+	    mount(NULL, "/", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) < 0) {
+		perror("protect_host");
+		exit(1);
+	}
+}
+
 void world_enter(const char *program)
 {
 	if (geteuid() != 0) {
@@ -51,6 +67,7 @@ void world_enter(const char *program)
 		(void)printf("1..0 # SKIP %s: no mount namespaces: %s\n", program, strerror(errno));
 		exit(77);
 	}
+	protect_host();
 }
 
 static void write_proc(pid_t pid, const char *file, const char *text)
@@ -64,7 +81,7 @@ static void write_proc(pid_t pid, const char *file, const char *text)
 		fail_msg("%s: %s", path, strerror(errno));
 }
 
-/* The container's process: it has its namespaces and waits. Tells through `ready`, goes on when `go` closes. */
+/* The container's process (`dev`: NULL = none): it has its namespaces and waits. Tells through `ready`, goes on when `go` closes. */
 static _Noreturn void be_container(enum world_kind kind, int ready, int go, const char *dev)
 {
 	char byte = 'r';
@@ -82,7 +99,7 @@ static _Noreturn void be_container(enum world_kind kind, int ready, int go, cons
 	if (kind >= WORLD_USERNS && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
 		_exit(5);
 	/* As a runtime does: a /dev that belongs to the container's user namespace. */
-	if (mount("tmpfs", dev, "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755") < 0)
+	if (dev && mount("tmpfs", dev, "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755") < 0)
 		_exit(6);
 	byte = 'd';
 	if (write(ready, &byte, 1) != 1)
@@ -106,7 +123,7 @@ static void start_process(struct world *world)
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		(void)close(go[1]);
-		be_container(world->kind, ready[1], go[0], dev);
+		be_container(world->kind, ready[1], go[0], world->bare ? NULL : dev);
 	}
 	world->container = pid;
 	world->alive_fd = go[1];
@@ -242,6 +259,11 @@ void world_link(struct world *world, const char *path, const char *text)
 	make_parents(world_path(world, path));
 	if (symlink(text, world_path(world, path)) < 0)
 		fail_msg("%s: %s", path, strerror(errno));
+}
+
+void world_parents(struct world *world, const char *path)
+{
+	make_parents(world_path(world, path));
 }
 
 void world_remove(struct world *world, const char *path)
@@ -558,12 +580,16 @@ static void add_tree(const char *path, dev_t dev, struct graft_buffer *out)
 		graft_buffer_printf(out, "%s: %s\n", path, strerror(errno));
 		return;
 	}
-	/* A link that was replaced and put back is a new inode; so is a file that was replaced whole. */
-	graft_buffer_printf(out, "%s %o %u:%u links %lu dev %lx", path, st.st_mode, st.st_uid, st.st_gid,
-			    (unsigned long)st.st_nlink, (unsigned long)st.st_rdev);
+	if (st.st_dev != dev) {
+		graft_buffer_printf(out, "%s another file system\n", path);
+		return;
+	}
+	/* No inode, no number of names: what was replaced and put back is a new inode. */
+	graft_buffer_printf(out, "%s %o %u:%u dev %lx", path, st.st_mode, st.st_uid, st.st_gid,
+			    (unsigned long)st.st_rdev);
 	add_content(path, &st, out);
 	graft_buffer_char(out, '\n');
-	if (!S_ISDIR(st.st_mode) || st.st_dev != dev)
+	if (!S_ISDIR(st.st_mode))
 		return;
 	n = scandir(path, &names, NULL, alphasort);
 	for (int i = 0; i < n; i++) {

@@ -36,6 +36,7 @@ struct world {
 	char top[64], rootfs[80];
 	char inside[160]; /* prefix by which this process sees the container's root with its mounts */
 	pid_t container;  /* 0 = none */
+	bool bare;        /* the container mounts nothing of its own (otherwise a tmpfs on /dev) */
 	int alive_fd;     /* it ends when this closes */
 	struct graft_arena *arena;
 	struct graft_plan plan;
@@ -56,6 +57,7 @@ void world_free(struct world *world);
 void world_directory(struct world *world, const char *path);
 void world_file(struct world *world, const char *path, const char *content);
 void world_link(struct world *world, const char *path, const char *text);
+void world_parents(struct world *world, const char *path); /* the directories on the way to it */
 void world_remove(struct world *world, const char *path);
 const char *world_path(struct world *world, const char *path); /* in the image */
 const char *world_inside_path(struct world *world,
@@ -73,7 +75,7 @@ void world_start(struct world *world);
 /* Opens the target and applies world->plan; as WORLD_USER in a child for WORLD_ROOTLESS. The result of graft_apply_to_namespace(). */
 int world_apply(struct world *world);
 
-/* Everything below a directory (one file system): names, types, modes, owners, sizes, contents, links, link counts, inodes. */
+/* Everything below a directory (one file system): names, types, modes, owners, sizes, beginnings of contents, links. */
 void world_tree(const char *path, struct graft_buffer *out);
 /* Mounts of a process, and the state of this one: namespaces, ids, capabilities, umask, directories, open descriptors. */
 void world_mounts(pid_t pid, struct graft_buffer *out);
