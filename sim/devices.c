@@ -35,15 +35,6 @@ static int copy_link(const char *from, const char *to, struct graft_error *err)
 	return 0;
 }
 
-static int copy_node(const char *to, const struct stat *status, struct graft_error *err)
-{
-	if (mknod(to, status->st_mode, status->st_rdev) < 0 && errno != EEXIST)
-		return graft_fail_errno(err, errno, "mknod failed: %s", to);
-	if (chmod(to, status->st_mode & 07777) < 0 || lchown(to, status->st_uid, status->st_gid) < 0)
-		return graft_fail_errno(err, errno, "chown failed: %s", to);
-	return 0;
-}
-
 /* Sockets and the like work only as themselves. */
 static int bind_file(const char *from, const char *to, struct graft_error *err)
 {
@@ -52,6 +43,16 @@ static int bind_file(const char *from, const char *to, struct graft_error *err)
 	if (fd < 0)
 		return graft_fail_errno(err, errno, "file creation failed: %s", to);
 	return sim_bind(from, to, err);
+}
+
+/* A node of the machine's that may not be made again (the device cgroup of a container) is shown as it is. */
+static int copy_node(const char *from, const char *to, const struct stat *status, struct graft_error *err)
+{
+	if (mknod(to, status->st_mode, status->st_rdev) < 0 && errno != EEXIST)
+		return errno == EPERM ? bind_file(from, to, err) : graft_fail_errno(err, errno, "mknod failed: %s", to);
+	if (chmod(to, status->st_mode & 07777) < 0 || lchown(to, status->st_uid, status->st_gid) < 0)
+		return graft_fail_errno(err, errno, "chown failed: %s", to);
+	return 0;
 }
 
 static int copy_entry(const char *from, const char *to, dev_t device, bool simulated, unsigned int depth,
@@ -64,7 +65,7 @@ static int copy_entry(const char *from, const char *to, dev_t device, bool simul
 	if (S_ISLNK(status.st_mode))
 		return copy_link(from, to, err);
 	if (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode))
-		return copy_node(to, &status, err);
+		return copy_node(from, to, &status, err);
 	if (!S_ISDIR(status.st_mode))
 		return bind_file(from, to, err);
 	if (mkdir(to, status.st_mode & 07777) < 0 && errno != EEXIST)

@@ -317,6 +317,18 @@ END
   rmdir /run/graft-sim-test
 }
 
+@test "nodes of the machine that may not be made again are shown as they are" {
+  local group=/sys/fs/cgroup/devices/graft-sim-test-$$
+  [ -d /sys/fs/cgroup/devices ] || skip "no cgroup v1 device controller"
+  mkdir "$group"
+  cgroups+=("$group")
+  echo 'c 1:8 m' > "$group/devices.deny"
+  run sh -c "echo \$\$ > $group/cgroup.procs; mknod $BATS_TEST_TMPDIR/r c 1 8; exec $sim run -t quad -- sh -c 'head -c 4 /dev/random | wc -c; nvidia-smi -L'"
+  [ "$(gpus "$output")" = 4 ]
+  [[ ${lines[0]} == mknod:*"Operation not permitted" ]]
+  [ "${lines[2]}" = 4 ]
+}
+
 @test "a real driver is never hidden unasked" {
   printf 'NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\n' > "$BATS_TEST_TMPDIR/version"
   run -81 simulated single sh -c "mount --bind $BATS_TEST_TMPDIR/version /proc/driver/nvidia/version && $sim run -t quad -- nvidia-smi -L"
