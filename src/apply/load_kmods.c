@@ -54,6 +54,21 @@ static int read_text(const struct kmods *kmods, const char *path, const char **r
 	return rc < 0 ? graft_root_read(&kmods->host, path, FILE_MAX, kmods->arena, ret_text, ret_length) : rc;
 }
 
+/* The three numbers of the first line. */
+static bool parse_map(const char *text, unsigned long map[3])
+{
+	for (int i = 0; i < 3; i++) {
+		char *end;
+
+		errno = 0;
+		map[i] = strtoul(text, &end, 10);
+		if (end == text || errno != 0)
+			return false;
+		text = end;
+	}
+	return true;
+}
+
 /*
  * Whether the caller is in a user namespace, by its own maps: modules and nodes cannot be made there. -1 when they cannot be understood.
  */
@@ -64,7 +79,7 @@ static int in_user_namespace(struct kmods *kmods)
 	size_t length;
 
 	for (size_t i = 0; i < GRAFT_COUNT(maps); i++) {
-		unsigned long inside, outside, count;
+		unsigned long map[3]; /* first id inside, first id outside, count */
 		int rc = graft_root_read(&kmods->host, maps[i], FILE_MAX, kmods->arena, &text, &length);
 
 		if (rc == -ENOENT && i == 0)
@@ -75,11 +90,11 @@ static int in_user_namespace(struct kmods *kmods)
 		}
 		if (length == 0)
 			return 1;
-		if (sscanf(text, "%lu %lu %lu", &inside, &outside, &count) != 3) {
+		if (!parse_map(text, map)) {
 			graft_warn(kmods->log, "invalid map file: %s", maps[i]);
 			return -1;
 		}
-		if (inside != 0 || outside != 0 || count != UINT32_MAX)
+		if (map[0] != 0 || map[1] != 0 || map[2] != UINT32_MAX)
 			return 1;
 	}
 	return graft_root_read(&kmods->host, "/proc/self/setgroups", FILE_MAX, kmods->arena, &text, &length) == 0 &&
@@ -128,7 +143,8 @@ static bool is_loaded(struct kmods *kmods, const char *module)
 
 	(void)snprintf(name, sizeof(name), "%s", module);
 	for (char *c = name; *c != '\0'; c++)
-		*c = *c == '-' ? '_' : *c;
+		if (*c == '-')
+			*c = '_';
 	name_length = strlen(name);
 	if (read_text(kmods, "/proc/modules", &text, &length) < 0)
 		return false;

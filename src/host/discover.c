@@ -41,6 +41,20 @@ static void look(struct graft_survey *survey)
 	graft_survey_imex(survey);
 }
 
+/*
+ * Which GPUs can be split is asked for by mig-config and mig-monitor alone, the tools of an administrator. NVML knows; without it a GPU without
+ * instances counts as one that cannot, so that nothing is given away.
+ */
+static void decide_mig(struct graft_survey *survey)
+{
+	struct graft_error err;
+
+	if (!(survey->needs & GRAFT_NEED_MIG_CAPS) || !survey->mig_undecided)
+		return;
+	if (graft_host_complete(survey->options, survey->inventory, GRAFT_NVML_MIG, &err) < 0)
+		graft_survey_omit(survey, "skipping", "MIG mode", "only NVML knows which GPUs have one: %s", err.msg);
+}
+
 int graft_host_discover(const struct graft_host_options *options, unsigned int needs,
 			struct graft_inventory **ret_inventory, struct graft_error *err)
 {
@@ -60,6 +74,7 @@ int graft_host_discover(const struct graft_host_options *options, unsigned int n
 	look(&survey);
 	if (graft_survey_failed(&survey))
 		return graft_fail_memory(err);
+	decide_mig(&survey);
 	/* WSL2 has no procfs of the driver: which GPUs there are is a fact that only NVML has. */
 	if (survey.inventory->platform == GRAFT_PLATFORM_WSL2 && (needs & GRAFT_NEED_GPUS) &&
 	    graft_host_complete(options, survey.inventory, wsl_facts, err) < 0)

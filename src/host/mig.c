@@ -194,8 +194,9 @@ static void read_instances(struct graft_survey *survey, struct minors *minors, s
 
 	if (list_numbers(survey, mig_path, "gi", &gis, &n_gis) < 0)
 		return;
-	gpu->mig_capable = true;
-	gpu->mig_enabled = n_gis > 0;
+	/* QUIRK: the driver makes the directory for every GPU that it has attached; only an instance shows that there can be some. */
+	gpu->mig_capable = gpu->mig_enabled = n_gis > 0;
+	survey->mig_undecided |= n_gis == 0;
 	for (size_t i = 0; i < n_gis; i++) {
 		struct graft_mig_minor wanted = { GRAFT_MIG_MINOR_GI, (int)gpu->node.minor, (int)gis[i], -1, 0 };
 		const char *gi_path = graft_arena_printf(survey->arena, "%s/gi%ld", mig_path, gis[i]);

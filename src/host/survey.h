@@ -49,6 +49,7 @@ struct graft_survey {
 	const char *devices;               /* text of /proc/devices, "" if there is none */
 	size_t devices_length;
 	bool module_loaded;
+	bool mig_undecided;    /* procfs does not tell of some GPU whether it can be split */
 	bool no_memory;        /* something was not read for want of memory; see graft_survey_failed() */
 	const char *wsl_store; /* WSL2: first driver store directory with components */
 };

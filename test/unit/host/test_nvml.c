@@ -137,6 +137,28 @@ static void test_fills_what_procfs_lacks(void **state)
 	(void)graft_inventory_free(inventory);
 }
 
+/* Whether a GPU without instances can be split: for mig-config alone it is found out, by NVML. */
+static void test_mig_mode_is_asked_for_mig_config_only(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory = NULL;
+
+	if (!can_chroot())
+		skip();
+	make_host(fixture, stub_path, "crash");
+	fixture_directory(fixture, "/proc/driver/nvidia/capabilities/gpu0/mig");
+	inventory = discover(fixture);
+	assert_false(inventory->gpus[0].mig_capable);
+	assert_true(inventory->gpus[1].mig_capable);
+	(void)graft_inventory_free(inventory);
+	fixture_write(fixture, "/nvml-mode", "normal");
+	assert_int_equal(graft_host_discover(&fixture->options, GRAFT_NEED_MIG_CAPS, &inventory, NULL), 0);
+	assert_true(inventory->gpus[0].mig_capable);
+	assert_false(inventory->gpus[0].mig_enabled);
+	assert_no_child();
+	(void)graft_inventory_free(inventory);
+}
+
 static void test_asks_only_for_what_is_wanted(void **state)
 {
 	struct fixture *fixture = *state;
@@ -392,6 +414,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_fills_what_procfs_lacks),
+		TEST(test_mig_mode_is_asked_for_mig_config_only),
 		TEST(test_asks_only_for_what_is_wanted),
 		TEST(test_old_library_without_many_functions),
 		TEST(test_other_order_is_told),
