@@ -139,10 +139,11 @@ const struct graft_catalog_directory graft_catalog_library_directories[] = {
 const size_t graft_n_catalog_library_directories = GRAFT_COUNT(graft_catalog_library_directories);
 
 const struct graft_catalog_directory graft_catalog_data_directories[] = {
-	{ "/etc", 0, "configuration of the host wins over what packages ship" },
-	{ "/usr/local/share", 0, "default of XDG_DATA_DIRS" },
-	{ "/usr/share", 0, "default of XDG_DATA_DIRS" },
-	{ "/run/opengl-driver/share", 0, "NixOS" },
+	{ "/etc", 0, "configuration of the host wins over what packages ship", NULL },
+	{ "/usr/local/share", 0, "default of XDG_DATA_DIRS", NULL },
+	{ "/usr/share", 0, "default of XDG_DATA_DIRS", NULL },
+	{ "/run/opengl-driver/etc", 0, "NixOS", "/etc" },
+	{ "/run/opengl-driver/share", 0, "NixOS", "/usr/share" },
 };
 const size_t graft_n_catalog_data_directories = GRAFT_COUNT(graft_catalog_data_directories);
 

@@ -75,6 +75,8 @@ struct graft_catalog_directory {
 	const char *path;
 	unsigned int bits;
 	const char *why;
+	const char
+	    *target; /* data directories: where what is found here belongs in a container; NULL = at the same place */
 };
 extern const struct graft_catalog_directory graft_catalog_library_directories[];
 extern const size_t graft_n_catalog_library_directories;

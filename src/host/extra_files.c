@@ -8,10 +8,12 @@
 #include "host/catalog.h"
 #include "host/survey.h"
 
-static void add(struct graft_survey *survey, const struct graft_catalog_extra *row, const char *path, const char *found)
+static void add(struct graft_survey *survey, const struct graft_catalog_extra *row,
+		const struct graft_catalog_directory *directory, const char *path, const char *found)
 {
 	struct graft_inventory *inventory = survey->inventory;
-	const char *target = row->target ? graft_arena_printf(survey->arena, "%s/%s", row->target, row->name) : found;
+	const char *place = row->target ? row->target : directory->target;
+	const char *target = place ? graft_arena_printf(survey->arena, "%s/%s", place, row->name) : found;
 	struct graft_extra_file *file;
 
 	file = graft_arena_push(survey->arena, &inventory->extra_files, &inventory->n_extra_files, sizeof(*file));
@@ -27,13 +29,13 @@ static void add(struct graft_survey *survey, const struct graft_catalog_extra *r
 static void look(struct graft_survey *survey, const struct graft_catalog_extra *row)
 {
 	for (size_t i = 0; i < graft_n_catalog_data_directories; i++) {
-		const char *found = graft_arena_printf(survey->arena, "%s/%s", graft_catalog_data_directories[i].path,
-						       row->name);
+		const struct graft_catalog_directory *directory = &graft_catalog_data_directories[i];
+		const char *found = graft_arena_printf(survey->arena, "%s/%s", directory->path, row->name);
 		const char *path;
 		struct stat st;
 
 		if (found && graft_lookup_path(&survey->lookup, found, &path, &st) == 0 && S_ISREG(st.st_mode)) {
-			add(survey, row, path, found);
+			add(survey, row, directory, path, found);
 			return;
 		}
 	}

@@ -495,13 +495,18 @@ static void test_nixos(void **state)
 	fixture_remove(fixture, "/etc/ld.so.cache");
 	fixture_link(fixture, "/nix/store/abc-nvidia-x11", "/run/opengl-driver");
 	fixture_write(fixture, "/nix/store/abc-nvidia-x11/share/vulkan/icd.d/nvidia_icd.x86_64.json", "{}");
+	fixture_write(fixture, "/nix/store/abc-nvidia-x11/share/glvnd/egl_vendor.d/10_nvidia.json", "{}");
+	fixture_write(fixture, "/nix/store/abc-nvidia-x11/etc/OpenCL/vendors/nvidia.icd", "libnvidia-opencl.so.1\n");
 	fixture_write(fixture, "/nix/store/abc-nvidia-x11/bin/nvidia-smi", "#!");
 	fixture_link(fixture, "/nix/store/abc-nvidia-x11/bin/nvidia-smi", "/run/current-system/sw/bin/nvidia-smi");
 	inventory = discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_EXTRA_FILES | GRAFT_NEED_BINARIES);
 	library = fixture_find_library(inventory->libraries, inventory->n_libraries, "libcuda.so.1");
 	assert_non_null(library);
 	assert_string_equal(library->path, "/nix/store/abc-nvidia-x11/lib/libcuda.so." FIXTURE_VERSION);
-	assert_int_equal(inventory->n_extra_files, 1);
+	assert_int_equal(inventory->n_extra_files, 3);
+	/* No loader of an image looks below /run/opengl-driver. */
+	assert_string_equal(inventory->extra_files[1].target, "/usr/share/glvnd/egl_vendor.d/10_nvidia.json");
+	assert_string_equal(inventory->extra_files[2].target, "/etc/OpenCL/vendors/nvidia.icd");
 	assert_string_equal(inventory->extra_files[0].path,
 			    "/nix/store/abc-nvidia-x11/share/vulkan/icd.d/nvidia_icd.x86_64.json");
 	assert_string_equal(inventory->extra_files[0].target, "/etc/vulkan/icd.d/nvidia_icd.x86_64.json");
