@@ -26,8 +26,21 @@ static uint64_t monotonic_us(void)
 	return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
+/*
+ * SECURITY: a caller that closed one of the standard descriptors must not make the next file that we open (a log, a file of the
+ * container) take its place and receive our messages.
+ */
+static void open_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+			return;
+	}
+}
+
 void cli_init(struct cli *cli)
 {
+	open_standard_descriptors();
 	*cli = (struct cli){
 		.global = { .uid = (uid_t)-1, .gid = (gid_t)-1 },
 		.log_fd = -1,

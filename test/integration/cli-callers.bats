@@ -207,6 +207,16 @@ $root/usr/bin/nvidia-smi" ] || { echo "$output"; return 1; }
   [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
   [ "$(gpu_lines)" -eq 1 ]
   [ "$(grep -ci 'cgroup' "$log")" -ge 1 ]
+  # without nodes the rights are still looked after
+  rm -rf "$root" "$log"
+  host_rootless 'make_root && "$cli" --debug="$log" --user configure --no-devbind --device=0 --utility "$root" && ls "$root/dev"'
+  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+  [ -z "$output" ]
+  [ "$(grep -ci 'cgroup' "$log")" -ge 1 ]
+  rm -rf "$root" "$log"
+  host_rootless 'make_root && "$cli" --debug="$log" --user configure --no-cgroups --device=0 --utility "$root"'
+  [ "$status" -eq 0 ]
+  [ "$(grep -i 'cgroup' "$log" | grep -vc 'configuring container with')" -eq 0 ]
   rm -rf "$root"
   host_rootless 'make_root && before=$(mounts) && "$cli" --user configure --force-cgroups --device=0 --utility "$root"; rc=$?; [ "$before" = "$(mounts)" ] || echo changed; exit $rc'
   [ "$status" -eq 1 ]

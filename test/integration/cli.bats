@@ -455,6 +455,14 @@ ROWS
   NVC_DEBUG_FILE='' run -0 "$cli" -r "$hosts/t4" list
 }
 
+@test "closed standard descriptors: no file takes their place" {
+  local log=$BATS_TEST_TMPDIR/log
+  run bash -c 'exec "$@" <&- >&- 2>&-' - "$cli" -r "$hosts/t4" --timing -d "$log" list
+  [ "$status" -eq 0 ]
+  [ "$(grep -c '] selecting ' "$log")" -gt 5 ]
+  tail -n +4 "$log" | without -v '^[IWE][0-9]{4} '
+}
+
 @test "set-user-ID: the caller chooses no file that is opened with our rights" {
   local dir
   dir=$(mktemp -d /tmp/graft-suid-XXXXXX)
