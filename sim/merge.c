@@ -13,7 +13,6 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "base/sys.h"
 #include "formats/procfs.h"
 #include "run_parts.h"
 
@@ -47,19 +46,36 @@ static enum verdict judge(const char *directory, const char *name)
 
 struct kept_mounts {
 	size_t n;
-	int fds[MAX_KEPT_MOUNTS];
 	const char *paths[MAX_KEPT_MOUNTS];
 	struct graft_arena *arena;
 };
 
+/* Where the n-th one waits. */
+static void waiting_place(size_t n, char place[64])
+{
+	(void)snprintf(place, 64, SIM_STAGE "/kept-%zu", n);
+}
+
 static void keep_mount(struct kept_mounts *kept, const char *path)
 {
-	int fd = graft_open_tree(AT_FDCWD, path, GRAFT_OPEN_TREE_CLONE | O_CLOEXEC);
+	struct stat status;
+	char place[64];
+	int fd;
 
-	if (fd < 0)
+	waiting_place(kept->n, place);
+	if (stat(path, &status) < 0)
 		return;
-	kept->fds[kept->n] = fd;
-	kept->paths[kept->n++] = path;
+	if (S_ISDIR(status.st_mode)) {
+		if (mkdir(place, 0755) < 0)
+			return;
+	} else {
+		fd = open(place, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd < 0)
+			return;
+		(void)close(fd);
+	}
+	if (mount(path, place, NULL, MS_BIND, NULL) == 0)
+		kept->paths[kept->n++] = path;
 }
 
 static void keep_mounts(struct kept_mounts *kept, const char *directory)
@@ -82,9 +98,13 @@ static void keep_mounts(struct kept_mounts *kept, const char *directory)
 /* In the order in which they were made, each onto its place in what lies above it now. */
 static void put_back(struct kept_mounts *kept)
 {
+	char place[64];
+
 	for (size_t i = 0; i < kept->n; i++) {
-		(void)graft_move_mount(kept->fds[i], "", AT_FDCWD, kept->paths[i], GRAFT_MOVE_MOUNT_F_EMPTY_PATH);
-		(void)close(kept->fds[i]);
+		waiting_place(i, place);
+		(void)mount(place, kept->paths[i], NULL, MS_MOVE, NULL);
+		(void)umount2(place, MNT_DETACH); /* where it could not be moved */
+		(void)remove(place);
 	}
 	kept->arena = graft_arena_free(kept->arena);
 }
