@@ -53,7 +53,9 @@ start_host() {
 }
 
 stop_host() {
-  [ ! -e "$BATS_FILE_TMPDIR/host.pid" ] || kill "$(cat "$BATS_FILE_TMPDIR/host.pid")"
+  [ -e "$BATS_FILE_TMPDIR/host.pid" ] || return 0
+  kill "$(cat "$BATS_FILE_TMPDIR/host.pid")"
+  rm "$BATS_FILE_TMPDIR/host.pid"
 }
 
 # on_host COMMAND...
