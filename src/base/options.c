@@ -24,11 +24,6 @@ struct parser {
 	struct graft_error *err;
 };
 
-const struct graft_option graft_builtin_options[GRAFT_BUILTIN_OPTIONS] = {
-	{ .name = "help", .letter = '?', .help = "Give this help list" },
-	{ .name = "usage", .help = "Give a short usage message" },
-	{ .name = "version", .letter = 'V', .help = "Print program version" },
-};
 static const enum graft_parse_result builtin_results[GRAFT_BUILTIN_OPTIONS] = {
 	GRAFT_PARSE_HELP,
 	GRAFT_PARSE_USAGE,
@@ -66,16 +61,6 @@ int graft_option_set_string(void *target, const struct graft_option *option, con
 	(void)err;
 	*(const char **)((char *)target + option->offset) = value;
 	return 0;
-}
-
-size_t graft_options_count(const struct graft_command *command)
-{
-	return command->n_options + GRAFT_BUILTIN_OPTIONS;
-}
-
-const struct graft_option *graft_options_at(const struct graft_command *command, size_t i)
-{
-	return i < command->n_options ? &command->options[i] : &graft_builtin_options[i - command->n_options];
 }
 
 static int wrong(struct parser *parser)
@@ -144,7 +129,7 @@ static int find_name(struct parser *parser, const char *dashes, const char *name
 
 static int use(struct parser *parser, const struct graft_option *option, const char *value)
 {
-	if (option >= graft_builtin_options && option < graft_builtin_options + GRAFT_BUILTIN_OPTIONS) {
+	if (graft_option_is_builtin(option)) {
 		parser->result = builtin_results[option - graft_builtin_options];
 		return 0;
 	}

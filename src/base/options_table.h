@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options_table: what parsing (options.c) and texts (options_text.c) share: a command's options and those that every command has. */
+/* options_table: what parsing and texts share: a command's options, those that every command has, and the order of both. */
 #ifndef GRAFT_BASE_OPTIONS_TABLE_H
 #define GRAFT_BASE_OPTIONS_TABLE_H
 
@@ -12,5 +12,14 @@ extern const struct graft_option graft_builtin_options[GRAFT_BUILTIN_OPTIONS];
 /* All options of a command, its own first. */
 size_t graft_options_count(const struct graft_command *command);
 const struct graft_option *graft_options_at(const struct graft_command *command, size_t i);
+bool graft_option_is_builtin(const struct graft_option *option);
+/*
+ * The visible option that is shown after `previous` (NULL = the first), in argp's order, the built-in ones last; NULL at the end.
+ * Tables are short: looking for the successor each time needs neither memory nor a sorted copy.
+ */
+const struct graft_option *graft_options_next(const struct graft_command *command, const struct graft_option *previous);
+#define GRAFT_FOR_EACH_OPTION(option, command)                                              \
+	for (const struct graft_option *option = graft_options_next(command, NULL); option; \
+	     option = graft_options_next(command, option))
 
 #endif
