@@ -138,7 +138,7 @@ static bool has_unlisted(struct freshness *freshness)
 
 static bool is_fresh(struct freshness *freshness)
 {
-	struct graft_ldcache cache;
+	struct graft_ldcache cache = { 0 };
 	struct graft_error why = { 0 };
 
 	if (graft_root_stat(freshness->root, CACHE_PATH, &freshness->cache_stat) < 0 ||
@@ -520,10 +520,10 @@ static int put_ours_first(struct refresh *refresh, struct graft_ldcache *cache, 
 {
 	const struct graft_edit *edit = refresh->edit;
 	size_t n = 0, n_dropped = 0;
-	struct graft_ldcache_record *records = graft_arena_list(refresh->arena, edit->n_entries + cache->n_records,
+	struct graft_ldcache_record *records = graft_arena_list(refresh->arena, edit->n_entries + cache->n_records + 1,
 								sizeof(*records));
 
-	if (!records && edit->n_entries + cache->n_records > 0)
+	if (!records)
 		return graft_fail_memory(err);
 	for (size_t i = 0; i < edit->n_entries; i++)
 		records[n++] = (struct graft_ldcache_record){ .soname = edit->entries[i].soname,

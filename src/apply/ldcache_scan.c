@@ -259,7 +259,7 @@ static int examine(const struct graft_ldcache_scan *scan, struct directory *dire
 	if (fd < 0)
 		return 0;
 	rc = read_library(scan, fd, &candidate, err);
-	if (rc <= 0)
+	if (rc <= 0 || !candidate.soname)
 		return rc;
 	candidate.id = (struct graft_directory_id){ st.st_dev, st.st_ino };
 	candidate.name = graft_arena_strdup(scan->arena, name);

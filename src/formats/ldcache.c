@@ -88,8 +88,11 @@ static int allocate_records(const struct file *file, size_t n, struct graft_aren
 {
 	if (n > MAX_RECORDS)
 		return malformed(file);
-	cache->records = graft_arena_list(arena, n, sizeof(*cache->records));
-	return cache->records || n == 0 ? 0 : graft_fail_memory(file->err);
+	cache->records = graft_arena_list(arena, n + 1, sizeof(*cache->records));
+	if (cache->records)
+		return 0;
+	(void)graft_fail_memory(file->err);
+	return -1;
 }
 
 /* A file without the new table: glibc before 2.1.2 wrote it, or `ldconfig -c old`. */
@@ -307,11 +310,6 @@ static void merge_runs(const struct graft_ldcache *cache, const struct graft_ldc
 {
 	size_t left = 0, right = middle;
 
-	/* What was read from a file is in order but for the records put in front. */
-	if (middle == n || compare_records(cache, &from[middle - 1], &from[middle]) <= 0) {
-		memcpy(to, from, n * sizeof(*to));
-		return;
-	}
 	while (left < middle && right < n)
 		*to++ = compare_records(cache, &from[left], &from[right]) <= 0 ? from[left++] : from[right++];
 	memcpy(to, from + left, (middle - left) * sizeof(*to));

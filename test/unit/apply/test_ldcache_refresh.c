@@ -169,8 +169,9 @@ static const char *folders[] = { LIB };
 /* The edit of one injected library. */
 static int refresh_with(struct graft_edit *edit, enum graft_ldcache_state state, struct graft_error *err)
 {
-	struct graft_ldcache_entry entry = cuda_entry();
+	static struct graft_ldcache_entry entry;
 
+	entry = cuda_entry();
 	edit->kind = GRAFT_EDIT_LDCACHE;
 	if (!edit->entries) {
 		edit->entries = &entry;

@@ -376,7 +376,7 @@ static void test_allocations_fail(void **state)
 	for (int i = 0; i < 600; i++) {
 		const char *one = i % 3 == 0 ? line : i % 3 == 1 ? minor : mount;
 
-		memcpy(text + length, one, strlen(one));
+		memcpy(text + length, one, strlen(one) + 1);
 		length += strlen(one);
 	}
 	for (n = 1; rc != 0; n++) {
