@@ -180,7 +180,7 @@ static bool is_hwcaps_record(uint64_t hwcap)
 
 static int read_new(const struct file *file, size_t base, struct graft_arena *arena, struct graft_ldcache *cache)
 {
-	uint32_t n = get_u32(file, base + 20), byte_order = file->bytes[base + 28] & BYTE_ORDER_MASK;
+	uint32_t n = get_u32(file, base + 20), byte_order = (unsigned char)file->bytes[base + 28] & BYTE_ORDER_MASK;
 
 	if (byte_order != 0 && byte_order != OWN_BYTE_ORDER)
 		return malformed(file);

@@ -8,11 +8,12 @@ setup() {
   cd "$top"
 }
 
+# What a start could leave behind; of other starts on this machine it takes no note.
 state() {
-  findmnt -rno TARGET | sort
-  find /run /tmp -maxdepth 1 -name '*graft*' ! -name 'bats*' 2>/dev/null | sort
-  runc list -q
-  find /sys/fs/cgroup -maxdepth 2 -name '*graft*'
+  findmnt -rno TARGET | grep -E 'quickstart|nvidia' | sort
+  find /run /tmp -maxdepth 1 -name 'graft-quickstart*' | sort
+  runc list -q | grep quickstart
+  find /sys/fs/cgroup -maxdepth 2 -name '*quickstart*'
   find /dev -maxdepth 1 -name "*nvidia*"
   md5sum /etc/ld.so.cache
 }
