@@ -28,7 +28,7 @@ struct arguments {
 	const char *topology;
 	const char *faults[MAX_FAULTS];
 	size_t n_faults;
-	bool force, models;
+	bool force, links, models;
 };
 
 /* --- topologies by name or file --- */
@@ -156,6 +156,10 @@ static const struct graft_option run_options[] = {
 	  .help = "also where a real driver is loaded, which is hidden from COMMAND then",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct arguments, force) },
+	{ .name = "bind-libs",
+	  .help = "put links into the host's directories instead of overlays, which some kernels refuse",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct arguments, links) },
 };
 static const struct graft_option list_options[] = {
 	{ .name = "models",
@@ -214,7 +218,7 @@ static int run_run(void *context, int argc, char **argv)
 	(void)argc;
 	if (read_with_faults(arguments, &topology, &err) < 0)
 		return complain(&err);
-	rc = sim_enter(topology, arguments->force, &err);
+	rc = sim_enter(topology, arguments->force, !arguments->links, &err);
 	if (rc == 0)
 		rc = add_to_path(topology, &err);
 	if (rc == 0)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge: the driver's files over the host's directories, by overlays as deep in the tree as possible. Knows nothing of drivers. */
+/*
+ * merge: the driver's files over the host's directories, as deep in the tree as possible: by overlays, or where the kernel refuses them by
+ * directories of links. Knows nothing of drivers.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -138,7 +141,7 @@ static int mount_overlay(const char *directory, bool writable)
 	return mount("graft-sim", directory, "overlay", writable ? 0 : MS_RDONLY, options);
 }
 
-static int cover(const char *directory, struct graft_error *err)
+static int cover_by_overlay(const char *directory)
 {
 	struct kept_mounts kept = { .n = 0 };
 	int rc, saved;
@@ -149,10 +152,92 @@ static int cover(const char *directory, struct graft_error *err)
 		rc = mount_overlay(directory, false);
 	saved = errno;
 	put_back(&kept);
-	return rc < 0 ? graft_fail_errno(err, saved, "mount operation failed: overlay on %s", directory) : 0;
+	errno = saved;
+	return rc;
 }
 
-static int merge(const char *directory, unsigned int depth, struct graft_error *err)
+/* --- directories of links --- */
+
+static bool is_dots(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* A link of the host is copied, so that it still counts from its place; anything else is linked to where it can be seen. */
+static int link_host_entry(const char *from, const char *to)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlink(from, target, sizeof(target) - 1);
+
+	if (n >= 0)
+		target[n] = '\0';
+	return symlink(n >= 0 ? target : from, to) < 0 && errno != EEXIST ? -1 : 0;
+}
+
+static int link_host_entries(const char *host, const char *farm)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+	auto_dir DIR *dir = opendir(host);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		(void)snprintf(from, sizeof(from), "%s/%s", host, entry->d_name);
+		(void)snprintf(to, sizeof(to), "%s/%s", farm, entry->d_name);
+		if (!is_dots(entry->d_name) && link_host_entry(from, to) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The driver's own entries are hard links: what they resolve to lies in the directory itself. */
+static int build_farm(const char *staged, const char *host, const char *farm, unsigned int depth)
+{
+	char from[PATH_MAX], below[PATH_MAX], to[PATH_MAX];
+	auto_dir DIR *dir = opendir(staged);
+	const struct dirent *entry;
+	struct stat status;
+
+	if (!dir || depth == MAX_DEPTH || mkdir(farm, 0755) < 0)
+		return -1;
+	while ((entry = readdir(dir))) {
+		if (is_dots(entry->d_name))
+			continue;
+		(void)snprintf(from, sizeof(from), "%s/%s", staged, entry->d_name);
+		(void)snprintf(below, sizeof(below), "%s/%s", host, entry->d_name);
+		(void)snprintf(to, sizeof(to), "%s/%s", farm, entry->d_name);
+		if (lstat(from, &status) < 0)
+			return -1;
+		if (S_ISDIR(status.st_mode) ? build_farm(from, below, to, depth + 1) < 0 : link(from, to) < 0)
+			return -1;
+	}
+	return link_host_entries(host, farm);
+}
+
+static int cover_by_links(const char *directory)
+{
+	char name[PATH_MAX], staged[PATH_MAX + 64], host[PATH_MAX + 64], farm[PATH_MAX + 64];
+
+	flat_name(directory, name, sizeof(name));
+	(void)snprintf(staged, sizeof(staged), SIM_STAGE_ROOT "%s", directory);
+	(void)snprintf(host, sizeof(host), SIM_STAGE "/host-%s", name);
+	(void)snprintf(farm, sizeof(farm), SIM_STAGE "/links-%s", name);
+	if (mkdir(host, 0755) < 0 || mount(directory, host, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return -1;
+	if (build_farm(staged, host, farm, 0) < 0)
+		return -1;
+	return mount(farm, directory, NULL, MS_BIND, NULL);
+}
+
+static int cover(const char *directory, bool overlays, struct graft_error *err)
+{
+	if (overlays && cover_by_overlay(directory) == 0)
+		return 0;
+	if (cover_by_links(directory) == 0)
+		return 0;
+	return graft_fail_errno(err, errno, "mount operation failed: %s", directory);
+}
+
+static int merge(const char *directory, bool overlays, unsigned int depth, struct graft_error *err)
 {
 	char path[PATH_MAX];
 	auto_dir DIR *dir = NULL;
@@ -163,34 +248,33 @@ static int merge(const char *directory, unsigned int depth, struct graft_error *
 	if (!dir || depth == MAX_DEPTH)
 		return 0;
 	while ((entry = readdir(dir))) {
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-		    judge(directory, entry->d_name) == NEEDS_OVERLAY)
-			return cover(directory, err);
+		if (!is_dots(entry->d_name) && judge(directory, entry->d_name) == NEEDS_OVERLAY)
+			return cover(directory, overlays, err);
 	}
 	rewinddir(dir);
 	while ((entry = readdir(dir))) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    judge(directory, entry->d_name) != LOOK_BELOW)
+		if (is_dots(entry->d_name) || judge(directory, entry->d_name) != LOOK_BELOW)
 			continue;
 		(void)snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
-		if (merge(path, depth + 1, err) < 0)
+		if (merge(path, overlays, depth + 1, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-int sim_merge(const char *directory, struct graft_error *err)
+int sim_merge(const char *directory, bool overlays, struct graft_error *err)
 {
 	struct stat host;
 
 	if (stat(directory, &host) < 0 || !S_ISDIR(host.st_mode))
 		return 0;
-	return merge(directory, 0, err);
+	return merge(directory, overlays, 0, err);
 }
 
-void sim_merge_if_possible(const char *directory)
+void sim_merge_if_possible(const char *directory, bool overlays)
 {
 	struct graft_error err;
 
-	(void)sim_merge(directory, &err);
+	if (overlays)
+		(void)sim_merge(directory, true, &err);
 }

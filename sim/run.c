@@ -236,19 +236,19 @@ static int mount_entries(const char *directory, struct graft_error *err)
 	return 0;
 }
 
-static int replace_all(struct sim_topology *topology, const char *devices, struct graft_error *err)
+static int replace_all(struct sim_topology *topology, const char *devices, bool overlays, struct graft_error *err)
 {
 	if (replace_proc(topology, devices, err) < 0 || sim_replace_dev(err) < 0 || replace_cache(topology, err) < 0)
 		return -1;
-	if (sim_merge("/usr", err) < 0 || sim_merge("/etc", err) < 0)
+	if (sim_merge("/usr", overlays, err) < 0 || sim_merge("/etc", overlays, err) < 0)
 		return -1;
-	sim_merge_if_possible("/sys");
+	sim_merge_if_possible("/sys", overlays);
 	if (mount_entries("/run", err) < 0 || mount_entries("/tmp", err) < 0)
 		return -1;
 	return 0;
 }
 
-int sim_enter(struct sim_topology *topology, bool force, struct graft_error *err)
+int sim_enter(struct sim_topology *topology, bool force, bool overlays, struct graft_error *err)
 {
 	char directory[4096];
 	const char *devices;
@@ -264,7 +264,7 @@ int sim_enter(struct sim_topology *topology, bool force, struct graft_error *err
 	/* Slave: what the machine mounts later arrives here, nothing of ours goes there. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		return graft_fail_errno(err, errno, "mount operation failed: /");
-	if (make_stage(topology, err) < 0 || replace_all(topology, devices, err) < 0)
+	if (make_stage(topology, err) < 0 || replace_all(topology, devices, overlays, err) < 0)
 		return -1;
 	/* The working directory may lie below what was mounted over. */
 	if (getcwd(directory, sizeof(directory)) && directory[0] == '/' && chdir(directory) < 0 && chdir("/") < 0)

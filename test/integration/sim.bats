@@ -308,6 +308,16 @@ END
   diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
 }
 
+@test "without overlays there are links" {
+  run -0 "$sim" run --bind-libs -t dgx-h100 -- sh -c "
+    nvidia-smi -L; $programs/nvml-client; ldconfig -p | grep -c 'libcuda.so.1 '
+    readlink -f /usr/lib/*/libcuda.so.1
+    ls -l /usr/bin/env > /dev/null && python3 -c 'print(1 + 1)' 2> /dev/null || echo 2
+    ! grep -q ' overlay graft-sim' /proc/self/mountinfo"
+  [ "$(gpus "$output")" = 8 ]
+  [[ $output == *$'\n1\n/usr/lib/'*/libcuda.so.550.54.14$'\n2' ]]
+}
+
 @test "mounts of the machine stay in view" {
   run -0 unshare -m sh -c '
     mkdir -p /run/graft-sim-test && mount -t tmpfs t /run/graft-sim-test && mkdir /run/graft-sim-test/usr &&
