@@ -86,13 +86,17 @@ static int add_record(const struct file *file, const struct graft_ldcache_record
 
 static int allocate_records(const struct file *file, size_t n, struct graft_arena *arena, struct graft_ldcache *cache)
 {
-	if (n > MAX_RECORDS)
-		return malformed(file);
+	if (n > MAX_RECORDS) {
+		(void)malformed(file);
+		return -1;
+	}
+	/* One more than needed: the list of an empty cache is not NULL. */
 	cache->records = graft_arena_list(arena, n + 1, sizeof(*cache->records));
-	if (cache->records)
-		return 0;
-	(void)graft_fail_memory(file->err);
-	return -1;
+	if (!cache->records) {
+		(void)graft_fail_memory(file->err);
+		return -1;
+	}
+	return 0;
 }
 
 /* A file without the new table: glibc before 2.1.2 wrote it, or `ldconfig -c old`. */
