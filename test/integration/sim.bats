@@ -273,6 +273,18 @@ END
   [[ $output == *"No such device or address"* ]]
 }
 
+@test "daemons hold their sockets until they are told to end" {
+  run -0 simulated dgx-h100 sh -c '
+    nv-fabricmanager & daemon=$!
+    for i in 1 2 3 4 5 6 7 8 9 10; do grep -q /run/nvidia-fabricmanager/socket /proc/net/unix && break; sleep 0.1; done
+    grep -c /run/nvidia-fabricmanager/socket /proc/net/unix
+    kill $daemon; wait $daemon; echo "status $?"
+    test ! -e /run/nvidia-fabricmanager/socket && echo gone'
+  [ "$output" = "nv-fabricmanager: simulated by Graft; holding /run/nvidia-fabricmanager/socket"$'\n1\nstatus 0\ngone' ]
+  run -0 simulated dgx-h100 nvidia-debugdump --list
+  [ "$output" = 'nvidia-debugdump: simulated by Graft; it does nothing' ]
+}
+
 @test "what a host lacks is lacking" {
   run -127 simulated no-driver sh -c 'ls /proc/driver/nvidia /dev/nvidiactl; command -v nvidia-smi'
   [[ $output == *"cannot access '/proc/driver/nvidia'"*"cannot access '/dev/nvidiactl'"* ]]
