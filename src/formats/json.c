@@ -402,8 +402,9 @@ const struct json_object *graft_json_member(const struct json_object *object, co
 
 const char *graft_json_string(const struct json_object *json)
 {
+	struct json_object *object;
+
 	/* QUIRK: json-c hands out the text by a pointer to non-const, and computes nothing for a string. */
-	return json_object_is_type(json, json_type_string)
-		   ? json_object_get_string((struct json_object *)(uintptr_t)json)
-		   : NULL;
+	memcpy(&object, &json, sizeof(object));
+	return json_object_is_type(json, json_type_string) ? json_object_get_string(object) : NULL;
 }
