@@ -62,9 +62,10 @@ static int read_paths(const struct search *search, const char *ret_paths[3], str
 	struct graft_cgroup_entry *entries = NULL;
 	const char *text;
 	size_t length, n = 0;
-	char path[64];
+	char path[64] = "proc/self/cgroup";
 
-	(void)snprintf(path, sizeof(path), "proc/%d/cgroup", (int)search->pid);
+	if (search->pid > 0)
+		(void)snprintf(path, sizeof(path), "proc/%d/cgroup", (int)search->pid);
 	if (read_text(search, path, CGROUP_MAX, &text, &length, err) < 0 ||
 	    graft_procfs_cgroup(text, length, search->arena, &entries, &n, err) < 0)
 		return -1;
@@ -147,8 +148,10 @@ static int fail_no_mount(const struct search *search, int version, const char *p
 		if (strncmp(mount->root, "/..", 3) == 0)
 			return graft_fail(err, GRAFT_NOT_FOUND, 0, "relative path in mount prefix: %s", mount->root);
 		return graft_fail(err, GRAFT_NOT_FOUND, 0,
-				  "the cgroup '%s' of process %d is not below '%s', mounted at %s", path,
-				  (int)search->pid, mount->root, mount->mount_point);
+				  below(mount->root, path)
+				      ? "the cgroup '%s' cannot be seen: something hides '%s', mounted at %s"
+				      : "the cgroup '%s' is not below '%s', mounted at %s",
+				  path, mount->root, mount->mount_point);
 	}
 	return graft_fail(err, GRAFT_NOT_FOUND, 0, "%s", no_mount[version]);
 }

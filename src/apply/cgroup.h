@@ -51,8 +51,8 @@ struct graft_cgroup {
 	}
 
 /*
- * Finds the devices cgroup of `pid`. /proc/PID/cgroup, the caller's own mountinfo and the cgroup mounts are read below `proc_root_fd`
- * (an O_PATH descriptor of "/", borrowed; standalone: of the container's root). Must be called before the container's namespaces
+ * Finds the devices cgroup of process `pid` (0 = the caller's own). /proc/PID/cgroup, the caller's own mountinfo and the cgroup mounts are read below `proc_root_fd`
+ * (an O_PATH descriptor of "/", borrowed). Must be called before the container's namespaces
  * are joined. No rights to look, and a container in a `user_namespace` whose cgroup cannot be found, are a skip with one log line:
  * 0 with version 0; `required` makes both an error. Error texts of SPEC 10.
  */

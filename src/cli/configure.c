@@ -59,20 +59,20 @@ static void log_configuration(const struct configuration *c)
 	graft_buffer_done(&words);
 }
 
-/* SPEC 9: supervised, the cgroup is read from our own /proc; standalone, from that of the container. */
+/*
+ * By our own /proc and mounts in both modes. Standalone, the container's cgroup is the one that we are in: SPEC 10 asks for our parent's below
+ * the rootfs, where an image could say what it likes, and by a number that may be of another pid namespace.
+ */
 static int open_cgroup(struct configuration *c, struct graft_error *err)
 {
-	struct graft_root host = GRAFT_ROOT_INIT;
-	int rc;
+	auto_root struct graft_root own = GRAFT_ROOT_INIT;
 
 	if (c->options->request->no_cgroups)
 		return 0;
-	if (c->options->pid > 0 && graft_root_open(&host, "/", err) < 0)
+	if (graft_root_open(&own, "/", err) < 0)
 		return -1;
-	rc = graft_cgroup_open(c->options->pid > 0 ? host.fd : c->target.root.fd, c->target.pid,
-			       c->target.user_namespace, c->options->force_cgroups, c->cli->log, &c->cgroup, err);
-	graft_root_close(&host);
-	return rc;
+	return graft_cgroup_open(own.fd, c->target.supervised ? c->target.pid : 0, c->target.user_namespace,
+				 c->options->force_cgroups, c->cli->log, &c->cgroup, err);
 }
 
 /* Opens the container and reads its image, as little of it as the plan depends on. */

@@ -78,7 +78,17 @@ expect_device_cgroup() {
   expect made-nvidia0 "Operation not permitted"
 }
 
-@test "runc, a user namespace" {
+@test "runc, a user namespace, cgroup v1" {
+  on_host umount "$root"
+  make_root small copy
+  chown -R --no-dereference 100000:100000 "$root"
+  make_user_bundle
+  run_container v1
+  expect uid 0
+  expect_one_gpu /usr/lib64
+}
+
+@test "runc, a user namespace, cgroup v2" {
   # The root belongs to the first id of the container.
   on_host umount "$root"
   make_root small copy

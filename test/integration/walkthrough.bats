@@ -7,9 +7,13 @@ load lib.bash
 setup_file() { start_host dgx-h100; }
 teardown_file() { stop_host; }
 setup() { test_setup; }
-teardown() { test_teardown; }
+teardown() {
+  test_teardown
+  [ -z "${cgroup:-}" ] || rmdir "$cgroup"
+}
 
-# walk COMMAND...: the steps, then COMMAND in the container as an ordinary user. What configure says goes to $work/configure.log.
+# walk COMMAND...: the steps of the README, then COMMAND in the container as an ordinary user. What configure says goes to $work/configure.log.
+cgroups=--no-cgroups
 walk() {
   cat >"$work/steps" <<'STEPS'
 set -eu
@@ -20,7 +24,7 @@ mount -t proc none proc
 mount -t sysfs none sys
 mount -t tmpfs none tmp
 mount -t tmpfs none run
-nvidia-container-cli --load-kmods configure --ldconfig=@/sbin/ldconfig --no-cgroups --utility --compute --device 0 "$(pwd)" \
+nvidia-container-cli --load-kmods configure --ldconfig=@/sbin/ldconfig $cgroups --utility --compute --device 0 "$(pwd)" \
   2>../configure.log
 grep ' /' /proc/self/mountinfo >../mounts.log
 pivot_root . mnt
@@ -33,7 +37,7 @@ exec chroot . env -i "$@"
 STEPS
   ln -sfn root "$work/rootfs"
   cd "$work" || return
-  run on_host unshare --mount --pid --fork sh "$work/steps" "$@"
+  run on_host env cgroups="$cgroups" unshare --mount --pid --fork sh "$work/steps" "$@"
   [ "$status" -eq 0 ] && return
   printf '%s\n' "$output"
   cat "$work/configure.log"
@@ -93,4 +97,20 @@ STEPS
   done < <(awk -v at="$work/root/" 'index($5, at) == 1 && $5 ~ /nvidia|libcuda|firmware/ { print $5, $6 }' "$work/mounts.log")
   grep -q "$work/root/dev/nvidia0 " "$work/mounts.log"
   grep -q "$work/root/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14 " "$work/mounts.log"
+}
+
+@test "the walk-through in a cgroup that refuses GPUs, without --no-cgroups" {
+  grep -q ' - cgroup .*devices' /proc/self/mountinfo || skip "this machine has no cgroup v1 with the devices controller"
+  make_root debian overlay
+  cgroup=$(awk '/ - cgroup .*devices/ { print $5; exit }' /proc/self/mountinfo)/$container
+  mkdir "$cgroup"
+  echo a >"$cgroup/devices.deny"
+  echo 'c 1:* rwm' >"$cgroup/devices.allow"
+  # A shell of its own is in that cgroup.
+  (
+    echo "$BASHPID" >"$cgroup/cgroup.procs"
+    cgroups='' walk /probe
+    read_answers
+    expect_one_gpu
+  )
 }

@@ -184,20 +184,20 @@ static void test_find(void **state)
 		{ "prefix stripped", "5:devices:/docker/1f/sub\n", V1("/docker/1f", "/cg"), 1, "cg/sub" },
 		{ "prefix is the whole path", "5:devices:/docker/1f\n", V1("/docker/1f", "/cg"), 1, "cg" },
 		{ "prefix of a name is no prefix", "5:devices:/docker/1f2\n", V1("/docker/1f", "/cg"), 0,
-		  "failed to get device cgroup mount path: the cgroup '/docker/1f2' of process 4711 is not below "
+		  "failed to get device cgroup mount path: the cgroup '/docker/1f2' is not below "
 		  "'/docker/1f', mounted at /cg" },
 		{ "second mount covers it", "5:devices:/b/c\n", V1("/a", "/cg1") V1("/b", "/cg2"), 1, "cg2/c" },
 		{ "cgroup namespace, sibling below the mount", "0::/../sib\n", V2("/..", "/u"), 2, "u/sib" },
 		{ "cgroup namespace, mount root unknown", "0::/x\n", V2("/..", "/u"), 0,
 		  "failed to get device cgroup mount path: relative path in mount prefix: /.." },
 		{ "cgroup namespace, outside of the mount", "0::/../sib\n", V2("/", "/u"), 0,
-		  "failed to get device cgroup mount path: the cgroup '/../sib' of process 4711 is not below '/', "
+		  "failed to get device cgroup mount path: the cgroup '/../sib' is not below '/', "
 		  "mounted at /u" },
 		{ "dots that climb", "0::/a/../../../etc\n", V2("/", "/u"), 0,
-		  "failed to get device cgroup mount path: the cgroup '/a/../../../etc' of process 4711 is not below "
+		  "failed to get device cgroup mount path: the cgroup '/a/../../../etc' is not below "
 		  "'/', mounted at /u" },
 		{ "dots at the end", "0::/a/..\n", V2("/", "/u"), 0,
-		  "failed to get device cgroup mount path: the cgroup '/a/..' of process 4711 is not below '/', "
+		  "failed to get device cgroup mount path: the cgroup '/a/..' is not below '/', "
 		  "mounted "
 		  "at /u" },
 		{ "a blank in the mount point", "0::/a\n", V2("/", "/with\\040blank"), 2, "with blank/a" },
@@ -209,6 +209,10 @@ static void test_find(void **state)
 		  "failed to get device cgroup version: no devices or unified cgroup entries found" },
 		{ "malformed", "nonsense\n", V1("/", "/cg"), 0,
 		  "failed to get device cgroup version: malformed cgroup entry: nonsense" },
+		{ "mounted, but hidden", "5:devices:/a\n", HIDDEN_V1, 0,
+		  "failed to get device cgroup mount path: the cgroup '/a' cannot be seen: something hides '/', "
+		  "mounted at "
+		  "/sys/fs/cgroup/devices" },
 		{ "not mounted, v1", "5:devices:/a\n", OTHER, 0,
 		  "failed to get device cgroup mount path: no cgroup filesystem mounted for the devices subsytem in "
 		  "mountinfo file" },
@@ -271,6 +275,22 @@ static void test_stays_below_its_root(void **state)
 	put(fixture, "u", NULL, 0);
 	assert_int_equal(open_cgroup(fixture, false, false, &cgroup, &err), 0);
 	assert_true(faccessat(cgroup.dir_fd, "../proc/4711/cgroup", F_OK, 0) == 0);
+	graft_cgroup_close(&cgroup);
+}
+
+/* Process 0 is the caller. */
+static void test_own_cgroup(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_cgroup cgroup = GRAFT_CGROUP_INIT;
+	struct graft_error err = { 0 };
+
+	put(fixture, "proc/4711/cgroup", "0::/theirs\n", 11);
+	put(fixture, "proc/77/cgroup", "0::/ours\n", 9);
+	put_mountinfo(fixture, V2("/", "/u"));
+	put(fixture, "u/ours/mark", "", 0);
+	assert_int_equal(graft_cgroup_open(fixture->root_fd, 0, false, true, NULL, &cgroup, &err), 0);
+	assert_int_equal(faccessat(cgroup.dir_fd, "mark", F_OK, 0), 0);
 	graft_cgroup_close(&cgroup);
 }
 
@@ -442,6 +462,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_find, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stays_below_its_root, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_own_cgroup, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_skips, setup, teardown),
 		cmocka_unit_test(test_list),
 		cmocka_unit_test_setup_teardown(test_v1_writes, setup, teardown),
