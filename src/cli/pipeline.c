@@ -162,8 +162,11 @@ int cli_pipeline_require(struct cli_pipeline *pipeline, struct graft_request *re
 
 struct graft_policy cli_default_policy(const struct graft_inventory *inventory)
 {
+	/* A fresh procfs has what the kernel's driver puts there; the simulated driver has none in the kernel. */
+	bool in_procfs = inventory->proc_driver_nvidia && !inventory->simulated;
+
 	return (struct graft_policy){
-		.image = { .usr_lib = true, .proc_driver = true, .proc_driver_nvidia = inventory->proc_driver_nvidia },
+		.image = { .usr_lib = true, .proc_driver = true, .proc_driver_nvidia = in_procfs },
 	};
 }
 
