@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -422,6 +423,7 @@ static pid_t start_swapping(struct swapper *swapper, const char *a, const char *
 	assert_true(pid >= 0);
 	if (pid > 0)
 		return pid;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed assertion must not leave it behind */
 	/* Ends after an even number of swaps: everything has its own name again. */
 	while (!swapper->stop || swapper->rounds % 2 != 0) {
 		if (renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) < 0)
