@@ -31,6 +31,14 @@ elf_files() {
   [[ $output == *"$(sed -n "s/^ *version: '\(.*\)',/\1/p" "$top/meson.build")"* ]]
 }
 
+@test "the man page and the completions are installed where their readers look" {
+  local share=$tree/D/usr/share
+  grep -q '^\.TH "nvidia-container-cli" "1"' "$share/man/man1/nvidia-container-cli.1"
+  bash -n "$share/bash-completion/completions/nvidia-container-cli"
+  head -n 1 "$share/zsh/site-functions/_nvidia-container-cli" | grep -qx '#compdef nvidia-container-cli'
+  grep -q 'complete -c nvidia-container-cli' "$share/fish/vendor_completions.d/nvidia-container-cli.fish"
+}
+
 @test "nothing is installed outside the prefix" {
   [ "$(ls "$tree/D")" = usr ]
 }
