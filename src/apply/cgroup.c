@@ -77,9 +77,10 @@ static int read_paths(const struct search *search, const char *ret_paths[3], str
 		if (version && !ret_paths[version])
 			ret_paths[version] = entries[i].path;
 	}
-	if (!ret_paths[1] && !ret_paths[2])
-		return graft_fail(err, GRAFT_NOT_FOUND, 0, "no devices or unified cgroup entries found");
-	return 0;
+	if (ret_paths[1] || ret_paths[2])
+		return 0;
+	(void)graft_fail(err, GRAFT_NOT_FOUND, 0, "no devices or unified cgroup entries found");
+	return -1;
 }
 
 static int read_mounts(struct search *search, struct graft_error *err)

@@ -59,7 +59,8 @@ static void no_faults(void)
 }
 
 long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, long first, const union bpf_attr *second, long third, long fourth, long fifth,
+		    long sixth);
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -105,24 +106,17 @@ static int fail_bpf(enum bpf_cmd command, const union bpf_attr *attr)
 	return faults.calls - 1 == faults.fail_at || (faults.go_on && faults.calls > faults.fail_at) ? faults.error : 0;
 }
 
-long __wrap_syscall(long number, ...)
+/* Six words whatever the call is, as the kernel takes them. */
+long __wrap_syscall(long number, long first, const union bpf_attr *second, long third, long fourth, long fifth,
+		    long sixth)
 {
-	long a[6];
-	va_list args;
+	int error = number == SYS_bpf ? fail_bpf((enum bpf_cmd)first, second) : 0;
 
-	va_start(args, number);
-	for (size_t i = 0; i < 6; i++)
-		a[i] = va_arg(args, long);
-	va_end(args);
-	if (number == SYS_bpf) {
-		int error = fail_bpf((enum bpf_cmd)a[0], (const union bpf_attr *)(uintptr_t)a[1]);
-
-		if (error) {
-			errno = error;
-			return -1;
-		}
+	if (error) {
+		errno = error;
+		return -1;
 	}
-	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	return __real_syscall(number, first, second, third, fourth, fifth, sixth);
 }
 
 /* -------- the world: own cgroups, own nodes, a process in the cgroup -------- */

@@ -114,7 +114,7 @@ static void test_is_the_union(void **state)
 	size_t n_allowed = 0;
 
 	prepend(made, old_program, N_OLD, rules, N_RULES);
-	for (size_t i = 0; i < 2 * 8 * GRAFT_COUNT(majors) * GRAFT_COUNT(minors); i++) {
+	for (size_t i = 0; i < (size_t)16 * GRAFT_COUNT(majors) * GRAFT_COUNT(minors); i++) {
 		bool expected;
 
 		r.type = i % 2 ? BLOCK : CHAR;
@@ -229,7 +229,7 @@ static void test_obstacles(void **state)
 		{ { { .code = BPF_LD | BPF_IMM | BPF_DW, .src_reg = BPF_PSEUDO_MAP_FD } }, "a map or a kernel symbol" },
 		{ { { .code = BPF_LD | BPF_IMM | BPF_DW, .src_reg = BPF_PSEUDO_MAP_VALUE } },
 		  "a map or a kernel symbol" },
-		{ { { .code = BPF_LD | BPF_ABS | BPF_W } }, "an instruction for packets" },
+		{ { { .code = BPF_LD | BPF_ABS | BPF_H } }, "an instruction for packets" },
 		{ { { .code = BPF_JMP | BPF_CALL, .imm = 123456 } }, "a helper function of the kernel" },
 		{ { { .code = BPF_JMP | BPF_CALL, .src_reg = BPF_PSEUDO_CALL } }, "a function of its own" },
 		{ { { .code = BPF_JMP | 0xf0 } }, "an instruction that only the kernel writes" },
