@@ -76,7 +76,7 @@ int graft_place_parent(struct graft_place *place, const char *target, int *ret_f
 /* The directory entry by which a spot can be found again, all links resolved. */
 static int find_parent(const struct graft_place *place, const char *target, struct graft_spot *spot)
 {
-	struct graft_arena *arena = graft_arena_new(2 * PATH_MAX);
+	struct graft_arena *arena = graft_arena_new(2 * (size_t)PATH_MAX);
 	const char *path = NULL;
 	int rc;
 

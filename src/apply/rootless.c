@@ -57,10 +57,9 @@ int graft_rootless_step(void *arg, const char *step, struct graft_error *err)
 	return message.rc;
 }
 
-static _Noreturn void run_child(int fd,
-				int (*work)(void *arg, const struct graft_rootless_child *child, int *ret_note,
-					    struct graft_error *err),
-				void *arg)
+static _Noreturn void
+run_child(int fd, int (*work)(void *arg, struct graft_rootless_child *child, int *ret_note, struct graft_error *err),
+	  void *arg)
 {
 	struct graft_rootless_child child = { .fd = fd };
 	struct message result = { .is_result = true };
@@ -93,7 +92,7 @@ static void reap(pid_t pid)
 		continue;
 }
 
-int graft_rootless_run(int (*work)(void *arg, const struct graft_rootless_child *child, int *ret_note,
+int graft_rootless_run(int (*work)(void *arg, struct graft_rootless_child *child, int *ret_note,
 				   struct graft_error *err),
 		       void *arg, int (*step)(void *step_arg, const char *step, struct graft_error *err),
 		       void *step_arg, int *ret_note, struct graft_error *err)

@@ -17,7 +17,7 @@ int graft_rootless_step(void *arg, const char *step, struct graft_error *err);
  * Runs `work` in a child. `step` (may be NULL) is called in the parent for each graft_rootless_step(). The child's result, note and error become the
  * caller's. A child that ends without a result is a failure.
  */
-int graft_rootless_run(int (*work)(void *arg, const struct graft_rootless_child *child, int *ret_note,
+int graft_rootless_run(int (*work)(void *arg, struct graft_rootless_child *child, int *ret_note,
 				   struct graft_error *err),
 		       void *arg, int (*step)(void *step_arg, const char *step, struct graft_error *err),
 		       void *step_arg, int *ret_note, struct graft_error *err);

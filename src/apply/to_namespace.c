@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -295,7 +294,7 @@ struct job {
 	const struct graft_namespace_options *options;
 };
 
-static int apply_in_child(void *arg, const struct graft_rootless_child *child, int *ret_note, struct graft_error *err)
+static int apply_in_child(void *arg, struct graft_rootless_child *child, int *ret_note, struct graft_error *err)
 {
 	const struct job *job = arg;
 	struct graft_namespace_options options = *job->options;
@@ -303,7 +302,7 @@ static int apply_in_child(void *arg, const struct graft_rootless_child *child, i
 	int rc;
 
 	options.step = graft_rootless_step;
-	options.arg = (void *)(uintptr_t)child;
+	options.arg = child;
 	rc = apply_here(job->plan, job->target, &options, &prefix, err);
 	*ret_note = prefix == prefix_ldcache;
 	return rc;
