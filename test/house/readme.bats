@@ -47,6 +47,13 @@ setup() {
   [ $status -eq 0 ]
 }
 
+@test "every variable that is read is documented" {
+  local name
+  while read -r name; do
+    grep -qF "\`$name\`" docs/ENVIRONMENT.md || { echo "$name is not in docs/ENVIRONMENT.md"; return 1; }
+  done < <(grep -rhoE 'getenv\("[A-Z_]+"' src sim --include='*.c' | cut -d '"' -f 2 | sort -u)
+}
+
 @test "check refuses what it does not know, and needs root" {
   run -64 ./check nonsense
   [[ $output == *"no stage 'nonsense'"* ]]
