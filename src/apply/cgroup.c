@@ -170,7 +170,8 @@ static int open_directory(const struct search *search, int version, const char *
 		if (fd < 0)
 			continue;
 		graft_root_take(&root, fd);
-		(void)snprintf(ret_cgroup->path, sizeof(ret_cgroup->path), "%s%s", mount->mount_point, rest);
+		(void)snprintf(ret_cgroup->path, sizeof(ret_cgroup->path), "%s%s", mount->mount_point,
+			       strcmp(rest, "/") == 0 ? "" : rest);
 		fd = graft_root_openat(&root, rest[0] ? rest : "/", O_RDONLY | O_DIRECTORY);
 		if (fd < 0) {
 			(void)graft_fail_errno(err, -fd, "open failed: %s", ret_cgroup->path);

@@ -221,7 +221,9 @@ $root/usr/bin/nvidia-smi" ] || { echo "$output"; return 1; }
   host_rootless 'make_root && before=$(mounts) && "$cli" --user configure --force-cgroups --device=0 --utility "$root"; rc=$?; [ "$before" = "$(mounts)" ] || echo changed; exit $rc'
   [ "$status" -eq 1 ]
   [ -z "$output" ]
-  [[ ${stderr_lines[1]} == "$name: container error: "* ]] || { echo "$stderr"; return 1; }
+  # finding the cgroup is part of the container, writing its rules part of the mounts
+  [[ ${stderr_lines[1]} == "$name: container error: "* || ${stderr_lines[1]} == "$name: mount error: "* ]] ||
+    { echo "$stderr"; return 1; }
 }
 
 # Words for bubblewrap from a plan on stdin; files are written below $1.
