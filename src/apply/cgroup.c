@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include "apply/cgroup_versions.h"
 #include "base/arena.h"
@@ -126,9 +128,16 @@ static const char *below(const char *mount_root, const char *path)
 static int open_mount(const struct search *search, const struct graft_mountinfo *mount)
 {
 	auto_close int fd = graft_root_openat(&search->root, mount->mount_point, O_PATH | O_DIRECTORY);
+	struct statfs fs;
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_dev != makedev(mount->major, mount->minor))
+		return -1;
+	/*
+	 * SECURITY: without --pid all of this is read below ROOTFS, where an image may say what it likes of directories of its own, with hard
+	 * links to files of the host under the names that are written to.
+	 */
+	if (fstatfs(fd, &fs) < 0 || (fs.f_type != CGROUP_SUPER_MAGIC && fs.f_type != CGROUP2_SUPER_MAGIC))
 		return -1;
 	return TAKE_FD(fd);
 }

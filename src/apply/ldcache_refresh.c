@@ -32,10 +32,10 @@
 #define MAX_CONF_BYTES    ((size_t)1 << 20)
 #define ARENA_MAX         ((size_t)24 << 20)
 #define MAX_LOOK_MS       300  /* to find out whether the cache is up to date */
-#define MAX_REBUILD_MS    1200 /* to read all libraries */
+#define MAX_REBUILD_MS    1000 /* to read all libraries */
+#define MAX_MERGE_MS      200  /* to find out where records lead */
+#define RECORDS_PER_CHECK 16   /* between two looks at the clock: 1,024 comparisons of 4 KiB each at worst */
 #define MAX_DIRECTORIES   ((size_t)1024)
-#define MAX_LOOKUPS       1024 /* of directories of the image's records during a merge */
-#define RECORDS_PER_CHECK 64   /* between two looks at the clock */
 
 static bool is_older(const struct stat *a, const struct stat *b)
 {
@@ -66,6 +66,11 @@ struct freshness {
 	size_t n_names;
 	struct graft_ldcache_scan scan; /* .seen: those that exist */
 };
+
+static bool is_late(const struct freshness *freshness)
+{
+	return graft_clock_ms() >= freshness->scan.deadline_ms;
+}
 
 /* Adds the directory of a record's path. False when there are too many or memory is exhausted. */
 static bool add_directory_of(struct freshness *freshness, const char *path)
@@ -141,17 +146,22 @@ static bool is_fresh(struct freshness *freshness)
 	struct graft_ldcache cache = { 0 };
 	struct graft_error why = { 0 };
 
-	if (graft_root_stat(freshness->root, CACHE_PATH, &freshness->cache_stat) < 0 ||
-	    read_cache(freshness->root, freshness->arena, &cache, &why) < 0) {
+	int rc = graft_root_stat(freshness->root, CACHE_PATH, &freshness->cache_stat);
+
+	if (rc < 0)
+		(void)graft_fail_errno(&why, -rc, "it cannot be read");
+	else
+		rc = read_cache(freshness->root, freshness->arena, &cache, &why);
+	if (rc < 0) {
 		graft_info(freshness->log, "no usable %s: %s", CACHE_PATH, why.msg);
 		return false;
 	}
 	for (size_t i = 0; i < cache.n_records; i++)
-		if ((i % RECORDS_PER_CHECK == 0 && graft_clock_ms() >= freshness->scan.deadline_ms) ||
+		if ((i % RECORDS_PER_CHECK == 0 && is_late(freshness)) ||
 		    !add_directory_of(freshness, cache.records[i].path))
 			return false;
 	for (size_t i = 0; i < freshness->n_names; i++)
-		if (has_changed(freshness, freshness->names[i]))
+		if (is_late(freshness) || has_changed(freshness, freshness->names[i]))
 			return false;
 	return !has_unlisted(freshness);
 }
@@ -178,8 +188,8 @@ struct refresh {
 	struct graft_arena *arena;
 	struct graft_directory_id *touched; /* directories of the entries */
 	size_t n_touched;
-	int n_lookups;
 	struct graft_ldcache_entry *by_soname, *by_file_name; /* the edit's entries, sorted */
+	int64_t deadline_ms;                                  /* of the questions where records lead */
 	uint64_t names[16]; /* a bit for the hash of each soname and file name of the entries */
 };
 
@@ -360,7 +370,7 @@ static int own_records(struct refresh *refresh, enum graft_ldcache_state state, 
 		return 0;
 	if (rebuild(refresh, ret_cache, err) == 0)
 		return 0;
-	if (err && err->status != GRAFT_TIMEOUT && err->status != GRAFT_TOO_BIG)
+	if (err && err->status != GRAFT_TOO_BIG)
 		return -1;
 	if (read_cache(refresh->root, refresh->arena, ret_cache, &why) < 0)
 		return -1;
@@ -385,18 +395,20 @@ static int find_touched(struct refresh *refresh, struct graft_error *err)
 	return 0;
 }
 
-/* Whether the path of a record leads into a folder that ours lie in, by whatever name. */
-static bool is_touched(struct refresh *refresh, const char *path)
+/*
+ * Whether the path of a record leads into a folder that ours lie in, by whatever name. Only records with a file name of ours are asked about; a
+ * hostile cache may have 65,536 of them whose paths are made of links: late, they count as leading there.
+ */
+static bool is_touched(const struct refresh *refresh, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char directory[PATH_MAX];
 	struct stat st;
 
+	if (graft_clock_ms() >= refresh->deadline_ms)
+		return true;
 	if (!slash || (size_t)(slash - path) >= sizeof(directory))
 		return false;
-	/* Many files of one name, each at a long path: an image that wants to cost time. Without its records it costs none. */
-	if (refresh->n_lookups++ >= MAX_LOOKUPS)
-		return true;
 	memcpy(directory, path, (size_t)(slash - path));
 	directory[slash - path] = '\0';
 	if (graft_root_stat(refresh->root, directory[0] != '\0' ? directory : "/", &st) < 0)
@@ -525,6 +537,7 @@ static int put_ours_first(struct refresh *refresh, struct graft_ldcache *cache, 
 
 	if (!records)
 		return graft_fail_memory(err);
+	refresh->deadline_ms = graft_clock_ms() + MAX_MERGE_MS;
 	for (size_t i = 0; i < edit->n_entries; i++)
 		records[n++] = (struct graft_ldcache_record){ .soname = edit->entries[i].soname,
 							      .path = edit->entries[i].path,

@@ -61,7 +61,7 @@ static int check_time(const struct graft_ldcache_scan *scan, const char *path, s
 {
 	if (graft_clock_ms() < scan->deadline_ms)
 		return 0;
-	return graft_fail(err, GRAFT_TIMEOUT, 0, "reading the container's library directories takes too long: %s",
+	return graft_fail(err, GRAFT_TOO_BIG, 0, "reading the container's library directories takes too long: %s",
 			  path);
 }
 
@@ -124,21 +124,11 @@ static int find_object(const struct graft_ldcache_scan *scan, const struct direc
 static int open_found(const struct graft_ldcache_scan *scan, const struct directory *directory, const char *name,
 		      int path_fd)
 {
-	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	int proc_fd = scan->journal ? graft_journal_proc_fd(scan->journal) : -1;
 	char text[PATH_MAX];
 
-	if (proc_fd >= 0) {
-		int fd;
-
-		(void)snprintf(text, sizeof(text), "%d", path_fd);
-		fd = openat(proc_fd, text, flags);
-		if (fd >= 0)
-			return fd;
-	}
 	if ((size_t)snprintf(text, sizeof(text), "%s/%s", directory->path, name) >= sizeof(text))
 		return -1;
-	return graft_root_openat(scan->root, text, flags);
+	return graft_root_reopen(scan->root, path_fd, text, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 }
 
 /* The loader takes one ABI; of others only the 32-bit companion is ours to list. */
@@ -479,7 +469,8 @@ static int scan_hwcaps(struct graft_ldcache_scan *scan, const char *path, struct
 
 int graft_ldcache_scan_directory(struct graft_ldcache_scan *scan, const char *path, struct graft_error *err)
 {
-	if (scan_one(scan, path, false, 0, err) < 0)
+	/* SECURITY: finding out that a directory is not there takes milliseconds when its path is made of links. */
+	if (check_time(scan, path, err) < 0 || scan_one(scan, path, false, 0, err) < 0)
 		return -1;
 	return scan_hwcaps(scan, path, err);
 }

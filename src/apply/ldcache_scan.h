@@ -27,7 +27,7 @@ struct graft_ldcache_scan {
 	struct graft_arena *arena;
 	struct graft_journal *journal; /* NULL: look only; else soname links are made and dangling ones removed */
 	const struct graft_log *log;
-	int64_t deadline_ms; /* of graft_clock_ms(); then GRAFT_TIMEOUT */
+	int64_t deadline_ms; /* of graft_clock_ms(); then GRAFT_TOO_BIG */
 
 	struct graft_ldcache found; /* records in scan order; hwcaps records hold indices into found.hwcaps */
 	struct graft_directory_id *seen;
@@ -39,7 +39,7 @@ int64_t graft_clock_ms(void);
 
 /*
  * Scans a directory and the glibc-hwcaps directories below it. One that was scanned under another name, or is not there, is nothing. -1:
- * GRAFT_TIMEOUT, GRAFT_TOO_BIG (more than 65,536 libraries), GRAFT_NO_MEMORY.
+ * GRAFT_TOO_BIG (time, or more than 65,536 libraries), GRAFT_NO_MEMORY.
  */
 int graft_ldcache_scan_directory(struct graft_ldcache_scan *scan, const char *path, struct graft_error *err);
 

@@ -132,11 +132,22 @@ static int cross_the_line(struct graft_apply *apply, struct graft_error *err)
 	return become_owner(apply, err);
 }
 
+/* The container's root, with our procfs: files of the image are looked at before they are opened. */
+static struct graft_root readable_root(const struct graft_apply *apply)
+{
+	struct graft_root root = apply->target->root;
+
+	root.proc_fd = graft_journal_proc_fd(apply->journal);
+	return root;
+}
+
 static int apply_edits(struct graft_apply *apply, struct graft_error *err)
 {
+	struct graft_root root = readable_root(apply);
+
 	/* Mount points change the times of directories, which tell whether the cache is up to date. */
 	if (has_edit(apply->plan, GRAFT_EDIT_LDCACHE))
-		apply->ldcache_state = graft_ldcache_state(&apply->target->root, apply->log);
+		apply->ldcache_state = graft_ldcache_state(&root, apply->log);
 	for (size_t i = 0; i < apply->plan->n_edits; i++)
 		if (graft_apply_edit(apply, i, err) < 0)
 			return -1;
@@ -182,12 +193,13 @@ static int apply_cgroup(struct graft_apply *apply, struct graft_cgroup *cgroup, 
 
 static int refresh_ldcache(struct graft_apply *apply, struct graft_error *err)
 {
+	struct graft_root root = readable_root(apply);
+
 	for (size_t i = 0; i < apply->plan->n_edits; i++) {
 		const struct graft_edit *edit = &apply->plan->edits[i];
 
 		if (edit->kind == GRAFT_EDIT_LDCACHE &&
-		    graft_ldcache_refresh(&apply->target->root, edit, apply->ldcache_state, apply->journal, apply->log,
-					  err) < 0)
+		    graft_ldcache_refresh(&root, edit, apply->ldcache_state, apply->journal, apply->log, err) < 0)
 			return -1;
 	}
 	return 0;

@@ -61,7 +61,10 @@ int graft_root_open(struct graft_root *ret_root, const char *host_directory, str
 	}
 	if (fd < 0)
 		return graft_fail_errno(err, errno, "open failed: %s", host_directory);
-	*ret_root = (struct graft_root){ .fd = fd, .no_openat2 = no_openat2, .own_path = own_path_of(fd) };
+	*ret_root = (struct graft_root)GRAFT_ROOT_INIT;
+	ret_root->fd = fd;
+	ret_root->no_openat2 = no_openat2;
+	ret_root->own_path = own_path_of(fd);
 	return 0;
 }
 
@@ -272,22 +275,40 @@ int graft_read_fd(int fd, size_t max, struct graft_arena *arena, const char **re
 	return 0;
 }
 
+int graft_root_reopen(const struct graft_root *root, int path_fd, const char *path, int flags)
+{
+	char number[16];
+	int fd;
+
+	if (root->proc_fd < 0)
+		return graft_root_openat(root, path, flags);
+	(void)snprintf(number, sizeof(number), "%d", path_fd);
+	fd = openat(root->proc_fd, number, flags | O_CLOEXEC);
+	/* QUIRK: a security module may keep us from our own procfs. */
+	if (fd < 0 && (errno == EACCES || errno == EPERM || errno == ENOENT))
+		return graft_root_openat(root, path, flags);
+	return fd < 0 ? -errno : fd;
+}
+
+/* SECURITY: in an image, opening a device node already has effects (/dev/watchdog). Look before. */
+static int open_regular(const struct graft_root *root, const char *path, int flags)
+{
+	auto_close int path_fd = graft_root_openat(root, path, O_PATH);
+	struct stat st;
+
+	if (path_fd < 0)
+		return path_fd;
+	if (fstat(path_fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? graft_root_reopen(root, path_fd, path, flags) : -EINVAL;
+}
+
 int graft_root_read(const struct graft_root *root, const char *path, size_t max, struct graft_arena *arena,
 		    const char **ret_bytes, size_t *ret_length)
 {
-	auto_close int fd = -1;
-	struct stat st;
-	int rc;
+	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	auto_close int fd = root->own_path ? graft_root_openat(root, path, flags) : open_regular(root, path, flags);
 
-	/* SECURITY: in an image, opening a device node already has effects (/dev/watchdog). Look before. */
-	if (!root->own_path) {
-		rc = graft_root_stat(root, path, &st);
-		if (rc < 0)
-			return rc;
-		if (!S_ISREG(st.st_mode))
-			return -EINVAL;
-	}
-	fd = graft_root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return fd == -ENXIO ? -EINVAL : fd; /* ENXIO: a socket */
 	return graft_read_fd(fd, max, arena, ret_bytes, ret_length);

@@ -33,10 +33,11 @@ struct graft_root {
 	int fd;          /* O_PATH|O_DIRECTORY|O_CLOEXEC; owned; -1 when closed */
 	bool no_openat2; /* the fallback walk is in use */
 	char *own_path;  /* owned; the root as our own procfs prints it; NULL for roots that were taken, see below */
+	int proc_fd;     /* borrowed; our own /proc/self/fd, for graft_root_reopen; -1 when there is none */
 };
-#define GRAFT_ROOT_INIT                                         \
-	{                                                       \
-		.fd = -1, .no_openat2 = false, .own_path = NULL \
+#define GRAFT_ROOT_INIT                                                        \
+	{                                                                      \
+		.fd = -1, .no_openat2 = false, .own_path = NULL, .proc_fd = -1 \
 	}
 
 /* Opens a host directory as a root. A final link is followed (it is the caller's own path). */
@@ -65,6 +66,12 @@ int graft_root_stat(const struct graft_root *root, const char *path, struct stat
  */
 int graft_root_resolve(const struct graft_root *root, const char *path, struct graft_arena *arena,
 		       const char **ret_path, int *ret_fd);
+
+/*
+ * Opens what `path_fd` (O_PATH) is, which the caller has looked at: through root->proc_fd, so that it cannot be anything else, or else by
+ * `path` once more. Returns the descriptor or -errno.
+ */
+int graft_root_reopen(const struct graft_root *root, int path_fd, const char *path, int flags);
 
 /*
  * Reads a whole regular file (opened non-blocking; anything else is -EINVAL; larger than `max` is -EFBIG; files of procfs that

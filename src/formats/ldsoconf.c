@@ -16,8 +16,12 @@
 
 #include "base/cleanup.h"
 
+/*
+ * SECURITY: limits of one reading, all files together: a line costs an image nothing to repeat, and may read a directory or a megabyte each
+ * time. Distributions have a dozen files of one line.
+ */
 #define FILES_MAX       64
-#define FILE_BYTES_MAX  ((size_t)1024 * 1024)
+#define BYTES_MAX       ((size_t)1024 * 1024)
 #define DEPTH_MAX       16
 #define DIRS_MAX        4096
 #define PATTERNS_MAX    64
@@ -31,7 +35,7 @@ struct reader {
 	const struct graft_root *root;
 	struct graft_arena *arena;
 	const char **dirs;
-	size_t n_dirs;
+	size_t n_dirs, n_bytes;
 	unsigned int n_files, n_patterns, n_entries, depth;
 	struct graft_error *err;
 };
@@ -78,7 +82,6 @@ static int read_matching(struct reader *reader, const char *dir, const char *pat
 	if (++reader->n_patterns > PATTERNS_MAX)
 		return graft_fail(reader->err, GRAFT_TOO_BIG, 0, "too many included files: %s/%s", dir, pattern);
 	fd = graft_root_openat(reader->root, dir, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-
 	if (fd < 0)
 		return 0;
 	stream = fdopendir(fd);
@@ -205,13 +208,14 @@ static int read_file(struct reader *reader, const char *path)
 
 	if (++reader->n_files > FILES_MAX || reader->depth == DEPTH_MAX)
 		return graft_fail(reader->err, GRAFT_TOO_BIG, 0, "too many included files: %s", path);
-	rc = graft_root_read(reader->root, path, FILE_BYTES_MAX, reader->arena, &text, &length);
+	rc = graft_root_read(reader->root, path, BYTES_MAX - reader->n_bytes, reader->arena, &text, &length);
 	if (rc == -ENOMEM)
 		return graft_fail_memory(reader->err);
 	if (rc == -EFBIG)
 		return graft_fail(reader->err, GRAFT_TOO_BIG, EFBIG, "file read error: %s", path);
 	if (rc < 0)
 		return 0;
+	reader->n_bytes += length;
 	reader->depth++;
 	rc = read_lines(reader, path, text, length);
 	reader->depth--;

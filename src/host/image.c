@@ -20,7 +20,7 @@
 
 #define MUSL_PATH_MAX   ((size_t)64 << 10)
 #define COMPAT_DIR      "/usr/local/cuda/compat"
-#define COMPAT_MAX      256  /* the forward-compatibility package has about ten */
+#define COMPAT_MAX      64   /* the forward-compatibility package has about ten; a hostile link takes 5 ms to follow */
 #define DIR_ENTRIES_MAX 4096 /* of a directory that is read to its end */
 
 static const char *const libc_names[] = { "unknown", "glibc", "musl" };
@@ -198,7 +198,7 @@ static void add_compat(struct look *look, const char *name)
 	/* SECURITY: only a regular file is opened; a device or FIFO of the image is not. */
 	if (rc < 0 || fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) || is_listed(image, path))
 		return;
-	fd = graft_root_openat(look->root, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+	fd = graft_root_reopen(look->root, path_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
 	if (graft_elf_read_fd(fd, path, look->arena, &elf, &err) < 0) {
@@ -251,9 +251,13 @@ static void look_at_compat(struct look *look)
 int graft_image_inspect(const struct graft_root *root, bool want_compat, const struct graft_log *log,
 			struct graft_arena *arena, struct graft_image *ret_image, struct graft_error *err)
 {
+	/* No file of the image is opened by its name: what was looked at could be a device by then. */
+	auto_close int proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct graft_root readable = *root;
 	struct graft_image image = { 0 };
-	struct look look = { .root = root, .log = log, .arena = arena, .image = &image };
+	struct look look = { .root = &readable, .log = log, .arena = arena, .image = &image };
 
+	readable.proc_fd = proc_fd;
 	look_at_layout(&look);
 	look_at_libc(&look);
 	look_at_loader(&look);

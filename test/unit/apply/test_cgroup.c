@@ -12,11 +12,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "apply/cgroup_versions.h"
@@ -55,6 +57,22 @@ void *__wrap_calloc(size_t n, size_t size)
 void *__wrap_reallocarray(void *p, size_t n, size_t size)
 {
 	return may_allocate() ? __real_reallocarray(p, n, size) : NULL;
+}
+
+/* -------- the type of a file system -------- */
+
+static bool is_cgroup_fs = true; /* what a made-up mount says of itself; false: the truth */
+
+int __real_fstatfs64(int fd, struct statfs *buffer);
+int __wrap_fstatfs64(int fd, struct statfs *buffer);
+
+int __wrap_fstatfs64(int fd, struct statfs *buffer)
+{
+	int rc = __real_fstatfs64(fd, buffer);
+
+	if (is_cgroup_fs)
+		buffer->f_type = CGROUP2_SUPER_MAGIC;
+	return rc;
 }
 
 /* -------- a made-up root -------- */
@@ -119,6 +137,7 @@ static int teardown(void **state)
 	char command[128];
 
 	allocations_left = -1;
+	is_cgroup_fs = true;
 	(void)snprintf(command, sizeof(command), "rm -rf %s", fixture->top);
 	assert_int_equal(close(fixture->root_fd), 0);
 	assert_int_equal(system(command), 0);
@@ -160,6 +179,25 @@ static int open_cgroup(struct fixture *fixture, bool user_namespace, bool requir
 	"31 23 %D / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n"  \
 	"32 31 %D / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" \
 	"33 31 %D / /sys/fs/cgroup/devices_of_mine rw - cgroup cgroup rw,pids\n"
+
+/* An image whose own /proc, when none is mounted there, calls a directory of its own a cgroup: nothing in it is opened. */
+static void test_forged(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_cgroup cgroup = GRAFT_CGROUP_INIT;
+	struct graft_error err = { 0 };
+
+	put(fixture, "proc/4711/cgroup", "5:devices:/a\n", 13);
+	put_mountinfo(fixture, V1("/", "/cg"));
+	put(fixture, "cg/a/devices.list", "", 0);
+	put(fixture, "cg/a/devices.allow", "", 0);
+	assert_int_equal(open_cgroup(fixture, false, true, &cgroup, &err), 0);
+	graft_cgroup_close(&cgroup);
+	is_cgroup_fs = false;
+	assert_int_equal(open_cgroup(fixture, false, true, &cgroup, &err), -1);
+	assert_int_equal(err.status, GRAFT_NOT_FOUND);
+	assert_int_equal(cgroup.dir_fd, -1);
+}
 
 /* Where the cgroup is found, or the error text. */
 static void test_find(void **state)
@@ -461,6 +499,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_find, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_forged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stays_below_its_root, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own_cgroup, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_skips, setup, teardown),

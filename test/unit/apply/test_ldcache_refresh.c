@@ -647,7 +647,7 @@ static void test_time_limit(void **state)
 	(void)state;
 	make_image();
 	assert_int_equal(graft_ldcache_scan_directory(&scan, LIB, &err), -1);
-	assert_int_equal(err.status, GRAFT_TIMEOUT);
+	assert_int_equal(err.status, GRAFT_TOO_BIG);
 	assert_non_null(strstr(err.msg, LIB));
 }
 

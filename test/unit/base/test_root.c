@@ -476,7 +476,11 @@ static void test_bounds(void **state)
 		(void)snprintf(link, sizeof(link), "big%d", i);
 		assert_int_equal(symlinkat(text, f->root.fd, link), 0);
 	}
-	assert_int_equal(graft_root_stat(&f->root, "/big0", &st), 0);
+	text[sizeof("usr/lib/../../") * 50] = '\0';
+	assert_int_equal(symlinkat(text, f->root.fd, "long"), 0);
+	assert_int_equal(graft_root_stat(&f->root, "/long", &st), 0);
+	/* 5 us for each component: the walk, which a hostile image makes us do often, ends at a thousand. */
+	assert_int_equal(graft_root_stat(&f->root, "/big0", &st), f->root.no_openat2 ? -ELOOP : 0);
 	if (f->root.no_openat2)
 		assert_int_equal(graft_root_stat(&f->root, "/big0/big1/big2/big3/big4/big5/big6", &st), -ENAMETOOLONG);
 	memset(name, 'n', sizeof(name));

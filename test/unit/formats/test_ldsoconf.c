@@ -142,6 +142,34 @@ static void test_many_patterns(void **state)
 	expect(fixture, "too many included files: /etc/ld.so.conf.d/*.x");
 }
 
+/* `line` again and again, as much as fits into 640 KiB. */
+static void put_repeated(const struct fixture *fixture, const char *name, const char *line)
+{
+	size_t length = strlen(line), n = ((size_t)640 << 10) / length;
+	auto_free char *text = calloc(n + 1, length);
+
+	assert_non_null(text);
+	for (size_t i = 0; i < n; i++)
+		memcpy(text + i * length, line, length);
+	put(fixture, name, text);
+}
+
+/* What is cheap to repeat: patterns that match nothing, each of which reads a directory, and files that are large together. */
+static void test_bombs(void **state)
+{
+	struct fixture *fixture = *state;
+
+	put_repeated(fixture, "etc/ld.so.conf", "include /etc/*none\n");
+	expect(fixture, "too many included files: /etc/*none");
+	put_repeated(fixture, "etc/ld.so.conf", "include /none/*\n");
+	expect(fixture, "too many included files: /none/*");
+	put(fixture, "etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
+	put_repeated(fixture, "etc/ld.so.conf.d/a.conf", "# nothing\n");
+	expect(fixture, SYSTEM);
+	put_repeated(fixture, "etc/ld.so.conf.d/b.conf", "# nothing\n");
+	expect(fixture, "file read error: /etc/ld.so.conf.d/b.conf");
+}
+
 static void test_built_in(void **state)
 {
 	(void)state;
@@ -158,6 +186,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_includes_in_place_and_sorted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hostile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_patterns, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_bombs, set_up, tear_down),
 		cmocka_unit_test(test_built_in),
 	};
 
