@@ -214,11 +214,16 @@ static int find_mount(const struct graft_spot *spot, const struct stat *want, co
 	return -ESTALE;
 }
 
-/* Only for a mount that could not be found again; the name may lead to something else of the container by now. */
-static void undo_by_name(const struct graft_spot *spot)
+/*
+ * Only for a mount that could not be found again. umount(2), unlike open(2), goes from what the mount lies on to the mount, so its mount point's
+ * descriptor serves, whatever its name is by now.
+ */
+static void undo_by_spot(const struct graft_mounter *mounter, const struct graft_spot *spot)
 {
-	if (fchdir(spot->parent_fd) == 0)
-		(void)umount2(spot->name, MNT_DETACH | UMOUNT_NOFOLLOW);
+	struct fd_name name = name_of(spot->fd);
+
+	if (fchdir(mounter->proc_fd) == 0)
+		(void)umount2(name.text, MNT_DETACH);
 }
 
 int graft_mount_bind(const struct graft_mounter *mounter, int source_fd, const struct graft_spot *spot,
@@ -234,7 +239,7 @@ int graft_mount_bind(const struct graft_mounter *mounter, int source_fd, const s
 		return rc;
 	rc = find_mount(spot, &st, NULL, ret_mount_fd);
 	if (rc < 0)
-		undo_by_name(spot);
+		undo_by_spot(mounter, spot);
 	return rc;
 }
 
@@ -268,6 +273,6 @@ int graft_mount_tmpfs(const struct graft_mounter *mounter, const struct graft_sp
 		return rc;
 	rc = find_mount(spot, NULL, &below, ret_mount_fd);
 	if (rc < 0)
-		undo_by_name(spot);
+		undo_by_spot(mounter, spot);
 	return rc;
 }
