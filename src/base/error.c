@@ -31,7 +31,7 @@ __attribute__((format(printf, 4, 0))) static int fail(struct graft_error *err, e
 	return -1;
 }
 
-int graft_fail(struct graft_error *err, enum graft_status status, int sys, const char *format, ...)
+int(graft_fail)(struct graft_error *err, enum graft_status status, int sys, const char *format, ...)
 {
 	va_list args;
 
@@ -63,7 +63,7 @@ static enum graft_status status_of_errno(int sys)
 	}
 }
 
-int graft_fail_errno(struct graft_error *err, int sys, const char *format, ...)
+int(graft_fail_errno)(struct graft_error *err, int sys, const char *format, ...)
 {
 	va_list args;
 
@@ -73,7 +73,7 @@ int graft_fail_errno(struct graft_error *err, int sys, const char *format, ...)
 	return -1;
 }
 
-int graft_wrap(struct graft_error *err, const char *format, ...)
+int(graft_wrap)(struct graft_error *err, const char *format, ...)
 {
 	char inner[sizeof(err->ctx)];
 	va_list args;
@@ -91,7 +91,7 @@ int graft_wrap(struct graft_error *err, const char *format, ...)
 	return -1;
 }
 
-int graft_fail_memory(struct graft_error *err)
+int(graft_fail_memory)(struct graft_error *err)
 {
 	return graft_fail(err, GRAFT_NO_MEMORY, ENOMEM, "memory allocation failed");
 }

@@ -77,6 +77,15 @@ __attribute__((format(printf, 2, 3))) int graft_wrap(struct graft_error *err, co
 /* Shorthand for the one failure that has no object. Returns -1. */
 int graft_fail_memory(struct graft_error *err);
 
+/*
+ * The constant result is written where the caller's compiler and the analysers, which see one file at a time, can see
+ * it: without it each of them takes a failure for a possible success.
+ */
+#define graft_fail(...)        ((void)(graft_fail)(__VA_ARGS__), -1)
+#define graft_fail_errno(...)  ((void)(graft_fail_errno)(__VA_ARGS__), -1)
+#define graft_wrap(...)        ((void)(graft_wrap)(__VA_ARGS__), -1)
+#define graft_fail_memory(err) ((void)(graft_fail_memory)(err), -1)
+
 /* Forgets the error. */
 void graft_error_clear(struct graft_error *err);
 

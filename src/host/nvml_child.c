@@ -291,9 +291,7 @@ static void load(struct child *child)
 		fail(child, load_failure(child, dlerror()), 0);
 	}
 	FIND(child, init, "nvmlInit_v2", "nvmlInit");
-	if (!init)
-		fail_nvml(child, NVML_FUNCTION_NOT_FOUND);
-	rc = init();
+	rc = init ? init() : NVML_FUNCTION_NOT_FOUND;
 	if (rc != 0)
 		fail_nvml(child, rc);
 }
@@ -436,9 +434,7 @@ static void ask_gpus(struct child *child)
 		return;
 	FIND(child, get_count, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount");
 	FIND(child, by_index, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex");
-	if (!get_count || !by_index)
-		fail_nvml(child, NVML_FUNCTION_NOT_FOUND);
-	rc = get_count(&count);
+	rc = get_count && by_index ? get_count(&count) : NVML_FUNCTION_NOT_FOUND;
 	if (rc != 0)
 		fail_nvml(child, rc);
 	for (unsigned int i = 0; i < count && i < GRAFT_NVML_GPUS_MAX; i++) {
