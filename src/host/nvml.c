@@ -18,6 +18,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/sys.h"
 #include "host/discover.h"
 
 #define ANSWER_MAX      ((size_t)1 << 20)
@@ -82,13 +83,18 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Waits for the child's end. Returns its status, or -1 when it cannot be had (SIGCHLD ignored by the program). */
+/*
+ * Waits for the end of a child that has closed its end of the pipe. Returns its status, or -1 when it cannot be had: SIGCHLD is ignored by the
+ * program, or the driver's code closed the pipe and goes on (end_child ends it; BASELINE 5.3: without pidfds it is waited for).
+ */
 static int reap(struct child *child)
 {
 	pid_t pid = child->pid;
+	auto_close int pid_fd = pid > 0 ? graft_pidfd_open(pid, 0) : -1;
+	struct pollfd pollfd = { .fd = pid_fd, .events = POLLIN };
 	int status;
 
-	if (pid <= 0)
+	if (pid <= 0 || (pid_fd >= 0 && poll(&pollfd, 1, KILL_WAIT_MS) == 0))
 		return -1;
 	child->pid = 0;
 	while (waitpid(pid, &status, 0) < 0) {

@@ -74,6 +74,11 @@ int nvmlInit_v2(void)
 		(void)usleep(1300 * 1000);
 	if (is_mode("hang"))
 		(void)sleep(3);
+	/* Nothing more to be read from it, and no end. */
+	for (int i = 3; is_mode("linger") && i < 1024; i++)
+		(void)close(i);
+	if (is_mode("linger"))
+		(void)sleep(60);
 	/* An answer of the driver's own making on every descriptor there is. */
 	for (int i = 0; is_mode("forge") && i < 64; i++) {
 		if (write(i, "{\"gpus\": 3}", 11) == 11)

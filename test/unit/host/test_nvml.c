@@ -294,6 +294,12 @@ static void test_time(void **state)
 	assert_string_equal(inventory->gpus[1].uuid.value, "GPU-from-nvml-1");
 	assert_non_null(strstr(fixture->log, "waiting for NVML, which wakes the GPUs: 1 s"));
 	(void)graft_inventory_free(inventory);
+	/* One that closes everything and stays is not waited for. */
+	fixture_write(fixture, "/nvml-mode", "linger");
+	begin = now_ms();
+	assert_fails(fixture, GRAFT_NVML, "nvml error: the process that asked ended without an answer");
+	assert_in_range(now_ms() - begin, 0, 20000);
+	assert_no_child();
 	/* Slower than the user allows: killed and reaped at once. */
 	fixture_write(fixture, "/nvml-mode", "hang");
 	fixture->options.nvml_timeout_ms = 200;
