@@ -75,6 +75,34 @@ static int open_namespaces(struct graft_target *target, struct graft_error *err)
 	return 0;
 }
 
+/* A number that tells mounts of one file system apart; 0 where the kernel does not say (BASELINE 5.8). */
+static uint64_t mount_id(int fd)
+{
+#ifdef STATX_MNT_ID
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) == 0 && (st.stx_mask & STATX_MNT_ID) != 0)
+		return st.stx_mnt_id;
+#endif
+	(void)fd;
+	return 0;
+}
+
+/*
+ * SECURITY: a ROOTFS that a link or ".." leads to / is not a container's root: before the runtime changes the root, that is the host's. Another
+ * mount of the same directory is one.
+ */
+static int refuse_whole(int fd, int whole_fd, const char *rootfs, struct graft_error *err)
+{
+	struct stat st, whole;
+
+	if (fstat(fd, &st) < 0 || fstat(whole_fd, &whole) < 0)
+		return graft_fail_errno(err, errno, "path error: %s", rootfs);
+	if (st.st_dev != whole.st_dev || st.st_ino != whole.st_ino || mount_id(fd) != mount_id(whole_fd))
+		return 0;
+	return graft_fail(err, GRAFT_UNSAFE, 0, "path error: %s leads to /", rootfs);
+}
+
 /* The root of the process, as it sees it; the link is our own procfs' and the only magic one that is followed. */
 static int open_supervised_root(struct graft_target *target, struct graft_error *err)
 {
@@ -88,7 +116,7 @@ static int open_supervised_root(struct graft_target *target, struct graft_error 
 	if (fd < 0)
 		return graft_fail_errno(err, -fd, "path error: /proc/%ld/root%s", (long)target->pid, target->rootfs);
 	graft_root_take(&target->root, fd);
-	return 0;
+	return refuse_whole(fd, outer.fd, target->rootfs, err);
 }
 
 static int open_supervised(struct graft_target *target, struct graft_error *err)
@@ -111,11 +139,16 @@ static int open_supervised(struct graft_target *target, struct graft_error *err)
 static int open_standalone(struct graft_target *target, struct graft_error *err)
 {
 	struct stat st;
+	auto_close int whole_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int fd = open(target->rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
 		return graft_fail_errno(err, errno, "path error: %s", target->rootfs);
 	graft_root_take(&target->root, fd);
+	if (whole_fd < 0)
+		return graft_fail_errno(err, errno, "path error: /");
+	if (refuse_whole(fd, whole_fd, target->rootfs, err) < 0)
+		return -1;
 	target->uid = geteuid();
 	target->gid = getegid();
 	target->user_namespace = stat("/proc/self/ns/user", &st) == 0 && st.st_ino != INITIAL_USER_NS;

@@ -255,8 +255,20 @@ at_each_name() {
   on_host unshare --mount --propagation private -- nvidia-container-cli configure --no-cgroups --device=0 --utility "$work/link"
   ln -s / "$work/slash"
   host_state >"$work/before"
-  run on_host unshare --mount --propagation private -- nvidia-container-cli configure --no-cgroups --device=0 --utility "$work/slash"
+  local path
+  for path in "$work/slash" "$root$(sed "s#/[^/]*#/..#g" <<<"$root")"; do
+    for pid in 0 "$(cat "$BATS_FILE_TMPDIR/host.pid")"; do
+      run on_host unshare --mount --propagation private -- nvidia-container-cli configure --no-cgroups --device=0 --utility \
+        --pid="$pid" "$path"
+      [ "$status" -eq 1 ]
+      [[ $output == *"path error: "* ]]
+    done
+  done
+  # The same directory in another mount is a root like any other.
+  mkdir "$work/bound"
+  on_host unshare --mount --propagation private -- sh -c '
+    mount --bind "$1" "$1" && cd "$1" && chroot . true && mount --bind "$1" "$2" &&
+    nvidia-container-cli configure --no-cgroups --device=0 --utility "$2"' - "$root" "$work/bound"
   host_state >"$work/after"
-  [ "$status" -ne 0 ]
   diff "$work/before" "$work/after"
 }
