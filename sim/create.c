@@ -36,19 +36,67 @@ static void make_version(struct sim_tree *tree)
 			      machine, topology->module);
 }
 
+/*
+ * The module's options at their defaults, in the driver's order. Source: a file of 580.105.08 in public; in which branch each of the
+ * newer ones appeared is known only roughly.
+ */
+static const struct {
+	unsigned int since; /* driver branch */
+	const char *line;
+} params[] = {
+	{ 0, "ResmanDebugLevel: 4294967295" },
+	{ 0, "RmLogonRC: 1" },
+	{ 0, "ModifyDeviceFiles: 1" },
+	{ 0, "DeviceFileUID: 0" },
+	{ 0, "DeviceFileGID: 0" },
+	{ 0, "DeviceFileMode: 438" },
+	{ 0, "InitializeSystemMemoryAllocations: 1" },
+	{ 0, "UsePageAttributeTable: 4294967295" },
+	{ 0, "EnableMSI: 1" },
+	{ 0, "EnablePCIeGen3: 0" },
+	{ 0, "MemoryPoolSize: 0" },
+	{ 0, "KMallocHeapMaxSize: 0" },
+	{ 0, "VMallocHeapMaxSize: 0" },
+	{ 0, "IgnoreMMIOCheck: 0" },
+	{ 0, "EnableStreamMemOPs: 0" },
+	{ 0, "EnableUserNUMAManagement: 1" },
+	{ 0, "NvLinkDisable: 0" },
+	{ 0, "RmProfilingAdminOnly: 1" },
+	{ 430, "PreserveVideoMemoryAllocations: 0" },
+	{ 470, "EnableS0ixPowerManagement: 0" },
+	{ 470, "S0ixPowerManagementVideoMemoryThreshold: 256" },
+	{ 435, "DynamicPowerManagement: 3" },
+	{ 435, "DynamicPowerManagementVideoMemoryThreshold: 200" },
+	{ 450, "RegisterPCIDriver: 1" },
+	{ 470, "EnablePCIERelaxedOrderingMode: 0" },
+	{ 495, "EnableResizableBar: 0" },
+	{ 470, "EnableGpuFirmware: 18" },
+	{ 470, "EnableGpuFirmwareLogs: 2" },
+	{ 525, "RmNvlinkBandwidthLinkCount: 0" },
+	{ 515, "EnableDbgBreakpoint: 0" },
+	{ 515, "OpenRmEnableUnsupportedGpus: 1" },
+	{ 530, "DmaRemapPeerMmio: 1" },
+	{ 550, "ImexChannelCount: 2048" },
+	{ 565, "CreateImexChannel0: 0" },
+	{ 570, "GrdmaPciTopoCheckOverride: 0" },
+	{ 580, "CoherentGPUMemoryMode: \"\"" },
+	{ 0, "RegistryDwords: \"\"" },
+	{ 0, "RegistryDwordsPerDevice: \"\"" },
+	{ 0, "RmMsg: \"\"" },
+	{ 0, "GpuBlacklist: \"\"" },
+	{ 430, "TemporaryFilePath: \"\"" },
+	{ 455, "ExcludedGpus: \"\"" },
+};
+
 static void make_params(struct sim_tree *tree)
 {
-	sim_tree_text(tree, "/proc/driver/nvidia/params", 0444,
-		      "ResmanDebugLevel: 4294967295\nRmLogonRC: 1\nModifyDeviceFiles: 1\nDeviceFileUID: 0\n"
-		      "DeviceFileGID: 0\nDeviceFileMode: 438\nInitializeSystemMemoryAllocations: 1\n"
-		      "UsePageAttributeTable: 4294967295\nEnableMSI: 1\nEnablePCIeGen3: 0\nMemoryPoolSize: 0\n"
-		      "KMallocHeapMaxSize: 0\nVMallocHeapMaxSize: 0\nIgnoreMMIOCheck: 0\nEnableStreamMemOPs: 0\n"
-		      "EnableUserNUMAManagement: 1\nNvLinkDisable: 0\nRmProfilingAdminOnly: 1\n"
-		      "PreserveVideoMemoryAllocations: 0\nEnableGpuFirmware: %u\nDynamicPowerManagement: 3\n"
-		      "EnableDbgBreakpoint: 0\nOpenRmEnableUnsupportedGpus: 1\nRegistryDwords: \"\"\n"
-		      "RegistryDwordsPerDevice: \"\"\nRmMsg: \"\"\nGpuBlacklist: \"\"\nTemporaryFilePath: \"\"\n"
-		      "ExcludedGpus: \"\"\n",
-		      tree->topology->firmware ? 18u : 0u);
+	struct graft_buffer lines = { .max = 0 };
+
+	for (size_t i = 0; i < GRAFT_COUNT(params); i++) {
+		if (tree->topology->driver_major >= params[i].since)
+			graft_buffer_printf(&lines, "%s\n", params[i].line);
+	}
+	sim_parts_buffer(tree, "/proc/driver/nvidia/params", 0444, &lines);
 	sim_tree_text(tree, "/proc/driver/nvidia/registry", 0444, "Binary: \"\"\n");
 	sim_tree_text(tree, "/proc/driver/nvidia/warnings/README", 0444, "This driver is simulated by Graft.\n");
 	sim_tree_text(tree, "/proc/driver/nvidia/patches/README", 0444, "This driver is simulated by Graft.\n");
@@ -60,17 +108,23 @@ static void make_information(struct sim_tree *tree, const struct sim_gpu *gpu)
 	static const char unknown[] = "GPU-\?\?\?\?\?\?\?\?-\?\?\?\?-\?\?\?\?-\?\?\?\?-\?\?\?\?\?\?\?\?\?\?\?\?";
 	const struct sim_topology *topology = tree->topology;
 	bool known = topology->uuids_in_procfs && !gpu->lost;
-	char path[96], bus_id[32];
+	/* QUIRK: from Hopper on a GPU addresses 52 bits. */
+	bool wide = gpu->model->arch >= SIM_ARCH_HOPPER;
+	char path[96], bus_id[32], vbios[32], firmware[64] = "";
 
 	(void)snprintf(bus_id, sizeof(bus_id), "%04x:%02x:%02x.0", gpu->domain, gpu->bus, gpu->device);
 	(void)snprintf(path, sizeof(path), "/proc/driver/nvidia/gpus/%s/information", bus_id);
+	sim_vbios(topology, gpu, vbios, sizeof(vbios));
+	if (topology->driver_major >= 470)
+		(void)snprintf(firmware, sizeof(firmware), "GPU Firmware: \t %s\n",
+			       topology->firmware ? topology->module : "N/A");
 	sim_tree_text(tree, path, 0444,
 		      "Model: \t\t %s\nIRQ:   \t\t %u\nGPU UUID: \t %s\nVideo BIOS: \t %s\nBus Type: \t PCIe\n"
-		      "DMA Size: \t 47 bits\nDMA Mask: \t 0x7fffffffffff\nBus Location: \t %s\nDevice Minor: \t %u\n"
-		      "GPU Firmware: \t %s\nGPU Excluded:\t %s\n",
+		      "DMA Size: \t %s bits\nDMA Mask: \t 0x%s\nBus Location: \t %s\nDevice Minor: \t %u\n%s%s:\t %s\n",
 		      gpu->name, 100 + gpu->minor, known ? gpu->uuid : unknown,
-		      known ? "96.00.89.00.01" : "\?\?.\?\?.\?\?.\?\?.\?\?", bus_id, gpu->minor,
-		      topology->firmware ? topology->module : "N/A", gpu->excluded ? "Yes" : "No");
+		      known ? vbios : "\?\?.\?\?.\?\?.\?\?.\?\?", wide ? "52" : "47",
+		      wide ? "fffffffffffff" : "7fffffffffff", bus_id, gpu->minor, firmware,
+		      topology->driver_major >= 455 ? "GPU Excluded" : "Blacklisted", gpu->excluded ? "Yes" : "No");
 	(void)snprintf(path, sizeof(path), "/proc/driver/nvidia/gpus/%s/registry", bus_id);
 	sim_tree_text(tree, path, 0444, "Binary: \"\"\n");
 	(void)snprintf(path, sizeof(path), "/proc/driver/nvidia/gpus/%s/power", bus_id);
@@ -198,9 +252,9 @@ static void make_access(struct sim_tree *tree, const char *path, uint32_t minor)
 	char node[64];
 
 	sim_tree_text(tree, path, 0444, "DeviceFileMinor: %u\nDeviceFileMode: %u\nDeviceFileModify: 1\n", minor,
-		      minor <= 2 ? 256u : 292u);
+		      minor == 1 ? 256u : 292u);
 	(void)snprintf(node, sizeof(node), "/dev/nvidia-caps/nvidia-cap%u", minor);
-	sim_tree_node(tree, node, minor <= 2 ? 0400 : 0444, tree->topology->majors.caps, minor);
+	sim_tree_node(tree, node, minor == 1 ? 0400 : 0444, tree->topology->majors.caps, minor);
 }
 
 static void make_mig(struct sim_tree *tree, const struct sim_gpu *gpu)
@@ -253,9 +307,12 @@ static void make_caps(struct sim_tree *tree)
 			make_mig(tree, &topology->gpus[i]);
 	}
 	if (topology->driver_major >= 525) {
+		/* The first minor behind those of MIG: 4323. */
+		uint32_t minor = sim_mig_minor(32, 0, -1);
+
 		sim_tree_text(tree, "/proc/driver/nvidia/capabilities/fabric-imex-mgmt", 0444,
-			      "DeviceFileMinor: 0\nDeviceFileMode: 256\nDeviceFileModify: 1\n");
-		sim_tree_text(tree, "/proc/driver/nvidia-caps/sys-minors", 0444, "fabric-imex-mgmt 0\n");
+			      "DeviceFileMinor: %u\nDeviceFileMode: 256\nDeviceFileModify: 1\n", minor);
+		sim_tree_text(tree, "/proc/driver/nvidia-caps/sys-minors", 0444, "fabric-imex-mgmt %u\n", minor);
 	}
 }
 

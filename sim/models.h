@@ -18,6 +18,8 @@ enum sim_arch {
 	SIM_ARCH_BLACKWELL
 };
 
+struct mig_size;
+
 struct sim_model {
 	const char *key;  /* as written in a topology */
 	const char *name; /* as the driver says it */
@@ -28,7 +30,8 @@ struct sim_model {
 	uint32_t memory_mib;
 	uint32_t multiprocessors;
 	uint32_t power_watts;
-	const char *mig_profiles; /* blank-separated, "" when the model has no MIG */
+	const char *mig_profiles;         /* blank-separated, "" when the model has no MIG */
+	const struct mig_size *mig_sizes; /* of each of those; NULL when the model has no MIG */
 };
 
 extern const struct sim_model sim_models[];
@@ -46,7 +49,9 @@ struct sim_mig_profile {
 	uint32_t slices;        /* compute slices of the GPU instance */
 	uint32_t memory_slices; /* of 8 (of 4 on an A30) */
 	uint32_t memory_mib;
-	uint32_t first_id; /* GPU instance ids are handed out from here */
+	uint32_t multiprocessors;       /* of the GPU instance */
+	uint32_t slice_multiprocessors; /* of a compute instance of one slice that does not fill its GPU instance */
+	uint32_t first_id;              /* GPU instance ids are handed out from here */
 };
 bool sim_mig_profile(const struct sim_model *model, const char *profile, struct sim_mig_profile *ret_profile);
 /* Compute and memory slices of the whole GPU. */

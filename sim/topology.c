@@ -62,7 +62,7 @@ const char *sim_machine_name(enum sim_machine machine)
 
 uint32_t sim_mig_minor(uint32_t gpu_minor, uint32_t gi, int ci)
 {
-	/* The driver's numbering: 0 is for the fabric, 1 and 2 are config and monitor, then 15 instances of 1 + 8 nodes for each GPU. */
+	/* The driver's numbering: 1 and 2 are config and monitor, then 15 instances of 1 + 8 nodes for each of 32 GPUs. */
 	return 3 + gpu_minor * 135 + gi * 9 + (ci < 0 ? 0 : 1 + (uint32_t)ci);
 }
 
@@ -494,6 +494,7 @@ static int add_mig_instance(const struct sim_yaml *yaml, struct sim_topology *to
 		*split = '\0';
 	mig.profile = mig.name = text;
 	mig.ci_slices = profile->slices;
+	mig.multiprocessors = profile->multiprocessors;
 	if (!split)
 		return add_mig(yaml, topology, gpu, node, &mig);
 	for (char *part = split + 1, *next; part; part = next, mig.ci++) {
@@ -506,6 +507,8 @@ static int add_mig_instance(const struct sim_yaml *yaml, struct sim_topology *to
 		used += mig.ci_slices;
 		if (used > profile->slices)
 			return sim_yaml_fail(yaml, node, "the compute instances do not fit into %s", text);
+		if (mig.ci_slices < profile->slices)
+			mig.multiprocessors = profile->slice_multiprocessors * mig.ci_slices;
 		mig.name = graft_arena_printf(topology->arena, "%s.%s", part, text);
 		if (add_mig(yaml, topology, gpu, node, &mig) < 0)
 			return -1;
@@ -704,11 +707,23 @@ __attribute__((format(printf, 3, 4))) static void put(char *field, size_t size, 
 }
 #define PUT(field, ...) put(field, sizeof(field), __VA_ARGS__)
 
-static void mig_data(const struct sim_gpu *gpu, const struct sim_mig *mig, struct sim_data_mig *out)
+void sim_vbios(const struct sim_topology *topology, const struct sim_gpu *gpu, char *out, size_t size)
 {
-	uint32_t slices, memory_slices;
+	/* The first number goes with the chip. Source: VBIOS versions in public outputs of nvidia-smi. */
+	static const char *const families[] = {
+		[SIM_ARCH_PASCAL] = "86.02",    [SIM_ARCH_VOLTA] = "88.00", [SIM_ARCH_TURING] = "90.04",
+		[SIM_ARCH_AMPERE] = "94.02",    [SIM_ARCH_ADA] = "95.04",   [SIM_ARCH_HOPPER] = "96.00",
+		[SIM_ARCH_BLACKWELL] = "97.00",
+	};
+	const struct sim_model *model = gpu->model;
+	bool ga100 = model->arch == SIM_ARCH_AMPERE && model->cc_minor == 0;
+	uint64_t hash = sim_hash(topology->name, "vbios", gpu->bus);
 
-	sim_mig_capacity(gpu->model, &slices, &memory_slices);
+	(void)snprintf(out, size, "%s.89.00.%02X", ga100 ? "92.00" : families[model->arch], (unsigned int)(hash & 0xf));
+}
+
+static void mig_data(const struct sim_mig *mig, struct sim_data_mig *out)
+{
 	PUT(out->uuid, "%s", mig->uuid);
 	PUT(out->profile, "%s", mig->name);
 	out->gi = mig->gi;
@@ -717,7 +732,7 @@ static void mig_data(const struct sim_gpu *gpu, const struct sim_mig *mig, struc
 	out->ci_minor = mig->ci_minor;
 	out->gi_slices = mig->gi_slices;
 	out->ci_slices = mig->ci_slices;
-	out->multiprocessors = gpu->model->multiprocessors / (slices + 1) / 2 * 2 * mig->ci_slices;
+	out->multiprocessors = mig->multiprocessors;
 	out->memory = (uint64_t)mig->memory_mib << 20;
 }
 
@@ -729,7 +744,7 @@ static void gpu_data(const struct sim_topology *topology, const struct sim_gpu *
 	PUT(out->name, "%s", gpu->name);
 	PUT(out->uuid, "%s", gpu->uuid);
 	PUT(out->serial, "1%012llu", (unsigned long long)(hash % 1000000000000u));
-	PUT(out->vbios, "96.00.%02X.00.%02X", (unsigned int)model->arch * 16 + 9, (unsigned int)(hash & 0xf));
+	sim_vbios(topology, gpu, out->vbios, sizeof(out->vbios));
 	out->domain = gpu->domain;
 	out->bus = gpu->bus;
 	out->device = gpu->device;
@@ -749,7 +764,7 @@ static void gpu_data(const struct sim_topology *topology, const struct sim_gpu *
 	out->memory = (uint64_t)model->memory_mib << 20;
 	out->n_mig = (uint32_t)gpu->n_mig;
 	for (size_t i = 0; i < gpu->n_mig; i++)
-		mig_data(gpu, &gpu->mig[i], &out->mig[i]);
+		mig_data(&gpu->mig[i], &out->mig[i]);
 }
 
 void sim_topology_data(const struct sim_topology *topology, struct sim_data *ret_data)

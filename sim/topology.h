@@ -47,6 +47,7 @@ struct sim_mig {
 	uint32_t gi_minor, ci_minor;
 	uint32_t gi_slices, ci_slices;
 	uint32_t memory_mib;
+	uint32_t multiprocessors;
 };
 
 struct sim_gpu {
@@ -116,6 +117,9 @@ bool sim_topology_is_missing(const struct sim_topology *topology, const char *pa
 
 /* Minor of a MIG access node as the driver numbers them; ci < 0 for the GPU instance. */
 uint32_t sim_mig_minor(uint32_t gpu_minor, uint32_t gi, int ci);
+
+/* "96.00.89.00.0C": as procfs and NVML show it. */
+void sim_vbios(const struct sim_topology *topology, const struct sim_gpu *gpu, char *out, size_t size);
 
 /* The block that goes into the simulated libraries. */
 void sim_topology_data(const struct sim_topology *topology, struct sim_data *ret_data);

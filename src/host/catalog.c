@@ -213,7 +213,9 @@ const size_t graft_n_catalog_tegra_nodes = GRAFT_COUNT(graft_catalog_tegra_nodes
 
 /*
  * What nvidia-smi of each branch says; release notes and the CUDA toolkit's table of drivers agree. Branches that are not
- * listed (betas, embedded ones) are unknown on purpose: NVML is asked.
+ * listed (betas, embedded ones) are unknown on purpose: NVML is asked. Sources: the toolkit's table (7.0 to 13.0); for 13.2 to 13.4
+ * the first lines of nvidia-smi 595.71, 610.43 and 615.71. QUIRK: 430.26 says 10.2 and
+ * later drivers of that branch 10.1; the smaller one stands.
  */
 const struct graft_catalog_branch graft_catalog_branches[] = {
 	{ 319, "5.5" },  { 331, "6.0" },  { 340, "6.5" },  { 343, "6.5" },  { 346, "7.0" },  { 352, "7.5" },

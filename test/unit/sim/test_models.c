@@ -51,20 +51,24 @@ static void test_mig_profiles(void **state)
 {
 	static const struct {
 		const char *model, *profile;
-		uint32_t slices, memory_slices, first_id;
+		uint32_t slices, memory_slices, first_id, memory_mib, multiprocessors;
 	} cases[] = {
-		{ "A100-SXM4-40GB", "1g.5gb", 1, 1, 7 },
-		{ "A100-SXM4-40GB", "1g.10gb", 1, 2, 7 },
-		{ "A100-SXM4-40GB", "2g.10gb", 2, 2, 3 },
-		{ "A100-SXM4-40GB", "3g.20gb", 3, 4, 1 },
-		{ "A100-SXM4-40GB", "7g.40gb", 7, 8, 0 },
-		{ "A30", "1g.6gb", 1, 1, 7 },
-		{ "A30", "4g.24gb", 4, 4, 0 },
-		{ "H200-SXM5-141GB", "1g.18gb+me", 1, 1, 7 },
-		{ "H200-SXM5-141GB", "3g.71gb", 3, 4, 1 },
-		{ "B200", "4g.90gb", 4, 4, 1 },
-		{ "GB200", "7g.186gb", 7, 8, 0 },
-		{ "H100-SXM5-80GB", "1g.20gb", 1, 2, 7 },
+		{ "A100-SXM4-40GB", "1g.5gb", 1, 1, 7, 4864, 14 },
+		{ "A100-SXM4-40GB", "1g.10gb", 1, 2, 3, 9856, 14 },
+		{ "A100-SXM4-40GB", "2g.10gb", 2, 2, 3, 9856, 28 },
+		{ "A100-SXM4-40GB", "3g.20gb", 3, 4, 1, 19968, 42 },
+		{ "A100-SXM4-40GB", "7g.40gb", 7, 8, 0, 40192, 98 },
+		{ "A100-SXM4-80GB", "1g.10gb", 1, 1, 7, 9728, 14 },
+		{ "A30", "1g.6gb", 1, 1, 3, 5952, 14 },
+		{ "A30", "2g.12gb+me", 2, 2, 1, 11968, 28 },
+		{ "A30", "4g.24gb", 4, 4, 0, 24000, 56 },
+		{ "H200-SXM5-141GB", "1g.18gb+me", 1, 1, 7, 16384, 16 },
+		{ "H200-SXM5-141GB", "3g.71gb", 3, 4, 1, 71168, 60 },
+		{ "B200", "4g.90gb", 4, 4, 1, 90880, 74 },
+		{ "GB200", "7g.186gb", 7, 8, 0, 188416, 152 },
+		{ "H100-PCIe", "1g.10gb", 1, 1, 7, 9984, 14 },
+		{ "H100-SXM5-80GB", "1g.20gb", 1, 2, 3, 20096, 26 },
+		{ "H100-SXM5-80GB", "3g.40gb", 3, 4, 1, 40448, 60 },
 	};
 	struct sim_mig_profile profile;
 
@@ -77,7 +81,8 @@ static void test_mig_profiles(void **state)
 		assert_int_equal(profile.slices, cases[i].slices);
 		assert_int_equal(profile.memory_slices, cases[i].memory_slices);
 		assert_int_equal(profile.first_id, cases[i].first_id);
-		assert_true(profile.memory_mib <= model->memory_mib);
+		assert_int_equal(profile.memory_mib, cases[i].memory_mib);
+		assert_int_equal(profile.multiprocessors, cases[i].multiprocessors);
 	}
 	assert_false(sim_mig_profile(sim_model_find("T4"), "1g.5gb", &profile));
 	assert_false(sim_mig_profile(sim_model_find("A30"), "1g.6g", &profile));
@@ -101,6 +106,9 @@ static void test_profile_lists(void **state)
 			assert_true(sim_mig_profile(&sim_models[i], profile, &parsed));
 			assert_in_range(parsed.slices, 1, 7);
 			assert_in_range(parsed.memory_slices, 1, 8);
+			assert_in_range(parsed.memory_mib, 4096, sim_models[i].memory_mib);
+			assert_in_range(parsed.multiprocessors, parsed.slices * parsed.slice_multiprocessors,
+					sim_models[i].multiprocessors);
 			at += n;
 		}
 	}
