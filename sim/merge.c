@@ -174,6 +174,17 @@ static int link_host_entry(const char *from, const char *to)
 	return symlink(n >= 0 ? target : from, to) < 0 && errno != EEXIST ? -1 : 0;
 }
 
+/* directory/name; false when that is too long. */
+static bool join(char *path, size_t size, const char *directory, const char *name)
+{
+	int length = snprintf(path, size, "%s/%s", directory, name);
+
+	if (length > 0 && (size_t)length < size)
+		return true;
+	errno = ENAMETOOLONG;
+	return false;
+}
+
 static int link_host_entries(const char *host, const char *farm)
 {
 	char from[PATH_MAX], to[PATH_MAX];
@@ -181,9 +192,10 @@ static int link_host_entries(const char *host, const char *farm)
 	const struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
-		(void)snprintf(from, sizeof(from), "%s/%s", host, entry->d_name);
-		(void)snprintf(to, sizeof(to), "%s/%s", farm, entry->d_name);
-		if (!is_dots(entry->d_name) && link_host_entry(from, to) < 0)
+		if (is_dots(entry->d_name))
+			continue;
+		if (!join(from, sizeof(from), host, entry->d_name) || !join(to, sizeof(to), farm, entry->d_name) ||
+		    link_host_entry(from, to) < 0)
 			return -1;
 	}
 	return 0;
@@ -202,9 +214,9 @@ static int build_farm(const char *staged, const char *host, const char *farm, un
 	while ((entry = readdir(dir))) {
 		if (is_dots(entry->d_name))
 			continue;
-		(void)snprintf(from, sizeof(from), "%s/%s", staged, entry->d_name);
-		(void)snprintf(below, sizeof(below), "%s/%s", host, entry->d_name);
-		(void)snprintf(to, sizeof(to), "%s/%s", farm, entry->d_name);
+		if (!join(from, sizeof(from), staged, entry->d_name) ||
+		    !join(below, sizeof(below), host, entry->d_name) || !join(to, sizeof(to), farm, entry->d_name))
+			return -1;
 		if (lstat(from, &status) < 0)
 			return -1;
 		if (S_ISDIR(status.st_mode) ? build_farm(from, below, to, depth + 1) < 0 : link(from, to) < 0)
@@ -243,7 +255,8 @@ static int merge(const char *directory, bool overlays, unsigned int depth, struc
 	auto_dir DIR *dir = NULL;
 	const struct dirent *entry;
 
-	(void)snprintf(path, sizeof(path), SIM_STAGE_ROOT "%s", directory);
+	if (!join(path, sizeof(path), SIM_STAGE_ROOT, directory + 1))
+		return 0;
 	dir = opendir(path);
 	if (!dir || depth == MAX_DEPTH)
 		return 0;
@@ -255,7 +268,8 @@ static int merge(const char *directory, bool overlays, unsigned int depth, struc
 	while ((entry = readdir(dir))) {
 		if (is_dots(entry->d_name) || judge(directory, entry->d_name) != LOOK_BELOW)
 			continue;
-		(void)snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+		if (!join(path, sizeof(path), directory, entry->d_name))
+			continue;
 		if (merge(path, overlays, depth + 1, err) < 0)
 			return -1;
 	}

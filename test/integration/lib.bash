@@ -36,10 +36,12 @@ start_host() {
   local topology=$1
   shift
   [ "$(id -u)" -eq 0 ] || die "the integration tests need root" || return
-  mkdir -p "$BATS_FILE_TMPDIR/bin"
-  printf '#!/bin/sh\nexec %s "$@"\n' "${old_kernel[*]} $cli" >"$BATS_FILE_TMPDIR/bin/nvidia-container-cli"
+  # Other users have to reach the programs and their roots; the checkout may lie in a private home.
+  mkdir -p "$BATS_FILE_TMPDIR/bin" "$BATS_FILE_TMPDIR/programs"
+  install -m 0755 "$cli" "$build/test/tools/enosys" "$BATS_FILE_TMPDIR/programs"
+  printf '#!/bin/sh\nexec %s "$@"\n' "${old_kernel[*]:+$BATS_FILE_TMPDIR/programs/enosys} $BATS_FILE_TMPDIR/programs/nvidia-container-cli" \
+    >"$BATS_FILE_TMPDIR/bin/nvidia-container-cli"
   chmod 0755 "$BATS_FILE_TMPDIR/bin/nvidia-container-cli"
-  # Other users have to reach the programs and their roots.
   chmod a+rx "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_FILE_TMPDIR/.."
   # shellcheck disable=SC2016
   "$sim" run --topology "$topology" "$@" -- sh -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 86400' \
