@@ -8,12 +8,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/cleanup.h"
+#include "base/root.h"
 #include "base/sys.h"
 #include "plan/plan.h"
 
@@ -23,6 +26,7 @@
 #define FSOPEN_CLOEXEC_      1u
 #define FSMOUNT_CLOEXEC_     1u
 #define FIND_TRIES           4096
+#define MAX_TABLE            (64u << 20) /* the kernel's limit of mounts, 100,000, fits */
 /* Flags that no kernel knows, close-on-exec among them: nothing is opened. */
 #define ALL_BITS_WITH_CLOEXEC (~0u)
 
@@ -185,28 +189,76 @@ int graft_mount_attach(int mount_fd, const struct graft_spot *spot)
 		   : 0;
 }
 
-static bool same_object(const struct stat *a, const struct stat *b)
+/* What mount(2) made, and how to tell it from everything else. */
+struct search {
+	const struct graft_mounter *mounter;
+	const char *table;       /* the mount table from before, each line begun by a line feed */
+	const struct stat *want; /* a bind shows this object; NULL for a tmpfs, */
+	struct stat below;       /* which has another device number than what it lies on */
+};
+
+/* The mount table as it is now, with a line feed in front. Of our own procfs, also where "/proc" is the image's. */
+static int read_table(const struct graft_mounter *mounter, struct graft_arena *arena, const char **ret_table)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+	auto_close int fd = openat(mounter->proc_fd, "../mountinfo", O_RDONLY | O_CLOEXEC);
+	const char *bytes = "";
+	size_t length;
+	int rc = fd < 0 ? -errno : graft_read_fd(fd, MAX_TABLE, arena, &bytes, &length);
+
+	if (rc < 0)
+		return rc;
+	*ret_table = graft_arena_printf(arena, "\n%s", bytes);
+	return *ret_table ? 0 : -ENOMEM;
+}
+
+/* Whether `fd` is on a mount that was not there before. What cannot be found out is no. */
+static bool is_on_new_mount(const struct search *search, int fd)
+{
+	static const char mark[] = "mnt_id:\t";
+	char path[32], info[256], line[32];
+	auto_close int info_fd = -1;
+	const char *id;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "../fdinfo/%d", fd);
+	info_fd = openat(search->mounter->proc_fd, path, O_RDONLY | O_CLOEXEC);
+	n = info_fd < 0 ? -1 : read(info_fd, info, sizeof(info) - 1);
+	info[n < 0 ? 0 : n] = '\0';
+	id = strstr(info, mark);
+	if (!id)
+		return false;
+	id += strlen(mark);
+	/* Lines of the table begin with the id. */
+	(void)snprintf(line, sizeof(line), "\n%.*s ", (int)strspn(id, "0123456789"), id);
+	return line[1] != ' ' && !strstr(search->table, line);
+}
+
+static bool is_wanted(const struct search *search, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	if (search->want && (st.st_dev != search->want->st_dev || st.st_ino != search->want->st_ino))
+		return false;
+	if (!search->want && (st.st_dev == search->below.st_dev || !S_ISDIR(st.st_mode)))
+		return false;
+	return is_on_new_mount(search, fd);
 }
 
 /*
- * BASELINE 5.2: mount(2) gives no descriptor of what it made. It is found by its name in its parent directory, and must be what was mounted (the
- * object `want`, or for a tmpfs anything but the object `not`). While somebody changes names it is not always there: look again, for
- * some milliseconds. A mount that stays hidden is a failure.
+ * BASELINE 5.2: mount(2) gives no descriptor of what it made. It is found by its name in its parent directory. While somebody changes names it is
+ * not always there: look again, for some milliseconds. A mount that stays hidden is a failure.
+ *
+ * SECURITY: what has the name may be another mount of the same source, which must not get the flags in the place of ours, nor be
+ * undone. So the mount must be one that the table from before does not have.
  */
-static int find_mount(const struct graft_spot *spot, const struct stat *want, const struct stat * not,
-		      int *ret_mount_fd)
+static int find_mount(const struct search *search, const struct graft_spot *spot, int *ret_mount_fd)
 {
 	for (int i = 0; i < FIND_TRIES; i++) {
 		auto_close int fd = openat(spot->parent_fd, spot->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		struct stat st;
 
-		if (fd < 0 || fstat(fd, &st) < 0)
-			continue;
-		/* The root of an empty file system: a device number of its own, and two links. */
-		if (want ? !same_object(&st, want)
-			 : st.st_dev == not ->st_dev || !S_ISDIR(st.st_mode) || st.st_nlink != 2)
+		if (fd < 0 || !is_wanted(search, fd))
 			continue;
 		*ret_mount_fd = TAKE_FD(fd);
 		return 0;
@@ -226,21 +278,35 @@ static void undo_by_spot(const struct graft_mounter *mounter, const struct graft
 		(void)umount2(name.text, MNT_DETACH);
 }
 
+/* mount(2) onto the spot, and the descriptor of what came of it: all of it or nothing. */
+static int mount_and_find(struct search *search, int source_fd, const struct graft_spot *spot, uint32_t flags,
+			  const char *data, int *ret_mount_fd)
+{
+	const struct graft_mounter *mounter = search->mounter;
+	const char *type = source_fd < 0 ? "tmpfs" : NULL;
+	struct graft_arena *arena = graft_arena_new(MAX_TABLE);
+	int rc = arena ? read_table(mounter, arena, &search->table) : -ENOMEM;
+
+	if (rc == 0)
+		rc = old_mount(mounter, source_fd, spot->fd, type, flags, data);
+	if (rc == 0) {
+		rc = find_mount(search, spot, ret_mount_fd);
+		if (rc < 0)
+			undo_by_spot(mounter, spot);
+	}
+	graft_arena_free(arena);
+	return rc;
+}
+
 int graft_mount_bind(const struct graft_mounter *mounter, int source_fd, const struct graft_spot *spot,
 		     int *ret_mount_fd)
 {
-	struct stat st;
-	int rc;
+	struct stat source;
+	struct search search = { .mounter = mounter, .want = &source };
 
-	if (fstat(source_fd, &st) < 0)
+	if (fstat(source_fd, &source) < 0)
 		return -errno;
-	rc = old_mount(mounter, source_fd, spot->fd, NULL, MS_BIND, NULL);
-	if (rc < 0)
-		return rc;
-	rc = find_mount(spot, &st, NULL, ret_mount_fd);
-	if (rc < 0)
-		undo_by_spot(mounter, spot);
-	return rc;
+	return mount_and_find(&search, source_fd, spot, MS_BIND, NULL, ret_mount_fd);
 }
 
 int graft_mount_new_tmpfs(mode_t mode, uint32_t flags)
@@ -261,18 +327,11 @@ int graft_mount_new_tmpfs(mode_t mode, uint32_t flags)
 int graft_mount_tmpfs(const struct graft_mounter *mounter, const struct graft_spot *spot, mode_t mode, uint32_t flags,
 		      int *ret_mount_fd)
 {
-	struct stat below;
+	struct search search = { .mounter = mounter };
 	char data[32];
-	int rc;
 
 	(void)snprintf(data, sizeof(data), "mode=%04o", (unsigned int)mode & 07777u);
-	if (fstat(spot->fd, &below) < 0)
+	if (fstat(spot->fd, &search.below) < 0)
 		return -errno;
-	rc = old_mount(mounter, -1, spot->fd, "tmpfs", flags & KNOWN_FLAGS, data);
-	if (rc < 0)
-		return rc;
-	rc = find_mount(spot, NULL, &below, ret_mount_fd);
-	if (rc < 0)
-		undo_by_spot(mounter, spot);
-	return rc;
+	return mount_and_find(&search, -1, spot, flags & KNOWN_FLAGS, data, ret_mount_fd);
 }

@@ -76,13 +76,16 @@ int graft_mount_settle(const struct graft_mounter *mounter, int mount_fd, uint32
 
 /* Attaches a detached mount; its descriptor stays the one of its root. 0 or -errno. */
 int graft_mount_attach(int mount_fd, const struct graft_spot *spot);
-/* mount(2) of what `source_fd` is, which must be in the present mount namespace. Gives the mount's root; without flags yet. */
+/*
+ * mount(2) of what `source_fd` is, which must be in the present mount namespace. Gives the mount's root; without flags yet. -ESTALE: its name
+ * led elsewhere all the time; then nothing is mounted.
+ */
 int graft_mount_bind(const struct graft_mounter *mounter, int source_fd, const struct graft_spot *spot,
 		     int *ret_mount_fd);
 
 /* A detached empty tmpfs with flags, as a descriptor, or -errno. */
 int graft_mount_new_tmpfs(mode_t mode, uint32_t flags);
-/* mount(2) of one with its flags. Gives the mount's root. */
+/* mount(2) of one with its flags. Gives the mount's root; fails as graft_mount_bind does. */
 int graft_mount_tmpfs(const struct graft_mounter *mounter, const struct graft_spot *spot, mode_t mode, uint32_t flags,
 		      int *ret_mount_fd);
 

@@ -28,6 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apply/mount.h"
 #include "apply_world.h"
 #include "base/cleanup.h"
 
@@ -410,6 +411,108 @@ static void test_overlay_root(void **state)
 	world_free(world);
 }
 
+/* ---- mount(2): the mount is found by a name that may lead elsewhere by then ---- */
+
+static const struct misled {
+	const char *what;
+	const char *name; /* by which the mount on "mine" is looked for */
+	bool found;
+} misleds[] = {
+	{ "the name is gone", "gone", false },
+	{ "the name has an older mount of the same source", "other", false },
+	{ "the name has something else", "plain", false },
+	{ "the name is a link to the mount", "link", false },
+	{ "the name is right", "mine", true },
+};
+
+static int mount_misled(const struct graft_mounter *mounter, bool directory, int source_fd,
+			const struct graft_spot *spot, int *ret_fd)
+{
+	if (directory)
+		return graft_mount_tmpfs(mounter, spot, 0755, 0, ret_fd);
+	return graft_mount_bind(mounter, source_fd, spot, ret_fd);
+}
+
+static void check_misled(struct world *world, const struct graft_mounter *mounter, bool directory,
+			 const struct misled *row)
+{
+	const char *mine = world_path(world, "place/mine");
+	auto_close int source_fd = open(outside(world, "secret"), O_PATH | O_CLOEXEC);
+	auto_spot struct graft_spot spot = GRAFT_SPOT_INIT;
+	struct graft_buffer before = { 0 }, after = { 0 };
+	bool done = false;
+	int fd = -1, rc;
+
+	spot.fd = open(mine, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	spot.parent_fd = open(world_path(world, "place"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	(void)snprintf(spot.name, sizeof(spot.name), "%s", row->name);
+	world_mounts(getpid(), &before);
+	rc = mount_misled(mounter, directory, source_fd, &spot, &fd);
+	if (rc != (row->found ? 0 : -ESTALE))
+		fail_msg("%s: %d", row->what, rc);
+	if (row->found) {
+		char number[32];
+
+		assert_int_equal(graft_mount_settle(mounter, fd, GRAFT_MOUNT_RDONLY, true, &done), 0);
+		assert_true(done);
+		assert_int_equal(
+		    open(directory ? world_path(world, "place/mine/new") : mine, O_WRONLY | O_CREAT | O_CLOEXEC, 0644),
+		    -1);
+		assert_int_equal(errno, EROFS);
+		(void)snprintf(number, sizeof(number), "/proc/self/fd/%d", fd);
+		assert_int_equal(umount2(number, MNT_DETACH), 0);
+		(void)close(fd);
+	}
+	world_mounts(getpid(), &after);
+	world_assert_same(&before, &after, row->what);
+	graft_buffer_done(&before);
+	graft_buffer_done(&after);
+}
+
+static void make_place(struct world *world, const char *place, bool directory)
+{
+	if (directory)
+		world_directory(world, place);
+	else
+		world_file(world, place, "");
+}
+
+/*
+ * Whatever has the name: the mount is found or taken back, nothing stays (a mount point that stays mounted cannot be removed), and no other mount is
+ * taken for it, gets its flags or is unmounted.
+ */
+static void check_all_misled(bool directory)
+{
+	struct world *world = new_image(WORLD_SUPERVISED);
+	auto_close int proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct graft_mounter mounter;
+	const char *other;
+
+	graft_mounter_probe(&mounter, proc_fd);
+	world_directory(world, "place");
+	make_place(world, "place/mine", directory);
+	make_place(world, "place/other", directory);
+	make_place(world, "place/plain", directory);
+	world_link(world, "place/link", "mine");
+	other = world_path(world, "place/other");
+	if (directory)
+		assert_int_equal(mount("tmpfs", other, "tmpfs", 0, NULL), 0);
+	else
+		assert_int_equal(mount(outside(world, "secret"), other, NULL, MS_BIND, NULL), 0);
+	for (size_t i = 0; i < GRAFT_COUNT(misleds); i++)
+		check_misled(world, &mounter, directory, &misleds[i]);
+	assert_int_equal(remove(world_path(world, "place/mine")), 0);
+	assert_int_equal(umount2(other, MNT_DETACH), 0);
+	world_free(world);
+}
+
+static void test_misled(void **state)
+{
+	(void)state;
+	check_all_misled(false);
+	check_all_misled(true);
+}
+
 /* ---- somebody swaps a directory and a link all the time ---- */
 
 struct swapper {
@@ -452,6 +555,7 @@ static void swap_while_applying(const char *place, const char *text)
 	world->bare = true;
 	world->plan.n_edits--; /* the cache is not what races here */
 	world_file(world, "usr/elsewhere/target", "");
+	world_directory(world, "opt/view");
 	world_add(world, GRAFT_EDIT_BIND, "/lib/libptx.so.550", "/usr/elsewhere/target")->flags = GRAFT_MOUNT_RDONLY;
 	world_file(world, "last", "");
 	world_add(world, GRAFT_EDIT_TMPFS, NULL, "/last")->mode = 0555; /* not a directory */
@@ -503,6 +607,9 @@ static void test_swaps(void **state)
 	swap_while_applying("etc/nvidia", "%s/outside/new");
 	swap_while_applying("usr/elsewhere/target", "../../../../../../outside/secret");
 	swap_while_applying("usr/elsewhere/target", "%s/outside/secret");
+	swap_while_applying("usr/elsewhere/target", "another");
+	swap_while_applying("opt/view", "../../outside/new");
+	swap_while_applying("opt/view", "another");
 }
 
 int main(void)
@@ -510,7 +617,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_traps),          cmocka_unit_test(test_hard_links),
 		cmocka_unit_test(test_read_only_root), cmocka_unit_test(test_overlay_root),
-		cmocka_unit_test(test_swaps),
+		cmocka_unit_test(test_misled),         cmocka_unit_test(test_swaps),
 	};
 
 	world_enter("apply_hostile");
