@@ -84,7 +84,7 @@ static int read_word(const struct sim_yaml *yaml, const yaml_node_t *node, const
 
 static int read_layout(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
 {
-	unsigned int word;
+	unsigned int word = 0;
 
 	if (read_word(yaml, node, sim_layout_names, GRAFT_COUNT(sim_layout_names), "layout", &word) < 0)
 		return -1;
@@ -95,7 +95,7 @@ static int read_layout(const struct sim_yaml *yaml, const yaml_node_t *node, voi
 static int read_machine(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
 {
 	const char *text = sim_yaml_scalar(yaml, node);
-	unsigned int word;
+	unsigned int word = 0;
 
 	if (text && strcmp(text, "native") == 0)
 		return 0;
@@ -107,7 +107,7 @@ static int read_machine(const struct sim_yaml *yaml, const yaml_node_t *node, vo
 
 static int add_files(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
 {
-	unsigned int word;
+	unsigned int word = 0;
 
 	if (read_word(yaml, node, files_names, GRAFT_COUNT(files_names), "class of libraries", &word) < 0)
 		return -1;

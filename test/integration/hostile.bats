@@ -255,8 +255,10 @@ at_each_name() {
   on_host unshare --mount --propagation private -- nvidia-container-cli configure --no-cgroups --device=0 --utility "$work/link"
   ln -s / "$work/slash"
   host_state >"$work/before"
-  local path
-  for path in "$work/slash" "$root$(sed "s#/[^/]*#/..#g" <<<"$root")"; do
+  local path up
+  # shellcheck disable=SC2001 # the shell's own replacement has no [^/]*
+  up=$(sed 's#/[^/]*#/..#g' <<<"$root")
+  for path in "$work/slash" "$root$up"; do
     for pid in 0 "$(cat "$BATS_FILE_TMPDIR/host.pid")"; do
       run on_host unshare --mount --propagation private -- nvidia-container-cli configure --no-cgroups --device=0 --utility \
         --pid="$pid" "$path"

@@ -467,6 +467,7 @@ static void test_bounds(void **state)
 	struct fixture *f = *state;
 	char text[PATH_MAX] = "", name[300];
 	struct stat st;
+	int rc;
 
 	while (strlen(text) + 20 < PATH_MAX)
 		strncat(text, "usr/lib/../../", sizeof(text) - strlen(text) - 1);
@@ -480,7 +481,9 @@ static void test_bounds(void **state)
 	assert_int_equal(symlinkat(text, f->root.fd, "long"), 0);
 	assert_int_equal(graft_root_stat(&f->root, "/long", &st), 0);
 	/* 5 us for each component: the walk, which a hostile image makes us do often, ends at a thousand. */
-	assert_int_equal(graft_root_stat(&f->root, "/big0", &st), f->root.no_openat2 ? -ELOOP : 0);
+	rc = graft_root_stat(&f->root, "/big0", &st);
+	/* The kernel gives up on ".." while anything on the machine is renamed (EAGAIN); then it is the walk that ends. */
+	assert_true(rc == -ELOOP || (rc == 0 && !f->root.no_openat2));
 	if (f->root.no_openat2)
 		assert_int_equal(graft_root_stat(&f->root, "/big0/big1/big2/big3/big4/big5/big6", &st), -ENAMETOOLONG);
 	memset(name, 'n', sizeof(name));

@@ -18,7 +18,7 @@
 #define FIXTURE_VERSION  "550.54.14"
 
 struct fixture_record {
-	char soname[64], path[192];
+	char soname[64], path[512];
 	uint32_t flags;
 };
 
