@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 #define TEXT_MAX ((size_t)16 * 1024 * 1024)
 
@@ -41,32 +42,6 @@ static void skip_blanks(struct scan *scan)
 {
 	while (is_at(scan, ' ') || is_at(scan, '\t') || is_at(scan, '\n') || is_at(scan, '\r'))
 		scan->at++;
-}
-
-/* One UTF-8 sequence of two or more bytes: its length, or 0 when malformed (overlong, surrogate, beyond U+10FFFF). */
-static size_t utf8_length(const unsigned char *s, size_t left)
-{
-	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	uint32_t code;
-	size_t n;
-
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		n = 2;
-	else if (s[0] >= 0xe0 && s[0] <= 0xef)
-		n = 3;
-	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-		n = 4;
-	else
-		return 0;
-	if (left < n)
-		return 0;
-	code = s[0] & (0x7fu >> n);
-	for (size_t i = 1; i < n; i++) {
-		if ((s[i] & 0xc0u) != 0x80u)
-			return 0;
-		code = code << 6 | (s[i] & 0x3fu);
-	}
-	return code < smallest[n] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? 0 : n;
 }
 
 /* Four hex digits; -1 when they are not there. */
@@ -145,7 +120,7 @@ static bool scan_string(struct scan *scan, bool is_key)
 			continue;
 		}
 		if (c >= 0x80)
-			n = utf8_length(scan->bytes + scan->at, scan->length - scan->at);
+			n = graft_utf8_length(scan->bytes + scan->at, scan->length - scan->at);
 		if (n == 0)
 			return wrong(scan, "invalid UTF-8");
 		scan->at += n;
@@ -359,7 +334,7 @@ void graft_json_quote(struct graft_buffer *out, const char *s)
 		size_t n = 1;
 
 		if (*bytes >= 0x80)
-			n = utf8_length(bytes, left);
+			n = graft_utf8_length(bytes, left);
 		if (n == 0) {
 			graft_buffer_string(out, "\xef\xbf\xbd"); /* U+FFFD */
 			n = 1;

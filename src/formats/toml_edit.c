@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * toml_edit: changes a document by cutting and pasting bytes of its text. Each change makes a new text, which is parsed before it
+ * takes the place of the old one. Knows where things stand, not what they mean.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "formats/toml_tree.h"
+
+#define NONE SIZE_MAX
+
+/* The document becomes the one with bytes [start, end) replaced. */
+static int splice(struct graft_toml *toml, size_t start, size_t end, const struct graft_buffer *with,
+		  struct graft_error *err)
+{
+	struct graft_toml *edited = NULL, old = *toml;
+	struct graft_buffer text = { 0 };
+	int rc;
+
+	graft_buffer_add(&text, toml->text, start);
+	graft_buffer_add(&text, graft_buffer_text(with), with->length);
+	graft_buffer_add(&text, toml->text + end, toml->length - end);
+	if (graft_buffer_failed(with) || graft_buffer_failed(&text))
+		rc = graft_fail_memory(err);
+	else
+		rc = graft_toml_parse(toml->name, graft_buffer_text(&text), text.length, &edited, err);
+	graft_buffer_done(&text);
+	if (rc < 0)
+		return graft_wrap(err, "editing");
+	*toml = *edited;
+	*edited = old;
+	graft_toml_free(edited);
+	return 0;
+}
+
+static size_t line_start(const struct graft_toml *toml, size_t at)
+{
+	while (at > 0 && toml->text[at - 1] != '\n')
+		at--;
+	/* A byte order mark stays in front of everything. */
+	return at == 0 && toml->length >= 3 && memcmp(toml->text, "\xef\xbb\xbf", 3) == 0 ? 3 : at;
+}
+
+/* Behind the newline. */
+static size_t line_end(const struct graft_toml *toml, size_t at)
+{
+	const char *newline = memchr(toml->text + at, '\n', toml->length - at);
+
+	return newline ? (size_t)(newline - toml->text) + 1 : toml->length;
+}
+
+static const char *newline_of(const struct graft_toml *toml)
+{
+	const char *newline = memchr(toml->text, '\n', toml->length);
+
+	return newline && newline > toml->text && newline[-1] == '\r' ? "\r\n" : "\n";
+}
+
+/* What a line holds, by its first byte that is no blank: '#', '\n' for an empty one, or something else. */
+static char line_kind(const struct graft_toml *toml, size_t start)
+{
+	while (start < toml->length && strchr(" \t\r", toml->text[start]) && toml->text[start])
+		start++;
+	if (start == toml->length)
+		return '\n';
+	return toml->text[start];
+}
+
+/*
+ * Where the section that runs from `from` (behind its last entry) to `to` (the next header's line, or the end) really ends: in front of
+ * the last block of comments when an empty line sets it off.
+ */
+static size_t section_end(const struct graft_toml *toml, size_t from, size_t to)
+{
+	size_t at = to;
+
+	while (at > from) {
+		size_t previous = line_start(toml, at - 1);
+		char kind = line_kind(toml, previous);
+
+		if (previous < from || previous >= at || kind != '#')
+			return kind == '\n' ? at : to;
+		at = previous;
+	}
+	return to;
+}
+
+/* The number of the header of a table, NONE for the root. */
+static size_t header_of(const struct graft_toml *toml, const struct toml_node *table)
+{
+	for (size_t i = 0; i < toml->n_entries; i++) {
+		if (toml->entries[i].header && toml->entries[i].node == table)
+			return i;
+	}
+	return NONE;
+}
+
+static size_t next_header(const struct graft_toml *toml, size_t i)
+{
+	while (i < toml->n_entries && !toml->entries[i].header)
+		i++;
+	return i;
+}
+
+/* The last entry of a section that has lines of its own, its header included; NONE for a root without keys. */
+static size_t last_in_section(const struct graft_toml *toml, size_t header)
+{
+	size_t i = next_header(toml, header == NONE ? 0 : header + 1);
+
+	while (i > 0 && toml->entries[i - 1].inside)
+		i--;
+	return i == 0 ? NONE : i - 1;
+}
+
+static void add_key(struct graft_buffer *out, const struct toml_text *key)
+{
+	bool bare = key->length > 0;
+
+	for (size_t i = 0; i < key->length; i++) {
+		char c = key->bytes[i];
+
+		bare = bare &&
+		       ((c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_' || c == '-');
+	}
+	if (bare) {
+		graft_buffer_add(out, key->bytes, key->length);
+		return;
+	}
+	graft_buffer_char(out, '"');
+	for (size_t i = 0; i < key->length; i++) {
+		unsigned char c = (unsigned char)key->bytes[i];
+
+		if (c < 0x20 || c == 0x7f)
+			graft_buffer_printf(out, "\\u%04X", c);
+		else if (c == '"' || c == '\\')
+			graft_buffer_printf(out, "\\%c", c);
+		else
+			graft_buffer_char(out, (char)c);
+	}
+	graft_buffer_char(out, '"');
+}
+
+/* "a.b." for the tables from below `top` down to `table`. At most as deep as a document. */
+static void add_prefix(struct graft_buffer *out, const struct toml_node *top, const struct toml_node *table)
+{
+	if (table == top)
+		return;
+	add_prefix(out, top, table->parent);
+	add_key(out, &table->key);
+	graft_buffer_char(out, '.');
+}
+
+static int insert_inline(struct graft_toml *toml, const struct toml_node *table, const struct graft_buffer *line,
+			 struct graft_error *err)
+{
+	struct graft_buffer out = { 0 };
+	size_t start = table->start + 1, end = table->end - 1;
+	int rc;
+
+	graft_buffer_string(&out, " ");
+	for (size_t i = 0; i < toml->n_entries; i++) {
+		if (toml->entries[i].inside == table) {
+			start = end = toml->entries[i].end;
+			out.length = 0;
+		}
+	}
+	if (start == end && toml->text[start - 1] != '{')
+		graft_buffer_string(&out, ", ");
+	graft_buffer_add(&out, graft_buffer_text(line), line->length);
+	if (toml->text[start - 1] == '{')
+		graft_buffer_string(&out, " ");
+	rc = splice(toml, start, end, &out, err);
+	graft_buffer_done(&out);
+	return rc;
+}
+
+/* A line of its own behind the entries of the section; indented as the last of them. */
+static int insert_line(struct graft_toml *toml, size_t header, const struct graft_buffer *line, struct graft_error *err)
+{
+	struct graft_buffer out = { 0 };
+	size_t last = last_in_section(toml, header), at, next = next_header(toml, 0);
+	int rc;
+
+	if (last == NONE) {
+		size_t to = next < toml->n_entries ? line_start(toml, toml->entries[next].start) : toml->length;
+
+		at = section_end(toml, line_start(toml, 0), to);
+	} else {
+		at = line_end(toml, toml->entries[last].end);
+	}
+	if (at > 0 && toml->text[at - 1] != '\n' && at != line_start(toml, 0))
+		graft_buffer_string(&out, newline_of(toml));
+	if (last != NONE) {
+		size_t start = line_start(toml, toml->entries[last].start);
+
+		graft_buffer_add(&out, toml->text + start, toml->entries[last].start - start);
+	}
+	graft_buffer_add(&out, graft_buffer_text(line), line->length);
+	graft_buffer_string(&out, newline_of(toml));
+	rc = splice(toml, at, at, &out, err);
+	graft_buffer_done(&out);
+	return rc;
+}
+
+/* [a.b] and the line, behind an empty line at the document's end. `names` is "a.b". */
+static int append_table(struct graft_toml *toml, const struct graft_buffer *names, const struct graft_buffer *line,
+			struct graft_error *err)
+{
+	struct graft_buffer out = { 0 };
+	const char *newline = newline_of(toml);
+	size_t bom = line_start(toml, 0), n = toml->length;
+	int rc;
+
+	if (n > bom && toml->text[n - 1] != '\n')
+		graft_buffer_string(&out, newline);
+	if (n > bom && (toml->text[n - 1] != '\n' || line_kind(toml, line_start(toml, n - 1)) != '\n'))
+		graft_buffer_string(&out, newline);
+	graft_buffer_printf(&out, "[%s]%s", graft_buffer_text(names), newline);
+	graft_buffer_add(&out, graft_buffer_text(line), line->length);
+	graft_buffer_string(&out, newline);
+	rc = splice(toml, n, n, &out, err);
+	graft_buffer_done(&out);
+	return rc;
+}
+
+/* Where the last part of a dotted key begins. The key was checked already. */
+static size_t last_part(const char *path)
+{
+	size_t start = 0;
+	char quote = 0;
+
+	for (size_t i = 0; path[i]; i++) {
+		if (quote == '"' && path[i] == '\\')
+			i++;
+		else if (quote && path[i] == quote)
+			quote = 0;
+		else if (quote)
+			continue;
+		else if (path[i] == '"' || path[i] == '\'')
+			quote = path[i];
+		else if (path[i] == '.')
+			start = i + 1;
+	}
+	return start;
+}
+
+/* `rest` is what is missing below `table`, as written by the caller. */
+static int insert(struct graft_toml *toml, const struct toml_node *table, const char *rest, const char *value,
+		  struct graft_error *err)
+{
+	const struct toml_node *home = table;
+	struct graft_buffer names = { 0 }, line = { 0 };
+	size_t last = last_part(rest);
+	int rc;
+
+	while (home->form == TOML_BY_KEY)
+		home = home->parent;
+	if (home->form == TOML_BY_VALUE || (last == 0 && home->form == TOML_BY_HEADER)) {
+		add_prefix(&line, home, table);
+		graft_buffer_printf(&line, "%s = %s", rest, value);
+		if (graft_buffer_failed(&line))
+			rc = graft_fail_memory(err);
+		else if (home->form == TOML_BY_VALUE)
+			rc = insert_inline(toml, home, &line, err);
+		else
+			rc = insert_line(toml, header_of(toml, home), &line, err);
+	} else {
+		add_prefix(&names, toml->root, table);
+		graft_buffer_add(&names, rest, last);
+		if (names.length > 0)
+			names.bytes[--names.length] = '\0'; /* the dot behind the last name */
+		graft_buffer_printf(&line, "%s = %s", rest + last + strspn(rest + last, " \t"), value);
+		rc = graft_buffer_failed(&names) || graft_buffer_failed(&line) ? graft_fail_memory(err)
+									       : append_table(toml, &names, &line, err);
+	}
+	graft_buffer_done(&names);
+	graft_buffer_done(&line);
+	return rc;
+}
+
+/* Parses "v = VALUE", so that it is one value and nothing else. */
+static int parse_single(const char *value, struct graft_toml **ret_toml, struct graft_error *err)
+{
+	auto_toml struct graft_toml *toml = NULL;
+	struct graft_buffer text = { 0 };
+	struct graft_error why = { 0 };
+	int rc;
+
+	graft_buffer_printf(&text, "v = %s", value);
+	if (graft_buffer_failed(&text))
+		return graft_fail_memory(err);
+	rc = graft_toml_parse("value", text.bytes, text.length, &toml, &why);
+	graft_buffer_done(&text);
+	if (rc < 0 && why.status == GRAFT_NO_MEMORY)
+		return graft_fail_memory(err);
+	if (rc < 0 || toml->root->first != toml->root->last || toml->root->first->end != toml->length)
+		return graft_fail(err, GRAFT_INVALID, 0, "'%s' is not one value of TOML", value);
+	*ret_toml = TAKE_PTR(toml);
+	return 0;
+}
+
+static int replace(struct graft_toml *toml, const struct toml_node *node, const struct toml_node *with,
+		   const char *value, struct graft_error *err)
+{
+	struct graft_buffer before = { 0 }, after = { 0 };
+	int rc = 0;
+
+	toml_node_json(&before, node);
+	toml_node_json(&after, with);
+	if (graft_buffer_failed(&before) || graft_buffer_failed(&after)) {
+		rc = graft_fail_memory(err);
+	} else if (strcmp(graft_buffer_text(&before), graft_buffer_text(&after)) != 0) {
+		after.length = 0;
+		graft_buffer_string(&after, value);
+		rc = splice(toml, node->start, node->end, &after, err);
+	}
+	graft_buffer_done(&before);
+	graft_buffer_done(&after);
+	return rc;
+}
+
+int graft_toml_set(struct graft_toml *toml, const char *path, const char *value, struct graft_error *err)
+{
+	auto_toml struct graft_toml *single = NULL;
+	struct toml_node *node;
+	const char *rest;
+
+	if (toml_follow(toml, path, &node, &rest, err) < 0 || parse_single(value, &single, err) < 0)
+		return -1;
+	if (*rest && node->type != TOML_TABLE)
+		return graft_fail(err, GRAFT_INVALID, 0, "%s: '%s' cannot be set: a part of it is no table", toml->name,
+				  path);
+	if (*rest)
+		return insert(toml, node, rest, value, err);
+	if (node->form != TOML_BY_VALUE)
+		return graft_fail(err, GRAFT_INVALID, 0, "%s: '%s' is a table, not a value", toml->name, path);
+	return replace(toml, node, single->root->first, value, err);
+}
+
+static void add_string(struct graft_buffer *out, const char *string)
+{
+	static const struct toml_text nothing = { "", 0 };
+	struct toml_text text = { string, strlen(string) };
+	size_t start = out->length;
+
+	/* A bare key has no quotes; a space would make it a quoted one. */
+	add_key(out, text.length > 0 ? &text : &nothing);
+	if (graft_buffer_failed(out) || out->bytes[start] == '"')
+		return;
+	out->length = start;
+	graft_buffer_printf(out, "\"%s\"", string);
+}
+
+static int set_buffer(struct graft_toml *toml, const char *path, struct graft_buffer *value, struct graft_error *err)
+{
+	int rc = graft_buffer_failed(value) ? graft_fail_memory(err)
+					    : graft_toml_set(toml, path, graft_buffer_text(value), err);
+
+	graft_buffer_done(value);
+	return rc;
+}
+
+int graft_toml_set_string(struct graft_toml *toml, const char *path, const char *string, struct graft_error *err)
+{
+	struct graft_buffer value = { 0 };
+
+	add_string(&value, string);
+	return set_buffer(toml, path, &value, err);
+}
+
+int graft_toml_set_bool(struct graft_toml *toml, const char *path, bool value, struct graft_error *err)
+{
+	return graft_toml_set(toml, path, value ? "true" : "false", err);
+}
+
+int graft_toml_set_integer(struct graft_toml *toml, const char *path, int64_t value, struct graft_error *err)
+{
+	struct graft_buffer text = { 0 };
+
+	graft_buffer_printf(&text, "%lld", (long long)value);
+	return set_buffer(toml, path, &text, err);
+}
+
+int graft_toml_set_strings(struct graft_toml *toml, const char *path, const char *const *strings, size_t n,
+			   struct graft_error *err)
+{
+	struct graft_buffer value = { 0 };
+
+	graft_buffer_char(&value, '[');
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0)
+			graft_buffer_string(&value, ", ");
+		add_string(&value, strings[i]);
+	}
+	graft_buffer_char(&value, ']');
+	return set_buffer(toml, path, &value, err);
+}
+
+static bool is_below(const struct toml_node *node, const struct toml_node *top)
+{
+	while (node && node != top)
+		node = node->parent;
+	return node != NULL;
+}
+
+/* An entry of an inline table, with one comma. */
+static void inline_span(const struct graft_toml *toml, size_t number, size_t *start, size_t *end)
+{
+	const struct toml_node *inside = toml->entries[number].inside;
+	size_t before = NONE, behind = NONE;
+
+	for (size_t i = 0; i < toml->n_entries; i++) {
+		if (toml->entries[i].inside != inside || i == number)
+			continue;
+		if (i < number)
+			before = i;
+		else if (behind == NONE)
+			behind = i;
+	}
+	*start = toml->entries[number].start;
+	*end = toml->entries[number].end;
+	if (behind != NONE)
+		*end = toml->entries[behind].start;
+	else if (before != NONE)
+		*start = toml->entries[before].end;
+}
+
+/* A line with its comment, or a section up to the next header's own comments. */
+static void line_span(const struct graft_toml *toml, size_t number, size_t *start, size_t *end)
+{
+	const struct toml_entry *entry = &toml->entries[number];
+
+	*start = line_start(toml, entry->start);
+	*end = line_end(toml, entry->end);
+	if (entry->header) {
+		size_t next = next_header(toml, number + 1), last = last_in_section(toml, number);
+		size_t from = line_end(toml, toml->entries[last].end);
+		size_t to = next < toml->n_entries ? line_start(toml, toml->entries[next].start) : toml->length;
+
+		*end = section_end(toml, from, to);
+	}
+}
+
+/* One entry at a time, the last one first, since those in front of it then stay where they are. */
+static int remove_entries(struct graft_toml *toml, const char *path, struct graft_error *err)
+{
+	const struct graft_buffer nothing = { 0 };
+
+	for (;;) {
+		struct toml_node *node;
+		const char *rest;
+		size_t i, start, end;
+
+		if (toml_follow(toml, path, &node, &rest, err) < 0)
+			return -1;
+		i = toml->n_entries;
+		while (!*rest && i > 0 && !is_below(toml->entries[i - 1].node, node))
+			i--;
+		if (*rest || i == 0)
+			return 0;
+		/* An entry inside a value that goes as a whole: the value's own entry stands in front of it. */
+		while (toml->entries[i - 1].inside && is_below(toml->entries[i - 1].inside, node))
+			i--;
+		if (toml->entries[i - 1].inside)
+			inline_span(toml, i - 1, &start, &end);
+		else
+			line_span(toml, i - 1, &start, &end);
+		if (splice(toml, start, end, &nothing, err) < 0)
+			return -1;
+	}
+}
+
+int graft_toml_remove(struct graft_toml *toml, const char *path, struct graft_error *err)
+{
+	auto_toml struct graft_toml *copy = NULL;
+	struct graft_toml swap;
+
+	if (graft_toml_parse(toml->name, toml->text, toml->length, &copy, err) < 0 ||
+	    remove_entries(copy, path, err) < 0)
+		return -1;
+	swap = *toml;
+	*toml = *copy;
+	*copy = swap;
+	return 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any TOML text, and edits of it that must leave a document. */
+#include "formats/toml.h"
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const paths[] = { "a", "a.b", "a.b.c", "x.\"y\"" };
+	struct graft_error err = { 0 };
+	struct graft_toml *toml = NULL;
+
+	if (size > ((size_t)64 << 10) || graft_toml_parse("fuzz", (const char *)data, size, &toml, NULL) < 0)
+		return 0;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (graft_toml_set_integer(toml, paths[i], 1234567, &err) < 0 && err.status == GRAFT_FORMAT)
+			__builtin_trap(); /* the edit made a text that is no TOML */
+		if (graft_toml_remove(toml, paths[i], &err) < 0 || graft_toml_has(toml, paths[i]))
+			__builtin_trap();
+	}
+	graft_toml_free(toml);
+	return 0;
+}
