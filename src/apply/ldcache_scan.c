@@ -49,14 +49,6 @@ struct directory {
 	size_t n_candidates;
 };
 
-int64_t graft_clock_ms(void)
-{
-	struct timespec now = { 0 };
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static int check_time(const struct graft_ldcache_scan *scan, const char *path, struct graft_error *err)
 {
 	if (graft_clock_ms() < scan->deadline_ms)

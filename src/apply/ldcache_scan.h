@@ -12,6 +12,7 @@
 
 #include "apply/journal.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/root.h"
@@ -33,9 +34,6 @@ struct graft_ldcache_scan {
 	struct graft_directory_id *seen;
 	size_t n_seen;
 };
-
-/* Milliseconds of CLOCK_MONOTONIC. */
-int64_t graft_clock_ms(void);
 
 /*
  * Scans a directory and the glibc-hwcaps directories below it. One that was scanned under another name, or is not there, is nothing. -1:

@@ -10,21 +10,13 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "apply/load_kmods.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/pipeline.h"
-
-static uint64_t monotonic_us(void)
-{
-	struct timespec now = { 0, 0 };
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
-}
 
 /*
  * SECURITY: a caller that closed one of the standard descriptors must not make the next file that we open (a log, a file of the
@@ -45,7 +37,7 @@ void cli_init(struct cli *cli)
 		.global = { .uid = (uid_t)-1, .gid = (gid_t)-1 },
 		.log_fd = -1,
 		.caps = GRAFT_CAPS_INIT,
-		.started_us = monotonic_us(),
+		.started_us = (uint64_t)graft_clock_us(),
 	};
 	cli->phase_us = cli->started_us;
 }
@@ -130,7 +122,7 @@ int cli_print(const struct cli *cli, struct graft_buffer *out)
 
 void cli_phase(struct cli *cli, const char *name)
 {
-	uint64_t now = monotonic_us();
+	uint64_t now = (uint64_t)graft_clock_us();
 
 	if (cli->global.timing)
 		(void)fprintf(stderr, CLI_PROGRAM ": timing: %-12s %8llu us, %8llu us since the start\n", name,

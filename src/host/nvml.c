@@ -18,6 +18,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/sys.h"
 #include "host/discover.h"
 
@@ -75,14 +76,6 @@ struct child {
 	int answer_fd;
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /*
  * Waits for the end of a child that has closed its end of the pipe. Returns its status, or -1 when it cannot be had: SIGCHLD is ignored by the
  * program, or the driver's code closed the pipe and goes on (end_child ends it; BASELINE 5.3: without pidfds it is waited for).
@@ -107,7 +100,7 @@ static int reap(struct child *child)
 static void end_child(struct child *child)
 {
 	const struct timespec pause = { .tv_nsec = 5000000 };
-	int64_t deadline = now_ms() + KILL_WAIT_MS;
+	int64_t deadline = graft_clock_ms() + KILL_WAIT_MS;
 
 	if (child->answer_fd >= 0)
 		(void)close(child->answer_fd);
@@ -116,7 +109,7 @@ static void end_child(struct child *child)
 		return;
 	(void)kill(child->pid, SIGKILL);
 	/* A child inside the driver dies when the driver lets it: do not hang with it for longer than this. */
-	while (now_ms() < deadline) {
+	while (graft_clock_ms() < deadline) {
 		if (waitpid(child->pid, NULL, WNOHANG) != 0)
 			break;
 		(void)nanosleep(&pause, NULL);
@@ -165,11 +158,11 @@ static int read_some(int fd, struct graft_buffer *answer)
 static int wait_for_answer(const struct graft_nvml_question *question, struct child *child, struct graft_buffer *answer,
 			   struct graft_error *err)
 {
-	int64_t begin = now_ms(), next_line = begin + PROGRESS_MS;
+	int64_t begin = graft_clock_ms(), next_line = begin + PROGRESS_MS;
 
 	for (;;) {
 		struct pollfd pollfd = { .fd = child->answer_fd, .events = POLLIN };
-		int64_t now = now_ms(), until = next_line;
+		int64_t now = graft_clock_ms(), until = next_line;
 		int rc;
 
 		if (question->timeout_ms > 0 && now - begin >= question->timeout_ms) {
@@ -186,9 +179,9 @@ static int wait_for_answer(const struct graft_nvml_question *question, struct ch
 			if (rc > 0)
 				return 0;
 		}
-		if (now_ms() >= next_line) {
+		if (graft_clock_ms() >= next_line) {
 			graft_info(question->log, "waiting for NVML, which wakes the GPUs: %lld s",
-				   (long long)((now_ms() - begin) / 1000));
+				   (long long)((graft_clock_ms() - begin) / 1000));
 			next_line += PROGRESS_MS;
 		}
 	}

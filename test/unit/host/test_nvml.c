@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "fixture.h"
 #include "formats/elf.h"
 
@@ -272,14 +273,6 @@ static void test_errors(void **state)
 	assert_fails(fixture, GRAFT_NO_LIBRARY, "load library failed: " NVML_PATH ": file too short");
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void test_time(void **state)
 {
 	struct fixture *fixture = *state;
@@ -296,16 +289,16 @@ static void test_time(void **state)
 	(void)graft_inventory_free(inventory);
 	/* One that closes everything and stays is not waited for. */
 	fixture_write(fixture, "/nvml-mode", "linger");
-	begin = now_ms();
+	begin = graft_clock_ms();
 	assert_fails(fixture, GRAFT_NVML, "nvml error: the process that asked ended without an answer");
-	assert_in_range(now_ms() - begin, 0, 20000);
+	assert_in_range(graft_clock_ms() - begin, 0, 20000);
 	assert_no_child();
 	/* Slower than the user allows: killed and reaped at once. */
 	fixture_write(fixture, "/nvml-mode", "hang");
 	fixture->options.nvml_timeout_ms = 200;
-	begin = now_ms();
+	begin = graft_clock_ms();
 	assert_fails(fixture, GRAFT_TIMEOUT, "driver rpc error: timed out");
-	assert_true(now_ms() - begin < 1500);
+	assert_true(graft_clock_ms() - begin < 1500);
 }
 
 /* What the driver's code can still do: nobody, no new privileges, not dumpable, no cores, one descriptor, no way back. */
