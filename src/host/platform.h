@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * platform: what kind of host this is, for choosing a mode (SPEC runtime-and-hook 5.2), from files alone: no library is loaded and no GPU is woken.
+ */
+#ifndef GRAFT_HOST_PLATFORM_H
+#define GRAFT_HOST_PLATFORM_H
+
+#include <stdbool.h>
+
+#include "base/root.h"
+
+struct graft_platform_facts {
+	bool dxcore;      /* libdxcore.so is there */
+	bool tegra_files; /* /etc/nv_tegra_release, or /sys/devices/soc0/family begins with "tegra" */
+	bool nvml;        /* libnvidia-ml.so.1 is there */
+	bool
+	    integrated_gpu; /* a GPU of the running driver is an integrated one, by its model ("(nvgpu)", "NVIDIA Thor") */
+};
+
+/* Never fails: what cannot be read is not there. `root` is the host's. */
+struct graft_platform_facts graft_platform_detect(const struct graft_root *root);
+
+#endif
