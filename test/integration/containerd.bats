@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# containerd: its own client, and Kubernetes' interface with a RuntimeClass, on a host of eight GPUs.
+
+load lib.bash
+load engines.bash
+
+setup_file() {
+  start_machine dgx-h100
+  start_containerd
+  import_archive "$machine_cgroup" small small /probe
+  import_archive k8s.io small small /probe
+  import_archive k8s.io pause small /bin/sleep 86400
+}
+teardown_file() { stop_machine; }
+setup() { engine_setup; }
+teardown() {
+  ctr task kill --signal KILL "$name" 2>/dev/null || true
+  ctr container delete "$name" 2>/dev/null || true
+}
+
+@test "ctr run --gpus 0: containerd calls nvidia-container-cli itself" {
+  ctr_run --gpus 0
+  expect_gpus 0
+}
+
+@test "ctr run --gpus, several" {
+  ctr_run --gpus 1 --gpus 6
+  expect_gpus 1 6
+}
+
+@test "ctr run without a GPU" {
+  ctr_run
+  expect_no_gpu
+}
+
+@test "ctr run --gpus 8 of 8: no container; the cause and the remedy are said" {
+  ctr_run --gpus 8
+  [ "$status" -ne 0 ]
+  [[ $output == *"device error: 8: unknown device"*"nvidia-container-cli info"* ]]
+}
+
+# --- CRI: what a kubelet asks for ---
+
+@test "CRI, no RuntimeClass: no GPU" {
+  cri_run --env NVIDIA_VISIBLE_DEVICES=all
+  expect_no_gpu
+}
+
+@test "CRI, RuntimeClass nvidia, no GPU asked for" {
+  cri_run --handler nvidia
+  expect_no_gpu
+}

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What the suites with whole engines share, on top of lib.bash: a simulated host that is a machine of its own, with Docker's daemon and
+# containerd on it.
+#
+#   setup_file()    { start_machine dgx-h100; start_dockerd; import_image small; }
+#   teardown_file() { stop_machine; }
+#   setup()         { engine_setup; }
+#   teardown()      { engine_teardown; }
+#
+# The machine has mount, pid, network and IPC namespaces of its own and an empty /run; its first process is the parent of all. Ending that
+# one ends every daemon, shim and container and takes their mounts along, whatever state they are in. Nothing of it listens on a network
+# of this computer.
+
+# Debian's own programs, before anything that this computer has besides.
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+
+# start_machine TOPOLOGY [GRAFT-SIM OPTION...]: MACHINE_CGROUP=v2 makes /sys/fs/cgroup a cgroup2 mount.
+start_machine() {
+  local topology=$1
+  shift
+  [ "$(id -u)" -eq 0 ] || die "the integration tests need root" || return
+  machine=$BATS_FILE_TMPDIR/machine
+  machine_cgroup=graft-$$-$RANDOM
+  mkdir -p "$machine/config/nvidia-container-runtime"
+  export machine machine_cgroup
+  install_programs
+  chmod a+rx "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_FILE_TMPDIR/.."
+  # shellcheck disable=SC2016
+  unshare --mount --propagation private --pid --fork --kill-child --mount-proc --net --ipc -- sh -c '
+    set -e
+    up=$1 cgroup=$2
+    shift 2
+    mount -t tmpfs -o mode=755 run /run
+    mkdir -m 1777 /run/lock
+    for directory in /etc/docker /etc/containerd /etc/cni; do
+      [ ! -d "$directory" ] || mount -t tmpfs -o mode=755 etc "$directory"
+    done
+    if [ "$cgroup" = v2 ]; then
+      umount -l /sys/fs/cgroup
+      mount -t cgroup2 none /sys/fs/cgroup
+    fi
+    ip link set lo up
+    exec "$@" -- sh -c "echo up >\"\$0.new\"; mv \"\$0.new\" \"\$0\"; sleep 86400 & wait" "$up"
+  ' sh "$BATS_FILE_TMPDIR/up" "${MACHINE_CGROUP:-v1}" "$sim" run --topology "$topology" "$@" \
+    >"$BATS_FILE_TMPDIR/host.log" 2>&1 3>&- 4>&- &
+  echo $! >"$BATS_FILE_TMPDIR/machine.pid"
+  if ! within 5 test -e "$BATS_FILE_TMPDIR/up"; then
+    cat "$BATS_FILE_TMPDIR/host.log" >&2
+    die "the simulated host did not come up" || return
+  fi
+  tr -d ' ' <"/proc/$(cat "$BATS_FILE_TMPDIR/machine.pid")/task/$(cat "$BATS_FILE_TMPDIR/machine.pid")/children" \
+    >"$BATS_FILE_TMPDIR/host.pid"
+}
+
+# Every program of ours in one folder, which is the first of the machine's PATH. GRAFT_ENOSYS: each sees an old kernel.
+install_programs() {
+  local program
+  mkdir -p "$BATS_FILE_TMPDIR/bin" "$BATS_FILE_TMPDIR/programs"
+  install -m 0755 "$build/test/tools/enosys" "$BATS_FILE_TMPDIR/programs"
+  for program in "$build"/src/cli/nvidia-*; do
+    if [ ! -f "$program" ] || [ ! -x "$program" ]; then continue; fi
+    install -m 0755 "$program" "$BATS_FILE_TMPDIR/programs"
+    if [ "${GRAFT_ENOSYS:-0}" = 1 ]; then
+      printf '#!/bin/sh\nexec %q %q "$@"\n' "$BATS_FILE_TMPDIR/programs/enosys" "$BATS_FILE_TMPDIR/programs/${program##*/}" \
+        >"$BATS_FILE_TMPDIR/bin/${program##*/}"
+      chmod 0755 "$BATS_FILE_TMPDIR/bin/${program##*/}"
+    else
+      ln -f "$BATS_FILE_TMPDIR/programs/${program##*/}" "$BATS_FILE_TMPDIR/bin/"
+    fi
+  done
+}
+
+stop_machine() {
+  local pid group
+  [ -e "$BATS_FILE_TMPDIR/machine.pid" ] || return 0
+  pid=$(cat "$BATS_FILE_TMPDIR/machine.pid")
+  kill -KILL "$pid" 2>/dev/null || true
+  within 10 test ! -d "/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")" || true
+  rm -f "$BATS_FILE_TMPDIR/host.pid" "$BATS_FILE_TMPDIR/machine.pid" "$BATS_FILE_TMPDIR/up"
+  # The groups are empty now; a killed task leaves its group a moment after its last sign of life.
+  for group in /sys/fs/cgroup/*/"$machine_cgroup" /sys/fs/cgroup/"$machine_cgroup"; do
+    [ ! -d "$group" ] || within 5 remove_group "$group" || die "cgroup $group is still in use"
+  done
+}
+
+remove_group() {
+  find "$1" -depth -type d -exec rmdir {} + 2>/dev/null
+}
+
+# within SECONDS COMMAND...: until it succeeds.
+within() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ "$SECONDS" -lt "$end" ] || return 1
+    sleep 0.05
+  done
+}
+
+# on_host COMMAND...: on the machine. The environment has what a daemon's has.
+on_host() {
+  nsenter --target "$(cat "$BATS_FILE_TMPDIR/host.pid")" --mount --pid --net --ipc --wd="$PWD" -- \
+    env PATH="$BATS_FILE_TMPDIR/bin:$PATH" XDG_CONFIG_HOME="$machine/config" "$@"
+}
+
+# config_toml: what stands on stdin becomes config.toml of the machine; nothing there: none.
+config_toml() {
+  local file=$machine/config/nvidia-container-runtime/config.toml
+  cat >"$file"
+  [ -s "$file" ] || rm "$file"
+}
+
+engine_setup() {
+  work=$BATS_TEST_TMPDIR
+  # shellcheck disable=SC2034 # lib.bash shows it when an answer is wrong
+  hook_log=$work/hook.log
+  name=t$BATS_TEST_NUMBER
+  config_toml </dev/null
+}
+
+engine_teardown() {
+  local left
+  left=$(docker ps --all --quiet 2>/dev/null)
+  # shellcheck disable=SC2086
+  [ -z "$left" ] || docker rm --force $left >/dev/null
+}
+
+# --- Docker ---
+
+# start_dockerd [OPTION...]
+start_dockerd() {
+  mkdir -p "$machine/docker"
+  jq -n '{runtimes: {nvidia: {path: "nvidia-container-runtime"}, "nvidia-cdi": {path: "nvidia-container-runtime.cdi"},
+    "nvidia-legacy": {path: "nvidia-container-runtime.legacy"}}}' >"$machine/docker/daemon.json"
+  on_host dockerd --config-file "$machine/docker/daemon.json" --host "unix://$machine/docker/sock" \
+    --data-root "$machine/docker/data" --exec-root "$machine/docker/exec" --pidfile "$machine/docker/pid" \
+    --cgroup-parent "/$machine_cgroup" --iptables=false --ip-forward=false --bridge=none "$@" \
+    >"$machine/docker/log" 2>&1 3>&- 4>&- &
+  if ! within 30 docker version >/dev/null 2>&1; then
+    tail -n 30 "$machine/docker/log" >&2
+    die "dockerd did not come up"
+  fi
+}
+
+docker() {
+  DOCKER_CONFIG=$machine/docker /usr/bin/docker --host "unix://$machine/docker/sock" "$@"
+}
+
+# import_image KIND [DOCKERFILE-LINE...]: the root of test/tools/roots with the probe in it, as image KIND.
+import_image() {
+  local kind=$1 root line changes=()
+  shift
+  root=$(image "$kind") || return
+  for line in "$@"; do changes+=(--change "$line"); done
+  tar --create --directory "$root" . --directory "$top/test/integration" ./probe |
+    docker import "${changes[@]}" - "$kind" >/dev/null
+}
+
+# docker_run OPTION... [-- COMMAND...]: a container of the small image; it runs the probe. The probe's answers are read.
+docker_run() {
+  local options=() image=small
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+  done
+  [ $# -eq 0 ] || shift
+  run docker run --rm --net=none --env "PROBE_MINORS=$(host_minors)" "${options[@]}" "${IMAGE:-$image}" "${@:-/probe}"
+  read_answers
+}
+
+# --- what a container must see ---
+
+# The host's GPUs by index: UUID and minor.
+host_uuids() { on_host nvidia-smi -L 2>/dev/null | sed -n 's/^GPU .*UUID: \(.*\))/\1/p'; }
+host_minors() {
+  on_host sh -c 'cat /proc/driver/nvidia/gpus/*/information' | sed -n 's/^Device Minor: *\t *//p' | tr '\n' ' '
+}
+
+# expect_gpus INDEX...: exactly these are seen, may be opened, and no other may be by any node.
+expect_gpus() {
+  local uuids minors minor index want=
+  [ "$status" -eq 0 ] || { say "status $status: $output"; return 1; }
+  mapfile -t uuids < <(host_uuids)
+  read -ra minors <<<"$(host_minors)"
+  for index in "$@"; do want+="${uuids[index]} "; done
+  expect nvidia-smi $# || return
+  expect nvidia-smi-uuids "$want" || return
+  for index in "${!minors[@]}"; do
+    minor=${minors[index]}
+    if [[ " $* " == *" $index "* ]]; then
+      expect "open-nvidia$minor" "No such device or address" || return # the simulated node: the open was allowed
+      expect "made-nvidia$minor" "No such device or address" || return
+    else
+      expect "open-nvidia$minor" "" || return # no such node
+      expect "made-nvidia$minor" "Operation not permitted" || return
+    fi
+  done
+  expect open-nvidiactl "No such device or address"
+}
+
+# expect_no_gpu: no node, and none may be opened that is made by hand.
+expect_no_gpu() {
+  [ "$status" -eq 0 ] || { say "status $status: $output"; return 1; }
+  expect ls-nodes "" || return
+  expect nvidia-smi failed || return
+  expect made-nvidia0 "Operation not permitted"
+}
+
+# --- containerd ---
+
+# start_containerd: with its CRI service; the handlers nvidia and nvidia-legacy are what a RuntimeClass names.
+start_containerd() {
+  local handler
+  mkdir -p "$machine/containerd"
+  {
+    cat <<TOML
+version = 2
+root = "$machine/containerd/root"
+state = "$machine/containerd/state"
+[grpc]
+address = "$machine/containerd/sock"
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "docker.io/library/pause:latest"
+stream_server_address = "127.0.0.1"
+# Below 0 a score may only go with a right that not every machine gives its root.
+restrict_oom_score_adj = true
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+TOML
+    for handler in nvidia nvidia-legacy; do
+      cat <<TOML
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.$handler]
+runtime_type = "io.containerd.runc.v2"
+# What a device plugin writes there reaches the runtime.
+container_annotations = ["cdi.k8s.io/*"]
+pod_annotations = ["cdi.k8s.io/*"]
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.$handler.options]
+BinaryName = "$BATS_FILE_TMPDIR/bin/${handler/nvidia/nvidia-container-runtime}"
+TOML
+    done | sed 's/nvidia-container-runtime-legacy"/nvidia-container-runtime.legacy"/'
+  } >"$machine/containerd/config.toml"
+  on_host containerd --config "$machine/containerd/config.toml" >"$machine/containerd/log" 2>&1 3>&- 4>&- &
+  if ! within 30 ctr version >/dev/null 2>&1; then
+    tail -n 30 "$machine/containerd/log" >&2
+    die "containerd did not come up"
+  fi
+}
+
+# The namespace's name is that of the containers' cgroup.
+ctr() {
+  on_host /usr/bin/ctr --address "$machine/containerd/sock" --namespace "${CTR_NAMESPACE:-$machine_cgroup}" --connect-timeout 2s "$@"
+}
+
+# import_archive NAMESPACE NAME KIND COMMAND...: the root of test/tools/roots with the probe, as image docker.io/library/NAME:latest.
+import_archive() {
+  local namespace=$1 name=$2 root archive=$machine/archive digest
+  root=$(image "$3") || return
+  shift 3
+  mkdir -p "$archive"
+  tar --create --file "$archive/layer.tar" --directory "$root" . --directory "$top/test/integration" ./probe
+  digest=$(sha256sum <"$archive/layer.tar")
+  jq -n --arg digest "sha256:${digest%% *}" --arg machine "$(dpkg --print-architecture)" \
+    '{architecture: $machine, os: "linux", rootfs: {type: "layers", diff_ids: [$digest]},
+      config: {Env: ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"], Cmd: $ARGS.positional}}' --args "$@" >"$archive/config.json"
+  jq -n --arg name "docker.io/library/$name:latest" '[{Config: "config.json", RepoTags: [$name], Layers: ["layer.tar"]}]' \
+    >"$archive/manifest.json"
+  tar --create --directory "$archive" manifest.json config.json layer.tar | CTR_NAMESPACE=$namespace ctr image import - >/dev/null
+  rm -r "$archive"
+}
+
+# ctr_run OPTION... [-- COMMAND...]: a container of the small image; it runs the probe. The probe's answers are read.
+ctr_run() {
+  local options=()
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+  done
+  [ $# -eq 0 ] || shift
+  run ctr run --rm --env "PROBE_MINORS=$(host_minors)" "${options[@]}" docker.io/library/small:latest "$name" "${@:-/probe}"
+  read_answers
+}
+
+# cri_run OPTION... [-- COMMAND...]: a pod of one container by CRI (test/tools/cri); the probe is run in it.
+cri_run() {
+  local options=()
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+  done
+  [ $# -eq 0 ] || shift
+  mkdir -p "$work/pod"
+  run on_host "$top/test/tools/cri" "$machine/containerd/sock" "$work/pod" --cgroup "/$machine_cgroup" \
+    --env "PROBE_MINORS=$(host_minors)" "${options[@]}" -- "${@:-/probe}"
+  read_answers
+}
