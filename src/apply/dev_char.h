@@ -17,10 +17,15 @@ struct graft_dev_char {
 };
 
 /*
- * Makes the links that are missing, each "../nvidia0" for a node below /dev. An existing link is left alone. A failure to make one is a warning: the
- * container works without it until the next reload. Returns the number made, or -1 when /dev/char cannot be opened or made.
+ * Makes the links that are missing, each "../nvidia0" for a node below /dev, the path itself for one elsewhere (a driver root). A link that leads to
+ * a device with these numbers is left alone whatever it says; one that leads nowhere or to another device is of a driver that was
+ * loaded before, and is replaced. A failure to make one is a warning: the container works without it until the next
+ * reload. Returns the number made, or -1 when /dev/char cannot be opened or made.
  */
 int graft_dev_char_make(const struct graft_dev_char *nodes, size_t n_nodes, const struct graft_log *log,
 			struct graft_error *err);
+/* The same in another directory, which is opened or made; it stands directly below what "../" leads to. */
+int graft_dev_char_make_in(const char *directory, const struct graft_dev_char *nodes, size_t n_nodes,
+			   const struct graft_log *log, struct graft_error *err);
 
 #endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dev_char: links that are missing or of an earlier driver are made, all others are left alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "apply/dev_char.h"
+#include "base/cleanup.h"
+
+struct fixture {
+	char top[64];
+	char directory[80];
+	struct graft_log log;
+	unsigned int n_warnings, n_infos;
+	char last[512];
+};
+
+static void note(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
+{
+	struct fixture *f = arg;
+
+	(void)file;
+	(void)line;
+	f->n_warnings += level == GRAFT_LOG_WARN;
+	f->n_infos += level == GRAFT_LOG_INFO;
+	(void)snprintf(f->last, sizeof(f->last), "%s", message);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	(void)snprintf(f->top, sizeof(f->top), "/tmp/graft-dev-char.XXXXXX");
+	assert_non_null(mkdtemp(f->top));
+	(void)snprintf(f->directory, sizeof(f->directory), "%s/char", f->top);
+	f->log = (struct graft_log){ .write = note, .arg = f, .max = GRAFT_LOG_INFO };
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	char command[128];
+
+	(void)snprintf(command, sizeof(command), "rm -rf %s", f->top);
+	assert_int_equal(system(command), 0); /* a test's own directory */
+	free(f);
+	return 0;
+}
+
+static void check_link(const struct fixture *f, const char *name, const char *want)
+{
+	char path[128], text[PATH_MAX];
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", f->directory, name);
+	n = readlink(path, text, sizeof(text) - 1);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_string_equal(text, want);
+}
+
+static void put_link(const struct fixture *f, const char *name, const char *text)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", f->directory, name);
+	assert_int_equal(symlink(text, path), 0);
+}
+
+static void test_made(void **state)
+{
+	static const struct graft_dev_char nodes[] = {
+		{ 195, 0, "/dev/nvidia0" },
+		{ 235, 1, "/dev/nvidia-caps/nvidia-cap1" },
+		{ 195, 255, "/run/nvidia/driver/dev/nvidiactl" },
+	};
+	struct fixture *f = *state;
+
+	assert_int_equal(graft_dev_char_make_in(f->directory, nodes, GRAFT_COUNT(nodes), &f->log, NULL), 3);
+	check_link(f, "195:0", "../nvidia0");
+	check_link(f, "235:1", "../nvidia-caps/nvidia-cap1");
+	check_link(f, "195:255", "/run/nvidia/driver/dev/nvidiactl");
+	assert_int_equal(f->n_infos, 3);
+	assert_int_equal(f->n_warnings, 0);
+	/* A directory that is there already is used. */
+	assert_int_equal(graft_dev_char_make_in(f->directory, nodes, 0, &f->log, NULL), 0);
+}
+
+/* /dev/null and /dev/zero are nodes that every machine has. */
+static void test_existing(void **state)
+{
+	static const struct graft_dev_char node = { 1, 3, "/dev/null" };
+	static const struct {
+		const char *name, *text;
+		int made;
+	} cases[] = {
+		{ "right in other words", "/dev/null", 0 },
+		{ "leads nowhere", "../no-such-node", 1 },
+		{ "leads to another device", "/dev/zero", 1 },
+		{ "leads to a directory", "/", 1 },
+	};
+	struct fixture *f = *state;
+
+	assert_int_equal(mkdir(f->directory, 0755), 0);
+	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
+		char path[128];
+
+		print_message("# %s\n", cases[i].name);
+		(void)snprintf(path, sizeof(path), "%s/1:3", f->directory);
+		(void)unlink(path);
+		put_link(f, "1:3", cases[i].text);
+		assert_int_equal(graft_dev_char_make_in(f->directory, &node, 1, &f->log, NULL), cases[i].made);
+		check_link(f, "1:3", cases[i].made > 0 ? "../null" : cases[i].text);
+	}
+}
+
+static void test_node_of_its_own(void **state)
+{
+	static const struct graft_dev_char node = { 1, 3, "/dev/null" };
+	struct fixture *f = *state;
+	char path[128];
+
+	/* Whatever it is: what is not a link is not ours to replace. */
+	assert_int_equal(mkdir(f->directory, 0755), 0);
+	(void)snprintf(path, sizeof(path), "%s/1:3", f->directory);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(graft_dev_char_make_in(f->directory, &node, 1, &f->log, NULL), 0);
+	assert_int_equal(rmdir(path), 0);
+}
+
+static void test_failures(void **state)
+{
+	static char long_path[PATH_MAX + 64];
+	struct graft_dev_char nodes[] = { { 1, 5, NULL }, { 1, 3, "/dev/null" } };
+	struct fixture *f = *state;
+	struct graft_error err = { .status = GRAFT_OK };
+	char nowhere[128];
+
+	memset(long_path, 'x', sizeof(long_path) - 1);
+	memcpy(long_path, "/dev/", 5);
+	nodes[0].path = long_path;
+	/* One that cannot be made does not keep the next from being made. */
+	assert_int_equal(graft_dev_char_make_in(f->directory, nodes, 2, &f->log, &err), 1);
+	assert_int_equal(f->n_warnings, 1);
+	check_link(f, "1:3", "../null");
+
+	(void)snprintf(nowhere, sizeof(nowhere), "%s/missing/char", f->top);
+	assert_int_equal(graft_dev_char_make_in(nowhere, nodes, 2, &f->log, &err), -1);
+	assert_int_equal(err.status, GRAFT_NOT_FOUND);
+	(void)snprintf(nowhere, sizeof(nowhere), "%s/char/1:3", f->top);
+	assert_int_equal(graft_dev_char_make_in(nowhere, nodes, 2, &f->log, &err), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_made, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_existing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_node_of_its_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_failures, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
