@@ -40,7 +40,7 @@ struct graft_container {
 
 /*
  * Reads what the container asks for. `annotations` false leaves them out (hooks; SPEC 5.3). Every decision that drops something is a line in the log.
- * -1: GRAFT_INVALID for an invalid CUDA_VERSION of a legacy image only where requirements are used (see graft_container_requirements()); GRAFT_NO_MEMORY.
+ * Strings are the specification's or the arena's. -1: GRAFT_TOO_BIG for a list of more words than any host has devices; GRAFT_NO_MEMORY.
  */
 int graft_container_read(const struct graft_oci_spec *spec, const struct graft_config *config, bool annotations,
 			 const struct graft_log *log, struct graft_arena *arena, struct graft_container *ret_container,
@@ -50,7 +50,7 @@ int graft_container_legacy_requirement(const struct graft_oci_spec *spec, struct
 				       struct graft_container *container, struct graft_error *err);
 /*
  * The capabilities that a hook gives (SPEC 4.9, 14.10, 14.11): bits GRAFT_CAP_*. -1: GRAFT_INVALID "unsupported capabilities found in '<E>' (allowed
- * '<S>')", or the key, value and known set when `supported` itself is wrong (Q16).
+ * '<E and S>')", words in alphabetical order, or the key, value and known set when `supported` itself is wrong (Q16).
  */
 int graft_container_capabilities(const struct graft_container *container, const char *supported,
 				 unsigned int *ret_capabilities, struct graft_error *err);

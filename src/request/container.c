@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * container: the request of a container, put together from its sources. What the words of a source are is container_words.c's matter, what
+ * the image requires container_requirements.c's; this file knows precedence and privilege (SPEC runtime-and-hook 4.4 to 4.8). It does not
+ * know which devices there are.
+ */
+#include "request/container.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "request/container_words.h"
+
+const char *const graft_gate_names[GRAFT_GATE_MAX] = {
+	[GRAFT_GATE_GDS] = "gds",
+	[GRAFT_GATE_MOFED] = "mofed",
+	[GRAFT_GATE_GDRCOPY] = "gdrcopy",
+	[GRAFT_GATE_NVSWITCH] = "nvswitch",
+};
+static const char *const gate_variables[GRAFT_GATE_MAX] = {
+	[GRAFT_GATE_GDS] = "NVIDIA_GDS",
+	[GRAFT_GATE_MOFED] = "NVIDIA_MOFED",
+	[GRAFT_GATE_GDRCOPY] = "NVIDIA_GDRCOPY",
+	[GRAFT_GATE_NVSWITCH] = "NVIDIA_NVSWITCH",
+};
+
+struct reading {
+	const struct graft_oci_spec *spec;
+	const struct graft_config *config;
+	const struct graft_log *log;
+	struct graft_arena *arena;
+	struct graft_container *container;
+};
+
+/* Where the variables of a container are looked for, and what they said. */
+struct variables {
+	const char *names; /* for logs */
+	struct graft_strings words;
+};
+
+/*
+ * Variables of images ask for GPUs without the engine knowing. An administrator who does not want that says so in config.toml, and then only
+ * containers that may do anything anyway are listened to.
+ */
+static bool may_use_environment(const struct reading *r, const struct variables *variables, const char *what)
+{
+	if (r->container->privileged || r->config->accept_envvar_unprivileged)
+		return true;
+	graft_warn(r->log,
+		   "ignoring %s requested by %s: the container is not privileged, and "
+		   "accept-nvidia-visible-devices-envvar-when-unprivileged is false",
+		   what, variables->names);
+	return false;
+}
+
+/* The variables that swarm-resource names, as far as the container has them; their words one after the other. */
+static int read_swarm_variables(const struct reading *r, struct variables *variables, bool *ret_present,
+				struct graft_error *err)
+{
+	struct graft_strings names = { .n = 0 };
+
+	if (graft_words_split(r->config->swarm_resource, true, r->arena, &names, err) < 0)
+		return -1;
+	for (size_t i = 0; i < names.n; i++) {
+		const char *value = graft_oci_spec_env(r->spec, names.items[i]);
+
+		if (!value)
+			continue;
+		variables->names = *ret_present
+				       ? graft_arena_printf(r->arena, "%s,%s", variables->names, names.items[i])
+				       : names.items[i];
+		*ret_present = true;
+		if (!variables->names)
+			return graft_fail_memory(err);
+		if (graft_words_split(value, true, r->arena, &variables->words, err) < 0)
+			return graft_wrap(err, "%s", names.items[i]);
+	}
+	return 0;
+}
+
+/* SPEC 4.4, rule 1: before NVIDIA_VISIBLE_DEVICES was there, an image showed by CUDA_VERSION that it wants GPUs. */
+static int default_of_image(const struct reading *r, struct variables *variables, struct graft_error *err)
+{
+	if (!r->container->legacy_image)
+		return 0;
+	variables->names = "CUDA_VERSION";
+	return graft_words_add(&variables->words, "all", r->arena, err);
+}
+
+static int read_variable(const struct reading *r, const char *name, struct variables *variables,
+			 struct graft_error *err)
+{
+	const char *value = graft_oci_spec_env(r->spec, name);
+
+	variables->names = name;
+	if (!value)
+		return default_of_image(r, variables, err);
+	return graft_words_split(value, true, r->arena, &variables->words, err) < 0 ? graft_wrap(err, "%s", name) : 0;
+}
+
+static int read_environment(const struct reading *r, struct graft_error *err)
+{
+	struct graft_container *container = r->container;
+	struct variables variables = { .names = NULL };
+	bool present = false;
+
+	if (read_swarm_variables(r, &variables, &present, err) < 0)
+		return -1;
+	if (!present && read_variable(r, "NVIDIA_VISIBLE_DEVICES", &variables, err) < 0)
+		return -1;
+	graft_words_reduce(&variables.words);
+	if (variables.words.n == 0 || !may_use_environment(r, &variables, "devices"))
+		return 0;
+	container->devices = variables.words;
+	container->origin = GRAFT_ORIGIN_ENVIRONMENT;
+	container->origin_name = variables.names;
+	return 0;
+}
+
+/* SPEC 4.8; Q8: "none" is no channel, and "all" of an environment neither. */
+static int read_channels(const struct reading *r, const struct graft_strings *of_mounts, struct graft_error *err)
+{
+	struct variables variables = { .names = NULL };
+
+	if (r->config->features.ignore_imex_channel_requests)
+		return 0;
+	if (of_mounts->n > 0) {
+		r->container->imex_channels = *of_mounts;
+		return 0;
+	}
+	if (!graft_oci_spec_env(r->spec, "NVIDIA_IMEX_CHANNELS"))
+		return 0;
+	if (read_variable(r, "NVIDIA_IMEX_CHANNELS", &variables, err) < 0)
+		return -1;
+	graft_words_reduce(&variables.words);
+	if (variables.words.n == 1 &&
+	    (strcmp(variables.words.items[0], "none") == 0 || strcmp(variables.words.items[0], "all") == 0)) {
+		graft_info(r->log, "NVIDIA_IMEX_CHANNELS=%s selects no channel", variables.words.items[0]);
+		return 0;
+	}
+	if (variables.words.n > 0 && may_use_environment(r, &variables, "IMEX channels"))
+		r->container->imex_channels = variables.words;
+	return 0;
+}
+
+/* SPEC 4.7: annotations, else volume mounts, else the environment; never mixed. */
+static int read_devices(const struct reading *r, bool annotations, struct graft_error *err)
+{
+	struct graft_container *container = r->container;
+	struct graft_strings of_annotations = { .n = 0 }, of_mounts = { .n = 0 }, channels = { .n = 0 };
+
+	if (annotations && graft_words_of_annotations(r->spec, &r->config->runtime.cdi_annotation_prefixes, r->arena,
+						      &of_annotations, err) < 0)
+		return -1;
+	if (r->config->accept_volume_mounts &&
+	    graft_words_of_mounts(r->spec, r->log, r->arena, &of_mounts, &channels, err) < 0)
+		return -1;
+	if (of_annotations.n > 0) {
+		container->devices = of_annotations;
+		container->origin = GRAFT_ORIGIN_ANNOTATIONS;
+		container->origin_name = "annotations";
+	} else if (of_mounts.n > 0) {
+		container->devices = of_mounts;
+		container->origin = GRAFT_ORIGIN_MOUNTS;
+		container->origin_name = "volume mounts";
+	} else if (read_environment(r, err) < 0) {
+		return -1;
+	}
+	container->wants_devices = container->devices.n > 0;
+	return read_channels(r, &channels, err);
+}
+
+static const char *non_empty(const char *value)
+{
+	return value && value[0] != '\0' ? value : NULL;
+}
+
+static void read_words(const struct reading *r)
+{
+	struct graft_container *container = r->container;
+
+	container->driver_capabilities = graft_oci_spec_env(r->spec, "NVIDIA_DRIVER_CAPABILITIES");
+	container->mig_config = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_MIG_CONFIG_DEVICES"));
+	container->mig_monitor = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_MIG_MONITOR_DEVICES"));
+	for (size_t i = 0; i < GRAFT_GATE_MAX; i++) {
+		const char *value = graft_oci_spec_env(r->spec, gate_variables[i]);
+
+		container->gates[i] = value && strcmp(value, "enabled") == 0;
+	}
+}
+
+static void log_devices(const struct reading *r)
+{
+	const struct graft_strings *devices = &r->container->devices;
+
+	if (r->spec->n_malformed_env > 0)
+		graft_info(r->log, "%zu entries of the environment without '=' are ignored", r->spec->n_malformed_env);
+	if (!r->container->wants_devices)
+		graft_debug(r->log, "the container asks for no GPU");
+	for (size_t i = 0; i < devices->n; i++)
+		graft_debug(r->log, "device '%s' is requested by %s", devices->items[i], r->container->origin_name);
+}
+
+int graft_container_read(const struct graft_oci_spec *spec, const struct graft_config *config, bool annotations,
+			 const struct graft_log *log, struct graft_arena *arena, struct graft_container *ret_container,
+			 struct graft_error *err)
+{
+	const struct reading r = { spec, config, log, arena, ret_container };
+	const char *cuda_version = graft_oci_spec_env(spec, "CUDA_VERSION");
+
+	*ret_container = (struct graft_container){
+		.origin_name = "nothing",
+		.privileged = spec->privileged,
+		.legacy_image = non_empty(cuda_version) && !non_empty(graft_oci_spec_env(spec, "NVIDIA_REQUIRE_CUDA")),
+	};
+	if (read_devices(&r, annotations, err) < 0)
+		return -1;
+	read_words(&r);
+	log_devices(&r);
+	return graft_container_read_requirements(spec, config, arena, ret_container, err);
+}

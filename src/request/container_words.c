@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* container_words: lists of device names out of variables, mounts and annotations. Knows syntax, neither precedence nor privilege. */
+#include "request/container_words.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define DEVICE_DIRECTORY "/var/run/nvidia-container-devices"
+
+static bool has_word(const struct graft_strings *words, const char *word)
+{
+	for (size_t i = 0; i < words->n; i++) {
+		if (strcmp(words->items[i], word) == 0)
+			return true;
+	}
+	return false;
+}
+
+int graft_words_add(struct graft_strings *words, const char *word, struct graft_arena *arena, struct graft_error *err)
+{
+	if (has_word(words, word))
+		return 0;
+	if (words->n >= GRAFT_CONTAINER_WORDS_MAX)
+		return graft_fail(err, GRAFT_TOO_BIG, 0, "more than %d devices are requested",
+				  GRAFT_CONTAINER_WORDS_MAX);
+	return graft_arena_push_string(arena, &words->items, &words->n, word) ? 0 : graft_fail_memory(err);
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+int graft_words_split(const char *list, bool trim, struct graft_arena *arena, struct graft_strings *words,
+		      struct graft_error *err)
+{
+	size_t n = 0;
+
+	for (const char *at = list; at; n++) {
+		size_t length = strcspn(at, ",");
+		const char *next = at[length] == ',' ? at + length + 1 : NULL;
+		const char *word;
+
+		while (trim && length > 0 && is_blank(*at)) {
+			at++;
+			length--;
+		}
+		while (trim && length > 0 && is_blank(at[length - 1]))
+			length--;
+		/* SECURITY: repeated words cost time and no space; they count too */
+		if (n >= GRAFT_CONTAINER_WORDS_MAX)
+			return graft_fail(err, GRAFT_TOO_BIG, 0, "more than %d devices are requested",
+					  GRAFT_CONTAINER_WORDS_MAX);
+		word = length > 0 || !trim ? graft_arena_strndup(arena, at, length) : NULL;
+		if (!word && (length > 0 || !trim))
+			return graft_fail_memory(err);
+		if (word && graft_words_add(words, word, arena, err) < 0)
+			return -1;
+		at = next;
+	}
+	return 0;
+}
+
+void graft_words_reduce(struct graft_strings *words)
+{
+	if (has_word(words, "void"))
+		words->n = 0;
+	for (size_t i = 0; i < words->n; i++) {
+		if (strcmp(words->items[i], "all") != 0 && strcmp(words->items[i], "none") != 0)
+			continue;
+		words->items[0] = words->items[i];
+		words->n = 1;
+	}
+}
+
+int graft_words_of_annotations(const struct graft_oci_spec *spec, const struct graft_strings *prefixes,
+			       struct graft_arena *arena, struct graft_strings *words, struct graft_error *err)
+{
+	for (size_t i = 0; i < spec->n_annotations; i++) {
+		const struct graft_oci_annotation *annotation = &spec->annotations[i];
+		bool wanted = false;
+
+		for (size_t p = 0; p < prefixes->n && !wanted; p++)
+			wanted = strncmp(annotation->key, prefixes->items[p], strlen(prefixes->items[p])) == 0;
+		if (wanted && graft_words_split(annotation->value, false, arena, words, err) < 0)
+			return graft_wrap(err, "annotation '%s'", annotation->key);
+	}
+	for (size_t i = 0; i < words->n; i++) {
+		if (words->items[i][0] == '\0')
+			words->items[i] = "none";
+	}
+	return 0;
+}
+
+/* ---- names of CDI devices ---- */
+
+/* `length` bytes: a letter first (`letter`) or a letter or digit, a letter or digit last, between them also what `middle` has. */
+static bool is_name(const char *text, size_t length, bool letter, const char *middle)
+{
+	if (length == 0 || !isalnum((unsigned char)text[length - 1]) ||
+	    !(letter ? isalpha((unsigned char)text[0]) : isalnum((unsigned char)text[0])))
+		return false;
+	for (size_t i = 1; i + 1 < length; i++) {
+		if (!isalnum((unsigned char)text[i]) && !strchr(middle, text[i]))
+			return false;
+	}
+	return true;
+}
+
+bool graft_words_is_cdi_name(const char *word)
+{
+	const char *slash = strchr(word, '/');
+	const char *equals = slash ? strchr(slash, '=') : NULL;
+
+	return equals && is_name(word, (size_t)(slash - word), true, "_-.") &&
+	       is_name(slash + 1, (size_t)(equals - slash - 1), true, "_-.") &&
+	       is_name(equals + 1, strlen(equals + 1), false, "_-.:");
+}
+
+/* ---- volume mounts ---- */
+
+/* The path without "." and "..", doubled and trailing slashes; by its words alone. NULL for what is not absolute, and without memory. */
+static char *clean_path(const char *path, struct graft_arena *arena)
+{
+	size_t length = 0;
+	char *clean;
+
+	if (!path || path[0] != '/')
+		return NULL;
+	clean = graft_arena_alloc(arena, strlen(path) + 2);
+	while (clean && *path != '\0') {
+		size_t n = strcspn(path, "/");
+
+		if (n == 2 && strncmp(path, "..", 2) == 0) {
+			while (length > 0 && clean[--length] != '/')
+				continue;
+		} else if (n > 0 && !(n == 1 && path[0] == '.')) {
+			clean[length++] = '/';
+			memcpy(clean + length, path, n);
+			length += n;
+		}
+		path += n + (path[n] == '/');
+	}
+	if (clean && length == 0)
+		clean[length++] = '/';
+	if (clean)
+		clean[length] = '\0';
+	return clean;
+}
+
+/* The rest of `text` behind `prefix`; NULL when it does not begin so. */
+static const char *behind(const char *text, const char *prefix)
+{
+	size_t length = strlen(prefix);
+
+	return strncmp(text, prefix, length) == 0 ? text + length : NULL;
+}
+
+/* "vendor/class/name" or "vendor/class=name". */
+static int add_cdi_device(const char *rest, const struct graft_log *log, struct graft_arena *arena,
+			  struct graft_strings *devices, struct graft_error *err)
+{
+	char *name = graft_arena_strdup(arena, rest);
+	char *slash = name ? strchr(name, '/') : NULL;
+	char *second = slash ? strchr(slash + 1, '/') : NULL;
+
+	if (!name)
+		return graft_fail_memory(err);
+	if (second && !memchr(slash, '=', (size_t)(second - slash)))
+		*second = '=';
+	if (graft_words_is_cdi_name(name))
+		return graft_words_add(devices, name, arena, err);
+	graft_warn(log, "ignoring the mount '%s/cdi/%s': it names no CDI device", DEVICE_DIRECTORY, rest);
+	return 0;
+}
+
+int graft_words_of_mounts(const struct graft_oci_spec *spec, const struct graft_log *log, struct graft_arena *arena,
+			  struct graft_strings *devices, struct graft_strings *channels, struct graft_error *err)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		const char *source = clean_path(spec->mounts[i].source, arena);
+		const char *destination = clean_path(spec->mounts[i].destination, arena);
+		const char *name = destination ? behind(destination, DEVICE_DIRECTORY "/") : NULL; /* Q7 */
+		const char *rest;
+		int rc;
+
+		if (graft_arena_failed(arena))
+			return graft_fail_memory(err);
+		if (!name || !source || strcmp(source, "/dev/null") != 0)
+			continue;
+		if ((rest = behind(name, "imex/")) != NULL)
+			rc = graft_words_add(channels, rest, arena, err);
+		else if ((rest = behind(name, "cdi/")) != NULL)
+			rc = add_cdi_device(rest, log, arena, devices, err);
+		else
+			rc = graft_words_add(devices, name, arena, err);
+		if (rc < 0)
+			return -1;
+	}
+	return 0;
+}
