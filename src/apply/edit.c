@@ -196,6 +196,8 @@ int graft_apply_edit(struct graft_apply *apply, size_t index, struct graft_error
 		return apply_bind(apply, edit, source, err);
 	case GRAFT_EDIT_SYMLINK:
 		return apply_symlink(apply, edit, source, err);
+	case GRAFT_EDIT_COVER:
+		return graft_fail(err, GRAFT_UNSUPPORTED, 0, "covering a file is not supported: %s", edit->target);
 	case GRAFT_EDIT_CGROUP:  /* all at once, later */
 	case GRAFT_EDIT_LDCACHE: /* last */
 	case GRAFT_EDIT_ENV:     /* belongs to sinks that own the environment */

@@ -146,6 +146,13 @@ static void add_details(const struct graft_edit *edit, struct graft_buffer *out)
 		graft_buffer_printf(out, "  mode %04o\n", edit->mode);
 		add_content(edit->content ? edit->content : "", out);
 		break;
+	case GRAFT_EDIT_COVER:
+		add_text(out, edit->target);
+		graft_buffer_printf(out, "  mode %04o", edit->mode);
+		add_flags(edit->flags, out);
+		graft_buffer_string(out, " if it is there\n");
+		add_content(edit->content ? edit->content : "", out);
+		break;
 	case GRAFT_EDIT_BIND:
 		add_text(out, edit->target);
 		graft_buffer_printf(out, "%s ", type_suffixes[edit->type]);
@@ -158,7 +165,10 @@ static void add_details(const struct graft_edit *edit, struct graft_buffer *out)
 		add_text(out, edit->target);
 		graft_buffer_printf(out, "  %u:%u", edit->major, edit->minor);
 		add_flags(edit->flags, out);
-		graft_buffer_printf(out, " (%04o)", edit->mode);
+		graft_buffer_printf(out, " (%04o", edit->mode);
+		if (edit->uid != 0 || edit->gid != 0)
+			graft_buffer_printf(out, " %u:%u", edit->uid, edit->gid);
+		graft_buffer_char(out, ')');
 		add_source(edit, out);
 		graft_buffer_char(out, '\n');
 		break;

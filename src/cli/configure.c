@@ -106,7 +106,7 @@ static int prepare(struct configuration *c, struct graft_error *err)
 	struct graft_request *request = c->options->request;
 	struct graft_policy policy = { .no_procfs_view = false };
 
-	if (cli_pipeline_discover(&c->pipeline, cli_needs(request), err) < 0 ||
+	if (cli_pipeline_discover(&c->pipeline, cli_needs(request, GRAFT_STYLE_NAMESPACE), err) < 0 ||
 	    cli_pipeline_select(&c->pipeline, request, err) < 0 ||
 	    cli_pipeline_require(&c->pipeline, request, err) < 0 || open_container(c, &policy, err) < 0)
 		return -1;

@@ -51,9 +51,10 @@ static bool wants_mig_devices(const struct graft_request *request)
 }
 
 /* What a request needs, by what it says. */
-unsigned int cli_needs(const struct graft_request *request)
+unsigned int cli_needs(const struct graft_request *request, enum graft_style style)
 {
 	unsigned int caps = request->capabilities;
+	bool oci = style == GRAFT_STYLE_OCI;
 	const struct {
 		bool condition;
 		unsigned int needs;
@@ -70,6 +71,7 @@ unsigned int cli_needs(const struct graft_request *request)
 		{ (caps & (GRAFT_CAP_UTILITY | GRAFT_CAP_COMPUTE)) != 0, GRAFT_NEED_BINARIES | GRAFT_NEED_IPCS,
 		  "programs and sockets are of these two classes" },
 		{ !request->no_gsp_firmware, GRAFT_NEED_FIRMWARE, "provided without any capability" },
+		{ oci && request->all_imex_channels, GRAFT_NEED_IMEX, "every channel that there is" },
 	};
 	unsigned int needs = 0;
 

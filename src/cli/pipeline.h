@@ -26,8 +26,8 @@ struct cli_pipeline {
 	void *arg;
 };
 
-/* The parts of the host that a container with this request can use (bits of enum graft_need). */
-unsigned int cli_needs(const struct graft_request *request);
+/* The parts of the host that a container with this request can use (bits of enum graft_need), for a plan of that style. */
+unsigned int cli_needs(const struct graft_request *request, enum graft_style style);
 /* Reads the host, or checks that the inventory that is there has what is needed. */
 int cli_pipeline_discover(struct cli_pipeline *pipeline, unsigned int needs, struct graft_error *err);
 /* Gets facts from NVML. */

@@ -145,7 +145,8 @@ static int inspect(struct planning *p, struct graft_arena *arena, struct graft_e
 static int make(struct planning *p, struct graft_arena *arena, struct graft_error *err)
 {
 	enum shown show = p->options->show;
-	unsigned int needs = show == SHOW_INVENTORY ? (unsigned int)GRAFT_NEED_ALL : cli_needs(p->request);
+	unsigned int needs = show == SHOW_INVENTORY ? (unsigned int)GRAFT_NEED_ALL
+						    : cli_needs(p->request, GRAFT_STYLE_NAMESPACE);
 
 	if (show >= SHOW_IMAGE && inspect(p, arena, err) < 0)
 		return -1;

@@ -14,6 +14,12 @@ const char *const graft_class_names[GRAFT_CLASS_MAX] = {
 #undef X
 };
 
+const char *const graft_gate_names[GRAFT_GATE_MAX] = {
+#define X(name, word, help) [GRAFT_GATE_##name] = word,
+	GRAFT_GATE_LIST(X)
+#undef X
+};
+
 unsigned int graft_class_capabilities(enum graft_class class_)
 {
 	static const unsigned int capabilities_of[GRAFT_CLASS_MAX] = {

@@ -56,4 +56,19 @@ extern const char *const graft_class_names[GRAFT_CLASS_MAX];
 /* Capabilities that bring a class along. */
 unsigned int graft_class_capabilities(enum graft_class class_);
 
+/* Parts of the host beside the GPUs that a container asks for one by one: NVIDIA_GDS and its like, "enabled" (SPEC runtime-and-hook 7.10). */
+#define GRAFT_GATE_LIST(X)                         \
+	X(GDS, "gds", "GPUDirect storage")         \
+	X(MOFED, "mofed", "InfiniBand adapters")   \
+	X(GDRCOPY, "gdrcopy", "copies by the CPU") \
+	X(NVSWITCH, "nvswitch", "NVSwitches")
+
+enum graft_gate {
+#define X(name, word, help) GRAFT_GATE_##name,
+	GRAFT_GATE_LIST(X)
+#undef X
+	    GRAFT_GATE_MAX
+};
+extern const char *const graft_gate_names[GRAFT_GATE_MAX]; /* gds mofed gdrcopy nvswitch */
+
 #endif

@@ -5,6 +5,11 @@
  * Invariants: edits are in application order; every edit says why; nothing in it needs a further decision, a look at
  * the host, or the request. All memory belongs to the arena. A sink (apply/) sees this and nothing else.
  */
+/*
+ * In a plan of style OCI (plan/planner.h): each DEVICE is followed by its CGROUP; what a low-level runtime can do itself (DEVICE, CGROUP, BIND, ENV) comes
+ * without a mount point's mode or a device's flags having a meaning; SYMLINK, FILE, DIRECTORY, COVER and LDCACHE are for the root or a hook, in the order in
+ * which they stand. There is no TMPFS.
+ */
 #ifndef GRAFT_PLAN_PLAN_H
 #define GRAFT_PLAN_PLAN_H
 
@@ -29,6 +34,8 @@
 	X(DEVICE, "device", "make the host's device node source (major:minor) visible at target with flags")   \
 	X(SYMLINK, "symlink", "make a link at target that says content")                                       \
 	X(CGROUP, "cgroup", "allow access to character device major:minor")                                    \
+	X(COVER, "cover",                                                                                      \
+	  "bind-mount a private read-only file that says content over the file at target, if there is one")    \
 	X(LDCACHE, "ldcache", "make the loader's cache know entries; folders are where they lie")              \
 	X(ENV, "env", "set environment variable target to content (sinks that own the environment)")
 
@@ -70,14 +77,16 @@ struct graft_edit {
 	enum graft_edit_kind kind;
 	const char *source;  /* host path with the driver root's prefix (BIND, DEVICE, SYMLINK with REPLACE) */
 	const char *target;  /* path in the container; ENV: the name */
-	const char *content; /* FILE: text; SYMLINK: what the link says; ENV: value */
+	const char *content; /* FILE, COVER: text; SYMLINK: what the link says; ENV: value */
 	enum graft_source_type type;
 	enum graft_conflict conflict;
-	uint32_t mode; /* permission bits (DIRECTORY, TMPFS, FILE; BIND, DEVICE: of a mount point that must be made) */
 	uint32_t
-	    flags; /* GRAFT_MOUNT_* (TMPFS, BIND, DEVICE; SYMLINK with REPLACE: of the bind over an existing file) */
+	    mode; /* permission bits (DIRECTORY, TMPFS, FILE, COVER; DEVICE: those of the node; BIND: of a mount point that must be made) */
+	uint32_t
+	    flags; /* GRAFT_MOUNT_* (TMPFS, BIND, COVER, DEVICE; SYMLINK with REPLACE: of the bind over an existing file) */
 	uint32_t major, minor; /* DEVICE, CGROUP */
-	const char *access;    /* CGROUP: "rw" */
+	uint32_t uid, gid;     /* DEVICE: the owner of the host's node */
+	const char *access;    /* CGROUP: "rw"; where the low-level runtime makes the nodes (style OCI) "rwm" */
 	const char **folders;  /* LDCACHE: directories of the entries, in search order */
 	size_t n_folders;
 	const char *

@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* policy: the JSON form of what a sink needs and may. */
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "plan/planner.h"
 
+const char *const graft_style_names[2] = { "namespace", "oci" };
+const char *const graft_hook_names[GRAFT_HOOK_BITS] = {
+#define X(name, word, help) [GRAFT_HOOK_BIT_##name] = word,
+	GRAFT_HOOK_LIST(X)
+#undef X
+};
+
 static const struct graft_field policy_fields[] = {
+	GRAFT_F_ENUM(struct graft_policy, style, graft_style_names, GRAFT_COUNT(graft_style_names), false,
+		     "what kind of sink the plan is for; absent: namespace"),
+	GRAFT_F_FLAGS(struct graft_policy, disabled_hooks, graft_hook_names, GRAFT_HOOK_BITS,
+		      "parts of a plan that are left out, by the names of the hooks that would do them (oci)"),
 	GRAFT_F_RECORD(struct graft_policy, image, &graft_image_record, "facts of the container's root"),
 	GRAFT_F_STRING(struct graft_policy, bins_dir, false, "where programs go; absent: /usr/bin"),
 	GRAFT_F_STRING(struct graft_policy, libs_dir, false, "where libraries go; absent: depends on the image"),
@@ -14,3 +27,23 @@ static const struct graft_field policy_fields[] = {
 };
 const struct graft_record graft_policy_record = { "policy", sizeof(struct graft_policy), policy_fields,
 						  GRAFT_COUNT(policy_fields) };
+
+int graft_policy_disable_hook(uint32_t *hooks, const char *word, struct graft_error *err)
+{
+	if (strcmp(word, "all") == 0) {
+		*hooks |= GRAFT_HOOK_ALL;
+		return 0;
+	}
+	if (strcmp(word, "chmod") == 0)
+		return 0;
+	for (unsigned int i = 0; i < GRAFT_HOOK_BITS; i++) {
+		if (strcmp(word, graft_hook_names[i]) == 0) {
+			*hooks |= 1u << i;
+			return 0;
+		}
+	}
+	return graft_fail(err, GRAFT_INVALID, 0,
+			  "unknown hook '%s' in nvcdi-disable-hooks; allowed are all, create-symlinks, update-ldcache, "
+			  "enable-cuda-compat, disable-device-node-modification, update-application-profile and chmod",
+			  word);
+}

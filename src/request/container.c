@@ -11,12 +11,6 @@
 #include "base/cleanup.h"
 #include "request/container_words.h"
 
-const char *const graft_gate_names[GRAFT_GATE_MAX] = {
-	[GRAFT_GATE_GDS] = "gds",
-	[GRAFT_GATE_MOFED] = "mofed",
-	[GRAFT_GATE_GDRCOPY] = "gdrcopy",
-	[GRAFT_GATE_NVSWITCH] = "nvswitch",
-};
 static const char *const gate_variables[GRAFT_GATE_MAX] = {
 	[GRAFT_GATE_GDS] = "NVIDIA_GDS",
 	[GRAFT_GATE_MOFED] = "NVIDIA_MOFED",

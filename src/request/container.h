@@ -16,9 +16,6 @@
 #include "request/config.h"
 #include "request/request.h"
 
-enum graft_gate { GRAFT_GATE_GDS, GRAFT_GATE_MOFED, GRAFT_GATE_GDRCOPY, GRAFT_GATE_NVSWITCH, GRAFT_GATE_MAX };
-extern const char *const graft_gate_names[GRAFT_GATE_MAX]; /* gds mofed gdrcopy nvswitch */
-
 enum graft_device_origin { GRAFT_ORIGIN_NONE, GRAFT_ORIGIN_ANNOTATIONS, GRAFT_ORIGIN_MOUNTS, GRAFT_ORIGIN_ENVIRONMENT };
 
 struct graft_container {

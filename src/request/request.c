@@ -55,6 +55,14 @@ static const struct graft_field request_fields[] = {
 	GRAFT_F_BOOL(struct graft_request, no_persistenced, "without the socket of nvidia-persistenced"),
 	GRAFT_F_BOOL(struct graft_request, no_fabricmanager, "without the socket of the fabric manager"),
 	GRAFT_F_BOOL(struct graft_request, no_gsp_firmware, "without GSP firmware files"),
+	GRAFT_F_BOOL(struct graft_request, no_mps, "without the pipe directory of MPS"),
+	GRAFT_F_FLAGS(struct graft_request, gates, graft_gate_names, GRAFT_GATE_MAX,
+		      "parts of the host beside the GPUs, where it has them"),
+	GRAFT_F_BOOL(struct graft_request, all_imex_channels, "every IMEX channel that the host has"),
+	GRAFT_F_BOOL(struct graft_request, explicit_driver_libraries,
+		     "also libraries that belong to an image as a rule"),
+	GRAFT_F_BOOL(struct graft_request, all_usable,
+		     "'all' means the MIG devices of a GPU in MIG mode instead of it, and no GPU for displays only"),
 };
 const struct graft_record graft_request_record = { "request", sizeof(struct graft_request), request_fields,
 						   GRAFT_COUNT(request_fields) };
@@ -322,6 +330,41 @@ int graft_request_imex(struct graft_request *request, const char *list, struct g
 			return graft_fail_memory(err);
 		slot->id = id;
 	}
+	return 0;
+}
+
+static bool is_channel_known(const struct graft_request *request, uint32_t id)
+{
+	for (size_t i = 0; i < request->n_imex_channels; i++) {
+		if (request->imex_channels[i].id == id)
+			return true;
+	}
+	return false;
+}
+
+int graft_request_imex_word(struct graft_request *request, const char *word, struct graft_error *err)
+{
+	static const char prefix[] = "channel";
+	const char *digits = strncmp(word, prefix, strlen(prefix)) == 0 ? word + strlen(prefix) : word;
+	struct graft_imex_channel *slot;
+	uint32_t id;
+
+	if (strcmp(word, "all") == 0) {
+		request->all_imex_channels = true;
+		return 0;
+	}
+	if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0')
+		return graft_fail(err, GRAFT_INVALID, 0,
+				  "invalid channel ID %s: must be a number, or 'channel' and a number", word);
+	if (!read_number(digits, 10, SIZE_MAX, &id) || id >= GRAFT_IMEX_CHANNEL_LIMIT)
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid channel ID %s: must be in the range [0, %u]", word,
+				  GRAFT_IMEX_CHANNEL_LIMIT - 1);
+	if (is_channel_known(request, id))
+		return 0;
+	slot = graft_arena_push(request->arena, &request->imex_channels, &request->n_imex_channels, sizeof(*slot));
+	if (!slot)
+		return graft_fail_memory(err);
+	slot->id = id;
 	return 0;
 }
 

@@ -66,7 +66,15 @@ struct graft_request {
 	enum graft_compat_mode compat_mode;
 	bool
 	    compat_mode_given; /* by graft_request_compat_mode(), to tell the default from a choice; not part of the JSON form */
-	bool no_cgroups, no_devbind, no_persistenced, no_fabricmanager, no_gsp_firmware;
+	bool no_cgroups, no_devbind, no_persistenced, no_fabricmanager, no_gsp_firmware, no_mps;
+	uint32_t gates;                 /* bits 1 << GRAFT_GATE_*; a host that has nothing of it is no error */
+	bool all_imex_channels;         /* every channel that the host has, beside those named */
+	bool explicit_driver_libraries; /* also what belongs to an image as a rule: libGL.so, libOpenCL.so ... */
+	/*
+	 * "all" means what programs can run on, as in jit-cdi mode (SPEC runtime-and-hook 7.4): the MIG devices of a GPU in MIG mode instead of the GPU,
+	 * and no GPU that only drives a display. Otherwise it means every GPU and every MIG device.
+	 */
+	bool all_usable;
 	struct graft_arena *arena; /* owned; not part of the JSON form */
 };
 
@@ -97,6 +105,11 @@ int graft_request_requirement(struct graft_request *request, const char *express
 int graft_request_mig(bool *flag, const char *list, struct graft_error *err);
 /* --imex-channel: decimal ids below 2^20: "unsupported IMEX channel value: <item>". Duplicates are kept. */
 int graft_request_imex(struct graft_request *request, const char *list, struct graft_error *err);
+/*
+ * A channel word of a container: "5", "channel5", or "all" for those that the host has; decimal, below 2^20 (SPEC runtime-and-hook 7.11). -1: GRAFT_INVALID
+ * "invalid channel ID <word>: ...". A channel is kept once.
+ */
+int graft_request_imex_word(struct graft_request *request, const char *word, struct graft_error *err);
 /*
  * --cuda-compat-mode: disabled, mount, ldconfig; --no-cntlibs is "disabled". "disabled" wins over the others in any order; two different
  * others: "only one cuda-compat-mode can be specified at a time".

@@ -83,6 +83,22 @@ static void test_every_kind(void **state)
 		  .rule = "d",
 		  .why = "e" },
 		{ .kind = GRAFT_EDIT_CGROUP, .major = 195, .minor = 3, .access = "rw", .rule = "d", .why = "e" },
+		{ .kind = GRAFT_EDIT_DEVICE,
+		  .source = "/r/dev/dri/card1",
+		  .target = "/dev/dri/card1",
+		  .major = 226,
+		  .minor = 1,
+		  .gid = 44,
+		  .mode = 0660,
+		  .rule = "d",
+		  .why = "e" },
+		{ .kind = GRAFT_EDIT_COVER,
+		  .target = "/c",
+		  .mode = 0444,
+		  .flags = 15,
+		  .content = "a\nb\n",
+		  .rule = "d",
+		  .why = "e" },
 		{ .kind = GRAFT_EDIT_SYMLINK,
 		  .source = "/h/lib.so.5",
 		  .target = "/l/lib.so.1",
@@ -136,7 +152,7 @@ static void test_every_kind(void **state)
 		     "  MIG 3:2  GPU instance 5, compute instance 6\n"
 		     "  GPU 0  minor 0\n"
 		     "\n"
-		     "edits: 14\n"
+		     "edits: 16\n"
 		     "  a: first\n"
 		     "    1 tmpfs     /proc/driver  mode 0555 nosuid nodev noexec\n"
 		     "    2 directory /proc/driver/nvidia  mode 0555\n"
@@ -153,20 +169,25 @@ static void test_every_kind(void **state)
 		     "  d: e\n"
 		     "    7 device    /dev/n  195:3 ro nosuid noexec (0666)\n"
 		     "    8 cgroup    c 195:3 rw\n"
+		     "    9 device    /dev/dri/card1  226:1 (0660 0:44)\n"
+		     "             from /r/dev/dri/card1\n"
+		     "   10 cover     /c  mode 0444 ro nosuid nodev noexec if it is there\n"
+		     "             | a\n"
+		     "             | b\n"
 		     "  f: g\n"
-		     "    9 symlink   /l/lib.so.1 -> lib.so.5  replaces\n"
+		     "   11 symlink   /l/lib.so.1 -> lib.so.5  replaces\n"
 		     "             from /h/lib.so.5\n"
-		     "   10 symlink   /l/lib.so.1 -> lib.so.5  replaces\n"
-		     "   11 symlink   /l/lib.so -> lib.so.1  unless it exists\n"
+		     "   12 symlink   /l/lib.so.1 -> lib.so.5  replaces\n"
+		     "   13 symlink   /l/lib.so -> lib.so.1  unless it exists\n"
 		     "  h: i\n"
-		     "   12 env       NAME=value\n"
+		     "   14 env       NAME=value\n"
 		     "  j: k\n"
-		     "   13 ldcache   /etc/ld.so.cache\n"
+		     "   15 ldcache   /etc/ld.so.cache\n"
 		     "             folder /usr/lib64\n"
 		     "             folder /opt (not in the image's configuration)\n"
 		     "             /usr/lib64/libcuda.so.1 (0x0303)\n"
 		     "             /opt/libcuda.so.5 (0x0003) for libcuda.so.1\n"
-		     "   14 ldcache   /etc/ld-musl.path\n"
+		     "   16 ldcache   /etc/ld-musl.path\n"
 		     "             | /lib\n"
 		     "\n"
 		     "refused: 1\n"

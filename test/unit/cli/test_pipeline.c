@@ -56,8 +56,8 @@ static void test_needs(void **state)
 	for (size_t i = 0; i < GRAFT_COUNT(needs_rows); i++) {
 		struct graft_request *request = request_of(needs_rows[i].json);
 
-		if (cli_needs(request) != needs_rows[i].needs)
-			fail_msg("%s: 0x%x", needs_rows[i].json, cli_needs(request));
+		if (cli_needs(request, GRAFT_STYLE_NAMESPACE) != needs_rows[i].needs)
+			fail_msg("%s: 0x%x", needs_rows[i].json, cli_needs(request, GRAFT_STYLE_NAMESPACE));
 		graft_request_free(request);
 	}
 }
@@ -131,7 +131,7 @@ static void test_replay(void **state)
 		int rc;
 
 		n_phases = 0;
-		rc = cli_pipeline_discover(&pipeline, cli_needs(request), &err);
+		rc = cli_pipeline_discover(&pipeline, cli_needs(request, GRAFT_STYLE_NAMESPACE), &err);
 		assert_int_equal(rc, 0);
 		rc = cli_pipeline_select(&pipeline, request, &err);
 		if (rc == 0)

@@ -267,6 +267,53 @@ static void test_imex_channels(void **state)
 	}
 }
 
+/* SPEC runtime-and-hook 7.11, 14.15 */
+static void test_imex_words(void **state)
+{
+	static const struct {
+		const char *words[3];
+		const char *ids, *error;
+		bool all;
+	} rows[] = {
+		{ { "3", "4" }, "3 4", NULL, false },
+		{ { "0", "channel0", "00" }, "0", NULL, false },
+		{ { "channel1048575", "2" }, "1048575 2", NULL, false },
+		{ { "all", "7" }, "7", NULL, true },
+		{ { "bogus" }, "", "invalid channel ID bogus: must be a number, or 'channel' and a number", false },
+		{ { "channel" }, "", "invalid channel ID channel: must be a number, or 'channel' and a number", false },
+		{ { "" }, "", "invalid channel ID : must be a number, or 'channel' and a number", false },
+		{ { "none" }, "", "invalid channel ID none: must be a number, or 'channel' and a number", false },
+		{ { "1,2" }, "", "invalid channel ID 1,2: must be a number, or 'channel' and a number", false },
+		{ { "-1" }, "", "invalid channel ID -1: must be a number, or 'channel' and a number", false },
+		{ { "1", "1048576" }, "1", "invalid channel ID 1048576: must be in the range [0, 1048575]", false },
+		{ { "99999999999999999999" },
+		  "",
+		  "invalid channel ID 99999999999999999999: must be in the range [0, 1048575]",
+		  false },
+	};
+	struct graft_error err;
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_request *request = new_request();
+		struct graft_buffer text = { 0 };
+		int result = 0;
+
+		for (size_t j = 0; j < GRAFT_COUNT(rows[i].words) && rows[i].words[j] && result == 0; j++)
+			result = graft_request_imex_word(request, rows[i].words[j], &err);
+		if (rows[i].error)
+			fails(result, &err, rows[i].error);
+		else
+			assert_int_equal(result, 0);
+		for (size_t j = 0; j < request->n_imex_channels; j++)
+			graft_buffer_printf(&text, "%s%u", j > 0 ? " " : "", request->imex_channels[j].id);
+		assert_string_equal(graft_buffer_text(&text), rows[i].ids);
+		assert_int_equal(request->all_imex_channels, rows[i].all);
+		graft_buffer_done(&text);
+		(void)graft_request_free(request);
+	}
+}
+
 static void test_compat_modes(void **state)
 {
 	static const char only_one[] = "only one cuda-compat-mode can be specified at a time";
@@ -453,6 +500,8 @@ static int build(const char *list)
 		result = graft_request_requirement(request, list, &err);
 	if (result == 0)
 		result = graft_request_imex(request, "1,2,3", &err);
+	if (result == 0)
+		result = graft_request_imex_word(request, "channel4", &err);
 	if (result < 0)
 		assert_int_equal(err.status, GRAFT_NO_MEMORY);
 	for (size_t i = 0; i < request->n_devices; i++)
@@ -489,6 +538,7 @@ int main(void)
 		cmocka_unit_test(test_requirements_are_counted),
 		cmocka_unit_test(test_mig_lists),
 		cmocka_unit_test(test_imex_channels),
+		cmocka_unit_test(test_imex_words),
 		cmocka_unit_test(test_compat_modes),
 		cmocka_unit_test(test_capabilities),
 		cmocka_unit_test(test_json_form),
