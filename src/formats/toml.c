@@ -68,22 +68,64 @@ static bool follow(const struct graft_toml *toml, struct toml_scan *scan, struct
 	return true;
 }
 
-int toml_follow(const struct graft_toml *toml, const char *path, struct toml_node **ret_node, const char **ret_rest,
-		struct graft_error *err)
+/* Bare keys alone, the usual case: needs no memory. False when there is something else in the path. */
+static bool follow_bare(const struct graft_toml *toml, const char *path, struct toml_node **ret_node, size_t *ret_rest)
 {
-	size_t length = strlen(path), rest = 0;
+	static const char bare[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+	struct toml_node *node = toml->root;
+	bool missing = false;
+	size_t at = 0;
+
+	for (;;) {
+		size_t n = strspn(path + at, bare);
+		struct toml_text key = { path + at, n };
+		struct toml_node *child = NULL;
+
+		if (n == 0 || (path[at + n] != '.' && path[at + n] != '\0'))
+			return false;
+		if (!missing && node->type == TOML_TABLE)
+			child = toml_find(toml, node, &key);
+		if (!child && !missing)
+			*ret_rest = at;
+		missing = missing || !child;
+		node = child ? child : node;
+		at += n;
+		if (path[at] == '\0')
+			break;
+		at++;
+	}
+	if (!missing)
+		*ret_rest = at;
+	*ret_node = node;
+	return true;
+}
+
+static int follow_any(const struct graft_toml *toml, const char *path, struct toml_node **ret_node, size_t *ret_rest,
+		      struct graft_error *err)
+{
+	size_t length = strlen(path);
 	auto_free char *scratch = malloc(length + 1);
 	struct graft_arena *arena = graft_arena_new(4 * length + 65536);
 	struct toml_scan scan = { .text = path, .length = length, .scratch = scratch, .arena = arena };
-	struct toml_node *node = toml->root;
 	int rc = 0;
 
 	if (!scratch || !arena)
 		rc = graft_fail_memory(err);
-	else if (!toml_check_utf8(&scan) || !follow(toml, &scan, &node, &rest))
+	else if (!toml_check_utf8(&scan) || !follow(toml, &scan, ret_node, ret_rest))
 		rc = fail_path(path, &scan, err);
 	graft_arena_free(arena);
-	*ret_node = node;
+	return rc;
+}
+
+int toml_follow(const struct graft_toml *toml, const char *path, struct toml_node **ret_node, const char **ret_rest,
+		struct graft_error *err)
+{
+	size_t rest = 0;
+	int rc = 0;
+
+	*ret_node = toml->root;
+	if (!follow_bare(toml, path, ret_node, &rest))
+		rc = follow_any(toml, path, ret_node, &rest, err);
 	*ret_rest = path + rest;
 	return rc;
 }
@@ -128,6 +170,21 @@ int graft_toml_refuse(const struct graft_toml *toml, const char *path, const cha
 	if (*rest)
 		return graft_fail(err, GRAFT_FORMAT, 0, "%s: %s is not set; allowed: %s", toml->name, path, allowed);
 	return refuse(toml, node, path, rest, allowed, err);
+}
+
+void graft_toml_position(const struct graft_toml *toml, const char *path, size_t *ret_line, size_t *ret_column)
+{
+	struct toml_node *node;
+	const char *rest;
+
+	*ret_line = *ret_column = 0;
+	if (toml_follow(toml, path, &node, &rest, NULL) == 0 && !*rest)
+		toml_place(toml->text, node->start, ret_line, ret_column);
+}
+
+const char *graft_toml_name(const struct graft_toml *toml)
+{
+	return toml->name;
 }
 
 /* 1 with the node, 0 when there is none, -1 when it is of another type. */

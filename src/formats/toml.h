@@ -45,6 +45,7 @@ const char *graft_toml_text(const struct graft_toml *toml, size_t *ret_length);
  * can hold the default. -1 with GRAFT_FORMAT when it is of another type (name, line, column, key, the value and what is
  * allowed), or when a part of the path is no table; GRAFT_INVALID when `path` is no key.
  */
+/* Of a path that is no key, and of one with quotes when memory is exhausted: false. */
 bool graft_toml_has(const struct graft_toml *toml, const char *path);
 /* The string lives until the next edit. One that holds a NUL is refused: it would be cut unseen. */
 int graft_toml_get_string(const struct graft_toml *toml, const char *path, const char **ret_string,
@@ -60,6 +61,10 @@ int graft_toml_get_strings(const struct graft_toml *toml, const char *path, stru
  * ALLOWED". Always -1, with GRAFT_FORMAT.
  */
 int graft_toml_refuse(const struct graft_toml *toml, const char *path, const char *allowed, struct graft_error *err);
+/* Line and column, from 1, of the value at `path`; 0 and 0 when it is not there. */
+void graft_toml_position(const struct graft_toml *toml, const char *path, size_t *ret_line, size_t *ret_column);
+/* The name that was given to graft_toml_parse(). */
+const char *graft_toml_name(const struct graft_toml *toml);
 
 /*
  * Editing. A failure (-1) leaves the document as it was. Every edit is parsed again before it counts, so no document can be made that a

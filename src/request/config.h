@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config: the settings of config.toml as plain data (SPEC runtime-and-hook 2). Parsing is pure; where the file is looked for and what the
- * host adds to the defaults (SUSE, ldconfig.real) is cli/config.h.
+ * config: the settings of config.toml as plain data (SPEC runtime-and-hook 2). Pure; where the file is looked for and what the host adds
+ * to the defaults (SUSE, ldconfig.real) is cli/config.h.
+ *
+ * One table holds every key: its name, type, default and what it does. Reading, the defaults, the JSON form and docs/config.md come from it.
+ * Keys that are not in it are ignored, as are those of older releases (SPEC 2.4).
  */
 #ifndef GRAFT_REQUEST_CONFIG_H
 #define GRAFT_REQUEST_CONFIG_H
@@ -10,8 +13,8 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "base/error.h"
-#include "formats/record.h"
 #include "formats/toml.h"
 
 struct graft_strings {
@@ -55,34 +58,45 @@ struct graft_config {
 		bool allow_cuda_compat_libs_from_container, allow_ldconfig_from_container,
 		    allow_unknown_oci_spec_fields, disable_cuda_compat_lib_hook, disable_imex_channel_creation,
 		    ignore_imex_channel_requests, no_additional_gids_for_device_nodes;
-		/* Graft's own, for what the reference ignores in jit-cdi mode: */
-		bool
-		    honor_driver_capabilities; /* "honor-driver-capabilities": NVIDIA_DRIVER_CAPABILITIES selects files */
-		bool honor_requirements;       /* "honor-requirements": NVIDIA_REQUIRE_* are checked */
-		bool compat32;                 /* "inject-compat32-libraries" */
+		/* Graft's own, for what jit-cdi mode otherwise leaves out: NVIDIA_DRIVER_CAPABILITIES, NVIDIA_REQUIRE_*, 32 bits */
+		bool honor_driver_capabilities, honor_requirements, compat32;
 	} features;
 
 	struct graft_arena *arena; /* borrowed */
 };
 
-/* What a host adds to the defaults; found by cli/config.h, given as data in tests. */
+enum graft_config_kind { GRAFT_CONFIG_BOOL, GRAFT_CONFIG_STRING, GRAFT_CONFIG_STRINGS };
+
+struct graft_config_key {
+	const char *name; /* dotted, as in the document: "nvidia-container-cli.root" */
+	enum graft_config_kind kind;
+	size_t offset;               /* in struct graft_config: of a bool, a const char *, a struct graft_strings */
+	const char *const *standard; /* the default: one word, or the list; NULL-terminated. NULL = unset */
+	const char *doc;             /* what it does; one or two sentences of Markdown */
+};
+extern const struct graft_config_key graft_config_keys[];
+extern const size_t graft_config_n_keys;
+
+/* What a host adds to the defaults; found by cli/config.h, given as data in tests. NULL or zeros = nothing. */
 struct graft_config_host {
-	bool suse; /* SPEC 2.6 */
-	const char
-	    *ldconfig; /* the normalised default, "@/sbin/ldconfig" or "@/sbin/ldconfig.real"; NULL = the former */
+	bool suse;            /* SPEC 2.6 */
+	const char *ldconfig; /* the normalised default (SPEC 2.5); NULL = "@/sbin/ldconfig" */
 };
 
-/* The built-in defaults (SPEC 2.3). */
-void graft_config_defaults(const struct graft_config_host *host, struct graft_arena *arena,
-			   struct graft_config *ret_config);
+/* The built-in defaults (SPEC 2.3). The strings are constants, or `host`'s. -1: GRAFT_NO_MEMORY. */
+int graft_config_defaults(const struct graft_config_host *host, struct graft_arena *arena,
+			  struct graft_config *ret_config, struct graft_error *err);
 /*
- * Defaults, then each key that the document has (SPEC 2.2, 2.3). -1: GRAFT_FORMAT with file, line, column, key, value and what is allowed;
- * GRAFT_INVALID for ldconfig ("nvidia-container-cli.ldconfig value ... is not host-relative ...").
+ * Defaults, then each key that the document has (SPEC 2.2, 2.3); its strings are copied. A key and the tables that lead to it are found in
+ * lower case, as the table has them, or else all in upper case. -1: GRAFT_FORMAT with file, line, column, key, value and what is allowed;
+ * GRAFT_INVALID for ldconfig ("invalid config value: nvidia-container-cli.ldconfig value ... is not host-relative ...").
  */
 int graft_config_read(const struct graft_toml *toml, const struct graft_config_host *host, struct graft_arena *arena,
 		      struct graft_config *ret_config, struct graft_error *err);
 
-/* For messages: "line 12: " position of a key in its document is kept by name; see graft_toml_refuse(). */
-extern const struct graft_record graft_config_record; /* JSON form, for doctor, tests and bug reports */
+/* Appends one JSON object, a member per key under its full name, for tests and bug reports. What is unset is null. */
+void graft_config_to_json(const struct graft_config *config, struct graft_buffer *out);
+/* Appends the Markdown tables of all keys, one table per section. */
+void graft_config_document(struct graft_buffer *out);
 
 #endif

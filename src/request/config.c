@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config: the table of the keys of config.toml, and what is made from it. Refuses to know where the file is, and what a value is used for. */
+#include "request/config.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "formats/json.h"
+
+#define NAME_MAX_BYTES 128 /* longer than any name of the table */
+
+#define WORDS(...)                           \
+	((const char *const[]){              \
+	    __VA_ARGS__ __VA_OPT__(, ) NULL, \
+	})
+#define BOOL(key, member, standard, doc)                                                            \
+	{                                                                                           \
+		key, GRAFT_CONFIG_BOOL, offsetof(struct graft_config, member), WORDS(standard), doc \
+	}
+#define STRING(key, member, standard, doc)                                                            \
+	{                                                                                             \
+		key, GRAFT_CONFIG_STRING, offsetof(struct graft_config, member), WORDS(standard), doc \
+	}
+#define UNSET(key, kind, member, doc)                                                      \
+	{                                                                                  \
+		key, GRAFT_CONFIG_##kind, offsetof(struct graft_config, member), NULL, doc \
+	}
+#define STRINGS(key, member, doc, ...)                                                                    \
+	{                                                                                                 \
+		key, GRAFT_CONFIG_STRINGS, offsetof(struct graft_config, member), WORDS(__VA_ARGS__), doc \
+	}
+
+#define CLI     "nvidia-container-cli."
+#define RUNTIME "nvidia-container-runtime."
+#define MODES   RUNTIME "modes."
+
+/* clang-format off */
+const struct graft_config_key graft_config_keys[] = {
+	BOOL("disable-require", disable_require, "false",
+	     "Check no requirement (`NVIDIA_REQUIRE_*`) of any container, as if each had `NVIDIA_DISABLE_REQUIRE=true`."),
+	STRING("swarm-resource", swarm_resource, "",
+	       "Names of variables, separated by commas, that take the place of `NVIDIA_VISIBLE_DEVICES` where a container has them "
+	       "(`DOCKER_RESOURCE_GPU`)."),
+	BOOL("accept-nvidia-visible-devices-envvar-when-unprivileged", accept_envvar_unprivileged, "true",
+	     "With `false`, only privileged containers may ask for devices by a variable."),
+	BOOL("accept-nvidia-visible-devices-as-volume-mounts", accept_volume_mounts, "false",
+	     "Take mounts of `/dev/null` below `/var/run/nvidia-container-devices` for device requests."),
+	STRING("supported-driver-capabilities", supported_driver_capabilities,
+	       "compat32,compute,display,graphics,ngx,utility,video",
+	       "What `NVIDIA_DRIVER_CAPABILITIES` may ask the hook for; `all` = every known one, empty = none."),
+
+	STRING(CLI "root", cli.root, "",
+	       "Driver root: the directory in which the driver is installed. Empty = `/`. Its device nodes are looked for there, too."),
+	STRING(CLI "path", cli.path, "",
+	       "Another `nvidia-container-cli` that the hook is to run instead of doing the work itself."),
+	STRINGS(CLI "environment", cli.environment, "Variables, `NAME=VALUE`, for that program."),
+	STRING(CLI "debug", cli.debug, "", "File to which the hook appends a debug log."),
+	STRING(CLI "ldcache", cli.ldcache, "", "Loader cache inside the driver root; empty = `/etc/ld.so.cache`."),
+	BOOL(CLI "load-kmods", cli.load_kmods, "true", "The hook loads the kernel modules and makes their device nodes."),
+	BOOL(CLI "no-pivot", cli.no_pivot, "false", "Accepted for compatibility: no program is run that would need it."),
+	BOOL(CLI "no-cgroups", cli.no_cgroups, "false", "The hook leaves the device cgroup alone."),
+	STRING(CLI "user", cli.user, "",
+	       "User and group, `USER:GROUP`, of the process that loads NVML. The default is `root:video` on SUSE."),
+	STRING(CLI "ldconfig", cli.ldconfig, "@/sbin/ldconfig",
+	       "Must begin with `@`; no program is run. The default is `@/sbin/ldconfig.real` where that is a file."),
+
+	STRING("nvidia-ctk.path", ctk_path, "nvidia-ctk",
+	       "Program of the hooks that are put into OCI configurations: `nvidia-cdi-hook` or `nvidia-ctk`; searched in `PATH` unless "
+	       "absolute."),
+
+	STRING("nvidia-container-runtime-hook.path", hook.path, "nvidia-container-runtime-hook",
+	       "Prestart hook of mode `legacy`; searched in `PATH` unless absolute."),
+	BOOL("nvidia-container-runtime-hook.skip-mode-detection", hook.skip_mode_detection, "false",
+	     "The hook works whatever the mode is."),
+
+	STRING(RUNTIME "debug", runtime.debug, "/dev/null",
+	       "Log file of the runtime. Empty and `/dev/null` = none."),
+	STRING(RUNTIME "log-level", runtime.log_level, "info",
+	       "`error`, `warning`, `info`, `debug`; also `panic` and `fatal` (as `error`) and `trace` (as `debug`)."),
+	STRINGS(RUNTIME "runtimes", runtime.runtimes,
+		"Low-level runtimes; the first that is found is used. A name is searched in `PATH`, a path is taken as it is.", "runc",
+		"crun"),
+	STRING(RUNTIME "mode", runtime.mode, "auto", "`auto`, `jit-cdi`, `cdi`, `csv` or `legacy`."),
+	STRING(MODES "csv.mount-spec-path", runtime.csv_mount_spec_path,
+	       "/etc/nvidia-container-runtime/host-files-for-container.d", "Directory of the CSV files of a Tegra system."),
+	UNSET(MODES "csv.compat-container-root", STRING, runtime.csv_compat_container_root,
+	      "Directory of the CUDA compatibility libraries inside containers on Orin; unset = `/usr/local/cuda/compat_orin`."),
+	STRINGS(MODES "cdi.spec-dirs", runtime.cdi_spec_dirs, "Directories of CDI specs; later ones win.", "/etc/cdi",
+		"/var/run/cdi"),
+	STRING(MODES "cdi.default-kind", runtime.cdi_default_kind, "nvidia.com/gpu",
+	       "Kind of the devices whose names have none."),
+	STRINGS(MODES "cdi.annotation-prefixes", runtime.cdi_annotation_prefixes,
+		"Annotations whose names begin so ask for CDI devices.", "cdi.k8s.io/"),
+	UNSET(MODES "jit-cdi.nvcdi-feature-flags", STRINGS, runtime.jit_feature_flags,
+	      "Flags for what is put into containers in modes `jit-cdi` and `csv`; unknown ones are ignored."),
+	UNSET(MODES "jit-cdi.nvcdi-disable-hooks", STRINGS, runtime.jit_disable_hooks,
+	      "Names of hooks whose work is left out; `all` = of every hook."),
+	STRING(MODES "legacy.cuda-compat-mode", runtime.cuda_compat_mode, "ldconfig",
+	       "How a newer CUDA of the image is made to work with this driver: `ldconfig`, `mount`, `hook` or `disabled`."),
+
+	BOOL("features.allow-cuda-compat-libs-from-container", features.allow_cuda_compat_libs_from_container, "false",
+	     "Superseded by `cuda-compat-mode`; counts only when that has another value."),
+	BOOL("features.allow-ldconfig-from-container", features.allow_ldconfig_from_container, "false",
+	     "Accept a value of `ldconfig` that does not begin with `@`. It is not run either."),
+	BOOL("features.allow-unknown-oci-spec-fields", features.allow_unknown_oci_spec_fields, "false",
+	     "Accepted for compatibility: unknown members of `config.json` are always allowed and always kept."),
+	BOOL("features.disable-cuda-compat-lib-hook", features.disable_cuda_compat_lib_hook, "false",
+	     "Mode `legacy`: never inject the hook of `cuda-compat-mode = \"hook\"`."),
+	BOOL("features.disable-imex-channel-creation", features.disable_imex_channel_creation, "false",
+	     "The hook makes no nodes of IMEX channels."),
+	BOOL("features.ignore-imex-channel-requests", features.ignore_imex_channel_requests, "false",
+	     "No container gets an IMEX channel."),
+	BOOL("features.no-additional-gids-for-device-nodes", features.no_additional_gids_for_device_nodes, "false",
+	     "Do not add the groups of device nodes to the container's process."),
+	BOOL("features.honor-driver-capabilities", features.honor_driver_capabilities, "false",
+	     "Mode `jit-cdi`: `NVIDIA_DRIVER_CAPABILITIES` selects what a container gets; otherwise it gets everything."),
+	BOOL("features.honor-requirements", features.honor_requirements, "false",
+	     "Mode `jit-cdi`: check `NVIDIA_REQUIRE_*`."),
+	BOOL("features.inject-compat32-libraries", features.compat32, "false",
+	     "Mode `jit-cdi`: 32-bit libraries, too."),
+};
+/* clang-format on */
+const size_t graft_config_n_keys = GRAFT_COUNT(graft_config_keys);
+
+static void *member(struct graft_config *config, const struct graft_config_key *key)
+{
+	return (char *)config + key->offset;
+}
+
+static const void *const_member(const struct graft_config *config, const struct graft_config_key *key)
+{
+	return (const char *)config + key->offset;
+}
+
+/* ---- defaults ---- */
+
+static int set_default(const struct graft_config_key *key, struct graft_arena *arena, struct graft_config *config)
+{
+	struct graft_strings *strings = member(config, key);
+
+	if (!key->standard)
+		return 0;
+	switch (key->kind) {
+	case GRAFT_CONFIG_BOOL:
+		*(bool *)member(config, key) = strcmp(key->standard[0], "true") == 0;
+		break;
+	case GRAFT_CONFIG_STRING:
+		*(const char **)member(config, key) = key->standard[0];
+		break;
+	case GRAFT_CONFIG_STRINGS:
+		for (size_t i = 0; key->standard[i]; i++) {
+			const char **item = graft_arena_push(arena, &strings->items, &strings->n, sizeof(*item));
+
+			if (!item)
+				return -1;
+			*item = key->standard[i];
+		}
+		break;
+	}
+	return 0;
+}
+
+int graft_config_defaults(const struct graft_config_host *host, struct graft_arena *arena,
+			  struct graft_config *ret_config, struct graft_error *err)
+{
+	*ret_config = (struct graft_config){ .arena = arena };
+	for (size_t i = 0; i < graft_config_n_keys; i++) {
+		if (set_default(&graft_config_keys[i], arena, ret_config) < 0)
+			return graft_fail_memory(err);
+	}
+	if (host && host->suse)
+		ret_config->cli.user = "root:video";
+	if (host && host->ldconfig)
+		ret_config->cli.ldconfig = host->ldconfig;
+	return 0;
+}
+
+/* ---- reading ---- */
+
+/* The path of a key as this document spells it: each of its parts as the table has it or, when only that is there, in upper case. */
+static void find_spelling(const struct graft_toml *toml, const char *name, char path[NAME_MAX_BYTES])
+{
+	size_t begin = 0, end;
+
+	(void)snprintf(path, NAME_MAX_BYTES, "%s", name);
+	if (graft_toml_has(toml, path))
+		return;
+	for (;; begin = end + 1) {
+		end = begin + strcspn(name + begin, ".");
+		path[end] = '\0';
+		if (!graft_toml_has(toml, path)) {
+			for (size_t i = begin; i < end; i++)
+				path[i] = (char)toupper((unsigned char)path[i]);
+			if (!graft_toml_has(toml, path))
+				break;
+		}
+		if (name[end] == '\0')
+			return;
+		path[end] = '.';
+	}
+	/* What is there of it is as it is spelled: a table that is no table is found all the same. */
+	(void)snprintf(path + begin, NAME_MAX_BYTES - begin, "%s", name + begin);
+}
+
+static int read_string(const struct graft_toml *toml, const char *path, struct graft_arena *arena,
+		       const char **ret_string, struct graft_error *err)
+{
+	const char *string = NULL;
+
+	if (graft_toml_get_string(toml, path, &string, err) < 0)
+		return -1;
+	if (!string)
+		return 0;
+	*ret_string = graft_arena_strdup(arena, string);
+	return *ret_string ? 0 : graft_fail_memory(err);
+}
+
+/* A list that is there replaces the default, also an empty one. */
+static int read_strings(const struct graft_toml *toml, const char *path, struct graft_arena *arena,
+			struct graft_strings *ret_strings, struct graft_error *err)
+{
+	struct graft_strings strings = { 0 };
+
+	if (graft_toml_get_strings(toml, path, arena, &strings.items, &strings.n, err) < 0)
+		return -1;
+	if (graft_toml_has(toml, path))
+		*ret_strings = strings;
+	return 0;
+}
+
+static int read_key(const struct graft_toml *toml, const struct graft_config_key *key, struct graft_config *config,
+		    struct graft_error *err)
+{
+	void *target = member(config, key);
+	char path[NAME_MAX_BYTES];
+
+	find_spelling(toml, key->name, path);
+	switch (key->kind) {
+	case GRAFT_CONFIG_BOOL:
+		return graft_toml_get_bool(toml, path, target, err);
+	case GRAFT_CONFIG_STRING:
+		return read_string(toml, path, config->arena, target, err);
+	case GRAFT_CONFIG_STRINGS:
+		return read_strings(toml, path, config->arena, target, err);
+	}
+	return 0;
+}
+
+/* SPEC 2.2: the one value that is judged when it is read, by every program. */
+static int check_ldconfig(const struct graft_toml *toml, const struct graft_config *config, struct graft_error *err)
+{
+	char path[NAME_MAX_BYTES];
+	size_t line, column;
+
+	if (config->cli.ldconfig[0] == '@' || config->features.allow_ldconfig_from_container)
+		return 0;
+	find_spelling(toml, CLI "ldconfig", path);
+	graft_toml_position(toml, path, &line, &column);
+	return graft_fail(err, GRAFT_INVALID, 0,
+			  "%s: line %zu, column %zu: invalid config value: " CLI "ldconfig value \"%s\" is not "
+			  "host-relative (does not start with a '@'); allowed: \"@/sbin/ldconfig\", or any path with "
+			  "features.allow-ldconfig-from-container = true",
+			  graft_toml_name(toml), line, column, config->cli.ldconfig);
+}
+
+int graft_config_read(const struct graft_toml *toml, const struct graft_config_host *host, struct graft_arena *arena,
+		      struct graft_config *ret_config, struct graft_error *err)
+{
+	if (graft_config_defaults(host, arena, ret_config, err) < 0)
+		return -1;
+	ret_config->file = graft_arena_strdup(arena, graft_toml_name(toml));
+	if (!ret_config->file)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < graft_config_n_keys; i++) {
+		if (read_key(toml, &graft_config_keys[i], ret_config, err) < 0)
+			return -1;
+	}
+	return check_ldconfig(toml, ret_config, err);
+}
+
+/* ---- texts ---- */
+
+static void json_strings(const struct graft_strings *strings, struct graft_buffer *out)
+{
+	graft_buffer_char(out, '[');
+	for (size_t i = 0; i < strings->n; i++) {
+		graft_buffer_string(out, i == 0 ? "" : ", ");
+		graft_json_quote(out, strings->items[i]);
+	}
+	graft_buffer_char(out, ']');
+}
+
+void graft_config_to_json(const struct graft_config *config, struct graft_buffer *out)
+{
+	const char *separator = "{\n  ";
+
+	for (size_t i = 0; i < graft_config_n_keys; i++, separator = ",\n  ") {
+		const struct graft_config_key *key = &graft_config_keys[i];
+		const void *value = const_member(config, key);
+
+		graft_buffer_printf(out, "%s\"%s\": ", separator, key->name);
+		switch (key->kind) {
+		case GRAFT_CONFIG_BOOL:
+			graft_buffer_string(out, *(const bool *)value ? "true" : "false");
+			break;
+		case GRAFT_CONFIG_STRING:
+			if (*(const char *const *)value)
+				graft_json_quote(out, *(const char *const *)value);
+			else
+				graft_buffer_string(out, "null");
+			break;
+		case GRAFT_CONFIG_STRINGS:
+			json_strings(value, out);
+			break;
+		}
+	}
+	graft_buffer_string(out, "\n}\n");
+}
+
+static void document_default(const struct graft_config_key *key, struct graft_buffer *out)
+{
+	if (!key->standard) {
+		graft_buffer_string(out, "unset");
+	} else if (key->kind == GRAFT_CONFIG_BOOL) {
+		graft_buffer_printf(out, "`%s`", key->standard[0]);
+	} else if (key->kind == GRAFT_CONFIG_STRING) {
+		graft_buffer_printf(out, "`\"%s\"`", key->standard[0]);
+	} else {
+		graft_buffer_string(out, "`[");
+		for (size_t i = 0; key->standard[i]; i++)
+			graft_buffer_printf(out, "%s\"%s\"", i == 0 ? "" : ", ", key->standard[i]);
+		graft_buffer_string(out, "]`");
+	}
+}
+
+void graft_config_document(struct graft_buffer *out)
+{
+	static const char *const kinds[] = { "bool", "string", "list of strings" };
+	const char *section = NULL;
+	size_t section_length = 0;
+
+	for (size_t i = 0; i < graft_config_n_keys; i++) {
+		const struct graft_config_key *key = &graft_config_keys[i];
+		const char *dot = strrchr(key->name, '.');
+		size_t length = dot ? (size_t)(dot - key->name) : 0;
+
+		if (!section || length != section_length || strncmp(section, key->name, length) != 0) {
+			graft_buffer_printf(out, "%s### %s%.*s%s\n\n", section ? "\n" : "", length ? "`[" : "",
+					    length ? (int)length : 9, length ? key->name : "Top level",
+					    length ? "]`" : "");
+			graft_buffer_string(out, "| key | type | default | meaning |\n|---|---|---|---|\n");
+		}
+		section = key->name;
+		section_length = length;
+		graft_buffer_printf(out, "| `%s` | %s | ", dot ? dot + 1 : key->name, kinds[key->kind]);
+		document_default(key, out);
+		graft_buffer_printf(out, " | %s |\n", key->doc);
+	}
+}
