@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * platform: what kind of host this is. A library counts as there when the loader would find it: in a usual directory, or by the loader's
+ * cache. Knows nothing of modes.
+ */
+#include "host/platform.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "formats/elf.h"
+#include "formats/ldcache.h"
+#include "formats/procfs.h"
+#include "host/catalog.h"
+#include "host/lookup.h"
+
+#define CACHE_FILE    "/etc/ld.so.cache"
+#define CACHE_MAX     ((size_t)32 << 20)
+#define RELEASE_FILE  "/etc/nv_tegra_release"
+#define FAMILY_FILE   "/sys/devices/soc0/family"
+#define FAMILY        "tegra"
+#define GPUS          "/proc/driver/nvidia/gpus"
+#define FACT_FILE_MAX ((size_t)64 << 10)
+#define GPUS_MAX      256
+#define WSL_DIRECTORY "/usr/lib/wsl/lib"
+#define ABI_MASK      0xff00u
+#define ARENA_MAX     ((size_t)96 << 20) /* a cache of the largest size, and its records */
+
+struct detection {
+	const struct graft_root *root;
+	struct graft_arena *arena;
+	struct graft_lookup lookup;
+};
+
+static bool is_file(struct detection *d, const char *path)
+{
+	const char *resolved;
+	struct stat st;
+
+	return path && graft_lookup_path(&d->lookup, path, &resolved, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static bool is_in_directories(struct detection *d, const char *soname)
+{
+	if (is_file(d, graft_arena_printf(d->arena, WSL_DIRECTORY "/%s", soname)))
+		return true;
+	for (size_t i = 0; i < graft_n_catalog_library_directories; i++) {
+		const struct graft_catalog_directory *directory = &graft_catalog_library_directories[i];
+
+		if ((directory->bits == 0 || directory->bits == 64) &&
+		    is_file(d, graft_arena_printf(d->arena, "%s/%s", directory->path, soname)))
+			return true;
+	}
+	return false;
+}
+
+static bool is_in_cache(struct detection *d, const char *soname)
+{
+	struct graft_ldcache cache = { .n_records = 0 };
+	const char *bytes;
+	size_t length;
+
+	if (graft_root_read(d->root, CACHE_FILE, CACHE_MAX, d->arena, &bytes, &length) < 0 ||
+	    graft_ldcache_read(bytes, length, CACHE_FILE, d->arena, &cache, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < cache.n_records; i++) {
+		const struct graft_ldcache_record *record = &cache.records[i];
+
+		if ((record->flags & ABI_MASK) == (graft_abi_flags_native() & ABI_MASK) &&
+		    strcmp(record->soname, soname) == 0 && is_file(d, record->path))
+			return true;
+	}
+	return false;
+}
+
+/* DirectX core without the node of its kernel side is of no use, and where that is there the cache is worth a look. */
+static bool has_dxcore(struct detection *d)
+{
+	struct stat st;
+
+	if (is_in_directories(d, "libdxcore.so"))
+		return true;
+	return graft_root_stat(d->root, "/dev/dxg", &st) == 0 && is_in_cache(d, "libdxcore.so");
+}
+
+static bool has_nvml(struct detection *d)
+{
+	return is_in_directories(d, "libnvidia-ml.so.1") || is_in_cache(d, "libnvidia-ml.so.1");
+}
+
+static bool has_tegra_files(const struct detection *d)
+{
+	const char *family;
+	struct stat st;
+	size_t length;
+
+	if (graft_root_stat(d->root, RELEASE_FILE, &st) == 0 && !S_ISDIR(st.st_mode))
+		return true;
+	return graft_root_read(d->root, FAMILY_FILE, FACT_FILE_MAX, d->arena, &family, &length) == 0 &&
+	       strncasecmp(family, FAMILY, strlen(FAMILY)) == 0;
+}
+
+static bool is_integrated_model(const char *model)
+{
+	return model && (strstr(model, "(nvgpu)") || strstr(model, "NVIDIA Thor"));
+}
+
+static bool is_integrated(const struct detection *d, const char *name)
+{
+	const char *path = graft_arena_printf(d->arena, GPUS "/%s/information", name);
+	struct graft_key_value *items;
+	const char *text;
+	size_t length, n;
+
+	return path && graft_root_read(d->root, path, FACT_FILE_MAX, d->arena, &text, &length) == 0 &&
+	       graft_procfs_key_values(text, length, d->arena, &items, &n) == 0 &&
+	       is_integrated_model(graft_key_value_find(items, n, "Model"));
+}
+
+/* The GPUs that the kernel driver lists, and whether one of them is integrated. */
+static size_t read_gpus(const struct detection *d, bool *ret_integrated)
+{
+	int fd = graft_root_openat(d->root, GPUS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *entry;
+	size_t n = 0;
+
+	*ret_integrated = false;
+	if (!directory && fd >= 0)
+		(void)close(fd);
+	while (directory && n < GPUS_MAX && (entry = readdir(directory)) != NULL) {
+		if (entry->d_name[0] == '.')
+			continue;
+		n++;
+		*ret_integrated = *ret_integrated || is_integrated(d, entry->d_name);
+	}
+	return n;
+}
+
+/*
+ * QUIRK: the driver of the older systems on chip (nvgpu) lists nothing in procfs; there NVML alone would tell the name. A board on which
+ * procfs lists a GPU has a card, and is an ordinary host unless one of the models says otherwise.
+ */
+static bool has_integrated_gpu(const struct detection *d, bool tegra_files)
+{
+	bool integrated;
+	size_t n = read_gpus(d, &integrated);
+
+	return integrated || (tegra_files && n == 0);
+}
+
+struct graft_platform_facts graft_platform_detect(const struct graft_root *root)
+{
+	struct graft_platform_facts facts = { .nvml = false };
+	struct detection d = { .root = root, .arena = graft_arena_new(ARENA_MAX) };
+
+	if (!d.arena)
+		return facts;
+	graft_lookup_init(&d.lookup, root, d.arena);
+	facts.dxcore = has_dxcore(&d);
+	facts.nvml = has_nvml(&d);
+	facts.tegra_files = has_tegra_files(&d);
+	facts.integrated_gpu = has_integrated_gpu(&d, facts.tegra_files);
+	graft_lookup_done(&d.lookup);
+	(void)graft_arena_free(d.arena);
+	return facts;
+}
