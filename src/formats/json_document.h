@@ -92,6 +92,9 @@ struct graft_json_node *graft_json_make(struct graft_json_document *document, co
 /* Replaces the member's value in its place, or puts it last. */
 int graft_json_set(struct graft_json_document *document, struct graft_json_node *object, const char *name,
 		   struct graft_json_node *value, struct graft_error *err);
+/* The same for an object that is a map (annotations, net devices): its keys are compared exactly. */
+int graft_json_set_key(struct graft_json_document *document, struct graft_json_node *map, const char *key,
+		       struct graft_json_node *value, struct graft_error *err);
 /* Puts an element last. */
 int graft_json_append(struct graft_json_document *document, struct graft_json_node *array,
 		      struct graft_json_node *value, struct graft_error *err);

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * json_parse: from text to tree, in one pass: RFC 8259 and nothing beside it. Strings are decoded behind the text as they are met, so that
+ * reading the tree allocates nothing and cannot fail. Knows nothing of edits.
+ */
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "formats/json_tree.h"
+
+#define NODES_AT_ONCE 256
+#define ONES          UINT64_C(0x0101010101010101)
+#define HIGHS         UINT64_C(0x8080808080808080)
+
+struct scan {
+	struct graft_json_document *document;
+	const struct json_rules *rules;
+	const char *at, *end;
+	char *strings; /* where the next decoded string goes */
+	unsigned int depth;
+	const char *why; /* what is wrong, once something is, at `at` */
+	enum graft_status status;
+};
+
+static bool wrong(struct scan *scan, const char *why)
+{
+	scan->why = why;
+	scan->status = GRAFT_FORMAT;
+	return false;
+}
+
+static bool no_memory(struct scan *scan)
+{
+	scan->why = "";
+	scan->status = GRAFT_NO_MEMORY;
+	return false;
+}
+
+struct graft_json_node *json_new_node(struct graft_json_document *document)
+{
+	if (document->n_spare == 0) {
+		document->spare = graft_arena_alloc(document->arena, NODES_AT_ONCE * sizeof(*document->spare));
+		if (!document->spare)
+			return NULL;
+		document->n_spare = NODES_AT_ONCE;
+	}
+	document->n_spare--;
+	return document->spare++;
+}
+
+/* The text ends with zeros: no look at the next byte needs a look at the end. */
+static void skip_blanks(struct scan *scan)
+{
+	while (*scan->at == ' ' || *scan->at == '\t' || *scan->at == '\n' || *scan->at == '\r')
+		scan->at++;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Four hex digits; -1 when they are not there. */
+static int32_t scan_hex4(struct scan *scan)
+{
+	int32_t value = 0;
+
+	for (int i = 0; i < 4; i++, scan->at++) {
+		char c = *scan->at, letter = (char)(c | 0x20);
+
+		if (is_digit(c))
+			value = value * 16 + (c - '0');
+		else if (letter >= 'a' && letter <= 'f')
+			value = value * 16 + (letter - 'a' + 10);
+		else
+			return -1;
+	}
+	return value;
+}
+
+static char *put_utf8(char *out, int32_t code)
+{
+	if (code < 0x80) {
+		*out++ = (char)code;
+		return out;
+	}
+	if (code < 0x800) {
+		*out++ = (char)(0xc0 | code >> 6);
+	} else {
+		if (code < 0x10000) {
+			*out++ = (char)(0xe0 | code >> 12);
+		} else {
+			*out++ = (char)(0xf0 | code >> 18);
+			*out++ = (char)(0x80 | (code >> 12 & 0x3f));
+		}
+		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
+	}
+	*out++ = (char)(0x80 | (code & 0x3f));
+	return out;
+}
+
+/* Behind "\u": the code point of one escape or of a pair; a lone surrogate is U+FFFD, as for Go. -1 when it is none. */
+static int32_t scan_code_point(struct scan *scan)
+{
+	int32_t high = scan_hex4(scan), low = -1;
+	const char *behind = scan->at;
+
+	if (high < 0) {
+		(void)wrong(scan, "bad \\u escape");
+		return -1;
+	}
+	if (high < 0xd800 || high > 0xdfff)
+		return high;
+	if (high <= 0xdbff && behind[0] == '\\' && behind[1] == 'u') {
+		scan->at += 2;
+		low = scan_hex4(scan);
+	}
+	if (low >= 0xdc00 && low <= 0xdfff)
+		return 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+	if (scan->rules->strict) {
+		(void)wrong(scan, "lone surrogate");
+		return -1;
+	}
+	scan->at = behind;
+	return 0xfffd;
+}
+
+/* At a backslash. Returns behind what was put out; NULL when it is wrong. */
+static char *scan_escape(struct scan *scan, char *out, bool *holds_nul)
+{
+	static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+	const char *letter;
+	int32_t code;
+
+	scan->at++;
+	if (*scan->at == 'u') {
+		scan->at++;
+		code = scan_code_point(scan);
+		*holds_nul = *holds_nul || code == 0;
+		return code < 0 ? NULL : put_utf8(out, code);
+	}
+	letter = *scan->at != '\0' ? strchr(letters, *scan->at) : NULL;
+	if (!letter) {
+		(void)wrong(scan, scan->at < scan->end ? "unknown escape" : "unterminated string");
+		return NULL;
+	}
+	scan->at++;
+	*out++ = values[letter - letters];
+	return out;
+}
+
+/* The high bit of each byte that ends a plain run: '"', '\\', a control or a byte of a longer character. Right up to the first one. */
+static uint64_t find_special(uint64_t word)
+{
+	uint64_t quote = word ^ ONES * '"', slash = word ^ ONES * '\\';
+
+	return (((quote - ONES) & ~quote) | ((slash - ONES) & ~slash) | ((word - ONES * 0x20) & ~word) | word) & HIGHS;
+}
+
+/* Copies plain characters, eight at a time, up to the first that is special. Returns behind the copy. */
+static char *copy_plain(struct scan *scan, char *out)
+{
+	for (;;) {
+		uint64_t word, special;
+		unsigned int n = 8;
+
+		memcpy(&word, scan->at, sizeof(word));
+		memcpy(out, &word, sizeof(word));
+		special = find_special(le64toh(word));
+		if (special != 0)
+			n = (unsigned int)__builtin_ctzll(special) / 8;
+		scan->at += n;
+		out += n;
+		if (special != 0)
+			return out;
+	}
+}
+
+/*
+ * A malformed byte is U+FFFD, as for Go, and then the string may be longer than its bytes: it is decoded once more, into memory of its
+ * own, with room for three bytes in the place of each.
+ */
+static bool scan_string_into(struct scan *scan, char *out, bool roomy, char **ret_end, bool *holds_nul)
+{
+	scan->at++;
+	for (;;) {
+		unsigned char c;
+		size_t n;
+
+		out = copy_plain(scan, out);
+		c = (unsigned char)*scan->at;
+		if (c == '"')
+			break;
+		if (c == '\\') {
+			out = scan_escape(scan, out, holds_nul);
+			if (!out)
+				return false;
+			continue;
+		}
+		if (c < 0x20)
+			return wrong(scan,
+				     scan->at < scan->end ? "control character in a string" : "unterminated string");
+		n = graft_utf8_length((const unsigned char *)scan->at, (size_t)(scan->end - scan->at));
+		if (n == 0 && scan->rules->strict)
+			return wrong(scan, "invalid UTF-8");
+		if (n == 0 && !roomy) {
+			*ret_end = NULL;
+			return true;
+		}
+		memcpy(out, n > 0 ? scan->at : "\xef\xbf\xbd", n > 0 ? n : 3);
+		out += n > 0 ? n : 3;
+		scan->at += n > 0 ? n : 1;
+	}
+	scan->at++;
+	*out = '\0';
+	*ret_end = out + 1;
+	return true;
+}
+
+/* Where a string ends that was found to have an invalid byte at `at`; its escapes were not looked at yet. */
+static size_t length_to_quote(const struct scan *scan)
+{
+	const char *s = scan->at;
+
+	while (s < scan->end && *s != '"')
+		s += *s == '\\' && s + 1 < scan->end ? 2 : 1;
+	return (size_t)(s - scan->at);
+}
+
+/* At a quote. *ret_text is NULL for a string that holds a NUL. */
+static bool scan_string(struct scan *scan, const char **ret_text, bool *holds_nul)
+{
+	const char *start = scan->at;
+	char *text = scan->strings, *end;
+	size_t room;
+
+	*holds_nul = false;
+	if (!scan_string_into(scan, text, false, &end, holds_nul))
+		return false;
+	if (end) {
+		scan->strings = end;
+	} else {
+		room = (size_t)(scan->at - start) + length_to_quote(scan);
+		scan->at = start;
+		text = graft_arena_alloc(scan->document->arena, room * 3 + JSON_SLACK);
+		if (!text)
+			return no_memory(scan);
+		if (!scan_string_into(scan, text, true, &end, holds_nul))
+			return false;
+	}
+	*ret_text = *holds_nul ? NULL : text;
+	return true;
+}
+
+static bool scan_digits(struct scan *scan)
+{
+	if (!is_digit(*scan->at))
+		return wrong(scan, "malformed number");
+	while (is_digit(*scan->at))
+		scan->at++;
+	return true;
+}
+
+/* Whether the decimal digits fit 64 bits: at most 2^64 - 1, or 2^63 behind a minus. */
+static bool fits_64_bits(const char *digits, size_t n, bool negative)
+{
+	static const char largest[] = "18446744073709551615", smallest[] = "9223372036854775808";
+	const char *limit = negative ? smallest : largest;
+
+	return n < strlen(limit) || (n == strlen(limit) && memcmp(digits, limit, n) <= 0);
+}
+
+static bool scan_exponent(struct scan *scan)
+{
+	scan->at++;
+	if (*scan->at == '+' || *scan->at == '-')
+		scan->at++;
+	return scan_digits(scan);
+}
+
+static bool scan_number(struct scan *scan)
+{
+	bool negative = *scan->at == '-';
+	const char *digits = negative ? scan->at + 1 : scan->at;
+
+	if (!negative && !is_digit(*digits))
+		return wrong(scan, scan->at < scan->end ? "expected a value" : "unexpected end");
+	scan->at = digits;
+	if (*scan->at == '0') {
+		scan->at++;
+		if (is_digit(*scan->at))
+			return wrong(scan, "number with a leading zero");
+	} else if (!scan_digits(scan)) {
+		return false;
+	}
+	if (*scan->at != '.' && *scan->at != 'e' && *scan->at != 'E') {
+		if (scan->rules->strict && !fits_64_bits(digits, (size_t)(scan->at - digits), negative))
+			return wrong(scan, "integer beyond 64 bits");
+		return true;
+	}
+	if (*scan->at == '.') {
+		scan->at++;
+		if (!scan_digits(scan))
+			return false;
+	}
+	return (*scan->at != 'e' && *scan->at != 'E') || scan_exponent(scan);
+}
+
+static bool scan_word(struct scan *scan, const char *word)
+{
+	size_t n = strlen(word);
+
+	if (strncmp(scan->at, word, n) != 0)
+		return wrong(scan, "expected a value");
+	scan->at += n;
+	return true;
+}
+
+static uint32_t offset(const struct scan *scan)
+{
+	return (uint32_t)(scan->at - scan->document->text);
+}
+
+/* A member's name and what stands between it and the value. */
+static bool scan_name(struct scan *scan, struct graft_json_node *member)
+{
+	bool holds_nul;
+
+	if (*scan->at != '"')
+		return wrong(scan, "a member name must be a string in double quotes");
+	member->name_start = offset(scan);
+	if (!scan_string(scan, &member->name, &holds_nul))
+		return false;
+	if (holds_nul && scan->rules->strict)
+		return wrong(scan, "NUL in a member name");
+	skip_blanks(scan);
+	if (*scan->at != ':')
+		return wrong(scan, "expected ':'");
+	scan->at++;
+	skip_blanks(scan);
+	return true;
+}
+
+static bool scan_value(struct scan *scan, struct graft_json_node *node);
+
+/* Recursion ends with the depth that the rules allow. */
+static bool scan_children(struct scan *scan, struct graft_json_node *container)
+{
+	struct graft_json_node **link = &container->first;
+	char close = container->kind == GRAFT_JSON_OBJECT ? '}' : ']';
+
+	if (++scan->depth > scan->rules->max_depth) {
+		(void)wrong(scan, "nested too deeply");
+		scan->status = GRAFT_TOO_BIG;
+		return false;
+	}
+	scan->at++;
+	skip_blanks(scan);
+	while (*scan->at != close || container->first) {
+		struct graft_json_node *child = json_new_node(scan->document);
+
+		if (!child)
+			return no_memory(scan);
+		child->parent = container;
+		*link = child;
+		link = &child->next;
+		if ((close == '}' && !scan_name(scan, child)) || !scan_value(scan, child))
+			return false;
+		skip_blanks(scan);
+		if (*scan->at == close)
+			break;
+		if (*scan->at != ',')
+			return wrong(scan,
+				     scan->at < scan->end ? "expected ',' or a closing bracket" : "unexpected end");
+		scan->at++;
+		skip_blanks(scan);
+	}
+	scan->at++;
+	scan->depth--;
+	return true;
+}
+
+static enum graft_json_kind kind_at(const struct scan *scan)
+{
+	switch (*scan->at) {
+	case '{':
+		return GRAFT_JSON_OBJECT;
+	case '[':
+		return GRAFT_JSON_ARRAY;
+	case '"':
+		return GRAFT_JSON_STRING;
+	case 't':
+	case 'f':
+		return GRAFT_JSON_BOOL;
+	case 'n':
+		return GRAFT_JSON_NULL;
+	default:
+		return GRAFT_JSON_NUMBER;
+	}
+}
+
+static bool scan_bytes(struct scan *scan, struct graft_json_node *node, enum graft_json_kind kind)
+{
+	bool holds_nul;
+
+	switch (kind) {
+	case GRAFT_JSON_OBJECT:
+	case GRAFT_JSON_ARRAY:
+		return scan_children(scan, node);
+	case GRAFT_JSON_STRING:
+		return scan_string(scan, &node->text, &holds_nul);
+	case GRAFT_JSON_BOOL:
+		return scan_word(scan, *scan->at == 't' ? "true" : "false");
+	case GRAFT_JSON_NULL:
+		return scan_word(scan, "null");
+	case GRAFT_JSON_NUMBER:
+		return scan_number(scan);
+	case GRAFT_JSON_ABSENT:
+		break;
+	}
+	return wrong(scan, "expected a value");
+}
+
+static bool scan_value(struct scan *scan, struct graft_json_node *node)
+{
+	enum graft_json_kind kind = kind_at(scan);
+
+	node->kind = (uint8_t)kind;
+	node->placed = true;
+	node->start = offset(scan);
+	node->text = scan->at;
+	if (!scan_bytes(scan, node, kind))
+		return false;
+	node->end = offset(scan);
+	return true;
+}
+
+void json_place(const char *text, size_t at, unsigned int *ret_line, unsigned int *ret_column)
+{
+	*ret_line = 1;
+	*ret_column = 1;
+	for (size_t i = 0; i < at; i++) {
+		if (text[i] == '\n') {
+			(*ret_line)++;
+			*ret_column = 1;
+		} else if ((text[i] & 0xc0) != 0x80) {
+			(*ret_column)++;
+		}
+	}
+}
+
+static bool scan_text(struct scan *scan)
+{
+	struct graft_json_document *document = scan->document;
+
+	document->top.first = json_new_node(document);
+	if (!document->top.first)
+		return no_memory(scan);
+	document->top.first->parent = &document->top;
+	skip_blanks(scan);
+	if (!scan_value(scan, document->top.first))
+		return false;
+	skip_blanks(scan);
+	return scan->at == scan->end || wrong(scan, "something follows the value");
+}
+
+static int fail_at(const struct scan *scan, struct graft_error *err)
+{
+	unsigned int line, column;
+
+	if (scan->status == GRAFT_NO_MEMORY)
+		return graft_fail_memory(err);
+	json_place(scan->document->text, offset(scan), &line, &column);
+	if (scan->rules->name)
+		return graft_fail(err, scan->status, 0, "%s: line %u, column %u: %s", scan->rules->name, line, column,
+				  scan->why);
+	return graft_fail(err, scan->status, 0, "invalid JSON at line %u, column %u: %s", line, column, scan->why);
+}
+
+static struct graft_json_document *new_document(const char *name, const char *text, size_t length)
+{
+	struct graft_json_document *document = calloc(1, sizeof(*document));
+
+	if (!document)
+		return NULL;
+	document->length = length;
+	document->text = malloc(2 * (length + JSON_SLACK));
+	document->arena = graft_arena_new((size_t)1 << 30);
+	if (document->arena)
+		document->name = graft_arena_strdup(document->arena, name ? name : "");
+	if (!document->text || !document->name) {
+		graft_json_document_free(document);
+		return NULL;
+	}
+	if (length > 0)
+		memcpy(document->text, text, length);
+	memset(document->text + length, 0, JSON_SLACK);
+	return document;
+}
+
+int json_parse(const struct json_rules *rules, const char *text, size_t length,
+	       struct graft_json_document **ret_document, struct graft_error *err)
+{
+	auto_json_document struct graft_json_document *document = NULL;
+	struct scan scan = { .rules = rules };
+
+	if (length > JSON_TEXT_MAX)
+		return graft_fail(err, GRAFT_TOO_BIG, 0, "%s of %zu bytes is over the limit of %zu",
+				  rules->name ? rules->name : "JSON text", length, JSON_TEXT_MAX);
+	document = new_document(rules->name, text, length);
+	if (!document)
+		return graft_fail_memory(err);
+	scan.document = document;
+	scan.at = document->text;
+	scan.end = document->text + length;
+	scan.strings = document->text + length + JSON_SLACK;
+	if (!scan_text(&scan))
+		return fail_at(&scan, err);
+	*ret_document = document;
+	document = NULL;
+	return 0;
+}
+
+int graft_json_document_parse(const char *name, const char *text, size_t length,
+			      struct graft_json_document **ret_document, struct graft_error *err)
+{
+	struct json_rules rules = { .name = name, .max_depth = JSON_DEPTH_MAX };
+
+	return json_parse(&rules, text, length, ret_document, err);
+}
+
+void graft_json_document_free(struct graft_json_document *document)
+{
+	if (!document)
+		return;
+	(void)graft_arena_free(document->arena);
+	free(document->text);
+	free(document);
+}
+
+void graft_json_document_cleanup(struct graft_json_document **document)
+{
+	graft_json_document_free(*document);
+}
