@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * daemon: the other programs of the simulated driver, one binary under their names. Those that serve a socket hold it until they are
- * told to end and answer nothing; the others say what they are.
+ * told to end and answer nothing (MPS answers: mps_control.c); the others say what they are.
  */
 #include <errno.h>
 #include <signal.h>
@@ -12,12 +12,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "mps_control.h"
+
 static const struct {
 	const char *name, *directory, *socket;
 } daemons[] = {
 	{ "nvidia-persistenced", "/run/nvidia-persistenced", "/run/nvidia-persistenced/socket" },
 	{ "nv-fabricmanager", "/run/nvidia-fabricmanager", "/run/nvidia-fabricmanager/socket" },
-	{ "nvidia-cuda-mps-control", "/tmp/nvidia-mps", "/tmp/nvidia-mps/control" },
 };
 
 static int fail(const char *name, const char *what)
@@ -56,6 +57,8 @@ int main(int argc, char **argv)
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
 	const char *name = slash ? slash + 1 : (argc > 0 ? argv[0] : "graft-sim-daemon");
 
+	if (strcmp(name, "nvidia-cuda-mps-control") == 0)
+		return sim_mps_control(argc, argv);
 	if (argc == 1) {
 		for (size_t i = 0; i < sizeof(daemons) / sizeof(daemons[0]); i++) {
 			if (strcmp(name, daemons[i].name) == 0)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "mps.h"
 #include "visible.h"
 
 #define API __attribute__((visibility("default")))
@@ -49,6 +50,7 @@ struct cuda_context {
 
 static struct {
 	int ready;
+	bool mps;
 	unsigned int n_devices;
 	struct device devices[SIM_MAX_GPUS];
 	struct cuda_context contexts[SIM_MAX_GPUS];
@@ -151,6 +153,7 @@ API CUresult cuInit(unsigned int flags)
 		return CUDA_ERROR_UNKNOWN;
 	choose_devices();
 	state.ready = state.n_devices > 0;
+	state.mps = state.ready && sim_mps_join();
 	return state.ready ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
@@ -298,6 +301,8 @@ static int attribute_of(const struct device *device, int attribute)
 		return (int)device->gpu->cc_major;
 	case 76:
 		return (int)device->gpu->cc_minor;
+	case 133: /* contexts are shared through MPS */
+		return state.mps;
 	default:
 		return 0;
 	}

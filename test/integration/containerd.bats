@@ -13,10 +13,7 @@ setup_file() {
 }
 teardown_file() { stop_machine; }
 setup() { engine_setup; }
-teardown() {
-  ctr task kill --signal KILL "$name" 2>/dev/null || true
-  ctr container delete "$name" 2>/dev/null || true
-}
+teardown() { engine_teardown; }
 
 @test "ctr run --gpus 0: containerd calls nvidia-container-cli itself" {
   ctr_run --gpus 0

@@ -122,9 +122,16 @@ engine_setup() {
 
 engine_teardown() {
   local left
-  left=$(docker ps --all --quiet 2>/dev/null)
-  # shellcheck disable=SC2086
-  [ -z "$left" ] || docker rm --force $left >/dev/null
+  if [ -e "$machine/docker" ]; then
+    left=$(docker ps --all --quiet)
+    # shellcheck disable=SC2086
+    [ -z "$left" ] || docker rm --force $left >/dev/null
+  fi
+  [ -e "$machine/containerd" ] || return 0
+  for left in $(ctr container list --quiet); do
+    ctr task kill --signal KILL "$left" 2>/dev/null || true
+    within 5 ctr container delete "$left" 2>/dev/null || say "container $left cannot be deleted"
+  done
 }
 
 # --- Docker ---

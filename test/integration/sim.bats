@@ -273,6 +273,30 @@ END
   [[ $output == *"No such device or address"* ]]
 }
 
+@test "MPS: the control daemon knows its clients, CUDA says through what it works" {
+  run --separate-stderr simulated quad sh -c '
+    export CUDA_MPS_PIPE_DIRECTORY=/dev/shm/graft-mps-$$
+    echo get_server_list | nvidia-cuda-mps-control 2>/dev/null || echo "no daemon"
+    '"$programs"'/cuda-client | grep "^device 0"
+    nvidia-cuda-mps-control -d >/dev/null
+    '"$programs"'/cuda-client stay >$CUDA_MPS_PIPE_DIRECTORY/said & client=$!
+    for i in 1 2 3 4 5 6 7 8 9 10; do grep -q copied $CUDA_MPS_PIPE_DIRECTORY/said && break; sleep 0.1; done
+    grep "^device 0" $CUDA_MPS_PIPE_DIRECTORY/said
+    [ "$(echo get_client_list | nvidia-cuda-mps-control)" = $client ] && echo "one client"
+    kill $client; wait $client
+    for i in 1 2 3 4 5 6 7 8 9 10; do [ -n "$(echo get_client_list | nvidia-cuda-mps-control)" ] || break; sleep 0.1; done
+    [ -z "$(echo get_client_list | nvidia-cuda-mps-control)" ] && echo "no client"
+    echo quit | nvidia-cuda-mps-control
+    '"$programs"'/cuda-client | grep "^device 0"
+    rm -r $CUDA_MPS_PIPE_DIRECTORY'
+  [ "$output" = "no daemon
+device 0: NVIDIA A10, 23028 MiB, 8.6, 0000:17:00.0
+device 0: NVIDIA A10, 23028 MiB, 8.6, 0000:17:00.0, through MPS
+one client
+no client
+device 0: NVIDIA A10, 23028 MiB, 8.6, 0000:17:00.0" ] || { echo "$output $stderr"; return 1; }
+}
+
 @test "daemons hold their sockets until they are told to end" {
   run -0 simulated dgx-h100 sh -c '
     nv-fabricmanager & daemon=$!

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda_client: an ordinary user of libcuda.so.1: finds it by soname, asks for its functions as the CUDA runtime does, lists the devices
- * and moves bytes through the first one. Prints one line a fact; exit status 1 and the error's name when something fails.
+ * and moves bytes through the first one. Prints one line a fact; exit status 1 and the error's name when something fails. With an argument it
+ * stays until it is killed.
  */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int result;
 
@@ -47,7 +49,7 @@ static int list(int count)
 	    (*memory_of)(size_t * bytes, int device), (*attribute)(int *value, int which, int device),
 	    (*bus_of)(char *text, int length, int device);
 	char name[160], bus[32];
-	int device, major, minor;
+	int device, major, minor, mps = 0;
 	size_t bytes;
 
 	FIND(get, "cuDeviceGet");
@@ -61,9 +63,10 @@ static int list(int count)
 		    check(memory_of(&bytes, device), "memory") < 0 ||
 		    check(bus_of(bus, sizeof(bus), device), "bus") < 0 ||
 		    check(attribute(&major, 75, device), "major") < 0 ||
-		    check(attribute(&minor, 76, device), "minor") < 0)
+		    check(attribute(&minor, 76, device), "minor") < 0 || check(attribute(&mps, 133, device), "mps") < 0)
 			return 1;
-		(void)printf("device %d: %s, %zu MiB, %d.%d, %s\n", i, name, bytes >> 20, major, minor, bus);
+		(void)printf("device %d: %s, %zu MiB, %d.%d, %s%s\n", i, name, bytes >> 20, major, minor, bus,
+			     mps ? ", through MPS" : "");
 	}
 	if (get(&device, count) == 0) {
 		(void)printf("device %d should not exist\n", count);
@@ -104,7 +107,7 @@ static int copy(void)
 	return check(destroy(context), "cuCtxDestroy") < 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW), *symbol;
 	result (*init)(unsigned int flags), (*count_of)(int *count), (*version_of)(int *version);
@@ -127,5 +130,9 @@ int main(void)
 	if (check(init(0), "cuInit") < 0 || check(count_of(&count), "cuDeviceGetCount") < 0)
 		return 1;
 	(void)printf("count: %d\n", count);
-	return list(count) != 0 || copy() != 0;
+	(void)argv;
+	if (list(count) != 0 || copy() != 0)
+		return 1;
+	(void)fflush(stdout);
+	return argc > 1 ? pause() : 0;
 }
