@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oci_arguments: reads the options of runc 1.1 and crun 1.8 that come before a subcommand. What is forwarded is the caller's argv, untouched. */
+#include "request/oci_arguments.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+enum kind {
+	UNKNOWN,
+	FLAG,  /* never takes the next word */
+	VALUE, /* takes the next word unless it has a '=' */
+	BUNDLE,
+};
+
+static const struct {
+	const char *name;
+	enum kind kind;
+} global_options[] = {
+	{ "log", VALUE },            /* runc, crun */
+	{ "log-format", VALUE },     /* runc, crun */
+	{ "log-level", VALUE },      /* crun since 1.9 */
+	{ "root", VALUE },           /* runc, crun */
+	{ "criu", VALUE },           /* runc */
+	{ "rootless", VALUE },       /* runc, crun */
+	{ "cgroup-manager", VALUE }, /* crun */
+	{ "debug", FLAG },           /* runc, crun */
+	{ "systemd-cgroup", FLAG },  /* runc, crun */
+	{ "version", FLAG },
+	{ "v", FLAG },
+	{ "V", FLAG },
+	{ "help", FLAG },
+	{ "h", FLAG },
+};
+
+/* Options of `create` and `run` whose value could look like --bundle. */
+static const char *const create_options[] = { "console-socket", "pid-file", "preserve-fds", "config", "f" };
+
+/* SPEC OCI runtime command line interface, and what runc and crun have besides. */
+static const char *const subcommands[] = {
+	"create", "start",  "run",  "exec", "delete",     "kill",    "state",  "list",     "ps",
+	"pause",  "resume", "spec", "init", "checkpoint", "restore", "update", "features", "events",
+};
+
+struct word {
+	const char *name;  /* behind the dashes */
+	size_t length;     /* of the name */
+	const char *value; /* behind '=', or attached to -b; NULL */
+	enum kind kind;
+};
+
+static bool is_name(const struct word *word, const char *name)
+{
+	return word->length == strlen(name) && strncmp(word->name, name, word->length) == 0;
+}
+
+/* crun, as argp does, takes any beginning of --bundle, and a value attached to -b. */
+static bool is_bundle(struct word *word, size_t n_dashes)
+{
+	if (is_name(word, "b") || is_name(word, "bundle"))
+		return true;
+	if (n_dashes == 2 && word->length > 0 && word->length < strlen("bundle"))
+		return strncmp(word->name, "bundle", word->length) == 0;
+	if (n_dashes != 1 || word->name[0] != 'b')
+		return false;
+	word->value = word->name + 1;
+	return true;
+}
+
+/* Takes an option apart. False for a word that is none: not begun by '-', or '-' and '--' themselves. */
+static bool read_option(const char *text, struct word *ret_word)
+{
+	size_t n_dashes = strspn(text, "-");
+	const char *equals = strchr(text, '=');
+
+	if (n_dashes == 0 || text[n_dashes] == '\0')
+		return false;
+	*ret_word = (struct word){ .name = text + n_dashes, .value = equals ? equals + 1 : NULL };
+	ret_word->length = equals ? (size_t)(equals - ret_word->name) : strlen(ret_word->name);
+	if (is_bundle(ret_word, n_dashes))
+		ret_word->kind = BUNDLE;
+	return true;
+}
+
+static void classify_global(struct word *word)
+{
+	for (size_t i = 0; i < GRAFT_COUNT(global_options) && word->kind == UNKNOWN; i++) {
+		if (is_name(word, global_options[i].name))
+			word->kind = global_options[i].kind;
+	}
+}
+
+static void classify_create(struct word *word)
+{
+	for (size_t i = 0; i < GRAFT_COUNT(create_options) && word->kind == UNKNOWN; i++) {
+		if (is_name(word, create_options[i]))
+			word->kind = VALUE;
+	}
+}
+
+static bool is_subcommand(const char *text)
+{
+	for (size_t i = 0; i < GRAFT_COUNT(subcommands); i++) {
+		if (strcmp(text, subcommands[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* As Go's flag package reads a boolean: --debug=false. */
+static bool is_false(const char *value)
+{
+	static const char *const words[] = { "0", "f", "F", "false", "FALSE", "False" };
+
+	for (size_t i = 0; value && i < GRAFT_COUNT(words); i++) {
+		if (strcmp(value, words[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the next word is the value of this option. */
+static bool takes_next(const struct word *word, const char *next)
+{
+	if (word->value || !next)
+		return false;
+	switch (word->kind) {
+	case FLAG:
+		return false;
+	case VALUE:
+	case BUNDLE:
+		return true;
+	case UNKNOWN:
+		break;
+	}
+	/* An option of a runtime that we do not know: a `create` behind it must not be missed for it. */
+	return next[0] != '-' && !is_subcommand(next);
+}
+
+static void remember_global(const struct word *word, const char *value, struct graft_oci_arguments *arguments)
+{
+	if (is_name(word, "log") && value)
+		arguments->log = value;
+	else if (is_name(word, "log-format") && value)
+		arguments->log_format = value;
+	else if (is_name(word, "debug"))
+		arguments->debug = !is_false(value);
+	else if (is_name(word, "version") || is_name(word, "v") || is_name(word, "V"))
+		arguments->version = true;
+}
+
+struct line {
+	int argc, at;
+	char *const *argv;
+	bool bundle_without_value;
+};
+
+static const char *word_at(const struct line *line, int at)
+{
+	return at < line->argc ? line->argv[at] : NULL;
+}
+
+/* The value of an option, and behind it. */
+static const char *take_value(struct line *line, const struct word *word, struct graft_oci_arguments *arguments)
+{
+	const char *next = word_at(line, line->at + 1), *value = word->value;
+
+	if (takes_next(word, next)) {
+		value = next;
+		line->at++;
+	}
+	if (word->kind == BUNDLE && value)
+		arguments->bundle = value;
+	line->bundle_without_value |= word->kind == BUNDLE && !value;
+	return value;
+}
+
+/* Up to the subcommand and behind it. */
+static void read_global(struct line *line, struct graft_oci_arguments *arguments)
+{
+	bool options = true;
+
+	for (; word_at(line, line->at); line->at++) {
+		const char *text = word_at(line, line->at);
+		struct word word;
+
+		if (options && strcmp(text, "--") == 0) {
+			options = false;
+			continue;
+		}
+		if (!options || !read_option(text, &word)) {
+			arguments->subcommand = text;
+			line->at++;
+			return;
+		}
+		classify_global(&word);
+		remember_global(&word, take_value(line, &word, arguments), arguments);
+	}
+}
+
+static void read_create(struct line *line, struct graft_oci_arguments *arguments)
+{
+	for (; word_at(line, line->at) && strcmp(word_at(line, line->at), "--") != 0; line->at++) {
+		struct word word;
+
+		if (!read_option(word_at(line, line->at), &word))
+			continue;
+		classify_create(&word);
+		if (word.kind != UNKNOWN)
+			(void)take_value(line, &word, arguments);
+	}
+}
+
+int graft_oci_arguments_read(int argc, char *const *argv, struct graft_oci_arguments *ret_arguments,
+			     struct graft_error *err)
+{
+	struct line line = { .argc = argc, .at = 1, .argv = argv };
+
+	*ret_arguments = (struct graft_oci_arguments){ .subcommand = NULL };
+	read_global(&line, ret_arguments);
+	ret_arguments->create = ret_arguments->subcommand && strcmp(ret_arguments->subcommand, "create") == 0;
+	if (ret_arguments->create)
+		read_create(&line, ret_arguments);
+	if (line.bundle_without_value && (ret_arguments->create || !ret_arguments->subcommand))
+		return graft_fail(err, GRAFT_INVALID, 0, "bundle option requires an argument");
+	return 0;
+}
