@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cdi_check: what the objects of a spec must be like (SPEC ctk-and-cdi 5.3, 5.4). Pure. For src/formats/cdi*.c alone. */
+#ifndef GRAFT_FORMATS_CDI_CHECK_H
+#define GRAFT_FORMATS_CDI_CHECK_H
+
+#include "base/error.h"
+
+/* version, name; in ascending order */
+#define CDI_VERSION_LIST(X) \
+	X(0_1_0, "0.1.0")   \
+	X(0_2_0, "0.2.0")   \
+	X(0_3_0, "0.3.0")   \
+	X(0_4_0, "0.4.0")   \
+	X(0_5_0, "0.5.0")   \
+	X(0_6_0, "0.6.0")   \
+	X(0_7_0, "0.7.0")   \
+	X(0_8_0, "0.8.0")   \
+	X(1_0_0, "1.0.0")   \
+	X(1_1_0, "1.1.0")
+
+enum cdi_version {
+	CDI_UNKNOWN,
+#define X(name, text) CDI_##name,
+	CDI_VERSION_LIST(X)
+#undef X
+	    CDI_VERSION_MAX
+};
+extern const char *const cdi_version_names[CDI_VERSION_MAX];
+
+/* A version that is known, with or without a leading "v". -1: `invalid version "X"`. */
+int cdi_check_version(const char *version, enum cdi_version *ret_version, struct graft_error *err);
+
+/*
+ * Each takes the struct of its name and says what is wrong with it (-1, GRAFT_FORMAT). Values that mean "not there" are set so: an access of "none" is
+ * none, file modes lose the bits of the file's type. Texts that are empty are NULL already.
+ */
+int cdi_check_node(void *node, struct graft_error *err);
+int cdi_check_net_device(void *net_device, struct graft_error *err);
+int cdi_check_mount(void *mount, struct graft_error *err);
+int cdi_check_hook(void *hook, struct graft_error *err);
+int cdi_check_rdt(void *rdt, struct graft_error *err);
+int cdi_check_edits(void *edits, struct graft_error *err);
+int cdi_check_device_object(void *device, struct graft_error *err);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cdi_name: the names of the Container Device Interface: vendor, class, device, and what is put together from them (SPEC ctk-and-cdi 5.2). */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "formats/cdi.h"
+#include "formats/cdi_tree.h"
+
+#define QUOTED_MAX 160
+
+/* Not those of <ctype.h>: they depend on the locale. */
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_letter_or_digit(char c)
+{
+	return is_letter(c) || (c >= '0' && c <= '9');
+}
+
+static const char *quote(const char *text, size_t length, char *buffer, size_t size)
+{
+	size_t at = 0, i;
+
+	buffer[at++] = '"';
+	for (i = 0; i < length && at + 8 < size; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c == '"' || c == '\\')
+			at += (size_t)snprintf(buffer + at, size - at, "\\%c", c);
+		else if (c < 0x20 || c > 0x7e)
+			at += (size_t)snprintf(buffer + at, size - at, "\\x%02x", c);
+		else
+			buffer[at++] = (char)c;
+	}
+	(void)snprintf(buffer + at, size - at, "%s\"", i < length ? "..." : "");
+	return buffer;
+}
+
+const char *cdi_quote(const char *text, char *buffer, size_t size)
+{
+	return quote(text, strlen(text), buffer, size);
+}
+
+/* The characters between the first and the last, and the last. `what` opens the message. */
+static int check_rest(const char *name, size_t length, const char *what, const char *between, struct graft_error *err)
+{
+	char quoted[QUOTED_MAX];
+
+	(void)quote(name, length, quoted, sizeof(quoted));
+	for (size_t i = 1; i + 1 < length; i++) {
+		unsigned char c = (unsigned char)name[i];
+
+		if (is_letter_or_digit(name[i]) || strchr(between, name[i]))
+			continue;
+		if (c < 0x20 || c > 0x7e)
+			return graft_fail(err, GRAFT_INVALID, 0, "%sinvalid character '\\x%02x' in name %s", what, c,
+					  quoted);
+		return graft_fail(err, GRAFT_INVALID, 0, "%sinvalid character '%c' in name %s", what, c, quoted);
+	}
+	if (!is_letter_or_digit(name[length - 1]))
+		return graft_fail(err, GRAFT_INVALID, 0, "%s%s, should end with a letter or digit", what, quoted);
+	return 0;
+}
+
+/* A vendor or a class. One letter is enough (SPEC runtime-and-hook 15.1 Q23). */
+static int check_kind_part(const char *name, size_t length, const char *what, struct graft_error *err)
+{
+	char quoted[QUOTED_MAX];
+
+	if (length == 0 || !is_letter(name[0]))
+		return graft_fail(err, GRAFT_INVALID, 0, "%s%s, should start with letter", what,
+				  quote(name, length, quoted, sizeof(quoted)));
+	return check_rest(name, length, what, "_-.", err);
+}
+
+/* A text cut into the parts of a qualified name. */
+struct parts {
+	const char *vendor, *class_, *device;
+	size_t vendor_length, class_length, device_length;
+};
+
+static int check_vendor(const struct parts *parts, struct graft_error *err)
+{
+	return check_kind_part(parts->vendor, parts->vendor_length, "invalid vendor. ", err);
+}
+
+static int check_class(const struct parts *parts, struct graft_error *err)
+{
+	return check_kind_part(parts->class_, parts->class_length, "invalid class. ", err);
+}
+
+int cdi_check_device(const char *device, struct graft_error *err)
+{
+	char quoted[QUOTED_MAX];
+
+	if (device[0] == '\0')
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid (empty) device name");
+	/* QUIRK: the word "class" here is the reference's; people search for this text. */
+	if (!is_letter_or_digit(device[0]))
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid class %s, should start with a letter or digit",
+				  cdi_quote(device, quoted, sizeof(quoted)));
+	return check_rest(device, strlen(device), "", "_-.:", err);
+}
+
+/* "vendor/class" at the first slash. Without one, or without one side, all of it is neither. */
+static void split_kind(const char *kind, size_t length, struct parts *ret_parts)
+{
+	const char *slash = memchr(kind, '/', length);
+	size_t vendor_length = slash ? (size_t)(slash - kind) : 0;
+
+	*ret_parts = (struct parts){ .vendor = kind, .class_ = kind };
+	if (!slash)
+		return;
+	ret_parts->vendor_length = vendor_length;
+	ret_parts->class_ = slash + 1;
+	ret_parts->class_length = length - vendor_length - 1;
+}
+
+int cdi_check_kind(const char *kind, struct graft_arena *arena, const char **ret_vendor, const char **ret_class,
+		   struct graft_error *err)
+{
+	struct parts parts;
+
+	split_kind(kind, strlen(kind), &parts);
+	if (check_vendor(&parts, err) < 0 || check_class(&parts, err) < 0)
+		return -1;
+	*ret_vendor = graft_arena_strndup(arena, parts.vendor, parts.vendor_length);
+	*ret_class = graft_arena_strndup(arena, parts.class_, parts.class_length);
+	return *ret_vendor && *ret_class ? 0 : graft_fail_memory(err);
+}
+
+static int parse(const char *text, struct parts *ret_parts, struct graft_error *err)
+{
+	const char *equals = text[0] != '/' ? strchr(text, '=') : NULL;
+	struct graft_error why = { .status = GRAFT_OK };
+	const char *missing = NULL;
+	char quoted[QUOTED_MAX];
+
+	split_kind(text, equals ? (size_t)(equals - text) : 0, ret_parts);
+	ret_parts->device = equals ? equals + 1 : "";
+	ret_parts->device_length = strlen(ret_parts->device);
+	if (ret_parts->vendor_length == 0)
+		missing = "vendor";
+	else if (ret_parts->class_length == 0)
+		missing = "class";
+	else if (ret_parts->device_length == 0)
+		missing = "device name";
+	(void)cdi_quote(text, quoted, sizeof(quoted));
+	if (missing)
+		return graft_fail(err, GRAFT_INVALID, 0, "unqualified device %s, missing %s", quoted, missing);
+	if (check_vendor(ret_parts, &why) < 0 || check_class(ret_parts, &why) < 0 ||
+	    cdi_check_device(ret_parts->device, &why) < 0)
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid device %s: %s", quoted, why.msg);
+	return 0;
+}
+
+int graft_cdi_parse_name(const char *text, struct graft_arena *arena, struct graft_cdi_name *ret_name,
+			 struct graft_error *err)
+{
+	struct graft_cdi_name name;
+	struct parts parts;
+
+	if (parse(text, &parts, err) < 0)
+		return -1;
+	name.vendor = graft_arena_strndup(arena, parts.vendor, parts.vendor_length);
+	name.class_ = graft_arena_strndup(arena, parts.class_, parts.class_length);
+	name.device = graft_arena_strdup(arena, parts.device);
+	if (!name.vendor || !name.class_ || !name.device)
+		return graft_fail_memory(err);
+	*ret_name = name;
+	return 0;
+}
+
+bool graft_cdi_is_qualified(const char *text)
+{
+	struct parts parts;
+
+	return parse(text, &parts, NULL) == 0;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cdi_object: one function per kind of member, and the search for a member by its name. */
+#include "formats/cdi_object.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+
+#define MEMBERS_MAX 16u /* of an object; the largest has 9 */
+
+#define QUOTED_MAX 160
+
+int(cdi_fail_at)(const char *file, unsigned int line, unsigned int column, struct graft_error *err, const char *format,
+		 ...)
+{
+	char what[384];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	if (line == 0)
+		return graft_fail(err, GRAFT_FORMAT, 0, "%s: invalid CDI Spec: %s", file, what);
+	return graft_fail(err, GRAFT_FORMAT, 0, "%s: line %u, column %u: invalid CDI Spec: %s", file, line, column,
+			  what);
+}
+
+static void *slot(void *object, size_t offset)
+{
+	return (char *)object + offset;
+}
+
+/* Every value passes here once for each time that it is meant, so that aliases of aliases do not multiply without end. */
+static int spend(struct cdi_reader *reader, const struct cdi_value *value)
+{
+	if (reader->budget == 0)
+		return cdi_refuse(reader, value, "aliases make more than %zu values", CDI_ALIASED_MAX);
+	reader->budget--;
+	return 0;
+}
+
+static void need(struct cdi_reader *reader, const struct cdi_member *member)
+{
+	if (member->since > reader->needed)
+		reader->needed = member->since;
+}
+
+/* --- members by kind --- */
+
+static int wrong_kind(struct cdi_reader *reader, const struct cdi_value *value, const char *name, const char *wanted)
+{
+	static const char *const words[] = { "null",     "a boolean", "a number", "a number",
+					     "a string", "a list",    "an object" };
+
+	return cdi_refuse(reader, value, "%s is %s, where %s belongs", name, words[value->kind], wanted);
+}
+
+/*
+ * A number or a word that stands where a text belongs is taken for the text that it would be written as; so do the readers of Go, and `name: 0` is in
+ * many files. null is the empty text.
+ */
+static int read_text(struct cdi_reader *reader, const struct cdi_value *value, const char *name, const char **ret_text)
+{
+	if (spend(reader, value) < 0)
+		return -1;
+	switch (value->kind) {
+	case CDI_FRACTION:
+		return cdi_refuse(reader, value, "%s is a number with a fraction; put it in quotes", name);
+	case CDI_LIST:
+	case CDI_MAP:
+		return wrong_kind(reader, value, name, "a string");
+	case CDI_NULL:
+		*ret_text = "";
+		return 0;
+	case CDI_BOOL:
+	case CDI_INTEGER:
+	case CDI_STRING:
+		break;
+	}
+	*ret_text = graft_arena_strdup(reader->arena, value->text);
+	return *ret_text ? 0 : graft_fail_memory(reader->err);
+}
+
+static int open_list(struct cdi_reader *reader, const struct cdi_value *value, const char *name, size_t item_size,
+		     void *object, const struct cdi_member *member)
+{
+	void **items = slot(object, member->offset);
+
+	if (value->kind != CDI_LIST)
+		return wrong_kind(reader, value, name, "a list");
+	if (value->n > reader->budget)
+		return cdi_refuse(reader, value, "aliases make more than %zu values", CDI_ALIASED_MAX);
+	*items = graft_arena_list(reader->arena, value->n, item_size);
+	if (value->n > 0 && !*items)
+		return graft_fail_memory(reader->err);
+	*(size_t *)slot(object, member->extra) = value->n;
+	return 0;
+}
+
+static int read_texts(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_member *member,
+		      void *object)
+{
+	const char **items;
+	size_t i = 0;
+
+	if (open_list(reader, value, member->name, sizeof(*items), object, member) < 0)
+		return -1;
+	items = *(const char ***)slot(object, member->offset);
+	for (const struct cdi_value *item = value->first; item; item = item->next) {
+		if (read_text(reader, item, member->name, &items[i++]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int read_unsigned(struct cdi_reader *reader, const struct cdi_value *value, const char *name,
+			 uint32_t *ret_number)
+{
+	if (value->kind != CDI_INTEGER || value->negative || value->magnitude > UINT32_MAX)
+		return wrong_kind(reader, value, name, "a whole number from 0 to 4294967295");
+	*ret_number = (uint32_t)value->magnitude;
+	return spend(reader, value);
+}
+
+static int read_groups(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_member *member,
+		       void *object)
+{
+	uint32_t *items;
+	size_t i = 0;
+
+	if (open_list(reader, value, member->name, sizeof(*items), object, member) < 0)
+		return -1;
+	items = *(uint32_t **)slot(object, member->offset);
+	for (const struct cdi_value *item = value->first; item; item = item->next) {
+		if (read_unsigned(reader, item, member->name, &items[i++]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int read_signed(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_member *member,
+		       void *object)
+{
+	uint64_t limit = (uint64_t)INT64_MAX + value->negative;
+
+	if (value->kind != CDI_INTEGER || value->magnitude > limit)
+		return wrong_kind(reader, value, member->name, "a whole number of 64 bits");
+	*(int64_t *)slot(object, member->offset) = value->negative ? (int64_t)(0 - value->magnitude)
+								   : (int64_t)value->magnitude;
+	if (member->extra != 0)
+		*(bool *)slot(object, member->extra) = true;
+	return 0;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	return strcmp((*(const struct cdi_value *const *)a)->key, (*(const struct cdi_value *const *)b)->key);
+}
+
+/* Refuses a name that a map of free names has twice. */
+static int check_names(struct cdi_reader *reader, const struct cdi_value *map)
+{
+	auto_free const struct cdi_value **members = calloc(map->n + 1, sizeof(struct cdi_value *));
+	char quoted[QUOTED_MAX];
+	size_t n = 0;
+
+	if (!members)
+		return graft_fail_memory(reader->err);
+	for (const struct cdi_value *item = map->first; item; item = item->next)
+		members[n++] = item;
+	qsort(members, n, sizeof(*members), compare_keys);
+	for (size_t i = 1; i < n; i++) {
+		if (strcmp(members[i - 1]->key, members[i]->key) == 0)
+			return cdi_refuse(reader, members[i], "%s is there twice",
+					  cdi_quote(members[i]->key, quoted, sizeof(quoted)));
+	}
+	return 0;
+}
+
+static int read_words(struct cdi_reader *reader, const struct cdi_value *value, const char *name)
+{
+	if (value->kind != CDI_MAP)
+		return wrong_kind(reader, value, name, "an object");
+	for (const struct cdi_value *item = value->first; item; item = item->next) {
+		if (spend(reader, item) < 0)
+			return -1;
+		if (item->kind == CDI_LIST || item->kind == CDI_MAP)
+			return wrong_kind(reader, item, "an annotation", "a string");
+	}
+	return check_names(reader, value);
+}
+
+static int read_objects(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_member *member,
+			void *object)
+{
+	char *item_at;
+
+	if (open_list(reader, value, member->name, member->object->size, object, member) < 0)
+		return -1;
+	item_at = *(char **)slot(object, member->offset);
+	for (const struct cdi_value *item = value->first; item; item = item->next) {
+		if (cdi_read_object(reader, item, member->object, member->name, item_at) < 0)
+			return -1;
+		item_at += member->object->size;
+	}
+	return 0;
+}
+
+static int read_pointer(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_member *member,
+			void *object)
+{
+	void *target = graft_arena_alloc(reader->arena, member->object->size);
+
+	if (!target)
+		return graft_fail_memory(reader->err);
+	*(void **)slot(object, member->offset) = target;
+	return cdi_read_object(reader, value, member->object, member->name, target);
+}
+
+/* Whether the member is there in the sense that it asks for the version that brought it. */
+static bool is_used(const struct cdi_member *member, const struct cdi_value *value)
+{
+	switch (value->kind) {
+	case CDI_STRING:
+		return value->text[0] != '\0';
+	case CDI_BOOL:
+		return value->magnitude != 0;
+	case CDI_LIST:
+	case CDI_MAP:
+		return value->n > 0 || member->since_if_empty;
+	case CDI_NULL:
+	case CDI_INTEGER:
+	case CDI_FRACTION:
+		break;
+	}
+	return true;
+}
+
+static int read_member(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_member *member,
+		       void *object)
+{
+	const char **text;
+
+	if (is_used(member, value))
+		need(reader, member);
+	switch (member->kind) {
+	case CDI_MEMBER_TEXT:
+		text = slot(object, member->offset);
+		if (read_text(reader, value, member->name, text) < 0)
+			return -1;
+		if ((*text)[0] == '\0')
+			*text = NULL;
+		return 0;
+	case CDI_MEMBER_TEXTS:
+		return read_texts(reader, value, member, object);
+	case CDI_MEMBER_SIGNED:
+		return read_signed(reader, value, member, object);
+	case CDI_MEMBER_UNSIGNED:
+		*(bool *)slot(object, member->extra) = true;
+		return read_unsigned(reader, value, member->name, slot(object, member->offset));
+	case CDI_MEMBER_GROUPS:
+		return read_groups(reader, value, member, object);
+	case CDI_MEMBER_FLAG:
+		if (value->kind != CDI_BOOL)
+			return wrong_kind(reader, value, member->name, "true or false");
+		*(bool *)slot(object, member->offset) = value->magnitude != 0;
+		return 0;
+	case CDI_MEMBER_WORDS:
+		return read_words(reader, value, member->name);
+	case CDI_MEMBER_OBJECT:
+		return cdi_read_object(reader, value, member->object, member->name, slot(object, member->offset));
+	case CDI_MEMBER_POINTER:
+		return read_pointer(reader, value, member, object);
+	case CDI_MEMBER_OBJECTS:
+		return read_objects(reader, value, member, object);
+	}
+	return 0;
+}
+
+/* --- objects --- */
+
+/* Go's decoders, which read the same files, take a name in any case of its letters when none fits exactly. */
+static const struct cdi_member *find_member(const struct cdi_object *object, const char *key)
+{
+	for (size_t i = 0; i < object->n_members; i++) {
+		if (strcmp(object->members[i].name, key) == 0)
+			return &object->members[i];
+	}
+	for (size_t i = 0; i < object->n_members; i++) {
+		if (strcasecmp(object->members[i].name, key) == 0)
+			return &object->members[i];
+	}
+	return NULL;
+}
+
+/* The members of a map by the table's rows. Unknown ones and second ones are refused: what one reader takes another one does not. */
+static int sort_members(struct cdi_reader *reader, const struct cdi_value *map, const struct cdi_object *object,
+			const struct cdi_value **ret_rows)
+{
+	char quoted[QUOTED_MAX];
+
+	for (const struct cdi_value *item = map->first; item; item = item->next) {
+		const struct cdi_member *member = find_member(object, item->key);
+
+		if (spend(reader, item) < 0)
+			return -1;
+		if (!member)
+			return cdi_refuse(reader, item, "unknown field %s",
+					  cdi_quote(item->key, quoted, sizeof(quoted)));
+		if (ret_rows[member - object->members])
+			return cdi_refuse(reader, item, "field %s is there twice",
+					  cdi_quote(member->name, quoted, sizeof(quoted)));
+		ret_rows[member - object->members] = item;
+	}
+	return 0;
+}
+
+int cdi_read_object(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_object *object,
+		    const char *name, void *target)
+{
+	const struct cdi_value *rows[MEMBERS_MAX] = { NULL };
+	struct graft_error why = { .status = GRAFT_OK };
+
+	if (value->kind != CDI_MAP && value->kind != CDI_NULL)
+		return wrong_kind(reader, value, name, "an object");
+	if (sort_members(reader, value, object, rows) < 0)
+		return -1;
+	for (size_t i = 0; i < object->n_members; i++) {
+		if (rows[i] && rows[i]->kind != CDI_NULL &&
+		    read_member(reader, rows[i], &object->members[i], target) < 0)
+			return -1;
+	}
+	if (object->check && object->check(target, &why) < 0)
+		return cdi_refuse(reader, value, "%s", why.msg);
+	return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cdi_object: a tree of values into structs, by tables: which members an object has, where they go, since which version. Strict: what is unknown, given twice,
+ * or of a wrong type is refused with its place. For src/formats/cdi*.c alone.
+ */
+#ifndef GRAFT_FORMATS_CDI_OBJECT_H
+#define GRAFT_FORMATS_CDI_OBJECT_H
+
+#include "formats/cdi_check.h"
+#include "formats/cdi_tree.h"
+
+/* What aliases may add to the values that a file holds. */
+#define CDI_ALIASED_MAX ((size_t)100000)
+
+enum cdi_member_kind {
+	CDI_MEMBER_TEXT,     /* const char *; an empty one counts as not there */
+	CDI_MEMBER_TEXTS,    /* const char ** and a count */
+	CDI_MEMBER_SIGNED,   /* int64_t */
+	CDI_MEMBER_UNSIGNED, /* uint32_t and whether it is there */
+	CDI_MEMBER_GROUPS,   /* uint32_t * and a count */
+	CDI_MEMBER_FLAG,     /* bool */
+	CDI_MEMBER_WORDS,    /* a map of texts that is checked and left out: annotations */
+	CDI_MEMBER_OBJECT,   /* a struct */
+	CDI_MEMBER_POINTER,  /* a struct, by pointer */
+	CDI_MEMBER_OBJECTS,  /* an array of structs and a count */
+};
+
+struct cdi_object;
+
+struct cdi_member {
+	const char *name;
+	enum cdi_member_kind kind;
+	size_t offset, extra; /* extra: of the count, or of the bool that says "there" */
+	const struct cdi_object *object;
+	enum cdi_version since;
+	bool since_if_empty; /* its presence alone asks for that version */
+};
+
+struct cdi_object {
+	const struct cdi_member *members;
+	size_t n_members, size;
+	int (*check)(void *object, struct graft_error *err); /* NULL = nothing to check */
+};
+
+struct cdi_reader {
+	const char *file;
+	struct graft_arena *arena; /* the caller's */
+	size_t budget;             /* of values that may still be read */
+	enum cdi_version needed;   /* the lowest version that has what the file uses */
+	struct graft_error *err;
+};
+
+/* "FILE: line 1, column 2: invalid CDI Spec: ..." at a value's place. */
+#define cdi_refuse(reader, value, ...) \
+	cdi_fail_at((reader)->file, (value)->line, (value)->column, (reader)->err, __VA_ARGS__)
+
+/* Fills the zeroed struct at `target` from a map (null stands for an empty one). `name` is what messages call it. */
+int cdi_read_object(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_object *object,
+		    const char *name, void *target);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cdi_tree: the text of a CDI file as a tree of values, the same for JSON and for YAML. For src/formats/cdi*.c alone.
+ *
+ * Values may be shared (aliases of YAML), so the tree is read and never changed; no value contains itself.
+ */
+#ifndef GRAFT_FORMATS_CDI_TREE_H
+#define GRAFT_FORMATS_CDI_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+#define CDI_TEXT_MAX  ((size_t)16 * 1024 * 1024)
+#define CDI_DEPTH_MAX 32u
+
+enum cdi_kind { CDI_NULL, CDI_BOOL, CDI_INTEGER, CDI_FRACTION, CDI_STRING, CDI_LIST, CDI_MAP };
+
+struct cdi_value {
+	enum cdi_kind kind;
+	unsigned int line, column;     /* from 1; of the key for a member */
+	const char *key;               /* of a member; NULL for elements and the root */
+	const char *text;              /* STRING; of the others what a reader that wants a string takes them for */
+	bool negative;                 /* INTEGER */
+	uint64_t magnitude;            /* INTEGER; BOOL: 0 or 1 */
+	const struct cdi_value *next;  /* in the list or map that this one is part of */
+	const struct cdi_value *first; /* LIST, MAP */
+	size_t n;                      /* LIST, MAP */
+};
+
+/* A tree that grows. */
+struct cdi_builder {
+	const char *file;
+	struct graft_arena *arena; /* holds the tree */
+	size_t n_values;
+	struct graft_error *err;
+};
+
+/* Sets GRAFT_FORMAT "FILE: line 1, column 2: invalid CDI Spec: <what>" and returns -1. Line 0: without a place. */
+__attribute__((format(printf, 5, 6))) int cdi_fail_at(const char *file, unsigned int line, unsigned int column,
+						      struct graft_error *err, const char *format, ...);
+#define cdi_fail_at(...) ((void)(cdi_fail_at)(__VA_ARGS__), -1)
+
+/* Parses one text into a tree. -1: GRAFT_FORMAT, GRAFT_TOO_BIG, GRAFT_NO_MEMORY. */
+int cdi_tree_from_yaml(struct cdi_builder *builder, const char *text, size_t length, const struct cdi_value **ret_root);
+
+/* A text for messages, quoted, with everything but printable ASCII escaped, cut if long. */
+const char *cdi_quote(const char *text, char *buffer, size_t size);
+/* The rules of names (SPEC ctk-and-cdi 5.2). -1: GRAFT_INVALID with the text. */
+int cdi_check_device(const char *device, struct graft_error *err);
+/* Cuts "vendor/class" in two; the strings are copies in `arena`. */
+int cdi_check_kind(const char *kind, struct graft_arena *arena, const char **ret_vendor, const char **ret_class,
+		   struct graft_error *err);
+
+#endif

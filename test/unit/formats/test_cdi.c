@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading CDI specs: every field in both spellings, what is refused and where, versions, the public examples, and memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../allocation.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "formats/cdi.h"
+
+#define ARENA_MAX ((size_t)64 << 20)
+
+static struct graft_arena *arena;
+
+static int setup(void **state)
+{
+	(void)state;
+	arena = graft_arena_new(ARENA_MAX);
+	return arena ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	arena = graft_arena_free(arena);
+	return 0;
+}
+
+static int read_text(const char *file, const char *text, struct graft_cdi_spec *spec, struct graft_error *err)
+{
+	return graft_cdi_spec_read(file, text, strlen(text), arena, spec, err);
+}
+
+/* A file below the source tree, or NULL when it is not there. */
+static const char *load(const char *path)
+{
+	const char *top = getenv("GRAFT_SOURCE_ROOT"), *bytes;
+	char name[1024];
+	size_t length;
+
+	(void)snprintf(name, sizeof(name), "%s/%s", top ? top : ".", path);
+	auto_close int fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	assert_int_equal(graft_read_fd(fd, ARENA_MAX, arena, &bytes, &length), 0);
+	assert_int_equal(strlen(bytes), length);
+	return bytes;
+}
+
+static void read_file(const char *path, struct graft_cdi_spec *spec)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	const char *text = load(path);
+
+	assert_non_null(text);
+	if (read_text(path, text, spec, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static void assert_strings(const char *const *items, size_t n, const char *expected)
+{
+	char joined[512] = "";
+
+	for (size_t i = 0; i < n; i++)
+		(void)snprintf(joined + strlen(joined), sizeof(joined) - strlen(joined), "%s%s", i ? " " : "",
+			       items[i]);
+	assert_string_equal(joined, expected);
+}
+
+static void check_nodes(const struct graft_cdi_edits *edits)
+{
+	const struct graft_cdi_node *node = edits->nodes;
+
+	assert_int_equal(edits->n_nodes, 3);
+	assert_string_equal(node->path, "/dev/card0");
+	assert_string_equal(node->host_path, "/run/driver/dev/card0");
+	assert_string_equal(node->type, "c");
+	assert_int_equal(node->major, 195);
+	assert_int_equal(node->minor, 3);
+	assert_false(node->has_numbers);
+	assert_true(node->has_mode && node->mode == 0660);
+	assert_string_equal(node->permissions, "rw");
+	assert_true(node->has_uid && node->uid == 0 && node->has_gid && node->gid == 44);
+	node++;
+	assert_string_equal(node->path, "/dev/card0-log");
+	assert_null(node->host_path);
+	assert_null(node->type);
+	assert_string_equal(node->permissions, "");
+	assert_false(node->has_mode || node->has_uid || node->has_gid);
+	node++;
+	assert_string_equal(node->type, "p");
+	assert_int_equal(node->major, -1);
+	assert_null(node->permissions);
+}
+
+static void check_rest(const struct graft_cdi_edits *edits)
+{
+	assert_int_equal(edits->n_net_devices, 1);
+	assert_string_equal(edits->net_devices[0].host_name, "rail0");
+	assert_string_equal(edits->net_devices[0].name, "eth1");
+	assert_int_equal(edits->n_mounts, 2);
+	assert_string_equal(edits->mounts[0].host_path, "/usr/lib/libcard.so.2");
+	assert_string_equal(edits->mounts[0].container_path, "/usr/lib/libcard.so.2");
+	assert_null(edits->mounts[0].type);
+	assert_strings(edits->mounts[0].options, edits->mounts[0].n_options, "ro nosuid nodev rbind rprivate");
+	assert_string_equal(edits->mounts[1].type, "tmpfs");
+	assert_int_equal(edits->n_hooks, 2);
+	assert_string_equal(edits->hooks[0].stage, "createContainer");
+	assert_string_equal(edits->hooks[0].path, "/usr/bin/card-hook");
+	assert_strings(edits->hooks[0].args, edits->hooks[0].n_args, "card-hook links");
+	assert_strings(edits->hooks[0].env, edits->hooks[0].n_env, "DEBUG=false");
+	assert_true(edits->hooks[0].has_timeout && edits->hooks[0].timeout == 10);
+	assert_true(edits->hooks[1].has_timeout && edits->hooks[1].timeout == 0);
+	assert_int_equal(edits->hooks[1].n_args, 0);
+}
+
+static void check_everything(const struct graft_cdi_spec *spec)
+{
+	const struct graft_cdi_rdt *rdt = spec->edits.rdt;
+
+	assert_string_equal(spec->version, "v1.1.0");
+	assert_string_equal(spec->vendor, "vendor.example");
+	assert_string_equal(spec->class_, "accelerator");
+	assert_strings(spec->edits.env, spec->edits.n_env, "CARDS=few");
+	assert_int_equal(spec->edits.n_gids, 3);
+	assert_int_equal(spec->edits.gids[0], 44);
+	assert_int_equal(spec->edits.gids[2], UINT32_MAX);
+	assert_non_null(rdt);
+	assert_string_equal(rdt->clos_id, "guaranteed");
+	assert_string_equal(rdt->l3_cache_schema, "L3:0=f");
+	assert_string_equal(rdt->mem_bw_schema, "MB:0=70");
+	assert_strings(rdt->schemata, rdt->n_schemata, "L3:0=ff MB:0=50");
+	assert_true(rdt->enable_monitoring);
+	assert_int_equal(spec->n_devices, 2);
+	assert_string_equal(spec->devices[0].name, "0");
+	check_nodes(&spec->devices[0].edits);
+	check_rest(&spec->devices[0].edits);
+	assert_string_equal(spec->devices[1].name, "all");
+	assert_strings(spec->devices[1].edits.env, spec->devices[1].edits.n_env, "A=1 B=");
+}
+
+static void test_everything(void **state)
+{
+	static const char *const files[] = { "test/unit/formats/cdi/everything.yaml",
+					     "test/unit/formats/cdi/everything.json" };
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
+		struct graft_cdi_spec spec;
+
+		print_message("# %s\n", files[i]);
+		read_file(files[i], &spec);
+		assert_string_equal(spec.file, files[i]);
+		check_everything(&spec);
+	}
+}
+
+/* The shape that generators for one GPU write (SPEC ctk-and-cdi 4.11). */
+static void test_one_gpu(void **state)
+{
+	struct graft_cdi_spec spec;
+
+	(void)state;
+	read_file("test/unit/formats/cdi/one-gpu.yaml", &spec);
+	assert_string_equal(spec.vendor, "nvidia.com");
+	assert_int_equal(spec.n_devices, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct graft_cdi_node *node = spec.devices[i].edits.nodes;
+
+		assert_string_equal(node->host_path, "/run/nvidia/driver/dev/nvidia0");
+		assert_int_equal(node->major, 195);
+		assert_int_equal(node->minor, 0);
+		assert_int_equal(node->mode, 0666);
+	}
+	assert_int_equal(spec.edits.n_hooks, 1);
+	assert_int_equal(spec.edits.n_mounts, 1);
+	assert_string_equal(spec.edits.env[1], "NVIDIA_VISIBLE_DEVICES=void");
+}
+
+#define HEAD    "cdiVersion: 1.1.0\nkind: v.com/c\n"
+#define DEVICE  HEAD "devices:\n- name: d\n  containerEdits:\n"
+#define NODE    DEVICE "    deviceNodes:\n    - "
+#define ENV_ALL "devices: [{name: d, containerEdits: {env: [A=1]}}]\n"
+
+static const struct {
+	const char *text, *message; /* behind the file's name */
+} bad[] = {
+	{ "", "invalid CDI Spec: the file is empty" },
+	{ "# only a comment\n", "invalid CDI Spec: the file is empty" },
+	{ "- a\n", "line 1, column 1: invalid CDI Spec: the spec is a list, where an object belongs" },
+	{ "{}", "line 1, column 1: invalid CDI Spec: invalid version \"\"" },
+	{ "cdiVersion: 2.0.0\nkind: v.com/c\n" ENV_ALL,
+	  "line 1, column 1: invalid CDI Spec: invalid version \"2.0.0\"" },
+	{ "cdiVersion: vv1.0.0\nkind: v.com/c\n" ENV_ALL,
+	  "line 1, column 1: invalid CDI Spec: invalid version \"vv1.0.0\"" },
+	{ "cdiVersion: 0.5\nkind: v.com/c\n" ENV_ALL,
+	  "line 1, column 1: invalid CDI Spec: cdiVersion is a number with a fraction; put it in quotes" },
+	{ "cdiVersion: 0.2.0\nkind: v.com/c\n" ENV_ALL,
+	  "line 1, column 1: invalid CDI Spec: the spec version must be at least v0.3.0" },
+	{ "cdiVersion: 0.5.0\n" ENV_ALL,
+	  "line 1, column 1: invalid CDI Spec: invalid vendor. \"\", should start with letter" },
+	{ "cdiVersion: 0.5.0\nkind: gpu\n" ENV_ALL,
+	  "line 1, column 1: invalid CDI Spec: invalid vendor. \"\", should start with letter" },
+	{ "cdiVersion: 0.5.0\nkind: 1.com/gpu\n" ENV_ALL,
+	  "line 1, column 1: invalid CDI Spec: invalid vendor. \"1.com\", should start with letter" },
+	{ "cdiVersion: 0.5.0\nkind: v.com/gpu-\n" ENV_ALL,
+	  "line 1, column 1: invalid CDI Spec: invalid class. \"gpu-\", should end with a letter or digit" },
+	{ HEAD, "line 1, column 1: invalid CDI Spec: invalid spec, no devices" },
+	{ HEAD "devices: []\n", "line 1, column 1: invalid CDI Spec: invalid spec, no devices" },
+	{ HEAD "devices: {}\n", "line 3, column 1: invalid CDI Spec: devices is an object, where a list belongs" },
+	{ HEAD "device: []\n" ENV_ALL, "line 3, column 1: invalid CDI Spec: unknown field \"device\"" },
+	{ HEAD "Kind: v.com/c\n" ENV_ALL, "line 3, column 1: invalid CDI Spec: field \"kind\" is there twice" },
+	{ HEAD "annotations: {a: 1, b: 2, a: 3}\n" ENV_ALL,
+	  "line 3, column 27: invalid CDI Spec: \"a\" is there twice" },
+	{ HEAD "annotations: {a: {}}\n" ENV_ALL,
+	  "line 3, column 15: invalid CDI Spec: an annotation is an object, where a "
+	  "string belongs" },
+	{ HEAD "devices:\n- name: d\n  containerEdits: {}\n",
+	  "line 4, column 3: invalid CDI Spec: invalid device, empty device edits" },
+	{ HEAD "devices:\n- name: d\n", "line 4, column 3: invalid CDI Spec: invalid device, empty device edits" },
+	{ HEAD "devices:\n- containerEdits: {env: [A=1]}\n",
+	  "line 4, column 3: invalid CDI Spec: invalid (empty) device name" },
+	{ HEAD "devices:\n- name: d:\n  containerEdits: {env: [A=1]}\n", NULL },
+	{ HEAD "devices:\n- name: -d\n  containerEdits: {env: [A=1]}\n",
+	  "line 4, column 3: invalid CDI Spec: invalid class \"-d\", should start with a letter or digit" },
+	{ HEAD "devices:\n- {name: a, containerEdits: {env: [A=1]}}\n- {name: b, containerEdits: {env: [A=1]}}\n"
+	       "- {name: a, containerEdits: {env: [A=1]}}\n",
+	  "line 1, column 1: invalid CDI Spec: invalid spec, multiple device \"a\"" },
+	{ HEAD "containerEdits: {env: [=1]}\n" ENV_ALL,
+	  "line 3, column 1: invalid CDI Spec: invalid environment variable \"=1\"" },
+	{ HEAD "containerEdits: {env: [A]}\n" ENV_ALL,
+	  "line 3, column 1: invalid CDI Spec: invalid environment variable \"A\"" },
+	{ HEAD "containerEdits: {env: [~]}\n" ENV_ALL,
+	  "line 3, column 1: invalid CDI Spec: invalid environment variable \"\"" },
+	{ HEAD "containerEdits: {env: A=1}\n" ENV_ALL,
+	  "line 3, column 18: invalid CDI Spec: env is a string, where a list belongs" },
+	{ NODE "{}\n", "line 7, column 7: invalid CDI Spec: invalid (empty) device path" },
+	{ NODE "null\n", "line 7, column 7: invalid CDI Spec: invalid (empty) device path" },
+	{ NODE "{path: \"\"}\n", "line 7, column 7: invalid CDI Spec: invalid (empty) device path" },
+	{ NODE "{path: /dev/x, type: d}\n",
+	  "line 7, column 7: invalid CDI Spec: device \"/dev/x\": invalid type \"d\"" },
+	{ NODE "{path: /dev/x, permissions: rwx}\n",
+	  "line 7, column 7: invalid CDI Spec: device \"/dev/x\": invalid permissions \"rwx\"" },
+	{ NODE "{path: /dev/x, major: '195'}\n",
+	  "line 7, column 22: invalid CDI Spec: major is a string, where a whole number of 64 bits belongs" },
+	{ NODE "{path: /dev/x, major: 9223372036854775808}\n",
+	  "line 7, column 22: invalid CDI Spec: major is a number, where a whole number of 64 bits belongs" },
+	{ NODE "{path: /dev/x, uid: -1}\n",
+	  "line 7, column 22: invalid CDI Spec: uid is a number, where a whole number from 0 "
+	  "to 4294967295 belongs" },
+	{ NODE "{path: /dev/x, gid: 4294967296}\n",
+	  "line 7, column 22: invalid CDI Spec: gid is a number, where a whole number "
+	  "from 0 to 4294967295 belongs" },
+	{ NODE "{path: /dev/x, fileMode: 200000}\n", NULL },
+	{ NODE "{path: /dev/x, node: 1}\n", "line 7, column 22: invalid CDI Spec: unknown field \"node\"" },
+	{ DEVICE "    netDevices: [{hostInterfaceName: a}]\n",
+	  "line 6, column 18: invalid CDI Spec: invalid network device, empty name" },
+	{ DEVICE "    netDevices: [{name: a}]\n",
+	  "line 6, column 18: invalid CDI Spec: invalid network device, empty hostInterfaceName" },
+	{ DEVICE "    netDevices: [{hostInterfaceName: a, name: b}, {hostInterfaceName: c, name: b}]\n",
+	  "line 5, column 3: invalid CDI Spec: invalid network device, \"b\" is there twice" },
+	{ DEVICE "    mounts: [{hostPath: /a}]\n",
+	  "line 6, column 14: invalid CDI Spec: invalid mount, empty container path" },
+	{ DEVICE "    mounts: [{containerPath: /a}]\n",
+	  "line 6, column 14: invalid CDI Spec: invalid mount, empty host path" },
+	{ DEVICE "    hooks: [{hookName: precreate, path: /a}]\n",
+	  "line 6, column 13: invalid CDI Spec: invalid hook name \"precreate\"" },
+	{ DEVICE "    hooks: [{path: /a}]\n", "line 6, column 13: invalid CDI Spec: invalid hook name \"\"" },
+	{ DEVICE "    hooks: [{hookName: prestart}]\n",
+	  "line 6, column 13: invalid CDI Spec: invalid hook, empty path" },
+	{ DEVICE "    hooks: [{hookName: prestart, path: /a, env: [X]}]\n",
+	  "line 6, column 13: invalid CDI Spec: invalid environment variable \"X\"" },
+	{ DEVICE "    intelRdt: {closID: ..}\n", "line 6, column 5: invalid CDI Spec: invalid ClosID" },
+	{ DEVICE "    intelRdt: {closID: a/b}\n", "line 6, column 5: invalid CDI Spec: invalid ClosID" },
+	{ DEVICE "    intelRdt: {closID: \"a\\nb\"}\n", "line 6, column 5: invalid CDI Spec: invalid ClosID" },
+	{ DEVICE "    intelRdt: {enableCMT: true}\n",
+	  "line 6, column 16: invalid CDI Spec: unknown field \"enableCMT\"" },
+	{ DEVICE "    intelRdt: {enableMonitoring: 1}\n",
+	  "line 6, column 16: invalid CDI Spec: enableMonitoring is a number, where true or false belongs" },
+	{ DEVICE "    additionalGids: [a]\n",
+	  "line 6, column 22: invalid CDI Spec: additionalGids is a string, where a whole number "
+	  "from 0 to 4294967295 belongs" },
+	/* JSON whose own reader says what is wrong */
+	{ "{\"cdiVersion\": \"0.5.0\", \"kind\": \"v.com/c\", \"devices\": 1}",
+	  "line 1, column 44: invalid CDI Spec: devices is a number, where a list belongs" },
+};
+
+static void test_bad(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(bad); i++) {
+		struct graft_error err = { .status = GRAFT_OK };
+		struct graft_cdi_spec spec;
+
+		print_message("# %s\n", bad[i].text);
+		assert_int_equal(read_text("spec.yaml", bad[i].text, &spec, &err), -1);
+		assert_int_equal(err.status, GRAFT_FORMAT);
+		assert_true(strncmp(err.msg, "spec.yaml: ", 11) == 0);
+		if (bad[i].message)
+			assert_string_equal(err.msg + 11, bad[i].message);
+	}
+}
+
+/* What each version brought (SPEC ctk-and-cdi 5.3): one feature, the lowest version that has it. */
+static const struct {
+	const char *needs, *kind, *common, *name, *edits;
+} versions[] = {
+	{ "0.3.0", "v.com/c", "", "d", "env: [A=1]" },
+	{ "0.3.0", "v.com/c", "annotations: {}", "d", "mounts: [{hostPath: /a, containerPath: /a, type: ''}]" },
+	{ "0.3.0", "v.com/c", "containerEdits: {additionalGids: [], netDevices: []}", "d", "env: [A=1]" },
+	{ "0.4.0", "v.com/c", "", "d", "mounts: [{hostPath: /a, containerPath: /a, type: bind}]" },
+	{ "0.5.0", "v.com/c", "", "0d", "env: [A=1]" },
+	{ "0.5.0", "v.com/c", "", "0", "env: [A=1]" },
+	{ "0.5.0", "v.com/c", "", "d", "deviceNodes: [{path: /a, hostPath: /b}]" },
+	{ "0.5.0", "v.com/c", "containerEdits: {deviceNodes: [{path: /a, hostPath: /b}]}", "d", "env: [A=1]" },
+	{ "0.6.0", "v.com/c.d", "", "d", "env: [A=1]" },
+	{ "0.6.0", "v.com/c", "annotations: {a: b}", "d", "env: [A=1]" },
+	{ "0.7.0", "v.com/c", "", "d", "additionalGids: [1]" },
+	{ "0.7.0", "v.com/c", "containerEdits: {intelRdt: {}}", "d", "env: [A=1]" },
+	{ "0.7.0", "v.com/c", "", "d", "intelRdt: {enableMonitoring: false}" },
+	{ "1.1.0", "v.com/c", "", "d", "intelRdt: {schemata: []}" },
+	{ "1.1.0", "v.com/c", "", "d", "intelRdt: {enableMonitoring: true}" },
+	{ "1.1.0", "v.com/c", "", "d", "netDevices: [{hostInterfaceName: a, name: b}]" },
+};
+
+static const char *const known[] = { "0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0",
+				     "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0" };
+
+static void test_versions(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(versions); i++) {
+		bool enough = false;
+
+		for (size_t j = 0; j < GRAFT_COUNT(known); j++) {
+			struct graft_error err = { .status = GRAFT_OK };
+			struct graft_cdi_spec spec;
+			char text[512], want[128];
+
+			(void)snprintf(text, sizeof(text),
+				       "cdiVersion: %s\nkind: %s\n%s\ndevices: [{name: %s, containerEdits: {%s}}]\n",
+				       known[j], versions[i].kind, versions[i].common, versions[i].name,
+				       versions[i].edits);
+			(void)snprintf(want, sizeof(want), "the spec version must be at least v%s", versions[i].needs);
+			enough = enough || strcmp(known[j], versions[i].needs) == 0;
+			print_message("# %s\n", text);
+			assert_int_equal(read_text("s.yaml", text, &spec, &err), enough ? 0 : -1);
+			if (!enough)
+				assert_non_null(strstr(err.msg, want));
+		}
+		assert_true(enough);
+	}
+}
+
+#define SUITE "../shared/conformance/cdi-schema/testdata"
+
+static void test_suite(void **state)
+{
+	static const struct {
+		const char *file;
+		bool good;
+	} files[] = {
+		{ SUITE "/good/minimal.json", true },
+		{ SUITE "/good/spec-example.json", true },
+		{ SUITE "/bad/empty.json", false },
+		{ SUITE "/bad/explicit-empty.json", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
+		const char *text = load(files[i].file);
+		struct graft_cdi_spec spec;
+
+		if (!text) {
+			print_message("# skipped: %s is not here\n", files[i].file);
+			skip();
+		}
+		assert_int_equal(read_text(files[i].file, text, &spec, NULL), files[i].good ? 0 : -1);
+	}
+}
+
+static void test_limits(void **state)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_cdi_spec spec;
+	size_t length = (size_t)16 * 1024 * 1024 + 1;
+	auto_free char *text = malloc(length);
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, ' ', length);
+	assert_int_equal(graft_cdi_spec_read("big", text, length, arena, &spec, &err), -1);
+	assert_int_equal(err.status, GRAFT_TOO_BIG);
+	assert_int_equal(graft_cdi_spec_read("big", text, length - 1, arena, &spec, &err), -1);
+	assert_int_equal(err.status, GRAFT_FORMAT);
+}
+
+static void test_memory(void **state)
+{
+	static const char *const files[] = { "test/unit/formats/cdi/everything.yaml",
+					     "test/unit/formats/cdi/everything.json",
+					     "test/unit/formats/cdi/one-gpu.yaml" };
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
+		const char *text = load(files[i]);
+
+		for (int n = 1;; n++) {
+			struct graft_arena *own = graft_arena_new(ARENA_MAX);
+			struct graft_error err = { .status = GRAFT_OK };
+			struct graft_cdi_spec spec;
+			int rc;
+
+			assert_non_null(own);
+			allocation_fail(n);
+			rc = graft_cdi_spec_read("s.json", text, strlen(text), own, &spec, &err);
+			if (!allocation_failed()) {
+				assert_int_equal(rc, 0);
+				graft_arena_free(own);
+				assert_true(n > 5);
+				break;
+			}
+			graft_arena_free(own);
+			if (rc < 0)
+				assert_int_equal(err.status, GRAFT_NO_MEMORY);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_everything, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_gpu, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_versions, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_suite, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
