@@ -32,7 +32,8 @@ static int fail_parser(const yaml_parser_t *parser, const char *file, struct gra
 {
 	const char *problem = parser->problem ? parser->problem : "not understood";
 
-	if (parser->error == YAML_MEMORY_ERROR)
+	/* QUIRK: libyaml does not always say that it was memory that failed. */
+	if (parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR)
 		return graft_fail_memory(err);
 	if (parser->error == YAML_READER_ERROR)
 		return graft_fail(err, GRAFT_FORMAT, 0, "%s: byte %zu: %s", file, parser->problem_offset, problem);

@@ -163,6 +163,40 @@ static int read_spec(struct cdi_reader *reader, const struct cdi_value *root, st
 	return 0;
 }
 
+static bool begins_like_json(const char *text, size_t length)
+{
+	size_t i = 0;
+
+	while (i < length && (text[i] == ' ' || text[i] == '\t' || text[i] == '\n' || text[i] == '\r'))
+		i++;
+	return i < length && text[i] == '{';
+}
+
+/* JSON is YAML, but its own reader is many times faster; what that one refuses may still be YAML that begins with a brace. */
+static int read_tree(struct cdi_builder *builder, const char *text, size_t length, const struct cdi_value **ret_root,
+		     struct graft_error *err)
+{
+	struct graft_error json = { .status = GRAFT_OK }, yaml = { .status = GRAFT_OK };
+	size_t n = strlen(builder->file);
+	bool named_json = n > 5 && strcmp(builder->file + n - 5, ".json") == 0;
+
+	if (begins_like_json(text, length)) {
+		builder->err = &json;
+		if (cdi_tree_from_json(builder, text, length, ret_root) == 0)
+			return 0;
+		if (json.status != GRAFT_FORMAT) {
+			*err = json;
+			return -1;
+		}
+		builder->n_values = 0;
+	}
+	builder->err = &yaml;
+	if (cdi_tree_from_yaml(builder, text, length, ret_root) == 0)
+		return 0;
+	*err = named_json && json.status != GRAFT_OK && yaml.status == GRAFT_FORMAT ? json : yaml;
+	return -1;
+}
+
 int graft_cdi_spec_read(const char *file, const char *text, size_t length, struct graft_arena *arena,
 			struct graft_cdi_spec *ret_spec, struct graft_error *err)
 {
@@ -177,8 +211,7 @@ int graft_cdi_spec_read(const char *file, const char *text, size_t length, struc
 	builder.arena = graft_arena_new(SIZE_MAX / 2);
 	if (!builder.arena)
 		return graft_fail_memory(err);
-	builder.err = reader.err;
-	if (cdi_tree_from_yaml(&builder, text, length, &root) == 0) {
+	if (read_tree(&builder, text, length, &root, reader.err) == 0) {
 		reader.budget = builder.n_values + CDI_ALIASED_MAX;
 		rc = read_spec(&reader, root, ret_spec);
 	}

@@ -45,6 +45,7 @@ __attribute__((format(printf, 5, 6))) int cdi_fail_at(const char *file, unsigned
 #define cdi_fail_at(...) ((void)(cdi_fail_at)(__VA_ARGS__), -1)
 
 /* Parses one text into a tree. -1: GRAFT_FORMAT, GRAFT_TOO_BIG, GRAFT_NO_MEMORY. */
+int cdi_tree_from_json(struct cdi_builder *builder, const char *text, size_t length, const struct cdi_value **ret_root);
 int cdi_tree_from_yaml(struct cdi_builder *builder, const char *text, size_t length, const struct cdi_value **ret_root);
 
 /* A text for messages, quoted, with everything but printable ASCII escaped, cut if long. */

@@ -40,7 +40,8 @@ static int fail_parser(const struct yaml *yaml)
 	const yaml_parser_t *parser = &yaml->parser;
 	const char *problem = parser->problem ? parser->problem : "not understood";
 
-	if (parser->error == YAML_MEMORY_ERROR)
+	/* QUIRK: libyaml does not always say that it was memory that failed. */
+	if (parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR)
 		return graft_fail_memory(yaml->builder->err);
 	if (parser->error == YAML_READER_ERROR)
 		return cdi_fail_at(yaml->builder->file, 0, 0, yaml->builder->err, "%s at byte %zu", problem,

@@ -388,6 +388,26 @@ static void test_suite(void **state)
 	}
 }
 
+/* What begins with a brace is JSON, or YAML that looks like it; the file's name decides which reader explains a fault. */
+static void test_braces(void **state)
+{
+	static const char yaml[] =
+	    "{cdiVersion: 0.3.0, kind: v/c, devices: [{name: d, containerEdits: {env: [A=1]}},]}";
+	static const char neither[] = "{\"cdiVersion\": \"0.3.0\" \"kind\": 1}";
+	struct graft_error err = { .status = GRAFT_OK }, other = { .status = GRAFT_OK };
+	struct graft_cdi_spec spec;
+
+	(void)state;
+	assert_int_equal(read_text("a.json", yaml, &spec, &err), 0);
+	assert_int_equal(err.status, GRAFT_OK);
+	assert_int_equal(read_text("a.json", neither, &spec, &err), -1);
+	assert_int_equal(err.status, GRAFT_FORMAT);
+	assert_true(strncmp(err.msg, "a.json: line 1, column 24: ", 27) == 0);
+	assert_int_equal(read_text("a.yaml", neither, &spec, &other), -1);
+	assert_non_null(strstr(other.msg, "invalid CDI Spec: did not find expected ',' or '}'"));
+	assert_null(strstr(err.msg, "did not find expected ',' or '}'"));
+}
+
 static void test_limits(void **state)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -444,6 +464,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_versions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_suite, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_braces, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
 	};
