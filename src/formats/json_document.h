@@ -39,6 +39,12 @@ enum graft_json_kind {
  */
 int graft_json_document_parse(const char *name, const char *text, size_t length,
 			      struct graft_json_document **ret_document, struct graft_error *err);
+/*
+ * The same for the first value of a text that may go on: what follows is not looked at, and written back as it is. The low-level runtimes read
+ * config.json and state so. `name` NULL: errors say "invalid JSON at line ...".
+ */
+int graft_json_document_parse_first(const char *name, const char *text, size_t length,
+				    struct graft_json_document **ret_document, struct graft_error *err);
 /* NULL is fine. */
 void graft_json_document_free(struct graft_json_document *document);
 #define auto_json_document __attribute__((cleanup(graft_json_document_cleanup)))

@@ -463,7 +463,7 @@ static bool scan_text(struct scan *scan)
 	if (!scan_value(scan, document->top.first))
 		return false;
 	skip_blanks(scan);
-	return scan->at == scan->end || wrong(scan, "something follows the value");
+	return scan->at == scan->end || scan->rules->may_go_on || wrong(scan, "something follows the value");
 }
 
 static int fail_at(const struct scan *scan, struct graft_error *err)
@@ -527,6 +527,14 @@ int graft_json_document_parse(const char *name, const char *text, size_t length,
 			      struct graft_json_document **ret_document, struct graft_error *err)
 {
 	struct json_rules rules = { .name = name, .max_depth = JSON_DEPTH_MAX };
+
+	return json_parse(&rules, text, length, ret_document, err);
+}
+
+int graft_json_document_parse_first(const char *name, const char *text, size_t length,
+				    struct graft_json_document **ret_document, struct graft_error *err)
+{
+	struct json_rules rules = { .name = name, .max_depth = JSON_DEPTH_MAX, .may_go_on = true };
 
 	return json_parse(&rules, text, length, ret_document, err);
 }

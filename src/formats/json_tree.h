@@ -49,6 +49,7 @@ struct json_rules {
 	unsigned int max_depth;
 	/* Refuses what readers disagree about: malformed UTF-8, lone surrogates, NUL in names, integers beyond 64 bits. */
 	bool strict;
+	bool may_go_on; /* what follows the value is not looked at */
 };
 /* As graft_json_document_parse(). */
 int json_parse(const struct json_rules *rules, const char *text, size_t length,
