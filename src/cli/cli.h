@@ -33,8 +33,14 @@ struct cli_global_options {
 	int nvml_timeout_ms; /* 0 = wait as long as it takes */
 };
 
+struct graft_plan;
+
 struct cli {
 	struct cli_global_options global;
+	/* Messages are one line, cause and remedy, for callers that show no more of them (container engines). */
+	bool one_line;
+	/* Called by configure when all is decided and the container is not touched yet, with the pid of its process; may be NULL. */
+	void (*planned)(struct cli *cli, const struct graft_plan *plan, pid_t pid);
 	struct graft_log_file log_file; /* when a debug log is open */
 	int log_fd;
 	const struct graft_log *log; /* NULL = none */
@@ -54,10 +60,14 @@ int cli_main(struct cli *cli, int argc, char **argv);
  * Parses a command's words. Returns 0 to go on; otherwise everything was printed, and *ret_status is the exit status
  * (0 for --help and its kin, 1 for errors).
  */
-int cli_parse(const struct graft_command *command, int argc, char **argv, void *options, int *ret_first,
-	      int *ret_status);
+int cli_parse(const struct cli *cli, const struct graft_command *command, int argc, char **argv, void *options,
+	      int *ret_first, int *ret_status);
 
-/* Opens the debug log and tells it who we are and what for. Without one, or if it cannot be opened, nothing happens. */
+/*
+ * Opens the debug log, unless one is open, and tells it who we are and what for. Without one, or if it cannot be opened, nothing happens.
+ * cli_open_log_file: the part that opens `path`.
+ */
+void cli_open_log_file(struct cli *cli, const char *path);
 void cli_open_log(struct cli *cli, const struct graft_request *request);
 /*
  * Limits capabilities: `needed` = all of them or failure (configure); otherwise only root gives up what it has (info, list).
@@ -67,7 +77,10 @@ int cli_limit(struct cli *cli, bool needed);
 /* Changes to the capabilities of a step; failure is printed. */
 int cli_enter(struct cli *cli, enum graft_caps_step step);
 
-/* Prints "nvidia-container-cli: <prefix>: <error>" and the hint on a line of its own, tells the log, and returns 1. */
+/*
+ * Prints "nvidia-container-cli: <prefix>: <error>" and the hint on a line of its own (or, see above, on the same one), tells the log, and returns
+ * 1.
+ */
 int cli_fail(const struct cli *cli, const char *prefix, const struct graft_error *err);
 /* A line on stderr when the driver is Graft's simulated one. NULL is fine. */
 void cli_tell_simulated(const struct graft_inventory *inventory);
@@ -91,5 +104,7 @@ int cli_parse_pid(const char *text, pid_t *ret_pid, struct graft_error *err);
 
 /* The text of --version. */
 void cli_version(struct graft_buffer *out);
+/* The revision of the source, "unknown" when it was not built from a checkout. */
+const char *cli_revision(void);
 
 #endif

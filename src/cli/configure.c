@@ -149,6 +149,8 @@ static int configure(struct configuration *c)
 	if (prepare(c, &err) < 0)
 		return cli_fail(c->cli, c->pipeline.prefix, &err);
 	/* ---- privileged work starts here: all input is parsed, all decisions are in the plan ---- */
+	if (c->cli->planned)
+		c->cli->planned(c->cli, c->plan, c->target.pid);
 	if (apply(c, &err) < 0)
 		return cli_fail(c->cli, c->pipeline.prefix, &err);
 	return 0;
@@ -175,7 +177,7 @@ static int run_with(struct cli *cli, struct cli_container_options *container, in
 	struct graft_error err = { .status = GRAFT_OK };
 	int first = 0, status = 0;
 
-	if (cli_parse(&cli_configure, argc, argv, container, &first, &status) < 0)
+	if (cli_parse(cli, &cli_configure, argc, argv, container, &first, &status) < 0)
 		return status;
 	c.rootfs = argv[first];
 	if (check_rootfs(c.rootfs, &err) < 0)

@@ -73,11 +73,20 @@ static bool has_nvml_words(const struct graft_error *err)
 	return false;
 }
 
+/* An engine calls us with what a container says: who reads this can correct the container, and not our command line. */
+static const char *remedy(const struct cli *cli, const struct graft_error *err)
+{
+	return cli->one_line && err->status == GRAFT_INVALID
+		   ? "Correct the NVIDIA_* variables of the container, or config.toml."
+		   : graft_status_hint(err->status);
+}
+
 int cli_fail(const struct cli *cli, const char *prefix, const struct graft_error *err)
 {
 	char text[sizeof(err->msg) + sizeof(err->ctx) + 128];
 	const char *separator = prefix[0] != '\0' ? ": " : "";
-	const char *hint = graft_status_hint(err->status);
+	const char *hint = remedy(cli, err);
+	const char *hint_separator = cli->one_line ? "; " : "\n" CLI_PROGRAM ": hint: ";
 	struct graft_error first = *err;
 
 	if (has_nvml_words(err))
@@ -85,11 +94,12 @@ int cli_fail(const struct cli *cli, const char *prefix, const struct graft_error
 	(void)graft_error_text(&first, text, sizeof(text));
 	graft_log_write(cli->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s%s%s [%s]", prefix, separator, text,
 			graft_status_name(err->status));
-	(void)fprintf(stderr, CLI_PROGRAM ": %s%s%s\n", prefix, separator, text);
 	if (has_nvml_words(err) && err->ctx[0] != '\0')
-		(void)fprintf(stderr, CLI_PROGRAM ": hint: %s. %s\n", err->ctx, hint);
-	else if (hint[0] != '\0')
-		(void)fprintf(stderr, CLI_PROGRAM ": hint: %s\n", hint);
+		(void)fprintf(stderr, CLI_PROGRAM ": %s%s%s%s%s. %s\n", prefix, separator, text, hint_separator,
+			      err->ctx, hint);
+	else
+		(void)fprintf(stderr, CLI_PROGRAM ": %s%s%s%s%s\n", prefix, separator, text,
+			      hint[0] != '\0' ? hint_separator : "", hint);
 	return 1;
 }
 
@@ -139,13 +149,12 @@ static int print_text(struct graft_buffer *out)
 	return cli_print(&silent, out);
 }
 
-int cli_parse(const struct graft_command *command, int argc, char **argv, void *options, int *ret_first,
-	      int *ret_status)
+int cli_parse(const struct cli *cli, const struct graft_command *command, int argc, char **argv, void *options,
+	      int *ret_first, int *ret_status)
 {
 	enum graft_parse_result result = GRAFT_PARSE_OK;
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_buffer out = { .max = 0 };
-	const struct cli silent = { .log_fd = -1 };
 	char program[128];
 	int rc = graft_options_parse(command, argc, argv, options, ret_first, &result, &err);
 
@@ -155,7 +164,7 @@ int cli_parse(const struct graft_command *command, int argc, char **argv, void *
 		       command == &cli_root ? "" : command->name);
 	*ret_status = 1;
 	if (rc < 0 && result == GRAFT_PARSE_OK) {
-		(void)cli_fail(&silent, "", &err);
+		(void)cli_fail(cli, "", &err);
 	} else if (rc < 0) {
 		graft_options_complain(command, program, result, &err, &out);
 		(void)fputs(graft_buffer_text(&out), stderr);
@@ -187,7 +196,7 @@ int cli_main(struct cli *cli, int argc, char **argv)
 {
 	int first = 0, status = 1;
 
-	if (cli_parse(&cli_root, argc, argv, cli, &first, &status) < 0)
+	if (cli_parse(cli, &cli_root, argc, argv, cli, &first, &status) < 0)
 		return status;
 	for (size_t i = 0; cli_root.subcommands[i]; i++) {
 		const struct graft_command *command = cli_root.subcommands[i];
@@ -238,18 +247,23 @@ static void log_start(const struct cli *cli, const struct graft_request *request
 		graft_info(cli->log, "using IMEX channel %u", request->imex_channels[i].id);
 }
 
-void cli_open_log(struct cli *cli, const struct graft_request *request)
+void cli_open_log_file(struct cli *cli, const char *path)
 {
-	const char *path = debug_path(cli);
-
-	if (!path || path[0] == '\0')
-		return;
 	cli->log_fd = graft_log_file_open(path);
 	if (cli->log_fd < 0)
 		return;
 	graft_log_file_init(&cli->log_file, cli->log_fd, GRAFT_LOG_DEBUG);
 	cli->log = &cli->log_file.log;
-	log_start(cli, request);
+}
+
+void cli_open_log(struct cli *cli, const struct graft_request *request)
+{
+	const char *path = debug_path(cli);
+
+	if (!cli->log && path && path[0] != '\0')
+		cli_open_log_file(cli, path);
+	if (cli->log)
+		log_start(cli, request);
 }
 
 /* ---- capabilities ---- */

@@ -169,7 +169,7 @@ static int run(void *context, int argc, char **argv)
 	struct cli_pipeline pipeline = { .inventory = NULL };
 	int first = 0, status = 0;
 
-	if (cli_parse(&cli_info, argc, argv, &info, &first, &status) < 0)
+	if (cli_parse(cli, &cli_info, argc, argv, &info, &first, &status) < 0)
 		return status;
 	cli_open_log(cli, NULL);
 	cli_phase(cli, "parse");

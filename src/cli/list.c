@@ -238,7 +238,7 @@ static int run_with(struct cli *cli, struct list_options *list, int argc, char *
 	struct graft_error err = { .status = GRAFT_OK };
 	int first = 0, status = 0;
 
-	if (cli_parse(&cli_list, argc, argv, list, &first, &status) < 0)
+	if (cli_parse(cli, &cli_list, argc, argv, list, &first, &status) < 0)
 		return status;
 	if (apply_default(list, argc, argv, &err) < 0)
 		return cli_fail(cli, "device error", &err);

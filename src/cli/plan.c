@@ -220,7 +220,7 @@ static int run_with(struct cli *cli, struct plan_options *o, int argc, char **ar
 	struct graft_arena *arena;
 	int first = 0, status = 0;
 
-	if (cli_parse(&cli_plan, argc, argv, o, &first, &status) < 0)
+	if (cli_parse(cli, &cli_plan, argc, argv, o, &first, &status) < 0)
 		return status;
 	p.rootfs = first < argc ? argv[first] : NULL;
 	cli_open_log(cli, o->container.request);

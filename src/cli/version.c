@@ -13,6 +13,11 @@
 
 static const char *const build[] = { CLI_BUILD_DATE_AND_REVISION };
 
+const char *cli_revision(void)
+{
+	return build[1];
+}
+
 void cli_version(struct graft_buffer *out)
 {
 	struct utsname system;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 
 #define DEVICE_DIRECTORY "/var/run/nvidia-container-devices"
 
@@ -121,33 +122,10 @@ bool graft_words_is_cdi_name(const char *word)
 
 /* ---- volume mounts ---- */
 
-/* The path without "." and "..", doubled and trailing slashes; by its words alone. NULL for what is not absolute, and without memory. */
-static char *clean_path(const char *path, struct graft_arena *arena)
+/* NULL for what is not there or not absolute, and without memory. */
+static const char *clean_path(const char *path, struct graft_arena *arena)
 {
-	size_t length = 0;
-	char *clean;
-
-	if (!path || path[0] != '/')
-		return NULL;
-	clean = graft_arena_alloc(arena, strlen(path) + 2);
-	while (clean && *path != '\0') {
-		size_t n = strcspn(path, "/");
-
-		if (n == 2 && strncmp(path, "..", 2) == 0) {
-			while (length > 0 && clean[--length] != '/')
-				continue;
-		} else if (n > 0 && !(n == 1 && path[0] == '.')) {
-			clean[length++] = '/';
-			memcpy(clean + length, path, n);
-			length += n;
-		}
-		path += n + (path[n] == '/');
-	}
-	if (clean && length == 0)
-		clean[length++] = '/';
-	if (clean)
-		clean[length] = '\0';
-	return clean;
+	return path ? graft_path_clean(NULL, path, arena) : NULL;
 }
 
 /* The rest of `text` behind `prefix`; NULL when it does not begin so. */

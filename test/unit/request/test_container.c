@@ -14,18 +14,6 @@
 #include "request/container.h"
 #include "request/container_words.h"
 
-/* Specifications are filled by hand here; the real lookup takes this one's place where it is linked. */
-__attribute__((weak)) const char *graft_oci_spec_env(const struct graft_oci_spec *spec, const char *name)
-{
-	size_t length = strlen(name);
-
-	for (size_t i = spec->n_env; i > 0; i--) {
-		if (strncmp(spec->env[i - 1], name, length) == 0 && spec->env[i - 1][length] == '=')
-			return spec->env[i - 1] + length + 1;
-	}
-	return NULL;
-}
-
 #define MAX_ENTRIES 8
 #define DIRECTORY   "/var/run/nvidia-container-devices"
 #define SUPPORTED   "compat32,compute,display,graphics,ngx,utility,video"

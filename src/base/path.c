@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path: cleans paths, component by component. */
+#include "base/path.h"
+
+#include <string.h>
+
+/* Puts the components of `path` behind those that `clean` has; returns the new length. */
+static size_t add_components(char *clean, size_t length, const char *path)
+{
+	while (*path != '\0') {
+		size_t n = strcspn(path, "/");
+
+		if (n == 2 && strncmp(path, "..", 2) == 0) {
+			while (length > 0 && clean[--length] != '/')
+				continue;
+		} else if (n > 0 && !(n == 1 && path[0] == '.')) {
+			clean[length++] = '/';
+			memcpy(clean + length, path, n);
+			length += n;
+		}
+		path += n + (path[n] == '/');
+	}
+	return length;
+}
+
+char *graft_path_clean(const char *base, const char *path, struct graft_arena *arena)
+{
+	size_t length = 0;
+	char *clean;
+
+	if (path[0] != '/' && (!base || base[0] != '/'))
+		return NULL;
+	clean = graft_arena_alloc(arena, (base ? strlen(base) : 0) + strlen(path) + 3);
+	if (!clean)
+		return NULL;
+	if (path[0] != '/')
+		length = add_components(clean, length, base);
+	length = add_components(clean, length, path);
+	if (length == 0)
+		clean[length++] = '/';
+	clean[length] = '\0';
+	return clean;
+}

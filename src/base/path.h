@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * path: paths as words: what a path says, without looking at any file. Never used to find out where a path of an image leads: links are
+ * not seen here. That is base/root.h's matter.
+ */
+#ifndef GRAFT_BASE_PATH_H
+#define GRAFT_BASE_PATH_H
+
+#include "base/arena.h"
+
+/*
+ * `path`, below `base` unless it is absolute, without ".", "..", doubled and trailing slashes: "/a/b". `base` is absolute. NULL: memory, or
+ * a path that is not absolute where `base` is NULL.
+ */
+char *graft_path_clean(const char *base, const char *path, struct graft_arena *arena);
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hook: the steps of `prestart`, in the order of SPEC runtime-and-hook 11.2. Each step is another module's; this file knows the order and the remedies. */
+#include "cli/hook/hook.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "base/root.h"
+#include "cli/cli.h"
+#include "cli/config.h"
+#include "cli/hook/arguments.h"
+#include "cli/hook/command.h"
+#include "cli/hook/devices.h"
+#include "cli/hook/state.h"
+#include "host/platform.h"
+
+#define PROGRAM   "nvidia-container-runtime-hook"
+#define ARENA_MAX ((size_t)256 << 20) /* state, config.json and config.toml of the largest size, and their parts */
+
+struct hook {
+	struct cli cli;
+	const struct hook_environment *environment;
+	const struct hook_arguments *arguments;
+	struct graft_arena *arena;
+	const char *remedy; /* of the step that is being done */
+	struct graft_config config;
+	struct graft_oci_state state;
+	struct graft_json_document *document; /* owned; holds the strings of `spec` */
+	struct graft_oci_spec spec;
+	struct graft_container container;
+	const char *bundle;
+	unsigned int capabilities;
+	char text[256]; /* of a remedy that was made up */
+};
+
+/* An engine shows one line, so that has to hold it all. */
+static int fail(const struct hook *h, const struct graft_error *err)
+{
+	char text[sizeof(err->msg) + sizeof(err->ctx) + 128];
+
+	(void)graft_error_text(err, text, sizeof(text));
+	graft_log_write(h->cli.log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s [%s]", text,
+			graft_status_name(err->status));
+	(void)fprintf(stderr, PROGRAM ": %s; %s\n", text, h->remedy);
+	return 1;
+}
+
+/* ---- steps ---- */
+
+static int load_config(struct hook *h, struct graft_error *err)
+{
+	const struct graft_container none = { .wants_devices = false };
+	unsigned int capabilities;
+
+	h->remedy = "Correct the file, or take it away to have the defaults.";
+	if (cli_config_load(CLI_CONFIG_HOOK, h->arguments->config, h->arena, &h->config, err) < 0)
+		return -1;
+	if (graft_container_capabilities(&none, h->config.supported_driver_capabilities, &capabilities, err) < 0)
+		return graft_wrap(err, "%s", h->config.file ? h->config.file : "built-in configuration");
+	if (h->arguments->debug)
+		cli_open_log_file(&h->cli, "/dev/stderr");
+	else if (h->config.cli.debug[0] != '\0')
+		cli_open_log_file(&h->cli, h->config.cli.debug);
+	return 0;
+}
+
+static int read_container(struct hook *h, struct graft_error *err)
+{
+	h->remedy = "The hook is to be called by an OCI runtime, with the container's state on standard input.";
+	if (hook_state_read(STDIN_FILENO, h->arena, &h->state, err) < 0)
+		return -1;
+	h->bundle = hook_bundle(&h->state, h->arena, err);
+	h->remedy = "Check the bundle that the container runtime made.";
+	if (!h->bundle || hook_spec_read(h->bundle, h->arena, &h->document, &h->spec, err) < 0)
+		return -1;
+	h->remedy = "Correct the NVIDIA_* variables of the container.";
+	return graft_container_read(&h->spec, &h->config, false, h->cli.log, h->arena, &h->container, err);
+}
+
+/* SPEC 11.5 */
+static int check_container(struct hook *h, struct graft_error *err)
+{
+	h->remedy =
+	    "Unset NVIDIA_MIG_CONFIG_DEVICES and NVIDIA_MIG_MONITOR_DEVICES, or give the container CAP_SYS_ADMIN.";
+	if (h->container.mig_config && !h->container.privileged)
+		return graft_fail(err, GRAFT_PERMISSION, 0,
+				  "cannot set MIG_CONFIG_DEVICES in non privileged container");
+	if (h->container.mig_monitor && !h->container.privileged)
+		return graft_fail(err, GRAFT_PERMISSION, 0,
+				  "cannot set MIG_MONITOR_DEVICES in non privileged container");
+	h->remedy =
+	    "Correct NVIDIA_DRIVER_CAPABILITIES of the container, or supported-driver-capabilities in config.toml.";
+	if (graft_container_capabilities(&h->container, h->config.supported_driver_capabilities, &h->capabilities,
+					 err) < 0)
+		return -1;
+	h->remedy = "Correct CUDA_VERSION of the image, or set NVIDIA_DISABLE_REQUIRE=true.";
+	return graft_container_legacy_requirement(&h->spec, h->arena, &h->container, err);
+}
+
+static struct graft_platform_probes probe_host(void *arg)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	struct graft_platform_facts facts = { .nvml = false };
+
+	(void)arg;
+	if (graft_root_open(&root, "/", NULL) == 0)
+		facts = graft_platform_detect(&root);
+	return (struct graft_platform_probes){ facts.dxcore, facts.tegra_files, facts.nvml, facts.integrated_gpu };
+}
+
+/* SPEC 11.4 */
+static int check_mode(struct hook *h, struct graft_error *err)
+{
+	const char *word = h->config.runtime.mode;
+	enum graft_mode mode;
+
+	if (h->config.hook.skip_mode_detection)
+		return 0;
+	h->remedy = "Set nvidia-container-runtime.mode in config.toml to one of the allowed words.";
+	if (graft_mode_resolve(word, &h->container, GRAFT_MODE_LEGACY, probe_host, NULL, &mode, err) < 0)
+		return -1;
+	graft_info(h->cli.log, strcmp(word, "auto") == 0 ? "Auto-detected mode as '%s'" : "Using requested mode '%s'",
+		   graft_mode_names[mode]);
+	if (mode == GRAFT_MODE_LEGACY)
+		return 0;
+	(void)snprintf(h->text, sizeof(h->text),
+		       "The mode is '%s'; where the hook must do the work, set nvidia-container-runtime-hook."
+		       "skip-mode-detection to true.",
+		       graft_mode_names[mode]);
+	h->remedy = h->text;
+	return graft_fail(
+	    err, GRAFT_UNSUPPORTED, 0,
+	    "invoking the NVIDIA Container Runtime Hook directly (e.g. specifying the docker --gpus flag) "
+	    "is not supported. Please use the NVIDIA Container Runtime (e.g. specify the --runtime=nvidia "
+	    "flag) instead");
+}
+
+static int make_command(struct hook *h, char ***ret_argv, int *ret_argc, struct graft_error *err)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	struct hook_request request = {
+		.config = &h->config,
+		.container = &h->container,
+		.capabilities = h->capabilities,
+		.program = h->config.cli.path[0] != '\0' ? h->config.cli.path : CLI_PROGRAM,
+		.ldconfig = h->config.cli.ldconfig,
+		.rootfs = graft_path_clean(h->bundle, h->spec.root_path, h->arena),
+		.pid = h->state.pid,
+		.debug = h->arguments->debug,
+	};
+
+	h->remedy = graft_status_hint(GRAFT_NO_MEMORY);
+	if (graft_root_open(&root, "/", err) < 0)
+		return -1;
+	request.ldconfig = cli_config_ldconfig(&root, h->config.cli.ldconfig, h->arena);
+	if (!request.rootfs || !request.ldconfig)
+		return graft_fail_memory(err);
+	return hook_command_make(&request, h->arena, ret_argv, ret_argc, err);
+}
+
+/* ---- the work ---- */
+
+/* In this process. Its messages are those of nvidia-container-cli, which people know and look for. */
+static int configure(struct hook *h, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+
+	h->remedy = "The container runtime's hook state must name the container's process.";
+	if (h->state.pid <= 0 || h->state.pid > INT32_MAX) {
+		/* nvidia-container-cli would take 0 for "my own namespaces", which are the host's */
+		(void)graft_fail(&err, GRAFT_FORMAT, 0, "could not decode container state: no pid");
+		return fail(h, &err);
+	}
+	h->remedy = graft_status_hint(GRAFT_NO_MEMORY);
+	if (hook_environment_apply(&h->config, h->arena, &err) < 0)
+		return fail(h, &err);
+	if (chdir("/") < 0) {
+		(void)graft_fail_errno(&err, errno, "chdir failed: /");
+		return fail(h, &err);
+	}
+	h->cli.one_line = true;
+	h->cli.planned = hook_announce_devices;
+	return cli_main(&h->cli, argc, argv);
+}
+
+static int work(struct hook *h)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	char **argv = NULL;
+	int argc = 0;
+
+	if (check_container(h, &err) < 0 || check_mode(h, &err) < 0 || make_command(h, &argv, &argc, &err) < 0)
+		return fail(h, &err);
+	if (hook_program_is_own(h->config.cli.path))
+		return configure(h, argc, argv);
+	h->remedy = "Set nvidia-container-cli.path in config.toml to the program's absolute path, or leave it out.";
+	(void)hook_program_exec(h->environment, &h->config, argv, h->arena, &err);
+	return fail(h, &err);
+}
+
+static int prestart(struct hook *h)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+
+	if (load_config(h, &err) < 0 || read_container(h, &err) < 0)
+		return fail(h, &err);
+	return h->container.wants_devices ? work(h) : 0;
+}
+
+static int run_prestart(const struct hook_environment *environment, const struct hook_arguments *arguments)
+{
+	struct hook h = { .environment = environment, .arguments = arguments, .arena = graft_arena_new(ARENA_MAX) };
+	struct graft_error err = { .status = GRAFT_OK };
+	int status;
+
+	cli_init(&h.cli);
+	if (h.arena) {
+		status = prestart(&h);
+	} else {
+		h.remedy = graft_status_hint(GRAFT_NO_MEMORY);
+		(void)graft_fail_memory(&err);
+		status = fail(&h, &err);
+	}
+	graft_json_document_free(h.document);
+	cli_done(&h.cli);
+	(void)graft_arena_free(h.arena);
+	return status;
+}
+
+int hook_main(const struct hook_environment *environment, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct hook_arguments arguments;
+
+	if (hook_arguments_read(argc, argv, &arguments, &err) < 0) {
+		(void)fprintf(stderr, "%s\n%s", err.msg, hook_usage);
+		return 2;
+	}
+	if (arguments.help) {
+		(void)fputs(hook_usage, stderr);
+		return 0;
+	}
+	if (arguments.version) {
+		(void)printf("NVIDIA Container Runtime Hook version %s\ncommit: %s\n", GRAFT_VERSION, cli_revision());
+		return 0;
+	}
+	switch (arguments.command) {
+	case HOOK_PRESTART:
+		return run_prestart(environment, &arguments);
+	case HOOK_POSTSTART:
+	case HOOK_POSTSTOP:
+		return 0;
+	case HOOK_NONE:
+		break;
+	}
+	(void)fputs(hook_usage, stderr);
+	return 2;
+}

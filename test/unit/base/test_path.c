@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/path.h"
+
+static void test_clean(void **state)
+{
+	static const struct {
+		const char *base, *path, *clean;
+	} rows[] = {
+		{ NULL, "/", "/" },
+		{ NULL, "//", "/" },
+		{ NULL, "/..", "/" },
+		{ NULL, "/a/../..", "/" },
+		{ NULL, "/a", "/a" },
+		{ NULL, "/a/", "/a" },
+		{ NULL, "//a///b//", "/a/b" },
+		{ NULL, "/./a/./b/.", "/a/b" },
+		{ NULL, "/a/b/../c", "/a/c" },
+		{ NULL, "/a/b/c/../../d", "/a/d" },
+		{ NULL, "/../a", "/a" },
+		{ NULL, "/a/...", "/a/..." },
+		{ NULL, "/a/..b/.c", "/a/..b/.c" },
+		{ NULL, "a", NULL },
+		{ NULL, "", NULL },
+		{ "b", "a", NULL },
+		{ "/bundle", "rootfs", "/bundle/rootfs" },
+		{ "/bundle/", "./rootfs/", "/bundle/rootfs" },
+		{ "/bundle", "../rootfs", "/rootfs" },
+		{ "/bundle", "/rootfs", "/rootfs" },
+		{ "/bundle", "", "/bundle" },
+		{ "/", ".", "/" },
+	};
+	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+
+	(void)state;
+	assert_non_null(arena);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const char *clean = graft_path_clean(rows[i].base, rows[i].path, arena);
+
+		if (!rows[i].clean != !clean || (clean && strcmp(clean, rows[i].clean) != 0))
+			fail_msg("'%s' is '%s' instead of '%s'", rows[i].path, clean ? clean : "nothing",
+				 rows[i].clean ? rows[i].clean : "nothing");
+	}
+	(void)graft_arena_free(arena);
+}
+
+static void test_memory(void **state)
+{
+	struct graft_arena *arena = graft_arena_new(4);
+
+	(void)state;
+	assert_non_null(arena);
+	assert_null(graft_path_clean(NULL, "/a/long/path/that/does/not/fit", arena));
+	assert_true(graft_arena_failed(arena));
+	(void)graft_arena_free(arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
