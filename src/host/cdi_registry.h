@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi_registry: the CDI specs of the host's directories (SPEC ctk-and-cdi 5.5), and what a list of device names means by them. */
+/*
+ * cdi_registry: the CDI specs of the host's directories (SPEC ctk-and-cdi 5.5), and what a list of device names means by them.
+ *
+ *	read	the files of the directories; only those are parsed that can speak of the kinds asked for
+ *	resolve	names to devices, by priority; fails closed
+ *	merge	the devices' edits to one set, held against the host: what is not there any more is an error that names the spec
+ */
 #ifndef GRAFT_HOST_CDI_REGISTRY_H
 #define GRAFT_HOST_CDI_REGISTRY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -18,20 +25,47 @@ struct graft_cdi_problem {
 struct graft_cdi_registry {
 	struct graft_cdi_spec *specs; /* in ascending priority, then by name */
 	size_t *priorities;           /* of each spec: index of its directory */
-	size_t n_specs;
+	size_t n_specs, n_priorities;
+	size_t n_passed_over; /* files that do not mention a kind that was asked for; not parsed */
 	struct graft_cdi_problem *problems;
 	size_t n_problems;
 };
 
-/* Reads the directories, ascending priority. A missing directory is fine; an invalid file is a problem, not a failure. -1: GRAFT_IO, GRAFT_NO_MEMORY. */
-int graft_cdi_registry_read(const char *const *directories, size_t n_directories, const struct graft_log *log,
-			    struct graft_arena *arena, struct graft_cdi_registry *ret_registry,
-			    struct graft_error *err);
 /*
- * The edits for qualified names, in order: each spec's common edits the first time it is met, then the device's (SPEC runtime-and-hook 8). Pure.
- * -1: GRAFT_UNKNOWN_DEVICE "unresolvable CDI devices a, b"; the problems that explain it are in the message's hint or the log.
+ * Reads the directories, ascending priority. With `kinds` ("vendor/class") files that cannot define one of them are not parsed. A
+ * missing directory is fine; an invalid file is a problem, not a failure. -1: GRAFT_IO, GRAFT_PERMISSION (a directory that cannot be read might hide what
+ * overrides another), GRAFT_NO_MEMORY.
  */
-int graft_cdi_registry_resolve(const struct graft_cdi_registry *registry, const char *const *names, size_t n_names,
-			       struct graft_arena *arena, struct graft_cdi_edits *ret_edits, struct graft_error *err);
+int graft_cdi_registry_read(const char *const *directories, size_t n_directories, const char *const *kinds,
+			    size_t n_kinds, const struct graft_log *log, struct graft_arena *arena,
+			    struct graft_cdi_registry *ret_registry, struct graft_error *err);
+
+/* One set of edits: a device's, or (device NULL) what its spec has for all of its devices. */
+struct graft_cdi_choice {
+	const struct graft_cdi_spec *spec;
+	const struct graft_cdi_device *device;
+};
+
+/*
+ * The edits for qualified names, in order: each spec's common edits the first time it is met, then the device's (SPEC runtime-and-hook 8). A
+ * name given twice counts once. Of several definitions the one of the highest priority counts; two of the same priority are a conflict, which
+ * becomes a problem of both files and leaves the name unresolved, unless a higher priority decides. Pure.
+ * -1: GRAFT_UNKNOWN_DEVICE "unresolvable CDI devices a, b"; GRAFT_NO_MEMORY.
+ */
+int graft_cdi_registry_resolve(struct graft_cdi_registry *registry, const char *const *names, size_t n_names,
+			       struct graft_arena *arena, struct graft_cdi_choice **ret_choices, size_t *ret_n,
+			       struct graft_error *err);
+
+/* Puts the choices together, list by list. Pure. */
+int graft_cdi_choices_merge(const struct graft_cdi_choice *choices, size_t n, struct graft_arena *arena,
+			    struct graft_cdi_edits *ret_edits, struct graft_error *err);
+
+/*
+ * The same, with what the host has: type, numbers and mode of device nodes are the host's where the spec leaves them open, and also where it says
+ * other numbers than the node has now (the log warns: majors change with a reboot). -1: GRAFT_NOT_FOUND "CDI spec FILE is stale: ..." when a node,
+ * the source of a bind mount or the program of a hook is not on the host; GRAFT_INVALID when a node is of another type.
+ */
+int graft_cdi_choices_realize(const struct graft_cdi_choice *choices, size_t n, const struct graft_log *log,
+			      struct graft_arena *arena, struct graft_cdi_edits *ret_edits, struct graft_error *err);
 
 #endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cdi_registry: directories to specs, names to devices. Keeps what it could not use, so that an error can say why a device is missing. */
+#include "host/cdi_registry.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+
+#define FILE_MAX       ((size_t)16 * 1024 * 1024)
+#define NAMES_IN_ERROR 400u /* bytes of a list of names */
+
+struct scan {
+	struct graft_cdi_registry *registry;
+	const char *const *kinds;
+	size_t n_kinds, priority;
+	const struct graft_log *log;
+	struct graft_arena *arena;
+	struct graft_arena *scratch; /* for the texts of files */
+};
+
+/* --- reading --- */
+
+/* SPEC 5.4: exactly these two, in small letters. */
+static bool is_spec_name(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".yaml") == 0);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int list_specs(const char *directory, int fd, struct graft_arena *arena, const char ***ret_names, size_t *ret_n,
+		      struct graft_error *err)
+{
+	auto_close int list_fd = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir DIR *dir = list_fd >= 0 ? fdopendir(list_fd) : NULL;
+	const struct dirent *entry;
+
+	if (!dir)
+		return graft_fail_errno(err, errno, "failed to read CDI directory: %s", directory);
+	(void)TAKE_FD(list_fd);
+	for (errno = 0; (entry = readdir(dir)); errno = 0) {
+		if (is_spec_name(entry->d_name) && entry->d_type != DT_DIR)
+			(void)graft_arena_push_string(arena, ret_names, ret_n, entry->d_name);
+	}
+	if (errno != 0)
+		return graft_fail_errno(err, errno, "failed to read CDI directory: %s", directory);
+	if (graft_arena_failed(arena))
+		return graft_fail_memory(err);
+	if (*ret_n > 0)
+		qsort(*ret_names, *ret_n, sizeof(**ret_names), compare_names);
+	return 0;
+}
+
+static void add_problem(struct graft_cdi_registry *registry, struct graft_arena *arena, const char *file,
+			const char *why)
+{
+	struct graft_cdi_problem *problem = graft_arena_push(arena, &registry->problems, &registry->n_problems,
+							     sizeof(*problem));
+
+	if (!problem)
+		return;
+	problem->file = graft_arena_strdup(arena, file);
+	problem->why = graft_arena_strdup(arena, why);
+}
+
+/*
+ * Whether a text can define a device of the kinds asked for. A kind stands in it as it is, or spelled with escapes, which need a backslash; so a
+ * text with neither is of other kinds, whatever else it says, and need not be parsed.
+ */
+static bool may_speak_of(const struct scan *scan, const char *text, size_t length)
+{
+	if (scan->n_kinds == 0 || memchr(text, '\\', length))
+		return true;
+	for (size_t i = 0; i < scan->n_kinds; i++) {
+		if (memmem(text, length, scan->kinds[i], strlen(scan->kinds[i])))
+			return true;
+	}
+	return false;
+}
+
+static int add_spec(struct scan *scan, const struct graft_cdi_spec *spec, struct graft_error *err)
+{
+	struct graft_cdi_registry *registry = scan->registry;
+	size_t n = registry->n_specs;
+	struct graft_cdi_spec *slot = graft_arena_push(scan->arena, &registry->specs, &registry->n_specs,
+						       sizeof(*slot));
+	size_t *priority = graft_arena_push(scan->arena, &registry->priorities, &n, sizeof(*priority));
+
+	if (!slot || !priority)
+		return graft_fail_memory(err);
+	*slot = *spec;
+	*priority = scan->priority;
+	return 0;
+}
+
+static int read_text(const char *path, int directory_fd, const char *name, struct graft_arena *arena,
+		     const char **ret_text, size_t *ret_length, struct graft_error *err)
+{
+	auto_close int fd = openat(directory_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int rc;
+
+	if (fd < 0)
+		return graft_fail_errno(err, errno, "failed to open CDI spec: %s", path);
+	rc = graft_read_fd(fd, FILE_MAX, arena, ret_text, ret_length);
+	return rc < 0 ? graft_fail_errno(err, -rc, "failed to read CDI spec: %s", path) : 0;
+}
+
+/* One file. What is wrong with it is its problem alone. */
+static int read_spec(struct scan *scan, const char *directory, int directory_fd, const char *name,
+		     struct graft_error *err)
+{
+	const char *path = graft_arena_printf(scan->arena, "%s/%s", directory, name);
+	struct graft_error why = { .status = GRAFT_OK };
+	struct graft_cdi_spec spec;
+	char text[sizeof(why.msg) + sizeof(why.ctx)];
+	const char *bytes;
+	size_t length;
+
+	if (!path)
+		return graft_fail_memory(err);
+	if (read_text(path, directory_fd, name, scan->scratch, &bytes, &length, &why) == 0) {
+		if (!may_speak_of(scan, bytes, length)) {
+			scan->registry->n_passed_over++;
+			graft_debug(scan->log, "passing over CDI spec %s: it does not mention what is asked for", path);
+			return 0;
+		}
+		if (graft_cdi_spec_read(path, bytes, length, scan->arena, &spec, &why) == 0) {
+			graft_debug(scan->log, "read CDI spec %s: %s/%s, %zu devices", path, spec.vendor, spec.class_,
+				    spec.n_devices);
+			return add_spec(scan, &spec, err);
+		}
+	}
+	if (why.status == GRAFT_NO_MEMORY)
+		return graft_fail_memory(err);
+	graft_warn(scan->log, "skipping CDI spec: %s", graft_error_text(&why, text, sizeof(text)));
+	add_problem(scan->registry, scan->arena, path, graft_error_text(&why, text, sizeof(text)));
+	return graft_arena_failed(scan->arena) ? graft_fail_memory(err) : 0;
+}
+
+static int read_directory(struct scan *scan, const char *directory, struct graft_error *err)
+{
+	auto_close int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const char **names = NULL;
+	size_t n = 0;
+	int rc;
+
+	if (fd < 0 && errno == ENOENT) {
+		graft_debug(scan->log, "no CDI directory %s", directory);
+		return 0;
+	}
+	if (fd < 0)
+		return graft_fail_errno(err, errno, "failed to read CDI directory: %s", directory);
+	scan->scratch = graft_arena_new(SIZE_MAX / 2);
+	if (!scan->scratch)
+		return graft_fail_memory(err);
+	rc = list_specs(directory, fd, scan->scratch, &names, &n, err);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = read_spec(scan, directory, fd, names[i], err);
+	scan->scratch = graft_arena_free(scan->scratch);
+	return rc;
+}
+
+int graft_cdi_registry_read(const char *const *directories, size_t n_directories, const char *const *kinds,
+			    size_t n_kinds, const struct graft_log *log, struct graft_arena *arena,
+			    struct graft_cdi_registry *ret_registry, struct graft_error *err)
+{
+	struct scan scan = { .registry = ret_registry, .kinds = kinds, .n_kinds = n_kinds, .log = log, .arena = arena };
+
+	*ret_registry = (struct graft_cdi_registry){ .n_priorities = n_directories };
+	for (scan.priority = 0; scan.priority < n_directories; scan.priority++) {
+		if (read_directory(&scan, directories[scan.priority], err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* --- resolving --- */
+
+static const struct graft_cdi_device *find_device(const struct graft_cdi_spec *spec, const struct graft_cdi_name *name)
+{
+	if (strcmp(spec->vendor, name->vendor) != 0 || strcmp(spec->class_, name->class_) != 0)
+		return NULL;
+	for (size_t i = 0; i < spec->n_devices; i++) {
+		if (strcmp(spec->devices[i].name, name->device) == 0)
+			return &spec->devices[i];
+	}
+	return NULL;
+}
+
+static void note_conflict(struct graft_cdi_registry *registry, struct graft_arena *arena, const char *name,
+			  const char *file, const char *other)
+{
+	const char *why = graft_arena_printf(arena, "conflicting device \"%s\" (specs \"%s\", \"%s\")", name, file,
+					     other);
+
+	if (!why)
+		return;
+	add_problem(registry, arena, file, why);
+	add_problem(registry, arena, other, why);
+}
+
+/* The definition that counts, from the highest priority down. */
+static struct graft_cdi_choice find_choice(struct graft_cdi_registry *registry, const char *text,
+					   const struct graft_cdi_name *name, struct graft_arena *arena)
+{
+	struct graft_cdi_choice found = { NULL, NULL };
+	size_t priority = 0;
+
+	for (size_t i = registry->n_specs; i-- > 0 && (!found.spec || registry->priorities[i] == priority);) {
+		const struct graft_cdi_spec *spec = &registry->specs[i];
+		const struct graft_cdi_device *device = find_device(spec, name);
+
+		if (!device)
+			continue;
+		if (found.spec) {
+			note_conflict(registry, arena, text, spec->file, found.spec->file);
+			return (struct graft_cdi_choice){ NULL, NULL };
+		}
+		found = (struct graft_cdi_choice){ spec, device };
+		priority = registry->priorities[i];
+	}
+	return found;
+}
+
+static bool is_chosen(const struct graft_cdi_choice *choices, size_t n, const struct graft_cdi_choice *choice)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (choices[i].spec == choice->spec && choices[i].device == choice->device)
+			return true;
+	}
+	return false;
+}
+
+static int choose(struct graft_cdi_choice **choices, size_t *n, const struct graft_cdi_choice *choice,
+		  struct graft_arena *arena, struct graft_error *err)
+{
+	struct graft_cdi_choice *slot;
+
+	if (is_chosen(*choices, *n, choice))
+		return 0;
+	slot = graft_arena_push(arena, choices, n, sizeof(*slot));
+	if (!slot)
+		return graft_fail_memory(err);
+	*slot = *choice;
+	return 0;
+}
+
+/* Everything a name brings along, or nothing and the name in the list of those that nobody knows. */
+static int resolve_one(struct graft_cdi_registry *registry, const char *text, struct graft_arena *arena,
+		       struct graft_cdi_choice **choices, size_t *n, struct graft_buffer *unknown,
+		       struct graft_error *err)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+	struct graft_cdi_choice choice = { NULL, NULL }, common;
+	struct graft_cdi_name name;
+
+	if (graft_cdi_parse_name(text, arena, &name, &why) == 0)
+		choice = find_choice(registry, text, &name, arena);
+	else if (why.status == GRAFT_NO_MEMORY)
+		return graft_fail_memory(err);
+	if (!choice.spec) {
+		graft_buffer_printf(unknown, "%s%s", unknown->length > 0 ? ", " : "", text);
+		return 0;
+	}
+	common = (struct graft_cdi_choice){ choice.spec, NULL };
+	if (choose(choices, n, &common, arena, err) < 0)
+		return -1;
+	return choose(choices, n, &choice, arena, err);
+}
+
+int graft_cdi_registry_resolve(struct graft_cdi_registry *registry, const char *const *names, size_t n_names,
+			       struct graft_arena *arena, struct graft_cdi_choice **ret_choices, size_t *ret_n,
+			       struct graft_error *err)
+{
+	struct graft_buffer unknown = { .max = 0 };
+	int rc = 0;
+
+	*ret_choices = NULL;
+	*ret_n = 0;
+	for (size_t i = 0; i < n_names && rc == 0; i++)
+		rc = resolve_one(registry, names[i], arena, ret_choices, ret_n, &unknown, err);
+	if (rc == 0 && (graft_buffer_failed(&unknown) || graft_arena_failed(arena)))
+		rc = graft_fail_memory(err);
+	else if (rc == 0 && unknown.length > 0)
+		rc = graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "unresolvable CDI devices %.*s", (int)NAMES_IN_ERROR,
+				graft_buffer_text(&unknown));
+	graft_buffer_done(&unknown);
+	return rc;
+}
