@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -71,8 +72,8 @@ int graft_file_write(struct graft_journal *journal, int parent_fd, const char *n
 	return graft_write_all(fd, content, length);
 }
 
-/* Replaces the link `old_fd`. */
-static int correct_link(struct graft_journal *journal, int parent_fd, const char *name, int old_fd, const char *text)
+/* A link in the place of `old_fd`. */
+static int put_link(struct graft_journal *journal, int parent_fd, const char *name, int old_fd, const char *text)
 {
 	char temporary[GRAFT_TEMPORARY_SIZE];
 	int rc = graft_temporary_link(parent_fd, text, temporary);
@@ -83,9 +84,11 @@ static int correct_link(struct graft_journal *journal, int parent_fd, const char
 	return put_in_place(journal, rc, parent_fd, temporary, name);
 }
 
-/* Something has the name already. */
-static int meet(struct graft_journal *journal, int parent_fd, const char *name, const char *text)
+/* Something has the name already, and the conflict is REPLACE or OVERWRITE. */
+static int meet(struct graft_journal *journal, int parent_fd, const char *name, const char *text,
+		enum graft_conflict conflict)
 {
+	bool overwrite = conflict == GRAFT_CONFLICT_OVERWRITE;
 	auto_close int fd = openat(parent_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	char old_text[PATH_MAX];
 	struct stat st;
@@ -94,17 +97,21 @@ static int meet(struct graft_journal *journal, int parent_fd, const char *name, 
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	if (S_ISREG(st.st_mode))
+	if (S_ISREG(st.st_mode) && !overwrite)
 		return GRAFT_LINK_IS_FILE;
-	if (!S_ISLNK(st.st_mode))
+	if (S_ISDIR(st.st_mode) && overwrite)
+		return -EISDIR;
+	if (!S_ISLNK(st.st_mode) && !overwrite)
 		return GRAFT_LINK_KEPT;
-	length = readlinkat(fd, "", old_text, sizeof(old_text) - 1);
-	if (length < 0)
-		return -errno;
-	old_text[length] = '\0';
-	if (strcmp(old_text, text) == 0)
-		return GRAFT_LINK_DONE;
-	rc = correct_link(journal, parent_fd, name, fd, text);
+	if (S_ISLNK(st.st_mode)) {
+		length = readlinkat(fd, "", old_text, sizeof(old_text) - 1);
+		if (length < 0)
+			return -errno;
+		old_text[length] = '\0';
+		if (strcmp(old_text, text) == 0)
+			return GRAFT_LINK_DONE;
+	}
+	rc = put_link(journal, parent_fd, name, fd, text);
 	return rc < 0 ? rc : GRAFT_LINK_DONE;
 }
 
@@ -116,7 +123,8 @@ int graft_file_link(struct graft_journal *journal, int parent_fd, const char *na
 	if (symlinkat(text, parent_fd, name) < 0) {
 		if (errno != EEXIST)
 			return -errno;
-		return conflict == GRAFT_CONFLICT_KEEP ? GRAFT_LINK_KEPT : meet(journal, parent_fd, name, text);
+		return conflict == GRAFT_CONFLICT_KEEP ? GRAFT_LINK_KEPT
+						       : meet(journal, parent_fd, name, text, conflict);
 	}
 	rc = graft_journal_created(journal, parent_fd, name, false);
 	if (rc < 0)

@@ -21,7 +21,7 @@ enum graft_link_result {
 	GRAFT_LINK_KEPT,    /* something is there that stays */
 	GRAFT_LINK_IS_FILE, /* REPLACE: a file is there; the caller binds the source over it */
 };
-/* Makes a link `name` that says `text`. A graft_link_result or -errno. */
+/* Makes a link `name` that says `text`. A graft_link_result or -errno; -EISDIR: a directory that OVERWRITE finds. */
 int graft_file_link(struct graft_journal *journal, int parent_fd, const char *name, const char *text,
 		    enum graft_conflict conflict);
 

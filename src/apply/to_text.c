@@ -127,6 +127,12 @@ static void add_entries(const struct graft_edit *edit, struct graft_buffer *out)
 }
 
 /* What follows the kind on the line of an edit, and lines below it. */
+static const char *const conflict_words[] = {
+	[GRAFT_CONFLICT_KEEP] = "  unless it exists",
+	[GRAFT_CONFLICT_REPLACE] = "  replaces",
+	[GRAFT_CONFLICT_OVERWRITE] = "  overwrites",
+};
+
 static void add_details(const struct graft_edit *edit, struct graft_buffer *out)
 {
 	static const char *const type_suffixes[] = {
@@ -176,8 +182,7 @@ static void add_details(const struct graft_edit *edit, struct graft_buffer *out)
 		add_text(out, edit->target);
 		graft_buffer_string(out, " -> ");
 		add_text(out, edit->content);
-		graft_buffer_string(out,
-				    edit->conflict == GRAFT_CONFLICT_REPLACE ? "  replaces" : "  unless it exists");
+		graft_buffer_string(out, conflict_words[edit->conflict]);
 		add_source(edit, out);
 		graft_buffer_char(out, '\n');
 		break;

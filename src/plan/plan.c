@@ -16,7 +16,7 @@ const char *const graft_edit_names[GRAFT_EDIT_MAX] = {
 };
 const char *const graft_mount_flag_names[4] = { "ro", "nosuid", "nodev", "noexec" };
 const char *const graft_source_type_names[3] = { "file", "directory", "socket" };
-const char *const graft_conflict_names[2] = { "keep", "replace" };
+const char *const graft_conflict_names[3] = { "keep", "replace", "overwrite" };
 
 static const struct graft_field entry_fields[] = {
 	GRAFT_F_STRING(struct graft_ldcache_entry, soname, true, "name that the loader looks for"),

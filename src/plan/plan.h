@@ -61,10 +61,11 @@ extern const char *const graft_source_type_names[3];
 
 /* What a SYMLINK does with something that is already at its target. */
 enum graft_conflict {
-	GRAFT_CONFLICT_KEEP,    /* leave any existing thing as it is (SPEC 9.5) */
-	GRAFT_CONFLICT_REPLACE, /* correct an existing link; over an existing file, bind `source` (soname links) */
+	GRAFT_CONFLICT_KEEP,      /* leave any existing thing as it is (SPEC 9.5) */
+	GRAFT_CONFLICT_REPLACE,   /* correct an existing link; over an existing file, bind `source` (soname links) */
+	GRAFT_CONFLICT_OVERWRITE, /* put the link in the place of any link or file; a directory is an error */
 };
-extern const char *const graft_conflict_names[2];
+extern const char *const graft_conflict_names[3];
 
 /* One library that the loader must find (LDCACHE). */
 struct graft_ldcache_entry {

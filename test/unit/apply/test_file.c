@@ -45,6 +45,7 @@ static int setup(void **state)
 	put(f, "host", "host");
 	assert_int_equal(linkat(f->fd, "host", f->fd, "hard", 0), 0);
 	assert_int_equal(symlinkat("host", f->fd, "link"), 0);
+	assert_int_equal(symlinkat("nowhere", f->fd, "dangling"), 0);
 	assert_int_equal(mkfifoat(f->fd, "fifo", 0600), 0);
 	assert_int_equal(mkdirat(f->fd, "directory", 0700), 0);
 	(void)umask(0);
@@ -76,6 +77,14 @@ static void check_file(struct fixture *f, const char *name, const char *want, mo
 	assert_true(S_ISREG(st.st_mode));
 	assert_int_equal(st.st_mode & 07777, mode);
 	assert_true(read(fd, text, sizeof(text) - 1) >= 0);
+	assert_string_equal(text, want);
+}
+
+static void check_link(struct fixture *f, const char *name, const char *want)
+{
+	char text[64] = "";
+
+	assert_int_equal(readlinkat(f->fd, name, text, sizeof(text) - 1), strlen(want));
 	assert_string_equal(text, want);
 }
 
@@ -120,6 +129,12 @@ static void test_link(void **state)
 		{ "hard", GRAFT_CONFLICT_REPLACE, GRAFT_LINK_IS_FILE, NULL },
 		{ "fifo", GRAFT_CONFLICT_REPLACE, GRAFT_LINK_KEPT, NULL },
 		{ "directory", GRAFT_CONFLICT_REPLACE, GRAFT_LINK_KEPT, NULL },
+		{ "newest", GRAFT_CONFLICT_OVERWRITE, GRAFT_LINK_DONE, "new" },
+		{ "newest", GRAFT_CONFLICT_OVERWRITE, GRAFT_LINK_DONE, "new" },
+		{ "dangling", GRAFT_CONFLICT_OVERWRITE, GRAFT_LINK_DONE, "new" },
+		{ "hard", GRAFT_CONFLICT_OVERWRITE, GRAFT_LINK_DONE, "new" },
+		{ "fifo", GRAFT_CONFLICT_OVERWRITE, GRAFT_LINK_DONE, "new" },
+		{ "directory", GRAFT_CONFLICT_OVERWRITE, -EISDIR, NULL },
 	};
 	struct fixture *f = *state;
 	struct stat st;
@@ -137,12 +152,12 @@ static void test_link(void **state)
 	graft_journal_undo(f->journal);
 	assert_int_equal(fstatat(f->fd, "fresh", &st, AT_SYMLINK_NOFOLLOW), -1);
 	assert_int_equal(fstatat(f->fd, "other", &st, AT_SYMLINK_NOFOLLOW), -1);
-	{
-		char text[64] = "";
-
-		assert_int_equal(readlinkat(f->fd, "link", text, sizeof(text) - 1), 4);
-		assert_string_equal(text, "host");
-	}
+	assert_int_equal(fstatat(f->fd, "newest", &st, AT_SYMLINK_NOFOLLOW), -1);
+	check_link(f, "link", "host");
+	check_link(f, "dangling", "nowhere");
+	check_file(f, "hard", "host", 0600);
+	assert_int_equal(fstatat(f->fd, "fifo", &st, AT_SYMLINK_NOFOLLOW), 0);
+	assert_true(S_ISFIFO(st.st_mode));
 }
 
 int main(void)
