@@ -96,6 +96,26 @@ static int fail_ambiguous(struct parser *parser, const char *name, size_t length
 	return wrong(parser);
 }
 
+static int fail_unknown(struct parser *parser, const char *dashes, const char *name, size_t length)
+{
+	if (parser->command->go_style)
+		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "flag provided but not defined: -%.*s", (int)length,
+				 name);
+	else
+		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "unrecognized option '%s%s'", dashes, name);
+	return wrong(parser);
+}
+
+static int fail_no_value(struct parser *parser, const char *dashes, const struct graft_option *option)
+{
+	if (parser->command->go_style)
+		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "flag needs an argument: %s%s", dashes, option->name);
+	else
+		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option '%s%s' requires an argument", dashes,
+				 option->name);
+	return wrong(parser);
+}
+
 /* Finds a long option by its name or, if it is not hidden, an unambiguous beginning of it. */
 static int find_name(struct parser *parser, const char *dashes, const char *name, size_t length,
 		     const struct graft_option **ret_option)
@@ -117,10 +137,8 @@ static int find_name(struct parser *parser, const char *dashes, const char *name
 		found = option;
 		n_found++;
 	}
-	if (!parser->command->abbreviations || n_found == 0) {
-		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "unrecognized option '%s%s'", dashes, name);
-		return wrong(parser);
-	}
+	if (!parser->command->abbreviations || n_found == 0)
+		return fail_unknown(parser, dashes, name, length);
 	if (n_found > 1)
 		return fail_ambiguous(parser, name, length);
 	*ret_option = found;
@@ -160,11 +178,8 @@ static int parse_long(struct parser *parser, const char *dashes, const char *wor
 	}
 	if (option->argument == GRAFT_OPTION_REQUIRED && !value)
 		value = take_next_word(parser, n_words);
-	if (option->argument == GRAFT_OPTION_REQUIRED && !value) {
-		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option '%s%s' requires an argument", dashes,
-				 option->name);
-		return wrong(parser);
-	}
+	if (option->argument == GRAFT_OPTION_REQUIRED && !value)
+		return fail_no_value(parser, dashes, option);
 	return use(parser, option, value);
 }
 

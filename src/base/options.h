@@ -5,7 +5,7 @@
  * GNU argp's behaviour, which users of nvidia-container-cli rely on (SPEC libnvidia-container 3.1): long options may be
  * abbreviated when unambiguous (flag of the command), --opt=VALUE and --opt VALUE, clustered short options, optional
  * values only attached, "--" ends options, -? --help --usage -V --version. A command may also ask for Go's style
- * (single dash long options, no abbreviations, --bool=false).
+ * (single dash long options, no abbreviations, --bool=false) and Go's words for what is wrong.
  */
 #ifndef GRAFT_BASE_OPTIONS_H
 #define GRAFT_BASE_OPTIONS_H
