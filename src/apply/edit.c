@@ -6,9 +6,13 @@
 #include "apply/edit.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "apply/file.h"
+#include "apply/temporary.h"
 #include "base/cleanup.h"
 
 /* Failures of finding the place, as opposed to making something there (SPEC libnvidia-container 2.3, 9.1). */
@@ -120,6 +124,93 @@ static int apply_tmpfs(struct graft_apply *apply, const struct graft_edit *edit,
 	return 0;
 }
 
+/* A tmpfs over the directory of `target`, seen by nobody but us for as long as it takes to get one file out of it. Its root or -1. */
+static int mount_workshop(struct graft_apply *apply, const struct graft_edit *cover, struct graft_error *err)
+{
+	auto_spot struct graft_spot spot = GRAFT_SPOT_INIT;
+	const char *slash = strrchr(cover->target, '/');
+	char directory[PATH_MAX];
+	const struct graft_edit edit = { .target = directory,
+					 .mode = 0700,
+					 .flags = GRAFT_MOUNT_NOSUID | GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOEXEC };
+	int mount_fd = -1, rc = -EINVAL;
+
+	if (slash && slash != cover->target && (size_t)(slash - cover->target) < sizeof(directory)) {
+		memcpy(directory, cover->target, (size_t)(slash - cover->target));
+		directory[slash - cover->target] = '\0';
+		rc = graft_place_mountpoint(&apply->place, directory, true, edit.mode, &spot);
+	}
+	if (rc < 0)
+		return fail_target(apply, cover, rc, err);
+	if (graft_journal_reserve(apply->journal) < 0)
+		return graft_fail_memory(err);
+	rc = attach_tmpfs(apply, &edit, &spot, &mount_fd);
+	if (rc < 0)
+		return fail_mount(cover->target, rc, err);
+	graft_journal_mounted(apply->journal, mount_fd);
+	return mount_fd;
+}
+
+/* The file, as a source of a mount. */
+static int make_cover(struct graft_apply *apply, const struct graft_edit *cover, int workshop_fd,
+		      struct graft_source *ret_source, struct graft_error *err)
+{
+	static const char name[] = "cover";
+	const char *content = cover->content ? cover->content : "";
+	auto_close int fd = openat(workshop_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, cover->mode);
+	int rc = fd < 0 ? -errno : graft_write_all(fd, content, strlen(content));
+
+	if (rc == 0) {
+		ret_source->fd = openat(workshop_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		rc = ret_source->fd < 0 ? -errno : 0;
+	}
+	if (rc < 0)
+		return fail_target(apply, cover, rc, err);
+	if (!graft_mounter_detaches(&apply->mounter))
+		return 0;
+	rc = graft_mount_clone_fd(ret_source->fd);
+	if (rc < 0)
+		return fail_mount(cover->target, rc, err);
+	(void)close(ret_source->fd);
+	ret_source->fd = rc;
+	ret_source->detached = true;
+	rc = graft_mount_settle(&apply->mounter, ret_source->fd, cover->flags, false, &ret_source->settled);
+	return rc < 0 ? fail_mount(cover->target, rc, err) : 0;
+}
+
+/*
+ * A mount of one file needs a file system that it lies on, and procfs, where the covered ones are, has no room for it. QUIRK: a detached tmpfs would do, but
+ * only Linux 6.15 and newer let a file of one be copied; so it is attached for a moment, over the directory of the file.
+ */
+static int apply_cover(struct graft_apply *apply, const struct graft_edit *edit, struct graft_error *err)
+{
+	auto_spot struct graft_spot spot = GRAFT_SPOT_INIT;
+	struct graft_source source = GRAFT_SOURCE_INIT;
+	struct graft_edit cover = *edit;
+	int workshop_fd, rc = graft_place_existing(&apply->place, edit->target, &spot);
+
+	if (rc == -ENOENT || rc == -ENOTDIR) {
+		graft_info(apply->log, "nothing to cover at %s%s", apply->target->rootfs, edit->target);
+		return 0;
+	}
+	if (rc < 0)
+		return fail_target(apply, edit, rc, err);
+	graft_info(apply->log, "covering %s%s", apply->target->rootfs, edit->target);
+	cover.source = edit->target;
+	cover.flags |= GRAFT_MOUNT_RDONLY;
+	workshop_fd = mount_workshop(apply, &cover, err);
+	if (workshop_fd < 0)
+		return -1;
+	rc = make_cover(apply, &cover, workshop_fd, &source, err);
+	if (rc == 0)
+		rc = mount_source(apply, &cover, &source, &spot, err);
+	graft_source_close(&source);
+	if (rc < 0)
+		return -1;
+	rc = graft_journal_unmount(apply->journal, workshop_fd);
+	return rc < 0 ? fail_mount(edit->target, rc, err) : 0;
+}
+
 static int apply_file(struct graft_apply *apply, const struct graft_edit *edit, struct graft_error *err)
 {
 	const char *name, *content = edit->content ? edit->content : "";
@@ -197,7 +288,7 @@ int graft_apply_edit(struct graft_apply *apply, size_t index, struct graft_error
 	case GRAFT_EDIT_SYMLINK:
 		return apply_symlink(apply, edit, source, err);
 	case GRAFT_EDIT_COVER:
-		return graft_fail(err, GRAFT_UNSUPPORTED, 0, "covering a file is not supported: %s", edit->target);
+		return apply_cover(apply, edit, err);
 	case GRAFT_EDIT_CGROUP:  /* all at once, later */
 	case GRAFT_EDIT_LDCACHE: /* last */
 	case GRAFT_EDIT_ENV:     /* belongs to sinks that own the environment */

@@ -176,6 +176,30 @@ static int undo_mount(const struct graft_journal *journal, const struct entry *e
 	return umount2(number, MNT_DETACH) < 0 ? -errno : 0;
 }
 
+int graft_journal_unmount(struct graft_journal *journal, int mount_fd)
+{
+	auto_close int cwd_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	size_t i = journal->n;
+	int rc;
+
+	if (cwd_fd < 0)
+		return -errno;
+	while (i > 0 && (journal->entries[i - 1].kind != MOUNTED || journal->entries[i - 1].fd != mount_fd))
+		i--;
+	if (i == 0)
+		return -ENOENT;
+	rc = undo_mount(journal, &journal->entries[i - 1]);
+	/* A directory on a network may need a second call; the caller's must not be lost by one that failed. */
+	if (fchdir(cwd_fd) < 0 && fchdir(cwd_fd) < 0)
+		graft_warn(journal->log, "could not return to the working directory: %s", strerror(errno));
+	if (rc < 0)
+		return rc;
+	entry_done(&journal->entries[i - 1]);
+	journal->n--;
+	memmove(&journal->entries[i - 1], &journal->entries[i], (journal->n - (i - 1)) * sizeof(*journal->entries));
+	return 0;
+}
+
 static int unlink_entry(const struct entry *entry, int flags)
 {
 	return unlinkat(entry->parent_fd, entry->name, flags) < 0 ? -errno : 0;

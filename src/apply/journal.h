@@ -36,6 +36,8 @@ int graft_journal_proc_fd(const struct graft_journal *journal);
 int graft_journal_reserve(struct graft_journal *journal);
 /* A mount was attached: a descriptor of its root, swallowed. Needs a graft_journal_reserve() before. */
 void graft_journal_mounted(struct graft_journal *journal, int take_mount_fd);
+/* Takes such a mount back before the end: it is unmounted, and its descriptor closed. 0 or -errno, and then it stays in the journal. */
+int graft_journal_unmount(struct graft_journal *journal, int mount_fd);
 /* Keeps the descriptor of a directory until the end; as `parent_fd` below it is not duplicated. 0 or -ENOMEM (not swallowed). */
 int graft_journal_hold(struct graft_journal *journal, int take_directory_fd);
 

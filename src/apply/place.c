@@ -176,6 +176,28 @@ int graft_place_mountpoint(struct graft_place *place, const char *target, bool d
 	return 0;
 }
 
+int graft_place_existing(struct graft_place *place, const char *target, struct graft_spot *ret_spot)
+{
+	auto_spot struct graft_spot spot = GRAFT_SPOT_INIT;
+	struct stat st;
+	int rc = 0;
+
+	spot.fd = graft_root_openat(place->root, target, O_PATH);
+	if (spot.fd < 0)
+		return spot.fd;
+	if (fstat(spot.fd, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (place->want_parents)
+		rc = find_parent(place, target, &spot);
+	if (rc < 0)
+		return rc;
+	*ret_spot = spot;
+	spot = (struct graft_spot)GRAFT_SPOT_INIT;
+	return 0;
+}
+
 int graft_place_directory(struct graft_place *place, const char *target, mode_t mode)
 {
 	struct graft_root_watch watch = graft_journal_watch(place->journal);

@@ -34,6 +34,8 @@ int graft_place_parent(struct graft_place *place, const char *target, int *ret_f
 /* A mount point: graft_root_mountpoint() with what it costs reduced. */
 int graft_place_mountpoint(struct graft_place *place, const char *target, bool directory, mode_t mode,
 			   struct graft_spot *ret_spot);
+/* What is there already and is no directory. -ENOENT, -ENOTDIR: nothing is. */
+int graft_place_existing(struct graft_place *place, const char *target, struct graft_spot *ret_spot);
 /* A directory that stays. */
 int graft_place_directory(struct graft_place *place, const char *target, mode_t mode);
 

@@ -81,6 +81,34 @@ static int open_sources(struct graft_apply *apply, struct graft_error *err)
 	return 0;
 }
 
+/* Whether applying it may come to a mount. */
+static bool mounts(const struct graft_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+
+		switch (edit->kind) {
+		case GRAFT_EDIT_TMPFS:
+		case GRAFT_EDIT_BIND:
+		case GRAFT_EDIT_DEVICE:
+		case GRAFT_EDIT_COVER:
+			return true;
+		case GRAFT_EDIT_SYMLINK:
+			if (edit->conflict == GRAFT_CONFLICT_REPLACE && edit->source)
+				return true;
+			break;
+		case GRAFT_EDIT_DIRECTORY:
+		case GRAFT_EDIT_FILE:
+		case GRAFT_EDIT_CGROUP:
+		case GRAFT_EDIT_LDCACHE:
+		case GRAFT_EDIT_ENV:
+		case GRAFT_EDIT_MAX:
+			break;
+		}
+	}
+	return false;
+}
+
 /* Everything that is looked up on the host. */
 static int prepare(struct graft_apply *apply, struct graft_error *err)
 {
@@ -91,10 +119,11 @@ static int prepare(struct graft_apply *apply, struct graft_error *err)
 	if (!apply->journal || !apply->sources)
 		return graft_fail_memory(err);
 	/* Without it no mount could be taken back. */
-	if (graft_journal_proc_fd(apply->journal) < 0)
+	if (graft_journal_proc_fd(apply->journal) < 0 && mounts(apply->plan))
 		return graft_fail(err, GRAFT_NOT_FOUND, ENOENT, "open failed: /proc/self/fd");
 	graft_place_init(&apply->place, &apply->target->root, apply->journal);
-	graft_mounter_probe(&apply->mounter, graft_journal_proc_fd(apply->journal));
+	if (mounts(apply->plan))
+		graft_mounter_probe(&apply->mounter, graft_journal_proc_fd(apply->journal));
 	apply->late = apply->target->user_ns_fd >= 0 || !graft_mounter_detaches(&apply->mounter);
 	if (graft_join_prepare(&apply->join, apply->target, err) < 0)
 		return -1;
@@ -141,16 +170,22 @@ static struct graft_root readable_root(const struct graft_apply *apply)
 	return root;
 }
 
-static int apply_edits(struct graft_apply *apply, struct graft_error *err)
+static int apply_edits(struct graft_apply *apply, const struct graft_namespace_options *options,
+		       struct graft_error *err)
 {
 	struct graft_root root = readable_root(apply);
 
 	/* Mount points change the times of directories, which tell whether the cache is up to date. */
-	if (has_edit(apply->plan, GRAFT_EDIT_LDCACHE))
+	apply->ldcache_state = GRAFT_LDCACHE_REBUILD;
+	if (has_edit(apply->plan, GRAFT_EDIT_LDCACHE) && !options->rebuild_ldcache)
 		apply->ldcache_state = graft_ldcache_state(&root, apply->log);
-	for (size_t i = 0; i < apply->plan->n_edits; i++)
-		if (graft_apply_edit(apply, i, err) < 0)
-			return -1;
+	for (size_t i = 0; i < apply->plan->n_edits; i++) {
+		if (graft_apply_edit(apply, i, err) == 0)
+			continue;
+		if (options->ret_edit)
+			*options->ret_edit = i;
+		return -1;
+	}
 	return 0;
 }
 
@@ -219,7 +254,7 @@ static int next_step(struct graft_apply *apply, const struct graft_namespace_opt
 static int work_inside(struct graft_apply *apply, const struct graft_namespace_options *options,
 		       const char **ret_prefix, struct graft_error *err)
 {
-	if (cross_the_line(apply, err) < 0 || apply_edits(apply, err) < 0 ||
+	if (cross_the_line(apply, err) < 0 || apply_edits(apply, options, err) < 0 ||
 	    apply_cgroup(apply, options->cgroup, err) < 0)
 		return -1;
 	*ret_prefix = prefix_ldcache;

@@ -12,6 +12,9 @@
 #ifndef GRAFT_APPLY_TO_NAMESPACE_H
 #define GRAFT_APPLY_TO_NAMESPACE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "apply/cgroup.h"
 #include "apply/target.h"
 #include "base/error.h"
@@ -24,6 +27,10 @@ struct graft_namespace_options {
 	/* Called before each step with its name ("mount", "ldcache"), for capability changes and --timing; may be NULL. Non-zero = failure. */
 	int (*step)(void *arg, const char *step, struct graft_error *err);
 	void *arg;
+	bool
+	    rebuild_ldcache; /* LDCACHE edits: read all libraries again, as ldconfig does, however fresh the cache looks */
+	size_t *
+	    ret_edit; /* when an edit fails, its index; untouched otherwise. May be NULL; not told through a rootless child */
 };
 
 /* *ret_prefix (may be NULL) receives "mount error" or "ldcache error" on failure. */

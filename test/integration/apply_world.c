@@ -332,6 +332,10 @@ void world_usual_image(struct world *world)
 	world_file(world, LIBS "/libfile.so.1", "image's file");
 	world_directory(world, LIBS "/libdir.so.1");
 	world_file(world, "etc/ld.so.cache", "old cache");
+	world_file(world, "proc/sys/covered", "below");
+	world_file(world, "proc/sys/beside", "beside");
+	world_file(world, "usr/elsewhere/below", "below, too");
+	world_link(world, "proc/sys/by-link", "../../usr/elsewhere/below");
 	if (world->kind == WORLD_ROOTLESS || world->kind == WORLD_USERNS) {
 		int id = world->kind == WORLD_ROOTLESS ? WORLD_USER : WORLD_FIRST_ID;
 		char command[256];
@@ -367,7 +371,7 @@ static const struct row {
 	enum graft_conflict conflict;
 	uint32_t major, minor;
 	bool optional;
-	enum { NOTHING, IS_MOUNT, IS_DIRECTORY, IS_FILE, IS_LINK, IS_KEPT } result;
+	enum { NOTHING, IS_MOUNT, IS_DIRECTORY, IS_FILE, IS_LINK, IS_KEPT, IS_COVERED } result;
 	const char *lands_at; /* where it must be seen; NULL = target */
 } rows[] = {
 	{ GRAFT_EDIT_DIRECTORY, NULL, "/usr/lib/nvidia/current", 0750, .result = IS_DIRECTORY },
@@ -406,6 +410,12 @@ static const struct row {
 	  .content = "libptx.so.550", .conflict = GRAFT_CONFLICT_REPLACE, .result = IS_MOUNT },
 	{ GRAFT_EDIT_SYMLINK, "/lib/libptx.so.550", LIBS "/libdir.so.1", .content = "libptx.so.550",
 	  .conflict = GRAFT_CONFLICT_REPLACE, .result = IS_KEPT },
+	{ GRAFT_EDIT_COVER, NULL, "/proc/sys/covered", 0444, NS | ND | NX, .content = "cover", .result = IS_COVERED },
+	{ GRAFT_EDIT_COVER, NULL, "/proc/sys/by-link", 0440, NS, .content = "linked", .result = IS_COVERED,
+	  .lands_at = "/usr/elsewhere/below" },
+	{ GRAFT_EDIT_COVER, NULL, "/proc/sys/absent", 0444, NS, .content = "never", .result = NOTHING },
+	{ GRAFT_EDIT_COVER, NULL, "/proc/driver/absent/file", 0444, NS, .content = "never", .result = NOTHING },
+	{ GRAFT_EDIT_COVER, NULL, "/proc/sys/covered/file", 0444, NS, .content = "never", .result = NOTHING },
 	{ GRAFT_EDIT_CGROUP, .major = 195, .minor = 0 },
 	{ GRAFT_EDIT_CGROUP, .major = 195, .minor = 255 },
 	{ GRAFT_EDIT_LDCACHE, .result = NOTHING },
@@ -442,6 +452,26 @@ static void check_mount(struct world *world, const struct row *row, const char *
 		fail_msg("%s: flags %lx, not %x", path, fs.f_flag, row->flags);
 }
 
+static void check_content(struct world *world, const char *path, const char *want, mode_t mode);
+
+/* A file of its own, on a file system that has no other place. */
+static void check_cover(struct world *world, const struct row *row, const char *at)
+{
+	const char *path = world_inside_path(world, at);
+	struct stat st, parent;
+	struct statvfs fs;
+
+	check_content(world, at, row->content, row->mode);
+	assert_int_equal(lstat(path, &st), 0);
+	assert_int_equal(
+	    stat(graft_arena_printf(world->arena, "%s/..", world_inside_path(world, "/proc/sys")), &parent), 0);
+	assert_true(st.st_dev != parent.st_dev);
+	assert_int_equal(statvfs(path, &fs), 0);
+	assert_int_equal(fs.f_flag & (RO | row->flags), RO | row->flags);
+	if (open(path, O_WRONLY | O_CLOEXEC) >= 0 || errno != EROFS)
+		fail_msg("%s can be written", path);
+}
+
 static void check_row(struct world *world, const struct row *row)
 {
 	const char *path = world_inside_path(world, row->lands_at ? row->lands_at : row->target);
@@ -462,6 +492,8 @@ static void check_row(struct world *world, const struct row *row)
 	} else if (row->result == IS_LINK) {
 		assert_true(readlink(path, text, sizeof(text) - 1) > 0);
 		assert_string_equal(text, row->content);
+	} else if (row->result == IS_COVERED) {
+		check_cover(world, row, row->lands_at ? row->lands_at : row->target);
 	} else {
 		assert_false(S_ISLNK(st.st_mode));
 	}
@@ -491,6 +523,7 @@ void world_check_all(struct world *world)
 	check_content(world, "/proc/driver/nvidia/version", "550.1\n", 0444);
 	check_content(world, "/etc/ld.so.cache", "new cache", 0644);
 	check_content(world, LIBS "/libkept.so", "kept", 0644);
+	check_content(world, "/proc/sys/beside", "beside", 0644);
 	assert_int_equal(statvfs(world_inside_path(world, "/proc/driver/nvidia"), &fs), 0);
 	assert_int_equal(fs.f_flag & (RO | NS | ND | NX), NS | ND | NX);
 	assert_non_null(strstr(world->log, "skipping"));
