@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * apply: a plan onto the container's root, by the same code that prestart hooks use; and the hook `apply`, which gets a whole plan from
+ * nvidia-container-runtime (docs/decisions/0010-one-hook.md). Decides nothing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "apply/to_namespace.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "cli/cdi_hook/cdi_hook.h"
+
+#define MAX_PLAN ((size_t)16 << 20)
+
+struct graft_edit *cdi_hook_edit(struct graft_plan *plan, enum graft_edit_kind kind, const char *target)
+{
+	struct graft_edit *edit = graft_arena_push(plan->arena, &plan->edits, &plan->n_edits, sizeof(*edit));
+
+	if (!edit)
+		return NULL;
+	edit->kind = kind;
+	edit->target = graft_arena_strdup(plan->arena, target);
+	return edit;
+}
+
+/* SECURITY: what is not done by us would be done by nobody, and the container would start without a rule that it was promised. */
+static int refuse_others(const struct graft_plan *plan, struct graft_error *err)
+{
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		enum graft_edit_kind kind = plan->edits[i].kind;
+
+		if (kind == GRAFT_EDIT_CGROUP || kind == GRAFT_EDIT_ENV)
+			return graft_fail(err, GRAFT_UNSUPPORTED, 0,
+					  "a hook cannot make an edit of kind '%s'; it belongs into config.json",
+					  graft_edit_names[kind]);
+	}
+	return 0;
+}
+
+/* Both steps need the same rights; the owner of a file in an image may be anyone. */
+static int enter_step(void *arg, const char *step, struct graft_error *err)
+{
+	const struct cdi_hook *hook = arg;
+
+	(void)step;
+	return graft_caps_enter(&hook->caps, GRAFT_CAPS_MOUNT, err);
+}
+
+int cdi_hook_apply(struct cdi_hook *hook, const struct graft_plan *plan, struct graft_target *target,
+		   bool rebuild_ldcache, size_t *ret_edit, struct graft_error *err)
+{
+	const struct graft_namespace_options options = {
+		.log = &hook->log,
+		.rebuild_ldcache = rebuild_ldcache,
+		.ret_edit = ret_edit,
+		.step = enter_step,
+		.arg = hook,
+	};
+
+	if (ret_edit)
+		*ret_edit = plan->n_edits;
+	if (graft_arena_failed(plan->arena))
+		return graft_fail_memory(err);
+	if (refuse_others(plan, err) < 0)
+		return -1;
+	return graft_apply_to_namespace(plan, target, &options, NULL, err);
+}
+
+static int fill_and_apply(struct cdi_hook *hook, const struct cdi_hook_job *job, struct graft_plan *plan)
+{
+	auto_target struct graft_target target = GRAFT_TARGET_INIT;
+	struct graft_error err = { .status = GRAFT_OK };
+	const struct graft_edit *failed;
+	size_t index = 0;
+	int rc = cdi_hook_open(hook, &target, &err);
+
+	if (rc == 0)
+		rc = job->fill(hook, &target, plan, &err);
+	if (rc < 0)
+		return cdi_hook_fail(hook, &err, "%s", job->failure);
+	if (rc > 0 || cdi_hook_apply(hook, plan, &target, job->rebuild_ldcache, &index, &err) == 0)
+		return 0;
+	failed = index < plan->n_edits ? &plan->edits[index] : NULL;
+	if (failed && failed->kind == GRAFT_EDIT_SYMLINK)
+		return cdi_hook_fail(hook, &err, "failed to create link [%s %s]", failed->content, failed->target);
+	return cdi_hook_fail(hook, &err, "%s", job->failure);
+}
+
+int cdi_hook_do(struct cdi_hook *hook, const struct cdi_hook_job *job)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_plan *plan = graft_plan_new();
+	int status;
+
+	if (!plan) {
+		(void)graft_fail_memory(&err);
+		return cdi_hook_fail(hook, &err, "%s", job->failure);
+	}
+	status = fill_and_apply(hook, job, plan);
+	graft_plan_free(plan);
+	return status;
+}
+
+static int read_plan_file(struct cdi_hook *hook, const char **ret_text, size_t *ret_length, struct graft_error *err)
+{
+	auto_close int fd = -1;
+	int rc;
+
+	if (hook->plan_file[0] != '/')
+		return graft_fail(err, GRAFT_INVALID, 0, "the path of the plan must be absolute: %s", hook->plan_file);
+	fd = open(hook->plan_file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+	rc = fd < 0 ? -errno : graft_read_fd(fd, MAX_PLAN, hook->arena, ret_text, ret_length);
+	return rc < 0 ? graft_fail_errno(err, -rc, "file read error: %s", hook->plan_file) : 0;
+}
+
+static int read_plan(struct cdi_hook *hook, struct graft_plan **ret_plan, struct graft_error *err)
+{
+	const char *text = hook->plan;
+	size_t length = text ? strlen(text) : 0;
+
+	if (hook->plan_file && read_plan_file(hook, &text, &length, err) < 0)
+		return -1;
+	if (!text)
+		return graft_fail(err, GRAFT_INVALID, 0, "a plan must be given: --plan JSON or --plan-file FILE");
+	return graft_plan_read(text, length, ret_plan, err);
+}
+
+static int run(void *context, int argc, char **argv)
+{
+	struct cdi_hook *hook = context;
+	auto_target struct graft_target target = GRAFT_TARGET_INIT;
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_plan *plan = NULL;
+	int rc = read_plan(hook, &plan, &err);
+
+	(void)argc;
+	(void)argv;
+	if (rc == 0)
+		rc = cdi_hook_open(hook, &target, &err);
+	if (rc == 0)
+		rc = cdi_hook_apply(hook, plan, &target, false, NULL, &err);
+	graft_plan_free(plan);
+	return rc < 0 ? cdi_hook_fail(hook, &err, "failed to set up the container's GPUs") : 0;
+}
+
+static const struct graft_option options[] = {
+	{ .name = "plan",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "JSON",
+	  .help = "What to do, as 'nvidia-container-cli plan --json' prints it",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct cdi_hook, plan) },
+	{ .name = "plan-file",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "FILE",
+	  .help = "The same in a file, for plans that no argument can hold",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct cdi_hook, plan_file) },
+	CDI_HOOK_CONTAINER_SPEC(true),
+};
+
+const struct graft_command cdi_hook_apply_plan = {
+	.name = "apply",
+	.arguments = "",
+	.summary = "Do what is left of a plan after config.json was edited (nvidia-container-runtime)",
+	.options = options,
+	.n_options = GRAFT_COUNT(options),
+	.max_arguments = -1,
+	.go_style = true,
+	.run = run,
+};
+
+static int do_nothing(void *context, int argc, char **argv)
+{
+	(void)context;
+	(void)argc;
+	(void)argv;
+	return 0;
+}
+
+const struct graft_command cdi_hook_noop = {
+	.name = "noop",
+	.arguments = "",
+	.summary = "Do nothing",
+	.max_arguments = -1,
+	.go_style = true,
+	.run = do_nothing,
+};

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * chmod: changes the mode of files in the container (SPEC ctk-and-cdi 2.2; deprecated, but named by specs on people's disks). SECURITY: what a path
+ * means is decided below the root, once, and the mode is changed on that very descriptor; the hook of old followed links of the image on the host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "cli/cdi_hook/cdi_hook.h"
+
+#define MODE_BITS 07777u
+
+static int parse_mode(const char *text, mode_t *ret_mode, struct graft_error *err)
+{
+	mode_t mode = 0;
+
+	if (!text || text[0] == '\0')
+		return graft_fail(err, GRAFT_INVALID, 0, "a non-empty mode must be specified");
+	for (const char *c = text; *c != '\0'; c++) {
+		if (*c < '0' || *c > '7' || mode > MODE_BITS)
+			return graft_fail(err, GRAFT_INVALID, 0, "failed to parse mode as octal: %s", text);
+		mode = mode * 8 + (mode_t)(*c - '0');
+	}
+	if (mode > MODE_BITS)
+		return graft_fail(err, GRAFT_INVALID, 0, "failed to parse mode as octal: %s", text);
+	*ret_mode = mode;
+	return 0;
+}
+
+static int check_paths(const struct cdi_hook *hook, struct graft_error *err)
+{
+	for (size_t i = 0; i < hook->paths.n; i++)
+		if (hook->paths.items[i][strspn(hook->paths.items[i], " \t")] == '\0')
+			return graft_fail(err, GRAFT_INVALID, 0, "paths must not be empty");
+	return 0;
+}
+
+/* QUIRK: fchmod(2) refuses O_PATH descriptors; our own procfs leads from one to the object. 0 or -errno. */
+static int change(const struct graft_target *target, const char *path, mode_t mode)
+{
+	auto_close int fd = graft_root_openat(&target->root, path, O_PATH);
+	char link[32];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return 0; /* not there: nothing to change */
+	if ((st.st_mode & MODE_BITS) == mode)
+		return 0;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return chmod(link, mode) < 0 ? -errno : 0;
+}
+
+static int change_all(struct cdi_hook *hook, struct graft_error *err)
+{
+	auto_target struct graft_target target = GRAFT_TARGET_INIT;
+	mode_t mode = 0;
+
+	if (parse_mode(hook->mode, &mode, err) < 0 || check_paths(hook, err) < 0 ||
+	    cdi_hook_open(hook, &target, err) < 0)
+		return -1;
+	for (size_t i = 0; i < hook->paths.n; i++) {
+		int rc = change(&target, hook->paths.items[i], mode);
+
+		if (rc == -EPERM || rc == -EACCES)
+			graft_debug(&hook->log, "leaving the mode of %s as it is: %s", hook->paths.items[i],
+				    strerror(-rc));
+		else if (rc < 0)
+			return graft_fail_errno(err, -rc, "failed to change the mode of %s", hook->paths.items[i]);
+	}
+	return 0;
+}
+
+static int run(void *context, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+
+	(void)argc;
+	(void)argv;
+	return change_all(context, &err) < 0 ? cdi_hook_fail(context, &err, "%s", "") : 0;
+}
+
+static const struct graft_option options[] = {
+	{ .name = "path",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "PATH",
+	  .help = "A file or directory of the container; several may be given",
+	  .parse = cdi_hook_parse_list,
+	  .offset = offsetof(struct cdi_hook, paths) },
+	{ .name = "mode",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "OCTAL",
+	  .help = "The mode that it shall have",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct cdi_hook, mode) },
+	CDI_HOOK_CONTAINER_SPEC(false),
+};
+
+const struct graft_command cdi_hook_chmod = {
+	.name = "chmod",
+	.arguments = "",
+	.summary = "Change the mode of files in the container (deprecated)",
+	.options = options,
+	.n_options = GRAFT_COUNT(options),
+	.max_arguments = -1,
+	.go_style = true,
+	.run = run,
+};

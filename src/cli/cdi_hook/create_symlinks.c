@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* create_symlinks: links TARGET::LINK in the container (SPEC ctk-and-cdi 2.1, 6.4). What a link says is stored verbatim and never looked up. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "cli/cdi_hook/cdi_hook.h"
+
+#define SEPARATOR "::"
+
+struct link {
+	const char *says, *at;
+};
+
+static int split(struct cdi_hook *hook, const char *spec, struct link *ret_link, struct graft_error *err)
+{
+	const char *separator = strstr(spec, SEPARATOR);
+	const char *at = separator ? separator + strlen(SEPARATOR) : NULL;
+
+	if (!at || strstr(at, SEPARATOR))
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid symlink specification %s", spec);
+	ret_link->says = graft_arena_strndup(hook->arena, spec, (size_t)(separator - spec));
+	ret_link->at = at[0] == '/' ? at : graft_arena_printf(hook->arena, "/%s", at);
+	return ret_link->says && ret_link->at ? 0 : graft_fail_memory(err);
+}
+
+static bool is_repeated(const struct cdi_hook_list *list, size_t i)
+{
+	for (size_t j = 0; j < i; j++)
+		if (strcmp(list->items[j], list->items[i]) == 0)
+			return true;
+	return false;
+}
+
+/* A file that is asked to be a link to its own path is what was meant: a link there would lead to itself. */
+static bool is_its_own_target(const struct graft_root *root, const struct link *link)
+{
+	struct stat st;
+	int fd = strcmp(link->says, link->at) == 0 ? graft_root_openat(root, link->at, O_PATH | O_NOFOLLOW) : -1;
+	bool is_file = fd >= 0 && fstat(fd, &st) == 0 && !S_ISLNK(st.st_mode);
+
+	graft_cleanup_close(&fd);
+	return is_file;
+}
+
+static int add_links(struct cdi_hook *hook, const struct graft_target *target, struct graft_plan *plan,
+		     struct graft_error *err)
+{
+	for (size_t i = 0; i < hook->links.n; i++) {
+		struct graft_edit *edit;
+		struct link link = { NULL, NULL };
+
+		if (is_repeated(&hook->links, i))
+			continue;
+		if (split(hook, hook->links.items[i], &link, err) < 0)
+			return -1;
+		if (is_its_own_target(&target->root, &link))
+			continue;
+		edit = cdi_hook_edit(plan, GRAFT_EDIT_SYMLINK, link.at);
+		if (!edit)
+			return graft_fail_memory(err);
+		edit->content = link.says;
+		edit->conflict = GRAFT_CONFLICT_OVERWRITE;
+	}
+	return 0;
+}
+
+static int run(void *context, int argc, char **argv)
+{
+	static const struct cdi_hook_job job = { .fill = add_links, .failure = "failed to create links" };
+	struct cdi_hook *hook = context;
+
+	(void)argc;
+	(void)argv;
+	return hook->links.n > 0 ? cdi_hook_do(hook, &job) : 0;
+}
+
+static const struct graft_option options[] = {
+	{ .name = "link",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "TARGET::LINK",
+	  .help = "Make LINK in the container, which says TARGET; several may be given",
+	  .parse = cdi_hook_parse_list,
+	  .offset = offsetof(struct cdi_hook, links) },
+	CDI_HOOK_CONTAINER_SPEC(true),
+};
+
+const struct graft_command cdi_hook_create_symlinks = {
+	.name = "create-symlinks",
+	.arguments = "",
+	.summary = "Make symbolic links in the container",
+	.options = options,
+	.n_options = GRAFT_COUNT(options),
+	.max_arguments = -1,
+	.go_style = true,
+	.run = run,
+};

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * isolate: what a hook must forget. Whoever starts it is an engine whose environment, working directory and descriptors may come from an image
+ * (docs/decisions/0011-static-hook.md names the attacks).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/sys.h"
+#include "cli/cdi_hook/cdi_hook.h"
+
+#define FIRST_FD (STDERR_FILENO + 1)
+#define MAX_FD   65536 /* of a kernel without close_range(2) */
+
+/* The new name wins when it is there, whatever it says; an empty value is false. */
+static bool is_set(const char *name, const char *old_name)
+{
+	const char *value = secure_getenv(name);
+	const struct graft_option flag = { .name = "flag", .offset = 0 };
+	bool set = false;
+
+	if (!value)
+		value = secure_getenv(old_name);
+	return value && value[0] != '\0' && graft_option_set_true(&set, &flag, value, NULL) == 0 && set;
+}
+
+/* A closed one must not become the number of a file of the container that we then write messages to. */
+static void open_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+			return;
+}
+
+/* BASELINE 5.9: close_range(2). */
+static void close_inherited(void)
+{
+	struct rlimit limit = { .rlim_cur = MAX_FD };
+
+	if (graft_close_range(FIRST_FD, ~0u, 0) == 0)
+		return;
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	for (int fd = FIRST_FD; fd < MAX_FD && (rlim_t)fd < limit.rlim_cur; fd++)
+		(void)close(fd);
+}
+
+/* A reader of our messages that went away, or a file size limit of the container, must not end us between two changes. */
+static void ignore_signals(void)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	(void)sigaction(SIGPIPE, &ignore, NULL);
+	(void)sigaction(SIGXFSZ, &ignore, NULL);
+}
+
+void cdi_hook_isolate(struct cdi_hook *hook)
+{
+	hook->debug = is_set("NVIDIA_CTK_DEBUG", "NVIDIA_CDI_DEBUG");
+	hook->quiet = is_set("NVIDIA_CTK_QUIET", "NVIDIA_CDI_QUIET");
+	if (clearenv() != 0)
+		environ = NULL;
+	open_standard_descriptors();
+	close_inherited();
+	ignore_signals();
+	/* Both cannot fail here; graft_caps_limit() does them again, and checks, before anything is touched. */
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (chdir("/") < 0)
+		_exit(1);
+}

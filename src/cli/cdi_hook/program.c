@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * program: words to hooks, and messages. SPEC ctk-and-cdi 2.0: a container must not fail because of a hook that this program does not know, so what
+ * is not known is a warning and a success.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cdi_hook/cdi_hook.h"
+
+#define ARENA_MAX ((size_t)32 << 20)
+#define LINE_SIZE 2048
+
+static const struct graft_command *const commands[] = {
+	&cdi_hook_update_ldcache,
+	&cdi_hook_create_symlinks,
+	&cdi_hook_chmod,
+	&cdi_hook_enable_cuda_compat,
+	&cdi_hook_disable_device_node_modification,
+	&cdi_hook_update_application_profile,
+	&cdi_hook_apply_plan,
+	&cdi_hook_noop,
+	NULL,
+};
+
+static const struct graft_option options[] = {
+	{ .name = "debug",
+	  .letter = 'd',
+	  .help = "Tell every step on stderr (also: NVIDIA_CTK_DEBUG=true)",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct cdi_hook, debug) },
+	{ .name = "quiet",
+	  .help = "Tell errors only; wins over --debug (also: NVIDIA_CTK_QUIET=true)",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct cdi_hook, quiet) },
+};
+
+static const struct graft_command top = {
+	.name = CDI_HOOK_PROGRAM,
+	.arguments = "HOOK [OPTION...]",
+	.summary = "Hooks that container edits (CDI) name: small changes inside a container before it starts",
+	.options = options,
+	.n_options = GRAFT_COUNT(options),
+	.max_arguments = -1,
+	.stop_at_first_argument = true,
+	.go_style = true,
+	.subcommands = commands,
+};
+
+/* ---- messages ---- */
+
+/* Quotes as the tools that read these lines expect; one message is one line. */
+static void add_quoted(struct graft_buffer *line, const char *text)
+{
+	graft_buffer_char(line, '"');
+	for (; *text != '\0'; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '"' || c == '\\')
+			graft_buffer_printf(line, "\\%c", c);
+		else if (c == '\n')
+			graft_buffer_string(line, "\\n");
+		else if (c < ' ' || c == 0x7f)
+			graft_buffer_printf(line, "\\x%02x", c);
+		else
+			graft_buffer_char(line, (char)c);
+	}
+	graft_buffer_char(line, '"');
+}
+
+/* time="..." level=... msg="...": one write(2). In UTC: the zone of the host is in a file that need not be ours. */
+static void write_line(void *arg, enum graft_log_level level, const char *file, int number, const char *message)
+{
+	static const char *const words[] = {
+		[GRAFT_LOG_ERROR] = "error",
+		[GRAFT_LOG_WARN] = "warning",
+		[GRAFT_LOG_INFO] = "debug", /* of the library: each step it takes */
+		[GRAFT_LOG_DEBUG] = "debug",
+	};
+	struct graft_buffer line = { .max = LINE_SIZE * 4 };
+	char when[32];
+	time_t now = time(NULL);
+	struct tm utc;
+
+	(void)arg;
+	(void)file;
+	(void)number;
+	if (!gmtime_r(&now, &utc) || strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
+		when[0] = '\0';
+	graft_buffer_printf(&line, "time=\"%s\" level=%s msg=", when, words[level]);
+	add_quoted(&line, message);
+	graft_buffer_char(&line, '\n');
+	if (!graft_buffer_failed(&line) && write(STDERR_FILENO, line.bytes, line.length) < 0) {
+		/* nobody listens */
+	}
+	graft_buffer_done(&line);
+}
+
+static void set_level(struct cdi_hook *hook)
+{
+	hook->log.max = GRAFT_LOG_WARN;
+	if (hook->quiet)
+		hook->log.max = GRAFT_LOG_ERROR;
+	else if (hook->debug)
+		hook->log.max = GRAFT_LOG_DEBUG;
+}
+
+int cdi_hook_fail(const struct cdi_hook *hook, const struct graft_error *err, const char *what, ...)
+{
+	char text[sizeof(err->msg) + sizeof(err->ctx) + 128], prefix[512];
+	const char *hint = graft_status_hint(err->status);
+	va_list args;
+
+	va_start(args, what);
+	(void)vsnprintf(prefix, sizeof(prefix), what, args);
+	va_end(args);
+	(void)graft_error_text(err, text, sizeof(text));
+	graft_log_write(&hook->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s%s%s%s%s", prefix,
+			prefix[0] != '\0' ? ": " : "", text, hint[0] != '\0' ? ". " : "", hint);
+	return 1;
+}
+
+/* ---- words ---- */
+
+int cdi_hook_init(struct cdi_hook *hook, const char *program)
+{
+	bool debug = hook->debug, quiet = hook->quiet;
+
+	*hook = (struct cdi_hook){
+		.program = program,
+		.debug = debug,
+		.quiet = quiet,
+		.log = { .write = write_line, .max = GRAFT_LOG_WARN },
+		.arena = graft_arena_new(ARENA_MAX),
+		.caps = GRAFT_CAPS_INIT,
+		.ldconfig_path = "/sbin/ldconfig",
+		.compat_root = "/usr/local/cuda/compat",
+	};
+	set_level(hook);
+	return hook->arena ? 0 : -1;
+}
+
+void cdi_hook_done(struct cdi_hook *hook)
+{
+	hook->arena = graft_arena_free(hook->arena);
+}
+
+int cdi_hook_parse_list(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
+{
+	struct cdi_hook *hook = target;
+	struct cdi_hook_list *list = (struct cdi_hook_list *)((char *)target + option->offset);
+
+	for (;;) {
+		size_t length = strcspn(value, ",");
+		const char *item = graft_arena_strndup(hook->arena, value, length);
+
+		if (!item || !graft_arena_push_string(hook->arena, &list->items, &list->n, item))
+			return graft_fail_memory(err);
+		if (value[length] == '\0')
+			return 0;
+		value += length + 1;
+	}
+}
+
+static int print(struct graft_buffer *text)
+{
+	bool ok = !graft_buffer_failed(text) &&
+		  fwrite(graft_buffer_text(text), 1, text->length, stdout) == text->length && fflush(stdout) == 0;
+
+	graft_buffer_done(text);
+	return ok ? 0 : 1;
+}
+
+static int print_help(const struct cdi_hook *hook, const struct graft_command *command)
+{
+	struct graft_buffer text = { .max = 0 };
+	char program[128];
+
+	(void)snprintf(program, sizeof(program), "%s%s%s", hook->program, command == &top ? "" : " ",
+		       command == &top ? "" : command->name);
+	graft_options_help(command, program, &text);
+	return print(&text);
+}
+
+static int print_version(void)
+{
+	struct graft_buffer text = { .max = 0 };
+
+	graft_buffer_printf(&text, "NVIDIA CDI Hook version %s\n", GRAFT_VERSION);
+	return print(&text);
+}
+
+/* What was asked for instead of a hook, or complaints about words. *ret_status is set unless it goes on (0). */
+static int parse(struct cdi_hook *hook, const struct graft_command *command, int argc, char **argv, int *ret_first,
+		 int *ret_status)
+{
+	enum graft_parse_result result = GRAFT_PARSE_OK;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	if (graft_options_parse(command, argc, argv, hook, ret_first, &result, &err) < 0) {
+		if (result == GRAFT_PARSE_WRONG) {
+			(void)fprintf(stderr, "Incorrect Usage: %s\n\n", err.msg);
+			(void)print_help(hook, command);
+		}
+		*ret_status = cdi_hook_fail(hook, &err, "%s", "");
+		return -1;
+	}
+	if (result == GRAFT_PARSE_OK)
+		return 0;
+	*ret_status = result == GRAFT_PARSE_VERSION ? print_version() : print_help(hook, command);
+	return -1;
+}
+
+static int warn(const struct cdi_hook *hook, const char *text, const char *name)
+{
+	graft_warn(&hook->log, "%s%s", text, name);
+	return 0;
+}
+
+static const struct graft_command *find(const char *name)
+{
+	for (size_t i = 0; commands[i]; i++)
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	return NULL;
+}
+
+static int run_hook(struct cdi_hook *hook, const struct graft_command *command, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	int first, status = 0;
+
+	if (parse(hook, command, argc, argv, &first, &status) < 0)
+		return status;
+	/* ---- privileged work starts here: all words are read ---- */
+	if (graft_caps_limit(&hook->caps, 0, &err) < 0)
+		return cdi_hook_fail(hook, &err, "failed to give up privileges");
+	return command->run(hook, argc - first, argv + first);
+}
+
+int cdi_hook_run(struct cdi_hook *hook, int argc, char **argv)
+{
+	const struct graft_command *command;
+	enum graft_parse_result result = GRAFT_PARSE_OK;
+	struct graft_error err = { .status = GRAFT_OK };
+	int first, status;
+
+	if (graft_options_parse(&top, argc, argv, hook, &first, &result, &err) < 0) {
+		set_level(hook);
+		return warn(hook, "No CDI hook specified", "");
+	}
+	set_level(hook);
+	if (result != GRAFT_PARSE_OK)
+		return parse(hook, &top, argc, argv, &first, &status) < 0 ? status : 0;
+	if (first >= argc)
+		return warn(hook, "No CDI hook specified", "");
+	if (strcmp(argv[first], "help") == 0 || strcmp(argv[first], "h") == 0)
+		return print_help(hook, &top);
+	command = find(argv[first]);
+	if (!command)
+		return warn(hook, "Unsupported CDI hook: ", argv[first]);
+	return run_hook(hook, command, argc - first, argv + first);
+}

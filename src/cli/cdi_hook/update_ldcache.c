@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * update_ldcache: makes the container's loader find what lies in folders (SPEC ctk-and-cdi 2.3). No ldconfig is run, neither the host's nor the image's: the
+ * whole cache is made anew as ldconfig would make it (docs/ld-so-cache.md), and musl's search path is extended.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "cli/cdi_hook/cdi_hook.h"
+#include "host/image.h"
+#include "plan/loader_search.h"
+
+#define CONF_PATH "/etc/ld.so.conf"
+
+/* Otherwise what other hooks put into the directory (enable-cuda-compat) would not be read. */
+static int add_conf(const struct graft_target *target, struct graft_plan *plan, struct graft_error *err)
+{
+	struct graft_edit *edit;
+	struct stat st;
+
+	if (graft_root_stat(&target->root, CONF_PATH, &st) != -ENOENT)
+		return 0;
+	edit = cdi_hook_edit(plan, GRAFT_EDIT_FILE, CONF_PATH);
+	if (!edit)
+		return graft_fail_memory(err);
+	edit->content = "include " CONF_PATH ".d/*.conf\n";
+	edit->mode = 0644;
+	return 0;
+}
+
+static int add_folders(struct cdi_hook *hook, struct graft_plan *plan, const struct graft_image *image,
+		       struct graft_error *err)
+{
+	struct graft_edit *edit = cdi_hook_edit(plan, GRAFT_EDIT_LDCACHE, NULL);
+
+	if (!edit)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < hook->folders.n; i++) {
+		const char *folder = hook->folders.items[i];
+
+		if (folder[0] == '\0')
+			continue;
+		if (folder[0] != '/')
+			folder = graft_arena_printf(hook->arena, "/%s", folder);
+		if (!folder || !graft_loader_add_folder(plan->arena, edit, folder))
+			return graft_fail_memory(err);
+	}
+	graft_loader_search(plan->arena, image, edit);
+	return 0;
+}
+
+static int fill(struct cdi_hook *hook, const struct graft_target *target, struct graft_plan *plan,
+		struct graft_error *err)
+{
+	struct graft_image image = { .debian = false };
+
+	if (graft_image_inspect(&target->root, false, &hook->log, hook->arena, &image, err) < 0)
+		return -1;
+	if (!graft_loader_is_musl(&image) && add_conf(target, plan, err) < 0)
+		return -1;
+	return add_folders(hook, plan, &image, err);
+}
+
+static int run(void *context, int argc, char **argv)
+{
+	static const struct cdi_hook_job job = { .fill = fill,
+						 .rebuild_ldcache = true,
+						 .failure = "failed to update ldcache" };
+	struct cdi_hook *hook = context;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	(void)argc;
+	(void)argv;
+	if (hook->ldconfig_path[0] == '\0') {
+		(void)graft_fail(&err, GRAFT_INVALID, 0, "ldconfig-path must be specified");
+		return cdi_hook_fail(hook, &err, "%s", "");
+	}
+	return cdi_hook_do(hook, &job);
+}
+
+static const struct graft_option options[] = {
+	{ .name = "folder",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "DIR",
+	  .help = "A directory of the container in which libraries must be found; several may be given",
+	  .parse = cdi_hook_parse_list,
+	  .offset = offsetof(struct cdi_hook, folders) },
+	{ .name = "ldconfig-path",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "FILE",
+	  .help = "Accepted for compatibility: no program is run",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct cdi_hook, ldconfig_path) },
+	CDI_HOOK_CONTAINER_SPEC(false),
+};
+
+const struct graft_command cdi_hook_update_ldcache = {
+	.name = "update-ldcache",
+	.arguments = "",
+	.summary = "Update the loader's cache of the container",
+	.options = options,
+	.n_options = GRAFT_COUNT(options),
+	.max_arguments = -1,
+	.go_style = true,
+	.run = run,
+};
