@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+# Podman and Buildah: the OCI hook in a hooks directory, as root and as an ordinary user, and nvidia-container-runtime as the runtime.
+
+load lib.bash
+load engines.bash
+
+setup_file() {
+  start_machine dgx-h100
+  mkdir -p "$machine/hooks" "$machine/podman"
+  jq -n --arg hook "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" --arg path "$BATS_FILE_TMPDIR/bin:/usr/sbin:/usr/bin:/sbin:/bin" '
+    {version: "1.0.0", hook: {path: $hook, args: ["nvidia-container-runtime-hook", "prestart"], env: ["PATH=" + $path]},
+     when: {always: true, commands: [".*"]}, stages: ["prestart"]}' >"$machine/hooks/oci-nvidia-hook.json"
+  storage
+  import_podman
+}
+teardown_file() { stop_machine; }
+setup() {
+  engine_setup
+  storage
+}
+
+# storage: what every call of Podman and Buildah gets. A store of the suite's own.
+storage() {
+  storage=(--root "$machine/podman/root" --runroot "$machine/podman/run" --storage-driver vfs)
+}
+
+# podman OPTION...: the limits that Podman raises by itself go beyond what this machine gives its root.
+podman() {
+  on_host /usr/bin/podman "${storage[@]}" --tmpdir "$machine/podman/tmp" --cgroup-manager cgroupfs --events-backend none \
+    --hooks-dir "$machine/hooks" --runtime "${RUNTIME:-/usr/sbin/runc}" "$@"
+}
+
+import_podman() {
+  tar --create --directory "$(image small)" . --directory "$top/test/integration" ./probe | podman import - small
+}
+
+# podman_run OPTION... [-- COMMAND...]
+podman_run() {
+  local options=()
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+  done
+  [ $# -eq 0 ] || shift
+  run podman run --rm --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --cgroup-parent "/$machine_cgroup" \
+    --cap-add MKNOD --env "PROBE_MINORS=$(host_minors)" "${options[@]}" small "${@:-/probe}"
+  read_answers
+}
+
+@test "podman, hooks directory: GPU 0 and 1 of 8" {
+  podman_run --env NVIDIA_VISIBLE_DEVICES=0,1
+  expect_gpus 0 1
+  expect_libraries /usr/lib64
+}
+
+@test "podman, hooks directory: a container that asks for nothing" {
+  podman_run
+  expect_no_gpu
+}
+
+@test "podman, hooks directory: an unknown GPU; one line names the cause and the remedy" {
+  podman_run --env NVIDIA_VISIBLE_DEVICES=8
+  [ "$status" -ne 0 ]
+  [[ $output == *"device error: 8: unknown device"*"nvidia-container-cli info"* ]] || { say "$output" && return 1; }
+}
+
+@test "podman, hooks directory: exec, stop and start again" {
+  podman run --detach --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --cgroup-parent "/$machine_cgroup" --cap-add MKNOD \
+    --name "$name" --env NVIDIA_VISIBLE_DEVICES=3 --env "PROBE_MINORS=$(host_minors)" small sleep 600
+  run podman exec "$name" /probe
+  read_answers
+  expect_gpus 3
+  podman restart --time 0 "$name"
+  run podman exec "$name" /probe
+  read_answers
+  expect_gpus 3
+  podman rm --force --time 0 "$name"
+}
+
+# rootless COMMAND...: by an ordinary user with ids of a range of its own, in a session where a whole procfs is in view.
+rootless() {
+  local user=65534 directory
+  if [ ! -d "$machine/home" ]; then
+    mkdir -p "$machine/home" "$machine/session" "$machine/rootless"
+    printf '%s:200000:65536\n' "$(id -un "$user")" >"$machine/subid"
+    for directory in subuid subgid; do on_host mount --bind "$machine/subid" "/etc/$directory"; done
+    chown -R "$user:$user" "$machine/home" "$machine/session" "$machine/rootless"
+    chmod a+rx "$machine"
+    show_whole_proc
+  fi
+  on_host setpriv --reuid "$user" --regid "$user" --clear-groups env HOME="$machine/home" XDG_RUNTIME_DIR="$machine/session" \
+    XDG_CONFIG_HOME="$machine/home/.config" /bin/sh -c 'cd / && exec "$@"' sh "$@"
+}
+
+rootless_podman() {
+  rootless /usr/bin/podman --root "$machine/rootless/root" --runroot "$machine/rootless/run" --storage-driver vfs --tmpdir "$machine/rootless/tmp" \
+    --cgroup-manager cgroupfs --events-backend none --hooks-dir "$machine/hooks" --runtime "${RUNTIME:-/usr/sbin/runc}" "$@"
+}
+
+rootless_run() {
+  tar --create --directory "$(image small)" . --directory "$top/test/integration" ./probe | rootless_podman import - small
+  run rootless_podman run --rm --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 "$@" \
+    --env PROBE_MINORS="$(host_minors)" small /probe
+  read_answers
+}
+
+@test "rootless podman, hooks directory: GPU 0 and 1 of 8" {
+  rootless_run --env NVIDIA_VISIBLE_DEVICES=0,1
+  [ "$status" -eq 0 ] || { say "$output" && return 1; }
+  expect nvidia-smi 2
+  expect ls-nvidia "nvidia-uvm nvidia-uvm-tools nvidia0 nvidia1 nvidiactl"
+  expect made-nvidia3 "mknod refused"
+}
+
+# A step of a build. The variables are the image's: that is how a build asks for a GPU.
+containerfile() {
+  mkdir -p "$work/context"
+  cat >"$work/context/Containerfile" <<FILE
+FROM small
+ENV NVIDIA_VISIBLE_DEVICES=$1 PROBE_MINORS="$(host_minors)"
+RUN /probe
+FILE
+}
+
+@test "buildah bud: RUN with GPU 0 and 1, through the hooks directory" {
+  containerfile 0,1
+  run on_host buildah "${storage[@]}" bud --runtime /usr/sbin/runc --hooks-dir "$machine/hooks" --isolation oci --network none --no-cache \
+    --cgroup-parent "/$machine_cgroup" --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --cap-add MKNOD --pull-never "$work/context"
+  read_answers
+  expect_gpus 0 1
+}
+
+@test "podman build: RUN with GPU 6, through the hooks directory" {
+  containerfile 6
+  run podman build --hooks-dir "$machine/hooks" --isolation oci --network none --no-cache --cgroup-parent "/$machine_cgroup" \
+    --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --cap-add MKNOD --pull-never "$work/context"
+  read_answers
+  expect_gpus 6
+}
+
+@test "buildah bud: an unknown GPU ends the step; the cause and the remedy are said" {
+  containerfile 8
+  run on_host buildah "${storage[@]}" bud --runtime /usr/sbin/runc --hooks-dir "$machine/hooks" --isolation oci --network none --no-cache \
+    --cgroup-parent "/$machine_cgroup" --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --pull-never "$work/context"
+  [ "$status" -ne 0 ]
+  [[ $output == *"device error: 8: unknown device"*"nvidia-container-cli info"* ]] || { say "$output" && return 1; }
+}
