@@ -34,7 +34,7 @@
 	X(REQUIREMENT, 66, "requirement not met", "Update the driver, or use an image made for this driver.")        \
 	X(NO_DRIVER, 67, "kernel driver not loaded", "Load it with 'modprobe nvidia' and check the kernel log.")     \
 	X(NO_LIBRARY, 68, "driver library missing",                                                                  \
-	  "Install the driver's user-space libraries of the same version as the kernel module.")                     \
+	  "Install the driver, with user-space libraries of the same version as its kernel module.")                 \
 	X(MISMATCH, 69, "driver and library versions differ",                                                        \
 	  "Reboot, or reload the kernel module, so that module and libraries have the same version.")                \
 	X(PERMISSION, 77, "permission denied", "Run as root, or check owner and mode of the object that is named.")  \
@@ -48,7 +48,9 @@
 	X(MOUNT, 82, "mount failed", "See the system error for the path that is named.")                             \
 	X(CGROUP, 83, "device cgroup failed", "Use --no-cgroups where the engine manages devices itself.")           \
 	X(NVML, 84, "NVML failed", "Run 'nvidia-smi' on the host; the driver itself reports a problem.")             \
-	X(TIMEOUT, 85, "timed out", "Raise the limit, or enable persistence mode so that GPUs start faster.")
+	X(TIMEOUT, 85, "timed out", "Raise the limit, or enable persistence mode so that GPUs start faster.")        \
+	X(EXPRESSION, 66, "requirement not understood",                                                              \
+	  "Write it like 'cuda>=12.0,brand=tesla', or set NVIDIA_DISABLE_REQUIRE=true in the container.")
 
 enum graft_status {
 #define X(name, exit_status, text, hint) GRAFT_##name,

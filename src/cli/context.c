@@ -59,12 +59,13 @@ void cli_tell_simulated(const struct graft_inventory *inventory)
 }
 
 /*
- * The words of NVML ("nvml error: driver/library version mismatch") stand directly behind the prefix, where people and programs look for
- * them; which versions, which owner and mode goes into the hint. Everywhere else the context leads up to the failure.
+ * Words that are searched for ("nvml error: driver/library version mismatch") stand directly behind the prefix, where people and programs
+ * look for them; which versions, which owner and mode, which expression goes into the hint. Everywhere else the context leads up to the failure.
  */
-static bool has_nvml_words(const struct graft_error *err)
+static bool has_known_words(const struct graft_error *err)
 {
-	static const char *const words[] = { "nvml error: ", "driver rpc error: " };
+	static const char *const words[] = { "nvml error: ", "driver rpc error: ", "load library failed: ",
+					     "invalid expression" };
 
 	for (size_t i = 0; i < GRAFT_COUNT(words); i++) {
 		if (strncmp(err->msg, words[i], strlen(words[i])) == 0)
@@ -89,12 +90,12 @@ int cli_fail(const struct cli *cli, const char *prefix, const struct graft_error
 	const char *hint_separator = cli->one_line ? "; " : "\n" CLI_PROGRAM ": hint: ";
 	struct graft_error first = *err;
 
-	if (has_nvml_words(err))
+	if (has_known_words(err))
 		first.ctx[0] = '\0';
 	(void)graft_error_text(&first, text, sizeof(text));
 	graft_log_write(cli->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s%s%s [%s]", prefix, separator, text,
 			graft_status_name(err->status));
-	if (has_nvml_words(err) && err->ctx[0] != '\0')
+	if (has_known_words(err) && err->ctx[0] != '\0')
 		(void)fprintf(stderr, CLI_PROGRAM ": %s%s%s%s%s. %s\n", prefix, separator, text, hint_separator,
 			      err->ctx, hint);
 	else

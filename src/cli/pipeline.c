@@ -24,6 +24,7 @@ static const char *discovery_prefix(const struct graft_error *err)
 	case GRAFT_INVALID:
 	case GRAFT_UNKNOWN_DEVICE:
 	case GRAFT_REQUIREMENT:
+	case GRAFT_EXPRESSION:
 	case GRAFT_NOT_FOUND:
 	case GRAFT_IO:
 	case GRAFT_FORMAT:

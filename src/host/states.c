@@ -15,9 +15,12 @@ static int check_library(struct graft_survey *survey, struct graft_error *err)
 {
 	if (survey->inventory->nvml_library)
 		return 0;
-	return graft_fail(err, GRAFT_NO_LIBRARY, 0,
-			  "load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or "
-			  "directory");
+	(void)graft_fail(err, GRAFT_NO_LIBRARY, 0,
+			 "load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or "
+			 "directory");
+	if (!survey->module_loaded && survey->inventory->platform != GRAFT_PLATFORM_WSL2)
+		(void)graft_wrap(err, "no kernel driver is loaded");
+	return -1;
 }
 
 static int check_module(struct graft_survey *survey, struct graft_error *err)

@@ -53,7 +53,7 @@ static int check(const struct graft_request *request, const struct graft_require
 		unsigned int missing;
 
 		if (graft_requirement_evaluate(request->requirements[i], facts, &result, &missing, err) < 0)
-			return -1;
+			return graft_wrap(err, "requirement '%s'", request->requirements[i]);
 		if (result == GRAFT_REQUIREMENT_FALSE)
 			return graft_requirement_fail(request->requirements[i], err);
 		if (result == GRAFT_REQUIREMENT_UNKNOWN) {

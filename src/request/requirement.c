@@ -259,7 +259,7 @@ int graft_requirement_evaluate(const char *expression, const struct graft_requir
 	}
 	/* With a fact missing, it is not known whether evaluation gets to what is malformed. */
 	if (outcome == OUTCOME_MALFORMED && missing == 0)
-		return graft_fail(err, GRAFT_REQUIREMENT, 0, "invalid expression");
+		return graft_fail(err, GRAFT_EXPRESSION, 0, "invalid expression");
 	*ret_missing = missing;
 	if (missing != 0)
 		*ret_result = GRAFT_REQUIREMENT_UNKNOWN;

@@ -31,7 +31,7 @@ struct graft_requirement_facts {
 };
 
 /*
- * Evaluates one expression. Returns -1 with GRAFT_REQUIREMENT "invalid expression" when evaluation reaches something malformed, else 0
+ * Evaluates one expression. Returns -1 with GRAFT_EXPRESSION "invalid expression" when evaluation reaches something malformed, else 0
  * with *ret_result; *ret_missing holds the bits of the facts that an UNKNOWN result depends on, else 0.
  */
 int graft_requirement_evaluate(const char *expression, const struct graft_requirement_facts *facts,

@@ -20,7 +20,7 @@ static int evaluate(const char *expression, const struct graft_requirement_facts
 
 	*ret_missing = 0;
 	if (graft_requirement_evaluate(expression, facts, &result, ret_missing, &err) < 0) {
-		assert_int_equal(err.status, GRAFT_REQUIREMENT);
+		assert_int_equal(err.status, GRAFT_EXPRESSION);
 		assert_string_equal(err.msg, "invalid expression");
 		return BAD;
 	}
