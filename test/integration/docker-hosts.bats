@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# Docker on hosts where something is wrong, or other than usual: a person reads one line that names the cause and the remedy, and containers
+# that want no GPU run as ever.
+
+load lib.bash
+load engines.bash
+
+# host TOPOLOGY [GRAFT-SIM OPTION...]: with a daemon and the small image.
+host() {
+  start_machine "$@"
+  start_dockerd
+  import_image small
+  engine_setup
+}
+teardown() { stop_machine; }
+
+@test "--gpus: what cannot be given is refused in one line" {
+  host dgx-h100
+  docker_run --gpus '"device=0,9"'
+  expect_refusal 'device error: 9: unknown device' 'nvidia-container-cli info'
+  docker_run --gpus device=GPU-00000000-0000-0000-0000-000000000000
+  expect_refusal 'GPU-00000000-0000-0000-0000-000000000000: unknown device' 'nvidia-container-cli info'
+  docker_run --gpus all --env 'NVIDIA_REQUIRE_CUDA=cuda>=99.9'
+  expect_refusal 'unsatisfied condition: cuda>=99.9' 'update your driver|older'
+  docker_run --gpus all --env 'NVIDIA_REQUIRE_CUDA=cuda!'
+  expect_refusal 'requirement error: invalid expression' "'cuda!'.*NVIDIA_DISABLE_REQUIRE"
+  docker_run --gpus all --env NVIDIA_DRIVER_CAPABILITIES=compute,nonsense
+  expect_refusal 'nonsense' 'NVIDIA_DRIVER_CAPABILITIES'
+  docker_run --gpus all --env NVIDIA_MIG_CONFIG_DEVICES=all
+  expect_refusal 'MIG_CONFIG_DEVICES' 'CAP_SYS_ADMIN'
+  config_toml <<<'disable-require = 1'
+  docker_run --gpus all
+  expect_refusal 'disable-require' 'config.toml'
+}
+
+@test "--gpus, a host without a driver" {
+  host no-driver
+  docker_run --gpus all
+  expect_refusal 'load library failed: libnvidia-ml.so.1' 'no kernel driver is loaded.*Install the driver'
+  docker_run
+  [ "$status" -eq 0 ]
+}
+
+@test "--gpus, a driver whose libraries are not installed" {
+  host half-installed
+  docker_run --gpus all
+  expect_refusal 'load library failed: libnvidia-ml.so.1' 'Install the driver, with user-space libraries'
+}
+
+@test "--gpus, an upgraded driver and no reboot" {
+  host dgx-h100 --fault nvml-mismatch
+  docker_run --gpus all
+  expect_refusal 'driver/library version mismatch' '550.40.07.*550.54.14.*(Reboot|reboot)'
+}
+
+@test "--gpus, a host with cgroup v2" {
+  MACHINE_CGROUP=v2 host dgx-h100
+  [ "$(docker info --format '{{.CgroupVersion}}')" = 2 ]
+  docker_start --gpus '"device=1,2"'
+  docker_probe
+  expect_gpus 1 2
+  docker restart --time 0 "$name"
+  docker_probe
+  expect_gpus 1 2
+  docker update --pids-limit 100 "$name" || say "this machine's cgroup v2 has no controller of pids"
+  docker_probe
+  expect_gpus 1 2
+}
