@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * create: reads config.json, finds out what its container asks for and in which mode it gets that, lets the mode edit the document, and writes it
+ * back. What an edit looks like is the modes' matter.
+ */
+#include "cli/runtime/create.h"
+
+#include <string.h>
+
+#include "apply/oci_edits.h"
+#include "apply/oci_file.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "cli/runtime/locate.h"
+#include "cli/runtime/runtime.h"
+#include "host/platform.h"
+
+struct choice {
+	enum graft_mode mode;
+	struct graft_container container; /* without annotations unless the mode is cdi (SPEC 5.3) */
+};
+
+/* ---- the mode ---- */
+
+struct probing {
+	const struct graft_log *log;
+};
+
+/*
+ * What the host is matters only to a container that wants a GPU: all modes that "auto" can mean do the same for the others. Files
+ * are looked at, the driver is not.
+ */
+static struct graft_platform_probes probe(void *arg)
+{
+	const struct probing *probing = arg;
+	const struct graft_log *log = probing->log;
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	struct graft_platform_facts facts = { .nvml = false };
+
+	if (graft_root_open(&root, "/", NULL) == 0)
+		facts = graft_platform_detect(&root);
+	graft_debug(log, "platform: dxcore=%d tegra-files=%d nvml=%d integrated-gpu=%d", facts.dxcore,
+		    facts.tegra_files, facts.nvml, facts.integrated_gpu);
+	return (struct graft_platform_probes){ facts.dxcore, facts.tegra_files, facts.nvml, facts.integrated_gpu };
+}
+
+static struct graft_platform_probes probe_nothing(void *arg)
+{
+	(void)arg;
+	return (struct graft_platform_probes){ .nvml = false };
+}
+
+static int fail_mode(const struct graft_config *config, struct graft_error *err)
+{
+	return graft_wrap(err, "nvidia-container-runtime.mode in %s", config->file ? config->file : "the defaults");
+}
+
+/*
+ * SPEC 5.3: annotations ask for CDI devices and nothing else. They take part in finding the mode; when that is not cdi, the container is read
+ * again without them, and the mode stays.
+ */
+static int choose(const struct graft_config *config, const char *word, const struct graft_oci_spec *spec,
+		  const struct graft_log *log, struct graft_arena *arena, struct choice *ret_choice,
+		  struct graft_error *err)
+{
+	struct graft_container first;
+	struct probing probing = { log };
+	bool may_be_cdi = strcmp(word, "auto") == 0 || strcmp(word, graft_mode_names[GRAFT_MODE_CDI]) == 0;
+
+	if (graft_container_read(spec, config, may_be_cdi, log, arena, &first, err) < 0)
+		return -1;
+	ret_choice->container = first;
+	if (graft_mode_resolve(word, &first, GRAFT_MODE_JIT_CDI, probe_nothing, NULL, &ret_choice->mode, err) < 0)
+		return fail_mode(config, err);
+	if (ret_choice->mode == GRAFT_MODE_CDI || strcmp(word, "auto") != 0)
+		return 0;
+	if (first.origin == GRAFT_ORIGIN_ANNOTATIONS) {
+		graft_debug(log, "annotations are left aside: they do not all name CDI devices");
+		if (graft_container_read(spec, config, false, log, arena, &ret_choice->container, err) < 0)
+			return -1;
+	}
+	if (!ret_choice->container.wants_devices)
+		return 0;
+	return graft_mode_resolve(word, &first, GRAFT_MODE_JIT_CDI, probe, &probing, &ret_choice->mode, err);
+}
+
+static void log_mode(const struct graft_log *log, const char *word, const struct choice *choice)
+{
+	const char *name = graft_mode_names[choice->mode];
+
+	if (!choice->container.wants_devices)
+		graft_debug(log, "mode %s (configured: %s); the container asks for no GPU", name, word);
+	else if (strcmp(word, "auto") == 0)
+		graft_info(log, "Auto-detected mode as '%s'; devices are requested by %s", name,
+			   choice->container.origin_name);
+	else
+		graft_info(log, "Using requested mode '%s'; devices are requested by %s", name,
+			   choice->container.origin_name);
+}
+
+/* ---- the edits ---- */
+
+static int (*const modes[GRAFT_MODE_MAX])(struct runtime_create *create, struct graft_error *err) = {
+	[GRAFT_MODE_LEGACY] = runtime_legacy,
+	[GRAFT_MODE_JIT_CDI] = runtime_jit_cdi,
+	[GRAFT_MODE_CDI] = runtime_cdi,
+	[GRAFT_MODE_CSV] = runtime_csv,
+};
+
+/* SPEC 6.2: in all modes but legacy the hook of `docker run --gpus` would do the work a second time. */
+static int remove_hooks(const struct runtime_create *create, struct graft_error *err)
+{
+	int n = create->spec->n_prestart > 0 ? graft_oci_remove_runtime_hook(create->document, err) : 0;
+
+	if (n > 0)
+		graft_debug(create->log, "%d prestart hooks of NVIDIA's are removed: this mode does their work", n);
+	return n < 0 ? -1 : 0;
+}
+
+static int find_helpers(struct runtime_create *create, enum graft_mode mode, struct graft_error *err)
+{
+	if (mode == GRAFT_MODE_LEGACY)
+		create->hook_path = runtime_find_hook(create->config, create->log, create->arena);
+	if (create->container->wants_devices)
+		create->cdi_hook_path = runtime_find_cdi_hook(create->config, create->log, create->arena);
+	return graft_arena_failed(create->arena) ? graft_fail_memory(err) : 0;
+}
+
+static int edit(struct runtime_create *create, enum graft_mode mode, struct graft_error *err)
+{
+	if (mode != GRAFT_MODE_LEGACY && remove_hooks(create, err) < 0)
+		return -1;
+	if (mode != GRAFT_MODE_LEGACY && !create->container->wants_devices)
+		return 0;
+	if (find_helpers(create, mode, err) < 0)
+		return -1;
+	return modes[mode](create, err);
+}
+
+static int edit_and_write(struct runtime_create *create, enum graft_mode mode, struct graft_error *err)
+{
+	if (edit(create, mode, err) < 0)
+		return graft_wrap(err, "could not apply required modification to OCI specification: error modifying "
+				       "OCI spec");
+	if (!graft_json_document_changed(create->document)) {
+		graft_debug(create->log, "config.json stays as it is");
+		return 0;
+	}
+	if (graft_oci_file_write(create->bundle, create->document, err) < 0)
+		return graft_wrap(err,
+				  "could not apply required modification to OCI specification: error writing OCI spec");
+	graft_debug(create->log, "config.json was rewritten");
+	return 0;
+}
+
+/* A file that cannot be read is named by whoever reads it; what is wrong inside gets the words that tools look for. */
+static int fail_read(struct graft_error *err)
+{
+	if (err->status != GRAFT_FORMAT && err->status != GRAFT_TOO_BIG)
+		return -1;
+	return graft_wrap(err, "error loading OCI specification from file: error reading OCI specification");
+}
+
+int runtime_edit_bundle(const struct graft_config *config, const char *word, const char *bundle,
+			const struct graft_log *log, struct graft_arena *arena, struct graft_error *err)
+{
+	auto_json_document struct graft_json_document *document = NULL;
+	struct graft_oci_spec spec;
+	struct choice choice;
+
+	bundle = bundle && bundle[0] != '\0' ? bundle : NULL;
+	if (graft_oci_file_read(bundle, &document, err) < 0)
+		return fail_read(err);
+	if (graft_oci_spec_read(document, arena, &spec, err) < 0)
+		return fail_read(err);
+	if (choose(config, word, &spec, log, arena, &choice, err) < 0)
+		return -1;
+	log_mode(log, word, &choice);
+	return edit_and_write(&(struct runtime_create){ .config = config,
+							.bundle = bundle,
+							.document = document,
+							.spec = &spec,
+							.container = &choice.container,
+							.log = log,
+							.arena = arena },
+			      choice.mode, err);
+}

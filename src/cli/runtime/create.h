@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* create: what the runtime does for `create` before it becomes the low-level runtime (SPEC runtime-and-hook 3.7, 3.8, 5.3, 6.1). */
+#ifndef GRAFT_CLI_RUNTIME_CREATE_H
+#define GRAFT_CLI_RUNTIME_CREATE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "request/config.h"
+
+/*
+ * Edits <bundle>/config.json as its container asks for, in the mode `word` ("auto", "legacy", ...). A container that asks for no GPU is decided
+ * here: no mode is called for it but legacy, and the file is rewritten only when it holds a prestart hook of NVIDIA's. `bundle` NULL = the
+ * working directory. -1: nothing was written.
+ */
+int runtime_edit_bundle(const struct graft_config *config, const char *word, const char *bundle,
+			const struct graft_log *log, struct graft_arena *arena, struct graft_error *err);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which mode gets which container, and what becomes of config.json (SPEC runtime-and-hook 5.3, 6.1, 14.2, 14.3). The modes are stand-ins that note what
+ * they were given.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/buffer.h"
+#include "cli/runtime/create.h"
+#include "cli/runtime/runtime.h"
+#include "world.h"
+
+enum { NO_MODE = -1, JIT_OR_CSV = -2 };
+
+static struct {
+	int mode;
+	char devices[128];
+	char hook_path[128], cdi_hook_path[128];
+	bool fails, removes_bundle;
+	const struct world *world;
+} seen;
+
+static int stand_in(struct runtime_create *create, enum graft_mode mode, struct graft_error *err)
+{
+	struct graft_buffer list = { .max = 0 };
+
+	seen.mode = (int)mode;
+	for (size_t i = 0; i < create->container->devices.n; i++)
+		graft_buffer_printf(&list, "%s%s", i == 0 ? "" : " ", create->container->devices.items[i]);
+	(void)snprintf(seen.devices, sizeof(seen.devices), "%s", graft_buffer_text(&list));
+	graft_buffer_done(&list);
+	(void)snprintf(seen.hook_path, sizeof(seen.hook_path), "%s", create->hook_path ? create->hook_path : "");
+	(void)snprintf(seen.cdi_hook_path, sizeof(seen.cdi_hook_path), "%s",
+		       create->cdi_hook_path ? create->cdi_hook_path : "");
+	if (seen.removes_bundle)
+		assert_int_equal(system(graft_arena_printf(create->arena, "/bin/rm -rf %s/b", seen.world->directory)),
+				 0);
+	if (graft_json_set(create->document, graft_json_document_root(create->document), "seen",
+			   graft_json_new_bool(create->document, true, err), err) < 0)
+		return -1;
+	return seen.fails ? graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "'7': unknown device") : 0;
+}
+
+int runtime_legacy(struct runtime_create *create, struct graft_error *err)
+{
+	return stand_in(create, GRAFT_MODE_LEGACY, err);
+}
+
+int runtime_jit_cdi(struct runtime_create *create, struct graft_error *err)
+{
+	return stand_in(create, GRAFT_MODE_JIT_CDI, err);
+}
+
+int runtime_cdi(struct runtime_create *create, struct graft_error *err)
+{
+	return stand_in(create, GRAFT_MODE_CDI, err);
+}
+
+int runtime_csv(struct runtime_create *create, struct graft_error *err)
+{
+	return stand_in(create, GRAFT_MODE_CSV, err);
+}
+
+static int edit_bundle(const struct world *world, const char *toml_text, const char *word, const char *json,
+		       struct graft_error *err)
+{
+	auto_toml struct graft_toml *toml = NULL;
+	struct graft_config config;
+
+	seen.mode = NO_MODE;
+	seen.devices[0] = '\0';
+	world_put(world, "b/config.json", json, 0644);
+	assert_int_equal(graft_toml_parse("/c.toml", toml_text, strlen(toml_text), &toml, err), 0);
+	assert_int_equal(graft_config_read(toml, NULL, world->arena, &config, err), 0);
+	return runtime_edit_bundle(&config, word ? word : config.runtime.mode, world_path(world, "b"), NULL,
+				   world->arena, err);
+}
+
+#define SPEC(env, rest)                                                                                   \
+	"{\"ociVersion\":\"1.0.2\",  \"process\":{\"env\":[" env "]},\"root\":{\"path\":\"rootfs\"}" rest \
+	",\"unknown\": 18446744073709551615 }\n"
+#define VISIBLE(devices) "\"NVIDIA_VISIBLE_DEVICES=" devices "\""
+#define ANNOTATED(value) ",\"annotations\":{\"cdi.k8s.io/x\":\"" value "\"}"
+#define HOOK             ",\"hooks\":{\"prestart\":[{\"path\":\"/x/nvidia-container-runtime-hook\"}]}"
+
+static void test_modes(void **state)
+{
+	static const struct {
+		const char *toml, *word; /* word NULL = the configured mode */
+		const char *json;
+		int mode;
+		const char *devices;
+	} rows[] = {
+		/* who asks for no GPU concerns no mode but legacy */
+		{ "", NULL, SPEC("", ""), NO_MODE, "" },
+		{ "", NULL, SPEC("\"PATH=/bin\"", ""), NO_MODE, "" },
+		{ "", NULL, SPEC(VISIBLE("void"), ""), NO_MODE, "" },
+		{ "", NULL, "{}", NO_MODE, "" },
+		{ "", "jit-cdi", SPEC("", ""), NO_MODE, "" },
+		{ "", "cdi", SPEC("", ""), NO_MODE, "" },
+		{ "", "csv", SPEC("", ""), NO_MODE, "" },
+		{ "", "legacy", SPEC("", ""), GRAFT_MODE_LEGACY, "" },
+		{ "", "legacy", SPEC(VISIBLE("0"), ""), GRAFT_MODE_LEGACY, "0" },
+		/* the configured mode, and its override */
+		{ "nvidia-container-runtime.mode = \"jit-cdi\"", NULL, SPEC(VISIBLE("0"), ""), GRAFT_MODE_JIT_CDI,
+		  "0" },
+		{ "nvidia-container-runtime.mode = \"csv\"", NULL, SPEC(VISIBLE("0"), ""), GRAFT_MODE_CSV, "0" },
+		{ "nvidia-container-runtime.mode = \"cdi\"", NULL, SPEC(VISIBLE("0"), ""), GRAFT_MODE_CDI, "0" },
+		{ "nvidia-container-runtime.mode = \"csv\"", "cdi", SPEC(VISIBLE("all"), ""), GRAFT_MODE_CDI, "all" },
+		/* auto (SPEC 14.9) */
+		{ "", NULL, SPEC(VISIBLE("0"), ""), JIT_OR_CSV, "0" },
+		{ "", NULL, SPEC(VISIBLE("nvidia.com/gpu=all"), ""), GRAFT_MODE_CDI, "nvidia.com/gpu=all" },
+		{ "", NULL, SPEC(VISIBLE("nvidia.com/gpu=0,0"), ""), JIT_OR_CSV, "nvidia.com/gpu=0 0" },
+		/* annotations ask for CDI devices, in cdi mode alone; they stand above the environment */
+		{ "", NULL, SPEC("", ANNOTATED("nvidia.com/gpu=1")), GRAFT_MODE_CDI, "nvidia.com/gpu=1" },
+		{ "", NULL, SPEC(VISIBLE("0"), ANNOTATED("nvidia.com/gpu=1")), GRAFT_MODE_CDI, "nvidia.com/gpu=1" },
+		{ "", "cdi", SPEC(VISIBLE("0"), ANNOTATED("1")), GRAFT_MODE_CDI, "1" },
+		{ "", NULL, SPEC(VISIBLE("0"), ANNOTATED("1")), JIT_OR_CSV, "0" },
+		{ "", NULL, SPEC("", ANNOTATED("1")), NO_MODE, "" },
+		{ "", "jit-cdi", SPEC("", ANNOTATED("nvidia.com/gpu=1")), NO_MODE, "" },
+		{ "", "jit-cdi", SPEC(VISIBLE("0"), ANNOTATED("nvidia.com/gpu=1")), GRAFT_MODE_JIT_CDI, "0" },
+		{ "", "legacy", SPEC("", ANNOTATED("nvidia.com/gpu=1")), GRAFT_MODE_LEGACY, "" },
+		/* the mode that annotations led to stays when they are left aside */
+		{ "", NULL, SPEC(VISIBLE("nvidia.com/gpu=0"), ANNOTATED("1")), JIT_OR_CSV, "nvidia.com/gpu=0" },
+		{ "nvidia-container-runtime.modes.cdi.annotation-prefixes = [\"other/\"]", NULL,
+		  SPEC("", ANNOTATED("nvidia.com/gpu=1")), NO_MODE, "" },
+	};
+	const struct world *world = *state;
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_error err = { 0 };
+
+		if (edit_bundle(world, rows[i].toml, rows[i].word, rows[i].json, &err) < 0)
+			fail_msg("row %zu: %s", i, err.msg);
+		if (rows[i].mode == JIT_OR_CSV ? seen.mode != GRAFT_MODE_JIT_CDI && seen.mode != GRAFT_MODE_CSV
+					       : seen.mode != rows[i].mode)
+			fail_msg("row %zu: mode %d", i, seen.mode);
+		assert_string_equal(seen.devices, rows[i].devices);
+		if (rows[i].mode == NO_MODE)
+			assert_string_equal(world_get(world, "b/config.json"), rows[i].json);
+		else
+			assert_non_null(strstr(world_get(world, "b/config.json"), "\"seen\":true"));
+	}
+}
+
+/* SPEC 6.2: in all modes but legacy NVIDIA's own hook goes, whether a GPU is asked for or not; the rest stays as it was, byte for byte. */
+static void test_hook_removal(void **state)
+{
+	static const char *const words[] = { "auto", "cdi", "jit-cdi", "csv", "legacy" };
+	const struct world *world = *state;
+	struct graft_error err = { 0 };
+
+	for (size_t i = 0; i < GRAFT_COUNT(words); i++) {
+		const char *text;
+
+		assert_int_equal(edit_bundle(world, "", words[i], SPEC("", HOOK), &err), 0);
+		text = world_get(world, "b/config.json");
+		assert_int_equal(strstr(text, "nvidia-container-runtime-hook") != NULL,
+				 strcmp(words[i], "legacy") == 0);
+		assert_non_null(strstr(text, "\"1.0.2\",  \"process\""));
+		assert_non_null(strstr(text, "18446744073709551615"));
+	}
+	assert_int_equal(edit_bundle(world, "", NULL, SPEC(VISIBLE("0"), HOOK), &err), 0);
+	assert_null(strstr(world_get(world, "b/config.json"), "nvidia-container-runtime-hook"));
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *toml, *word, *json;
+		const char *message; /* what its text begins with */
+	} rows[] = {
+		{ "", "", SPEC("", ""), "nvidia-container-runtime.mode in /c.toml: a mode must be specified" },
+		{ "", "non-legacy", SPEC("", ""),
+		  "nvidia-container-runtime.mode in /c.toml: invalid mode \"non-legacy\"" },
+		{ "nvidia-container-runtime.mode = \"CDI\"", NULL, SPEC(VISIBLE("0"), ""),
+		  "nvidia-container-runtime.mode in /c.toml: invalid mode \"CDI\"" },
+		{ "", NULL, "", "error loading OCI specification from file: error reading OCI specification: " },
+		{ "", NULL, "{", "error loading OCI specification from file: error reading OCI specification: " },
+		{ "", NULL, "[]", "error loading OCI specification from file: error reading OCI specification: " },
+	};
+	const struct world *world = *state;
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_error err = { 0 };
+		char text[1024];
+
+		assert_int_equal(edit_bundle(world, rows[i].toml, rows[i].word, rows[i].json, &err), -1);
+		(void)graft_error_text(&err, text, sizeof(text));
+		if (strncmp(text, rows[i].message, strlen(rows[i].message)) != 0)
+			fail_msg("row %zu: %s", i, text);
+		assert_int_equal(seen.mode, NO_MODE);
+		assert_string_equal(world_get(world, "b/config.json"), rows[i].json);
+	}
+}
+
+static void test_no_bundle(void **state)
+{
+	const struct world *world = *state;
+	const struct graft_config config = { .file = NULL };
+	struct graft_error err = { 0 };
+	char text[1024];
+
+	assert_int_equal(runtime_edit_bundle(&config, "auto", world_path(world, "nowhere"), NULL, world->arena, &err),
+			 -1);
+	(void)graft_error_text(&err, text, sizeof(text));
+	assert_memory_equal(text, "error opening OCI specification file ", 37);
+	assert_non_null(strstr(text, "/nowhere/config.json': no such file or directory"));
+}
+
+/* SPEC 14.2: when a mode fails, or the file cannot be written, nothing is; and the caller is told. */
+static void test_failures(void **state)
+{
+	static const char json[] = SPEC(VISIBLE("0"), HOOK);
+	const struct world *world = *state;
+	struct graft_error err = { 0 };
+
+	seen.world = world;
+	seen.fails = true;
+	assert_int_equal(edit_bundle(world, "", "cdi", json, &err), -1);
+	assert_string_equal(world_get(world, "b/config.json"), json);
+	assert_string_equal(err.ctx,
+			    "could not apply required modification to OCI specification: error modifying OCI spec");
+	assert_int_equal(err.status, GRAFT_UNKNOWN_DEVICE);
+	seen.fails = false;
+	seen.removes_bundle = true;
+	assert_int_equal(edit_bundle(world, "", "cdi", json, &err), -1);
+	assert_string_equal(err.ctx,
+			    "could not apply required modification to OCI specification: error writing OCI spec");
+	seen.removes_bundle = false;
+}
+
+/* Helpers are looked for only by who needs them. */
+static void test_helpers(void **state)
+{
+	static const char toml[] =
+	    "nvidia-ctk.path = \"/opt/hook\"\nnvidia-container-runtime-hook.path = \"/opt/prestart\"";
+	static const struct {
+		const char *word, *json, *hook, *cdi_hook;
+	} rows[] = {
+		{ "legacy", SPEC("", ""), "/opt/prestart", "" },
+		{ "legacy", SPEC(VISIBLE("0"), ""), "/opt/prestart", "/opt/hook" },
+		{ "jit-cdi", SPEC(VISIBLE("0"), ""), "", "/opt/hook" },
+	};
+	const struct world *world = *state;
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		assert_int_equal(edit_bundle(world, toml, rows[i].word, rows[i].json, NULL), 0);
+		assert_string_equal(seen.hook_path, rows[i].hook);
+		assert_string_equal(seen.cdi_hook_path, rows[i].cdi_hook);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_modes, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_hook_removal, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_refused, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_no_bundle, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_failures, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_helpers, world_begin, world_end),
+	};
+
+	return cmocka_run_group_tests_name("runtime_create", tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* world: a directory and an arena of each test's own, for the tests of nvidia-container-runtime. */
+#ifndef GRAFT_TEST_RUNTIME_WORLD_H
+#define GRAFT_TEST_RUNTIME_WORLD_H
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+
+struct world {
+	char directory[64];
+	struct graft_arena *arena;
+};
+
+static inline const char *world_path(const struct world *world, const char *path)
+{
+	return graft_arena_printf(world->arena, "%s/%s", world->directory, path);
+}
+
+/* A file with its parents. */
+static inline const char *world_put(const struct world *world, const char *path, const char *text, mode_t mode)
+{
+	auto_close int fd = -1;
+	char *full = graft_arena_printf(world->arena, "%s/%s", world->directory, path);
+
+	for (char *slash = strchr(full + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		(void)mkdir(full, 0755);
+		*slash = '/';
+	}
+	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+	assert_true(fd >= 0);
+	assert_int_equal(fchmod(fd, mode), 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	return full;
+}
+
+/* The text of a file; "" when it is not there. */
+static inline const char *world_get(const struct world *world, const char *path)
+{
+	auto_close int fd = open(world_path(world, path), O_RDONLY | O_CLOEXEC);
+	char *text = graft_arena_alloc(world->arena, 65536);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, 65535);
+
+	assert_true(n >= 0);
+	return text;
+}
+
+static inline int world_begin(void **state)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	if (!world)
+		return -1;
+	(void)snprintf(world->directory, sizeof(world->directory), "/tmp/graft-runtime-XXXXXX");
+	world->arena = graft_arena_new((size_t)64 << 20);
+	*state = world;
+	return world->arena && mkdtemp(world->directory) ? 0 : -1;
+}
+
+static inline int world_end(void **state)
+{
+	struct world *world = *state;
+	char command[128];
+
+	(void)snprintf(command, sizeof(command), "/bin/rm -rf %s", world->directory);
+	graft_arena_free(world->arena);
+	free(world);
+	return system(command);
+}
+
+#endif
