@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+# A container whose cgroup systemd manages keeps its GPU when systemd puts its own rules in force again: at `systemctl daemon-reload`, and when
+# an engine updates the container. Each test runs on a host that systemd runs (test/tools/systemd-host), with cgroup v1 and with v2.
+
+load lib.bash
+load engines.bash
+
+setup_file() {
+  local version
+  # PATH of the daemons: programs that engines look for.
+  start_host dgx-h100
+  install_programs
+  for version in v1 v2; do
+    host "$version"
+    start_systemd_host "$version" || break
+  done
+}
+
+teardown_file() {
+  local version
+  for version in v1 v2; do
+    host "$version"
+    "$top/test/tools/systemd-host" stop "$machine/host"
+  done
+  stop_host
+}
+
+setup() {
+  work=$BATS_TEST_TMPDIR
+  name=t$BATS_TEST_NUMBER
+  chmod a+rx "$work" "$work/.."
+}
+
+teardown() {
+  [ ! -d "$machine/docker" ] || docker rm --force "$name" >/dev/null 2>&1 || true
+  [ ! -d "$work/runc" ] || on_host runc --systemd-cgroup --root "$work/runc" delete --force "$name" 2>/dev/null || true
+}
+
+# host VERSION: what on_host and docker mean from now on.
+host() {
+  machine=$BATS_FILE_TMPDIR/$1
+  version=$1
+  export machine version
+}
+
+# On the simulated host without systemd, which the other two start from.
+on_simulated_host() {
+  nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wd="$PWD" -- "$@"
+}
+
+on_host() {
+  "$top/test/tools/systemd-host" run "$machine/host" env PATH="$BATS_FILE_TMPDIR/bin:$PATH" "$@"
+}
+
+# A reason to skip is kept for the tests of that version; anything else that goes wrong ends the file.
+start_systemd_host() {
+  local status=0
+  mkdir -p "$machine/docker"
+  on_simulated_host "$top/test/tools/systemd-host" start "$1" "$machine/host" "$BATS_RUN_TMPDIR" 2>"$machine/why" || status=$?
+  case "$status" in
+  0) rm "$machine/why" ;;
+  77) return 0 ;;
+  *)
+    cat "$machine/why" >&2
+    return 1
+    ;;
+  esac
+  start_docker_service
+  import_image small
+}
+
+# Docker as Debian's unit starts it, with systemd as the keeper of cgroups.
+start_docker_service() {
+  jq -n --arg bin "$BATS_FILE_TMPDIR/bin" '{"exec-opts": ["native.cgroupdriver=systemd"],
+    runtimes: (["nvidia-container-runtime", "nvidia-container-runtime.cdi", "nvidia-container-runtime.legacy"] |
+      map({key: ., value: {path: ($bin + "/" + .)}}) | from_entries)}' >"$machine/docker/daemon.json"
+  on_host systemd-run --quiet --unit docker -p Type=notify -p Delegate=yes -p KillMode=process -p TimeoutStartSec=30 \
+    -p "StandardOutput=append:$machine/docker/log" -p "StandardError=append:$machine/docker/log" \
+    --setenv="PATH=$BATS_FILE_TMPDIR/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
+    dockerd --config-file "$machine/docker/daemon.json" --host "unix://$machine/docker/sock" \
+    --data-root "$machine/docker/data" --exec-root "$machine/docker/exec" --pidfile "$machine/docker/pid" \
+    --iptables=false --ip-forward=false --bridge=none && return
+  tail -n 30 "$machine/docker/log" >&2
+  die "dockerd did not come up"
+}
+
+# use VERSION: the test goes on there, or is skipped.
+use() {
+  host "$1"
+  [ ! -e "$machine/why" ] || skip "$(tail -n 1 "$machine/why")"
+}
+
+# --- containers ---
+
+# docker_start OPTION...: a container that stays, by Docker.
+docker_start() {
+  run -0 docker run --detach --net=none --name "$name" "$@" small sleep 3600
+  in_container() { docker exec "$name" "$@"; }
+  update() {
+    # Without the cpu controller in cgroup v2 Docker refuses; systemd is then sent what runc would send.
+    docker update --cpus "$1" "$name" >/dev/null 2>&1 && return
+    [ "$version" = v2 ] && on_host systemctl set-property --runtime "$(scope)" CPUWeight="${1#*.}"
+  }
+}
+
+# runc_start ENVIRONMENT HOOK ARGUMENT...: the same by runc itself, with a prestart hook.
+runc_start() {
+  local environment=$1
+  shift
+  mkdir -p "$work/bundle"
+  cp -a "$(image small)" "$work/root"
+  on_host runc spec --bundle "$work/bundle"
+  bundle=$work/bundle
+  edit_bundle --arg root "$work/root" --arg path "$BATS_FILE_TMPDIR/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
+    --arg environment "$environment" --arg name "$name" --argjson hook "$(jq -n '$ARGS.positional' --args "$@")" '
+    .process.terminal = false | .process.args = ["sleep", "3600"] | del(.process.rlimits) | .process.env += [$environment] |
+    .root = {path: $root, readonly: false} | .linux.cgroupsPath = "system.slice:runc:" + $name |
+    (.process.capabilities[]) |= (. + ["CAP_MKNOD"] | unique) |
+    .hooks = {prestart: [{path: $hook[0], args: $hook, env: ["PATH=" + $path]}]}'
+  # Into a file: the container keeps its output open.
+  on_host runc --systemd-cgroup --root "$work/runc" run --detach --bundle "$bundle" "$name" \
+    </dev/null >"$work/runc.log" 2>&1 3>&- || { cat "$work/runc.log"; return 1; }
+  in_container() { on_host runc --systemd-cgroup --root "$work/runc" exec "$name" "$@"; }
+  update() {
+    # As above: runc tells systemd, and then misses the controller's file.
+    on_host runc --systemd-cgroup --root "$work/runc" update --cpu-share "$((100 * ${1#*.}))" "$name" 2>/dev/null || [ "$version" = v2 ]
+  }
+}
+
+# The container's scope.
+scope() {
+  on_host systemctl list-units --type=scope --plain --no-legend | awk '$1 != "init.scope" { print $1 }'
+}
+
+# gpus: the errors of opening GPU 0, GPU 1 (by a node that the container makes) and a device that every container has.
+gpus() {
+  in_container sh -c '
+    [ -c /dev/other ] || mknod /dev/other c 195 1
+    for node in nvidia0 other null; do
+      error=$( (: <>/dev/$node) 2>&1) && error=": opened"
+      echo "$node: ${error##*: }"
+    done'
+}
+
+# expect_gpus MOMENT ERROR: of GPU 0. The simulated node has no driver behind it: who may open it is told that there is no such device.
+expect_gpu() {
+  local want
+  printf -v want 'nvidia0: %s\nother: Operation not permitted\nnull: opened' "$2"
+  run -0 gpus
+  [ "$output" = "$want" ] && return
+  printf '%s: %s\n' "$1" "$output"
+  on_host systemctl show -p DevicePolicy -p DeviceAllow "$(scope)"
+  tail -n 20 "$machine/host/log"
+  return 1
+}
+
+expect_gpu_survives() {
+  local open="No such device or address"
+  expect_gpu "at the start" "$open"
+  update 0.5
+  expect_gpu "after an update" "$open"
+  on_host systemctl daemon-reload
+  expect_gpu "after daemon-reload" "$open"
+  update 0.7
+  expect_gpu "after an update that follows a reload" "$open"
+  on_host systemctl daemon-reload
+  expect_gpu "after a second daemon-reload" "$open"
+}
+
+# What a hook loses that only changes the cgroup. If this fails one day, runc or systemd got better, and the others prove nothing any more.
+expect_gpu_is_lost() {
+  local hook=$work/hook
+  printf '#!/bin/sh\nexec nvidia-container-cli configure --device=0 --utility "--pid=$(jq .pid)" %q\n' "$work/root" >"$hook"
+  chmod 0755 "$hook"
+  runc_start A=B "$hook"
+  expect_gpu "at the start" "No such device or address"
+  "$@"
+  expect_gpu "after '$*'" "Operation not permitted"
+}
+
+# --- without telling systemd ---
+
+@test "cgroup v1: a hook that systemd knows nothing of loses the GPU at daemon-reload" {
+  use v1
+  expect_gpu_is_lost on_host systemctl daemon-reload
+}
+@test "cgroup v1: a hook that systemd knows nothing of loses the GPU at an update" {
+  use v1
+  expect_gpu_is_lost update 0.5
+}
+@test "cgroup v2: a hook that systemd knows nothing of loses the GPU at daemon-reload" {
+  use v2
+  expect_gpu_is_lost on_host systemctl daemon-reload
+}
+@test "cgroup v2: a hook that systemd knows nothing of loses the GPU at an update" {
+  use v2
+  expect_gpu_is_lost update 0.5
+}
+
+# --- the hook ---
+
+@test "cgroup v1: docker run --gpus" {
+  use v1
+  docker_start --gpus '"device=0"'
+  expect_gpu_survives
+}
+@test "cgroup v2: docker run --gpus" {
+  use v2
+  docker_start --gpus '"device=0"'
+  expect_gpu_survives
+}
+@test "cgroup v1: runc with the hook" {
+  use v1
+  runc_start NVIDIA_VISIBLE_DEVICES=0 "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" prestart
+  expect_gpu_survives
+}
+@test "cgroup v2: runc with the hook" {
+  use v2
+  runc_start NVIDIA_VISIBLE_DEVICES=0 "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" prestart
+  expect_gpu_survives
+}
