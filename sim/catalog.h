@@ -8,7 +8,7 @@
 
 #include "topology.h"
 
-enum sim_template { SIM_TEMPLATE_NONE, SIM_TEMPLATE_NVML, SIM_TEMPLATE_CUDA };
+enum sim_template { SIM_TEMPLATE_NONE, SIM_TEMPLATE_NVML, SIM_TEMPLATE_CUDA, SIM_TEMPLATE_GLX, SIM_TEMPLATE_EGL };
 
 struct sim_library {
 	const char *stem;          /* "libcuda": the file is libcuda.so.<version> */

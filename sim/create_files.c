@@ -187,7 +187,19 @@ static void write_stub(struct files *files, const char *path, const struct place
 	sim_parts_buffer(files->tree, path, 0644, &bytes);
 }
 
-static const char *const templates[] = { [SIM_TEMPLATE_NVML] = "libnvidia-ml.so", [SIM_TEMPLATE_CUDA] = "libcuda.so" };
+static const char *const templates[] = {
+	[SIM_TEMPLATE_NVML] = "libnvidia-ml.so",
+	[SIM_TEMPLATE_CUDA] = "libcuda.so",
+	[SIM_TEMPLATE_GLX] = "libGLX_nvidia.so",
+	[SIM_TEMPLATE_EGL] = "libEGL_nvidia.so",
+};
+
+/* Those of graphics are there only if they could be built. */
+static bool has_template(enum sim_template real)
+{
+	return real != SIM_TEMPLATE_NONE &&
+	       ((real != SIM_TEMPLATE_GLX && real != SIM_TEMPLATE_EGL) || sim_embedded_find(templates[real]) != NULL);
+}
 
 static void place_library(struct files *files, const struct placed *lib)
 {
@@ -197,7 +209,7 @@ static void place_library(struct files *files, const struct placed *lib)
 	(void)snprintf(path, sizeof(path), "%s/%s", lib->directory, lib->file);
 	if (sim_topology_is_missing(files->tree->topology, path, names))
 		return;
-	if (lib->real != SIM_TEMPLATE_NONE)
+	if (has_template(lib->real))
 		copy_template(files, path, templates[lib->real]);
 	else
 		write_stub(files, path, lib);
@@ -383,7 +395,8 @@ static const struct {
 	  "        \"type\": \"INSTANCE\",\n        \"library_path\": \"libGLX_nvidia.so.0\",\n        \"api_version\" "
 	  ": "
 	  "\"1.3.277\",\n        \"implementation_version\" : \"1\",\n        \"description\" : \"simulated by "
-	  "Graft\"\n    }\n}\n" },
+	  "Graft\",\n        \"enable_environment\" : { \"__NV_PRIME_RENDER_OFFLOAD\" : \"1\" },\n"
+	  "        \"disable_environment\" : { \"DISABLE_LAYER_NV_OPTIMUS_1\" : \"\" }\n    }\n}\n" },
 	{ "glvnd/egl_vendor.d/10_nvidia.json",
 	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
 	  "\"libEGL_nvidia.so.0\"\n    }\n}\n" },
