@@ -9,7 +9,7 @@
 #   teardown()      { test_teardown; }             what was mounted is unmounted, and no other process of the test is left
 #
 # Every command that looks at devices, containers or roots goes through `on_host`, which runs it in the mount namespace of the
-# simulated host. GRAFT_BUILD names the build; GRAFT_ENOSYS=1 lets nvidia-container-cli, and nothing else, see an old kernel.
+# simulated host. GRAFT_BUILD names the build; GRAFT_ENOSYS=1 lets our own programs, and nothing else, see an old kernel.
 
 bats_require_minimum_version 1.5.0
 
@@ -22,6 +22,7 @@ export LC_ALL=C
 
 # The program itself, for suites that trace it: "${old_kernel[@]}" strace ... "$cli".
 cli=$build/src/cli/nvidia-container-cli
+hook=$build/src/cli/hook/nvidia-container-runtime-hook
 old_kernel=()
 [ "${GRAFT_ENOSYS:-0}" != 1 ] || old_kernel=("$build/test/tools/enosys")
 
@@ -33,15 +34,18 @@ die() {
 
 # start_host TOPOLOGY [GRAFT-SIM OPTION...]
 start_host() {
-  local topology=$1
+  local topology=$1 program
   shift
   [ "$(id -u)" -eq 0 ] || die "the integration tests need root" || return
   # Other users have to reach the programs and their roots; the checkout may lie in a private home.
   mkdir -p "$BATS_FILE_TMPDIR/bin" "$BATS_FILE_TMPDIR/programs"
-  install -m 0755 "$cli" "$build/test/tools/enosys" "$BATS_FILE_TMPDIR/programs"
-  printf '#!/bin/sh\nexec %s "$@"\n' "${old_kernel[*]:+$BATS_FILE_TMPDIR/programs/enosys} $BATS_FILE_TMPDIR/programs/nvidia-container-cli" \
-    >"$BATS_FILE_TMPDIR/bin/nvidia-container-cli"
-  chmod 0755 "$BATS_FILE_TMPDIR/bin/nvidia-container-cli"
+  install -m 0755 "$build/test/tools/enosys" "$BATS_FILE_TMPDIR/programs"
+  for program in "$cli" "$hook"; do
+    install -m 0755 "$program" "$BATS_FILE_TMPDIR/programs"
+    printf '#!/bin/sh\nexec %s "$@"\n' "${old_kernel[*]:+$BATS_FILE_TMPDIR/programs/enosys} $BATS_FILE_TMPDIR/programs/${program##*/}" \
+      >"$BATS_FILE_TMPDIR/bin/${program##*/}"
+    chmod 0755 "$BATS_FILE_TMPDIR/bin/${program##*/}"
+  done
   chmod a+rx "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_FILE_TMPDIR/.."
   # shellcheck disable=SC2016
   "$sim" run --topology "$topology" "$@" -- sh -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 86400' \
