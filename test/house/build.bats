@@ -27,6 +27,8 @@ elf_files() {
 @test "programs are installed where the prefix says, and run from there" {
   [ -x "$tree/D/usr/bin/nvidia-container-cli" ]
   [ -x "$tree/D/usr/bin/graft-sim" ]
+  [ -x "$tree/D/usr/bin/nvidia-container-runtime-hook" ]
+  [ "$(readlink "$tree/D/usr/bin/nvidia-container-toolkit")" = nvidia-container-runtime-hook ]
   run -0 "$tree/D/usr/bin/nvidia-container-cli" --version
   [[ $output == *"$(sed -n "s/^ *version: '\(.*\)',/\1/p" "$top/meson.build")"* ]]
 }
@@ -34,6 +36,7 @@ elf_files() {
 @test "the man page and the completions are installed where their readers look" {
   local share=$tree/D/usr/share
   grep -q '^\.TH "nvidia-container-cli" "1"' "$share/man/man1/nvidia-container-cli.1"
+  grep -q '^\.TH "nvidia-container-runtime-hook" "8"' "$share/man/man8/nvidia-container-runtime-hook.8"
   bash -n "$share/bash-completion/completions/nvidia-container-cli"
   head -n 1 "$share/zsh/site-functions/_nvidia-container-cli" | grep -qx '#compdef nvidia-container-cli'
   grep -q 'complete -c nvidia-container-cli' "$share/fish/vendor_completions.d/nvidia-container-cli.fish"

@@ -27,7 +27,7 @@ hook_bundle() {
   done
 }
 
-one_gpu=(NVIDIA_VISIBLE_DEVICES=0 NVIDIA_DRIVER_CAPABILITIES=compute,utility)
+one_gpu=(NVIDIA_VISIBLE_DEVICES=0 "NVIDIA_DRIVER_CAPABILITIES=compute,utility")
 
 # The rights of the device cgroup: the one GPU by any node, no other by any node.
 expect_device_cgroup() {
@@ -275,7 +275,7 @@ refuse() {
 
 @test "what the runtime and the bundle say wrong" {
   hook_bundle "${one_gpu[@]}"
-  local line
+  local filter text
   while IFS='|' read -r filter text; do
     cp "$bundle/config.json" "$work/saved.json"
     edit_bundle "$filter"

@@ -18,7 +18,6 @@
 #include "cli/hook/state.h"
 #include "host/platform.h"
 
-#define PROGRAM   "nvidia-container-runtime-hook"
 #define ARENA_MAX ((size_t)256 << 20) /* state, config.json and config.toml of the largest size, and their parts */
 
 struct hook {
@@ -45,7 +44,7 @@ static int fail(const struct hook *h, const struct graft_error *err)
 	(void)graft_error_text(err, text, sizeof(text));
 	graft_log_write(h->cli.log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s [%s]", text,
 			graft_status_name(err->status));
-	(void)fprintf(stderr, PROGRAM ": %s; %s\n", text, h->remedy);
+	(void)fprintf(stderr, HOOK_PROGRAM ": %s; %s\n", text, h->remedy);
 	return 1;
 }
 
@@ -231,32 +230,51 @@ static int run_prestart(const struct hook_environment *environment, const struct
 	return status;
 }
 
-int hook_main(const struct hook_environment *environment, int argc, char **argv)
+/* Texts for a person: results on stdout, all else on stderr. Returns the exit status. */
+static int print(FILE *stream, struct graft_buffer *text, int status)
 {
-	struct graft_error err = { .status = GRAFT_OK };
-	struct hook_arguments arguments;
+	bool failed = graft_buffer_failed(text) || fputs(graft_buffer_text(text), stream) < 0 || fflush(stream) != 0;
 
-	if (hook_arguments_read(argc, argv, &arguments, &err) < 0) {
-		(void)fprintf(stderr, "%s\n%s", err.msg, hook_usage);
-		return 2;
-	}
-	if (arguments.help) {
-		(void)fputs(hook_usage, stderr);
-		return 0;
-	}
-	if (arguments.version) {
-		(void)printf("NVIDIA Container Runtime Hook version %s\ncommit: %s\n", GRAFT_VERSION, cli_revision());
-		return 0;
-	}
-	switch (arguments.command) {
+	graft_buffer_done(text);
+	return failed ? 1 : status;
+}
+
+static int run_command(const struct hook_environment *environment, const struct hook_arguments *arguments)
+{
+	struct graft_buffer text = { .max = 0 };
+
+	switch (arguments->command) {
 	case HOOK_PRESTART:
-		return run_prestart(environment, &arguments);
+		return run_prestart(environment, arguments);
 	case HOOK_POSTSTART:
 	case HOOK_POSTSTOP:
 		return 0;
 	case HOOK_NONE:
 		break;
 	}
-	(void)fputs(hook_usage, stderr);
-	return 2;
+	graft_options_help(&hook_program, HOOK_PROGRAM, &text);
+	return print(stderr, &text, 2);
+}
+
+int hook_main(const struct hook_environment *environment, int argc, char **argv)
+{
+	enum graft_parse_result result = GRAFT_PARSE_OK;
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_buffer text = { .max = 0 };
+	struct hook_arguments arguments;
+
+	if (hook_arguments_read(argc, argv, &arguments, &result, &err) < 0) {
+		graft_buffer_printf(&text, "%s\n", err.msg);
+		graft_options_help(&hook_program, HOOK_PROGRAM, &text);
+		return print(stderr, &text, 2);
+	}
+	if (result == GRAFT_PARSE_OK)
+		return run_command(environment, &arguments);
+	if (result == GRAFT_PARSE_VERSION) {
+		graft_buffer_printf(&text, "NVIDIA Container Runtime Hook version %s\ncommit: %s\n", GRAFT_VERSION,
+				    cli_revision());
+		return print(stdout, &text, 0);
+	}
+	graft_options_help(&hook_program, HOOK_PROGRAM, &text);
+	return print(stderr, &text, 0);
 }
