@@ -20,6 +20,7 @@ struct sim_library {
 	const char *directory;  /* below the library directory; NULL = itself */
 	enum sim_template real; /* what the file does on the machine's own 64-bit ABI */
 	const char *needed;     /* stem of a library of the same version that it is linked to, or NULL */
+	const char *version;    /* it has a version of its own, not the driver's; NULL = it has not */
 };
 extern const struct sim_library sim_libraries[];
 extern const size_t sim_n_libraries;
@@ -32,8 +33,11 @@ struct sim_binary {
 	const char *name;
 	enum sim_program program;
 	bool fabric; /* only on hosts with NVSwitches */
+	bool imex;   /* only on hosts with IMEX channels */
 };
 extern const struct sim_binary sim_binaries[];
 extern const size_t sim_n_binaries;
+/* Whether a topology's driver brings the program along. */
+bool sim_binary_wanted(const struct sim_binary *binary, const struct sim_topology *topology);
 
 #endif

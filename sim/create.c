@@ -14,7 +14,6 @@
 
 #define NVIDIA_MAJOR 195u
 #define MISC_MAJOR   10u
-#define DRM_MAJOR    226u
 #define DXG_MINOR    125u
 
 /* --- /proc and /sys --- */
@@ -223,6 +222,10 @@ void sim_proc_devices(const struct sim_topology *topology, struct graft_buffer *
 	if (topology->nvswitches > 0)
 		graft_buffer_printf(out, "%3u nvidia-nvswitch\n", topology->majors.nvswitch);
 	graft_buffer_printf(out, "%3u nvidia-uvm\n", topology->majors.uvm);
+	if (topology->gates & SIM_GATE_GDS)
+		graft_buffer_printf(out, "%3u nvidia-fs\n", topology->majors.fs);
+	if (topology->gates & SIM_GATE_GDRCOPY)
+		graft_buffer_printf(out, "%3u gdrdrv\n", topology->majors.gdrdrv);
 	if (topology->driver_major >= 525)
 		graft_buffer_printf(out, "%3u nvidia-caps-imex-channels\n", topology->majors.imex);
 	if (sim_has_caps(topology))
@@ -241,6 +244,8 @@ static void make_devices_list(struct sim_tree *tree)
 	graft_buffer_string(&lines, "Character devices:\n  1 mem\n  4 tty\n  5 /dev/tty\n  5 /dev/console\n 10 misc\n"
 				    "136 pts\n");
 	sim_proc_devices(tree->topology, &lines);
+	if (tree->topology->gates & SIM_GATE_MOFED)
+		graft_buffer_string(&lines, "231 infiniband_verbs\n");
 	graft_buffer_string(&lines, "226 drm\n\nBlock devices:\n  7 loop\n  8 sd\n259 blkext\n");
 	sim_parts_buffer(tree, "/proc/devices", 0444, &lines);
 }
@@ -316,38 +321,7 @@ static void make_caps(struct sim_tree *tree)
 	}
 }
 
-/* --- nodes and sockets --- */
-
-static void make_nodes(struct sim_tree *tree)
-{
-	const struct sim_topology *topology = tree->topology;
-	char path[64];
-
-	sim_tree_node(tree, "/dev/nvidiactl", 0666, NVIDIA_MAJOR, 255);
-	for (size_t i = 0; i < topology->n_gpus; i++) {
-		(void)snprintf(path, sizeof(path), "/dev/nvidia%u", topology->gpus[i].minor);
-		sim_tree_node(tree, path, 0666, NVIDIA_MAJOR, topology->gpus[i].minor);
-	}
-	sim_tree_node(tree, "/dev/nvidia-modeset", 0666, NVIDIA_MAJOR, 254);
-	sim_tree_node(tree, "/dev/nvidia-uvm", 0666, topology->majors.uvm, 0);
-	sim_tree_node(tree, "/dev/nvidia-uvm-tools", 0666, topology->majors.uvm, 1);
-	for (uint32_t i = 0; i < topology->nvswitches; i++) {
-		(void)snprintf(path, sizeof(path), "/dev/nvidia-nvswitch%u", i);
-		sim_tree_node(tree, path, 0666, topology->majors.nvswitch, i);
-	}
-	if (topology->nvswitches > 0)
-		sim_tree_node(tree, "/dev/nvidia-nvswitchctl", 0666, topology->majors.nvswitch, 255);
-	for (uint32_t i = 0; i < topology->imex_channels; i++) {
-		(void)snprintf(path, sizeof(path), "/dev/nvidia-caps-imex-channels/channel%u", i);
-		sim_tree_node(tree, path, 0666, topology->majors.imex, i);
-	}
-	for (uint32_t i = 0; topology->files & SIM_FILES_GRAPHICS && i < topology->n_gpus; i++) {
-		(void)snprintf(path, sizeof(path), "/dev/dri/card%u", i);
-		sim_tree_node(tree, path, 0660, DRM_MAJOR, i);
-		(void)snprintf(path, sizeof(path), "/dev/dri/renderD%u", 128 + i);
-		sim_tree_node(tree, path, 0666, DRM_MAJOR, 128 + i);
-	}
-}
+/* --- sockets, and what other platforms have --- */
 
 static void make_kernel_side(struct sim_tree *tree)
 {
@@ -363,7 +337,7 @@ static void make_kernel_side(struct sim_tree *tree)
 	for (size_t i = 0; i < topology->n_gpus; i++)
 		make_information(tree, &topology->gpus[i]);
 	make_caps(tree);
-	make_nodes(tree);
+	sim_create_nodes(tree);
 }
 
 static void make_sockets(struct sim_tree *tree)

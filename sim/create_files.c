@@ -244,7 +244,8 @@ static void place_catalog_library(struct files *files, const struct sim_library 
 
 	(void)snprintf(directory, sizeof(directory), "%s%s%s", base, library->directory ? "/" : "",
 		       library->directory ? library->directory : "");
-	(void)snprintf(file, sizeof(file), "%s.so.%s", library->stem, files->version);
+	(void)snprintf(file, sizeof(file), "%s.so.%s", library->stem,
+		       library->version ? library->version : files->version);
 	(void)snprintf(soname, sizeof(soname), "%s.so.%s", library->stem,
 		       library->soname ? library->soname : files->version);
 	(void)snprintf(link, sizeof(link), "%s.so", library->stem);
@@ -319,6 +320,11 @@ static void create_wsl(struct files *files)
 	files->n_cache = n_listed;
 	sim_tree_text(files->tree, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/nvcubins.bin", 0444,
 		      "simulated by Graft\n");
+	/* Beside them Windows' own part of the driver, some of which newer drivers load. */
+	sim_tree_text(files->tree, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/nvcudart.dll", 0444,
+		      "simulated by Graft\n");
+	sim_tree_text(files->tree, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/nv_dispi.inf", 0444,
+		      "simulated by Graft\n");
 	copy_program(files, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/nvidia-smi", "nvidia-smi");
 	copy_program(files, "/usr/lib/wsl/lib/nvidia-smi", "nvidia-smi");
 	sim_tree_text(files->tree, "/etc/ld.so.conf.d/ld.wsl.conf", 0644, "/usr/lib/wsl/lib\n");
@@ -362,7 +368,7 @@ static void create_programs(struct files *files)
 	for (size_t i = 0; i < sim_n_binaries; i++) {
 		const struct sim_binary *binary = &sim_binaries[i];
 
-		if (binary->fabric && files->tree->topology->nvswitches == 0)
+		if (!sim_binary_wanted(binary, files->tree->topology))
 			continue;
 		(void)snprintf(path, sizeof(path), "%s/%s", files->places->binaries, binary->name);
 		copy_program(files, path, binary->program == SIM_PROGRAM_SMI ? "nvidia-smi" : "graft-sim-daemon");
@@ -379,47 +385,6 @@ static void create_firmware(struct files *files)
 		(void)snprintf(path, sizeof(path), "%s/%s/%s", files->places->firmware, files->version,
 			       firmware_names[i]);
 		sim_tree_text(files->tree, path, 0644, "simulated by Graft: %s\n", firmware_names[i]);
-	}
-}
-
-/* What the loaders of graphics interfaces look for. */
-static const struct {
-	const char *name; /* below the share directory */
-	const char *text;
-} descriptions[] = {
-	{ "vulkan/icd.d/nvidia_icd.json", "{\n    \"file_format_version\" : \"1.0.1\",\n    \"ICD\": {\n        "
-					  "\"library_path\": \"libGLX_nvidia.so.0\",\n"
-					  "        \"api_version\" : \"1.3.277\"\n    }\n}\n" },
-	{ "vulkan/implicit_layer.d/nvidia_layers.json",
-	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"layer\": {\n        \"name\": \"VK_LAYER_NV_optimus\",\n"
-	  "        \"type\": \"INSTANCE\",\n        \"library_path\": \"libGLX_nvidia.so.0\",\n        \"api_version\" "
-	  ": "
-	  "\"1.3.277\",\n        \"implementation_version\" : \"1\",\n        \"description\" : \"simulated by "
-	  "Graft\",\n        \"enable_environment\" : { \"__NV_PRIME_RENDER_OFFLOAD\" : \"1\" },\n"
-	  "        \"disable_environment\" : { \"DISABLE_LAYER_NV_OPTIMUS_1\" : \"\" }\n    }\n}\n" },
-	{ "glvnd/egl_vendor.d/10_nvidia.json",
-	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
-	  "\"libEGL_nvidia.so.0\"\n    }\n}\n" },
-	{ "egl/egl_external_platform.d/10_nvidia_wayland.json",
-	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
-	  "\"libnvidia-egl-wayland.so.1\"\n    }\n}\n" },
-	{ "egl/egl_external_platform.d/15_nvidia_gbm.json",
-	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
-	  "\"libnvidia-egl-gbm.so.1\"\n    }\n}\n" },
-	{ "nvidia/nvoptix.bin", "simulated by Graft\n" },
-};
-
-static void create_descriptions(struct files *files)
-{
-	const struct sim_topology *topology = files->tree->topology;
-	char path[256];
-
-	(void)snprintf(path, sizeof(path), "%s/OpenCL/vendors/nvidia.icd",
-		       topology->layout == SIM_LAYOUT_NIXOS ? "/run/opengl-driver/etc" : "/etc");
-	sim_tree_text(files->tree, path, 0644, "libnvidia-opencl.so.1\n");
-	for (size_t i = 0; topology->files & SIM_FILES_GRAPHICS && i < GRAFT_COUNT(descriptions); i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s", files->places->share, descriptions[i].name);
-		sim_tree_text(files->tree, path, 0644, "%s", descriptions[i].text);
 	}
 }
 
@@ -447,9 +412,10 @@ static void list_library(struct files *files, const struct sim_library *library,
 {
 	char name[128];
 
-	(void)snprintf(name, sizeof(name), "%s.so.%s", library->stem, files->version);
+	(void)snprintf(name, sizeof(name), "%s.so.%s", library->stem,
+		       library->version ? library->version : files->version);
 	list_file(json, name, "LIB", category_of(library));
-	if (!library->soname)
+	if (!library->soname || (library->version && strcmp(library->version, library->soname) == 0))
 		return;
 	(void)snprintf(name, sizeof(name), "%s.so.%s", library->stem, library->soname);
 	list_file(json, name, "SYMLINK", category_of(library));
@@ -469,7 +435,7 @@ static void create_file_list(struct files *files)
 			list_library(files, &sim_libraries[i], &json);
 	}
 	for (size_t i = 0; i < sim_n_binaries; i++) {
-		if (!sim_binaries[i].fabric || topology->nvswitches > 0)
+		if (sim_binary_wanted(&sim_binaries[i], topology))
 			list_file(&json, sim_binaries[i].name, "BINARY", "utils");
 	}
 	for (size_t i = 0; topology->firmware && i < GRAFT_COUNT(firmware_names); i++) {
@@ -535,7 +501,7 @@ void sim_create_files(struct sim_tree *tree, const struct sim_places *places)
 		place_libraries(files);
 		create_programs(files);
 		create_firmware(files);
-		create_descriptions(files);
+		sim_create_graphics(tree, places);
 		create_file_list(files);
 	}
 	create_cache(files);

@@ -15,6 +15,12 @@ void sim_proc_devices(const struct sim_topology *topology, struct graft_buffer *
 /* Whether the driver has /dev/nvidia-caps. */
 bool sim_has_caps(const struct sim_topology *topology);
 
+/* Device nodes, and what belongs to them. */
+void sim_create_nodes(struct sim_tree *tree);
+
+/* Descriptions for loaders of graphics interfaces, modules of the X server. */
+void sim_create_graphics(struct sim_tree *tree, const struct sim_places *places);
+
 /* Libraries, programs, firmware, descriptions and the loader's cache. */
 void sim_create_files(struct sim_tree *tree, const struct sim_places *places);
 

@@ -78,7 +78,8 @@ static int copy_entry(const char *from, const char *to, dev_t device, bool simul
 /* Nodes of a real driver must not show through. */
 static bool is_of_driver(const char *name, unsigned int depth)
 {
-	return depth == 0 && (strncmp(name, "nvidia", 6) == 0 || strcmp(name, "dxg") == 0);
+	return depth == 0 &&
+	       (strncmp(name, "nvidia", 6) == 0 || strcmp(name, "dxg") == 0 || strcmp(name, "gdrdrv") == 0);
 }
 
 static int copy_directory(const char *from, const char *to, dev_t device, bool simulated, unsigned int depth,

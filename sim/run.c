@@ -87,9 +87,9 @@ static bool is_major_taken(const char *devices, uint32_t major)
 /* Majors that nobody has on this machine, so that opening a simulated node ends with ENXIO. */
 static void choose_majors(struct sim_topology *topology, const char *devices)
 {
-	uint32_t *majors[] = { &topology->majors.uvm, &topology->majors.caps, &topology->majors.imex,
-			       &topology->majors.nvswitch };
-	uint32_t next = 503;
+	uint32_t *majors[] = { &topology->majors.uvm,      &topology->majors.caps, &topology->majors.imex,
+			       &topology->majors.nvswitch, &topology->majors.fs,   &topology->majors.gdrdrv };
+	uint32_t next = 501;
 
 	if (strstr(devices, " nvidia-uvm\n")) /* a simulated host already: its majors are taken by nobody real */
 		return;
@@ -228,6 +228,9 @@ static int mount_entries(const char *directory, struct graft_error *err)
 			continue;
 		(void)snprintf(from, sizeof(from), SIM_STAGE_ROOT "%s/%s", directory, entry->d_name);
 		(void)snprintf(to, sizeof(to), "%s/%s", directory, entry->d_name);
+		/* An empty /run/udev left behind would tell programs that the machine has udev. */
+		if (strcmp(entry->d_name, "udev") == 0 && access(to, F_OK) < 0)
+			continue;
 		if (mkdir(to, 0755) < 0 && errno != EEXIST)
 			return graft_fail_errno(err, errno, "mkdir failed: %s", to);
 		if (sim_bind(from, to, err) < 0)

@@ -19,6 +19,7 @@
 
 const char *const sim_layout_names[6] = { "debian", "rhel", "driver-container", "nixos", "wsl2", "tegra" };
 static const char *const machine_names[] = { "x86_64", "aarch64" };
+static const char *const gate_names[] = { "gds", "mofed", "gdrcopy" };
 static const char *const files_names[] = { "base", "video", "graphics", "ngx", "32-bit" };
 
 /* A group of equal GPUs as the file has it. */
@@ -118,6 +119,21 @@ static int add_files(const struct sim_yaml *yaml, const yaml_node_t *node, void 
 static int read_files(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
 {
 	return sim_yaml_sequence(yaml, node, GRAFT_COUNT(files_names), add_files, field);
+}
+
+static int add_gate(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
+{
+	unsigned int word = 0;
+
+	if (read_word(yaml, node, gate_names, GRAFT_COUNT(gate_names), "gate", &word) < 0)
+		return -1;
+	*(unsigned int *)arg |= 1u << word;
+	return 0;
+}
+
+static int read_gates(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
+{
+	return sim_yaml_sequence(yaml, node, GRAFT_COUNT(gate_names), add_gate, field);
 }
 
 struct strings {
@@ -243,6 +259,8 @@ static const struct sim_yaml_key major_keys[] = {
 	{ "nvidia-caps", sim_yaml_u32, offsetof(struct sim_majors, caps) },
 	{ "nvidia-caps-imex-channels", sim_yaml_u32, offsetof(struct sim_majors, imex) },
 	{ "nvidia-nvswitch", sim_yaml_u32, offsetof(struct sim_majors, nvswitch) },
+	{ "nvidia-fs", sim_yaml_u32, offsetof(struct sim_majors, fs) },
+	{ "gdrdrv", sim_yaml_u32, offsetof(struct sim_majors, gdrdrv) },
 };
 
 static int read_majors(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
@@ -266,6 +284,7 @@ static const struct sim_yaml_key topology_keys[] = {
 	{ "mps", sim_yaml_bool, TOPOLOGY(mps) },
 	{ "filelist", sim_yaml_bool, TOPOLOGY(filelist) },
 	{ "uuids-in-procfs", sim_yaml_bool, TOPOLOGY(uuids_in_procfs) },
+	{ "gates", read_gates, TOPOLOGY(gates) },
 	{ "nvswitches", sim_yaml_u32, TOPOLOGY(nvswitches) },
 	{ "imex-channels", sim_yaml_u32, TOPOLOGY(imex_channels) },
 	{ "majors", read_majors, TOPOLOGY(majors) },
@@ -604,12 +623,15 @@ static int add_fault(const struct sim_yaml *yaml, const yaml_node_t *node, void 
 
 static int finish_limits(const struct sim_yaml *yaml, const struct sim_topology *topology)
 {
-	const struct sim_majors *majors = &topology->majors;
+	const uint32_t majors[] = { topology->majors.uvm,      topology->majors.caps, topology->majors.imex,
+				    topology->majors.nvswitch, topology->majors.fs,   topology->majors.gdrdrv };
 
 	if (topology->nvswitches > 16 || topology->imex_channels > 2048)
 		return sim_yaml_fail(yaml, NULL, "at most 16 NVSwitches and 2048 IMEX channels");
-	if (majors->uvm - 1 >= 511 || majors->caps - 1 >= 511 || majors->imex - 1 >= 511 || majors->nvswitch - 1 >= 511)
-		return sim_yaml_fail(yaml, NULL, "majors are from 1 to 511");
+	for (size_t i = 0; i < GRAFT_COUNT(majors); i++) {
+		if (majors[i] - 1 >= 511)
+			return sim_yaml_fail(yaml, NULL, "majors are from 1 to 511");
+	}
 	if (strlen(topology->name) >= 64 || strchr(topology->name, '/'))
 		return sim_yaml_fail(yaml, NULL, "'name' has at most 63 characters and no slash");
 	return 0;
@@ -659,7 +681,7 @@ static struct sim_topology *topology_new(void)
 		.machine = sim_machine_native(),
 		.files = SIM_FILES_BASE,
 		.uuids_in_procfs = true,
-		.majors = { .uvm = 505, .caps = 507, .imex = 506, .nvswitch = 504 },
+		.majors = { .uvm = 505, .caps = 507, .imex = 506, .nvswitch = 504, .fs = 503, .gdrdrv = 502 },
 	};
 	return topology;
 }

@@ -39,6 +39,13 @@ enum sim_files {
 	SIM_FILES_FABRIC = 1u << 5, /* not written in the file: there are NVSwitches */
 };
 
+/* Drivers beside NVIDIA's that work together with it. */
+enum sim_gates {
+	SIM_GATE_GDS = 1u << 0,     /* GPUDirect storage */
+	SIM_GATE_MOFED = 1u << 1,   /* InfiniBand adapters, one a GPU */
+	SIM_GATE_GDRCOPY = 1u << 2, /* GDRCopy */
+};
+
 struct sim_mig {
 	const char *profile; /* of the GPU instance: "3g.20gb" */
 	const char *name;    /* of the compute instance: "1c.3g.20gb", or the profile when it is the whole instance */
@@ -74,7 +81,7 @@ struct sim_faults {
 };
 
 struct sim_majors {
-	uint32_t uvm, caps, imex, nvswitch;
+	uint32_t uvm, caps, imex, nvswitch, fs, gdrdrv;
 };
 
 struct sim_topology {
@@ -89,6 +96,7 @@ struct sim_topology {
 	enum sim_machine machine;
 	bool open_module;
 	unsigned int files; /* enum sim_files */
+	unsigned int gates; /* enum sim_gates */
 	bool firmware, persistenced, fabricmanager, mps, filelist, uuids_in_procfs;
 	uint32_t nvswitches, imex_channels;
 	struct sim_majors majors;

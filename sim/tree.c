@@ -158,7 +158,7 @@ void sim_tree_link(struct sim_tree *tree, const char *path, const char *target)
 }
 
 /* Sockets need no privilege; device nodes do, and a tree without them is still of use. */
-static void make_node(struct sim_tree *tree, const char *path, mode_t mode, dev_t device)
+static void make_node(struct sim_tree *tree, const char *path, mode_t mode, gid_t gid, dev_t device)
 {
 	char full[PATH_MAX];
 	const char *at = place(tree, path, full);
@@ -176,18 +176,26 @@ static void make_node(struct sim_tree *tree, const char *path, mode_t mode, dev_
 		return;
 	}
 	remember(tree, at);
+	if (gid != 0 && fchownat(tree->fd, at, (uid_t)-1, gid, AT_SYMLINK_NOFOLLOW) < 0)
+		fail(tree, "chown", at);
 	if (fchmodat(tree->fd, at, mode & 07777, 0) < 0)
 		fail(tree, "chmod", at);
 }
 
 void sim_tree_node(struct sim_tree *tree, const char *path, mode_t mode, uint32_t major, uint32_t minor)
 {
-	make_node(tree, path, S_IFCHR | mode, makedev(major, minor));
+	make_node(tree, path, S_IFCHR | mode, 0, makedev(major, minor));
+}
+
+void sim_tree_group_node(struct sim_tree *tree, const char *path, mode_t mode, gid_t gid, uint32_t major,
+			 uint32_t minor)
+{
+	make_node(tree, path, S_IFCHR | mode, gid, makedev(major, minor));
 }
 
 void sim_tree_socket(struct sim_tree *tree, const char *path)
 {
-	make_node(tree, path, S_IFSOCK | 0666, 0);
+	make_node(tree, path, S_IFSOCK | 0666, 0, 0);
 }
 
 /* --- an earlier run --- */

@@ -45,6 +45,9 @@ __attribute__((format(printf, 4, 5))) void sim_tree_text(struct sim_tree *tree, 
 void sim_tree_link(struct sim_tree *tree, const char *path, const char *target);
 /* A character device; without the right to make one it is left out and `nodes_refused` is set. */
 void sim_tree_node(struct sim_tree *tree, const char *path, mode_t mode, uint32_t major, uint32_t minor);
+/* The same for a group that may use it. */
+void sim_tree_group_node(struct sim_tree *tree, const char *path, mode_t mode, gid_t gid, uint32_t major,
+			 uint32_t minor);
 /* The socket of a daemon that does not run: connecting is refused. */
 void sim_tree_socket(struct sim_tree *tree, const char *path);
 /* Keeps a failure of the caller's own (graft_fail_memory...). */

@@ -320,13 +320,7 @@ void cli_host_options(const struct cli *cli, const struct graft_request *request
 	choose_user(cli, ret_options);
 	if (!request)
 		return;
-	ret_options->no_persistenced = request->no_persistenced;
-	ret_options->no_fabricmanager = request->no_fabricmanager;
-	ret_options->no_gsp_firmware = request->no_gsp_firmware;
-	_Static_assert(sizeof(struct graft_imex_channel) == sizeof(uint32_t),
-		       "a list of channels is a list of numbers");
-	ret_options->n_imex_channels = request->n_imex_channels;
-	ret_options->imex_channels = request->n_imex_channels > 0 ? &request->imex_channels->id : NULL;
+	cli_request_host_options(request, ret_options);
 }
 
 static void pipeline_phase(void *arg, const char *name)

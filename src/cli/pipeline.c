@@ -72,7 +72,10 @@ unsigned int cli_needs(const struct graft_request *request, enum graft_style sty
 		{ (caps & (GRAFT_CAP_UTILITY | GRAFT_CAP_COMPUTE)) != 0, GRAFT_NEED_BINARIES | GRAFT_NEED_IPCS,
 		  "programs and sockets are of these two classes" },
 		{ !request->no_gsp_firmware, GRAFT_NEED_FIRMWARE, "provided without any capability" },
-		{ oci && request->all_imex_channels, GRAFT_NEED_IMEX, "every channel that there is" },
+		{ true, GRAFT_NEED_FURTHER, "what the command line does not list; by class, too" },
+		{ request->all_imex_channels, GRAFT_NEED_IMEX, "every channel that there is" },
+		{ oci, GRAFT_NEED_EVERY_LIBRARY, "the host's directories are reproduced" },
+		{ oci && request->explicit_driver_libraries, GRAFT_NEED_EXPLICIT, "an administrator's choice" },
 	};
 	unsigned int needs = 0;
 
@@ -173,9 +176,40 @@ struct graft_policy cli_default_policy(const struct graft_inventory *inventory)
 	};
 }
 
+void cli_request_host_options(const struct graft_request *request, struct graft_host_options *options)
+{
+	options->no_persistenced = request->no_persistenced;
+	options->no_fabricmanager = request->no_fabricmanager;
+	options->no_gsp_firmware = request->no_gsp_firmware;
+	options->gates = request->gates;
+	_Static_assert(sizeof(struct graft_imex_channel) == sizeof(uint32_t),
+		       "a list of channels is a list of numbers");
+	options->n_imex_channels = request->n_imex_channels;
+	options->imex_channels = request->n_imex_channels > 0 ? &request->imex_channels->id : NULL;
+}
+
+/* What is looked up of the selected GPUs alone: a start's cost does not grow with the others. */
+static int look_at_selected(struct cli_pipeline *pipeline, const struct graft_request *request, struct graft_error *err)
+{
+	const struct graft_selection *selection = &pipeline->selection;
+	size_t *places = graft_arena_list(request->arena, selection->n_gpus, sizeof(*places));
+
+	pipeline->prefix = "detection error";
+	if (pipeline->replay || selection->n_gpus == 0 ||
+	    (request->capabilities & (GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY)) == 0)
+		return 0;
+	if (!places)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < selection->n_gpus; i++)
+		places[i] = (size_t)(selection->gpus[i] - pipeline->inventory->gpus);
+	return graft_host_look_at_gpus(&pipeline->host, pipeline->inventory, places, selection->n_gpus, err);
+}
+
 int cli_pipeline_plan(struct cli_pipeline *pipeline, const struct graft_request *request,
 		      const struct graft_policy *policy, struct graft_plan **ret_plan, struct graft_error *err)
 {
+	if (look_at_selected(pipeline, request, err) < 0)
+		return -1;
 	pipeline->prefix = "mount error";
 	if (graft_plan_make(pipeline->inventory, request, policy, &pipeline->selection, ret_plan, err) < 0)
 		return -1;

@@ -28,6 +28,8 @@ struct cli_pipeline {
 
 /* The parts of the host that a container with this request can use (bits of enum graft_need), for a plan of that style. */
 unsigned int cli_needs(const struct graft_request *request, enum graft_style style);
+/* The options of discovery that follow from a request, which must live on. */
+void cli_request_host_options(const struct graft_request *request, struct graft_host_options *options);
 /* Reads the host, or checks that the inventory that is there has what is needed. */
 int cli_pipeline_discover(struct cli_pipeline *pipeline, unsigned int needs, struct graft_error *err);
 /* Gets facts from NVML. */
@@ -37,7 +39,7 @@ int cli_pipeline_select(struct cli_pipeline *pipeline, struct graft_request *req
 int cli_pipeline_require(struct cli_pipeline *pipeline, struct graft_request *request, struct graft_error *err);
 /* The policy for a container whose image is not known: an ordinary glibc image with a procfs of this kernel. */
 struct graft_policy cli_default_policy(const struct graft_inventory *inventory);
-/* Makes the plan. */
+/* Looks at the GPUs that were selected and makes the plan. */
 int cli_pipeline_plan(struct cli_pipeline *pipeline, const struct graft_request *request,
 		      const struct graft_policy *policy, struct graft_plan **ret_plan, struct graft_error *err);
 /* Releases what it owns. */

@@ -422,7 +422,7 @@ bool graft_pci_parse(const char *text, struct graft_pci_address *ret_address)
 	size_t digits = colon ? (size_t)(colon - text) : 0;
 	struct graft_pci_address address;
 
-	if ((digits != 4 && digits != 8) || !take_hex(&rest, digits, &address.domain) || !take_word(&rest, ":") ||
+	if (digits < 4 || digits > 8 || !take_hex(&rest, digits, &address.domain) || !take_word(&rest, ":") ||
 	    !take_hex(&rest, 2, &address.bus) || !take_word(&rest, ":") || !take_hex(&rest, 2, &address.device) ||
 	    !take_word(&rest, ".") || !take_hex(&rest, 1, &address.function) || rest.n != 0)
 		return false;

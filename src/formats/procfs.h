@@ -62,7 +62,7 @@ struct graft_cgroup_entry {
 int graft_procfs_cgroup(const char *text, size_t length, struct graft_arena *arena,
 			struct graft_cgroup_entry **ret_items, size_t *ret_n, struct graft_error *err);
 
-/* PCI bus id "DDDD:BB:DD.F" or "DDDDDDDD:BB:DD.F", any case, to its numbers. False if it is not one. */
+/* PCI bus id "DDDD:BB:DD.F" (4 to 8 digits of domain: the kernel prints as many as it has), any case, to its numbers. False if it is not one. */
 struct graft_pci_address {
 	uint32_t domain, bus, device, function;
 };

@@ -83,7 +83,7 @@ void graft_survey_binaries(struct graft_survey *survey)
 		const struct graft_catalog_binary *row = &graft_catalog_binaries[i];
 
 		if ((row->capabilities & survey->options->capabilities) != 0 &&
-		    !graft_survey_disabled(survey, row->disabled_by))
+		    (row->needs & survey->needs) == row->needs && !graft_survey_disabled(survey, row->disabled_by))
 			look_up(survey, &directories, row);
 	}
 }

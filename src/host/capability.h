@@ -34,7 +34,8 @@ extern const char *const graft_capability_names[GRAFT_CAP_BITS]; /* by bit numbe
 
 /*
  * Classes of libraries (SPEC libnvidia-container 6.3), in the order in which they are looked up and listed. Column 2: the word; column
- * 3: the capabilities (a container with any of them gets the class).
+ * 3: the capabilities (a container with any of them gets the class). OTHER is what the driver brings and no table knows: only a container that asked for
+ * every capability gets it.
  */
 #define GRAFT_CLASS_LIST(X)                                                      \
 	X(UTILITY, "utility", GRAFT_CAP_UTILITY)                                 \
@@ -44,7 +45,8 @@ extern const char *const graft_capability_names[GRAFT_CAP_BITS]; /* by bit numbe
 	X(GRAPHICS, "graphics", GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY)          \
 	X(GLVND, "graphics-glvnd", GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY)       \
 	X(NO_GLVND, "graphics-no-glvnd", GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY) \
-	X(WSL, "wsl", GRAFT_CAP_ALL)
+	X(WSL, "wsl", GRAFT_CAP_ALL)                                             \
+	X(OTHER, "other", GRAFT_CAP_ALL)
 
 enum graft_class {
 #define X(name, word, capabilities) GRAFT_CLASS_##name,

@@ -58,14 +58,50 @@ const struct graft_catalog_library graft_catalog_libraries[] = {
 };
 const size_t graft_n_catalog_libraries = GRAFT_COUNT(graft_catalog_libraries);
 
+const struct graft_catalog_further_library graft_catalog_further_libraries[] = {
+#define GRAPHICS(name, any, why)                                                         \
+	{                                                                                \
+		{ name, GRAFT_CLASS_GLVND, false, NULL, why }, GRAFT_NEED_FURTHER, (any) \
+	}
+#define EXPLICIT(name, class_, why)                                             \
+	{                                                                       \
+		{ name, (class_), false, NULL, why }, GRAFT_NEED_EXPLICIT, true \
+	}
+	GRAPHICS("libnvidia-egl-gbm.so", true, "EGL platform for GBM"),
+	GRAPHICS("libnvidia-egl-wayland.so", true, "EGL platform for Wayland"),
+	GRAPHICS("libnvidia-egl-wayland2.so", true, "EGL platform for Wayland, second edition"),
+	GRAPHICS("libnvidia-vulkan-producer.so", false, "Vulkan over EGL streams"),
+	{ { "libnvidia-nvvm70.so", GRAFT_CLASS_COMPUTE, false, NULL, "NVVM of an older language version" },
+	  GRAFT_NEED_FURTHER,
+	  true },
+	EXPLICIT("libEGL.so", GRAFT_CLASS_GLVND, "dispatch layer of EGL"),
+	EXPLICIT("libGL.so", GRAFT_CLASS_GLVND, "dispatch layer of OpenGL and GLX"),
+	EXPLICIT("libGLESv1_CM.so", GRAFT_CLASS_GLVND, "dispatch layer of GLES 1"),
+	EXPLICIT("libGLESv2.so", GRAFT_CLASS_GLVND, "dispatch layer of GLES 2"),
+	EXPLICIT("libGLX.so", GRAFT_CLASS_GLVND, "dispatch layer of GLX"),
+	EXPLICIT("libGLdispatch.so", GRAFT_CLASS_GLVND, "core of the dispatch layers"),
+	EXPLICIT("libOpenCL.so", GRAFT_CLASS_COMPUTE, "loader of OpenCL"),
+	EXPLICIT("libOpenGL.so", GRAFT_CLASS_GLVND, "dispatch layer of OpenGL"),
+	EXPLICIT("libnvidia-api.so", GRAFT_CLASS_GLVND, "NVAPI, for programs ported from Windows"),
+	EXPLICIT("libnvidia-egl-xcb.so", GRAFT_CLASS_GLVND, "EGL platform for X, by XCB"),
+	EXPLICIT("libnvidia-egl-xlib.so", GRAFT_CLASS_GLVND, "EGL platform for X, by Xlib"),
+#undef GRAPHICS
+#undef EXPLICIT
+};
+const size_t graft_n_catalog_further_libraries = GRAFT_COUNT(graft_catalog_further_libraries);
+
 const struct graft_catalog_binary graft_catalog_binaries[] = {
-	{ "nvidia-smi", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, ALWAYS, "system management interface" },
-	{ "nvidia-debugdump", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, ALWAYS, "GPU core dump utility" },
-	{ "nvidia-persistenced", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, ALWAYS, "persistence daemon" },
-	{ "nv-fabricmanager", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, ALWAYS, "NVSwitch fabric manager" },
-	{ "nvidia-cuda-mps-control", GRAFT_CLASS_COMPUTE, GRAFT_CAP_COMPUTE, DISABLED_BY(no_mps),
+	{ "nvidia-smi", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, 0, ALWAYS, "system management interface" },
+	{ "nvidia-debugdump", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, 0, ALWAYS, "GPU core dump utility" },
+	{ "nvidia-persistenced", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, 0, ALWAYS, "persistence daemon" },
+	{ "nv-fabricmanager", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, 0, ALWAYS, "NVSwitch fabric manager" },
+	{ "nvidia-cuda-mps-control", GRAFT_CLASS_COMPUTE, GRAFT_CAP_COMPUTE, 0, DISABLED_BY(no_mps),
 	  "MPS control program" },
-	{ "nvidia-cuda-mps-server", GRAFT_CLASS_COMPUTE, GRAFT_CAP_COMPUTE, DISABLED_BY(no_mps), "MPS server" },
+	{ "nvidia-cuda-mps-server", GRAFT_CLASS_COMPUTE, GRAFT_CAP_COMPUTE, 0, DISABLED_BY(no_mps), "MPS server" },
+	{ "nvidia-imex", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, GRAFT_NEED_FURTHER, ALWAYS,
+	  "service that shares memory across nodes" },
+	{ "nvidia-imex-ctl", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, GRAFT_NEED_FURTHER, ALWAYS,
+	  "its control program" },
 };
 const size_t graft_n_catalog_binaries = GRAFT_COUNT(graft_catalog_binaries);
 
@@ -88,24 +124,70 @@ const size_t graft_n_catalog_ipcs = GRAFT_COUNT(graft_catalog_ipcs);
 
 /* QUIRK: Vulkan loaders of all ages look below /etc; some images' loaders are configured to look nowhere else. */
 const struct graft_catalog_extra graft_catalog_extras[] = {
-	{ "vulkan/icd.d/nvidia_icd.json", "/etc", GRAFT_CLASS_GRAPHICS, "names the Vulkan driver" },
-	{ "vulkan/icd.d/nvidia_icd.x86_64.json", "/etc", GRAFT_CLASS_GRAPHICS,
+	{ "vulkan/icd.d/nvidia_icd.json", "/etc", GRAFT_CLASS_GRAPHICS, 0, "names the Vulkan driver" },
+	{ "vulkan/icd.d/nvidia_icd.x86_64.json", "/etc", GRAFT_CLASS_GRAPHICS, 0,
 	  "names the Vulkan driver (Fedora, x86-64)" },
-	{ "vulkan/icd.d/nvidia_icd.aarch64.json", "/etc", GRAFT_CLASS_GRAPHICS,
+	{ "vulkan/icd.d/nvidia_icd.aarch64.json", "/etc", GRAFT_CLASS_GRAPHICS, 0,
 	  "names the Vulkan driver (Fedora, Arm)" },
-	{ "vulkan/icd.d/nvidia_layers.json", "/etc", GRAFT_CLASS_GRAPHICS, "names the Vulkan layers (old place)" },
-	{ "vulkan/implicit_layer.d/nvidia_layers.json", "/etc", GRAFT_CLASS_GRAPHICS, "names the Vulkan layers" },
-	{ "glvnd/egl_vendor.d/10_nvidia.json", NULL, GRAFT_CLASS_GRAPHICS, "names the EGL vendor library" },
-	{ "egl/egl_external_platform.d/09_nvidia_wayland2.json", NULL, GRAFT_CLASS_GRAPHICS,
+	{ "vulkan/icd.d/nvidia_layers.json", "/etc", GRAFT_CLASS_GRAPHICS, 0, "names the Vulkan layers (old place)" },
+	{ "vulkan/implicit_layer.d/nvidia_layers.json", "/etc", GRAFT_CLASS_GRAPHICS, 0, "names the Vulkan layers" },
+	{ "glvnd/egl_vendor.d/10_nvidia.json", NULL, GRAFT_CLASS_GRAPHICS, 0, "names the EGL vendor library" },
+	{ "egl/egl_external_platform.d/09_nvidia_wayland2.json", NULL, GRAFT_CLASS_GRAPHICS, 0,
 	  "names the EGL platform for Wayland" },
-	{ "egl/egl_external_platform.d/10_nvidia_wayland.json", NULL, GRAFT_CLASS_GRAPHICS,
+	{ "egl/egl_external_platform.d/10_nvidia_wayland.json", NULL, GRAFT_CLASS_GRAPHICS, 0,
 	  "names the EGL platform for Wayland" },
-	{ "egl/egl_external_platform.d/15_nvidia_gbm.json", NULL, GRAFT_CLASS_GRAPHICS,
+	{ "egl/egl_external_platform.d/15_nvidia_gbm.json", NULL, GRAFT_CLASS_GRAPHICS, 0,
 	  "names the EGL platform for GBM" },
-	{ "nvidia/nvoptix.bin", NULL, GRAFT_CLASS_GRAPHICS, "data of OptiX" },
-	{ "OpenCL/vendors/nvidia.icd", NULL, GRAFT_CLASS_COMPUTE, "names the OpenCL library" },
+	{ "nvidia/nvoptix.bin", NULL, GRAFT_CLASS_GRAPHICS, 0, "data of OptiX" },
+	{ "OpenCL/vendors/nvidia.icd", NULL, GRAFT_CLASS_COMPUTE, 0, "names the OpenCL library" },
+	{ "X11/xorg.conf.d/10-nvidia.conf", NULL, GRAFT_CLASS_GRAPHICS, GRAFT_NEED_FURTHER,
+	  "tells the X server of the driver" },
+	{ "X11/xorg.conf.d/nvidia-drm-outputclass.conf", NULL, GRAFT_CLASS_GRAPHICS, GRAFT_NEED_FURTHER,
+	  "tells the X server of the driver" },
 };
 const size_t graft_n_catalog_extras = GRAFT_COUNT(graft_catalog_extras);
+
+const struct graft_catalog_gate_node graft_catalog_gate_nodes[] = {
+	{ GRAFT_GATE_GDS, "/dev", "nvidia-fs", true, "reads and writes of storage that bypass memory" },
+	{ GRAFT_GATE_MOFED, "/dev/infiniband", "uverbs", true, "user-space verbs of an adapter" },
+	{ GRAFT_GATE_MOFED, "/dev/infiniband", "rdma_cm", false, "connections between adapters" },
+	{ GRAFT_GATE_GDRCOPY, "/dev", "gdrdrv", false, "maps GPU memory for the CPU" },
+	{ GRAFT_GATE_NVSWITCH, "/dev", "nvidia-nvswitchctl", false, "all switches together" },
+	{ GRAFT_GATE_NVSWITCH, "/dev", "nvidia-nvswitch", true, "one switch" },
+};
+const size_t graft_n_catalog_gate_nodes = GRAFT_COUNT(graft_catalog_gate_nodes);
+
+const struct graft_catalog_gate_file graft_catalog_gate_files[] = {
+	{ GRAFT_GATE_GDS, "/run/udev", true, "what is known of block devices" },
+	{ GRAFT_GATE_GDS, "/etc/cufile.json", false, "configuration of the host" },
+};
+const size_t graft_n_catalog_gate_files = GRAFT_COUNT(graft_catalog_gate_files);
+
+const struct graft_catalog_module graft_catalog_xorg_modules[] = {
+	{ "nvidia_drv.so", false, "driver of the X server" },
+	{ "libglxserver_nvidia.so", true, "GLX of the X server" },
+};
+const size_t graft_n_catalog_xorg_modules = GRAFT_COUNT(graft_catalog_xorg_modules);
+
+const char *const graft_catalog_xorg_below[] = {
+	"nvidia/xorg",
+	"xorg/modules/drivers",
+	"xorg/modules/extensions",
+	"xorg/modules/updates/drivers",
+	"xorg/modules/updates/extensions",
+};
+const size_t graft_n_catalog_xorg_below = GRAFT_COUNT(graft_catalog_xorg_below);
+
+#define XORG_MODULES(library_directory)                                                \
+	library_directory "/modules/drivers", library_directory "/modules/extensions", \
+	    library_directory "/modules/updates/drivers", library_directory "/modules/updates/extensions"
+const char *const graft_catalog_xorg_directories[] = {
+	XORG_MODULES("/usr/lib/xorg"),
+	XORG_MODULES("/usr/lib64/xorg"),
+	XORG_MODULES("/usr/X11R6/lib"),
+	XORG_MODULES("/usr/X11R6/lib64"),
+};
+const size_t graft_n_catalog_xorg_directories = GRAFT_COUNT(graft_catalog_xorg_directories);
 
 /* Looked at when the cache is unusable or does not know the driver. In this order. */
 const struct graft_catalog_directory graft_catalog_library_directories[] = {
@@ -165,15 +247,11 @@ const struct graft_catalog_refusal graft_catalog_refusals[] = {
 	{ "libOpenGL.so", "part of the vendor-neutral dispatch layer, which belongs to the image" },
 	{ "libGLdispatch.so", "part of the vendor-neutral dispatch layer, which belongs to the image" },
 	{ "libOpenCL.so", "the OpenCL loader belongs to the image; the driver's part is libnvidia-opencl.so" },
-	{ "libnvidia-egl-wayland.so", "an EGL platform with a version of its own, which the image brings" },
-	{ "libnvidia-egl-wayland2.so", "an EGL platform with a version of its own, which the image brings" },
-	{ "libnvidia-egl-gbm.so", "an EGL platform with a version of its own, which the image brings" },
 	{ "libnvidia-egl-xcb.so", "an EGL platform with a version of its own, which the image brings" },
 	{ "libnvidia-egl-xlib.so", "an EGL platform with a version of its own, which the image brings" },
 	{ "libnvidia-gtk2.so", "part of nvidia-settings, which configures the host's X server" },
 	{ "libnvidia-gtk3.so", "part of nvidia-settings, which configures the host's X server" },
 	{ "libnvidia-wayland-client.so", "part of nvidia-settings, which configures the host's display" },
-	{ "libnvidia-nvvm70.so", "a second NVVM for old PTX, which no listed library loads" },
 	{ "libnvidia-sandboxutils.so", "a helper for container tools; Graft reads the driver's file list itself" },
 	{ "libnvidia-api.so", "NVAPI, for programs ported from Windows; has no capability word" },
 	{ "libnvidia-vksc-core.so", "Vulkan SC; has no capability word" },
@@ -182,8 +260,6 @@ const struct graft_catalog_refusal graft_catalog_refusals[] = {
 	{ "nvidia-modprobe", "set-uid program that loads modules and makes device nodes on the host" },
 	{ "nvidia-settings", "configures the host's X server" },
 	{ "nvidia-xconfig", "configures the host's X server" },
-	{ "nvidia-imex", "daemon of the host; containers use its channels" },
-	{ "nvidia-imex-ctl", "controls a daemon of the host" },
 };
 const size_t graft_n_catalog_refusals = GRAFT_COUNT(graft_catalog_refusals);
 

@@ -28,10 +28,20 @@ extern const size_t graft_n_catalog_libraries;
 /* The row of the NVML library, the one that must be there. */
 #define GRAFT_CATALOG_NVML "libnvidia-ml.so"
 
+/* Libraries that the existing command line does not list: looked up only when `needs` is asked for. */
+struct graft_catalog_further_library {
+	struct graft_catalog_library row;
+	unsigned int needs; /* a bit of enum graft_need */
+	bool any_version;   /* it has a version of its own, not the driver's */
+};
+extern const struct graft_catalog_further_library graft_catalog_further_libraries[];
+extern const size_t graft_n_catalog_further_libraries;
+
 struct graft_catalog_binary {
 	const char *name;
 	enum graft_class class_;
 	unsigned int capabilities; /* any of them brings it along (SPEC 2.4: not all that bring its class) */
+	unsigned int needs;        /* a bit of enum graft_need that must be asked for; 0 = none */
 	size_t disabled_by;
 	const char *why;
 };
@@ -65,10 +75,43 @@ struct graft_catalog_extra {
 	const char
 	    *target; /* directory that the name is put below in a container; NULL = the directory it was found in */
 	enum graft_class class_;
+	unsigned int needs; /* a bit of enum graft_need that must be asked for; 0 = none */
 	const char *why;
 };
 extern const struct graft_catalog_extra graft_catalog_extras[];
 extern const size_t graft_n_catalog_extras;
+
+/* Device nodes and files of a gate. `name`: of a node in the directory, or what its name begins with. */
+struct graft_catalog_gate_node {
+	enum graft_gate gate;
+	const char *directory, *name;
+	bool prefix;
+	const char *why;
+};
+extern const struct graft_catalog_gate_node graft_catalog_gate_nodes[];
+extern const size_t graft_n_catalog_gate_nodes;
+struct graft_catalog_gate_file {
+	enum graft_gate gate;
+	const char *path;
+	bool directory;
+	const char *why;
+};
+extern const struct graft_catalog_gate_file graft_catalog_gate_files[];
+extern const size_t graft_n_catalog_gate_files;
+
+/* Modules of the X server: `version`: the driver's version follows the name. */
+struct graft_catalog_module {
+	const char *name;
+	bool version;
+	const char *why;
+};
+extern const struct graft_catalog_module graft_catalog_xorg_modules[];
+extern const size_t graft_n_catalog_xorg_modules;
+/* Where they may be: below a library directory, and at fixed places. */
+extern const char *const graft_catalog_xorg_below[];
+extern const size_t graft_n_catalog_xorg_below;
+extern const char *const graft_catalog_xorg_directories[];
+extern const size_t graft_n_catalog_xorg_directories;
 
 /* A place to look in. `bits`: 64, 32, or 0 for either. */
 struct graft_catalog_directory {

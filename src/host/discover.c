@@ -17,6 +17,16 @@ static void find_platform(struct graft_survey *survey)
 	graft_debug(survey->log, "platform is %s", graft_platform_names[survey->inventory->platform]);
 }
 
+static void look_at_all_drm(struct graft_survey *survey)
+{
+	struct graft_inventory *inventory = survey->inventory;
+
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		if (!inventory->gpus[i].excluded)
+			graft_survey_drm(survey, &inventory->gpus[i]);
+	}
+}
+
 static void look(struct graft_survey *survey)
 {
 	/* Later rows use what earlier ones found: MIG needs the GPUs. */
@@ -32,6 +42,8 @@ static void look(struct graft_survey *survey)
 		{ GRAFT_NEED_MIG | GRAFT_NEED_MIG_CAPS, graft_survey_mig },
 		{ GRAFT_NEED_PROC_FILES, graft_survey_proc_files },
 		{ GRAFT_NEED_EXTRA_FILES, graft_survey_extra_files },
+		{ GRAFT_NEED_FURTHER, graft_survey_xorg },
+		{ GRAFT_NEED_DRM, look_at_all_drm },
 	};
 
 	for (size_t i = 0; i < GRAFT_COUNT(concerns); i++) {
@@ -39,6 +51,7 @@ static void look(struct graft_survey *survey)
 			concerns[i].look(survey);
 	}
 	graft_survey_imex(survey);
+	graft_survey_gates(survey);
 }
 
 /*

@@ -30,7 +30,13 @@ enum graft_need {
 	GRAFT_NEED_IMEX = 1u << 10, /* all channel nodes that exist; those in options are always looked at */
 	GRAFT_NEED_MIG_CAPS =
 	    1u << 11, /* gpu.caps_nodes, mig_config_node, mig_monitor_node: for mig-config and mig-monitor */
-	GRAFT_NEED_ALL = (1u << 12) - 1u,
+	GRAFT_NEED_DRM = 1u << 12, /* gpu.drm_nodes of every GPU; of some: graft_host_look_at_gpus() */
+	/* What containers get beyond what nvidia-container-cli lists: EGL platforms, modules of the X server, firmware in all places, programs of IMEX. */
+	GRAFT_NEED_FURTHER = 1u << 13,
+	GRAFT_NEED_EVERY_LIBRARY =
+	    1u << 14,                     /* of the driver's version, known or not; and which have development links */
+	GRAFT_NEED_EXPLICIT = 1u << 15,   /* libraries that belong to an image as a rule: libGL.so, libOpenCL.so ... */
+	GRAFT_NEED_ALL = (1u << 15) - 1u, /* all but the last */
 };
 
 /* Facts that only NVML has, for graft_host_complete(). */
@@ -55,6 +61,7 @@ struct graft_host_options {
 	    capabilities; /* look up only library and binary classes that these bring along; GRAFT_CAP_ALL for all */
 	const uint32_t *imex_channels; /* borrowed */
 	size_t n_imex_channels;
+	uint32_t gates; /* bits 1 << GRAFT_GATE_*: look up what they bring along */
 	bool no_glvnd, no_uvm, no_modeset, no_mps, no_persistenced, no_fabricmanager, no_gsp_firmware;
 	int nvml_timeout_ms; /* 0 = no limit: progress goes to the log every second */
 	const struct graft_log *log;
@@ -68,6 +75,10 @@ struct graft_host_options {
  */
 int graft_host_discover(const struct graft_host_options *options, unsigned int needs,
 			struct graft_inventory **ret_inventory, struct graft_error *err);
+
+/* Looks up the DRM nodes of the GPUs at these places of the inventory's list. The GPUs stay where they are in memory. */
+int graft_host_look_at_gpus(const struct graft_host_options *options, struct graft_inventory *inventory,
+			    const size_t *places, size_t n_places, struct graft_error *err);
 
 /* Asks NVML for `facts` (all GPUs in one go) and fills what is unknown. Facts that procfs gave are kept; contradictions are logged. */
 int graft_host_complete(const struct graft_host_options *options, struct graft_inventory *inventory, unsigned int facts,

@@ -47,7 +47,9 @@ void graft_survey_extra_files(struct graft_survey *survey)
 	if (survey->inventory->platform == GRAFT_PLATFORM_WSL2)
 		return;
 	for (size_t i = 0; i < graft_n_catalog_extras; i++) {
-		if (graft_survey_wants(survey, graft_catalog_extras[i].class_))
-			look(survey, &graft_catalog_extras[i]);
+		const struct graft_catalog_extra *row = &graft_catalog_extras[i];
+
+		if (graft_survey_wants(survey, row->class_) && (row->needs & survey->needs) == row->needs)
+			look(survey, row);
 	}
 }

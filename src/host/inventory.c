@@ -49,6 +49,8 @@ static const struct graft_field library_fields[] = {
 	GRAFT_F_U32(struct graft_library, abi_flags, true, "ABI as the flags word of ld.so.cache"),
 	F_CLASS(struct graft_library, "which capabilities bring it along"),
 	GRAFT_F_STRING(struct graft_library, source, true, "what named it"),
+	GRAFT_F_BOOL(struct graft_library, development_link,
+		     "a link by the name that programs are linked with (libcuda.so) lies beside it"),
 };
 static const struct graft_record library_record = { "library", sizeof(struct graft_library), library_fields,
 						    GRAFT_COUNT(library_fields) };
@@ -79,6 +81,31 @@ static const struct graft_field extra_file_fields[] = {
 };
 static const struct graft_record extra_file_record = { "extra_file", sizeof(struct graft_extra_file), extra_file_fields,
 						       GRAFT_COUNT(extra_file_fields) };
+
+static const struct graft_field gate_node_fields[] = {
+	GRAFT_F_ENUM(struct graft_gate_node, gate, graft_gate_names, GRAFT_GATE_MAX, true, "what it belongs to"),
+	GRAFT_F_RECORD(struct graft_gate_node, node, &node_record, "the device node"),
+};
+static const struct graft_record gate_node_record = { "gate_node", sizeof(struct graft_gate_node), gate_node_fields,
+						      GRAFT_COUNT(gate_node_fields) };
+
+static const struct graft_field gate_file_fields[] = {
+	GRAFT_F_ENUM(struct graft_gate_file, gate, graft_gate_names, GRAFT_GATE_MAX, true, "what it belongs to"),
+	GRAFT_F_STRING(struct graft_gate_file, path, true, "the file or directory, links resolved"),
+	GRAFT_F_STRING(struct graft_gate_file, target, false, "where programs look for it; absent: at the same path"),
+	GRAFT_F_BOOL(struct graft_gate_file, directory, "it is a directory"),
+};
+static const struct graft_record gate_file_record = { "gate_file", sizeof(struct graft_gate_file), gate_file_fields,
+						      GRAFT_COUNT(gate_file_fields) };
+
+static const struct graft_field drm_node_fields[] = {
+	GRAFT_F_RECORD(struct graft_drm_node, node, &node_record, "the device node"),
+	GRAFT_F_STRING(struct graft_drm_node, by_path, false,
+		       "link that names the node by the GPU's PCI address; absent when there is none"),
+	GRAFT_F_STRING(struct graft_drm_node, by_path_content, false, "what that link says"),
+};
+static const struct graft_record drm_node_record = { "drm_node", sizeof(struct graft_drm_node), drm_node_fields,
+						     GRAFT_COUNT(drm_node_fields) };
 
 static const struct graft_field proc_file_fields[] = {
 	GRAFT_F_STRING(struct graft_proc_file, path, true, "path of the file in procfs"),
@@ -119,6 +146,7 @@ static const struct graft_field gpu_fields[] = {
 	GRAFT_F_RECORDS(struct graft_gpu, mig_devices, &mig_device_record, "compute instances, by (gi, ci)"),
 	GRAFT_F_RECORDS(struct graft_gpu, caps_nodes, &node_record,
 			"all capability nodes that the driver names for this GPU"),
+	GRAFT_F_RECORDS(struct graft_gpu, drm_nodes, &drm_node_record, "its display and render nodes"),
 	GRAFT_F_STRING(struct graft_gpu, source, false, "where index, bus id and minor were read"),
 };
 static const struct graft_record gpu_record = { "gpu", sizeof(struct graft_gpu), gpu_fields, GRAFT_COUNT(gpu_fields) };
@@ -170,6 +198,10 @@ static const struct graft_field inventory_fields[] = {
 	GRAFT_F_RECORD(struct graft_inventory, mig_config_node, &node_record, "capability node of mig/config"),
 	GRAFT_F_RECORD(struct graft_inventory, mig_monitor_node, &node_record, "capability node of mig/monitor"),
 	GRAFT_F_RECORDS(struct graft_inventory, imex, &imex_node_record, "IMEX channels"),
+	GRAFT_F_RECORDS(struct graft_inventory, gate_nodes, &gate_node_record,
+			"device nodes of gates that were asked for"),
+	GRAFT_F_RECORDS(struct graft_inventory, gate_files, &gate_file_record,
+			"files and directories of gates that were asked for"),
 	GRAFT_F_RECORDS(struct graft_inventory, omissions, &omission_record,
 			"what was looked for and is missing or was refused, and why"),
 };

@@ -45,6 +45,8 @@ struct graft_library {
 	uint32_t abi_flags; /* ld.so.cache flags */
 	enum graft_class class_;
 	const char *source; /* "/etc/ld.so.cache", ".../sandboxutils-filelist.json", "directory scan" */
+	bool
+	    development_link; /* a link libcuda.so that programs are linked with lies beside it (GRAFT_NEED_EVERY_LIBRARY only) */
 };
 
 struct graft_binary {
@@ -67,6 +69,25 @@ struct graft_extra_file {
 	const char *target; /* where it belongs in a container; NULL = same path */
 	enum graft_class class_;
 	const char *source;
+};
+
+/* Something that a gate brings along (SPEC runtime-and-hook 7.10). */
+struct graft_gate_node {
+	enum graft_gate gate;
+	struct graft_node node;
+};
+struct graft_gate_file {
+	enum graft_gate gate;
+	const char *path;   /* where it is, links resolved */
+	const char *target; /* where programs look for it; NULL = same path */
+	bool directory;
+};
+
+/* A display or render node of a GPU, and the link that names it by the GPU's PCI address. */
+struct graft_drm_node {
+	struct graft_node node;      /* /dev/dri/card1, /dev/dri/renderD129 */
+	const char *by_path;         /* /dev/dri/by-path/pci-0000:1b:00.0-render; NULL = no link leads to this node */
+	const char *by_path_content; /* what that link says: "../renderD129" */
 };
 
 /* A file of the driver's procfs whose content a container gets a copy of. */
@@ -103,6 +124,8 @@ struct graft_gpu {
 	struct graft_node
 	    *caps_nodes; /* all /dev/nvidia-caps nodes that mig-minors lists for this GPU, for mig-config/monitor */
 	size_t n_caps_nodes;
+	struct graft_drm_node *drm_nodes; /* looked up for the GPUs that somebody wants: graft_host_look_at_gpus() */
+	size_t n_drm_nodes;
 	const char *source; /* of index, bus id and minor */
 };
 
@@ -144,7 +167,8 @@ struct graft_inventory {
 	size_t n_libraries32;
 	struct graft_binary *binaries;
 	size_t n_binaries;
-	const char **firmwares; /* /lib/firmware/nvidia/<version>/gsp*.bin, not resolved */
+	const char *
+	    *firmwares; /* /lib/firmware/nvidia/<version>/gsp*.bin, and in the kernel's other places; not resolved */
 	size_t n_firmwares;
 	struct graft_ipc *ipcs;
 	size_t n_ipcs;
@@ -155,6 +179,10 @@ struct graft_inventory {
 	struct graft_node mig_config_node, mig_monitor_node; /* path NULL when there is none */
 	struct graft_imex_node *imex;                        /* channels asked for (CLI) or found (info) */
 	size_t n_imex;
+	struct graft_gate_node *gate_nodes; /* of the gates asked for: those that are there */
+	size_t n_gate_nodes;
+	struct graft_gate_file *gate_files;
+	size_t n_gate_files;
 	struct graft_omission *omissions;
 	size_t n_omissions;
 

@@ -14,41 +14,17 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "formats/elf.h"
-#include "formats/ldcache.h"
 #include "formats/ldsoconf.h"
-#include "host/catalog.h"
 #include "host/filelist.h"
-#include "host/survey.h"
+#include "host/library_search.h"
 
 #define SUFFIX              ".so"
 #define ABI_MASK            0xff00u
-#define SOURCE_SCAN         "directory scan"
 #define WSL_LIBRARIES       "/wsl/lib/"
 #define DIRECTORIES_MAX     256
 #define FILE_NAME_MAX       256
 #define TEGRA_LIBRARIES_MAX 256
-
-/* What is known of one catalog row. */
-struct slot {
-	const struct graft_catalog_library *row;
-	size_t prefix_length;
-	bool wanted;                        /* goes into the inventory when found */
-	bool looked_up;                     /* wanted, or the NVML row */
-	const char *listed;                 /* file name in the driver's file list */
-	const char *path, *soname, *source; /* the choice so far */
-};
-
-/* One search: all rows for one ABI. */
-struct search {
-	struct graft_survey *survey;
-	struct slot *slots;
-	size_t n_slots;
-	uint32_t abi_flags;
-	unsigned int bits;
-	bool first_letters[256]; /* of what follows "lib" in the prefixes: most cache entries end here */
-	const char *nvml_other;  /* an NVML library that the rules refused: of another version */
-};
+#define SONAME_VERSION_MAX  4 /* libnvidia-nvvm70.so.4 */
 
 static bool is_nvml(const struct slot *slot)
 {
@@ -69,64 +45,74 @@ static bool row_applies(const struct graft_survey *survey, const struct graft_ca
 	case GRAFT_CLASS_NGX:
 	case GRAFT_CLASS_VIDEO:
 	case GRAFT_CLASS_GRAPHICS:
+	case GRAFT_CLASS_OTHER:
 	case GRAFT_CLASS_MAX:
 		break;
 	}
 	return true;
 }
 
+static void slot_init(struct search *search, struct slot *slot, const struct graft_catalog_library *row, bool applies)
+{
+	struct graft_survey *survey = search->survey;
+	bool needed = survey->needs & (search->bits == 64 ? GRAFT_NEED_LIBRARIES : GRAFT_NEED_LIBRARIES32);
+
+	slot->row = row;
+	slot->prefix_length = strlen(row->prefix);
+	slot->wanted = needed && applies && row_applies(survey, row) && graft_survey_wants(survey, row->class_);
+	slot->looked_up = slot->wanted || (search->bits == 64 && is_nvml(slot));
+	search->first_letters[(unsigned char)row->prefix[3]] |= slot->looked_up;
+}
+
 static int search_init(struct search *search, struct graft_survey *survey, unsigned int bits)
 {
-	bool needed = survey->needs & (bits == 64 ? GRAFT_NEED_LIBRARIES : GRAFT_NEED_LIBRARIES32);
+	size_t n = graft_n_catalog_libraries, n_further = graft_n_catalog_further_libraries;
 
-	*search = (struct search){ .survey = survey, .n_slots = graft_n_catalog_libraries, .bits = bits };
+	*search = (struct search){ .survey = survey, .n_slots = n + n_further, .bits = bits };
 	search->abi_flags = bits == 64 ? graft_abi_flags_native() : graft_abi_flags_compat32();
+	search->wants_others = graft_library_wants_others(survey);
 	search->slots = graft_arena_list(survey->scratch, search->n_slots, sizeof(*search->slots));
 	if (!search->slots)
 		return -1;
-	for (size_t i = 0; i < search->n_slots; i++) {
-		struct slot *slot = &search->slots[i];
+	for (size_t i = 0; i < n; i++)
+		slot_init(search, &search->slots[i], &graft_catalog_libraries[i], true);
+	for (size_t i = 0; i < n_further; i++) {
+		const struct graft_catalog_further_library *further = &graft_catalog_further_libraries[i];
 
-		slot->row = &graft_catalog_libraries[i];
-		slot->prefix_length = strlen(slot->row->prefix);
-		slot->wanted = needed && row_applies(survey, slot->row) &&
-			       graft_survey_wants(survey, slot->row->class_);
-		slot->looked_up = slot->wanted || (bits == 64 && is_nvml(slot));
-		search->first_letters[(unsigned char)slot->row->prefix[3]] |= slot->looked_up;
+		slot_init(search, &search->slots[n + i], &further->row, (survey->needs & further->needs) != 0);
+		search->slots[n + i].any_version = further->any_version;
 	}
 	return 0;
 }
 
-/* Length of a file name or soname up to and with its first ".so"; 0 when there is none. */
-static size_t prefix_length_of(const char *name)
+size_t graft_library_prefix_length(const char *name)
 {
 	const char *suffix = strstr(name, SUFFIX);
 
 	return suffix ? (size_t)(suffix - name) + strlen(SUFFIX) : 0;
 }
 
-static struct slot *find_slot(const struct search *search, const char *name)
+bool graft_library_is_known(const struct search *search, const char *name)
 {
-	size_t length = prefix_length_of(name);
+	size_t length = graft_library_prefix_length(name);
 
-	for (size_t i = 0; length > 0 && i < search->n_slots; i++) {
-		struct slot *slot = &search->slots[i];
+	for (size_t i = 0; i < search->n_slots; i++) {
+		const struct slot *slot = &search->slots[i];
 
-		if (slot->prefix_length == length && slot->looked_up && memcmp(slot->row->prefix, name, length) == 0)
-			return slot;
+		if (slot->prefix_length == length && memcmp(slot->row->prefix, name, length) == 0)
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
-static const char *file_name(const char *path)
+const char *graft_library_file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
 }
 
-/* Whether a file name ends with ".<version>". */
-static bool has_version(const char *name, const char *version)
+bool graft_library_has_version(const char *name, const char *version)
 {
 	size_t length = strlen(name), version_length = strlen(version);
 
@@ -134,7 +120,7 @@ static bool has_version(const char *name, const char *version)
 	       strcmp(name + length - version_length, version) == 0;
 }
 
-static int read_elf(struct search *search, const char *path, struct graft_elf *ret_elf, struct graft_error *err)
+int graft_library_read(struct search *search, const char *path, struct graft_elf *ret_elf, struct graft_error *err)
 {
 	struct graft_survey *survey = search->survey;
 	auto_close int fd = graft_root_openat(&survey->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -143,6 +129,19 @@ static int read_elf(struct search *search, const char *path, struct graft_elf *r
 	if (fd < 0)
 		return graft_fail_errno(err, -fd, "open failed: %s", path);
 	return graft_elf_read_fd(fd, path, survey->scratch, ret_elf, err);
+}
+
+static struct slot *find_slot(const struct search *search, const char *name)
+{
+	size_t length = graft_library_prefix_length(name);
+
+	for (size_t i = 0; length > 0 && i < search->n_slots; i++) {
+		struct slot *slot = &search->slots[i];
+
+		if (slot->prefix_length == length && slot->looked_up && memcmp(slot->row->prefix, name, length) == 0)
+			return slot;
+	}
+	return NULL;
 }
 
 /* SPEC 6.5 rule 2: exactly this kernel in the ABI note. */
@@ -174,7 +173,7 @@ static const char *judge_bytes(struct search *search, const struct slot *slot, c
 
 	if (!slot->row->tls_note && !is_gl)
 		return NULL;
-	if (read_elf(search, path, &elf, &err) < 0)
+	if (graft_library_read(search, path, &elf, &err) < 0)
 		return "it cannot be read as a library";
 	if (slot->row->tls_note && !is_tls_build(&elf))
 		return "its ABI note is not that of the build with thread-local storage";
@@ -193,9 +192,11 @@ static const char *judge(struct search *search, const struct slot *slot, const c
 								       : NULL;
 	if (inventory->platform == GRAFT_PLATFORM_TEGRA)
 		return judge_bytes(search, slot, path);
+	if (slot->any_version)
+		return NULL;
 	if (!inventory->driver_version.value)
 		return "the version of the loaded driver is not known";
-	if (!has_version(file_name(path), inventory->driver_version.value))
+	if (!graft_library_has_version(graft_library_file_name(path), inventory->driver_version.value))
 		return "its name does not end with the driver's version";
 	return judge_bytes(search, slot, path);
 }
@@ -248,7 +249,7 @@ static void consider_record(struct search *search, struct slot *slot, const stru
 /* Known and deliberately left out: say so once. */
 static void note_refusal(struct search *search, const struct graft_ldcache_record *record)
 {
-	size_t length = prefix_length_of(record->soname);
+	size_t length = graft_library_prefix_length(record->soname);
 
 	if (search->bits != 64 || !(search->survey->needs & GRAFT_NEED_LIBRARIES))
 		return;
@@ -270,12 +271,13 @@ static void search_cache(struct search *search, const struct graft_ldcache *cach
 		struct slot *slot;
 
 		if (!(record->flags & 1u) || (record->flags & ABI_MASK) != (search->abi_flags & ABI_MASK) ||
-		    strncmp(record->soname, "lib", 3) != 0 || !search->first_letters[(unsigned char)record->soname[3]])
+		    strncmp(record->soname, "lib", 3) != 0 ||
+		    (!search->first_letters[(unsigned char)record->soname[3]] && !search->wants_others))
 			continue;
 		slot = find_slot(search, record->soname);
 		if (slot)
 			consider_record(search, slot, record);
-		else
+		else if (!graft_library_consider_other(search, record))
 			note_refusal(search, record);
 	}
 }
@@ -313,7 +315,7 @@ static bool try_file(struct search *search, struct slot *slot, const struct graf
 
 	if (graft_lookup_file(&survey->lookup, directory, name, &path, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
-	if (read_elf(search, path, &elf, &err) < 0) {
+	if (graft_library_read(search, path, &elf, &err) < 0) {
 		graft_survey_omit(survey, "skipping", path, "it cannot be read as a library");
 		return false;
 	}
@@ -326,8 +328,8 @@ static bool try_file(struct search *search, struct slot *slot, const struct graf
 		graft_survey_omit(survey, "skipping", path, "%s", reason);
 		return false;
 	}
-	take(search, slot, path, elf.soname ? elf.soname : graft_arena_strdup(survey->scratch, file_name(path)),
-	     source);
+	take(search, slot, path,
+	     elf.soname ? elf.soname : graft_arena_strdup(survey->scratch, graft_library_file_name(path)), source);
 	return slot->soname != NULL;
 }
 
@@ -342,15 +344,20 @@ static void try_names(struct search *search, struct slot *slot, const struct gra
 		return;
 	if (version) {
 		(void)snprintf(name, sizeof(name), "%s.%s", slot->row->prefix, version);
-		if (try_file(search, slot, directory, name, SOURCE_SCAN))
+		if (try_file(search, slot, directory, name, GRAFT_LIBRARY_SCAN))
+			return;
+	}
+	for (unsigned int i = 0; slot->any_version && i <= SONAME_VERSION_MAX; i++) {
+		(void)snprintf(name, sizeof(name), "%s.%u", slot->row->prefix, i);
+		if (try_file(search, slot, directory, name, GRAFT_LIBRARY_SCAN))
 			return;
 	}
 	/* A library without the driver's version in its name: all of WSL2's and Tegra's, and an NVML of another version. */
 	if (search->survey->inventory->platform == GRAFT_PLATFORM_NATIVE && !is_nvml(slot))
 		return;
 	(void)snprintf(name, sizeof(name), "%s.1", slot->row->prefix);
-	if (!try_file(search, slot, directory, name, SOURCE_SCAN))
-		(void)try_file(search, slot, directory, slot->row->prefix, SOURCE_SCAN);
+	if (!try_file(search, slot, directory, name, GRAFT_LIBRARY_SCAN))
+		(void)try_file(search, slot, directory, slot->row->prefix, GRAFT_LIBRARY_SCAN);
 }
 
 static void search_directory(struct search *search, const char *path, const char *source)
@@ -363,7 +370,7 @@ static void search_directory(struct search *search, const char *path, const char
 	for (size_t i = 0; i < search->n_slots; i++) {
 		struct slot *slot = &search->slots[i];
 
-		if (!slot->looked_up || slot->path)
+		if (!slot->looked_up || slot->path || (search->beside && slot->any_version))
 			continue;
 		try_names(search, slot, directory, source);
 		if (!slot->path && slot->row->subdirectory) {
@@ -407,7 +414,7 @@ static const char *read_filelist(struct search *search)
 		for (size_t j = 0; j < n; j++) {
 			struct slot *slot = find_slot(search, entries[j].name);
 
-			if (slot && version && has_version(entries[j].name, version))
+			if (slot && version && graft_library_has_version(entries[j].name, version))
 				slot->listed = entries[j].name;
 		}
 		return graft_arena_strdup(survey->arena, path);
@@ -428,13 +435,17 @@ static void search_directories(struct search *search)
 		graft_survey_omit(survey, "skipping", "/etc/ld.so.conf", "%s", err.msg);
 		n = 0;
 	}
-	for (size_t i = 0; i < n && i < DIRECTORIES_MAX; i++)
+	for (size_t i = 0; i < n && i < DIRECTORIES_MAX; i++) {
 		search_directory(search, configured[i], list);
+		graft_library_scan_others(search, configured[i]);
+	}
 	for (size_t i = 0; i < graft_n_catalog_library_directories; i++) {
 		const struct graft_catalog_directory *directory = &graft_catalog_library_directories[i];
 
-		if (directory->bits == 0 || directory->bits == search->bits)
+		if (directory->bits == 0 || directory->bits == search->bits) {
 			search_directory(search, directory->path, list);
+			graft_library_scan_others(search, directory->path);
+		}
 	}
 }
 
@@ -444,9 +455,10 @@ static void search_siblings(struct search *search)
 	const char *done = "";
 	size_t done_length = 0;
 
+	search->beside = true;
 	for (size_t i = 0; i < search->n_slots; i++) {
 		const char *path = search->slots[i].path;
-		size_t length = path ? (size_t)(file_name(path) - path) : 0;
+		size_t length = path ? (size_t)(graft_library_file_name(path) - path) : 0;
 		const char *directory;
 
 		if (length <= 1 || (length == done_length && memcmp(path, done, length) == 0))
@@ -459,38 +471,56 @@ static void search_siblings(struct search *search)
 	}
 }
 
+static void publish_one(struct search *search, struct graft_library **list, size_t *n,
+			const struct graft_library *library)
+{
+	struct graft_survey *survey = search->survey;
+	struct graft_library *slot = graft_arena_push(survey->arena, list, n, sizeof(*slot));
+
+	if (!slot)
+		return;
+	*slot = *library;
+	slot->soname = graft_arena_strdup(survey->arena, library->soname);
+	slot->abi_flags = search->abi_flags;
+	slot->development_link = (survey->needs & GRAFT_NEED_EVERY_LIBRARY) &&
+				 graft_library_has_development_link(search, library);
+}
+
 static void publish(struct search *search, struct graft_library **list, size_t *n)
 {
 	struct graft_survey *survey = search->survey;
 
 	for (size_t i = 0; i < search->n_slots; i++) {
 		const struct slot *slot = &search->slots[i];
-		struct graft_library *library;
+		const struct graft_library library = {
+			.path = slot->path, .soname = slot->soname, .class_ = slot->row->class_, .source = slot->source
+		};
 
 		if (!slot->wanted)
 			continue;
-		if (!slot->path) {
+		if (slot->path)
+			publish_one(search, list, n, &library);
+		else
 			graft_survey_omit(survey, search->bits == 64 ? "missing library" : "missing compat32 library",
 					  slot->row->prefix, "no %u-bit library of the driver's version was found",
 					  search->bits);
-			continue;
-		}
-		library = graft_arena_push(survey->arena, list, n, sizeof(*library));
-		if (!library)
-			return;
-		library->path = slot->path;
-		library->soname = graft_arena_strdup(survey->arena, slot->soname);
-		library->abi_flags = search->abi_flags;
-		library->class_ = slot->row->class_;
-		library->source = slot->source;
+	}
+	for (size_t i = 0; i < search->n_others; i++) {
+		const struct other *other = &search->others[i];
+		const struct graft_library library = { .path = other->path,
+						       .soname = other->soname,
+						       .class_ = GRAFT_CLASS_OTHER,
+						       .source = other->source };
+
+		publish_one(search, list, n, &library);
 	}
 }
 
 /* "550.54.14" of ".../libnvidia-ml.so.550.54.14"; NULL when the name has no dotted version. */
 static const char *version_in_name(const char *path)
 {
-	const char *name = file_name(path);
-	size_t length = prefix_length_of(name);
+	const char *name = graft_library_file_name(path);
+	size_t length = graft_library_prefix_length(name);
 	const char *version = length > 0 && name[length] == '.' ? name + length + 1 : NULL;
 
 	return version && strchr(version, '.') && version[strspn(version, "0123456789.")] == '\0' ? version : NULL;
@@ -543,7 +573,7 @@ static const char *find_beside(struct search *search, const struct graft_ldcache
 			       const char *beside)
 {
 	struct graft_survey *survey = search->survey;
-	size_t directory_length = (size_t)(file_name(beside) - beside);
+	size_t directory_length = (size_t)(graft_library_file_name(beside) - beside);
 
 	for (size_t i = 0; i < cache->n_records; i++) {
 		const struct graft_ldcache_record *record = &cache->records[i];
@@ -553,7 +583,8 @@ static const char *find_beside(struct search *search, const struct graft_ldcache
 		if (record->flags != search->abi_flags || strcmp(record->soname, soname) != 0 ||
 		    graft_lookup_path(&survey->lookup, record->path, &path, &st) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		if ((size_t)(file_name(path) - path) == directory_length && memcmp(path, beside, directory_length) == 0)
+		if ((size_t)(graft_library_file_name(path) - path) == directory_length &&
+		    memcmp(path, beside, directory_length) == 0)
 			return path;
 	}
 	return NULL;
@@ -581,7 +612,7 @@ static void add_tegra_needs(struct search *search, const struct graft_ldcache *c
 		struct graft_error err;
 		struct graft_elf elf;
 
-		if (read_elf(search, needing.path, &elf, &err) < 0)
+		if (graft_library_read(search, needing.path, &elf, &err) < 0)
 			continue;
 		for (size_t j = 0; j < elf.n_needed; j++) {
 			const char *path = find_beside(search, cache, elf.needed[j], needing.path);

@@ -26,6 +26,43 @@ static void add_component(struct graft_survey *survey, const char *path, const c
 	graft_info(survey->log, "selecting %s", path);
 }
 
+static bool is_component(const char *name)
+{
+	for (size_t i = 0; i < graft_n_catalog_wsl_components; i++) {
+		if (strcmp(graft_catalog_wsl_components[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool ends_with(const char *name, const char *suffix)
+{
+	size_t length = strlen(name), suffix_length = strlen(suffix);
+
+	return length > suffix_length && strcmp(name + length - suffix_length, suffix) == 0;
+}
+
+/* What newer drivers have beside what the table knows (SPEC runtime-and-hook 7.6): libraries, their data, and what they load of Windows'. */
+static void read_rest(struct graft_survey *survey, const char *store)
+{
+	const char **names;
+	size_t n;
+
+	if (graft_survey_list(survey, &survey->root, store, &names, &n) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		bool matches = strstr(names[i], ".so") || ends_with(names[i], ".bin") || ends_with(names[i], ".dll");
+		const char *wanted = matches && !is_component(names[i])
+					 ? graft_arena_printf(survey->arena, "%s/%s", store, names[i])
+					 : NULL;
+		const char *path;
+		struct stat st;
+
+		if (wanted && graft_lookup_path(&survey->lookup, wanted, &path, &st) == 0 && S_ISREG(st.st_mode))
+			add_component(survey, path, store);
+	}
+}
+
 /* The components of one directory of the store; none when it is another device's. Returns whether libcuda is among them. */
 static bool read_store(struct graft_survey *survey, const char *store, size_t *n_components)
 {
@@ -45,6 +82,8 @@ static bool read_store(struct graft_survey *survey, const char *store, size_t *n
 		if (strcmp(name, STORE_NVML) == 0 && !survey->inventory->nvml_library)
 			survey->inventory->nvml_library = path;
 	}
+	if (*n_components > 0 && (survey->needs & GRAFT_NEED_FURTHER))
+		read_rest(survey, store);
 	return has_cuda;
 }
 

@@ -117,25 +117,11 @@ static void read_devices(struct graft_survey *survey)
 	survey->inventory->caps_devices = graft_survey_major(survey, "nvidia-caps", &major);
 }
 
-int graft_survey_open(struct graft_survey *survey, const struct graft_host_options *options, unsigned int needs,
-		      struct graft_error *err)
+/* Opens the roots of an inventory that says which they are. */
+static int open_inventory(struct graft_survey *survey, struct graft_error *err)
 {
-	struct graft_inventory *inventory = graft_inventory_new();
-	const char *host_root;
-	struct utsname names;
+	const char *host_root = clean_root(survey->arena, survey->options->host_root);
 
-	survey->options = options;
-	survey->log = options->log;
-	survey->needs = needs;
-	survey->inventory = inventory;
-	survey->scratch = graft_arena_new(SCRATCH_MAX);
-	if (!inventory || !survey->scratch)
-		return graft_fail_memory(err);
-	survey->arena = inventory->arena;
-	inventory->root = clean_root(survey->arena, options->root);
-	inventory->ldcache = graft_arena_strdup(survey->arena, options->ldcache ? options->ldcache : DEFAULT_CACHE);
-	inventory->machine = graft_arena_strdup(survey->arena, uname(&names) == 0 ? names.machine : "unknown");
-	host_root = clean_root(survey->arena, options->host_root);
 	if (graft_arena_failed(survey->arena))
 		return graft_fail_memory(err);
 	if (open_roots(survey, host_root, err) < 0)
@@ -145,6 +131,43 @@ int graft_survey_open(struct graft_survey *survey, const struct graft_host_optio
 	choose_dev(survey, host_root);
 	read_devices(survey);
 	return 0;
+}
+
+static int begin(struct graft_survey *survey, const struct graft_host_options *options, unsigned int needs,
+		 struct graft_inventory *inventory, struct graft_error *err)
+{
+	survey->options = options;
+	survey->log = options->log;
+	survey->needs = needs;
+	survey->inventory = inventory;
+	survey->arena = inventory ? inventory->arena : NULL;
+	survey->scratch = graft_arena_new(SCRATCH_MAX);
+	return inventory && survey->scratch ? 0 : graft_fail_memory(err);
+}
+
+int graft_survey_open(struct graft_survey *survey, const struct graft_host_options *options, unsigned int needs,
+		      struct graft_error *err)
+{
+	struct graft_inventory *inventory = graft_inventory_new();
+	struct utsname names;
+
+	if (begin(survey, options, needs, inventory, err) < 0)
+		return -1;
+	inventory->root = clean_root(survey->arena, options->root);
+	inventory->ldcache = graft_arena_strdup(survey->arena, options->ldcache ? options->ldcache : DEFAULT_CACHE);
+	inventory->machine = graft_arena_strdup(survey->arena, uname(&names) == 0 ? names.machine : "unknown");
+	return open_inventory(survey, err);
+}
+
+int graft_survey_attach(struct graft_survey *survey, const struct graft_host_options *options,
+			struct graft_inventory *inventory, struct graft_error *err)
+{
+	return begin(survey, options, 0, inventory, err) < 0 ? -1 : open_inventory(survey, err);
+}
+
+struct graft_inventory *graft_survey_detach(struct graft_survey *survey)
+{
+	return TAKE_PTR(survey->inventory);
 }
 
 void graft_survey_close(struct graft_survey *survey)
@@ -301,4 +324,13 @@ int graft_survey_list(struct graft_survey *survey, const struct graft_root *root
 	if (*ret_n > 1)
 		qsort(*ret_names, *ret_n, sizeof(**ret_names), compare_names);
 	return 0;
+}
+
+int graft_survey_list_sys(struct graft_survey *survey, const char *path, const char ***ret_names, size_t *ret_n)
+{
+	int rc = graft_survey_list(survey, &survey->root, path, ret_names, ret_n);
+
+	if (rc < 0 && survey->host.fd >= 0)
+		rc = graft_survey_list(survey, &survey->host, path, ret_names, ret_n);
+	return rc;
 }

@@ -57,6 +57,11 @@ struct graft_survey {
 /* Opens the roots and prepares an empty inventory. */
 int graft_survey_open(struct graft_survey *survey, const struct graft_host_options *options, unsigned int needs,
 		      struct graft_error *err);
+/* The same for another look at the host of an inventory that is there; it must be detached before the survey is closed. */
+int graft_survey_attach(struct graft_survey *survey, const struct graft_host_options *options,
+			struct graft_inventory *inventory, struct graft_error *err);
+/* The inventory, no longer owned by the survey. */
+struct graft_inventory *graft_survey_detach(struct graft_survey *survey);
 void graft_survey_close(struct graft_survey *survey);
 #define GRAFT_SURVEY_INIT                                                      \
 	{                                                                      \
@@ -95,6 +100,8 @@ bool graft_survey_major(const struct graft_survey *survey, const char *name, uin
 /* Names in a directory, sorted (bytewise), in the scratch arena; "." and ".." left out; at most 65536. Returns 0 or -errno. */
 int graft_survey_list(struct graft_survey *survey, const struct graft_root *root, const char *path,
 		      const char ***ret_names, size_t *ret_n);
+/* The same below the driver root, or else the host's, as graft_survey_read() has it. */
+int graft_survey_list_sys(struct graft_survey *survey, const char *path, const char ***ret_names, size_t *ret_n);
 
 /* One function per concern; each in the file of its name. */
 void graft_survey_platform_wsl(struct graft_survey *survey);
@@ -112,5 +119,8 @@ void graft_survey_firmware(struct graft_survey *survey);
 void graft_survey_ipcs(struct graft_survey *survey);
 void graft_survey_extra_files(struct graft_survey *survey);
 void graft_survey_proc_files(struct graft_survey *survey);
+void graft_survey_gates(struct graft_survey *survey);
+void graft_survey_xorg(struct graft_survey *survey);
+void graft_survey_drm(struct graft_survey *survey, struct graft_gpu *gpu); /* of one GPU */
 
 #endif

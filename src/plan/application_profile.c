@@ -27,29 +27,54 @@ static uint64_t visible_mask(struct graft_planner *planner)
 	return mask;
 }
 
+/* SPEC runtime-and-hook, update-application-profile: this very text, by which tools recognise it. */
+static const char *content(struct graft_planner *planner)
+{
+	static const char spaced[] = "{ \"profiles\": [{\"name\": \"_container_\", \"settings\": "
+				     "[\"EGLVisibleDGPUDevices\", 0x%" PRIx64
+				     "]}], \"rules\": [{\"pattern\": [], \"profile\": \"_container_\"}]}";
+	static const char dense[] = "{\"profiles\":[{\"name\":\"_container_\",\"settings\":"
+				    "[\"EGLVisibleDGPUDevices\",0x%" PRIx64
+				    "]}],\"rules\":[{\"pattern\":[],\"profile\":\"_container_\"}]}";
+	uint64_t mask = visible_mask(planner);
+
+	return planner->oci ? graft_arena_printf(planner->plan->arena, dense, mask)
+			    : graft_arena_printf(planner->plan->arena, spaced, mask);
+}
+
+/* A container without a GPU: its own empty directory where it can have one, so that no profile of the image counts. */
+static bool is_wanted(struct graft_planner *planner)
+{
+	if (!graft_plan_has(planner, graft_class_capabilities(GRAFT_CLASS_GRAPHICS)) ||
+	    planner->inventory->platform != GRAFT_PLATFORM_NATIVE)
+		return false;
+	if (graft_plan_is_disabled(planner, GRAFT_HOOK_PROFILE)) {
+		graft_plan_refuse(planner, "switched off by the administrator", "application profile for EGL");
+		return false;
+	}
+	return !planner->oci || planner->selection->n_gpus > 0;
+}
+
 void graft_rule_application_profile(struct graft_planner *planner)
 {
 	static const char why[] = "keeps EGL from showing GPUs that were not selected";
 	struct graft_edit *edit;
 
-	if (!graft_plan_has(planner, graft_class_capabilities(GRAFT_CLASS_GRAPHICS)) ||
-	    planner->inventory->platform != GRAFT_PLATFORM_NATIVE)
+	if (!is_wanted(planner))
 		return;
 	edit = graft_plan_edit(planner, GRAFT_EDIT_DIRECTORY, RULE, "%s", why);
 	edit->target = graft_plan_copy(planner, PROFILE_DIR);
 	edit->mode = 0555;
-	edit = graft_plan_edit(planner, GRAFT_EDIT_TMPFS, RULE, "%s", why);
-	edit->target = graft_plan_copy(planner, PROFILE_DIR);
-	edit->mode = 0555;
-	edit->flags = GRAFT_FLAGS_TMPFS;
+	if (!planner->oci) {
+		edit = graft_plan_edit(planner, GRAFT_EDIT_TMPFS, RULE, "%s", why);
+		edit->target = graft_plan_copy(planner, PROFILE_DIR);
+		edit->mode = 0555;
+		edit->flags = GRAFT_FLAGS_TMPFS;
+	}
 	if (planner->selection->n_gpus == 0)
 		return;
 	edit = graft_plan_edit(planner, GRAFT_EDIT_FILE, RULE, "%s", why);
 	edit->target = graft_plan_copy(planner, PROFILE_DIR "/10-container.conf");
-	edit->content = graft_arena_printf(
-	    planner->plan->arena,
-	    "{ \"profiles\": [{\"name\": \"_container_\", \"settings\": [\"EGLVisibleDGPUDevices\", 0x%" PRIx64
-	    "]}], \"rules\": [{\"pattern\": [], \"profile\": \"_container_\"}]}",
-	    visible_mask(planner));
-	edit->mode = 0555;
+	edit->content = content(planner);
+	edit->mode = planner->oci ? 0444 : 0555;
 }

@@ -54,7 +54,8 @@ static const char *obstacle(const struct graft_planner *planner, const struct gr
 			    const struct graft_compat_library *first)
 {
 	uint32_t major = driver_major(planner->inventory);
-	bool one_directory = planner->request->compat_mode == GRAFT_COMPAT_LDCONFIG;
+	/* Style OCI: a hook that writes one directory into the loader's configuration (SPEC ctk-and-cdi 2.4). */
+	bool one_directory = planner->oci || planner->request->compat_mode == GRAFT_COMPAT_LDCONFIG;
 
 	if (!library->soname || !is_enabled(planner, library->soname))
 		return "not a library of the driver that the container asked for";
@@ -78,6 +79,8 @@ static const char *obstacle_to_all(const struct graft_planner *planner)
 {
 	if (!graft_plan_has(planner, GRAFT_CAP_COMPUTE))
 		return "the capability compute was not asked for";
+	if (graft_plan_is_disabled(planner, GRAFT_HOOK_COMPAT))
+		return "switched off by the administrator";
 	if (planner->request->compat_mode == GRAFT_COMPAT_DISABLED)
 		return "excluded by the request";
 	if (planner->policy->image.libc == GRAFT_LIBC_MUSL)

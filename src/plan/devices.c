@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * devices: device nodes and their rules: of the driver as a whole, of each selected GPU, of IMEX channels (SPEC
- * libnvidia-container 9.4 step 10, 9.6, 9.7).
+ * devices: device nodes and their rules: of the driver as a whole and of each selected GPU (SPEC libnvidia-container 9.4 step 10, 9.6;
+ * runtime-and-hook 7.4, 7.5).
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -38,11 +39,17 @@ void graft_plan_device_rule(struct graft_planner *planner, uint32_t major, uint3
 	edit = graft_plan_edit(planner, GRAFT_EDIT_CGROUP, rule, "%s", why);
 	edit->major = major;
 	edit->minor = minor;
-	edit->access = graft_plan_copy(planner, "rw"); /* never "m": nodes are given, not made (SPEC 11, invariant 9) */
+	/* Never "m" where nodes are given (SPEC 11, invariant 9). Where a runtime makes them, tools compare with what CDI says. */
+	edit->access = graft_plan_copy(planner, planner->oci ? "rwm" : "rw");
 }
 
-static int fail_absent(const char *path, struct graft_error *err)
+static int fail_absent(const struct graft_planner *planner, const char *path, struct graft_error *err)
 {
+	if (planner->oci)
+		return graft_fail(err, GRAFT_NOT_FOUND, 0,
+				  "device node %s is missing on the host; running nvidia-smi or nvidia-modprobe there "
+				  "makes the nodes",
+				  path);
 	return graft_fail(err, GRAFT_NOT_FOUND, ENOENT, "stat failed: %s", path);
 }
 
@@ -53,14 +60,16 @@ int graft_plan_node(struct graft_planner *planner, const struct graft_node *node
 
 	if (!planner->request->no_devbind) {
 		if (!node->present)
-			return fail_absent(node->path, err);
+			return fail_absent(planner, node->path, err);
 		edit = graft_plan_edit(planner, GRAFT_EDIT_DEVICE, rule, "%s", why);
 		edit->source = graft_plan_on_host(planner, planner->inventory->dev_root, node->path);
 		edit->target = graft_plan_copy(planner, node->path);
 		edit->major = node->major;
 		edit->minor = node->minor;
 		edit->mode = node->mode;
-		edit->flags = GRAFT_FLAGS_DEVICE;
+		edit->uid = node->uid;
+		edit->gid = node->gid;
+		edit->flags = planner->oci ? 0 : GRAFT_FLAGS_DEVICE; /* a node that is made is no mount */
 	}
 	graft_plan_device_rule(planner, node->major, node->minor, rule, why);
 	return 0;
@@ -78,37 +87,71 @@ static void refuse_kinds(struct graft_planner *planner)
 				  "device rules");
 }
 
+/* What is said of a node; NULL when it is given. */
+static const char *obstacle(const struct graft_planner *planner, const struct graft_node *node, bool with_gpu,
+			    bool needed)
+{
+	if (with_gpu && !planner->wants_gpu)
+		return "no GPU was selected";
+	if (node->present || planner->request->no_devbind)
+		return NULL;
+	if (!planner->wants_gpu)
+		return "it is not there, and no GPU was selected that needs it";
+	/* Where everything is asked for as a rule, what the host does without is no fault (SPEC runtime-and-hook 7.5). */
+	return planner->oci && !needed ? "it is not there" : NULL;
+}
+
+static int add_node(struct graft_planner *planner, const struct graft_node *node, struct graft_error *err)
+{
+	bool with_gpu = true, needed = true;
+	unsigned int capabilities = 0;
+	const char *why = platform_why, *why_not;
+
+	for (size_t j = 0; j < GRAFT_COUNT(node_rules); j++) {
+		if (strcmp(node->path, node_rules[j].path) != 0)
+			continue;
+		with_gpu = false;
+		capabilities = node_rules[j].capabilities;
+		needed = capabilities == 0;
+		why = node_rules[j].why;
+	}
+	if (capabilities != 0 && !graft_plan_has(planner, capabilities)) {
+		const char *words = graft_plan_capability_words(planner, capabilities);
+
+		graft_plan_refuse(planner, "the capability was not asked for", "%s (needs %s)", node->path,
+				  words ? words : "");
+		return 0;
+	}
+	why_not = obstacle(planner, node, with_gpu, needed);
+	if (why_not) {
+		graft_plan_refuse(planner, why_not, "%s", node->path);
+		return 0;
+	}
+	return graft_plan_node(planner, node, "driver-node", why, err);
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+	const struct graft_node *x, *y;
+
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	return graft_plan_compare_paths(x->path, y->path);
+}
+
 int graft_rule_nodes(struct graft_planner *planner, struct graft_error *err)
 {
 	const struct graft_inventory *inventory = planner->inventory;
+	const struct graft_node **nodes = graft_arena_list(planner->plan->arena, inventory->n_nodes, sizeof(*nodes));
 
 	refuse_kinds(planner);
-	for (size_t i = 0; i < inventory->n_nodes; i++) {
-		const struct graft_node *node = &inventory->nodes[i];
-		bool with_gpu = true;
-		unsigned int capabilities = 0;
-		const char *why = platform_why;
-
-		for (size_t j = 0; j < GRAFT_COUNT(node_rules); j++) {
-			if (strcmp(node->path, node_rules[j].path) != 0)
-				continue;
-			with_gpu = false;
-			capabilities = node_rules[j].capabilities;
-			why = node_rules[j].why;
-		}
-		if (capabilities != 0 && !graft_plan_has(planner, capabilities)) {
-			const char *words = graft_plan_capability_words(planner, capabilities);
-
-			graft_plan_refuse(planner, "the capability was not asked for", "%s (needs %s)", node->path,
-					  words ? words : "");
-		} else if (with_gpu && !planner->wants_gpu) {
-			graft_plan_refuse(planner, "no GPU was selected", "%s", node->path);
-		} else if (!node->present && !planner->wants_gpu && !planner->request->no_devbind) {
-			graft_plan_refuse(planner, "it is not there, and no GPU was selected that needs it", "%s",
-					  node->path);
-		} else if (graft_plan_node(planner, node, "driver-node", why, err) < 0) {
+	for (size_t i = 0; nodes && i < inventory->n_nodes; i++)
+		nodes[i] = &inventory->nodes[i];
+	if (nodes && planner->oci)
+		qsort(nodes, inventory->n_nodes, sizeof(*nodes), compare_nodes);
+	for (size_t i = 0; nodes && i < inventory->n_nodes; i++) {
+		if (add_node(planner, nodes[i], err) < 0)
 			return -1;
-		}
 	}
 	return 0;
 }
@@ -173,49 +216,12 @@ int graft_rule_gpus(struct graft_planner *planner, struct graft_error *err)
 		add_grant(planner, gpu, NULL);
 		if (gpu->node.path && graft_plan_node(planner, &gpu->node, "gpu-node", "a selected GPU", err) < 0)
 			return graft_wrap(err, "GPU %u", gpu->index);
+		if (graft_plan_drm(planner, gpu, err) < 0)
+			return graft_wrap(err, "GPU %u", gpu->index);
 		if (planner->inventory->platform != GRAFT_PLATFORM_WSL2)
 			graft_plan_gpu_procfs(planner, gpu);
 	}
 	for (size_t i = 0; i < selection->n_migs; i++)
 		add_grant(planner, selection->migs[i].gpu, selection->migs[i].mig);
-	return 0;
-}
-
-static const struct graft_node *find_channel(const struct graft_inventory *inventory, uint32_t channel)
-{
-	for (size_t i = 0; i < inventory->n_imex; i++) {
-		if (inventory->imex[i].channel == channel)
-			return &inventory->imex[i].node;
-	}
-	return NULL;
-}
-
-/* A channel may be asked for twice (SPEC 6.9); one mount is enough. */
-static bool asked_before(const struct graft_request *request, size_t i)
-{
-	for (size_t j = 0; j < i; j++) {
-		if (request->imex_channels[j].id == request->imex_channels[i].id)
-			return true;
-	}
-	return false;
-}
-
-int graft_rule_imex(struct graft_planner *planner, struct graft_error *err)
-{
-	const struct graft_request *request = planner->request;
-
-	for (size_t i = 0; i < request->n_imex_channels; i++) {
-		uint32_t channel = request->imex_channels[i].id;
-		const struct graft_node *node = find_channel(planner->inventory, channel);
-
-		if (asked_before(request, i))
-			continue;
-		if (!node || !node->present) {
-			return graft_fail(err, GRAFT_NOT_FOUND, ENOENT,
-					  "stat failed: /dev/nvidia-caps-imex-channels/channel%u", channel);
-		}
-		if (graft_plan_node(planner, node, "imex-channel", "an IMEX channel that was asked for", err) < 0)
-			return -1;
-	}
 	return 0;
 }

@@ -36,6 +36,22 @@ static void refuse_class(struct graft_planner *planner, const char *noun, enum g
 				  n, graft_class_names[class_], words);
 }
 
+/*
+ * Style OCI: where the host has it, unless nobody looks there for programs (NixOS, driver stores of WSL2): SPEC runtime-and-hook 7.5 has it at the
+ * host's path in any case.
+ */
+static const char *binary_target(struct graft_planner *planner, const struct graft_binary *binary)
+{
+	static const char *const usual[] = { "/usr/bin", "/usr/sbin",      "/bin",
+					     "/sbin",    "/usr/local/bin", "/usr/local/sbin" };
+
+	for (size_t i = 0; planner->oci && i < GRAFT_COUNT(usual); i++) {
+		if (strcmp(binary->source, usual[i]) == 0)
+			return graft_plan_join(planner, binary->source, binary->name);
+	}
+	return graft_plan_join(planner, planner->oci ? "/usr/bin" : planner->bins_dir, binary->name);
+}
+
 void graft_rule_binaries(struct graft_planner *planner)
 {
 	const struct graft_inventory *inventory = planner->inventory;
@@ -48,7 +64,7 @@ void graft_rule_binaries(struct graft_planner *planner)
 			left_out[binary->class_]++;
 			continue;
 		}
-		add_bind(planner, binary->path, graft_plan_join(planner, planner->bins_dir, binary->name), "binary",
+		add_bind(planner, binary->path, binary_target(planner, binary), "binary",
 			 binary->class_ == GRAFT_CLASS_COMPUTE ? "program of the driver for compute"
 							       : "program of the driver that looks after GPUs")
 		    ->mode = 0755;
@@ -121,6 +137,8 @@ static const struct {
 
 static bool is_excluded(const struct graft_request *request, const struct graft_ipc *ipc)
 {
+	if (request->no_mps && ipc->class_ == GRAFT_CLASS_COMPUTE)
+		return true;
 	for (size_t i = 0; i < GRAFT_COUNT(daemons); i++) {
 		bool excluded;
 

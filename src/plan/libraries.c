@@ -6,19 +6,28 @@
 
 static bool is_asked_for(const struct graft_planner *planner, enum graft_class class_)
 {
+	const uint32_t everything = GRAFT_CAP_ALL & ~(uint32_t)GRAFT_CAP_COMPAT32;
+
+	/* What an unknown library is for, nobody knows: whoever asked for everything gets it. */
+	if (class_ == GRAFT_CLASS_OTHER)
+		return planner->oci && (planner->request->capabilities & everything) == everything;
 	/* SPEC 6.3: libdxcore goes into every container on WSL2, whatever it asked for. */
 	return class_ == GRAFT_CLASS_WSL || graft_plan_has(planner, graft_class_capabilities(class_));
 }
 
-/* An earlier library of the list that the container gets and that has the same file name, or NULL. */
+/* The same place: where the host's paths are kept, two directories may have files of one name. */
+static bool is_same_place(const struct graft_planner *planner, const char *a, const char *b)
+{
+	return planner->oci ? strcmp(a, b) == 0 : strcmp(graft_plan_base_name(a), graft_plan_base_name(b)) == 0;
+}
+
+/* An earlier library of the list that the container gets and that has the same place, or NULL. */
 static const struct graft_library *rival(const struct graft_planner *planner, const struct graft_library *libraries,
 					 size_t i)
 {
-	const char *name = graft_plan_base_name(libraries[i].path);
-
 	for (size_t j = 0; j < i; j++) {
 		if (is_asked_for(planner, libraries[j].class_) &&
-		    strcmp(graft_plan_base_name(libraries[j].path), name) == 0)
+		    is_same_place(planner, libraries[j].path, libraries[i].path))
 			return &libraries[j];
 	}
 	return NULL;
@@ -36,6 +45,23 @@ bool graft_plan_is_first(const struct graft_planner *planner, const struct graft
 			return false;
 	}
 	return graft_plan_takes(planner, libraries, i);
+}
+
+const char *graft_plan_library_target(struct graft_planner *planner, const struct graft_library *library,
+				      const char *directory)
+{
+	return planner->oci ? graft_plan_copy(planner, library->path)
+			    : graft_plan_join(planner, directory, graft_plan_base_name(library->path));
+}
+
+const char *graft_plan_library_directory(struct graft_planner *planner, const struct graft_library *library,
+					 const char *directory)
+{
+	size_t length = (size_t)(graft_plan_base_name(library->path) - library->path);
+
+	if (!planner->oci)
+		return directory;
+	return graft_arena_strndup(planner->plan->arena, library->path, length > 1 ? length - 1 : length);
 }
 
 static void add_libraries(struct graft_planner *planner, const struct graft_library *libraries, size_t n,
@@ -59,10 +85,18 @@ static void add_libraries(struct graft_planner *planner, const struct graft_libr
 		edit = graft_plan_edit(planner, GRAFT_EDIT_BIND, rule, "library of the driver for %s%s",
 				       graft_class_names[library->class_], bits);
 		edit->source = graft_plan_on_host(planner, planner->inventory->root, library->path);
-		edit->target = graft_plan_join(planner, directory, graft_plan_base_name(library->path));
+		edit->target = graft_plan_library_target(planner, library, directory);
 		edit->mode = 0644;
 		edit->flags = GRAFT_FLAGS_FILE;
 	}
+	if (left_out[GRAFT_CLASS_OTHER] > 0)
+		graft_plan_refuse(planner,
+				  planner->oci
+				      ? "what they are for is not known, and not every capability was asked for"
+				      : "no table knows what they are for",
+				  "libraries%s: %zu of class %s", bits, left_out[GRAFT_CLASS_OTHER],
+				  graft_class_names[GRAFT_CLASS_OTHER]);
+	left_out[GRAFT_CLASS_OTHER] = 0;
 	for (unsigned int i = 0; i < GRAFT_CLASS_MAX; i++) {
 		const char *words = graft_plan_capability_words(planner, graft_class_capabilities((enum graft_class)i));
 

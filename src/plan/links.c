@@ -20,49 +20,136 @@ static const struct {
 	  "the optical flow SDK loads the library by its development name" },
 };
 
+/* Of plug-ins for graphics, which their loaders find by these names (SPEC runtime-and-hook 7.5). */
+static const struct {
+	const char *prefix;
+	const char *link; /* below the library's directory */
+	const char *says; /* NULL = the library's file name */
+	const char *why;
+} graphics_links[] = {
+	{ "libnvidia-allocator.so", "gbm/nvidia-drm_gbm.so", "../libnvidia-allocator.so.1",
+	  "GBM loads the library by this name" },
+	{ "libnvidia-vulkan-producer.so", "libnvidia-vulkan-producer.so", NULL,
+	  "Vulkan loads the library by this name" },
+	{ "libglxserver_nvidia.so", "libglxserver_nvidia.so", NULL, "the X server loads the module by this name" },
+};
+
+/* `source` is the library's path on the host, for the case that the image has a file where a link that replaces goes. */
 static void add_link(struct graft_planner *planner, const char *directory, const char *name, const char *says,
-		     const char *rule, const char *why)
+		     const char *source, const char *rule, const char *why)
 {
+	const char *target = graft_plan_join(planner, directory, name);
 	struct graft_edit *edit = graft_plan_edit(planner, GRAFT_EDIT_SYMLINK, rule, "%s", why);
 
-	edit->target = graft_plan_join(planner, directory, name);
+	edit->target = target;
 	edit->content = graft_plan_copy(planner, says);
+	if (!source)
+		return;
+	edit->source = graft_plan_on_host(planner, planner->inventory->root, source);
+	edit->conflict = GRAFT_CONFLICT_REPLACE;
+	/* SECURITY: where the image has a file, the library is bound over it: no less protected than a bind. */
+	edit->mode = 0644;
+	edit->flags = GRAFT_FLAGS_FILE;
+}
+
+/* Whether the library is the one that a soname's link in its directory leads to. */
+static bool owns_soname(const struct graft_planner *planner, const struct graft_library *libraries, size_t i)
+{
+	size_t length = (size_t)(graft_plan_base_name(libraries[i].path) - libraries[i].path);
+
+	if (!planner->oci)
+		return graft_plan_is_first(planner, libraries, i);
+	for (size_t j = 0; j < i; j++) {
+		if (graft_plan_takes(planner, libraries, j) && strcmp(libraries[j].soname, libraries[i].soname) == 0 &&
+		    strncmp(libraries[j].path, libraries[i].path, length) == 0 &&
+		    graft_plan_base_name(libraries[j].path) == libraries[j].path + length)
+			return false;
+	}
+	return graft_plan_takes(planner, libraries, i);
 }
 
 static void add_soname_links(struct graft_planner *planner, const struct graft_library *libraries, size_t n,
 			     const char *directory)
 {
 	for (size_t i = 0; i < n; i++) {
-		const char *name = graft_plan_base_name(libraries[i].path);
-		struct graft_edit *edit;
+		const struct graft_library *library = &libraries[i];
+		const char *name = graft_plan_base_name(library->path);
+		const char *folder = graft_plan_library_directory(planner, library, directory);
 
-		if (!graft_plan_is_first(planner, libraries, i) || strcmp(libraries[i].soname, name) == 0)
-			continue;
-		edit = graft_plan_edit(planner, GRAFT_EDIT_SYMLINK, "soname-link",
-				       "the name that programs are linked against; an image's own is replaced");
-		edit->source = graft_plan_on_host(planner, planner->inventory->root, libraries[i].path);
-		edit->target = graft_plan_join(planner, directory, libraries[i].soname);
-		edit->content = graft_plan_copy(planner, name);
-		edit->conflict = GRAFT_CONFLICT_REPLACE;
-		/* SECURITY: where the image has a file, the library is bound over it: no less protected than a bind. */
-		edit->mode = 0644;
-		edit->flags = GRAFT_FLAGS_FILE;
+		if (folder && owns_soname(planner, libraries, i) && strcmp(library->soname, name) != 0)
+			add_link(planner, folder, library->soname, name, library->path, "soname-link",
+				 "the name that programs are linked against; an image's own is replaced");
 	}
+}
+
+static bool has_prefix(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* True when the library has a link of that name by one of the rows. */
+static bool add_extra_link(struct graft_planner *planner, const struct graft_library *library, const char *folder,
+			   const char *name)
+{
+	/* SPEC runtime-and-hook 6.6: links of the host's paths replace; SPEC libnvidia-container 9.5: those in an image's directories do not. */
+	const char *source = planner->oci ? library->path : NULL;
+	bool development = false;
+
+	for (size_t j = 0; j < GRAFT_COUNT(extra_links); j++) {
+		if (!has_prefix(name, extra_links[j].prefix))
+			continue;
+		add_link(planner, folder, extra_links[j].link, extra_links[j].says ? extra_links[j].says : name, source,
+			 "library-link", extra_links[j].why);
+		development |= strcmp(extra_links[j].link, extra_links[j].prefix) == 0;
+	}
+	if (!graft_plan_has(planner, graft_class_capabilities(GRAFT_CLASS_GRAPHICS)))
+		return development;
+	for (size_t j = 0; j < GRAFT_COUNT(graphics_links); j++) {
+		if (!has_prefix(name, graphics_links[j].prefix))
+			continue;
+		add_link(planner, folder, graphics_links[j].link,
+			 graphics_links[j].says ? graphics_links[j].says : name, source, "library-link",
+			 graphics_links[j].why);
+		development |= strcmp(graphics_links[j].link, graphics_links[j].prefix) == 0;
+	}
+	return development;
 }
 
 static void add_extra_links(struct graft_planner *planner, const struct graft_library *libraries, size_t n,
 			    const char *directory)
 {
 	for (size_t i = 0; i < n; i++) {
-		const char *name = graft_plan_base_name(libraries[i].path);
+		const struct graft_library *library = &libraries[i];
+		const char *name = graft_plan_base_name(library->path), *base;
+		const char *folder = graft_plan_library_directory(planner, library, directory);
 
-		if (!graft_plan_is_first(planner, libraries, i))
+		if (!folder || !owns_soname(planner, libraries, i) || add_extra_link(planner, library, folder, name) ||
+		    !planner->oci || !library->development_link)
 			continue;
-		for (size_t j = 0; j < GRAFT_COUNT(extra_links); j++) {
-			if (strncmp(name, extra_links[j].prefix, strlen(extra_links[j].prefix)) == 0)
-				add_link(planner, directory, extra_links[j].link,
-					 extra_links[j].says ? extra_links[j].says : name, "library-link",
-					 extra_links[j].why);
+		base = graft_arena_strndup(planner->plan->arena, library->soname,
+					   (size_t)(strstr(library->soname, ".so") - library->soname) + strlen(".so"));
+		if (base)
+			add_link(planner, folder, base, library->soname, library->path, "library-link",
+				 "the name that programs are linked with, as on the host");
+	}
+}
+
+/* Modules of the X server lie where the host has them, in either style. */
+static void add_module_links(struct graft_planner *planner)
+{
+	const struct graft_inventory *inventory = planner->inventory;
+
+	for (size_t i = 0; i < inventory->n_extra_files; i++) {
+		const struct graft_extra_file *file = &inventory->extra_files[i];
+		const char *path = file->target ? file->target : file->path;
+		const char *name = graft_plan_base_name(path);
+		const char *folder = graft_arena_strndup(planner->plan->arena, path, (size_t)(name - path));
+
+		for (size_t j = 0; folder && j < GRAFT_COUNT(graphics_links); j++) {
+			if (has_prefix(name, graphics_links[j].prefix) && strcmp(name, graphics_links[j].link) != 0 &&
+			    graft_plan_has(planner, graft_class_capabilities(file->class_)))
+				add_link(planner, folder, graphics_links[j].link, name,
+					 planner->oci ? file->path : NULL, "library-link", graphics_links[j].why);
 		}
 	}
 }
@@ -72,8 +159,13 @@ void graft_rule_links(struct graft_planner *planner)
 	const struct graft_inventory *inventory = planner->inventory;
 	size_t n32 = graft_plan_has(planner, GRAFT_CAP_COMPAT32) ? inventory->n_libraries32 : 0;
 
+	if (graft_plan_is_disabled(planner, GRAFT_HOOK_SYMLINKS)) {
+		graft_plan_refuse(planner, "switched off by the administrator", "links of libraries and device nodes");
+		return;
+	}
 	add_soname_links(planner, inventory->libraries, inventory->n_libraries, planner->libs_dir);
 	add_soname_links(planner, inventory->libraries32, n32, planner->libs32_dir);
 	add_extra_links(planner, inventory->libraries, inventory->n_libraries, planner->libs_dir);
 	add_extra_links(planner, inventory->libraries32, n32, planner->libs32_dir);
+	add_module_links(planner);
 }

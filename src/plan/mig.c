@@ -24,7 +24,12 @@ static int add_access(struct graft_planner *planner, const char *caps_path, cons
 		edit->mode = 0444;
 		edit->flags = GRAFT_FLAGS_PROC;
 	}
-	if (!planner->inventory->caps_devices || !node->path)
+	if (!planner->inventory->caps_devices)
+		return 0;
+	if (!node->path && planner->oci)
+		return graft_fail(err, GRAFT_NOT_FOUND, 0, "the driver names no capability device for %s",
+				  caps_path ? caps_path : why);
+	if (!node->path)
 		return 0;
 	return graft_plan_node(planner, node, "mig-node", why, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * planner: the order of the rules. It is the order of the existing stack (SPEC libnvidia-container 9.4 to 9.7, 3.5), which callers that read
+ * planner: the order of the rules. For a container that is there it is the order of the existing stack (SPEC libnvidia-container 9.4 to 9.7, 3.5), which callers that read
  * a container's mounts know; the loader's cache comes last, since it describes the result.
  */
 #include "plan/planner.h"
@@ -22,6 +22,26 @@ static bool wants_only_gpu(const struct graft_inventory *inventory, const struct
 			return true;
 	}
 	return false;
+}
+
+/* Nodes of single devices, then those of all, as CDI devices come before what they have in common (SPEC runtime-and-hook 7.2). */
+static int run_oci_rules(struct graft_planner *planner, struct graft_error *err)
+{
+	if (graft_rule_gpus(planner, err) < 0 || graft_rule_mig(planner, err) < 0 ||
+	    graft_rule_nodes(planner, err) < 0 || graft_rule_gates(planner, err) < 0 ||
+	    graft_rule_imex(planner, err) < 0)
+		return -1;
+	graft_rule_binaries(planner);
+	graft_rule_libraries(planner);
+	graft_rule_extra_files(planner);
+	graft_rule_firmware(planner);
+	graft_rule_ipcs(planner);
+	graft_rule_environment(planner);
+	graft_rule_links(planner);
+	graft_rule_application_profile(planner);
+	graft_rule_params(planner);
+	graft_rule_loader_cache(planner);
+	return 0;
 }
 
 static int run_rules(struct graft_planner *planner, struct graft_error *err)
@@ -58,8 +78,9 @@ int graft_plan_make(const struct graft_inventory *inventory, const struct graft_
 	planner.plan->driver_version = graft_plan_copy(&planner, inventory->driver_version.value);
 	planner.plan->simulated = inventory->simulated;
 	planner.wants_gpu = selection->n_gpus > 0 || wants_only_gpu(inventory, request);
+	planner.oci = policy->style == GRAFT_STYLE_OCI;
 	graft_plan_targets(&planner);
-	result = run_rules(&planner, err);
+	result = planner.oci ? run_oci_rules(&planner, err) : run_rules(&planner, err);
 	if (result == 0 && graft_arena_failed(planner.plan->arena))
 		result = graft_fail_memory(err);
 	if (result < 0) {

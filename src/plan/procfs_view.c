@@ -18,11 +18,23 @@
 static const char modify_yes[] = "ModifyDeviceFiles: 1";
 static const char modify_no[] = "ModifyDeviceFiles: 0";
 
+/* The line that says yes, or NULL. */
+static char *find_line(char *text)
+{
+	size_t length = strlen(modify_yes);
+
+	for (char *at = strstr(text, modify_yes); at; at = strstr(at + 1, modify_yes)) {
+		if ((at == text || at[-1] == '\n') && (at[length] == '\n' || at[length] == '\0'))
+			return at;
+	}
+	return NULL;
+}
+
 /* A copy of the file; *ret_changed tells whether it is another text than the host's. */
 static const char *view_content(struct graft_planner *planner, const char *content, bool *ret_changed)
 {
 	char *copy = graft_arena_strdup(planner->plan->arena, content ? content : "");
-	char *at = copy ? strstr(copy, modify_yes) : NULL;
+	char *at = copy ? find_line(copy) : NULL;
 
 	*ret_changed = at != NULL;
 	if (at)
@@ -111,4 +123,34 @@ void graft_plan_gpu_procfs(struct graft_planner *planner, const struct graft_gpu
 	edit->type = GRAFT_SOURCE_DIRECTORY;
 	edit->mode = 0555;
 	edit->flags = GRAFT_FLAGS_PROC;
+}
+
+/* Without a view of its own the container sees the kernel's file, and something else is put over it: only if that says something else. */
+void graft_rule_params(struct graft_planner *planner)
+{
+	const struct graft_inventory *inventory = planner->inventory;
+
+	for (size_t i = 0; i < inventory->n_proc_files; i++) {
+		const struct graft_proc_file *file = &inventory->proc_files[i];
+		struct graft_edit *edit;
+		const char *content;
+		bool changed;
+
+		if (strcmp(file->path, VIEW_DIR "/params") != 0)
+			continue;
+		content = view_content(planner, file->content, &changed);
+		if (!changed)
+			continue;
+		if (graft_plan_is_disabled(planner, GRAFT_HOOK_PARAMS)) {
+			graft_plan_refuse(planner, "switched off by the administrator", "the driver's parameter %s",
+					  modify_no);
+			continue;
+		}
+		edit = graft_plan_edit(planner, GRAFT_EDIT_COVER, "driver-params",
+				       "the driver's libraries are told to leave device nodes alone (%s)", modify_no);
+		edit->target = graft_plan_copy(planner, file->path);
+		edit->content = content;
+		edit->mode = 0444;
+		edit->flags = GRAFT_FLAGS_PROC;
+	}
 }

@@ -93,3 +93,26 @@ bool graft_plan_has(const struct graft_planner *planner, unsigned int capabiliti
 {
 	return (planner->request->capabilities & capabilities) != 0;
 }
+
+bool graft_plan_is_disabled(const struct graft_planner *planner, enum graft_hook hook)
+{
+	return planner->oci && (planner->policy->disabled_hooks & hook) != 0;
+}
+
+static size_t depth(const char *path)
+{
+	size_t n = 0;
+
+	for (; *path != '\0'; path++)
+		n += *path == '/';
+	return n;
+}
+
+int graft_plan_compare_paths(const char *a, const char *b)
+{
+	size_t depth_a = depth(a), depth_b = depth(b);
+
+	if (depth_a != depth_b)
+		return depth_a < depth_b ? -1 : 1;
+	return strcmp(a, b);
+}

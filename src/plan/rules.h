@@ -18,6 +18,7 @@ struct graft_planner {
 	const struct graft_selection *selection;
 	struct graft_plan *plan;
 	const char *bins_dir, *libs_dir, *libs32_dir; /* where things go in this image */
+	bool oci;                                     /* style OCI: the host's paths, nodes made by a runtime */
 	bool wants_gpu;                               /* at least one GPU is granted, or the platform's only one */
 	bool procfs_view; /* the container gets a procfs view, so things may be put into it */
 	struct graft_edit scratch;
@@ -49,6 +50,10 @@ const char *graft_plan_base_name(const char *path);
 const char *graft_plan_capability_words(struct graft_planner *planner, unsigned int capabilities);
 /* Whether the container asked for any of the capabilities. */
 bool graft_plan_has(const struct graft_planner *planner, unsigned int capabilities);
+/* Whether the part of a plan that a hook would be is switched off (style OCI). */
+bool graft_plan_is_disabled(const struct graft_planner *planner, enum graft_hook hook);
+/* Order of paths in a CDI specification (SPEC runtime-and-hook 7.9): by depth, then by bytes. */
+int graft_plan_compare_paths(const char *a, const char *b);
 
 /* targets.c: sets the three directories (SPEC 9.2). */
 void graft_plan_targets(struct graft_planner *planner);
@@ -65,7 +70,10 @@ void graft_rule_ipcs(struct graft_planner *planner);                          /*
 int graft_rule_nodes(struct graft_planner *planner, struct graft_error *err); /* devices.c */
 int graft_rule_gpus(struct graft_planner *planner, struct graft_error *err);  /* devices.c */
 int graft_rule_mig(struct graft_planner *planner, struct graft_error *err);   /* mig.c */
-int graft_rule_imex(struct graft_planner *planner, struct graft_error *err);  /* devices.c */
+int graft_rule_imex(struct graft_planner *planner, struct graft_error *err);  /* imex.c */
+int graft_rule_gates(struct graft_planner *planner, struct graft_error *err); /* gates.c */
+void graft_rule_params(struct graft_planner *planner);                        /* procfs_view.c */
+void graft_rule_environment(struct graft_planner *planner);                   /* environment.c */
 void graft_rule_loader_cache(struct graft_planner *planner);                  /* loader_cache.c */
 
 /* procfs_view.c: the directory of one GPU in the view. */
@@ -80,8 +88,17 @@ int graft_plan_node(struct graft_planner *planner, const struct graft_node *node
 void graft_plan_device_rule(struct graft_planner *planner, uint32_t major, uint32_t minor, const char *rule,
 			    const char *why);
 
+/* drm.c: the display and render nodes of a selected GPU, and the links to them. */
+int graft_plan_drm(struct graft_planner *planner, const struct graft_gpu *gpu, struct graft_error *err);
+
+/* libraries.c: where a library goes, and the directory of that place. `directory` is that of style NAMESPACE. */
+const char *graft_plan_library_target(struct graft_planner *planner, const struct graft_library *library,
+				      const char *directory);
+const char *graft_plan_library_directory(struct graft_planner *planner, const struct graft_library *library,
+					 const char *directory);
+
 /*
- * libraries.c: whether the container gets library `i` of a list: its class is asked for and no earlier one takes its file name.
+ * libraries.c: whether the container gets library `i` of a list: its class is asked for and no earlier one takes its place.
  * graft_plan_is_first: whether it also is the first of those with its soname.
  */
 bool graft_plan_takes(const struct graft_planner *planner, const struct graft_library *libraries, size_t i);

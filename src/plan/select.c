@@ -155,14 +155,26 @@ static int add_mig(struct graft_arena *arena, struct graft_selection *selection,
 	return add_gpu(arena, selection, mig->gpu);
 }
 
-static int add_all(const struct graft_inventory *inventory, struct graft_arena *arena,
+/* SPEC runtime-and-hook 7.4: a DGX Station's card for its own display is not meant by "all"; nor is a GPU that is there to be split. */
+static bool is_usable(const struct graft_gpu *gpu)
+{
+	static const char *const displays[] = { "DGX Display", "NVIDIA DGX Display" };
+
+	for (size_t i = 0; gpu->model.value && i < GRAFT_COUNT(displays); i++) {
+		if (strcmp(gpu->model.value, displays[i]) == 0)
+			return false;
+	}
+	return !gpu->mig_enabled || gpu->n_mig_devices > 0;
+}
+
+static int add_all(const struct graft_inventory *inventory, bool all_usable, struct graft_arena *arena,
 		   struct graft_selection *selection)
 {
 	selection->all = true;
 	for (size_t i = 0; i < inventory->n_gpus; i++) {
 		const struct graft_gpu *gpu = &inventory->gpus[i];
 
-		if (gpu->excluded)
+		if (gpu->excluded || (all_usable && !is_usable(gpu)))
 			continue;
 		if (add_gpu(arena, selection, gpu) < 0)
 			return -1;
@@ -176,7 +188,7 @@ static int add_all(const struct graft_inventory *inventory, struct graft_arena *
 	return 0;
 }
 
-static int add_word(const struct graft_inventory *inventory, const struct graft_device_word *word,
+static int add_word(const struct graft_inventory *inventory, const struct graft_device_word *word, bool all_usable,
 		    struct graft_arena *arena, struct graft_selection *selection, struct graft_error *err)
 {
 	const struct graft_gpu *gpu = NULL;
@@ -185,7 +197,7 @@ static int add_word(const struct graft_inventory *inventory, const struct graft_
 
 	switch (word->kind) {
 	case GRAFT_DEVICE_ALL:
-		result = add_all(inventory, arena, selection);
+		result = add_all(inventory, all_usable, arena, selection);
 		break;
 	case GRAFT_DEVICE_MIG_UUID:
 	case GRAFT_DEVICE_MIG_INDEX:
@@ -235,7 +247,7 @@ int graft_select(const struct graft_inventory *inventory, const struct graft_req
 	*ret_prefix = "device error";
 	if (count_gpus(inventory) > 0) {
 		for (size_t i = 0; i < request->n_devices && !selection.all; i++) {
-			if (add_word(inventory, &request->devices[i], arena, &selection, err) < 0)
+			if (add_word(inventory, &request->devices[i], request->all_usable, arena, &selection, err) < 0)
 				return -1;
 		}
 	} else {

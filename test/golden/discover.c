@@ -36,7 +36,8 @@ int main(int argc, char **argv)
 					      .nvml_uid = (uid_t)-1,
 					      .nvml_gid = (gid_t)-1,
 					      .path = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-					      .capabilities = GRAFT_CAP_ALL };
+					      .capabilities = GRAFT_CAP_ALL,
+					      .gates = (1u << GRAFT_GATE_MAX) - 1u };
 
 	for (int i = 3; i < argc; i++) {
 		nvml = nvml || strcmp(argv[i], "nvml") == 0;

@@ -280,7 +280,8 @@ static void run_case(struct golden *golden, struct host *host, const char *reque
 	read_record(golden, path, &graft_request_record, arena, &request);
 	(void)snprintf(policy_path, sizeof(policy_path), "%s/%s.policy.json", requests, name);
 	if (stat(policy_path, &st) < 0)
-		(void)snprintf(policy_path, sizeof(policy_path), "%s/policy.json", golden->directory);
+		(void)snprintf(policy_path, sizeof(policy_path), "%s/policy%s.json", golden->directory,
+			       strncmp(name, "oci-", strlen("oci-")) == 0 ? "-oci" : "");
 	read_record(golden, policy_path, &graft_policy_record, arena, &policy);
 	if (host->detection_error.length > 0) {
 		graft_buffer_printf(&text, "detection error: %s", graft_buffer_text(&host->detection_error));

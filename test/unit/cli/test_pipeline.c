@@ -15,8 +15,9 @@
 #include "cli/pipeline.h"
 
 /* What every request needs. */
-#define ALWAYS \
-	(GRAFT_NEED_NODES | GRAFT_NEED_PROC_FILES | GRAFT_NEED_LIBRARIES | GRAFT_NEED_EXTRA_FILES | GRAFT_NEED_FIRMWARE)
+#define ALWAYS                                                                                      \
+	(GRAFT_NEED_NODES | GRAFT_NEED_PROC_FILES | GRAFT_NEED_LIBRARIES | GRAFT_NEED_EXTRA_FILES | \
+	 GRAFT_NEED_FIRMWARE | GRAFT_NEED_FURTHER)
 
 static const struct {
 	const char *json;
@@ -60,6 +61,50 @@ static void test_needs(void **state)
 			fail_msg("%s: 0x%x", needs_rows[i].json, cli_needs(request, GRAFT_STYLE_NAMESPACE));
 		graft_request_free(request);
 	}
+}
+
+/* What more a configuration that is still to be read asks of the host. */
+static void test_needs_of_oci(void **state)
+{
+	static const struct {
+		const char *json;
+		unsigned int more, in_either;
+	} rows[] = {
+		{ "{\"version\":1}", GRAFT_NEED_EVERY_LIBRARY, 0 },
+		{ "{\"version\":1,\"explicit_driver_libraries\":true}", GRAFT_NEED_EVERY_LIBRARY | GRAFT_NEED_EXPLICIT,
+		  0 },
+		{ "{\"version\":1,\"all_imex_channels\":true}", GRAFT_NEED_EVERY_LIBRARY, GRAFT_NEED_IMEX },
+		/* DRM nodes are looked up for the selected GPUs, later */
+		{ "{\"version\":1,\"devices\":[{\"kind\":\"all\",\"text\":\"all\"}],\"capabilities\":[\"graphics\"]}",
+		  GRAFT_NEED_EVERY_LIBRARY, GRAFT_NEED_GPUS | GRAFT_NEED_MIG },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_request *request = request_of(rows[i].json);
+
+		assert_int_equal(cli_needs(request, GRAFT_STYLE_NAMESPACE), ALWAYS | rows[i].in_either);
+		assert_int_equal(cli_needs(request, GRAFT_STYLE_OCI), ALWAYS | rows[i].in_either | rows[i].more);
+		graft_request_free(request);
+	}
+}
+
+static void test_host_options(void **state)
+{
+	struct graft_request *request = request_of(
+	    "{\"version\":1,\"imex_channels\":[{\"id\":7}],\"gates\":[\"gdrcopy\"],\"no_gsp_firmware\":true}");
+	struct graft_host_options options = { .root = "/kept", .capabilities = GRAFT_CAP_VIDEO };
+
+	(void)state;
+	cli_request_host_options(request, &options);
+	assert_int_equal(options.gates, 1u << GRAFT_GATE_GDRCOPY);
+	assert_int_equal(options.n_imex_channels, 1);
+	assert_int_equal(options.imex_channels[0], 7);
+	assert_true(options.no_gsp_firmware);
+	assert_false(options.no_persistenced);
+	assert_string_equal(options.root, "/kept");
+	assert_int_equal(options.capabilities, GRAFT_CAP_VIDEO);
+	graft_request_free(request);
 }
 
 /* A golden host's inventory. */
@@ -176,6 +221,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_needs),
+		cmocka_unit_test(test_needs_of_oci),
+		cmocka_unit_test(test_host_options),
 		cmocka_unit_test(test_replay),
 		cmocka_unit_test(test_discovery_prefix),
 	};

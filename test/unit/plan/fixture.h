@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fixture: a small host in memory: three GPUs (0 plain, 1 in MIG mode with two devices, 2 with a minor that is not its index) and one that
- * is excluded, a library of every class, one of everything else.
+ * is excluded, a library of every class, one of everything else. fixture_add_further() adds what few containers ask for.
  */
 #ifndef GRAFT_TEST_PLAN_FIXTURE_H
 #define GRAFT_TEST_PLAN_FIXTURE_H
@@ -30,6 +30,12 @@ struct fixture {
 	struct graft_imex_node imex[2];
 	const char *firmwares[1];
 	struct graft_policy policy;
+	/* only what fixture_add_further() adds */
+	struct graft_drm_node drm_nodes[2][2];
+	struct graft_library further_libraries[9 + 6];
+	struct graft_extra_file further_extra_files[2 + 2];
+	struct graft_gate_node gate_nodes[3];
+	struct graft_gate_file gate_files[2];
 };
 
 static inline void fixture_init(struct fixture *f)
@@ -145,6 +151,71 @@ static inline void fixture_init(struct fixture *f)
 	f->gpus[1].n_mig_devices = GRAFT_COUNT(f->migs);
 	f->gpus[1].caps_nodes = f->caps_nodes;
 	f->gpus[1].n_caps_nodes = GRAFT_COUNT(f->caps_nodes);
+}
+
+/* What only graphics, gates and the whole of a driver bring along: DRM nodes of GPUs 0 and 1, EGL platforms, an unknown library, modules of the X server. */
+static inline void fixture_add_further(struct fixture *f)
+{
+#define VERSION "550.54.14"
+	static const struct graft_drm_node drm_nodes[2][2] = {
+		{ { .node = FIXTURE_NODE("/dev/dri/card1", 226, 1),
+		    .by_path = "/dev/dri/by-path/pci-0000:1b:00.0-card",
+		    .by_path_content = "../card1" },
+		  { .node = FIXTURE_NODE("/dev/dri/renderD129", 226, 129),
+		    .by_path = "/dev/dri/by-path/pci-0000:1b:00.0-render",
+		    .by_path_content = "../renderD129" } },
+		{ { .node = FIXTURE_NODE("/dev/dri/card2", 226, 2) },
+		  { .node = FIXTURE_NODE("/dev/dri/renderD130", 226, 130) } },
+	};
+	static const struct graft_library libraries[] = {
+		{ "/usr/lib/libnvidia-allocator.so." VERSION, "libnvidia-allocator.so.1", 0x303, GRAFT_CLASS_COMPUTE,
+		  "test", true },
+		{ "/usr/lib/vdpau/libvdpau_nvidia.so." VERSION, "libvdpau_nvidia.so.1", 0x303, GRAFT_CLASS_VIDEO,
+		  "test", false },
+		{ "/usr/lib/libnvidia-egl-gbm.so.1.1.1", "libnvidia-egl-gbm.so.1", 0x303, GRAFT_CLASS_GLVND, "test",
+		  false },
+		{ "/usr/lib/libnvidia-vulkan-producer.so." VERSION, "libnvidia-vulkan-producer.so." VERSION, 0x303,
+		  GRAFT_CLASS_GLVND, "test", false },
+		{ "/usr/lib/libnvidia-new.so." VERSION, "libnvidia-new.so.1", 0x303, GRAFT_CLASS_OTHER, "test", true },
+		{ "/lib64/libnvidia-other.so." VERSION, "libnvidia-other.so." VERSION, 0x303, GRAFT_CLASS_OTHER, "test",
+		  false },
+	};
+	static const struct graft_extra_file extra_files[] = {
+		{ "/usr/lib/nvidia/xorg/libglxserver_nvidia.so." VERSION, NULL, GRAFT_CLASS_GRAPHICS, "test" },
+		{ "/opt/nvidia_drv.so", "/usr/lib/nvidia/xorg/nvidia_drv.so", GRAFT_CLASS_GRAPHICS, "test" },
+	};
+	static const struct graft_gate_node gate_nodes[] = {
+		{ GRAFT_GATE_GDS, FIXTURE_NODE("/dev/nvidia-fs0", 503, 0) },
+		{ GRAFT_GATE_GDS, FIXTURE_NODE("/dev/nvidia-fs1", 503, 1) },
+		{ GRAFT_GATE_GDRCOPY, FIXTURE_NODE("/dev/gdrdrv", 502, 0) },
+	};
+	static const struct graft_gate_file gate_files[] = {
+		{ GRAFT_GATE_GDS, "/run/udev", NULL, true },
+		{ GRAFT_GATE_GDS, "/usr/local/cuda/cufile.json", "/etc/cufile.json", false },
+	};
+
+	memcpy(f->drm_nodes, drm_nodes, sizeof(drm_nodes));
+	f->drm_nodes[0][0].node.gid = 44;
+	f->drm_nodes[0][0].node.mode = 0660;
+	for (size_t i = 0; i < 2; i++) {
+		f->gpus[i].drm_nodes = f->drm_nodes[i];
+		f->gpus[i].n_drm_nodes = 2;
+	}
+	memcpy(f->further_libraries, f->libraries, sizeof(f->libraries));
+	memcpy(f->further_libraries + GRAFT_COUNT(f->libraries), libraries, sizeof(libraries));
+	f->inventory.libraries = f->further_libraries;
+	f->inventory.n_libraries = GRAFT_COUNT(f->further_libraries);
+	memcpy(f->further_extra_files, f->extra_files, sizeof(f->extra_files));
+	memcpy(f->further_extra_files + GRAFT_COUNT(f->extra_files), extra_files, sizeof(extra_files));
+	f->inventory.extra_files = f->further_extra_files;
+	f->inventory.n_extra_files = GRAFT_COUNT(f->further_extra_files);
+	memcpy(f->gate_nodes, gate_nodes, sizeof(gate_nodes));
+	f->inventory.gate_nodes = f->gate_nodes;
+	f->inventory.n_gate_nodes = GRAFT_COUNT(f->gate_nodes);
+	memcpy(f->gate_files, gate_files, sizeof(gate_files));
+	f->inventory.gate_files = f->gate_files;
+	f->inventory.n_gate_files = GRAFT_COUNT(f->gate_files);
+#undef VERSION
 }
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -279,6 +280,136 @@ static void test_foreign_directories_are_refused(void **state)
 	(void)sim_topology_free(topology);
 }
 
+/* --- graphics and what works together with GPUs --- */
+
+static bool is_link(const char *path, const char *says)
+{
+	char full[512], text[256];
+	ssize_t length;
+
+	(void)snprintf(full, sizeof(full), "%s%s", directory, path);
+	length = readlink(full, text, sizeof(text) - 1);
+	if (length < 0)
+		return false;
+	text[length] = '\0';
+	return strcmp(text, says) == 0;
+}
+
+static bool is_node(const char *path, unsigned int major_number, unsigned int minor_number, mode_t mode, gid_t gid)
+{
+	char full[512];
+	struct stat status;
+
+	(void)snprintf(full, sizeof(full), "%s%s", directory, path);
+	return lstat(full, &status) == 0 && S_ISCHR(status.st_mode) && (status.st_mode & 07777) == mode &&
+	       major(status.st_rdev) == major_number && minor(status.st_rdev) == minor_number && status.st_gid == gid;
+}
+
+/* Where Debian's, Red Hat's and NVIDIA's own packages put them. */
+static void test_graphics(void **state)
+{
+	static const struct {
+		const char *topology, *paths[4];
+	} rows[] = {
+		{ "geforce-laptop",
+		  { "/usr/lib/x86_64-linux-gnu/nvidia/xorg/nvidia_drv.so",
+		    "/usr/lib/x86_64-linux-gnu/nvidia/xorg/libglxserver_nvidia.so.560.35.03",
+		    "/usr/share/X11/xorg.conf.d/10-nvidia.conf",
+		    "/usr/lib/x86_64-linux-gnu/libnvidia-egl-wayland.so.1.1.13" } },
+		{ "rhel",
+		  { "/usr/lib64/xorg/modules/drivers/nvidia_drv.so",
+		    "/usr/lib64/xorg/modules/extensions/libglxserver_nvidia.so.545.23.08",
+		    "/usr/share/X11/xorg.conf.d/10-nvidia.conf", "/usr/lib64/libnvidia-egl-gbm.so.1.1.1" } },
+		{ "driver-container",
+		  { "/run/nvidia/driver/usr/lib/xorg/modules/drivers/nvidia_drv.so",
+		    "/run/nvidia/driver/usr/share/X11/xorg.conf.d/nvidia-drm-outputclass.conf",
+		    "/run/nvidia/driver/usr/share/vulkan/icd.d/nvidia_icd.json",
+		    "/run/nvidia/driver/sys/bus/pci/devices/0000:3a:00.0/drm/card0/uevent" } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct sim_topology *topology = shipped(rows[i].topology);
+
+		topology->machine = SIM_MACHINE_X86_64;
+		create(topology);
+		for (size_t j = 0; j < GRAFT_COUNT(rows[i].paths); j++) {
+			if (!exists(rows[i].paths[j]))
+				fail_msg("%s: no %s", rows[i].topology, rows[i].paths[j]);
+		}
+		(void)sim_topology_free(topology);
+	}
+}
+
+/* udev's links lead to the nodes, which belong to the groups of graphics. */
+static void test_drm_nodes(void **state)
+{
+	struct sim_topology *topology = shipped("geforce-laptop"), *headless = shipped("single");
+
+	(void)state;
+	create(topology);
+	assert_true(is_link("/dev/dri/by-path/pci-0000:01:00.0-card", "../card0"));
+	assert_true(is_link("/dev/dri/by-path/pci-0000:01:00.0-render", "../renderD128"));
+	assert_true(exists("/sys/bus/pci/devices/0000:01:00.0/drm/renderD128"));
+	if (exists("/dev/nvidiactl")) {
+		assert_true(is_node("/dev/dri/card0", 226, 0, 0660, 44));
+		assert_true(is_node("/dev/dri/renderD128", 226, 128, 0660, 104));
+	}
+	create(headless);
+	assert_false(exists("/dev/dri"));
+	(void)sim_topology_free(topology);
+	(void)sim_topology_free(headless);
+}
+
+static void test_gates(void **state)
+{
+	struct sim_topology *topology = shipped("dgx-h100"), *none = shipped("single");
+	size_t length;
+	uint32_t number;
+
+	(void)state;
+	assert_int_equal(topology->gates, SIM_GATE_GDS | SIM_GATE_MOFED | SIM_GATE_GDRCOPY);
+	create(topology);
+	assert_true(exists("/etc/cufile.json"));
+	assert_true(exists("/run/udev"));
+	assert_true(graft_procfs_devices_major(content("/proc/devices", &length), length, "nvidia-fs", &number));
+	assert_int_equal(number, topology->majors.fs);
+	if (exists("/dev/nvidiactl")) {
+		assert_true(is_node("/dev/nvidia-fs15", topology->majors.fs, 15, 0666, 0));
+		assert_true(is_node("/dev/infiniband/uverbs7", 231, 199, 0666, 0));
+		assert_true(is_node("/dev/infiniband/rdma_cm", 10, 58, 0666, 0));
+		assert_true(is_node("/dev/gdrdrv", topology->majors.gdrdrv, 0, 0666, 0));
+		assert_true(is_node("/dev/nvidia-nvswitchctl", topology->majors.nvswitch, 255, 0666, 0));
+	}
+	create(none);
+	assert_false(exists("/etc/cufile.json"));
+	assert_false(exists("/run/udev"));
+	assert_false(exists("/dev/infiniband"));
+	(void)sim_topology_free(topology);
+	(void)sim_topology_free(none);
+}
+
+/* Programs and libraries that not every driver has. */
+static void test_versions_of_their_own(void **state)
+{
+	struct sim_topology *topology = shipped("gb200");
+
+	(void)state;
+	topology->machine = SIM_MACHINE_X86_64;
+	create(topology);
+	assert_true(exists("/usr/bin/nvidia-imex-ctl"));
+	assert_false(exists("/usr/lib/x86_64-linux-gnu/libnvidia-nvvm70.so.4")); /* since 575 */
+	topology->driver_major = 590;
+	topology->files |= SIM_FILES_GRAPHICS;
+	create(topology);
+	assert_true(exists("/usr/lib/x86_64-linux-gnu/libnvidia-nvvm70.so.4"));
+	assert_true(
+	    is_link("/usr/lib/x86_64-linux-gnu/libnvidia-egl-wayland2.so.1", "libnvidia-egl-wayland2.so.1.0.1"));
+	assert_true(exists("/usr/share/egl/egl_external_platform.d/09_nvidia_wayland2.json"));
+	check_cache();
+	(void)sim_topology_free(topology);
+}
+
 /* --- faults --- */
 
 static void test_missing_files(void **state)
@@ -337,6 +468,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_twice_is_the_same, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_another_topology_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_foreign_directories_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_graphics, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drm_nodes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gates, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_versions_of_their_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_missing_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unknown_uuids, setup, teardown),
 	};

@@ -59,6 +59,8 @@ static void test_errors_name_line_and_column(void **state)
 		{ HOST "files: [sound]\n", "dir/host.yaml:3:9: unknown class of libraries 'sound'" },
 		{ HOST "files: base\n", "dir/host.yaml:3:8: a list is expected here" },
 		{ HOST "firmware: yes\n", "dir/host.yaml:3:11: 'yes' is neither true nor false" },
+		{ HOST "gates: [gds, sdg]\n", "dir/host.yaml:3:14: unknown gate 'sdg'" },
+		{ HOST "majors: {gdrdrv: 512}\n", "dir/host.yaml: majors are from 1 to 511" },
 		{ HOST "nvswitches: -1\n", "dir/host.yaml:3:13: '-1' is not a number" },
 		{ HOST "nvswitches: 17\n", "dir/host.yaml: at most 16 NVSwitches and 2048 IMEX channels" },
 		{ HOST "imex-channels: 99999999999\n", "dir/host.yaml:3:16: '99999999999' is not a number" },

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * create_graphics: what the loaders of graphics interfaces and the X server look for: descriptions of drivers, modules, configuration. Each
+ * distribution has places of its own for them.
+ */
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "create_parts.h"
+
+/* What the loaders of graphics interfaces look for. */
+static const struct {
+	unsigned int since; /* major version of the driver */
+	const char *name;   /* below the share directory */
+	const char *text;
+} descriptions[] = {
+	{ 0, "vulkan/icd.d/nvidia_icd.json",
+	  "{\n    \"file_format_version\" : \"1.0.1\",\n    \"ICD\": {\n        "
+	  "\"library_path\": \"libGLX_nvidia.so.0\",\n"
+	  "        \"api_version\" : \"1.3.277\"\n    }\n}\n" },
+	{ 0, "vulkan/implicit_layer.d/nvidia_layers.json",
+	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"layer\": {\n        \"name\": \"VK_LAYER_NV_optimus\",\n"
+	  "        \"type\": \"INSTANCE\",\n        \"library_path\": \"libGLX_nvidia.so.0\",\n        \"api_version\" "
+	  ": "
+	  "\"1.3.277\",\n        \"implementation_version\" : \"1\",\n        \"description\" : \"simulated by "
+	  "Graft\",\n        \"enable_environment\" : { \"__NV_PRIME_RENDER_OFFLOAD\" : \"1\" },\n"
+	  "        \"disable_environment\" : { \"DISABLE_LAYER_NV_OPTIMUS_1\" : \"\" }\n    }\n}\n" },
+	{ 0, "glvnd/egl_vendor.d/10_nvidia.json",
+	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
+	  "\"libEGL_nvidia.so.0\"\n    }\n}\n" },
+	{ 0, "egl/egl_external_platform.d/10_nvidia_wayland.json",
+	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
+	  "\"libnvidia-egl-wayland.so.1\"\n    }\n}\n" },
+	{ 0, "egl/egl_external_platform.d/15_nvidia_gbm.json",
+	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
+	  "\"libnvidia-egl-gbm.so.1\"\n    }\n}\n" },
+	{ 590, "egl/egl_external_platform.d/09_nvidia_wayland2.json",
+	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
+	  "\"libnvidia-egl-wayland2.so.1\"\n    }\n}\n" },
+	{ 0, "nvidia/nvoptix.bin", "simulated by Graft\n" },
+};
+
+static void make_descriptions(struct sim_tree *tree, const struct sim_places *places)
+{
+	const struct sim_topology *topology = tree->topology;
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/OpenCL/vendors/nvidia.icd",
+		       topology->layout == SIM_LAYOUT_NIXOS ? "/run/opengl-driver/etc" : "/etc");
+	sim_tree_text(tree, path, 0644, "libnvidia-opencl.so.1\n");
+	for (size_t i = 0; topology->files & SIM_FILES_GRAPHICS && i < GRAFT_COUNT(descriptions); i++) {
+		if (topology->driver_major < descriptions[i].since)
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/%s", places->share, descriptions[i].name);
+		sim_tree_text(tree, path, 0644, "%s", descriptions[i].text);
+	}
+}
+
+/* Ubuntu keeps modules beside the libraries, others where X servers look; a driver container has what NVIDIA's installer makes. */
+static void make_modules(struct sim_tree *tree, const char *drivers, const char *extensions)
+{
+	char path[256], file[64];
+
+	(void)snprintf(path, sizeof(path), "%s/nvidia_drv.so", drivers);
+	sim_tree_text(tree, path, 0755, "simulated by Graft\n");
+	(void)snprintf(file, sizeof(file), "libglxserver_nvidia.so.%s", tree->topology->driver);
+	(void)snprintf(path, sizeof(path), "%s/%s", extensions, file);
+	sim_tree_text(tree, path, 0755, "simulated by Graft\n");
+	(void)snprintf(path, sizeof(path), "%s/libglxserver_nvidia.so", extensions);
+	sim_tree_link(tree, path, file);
+}
+
+static void make_x_server(struct sim_tree *tree, const struct sim_places *places)
+{
+	static const char configuration[] = "Section \"OutputClass\"\n    Identifier \"nvidia\"\n"
+					    "    MatchDriver \"nvidia-drm\"\n    Driver \"nvidia\"\nEndSection\n";
+	char path[256];
+
+	switch (tree->topology->layout) {
+	case SIM_LAYOUT_DEBIAN:
+		(void)snprintf(path, sizeof(path), "%s/nvidia/xorg", places->libraries);
+		make_modules(tree, path, path);
+		sim_tree_text(tree, "/usr/share/X11/xorg.conf.d/10-nvidia.conf", 0644, "%s", configuration);
+		break;
+	case SIM_LAYOUT_RHEL:
+		make_modules(tree, "/usr/lib64/xorg/modules/drivers", "/usr/lib64/xorg/modules/extensions");
+		sim_tree_text(tree, "/usr/share/X11/xorg.conf.d/10-nvidia.conf", 0644, "%s", configuration);
+		break;
+	case SIM_LAYOUT_DRIVER_CONTAINER:
+		make_modules(tree, "/usr/lib/xorg/modules/drivers", "/usr/lib/xorg/modules/extensions");
+		sim_tree_text(tree, "/usr/share/X11/xorg.conf.d/nvidia-drm-outputclass.conf", 0644, "%s",
+			      configuration);
+		break;
+	case SIM_LAYOUT_NIXOS:
+	case SIM_LAYOUT_WSL2:
+	case SIM_LAYOUT_TEGRA:
+		break;
+	}
+}
+
+void sim_create_graphics(struct sim_tree *tree, const struct sim_places *places)
+{
+	make_descriptions(tree, places);
+	if (tree->topology->files & SIM_FILES_GRAPHICS)
+		make_x_server(tree, places);
+}

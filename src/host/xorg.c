@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * xorg: modules of the X server that belong to the driver (SPEC runtime-and-hook 7.5). They lie below the directories of the driver's libraries or at the places
+ * where X servers look; the first place that has one wins.
+ */
+#include <string.h>
+
+#include "host/catalog.h"
+#include "host/survey.h"
+
+#define DIRECTORIES_MAX 64
+
+struct places {
+	const char *items[DIRECTORIES_MAX];
+	size_t n;
+};
+
+static void add_place(struct places *places, const char *path)
+{
+	for (size_t i = 0; path && i < places->n; i++) {
+		if (strcmp(places->items[i], path) == 0)
+			return;
+	}
+	if (path && places->n < DIRECTORIES_MAX)
+		places->items[places->n++] = path;
+}
+
+/* Each directory that holds a library of the driver, once, in the order of the list. */
+static void list_places(struct graft_survey *survey, struct places *places)
+{
+	const struct graft_inventory *inventory = survey->inventory;
+	const char *before = "";
+	size_t before_length = 0;
+
+	places->n = 0;
+	for (size_t i = 0; i < inventory->n_libraries; i++) {
+		const char *path = inventory->libraries[i].path;
+		size_t length = (size_t)(strrchr(path, '/') - path);
+
+		if (length == before_length && memcmp(path, before, length) == 0)
+			continue;
+		before = path;
+		before_length = length;
+		for (size_t j = 0; j < graft_n_catalog_xorg_below; j++)
+			add_place(places, graft_arena_printf(survey->scratch, "%.*s/%s", (int)length, path,
+							     graft_catalog_xorg_below[j]));
+	}
+	for (size_t i = 0; i < graft_n_catalog_xorg_directories; i++)
+		add_place(places, graft_catalog_xorg_directories[i]);
+}
+
+static void look(struct graft_survey *survey, const struct places *places, const struct graft_catalog_module *row)
+{
+	struct graft_inventory *inventory = survey->inventory;
+	const char *name = row->version ? graft_arena_printf(survey->scratch, "%s.%s", row->name,
+							     inventory->driver_version.value)
+					: row->name;
+
+	for (size_t i = 0; name && i < places->n; i++) {
+		const char *wanted = graft_arena_printf(survey->arena, "%s/%s", places->items[i], name);
+		struct graft_extra_file *file;
+		const char *path;
+		struct stat st;
+
+		if (!wanted || graft_lookup_path(&survey->lookup, wanted, &path, &st) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		file = graft_arena_push(survey->arena, &inventory->extra_files, &inventory->n_extra_files,
+					sizeof(*file));
+		if (!file)
+			return;
+		file->path = path;
+		file->target = strcmp(path, wanted) != 0 ? wanted : NULL;
+		file->class_ = GRAFT_CLASS_GRAPHICS;
+		file->source = wanted;
+		graft_info(survey->log, "selecting %s", path);
+		return;
+	}
+	if (name)
+		graft_survey_omit(survey, "missing file", name, "no directory of X server modules has it");
+}
+
+void graft_survey_xorg(struct graft_survey *survey)
+{
+	struct places places;
+
+	if (survey->inventory->platform != GRAFT_PLATFORM_NATIVE || !survey->inventory->driver_version.value ||
+	    !graft_survey_wants(survey, GRAFT_CLASS_GRAPHICS))
+		return;
+	list_places(survey, &places);
+	for (size_t i = 0; i < graft_n_catalog_xorg_modules; i++)
+		look(survey, &places, &graft_catalog_xorg_modules[i]);
+}

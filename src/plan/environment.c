@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * environment: variables for programs and for runtimes that come after us (SPEC runtime-and-hook 7.5). Only where the configuration with the environment is
+ * still ours to write: style OCI.
+ */
+#include <string.h>
+
+#include "plan/rules.h"
+
+static void set(struct graft_planner *planner, const char *name, const char *value, const char *why)
+{
+	struct graft_edit *edit = graft_plan_edit(planner, GRAFT_EDIT_ENV, "environment", "%s", why);
+
+	edit->target = graft_plan_copy(planner, name);
+	edit->content = value;
+}
+
+static bool ends_with(const char *text, const char *suffix)
+{
+	size_t length = strlen(text), suffix_length = strlen(suffix);
+
+	return length >= suffix_length && strcmp(text + length - suffix_length, suffix) == 0;
+}
+
+/* Whether it is one of the libraries by whose places the driver's directories are known: it carries the driver's version, and is no plug-in. */
+static bool marks_directory(const struct graft_planner *planner, const struct graft_library *library,
+			    const char *directory)
+{
+	const char *version = planner->inventory->driver_version.value;
+
+	return version && ends_with(library->path, version) && !ends_with(directory, "/vdpau");
+}
+
+/* The directories of the driver's libraries, each once, separated by colons. */
+static const char *library_directories(struct graft_planner *planner)
+{
+	const struct graft_inventory *inventory = planner->inventory;
+	struct graft_arena *arena = planner->plan->arena;
+	const char **directories = NULL, *list = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < inventory->n_libraries; i++) {
+		const struct graft_library *library = &inventory->libraries[i];
+		const char *directory = graft_plan_library_directory(planner, library, NULL);
+		bool known = !directory || !marks_directory(planner, library, directory);
+
+		for (size_t j = 0; j < n && !known; j++)
+			known = strcmp(directories[j], directory) == 0;
+		if (!known)
+			(void)graft_arena_push_string(arena, &directories, &n, directory);
+	}
+	for (size_t i = 0; i < n; i++)
+		list = list ? graft_arena_printf(arena, "%s:%s", list, directories[i]) : directories[i];
+	return list;
+}
+
+void graft_rule_environment(struct graft_planner *planner)
+{
+	const char *directories = library_directories(planner);
+
+	if (planner->plan->n_grants == 0 && planner->inventory->platform == GRAFT_PLATFORM_NATIVE)
+		set(planner, "NVCT_EMPTY_DEVICE", graft_plan_copy(planner, ""),
+		    "says that the driver was asked for without a GPU");
+	if (planner->inventory->platform == GRAFT_PLATFORM_NATIVE && directories)
+		set(planner, "NVIDIA_CTK_LIBCUDA_DIR", directories, "tells programs where the driver's libraries are");
+	set(planner, "NVIDIA_VISIBLE_DEVICES", graft_plan_copy(planner, "void"),
+	    "the container is configured: a runtime or hook that comes later has nothing to do");
+}

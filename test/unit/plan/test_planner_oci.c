@@ -1,0 +1,897 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The style for a container that is not there yet (SPEC runtime-and-hook 7), rule by rule, each known by its tag. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../allocation.h"
+#include "fixture.h"
+
+#define EVERYTHING "compute,graphics,utility,video,display,ngx"
+#define FILE_FLAGS (GRAFT_MOUNT_RDONLY | GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOSUID)
+
+/* A plan and what it was made from. */
+struct result {
+	struct graft_request *request;
+	struct graft_arena *arena;
+	struct graft_selection selection;
+	struct graft_plan *plan;
+	struct graft_error err;
+	int result;
+};
+
+static void setup(struct fixture *f)
+{
+	fixture_init(f);
+	fixture_add_further(f);
+	f->policy.style = GRAFT_STYLE_OCI;
+}
+
+static void make(struct result *result, const struct fixture *f, const char *devices, const char *capabilities,
+		 void (*change)(struct graft_request *request))
+{
+	const char *prefix;
+
+	memset(result, 0, sizeof(*result));
+	result->request = graft_request_new();
+	result->arena = graft_arena_new(1 << 20);
+	result->request->all_usable = true;
+	assert_int_equal(graft_request_devices(result->request, devices, &result->err), 0);
+	assert_int_equal(graft_request_capabilities(result->request, capabilities, &result->err), 0);
+	if (change)
+		change(result->request);
+	assert_int_equal(
+	    graft_select(&f->inventory, result->request, result->arena, &result->selection, &prefix, &result->err), 0);
+	result->result = graft_plan_make(&f->inventory, result->request, &f->policy, &result->selection, &result->plan,
+					 &result->err);
+}
+
+static void done(struct result *result)
+{
+	(void)graft_plan_free(result->plan);
+	(void)graft_request_free(result->request);
+	(void)graft_arena_free(result->arena);
+}
+
+/* The edits of a rule as text, one each: "kind target[ -> content]". */
+static const char *edits_of(const struct result *r, const char *rule)
+{
+	const char *text = "";
+
+	for (size_t i = 0; i < r->plan->n_edits; i++) {
+		const struct graft_edit *edit = &r->plan->edits[i];
+
+		if (strcmp(edit->rule, rule) != 0 || edit->kind == GRAFT_EDIT_CGROUP)
+			continue;
+		text = graft_arena_printf(
+		    r->arena, "%s%s%s %s%s%s", text, text[0] != '\0' ? "\n" : "", graft_edit_names[edit->kind],
+		    edit->target ? edit->target : "",
+		    edit->kind == GRAFT_EDIT_SYMLINK || edit->kind == GRAFT_EDIT_ENV ? " -> " : "",
+		    edit->kind == GRAFT_EDIT_SYMLINK || edit->kind == GRAFT_EDIT_ENV ? edit->content : "");
+	}
+	return text;
+}
+
+static const struct graft_edit *find(const struct graft_plan *plan, enum graft_edit_kind kind, const char *target)
+{
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		if (plan->edits[i].kind == kind && plan->edits[i].target && strcmp(plan->edits[i].target, target) == 0)
+			return &plan->edits[i];
+	}
+	return NULL;
+}
+
+static const struct graft_edit *expect(const struct graft_plan *plan, enum graft_edit_kind kind, const char *target)
+{
+	const struct graft_edit *edit = find(plan, kind, target);
+
+	if (!edit) {
+		fail_msg("no %s edit for %s", graft_edit_names[kind], target);
+		abort();
+	}
+	return edit;
+}
+
+static const char *refusal(const struct graft_plan *plan, const char *part)
+{
+	for (size_t i = 0; i < plan->n_refusals; i++) {
+		if (strstr(plan->refusals[i].what, part))
+			return plan->refusals[i].why;
+	}
+	return NULL;
+}
+
+static bool is_below(const char *path, const char *directory)
+{
+	return strncmp(path, directory, strlen(directory)) == 0;
+}
+
+/* What a sink may rely on. */
+static void check_edit(const struct graft_plan *plan, size_t i)
+{
+	const struct graft_edit *edit = &plan->edits[i], *next = edit + 1;
+
+	assert_non_null(edit->rule);
+	assert_true(strlen(edit->why) > 10);
+	assert_true(edit->kind != GRAFT_EDIT_TMPFS);
+	if (edit->kind != GRAFT_EDIT_CGROUP && edit->kind != GRAFT_EDIT_LDCACHE && edit->kind != GRAFT_EDIT_ENV) {
+		assert_int_equal(edit->target[0], '/');
+		assert_null(strstr(edit->target, "//"));
+		assert_null(strstr(edit->target, ".."));
+		/* a low-level runtime mounts nothing into /proc */
+		assert_true(!is_below(edit->target, "/proc/") || edit->kind == GRAFT_EDIT_COVER);
+	}
+	if (edit->kind == GRAFT_EDIT_DEVICE) {
+		assert_int_equal(edit->flags, 0);
+		assert_non_null(edit->source);
+		assert_true(i + 1 < plan->n_edits && next->kind == GRAFT_EDIT_CGROUP);
+		assert_int_equal(next->major, edit->major);
+		assert_int_equal(next->minor, edit->minor);
+	}
+	if (edit->kind == GRAFT_EDIT_CGROUP)
+		assert_string_equal(edit->access, "rwm");
+	if (edit->kind == GRAFT_EDIT_BIND && strcmp(edit->rule, "mig-capabilities") != 0)
+		assert_int_equal(edit->flags & (GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOSUID),
+				 GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOSUID);
+	if (edit->kind == GRAFT_EDIT_SYMLINK && edit->conflict == GRAFT_CONFLICT_REPLACE) {
+		assert_non_null(edit->source);
+		assert_int_equal(edit->flags, FILE_FLAGS);
+	}
+	assert_true(edit->kind != GRAFT_EDIT_LDCACHE || i == plan->n_edits - 1);
+}
+
+static void check_invariants(const struct graft_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		check_edit(plan, i);
+		for (size_t j = 0; j < i && plan->edits[i].target; j++) {
+			if (plan->edits[j].target && strcmp(plan->edits[j].target, plan->edits[i].target) == 0)
+				fail_msg("two edits for %s", plan->edits[i].target);
+		}
+	}
+}
+
+/* SPEC 7.2, 7.5: devices first, what they have in common after them, then what only the root or a hook can do; links before the cache. */
+static void test_order(void **state)
+{
+	static const char *const order[] = {
+		"gpu-node",    "drm-node",     "drm-link",    "mig-node",     "driver-node",         "gate-node",
+		"gate-file",   "imex-channel", "binary",      "library",      "extra-file",          "firmware",
+		"ipc",         "environment",  "soname-link", "library-link", "application-profile", "driver-params",
+		"loader-cache"
+	};
+	struct fixture f;
+	struct result r;
+	size_t at = 0;
+
+	(void)state;
+	setup(&f);
+	make(&r, &f, "0,1:0", EVERYTHING, NULL);
+	assert_int_equal(r.result, 0);
+	check_invariants(r.plan);
+	for (size_t i = 0; i < r.plan->n_edits; i++) {
+		const char *rule = r.plan->edits[i].rule;
+
+		if (strcmp(rule, "gpu-node") == 0 || strcmp(rule, "drm-node") == 0)
+			continue; /* once a GPU */
+		while (at < GRAFT_COUNT(order) && strcmp(rule, order[at]) != 0)
+			at++;
+		if (at == GRAFT_COUNT(order))
+			fail_msg("edit %zu of rule %s is out of order", i, rule);
+	}
+	done(&r);
+}
+
+/* Everything at the host's paths, less the driver root. */
+static void test_paths_are_the_hosts(void **state)
+{
+	struct fixture f;
+	struct result r;
+	const struct graft_edit *edit;
+
+	(void)state;
+	setup(&f);
+	f.inventory.root = "/run/nvidia/driver";
+	f.inventory.dev_root = "/run/nvidia/driver";
+	f.policy.image.debian = true; /* of no concern here */
+	make(&r, &f, "0", EVERYTHING, NULL);
+	check_invariants(r.plan);
+	edit = expect(r.plan, GRAFT_EDIT_BIND, "/usr/lib/libcuda.so.550.54.14");
+	assert_string_equal(edit->source, "/run/nvidia/driver/usr/lib/libcuda.so.550.54.14");
+	assert_int_equal(edit->flags, FILE_FLAGS);
+	edit = expect(r.plan, GRAFT_EDIT_DEVICE, "/dev/nvidia0");
+	assert_string_equal(edit->source, "/run/nvidia/driver/dev/nvidia0");
+	assert_int_equal(edit->mode, 0666);
+	edit = expect(r.plan, GRAFT_EDIT_BIND, "/etc/vulkan/icd.d/nvidia_icd.json");
+	assert_string_equal(edit->source, "/run/nvidia/driver/usr/share/vulkan/icd.d/nvidia_icd.json");
+	/* the same file name and the same soname in two directories: both */
+	(void)expect(r.plan, GRAFT_EDIT_BIND, "/opt/lib/libcuda.so.550.54.14");
+	(void)expect(r.plan, GRAFT_EDIT_BIND, "/opt/lib/libcuda.so.550.54.14.b");
+	edit = expect(r.plan, GRAFT_EDIT_BIND, "/run/nvidia-persistenced/socket");
+	assert_int_equal(edit->flags, GRAFT_MOUNT_NOSUID | GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOEXEC);
+	done(&r);
+}
+
+/* A program is at the host's path, unless it is one where nobody looks for programs. */
+static void test_programs(void **state)
+{
+	static const struct {
+		const char *source, *target;
+	} rows[] = {
+		{ "/usr/bin", "/usr/bin/nvidia-smi" },
+		{ "/usr/local/bin", "/usr/local/bin/nvidia-smi" },
+		{ "/sbin", "/sbin/nvidia-smi" },
+		{ "/run/current-system/sw/bin", "/usr/bin/nvidia-smi" },
+		{ "/usr/lib/wsl/drivers/x", "/usr/bin/nvidia-smi" },
+		{ "/usr/binary", "/usr/bin/nvidia-smi" },
+	};
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		f.binaries[0].source = rows[i].source;
+		make(&r, &f, "0", "utility", NULL);
+		assert_string_equal(expect(r.plan, GRAFT_EDIT_BIND, rows[i].target)->source, "/usr/bin/nvidia-smi");
+		done(&r);
+	}
+}
+
+/* SPEC 7.4 */
+static void test_gpu(void **state)
+{
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	make(&r, &f, "0", EVERYTHING, NULL);
+	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia0");
+	assert_string_equal(edits_of(&r, "drm-node"), "device /dev/dri/card1\ndevice /dev/dri/renderD129");
+	assert_int_equal(expect(r.plan, GRAFT_EDIT_DEVICE, "/dev/dri/card1")->gid, 44);
+	assert_int_equal(expect(r.plan, GRAFT_EDIT_DEVICE, "/dev/dri/card1")->mode, 0660);
+	assert_string_equal(edits_of(&r, "drm-link"),
+			    "symlink /dev/dri/by-path/pci-0000:1b:00.0-card -> ../card1\n"
+			    "symlink /dev/dri/by-path/pci-0000:1b:00.0-render -> ../renderD129");
+	done(&r);
+	/* Q12: by index and by UUID is one GPU */
+	make(&r, &f, "0,GPU-aaaa,0000:1b:00.0", EVERYTHING, NULL);
+	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia0");
+	assert_int_equal(r.plan->n_grants, 1);
+	done(&r);
+	/* graphics not asked for */
+	make(&r, &f, "0", "compute,utility", NULL);
+	assert_string_equal(edits_of(&r, "drm-node"), "");
+	assert_string_equal(edits_of(&r, "drm-link"), "");
+	assert_string_equal(refusal(r.plan, "DRM nodes of GPU 0: 2"), "neither graphics nor display was asked for");
+	done(&r);
+	/* another GPU's are nobody's business */
+	make(&r, &f, "2", EVERYTHING, NULL);
+	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia7");
+	assert_string_equal(edits_of(&r, "drm-node"), "");
+	done(&r);
+}
+
+/* The namespace's way gives them too, bound from the host. */
+static void test_graphics_in_a_namespace(void **state)
+{
+	struct fixture f;
+	struct result r;
+	const struct graft_edit *edit;
+
+	(void)state;
+	setup(&f);
+	f.policy.style = GRAFT_STYLE_NAMESPACE;
+	make(&r, &f, "0", "display", NULL);
+	edit = expect(r.plan, GRAFT_EDIT_DEVICE, "/dev/dri/card1");
+	assert_int_equal(edit->flags, GRAFT_MOUNT_RDONLY | GRAFT_MOUNT_NOSUID | GRAFT_MOUNT_NOEXEC);
+	assert_string_equal(edit[1].access, "rw");
+	assert_int_equal(expect(r.plan, GRAFT_EDIT_SYMLINK, "/dev/dri/by-path/pci-0000:1b:00.0-card")->conflict,
+			 GRAFT_CONFLICT_KEEP);
+	(void)expect(r.plan, GRAFT_EDIT_BIND, "/usr/lib/nvidia/xorg/nvidia_drv.so");
+	assert_string_equal(expect(r.plan, GRAFT_EDIT_SYMLINK, "/usr/lib/nvidia/xorg/libglxserver_nvidia.so")->content,
+			    "libglxserver_nvidia.so.550.54.14");
+	assert_non_null(refusal(r.plan, "class other"));
+	assert_null(find(r.plan, GRAFT_EDIT_BIND, "/usr/lib/libnvidia-new.so.550.54.14"));
+	done(&r);
+	make(&r, &f, "0", "graphics,compute", NULL);
+	edit = expect(r.plan, GRAFT_EDIT_SYMLINK, "/usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so");
+	assert_string_equal(edit->content, "../libnvidia-allocator.so.1");
+	assert_int_equal(edit->conflict, GRAFT_CONFLICT_KEEP);
+	assert_int_equal(f.policy.disabled_hooks, 0);
+	done(&r);
+	/* switching off hooks concerns containers that have some */
+	f.policy.disabled_hooks = GRAFT_HOOK_ALL;
+	make(&r, &f, "0", "graphics,compute", NULL);
+	(void)expect(r.plan, GRAFT_EDIT_SYMLINK, "/dev/dri/by-path/pci-0000:1b:00.0-card");
+	(void)expect(r.plan, GRAFT_EDIT_SYMLINK, "/usr/lib/x86_64-linux-gnu/libcuda.so.1");
+	assert_int_equal(r.plan->edits[r.plan->n_edits - 1].kind, GRAFT_EDIT_LDCACHE);
+	done(&r);
+	make(&r, &f, "0", "compute,utility", NULL);
+	assert_null(find(r.plan, GRAFT_EDIT_DEVICE, "/dev/dri/card1"));
+	assert_null(find(r.plan, GRAFT_EDIT_SYMLINK, "/usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so"));
+	done(&r);
+}
+
+/* SPEC 7.4: a MIG device brings the parent's node and two capability nodes, and nothing of the whole GPU. */
+static void test_mig(void **state)
+{
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	make(&r, &f, "1:0", EVERYTHING, NULL);
+	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia1");
+	assert_string_equal(edits_of(&r, "mig-node"),
+			    "device /dev/nvidia-caps/nvidia-cap10\ndevice /dev/nvidia-caps/nvidia-cap11");
+	assert_string_equal(edits_of(&r, "mig-access"), ""); /* the container has the kernel's own procfs */
+	assert_string_equal(edits_of(&r, "drm-node"), "");
+	assert_string_equal(refusal(r.plan, "DRM nodes of GPU 1"),
+			    "the GPU is in MIG mode, in which it does no graphics");
+	done(&r);
+	/* a capability that the driver does not name */
+	f.migs[0].ci_node.path = NULL;
+	make(&r, &f, "1:0", EVERYTHING, NULL);
+	assert_int_equal(r.result, -1);
+	assert_int_equal(r.err.status, GRAFT_NOT_FOUND);
+	assert_string_equal(r.err.msg, "the driver names no capability device for "
+				       "/proc/driver/nvidia/capabilities/gpu1/mig/gi1/ci0");
+	done(&r);
+	/* drivers without such nodes */
+	f.inventory.caps_devices = false;
+	make(&r, &f, "1:0", EVERYTHING, NULL);
+	assert_int_equal(r.result, 0);
+	assert_string_equal(edits_of(&r, "mig-node"), "");
+	done(&r);
+}
+
+static void ask_mig_config(struct graft_request *request)
+{
+	request->mig_config = true;
+}
+
+static void test_mig_config(void **state)
+{
+	struct fixture f;
+	struct result r;
+	const struct graft_edit *edit;
+
+	(void)state;
+	setup(&f);
+	make(&r, &f, "1", EVERYTHING, ask_mig_config);
+	edit = expect(r.plan, GRAFT_EDIT_BIND, "/dev/nvidia-caps");
+	assert_int_equal(edit->flags, GRAFT_MOUNT_NOSUID | GRAFT_MOUNT_NOEXEC);
+	assert_int_equal(edit->type, GRAFT_SOURCE_DIRECTORY);
+	assert_int_equal(edit[1].kind, GRAFT_EDIT_CGROUP);
+	assert_int_equal(edit[1].minor, 1);
+	assert_string_equal(edit[1].access, "rwm");
+	assert_null(find(r.plan, GRAFT_EDIT_BIND, "/proc/driver/nvidia/capabilities"));
+	check_invariants(r.plan);
+	done(&r);
+}
+
+/* SPEC 7.4: "all" is what programs can run on. */
+static void test_all(void **state)
+{
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	make(&r, &f, "all", EVERYTHING, NULL);
+	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia0\ndevice /dev/nvidia1\ndevice /dev/nvidia7");
+	assert_int_equal(r.selection.n_migs, 2);
+	done(&r);
+	/* in MIG mode without a MIG device; a card for the display of a workstation */
+	f.gpus[1].n_mig_devices = 0;
+	f.gpus[2].model.value = "NVIDIA DGX Display";
+	make(&r, &f, "all", EVERYTHING, NULL);
+	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia0");
+	done(&r);
+	/* by name they are to be had */
+	make(&r, &f, "1,2", EVERYTHING, NULL);
+	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia1\ndevice /dev/nvidia7");
+	done(&r);
+}
+
+/* SPEC 7.4, 15.3: the driver and its control nodes, no GPU. */
+static void test_none(void **state)
+{
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	make(&r, &f, "", EVERYTHING, NULL);
+	check_invariants(r.plan);
+	assert_int_equal(r.plan->n_grants, 0);
+	assert_string_equal(edits_of(&r, "gpu-node"), "");
+	assert_string_equal(edits_of(&r, "drm-node"), "");
+	assert_string_equal(edits_of(&r, "driver-node"), "device /dev/nvidia-modeset\ndevice /dev/nvidia-uvm\n"
+							 "device /dev/nvidia-uvm-tools\ndevice /dev/nvidiactl");
+	(void)expect(r.plan, GRAFT_EDIT_BIND, "/usr/lib/libcuda.so.550.54.14");
+	assert_string_equal(edits_of(&r, "application-profile"), "");
+	assert_string_equal(edits_of(&r, "environment"), "env NVCT_EMPTY_DEVICE -> \n"
+							 "env NVIDIA_CTK_LIBCUDA_DIR -> /usr/lib:/opt/lib:/lib64\n"
+							 "env NVIDIA_VISIBLE_DEVICES -> void");
+	done(&r);
+}
+
+/* SPEC 7.5 (1), 7.9: sorted; what is not there is left out, except what nothing works without. */
+static void test_control_nodes(void **state)
+{
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	f.nodes[1].present = false; /* nvidia-uvm */
+	f.nodes[3].present = false; /* nvidia-modeset */
+	make(&r, &f, "0", EVERYTHING, NULL);
+	assert_int_equal(r.result, 0);
+	assert_string_equal(edits_of(&r, "driver-node"), "device /dev/nvidia-uvm-tools\ndevice /dev/nvidiactl");
+	assert_string_equal(refusal(r.plan, "/dev/nvidia-modeset"), "it is not there");
+	done(&r);
+	f.nodes[0].present = false;
+	make(&r, &f, "0", EVERYTHING, NULL);
+	assert_int_equal(r.result, -1);
+	assert_int_equal(r.err.status, GRAFT_NOT_FOUND);
+	assert_non_null(strstr(r.err.msg, "device node /dev/nvidiactl is missing on the host; "));
+	done(&r);
+	/* without a GPU not even that */
+	make(&r, &f, "", EVERYTHING, NULL);
+	assert_int_equal(r.result, 0);
+	done(&r);
+	f.nodes[0].present = true;
+	f.gpus[0].node.present = false;
+	make(&r, &f, "0", EVERYTHING, NULL);
+	assert_int_equal(r.result, -1);
+	assert_non_null(strstr(r.err.msg, "/dev/nvidia0"));
+	assert_string_equal(r.err.ctx, "GPU 0");
+	done(&r);
+}
+
+static void open_gds(struct graft_request *request)
+{
+	request->gates = 1u << GRAFT_GATE_GDS | 1u << GRAFT_GATE_NVSWITCH;
+}
+
+/* SPEC 7.10: nothing found is no error. */
+static void test_gates(void **state)
+{
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	make(&r, &f, "0", EVERYTHING, open_gds);
+	check_invariants(r.plan);
+	assert_string_equal(edits_of(&r, "gate-node"), "device /dev/nvidia-fs0\ndevice /dev/nvidia-fs1");
+	assert_string_equal(edits_of(&r, "gate-file"), "bind /run/udev\nbind /etc/cufile.json");
+	assert_int_equal(expect(r.plan, GRAFT_EDIT_BIND, "/run/udev")->type, GRAFT_SOURCE_DIRECTORY);
+	assert_string_equal(expect(r.plan, GRAFT_EDIT_BIND, "/etc/cufile.json")->source, "/usr/local/cuda/cufile.json");
+	assert_string_equal(refusal(r.plan, "nvswitch"), "the host has no device node of it");
+	assert_null(refusal(r.plan, "gds"));
+	done(&r);
+	make(&r, &f, "0", EVERYTHING, NULL);
+	assert_string_equal(edits_of(&r, "gate-node"), "");
+	assert_string_equal(edits_of(&r, "gate-file"), "");
+	done(&r);
+}
+
+static void ask_channels(struct graft_request *request)
+{
+	struct graft_error err;
+
+	assert_int_equal(graft_request_imex_word(request, "channel0", &err), 0);
+	assert_int_equal(graft_request_imex_word(request, "0", &err), 0);
+}
+
+static void ask_absent_channel(struct graft_request *request)
+{
+	struct graft_error err;
+
+	assert_int_equal(graft_request_imex_word(request, "5", &err), 0);
+}
+
+static void ask_all_channels(struct graft_request *request)
+{
+	struct graft_error err;
+
+	assert_int_equal(graft_request_imex_word(request, "0", &err), 0);
+	assert_int_equal(graft_request_imex_word(request, "all", &err), 0);
+}
+
+/* SPEC 7.11 */
+static void test_imex(void **state)
+{
+#define CHANNELS "/dev/nvidia-caps-imex-channels"
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	make(&r, &f, "0", EVERYTHING, ask_channels);
+	assert_string_equal(edits_of(&r, "imex-channel"), "device " CHANNELS "/channel0");
+	done(&r);
+	make(&r, &f, "0", EVERYTHING, ask_all_channels); /* 5 has no node */
+	assert_string_equal(edits_of(&r, "imex-channel"), "device " CHANNELS "/channel0");
+	done(&r);
+	make(&r, &f, "0", EVERYTHING, ask_absent_channel);
+	assert_int_equal(r.result, -1);
+	assert_int_equal(r.err.status, GRAFT_NOT_FOUND);
+	assert_string_equal(r.err.msg,
+			    "IMEX channel 5 not found at " CHANNELS "/channel5; on the host, 'mknod -m 0666 " CHANNELS
+			    "/channel5 c 233 5' makes the node");
+	done(&r);
+	f.inventory.n_imex = 0;
+	make(&r, &f, "0", EVERYTHING, ask_absent_channel);
+	assert_int_equal(r.result, -1);
+	assert_non_null(strstr(r.err.msg, "the driver of this host has no channels"));
+	done(&r);
+	make(&r, &f, "0", EVERYTHING, ask_all_channels);
+	assert_int_equal(r.result, -1); /* channel 0 was named */
+	done(&r);
+}
+
+/* SPEC 7.5 (3): sonames, the few names of SPEC 9.5, the host's development links, plug-ins of graphics. */
+static void test_links(void **state)
+{
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	make(&r, &f, "0", EVERYTHING, NULL);
+	check_invariants(r.plan);
+	assert_string_equal(edits_of(&r, "soname-link"),
+			    "symlink /usr/lib/libnvidia-ml.so.1 -> libnvidia-ml.so.550.54.14\n"
+			    "symlink /usr/lib/libcuda.so.1 -> libcuda.so.550.54.14\n"
+			    "symlink /usr/lib/libnvidia-ngx.so.1 -> libnvidia-ngx.so.550.54.14\n"
+			    "symlink /usr/lib/libnvidia-opticalflow.so.1 -> libnvidia-opticalflow.so.550.54.14\n"
+			    "symlink /usr/lib/libGLX_nvidia.so.0 -> libGLX_nvidia.so.550.54.14\n"
+			    "symlink /usr/lib/old/libGL.so.1 -> libGL.so.1.550\n"
+			    "symlink /opt/lib/libcuda.so.1 -> libcuda.so.550.54.14\n"
+			    "symlink /usr/lib/libnvidia-allocator.so.1 -> libnvidia-allocator.so.550.54.14\n"
+			    "symlink /usr/lib/vdpau/libvdpau_nvidia.so.1 -> libvdpau_nvidia.so.550.54.14\n"
+			    "symlink /usr/lib/libnvidia-egl-gbm.so.1 -> libnvidia-egl-gbm.so.1.1.1\n"
+			    "symlink /usr/lib/libnvidia-new.so.1 -> libnvidia-new.so.550.54.14");
+	assert_string_equal(edits_of(&r, "library-link"),
+			    "symlink /usr/lib/libcuda.so -> libcuda.so.1\n"
+			    "symlink /usr/lib/libnvidia-opticalflow.so -> libnvidia-opticalflow.so.1\n"
+			    "symlink /usr/lib/libGLX_indirect.so.0 -> libGLX_nvidia.so.550.54.14\n"
+			    "symlink /opt/lib/libcuda.so -> libcuda.so.1\n"
+			    "symlink /usr/lib/gbm/nvidia-drm_gbm.so -> ../libnvidia-allocator.so.1\n"
+			    "symlink /usr/lib/libnvidia-allocator.so -> libnvidia-allocator.so.1\n"
+			    "symlink /usr/lib/libnvidia-vulkan-producer.so -> libnvidia-vulkan-producer.so.550.54.14\n"
+			    "symlink /usr/lib/libnvidia-new.so -> libnvidia-new.so.1\n"
+			    "symlink /usr/lib/nvidia/xorg/libglxserver_nvidia.so -> libglxserver_nvidia.so.550.54.14");
+	for (size_t i = 0; i < r.plan->n_edits; i++) {
+		const struct graft_edit *edit = &r.plan->edits[i];
+
+		/* the host's names replace those of an image */
+		if (edit->kind == GRAFT_EDIT_SYMLINK && strcmp(edit->rule, "drm-link") != 0)
+			assert_int_equal(edit->conflict, GRAFT_CONFLICT_REPLACE);
+	}
+	done(&r);
+	/* a link of graphics is nobody else's */
+	make(&r, &f, "0", "compute,utility", NULL);
+	assert_null(find(r.plan, GRAFT_EDIT_SYMLINK, "/usr/lib/gbm/nvidia-drm_gbm.so"));
+	done(&r);
+}
+
+/* What no table knows goes to those who asked for everything. 32-bit libraries are something else. */
+static void test_capabilities(void **state)
+{
+	static const struct {
+		const char *capabilities;
+		bool other, bits32;
+	} rows[] = {
+		{ EVERYTHING, true, false },
+		{ EVERYTHING ",compat32", true, true },
+		{ "all", true, true },
+		{ "compute,graphics,utility,video,display", false, false },
+		{ "compute,compat32", false, true },
+		{ "", false, false },
+	};
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		make(&r, &f, "0", rows[i].capabilities, NULL);
+		check_invariants(r.plan);
+		assert_int_equal(find(r.plan, GRAFT_EDIT_BIND, "/usr/lib/libnvidia-new.so.550.54.14") != NULL,
+				 rows[i].other);
+		assert_int_equal(refusal(r.plan, "2 of class other") == NULL, rows[i].other);
+		assert_int_equal(find(r.plan, GRAFT_EDIT_BIND, "/usr/lib32/libcuda.so.550.54.14") != NULL,
+				 rows[i].bits32);
+		done(&r);
+	}
+}
+
+/* SPEC 6.6, 7.5: the loader's cache has what was mounted, where it was mounted. */
+static void test_loader_cache(void **state)
+{
+	static const char *dirs[] = { "/usr/lib/", "/lib64" };
+	struct fixture f;
+	struct result r;
+	const struct graft_edit *edit;
+
+	(void)state;
+	setup(&f);
+	f.policy.image.loader_dirs = dirs;
+	f.policy.image.n_loader_dirs = GRAFT_COUNT(dirs);
+	make(&r, &f, "0", "compute,video", NULL);
+	edit = &r.plan->edits[r.plan->n_edits - 1];
+	assert_int_equal(edit->kind, GRAFT_EDIT_LDCACHE);
+	assert_int_equal(edit->n_folders, 2);
+	assert_string_equal(edit->folders[0], "/usr/lib");
+	assert_string_equal(edit->folders[1], "/usr/lib/vdpau");
+	assert_int_equal(edit->n_missing_folders, 1);
+	assert_string_equal(edit->missing_folders[0], "/usr/lib/vdpau");
+	assert_string_equal(edit->entries[0].path, "/usr/lib/libcuda.so.1");
+	done(&r);
+	/* nothing is done for nothing */
+	make(&r, &f, "0", "", NULL);
+	assert_int_equal(r.plan->edits[r.plan->n_edits - 1].kind == GRAFT_EDIT_LDCACHE, false);
+	done(&r);
+}
+
+/* SPEC ctk-and-cdi 2.4: only newer ones, of one directory. */
+static void test_compat(void **state)
+{
+	static struct graft_compat_library compat[] = {
+		{ "/usr/local/cuda/compat/libcuda.so.560.35.05", "libcuda.so.1", 0x303, 560 },
+		{ "/usr/local/cuda/compat/libnvidia-new.so.540.1", "libnvidia-new.so.1", 0x303, 540 },
+	};
+	struct fixture f;
+	struct result r;
+	const struct graft_edit *edit;
+
+	(void)state;
+	setup(&f);
+	f.policy.image.compat = compat;
+	f.policy.image.n_compat = GRAFT_COUNT(compat);
+	make(&r, &f, "0", EVERYTHING, NULL);
+	edit = &r.plan->edits[r.plan->n_edits - 1];
+	assert_string_equal(edit->entries[0].path, compat[0].path);
+	assert_string_equal(edit->folders[0], "/usr/local/cuda/compat");
+	assert_non_null(refusal(r.plan, compat[1].path));
+	done(&r);
+	f.policy.disabled_hooks = GRAFT_HOOK_COMPAT;
+	make(&r, &f, "0", EVERYTHING, NULL);
+	edit = &r.plan->edits[r.plan->n_edits - 1];
+	assert_string_equal(edit->folders[0], "/usr/lib");
+	assert_string_equal(refusal(r.plan, compat[0].path), "switched off by the administrator");
+	done(&r);
+}
+
+/* SPEC 7.7: what a hook would do is left out, and nothing else. */
+static void test_disabled_hooks(void **state)
+{
+	static const struct {
+		uint32_t hook;
+		const char *rules[3];
+	} rows[] = {
+		{ GRAFT_HOOK_SYMLINKS, { "drm-link", "soname-link", "library-link" } },
+		{ GRAFT_HOOK_LDCACHE, { "loader-cache" } },
+		{ GRAFT_HOOK_PARAMS, { "driver-params" } },
+		{ GRAFT_HOOK_PROFILE, { "application-profile" } },
+	};
+	struct fixture f;
+	struct result whole, r;
+
+	(void)state;
+	setup(&f);
+	make(&whole, &f, "0", EVERYTHING, NULL);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		size_t n_left_out = 0;
+
+		f.policy.disabled_hooks = rows[i].hook;
+		make(&r, &f, "0", EVERYTHING, NULL);
+		check_invariants(r.plan);
+		for (size_t j = 0; j < whole.plan->n_edits; j++) {
+			for (size_t k = 0; k < GRAFT_COUNT(rows[i].rules) && rows[i].rules[k]; k++)
+				n_left_out += strcmp(whole.plan->edits[j].rule, rows[i].rules[k]) == 0;
+		}
+		assert_true(n_left_out > 0);
+		assert_int_equal(r.plan->n_edits, whole.plan->n_edits - n_left_out);
+		assert_true(r.plan->n_refusals > whole.plan->n_refusals);
+		done(&r);
+	}
+	/* entries of the cache then name the files themselves */
+	f.policy.disabled_hooks = GRAFT_HOOK_SYMLINKS;
+	make(&r, &f, "0", EVERYTHING, NULL);
+	assert_string_equal(r.plan->edits[r.plan->n_edits - 1].entries[0].path, "/usr/lib/libnvidia-ml.so.550.54.14");
+	done(&r);
+	done(&whole);
+}
+
+/* SPEC 6.6: only where the host's own file says something else. */
+static void test_params(void **state)
+{
+	static const struct {
+		const char *host, *covered;
+	} rows[] = {
+		{ "A: 1\nModifyDeviceFiles: 1\nB: 2\n", "A: 1\nModifyDeviceFiles: 0\nB: 2\n" },
+		{ "ModifyDeviceFiles: 1", "ModifyDeviceFiles: 0" },
+		{ "A: 1\nModifyDeviceFiles: 0\n", NULL },
+		{ "ModifyDeviceFiles: 11\n", NULL },
+		{ "XModifyDeviceFiles: 1\n", NULL },
+		{ "ModifyDeviceFiles: 1 \n", NULL },
+		{ "ModifyDeviceFiles: 12\nModifyDeviceFiles: 1\n", "ModifyDeviceFiles: 12\nModifyDeviceFiles: 0\n" },
+		{ "", NULL },
+	};
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const struct graft_edit *edit;
+
+		f.proc_files[0].content = rows[i].host;
+		make(&r, &f, "0", EVERYTHING, NULL);
+		edit = find(r.plan, GRAFT_EDIT_COVER, "/proc/driver/nvidia/params");
+		assert_int_equal(edit != NULL, rows[i].covered != NULL);
+		if (edit) {
+			assert_string_equal(edit->content, rows[i].covered);
+			assert_int_equal(edit->mode, 0444);
+			assert_int_equal(edit->flags, FILE_FLAGS | GRAFT_MOUNT_NOEXEC);
+		}
+		done(&r);
+	}
+}
+
+static void test_application_profile(void **state)
+{
+	struct fixture f;
+	struct result r;
+	const struct graft_edit *edit;
+
+	(void)state;
+	setup(&f);
+	make(&r, &f, "0,2", EVERYTHING, NULL);
+	assert_string_equal(edits_of(&r, "application-profile"),
+			    "directory /etc/nvidia/nvidia-application-profiles-rc.d\n"
+			    "file /etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf");
+	edit = expect(r.plan, GRAFT_EDIT_FILE, "/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf");
+	assert_string_equal(edit->content,
+			    "{\"profiles\":[{\"name\":\"_container_\",\"settings\":[\"EGLVisibleDGPUDevices"
+			    "\",0x81]}],\"rules\":[{\"pattern\":[],\"profile\":\"_container_\"}]}");
+	assert_int_equal(edit->mode, 0444);
+	assert_int_equal(edit[-1].mode, 0555);
+	done(&r);
+	make(&r, &f, "0", "compute", NULL);
+	assert_string_equal(edits_of(&r, "application-profile"), "");
+	done(&r);
+}
+
+static void without_daemons(struct graft_request *request)
+{
+	request->no_persistenced = request->no_fabricmanager = request->no_mps = true;
+}
+
+/* SPEC 7.8, disable-ipc-discoverer */
+static void test_without_daemons(void **state)
+{
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	make(&r, &f, "0", EVERYTHING, NULL);
+	assert_string_equal(
+	    edits_of(&r, "ipc"),
+	    "bind /run/nvidia-persistenced/socket\nbind /run/nvidia-fabricmanager/socket\nbind /tmp/nvidia-mps");
+	done(&r);
+	make(&r, &f, "0", EVERYTHING, without_daemons);
+	assert_string_equal(edits_of(&r, "ipc"), "");
+	done(&r);
+}
+
+/* Q11: WSL2 honours "none", unlike what it takes the place of. */
+static void test_wsl(void **state)
+{
+	static struct graft_node dxg[] = { FIXTURE_NODE("/dev/dxg", 10, 125) };
+	static struct graft_extra_file store[] = { { "/usr/lib/wsl/drivers/nv/libcuda.so.1.1", NULL, GRAFT_CLASS_WSL,
+						     "test" } };
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	f.inventory.platform = GRAFT_PLATFORM_WSL2;
+	f.inventory.nodes = dxg;
+	f.inventory.n_nodes = 1;
+	f.inventory.extra_files = store;
+	f.inventory.n_extra_files = 1;
+	f.inventory.n_gpus = 0;
+	f.inventory.n_proc_files = 0;
+	make(&r, &f, "all", EVERYTHING, NULL);
+	assert_string_equal(edits_of(&r, "driver-node"), "device /dev/dxg");
+	assert_string_equal(edits_of(&r, "driver-store"), "bind /usr/lib/wsl/drivers/nv/libcuda.so.1.1");
+	assert_string_equal(edits_of(&r, "environment"), "env NVIDIA_VISIBLE_DEVICES -> void");
+	assert_string_equal(edits_of(&r, "application-profile"), "");
+	done(&r);
+	make(&r, &f, "", EVERYTHING, NULL);
+	assert_string_equal(edits_of(&r, "driver-node"), "");
+	assert_string_equal(edits_of(&r, "driver-store"), "");
+	done(&r);
+}
+
+static void ask_everything(struct graft_request *request)
+{
+	request->gates = (1u << GRAFT_GATE_MAX) - 1u;
+	ask_all_channels(request);
+}
+
+static void test_every_allocation_may_fail(void **state)
+{
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	make(&r, &f, "all", "all", ask_everything);
+	assert_int_equal(r.result, 0);
+	for (int n = 1;; n++) {
+		struct graft_error err = { 0 };
+		struct graft_plan *plan = NULL;
+		int result;
+
+		allocation_fail(n);
+		result = graft_plan_make(&f.inventory, r.request, &f.policy, &r.selection, &plan, &err);
+		if (!allocation_failed()) {
+			assert_int_equal(result, 0);
+			assert_int_equal(plan->n_edits, r.plan->n_edits);
+			assert_true(n > 3);
+			(void)graft_plan_free(plan);
+			break;
+		}
+		assert_int_equal(result, -1);
+		assert_int_equal(err.status, GRAFT_NO_MEMORY);
+		assert_null(plan);
+	}
+	done(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_paths_are_the_hosts),
+		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_gpu),
+		cmocka_unit_test(test_graphics_in_a_namespace),
+		cmocka_unit_test(test_mig),
+		cmocka_unit_test(test_mig_config),
+		cmocka_unit_test(test_all),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_control_nodes),
+		cmocka_unit_test(test_gates),
+		cmocka_unit_test(test_imex),
+		cmocka_unit_test(test_links),
+		cmocka_unit_test(test_capabilities),
+		cmocka_unit_test(test_loader_cache),
+		cmocka_unit_test(test_compat),
+		cmocka_unit_test(test_disabled_hooks),
+		cmocka_unit_test(test_params),
+		cmocka_unit_test(test_application_profile),
+		cmocka_unit_test(test_without_daemons),
+		cmocka_unit_test(test_wsl),
+		cmocka_unit_test(test_every_allocation_may_fail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
