@@ -1,38 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json: the one place that knows the JSON library (json-c). Strict where the library is lax: no NaN, no trailing
- * bytes, no NUL in keys, no number outside int64/uint64 in integer form, a depth limit.
- * docs/decisions/0003-json-library.md says why json-c.
+ * json: our own forms of JSON (inventory, request, policy, plan, the answer of the NVML child): strict reading, and writing. What readers
+ * disagree about is refused, so that two of them never see different things: malformed UTF-8, lone surrogates, NUL in the names of
+ * members, integers beyond int64/uint64, more levels than asked for. Other people's JSON is read by json_document.h.
  */
 #ifndef GRAFT_FORMATS_JSON_H
 #define GRAFT_FORMATS_JSON_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/buffer.h"
 #include "base/error.h"
-
-struct json_object;
-
-/* Parses exactly one JSON text. The result is released with graft_json_free(). -1 with GRAFT_FORMAT: line and column, and what is wrong. */
-int graft_json_parse(const char *text, size_t length, unsigned int max_depth, struct json_object **ret_json,
-		     struct graft_error *err);
-void graft_json_free(struct json_object *json);
-#define auto_json __attribute__((cleanup(graft_json_cleanup)))
-void graft_json_cleanup(struct json_object **json);
+#include "formats/json_document.h"
 
 /*
- * Looking into a parsed text. Each takes anything, NULL included, so that calls can be nested: what is not of the asked kind or not there
- * gives false, 0 or NULL. Results live as long as the parsed text.
+ * Parses exactly one JSON text of at most 16 MiB. -1: GRAFT_FORMAT "invalid JSON at line ..., column ...: what is wrong", GRAFT_TOO_BIG,
+ * GRAFT_NO_MEMORY.
  */
-bool graft_json_is_array(const struct json_object *json);
-size_t graft_json_length(const struct json_object *array);
-const struct json_object *graft_json_at(const struct json_object *array, size_t i);
-const struct json_object *graft_json_member(const struct json_object *object, const char *name);
-const char *graft_json_string(const struct json_object *json);
+int graft_json_parse(const char *text, size_t length, unsigned int max_depth, struct graft_json_document **ret_document,
+		     struct graft_error *err);
 
-/* Appends `s` as a JSON string with quotes; invalid UTF-8 bytes become U+FFFD, controls are escaped. Needs no library. */
+/* Appends `s` as a JSON string with quotes; invalid UTF-8 bytes become U+FFFD, controls are escaped. */
 void graft_json_quote(struct graft_buffer *out, const char *s);
 
 #endif

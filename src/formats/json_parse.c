@@ -353,7 +353,8 @@ static bool scan_children(struct scan *scan, struct graft_json_node *container)
 
 	if (++scan->depth > scan->rules->max_depth) {
 		(void)wrong(scan, "nested too deeply");
-		scan->status = GRAFT_TOO_BIG;
+		/* Of our own forms it is a defect; other people's may well be right and only too much for us. */
+		scan->status = scan->rules->strict ? GRAFT_FORMAT : GRAFT_TOO_BIG;
 		return false;
 	}
 	scan->at++;

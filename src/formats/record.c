@@ -6,7 +6,6 @@
 #include "formats/record.h"
 
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -253,51 +252,58 @@ static int fail_here(struct reader *reader, const char *what)
 			  what);
 }
 
-static int read_record(struct reader *reader, const struct graft_record *record, struct json_object *json,
+static int read_record(struct reader *reader, const struct graft_record *record, const struct graft_json_node *json,
 		       void *object);
 
-static int read_string(struct reader *reader, struct json_object *json, const char **ret_string)
+static int read_string(struct reader *reader, const struct graft_json_node *json, const char **ret_string)
 {
-	const char *text;
+	const char *text = graft_json_node_string(json);
 
-	if (json_object_get_type(json) != json_type_string)
+	if (graft_json_node_kind(json) != GRAFT_JSON_STRING)
 		return fail_here(reader, "must be a string");
-	text = json_object_get_string(json);
-	if (strlen(text) != (size_t)json_object_get_string_len(json))
+	if (!text)
 		return fail_here(reader, "holds a NUL character");
 	*ret_string = graft_arena_strdup(reader->arena, text);
 	return *ret_string ? 0 : graft_fail_memory(reader->err);
 }
 
-static int read_unsigned(struct reader *reader, struct json_object *json, uint64_t max, uint64_t *ret_value)
+/* A number without fraction and exponent. (Those beyond 64 bits were refused before.) */
+static bool is_whole(const struct graft_json_node *json)
 {
-	/* json-c keeps integers above INT64_MAX apart; a negative one becomes 0 when asked for as unsigned. */
-	if (json_object_get_type(json) != json_type_int)
+	uint64_t value;
+	int64_t negative;
+
+	return graft_json_node_u64(json, &value) || graft_json_node_i64(json, &negative);
+}
+
+static int read_unsigned(struct reader *reader, const struct graft_json_node *json, uint64_t max, uint64_t *ret_value)
+{
+	int64_t negative;
+
+	if (!is_whole(json))
 		return fail_here(reader, "must be a whole number");
-	if (json_object_get_uint64(json) == 0 && json_object_get_int64(json) < 0)
-		return fail_here(reader, "must not be negative");
-	*ret_value = json_object_get_uint64(json);
+	if (!graft_json_node_u64(json, ret_value)) {
+		if (!graft_json_node_i64(json, &negative) || negative < 0)
+			return fail_here(reader, "must not be negative");
+		*ret_value = 0; /* -0 */
+	}
 	return *ret_value <= max ? 0 : fail_here(reader, "number out of range");
 }
 
-static int read_signed(struct reader *reader, struct json_object *json, int64_t *ret_value)
+static int read_signed(struct reader *reader, const struct graft_json_node *json, int64_t *ret_value)
 {
-	if (json_object_get_type(json) != json_type_int)
+	if (!is_whole(json))
 		return fail_here(reader, "must be a whole number");
-	*ret_value = json_object_get_int64(json);
-	if (*ret_value == INT64_MAX && json_object_get_uint64(json) > INT64_MAX)
-		return fail_here(reader, "number out of range");
-	return 0;
+	return graft_json_node_i64(json, ret_value) ? 0 : fail_here(reader, "number out of range");
 }
 
-static int read_enum(struct reader *reader, const struct graft_field *field, struct json_object *json,
+static int read_enum(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
 		     uint32_t *ret_value)
 {
-	const char *word;
+	const char *word = graft_json_node_string(json);
 
-	if (json_object_get_type(json) != json_type_string)
+	if (!word)
 		return fail_here(reader, "must be a string");
-	word = json_object_get_string(json);
 	for (size_t i = 0; i < field->n_enum_names; i++) {
 		if (strcmp(word, field->enum_names[i]) == 0) {
 			*ret_value = (uint32_t)i;
@@ -307,19 +313,18 @@ static int read_enum(struct reader *reader, const struct graft_field *field, str
 	return graft_fail(reader->err, GRAFT_FORMAT, 0, "%s: unknown word '%.64s'", reader->path, word);
 }
 
-static int read_flags(struct reader *reader, const struct graft_field *field, struct json_object *json,
+static int read_flags(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
 		      uint32_t *ret_value)
 {
-	size_t n;
+	const struct graft_json_node *item = graft_json_node_first(json);
 
-	if (json_object_get_type(json) != json_type_array)
+	if (graft_json_node_kind(json) != GRAFT_JSON_ARRAY)
 		return fail_here(reader, "must be a list of words");
-	n = json_object_array_length(json);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; item; i++, item = graft_json_node_next(item)) {
 		size_t before = enter(reader, "[%zu]", i);
 		uint32_t bit = 0;
 
-		if (read_enum(reader, field, json_object_array_get_idx(json, i), &bit) < 0)
+		if (read_enum(reader, field, item, &bit) < 0)
 			return -1;
 		*ret_value |= 1u << bit;
 		leave(reader, before);
@@ -327,33 +332,39 @@ static int read_flags(struct reader *reader, const struct graft_field *field, st
 	return 0;
 }
 
+static int read_item(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
+		     void *item)
+{
+	const char *text = NULL;
+	int rc;
+
+	if (field->kind == GRAFT_FIELD_RECORDS)
+		return read_record(reader, field->record, json, item);
+	rc = read_string(reader, json, &text);
+	memcpy(item, &text, sizeof(text));
+	return rc;
+}
+
 /* Makes a list of the array's length and reads its items into it. */
-static int read_list(struct reader *reader, const struct graft_field *field, struct json_object *json, void *object)
+static int read_list(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
+		     void *object)
 {
 	size_t item_size = field->kind == GRAFT_FIELD_STRINGS ? sizeof(const char *) : field->record->size;
-	size_t n;
+	const struct graft_json_node *item = graft_json_node_first(json);
+	size_t n = graft_json_node_count(json);
 	char *items;
 
-	if (json_object_get_type(json) != json_type_array)
+	if (graft_json_node_kind(json) != GRAFT_JSON_ARRAY)
 		return fail_here(reader, "must be a list");
-	n = json_object_array_length(json);
 	items = graft_arena_list(reader->arena, n, item_size);
 	if (n > 0 && !items)
 		return graft_fail_memory(reader->err);
 	memcpy((char *)object + field->offset, &items, sizeof(items));
 	memcpy((char *)object + field->count_offset, &n, sizeof(n));
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++, item = graft_json_node_next(item)) {
 		size_t before = enter(reader, "[%zu]", i);
-		struct json_object *item = json_object_array_get_idx(json, i);
-		const char *text = NULL;
-		int rc;
+		int rc = read_item(reader, field, item, items + i * item_size);
 
-		if (field->kind == GRAFT_FIELD_RECORDS) {
-			rc = read_record(reader, field->record, item, items + i * item_size);
-		} else {
-			rc = read_string(reader, item, &text);
-			memcpy(items + i * item_size, &text, sizeof(text));
-		}
 		if (rc < 0)
 			return rc;
 		leave(reader, before);
@@ -361,7 +372,7 @@ static int read_list(struct reader *reader, const struct graft_field *field, str
 	return 0;
 }
 
-static int read_number_field(struct reader *reader, const struct graft_field *field, struct json_object *json,
+static int read_number_field(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
 			     void *member)
 {
 	uint64_t value64 = 0;
@@ -384,7 +395,8 @@ static int read_number_field(struct reader *reader, const struct graft_field *fi
 	return rc;
 }
 
-static int read_field(struct reader *reader, const struct graft_field *field, struct json_object *json, void *object)
+static int read_field(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
+		      void *object)
 {
 	void *member = (char *)object + field->offset;
 	const char *text = NULL;
@@ -398,9 +410,9 @@ static int read_field(struct reader *reader, const struct graft_field *field, st
 		memcpy(member, &text, sizeof(text));
 		return rc;
 	case GRAFT_FIELD_BOOL:
-		if (json_object_get_type(json) != json_type_boolean)
+		if (graft_json_node_kind(json) != GRAFT_JSON_BOOL)
 			return fail_here(reader, "must be true or false");
-		truth = json_object_get_boolean(json);
+		truth = graft_json_node_is_true(json);
 		memcpy(member, &truth, sizeof(truth));
 		return 0;
 	case GRAFT_FIELD_U32:
@@ -417,6 +429,8 @@ static int read_field(struct reader *reader, const struct graft_field *field, st
 	case GRAFT_FIELD_RECORDS:
 		return read_list(reader, field, json, object);
 	case GRAFT_FIELD_RECORD:
+		/* Of two members with the same name the last one counts: nothing of the first one is left. */
+		memset(member, 0, field->record->size);
 		return read_record(reader, field->record, json, member);
 	}
 	return fail_here(reader, "unknown kind of field");
@@ -431,12 +445,25 @@ static const struct graft_field *find_field(const struct graft_record *record, c
 	return NULL;
 }
 
-static int read_record(struct reader *reader, const struct graft_record *record, struct json_object *json, void *object)
+/* Exactly: our own forms know no other case of a name. */
+static bool has_member(const struct graft_json_node *object, const char *name)
 {
-	if (json_object_get_type(json) != json_type_object)
+	const struct graft_json_node *member = graft_json_node_first(object);
+
+	while (member && strcmp(graft_json_node_name(member), name) != 0)
+		member = graft_json_node_next(member);
+	return member != NULL;
+}
+
+static int read_record(struct reader *reader, const struct graft_record *record, const struct graft_json_node *json,
+		       void *object)
+{
+	const struct graft_json_node *member = graft_json_node_first(json);
+
+	if (graft_json_node_kind(json) != GRAFT_JSON_OBJECT)
 		return fail_here(reader, "must be an object");
-	json_object_object_foreach(json, name, member)
-	{
+	for (; member; member = graft_json_node_next(member)) {
+		const char *name = graft_json_node_name(member);
 		const struct graft_field *field = find_field(record, name);
 		size_t before = enter(reader, reader->path_length > 0 ? ".%s" : "%s", name);
 
@@ -449,7 +476,7 @@ static int read_record(struct reader *reader, const struct graft_record *record,
 	for (size_t i = 0; i < record->n_fields; i++) {
 		const struct graft_field *field = &record->fields[i];
 
-		if (field->required && !json_object_object_get_ex(json, field->name, NULL)) {
+		if (field->required && !has_member(json, field->name)) {
 			(void)enter(reader, reader->path_length > 0 ? ".%s" : "%s", field->name);
 			return fail_here(reader, "is missing");
 		}
@@ -461,11 +488,11 @@ int graft_record_read(const struct graft_record *record, const char *json, size_
 		      void *object, struct graft_error *err)
 {
 	struct reader reader = { .arena = arena, .err = err };
-	auto_json struct json_object *parsed = NULL;
+	auto_json_document struct graft_json_document *parsed = NULL;
 
 	if (graft_json_parse(json, length, DEPTH_MAX, &parsed, err) < 0)
 		return -1;
-	return read_record(&reader, record, parsed, object);
+	return read_record(&reader, record, graft_json_document_root(parsed), object);
 }
 
 static bool strings_equal(const char *a, const char *b)

@@ -20,20 +20,19 @@ static const char *last_component(const char *name)
 int graft_filelist_read(const char *bytes, size_t length, struct graft_arena *arena,
 			struct graft_filelist_entry **ret_entries, size_t *ret_n, struct graft_error *err)
 {
-	auto_json struct json_object *json = NULL;
-	size_t n;
+	auto_json_document struct graft_json_document *json = NULL;
+	const struct graft_json_node *item;
 
 	*ret_entries = NULL;
 	*ret_n = 0;
 	if (graft_json_parse(bytes, length, MAX_DEPTH, &json, err) < 0)
 		return -1;
-	if (!graft_json_is_array(json))
+	if (graft_json_node_kind(graft_json_document_root(json)) != GRAFT_JSON_ARRAY)
 		return graft_fail(err, GRAFT_FORMAT, 0, "not a list of files");
-	n = graft_json_length(json);
-	for (size_t i = 0; i < n && *ret_n < MAX_ENTRIES; i++) {
-		const struct json_object *item = graft_json_at(json, i);
-		const char *name = last_component(graft_json_string(graft_json_member(item, "name")));
-		const char *type = graft_json_string(graft_json_member(item, "type"));
+	item = graft_json_node_first(graft_json_document_root(json));
+	for (; item && *ret_n < MAX_ENTRIES; item = graft_json_node_next(item)) {
+		const char *name = last_component(graft_json_node_string(graft_json_node_member(item, "name")));
+		const char *type = graft_json_node_string(graft_json_node_member(item, "type"));
 		struct graft_filelist_entry *entry;
 
 		if (!name)

@@ -408,6 +408,7 @@ static const char *read_filelist(struct search *search)
 		if (rc < 0)
 			continue;
 		if (graft_filelist_read(bytes, length, survey->arena, &entries, &n, &err) < 0) {
+			survey->no_memory |= err.status == GRAFT_NO_MEMORY;
 			graft_survey_omit(survey, "skipping", path, "%s", err.msg);
 			continue;
 		}

@@ -9,7 +9,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +28,11 @@ static const char *const own_limits[] = {
 
 static bool parses(const char *text, size_t length)
 {
-	struct json_object *json = NULL;
+	struct graft_json_document *json = NULL;
 	struct graft_error err = { 0 };
 	int rc = graft_json_parse(text, length, 200, &json, &err);
 
-	graft_json_free(json);
+	graft_json_document_free(json);
 	if (rc < 0)
 		assert_true(err.status == GRAFT_FORMAT || err.status == GRAFT_TOO_BIG);
 	return rc == 0;
@@ -130,7 +129,7 @@ static void test_limits(void **state)
 static void test_error_names_the_place(void **state)
 {
 	static const char text[] = "{\n  \"a\": 1,\n  \"b\": tru\n}";
-	struct json_object *json = NULL;
+	struct graft_json_document *json = NULL;
 	struct graft_error err = { 0 };
 
 	(void)state;

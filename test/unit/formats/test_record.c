@@ -145,6 +145,30 @@ static void test_refused(void **state)
 	}
 }
 
+/* Of two members with the same name the last one counts, alone. Names are told apart by their case. */
+static void test_twice(void **state)
+{
+	static const char json[] =
+	    "{\"first\": {\"name\": \"a\", \"delta\": 1}, \"words\": [\"x\", \"y\"], \"bits\": [\"red\"], \"version\": "
+	    "1,"
+	    " \"version\": 2, \"first\": {\"delta\": -0}, \"words\": [\"z\"], \"bits\": [\"blue\"], \"big\": -0}";
+	struct graft_arena *arena = graft_arena_new(1 << 20);
+	struct graft_error err = { 0 };
+	struct tree tree = { 0 };
+
+	(void)state;
+	assert_int_equal(graft_record_read(&tree_record, json, strlen(json), arena, &tree, &err), 0);
+	assert_int_equal(tree.version, 2);
+	assert_null(tree.first.name);
+	assert_int_equal(tree.first.delta, 0);
+	assert_int_equal(tree.n_words, 1);
+	assert_string_equal(tree.words[0], "z");
+	assert_int_equal(tree.bits, 4);
+	assert_int_equal(graft_record_read(&tree_record, "{\"Version\": 1}", 14, arena, &tree, &err), -1);
+	assert_string_equal(err.msg, "Version: unknown member");
+	graft_arena_free(arena);
+}
+
 static void test_first_difference(void **state)
 {
 	struct leaf other[] = { leaves[0], leaves[1], { "", 5 } };
@@ -178,9 +202,9 @@ static void test_document(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_written_form), cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_refused),      cmocka_unit_test(test_first_difference),
-		cmocka_unit_test(test_document),
+		cmocka_unit_test(test_written_form),     cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_refused),          cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_first_difference), cmocka_unit_test(test_document),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
