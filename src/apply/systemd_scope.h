@@ -16,7 +16,6 @@
 
 struct graft_scope_device {
 	unsigned int major, minor;
-	const char *path;   /* of the node on the host */
 	const char *access; /* "rw" */
 };
 

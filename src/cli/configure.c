@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/container_options.h"
 #include "cli/pipeline.h"
+#include "cli/systemd.h"
 
 static const struct graft_option options[] = { CLI_CONTAINER_OPTIONS };
 
@@ -151,6 +152,8 @@ static int configure(struct configuration *c)
 	/* ---- privileged work starts here: all input is parsed, all decisions are in the plan ---- */
 	if (c->cli->planned)
 		c->cli->planned(c->cli, c->plan, c->target.pid);
+	if (c->cgroup.version != 0)
+		cli_tell_systemd(c->cli, c->plan, c->target.supervised ? c->target.pid : getpid());
 	if (apply(c, &err) < 0)
 		return cli_fail(c->cli, c->pipeline.prefix, &err);
 	return 0;

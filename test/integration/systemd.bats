@@ -103,20 +103,19 @@ docker_start() {
   }
 }
 
-# runc_start ENVIRONMENT HOOK ARGUMENT...: the same by runc itself, with a prestart hook.
+# runc_start ENVIRONMENT HOOK [JQ-FILTER]: the same by runc itself, with a prestart hook.
 runc_start() {
-  local environment=$1
-  shift
   mkdir -p "$work/bundle"
   cp -a "$(image small)" "$work/root"
   on_host runc spec --bundle "$work/bundle"
   bundle=$work/bundle
   edit_bundle --arg root "$work/root" --arg path "$BATS_FILE_TMPDIR/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
-    --arg environment "$environment" --arg name "$name" --argjson hook "$(jq -n '$ARGS.positional' --args "$@")" '
+    --arg environment "$1" --arg name "$name" --arg hook "$2" '
     .process.terminal = false | .process.args = ["sleep", "3600"] | del(.process.rlimits) | .process.env += [$environment] |
     .root = {path: $root, readonly: false} | .linux.cgroupsPath = "system.slice:runc:" + $name |
     (.process.capabilities[]) |= (. + ["CAP_MKNOD"] | unique) |
-    .hooks = {prestart: [{path: $hook[0], args: $hook, env: ["PATH=" + $path]}]}'
+    .hooks = {prestart: [{path: $hook, args: [$hook, "prestart"], env: ["PATH=" + $path]}]}'
+  [ $# -lt 3 ] || edit_bundle "$3"
   # Into a file: the container keeps its output open.
   on_host runc --systemd-cgroup --root "$work/runc" run --detach --bundle "$bundle" "$name" \
     </dev/null >"$work/runc.log" 2>&1 3>&- || { cat "$work/runc.log"; return 1; }
@@ -167,15 +166,56 @@ expect_gpu_survives() {
   expect_gpu "after a second daemon-reload" "$open"
 }
 
-# What a hook loses that only changes the cgroup. If this fails one day, runc or systemd got better, and the others prove nothing any more.
-expect_gpu_is_lost() {
-  local hook=$work/hook
-  printf '#!/bin/sh\nexec nvidia-container-cli configure --device=0 --utility "--pid=$(jq .pid)" %q\n' "$work/root" >"$hook"
+# cli_hook [COMMAND...]: a prestart hook that runs nvidia-container-cli, by COMMAND.
+cli_hook() {
+  hook=$work/hook
+  printf '#!/bin/sh\nexec %s nvidia-container-cli configure --device=0 --utility "--pid=$(jq .pid)" %q\n' "${*@Q}" "$work/root" >"$hook"
   chmod 0755 "$hook"
+}
+
+# What a hook loses that only changes the cgroup: here, one that does not see systemd. If this fails one day, runc or systemd got better, and the
+# others prove nothing any more.
+expect_gpu_is_lost() {
+  cli_hook unshare --mount sh -c 'mount -t tmpfs none /run/systemd && mount -t tmpfs none /run/dbus && exec "$@"' sh
   runc_start A=B "$hook"
   expect_gpu "at the start" "No such device or address"
   "$@"
   expect_gpu "after '$*'" "Operation not permitted"
+}
+
+all_devices_with_hook() {
+  runc_start NVIDIA_VISIBLE_DEVICES=0 "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" '.linux.resources.devices = [{allow: true, access: "rwm"}]'
+}
+
+# A device that config.json has: runc itself tells systemd, if the link of /dev/char is there.
+device_in_config() {
+  runc_start A=B "$(type -P true)" '.linux.devices = [{path: "/dev/nvidia0", type: "c", major: 195, minor: 0}] |
+    .linux.resources.devices += [{allow: true, type: "c", major: 195, minor: 0, access: "rw"}]'
+}
+
+expect_link_matters() {
+  local open="No such device or address"
+  on_host rm -f /dev/char/195:0
+  device_in_config
+  expect_gpu "at the start" "$open"
+  on_host systemctl daemon-reload
+  expect_gpu "after daemon-reload" "Operation not permitted"
+  on_host runc --systemd-cgroup --root "$work/runc" delete --force "$name"
+  rm -r "$work/root" "$work/bundle"
+  on_host ln -s ../nvidia0 /dev/char/195:0
+  device_in_config
+  expect_gpu_survives
+}
+
+expect_every_device() {
+  local want
+  printf -v want 'nvidia0: No such device or address\nother: No such device or address\nnull: opened'
+  run -0 gpus
+  [ "$output" = "$want" ]
+  update 0.5
+  on_host systemctl daemon-reload
+  run -0 gpus
+  [ "$output" = "$want" ]
 }
 
 # --- without telling systemd ---
@@ -211,11 +251,60 @@ expect_gpu_is_lost() {
 }
 @test "cgroup v1: runc with the hook" {
   use v1
-  runc_start NVIDIA_VISIBLE_DEVICES=0 "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" prestart
+  runc_start NVIDIA_VISIBLE_DEVICES=0 "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook"
   expect_gpu_survives
 }
 @test "cgroup v2: runc with the hook" {
   use v2
-  runc_start NVIDIA_VISIBLE_DEVICES=0 "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" prestart
+  runc_start NVIDIA_VISIBLE_DEVICES=0 "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook"
+  expect_gpu_survives
+}
+
+@test "cgroup v1: runc with nvidia-container-cli in a hook, as containerd has it" {
+  use v1
+  cli_hook
+  runc_start A=B "$hook"
+  expect_gpu_survives
+}
+@test "cgroup v2: runc with nvidia-container-cli in a hook, as containerd has it" {
+  use v2
+  cli_hook
+  runc_start A=B "$hook"
+  expect_gpu_survives
+}
+
+# As docker run --privileged has it: systemd restricts nothing, and the first thing it were told would be all that is allowed.
+@test "cgroup v1: a container that may use every device keeps every device" {
+  use v1
+  all_devices_with_hook
+  expect_every_device
+}
+@test "cgroup v2: a container that may use every device keeps every device" {
+  use v2
+  all_devices_with_hook
+  expect_every_device
+}
+
+# --- config.json ---
+
+@test "cgroup v1: a device of config.json is lost without its link in /dev/char, and stays with it" {
+  use v1
+  expect_link_matters
+}
+@test "cgroup v2: a device of config.json is lost without its link in /dev/char, and stays with it" {
+  use v2
+  expect_link_matters
+}
+
+# --- nvidia-container-runtime ---
+
+@test "cgroup v1: docker run --runtime, legacy mode" {
+  use v1
+  docker_start --runtime nvidia-container-runtime.legacy --env NVIDIA_VISIBLE_DEVICES=0
+  expect_gpu_survives
+}
+@test "cgroup v2: docker run --runtime, legacy mode" {
+  use v2
+  docker_start --runtime nvidia-container-runtime.legacy --env NVIDIA_VISIBLE_DEVICES=0
   expect_gpu_survives
 }

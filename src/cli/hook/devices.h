@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * devices: makes the container's devices known on the host, so that a later `systemctl daemon-reload` or `docker update` does not take them away: the
- * links of /dev/char, and the rules of the container's systemd scope. All of it is best effort: the container works without, until then.
+ * devices: makes the container's devices known on the host by the links of /dev/char, without which no systemd before version 240 knows them at a later
+ * `systemctl daemon-reload` or `docker update`. Best effort: the container works without, until then.
  */
 #ifndef GRAFT_CLI_HOOK_DEVICES_H
 #define GRAFT_CLI_HOOK_DEVICES_H

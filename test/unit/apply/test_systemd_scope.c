@@ -103,8 +103,7 @@ static void test_find_too_long(void **state)
 #define CTL  "/dev/char/195:255"
 #define HERE "0::/system.slice/docker-1.scope\n"
 
-static const struct graft_scope_device devices[] = { { 195, 0, "/dev/nvidia0", "rw" },
-						     { 195, 255, "/dev/nvidiactl", "rw" } };
+static const struct graft_scope_device devices[] = { { 195, 0, "rw" }, { 195, 255, "rw" } };
 
 static int tell_at(struct fake_systemd *fake, const char *text, struct graft_error *err)
 {
