@@ -36,6 +36,13 @@ teardown() { engine_teardown; }
   [[ $output == *"device error: 8: unknown device"*"nvidia-container-cli info"* ]]
 }
 
+@test "ctr run --runc-binary nvidia-container-runtime.legacy" {
+  ctr_run --runc-binary nvidia-container-runtime.legacy --env NVIDIA_VISIBLE_DEVICES=2,3
+  expect_gpus 2 3
+  ctr_run --runc-binary nvidia-container-runtime.legacy
+  expect_no_gpu
+}
+
 # --- CRI: what a kubelet asks for ---
 
 @test "CRI, no RuntimeClass: no GPU" {
@@ -46,4 +53,26 @@ teardown() { engine_teardown; }
 @test "CRI, RuntimeClass nvidia, no GPU asked for" {
   cri_run --handler nvidia
   expect_no_gpu
+}
+
+@test "CRI, RuntimeClass nvidia-legacy: as a device plugin asks, and the kubelet's CPU manager takes nothing away" {
+  cri_run --handler nvidia-legacy --env "NVIDIA_VISIBLE_DEVICES=$(host_uuids | sed -n 4p)" --update
+  expect_gpus 3
+}
+
+@test "CRI, RuntimeClass nvidia-legacy: what cannot be given is refused, with cause and remedy" {
+  cri_run --handler nvidia-legacy --env NVIDIA_VISIBLE_DEVICES=8
+  [ "$status" -ne 0 ]
+  [[ $output == *"device error: 8: unknown device"*"nvidia-container-cli info"* ]]
+}
+
+@test "CRI, hardened as for Kubernetes: the image's own wish counts for nothing, the plugin's mounts do" {
+  config_toml <<TOML
+accept-nvidia-visible-devices-envvar-when-unprivileged = false
+accept-nvidia-visible-devices-as-volume-mounts = true
+TOML
+  cri_run --handler nvidia-legacy --env NVIDIA_VISIBLE_DEVICES=all
+  expect_no_gpu
+  cri_run --handler nvidia-legacy --env NVIDIA_VISIBLE_DEVICES=all --mount /dev/null:/var/run/nvidia-container-devices/6
+  expect_gpus 6
 }

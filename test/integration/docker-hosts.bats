@@ -66,3 +66,32 @@ teardown() { stop_machine; }
   docker_probe
   expect_gpus 1 2
 }
+
+@test "--gpus, containers in a user namespace" {
+  local file
+  start_machine dgx-h100
+  mkdir -p "$machine/proc" "$machine/sys"
+  # The kernel lets a user namespace mount proc and sysfs only where a whole one is in view.
+  on_host mount -t proc proc "$machine/proc"
+  on_host mount -t sysfs sysfs "$machine/sys"
+  for file in subuid subgid; do
+    echo nobody:100000:65536 >"$machine/$file"
+    on_host sh -c '[ -e "/etc/$2" ] || : >"/etc/$2"; mount --bind "$1" "/etc/$2"' sh "$machine/$file" "$file"
+  done
+  chmod a+rx "$machine"
+  start_dockerd --userns-remap=nobody:nogroup
+  import_image small
+  engine_setup
+  docker_start --gpus '"device=1,2"'
+  docker exec "$name" cat /proc/self/uid_map
+  [ "$(docker exec "$name" awk '{ print $2 }' /proc/self/uid_map)" = 100000 ]
+  docker_probe
+  # A node that is made by hand can be opened by nobody there.
+  expect nvidia-smi 2
+  expect open-nvidia1 "No such device or address"
+  expect open-nvidia0 ""
+  expect made-nvidia1 "mknod refused"
+  docker restart --time 0 "$name"
+  docker_probe
+  expect nvidia-smi 2
+}
