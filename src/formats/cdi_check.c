@@ -80,6 +80,7 @@ int cdi_check_node(void *object, struct graft_error *err)
 				  "device %s: fileMode %u is no file mode (a decimal number in JSON)", path,
 				  node->mode);
 	node->mode &= MODE_BITS;
+	node->has_numbers = node->major != 0 && (!node->type || strcmp(node->type, "p") != 0);
 	return 0;
 }
 

@@ -32,7 +32,8 @@ int cdi_check_version(const char *version, enum cdi_version *ret_version, struct
 
 /*
  * Each takes the struct of its name and says what is wrong with it (-1, GRAFT_FORMAT). Values that mean "not there" are set so: an access of "none" is
- * none, file modes lose the bits of the file's type. Texts that are empty are NULL already.
+ * none, file modes lose the bits of the file's type,
+ * and a major of 0 is no number. Texts that are empty are NULL already.
  */
 int cdi_check_node(void *node, struct graft_error *err);
 int cdi_check_net_device(void *net_device, struct graft_error *err);

@@ -86,7 +86,7 @@ static void check_nodes(const struct graft_cdi_edits *edits)
 	assert_string_equal(node->type, "c");
 	assert_int_equal(node->major, 195);
 	assert_int_equal(node->minor, 3);
-	assert_false(node->has_numbers);
+	assert_true(node->has_numbers);
 	assert_true(node->has_mode && node->mode == 0660);
 	assert_string_equal(node->permissions, "rw");
 	assert_true(node->has_uid && node->uid == 0 && node->has_gid && node->gid == 44);
@@ -99,6 +99,7 @@ static void check_nodes(const struct graft_cdi_edits *edits)
 	node++;
 	assert_string_equal(node->type, "p");
 	assert_int_equal(node->major, -1);
+	assert_false(node->has_numbers);
 	assert_null(node->permissions);
 }
 

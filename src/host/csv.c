@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * csv: entries of lists to things that are there. Everything is looked up below the driver root, links included, so that a root of a driver container
+ * is not mixed with the host's own files. Nodes are looked at, never opened.
+ */
+#include "host/csv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "formats/elf.h"
+#include "host/pattern.h"
+
+#define LIST_MAX     ((size_t)4 << 20)
+#define RELEASE_FILE "/etc/nv_tegra_release"
+#define CHAIN_MAX    40
+
+struct look {
+	const struct graft_csv_options *options;
+	struct graft_csv_inventory *inventory;
+	struct graft_arena *arena;
+	struct graft_root root, host;
+	const struct graft_root *dev; /* one of the two */
+};
+
+static void omit(struct look *look, const char *what, const char *why)
+{
+	struct graft_csv_inventory *inventory = look->inventory;
+	struct graft_omission *omission = graft_arena_push(look->arena, &inventory->omissions, &inventory->n_omissions,
+							   sizeof(*omission));
+
+	graft_warn(look->options->log, "missing %s: %s", what, why);
+	if (!omission)
+		return;
+	omission->what = graft_arena_strdup(look->arena, what);
+	omission->why = why;
+}
+
+/* --- nodes --- */
+
+static bool look_at_node(const struct look *look, const char *path, struct graft_node *ret_node)
+{
+	auto_close int fd = graft_root_openat(look->dev, path, O_PATH | O_NOFOLLOW);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISCHR(st.st_mode))
+		return false;
+	*ret_node = (struct graft_node){ .path = path,
+					 .major = major(st.st_rdev),
+					 .minor = minor(st.st_rdev),
+					 .present = true,
+					 .mode = st.st_mode & 07777,
+					 .uid = st.st_uid,
+					 .gid = st.st_gid,
+					 .source = path };
+	return true;
+}
+
+/* Whether a character device is there; it becomes a node of the list unless it is one already. */
+static bool take_node(struct look *look, const char *path, struct graft_node **nodes, size_t *n_nodes)
+{
+	struct graft_node node, *slot;
+
+	if (!look_at_node(look, path, &node))
+		return false;
+	for (size_t i = 0; i < *n_nodes; i++) {
+		if (strcmp((*nodes)[i].path, path) == 0)
+			return true;
+	}
+	slot = graft_arena_push(look->arena, nodes, n_nodes, sizeof(*slot));
+	if (slot)
+		*slot = node;
+	graft_info(look->options->log, "listing device %s", path);
+	return true;
+}
+
+/* What boards with two GPUs have besides. */
+static void find_driver_nodes(struct look *look)
+{
+	static const char *const names[] = { "/dev/nvidia-modeset", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
+					     "/dev/nvidiactl", "/dev/nvidia2" };
+
+	for (size_t i = 0; i < GRAFT_COUNT(names); i++)
+		(void)take_node(look, names[i], &look->inventory->driver_nodes, &look->inventory->n_driver_nodes);
+}
+
+/* SPEC 9.2: below "/", else below /dev, so that names without a directory do. */
+static int find_nodes(struct look *look, const char *pattern)
+{
+	const char *const prefixes[] = { "", "/dev/" };
+	bool found = false;
+
+	for (size_t i = 0; i < GRAFT_COUNT(prefixes) && !found; i++) {
+		const char *full = graft_arena_printf(look->arena, "%s%s", prefixes[i], pattern);
+		const char **paths = NULL;
+		size_t n = 0;
+		int rc = full ? graft_pattern_expand(look->dev, full, look->arena, &paths, &n) : -ENOMEM;
+
+		if (rc == -ENOMEM)
+			return rc;
+		for (size_t j = 0; j < n; j++)
+			found = take_node(look, paths[j], &look->inventory->nodes, &look->inventory->n_nodes) || found;
+	}
+	if (!found)
+		omit(look, pattern, "no such device node");
+	return 0;
+}
+
+/* --- files --- */
+
+static bool has_file(const struct graft_csv_inventory *inventory, const char *target)
+{
+	for (size_t i = 0; i < inventory->n_files; i++) {
+		if (strcmp(inventory->files[i].target, target) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void add_link(struct look *look, const char *path, const char *says, bool listed)
+{
+	struct graft_csv_inventory *inventory = look->inventory;
+	struct graft_csv_link *link;
+
+	for (size_t i = 0; i < inventory->n_links; i++) {
+		if (strcmp(inventory->links[i].path, path) == 0)
+			return;
+	}
+	link = graft_arena_push(look->arena, &inventory->links, &inventory->n_links, sizeof(*link));
+	if (link)
+		*link = (struct graft_csv_link){ path, graft_arena_strdup(look->arena, says), listed };
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* What ldconfig would take for a library: lib?*.so*, with nothing or a dot behind ".so". */
+static bool is_library_name(const char *name)
+{
+	const char *so = NULL;
+
+	if (strncmp(name, "lib", 3) != 0)
+		return false;
+	for (const char *at = name + 4; strlen(name) > 4 && (at = strstr(at, ".so")); at++)
+		so = at;
+	return so && (so[3] == '\0' || so[3] == '.');
+}
+
+/* The SONAME of what is at an open path; the file is opened for reading only after it was seen to be a regular one. */
+static void read_library(struct look *look, int path_fd, struct graft_csv_file *file)
+{
+	auto_close int fd = graft_root_reopen(&look->root, path_fd, file->source, O_RDONLY | O_NONBLOCK);
+	struct graft_elf elf;
+
+	if (fd < 0 || graft_elf_read_fd(fd, file->source, look->arena, &elf, NULL) < 0)
+		return;
+	file->abi_flags = elf.abi_flags;
+	file->soname = elf.soname ? elf.soname : base_name(file->source);
+}
+
+/* Binds what `path` leads to. Directories stay at their own path, files go where the links end (SPEC 9.4). */
+static bool take_file(struct look *look, const char *path, bool directory)
+{
+	struct graft_csv_file file = { .directory = directory }, *slot;
+	auto_close int fd = -1;
+	struct stat st;
+
+	if (graft_root_resolve(&look->root, path, look->arena, &file.source, &fd) < 0 || fstat(fd, &st) < 0 ||
+	    (directory ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode)))
+		return false;
+	file.target = directory ? path : file.source;
+	if (has_file(look->inventory, file.target))
+		return true;
+	if (!directory && is_library_name(base_name(file.source)))
+		read_library(look, fd, &file);
+	slot = graft_arena_push(look->arena, &look->inventory->files, &look->inventory->n_files, sizeof(*slot));
+	if (slot)
+		*slot = file;
+	graft_info(look->options->log, "listing %s %s", directory ? "directory" : "file", path);
+	return true;
+}
+
+/* The text of a link; false when it is none. */
+static bool read_link(const struct look *look, const char *path, char *text, size_t size)
+{
+	auto_close int fd = graft_root_openat(&look->root, path, O_PATH | O_NOFOLLOW);
+	ssize_t n = fd >= 0 ? readlinkat(fd, "", text, size - 1) : -1;
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return true;
+}
+
+/* Every link from the path listed to the file (SPEC 9.4). */
+static void take_chain(struct look *look, const char *path)
+{
+	char text[PATH_MAX];
+
+	for (int i = 0; i < CHAIN_MAX && read_link(look, path, text, sizeof(text)); i++) {
+		size_t directory = (size_t)(base_name(path) - path);
+
+		add_link(look, path, text, true);
+		path = text[0] == '/' ? graft_arena_strdup(look->arena, text)
+				      : graft_arena_printf(look->arena, "%.*s%s", (int)directory, path, text);
+		if (!path)
+			return;
+	}
+}
+
+static int find_files(struct look *look, const struct graft_csv_entry *entry)
+{
+	const char **paths = NULL;
+	bool found = false;
+	size_t n = 0;
+	int rc = graft_pattern_expand(&look->root, entry->path, look->arena, &paths, &n);
+
+	if (rc == -ENOMEM)
+		return rc;
+	for (size_t i = 0; i < n; i++) {
+		if (!take_file(look, paths[i], entry->type == GRAFT_CSV_DIR))
+			continue;
+		found = true;
+		if (entry->type == GRAFT_CSV_SYM)
+			take_chain(look, paths[i]);
+	}
+	if (!found)
+		omit(look, entry->path, entry->type == GRAFT_CSV_DIR ? "no such directory" : "no such file");
+	return 0;
+}
+
+/* --- links of libraries --- */
+
+static bool is_host_link(const struct look *look, const char *path)
+{
+	char text[PATH_MAX];
+
+	return path && read_link(look, path, text, sizeof(text));
+}
+
+/* Names without which programs do not find what they were linked to, whatever the lists say. */
+static const struct {
+	const char *pattern, *link, *says; /* says NULL = the file's name */
+} known_links[] = {
+	{ "libcuda.so.*.*", "libcuda.so", "libcuda.so.1" },
+	{ "libGLX_nvidia.so.*.*", "libGLX_indirect.so.0", NULL },
+	{ "libnvidia-opticalflow.so.*.*", "libnvidia-opticalflow.so", "libnvidia-opticalflow.so.1" },
+};
+
+/*
+ * The SONAME always, because the entry in the loader's cache is by it; the name for linking where the host has it; and the well-known ones.
+ * SPEC 7.5 (3), 9.4.
+ */
+static void link_library(struct look *look, const struct graft_csv_file *file)
+{
+	const char *name = base_name(file->target);
+	int directory = (int)(name - file->target);
+	const char *so = strstr(file->soname, ".so");
+	const char *plain, *path;
+
+	for (size_t i = 0; i < GRAFT_COUNT(known_links); i++) {
+		path = fnmatch(known_links[i].pattern, name, 0) == 0
+			   ? graft_arena_printf(look->arena, "%.*s%s", directory, file->target, known_links[i].link)
+			   : NULL;
+		if (path)
+			add_link(look, path, known_links[i].says ? known_links[i].says : name, false);
+	}
+	if (strcmp(file->soname, name) != 0 && !strchr(file->soname, '/')) {
+		path = graft_arena_printf(look->arena, "%.*s%s", directory, file->target, file->soname);
+		if (path)
+			add_link(look, path, name, false);
+	}
+	plain = so ? graft_arena_printf(look->arena, "%.*s%.*s", directory, file->target, (int)(so - file->soname) + 3,
+					file->soname)
+		   : NULL;
+	if (plain && so[3] != '\0' && !strchr(file->soname, '/') && is_host_link(look, plain))
+		add_link(look, plain, file->soname, false);
+}
+
+static void link_libraries(struct look *look)
+{
+	struct graft_csv_inventory *inventory = look->inventory;
+	struct graft_csv_link *listed = inventory->links;
+	size_t n_listed = inventory->n_links;
+
+	/* Those made from libraries come first (SPEC 9.4), but what a list says itself is not overridden: it is put behind, and taken out before. */
+	inventory->links = NULL;
+	inventory->n_links = 0;
+	for (size_t i = 0; i < inventory->n_files; i++) {
+		if (inventory->files[i].soname)
+			link_library(look, &inventory->files[i]);
+	}
+	for (size_t i = 0; i < n_listed; i++) {
+		size_t n = 0;
+
+		for (size_t j = 0; j < inventory->n_links; j++) {
+			if (strcmp(inventory->links[j].path, listed[i].path) != 0)
+				inventory->links[n++] = inventory->links[j];
+		}
+		inventory->n_links = n;
+	}
+	for (size_t i = 0; i < n_listed; i++)
+		add_link(look, listed[i].path, listed[i].says, true);
+}
+
+/* --- lists --- */
+
+static int read_list(struct look *look, const char *path, struct graft_csv_entry **entries, size_t *n_entries,
+		     struct graft_error *err)
+{
+	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct graft_error why = { .status = GRAFT_OK };
+	size_t before = *n_entries, skipped, length;
+	const char *text;
+	int rc = fd < 0 ? -errno : graft_read_fd(fd, LIST_MAX, look->arena, &text, &length);
+
+	if (rc == -ENOMEM)
+		return graft_fail_memory(err);
+	if (rc < 0) {
+		graft_warn(look->options->log, "Skipping CSV file %s: %s", path, strerror(-rc));
+		return 0;
+	}
+	if (graft_csv_read(text, length, look->arena, entries, n_entries, &skipped, &why) < 0) {
+		if (why.status == GRAFT_NO_MEMORY)
+			return graft_fail_memory(err);
+		graft_warn(look->options->log, "CSV file %s is cut: %s", path, why.msg);
+	}
+	if (*n_entries == before)
+		graft_warn(look->options->log, "Skipping CSV file %s: it has no entries", path);
+	graft_debug(look->options->log, "CSV file %s: %zu entries, %zu other lines", path, *n_entries - before,
+		    skipped);
+	return 0;
+}
+
+static int look_up(struct look *look, const struct graft_csv_entry *entries, size_t n)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = entries[i].type == GRAFT_CSV_DEV ? find_nodes(look, entries[i].path)
+						      : find_files(look, &entries[i]);
+	if (rc == 0) {
+		link_libraries(look);
+		find_driver_nodes(look);
+	}
+	return rc;
+}
+
+static int discover(struct look *look, struct graft_error *err)
+{
+	const char *directory = look->options->directory ? look->options->directory : GRAFT_CSV_DIRECTORY;
+	struct graft_csv_entry *entries = NULL;
+	const char **lists;
+	size_t n_entries = 0, n_lists;
+	struct stat st;
+
+	if (graft_csv_lists(directory, look->options->all_files, look->options->log, look->arena, &lists, &n_lists,
+			    err) < 0)
+		return -1;
+	for (size_t i = 0; i < n_lists; i++) {
+		if (read_list(look, lists[i], &entries, &n_entries, err) < 0)
+			return -1;
+	}
+	if (look_up(look, entries, n_entries) < 0 || graft_arena_failed(look->arena))
+		return graft_fail_memory(err);
+	look->inventory->release_file = graft_root_stat(&look->host, RELEASE_FILE, &st) == 0 && S_ISREG(st.st_mode);
+	return 0;
+}
+
+static bool has_nodes(const struct graft_root *root)
+{
+	static const char *const nodes[] = { "/dev/nvmap", "/dev/nvhost-ctrl", "/dev/nvidiactl", "/dev/nvgpu" };
+	struct stat st;
+
+	for (size_t i = 0; i < GRAFT_COUNT(nodes); i++) {
+		if (graft_root_stat(root, nodes[i], &st) == 0)
+			return true;
+	}
+	return false;
+}
+
+int graft_csv_discover(const struct graft_csv_options *options, struct graft_arena *arena,
+		       struct graft_csv_inventory *ret_inventory, struct graft_error *err)
+{
+	const char *root = options->root && options->root[0] != '\0' ? options->root : "/";
+	const char *host = options->host_root ? options->host_root : "/";
+	auto_root struct graft_root root_fd = GRAFT_ROOT_INIT, host_fd = GRAFT_ROOT_INIT;
+	struct look look = { .options = options, .inventory = ret_inventory, .arena = arena };
+
+	*ret_inventory = (struct graft_csv_inventory){ .root = root };
+	if (graft_root_open(&root_fd, root, err) < 0 || graft_root_open(&host_fd, host, err) < 0)
+		return -1;
+	look.root = root_fd;
+	look.host = host_fd;
+	look.dev = has_nodes(&root_fd) ? &look.root : &look.host;
+	ret_inventory->dev_root = look.dev == &look.root ? root : host;
+	return discover(&look, err);
+}
