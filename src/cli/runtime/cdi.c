@@ -1,9 +1,219 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi: mode cdi (SPEC runtime-and-hook 8). Not in this build: a container that asks for GPUs in this mode is refused. */
+/*
+ * cdi: mode cdi (SPEC runtime-and-hook 8): the names that a container asks for are devices of CDI specs on the host. Names of the kind
+ * runtime.nvidia.com/gpu have no spec; they are generated, by jit-cdi.
+ */
+#include <string.h>
+
+#include "apply/dev_char.h"
+#include "apply/oci_edits.h"
+#include "base/buffer.h"
+#include "base/cleanup.h"
 #include "cli/runtime/runtime.h"
+#include "host/cdi_registry.h"
+
+#define JIT_KIND "runtime.nvidia.com/gpu"
+/* Of the message that a person gets; the log has all of it. */
+#define LIST_MAX     160
+#define PROBLEMS_MAX 3u
+
+static bool is_of_kind(const char *name, const char *kind)
+{
+	size_t length = strlen(kind);
+
+	return strncmp(name, kind, length) == 0 && name[length] == '=';
+}
+
+/* Names without a kind get the configured one. What is there twice counts once (SPEC 8). */
+static int qualify(const struct runtime_create *create, struct graft_strings *ret_names, struct graft_error *err)
+{
+	const struct graft_strings *devices = &create->container->devices;
+	const char *kind = create->config->runtime.cdi_default_kind;
+
+	*ret_names = (struct graft_strings){ .n = 0 };
+	for (size_t i = 0; i < devices->n; i++) {
+		const char *device = devices->items[i];
+		const char *name = graft_cdi_is_qualified(device)
+				       ? device
+				       : graft_arena_printf(create->arena, "%s=%s", kind, device);
+		bool known = false;
+
+		for (size_t j = 0; name && j < ret_names->n && !known; j++)
+			known = strcmp(ret_names->items[j], name) == 0;
+		if (!known &&
+		    (!name || !graft_arena_push_string(create->arena, &ret_names->items, &ret_names->n, name)))
+			return graft_fail_memory(err);
+	}
+	return 0;
+}
+
+/* --- messages --- */
+
+static void list(struct graft_buffer *text, const char *before, const char *const *items, size_t n)
+{
+	size_t start = text->length;
+
+	graft_buffer_string(text, before);
+	for (size_t i = 0; i < n; i++) {
+		if (text->length - start > LIST_MAX) {
+			graft_buffer_printf(text, ", ... (%zu in all)", n);
+			return;
+		}
+		graft_buffer_printf(text, "%s%s", i > 0 ? ", " : "", items[i]);
+	}
+}
+
+/* The devices that the kind of a name does have. */
+static bool list_known(struct graft_buffer *text, const struct graft_cdi_registry *registry, const char *name)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < registry->n_specs && text->length < (size_t)2 * LIST_MAX; i++) {
+		const struct graft_cdi_spec *spec = &registry->specs[i];
+		size_t vendor = strlen(spec->vendor), class_ = strlen(spec->class_);
+
+		if (strncmp(name, spec->vendor, vendor) != 0 || name[vendor] != '/' ||
+		    strncmp(name + vendor + 1, spec->class_, class_) != 0 || name[vendor + 1 + class_] != '=')
+			continue;
+		for (size_t j = 0; j < spec->n_devices && text->length < (size_t)2 * LIST_MAX; j++) {
+			graft_buffer_printf(text, "%s%s", any ? ", " : "; of that kind there are ",
+					    spec->devices[j].name);
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* One line: what is missing, where it was looked for, what is there, what to do, and what could not be used. */
+static int explain(const struct runtime_create *create, const struct graft_cdi_registry *registry,
+		   const char *first_name, struct graft_error *err)
+{
+	const struct graft_strings *directories = &create->config->runtime.cdi_spec_dirs;
+	struct graft_buffer text = { .max = 0 };
+
+	graft_buffer_printf(&text, "%.*s", 2 * LIST_MAX, err->msg);
+	list(&text, " (searched ", directories->items, directories->n);
+	graft_buffer_string(&text, ")");
+	if (list_known(&text, registry, first_name))
+		graft_buffer_string(&text, "; ask for one of them, or regenerate the spec");
+	else if (strncmp(first_name, "nvidia.com/", strlen("nvidia.com/")) == 0)
+		graft_buffer_string(&text, "; make a spec: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml");
+	else
+		graft_buffer_string(&text, "; no spec has a device of that kind");
+	for (size_t i = 0; i < registry->n_problems && i < PROBLEMS_MAX; i++) {
+		const struct graft_cdi_problem *problem = &registry->problems[i];
+		bool named = strncmp(problem->why, problem->file, strlen(problem->file)) == 0;
+
+		graft_buffer_printf(&text, "; skipped %s%s%s", named ? "" : problem->file, named ? "" : ": ",
+				    problem->why);
+	}
+	if (registry->n_problems > PROBLEMS_MAX)
+		graft_buffer_printf(&text, "; and %zu more", registry->n_problems - PROBLEMS_MAX);
+	if (!graft_buffer_failed(&text))
+		(void)graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "%s", graft_buffer_text(&text));
+	graft_buffer_done(&text);
+	return graft_wrap(err, "failed to inject CDI devices");
+}
+
+/* --- the work --- */
+
+/* SPEC: a device that systemd does not know by this link is lost at its next reload. */
+static void link_nodes(const struct runtime_create *create, const struct graft_cdi_edits *edits)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+	struct graft_dev_char *nodes = graft_arena_list(create->arena, edits->n_nodes, sizeof(*nodes));
+	char text[sizeof(why.msg) + sizeof(why.ctx)];
+	size_t n = 0;
+
+	for (size_t i = 0; nodes && i < edits->n_nodes; i++) {
+		const struct graft_cdi_node *node = &edits->nodes[i];
+
+		if (!node->type || strcmp(node->type, "c") != 0 || !node->has_numbers)
+			continue;
+		nodes[n].major = (unsigned int)node->major;
+		nodes[n].minor = (unsigned int)node->minor;
+		nodes[n++].path = node->host_path ? node->host_path : node->path;
+	}
+	if (n > 0 && graft_dev_char_make(nodes, n, create->log, &why) < 0)
+		graft_warn(create->log, "%s", graft_error_text(&why, text, sizeof(text)));
+}
+
+static int list_kinds(const struct runtime_create *create, const struct graft_strings *names,
+		      struct graft_strings *ret_kinds, struct graft_error *err)
+{
+	*ret_kinds = (struct graft_strings){ .n = 0 };
+	for (size_t i = 0; i < names->n; i++) {
+		size_t length = strcspn(names->items[i], "=");
+		bool known = false;
+		const char *kind;
+
+		for (size_t j = 0; j < ret_kinds->n && !known; j++)
+			known = strncmp(ret_kinds->items[j], names->items[i], length) == 0 &&
+				ret_kinds->items[j][length] == '\0';
+		kind = known ? NULL : graft_arena_strndup(create->arena, names->items[i], length);
+		if (!known &&
+		    (!kind || !graft_arena_push_string(create->arena, &ret_kinds->items, &ret_kinds->n, kind)))
+			return graft_fail_memory(err);
+	}
+	return 0;
+}
+
+static int inject(struct runtime_create *create, const struct graft_strings *names, struct graft_error *err)
+{
+	const struct graft_strings *directories = &create->config->runtime.cdi_spec_dirs;
+	struct graft_cdi_registry registry;
+	struct graft_cdi_choice *choices;
+	struct graft_cdi_edits edits;
+	struct graft_strings kinds;
+	size_t n;
+
+	if (list_kinds(create, names, &kinds, err) < 0 ||
+	    graft_cdi_registry_read(directories->items, directories->n, kinds.items, kinds.n, create->log,
+				    create->arena, &registry, err) < 0)
+		return -1;
+	if (graft_cdi_registry_resolve(&registry, names->items, names->n, create->arena, &choices, &n, err) < 0)
+		return err->status == GRAFT_UNKNOWN_DEVICE ? explain(create, &registry, names->items[0], err) : -1;
+	if (graft_cdi_choices_realize(choices, n, create->log, create->arena, &edits, err) < 0 ||
+	    graft_oci_apply_edits(create->document, &edits, err) < 0)
+		return graft_wrap(err, "failed to inject CDI devices");
+	link_nodes(create, &edits);
+	return 0;
+}
+
+/* The names without their kind, for the generator. */
+static int generate(const struct runtime_create *create, const struct graft_strings *names, struct graft_error *err)
+{
+	struct graft_container container = *create->container;
+	struct runtime_create generated = *create;
+
+	container.devices = (struct graft_strings){ .n = 0 };
+	for (size_t i = 0; i < names->n; i++) {
+		if (!graft_arena_push_string(create->arena, &container.devices.items, &container.devices.n,
+					     names->items[i] + strlen(JIT_KIND "=")))
+			return graft_fail_memory(err);
+	}
+	generated.container = &container;
+	return runtime_jit_cdi(&generated, err);
+}
 
 int runtime_cdi(struct runtime_create *create, struct graft_error *err)
 {
-	(void)create;
-	return graft_fail(err, GRAFT_UNSUPPORTED, 0, "mode 'cdi' is not in this build");
+	struct graft_strings names;
+	size_t n_generated = 0;
+
+	if (qualify(create, &names, err) < 0)
+		return -1;
+	for (size_t i = 0; i < names.n; i++) {
+		n_generated += is_of_kind(names.items[i], JIT_KIND);
+		graft_info(create->log, "requested CDI device %s", names.items[i]);
+	}
+	if (names.n == 0)
+		return 0;
+	if (n_generated == names.n)
+		return generate(create, &names, err);
+	if (n_generated > 0)
+		return graft_fail(err, GRAFT_INVALID, 0,
+				  "requesting a CDI device with vendor 'runtime.nvidia.com' is not supported when "
+				  "requesting other CDI devices");
+	return inject(create, &names, err);
 }

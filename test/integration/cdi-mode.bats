@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+# nvidia-container-runtime in mode cdi: specs in YAML and JSON, as runc and crun run what comes of them, and how it refuses.
+
+load lib.bash
+
+setup_file() {
+  local name
+  start_host dgx-h100
+  for name in runtime/nvidia-container-runtime runtime/nvidia-container-runtime.cdi cdi_hook/nvidia-cdi-hook; do
+    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
+  done
+}
+teardown_file() { stop_host; }
+setup() {
+  test_setup
+  runtime=$BATS_FILE_TMPDIR/programs/nvidia-container-runtime
+  state=$work/runc
+  specs=$work/etc-cdi
+  late_specs=$work/run-cdi
+  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
+  unset XDG_CONFIG_HOME
+  mkdir -p "$specs" "$late_specs" "$state"
+  cat >"$work/config.toml" <<TOML
+[nvidia-container-runtime]
+debug = "$work/runtime.log"
+log-level = "debug"
+[nvidia-container-runtime.modes.cdi]
+spec-dirs = ["$specs", "$late_specs"]
+annotation-prefixes = ["cdi.k8s.io/", "nvidia.cdi.k8s.io/"]
+TOML
+}
+teardown() { test_teardown; }
+
+libraries=/usr/lib/x86_64-linux-gnu
+version=550.54.14
+
+# json_spec KIND DEVICE=MINOR...: what generators write for a host with one directory of libraries.
+json_spec() {
+  local kind=$1
+  shift
+  printf '%s\n' "$@" | jq --raw-input --slurp --arg kind "$kind" --arg lib "$libraries" --arg v "$version" \
+    --arg hook "$BATS_FILE_TMPDIR/programs/nvidia-cdi-hook" '
+    def bind: {hostPath: ., containerPath: ., options: ["ro", "nosuid", "nodev", "rbind", "rprivate"]};
+    def hook(words): {hookName: "createContainer", path: $hook, args: (["nvidia-cdi-hook"] + words), env: ["NVIDIA_CTK_DEBUG=false"]};
+    {cdiVersion: "0.5.0", kind: $kind,
+     devices: [split("\n")[] | select(. != "") | split("=") | {name: .[0], containerEdits: {deviceNodes:
+       [.[1] | split(",")[] | {path: "/dev/nvidia\(.)", major: 195, minor: tonumber, fileMode: 438, permissions: "rwm"}]}}],
+     containerEdits: {
+       env: ["NVIDIA_VISIBLE_DEVICES=void", "NVIDIA_CTK_LIBCUDA_DIR=" + $lib],
+       deviceNodes: [{path: "/dev/nvidiactl"}, {path: "/dev/nvidia-uvm"}, {path: "/dev/nvidia-uvm-tools"}],
+       mounts: [("/usr/bin/nvidia-smi", "\($lib)/libcuda.so.\($v)", "\($lib)/libnvidia-ml.so.\($v)") | bind],
+       hooks: [hook(["create-symlinks", "--link", "libcuda.so.1::\($lib)/libcuda.so"]), hook(["update-ldcache", "--folder", $lib])]
+     }}'
+}
+
+# yaml_spec KIND: GPUs 0 and 1, by index and by UUID, and all of them.
+yaml_spec() {
+  cat <<YAML
+---
+cdiVersion: 0.5.0
+kind: $1
+devices:
+    - name: 0
+      containerEdits: &first
+        deviceNodes:
+            - path: /dev/nvidia0
+              major: 195
+              fileMode: 0666
+              permissions: rwm
+    - name: "1"
+      containerEdits:
+        deviceNodes:
+            - path: /dev/nvidia1
+              hostPath: /dev/nvidia1
+    - name: $(uuid_of 0)
+      containerEdits: *first
+    - name: all
+      containerEdits:
+        deviceNodes: [{path: /dev/nvidia0}, {path: /dev/nvidia1}]
+containerEdits:
+    env:
+        - NVIDIA_VISIBLE_DEVICES=void
+    deviceNodes:
+        - path: /dev/nvidiactl
+        - path: /dev/nvidia-uvm
+        - path: /dev/nvidia-uvm-tools
+    hooks:
+        - hookName: createContainer
+          path: $BATS_FILE_TMPDIR/programs/nvidia-cdi-hook
+          args: [nvidia-cdi-hook, create-symlinks, --link, "libcuda.so.1::$libraries/libcuda.so"]
+          env: [NVIDIA_CTK_DEBUG=false]
+        - hookName: createContainer
+          path: $BATS_FILE_TMPDIR/programs/nvidia-cdi-hook
+          args: [nvidia-cdi-hook, update-ldcache, --folder, $libraries]
+          env: [NVIDIA_CTK_DEBUG=false]
+    mounts:
+        - &bind
+          hostPath: /usr/bin/nvidia-smi
+          containerPath: /usr/bin/nvidia-smi
+          options: &ro [ro, nosuid, nodev, rbind, rprivate]
+        - {hostPath: $libraries/libcuda.so.$version, containerPath: $libraries/libcuda.so.$version, options: *ro}
+        - {hostPath: $libraries/libnvidia-ml.so.$version, containerPath: $libraries/libnvidia-ml.so.$version, options: *ro}
+YAML
+}
+
+uuid_of() {
+  on_host nvidia-smi -L | sed -n "s/^GPU $1: .*UUID: \(.*\))/\1/p"
+}
+
+# make_gpu_bundle FILTER...: the probe as the container's program, and what an engine writes.
+make_gpu_bundle() {
+  local filter
+  make_root small overlay
+  rm -rf "$bundle"
+  mkdir -p "$bundle"
+  on_host runc spec --bundle "$bundle"
+  edit_bundle --arg root "$root" '.process.terminal = false | .process.args = ["/probe"] | del(.process.rlimits) |
+    .root = {path: $root, readonly: false} | (.process.capabilities[]) |= (. + ["CAP_MKNOD", "CAP_DAC_OVERRIDE"] | unique)'
+  for filter in "$@"; do
+    edit_bundle "$filter"
+  done
+}
+
+wants() {
+  printf '.process.env += ["NVIDIA_VISIBLE_DEVICES=%s"]' "$1"
+}
+
+# shim WORLD WORD...
+shim() {
+  local world=$1
+  shift
+  "$world" "$runtime" --root "$state" --log "$work/log.json" --log-format json "$@"
+}
+
+# start_container WORLD: create, start, wait for the end, read the probe's answers.
+start_container() {
+  if ! shim "$1" create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1; then
+    cat "$work/out" "$work/runtime.log"
+    return 1
+  fi
+  shim "$1" start "$container"
+  for _ in $(seq 500); do
+    [ "$(shim "$1" state "$container" | jq -r .status)" != stopped ] || break
+    sleep 0.02
+  done
+  shim "$1" delete "$container"
+  output=$(cat "$work/out")
+  read_answers
+}
+
+# refuse PATTERN: create fails with that message in --log, and nothing has changed.
+refuse() {
+  sha256sum "$bundle/config.json" >"$work/before"
+  run shim on_host create --bundle "$bundle" "$container"
+  [ "$status" -eq 1 ]
+  message=$(jq --slurp --raw-output 'map(select(.level == "error")) | last | .msg' "$work/log.json")
+  # shellcheck disable=SC2053
+  [[ $message == $1 ]] || die "$message"
+  sha256sum --check --quiet "$work/before"
+}
+
+@test "runc: GPU 0 by index from a YAML spec; hooks of the spec run; other GPUs stay out" {
+  yaml_spec nvidia.com/gpu >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)" '.hooks = {prestart: [{path: "/usr/bin/nvidia-container-runtime-hook"}]}'
+  start_container on_host
+  expect_one_gpu
+  expect made-nvidia0 "No such device or address"
+  expect made-nvidia1 "Operation not permitted"
+  [ "$(jq '.hooks | has("prestart")' "$bundle/config.json")" = false ]
+  [ "$(jq '.hooks.createContainer | length' "$bundle/config.json")" = 2 ]
+  jq -e '.process.env | map(select(startswith("NVIDIA_VISIBLE_DEVICES="))) == ["NVIDIA_VISIBLE_DEVICES=void"]' "$bundle/config.json"
+}
+
+@test "crun, cgroup v2: all by the default kind from a JSON spec, through nvidia-container-runtime.cdi" {
+  printf 'nvidia-container-runtime.runtimes = ["crun"]\n' | cat - "$work/config.toml" >"$work/config.new"
+  sed -i 's/^nvidia-container-runtime.runtimes.*//; s/^\[nvidia-container-runtime\]$/&\nruntimes = ["crun"]/' "$work/config.new"
+  mv "$work/config.new" "$work/config.toml"
+  json_spec nvidia.com/gpu 0=0 1=1 all=0,1 >"$specs/nvidia.json"
+  make_gpu_bundle "$(wants all)"
+  runtime=$runtime.cdi
+  start_container crun_world
+  expect nvidia-smi 2
+  expect open-nvidia0 "No such device or address"
+  expect open-nvidia1 "No such device or address"
+  expect ls-nvidia "nvidia-uvm nvidia-uvm-tools nvidia0 nvidia1 nvidiactl"
+  expect_libraries
+}
+
+# Debian's crun refuses hybrid hierarchies, and raises RLIMIT_MEMLOCK for device programs, which this machine may refuse.
+crun_world() {
+  local program=$1
+  shift
+  case " $* " in
+  *" create "*) v2 "$program" --cgroup-manager=disabled "$@" ;;
+  *) v2 "$program" "$@" ;;
+  esac
+}
+
+@test "annotations of Kubernetes: a device plugin's kind and a UUID, by a prefix of the operator's" {
+  yaml_spec k8s.device-plugin.nvidia.com/gpu >"$late_specs/plugin.yaml"
+  sed -i 's/^cdiVersion.*/cdiVersion: 0.6.0/' "$late_specs/plugin.yaml"
+  yaml_spec nvidia.com/gpu >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants 1)" ".annotations = {\"nvidia.cdi.k8s.io/nvidia-device-plugin_x\": \"k8s.device-plugin.nvidia.com/gpu=$(uuid_of 0)\"}"
+  start_container on_host
+  expect_one_gpu
+}
+
+@test "several kinds in one container; what a later directory says counts" {
+  yaml_spec nvidia.com/gpu >"$specs/nvidia.yaml"
+  mkdir -p "$work/weights"
+  echo old >"$work/weights/old"
+  cat >"$specs/extra.yaml" <<YAML
+{cdiVersion: 0.3.0, kind: vendor.example/weights, devices: [{name: small, containerEdits: {env: [WEIGHTS=old]}}]}
+YAML
+  cat >"$late_specs/extra.json" <<JSON
+{"cdiVersion": "0.3.0", "kind": "vendor.example/weights", "devices": [{"name": "small", "containerEdits": {
+  "env": ["WEIGHTS=new"], "mounts": [{"hostPath": "$work/weights", "containerPath": "/weights", "options": ["ro", "rbind"]}]}}]}
+JSON
+  make_gpu_bundle "$(wants nvidia.com/gpu=0,vendor.example/weights=small,nvidia.com/gpu=0)" \
+    '.process.args = ["/bin/sh", "-c", "/probe; echo weights: $WEIGHTS $(ls /weights)"]'
+  start_container on_host
+  expect_one_gpu
+  expect weights "new old"
+}
+
+@test "a conflict is told with both files, and with the devices that are to be had" {
+  yaml_spec nvidia.com/gpu >"$specs/a.yaml"
+  json_spec nvidia.com/gpu 0=0 7=7 >"$specs/b.json"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)"
+  refuse "*failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=0 (searched $specs, $late_specs)*conflicting device \"nvidia.com/gpu=0\" (specs \"$specs/a.yaml\", \"$specs/b.json\")*"
+  # One priority up somebody decides.
+  json_spec nvidia.com/gpu 0=0 >"$late_specs/c.json"
+  start_container on_host
+  expect_one_gpu
+}
+
+@test "what nobody has is told with what there is, where it was looked for, and what was skipped" {
+  make_gpu_bundle "$(wants nvidia.com/gpu=9)"
+  refuse "*unresolvable CDI devices nvidia.com/gpu=9 (searched $specs, $late_specs); make a spec: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml*"
+  json_spec nvidia.com/gpu 0=0 1=1 >"$specs/nvidia.json"
+  printf 'cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevice: []\n' >"$specs/broken.yaml"
+  refuse "*unresolvable CDI devices nvidia.com/gpu=9 (searched *); of that kind there are 0, 1; ask for one of them, or regenerate the spec; skipped $specs/broken.yaml: line 3, column 1: invalid CDI Spec: unknown field \"device\"*"
+}
+
+@test "a spec that the driver has left behind is named, with what is gone" {
+  yaml_spec nvidia.com/gpu | sed "s/libcuda.so.$version, c/libcuda.so.535.1, c/" >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)"
+  refuse "*CDI spec $specs/nvidia.yaml is stale: mount source $libraries/libcuda.so.535.1 is not on this host; regenerate the spec*--output=$specs/nvidia.yaml*"
+  json_spec nvidia.com/gpu 0=0 9=9 >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants nvidia.com/gpu=9)"
+  refuse "*CDI spec $specs/nvidia.yaml is stale: device node /dev/nvidia9 is not on this host; regenerate*"
+  # A major number from before a reboot: the node that is there is meant.
+  json_spec nvidia.com/gpu 0=0 | jq '.containerEdits.deviceNodes[1].major = 511 | .containerEdits.deviceNodes[1].minor = 7' >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)"
+  start_container on_host
+  expect_one_gpu
+  grep -q 'is stale: device node /dev/nvidia-uvm is 511:7 by it' "$work/runtime.log"
+}
+
+@test "names that are generated do not mix with those of specs" {
+  yaml_spec nvidia.com/gpu >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0,runtime.nvidia.com/gpu=1)"
+  refuse "*requesting a CDI device with vendor 'runtime.nvidia.com' is not supported when requesting other CDI devices*"
+}
+
+@test "systemd knows the nodes of a spec by their links" {
+  yaml_spec nvidia.com/gpu >"$specs/nvidia.yaml"
+  on_host rm -f /dev/char/195:0 /dev/char/195:255
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)"
+  start_container on_host
+  [ "$(on_host readlink /dev/char/195:0)" = ../nvidia0 ]
+  [ "$(on_host readlink /dev/char/195:255)" = ../nvidiactl ]
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mode cdi: names to edits, the default kind (SPEC runtime-and-hook 8, 14.7), generated names, and refusals. The generator is a stand-in. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/buffer.h"
+#include "cli/runtime/runtime.h"
+#include "world.h"
+
+static char generated[256];
+
+int runtime_jit_cdi(struct runtime_create *create, struct graft_error *err)
+{
+	(void)err;
+	for (size_t i = 0; i < create->container->devices.n; i++)
+		(void)snprintf(generated + strlen(generated), sizeof(generated) - strlen(generated), "%s%s",
+			       i > 0 ? " " : "", create->container->devices.items[i]);
+	return 0;
+}
+
+static const char nvidia[] =
+    "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ncontainerEdits: {env: [COMMON=1]}\ndevices:\n"
+    "- {name: 0, containerEdits: {env: [ZERO=1]}}\n- {name: none, containerEdits: {env: [NONE=1]}}\n"
+    "- {name: device, containerEdits: {env: [DEVICE=1]}}\n";
+static const char example[] =
+    "cdiVersion: 0.5.0\nkind: example.com/device\ndevices:\n- {name: bar, containerEdits: {env: [BAR=1]}}\n";
+
+/* Runs the mode for names separated by blanks; *ret_env is the environment that comes of it. */
+static int run(struct world *world, const char *default_kind, const char *words, const char **ret_env,
+	       struct graft_error *err)
+{
+	static const char text[] = "{\"process\":{\"env\":[\"PATH=/bin\",\"ZERO=0\"]}}";
+	auto_json_document struct graft_json_document *document = NULL;
+	const char *directories[] = { world_path(world, "static"), world_path(world, "generated") };
+	struct graft_config config = { .file = NULL };
+	struct graft_container container = { .wants_devices = true };
+	struct runtime_create create = {
+		.config = &config, .document = NULL, .container = &container, .arena = world->arena
+	};
+	struct graft_buffer out = { .max = 0 };
+	int rc;
+
+	config.runtime.cdi_spec_dirs = (struct graft_strings){ directories, 2 };
+	config.runtime.cdi_default_kind = default_kind;
+	for (const char *at = words; *at; at += strspn(at, " ")) {
+		size_t length = strcspn(at, " ");
+		const char *word = graft_arena_strndup(world->arena, at, length);
+
+		assert_non_null(
+		    graft_arena_push_string(world->arena, &container.devices.items, &container.devices.n, word));
+		at += length;
+	}
+	assert_int_equal(graft_json_document_parse("config.json", text, sizeof(text) - 1, &document, NULL), 0);
+	create.document = document;
+	generated[0] = '\0';
+	rc = runtime_cdi(&create, err);
+	assert_int_equal(graft_json_document_write(document, &out, NULL), 0);
+	*ret_env = graft_arena_strdup(world->arena, graft_buffer_text(&out));
+	graft_buffer_done(&out);
+	return rc;
+}
+
+static const struct {
+	const char *kind, *words, *env; /* env NULL = refused */
+	const char *generated, *message;
+} rows[] = {
+	{ "nvidia.com/gpu", "example.com/device=bar", "\"ZERO=0\",\"BAR=1\"", "", NULL },
+	{ "nvidia.com/gpu", "0", "\"ZERO=1\",\"COMMON=1\"", "", NULL }, /* an existing variable keeps its place */
+	{ "nvidia.com/gpu", "nvidia.com/gpu=0 0", "\"ZERO=1\",\"COMMON=1\"", "", NULL },
+	{ "nvidia.com/gpu", "device", "\"ZERO=0\",\"COMMON=1\",\"DEVICE=1\"", "", NULL },
+	{ "nvidia.com/gpu", "none", "\"ZERO=0\",\"COMMON=1\",\"NONE=1\"", "", NULL }, /* an ordinary name here */
+	{ "nvidia.com/gpu", "all", NULL, "", "unresolvable CDI devices nvidia.com/gpu=all (searched " },
+	{ "nvidia.com/gpu", "example.com/device", NULL, "",
+	  "unresolvable CDI devices nvidia.com/gpu=example.com/device " },
+	{ "nvidia.com/gpu", "0 example.com/device=foo example.com/device=bar", NULL, "",
+	  "unresolvable CDI devices example.com/device=foo " },
+	{ "example.com/device", "bar nvidia.com/gpu=0", "\"ZERO=1\",\"BAR=1\",\"COMMON=1\"", "", NULL },
+	{ "nvidia.com/gpu", "runtime.nvidia.com/gpu=0 runtime.nvidia.com/gpu=GPU-1", "\"ZERO=0\"", "0 GPU-1", NULL },
+	{ "runtime.nvidia.com/gpu", "all", "\"ZERO=0\"", "all", NULL },
+	{ "runtime.nvidia.com/gpu", "none 0 0", "\"ZERO=0\"", "none 0", NULL },
+	{ "nvidia.com/gpu", "0 runtime.nvidia.com/gpu=0", NULL, "",
+	  "requesting a CDI device with vendor 'runtime.nvidia.com' is not supported when requesting other CDI "
+	  "devices" },
+	{ "not a kind", "0", NULL, "", "unresolvable CDI devices not a kind=0 " },
+	{ "nvidia.com/gpu", "", "\"ZERO=0\"", "", NULL },
+};
+
+static void test_names(void **state)
+{
+	struct world *world = *state;
+
+	world_put(world, "static/nvidia.yaml", nvidia, 0644);
+	world_put(world, "generated/example.yaml", example, 0644);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_error err = { .status = GRAFT_OK };
+		const char *text, *want;
+		int rc = run(world, rows[i].kind, rows[i].words, &text, &err);
+
+		print_message("# %s\n", rows[i].words);
+		assert_int_equal(rc, rows[i].env ? 0 : -1);
+		want = graft_arena_printf(world->arena, "{\"process\":{\"env\":[\"PATH=/bin\",%s]}}",
+					  rows[i].env ? rows[i].env : "\"ZERO=0\"");
+		assert_string_equal(text, want);
+		assert_string_equal(generated, rows[i].generated);
+		if (rows[i].message)
+			assert_non_null(strstr(err.msg, rows[i].message));
+	}
+}
+
+/* One line: devices, directories, what there is, what to do, what was skipped; the remedy is not lost behind long faults. */
+static void test_explanation(void **state)
+{
+	struct world *world = *state;
+	struct graft_error err = { .status = GRAFT_OK };
+	char buffer[1024], want[512];
+	const char *text;
+
+	world_put(world, "static/nvidia.yaml", nvidia, 0644);
+	world_put(world, "static/bad.json", "{\"cdiVersion\": \"0.5.0\", \"kind\": \"nvidia.com/gpu\"}", 0644);
+	assert_int_equal(run(world, "nvidia.com/gpu", "7", &text, &err), -1);
+	assert_int_equal(err.status, GRAFT_UNKNOWN_DEVICE);
+	(void)snprintf(want, sizeof(want),
+		       "failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=7 (searched %s/static, "
+		       "%s/generated); "
+		       "of that kind there are 0, none, device; ask for one of them, or regenerate the spec; skipped "
+		       "%s/static/bad.json: "
+		       "line 1, column 1: invalid CDI Spec: invalid spec, no devices",
+		       world->directory, world->directory, world->directory);
+	assert_string_equal(graft_error_text(&err, buffer, sizeof(buffer)), want);
+	assert_int_equal(run(world, "nvidia.com/gpu", "other.com/gpu=7", &text, &err), -1);
+	assert_non_null(strstr(err.msg, "; no spec has a device of that kind"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_names, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_explanation, world_begin, world_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
