@@ -129,15 +129,15 @@ static bool has_file(const struct graft_csv_inventory *inventory, const char *ta
 static void add_link(struct look *look, const char *path, const char *says, bool listed)
 {
 	struct graft_csv_inventory *inventory = look->inventory;
-	struct graft_csv_link *link;
+	struct graft_csv_link *slot;
 
 	for (size_t i = 0; i < inventory->n_links; i++) {
 		if (strcmp(inventory->links[i].path, path) == 0)
 			return;
 	}
-	link = graft_arena_push(look->arena, &inventory->links, &inventory->n_links, sizeof(*link));
-	if (link)
-		*link = (struct graft_csv_link){ path, graft_arena_strdup(look->arena, says), listed };
+	slot = graft_arena_push(look->arena, &inventory->links, &inventory->n_links, sizeof(*slot));
+	if (slot)
+		*slot = (struct graft_csv_link){ path, graft_arena_strdup(look->arena, says), listed };
 }
 
 static const char *base_name(const char *path)
@@ -253,7 +253,7 @@ static bool is_host_link(const struct look *look, const char *path)
 
 /* Names without which programs do not find what they were linked to, whatever the lists say. */
 static const struct {
-	const char *pattern, *link, *says; /* says NULL = the file's name */
+	const char *pattern, *name, *says; /* says NULL = the file's name */
 } known_links[] = {
 	{ "libcuda.so.*.*", "libcuda.so", "libcuda.so.1" },
 	{ "libGLX_nvidia.so.*.*", "libGLX_indirect.so.0", NULL },
@@ -273,7 +273,7 @@ static void link_library(struct look *look, const struct graft_csv_file *file)
 
 	for (size_t i = 0; i < GRAFT_COUNT(known_links); i++) {
 		path = fnmatch(known_links[i].pattern, name, 0) == 0
-			   ? graft_arena_printf(look->arena, "%.*s%s", directory, file->target, known_links[i].link)
+			   ? graft_arena_printf(look->arena, "%.*s%s", directory, file->target, known_links[i].name)
 			   : NULL;
 		if (path)
 			add_link(look, path, known_links[i].says ? known_links[i].says : name, false);
