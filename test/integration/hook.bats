@@ -213,25 +213,6 @@ HOOK
   run ! grep -E '/dev/|/proc/driver|nvidia-uvm|libnvidia|libcuda|nvidia-smi' "$work/own"
 }
 
-@test "a container without a GPU on a host without a driver" {
-  stop_host
-  start_host no-driver
-  hook_bundle A=B
-  call_hook
-  [ "$status" -eq 0 ]
-  [ -z "$output$stderr" ]
-  hook_bundle "${one_gpu[@]}"
-  call_hook
-  expect_refusal "nvidia-container-cli: initialization error: " "Install the driver"
-  stop_host
-  start_host half-installed
-  hook_bundle "${one_gpu[@]}"
-  call_hook
-  expect_refusal "nvidia-container-cli: " ""
-  stop_host
-  start_host dgx-h100
-}
-
 # --- refusals ---
 
 # refuse TEXT REMEDY ENTRY...: a container with these variables.
@@ -458,4 +439,27 @@ WORDS
   [ "$(readlink "$link")" = nvidia-container-runtime-hook ]
   run --separate-stderr "$link" -version
   [ "$status" -eq 0 ]
+}
+
+# --- other hosts; last, since they take the place of the one of the file ---
+
+@test "a container without a GPU on a host without a driver" {
+  stop_host
+  start_host no-driver
+  hook_bundle A=B
+  call_hook
+  [ "$status" -eq 0 ]
+  [ -z "$output$stderr" ]
+  hook_bundle "${one_gpu[@]}"
+  call_hook
+  expect_refusal "nvidia-container-cli: initialization error: " "no kernel driver is loaded. Install the driver"
+  stop_host
+  start_host half-installed
+  hook_bundle "${one_gpu[@]}"
+  call_hook
+  expect_refusal "libnvidia-ml.so.1: cannot open shared object file" "Install the driver"
+  stop_host
+  start_host orin
+  call_hook
+  expect_refusal "Please use the NVIDIA Container Runtime" "The mode is 'csv'"
 }

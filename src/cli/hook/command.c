@@ -131,7 +131,8 @@ static char **as_vector(const struct words *words, struct graft_arena *arena)
 
 	if (!vector || graft_arena_failed(arena))
 		return NULL;
-	memcpy(vector, words->items, words->n * sizeof(*vector));
+	if (words->n > 0)
+		memcpy(vector, words->items, words->n * sizeof(*vector));
 	return vector;
 }
 

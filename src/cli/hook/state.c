@@ -101,8 +101,8 @@ int hook_spec_read(const char *bundle, struct graft_arena *arena, struct graft_j
 		   struct graft_oci_spec *ret_spec, struct graft_error *err)
 {
 	const char *path = graft_path_clean(bundle, "config.json", arena);
-	const char *text;
-	size_t length;
+	const char *text = NULL;
+	size_t length = 0;
 
 	if (!path)
 		return graft_fail_memory(err);

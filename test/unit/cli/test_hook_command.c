@@ -173,6 +173,7 @@ static void test_environment(void **state)
 	assert_non_null(arena);
 	expect_words(hook_environment_make(environment, &changes, arena), "HOME=/root|ODD|PATH=/opt|NEW=2|PATHS=x");
 	expect_words(hook_environment_make(environment, &none, arena), "PATH=/bin|HOME=/root|ODD");
+	expect_words(hook_environment_make(environment + 3, &none, arena), "");
 	(void)graft_arena_free(arena);
 }
 
