@@ -318,12 +318,49 @@ static void test_document(void **state)
 	graft_buffer_done(&out);
 }
 
+/* docs/config.toml: as it stands it changes nothing, and with all lines put into force it has every key. */
+static void test_example(void **state)
+{
+	const char *source_root = getenv("GRAFT_SOURCE_ROOT");
+	char path[4096], text[16384], *defaults;
+	bool failed = true;
+	FILE *file;
+	size_t n;
+
+	(void)state;
+	if (!source_root)
+		skip();
+	(void)snprintf(path, sizeof(path), "%s/docs/config.toml", source_root);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	n = fread(text, 1, sizeof(text) - 1, file);
+	text[n] = '\0';
+	(void)fclose(file);
+	defaults = strdup(read_config("", NULL, &failed));
+	assert_non_null(defaults);
+	assert_string_equal(read_config(text, NULL, &failed), defaults);
+	free(defaults);
+	for (char *hash = strstr(text, "\n#"); hash; hash = strstr(hash + 1, "\n#")) {
+		if (hash[2] != ' ')
+			hash[1] = ' ';
+	}
+	(void)read_config(text, NULL, &failed);
+	assert_false(failed);
+	for (size_t i = 0; i < graft_config_n_keys; i++) {
+		auto_toml struct graft_toml *toml = NULL;
+
+		assert_int_equal(graft_toml_parse("docs/config.toml", text, n, &toml, NULL), 0);
+		if (!graft_toml_has(toml, graft_config_keys[i].name))
+			fail_msg("docs/config.toml lacks %s", graft_config_keys[i].name);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(test_each_key), cmocka_unit_test(test_spellings),
 		cmocka_unit_test(test_refused),  cmocka_unit_test(test_host),     cmocka_unit_test(test_allocations),
-		cmocka_unit_test(test_document),
+		cmocka_unit_test(test_document), cmocka_unit_test(test_example),
 	};
 
 	return cmocka_run_group_tests_name("config", tests, NULL, NULL);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/buffer.h"
+#include "../../allocation.h"
 #include "cli/runtime/create.h"
 #include "cli/runtime/runtime.h"
 #include "world.h"
@@ -27,13 +27,12 @@ static struct {
 
 static int stand_in(struct runtime_create *create, enum graft_mode mode, struct graft_error *err)
 {
-	struct graft_buffer list = { .max = 0 };
+	size_t used = 0;
 
 	seen.mode = (int)mode;
 	for (size_t i = 0; i < create->container->devices.n; i++)
-		graft_buffer_printf(&list, "%s%s", i == 0 ? "" : " ", create->container->devices.items[i]);
-	(void)snprintf(seen.devices, sizeof(seen.devices), "%s", graft_buffer_text(&list));
-	graft_buffer_done(&list);
+		used += (size_t)snprintf(seen.devices + used, sizeof(seen.devices) - used, "%s%s", i == 0 ? "" : " ",
+					 create->container->devices.items[i]);
 	(void)snprintf(seen.hook_path, sizeof(seen.hook_path), "%s", create->hook_path ? create->hook_path : "");
 	(void)snprintf(seen.cdi_hook_path, sizeof(seen.cdi_hook_path), "%s",
 		       create->cdi_hook_path ? create->cdi_hook_path : "");
@@ -256,6 +255,42 @@ static void test_helpers(void **state)
 	}
 }
 
+/* Each allocation fails once: the file is the old or the new one, and what failed is said. */
+static void test_allocations(void **state)
+{
+	static const char toml_text[] = "nvidia-container-runtime.mode = \"cdi\"\nnvidia-ctk.path = \"/opt/hook\"";
+	static const char json[] = SPEC(VISIBLE("0"), HOOK ANNOTATED("nvidia.com/gpu=1"));
+	const struct world *world = *state;
+	auto_toml struct graft_toml *toml = NULL;
+	const char *bundle = world_path(world, "b");
+	struct graft_config config;
+	int n = 1;
+
+	assert_int_equal(graft_toml_parse("/c.toml", toml_text, strlen(toml_text), &toml, NULL), 0);
+	assert_int_equal(graft_config_read(toml, NULL, world->arena, &config, NULL), 0);
+	for (bool failed = true; failed; n++) {
+		struct graft_arena *arena = graft_arena_new((size_t)16 << 20);
+		struct graft_error err = { 0 };
+		const char *text;
+		int rc;
+
+		world_put(world, "b/config.json", json, 0644);
+		allocation_fail(n);
+		rc = runtime_edit_bundle(&config, "auto", bundle, NULL, arena, &err);
+		failed = allocation_failed();
+		graft_arena_free(arena);
+		text = world_get(world, "b/config.json");
+		assert_int_equal(rc, failed ? -1 : 0);
+		if (failed)
+			assert_int_equal(err.status, GRAFT_NO_MEMORY);
+		if (rc < 0)
+			assert_string_equal(text, json);
+		else
+			assert_non_null(strstr(text, "\"seen\":true"));
+	}
+	assert_true(n > 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +300,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_bundle, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_failures, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_helpers, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_allocations, world_begin, world_end),
 	};
 
 	return cmocka_run_group_tests_name("runtime_create", tests, NULL, NULL);
