@@ -16,6 +16,7 @@ teardown() { stop_machine; }
 
 @test "--gpus: what cannot be given is refused in one line" {
   host dgx-h100
+  on_host cut -d ' ' -f 4- /proc/self/mountinfo >"$work/before"
   docker_run --gpus '"device=0,9"'
   expect_refusal 'device error: 9: unknown device' 'nvidia-container-cli info'
   docker_run --gpus device=GPU-00000000-0000-0000-0000-000000000000
@@ -31,6 +32,10 @@ teardown() { stop_machine; }
   config_toml <<<'disable-require = 1'
   docker_run --gpus all
   expect_refusal 'disable-require' 'config.toml'
+  # Nothing is left of the attempts.
+  on_host cut -d ' ' -f 4- /proc/self/mountinfo >"$work/after"
+  diff "$work/before" "$work/after"
+  [ -z "$(docker ps --all --quiet)" ]
 }
 
 @test "--gpus, a host without a driver" {
@@ -94,4 +99,26 @@ teardown() { stop_machine; }
   docker restart --time 0 "$name"
   docker_probe
   expect nvidia-smi 2
+}
+
+@test "--gpus, WSL2: every GPU through one node" {
+  host wsl2
+  docker_run --gpus all
+  expect ls-nodes "/dev/dxg "
+  expect nvidia-smi 1
+}
+
+@test "--gpus, a driver in a container of its own" {
+  host driver-container
+  config_toml <<<'nvidia-container-cli.root = "/run/nvidia/driver"'
+  docker_run --gpus 1
+  expect_gpus 0
+}
+
+@test "--gpus, a Jetson: the hook says which way to go" {
+  host orin
+  docker_run --gpus all
+  expect_refusal 'invoking the NVIDIA Container Runtime Hook directly' 'runtime=nvidia'
+  docker_run
+  [ "$status" -eq 0 ]
 }

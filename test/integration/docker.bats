@@ -12,10 +12,7 @@ setup_file() {
 }
 teardown_file() { stop_machine; }
 setup() { engine_setup; }
-teardown() {
-  if [ -e "$work/compose.yaml" ]; then compose down --timeout 0 2>/dev/null || true; fi
-  engine_teardown
-}
+teardown() { engine_teardown; }
 
 @test "docker run --gpus all" {
   docker_run --gpus all
@@ -75,6 +72,9 @@ teardown() {
 
 compose() { DOCKER_CONFIG=$machine/docker docker-compose --host "unix://$machine/docker/sock" --file "$work/compose.yaml" --project-name graft "$@"; }
 
+# service NAME: its container.
+service() { docker ps --quiet --filter "label=com.docker.compose.service=$1"; }
+
 @test "Compose: three services with reservations" {
   cat >"$work/compose.yaml" <<YAML
 version: "3.8"
@@ -96,10 +96,10 @@ services:
     deploy: {resources: {reservations: {devices: [{count: all, capabilities: [gpu]}]}}}
 YAML
   compose up --detach
-  docker_probe "$(compose ps --quiet counted)"
+  docker_probe "$(service counted)"
   expect_gpus 0
-  docker_probe "$(compose ps --quiet chosen)"
+  docker_probe "$(service chosen)"
   expect_gpus 3 5
-  docker_probe "$(compose ps --quiet every)"
+  docker_probe "$(service every)"
   expect_gpus 0 1 2 3 4 5 6 7
 }

@@ -208,11 +208,12 @@ docker_probe() {
 
 # --- what a container must see ---
 
-# The host's GPUs by index: UUID and minor.
-host_uuids() { on_host nvidia-smi -L 2>/dev/null | sed -n 's/^GPU .*UUID: \(.*\))/\1/p'; }
-host_minors() {
-  on_host sh -c 'cat /proc/driver/nvidia/gpus/*/information 2>/dev/null' | sed -n 's/^Device Minor: *\t *//p' | tr '\n' ' '
+# The host's GPUs by index, which is by bus id: UUIDs, a line each; minors, a word each.
+information() {
+  on_host sh -c 'cat /proc/driver/nvidia/gpus/*/information 2>/dev/null' | sed -n "s/^$1: *\t *//p"
 }
+host_uuids() { information 'GPU UUID'; }
+host_minors() { information 'Device Minor' | tr '\n' ' '; }
 
 # expect_gpus INDEX...: exactly these are seen, may be opened, and no other may be by any node.
 expect_gpus() {

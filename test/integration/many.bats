@@ -105,5 +105,6 @@ run_many() {
 
 @test "200 containers, cgroup v2" {
   start_many v2
-  run_many 200
+  # The second run of all tests, on what looks like an old kernel, need not find every race again.
+  if [ "${GRAFT_ENOSYS:-0}" = 1 ]; then run_many 64; else run_many 200; fi
 }
