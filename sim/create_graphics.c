@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "create_parts.h"
+#include "elf_writer.h"
 
 /* What the loaders of graphics interfaces look for. */
 static const struct {
@@ -56,16 +57,29 @@ static void make_descriptions(struct sim_tree *tree, const struct sim_places *pl
 	}
 }
 
+static void make_module(struct sim_tree *tree, const char *path, const char *soname)
+{
+	const char *const needed[] = { "libc.so.6", NULL };
+	struct graft_buffer bytes = { .max = 0 };
+
+	sim_elf_write(&(struct sim_elf){ .machine = tree->topology->machine == SIM_MACHINE_AARCH64 ? SIM_ELF_AARCH64
+												   : SIM_ELF_X86_64,
+					 .soname = soname,
+					 .needed = needed },
+		      &bytes);
+	sim_parts_buffer(tree, path, 0755, &bytes);
+}
+
 /* Ubuntu keeps modules beside the libraries, others where X servers look; a driver container has what NVIDIA's installer makes. */
 static void make_modules(struct sim_tree *tree, const char *drivers, const char *extensions)
 {
 	char path[256], file[64];
 
 	(void)snprintf(path, sizeof(path), "%s/nvidia_drv.so", drivers);
-	sim_tree_text(tree, path, 0755, "simulated by Graft\n");
+	make_module(tree, path, "nvidia_drv.so");
 	(void)snprintf(file, sizeof(file), "libglxserver_nvidia.so.%s", tree->topology->driver);
 	(void)snprintf(path, sizeof(path), "%s/%s", extensions, file);
-	sim_tree_text(tree, path, 0755, "simulated by Graft\n");
+	make_module(tree, path, "libglxserver_nvidia.so");
 	(void)snprintf(path, sizeof(path), "%s/libglxserver_nvidia.so", extensions);
 	sim_tree_link(tree, path, file);
 }
