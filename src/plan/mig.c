@@ -9,6 +9,8 @@
 #define CAPABILITIES_DIR "/proc/driver/nvidia/capabilities"
 #define CAPS_NODES_DIR   "/dev/nvidia-caps"
 
+static const char all_why[] = "the capabilities of all MIG devices, which configuring and watching need";
+
 /* The file that opens one instance, and its node where the driver has such nodes. */
 static int add_access(struct graft_planner *planner, const char *caps_path, const struct graft_node *node,
 		      const char *why, struct graft_error *err)
@@ -54,11 +56,10 @@ static int add_mig_devices(struct graft_planner *planner, struct graft_error *er
 /* The directories that config and monitor share; mounted once. */
 static void add_directories(struct graft_planner *planner)
 {
-	static const char why[] = "the capabilities of all MIG devices, which configuring and watching need";
 	struct graft_edit *edit;
 
 	if (planner->procfs_view) {
-		edit = graft_plan_edit(planner, GRAFT_EDIT_BIND, "mig-capabilities", "%s", why);
+		edit = graft_plan_edit(planner, GRAFT_EDIT_BIND, "mig-capabilities", "%s", all_why);
 		edit->source = graft_plan_on_host(planner, planner->inventory->proc_root, CAPABILITIES_DIR);
 		edit->target = graft_plan_copy(planner, CAPABILITIES_DIR);
 		edit->type = GRAFT_SOURCE_DIRECTORY;
@@ -67,7 +68,7 @@ static void add_directories(struct graft_planner *planner)
 	}
 	if (planner->inventory->caps_devices) {
 		/* SPEC 9.7: regardless of no-devbind, since nodes appear in it while instances are made. */
-		edit = graft_plan_edit(planner, GRAFT_EDIT_BIND, "mig-capabilities", "%s", why);
+		edit = graft_plan_edit(planner, GRAFT_EDIT_BIND, "mig-capabilities", "%s", all_why);
 		edit->source = graft_plan_on_host(planner, planner->inventory->dev_root, CAPS_NODES_DIR);
 		edit->target = graft_plan_copy(planner, CAPS_NODES_DIR);
 		edit->type = GRAFT_SOURCE_DIRECTORY;
@@ -89,6 +90,38 @@ static void add_rules(struct graft_planner *planner, const struct graft_node *no
 			graft_plan_device_rule(planner, gpus[i]->caps_nodes[j].major, gpus[i]->caps_nodes[j].minor,
 					       rule, why);
 	}
+}
+
+/*
+ * Style OCI: a low-level runtime gives nodes and their rules as one. Those that come into being while the container runs are not in its /dev, as
+ * nothing is that comes later.
+ */
+static int add_nodes(struct graft_planner *planner, struct graft_error *err)
+{
+	const struct graft_selection *selection = planner->selection;
+	const struct graft_inventory *inventory = planner->inventory;
+	bool config = selection->n_mig_config_gpus > 0, monitor = selection->n_mig_monitor_gpus > 0;
+	const struct graft_gpu **gpus = config ? selection->mig_config_gpus : selection->mig_monitor_gpus;
+	size_t n_gpus = config ? selection->n_mig_config_gpus : selection->n_mig_monitor_gpus;
+
+	if (!inventory->caps_devices)
+		return 0;
+	if (config && inventory->mig_config_node.path &&
+	    graft_plan_node(planner, &inventory->mig_config_node, "mig-config", "may create and destroy MIG devices",
+			    err) < 0)
+		return -1;
+	if (monitor && inventory->mig_monitor_node.path &&
+	    graft_plan_node(planner, &inventory->mig_monitor_node, "mig-monitor", "may watch all MIG devices", err) < 0)
+		return -1;
+	for (size_t i = 0; i < n_gpus; i++) {
+		for (size_t j = 0; j < gpus[i]->n_caps_nodes; j++) {
+			const struct graft_node *node = &gpus[i]->caps_nodes[j];
+
+			if (node->present && graft_plan_node(planner, node, "mig-capabilities", all_why, err) < 0)
+				return -1;
+		}
+	}
+	return 0;
 }
 
 static bool has_selected_mig(const struct graft_selection *selection, const struct graft_gpu *gpu)
@@ -136,6 +169,8 @@ int graft_rule_mig(struct graft_planner *planner, struct graft_error *err)
 		graft_plan_refuse(planner, "no selected GPU can be split", "MIG configuration and monitoring");
 		return 0;
 	}
+	if (planner->oci)
+		return add_nodes(planner, err);
 	add_directories(planner);
 	if (selection->n_mig_config_gpus > 0)
 		add_rules(planner, &inventory->mig_config_node, selection->mig_config_gpus,

@@ -6,7 +6,7 @@
  * the host, or the request. All memory belongs to the arena. A sink (apply/) sees this and nothing else.
  */
 /*
- * In a plan of style OCI (plan/planner.h): each DEVICE is followed by its CGROUP; what a low-level runtime can do itself (DEVICE, CGROUP, BIND, ENV) comes
+ * In a plan of style OCI (plan/planner.h): each DEVICE is followed by its CGROUP, and there is no other CGROUP; what a low-level runtime can do itself (DEVICE, CGROUP, BIND, ENV) comes
  * without a mount point's mode or a device's flags having a meaning; SYMLINK, FILE, DIRECTORY, COVER and LDCACHE are for the root or a hook, in the order in
  * which they stand. There is no TMPFS.
  */

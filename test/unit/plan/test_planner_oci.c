@@ -134,9 +134,11 @@ static void check_edit(const struct graft_plan *plan, size_t i)
 		assert_int_equal(next->major, edit->major);
 		assert_int_equal(next->minor, edit->minor);
 	}
-	if (edit->kind == GRAFT_EDIT_CGROUP)
+	if (edit->kind == GRAFT_EDIT_CGROUP) {
 		assert_string_equal(edit->access, "rwm");
-	if (edit->kind == GRAFT_EDIT_BIND && strcmp(edit->rule, "mig-capabilities") != 0)
+		assert_true(i > 0 && edit[-1].kind == GRAFT_EDIT_DEVICE); /* no rule without its node */
+	}
+	if (edit->kind == GRAFT_EDIT_BIND)
 		assert_int_equal(edit->flags & (GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOSUID),
 				 GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOSUID);
 	if (edit->kind == GRAFT_EDIT_SYMLINK && edit->conflict == GRAFT_CONFLICT_REPLACE) {
@@ -358,23 +360,44 @@ static void ask_mig_config(struct graft_request *request)
 	request->mig_config = true;
 }
 
+static void ask_mig_both(struct graft_request *request)
+{
+	request->mig_config = request->mig_monitor = true;
+}
+
+/* The nodes that are there, each with its rule: a rule without a node could not be told to a low-level runtime. */
 static void test_mig_config(void **state)
 {
 	struct fixture f;
 	struct result r;
-	const struct graft_edit *edit;
 
 	(void)state;
 	setup(&f);
+	f.caps_nodes[1].present = false;
 	make(&r, &f, "1", EVERYTHING, ask_mig_config);
-	edit = expect(r.plan, GRAFT_EDIT_BIND, "/dev/nvidia-caps");
-	assert_int_equal(edit->flags, GRAFT_MOUNT_NOSUID | GRAFT_MOUNT_NOEXEC);
-	assert_int_equal(edit->type, GRAFT_SOURCE_DIRECTORY);
-	assert_int_equal(edit[1].kind, GRAFT_EDIT_CGROUP);
-	assert_int_equal(edit[1].minor, 1);
-	assert_string_equal(edit[1].access, "rwm");
-	assert_null(find(r.plan, GRAFT_EDIT_BIND, "/proc/driver/nvidia/capabilities"));
 	check_invariants(r.plan);
+	assert_string_equal(edits_of(&r, "mig-config"), "device /dev/nvidia-caps/nvidia-cap1");
+	assert_string_equal(edits_of(&r, "mig-monitor"), "");
+	assert_string_equal(edits_of(&r, "mig-capabilities"), "device /dev/nvidia-caps/nvidia-cap10");
+	done(&r);
+	f.caps_nodes[1].present = true;
+	make(&r, &f, "all", EVERYTHING, ask_mig_both);
+	check_invariants(r.plan);
+	assert_string_equal(edits_of(&r, "mig-config"), "device /dev/nvidia-caps/nvidia-cap1");
+	assert_string_equal(edits_of(&r, "mig-monitor"), "device /dev/nvidia-caps/nvidia-cap2");
+	assert_string_equal(edits_of(&r, "mig-capabilities"), "device /dev/nvidia-caps/nvidia-cap10\n"
+							      "device /dev/nvidia-caps/nvidia-cap11");
+	assert_string_equal(edits_of(&r, "mig-node"), "");
+	done(&r);
+	/* GPU 0 cannot be split */
+	make(&r, &f, "0", EVERYTHING, ask_mig_both);
+	assert_string_equal(edits_of(&r, "mig-config"), "");
+	assert_non_null(refusal(r.plan, "MIG configuration and monitoring"));
+	done(&r);
+	f.inventory.mig_config_node.present = false;
+	make(&r, &f, "1", EVERYTHING, ask_mig_config);
+	assert_int_equal(r.result, -1);
+	assert_non_null(strstr(r.err.msg, "/dev/nvidia-caps/nvidia-cap1"));
 	done(&r);
 }
 
