@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "formats/cuda_compat.h"
 #include "formats/elf.h"
 #include "formats/ldsoconf.h"
 
@@ -30,6 +31,10 @@ static const struct graft_field compat_fields[] = {
 	GRAFT_F_STRING(struct graft_compat_library, soname, false, "the name that the loader looks for"),
 	GRAFT_F_U32(struct graft_compat_library, abi_flags, false, "ABI as the flags word of ld.so.cache"),
 	GRAFT_F_U32(struct graft_compat_library, major, false, "driver branch in its file name"),
+	GRAFT_F_BOOL(struct graft_compat_library, note, "it says what it works with (libcuda)"),
+	GRAFT_F_STRING(struct graft_compat_library, note_cuda, false, "CUDA version, by its own word"),
+	GRAFT_F_STRINGS(struct graft_compat_library, note_drivers,
+			"driver branches that it works with, by its own word"),
 };
 static const struct graft_record compat_record = { "compat_library", sizeof(struct graft_compat_library), compat_fields,
 						   GRAFT_COUNT(compat_fields) };
@@ -172,6 +177,38 @@ static uint32_t branch_in_name(const char *path)
 	return (uint32_t)branch;
 }
 
+/* The one library that tells: libcuda.so.<version>. */
+static bool is_cuda(const char *path)
+{
+	static const char prefix[] = "/libcuda.so.";
+	const char *slash = strrchr(path, '/');
+
+	return slash && strncmp(slash, prefix, strlen(prefix)) == 0 && strchr(slash + strlen(prefix), '.');
+}
+
+static void read_note(struct look *look, int fd, struct graft_compat_library *library)
+{
+	struct graft_cuda_compat compat;
+	struct graft_error err;
+	int rc = is_cuda(library->path) ? graft_cuda_compat_read_fd(fd, library->path, look->arena, &compat, &err) : 0;
+
+	if (rc < 0) {
+		look->no_memory |= err.status == GRAFT_NO_MEMORY;
+		graft_warn(look->log, "skipping what %s of the image says: %s", library->path, err.msg);
+	}
+	if (rc <= 0)
+		return;
+	library->note = true;
+	library->note_cuda = compat.cuda_version;
+	for (size_t i = 0; i < compat.n_drivers; i++) {
+		const char *text = graft_arena_printf(look->arena, "%u", compat.drivers[i]);
+
+		if (text)
+			(void)graft_arena_push_string(look->arena, &library->note_drivers, &library->n_note_drivers,
+						      text);
+	}
+}
+
 static bool is_listed(const struct graft_image *image, const char *path)
 {
 	for (size_t i = 0; i < image->n_compat; i++) {
@@ -210,6 +247,7 @@ static void add_compat(struct look *look, const char *name)
 	if (!library)
 		return;
 	*library = (struct graft_compat_library){ path, elf.soname, elf.abi_flags, branch_in_name(path) };
+	read_note(look, fd, library);
 	graft_info(look->log, "selecting %s of the image", path);
 }
 

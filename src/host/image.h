@@ -22,6 +22,11 @@ struct graft_compat_library {
 	const char *soname;
 	uint32_t abi_flags;
 	uint32_t major; /* digits after ".so." in its name; 0 = none */
+	/* What libcuda says of itself (SPEC ctk-and-cdi 2.4), formats/cuda_compat.h. */
+	bool note;
+	const char *note_cuda;     /* CUDA version; NULL = it does not say */
+	const char **note_drivers; /* driver branches that it works with, as numbers: "550" */
+	size_t n_note_drivers;
 };
 
 enum graft_libc { GRAFT_LIBC_UNKNOWN, GRAFT_LIBC_GLIBC, GRAFT_LIBC_MUSL };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <elf.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "base/buffer.h"
+#include "base/root.h"
 #include "fixture.h"
 #include "formats/elf.h"
 #include "host/image.h"
@@ -160,6 +163,83 @@ static void test_compat(void **state)
 	(void)graft_arena_free(seen.arena);
 }
 
+/* A libcuda with a note: the stub, the note's section, the sections' names, the table of sections. */
+static void write_noted(struct fixture *fixture, const char *path, const char *json)
+{
+	static const char names[] = "\0.shstrtab\0.note.cuda.fwd_compatibility";
+	static const char owner[20] = "NVIDIA Corporation";
+	uint32_t sizes[3] = { sizeof("NVIDIA Corporation"), (uint32_t)strlen(json), 1 };
+	Elf64_Shdr sections[3] = { 0 };
+	struct graft_buffer bytes = { 0 };
+	struct graft_arena *arena = graft_arena_new(1 << 16);
+	struct graft_root root = GRAFT_ROOT_INIT;
+	const char *stub;
+	size_t length;
+
+	fixture_elf(fixture, path, &(struct fixture_elf){ .soname = "libcuda.so.1" });
+	assert_int_equal(graft_root_open(&root, fixture->root, NULL), 0);
+	assert_int_equal(graft_root_read(&root, path, 1 << 16, arena, &stub, &length), 0);
+	graft_buffer_add(&bytes, stub, length);
+	while (bytes.length % 8 != 0)
+		graft_buffer_char(&bytes, '\0');
+	sections[1] =
+	    (Elf64_Shdr){ .sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = bytes.length, .sh_size = sizeof(names) };
+	graft_buffer_add(&bytes, names, sizeof(names));
+	while (bytes.length % 8 != 0)
+		graft_buffer_char(&bytes, '\0');
+	sections[2] = (Elf64_Shdr){ .sh_name = 11,
+				    .sh_type = SHT_NOTE,
+				    .sh_offset = bytes.length,
+				    .sh_size = sizeof(sizes) + sizeof(owner) + strlen(json),
+				    .sh_addralign = 4 };
+	graft_buffer_add(&bytes, sizes, sizeof(sizes));
+	graft_buffer_add(&bytes, owner, sizeof(owner));
+	graft_buffer_add(&bytes, json, strlen(json));
+	while (bytes.length % 8 != 0)
+		graft_buffer_char(&bytes, '\0');
+	((Elf64_Ehdr *)(void *)bytes.bytes)->e_shoff = bytes.length;
+	((Elf64_Ehdr *)(void *)bytes.bytes)->e_shnum = 3;
+	((Elf64_Ehdr *)(void *)bytes.bytes)->e_shentsize = sizeof(sections[0]);
+	((Elf64_Ehdr *)(void *)bytes.bytes)->e_shstrndx = 1;
+	graft_buffer_add(&bytes, sections, sizeof(sections));
+	fixture_write_bytes(fixture, path, bytes.bytes, bytes.length);
+	graft_buffer_done(&bytes);
+	graft_root_close(&root);
+	(void)graft_arena_free(arena);
+}
+
+/* What libcuda says of itself. Another library is not asked, and nonsense is as if nothing were said. */
+static void test_compat_note(void **state)
+{
+	static const char json[] =
+	    "{\"Format\": 1, \"CUDA Version\": \"12.9\", \"Driver\": [535, 550], \"Device\": []}";
+	struct fixture *fixture = *state;
+	const struct graft_compat_library *library;
+	struct inspection seen;
+
+	write_noted(fixture, "/usr/local/cuda/compat/libcuda.so.575.57.08", json);
+	write_noted(fixture, "/usr/local/cuda/compat/libnvidia-nvvm.so.575.57.08", json);
+	seen = inspect(fixture, true);
+	assert_int_equal(seen.image.n_compat, 2);
+	library = &seen.image.compat[0];
+	assert_string_equal(library->path, "/usr/local/cuda/compat/libcuda.so.575.57.08");
+	assert_true(library->note);
+	assert_string_equal(library->note_cuda, "12.9");
+	assert_int_equal(library->n_note_drivers, 2);
+	assert_string_equal(library->note_drivers[0], "535");
+	assert_string_equal(library->note_drivers[1], "550");
+	assert_false(seen.image.compat[1].note);
+	(void)graft_arena_free(seen.arena);
+
+	write_noted(fixture, "/usr/local/cuda/compat/libcuda.so.575.57.08", "{\"Driver\": ");
+	seen = inspect(fixture, true);
+	assert_int_equal(seen.image.n_compat, 2);
+	assert_false(seen.image.compat[0].note);
+	assert_non_null(
+	    strstr(fixture->log, "skipping what /usr/local/cuda/compat/libcuda.so.575.57.08 of the image says"));
+	(void)graft_arena_free(seen.arena);
+}
+
 /* Nothing of the image makes us leave it, block, or read without end. */
 static void test_hostile(void **state)
 {
@@ -236,9 +316,9 @@ static void test_json_form(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_empty_root), TEST(test_debian), TEST(test_one_library_directory),
-		TEST(test_musl),       TEST(test_compat), TEST(test_hostile),
-		TEST(test_json_form),
+		TEST(test_empty_root), TEST(test_debian),    TEST(test_one_library_directory),
+		TEST(test_musl),       TEST(test_compat),    TEST(test_compat_note),
+		TEST(test_hostile),    TEST(test_json_form),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -670,32 +670,93 @@ static void test_loader_cache(void **state)
 	done(&r);
 }
 
-/* SPEC ctk-and-cdi 2.4: only newer ones, of one directory. */
-static void test_compat(void **state)
+/* SPEC ctk-and-cdi 2.4: libcuda decides for its directory, by its own word if it has one. The driver is 550.54.14. */
+static void test_compat_decision(void **state)
 {
-	static struct graft_compat_library compat[] = {
-		{ "/usr/local/cuda/compat/libcuda.so.560.35.05", "libcuda.so.1", 0x303, 560 },
-		{ "/usr/local/cuda/compat/libnvidia-new.so.540.1", "libnvidia-new.so.1", 0x303, 540 },
+	static const char *drivers_550[] = { "535", "550" }, *drivers_570[] = { "570" };
+	static const struct {
+		const char *name;
+		bool note;
+		const char **drivers;
+		size_t n_drivers;
+		bool used;
+	} rows[] = {
+		{ "libcuda.so.560.35.05", false, NULL, 0, true },
+		{ "libcuda.so.550.90.07", false, NULL, 0, false }, /* of the same branch: the driver's own does */
+		{ "libcuda.so.535.1", false, NULL, 0, false },
+		{ "libcuda.so.560.35.05", true, drivers_550, 2, true },
+		{ "libcuda.so.550.90.07", true, drivers_550, 2, true }, /* newer within the branch, and says so */
+		{ "libcuda.so.550.54.14", true, drivers_550, 2, false },
+		{ "libcuda.so.535.1", true, drivers_550, 2, false },
+		{ "libcuda.so.580.65.06", true, drivers_570, 1, false },
+		{ "libcuda.so.580.65.06", true, NULL, 0, false },
+		{ "libcuda.so.x.y", false, NULL, 0, false },
+		{ "libcuda.so.x.y", true, drivers_550, 2, false },
+	};
+	struct graft_compat_library compat[] = {
+		{ .soname = "libcuda.so.1", .abi_flags = 0x303 },
+		{ "/usr/local/cuda/compat/libnvidia-nvvm70.so.4", "libnvidia-nvvm70.so.4", 0x303, 4 },
+		{ "/elsewhere/libnvidia-nvvm.so.560.35.05", "libnvidia-nvvm.so.4", 0x303, 560 },
+		{ "/usr/local/cuda/compat/nameless.so.1", NULL, 0x303, 1 },
 	};
 	struct fixture f;
 	struct result r;
-	const struct graft_edit *edit;
 
 	(void)state;
 	setup(&f);
 	f.policy.image.compat = compat;
 	f.policy.image.n_compat = GRAFT_COUNT(compat);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		char path[128];
+		const struct graft_edit *edit;
+
+		(void)snprintf(path, sizeof(path), "/usr/local/cuda/compat/%s", rows[i].name);
+		compat[0].path = path;
+		compat[0].note = rows[i].note;
+		compat[0].note_drivers = rows[i].drivers;
+		compat[0].n_note_drivers = rows[i].n_drivers;
+		make(&r, &f, "0", EVERYTHING, NULL);
+		edit = &r.plan->edits[r.plan->n_edits - 1];
+		if ((strcmp(edit->folders[0], "/usr/local/cuda/compat") == 0) != rows[i].used)
+			fail_msg("row %zu: %s", i, rows[i].name);
+		/* a library without the driver's version goes with its directory */
+		assert_int_equal(refusal(r.plan, compat[1].path) == NULL, rows[i].used);
+		assert_string_equal(edit->entries[0].path, rows[i].used ? path : "/usr/lib/libnvidia-ml.so.1");
+		assert_non_null(refusal(r.plan, compat[2].path));
+		assert_non_null(refusal(r.plan, compat[3].path));
+		done(&r);
+	}
+}
+
+static void test_compat_refused(void **state)
+{
+	static struct graft_compat_library compat[] = {
+		{ "/usr/local/cuda/compat/libcuda.so.560.35.05", "libcuda.so.1", 0x303, 560 },
+		{ "/usr/local/cuda/compat/libcuda.so.570.1", "libcuda.so.1", 0x303, 570 },
+	};
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	f.policy.image.compat = compat;
+	f.policy.image.n_compat = 2;
 	make(&r, &f, "0", EVERYTHING, NULL);
-	edit = &r.plan->edits[r.plan->n_edits - 1];
-	assert_string_equal(edit->entries[0].path, compat[0].path);
-	assert_string_equal(edit->folders[0], "/usr/local/cuda/compat");
-	assert_non_null(refusal(r.plan, compat[1].path));
+	assert_non_null(strstr(refusal(r.plan, compat[0].path), "not exactly one libcuda"));
+	done(&r);
+	f.policy.image.n_compat = 1;
+	make(&r, &f, "0", EVERYTHING, NULL);
+	assert_null(refusal(r.plan, compat[0].path));
 	done(&r);
 	f.policy.disabled_hooks = GRAFT_HOOK_COMPAT;
 	make(&r, &f, "0", EVERYTHING, NULL);
-	edit = &r.plan->edits[r.plan->n_edits - 1];
-	assert_string_equal(edit->folders[0], "/usr/lib");
 	assert_string_equal(refusal(r.plan, compat[0].path), "switched off by the administrator");
+	assert_string_equal(r.plan->edits[r.plan->n_edits - 1].folders[0], "/usr/lib");
+	done(&r);
+	f.policy.disabled_hooks = 0;
+	f.policy.image.libc = GRAFT_LIBC_MUSL;
+	make(&r, &f, "0", EVERYTHING, NULL);
+	assert_non_null(strstr(refusal(r.plan, compat[0].path), "musl"));
 	done(&r);
 }
 
@@ -907,7 +968,8 @@ int main(void)
 		cmocka_unit_test(test_links),
 		cmocka_unit_test(test_capabilities),
 		cmocka_unit_test(test_loader_cache),
-		cmocka_unit_test(test_compat),
+		cmocka_unit_test(test_compat_decision),
+		cmocka_unit_test(test_compat_refused),
 		cmocka_unit_test(test_disabled_hooks),
 		cmocka_unit_test(test_params),
 		cmocka_unit_test(test_application_profile),
