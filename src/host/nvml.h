@@ -59,7 +59,12 @@ struct graft_nvml_question {
 	const char *root;    /* the child's root directory, "/" for none of its own */
 	const char *library; /* path of the library below that root */
 	unsigned int facts;  /* bits of enum graft_nvml_fact */
-	uid_t uid;           /* the child's identity */
+	/*
+	 * `library` is libcuda, for hosts without NVML (Tegra): the answer has the CUDA version and, for GRAFT_NVML_ARCH, one GPU with the
+	 * architecture of the first.
+	 */
+	bool cuda;
+	uid_t uid; /* the child's identity */
 	gid_t gid;
 	int timeout_ms; /* 0 = none */
 	const struct graft_log *log;

@@ -290,10 +290,36 @@ static void load(struct child *child)
 		child->snapshot.no_library = true;
 		fail(child, load_failure(child, dlerror()), 0);
 	}
+	if (child->question->cuda)
+		return;
 	FIND(child, init, "nvmlInit_v2", "nvmlInit");
 	rc = init ? init() : NVML_FUNCTION_NOT_FOUND;
 	if (rc != 0)
 		fail_nvml(child, rc);
+}
+
+/* The same from libcuda. Of it cuDriverGetVersion() wakes no GPU; the architecture needs the first one. */
+static void ask_cuda(struct child *child)
+{
+	int (*driver_version)(int *) = NULL, (*init)(unsigned int) = NULL;
+	int (*capability)(int *, int *, int) = NULL;
+	struct graft_nvml_gpu *gpu;
+	int version = 0, major = 0, minor = 0;
+
+	FIND(child, driver_version, "cuDriverGetVersion");
+	if (driver_version && driver_version(&version) == 0 && version > 0)
+		child->snapshot.cuda_version = (uint32_t)version;
+	FIND(child, init, "cuInit");
+	FIND(child, capability, "cuDeviceComputeCapability");
+	if (!(child->question->facts & GRAFT_NVML_ARCH) || !init || !capability || init(0) != 0 ||
+	    capability(&major, &minor, 0) != 0 || major < 0 || minor < 0)
+		return;
+	gpu = graft_arena_push(child->arena, &child->snapshot.gpus, &child->snapshot.n_gpus, sizeof(*gpu));
+	if (!gpu)
+		return;
+	gpu->has_arch = true;
+	gpu->arch_major = (uint32_t)major;
+	gpu->arch_minor = (uint32_t)minor;
 }
 
 static void ask_system(struct child *child)
@@ -467,7 +493,11 @@ _Noreturn void graft_nvml_child(const struct graft_nvml_question *question, pid_
 		_exit(2);
 	drop_capabilities(&child);
 	load(&child);
-	ask_system(&child);
-	ask_gpus(&child);
+	if (child.question->cuda) {
+		ask_cuda(&child);
+	} else {
+		ask_system(&child);
+		ask_gpus(&child);
+	}
 	finish(&child);
 }

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requirements in mode csv: SPEC runtime-and-hook 9.5 and the rows of 14.14. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "request/requirement_csv.h"
+
+#define CUDA GRAFT_REQUIREMENT_CUDA
+#define ARCH GRAFT_REQUIREMENT_ARCH
+
+static const struct {
+	const char *expression, *cuda, *arch, *driver;
+	int rc;
+	unsigned int missing;
+	const char *message;
+} rows[] = {
+	{ "", NULL, NULL, "", 0, 0, NULL },
+	{ "foo=45", NULL, NULL, "", 0, 0, NULL },
+	{ "foo=45,bar<1 baz!=x", NULL, NULL, "", 0, 0, NULL },
+	{ "notvalid", "11.4", "8.7", "", -1, 0, "invalid expression" },
+	{ "cuda=foo", "11.4", "8.7", "", -1, 0, "invalid expression" },
+	{ "cuda>=11.6", NULL, NULL, "", 1, CUDA, NULL },
+	{ "cuda>=11.6", "11.4", NULL, "", -1, 0,
+	  "requirements not met: unsatisfied condition: cuda>=11.6 (cuda=11.4)" },
+	{ "cuda>=12.4", "12.2", NULL, "", -1, 0,
+	  "requirements not met: unsatisfied condition: cuda>=12.4 (cuda=12.2)" },
+	{ "cuda>=11.4", "11.4", NULL, "", 0, 0, NULL },
+	{ "cuda>11.4", "11.4", NULL, "", -1, 0, NULL },
+	{ "cuda<=11.4", "11.4", NULL, "", 0, 0, NULL },
+	{ "cuda<11.4", "11.4", NULL, "", -1, 0, NULL },
+	{ "cuda=11.4", "11.4", NULL, "", 0, 0, NULL },
+	{ "cuda!=11.4", "11.4", NULL, "", -1, 0, NULL },
+	{ "cuda>=12.10", "12.9", NULL, "", -1, 0, NULL }, /* numbers, not texts */
+	{ "cuda>=11.6 foo=bar", "11.4", NULL, "", -1, 0, NULL },
+	{ "cuda>=11.6 foo=bar", "11.6", NULL, "", 0, 0, NULL },
+	{ "cuda>=11.6,foo=bar", "11.6", NULL, "", 0, 0, NULL },
+	{ "cuda>=11.6 arch=8.7", "11.4", "8.7", "", 0, 0, NULL },
+	{ "cuda>=11.6,arch=8.7", "11.4", "8.7", "", -1, 0, NULL },
+	{ "cuda>=11.6,arch=8.7", "11.6", NULL, "", 1, ARCH, NULL },
+	{ "cuda>=11.6 arch=8.7", "11.6", NULL, "", 0, 0, NULL }, /* certain without the other */
+	{ "cuda<13.6 cuda>=11.6,arch=5.3", "11.0", "8.7", "", 0, 0, NULL },
+	{ "cuda<10.6 cuda>=11.6,arch=5.3", "11.6", "5.3", "", 0, 0, NULL },
+	{ "cuda<10.6 cuda>=11.6,arch=5.3", "11.6", "8.7", "", -1, 0, NULL },
+	/* What cannot be found out is older than any version, and of no brand. */
+	{ "cuda>=11.6", "", NULL, "", -1, 0, "requirements not met: unsatisfied condition: cuda>=11.6 (cuda=)" },
+	{ "driver<535", NULL, NULL, "", 0, 0, NULL },
+	{ "driver>=535", NULL, NULL, "", -1, 0, NULL },
+	{ "driver>=535", NULL, NULL, "540.4.0", 0, 0, NULL },
+	{ "brand=tesla", NULL, NULL, "", -1, 0, "requirements not met: unsatisfied condition: brand=tesla (brand=)" },
+	{ "brand!=tesla", NULL, NULL, "", 0, 0, NULL },
+	/* What images of CUDA 12 say */
+	{ "cuda>=12.2 brand=tesla,driver>=470,driver<471 brand=unknown,driver>=470,driver<471", "12.2", NULL, "", 0, 0,
+	  NULL },
+};
+
+static void test_rows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_requirement_facts facts = {
+			.cuda = rows[i].cuda, .arch = rows[i].arch, .driver = rows[i].driver, .brand = ""
+		};
+		struct graft_arena *arena = graft_arena_new(65536);
+		struct graft_error err = { .status = GRAFT_OK };
+		unsigned int missing;
+
+		print_message("# %s\n", rows[i].expression);
+		assert_int_equal(graft_csv_requirements(&rows[i].expression, 1, &facts, arena, &missing, &err),
+				 rows[i].rc);
+		assert_int_equal(missing, rows[i].missing);
+		if (rows[i].rc < 0)
+			assert_int_not_equal(err.status, GRAFT_OK);
+		if (rows[i].message)
+			assert_non_null(strstr(err.msg, rows[i].message));
+		graft_arena_free(arena);
+	}
+}
+
+static void test_all_must_hold(void **state)
+{
+	static const char *const both[] = { "cuda>=11.0", "arch>=9.0" };
+	struct graft_requirement_facts facts = { .cuda = "11.4", .arch = "8.7", .driver = "", .brand = "" };
+	struct graft_arena *arena = graft_arena_new(65536);
+	unsigned int missing;
+
+	(void)state;
+	assert_int_equal(graft_csv_requirements(both, 1, &facts, arena, &missing, NULL), 0);
+	assert_int_equal(graft_csv_requirements(both, 2, &facts, arena, &missing, NULL), -1);
+	graft_arena_free(arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_all_must_hold),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
