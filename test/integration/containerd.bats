@@ -76,3 +76,10 @@ TOML
   cri_run --handler nvidia-legacy --env NVIDIA_VISIBLE_DEVICES=all --mount /dev/null:/var/run/nvidia-container-devices/6
   expect_gpus 6
 }
+
+@test "CRI, RuntimeClass nvidia: annotations of a device plugin choose devices of CDI" {
+  cdi_config auto
+  cri_run --handler nvidia --env NVIDIA_VISIBLE_DEVICES=all --annotation cdi.k8s.io/nvidia-device-plugin_1=nvidia.com/gpu=2,nvidia.com/gpu=5
+  expect_gpus 2 5
+  expect_libraries /usr/lib/x86_64-linux-gnu
+}

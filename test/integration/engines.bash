@@ -206,6 +206,41 @@ docker_probe() {
   read_answers
 }
 
+# --- CDI ---
+
+# make_cdi: a description as nvidia-ctk writes it, by index; GPUs 0 to 7 and all.
+make_cdi() {
+  mkdir -p "$machine/cdi"
+  on_host nvidia-container-cli list --libraries --binaries --compute --utility 2>/dev/null | jq --raw-input --slurp \
+    --arg hook "$BATS_FILE_TMPDIR/bin/nvidia-cdi-hook" '
+    def node($n): {path: "/dev/nvidia\($n)"};
+    def hook($words): {hookName: "createContainer", path: $hook, args: (["nvidia-cdi-hook"] + $words), env: ["NVIDIA_CTK_DEBUG=false"]};
+    split("\n") | map(select(. != "")) as $files |
+    ($files | map(select(test("/libcuda\\.so"))) | .[0] | sub("/[^/]*$"; "")) as $folder |
+    {cdiVersion: "0.5.0", kind: "nvidia.com/gpu",
+     devices: ([range(8) | {name: "\(.)", containerEdits: {deviceNodes: [node(.)]}}] +
+       [{name: "all", containerEdits: {deviceNodes: [range(8) | node(.)]}}]),
+     containerEdits: {
+       env: ["NVIDIA_VISIBLE_DEVICES=void"],
+       deviceNodes: [{path: "/dev/nvidiactl"}, {path: "/dev/nvidia-uvm"}],
+       mounts: [$files[] | {hostPath: ., containerPath: ., options: ["ro", "nosuid", "nodev", "rbind", "rprivate"]}],
+       hooks: [hook(["create-symlinks", "--link", "libcuda.so.1::\($folder)/libcuda.so"]),
+         hook(["update-ldcache", "--folder", $folder])]}}' >"$machine/cdi/nvidia.json"
+}
+
+# cdi_config MODE
+cdi_config() {
+  make_cdi
+  config_toml <<TOML
+[nvidia-container-runtime]
+mode = "$1"
+[nvidia-container-runtime.modes.cdi]
+spec-dirs = ["$machine/cdi"]
+[nvidia-ctk]
+path = "$BATS_FILE_TMPDIR/bin/nvidia-cdi-hook"
+TOML
+}
+
 # --- what a container must see ---
 
 # The host's GPUs by index, which is by bus id: UUIDs, a line each; minors, a word each.
