@@ -33,6 +33,7 @@ setup() {
 
 teardown() {
   [ ! -d "$machine/docker" ] || docker rm --force "$name" >/dev/null 2>&1 || true
+  [ ! -d "$work/hooks" ] || podman rm --force --time 0 "$name" >/dev/null 2>&1 || true
   [ ! -d "$work/runc" ] || on_host runc --systemd-cgroup --root "$work/runc" delete --force "$name" 2>/dev/null || true
 }
 
@@ -105,6 +106,24 @@ docker_start() {
   }
 }
 
+# podman_start OPTION...: the same by Podman, with the hook in a hooks directory. The limits that it sets by itself go beyond what every machine has.
+podman_start() {
+  local bin=$BATS_FILE_TMPDIR/bin
+  mkdir -p "$work/hooks"
+  jq -n --arg bin "$bin" '{version: "1.0.0", when: {always: true, commands: [".*"]}, stages: ["prestart"],
+    hook: {path: ($bin + "/nvidia-container-runtime-hook"), args: ["nvidia-container-runtime-hook", "prestart"], env: ["PATH=/usr/bin:/bin"]}}' \
+    >"$work/hooks/oci-nvidia-hook.json"
+  podman() {
+    on_host /usr/bin/podman --root "$machine/podman/root" --runroot "$machine/podman/run" --tmpdir "$machine/podman/tmp" --storage-driver vfs \
+      --cgroup-manager systemd --events-backend none --hooks-dir "$work/hooks" --runtime /usr/sbin/runc "$@"
+  }
+  tar --create --directory "$(image small)" . | podman import - small >/dev/null 2>&1
+  run -0 podman run --detach --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --pids-limit 0 --cap-add MKNOD \
+    --name "$name" "$@" small sleep 3600
+  in_container() { podman exec "$name" "$@"; }
+  update() { on_host systemctl set-property --runtime "$(scope)" CPUWeight="${1#*.}"; } # this Podman has no update
+}
+
 # runc_start ENVIRONMENT HOOK [JQ-FILTER]: the same by runc itself, with a prestart hook.
 runc_start() {
   mkdir -p "$work/bundle"
@@ -130,7 +149,7 @@ runc_start() {
 
 # The container's scope.
 scope() {
-  on_host systemctl list-units --type=scope --plain --no-legend | awk '$1 != "init.scope" { print $1 }'
+  on_host systemctl list-units --type=scope --plain --no-legend | awk '$1 != "init.scope" && !/conmon/ { print $1 }'
 }
 
 # gpus: the errors of opening GPU 0, GPU 1 (by a node that the container makes) and a device that every container has.
@@ -261,6 +280,16 @@ expect_every_device() {
   expect_gpu_survives
 }
 
+@test "cgroup v1: podman with the hook" {
+  use v1
+  podman_start --env NVIDIA_VISIBLE_DEVICES=0
+  expect_gpu_survives
+}
+@test "cgroup v2: podman with the hook" {
+  use v2
+  podman_start --env NVIDIA_VISIBLE_DEVICES=0
+  expect_gpu_survives
+}
 @test "cgroup v1: runc with nvidia-container-cli in a hook, as containerd has it" {
   use v1
   cli_hook
