@@ -2,11 +2,11 @@
 /* container_words: lists of device names out of variables, mounts and annotations. Knows syntax, neither precedence nor privilege. */
 #include "request/container_words.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "formats/cdi.h"
 
 #define DEVICE_DIRECTORY "/var/run/nvidia-container-devices"
 
@@ -95,31 +95,6 @@ int graft_words_of_annotations(const struct graft_oci_spec *spec, const struct g
 	return 0;
 }
 
-/* ---- names of CDI devices ---- */
-
-/* `length` bytes: a letter first (`letter`) or a letter or digit, a letter or digit last, between them also what `middle` has. */
-static bool is_name(const char *text, size_t length, bool letter, const char *middle)
-{
-	if (length == 0 || !isalnum((unsigned char)text[length - 1]) ||
-	    !(letter ? isalpha((unsigned char)text[0]) : isalnum((unsigned char)text[0])))
-		return false;
-	for (size_t i = 1; i + 1 < length; i++) {
-		if (!isalnum((unsigned char)text[i]) && !strchr(middle, text[i]))
-			return false;
-	}
-	return true;
-}
-
-bool graft_words_is_cdi_name(const char *word)
-{
-	const char *slash = strchr(word, '/');
-	const char *equals = slash ? strchr(slash, '=') : NULL;
-
-	return equals && is_name(word, (size_t)(slash - word), true, "_-.") &&
-	       is_name(slash + 1, (size_t)(equals - slash - 1), true, "_-.") &&
-	       is_name(equals + 1, strlen(equals + 1), false, "_-.:");
-}
-
 /* ---- volume mounts ---- */
 
 /* NULL for what is not there or not absolute, and without memory. */
@@ -148,7 +123,7 @@ static int add_cdi_device(const char *rest, const struct graft_log *log, struct 
 		return graft_fail_memory(err);
 	if (second && !memchr(slash, '=', (size_t)(second - slash)))
 		*second = '=';
-	if (graft_words_is_cdi_name(name))
+	if (graft_cdi_is_qualified(name))
 		return graft_words_add(devices, name, arena, err);
 	graft_warn(log, "ignoring the mount '%s/cdi/%s': it names no CDI device", DEVICE_DIRECTORY, rest);
 	return 0;

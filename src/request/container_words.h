@@ -32,7 +32,4 @@ int graft_container_read_requirements(const struct graft_oci_spec *spec, const s
 				      struct graft_arena *arena, struct graft_container *container,
 				      struct graft_error *err);
 
-/* A fully qualified CDI name, "vendor/class=name" (SPEC 7.1; Q23: one letter is a valid vendor and class). */
-bool graft_words_is_cdi_name(const char *word);
-
 #endif

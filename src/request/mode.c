@@ -2,8 +2,8 @@
 /* mode: which way a container gets its GPUs (SPEC runtime-and-hook 5.1). Knows what was asked for; what the host is it asks only when that decides. */
 #include <string.h>
 
+#include "formats/cdi.h"
 #include "request/container.h"
-#include "request/container_words.h"
 
 const char *const graft_mode_names[GRAFT_MODE_MAX] = {
 	[GRAFT_MODE_LEGACY] = "legacy",
@@ -15,7 +15,7 @@ const char *const graft_mode_names[GRAFT_MODE_MAX] = {
 static bool are_all_cdi_names(const struct graft_strings *devices)
 {
 	for (size_t i = 0; i < devices->n; i++) {
-		if (!graft_words_is_cdi_name(devices->items[i]))
+		if (!graft_cdi_is_qualified(devices->items[i]))
 			return false;
 	}
 	return devices->n > 0;
