@@ -102,6 +102,14 @@ void graft_error_clear(struct graft_error *err)
 		*err = (struct graft_error){ .status = GRAFT_OK };
 }
 
+void graft_error_flatten(char *text)
+{
+	for (; *text != '\0'; text++) {
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+	}
+}
+
 const char *graft_error_text(const struct graft_error *err, char *buffer, size_t size)
 {
 	const char *separator = err->ctx[0] != '\0' ? ": " : "";
@@ -116,6 +124,7 @@ const char *graft_error_text(const struct graft_error *err, char *buffer, size_t
 	line_end = strchr(buffer, '\n');
 	if (line_end)
 		*line_end = '\0';
+	graft_error_flatten(buffer);
 	if (err->sys != 0) {
 		char *reason = strrchr(buffer, ':');
 

@@ -98,6 +98,12 @@ void graft_error_clear(struct graft_error *err);
  */
 const char *graft_error_text(const struct graft_error *err, char *buffer, size_t size);
 
+/*
+ * Makes one line of a text in place: every control character is a '?' then. SECURITY: what an image says is in messages; it shall neither begin a
+ * line of its own in a log nor speak to a person's terminal.
+ */
+void graft_error_flatten(char *text);
+
 /* Stable name ("NO_DRIVER"), short text, hint and exit status of a status. Never NULL. */
 const char *graft_status_name(enum graft_status status);
 const char *graft_status_text(enum graft_status status);

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/error.h"
+
 #define LINE_MAX_BYTES 1024
 
 void graft_log_write(const struct graft_log *log, enum graft_log_level level, const char *file, int line,
@@ -25,6 +27,7 @@ void graft_log_write(const struct graft_log *log, enum graft_log_level level, co
 	va_start(args, format);
 	(void)vsnprintf(message, sizeof(message), format, args);
 	va_end(args);
+	graft_error_flatten(message);
 	log->write(log->arg, level, file, line, message);
 	errno = saved;
 }

@@ -239,6 +239,9 @@ refuse() {
     NVIDIA_VISIBLE_DEVICES=0 NVIDIA_MIG_MONITOR_DEVICES=all
   refuse "failed to get requirements" "Correct CUDA_VERSION" CUDA_VERSION=twelve
   refuse "unsupported IMEX channel value: x" "Correct the NVIDIA_* variables" NVIDIA_VISIBLE_DEVICES=0 NVIDIA_IMEX_CHANNELS=x
+  # what an image says stays within its line
+  refuse "unsupported capabilities found in 'x?[31mred" "Correct NVIDIA_DRIVER_CAPABILITIES" \
+    NVIDIA_VISIBLE_DEVICES=0 $'NVIDIA_DRIVER_CAPABILITIES=x\e[31mred'
   refuse "is not supported. Please use the NVIDIA Container Runtime" "The mode is 'cdi'" \
     NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=0
 }

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an image says stays within its line, in messages and in logs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/log.h"
+
+static const struct {
+	const char *said, *message, *logged;
+} rows[] = {
+	{ "0", "device '0'", "device '0'" },
+	{ "a\tb\033[31mc\177", "device 'a?b?[31mc?'", "device 'a?b?[31mc?'" },
+	{ "gpu \303\251", "device 'gpu \303\251'", "device 'gpu \303\251'" },
+	/* messages end at the first line, as callers of the existing stack expect */
+	{ "x\nE1122 forged", "device 'x", "device 'x?E1122 forged'" },
+};
+
+static void keep(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
+{
+	(void)level;
+	(void)file;
+	(void)line;
+	(void)snprintf(arg, 256, "%s", message);
+}
+
+static void test_control_characters(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_error err = { .status = GRAFT_OK };
+		char text[256], logged[256] = "";
+		const struct graft_log log = { .write = keep, .arg = logged, .max = GRAFT_LOG_INFO };
+
+		(void)graft_fail(&err, GRAFT_INVALID, 0, "device '%s'", rows[i].said);
+		assert_string_equal(graft_error_text(&err, text, sizeof(text)), rows[i].message);
+		graft_info(&log, "device '%s'", rows[i].said);
+		assert_string_equal(logged, rows[i].logged);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_control_characters) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
