@@ -335,3 +335,15 @@ int graft_mount_tmpfs(const struct graft_mounter *mounter, const struct graft_sp
 		return -errno;
 	return mount_and_find(&search, -1, spot, flags & KNOWN_FLAGS, data, ret_mount_fd);
 }
+
+uint64_t graft_mount_id(int fd)
+{
+#ifdef STATX_MNT_ID
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) == 0 && (st.stx_mask & STATX_MNT_ID) != 0)
+		return st.stx_mnt_id;
+#endif
+	(void)fd;
+	return 0;
+}

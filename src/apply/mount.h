@@ -89,4 +89,7 @@ int graft_mount_new_tmpfs(mode_t mode, uint32_t flags);
 int graft_mount_tmpfs(const struct graft_mounter *mounter, const struct graft_spot *spot, mode_t mode, uint32_t flags,
 		      int *ret_mount_fd);
 
+/* A number that tells mounts of one file system apart; 0 where the kernel does not say (BASELINE 5.8). */
+uint64_t graft_mount_id(int fd);
+
 #endif

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "apply/mount.h"
 #include "base/cleanup.h"
 
 /* Inode of the initial user namespace (include/linux/proc_ns.h, part of the kernel's ABI since 3.8). */
@@ -75,19 +76,6 @@ static int open_namespaces(struct graft_target *target, struct graft_error *err)
 	return 0;
 }
 
-/* A number that tells mounts of one file system apart; 0 where the kernel does not say (BASELINE 5.8). */
-static uint64_t mount_id(int fd)
-{
-#ifdef STATX_MNT_ID
-	struct statx st;
-
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) == 0 && (st.stx_mask & STATX_MNT_ID) != 0)
-		return st.stx_mnt_id;
-#endif
-	(void)fd;
-	return 0;
-}
-
 /*
  * SECURITY: a ROOTFS that a link or ".." leads to / is not a container's root: before the runtime changes the root, that is the host's. Another
  * mount of the same directory is one.
@@ -98,7 +86,7 @@ static int refuse_whole(int fd, int whole_fd, const char *rootfs, struct graft_e
 
 	if (fstat(fd, &st) < 0 || fstat(whole_fd, &whole) < 0)
 		return graft_fail_errno(err, errno, "path error: %s", rootfs);
-	if (st.st_dev != whole.st_dev || st.st_ino != whole.st_ino || mount_id(fd) != mount_id(whole_fd))
+	if (st.st_dev != whole.st_dev || st.st_ino != whole.st_ino || graft_mount_id(fd) != graft_mount_id(whole_fd))
 		return 0;
 	return graft_fail(err, GRAFT_UNSAFE, 0, "path error: %s leads to /", rootfs);
 }

@@ -37,6 +37,15 @@ static bool has_edit(const struct graft_plan *plan, enum graft_edit_kind kind)
 	return false;
 }
 
+/* musl's loader has no cache that could be up to date. */
+static bool has_glibc_cache(const struct graft_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_edits; i++)
+		if (plan->edits[i].kind == GRAFT_EDIT_LDCACHE && !plan->edits[i].musl_path_file)
+			return true;
+	return false;
+}
+
 /* Hundreds of MIG or IMEX nodes need more descriptors than the usual soft limit. *ret_old is what to go back to. */
 static bool raise_descriptor_limit(size_t n_edits, struct rlimit *ret_old)
 {
@@ -177,7 +186,7 @@ static int apply_edits(struct graft_apply *apply, const struct graft_namespace_o
 
 	/* Mount points change the times of directories, which tell whether the cache is up to date. */
 	apply->ldcache_state = GRAFT_LDCACHE_REBUILD;
-	if (has_edit(apply->plan, GRAFT_EDIT_LDCACHE) && !options->rebuild_ldcache)
+	if (has_glibc_cache(apply->plan) && !options->rebuild_ldcache)
 		apply->ldcache_state = graft_ldcache_state(&root, apply->log);
 	for (size_t i = 0; i < apply->plan->n_edits; i++) {
 		if (graft_apply_edit(apply, i, err) == 0)

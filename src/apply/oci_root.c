@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * oci_root: looks at a container's root before the low-level runtime does. Paths are compared as the container will see them: links of the image are resolved below
+ * the root, for edits as for mounts. SECURITY: the comparison only chooses who does an edit, now or later; both do it by descriptors below the root. Another
+ * container that shares the root and moves things meanwhile can lead an edit to another place in that root, nowhere else.
+ */
+#include "apply/oci_root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "apply/mount.h"
+#include "apply/to_namespace.h"
+#include "base/cleanup.h"
+#include "formats/ldsoconf.h"
+
+void graft_oci_root_close(struct graft_oci_root *root)
+{
+	graft_target_close(&root->target);
+}
+
+/* ---- paths ---- */
+
+static const char *make_absolute(const char *directory, const char *path, struct graft_arena *arena)
+{
+	if (path[0] == '/')
+		return graft_arena_strdup(arena, path);
+	return graft_arena_printf(arena, "%s/%s", strcmp(directory, "/") == 0 ? "" : directory, path);
+}
+
+static bool is_within(const char *path, const char *directory)
+{
+	size_t length = strlen(directory);
+
+	if (strcmp(directory, "/") == 0)
+		return true;
+	return strncmp(path, directory, length) == 0 && (path[length] == '\0' || path[length] == '/');
+}
+
+static bool has_dots(const char *path)
+{
+	for (const char *at = path; (at = strstr(at, "/.")); at++)
+		if (at[2] == '\0' || at[2] == '/' || (at[2] == '.' && (at[3] == '\0' || at[3] == '/')))
+			return true;
+	return false;
+}
+
+/* What of a path exists, with all links resolved. */
+struct prefix {
+	const char *path; /* canonical */
+	size_t length;    /* bytes of the given path that it stands for */
+	int fd;           /* O_PATH; owned */
+};
+
+/* The longest part that exists. 0 or -errno; -ELOOP: it ends at a link that leads nowhere, so nobody knows where the rest would be. */
+static int find_prefix(const struct graft_oci_root *root, const char *path, struct prefix *ret_prefix)
+{
+	size_t length = strlen(path);
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	for (;;) {
+		const char *part = graft_arena_strndup(root->arena, path, length > 0 ? length : 1);
+		auto_close int fd = -1;
+		int rc = part ? graft_root_resolve(&root->target.root, part, root->arena, &ret_prefix->path,
+						   &ret_prefix->fd)
+			      : -ENOMEM;
+
+		ret_prefix->length = length;
+		if (rc != -ENOENT || length == 0)
+			return rc;
+		fd = graft_root_openat(&root->target.root, part, O_PATH | O_NOFOLLOW);
+		if (fd >= 0)
+			return -ELOOP;
+		while (length > 0 && path[length - 1] != '/')
+			length--;
+		while (length > 0 && path[length - 1] == '/')
+			length--;
+	}
+}
+
+/* Where a path leads in the root. NULL: it cannot be told. *ret_own_mount: to another mount than that of the root. */
+static const char *canonical(const struct graft_oci_root *root, const char *path, bool *ret_own_mount)
+{
+	struct prefix prefix = { .fd = -1 };
+	struct stat st, root_st;
+	const char *result = NULL;
+	int rc = find_prefix(root, path, &prefix);
+
+	if (rc == 0 && fstat(prefix.fd, &st) == 0 && fstat(root->target.root.fd, &root_st) == 0 &&
+	    !has_dots(path + prefix.length)) {
+		*ret_own_mount = (S_ISDIR(st.st_mode) && st.st_dev != root_st.st_dev) ||
+				 graft_mount_id(prefix.fd) != graft_mount_id(root->target.root.fd);
+		result = graft_arena_printf(root->arena, "%s%s", strcmp(prefix.path, "/") == 0 ? "" : prefix.path,
+					    path + prefix.length);
+		if (result && result[0] == '\0')
+			result = "/";
+	}
+	graft_cleanup_close(&prefix.fd);
+	return result;
+}
+
+/* ---- the root ---- */
+
+static bool map_root(const struct graft_oci_id_mapping *mappings, size_t n, uint32_t *ret_id)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (mappings[i].container_id == 0 && mappings[i].size > 0) {
+			*ret_id = mappings[i].host_id;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* What is made shall belong to root of the container, by whatever number we know it. */
+static void find_owner(struct graft_oci_root *root, const struct graft_oci_spec *spec)
+{
+	uint32_t uid = geteuid(), gid = getegid();
+
+	root->owner_known = !spec->new_user_namespace || (map_root(spec->uid_mappings, spec->n_uid_mappings, &uid) &&
+							  map_root(spec->gid_mappings, spec->n_gid_mappings, &gid));
+	root->uid = uid;
+	root->gid = gid;
+}
+
+static int find_bundle(struct graft_oci_root *root, const char *bundle, struct graft_error *err)
+{
+	char cwd[PATH_MAX];
+
+	if (bundle && bundle[0] == '/') {
+		root->bundle = bundle;
+		return 0;
+	}
+	if (!getcwd(cwd, sizeof(cwd)))
+		return graft_fail_errno(err, errno, "the working directory cannot be named");
+	root->bundle = make_absolute(cwd, bundle ? bundle : ".", root->arena);
+	return root->bundle ? 0 : graft_fail_memory(err);
+}
+
+/* An empty directory is the place of a root that is yet to be mounted. */
+static bool has_content(const struct graft_root *root)
+{
+	static const char *const usual[] = { "/etc", "/usr", "/bin", "/lib" };
+	struct stat st;
+
+	for (size_t i = 0; i < GRAFT_COUNT(usual); i++)
+		if (graft_root_stat(root, usual[i], &st) == 0)
+			return true;
+	return false;
+}
+
+static int open_target(struct graft_oci_root *root, const char *rootfs, const struct graft_log *log,
+		       struct graft_error *err)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+	struct statvfs fs;
+
+	if (graft_target_open(getpid(), false, rootfs, log, &root->target, &why) < 0) {
+		/* SECURITY: in the host's own root nothing is done, now or later. */
+		if (why.status == GRAFT_UNSAFE) {
+			*err = why;
+			return -1;
+		}
+		root->obstacle = "the root is not there yet";
+		return 0;
+	}
+	root->target.uid = root->uid;
+	root->target.gid = root->gid;
+	if (!has_content(&root->target.root))
+		root->obstacle = "the root is empty: it may not be mounted yet";
+	else if (fstatvfs(root->target.root.fd, &fs) < 0 || (fs.f_flag & ST_RDONLY) != 0)
+		root->obstacle = "the root cannot be written";
+	return 0;
+}
+
+/* ---- mounts of config.json ---- */
+
+/* What every container has, and what neither holds libraries nor lies above any. */
+static bool is_usual(const char *path)
+{
+	static const char *const trees[] = { "/proc", "/sys", "/dev" };
+	static const char *const files[] = { "/etc/resolv.conf", "/etc/hosts", "/etc/hostname" };
+
+	for (size_t i = 0; i < GRAFT_COUNT(trees); i++)
+		if (is_within(path, trees[i]))
+			return true;
+	for (size_t i = 0; i < GRAFT_COUNT(files); i++)
+		if (strcmp(path, files[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool is_library_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && strncmp(slash + 1, "lib", 3) == 0 && strstr(slash, ".so");
+}
+
+static int add_mounts(struct graft_oci_root *root, const struct graft_oci_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		const char *given = spec->mounts[i].destination;
+		struct graft_oci_covered *covered;
+		bool own_mount = false;
+		const char *path;
+
+		if (!given)
+			continue;
+		path = canonical(root, make_absolute("/", given, root->arena), &own_mount);
+		if (!path) {
+			root->obstacle = "it cannot be told what a mount of config.json will cover";
+			return 0;
+		}
+		covered = graft_arena_push(root->arena, &root->covered, &root->n_covered, sizeof(*covered));
+		if (!covered)
+			return -1;
+		covered->path = path;
+		covered->is_library = is_library_name(given) || is_library_name(path);
+		root->has_volumes = root->has_volumes || !is_usual(path);
+	}
+	return 0;
+}
+
+int graft_oci_root_open(struct graft_oci_root *ret_root, const char *bundle, const struct graft_oci_spec *spec,
+			const struct graft_plan *plan, const struct graft_oci_options *options,
+			struct graft_arena *arena, struct graft_error *err)
+{
+	struct graft_oci_root *root = ret_root;
+
+	root->plan = plan;
+	root->arena = arena;
+	find_owner(root, spec);
+	if (find_bundle(root, bundle, err) < 0)
+		return -1;
+	if (options->no_root_work)
+		root->obstacle = "it shall be left to the hook";
+	else if (!spec->root_path || spec->root_path[0] == '\0')
+		root->obstacle = "config.json names no root";
+	else if (geteuid() != 0)
+		root->obstacle = "only the container's own root may write everywhere in it";
+	else if (!root->owner_known)
+		root->obstacle = "it is not known who root of the container's user namespace is";
+	if (root->obstacle)
+		return 0;
+	if (open_target(root, make_absolute(root->bundle, spec->root_path, arena), options->log, err) < 0)
+		return -1;
+	if (!root->obstacle && add_mounts(root, spec) < 0)
+		return graft_fail_memory(err);
+	return 0;
+}
+
+/* ---- edits ---- */
+
+static const struct graft_oci_directory *directory_of(struct graft_oci_root *root, const char *given)
+{
+	struct graft_oci_directory *directory;
+
+	for (size_t i = 0; i < root->n_directories; i++)
+		if (strcmp(root->directories[i].given, given) == 0)
+			return &root->directories[i];
+	directory = graft_arena_push(root->arena, &root->directories, &root->n_directories, sizeof(*directory));
+	if (!directory)
+		return NULL;
+	directory->given = given;
+	directory->path = canonical(root, given, &directory->own_mount);
+	return directory;
+}
+
+/* Whether the plan itself mounts something over a path. */
+static bool is_covered_by_plan(const struct graft_oci_root *root, const char *path)
+{
+	for (size_t i = 0; i < root->plan->n_edits; i++) {
+		const struct graft_edit *edit = &root->plan->edits[i];
+		bool directory = edit->kind == GRAFT_EDIT_TMPFS ||
+				 (edit->kind == GRAFT_EDIT_BIND && edit->type == GRAFT_SOURCE_DIRECTORY);
+
+		if (directory && is_within(path, edit->target))
+			return true;
+	}
+	return false;
+}
+
+static bool is_covered(const struct graft_oci_root *root, const char *path)
+{
+	for (size_t i = 0; i < root->n_covered; i++)
+		if (is_within(path, root->covered[i].path))
+			return true;
+	return is_covered_by_plan(root, path);
+}
+
+static const char *obstacle_at(struct graft_oci_root *root, const char *given_directory, const char *name)
+{
+	const struct graft_oci_directory *directory = given_directory ? directory_of(root, given_directory) : NULL;
+	const char *path;
+
+	if (!directory || !directory->path)
+		return "it cannot be told where it is";
+	if (directory->own_mount)
+		return "it lies on another mount than the root";
+	path = graft_arena_printf(root->arena, "%s%s%s", directory->path, name[0] != '\0' ? "/" : "", name);
+	if (!path || is_covered(root, path))
+		return "a mount covers it";
+	return NULL;
+}
+
+/* Of a file or link: what has its name now does not matter, it is replaced. */
+static const char *obstacle_of_file(struct graft_oci_root *root, const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	size_t length = slash && slash != path ? (size_t)(slash - path) : 1;
+
+	if (!slash)
+		return "it cannot be told where it is";
+	return obstacle_at(root, graft_arena_strndup(root->arena, path, length), slash + 1);
+}
+
+/*
+ * Libraries of a volume belong into the cache, too, and are there only when it is mounted. Containers without volumes are not asked: that would be a dozen directories
+ * to resolve.
+ */
+static const char *obstacle_of_volumes(struct graft_oci_root *root)
+{
+	const char **directories = NULL;
+	size_t n = 0;
+
+	if (!root->has_volumes)
+		return NULL;
+	if (graft_ldsoconf_read(&root->target.root, root->arena, &directories, &n, NULL) < 0)
+		return "the image's loader configuration cannot be read";
+	for (size_t i = 0; i < n; i++) {
+		const struct graft_oci_directory *directory = directory_of(root, directories[i]);
+
+		if (!directory || !directory->path || directory->own_mount || is_covered(root, directory->path))
+			return "a mount covers a directory of the loader";
+		for (size_t j = 0; j < root->n_covered; j++)
+			if (root->covered[j].is_library && is_within(root->covered[j].path, directory->path))
+				return "a library is mounted into a directory of the loader";
+	}
+	return NULL;
+}
+
+static const char *obstacle_of_cache(struct graft_oci_root *root, const struct graft_edit *edit)
+{
+	static const char *const files[] = { "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d/00-graft.conf" };
+
+	if (edit->musl_path_file)
+		return obstacle_of_file(root, edit->musl_path_file);
+	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
+		const char *why = obstacle_of_file(root, files[i]);
+
+		if (why)
+			return why;
+	}
+	return obstacle_of_volumes(root);
+}
+
+const char *graft_oci_root_obstacle(struct graft_oci_root *root, const struct graft_edit *edit)
+{
+	if (root->obstacle)
+		return root->obstacle;
+	switch (edit->kind) {
+	case GRAFT_EDIT_SYMLINK:
+	case GRAFT_EDIT_FILE:
+		return obstacle_of_file(root, edit->target);
+	case GRAFT_EDIT_DIRECTORY:
+		return obstacle_at(root, edit->target, "");
+	case GRAFT_EDIT_LDCACHE:
+		return obstacle_of_cache(root, edit);
+	case GRAFT_EDIT_TMPFS:
+	case GRAFT_EDIT_COVER:
+	case GRAFT_EDIT_BIND:
+	case GRAFT_EDIT_DEVICE:
+		return "it is a mount";
+	case GRAFT_EDIT_CGROUP:
+	case GRAFT_EDIT_ENV:
+	case GRAFT_EDIT_MAX:
+		break;
+	}
+	return "it is nothing of a file system";
+}
+
+int graft_oci_root_apply(struct graft_oci_root *root, const struct graft_plan *plan, const struct graft_log *log,
+			 struct graft_error *err)
+{
+	const struct graft_namespace_options options = { .log = log };
+
+	return graft_apply_to_namespace(plan, &root->target, &options, NULL, err);
+}

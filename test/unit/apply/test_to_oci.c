@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan in an OCI configuration: what each edit becomes, what the root takes at once, what is left to one hook, and that a failure leaves nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../allocation.h"
+#include "apply/temporary.h"
+#include "apply/to_oci.h"
+#include "base/cleanup.h"
+
+#define HOOK         "/usr/bin/nvidia-cdi-hook"
+#define FILE_FLAGS   ((uint32_t)GRAFT_MOUNT_RDONLY | (uint32_t)GRAFT_MOUNT_NOSUID | (uint32_t)GRAFT_MOUNT_NODEV)
+#define SOCKET_FLAGS ((uint32_t)GRAFT_MOUNT_NOSUID | (uint32_t)GRAFT_MOUNT_NODEV | (uint32_t)GRAFT_MOUNT_NOEXEC)
+
+/* ---- edits ---- */
+
+static void show(const struct graft_cdi_edits *edits, const struct graft_plan *rest, struct graft_buffer *out)
+{
+	for (size_t i = 0; i < edits->n_env; i++)
+		graft_buffer_printf(out, "env %s\n", edits->env[i]);
+	for (size_t i = 0; i < edits->n_nodes; i++) {
+		const struct graft_cdi_node *node = &edits->nodes[i];
+
+		graft_buffer_printf(out, "node %s%s%s %s %lld:%lld", node->path, node->host_path ? " from " : "",
+				    node->host_path ? node->host_path : "", node->type, (long long)node->major,
+				    (long long)node->minor);
+		if (node->has_mode)
+			graft_buffer_printf(out, " %o", node->mode);
+		if (node->has_gid)
+			graft_buffer_printf(out, " gid %u", node->gid);
+		if (node->has_uid)
+			graft_buffer_printf(out, " uid %u", node->uid);
+		graft_buffer_printf(out, " [%s]\n", node->permissions ? node->permissions : "rwm");
+	}
+	for (size_t i = 0; i < edits->n_mounts; i++) {
+		const struct graft_cdi_mount *mount = &edits->mounts[i];
+
+		graft_buffer_printf(out, "mount %s at %s", mount->host_path, mount->container_path);
+		for (size_t j = 0; j < mount->n_options; j++)
+			graft_buffer_printf(out, "%c%s", j == 0 ? ' ' : ',', mount->options[j]);
+		graft_buffer_char(out, '\n');
+	}
+	for (size_t i = 0; i < edits->n_gids; i++)
+		graft_buffer_printf(out, "gid %u\n", edits->gids[i]);
+	for (size_t i = 0; rest && i < rest->n_edits; i++)
+		graft_buffer_printf(out, "rest %s %s%s\n", graft_edit_names[rest->edits[i].kind],
+				    rest->edits[i].target ? rest->edits[i].target : "",
+				    rest->edits[i].conflict == GRAFT_CONFLICT_OVERWRITE ? " overwrites" : "");
+}
+
+static const struct {
+	const char *name;
+	struct graft_edit edits[6];
+	struct graft_oci_options options;
+	const char *want; /* NULL = refused */
+} rows[] = {
+	{ "nothing", { { .kind = GRAFT_EDIT_MAX } }, { .log = NULL }, "" },
+	{ "a file",
+	  { { .kind = GRAFT_EDIT_BIND, .source = "/r/lib.so", .target = "/lib.so", .flags = FILE_FLAGS } },
+	  { .log = NULL },
+	  "mount /r/lib.so at /lib.so ro,nosuid,nodev,rbind,rprivate\n" },
+	{ "a socket, which is no file",
+	  { { .kind = GRAFT_EDIT_BIND, .source = "/run/s", .target = "/run/s", .flags = SOCKET_FLAGS } },
+	  { .log = NULL },
+	  "mount /run/s at /run/s nosuid,nodev,rbind,rprivate,noexec\n" },
+	{ "mounts by depth, then by name",
+	  { { .kind = GRAFT_EDIT_BIND, .source = "/1", .target = "/b/c/a" },
+	    { .kind = GRAFT_EDIT_BIND, .source = "/2", .target = "/b" },
+	    { .kind = GRAFT_EDIT_BIND, .source = "/3", .target = "/a/x" },
+	    { .kind = GRAFT_EDIT_BIND, .source = "/4", .target = "/a" } },
+	  { .log = NULL },
+	  "mount /4 at /a rbind,rprivate\nmount /2 at /b rbind,rprivate\nmount /3 at /a/x rbind,rprivate\n"
+	  "mount /1 at /b/c/a rbind,rprivate\n" },
+	{ "a node with its rule, wherever that stands",
+	  { { .kind = GRAFT_EDIT_CGROUP, .major = 195, .minor = 1, .access = "rwm" },
+	    { .kind = GRAFT_EDIT_DEVICE,
+	      .source = "/dev/n",
+	      .target = "/dev/n",
+	      .major = 195,
+	      .minor = 0,
+	      .mode = 0666 },
+	    { .kind = GRAFT_EDIT_CGROUP, .major = 195, .minor = 0, .access = "rw" },
+	    { .kind = GRAFT_EDIT_DEVICE, .source = "/r/dev/m", .target = "/dev/m", .major = 195, .minor = 1 } },
+	  { .log = NULL },
+	  "node /dev/m from /r/dev/m c 195:1 [rwm]\nnode /dev/n c 195:0 666 [rw]\n" },
+	{ "a node without a rule is there to be seen",
+	  { { .kind = GRAFT_EDIT_DEVICE, .source = "/dev/n", .target = "/dev/n", .major = 195, .minor = 0 } },
+	  { .log = NULL },
+	  "node /dev/n c 195:0 []\n" },
+	{ "a node twice",
+	  { { .kind = GRAFT_EDIT_DEVICE,
+	      .source = "/dev/n",
+	      .target = "/dev/n",
+	      .major = 195,
+	      .minor = 0,
+	      .gid = 44,
+	      .mode = 0660 },
+	    { .kind = GRAFT_EDIT_DEVICE,
+	      .source = "/dev/n",
+	      .target = "/dev/n",
+	      .major = 195,
+	      .minor = 0,
+	      .gid = 44,
+	      .mode = 0660 } },
+	  { .log = NULL },
+	  "node /dev/n c 195:0 660 gid 44 []\ngid 44\n" },
+	{ "groups: only where others may not read and write (SPEC 14.17), each once, in order; never an owner",
+	  { { .kind = GRAFT_EDIT_DEVICE,
+	      .target = "/dev/a",
+	      .major = 1,
+	      .minor = 1,
+	      .mode = 0664,
+	      .gid = 106,
+	      .uid = 11 },
+	    { .kind = GRAFT_EDIT_DEVICE, .target = "/dev/b", .major = 1, .minor = 2, .mode = 0662, .gid = 44 },
+	    { .kind = GRAFT_EDIT_DEVICE, .target = "/dev/c", .major = 1, .minor = 3, .mode = 0660, .gid = 44 },
+	    { .kind = GRAFT_EDIT_DEVICE, .target = "/dev/d", .major = 1, .minor = 4, .mode = 0666, .gid = 45 },
+	    { .kind = GRAFT_EDIT_DEVICE, .target = "/dev/e", .major = 1, .minor = 5, .mode = 0660, .gid = 0 },
+	    { .kind = GRAFT_EDIT_DEVICE, .target = "/dev/f", .major = 1, .minor = 6, .mode = 0, .gid = 46 } },
+	  { .log = NULL },
+	  "node /dev/a c 1:1 664 gid 106 []\nnode /dev/b c 1:2 662 gid 44 []\nnode /dev/c c 1:3 660 gid 44 []\n"
+	  "node /dev/d c 1:4 666 gid 45 []\nnode /dev/e c 1:5 660 []\nnode /dev/f c 1:6 gid 46 []\n"
+	  "gid 44\ngid 106\n" },
+	{ "groups: none by configuration",
+	  { { .kind = GRAFT_EDIT_DEVICE, .target = "/dev/c", .major = 1, .minor = 3, .mode = 0660, .gid = 44 } },
+	  { .no_additional_gids = true },
+	  "node /dev/c c 1:3 660 gid 44 []\n" },
+	{ "a rule without its node is refused",
+	  { { .kind = GRAFT_EDIT_CGROUP, .major = 195, .minor = 0, .access = "rw" } },
+	  { .log = NULL },
+	  NULL },
+	{ "variables, the empty one too",
+	  { { .kind = GRAFT_EDIT_ENV, .target = "A", .content = "1" }, { .kind = GRAFT_EDIT_ENV, .target = "B" } },
+	  { .log = NULL },
+	  "env A=1\nenv B=\n" },
+	{ "what neither they nor a runtime can do, in order",
+	  { { .kind = GRAFT_EDIT_DIRECTORY, .target = "/d" },
+	    { .kind = GRAFT_EDIT_FILE, .target = "/d/f" },
+	    { .kind = GRAFT_EDIT_SYMLINK,
+	      .target = "/l",
+	      .content = "x",
+	      .source = "/h",
+	      .conflict = GRAFT_CONFLICT_REPLACE },
+	    { .kind = GRAFT_EDIT_SYMLINK, .target = "/k", .content = "x" },
+	    { .kind = GRAFT_EDIT_COVER, .target = "/proc/x" },
+	    { .kind = GRAFT_EDIT_LDCACHE } },
+	  { .log = NULL },
+	  "rest directory /d\nrest file /d/f\nrest symlink /l overwrites\nrest symlink /k\nrest cover /proc/x\nrest "
+	  "ldcache \n" },
+};
+
+static struct graft_plan plan_of(struct graft_edit *edits, size_t n_max)
+{
+	struct graft_plan plan = { .version = GRAFT_PLAN_VERSION, .edits = edits };
+
+	while (plan.n_edits < n_max && edits[plan.n_edits].kind < GRAFT_EDIT_MAX &&
+	       (edits[plan.n_edits].target || edits[plan.n_edits].major != 0 ||
+		edits[plan.n_edits].kind == GRAFT_EDIT_LDCACHE))
+		plan.n_edits++;
+	for (size_t i = 0; i < plan.n_edits; i++) {
+		edits[i].rule = "test";
+		edits[i].why = "test";
+	}
+	return plan;
+}
+
+static void check_row(size_t row)
+{
+	struct graft_edit edits[GRAFT_COUNT(rows[0].edits)];
+	struct graft_plan plan, *rest = NULL;
+	struct graft_arena *arena = graft_arena_new(1 << 20);
+	struct graft_cdi_edits result;
+	struct graft_buffer text = { 0 };
+	struct graft_error err = { .status = GRAFT_OK };
+	int rc;
+
+	print_message("# %s\n", rows[row].name);
+	memcpy(edits, rows[row].edits, sizeof(edits));
+	plan = plan_of(edits, GRAFT_COUNT(edits));
+	rc = graft_plan_to_edits(&plan, &rows[row].options, arena, &result, &rest, &err);
+	assert_int_equal(rc, rows[row].want ? 0 : -1);
+	if (rows[row].want) {
+		show(&result, rest, &text);
+		assert_string_equal(graft_buffer_text(&text), rows[row].want);
+	} else {
+		assert_int_equal(err.status, GRAFT_UNSUPPORTED);
+	}
+	graft_buffer_done(&text);
+	graft_arena_free(arena);
+}
+
+static void test_edits(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
+		check_row(i);
+}
+
+/* ---- bundles ---- */
+
+struct bundle {
+	char top[64];
+	char config[1024];
+	struct graft_arena *arena;
+};
+
+static void put(const struct bundle *b, const char *path, const char *content)
+{
+	char full[PATH_MAX], *slash;
+	auto_close int fd = -1;
+
+	(void)snprintf(full, sizeof(full), "%s/%s", b->top, path);
+	for (slash = strchr(full + strlen(b->top) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		(void)mkdir(full, 0755);
+		*slash = '/';
+	}
+	if (!content)
+		return; /* "path/": a directory */
+	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(graft_write_all(fd, content, strlen(content)), 0);
+}
+
+static void put_link(const struct bundle *b, const char *path, const char *text)
+{
+	char full[PATH_MAX];
+
+	put(b, path, NULL);
+	(void)snprintf(full, sizeof(full), "%s/%s", b->top, path);
+	assert_int_equal(symlink(text, full), 0);
+}
+
+static int setup(void **state)
+{
+	struct bundle *b = calloc(1, sizeof(*b));
+
+	assert_non_null(b);
+	(void)snprintf(b->top, sizeof(b->top), "/tmp/graft-to-oci.XXXXXX");
+	assert_non_null(mkdtemp(b->top));
+	b->arena = graft_arena_new((size_t)4 << 20);
+	put(b, "rootfs/etc/", NULL);
+	put(b, "rootfs/usr/lib/", NULL);
+	*state = b;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct bundle *b = *state;
+	char command[128];
+
+	(void)snprintf(command, sizeof(command), "rm -rf %s", b->top);
+	assert_int_equal(system(command), 0); /* a test's own directory */
+	graft_arena_free(b->arena);
+	free(b);
+	return 0;
+}
+
+static struct graft_edit usual_edits[] = {
+	{ .kind = GRAFT_EDIT_SYMLINK,
+	  .target = "/usr/lib/libcuda.so.1",
+	  .content = "libcuda.so.550",
+	  .conflict = GRAFT_CONFLICT_OVERWRITE },
+	{ .kind = GRAFT_EDIT_DIRECTORY, .target = "/etc/nvidia", .mode = 0555 },
+	{ .kind = GRAFT_EDIT_FILE, .target = "/etc/nvidia/profile", .content = "profile", .mode = 0444 },
+	{ .kind = GRAFT_EDIT_BIND, .source = "/dev/null", .target = "/usr/lib/libcuda.so.550", .flags = FILE_FLAGS },
+	{ .kind = GRAFT_EDIT_LDCACHE, .musl_path_file = "/etc/ld-musl-x86_64.path", .musl_path = "/usr/lib\n" },
+};
+
+static struct graft_plan usual_plan(void)
+{
+	return plan_of(usual_edits, GRAFT_COUNT(usual_edits));
+}
+
+/* Applies the plan to the bundle's configuration; *ret_text is what would be written. */
+static int apply(const struct bundle *b, const struct graft_plan *plan, const char *config,
+		 struct graft_oci_options options, const char **ret_text, struct graft_error *err)
+{
+	auto_json_document struct graft_json_document *document = NULL;
+	struct graft_buffer text = { 0 };
+	struct graft_oci_spec spec;
+	int rc;
+
+	assert_int_equal(graft_json_document_parse("config.json", config, strlen(config), &document, NULL), 0);
+	assert_int_equal(graft_oci_spec_read(document, b->arena, &spec, NULL), 0);
+	if (!options.hook_path)
+		options.hook_path = HOOK;
+	rc = graft_apply_to_oci(plan, b->top, &spec, &options, document, err);
+	if (rc == 0) {
+		assert_int_equal(graft_json_document_write(document, &text, NULL), 0);
+		*ret_text = graft_arena_strdup(b->arena, graft_buffer_text(&text));
+	}
+	graft_buffer_done(&text);
+	return rc;
+}
+
+/* The plan that the hook gets, as "kind target" lines; "" = there is no hook. Fails unless there is at most one and it has the right form. */
+static const char *hook_of(const struct bundle *b, const char *config)
+{
+	auto_json_document struct graft_json_document *document = NULL;
+	const struct graft_json_node *list, *hook, *word;
+	const char *args[8] = { NULL }, *json;
+	struct graft_plan *plan = NULL;
+	struct graft_buffer lines = { 0 };
+	const char *result;
+	size_t n = 0;
+
+	assert_int_equal(graft_json_document_parse("result", config, strlen(config), &document, NULL), 0);
+	list = graft_json_node_at(graft_json_document_root(document), "hooks.createContainer");
+	if (!list)
+		return "";
+	assert_int_equal(graft_json_node_count(list), 1);
+	hook = graft_json_node_first(list);
+	assert_string_equal(graft_json_node_string(graft_json_node_first(graft_json_node_member(hook, "env"))),
+			    "NVIDIA_CTK_DEBUG=false");
+	for (word = graft_json_node_first(graft_json_node_member(hook, "args")); word && n < 7;
+	     word = graft_json_node_next(word))
+		args[n++] = graft_json_node_string(word);
+	assert_string_equal(args[n - 3], "apply");
+	assert_string_equal(args[n - 2], "--plan");
+	json = args[n - 1];
+	assert_null(strchr(json, '\n'));
+	assert_int_equal(graft_plan_read(json, strlen(json), &plan, NULL), 0);
+	for (size_t i = 0; i < plan->n_edits; i++)
+		graft_buffer_printf(&lines, "%s%s %s", i > 0 ? ", " : "", graft_edit_names[plan->edits[i].kind],
+				    plan->edits[i].target ? plan->edits[i].target : "");
+	result = graft_arena_strdup(b->arena, graft_buffer_text(&lines));
+	graft_plan_free(plan);
+	graft_buffer_done(&lines);
+	return result;
+}
+
+static bool has(const struct bundle *b, const char *path)
+{
+	char full[PATH_MAX];
+	struct stat st;
+
+	(void)snprintf(full, sizeof(full), "%s/%s", b->top, path);
+	return lstat(full, &st) == 0;
+}
+
+/* What the mounts of config.json and the root itself leave to the hook. */
+static const struct {
+	const char *name;
+	const char *config;
+	const char *link, *says; /* put into the root before */
+	const char *hook;
+} cases[] = {
+	{ "no mounts: nothing is left", "{\"root\":{\"path\":\"rootfs\"}}", NULL, NULL, "" },
+	{ "the usual mounts cover nothing of ours",
+	  "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/proc\"},{\"destination\":\"/"
+	  "dev\"},{\"destination\":\"/dev/pts\"},"
+	  "{\"destination\":\"/sys\"},{\"destination\":\"/etc/hosts\"},{\"destination\":\"/etc/resolv.conf\"}]}",
+	  NULL, NULL, "" },
+	{ "a read-only root is written before it becomes one", "{\"root\":{\"path\":\"rootfs\",\"readonly\":true}}",
+	  NULL, NULL, "" },
+	{ "a volume over one directory", "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/usr/lib\"}]}",
+	  NULL, NULL, "symlink /usr/lib/libcuda.so.1" },
+	{ "a volume above it", "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/usr\"}]}", NULL, NULL,
+	  "symlink /usr/lib/libcuda.so.1" },
+	{ "a volume with a similar name",
+	  "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/usr/li\"},{\"destination\":\"/usr/lib/"
+	  "libcuda.so\"}]}",
+	  NULL, NULL, "" },
+	{ "a volume whose place a link of the image moves",
+	  "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/data/lib\"}]}", "rootfs/data", "usr",
+	  "symlink /usr/lib/libcuda.so.1" },
+	{ "a volume where ours go by a link of the image",
+	  "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/elsewhere\"}]}", "rootfs/etc/nvidia",
+	  "/elsewhere/x", "directory /etc/nvidia, file /etc/nvidia/profile" },
+	{ "an absolute link in the image stays in it", "{\"root\":{\"path\":\"rootfs\"}}", "rootfs/etc/nvidia", "/usr",
+	  "" },
+	{ "everything is covered", "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/\"}]}", NULL, NULL,
+	  "symlink /usr/lib/libcuda.so.1, directory /etc/nvidia, file /etc/nvidia/profile, ldcache " },
+	{ "a mount whose place nobody knows",
+	  "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/loop/x\"}]}", "rootfs/loop", "loop",
+	  "symlink /usr/lib/libcuda.so.1, directory /etc/nvidia, file /etc/nvidia/profile, ldcache " },
+	{ "a mount behind a link that leads nowhere",
+	  "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/dangling/x\"}]}", "rootfs/dangling",
+	  "usr/lib/later", "symlink /usr/lib/libcuda.so.1, directory /etc/nvidia, file /etc/nvidia/profile, ldcache " },
+	{ "a root that is not there", "{\"root\":{\"path\":\"missing\"}}", NULL, NULL,
+	  "symlink /usr/lib/libcuda.so.1, directory /etc/nvidia, file /etc/nvidia/profile, ldcache " },
+	{ "a root that is empty", "{\"root\":{\"path\":\"empty\"}}", NULL, NULL,
+	  "symlink /usr/lib/libcuda.so.1, directory /etc/nvidia, file /etc/nvidia/profile, ldcache " },
+	{ "no root in the configuration", "{}", NULL, NULL,
+	  "symlink /usr/lib/libcuda.so.1, directory /etc/nvidia, file /etc/nvidia/profile, ldcache " },
+	{ "a user namespace that nobody describes",
+	  "{\"root\":{\"path\":\"rootfs\"},\"linux\":{\"namespaces\":[{\"type\":\"user\"}]}}", NULL, NULL,
+	  "symlink /usr/lib/libcuda.so.1, directory /etc/nvidia, file /etc/nvidia/profile, ldcache " },
+	{ "a user namespace that is described",
+	  "{\"root\":{\"path\":\"rootfs\"},\"linux\":{\"namespaces\":[{\"type\":\"user\"}],\"uidMappings\":[{"
+	  "\"containerID\":0,\"hostID\":100000,\"size\":9}],"
+	  "\"gidMappings\":[{\"containerID\":0,\"hostID\":100001,\"size\":9}]}}",
+	  NULL, NULL, "" },
+};
+
+static void check_case(size_t i)
+{
+	struct graft_plan plan = usual_plan();
+	struct graft_error err = { .status = GRAFT_OK };
+	const char *text = NULL;
+	struct bundle *b;
+	void *state;
+	bool all;
+
+	print_message("# %s\n", cases[i].name);
+	(void)setup(&state);
+	b = state;
+	put(b, "empty/", NULL);
+	if (cases[i].link)
+		put_link(b, cases[i].link, cases[i].says);
+	assert_int_equal(apply(b, &plan, cases[i].config, (struct graft_oci_options){ .log = NULL }, &text, &err), 0);
+	assert_non_null(strstr(text, "libcuda.so.550")); /* the mount */
+	assert_string_equal(hook_of(b, text), cases[i].hook);
+	all = cases[i].hook[0] == '\0';
+	assert_int_equal(has(b, "rootfs/usr/lib/libcuda.so.1"), !strstr(cases[i].hook, "symlink"));
+	assert_int_equal(has(b, "rootfs/etc/ld-musl-x86_64.path"), !strstr(cases[i].hook, "ldcache"));
+	if (all && !cases[i].link)
+		assert_true(has(b, "rootfs/etc/nvidia/profile"));
+	(void)teardown(&state);
+}
+
+static void need_root(void)
+{
+	if (geteuid() != 0)
+		skip();
+}
+
+static void test_places(void **state)
+{
+	(void)state;
+	need_root();
+	for (size_t i = 0; i < GRAFT_COUNT(cases); i++)
+		check_case(i);
+}
+
+/* What is made belongs to root of the container. */
+static void test_owner(void **state)
+{
+	static const char config[] = "{\"root\":{\"path\":\"rootfs\"},\"linux\":{\"namespaces\":[{\"type\":\"user\"}],"
+				     "\"uidMappings\":[{\"containerID\":1,\"hostID\":5,\"size\":1},{\"containerID\":0,"
+				     "\"hostID\":100000,\"size\":9}],"
+				     "\"gidMappings\":[{\"containerID\":0,\"hostID\":100001,\"size\":9}]}}";
+	static const char *const made[] = { "usr/lib/libcuda.so.1", "etc/nvidia", "etc/nvidia/profile",
+					    "etc/ld-musl-x86_64.path" };
+	struct bundle *b = *state;
+	struct graft_plan plan = usual_plan();
+	const char *text = NULL;
+	struct stat st;
+
+	need_root();
+	assert_int_equal(apply(b, &plan, config, (struct graft_oci_options){ .log = NULL }, &text, NULL), 0);
+	for (size_t i = 0; i < GRAFT_COUNT(made); i++) {
+		const char *path = graft_arena_printf(b->arena, "%s/rootfs/%s", b->top, made[i]);
+
+		assert_int_equal(lstat(path, &st), 0);
+		assert_int_equal(st.st_uid, 100000);
+		assert_int_equal(st.st_gid, 100001);
+	}
+}
+
+/* Whatever the hook is called; and what always is the hook's. */
+static void test_hook(void **state)
+{
+	static struct graft_edit edits[] = {
+		{ .kind = GRAFT_EDIT_COVER,
+		  .target = "/proc/driver/nvidia/params",
+		  .content = "a \"b\"\\\n c",
+		  .mode = 0444 },
+		{ .kind = GRAFT_EDIT_SYMLINK, .target = "/usr/lib/a", .content = "b" },
+	};
+	struct graft_plan plan = plan_of(edits, 2);
+	struct bundle *b = *state;
+	const char *text = NULL;
+
+	need_root();
+	assert_int_equal(apply(b, &plan, "{\"root\":{\"path\":\"rootfs\"}}",
+			       (struct graft_oci_options){ .hook_path = "/opt/nvidia-ctk" }, &text, NULL),
+			 0);
+	assert_non_null(
+	    strstr(text, "{\"path\":\"/opt/nvidia-ctk\",\"args\":[\"nvidia-ctk\",\"hook\",\"apply\",\"--plan\","));
+	assert_string_equal(hook_of(b, text), "cover /proc/driver/nvidia/params");
+	assert_true(has(b, "rootfs/usr/lib/a"));
+	assert_int_equal(apply(b, &plan, "{\"root\":{\"path\":\"rootfs\"}}",
+			       (struct graft_oci_options){ .no_root_work = true }, &text, NULL),
+			 0);
+	assert_non_null(strstr(text, "{\"path\":\"" HOOK "\",\"args\":[\"nvidia-cdi-hook\",\"apply\",\"--plan\","));
+	assert_string_equal(hook_of(b, text), "cover /proc/driver/nvidia/params, symlink /usr/lib/a");
+}
+
+/* A plan that no argument can hold goes into a file of the bundle. */
+static void test_long_plan(void **state)
+{
+	enum { N = 3000 };
+	struct graft_edit *edits = calloc(N, sizeof(*edits));
+	struct bundle *b = *state;
+	struct graft_plan plan, *read = NULL;
+	const char *text = NULL, *path, *json = NULL;
+	size_t length = 0;
+	auto_close int fd = -1;
+	struct stat st;
+
+	assert_non_null(edits);
+	for (size_t i = 0; i < N; i++)
+		edits[i] = (struct graft_edit){ .kind = GRAFT_EDIT_SYMLINK,
+						.content = "somewhere",
+						.target = graft_arena_printf(b->arena, "/usr/lib/link-number-%zu", i) };
+	plan = plan_of(edits, N);
+	for (int turn = 0; turn < 2; turn++) /* the second time over what is there */
+		assert_int_equal(apply(b, &plan, "{\"root\":{\"path\":\"rootfs\"}}",
+				       (struct graft_oci_options){ .no_root_work = true }, &text, NULL),
+				 0);
+	assert_non_null(strstr(text, "\"--plan-file\""));
+	path = graft_arena_printf(b->arena, "%s/.graft-plan.json", b->top);
+	assert_non_null(strstr(text, path));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(graft_read_fd(fd, (size_t)1 << 20, b->arena, &json, &length), 0);
+	assert_int_equal(graft_plan_read(json, length, &read, NULL), 0);
+	assert_int_equal(read->n_edits, N);
+	graft_plan_free(read);
+	free(edits);
+}
+
+/* SECURITY: the host's own root is never a container's. */
+static void test_host_root(void **state)
+{
+	static struct graft_edit edits[] = {
+		{ .kind = GRAFT_EDIT_SYMLINK, .target = "/graft-must-not-be-here", .content = "x" }
+	};
+	static const char *const roots[] = { "/", "../../../../../..", "up" };
+	struct graft_plan plan = plan_of(edits, 1);
+	struct bundle *b = *state;
+
+	need_root();
+	put_link(b, "up", "/");
+	for (size_t i = 0; i < GRAFT_COUNT(roots); i++) {
+		const char *config = graft_arena_printf(b->arena, "{\"root\":{\"path\":\"%s\"}}", roots[i]),
+			   *text = NULL;
+		struct graft_error err = { .status = GRAFT_OK };
+		struct stat st;
+
+		assert_int_equal(apply(b, &plan, config, (struct graft_oci_options){ .log = NULL }, &text, &err), -1);
+		assert_int_equal(err.status, GRAFT_UNSAFE);
+		assert_int_equal(lstat("/graft-must-not-be-here", &st), -1);
+	}
+}
+
+/* The last of the edits fails: nothing of the others is left. */
+static void test_undo(void **state)
+{
+	static struct graft_edit edits[] = {
+		{ .kind = GRAFT_EDIT_DIRECTORY, .target = "/new/directory", .mode = 0755 },
+		{ .kind = GRAFT_EDIT_FILE, .target = "/etc/kept", .content = "ours", .mode = 0644 },
+		{ .kind = GRAFT_EDIT_SYMLINK,
+		  .target = "/usr/lib",
+		  .content = "x",
+		  .conflict = GRAFT_CONFLICT_OVERWRITE },
+	};
+	struct graft_plan plan = plan_of(edits, GRAFT_COUNT(edits));
+	struct graft_error err = { .status = GRAFT_OK };
+	struct bundle *b = *state;
+	const char *text = NULL, *content = NULL;
+	size_t length = 0;
+	auto_close int fd = -1;
+
+	need_root();
+	put(b, "rootfs/etc/kept", "the image's");
+	assert_int_equal(
+	    apply(b, &plan, "{\"root\":{\"path\":\"rootfs\"}}", (struct graft_oci_options){ .log = NULL }, &text, &err),
+	    -1);
+	assert_non_null(strstr(err.msg, "/usr/lib"));
+	assert_false(has(b, "rootfs/new"));
+	fd = open(graft_arena_printf(b->arena, "%s/rootfs/etc/kept", b->top), O_RDONLY | O_CLOEXEC);
+	assert_int_equal(graft_read_fd(fd, 100, b->arena, &content, &length), 0);
+	assert_string_equal(content, "the image's");
+}
+
+static void test_allocations(void **state)
+{
+	struct graft_plan plan = usual_plan();
+	struct bundle *b = *state;
+	int n = 1;
+
+	need_root();
+	for (;; n++) {
+		auto_json_document struct graft_json_document *document = NULL;
+		static const char config[] =
+		    "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/etc/nvidia\"}]}";
+		const struct graft_oci_options options = { .hook_path = HOOK };
+		struct graft_error err = { .status = GRAFT_OK };
+		struct graft_oci_spec spec;
+		bool failed;
+		int rc;
+
+		assert_int_equal(graft_json_document_parse("x", config, strlen(config), &document, NULL), 0);
+		assert_int_equal(graft_oci_spec_read(document, b->arena, &spec, NULL), 0);
+		allocation_fail(n);
+		rc = graft_apply_to_oci(&plan, b->top, &spec, &options, document, &err);
+		failed = allocation_failed();
+		if (!failed) {
+			assert_int_equal(rc, 0);
+			break;
+		}
+		if (rc == 0)
+			fail_msg("allocation %d was not missed", n);
+		assert_int_equal(err.status, GRAFT_NO_MEMORY);
+		assert_false(has(b, "rootfs/usr/lib/libcuda.so.1"));
+		assert_false(has(b, "rootfs/etc/ld-musl-x86_64.path"));
+	}
+	assert_true(n > 10); /* otherwise nothing was wrapped */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_edits),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test_setup_teardown(test_owner, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hook, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_long_plan, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_host_root, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_undo, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_allocations, setup, teardown),
+	};
+
+	(void)umask(022);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
