@@ -11,6 +11,8 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "cli/cdi_hook/cdi_hook.h"
+#include "host/image.h"
+#include "plan/loader_search.h"
 
 #define MAX_PLAN ((size_t)16 << 20)
 
@@ -127,6 +129,30 @@ static int read_plan(struct cdi_hook *hook, struct graft_plan **ret_plan, struct
 	return graft_plan_read(text, length, ret_plan, err);
 }
 
+/*
+ * The loader's cache comes here when the root could not be looked at before it was mounted as a whole, volumes included: what the plan supposed of the image is
+ * replaced by what it is.
+ */
+static int look_again(struct cdi_hook *hook, const struct graft_target *target, struct graft_plan *plan,
+		      struct graft_error *err)
+{
+	struct graft_image image = { .debian = false };
+
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		struct graft_edit *edit = &plan->edits[i];
+
+		if (edit->kind != GRAFT_EDIT_LDCACHE)
+			continue;
+		if (graft_image_inspect(&target->root, false, &hook->log, hook->arena, &image, err) < 0)
+			return -1;
+		edit->missing_folders = NULL;
+		edit->n_missing_folders = 0;
+		edit->musl_path_file = edit->musl_path = NULL;
+		graft_loader_search(plan->arena, &image, edit);
+	}
+	return 0;
+}
+
 static int run(void *context, int argc, char **argv)
 {
 	struct cdi_hook *hook = context;
@@ -139,6 +165,8 @@ static int run(void *context, int argc, char **argv)
 	(void)argv;
 	if (rc == 0)
 		rc = cdi_hook_open(hook, &target, &err);
+	if (rc == 0)
+		rc = look_again(hook, &target, plan, &err);
 	if (rc == 0)
 		rc = cdi_hook_apply(hook, plan, &target, false, NULL, &err);
 	graft_plan_free(plan);

@@ -1,0 +1,726 @@
+# SPDX-License-Identifier: Apache-2.0
+# nvidia-cdi-hook: each hook that container specifications name, called as a runtime calls it; hostile images, callers and faults.
+
+load lib.bash
+
+setup_file() { start_host dgx-h100; }
+teardown_file() { stop_host; }
+
+hook_program=$build/src/cli/cdi_hook/nvidia-cdi-hook
+
+setup() {
+  test_setup
+  mkdir -p "$root" "$bundle" "$work/outside"
+  on_host mount -t tmpfs -o mode=755 tmpfs "$root"
+  # The same root as this process can reach it.
+  at=/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/root$root
+  mkdir -p "$at"/{etc,usr/lib,usr/bin,dev,proc,run,tmp}
+  jq -n --arg root "$root" '{ociVersion: "1.0.2", root: {path: $root}}' >"$bundle/config.json"
+  state=$(jq -cn --arg bundle "$bundle" '{ociVersion: "1.0.2", id: "x", pid: 1, status: "creating", bundle: $bundle}')
+  printf 'secret of the host\n' >"$work/outside/secret"
+}
+teardown() { test_teardown; }
+
+# hook ARGUMENT...: in a mount namespace of its own, with the working directory in the image; what is mounted there is listed in $work/mounts.
+hook() {
+  printf '%s' "$state" >"$work/state"
+  # shellcheck disable=SC2016
+  run on_host unshare --mount --propagation private -- bash -c '
+    cd "$1" && state=$2 mounts=$3 && shift 3
+    "$@" <"$state"
+    status=$?
+    cat /proc/self/mountinfo >"$mounts"
+    exit $status' - "$root" "$work/state" "$work/mounts" "${old_kernel[@]}" "$hook_program" "$@"
+}
+
+# What is in the root: names, types, modes, owners, contents.
+tree() {
+  (cd "$at" && find . -mindepth 1 -printf '%p %y %#m %U:%G %l\n' | sort && find . -type f -print0 | sort -z | xargs -0 -r sha256sum)
+}
+
+succeeds() { [ "$status" -eq 0 ] || die "$output"; }
+# fails TEXT: with exit status 1 and this in one line of the log.
+fails() {
+  [ "$status" -eq 1 ] || die "exit status $status: $output" || return
+  grep -qF -- "level=error" <<<"$output" || die "$output" || return
+  grep -F "level=error" <<<"$output" | grep -qF -- "$1" || die "$output"
+}
+says() { [[ $output == *"$1"* ]] || die "$output"; }
+link() { readlink "$at/$1"; }
+
+# ---- words ----
+
+@test "what is not known is a warning and no failure" {
+  hook
+  succeeds
+  says 'level=warning msg="No CDI hook specified"'
+  hook make-coffee --strong x
+  succeeds
+  says 'level=warning msg="Unsupported CDI hook: make-coffee"'
+  # A wrong option before the name of a hook: the hook is not run.
+  hook --strong create-symlinks --link a::/usr/lib/a
+  succeeds
+  says 'No CDI hook specified'
+  [ ! -e "$at/usr/lib/a" ]
+  hook noop
+  succeeds
+  [ -z "$output" ]
+}
+
+@test "a known hook with a wrong option is a failure" {
+  hook create-symlinks --strong
+  fails 'flag provided but not defined: -strong'
+  says 'Incorrect Usage: flag provided but not defined: -strong'
+  hook update-ldcache --folder
+  fails 'flag needs an argument: --folder'
+}
+
+@test "version, help, quiet, debug" {
+  hook --version
+  succeeds
+  [[ $output == "NVIDIA CDI Hook version "* ]]
+  hook --help
+  succeeds
+  for name in create-symlinks update-ldcache enable-cuda-compat disable-device-node-modification update-application-profile chmod apply; do
+    says "$name"
+  done
+  hook update-ldcache --help
+  succeeds
+  says --container-spec
+  hook --quiet make-coffee
+  succeeds
+  [ -z "$output" ]
+  NVIDIA_CTK_QUIET=true hook make-coffee
+  [ -z "$output" ]
+  NVIDIA_CTK_QUIET=true NVIDIA_CTK_DEBUG=true hook --debug create-symlinks --link a::/usr/lib/a
+  [ -z "$output" ]
+  NVIDIA_CTK_DEBUG=true hook create-symlinks --link b::/usr/lib/a
+  says level=debug
+  NVIDIA_CTK_DEBUG=false hook create-symlinks --link c::/usr/lib/a
+  [ -z "$output" ]
+}
+
+# ---- the container's state ----
+
+@test "the state comes from standard input or from a file" {
+  printf '%s' "$state" >"$work/state.json"
+  state=
+  hook create-symlinks --container-spec "$work/state.json" --link a::/usr/lib/a
+  succeeds
+  [ "$(link usr/lib/a)" = a ]
+  hook create-symlinks --container-spec - --link a::/usr/lib/b
+  fails 'failed to load container state'
+  # A relative name would be one of the image.
+  cp "$work/state.json" "$at/state.json"
+  hook create-symlinks --container-spec state.json --link a::/usr/lib/b
+  fails 'must be absolute'
+}
+
+@test "a state or a bundle that is wrong says what is wrong with it" {
+  state='{"bundle": "'
+  hook create-symlinks --link a::/b
+  fails 'failed to load container state: could not decode container state'
+  state='{"bundle": "relative"}'
+  hook create-symlinks --link a::/b
+  fails 'failed to determined container root'
+  state='{"bundle": "/nonexistent"}'
+  hook create-symlinks --link a::/b
+  fails 'failed to open OCI spec file: /nonexistent/config.json: no such file or directory'
+  state=$(jq -cn --arg bundle "$bundle" '{bundle: $bundle}')
+  printf '{' >"$bundle/config.json"
+  hook create-symlinks --link a::/b
+  fails 'failed to load minimal OCI spec'
+  printf '{}' >"$bundle/config.json"
+  hook create-symlinks --link a::/b
+  fails 'empty container root detected'
+  printf '{"root": {"path": "/nonexistent"}}' >"$bundle/config.json"
+  hook create-symlinks --link a::/b
+  fails 'path error: /nonexistent: no such file or directory'
+  # A root that is relative to the bundle, unknown members, a member of another type.
+  ln -s "$at" "$bundle/rootfs"
+  printf '{"root": {"path": "rootfs", "future": [1]}, "process": 7, "x": 18446744073709551615}' >"$bundle/config.json"
+  hook create-symlinks --link a::/usr/lib/a
+  succeeds
+  [ "$(link usr/lib/a)" = a ]
+}
+
+@test "the host's own root is refused, by whatever name" {
+  for path in / /. /tmp/.. /proc/self/root; do
+    jq -n --arg root "$path" '{root: {path: $root}}' >"$bundle/config.json"
+    for words in "update-ldcache --folder /opt" "create-symlinks --link a::/graft-must-not-be-here"; do
+      # shellcheck disable=SC2086
+      hook $words
+      fails 'leads to /'
+    done
+  done
+  on_host test ! -e /graft-must-not-be-here
+}
+
+# ---- create-symlinks ----
+
+@test "create-symlinks: made, corrected, kept" {
+  mkdir -p "$at/lib" "$at/lib/different-target"
+  ln -s / "$at/lib/foo"
+  ln -s ../../ "$at/lib/up"
+  ln -s libsame.so.1 "$at/lib/libsame.so"
+  inode=$(stat -c %i "$at/lib/libsame.so")
+  ln -s different-target "$at/lib/libother.so"
+  echo image >"$at/lib/libfile.so"
+  hook create-symlinks --link libfoo.so.1::/lib/foo/libfoo.so --link ../libfoo.so.1::/lib/up/libup.so \
+    --link libsame.so.1::/lib/libsame.so,libother.so.1::/lib/libother.so --link /abs/olute::/lib/libfile.so \
+    --link x::/new/parents/x --link x::no/slash --link libself::/lib/libself --link /lib/libkept::/lib/libkept
+  succeeds
+  [ "$(link libfoo.so)" = libfoo.so.1 ]
+  [ "$(link libup.so)" = ../libfoo.so.1 ]
+  [ "$(link lib/libsame.so)" = libsame.so.1 ]
+  [ "$(stat -c %i "$at/lib/libsame.so")" = "$inode" ]
+  [ "$(link lib/libother.so)" = libother.so.1 ]
+  [ -d "$at/lib/different-target" ]
+  [ "$(link lib/libfile.so)" = /abs/olute ]
+  [ "$(link new/parents/x)" = x ]
+  [ "$(stat -c %a "$at/new/parents")" = 755 ]
+  [ "$(link no/slash)" = x ]
+  # Again: nothing changes.
+  tree >"$work/before"
+  hook create-symlinks --link libfoo.so.1::/lib/foo/libfoo.so --link libother.so.1::/lib/libother.so
+  succeeds
+  tree | diff "$work/before" -
+  # A file that shall be a link to itself stays the file.
+  echo image >"$at/lib/libreal"
+  hook create-symlinks --link /lib/libreal::/lib/libreal
+  succeeds
+  [ -f "$at/lib/libreal" ] && [ ! -L "$at/lib/libreal" ]
+  hook create-symlinks
+  succeeds
+}
+
+@test "create-symlinks: what cannot be done undoes the rest" {
+  mkdir -p "$at/lib/directory"
+  tree >"$work/before"
+  hook create-symlinks --link a::/new/a --link b::/lib/b --link c::/lib/directory --link d::/lib/d
+  fails 'failed to create link [c /lib/directory]'
+  tree | diff "$work/before" -
+  for specification in a 'a:/b' 'a::/b::/c' ''; do
+    hook create-symlinks --link x::/lib/x --link "$specification"
+    fails "invalid symlink specification $specification"
+    tree | diff "$work/before" -
+  done
+}
+
+@test "create-symlinks: nothing outside of the root, wherever the image's links lead" {
+  mkdir -p "$at/lib"
+  ln -s "$work/outside" "$at/lib/absolute"
+  ln -s ../../../../../../../../../../"$work/outside" "$at/lib/relative"
+  ln -s /proc/self/root"$work/outside" "$at/lib/magic"
+  ln -s /proc/1/cwd "$at/lib/cwd"
+  find "$work/outside" -printf '%P %y %T@\n' >"$work/before"
+  for name in absolute relative magic cwd; do
+    hook create-symlinks --link "x::/lib/$name/x"
+    [ "$status" -le 1 ]
+  done
+  find "$work/outside" -printf '%P %y %T@\n' | diff "$work/before" -
+  [ "$(link lib/absolute)" = "$work/outside" ]
+}
+
+# ---- update-ldcache ----
+
+@test "update-ldcache: a library in a folder of its own is found, before the image's own" {
+  on_host umount "$root"
+  make_root debian overlay
+  mkdir -p "$at/opt/driver"
+  cp "$at"/lib/x86_64-linux-gnu/libz.so.1 "$at/opt/driver/libz.so.1.99"
+  hook update-ldcache --ldconfig-path /sbin/ldconfig --folder /opt/driver --folder /opt/driver/ --folder /usr/lib/x86_64-linux-gnu
+  succeeds
+  [ "$(on_host chroot "$root" ldconfig -p | sed -n 's/.*libz.so.1 (.*=> //p' | head -1)" = /opt/driver/libz.so.1 ]
+  [ "$(link opt/driver/libz.so.1)" = libz.so.1.99 ]
+  # By the loader too, and after an ldconfig in the container.
+  on_host chroot "$root" /sbin/ldconfig
+  [ "$(on_host chroot "$root" ldconfig -p | sed -n 's/.*libz.so.1 (.*=> //p' | head -1)" = /opt/driver/libz.so.1 ]
+  [ "$(cat "$at/etc/ld.so.conf.d/00-graft.conf" | grep -c '^/')" = 1 ]
+  # Twice: no second file.
+  hook update-ldcache --folder /opt/driver
+  tree >"$work/before"
+  hook update-ldcache --folder /opt/driver
+  succeeds
+  tree | diff "$work/before" -
+}
+
+@test "update-ldcache: what the image has anew is found, and nothing of it is run" {
+  on_host umount "$root"
+  make_root debian overlay
+  cp "$at"/lib/x86_64-linux-gnu/libz.so.1 "$at/usr/local/lib/libnew.so.5"
+  printf '#!/bin/sh\necho run >/ran\n' >"$at/sbin/ldconfig"
+  hook update-ldcache
+  succeeds
+  grep -q /usr/local/lib/libz.so.1 "$at/etc/ld.so.cache"
+  [ ! -e "$at/ran" ]
+}
+
+@test "update-ldcache: an image without configuration, without ldconfig, without proc" {
+  rm -rf "$at/proc"
+  mkdir -p "$at/lib64" "$at/opt/driver"
+  cp /lib/x86_64-linux-gnu/libz.so.1 "$at/opt/driver/libz.so.1"
+  hook update-ldcache --folder /opt/driver
+  succeeds
+  grep -q /opt/driver/libz.so.1 "$at/etc/ld.so.cache"
+  [ "$(cat "$at/etc/ld.so.conf")" = "include /etc/ld.so.conf.d/*.conf" ]
+  [ "$(stat -c %a "$at/etc/ld.so.cache" "$at/etc/ld.so.conf" | sort -u)" = 644 ]
+  [ ! -e "$at/proc" ]
+  ! grep -q "$root/" <(awk '{print $5}' "$work/mounts")
+}
+
+@test "update-ldcache: a musl image gets a search path" {
+  mkdir -p "$at/lib"
+  echo loader >"$at/lib/ld-musl-x86_64.so.1"
+  hook update-ldcache --folder /opt/driver,/usr/lib
+  succeeds
+  [ "$(cat "$at/etc/ld-musl-x86_64.path")" = "/lib
+/usr/local/lib
+/usr/lib
+/opt/driver" ]
+  [ ! -e "$at/etc/ld.so.cache" ]
+  tree >"$work/before"
+  hook update-ldcache --folder /opt/driver
+  succeeds
+  tree | diff "$work/before" -
+}
+
+@test "update-ldcache: absolute links of the image are links of the image" {
+  mkdir -p "$at/opt/driver" "$at/var/conf" "$at/usr/etc"
+  rmdir "$at/etc"
+  ln -s /usr/etc "$at/etc"
+  ln -s /var/conf "$at/usr/etc/ld.so.conf.d"
+  ln -s /var/cache-of-the-loader "$at/usr/etc/ld.so.cache"
+  cp /lib/x86_64-linux-gnu/libz.so.1 "$at/opt/driver/libz.so.1"
+  hook update-ldcache --folder /opt/driver
+  succeeds
+  grep -q /opt/driver/libz.so.1 "$at/usr/etc/ld.so.cache"
+  grep -qx /opt/driver "$at/var/conf/00-graft.conf"
+}
+
+@test "update-ldcache: files of the host by hard links, FIFOs and devices stay what they are" {
+  mkdir -p "$at/opt/driver" "$at/etc/ld.so.conf.d"
+  on_host mount --bind "$work/outside" "$root/tmp"
+  echo include '/etc/ld.so.conf.d/*' >"$at/etc/ld.so.conf"
+  mkfifo "$at/etc/ld.so.cache" "$at/etc/ld.so.conf.d/fifo.conf"
+  mknod "$at/opt/driver/libnode.so.1" c 1 5
+  mkfifo "$at/opt/driver/libfifo.so.1"
+  truncate -s 1T "$at/opt/driver/libhuge.so.1"
+  hook update-ldcache --folder /opt/driver
+  succeeds
+  [ -f "$at/etc/ld.so.cache" ]
+  [ -p "$at/etc/ld.so.conf.d/fifo.conf" ]
+  [ "$(cat "$work/outside/secret")" = "secret of the host" ]
+  # What is replaced is a new file: whoever has another name of the old one keeps it.
+  echo old >"$at/etc/kept"
+  ln -f "$at/etc/kept" "$at/etc/ld.so.cache"
+  hook update-ldcache
+  succeeds
+  [ "$(cat "$at/etc/kept")" = old ]
+}
+
+@test "a root that cannot be written says so, and that it does" {
+  tree >"$work/before"
+  on_host mount -o remount,ro "$root"
+  hook update-ldcache --folder /opt/driver
+  fails 'read-only file system'
+  says "Make the container's root writable"
+  hook create-symlinks --link a::/usr/lib/a
+  fails 'failed to create link [a /usr/lib/a]'
+  says 'read-only file system'
+  hook update-application-profile
+  succeeds # no GPU, nothing to write
+  on_host mount -o remount,rw "$root"
+  # What is there already needs no writing.
+  hook create-symlinks --link a::/usr/lib/a
+  on_host mount -o remount,ro "$root"
+  hook create-symlinks --link a::/usr/lib/a
+  succeeds
+  on_host mount -o remount,rw "$root"
+  rm "$at/usr/lib/a"
+  tree | diff "$work/before" -
+}
+
+@test "update-ldcache: an empty path of ldconfig is refused, a strange one is not asked about" {
+  hook update-ldcache --ldconfig-path=
+  fails 'ldconfig-path must be specified'
+  hook update-ldcache --ldconfig-path /nonexistent/ldconfig
+  succeeds
+}
+
+# ---- enable-cuda-compat ----
+
+compat_library() {
+  rm -rf "$at/usr/local/cuda"
+  mkdir -p "$at/usr/local/cuda/compat"
+  cp "$build/test/tools/plain.so" "$at/usr/local/cuda/compat/libcuda.so.$1" 2>/dev/null ||
+    cp /lib/x86_64-linux-gnu/libz.so.1 "$at/usr/local/cuda/compat/libcuda.so.$1"
+}
+compat_conf=etc/ld.so.conf.d/00-compat-graft.conf
+
+@test "enable-cuda-compat: newer than the driver is used, older is not" {
+  compat_library 333.88.99
+  hook enable-cuda-compat
+  succeeds
+  [ ! -e "$at/$compat_conf" ]
+  hook enable-cuda-compat --host-driver-version=222.55.66
+  succeeds
+  [ "$(cat "$at/$compat_conf")" = /usr/local/cuda/compat ]
+  [ "$(stat -c %a "$at/$compat_conf")" = 644 ]
+  # The host's driver became newer: what was said before is taken back.
+  hook enable-cuda-compat --host-driver-version=444.55.66
+  succeeds
+  [ "$(grep -c '^[^#]' "$at/$compat_conf")" = 0 ]
+  rm "$at/$compat_conf"
+  compat_library 222.88.99
+  hook enable-cuda-compat --host-driver-version=222.55.66
+  [ ! -e "$at/$compat_conf" ]
+  hook enable-cuda-compat --host-driver-version=99.55.66
+  [ -e "$at/$compat_conf" ]
+}
+
+@test "enable-cuda-compat: links of the image, other places, more than one library" {
+  compat_library 333.88.99
+  mkdir -p "$at/etc/alternatives"
+  mv "$at/usr/local/cuda" "$at/etc/alternatives/cuda"
+  ln -s /etc/alternatives/cuda "$at/usr/local/cuda"
+  hook enable-cuda-compat --host-driver-version=222.55.66
+  succeeds
+  [ "$(cat "$at/$compat_conf")" = /etc/alternatives/cuda/compat ]
+  rm "$at/$compat_conf"
+  mv "$at/etc/alternatives/cuda/compat" "$at/compat"
+  rm "$at/usr/local/cuda"
+  ln -s ../../../../../../ "$at/usr/local/cuda"
+  hook enable-cuda-compat --host-driver-version=222.55.66
+  [ "$(cat "$at/$compat_conf")" = /compat ]
+  rm "$at/$compat_conf"
+  mkdir -p "$at/usr/local/cuda-orin"
+  mv "$at/compat" "$at/usr/local/cuda-orin/compat_orin"
+  hook enable-cuda-compat --host-driver-version=222.55.66
+  [ ! -e "$at/$compat_conf" ]
+  hook enable-cuda-compat --host-driver-version=222.55.66 --cuda-compat-container-root /usr/local/cuda-orin/compat_orin
+  [ "$(cat "$at/$compat_conf")" = /usr/local/cuda-orin/compat_orin ]
+  rm "$at/$compat_conf"
+  cp "$at"/usr/local/cuda-orin/compat_orin/libcuda.so.{333.88.99,334.1.1}
+  hook enable-cuda-compat --host-driver-version=222.55.66 --cuda-compat-container-root /usr/local/cuda-orin/compat_orin
+  succeeds
+  says 'Unexpected number of CUDA compat libraries in container'
+  [ ! -e "$at/$compat_conf" ]
+}
+
+@test "enable-cuda-compat, then update-ldcache: the loader prefers it" {
+  on_host umount "$root"
+  make_root debian overlay
+  compat_library 560.1.2
+  rm -f "$at"/usr/local/cuda/compat/*
+  cp "$at/lib/x86_64-linux-gnu/libz.so.1" "$at/usr/local/cuda/compat/libcuda.so.560.1.2"
+  hook enable-cuda-compat --host-driver-version=550.54.14
+  hook update-ldcache --folder /usr/lib/x86_64-linux-gnu
+  succeeds
+  [ "$(on_host chroot "$root" ldconfig -p | sed -n 's/.*libz.so.1 (.*=> //p' | head -1)" = /usr/local/cuda/compat/libz.so.1 ]
+}
+
+# ---- disable-device-node-modification ----
+
+params=proc/driver/nvidia/params
+
+@test "disable-device-node-modification: the container's file says 0, on a mount of its own" {
+  mkdir -p "$at/proc/driver/nvidia"
+  on_host cat /proc/driver/nvidia/params >"$at/$params"
+  grep -qx 'ModifyDeviceFiles: 1' "$at/$params"
+  printf '%s' "$state" >"$work/state"
+  # shellcheck disable=SC2016
+  run on_host unshare --mount --propagation private -- bash -c '
+    "$1" disable-device-node-modification <"$2" || exit
+    cat "$3"
+    echo "$3 $(stat -c %a "$3") $(awk -v at="$3" "\$5 == at { print \$6 }" /proc/self/mountinfo)"
+    ! echo x 2>/dev/null >"$3" || echo writable
+    ls "$(dirname "$3")"' - "$hook_program" "$work/state" "$root/$params"
+  succeeds
+  says 'ModifyDeviceFiles: 0'
+  [[ $output != *'ModifyDeviceFiles: 1'* ]]
+  says "$root/$params 444 ro,nosuid,nodev,noexec"
+  [[ $output != *writable* ]]
+  [ "$(tail -n 1 <<<"$output")" = params ]
+  # All other lines are the host's.
+  diff <(sed '/^ModifyDeviceFiles/d' "$at/$params") <(sed '/^\/.* 444 /,$d;/^ModifyDeviceFiles/d' <<<"$output")
+}
+
+@test "disable-device-node-modification: nothing to do" {
+  # A container whose procfs has no such file.
+  hook disable-device-node-modification
+  succeeds
+  [ -z "$output" ]
+  ! grep -q "$root/" <(awk '{print $5}' "$work/mounts")
+  # A host that says it already.
+  mkdir -p "$at/proc/driver/nvidia"
+  echo 'ModifyDeviceFiles: 1' >"$at/$params"
+  on_host sed 's/ModifyDeviceFiles: 1/ModifyDeviceFiles: 0/' /proc/driver/nvidia/params >"$work/params"
+  printf '%s' "$state" >"$work/state"
+  # shellcheck disable=SC2016
+  run on_host unshare --mount --propagation private -- bash -c '
+    mount --bind "$3" /proc/driver/nvidia/params
+    "$1" disable-device-node-modification <"$2" && cat "$4"' - "$hook_program" "$work/state" "$work/params" "$root/$params"
+  succeeds
+  [ "$output" = 'ModifyDeviceFiles: 1' ]
+}
+
+# ---- update-application-profile ----
+
+profile=etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf
+
+@test "update-application-profile: by the minors of the container's nodes" {
+  hook update-application-profile
+  succeeds
+  [ ! -e "$at/$profile" ]
+  mknod "$at/dev/nvidia0" c 195 0
+  mknod "$at/dev/nvidia7" c 195 15 # by its number, not by its name
+  mknod "$at/dev/nvidiactl" c 195 255
+  mknod "$at/dev/nvidia9" c 195 99
+  echo >"$at/dev/nvidia3"
+  ln -s nvidia0 "$at/dev/nvidia4"
+  hook update-application-profile
+  succeeds
+  says 'no bit for minor 99'
+  [ "$(cat "$at/$profile")" = '{"profiles":[{"name":"_container_","settings":["EGLVisibleDGPUDevices",0x8001]}],"rules":[{"pattern":[],"profile":"_container_"}]}' ]
+  [ "$(stat -c %a "$at/$profile" "${at}/${profile%/*}" | tr '\n' ' ')" = "444 555 " ]
+  rm "$at/dev/nvidia7"
+  hook update-application-profile
+  grep -q 0x1] "$at/$profile"
+}
+
+# ---- chmod ----
+
+@test "chmod: on what the image has, and on nothing else" {
+  mkdir -m 700 "$at/dev/nvidia-caps"
+  mkdir -m 700 "$work/outside/directory"
+  ln -s "$work/outside/directory" "$at/dev/absolute"
+  ln -s ../../../../../../../../../..$work/outside/directory "$at/dev/relative"
+  hook chmod --mode 755 --path /dev/nvidia-caps,/dev/missing --path /dev/absolute --path dev/relative
+  succeeds
+  [ "$(stat -c %a "$at/dev/nvidia-caps")" = 755 ]
+  [ "$(stat -c %a "$work/outside/directory")" = 700 ]
+  hook chmod --path /dev
+  fails 'a non-empty mode must be specified'
+  hook chmod --mode 789 --path /dev
+  fails 'failed to parse mode as octal'
+  hook chmod --mode 755 --path /dev, --path ' '
+  fails 'paths must not be empty'
+}
+
+# ---- apply ----
+
+plan() { jq -cn "{version: 1, edits: [$1 | (.rule, .why) = \"test\"]}"; }
+
+@test "apply: a plan as an argument or in a file; a failure undoes all of it" {
+  hook apply --plan "$(plan '{kind: "directory", target: "/new/directory", mode: 448}, {kind: "file", target: "/new/file", content: "text", mode: 292},
+    {kind: "symlink", target: "/usr/lib/x", content: "y"}, {kind: "ldcache", folders: ["/opt/driver"], missing_folders: ["/opt/driver"],
+    entries: [{soname: "libcuda.so.1", path: "/opt/driver/libcuda.so.1", abi_flags: 771}]}')"
+  succeeds
+  [ "$(stat -c %a "$at/new/directory")" = 700 ]
+  [ "$(cat "$at/new/file")" = text ]
+  [ "$(link usr/lib/x)" = y ]
+  grep -q /opt/driver/libcuda.so.1 "$at/etc/ld.so.cache"
+  mkdir "$at/usr/lib/in-the-way"
+  tree >"$work/before"
+  plan '{kind: "directory", target: "/second/directory", mode: 448}, {kind: "symlink", target: "/usr/lib/in-the-way", content: "y", conflict: "overwrite"}' \
+    >"$work/plan.json"
+  hook apply --plan-file "$work/plan.json"
+  fails /usr/lib/in-the-way
+  tree | diff "$work/before" -
+  rmdir "$at/usr/lib/in-the-way"
+  hook apply --plan-file "$work/plan.json"
+  succeeds
+  [ "$(link usr/lib/in-the-way)" = y ]
+}
+
+@test "apply: no plan, half a plan, a plan with what is not a hook's" {
+  tree >"$work/before"
+  hook apply
+  fails 'a plan must be given'
+  hook apply --plan '{"version": 1, "edits": ['
+  fails 'failed to set up the container'
+  hook apply --plan '{"version": 1, "edits": [{"kind": "explode", "rule": "x", "why": "y"}]}'
+  fails 'edits[0].kind'
+  hook apply --plan-file plan.json
+  fails 'must be absolute'
+  hook apply --plan "$(plan '{kind: "file", target: "/x", content: "x", mode: 292}, {kind: "cgroup", major: 195, access: "rw"}')"
+  fails "kind 'cgroup'"
+  tree | diff "$work/before" -
+}
+
+@test "apply: a musl image whose loader nobody could look at before" {
+  mkdir -p "$at/lib"
+  echo loader >"$at/lib/ld-musl-x86_64.so.1"
+  hook apply --plan "$(plan '{kind: "ldcache", folders: ["/usr/lib64"], missing_folders: ["/usr/lib64"],
+    entries: [{soname: "libcuda.so.1", path: "/usr/lib64/libcuda.so.1", abi_flags: 771}]}')"
+  succeeds
+  grep -qx /usr/lib64 "$at/etc/ld-musl-x86_64.path"
+  [ ! -e "$at/etc/ld.so.cache" ]
+}
+
+# ---- callers that one would not wish for ----
+
+@test "nothing of the caller's environment, directory or descriptors counts" {
+  [ -z "$(readelf -lW "$hook_program" | grep INTERP)" ] || skip "this build is linked dynamically"
+  mkdir -p "$work/evil"
+  cat >"$work/evil/evil.c" <<'C'
+#include <fcntl.h>
+__attribute__((constructor)) static void run(void) { open("/ran-evil-code", O_CREAT | O_WRONLY, 0600); }
+C
+  gcc -shared -fPIC -o "$work/evil/libevil.so" "$work/evil/evil.c"
+  cp "$work/evil/libevil.so" "$at/libevil.so"
+  mkdir -p "$at/usr/local/share" "$at/bin"
+  printf '#!/bin/sh\n: >/ran-evil-code\n' >"$at/bin/ldconfig"
+  chmod +x "$at/bin/ldconfig"
+  printf '%s' "$state" >"$work/state"
+  # shellcheck disable=SC2016
+  run on_host bash -c '
+    cd "$1" || exit
+    exec 9<"$1" 10>"$3/written-by-nobody" 11</etc/shadow
+    strace -f -o "$3/trace" -E LD_PRELOAD="$1/libevil.so ./libevil.so" -E LD_LIBRARY_PATH="$1:." -E LD_AUDIT=./libevil.so \
+      -E GLIBC_TUNABLES=glibc.malloc.check=3 -E PATH="$1/bin:." -E TMPDIR="$1" -E HOME="$1" -E LOCPATH=. -E NLSPATH=./%N \
+      -E MALLOC_TRACE=./trace -E GCONV_PATH=. -E TZ=../../etc/passwd "$4" update-ldcache --folder /opt <"$2"' - "$root" "$work/state" "$work" "$hook_program"
+  succeeds
+  on_host test ! -e /ran-evil-code
+  [ ! -e "$at/ran-evil-code" ]
+  # One program, ours; and the kernel is asked for no name that begins in the working directory.
+  [ "$(grep -c 'execve(' "$work/trace")" = 1 ]
+  [ "$(grep -c -e 'vfork(' -e 'fork(' -e 'clone' "$work/trace")" = 0 ]
+  ! grep -E '(open|openat\(AT_FDCWD|stat|access|readlink)[^"]*"[^/"]' "$work/trace" | grep -v 'openat(AT_FDCWD, "\."'
+  grep -q 'close_range(3, ' "$work/trace"
+  grep -q 'chdir("/")' "$work/trace"
+  grep -q 'PR_SET_NO_NEW_PRIVS, 1' "$work/trace"
+  grep -q 'PR_SET_DUMPABLE, SUID_DUMP_DISABLE' "$work/trace"
+}
+
+@test "where there is no procfs, all but mounts can be done" {
+  mkdir -p "$work/bare"/{bundle,rootfs/etc,rootfs/usr/lib,rootfs/opt/driver}
+  cp "$hook_program" "$work/bare/hook"
+  [ -z "$(readelf -lW "$work/bare/hook" | grep INTERP)" ] || skip "this build is linked dynamically"
+  cp /lib/x86_64-linux-gnu/libz.so.1 "$work/bare/rootfs/opt/driver/libz.so.1"
+  echo below >"$work/bare/rootfs/etc/covered"
+  echo '{"root": {"path": "/rootfs"}}' >"$work/bare/bundle/config.json"
+  run chroot "$work/bare" /hook create-symlinks --link a::/usr/lib/a <<<'{"bundle": "/bundle"}'
+  succeeds
+  run chroot "$work/bare" /hook update-ldcache --folder /opt/driver <<<'{"bundle": "/bundle"}'
+  succeeds
+  [ "$(readlink "$work/bare/rootfs/usr/lib/a")" = a ]
+  grep -q /opt/driver/libz.so.1 "$work/bare/rootfs/etc/ld.so.cache"
+  run chroot "$work/bare" /hook apply --plan "$(plan '{kind: "cover", target: "/etc/covered", content: "above"}')" <<<'{"bundle": "/bundle"}'
+  fails '/proc/self/fd'
+}
+
+# A root as it was before, in which one run may fail anywhere.
+fault_root() {
+  rm -rf "$at"/{new,etc,usr/lib}
+  mkdir -p "$at"/{etc,usr/lib,opt/driver}
+  echo below >"$at/etc/covered"
+  echo old >"$at/etc/file"
+  ln -s old "$at/usr/lib/link"
+}
+
+# fail_call NAME N: one run in which the N-th call of that name fails. 1: there are fewer.
+fail_call() {
+  local injected
+  # shellcheck disable=SC2016
+  run on_host unshare --mount --propagation private -- bash -c '
+    strace -o "$1/trace" -e "inject=$2:error=EIO:when=$3" "$4" apply --plan "$5" <"$1/state"
+    status=$?
+    echo
+    grep -c " $6/" /proc/self/mountinfo
+    exit $status' - "$work" "$1" "$2" "$hook_program" "$a_plan" "$root"
+  if ! injected=$(grep INJECTED "$work/trace"); then
+    fault_root
+    return 1
+  fi
+  if [ "$status" -eq 0 ]; then
+    tolerated=$((tolerated + 1))
+    [ "$(cat "$at/etc/file")" = new ] && [ "$(link usr/lib/link)" = y ] && grep -q /opt/driver/libcuda.so.1 "$at/etc/ld.so.cache" &&
+      [ "$(tail -n 1 <<<"$output")" = 1 ] || wrong="$injected: half done: $output"
+    fault_root
+    return 0
+  fi
+  tree | diff "$work/before" - || wrong="$injected: the root changed: $output"
+  [ "$(tail -n 1 <<<"$output")" = 0 ] || wrong="$injected: a mount is left: $output"
+  [[ $output != *"could not undo"* ]] || wrong="$injected: $output"
+}
+
+@test "each system call of the hook fails once: all or nothing" {
+  local call n total=0 tolerated=0 wrong=
+  a_plan=$(plan '{kind: "directory", target: "/new/directory", mode: 493}, {kind: "file", target: "/etc/file", content: "new", mode: 292},
+    {kind: "symlink", target: "/usr/lib/link", content: "y", conflict: "overwrite"}, {kind: "cover", target: "/etc/covered", content: "above", mode: 292},
+    {kind: "ldcache", folders: ["/opt/driver"], missing_folders: ["/opt/driver"],
+    entries: [{soname: "libcuda.so.1", path: "/opt/driver/libcuda.so.1", abi_flags: 771}]}')
+  printf '%s' "$state" >"$work/state"
+  fault_root
+  tree >"$work/before"
+  # What a run makes: those that fail in it one after the other.
+  on_host unshare --mount --propagation private -- strace -o "$work/trace" "$hook_program" apply --plan "$a_plan" <"$work/state"
+  sed -n 's/^\([a-z0-9_]*\)(.*/\1/p' "$work/trace" | sort -u |
+    grep -v -x -e brk -e mmap -e munmap -e mprotect -e arch_prctl -e rseq -e set_robust_list -e set_tid_address -e execve -e exit_group \
+      -e close -e close_range -e umask -e rt_sigaction -e getpid -e geteuid -e getegid -e chdir -e clock_gettime >"$work/calls"
+  fault_root
+  while read -r call <&3; do
+    for n in $(seq 400); do
+      fail_call "$call" "$n" || break
+      total=$((total + 1))
+      [ -z "$wrong" ] || die "$wrong" || return
+    done
+  done 3<"$work/calls"
+  say "$total calls failed, $tolerated of them without harm" >&2
+  [ "$total" -gt 80 ]
+  [ "$tolerated" -lt $((total / 2)) ]
+}
+
+# ---- in containers ----
+
+# The hooks as a generated CDI specification has them, with the libraries that they are about.
+cdi_bundle() {
+  local dir=/usr/lib/x86_64-linux-gnu
+  rm "$bundle/config.json"
+  make_bundle 'del(.hooks)' "$@"
+  edit_bundle --arg hook "$hook_program" --arg dir "$dir" '
+    def hook(a): {path: $hook, args: (["nvidia-cdi-hook"] + a), env: ["NVIDIA_CTK_DEBUG=false"]};
+    .mounts += [("libcuda.so.550.54.14", "libnvidia-ml.so.550.54.14") | {destination: ($dir + "/" + .), source: ("/run/graft-sim/root" + $dir + "/" + .),
+      options: ["ro", "nosuid", "nodev", "rbind", "rprivate"]}] |
+    .hooks = {createContainer: [
+      hook(["create-symlinks", "--link", ("libcuda.so.550.54.14::" + $dir + "/libcuda.so.1"), "--link", ("libcuda.so.1::" + $dir + "/libcuda.so")]),
+      hook(["enable-cuda-compat", "--host-driver-version=550.54.14"]),
+      hook(["update-ldcache", "--folder", $dir]),
+      hook(["disable-device-node-modification"]),
+      hook(["update-application-profile"]),
+      hook(["hook-of-the-future", "--folder", $dir])]}'
+}
+
+@test "runc: the hooks of a generated specification" {
+  on_host umount "$root"
+  make_root debian overlay
+  cdi_bundle
+  run_container v2
+  expect ldconfig /lib/x86_64-linux-gnu/libcuda.so.1
+  [ "$(link usr/lib/x86_64-linux-gnu/libcuda.so)" = libcuda.so.1 ]
+}
+
+@test "runc: the same in a user namespace" {
+  on_host umount "$root"
+  make_root debian copy
+  chown -R --no-dereference 100000:100000 "$root"
+  show_whole_proc
+  cdi_bundle '.linux.namespaces += [{type: "user"}] |
+    .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+  chmod a+rx "$bundle"
+  run_container v2
+  expect uid 0
+  expect ldconfig /lib/x86_64-linux-gnu/libcuda.so.1
+  [ "$(stat -c %u "$at/etc/ld.so.cache")" = 100000 ]
+}
+
+@test "crun: the same" {
+  type crun >/dev/null || skip "this machine has no crun"
+  on_host umount "$root"
+  make_root debian overlay
+  cdi_bundle
+  run_container v2 crun --cgroup-manager=disabled
+  expect ldconfig /lib/x86_64-linux-gnu/libcuda.so.1
+}
