@@ -23,6 +23,7 @@
 void graft_oci_root_close(struct graft_oci_root *root)
 {
 	graft_target_close(&root->target);
+	graft_root_close(&root->view);
 }
 
 /* ---- paths ---- */
@@ -68,14 +69,13 @@ static int find_prefix(const struct graft_oci_root *root, const char *path, stru
 	for (;;) {
 		const char *part = graft_arena_strndup(root->arena, path, length > 0 ? length : 1);
 		auto_close int fd = -1;
-		int rc = part ? graft_root_resolve(&root->target.root, part, root->arena, &ret_prefix->path,
-						   &ret_prefix->fd)
+		int rc = part ? graft_root_resolve(&root->view, part, root->arena, &ret_prefix->path, &ret_prefix->fd)
 			      : -ENOMEM;
 
 		ret_prefix->length = length;
 		if (rc != -ENOENT || length == 0)
 			return rc;
-		fd = graft_root_openat(&root->target.root, part, O_PATH | O_NOFOLLOW);
+		fd = graft_root_openat(&root->view, part, O_PATH | O_NOFOLLOW);
 		if (fd >= 0)
 			return -ELOOP;
 		while (length > 0 && path[length - 1] != '/')
@@ -85,18 +85,23 @@ static int find_prefix(const struct graft_oci_root *root, const char *path, stru
 	}
 }
 
-/* Where a path leads in the root. NULL: it cannot be told. *ret_own_mount: to another mount than that of the root. */
+/* Whether a directory lies on another mount than the root. */
+static bool is_own_mount(const struct graft_oci_root *root, int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 || st.st_dev != root->dev || graft_mount_id(fd) != root->mount_id;
+}
+
+/* Where a path leads in the root. NULL: it cannot be told. *ret_own_mount (may be NULL): to another mount than that of the root. */
 static const char *canonical(const struct graft_oci_root *root, const char *path, bool *ret_own_mount)
 {
 	struct prefix prefix = { .fd = -1 };
-	struct stat st, root_st;
 	const char *result = NULL;
-	int rc = find_prefix(root, path, &prefix);
 
-	if (rc == 0 && fstat(prefix.fd, &st) == 0 && fstat(root->target.root.fd, &root_st) == 0 &&
-	    !has_dots(path + prefix.length)) {
-		*ret_own_mount = (S_ISDIR(st.st_mode) && st.st_dev != root_st.st_dev) ||
-				 graft_mount_id(prefix.fd) != graft_mount_id(root->target.root.fd);
+	if (path && find_prefix(root, path, &prefix) == 0 && !has_dots(path + prefix.length)) {
+		if (ret_own_mount)
+			*ret_own_mount = is_own_mount(root, prefix.fd);
 		result = graft_arena_printf(root->arena, "%s%s", strcmp(prefix.path, "/") == 0 ? "" : prefix.path,
 					    path + prefix.length);
 		if (result && result[0] == '\0')
@@ -161,6 +166,7 @@ static int open_target(struct graft_oci_root *root, const char *rootfs, const st
 {
 	struct graft_error why = { .status = GRAFT_OK };
 	struct statvfs fs;
+	struct stat st;
 
 	if (graft_target_open(getpid(), false, rootfs, log, &root->target, &why) < 0) {
 		/* SECURITY: in the host's own root nothing is done, now or later. */
@@ -173,6 +179,12 @@ static int open_target(struct graft_oci_root *root, const char *rootfs, const st
 	}
 	root->target.uid = root->uid;
 	root->target.gid = root->gid;
+	if (fstat(root->target.root.fd, &st) < 0)
+		return graft_fail_errno(err, errno, "path error: %s", rootfs);
+	if (graft_root_open(&root->view, rootfs, err) < 0)
+		return -1;
+	root->dev = st.st_dev;
+	root->mount_id = graft_mount_id(root->target.root.fd);
 	if (!has_content(&root->target.root))
 		root->obstacle = "the root is empty: it may not be mounted yet";
 	else if (fstatvfs(root->target.root.fd, &fs) < 0 || (fs.f_flag & ST_RDONLY) != 0)
@@ -204,17 +216,25 @@ static bool is_library_name(const char *path)
 	return slash && strncmp(slash + 1, "lib", 3) == 0 && strstr(slash, ".so");
 }
 
+/* Whether an earlier mount covers it already (/dev/pts below /dev): nothing is to be learned from its place in the image. */
+static bool is_below_another(const struct graft_oci_root *root, const char *given)
+{
+	for (size_t i = 0; i < root->n_covered; i++)
+		if (root->covered[i].is_plain && is_within(given, root->covered[i].path) && !has_dots(given))
+			return true;
+	return false;
+}
+
 static int add_mounts(struct graft_oci_root *root, const struct graft_oci_spec *spec)
 {
 	for (size_t i = 0; i < spec->n_mounts; i++) {
 		const char *given = spec->mounts[i].destination;
 		struct graft_oci_covered *covered;
-		bool own_mount = false;
 		const char *path;
 
-		if (!given)
+		if (!given || is_below_another(root, given))
 			continue;
-		path = canonical(root, make_absolute("/", given, root->arena), &own_mount);
+		path = canonical(root, make_absolute("/", given, root->arena), NULL);
 		if (!path) {
 			root->obstacle = "it cannot be told what a mount of config.json will cover";
 			return 0;
@@ -224,6 +244,7 @@ static int add_mounts(struct graft_oci_root *root, const struct graft_oci_spec *
 			return -1;
 		covered->path = path;
 		covered->is_library = is_library_name(given) || is_library_name(path);
+		covered->is_plain = strcmp(given, path) == 0;
 		root->has_volumes = root->has_volumes || !is_usual(path);
 	}
 	return 0;
@@ -333,7 +354,7 @@ static const char *obstacle_of_volumes(struct graft_oci_root *root)
 
 	if (!root->has_volumes)
 		return NULL;
-	if (graft_ldsoconf_read(&root->target.root, root->arena, &directories, &n, NULL) < 0)
+	if (graft_ldsoconf_read(&root->view, root->arena, &directories, &n, NULL) < 0)
 		return "the image's loader configuration cannot be read";
 	for (size_t i = 0; i < n; i++) {
 		const struct graft_oci_directory *directory = directory_of(root, directories[i]);

@@ -7,6 +7,7 @@
 #define GRAFT_APPLY_OCI_ROOT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "apply/target.h"
@@ -16,6 +17,7 @@
 struct graft_oci_covered {
 	const char *path;
 	bool is_library; /* by its name; what is mounted may be one that a loader must find */
+	bool is_plain;   /* no link of the image leads there: it is what config.json says */
 };
 
 /* A directory that was asked about. */
@@ -26,6 +28,10 @@ struct graft_oci_directory {
 
 struct graft_oci_root {
 	struct graft_target target;
+	struct graft_root
+	    view;  /* the same directory, for looking only: its paths are asked of our procfs, which is quicker */
+	dev_t dev; /* of the root, and of its mount: */
+	uint64_t mount_id;    /* graft_mount_id() */
 	const char *obstacle; /* why nothing can be done now; NULL = it can be */
 	const char *bundle;   /* absolute; in the arena */
 	bool owner_known;
@@ -39,9 +45,9 @@ struct graft_oci_root {
 	const struct graft_plan *plan; /* the whole */
 	struct graft_arena *arena;     /* borrowed */
 };
-#define GRAFT_OCI_ROOT_INIT                 \
-	{                                   \
-		.target = GRAFT_TARGET_INIT \
+#define GRAFT_OCI_ROOT_INIT                                          \
+	{                                                            \
+		.target = GRAFT_TARGET_INIT, .view = GRAFT_ROOT_INIT \
 	}
 
 /*

@@ -40,7 +40,15 @@ static const struct {
 	{ "noexec", GRAFT_MOUNT_NOEXEC },
 };
 
-static int add_mount(const struct graft_edit *edit, struct graft_arena *arena, struct graft_cdi_edits *edits)
+struct mount_words {
+	const char **words;
+	size_t n;
+	uint32_t flags;
+};
+
+/* `last`: the options of the mount before, and the flags that they come from. Nearly all mounts have the same, and share the list. */
+static int add_mount(const struct graft_edit *edit, struct graft_arena *arena, struct graft_cdi_edits *edits,
+		     struct mount_words *last)
 {
 	struct graft_cdi_mount *mount = graft_arena_push(arena, &edits->mounts, &edits->n_mounts, sizeof(*mount));
 
@@ -48,12 +56,18 @@ static int add_mount(const struct graft_edit *edit, struct graft_arena *arena, s
 		return -1;
 	mount->host_path = edit->source;
 	mount->container_path = edit->target;
+	if (last->n > 0 && last->flags == edit->flags) {
+		mount->options = last->words;
+		mount->n_options = last->n;
+		return 0;
+	}
 	for (size_t i = 0; i < GRAFT_COUNT(mount_options); i++) {
 		if (mount_options[i].flag != 0 && (edit->flags & mount_options[i].flag) == 0)
 			continue;
 		if (!graft_arena_push_string(arena, &mount->options, &mount->n_options, mount_options[i].word))
 			return -1;
 	}
+	*last = (struct mount_words){ .words = mount->options, .n = mount->n_options, .flags = edit->flags };
 	return 0;
 }
 
@@ -172,13 +186,13 @@ static int add_rest(const struct graft_edit *edit, struct graft_arena *arena, st
 
 static int add_edit(const struct graft_plan *plan, const struct graft_edit *edit,
 		    const struct graft_oci_options *options, struct graft_arena *arena, struct graft_cdi_edits *edits,
-		    struct graft_plan *rest, struct graft_error *err)
+		    struct graft_plan *rest, struct mount_words *last, struct graft_error *err)
 {
 	int rc = 0;
 
 	switch (edit->kind) {
 	case GRAFT_EDIT_BIND:
-		rc = add_mount(edit, arena, edits);
+		rc = add_mount(edit, arena, edits, last);
 		break;
 	case GRAFT_EDIT_DEVICE:
 		rc = add_node(plan, edit, options, arena, edits);
@@ -249,12 +263,13 @@ int graft_plan_to_edits(const struct graft_plan *plan, const struct graft_oci_op
 			struct graft_error *err)
 {
 	struct graft_cdi_edits edits = { .n_env = 0 };
+	struct mount_words last = { .n = 0 };
 	struct graft_plan *rest = new_rest(plan, arena);
 
 	if (!rest)
 		return graft_fail_memory(err);
 	for (size_t i = 0; i < plan->n_edits; i++)
-		if (add_edit(plan, &plan->edits[i], options, arena, &edits, rest, err) < 0)
+		if (add_edit(plan, &plan->edits[i], options, arena, &edits, rest, &last, err) < 0)
 			return -1;
 	sort(&edits);
 	*ret_edits = edits;

@@ -1,9 +1,349 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jit_cdi: mode jit-cdi (SPEC runtime-and-hook 7). Not in this build: a container that asks for GPUs in this mode is refused. */
+/*
+ * jit_cdi: mode jit-cdi (SPEC runtime-and-hook 7): what a container asks for becomes a plan, and the plan becomes edits of its configuration. The same inventory and the
+ * same planner as everywhere; nothing is generated that is then read again.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "apply/dev_char.h"
+#include "apply/to_oci.h"
+#include "base/cleanup.h"
+#include "cli/pipeline.h"
 #include "cli/runtime/runtime.h"
+#include "formats/cdi.h"
+#include "plan/planner.h"
+
+#define KIND "runtime.nvidia.com/gpu="
+
+/* ---- the wish ---- */
+
+/* The names without the kind that means this mode. *ret_foreign: how many are of another kind. */
+static int read_names(const struct runtime_create *create, struct graft_strings *ret_names, size_t *ret_foreign,
+		      struct graft_error *err)
+{
+	const struct graft_strings *devices = &create->container->devices;
+
+	*ret_names = (struct graft_strings){ .items = NULL };
+	*ret_foreign = 0;
+	for (size_t i = 0; i < devices->n; i++) {
+		const char *name = devices->items[i];
+
+		if (strncmp(name, KIND, strlen(KIND)) == 0)
+			name += strlen(KIND);
+		else if (graft_cdi_is_qualified(name))
+			(*ret_foreign)++;
+		if (!graft_arena_push_string(create->arena, &ret_names->items, &ret_names->n, name))
+			return graft_fail_memory(err);
+	}
+	return 0;
+}
+
+/* SPEC 7.4: the first special name decides. "none" is the driver without a GPU. */
+static int request_devices(const struct graft_strings *names, struct graft_request *request, struct graft_error *err)
+{
+	for (size_t i = 0; i < names->n; i++) {
+		if (strcmp(names->items[i], "none") == 0)
+			return 0;
+		if (strcmp(names->items[i], "all") == 0)
+			return graft_request_devices(request, "all", err);
+	}
+	for (size_t i = 0; i < names->n; i++)
+		if (graft_request_devices(request, names->items[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+/* What the reference ignores in this mode is honoured where config.toml says so; otherwise every container gets all of the driver. */
+static int request_capabilities(const struct runtime_create *create, struct graft_request *request,
+				struct graft_error *err)
+{
+	const struct graft_config *config = create->config;
+
+	if (config->features.honor_driver_capabilities)
+		return graft_container_capabilities(create->container, config->supported_driver_capabilities,
+						    &request->capabilities, err);
+	request->capabilities = (uint32_t)GRAFT_CAP_ALL & ~(uint32_t)GRAFT_CAP_COMPAT32;
+	if (config->features.compat32)
+		request->capabilities |= GRAFT_CAP_COMPAT32;
+	return 0;
+}
+
+static int request_requirements(const struct runtime_create *create, struct graft_request *request,
+				struct graft_error *err)
+{
+	struct graft_container container = *create->container;
+
+	if (!create->config->features.honor_requirements || create->config->disable_require ||
+	    container.requirements_disabled)
+		return 0;
+	if (graft_container_legacy_requirement(create->spec, create->arena, &container, err) < 0)
+		return -1;
+	for (size_t i = 0; i < container.requirements.n; i++)
+		if (graft_request_requirement(request, container.requirements.items[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+/* SECURITY: the nodes behind these change or watch all MIG devices of a GPU. */
+static int request_mig(const struct runtime_create *create, bool *flag, const char *value, const char *name,
+		       struct graft_error *err)
+{
+	if (!value)
+		return 0;
+	if (!create->container->privileged) {
+		graft_warn(create->log, "%s is ignored: the container is not privileged", name);
+		return 0;
+	}
+	return graft_request_mig(flag, value, err) < 0 ? graft_wrap(err, "%s", name) : 0;
+}
+
+static int request_imex(const struct runtime_create *create, struct graft_request *request, struct graft_error *err)
+{
+	const struct graft_strings *channels = &create->container->imex_channels;
+
+	for (size_t i = 0; i < channels->n; i++)
+		if (graft_request_imex_word(request, channels->items[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+/* SPEC 7.8. What is not known is left for newer versions, as the reference does. */
+static void request_flags(const struct runtime_create *create, struct graft_request *request)
+{
+	const struct graft_strings *flags = &create->config->runtime.jit_feature_flags;
+
+	for (size_t i = 0; i < flags->n; i++) {
+		if (strcmp(flags->items[i], "enable-explicit-driver-libraries") == 0)
+			request->explicit_driver_libraries = true;
+		else if (strcmp(flags->items[i], "disable-ipc-discoverer") == 0)
+			request->no_persistenced = request->no_fabricmanager = request->no_mps = true;
+		else
+			graft_debug(create->log, "feature flag '%s' changes nothing here", flags->items[i]);
+	}
+	for (unsigned int gate = 0; gate < GRAFT_GATE_MAX; gate++)
+		if (create->container->gates[gate])
+			request->gates |= 1u << gate;
+	request->all_usable = true;
+}
+
+static int make_request(const struct runtime_create *create, const struct graft_strings *names,
+			struct graft_request *request, struct graft_error *err)
+{
+	const struct graft_container *container = create->container;
+
+	request_flags(create, request);
+	if (request_devices(names, request, err) < 0 || request_capabilities(create, request, err) < 0 ||
+	    request_requirements(create, request, err) < 0 ||
+	    request_mig(create, &request->mig_config, container->mig_config, "NVIDIA_MIG_CONFIG_DEVICES", err) < 0 ||
+	    request_mig(create, &request->mig_monitor, container->mig_monitor, "NVIDIA_MIG_MONITOR_DEVICES", err) < 0)
+		return -1;
+	return request_imex(create, request, err);
+}
+
+/* ---- the log ---- */
+
+/* What each stage looks at is information for nvidia-container-cli, whose log it was written for; for a runtime, that engines give a log file each time, it is detail. */
+struct detail {
+	struct graft_log log;
+	const struct graft_log *to;
+	bool discovery; /* warns of each optional file of the driver that a host does not have */
+};
+
+static void write_detail(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
+{
+	const struct detail *detail = arg;
+	bool nvml = strncmp(file, "nvml", strlen("nvml")) == 0 || strncmp(file, "complete", strlen("complete")) == 0;
+
+	if ((level == GRAFT_LOG_INFO && !nvml) || (level == GRAFT_LOG_WARN && detail->discovery && !nvml))
+		level = GRAFT_LOG_DEBUG;
+	if (level <= detail->to->max)
+		detail->to->write(detail->to->arg, level, file, line, message);
+}
+
+static void detail_init(struct detail *detail, const struct graft_log *to, bool discovery)
+{
+	detail->to = to;
+	detail->discovery = discovery;
+	detail->log = (struct graft_log){ .write = to && to->write ? write_detail : NULL,
+					  .arg = detail,
+					  .max = to ? to->max : GRAFT_LOG_ERROR };
+}
+
+/* ---- the plan ---- */
+
+/* The image, as far as it can be seen: a root that is mounted later is an ordinary glibc image for the plan, and the hook looks again. */
+static int inspect(const struct runtime_create *create, bool compat, const struct graft_log *log,
+		   struct graft_image *ret_image, struct graft_error *err)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	const char *path = create->spec->root_path;
+	const char *rootfs = path;
+	int fd;
+
+	if (!path || path[0] == '\0')
+		return 0;
+	if (path[0] != '/' && create->bundle)
+		rootfs = graft_arena_printf(create->arena, "%s/%s", create->bundle, path);
+	if (!rootfs)
+		return graft_fail_memory(err);
+	fd = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		graft_debug(create->log, "the container's root cannot be seen yet: %s", rootfs);
+		return 0;
+	}
+	graft_root_take(&root, fd);
+	return graft_image_inspect(&root, compat, log, create->arena, ret_image, err);
+}
+
+static void disable_hooks(const struct runtime_create *create, struct graft_policy *policy)
+{
+	const struct graft_strings *words = &create->config->runtime.jit_disable_hooks;
+
+	for (size_t i = 0; i < words->n; i++) {
+		struct graft_error err = { .status = GRAFT_OK };
+
+		if (graft_policy_disable_hook(&policy->disabled_hooks, words->items[i], &err) < 0)
+			graft_warn(create->log, "%s", err.msg);
+	}
+}
+
+/* SECURITY: neither the PATH nor any other variable of whoever called: the standard places. */
+static void set_host_options(const struct runtime_create *create, const struct graft_request *request,
+			     const struct graft_log *log, struct graft_host_options *options)
+{
+	const char *root = create->config->cli.root;
+
+	*options = (struct graft_host_options){
+		.root = root && root[0] != '\0' ? root : NULL,
+		.nvml_uid = (uid_t)-1,
+		.nvml_gid = (gid_t)-1,
+		.capabilities = request->capabilities,
+		.no_mps = request->no_mps,
+		.log = log,
+	};
+	cli_request_host_options(request, options);
+}
+
+static int make_plan(const struct runtime_create *create, struct cli_pipeline *pipeline, struct graft_request *request,
+		     struct graft_plan **ret_plan, struct graft_error *err)
+{
+	struct graft_policy policy = { .style = GRAFT_STYLE_OCI };
+
+	disable_hooks(create, &policy);
+	if (cli_pipeline_discover(pipeline, cli_needs(request, GRAFT_STYLE_OCI), err) < 0 ||
+	    cli_pipeline_select(pipeline, request, err) < 0 || cli_pipeline_require(pipeline, request, err) < 0)
+		return -1;
+	pipeline->prefix = "container error";
+	if (inspect(create, (request->capabilities & GRAFT_CAP_COMPUTE) != 0, pipeline->host.log, &policy.image, err) <
+	    0)
+		return -1;
+	return cli_pipeline_plan(pipeline, request, &policy, ret_plan, err);
+}
+
+/* One line per decision with its reason. */
+static void log_plan(const struct graft_log *log, const struct graft_plan *plan)
+{
+	if (plan->simulated)
+		graft_warn(log, "the driver is simulated, no GPU is behind it");
+	for (size_t i = 0; i < plan->n_grants; i++)
+		graft_info(log, "granting GPU %u%s%s", plan->grants[i].index, plan->grants[i].uuid ? ": " : "",
+			   plan->grants[i].uuid ? plan->grants[i].uuid : "");
+	for (size_t i = 0; i < plan->n_edits; i++)
+		graft_debug(log, "%s %s: %s", graft_edit_names[plan->edits[i].kind],
+			    plan->edits[i].target ? plan->edits[i].target : "", plan->edits[i].why);
+	for (size_t i = 0; i < plan->n_refusals; i++)
+		graft_debug(log, "not given: %s: %s", plan->refusals[i].what, plan->refusals[i].why);
+}
+
+/* ---- the host ---- */
+
+/* Only where systemd may manage the container: its cgroup is then named "slice:prefix:name", or not at all. */
+static bool may_be_systemd(const struct graft_oci_spec *spec)
+{
+	return geteuid() == 0 && (!spec->cgroups_path || strchr(spec->cgroups_path, ':'));
+}
+
+static void make_device_links(const struct runtime_create *create, const struct graft_plan *plan)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_dev_char *nodes;
+	size_t n = 0;
+
+	if (!may_be_systemd(create->spec))
+		return;
+	nodes = graft_arena_list(create->arena, plan->n_edits, sizeof(*nodes));
+	for (size_t i = 0; nodes && i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+
+		if (edit->kind == GRAFT_EDIT_DEVICE)
+			nodes[n++] = (struct graft_dev_char){ .major = edit->major,
+							      .minor = edit->minor,
+							      .path = edit->source ? edit->source : edit->target };
+	}
+	if (nodes && graft_dev_char_make(nodes, n, create->log, &err) < 0)
+		graft_warn(create->log, "%s; the next 'systemctl daemon-reload' may take the GPUs away", err.msg);
+}
+
+/* ---- all of it ---- */
+
+static int apply(const struct runtime_create *create, const struct graft_plan *plan, const struct graft_log *detail,
+		 struct graft_error *err)
+{
+	const struct graft_oci_options options = {
+		.hook_path = create->cdi_hook_path,
+		.no_additional_gids = create->config->features.no_additional_gids_for_device_nodes,
+		.log = detail,
+	};
+
+	log_plan(create->log, plan);
+	make_device_links(create, plan);
+	/* ---- privileged work starts here: all input is parsed, all decisions are in the plan ---- */
+	return graft_apply_to_oci(plan, create->bundle, create->spec, &options, create->document, err);
+}
+
+static int run(const struct runtime_create *create, const struct graft_strings *names, struct graft_request *request,
+	       struct graft_error *err)
+{
+	struct cli_pipeline pipeline = { .prefix = "input error" };
+	struct graft_plan *plan = NULL;
+	struct detail discovery, detail;
+	int rc = make_request(create, names, request, err);
+
+	detail_init(&discovery, create->log, true);
+	detail_init(&detail, create->log, false);
+	set_host_options(create, request, &discovery.log, &pipeline.host);
+	if (rc == 0)
+		rc = make_plan(create, &pipeline, request, &plan, err);
+	if (rc < 0)
+		(void)graft_wrap(err, "%s", pipeline.prefix);
+	if (rc == 0)
+		rc = apply(create, plan, &detail.log, err);
+	graft_plan_free(plan);
+	cli_pipeline_done(&pipeline);
+	return rc;
+}
 
 int runtime_jit_cdi(struct runtime_create *create, struct graft_error *err)
 {
-	(void)create;
-	return graft_fail(err, GRAFT_UNSUPPORTED, 0, "mode 'jit-cdi' is not in this build");
+	struct graft_strings names;
+	struct graft_request *request;
+	size_t n_foreign;
+	int rc;
+
+	if (read_names(create, &names, &n_foreign, err) < 0)
+		return -1;
+	if (n_foreign == names.n && n_foreign > 0)
+		return runtime_cdi(create, err);
+	if (n_foreign > 0)
+		return graft_fail(err, GRAFT_INVALID, 0,
+				  "requesting a CDI device with vendor 'runtime.nvidia.com' is not supported when "
+				  "requesting other CDI devices");
+	request = graft_request_new();
+	if (!request)
+		return graft_fail_memory(err);
+	rc = run(create, &names, request, err);
+	graft_request_free(request);
+	return rc;
 }

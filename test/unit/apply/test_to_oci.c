@@ -590,11 +590,16 @@ static void test_undo(void **state)
 	assert_string_equal(content, "the image's");
 }
 
+static void take(const struct bundle *b, const char *path)
+{
+	assert_int_equal(unlink(graft_arena_printf(b->arena, "%s/%s", b->top, path)), 0);
+}
+
 static void test_allocations(void **state)
 {
 	struct graft_plan plan = usual_plan();
 	struct bundle *b = *state;
-	int n = 1;
+	int n = 1, n_tolerated = 0;
 
 	need_root();
 	for (;; n++) {
@@ -616,12 +621,18 @@ static void test_allocations(void **state)
 			assert_int_equal(rc, 0);
 			break;
 		}
-		if (rc == 0)
-			fail_msg("allocation %d was not missed", n);
-		assert_int_equal(err.status, GRAFT_NO_MEMORY);
-		assert_false(has(b, "rootfs/usr/lib/libcuda.so.1"));
-		assert_false(has(b, "rootfs/etc/ld-musl-x86_64.path"));
+		/* What only makes looking quicker may be missing; then all else is there. */
+		assert_int_equal(has(b, "rootfs/usr/lib/libcuda.so.1"), rc == 0);
+		assert_int_equal(has(b, "rootfs/etc/ld-musl-x86_64.path"), rc == 0);
+		if (rc < 0) {
+			assert_int_equal(err.status, GRAFT_NO_MEMORY);
+			continue;
+		}
+		n_tolerated++;
+		take(b, "rootfs/usr/lib/libcuda.so.1");
+		take(b, "rootfs/etc/ld-musl-x86_64.path");
 	}
+	assert_true(n_tolerated <= 2);
 	assert_true(n > 10); /* otherwise nothing was wrapped */
 }
 
