@@ -205,10 +205,19 @@ static int look_at_selected(struct cli_pipeline *pipeline, const struct graft_re
 	return graft_host_look_at_gpus(&pipeline->host, pipeline->inventory, places, selection->n_gpus, err);
 }
 
+/* In a replay what is not known stays so: the plan then says what it left out. */
+static int complete_selected(struct cli_pipeline *pipeline, const struct graft_request *request,
+			     struct graft_error *err)
+{
+	unsigned int missing = graft_plan_missing_facts(request, &pipeline->selection);
+
+	return pipeline->replay ? 0 : cli_pipeline_complete(pipeline, missing, err);
+}
+
 int cli_pipeline_plan(struct cli_pipeline *pipeline, const struct graft_request *request,
 		      const struct graft_policy *policy, struct graft_plan **ret_plan, struct graft_error *err)
 {
-	if (look_at_selected(pipeline, request, err) < 0)
+	if (look_at_selected(pipeline, request, err) < 0 || complete_selected(pipeline, request, err) < 0)
 		return -1;
 	pipeline->prefix = "mount error";
 	if (graft_plan_make(pipeline->inventory, request, policy, &pipeline->selection, ret_plan, err) < 0)

@@ -96,6 +96,15 @@ static struct graft_mig_device *find_mig(struct graft_gpu *gpu, const struct gra
 	return NULL;
 }
 
+/* What follows " MIG " in the name of a MIG device; NULL when there is none. */
+static const char *profile_of(const char *name)
+{
+	static const char word[] = " MIG ";
+	const char *at = name ? strstr(name, word) : NULL;
+
+	return at && at[strlen(word)] != '\0' ? at + strlen(word) : NULL;
+}
+
 static void merge_migs(struct merge *merge, struct graft_gpu *gpu, const struct graft_nvml_gpu *theirs)
 {
 	struct graft_arena *arena = merge->inventory->arena;
@@ -120,6 +129,7 @@ static void merge_migs(struct merge *merge, struct graft_gpu *gpu, const struct 
 			disagree(merge, name, "NVML lists it as number %zu, by instance ids it is number %u", i,
 				 mig->index);
 		merge_fact(merge, "UUID", name, &mig->uuid, their_mig->uuid);
+		merge_fact(merge, "profile", name, &mig->profile, profile_of(their_mig->name));
 	}
 }
 

@@ -121,6 +121,8 @@ static const struct graft_field mig_device_fields[] = {
 	GRAFT_F_U32(struct graft_mig_device, gi, true, "GPU instance"),
 	GRAFT_F_U32(struct graft_mig_device, ci, true, "compute instance"),
 	GRAFT_F_RECORD(struct graft_mig_device, uuid, &fact_record, "UUID, which only NVML knows"),
+	GRAFT_F_RECORD(struct graft_mig_device, profile, &fact_record,
+		       "profile (1g.5gb), which only NVML knows; '+gfx' means that it does graphics"),
 	GRAFT_F_STRING(struct graft_mig_device, gi_caps_path, false, "directory of the GPU instance's access file"),
 	GRAFT_F_STRING(struct graft_mig_device, ci_caps_path, false, "directory of the compute instance's access file"),
 	GRAFT_F_RECORD(struct graft_mig_device, gi_node, &node_record, "capability node of the GPU instance"),

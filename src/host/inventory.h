@@ -99,10 +99,11 @@ struct graft_proc_file {
 };
 
 struct graft_mig_device {
-	uint32_t index;           /* its place in the GPU's list */
-	uint32_t gi, ci;          /* GPU instance and compute instance ids */
-	struct graft_fact uuid;   /* only NVML knows it */
-	const char *gi_caps_path; /* /proc/driver/nvidia/capabilities/gpu0/mig/gi1 */
+	uint32_t index;            /* its place in the GPU's list */
+	uint32_t gi, ci;           /* GPU instance and compute instance ids */
+	struct graft_fact uuid;    /* only NVML knows it */
+	struct graft_fact profile; /* "1g.5gb", "1g.24gb+gfx"; only NVML knows it */
+	const char *gi_caps_path;  /* /proc/driver/nvidia/capabilities/gpu0/mig/gi1 */
 	const char *ci_caps_path;
 	struct graft_node gi_node; /* /dev/nvidia-caps/nvidia-capN; path NULL when the driver has no such nodes */
 	struct graft_node ci_node;

@@ -34,6 +34,7 @@ static const struct graft_field mig_fields[] = {
 	GRAFT_F_U32(struct graft_nvml_mig, gi, true, "GPU instance"),
 	GRAFT_F_U32(struct graft_nvml_mig, ci, true, "compute instance"),
 	GRAFT_F_STRING(struct graft_nvml_mig, uuid, false, "UUID"),
+	GRAFT_F_STRING(struct graft_nvml_mig, name, false, "name, with the profile"),
 };
 static const struct graft_record mig_record = { "nvml_mig", sizeof(struct graft_nvml_mig), mig_fields,
 						GRAFT_COUNT(mig_fields) };
@@ -240,8 +241,10 @@ static void sanitize_snapshot(struct graft_nvml_snapshot *snapshot)
 		sanitize(&gpu->model);
 		if (gpu->n_migs > GRAFT_NVML_MIGS_MAX)
 			gpu->n_migs = GRAFT_NVML_MIGS_MAX;
-		for (size_t j = 0; j < gpu->n_migs; j++)
+		for (size_t j = 0; j < gpu->n_migs; j++) {
 			sanitize(&gpu->migs[j].uuid);
+			sanitize(&gpu->migs[j].name);
+		}
 	}
 }
 

@@ -24,6 +24,7 @@
 struct graft_nvml_mig {
 	uint32_t gi, ci;
 	const char *uuid;
+	const char *name; /* "NVIDIA A100-SXM4-40GB MIG 1g.5gb" */
 };
 
 /* Facts that NVML would not tell are NULL, or 0 with the `has_` bit unset. */

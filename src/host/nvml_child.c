@@ -399,6 +399,7 @@ static void ask_instance(struct child *child, nvml_device device, struct graft_n
 	mig->gi = gi;
 	mig->ci = ci;
 	mig->uuid = ask_text(child, "nvmlDeviceGetUUID", device, NVML_UUID_SIZE);
+	mig->name = ask_text(child, "nvmlDeviceGetName", device, NVML_NAME_SIZE);
 }
 
 static void ask_mig(struct child *child, nvml_device device, struct graft_nvml_gpu *gpu)

@@ -3,9 +3,43 @@
  * drm: display and render nodes of selected GPUs, and the links that name them by PCI address (SPEC runtime-and-hook 7.4, 10.3): for containers that
  * asked for graphics, whichever way they are configured.
  */
+#include <string.h>
+
+#include "host/discover.h"
 #include "plan/rules.h"
 
+/* The line of products that has MIG profiles with graphics; others' MIG devices need not be asked about. */
+#define GRAPHICS_MODEL "RTX PRO"
+
 static const char why[] = "display and render nodes of a selected GPU";
+
+bool graft_mig_does_graphics(const struct graft_mig_device *mig)
+{
+	return mig->profile.value && strstr(mig->profile.value, "+gfx");
+}
+
+unsigned int graft_plan_missing_facts(const struct graft_request *request, const struct graft_selection *selection)
+{
+	if ((request->capabilities & graft_class_capabilities(GRAFT_CLASS_GRAPHICS)) == 0)
+		return 0;
+	for (size_t i = 0; i < selection->n_migs; i++) {
+		const struct graft_gpu *gpu = selection->migs[i].gpu;
+
+		if (gpu->n_drm_nodes > 0 && gpu->model.value && strstr(gpu->model.value, GRAPHICS_MODEL) &&
+		    !selection->migs[i].mig->profile.value)
+			return GRAFT_NVML_MIG;
+	}
+	return 0;
+}
+
+static bool has_graphics_mig(const struct graft_selection *selection, const struct graft_gpu *gpu)
+{
+	for (size_t i = 0; i < selection->n_migs; i++) {
+		if (selection->migs[i].gpu == gpu && graft_mig_does_graphics(selection->migs[i].mig))
+			return true;
+	}
+	return false;
+}
 
 /* Why the container does not get them; NULL when it does. */
 static const char *obstacle(const struct graft_planner *planner, const struct graft_gpu *gpu)
@@ -14,9 +48,9 @@ static const char *obstacle(const struct graft_planner *planner, const struct gr
 		return "neither graphics nor display was asked for";
 	if (planner->request->no_devbind)
 		return "excluded by the request: whoever asked makes them";
-	/* SECURITY: they lead to the whole GPU, whatever instance of it was given. */
-	if (gpu->mig_enabled)
-		return "the GPU is in MIG mode, in which it does no graphics";
+	/* SECURITY: they lead to the GPU as a whole: nothing for an instance that cannot use them. */
+	if (gpu->mig_enabled && !has_graphics_mig(planner->selection, gpu))
+		return "the GPU is in MIG mode, and no selected MIG device of it is known to do graphics (+gfx)";
 	return NULL;
 }
 

@@ -33,6 +33,14 @@ struct graft_selection {
 unsigned int graft_select_missing_facts(const struct graft_inventory *inventory, const struct graft_request *request);
 
 /*
+ * Facts without which a plan for the selection would lack something, likewise: which of the selected MIG devices do graphics, where the GPU has display nodes and
+ * its model has such profiles.
+ */
+unsigned int graft_plan_missing_facts(const struct graft_request *request, const struct graft_selection *selection);
+/* Whether the MIG device does graphics, as far as is known. */
+bool graft_mig_does_graphics(const struct graft_mig_device *mig);
+
+/*
  * Selects; with no GPU at all in the inventory nothing is validated (SPEC 3.5 step 7). Errors: GRAFT_UNKNOWN_DEVICE, context "device error" is
  * the caller's; for mig-config with specific MIG devices: GRAFT_INVALID, message "cannot enable mig-config with specific MIG devices selected".
  * *ret_prefix is set to the step's prefix ("device error", "mig-config error", "mig-monitor error").

@@ -174,8 +174,10 @@ int nvmlDeviceGetMinorNumber(void *device, unsigned int *minor)
 
 int nvmlDeviceGetName(void *device, char *text, unsigned int size)
 {
-	(void)device;
-	(void)snprintf(text, size, "NVIDIA H100 80GB HBM3");
+	(void)snprintf(text, size, "NVIDIA H100 80GB HBM3%s",
+		       device == &instances[0]   ? " MIG 1g.10gb+me"
+		       : device == &instances[1] ? " MIG "
+						 : "");
 	return 0;
 }
 

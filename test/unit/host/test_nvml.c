@@ -132,6 +132,9 @@ static void test_fills_what_procfs_lacks(void **state)
 	assert_int_equal(inventory->gpus[1].n_mig_devices, 2);
 	assert_string_equal(inventory->gpus[1].mig_devices[0].uuid.value, "MIG-0");
 	assert_string_equal(inventory->gpus[1].mig_devices[1].uuid.value, "MIG-1");
+	assert_string_equal(inventory->gpus[1].mig_devices[0].profile.value, "1g.10gb+me");
+	assert_string_equal(inventory->gpus[1].mig_devices[0].profile.source, "nvml");
+	assert_null(inventory->gpus[1].mig_devices[1].profile.value); /* a name without one */
 	/* procfs is kept where the two differ, and the difference is told. */
 	assert_string_equal(inventory->gpus[1].model.value, "NVIDIA H100 PCIe");
 	assert_non_null(strstr(fixture_find_omission(inventory, "00000000:2c:00.0"), "NVIDIA H100 80GB HBM3"));

@@ -12,6 +12,7 @@
 
 #include "../allocation.h"
 #include "fixture.h"
+#include "host/discover.h"
 
 #define EVERYTHING "compute,graphics,utility,video,display,ngx"
 #define FILE_FLAGS (GRAFT_MOUNT_RDONLY | GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOSUID)
@@ -336,8 +337,7 @@ static void test_mig(void **state)
 			    "device /dev/nvidia-caps/nvidia-cap10\ndevice /dev/nvidia-caps/nvidia-cap11");
 	assert_string_equal(edits_of(&r, "mig-access"), ""); /* the container has the kernel's own procfs */
 	assert_string_equal(edits_of(&r, "drm-node"), "");
-	assert_string_equal(refusal(r.plan, "DRM nodes of GPU 1"),
-			    "the GPU is in MIG mode, in which it does no graphics");
+	assert_non_null(strstr(refusal(r.plan, "DRM nodes of GPU 1"), "no selected MIG device of it is known to do"));
 	done(&r);
 	/* a capability that the driver does not name */
 	f.migs[0].ci_node.path = NULL;
@@ -352,6 +352,49 @@ static void test_mig(void **state)
 	make(&r, &f, "1:0", EVERYTHING, NULL);
 	assert_int_equal(r.result, 0);
 	assert_string_equal(edits_of(&r, "mig-node"), "");
+	done(&r);
+}
+
+/* SPEC 7.4: display nodes go with profiles that have graphics; which one a MIG device has, NVML knows, and is asked only where it can matter. */
+static void test_mig_with_graphics(void **state)
+{
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	f.gpus[1].model.value = "NVIDIA RTX PRO 6000 Blackwell Server Edition";
+	make(&r, &f, "1:0", EVERYTHING, NULL);
+	assert_int_equal(graft_plan_missing_facts(r.request, &r.selection), GRAFT_NVML_MIG);
+	assert_string_equal(edits_of(&r, "drm-node"), "");
+	done(&r);
+	f.migs[0].profile.value = "1g.24gb+gfx";
+	f.migs[1].profile.value = "1g.24gb+me";
+	make(&r, &f, "1:0", EVERYTHING, NULL);
+	assert_int_equal(graft_plan_missing_facts(r.request, &r.selection), 0);
+	assert_string_equal(edits_of(&r, "drm-node"), "device /dev/dri/card2\ndevice /dev/dri/renderD130");
+	done(&r);
+	make(&r, &f, "1:1", EVERYTHING, NULL);
+	assert_int_equal(graft_plan_missing_facts(r.request, &r.selection), 0);
+	assert_string_equal(edits_of(&r, "drm-node"), "");
+	done(&r);
+	/* the GPU itself, in MIG mode, does none */
+	make(&r, &f, "1", EVERYTHING, NULL);
+	assert_string_equal(edits_of(&r, "drm-node"), "");
+	done(&r);
+	/* nobody is asked without need */
+	f.migs[0].profile.value = NULL;
+	make(&r, &f, "1:0", "compute,utility", NULL);
+	assert_int_equal(graft_plan_missing_facts(r.request, &r.selection), 0);
+	done(&r);
+	f.gpus[1].model.value = "NVIDIA A100-SXM4-40GB";
+	make(&r, &f, "1:0", EVERYTHING, NULL);
+	assert_int_equal(graft_plan_missing_facts(r.request, &r.selection), 0);
+	done(&r);
+	f.gpus[1].model.value = "NVIDIA RTX PRO 6000 Blackwell Server Edition";
+	f.gpus[1].n_drm_nodes = 0;
+	make(&r, &f, "1:0", EVERYTHING, NULL);
+	assert_int_equal(graft_plan_missing_facts(r.request, &r.selection), 0);
 	done(&r);
 }
 
@@ -959,6 +1002,7 @@ int main(void)
 		cmocka_unit_test(test_gpu),
 		cmocka_unit_test(test_graphics_in_a_namespace),
 		cmocka_unit_test(test_mig),
+		cmocka_unit_test(test_mig_with_graphics),
 		cmocka_unit_test(test_mig_config),
 		cmocka_unit_test(test_all),
 		cmocka_unit_test(test_none),
