@@ -136,6 +136,7 @@ static int look(struct cli_pipeline *pipeline, bool everything, struct graft_err
 	unsigned int facts = everything ? shown_facts | GRAFT_NVML_MIG : shown_facts;
 	size_t n_omissions;
 
+	pipeline->host.gates = everything ? GRAFT_GATE_ALL : 0;
 	if (cli_pipeline_discover(pipeline, needs, err) < 0)
 		return -1;
 	n_omissions = pipeline->inventory->n_omissions;

@@ -24,6 +24,7 @@ struct plan_options {
 	struct cli_container_options container; /* first: the shared parsers write there */
 	const char *inventory, *request, *image;
 	enum shown show;
+	enum graft_style style;
 	bool json;
 };
 
@@ -41,8 +42,28 @@ static int set_show(void *target, const struct graft_option *option, const char 
 	return graft_fail(err, GRAFT_INVALID, 0, "input error: unsupported value of --show: %s", value);
 }
 
+static const char *const style_names[] = { "namespace", "oci", NULL };
+
+static int set_style(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
+{
+	(void)option;
+	for (size_t i = 0; style_names[i]; i++) {
+		if (strcmp(value, style_names[i]) == 0) {
+			((struct plan_options *)target)->style = (enum graft_style)i;
+			return 0;
+		}
+	}
+	return graft_fail(err, GRAFT_INVALID, 0, "input error: unsupported value of --style: %s", value);
+}
+
 static const struct graft_option options[] = {
 	CLI_CONTAINER_OPTIONS,
+	{ .name = "style",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "STYLE",
+	  .help = "Plan for a container that is there (namespace), or for the configuration of one (oci)",
+	  .parse = set_style,
+	  .values = style_names },
 	{ .name = "json",
 	  .help = "Print JSON instead of a tree",
 	  .parse = graft_option_set_true,
@@ -146,7 +167,7 @@ static int make(struct planning *p, struct graft_arena *arena, struct graft_erro
 {
 	enum shown show = p->options->show;
 	unsigned int needs = show == SHOW_INVENTORY ? (unsigned int)GRAFT_NEED_ALL
-						    : cli_needs(p->request, GRAFT_STYLE_NAMESPACE);
+						    : cli_needs(p->request, p->options->style);
 
 	if (show >= SHOW_IMAGE && inspect(p, arena, err) < 0)
 		return -1;
@@ -156,6 +177,7 @@ static int make(struct planning *p, struct graft_arena *arena, struct graft_erro
 		return 0;
 	if (!p->rootfs && !p->options->image)
 		p->policy = cli_default_policy(p->pipeline.inventory);
+	p->policy.style = p->options->style;
 	if (cli_pipeline_select(&p->pipeline, p->request, err) < 0 ||
 	    cli_pipeline_require(&p->pipeline, p->request, err) < 0)
 		return -1;
@@ -201,9 +223,13 @@ static int plan(struct planning *p, struct graft_arena *arena)
 	}
 	if (from_file)
 		p->request = from_file;
+	p->request->all_usable |= p->options->style == GRAFT_STYLE_OCI;
 	cli_host_options(p->cli, p->request, &p->pipeline.host);
-	p->pipeline.host.capabilities = p->options->show == SHOW_INVENTORY ? (unsigned int)GRAFT_CAP_ALL
-									   : p->request->capabilities;
+	p->pipeline.host.capabilities = p->request->capabilities;
+	if (p->options->show == SHOW_INVENTORY) {
+		p->pipeline.host.capabilities = GRAFT_CAP_ALL;
+		p->pipeline.host.gates = GRAFT_GATE_ALL;
+	}
 	p->pipeline.replay = p->pipeline.inventory != NULL;
 	if (make(p, arena, &err) < 0)
 		status = fail(p, p->pipeline.prefix, &err);

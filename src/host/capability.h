@@ -71,6 +71,7 @@ enum graft_gate {
 #undef X
 	    GRAFT_GATE_MAX
 };
+#define GRAFT_GATE_ALL ((1u << GRAFT_GATE_MAX) - 1u)       /* as bits */
 extern const char *const graft_gate_names[GRAFT_GATE_MAX]; /* gds mofed gdrcopy nvswitch */
 
 #endif

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 					      .nvml_gid = (gid_t)-1,
 					      .path = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
 					      .capabilities = GRAFT_CAP_ALL,
-					      .gates = (1u << GRAFT_GATE_MAX) - 1u };
+					      .gates = GRAFT_GATE_ALL };
 
 	for (int i = 3; i < argc; i++) {
 		nvml = nvml || strcmp(argv[i], "nvml") == 0;

@@ -221,6 +221,7 @@ ROWS
 --imex-channel=0,-1|error parsing IMEX info: unsupported IMEX channel value: -1
 --cuda-compat-mode=maybe|input error: unsupported cuda-compat-mode: maybe
 --show=nothing|input error: unsupported value of --show: nothing
+--style=cdi|input error: unsupported value of --style: cdi
 ROWS
   while IFS='|' read -r option text; do
     refused "$name: $text" "$option" info

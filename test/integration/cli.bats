@@ -539,6 +539,32 @@ ROWS
   [ -z "$(ls -A "$BATS_TEST_TMPDIR/rootfs")" ]
 }
 
+@test "plan: display nodes are those of the selected GPU, and others are not looked at" {
+  local trace=$BATS_TEST_TMPDIR/trace style
+  for style in namespace oci; do
+    ASAN_OPTIONS=detect_leaks=0 strace -f -o "$trace" "$cli" -r "$hosts/dgx-h100" plan --style=$style -d 3 -g 2>/dev/null >"$BATS_TEST_TMPDIR/plan"
+    [ "$(grep -c ' device .*/dev/dri/' "$BATS_TEST_TMPDIR/plan")" -eq 2 ]
+    grep -q ' symlink .*/dev/dri/by-path/pci-0000:61:00.0-card -> ../card3' "$BATS_TEST_TMPDIR/plan"
+    grep -q '0000:61:00.0/drm' "$trace"
+    without '(1b|43|52|9d|c3|d1|df):00.0/drm|card[0124567]|renderD(12[89]|13[02-5])' "$trace"
+  done
+  ASAN_OPTIONS=detect_leaks=0 strace -f -o "$trace" "$cli" -r "$hosts/dgx-h100" plan -d 3 -cu >/dev/null 2>&1
+  without '/drm|/dri' "$trace"
+}
+
+@test "plan --style=oci: the host's paths, the runtime's nodes, nothing in procfs" {
+  on geforce-laptop plan --style=oci -d 0 -cugvDn
+  [ "$status" -eq 0 ]
+  [ "$(uname -m)" = x86_64 ] || skip "paths are those of x86_64"
+  [[ $output == *" bind      /usr/lib/x86_64-linux-gnu/libcuda.so.560.35.03"* ]]
+  [[ $output == *" cgroup    c 195:0 rwm"* ]]
+  [[ $output == *" cover     /proc/driver/nvidia/params"* ]]
+  [[ $output == *" env       NVIDIA_CTK_LIBCUDA_DIR=/usr/lib/x86_64-linux-gnu"* ]]
+  without '(tmpfs|bind) .*/proc/' <<<"$output"
+  on a100-mig plan --style=oci -d 7 -cu
+  [ "$status" -eq 66 ]
+}
+
 @test "plan: what happened on one machine is seen on another" {
   local here=$BATS_TEST_TMPDIR
   mkdir -p "$here/rootfs/usr/lib" "$here/rootfs/etc"
