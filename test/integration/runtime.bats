@@ -204,6 +204,36 @@ lifecycle() {
   diff "$work/before" "$work/after"
 }
 
+@test "legacy with runc: one GPU of eight, and another container without the variable has none" {
+  make_root debian overlay
+  mkdir -p "$bundle" "$state"
+  on_host runc spec --bundle "$bundle"
+  edit_bundle --arg root "$root" '.process.terminal = false | .process.args = ["/probe"] | del(.process.rlimits) |
+    .root = {path: $root, readonly: false} | .process.env += ["NVIDIA_VISIBLE_DEVICES=0"]'
+  probe_through_shim
+  expect_one_gpu
+  edit_plain '.process.env -= ["NVIDIA_VISIBLE_DEVICES=0"]' 'del(.hooks)'
+  layer "$(image debian)" "$root"
+  on_host install -m 0755 "$top/test/integration/probe" "$root/probe"
+  probe_through_shim
+  expect nvidia-smi failed
+  expect ls-nvidia ""
+}
+
+# create and start by the legacy runtime; the answers of /probe into $output.
+probe_through_shim() {
+  local shim=(on_host "$runtime.legacy" --root "$state")
+  "${shim[@]}" create --bundle "$bundle" "$container" </dev/null >"$work/answers" 2>&1 || die "$(cat "$work/answers")"
+  "${shim[@]}" start "$container"
+  for _ in $(seq 1000); do
+    [ "$("${shim[@]}" state "$container" | jq -r .status)" != stopped ] || break
+    sleep 0.02
+  done
+  "${shim[@]}" delete "$container"
+  output=$(cat "$work/answers")
+  read_answers
+}
+
 @test "the three programs differ in the mode alone, whatever they are called" {
   use_low_level
   printf 'nvidia-container-runtime.mode = "none-such"\n' >>"$config"
