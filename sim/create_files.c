@@ -355,6 +355,17 @@ static void create_tegra(struct files *files)
 	sim_tree_text(files->tree, path, 0644,
 		      "dev, /dev/nvmap\ndev, /dev/nvhost-ctrl\ndev, /dev/nvhost-gpu\ndev, /dev/nvhost-as-gpu\n"
 		      "dev, /dev/nvgpu/igpu0/power\n");
+	(void)snprintf(path, sizeof(path), "%s/l4t.csv", csv);
+	sim_tree_text(
+	    files->tree, path, 0644,
+	    "# what the board has besides\ndir, /usr/share/nvidia-tegra\nlib, %s/libnvrm_*.so\nsym, %s/libcuda.so\n"
+	    "dev, nvgpu/*/power\nlib, %s/libnvidia-not-installed.so.1\n",
+	    files->places->libraries, files->places->libraries, files->places->libraries);
+	sim_tree_text(files->tree, "/usr/share/nvidia-tegra/board.conf", 0644, "simulated by Graft\n");
+	/* Only containers that ask for all lists get what this one has. */
+	(void)snprintf(path, sizeof(path), "%s/samples.csv", csv);
+	sim_tree_text(files->tree, path, 0644, "dir, /usr/share/nvidia-tegra-samples\n");
+	sim_tree_text(files->tree, "/usr/share/nvidia-tegra-samples/sample", 0644, "simulated by Graft\n");
 	(void)snprintf(path, sizeof(path), "%s", "/etc/ld.so.conf.d/nvidia-tegra.conf");
 	sim_tree_text(files->tree, path, 0644, "%s\n", files->places->libraries);
 }

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+# nvidia-container-runtime on a Tegra board (mode csv, found out by itself): what the board's lists name is in the container, and works.
+
+load lib.bash
+
+setup_file() {
+  local name
+  start_host orin
+  for name in runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook; do
+    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
+  done
+}
+teardown_file() { stop_host; }
+setup() {
+  test_setup
+  runtime=$BATS_FILE_TMPDIR/programs/nvidia-container-runtime
+  state=$work/runc
+  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
+  unset XDG_CONFIG_HOME
+  mkdir -p "$state"
+  printf '[nvidia-container-runtime]\ndebug = "%s"\nlog-level = "debug"\n' "$work/runtime.log" >"$work/config.toml"
+}
+teardown() { test_teardown; }
+
+tegra=/usr/lib/x86_64-linux-gnu/tegra
+
+# make_board_bundle FILTER...
+make_board_bundle() {
+  local filter
+  make_root small overlay
+  rm -rf "$bundle"
+  mkdir -p "$bundle"
+  on_host runc spec --bundle "$bundle"
+  edit_bundle --arg root "$root" '.process.terminal = false | .process.args = ["/bin/sh", "/show"] | del(.process.rlimits) |
+    .root = {path: $root, readonly: false} | (.process.capabilities[]) |= (. + ["CAP_MKNOD", "CAP_DAC_OVERRIDE"] | unique)'
+  on_host tee "$root/show" >/dev/null <<'SHOW'
+/probe
+echo "open-nvmap: $( (: <>/dev/nvmap) 2>&1 | sed 's/.*: //')"
+echo "open-ctrl: $( (: <>/dev/nvhost-ctrl) 2>&1 | sed 's/.*: //')"
+echo "release: $(head -c 5 /etc/nv_tegra_release)"
+echo "share: $(cd /usr/share && echo nvidia-tegra*)"
+echo "links: $(cd /usr/lib/x86_64-linux-gnu/tegra 2>/dev/null && for link in *; do [ ! -L "$link" ] || printf '%s=%s ' "$link" "$(readlink "$link")"; done)"
+echo "void: $NVIDIA_VISIBLE_DEVICES"
+SHOW
+  for filter in "$@"; do
+    edit_bundle "$filter"
+  done
+}
+
+env() {
+  printf '.process.env += ["%s"]' "$1"
+}
+
+shim() {
+  on_host "$runtime" --root "$state" --log "$work/log.json" --log-format json "$@"
+}
+
+start_container() {
+  if ! shim create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1; then
+    cat "$work/out" "$work/runtime.log"
+    return 1
+  fi
+  shim start "$container"
+  for _ in $(seq 500); do
+    [ "$(shim state "$container" | jq -r .status)" != stopped ] || break
+    sleep 0.02
+  done
+  shim delete "$container"
+  output=$(cat "$work/out")
+  read_answers
+}
+
+refuse() {
+  sha256sum "$bundle/config.json" >"$work/before"
+  run shim create --bundle "$bundle" "$container"
+  [ "$status" -eq 1 ]
+  message=$(jq --slurp --raw-output 'map(select(.level == "error")) | last | .msg' "$work/log.json")
+  # shellcheck disable=SC2053
+  [[ $message == $1 ]] || die "$message"
+  sha256sum --check --quiet "$work/before"
+}
+
+all_nodes='/dev/nvgpu/igpu0/power /dev/nvhost-as-gpu /dev/nvhost-ctrl /dev/nvhost-gpu /dev/nvmap '
+
+@test "all: nodes, files, links and the loader's cache of the board" {
+  make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)" '.hooks = {prestart: [{path: "/usr/bin/nvidia-container-runtime-hook"}]}'
+  start_container
+  expect ls-nodes "$all_nodes"
+  expect open-nvmap "No such device" # the simulated nodes: the cgroup let it through
+  expect open-ctrl "No such device or address"
+  expect release "# R35"
+  expect share nvidia-tegra
+  expect ldconfig "$tegra/libcuda.so.1"
+  [[ ${answer[links]} == *"libcuda.so=libcuda.so.1 libcuda.so.1=libcuda.so.1.1 "* ]]
+  expect void void
+  grep -q "missing $tegra/libnvidia-not-installed.so.1: no such file" "$work/runtime.log"
+  grep -q "Auto-detected mode as 'csv'" "$work/runtime.log"
+  jq -e '.hooks | has("prestart") | not' "$bundle/config.json"
+  jq -e '[.mounts[] | select(.destination | contains("/tegra/")) | .options | contains(["ro", "nosuid", "nodev"])] | all' "$bundle/config.json"
+}
+
+@test "0 is the only GPU; another is refused; none is no node" {
+  make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=0)"
+  start_container
+  expect ls-nodes "$all_nodes"
+  make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=1)"
+  refuse "*unsupported device id: 1; on this board there are 0 and all*"
+  make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=none)"
+  start_container
+  expect ls-nodes ""
+  expect ldconfig "$tegra/libcuda.so.1"
+}
+
+@test "a container that asks for nothing is left alone" {
+  make_board_bundle
+  sha256sum "$bundle/config.json" >"$work/before"
+  shim create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1
+  shim delete --force "$container"
+  sha256sum --check --quiet "$work/before"
+}
+
+@test "all lists for images that ask for them; the lists of another directory" {
+  make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)" "$(env NVIDIA_REQUIRE_JETPACK=csv-mounts=all)"
+  start_container
+  expect share "nvidia-tegra nvidia-tegra-samples"
+  mkdir "$work/lists"
+  printf 'dev, nvmap\n' >"$work/lists/devices.csv"
+  printf '[nvidia-container-runtime.modes.csv]\nmount-spec-path = "%s"\n' "$work/lists" >>"$work/config.toml"
+  make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)"
+  start_container
+  expect ls-nodes "/dev/nvmap "
+  printf 'dev, nothing\n' >"$work/lists/devices.csv"
+  make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)"
+  refuse "*the CSV files of this board name no device node that is there*"
+}
+
+# libcuda of the board says 11.4: it is asked, without NVML, in a child.
+@test "requirements are checked here; the image or the administrator may switch that off" {
+  make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)" "$(env 'NVIDIA_REQUIRE_CUDA=cuda>=11.4')"
+  start_container
+  make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)" "$(env 'NVIDIA_REQUIRE_CUDA=cuda>=12.4')"
+  refuse "*requirements not met: unsatisfied condition: cuda>=12.4 (cuda=11.4)*"
+  make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)" "$(env 'NVIDIA_REQUIRE_CUDA=cuda>=12.4')" "$(env NVIDIA_DISABLE_REQUIRE=1)"
+  start_container
+  printf 'disable-require = true\n' | cat - "$work/config.toml" >"$work/new"
+  mv "$work/new" "$work/config.toml"
+  make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)" "$(env 'NVIDIA_REQUIRE_CUDA=cuda>=12.4')"
+  start_container
+  expect ls-nodes "$all_nodes"
+}

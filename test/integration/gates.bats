@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+# What containers get beside GPUs in mode legacy: gated features (NVIDIA_GDS and its like) and the hook for CUDA compatibility libraries.
+
+load lib.bash
+
+setup_file() {
+  local name
+  start_host dgx-h100
+  for name in runtime/nvidia-container-runtime.legacy cdi_hook/nvidia-cdi-hook hook/nvidia-container-runtime-hook; do
+    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
+  done
+}
+teardown_file() { stop_host; }
+setup() {
+  test_setup
+  state=$work/runc
+  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
+  unset XDG_CONFIG_HOME
+  mkdir -p "$state"
+  cat >"$work/config.toml" <<TOML
+[nvidia-container-runtime]
+debug = "$work/runtime.log"
+log-level = "debug"
+[nvidia-container-runtime-hook]
+path = "$BATS_FILE_TMPDIR/programs/nvidia-container-runtime-hook"
+skip-mode-detection = true
+TOML
+}
+teardown() { test_teardown; }
+
+# make_gpu_bundle FILTER...
+make_gpu_bundle() {
+  local filter
+  make_root small overlay
+  rm -rf "$bundle"
+  mkdir -p "$bundle"
+  on_host runc spec --bundle "$bundle"
+  edit_bundle --arg root "$root" '.process.terminal = false | .process.args = ["/probe"] | del(.process.rlimits) |
+    .root = {path: $root, readonly: false} | (.process.capabilities[]) |= (. + ["CAP_MKNOD", "CAP_DAC_OVERRIDE"] | unique)'
+  for filter in "$@"; do
+    edit_bundle "$filter"
+  done
+}
+
+env() {
+  printf '.process.env += ["%s"]' "$1"
+}
+
+shim() {
+  on_host "$BATS_FILE_TMPDIR/programs/nvidia-container-runtime.legacy" --root "$state" --log "$work/log.json" --log-format json "$@"
+}
+
+start_container() {
+  if ! shim create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1; then
+    cat "$work/out" "$work/runtime.log" "$work/log.json"
+    return 1
+  fi
+  shim start "$container"
+  for _ in $(seq 500); do
+    [ "$(shim state "$container" | jq -r .status)" != stopped ] || break
+    sleep 0.02
+  done
+  shim delete "$container"
+  output=$(cat "$work/out")
+  read_answers
+}
+
+@test "a gate brings its nodes, and the container keeps the GPU that it asked for" {
+  make_gpu_bundle "$(env NVIDIA_VISIBLE_DEVICES=0)" "$(env NVIDIA_NVSWITCH=enabled)" "$(env NVIDIA_GDS=enabled)"
+  start_container
+  expect nvidia-smi 1
+  expect open-nvidia0 "No such device or address"
+  expect made-nvidia1 "Operation not permitted"
+  [[ ${answer[ls-nodes]} == *"/dev/nvidia-fs0 "*"/dev/nvidia-nvswitchctl "* ]]
+  jq -e '.process.env | index("NVIDIA_VISIBLE_DEVICES=void") | not' "$bundle/config.json"
+  jq -e '.linux.devices | map(.path) | index("/dev/nvidia-nvswitchctl")' "$bundle/config.json"
+  jq -e '.mounts | map(.destination) | index("/etc/cufile.json")' "$bundle/config.json"
+  jq -e '.hooks.prestart | length == 1' "$bundle/config.json"
+}
+
+@test "a gate that is not exactly enabled, or whose container asks for no GPU, is shut" {
+  make_gpu_bundle "$(env NVIDIA_VISIBLE_DEVICES=0)" "$(env NVIDIA_NVSWITCH=Enabled)"
+  start_container
+  run ! grep -q nvswitch "$bundle/config.json"
+  make_gpu_bundle "$(env NVIDIA_NVSWITCH=enabled)"
+  start_container
+  jq -e '.linux.devices | length == 0' "$bundle/config.json"
+}
+
+@test "cuda-compat-mode = hook: the image's newer libcuda is what the loader takes, for the cache is made again" {
+  printf '[nvidia-container-runtime.modes.legacy]\ncuda-compat-mode = "hook"\n' >>"$work/config.toml"
+  make_gpu_bundle "$(env NVIDIA_VISIBLE_DEVICES=0)" "$(env NVIDIA_DRIVER_CAPABILITIES=compute,utility)"
+  on_host mkdir -p "$root/usr/local/cuda/compat"
+  on_host cp /usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14 "$root/usr/local/cuda/compat/libcuda.so.575.57.08"
+  on_host ln -s libcuda.so.575.57.08 "$root/usr/local/cuda/compat/libcuda.so.1"
+  start_container
+  expect nvidia-smi 1
+  expect ldconfig /usr/local/cuda/compat/libcuda.so.1
+  jq -e '.hooks.createContainer | map(.args[1]) == ["enable-cuda-compat", "update-ldcache"]' "$bundle/config.json"
+  jq -e '.hooks.createContainer | map(.env | length > 0) | all' "$bundle/config.json"
+  # Switched off by its flag.
+  printf '[features]\ndisable-cuda-compat-lib-hook = true\n' >>"$work/config.toml"
+  make_gpu_bundle "$(env NVIDIA_VISIBLE_DEVICES=0)"
+  start_container
+  jq -e '.hooks | has("createContainer") | not' "$bundle/config.json"
+}
