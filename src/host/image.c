@@ -218,10 +218,10 @@ static bool is_listed(const struct graft_image *image, const char *path)
 	return false;
 }
 
-static void add_compat(struct look *look, const char *name)
+static void add_compat(struct look *look, const char *directory, const char *name)
 {
 	struct graft_image *image = look->image;
-	const char *given = graft_arena_printf(look->arena, COMPAT_DIR "/%s", name);
+	const char *given = graft_arena_printf(look->arena, "%s/%s", directory, name);
 	auto_close int path_fd = -1;
 	auto_close int fd = -1;
 	struct graft_compat_library *library;
@@ -256,10 +256,10 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void look_at_compat(struct look *look)
+static void look_at_compat(struct look *look, const char *directory)
 {
 	auto_dir DIR *dir = NULL;
-	auto_close int fd = graft_root_openat(look->root, COMPAT_DIR, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+	auto_close int fd = graft_root_openat(look->root, directory, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 	const struct dirent *entry;
 	const char **names = NULL;
 	size_t n = 0, seen = 0;
@@ -267,7 +267,7 @@ static void look_at_compat(struct look *look)
 	look->no_memory |= fd == -ENOMEM;
 	if (fd < 0) {
 		if (fd != -ENOENT)
-			graft_warn(look->log, "skipping " COMPAT_DIR " of the image: %s", strerror(-fd));
+			graft_warn(look->log, "skipping %s of the image: %s", directory, strerror(-fd));
 		return;
 	}
 	dir = fdopendir(fd);
@@ -283,7 +283,7 @@ static void look_at_compat(struct look *look)
 	if (n > 1)
 		qsort(names, n, sizeof(*names), compare_names);
 	for (size_t i = 0; i < n; i++)
-		add_compat(look, names[i]);
+		add_compat(look, directory, names[i]);
 }
 
 int graft_image_inspect(const struct graft_root *root, bool want_compat, const struct graft_log *log,
@@ -300,9 +300,27 @@ int graft_image_inspect(const struct graft_root *root, bool want_compat, const s
 	look_at_libc(&look);
 	look_at_loader(&look);
 	if (want_compat)
-		look_at_compat(&look);
+		look_at_compat(&look, COMPAT_DIR);
 	if (look.no_memory || graft_arena_failed(arena))
 		return graft_fail_memory(err);
 	*ret_image = image;
+	return 0;
+}
+
+int graft_image_find_compat(const struct graft_root *root, const char *directory, const struct graft_log *log,
+			    struct graft_arena *arena, struct graft_compat_library **ret_libraries, size_t *ret_n,
+			    struct graft_error *err)
+{
+	auto_close int proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct graft_root readable = *root;
+	struct graft_image image = { 0 };
+	struct look look = { .root = &readable, .log = log, .arena = arena, .image = &image };
+
+	readable.proc_fd = proc_fd;
+	look_at_compat(&look, directory);
+	if (look.no_memory || graft_arena_failed(arena))
+		return graft_fail_memory(err);
+	*ret_libraries = image.compat;
+	*ret_n = image.n_compat;
 	return 0;
 }

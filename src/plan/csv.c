@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "plan/loader_search.h"
 #include "plan/rules.h"
 
 #define RELEASE_FILE "/etc/nv_tegra_release"
@@ -100,6 +101,26 @@ static void give_driver_node(struct csv_planner *planner, const char *path)
 	}
 }
 
+/* Display and render nodes, and the links that name them by the GPU's PCI address. */
+static void give_drm(struct csv_planner *planner, const struct graft_gpu *gpu)
+{
+	for (size_t i = 0; i < gpu->n_drm_nodes; i++) {
+		const struct graft_drm_node *drm = &gpu->drm_nodes[i];
+		struct graft_edit *edit;
+
+		if (!drm->node.present)
+			continue;
+		give_node(planner, &drm->node, "drm-node", "a display or render node of the discrete GPU");
+		if (!drm->by_path || (planner->policy->disabled_hooks & GRAFT_HOOK_SYMLINKS))
+			continue;
+		edit = graft_plan_edit(&planner->base, GRAFT_EDIT_SYMLINK, "drm-link",
+				       "the name of that node by the GPU's PCI address");
+		edit->target = graft_plan_copy(&planner->base, drm->by_path);
+		edit->content = graft_plan_copy(&planner->base, drm->by_path_content);
+		edit->conflict = GRAFT_CONFLICT_REPLACE;
+	}
+}
+
 static int give_nodes(struct csv_planner *planner, struct graft_error *err)
 {
 	const struct graft_csv_selection *selection = planner->selection;
@@ -116,6 +137,7 @@ static int give_nodes(struct csv_planner *planner, struct graft_error *err)
 			return graft_fail(err, GRAFT_NOT_FOUND, 0, "GPU 1: its device node %s is not on this host",
 					  node->path ? node->path : "/dev/nvidia1");
 		give_node(planner, node, "gpu-node", "the discrete GPU, which was selected");
+		give_drm(planner, selection->discrete_gpu);
 		for (size_t i = 0; i < GRAFT_COUNT(control_nodes); i++)
 			give_driver_node(planner, control_nodes[i]);
 		give_listed_nodes(planner, false);
@@ -217,14 +239,9 @@ static void add_folder(struct csv_planner *planner, struct graft_edit *edit, con
 {
 	size_t length = (size_t)(graft_plan_base_name(path) - path);
 
-	length -= length > 1;
-	for (size_t i = 0; i < edit->n_folders; i++) {
-		if (strlen(edit->folders[i]) == length && memcmp(edit->folders[i], path, length) == 0)
-			return;
-	}
-	path = graft_arena_strndup(planner->base.plan->arena, path, length);
+	path = graft_arena_strndup(planner->base.plan->arena, path, length - (length > 1));
 	if (path)
-		(void)graft_arena_push_string(planner->base.plan->arena, &edit->folders, &edit->n_folders, path);
+		(void)graft_loader_add_folder(planner->base.plan->arena, edit, path);
 }
 
 static void add_entry(struct csv_planner *planner, struct graft_edit *edit, const char *soname, const char *path,
@@ -250,6 +267,7 @@ static void refresh_cache(struct csv_planner *planner)
 {
 	const struct graft_csv_inventory *csv = planner->csv;
 	const struct graft_csv_policy *policy = planner->policy;
+	const struct graft_image unknown = { .n_compat = 0 };
 	struct graft_edit *edit;
 	size_t n = 0;
 
@@ -277,6 +295,7 @@ static void refresh_cache(struct csv_planner *planner)
 		if (path)
 			add_entry(planner, edit, file->soname, path, file->abi_flags);
 	}
+	graft_loader_search(planner->base.plan->arena, policy->image ? policy->image : &unknown, edit);
 }
 
 static void set_environment(struct csv_planner *planner)

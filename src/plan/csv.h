@@ -35,11 +35,12 @@ int graft_csv_select(const struct graft_inventory *gpus, bool single, const char
 /* Whether a GPU is part of the system on chip. */
 bool graft_csv_is_integrated(const struct graft_gpu *gpu);
 
-/* The image's CUDA compatibility libraries that suit (host/csv_compat.h), in front of the board's own. */
+/* What comes of the image and of config.toml. `compat`: the image's CUDA compatibility libraries that suit, in front of the board's own. */
 struct graft_csv_policy {
 	uint32_t disabled_hooks; /* bits GRAFT_HOOK_* */
 	const struct graft_compat_library *compat;
 	size_t n_compat;
+	const struct graft_image *image; /* NULL = unknown */
 };
 
 /* Makes the plan. -1: GRAFT_NOT_FOUND when a GPU is given and the lists name no device node that is there; GRAFT_NO_MEMORY. */

@@ -246,6 +246,33 @@ static void test_edits(void **state)
 	(void)graft_plan_free(plan);
 }
 
+/* The display node of the card, with its link. */
+static void test_drm(void **state)
+{
+	static struct graft_drm_node drm[] = {
+		{ .node = { .path = "/dev/dri/card1", .major = 226, .minor = 1, .present = true },
+		  .by_path = "/dev/dri/by-path/pci-0005:01:00.0-card",
+		  .by_path_content = "../card1" },
+		{ .node = { .path = "/dev/dri/renderD129", .major = 226, .minor = 129, .present = false } },
+	};
+	struct graft_gpu card = pair[1];
+	struct graft_csv_policy policy = { .n_compat = 0 };
+	struct graft_csv_selection selection = { .discrete_gpu = &card };
+	struct graft_plan *plan = NULL;
+
+	(void)state;
+	card.drm_nodes = drm;
+	card.n_drm_nodes = 2;
+	assert_int_equal(graft_csv_plan(&thor, &selection, &policy, &plan, NULL), 0);
+	assert_string_equal(nodes_of(plan), "nvidia1 dri/card1 nvidiactl nvmap");
+	assert_non_null(strstr(text_of(plan), "symlink /dev/dri/by-path/pci-0005:01:00.0-card = ../card1\n"));
+	(void)graft_plan_free(plan);
+	policy.disabled_hooks = GRAFT_HOOK_SYMLINKS;
+	assert_int_equal(graft_csv_plan(&thor, &selection, &policy, &plan, NULL), 0);
+	assert_null(strstr(text_of(plan), "symlink"));
+	(void)graft_plan_free(plan);
+}
+
 static void test_no_nodes(void **state)
 {
 	struct graft_csv_inventory empty = { .root = "/", .dev_root = "/" };
@@ -298,7 +325,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_selection), cmocka_unit_test(test_fallback), cmocka_unit_test(test_edits),
-		cmocka_unit_test(test_no_nodes),  cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_drm),       cmocka_unit_test(test_no_nodes), cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
