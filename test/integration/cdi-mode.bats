@@ -271,3 +271,12 @@ JSON
   [ "$(on_host readlink /dev/char/195:0)" = ../nvidia0 ]
   [ "$(on_host readlink /dev/char/195:255)" = ../nvidiactl ]
 }
+
+@test "names of runtime.nvidia.com are generated, without any spec" {
+  make_gpu_bundle "$(wants runtime.nvidia.com/gpu=0)"
+  start_container on_host
+  expect nvidia-smi 1
+  expect open-nvidia0 "No such device or address"
+  expect made-nvidia1 "Operation not permitted"
+  grep -q "Auto-detected mode as 'cdi'" "$work/runtime.log"
+}
