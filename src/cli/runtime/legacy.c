@@ -5,6 +5,7 @@
  */
 #include "apply/oci_edits.h"
 #include "base/cleanup.h"
+#include "cli/runtime/gates.h"
 #include "cli/runtime/runtime.h"
 
 /*
@@ -12,6 +13,8 @@
  * set NVIDIA_VISIBLE_DEVICES: the hook, which runs later, reads it, and "void" would leave the container without its GPU.
  */
 static int (*const additions[])(struct runtime_create *create, struct graft_error *err) = {
+	runtime_give_gates,
+	runtime_give_compat,
 	NULL,
 };
 
