@@ -356,3 +356,13 @@ make_cdi_spec() {
   docker_start --runtime nvidia-container-runtime.cdi --env NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=0
   expect_gpu_survives
 }
+@test "cgroup v1: docker run --runtime, default mode" {
+  use v1
+  docker_start --runtime nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=0
+  expect_gpu_survives
+}
+@test "cgroup v2: docker run --runtime, default mode" {
+  use v2
+  docker_start --runtime nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=0
+  expect_gpu_survives
+}
