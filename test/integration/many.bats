@@ -7,13 +7,13 @@ load engines.bash
 
 at_a_time=16
 
-teardown() { stop_machine; }
+teardown() { if [ -n "${machine_cgroup-}" ]; then stop_machine; fi; }
 
 # start_many v1|v2
 start_many() {
   MACHINE_CGROUP=$1 start_machine dgx-h100
   work=$BATS_TEST_TMPDIR
-  config_toml </dev/null
+  cdi_config auto
   mkdir "$work/bundles" "$work/runc" "$work/said"
   image small >/dev/null
   on_host runc spec --bundle "$work"
@@ -28,7 +28,7 @@ i=\$1 gpu=\$((\$1 % 8)) bundle=$work/bundles/\$1
 mkdir "\$bundle" "\$bundle/root" "\$bundle/upper" "\$bundle/scratch"
 mount -t overlay -o "lowerdir=$(image small),upperdir=\$bundle/upper,workdir=\$bundle/scratch" overlay "\$bundle/root"
 sed "s/CONTAINER/many-\$i/; s/OTHER/\$(((gpu + 1) % 8))/; s/DEVICES=GPU/DEVICES=\$gpu/" $work/template >"\$bundle/config.json"
-runtime=(nvidia-container-runtime.legacy nvidia-container-runtime.legacy)
+runtime=(nvidia-container-runtime.cdi nvidia-container-runtime.legacy)
 exec 3>&1 >"$work/said/\$i" 2>&1
 # The container's standard output ends with the container.
 { "\${runtime[i / 8 % 2]}" --root $work/runc create --bundle "\$bundle" "many-\$i" && runc --root $work/runc start "many-\$i"; } 2>&1 | cat
@@ -99,6 +99,8 @@ run_many() {
 }
 
 @test "64 containers, cgroup v1" {
+  grep -q '^[^ ]* [^ ]* [^ ]* [^ ]* [^ ]* .* - cgroup .*devices' /proc/self/mountinfo ||
+    skip "this machine has no cgroup v1 with the devices controller"
   start_many v1
   run_many 64
 }
