@@ -36,6 +36,13 @@ teardown() { engine_teardown; }
   [[ $output == *"device error: 8: unknown device"*"nvidia-container-cli info"* ]]
 }
 
+@test "ctr run --runc-binary nvidia-container-runtime" {
+  ctr_run --runc-binary nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=2,3
+  expect_gpus 2 3
+  ctr_run --runc-binary nvidia-container-runtime
+  expect_no_gpu
+}
+
 @test "ctr run --runc-binary nvidia-container-runtime.legacy" {
   ctr_run --runc-binary nvidia-container-runtime.legacy --env NVIDIA_VISIBLE_DEVICES=2,3
   expect_gpus 2 3
@@ -55,6 +62,11 @@ teardown() { engine_teardown; }
   expect_no_gpu
 }
 
+@test "CRI, RuntimeClass nvidia: as a device plugin asks, and the kubelet's CPU manager takes nothing away" {
+  cri_run --handler nvidia --env "NVIDIA_VISIBLE_DEVICES=$(host_uuids | sed -n 4p)" --update
+  expect_gpus 3
+}
+
 @test "CRI, RuntimeClass nvidia-legacy: as a device plugin asks, and the kubelet's CPU manager takes nothing away" {
   cri_run --handler nvidia-legacy --env "NVIDIA_VISIBLE_DEVICES=$(host_uuids | sed -n 4p)" --update
   expect_gpus 3
@@ -71,10 +83,13 @@ teardown() { engine_teardown; }
 accept-nvidia-visible-devices-envvar-when-unprivileged = false
 accept-nvidia-visible-devices-as-volume-mounts = true
 TOML
-  cri_run --handler nvidia-legacy --env NVIDIA_VISIBLE_DEVICES=all
-  expect_no_gpu
-  cri_run --handler nvidia-legacy --env NVIDIA_VISIBLE_DEVICES=all --mount /dev/null:/var/run/nvidia-container-devices/6
-  expect_gpus 6
+  local handler
+  for handler in nvidia nvidia-legacy; do
+    cri_run --handler $handler --env NVIDIA_VISIBLE_DEVICES=all
+    expect_no_gpu
+    cri_run --handler $handler --env NVIDIA_VISIBLE_DEVICES=all --mount /dev/null:/var/run/nvidia-container-devices/6
+    expect_gpus 6
+  done
 }
 
 @test "CRI, RuntimeClass nvidia: annotations of a device plugin choose devices of CDI" {

@@ -38,23 +38,49 @@ teardown() { stop_machine; }
   [ -z "$(docker ps --all --quiet)" ]
 }
 
-@test "--gpus, a host without a driver" {
+@test "--runtime=nvidia: what cannot be given is refused in one line" {
+  host dgx-h100
+  on_host cut -d ' ' -f 4- /proc/self/mountinfo >"$work/before"
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=0,9
+  expect_refusal "'?9'?" 'nvidia-container-cli info'
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=GPU-00000000-0000-0000-0000-000000000000
+  expect_refusal GPU-00000000-0000-0000-0000-000000000000 'nvidia-container-cli info'
+  docker_run --runtime=nvidia-legacy --env NVIDIA_VISIBLE_DEVICES=all --env 'NVIDIA_REQUIRE_CUDA=cuda>=99.9'
+  expect_refusal 'unsatisfied condition: cuda>=99.9' 'update your driver|older'
+  config_toml <<<'nvidia-container-runtime.mode = "jit"'
+  docker_run --runtime=nvidia
+  expect_refusal 'nvidia-container-runtime.mode|jit' 'jit-cdi'
+  config_toml <<<'disable-require = 1'
+  docker_run --runtime=nvidia
+  expect_refusal 'disable-require' 'config.toml'
+  on_host cut -d ' ' -f 4- /proc/self/mountinfo >"$work/after"
+  diff "$work/before" "$work/after"
+  [ -z "$(docker ps --all --quiet)" ]
+}
+
+@test "--gpus and --runtime=nvidia, a host without a driver" {
   host no-driver
   docker_run --gpus all
+  expect_refusal 'load library failed: libnvidia-ml.so.1' 'no kernel driver is loaded.*Install the driver'
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=all
   expect_refusal 'load library failed: libnvidia-ml.so.1' 'no kernel driver is loaded.*Install the driver'
   docker_run
   [ "$status" -eq 0 ]
 }
 
-@test "--gpus, a driver whose libraries are not installed" {
+@test "--gpus and --runtime=nvidia, a driver whose libraries are not installed" {
   host half-installed
   docker_run --gpus all
   expect_refusal 'load library failed: libnvidia-ml.so.1' 'Install the driver, with user-space libraries'
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=all
+  expect_refusal 'load library failed: libnvidia-ml.so.1' 'Install the driver, with user-space libraries'
 }
 
-@test "--gpus, an upgraded driver and no reboot" {
+@test "--gpus and --runtime=nvidia, an upgraded driver and no reboot" {
   host dgx-h100 --fault nvml-mismatch
   docker_run --gpus all
+  expect_refusal 'driver/library version mismatch' '550.40.07.*550.54.14.*(Reboot|reboot)'
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=all
   expect_refusal 'driver/library version mismatch' '550.40.07.*550.54.14.*(Reboot|reboot)'
 }
 
@@ -68,6 +94,16 @@ teardown() { stop_machine; }
   docker_probe
   expect_gpus 1 2
   docker update --pids-limit 100 "$name" || say "this machine's cgroup v2 has no controller of pids"
+  docker_probe
+  expect_gpus 1 2
+}
+
+@test "--runtime=nvidia, a host with cgroup v2" {
+  MACHINE_CGROUP=v2 host dgx-h100
+  docker_start --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=1,2
+  docker_probe
+  expect_gpus 1 2
+  docker restart --time 0 "$name"
   docker_probe
   expect_gpus 1 2
 }

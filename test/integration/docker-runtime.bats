@@ -82,8 +82,11 @@ life() {
   run -0 docker exec --user 1000 "$name" nvidia-smi -L
 }
 
+@test "docker run --runtime=nvidia: what NVIDIA_VISIBLE_DEVICES says" { wishes nvidia; }
 @test "docker run --runtime=nvidia-legacy: what NVIDIA_VISIBLE_DEVICES says" { wishes nvidia-legacy; }
+@test "docker run --runtime=nvidia: images and options of many kinds" { circumstances nvidia; }
 @test "docker run --runtime=nvidia-legacy: images and options of many kinds" { circumstances nvidia-legacy; }
+@test "docker exec, restart, update, pause: --runtime=nvidia" { life nvidia; }
 @test "docker exec, restart, update, pause: --runtime=nvidia-legacy" { life nvidia-legacy; }
 
 @test "docker run --runtime=nvidia-legacy: capabilities" {
@@ -104,6 +107,7 @@ by_default() {
   expect_no_gpu
 }
 
+@test "nvidia as default runtime" { by_default nvidia; }
 @test "nvidia-legacy as default runtime" { by_default nvidia-legacy; }
 
 # --- Swarm ---
@@ -153,6 +157,7 @@ swarm() {
   ! has_task third
 }
 
+@test "Swarm: services with GPUs, nvidia" { swarm nvidia; }
 @test "Swarm: services with GPUs, nvidia-legacy" { swarm nvidia-legacy; }
 
 # --- CDI ---

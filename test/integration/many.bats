@@ -28,10 +28,10 @@ i=\$1 gpu=\$((\$1 % 8)) bundle=$work/bundles/\$1
 mkdir "\$bundle" "\$bundle/root" "\$bundle/upper" "\$bundle/scratch"
 mount -t overlay -o "lowerdir=$(image small),upperdir=\$bundle/upper,workdir=\$bundle/scratch" overlay "\$bundle/root"
 sed "s/CONTAINER/many-\$i/; s/OTHER/\$(((gpu + 1) % 8))/; s/DEVICES=GPU/DEVICES=\$gpu/" $work/template >"\$bundle/config.json"
-runtime=(nvidia-container-runtime.cdi nvidia-container-runtime.legacy)
+runtime=(nvidia-container-runtime nvidia-container-runtime.cdi nvidia-container-runtime.legacy)
 exec 3>&1 >"$work/said/\$i" 2>&1
 # The container's standard output ends with the container.
-{ "\${runtime[i / 8 % 2]}" --root $work/runc create --bundle "\$bundle" "many-\$i" && runc --root $work/runc start "many-\$i"; } 2>&1 | cat
+{ "\${runtime[i / 8 % 3]}" --root $work/runc create --bundle "\$bundle" "many-\$i" && runc --root $work/runc start "many-\$i"; } 2>&1 | cat
 # It has ended, but runc may not have seen it yet.
 for _ in \$(seq 100); do
   ! runc --root $work/runc delete "many-\$i" 2>/dev/null || break

@@ -27,6 +27,12 @@ start_by_gpus() {
   docker run --detach --net=none --name "$name" --gpus "\"device=$(IFS=, && echo "$*")\"" \
     --volume "$build/test/sim/cuda-client:/cuda-client:ro" small /cuda-client stay
 }
+start_by_runtime() {
+  local name=$1
+  shift
+  docker run --detach --net=none --name "$name" --runtime=nvidia --env "NVIDIA_VISIBLE_DEVICES=$(IFS=, && echo "$*")" \
+    --volume "$build/test/sim/cuda-client:/cuda-client:ro" small /cuda-client stay
+}
 start_by_ctr() {
   local name=$1 gpu gpus=()
   shift
@@ -83,11 +89,18 @@ picture() {
 }
 
 @test "docker run --gpus, time slices" { mps=no picture start_by_gpus; }
+@test "docker run --runtime=nvidia, time slices" { mps=no picture start_by_runtime; }
 @test "ctr run --gpus, time slices" { mps=no picture start_by_ctr; }
 
 @test "docker run --gpus, MPS: the daemon serves all three" {
   start_mps
   mps=yes picture start_by_gpus
+  [ "$(clients)" = "$(docker inspect --format '{{.State.Pid}}' aa bb cc | sort)" ]
+}
+
+@test "docker run --runtime=nvidia, MPS: the daemon serves all three" {
+  start_mps
+  mps=yes picture start_by_runtime
   [ "$(clients)" = "$(docker inspect --format '{{.State.Pid}}' aa bb cc | sort)" ]
 }
 
@@ -100,7 +113,7 @@ picture() {
 @test "one container of each way at once: one goes, the others keep theirs" {
   mps=no
   start_by_gpus aa 0 1
-  start_by_gpus bb 0 2 3
+  start_by_runtime bb 0 2 3
   start_by_ctr cc 3
   expect_inside aa 0 1
   expect_inside bb 0 2 3
