@@ -4,10 +4,12 @@
  * is not edited is written byte for byte as it was read: number spelling, key order, escapes, white space, unknown members.
  * docs/decisions/0009-lossless-json.md says why it is not json-c.
  *
- * Strict: RFC 8259, UTF-8, one value, nothing behind it but white space. Limits: 16 MiB of text, 512 levels (GRAFT_TOO_BIG).
+ * The grammar is strict: RFC 8259, one value, nothing behind it but white space. Values are not: malformed UTF-8 and lone surrogates read as
+ * U+FFFD, as Go's decoder has it, and numbers may have any size; all of them are written back as they are. Limits: 16 MiB of text, 512
+ * levels (GRAFT_TOO_BIG).
  *
- * Names of members are compared as Go's decoder does, which the low-level runtimes use: exactly or without regard to ASCII case, and the
- * last of several wins. Functions that edit refuse an object in which the name they edit occurs more than once: what one reader takes for
+ * Names of members are compared as Go's decoder does, which the low-level runtimes use: exactly or without regard to case, and the last of
+ * several wins. Only a map's keys (annotations) are exact: read those in a loop, and set them by graft_json_set_key(). Functions that edit refuse an object in which the name they edit occurs more than once: what one reader takes for
  * the value another one does not.
  */
 #ifndef GRAFT_FORMATS_JSON_DOCUMENT_H
@@ -69,7 +71,7 @@ struct graft_json_node *graft_json_node_next(const struct graft_json_node *node)
 size_t graft_json_node_count(const struct graft_json_node *container);
 /* Decoded; NULL when it is no string, or holds a NUL (which would cut it unseen). Lives as long as the document. */
 const char *graft_json_node_string(const struct graft_json_node *node);
-/* The decoded name of a member; NULL for the element of an array. */
+/* The decoded name of a member; NULL for the element of an array, and where it holds a NUL. */
 const char *graft_json_node_name(const struct graft_json_node *node);
 /* True and the value when it is a number without fraction and exponent that fits. */
 bool graft_json_node_u64(const struct graft_json_node *node, uint64_t *ret_value);
@@ -81,7 +83,11 @@ void graft_json_node_position(const struct graft_json_node *node, unsigned int *
 
 /*
  * Editing. New nodes belong to the document and stand nowhere until they are put somewhere; each may be put once. -1 or NULL:
- * GRAFT_NO_MEMORY, GRAFT_FORMAT (a member that is edited is of another kind than needed, or occurs twice). A failed edit changes nothing.
+ * GRAFT_NO_MEMORY, GRAFT_FORMAT (a member that is edited is of another kind than needed, or occurs twice; a new string is not UTF-8),
+ * GRAFT_INTERNAL (a node is put twice). A failed edit changes nothing. Where a string, number or boolean is replaced by an equal one nothing is
+ * changed either: the old node stays, and the new one stands nowhere.
+ *
+ * New nodes look like their neighbours (json_write.c says how): compact stays compact, pretty stays pretty.
  */
 struct graft_json_node *graft_json_new_string(struct graft_json_document *document, const char *string,
 					      struct graft_error *err);

@@ -143,12 +143,7 @@ static struct style choose_style(const struct writer *writer, const struct graft
 
 	if (has_sample(writer, container))
 		return sample(writer, container);
-	if (!model)
-		return style;
-	style = sample(writer, model);
-	/* The model's indentation need not be ours. */
-	style.sampled = !style.multiline;
-	return style;
+	return model ? sample(writer, model) : style;
 }
 
 static void put_line(const struct writer *writer, struct indent indent)

@@ -226,6 +226,23 @@ static void test_strings(void **state)
 	}
 }
 
+/* The decoded form is three times as long as the text; it has a block of memory to itself. */
+static void test_a_string_that_grows(void **state)
+{
+	char text[30002];
+	auto_json_document struct graft_json_document *document = NULL;
+	const char *string;
+
+	(void)state;
+	memset(text, '\xff', sizeof(text));
+	text[0] = text[sizeof(text) - 1] = '"';
+	document = parse_bytes(text, sizeof(text));
+	assert_non_null(document);
+	string = graft_json_node_string(graft_json_document_root(document));
+	assert_int_equal(strlen(string), 90000);
+	assert_string_equal(string + 89997, "\xef\xbf\xbd");
+}
+
 static void test_numbers(void **state)
 {
 	static const struct {
@@ -379,6 +396,13 @@ static const struct {
 	  "append\tm\t{\"d\":\"/x\",\"o\":[\"a\",\"b\"]}",
 	  "{\n  \"m\": [\n    {\n      \"d\": \"/proc\",\n      \"o\": [ \"ro\" ]\n    },\n    {\n      \"d\": "
 	  "\"/x\",\n      \"o\": [ \"a\", \"b\" ]\n    }\n  ]\n}\n" },
+	{ "each member looks like the neighbour's of that name",
+	  "[\n  {\n     \"a\": [\n        1\n     ],\n     \"b\": [2, 3]\n  }\n]\n",
+	  "append\t\t{\"b\":[4,5],\"a\":[6],\"c\":[]}",
+	  "[\n  {\n     \"a\": [\n        1\n     ],\n     \"b\": [2, 3]\n  },\n"
+	  "  {\n     \"b\": [4, 5],\n     \"a\": [\n        6\n     ],\n     \"c\": []\n  }\n]\n" },
+	{ "what is not edited keeps its own blanks", "[1,2,  3,\n4 , 5]", "append\t\t6\nremove\t1",
+	  "[1,  3,\n4 , 5,  6]" },
 	{ "blanks before colons and commas", "{ \"a\" : 1 , \"b\" : 2 }", "set\t\tc\t3\nset\t\ta\t4",
 	  "{ \"a\" : 4 , \"b\" : 2, \"c\" : 3 }" },
 	{ "removing the last, the first, all", "{\"l\": [1, 2, 3], \"m\": [ 1, 2 ], \"n\": [\n1\n]}",
@@ -534,6 +558,7 @@ int main(void)
 		cmocka_unit_test(test_accepts),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_a_string_that_grows),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_members),
 		cmocka_unit_test(test_nothing_is_there),
