@@ -215,6 +215,7 @@ int graft_cdi_spec_read(const char *file, const char *text, size_t length, struc
 		reader.budget = builder.n_values + CDI_ALIASED_MAX;
 		rc = read_spec(&reader, root, ret_spec);
 	}
+	cdi_builder_done(&builder);
 	(void)graft_arena_free(builder.arena);
 	return rc;
 }

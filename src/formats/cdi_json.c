@@ -8,6 +8,30 @@
 static int read_node(struct cdi_builder *builder, const struct graft_json_node *node, unsigned int depth,
 		     struct cdi_value **ret_value);
 
+void cdi_builder_done(struct cdi_builder *builder)
+{
+	graft_json_document_free(builder->document);
+	builder->document = NULL;
+}
+
+unsigned int cdi_line(const struct cdi_value *value)
+{
+	unsigned int line = value->line, column;
+
+	if (value->node)
+		graft_json_node_position(value->node, &line, &column);
+	return line;
+}
+
+unsigned int cdi_column(const struct cdi_value *value)
+{
+	unsigned int line, column = value->column;
+
+	if (value->node)
+		graft_json_node_position(value->node, &line, &column);
+	return column;
+}
+
 static int fail_node(const struct cdi_builder *builder, const struct graft_json_node *node, const char *what)
 {
 	unsigned int line, column;
@@ -100,7 +124,7 @@ static int read_node(struct cdi_builder *builder, const struct graft_json_node *
 	if (!value)
 		return graft_fail_memory(builder->err);
 	builder->n_values++;
-	graft_json_node_position(node, &value->line, &value->column);
+	value->node = node;
 	value->key = graft_arena_strdup(builder->arena, name);
 	if (name && !value->key)
 		return graft_fail_memory(builder->err);
@@ -110,15 +134,11 @@ static int read_node(struct cdi_builder *builder, const struct graft_json_node *
 
 int cdi_tree_from_json(struct cdi_builder *builder, const char *text, size_t length, const struct cdi_value **ret_root)
 {
-	auto_json_document struct graft_json_document *document = NULL;
-	struct graft_error why = { .status = GRAFT_OK };
 	struct cdi_value *root = NULL;
 
-	if (graft_json_document_parse(builder->file, text, length, &document, &why) < 0) {
-		*builder->err = why;
+	if (graft_json_document_parse(builder->file, text, length, &builder->document, builder->err) < 0)
 		return -1;
-	}
-	if (read_node(builder, graft_json_document_root(document), 0, &root) < 0)
+	if (read_node(builder, graft_json_document_root(builder->document), 0, &root) < 0)
 		return -1;
 	*ret_root = root;
 	return 0;

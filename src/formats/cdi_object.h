@@ -52,7 +52,7 @@ struct cdi_reader {
 
 /* "FILE: line 1, column 2: invalid CDI Spec: ..." at a value's place. */
 #define cdi_refuse(reader, value, ...) \
-	cdi_fail_at((reader)->file, (value)->line, (value)->column, (reader)->err, __VA_ARGS__)
+	cdi_fail_at((reader)->file, cdi_line(value), cdi_column(value), (reader)->err, __VA_ARGS__)
 
 /* Fills the zeroed struct at `target` from a map (null stands for an empty one). `name` is what messages call it. */
 int cdi_read_object(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_object *object,

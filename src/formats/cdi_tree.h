@@ -19,9 +19,13 @@
 
 enum cdi_kind { CDI_NULL, CDI_BOOL, CDI_INTEGER, CDI_FRACTION, CDI_STRING, CDI_LIST, CDI_MAP };
 
+struct graft_json_document;
+struct graft_json_node;
+
 struct cdi_value {
 	enum cdi_kind kind;
-	unsigned int line, column;     /* from 1; of the key for a member */
+	unsigned int line, column; /* from 1; of the key for a member; 0 where `node` knows, see cdi_line() */
+	const struct graft_json_node *node;
 	const char *key;               /* of a member; NULL for elements and the root */
 	const char *text;              /* STRING; of the others what a reader that wants a string takes them for */
 	bool negative;                 /* INTEGER */
@@ -37,7 +41,14 @@ struct cdi_builder {
 	struct graft_arena *arena; /* holds the tree */
 	size_t n_values;
 	struct graft_error *err;
+	struct graft_json_document *document; /* of a JSON text; owned, outlives the tree; cdi_builder_done() */
 };
+
+/* Frees the document. */
+void cdi_builder_done(struct cdi_builder *builder);
+/* Where a value stood. Counted when asked: of most values nobody asks. */
+unsigned int cdi_line(const struct cdi_value *value);
+unsigned int cdi_column(const struct cdi_value *value);
 
 /* Sets GRAFT_FORMAT "FILE: line 1, column 2: invalid CDI Spec: <what>" and returns -1. Line 0: without a place. */
 __attribute__((format(printf, 5, 6))) int cdi_fail_at(const char *file, unsigned int line, unsigned int column,

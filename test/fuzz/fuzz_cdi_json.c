@@ -13,6 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (arena && size <= ((size_t)64 << 10) && cdi_tree_from_json(&builder, (const char *)data, size, &root) == 0 &&
 	    builder.n_values == 0)
 		__builtin_trap();
+	cdi_builder_done(&builder);
 	(void)graft_arena_free(arena);
 	return 0;
 }
