@@ -158,3 +158,18 @@ teardown() { stop_machine; }
   docker_run
   [ "$status" -eq 0 ]
 }
+
+@test "--runtime=nvidia, a Jetson: by the board's own lists" {
+  host orin
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=all
+  expect ls-nodes "/dev/nvgpu/igpu0/power /dev/nvhost-as-gpu /dev/nvhost-ctrl /dev/nvhost-gpu /dev/nvmap "
+  expect ldconfig /usr/lib/x86_64-linux-gnu/tegra/libcuda.so.1
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=0 -- sh -c ': <>/dev/nvhost-gpu'
+  [[ $output == *"No such device or address"* ]] # the simulated node: the open was allowed
+  docker_run --runtime=nvidia
+  expect ls-nodes ""
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=1
+  expect_refusal 'unsupported device id: 1' 'there are 0 and all'
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=0 --env 'NVIDIA_REQUIRE_CUDA=cuda>=99.9'
+  expect_refusal 'unsatisfied condition: cuda>=99.9 \(cuda=11.4\)' 'Update the driver'
+}
