@@ -323,8 +323,8 @@ static int read_list(struct look *look, const char *path, struct graft_csv_entry
 {
 	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct graft_error why = { .status = GRAFT_OK };
-	size_t before = *n_entries, skipped, length;
-	const char *text;
+	size_t before = *n_entries, skipped, length = 0;
+	const char *text = "";
 	int rc = fd < 0 ? -errno : graft_read_fd(fd, LIST_MAX, look->arena, &text, &length);
 
 	if (rc == -ENOMEM)

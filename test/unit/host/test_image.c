@@ -240,6 +240,30 @@ static void test_compat_note(void **state)
 	(void)graft_arena_free(seen.arena);
 }
 
+/* Boards have a directory of their own: only that one is looked at. */
+static void test_compat_elsewhere(void **state)
+{
+	static const char json[] = "{\"Format\": 1, \"CUDA Version\": \"12.9\", \"Driver\": [], \"Device\": []}";
+	struct fixture *fixture = *state;
+	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	struct graft_compat_library *libraries;
+	size_t n;
+
+	write_noted(fixture, "/usr/local/cuda/compat/libcuda.so.575.57.08", json);
+	write_noted(fixture, "/usr/local/cuda/compat_orin/libcuda.so.1.1", json);
+	assert_int_equal(graft_root_open(&root, fixture->root, NULL), 0);
+	assert_int_equal(
+	    graft_image_find_compat(&root, "/usr/local/cuda/compat_orin", NULL, arena, &libraries, &n, NULL), 0);
+	assert_int_equal(n, 1);
+	assert_string_equal(libraries[0].path, "/usr/local/cuda/compat_orin/libcuda.so.1.1");
+	assert_true(libraries[0].note);
+	assert_string_equal(libraries[0].note_cuda, "12.9");
+	assert_int_equal(graft_image_find_compat(&root, "/none", NULL, arena, &libraries, &n, NULL), 0);
+	assert_int_equal(n, 0);
+	(void)graft_arena_free(arena);
+}
+
 /* Nothing of the image makes us leave it, block, or read without end. */
 static void test_hostile(void **state)
 {
@@ -316,9 +340,9 @@ static void test_json_form(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_empty_root), TEST(test_debian),    TEST(test_one_library_directory),
-		TEST(test_musl),       TEST(test_compat),    TEST(test_compat_note),
-		TEST(test_hostile),    TEST(test_json_form),
+		TEST(test_empty_root), TEST(test_debian),      TEST(test_one_library_directory), TEST(test_musl),
+		TEST(test_compat),     TEST(test_compat_note), TEST(test_compat_elsewhere),      TEST(test_hostile),
+		TEST(test_json_form),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
