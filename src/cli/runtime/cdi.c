@@ -4,6 +4,7 @@
  * runtime.nvidia.com/gpu have no spec; they are generated, by jit-cdi.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "apply/dev_char.h"
 #include "apply/oci_edits.h"
@@ -117,7 +118,7 @@ static int explain(const struct runtime_create *create, const struct graft_cdi_r
 
 /* --- the work --- */
 
-/* SPEC: a device that systemd does not know by this link is lost at its next reload. */
+/* A device that systemd does not know by this link is lost at its next reload. An ordinary user may not make one. */
 static void link_nodes(const struct runtime_create *create, const struct graft_cdi_edits *edits)
 {
 	struct graft_error why = { .status = GRAFT_OK };
@@ -134,7 +135,7 @@ static void link_nodes(const struct runtime_create *create, const struct graft_c
 		nodes[n].minor = (unsigned int)node->minor;
 		nodes[n++].path = node->host_path ? node->host_path : node->path;
 	}
-	if (n > 0 && graft_dev_char_make(nodes, n, create->log, &why) < 0)
+	if (n > 0 && geteuid() == 0 && graft_dev_char_make(nodes, n, create->log, &why) < 0)
 		graft_warn(create->log, "%s", graft_error_text(&why, text, sizeof(text)));
 }
 
