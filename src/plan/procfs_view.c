@@ -37,8 +37,8 @@ static const char *view_content(struct graft_planner *planner, const char *conte
 	char *at = copy ? find_line(copy) : NULL;
 
 	*ret_changed = at != NULL;
-	if (at)
-		memcpy(at, modify_no, strlen(modify_no));
+	for (; at; at = find_line(at))
+		at[strlen(modify_yes) - 1] = '0';
 	return copy;
 }
 

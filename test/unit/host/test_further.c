@@ -283,6 +283,9 @@ static void add_unknown(struct fixture *fixture)
 	fixture_library(fixture, FIXTURE_LIBDIR, "libnvidia-container.so", "1.17.8", "libnvidia-container.so.1",
 			GRAFT_ABI_FLAGS_X86_64);
 	fixture_library(fixture, FIXTURE_LIBDIR, "libzzz.so", "1.2", "libzzz.so.1", GRAFT_ABI_FLAGS_X86_64);
+	/* of a row that not everybody asks for */
+	fixture_library(fixture, FIXTURE_LIBDIR, "libnvidia-vulkan-producer.so", FIXTURE_VERSION,
+			"libnvidia-vulkan-producer.so." FIXTURE_VERSION, GRAFT_ABI_FLAGS_X86_64);
 	fixture_library(fixture, FIXTURE_LIBDIR, "libnvidia-egl-gbm.so", "1.1.1", "libnvidia-egl-gbm.so.1",
 			GRAFT_ABI_FLAGS_X86_64);
 	fixture_elf(fixture, FIXTURE_LIBDIR "/libnvidia-nvvm70.so.4",

@@ -654,6 +654,28 @@ static void test_links(void **state)
 	done(&r);
 }
 
+/* A soname's link is one a directory: what lies deeper is another one. */
+static void test_links_by_directory(void **state)
+{
+	static struct graft_library libraries[] = {
+		{ "/usr/lib/sub/liba.so.550.54.14", "liba.so.1", 0x303, GRAFT_CLASS_COMPUTE, "test" },
+		{ "/usr/lib/liba.so.550.54.14", "liba.so.1", 0x303, GRAFT_CLASS_COMPUTE, "test" },
+		{ "/usr/lib/liba.so.550.54.14.old", "liba.so.1", 0x303, GRAFT_CLASS_COMPUTE, "test" },
+	};
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	f.inventory.libraries = libraries;
+	f.inventory.n_libraries = GRAFT_COUNT(libraries);
+	make(&r, &f, "0", "compute", NULL);
+	assert_string_equal(edits_of(&r, "soname-link"), "symlink /usr/lib/sub/liba.so.1 -> liba.so.550.54.14\n"
+							 "symlink /usr/lib/liba.so.1 -> liba.so.550.54.14");
+	assert_int_equal(r.plan->edits[r.plan->n_edits - 1].n_entries, 1);
+	done(&r);
+}
+
 /* What no table knows goes to those who asked for everything. 32-bit libraries are something else. */
 static void test_capabilities(void **state)
 {
@@ -857,6 +879,7 @@ static void test_params(void **state)
 		{ "XModifyDeviceFiles: 1\n", NULL },
 		{ "ModifyDeviceFiles: 1 \n", NULL },
 		{ "ModifyDeviceFiles: 12\nModifyDeviceFiles: 1\n", "ModifyDeviceFiles: 12\nModifyDeviceFiles: 0\n" },
+		{ "ModifyDeviceFiles: 1\nModifyDeviceFiles: 1\n", "ModifyDeviceFiles: 0\nModifyDeviceFiles: 0\n" },
 		{ "", NULL },
 	};
 	struct fixture f;
@@ -1010,6 +1033,7 @@ int main(void)
 		cmocka_unit_test(test_gates),
 		cmocka_unit_test(test_imex),
 		cmocka_unit_test(test_links),
+		cmocka_unit_test(test_links_by_directory),
 		cmocka_unit_test(test_capabilities),
 		cmocka_unit_test(test_loader_cache),
 		cmocka_unit_test(test_compat_decision),
