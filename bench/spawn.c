@@ -3,12 +3,13 @@
  * spawn: the stopwatch of bench/run. Times a command from posix_spawn to its end, many times, each time next to a start
  * of /bin/true: the unit. Both are pinned to one CPU and alternate, so that what slows the machine slows both.
  *
- *	spawn [--runs N] [--root DIRECTORY] [--container] -- COMMAND [ARGUMENT...]
+ *	spawn [--runs N] [--root DIRECTORY] [--container] [--bundle FILE] [--input TEXT] -- COMMAND [ARGUMENT...]
  *
  * With --root, each command runs in a mount namespace of its own in which a fresh overlay of DIRECTORY is mounted;
  * arguments that are "{root}" become its path. With --container, a process sits in another mount namespace with that
  * root, in a cgroup of its own, as a container does when a runtime calls its prestart hook; "{pid}" becomes its id. All
- * of that is made before the clock starts and thrown away after it stopped.
+ * of that is made before the clock starts and thrown away after it stopped. The root is at /mnt/root. With --bundle, /mnt/bundle has a fresh copy
+ * of FILE as config.json; with --input, the command reads TEXT, in which "{pid}" is filled in as well.
  *
  * Prints one line of JSON: medians in microseconds, their ratio, the 90th percentile, the largest peak memory in KiB.
  */
@@ -45,6 +46,8 @@ struct options {
 	unsigned int runs;
 	const char *root;
 	int container;
+	const char *bundle;
+	char *input[2]; /* a list like argv, for fill_in() */
 	char **command;
 };
 
@@ -63,7 +66,7 @@ static double now_us(void)
 }
 
 /* Starts `argv`, waits, gives the time and the peak memory. Output goes to /dev/null, errors stay visible. */
-static int timed(char *const argv[], double *ret_us, long *ret_kib)
+static int timed(char *const argv[], const char *input, double *ret_us, long *ret_kib)
 {
 	posix_spawn_file_actions_t actions;
 	struct rusage usage;
@@ -73,6 +76,8 @@ static int timed(char *const argv[], double *ret_us, long *ret_kib)
 
 	(void)posix_spawn_file_actions_init(&actions);
 	(void)posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	if (input)
+		(void)posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input, O_RDONLY, 0);
 	start = now_us();
 	rc = posix_spawn(&pid, argv[0], &actions, NULL, argv, environ);
 	if (rc != 0) {
@@ -122,11 +127,30 @@ static void make_root(const char *lower, char *ret_path, size_t size)
 
 static void write_text(const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 
 	if (fd < 0 || write(fd, text, strlen(text)) < 0)
 		die(path);
 	(void)close(fd);
+}
+
+/* A bundle of the sample's own, since a runtime rewrites what it finds there. */
+static void copy_bundle(const char *from)
+{
+	char bytes[65536];
+	ssize_t n;
+	int in = open(from, O_RDONLY | O_CLOEXEC), out;
+
+	make_directory("/mnt/bundle");
+	out = open("/mnt/bundle/config.json", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (in < 0 || out < 0)
+		die(from);
+	while ((n = read(in, bytes, sizeof(bytes))) > 0) {
+		if (write(out, bytes, (size_t)n) != n)
+			die("config.json");
+	}
+	(void)close(in);
+	(void)close(out);
 }
 
 /* The cgroup that a runtime would have made: under v1's devices hierarchy, or under the one of v2. */
@@ -202,7 +226,7 @@ static void fill_in(char **argv, const char *placeholder, char *value)
 }
 
 /* One run, in a child of its own, so that nothing of it stays. */
-static void run_once(const struct options *options, struct sample *ret_sample)
+static void run_once(struct options *options, struct sample *ret_sample)
 {
 	static char program[] = "/bin/true";
 	static char *const unit[] = { program, NULL };
@@ -225,14 +249,20 @@ static void run_once(const struct options *options, struct sample *ret_sample)
 				die("mount namespace");
 			make_root(options->root, root, sizeof(root));
 			fill_in(options->command, "{root}", root);
+			if (options->bundle)
+				copy_bundle(options->bundle);
 		}
 		if (options->container) {
 			container = start_container(cgroup, sizeof(cgroup));
 			(void)snprintf(number, sizeof(number), "%d", container);
 			fill_in(options->command, "{pid}", number);
+			fill_in(options->input, "{pid}", number);
 		}
-		(void)timed(unit, &sample.unit_us, &ignored);
-		sample.status = timed(options->command, &sample.command_us, &sample.peak_kib);
+		if (options->input[0])
+			write_text("/mnt/input", options->input[0]);
+		(void)timed(unit, NULL, &sample.unit_us, &ignored);
+		sample.status = timed(options->command, options->input[0] ? "/mnt/input" : NULL, &sample.command_us,
+				      &sample.peak_kib);
 		if (container > 0)
 			stop_container(container, cgroup);
 		if (write(result[1], &sample, sizeof(sample)) != (ssize_t)sizeof(sample))
@@ -276,14 +306,21 @@ static void parse(int argc, char **argv, struct options *options)
 			options->runs = (unsigned int)strtoul(argv[++i], NULL, 10);
 		else if (strcmp(argv[i], "--root") == 0 && i + 1 < argc)
 			options->root = argv[++i];
+		else if (strcmp(argv[i], "--bundle") == 0 && i + 1 < argc)
+			options->bundle = argv[++i];
+		else if (strcmp(argv[i], "--input") == 0 && i + 1 < argc)
+			options->input[0] = argv[++i];
 		else if (strcmp(argv[i], "--container") == 0)
 			options->container = 1;
 		else
 			break;
 	}
-	if (i + 1 >= argc || strcmp(argv[i], "--") != 0 || options->runs == 0 || options->runs > MAX_RUNS) {
-		(void)fprintf(stderr,
-			      "usage: spawn [--runs N] [--root DIRECTORY] [--container] -- COMMAND [ARGUMENT...]\n");
+	if (i + 1 >= argc || strcmp(argv[i], "--") != 0 || options->runs == 0 || options->runs > MAX_RUNS ||
+	    ((options->bundle || options->input[0]) && !options->root)) {
+		(void)fprintf(
+		    stderr,
+		    "usage: spawn [--runs N] [--root DIRECTORY] [--container] [--bundle FILE] [--input TEXT] -- "
+		    "COMMAND [ARGUMENT...]\n");
 		exit(64);
 	}
 	options->command = argv + i + 1;

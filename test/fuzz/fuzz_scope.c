@@ -8,9 +8,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *path = strndup((const char *)data, size);
+	char *path = calloc(1, size + 1);
 	struct graft_scope scope;
 
+	if (path && size > 0)
+		memcpy(path, data, size);
 	/* What is found is a part of the path. */
 	if (path && graft_scope_find(path, NULL, &scope) &&
 	    (!strstr(path, scope.name) || strncmp(path, scope.group, strlen(scope.group)) != 0))
