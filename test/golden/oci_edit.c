@@ -6,10 +6,7 @@
 #include "apply/oci_file.h"
 #include "base/cleanup.h"
 
-static const char *const ld_options[] = { "ro", "nosuid", "nodev", "rbind", "rprivate" };
-#define OPTIONS                                                                      \
-	.options = (const char *[]){ "ro", "nosuid", "nodev", "rbind", "rprivate" }, \
-	.n_options = GRAFT_COUNT(ld_options)
+#define OPTIONS .options = (const char *[]){ "ro", "nosuid", "nodev", "rbind", "rprivate" }, .n_options = 5
 
 static struct graft_cdi_node nodes[] = {
 	{ .path = "/dev/nvidia0",

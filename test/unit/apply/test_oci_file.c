@@ -408,7 +408,9 @@ static void write_forever(const char *bundle)
 {
 	char *pad = calloc(1, PAD + 1);
 
-	for (uint64_t version = 1; pad; version = 1 - version) {
+	if (!pad)
+		_exit(1);
+	for (uint64_t version = 1;; version = 1 - version) {
 		auto_json_document struct graft_json_document *document = NULL;
 		struct graft_json_node *root, *text, *number;
 
@@ -424,7 +426,6 @@ static void write_forever(const char *bundle)
 		    graft_oci_file_write(bundle, document, NULL) < 0)
 			_exit(1);
 	}
-	_exit(1);
 }
 
 static int version_there(const char *path, char *text, char *expected)
