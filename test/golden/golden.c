@@ -3,7 +3,7 @@
  * golden: what each container would get on each host, compared with the bytes that are kept. A case is data: a host is a folder of hosts/ with
  * its inventory.json (or detection-error.txt: such a host gets no further), a request is a file of requests/ (asked of every host) or of
  * hosts/HOST/requests/ (asked of that one). REQUEST.policy.json beside a request replaces policy.json. The answer is in
- * plans/HOST/REQUEST.plan.
+ * plans/HOST/REQUEST.plan; for the request oci-gpu0 what becomes of the configuration of `runc spec` is beside it, in REQUEST.config.
  *
  *	golden DIRECTORY            compare; one TAP line a case
  *	golden DIRECTORY --update   write the answers and bring all JSON into its standard form
@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apply/to_oci.h"
 #include "apply/to_text.h"
 #include "base/cleanup.h"
 #include "host/discover.h"
@@ -180,9 +181,64 @@ static void add_plan(const struct graft_plan *plan, struct graft_buffer *out)
 	graft_buffer_done(&text);
 }
 
-/* What configure would say and do, up to the point where something is done. */
+/* JSON with a line for each value down to the second level: one for each mount. */
+static void add_lines(const char *json, struct graft_buffer *out)
+{
+	enum { LINES = 2 };
+	bool in_string = false;
+	int depth = 0;
+
+	for (const char *c = json; *c != '\0'; c++) {
+		bool opens = !in_string && strchr("[{", *c), closes = !in_string && strchr("]}", *c);
+
+		if (!in_string && strchr(" \n\t", *c))
+			continue;
+		depth -= closes;
+		if (closes && depth < LINES && c[-1] != '[' && c[-1] != '{')
+			graft_buffer_printf(out, "\n%*s", 2 * depth, "");
+		graft_buffer_char(out, *c);
+		if (in_string && *c == '\\')
+			graft_buffer_char(out, *++c);
+		else if (*c == '"')
+			in_string = !in_string;
+		depth += opens;
+		if (((opens && c[1] != ']' && c[1] != '}') || (!in_string && *c == ',')) && depth <= LINES)
+			graft_buffer_printf(out, "\n%*s", 2 * depth, "");
+	}
+	graft_buffer_char(out, '\n');
+}
+
+/* What becomes of a container's configuration when its root cannot be reached yet, so that nothing is opened. */
+static void add_configuration(const char *directory, const struct graft_plan *plan, struct graft_buffer *out)
+{
+	const struct graft_oci_options options = { .hook_path = "/usr/bin/nvidia-cdi-hook", .no_root_work = true };
+	struct graft_json_document *document = NULL;
+	struct graft_arena *arena = graft_arena_new(1 << 20);
+	struct graft_buffer text = { 0 };
+	struct graft_oci_spec spec;
+	struct graft_error err = { 0 };
+	char path[1024];
+
+	(void)snprintf(path, sizeof(path), "%s/oci/runc-spec.json", directory);
+	if (!read_file(path, &text))
+		die("%s: %s", path, strerror(errno));
+	if (graft_json_document_parse(path, graft_buffer_text(&text), text.length, &document, &err) < 0 ||
+	    graft_oci_spec_read(document, arena, &spec, &err) < 0 ||
+	    graft_apply_to_oci(plan, "/bundle", &spec, &options, document, &err) < 0)
+		die_of(path, &err);
+	graft_buffer_done(&text);
+	if (graft_json_document_write(document, &text, &err) < 0)
+		die_of(path, &err);
+	add_lines(graft_buffer_text(&text), out);
+	graft_json_document_free(document);
+	graft_buffer_done(&text);
+	(void)graft_arena_free(arena);
+}
+
+/* What configure would say and do, up to the point where something is done. `directory` is NULL unless the configuration is wanted too. */
 static void answer(const struct graft_inventory *inventory, const struct graft_request *request,
-		   const struct graft_policy *policy, struct graft_buffer *out)
+		   const struct graft_policy *policy, struct graft_buffer *out, const char *directory,
+		   struct graft_buffer *configuration)
 {
 	struct graft_arena *arena = graft_arena_new(1 << 20);
 	struct graft_selection selection = { 0 };
@@ -209,6 +265,8 @@ static void answer(const struct graft_inventory *inventory, const struct graft_r
 		add_error(prefix, &err, out);
 	else
 		add_plan(plan, out);
+	if (result == 0 && directory)
+		add_configuration(directory, plan, configuration);
 	(void)graft_plan_free(plan);
 	(void)graft_arena_free(arena);
 }
@@ -238,20 +296,21 @@ static void show_difference(const char *wanted, const char *got)
 	printf("# - %.*s\n# + %.*s\n", (int)strcspn(wanted, "\n"), wanted, (int)strcspn(got, "\n"), got);
 }
 
-static void compare(struct golden *golden, const char *host, const char *request, const struct graft_buffer *got)
+static void compare(struct golden *golden, const char *host, const char *request, const char *suffix,
+		    const struct graft_buffer *got)
 {
 	struct graft_buffer wanted = { 0 };
 	char path[1024];
 	bool same;
 
 	golden->n_cases++;
-	(void)snprintf(path, sizeof(path), "%s/plans/%s/%s.plan", golden->directory, host, request);
+	(void)snprintf(path, sizeof(path), "%s/plans/%s/%s.%s", golden->directory, host, request, suffix);
 	if (golden->update) {
 		write_file(path, got);
 		return;
 	}
 	same = read_file(path, &wanted) && strcmp(graft_buffer_text(&wanted), graft_buffer_text(got)) == 0;
-	printf("%sok %u %s/%s\n", same ? "" : "not ", golden->n_cases, host, request);
+	printf("%sok %u %s/%s.%s\n", same ? "" : "not ", golden->n_cases, host, request, suffix);
 	if (!same) {
 		golden->n_failed++;
 		show_difference(graft_buffer_text(&wanted), graft_buffer_text(got));
@@ -272,7 +331,8 @@ static void run_case(struct golden *golden, struct host *host, const char *reque
 	struct graft_arena *arena = graft_arena_new(1 << 20);
 	struct graft_request request = { 0 };
 	struct graft_policy policy = { 0 };
-	struct graft_buffer text = { 0 }, again = { 0 };
+	struct graft_buffer text = { 0 }, again = { 0 }, configuration = { 0 };
+	const char *directory = strcmp(name, "oci-gpu0") == 0 ? golden->directory : NULL;
 	char path[1024], policy_path[1024];
 	struct stat st;
 
@@ -286,12 +346,15 @@ static void run_case(struct golden *golden, struct host *host, const char *reque
 	if (host->detection_error.length > 0) {
 		graft_buffer_printf(&text, "detection error: %s", graft_buffer_text(&host->detection_error));
 	} else {
-		answer(&host->inventory, &request, &policy, &text);
-		answer(&host->inventory, &request, &policy, &again);
+		answer(&host->inventory, &request, &policy, &text, directory, &configuration);
+		answer(&host->inventory, &request, &policy, &again, NULL, NULL);
 		if (strcmp(graft_buffer_text(&text), graft_buffer_text(&again)) != 0)
 			die("%s/%s: the same values give two plans", host->name, name);
 	}
-	compare(golden, host->name, name, &text);
+	compare(golden, host->name, name, "plan", &text);
+	if (configuration.length > 0)
+		compare(golden, host->name, name, "config", &configuration);
+	graft_buffer_done(&configuration);
 	graft_buffer_done(&text);
 	graft_buffer_done(&again);
 	(void)graft_arena_free(arena);
