@@ -180,7 +180,7 @@ int graft_journal_unmount(struct graft_journal *journal, int mount_fd)
 {
 	auto_close int cwd_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	size_t i = journal->n;
-	int rc;
+	int rc, back;
 
 	if (cwd_fd < 0)
 		return -errno;
@@ -190,7 +190,10 @@ int graft_journal_unmount(struct graft_journal *journal, int mount_fd)
 		return -ENOENT;
 	rc = undo_mount(journal, &journal->entries[i - 1]);
 	/* A directory on a network may need a second call; the caller's must not be lost by one that failed. */
-	if (fchdir(cwd_fd) < 0 && fchdir(cwd_fd) < 0)
+	back = fchdir(cwd_fd);
+	if (back < 0)
+		back = fchdir(cwd_fd);
+	if (back < 0)
 		graft_warn(journal->log, "could not return to the working directory: %s", strerror(errno));
 	if (rc < 0)
 		return rc;

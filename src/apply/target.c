@@ -123,10 +123,16 @@ static int open_supervised(struct graft_target *target, struct graft_error *err)
 	return open_supervised_root(target, err);
 }
 
+bool graft_in_user_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/user", &st) == 0 && st.st_ino != INITIAL_USER_NS;
+}
+
 /* The caller is in the container's namespaces already, and what it makes belongs to it. */
 static int open_standalone(struct graft_target *target, struct graft_error *err)
 {
-	struct stat st;
 	auto_close int whole_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int fd = open(target->rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -139,7 +145,7 @@ static int open_standalone(struct graft_target *target, struct graft_error *err)
 		return -1;
 	target->uid = geteuid();
 	target->gid = getegid();
-	target->user_namespace = stat("/proc/self/ns/user", &st) == 0 && st.st_ino != INITIAL_USER_NS;
+	target->user_namespace = graft_in_user_namespace();
 	return 0;
 }
 

@@ -35,6 +35,8 @@ struct graft_target {
 /* Opens it; nothing is changed or joined yet. -1: GRAFT_INVALID, GRAFT_NOT_FOUND, GRAFT_PERMISSION. */
 int graft_target_open(pid_t pid, bool supervised, const char *rootfs, const struct graft_log *log,
 		      struct graft_target *ret_target, struct graft_error *err);
+/* Whether this process lives in another user namespace than the first one. */
+bool graft_in_user_namespace(void);
 void graft_target_close(struct graft_target *target);
 #define auto_target __attribute__((cleanup(graft_target_close)))
 

@@ -277,6 +277,45 @@ int graft_plan_to_edits(const struct graft_plan *plan, const struct graft_oci_op
 	return 0;
 }
 
+/* ---- groups ---- */
+
+/* The group by its number in the container's user namespace. False: it has none there. */
+static bool translate_gid(const struct graft_oci_spec *spec, uint32_t *gid)
+{
+	for (size_t i = 0; i < spec->n_gid_mappings; i++) {
+		const struct graft_oci_id_mapping *mapping = &spec->gid_mappings[i];
+
+		if (*gid >= mapping->host_id && *gid - mapping->host_id < mapping->size) {
+			*gid = mapping->container_id + (*gid - mapping->host_id);
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The groups of the host's nodes are the host's. In a user namespace they have other numbers or none; low-level runtimes refuse to start a container with a group that
+ * has none, and the number itself is somebody else's group there.
+ */
+static void keep_usable_gids(const struct graft_oci_spec *spec, const struct graft_log *log,
+			     struct graft_cdi_edits *edits)
+{
+	size_t n = 0;
+
+	if (edits->n_gids == 0 || (!spec->new_user_namespace && !graft_in_user_namespace()))
+		return;
+	for (size_t i = 0; i < edits->n_gids; i++) {
+		uint32_t gid = edits->gids[i];
+
+		if (spec->new_user_namespace && translate_gid(spec, &gid))
+			edits->gids[n++] = gid;
+		else
+			graft_debug(log, "group %u of device nodes is left out: the user namespace has no such group",
+				    edits->gids[i]);
+	}
+	edits->n_gids = n;
+}
+
 /* ---- the hook ---- */
 
 /* Takes out what is between the tokens: an argument has a limit. In place. */
@@ -326,7 +365,7 @@ static const char *plan_text(const struct graft_plan *plan, struct graft_arena *
 static int write_file(const char *directory, const char *text, const struct graft_oci_root *root)
 {
 	char temporary[GRAFT_TEMPORARY_SIZE];
-	auto_close int directory_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_close int directory_fd = directory ? open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	auto_close int fd = -1;
 	int rc;
 
@@ -430,6 +469,7 @@ static int apply(const struct graft_plan *plan, const char *bundle, const struct
 		return graft_fail_memory(err);
 	if (graft_plan_to_edits(plan, options, arena, &edits, &rest, err) < 0)
 		return -1;
+	keep_usable_gids(spec, options->log, &edits);
 	if (rest && graft_oci_root_open(&root, bundle, spec, plan, options, arena, err) < 0)
 		return -1;
 	/* A comparison that failed for want of memory counts as "cannot be told"; but then the rest would fail as well. */

@@ -139,7 +139,7 @@ int cli_config_load(enum cli_config_program program, const char *flag_path, stru
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
 	bool required = false, missing;
 	const char *path = cli_config_path(program, flag_path, arena, &required);
-	struct graft_error ignored;
+	struct graft_error ignored = { .status = GRAFT_OK };
 
 	err = err ? err : &ignored;
 	if (!path)

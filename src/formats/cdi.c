@@ -179,10 +179,13 @@ static int read_tree(struct cdi_builder *builder, const char *text, size_t lengt
 	struct graft_error json = { .status = GRAFT_OK }, yaml = { .status = GRAFT_OK };
 	size_t n = strlen(builder->file);
 	bool named_json = n > 5 && strcmp(builder->file + n - 5, ".json") == 0;
+	int rc;
 
 	if (begins_like_json(text, length)) {
 		builder->err = &json;
-		if (cdi_tree_from_json(builder, text, length, ret_root) == 0)
+		rc = cdi_tree_from_json(builder, text, length, ret_root);
+		builder->err = err;
+		if (rc == 0)
 			return 0;
 		if (json.status != GRAFT_FORMAT) {
 			*err = json;
@@ -191,7 +194,9 @@ static int read_tree(struct cdi_builder *builder, const char *text, size_t lengt
 		builder->n_values = 0;
 	}
 	builder->err = &yaml;
-	if (cdi_tree_from_yaml(builder, text, length, ret_root) == 0)
+	rc = cdi_tree_from_yaml(builder, text, length, ret_root);
+	builder->err = err;
+	if (rc == 0)
 		return 0;
 	*err = named_json && json.status != GRAFT_OK && yaml.status == GRAFT_FORMAT ? json : yaml;
 	return -1;

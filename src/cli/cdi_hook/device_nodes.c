@@ -57,7 +57,7 @@ static int fill(struct cdi_hook *hook, const struct graft_target *target, struct
 	rc = fd < 0 ? -errno : graft_read_fd(fd, PARAMS_MAX, hook->arena, &text, &length);
 	if (rc < 0)
 		return graft_fail_errno(err, -rc, "file read error: " PARAMS);
-	changed = without_modification(hook->arena, text, &is_changed);
+	changed = text ? without_modification(hook->arena, text, &is_changed) : NULL;
 	if (changed && !is_changed)
 		return 1;
 	edit = changed ? cdi_hook_edit(plan, GRAFT_EDIT_COVER, PARAMS) : NULL;

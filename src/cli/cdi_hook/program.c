@@ -81,7 +81,7 @@ static void write_line(void *arg, enum graft_log_level level, const char *file, 
 		[GRAFT_LOG_INFO] = "debug", /* of the library: each step it takes */
 		[GRAFT_LOG_DEBUG] = "debug",
 	};
-	struct graft_buffer line = { .max = LINE_SIZE * 4 };
+	struct graft_buffer line = { .max = (size_t)LINE_SIZE * 4 };
 	char when[32];
 	time_t now = time(NULL);
 	struct tm utc;

@@ -472,6 +472,51 @@ static void test_owner(void **state)
 	}
 }
 
+/* Groups of the host's nodes mean something only by the numbers that they have in the container. */
+static void test_groups(void **state)
+{
+	static struct graft_edit edits[] = {
+		{ .kind = GRAFT_EDIT_DEVICE,
+		  .target = "/dev/dri/card0",
+		  .major = 226,
+		  .minor = 0,
+		  .mode = 0660,
+		  .gid = 44 },
+		{ .kind = GRAFT_EDIT_DEVICE,
+		  .target = "/dev/dri/renderD128",
+		  .major = 226,
+		  .minor = 128,
+		  .mode = 0660,
+		  .gid = 106 },
+	};
+	static const struct {
+		const char *linux_, *want;
+	} rows_of_groups[] = {
+		{ "{}", "\"additionalGids\":[44,106]" },
+		{ "{\"namespaces\":[{\"type\":\"user\"}],\"gidMappings\":[{\"containerID\":0,\"hostID\":100000,"
+		  "\"size\":65536}]}",
+		  NULL },
+		{ "{\"namespaces\":[{\"type\":\"user\"}],\"gidMappings\":[{\"containerID\":0,\"hostID\":100000,"
+		  "\"size\":10},"
+		  "{\"containerID\":39,\"hostID\":44,\"size\":1}]}",
+		  "\"additionalGids\":[39]" },
+		{ "{\"namespaces\":[{\"type\":\"user\"}]}", NULL },
+	};
+	struct graft_plan plan = plan_of(edits, GRAFT_COUNT(edits));
+	struct bundle *b = *state;
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows_of_groups); i++) {
+		const char *config = graft_arena_printf(b->arena, "{\"linux\":%s}", rows_of_groups[i].linux_),
+			   *text = NULL;
+
+		assert_int_equal(apply(b, &plan, config, (struct graft_oci_options){ .log = NULL }, &text, NULL), 0);
+		if (rows_of_groups[i].want)
+			assert_non_null(strstr(text, rows_of_groups[i].want));
+		else
+			assert_null(strstr(text, "additionalGids"));
+	}
+}
+
 /* Whatever the hook is called; and what always is the hook's. */
 static void test_hook(void **state)
 {
@@ -642,6 +687,7 @@ int main(void)
 		cmocka_unit_test(test_edits),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test_setup_teardown(test_owner, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_groups, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hook, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_plan, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_host_root, setup, teardown),

@@ -1,0 +1,523 @@
+# SPDX-License-Identifier: Apache-2.0
+# nvidia-container-runtime in its usual mode, jit-cdi: containers of runc and crun get exactly the GPUs that their environment names, by an edited config.json, with
+# one hook at most.
+
+load lib.bash
+
+setup_file() {
+  local name
+  start_host dgx-h100
+  for name in runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook; do
+    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
+  done
+}
+teardown_file() { stop_host; }
+setup() {
+  test_setup
+  runtime=$BATS_FILE_TMPDIR/programs/nvidia-container-runtime
+  config=$work/config.toml
+  printf '[nvidia-container-runtime]\nlog-level = "debug"\ndebug = "%s"\n' "$work/runtime.log" >"$config"
+  export NVIDIA_CTK_CONFIG_FILE_PATH=$config
+  unset XDG_CONFIG_HOME
+  make_root debian overlay
+}
+teardown() {
+  local covered
+  test_teardown
+  for covered in /proc/driver/nvidia/params /dev/dri; do
+    ! on_host awk -v at="$covered" '$5 == at { print $4 }' /proc/self/mountinfo | grep -qF "${work#/tmp}" || on_host umount "$covered"
+  done
+  on_host find /dev/char -type l -newer "$work/config.toml" -delete 2>/dev/null || true
+}
+
+# jit_bundle DEVICES [JQ-FILTER...]: a bundle that runs the probe and asks for devices. Its cgroup is no systemd's.
+jit_bundle() {
+  local devices=$1 filter
+  shift
+  mkdir -p "$bundle"
+  rm -f "$bundle/config.json"
+  on_host runc spec --bundle "$bundle"
+  edit_bundle --arg root "$root" --arg devices "$devices" --arg id "$container" '
+    .process.terminal = false | .process.args = ["/probe"] | del(.process.rlimits) | .root = {path: $root, readonly: false} |
+    .linux.cgroupsPath = "/" + $id |
+    (.process.capabilities[]) |= (. + ["CAP_MKNOD", "CAP_DAC_OVERRIDE"] | unique) |
+    .process.env += ["NVIDIA_VISIBLE_DEVICES=" + $devices, "PROBE_MINORS=0 1 2"]'
+  for filter in "$@"; do
+    edit_bundle "$filter"
+  done
+  cp "$bundle/config.json" "$work/config.json.before"
+}
+
+# create WORLD [OPTION...]: through the shim. What the container says comes into $work/out. Nothing else of ours stays open in it, or the test would wait for it.
+create() {
+  local world=$1
+  shift
+  mkdir -p "$work/runc"
+  "$world" "${old_kernel[@]}" "$runtime" "$@" --root "$work/runc" create --bundle "$bundle" "$container" \
+    </dev/null >"$work/out" 2>&1 3>&- 4>&-
+}
+
+# jit WORLD RUNTIME [OPTION...]: creates the container through the shim, starts it, and reads what the probe says.
+jit() {
+  local world=$1 low_level=$2
+  shift 2
+  [ "$world" != v1 ] || world=on_host
+  sed -i '/^runtimes/d' "$config"
+  printf 'runtimes = ["%s"]\n' "$low_level" >>"$config"
+  create "$world" "$@" || die "$(cat "$work/out" "$work/runtime.log")" || return
+  "$world" "$low_level" "$@" --root "$work/runc" start "$container" >>"$work/out" 2>&1
+  for _ in $(seq 400); do
+    [ "$("$world" "$low_level" "$@" --root "$work/runc" state "$container" | jq -r .status)" != stopped ] || break
+    sleep 0.02
+  done
+  "$world" "$low_level" "$@" --root "$work/runc" delete --force "$container"
+  output=$(cat "$work/out")
+  read_answers
+}
+
+# fails_to_create TEXT: no container, the old config.json, an untouched root, and a log line with this.
+fails_to_create() {
+  at=/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/root$root
+  find "$at" -xdev -newer "$work/config.json.before" ! -type d >"$work/before"
+  rm -f "$work/log.json"
+  ! create on_host --log "$work/log.json" --log-format json || die "a container was created" || return
+  cmp "$bundle/config.json" "$work/config.json.before"
+  jq --slurp --raw-output 'map(select(.level == "error")) | last | .msg' "$work/log.json" >"$work/error"
+  grep -qF -- "$1" "$work/error" || die "$(cat "$work/error")" || return
+  [ "$(wc -l <"$work/error")" = 1 ]
+  find "$at" -xdev -newer "$work/config.json.before" ! -type d | diff "$work/before" -
+}
+
+# The plan that is left to the hook, as "kind target" lines. Fails when there is more than one hook.
+hook_plan() {
+  [ "$(jq '.hooks.createContainer // [] | length' "$bundle/config.json")" -le 1 ]
+  [ "$(jq -c '.hooks.createContainer[]?.env' "$bundle/config.json")" = '["NVIDIA_CTK_DEBUG=false"]' ] ||
+    [ "$(jq '.hooks.createContainer // [] | length' "$bundle/config.json")" = 0 ]
+  jq -r '.hooks.createContainer[]?.args | select(.[1] == "apply") | .[3] | fromjson | .edits[] | .kind + " " + (.target // "")' "$bundle/config.json"
+}
+
+expect_two_gpus() {
+  expect open-nvidia0 "No such device or address"
+  expect open-nvidia1 "No such device or address"
+  expect open-nvidiactl "No such device or address"
+  expect made-nvidia2 "${1:-Operation not permitted}"
+  expect ls-nvidia "nvidia-modeset nvidia-uvm nvidia-uvm-tools nvidia0 nvidia1 nvidiactl"
+  expect nvidia-smi 2
+  expect nvidia-smi-first "GPU 0: NVIDIA H100 80GB HBM3"
+  expect_libraries
+}
+
+# ---- the classic ----
+
+@test "runc, cgroup v1: GPUs 0 and 1 of 8, and nothing on the host changes" {
+  jit_bundle 0,1
+  host_state >"$work/before"
+  jit v1 runc
+  expect_two_gpus
+  host_state | diff "$work/before" -
+}
+
+@test "runc, cgroup v2: GPUs 0 and 1 of 8, and nothing on the host changes" {
+  jit_bundle 0,1
+  host_state >"$work/before"
+  jit v2 runc
+  expect_two_gpus
+  host_state | diff "$work/before" -
+}
+
+@test "crun: GPUs 0 and 1 of 8" {
+  type crun >/dev/null || skip "this machine has no crun"
+  jit_bundle 0,1
+  jit v2 crun --cgroup-manager=disabled
+  expect_two_gpus "No such device or address" # no cgroup, no rules
+}
+
+@test "GPUs by UUID, the same one twice, all of them" {
+  local uuid
+  uuid=$(on_host nvidia-smi -L | sed -n 's/^GPU 3:.*UUID: \(.*\))/\1/p')
+  jit_bundle "$uuid,3,runtime.nvidia.com/gpu=3"
+  jit v2 runc
+  expect nvidia-smi 1
+  expect ls-nvidia "nvidia-modeset nvidia-uvm nvidia-uvm-tools nvidia3 nvidiactl"
+  [ "$(jq '[.linux.resources.devices[] | select(.major == 195 and .minor == 3)] | length' "$bundle/config.json")" = 1 ]
+  jit_bundle all
+  jit v2 runc
+  expect nvidia-smi 8
+}
+
+@test "none is the driver without a GPU; void, empty and unset are nothing" {
+  jit_bundle none
+  jit v2 runc
+  expect ls-nvidia "nvidia-modeset nvidia-uvm nvidia-uvm-tools nvidiactl"
+  expect made-nvidia0 "Operation not permitted"
+  expect_libraries
+  on_host umount "$root"
+  make_root debian overlay
+  for devices in void ""; do
+    jit_bundle "$devices"
+    jit v2 runc
+    expect ls-nvidia ""
+    expect ldconfig ""
+    cmp "$bundle/config.json" "$work/config.json.before"
+  done
+}
+
+@test "what a later runtime or hook sees says that the work is done" {
+  jit_bundle 0 '.hooks = {prestart: [{path: "/usr/bin/nvidia-container-runtime-hook", args: ["x", "prestart"]}, {path: "/bin/true"}]}'
+  jit v2 runc
+  expect nvidia-smi 1
+  [ "$(jq -c '[.hooks.prestart[].path]' "$bundle/config.json")" = '["/bin/true"]' ]
+  [ "$(jq -c '[.process.env[] | select(startswith("NVIDIA_VISIBLE_DEVICES"))]' "$bundle/config.json")" = '["NVIDIA_VISIBLE_DEVICES=void"]' ]
+}
+
+# ---- who does what ----
+
+# A host whose driver says already that libraries make no nodes, and whose GPUs drive no displays.
+quiet_host() {
+  on_host sed 's/ModifyDeviceFiles: 1/ModifyDeviceFiles: 0/' /proc/driver/nvidia/params >"$work/params"
+  printf 'ModifyDeviceFiles: 0\n' >>"$work/params"
+  on_host mount --bind "$work/params" /proc/driver/nvidia/params
+  mkdir -p "$work/dri"
+  on_host mount --bind "$work/dri" /dev/dri
+}
+
+@test "no hook where the root can take everything" {
+  quiet_host
+  jit_bundle 0,1
+  jit v2 runc
+  expect_two_gpus
+  [ -z "$(hook_plan)" ]
+  [ "$(jq .hooks "$bundle/config.json")" = null ]
+}
+
+@test "one hook for what lies on a mount of its own, and nothing else in it" {
+  jit_bundle 0,1
+  jit v2 runc
+  expect_two_gpus
+  hook_plan >"$work/plan"
+  grep -qx 'cover /proc/driver/nvidia/params' "$work/plan"
+  grep -q '^symlink /dev/dri/by-path/pci-' "$work/plan"
+  run ! grep -v -e ' /dev/dri/by-path/' -e ' /proc/driver/nvidia/params$' "$work/plan"
+}
+
+@test "a volume over the loader's directory: the hook does its links and the cache" {
+  quiet_host
+  local libs=/usr/lib/x86_64-linux-gnu
+  cp -a "/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/root$root$libs" "$work/volume"
+  jit_bundle 0,1 '.mounts += [{destination: "'"$libs"'", source: "'"$work/volume"'", options: ["rbind", "rw"]}]'
+  jit v2 runc
+  expect_two_gpus
+  hook_plan >"$work/plan"
+  grep -q "^symlink $libs/libcuda.so.1$" "$work/plan"
+  grep -q '^ldcache' "$work/plan"
+  [ "$(readlink "$work/volume/libcuda.so.1")" = libcuda.so.550.54.14 ]
+}
+
+@test "a volume elsewhere needs no hook; one with a library for the loader does" {
+  quiet_host
+  mkdir -p "$work/volume"
+  jit_bundle 0,1 '.mounts += [{destination: "/data", source: "'"$work/volume"'", options: ["rbind"]}]'
+  jit v2 runc
+  expect_two_gpus
+  [ -z "$(hook_plan)" ]
+  cp "/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/root$root/lib/x86_64-linux-gnu/libz.so.1" "$work/libextra.so.1"
+  jit_bundle 0,1 '.mounts += [{destination: "/usr/local/lib/libextra.so.1", source: "'"$work/libextra.so.1"'", options: ["rbind"]}]'
+  jit v2 runc
+  expect_two_gpus
+  [ "$(hook_plan)" = "ldcache " ]
+}
+
+@test "a read-only root" {
+  quiet_host
+  jit_bundle 0,1 '.root.readonly = true'
+  jit v2 runc
+  expect nvidia-smi 2
+  expect_libraries
+  [ -z "$(hook_plan)" ]
+}
+
+@test "a root that is not mounted yet is left to the hook" {
+  quiet_host
+  local image
+  image=$(image debian)
+  on_host umount "$root"
+  # As an engine may: by a hook of its own, after the shim was there.
+  cat >"$work/mount-root" <<HOOK
+#!/bin/sh
+mount -t overlay -o lowerdir=$image,upperdir=$work/layers-late/upper,workdir=$work/layers-late/scratch overlay $root
+HOOK
+  chmod +x "$work/mount-root"
+  mkdir -p "$work/layers-late/upper" "$work/layers-late/scratch"
+  rm -rf "${root:?}"
+  mkdir "$root"
+  jit_bundle 0
+  sed -i '/^runtimes/d' "$config"
+  printf 'runtimes = ["/bin/true"]\n' >>"$config"
+  on_host "$runtime" create --bundle "$bundle" "$container"
+  hook_plan >"$work/plan"
+  grep -q '^ldcache' "$work/plan"
+  grep -q '^symlink /usr/lib/x86_64-linux-gnu/libcuda.so.1$' "$work/plan"
+  # The rest of the engine's work, and the low-level runtime's.
+  on_host "$work/mount-root"
+  on_host install -m 0755 "$top/test/integration/probe" "$root/probe"
+  run v2 runc --root "$work/runc" run --bundle "$bundle" "$container"
+  read_answers
+  expect nvidia-smi 1
+  expect_libraries
+}
+
+@test "the second container of a root is like the first, and a changed choice leaves nothing of the old" {
+  jit_bundle 0,1
+  jit v2 runc
+  expect_two_gpus
+  jit_bundle 0,1
+  jit v2 runc
+  expect_two_gpus
+  jit_bundle 4
+  jit v2 runc
+  expect nvidia-smi 1
+  expect ls-nvidia "nvidia-modeset nvidia-uvm nvidia-uvm-tools nvidia4 nvidiactl"
+  expect made-nvidia0 "Operation not permitted"
+  expect_libraries
+}
+
+@test "hooks that are switched off leave their part out" {
+  printf '[nvidia-container-runtime.modes.jit-cdi]\nnvcdi-disable-hooks = ["all", "hook-of-the-future"]\n' >>"$config"
+  sed -i 's/^\[nvidia-container-runtime\]$/&\nruntimes = ["runc"]/' "$config"
+  jit_bundle 0
+  create on_host
+  [ "$(jq .hooks "$bundle/config.json")" = null ]
+  on_host runc --root "$work/runc" delete --force "$container"
+  on_host test ! -e "$root/usr/lib/x86_64-linux-gnu/libcuda.so.1"
+  grep -q "unknown hook 'hook-of-the-future'" "$work/runtime.log"
+}
+
+# ---- whose ----
+
+@test "a user namespace, cgroup v1 and v2: what is made belongs to the container" {
+  for world in v1 v2; do
+    ! on_host mountpoint -q "$root" || on_host umount "$root"
+    rm -rf "${root:?}"
+    make_root debian copy
+    chown -R --no-dereference 100000:100000 "$root"
+    show_whole_proc
+    jit_bundle 0,1 '.linux.namespaces += [{type: "user"}] |
+      .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+    chmod a+rx "$bundle"
+    jit "$world" runc
+    expect uid 0
+    expect_two_gpus "mknod refused"
+    [ "$(stat -c %u:%g "$root/etc/ld.so.cache" "$root/usr/lib/x86_64-linux-gnu/libcuda.so.1" | sort -u)" = 100000:100000 ]
+    # No group of the host's has a number there.
+    [ "$(jq .process.user.additionalGids "$bundle/config.json")" = null ]
+    on_host umount "$work/proc" "$work/sys"
+  done
+}
+
+user=65534
+# as_user COMMAND...
+as_user() { on_host setpriv --reuid "$user" --regid "$user" --clear-groups env XDG_RUNTIME_DIR="$work/runc" "$@"; }
+rootless_bundle() {
+  on_host umount "$root"
+  make_root debian copy
+  chown -R --no-dereference "$user:$user" "$root"
+  show_whole_proc
+  jit_bundle 0,1
+  on_host runc spec --rootless --bundle "$work"
+  edit_bundle --slurpfile rootless "$work/config.json" '.linux = $rootless[0].linux | .mounts = $rootless[0].mounts |
+    .linux.uidMappings[0].hostID = '"$user"' | .linux.gidMappings[0].hostID = '"$user"
+  mkdir -p "$work/runc"
+  touch "$work/runtime.log"
+  chown -R "$user:$user" "$work/runc" "$bundle" "$work/runtime.log"
+}
+
+@test "rootless: an ordinary user" {
+  rootless_bundle
+  jit as_user runc
+  expect uid 0
+  expect_two_gpus "mknod refused"
+}
+
+@test "rootless: root of an engine's user namespace" {
+  rootless_bundle
+  edit_bundle 'del(.linux.uidMappings, .linux.gidMappings) | .linux.namespaces |= map(select(.type != "user"))'
+  chown "$user:$user" "$bundle/config.json"
+  # One namespace for all calls, as an engine has it.
+  printf 'runtimes = ["runc"]\n' >>"$config"
+  # shellcheck disable=SC2016
+  run as_user unshare --user --map-root-user --mount sh -c '
+    "$1" --root "$2" create --bundle "$3" "$4" </dev/null >"$2/out" 2>&1 3>&- 4>&- || { cat "$2/out"; exit 1; }
+    runc --root "$2" start "$4"
+    for i in $(seq 400); do runc --root "$2" state "$4" | grep -q stopped && break; sleep 0.02; done
+    runc --root "$2" delete --force "$4"
+    cat "$2/out"' - "$runtime" "$work/runc" "$bundle" "$container"
+  [ "$status" -eq 0 ] || die "$output $(cat "$work/runtime.log")"
+  read_answers
+  expect_two_gpus "mknod refused"
+  [ "$(jq .process.user.additionalGids "$bundle/config.json")" = null ]
+}
+
+# ---- wishes that cannot be met ----
+
+@test "what is not there is one line that names it" {
+  jit_bundle 8
+  fails_to_create '8: unknown device'
+  jit_bundle GPU-00000000-0000-0000-0000-000000000000
+  fails_to_create 'GPU-00000000-0000-0000-0000-000000000000: unknown device'
+  jit_bundle 0,bogus
+  fails_to_create 'bogus: unknown device'
+  jit_bundle 0,nvidia.com/gpu=1
+  sed -i 's/^log-level/mode = "jit-cdi"\n&/' "$config"
+  fails_to_create 'is not supported when requesting other CDI devices'
+  jit_bundle 0,runtime.nvidia.com/gpu=1
+  jit v2 runc
+  expect_two_gpus
+}
+
+@test "IMEX channels: those that are there, within the range" {
+  for channel in 5 1048576 bogus; do
+    jit_bundle 0 '.process.env += ["NVIDIA_IMEX_CHANNELS='"$channel"'"]'
+    fails_to_create "$channel"
+  done
+  jit_bundle 0 '.process.env += ["NVIDIA_IMEX_CHANNELS=none"]'
+  jit v2 runc
+  expect nvidia-smi 1
+}
+
+@test "requirements and capabilities count where the configuration says so" {
+  jit_bundle 0 '.process.env += ["NVIDIA_REQUIRE_CUDA=cuda>=99.0", "NVIDIA_DRIVER_CAPABILITIES=utility"]'
+  jit v2 runc
+  expect_libraries
+  on_host umount "$root"
+  make_root debian overlay
+  printf '[features]\nhonor-driver-capabilities = true\n' >"$config.features"
+  cat "$config.features" >>"$config"
+  sed -i '/^runtimes/d; s/^\[nvidia-container-runtime\]$/&\nruntimes = ["runc"]/' "$config"
+  jit_bundle 0 '.process.env += ["NVIDIA_DRIVER_CAPABILITIES=utility"]'
+  create on_host
+  on_host runc --root "$work/runc" delete --force "$container"
+  jq -r '.mounts[].destination' "$bundle/config.json" >"$work/mounts"
+  grep -q /libnvidia-ml.so "$work/mounts"
+  run ! grep -q /libcuda.so "$work/mounts"
+  printf 'honor-requirements = true\n' >>"$config"
+  jit_bundle 0 '.process.env += ["NVIDIA_REQUIRE_CUDA=cuda>=99.0"]'
+  fails_to_create 'requirement error'
+  jit_bundle 0 '.process.env += ["NVIDIA_REQUIRE_CUDA=cuda>=99.0", "NVIDIA_DISABLE_REQUIRE=true"]'
+  create on_host
+  on_host runc --root "$work/runc" delete --force "$container"
+}
+
+@test "MIG: configuration and monitoring nodes for privileged containers only" {
+  # A host of its own, with a low-level runtime that does nothing.
+  printf 'runtimes = ["/bin/true"]\n' >>"$config"
+  jit_bundle all '.process.env += ["NVIDIA_MIG_CONFIG_DEVICES=all", "NVIDIA_MIG_MONITOR_DEVICES=all"]'
+  "$sim" run --topology a100-mig -- env NVIDIA_CTK_CONFIG_FILE_PATH="$config" "$runtime" create --bundle "$bundle" x 3>&- 2>"$work/log"
+  run ! grep -q nvidia-cap1\" <(jq -c '.linux.devices[].path' "$bundle/config.json")
+  grep -q 'NVIDIA_MIG_CONFIG_DEVICES is ignored: the container is not privileged' "$work/runtime.log"
+  jit_bundle all '.process.env += ["NVIDIA_MIG_CONFIG_DEVICES=all"] | .process.capabilities.bounding += ["CAP_SYS_ADMIN"]'
+  "$sim" run --topology a100-mig -- env NVIDIA_CTK_CONFIG_FILE_PATH="$config" "$runtime" create --bundle "$bundle" x 3>&- 2>"$work/log"
+  grep -q 'nvidia-caps/nvidia-cap1"' <(jq -c '.linux.devices[].path' "$bundle/config.json")
+}
+
+# ---- hostile images ----
+
+# What an attacker would like to reach: next to the root, so that "../outside" leads there.
+outside() {
+  mkdir -p "$work/outside/lib" "$work/outside/etc"
+  printf 'secret of the host\n' >"$work/outside/secret"
+  chmod 0600 "$work/outside/secret"
+  outside_state >"$work/outside.before"
+}
+outside_state() {
+  find "$work/outside" -printf '%P %y %#m %U:%G %s %T@ %i %l\n'
+  cat "$work/outside/secret"
+}
+
+@test "hostile images: whatever leads out leads nowhere" {
+  local trap libs=usr/lib/x86_64-linux-gnu
+  outside
+  host_state >"$work/host.before"
+  for trap in "ln -s $work/outside/secret etc/ld.so.cache" "ln -s ../../../../../../../../../..$work/outside/secret etc/ld.so.cache" \
+    "ln -s $work/outside etc/ld.so.conf.d" "ln -s $work/outside etc/nvidia" "ln -s /proc/self/root$work/outside etc/nvidia" \
+    "ln -s $work/outside $libs/gbm" "ln -s ../../../../outside $libs/gbm" "mkfifo etc/ld.so.cache" "mknod etc/ld.so.cache c 1 5" \
+    "mkdir etc/ld.so.cache" "ln -s loop etc/loop" "ln $work/hard etc/ld.so.cache" "ln $work/hard $libs/libcuda.so.1" "truncate -s 1T etc/ld.so.cache" \
+    "ln -s $work/outside $libs/libcuda.so.550.54.14" "ln -s / $libs/libcuda.so.1" "mkdir $libs/libcuda.so.1"; do
+    ! on_host mountpoint -q "$root" || on_host umount "$root"
+    rm -rf "${root:?}"
+    # On the file system of what must not be reached, so that hard links can be made.
+    cp -a --reflink=auto "$(image small)" "$root"
+    mkdir -p "$root/$libs"
+    install -m 0755 "$top/test/integration/probe" "$root/probe"
+    printf 'hard\n' >"$work/hard"
+    # shellcheck disable=SC2086
+    (cd "$root" && rm -rf etc/ld.so.cache etc/ld.so.conf.d etc/nvidia && $trap)
+    jit_bundle 0
+    (jit v2 runc) >"$work/said" 2>&1 || true
+    outside_state | diff "$work/outside.before" - || die "$trap: something outside of the root changed" || return
+    [ "$(cat "$work/hard")" = hard ] || die "$trap: a file was written through a hard link" || return
+    host_state | diff "$work/host.before" - || die "$trap: the host changed" || return
+    on_host runc --root "$work/runc" delete --force "$container" 2>/dev/null || true
+  done
+}
+
+@test "a root that is the host's own is refused before anything is done" {
+  jit_bundle 0 '.root.path = "/"'
+  fails_to_create 'leads to /'
+  jit_bundle 0 '.root.path = "../../../../../../../../../.."'
+  fails_to_create 'leads to /'
+}
+
+@test "a musl image gets a search path" {
+  on_host umount "$root"
+  make_root small copy
+  mkdir -p "$root/lib"
+  rm -f "$root"/lib64/ld-linux-x86-64.so.2 "$root/etc/ld.so.cache"
+  printf 'loader\n' >"$root/lib/ld-musl-x86_64.so.1"
+  printf 'runtimes = ["/bin/true"]\n' >>"$config"
+  jit_bundle 0
+  on_host "$runtime" create --bundle "$bundle" "$container"
+  grep -qx /usr/lib/x86_64-linux-gnu "$root/etc/ld-musl-x86_64.path"
+  [ ! -e "$root/etc/ld.so.cache" ]
+}
+
+# ---- systemd ----
+
+@test "the links by which systemd knows the devices: made where it may manage the container" {
+  printf 'runtimes = ["/bin/true"]\n' >>"$config"
+  jit_bundle 0,1 '.linux.cgroupsPath = "/no-systemd"'
+  on_host "$runtime" create --bundle "$bundle" "$container"
+  on_host test ! -e /dev/char/195:0
+  jit_bundle 0,1 '.linux.cgroupsPath = "system.slice:runc:x"'
+  on_host "$runtime" create --bundle "$bundle" "$container"
+  [ "$(on_host readlink /dev/char/195:0 /dev/char/195:1 /dev/char/195:255 | tr '\n' ' ')" = "../nvidia0 ../nvidia1 ../nvidiactl " ]
+  on_host test ! -e /dev/char/195:2
+  # A link of a driver that was loaded before is corrected.
+  on_host ln -sfn ../nvidia7 /dev/char/195:0
+  jit_bundle 0,1 '.linux.cgroupsPath = "system.slice:runc:x"'
+  on_host "$runtime" create --bundle "$bundle" "$container"
+  [ "$(on_host readlink /dev/char/195:0)" = ../nvidia0 ]
+}
+
+# ---- interruptions ----
+
+@test "kill -9 at random moments: config.json is the old or the new one, and the next create works" {
+  printf 'runtimes = ["/bin/true"]\n' >>"$config"
+  jit_bundle 0,1
+  on_host "$runtime" create --bundle "$bundle" "$container"
+  jq -S . "$bundle/config.json" >"$work/new"
+  jq -S . "$work/config.json.before" >"$work/old"
+  for n in $(seq 60); do
+    on_host umount "$root"
+    make_root debian overlay
+    cp "$work/config.json.before" "$bundle/config.json"
+    # shellcheck disable=SC2016
+    on_host sh -c '"$1" create --bundle "$2" x & pid=$!; sleep "$3"; kill -9 $pid; wait $pid' - "$runtime" "$bundle" "0.00$((n % 10))$((RANDOM % 10))" \
+      >/dev/null 2>&1 || true
+    jq -S . "$bundle/config.json" >"$work/now"
+    cmp -s "$work/now" "$work/old" || cmp "$work/now" "$work/new"
+  done
+  # In the very root of the last one.
+  cp "$work/config.json.before" "$bundle/config.json"
+  jit v2 runc
+  expect_two_gpus
+}
