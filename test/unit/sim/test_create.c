@@ -364,6 +364,7 @@ static void test_drm_nodes(void **state)
 static void test_gates(void **state)
 {
 	struct sim_topology *topology = shipped("dgx-h100"), *none = shipped("single");
+	const char *text;
 	size_t length;
 	uint32_t number;
 
@@ -372,7 +373,8 @@ static void test_gates(void **state)
 	create(topology);
 	assert_true(exists("/etc/cufile.json"));
 	assert_true(exists("/run/udev"));
-	assert_true(graft_procfs_devices_major(content("/proc/devices", &length), length, "nvidia-fs", &number));
+	text = content("/proc/devices", &length);
+	assert_true(graft_procfs_devices_major(text, length, "nvidia-fs", &number));
 	assert_int_equal(number, topology->majors.fs);
 	if (exists("/dev/nvidiactl")) {
 		assert_true(is_node("/dev/nvidia-fs15", topology->majors.fs, 15, 0666, 0));
