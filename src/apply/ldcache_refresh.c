@@ -335,12 +335,13 @@ static int configure_missing_folders(struct refresh *refresh, struct graft_error
 }
 
 /* Everything that ldconfig would find. */
-static int rebuild(struct refresh *refresh, struct graft_ldcache *ret_cache, struct graft_error *err)
+static int rebuild(struct refresh *refresh, bool early, struct graft_ldcache *ret_cache, struct graft_error *err)
 {
 	struct graft_ldcache_scan scan = { .root = refresh->root,
 					   .arena = refresh->arena,
 					   .journal = refresh->journal,
 					   .log = refresh->log,
+					   .early = early,
 					   .deadline_ms = graft_clock_ms() + MAX_REBUILD_MS };
 	const char **dirs = NULL;
 	size_t n = 0;
@@ -368,7 +369,7 @@ static int own_records(struct refresh *refresh, enum graft_ldcache_state state, 
 
 	if (state == GRAFT_LDCACHE_MERGE && read_cache(refresh->root, refresh->arena, ret_cache, NULL) == 0)
 		return 0;
-	if (rebuild(refresh, ret_cache, err) == 0)
+	if (rebuild(refresh, state == GRAFT_LDCACHE_REBUILD_EARLY, ret_cache, err) == 0)
 		return 0;
 	if (err && err->status != GRAFT_TOO_BIG)
 		return -1;

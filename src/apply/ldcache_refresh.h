@@ -19,7 +19,11 @@
 /*
  * State of the image's cache before anything is changed below the root (mount points change directories' times, so this comes first):
  * GRAFT_LDCACHE_MERGE: present, well formed and not older than its directories. */
-enum graft_ldcache_state { GRAFT_LDCACHE_MERGE, GRAFT_LDCACHE_REBUILD };
+enum graft_ldcache_state {
+	GRAFT_LDCACHE_MERGE,
+	GRAFT_LDCACHE_REBUILD,
+	GRAFT_LDCACHE_REBUILD_EARLY, /* never found, only asked for: what the plan mounts is not there yet */
+};
 enum graft_ldcache_state graft_ldcache_state(const struct graft_root *root, const struct graft_log *log);
 
 /*

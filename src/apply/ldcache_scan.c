@@ -191,7 +191,7 @@ static int remove_dangling(const struct graft_ldcache_scan *scan, struct directo
 	char text[PATH_MAX];
 	ssize_t n;
 
-	if (!scan->journal || directory->hwcaps || !strstr(name, ".so."))
+	if (!scan->journal || scan->early || directory->hwcaps || !strstr(name, ".so."))
 		return 0;
 	n = readlinkat(directory->fd, name, text, sizeof(text) - 1);
 	if (n < 0)
@@ -296,6 +296,9 @@ static int link_soname(const struct graft_ldcache_scan *scan, struct directory *
 		return 0;
 	old_fd = find_object(scan, directory, winner->soname, true);
 	if (old_fd >= 0 && fstat(old_fd, &st) == 0 && st.st_dev == winner->id.dev && st.st_ino == winner->id.ino)
+		return 0;
+	/* A link that leads nowhere, or to an empty mount point, is one that will lead to a library of ours. */
+	if (scan->early && fstatat(directory->fd, winner->soname, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
 	if (hold(scan, directory) < 0)
 		return graft_fail_memory(err);

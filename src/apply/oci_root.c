@@ -411,7 +411,7 @@ const char *graft_oci_root_obstacle(struct graft_oci_root *root, const struct gr
 int graft_oci_root_apply(struct graft_oci_root *root, const struct graft_plan *plan, const struct graft_log *log,
 			 struct graft_error *err)
 {
-	const struct graft_namespace_options options = { .log = log };
+	const struct graft_namespace_options options = { .log = log, .early = true };
 
 	return graft_apply_to_namespace(plan, &root->target, &options, NULL, err);
 }

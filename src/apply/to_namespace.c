@@ -188,6 +188,8 @@ static int apply_edits(struct graft_apply *apply, const struct graft_namespace_o
 	apply->ldcache_state = GRAFT_LDCACHE_REBUILD;
 	if (has_glibc_cache(apply->plan) && !options->rebuild_ldcache)
 		apply->ldcache_state = graft_ldcache_state(&root, apply->log);
+	if (options->early && apply->ldcache_state == GRAFT_LDCACHE_REBUILD)
+		apply->ldcache_state = GRAFT_LDCACHE_REBUILD_EARLY;
 	for (size_t i = 0; i < apply->plan->n_edits; i++) {
 		if (graft_apply_edit(apply, i, err) == 0)
 			continue;

@@ -29,6 +29,8 @@ struct graft_namespace_options {
 	void *arg;
 	bool
 	    rebuild_ldcache; /* LDCACHE edits: read all libraries again, as ldconfig does, however fresh the cache looks */
+	bool
+	    early; /* the low-level runtime has still to mount what the plan mounts: links to it lead nowhere, and stay */
 	size_t *
 	    ret_edit; /* when an edit fails, its index; untouched otherwise. May be NULL; not told through a rootless child */
 };

@@ -266,6 +266,25 @@ HOOK
   expect_libraries
 }
 
+@test "an image whose loader cache is older than its libraries, or not there: the driver's links stay" {
+  quiet_host
+  local lib=$root/usr/lib/x86_64-linux-gnu
+  # An old driver of the image's own, and something new that its cache does not know.
+  on_host cp "$root/lib/x86_64-linux-gnu/libz.so.1" "$lib/libbeside.so.1"
+  on_host ln -s libcuda.so.470.1 "$lib/libcuda.so.1"
+  jit_bundle 0,1
+  jit v2 runc
+  expect_two_gpus
+  [ -z "$(hook_plan)" ]
+  grep -q 'rebuilt /etc/ld.so.cache' "$work/runtime.log"
+  on_host umount "$root"
+  make_root debian overlay
+  on_host rm "$root/etc/ld.so.cache"
+  jit_bundle 0,1
+  jit v2 runc
+  expect_two_gpus
+}
+
 @test "the second container of a root is like the first, and a changed choice leaves nothing of the old" {
   jit_bundle 0,1
   jit v2 runc
@@ -520,4 +539,31 @@ outside_state() {
   cp "$work/config.json.before" "$bundle/config.json"
   jit v2 runc
   expect_two_gpus
+}
+
+# Names, types and links of what an overlay's upper layer holds; not what a killed process leaves beside its place.
+made() { on_host find "$work/layers-root/upper" -mindepth 1 ! -name '.graft-*' -printf '%P %y %l\n' | sort; }
+
+@test "killed at each change of the root: the next create makes what a first one does" {
+  quiet_host
+  printf 'runtimes = ["/bin/true"]\n' >>"$config"
+  jit_bundle 0,1
+  on_host "$runtime" create --bundle "$bundle" "$container"
+  made >"$work/clean"
+  local call n total=0
+  for call in symlinkat renameat mkdirat write linkat fchmod; do
+    for n in 1 2 3 4 7 15 30; do
+      on_host umount "$root"
+      make_root debian overlay
+      cp "$work/config.json.before" "$bundle/config.json"
+      on_host strace -o "$work/trace" -e "inject=$call:signal=KILL:when=$n" "$runtime" create --bundle "$bundle" "$container" >/dev/null 2>&1 || true
+      grep -q 'killed by SIGKILL' "$work/trace" || break
+      total=$((total + 1))
+      cp "$work/config.json.before" "$bundle/config.json"
+      on_host "$runtime" create --bundle "$bundle" "$container"
+      made | diff "$work/clean" - || die "$call $n" || return
+      on_host grep -q /usr/lib/x86_64-linux-gnu/libcuda.so.1 "$root/etc/ld.so.cache"
+    done
+  done
+  [ "$total" -ge 15 ]
 }

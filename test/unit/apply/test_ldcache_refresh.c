@@ -732,6 +732,46 @@ static int count_fds(void)
 }
 
 /* Every allocation fails once: an error, no descriptor lost, and after undo the image is as it was. */
+/* Before the driver's libraries are mounted, links to them lead nowhere or to empty mount points. They are not ldconfig's business then. */
+static void test_early(void **state)
+{
+	static const struct {
+		const char *file, *soname;
+		const char *link, *says; /* says NULL: there is none before */
+		const char *early, *late;
+	} rows[] = {
+		{ NULL, NULL, "/libcuda.so.1", "libcuda.so.550", "libcuda.so.550", NULL },
+		{ "/libml.so.470", "libml.so.1", "/libml.so.1", "libml.so.550", "libml.so.550", "libml.so.470" },
+		{ "/libold.so.470", "libold.so.1", "/libold.so.1", "empty", "empty", "libold.so.470" },
+		{ "/libown.so.3", "libown.so.1", "/libown.so.1", NULL, "libown.so.3", "libown.so.3" },
+	};
+
+	(void)state;
+	put_text("/etc/ld.so.conf", LIB "\n");
+	for (int early = 1; early >= 0; early--) {
+		struct graft_ldcache cache;
+
+		put_bytes(LIB "/empty", "", 0);
+		for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+			if (rows[i].file)
+				put_library(graft_arena_printf(fix.arena, LIB "%s", rows[i].file), rows[i].soname);
+			if (early && rows[i].says)
+				put_link(graft_arena_printf(fix.arena, LIB "%s", rows[i].link), rows[i].says);
+		}
+		refresh(early ? GRAFT_LDCACHE_REBUILD_EARLY : GRAFT_LDCACHE_REBUILD);
+		for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+			const char *got = link_text(graft_arena_printf(fix.arena, LIB "%s", rows[i].link));
+			const char *want = early ? rows[i].early : rows[i].late;
+
+			if (!want != !got || (want && strcmp(want, got) != 0))
+				fail_msg("%s %s: %s", early ? "early" : "late", rows[i].link, got ? got : "gone");
+		}
+		cache = read_cache();
+		assert_string_equal(lookup(&cache, "libcuda.so.1", 0), LIB "/libcuda.so.1");
+		assert_string_equal(lookup(&cache, "libown.so.1", 0), LIB "/libown.so.1");
+	}
+}
+
 static void test_allocations_fail(void **state)
 {
 	int rc = -1, n = 0;
@@ -787,6 +827,7 @@ int main(void)
 		ROW(test_expensive_cache),
 		ROW(test_rebuild_is_impossible),
 		ROW(test_directory_once),
+		ROW(test_early),
 		ROW(test_allocations_fail),
 	};
 
