@@ -230,7 +230,8 @@ read_answers() {
   local line
   declare -gA answer=()
   while IFS= read -r line; do
-    [[ $line != *": "* ]] || answer[${line%%: *}]=${line#*: }
+    # An engine's own lines may begin with the colon.
+    [[ $line != [!:]*": "* ]] || answer[${line%%: *}]=${line#*: }
   done <<<"$output"
 }
 
