@@ -654,7 +654,9 @@ fail_call() {
 }
 
 @test "each system call of the hook fails once: all or nothing" {
-  local call n total=0 tolerated=0 wrong=
+  local call n total=0 tolerated=0 step=1 least=80 wrong=""
+  # As on an old kernel there are three times as many calls.
+  [ "${GRAFT_ENOSYS:-0}" = 0 ] || { step=3 && least=60; }
   a_plan=$(plan '{kind: "directory", target: "/new/directory", mode: 493}, {kind: "file", target: "/etc/file", content: "new", mode: 292},
     {kind: "symlink", target: "/usr/lib/link", content: "y", conflict: "overwrite"}, {kind: "cover", target: "/etc/covered", content: "above", mode: 292},
     {kind: "ldcache", folders: ["/opt/driver"], missing_folders: ["/opt/driver"],
@@ -669,15 +671,15 @@ fail_call() {
       -e close -e close_range -e umask -e rt_sigaction -e getpid -e geteuid -e getegid -e chdir -e clock_gettime >"$work/calls"
   fault_root
   while read -r call <&3; do
-    for n in $(seq 400); do
+    for n in $(seq 1 $step 400); do
       fail_call "$call" "$n" || break
       total=$((total + 1))
       [ -z "$wrong" ] || die "$wrong" || return
     done
   done 3<"$work/calls"
   say "$total calls failed, $tolerated of them without harm" >&2
-  [ "$total" -gt 80 ]
-  [ "$tolerated" -lt $((total / 2)) ]
+  [ "$total" -gt $least ]
+  [ "$tolerated" -lt $((total * 2 / 3)) ]
 }
 
 # ---- in containers ----

@@ -134,7 +134,7 @@ host_state() {
     find /dev /run/graft-sim/root /proc/driver /etc/ld.so.conf* "$@" -xdev -printf "%p %y %#m %U:%G %s %T@ %l %n %i\n"
     find /run/graft-sim/root -xdev -type f -print0 | xargs -0 sha256sum
     grep -v "^[^ ]* [^ ]* [^ ]* [^ ]* '"$work"'" /proc/self/mountinfo
-  ' - "$GRAFT_CACHE"/*/etc "$GRAFT_CACHE"/*/usr/lib "$GRAFT_CACHE"/*/dev "$GRAFT_CACHE"/*/usr/bin
+  ' - "$GRAFT_CACHE"/{small,debian}/{dev,etc,usr/bin,usr/lib}
 }
 
 # make_bundle [JQ-FILTER...]: a bundle at $bundle for the root at $root that runs /probe, with our hook at prestart.

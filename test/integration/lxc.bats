@@ -56,9 +56,9 @@ lxc_run() {
   read_answers
 }
 
-# What the hook's child, nvidia-container-cli, wrote where LXC shows it.
+# What the hook's child, nvidia-container-cli, wrote where LXC shows it: LXC logs what one read gave, which may be several lines.
 hook_output() {
-  grep -F 'produced output' "$work/log" | sed 's/.*produced output: //'
+  sed -n 's/.*produced output: //p; /^nvidia-container-cli: /p' "$work/log"
 }
 
 # expect_lxc_gpus GPU...

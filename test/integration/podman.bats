@@ -125,14 +125,14 @@ FILE
 @test "buildah bud: RUN with GPU 0 and 1, through the hooks directory" {
   containerfile 0,1
   run on_host buildah "${storage[@]}" bud --runtime /usr/sbin/runc --hooks-dir "$machine/hooks" --isolation oci --network none --no-cache \
-    --cgroup-parent "/$machine_cgroup" --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --cap-add MKNOD --pull-never "$work/context"
+    --cgroup-parent "/$machine_cgroup/build-$BATS_TEST_NUMBER" --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --cap-add MKNOD --pull-never "$work/context"
   read_answers
   expect_gpus 0 1
 }
 
 @test "podman build: RUN with GPU 6, through the hooks directory" {
   containerfile 6
-  run podman build --hooks-dir "$machine/hooks" --isolation oci --network none --no-cache --cgroup-parent "/$machine_cgroup" \
+  run podman build --hooks-dir "$machine/hooks" --isolation oci --network none --no-cache --cgroup-parent "/$machine_cgroup/build-$BATS_TEST_NUMBER" \
     --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --cap-add MKNOD --pull-never "$work/context"
   read_answers
   expect_gpus 6
@@ -141,7 +141,7 @@ FILE
 @test "buildah bud: an unknown GPU ends the step; the cause and the remedy are said" {
   containerfile 8
   run on_host buildah "${storage[@]}" bud --runtime /usr/sbin/runc --hooks-dir "$machine/hooks" --isolation oci --network none --no-cache \
-    --cgroup-parent "/$machine_cgroup" --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --pull-never "$work/context"
+    --cgroup-parent "/$machine_cgroup/build-$BATS_TEST_NUMBER" --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --pull-never "$work/context"
   [ "$status" -ne 0 ]
   [[ $output == *"device error: 8: unknown device"*"nvidia-container-cli info"* ]] || { say "$output" && return 1; }
 }
