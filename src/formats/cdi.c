@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cdi: a spec file as plain data (SPEC ctk-and-cdi 5.1, 5.3, 5.4). One table per object of the data model says which members it has, where
- * they go and since which version; cdi_check.c says what a value must be like. Strict: what is unknown, given twice, or of a wrong type is
- * refused with its place.
+ * cdi: a spec file as plain data (SPEC ctk-and-cdi 5.1, 5.3, 5.4): which reader its text needs, and what is true of a spec as a whole. The
+ * tables of cdi_schema.c say which members the objects have; cdi_check.c says what a value must be like.
  */
 #include "formats/cdi.h"
 
@@ -11,89 +10,6 @@
 
 #include "base/cleanup.h"
 #include "formats/cdi_object.h"
-
-/* clang-format off */
-#define AT(S, m) offsetof(struct graft_cdi_##S, m)
-#define MEMBERS(table) .members = (table), .n_members = GRAFT_COUNT(table)
-
-static const struct cdi_member node_members[] = {
-	{ "path", CDI_MEMBER_TEXT, AT(node, path) },
-	{ "hostPath", CDI_MEMBER_TEXT, AT(node, host_path), .since = CDI_0_5_0 },
-	{ "type", CDI_MEMBER_TEXT, AT(node, type) },
-	{ "major", CDI_MEMBER_SIGNED, AT(node, major) },
-	{ "minor", CDI_MEMBER_SIGNED, AT(node, minor) },
-	{ "fileMode", CDI_MEMBER_UNSIGNED, AT(node, mode), AT(node, has_mode) },
-	{ "permissions", CDI_MEMBER_TEXT, AT(node, permissions) },
-	{ "uid", CDI_MEMBER_UNSIGNED, AT(node, uid), AT(node, has_uid) },
-	{ "gid", CDI_MEMBER_UNSIGNED, AT(node, gid), AT(node, has_gid) },
-};
-static const struct cdi_object node_object = { MEMBERS(node_members), sizeof(struct graft_cdi_node), cdi_check_node };
-
-static const struct cdi_member net_members[] = {
-	{ "hostInterfaceName", CDI_MEMBER_TEXT, AT(net_device, host_name) },
-	{ "name", CDI_MEMBER_TEXT, AT(net_device, name) },
-};
-static const struct cdi_object net_object = { MEMBERS(net_members), sizeof(struct graft_cdi_net_device), cdi_check_net_device };
-
-static const struct cdi_member mount_members[] = {
-	{ "hostPath", CDI_MEMBER_TEXT, AT(mount, host_path) },
-	{ "containerPath", CDI_MEMBER_TEXT, AT(mount, container_path) },
-	{ "type", CDI_MEMBER_TEXT, AT(mount, type), .since = CDI_0_4_0 },
-	{ "options", CDI_MEMBER_TEXTS, AT(mount, options), AT(mount, n_options) },
-};
-static const struct cdi_object mount_object = { MEMBERS(mount_members), sizeof(struct graft_cdi_mount), cdi_check_mount };
-
-static const struct cdi_member hook_members[] = {
-	{ "hookName", CDI_MEMBER_TEXT, AT(hook, stage) },
-	{ "path", CDI_MEMBER_TEXT, AT(hook, path) },
-	{ "args", CDI_MEMBER_TEXTS, AT(hook, args), AT(hook, n_args) },
-	{ "env", CDI_MEMBER_TEXTS, AT(hook, env), AT(hook, n_env) },
-	{ "timeout", CDI_MEMBER_SIGNED, AT(hook, timeout), AT(hook, has_timeout) },
-};
-static const struct cdi_object hook_object = { MEMBERS(hook_members), sizeof(struct graft_cdi_hook), cdi_check_hook };
-
-static const struct cdi_member rdt_members[] = {
-	{ "closID", CDI_MEMBER_TEXT, AT(rdt, clos_id) },
-	{ "l3CacheSchema", CDI_MEMBER_TEXT, AT(rdt, l3_cache_schema) },
-	{ "memBwSchema", CDI_MEMBER_TEXT, AT(rdt, mem_bw_schema) },
-	{ "schemata", CDI_MEMBER_TEXTS, AT(rdt, schemata), AT(rdt, n_schemata), .since = CDI_1_1_0, .since_if_empty = true },
-	{ "enableMonitoring", CDI_MEMBER_FLAG, AT(rdt, enable_monitoring), .since = CDI_1_1_0 },
-};
-static const struct cdi_object rdt_object = { MEMBERS(rdt_members), sizeof(struct graft_cdi_rdt), cdi_check_rdt };
-
-static const struct cdi_member edits_members[] = {
-	{ "env", CDI_MEMBER_TEXTS, AT(edits, env), AT(edits, n_env) },
-	{ "deviceNodes", CDI_MEMBER_OBJECTS, AT(edits, nodes), AT(edits, n_nodes), &node_object },
-	{ "netDevices", CDI_MEMBER_OBJECTS, AT(edits, net_devices), AT(edits, n_net_devices), &net_object, CDI_1_1_0 },
-	{ "mounts", CDI_MEMBER_OBJECTS, AT(edits, mounts), AT(edits, n_mounts), &mount_object },
-	{ "hooks", CDI_MEMBER_OBJECTS, AT(edits, hooks), AT(edits, n_hooks), &hook_object },
-	{ "intelRdt", CDI_MEMBER_POINTER, AT(edits, rdt), 0, &rdt_object, CDI_0_7_0, true },
-	{ "additionalGids", CDI_MEMBER_GROUPS, AT(edits, gids), AT(edits, n_gids), .since = CDI_0_7_0 },
-};
-static const struct cdi_object edits_object = { MEMBERS(edits_members), sizeof(struct graft_cdi_edits), cdi_check_edits };
-
-static const struct cdi_member device_members[] = {
-	{ "name", CDI_MEMBER_TEXT, AT(device, name) },
-	{ "annotations", CDI_MEMBER_WORDS, .since = CDI_0_6_0 },
-	{ "containerEdits", CDI_MEMBER_OBJECT, AT(device, edits), 0, &edits_object },
-};
-static const struct cdi_object device_object = { MEMBERS(device_members), sizeof(struct graft_cdi_device), cdi_check_device_object };
-
-/* In the order in which they are checked. */
-struct spec {
-	const char *version, *kind;
-	struct graft_cdi_spec spec;
-};
-#define IN_SPEC(m) (offsetof(struct spec, spec) + AT(spec, m))
-static const struct cdi_member spec_members[] = {
-	{ "cdiVersion", CDI_MEMBER_TEXT, offsetof(struct spec, version) },
-	{ "kind", CDI_MEMBER_TEXT, offsetof(struct spec, kind) },
-	{ "annotations", CDI_MEMBER_WORDS, .since = CDI_0_6_0 },
-	{ "containerEdits", CDI_MEMBER_OBJECT, IN_SPEC(edits), 0, &edits_object },
-	{ "devices", CDI_MEMBER_OBJECTS, IN_SPEC(devices), IN_SPEC(n_devices), &device_object },
-};
-static const struct cdi_object spec_object = { MEMBERS(spec_members), sizeof(struct spec), NULL };
-/* clang-format on */
 
 #define QUOTED_MAX 160
 
@@ -116,8 +32,8 @@ static int check_devices(struct cdi_reader *reader, const struct cdi_value *root
 	for (size_t i = 0; i < spec->n_devices; i++) {
 		sorted[i] = &spec->devices[i];
 		/* A version that is too low is looked at once, with all else that asks for one. */
-		if (sorted[i]->name[0] >= '0' && sorted[i]->name[0] <= '9' && reader->needed < CDI_0_5_0)
-			reader->needed = CDI_0_5_0;
+		if (cdi_version_of_device(sorted[i]->name) > reader->needed)
+			reader->needed = cdi_version_of_device(sorted[i]->name);
 	}
 	qsort(sorted, spec->n_devices, sizeof(*sorted), compare_devices);
 	for (size_t i = 1; i < spec->n_devices; i++) {
@@ -129,7 +45,7 @@ static int check_devices(struct cdi_reader *reader, const struct cdi_value *root
 }
 
 /* Version and kind come first, so that a file of another format is told by them. */
-static int check_head(struct cdi_reader *reader, const struct cdi_value *root, struct spec *head,
+static int check_head(struct cdi_reader *reader, const struct cdi_value *root, struct cdi_file_spec *head,
 		      enum cdi_version *ret_version)
 {
 	struct graft_error why = { .status = GRAFT_OK };
@@ -140,17 +56,17 @@ static int check_head(struct cdi_reader *reader, const struct cdi_value *root, s
 		return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(reader->err)
 						     : cdi_refuse(reader, root, "%s", why.msg);
 	head->spec.version = head->version;
-	if (strchr(head->spec.class_, '.') && reader->needed < CDI_0_6_0)
-		reader->needed = CDI_0_6_0;
+	if (cdi_version_of_class(head->spec.class_) > reader->needed)
+		reader->needed = cdi_version_of_class(head->spec.class_);
 	return 0;
 }
 
 static int read_spec(struct cdi_reader *reader, const struct cdi_value *root, struct graft_cdi_spec *ret_spec)
 {
-	struct spec head = { .version = NULL };
+	struct cdi_file_spec head = { .version = NULL };
 	enum cdi_version version = CDI_UNKNOWN;
 
-	if (cdi_read_object(reader, root, &spec_object, "the spec", &head) < 0 ||
+	if (cdi_read_object(reader, root, &cdi_spec_object, "the spec", &head) < 0 ||
 	    check_head(reader, root, &head, &version) < 0 || check_devices(reader, root, &head.spec) < 0)
 		return -1;
 	if (version < reader->needed)

@@ -71,14 +71,23 @@ struct graft_cdi_edits {
 	const struct graft_cdi_rdt *rdt; /* NULL = none */
 };
 
+/* Of a file, in its order; each key once. They say things about a spec or device; no container gets them. */
+struct graft_cdi_annotation {
+	const char *key, *value;
+};
+
 struct graft_cdi_device {
 	const char *name;
+	struct graft_cdi_annotation *annotations;
+	size_t n_annotations;
 	struct graft_cdi_edits edits;
 };
 
 struct graft_cdi_spec {
 	const char *file; /* where it was read */
 	const char *version, *vendor, *class_;
+	struct graft_cdi_annotation *annotations;
+	size_t n_annotations;
 	struct graft_cdi_device *devices;
 	size_t n_devices;
 	struct graft_cdi_edits edits; /* common */
@@ -92,6 +101,12 @@ struct graft_cdi_name {
 int graft_cdi_parse_name(const char *text, struct graft_arena *arena, struct graft_cdi_name *ret_name,
 			 struct graft_error *err);
 bool graft_cdi_is_qualified(const char *text);
+/*
+ * Whether the annotations of one spec or device are what the CDI asks for (SPEC ctk-and-cdi 5.4): keys are names with an optional prefix,
+ * "vendor.com/name", and all of them together have at most 256 KiB. Other readers of specs do not look, so graft_cdi_spec_read() does not
+ * either; what we write is held to it. -1: GRAFT_INVALID.
+ */
+int graft_cdi_check_annotations(const struct graft_cdi_annotation *annotations, size_t n, struct graft_error *err);
 
 /*
  * Reads and validates one spec (SPEC 5.3, 5.4): JSON or YAML by what the text is. `file` is the name that errors speak of.

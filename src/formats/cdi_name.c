@@ -180,3 +180,62 @@ bool graft_cdi_is_qualified(const char *text)
 
 	return parse(text, &parts, NULL) == 0;
 }
+
+/* --- annotations --- */
+
+#define ANNOTATIONS_MAX ((size_t)256 * 1024)
+#define KEY_NAME_MAX    63u
+#define KEY_PREFIX_MAX  253u
+
+/* Letters and digits at both ends, and also `between` inside. */
+static bool is_word(const char *text, size_t length, const char *between)
+{
+	if (length == 0 || !is_letter_or_digit(text[0]) || !is_letter_or_digit(text[length - 1]))
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		if (!is_letter_or_digit(text[i]) && !strchr(between, text[i]))
+			return false;
+	}
+	return true;
+}
+
+/* A name of the DNS: words between dots. Case does not matter here. */
+static bool is_domain(const char *text, size_t length)
+{
+	size_t begin = 0;
+
+	for (size_t i = 0; i <= length; i++) {
+		if (i < length && text[i] != '.')
+			continue;
+		if (!is_word(text + begin, i - begin, "-"))
+			return false;
+		begin = i + 1;
+	}
+	return length <= KEY_PREFIX_MAX;
+}
+
+static bool is_annotation_key(const char *key)
+{
+	const char *slash = strchr(key, '/'), *name = slash ? slash + 1 : key;
+
+	return (!slash || is_domain(key, (size_t)(slash - key))) && strlen(name) <= KEY_NAME_MAX &&
+	       is_word(name, strlen(name), "-_.");
+}
+
+int graft_cdi_check_annotations(const struct graft_cdi_annotation *annotations, size_t n, struct graft_error *err)
+{
+	char quoted[QUOTED_MAX];
+	size_t size = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!is_annotation_key(annotations[i].key))
+			return graft_fail(err, GRAFT_INVALID, 0,
+					  "invalid annotation %s: the key must be a name of up to 63 letters, digits, "
+					  "'-', '_' and '.', behind an optional 'domain/'",
+					  cdi_quote(annotations[i].key, quoted, sizeof(quoted)));
+		size += strlen(annotations[i].key) + strlen(annotations[i].value);
+	}
+	return size <= ANNOTATIONS_MAX ? 0
+				       : graft_fail(err, GRAFT_INVALID, 0, "annotations of %zu bytes, the limit is %zu",
+						    size, ANNOTATIONS_MAX);
+}

@@ -181,15 +181,24 @@ static int check_names(struct cdi_reader *reader, const struct cdi_value *map)
 	return 0;
 }
 
-static int read_words(struct cdi_reader *reader, const struct cdi_value *value, const char *name)
+static int read_words(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_member *member,
+		      void *object)
 {
+	struct graft_cdi_annotation *word;
+
 	if (value->kind != CDI_MAP)
-		return wrong_kind(reader, value, name, "an object");
-	for (const struct cdi_value *item = value->first; item; item = item->next) {
-		if (spend(reader, item) < 0)
+		return wrong_kind(reader, value, member->name, "an object");
+	word = graft_arena_list(reader->arena, value->n, sizeof(*word));
+	if (value->n > 0 && !word)
+		return graft_fail_memory(reader->err);
+	*(void **)slot(object, member->offset) = word;
+	*(size_t *)slot(object, member->extra) = value->n;
+	for (const struct cdi_value *item = value->first; item; item = item->next, word++) {
+		word->key = graft_arena_strdup(reader->arena, item->key);
+		if (!word->key)
+			return graft_fail_memory(reader->err);
+		if (read_text(reader, item, "an annotation", &word->value) < 0)
 			return -1;
-		if (item->kind == CDI_LIST || item->kind == CDI_MAP)
-			return wrong_kind(reader, item, "an annotation", "a string");
 	}
 	return check_names(reader, value);
 }
@@ -270,7 +279,7 @@ static int read_member(struct cdi_reader *reader, const struct cdi_value *value,
 		*(bool *)slot(object, member->offset) = value->magnitude != 0;
 		return 0;
 	case CDI_MEMBER_WORDS:
-		return read_words(reader, value, member->name);
+		return read_words(reader, value, member, object);
 	case CDI_MEMBER_OBJECT:
 		return cdi_read_object(reader, value, member->object, member->name, slot(object, member->offset));
 	case CDI_MEMBER_POINTER:

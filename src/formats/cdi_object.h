@@ -6,6 +6,7 @@
 #ifndef GRAFT_FORMATS_CDI_OBJECT_H
 #define GRAFT_FORMATS_CDI_OBJECT_H
 
+#include "formats/cdi.h"
 #include "formats/cdi_check.h"
 #include "formats/cdi_tree.h"
 
@@ -19,7 +20,7 @@ enum cdi_member_kind {
 	CDI_MEMBER_UNSIGNED, /* uint32_t and whether it is there */
 	CDI_MEMBER_GROUPS,   /* uint32_t * and a count */
 	CDI_MEMBER_FLAG,     /* bool */
-	CDI_MEMBER_WORDS,    /* a map of texts that is checked and left out: annotations */
+	CDI_MEMBER_WORDS,    /* struct graft_cdi_annotation * and a count: a map of texts */
 	CDI_MEMBER_OBJECT,   /* a struct */
 	CDI_MEMBER_POINTER,  /* a struct, by pointer */
 	CDI_MEMBER_OBJECTS,  /* an array of structs and a count */
@@ -34,6 +35,7 @@ struct cdi_member {
 	const struct cdi_object *object;
 	enum cdi_version since;
 	bool since_if_empty; /* its presence alone asks for that version */
+	const char *empty;   /* of a text: the word that stands for "" in a file; NULL = "" is the same as not there */
 };
 
 struct cdi_object {
@@ -41,6 +43,17 @@ struct cdi_object {
 	size_t n_members, size;
 	int (*check)(void *object, struct graft_error *err); /* NULL = nothing to check */
 };
+
+/* A spec as a file has it: the kind in one word. */
+struct cdi_file_spec {
+	const char *version, *kind;
+	struct graft_cdi_spec spec;
+};
+/* Of a struct cdi_file_spec, and of what it is made of. */
+extern const struct cdi_object cdi_spec_object, cdi_edits_object, cdi_device_object;
+/* The lowest version that allows such a name. */
+enum cdi_version cdi_version_of_device(const char *name);
+enum cdi_version cdi_version_of_class(const char *class_);
 
 struct cdi_reader {
 	const char *file;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "base/error.h"
 
 #define CDI_TEXT_MAX  ((size_t)16 * 1024 * 1024)
@@ -59,6 +60,15 @@ __attribute__((format(printf, 5, 6))) int cdi_fail_at(const char *file, unsigned
 int cdi_tree_from_json(struct cdi_builder *builder, const char *text, size_t length, const struct cdi_value **ret_root);
 int cdi_tree_from_yaml(struct cdi_builder *builder, const char *text, size_t length, const struct cdi_value **ret_root);
 
+/*
+ * What an unquoted word of YAML is: null, a boolean, a number or a string. Sets the magnitude of a boolean, and sign and magnitude of an
+ * integer; nothing else.
+ */
+enum cdi_kind cdi_plain_kind(const char *text, bool *ret_negative, uint64_t *ret_magnitude);
+/* Appends a text as a scalar of block style: plain where every reader takes it for that string, else in double quotes. It must be UTF-8. */
+void cdi_quote_yaml(struct graft_buffer *out, const char *text);
+/* -1: GRAFT_INVALID, the text is not UTF-8. */
+int cdi_check_utf8(const char *text, struct graft_error *err);
 /* A text for messages, quoted, with everything but printable ASCII escaped, cut if long. */
 const char *cdi_quote(const char *text, char *buffer, size_t size);
 /* The rules of names (SPEC ctk-and-cdi 5.2). -1: GRAFT_INVALID with the text. */

@@ -2,8 +2,7 @@
 /*
  * cdi_yaml: a YAML text as a tree of values. The one place of the library that knows libyaml (docs/decisions/0012-yaml.md).
  *
- * Scalars mean what they mean to the Go readers of the same files, which follow YAML 1.1 with Go's numbers: `yes` is true, `0666` and `0o666`
- * are octal, `1_000` is a thousand. One document; no alias to what contains it; no tag but those of the types that JSON has.
+ * One document; no alias to what contains it; no tag but those of the types that JSON has.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,119 +55,26 @@ static int next_event(struct yaml *yaml, yaml_event_t *ret_event)
 
 /* --- scalars --- */
 
-static bool is_one_of(const char *text, const char *const *words)
-{
-	for (; *words; words++) {
-		if (strcmp(text, *words) == 0)
-			return true;
-	}
-	return false;
-}
-
-static const char *const null_words[] = { "", "~", "null", "Null", "NULL", NULL };
-static const char *const true_words[] = {
-	"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", NULL
-};
-static const char *const false_words[] = { "n",     "N",     "no",  "No",  "NO",  "false",
-					   "False", "FALSE", "off", "Off", "OFF", NULL };
-static const char *const odd_numbers[] = { ".nan",  ".NaN",  ".NAN",  ".inf",  ".Inf",  ".INF", "+.inf",
-					   "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF", NULL };
-
-static int digit_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return 99;
-}
-
-/* The base that the start of a number says; *digits is set behind it. */
-static int base_of(const char **digits)
-{
-	const char *at = *digits;
-
-	if (at[0] != '0' || at[1] == '\0')
-		return 10;
-	*digits = at + 2;
-	if (at[1] == 'x' || at[1] == 'X')
-		return 16;
-	if (at[1] == 'b' || at[1] == 'B')
-		return 2;
-	if (at[1] == 'o' || at[1] == 'O')
-		return 8;
-	*digits = at + 1;
-	return 8;
-}
-
-/* False when it is no integer, or one that fits neither 64 bits nor the sign. */
-static bool read_integer(const char *text, bool *ret_negative, uint64_t *ret_magnitude)
-{
-	const char *at = text + (text[0] == '-' || text[0] == '+');
-	int base = base_of(&at);
-	uint64_t value = 0;
-	bool any = false;
-
-	*ret_negative = text[0] == '-';
-	for (; *at != '\0'; at++) {
-		int digit = digit_of(*at);
-
-		if (*at == '_')
-			continue;
-		if (digit >= base || __builtin_mul_overflow(value, (uint64_t)base, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)digit, &value))
-			return false;
-		any = true;
-	}
-	*ret_magnitude = value;
-	return any && (!*ret_negative || value <= (uint64_t)INT64_MAX + 1);
-}
-
-/* A number with a fraction or an exponent, or with a leading zero that makes it no octal number. */
-static bool is_fraction(const char *text)
-{
-	const char *at = text + (text[0] == '-' || text[0] == '+');
-	size_t digits = strspn(at, "0123456789_"), more = 0;
-
-	at += digits;
-	if (*at == '.') {
-		more = strspn(at + 1, "0123456789_");
-		at += 1 + more;
-	}
-	if (digits + more == 0)
-		return false;
-	if (*at == 'e' || *at == 'E') {
-		at += 1 + (at[1] == '-' || at[1] == '+');
-		if (*at == '\0')
-			return false;
-		at += strspn(at, "0123456789");
-	}
-	return *at == '\0';
-}
-
 /* What a plain scalar is. Sets what goes with it. */
 static void resolve_plain(const struct yaml *yaml, const char *text, struct cdi_value *value)
 {
-	bool negative;
-	uint64_t magnitude;
-
-	if (is_one_of(text, null_words)) {
-		value->kind = CDI_NULL;
+	value->kind = cdi_plain_kind(text, &value->negative, &value->magnitude);
+	switch (value->kind) {
+	case CDI_NULL:
 		value->text = "";
-	} else if (is_one_of(text, true_words) || is_one_of(text, false_words)) {
-		value->kind = CDI_BOOL;
-		value->magnitude = is_one_of(text, true_words);
+		break;
+	case CDI_BOOL:
 		value->text = value->magnitude != 0 ? "true" : "false";
-	} else if (read_integer(text, &negative, &magnitude)) {
-		value->kind = CDI_INTEGER;
-		value->negative = negative && magnitude != 0;
-		value->magnitude = magnitude;
+		break;
+	case CDI_INTEGER:
 		value->text = graft_arena_printf(yaml->builder->arena, "%s%llu", value->negative ? "-" : "",
-						 (unsigned long long)magnitude);
-	} else if (is_fraction(text) || is_one_of(text, odd_numbers)) {
-		value->kind = CDI_FRACTION;
+						 (unsigned long long)value->magnitude);
+		break;
+	case CDI_FRACTION:
+	case CDI_STRING:
+	case CDI_LIST:
+	case CDI_MAP:
+		break;
 	}
 }
 

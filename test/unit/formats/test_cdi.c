@@ -141,8 +141,14 @@ static void check_everything(const struct graft_cdi_spec *spec)
 	assert_string_equal(rdt->mem_bw_schema, "MB:0=70");
 	assert_strings(rdt->schemata, rdt->n_schemata, "L3:0=ff MB:0=50");
 	assert_true(rdt->enable_monitoring);
+	assert_int_equal(spec->n_annotations, 2);
+	assert_string_equal(spec->annotations[0].key, "made.by/tool");
+	assert_string_equal(spec->annotations[0].value, "1");
+	assert_string_equal(spec->annotations[1].key, "0");
+	assert_string_equal(spec->annotations[1].value, "7");
 	assert_int_equal(spec->n_devices, 2);
 	assert_string_equal(spec->devices[0].name, "0");
+	assert_int_equal(spec->devices[0].n_annotations, 0);
 	check_nodes(&spec->devices[0].edits);
 	check_rest(&spec->devices[0].edits);
 	assert_string_equal(spec->devices[1].name, "all");

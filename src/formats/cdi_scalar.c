@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cdi_scalar: what an unquoted word of YAML means, and which texts must be quoted therefore. A word means what it means to the Go readers of the same files, which follow YAML 1.1 with Go's
+ * numbers: `yes` is true, `0666` and `0o666` are octal, `1_000` is a thousand.
+ */
+#include <string.h>
+
+#include "base/utf8.h"
+#include "formats/cdi_tree.h"
+
+#define QUOTED_MAX 160
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+	for (; *words; words++) {
+		if (strcmp(text, *words) == 0)
+			return true;
+	}
+	return false;
+}
+
+static const char *const null_words[] = { "", "~", "null", "Null", "NULL", NULL };
+static const char *const true_words[] = {
+	"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", NULL
+};
+static const char *const false_words[] = { "n",     "N",     "no",  "No",  "NO",  "false",
+					   "False", "FALSE", "off", "Off", "OFF", NULL };
+static const char *const odd_numbers[] = { ".nan",  ".NaN",  ".NAN",  ".inf",  ".Inf",  ".INF", "+.inf",
+					   "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF", NULL };
+
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return 99;
+}
+
+/* The base that the start of a number says; *digits is set behind it. */
+static int base_of(const char **digits)
+{
+	const char *at = *digits;
+
+	if (at[0] != '0' || at[1] == '\0')
+		return 10;
+	*digits = at + 2;
+	if (at[1] == 'x' || at[1] == 'X')
+		return 16;
+	if (at[1] == 'b' || at[1] == 'B')
+		return 2;
+	if (at[1] == 'o' || at[1] == 'O')
+		return 8;
+	*digits = at + 1;
+	return 8;
+}
+
+/* False when it is no integer, or one that fits neither 64 bits nor the sign. */
+static bool read_integer(const char *text, bool *ret_negative, uint64_t *ret_magnitude)
+{
+	const char *at = text + (text[0] == '-' || text[0] == '+');
+	int base = base_of(&at);
+	uint64_t value = 0;
+	bool any = false;
+
+	*ret_negative = text[0] == '-';
+	for (; *at != '\0'; at++) {
+		int digit = digit_of(*at);
+
+		if (*at == '_')
+			continue;
+		if (digit >= base || __builtin_mul_overflow(value, (uint64_t)base, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)digit, &value))
+			return false;
+		any = true;
+	}
+	*ret_magnitude = value;
+	return any && (!*ret_negative || value <= (uint64_t)INT64_MAX + 1);
+}
+
+/* A number with a fraction or an exponent, or with a leading zero that makes it no octal number. */
+static bool is_fraction(const char *text)
+{
+	const char *at = text + (text[0] == '-' || text[0] == '+');
+	size_t digits = strspn(at, "0123456789_"), more = 0;
+
+	at += digits;
+	if (*at == '.') {
+		more = strspn(at + 1, "0123456789_");
+		at += 1 + more;
+	}
+	if (digits + more == 0)
+		return false;
+	if (*at == 'e' || *at == 'E') {
+		at += 1 + (at[1] == '-' || at[1] == '+');
+		if (*at == '\0')
+			return false;
+		at += strspn(at, "0123456789");
+	}
+	return *at == '\0';
+}
+
+enum cdi_kind cdi_plain_kind(const char *text, bool *ret_negative, uint64_t *ret_magnitude)
+{
+	bool negative;
+	uint64_t magnitude;
+
+	if (is_one_of(text, null_words))
+		return CDI_NULL;
+	if (is_one_of(text, true_words) || is_one_of(text, false_words)) {
+		*ret_magnitude = is_one_of(text, true_words);
+		return CDI_BOOL;
+	}
+	if (read_integer(text, &negative, &magnitude)) {
+		*ret_negative = negative && magnitude != 0;
+		*ret_magnitude = magnitude;
+		return CDI_INTEGER;
+	}
+	return is_fraction(text) || is_one_of(text, odd_numbers) ? CDI_FRACTION : CDI_STRING;
+}
+
+/* --- writing --- */
+
+/* Numbers to the base of 60 ("0:1"), which YAML 1.1 has, and dates. Neither is a number to our reader; to others they are. */
+static bool is_clock_or_date(const char *text)
+{
+	const char *at = text + (text[0] == '-' || text[0] == '+');
+	size_t digits = strspn(at, "0123456789_");
+
+	if (digits == 0)
+		return false;
+	return at[digits] == ':' || (digits == 4 && at[digits] == '-');
+}
+
+/* The code point of a sequence of `length` bytes that is well-formed. */
+static uint32_t decode(const unsigned char *bytes, size_t length)
+{
+	uint32_t code = length == 1 ? bytes[0] : bytes[0] & (0xffu >> (length + 1));
+
+	for (size_t i = 1; i < length; i++)
+		code = code << 6 | (bytes[i] & 0x3fu);
+	return code;
+}
+
+/* Whether a character may stand in a line of YAML as it is: it is no control character, and no reader takes it for the end of the line. */
+static bool is_printable(uint32_t code)
+{
+	return (code >= 0x20 && code <= 0x7e) ||
+	       (code >= 0xa0 && code <= 0xfffd && code != 0xfeff && code != 0x2028 && code != 0x2029) ||
+	       code >= 0x10000;
+}
+
+static size_t length_at(const char *text)
+{
+	const unsigned char *bytes = (const unsigned char *)text;
+
+	return *bytes < 0x80 ? 1 : graft_utf8_length(bytes, strnlen(text, 4));
+}
+
+int cdi_check_utf8(const char *text, struct graft_error *err)
+{
+	char quoted[QUOTED_MAX];
+
+	for (const char *at = text; *at != '\0';) {
+		size_t length = length_at(at);
+
+		if (length == 0)
+			return graft_fail(err, GRAFT_INVALID, 0, "%s is not UTF-8, and cannot be in a CDI spec",
+					  cdi_quote(text, quoted, sizeof(quoted)));
+		at += length;
+	}
+	return 0;
+}
+
+/* The marks of YAML. A dash is one only where nothing follows it directly. */
+static bool begins_like_plain(const char *text)
+{
+	if (text[0] == '-')
+		return text[1] != ' ' && text[1] != '\0' && strncmp(text, "---", 3) != 0;
+	return !strchr("?:,[]{}#&*!|>'\"%@` ", text[0]) && strncmp(text, "...", 3) != 0;
+}
+
+static bool is_plain(const char *text)
+{
+	uint64_t magnitude;
+	bool negative;
+	size_t length = strlen(text);
+
+	if (length == 0 || !begins_like_plain(text) || text[length - 1] == ' ' || text[length - 1] == ':' ||
+	    strstr(text, ": ") || strstr(text, " #") || strcmp(text, "=") == 0 || strcmp(text, "<<") == 0 ||
+	    is_clock_or_date(text) || cdi_plain_kind(text, &negative, &magnitude) != CDI_STRING)
+		return false;
+	for (const char *at = text; *at != '\0'; at += length_at(at)) {
+		if (!is_printable(decode((const unsigned char *)at, length_at(at))))
+			return false;
+	}
+	return true;
+}
+
+static void quote_character(struct graft_buffer *out, const char *bytes, size_t length)
+{
+	uint32_t code = decode((const unsigned char *)bytes, length);
+
+	if (code == '"' || code == '\\')
+		graft_buffer_printf(out, "\\%c", (char)code);
+	else if (code == '\n' || code == '\t')
+		graft_buffer_string(out, code == '\n' ? "\\n" : "\\t");
+	else if (is_printable(code))
+		graft_buffer_add(out, bytes, length);
+	else if (code <= 0xff)
+		graft_buffer_printf(out, "\\x%02X", code);
+	else
+		graft_buffer_printf(out, "\\u%04X", code);
+}
+
+void cdi_quote_yaml(struct graft_buffer *out, const char *text)
+{
+	if (is_plain(text)) {
+		graft_buffer_string(out, text);
+		return;
+	}
+	graft_buffer_char(out, '"');
+	for (const char *at = text; *at != '\0'; at += length_at(at))
+		quote_character(out, at, length_at(at));
+	graft_buffer_char(out, '"');
+}

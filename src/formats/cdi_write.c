@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cdi_write: walks a spec by the tables of cdi_schema.c, and emits YAML or JSON as it goes. Which objects there are, in which order their
+ * members come, and what their versions are, it does not know.
+ */
+#include "formats/cdi_write.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "formats/cdi_object.h"
+#include "formats/json.h"
+
+#define YAML_STEP  4u
+#define ITEM_INSET 2u /* of a list item's own members, behind the dash */
+
+struct writer {
+	struct graft_buffer out;
+	bool yaml;
+	struct graft_error *err;
+};
+
+/* A map that is being written. */
+struct map {
+	unsigned int column; /* of its keys, YAML */
+	bool begun;          /* it has a member */
+	bool inlined;        /* its first key stands where the writer is: behind a dash, or at the very start */
+};
+
+static const void *slot(const void *object, size_t offset)
+{
+	return (const char *)object + offset;
+}
+
+static size_t count_of(const void *object, const struct cdi_member *member)
+{
+	return *(const size_t *)slot(object, member->extra);
+}
+
+/* --- what is there --- */
+
+static bool has_any(const struct cdi_object *object, const void *target);
+
+/* Whether a member is worth its name in a file. */
+static bool is_there(const struct cdi_member *member, const void *target)
+{
+	const char *text;
+
+	switch (member->kind) {
+	case CDI_MEMBER_TEXT:
+		text = *(const char *const *)slot(target, member->offset);
+		return text && (text[0] != '\0' || member->empty);
+	case CDI_MEMBER_SIGNED:
+		return member->extra != 0 ? *(const bool *)slot(target, member->extra)
+					  : *(const int64_t *)slot(target, member->offset) != 0;
+	case CDI_MEMBER_UNSIGNED:
+		return *(const bool *)slot(target, member->extra);
+	case CDI_MEMBER_FLAG:
+		return *(const bool *)slot(target, member->offset);
+	case CDI_MEMBER_TEXTS:
+	case CDI_MEMBER_GROUPS:
+	case CDI_MEMBER_WORDS:
+	case CDI_MEMBER_OBJECTS:
+		return count_of(target, member) > 0;
+	case CDI_MEMBER_OBJECT:
+		return has_any(member->object, slot(target, member->offset));
+	case CDI_MEMBER_POINTER:
+		return *(const void *const *)slot(target, member->offset) != NULL;
+	}
+	return false;
+}
+
+static bool has_any(const struct cdi_object *object, const void *target)
+{
+	for (size_t i = 0; i < object->n_members; i++) {
+		if (is_there(&object->members[i], target))
+			return true;
+	}
+	return false;
+}
+
+static enum cdi_version later(enum cdi_version a, enum cdi_version b)
+{
+	return a > b ? a : b;
+}
+
+static enum cdi_version version_of(const struct cdi_object *object, const void *target)
+{
+	enum cdi_version needed = CDI_0_3_0;
+
+	for (size_t i = 0; i < object->n_members; i++) {
+		const struct cdi_member *member = &object->members[i];
+		const void *at = slot(target, member->offset);
+
+		if (!is_there(member, target))
+			continue;
+		needed = later(needed, member->since);
+		if (member->kind == CDI_MEMBER_OBJECT)
+			needed = later(needed, version_of(member->object, at));
+		if (member->kind == CDI_MEMBER_POINTER)
+			needed = later(needed, version_of(member->object, *(const void *const *)at));
+		for (size_t j = 0; member->kind == CDI_MEMBER_OBJECTS && j < count_of(target, member); j++)
+			needed = later(needed,
+				       version_of(member->object, *(const char *const *)at + j * member->object->size));
+	}
+	return needed;
+}
+
+const char *graft_cdi_spec_minimum_version(const struct graft_cdi_spec *spec)
+{
+	enum cdi_version needed = later(cdi_version_of_class(spec->class_),
+					version_of(&cdi_edits_object, &spec->edits));
+
+	if (spec->n_annotations > 0)
+		needed = later(needed, CDI_0_6_0);
+	for (size_t i = 0; i < spec->n_devices; i++) {
+		needed = later(needed, cdi_version_of_device(spec->devices[i].name));
+		needed = later(needed, version_of(&cdi_device_object, &spec->devices[i]));
+	}
+	return cdi_version_names[needed];
+}
+
+/* --- lines, braces, commas --- */
+
+static void begin_line(struct writer *writer, unsigned int column)
+{
+	graft_buffer_printf(&writer->out, "\n%*s", (int)column, "");
+}
+
+/* Where the content of what stands at a column goes: the next step, and no deeper than that (SPEC ctk-and-cdi 1.5). */
+static unsigned int next_step(unsigned int column)
+{
+	return column / YAML_STEP * YAML_STEP + YAML_STEP;
+}
+
+static int write_text(struct writer *writer, const char *text)
+{
+	if (cdi_check_utf8(text, writer->err) < 0)
+		return -1;
+	if (writer->yaml)
+		cdi_quote_yaml(&writer->out, text);
+	else
+		graft_json_quote(&writer->out, text);
+	return 0;
+}
+
+static int begin_member(struct writer *writer, struct map *map, const char *name)
+{
+	if (!writer->yaml && map->begun)
+		graft_buffer_char(&writer->out, ',');
+	if (writer->yaml && (map->begun || !map->inlined))
+		begin_line(writer, map->column);
+	map->begun = true;
+	if (write_text(writer, name) < 0)
+		return -1;
+	graft_buffer_char(&writer->out, ':');
+	return 0;
+}
+
+/* The space before a value that stands on the line of its name. */
+static void begin_scalar(struct writer *writer)
+{
+	if (writer->yaml)
+		graft_buffer_char(&writer->out, ' ');
+}
+
+static void begin_item(struct writer *writer, unsigned int column, bool first)
+{
+	if (writer->yaml) {
+		begin_line(writer, column);
+		graft_buffer_string(&writer->out, "- ");
+	} else if (!first) {
+		graft_buffer_char(&writer->out, ',');
+	}
+}
+
+static void bracket(struct writer *writer, char c)
+{
+	if (!writer->yaml)
+		graft_buffer_char(&writer->out, c);
+}
+
+/* --- members by kind --- */
+
+static int write_object(struct writer *writer, const struct cdi_object *object, const void *target, struct map *map);
+
+/* An object that is the value of a member. Also an empty one must be seen. */
+static int write_value(struct writer *writer, const struct cdi_object *object, const void *target,
+		       const struct map *parent)
+{
+	struct map map = { .column = next_step(parent->column) };
+
+	if (writer->yaml && !has_any(object, target)) {
+		graft_buffer_string(&writer->out, " {}");
+		return 0;
+	}
+	return write_object(writer, object, target, &map);
+}
+
+static int write_objects(struct writer *writer, const struct cdi_member *member, const void *target,
+			 const struct map *parent)
+{
+	const char *item = *(const char *const *)slot(target, member->offset);
+	unsigned int column = next_step(parent->column);
+	int rc = 0;
+
+	bracket(writer, '[');
+	for (size_t i = 0; rc == 0 && i < count_of(target, member); i++, item += member->object->size) {
+		struct map map = { .column = column + ITEM_INSET, .inlined = true };
+
+		begin_item(writer, column, i == 0);
+		rc = write_object(writer, member->object, item, &map);
+	}
+	bracket(writer, ']');
+	return rc;
+}
+
+static int write_texts(struct writer *writer, const char *const *items, size_t n, const struct map *parent)
+{
+	int rc = 0;
+
+	bracket(writer, '[');
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		begin_item(writer, next_step(parent->column), i == 0);
+		rc = write_text(writer, items[i]);
+	}
+	bracket(writer, ']');
+	return rc;
+}
+
+static void write_groups(struct writer *writer, const uint32_t *items, size_t n, const struct map *parent)
+{
+	bracket(writer, '[');
+	for (size_t i = 0; i < n; i++) {
+		begin_item(writer, next_step(parent->column), i == 0);
+		graft_buffer_printf(&writer->out, "%u", items[i]);
+	}
+	bracket(writer, ']');
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	return strcmp((*(const struct graft_cdi_annotation *const *)a)->key,
+		      (*(const struct graft_cdi_annotation *const *)b)->key);
+}
+
+static int write_words(struct writer *writer, const struct graft_cdi_annotation *words, size_t n,
+		       const struct map *parent)
+{
+	auto_free const struct graft_cdi_annotation **sorted = calloc(n + 1, sizeof(struct graft_cdi_annotation *));
+	struct map map = { .column = next_step(parent->column) };
+	int rc = 0;
+
+	if (!sorted)
+		return graft_fail_memory(writer->err);
+	if (graft_cdi_check_annotations(words, n, writer->err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = &words[i];
+	qsort(sorted, n, sizeof(struct graft_cdi_annotation *), compare_keys);
+	bracket(writer, '{');
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		rc = begin_member(writer, &map, sorted[i]->key);
+		begin_scalar(writer);
+		rc = rc < 0 ? rc : write_text(writer, sorted[i]->value);
+	}
+	bracket(writer, '}');
+	return rc;
+}
+
+static int write_member(struct writer *writer, const struct cdi_member *member, const void *target, struct map *map)
+{
+	const void *at = slot(target, member->offset);
+	const char *text;
+
+	if (begin_member(writer, map, member->name) < 0)
+		return -1;
+	switch (member->kind) {
+	case CDI_MEMBER_TEXT:
+		text = *(const char *const *)at;
+		begin_scalar(writer);
+		return write_text(writer, text[0] != '\0' ? text : member->empty);
+	case CDI_MEMBER_SIGNED:
+		begin_scalar(writer);
+		graft_buffer_printf(&writer->out, "%lld", (long long)*(const int64_t *)at);
+		return 0;
+	case CDI_MEMBER_UNSIGNED:
+		begin_scalar(writer);
+		graft_buffer_printf(&writer->out, "%u", *(const uint32_t *)at);
+		return 0;
+	case CDI_MEMBER_FLAG:
+		begin_scalar(writer);
+		graft_buffer_string(&writer->out, "true");
+		return 0;
+	case CDI_MEMBER_TEXTS:
+		return write_texts(writer, *(const char *const *const *)at, count_of(target, member), map);
+	case CDI_MEMBER_GROUPS:
+		write_groups(writer, *(const uint32_t *const *)at, count_of(target, member), map);
+		return 0;
+	case CDI_MEMBER_WORDS:
+		return write_words(writer, *(const struct graft_cdi_annotation *const *)at, count_of(target, member),
+				   map);
+	case CDI_MEMBER_OBJECTS:
+		return write_objects(writer, member, target, map);
+	case CDI_MEMBER_OBJECT:
+		return write_value(writer, member->object, at, map);
+	case CDI_MEMBER_POINTER:
+		return write_value(writer, member->object, *(const void *const *)at, map);
+	}
+	return 0;
+}
+
+static int write_object(struct writer *writer, const struct cdi_object *object, const void *target, struct map *map)
+{
+	int rc = 0;
+
+	bracket(writer, '{');
+	for (size_t i = 0; rc == 0 && i < object->n_members; i++) {
+		/* QUIRK: the field's JSON has an object for container edits that are empty, its YAML has none. */
+		if (is_there(&object->members[i], target) ||
+		    (!writer->yaml && object->members[i].kind == CDI_MEMBER_OBJECT))
+			rc = write_member(writer, &object->members[i], target, map);
+	}
+	bracket(writer, '}');
+	return rc;
+}
+
+/* --- the spec as a whole --- */
+
+/* Reads the text as every user of it will. */
+static int check_written(const struct graft_cdi_spec *spec, const struct graft_buffer *text, struct graft_error *err)
+{
+	struct graft_arena *arena = graft_arena_new(SIZE_MAX / 2);
+	struct graft_cdi_spec again;
+	int rc;
+
+	if (!arena)
+		return graft_fail_memory(err);
+	rc = graft_cdi_spec_read(spec->file ? spec->file : "the spec", text->bytes, text->length, arena, &again, err);
+	(void)graft_arena_free(arena);
+	return rc;
+}
+
+static int write_spec(struct writer *writer, const struct graft_cdi_spec *spec)
+{
+	struct cdi_file_spec file = { .version = spec->version, .spec = *spec };
+	auto_free char *kind = NULL;
+	struct map map = { .inlined = true };
+
+	if (!file.version)
+		file.version = graft_cdi_spec_minimum_version(spec);
+	if (asprintf(&kind, "%s/%s", spec->vendor, spec->class_) < 0) {
+		kind = NULL;
+		return graft_fail_memory(writer->err);
+	}
+	file.kind = kind;
+	if (writer->yaml)
+		graft_buffer_string(&writer->out, "---\n");
+	if (write_object(writer, &cdi_spec_object, &file, &map) < 0)
+		return -1;
+	if (writer->yaml)
+		graft_buffer_char(&writer->out, '\n');
+	if (graft_buffer_failed(&writer->out))
+		return graft_fail_memory(writer->err);
+	return check_written(spec, &writer->out, writer->err);
+}
+
+int graft_cdi_spec_write(const struct graft_cdi_spec *spec, enum graft_cdi_format format, struct graft_buffer *out,
+			 struct graft_error *err)
+{
+	struct writer writer = { .yaml = format == GRAFT_CDI_YAML, .err = err };
+	int rc = write_spec(&writer, spec);
+
+	if (rc == 0) {
+		graft_buffer_add(out, writer.out.bytes, writer.out.length);
+		rc = graft_buffer_failed(out) ? graft_fail_memory(err) : 0;
+	}
+	graft_buffer_done(&writer.out);
+	return rc;
+}
