@@ -358,21 +358,77 @@ int graft_elf_read_bytes(const void *bytes, size_t length, const char *name, str
 	return graft_elf_read(&source, name, arena, ret_elf, err);
 }
 
-static long read_descriptor(void *arg, void *bytes, size_t n, uint64_t offset)
+/*
+ * Bytes of a file that were read at once. What is looked for in a library stands close together in a few places; asking the kernel for each field
+ * by itself took longer than everything else.
+ */
+#define WINDOW_SIZE ((size_t)8192)
+#define WINDOW_STEP ((size_t)4096) /* windows begin at a multiple of it; a window holds any piece that is no longer */
+
+struct window {
+	uint64_t offset;
+	size_t n; /* fewer than WINDOW_SIZE at the end of the file; 0 = not read yet */
+	unsigned char bytes[WINDOW_SIZE];
+};
+
+struct descriptor {
+	int fd;
+	struct window start,
+	    elsewhere; /* headers and notes are at the start of the file, the dynamic section and names are not */
+};
+
+static long read_file(int fd, void *bytes, size_t n, uint64_t offset)
 {
-	const int *fd = arg;
 	ssize_t got;
 
 	do {
-		got = pread(*fd, bytes, n, (off_t)offset);
+		got = pread(fd, bytes, n, (off_t)offset);
 	} while (got < 0 && errno == EINTR);
 	return (long)got;
+}
+
+/* Makes the window show what is at `offset`. 0 or -1. */
+static int move_window(struct window *window, int fd, uint64_t offset)
+{
+	uint64_t start = offset / WINDOW_STEP * WINDOW_STEP;
+	long n;
+
+	if (window->n > 0 && window->offset == start)
+		return 0;
+	window->n = 0;
+	n = read_file(fd, window->bytes, sizeof(window->bytes), start);
+	if (n < 0)
+		return -1;
+	window->offset = start;
+	window->n = (size_t)n;
+	return 0;
+}
+
+static long read_descriptor(void *arg, void *bytes, size_t n, uint64_t offset)
+{
+	struct descriptor *descriptor = arg;
+	struct window *window = offset < WINDOW_STEP ? &descriptor->start : &descriptor->elsewhere;
+	size_t skipped = (size_t)(offset % WINDOW_STEP);
+
+	if (n > WINDOW_STEP)
+		return read_file(descriptor->fd, bytes, n, offset);
+	if (move_window(window, descriptor->fd, offset) < 0)
+		return -1;
+	if (skipped >= window->n)
+		return 0;
+	if (n > window->n - skipped)
+		n = window->n - skipped;
+	memcpy(bytes, window->bytes + skipped, n);
+	return (long)n;
 }
 
 int graft_elf_read_fd(int fd, const char *name, struct graft_arena *arena, struct graft_elf *ret_elf,
 		      struct graft_error *err)
 {
-	struct graft_elf_source source = { .read_at = read_descriptor, .arg = &fd };
+	struct descriptor descriptor;
+	struct graft_elf_source source = { .read_at = read_descriptor, .arg = &descriptor };
 
+	descriptor.fd = fd;
+	descriptor.start.n = descriptor.elsewhere.n = 0;
 	return graft_elf_read(&source, name, arena, ret_elf, err);
 }

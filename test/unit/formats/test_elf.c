@@ -21,6 +21,8 @@
 #include "base/root.h"
 #include "formats/elf.h"
 
+#include "../elf_stub.h"
+
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
 
 /* What `readelf -d` says of a file: SONAME and the NEEDED names, one a line, in order. */
@@ -254,11 +256,76 @@ static void test_refused(void **state)
 	graft_arena_free(arena);
 }
 
+/* A library whose dynamic section and names lie at these offsets of a file, which ends where the names do. */
+static size_t make_spread(unsigned char *bytes, size_t dynamic, size_t strings)
+{
+	struct elf_stub stub;
+	size_t end = dynamic + sizeof(stub.dynamic);
+
+	elf_stub_make(&stub, "libspread.so.1");
+	if (end < strings + 16)
+		end = strings + 16;
+	stub.segments[0].p_filesz = stub.segments[0].p_memsz = end;
+	stub.segments[1].p_offset = dynamic;
+	stub.dynamic[0].d_un.d_ptr = strings;
+	stub.dynamic[1].d_un.d_val = 16;
+	memcpy(bytes, &stub, offsetof(struct elf_stub, dynamic));
+	memcpy(bytes + dynamic, stub.dynamic, sizeof(stub.dynamic));
+	memcpy(bytes + strings, stub.strings, 16);
+	return end;
+}
+
+/* A file is read in windows; wherever a piece lies, they show what is there, and no more than is there. */
+static void test_windows(void **state)
+{
+	static const size_t dynamics[] = { 500, 4032, 4080, 4096, 8190, 12287, 12352, 16416, 20479 };
+	static const size_t names[] = { 700, 4000, 4200, 8170, 12260, 16380, 16500, 20460 };
+	const size_t n = sizeof(names) / sizeof(names[0]);
+	auto_free unsigned char *bytes = calloc(1, 32768);
+	char path[] = "/tmp/graft-elf-XXXXXX";
+	auto_close int fd = mkstemp(path);
+
+	(void)state;
+	assert_non_null(bytes);
+	assert_true(fd >= 0);
+	(void)unlink(path);
+	for (size_t i = 0; i < n * sizeof(dynamics) / sizeof(dynamics[0]); i++) {
+		size_t dynamic = dynamics[i / n], strings = names[i % n], length;
+		struct graft_arena *arena = graft_arena_new(ARENA_MAX);
+		struct graft_error err = { 0 };
+		struct graft_elf elf = { 0 };
+
+		memset(bytes, 0xa5, 32768);
+		length = make_spread(bytes, dynamic, strings);
+		assert_int_equal(ftruncate(fd, 0), 0);
+		assert_int_equal(pwrite(fd, bytes, length, 0), length);
+		assert_int_equal(graft_elf_read_fd(fd, "spread", arena, &elf, &err), 0);
+		assert_string_equal(elf.soname, "libspread.so.1");
+		assert_int_equal(ftruncate(fd, (off_t)length - 1), 0);
+		assert_int_equal(graft_elf_read_fd(fd, "spread", arena, &elf, &err), -1);
+		assert_int_equal(err.status, GRAFT_FORMAT);
+		graft_arena_free(arena);
+	}
+}
+
+static void test_unreadable(void **state)
+{
+	struct graft_arena *arena = graft_arena_new(ARENA_MAX);
+	struct graft_error err = { 0 };
+	struct graft_elf elf = { 0 };
+
+	(void)state;
+	assert_int_equal(graft_elf_read_fd(-1, "gone", arena, &elf, &err), -1);
+	assert_string_equal(err.msg, "elf file read error: gone: shorter than its headers say");
+	graft_arena_free(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_real_libraries), cmocka_unit_test(test_abi_note), cmocka_unit_test(test_32_bit),
-		cmocka_unit_test(test_damaged),        cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_damaged),        cmocka_unit_test(test_refused),  cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_unreadable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
