@@ -11,24 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/options_parser.h"
 #include "base/options_table.h"
-
-/* The state of one parse: argv[1..first) are options, argv[first..next) positional arguments, the rest unseen. */
-struct parser {
-	const struct graft_command *command;
-	int argc;
-	char **argv;
-	void *target;
-	int first, next;
-	enum graft_parse_result result;
-	struct graft_error *err;
-};
-
-static const enum graft_parse_result builtin_results[GRAFT_BUILTIN_OPTIONS] = {
-	GRAFT_PARSE_HELP,
-	GRAFT_PARSE_USAGE,
-	GRAFT_PARSE_VERSION,
-};
 
 /* The words that Go's strconv.ParseBool knows. */
 static const struct {
@@ -63,13 +47,13 @@ int graft_option_set_string(void *target, const struct graft_option *option, con
 	return 0;
 }
 
-static int wrong(struct parser *parser)
+int graft_options_wrong(struct graft_options_parser *parser)
 {
 	parser->result = GRAFT_PARSE_WRONG;
 	return -1;
 }
 
-static const struct graft_option *find_letter(const struct parser *parser, int letter)
+static const struct graft_option *find_letter(const struct graft_options_parser *parser, int letter)
 {
 	for (size_t i = 0; i < graft_options_count(parser->command); i++) {
 		const struct graft_option *option = graft_options_at(parser->command, i);
@@ -80,7 +64,7 @@ static const struct graft_option *find_letter(const struct parser *parser, int l
 	return NULL;
 }
 
-static int fail_ambiguous(struct parser *parser, const char *name, size_t length)
+static int fail_ambiguous(struct graft_options_parser *parser, const char *name, size_t length)
 {
 	struct graft_buffer list = { .max = sizeof(parser->err->msg) };
 
@@ -93,31 +77,23 @@ static int fail_ambiguous(struct parser *parser, const char *name, size_t length
 	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option '--%s' is ambiguous; possibilities:%s", name,
 			 graft_buffer_text(&list));
 	graft_buffer_done(&list);
-	return wrong(parser);
+	return graft_options_wrong(parser);
 }
 
-static int fail_unknown(struct parser *parser, const char *dashes, const char *name, size_t length)
+static int fail_unknown(struct graft_options_parser *parser, const char *dashes, const char *name)
 {
-	if (parser->command->go_style)
-		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "flag provided but not defined: -%.*s", (int)length,
-				 name);
-	else
-		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "unrecognized option '%s%s'", dashes, name);
-	return wrong(parser);
+	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "unrecognized option '%s%s'", dashes, name);
+	return graft_options_wrong(parser);
 }
 
-static int fail_no_value(struct parser *parser, const char *dashes, const struct graft_option *option)
+static int fail_no_value(struct graft_options_parser *parser, const char *dashes, const struct graft_option *option)
 {
-	if (parser->command->go_style)
-		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "flag needs an argument: %s%s", dashes, option->name);
-	else
-		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option '%s%s' requires an argument", dashes,
-				 option->name);
-	return wrong(parser);
+	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option '%s%s' requires an argument", dashes, option->name);
+	return graft_options_wrong(parser);
 }
 
 /* Finds a long option by its name or, if it is not hidden, an unambiguous beginning of it. */
-static int find_name(struct parser *parser, const char *dashes, const char *name, size_t length,
+static int find_name(struct graft_options_parser *parser, const char *dashes, const char *name, size_t length,
 		     const struct graft_option **ret_option)
 {
 	const struct graft_option *found = NULL;
@@ -138,32 +114,31 @@ static int find_name(struct parser *parser, const char *dashes, const char *name
 		n_found++;
 	}
 	if (!parser->command->abbreviations || n_found == 0)
-		return fail_unknown(parser, dashes, name, length);
+		return fail_unknown(parser, dashes, name);
 	if (n_found > 1)
 		return fail_ambiguous(parser, name, length);
 	*ret_option = found;
 	return 0;
 }
 
-static int use(struct parser *parser, const struct graft_option *option, const char *value)
+static int use(struct graft_options_parser *parser, const struct graft_option *option, const char *value)
 {
 	if (graft_option_is_builtin(option)) {
-		parser->result = builtin_results[option - graft_builtin_options];
+		parser->result = graft_option_request(option);
 		return 0;
 	}
 	return option->parse(parser->target, option, value, parser->err);
 }
 
-/* The word after the current one, or NULL. Makes it part of the option. */
-static char *take_next_word(struct parser *parser, int *n_words)
+char *graft_options_take_word(struct graft_options_parser *parser, int *n_words)
 {
 	if (parser->next + *n_words >= parser->argc)
 		return NULL;
 	return parser->argv[parser->next + (*n_words)++];
 }
 
-/* "--name", "--name=value", "--name value"; in Go's style with one dash or two. */
-static int parse_long(struct parser *parser, const char *dashes, const char *word, int *n_words)
+/* "--name", "--name=value", "--name value". */
+static int parse_long(struct graft_options_parser *parser, const char *dashes, const char *word, int *n_words)
 {
 	size_t length = strcspn(word, "=");
 	const char *value = word[length] == '=' ? word + length + 1 : NULL;
@@ -171,20 +146,20 @@ static int parse_long(struct parser *parser, const char *dashes, const char *wor
 
 	if (find_name(parser, dashes, word, length, &option) < 0 || !option)
 		return -1;
-	if (option->argument == GRAFT_OPTION_FLAG && value && !parser->command->go_style) {
+	if (option->argument == GRAFT_OPTION_FLAG && value) {
 		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option '%s%s' doesn't allow an argument", dashes,
 				 option->name);
-		return wrong(parser);
+		return graft_options_wrong(parser);
 	}
 	if (option->argument == GRAFT_OPTION_REQUIRED && !value)
-		value = take_next_word(parser, n_words);
+		value = graft_options_take_word(parser, n_words);
 	if (option->argument == GRAFT_OPTION_REQUIRED && !value)
 		return fail_no_value(parser, dashes, option);
 	return use(parser, option, value);
 }
 
 /* "-abc", "-dVALUE", "-d VALUE"; a value that is optional must be attached. */
-static int parse_cluster(struct parser *parser, const char *letters, int *n_words)
+static int parse_cluster(struct graft_options_parser *parser, const char *letters, int *n_words)
 {
 	for (const char *c = letters; *c != '\0' && parser->result == GRAFT_PARSE_OK; c++) {
 		const struct graft_option *option = find_letter(parser, (unsigned char)*c);
@@ -192,15 +167,15 @@ static int parse_cluster(struct parser *parser, const char *letters, int *n_word
 
 		if (!option) {
 			(void)graft_fail(parser->err, GRAFT_INVALID, 0, "invalid option -- '%c'", *c);
-			return wrong(parser);
+			return graft_options_wrong(parser);
 		}
 		if (option->argument != GRAFT_OPTION_FLAG && c[1] != '\0')
 			value = c + 1;
 		else if (option->argument == GRAFT_OPTION_REQUIRED)
-			value = take_next_word(parser, n_words);
+			value = graft_options_take_word(parser, n_words);
 		if (option->argument == GRAFT_OPTION_REQUIRED && !value) {
 			(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option requires an argument -- '%c'", *c);
-			return wrong(parser);
+			return graft_options_wrong(parser);
 		}
 		if (use(parser, option, value) < 0)
 			return -1;
@@ -210,36 +185,19 @@ static int parse_cluster(struct parser *parser, const char *letters, int *n_word
 	return 0;
 }
 
-/* Go's flag package: "-name" and "--name" are the same; a letter is a name of one character. */
-static int parse_go(struct parser *parser, const char *word, int *n_words)
-{
-	const char *name = word[1] == '-' ? word + 2 : word + 1;
-	const struct graft_option *option = NULL;
-
-	if (name[0] != '\0' && (name[1] == '\0' || name[1] == '='))
-		option = find_letter(parser, (unsigned char)name[0]);
-	if (!option && name[0] == 'h' && name[1] == '\0')
-		option = &graft_builtin_options[0];
-	if (!option)
-		return parse_long(parser, word[1] == '-' ? "--" : "-", name, n_words);
-	if (option->argument == GRAFT_OPTION_REQUIRED && name[1] == '\0')
-		return parse_cluster(parser, name, n_words);
-	return use(parser, option, name[1] == '=' ? name + 2 : NULL);
-}
-
-static int parse_option(struct parser *parser, int *n_words)
+static int parse_option(struct graft_options_parser *parser, int *n_words)
 {
 	const char *word = parser->argv[parser->next];
 
 	if (parser->command->go_style)
-		return parse_go(parser, word, n_words);
+		return graft_options_parse_go(parser, word, n_words);
 	if (word[1] == '-')
 		return parse_long(parser, "--", word + 2, n_words);
 	return parse_cluster(parser, word + 1, n_words);
 }
 
 /* Moves the `n_words` words at `next` in front of the positional arguments seen so far. */
-static void move_to_options(struct parser *parser, int n_words)
+static void move_to_options(struct graft_options_parser *parser, int n_words)
 {
 	while (n_words-- > 0) {
 		char *word = parser->argv[parser->next];
@@ -251,10 +209,18 @@ static void move_to_options(struct parser *parser, int n_words)
 	}
 }
 
-static int parse_words(struct parser *parser)
+/* Whether options end at the word, which is a positional argument. Only the first of those can be a sub-command's name. */
+static bool is_end(const struct graft_options_parser *parser, const char *word)
 {
-	bool stop = parser->command->stop_at_first_argument || parser->command->go_style;
+	const struct graft_command *command = parser->command;
 
+	if (command->stop_at_first_argument || (command->go_style && !command->interspersed))
+		return true;
+	return parser->next == parser->first && graft_options_find_command(command, word) != NULL;
+}
+
+static int parse_words(struct graft_options_parser *parser)
+{
 	while (parser->next < parser->argc && parser->result == GRAFT_PARSE_OK) {
 		const char *word = parser->argv[parser->next];
 		int n_words = 1;
@@ -264,7 +230,7 @@ static int parse_words(struct parser *parser)
 			return 0;
 		}
 		if (word[0] != '-' || word[1] == '\0') {
-			if (stop)
+			if (is_end(parser, word))
 				return 0;
 			parser->next++;
 			continue;
@@ -276,14 +242,14 @@ static int parse_words(struct parser *parser)
 	return 0;
 }
 
-static int check_arguments(struct parser *parser)
+static int check_arguments(struct graft_options_parser *parser)
 {
 	const struct graft_command *command = parser->command;
 	int n = parser->argc - parser->first;
 
 	if (command->max_arguments >= 0 && n > command->max_arguments) {
 		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "Too many arguments");
-		return wrong(parser);
+		return graft_options_wrong(parser);
 	}
 	if (n < command->min_arguments) {
 		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "missing argument: %s", command->arguments);
@@ -293,11 +259,13 @@ static int check_arguments(struct parser *parser)
 	return 0;
 }
 
-int graft_options_parse(const struct graft_command *command, int argc, char **argv, void *target, int *ret_first,
-			enum graft_parse_result *ret_result, struct graft_error *err)
+int graft_options_parse_in(const struct graft_options_scope *scope, const struct graft_command *command, int argc,
+			   char **argv, void *target, int *ret_first, enum graft_parse_result *ret_result,
+			   struct graft_error *err)
 {
-	struct parser parser = {
+	struct graft_options_parser parser = {
 		.command = command,
+		.scope = scope,
 		.argc = argc,
 		.argv = argv,
 		.target = target,
@@ -306,13 +274,26 @@ int graft_options_parse(const struct graft_command *command, int argc, char **ar
 		.result = GRAFT_PARSE_OK,
 		.err = err,
 	};
-	int rc = argc > 0 ? parse_words(&parser) : 0;
+	int rc;
 
+	if (command->n_options > GRAFT_OPTIONS_GIVEN_MAX)
+		return graft_fail(err, GRAFT_INTERNAL, 0, "command '%s' has too many options", command->name);
+	rc = argc > 0 ? parse_words(&parser) : 0;
 	if (argc < 1)
 		parser.argc = 1;
+	if (rc == 0 && parser.result == GRAFT_PARSE_OK)
+		rc = graft_options_read_environment(&parser);
 	if (rc == 0 && parser.result == GRAFT_PARSE_OK)
 		rc = check_arguments(&parser);
 	*ret_first = parser.first;
 	*ret_result = parser.result;
 	return rc;
+}
+
+int graft_options_parse(const struct graft_command *command, int argc, char **argv, void *target, int *ret_first,
+			enum graft_parse_result *ret_result, struct graft_error *err)
+{
+	static const struct graft_options_scope alone = { .inherited = NULL };
+
+	return graft_options_parse_in(&alone, command, argc, argv, target, ret_first, ret_result, err);
 }

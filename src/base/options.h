@@ -5,7 +5,8 @@
  * GNU argp's behaviour, which users of nvidia-container-cli rely on (SPEC libnvidia-container 3.1): long options may be
  * abbreviated when unambiguous (flag of the command), --opt=VALUE and --opt VALUE, clustered short options, optional
  * values only attached, "--" ends options, -? --help --usage -V --version. A command may also ask for Go's style
- * (single dash long options, no abbreviations, --bool=false) and Go's words for what is wrong.
+ * (single dash long options, no abbreviations, --bool=false, further names, values from the environment; -h --help and, for a
+ * program, -v --version) and Go's words for what is wrong (SPEC ctk-and-cdi 1.0).
  */
 #ifndef GRAFT_BASE_OPTIONS_H
 #define GRAFT_BASE_OPTIONS_H
@@ -31,6 +32,9 @@ struct graft_option {
 	size_t offset;             /* for the ready-made parsers below: the member of `target` */
 	const void *extra;         /* free use of `parse` */
 	const char *const *values; /* words that completion offers for the value, NULL-terminated; or NULL */
+	/* Go's style only; lists end with NULL, or are NULL. */
+	const char *const *aliases;     /* further long names or letters */
+	const char *const *environment; /* variables: the first that is defined counts when the option was not given */
 };
 
 /* Ready-made parsers: set a bool (a value, Go's --flag=false, is obeyed); store the value's pointer (const char *). */
@@ -54,7 +58,12 @@ struct graft_command {
 	int min_arguments, max_arguments; /* positional; max -1 = any */
 	bool stop_at_first_argument;      /* global options: the rest belongs to a subcommand */
 	bool abbreviations;
+	/* Go's style. stop_at_first_argument marks the program itself, which alone has --version. A sub-command's name ends the options. */
 	bool go_style;
+	bool interspersed;                              /* go_style: options may stand behind positional arguments */
+	bool bundled;                                   /* go_style: "-io FILE" is "-i -o FILE" */
+	bool hidden;                                    /* a sub-command that is accepted, not shown */
+	const char *const *aliases;                     /* further names of a sub-command, NULL-terminated; or NULL */
 	const struct graft_command *const *subcommands; /* NULL-terminated, or NULL */
 	const struct graft_manual_section *sections;    /* of the man page; the root command's only */
 	size_t n_sections;
@@ -81,6 +90,26 @@ enum graft_parse_result {
  */
 int graft_options_parse(const struct graft_command *command, int argc, char **argv, void *target, int *ret_first,
 			enum graft_parse_result *ret_result, struct graft_error *err);
+
+/* What a parse in Go's style knows besides its command. */
+struct graft_options_scope {
+	const struct graft_command
+	    *inherited;         /* its options are accepted where the command has none of that name; NULL = none */
+	void *inherited_target; /* of those options' parsers */
+	const char *(*variable)(
+	    const char *name); /* the value of an environment variable, NULL when it is not defined */
+};
+
+/*
+ * graft_options_parse() with a scope. When all words are read, an option of the command itself that was not given takes the value of its first variable
+ * that is defined; for a flag an empty one means false. A refused value of a variable is an error that names the variable. Commands have at most 64 options.
+ */
+int graft_options_parse_in(const struct graft_options_scope *scope, const struct graft_command *command, int argc,
+			   char **argv, void *target, int *ret_first, enum graft_parse_result *ret_result,
+			   struct graft_error *err);
+
+/* The sub-command of that name or alias, or NULL. */
+const struct graft_command *graft_options_find_command(const struct graft_command *command, const char *name);
 
 /* Texts from the table. `program` is the full name ("nvidia-container-cli configure"). */
 void graft_options_help(const struct graft_command *command, const char *program, struct graft_buffer *out);

@@ -3,30 +3,106 @@
 #include "base/options_table.h"
 
 #include <ctype.h>
+#include <string.h>
 #include <strings.h>
 
-const struct graft_option graft_builtin_options[GRAFT_BUILTIN_OPTIONS] = {
+static const struct graft_option argp_options[] = {
 	{ .name = "help", .letter = '?', .help = "Give this help list" },
 	{ .name = "usage", .help = "Give a short usage message" },
 	{ .name = "version", .letter = 'V', .help = "Print program version" },
 };
+static const enum graft_parse_result argp_requests[] = { GRAFT_PARSE_HELP, GRAFT_PARSE_USAGE, GRAFT_PARSE_VERSION };
+
+/* The last one is the program's only. */
+static const struct graft_option go_options[] = {
+	{ .name = "help", .letter = 'h', .help = "Show help" },
+	{ .name = "version", .letter = 'v', .help = "Print the version" },
+};
+static const enum graft_parse_result go_requests[] = { GRAFT_PARSE_HELP, GRAFT_PARSE_VERSION };
+
+const struct graft_option *graft_options_builtin(const struct graft_command *command, size_t *ret_n)
+{
+	if (!command->go_style) {
+		*ret_n = GRAFT_COUNT(argp_options);
+		return argp_options;
+	}
+	*ret_n = command->stop_at_first_argument ? GRAFT_COUNT(go_options) : GRAFT_COUNT(go_options) - 1;
+	return go_options;
+}
+
 size_t graft_options_count(const struct graft_command *command)
 {
-	return command->n_options + GRAFT_BUILTIN_OPTIONS;
+	size_t n_builtin;
+
+	(void)graft_options_builtin(command, &n_builtin);
+	return command->n_options + n_builtin;
 }
 
 const struct graft_option *graft_options_at(const struct graft_command *command, size_t i)
 {
-	return i < command->n_options ? &command->options[i] : &graft_builtin_options[i - command->n_options];
+	size_t n_builtin;
+	const struct graft_option *builtin = graft_options_builtin(command, &n_builtin);
+
+	return i < command->n_options ? &command->options[i] : &builtin[i - command->n_options];
+}
+
+static const enum graft_parse_result *find_request(const struct graft_option *option)
+{
+	for (size_t i = 0; i < GRAFT_COUNT(argp_options); i++) {
+		if (option == &argp_options[i])
+			return &argp_requests[i];
+	}
+	for (size_t i = 0; i < GRAFT_COUNT(go_options); i++) {
+		if (option == &go_options[i])
+			return &go_requests[i];
+	}
+	return NULL;
 }
 
 bool graft_option_is_builtin(const struct graft_option *option)
 {
-	for (size_t i = 0; i < GRAFT_BUILTIN_OPTIONS; i++) {
-		if (option == &graft_builtin_options[i])
+	return find_request(option) != NULL;
+}
+
+enum graft_parse_result graft_option_request(const struct graft_option *option)
+{
+	const enum graft_parse_result *request = find_request(option);
+
+	return request ? *request : GRAFT_PARSE_OK;
+}
+
+static bool is_same(const char *whole, const char *name, size_t length)
+{
+	return strncmp(whole, name, length) == 0 && whole[length] == '\0';
+}
+
+bool graft_option_is_called(const struct graft_option *option, const char *name, size_t length)
+{
+	if (length == 1 && option->letter != 0 && option->letter == (unsigned char)name[0])
+		return true;
+	for (size_t i = 0; option->aliases && option->aliases[i]; i++) {
+		if (is_same(option->aliases[i], name, length))
 			return true;
 	}
-	return false;
+	return is_same(option->name, name, length);
+}
+
+static bool is_command_called(const struct graft_command *command, const char *name)
+{
+	for (size_t i = 0; command->aliases && command->aliases[i]; i++) {
+		if (strcmp(command->aliases[i], name) == 0)
+			return true;
+	}
+	return strcmp(command->name, name) == 0;
+}
+
+const struct graft_command *graft_options_find_command(const struct graft_command *command, const char *name)
+{
+	for (size_t i = 0; command->subcommands && command->subcommands[i]; i++) {
+		if (is_command_called(command->subcommands[i], name))
+			return command->subcommands[i];
+	}
+	return NULL;
 }
 
 /*
@@ -49,10 +125,11 @@ static int compare(const struct graft_option *a, const struct graft_option *b)
 
 const struct graft_option *graft_options_next(const struct graft_command *command, const struct graft_option *previous)
 {
-	const struct graft_option *best = NULL;
+	size_t n_builtin;
+	const struct graft_option *builtin = graft_options_builtin(command, &n_builtin), *best = NULL;
 
 	if (previous && graft_option_is_builtin(previous))
-		return previous + 1 < graft_builtin_options + GRAFT_BUILTIN_OPTIONS ? previous + 1 : NULL;
+		return previous + 1 < builtin + n_builtin ? previous + 1 : NULL;
 	for (size_t i = 0; i < command->n_options; i++) {
 		const struct graft_option *option = &command->options[i];
 		int order = previous ? compare(option, previous) : 1;
@@ -62,5 +139,5 @@ const struct graft_option *graft_options_next(const struct graft_command *comman
 		if (!best || compare(option, best) < 0)
 			best = option;
 	}
-	return best ? best : &graft_builtin_options[0];
+	return best ? best : &builtin[0];
 }

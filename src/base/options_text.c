@@ -104,7 +104,22 @@ static void add_value(struct graft_buffer *out, const struct graft_option *optio
 		graft_buffer_printf(out, "[=%s]", option->value_name);
 }
 
-static void add_option_help(struct graft_buffer *out, const struct graft_option *option)
+/* The help of an option, its other names and its variables. */
+static void add_whole_help(struct graft_buffer *text, const struct graft_option *option)
+{
+	graft_buffer_string(text, option->help);
+	for (size_t i = 0; option->aliases && option->aliases[i]; i++)
+		graft_buffer_printf(text, "%s%s%s", i == 0 ? " (also " : ", ",
+				    option->aliases[i][1] != '\0' ? "--" : "-", option->aliases[i]);
+	if (option->aliases && option->aliases[0])
+		graft_buffer_char(text, ')');
+	for (size_t i = 0; option->environment && option->environment[i]; i++)
+		graft_buffer_printf(text, "%s$%s", i == 0 ? " [" : ", ", option->environment[i]);
+	if (option->environment && option->environment[0])
+		graft_buffer_char(text, ']');
+}
+
+static void add_option_line(struct graft_buffer *out, const struct graft_option *option, const char *help)
 {
 	indent_to(out, COLUMN_LETTER);
 	if (option->letter != 0)
@@ -112,7 +127,17 @@ static void add_option_help(struct graft_buffer *out, const struct graft_option 
 	indent_to(out, COLUMN_NAME);
 	graft_buffer_printf(out, "--%s", option->name);
 	add_value(out, option);
-	add_help_text(out, option->help);
+	add_help_text(out, help);
+}
+
+static void add_option_help(struct graft_buffer *out, const struct graft_option *option)
+{
+	struct graft_buffer help = { .max = 0 };
+
+	add_whole_help(&help, option);
+	out->failed = out->failed || graft_buffer_failed(&help);
+	add_option_line(out, option, graft_buffer_text(&help));
+	graft_buffer_done(&help);
 }
 
 static bool has_letter_with_value(const struct graft_command *command)
@@ -128,7 +153,7 @@ static bool has_letter_with_value(const struct graft_command *command)
 
 void graft_options_help(const struct graft_command *command, const char *program, struct graft_buffer *out)
 {
-	bool own_options = !graft_option_is_builtin(graft_options_next(command, NULL));
+	bool own_options = !graft_option_is_builtin(graft_options_next(command, NULL)), builtin = false;
 
 	add_synopsis(command, program, out);
 	add_text(out, command->summary, 0);
@@ -136,6 +161,8 @@ void graft_options_help(const struct graft_command *command, const char *program
 	if (command->subcommands)
 		graft_buffer_string(out, " Commands:\n");
 	for (size_t i = 0; command->subcommands && command->subcommands[i]; i++) {
+		if (command->subcommands[i]->hidden)
+			continue;
 		indent_to(out, COLUMN_LETTER);
 		graft_buffer_string(out, command->subcommands[i]->name);
 		add_help_text(out, command->subcommands[i]->summary);
@@ -144,8 +171,9 @@ void graft_options_help(const struct graft_command *command, const char *program
 		graft_buffer_printf(out, "%s Options:\n", command->subcommands ? "\n" : "");
 	GRAFT_FOR_EACH_OPTION(option, command)
 	{
-		if (option == &graft_builtin_options[0] && (own_options || command->subcommands))
+		if (!builtin && graft_option_is_builtin(option) && (own_options || command->subcommands))
 			graft_buffer_char(out, '\n');
+		builtin = builtin || graft_option_is_builtin(option);
 		add_option_help(out, option);
 	}
 	if (has_letter_with_value(command))

@@ -16,23 +16,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/descriptors.h"
 #include "cli/pipeline.h"
-
-/*
- * SECURITY: a caller that closed one of the standard descriptors must not make the next file that we open (a log, a file of the
- * container) take its place and receive our messages.
- */
-static void open_standard_descriptors(void)
-{
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
-			return;
-	}
-}
 
 void cli_init(struct cli *cli)
 {
-	open_standard_descriptors();
+	cli_open_standard_descriptors();
 	*cli = (struct cli){
 		.global = { .uid = (uid_t)-1, .gid = (gid_t)-1 },
 		.log_fd = -1,

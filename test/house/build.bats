@@ -29,8 +29,11 @@ elf_files() {
   [ -x "$tree/D/usr/bin/graft-sim" ]
   [ -x "$tree/D/usr/bin/nvidia-container-runtime-hook" ]
   [ "$(readlink "$tree/D/usr/bin/nvidia-container-toolkit")" = nvidia-container-runtime-hook ]
-  run -0 "$tree/D/usr/bin/nvidia-container-cli" --version
-  [[ $output == *"$(sed -n "s/^ *version: '\(.*\)',/\1/p" "$top/meson.build")"* ]]
+  local program
+  for program in nvidia-container-cli nvidia-ctk nvidia-cdi-hook; do
+    run -0 "$tree/D/usr/bin/$program" --version
+    [[ $output == *"$(sed -n "s/^ *version: '\(.*\)',/\1/p" "$top/meson.build")"* ]]
+  done
 }
 
 @test "the man page and the completions are installed where their readers look" {

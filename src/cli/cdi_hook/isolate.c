@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/sys.h"
 #include "cli/cdi_hook/cdi_hook.h"
+#include "cli/descriptors.h"
 
 #define FIRST_FD (STDERR_FILENO + 1)
 #define MAX_FD   65536 /* of a kernel without close_range(2) */
@@ -29,14 +30,6 @@ static bool is_set(const char *name, const char *old_name)
 	if (!value)
 		value = secure_getenv(old_name);
 	return value && value[0] != '\0' && graft_option_set_true(&set, &flag, value, NULL) == 0 && set;
-}
-
-/* A closed one must not become the number of a file of the container that we then write messages to. */
-static void open_standard_descriptors(void)
-{
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
-			return;
 }
 
 /* BASELINE 5.9: close_range(2). */
@@ -66,7 +59,7 @@ void cdi_hook_isolate(struct cdi_hook *hook)
 	hook->quiet = is_set("NVIDIA_CTK_QUIET", "NVIDIA_CDI_QUIET");
 	if (clearenv() != 0)
 		environ = NULL;
-	open_standard_descriptors();
+	cli_open_standard_descriptors();
 	close_inherited();
 	ignore_signals();
 	/* Both cannot fail here; graft_caps_limit() does them again, and checks, before anything is touched. */

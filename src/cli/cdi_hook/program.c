@@ -6,14 +6,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/cdi_hook/cdi_hook.h"
+#include "cli/log_line.h"
 
 #define ARENA_MAX ((size_t)32 << 20)
-#define LINE_SIZE 2048
 
 static const struct graft_command *const commands[] = {
 	&cdi_hook_update_ldcache,
@@ -53,51 +52,13 @@ static const struct graft_command top = {
 
 /* ---- messages ---- */
 
-/* Quotes as the tools that read these lines expect; one message is one line. */
-static void add_quoted(struct graft_buffer *line, const char *text)
-{
-	graft_buffer_char(line, '"');
-	for (; *text != '\0'; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '"' || c == '\\')
-			graft_buffer_printf(line, "\\%c", c);
-		else if (c == '\n')
-			graft_buffer_string(line, "\\n");
-		else if (c < ' ' || c == 0x7f)
-			graft_buffer_printf(line, "\\x%02x", c);
-		else
-			graft_buffer_char(line, (char)c);
-	}
-	graft_buffer_char(line, '"');
-}
-
-/* time="..." level=... msg="...": one write(2). In UTC: the zone of the host is in a file that need not be ours. */
+/* What the library tells at level info are the steps it takes, which a hook tells with --debug only. */
 static void write_line(void *arg, enum graft_log_level level, const char *file, int number, const char *message)
 {
-	static const char *const words[] = {
-		[GRAFT_LOG_ERROR] = "error",
-		[GRAFT_LOG_WARN] = "warning",
-		[GRAFT_LOG_INFO] = "debug", /* of the library: each step it takes */
-		[GRAFT_LOG_DEBUG] = "debug",
-	};
-	struct graft_buffer line = { .max = (size_t)LINE_SIZE * 4 };
-	char when[32];
-	time_t now = time(NULL);
-	struct tm utc;
-
 	(void)arg;
 	(void)file;
 	(void)number;
-	if (!gmtime_r(&now, &utc) || strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
-		when[0] = '\0';
-	graft_buffer_printf(&line, "time=\"%s\" level=%s msg=", when, words[level]);
-	add_quoted(&line, message);
-	graft_buffer_char(&line, '\n');
-	if (!graft_buffer_failed(&line) && write(STDERR_FILENO, line.bytes, line.length) < 0) {
-		/* nobody listens */
-	}
-	graft_buffer_done(&line);
+	cli_log_line_write(STDERR_FILENO, level == GRAFT_LOG_INFO ? GRAFT_LOG_DEBUG : level, message);
 }
 
 static void set_level(struct cdi_hook *hook)
@@ -111,16 +72,13 @@ static void set_level(struct cdi_hook *hook)
 
 int cdi_hook_fail(const struct cdi_hook *hook, const struct graft_error *err, const char *what, ...)
 {
-	char text[sizeof(err->msg) + sizeof(err->ctx) + 128], prefix[512];
-	const char *hint = graft_status_hint(err->status);
+	char prefix[512];
 	va_list args;
 
 	va_start(args, what);
 	(void)vsnprintf(prefix, sizeof(prefix), what, args);
 	va_end(args);
-	(void)graft_error_text(err, text, sizeof(text));
-	graft_log_write(&hook->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s%s%s%s%s", prefix,
-			prefix[0] != '\0' ? ": " : "", text, hint[0] != '\0' ? ". " : "", hint);
+	cli_log_failure(&hook->log, prefix, err);
 	return 1;
 }
 

@@ -13,14 +13,8 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "cli/log_line.h"
 #include "formats/json.h"
-
-static const char *const level_names[] = {
-	[GRAFT_LOG_ERROR] = "error",
-	[GRAFT_LOG_WARN] = "warning",
-	[GRAFT_LOG_INFO] = "info",
-	[GRAFT_LOG_DEBUG] = "debug",
-};
 
 bool runtime_log_level(const char *word, enum graft_log_level *ret_level)
 {
@@ -42,24 +36,19 @@ bool runtime_log_level(const char *word, enum graft_log_level *ret_level)
 	return false;
 }
 
-/* UTC: the same line wherever it is read, and no look at the host's time zone. */
 void runtime_log_format(bool json, long long seconds, enum graft_log_level level, const char *message,
 			struct graft_buffer *out)
 {
-	char date[32] = "";
-	time_t when = (time_t)seconds;
-	struct tm utc;
+	char date[CLI_LOG_TIME_SIZE];
 
-	if (gmtime_r(&when, &utc))
-		(void)strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
-	if (json)
-		graft_buffer_printf(out, "{\"level\":\"%s\",\"msg\":", level_names[level]);
-	else
-		graft_buffer_printf(out, "time=\"%s\" level=%s msg=", date, level_names[level]);
+	if (!json) {
+		cli_log_line(seconds, level, message, out);
+		return;
+	}
+	cli_log_time(seconds, date);
+	graft_buffer_printf(out, "{\"level\":\"%s\",\"msg\":", cli_log_level_name(level));
 	graft_json_quote(out, message);
-	if (json)
-		graft_buffer_printf(out, ",\"time\":\"%s\"}", date);
-	graft_buffer_char(out, '\n');
+	graft_buffer_printf(out, ",\"time\":\"%s\"}\n", date);
 }
 
 /* ---- files ---- */

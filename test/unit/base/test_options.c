@@ -490,6 +490,7 @@ static void test_go_style(void **state)
 		.options = go_options,
 		.n_options = GRAFT_COUNT(go_options),
 		.max_arguments = -1,
+		.stop_at_first_argument = true,
 		.go_style = true,
 	};
 	static const struct expectation rows_go[] = {
