@@ -37,9 +37,35 @@ static size_t depth_of(const char *path)
 }
 
 struct placed_mount {
-	struct graft_json_node *node;
+	struct graft_json_node *node; /* NULL: taken out */
+	const char *destination;
 	size_t depth, place;
 };
+
+/* All mounts of the document with room for `n_new` more: a destination is looked for as often as there are mounts to put. */
+struct mount_list {
+	struct placed_mount *items;
+	size_t n;
+};
+
+static int list_mounts(const struct graft_json_node *mounts, size_t n_new, struct mount_list *ret_list,
+		       struct graft_error *err)
+{
+	struct placed_mount *items = calloc(graft_json_node_count(mounts) + n_new, sizeof(*items));
+	size_t n = 0;
+
+	if (!items)
+		return graft_fail_memory(err);
+	for (struct graft_json_node *mount = graft_json_node_first(mounts); mount; mount = graft_json_node_next(mount))
+		items[n++] = (struct placed_mount){ .node = mount, .destination = destination_of(mount) };
+	*ret_list = (struct mount_list){ items, n };
+	return 0;
+}
+
+static void free_list(struct mount_list *list)
+{
+	free(list->items);
+}
 
 static int compare(const void *a, const void *b)
 {
@@ -50,58 +76,71 @@ static int compare(const void *a, const void *b)
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
-static int sort(struct graft_json_document *document, struct graft_json_node *mounts, struct graft_error *err)
+static int sort(struct graft_json_document *document, struct graft_json_node *mounts, struct mount_list *list,
+		struct graft_error *err)
 {
-	size_t n = graft_json_node_count(mounts), i = 0;
-	auto_free struct placed_mount *placed = calloc(n, sizeof(*placed));
-	auto_free struct graft_json_node **order = calloc(n, sizeof(struct graft_json_node *));
+	auto_free struct graft_json_node **order = calloc(list->n, sizeof(struct graft_json_node *));
+	size_t n = 0;
 
-	if (!placed || !order)
+	if (!order)
 		return graft_fail_memory(err);
-	for (struct graft_json_node *mount = graft_json_node_first(mounts); mount;
-	     mount = graft_json_node_next(mount)) {
-		placed[i] = (struct placed_mount){ mount, depth_of(destination_of(mount)), i };
-		i++;
+	for (size_t i = 0; i < list->n; i++) {
+		if (!list->items[i].node)
+			continue;
+		list->items[n] = list->items[i];
+		list->items[n].depth = depth_of(list->items[n].destination);
+		list->items[n].place = n;
+		n++;
 	}
-	qsort(placed, n, sizeof(*placed), compare);
-	for (i = 0; i < n; i++)
-		order[i] = placed[i].node;
+	qsort(list->items, n, sizeof(*list->items), compare);
+	for (size_t i = 0; i < n; i++)
+		order[i] = list->items[i].node;
 	return graft_json_reorder(document, mounts, order, n, err);
 }
 
-static int put_mount(struct graft_json_document *document, struct graft_json_node *mounts,
-		     const struct graft_cdi_mount *mount, struct graft_error *err)
+/* Takes out the first mount of that destination. */
+static void remove_mount(struct graft_json_document *document, struct mount_list *list, const char *destination)
 {
-	struct graft_json_node *object = graft_json_new_object(document, err), *old = graft_json_node_first(mounts);
+	for (size_t i = 0; i < list->n; i++) {
+		struct placed_mount *old = &list->items[i];
+
+		if (old->node && old->destination && strcmp(old->destination, destination) == 0) {
+			graft_json_remove(document, old->node);
+			old->node = NULL;
+			return;
+		}
+	}
+}
+
+static int put_mount(struct graft_json_document *document, struct graft_json_node *mounts,
+		     const struct graft_cdi_mount *mount, struct mount_list *list, struct graft_error *err)
+{
+	struct graft_json_node *object = graft_json_new_object(document, err);
 
 	if (!object || oci_put_string(document, object, "destination", mount->container_path, err) < 0 ||
 	    oci_put_string(document, object, "type", mount->type, err) < 0 ||
 	    oci_put_string(document, object, "source", mount->host_path, err) < 0 ||
 	    oci_put_strings(document, object, "options", mount->options, mount->n_options, err) < 0)
 		return -1;
-	for (; old; old = graft_json_node_next(old)) {
-		const char *destination = destination_of(old);
-
-		if (destination && strcmp(destination, mount->container_path) == 0)
-			break;
-	}
-	graft_json_remove(document, old);
+	remove_mount(document, list, mount->container_path);
+	list->items[list->n++] = (struct placed_mount){ .node = object, .destination = destination_of(object) };
 	return graft_json_append(document, mounts, object, err);
 }
 
 int oci_put_mounts(struct graft_json_document *document, const struct graft_cdi_mount *mounts, size_t n,
 		   struct graft_error *err)
 {
+	__attribute__((cleanup(free_list))) struct mount_list list = { .n = 0 };
 	struct graft_json_node *array;
 
 	if (n == 0)
 		return 0;
 	array = graft_json_make(document, "mounts", GRAFT_JSON_ARRAY, err);
-	if (!array)
+	if (!array || list_mounts(array, n, &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
-		if (put_mount(document, array, &mounts[i], err) < 0)
+		if (put_mount(document, array, &mounts[i], &list, err) < 0)
 			return -1;
 	}
-	return sort(document, array, err);
+	return sort(document, array, &list, err);
 }

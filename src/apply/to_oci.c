@@ -216,15 +216,28 @@ static int add_edit(const struct graft_plan *plan, const struct graft_edit *edit
 	return rc < 0 ? graft_fail_memory(err) : 0;
 }
 
-/* SPEC 7.9: what lies deeper comes later, else by name. */
+static size_t count_slashes(const char *path)
+{
+	size_t n = 0;
+
+	while ((path = strchr(path, '/'))) {
+		path++;
+		n++;
+	}
+	return n;
+}
+
+/* SPEC 7.9: what lies deeper comes later, else by name. What both begin with, nearly all of it, decides nothing. */
 static int compare_paths(const char *a, const char *b)
 {
-	size_t depth_a = 0, depth_b = 0;
+	size_t depth_a, depth_b;
 
-	for (const char *c = a; *c != '\0'; c++)
-		depth_a += *c == '/';
-	for (const char *c = b; *c != '\0'; c++)
-		depth_b += *c == '/';
+	while (*a != '\0' && *a == *b) {
+		a++;
+		b++;
+	}
+	depth_a = count_slashes(a);
+	depth_b = count_slashes(b);
 	if (depth_a != depth_b)
 		return depth_a < depth_b ? -1 : 1;
 	return strcmp(a, b);

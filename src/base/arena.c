@@ -52,7 +52,8 @@ static void *remember_failure(struct graft_arena *arena)
 	return NULL;
 }
 
-void *graft_arena_alloc(struct graft_arena *arena, size_t size)
+/* `size` bytes that still hold what was there. */
+static void *take(struct graft_arena *arena, size_t size)
 {
 	struct block *block = arena->blocks;
 	size_t rounded;
@@ -77,13 +78,21 @@ void *graft_arena_alloc(struct graft_arena *arena, size_t size)
 	result = (char *)block->bytes + block->used;
 	block->used += rounded;
 	arena->total += rounded;
-	memset(result, 0, rounded);
+	return result;
+}
+
+void *graft_arena_alloc(struct graft_arena *arena, size_t size)
+{
+	void *result = take(arena, size);
+
+	if (result)
+		memset(result, 0, size);
 	return result;
 }
 
 void *graft_arena_memdup(struct graft_arena *arena, const void *bytes, size_t n)
 {
-	void *copy = graft_arena_alloc(arena, n);
+	void *copy = take(arena, n);
 
 	if (copy && n > 0)
 		memcpy(copy, bytes, n);
@@ -100,9 +109,11 @@ char *graft_arena_strndup(struct graft_arena *arena, const char *s, size_t n)
 	length = strnlen(s, n);
 	if (length == SIZE_MAX)
 		return remember_failure(arena);
-	copy = graft_arena_alloc(arena, length + 1);
-	if (copy)
+	copy = take(arena, length + 1);
+	if (copy) {
 		memcpy(copy, s, length);
+		copy[length] = '\0';
+	}
 	return copy;
 }
 
@@ -113,22 +124,38 @@ char *graft_arena_strdup(struct graft_arena *arena, const char *s)
 
 char *graft_arena_printf(struct graft_arena *arena, const char *format, ...)
 {
+	const struct block *block = arena->blocks;
+	size_t room = block ? block->size - block->used : 0;
 	va_list args, again;
 	char *text = NULL;
 	int length;
 
+	/* Nearly all texts fit into what is left of the newest block, and are formatted once, where they will be. */
 	va_start(args, format);
 	va_copy(again, args);
-	length = vsnprintf(NULL, 0, format, args);
+	length = vsnprintf(room > 0 ? (char *)arena->blocks->bytes + block->used : NULL, room, format, args);
 	va_end(args);
 	if (length >= 0)
-		text = graft_arena_alloc(arena, (size_t)length + 1);
+		text = take(arena, (size_t)length + 1);
 	else
 		arena->failed = true;
-	if (text)
+	if (text && (size_t)length >= room)
 		(void)vsnprintf(text, (size_t)length + 1, format, again);
 	va_end(again);
 	return text;
+}
+
+char *graft_arena_join(struct graft_arena *arena, const char *directory, size_t length, const char *name)
+{
+	size_t name_size = strlen(name) + 1;
+	char *path = take(arena, length + 1 + name_size);
+
+	if (path) {
+		memcpy(path, directory, length);
+		path[length] = '/';
+		memcpy(path + length + 1, name, name_size);
+	}
+	return path;
 }
 
 bool graft_arena_failed(const struct graft_arena *arena)

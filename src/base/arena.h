@@ -24,6 +24,8 @@ char *graft_arena_strdup(struct graft_arena *arena, const char *s);
 char *graft_arena_strndup(struct graft_arena *arena, const char *s, size_t n);
 void *graft_arena_memdup(struct graft_arena *arena, const void *bytes, size_t n);
 __attribute__((format(printf, 2, 3))) char *graft_arena_printf(struct graft_arena *arena, const char *format, ...);
+/* "directory/name", of which `directory` is its first `length` bytes: what a printf of "%s/%s" gives, for the paths of which there are hundreds. */
+char *graft_arena_join(struct graft_arena *arena, const char *directory, size_t length, const char *name);
 /* Whether any allocation failed since the arena was made. */
 bool graft_arena_failed(const struct graft_arena *arena);
 

@@ -22,7 +22,7 @@ void graft_log_write(const struct graft_log *log, enum graft_log_level level, co
 	int saved = errno;
 	va_list args;
 
-	if (!log || !log->write || level > log->max)
+	if (!log || !log->write || level > log->max || (log->wants && !log->wants(log->arg, level, file)))
 		return;
 	va_start(args, format);
 	(void)vsnprintf(message, sizeof(message), format, args);

@@ -9,12 +9,16 @@
 #ifndef GRAFT_BASE_LOG_H
 #define GRAFT_BASE_LOG_H
 
+#include <stdbool.h>
+
 enum graft_log_level { GRAFT_LOG_ERROR, GRAFT_LOG_WARN, GRAFT_LOG_INFO, GRAFT_LOG_DEBUG };
 
 struct graft_log {
 	void (*write)(void *arg, enum graft_log_level level, const char *file, int line, const char *message);
-	void *arg;                /* passed to write */
+	void *arg;                /* passed to write and wants */
 	enum graft_log_level max; /* messages above it are not formatted */
+	/* NULL, or whether a message of that file is wanted at all: what is not is not formatted either. */
+	bool (*wants)(const void *arg, enum graft_log_level level, const char *file);
 };
 
 /* Formats one message and hands it to the log, if the log wants that level. Keeps errno. Callers use the macros below. */

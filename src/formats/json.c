@@ -26,29 +26,48 @@ static void quote_control(struct graft_buffer *out, unsigned char c)
 		graft_buffer_printf(out, "u%04x", c);
 }
 
+/* Bytes that stand for themselves and for one character each. */
+static size_t plain_length(const unsigned char *s)
+{
+	size_t n = 0;
+
+	while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+		n++;
+	return n;
+}
+
+/* One character that does not stand for itself, or is longer than a byte. Returns its length. */
+static size_t quote_other(struct graft_buffer *out, const unsigned char *bytes, size_t left)
+{
+	size_t n = *bytes >= 0x80 ? graft_utf8_length(bytes, left) : 1;
+
+	if (n == 0) {
+		graft_buffer_string(out, "\xef\xbf\xbd"); /* U+FFFD */
+		return 1;
+	}
+	if (*bytes < 0x20 || *bytes == 0x7f) {
+		quote_control(out, *bytes);
+		return n;
+	}
+	if (*bytes == '"' || *bytes == '\\')
+		graft_buffer_char(out, '\\');
+	graft_buffer_add(out, bytes, n);
+	return n;
+}
+
 void graft_json_quote(struct graft_buffer *out, const char *s)
 {
-	const unsigned char *bytes = (const unsigned char *)s;
-	size_t left = strlen(s);
+	const unsigned char *bytes = (const unsigned char *)s, *end = bytes + strlen(s);
 
 	graft_buffer_char(out, '"');
-	while (left > 0) {
-		size_t n = 1;
+	while (bytes < end) {
+		size_t n = plain_length(bytes);
 
-		if (*bytes >= 0x80)
-			n = graft_utf8_length(bytes, left);
-		if (n == 0) {
-			graft_buffer_string(out, "\xef\xbf\xbd"); /* U+FFFD */
-			n = 1;
-		} else if (*bytes < 0x20 || *bytes == 0x7f) {
-			quote_control(out, *bytes);
-		} else {
-			if (*bytes == '"' || *bytes == '\\')
-				graft_buffer_char(out, '\\');
+		if (n > 0)
 			graft_buffer_add(out, bytes, n);
-		}
+		else
+			n = quote_other(out, bytes, (size_t)(end - bytes));
 		bytes += n;
-		left -= n;
 	}
 	graft_buffer_char(out, '"');
 }

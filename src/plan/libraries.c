@@ -21,30 +21,50 @@ static bool is_same_place(const struct graft_planner *planner, const char *a, co
 	return planner->oci ? strcmp(a, b) == 0 : strcmp(graft_plan_base_name(a), graft_plan_base_name(b)) == 0;
 }
 
-/* An earlier library of the list that the container gets and that has the same place, or NULL. */
-static const struct graft_library *rival(const struct graft_planner *planner, const struct graft_library *libraries,
-					 size_t i)
+/* Whether an earlier library of the list that the container gets has the same place. `takes` is known up to `i`. */
+static bool has_rival(const struct graft_planner *planner, const struct graft_library *libraries, size_t i,
+		      const bool *takes)
 {
 	for (size_t j = 0; j < i; j++) {
-		if (is_asked_for(planner, libraries[j].class_) &&
-		    is_same_place(planner, libraries[j].path, libraries[i].path))
-			return &libraries[j];
+		if (takes[j] && is_same_place(planner, libraries[j].path, libraries[i].path))
+			return true;
 	}
-	return NULL;
+	return false;
+}
+
+static const bool *choose(struct graft_planner *planner, const struct graft_library *libraries, size_t n)
+{
+	bool *takes = graft_arena_list(planner->plan->arena, n, sizeof(*takes));
+
+	for (size_t i = 0; takes && i < n; i++)
+		takes[i] = is_asked_for(planner, libraries[i].class_) && !has_rival(planner, libraries, i, takes);
+	return takes;
+}
+
+void graft_plan_choose_libraries(struct graft_planner *planner)
+{
+	const struct graft_inventory *inventory = planner->inventory;
+
+	planner->takes = choose(planner, inventory->libraries, inventory->n_libraries);
+	planner->takes32 = choose(planner, inventory->libraries32, inventory->n_libraries32);
 }
 
 bool graft_plan_takes(const struct graft_planner *planner, const struct graft_library *libraries, size_t i)
 {
-	return is_asked_for(planner, libraries[i].class_) && !rival(planner, libraries, i);
+	const bool *takes = libraries == planner->inventory->libraries ? planner->takes : planner->takes32;
+
+	return takes && takes[i]; /* none: memory is exhausted, which the plan's arena remembers */
 }
 
 bool graft_plan_is_first(const struct graft_planner *planner, const struct graft_library *libraries, size_t i)
 {
+	if (!graft_plan_takes(planner, libraries, i))
+		return false;
 	for (size_t j = 0; j < i; j++) {
 		if (graft_plan_takes(planner, libraries, j) && strcmp(libraries[j].soname, libraries[i].soname) == 0)
 			return false;
 	}
-	return graft_plan_takes(planner, libraries, i);
+	return true;
 }
 
 const char *graft_plan_library_target(struct graft_planner *planner, const struct graft_library *library,
@@ -77,7 +97,7 @@ static void add_libraries(struct graft_planner *planner, const struct graft_libr
 			left_out[library->class_]++;
 			continue;
 		}
-		if (rival(planner, libraries, i)) {
+		if (!graft_plan_takes(planner, libraries, i)) {
 			graft_plan_refuse(planner, "another library of that file name comes first", "library %s",
 					  library->path);
 			continue;

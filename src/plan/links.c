@@ -59,13 +59,15 @@ static bool owns_soname(const struct graft_planner *planner, const struct graft_
 
 	if (!planner->oci)
 		return graft_plan_is_first(planner, libraries, i);
+	if (!graft_plan_takes(planner, libraries, i))
+		return false;
 	for (size_t j = 0; j < i; j++) {
 		if (graft_plan_takes(planner, libraries, j) && strcmp(libraries[j].soname, libraries[i].soname) == 0 &&
 		    strncmp(libraries[j].path, libraries[i].path, length) == 0 &&
 		    graft_plan_base_name(libraries[j].path) == libraries[j].path + length)
 			return false;
 	}
-	return graft_plan_takes(planner, libraries, i);
+	return true;
 }
 
 static void add_soname_links(struct graft_planner *planner, const struct graft_library *libraries, size_t n,

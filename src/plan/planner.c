@@ -80,6 +80,7 @@ int graft_plan_make(const struct graft_inventory *inventory, const struct graft_
 	planner.wants_gpu = selection->n_gpus > 0 || wants_only_gpu(inventory, request);
 	planner.oci = policy->style == GRAFT_STYLE_OCI;
 	graft_plan_targets(&planner);
+	graft_plan_choose_libraries(&planner);
 	result = planner.oci ? run_oci_rules(&planner, err) : run_rules(&planner, err);
 	if (result == 0 && graft_arena_failed(planner.plan->arena))
 		result = graft_fail_memory(err);

@@ -60,7 +60,7 @@ const char *graft_plan_join(struct graft_planner *planner, const char *directory
 		length--;
 	while (*name == '/')
 		name++;
-	return graft_arena_printf(planner->plan->arena, "%.*s/%s", (int)length, directory, name);
+	return graft_arena_join(planner->plan->arena, directory, length, name);
 }
 
 const char *graft_plan_on_host(struct graft_planner *planner, const char *root, const char *path)

@@ -18,6 +18,7 @@ struct graft_planner {
 	const struct graft_selection *selection;
 	struct graft_plan *plan;
 	const char *bins_dir, *libs_dir, *libs32_dir; /* where things go in this image */
+	const bool *takes, *takes32;                  /* of each library of the inventory: graft_plan_takes() */
 	bool oci;                                     /* style OCI: the host's paths, nodes made by a runtime */
 	bool wants_gpu;                               /* at least one GPU is granted, or the platform's only one */
 	bool procfs_view; /* the container gets a procfs view, so things may be put into it */
@@ -98,9 +99,11 @@ const char *graft_plan_library_directory(struct graft_planner *planner, const st
 					 const char *directory);
 
 /*
- * libraries.c: whether the container gets library `i` of a list: its class is asked for and no earlier one takes its place.
+ * libraries.c: decides, once for all rules, which libraries the container gets.
+ * graft_plan_takes: whether it gets library `i` of one of the inventory's two lists: its class is asked for and no earlier one takes its place.
  * graft_plan_is_first: whether it also is the first of those with its soname.
  */
+void graft_plan_choose_libraries(struct graft_planner *planner);
 bool graft_plan_takes(const struct graft_planner *planner, const struct graft_library *libraries, size_t i);
 bool graft_plan_is_first(const struct graft_planner *planner, const struct graft_library *libraries, size_t i);
 

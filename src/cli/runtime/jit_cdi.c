@@ -151,15 +151,26 @@ struct detail {
 	bool discovery; /* warns of each optional file of the driver that a host does not have */
 };
 
+static enum graft_log_level level_of_detail(const struct detail *detail, enum graft_log_level level, const char *file)
+{
+	bool nvml = strncmp(file, "nvml", strlen("nvml")) == 0 || strncmp(file, "complete", strlen("complete")) == 0;
+	bool is_detail = level == GRAFT_LOG_INFO || (level == GRAFT_LOG_WARN && detail->discovery);
+
+	return is_detail && !nvml ? GRAFT_LOG_DEBUG : level;
+}
+
+static bool wants_detail(const void *arg, enum graft_log_level level, const char *file)
+{
+	const struct detail *detail = arg;
+
+	return level_of_detail(detail, level, file) <= detail->to->max;
+}
+
 static void write_detail(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
 {
 	const struct detail *detail = arg;
-	bool nvml = strncmp(file, "nvml", strlen("nvml")) == 0 || strncmp(file, "complete", strlen("complete")) == 0;
 
-	if ((level == GRAFT_LOG_INFO && !nvml) || (level == GRAFT_LOG_WARN && detail->discovery && !nvml))
-		level = GRAFT_LOG_DEBUG;
-	if (level <= detail->to->max)
-		detail->to->write(detail->to->arg, level, file, line, message);
+	detail->to->write(detail->to->arg, level_of_detail(detail, level, file), file, line, message);
 }
 
 static void detail_init(struct detail *detail, const struct graft_log *to, bool discovery)
@@ -167,6 +178,7 @@ static void detail_init(struct detail *detail, const struct graft_log *to, bool 
 	detail->to = to;
 	detail->discovery = discovery;
 	detail->log = (struct graft_log){ .write = to && to->write ? write_detail : NULL,
+					  .wants = wants_detail,
 					  .arg = detail,
 					  .max = to ? to->max : GRAFT_LOG_ERROR };
 }

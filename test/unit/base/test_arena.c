@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -54,12 +55,66 @@ static void test_strings(void **state)
 	graft_arena_free(arena);
 }
 
+/* Texts of all lengths around the end of a block come out whole, and what is handed out after them is zeroed. */
+static void test_printf_at_the_end_of_a_block(void **state)
+{
+	static char filler[20000];
+
+	(void)state;
+	memset(filler, 'x', sizeof(filler) - 1);
+	for (int length = 16384 - 80; length < 16384 + 80; length++) {
+		struct graft_arena *arena = graft_arena_new(1 << 20);
+		const char *first, *second;
+		const unsigned char *zeroed;
+
+		first = graft_arena_printf(arena, "%.*s", length, filler);
+		second = graft_arena_printf(arena, "%s=%d", "forty-two characters that need not fit", 42);
+		zeroed = graft_arena_alloc(arena, 16);
+		assert_int_equal(strlen(first), length);
+		assert_string_equal(second, "forty-two characters that need not fit=42");
+		for (size_t i = 0; i < 16; i++)
+			assert_int_equal(zeroed[i], 0);
+		assert_false(graft_arena_failed(arena));
+		graft_arena_free(arena);
+	}
+}
+
+static void test_printf_beyond_the_maximum(void **state)
+{
+	struct graft_arena *arena = graft_arena_new(64);
+
+	(void)state;
+	assert_string_equal(graft_arena_printf(arena, "%s", "0123456789"), "0123456789");
+	assert_null(graft_arena_printf(arena, "%050d", 1));
+	assert_true(graft_arena_failed(arena));
+	graft_arena_free(arena);
+}
+
+static void test_join(void **state)
+{
+	struct graft_arena *arena = graft_arena_new(4096);
+
+	(void)state;
+	assert_string_equal(graft_arena_join(arena, "/usr/lib64", strlen("/usr/lib"), "libcuda.so"),
+			    "/usr/lib/libcuda.so");
+	assert_string_equal(graft_arena_join(arena, "/", 0, "etc"), "/etc");
+	assert_string_equal(graft_arena_join(arena, "/a", 2, ""), "/a/");
+	graft_arena_free(arena);
+	arena = graft_arena_new(8);
+	assert_null(graft_arena_join(arena, "/usr/lib", strlen("/usr/lib"), "libcuda.so"));
+	assert_true(graft_arena_failed(arena));
+	graft_arena_free(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_push_keeps_items),
 		cmocka_unit_test(test_maximum_is_remembered),
 		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_printf_at_the_end_of_a_block),
+		cmocka_unit_test(test_printf_beyond_the_maximum),
+		cmocka_unit_test(test_join),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,9 +46,33 @@ static void test_control_characters(void **state)
 	}
 }
 
+static bool wants_warnings_of_this_file(const void *arg, enum graft_log_level level, const char *file)
+{
+	(void)arg;
+	return level == GRAFT_LOG_WARN && strstr(file, "test_messages");
+}
+
+/* A log that says what it wants is asked before a message is formatted, and only about levels that it has at all. */
+static void test_wanted_messages(void **state)
+{
+	char logged[256] = "";
+	const struct graft_log log = {
+		.write = keep, .wants = wants_warnings_of_this_file, .arg = logged, .max = GRAFT_LOG_INFO
+	};
+
+	(void)state;
+	graft_info(&log, "not wanted");
+	graft_debug(&log, "above the maximum");
+	graft_log_write(&log, GRAFT_LOG_WARN, "other.c", 1, "of another file");
+	assert_string_equal(logged, "");
+	graft_warn(&log, "wanted %d", 1);
+	assert_string_equal(logged, "wanted 1");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_control_characters) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_control_characters),
+					    cmocka_unit_test(test_wanted_messages) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
