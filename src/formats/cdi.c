@@ -5,8 +5,10 @@
  */
 #include "formats/cdi.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "formats/cdi_object.h"
@@ -21,41 +23,82 @@ static int compare_devices(const void *a, const void *b)
 		      (*(const struct graft_cdi_device *const *)b)->name);
 }
 
+/* Where a member of the spec stands, or the spec when there is none of that name. */
+static const struct cdi_value *place_of(const struct cdi_value *root, const char *name)
+{
+	for (const struct cdi_value *item = root->first; item; item = item->next) {
+		if (strcasecmp(item->key, name) == 0)
+			return item;
+	}
+	return root;
+}
+
+static const struct cdi_value *place_of_device(const struct cdi_value *root, size_t index)
+{
+	const struct cdi_value *item = place_of(root, "devices")->first;
+
+	while (item && index-- > 0)
+		item = item->next;
+	return item ? item : root;
+}
+
 static int check_devices(struct cdi_reader *reader, const struct cdi_value *root, const struct graft_cdi_spec *spec)
 {
 	auto_free const struct graft_cdi_device **sorted = calloc(spec->n_devices + 1,
 								  sizeof(struct graft_cdi_device *));
 	char quoted[QUOTED_MAX];
+	size_t n = 0;
 
 	if (!sorted)
 		return graft_fail_memory(reader->err);
 	for (size_t i = 0; i < spec->n_devices; i++) {
-		sorted[i] = &spec->devices[i];
+		if (!spec->devices[i].name)
+			continue;
+		sorted[n++] = &spec->devices[i];
 		/* A version that is too low is looked at once, with all else that asks for one. */
-		if (cdi_version_of_device(sorted[i]->name) > reader->needed)
-			reader->needed = cdi_version_of_device(sorted[i]->name);
+		if (cdi_version_of_device(spec->devices[i].name) > reader->needed)
+			reader->needed = cdi_version_of_device(spec->devices[i].name);
 	}
-	qsort(sorted, spec->n_devices, sizeof(*sorted), compare_devices);
-	for (size_t i = 1; i < spec->n_devices; i++) {
-		if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
-			return cdi_refuse(reader, root, "invalid spec, multiple device %s",
-					  cdi_quote(sorted[i]->name, quoted, sizeof(quoted)));
+	qsort(sorted, n, sizeof(*sorted), compare_devices);
+	for (size_t i = 1; i < n; i++) {
+		const struct graft_cdi_device *second = sorted[i] > sorted[i - 1] ? sorted[i] : sorted[i - 1];
+
+		if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0 &&
+		    cdi_complain(reader, place_of_device(root, (size_t)(second - spec->devices)),
+				 "invalid spec, multiple device %s",
+				 cdi_quote(second->name, quoted, sizeof(quoted))) < 0)
+			return -1;
 	}
-	return spec->n_devices > 0 ? 0 : cdi_refuse(reader, root, "invalid spec, no devices");
+	return spec->n_devices > 0 ? 0 : cdi_complain(reader, place_of(root, "devices"), "invalid spec, no devices");
 }
 
-/* Version and kind come first, so that a file of another format is told by them. */
-static int check_head(struct cdi_reader *reader, const struct cdi_value *root, struct cdi_file_spec *head,
-		      enum cdi_version *ret_version)
+/* A text that could not be read was complained about; it is NULL though its member is there. */
+static bool was_read(const struct cdi_value *root, const char *name, const char *text)
+{
+	return text || place_of(root, name) == root || place_of(root, name)->kind == CDI_STRING;
+}
+
+static int check_version(struct cdi_reader *reader, const struct cdi_value *root, const struct cdi_file_spec *head,
+			 enum cdi_version *ret_version)
 {
 	struct graft_error why = { .status = GRAFT_OK };
 
-	if (cdi_check_version(head->version, ret_version, &why) < 0 ||
-	    cdi_check_kind(head->kind ? head->kind : "", reader->arena, &head->spec.vendor, &head->spec.class_, &why) <
-		0)
+	*ret_version = CDI_VERSION_MAX;
+	if (!was_read(root, "cdiVersion", head->version) || cdi_check_version(head->version, ret_version, &why) == 0)
+		return 0;
+	return cdi_complain(reader, place_of(root, "cdiVersion"), "%s", why.msg);
+}
+
+static int check_kind(struct cdi_reader *reader, const struct cdi_value *root, struct cdi_file_spec *head)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+
+	if (!was_read(root, "kind", head->kind))
+		return 0;
+	if (cdi_check_kind(head->kind ? head->kind : "", reader->arena, &head->spec.vendor, &head->spec.class_, &why) <
+	    0)
 		return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(reader->err)
-						     : cdi_refuse(reader, root, "%s", why.msg);
-	head->spec.version = head->version;
+						     : cdi_complain(reader, place_of(root, "kind"), "%s", why.msg);
 	if (cdi_version_of_class(head->spec.class_) > reader->needed)
 		reader->needed = cdi_version_of_class(head->spec.class_);
 	return 0;
@@ -66,12 +109,18 @@ static int read_spec(struct cdi_reader *reader, const struct cdi_value *root, st
 	struct cdi_file_spec head = { .version = NULL };
 	enum cdi_version version = CDI_UNKNOWN;
 
+	/* Version and kind come first, so that a file of another format is told by them. */
 	if (cdi_read_object(reader, root, &cdi_spec_object, "the spec", &head) < 0 ||
-	    check_head(reader, root, &head, &version) < 0 || check_devices(reader, root, &head.spec) < 0)
+	    check_version(reader, root, &head, &version) < 0 || check_kind(reader, root, &head) < 0 ||
+	    cdi_check_annotations(reader, place_of(root, "annotations"), head.spec.annotations,
+				  head.spec.n_annotations) < 0 ||
+	    check_devices(reader, root, &head.spec) < 0)
 		return -1;
-	if (version < reader->needed)
-		return cdi_refuse(reader, root, "the spec version must be at least v%s",
-				  cdi_version_names[reader->needed]);
+	if (version < reader->needed &&
+	    cdi_complain(reader, place_of(root, "cdiVersion"), "the spec version must be at least v%s",
+			 cdi_version_names[reader->needed]) < 0)
+		return -1;
+	head.spec.version = head.version;
 	head.spec.file = graft_arena_strdup(reader->arena, reader->file);
 	if (!head.spec.file)
 		return graft_fail_memory(reader->err);
@@ -118,25 +167,89 @@ static int read_tree(struct cdi_builder *builder, const char *text, size_t lengt
 	return -1;
 }
 
-int graft_cdi_spec_read(const char *file, const char *text, size_t length, struct graft_arena *arena,
-			struct graft_cdi_spec *ret_spec, struct graft_error *err)
+static int read_text(const char *text, size_t length, struct cdi_reader *reader, struct graft_cdi_spec *ret_spec)
 {
-	struct graft_error local = { .status = GRAFT_OK };
-	struct cdi_builder builder = { .file = file };
-	struct cdi_reader reader = { .file = file, .arena = arena, .needed = CDI_0_3_0, .err = err ? err : &local };
+	struct cdi_builder builder = { .file = reader->file };
 	const struct cdi_value *root;
 	int rc = -1;
 
 	if (length > CDI_TEXT_MAX)
-		return graft_fail(err, GRAFT_TOO_BIG, 0, "%s: larger than %zu bytes", file, CDI_TEXT_MAX);
+		return graft_fail(reader->err, GRAFT_TOO_BIG, 0, "%s: larger than %zu bytes", reader->file,
+				  CDI_TEXT_MAX);
 	builder.arena = graft_arena_new(SIZE_MAX / 2);
 	if (!builder.arena)
-		return graft_fail_memory(err);
-	if (read_tree(&builder, text, length, &root, reader.err) == 0) {
-		reader.budget = builder.n_values + CDI_ALIASED_MAX;
-		rc = read_spec(&reader, root, ret_spec);
+		return graft_fail_memory(reader->err);
+	if (read_tree(&builder, text, length, &root, reader->err) == 0) {
+		reader->budget = builder.n_values + CDI_ALIASED_MAX;
+		rc = read_spec(reader, root, ret_spec);
 	}
 	cdi_builder_done(&builder);
 	(void)graft_arena_free(builder.arena);
 	return rc;
+}
+
+int graft_cdi_spec_read(const char *file, const char *text, size_t length, struct graft_arena *arena,
+			struct graft_cdi_spec *ret_spec, struct graft_error *err)
+{
+	struct graft_error local = { .status = GRAFT_OK };
+	struct cdi_reader reader = { .file = file, .arena = arena, .needed = CDI_0_3_0, .err = err ? err : &local };
+
+	return read_text(text, length, &reader, ret_spec);
+}
+
+/* The readers of JSON and YAML stop at what they cannot read, and tell it by an error. */
+static int add_syntax_error(struct graft_cdi_faults *faults, const char *file, struct graft_error *err)
+{
+	struct graft_cdi_fault *fault = graft_arena_push(faults->arena, &faults->items, &faults->n, sizeof(*fault));
+	const char *what = err->msg;
+	int behind = 0;
+
+	if (!fault)
+		return graft_fail_memory(err);
+	if (strncmp(what, file, strlen(file)) == 0 && strncmp(what + strlen(file), ": ", 2) == 0)
+		what += strlen(file) + 2;
+	if (sscanf(what, "line %u, column %u: %n", &fault->line, &fault->column, &behind) == 2)
+		what += behind;
+	if (strncmp(what, "invalid CDI Spec: ", strlen("invalid CDI Spec: ")) == 0)
+		what += strlen("invalid CDI Spec: ");
+	fault->what = graft_arena_strdup(faults->arena, what);
+	return fault->what ? 0 : graft_fail_memory(err);
+}
+
+static bool stands_before(const struct graft_cdi_fault *a, const struct graft_cdi_fault *b)
+{
+	return a->line != b->line ? a->line < b->line : a->column < b->column;
+}
+
+/* By place; those of one place stay as they were. They are few. */
+static void sort_faults(struct graft_cdi_fault *items, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		struct graft_cdi_fault fault = items[i];
+		size_t at = i;
+
+		for (; at > 0 && stands_before(&fault, &items[at - 1]); at--)
+			items[at] = items[at - 1];
+		items[at] = fault;
+	}
+}
+
+int graft_cdi_spec_examine(const char *file, const char *text, size_t length, struct graft_cdi_faults *faults,
+			   struct graft_cdi_spec *ret_spec, struct graft_error *err)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+	struct cdi_reader reader = {
+		.file = file, .arena = faults->arena, .needed = CDI_0_3_0, .faults = faults, .err = &why
+	};
+	size_t n_before = faults->n;
+
+	if (read_text(text, length, &reader, ret_spec) < 0 &&
+	    (why.status != GRAFT_FORMAT || (faults->n == n_before && add_syntax_error(faults, file, &why) < 0))) {
+		if (err)
+			*err = why;
+		return -1;
+	}
+	if (faults->n > n_before)
+		sort_faults(faults->items + n_before, faults->n - n_before);
+	return 0;
 }

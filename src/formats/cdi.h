@@ -108,11 +108,29 @@ bool graft_cdi_is_qualified(const char *text);
  */
 int graft_cdi_check_annotations(const struct graft_cdi_annotation *annotations, size_t n, struct graft_error *err);
 
+/* Something that is wrong with a file. */
+struct graft_cdi_fault {
+	unsigned int line, column; /* from 1; 0 where it is about the file as a whole */
+	bool harmless;             /* readers take it, though the CDI does not allow it */
+	const char *what;
+};
+struct graft_cdi_faults {
+	struct graft_arena *arena; /* of the faults; set before use */
+	struct graft_cdi_fault *items;
+	size_t n;
+};
+
 /*
  * Reads and validates one spec (SPEC 5.3, 5.4): JSON or YAML by what the text is. `file` is the name that errors speak of.
  * -1: GRAFT_FORMAT "invalid CDI Spec: ...", with line and column where known; GRAFT_TOO_BIG (16 MiB); GRAFT_NO_MEMORY.
  */
 int graft_cdi_spec_read(const char *file, const char *text, size_t length, struct graft_arena *arena,
 			struct graft_cdi_spec *ret_spec, struct graft_error *err);
+/*
+ * The same, to the end of the file: adds everything that is wrong to `faults` (at most 100), by place. Where any of it is
+ * not harmless the spec must not be used. -1: GRAFT_TOO_BIG, GRAFT_NO_MEMORY; what is wrong with the file is no failure.
+ */
+int graft_cdi_spec_examine(const char *file, const char *text, size_t length, struct graft_cdi_faults *faults,
+			   struct graft_cdi_spec *ret_spec, struct graft_error *err);
 
 #endif

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "formats/cdi.h"
-#include "formats/cdi_tree.h"
+#include "formats/cdi_object.h"
 
 #define QUOTED_MAX      160
 #define CLOS_ID_MAX     4095u
@@ -44,84 +43,95 @@ static bool is_one_of(const char *word, const char *const *words, size_t n)
 	return false;
 }
 
-static int check_env(const char *const *env, size_t n, struct graft_error *err)
+/* What could not be read was told already, and is NULL. */
+static int check_env(struct cdi_reader *reader, const struct cdi_value *value, const char *const *env, size_t n)
 {
 	char quoted[QUOTED_MAX];
 
 	for (size_t i = 0; i < n; i++) {
-		const char *equals = strchr(env[i], '=');
+		const char *equals = env[i] ? strchr(env[i], '=') : NULL;
 
-		if (!equals || equals == env[i])
-			return graft_fail(err, GRAFT_FORMAT, 0, "invalid environment variable %s",
-					  cdi_quote(env[i], quoted, sizeof(quoted)));
+		if (env[i] && (!equals || equals == env[i]) &&
+		    cdi_complain(reader, value, "invalid environment variable %s",
+				 cdi_quote(env[i], quoted, sizeof(quoted))) < 0)
+			return -1;
 	}
 	return 0;
 }
 
-int cdi_check_node(void *object, struct graft_error *err)
+/* Complains about a text that has to be there. */
+static int demand(struct cdi_reader *reader, const struct cdi_value *value, const char *text, const char *what)
+{
+	return text ? 0 : cdi_complain(reader, value, "%s", what);
+}
+
+int cdi_check_node(struct cdi_reader *reader, const struct cdi_value *value, void *object)
 {
 	static const char *const types[] = { "b", "c", "u", "p" };
 	struct graft_cdi_node *node = object;
-	char path[QUOTED_MAX], value[QUOTED_MAX];
+	char path[QUOTED_MAX], word[QUOTED_MAX];
 
-	if (!node->path)
-		return graft_fail(err, GRAFT_FORMAT, 0, "invalid (empty) device path");
-	(void)cdi_quote(node->path, path, sizeof(path));
-	if (node->type && !is_one_of(node->type, types, GRAFT_COUNT(types)))
-		return graft_fail(err, GRAFT_FORMAT, 0, "device %s: invalid type %s", path,
-				  cdi_quote(node->type, value, sizeof(value)));
+	(void)cdi_quote(node->path ? node->path : "", path, sizeof(path));
 	if (node->permissions && strcmp(node->permissions, "none") == 0)
 		node->permissions = "";
-	if (node->permissions && strspn(node->permissions, "rwm") != strlen(node->permissions))
-		return graft_fail(err, GRAFT_FORMAT, 0, "device %s: invalid permissions %s", path,
-				  cdi_quote(node->permissions, value, sizeof(value)));
-	if (node->mode > FILE_MODE_MAX)
-		return graft_fail(err, GRAFT_FORMAT, 0,
-				  "device %s: fileMode %u is no file mode (a decimal number in JSON)", path,
-				  node->mode);
+	if (demand(reader, value, node->path, "invalid (empty) device path") < 0)
+		return -1;
+	if (node->type && !is_one_of(node->type, types, GRAFT_COUNT(types)) &&
+	    cdi_complain(reader, value, "device %s: invalid type %s", path, cdi_quote(node->type, word, sizeof(word))) <
+		0)
+		return -1;
+	if (node->permissions && strspn(node->permissions, "rwm") != strlen(node->permissions) &&
+	    cdi_complain(reader, value, "device %s: invalid permissions %s", path,
+			 cdi_quote(node->permissions, word, sizeof(word))) < 0)
+		return -1;
+	if (node->mode > FILE_MODE_MAX &&
+	    cdi_complain(reader, value, "device %s: fileMode %u is no file mode (a decimal number in JSON)", path,
+			 node->mode) < 0)
+		return -1;
 	node->mode &= MODE_BITS;
 	node->has_numbers = node->major != 0 && (!node->type || strcmp(node->type, "p") != 0);
 	return 0;
 }
 
-int cdi_check_net_device(void *object, struct graft_error *err)
+int cdi_check_net_device(struct cdi_reader *reader, const struct cdi_value *value, void *object)
 {
 	const struct graft_cdi_net_device *net = object;
 
-	if (!net->host_name)
-		return graft_fail(err, GRAFT_FORMAT, 0, "invalid network device, empty hostInterfaceName");
-	if (!net->name)
-		return graft_fail(err, GRAFT_FORMAT, 0, "invalid network device, empty name");
-	return 0;
+	if (demand(reader, value, net->host_name, "invalid network device, empty hostInterfaceName") < 0)
+		return -1;
+	return demand(reader, value, net->name, "invalid network device, empty name");
 }
 
-int cdi_check_mount(void *object, struct graft_error *err)
+int cdi_check_mount(struct cdi_reader *reader, const struct cdi_value *value, void *object)
 {
 	const struct graft_cdi_mount *mount = object;
 
-	if (!mount->host_path)
-		return graft_fail(err, GRAFT_FORMAT, 0, "invalid mount, empty host path");
-	if (!mount->container_path)
-		return graft_fail(err, GRAFT_FORMAT, 0, "invalid mount, empty container path");
-	return 0;
+	if (demand(reader, value, mount->host_path, "invalid mount, empty host path") < 0)
+		return -1;
+	return demand(reader, value, mount->container_path, "invalid mount, empty container path");
 }
 
-int cdi_check_hook(void *object, struct graft_error *err)
+int cdi_check_hook(struct cdi_reader *reader, const struct cdi_value *value, void *object)
 {
 	static const char *const stages[] = { "prestart",       "createRuntime", "createContainer",
 					      "startContainer", "poststart",     "poststop" };
 	const struct graft_cdi_hook *hook = object;
 	char quoted[QUOTED_MAX];
 
-	if (!hook->stage || !is_one_of(hook->stage, stages, GRAFT_COUNT(stages)))
-		return graft_fail(err, GRAFT_FORMAT, 0, "invalid hook name %s",
-				  cdi_quote(hook->stage ? hook->stage : "", quoted, sizeof(quoted)));
-	if (!hook->path)
-		return graft_fail(err, GRAFT_FORMAT, 0, "invalid hook, empty path");
-	return check_env(hook->env, hook->n_env, err);
+	if ((!hook->stage || !is_one_of(hook->stage, stages, GRAFT_COUNT(stages))) &&
+	    cdi_complain(reader, value, "invalid hook name %s",
+			 cdi_quote(hook->stage ? hook->stage : "", quoted, sizeof(quoted))) < 0)
+		return -1;
+	if (demand(reader, value, hook->path, "invalid hook, empty path") < 0)
+		return -1;
+	if (hook->has_timeout && hook->timeout <= 0 &&
+	    cdi_remark(reader, value, "the hook's timeout is %lld seconds, and must be more than none",
+		       (long long)hook->timeout) < 0)
+		return -1;
+	return check_env(reader, value, hook->env, hook->n_env);
 }
 
-int cdi_check_rdt(void *object, struct graft_error *err)
+int cdi_check_rdt(struct cdi_reader *reader, const struct cdi_value *value, void *object)
 {
 	const struct graft_cdi_rdt *rdt = object;
 	const char *id = rdt->clos_id;
@@ -129,28 +139,40 @@ int cdi_check_rdt(void *object, struct graft_error *err)
 	/* SECURITY: it becomes the name of a directory below /sys/fs/resctrl. */
 	if (id && strcmp(id, "/") != 0 &&
 	    (strlen(id) > CLOS_ID_MAX || strcmp(id, ".") == 0 || strcmp(id, "..") == 0 || strpbrk(id, "/\n")))
-		return graft_fail(err, GRAFT_FORMAT, 0, "invalid ClosID");
+		return cdi_complain(reader, value, "invalid ClosID");
 	return 0;
 }
 
-int cdi_check_edits(void *object, struct graft_error *err)
+static bool is_same(const char *a, const char *b)
 {
-	const struct graft_cdi_edits *edits = object;
+	return a && b && strcmp(a, b) == 0;
+}
+
+static int check_net_devices(struct cdi_reader *reader, const struct cdi_value *value,
+			     const struct graft_cdi_net_device *nets, size_t n)
+{
 	char quoted[QUOTED_MAX];
 
-	if (edits->n_net_devices > NET_DEVICES_MAX)
-		return graft_fail(err, GRAFT_FORMAT, 0, "more than %u network devices", NET_DEVICES_MAX);
-	for (size_t i = 0; i < edits->n_net_devices; i++) {
-		const struct graft_cdi_net_device *net = &edits->net_devices[i];
-
+	if (n > NET_DEVICES_MAX)
+		return cdi_complain(reader, value, "more than %u network devices", NET_DEVICES_MAX);
+	for (size_t i = 0; i < n; i++) {
 		for (size_t j = 0; j < i; j++) {
-			if (strcmp(net->host_name, edits->net_devices[j].host_name) == 0 ||
-			    strcmp(net->name, edits->net_devices[j].name) == 0)
-				return graft_fail(err, GRAFT_FORMAT, 0, "invalid network device, %s is there twice",
-						  cdi_quote(net->name, quoted, sizeof(quoted)));
+			if ((is_same(nets[i].host_name, nets[j].host_name) || is_same(nets[i].name, nets[j].name)) &&
+			    cdi_complain(reader, value, "invalid network device, %s is there twice",
+					 cdi_quote(nets[i].name ? nets[i].name : "", quoted, sizeof(quoted))) < 0)
+				return -1;
 		}
 	}
-	return check_env(edits->env, edits->n_env, err);
+	return 0;
+}
+
+int cdi_check_edits(struct cdi_reader *reader, const struct cdi_value *value, void *object)
+{
+	const struct graft_cdi_edits *edits = object;
+
+	if (check_net_devices(reader, value, edits->net_devices, edits->n_net_devices) < 0)
+		return -1;
+	return check_env(reader, value, edits->env, edits->n_env);
 }
 
 static bool is_empty(const struct graft_cdi_edits *edits)
@@ -159,13 +181,26 @@ static bool is_empty(const struct graft_cdi_edits *edits)
 	       edits->n_hooks == 0 && edits->n_gids == 0 && !edits->rdt;
 }
 
-int cdi_check_device_object(void *object, struct graft_error *err)
+/* Other readers do not look at annotations, so a file is not refused for them. */
+int cdi_check_annotations(struct cdi_reader *reader, const struct cdi_value *value,
+			  const struct graft_cdi_annotation *annotations, size_t n)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+
+	if (!reader->faults || graft_cdi_check_annotations(annotations, n, &why) == 0)
+		return 0;
+	return cdi_remark(reader, value, "%s", why.msg);
+}
+
+int cdi_check_device_object(struct cdi_reader *reader, const struct cdi_value *value, void *object)
 {
 	const struct graft_cdi_device *device = object;
+	struct graft_error why = { .status = GRAFT_OK };
 
-	if (cdi_check_device(device->name ? device->name : "", err) < 0)
+	if (cdi_check_device(device->name ? device->name : "", &why) < 0 &&
+	    cdi_complain(reader, value, "%s", why.msg) < 0)
 		return -1;
-	if (is_empty(&device->edits))
-		return graft_fail(err, GRAFT_FORMAT, 0, "invalid device, empty device edits");
-	return 0;
+	if (is_empty(&device->edits) && cdi_complain(reader, value, "invalid device, empty device edits") < 0)
+		return -1;
+	return cdi_check_annotations(reader, value, device->annotations, device->n_annotations);
 }

@@ -3,6 +3,8 @@
 #ifndef GRAFT_FORMATS_CDI_CHECK_H
 #define GRAFT_FORMATS_CDI_CHECK_H
 
+#include <stddef.h>
+
 #include "base/error.h"
 
 /* version, name; in ascending order */
@@ -30,17 +32,23 @@ extern const char *const cdi_version_names[CDI_VERSION_MAX];
 /* A version that is known, with or without a leading "v". -1: `invalid version "X"`. */
 int cdi_check_version(const char *version, enum cdi_version *ret_version, struct graft_error *err);
 
+struct cdi_reader;
+struct cdi_value;
+struct graft_cdi_annotation;
+
 /*
- * Each takes the struct of its name and says what is wrong with it (-1, GRAFT_FORMAT). Values that mean "not there" are set so: an access of "none" is
- * none, file modes lose the bits of the file's type,
- * and a major of 0 is no number. Texts that are empty are NULL already.
+ * Each takes the struct of its name, which stood at `value`, and complains about what is wrong with it; -1 when there is no going on. Values that mean
+ * "not there" are set so: an access of "none" is none, file modes lose the bits of the file's type, and a major of 0 is no number. Texts that are
+ * empty are NULL already.
  */
-int cdi_check_node(void *node, struct graft_error *err);
-int cdi_check_net_device(void *net_device, struct graft_error *err);
-int cdi_check_mount(void *mount, struct graft_error *err);
-int cdi_check_hook(void *hook, struct graft_error *err);
-int cdi_check_rdt(void *rdt, struct graft_error *err);
-int cdi_check_edits(void *edits, struct graft_error *err);
-int cdi_check_device_object(void *device, struct graft_error *err);
+int cdi_check_node(struct cdi_reader *reader, const struct cdi_value *value, void *node);
+int cdi_check_net_device(struct cdi_reader *reader, const struct cdi_value *value, void *net_device);
+int cdi_check_mount(struct cdi_reader *reader, const struct cdi_value *value, void *mount);
+int cdi_check_hook(struct cdi_reader *reader, const struct cdi_value *value, void *hook);
+int cdi_check_rdt(struct cdi_reader *reader, const struct cdi_value *value, void *rdt);
+int cdi_check_edits(struct cdi_reader *reader, const struct cdi_value *value, void *edits);
+int cdi_check_device_object(struct cdi_reader *reader, const struct cdi_value *value, void *device);
+int cdi_check_annotations(struct cdi_reader *reader, const struct cdi_value *value,
+			  const struct graft_cdi_annotation *annotations, size_t n);
 
 #endif

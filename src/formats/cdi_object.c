@@ -13,11 +13,13 @@
 #define MEMBERS_MAX 16u /* of an object; the largest has 9 */
 
 #define QUOTED_MAX 160
+#define WHAT_MAX   384
+#define FAULTS_MAX 100u /* of a file; nobody reads more */
 
 int(cdi_fail_at)(const char *file, unsigned int line, unsigned int column, struct graft_error *err, const char *format,
 		 ...)
 {
-	char what[384];
+	char what[WHAT_MAX];
 	va_list args;
 
 	va_start(args, format);
@@ -27,6 +29,53 @@ int(cdi_fail_at)(const char *file, unsigned int line, unsigned int column, struc
 		return graft_fail(err, GRAFT_FORMAT, 0, "%s: invalid CDI Spec: %s", file, what);
 	return graft_fail(err, GRAFT_FORMAT, 0, "%s: line %u, column %u: invalid CDI Spec: %s", file, line, column,
 			  what);
+}
+
+/* --- faults --- */
+
+/* What is beyond the limit is left out. */
+static int add_fault(struct cdi_reader *reader, const struct cdi_value *value, bool harmless, const char *what)
+{
+	struct graft_cdi_faults *faults = reader->faults;
+	struct graft_cdi_fault *fault;
+
+	if (!faults || faults->n == FAULTS_MAX)
+		return 0;
+	fault = graft_arena_push(faults->arena, &faults->items, &faults->n, sizeof(*fault));
+	if (!fault)
+		return graft_fail_memory(reader->err);
+	*fault = (struct graft_cdi_fault){ cdi_line(value), cdi_column(value), harmless,
+					   graft_arena_strdup(faults->arena, what) };
+	return fault->what ? 0 : graft_fail_memory(reader->err);
+}
+
+int(cdi_refuse)(struct cdi_reader *reader, const struct cdi_value *value, const char *format, ...)
+{
+	char what[WHAT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	if (add_fault(reader, value, false, what) < 0)
+		return -1;
+	return cdi_fail_at(reader->file, cdi_line(value), cdi_column(value), reader->err, "%s", what);
+}
+
+int cdi_remark(struct cdi_reader *reader, const struct cdi_value *value, const char *format, ...)
+{
+	char what[WHAT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	return add_fault(reader, value, true, what);
+}
+
+bool cdi_goes_on(const struct cdi_reader *reader)
+{
+	return reader->faults && reader->faults->n < FAULTS_MAX && reader->err->status == GRAFT_FORMAT;
 }
 
 static void *slot(void *object, size_t offset)
@@ -110,8 +159,8 @@ static int read_texts(struct cdi_reader *reader, const struct cdi_value *value, 
 	if (open_list(reader, value, member->name, sizeof(*items), object, member) < 0)
 		return -1;
 	items = *(const char ***)slot(object, member->offset);
-	for (const struct cdi_value *item = value->first; item; item = item->next) {
-		if (read_text(reader, item, member->name, &items[i++]) < 0)
+	for (const struct cdi_value *item = value->first; item; item = item->next, i++) {
+		if (read_text(reader, item, member->name, &items[i]) < 0 && !cdi_goes_on(reader))
 			return -1;
 	}
 	return 0;
@@ -136,7 +185,7 @@ static int read_groups(struct cdi_reader *reader, const struct cdi_value *value,
 		return -1;
 	items = *(uint32_t **)slot(object, member->offset);
 	for (const struct cdi_value *item = value->first; item; item = item->next) {
-		if (read_unsigned(reader, item, member->name, &items[i++]) < 0)
+		if (read_unsigned(reader, item, member->name, &items[i++]) < 0 && !cdi_goes_on(reader))
 			return -1;
 	}
 	return 0;
@@ -197,7 +246,7 @@ static int read_words(struct cdi_reader *reader, const struct cdi_value *value, 
 		word->key = graft_arena_strdup(reader->arena, item->key);
 		if (!word->key)
 			return graft_fail_memory(reader->err);
-		if (read_text(reader, item, "an annotation", &word->value) < 0)
+		if (read_text(reader, item, "an annotation", &word->value) < 0 && !cdi_goes_on(reader))
 			return -1;
 	}
 	return check_names(reader, value);
@@ -212,7 +261,7 @@ static int read_objects(struct cdi_reader *reader, const struct cdi_value *value
 		return -1;
 	item_at = *(char **)slot(object, member->offset);
 	for (const struct cdi_value *item = value->first; item; item = item->next) {
-		if (cdi_read_object(reader, item, member->object, member->name, item_at) < 0)
+		if (cdi_read_object(reader, item, member->object, member->name, item_at) < 0 && !cdi_goes_on(reader))
 			return -1;
 		item_at += member->object->size;
 	}
@@ -317,13 +366,17 @@ static int sort_members(struct cdi_reader *reader, const struct cdi_value *map, 
 
 		if (spend(reader, item) < 0)
 			return -1;
-		if (!member)
-			return cdi_refuse(reader, item, "unknown field %s",
-					  cdi_quote(item->key, quoted, sizeof(quoted)));
-		if (ret_rows[member - object->members])
-			return cdi_refuse(reader, item, "field %s is there twice",
-					  cdi_quote(member->name, quoted, sizeof(quoted)));
-		ret_rows[member - object->members] = item;
+		if (!member) {
+			if (cdi_complain(reader, item, "unknown field %s",
+					 cdi_quote(item->key, quoted, sizeof(quoted))) < 0)
+				return -1;
+		} else if (ret_rows[member - object->members]) {
+			if (cdi_complain(reader, item, "field %s is there twice",
+					 cdi_quote(member->name, quoted, sizeof(quoted))) < 0)
+				return -1;
+		} else {
+			ret_rows[member - object->members] = item;
+		}
 	}
 	return 0;
 }
@@ -332,18 +385,20 @@ int cdi_read_object(struct cdi_reader *reader, const struct cdi_value *value, co
 		    const char *name, void *target)
 {
 	const struct cdi_value *rows[MEMBERS_MAX] = { NULL };
-	struct graft_error why = { .status = GRAFT_OK };
+	bool whole = true;
 
 	if (value->kind != CDI_MAP && value->kind != CDI_NULL)
 		return wrong_kind(reader, value, name, "an object");
 	if (sort_members(reader, value, object, rows) < 0)
 		return -1;
 	for (size_t i = 0; i < object->n_members; i++) {
-		if (rows[i] && rows[i]->kind != CDI_NULL &&
-		    read_member(reader, rows[i], &object->members[i], target) < 0)
+		if (!rows[i] || rows[i]->kind == CDI_NULL ||
+		    read_member(reader, rows[i], &object->members[i], target) == 0)
+			continue;
+		if (!cdi_goes_on(reader))
 			return -1;
+		whole = false;
 	}
-	if (object->check && object->check(target, &why) < 0)
-		return cdi_refuse(reader, value, "%s", why.msg);
-	return 0;
+	/* What lacks a member because of a fault is not told a second time that it does. */
+	return object->check && whole ? object->check(reader, value, target) : 0;
 }

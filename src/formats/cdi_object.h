@@ -27,6 +27,7 @@ enum cdi_member_kind {
 };
 
 struct cdi_object;
+struct cdi_reader;
 
 struct cdi_member {
 	const char *name;
@@ -41,7 +42,8 @@ struct cdi_member {
 struct cdi_object {
 	const struct cdi_member *members;
 	size_t n_members, size;
-	int (*check)(void *object, struct graft_error *err); /* NULL = nothing to check */
+	/* Says what is wrong with an object that stood at a value, by cdi_complain(). NULL = nothing to check. */
+	int (*check)(struct cdi_reader *reader, const struct cdi_value *value, void *object);
 };
 
 /* A spec as a file has it: the kind in one word. */
@@ -57,15 +59,24 @@ enum cdi_version cdi_version_of_class(const char *class_);
 
 struct cdi_reader {
 	const char *file;
-	struct graft_arena *arena; /* the caller's */
-	size_t budget;             /* of values that may still be read */
-	enum cdi_version needed;   /* the lowest version that has what the file uses */
+	struct graft_arena *arena;       /* the caller's */
+	size_t budget;                   /* of values that may still be read */
+	enum cdi_version needed;         /* the lowest version that has what the file uses */
+	struct graft_cdi_faults *faults; /* NULL: reading ends with the first fault */
 	struct graft_error *err;
 };
 
-/* "FILE: line 1, column 2: invalid CDI Spec: ..." at a value's place. */
-#define cdi_refuse(reader, value, ...) \
-	cdi_fail_at((reader)->file, cdi_line(value), cdi_column(value), (reader)->err, __VA_ARGS__)
+/* "FILE: line 1, column 2: invalid CDI Spec: ..." at a value's place, a fault as well where they are gathered; -1. */
+__attribute__((format(printf, 3, 4))) int cdi_refuse(struct cdi_reader *reader, const struct cdi_value *value,
+						     const char *format, ...);
+#define cdi_refuse(...) ((void)(cdi_refuse)(__VA_ARGS__), -1)
+/* Whether what was refused leaves something else to look at: faults are gathered, and it was one of the file. */
+bool cdi_goes_on(const struct cdi_reader *reader);
+/* Refuses, and says whether to go on: 0, or -1. */
+#define cdi_complain(reader, ...) ((void)(cdi_refuse)(reader, __VA_ARGS__), cdi_goes_on(reader) ? 0 : -1)
+/* Something that readers take, and that is not as it should be: a fault of its own kind where faults are gathered. 0, or -1: GRAFT_NO_MEMORY. */
+__attribute__((format(printf, 3, 4))) int cdi_remark(struct cdi_reader *reader, const struct cdi_value *value,
+						     const char *format, ...);
 
 /* Fills the zeroed struct at `target` from a map (null stands for an empty one). `name` is what messages call it. */
 int cdi_read_object(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_object *object,

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "../allocation.h"
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "formats/cdi.h"
@@ -216,13 +217,13 @@ static const struct {
 	{ "cdiVersion: 0.5.0\n" ENV_ALL,
 	  "line 1, column 1: invalid CDI Spec: invalid vendor. \"\", should start with letter" },
 	{ "cdiVersion: 0.5.0\nkind: gpu\n" ENV_ALL,
-	  "line 1, column 1: invalid CDI Spec: invalid vendor. \"\", should start with letter" },
+	  "line 2, column 1: invalid CDI Spec: invalid vendor. \"\", should start with letter" },
 	{ "cdiVersion: 0.5.0\nkind: 1.com/gpu\n" ENV_ALL,
-	  "line 1, column 1: invalid CDI Spec: invalid vendor. \"1.com\", should start with letter" },
+	  "line 2, column 1: invalid CDI Spec: invalid vendor. \"1.com\", should start with letter" },
 	{ "cdiVersion: 0.5.0\nkind: v.com/gpu-\n" ENV_ALL,
-	  "line 1, column 1: invalid CDI Spec: invalid class. \"gpu-\", should end with a letter or digit" },
+	  "line 2, column 1: invalid CDI Spec: invalid class. \"gpu-\", should end with a letter or digit" },
 	{ HEAD, "line 1, column 1: invalid CDI Spec: invalid spec, no devices" },
-	{ HEAD "devices: []\n", "line 1, column 1: invalid CDI Spec: invalid spec, no devices" },
+	{ HEAD "devices: []\n", "line 3, column 1: invalid CDI Spec: invalid spec, no devices" },
 	{ HEAD "devices: {}\n", "line 3, column 1: invalid CDI Spec: devices is an object, where a list belongs" },
 	{ HEAD "device: []\n" ENV_ALL, "line 3, column 1: invalid CDI Spec: unknown field \"device\"" },
 	{ HEAD "Kind: v.com/c\n" ENV_ALL, "line 3, column 1: invalid CDI Spec: field \"kind\" is there twice" },
@@ -241,7 +242,7 @@ static const struct {
 	  "line 4, column 3: invalid CDI Spec: invalid class \"-d\", should start with a letter or digit" },
 	{ HEAD "devices:\n- {name: a, containerEdits: {env: [A=1]}}\n- {name: b, containerEdits: {env: [A=1]}}\n"
 	       "- {name: a, containerEdits: {env: [A=1]}}\n",
-	  "line 1, column 1: invalid CDI Spec: invalid spec, multiple device \"a\"" },
+	  "line 6, column 3: invalid CDI Spec: invalid spec, multiple device \"a\"" },
 	{ HEAD "containerEdits: {env: [=1]}\n" ENV_ALL,
 	  "line 3, column 1: invalid CDI Spec: invalid environment variable \"=1\"" },
 	{ HEAD "containerEdits: {env: [A]}\n" ENV_ALL,
@@ -368,6 +369,113 @@ static void test_versions(void **state)
 	}
 }
 
+/* Files with more than one fault: all of them, each with its place. */
+static const struct {
+	const char *text;
+	struct {
+		unsigned int line, column;
+		bool harmless;
+		const char *what;
+	} faults[10];
+} faulty[] = {
+	{ "cdiVersion: 0.3.0\nkind: v.com/c\n" ENV_ALL, { { 0 } } },
+	{ "cdiVersion: 9.9.9\n"
+	  "kind: v.com\n"
+	  "colour: red\n"
+	  "annotations: {a b: c}\n"
+	  "containerEdits:\n"
+	  "    env: [X, 1.5, Z]\n"
+	  "    hooks:\n"
+	  "        - {hookName: poststop, path: /a, timeout: 0}\n"
+	  "devices:\n"
+	  "    - name: d\n"
+	  "      containerEdits: {}\n",
+	  { { 1, 1, false, "invalid version \"9.9.9\"" },
+	    { 2, 1, false, "invalid vendor. \"\", should start with letter" },
+	    { 3, 1, false, "unknown field \"colour\"" },
+	    { 4, 1, true,
+	      "invalid annotation \"a b\": the key must be a name of up to 63 letters, digits, '-', '_' and '.', "
+	      "behind an optional 'domain/'" },
+	    { 5, 1, false, "invalid environment variable \"X\"" },
+	    { 5, 1, false, "invalid environment variable \"Z\"" },
+	    { 6, 14, false, "env is a number with a fraction; put it in quotes" },
+	    { 8, 11, true, "the hook's timeout is 0 seconds, and must be more than none" },
+	    { 10, 7, false, "invalid device, empty device edits" } } },
+	{ "cdiVersion: 0.4.0\n"
+	  "kind: v.com/c\n"
+	  "devices:\n"
+	  "    - name: d\n"
+	  "      containerEdits:\n"
+	  "        deviceNodes:\n"
+	  "            - {path: /a, type: x, permissions: q, fileMode: 200000}\n"
+	  "            - {hostPath: 1, path: [1]}\n"
+	  "            - 7\n"
+	  "            - {path: /b, hostPath: /c}\n"
+	  "    - name: d\n"
+	  "      containerEdits: {env: [A=1]}\n",
+	  { { 1, 1, false, "the spec version must be at least v0.5.0" },
+	    { 7, 15, false, "device \"/a\": invalid type \"x\"" },
+	    { 7, 15, false, "device \"/a\": invalid permissions \"q\"" },
+	    { 7, 15, false, "device \"/a\": fileMode 200000 is no file mode (a decimal number in JSON)" },
+	    { 8, 29, false, "path is a list, where a string belongs" },
+	    { 9, 15, false, "deviceNodes is a number, where an object belongs" },
+	    { 11, 7, false, "invalid spec, multiple device \"d\"" } } },
+	{ "cdiVersion: 0.5\nkind: 1.5\ndevices: [{name: 1.5, containerEdits: {env: [A=1]}}]\n",
+	  { { 1, 1, false, "cdiVersion is a number with a fraction; put it in quotes" },
+	    { 2, 1, false, "kind is a number with a fraction; put it in quotes" },
+	    { 3, 12, false, "name is a number with a fraction; put it in quotes" } } },
+	{ HEAD "containerEdits: {netDevices: [{name: a}, {name: [], hostInterfaceName: b}, {name: a}]}\n" ENV_ALL,
+	  { { 3, 1, false, "invalid network device, \"a\" is there twice" },
+	    { 3, 31, false, "invalid network device, empty hostInterfaceName" },
+	    { 3, 43, false, "name is a list, where a string belongs" },
+	    { 3, 76, false, "invalid network device, empty hostInterfaceName" } } },
+	{ "", { { 0, 0, false, "the file is empty" } } },
+	{ "a: [\n", { { 2, 1, false, "did not find expected node content" } } },
+	{ "{\"cdiVersion\": \"0.3.0\" \"kind\": 1}", { { 1, 24, false, "expected ',' or a closing bracket" } } },
+};
+
+static void test_faults(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(faulty); i++) {
+		struct graft_cdi_faults faults = { .arena = arena };
+		struct graft_error err = { .status = GRAFT_OK };
+		struct graft_cdi_spec spec;
+		size_t n = 0;
+
+		assert_int_equal(
+		    graft_cdi_spec_examine("f.json", faulty[i].text, strlen(faulty[i].text), &faults, &spec, &err), 0);
+		assert_int_equal(err.status, GRAFT_OK);
+		for (size_t j = 0; j < faults.n; j++)
+			print_message("# %zu: %u, %u: %s\n", i, faults.items[j].line, faults.items[j].column,
+				      faults.items[j].what);
+		while (n < GRAFT_COUNT(faulty[i].faults) && faulty[i].faults[n].what)
+			n++;
+		for (size_t j = 0; j < n && j < faults.n; j++) {
+			assert_string_equal(faults.items[j].what, faulty[i].faults[j].what);
+			assert_int_equal(faults.items[j].line, faulty[i].faults[j].line);
+			assert_int_equal(faults.items[j].column, faulty[i].faults[j].column);
+			assert_int_equal(faults.items[j].harmless, faulty[i].faults[j].harmless);
+		}
+		assert_int_equal(faults.n, n);
+	}
+}
+
+/* A file has one hundred faults at most, however long it is. */
+static void test_many_faults(void **state)
+{
+	struct graft_cdi_faults faults = { .arena = arena };
+	struct graft_buffer text = { 0 };
+	struct graft_cdi_spec spec;
+
+	(void)state;
+	for (unsigned int i = 0; i < 1000; i++)
+		graft_buffer_printf(&text, "field%u: 1\n", i);
+	assert_int_equal(graft_cdi_spec_examine("f", text.bytes, text.length, &faults, &spec, NULL), 0);
+	assert_int_equal(faults.n, 100);
+	graft_buffer_done(&text);
+}
+
 #define SUITE "../shared/conformance/cdi-schema/testdata"
 
 static void test_suite(void **state)
@@ -435,21 +543,25 @@ static void test_memory(void **state)
 {
 	static const char *const files[] = { "test/unit/formats/cdi/everything.yaml",
 					     "test/unit/formats/cdi/everything.json",
-					     "test/unit/formats/cdi/one-gpu.yaml" };
+					     "test/unit/formats/cdi/one-gpu.yaml", NULL };
 
 	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
-		const char *text = load(files[i]);
+		const char *text = files[i] ? load(files[i]) : faulty[1].text;
 
 		for (int n = 1;; n++) {
 			struct graft_arena *own = graft_arena_new(ARENA_MAX);
 			struct graft_error err = { .status = GRAFT_OK };
+			struct graft_cdi_faults faults;
 			struct graft_cdi_spec spec;
 			int rc;
 
 			assert_non_null(own);
+			faults = (struct graft_cdi_faults){ .arena = own };
 			allocation_fail(n);
-			rc = graft_cdi_spec_read("s.json", text, strlen(text), own, &spec, &err);
+			rc = i < GRAFT_COUNT(files) - 1
+				 ? graft_cdi_spec_read("s.json", text, strlen(text), own, &spec, &err)
+				 : graft_cdi_spec_examine("s.json", text, strlen(text), &faults, &spec, &err);
 			if (!allocation_failed()) {
 				assert_int_equal(rc, 0);
 				graft_arena_free(own);
@@ -470,6 +582,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_gpu, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_versions, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_faults, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_faults, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_suite, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_braces, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
