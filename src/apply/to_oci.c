@@ -18,6 +18,7 @@
 #include "apply/oci_root.h"
 #include "apply/temporary.h"
 #include "base/cleanup.h"
+#include "base/path.h"
 
 #define ARENA_MAX ((size_t)32 << 20)
 /* The kernel's MAX_ARG_STRLEN, for one argument with its end: 32 pages. */
@@ -216,42 +217,15 @@ static int add_edit(const struct graft_plan *plan, const struct graft_edit *edit
 	return rc < 0 ? graft_fail_memory(err) : 0;
 }
 
-static size_t count_slashes(const char *path)
-{
-	size_t n = 0;
-
-	while ((path = strchr(path, '/'))) {
-		path++;
-		n++;
-	}
-	return n;
-}
-
-/* SPEC 7.9: what lies deeper comes later, else by name. What both begin with, nearly all of it, decides nothing. */
-static int compare_paths(const char *a, const char *b)
-{
-	size_t depth_a, depth_b;
-
-	while (*a != '\0' && *a == *b) {
-		a++;
-		b++;
-	}
-	depth_a = count_slashes(a);
-	depth_b = count_slashes(b);
-	if (depth_a != depth_b)
-		return depth_a < depth_b ? -1 : 1;
-	return strcmp(a, b);
-}
-
 static int compare_nodes(const void *a, const void *b)
 {
-	return compare_paths(((const struct graft_cdi_node *)a)->path, ((const struct graft_cdi_node *)b)->path);
+	return graft_path_compare(((const struct graft_cdi_node *)a)->path, ((const struct graft_cdi_node *)b)->path);
 }
 
 static int compare_mounts(const void *a, const void *b)
 {
-	return compare_paths(((const struct graft_cdi_mount *)a)->container_path,
-			     ((const struct graft_cdi_mount *)b)->container_path);
+	return graft_path_compare(((const struct graft_cdi_mount *)a)->container_path,
+				  ((const struct graft_cdi_mount *)b)->container_path);
 }
 
 static int compare_gids(const void *a, const void *b)
@@ -398,13 +372,6 @@ static int write_file(const char *directory, const char *text, const struct graf
 	return rc;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* The last argument: the plan itself, or the file that it is in. */
 static int add_plan_arguments(const struct graft_plan *plan, const struct graft_oci_root *root,
 			      struct graft_arena *arena, struct graft_cdi_hook *hook, struct graft_error *err)
@@ -431,7 +398,7 @@ static int add_hook(const struct graft_plan *plan, const struct graft_oci_option
 		    const struct graft_oci_root *root, struct graft_arena *arena, struct graft_cdi_edits *edits,
 		    struct graft_error *err)
 {
-	const char *name = base_name(options->hook_path);
+	const char *name = graft_path_name(options->hook_path);
 	bool in_toolkit = strcmp(name, "nvidia-ctk") == 0; /* has the hooks as commands of "hook" (SPEC 6.6) */
 	struct graft_cdi_hook *hook = graft_arena_push(arena, &edits->hooks, &edits->n_hooks, sizeof(*hook));
 

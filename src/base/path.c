@@ -41,3 +41,37 @@ char *graft_path_clean(const char *base, const char *path, struct graft_arena *a
 	clean[length] = '\0';
 	return clean;
 }
+
+static size_t count_slashes(const char *path)
+{
+	size_t n = 0;
+
+	while ((path = strchr(path, '/'))) {
+		path++;
+		n++;
+	}
+	return n;
+}
+
+int graft_path_compare(const char *a, const char *b)
+{
+	size_t depth_a, depth_b;
+
+	/* What both begin with, nearly all of it, decides nothing. */
+	while (*a != '\0' && *a == *b) {
+		a++;
+		b++;
+	}
+	depth_a = count_slashes(a);
+	depth_b = count_slashes(b);
+	if (depth_a != depth_b)
+		return depth_a < depth_b ? -1 : 1;
+	return strcmp(a, b);
+}
+
+const char *graft_path_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}

@@ -14,4 +14,9 @@
  */
 char *graft_path_clean(const char *base, const char *path, struct graft_arena *arena);
 
+/* The order of paths in a CDI specification (SPEC runtime-and-hook 7.9): by the number of components, then by bytes. As strcmp(). */
+int graft_path_compare(const char *a, const char *b);
+/* What follows the last slash. Points into `path`. */
+const char *graft_path_name(const char *path);
+
 #endif

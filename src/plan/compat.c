@@ -49,7 +49,7 @@ static bool driver_has(const struct graft_planner *planner, const char *soname)
 
 static size_t directory_length(const char *path)
 {
-	return (size_t)(graft_plan_base_name(path) - path);
+	return (size_t)(graft_path_name(path) - path);
 }
 
 /* libcuda.so.<version> of the directory; NULL when there is none or several: then nobody knows which is meant (SPEC ctk-and-cdi 2.4). */
@@ -58,7 +58,7 @@ static const struct graft_compat_library *find_cuda(const struct graft_image *im
 	const struct graft_compat_library *found = NULL;
 
 	for (size_t i = 0; i < image->n_compat; i++) {
-		const char *name = graft_plan_base_name(image->compat[i].path);
+		const char *name = graft_path_name(image->compat[i].path);
 
 		if (strncmp(name, CUDA_PREFIX, strlen(CUDA_PREFIX)) != 0 || !strchr(name + strlen(CUDA_PREFIX), '.'))
 			continue;
@@ -73,7 +73,7 @@ static const struct graft_compat_library *find_cuda(const struct graft_image *im
 static bool suits(struct graft_planner *planner, const struct graft_compat_library *cuda)
 {
 	struct graft_cuda_compat compat = { .cuda_version = cuda->note_cuda };
-	const char *version = graft_plan_base_name(cuda->path) + strlen(CUDA_PREFIX);
+	const char *version = graft_path_name(cuda->path) + strlen(CUDA_PREFIX);
 
 	for (size_t i = 0; i < cuda->n_note_drivers; i++) {
 		uint32_t *slot = graft_arena_push(planner->plan->arena, &compat.drivers, &compat.n_drivers,

@@ -237,7 +237,7 @@ static void make_links(struct csv_planner *planner)
 
 static void add_folder(struct csv_planner *planner, struct graft_edit *edit, const char *path)
 {
-	size_t length = (size_t)(graft_plan_base_name(path) - path);
+	size_t length = (size_t)(graft_path_name(path) - path);
 
 	path = graft_arena_strndup(planner->base.plan->arena, path, length - (length > 1));
 	if (path)
@@ -285,7 +285,7 @@ static void refresh_cache(struct csv_planner *planner)
 	}
 	for (size_t i = 0; i < csv->n_files; i++) {
 		const struct graft_csv_file *file = &csv->files[i];
-		const char *name = graft_plan_base_name(file->target);
+		const char *name = graft_path_name(file->target);
 		const char *path;
 
 		if (!file->soname || strchr(file->soname, '/'))

@@ -136,7 +136,7 @@ static int compare_nodes(const void *a, const void *b)
 
 	memcpy(&x, a, sizeof(x));
 	memcpy(&y, b, sizeof(y));
-	return graft_plan_compare_paths(x->path, y->path);
+	return graft_path_compare(x->path, y->path);
 }
 
 int graft_rule_nodes(struct graft_planner *planner, struct graft_error *err)

@@ -18,7 +18,7 @@ static bool is_asked_for(const struct graft_planner *planner, enum graft_class c
 /* The same place: where the host's paths are kept, two directories may have files of one name. */
 static bool is_same_place(const struct graft_planner *planner, const char *a, const char *b)
 {
-	return planner->oci ? strcmp(a, b) == 0 : strcmp(graft_plan_base_name(a), graft_plan_base_name(b)) == 0;
+	return planner->oci ? strcmp(a, b) == 0 : strcmp(graft_path_name(a), graft_path_name(b)) == 0;
 }
 
 /* Whether an earlier library of the list that the container gets has the same place. `takes` is known up to `i`. */
@@ -71,13 +71,13 @@ const char *graft_plan_library_target(struct graft_planner *planner, const struc
 				      const char *directory)
 {
 	return planner->oci ? graft_plan_copy(planner, library->path)
-			    : graft_plan_join(planner, directory, graft_plan_base_name(library->path));
+			    : graft_plan_join(planner, directory, graft_path_name(library->path));
 }
 
 const char *graft_plan_library_directory(struct graft_planner *planner, const struct graft_library *library,
 					 const char *directory)
 {
-	size_t length = (size_t)(graft_plan_base_name(library->path) - library->path);
+	size_t length = (size_t)(graft_path_name(library->path) - library->path);
 
 	if (!planner->oci)
 		return directory;

@@ -55,7 +55,7 @@ static void add_link(struct graft_planner *planner, const char *directory, const
 /* Whether the library is the one that a soname's link in its directory leads to. */
 static bool owns_soname(const struct graft_planner *planner, const struct graft_library *libraries, size_t i)
 {
-	size_t length = (size_t)(graft_plan_base_name(libraries[i].path) - libraries[i].path);
+	size_t length = (size_t)(graft_path_name(libraries[i].path) - libraries[i].path);
 
 	if (!planner->oci)
 		return graft_plan_is_first(planner, libraries, i);
@@ -64,7 +64,7 @@ static bool owns_soname(const struct graft_planner *planner, const struct graft_
 	for (size_t j = 0; j < i; j++) {
 		if (graft_plan_takes(planner, libraries, j) && strcmp(libraries[j].soname, libraries[i].soname) == 0 &&
 		    strncmp(libraries[j].path, libraries[i].path, length) == 0 &&
-		    graft_plan_base_name(libraries[j].path) == libraries[j].path + length)
+		    graft_path_name(libraries[j].path) == libraries[j].path + length)
 			return false;
 	}
 	return true;
@@ -75,7 +75,7 @@ static void add_soname_links(struct graft_planner *planner, const struct graft_l
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct graft_library *library = &libraries[i];
-		const char *name = graft_plan_base_name(library->path);
+		const char *name = graft_path_name(library->path);
 		const char *folder = graft_plan_library_directory(planner, library, directory);
 
 		if (folder && owns_soname(planner, libraries, i) && strcmp(library->soname, name) != 0)
@@ -122,7 +122,7 @@ static void add_extra_links(struct graft_planner *planner, const struct graft_li
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct graft_library *library = &libraries[i];
-		const char *name = graft_plan_base_name(library->path), *base;
+		const char *name = graft_path_name(library->path), *base;
 		const char *folder = graft_plan_library_directory(planner, library, directory);
 
 		if (!folder || !owns_soname(planner, libraries, i) || add_extra_link(planner, library, folder, name) ||
@@ -144,7 +144,7 @@ static void add_module_links(struct graft_planner *planner)
 	for (size_t i = 0; i < inventory->n_extra_files; i++) {
 		const struct graft_extra_file *file = &inventory->extra_files[i];
 		const char *path = file->target ? file->target : file->path;
-		const char *name = graft_plan_base_name(path);
+		const char *name = graft_path_name(path);
 		const char *folder = graft_arena_strndup(planner->plan->arena, path, (size_t)(name - path));
 
 		for (size_t j = 0; folder && j < GRAFT_COUNT(graphics_links); j++) {

@@ -68,13 +68,6 @@ const char *graft_plan_on_host(struct graft_planner *planner, const char *root, 
 	return root ? graft_plan_join(planner, root, path) : graft_plan_copy(planner, path);
 }
 
-const char *graft_plan_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 const char *graft_plan_capability_words(struct graft_planner *planner, unsigned int capabilities)
 {
 	char text[TEXT_MAX];
@@ -97,22 +90,4 @@ bool graft_plan_has(const struct graft_planner *planner, unsigned int capabiliti
 bool graft_plan_is_disabled(const struct graft_planner *planner, enum graft_hook hook)
 {
 	return planner->oci && (planner->policy->disabled_hooks & hook) != 0;
-}
-
-static size_t depth(const char *path)
-{
-	size_t n = 0;
-
-	for (; *path != '\0'; path++)
-		n += *path == '/';
-	return n;
-}
-
-int graft_plan_compare_paths(const char *a, const char *b)
-{
-	size_t depth_a = depth(a), depth_b = depth(b);
-
-	if (depth_a != depth_b)
-		return depth_a < depth_b ? -1 : 1;
-	return strcmp(a, b);
 }

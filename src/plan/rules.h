@@ -9,6 +9,7 @@
 #ifndef GRAFT_PLAN_RULES_H
 #define GRAFT_PLAN_RULES_H
 
+#include "base/path.h"
 #include "plan/planner.h"
 
 struct graft_planner {
@@ -45,16 +46,12 @@ const char *graft_plan_copy(struct graft_planner *planner, const char *s);
 const char *graft_plan_on_host(struct graft_planner *planner, const char *root, const char *path);
 /* "directory/name" with one slash between. */
 const char *graft_plan_join(struct graft_planner *planner, const char *directory, const char *name);
-/* What follows the last slash. Points into `path`. */
-const char *graft_plan_base_name(const char *path);
 /* The words of capability bits: "compute or video". In the plan's arena. */
 const char *graft_plan_capability_words(struct graft_planner *planner, unsigned int capabilities);
 /* Whether the container asked for any of the capabilities. */
 bool graft_plan_has(const struct graft_planner *planner, unsigned int capabilities);
 /* Whether the part of a plan that a hook would be is switched off (style OCI). */
 bool graft_plan_is_disabled(const struct graft_planner *planner, enum graft_hook hook);
-/* Order of paths in a CDI specification (SPEC runtime-and-hook 7.9): by depth, then by bytes. */
-int graft_plan_compare_paths(const char *a, const char *b);
 
 /* targets.c: sets the three directories (SPEC 9.2). */
 void graft_plan_targets(struct graft_planner *planner);

@@ -52,6 +52,33 @@ static void test_clean(void **state)
 	(void)graft_arena_free(arena);
 }
 
+static int sign(int n)
+{
+	return (n > 0) - (n < 0);
+}
+
+static void test_compare(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		int order;
+	} rows[] = {
+		{ "/a", "/b", -1 }, { "/b", "/a", 1 }, { "/a", "/a", 0 }, { "/z", "/a/b", -1 }, { "/a/b/c", "/z/z", 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
+		assert_int_equal(sign(graft_path_compare(rows[i].a, rows[i].b)), rows[i].order);
+}
+
+static void test_name(void **state)
+{
+	(void)state;
+	assert_string_equal(graft_path_name("/usr/lib/libcuda.so.1"), "libcuda.so.1");
+	assert_string_equal(graft_path_name("libcuda.so.1"), "libcuda.so.1");
+	assert_string_equal(graft_path_name("/usr/"), "");
+}
+
 static void test_memory(void **state)
 {
 	struct graft_arena *arena = graft_arena_new(4);
@@ -67,6 +94,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_compare),
+		cmocka_unit_test(test_name),
 		cmocka_unit_test(test_memory),
 	};
 
