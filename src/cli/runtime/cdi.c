@@ -4,12 +4,11 @@
  * runtime.nvidia.com/gpu have no spec; they are generated, by jit-cdi.
  */
 #include <string.h>
-#include <unistd.h>
 
-#include "apply/dev_char.h"
 #include "apply/oci_edits.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "cli/runtime/give.h"
 #include "cli/runtime/runtime.h"
 #include "host/cdi_registry.h"
 
@@ -118,12 +117,10 @@ static int explain(const struct runtime_create *create, const struct graft_cdi_r
 
 /* --- the work --- */
 
-/* A device that systemd does not know by this link is lost at its next reload. An ordinary user may not make one. */
+/* Nodes without numbers are the low-level runtime's to look at. */
 static void link_nodes(const struct runtime_create *create, const struct graft_cdi_edits *edits)
 {
-	struct graft_error why = { .status = GRAFT_OK };
 	struct graft_dev_char *nodes = graft_arena_list(create->arena, edits->n_nodes, sizeof(*nodes));
-	char text[sizeof(why.msg) + sizeof(why.ctx)];
 	size_t n = 0;
 
 	for (size_t i = 0; nodes && i < edits->n_nodes; i++) {
@@ -135,8 +132,7 @@ static void link_nodes(const struct runtime_create *create, const struct graft_c
 		nodes[n].minor = (unsigned int)node->minor;
 		nodes[n++].path = node->host_path ? node->host_path : node->path;
 	}
-	if (n > 0 && geteuid() == 0 && graft_dev_char_make(nodes, n, create->log, &why) < 0)
-		graft_warn(create->log, "%s", graft_error_text(&why, text, sizeof(text)));
+	runtime_link_nodes(create, nodes, n);
 }
 
 static int list_kinds(const struct runtime_create *create, const struct graft_strings *names,

@@ -3,7 +3,6 @@
  * csv: mode csv (SPEC runtime-and-hook 9): containers on Tegra boards, whose packages say in lists of files what belongs into a container. Unlike on other
  * hosts requirements are checked here, for nothing comes behind that would.
  */
-#include <fcntl.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -121,27 +120,6 @@ static bool is_single(const struct runtime_create *create)
 
 /* --- the image --- */
 
-/* 1: its root is open. A root that is mounted later is an ordinary image without compatibility libraries. */
-static int open_image(const struct runtime_create *create, struct graft_root *root, struct graft_error *err)
-{
-	const char *path = create->spec->root_path;
-	int fd;
-
-	if (!path || path[0] == '\0')
-		return 0;
-	if (path[0] != '/' && create->bundle)
-		path = graft_arena_printf(create->arena, "%s/%s", create->bundle, path);
-	if (!path)
-		return graft_fail_memory(err);
-	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0) {
-		graft_debug(create->log, "the container's root cannot be seen yet: %s", path);
-		return 0;
-	}
-	graft_root_take(root, fd);
-	return 1;
-}
-
 /* The one libcuda of a directory that says for which CUDA it was made; NULL when there is none, or several. */
 static const struct graft_compat_library *find_cuda(const struct graft_compat_library *libraries, size_t n)
 {
@@ -198,7 +176,7 @@ static int look_at_image(const struct runtime_create *create, struct board *boar
 			 struct graft_error *err)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	int rc = open_image(create, &root, err);
+	int rc = runtime_open_image(create, &root, err);
 
 	policy->disabled_hooks = runtime_disabled_hooks(create);
 	if (rc <= 0)
@@ -251,7 +229,7 @@ static int run(struct runtime_create *create, struct board *board, struct graft_
 	/* Everything is decided before the first edit (SPEC 6.1). */
 	rc = runtime_give_gates(create, err);
 	if (rc == 0)
-		rc = runtime_give(create, made, err);
+		rc = runtime_give(create, made, create->log, err);
 	(void)graft_plan_free(made);
 	return rc;
 }

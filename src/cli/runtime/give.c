@@ -2,42 +2,32 @@
 /* give: from a plan to a container's configuration. Decides nothing. */
 #include "cli/runtime/give.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "apply/dev_char.h"
 #include "apply/to_oci.h"
 
-static void log_plan(const struct graft_log *log, const struct graft_plan *plan)
+/* --- before the plan --- */
+
+int runtime_open_image(const struct runtime_create *create, struct graft_root *root, struct graft_error *err)
 {
-	for (size_t i = 0; i < plan->n_grants; i++)
-		graft_info(log, "granting GPU %u: %s", plan->grants[i].index,
-			   plan->grants[i].uuid    ? plan->grants[i].uuid
-			   : plan->grants[i].model ? plan->grants[i].model
-						   : "");
-	for (size_t i = 0; i < plan->n_edits; i++)
-		graft_debug(log, "%s %s: %s", graft_edit_names[plan->edits[i].kind],
-			    plan->edits[i].target ? plan->edits[i].target : "", plan->edits[i].why);
-	for (size_t i = 0; i < plan->n_refusals; i++)
-		graft_debug(log, "not given: %s: %s", plan->refusals[i].what, plan->refusals[i].why);
-}
+	const char *path = create->spec->root_path;
+	int fd;
 
-/* A device that systemd does not know by its link is lost at its next reload. An ordinary user may not make one. */
-static void link_nodes(const struct runtime_create *create, const struct graft_plan *plan)
-{
-	struct graft_error why = { .status = GRAFT_OK };
-	struct graft_dev_char *nodes = graft_arena_list(create->arena, plan->n_edits, sizeof(*nodes));
-	size_t n = 0;
-
-	for (size_t i = 0; nodes && i < plan->n_edits; i++) {
-		const struct graft_edit *edit = &plan->edits[i];
-
-		if (edit->kind == GRAFT_EDIT_DEVICE)
-			nodes[n++] =
-			    (struct graft_dev_char){ .major = edit->major, .minor = edit->minor, .path = edit->source };
+	if (!path || path[0] == '\0')
+		return 0;
+	if (path[0] != '/' && create->bundle)
+		path = graft_arena_printf(create->arena, "%s/%s", create->bundle, path);
+	if (!path)
+		return graft_fail_memory(err);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		graft_debug(create->log, "the container's root cannot be seen yet: %s", path);
+		return 0;
 	}
-	if (n > 0 && geteuid() == 0 && graft_dev_char_make(nodes, n, create->log, &why) < 0)
-		graft_warn(create->log, "%s; the next 'systemctl daemon-reload' may take the GPUs away", why.msg);
+	graft_root_take(root, fd);
+	return 1;
 }
 
 uint32_t runtime_disabled_hooks(const struct runtime_create *create)
@@ -54,16 +44,68 @@ uint32_t runtime_disabled_hooks(const struct runtime_create *create)
 	return hooks;
 }
 
-int runtime_give(struct runtime_create *create, const struct graft_plan *plan, struct graft_error *err)
+/* --- the plan --- */
+
+static void log_plan(const struct graft_log *log, const struct graft_plan *plan)
+{
+	if (plan->simulated)
+		graft_warn(log, "the driver is simulated, no GPU is behind it");
+	for (size_t i = 0; i < plan->n_grants; i++) {
+		const struct graft_grant *grant = &plan->grants[i];
+		const char *name = grant->uuid ? grant->uuid : grant->model;
+
+		graft_info(log, "granting GPU %u%s%s", grant->index, name ? ": " : "", name ? name : "");
+	}
+	for (size_t i = 0; i < plan->n_edits; i++)
+		graft_debug(log, "%s %s: %s", graft_edit_names[plan->edits[i].kind],
+			    plan->edits[i].target ? plan->edits[i].target : "", plan->edits[i].why);
+	for (size_t i = 0; i < plan->n_refusals; i++)
+		graft_debug(log, "not given: %s: %s", plan->refusals[i].what, plan->refusals[i].why);
+}
+
+/* A cgroup of systemd's is named "slice:prefix:name", or not at all. */
+static bool may_be_systemd(const struct graft_oci_spec *spec)
+{
+	return !spec->cgroups_path || strchr(spec->cgroups_path, ':');
+}
+
+void runtime_link_nodes(const struct runtime_create *create, const struct graft_dev_char *nodes, size_t n_nodes)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+
+	if (n_nodes == 0 || geteuid() != 0 || !may_be_systemd(create->spec))
+		return;
+	if (graft_dev_char_make(nodes, n_nodes, create->log, &why) < 0)
+		graft_warn(create->log, "%s; the next 'systemctl daemon-reload' may take the GPUs away", why.msg);
+}
+
+static void link_nodes_of_plan(const struct runtime_create *create, const struct graft_plan *plan)
+{
+	struct graft_dev_char *nodes = graft_arena_list(create->arena, plan->n_edits, sizeof(*nodes));
+	size_t n = 0;
+
+	for (size_t i = 0; nodes && i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+
+		if (edit->kind == GRAFT_EDIT_DEVICE)
+			nodes[n++] = (struct graft_dev_char){ .major = edit->major,
+							      .minor = edit->minor,
+							      .path = edit->source ? edit->source : edit->target };
+	}
+	runtime_link_nodes(create, nodes, n);
+}
+
+int runtime_give(const struct runtime_create *create, const struct graft_plan *plan, const struct graft_log *detail,
+		 struct graft_error *err)
 {
 	const struct graft_oci_options options = {
 		.hook_path = create->cdi_hook_path,
 		.no_additional_gids = create->config->features.no_additional_gids_for_device_nodes,
-		.log = create->log,
+		.log = detail,
 	};
 
 	log_plan(create->log, plan);
-	link_nodes(create, plan);
+	link_nodes_of_plan(create, plan);
 	/* ---- privileged work starts here: all input is parsed, all decisions are in the plan ---- */
 	return graft_apply_to_oci(plan, create->bundle, create->spec, &options, create->document, err);
 }

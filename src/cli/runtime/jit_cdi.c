@@ -3,14 +3,11 @@
  * jit_cdi: mode jit-cdi (SPEC runtime-and-hook 7): what a container asks for becomes a plan, and the plan becomes edits of its configuration. The same inventory and the
  * same planner as everywhere; nothing is generated that is then read again.
  */
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "apply/dev_char.h"
-#include "apply/to_oci.h"
 #include "base/cleanup.h"
 #include "cli/pipeline.h"
+#include "cli/runtime/give.h"
 #include "cli/runtime/runtime.h"
 #include "formats/cdi.h"
 #include "plan/planner.h"
@@ -190,35 +187,11 @@ static int inspect(const struct runtime_create *create, bool compat, const struc
 		   struct graft_image *ret_image, struct graft_error *err)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	const char *path = create->spec->root_path;
-	const char *rootfs = path;
-	int fd;
+	int rc = runtime_open_image(create, &root, err);
 
-	if (!path || path[0] == '\0')
-		return 0;
-	if (path[0] != '/' && create->bundle)
-		rootfs = graft_arena_printf(create->arena, "%s/%s", create->bundle, path);
-	if (!rootfs)
-		return graft_fail_memory(err);
-	fd = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0) {
-		graft_debug(create->log, "the container's root cannot be seen yet: %s", rootfs);
-		return 0;
-	}
-	graft_root_take(&root, fd);
+	if (rc <= 0)
+		return rc;
 	return graft_image_inspect(&root, compat, log, create->arena, ret_image, err);
-}
-
-static void disable_hooks(const struct runtime_create *create, struct graft_policy *policy)
-{
-	const struct graft_strings *words = &create->config->runtime.jit_disable_hooks;
-
-	for (size_t i = 0; i < words->n; i++) {
-		struct graft_error err = { .status = GRAFT_OK };
-
-		if (graft_policy_disable_hook(&policy->disabled_hooks, words->items[i], &err) < 0)
-			graft_warn(create->log, "%s", err.msg);
-	}
 }
 
 /* SECURITY: neither the PATH nor any other variable of whoever called: the standard places. */
@@ -241,9 +214,8 @@ static void set_host_options(const struct runtime_create *create, const struct g
 static int make_plan(const struct runtime_create *create, struct cli_pipeline *pipeline, struct graft_request *request,
 		     struct graft_plan **ret_plan, struct graft_error *err)
 {
-	struct graft_policy policy = { .style = GRAFT_STYLE_OCI };
+	struct graft_policy policy = { .style = GRAFT_STYLE_OCI, .disabled_hooks = runtime_disabled_hooks(create) };
 
-	disable_hooks(create, &policy);
 	if (cli_pipeline_discover(pipeline, cli_needs(request, GRAFT_STYLE_OCI), err) < 0 ||
 	    cli_pipeline_select(pipeline, request, err) < 0 || cli_pipeline_require(pipeline, request, err) < 0)
 		return -1;
@@ -254,66 +226,7 @@ static int make_plan(const struct runtime_create *create, struct cli_pipeline *p
 	return cli_pipeline_plan(pipeline, request, &policy, ret_plan, err);
 }
 
-/* One line per decision with its reason. */
-static void log_plan(const struct graft_log *log, const struct graft_plan *plan)
-{
-	if (plan->simulated)
-		graft_warn(log, "the driver is simulated, no GPU is behind it");
-	for (size_t i = 0; i < plan->n_grants; i++)
-		graft_info(log, "granting GPU %u%s%s", plan->grants[i].index, plan->grants[i].uuid ? ": " : "",
-			   plan->grants[i].uuid ? plan->grants[i].uuid : "");
-	for (size_t i = 0; i < plan->n_edits; i++)
-		graft_debug(log, "%s %s: %s", graft_edit_names[plan->edits[i].kind],
-			    plan->edits[i].target ? plan->edits[i].target : "", plan->edits[i].why);
-	for (size_t i = 0; i < plan->n_refusals; i++)
-		graft_debug(log, "not given: %s: %s", plan->refusals[i].what, plan->refusals[i].why);
-}
-
-/* ---- the host ---- */
-
-/* Only where systemd may manage the container: its cgroup is then named "slice:prefix:name", or not at all. */
-static bool may_be_systemd(const struct graft_oci_spec *spec)
-{
-	return geteuid() == 0 && (!spec->cgroups_path || strchr(spec->cgroups_path, ':'));
-}
-
-static void make_device_links(const struct runtime_create *create, const struct graft_plan *plan)
-{
-	struct graft_error err = { .status = GRAFT_OK };
-	struct graft_dev_char *nodes;
-	size_t n = 0;
-
-	if (!may_be_systemd(create->spec))
-		return;
-	nodes = graft_arena_list(create->arena, plan->n_edits, sizeof(*nodes));
-	for (size_t i = 0; nodes && i < plan->n_edits; i++) {
-		const struct graft_edit *edit = &plan->edits[i];
-
-		if (edit->kind == GRAFT_EDIT_DEVICE)
-			nodes[n++] = (struct graft_dev_char){ .major = edit->major,
-							      .minor = edit->minor,
-							      .path = edit->source ? edit->source : edit->target };
-	}
-	if (nodes && graft_dev_char_make(nodes, n, create->log, &err) < 0)
-		graft_warn(create->log, "%s; the next 'systemctl daemon-reload' may take the GPUs away", err.msg);
-}
-
 /* ---- all of it ---- */
-
-static int apply(const struct runtime_create *create, const struct graft_plan *plan, const struct graft_log *detail,
-		 struct graft_error *err)
-{
-	const struct graft_oci_options options = {
-		.hook_path = create->cdi_hook_path,
-		.no_additional_gids = create->config->features.no_additional_gids_for_device_nodes,
-		.log = detail,
-	};
-
-	log_plan(create->log, plan);
-	make_device_links(create, plan);
-	/* ---- privileged work starts here: all input is parsed, all decisions are in the plan ---- */
-	return graft_apply_to_oci(plan, create->bundle, create->spec, &options, create->document, err);
-}
 
 static int run(const struct runtime_create *create, const struct graft_strings *names, struct graft_request *request,
 	       struct graft_error *err)
@@ -331,7 +244,7 @@ static int run(const struct runtime_create *create, const struct graft_strings *
 	if (rc < 0)
 		(void)graft_wrap(err, "%s", pipeline.prefix);
 	if (rc == 0)
-		rc = apply(create, plan, &detail.log, err);
+		rc = runtime_give(create, plan, &detail.log, err);
 	graft_plan_free(plan);
 	cli_pipeline_done(&pipeline);
 	return rc;

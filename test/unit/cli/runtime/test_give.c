@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the modes do alike: the image's root, hooks that are switched off, a plan's lines in the log, its nodes' links, its edits. /dev/char is a
+ * stand-in, and so is who we are.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../../allocation.h"
+#include "base/buffer.h"
+#include "cli/runtime/give.h"
+#include "world.h"
+
+uid_t __wrap_geteuid(void);
+
+static struct {
+	uid_t uid;
+	char links[256];
+	bool links_fail;
+} host;
+
+uid_t __wrap_geteuid(void)
+{
+	return host.uid;
+}
+
+int graft_dev_char_make(const struct graft_dev_char *nodes, size_t n_nodes, const struct graft_log *log,
+			struct graft_error *err)
+{
+	(void)log;
+	for (size_t i = 0; i < n_nodes; i++)
+		(void)snprintf(host.links + strlen(host.links), sizeof(host.links) - strlen(host.links), "%u:%u %s\n",
+			       nodes[i].major, nodes[i].minor, nodes[i].path);
+	return host.links_fail ? graft_fail(err, GRAFT_IO, 0, "open failed: /dev/char") : 0;
+}
+
+static void write_line(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
+{
+	static const char letters[] = "EWID";
+	struct graft_buffer *out = arg;
+
+	(void)file, (void)line;
+	graft_buffer_printf(out, "%c %s\n", letters[level], message);
+}
+
+/* A runtime_create with all that it points to. */
+struct creation {
+	struct runtime_create create;
+	struct graft_config config;
+	struct graft_container container;
+	struct graft_oci_spec spec;
+	struct graft_buffer lines;
+	struct graft_log log;
+};
+
+static void creation_init(struct creation *creation, struct world *world)
+{
+	static const char text[] = "{}";
+
+	*creation = (struct creation){ .log = { .write = write_line, .max = GRAFT_LOG_DEBUG } };
+	creation->log.arg = &creation->lines;
+	creation->create = (struct runtime_create){ .config = &creation->config,
+						    .spec = &creation->spec,
+						    .container = &creation->container,
+						    .cdi_hook_path = "/opt/nvidia-cdi-hook",
+						    .log = &creation->log,
+						    .arena = world->arena };
+	assert_int_equal(
+	    graft_json_document_parse("config.json", text, sizeof(text) - 1, &creation->create.document, NULL), 0);
+	host.uid = 0;
+	host.links[0] = '\0';
+	host.links_fail = false;
+}
+
+static void creation_done(struct creation *creation)
+{
+	graft_json_document_free(creation->create.document);
+	graft_buffer_done(&creation->lines);
+}
+
+static const char *document_text(const struct creation *creation)
+{
+	struct graft_buffer out = { .max = 0 };
+	const char *text;
+
+	assert_int_equal(graft_json_document_write(creation->create.document, &out, NULL), 0);
+	text = graft_arena_strdup(creation->create.arena, graft_buffer_text(&out));
+	graft_buffer_done(&out);
+	return text;
+}
+
+/* --- before the plan --- */
+
+static void test_image(void **state)
+{
+	static const struct {
+		const char *root_path; /* "%s" stands for the test's directory */
+		bool bundle;
+		int rc;
+	} rows[] = {
+		{ NULL, true, 0 },          { "", true, 0 },     { "rootfs", true, 1 }, { "rootfs", false, 0 },
+		{ "%s/b/rootfs", true, 1 }, { "none", true, 0 }, { "file", true, 0 },
+	};
+	struct world *world = *state;
+	struct creation creation;
+
+	world_put(world, "b/rootfs/etc/os-release", "", 0644);
+	world_put(world, "b/file", "", 0644);
+	creation_init(&creation, world);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		auto_root struct graft_root root = GRAFT_ROOT_INIT;
+		const char *path = rows[i].root_path;
+
+		if (path && strncmp(path, "%s", 2) == 0)
+			path = graft_arena_printf(world->arena, "%s%s", world->directory, path + 2);
+		creation.spec.root_path = path;
+		creation.create.bundle = rows[i].bundle ? world_path(world, "b") : NULL;
+		print_message("# %s\n", path ? path : "none");
+		assert_int_equal(runtime_open_image(&creation.create, &root, NULL), rows[i].rc);
+	}
+	assert_non_null(strstr(graft_buffer_text(&creation.lines), "/b/none\n"));
+	creation_done(&creation);
+}
+
+static void test_disabled_hooks(void **state)
+{
+	const char *words[] = { "create-symlinks", "no-hook", "chmod", "update-ldcache" };
+	struct creation creation;
+
+	creation_init(&creation, *state);
+	assert_int_equal(runtime_disabled_hooks(&creation.create), 0);
+	creation.config.runtime.jit_disable_hooks = (struct graft_strings){ words, GRAFT_COUNT(words) };
+	assert_int_equal(runtime_disabled_hooks(&creation.create), GRAFT_HOOK_SYMLINKS | GRAFT_HOOK_LDCACHE);
+	assert_int_equal(
+	    strncmp(graft_buffer_text(&creation.lines), "W unknown hook 'no-hook'", strlen("W unknown hook 'no-hook'")),
+	    0);
+	words[1] = "all";
+	assert_int_equal(runtime_disabled_hooks(&creation.create), GRAFT_HOOK_ALL);
+	creation_done(&creation);
+}
+
+/* --- the plan --- */
+
+#define NODE(node_source, node_target, number)                                                             \
+	{                                                                                                  \
+		.kind = GRAFT_EDIT_DEVICE, .source = (node_source), .target = (node_target), .major = 195, \
+		.minor = (number), .mode = 0660, .gid = 44, .why = "is a node"                             \
+	}
+
+static struct graft_grant grants[] = {
+	{ .index = 0, .uuid = "GPU-0", .model = "T4" },
+	{ .index = 1, .model = "T4" },
+	{ .index = 2 },
+};
+static struct graft_edit edits[] = {
+	NODE("/drv/dev/nvidia0", "/dev/nvidia0", 0),
+	{ .kind = GRAFT_EDIT_CGROUP, .major = 195, .minor = 0, .access = "rwm", .why = "is its rule" },
+	NODE(NULL, "/dev/nvidiactl", 255),
+	{ .kind = GRAFT_EDIT_SYMLINK, .target = "/usr/lib/x.so", .content = "x.so.1", .why = "is a link" },
+	{ .kind = GRAFT_EDIT_ENV, .target = "NAME", .content = "value", .why = "is a variable" },
+};
+static struct graft_refusal refusals[] = { { "GPU 7", "is in another room" } };
+static const struct graft_plan plan = { .simulated = true,
+					.grants = grants,
+					.n_grants = GRAFT_COUNT(grants),
+					.edits = edits,
+					.n_edits = GRAFT_COUNT(edits),
+					.refusals = refusals,
+					.n_refusals = GRAFT_COUNT(refusals) };
+
+static void test_lines(void **state)
+{
+	struct creation creation;
+
+	creation_init(&creation, *state);
+	assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL), 0);
+	assert_string_equal(graft_buffer_text(&creation.lines), "W the driver is simulated, no GPU is behind it\n"
+								"I granting GPU 0: GPU-0\n"
+								"I granting GPU 1: T4\n"
+								"I granting GPU 2\n"
+								"D device /dev/nvidia0: is a node\n"
+								"D cgroup : is its rule\n"
+								"D device /dev/nvidiactl: is a node\n"
+								"D symlink /usr/lib/x.so: is a link\n"
+								"D env NAME: is a variable\n"
+								"D not given: GPU 7: is in another room\n");
+	creation_done(&creation);
+}
+
+/* Each edit gets into config.json, the link by our hook; the sink tells of it where it is told to. */
+static void test_edits(void **state)
+{
+	struct graft_buffer lines = { .max = 0 };
+	const struct graft_log detail = { .write = write_line, .arg = &lines, .max = GRAFT_LOG_DEBUG };
+	struct creation creation;
+	const char *text;
+
+	creation_init(&creation, *state);
+	assert_int_equal(runtime_give(&creation.create, &plan, &detail, NULL), 0);
+	text = document_text(&creation);
+	assert_non_null(strstr(text, "\"/dev/nvidia0\""));
+	assert_non_null(strstr(text, "NAME=value"));
+	assert_non_null(strstr(text, "\"/opt/nvidia-cdi-hook\""));
+	assert_non_null(strstr(text, "\"additionalGids\""));
+	assert_non_null(strstr(graft_buffer_text(&lines), "left to the hook: symlink /usr/lib/x.so"));
+	graft_buffer_done(&lines);
+	creation_done(&creation);
+	creation_init(&creation, *state);
+	creation.config.features.no_additional_gids_for_device_nodes = true;
+	assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL), 0);
+	assert_null(strstr(document_text(&creation), "additionalGids"));
+	creation_done(&creation);
+}
+
+static void test_links(void **state)
+{
+	static const char both[] = "195:0 /drv/dev/nvidia0\n195:255 /dev/nvidiactl\n";
+	static const struct {
+		const char *cgroups_path;
+		uid_t uid;
+		const char *links;
+	} rows[] = {
+		{ NULL, 0, both },  { "system.slice:docker:0123", 0, both }, { "/docker/0123", 0, "" },
+		{ NULL, 1000, "" }, { "user.slice:libpod:0123", 1000, "" },
+	};
+	struct creation creation;
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		creation_init(&creation, *state);
+		creation.spec.cgroups_path = rows[i].cgroups_path;
+		host.uid = rows[i].uid;
+		assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL), 0);
+		assert_string_equal(host.links, rows[i].links);
+		creation_done(&creation);
+	}
+}
+
+/* The container starts all the same, and somebody is told what may come of it. */
+static void test_links_that_fail(void **state)
+{
+	struct creation creation;
+
+	creation_init(&creation, *state);
+	host.links_fail = true;
+	assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL), 0);
+	assert_non_null(
+	    strstr(graft_buffer_text(&creation.lines),
+		   "W open failed: /dev/char; the next 'systemctl daemon-reload' may take the GPUs away\n"));
+	assert_non_null(strstr(document_text(&creation), "\"/dev/nvidia0\""));
+	creation_done(&creation);
+}
+
+/* A link that memory lacks for may be missing; an edit may not. */
+static void test_memory(void **state)
+{
+	struct world *world = *state;
+
+	for (int n = 1;; n++) {
+		struct graft_error err = { .status = GRAFT_OK };
+		struct graft_arena *arena = graft_arena_new((size_t)64 << 20);
+		struct creation creation;
+		int rc;
+
+		assert_non_null(arena);
+		creation_init(&creation, world);
+		creation.create.log = NULL;
+		creation.create.arena = arena;
+		allocation_fail(n);
+		rc = runtime_give(&creation.create, &plan, NULL, &err);
+		if (!allocation_failed()) {
+			assert_int_equal(rc, 0);
+			creation_done(&creation);
+			graft_arena_free(arena);
+			assert_true(n > 3);
+			return;
+		}
+		if (rc < 0)
+			assert_int_equal(err.status, GRAFT_NO_MEMORY);
+		else
+			assert_non_null(strstr(document_text(&creation), "NAME=value"));
+		creation_done(&creation);
+		graft_arena_free(arena);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_image, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_disabled_hooks, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_lines, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_edits, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_links, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_links_that_fail, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_memory, world_begin, world_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
