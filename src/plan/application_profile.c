@@ -52,7 +52,7 @@ static bool is_wanted(struct graft_planner *planner)
 		graft_plan_refuse(planner, "switched off by the administrator", "application profile for EGL");
 		return false;
 	}
-	return !planner->oci || planner->selection->n_gpus > 0;
+	return !planner->oci || planner->policy->shared || planner->selection->n_gpus > 0;
 }
 
 void graft_rule_application_profile(struct graft_planner *planner)

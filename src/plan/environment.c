@@ -58,7 +58,8 @@ void graft_rule_environment(struct graft_planner *planner)
 {
 	const char *directories = library_directories(planner);
 
-	if (planner->plan->n_grants == 0 && planner->inventory->platform == GRAFT_PLATFORM_NATIVE)
+	if (planner->plan->n_grants == 0 && !planner->policy->shared &&
+	    planner->inventory->platform == GRAFT_PLATFORM_NATIVE)
 		set(planner, "NVCT_EMPTY_DEVICE", graft_plan_copy(planner, ""),
 		    "says that the driver was asked for without a GPU");
 	if (planner->inventory->platform == GRAFT_PLATFORM_NATIVE && directories)

@@ -78,7 +78,7 @@ void graft_rule_binaries(struct graft_planner *planner)
 static bool takes_extra(const struct graft_planner *planner, const struct graft_extra_file *file)
 {
 	if (file->class_ == GRAFT_CLASS_WSL)
-		return planner->wants_gpu;
+		return planner->wants_gpu || planner->policy->shared;
 	return graft_plan_has(planner, graft_class_capabilities(file->class_));
 }
 

@@ -139,7 +139,7 @@ void graft_rule_params(struct graft_planner *planner)
 		if (strcmp(file->path, VIEW_DIR "/params") != 0)
 			continue;
 		content = view_content(planner, file->content, &changed);
-		if (!changed)
+		if (!changed && !planner->policy->shared)
 			continue;
 		if (graft_plan_is_disabled(planner, GRAFT_HOOK_PARAMS)) {
 			graft_plan_refuse(planner, "switched off by the administrator", "the driver's parameter %s",

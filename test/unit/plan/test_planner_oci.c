@@ -980,6 +980,39 @@ static void test_wsl(void **state)
 	done(&r);
 }
 
+/* What a specification says once for all of its devices. */
+static void test_shared(void **state)
+{
+	static struct graft_extra_file store[] = { { "/usr/lib/wsl/drivers/nv/libcuda.so.1.1", NULL, GRAFT_CLASS_WSL,
+						     "test" } };
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	f.policy.shared = true;
+	f.proc_files[0].content = "ModifyDeviceFiles: 0\n";
+	make(&r, &f, "", EVERYTHING, NULL);
+	check_invariants(r.plan);
+	assert_int_equal(r.plan->n_grants, 0);
+	assert_string_equal(edits_of(&r, "gpu-node"), "");
+	assert_null(find(r.plan, GRAFT_EDIT_ENV, "NVCT_EMPTY_DEVICE"));
+	(void)expect(r.plan, GRAFT_EDIT_ENV, "NVIDIA_VISIBLE_DEVICES");
+	(void)expect(r.plan, GRAFT_EDIT_DEVICE, "/dev/nvidiactl");
+	/* Whatever the host's parameters are today; and a profile of devices that are not known yet. */
+	(void)expect(r.plan, GRAFT_EDIT_COVER, "/proc/driver/nvidia/params");
+	assert_string_equal(edits_of(&r, "application-profile"),
+			    "directory /etc/nvidia/nvidia-application-profiles-rc.d");
+	done(&r);
+
+	f.inventory.platform = GRAFT_PLATFORM_WSL2;
+	f.inventory.extra_files = store;
+	f.inventory.n_extra_files = 1;
+	make(&r, &f, "", EVERYTHING, NULL);
+	assert_string_equal(edits_of(&r, "driver-store"), "bind /usr/lib/wsl/drivers/nv/libcuda.so.1.1");
+	done(&r);
+}
+
 static void ask_everything(struct graft_request *request)
 {
 	request->gates = (1u << GRAFT_GATE_MAX) - 1u;
@@ -1043,6 +1076,7 @@ int main(void)
 		cmocka_unit_test(test_application_profile),
 		cmocka_unit_test(test_without_daemons),
 		cmocka_unit_test(test_wsl),
+		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_every_allocation_may_fail),
 	};
 

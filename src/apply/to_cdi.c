@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * to_cdi: a plan is cut down to what is its own, links are resolved if there may be no hooks, to_oci.h makes edits of what a low-level runtime does itself, and what is left
+ * becomes hooks.
+ */
+#include "apply/to_cdi.h"
+
+#include <string.h>
+
+#include "apply/to_oci.h"
+#include "base/cleanup.h"
+#include "base/path.h"
+
+#define PARAMS_FILE  "/proc/driver/nvidia/params"
+#define PROFILE_RULE "application-profile"
+#define CHAIN_MAX    40 /* links that lead to links, as many as the kernel follows */
+
+/* --- what is the plan's own --- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* A profile is written by a hook, which looks at the container's nodes itself: each stands for any. */
+static bool is_profile(const struct graft_edit *edit)
+{
+	return (edit->kind == GRAFT_EDIT_DIRECTORY || edit->kind == GRAFT_EDIT_FILE) &&
+	       strcmp(edit->rule, PROFILE_RULE) == 0;
+}
+
+/* The loader's cache is made of the libraries, which are the same in all plans of a host: there is one such edit. */
+static bool same_edit(const struct graft_edit *a, const struct graft_edit *b)
+{
+	if (a->kind == GRAFT_EDIT_LDCACHE || b->kind == GRAFT_EDIT_LDCACHE)
+		return a->kind == b->kind;
+	if (is_profile(a) || is_profile(b))
+		return is_profile(a) && is_profile(b);
+	return a->kind == b->kind && same_text(a->target, b->target) && same_text(a->source, b->source) &&
+	       same_text(a->content, b->content) && a->flags == b->flags && a->major == b->major &&
+	       a->minor == b->minor;
+}
+
+/* Plans of one host have their edits in the same order: the search goes on where the last one ended. */
+static bool has_edit(const struct graft_plan *plan, size_t *at, const struct graft_edit *edit)
+{
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		size_t place = (*at + i) % plan->n_edits;
+
+		if (same_edit(&plan->edits[place], edit)) {
+			*at = place + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int add_edit(struct graft_plan *plan, const struct graft_edit *edit, struct graft_arena *arena)
+{
+	struct graft_edit *slot = graft_arena_push(arena, &plan->edits, &plan->n_edits, sizeof(*slot));
+
+	if (!slot)
+		return -1;
+	*slot = *edit;
+	return 0;
+}
+
+static bool has_node(const struct graft_plan *plan, const struct graft_edit *rule)
+{
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+
+		if (edit->kind == GRAFT_EDIT_DEVICE && edit->major == rule->major && edit->minor == rule->minor)
+			return true;
+	}
+	return false;
+}
+
+/* A device rule goes with its node. */
+static int own_edits(const struct graft_plan *plan, const struct graft_plan *common, struct graft_arena *arena,
+		     struct graft_plan *own)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+		bool mine = edit->kind == GRAFT_EDIT_CGROUP ? has_node(own, edit)
+							    : !common || !has_edit(common, &at, edit);
+
+		if (mine && add_edit(own, edit, arena) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* --- without hooks --- */
+
+static const struct graft_edit *find_target(const struct graft_plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+
+		if ((edit->kind == GRAFT_EDIT_BIND || edit->kind == GRAFT_EDIT_DEVICE ||
+		     edit->kind == GRAFT_EDIT_SYMLINK) &&
+		    strcmp(edit->target, path) == 0)
+			return edit;
+	}
+	return NULL;
+}
+
+/* What a link of the plan leads to in the end; NULL: to nothing that the plan brings. */
+static const struct graft_edit *follow(const struct graft_plan *plan, const struct graft_edit *edit,
+				       struct graft_arena *arena)
+{
+	for (int i = 0; edit && edit->kind == GRAFT_EDIT_SYMLINK; i++) {
+		size_t length = (size_t)(graft_path_name(edit->target) - edit->target);
+		char *directory = graft_arena_strndup(arena, edit->target, length);
+		char *path = directory ? graft_path_clean(directory, edit->content, arena) : NULL;
+
+		edit = path && i < CHAIN_MAX ? find_target(plan, path) : NULL;
+	}
+	return edit;
+}
+
+/* The file or node once more, under the link's name. */
+static int add_in_place_of_link(const struct graft_plan *plan, const struct graft_edit *link, struct graft_arena *arena,
+				struct graft_plan *resolved)
+{
+	const struct graft_edit *end = follow(plan, link, arena);
+	struct graft_edit copy;
+
+	if (!end)
+		return graft_arena_failed(arena) ? -1 : 0;
+	copy = *end;
+	copy.target = link->target;
+	if (add_edit(resolved, &copy, arena) < 0)
+		return -1;
+	for (size_t i = 0; i < plan->n_edits && copy.kind == GRAFT_EDIT_DEVICE; i++) {
+		const struct graft_edit *rule = &plan->edits[i];
+
+		if (rule->kind == GRAFT_EDIT_CGROUP && rule->major == copy.major && rule->minor == copy.minor)
+			return add_edit(resolved, rule, arena);
+	}
+	return 0;
+}
+
+/* `whole` is the plan that `own` is a part of: links lead to what others bring, too. */
+static int resolve_links(const struct graft_plan *whole, const struct graft_plan *own, struct graft_arena *arena,
+			 struct graft_plan *resolved)
+{
+	for (size_t i = 0; i < own->n_edits; i++) {
+		const struct graft_edit *edit = &own->edits[i];
+		int rc = 0;
+
+		switch (edit->kind) {
+		case GRAFT_EDIT_BIND:
+		case GRAFT_EDIT_DEVICE:
+		case GRAFT_EDIT_CGROUP:
+		case GRAFT_EDIT_ENV:
+			rc = add_edit(resolved, edit, arena);
+			break;
+		case GRAFT_EDIT_SYMLINK:
+			rc = add_in_place_of_link(whole, edit, arena, resolved);
+			break;
+		case GRAFT_EDIT_DIRECTORY:
+		case GRAFT_EDIT_TMPFS:
+		case GRAFT_EDIT_FILE:
+		case GRAFT_EDIT_COVER:
+		case GRAFT_EDIT_LDCACHE:
+		case GRAFT_EDIT_MAX:
+			break;
+		}
+		if (rc < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* --- hooks --- */
+
+struct hooks {
+	const struct graft_cdi_options *options;
+	struct graft_arena *arena;
+	struct graft_cdi_edits *edits;
+	struct graft_error *err;
+};
+
+/* A hook with its first words; NULL: memory. */
+static struct graft_cdi_hook *begin_hook(struct hooks *hooks, const char *name)
+{
+	struct graft_cdi_edits *edits = hooks->edits;
+	struct graft_cdi_hook *hook = graft_arena_push(hooks->arena, &edits->hooks, &edits->n_hooks, sizeof(*hook));
+	const char *program = graft_path_name(hooks->options->hook_path);
+
+	if (!hook)
+		return NULL;
+	hook->stage = "createContainer";
+	hook->path = hooks->options->hook_path;
+	(void)graft_arena_push_string(hooks->arena, &hook->args, &hook->n_args, program);
+	if (strcmp(program, "nvidia-ctk") == 0)
+		(void)graft_arena_push_string(hooks->arena, &hook->args, &hook->n_args, "hook");
+	(void)graft_arena_push_string(hooks->arena, &hook->args, &hook->n_args, name);
+	/* SECURITY: a hook without a list inherits the runtime's environment, into which images have a say (CVE-2025-23266). */
+	(void)graft_arena_push_string(hooks->arena, &hook->env, &hook->n_env, "NVIDIA_CTK_DEBUG=false");
+	return hook;
+}
+
+/* SPEC 2.0: hooks split lists at commas, and links at the first "::". */
+static int check_word(struct hooks *hooks, const char *text)
+{
+	if (!strchr(text, ',') && !strstr(text, "::") && text[0] != '\0')
+		return 0;
+	return graft_fail(hooks->err, GRAFT_UNSUPPORTED, 0,
+			  "the path '%s' cannot be told to a hook: its arguments are split at ',' and '::'", text);
+}
+
+/* "--name value". */
+static void add_pair(struct hooks *hooks, struct graft_cdi_hook *hook, const char *option, const char *value)
+{
+	(void)graft_arena_push_string(hooks->arena, &hook->args, &hook->n_args, option);
+	(void)graft_arena_push_string(hooks->arena, &hook->args, &hook->n_args, value);
+}
+
+static int add_links(struct hooks *hooks, const struct graft_plan *plan)
+{
+	struct graft_cdi_hook *hook = NULL;
+
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+		const char *link;
+
+		if (edit->kind != GRAFT_EDIT_SYMLINK)
+			continue;
+		if (check_word(hooks, edit->content) < 0 || check_word(hooks, edit->target) < 0)
+			return -1;
+		if (!hook)
+			hook = begin_hook(hooks, "create-symlinks");
+		link = graft_arena_printf(hooks->arena, "%s::%s", edit->content, edit->target);
+		if (!hook || !link)
+			return graft_fail_memory(hooks->err);
+		add_pair(hooks, hook, "--link", link);
+	}
+	return 0;
+}
+
+/* Directories of nodes other than /dev itself, which a low-level runtime makes for its own user only. */
+static int add_chmod(struct hooks *hooks)
+{
+	const struct graft_cdi_edits *edits = hooks->edits;
+	struct graft_cdi_hook *hook = NULL;
+	const char *last = "";
+
+	for (size_t i = 0; hooks->options->chmod && i < edits->n_nodes; i++) {
+		const char *path = edits->nodes[i].path;
+		size_t length = (size_t)(graft_path_name(path) - path);
+		const char *directory = graft_arena_strndup(hooks->arena, path, length > 1 ? length - 1 : length);
+
+		if (!directory)
+			return graft_fail_memory(hooks->err);
+		/* They are sorted: those of one directory stand together. */
+		if (strcmp(directory, "/dev") == 0 || strcmp(directory, last) == 0)
+			continue;
+		if (check_word(hooks, directory) < 0)
+			return -1;
+		if (!hook) {
+			hook = begin_hook(hooks, "chmod");
+			if (!hook)
+				return graft_fail_memory(hooks->err);
+			add_pair(hooks, hook, "--mode", "755");
+		}
+		add_pair(hooks, hook, "--path", directory);
+		last = directory;
+	}
+	return 0;
+}
+
+static void add_argument(struct hooks *hooks, struct graft_cdi_hook *hook, const char *option, const char *value)
+{
+	const char *text = value ? graft_arena_printf(hooks->arena, "%s=%s", option, value) : NULL;
+
+	if (text)
+		(void)graft_arena_push_string(hooks->arena, &hook->args, &hook->n_args, text);
+}
+
+static int add_compat(struct hooks *hooks)
+{
+	const struct graft_cdi_compat *compat = &hooks->options->compat;
+	struct graft_cdi_hook *hook;
+
+	if (!compat->driver_version && !compat->cuda_version)
+		return 0;
+	hook = begin_hook(hooks, "enable-cuda-compat");
+	if (!hook)
+		return graft_fail_memory(hooks->err);
+	add_argument(hooks, hook, "--host-driver-version", compat->driver_version);
+	add_argument(hooks, hook, "--host-cuda-version", compat->cuda_version);
+	add_argument(hooks, hook, "--cuda-compat-container-root", compat->directory);
+	return 0;
+}
+
+static int add_ldcache(struct hooks *hooks, const struct graft_edit *edit)
+{
+	struct graft_cdi_hook *hook = begin_hook(hooks, "update-ldcache");
+
+	if (!hook)
+		return graft_fail_memory(hooks->err);
+	if (hooks->options->ldconfig_path)
+		add_pair(hooks, hook, "--ldconfig-path", hooks->options->ldconfig_path);
+	for (size_t i = 0; i < edit->n_folders; i++) {
+		if (check_word(hooks, edit->folders[i]) < 0)
+			return -1;
+		add_pair(hooks, hook, "--folder", edit->folders[i]);
+	}
+	return 0;
+}
+
+/* One hook for an edit of a kind, if the plan has any. */
+static const struct graft_edit *find_kind(const struct graft_plan *plan, enum graft_edit_kind kind)
+{
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		if (plan->edits[i].kind == kind)
+			return &plan->edits[i];
+	}
+	return NULL;
+}
+
+static bool has_profile(const struct graft_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		if (is_profile(&plan->edits[i]))
+			return true;
+	}
+	return false;
+}
+
+/* What no hook does must not get lost silently. */
+static int check_rest(const struct graft_plan *rest, struct graft_error *err)
+{
+	for (size_t i = 0; i < rest->n_edits; i++) {
+		const struct graft_edit *edit = &rest->edits[i];
+		bool known = edit->kind == GRAFT_EDIT_SYMLINK || edit->kind == GRAFT_EDIT_LDCACHE || is_profile(edit) ||
+			     (edit->kind == GRAFT_EDIT_COVER && strcmp(edit->target, PARAMS_FILE) == 0);
+
+		if (!known)
+			return graft_fail(err, GRAFT_UNSUPPORTED, 0, "no hook does the edit '%s' of %s",
+					  graft_edit_names[edit->kind], edit->target ? edit->target : "");
+	}
+	return 0;
+}
+
+/* SPEC 4.4, 6.10: in this order. Compatibility libraries count only for a cache that is made after them. */
+static int add_hooks(struct hooks *hooks, const struct graft_plan *rest, bool with_compat)
+{
+	const struct graft_edit *cache = find_kind(rest, GRAFT_EDIT_LDCACHE);
+
+	if (check_rest(rest, hooks->err) < 0 || add_links(hooks, rest) < 0 || add_chmod(hooks) < 0)
+		return -1;
+	if (with_compat && add_compat(hooks) < 0)
+		return -1;
+	if (cache && add_ldcache(hooks, cache) < 0)
+		return -1;
+	if (find_kind(rest, GRAFT_EDIT_COVER))
+		(void)begin_hook(hooks, "disable-device-node-modification");
+	if (has_profile(rest))
+		(void)begin_hook(hooks, "update-application-profile");
+	return 0;
+}
+
+/* --- all of it --- */
+
+/* SPEC ctk-and-cdi 5.6, 7.1 (17): numbers that a specification has count even when the host's are others by then; without them the host's do. */
+static void forget_numbers(struct graft_cdi_edits *edits)
+{
+	for (size_t i = 0; i < edits->n_nodes; i++) {
+		struct graft_cdi_node *node = &edits->nodes[i];
+
+		node->type = NULL;
+		node->has_numbers = false;
+		node->major = node->minor = 0;
+	}
+}
+
+int graft_plan_to_cdi(const struct graft_plan *plan, const struct graft_plan *common,
+		      const struct graft_cdi_options *options, struct graft_arena *arena,
+		      struct graft_cdi_edits *ret_edits, struct graft_error *err)
+{
+	const struct graft_oci_options oci = { .no_additional_gids = options->no_additional_gids };
+	struct graft_plan own = { .version = plan->version, .driver_version = plan->driver_version }, resolved = own;
+	struct graft_plan *part = &own, *rest = NULL, nothing = { .n_edits = 0 };
+	struct graft_cdi_edits edits = { .n_env = 0 };
+	struct hooks hooks = { .options = options, .arena = arena, .edits = &edits, .err = err };
+
+	if (own_edits(plan, common, arena, &own) < 0)
+		return graft_fail_memory(err);
+	if (options->no_hooks) {
+		if (resolve_links(plan, &own, arena, &resolved) < 0)
+			return graft_fail_memory(err);
+		part = &resolved;
+	}
+	if (graft_plan_to_edits(part, &oci, arena, &edits, &rest, err) < 0)
+		return -1;
+	forget_numbers(&edits);
+	if (!options->no_hooks && add_hooks(&hooks, rest ? rest : &nothing, !common) < 0)
+		return -1;
+	if (graft_arena_failed(arena))
+		return graft_fail_memory(err);
+	*ret_edits = edits;
+	return 0;
+}
