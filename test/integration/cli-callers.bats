@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# configure as others call it, word for word: the container toolkit's hook, containerd, LXC, enroot, Apptainer; and its errors.
+# configure as others call it, word for word: the container toolkit's hook, containerd, LXC, Apptainer; and its errors. (enroot: enroot.bats.)
 # The containers are a small root below a mount namespace of their own, on a simulated host.
 
 bats_require_minimum_version 1.5.0
@@ -61,13 +61,6 @@ gpu_lines() {
   host_rootless 'make_root && "$cli" --user configure --no-cgroups --ldconfig=@/sbin/ldconfig --device=all --compute --compat32 --display --graphics --utility --video "--require=cuda>=12.0 brand=tesla,driver>=418" "$root" && seen'
   [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
   [ "$(gpu_lines)" -eq 8 ]
-}
-
-@test "enroot" {
-  host_rootless 'make_root && "$cli" --user --debug=/dev/stderr configure --no-cgroups --ldconfig=@/sbin/ldconfig --device=1 --compute --utility "--require=cuda>=11.0" "$root" && seen'
-  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
-  [ "$(gpu_lines)" -eq 1 ]
-  [[ $stderr == *"] mounting /dev/nvidia1 at $root/dev/nvidia1"* ]]
 }
 
 @test "Apptainer: ambient capabilities, its order of words" {
