@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oci_file: config.json on disk. Written whole or not at all: a new file in the bundle, with owner, mode, user attributes, ACL and SELinux label of
- * the old one, renamed over it. Whoever reads it meanwhile, or after a kill -9, finds the old or the new one (Q20). Only where no such
- * file can be made (the bundle cannot be written, the owner cannot be given, config.json is a mount of its own) is it written in place. A
- * config.json that is a link is followed, and the file it leads to is replaced.
+ * oci_file: config.json on disk. Written whole or not at all (apply/replace.h): whoever reads it meanwhile, or after a kill -9, finds the old
+ * or the new one (Q20), and owner, mode and attributes stay.
  */
 #ifndef GRAFT_APPLY_OCI_FILE_H
 #define GRAFT_APPLY_OCI_FILE_H

@@ -7,14 +7,12 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -22,34 +20,13 @@
 #include "../allocation.h"
 #include "apply/oci_file.h"
 #include "base/cleanup.h"
+#include "replaced_files.h"
 
 #define NOBODY 65534
-
-int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
-int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
-
-static bool no_links; /* stands for a host without /proc or a file system without nameless files */
-
-int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
-{
-	if (no_links) {
-		errno = ENOENT;
-		return -1;
-	}
-	return __real_linkat(from_fd, from, to_fd, to, flags);
-}
 
 struct bundle {
 	char directory[32], path[64];
 };
-
-static void put_file(const char *path, const char *text, size_t length)
-{
-	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, length), length);
-}
 
 static int open_bundle(void **state)
 {
@@ -65,29 +42,11 @@ static int open_bundle(void **state)
 	return 0;
 }
 
-static int n_files(const char *directory)
-{
-	auto_dir DIR *dir = opendir(directory);
-	struct dirent *entry;
-	int n = 0;
-
-	assert_non_null(dir);
-	while ((entry = readdir(dir)) != NULL)
-		n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-	return n;
-}
-
 static int close_bundle(void **state)
 {
 	struct bundle *bundle = *state;
-	auto_dir DIR *dir = opendir(bundle->directory);
-	struct dirent *entry;
 
-	while (dir && (entry = readdir(dir)) != NULL) {
-		if (unlinkat(dirfd(dir), entry->d_name, 0) < 0)
-			(void)unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
-	}
-	assert_int_equal(rmdir(bundle->directory), 0);
+	remove_directory(bundle->directory);
 	free(bundle);
 	return 0;
 }
@@ -113,24 +72,6 @@ static void assert_edit(const char *bundle, uint64_t value)
 
 	if (edit(bundle, value, &err) < 0)
 		fail_msg("%s", graft_error_text(&err, text, sizeof(text)));
-}
-
-static void assert_content(const char *path, const char *expected)
-{
-	char text[64] = "";
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_true(read(fd, text, sizeof(text) - 1) >= 0);
-	assert_string_equal(text, expected);
-}
-
-static struct stat stat_of(const char *path)
-{
-	struct stat st = { .st_ino = 0 };
-
-	assert_int_equal(lstat(path, &st), 0);
-	return st;
 }
 
 static void test_replaced(void **state)
