@@ -89,6 +89,33 @@ int graft_toml_set_strings(struct graft_toml *toml, const char *path, const char
 int graft_toml_remove(struct graft_toml *toml, const char *path, struct graft_error *err);
 
 /*
+ * Makes what is at `path` mean what is at `from_path` of another document: a value, or a table with everything below it. What means the same
+ * already keeps its bytes; keys that the other table lacks go; new values are spelled as they are there, new tables get headers. Nothing at `from_path`: it
+ * is removed. GRAFT_INVALID: a part of `path` is no table.
+ */
+int graft_toml_assign(struct graft_toml *toml, const char *path, const struct graft_toml *from, const char *from_path,
+		      struct graft_error *err);
+/*
+ * Puts a string last into the array at `path`, which is made when it is not there, on a line of its own where the others have theirs; and takes
+ * every such string out of it (the array stays). GRAFT_FORMAT: it is no array, or one of tables.
+ */
+int graft_toml_append_string(struct graft_toml *toml, const char *path, const char *string, struct graft_error *err);
+int graft_toml_remove_string(struct graft_toml *toml, const char *path, const char *string, struct graft_error *err);
+
+/* Appends a name to a path, ".name" or `."a name"`, without the dot to an empty one. Failures stick to the buffer. */
+void graft_toml_add_name(struct graft_buffer *path, const char *name);
+/*
+ * The names of the members of the table at `path` (NULL = the document), in the order of their first mention, as copies in `arena`; none when it is
+ * not there. GRAFT_FORMAT: it is no table, or a name holds a NUL.
+ */
+int graft_toml_get_names(const struct graft_toml *toml, const char *path, struct graft_arena *arena,
+			 const char ***ret_names, size_t *ret_n, struct graft_error *err);
+/* Whether there is a table at `path`; as with graft_toml_has(), false also without memory. */
+bool graft_toml_has_table(const struct graft_toml *toml, const char *path);
+/* Whether what is at `path` (NULL = the document) means the same in both, whatever its layout, spelling and order; also when neither has it. As with graft_toml_has(). */
+bool graft_toml_is_same(const struct graft_toml *toml, const struct graft_toml *other, const char *path);
+
+/*
  * Appends the document as JSON in the tagged form of the public suite toml-test: tables and arrays as they are, every
  * other value as {"type": "integer", "value": "1"}. Floats keep their spelling less underscores and a plus; dates have T and Z.
  * -1: GRAFT_NO_MEMORY.

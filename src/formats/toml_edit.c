@@ -11,9 +11,8 @@
 
 #define NONE SIZE_MAX
 
-/* The document becomes the one with bytes [start, end) replaced. */
-static int splice(struct graft_toml *toml, size_t start, size_t end, const struct graft_buffer *with,
-		  struct graft_error *err)
+int toml_splice(struct graft_toml *toml, size_t start, size_t end, const struct graft_buffer *with,
+		struct graft_error *err)
 {
 	struct graft_toml *edited = NULL, old = *toml;
 	struct graft_buffer text = { 0 };
@@ -35,7 +34,7 @@ static int splice(struct graft_toml *toml, size_t start, size_t end, const struc
 	return 0;
 }
 
-static size_t line_start(const struct graft_toml *toml, size_t at)
+size_t toml_line_start(const struct graft_toml *toml, size_t at)
 {
 	while (at > 0 && toml->text[at - 1] != '\n')
 		at--;
@@ -43,15 +42,14 @@ static size_t line_start(const struct graft_toml *toml, size_t at)
 	return at == 0 && toml->length >= 3 && memcmp(toml->text, "\xef\xbb\xbf", 3) == 0 ? 3 : at;
 }
 
-/* Behind the newline. */
-static size_t line_end(const struct graft_toml *toml, size_t at)
+size_t toml_line_end(const struct graft_toml *toml, size_t at)
 {
 	const char *newline = memchr(toml->text + at, '\n', toml->length - at);
 
 	return newline ? (size_t)(newline - toml->text) + 1 : toml->length;
 }
 
-static const char *newline_of(const struct graft_toml *toml)
+const char *toml_newline_of(const struct graft_toml *toml)
 {
 	const char *newline = memchr(toml->text, '\n', toml->length);
 
@@ -77,7 +75,7 @@ static size_t section_end(const struct graft_toml *toml, size_t from, size_t to)
 	size_t at = to;
 
 	while (at > from) {
-		size_t previous = line_start(toml, at - 1);
+		size_t previous = toml_line_start(toml, at - 1);
 		char kind = line_kind(toml, previous);
 
 		if (previous < from || previous >= at || kind != '#')
@@ -114,7 +112,7 @@ static size_t last_in_section(const struct graft_toml *toml, size_t header)
 	return i == 0 ? NONE : i - 1;
 }
 
-static void add_key(struct graft_buffer *out, const struct toml_text *key)
+void toml_add_key(struct graft_buffer *out, const struct toml_text *key)
 {
 	bool bare = key->length > 0;
 
@@ -148,7 +146,7 @@ static void add_prefix(struct graft_buffer *out, const struct toml_node *top, co
 	if (table == top)
 		return;
 	add_prefix(out, top, table->parent);
-	add_key(out, &table->key);
+	toml_add_key(out, &table->key);
 	graft_buffer_char(out, '.');
 }
 
@@ -171,7 +169,7 @@ static int insert_inline(struct graft_toml *toml, const struct toml_node *table,
 	graft_buffer_add(&out, graft_buffer_text(line), line->length);
 	if (toml->text[start - 1] == '{')
 		graft_buffer_string(&out, " ");
-	rc = splice(toml, start, end, &out, err);
+	rc = toml_splice(toml, start, end, &out, err);
 	graft_buffer_done(&out);
 	return rc;
 }
@@ -184,44 +182,54 @@ static int insert_line(struct graft_toml *toml, size_t header, const struct graf
 	int rc;
 
 	if (last == NONE) {
-		size_t to = next < toml->n_entries ? line_start(toml, toml->entries[next].start) : toml->length;
+		size_t to = next < toml->n_entries ? toml_line_start(toml, toml->entries[next].start) : toml->length;
 
-		at = section_end(toml, line_start(toml, 0), to);
+		at = section_end(toml, toml_line_start(toml, 0), to);
 	} else {
-		at = line_end(toml, toml->entries[last].end);
+		at = toml_line_end(toml, toml->entries[last].end);
 	}
-	if (at > 0 && toml->text[at - 1] != '\n' && at != line_start(toml, 0))
-		graft_buffer_string(&out, newline_of(toml));
+	if (at > 0 && toml->text[at - 1] != '\n' && at != toml_line_start(toml, 0))
+		graft_buffer_string(&out, toml_newline_of(toml));
 	if (last != NONE) {
-		size_t start = line_start(toml, toml->entries[last].start);
+		size_t start = toml_line_start(toml, toml->entries[last].start);
 
 		graft_buffer_add(&out, toml->text + start, toml->entries[last].start - start);
 	}
 	graft_buffer_add(&out, graft_buffer_text(line), line->length);
-	graft_buffer_string(&out, newline_of(toml));
-	rc = splice(toml, at, at, &out, err);
+	graft_buffer_string(&out, toml_newline_of(toml));
+	rc = toml_splice(toml, at, at, &out, err);
 	graft_buffer_done(&out);
 	return rc;
 }
 
-/* [a.b] and the line, behind an empty line at the document's end. `names` is "a.b". */
-static int append_table(struct graft_toml *toml, const struct graft_buffer *names, const struct graft_buffer *line,
-			struct graft_error *err)
+int toml_append(struct graft_toml *toml, const struct graft_buffer *lines, struct graft_error *err)
 {
 	struct graft_buffer out = { 0 };
-	const char *newline = newline_of(toml);
-	size_t bom = line_start(toml, 0), n = toml->length;
+	const char *newline = toml_newline_of(toml);
+	size_t bom = toml_line_start(toml, 0), n = toml->length;
 	int rc;
 
 	if (n > bom && toml->text[n - 1] != '\n')
 		graft_buffer_string(&out, newline);
-	if (n > bom && (toml->text[n - 1] != '\n' || line_kind(toml, line_start(toml, n - 1)) != '\n'))
+	if (n > bom && (toml->text[n - 1] != '\n' || line_kind(toml, toml_line_start(toml, n - 1)) != '\n'))
 		graft_buffer_string(&out, newline);
-	graft_buffer_printf(&out, "[%s]%s", graft_buffer_text(names), newline);
-	graft_buffer_add(&out, graft_buffer_text(line), line->length);
-	graft_buffer_string(&out, newline);
-	rc = splice(toml, n, n, &out, err);
+	graft_buffer_add(&out, graft_buffer_text(lines), lines->length);
+	rc = graft_buffer_failed(lines) ? graft_fail_memory(err) : toml_splice(toml, n, n, &out, err);
 	graft_buffer_done(&out);
+	return rc;
+}
+
+/* [a.b] and the line. `names` is "a.b". */
+static int append_table(struct graft_toml *toml, const struct graft_buffer *names, const struct graft_buffer *line,
+			struct graft_error *err)
+{
+	const char *newline = toml_newline_of(toml);
+	struct graft_buffer lines = { 0 };
+	int rc;
+
+	graft_buffer_printf(&lines, "[%s]%s%s%s", graft_buffer_text(names), newline, graft_buffer_text(line), newline);
+	rc = toml_append(toml, &lines, err);
+	graft_buffer_done(&lines);
 	return rc;
 }
 
@@ -314,7 +322,7 @@ static int replace(struct graft_toml *toml, const struct toml_node *node, const 
 	} else if (strcmp(graft_buffer_text(&before), graft_buffer_text(&after)) != 0) {
 		after.length = 0;
 		graft_buffer_string(&after, value);
-		rc = splice(toml, node->start, node->end, &after, err);
+		rc = toml_splice(toml, node->start, node->end, &after, err);
 	}
 	graft_buffer_done(&before);
 	graft_buffer_done(&after);
@@ -339,14 +347,14 @@ int graft_toml_set(struct graft_toml *toml, const char *path, const char *value,
 	return replace(toml, node, single->root->first, value, err);
 }
 
-static void add_string(struct graft_buffer *out, const char *string)
+void toml_add_string(struct graft_buffer *out, const char *string)
 {
 	static const struct toml_text nothing = { "", 0 };
 	struct toml_text text = { string, strlen(string) };
 	size_t start = out->length;
 
 	/* A bare key has no quotes; a space would make it a quoted one. */
-	add_key(out, text.length > 0 ? &text : &nothing);
+	toml_add_key(out, text.length > 0 ? &text : &nothing);
 	if (graft_buffer_failed(out) || out->bytes[start] == '"')
 		return;
 	out->length = start;
@@ -366,7 +374,7 @@ int graft_toml_set_string(struct graft_toml *toml, const char *path, const char 
 {
 	struct graft_buffer value = { 0 };
 
-	add_string(&value, string);
+	toml_add_string(&value, string);
 	return set_buffer(toml, path, &value, err);
 }
 
@@ -392,7 +400,7 @@ int graft_toml_set_strings(struct graft_toml *toml, const char *path, const char
 	for (size_t i = 0; i < n; i++) {
 		if (i > 0)
 			graft_buffer_string(&value, ", ");
-		add_string(&value, strings[i]);
+		toml_add_string(&value, strings[i]);
 	}
 	graft_buffer_char(&value, ']');
 	return set_buffer(toml, path, &value, err);
@@ -432,19 +440,19 @@ static void line_span(const struct graft_toml *toml, size_t number, size_t *star
 {
 	const struct toml_entry *entry = &toml->entries[number];
 
-	*start = line_start(toml, entry->start);
-	*end = line_end(toml, entry->end);
+	*start = toml_line_start(toml, entry->start);
+	*end = toml_line_end(toml, entry->end);
 	if (entry->header) {
 		size_t next = next_header(toml, number + 1), last = last_in_section(toml, number);
-		size_t from = line_end(toml, toml->entries[last].end);
-		size_t to = next < toml->n_entries ? line_start(toml, toml->entries[next].start) : toml->length;
+		size_t from = toml_line_end(toml, toml->entries[last].end);
+		size_t to = next < toml->n_entries ? toml_line_start(toml, toml->entries[next].start) : toml->length;
 
 		*end = section_end(toml, from, to);
 	}
 }
 
 /* One entry at a time, the last one first, since those in front of it then stay where they are. */
-static int remove_entries(struct graft_toml *toml, const char *path, struct graft_error *err)
+static int remove_entries(struct graft_toml *toml, const void *path, struct graft_error *err)
 {
 	const struct graft_buffer nothing = { 0 };
 
@@ -467,21 +475,27 @@ static int remove_entries(struct graft_toml *toml, const char *path, struct graf
 			inline_span(toml, i - 1, &start, &end);
 		else
 			line_span(toml, i - 1, &start, &end);
-		if (splice(toml, start, end, &nothing, err) < 0)
+		if (toml_splice(toml, start, end, &nothing, err) < 0)
 			return -1;
 	}
 }
 
-int graft_toml_remove(struct graft_toml *toml, const char *path, struct graft_error *err)
+int toml_edit_copy(struct graft_toml *toml,
+		   int (*edit)(struct graft_toml *copy, const void *arg, struct graft_error *err), const void *arg,
+		   struct graft_error *err)
 {
 	auto_toml struct graft_toml *copy = NULL;
 	struct graft_toml swap;
 
-	if (graft_toml_parse(toml->name, toml->text, toml->length, &copy, err) < 0 ||
-	    remove_entries(copy, path, err) < 0)
+	if (graft_toml_parse(toml->name, toml->text, toml->length, &copy, err) < 0 || edit(copy, arg, err) < 0)
 		return -1;
 	swap = *toml;
 	*toml = *copy;
 	*copy = swap;
 	return 0;
+}
+
+int graft_toml_remove(struct graft_toml *toml, const char *path, struct graft_error *err)
+{
+	return toml_edit_copy(toml, remove_entries, path, err);
 }

@@ -108,6 +108,26 @@ void toml_place(const char *text, size_t at, size_t *ret_line, size_t *ret_colum
  */
 int toml_follow(const struct graft_toml *toml, const char *path, struct toml_node **ret_node, const char **ret_rest,
 		struct graft_error *err);
+/* The document becomes the one with bytes [start, end) replaced, if that is one. */
+int toml_splice(struct graft_toml *toml, size_t start, size_t end, const struct graft_buffer *with,
+		struct graft_error *err);
+/* Lets `edit` do several steps on a copy, which takes the document's place when all succeeded. */
+int toml_edit_copy(struct graft_toml *toml,
+		   int (*edit)(struct graft_toml *copy, const void *arg, struct graft_error *err), const void *arg,
+		   struct graft_error *err);
+/* Puts whole lines at the document's end, behind an empty one. */
+int toml_append(struct graft_toml *toml, const struct graft_buffer *lines, struct graft_error *err);
+/* Where the line of byte `at` begins, and where the next one does. */
+size_t toml_line_start(const struct graft_toml *toml, size_t at);
+size_t toml_line_end(const struct graft_toml *toml, size_t at);
+/* How lines of the document end. */
+const char *toml_newline_of(const struct graft_toml *toml);
+/* One part of a key, and a string, as they are written. */
+void toml_add_key(struct graft_buffer *out, const struct toml_text *key);
+void toml_add_string(struct graft_buffer *out, const char *string);
+/* Whether two values mean the same: tables whatever the order of their keys and the way they are written. */
+bool toml_is_equal(const struct graft_toml *toml, const struct toml_node *node, const struct graft_toml *other_toml,
+		   const struct toml_node *other);
 /* One value in the tagged form. */
 void toml_node_json(struct graft_buffer *out, const struct toml_node *node);
 
