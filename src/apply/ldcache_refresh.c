@@ -337,10 +337,13 @@ static int configure_missing_folders(struct refresh *refresh, struct graft_error
 /* Everything that ldconfig would find. */
 static int rebuild(struct refresh *refresh, bool early, struct graft_ldcache *ret_cache, struct graft_error *err)
 {
+	struct graft_ldcache old = { 0 };
+	bool is_usable = read_cache(refresh->root, refresh->arena, &old, NULL) == 0;
 	struct graft_ldcache_scan scan = { .root = refresh->root,
 					   .arena = refresh->arena,
 					   .journal = refresh->journal,
 					   .log = refresh->log,
+					   .old = is_usable ? &old : NULL,
 					   .early = early,
 					   .deadline_ms = graft_clock_ms() + MAX_REBUILD_MS };
 	const char **dirs = NULL;

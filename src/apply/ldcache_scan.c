@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "apply/file.h"
+#include "apply/ldcache_recall.h"
 #include "base/cleanup.h"
 #include "formats/elf.h"
 
@@ -29,22 +30,25 @@
 #define ENTRIES_PER_CHECK 64                /* entries of a directory between two looks at the clock */
 #define HWCAPS_BIT        ((uint64_t)1 << 62)
 
-/* A file or link that looks like a library. */
+/* A file or link that is a library of ours. */
 struct candidate {
 	const char *name;
 	const char *soname;
 	uint32_t flags;
 	bool is_link;
-	struct graft_directory_id id; /* of the file, links followed */
+	bool recalled; /* by the word of the old cache: it was not looked at, and a link that it needs is there */
+	struct graft_directory_id id; /* of the file, links followed; not of what was recalled */
 	size_t place;                 /* in the directory */
 };
 
 /* One directory while it is scanned. */
 struct directory {
-	const char *path; /* as the configuration has it */
-	int fd;           /* O_RDONLY */
-	int held_fd;      /* for the journal, borrowed from it; -1 until something is changed */
-	bool hwcaps;      /* below glibc-hwcaps: no links are made */
+	const char *path;                 /* as the configuration has it */
+	int fd;                           /* O_RDONLY */
+	int held_fd;                      /* for the journal, borrowed from it; -1 until something is changed */
+	bool hwcaps;                      /* below glibc-hwcaps: no links are made */
+	struct graft_ldcache_name *names; /* those that could be libraries' */
+	size_t n_names;
 	struct candidate *candidates;
 	size_t n_candidates;
 };
@@ -207,27 +211,31 @@ static int remove_dangling(const struct graft_ldcache_scan *scan, struct directo
 	return 0;
 }
 
+static int fail_number(const struct directory *directory, struct graft_error *err)
+{
+	return graft_fail(err, GRAFT_TOO_BIG, 0, "more than %zu libraries in the container: %s", MAX_LIBRARIES,
+			  directory->path);
+}
+
 static int add_candidate(const struct graft_ldcache_scan *scan, struct directory *directory,
 			 const struct candidate *candidate, struct graft_error *err)
 {
 	struct candidate *slot;
 
 	if (directory->n_candidates + scan->found.n_records >= MAX_LIBRARIES)
-		return graft_fail(err, GRAFT_TOO_BIG, 0, "more than %zu libraries in the container: %s", MAX_LIBRARIES,
-				  directory->path);
+		return fail_number(directory, err);
 	slot = graft_arena_push(scan->arena, &directory->candidates, &directory->n_candidates, sizeof(*slot));
 	if (!slot)
 		return graft_fail_memory(err);
 	*slot = *candidate;
-	slot->place = directory->n_candidates - 1;
 	return 0;
 }
 
-/* Looks at one name that could be a library. */
+/* Looks at one name that could be a library's. */
 static int examine(const struct graft_ldcache_scan *scan, struct directory *directory, const char *name, bool is_link,
-		   struct graft_error *err)
+		   size_t place, struct graft_error *err)
 {
-	struct candidate candidate = { .name = name, .is_link = is_link };
+	struct candidate candidate = { .name = name, .is_link = is_link, .place = place };
 	auto_close int path_fd = find_object(scan, directory, name, is_link);
 	auto_close int fd = -1;
 	struct stat st;
@@ -244,10 +252,6 @@ static int examine(const struct graft_ldcache_scan *scan, struct directory *dire
 	if (rc <= 0 || !candidate.soname)
 		return rc;
 	candidate.id = (struct graft_directory_id){ st.st_dev, st.st_ino };
-	candidate.name = graft_arena_strdup(scan->arena, name);
-	if (!candidate.name)
-		return graft_fail_memory(err);
-	/* The soname may be the name itself, which the directory stream will overwrite; it was copied. */
 	if (is_link && !directory->hwcaps)
 		settle_link(&candidate);
 	return add_candidate(scan, directory, &candidate, err);
@@ -292,7 +296,8 @@ static int link_soname(const struct graft_ldcache_scan *scan, struct directory *
 	struct stat st;
 	int rc;
 
-	if (!scan->journal || directory->hwcaps || winner->is_link || strcmp(winner->soname, winner->name) == 0)
+	if (!scan->journal || directory->hwcaps || winner->is_link || winner->recalled ||
+	    strcmp(winner->soname, winner->name) == 0)
 		return 0;
 	old_fd = find_object(scan, directory, winner->soname, true);
 	if (old_fd >= 0 && fstat(old_fd, &st) == 0 && st.st_dev == winner->id.dev && st.st_ino == winner->id.ino)
@@ -325,21 +330,90 @@ static int add_record(struct graft_ldcache_scan *scan, const struct directory *d
 	return record->path ? 0 : graft_fail_memory(err);
 }
 
+/* The end of the run of candidates that have the soname of the first. */
+static size_t end_of_run(const struct directory *directory, size_t first)
+{
+	const struct candidate *candidates = directory->candidates;
+	size_t end = first + 1;
+
+	while (end < directory->n_candidates && strcmp(candidates[end].soname, candidates[first].soname) == 0)
+		end++;
+	return end;
+}
+
+static bool is_disputed(const struct candidate *candidates, size_t n)
+{
+	size_t n_recalled = 0;
+
+	for (size_t i = 0; i < n; i++)
+		n_recalled += candidates[i].recalled;
+	return n_recalled > 0 && n_recalled < n;
+}
+
+/*
+ * What was recalled is not believed where something else has come to have the same soname: it may be an empty mount point that a library of an older
+ * driver has left in the image. *ret_n is how many were looked at after all; the list, sorted before, is not sorted then.
+ */
+static int settle_disputes(const struct graft_ldcache_scan *scan, struct directory *directory, size_t *ret_n,
+			   struct graft_error *err)
+{
+	struct candidate *candidates = directory->candidates, *disputed = NULL;
+	size_t n_disputed = 0, n_kept = 0;
+
+	for (size_t first = 0, end; first < directory->n_candidates; first = end) {
+		bool dispute;
+
+		end = end_of_run(directory, first);
+		dispute = is_disputed(&candidates[first], end - first);
+		for (size_t i = first; i < end; i++) {
+			struct candidate *slot = &candidates[n_kept];
+
+			if (dispute && candidates[i].recalled)
+				slot = graft_arena_push(scan->arena, &disputed, &n_disputed, sizeof(*slot));
+			else
+				n_kept++;
+			if (!slot)
+				return graft_fail_memory(err);
+			*slot = candidates[i];
+		}
+	}
+	directory->n_candidates = n_kept;
+	for (size_t i = 0; i < n_disputed; i++)
+		if (check_time(scan, directory->path, err) < 0 ||
+		    examine(scan, directory, disputed[i].name, disputed[i].is_link, disputed[i].place, err) < 0)
+			return -1;
+	*ret_n = n_disputed;
+	return 0;
+}
+
+/* In runs of one soname, without disputes. */
+static int sort_candidates(const struct graft_ldcache_scan *scan, struct directory *directory, struct graft_error *err)
+{
+	size_t n_disputed;
+
+	do {
+		if (directory->n_candidates > 1)
+			qsort(directory->candidates, directory->n_candidates, sizeof(*directory->candidates),
+			      compare_candidates);
+		if (settle_disputes(scan, directory, &n_disputed, err) < 0)
+			return -1;
+	} while (n_disputed > 0);
+	return 0;
+}
+
 /* Records for the winners. */
 static int settle_directory(struct graft_ldcache_scan *scan, struct directory *directory, uint64_t hwcap,
 			    struct graft_error *err)
 {
-	const struct candidate *candidates = directory->candidates;
-	size_t n = directory->n_candidates;
+	if (sort_candidates(scan, directory, err) < 0)
+		return -1;
+	for (size_t i = 0, end; i < directory->n_candidates; i = end) {
+		const struct candidate *winner = &directory->candidates[i];
 
-	if (n > 1)
-		qsort(directory->candidates, n, sizeof(*candidates), compare_candidates);
-	for (size_t i = 0, next; i < n; i = next) {
-		const struct candidate *winner = &candidates[i];
-
-		for (next = i + 1; next < n && strcmp(candidates[next].soname, winner->soname) == 0; next++)
-			if (beats(&candidates[next], winner))
-				winner = &candidates[next];
+		end = end_of_run(directory, i);
+		for (size_t j = i + 1; j < end; j++)
+			if (beats(&directory->candidates[j], winner))
+				winner = &directory->candidates[j];
 		if (check_time(scan, directory->path, err) < 0 || link_soname(scan, directory, winner, err) < 0 ||
 		    add_record(scan, directory, winner, hwcap, err) < 0)
 			return -1;
@@ -347,21 +421,68 @@ static int settle_directory(struct graft_ldcache_scan *scan, struct directory *d
 	return 0;
 }
 
-static int scan_entries(struct graft_ldcache_scan *scan, struct directory *directory, DIR *stream,
-			struct graft_error *err)
+/* All of them before any is looked at: a link that is recalled answers for the file that it leads to. */
+static int read_names(const struct graft_ldcache_scan *scan, struct directory *directory, DIR *stream,
+		      struct graft_error *err)
 {
 	const struct dirent *entry;
 	size_t n = 0;
 
 	while ((entry = readdir(stream)) != NULL) {
+		struct graft_ldcache_name *slot;
 		int type = DT_UNKNOWN;
 
 		if (n++ % ENTRIES_PER_CHECK == 0 && check_time(scan, directory->path, err) < 0)
 			return -1;
 		if (is_library_name(entry->d_name))
 			type = type_of(directory->fd, entry);
-		if ((type == DT_REG || type == DT_LNK) &&
-		    examine(scan, directory, entry->d_name, type == DT_LNK, err) < 0)
+		if (type != DT_REG && type != DT_LNK)
+			continue;
+		if (directory->n_names == MAX_LIBRARIES)
+			return fail_number(directory, err);
+		slot = graft_arena_push(scan->arena, &directory->names, &directory->n_names, sizeof(*slot));
+		if (!slot)
+			return graft_fail_memory(err);
+		slot->name = graft_arena_strdup(scan->arena, entry->d_name);
+		if (!slot->name)
+			return graft_fail_memory(err);
+		slot->is_link = type == DT_LNK;
+		slot->place = directory->n_names - 1;
+	}
+	return 0;
+}
+
+static int add_recalled(const struct graft_ldcache_scan *scan, struct directory *directory,
+			const struct graft_ldcache_name *name, struct graft_error *err)
+{
+	const struct candidate candidate = {
+		.name = name->name,
+		.soname = name->soname,
+		.flags = name->flags,
+		.is_link = name->is_link,
+		.recalled = true,
+		.place = name->place,
+	};
+
+	return add_candidate(scan, directory, &candidate, err);
+}
+
+/* Below glibc-hwcaps records are of files, not of links, and say nothing of sonames. */
+static int find_candidates(const struct graft_ldcache_scan *scan, struct directory *directory, struct graft_error *err)
+{
+	if (scan->old && !directory->hwcaps &&
+	    graft_ldcache_recall(scan->old, directory->fd, directory->path, directory->names, directory->n_names,
+				 scan->deadline_ms, scan->arena) < 0)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < directory->n_names; i++) {
+		const struct graft_ldcache_name *name = &directory->names[i];
+		int rc;
+
+		if (i % ENTRIES_PER_CHECK == 0 && check_time(scan, directory->path, err) < 0)
+			return -1;
+		rc = name->soname ? add_recalled(scan, directory, name, err)
+				  : examine(scan, directory, name->name, name->is_link, name->place, err);
+		if (rc < 0)
 			return -1;
 	}
 	return 0;
@@ -412,7 +533,7 @@ static int scan_one(struct graft_ldcache_scan *scan, const char *path, bool hwca
 	if (!stream)
 		return 0;
 	directory.fd = dirfd(stream);
-	if (scan_entries(scan, &directory, stream, err) < 0)
+	if (read_names(scan, &directory, stream, err) < 0 || find_candidates(scan, &directory, err) < 0)
 		return -1;
 	return settle_directory(scan, &directory, hwcap, err);
 }

@@ -28,7 +28,9 @@ struct graft_ldcache_scan {
 	struct graft_arena *arena;
 	struct graft_journal *journal; /* NULL: look only; else soname links are made and dangling ones removed */
 	const struct graft_log *log;
-	bool early;          /* libraries are still to be mounted: no link that is there is changed or removed */
+	const struct graft_ldcache
+	    *old;   /* the image's cache, believed where names have not changed (ldcache_recall.h); NULL: nothing is */
+	bool early; /* libraries are still to be mounted: no link that is there is changed or removed */
 	int64_t deadline_ms; /* of graft_clock_ms(); then GRAFT_TOO_BIG */
 
 	struct graft_ldcache found; /* records in scan order; hwcaps records hold indices into found.hwcaps */

@@ -161,6 +161,48 @@ try_loader() {
   [ "$(readlink "$ours/usr/lib/$multiarch/libz.so.1")" != "" ]
 }
 
+@test "with an out-of-date cache in a Debian root, ours and ldconfig's are the same" {
+  local debian ours=$BATS_TEST_TMPDIR/ours directory library
+  debian=$("$top/test/tools/roots" debian)
+  for directory in "$root" "$ours"; do
+    mkdir -p "$directory"
+    tar -C "$debian" -c etc usr/lib usr/lib64 usr/sbin lib lib64 sbin | tar -C "$directory" -x
+    chroot "$directory" /sbin/ldconfig
+    # What layers of an image do: a newer version beside the old, one in its place, libraries that come and go, a development link.
+    library=$directory/usr/lib/$multiarch
+    cp "$library"/libz.so.1.* "$library/libz.so.1.99"
+    mv "$library"/liblz4.so.1.* "$library/liblz4.so.1.0.1"
+    rm "$library"/libaudit.so.1*
+    make_library "the image's" "$library/libcuda.so.550.54.14"
+    : >"$library/libcuda.so.1"
+    ln -s libbz2.so.1.0 "$library/libbz2.so"
+    mkdir -p "$library/glibc-hwcaps/x86-64-v2"
+    cp "$library/libm.so.6" "$library/glibc-hwcaps/x86-64-v2/libm.so.6"
+  done
+  mkdir -p "$root/var/cache/ldconfig"
+  chroot "$root" /sbin/ldconfig
+  "$tool" refresh "$ours" rebuild
+  diff <(list "$root/etc/ld.so.cache" | grep -v ld-linux) <(list "$ours/etc/ld.so.cache" | grep -v ld-linux)
+  diff <(cd "$root" && find usr/lib -type l -printf '%p -> %l\n' | sort) <(cd "$ours" && find usr/lib -type l -printf '%p -> %l\n' | sort)
+  [ "$(readlink "$ours/usr/lib/$multiarch/libz.so.1")" = libz.so.1.99 ]
+  [ "$(readlink "$ours/usr/lib/$multiarch/liblz4.so.1")" = liblz4.so.1.0.1 ]
+}
+
+@test "the refresh of a Debian root reads what is new in it, and nothing else" {
+  local debian library
+  debian=$("$top/test/tools/roots" debian)
+  mkdir -p "$root"
+  tar -C "$debian" -c etc usr/lib usr/lib64 lib lib64 | tar -C "$root" -x
+  "$tool" refresh "$root" rebuild
+  make_library anew "$root/usr/lib/$multiarch/libcuda.so.550.54.14"
+  run -0 strace -f -e trace=pread64 -y -o "$BATS_TEST_TMPDIR/trace" "$tool" refresh "$root" rebuild
+  library=$(sed -n "s|.*<$root\(.*\)>, .*|\1|p" "$BATS_TEST_TMPDIR/trace" | sort -u)
+  echo "$library"
+  # Besides it what is not listed where it lies: the loader, by its name in /lib64, and a library that nobody's link names.
+  [ "$(grep -c . <<<"$library")" -le 3 ]
+  grep -q libcuda.so.550 <<<"$library"
+}
+
 @test "the refresh of a Debian root starts no process and needs little time and memory" {
   local debian
   debian=$("$top/test/tools/roots" debian)

@@ -682,6 +682,7 @@ static void test_expensive_cache(void **state)
 	graft_buffer_done(&out);
 	start = graft_clock_ms();
 	(void)graft_ldcache_state(&fix.root, NULL);
+	refresh_anyhow(GRAFT_LDCACHE_REBUILD);
 	refresh_anyhow(GRAFT_LDCACHE_MERGE);
 	assert_true(graft_clock_ms() - start < TIME_LIMIT_MS);
 	print_message("%d ms\n", (int)(graft_clock_ms() - start));
@@ -722,6 +723,82 @@ static void test_directory_once(void **state)
 	assert_null(lookup(&cache, "libb.so.1", 1));
 }
 
+static void list_native(const char *const *sonames, size_t n)
+{
+	struct graft_ldcache_record *records = graft_arena_list(fix.arena, n, sizeof(*records));
+
+	for (size_t i = 0; i < n; i++)
+		records[i] = (struct graft_ldcache_record){ sonames[i],
+							    graft_arena_printf(fix.arena, LIB "/%s", sonames[i]),
+							    graft_abi_flags_native(), 0, 0 };
+	put_cache(records, n);
+}
+
+/* Names that the cache has already are not read again; all others are, and so are those with which they compete. */
+static void test_old_cache_is_believed(void **state)
+{
+	static const char *const listed[] = { "libown.so.1",   "liba.so.1",    "liba.so",        "libb.so.1",
+					      "libstale.so.1", "libgone.so.1", "libremoved.so.1" };
+	struct graft_ldcache cache;
+
+	(void)state;
+	put_text("/etc/ld.so.conf", LIB "\n");
+	list_native(listed, GRAFT_COUNT(listed));
+	/* Not a library at all: it would be seen if it was read. */
+	put_text(LIB "/libown.so.1", "unread");
+	put_text(LIB "/liba.so.1.2", "unread");
+	put_link(LIB "/liba.so.1", "liba.so.1.2");
+	put_link(LIB "/liba.so", "liba.so.1");
+	/* A newer version, without ldconfig. */
+	put_library(LIB "/libb.so.1.2", "libb.so.1");
+	put_library(LIB "/libb.so.1.3", "libb.so.1");
+	put_link(LIB "/libb.so.1", "libb.so.1.2");
+	/* The mount point of a driver that was newer than this one. */
+	put_text(LIB "/libstale.so.570", "");
+	put_library(LIB "/libstale.so.550", "libstale.so.1");
+	put_link(LIB "/libstale.so.1", "libstale.so.570");
+	put_link(LIB "/libgone.so.1", "libgone.so.1.0");
+	put_library(LIB "/libnew.so.1", "libnew.so.1");
+	refresh(GRAFT_LDCACHE_REBUILD);
+	cache = read_cache();
+	assert_string_equal(lookup(&cache, "libown.so.1", 0), LIB "/libown.so.1");
+	assert_string_equal(lookup(&cache, "liba.so.1", 0), LIB "/liba.so.1");
+	assert_string_equal(lookup(&cache, "liba.so", 0), LIB "/liba.so");
+	assert_string_equal(lookup(&cache, "libb.so.1", 0), LIB "/libb.so.1");
+	assert_string_equal(lookup(&cache, "libstale.so.1", 0), LIB "/libstale.so.1");
+	assert_string_equal(lookup(&cache, "libnew.so.1", 0), LIB "/libnew.so.1");
+	assert_null(lookup(&cache, "libgone.so.1", 0));
+	assert_null(lookup(&cache, "libremoved.so.1", 0));
+	assert_int_equal(cache.n_records, 7); /* and the injected one */
+	assert_string_equal(link_text(LIB "/liba.so.1"), "liba.so.1.2");
+	assert_string_equal(link_text(LIB "/libb.so.1"), "libb.so.1.3");
+	assert_string_equal(link_text(LIB "/libstale.so.1"), "libstale.so.550");
+	assert_null(link_text(LIB "/libgone.so.1"));
+}
+
+/* With a cache and without one: the same, to the byte. */
+static void test_old_cache_changes_nothing(void **state)
+{
+	const char *without;
+	struct stat st;
+
+	(void)state;
+	make_image();
+	put_link(LIB "/liba.so.1", "liba.so.1.10");
+	refresh(GRAFT_LDCACHE_REBUILD);
+	assert_int_equal(unlink(path_of(CACHE)), 0);
+	refresh(GRAFT_LDCACHE_REBUILD);
+	without = text_of(CACHE);
+	assert_int_equal(stat(path_of(CACHE), &st), 0);
+	put_library(LIB "/libc.so.1.1", "libc.so.1");
+	refresh(GRAFT_LDCACHE_REBUILD);
+	assert_memory_not_equal(text_of(CACHE), without, (size_t)st.st_size);
+	assert_int_equal(unlink(path_of(LIB "/libc.so.1.1")), 0);
+	refresh(GRAFT_LDCACHE_REBUILD);
+	assert_memory_equal(text_of(CACHE), without, (size_t)st.st_size);
+	assert_null(link_text(LIB "/libc.so.1"));
+}
+
 static int count_fds(void)
 {
 	int n = 0;
@@ -731,7 +808,6 @@ static int count_fds(void)
 	return n;
 }
 
-/* Every allocation fails once: an error, no descriptor lost, and after undo the image is as it was. */
 /* Before the driver's libraries are mounted, links to them lead nowhere or to empty mount points. They are not ldconfig's business then. */
 static void test_early(void **state)
 {
@@ -772,13 +848,14 @@ static void test_early(void **state)
 	}
 }
 
-static void test_allocations_fail(void **state)
+/* Every allocation fails once: an error, no descriptor lost, and after undo the image is as it was. */
+static void fail_allocations(void)
 {
+	const char *before = text_of(CACHE);
+	struct stat st;
 	int rc = -1, n = 0;
 
-	(void)state;
-	make_image();
-	put_text(CACHE, "damaged");
+	assert_int_equal(stat(path_of(CACHE), &st), 0);
 	while (rc != 0) {
 		struct graft_edit edit = { .missing_folders = missing, .n_missing_folders = 1 };
 		struct graft_error err = { 0 };
@@ -791,12 +868,25 @@ static void test_allocations_fail(void **state)
 			assert_int_equal(err.status, GRAFT_NO_MEMORY);
 		graft_journal_undo(fix.journal);
 		assert_int_equal(count_fds(), fds);
-		assert_string_equal(text_of(CACHE), "damaged");
+		assert_memory_equal(text_of(CACHE), before, (size_t)st.st_size);
 		assert_null(link_text(LIB "/libcuda.so.1"));
 		assert_string_equal(link_text(LIB "/libgone.so.1"), "libgone.so.1.0");
 		assert_true(n < 2000);
 	}
 	assert_true(n > 20);
+}
+
+static void test_allocations_fail(void **state)
+{
+	static const char *const listed[] = { "liba.so.1", "liba.so", "libnosoname.so" };
+
+	(void)state;
+	make_image();
+	put_text(CACHE, "damaged");
+	fail_allocations();
+	put_link(LIB "/liba.so.1", "liba.so.1.2");
+	list_native(listed, GRAFT_COUNT(listed));
+	fail_allocations();
 }
 
 int main(void)
@@ -827,6 +917,8 @@ int main(void)
 		ROW(test_expensive_cache),
 		ROW(test_rebuild_is_impossible),
 		ROW(test_directory_once),
+		ROW(test_old_cache_is_believed),
+		ROW(test_old_cache_changes_nothing),
 		ROW(test_early),
 		ROW(test_allocations_fail),
 	};
