@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cdi_fingerprint: one table of the facts serves all: names, storing, finding, comparing. */
+#include "plan/cdi_fingerprint.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "formats/cdi_write.h"
+
+#define KEY_PREFIX "graft."
+#define VARIABLE   "GRAFT_MADE_FROM=" /* of a hook: "driver-version=550.54.14;gpus=..." */
+/* The first version that knows annotations (SPEC ctk-and-cdi 5.3). */
+#define ANNOTATED "0.6.0"
+
+const char *const graft_cdi_provenance_names[GRAFT_CDI_PROVENANCE_MAX] = { "auto", "annotations", "none" };
+
+static const struct {
+	const char *key; /* of the annotation; in a variable without the prefix */
+	size_t offset;
+} facts[] = {
+	{ KEY_PREFIX "boot-id", offsetof(struct graft_cdi_fingerprint, boot_id) },
+	{ KEY_PREFIX "driver-version", offsetof(struct graft_cdi_fingerprint, driver_version) },
+	{ KEY_PREFIX "gpus", offsetof(struct graft_cdi_fingerprint, gpus) },
+	{ KEY_PREFIX "mig", offsetof(struct graft_cdi_fingerprint, mig) },
+};
+
+static const char *get(const struct graft_cdi_fingerprint *fingerprint, size_t fact)
+{
+	const char *value;
+
+	memcpy(&value, (const char *)fingerprint + facts[fact].offset, sizeof(value));
+	return value;
+}
+
+static void set(struct graft_cdi_fingerprint *fingerprint, size_t fact, const char *value)
+{
+	memcpy((char *)fingerprint + facts[fact].offset, &value, sizeof(value));
+}
+
+/* --- making --- */
+
+static const char *add_gpu(const char *list, const struct graft_gpu *gpu, struct graft_arena *arena)
+{
+	return graft_arena_printf(arena, "%s%s%s=%s", list, list[0] != '\0' ? "," : "", gpu->bus_id ? gpu->bus_id : "",
+				  gpu->uuid.value ? gpu->uuid.value : "");
+}
+
+static const char *add_mig(const char *list, const struct graft_gpu *gpu, struct graft_arena *arena)
+{
+	for (size_t i = 0; list && i < gpu->n_mig_devices; i++) {
+		const struct graft_mig_device *mig = &gpu->mig_devices[i];
+
+		if (i == 0)
+			list = graft_arena_printf(arena, "%s%s%s=%u/%u", list, list[0] != '\0' ? "," : "",
+						  gpu->bus_id ? gpu->bus_id : "", mig->gi, mig->ci);
+		else
+			list = graft_arena_printf(arena, "%s+%u/%u", list, mig->gi, mig->ci);
+	}
+	return list;
+}
+
+int graft_cdi_fingerprint_make(const struct graft_inventory *inventory, bool gpus, const char *boot_id,
+			       struct graft_arena *arena, struct graft_cdi_fingerprint *ret_fingerprint,
+			       struct graft_error *err)
+{
+	struct graft_cdi_fingerprint made = { .driver_version = inventory->driver_version.value, .boot_id = boot_id };
+
+	if (gpus) {
+		made.gpus = "";
+		made.mig = "";
+	}
+	for (size_t i = 0; gpus && i < inventory->n_gpus; i++) {
+		const struct graft_gpu *gpu = &inventory->gpus[i];
+
+		if (gpu->excluded)
+			continue;
+		made.gpus = add_gpu(made.gpus, gpu, arena);
+		made.mig = made.gpus ? add_mig(made.mig, gpu, arena) : NULL;
+		if (!made.mig)
+			return graft_fail_memory(err);
+	}
+	*ret_fingerprint = made;
+	return 0;
+}
+
+/* --- storing --- */
+
+static int annotate(const struct graft_cdi_fingerprint *fingerprint, struct graft_arena *arena,
+		    struct graft_cdi_spec *spec)
+{
+	for (size_t i = 0; i < GRAFT_COUNT(facts); i++) {
+		const char *value = get(fingerprint, i);
+		struct graft_cdi_annotation *slot;
+
+		if (!value)
+			continue;
+		slot = graft_arena_push(arena, &spec->annotations, &spec->n_annotations, sizeof(*slot));
+		if (!slot)
+			return -1;
+		*slot = (struct graft_cdi_annotation){ facts[i].key, value };
+	}
+	return 0;
+}
+
+static int add_variable(const struct graft_cdi_fingerprint *fingerprint, struct graft_arena *arena,
+			struct graft_cdi_hook *hook)
+{
+	const char *text = VARIABLE;
+
+	for (size_t i = 0; text && i < GRAFT_COUNT(facts); i++) {
+		const char *value = get(fingerprint, i);
+
+		if (value)
+			text = graft_arena_printf(arena, "%s%s%s=%s", text, strcmp(text, VARIABLE) != 0 ? ";" : "",
+						  facts[i].key + strlen(KEY_PREFIX), value);
+	}
+	return text && graft_arena_push_string(arena, &hook->env, &hook->n_env, text) ? 0 : -1;
+}
+
+int graft_cdi_fingerprint_store(const struct graft_cdi_fingerprint *fingerprint, enum graft_cdi_provenance where,
+				struct graft_arena *arena, struct graft_cdi_spec *spec, struct graft_error *err)
+{
+	bool annotated = where == GRAFT_CDI_PROVENANCE_ANNOTATIONS ||
+			 strcmp(graft_cdi_spec_minimum_version(spec), ANNOTATED) >= 0;
+	int rc;
+
+	if (where == GRAFT_CDI_PROVENANCE_NONE || (!annotated && spec->edits.n_hooks == 0))
+		return 0;
+	rc = annotated ? annotate(fingerprint, arena, spec) : add_variable(fingerprint, arena, &spec->edits.hooks[0]);
+	return rc < 0 ? graft_fail_memory(err) : 1;
+}
+
+/* --- finding --- */
+
+static bool find_annotations(const struct graft_cdi_spec *spec, struct graft_cdi_fingerprint *fingerprint)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < spec->n_annotations; i++) {
+		for (size_t j = 0; j < GRAFT_COUNT(facts); j++) {
+			if (strcmp(spec->annotations[i].key, facts[j].key) != 0)
+				continue;
+			set(fingerprint, j, spec->annotations[i].value);
+			found = true;
+		}
+	}
+	return found;
+}
+
+/* Facts of other releases are passed over. */
+static int split_variable(const char *text, struct graft_arena *arena, struct graft_cdi_fingerprint *fingerprint)
+{
+	while (*text != '\0') {
+		size_t length = strcspn(text, ";");
+
+		for (size_t i = 0; i < GRAFT_COUNT(facts); i++) {
+			const char *key = facts[i].key + strlen(KEY_PREFIX);
+			size_t key_length = strlen(key);
+			const char *value;
+
+			if (length <= key_length || strncmp(text, key, key_length) != 0 || text[key_length] != '=')
+				continue;
+			value = graft_arena_strndup(arena, text + key_length + 1, length - key_length - 1);
+			if (!value)
+				return -1;
+			set(fingerprint, i, value);
+		}
+		text += length;
+		text += *text == ';';
+	}
+	return 0;
+}
+
+static const char *find_variable(const struct graft_cdi_edits *edits)
+{
+	for (size_t i = 0; i < edits->n_hooks; i++) {
+		for (size_t j = 0; j < edits->hooks[i].n_env; j++) {
+			if (strncmp(edits->hooks[i].env[j], VARIABLE, strlen(VARIABLE)) == 0)
+				return edits->hooks[i].env[j] + strlen(VARIABLE);
+		}
+	}
+	return NULL;
+}
+
+int graft_cdi_fingerprint_find(const struct graft_cdi_spec *spec, struct graft_arena *arena,
+			       struct graft_cdi_fingerprint *ret_fingerprint, struct graft_error *err)
+{
+	const char *variable;
+
+	*ret_fingerprint = (struct graft_cdi_fingerprint){ .gpus = NULL };
+	if (find_annotations(spec, ret_fingerprint))
+		return 1;
+	variable = find_variable(&spec->edits);
+	if (!variable)
+		return 0;
+	return split_variable(variable, arena, ret_fingerprint) < 0 ? graft_fail_memory(err) : 1;
+}
+
+/* --- comparing --- */
+
+/* One item "PLACE=VALUE" of a list separated by commas. */
+struct item {
+	const char *text;
+	size_t length, place; /* all of it; up to the '=' */
+};
+
+/* The next item from `at` on; false at the end. */
+static bool next_item(const char **at, struct item *ret_item)
+{
+	const char *text = *at, *equals;
+	size_t length = strcspn(text, ",");
+
+	if (length == 0)
+		return false;
+	equals = memchr(text, '=', length);
+	*ret_item = (struct item){ text, length, equals ? (size_t)(equals - text) : length };
+	*at = text + length + (text[length] == ',');
+	return true;
+}
+
+static bool find_place(const char *list, const struct item *wanted, struct item *ret_item)
+{
+	while (next_item(&list, ret_item)) {
+		if (ret_item->place == wanted->place && strncasecmp(ret_item->text, wanted->text, wanted->place) == 0)
+			return true;
+	}
+	return false;
+}
+
+static size_t value_length(const struct item *item)
+{
+	return item->length - item->place - (item->length > item->place);
+}
+
+static const char *value_of(const struct item *item)
+{
+	return item->text + item->length - value_length(item);
+}
+
+static bool same_value(const struct item *a, const struct item *b)
+{
+	return value_length(a) == value_length(b) && strncasecmp(value_of(a), value_of(b), value_length(a)) == 0;
+}
+
+/* What is at a place now and was not; the same the other way round. */
+static const char *compare_gpus(const char *made, const char *now, struct graft_arena *arena)
+{
+	struct item item, other;
+
+	for (const char *at = made; next_item(&at, &item);) {
+		if (!find_place(now, &item, &other))
+			return graft_arena_printf(arena, "the GPU at %.*s is not there any more", (int)item.place,
+						  item.text);
+		if (value_length(&item) > 0 && value_length(&other) > 0 && !same_value(&item, &other))
+			return graft_arena_printf(arena, "at %.*s there is another GPU: %.*s instead of %.*s",
+						  (int)item.place, item.text, (int)value_length(&other),
+						  value_of(&other), (int)value_length(&item), value_of(&item));
+	}
+	for (const char *at = now; next_item(&at, &item);) {
+		if (!find_place(made, &item, &other))
+			return graft_arena_printf(arena, "the GPU at %.*s is new", (int)item.place, item.text);
+	}
+	return NULL;
+}
+
+static const char *compare_mig(const char *made, const char *now, struct graft_arena *arena)
+{
+	const char *const lists[] = { made, now };
+
+	for (size_t i = 0; i < GRAFT_COUNT(lists); i++) {
+		const char *at = lists[i], *others = lists[1 - i];
+		struct item item, other;
+
+		while (next_item(&at, &item)) {
+			if (!find_place(others, &item, &other) || !same_value(&item, &other))
+				return graft_arena_printf(arena, "the MIG devices of the GPU at %.*s are others now",
+							  (int)item.place, item.text);
+		}
+	}
+	return NULL;
+}
+
+int graft_cdi_fingerprint_compare(const struct graft_cdi_fingerprint *made, const struct graft_cdi_fingerprint *now,
+				  struct graft_arena *arena, const char **ret_why, struct graft_error *err)
+{
+	const char *why = NULL;
+
+	if (made->driver_version && now->driver_version && strcmp(made->driver_version, now->driver_version) != 0)
+		why = graft_arena_printf(arena, "it was made for driver %s, and this host has %s", made->driver_version,
+					 now->driver_version);
+	else if (made->gpus && now->gpus)
+		why = compare_gpus(made->gpus, now->gpus, arena);
+	if (!why && made->mig && now->mig)
+		why = compare_mig(made->mig, now->mig, arena);
+	if (graft_arena_failed(arena))
+		return graft_fail_memory(err);
+	*ret_why = why;
+	return 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cdi_fingerprint: what a CDI specification was made from, kept in the specification itself, so that whoever uses it later can see that the host is another one by
+ * now. Pure. docs/cdi-generate.md says what other readers of specifications see of it.
+ */
+#ifndef GRAFT_PLAN_CDI_FINGERPRINT_H
+#define GRAFT_PLAN_CDI_FINGERPRINT_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "formats/cdi.h"
+#include "host/inventory.h"
+
+/* The facts; NULL = not known, or of no matter for this specification. Same host, same texts. */
+struct graft_cdi_fingerprint {
+	const char *driver_version; /* "550.54.14" */
+	const char *gpus;           /* "00000000:1b:00.0=GPU-...,00000000:1c:00.0=": by place, the UUID behind it */
+	const char *mig;            /* "00000000:1c:00.0=1/0+2/0": GPU and compute instances; "" = there are none */
+	const char *boot_id;        /* host/boot.h */
+};
+
+/*
+ * The facts of a host. GPUs and MIG devices are taken if the inventory has looked for them: `gpus` says so. Names point into the arena. -1:
+ * GRAFT_NO_MEMORY.
+ */
+int graft_cdi_fingerprint_make(const struct graft_inventory *inventory, bool gpus, const char *boot_id,
+			       struct graft_arena *arena, struct graft_cdi_fingerprint *ret_fingerprint,
+			       struct graft_error *err);
+
+/*
+ * Where it is put. Annotations are for this, but readers of before 0.6.0 of the CDI refuse a specification that has any, so that AUTO has them only where the
+ * specification needs 0.6.0 for another reason, and a variable of its first hook otherwise, which everybody passes on and no container sees.
+ */
+enum graft_cdi_provenance {
+	GRAFT_CDI_PROVENANCE_AUTO,
+	GRAFT_CDI_PROVENANCE_ANNOTATIONS,
+	GRAFT_CDI_PROVENANCE_NONE,
+	GRAFT_CDI_PROVENANCE_MAX
+};
+extern const char *const graft_cdi_provenance_names[GRAFT_CDI_PROVENANCE_MAX]; /* auto annotations none */
+
+/* Puts it into the specification, as the last step of making it. 1: stored; 0: there is no place for it (AUTO without hooks), or none was wanted; -1: GRAFT_NO_MEMORY. */
+int graft_cdi_fingerprint_store(const struct graft_cdi_fingerprint *fingerprint, enum graft_cdi_provenance where,
+				struct graft_arena *arena, struct graft_cdi_spec *spec, struct graft_error *err);
+/* Reads it back, from either place; what is not said is NULL. 1: found; 0: the specification says nothing; -1: GRAFT_NO_MEMORY. */
+int graft_cdi_fingerprint_find(const struct graft_cdi_spec *spec, struct graft_arena *arena,
+			       struct graft_cdi_fingerprint *ret_fingerprint, struct graft_error *err);
+
+/*
+ * Why a specification that was made from `made` does not fit a host that is as `now`: *ret_why is a sentence for a person, NULL when it fits. Facts that either side
+ * does not know are not compared; nor is the boot: our specifications hold no number that changes with it. -1: GRAFT_NO_MEMORY.
+ */
+int graft_cdi_fingerprint_compare(const struct graft_cdi_fingerprint *made, const struct graft_cdi_fingerprint *now,
+				  struct graft_arena *arena, const char **ret_why, struct graft_error *err);
+
+#endif

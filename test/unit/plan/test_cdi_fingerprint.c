@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a specification was made from: the facts of a host, both places where they are kept, and what tells that the host is another one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../allocation.h"
+#include "fixture.h"
+#include "formats/cdi_write.h"
+#include "plan/cdi_fingerprint.h"
+
+#define ARENA_MAX ((size_t)1 << 20)
+#define BOOT      "0bd5b3a1-0d1c-4f2b-9a54-3f7c2b1e8a90"
+#define GPUS      "00000000:1b:00.0=GPU-aaaa,00000000:1c:00.0=GPU-bbbb,00000001:1b:00.0=GPU-cccc"
+#define MIG       "00000000:1c:00.0=1/0+2/0"
+
+static struct graft_arena *arena;
+
+static int setup(void **state)
+{
+	(void)state;
+	arena = graft_arena_new(ARENA_MAX);
+	return arena ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	arena = graft_arena_free(arena);
+	return 0;
+}
+
+static struct graft_cdi_fingerprint make(const struct fixture *f, bool gpus)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_cdi_fingerprint made;
+
+	assert_int_equal(graft_cdi_fingerprint_make(&f->inventory, gpus, BOOT, arena, &made, &err), 0);
+	return made;
+}
+
+static void test_make(void **state)
+{
+	struct graft_cdi_fingerprint made;
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	f.migs[0].gi = 1;
+	f.migs[1].gi = 2;
+	f.migs[0].ci = f.migs[1].ci = 0;
+	made = make(&f, true);
+	assert_string_equal(made.driver_version, "550.54.14");
+	assert_string_equal(made.boot_id, BOOT);
+	assert_string_equal(made.gpus, GPUS); /* without the excluded one */
+	assert_string_equal(made.mig, MIG);
+	made = make(&f, false);
+	assert_null(made.gpus);
+	assert_null(made.mig);
+	f.inventory.n_gpus = 0;
+	made = make(&f, true);
+	assert_string_equal(made.gpus, "");
+	assert_string_equal(made.mig, "");
+}
+
+static struct graft_cdi_hook *add_hook(struct graft_cdi_spec *spec)
+{
+	struct graft_cdi_hook *hook = graft_arena_push(arena, &spec->edits.hooks, &spec->edits.n_hooks, sizeof(*hook));
+
+	hook->stage = "createContainer";
+	hook->path = "/usr/bin/nvidia-cdi-hook";
+	graft_arena_push_string(arena, &hook->env, &hook->n_env, "NVIDIA_CTK_DEBUG=false");
+	return hook;
+}
+
+static struct graft_cdi_spec a_spec(bool hooks)
+{
+	static struct graft_cdi_node node = { .path = "/dev/nvidia0" };
+	static struct graft_cdi_device device = { .name = "0", .edits = { .nodes = &node, .n_nodes = 1 } };
+	struct graft_cdi_spec spec = { .vendor = "nvidia.com", .class_ = "gpu", .devices = &device, .n_devices = 1 };
+
+	for (int i = 0; hooks && i < 2; i++)
+		(void)add_hook(&spec);
+	return spec;
+}
+
+/* Through text and back, as others will read it. */
+static void reread(struct graft_cdi_spec *spec)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_buffer text = { 0 };
+
+	if (graft_cdi_spec_write(spec, GRAFT_CDI_YAML, &text, &err) < 0 ||
+	    graft_cdi_spec_read("spec", graft_buffer_text(&text), text.length, arena, spec, &err) < 0)
+		fail_msg("%s", err.msg);
+	graft_buffer_done(&text);
+}
+
+static void test_places(void **state)
+{
+	static const struct graft_cdi_fingerprint whole = { "550.54.14", GPUS, MIG, BOOT };
+	static const struct {
+		enum graft_cdi_provenance where;
+		bool hooks, groups;
+		int stored;
+		const char *version;
+		size_t n_annotations;
+	} rows[] = {
+		{ GRAFT_CDI_PROVENANCE_AUTO, true, false, 1, "0.5.0", 0 },
+		{ GRAFT_CDI_PROVENANCE_AUTO, true, true, 1, "0.7.0", 4 },
+		{ GRAFT_CDI_PROVENANCE_AUTO, false, true, 1, "0.7.0", 4 },
+		{ GRAFT_CDI_PROVENANCE_AUTO, false, false, 0, "0.5.0", 0 },
+		{ GRAFT_CDI_PROVENANCE_ANNOTATIONS, false, false, 1, "0.6.0", 4 },
+		{ GRAFT_CDI_PROVENANCE_ANNOTATIONS, true, false, 1, "0.6.0", 4 },
+		{ GRAFT_CDI_PROVENANCE_NONE, true, true, 0, "0.7.0", 0 },
+	};
+	static uint32_t group = 44;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_cdi_spec spec = a_spec(rows[i].hooks);
+		struct graft_cdi_fingerprint found;
+
+		spec.edits.gids = &group;
+		spec.edits.n_gids = rows[i].groups;
+		assert_int_equal(graft_cdi_fingerprint_store(&whole, rows[i].where, arena, &spec, &err),
+				 rows[i].stored);
+		assert_int_equal(spec.n_annotations, rows[i].n_annotations);
+		assert_int_equal(graft_cdi_check_annotations(spec.annotations, spec.n_annotations, &err), 0);
+		assert_string_equal(graft_cdi_spec_minimum_version(&spec), rows[i].version);
+		reread(&spec);
+		assert_int_equal(graft_cdi_fingerprint_find(&spec, arena, &found, &err), rows[i].stored);
+		if (!rows[i].stored) {
+			assert_null(found.driver_version);
+			continue;
+		}
+		assert_string_equal(found.driver_version, whole.driver_version);
+		assert_string_equal(found.gpus, whole.gpus);
+		assert_string_equal(found.mig, whole.mig);
+		assert_string_equal(found.boot_id, whole.boot_id);
+	}
+}
+
+/* A file that somebody else wrote, or another release of ours. */
+static void test_foreign(void **state)
+{
+	static const struct {
+		const char *variable, *driver_version;
+		int found;
+	} rows[] = {
+		{ "GRAFT_MADE_FROM=driver-version=1.2;tomorrow=x;mig=", "1.2", 1 },
+		{ "GRAFT_MADE_FROM=;;driver-version=1.2", "1.2", 1 },
+		{ "GRAFT_MADE_FROM=driver-version", NULL, 1 },
+		{ "GRAFT_MADE_FROM=driver-versions=1.2", NULL, 1 },
+		{ "GRAFT_MADE_FROM=", NULL, 1 },
+		{ "GRAFT_MADE=driver-version=1.2", NULL, 0 },
+	};
+	struct graft_error err = { .status = GRAFT_OK };
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_cdi_spec spec = a_spec(true);
+		struct graft_cdi_fingerprint found;
+
+		graft_arena_push_string(arena, &spec.edits.hooks[1].env, &spec.edits.hooks[1].n_env, rows[i].variable);
+		assert_int_equal(graft_cdi_fingerprint_find(&spec, arena, &found, &err), rows[i].found);
+		if (rows[i].driver_version)
+			assert_string_equal(found.driver_version, rows[i].driver_version);
+		else
+			assert_null(found.driver_version);
+	}
+}
+
+static void test_compare(void **state)
+{
+	static const struct {
+		struct graft_cdi_fingerprint made, now;
+		const char *why; /* NULL = it fits */
+	} rows[] = {
+		{ { "1", GPUS, MIG, "a" }, { "1", GPUS, MIG, "a" }, NULL },
+		{ { "1", GPUS, MIG, "a" }, { "1", GPUS, MIG, "b" }, NULL }, /* a boot changes nothing that is in it */
+		{ { .gpus = NULL }, { "1", GPUS, MIG, "a" }, NULL },
+		{ { "1", GPUS, MIG, "a" }, { .gpus = NULL }, NULL },
+		{ { .driver_version = "1" },
+		  { .driver_version = "2" },
+		  "it was made for driver 1, and this host has 2" },
+		{ { .gpus = "a=X,b=Y" }, { .gpus = "a=X" }, "the GPU at b is not there any more" },
+		{ { .gpus = "a=X" }, { .gpus = "a=X,b=Y" }, "the GPU at b is new" },
+		{ { .gpus = "" }, { .gpus = "b=Y" }, "the GPU at b is new" },
+		{ { .gpus = "a=X,b=Y" }, { .gpus = "b=y,A=X" }, NULL },
+		{ { .gpus = "a=X" }, { .gpus = "a=Z" }, "at a there is another GPU: Z instead of X" },
+		{ { .gpus = "a=" }, { .gpus = "a=X" }, NULL }, /* it was not known then */
+		{ { .gpus = "a" }, { .gpus = "a=X" }, NULL },
+		{ { .gpus = "aa=X" }, { .gpus = "a=X" }, "the GPU at aa is not there any more" },
+		{ { .mig = "" }, { .mig = "a=1/0" }, "the MIG devices of the GPU at a are others now" },
+		{ { .mig = "a=1/0" }, { .mig = "" }, "the MIG devices of the GPU at a are others now" },
+		{ { .mig = "a=1/0" }, { .mig = "a=1/0+2/0" }, "the MIG devices of the GPU at a are others now" },
+		{ { .mig = "a=1/0,b=3/1" }, { .mig = "a=1/0,b=3/1" }, NULL },
+	};
+	struct graft_error err = { .status = GRAFT_OK };
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const char *why = "";
+
+		assert_int_equal(graft_cdi_fingerprint_compare(&rows[i].made, &rows[i].now, arena, &why, &err), 0);
+		if (rows[i].why ? !why || strcmp(why, rows[i].why) != 0 : why != NULL)
+			fail_msg("row %zu: %s", i, why ? why : "it fits");
+	}
+}
+
+static void test_allocations(void **state)
+{
+	(void)state;
+	for (int n = 1;; n++) {
+		struct graft_cdi_fingerprint made, found, other = { .driver_version = "1" };
+		struct graft_error err = { .status = GRAFT_OK };
+		struct graft_arena *first = arena, *small = graft_arena_new(ARENA_MAX);
+		struct graft_cdi_spec spec = a_spec(true);
+		struct fixture f;
+		const char *why;
+		bool failed;
+		int rc = 0;
+
+		fixture_init(&f);
+		allocation_fail(n);
+		/* Until more blocks than one are needed. */
+		for (int i = 0; i < 100 && rc >= 0; i++) {
+			rc = graft_cdi_fingerprint_make(&f.inventory, true, BOOT, small, &made, &err);
+			if (rc == 0)
+				rc = graft_cdi_fingerprint_store(&made, GRAFT_CDI_PROVENANCE_AUTO, small, &spec, &err);
+			if (rc >= 0)
+				rc = graft_cdi_fingerprint_find(&spec, small, &found, &err);
+			if (rc >= 0)
+				rc = graft_cdi_fingerprint_compare(&found, &other, small, &why, &err);
+		}
+		failed = allocation_failed();
+		(void)graft_arena_free(small);
+		arena = first;
+		if (!failed) {
+			assert_true(n > 1);
+			assert_int_equal(rc, 0);
+			return;
+		}
+		assert_int_equal(rc, -1);
+		assert_int_equal(err.status, GRAFT_NO_MEMORY);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_make, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_places, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_foreign, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_compare, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_allocations, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
