@@ -109,16 +109,22 @@ static int read_file(const char *path, struct graft_arena *arena, const char **r
 	return rc < 0 ? graft_fail_errno(err, -rc, "open failed: %s", path) : 0;
 }
 
-static int parse_file(const char *path, const struct graft_config_host *host, struct graft_arena *arena,
-		      struct graft_config *ret_config, struct graft_error *err)
+int cli_config_read(const char *path, struct graft_arena *arena, struct graft_toml **ret_toml, struct graft_error *err)
 {
-	auto_toml struct graft_toml *toml = NULL;
 	const char *text = NULL;
 	size_t length = 0;
 
 	if (read_file(path, arena, &text, &length, err) < 0)
 		return -1;
-	if (graft_toml_parse(path, text, length, &toml, err) < 0)
+	return graft_toml_parse(path, text, length, ret_toml, err);
+}
+
+static int parse_file(const char *path, const struct graft_config_host *host, struct graft_arena *arena,
+		      struct graft_config *ret_config, struct graft_error *err)
+{
+	auto_toml struct graft_toml *toml = NULL;
+
+	if (cli_config_read(path, arena, &toml, err) < 0)
 		return -1;
 	return graft_config_read(toml, host, arena, ret_config, err);
 }

@@ -37,6 +37,8 @@ int cli_config_load(enum cli_config_program program, const char *flag_path, stru
 /* Where it is looked for; *ret_required = it must be there. NULL: memory. */
 const char *cli_config_path(enum cli_config_program program, const char *flag_path, struct graft_arena *arena,
 			    bool *ret_required);
+/* Reads the document at `path`; to be released with graft_toml_free(). -1: err->sys is ENOENT when there is none. */
+int cli_config_read(const char *path, struct graft_arena *arena, struct graft_toml **ret_toml, struct graft_error *err);
 /* What this host adds to the defaults; `root` is the host's "/". */
 void cli_config_host(const struct graft_root *root, struct graft_arena *arena, struct graft_config_host *ret_host);
 /*

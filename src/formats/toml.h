@@ -81,6 +81,8 @@ int graft_toml_set_bool(struct graft_toml *toml, const char *path, bool value, s
 int graft_toml_set_integer(struct graft_toml *toml, const char *path, int64_t value, struct graft_error *err);
 int graft_toml_set_strings(struct graft_toml *toml, const char *path, const char *const *strings, size_t n,
 			   struct graft_error *err);
+/* Appends a string as TOML's basic string, with its quotes. What is no UTF-8 is refused when the document is parsed. */
+void graft_toml_quote(struct graft_buffer *out, const char *string);
 /*
  * Removes the value or the table at `path`, with everything below it: whole lines, with the comment behind a value and those inside
  * a table. Comments above stay; so does the last block of comments under a table when an empty line sets it off, since it speaks of

@@ -112,6 +112,29 @@ static size_t last_in_section(const struct graft_toml *toml, size_t header)
 	return i == 0 ? NONE : i - 1;
 }
 
+static void add_quoted(struct graft_buffer *out, const struct toml_text *text)
+{
+	graft_buffer_char(out, '"');
+	for (size_t i = 0; i < text->length; i++) {
+		unsigned char c = (unsigned char)text->bytes[i];
+
+		if (c < 0x20 || c == 0x7f)
+			graft_buffer_printf(out, "\\u%04X", c);
+		else if (c == '"' || c == '\\')
+			graft_buffer_printf(out, "\\%c", c);
+		else
+			graft_buffer_char(out, (char)c);
+	}
+	graft_buffer_char(out, '"');
+}
+
+void graft_toml_quote(struct graft_buffer *out, const char *string)
+{
+	const struct toml_text text = { string, strlen(string) };
+
+	add_quoted(out, &text);
+}
+
 void toml_add_key(struct graft_buffer *out, const struct toml_text *key)
 {
 	bool bare = key->length > 0;
@@ -126,18 +149,7 @@ void toml_add_key(struct graft_buffer *out, const struct toml_text *key)
 		graft_buffer_add(out, key->bytes, key->length);
 		return;
 	}
-	graft_buffer_char(out, '"');
-	for (size_t i = 0; i < key->length; i++) {
-		unsigned char c = (unsigned char)key->bytes[i];
-
-		if (c < 0x20 || c == 0x7f)
-			graft_buffer_printf(out, "\\u%04X", c);
-		else if (c == '"' || c == '\\')
-			graft_buffer_printf(out, "\\%c", c);
-		else
-			graft_buffer_char(out, (char)c);
-	}
-	graft_buffer_char(out, '"');
+	add_quoted(out, key);
 }
 
 /* "a.b." for the tables from below `top` down to `table`. At most as deep as a document. */
@@ -347,20 +359,6 @@ int graft_toml_set(struct graft_toml *toml, const char *path, const char *value,
 	return replace(toml, node, single->root->first, value, err);
 }
 
-void toml_add_string(struct graft_buffer *out, const char *string)
-{
-	static const struct toml_text nothing = { "", 0 };
-	struct toml_text text = { string, strlen(string) };
-	size_t start = out->length;
-
-	/* A bare key has no quotes; a space would make it a quoted one. */
-	toml_add_key(out, text.length > 0 ? &text : &nothing);
-	if (graft_buffer_failed(out) || out->bytes[start] == '"')
-		return;
-	out->length = start;
-	graft_buffer_printf(out, "\"%s\"", string);
-}
-
 static int set_buffer(struct graft_toml *toml, const char *path, struct graft_buffer *value, struct graft_error *err)
 {
 	int rc = graft_buffer_failed(value) ? graft_fail_memory(err)
@@ -374,7 +372,7 @@ int graft_toml_set_string(struct graft_toml *toml, const char *path, const char 
 {
 	struct graft_buffer value = { 0 };
 
-	toml_add_string(&value, string);
+	graft_toml_quote(&value, string);
 	return set_buffer(toml, path, &value, err);
 }
 
@@ -400,7 +398,7 @@ int graft_toml_set_strings(struct graft_toml *toml, const char *path, const char
 	for (size_t i = 0; i < n; i++) {
 		if (i > 0)
 			graft_buffer_string(&value, ", ");
-		toml_add_string(&value, strings[i]);
+		graft_toml_quote(&value, strings[i]);
 	}
 	graft_buffer_char(&value, ']');
 	return set_buffer(toml, path, &value, err);

@@ -62,7 +62,7 @@ static int append_line(struct graft_toml *toml, const struct toml_node *last, bo
 		graft_buffer_add(&lines, toml->text + last->end, end - last->end);
 	}
 	graft_buffer_add(&lines, toml->text + start, blanks);
-	toml_add_string(&lines, string);
+	graft_toml_quote(&lines, string);
 	graft_buffer_string(&lines, has_comma ? "," : "");
 	graft_buffer_string(&lines, toml_newline_of(toml));
 	rc = toml_splice(toml, has_comma ? end : last->end, end, &lines, err);
@@ -86,7 +86,7 @@ static int append(struct graft_toml *toml, const struct toml_node *array, const 
 		return append_line(toml, last, comma > 0, string, err);
 	if (last)
 		graft_buffer_string(&text, ", ");
-	toml_add_string(&text, string);
+	graft_toml_quote(&text, string);
 	rc = last ? toml_splice(toml, last->end, last->end, &text, err)
 		  : toml_splice(toml, array->start + 1, array->start + 1, &text, err);
 	graft_buffer_done(&text);

@@ -122,9 +122,8 @@ size_t toml_line_start(const struct graft_toml *toml, size_t at);
 size_t toml_line_end(const struct graft_toml *toml, size_t at);
 /* How lines of the document end. */
 const char *toml_newline_of(const struct graft_toml *toml);
-/* One part of a key, and a string, as they are written. */
+/* One part of a key as it is written. Strings: graft_toml_quote(). */
 void toml_add_key(struct graft_buffer *out, const struct toml_text *key);
-void toml_add_string(struct graft_buffer *out, const char *string);
 /* Whether two values mean the same: tables whatever the order of their keys and the way they are written. */
 bool toml_is_equal(const struct graft_toml *toml, const struct toml_node *node, const struct graft_toml *other_toml,
 		   const struct toml_node *other);

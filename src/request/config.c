@@ -7,25 +7,28 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "formats/json.h"
-
-#define NAME_MAX_BYTES 128 /* longer than any name of the table */
 
 #define WORDS(...)                           \
 	((const char *const[]){              \
 	    __VA_ARGS__ __VA_OPT__(, ) NULL, \
 	})
-#define BOOL(key, member, standard, doc)                                                            \
-	{                                                                                           \
-		key, GRAFT_CONFIG_BOOL, offsetof(struct graft_config, member), WORDS(standard), doc \
+/* Behind `doc` stand the rarer members, by name. */
+#define BOOL(key, member, standard, doc, ...)                                                                    \
+	{                                                                                                        \
+		key, GRAFT_CONFIG_BOOL, offsetof(struct graft_config, member), WORDS(standard), doc, __VA_ARGS__ \
 	}
-#define STRING(key, member, standard, doc)                                                            \
-	{                                                                                             \
-		key, GRAFT_CONFIG_STRING, offsetof(struct graft_config, member), WORDS(standard), doc \
+#define STRING(key, member, standard, doc, ...)                                                                    \
+	{                                                                                                          \
+		key, GRAFT_CONFIG_STRING, offsetof(struct graft_config, member), WORDS(standard), doc, __VA_ARGS__ \
 	}
 #define UNSET(key, kind, member, doc)                                                      \
 	{                                                                                  \
 		key, GRAFT_CONFIG_##kind, offsetof(struct graft_config, member), NULL, doc \
+	}
+#define FEATURE(key, member, doc)                                                                                   \
+	{                                                                                                           \
+		"features." key, GRAFT_CONFIG_BOOL, offsetof(struct graft_config, features.member), WORDS("false"), \
+		    doc, .omitted = true, .optional = true                                                          \
 	}
 #define STRINGS(key, member, doc, ...)                                                                    \
 	{                                                                                                 \
@@ -42,27 +45,37 @@ const struct graft_config_key graft_config_keys[] = {
 	     "Check no requirement (`NVIDIA_REQUIRE_*`) of any container, as if each had `NVIDIA_DISABLE_REQUIRE=true`."),
 	STRING("swarm-resource", swarm_resource, "",
 	       "Names of variables, separated by commas, that take the place of `NVIDIA_VISIBLE_DEVICES` where a container has them "
-	       "(`DOCKER_RESOURCE_GPU`)."),
+	       "(`DOCKER_RESOURCE_GPU`).",
+		     .sample = "\"DOCKER_RESOURCE_GPU\""),
 	BOOL("accept-nvidia-visible-devices-envvar-when-unprivileged", accept_envvar_unprivileged, "true",
-	     "With `false`, only privileged containers may ask for devices by a variable."),
+	     "With `false`, only privileged containers may ask for devices by a variable.",
+		     .sample = "true"),
 	BOOL("accept-nvidia-visible-devices-as-volume-mounts", accept_volume_mounts, "false",
-	     "Take mounts of `/dev/null` below `/var/run/nvidia-container-devices` for device requests."),
+	     "Take mounts of `/dev/null` below `/var/run/nvidia-container-devices` for device requests.",
+		     .sample = "false"),
 	STRING("supported-driver-capabilities", supported_driver_capabilities,
 	       "compat32,compute,display,graphics,ngx,utility,video",
 	       "What `NVIDIA_DRIVER_CAPABILITIES` may ask the hook for; `all` = every known one, empty = none."),
 
 	STRING(CLI "root", cli.root, "",
-	       "Driver root: the directory in which the driver is installed. Empty = `/`. Its device nodes are looked for there, too."),
+	       "Driver root: the directory in which the driver is installed. Empty = `/`. Its device nodes are looked for there, too.",
+		     .sample = "\"/run/nvidia/driver\""),
 	STRING(CLI "path", cli.path, "",
-	       "Another `nvidia-container-cli` that the hook is to run instead of doing the work itself."),
+	       "Another `nvidia-container-cli` that the hook is to run instead of doing the work itself.",
+		     .sample = "\"/usr/bin/nvidia-container-cli\""),
 	STRINGS(CLI "environment", cli.environment, "Variables, `NAME=VALUE`, for that program."),
-	STRING(CLI "debug", cli.debug, "", "File to which the hook appends a debug log."),
-	STRING(CLI "ldcache", cli.ldcache, "", "Loader cache inside the driver root; empty = `/etc/ld.so.cache`."),
+	STRING(CLI "debug", cli.debug, "", "File to which the hook appends a debug log.",
+		     .sample = "\"/var/log/nvidia-container-toolkit.log\""),
+	STRING(CLI "ldcache", cli.ldcache, "", "Loader cache inside the driver root; empty = `/etc/ld.so.cache`.",
+		     .sample = "\"/etc/ld.so.cache\""),
 	BOOL(CLI "load-kmods", cli.load_kmods, "true", "The hook loads the kernel modules and makes their device nodes."),
-	BOOL(CLI "no-pivot", cli.no_pivot, "false", "Accepted for compatibility: no program is run that would need it."),
-	BOOL(CLI "no-cgroups", cli.no_cgroups, "false", "The hook leaves the device cgroup alone."),
+	BOOL(CLI "no-pivot", cli.no_pivot, "false", "Accepted for compatibility: no program is run that would need it.",
+		     .omitted = true),
+	BOOL(CLI "no-cgroups", cli.no_cgroups, "false", "The hook leaves the device cgroup alone.",
+		     .sample = "false"),
 	STRING(CLI "user", cli.user, "",
-	       "User and group, `USER:GROUP`, of the process that loads NVML. The default is `root:video` on SUSE."),
+	       "User and group, `USER:GROUP`, of the process that loads NVML. The default is `root:video` on SUSE.",
+		     .sample = "\"root:video\""),
 	STRING(CLI "ldconfig", cli.ldconfig, "@/sbin/ldconfig",
 	       "Must begin with `@`; no program is run. The default is `@/sbin/ldconfig.real` where that is a file."),
 
@@ -76,7 +89,8 @@ const struct graft_config_key graft_config_keys[] = {
 	     "The hook works whatever the mode is."),
 
 	STRING(RUNTIME "debug", runtime.debug, "/dev/null",
-	       "Log file of the runtime. Empty and `/dev/null` = none."),
+	       "Log file of the runtime. Empty and `/dev/null` = none.",
+		     .sample = "\"/var/log/nvidia-container-runtime.log\""),
 	STRING(RUNTIME "log-level", runtime.log_level, "info",
 	       "`error`, `warning`, `info`, `debug`; also `panic` and `fatal` (as `error`) and `trace` (as `debug`)."),
 	STRINGS(RUNTIME "runtimes", runtime.runtimes,
@@ -100,26 +114,26 @@ const struct graft_config_key graft_config_keys[] = {
 	STRING(MODES "legacy.cuda-compat-mode", runtime.cuda_compat_mode, "ldconfig",
 	       "How a newer CUDA of the image is made to work with this driver: `ldconfig`, `mount`, `hook` or `disabled`."),
 
-	BOOL("features.allow-cuda-compat-libs-from-container", features.allow_cuda_compat_libs_from_container, "false",
-	     "Superseded by `cuda-compat-mode`; counts only when that has another value."),
-	BOOL("features.allow-ldconfig-from-container", features.allow_ldconfig_from_container, "false",
-	     "Accept a value of `ldconfig` that does not begin with `@`. It is not run either."),
-	BOOL("features.allow-unknown-oci-spec-fields", features.allow_unknown_oci_spec_fields, "false",
-	     "Accepted for compatibility: unknown members of `config.json` are always allowed and always kept."),
-	BOOL("features.disable-cuda-compat-lib-hook", features.disable_cuda_compat_lib_hook, "false",
-	     "Mode `legacy`: never inject the hook of `cuda-compat-mode = \"hook\"`."),
-	BOOL("features.disable-imex-channel-creation", features.disable_imex_channel_creation, "false",
-	     "The hook makes no nodes of IMEX channels."),
-	BOOL("features.ignore-imex-channel-requests", features.ignore_imex_channel_requests, "false",
-	     "No container gets an IMEX channel."),
-	BOOL("features.no-additional-gids-for-device-nodes", features.no_additional_gids_for_device_nodes, "false",
-	     "Do not add the groups of device nodes to the container's process."),
-	BOOL("features.honor-driver-capabilities", features.honor_driver_capabilities, "false",
-	     "Mode `jit-cdi`: `NVIDIA_DRIVER_CAPABILITIES` selects what a container gets; otherwise it gets everything."),
-	BOOL("features.honor-requirements", features.honor_requirements, "false",
-	     "Mode `jit-cdi`: check `NVIDIA_REQUIRE_*`."),
-	BOOL("features.inject-compat32-libraries", features.compat32, "false",
-	     "Mode `jit-cdi`: 32-bit libraries, too."),
+	FEATURE("allow-cuda-compat-libs-from-container", allow_cuda_compat_libs_from_container,
+		"Superseded by `cuda-compat-mode`; counts only when that has another value."),
+	FEATURE("allow-ldconfig-from-container", allow_ldconfig_from_container,
+		"Accept a value of `ldconfig` that does not begin with `@`. It is not run either."),
+	FEATURE("allow-unknown-oci-spec-fields", allow_unknown_oci_spec_fields,
+		"Accepted for compatibility: unknown members of `config.json` are always allowed and always kept."),
+	FEATURE("disable-cuda-compat-lib-hook", disable_cuda_compat_lib_hook,
+		"Mode `legacy`: never inject the hook of `cuda-compat-mode = \"hook\"`."),
+	FEATURE("disable-imex-channel-creation", disable_imex_channel_creation,
+		"The hook makes no nodes of IMEX channels."),
+	FEATURE("ignore-imex-channel-requests", ignore_imex_channel_requests,
+		"No container gets an IMEX channel."),
+	FEATURE("no-additional-gids-for-device-nodes", no_additional_gids_for_device_nodes,
+		"Do not add the groups of device nodes to the container's process."),
+	FEATURE("honor-driver-capabilities", honor_driver_capabilities,
+		"Mode `jit-cdi`: `NVIDIA_DRIVER_CAPABILITIES` selects what a container gets; otherwise it gets everything."),
+	FEATURE("honor-requirements", honor_requirements,
+		"Mode `jit-cdi`: check `NVIDIA_REQUIRE_*`."),
+	FEATURE("inject-compat32-libraries", compat32,
+		"Mode `jit-cdi`: 32-bit libraries, too."),
 };
 /* clang-format on */
 const size_t graft_config_n_keys = GRAFT_COUNT(graft_config_keys);
@@ -127,11 +141,6 @@ const size_t graft_config_n_keys = GRAFT_COUNT(graft_config_keys);
 static void *member(struct graft_config *config, const struct graft_config_key *key)
 {
 	return (char *)config + key->offset;
-}
-
-static const void *const_member(const struct graft_config *config, const struct graft_config_key *key)
-{
-	return (const char *)config + key->offset;
 }
 
 /* ---- defaults ---- */
@@ -179,12 +188,11 @@ int graft_config_defaults(const struct graft_config_host *host, struct graft_are
 
 /* ---- reading ---- */
 
-/* The path of a key as this document spells it: each of its parts as the table has it or, when only that is there, in upper case. */
-static void find_spelling(const struct graft_toml *toml, const char *name, char path[NAME_MAX_BYTES])
+void graft_config_spelling(const struct graft_toml *toml, const char *name, char path[GRAFT_CONFIG_NAME_SIZE])
 {
 	size_t begin = 0, end;
 
-	(void)snprintf(path, NAME_MAX_BYTES, "%s", name);
+	(void)snprintf(path, GRAFT_CONFIG_NAME_SIZE, "%s", name);
 	if (graft_toml_has(toml, path))
 		return;
 	for (;; begin = end + 1) {
@@ -201,7 +209,7 @@ static void find_spelling(const struct graft_toml *toml, const char *name, char 
 		path[end] = '.';
 	}
 	/* What is there of it is as it is spelled: a table that is no table is found all the same. */
-	(void)snprintf(path + begin, NAME_MAX_BYTES - begin, "%s", name + begin);
+	(void)snprintf(path + begin, GRAFT_CONFIG_NAME_SIZE - begin, "%s", name + begin);
 }
 
 static int read_string(const struct graft_toml *toml, const char *path, struct graft_arena *arena,
@@ -234,9 +242,9 @@ static int read_key(const struct graft_toml *toml, const struct graft_config_key
 		    struct graft_error *err)
 {
 	void *target = member(config, key);
-	char path[NAME_MAX_BYTES];
+	char path[GRAFT_CONFIG_NAME_SIZE];
 
-	find_spelling(toml, key->name, path);
+	graft_config_spelling(toml, key->name, path);
 	switch (key->kind) {
 	case GRAFT_CONFIG_BOOL:
 		return graft_toml_get_bool(toml, path, target, err);
@@ -251,12 +259,12 @@ static int read_key(const struct graft_toml *toml, const struct graft_config_key
 /* SPEC 2.2: the one value that is judged when it is read, by every program. */
 static int check_ldconfig(const struct graft_toml *toml, const struct graft_config *config, struct graft_error *err)
 {
-	char path[NAME_MAX_BYTES];
+	char path[GRAFT_CONFIG_NAME_SIZE];
 	size_t line, column;
 
 	if (config->cli.ldconfig[0] == '@' || config->features.allow_ldconfig_from_container)
 		return 0;
-	find_spelling(toml, CLI "ldconfig", path);
+	graft_config_spelling(toml, CLI "ldconfig", path);
 	graft_toml_position(toml, path, &line, &column);
 	return graft_fail(err, GRAFT_INVALID, 0,
 			  "%s: line %zu, column %zu: invalid config value: " CLI "ldconfig value \"%s\" is not "
@@ -278,84 +286,4 @@ int graft_config_read(const struct graft_toml *toml, const struct graft_config_h
 			return -1;
 	}
 	return check_ldconfig(toml, ret_config, err);
-}
-
-/* ---- texts ---- */
-
-static void json_strings(const struct graft_strings *strings, struct graft_buffer *out)
-{
-	graft_buffer_char(out, '[');
-	for (size_t i = 0; i < strings->n; i++) {
-		graft_buffer_string(out, i == 0 ? "" : ", ");
-		graft_json_quote(out, strings->items[i]);
-	}
-	graft_buffer_char(out, ']');
-}
-
-void graft_config_to_json(const struct graft_config *config, struct graft_buffer *out)
-{
-	const char *separator = "{\n  ";
-
-	for (size_t i = 0; i < graft_config_n_keys; i++, separator = ",\n  ") {
-		const struct graft_config_key *key = &graft_config_keys[i];
-		const void *value = const_member(config, key);
-
-		graft_buffer_printf(out, "%s\"%s\": ", separator, key->name);
-		switch (key->kind) {
-		case GRAFT_CONFIG_BOOL:
-			graft_buffer_string(out, *(const bool *)value ? "true" : "false");
-			break;
-		case GRAFT_CONFIG_STRING:
-			if (*(const char *const *)value)
-				graft_json_quote(out, *(const char *const *)value);
-			else
-				graft_buffer_string(out, "null");
-			break;
-		case GRAFT_CONFIG_STRINGS:
-			json_strings(value, out);
-			break;
-		}
-	}
-	graft_buffer_string(out, "\n}\n");
-}
-
-static void document_default(const struct graft_config_key *key, struct graft_buffer *out)
-{
-	if (!key->standard) {
-		graft_buffer_string(out, "unset");
-	} else if (key->kind == GRAFT_CONFIG_BOOL) {
-		graft_buffer_printf(out, "`%s`", key->standard[0]);
-	} else if (key->kind == GRAFT_CONFIG_STRING) {
-		graft_buffer_printf(out, "`\"%s\"`", key->standard[0]);
-	} else {
-		graft_buffer_string(out, "`[");
-		for (size_t i = 0; key->standard[i]; i++)
-			graft_buffer_printf(out, "%s\"%s\"", i == 0 ? "" : ", ", key->standard[i]);
-		graft_buffer_string(out, "]`");
-	}
-}
-
-void graft_config_document(struct graft_buffer *out)
-{
-	static const char *const kinds[] = { "bool", "string", "list of strings" };
-	const char *section = NULL;
-	size_t section_length = 0;
-
-	for (size_t i = 0; i < graft_config_n_keys; i++) {
-		const struct graft_config_key *key = &graft_config_keys[i];
-		const char *dot = strrchr(key->name, '.');
-		size_t length = dot ? (size_t)(dot - key->name) : 0;
-
-		if (!section || length != section_length || strncmp(section, key->name, length) != 0) {
-			graft_buffer_printf(out, "%s### %s%.*s%s\n\n", section ? "\n" : "", length ? "`[" : "",
-					    length ? (int)length : 9, length ? key->name : "Top level",
-					    length ? "]`" : "");
-			graft_buffer_string(out, "| key | type | default | meaning |\n|---|---|---|---|\n");
-		}
-		section = key->name;
-		section_length = length;
-		graft_buffer_printf(out, "| `%s` | %s | ", dot ? dot + 1 : key->name, kinds[key->kind]);
-		document_default(key, out);
-		graft_buffer_printf(out, " | %s |\n", key->doc);
-	}
 }

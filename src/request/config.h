@@ -73,6 +73,10 @@ struct graft_config_key {
 	size_t offset;               /* in struct graft_config: of a bool, a const char *, a struct graft_strings */
 	const char *const *standard; /* the default: one word, or the list; NULL-terminated. NULL = unset */
 	const char *doc;             /* what it does; one or two sentences of Markdown */
+	const char
+	    *sample; /* value, in TOML's spelling, that a document shows in a comment instead of the default; or NULL */
+	bool omitted;  /* not in the document of defaults */
+	bool optional; /* `nil` deletes it */
 };
 extern const struct graft_config_key graft_config_keys[];
 extern const size_t graft_config_n_keys;
@@ -93,6 +97,32 @@ int graft_config_defaults(const struct graft_config_host *host, struct graft_are
  */
 int graft_config_read(const struct graft_toml *toml, const struct graft_config_host *host, struct graft_arena *arena,
 		      struct graft_config *ret_config, struct graft_error *err);
+
+/*
+ * The path by which a document has the key of that name: each of its parts as the table has it or, when only that is there, in upper case.
+ */
+#define GRAFT_CONFIG_NAME_SIZE 128 /* longer than any name of the table */
+void graft_config_spelling(const struct graft_toml *toml, const char *name, char path[GRAFT_CONFIG_NAME_SIZE]);
+
+/*
+ * config_edit.c: SPEC ctk-and-cdi 1.4, `config --set`.
+ *
+ * graft_config_set: one setting, "KEY=VALUE", or "KEY" for a bool: VALUE goes into the document, which otherwise stays as it is, but for a comment that
+ * graft_config_sample_line() made, whose place the key takes. A list is split at `separator` where VALUE has that, else at commas; an empty VALUE is an
+ * empty list. "nil" deletes an optional key. -1: GRAFT_INVALID "invalid --set option SETTING: ...", with the document as it was; GRAFT_NO_MEMORY.
+ *
+ * graft_config_split_settings: the settings of one option's value: it ends at each comma that the name of a key follows (and behind that '=', a comma or
+ * the end). All are copies in the arena.
+ */
+int graft_config_set(struct graft_toml **toml, const char *setting, const char *separator, struct graft_error *err);
+int graft_config_split_settings(const char *value, struct graft_arena *arena, struct graft_strings *ret_settings,
+				struct graft_error *err);
+
+/* The document of defaults, which is empty of comments but for samples. Nothing in it that is not what graft_config_defaults() says. */
+int graft_config_default_document(const struct graft_config_host *host, struct graft_arena *arena,
+				  struct graft_buffer *out, struct graft_error *err);
+/* "#KEY = SAMPLE" of a key with a sample, without a newline. */
+void graft_config_sample_line(const struct graft_config_key *key, struct graft_buffer *out);
 
 /* Appends one JSON object, a member per key under its full name, for tests and bug reports. What is unset is null. */
 void graft_config_to_json(const struct graft_config *config, struct graft_buffer *out);
