@@ -93,34 +93,45 @@ static bool is_line(const char *text, struct line line, const struct graft_buffe
 	return length == wanted->length && memcmp(text + line.start, graft_buffer_text(wanted), length) == 0;
 }
 
-/* The sample above the key's line and in the same table. A new key stands behind all others of its table. */
+/* The sample in the same table as the key's line. */
 static bool find_sample(const char *text, size_t length, struct line key, const struct graft_buffer *sample,
 			struct line *ret_line)
 {
 	for (struct line line = key; line.start > 0;) {
 		line = line_at(text, length, line.start - 1);
 		if (text[line.start] == '[')
-			return false;
-		if (is_line(text, line, sample)) {
-			*ret_line = line;
+			break;
+		*ret_line = line;
+		if (is_line(text, line, sample))
 			return true;
-		}
+	}
+	for (struct line line = key; line.end < length;) {
+		line = line_at(text, length, line.end);
+		if (text[line.start] == '[')
+			break;
+		*ret_line = line;
+		if (is_line(text, line, sample))
+			return true;
 	}
 	return false;
 }
 
 static int replace_sample(struct graft_toml **toml, struct line key, struct line sample, struct graft_error *err)
 {
+	struct line first = key.start < sample.start ? key : sample, second = key.start < sample.start ? sample : key;
 	struct graft_toml *edited = NULL;
 	struct graft_buffer out = { .max = 0 };
 	size_t length;
 	const char *text = graft_toml_text(*toml, &length);
 	int rc;
 
-	graft_buffer_add(&out, text, sample.start);
-	graft_buffer_add(&out, text + key.start, key.end - key.start);
-	graft_buffer_add(&out, text + sample.end, key.start - sample.end);
-	graft_buffer_add(&out, text + key.end, length - key.end);
+	graft_buffer_add(&out, text, first.start);
+	if (first.start == sample.start)
+		graft_buffer_add(&out, text + key.start, key.end - key.start);
+	graft_buffer_add(&out, text + first.end, second.start - first.end);
+	if (second.start == sample.start)
+		graft_buffer_add(&out, text + key.start, key.end - key.start);
+	graft_buffer_add(&out, text + second.end, length - second.end);
 	rc = graft_buffer_failed(&out)
 		 ? graft_fail_memory(err)
 		 : graft_toml_parse(graft_toml_name(*toml), graft_buffer_text(&out), out.length, &edited, err);

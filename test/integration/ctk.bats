@@ -125,3 +125,156 @@ complains() {
   run script -qec "'$ctk' --strong" /dev/null
   [[ $output == *$'\e[31mERRO\e[0m[0000] flag provided but not defined: -strong'* ]]
 }
+
+# ---- config ----
+
+# fails TEXT WORD...: status 1, nothing on stdout, one error line that has TEXT.
+fails() {
+  local text=$1
+  shift
+  run -1 --separate-stderr "$ctk" "$@"
+  [ -z "$output" ] || { echo "stdout: $output"; return 1; }
+  [ "${#stderr_lines[@]}" -eq 1 ] || { echo "stderr: $stderr"; return 1; }
+  [[ $stderr == *" level=error msg=\""* ]] || { echo "stderr: $stderr"; return 1; }
+  [[ ${stderr//\\\"/\"} == *"$text"* ]] || { echo "stderr: $stderr"; return 1; }
+}
+
+# same FILE COMMAND...: the command prints exactly this, and nothing on stderr.
+same() {
+  local file=$1
+  shift
+  "$@" >"$work/printed" 2>"$work/told"
+  cmp "$file" "$work/printed"
+  [ ! -s "$work/told" ] || { cat "$work/told"; return 1; }
+}
+
+# A configuration that a person wrote: comments, an order of its own, keys nobody knows, no newline at the end.
+write_config() {
+  cat >"$NVIDIA_CTK_CONFIG_FILE_PATH" <<'CONFIG'
+# ours
+mine = [ 1,
+  2 ] # two
+
+[nvidia-container-runtime]   # the runtime
+  mode = "legacy" # as always
+#  debug = "x"
+[nvidia-container-cli]
+load-kmods=false
+CONFIG
+  printf 'root = "/run/nvidia/driver"' >>"$NVIDIA_CTK_CONFIG_FILE_PATH"
+}
+
+@test "config prints the file as it stands, and the defaults where there is none" {
+  run -0 --separate-stderr "$ctk" config default
+  [ -z "$stderr" ]
+  [[ $output == *$'\n[nvidia-container-runtime]\n#debug = "/var/log/nvidia-container-runtime.log"\nlog-level = "info"\nmode = "auto"\nruntimes = ["runc", "crun"]\n'* ]]
+  [ "$(grep -c '^#' <<<"$output")" -eq 10 ]
+  "$ctk" config default >"$work/defaults"
+  same "$work/defaults" "$ctk" config
+  same "$work/defaults" "$ctk" config create-default
+  same "$work/defaults" "$ctk" config generate-default
+  same "$work/defaults" "$ctk" config --config-file=
+  write_config
+  same "$NVIDIA_CTK_CONFIG_FILE_PATH" "$ctk" config
+  same "$NVIDIA_CTK_CONFIG_FILE_PATH" "$ctk" config words that are ignored
+  printf 'disable-require = true\r\n# end\r\n' >"$work/dos.toml"
+  for option in --config-file --config -c; do
+    same "$work/dos.toml" "$ctk" config $option "$work/dos.toml"
+    same "$work/defaults" "$ctk" config $option="$work/nothing.toml"
+  done
+}
+
+@test "config finds its file where the other programs do" {
+  unset NVIDIA_CTK_CONFIG_FILE_PATH
+  mkdir -p "$work/home/nvidia-container-runtime"
+  printf 'x = 1\n' >"$work/home/nvidia-container-runtime/config.toml"
+  same "$work/home/nvidia-container-runtime/config.toml" env XDG_CONFIG_HOME="$work/home" "$ctk" config
+  printf 'y = 1\n' >"$work/other.toml"
+  same "$work/other.toml" env XDG_CONFIG_HOME="$work/home" NVIDIA_CTK_CONFIG_FILE_PATH="$work/other.toml" "$ctk" config
+  # That variable is of `cdi generate`.
+  same "$work/other.toml" env NVIDIA_CTK_CONFIG="$work/home/nvidia-container-runtime/config.toml" NVIDIA_CTK_CONFIG_FILE_PATH="$work/other.toml" "$ctk" config
+}
+
+@test "config --set changes what it names, and nothing else" {
+  write_config
+  sed -e 's/"legacy"/"cdi"/' -e 's/load-kmods=false/load-kmods=true/' "$NVIDIA_CTK_CONFIG_FILE_PATH" >"$work/wanted"
+  printf '\nenvironment = ["A=1", "B=2"]\n\n[features]\nhonor-requirements = true\n' >>"$work/wanted"
+  same "$work/wanted" "$ctk" config --set nvidia-container-runtime.mode=cdi --set nvidia-container-cli.load-kmods \
+    --set nvidia-container-cli.environment=A=1:B=2 --set features.honor-requirements
+  # In one word: a comma in front of a key ends a setting, others are of the value.
+  same "$work/wanted" "$ctk" config --set nvidia-container-runtime.mode=cdi,nvidia-container-cli.load-kmods \
+    --set nvidia-container-cli.environment=A=1,B=2,features.honor-requirements=true
+  same "$NVIDIA_CTK_CONFIG_FILE_PATH" "$ctk" config --set features.honor-requirements=nil --set nvidia-container-runtime.mode=legacy
+  # The samples of the defaults give way.
+  rm "$NVIDIA_CTK_CONFIG_FILE_PATH"
+  "$ctk" config default | sed -e 's|^#root = .*|root = "/driver"|' -e 's|^#no-cgroups = .*|no-cgroups = true|' >"$work/wanted"
+  same "$work/wanted" "$ctk" config --set nvidia-container-cli.no-cgroups=true --set nvidia-container-cli.root=/driver
+  run -0 "$ctk" config --set-list-separator ';' --set 'nvidia-container-runtime.runtimes=a:b;c'
+  [[ $output == *'runtimes = ["a:b", "c"]'* ]]
+}
+
+@test "config refuses settings that are none, and then changes nothing" {
+  write_config
+  cp "$NVIDIA_CTK_CONFIG_FILE_PATH" "$work/before"
+  fails 'msg="invalid --set option x=1: invalid config option: undefined field: "x"' config -i --set disable-require --set x=1
+  fails 'invalid --set option swarm-resource: invalid format: expected key=value; got swarm-resource' config -i --set swarm-resource
+  fails 'invalid format' config -i --set disable-require=something
+  fails 'unsupported type for [features] (table)' config -i --set features=true
+  fails 'set-list-separator must be set' config -i --set-list-separator= --set disable-require
+  # What no program could read is not written.
+  fails 'nvidia-container-cli.ldconfig value "/sbin/ldconfig" is not host-relative' config -i --set nvidia-container-cli.ldconfig=/sbin/ldconfig
+  cmp "$work/before" "$NVIDIA_CTK_CONFIG_FILE_PATH"
+}
+
+@test "config in place: whole, with owner, mode and links kept, and only when something changes" {
+  write_config
+  chmod 0640 "$NVIDIA_CTK_CONFIG_FILE_PATH"
+  mv "$NVIDIA_CTK_CONFIG_FILE_PATH" "$work/real.toml"
+  ln -s real.toml "$NVIDIA_CTK_CONFIG_FILE_PATH"
+  local before
+  before=$(stat -c '%i %Y %Z' "$work/real.toml")
+  run -0 --separate-stderr "$ctk" config --in-place --set nvidia-container-runtime.mode=legacy
+  [ -z "$output$stderr" ]
+  [ "$(stat -c '%i %Y %Z' "$work/real.toml")" = "$before" ]
+  run -0 --separate-stderr "$ctk" config -i --set nvidia-container-runtime.mode=cdi
+  [ -z "$output$stderr" ]
+  [ -L "$NVIDIA_CTK_CONFIG_FILE_PATH" ]
+  [ "$(stat -c '%a' "$work/real.toml")" = 640 ]
+  grep -qx '  mode = "cdi" # as always' "$work/real.toml"
+  [ -z "$(find "$work" -name '*.tmp')" ]
+  # Where there is no file, one is made, with its directory.
+  run -0 "$ctk" config -ic "$work/new/config.toml"
+  "$ctk" config default | cmp - "$work/new/config.toml"
+  [ "$(stat -c %a "$work/new/config.toml") $(stat -c %a "$work/new")" = '644 755' ]
+}
+
+@test "config to another file" {
+  write_config
+  run -0 --separate-stderr "$ctk" config --set disable-require -o "$work/new/out.toml"
+  [ -z "$output$stderr" ]
+  grep -qx 'disable-require = true' "$work/new/out.toml"
+  run -1 grep disable-require "$NVIDIA_CTK_CONFIG_FILE_PATH"
+  same "$NVIDIA_CTK_CONFIG_FILE_PATH" "$ctk" config --output=
+  same "$NVIDIA_CTK_CONFIG_FILE_PATH" "$ctk" config --output=/dev/stdout
+  run -0 "$ctk" config default -o "$work/default.toml"
+  "$ctk" config default | cmp - "$work/default.toml"
+  cp "$work/default.toml" "$work/before"
+  fails '--in-place and --output cannot both be given' config -c "$work/default.toml" -io "$work/y" --set disable-require
+  [ ! -e "$work/y" ] && cmp "$work/before" "$work/default.toml"
+  fails '--in-place needs a file' config -i --config-file=
+  mkdir "$work/directory"
+  fails 'unable to save config: ' config --output "$work/directory"
+  run -1 --separate-stderr "$ctk" config default --output "$work/directory"
+  [[ $stderr == *'unable to save config: '* ]]
+}
+
+@test "config tells what is wrong with a file, and mends it" {
+  printf 'a = 1\ndisable-require = "yes"\n' >"$NVIDIA_CTK_CONFIG_FILE_PATH"
+  fails 'unable to create config: '"$NVIDIA_CTK_CONFIG_FILE_PATH"': line 2, column 19: disable-require is "yes"; allowed: true or false' config
+  run -0 "$ctk" config --set disable-require=false --in-place
+  [ "$(cat "$NVIDIA_CTK_CONFIG_FILE_PATH")" = $'a = 1\ndisable-require = false' ]
+  printf 'a = \n' >"$NVIDIA_CTK_CONFIG_FILE_PATH"
+  fails 'unable to create config: failed to load specified config file: ' config --set disable-require
+  fails 'unable to create config: failed to load specified config file: ' config -c "$work"
+  printf 'a = 1\n' | fails 'not a regular file' config -c /dev/stdin
+}

@@ -68,6 +68,7 @@ int ctk_print(const struct ctk *ctk, struct graft_buffer *out);
 
 /* ---- the commands ---- */
 
+extern const struct graft_command ctk_config;
 extern const struct graft_command ctk_hook;
 
 #endif

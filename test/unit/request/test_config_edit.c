@@ -107,6 +107,11 @@ static const struct row rows[] = {
 	  "x = '''\n#swarm-resource = \"DOCKER_RESOURCE_GPU\"\n'''\nswarm-resource = \"A\"\n", NULL },
 	{ "#swarm-resource = \"DOCKER_RESOURCE_GPU\"\nswarm-resource = \"A\"\n", "swarm-resource=B", NULL,
 	  "#swarm-resource = \"DOCKER_RESOURCE_GPU\"\nswarm-resource = \"B\"\n", NULL },
+	/* the key is added above its sample */
+	{ "[nvidia-container-cli]\nx = 1\n# y\n#no-cgroups = false\n# z\n[t]\n", "nvidia-container-cli.no-cgroups",
+	  NULL, "[nvidia-container-cli]\nx = 1\n# y\nno-cgroups = true\n# z\n[t]\n", NULL },
+	{ "x = 1\n#swarm-resource = \"DOCKER_RESOURCE_GPU\"", "swarm-resource=A", NULL,
+	  "x = 1\nswarm-resource = \"A\"\n", NULL },
 };
 
 static void check(const struct row *row)
