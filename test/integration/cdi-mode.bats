@@ -178,22 +178,12 @@ refuse() {
   json_spec nvidia.com/gpu 0=0 1=1 all=0,1 >"$specs/nvidia.json"
   make_gpu_bundle "$(wants all)"
   runtime=$runtime.cdi
-  start_container crun_world
+  start_container v2_raising
   expect nvidia-smi 2
   expect open-nvidia0 "No such device or address"
   expect open-nvidia1 "No such device or address"
   expect ls-nvidia "nvidia-uvm nvidia-uvm-tools nvidia0 nvidia1 nvidiactl"
   expect_libraries
-}
-
-# Debian's crun refuses hybrid hierarchies, and raises RLIMIT_MEMLOCK for device programs, which this machine may refuse.
-crun_world() {
-  local program=$1
-  shift
-  case " $* " in
-  *" create "*) v2 "$program" --cgroup-manager=disabled "$@" ;;
-  *) v2 "$program" "$@" ;;
-  esac
 }
 
 @test "annotations of Kubernetes: a device plugin's kind and a UUID, by a prefix of the operator's" {

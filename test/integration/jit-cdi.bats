@@ -128,6 +128,9 @@ expect_two_gpus() {
 @test "crun: GPUs 0 and 1 of 8" {
   type crun >/dev/null || skip "this machine has no crun"
   jit_bundle 0,1
+  jit v2_raising crun
+  expect_two_gpus
+  jit_bundle 0,1
   jit v2 crun --cgroup-manager=disabled
   expect_two_gpus "No such device or address" # no cgroup, no rules
 }

@@ -206,6 +206,16 @@ v2() {
     umount -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec "$@"' sh "$@"
 }
 
+# v2_raising COMMAND...: the same for crun, which raises RLIMIT_MEMLOCK for its device program; without CAP_SYS_RESOURCE (24) it only seems to.
+v2_raising() {
+  may_raise_limits || set -- "$build/test/tools/memlock" "$@"
+  v2 "$@"
+}
+
+may_raise_limits() {
+  (((16#$(sed -n 's/^CapEff:\t//p' /proc/self/status) >> 24) & 1))
+}
+
 # run_container [v1|v2] [RUNTIME...]: runs the bundle; the answers of the probe come into $output, and into the array `answer`.
 run_container() {
   local world=$1

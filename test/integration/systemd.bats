@@ -34,7 +34,7 @@ setup() {
 teardown() {
   [ ! -d "$machine/docker" ] || docker rm --force "$name" >/dev/null 2>&1 || true
   [ ! -d "$work/hooks" ] || podman rm --force --time 0 "$name" >/dev/null 2>&1 || true
-  [ ! -d "$work/runc" ] || on_host runc --systemd-cgroup --root "$work/runc" delete --force "$name" 2>/dev/null || true
+  [ ! -d "$work/oci" ] || oci delete --force "$name" 2>/dev/null || true
 }
 
 # host VERSION: what on_host and docker mean from now on.
@@ -124,8 +124,8 @@ podman_start() {
   update() { on_host systemctl set-property --runtime "$(scope)" CPUWeight="${1#*.}"; } # this Podman has no update
 }
 
-# runc_start ENVIRONMENT HOOK [JQ-FILTER]: the same by runc itself, with a prestart hook.
-runc_start() {
+# oci_start ENVIRONMENT HOOK [JQ-FILTER]: the same by a low-level runtime itself, the command in `oci`, with a prestart hook.
+oci_start() {
   mkdir -p "$work/bundle"
   cp -a "$(image small)" "$work/root"
   on_host runc spec --bundle "$work/bundle"
@@ -138,13 +138,44 @@ runc_start() {
     .hooks = {prestart: [{path: $hook, args: [$hook, "prestart"], env: ["PATH=" + $path]}]}'
   [ $# -lt 3 ] || edit_bundle "$3"
   # Into a file: the container keeps its output open.
-  on_host runc --systemd-cgroup --root "$work/runc" run --detach --bundle "$bundle" "$name" \
-    </dev/null >"$work/runc.log" 2>&1 3>&- || { cat "$work/runc.log"; return 1; }
-  in_container() { on_host runc --systemd-cgroup --root "$work/runc" exec "$name" "$@"; }
+  {
+    oci create --bundle "$bundle" "$name" && oci start "$name"
+  } </dev/null >"$work/oci.log" 2>&1 3>&- || { cat "$work/oci.log"; return 1; }
+  in_container() { oci exec "$name" "$@"; }
   update() {
-    # As above: runc tells systemd, and then misses the controller's file.
-    on_host runc --systemd-cgroup --root "$work/runc" update --cpu-share "$((100 * ${1#*.}))" "$name" 2>/dev/null || [ "$version" = v2 ]
+    # As above: it tells systemd, and then misses the controller's file. crun does not get so far.
+    oci update --cpu-share "$((100 * ${1#*.}))" "$name" 2>/dev/null && return
+    [ "$version" = v2 ] && on_host systemctl set-property --runtime "$(scope)" CPUWeight="${1#*.}"
   }
+}
+
+oci() { on_host "${oci[@]}" --systemd-cgroup --root "$work/oci" "$@"; }
+
+runc_start() {
+  oci=(runc)
+  oci_start "$@"
+}
+
+# crun_program: the command, in the array `crun`.
+crun_program() {
+  crun=(crun)
+  may_raise_limits || crun=("$build/test/tools/memlock" crun)
+}
+
+crun_start() {
+  crun_program
+  oci=("${crun[@]}")
+  oci_start "$@"
+}
+
+# crun_runtime_start MODE: by nvidia-container-runtime in front of crun.
+crun_runtime_start() {
+  crun_program
+  printf '#!/bin/sh\nexec %s "$@"\n' "${crun[*]@Q}" >"$work/crun"
+  chmod 0755 "$work/crun"
+  printf '[nvidia-container-runtime]\nmode = "%s"\nruntimes = ["%s"]\n' "$1" "$work/crun" >"$work/config.toml"
+  oci=(env NVIDIA_CTK_CONFIG_FILE_PATH="$work/config.toml" nvidia-container-runtime)
+  oci_start NVIDIA_VISIBLE_DEVICES=0 "$(type -P true)"
 }
 
 # The container's scope.
@@ -220,7 +251,7 @@ expect_link_matters() {
   expect_gpu "at the start" "$open"
   on_host systemctl daemon-reload
   expect_gpu "after daemon-reload" "Operation not permitted"
-  on_host runc --systemd-cgroup --root "$work/runc" delete --force "$name"
+  oci delete --force "$name"
   rm -r "$work/root" "$work/bundle"
   on_host ln -s ../nvidia0 /dev/char/195:0
   device_in_config
@@ -277,6 +308,12 @@ expect_every_device() {
 @test "cgroup v2: runc with the hook" {
   use v2
   runc_start NVIDIA_VISIBLE_DEVICES=0 "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook"
+  expect_gpu_survives
+}
+# Debian's crun refuses hybrid cgroups. What it does not tell systemd, systemd does not take away.
+@test "cgroup v2: crun with the hook" {
+  use v2
+  crun_start NVIDIA_VISIBLE_DEVICES=0 "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook"
   expect_gpu_survives
 }
 
@@ -364,5 +401,15 @@ make_cdi_spec() {
 @test "cgroup v2: docker run --runtime, default mode" {
   use v2
   docker_start --runtime nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=0
+  expect_gpu_survives
+}
+@test "cgroup v2: nvidia-container-runtime in front of crun, legacy mode" {
+  use v2
+  crun_runtime_start legacy
+  expect_gpu_survives
+}
+@test "cgroup v2: nvidia-container-runtime in front of crun, default mode" {
+  use v2
+  crun_runtime_start auto
   expect_gpu_survives
 }
