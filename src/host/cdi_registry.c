@@ -40,16 +40,16 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int list_specs(const char *directory, int fd, struct graft_arena *arena, const char ***ret_names, size_t *ret_n,
-		      struct graft_error *err)
+int graft_cdi_directory_list(const char *directory, struct graft_arena *arena, const char ***ret_names, size_t *ret_n,
+			     struct graft_error *err)
 {
-	auto_close int list_fd = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_dir DIR *dir = list_fd >= 0 ? fdopendir(list_fd) : NULL;
+	auto_close int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
 
 	if (!dir)
 		return graft_fail_errno(err, errno, "failed to read CDI directory: %s", directory);
-	(void)TAKE_FD(list_fd);
+	(void)TAKE_FD(fd);
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {
 		if (is_spec_name(entry->d_name) && entry->d_type != DT_DIR)
 			(void)graft_arena_push_string(arena, ret_names, ret_n, entry->d_name);
@@ -90,25 +90,24 @@ static bool may_speak_of(const struct scan *scan, const char *text, size_t lengt
 	return false;
 }
 
-static int add_spec(struct scan *scan, const struct graft_cdi_spec *spec, struct graft_error *err)
+int graft_cdi_registry_add(struct graft_cdi_registry *registry, const struct graft_cdi_spec *spec, size_t priority,
+			   struct graft_arena *arena, struct graft_error *err)
 {
-	struct graft_cdi_registry *registry = scan->registry;
 	size_t n = registry->n_specs;
-	struct graft_cdi_spec *slot = graft_arena_push(scan->arena, &registry->specs, &registry->n_specs,
-						       sizeof(*slot));
-	size_t *priority = graft_arena_push(scan->arena, &registry->priorities, &n, sizeof(*priority));
+	struct graft_cdi_spec *slot = graft_arena_push(arena, &registry->specs, &registry->n_specs, sizeof(*slot));
+	size_t *priority_slot = graft_arena_push(arena, &registry->priorities, &n, sizeof(*priority_slot));
 
-	if (!slot || !priority)
+	if (!slot || !priority_slot)
 		return graft_fail_memory(err);
 	*slot = *spec;
-	*priority = scan->priority;
+	*priority_slot = priority;
 	return 0;
 }
 
-static int read_text(const char *path, int directory_fd, const char *name, struct graft_arena *arena,
-		     const char **ret_text, size_t *ret_length, struct graft_error *err)
+int graft_cdi_file_read(const char *path, struct graft_arena *arena, const char **ret_text, size_t *ret_length,
+			struct graft_error *err)
 {
-	auto_close int fd = openat(directory_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	int rc;
 
 	if (fd < 0)
@@ -118,8 +117,7 @@ static int read_text(const char *path, int directory_fd, const char *name, struc
 }
 
 /* One file. What is wrong with it is its problem alone. */
-static int read_spec(struct scan *scan, const char *directory, int directory_fd, const char *name,
-		     struct graft_error *err)
+static int read_spec(struct scan *scan, const char *directory, const char *name, struct graft_error *err)
 {
 	const char *path = graft_arena_printf(scan->arena, "%s/%s", directory, name);
 	struct graft_error why = { .status = GRAFT_OK };
@@ -130,7 +128,7 @@ static int read_spec(struct scan *scan, const char *directory, int directory_fd,
 
 	if (!path)
 		return graft_fail_memory(err);
-	if (read_text(path, directory_fd, name, scan->scratch, &bytes, &length, &why) == 0) {
+	if (graft_cdi_file_read(path, scan->scratch, &bytes, &length, &why) == 0) {
 		if (!may_speak_of(scan, bytes, length)) {
 			scan->registry->n_passed_over++;
 			graft_debug(scan->log, "passing over CDI spec %s: it does not mention what is asked for", path);
@@ -139,7 +137,7 @@ static int read_spec(struct scan *scan, const char *directory, int directory_fd,
 		if (graft_cdi_spec_read(path, bytes, length, scan->arena, &spec, &why) == 0) {
 			graft_debug(scan->log, "read CDI spec %s: %s/%s, %zu devices", path, spec.vendor, spec.class_,
 				    spec.n_devices);
-			return add_spec(scan, &spec, err);
+			return graft_cdi_registry_add(scan->registry, &spec, scan->priority, scan->arena, err);
 		}
 	}
 	if (why.status == GRAFT_NO_MEMORY)
@@ -151,23 +149,23 @@ static int read_spec(struct scan *scan, const char *directory, int directory_fd,
 
 static int read_directory(struct scan *scan, const char *directory, struct graft_error *err)
 {
-	auto_close int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct graft_error local = { .status = GRAFT_OK };
 	const char **names = NULL;
 	size_t n = 0;
 	int rc;
 
-	if (fd < 0 && errno == ENOENT) {
-		graft_debug(scan->log, "no CDI directory %s", directory);
-		return 0;
-	}
-	if (fd < 0)
-		return graft_fail_errno(err, errno, "failed to read CDI directory: %s", directory);
+	err = err ? err : &local;
 	scan->scratch = graft_arena_new(SIZE_MAX / 2);
 	if (!scan->scratch)
 		return graft_fail_memory(err);
-	rc = list_specs(directory, fd, scan->scratch, &names, &n, err);
+	rc = graft_cdi_directory_list(directory, scan->scratch, &names, &n, err);
+	if (rc < 0 && err->sys == ENOENT) {
+		graft_debug(scan->log, "no CDI directory %s", directory);
+		graft_error_clear(err);
+		rc = 0;
+	}
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = read_spec(scan, directory, fd, names[i], err);
+		rc = read_spec(scan, directory, names[i], err);
 	scan->scratch = graft_arena_free(scan->scratch);
 	return rc;
 }

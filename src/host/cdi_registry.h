@@ -40,6 +40,36 @@ int graft_cdi_registry_read(const char *const *directories, size_t n_directories
 			    size_t n_kinds, const struct graft_log *log, struct graft_arena *arena,
 			    struct graft_cdi_registry *ret_registry, struct graft_error *err);
 
+/* The parts of which the above is made. Names of the files of a directory that are specs by their endings, sorted. -1: as above, also if it is not there. */
+int graft_cdi_directory_list(const char *directory, struct graft_arena *arena, const char ***ret_names, size_t *ret_n,
+			     struct graft_error *err);
+/* The text of one file; GRAFT_TOO_BIG beyond 16 MiB. */
+int graft_cdi_file_read(const char *path, struct graft_arena *arena, const char **ret_text, size_t *ret_length,
+			struct graft_error *err);
+/* Adds a spec behind the others. Its priority is not below theirs. */
+int graft_cdi_registry_add(struct graft_cdi_registry *registry, const struct graft_cdi_spec *spec, size_t priority,
+			   struct graft_arena *arena, struct graft_error *err);
+
+/* What a definition of a device is worth among those of the same name. */
+enum graft_cdi_standing {
+	GRAFT_CDI_COUNTS,      /* who asks for the name gets this */
+	GRAFT_CDI_OVERRIDDEN,  /* `other` has a higher priority */
+	GRAFT_CDI_CONFLICTING, /* `other` has the same priority, and none is higher: nobody gets the name */
+};
+struct graft_cdi_definition {
+	const char *name; /* qualified */
+	const struct graft_cdi_spec *spec, *other;
+	enum graft_cdi_standing standing;
+};
+
+/*
+ * All definitions of all devices, by name, those of one name by priority; the same rules as graft_cdi_registry_resolve(). Pure. -1:
+ * GRAFT_NO_MEMORY.
+ */
+int graft_cdi_registry_definitions(const struct graft_cdi_registry *registry, struct graft_arena *arena,
+				   struct graft_cdi_definition **ret_definitions, size_t *ret_n,
+				   struct graft_error *err);
+
 /* One set of edits: a device's, or (device NULL) what its spec has for all of its devices. */
 struct graft_cdi_choice {
 	const struct graft_cdi_spec *spec;

@@ -31,7 +31,7 @@ static const struct graft_command ctk_runtime = {
 	.subcommands = runtime_commands,
 };
 
-static const struct graft_command *const cdi_transform_commands[] = { NULL };
+static const struct graft_command *const cdi_transform_commands[] = { &ctk_cdi_transform_root, NULL };
 static const struct graft_command ctk_cdi_transform = {
 	CTK_COMMAND,
 	.name = "transform",
@@ -39,7 +39,12 @@ static const struct graft_command ctk_cdi_transform = {
 	.subcommands = cdi_transform_commands,
 };
 
-static const struct graft_command *const cdi_commands[] = { &ctk_cdi_transform, NULL };
+static const struct graft_command *const cdi_commands[] = {
+	&ctk_cdi_list,
+	&ctk_cdi_transform,
+	&ctk_cdi_validate,
+	NULL,
+};
 static const struct graft_command ctk_cdi = {
 	CTK_COMMAND,
 	.name = "cdi",

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cdi_file: where nvidia-ctk finds CDI specs and puts them: options, standard input and output, names of files. */
+#ifndef GRAFT_CLI_CTK_CDI_FILE_H
+#define GRAFT_CLI_CTK_CDI_FILE_H
+
+#include "cli/ctk/ctk.h"
+#include "formats/cdi_write.h"
+
+/* The directories that container engines read, by priority. */
+#define CTK_CDI_STATIC_DIRECTORY  "/etc/cdi"
+#define CTK_CDI_DYNAMIC_DIRECTORY "/var/run/cdi"
+#define CTK_CDI_DIRECTORIES                                                                              \
+	(struct ctk_list)                                                                                \
+	{                                                                                                \
+		.items = (const char *[]){ CTK_CDI_STATIC_DIRECTORY, CTK_CDI_DYNAMIC_DIRECTORY }, .n = 2 \
+	}
+/* The row of --spec-dir, into a struct ctk_list (SPEC ctk-and-cdi 1.2). */
+#define CTK_CDI_DIRECTORIES_OPTION(type, member)                                                                      \
+	{                                                                                                             \
+		.name = "spec-dir", .argument = GRAFT_OPTION_REQUIRED, .value_name = "DIR",                           \
+		.help = "Directory of CDI specs, later ones override earlier ones (default " CTK_CDI_STATIC_DIRECTORY \
+			", " CTK_CDI_DYNAMIC_DIRECTORY ")",                                                           \
+		.parse = ctk_option_list, .offset = offsetof(type, member),                                           \
+		.environment = (const char *const[]){ "NVIDIA_CTK_CDI_SPEC_DIRS", NULL },                             \
+	}
+
+/* Reads one spec; "-" is standard input. -1 as graft_cdi_file_read() and graft_cdi_spec_read(). */
+int ctk_cdi_read(struct ctk *ctk, const char *path, struct graft_cdi_spec *ret_spec, struct graft_error *err);
+
+/*
+ * Writes a spec (mode 0644) to a file whose ending says the format, ".json" or ".yaml"; any other name gets ".yaml". NULL and "" are standard output, in
+ * YAML. `ret_path`, which may be NULL, is set to the name of the file, NULL for standard output.
+ */
+int ctk_cdi_save(struct ctk *ctk, const struct graft_cdi_spec *spec, const char *path, const char **ret_path,
+		 struct graft_error *err);
+
+#endif

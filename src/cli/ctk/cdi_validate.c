@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cdi_validate: nvidia-ctk cdi validate: everything that is wrong with CDI specs, each fault with its place. Exit status 0: engines take all of them; 1:
+ * they do not, or something could not be looked at.
+ */
+#include "base/cleanup.h"
+#include "cli/ctk/cdi_file.h"
+#include "formats/json.h"
+#include "host/cdi_examine.h"
+
+struct validate_options {
+	struct ctk_base base;
+	struct ctk_list directories;
+	bool json;
+};
+
+static const struct graft_option options[] = {
+	CTK_CDI_DIRECTORIES_OPTION(struct validate_options, directories),
+	{ .name = "json",
+	  .help = "Write what was found as JSON",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct validate_options, json) },
+};
+
+/* ---- what is printed ---- */
+
+/* As compilers write it, so that editors find the place: "FILE:3:5: error: ...". */
+static void print_lines(const struct graft_cdi_examined *file, struct graft_buffer *out)
+{
+	for (size_t i = 0; i < file->faults.n; i++) {
+		const struct graft_cdi_fault *fault = &file->faults.items[i];
+
+		graft_buffer_string(out, file->path);
+		if (fault->line > 0)
+			graft_buffer_printf(out, ":%u:%u", fault->line, fault->column);
+		graft_buffer_printf(out, ": %s: %s\n", fault->harmless ? "warning" : "error", fault->what);
+	}
+}
+
+static void print_json(const struct graft_cdi_examined *files, size_t n, struct graft_buffer *out)
+{
+	graft_buffer_string(out, "[");
+	for (size_t i = 0; i < n; i++) {
+		graft_buffer_string(out, i > 0 ? ",\n {\"file\": " : "\n {\"file\": ");
+		graft_json_quote(out, files[i].path);
+		graft_buffer_printf(out, ", \"valid\": %s, \"faults\": [", files[i].valid ? "true" : "false");
+		for (size_t j = 0; j < files[i].faults.n; j++) {
+			const struct graft_cdi_fault *fault = &files[i].faults.items[j];
+
+			graft_buffer_printf(out, "%s\n  {\"severity\": \"%s\", ", j > 0 ? "," : "",
+					    fault->harmless ? "warning" : "error");
+			if (fault->line > 0)
+				graft_buffer_printf(out, "\"line\": %u, \"column\": %u, ", fault->line, fault->column);
+			graft_buffer_string(out, "\"message\": ");
+			graft_json_quote(out, fault->what);
+			graft_buffer_char(out, '}');
+		}
+		graft_buffer_string(out, "]}");
+	}
+	graft_buffer_string(out, n > 0 ? "\n]\n" : "]\n");
+}
+
+/* ---- the work ---- */
+
+static int validate(struct ctk *ctk, const struct validate_options *given, const char *const *paths, size_t n_paths)
+{
+	bool named = n_paths > 0;
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_buffer out = { .max = 0 };
+	struct graft_cdi_examined *files;
+	size_t n, n_invalid = 0;
+	int status;
+
+	if (graft_cdi_examine(named ? paths : given->directories.items, named ? n_paths : given->directories.n, !named,
+			      ctk->arena, &files, &n, &err) < 0)
+		return ctk_fail(ctk, &err, "%s", "");
+	for (size_t i = 0; i < n; i++) {
+		n_invalid += !files[i].valid;
+		if (!given->json)
+			print_lines(&files[i], &out);
+	}
+	if (given->json)
+		print_json(files, n, &out);
+	graft_info(&ctk->log, "%zu CDI specs, %zu of them invalid", n, n_invalid);
+	status = ctk_print(ctk, &out);
+	return n_invalid > 0 ? 1 : status;
+}
+
+static int run(void *context, int argc, char **argv)
+{
+	struct validate_options given = { .directories = CTK_CDI_DIRECTORIES };
+	int first, status = 0;
+
+	if (ctk_parse(context, &ctk_cdi_validate, &given, argc, argv, &first, &status) < 0)
+		return status;
+	return validate(context, &given, (const char *const *)argv + first, (size_t)(argc - first));
+}
+
+const struct graft_command ctk_cdi_validate = {
+	.name = "validate",
+	.arguments = "[FILE|DIR...]",
+	.summary = "Tell everything that is wrong with CDI specs",
+	.description = "Looks at files, at directories of them, or, without either, at the directories of --spec-dir. "
+		       "Of several directories later ones override earlier ones. Prints each fault with its line and "
+		       "column; warnings are of what engines take although it should not be so. The exit status is 1 "
+		       "if an engine would not use one of the files, or something could not be read.",
+	.options = options,
+	.n_options = GRAFT_COUNT(options),
+	.max_arguments = -1,
+	.go_style = true,
+	.interspersed = true,
+	.run = run,
+};

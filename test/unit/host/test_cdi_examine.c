@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files and directories of specs: their faults, which definition counts, what is passed over, memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../allocation.h"
+#include "base/cleanup.h"
+#include "fixture.h"
+#include "host/cdi_examine.h"
+
+static struct fixture *fixture;
+static struct graft_arena *arena;
+static char etc[128], run[128];
+static const char *directories[2];
+
+static int setup(void **state)
+{
+	(void)state;
+	fixture = calloc(1, sizeof(*fixture));
+	arena = graft_arena_new((size_t)64 << 20);
+	if (!fixture || !arena)
+		return -1;
+	fixture_init(fixture);
+	(void)snprintf(etc, sizeof(etc), "%s/etc/cdi", fixture->root);
+	(void)snprintf(run, sizeof(run), "%s/run/cdi", fixture->root);
+	directories[0] = etc;
+	directories[1] = run;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	fixture_done(fixture);
+	free(fixture);
+	arena = graft_arena_free(arena);
+	return 0;
+}
+
+static void write_spec(const char *path, const char *devices)
+{
+	char text[4096];
+	int used = snprintf(text, sizeof(text), "cdiVersion: 0.5.0\nkind: v/c\ndevices:\n");
+
+	for (const char *at = devices; *at; at += strspn(at, " ")) {
+		size_t length = strcspn(at, " ");
+
+		used += snprintf(text + used, sizeof(text) - (size_t)used,
+				 "- name: '%.*s'\n  containerEdits: {env: [A=1]}\n", (int)length, at);
+		at += length;
+	}
+	fixture_write(fixture, path, text);
+}
+
+/* Everything that was found, one line each, without the fixture's root: "etc/cdi/a.yaml:3:1: what", "~" in front of what is harmless. */
+static const char *examine(const char *const *paths, size_t n_paths)
+{
+	static char result[4096];
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_cdi_examined *files;
+	size_t n, used = 0, root = strlen(fixture->root);
+
+	result[0] = '\0';
+	if (graft_cdi_examine(paths, n_paths, true, arena, &files, &n, &err) < 0)
+		fail_msg("%s", err.msg);
+	for (size_t i = 0; i < n; i++) {
+		bool sound = true;
+
+		for (size_t j = 0; j < files[i].faults.n; j++) {
+			const struct graft_cdi_fault *fault = &files[i].faults.items[j];
+			const char *other = strstr(fault->what, fixture->root);
+
+			used += (size_t)snprintf(result + used, sizeof(result) - used, "%s%s:%u:%u: %.*s%s\n",
+						 fault->harmless ? "~" : "", files[i].path + root, fault->line,
+						 fault->column, other ? (int)(other - fault->what) : 1000, fault->what,
+						 other ? other + root : "");
+			sound = sound && fault->harmless;
+		}
+		assert_int_equal(files[i].valid, sound);
+	}
+	return result;
+}
+
+static void test_files(void **state)
+{
+	const char *paths[4];
+
+	(void)state;
+	write_spec("/etc/cdi/good.yaml", "0 1");
+	write_spec("/etc/cdi/good.yml", "0 1");
+	fixture_write(fixture, "/etc/cdi/bad.json", "cdiVersion: 0.5.0\nkind: v/c\ndevice: []\n");
+	paths[0] = graft_arena_printf(arena, "%s/good.yaml", etc);
+	paths[1] = graft_arena_printf(arena, "%s/good.yml", etc);
+	paths[2] = graft_arena_printf(arena, "%s/bad.json", etc);
+	assert_string_equal(
+	    examine(paths, 3),
+	    "~/etc/cdi/good.yml:0:0: no reader of a directory looks at a file whose name ends neither in "
+	    ".json nor in .yaml\n"
+	    "/etc/cdi/bad.json:1:1: invalid spec, no devices\n"
+	    "/etc/cdi/bad.json:3:1: unknown field \"device\"\n");
+	/* A directory: the .yml is nobody's. */
+	assert_string_equal(examine(directories, 2), "/etc/cdi/bad.json:1:1: invalid spec, no devices\n"
+						     "/etc/cdi/bad.json:3:1: unknown field \"device\"\n");
+}
+
+static void test_unreadable(void **state)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_cdi_examined *files;
+	const char *path;
+	size_t n;
+
+	(void)state;
+	path = graft_arena_printf(arena, "%s/gone.yaml", etc);
+	assert_int_equal(graft_cdi_examine(&path, 1, false, arena, &files, &n, &err), 0);
+	assert_int_equal(n, 1);
+	assert_false(files[0].valid);
+	assert_int_equal(files[0].faults.n, 1);
+	assert_non_null(strstr(files[0].faults.items[0].what, "failed to open CDI spec: "));
+	assert_non_null(strstr(files[0].faults.items[0].what, "no such file"));
+	assert_int_equal(graft_cdi_examine(&path, 1, true, arena, &files, &n, &err), 0);
+	assert_int_equal(n, 0);
+}
+
+static void test_between(void **state)
+{
+	(void)state;
+	write_spec("/etc/cdi/a.yaml", "0 1 2 3 4 5 x");
+	write_spec("/run/cdi/a.yaml", "0 1 2 3 4 6 7");
+	write_spec("/run/cdi/b.yaml", "5 6");
+	write_spec("/run/cdi/c.yaml", "6");
+	assert_string_equal(
+	    examine(directories, 2),
+	    "~/etc/cdi/a.yaml:0:0: v/c=0, v/c=1, v/c=2, v/c=3 and 1 more: overridden by /run/cdi/a.yaml\n"
+	    "~/etc/cdi/a.yaml:0:0: v/c=5: overridden by /run/cdi/b.yaml\n"
+	    "/run/cdi/a.yaml:0:0: conflicting device \"v/c=6\": /run/cdi/c.yaml defines it as well, so "
+	    "nobody can use it\n"
+	    "/run/cdi/b.yaml:0:0: conflicting device \"v/c=6\": /run/cdi/c.yaml defines it as well, so "
+	    "nobody can use it\n"
+	    "/run/cdi/c.yaml:0:0: conflicting device \"v/c=6\": /run/cdi/a.yaml defines it as well, so "
+	    "nobody can use it\n");
+}
+
+static void test_definitions(void **state)
+{
+	struct graft_cdi_registry registry;
+	struct graft_cdi_definition *definitions;
+	size_t n;
+
+	(void)state;
+	write_spec("/etc/cdi/a.yaml", "b a");
+	write_spec("/etc/cdi/b.yaml", "b c");
+	write_spec("/run/cdi/a.yaml", "b");
+	assert_int_equal(graft_cdi_registry_read(directories, 2, NULL, 0, NULL, arena, &registry, NULL), 0);
+	assert_int_equal(graft_cdi_registry_definitions(&registry, arena, &definitions, &n, NULL), 0);
+	assert_int_equal(n, 5);
+	assert_string_equal(definitions[0].name, "v/c=a");
+	assert_int_equal(definitions[0].standing, GRAFT_CDI_COUNTS);
+	assert_null(definitions[0].other);
+	for (size_t i = 1; i < 4; i++) {
+		assert_string_equal(definitions[i].name, "v/c=b");
+		assert_ptr_equal(definitions[i].spec, &registry.specs[i - 1]);
+		assert_int_equal(definitions[i].standing, i < 3 ? GRAFT_CDI_OVERRIDDEN : GRAFT_CDI_COUNTS);
+	}
+	assert_ptr_equal(definitions[1].other, &registry.specs[2]);
+	assert_string_equal(definitions[4].name, "v/c=c");
+	registry.n_specs = 0;
+	assert_int_equal(graft_cdi_registry_definitions(&registry, arena, &definitions, &n, NULL), 0);
+	assert_int_equal(n, 0);
+}
+
+static void test_memory(void **state)
+{
+	(void)state;
+	write_spec("/etc/cdi/a.yaml", "0 d");
+	fixture_write(fixture, "/etc/cdi/b.yaml", "cdiVersion: 0.5.0\nkind: v/c\ndevice: []\n");
+	write_spec("/run/cdi/a.yaml", "0 d");
+	write_spec("/run/cdi/b.yaml", "d");
+	for (int n = 1;; n++) {
+		struct graft_arena *own = graft_arena_new((size_t)64 << 20);
+		struct graft_error err = { .status = GRAFT_OK };
+		struct graft_cdi_examined *files;
+		size_t n_files;
+		int rc;
+
+		assert_non_null(own);
+		allocation_fail(n);
+		rc = graft_cdi_examine(directories, 2, false, own, &files, &n_files, &err);
+		graft_arena_free(own);
+		if (!allocation_failed()) {
+			assert_int_equal(rc, 0);
+			assert_int_equal(n_files, 4);
+			assert_true(n > 20);
+			return;
+		}
+		assert_int_equal(rc, -1);
+		assert_int_equal(err.status, GRAFT_NO_MEMORY);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_files, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_between, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_definitions, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
