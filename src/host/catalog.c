@@ -163,6 +163,16 @@ const struct graft_catalog_gate_file graft_catalog_gate_files[] = {
 };
 const size_t graft_n_catalog_gate_files = GRAFT_COUNT(graft_catalog_gate_files);
 
+const struct graft_catalog_management_node graft_catalog_management_nodes[] = {
+	{ "/dev", "nvidia-fs", true, "GPUDirect storage is asked for by itself" },
+	{ "/dev", "nvidia-nvswitch", true, "NVSwitches are asked for by themselves" },
+	{ "/dev", "nvidia-nvlink", true, "links between switches are the fabric manager's" },
+	{ "/dev", "nvidia", false, "GPUs and control nodes, of every kind" },
+	{ "/dev/nvidia-caps", "nvidia-cap", false, "MIG instances, and the rights to make and watch them" },
+	{ "/dev/nvidia-caps-imex-channels", "channel", false, "memory of other nodes" },
+};
+const size_t graft_n_catalog_management_nodes = GRAFT_COUNT(graft_catalog_management_nodes);
+
 const struct graft_catalog_module graft_catalog_xorg_modules[] = {
 	{ "nvidia_drv.so", false, "driver of the X server" },
 	{ "libglxserver_nvidia.so", true, "GLX of the X server" },

@@ -99,6 +99,15 @@ struct graft_catalog_gate_file {
 extern const struct graft_catalog_gate_file graft_catalog_gate_files[];
 extern const size_t graft_n_catalog_gate_files;
 
+/* Nodes of the driver for those who look after all GPUs: what the names in a directory begin with. The first row that fits counts. */
+struct graft_catalog_management_node {
+	const char *directory, *name;
+	bool left_out;
+	const char *why;
+};
+extern const struct graft_catalog_management_node graft_catalog_management_nodes[];
+extern const size_t graft_n_catalog_management_nodes;
+
 /* Modules of the X server: `version`: the driver's version follows the name. */
 struct graft_catalog_module {
 	const char *name;

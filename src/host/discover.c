@@ -44,6 +44,7 @@ static void look(struct graft_survey *survey)
 		{ GRAFT_NEED_EXTRA_FILES, graft_survey_extra_files },
 		{ GRAFT_NEED_FURTHER, graft_survey_xorg },
 		{ GRAFT_NEED_DRM, look_at_all_drm },
+		{ GRAFT_NEED_MANAGEMENT, graft_survey_management },
 	};
 
 	for (size_t i = 0; i < GRAFT_COUNT(concerns); i++) {

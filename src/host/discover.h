@@ -36,7 +36,8 @@ enum graft_need {
 	GRAFT_NEED_EVERY_LIBRARY =
 	    1u << 14,                     /* of the driver's version, known or not; and which have development links */
 	GRAFT_NEED_EXPLICIT = 1u << 15,   /* libraries that belong to an image as a rule: libGL.so, libOpenCL.so ... */
-	GRAFT_NEED_ALL = (1u << 15) - 1u, /* all but the last */
+	GRAFT_NEED_MANAGEMENT = 1u << 16, /* management_nodes */
+	GRAFT_NEED_ALL = (1u << 15) - 1u, /* all but the last two */
 };
 
 /* Facts that only NVML has, for graft_host_complete(). */
@@ -52,6 +53,7 @@ enum graft_nvml_fact {
 struct graft_host_options {
 	const char *root;      /* driver root, absolute; NULL = "/" */
 	const char *host_root; /* has the /proc, /sys and /dev that the driver root lacks; NULL = "/" */
+	const char *dev_root;  /* has the device nodes; NULL = the driver root if it has some, else the host */
 	const char *ldcache;   /* below it; NULL = "/etc/ld.so.cache" */
 	uid_t nvml_uid;        /* identity of the NVML child; (uid_t)-1 = the kernel's overflow ids */
 	gid_t nvml_gid;
@@ -62,6 +64,12 @@ struct graft_host_options {
 	const uint32_t *imex_channels; /* borrowed */
 	size_t n_imex_channels;
 	uint32_t gates; /* bits 1 << GRAFT_GATE_*: look up what they bring along */
+	/* Below the driver root; borrowed. Libraries are looked for there and nowhere else; n 0: where the loader and the driver say. */
+	const char *const *library_directories;
+	size_t n_library_directories;
+	/* Likewise for the files that programs expect at fixed places (extra files): n 0 = /etc, /usr/share and their like. */
+	const char *const *data_directories;
+	size_t n_data_directories;
 	bool no_glvnd, no_uvm, no_modeset, no_mps, no_persistenced, no_fabricmanager, no_gsp_firmware;
 	int nvml_timeout_ms; /* 0 = no limit: progress goes to the log every second */
 	const struct graft_log *log;

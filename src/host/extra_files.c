@@ -8,11 +8,12 @@
 #include "host/catalog.h"
 #include "host/survey.h"
 
-static void add(struct graft_survey *survey, const struct graft_catalog_extra *row,
-		const struct graft_catalog_directory *directory, const char *path, const char *found)
+/* `directory_target`: where what lies in that directory belongs; NULL = where it is. */
+static void add(struct graft_survey *survey, const struct graft_catalog_extra *row, const char *directory_target,
+		const char *path, const char *found)
 {
 	struct graft_inventory *inventory = survey->inventory;
-	const char *place = row->target ? row->target : directory->target;
+	const char *place = row->target ? row->target : directory_target;
 	const char *target = place ? graft_arena_printf(survey->arena, "%s/%s", place, row->name) : found;
 	struct graft_extra_file *file;
 
@@ -26,18 +27,33 @@ static void add(struct graft_survey *survey, const struct graft_catalog_extra *r
 	graft_info(survey->log, "selecting %s", path);
 }
 
+/* Takes the file if the directory has it. */
+static bool look_in(struct graft_survey *survey, const struct graft_catalog_extra *row, const char *directory,
+		    const char *directory_target)
+{
+	const char *found = graft_arena_printf(survey->arena, "%s/%s", directory, row->name);
+	const char *path;
+	struct stat st;
+
+	if (!found || graft_lookup_path(&survey->lookup, found, &path, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	add(survey, row, directory_target, path, found);
+	return true;
+}
+
 static void look(struct graft_survey *survey, const struct graft_catalog_extra *row)
 {
-	for (size_t i = 0; i < graft_n_catalog_data_directories; i++) {
-		const struct graft_catalog_directory *directory = &graft_catalog_data_directories[i];
-		const char *found = graft_arena_printf(survey->arena, "%s/%s", directory->path, row->name);
-		const char *path;
-		struct stat st;
+	const struct graft_host_options *options = survey->options;
 
-		if (found && graft_lookup_path(&survey->lookup, found, &path, &st) == 0 && S_ISREG(st.st_mode)) {
-			add(survey, row, directory, path, found);
+	for (size_t i = 0; i < options->n_data_directories; i++) {
+		if (look_in(survey, row, options->data_directories[i], NULL))
 			return;
-		}
+	}
+	for (size_t i = 0; options->n_data_directories == 0 && i < graft_n_catalog_data_directories; i++) {
+		const struct graft_catalog_directory *directory = &graft_catalog_data_directories[i];
+
+		if (look_in(survey, row, directory->path, directory->target))
+			return;
 	}
 	graft_survey_omit(survey, "missing file", row->name, "it is in none of the data directories");
 }

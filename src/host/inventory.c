@@ -204,6 +204,8 @@ static const struct graft_field inventory_fields[] = {
 			"device nodes of gates that were asked for"),
 	GRAFT_F_RECORDS(struct graft_inventory, gate_files, &gate_file_record,
 			"files and directories of gates that were asked for"),
+	GRAFT_F_RECORDS(struct graft_inventory, management_nodes, &node_record,
+			"every device node of the driver, for those who look after all GPUs"),
 	GRAFT_F_RECORDS(struct graft_inventory, omissions, &omission_record,
 			"what was looked for and is missing or was refused, and why"),
 };

@@ -184,6 +184,8 @@ struct graft_inventory {
 	size_t n_gate_nodes;
 	struct graft_gate_file *gate_files;
 	size_t n_gate_files;
+	struct graft_node *management_nodes; /* every node of the driver that is there, for who looks after all GPUs */
+	size_t n_management_nodes;
 	struct graft_omission *omissions;
 	size_t n_omissions;
 

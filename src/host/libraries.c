@@ -423,6 +423,17 @@ static const char *read_filelist(struct search *search)
 	return NULL;
 }
 
+/* Those that the caller names. */
+static void search_given(struct search *search)
+{
+	const struct graft_host_options *options = search->survey->options;
+
+	for (size_t i = 0; i < options->n_library_directories; i++) {
+		search_directory(search, options->library_directories[i], NULL);
+		graft_library_scan_others(search, options->library_directories[i]);
+	}
+}
+
 /* Directories of the loader's configuration, then the usual ones, each once. */
 static void search_directories(struct search *search)
 {
@@ -643,11 +654,22 @@ static bool has_nvml(const struct search *search)
 	return false;
 }
 
+/* `trusted`: the cache knows the driver; then it is believed, and what it lacks is not installed, or very new. */
+static void search_further(struct search *search, bool trusted)
+{
+	if (search->survey->options->n_library_directories > 0)
+		search_given(search);
+	else if (trusted)
+		search_siblings(search);
+	else
+		search_directories(search);
+}
+
 void graft_survey_libraries(struct graft_survey *survey)
 {
 	struct graft_inventory *inventory = survey->inventory;
 	struct graft_ldcache cache = { 0 };
-	bool usable = read_cache(survey, &cache), trusted;
+	bool usable = survey->options->n_library_directories == 0 && read_cache(survey, &cache), trusted;
 	struct search search;
 
 	if (search_init(&search, survey, 64) < 0)
@@ -655,12 +677,8 @@ void graft_survey_libraries(struct graft_survey *survey)
 	if (usable && survey->module_loaded && !inventory->driver_version.value)
 		version_from_library(&search, &cache);
 	search_cache(&search, &cache);
-	/* A cache that knows the driver is believed: what it lacks is not installed, or very new. */
 	trusted = has_nvml(&search);
-	if (trusted)
-		search_siblings(&search);
-	else
-		search_directories(&search);
+	search_further(&search, trusted);
 	publish_nvml(&search);
 	publish(&search, &inventory->libraries, &inventory->n_libraries);
 	if (inventory->platform == GRAFT_PLATFORM_TEGRA)
@@ -671,9 +689,6 @@ void graft_survey_libraries(struct graft_survey *survey)
 	if (search_init(&search, survey, 32) < 0)
 		return;
 	search_cache(&search, &cache);
-	if (trusted)
-		search_siblings(&search);
-	else
-		search_directories(&search);
+	search_further(&search, trusted);
 	publish(&search, &inventory->libraries32, &inventory->n_libraries32);
 }

@@ -106,6 +106,22 @@ static void choose_dev(struct graft_survey *survey, const char *host_root)
 	survey->dev_fd = own_fd >= 0 ? TAKE_FD(own_fd) : -1;
 }
 
+/* SPEC ctk-and-cdi 1.5, --dev-root: there and nowhere else. */
+static int open_devices(struct graft_survey *survey, struct graft_error *err)
+{
+	const char *path = clean_root(survey->arena, survey->options->dev_root);
+
+	if (!path)
+		return graft_fail_memory(err);
+	if (graft_root_open(&survey->given_dev, path, err) < 0)
+		return -1;
+	survey->dev = &survey->given_dev;
+	survey->inventory->dev_root = path;
+	survey->dev_fd = graft_root_openat(&survey->given_dev, "/dev", O_PATH | O_DIRECTORY);
+	survey->no_memory |= survey->dev_fd == -ENOMEM;
+	return 0;
+}
+
 static void read_devices(struct graft_survey *survey)
 {
 	uint32_t major;
@@ -128,7 +144,12 @@ static int open_inventory(struct graft_survey *survey, struct graft_error *err)
 		return -1;
 	graft_lookup_init(&survey->lookup, &survey->root, survey->arena);
 	choose_proc(survey, host_root);
-	choose_dev(survey, host_root);
+	if (survey->options->dev_root) {
+		if (open_devices(survey, err) < 0)
+			return -1;
+	} else {
+		choose_dev(survey, host_root);
+	}
 	read_devices(survey);
 	return 0;
 }
@@ -177,6 +198,7 @@ void graft_survey_close(struct graft_survey *survey)
 		(void)close(survey->dev_fd);
 	graft_root_close(&survey->root);
 	graft_root_close(&survey->host);
+	graft_root_close(&survey->given_dev);
 	survey->scratch = graft_arena_free(survey->scratch);
 	survey->inventory = graft_inventory_free(survey->inventory);
 }

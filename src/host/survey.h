@@ -42,8 +42,9 @@ struct graft_survey {
 	struct graft_arena *scratch;       /* owned; dies with the survey */
 	struct graft_root root;            /* the driver root */
 	struct graft_root host;            /* the host's own root; closed (fd -1) when it is the same directory */
+	struct graft_root given_dev;       /* options->dev_root; closed when that was left to us */
 	const struct graft_root *proc;     /* where /proc/driver/nvidia is looked up: one of the two */
-	const struct graft_root *dev;      /* where /dev is looked up: one of the two */
+	const struct graft_root *dev;      /* where /dev is looked up: one of the three */
 	int dev_fd;                        /* O_PATH of /dev, or -1; owned */
 	struct graft_lookup lookup;        /* below `root` */
 	const char *devices;               /* text of /proc/devices, "" if there is none */
@@ -63,9 +64,9 @@ int graft_survey_attach(struct graft_survey *survey, const struct graft_host_opt
 /* The inventory, no longer owned by the survey. */
 struct graft_inventory *graft_survey_detach(struct graft_survey *survey);
 void graft_survey_close(struct graft_survey *survey);
-#define GRAFT_SURVEY_INIT                                                      \
-	{                                                                      \
-		.root = GRAFT_ROOT_INIT, .host = GRAFT_ROOT_INIT, .dev_fd = -1 \
+#define GRAFT_SURVEY_INIT                                                                                    \
+	{                                                                                                    \
+		.root = GRAFT_ROOT_INIT, .host = GRAFT_ROOT_INIT, .given_dev = GRAFT_ROOT_INIT, .dev_fd = -1 \
 	}
 #define auto_survey __attribute__((cleanup(graft_survey_close)))
 
@@ -121,6 +122,7 @@ void graft_survey_extra_files(struct graft_survey *survey);
 void graft_survey_proc_files(struct graft_survey *survey);
 void graft_survey_gates(struct graft_survey *survey);
 void graft_survey_xorg(struct graft_survey *survey);
+void graft_survey_management(struct graft_survey *survey);
 void graft_survey_drm(struct graft_survey *survey, struct graft_gpu *gpu); /* of one GPU */
 
 #endif

@@ -58,7 +58,7 @@ void graft_rule_environment(struct graft_planner *planner)
 {
 	const char *directories = library_directories(planner);
 
-	if (planner->plan->n_grants == 0 && !planner->policy->shared &&
+	if (planner->plan->n_grants == 0 && !planner->policy->shared && !planner->request->management &&
 	    planner->inventory->platform == GRAFT_PLATFORM_NATIVE)
 		set(planner, "NVCT_EMPTY_DEVICE", graft_plan_copy(planner, ""),
 		    "says that the driver was asked for without a GPU");

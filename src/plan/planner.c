@@ -25,11 +25,18 @@ static bool wants_only_gpu(const struct graft_inventory *inventory, const struct
 }
 
 /* Nodes of single devices, then those of all, as CDI devices come before what they have in common (SPEC runtime-and-hook 7.2). */
+static int run_node_rules(struct graft_planner *planner, struct graft_error *err)
+{
+	if (planner->request->management)
+		return graft_rule_management(planner, err);
+	if (graft_rule_gpus(planner, err) < 0 || graft_rule_mig(planner, err) < 0)
+		return -1;
+	return graft_rule_nodes(planner, err);
+}
+
 static int run_oci_rules(struct graft_planner *planner, struct graft_error *err)
 {
-	if (graft_rule_gpus(planner, err) < 0 || graft_rule_mig(planner, err) < 0 ||
-	    graft_rule_nodes(planner, err) < 0 || graft_rule_gates(planner, err) < 0 ||
-	    graft_rule_imex(planner, err) < 0)
+	if (run_node_rules(planner, err) < 0 || graft_rule_gates(planner, err) < 0 || graft_rule_imex(planner, err) < 0)
 		return -1;
 	graft_rule_binaries(planner);
 	graft_rule_libraries(planner);

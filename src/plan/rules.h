@@ -57,22 +57,23 @@ bool graft_plan_is_disabled(const struct graft_planner *planner, enum graft_hook
 void graft_plan_targets(struct graft_planner *planner);
 
 /* The rules, in the order of the plan. Those that can fail return -1 with the error set. */
-void graft_rule_procfs_view(struct graft_planner *planner);                   /* procfs_view.c */
-void graft_rule_application_profile(struct graft_planner *planner);           /* application_profile.c */
-void graft_rule_binaries(struct graft_planner *planner);                      /* files.c */
-void graft_rule_libraries(struct graft_planner *planner);                     /* libraries.c */
-void graft_rule_links(struct graft_planner *planner);                         /* links.c */
-void graft_rule_extra_files(struct graft_planner *planner);                   /* files.c */
-void graft_rule_firmware(struct graft_planner *planner);                      /* files.c */
-void graft_rule_ipcs(struct graft_planner *planner);                          /* files.c */
-int graft_rule_nodes(struct graft_planner *planner, struct graft_error *err); /* devices.c */
-int graft_rule_gpus(struct graft_planner *planner, struct graft_error *err);  /* devices.c */
-int graft_rule_mig(struct graft_planner *planner, struct graft_error *err);   /* mig.c */
-int graft_rule_imex(struct graft_planner *planner, struct graft_error *err);  /* imex.c */
-int graft_rule_gates(struct graft_planner *planner, struct graft_error *err); /* gates.c */
-void graft_rule_params(struct graft_planner *planner);                        /* procfs_view.c */
-void graft_rule_environment(struct graft_planner *planner);                   /* environment.c */
-void graft_rule_loader_cache(struct graft_planner *planner);                  /* loader_cache.c */
+void graft_rule_procfs_view(struct graft_planner *planner);                        /* procfs_view.c */
+void graft_rule_application_profile(struct graft_planner *planner);                /* application_profile.c */
+void graft_rule_binaries(struct graft_planner *planner);                           /* files.c */
+void graft_rule_libraries(struct graft_planner *planner);                          /* libraries.c */
+void graft_rule_links(struct graft_planner *planner);                              /* links.c */
+void graft_rule_extra_files(struct graft_planner *planner);                        /* files.c */
+void graft_rule_firmware(struct graft_planner *planner);                           /* files.c */
+void graft_rule_ipcs(struct graft_planner *planner);                               /* files.c */
+int graft_rule_nodes(struct graft_planner *planner, struct graft_error *err);      /* devices.c */
+int graft_rule_gpus(struct graft_planner *planner, struct graft_error *err);       /* devices.c */
+int graft_rule_mig(struct graft_planner *planner, struct graft_error *err);        /* mig.c */
+int graft_rule_imex(struct graft_planner *planner, struct graft_error *err);       /* imex.c */
+int graft_rule_gates(struct graft_planner *planner, struct graft_error *err);      /* gates.c */
+int graft_rule_management(struct graft_planner *planner, struct graft_error *err); /* management.c */
+void graft_rule_params(struct graft_planner *planner);                             /* procfs_view.c */
+void graft_rule_environment(struct graft_planner *planner);                        /* environment.c */
+void graft_rule_loader_cache(struct graft_planner *planner);                       /* loader_cache.c */
 
 /* procfs_view.c: the directory of one GPU in the view. */
 void graft_plan_gpu_procfs(struct graft_planner *planner, const struct graft_gpu *gpu);

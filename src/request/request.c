@@ -59,6 +59,8 @@ static const struct graft_field request_fields[] = {
 	GRAFT_F_FLAGS(struct graft_request, gates, graft_gate_names, GRAFT_GATE_MAX,
 		      "parts of the host beside the GPUs, where it has them"),
 	GRAFT_F_BOOL(struct graft_request, all_imex_channels, "every IMEX channel that the host has"),
+	GRAFT_F_BOOL(struct graft_request, management,
+		     "every node of the driver instead of those of selected GPUs, for who looks after all of them"),
 	GRAFT_F_BOOL(struct graft_request, explicit_driver_libraries,
 		     "also libraries that belong to an image as a rule"),
 	GRAFT_F_BOOL(struct graft_request, all_usable,

@@ -67,7 +67,9 @@ struct graft_request {
 	bool
 	    compat_mode_given; /* by graft_request_compat_mode(), to tell the default from a choice; not part of the JSON form */
 	bool no_cgroups, no_devbind, no_persistenced, no_fabricmanager, no_gsp_firmware, no_mps;
-	uint32_t gates;                 /* bits 1 << GRAFT_GATE_*; a host that has nothing of it is no error */
+	uint32_t gates; /* bits 1 << GRAFT_GATE_*; a host that has nothing of it is no error */
+	/* Every node of the driver instead of those of selected GPUs, for who looks after all of them (SPEC ctk-and-cdi 4.8). Style OCI. */
+	bool management;
 	bool all_imex_channels;         /* every channel that the host has, beside those named */
 	bool explicit_driver_libraries; /* also what belongs to an image as a rule: libGL.so, libOpenCL.so ... */
 	/*

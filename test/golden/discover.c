@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 {
 	const unsigned int facts = GRAFT_NVML_UUID | GRAFT_NVML_MODEL | GRAFT_NVML_BRAND | GRAFT_NVML_ARCH |
 				   GRAFT_NVML_CUDA | GRAFT_NVML_MIG;
-	unsigned int needs = GRAFT_NEED_ALL & ~(unsigned int)GRAFT_NEED_MIG_CAPS;
+	unsigned int needs = (GRAFT_NEED_ALL & ~(unsigned int)GRAFT_NEED_MIG_CAPS) | GRAFT_NEED_MANAGEMENT;
 	struct graft_inventory *inventory = NULL;
 	bool nvml = false;
 	struct graft_buffer out = { 0 };

@@ -483,10 +483,105 @@ static void test_rest_of_the_driver_store(void **state)
 	(void)graft_inventory_free(inventory);
 }
 
+/* --- what the caller decides --- */
+
+/* Libraries and data files in named directories and nowhere else, whatever the cache says. */
+static void test_given_directories(void **state)
+{
+	static const char *const libraries[] = { "/nowhere", "/opt/driver/lib" }, *const data[] = { "/opt/data" };
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory;
+
+	fixture_write(fixture, "/usr/share/vulkan/icd.d/nvidia_icd.json", "{}");
+	fixture_write(fixture, "/usr/share/glvnd/egl_vendor.d/10_nvidia.json", "{}");
+	fixture_write(fixture, "/opt/data/glvnd/egl_vendor.d/10_nvidia.json", "{}");
+	/* They are written behind the cache's back. */
+	fixture_libraries(fixture, "/opt/driver/lib", FIXTURE_VERSION);
+	fixture_elf(fixture, "/opt/driver/lib/libnvidia-brandnew.so." FIXTURE_VERSION,
+		    &(struct fixture_elf){ .soname = "libnvidia-brandnew.so.2" });
+	fixture->options.library_directories = libraries;
+	fixture->options.n_library_directories = GRAFT_COUNT(libraries);
+	fixture->options.data_directories = data;
+	fixture->options.n_data_directories = GRAFT_COUNT(data);
+	inventory = discover(fixture, GRAFT_NEED_ALL);
+	assert_true(inventory->n_libraries > 3);
+	assert_non_null(library_of(inventory, "libnvidia-brandnew.so.2"));
+	assert_string_equal(inventory->nvml_library, "/opt/driver/lib/libnvidia-ml.so." FIXTURE_VERSION);
+	for (size_t i = 0; i < inventory->n_libraries; i++)
+		assert_int_equal(strncmp(inventory->libraries[i].path, "/opt/driver/lib/", 16), 0);
+	assert_int_equal(inventory->n_extra_files, 1);
+	assert_string_equal(inventory->extra_files[0].path, "/opt/data/glvnd/egl_vendor.d/10_nvidia.json");
+	assert_null(inventory->extra_files[0].target);
+	(void)graft_inventory_free(inventory);
+}
+
+/* Device nodes from a named root and no other, even if it has none. */
+static void test_dev_root(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory;
+	struct graft_error err = { 0 };
+	char dev_root[128];
+
+	if (!fixture_has_nodes())
+		skip();
+	(void)snprintf(dev_root, sizeof(dev_root), "%s/other/", fixture->root);
+	fixture_directory(fixture, "/other");
+	fixture->options.dev_root = dev_root;
+	inventory = discover(fixture, GRAFT_NEED_NODES);
+	for (size_t i = 0; i < inventory->n_nodes; i++)
+		assert_false(inventory->nodes[i].present);
+	(void)graft_inventory_free(inventory);
+	fixture_node(fixture, "/other/dev/nvidiactl", 195, 255, 0640);
+	inventory = discover(fixture, GRAFT_NEED_NODES);
+	dev_root[strlen(dev_root) - 1] = '\0';
+	assert_string_equal(inventory->dev_root, dev_root);
+	assert_string_equal(inventory->root, fixture->root);
+	assert_string_equal(inventory->nodes[0].path, "/dev/nvidiactl");
+	assert_true(inventory->nodes[0].present);
+	assert_int_equal(inventory->nodes[0].mode, 0640);
+	(void)graft_inventory_free(inventory);
+	fixture->options.dev_root = "/does/not/exist";
+	assert_int_equal(graft_host_discover(&fixture->options, GRAFT_NEED_NODES, &inventory, &err), -1);
+}
+
+static void test_management(void **state)
+{
+	static const char *const nodes[] = { "/dev/nvidia0",           "/dev/nvidia12",
+					     "/dev/nvidia-vgpuctl",    "/dev/nvidia-fs0",
+					     "/dev/nvidia-nvswitch0",  "/dev/nvidia-nvlink",
+					     "/dev/dri/card0",         "/dev/nvidia-caps/nvidia-cap1",
+					     "/dev/nvidia-caps/other", "/dev/nvidia-caps-imex-channels/channel0" };
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory;
+	char text[512] = "";
+
+	if (!fixture_has_nodes())
+		skip();
+	for (size_t i = 0; i < GRAFT_COUNT(nodes); i++)
+		fixture_node(fixture, nodes[i], 195, (unsigned int)i, 0666);
+	fixture_write(fixture, "/dev/nvidia-no-node", "");
+	inventory = discover(fixture, 0);
+	assert_int_equal(inventory->n_management_nodes, 0);
+	(void)graft_inventory_free(inventory);
+	inventory = discover(fixture, GRAFT_NEED_MANAGEMENT);
+	for (size_t i = 0; i < inventory->n_management_nodes; i++) {
+		assert_true(inventory->management_nodes[i].present);
+		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s",
+			       inventory->management_nodes[i].path);
+	}
+	assert_string_equal(
+	    text, " /dev/nvidia-modeset /dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia-vgpuctl /dev/nvidia0 "
+		  "/dev/nvidia12 /dev/nvidiactl /dev/nvidia-caps/nvidia-cap1 /dev/nvidia-caps-imex-channels/channel0");
+	(void)graft_inventory_free(inventory);
+}
+
 /* Every allocation of it may fail. */
 static void test_without_memory(void **state)
 {
 	struct fixture *fixture = *state;
+	struct graft_inventory *whole;
+	size_t n_management_nodes;
 
 	if (!fixture_has_nodes())
 		skip();
@@ -495,13 +590,17 @@ static void test_without_memory(void **state)
 	fixture_node(fixture, "/dev/nvidia-fs0", 500, 0, 0666);
 	fixture_directory(fixture, "/run/udev");
 	fixture->options.gates = (1u << GRAFT_GATE_MAX) - 1u;
+	whole = discover(fixture, GRAFT_NEED_MANAGEMENT);
+	n_management_nodes = whole->n_management_nodes;
+	(void)graft_inventory_free(whole);
 	for (int n = 1;; n++) {
 		struct graft_inventory *inventory = NULL;
 		struct graft_error err = { 0 };
 		int rc;
 
 		allocation_fail(n);
-		rc = graft_host_discover(&fixture->options, GRAFT_NEED_ALL | GRAFT_NEED_EXPLICIT, &inventory, &err);
+		rc = graft_host_discover(
+		    &fixture->options, GRAFT_NEED_ALL | GRAFT_NEED_EXPLICIT | GRAFT_NEED_MANAGEMENT, &inventory, &err);
 		if (!allocation_failed()) {
 			assert_int_equal(rc, 0);
 			(void)graft_inventory_free(inventory);
@@ -513,6 +612,7 @@ static void test_without_memory(void **state)
 		}
 		assert_int_equal(inventory->gpus[0].n_drm_nodes, 2);
 		assert_int_equal(inventory->n_gate_nodes, 1);
+		assert_int_equal(inventory->n_management_nodes, n_management_nodes);
 		assert_non_null(library_of(inventory, "libnvidia-brandnew.so.2"));
 		(void)graft_inventory_free(inventory);
 	}
@@ -533,6 +633,9 @@ int main(void)
 		TEST(test_programs_of_imex),
 		TEST(test_firmware_places),
 		TEST(test_rest_of_the_driver_store),
+		TEST(test_given_directories),
+		TEST(test_dev_root),
+		TEST(test_management),
 		TEST(test_without_memory),
 	};
 

@@ -1013,6 +1013,37 @@ static void test_shared(void **state)
 	done(&r);
 }
 
+static void ask_management(struct graft_request *request)
+{
+	request->management = true;
+}
+
+/* Nodes by their names alone, and none twice: those of GPUs and of the driver are among them. */
+static void test_management(void **state)
+{
+	static struct graft_node nodes[] = { FIXTURE_NODE("/dev/nvidia0", 195, 0), FIXTURE_NODE("/dev/nvidia9", 195, 9),
+					     FIXTURE_NODE("/dev/nvidiactl", 195, 255) };
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	f.inventory.management_nodes = nodes;
+	f.inventory.n_management_nodes = GRAFT_COUNT(nodes);
+	make(&r, &f, "", EVERYTHING, ask_management);
+	check_invariants(r.plan);
+	assert_string_equal(edits_of(&r, "management-node"),
+			    "device /dev/nvidia0\ndevice /dev/nvidia9\ndevice /dev/nvidiactl");
+	assert_string_equal(edits_of(&r, "driver-node"), "");
+	assert_null(find(r.plan, GRAFT_EDIT_ENV, "NVCT_EMPTY_DEVICE"));
+	done(&r);
+	f.policy.shared = true;
+	make(&r, &f, "", EVERYTHING, ask_management);
+	assert_string_equal(edits_of(&r, "management-node"), "");
+	assert_string_equal(edits_of(&r, "driver-node"), "");
+	done(&r);
+}
+
 static void ask_everything(struct graft_request *request)
 {
 	request->gates = (1u << GRAFT_GATE_MAX) - 1u;
@@ -1077,6 +1108,7 @@ int main(void)
 		cmocka_unit_test(test_without_daemons),
 		cmocka_unit_test(test_wsl),
 		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_management),
 		cmocka_unit_test(test_every_allocation_may_fail),
 	};
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * management: every device node of the driver that there is, known by its name alone, for containers that look after all GPUs of a host (SPEC ctk-and-cdi 4.8). Nodes of
+ * GPUs that procfs does not list are among them: the driver may be about to find them.
+ */
+#include <string.h>
+
+#include "host/catalog.h"
+#include "host/survey.h"
+
+static const struct graft_catalog_management_node *find_row(const char *directory, const char *name)
+{
+	for (size_t i = 0; i < graft_n_catalog_management_nodes; i++) {
+		const struct graft_catalog_management_node *row = &graft_catalog_management_nodes[i];
+
+		if (strcmp(row->directory, directory) == 0 && strncmp(row->name, name, strlen(row->name)) == 0)
+			return row;
+	}
+	return NULL;
+}
+
+static void add(struct graft_survey *survey, const char *directory, const char *name)
+{
+	struct graft_inventory *inventory = survey->inventory;
+	const char *path = graft_arena_printf(survey->arena, "%s/%s", directory, name);
+	struct graft_node node = { .path = path, .source = path }, *slot;
+
+	if (!path || graft_survey_node_as_is(survey, &node) < 0)
+		return;
+	slot = graft_arena_push(survey->arena, &inventory->management_nodes, &inventory->n_management_nodes,
+				sizeof(*slot));
+	if (slot)
+		*slot = node;
+	graft_info(survey->log, "listing device %s", path);
+}
+
+static void look_in(struct graft_survey *survey, const char *directory)
+{
+	const char **names;
+	size_t n;
+
+	if (graft_survey_list(survey, survey->dev, directory, &names, &n) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const struct graft_catalog_management_node *row = find_row(directory, names[i]);
+
+		if (row && !row->left_out)
+			add(survey, directory, names[i]);
+	}
+}
+
+/* The rows of a directory stand together. */
+void graft_survey_management(struct graft_survey *survey)
+{
+	const char *done = "";
+
+	for (size_t i = 0; i < graft_n_catalog_management_nodes; i++) {
+		const char *directory = graft_catalog_management_nodes[i].directory;
+
+		if (strcmp(directory, done) != 0)
+			look_in(survey, directory);
+		done = directory;
+	}
+}
