@@ -282,9 +282,10 @@ expect_no_gpu() {
 
 # --- containerd ---
 
-# start_containerd: with its CRI service; the handlers nvidia and nvidia-legacy are what a RuntimeClass names.
-start_containerd() {
-  local handler
+# configure_containerd LINES: with its CRI service; the handlers nvidia and nvidia-legacy are what a RuntimeClass names. The lines
+# of TOML are options of each handler and of runc.
+configure_containerd() {
+  local handler binary lines=$1
   mkdir -p "$machine/containerd"
   {
     cat <<TOML
@@ -300,8 +301,11 @@ stream_server_address = "127.0.0.1"
 restrict_oom_score_adj = true
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+$lines
 TOML
     for handler in nvidia nvidia-legacy; do
+      binary=nvidia-container-runtime${handler#nvidia}
       cat <<TOML
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.$handler]
 runtime_type = "io.containerd.runc.v2"
@@ -309,15 +313,23 @@ runtime_type = "io.containerd.runc.v2"
 container_annotations = ["cdi.k8s.io/*"]
 pod_annotations = ["cdi.k8s.io/*"]
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.$handler.options]
-BinaryName = "$BATS_FILE_TMPDIR/bin/${handler/nvidia/nvidia-container-runtime}"
+BinaryName = "$BATS_FILE_TMPDIR/bin/${binary/-legacy/.legacy}"
+$lines
 TOML
-    done | sed 's/nvidia-container-runtime-legacy"/nvidia-container-runtime.legacy"/'
+    done
   } >"$machine/containerd/config.toml"
+}
+
+start_containerd() {
+  configure_containerd ""
   on_host containerd --config "$machine/containerd/config.toml" >"$machine/containerd/log" 2>&1 3>&- 4>&- &
-  if ! within 30 ctr version >/dev/null 2>&1; then
-    tail -n 30 "$machine/containerd/log" >&2
-    die "containerd did not come up"
-  fi
+  await_containerd
+}
+
+await_containerd() {
+  within 30 ctr version >/dev/null 2>&1 && return
+  tail -n 30 "$machine/containerd/log" >&2
+  die "containerd did not come up"
 }
 
 # The namespace's name is that of the containers' cgroup.

@@ -29,12 +29,14 @@ setup() {
   work=$BATS_TEST_TMPDIR
   name=t$BATS_TEST_NUMBER
   chmod a+rx "$work" "$work/.."
+  export CTR_NAMESPACE=default
 }
 
 teardown() {
   [ ! -d "$machine/docker" ] || docker rm --force "$name" >/dev/null 2>&1 || true
   [ ! -d "$work/hooks" ] || podman rm --force --time 0 "$name" >/dev/null 2>&1 || true
   [ ! -d "$work/oci" ] || oci delete --force "$name" 2>/dev/null || true
+  [ ! -e "$work/ctr" ] || end_task
 }
 
 # host VERSION: what on_host and docker mean from now on.
@@ -178,19 +180,85 @@ crun_runtime_start() {
   oci_start NVIDIA_VISIBLE_DEVICES=0 "$(type -P true)"
 }
 
+# containerd, with systemd as the keeper of cgroups, from the first test on that needs it.
+start_containerd_service() {
+  [ ! -d "$machine/containerd" ] || return 0
+  configure_containerd "SystemdCgroup = true"
+  make_runc
+  on_host systemd-run --quiet --unit containerd -p Delegate=yes -p KillMode=process \
+    -p "StandardOutput=append:$machine/containerd/log" -p "StandardError=append:$machine/containerd/log" \
+    --setenv="PATH=$machine/bin:$BATS_FILE_TMPDIR/bin:/usr/sbin:/usr/bin:/sbin:/bin" containerd --config "$machine/containerd/config.toml"
+  await_containerd
+  import_archive default small small /probe
+  import_archive k8s.io small small /probe
+  import_archive k8s.io pause small /bin/sleep 86400
+}
+
+# containerd asks for a share of the CPU each time. Where cgroup v2 has no cpu controller runc fails at its file: there it is not asked.
+make_runc() {
+  mkdir -p "$machine/bin"
+  on_host sh -c 'cd /sys/fs/cgroup && [ -e cgroup.controllers ] && ! grep -qw cpu cgroup.controllers' || return 0
+  cat >"$machine/bin/runc" <<RUNC
+#!/bin/bash
+bundle=
+for ((n = 1; n < \$#; n++)); do
+  [ "\${!n}" != --bundle ] || bundle=\${*:n+1:1}
+done
+if [ -n "\$bundle" ]; then
+  jq "del(.linux.resources.cpu)" "\$bundle/config.json" >"\$bundle/config.json.less" && mv "\$bundle/config.json.less" "\$bundle/config.json"
+fi
+exec $(type -P runc) "\$@"
+RUNC
+  chmod 0755 "$machine/bin/runc"
+}
+
+# ctr_start OPTION...: a container that stays, by containerd's own client.
+ctr_start() {
+  start_containerd_service
+  : >"$work/ctr"
+  run -0 ctr run --detach --runc-systemd-cgroup --cgroup "system.slice:ctr:$name" --cap-add CAP_MKNOD "$@" \
+    docker.io/library/small:latest "$name" sleep 3600
+  in_container() { ctr task exec --exec-id "exec-$RANDOM" "$name" "$@"; }
+  update() { on_host systemctl set-property --runtime "$(scope)" CPUWeight="${1#*.}"; }
+}
+end_task() {
+  ctr task kill --signal KILL "$name" 2>/dev/null || true
+  within 5 ctr container delete "$name" 2>/dev/null || say "container $name cannot be deleted"
+}
+
+# expect_pod_keeps_gpu HANDLER: GPU 0 of a pod's container, as a kubelet makes it, at the start and after each of the changes.
+expect_pod_keeps_gpu() {
+  local want options=()
+  local reload="systemctl daemon-reload"
+  local change="systemctl list-units --type=scope --plain --no-legend 'cri-containerd*' | cut -d ' ' -f 1 |
+    xargs -I '{}' systemctl set-property --runtime '{}' CPUWeight=50"
+  start_containerd_service
+  # Without the cpu controller runc misses its file after it has told systemd.
+  [ "$version" = v2 ] || options=(--update)
+  cri_run --cgroup kubepods.slice --handler "$1" --env NVIDIA_VISIBLE_DEVICES=0 "${options[@]}" \
+    --between "$reload" --between "$change" --between "$reload" -- sh -c "$open_devices"
+  printf -v want 'nvidia0: No such device or address\nother: Operation not permitted\nnull: opened\n%.0s' 1 2 3 4
+  [ "$output"$'\n' = "$want" ] && return
+  say "$output"
+  tail -n 20 "$machine/host/log"
+  return 1
+}
+
 # The container's scope.
 scope() {
   on_host systemctl list-units --type=scope --plain --no-legend | awk '$1 != "init.scope" && !/conmon/ { print $1 }'
 }
 
-# gpus: the errors of opening GPU 0, GPU 1 (by a node that the container makes) and a device that every container has.
+# The errors of opening GPU 0, GPU 1 (by a node that the container makes) and a device that every container has.
+# shellcheck disable=SC2016
+open_devices='
+  [ -c /dev/other ] || mknod /dev/other c 195 1
+  for node in nvidia0 other null; do
+    error=$( (: <>/dev/$node) 2>&1) && error=": opened"
+    echo "$node: ${error##*: }"
+  done'
 gpus() {
-  in_container sh -c '
-    [ -c /dev/other ] || mknod /dev/other c 195 1
-    for node in nvidia0 other null; do
-      error=$( (: <>/dev/$node) 2>&1) && error=": opened"
-      echo "$node: ${error##*: }"
-    done'
+  in_container sh -c "$open_devices"
 }
 
 # expect_gpus MOMENT ERROR: of GPU 0. The simulated node has no driver behind it: who may open it is told that there is no such device.
@@ -412,4 +480,33 @@ make_cdi_spec() {
   use v2
   crun_runtime_start auto
   expect_gpu_survives
+}
+
+# --- containerd ---
+
+@test "cgroup v1: ctr run --gpus" {
+  use v1
+  ctr_start --gpus 0
+  expect_gpu_survives
+}
+@test "cgroup v2: ctr run --gpus" {
+  use v2
+  ctr_start --gpus 0
+  expect_gpu_survives
+}
+@test "cgroup v1: a pod of RuntimeClass nvidia" {
+  use v1
+  expect_pod_keeps_gpu nvidia
+}
+@test "cgroup v2: a pod of RuntimeClass nvidia" {
+  use v2
+  expect_pod_keeps_gpu nvidia
+}
+@test "cgroup v1: a pod of RuntimeClass nvidia-legacy" {
+  use v1
+  expect_pod_keeps_gpu nvidia-legacy
+}
+@test "cgroup v2: a pod of RuntimeClass nvidia-legacy" {
+  use v2
+  expect_pod_keeps_gpu nvidia-legacy
 }
