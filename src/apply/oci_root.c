@@ -93,15 +93,14 @@ static bool is_own_mount(const struct graft_oci_root *root, int fd)
 	return fstat(fd, &st) < 0 || st.st_dev != root->dev || graft_mount_id(fd) != root->mount_id;
 }
 
-/* Where a path leads in the root. NULL: it cannot be told. *ret_own_mount (may be NULL): to another mount than that of the root. */
-static const char *canonical(const struct graft_oci_root *root, const char *path, bool *ret_own_mount)
+/* Where a path leads that has links or mount points in it, or is not written as it is. */
+static const char *resolve_links(const struct graft_oci_root *root, const char *path, bool *ret_own_mount)
 {
 	struct prefix prefix = { .fd = -1 };
 	const char *result = NULL;
 
-	if (path && find_prefix(root, path, &prefix) == 0 && !has_dots(path + prefix.length)) {
-		if (ret_own_mount)
-			*ret_own_mount = is_own_mount(root, prefix.fd);
+	if (find_prefix(root, path, &prefix) == 0 && !has_dots(path + prefix.length)) {
+		*ret_own_mount = is_own_mount(root, prefix.fd);
 		result = graft_arena_printf(root->arena, "%s%s", strcmp(prefix.path, "/") == 0 ? "" : prefix.path,
 					    path + prefix.length);
 		if (result && result[0] == '\0')
@@ -109,6 +108,18 @@ static const char *canonical(const struct graft_oci_root *root, const char *path
 	}
 	graft_cleanup_close(&prefix.fd);
 	return result;
+}
+
+/* Where a path leads in the root. NULL: it cannot be told. *ret_own_mount: to another mount than that of the root. */
+static const char *canonical(const struct graft_oci_root *root, const char *path, bool *ret_own_mount)
+{
+	int rc = path ? graft_root_look_plain(&root->view, path) : -ENOMEM;
+
+	*ret_own_mount = false;
+	/* What is not there has neither links nor mounts on the way to it, and there is none behind it. */
+	if (rc == 0 || rc == -ENOENT)
+		return path;
+	return path ? resolve_links(root, path, ret_own_mount) : NULL;
 }
 
 /* ---- the root ---- */
@@ -231,10 +242,11 @@ static int add_mounts(struct graft_oci_root *root, const struct graft_oci_spec *
 		const char *given = spec->mounts[i].destination;
 		struct graft_oci_covered *covered;
 		const char *path;
+		bool own_mount;
 
 		if (!given || is_below_another(root, given))
 			continue;
-		path = canonical(root, make_absolute("/", given, root->arena), NULL);
+		path = canonical(root, make_absolute("/", given, root->arena), &own_mount);
 		if (!path) {
 			root->obstacle = "it cannot be told what a mount of config.json will cover";
 			return 0;
@@ -258,6 +270,8 @@ int graft_oci_root_open(struct graft_oci_root *ret_root, const char *bundle, con
 
 	root->plan = plan;
 	root->arena = arena;
+	root->loader_dirs = options->loader_dirs;
+	root->n_loader_dirs = options->n_loader_dirs;
 	find_owner(root, spec);
 	if (find_bundle(root, bundle, err) < 0)
 		return -1;
@@ -284,6 +298,8 @@ static const struct graft_oci_directory *directory_of(struct graft_oci_root *roo
 {
 	struct graft_oci_directory *directory;
 
+	if (!given)
+		return NULL;
 	for (size_t i = 0; i < root->n_directories; i++)
 		if (strcmp(root->directories[i].given, given) == 0)
 			return &root->directories[i];
@@ -319,7 +335,7 @@ static bool is_covered(const struct graft_oci_root *root, const char *path)
 
 static const char *obstacle_at(struct graft_oci_root *root, const char *given_directory, const char *name)
 {
-	const struct graft_oci_directory *directory = given_directory ? directory_of(root, given_directory) : NULL;
+	const struct graft_oci_directory *directory = directory_of(root, given_directory);
 	const char *path;
 
 	if (!directory || !directory->path)
@@ -349,12 +365,12 @@ static const char *obstacle_of_file(struct graft_oci_root *root, const char *pat
  */
 static const char *obstacle_of_volumes(struct graft_oci_root *root)
 {
-	const char **directories = NULL;
-	size_t n = 0;
+	const char **directories = root->loader_dirs;
+	size_t n = root->n_loader_dirs;
 
 	if (!root->has_volumes)
 		return NULL;
-	if (graft_ldsoconf_read(&root->view, root->arena, &directories, &n, NULL) < 0)
+	if (n == 0 && graft_ldsoconf_read(&root->view, root->arena, &directories, &n, NULL) < 0)
 		return "the image's loader configuration cannot be read";
 	for (size_t i = 0; i < n; i++) {
 		const struct graft_oci_directory *directory = directory_of(root, directories[i]);

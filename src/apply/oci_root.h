@@ -42,6 +42,8 @@ struct graft_oci_root {
 	bool has_volumes; /* some are none of those that every container has */
 	struct graft_oci_directory *directories;
 	size_t n_directories;
+	const char **loader_dirs; /* of graft_oci_options */
+	size_t n_loader_dirs;
 	const struct graft_plan *plan; /* the whole */
 	struct graft_arena *arena;     /* borrowed */
 };

@@ -158,7 +158,7 @@ static const char *path_below(const struct graft_root *root, int fd, char *text,
 	return text[prefix] == '/' ? text + prefix : NULL;
 }
 
-static int resolve_by_hand(const struct graft_root *root, const char *path, struct graft_arena *arena,
+static int resolve_by_hand(const struct graft_root *root, const char *path, int flags, struct graft_arena *arena,
 			   const char **ret_path, int *ret_fd)
 {
 	auto_walk struct graft_walk walk;
@@ -166,6 +166,8 @@ static int resolve_by_hand(const struct graft_root *root, const char *path, stru
 
 	if (rc < 0)
 		return rc;
+	if ((flags & O_DIRECTORY) && !S_ISDIR(walk.stat.st_mode))
+		return -ENOTDIR;
 	if (strcmp(walk.name, ".") != 0)
 		*ret_path = graft_arena_printf(arena, "%s/%s", walk.path, walk.name);
 	else
@@ -177,27 +179,99 @@ static int resolve_by_hand(const struct graft_root *root, const char *path, stru
 	return 0;
 }
 
-int graft_root_resolve(const struct graft_root *root, const char *path, struct graft_arena *arena,
-		       const char **ret_path, int *ret_fd)
+/* Absolute, and no component is "", "." or "..": such a path without links is its own canonical form. */
+static bool is_plain(const char *path)
+{
+	if (path[0] != '/')
+		return false;
+	if (path[1] == '\0')
+		return true;
+	while (*path == '/') {
+		size_t length = strcspn(++path, "/");
+
+		if (length == 0 || (path[0] == '.' && (length == 1 || (length == 2 && path[1] == '.'))))
+			return false;
+		path += length;
+	}
+	return true;
+}
+
+/* O_PATH of a path that leads where it says; -ELOOP when it cannot be told so, whatever the reason. */
+static int open_plain(const struct graft_root *root, const char *path, int flags, uint64_t resolve)
+{
+	int fd;
+
+	if (root->no_openat2 || !is_plain(path))
+		return -ELOOP;
+	fd = graft_openat2(root->fd, path, (uint64_t)(flags | O_PATH | O_CLOEXEC), 0,
+			   RESOLVE | GRAFT_RESOLVE_NO_SYMLINKS | resolve);
+	if (fd >= 0)
+		return fd;
+	return errno == ENOSYS || errno == EPERM || errno == EAGAIN ? -ELOOP : -errno;
+}
+
+int graft_root_look_plain(const struct graft_root *root, const char *path)
+{
+	int fd = open_plain(root, path, 0, GRAFT_RESOLVE_NO_XDEV);
+
+	if (fd < 0)
+		return fd;
+	(void)close(fd);
+	return 0;
+}
+
+/* Of a path with links: our procfs tells where it led, where the root is trusted; else the walk does. */
+static int resolve_links(const struct graft_root *root, const char *path, int flags, struct graft_arena *arena,
+			 const char **ret_path, int *ret_fd)
 {
 	char text[PATH_MAX];
 	const char *below = NULL;
 	auto_close int fd = -1;
 
 	if (!root->own_path || root->no_openat2)
-		return resolve_by_hand(root, path, arena, ret_path, ret_fd);
-	fd = graft_root_openat(root, path, O_PATH);
+		return resolve_by_hand(root, path, flags, arena, ret_path, ret_fd);
+	fd = graft_root_openat(root, path, O_PATH | flags);
 	if (fd < 0)
 		return fd;
 	below = path_below(root, fd, text, sizeof(text));
 	if (!below)
-		return resolve_by_hand(root, path, arena, ret_path, ret_fd);
+		return resolve_by_hand(root, path, flags, arena, ret_path, ret_fd);
 	*ret_path = graft_arena_strdup(arena, below);
 	if (!*ret_path)
 		return -ENOMEM;
 	if (ret_fd)
 		*ret_fd = TAKE_FD(fd);
 	return 0;
+}
+
+static int resolve(const struct graft_root *root, const char *path, int flags, struct graft_arena *arena,
+		   const char **ret_path, int *ret_fd)
+{
+	/* Most paths have no links, and what they are is found by opening them. */
+	auto_close int fd = open_plain(root, path, flags, 0);
+
+	if (fd == -ELOOP)
+		return resolve_links(root, path, flags, arena, ret_path, ret_fd);
+	if (fd < 0)
+		return fd;
+	*ret_path = graft_arena_strdup(arena, path);
+	if (!*ret_path)
+		return -ENOMEM;
+	if (ret_fd)
+		*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int graft_root_resolve(const struct graft_root *root, const char *path, struct graft_arena *arena,
+		       const char **ret_path, int *ret_fd)
+{
+	return resolve(root, path, 0, arena, ret_path, ret_fd);
+}
+
+int graft_root_resolve_directory(const struct graft_root *root, const char *path, struct graft_arena *arena,
+				 const char **ret_path, int *ret_fd)
+{
+	return resolve(root, path, O_DIRECTORY, arena, ret_path, ret_fd);
 }
 
 /* Reads until `size` bytes are there or the file ends. */

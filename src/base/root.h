@@ -66,6 +66,16 @@ int graft_root_stat(const struct graft_root *root, const char *path, struct stat
  */
 int graft_root_resolve(const struct graft_root *root, const char *path, struct graft_arena *arena,
 		       const char **ret_path, int *ret_fd);
+/* The same for a directory: anything else is -ENOTDIR. */
+int graft_root_resolve_directory(const struct graft_root *root, const char *path, struct graft_arena *arena,
+				 const char **ret_path, int *ret_fd);
+
+/*
+ * Looks in one call whether `path` leads where it says: absolute, without ".", ".." and doubled or trailing slashes, and no component is a
+ * link or a mount point. 0: it does, so it is canonical and lies on the root's own mount. -ENOENT, -ENOTDIR: it does up to a component that is
+ * not there. Anything else, -ELOOP and -EXDEV among it: ask graft_root_resolve().
+ */
+int graft_root_look_plain(const struct graft_root *root, const char *path);
 
 /*
  * Opens what `path_fd` (O_PATH) is, which the caller has looked at: through root->proc_fd, so that it cannot be anything else, or else by

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define GRAFT_RESOLVE_NO_XDEV       0x01u
 #define GRAFT_RESOLVE_NO_MAGICLINKS 0x02u
 #define GRAFT_RESOLVE_NO_SYMLINKS   0x04u
 #define GRAFT_RESOLVE_BENEATH       0x08u

@@ -29,23 +29,11 @@ void graft_lookup_done(struct graft_lookup *lookup)
 	*lookup = (struct graft_lookup){ 0 };
 }
 
-static int open_directory(struct graft_lookup *lookup, struct graft_lookup_directory *directory)
-{
-	auto_close int fd = -1;
-	struct stat st;
-	int rc = graft_root_resolve(lookup->root, directory->path, lookup->arena, &directory->resolved, &fd);
-
-	if (rc < 0)
-		return rc;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	return S_ISDIR(st.st_mode) ? TAKE_FD(fd) : -ENOTDIR;
-}
-
 const struct graft_lookup_directory *graft_lookup_directory(struct graft_lookup *lookup, const char *path,
 							    size_t length)
 {
 	struct graft_lookup_directory *directory;
+	int rc;
 
 	/* The newest first: the records of a cache come in runs of one directory. */
 	for (size_t i = lookup->n_directories; i-- > 0;) {
@@ -62,16 +50,19 @@ const struct graft_lookup_directory *graft_lookup_directory(struct graft_lookup 
 		lookup->n_directories--;
 		return NULL;
 	}
-	directory->fd = open_directory(lookup, directory);
-	lookup->no_memory |= directory->fd == -ENOMEM;
+	rc = graft_root_resolve_directory(lookup->root, directory->path, lookup->arena, &directory->resolved,
+					  &directory->fd);
+	if (rc < 0)
+		directory->fd = rc;
+	lookup->no_memory |= rc == -ENOMEM;
 	return directory;
 }
 
 static const char *join(struct graft_lookup *lookup, const struct graft_lookup_directory *directory, const char *name)
 {
-	const char *separator = strcmp(directory->resolved, "/") == 0 ? "" : "/";
+	size_t length = strlen(directory->resolved);
 
-	return graft_arena_printf(lookup->arena, "%s%s%s", directory->resolved, separator, name);
+	return graft_arena_join(lookup->arena, directory->resolved, length > 1 ? length : 0, name);
 }
 
 /* For names whose links leave the directory. */

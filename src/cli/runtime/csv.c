@@ -229,7 +229,7 @@ static int run(struct runtime_create *create, struct board *board, struct graft_
 	/* Everything is decided before the first edit (SPEC 6.1). */
 	rc = runtime_give_gates(create, err);
 	if (rc == 0)
-		rc = runtime_give(create, made, create->log, err);
+		rc = runtime_give(create, made, NULL, create->log, err);
 	(void)graft_plan_free(made);
 	return rc;
 }

@@ -78,7 +78,7 @@ int runtime_give_gates(struct runtime_create *create, struct graft_error *err)
 	if (rc == 0)
 		rc = plan_gates(inventory, gates, &plan, err);
 	if (rc == 0 && plan->n_edits > 0)
-		rc = runtime_give(create, plan, create->log, err);
+		rc = runtime_give(create, plan, NULL, create->log, err);
 	(void)graft_plan_free(plan);
 	(void)graft_inventory_free(inventory);
 	return rc;

@@ -95,12 +95,15 @@ static void link_nodes_of_plan(const struct runtime_create *create, const struct
 	runtime_link_nodes(create, nodes, n);
 }
 
-int runtime_give(const struct runtime_create *create, const struct graft_plan *plan, const struct graft_log *detail,
-		 struct graft_error *err)
+int runtime_give(const struct runtime_create *create, const struct graft_plan *plan, const struct graft_image *image,
+		 const struct graft_log *detail, struct graft_error *err)
 {
+	bool known = image && image->libc != GRAFT_LIBC_MUSL; /* which has no ld.so.conf */
 	const struct graft_oci_options options = {
 		.hook_path = create->cdi_hook_path,
 		.no_additional_gids = create->config->features.no_additional_gids_for_device_nodes,
+		.loader_dirs = known ? image->loader_dirs : NULL,
+		.n_loader_dirs = known ? image->n_loader_dirs : 0,
 		.log = detail,
 	};
 

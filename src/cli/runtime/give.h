@@ -21,10 +21,10 @@ uint32_t runtime_disabled_hooks(const struct runtime_create *create);
 
 /*
  * One log line per decision, links for the nodes, then the edits of the document and the container's root (apply/to_oci.h, whose errors these are).
- * `detail` gets what the sink tells of its work; NULL = nobody. A link that cannot be made is a warning.
+ * `image`: what was seen of the root, NULL = it was not looked at. `detail` gets what the sink tells of its work; NULL = nobody. A link that cannot be made is a warning.
  */
-int runtime_give(const struct runtime_create *create, const struct graft_plan *plan, const struct graft_log *detail,
-		 struct graft_error *err);
+int runtime_give(const struct runtime_create *create, const struct graft_plan *plan, const struct graft_image *image,
+		 const struct graft_log *detail, struct graft_error *err);
 
 /*
  * Links in /dev/char for nodes that a container gets (apply/dev_char.h), where we are root and systemd may manage the container: a device that systemd

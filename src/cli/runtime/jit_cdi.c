@@ -212,18 +212,17 @@ static void set_host_options(const struct runtime_create *create, const struct g
 }
 
 static int make_plan(const struct runtime_create *create, struct cli_pipeline *pipeline, struct graft_request *request,
-		     struct graft_plan **ret_plan, struct graft_error *err)
+		     struct graft_policy *policy, struct graft_plan **ret_plan, struct graft_error *err)
 {
-	struct graft_policy policy = { .style = GRAFT_STYLE_OCI, .disabled_hooks = runtime_disabled_hooks(create) };
-
+	policy->disabled_hooks = runtime_disabled_hooks(create);
 	if (cli_pipeline_discover(pipeline, cli_needs(request, GRAFT_STYLE_OCI), err) < 0 ||
 	    cli_pipeline_select(pipeline, request, err) < 0 || cli_pipeline_require(pipeline, request, err) < 0)
 		return -1;
 	pipeline->prefix = "container error";
-	if (inspect(create, (request->capabilities & GRAFT_CAP_COMPUTE) != 0, pipeline->host.log, &policy.image, err) <
+	if (inspect(create, (request->capabilities & GRAFT_CAP_COMPUTE) != 0, pipeline->host.log, &policy->image, err) <
 	    0)
 		return -1;
-	return cli_pipeline_plan(pipeline, request, &policy, ret_plan, err);
+	return cli_pipeline_plan(pipeline, request, policy, ret_plan, err);
 }
 
 /* ---- all of it ---- */
@@ -231,6 +230,7 @@ static int make_plan(const struct runtime_create *create, struct cli_pipeline *p
 static int run(const struct runtime_create *create, const struct graft_strings *names, struct graft_request *request,
 	       struct graft_error *err)
 {
+	struct graft_policy policy = { .style = GRAFT_STYLE_OCI };
 	struct cli_pipeline pipeline = { .prefix = "input error" };
 	struct graft_plan *plan = NULL;
 	struct detail discovery, detail;
@@ -240,11 +240,11 @@ static int run(const struct runtime_create *create, const struct graft_strings *
 	detail_init(&detail, create->log, false);
 	set_host_options(create, request, &discovery.log, &pipeline.host);
 	if (rc == 0)
-		rc = make_plan(create, &pipeline, request, &plan, err);
+		rc = make_plan(create, &pipeline, request, &policy, &plan, err);
 	if (rc < 0)
 		(void)graft_wrap(err, "%s", pipeline.prefix);
 	if (rc == 0)
-		rc = runtime_give(create, plan, &detail.log, err);
+		rc = runtime_give(create, plan, &policy.image, &detail.log, err);
 	graft_plan_free(plan);
 	cli_pipeline_done(&pipeline);
 	return rc;

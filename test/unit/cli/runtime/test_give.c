@@ -177,7 +177,7 @@ static void test_lines(void **state)
 	struct creation creation;
 
 	creation_init(&creation, *state);
-	assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL), 0);
+	assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL, NULL), 0);
 	assert_string_equal(graft_buffer_text(&creation.lines), "W the driver is simulated, no GPU is behind it\n"
 								"I granting GPU 0: GPU-0\n"
 								"I granting GPU 1: T4\n"
@@ -200,7 +200,7 @@ static void test_edits(void **state)
 	const char *text;
 
 	creation_init(&creation, *state);
-	assert_int_equal(runtime_give(&creation.create, &plan, &detail, NULL), 0);
+	assert_int_equal(runtime_give(&creation.create, &plan, NULL, &detail, NULL), 0);
 	text = document_text(&creation);
 	assert_non_null(strstr(text, "\"/dev/nvidia0\""));
 	assert_non_null(strstr(text, "NAME=value"));
@@ -211,7 +211,7 @@ static void test_edits(void **state)
 	creation_done(&creation);
 	creation_init(&creation, *state);
 	creation.config.features.no_additional_gids_for_device_nodes = true;
-	assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL), 0);
+	assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL, NULL), 0);
 	assert_null(strstr(document_text(&creation), "additionalGids"));
 	creation_done(&creation);
 }
@@ -233,7 +233,7 @@ static void test_links(void **state)
 		creation_init(&creation, *state);
 		creation.spec.cgroups_path = rows[i].cgroups_path;
 		host.uid = rows[i].uid;
-		assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL), 0);
+		assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL, NULL), 0);
 		assert_string_equal(host.links, rows[i].links);
 		creation_done(&creation);
 	}
@@ -246,7 +246,7 @@ static void test_links_that_fail(void **state)
 
 	creation_init(&creation, *state);
 	host.links_fail = true;
-	assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL), 0);
+	assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL, NULL), 0);
 	assert_non_null(
 	    strstr(graft_buffer_text(&creation.lines),
 		   "W open failed: /dev/char; the next 'systemctl daemon-reload' may take the GPUs away\n"));
@@ -270,7 +270,7 @@ static void test_memory(void **state)
 		creation.create.log = NULL;
 		creation.create.arena = arena;
 		allocation_fail(n);
-		rc = runtime_give(&creation.create, &plan, NULL, &err);
+		rc = runtime_give(&creation.create, &plan, NULL, NULL, &err);
 		if (!allocation_failed()) {
 			assert_int_equal(rc, 0);
 			creation_done(&creation);
