@@ -30,7 +30,6 @@ struct entry {
 struct graft_journal {
 	const struct graft_log *log;
 	int proc_fd;
-	int held_fd; /* the last directory given to graft_journal_hold */
 	struct entry *entries;
 	size_t n, capacity;
 };
@@ -42,7 +41,6 @@ struct graft_journal *graft_journal_new(const struct graft_log *log)
 	if (!journal)
 		return NULL;
 	journal->log = log;
-	journal->held_fd = -1;
 	journal->proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return journal;
 }
@@ -66,7 +64,6 @@ static void forget_all(struct graft_journal *journal)
 {
 	while (journal->n > 0)
 		entry_done(&journal->entries[--journal->n]);
-	journal->held_fd = -1;
 }
 
 struct graft_journal *graft_journal_free(struct graft_journal *journal)
@@ -113,8 +110,17 @@ int graft_journal_hold(struct graft_journal *journal, int take_directory_fd)
 	if (rc < 0)
 		return rc;
 	add(journal, &(struct entry){ .kind = HELD, .parent_fd = -1, .fd = take_directory_fd });
-	journal->held_fd = take_directory_fd;
 	return 0;
+}
+
+/* Whether a descriptor is a directory that is held. The newest first: it mostly is the one. */
+static bool is_held(const struct graft_journal *journal, int fd)
+{
+	for (size_t i = journal->n; i > 0; i--) {
+		if (journal->entries[i - 1].kind == HELD && journal->entries[i - 1].fd == fd)
+			return true;
+	}
+	return false;
 }
 
 /* An entry about `name`; `fd` and `old_text` are copied, -1 and NULL stay. */
@@ -126,7 +132,7 @@ static int add_named(struct graft_journal *journal, enum entry_kind kind, int pa
 
 	if (rc < 0)
 		return rc;
-	entry.held = parent_fd == journal->held_fd;
+	entry.held = is_held(journal, parent_fd);
 	if (!entry.held)
 		entry.parent_fd = fcntl(parent_fd, F_DUPFD_CLOEXEC, 0);
 	if (fd >= 0)

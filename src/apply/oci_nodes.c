@@ -27,6 +27,8 @@ static int complete(struct graft_cdi_node *node, struct graft_error *err)
 	int sys = 0;
 	struct stat st = { .st_mode = 0 };
 
+	if (minimal && node->has_mode)
+		return 0;
 	if (lstat(host_path, &st) < 0)
 		sys = errno;
 	else

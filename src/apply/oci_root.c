@@ -85,12 +85,14 @@ static int find_prefix(const struct graft_oci_root *root, const char *path, stru
 	}
 }
 
-/* Whether a directory lies on another mount than the root. */
+/* Whether a directory lies on another mount than the root. Where the kernel does not number mounts (before 5.8), another file system tells. */
 static bool is_own_mount(const struct graft_oci_root *root, int fd)
 {
 	struct stat st;
 
-	return fstat(fd, &st) < 0 || st.st_dev != root->dev || graft_mount_id(fd) != root->mount_id;
+	if (root->mount_id != 0)
+		return graft_mount_id(fd) != root->mount_id;
+	return fstat(fd, &st) < 0 || st.st_dev != root->dev;
 }
 
 /* Where a path leads that has links or mount points in it, or is not written as it is. */

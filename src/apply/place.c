@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,8 +27,8 @@ void graft_place_init(struct graft_place *place, const struct graft_root *root, 
 
 void graft_place_forget(struct graft_place *place)
 {
-	place->directory_fd = -1;
-	place->directory[0] = '\0';
+	place->n_directories = 0;
+	place->next = 0;
 }
 
 /* Splits off the last component; a target that does not end in a plain name has none. */
@@ -41,35 +42,63 @@ static const char *last_name(const char *target)
 	return name;
 }
 
-int graft_place_parent(struct graft_place *place, const char *target, int *ret_fd, const char **ret_name)
+/* The descriptor of a directory that is remembered, or -1. */
+static int recall(const struct graft_place *place, const char *target, size_t length)
+{
+	for (size_t i = 0; i < place->n_directories; i++) {
+		if (place->directories[i].length == length && memcmp(place->directories[i].target, target, length) == 0)
+			return place->directories[i].fd;
+	}
+	return -1;
+}
+
+static void remember(struct graft_place *place, const char *target, size_t length, int fd)
+{
+	size_t i = place->next;
+
+	place->directories[i].target = target;
+	place->directories[i].length = length;
+	place->directories[i].fd = fd;
+	place->next = (i + 1) % GRAFT_PLACE_DIRECTORIES;
+	if (place->n_directories < GRAFT_PLACE_DIRECTORIES)
+		place->n_directories++;
+}
+
+/* Finds or makes the directory, and has the journal hold it. The descriptor or -errno. */
+static int open_parent(struct graft_place *place, const char *target, size_t length)
 {
 	struct graft_root_watch watch = graft_journal_watch(place->journal);
-	const char *name = last_name(target);
-	size_t length = name ? (size_t)(name - target) : 0;
+	char directory[PATH_MAX];
 	auto_close int fd = -1;
 	int rc;
 
-	if (!name || length == 0)
-		return -EINVAL;
-	if (length >= sizeof(place->directory))
+	if (length >= sizeof(directory))
 		return -ENAMETOOLONG;
-	*ret_name = name;
-	if (place->directory_fd >= 0 && strncmp(place->directory, target, length) == 0 &&
-	    place->directory[length] == '\0') {
-		*ret_fd = place->directory_fd;
-		return 0;
-	}
-	graft_place_forget(place);
-	memcpy(place->directory, target, length);
-	place->directory[length] = '\0';
-	rc = graft_root_mkdir(place->root, place->directory, PARENT_MODE, &watch, &fd);
+	memcpy(directory, target, length);
+	directory[length] = '\0';
+	rc = graft_root_mkdir(place->root, directory, PARENT_MODE, &watch, &fd);
 	if (rc == 0)
 		rc = graft_journal_hold(place->journal, fd);
-	if (rc < 0) {
-		graft_place_forget(place);
-		return rc;
+	return rc < 0 ? rc : TAKE_FD(fd);
+}
+
+int graft_place_parent(struct graft_place *place, const char *target, int *ret_fd, const char **ret_name)
+{
+	const char *name = last_name(target);
+	size_t length = name ? (size_t)(name - target) : 0;
+	int fd;
+
+	if (!name || length == 0)
+		return -EINVAL;
+	*ret_name = name;
+	fd = recall(place, target, length);
+	if (fd < 0) {
+		fd = open_parent(place, target, length);
+		if (fd < 0)
+			return fd;
+		remember(place, target, length, fd);
 	}
-	place->directory_fd = *ret_fd = TAKE_FD(fd);
+	*ret_fd = fd;
 	return 0;
 }
 

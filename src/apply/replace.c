@@ -114,12 +114,18 @@ static int copy_attribute(int old_fd, int fd, const char *name, char *old_value,
 
 static int copy_attributes(int old_fd, int fd)
 {
-	auto_free char *names = malloc(3 * ATTRIBUTE_MAX);
-	ssize_t length = names ? flistxattr(old_fd, names, ATTRIBUTE_MAX) : 0;
-	int rc = names ? 0 : -ENOMEM;
+	ssize_t length = flistxattr(old_fd, NULL, 0);
+	auto_free char *names = NULL;
+	int rc = 0;
 
+	if (length <= 0)
+		return length == 0 || errno == ENOTSUP ? 0 : -errno;
+	names = malloc(3 * ATTRIBUTE_MAX);
+	if (!names)
+		return -ENOMEM;
+	length = flistxattr(old_fd, names, ATTRIBUTE_MAX);
 	if (length < 0)
-		return errno == ENOTSUP ? 0 : -errno;
+		return -errno;
 	for (const char *name = names; rc == 0 && name < names + length; name += strlen(name) + 1) {
 		if (is_kept(name))
 			rc = copy_attribute(old_fd, fd, name, names + ATTRIBUTE_MAX, names + 2 * ATTRIBUTE_MAX);

@@ -38,13 +38,16 @@ static int read_own_path(int fd, char *text, size_t size)
 	return 0;
 }
 
-static char *own_path_of(int fd)
+static char *own_path_of(const char *directory, int fd)
 {
 	char text[PATH_MAX];
 	struct statfs fs;
 
 	if (statfs("/proc/self/fd", &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
 		return NULL;
+	/* Our own root has this name by definition. */
+	if (strcmp(directory, "/") == 0)
+		return strdup(directory);
 	return read_own_path(fd, text, sizeof(text)) < 0 ? NULL : strdup(text);
 }
 
@@ -64,7 +67,7 @@ int graft_root_open(struct graft_root *ret_root, const char *host_directory, str
 	*ret_root = (struct graft_root)GRAFT_ROOT_INIT;
 	ret_root->fd = fd;
 	ret_root->no_openat2 = no_openat2;
-	ret_root->own_path = own_path_of(fd);
+	ret_root->own_path = own_path_of(host_directory, fd);
 	return 0;
 }
 
@@ -123,6 +126,13 @@ int graft_root_openat(const struct graft_root *root, const char *path, int flags
 			return -errno;
 	}
 	return open_by_hand(root, path, flags);
+}
+
+bool graft_root_has(const struct graft_root *root, const char *path, int flags)
+{
+	auto_close int fd = graft_root_openat(root, path, O_PATH | flags);
+
+	return fd >= 0;
 }
 
 int graft_root_stat(const struct graft_root *root, const char *path, struct stat *ret_stat)
@@ -402,6 +412,35 @@ static int without_slashes(const char *path, char *text, size_t size)
 	return 0;
 }
 
+/* The directory that the last component of a plain path lies in; cuts that off. False when there is none left. */
+static bool cut_last(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (path[1] == '\0')
+		return false;
+	slash[slash == path] = '\0';
+	return true;
+}
+
+/*
+ * Walks from the last directory of the path that is there, where no link leads to it. What is to be made mostly lies deep in what is there; a
+ * walk from the root would open all of that. -ELOOP: it cannot be told in one call where that is.
+ */
+static int make_below(const struct graft_root *root, const char *path, const struct graft_walk_maker *maker,
+		      struct graft_walk *walk)
+{
+	char above[PATH_MAX];
+	int fd = -ENOENT;
+
+	memcpy(above, path, strlen(path) + 1);
+	while (fd == -ENOENT && cut_last(above))
+		fd = open_plain(root, above, O_DIRECTORY, 0);
+	if (fd < 0)
+		return -ELOOP;
+	return graft_walk_from(walk, root, fd, above, path + strlen(above), true, maker);
+}
+
 static int make_by_hand(const struct graft_root *root, const char *path, const struct graft_walk_maker *maker,
 			struct stat *ret_stat)
 {
@@ -411,8 +450,13 @@ static int make_by_hand(const struct graft_root *root, const char *path, const s
 
 	walk.parent_fd = walk.root_fd = walk.fd = -1;
 	rc = without_slashes(path, text, sizeof(text));
-	if (rc == 0)
+	if (rc < 0)
+		return rc;
+	rc = is_plain(text) ? make_below(root, text, maker, &walk) : -ELOOP;
+	if (rc == -ELOOP) {
+		graft_walk_close(&walk);
 		rc = graft_walk_path(&walk, root, text, true, maker);
+	}
 	if (rc < 0)
 		return rc;
 	*ret_stat = walk.stat;
@@ -422,12 +466,13 @@ static int make_by_hand(const struct graft_root *root, const char *path, const s
 static int find_or_make(const struct graft_root *root, const char *path, const struct graft_walk_maker *maker,
 			int *ret_fd)
 {
-	auto_close int fd = graft_root_openat(root, path, O_PATH);
-	struct stat st;
+	/* Something else than a directory that is wanted is -ENOTDIR at once. */
+	auto_close int fd = graft_root_openat(root, path, O_PATH | (maker->directory ? O_DIRECTORY : 0));
+	struct stat st = { .st_mode = maker->directory ? S_IFDIR : 0 };
 
 	if (fd == -ENOENT)
 		fd = make_by_hand(root, path, maker, &st);
-	else if (fd >= 0 && fstat(fd, &st) < 0)
+	else if (fd >= 0 && !maker->directory && fstat(fd, &st) < 0)
 		return -errno;
 	if (fd < 0)
 		return fd;

@@ -57,6 +57,9 @@ void graft_root_close(struct graft_root *root);
  */
 int graft_root_openat(const struct graft_root *root, const char *path, int flags);
 
+/* Whether something is at `path` (links followed below the root), with O_DIRECTORY in `flags` a directory. */
+bool graft_root_has(const struct graft_root *root, const char *path, int flags);
+
 /* fstat of what is at `path` (links followed below the root). Returns 0 or -errno. */
 int graft_root_stat(const struct graft_root *root, const char *path, struct stat *ret_stat);
 

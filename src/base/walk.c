@@ -234,18 +234,21 @@ static int step(struct graft_walk *walk, bool follow, const struct graft_walk_ma
 	return rc < 0 ? rc : 1;
 }
 
-int graft_walk_path(struct graft_walk *walk, const struct graft_root *root, const char *path, bool follow,
-		    const struct graft_walk_maker *maker)
+static void begin(struct graft_walk *walk, const struct graft_root *root, int parent_fd)
 {
-	int rc = 1;
-
 	walk->root_fd = root->fd;
-	walk->parent_fd = root->fd;
+	walk->parent_fd = parent_fd;
 	walk->fd = -1;
 	walk->n_links = 0;
 	walk->n_steps = 0;
 	walk->path[0] = '\0';
 	walk->pending[0] = '\0';
+}
+
+static int go(struct graft_walk *walk, const char *path, bool follow, const struct graft_walk_maker *maker)
+{
+	int rc = 1;
+
 	if (path[0] == '\0')
 		return -ENOENT;
 	if (push_pending(walk, path, "") < 0)
@@ -253,4 +256,24 @@ int graft_walk_path(struct graft_walk *walk, const struct graft_root *root, cons
 	while (rc == 1)
 		rc = step(walk, follow, maker);
 	return rc;
+}
+
+int graft_walk_path(struct graft_walk *walk, const struct graft_root *root, const char *path, bool follow,
+		    const struct graft_walk_maker *maker)
+{
+	begin(walk, root, root->fd);
+	return go(walk, path, follow, maker);
+}
+
+int graft_walk_from(struct graft_walk *walk, const struct graft_root *root, int take_fd, const char *path,
+		    const char *rest, bool follow, const struct graft_walk_maker *maker)
+{
+	size_t length = strlen(path);
+
+	begin(walk, root, take_fd);
+	if (length >= sizeof(walk->path))
+		return -ENAMETOOLONG;
+	if (length > 1)
+		memcpy(walk->path, path, length + 1);
+	return go(walk, rest, follow, maker);
 }

@@ -40,6 +40,11 @@ struct graft_walk {
  */
 int graft_walk_path(struct graft_walk *walk, const struct graft_root *root, const char *path, bool follow,
 		    const struct graft_walk_maker *maker);
+/*
+ * The same from a directory that is known already: `take_fd` is what is at `path`, which is canonical ("/" is the root), and `rest` is what is still to be walked.
+ */
+int graft_walk_from(struct graft_walk *walk, const struct graft_root *root, int take_fd, const char *path,
+		    const char *rest, bool follow, const struct graft_walk_maker *maker);
 void graft_walk_close(struct graft_walk *walk);
 #define auto_walk __attribute__((cleanup(graft_walk_close)))
 

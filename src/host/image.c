@@ -63,23 +63,23 @@ struct look {
 	bool no_memory;
 };
 
-static bool is_directory(const struct graft_root *root, const char *path, struct stat *ret_stat)
+static bool is_directory(const struct look *look, const char *path)
 {
-	return graft_root_stat(root, path, ret_stat) == 0 && S_ISDIR(ret_stat->st_mode);
+	return graft_root_has(look->root, path, O_DIRECTORY);
 }
 
 static void look_at_layout(struct look *look)
 {
 	struct graft_image *image = look->image;
-	struct stat lib, lib64, other;
+	struct stat lib, lib64;
 
-	image->debian = graft_root_stat(look->root, "/etc/debian_version", &other) == 0;
-	image->usr_lib = is_directory(look->root, "/usr/lib", &lib);
-	image->usr_lib32 = is_directory(look->root, "/usr/lib32", &other);
-	image->usr_lib_is_usr_lib64 = image->usr_lib && is_directory(look->root, "/usr/lib64", &lib64) &&
+	image->debian = graft_root_has(look->root, "/etc/debian_version", 0);
+	image->usr_lib = graft_root_stat(look->root, "/usr/lib", &lib) == 0 && S_ISDIR(lib.st_mode);
+	image->usr_lib32 = is_directory(look, "/usr/lib32");
+	image->usr_lib_is_usr_lib64 = image->usr_lib && graft_root_stat(look->root, "/usr/lib64", &lib64) == 0 &&
 				      lib.st_dev == lib64.st_dev && lib.st_ino == lib64.st_ino;
-	image->proc_driver = is_directory(look->root, "/proc/driver", &other);
-	image->proc_driver_nvidia = image->proc_driver && is_directory(look->root, "/proc/driver/nvidia", &other);
+	image->proc_driver = is_directory(look, "/proc/driver");
+	image->proc_driver_nvidia = image->proc_driver && is_directory(look, "/proc/driver/nvidia");
 }
 
 /* The loader tells the C library; each has its own name per architecture. */
@@ -101,10 +101,9 @@ static void look_at_libc(struct look *look)
 		{ GRAFT_LIBC_MUSL, "/lib/ld-musl-powerpc64le.so.1", "/etc/ld-musl-powerpc64le.path" },
 #endif
 	};
-	struct stat st;
 
 	for (size_t i = 0; i < GRAFT_COUNT(loaders); i++) {
-		if (graft_root_stat(look->root, loaders[i].loader, &st) < 0)
+		if (!graft_root_has(look->root, loaders[i].loader, 0))
 			continue;
 		look->image->libc = loaders[i].libc;
 		look->image->musl_path_file = loaders[i].musl_path_file;

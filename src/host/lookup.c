@@ -79,38 +79,47 @@ static int resolve_whole(struct graft_lookup *lookup, const struct graft_lookup_
 	return fstat(fd, ret_stat) < 0 ? -errno : 0;
 }
 
+#define IS_LINK 1
+
+/* 0, IS_LINK, or -errno. */
+static int look(int directory_fd, const char *name, struct stat *ret_stat)
+{
+	if (fstatat(directory_fd, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return S_ISLNK(ret_stat->st_mode) ? IS_LINK : 0;
+}
+
 int graft_lookup_file(struct graft_lookup *lookup, const struct graft_lookup_directory *directory, const char *name,
 		      const char **ret_path, struct stat *ret_stat)
 {
 	char buffers[2][NAME_MAX + 1];
 	const char *current = name;
-	ssize_t length;
+	int rc;
 
 	if (directory->fd < 0)
 		return directory->fd;
-	length = readlinkat(directory->fd, current, buffers[0], sizeof(buffers[0]));
-	if (length < 0 && errno != EINVAL)
-		return -errno;
-	for (int i = 0; length >= 0; i++) {
+	/* What caches name is mostly a link, libcuda.so.1, which need not be looked at before it is read; other files mostly are none. */
+	rc = strstr(name, ".so.") ? IS_LINK : look(directory->fd, name, ret_stat);
+	for (int i = 0; rc == IS_LINK; i++) {
 		char *target = buffers[i % 2];
+		ssize_t length = i == MAX_SIBLING_LINKS
+				     ? 0
+				     : readlinkat(directory->fd, current, target, sizeof(buffers[0]));
 
-		if (i == MAX_SIBLING_LINKS || length == 0 || (size_t)length >= sizeof(buffers[0]))
-			return resolve_whole(lookup, directory, name, ret_path, ret_stat);
-		target[length] = '\0';
-		if (strchr(target, '/'))
-			return resolve_whole(lookup, directory, name, ret_path, ret_stat);
-		current = target;
-		/* A link mostly points at a file, not at a further link. */
-		if (fstatat(directory->fd, current, ret_stat, AT_SYMLINK_NOFOLLOW) < 0)
+		if (length < 0 && errno != EINVAL)
 			return -errno;
-		if (!S_ISLNK(ret_stat->st_mode))
-			break;
-		length = readlinkat(directory->fd, current, buffers[(i + 1) % 2], sizeof(buffers[0]));
-		if (length < 0)
-			return -errno;
+		if (length == 0 || length == (ssize_t)sizeof(buffers[0]))
+			return resolve_whole(lookup, directory, name, ret_path, ret_stat);
+		if (length > 0) {
+			target[length] = '\0';
+			current = target;
+		}
+		if (length > 0 && strchr(target, '/'))
+			return resolve_whole(lookup, directory, name, ret_path, ret_stat);
+		rc = look(directory->fd, current, ret_stat);
 	}
-	if (current == name && fstatat(directory->fd, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
+	if (rc < 0)
+		return rc;
 	*ret_path = join(lookup, directory, current);
 	return *ret_path ? 0 : -ENOMEM;
 }

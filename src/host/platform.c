@@ -161,10 +161,10 @@ struct graft_platform_facts graft_platform_detect(const struct graft_root *root)
 	if (!d.arena)
 		return facts;
 	graft_lookup_init(&d.lookup, root, d.arena);
-	facts.dxcore = has_dxcore(&d);
-	facts.nvml = has_nvml(&d);
 	facts.tegra_files = has_tegra_files(&d);
 	facts.integrated_gpu = has_integrated_gpu(&d, facts.tegra_files);
+	facts.nvml = facts.tegra_files && has_nvml(&d);
+	facts.dxcore = (facts.tegra_files || facts.integrated_gpu) && has_dxcore(&d);
 	graft_lookup_done(&d.lookup);
 	(void)graft_arena_free(d.arena);
 	return facts;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * platform: what kind of host this is, for choosing a mode (SPEC runtime-and-hook 5.2), from files alone: no library is loaded and no GPU is woken.
+ * platform: what kind of host this is, for choosing a mode (SPEC runtime-and-hook 5.2), from files alone: no library is loaded and no GPU is woken. What cannot decide
+ * on this host is not looked for: libraries could lie in a dozen directories, and nearly all hosts have neither of the two facts that they qualify.
  */
 #ifndef GRAFT_HOST_PLATFORM_H
 #define GRAFT_HOST_PLATFORM_H
@@ -10,9 +11,9 @@
 #include "base/root.h"
 
 struct graft_platform_facts {
-	bool dxcore;      /* libdxcore.so is there */
+	bool dxcore; /* libdxcore.so is there; looked for only where tegra_files or integrated_gpu holds, else false */
 	bool tegra_files; /* /etc/nv_tegra_release, or /sys/devices/soc0/family begins with "tegra" */
-	bool nvml;        /* libnvidia-ml.so.1 is there */
+	bool nvml;        /* libnvidia-ml.so.1 is there; looked for only where tegra_files holds, else false */
 	bool
 	    integrated_gpu; /* a GPU of the running driver is an integrated one, by its model ("(nvgpu)", "NVIDIA Thor") */
 };

@@ -34,13 +34,6 @@ static const char *clean_root(struct graft_arena *arena, const char *root)
 	return length == 0 ? graft_arena_strdup(arena, "/") : graft_arena_strndup(arena, root, length);
 }
 
-static bool exists(const struct graft_root *root, const char *path, int flags)
-{
-	auto_close int fd = graft_root_openat(root, path, O_PATH | flags);
-
-	return fd >= 0;
-}
-
 static bool same_directory(const struct graft_root *a, const struct graft_root *b)
 {
 	struct stat sa, sb;
@@ -67,9 +60,10 @@ static void choose_proc(struct graft_survey *survey, const char *host_root)
 {
 	struct graft_inventory *inventory = survey->inventory;
 	bool has_host = survey->host.fd >= 0;
-	bool in_root = exists(&survey->root, GRAFT_PROC_DRIVER, O_DIRECTORY);
+	bool in_root = graft_root_has(&survey->root, GRAFT_PROC_DRIVER, O_DIRECTORY);
 
-	inventory->proc_driver_nvidia = has_host ? exists(&survey->host, GRAFT_PROC_DRIVER, O_DIRECTORY) : in_root;
+	inventory->proc_driver_nvidia = has_host ? graft_root_has(&survey->host, GRAFT_PROC_DRIVER, O_DIRECTORY)
+						 : in_root;
 	survey->proc = in_root || !has_host ? &survey->root : &survey->host;
 	inventory->proc_root = survey->proc == &survey->root ? inventory->root : host_root;
 }
@@ -133,8 +127,8 @@ static void read_devices(struct graft_survey *survey)
 	survey->inventory->caps_devices = graft_survey_major(survey, "nvidia-caps", &major);
 }
 
-/* Opens the roots of an inventory that says which they are. */
-static int open_inventory(struct graft_survey *survey, struct graft_error *err)
+/* Opens the roots of an inventory that says which they are. *ret_host_root: the name of the host's own one. */
+static int open_inventory(struct graft_survey *survey, const char **ret_host_root, struct graft_error *err)
 {
 	const char *host_root = clean_root(survey->arena, survey->options->host_root);
 
@@ -143,14 +137,11 @@ static int open_inventory(struct graft_survey *survey, struct graft_error *err)
 	if (open_roots(survey, host_root, err) < 0)
 		return -1;
 	graft_lookup_init(&survey->lookup, &survey->root, survey->arena);
-	choose_proc(survey, host_root);
-	if (survey->options->dev_root) {
-		if (open_devices(survey, err) < 0)
-			return -1;
-	} else {
-		choose_dev(survey, host_root);
-	}
-	read_devices(survey);
+	survey->proc = &survey->root;
+	*ret_host_root = host_root;
+	if (survey->options->dev_root)
+		return open_devices(survey, err);
+	choose_dev(survey, host_root);
 	return 0;
 }
 
@@ -170,6 +161,7 @@ int graft_survey_open(struct graft_survey *survey, const struct graft_host_optio
 		      struct graft_error *err)
 {
 	struct graft_inventory *inventory = graft_inventory_new();
+	const char *host_root = NULL;
 	struct utsname names;
 
 	if (begin(survey, options, needs, inventory, err) < 0)
@@ -177,13 +169,19 @@ int graft_survey_open(struct graft_survey *survey, const struct graft_host_optio
 	inventory->root = clean_root(survey->arena, options->root);
 	inventory->ldcache = graft_arena_strdup(survey->arena, options->ldcache ? options->ldcache : DEFAULT_CACHE);
 	inventory->machine = graft_arena_strdup(survey->arena, uname(&names) == 0 ? names.machine : "unknown");
-	return open_inventory(survey, err);
+	if (open_inventory(survey, &host_root, err) < 0)
+		return -1;
+	choose_proc(survey, host_root);
+	read_devices(survey);
+	return 0;
 }
 
 int graft_survey_attach(struct graft_survey *survey, const struct graft_host_options *options,
 			struct graft_inventory *inventory, struct graft_error *err)
 {
-	return begin(survey, options, 0, inventory, err) < 0 ? -1 : open_inventory(survey, err);
+	const char *host_root = NULL;
+
+	return begin(survey, options, 0, inventory, err) < 0 ? -1 : open_inventory(survey, &host_root, err);
 }
 
 struct graft_inventory *graft_survey_detach(struct graft_survey *survey)

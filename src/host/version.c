@@ -35,9 +35,7 @@ const char *graft_cuda_version_bound(const char *driver_version)
 
 static bool has_directory(const struct graft_root *root, const char *path)
 {
-	auto_close int fd = root->fd < 0 ? -1 : graft_root_openat(root, path, O_PATH | O_DIRECTORY);
-
-	return fd >= 0;
+	return root->fd >= 0 && graft_root_has(root, path, O_DIRECTORY);
 }
 
 /*
@@ -54,10 +52,9 @@ static bool has_simulator_files(const struct graft_survey *survey)
 		{ &survey->root, "/run/graft-sim/devices" },
 		{ &survey->host, "/run/graft-sim/devices" },
 	};
-	struct stat st;
 
 	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
-		if (files[i].root->fd >= 0 && graft_root_stat(files[i].root, files[i].path, &st) == 0)
+		if (files[i].root->fd >= 0 && graft_root_has(files[i].root, files[i].path, 0))
 			return true;
 	}
 	return false;

@@ -73,19 +73,22 @@ static void test_hosts(void **state)
 	} rows[] = {
 		/* dxcore, tegra files, nvml, integrated */
 		{ 0, { false, false, false, false } },
-		{ NVML | CARD, { false, false, true, false } },
-		{ NVML_CACHED | CARD, { false, false, true, false } },
-		{ NVML_STALE, { false, false, false, false } },
-		{ NVML_FOREIGN, { false, false, false, false } },
-		{ RELEASE, { false, true, false, true } },
-		{ RELEASE | NVML, { false, true, true, true } },
+		/* No Tegra by any sign: the libraries decide nothing and are not looked for. */
+		{ NVML | CARD, { false, false, false, false } },
+		{ DXCORE | NVML, { false, false, false, false } },
+		{ OTHER_FAMILY | NVML | CARD, { false, false, false, false } },
 		{ RELEASE_DIRECTORY, { false, false, false, false } },
+		{ RELEASE, { false, true, false, true } },
 		{ FAMILY, { false, true, false, true } },
-		{ OTHER_FAMILY | NVML | CARD, { false, false, true, false } },
+		{ RELEASE | NVML, { false, true, true, true } },
+		{ RELEASE | NVML_CACHED | CARD, { false, true, true, false } },
+		{ RELEASE | NVML_STALE, { false, true, false, true } },
+		{ RELEASE | NVML_FOREIGN, { false, true, false, true } },
 		{ RELEASE | NVML | CARD, { false, true, true, false } },
 		{ RELEASE | NVML | CARD | THOR, { false, true, true, true } },
-		{ NVML | CARD | NVGPU, { false, false, true, true } },
-		{ DXCORE | NVML, { true, false, true, false } },
+		{ RELEASE | DXCORE | NVML, { true, true, true, true } },
+		{ NVML | CARD | NVGPU, { false, false, false, true } },
+		{ DXCORE | THOR, { true, false, false, true } },
 	};
 
 	(void)state;
