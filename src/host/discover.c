@@ -96,3 +96,22 @@ int graft_host_discover(const struct graft_host_options *options, unsigned int n
 	*ret_inventory = TAKE_PTR(survey.inventory);
 	return 0;
 }
+
+int graft_host_identify(const struct graft_host_options *options, struct graft_inventory **ret_inventory,
+			struct graft_error *err)
+{
+	auto_survey struct graft_survey survey = GRAFT_SURVEY_INIT;
+
+	if (graft_survey_open(&survey, options, GRAFT_NEED_GPUS | GRAFT_NEED_MIG, err) < 0)
+		return -1;
+	find_platform(&survey);
+	graft_survey_versions(&survey);
+	if (survey.inventory->platform == GRAFT_PLATFORM_NATIVE) {
+		graft_survey_gpus(&survey);
+		graft_survey_mig(&survey);
+	}
+	if (graft_survey_failed(&survey))
+		return graft_fail_memory(err);
+	*ret_inventory = TAKE_PTR(survey.inventory);
+	return 0;
+}

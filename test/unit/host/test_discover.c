@@ -130,6 +130,32 @@ static void test_one_t4_with_an_old_driver(void **state)
 	(void)graft_inventory_free(inventory);
 }
 
+/* What tells a host from what it was: no library and no node is needed for it. */
+static void test_identify(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory = NULL;
+	struct graft_error err = { 0 };
+
+	assert_int_equal(graft_host_identify(&fixture->options, &inventory, &err), 0);
+	assert_null(inventory->driver_version.value);
+	assert_int_equal(inventory->n_gpus, 0);
+	(void)graft_inventory_free(inventory);
+	fixture_kernel(fixture, FIXTURE_VERSION);
+	fixture_gpu(fixture, "0000:1b:00.0", 0, "GPU-0a1b2c3d-0000-1111-2222-333344445555", "A100");
+	fixture_write(fixture, "/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12\n");
+	fixture_write(fixture, "/proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0/access", "DeviceFileMinor: 13\n");
+	assert_int_equal(graft_host_identify(&fixture->options, &inventory, &err), 0);
+	assert_int_equal(inventory->platform, GRAFT_PLATFORM_NATIVE);
+	assert_string_equal(inventory->driver_version.value, FIXTURE_VERSION);
+	assert_int_equal(inventory->n_gpus, 1);
+	assert_string_equal(inventory->gpus[0].uuid.value, "GPU-0a1b2c3d-0000-1111-2222-333344445555");
+	assert_int_equal(inventory->gpus[0].n_mig_devices, 1);
+	assert_int_equal(inventory->n_libraries, 0);
+	assert_null(inventory->nvml_library);
+	(void)graft_inventory_free(inventory);
+}
+
 static void test_order_unknown_uuid_excluded_and_lost_gpus(void **state)
 {
 	struct fixture *fixture = *state;
@@ -826,6 +852,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_t4_with_an_old_driver),
+		TEST(test_identify),
 		TEST(test_order_unknown_uuid_excluded_and_lost_gpus),
 		TEST(test_mig),
 		TEST(test_imex),
