@@ -50,7 +50,8 @@
 	X(NVML, 84, "NVML failed", "Run 'nvidia-smi' on the host; the driver itself reports a problem.")             \
 	X(TIMEOUT, 85, "timed out", "Raise the limit, or enable persistence mode so that GPUs start faster.")        \
 	X(EXPRESSION, 66, "requirement not understood",                                                              \
-	  "Write it like 'cuda>=12.0,brand=tesla', or set NVIDIA_DISABLE_REQUIRE=true in the container.")
+	  "Write it like 'cuda>=12.0,brand=tesla', or set NVIDIA_DISABLE_REQUIRE=true in the container.")            \
+	X(STALE, 86, "out of date", "Run 'nvidia-ctk cdi refresh' as root; nvidia-cdi-refresh.path does it by itself.")
 
 enum graft_status {
 #define X(name, exit_status, text, hint) GRAFT_##name,

@@ -98,6 +98,9 @@ struct graft_options_scope {
 	void *inherited_target; /* of those options' parsers */
 	const char *(*variable)(
 	    const char *name); /* the value of an environment variable, NULL when it is not defined */
+	/* Told of each use of the command's own options, words and variables alike, before its parser is; NULL = nobody. */
+	void (*used)(void *arg, const struct graft_option *option, const char *value);
+	void *arg;
 };
 
 /*

@@ -52,15 +52,25 @@ static bool find(const struct graft_options_parser *parser, const char *name, si
 	return false;
 }
 
+/* An option of the command itself. */
+static int parse_own(const struct graft_options_parser *parser, const struct graft_option *option, const char *value,
+		     struct graft_error *err)
+{
+	if (parser->scope->used)
+		parser->scope->used(parser->scope->arg, option, value);
+	return option->parse(parser->target, option, value, err);
+}
+
 static int apply(struct graft_options_parser *parser, const struct use *use, const char *value)
 {
 	if (graft_option_is_builtin(use->option)) {
 		parser->result = graft_option_request(use->option);
 		return 0;
 	}
-	if (use->index < parser->command->n_options)
-		parser->given |= (uint64_t)1 << use->index;
-	return use->option->parse(use->target, use->option, value, parser->err);
+	if (use->index == parser->command->n_options)
+		return use->option->parse(use->target, use->option, value, parser->err);
+	parser->given |= (uint64_t)1 << use->index;
+	return parse_own(parser, use->option, value, parser->err);
 }
 
 /* Letters of one word; the last may take a value. All of them must be known before the first is obeyed. */
@@ -119,7 +129,7 @@ static int read_variable(struct graft_options_parser *parser, const struct graft
 	bool flag = option->argument == GRAFT_OPTION_FLAG;
 	struct graft_error refused = { .status = GRAFT_OK };
 
-	if (option->parse(parser->target, option, flag && value[0] == '\0' ? "false" : value, &refused) == 0)
+	if (parse_own(parser, option, flag && value[0] == '\0' ? "false" : value, &refused) == 0)
 		return 0;
 	return graft_fail(parser->err, refused.status, refused.sys,
 			  "could not parse \"%s\" as %s value from environment variable \"%s\" for flag %s: %s", value,

@@ -34,6 +34,7 @@ static const char *discovery_prefix(const struct graft_error *err)
 	case GRAFT_UNSUPPORTED:
 	case GRAFT_MOUNT:
 	case GRAFT_CGROUP:
+	case GRAFT_STALE:
 	case GRAFT_STATUS_MAX:
 		break;
 	}

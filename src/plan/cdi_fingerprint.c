@@ -22,6 +22,7 @@ static const struct {
 } facts[] = {
 	{ KEY_PREFIX "boot-id", offsetof(struct graft_cdi_fingerprint, boot_id) },
 	{ KEY_PREFIX "driver-version", offsetof(struct graft_cdi_fingerprint, driver_version) },
+	{ KEY_PREFIX "flags", offsetof(struct graft_cdi_fingerprint, flags) },
 	{ KEY_PREFIX "gpus", offsetof(struct graft_cdi_fingerprint, gpus) },
 	{ KEY_PREFIX "mig", offsetof(struct graft_cdi_fingerprint, mig) },
 };
@@ -82,6 +83,82 @@ int graft_cdi_fingerprint_make(const struct graft_inventory *inventory, bool gpu
 			return graft_fail_memory(err);
 	}
 	*ret_fingerprint = made;
+	return 0;
+}
+
+/* --- flags --- */
+
+static bool is_plain(unsigned char c)
+{
+	return c > ' ' && c < 0x7f && c != ';' && c != '%';
+}
+
+const char *graft_cdi_flags_write(const char *const *words, size_t n, struct graft_arena *arena)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	size_t length = 1;
+	char *text, *at;
+
+	for (size_t i = 0; i < n; i++)
+		length += 3 * strlen(words[i]) + 1;
+	text = at = graft_arena_alloc(arena, length);
+	for (size_t i = 0; text && i < n; i++) {
+		if (i > 0)
+			*at++ = ' ';
+		for (const char *c = words[i]; *c != '\0'; c++) {
+			if (is_plain((unsigned char)*c)) {
+				*at++ = *c;
+				continue;
+			}
+			*at++ = '%';
+			*at++ = digits[(unsigned char)*c >> 4];
+			*at++ = digits[(unsigned char)*c & 15];
+		}
+	}
+	return text;
+}
+
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* In place. A NUL, which no word has, and what is no escape stay as they are. */
+static void decode(char *word)
+{
+	char *to = word;
+
+	for (const char *at = word; *at != '\0';) {
+		int high = at[0] == '%' ? digit_of(at[1]) : -1, low = high >= 0 ? digit_of(at[2]) : -1;
+
+		if (low >= 0 && high + low > 0) {
+			*to++ = (char)(high << 4 | low);
+			at += 3;
+		} else {
+			*to++ = *at++;
+		}
+	}
+	*to = '\0';
+}
+
+int graft_cdi_flags_read(const char *text, struct graft_arena *arena, const char ***ret_words, size_t *ret_n,
+			 struct graft_error *err)
+{
+	*ret_words = NULL;
+	*ret_n = 0;
+	for (text += strspn(text, " "); *text != '\0'; text += strspn(text, " ")) {
+		size_t length = strcspn(text, " ");
+		char *word = graft_arena_strndup(arena, text, length);
+		const char **slot = word ? graft_arena_push(arena, ret_words, ret_n, sizeof(*slot)) : NULL;
+
+		if (!slot)
+			return graft_fail_memory(err);
+		decode(word);
+		*slot = word;
+		text += length;
+	}
 	return 0;
 }
 

@@ -19,7 +19,16 @@ struct graft_cdi_fingerprint {
 	const char *gpus;           /* "00000000:1b:00.0=GPU-...,00000000:1c:00.0=": by place, the UUID behind it */
 	const char *mig;            /* "00000000:1c:00.0=1/0+2/0": GPU and compute instances; "" = there are none */
 	const char *boot_id;        /* host/boot.h */
+	const char *flags;          /* how it was made: graft_cdi_flags_write() */
 };
+
+/*
+ * The options of the command that makes a specification, as one text that any place can hold, and back. What is no printable ASCII, ' ', ';' and '%' are
+ * written as %XX. NULL, and -1: GRAFT_NO_MEMORY.
+ */
+const char *graft_cdi_flags_write(const char *const *words, size_t n, struct graft_arena *arena);
+int graft_cdi_flags_read(const char *text, struct graft_arena *arena, const char ***ret_words, size_t *ret_n,
+			 struct graft_error *err);
 
 /*
  * The facts of a host. GPUs and MIG devices are taken if the inventory has looked for them: `gpus` says so. Names point into the arena. -1:
@@ -50,7 +59,7 @@ int graft_cdi_fingerprint_find(const struct graft_cdi_spec *spec, struct graft_a
 
 /*
  * Why a specification that was made from `made` does not fit a host that is as `now`: *ret_why is a sentence for a person, NULL when it fits. Facts that either side
- * does not know are not compared; nor is the boot: our specifications hold no number that changes with it. -1: GRAFT_NO_MEMORY.
+ * does not know are not compared; nor are the flags, which are no fact of the host, nor the boot: our specifications hold no number that changes with it. -1: GRAFT_NO_MEMORY.
  */
 int graft_cdi_fingerprint_compare(const struct graft_cdi_fingerprint *made, const struct graft_cdi_fingerprint *now,
 				  struct graft_arena *arena, const char **ret_why, struct graft_error *err);

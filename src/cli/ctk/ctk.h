@@ -23,10 +23,14 @@ struct ctk {
 	const char *program; /* CTK_PROGRAM */
 	const char *words;   /* the program and the commands so far: "nvidia-ctk cdi generate" */
 	bool debug, quiet;
-	const char *config;        /* --config; NULL = the usual places (cli/config.h) */
-	struct graft_log log;      /* lines on stderr: INFO and up; with --debug all, with --quiet ERROR only */
-	struct graft_log steps;    /* the same for the library, whose INFO is each step it takes: shown with --debug */
-	long long started_us;      /* monotonic clock */
+	const char *config;     /* --config; NULL = the usual places (cli/config.h) */
+	struct graft_log log;   /* lines on stderr: INFO and up; with --debug all, with --quiet ERROR only */
+	struct graft_log steps; /* the same for the library, whose INFO is each step it takes: shown with --debug */
+	long long started_us;   /* monotonic clock */
+	bool no_variables;      /* options of commands do not look at environment variables */
+	/* The options that the last command was given, by words or variables, each as one word: "--name=value". */
+	const char **given;
+	size_t n_given;
 	struct graft_arena *arena; /* everything of one run */
 };
 

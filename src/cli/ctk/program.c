@@ -223,6 +223,18 @@ int ctk_option_list(void *target, const struct graft_option *option, const char 
 	return 0;
 }
 
+/* Failures are the arena's, and seen at the next use of it. */
+static void note_use(void *arg, const struct graft_option *option, const char *value)
+{
+	struct ctk *ctk = arg;
+	const char *word = graft_arena_printf(ctk->arena, "--%s%s%s", option->name, value ? "=" : "",
+					      value ? value : "");
+	const char **slot = word ? graft_arena_push(ctk->arena, &ctk->given, &ctk->n_given, sizeof(*slot)) : NULL;
+
+	if (slot)
+		*slot = word;
+}
+
 static const char *variable(const char *name)
 {
 	return secure_getenv(name);
@@ -285,13 +297,17 @@ int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *target
 {
 	const struct graft_options_scope scope = { .inherited = command == &program ? NULL : &program,
 						   .inherited_target = ctk,
-						   .variable = variable };
+						   .variable = ctk->no_variables ? NULL : variable,
+						   .used = note_use,
+						   .arg = ctk };
 	enum graft_parse_result result = GRAFT_PARSE_OK;
 	struct graft_error err = { .status = GRAFT_OK };
 	const struct graft_command *next;
 	int rc;
 
 	*(struct ctk_base *)target = (struct ctk_base){ ctk };
+	ctk->given = NULL;
+	ctk->n_given = 0;
 	rc = graft_options_parse_in(&scope, command, argc, argv, command == &program ? ctk : target, ret_first, &result,
 				    &err);
 	set_level(ctk);

@@ -188,13 +188,34 @@ static const char *variable(const char *name)
 	return NULL;
 }
 
+/* What the scope was told of, in the form of `record`. */
+static void note(void *arg, const struct graft_option *option, const char *value)
+{
+	graft_buffer_printf(arg, "c:%s%s%s;", option->name, value ? "=" : "", value ? value : "");
+}
+
+/* The uses of the command's own options are what was noted. */
+static void assert_noted(const char *uses, const char *noted)
+{
+	for (; *uses != '\0'; uses += strcspn(uses, ";") + 1) {
+		size_t length = strcspn(uses, ";") + 1;
+
+		if (strncmp(uses, "c:", 2) != 0)
+			continue;
+		assert_memory_equal(noted, uses, length);
+		noted += length;
+	}
+	assert_string_equal(noted, "");
+}
+
 static void check(const struct row *row)
 {
 	auto_free char *copy = strdup(row->words);
 	char *argv[MAX_WORDS + 1] = { (char *)(uintptr_t) "prog" };
-	struct graft_buffer uses = { .max = 0 };
+	struct graft_buffer uses = { .max = 0 }, noted = { .max = 0 };
 	struct target own = { 'c', &uses, false }, inherited = { 'r', &uses, false };
-	const struct graft_options_scope scope = { row->command == &program ? NULL : &program, &inherited, variable };
+	const struct graft_options_scope scope = { row->command == &program ? NULL : &program, &inherited, variable,
+						   note, &noted };
 	enum graft_parse_result result = GRAFT_PARSE_OK;
 	struct graft_error err = { .status = GRAFT_OK };
 	int argc, first = 0, rc;
@@ -210,7 +231,10 @@ static void check(const struct row *row)
 	assert_int_equal(rc, row->message[0] != '\0' ? -1 : 0);
 	assert_int_equal(result, row->result);
 	assert_string_equal(graft_buffer_text(&uses), row->uses);
+	if (rc == 0 && row->command != &program)
+		assert_noted(graft_buffer_text(&uses), graft_buffer_text(&noted));
 	graft_buffer_done(&uses);
+	graft_buffer_done(&noted);
 }
 
 static void test_words(void **state)

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../allocation.h"
 #include "fixture.h"
@@ -18,6 +19,7 @@
 #define ARENA_MAX ((size_t)1 << 20)
 #define BOOT      "0bd5b3a1-0d1c-4f2b-9a54-3f7c2b1e8a90"
 #define GPUS      "00000000:1b:00.0=GPU-aaaa,00000000:1c:00.0=GPU-bbbb,00000001:1b:00.0=GPU-cccc"
+#define FLAGS     "--mode=nvml --csv.file=/a%20b%3B%25"
 #define MIG       "00000000:1c:00.0=1/0+2/0"
 
 static struct graft_arena *arena;
@@ -104,7 +106,7 @@ static void reread(struct graft_cdi_spec *spec)
 
 static void test_places(void **state)
 {
-	static const struct graft_cdi_fingerprint whole = { "550.54.14", GPUS, MIG, BOOT };
+	static const struct graft_cdi_fingerprint whole = { "550.54.14", GPUS, MIG, BOOT, FLAGS };
 	static const struct {
 		enum graft_cdi_provenance where;
 		bool hooks, groups;
@@ -113,11 +115,11 @@ static void test_places(void **state)
 		size_t n_annotations;
 	} rows[] = {
 		{ GRAFT_CDI_PROVENANCE_AUTO, true, false, 1, "0.5.0", 0 },
-		{ GRAFT_CDI_PROVENANCE_AUTO, true, true, 1, "0.7.0", 4 },
-		{ GRAFT_CDI_PROVENANCE_AUTO, false, true, 1, "0.7.0", 4 },
+		{ GRAFT_CDI_PROVENANCE_AUTO, true, true, 1, "0.7.0", 5 },
+		{ GRAFT_CDI_PROVENANCE_AUTO, false, true, 1, "0.7.0", 5 },
 		{ GRAFT_CDI_PROVENANCE_AUTO, false, false, 0, "0.5.0", 0 },
-		{ GRAFT_CDI_PROVENANCE_ANNOTATIONS, false, false, 1, "0.6.0", 4 },
-		{ GRAFT_CDI_PROVENANCE_ANNOTATIONS, true, false, 1, "0.6.0", 4 },
+		{ GRAFT_CDI_PROVENANCE_ANNOTATIONS, false, false, 1, "0.6.0", 5 },
+		{ GRAFT_CDI_PROVENANCE_ANNOTATIONS, true, false, 1, "0.6.0", 5 },
 		{ GRAFT_CDI_PROVENANCE_NONE, true, true, 0, "0.7.0", 0 },
 	};
 	static uint32_t group = 44;
@@ -145,6 +147,7 @@ static void test_places(void **state)
 		assert_string_equal(found.gpus, whole.gpus);
 		assert_string_equal(found.mig, whole.mig);
 		assert_string_equal(found.boot_id, whole.boot_id);
+		assert_string_equal(found.flags, whole.flags);
 	}
 }
 
@@ -178,16 +181,52 @@ static void test_foreign(void **state)
 	}
 }
 
+static void test_flags(void **state)
+{
+	static const char *const words[] = { "--mode=nvml", "--csv.file=/a b;%", "--x=\t\xc3\xb6", "" };
+	static const struct {
+		const char *text, *words; /* with '|' behind each */
+	} rows[] = {
+		{ "", "" },
+		{ "  --a   --b=c ", "--a|--b=c|" },
+		{ "%41%42%2", "AB%2|" },
+		{ "%zz%00%3b%", "%zz%00%3b%|" }, /* nothing that we write */
+		{ "%20%25%3B", " %;|" },
+	};
+	struct graft_error err = { .status = GRAFT_OK };
+	const char **read;
+	size_t n;
+
+	(void)state;
+	assert_string_equal(graft_cdi_flags_write(words, 3, arena),
+			    "--mode=nvml --csv.file=/a%20b%3B%25 --x=%09%C3%B6");
+	assert_int_equal(graft_cdi_flags_read(graft_cdi_flags_write(words, 3, arena), arena, &read, &n, &err), 0);
+	assert_int_equal(n, 3);
+	for (size_t i = 0; i < n; i++)
+		assert_string_equal(read[i], words[i]);
+	assert_string_equal(graft_cdi_flags_write(NULL, 0, arena), "");
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const char *joined = "";
+
+		assert_int_equal(graft_cdi_flags_read(rows[i].text, arena, &read, &n, &err), 0);
+		for (size_t j = 0; j < n; j++)
+			joined = graft_arena_printf(arena, "%s%s|", joined, read[j]);
+		assert_string_equal(joined, rows[i].words);
+	}
+}
+
 static void test_compare(void **state)
 {
 	static const struct {
 		struct graft_cdi_fingerprint made, now;
 		const char *why; /* NULL = it fits */
 	} rows[] = {
-		{ { "1", GPUS, MIG, "a" }, { "1", GPUS, MIG, "a" }, NULL },
-		{ { "1", GPUS, MIG, "a" }, { "1", GPUS, MIG, "b" }, NULL }, /* a boot changes nothing that is in it */
-		{ { .gpus = NULL }, { "1", GPUS, MIG, "a" }, NULL },
-		{ { "1", GPUS, MIG, "a" }, { .gpus = NULL }, NULL },
+		{ { "1", GPUS, MIG, "a", "-x" }, { "1", GPUS, MIG, "a", "-y" }, NULL },
+		{ { "1", GPUS, MIG, "a", NULL },
+		  { "1", GPUS, MIG, "b", NULL },
+		  NULL }, /* a boot changes nothing that is in it */
+		{ { .gpus = NULL }, { "1", GPUS, MIG, "a", NULL }, NULL },
+		{ { "1", GPUS, MIG, "a", NULL }, { .gpus = NULL }, NULL },
 		{ { .driver_version = "1" },
 		  { .driver_version = "2" },
 		  "it was made for driver 1, and this host has 2" },
@@ -233,7 +272,15 @@ static void test_allocations(void **state)
 		allocation_fail(n);
 		/* Until more blocks than one are needed. */
 		for (int i = 0; i < 100 && rc >= 0; i++) {
+			static const char *const words[] = { "--a", "--b" };
+			const char **read;
+			size_t n_read;
+
 			rc = graft_cdi_fingerprint_make(&f.inventory, true, BOOT, small, &made, &err);
+			if (rc == 0 && !(made.flags = graft_cdi_flags_write(words, 2, small)))
+				rc = graft_fail_memory(&err);
+			if (rc == 0)
+				rc = graft_cdi_flags_read(made.flags, small, &read, &n_read, &err);
 			if (rc == 0)
 				rc = graft_cdi_fingerprint_store(&made, GRAFT_CDI_PROVENANCE_AUTO, small, &spec, &err);
 			if (rc >= 0)
@@ -260,6 +307,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_make, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_places, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_foreign, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_flags, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_compare, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_allocations, setup, teardown),
 	};
