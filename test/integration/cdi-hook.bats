@@ -426,6 +426,66 @@ compat_conf=etc/ld.so.conf.d/00-compat-graft.conf
   [ "$(on_host chroot "$root" ldconfig -p | sed -n 's/.*libz.so.1 (.*=> //p' | head -1)" = /usr/local/cuda/compat/libz.so.1 ]
 }
 
+# ---- sequence ----
+
+@test "sequence: hooks one after the other, by the state that is there once" {
+  on_host umount "$root"
+  make_root debian overlay
+  compat_library 560.1.2
+  rm -f "$at"/usr/local/cuda/compat/*
+  cp "$at/lib/x86_64-linux-gnu/libz.so.1" "$at/usr/local/cuda/compat/libcuda.so.560.1.2"
+  hook sequence create-symlinks --link a::/new/link --then enable-cuda-compat --host-driver-version=550.54.14 --then \
+    update-ldcache --folder /usr/lib/x86_64-linux-gnu --then create-symlinks --link b::/new/other
+  succeeds
+  [ "$(link new/link)" = a ]
+  # Options are those of one hook: the second list of links has one.
+  [ "$(link new/other)" = b ]
+  [ "$(on_host chroot "$root" ldconfig -p | sed -n 's/.*libz.so.1 (.*=> //p' | head -1)" = /usr/local/cuda/compat/libz.so.1 ]
+}
+
+@test "sequence: a failure is the end of it, and undoes its own hook only" {
+  mkdir "$at/lib"
+  mkdir -p "$at/lib/is-a-directory"
+  hook sequence create-symlinks --link a::/lib/first --then create-symlinks --link b::/lib/second --link c::/lib/is-a-directory --then \
+    create-symlinks --link d::/lib/third
+  fails "failed to create link [c /lib/is-a-directory]"
+  [ "$(link lib/first)" = a ]
+  [ ! -L "$at/lib/second" ]
+  [ ! -L "$at/lib/third" ]
+  hook sequence create-symlinks --link e::/lib/fourth --then create-symlinks --lnk f::/lib/fifth
+  fails "flag provided but not defined: -lnk"
+  [ "$(link lib/fourth)" = e ]
+}
+
+@test "sequence: what is not known is a warning and no failure" {
+  hook sequence of-the-future --flag --then create-symlinks --link a::/lib/first --then --then sequence create-symlinks --link b::/lib/second
+  succeeds
+  says "Unsupported CDI hook: of-the-future"
+  says "No CDI hook specified"
+  says "Unsupported CDI hook: sequence"
+  [ "$(link lib/first)" = a ]
+  [ ! -L "$at/lib/second" ]
+  hook sequence
+  succeeds
+  hook sequence --help
+  succeeds
+  says "--then HOOK"
+  state=nonsense
+  hook sequence create-symlinks --link a::/lib/third --then create-symlinks --link b::/lib/fourth
+  fails "failed to load container state"
+  [ ! -L "$at/lib/fourth" ]
+}
+
+@test "sequence: a state in a file is for one hook, standard input for the others" {
+  printf '%s' "$state" >"$work/state.json"
+  hook sequence update-ldcache --container-spec "$work/state.json" --folder /opt/a --then create-symlinks --link a::/lib/first --then \
+    create-symlinks --link b::/lib/second
+  succeeds
+  [ "$(link lib/first)" = a ]
+  [ "$(link lib/second)" = b ]
+  grep -qx /opt/a "$at/etc/ld.so.conf.d/00-graft.conf"
+}
+
 # ---- disable-device-node-modification ----
 
 params=proc/driver/nvidia/params

@@ -167,8 +167,19 @@ refuse() {
   expect made-nvidia0 "No such device or address"
   expect made-nvidia1 "Operation not permitted"
   [ "$(jq '.hooks | has("prestart")' "$bundle/config.json")" = false ]
-  [ "$(jq '.hooks.createContainer | length' "$bundle/config.json")" = 2 ]
+  # Two hooks of the spec, one process.
+  jq -e --arg lib "$libraries" '.hooks.createContainer | map(.args) == [["nvidia-cdi-hook",
+    "sequence", "create-symlinks", "--link", "libcuda.so.1::\($lib)/libcuda.so", "--then", "update-ldcache", "--folder", $lib]]' "$bundle/config.json"
   jq -e '.process.env | map(select(startswith("NVIDIA_VISIBLE_DEVICES="))) == ["NVIDIA_VISIBLE_DEVICES=void"]' "$bundle/config.json"
+}
+
+@test "hooks of a spec that are not all ours stay as they are, in their order" {
+  yaml_spec nvidia.com/gpu | sed "s|programs/nvidia-cdi-hook|programs/of-another-maker|" >"$specs/nvidia.yaml"
+  ln -s nvidia-cdi-hook "$BATS_FILE_TMPDIR/programs/of-another-maker"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)"
+  start_container on_host
+  expect_one_gpu
+  jq -e '.hooks.createContainer | map(.args[1]) == ["create-symlinks", "update-ldcache"]' "$bundle/config.json"
 }
 
 @test "crun, cgroup v2: all by the default kind from a JSON spec, through nvidia-container-runtime.cdi" {

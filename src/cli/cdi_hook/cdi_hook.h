@@ -36,6 +36,7 @@ struct cdi_hook {
 	struct graft_log log; /* to stderr */
 	struct graft_arena *arena;
 	struct graft_caps caps;
+	const char *rootfs; /* the container's root, once standard input was read; NULL before */
 	/* Options of the hooks. */
 	const char *container_spec; /* file with the state; NULL, "" or "-" = standard input */
 	struct cdi_hook_list links, folders, paths;
@@ -81,10 +82,13 @@ int cdi_hook_apply(struct cdi_hook *hook, const struct graft_plan *plan, struct 
 /* Appends an edit to a plan. NULL: out of memory (also told by the arena). */
 struct graft_edit *cdi_hook_edit(struct graft_plan *plan, enum graft_edit_kind kind, const char *target);
 
+/* program.c: runs the hook of argv[0], whose options follow. Privileges were given up. Returns the exit status; one that is not known is a success. */
+int cdi_hook_run_one(struct cdi_hook *hook, int argc, char **argv);
+
 /* The hooks. run() gets the `struct cdi_hook` and returns the exit status. */
 extern const struct graft_command cdi_hook_create_symlinks, cdi_hook_chmod, cdi_hook_update_ldcache,
     cdi_hook_enable_cuda_compat, cdi_hook_disable_device_node_modification, cdi_hook_update_application_profile,
-    cdi_hook_apply_plan, cdi_hook_noop;
+    cdi_hook_apply_plan, cdi_hook_sequence, cdi_hook_noop;
 
 /* Options that several hooks have. */
 int cdi_hook_parse_list(void *target, const struct graft_option *option, const char *value, struct graft_error *err);

@@ -49,23 +49,29 @@ static int open_state(const char *path, struct graft_error *err)
 	return fd;
 }
 
-static int read_state(struct cdi_hook *hook, struct graft_oci_state *ret_state, struct graft_error *err)
+/* The file that an option names instead of standard input; NULL = none. */
+static const char *state_file(const struct cdi_hook *hook)
 {
 	const char *path = hook->container_spec;
-	bool is_file = path && path[0] != '\0' && strcmp(path, "-") != 0;
+
+	return path && path[0] != '\0' && strcmp(path, "-") != 0 ? path : NULL;
+}
+
+static int read_state(struct cdi_hook *hook, struct graft_oci_state *ret_state, struct graft_error *err)
+{
+	const char *path = state_file(hook);
 	struct graft_buffer text = { .max = MAX_STATE };
 	auto_close int file_fd = -1;
 	int rc = 0;
 
-	if (is_file) {
+	if (path) {
 		file_fd = open_state(path, err);
 		if (file_fd < 0)
 			return -1;
 	}
-	rc = read_all(is_file ? file_fd : STDIN_FILENO, &text);
+	rc = read_all(path ? file_fd : STDIN_FILENO, &text);
 	if (rc < 0)
-		rc = graft_fail_errno(err, -rc, "failed to decode container state: %s",
-				      is_file ? path : "standard input");
+		rc = graft_fail_errno(err, -rc, "failed to decode container state: %s", path ? path : "standard input");
 	else
 		rc = graft_oci_state_read(graft_buffer_text(&text), text.length, hook->arena, ret_state, err);
 	graft_buffer_done(&text);
@@ -111,15 +117,30 @@ static int find_root(struct cdi_hook *hook, const char *bundle, const char **ret
 	return *ret_rootfs ? 0 : graft_fail_memory(err);
 }
 
-int cdi_hook_open(struct cdi_hook *hook, struct graft_target *ret_target, struct graft_error *err)
+/* Standard input is there once; the hooks of a sequence are of one container. */
+static int find_rootfs(struct cdi_hook *hook, const char **ret_rootfs, struct graft_error *err)
 {
 	struct graft_oci_state state = { .pid = 0 };
-	const char *rootfs = NULL;
 
+	*ret_rootfs = state_file(hook) ? NULL : hook->rootfs;
+	if (*ret_rootfs)
+		return 0;
 	if (read_state(hook, &state, err) < 0)
 		return graft_wrap(err, "failed to load container state");
-	if (find_root(hook, state.bundle, &rootfs, err) < 0 ||
-	    graft_target_open(getpid(), false, rootfs, &hook->log, ret_target, err) < 0)
+	if (find_root(hook, state.bundle, ret_rootfs, err) < 0)
+		return graft_wrap(err, "failed to determined container root");
+	if (!state_file(hook))
+		hook->rootfs = *ret_rootfs;
+	return 0;
+}
+
+int cdi_hook_open(struct cdi_hook *hook, struct graft_target *ret_target, struct graft_error *err)
+{
+	const char *rootfs = NULL;
+
+	if (find_rootfs(hook, &rootfs, err) < 0)
+		return -1;
+	if (graft_target_open(getpid(), false, rootfs, &hook->log, ret_target, err) < 0)
 		return graft_wrap(err, "failed to determined container root");
 	return 0;
 }

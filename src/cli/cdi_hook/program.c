@@ -22,6 +22,7 @@ static const struct graft_command *const commands[] = {
 	&cdi_hook_disable_device_node_modification,
 	&cdi_hook_update_application_profile,
 	&cdi_hook_apply_plan,
+	&cdi_hook_sequence,
 	&cdi_hook_noop,
 	NULL,
 };
@@ -200,9 +201,19 @@ static int run_hook(struct cdi_hook *hook, const struct graft_command *command, 
 	return command->run(hook, argc - first, argv + first);
 }
 
+int cdi_hook_run_one(struct cdi_hook *hook, int argc, char **argv)
+{
+	const struct graft_command *command = argc > 0 ? find(argv[0]) : NULL;
+
+	if (argc == 0)
+		return warn(hook, "No CDI hook specified", "");
+	if (!command || command == &cdi_hook_sequence)
+		return warn(hook, "Unsupported CDI hook: ", argv[0]);
+	return run_hook(hook, command, argc, argv);
+}
+
 int cdi_hook_run(struct cdi_hook *hook, int argc, char **argv)
 {
-	const struct graft_command *command;
 	enum graft_parse_result result = GRAFT_PARSE_OK;
 	struct graft_error err = { .status = GRAFT_OK };
 	int first, status;
@@ -214,12 +225,9 @@ int cdi_hook_run(struct cdi_hook *hook, int argc, char **argv)
 	set_level(hook);
 	if (result != GRAFT_PARSE_OK)
 		return parse(hook, &top, argc, argv, &first, &status) < 0 ? status : 0;
-	if (first >= argc)
-		return warn(hook, "No CDI hook specified", "");
-	if (strcmp(argv[first], "help") == 0 || strcmp(argv[first], "h") == 0)
+	if (first < argc && (strcmp(argv[first], "help") == 0 || strcmp(argv[first], "h") == 0))
 		return print_help(hook, &top);
-	command = find(argv[first]);
-	if (!command)
-		return warn(hook, "Unsupported CDI hook: ", argv[first]);
-	return run_hook(hook, command, argc - first, argv + first);
+	if (first < argc && strcmp(argv[first], cdi_hook_sequence.name) == 0)
+		return run_hook(hook, &cdi_hook_sequence, argc - first, argv + first);
+	return cdi_hook_run_one(hook, argc - first, argv + first);
 }

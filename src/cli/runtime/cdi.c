@@ -11,6 +11,7 @@
 #include "cli/runtime/give.h"
 #include "cli/runtime/runtime.h"
 #include "host/cdi_registry.h"
+#include "plan/join_hooks.h"
 
 #define JIT_KIND "runtime.nvidia.com/gpu"
 /* Of the message that a person gets; the log has all of it. */
@@ -171,6 +172,7 @@ static int inject(struct runtime_create *create, const struct graft_strings *nam
 	if (graft_cdi_registry_resolve(&registry, names->items, names->n, create->arena, &choices, &n, err) < 0)
 		return err->status == GRAFT_UNKNOWN_DEVICE ? explain(create, &registry, names->items[0], err) : -1;
 	if (graft_cdi_choices_realize(choices, n, create->log, create->arena, &edits, err) < 0 ||
+	    graft_join_hooks(create->cdi_hook_path, create->arena, &edits, err) < 0 ||
 	    graft_oci_apply_edits(create->document, &edits, err) < 0)
 		return graft_wrap(err, "failed to inject CDI devices");
 	link_nodes(create, &edits);

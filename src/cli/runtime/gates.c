@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "cli/runtime/give.h"
 #include "host/discover.h"
+#include "plan/join_hooks.h"
 #include "plan/planner.h"
 
 static uint32_t gates_of(const struct graft_container *container)
@@ -109,7 +110,7 @@ int runtime_give_compat(struct runtime_create *create, struct graft_error *err)
 		{ .stage = "createContainer", .path = program, .args = compat, .n_args = 3, .env = env, .n_env = 1 },
 		{ .stage = "createContainer", .path = program, .args = refresh, .n_args = 2, .env = env, .n_env = 1 },
 	};
-	const struct graft_cdi_edits edits = { .hooks = hooks, .n_hooks = GRAFT_COUNT(hooks) };
+	struct graft_cdi_edits edits = { .hooks = hooks, .n_hooks = GRAFT_COUNT(hooks) };
 	struct graft_inventory *inventory = NULL;
 
 	if (!wants_compat(create))
@@ -125,5 +126,7 @@ int runtime_give_compat(struct runtime_create *create, struct graft_error *err)
 	compat[2] = graft_arena_printf(create->arena, "--host-driver-version=%s", version);
 	if (!compat[2])
 		return graft_fail_memory(err);
+	if (graft_join_hooks(program, create->arena, &edits, err) < 0)
+		return -1;
 	return graft_oci_apply_edits(create->document, &edits, err);
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * join_hooks: a start of a program costs more than what most hooks do. Knows names of hooks and words that cannot be joined, not what hooks do.
+ */
+#include "plan/join_hooks.h"
+
+#include <string.h>
+
+#include "plan/planner.h"
+
+#define STAGE "createContainer"
+
+static bool is_known(const char *name)
+{
+	for (size_t i = 0; i < GRAFT_HOOK_BITS; i++)
+		if (strcmp(graft_hook_names[i], name) == 0)
+			return true;
+	return strcmp(name, "chmod") == 0;
+}
+
+static bool is_separable(const char *word)
+{
+	static const char state[] = "--container-spec";
+
+	return strcmp(word, GRAFT_SEQUENCE_THEN) != 0 && strncmp(word, state, strlen(state)) != 0 &&
+	       strncmp(word, state + 1, strlen(state) - 1) != 0; /* one dash is as good as two */
+}
+
+/* args[0] is the name that the program is called by, args[1] the hook. */
+static bool is_joinable(const char *program, const struct graft_cdi_hook *hook)
+{
+	if (strcmp(hook->path, program) != 0 || hook->has_timeout || hook->n_args < 2 || !is_known(hook->args[1]))
+		return false;
+	for (size_t i = 2; i < hook->n_args; i++)
+		if (!is_separable(hook->args[i]))
+			return false;
+	return true;
+}
+
+static bool have_same_environment(const struct graft_cdi_hook *a, const struct graft_cdi_hook *b)
+{
+	if (a->n_env != b->n_env)
+		return false;
+	for (size_t i = 0; i < a->n_env; i++)
+		if (strcmp(a->env[i], b->env[i]) != 0)
+			return false;
+	return true;
+}
+
+/* The words of `hook` behind those of `row`, which becomes a sequence with its second hook. Without memory the arena remembers. */
+static void append(struct graft_arena *arena, struct graft_cdi_hook *row, const struct graft_cdi_hook *hook)
+{
+	const struct graft_cdi_hook first = *row;
+
+	if (strcmp(first.args[1], GRAFT_SEQUENCE_HOOK) != 0) {
+		row->args = NULL;
+		row->n_args = 0;
+		(void)graft_arena_push_string(arena, &row->args, &row->n_args, first.args[0]);
+		(void)graft_arena_push_string(arena, &row->args, &row->n_args, GRAFT_SEQUENCE_HOOK);
+		for (size_t i = 1; i < first.n_args; i++)
+			(void)graft_arena_push_string(arena, &row->args, &row->n_args, first.args[i]);
+	}
+	(void)graft_arena_push_string(arena, &row->args, &row->n_args, GRAFT_SEQUENCE_THEN);
+	for (size_t i = 1; i < hook->n_args; i++)
+		(void)graft_arena_push_string(arena, &row->args, &row->n_args, hook->args[i]);
+}
+
+int graft_join_hooks(const char *program, struct graft_arena *arena, struct graft_cdi_edits *edits,
+		     struct graft_error *err)
+{
+	struct graft_cdi_hook *hooks = graft_arena_list(arena, edits->n_hooks, sizeof(*hooks)), *row = NULL;
+	size_t n = 0;
+
+	if (!hooks && edits->n_hooks > 0)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < edits->n_hooks; i++) {
+		const struct graft_cdi_hook *hook = &edits->hooks[i];
+		bool is_of_stage = strcmp(hook->stage, STAGE) == 0, joinable = is_joinable(program, hook);
+
+		if (is_of_stage && joinable && row && have_same_environment(row, hook)) {
+			append(arena, row, hook);
+			if (graft_arena_failed(arena))
+				return graft_fail_memory(err);
+			continue;
+		}
+		hooks[n] = *hook;
+		if (is_of_stage)
+			row = joinable ? &hooks[n] : NULL;
+		n++;
+	}
+	edits->hooks = hooks;
+	edits->n_hooks = n;
+	return 0;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of hooks as text, before and after: "stage path|env|args". */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../allocation.h"
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "plan/join_hooks.h"
+
+#define PROGRAM "/usr/bin/nvidia-cdi-hook"
+#define HOOK    "createContainer " PROGRAM "|E=0|nvidia-cdi-hook "
+
+static struct graft_arena *arena;
+
+static int setup(void **state)
+{
+	(void)state;
+	arena = graft_arena_new((size_t)1 << 20);
+	return arena ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	arena = graft_arena_free(arena);
+	return 0;
+}
+
+static void split(const char *text, char separator, const char ***ret_words, size_t *ret_n)
+{
+	while (*text != '\0') {
+		size_t length = strcspn(text, (const char[]){ separator, '\0' });
+		const char *word = graft_arena_strndup(arena, text, length);
+
+		assert_non_null(graft_arena_push_string(arena, ret_words, ret_n, word));
+		text += length + (text[length] != '\0' ? 1 : 0);
+	}
+}
+
+static struct graft_cdi_edits parse(const char *text)
+{
+	struct graft_cdi_edits edits = { .env = NULL };
+	const char **lines = NULL;
+	size_t n = 0;
+
+	split(text, '\n', &lines, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct graft_cdi_hook *hook = graft_arena_push(arena, &edits.hooks, &edits.n_hooks, sizeof(*hook));
+		size_t space = strcspn(lines[i], " "), bar = strcspn(lines[i], "|");
+		const char *env = lines[i] + bar + 1, *args = strchr(env, '|') + 1;
+
+		assert_non_null(hook);
+		hook->stage = graft_arena_strndup(arena, lines[i], space);
+		hook->path = graft_arena_strndup(arena, lines[i] + space + 1, bar - space - 1);
+		split(graft_arena_strndup(arena, env, (size_t)(args - env) - 1), ' ', &hook->env, &hook->n_env);
+		split(args, ' ', &hook->args, &hook->n_args);
+	}
+	return edits;
+}
+
+static void add_words(struct graft_buffer *out, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		graft_buffer_printf(out, "%s%s", i > 0 ? " " : "", words[i]);
+}
+
+static void assert_hooks(const struct graft_cdi_edits *edits, const char *text)
+{
+	struct graft_buffer out = { .max = 0 };
+
+	for (size_t i = 0; i < edits->n_hooks; i++) {
+		const struct graft_cdi_hook *hook = &edits->hooks[i];
+
+		graft_buffer_printf(&out, "%s %s|", hook->stage, hook->path);
+		add_words(&out, hook->env, hook->n_env);
+		graft_buffer_string(&out, "|");
+		add_words(&out, hook->args, hook->n_args);
+		graft_buffer_string(&out, "\n");
+	}
+	assert_string_equal(graft_buffer_text(&out), text);
+	graft_buffer_done(&out);
+}
+
+static const struct {
+	const char *before, *after;
+} rows[] = {
+	{ HOOK "create-symlinks --link a::/b\n" HOOK "update-ldcache --folder /x\n",
+	  HOOK "sequence create-symlinks --link a::/b --then update-ldcache --folder /x\n" },
+	{ HOOK "create-symlinks --link then::/b\n" HOOK "chmod --mode 755 --path /dev/dri\n" HOOK
+	       "update-ldcache\n" HOOK "enable-cuda-compat --host-driver-version=1\n" HOOK
+	       "disable-device-node-modification\n" HOOK "update-application-profile\n",
+	  HOOK "sequence create-symlinks --link then::/b --then chmod --mode 755 --path /dev/dri --then update-ldcache "
+	       "--then "
+	       "enable-cuda-compat --host-driver-version=1 --then disable-device-node-modification --then "
+	       "update-application-profile\n" },
+	/* Of another stage: no matter. Of another program, or without a hook's name: in between. */
+	{ HOOK "update-ldcache\npoststop /bin/x|E=0|x\n" HOOK "update-ldcache\n",
+	  HOOK "sequence update-ldcache --then update-ldcache\npoststop /bin/x|E=0|x\n" },
+	{ HOOK "update-ldcache\ncreateContainer /bin/x|E=0|x\n" HOOK "update-ldcache\n" HOOK "chmod\n",
+	  HOOK "update-ldcache\ncreateContainer /bin/x|E=0|x\n" HOOK "sequence update-ldcache --then chmod\n" },
+	{ HOOK "chmod\ncreateContainer " PROGRAM "|E=0|nvidia-cdi-hook\n" HOOK "chmod\n", NULL },
+	/* Other stages of ours are not ours to join, nor other paths of the same program. */
+	{ "prestart " PROGRAM "|E=0|x update-ldcache\nprestart " PROGRAM "|E=0|x update-ldcache\n", NULL },
+	{ HOOK "chmod\ncreateContainer /usr/bin/nvidia-ctk|E=0|nvidia-ctk hook chmod\n", NULL },
+	{ HOOK "chmod\ncreateContainer /usr/local" PROGRAM "|E=0|x chmod\n", NULL },
+	/* What this version does not have, and options before the hook's name. */
+	{ HOOK "chmod\n" HOOK "of-the-future\n", NULL },
+	{ HOOK "chmod\n" HOOK "--quiet chmod\n", NULL },
+	{ HOOK "chmod\n" HOOK "sequence chmod --then chmod\n", NULL },
+	{ HOOK "chmod\n" HOOK "apply --plan {}\n", NULL },
+	/* Words that would be read in another way. */
+	{ HOOK "chmod\n" HOOK "chmod --path --then\n", NULL },
+	{ HOOK "chmod --container-spec /x\n" HOOK "chmod\n", NULL },
+	{ HOOK "chmod\n" HOOK "chmod -container-spec=/x\n", NULL },
+	/* Environments. */
+	{ HOOK "chmod\ncreateContainer " PROGRAM "|E=1|x chmod\ncreateContainer " PROGRAM "|E=1|y chmod --mode 1\n",
+	  HOOK "chmod\ncreateContainer " PROGRAM "|E=1|x sequence chmod --then chmod --mode 1\n" },
+	{ HOOK "chmod\ncreateContainer " PROGRAM "|E=0 F=1|x chmod\n", NULL },
+	{ "createContainer " PROGRAM "||x chmod\ncreateContainer " PROGRAM "||x chmod\n",
+	  "createContainer " PROGRAM "||x sequence chmod --then chmod\n" },
+	{ HOOK "chmod\n", NULL },
+	{ "", NULL },
+};
+
+static void test_rows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_cdi_edits edits = parse(rows[i].before);
+
+		assert_int_equal(graft_join_hooks(PROGRAM, arena, &edits, NULL), 0);
+		assert_hooks(&edits, rows[i].after ? rows[i].after : rows[i].before);
+	}
+}
+
+/* One that must end in time would end others. */
+static void test_timeout(void **state)
+{
+	static const char text[] = HOOK "chmod\n" HOOK "chmod\n" HOOK "chmod\n";
+	struct graft_cdi_edits edits = parse(text);
+
+	(void)state;
+	edits.hooks[1].has_timeout = true;
+	edits.hooks[1].timeout = 5;
+	assert_int_equal(graft_join_hooks(PROGRAM, arena, &edits, NULL), 0);
+	assert_hooks(&edits, text);
+	assert_true(edits.hooks[1].has_timeout);
+	assert_int_equal(edits.hooks[1].timeout, 5);
+}
+
+/* What was given is read only: lists of a specification are shared by containers. */
+static void test_input_stays(void **state)
+{
+	struct graft_cdi_edits edits = parse(rows[1].before), given = edits;
+
+	(void)state;
+	assert_int_equal(graft_join_hooks(PROGRAM, arena, &edits, NULL), 0);
+	assert_hooks(&given, rows[1].before);
+}
+
+static void test_allocations_fail(void **state)
+{
+	int rc = -1, n = 0;
+
+	(void)state;
+	while (rc != 0) {
+		struct graft_cdi_edits edits = parse(rows[1].before);
+		struct graft_arena *own = graft_arena_new((size_t)1 << 20);
+		struct graft_error err = { .status = GRAFT_OK };
+
+		allocation_fail(++n);
+		rc = graft_join_hooks(PROGRAM, own, &edits, &err);
+		(void)allocation_failed();
+		if (rc < 0)
+			assert_int_equal(err.status, GRAFT_NO_MEMORY);
+		(void)graft_arena_free(own);
+		assert_true(n < 100);
+	}
+	assert_true(n > 1);
+}
+
+int main(void)
+{
+#define ROW(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		ROW(test_rows),
+		ROW(test_timeout),
+		ROW(test_input_stays),
+		ROW(test_allocations_fail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
