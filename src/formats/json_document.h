@@ -78,6 +78,8 @@ bool graft_json_node_u64(const struct graft_json_node *node, uint64_t *ret_value
 bool graft_json_node_i64(const struct graft_json_node *node, int64_t *ret_value);
 /* True when it is the literal true. */
 bool graft_json_node_is_true(const struct graft_json_node *node);
+/* Whether two values mean the same, of one document or of two: members in any order, numbers by their spelling. NULL is the same as NULL alone. */
+bool graft_json_node_is_same(const struct graft_json_node *a, const struct graft_json_node *b);
 /* Line and column, from 1, of where it stood when it was parsed; 0, 0 for a new one. */
 void graft_json_node_position(const struct graft_json_node *node, unsigned int *ret_line, unsigned int *ret_column);
 
@@ -98,6 +100,9 @@ struct graft_json_node *graft_json_new_i64(struct graft_json_document *document,
 struct graft_json_node *graft_json_new_bool(struct graft_json_document *document, bool value, struct graft_error *err);
 struct graft_json_node *graft_json_new_array(struct graft_json_document *document, struct graft_error *err);
 struct graft_json_node *graft_json_new_object(struct graft_json_document *document, struct graft_error *err);
+/* A value of another document, or of this one, with all that is in it. */
+struct graft_json_node *graft_json_new_copy(struct graft_json_document *document, const struct graft_json_node *node,
+					    struct graft_error *err);
 /* The object or array at a path of names, made (with what leads to it) where it is not there or null. */
 struct graft_json_node *graft_json_make(struct graft_json_document *document, const char *path,
 					enum graft_json_kind kind, struct graft_error *err);

@@ -112,8 +112,14 @@ void graft_toml_add_name(struct graft_buffer *path, const char *name);
  */
 int graft_toml_get_names(const struct graft_toml *toml, const char *path, struct graft_arena *arena,
 			 const char ***ret_names, size_t *ret_n, struct graft_error *err);
-/* Whether there is a table at `path`; as with graft_toml_has(), false also without memory. */
-bool graft_toml_has_table(const struct graft_toml *toml, const char *path);
+enum graft_toml_kind {
+	GRAFT_TOML_ABSENT,
+	GRAFT_TOML_VALUE, /* arrays and arrays of tables too */
+	GRAFT_TOML_TABLE,
+};
+/* What is at `path`. -1: it is no key, or memory. */
+int graft_toml_get_kind(const struct graft_toml *toml, const char *path, enum graft_toml_kind *ret_kind,
+			struct graft_error *err);
 /* Whether what is at `path` (NULL = the document) means the same in both, whatever its layout, spelling and order; also when neither has it. As with graft_toml_has(). */
 bool graft_toml_is_same(const struct graft_toml *toml, const struct graft_toml *other, const char *path);
 

@@ -70,11 +70,16 @@ bool graft_toml_is_same(const struct graft_toml *toml, const struct graft_toml *
 	return node && twin ? toml_is_equal(toml, node, other, twin) : !node && !twin;
 }
 
-bool graft_toml_has_table(const struct graft_toml *toml, const char *path)
+int graft_toml_get_kind(const struct graft_toml *toml, const char *path, enum graft_toml_kind *ret_kind,
+			struct graft_error *err)
 {
-	const struct toml_node *node = find_at(toml, path);
+	struct toml_node *node;
+	const char *rest;
 
-	return node && node->type == TOML_TABLE;
+	if (toml_follow(toml, path, &node, &rest, err) < 0)
+		return -1;
+	*ret_kind = *rest ? GRAFT_TOML_ABSENT : node->type == TOML_TABLE ? GRAFT_TOML_TABLE : GRAFT_TOML_VALUE;
+	return 0;
 }
 
 int graft_toml_get_names(const struct graft_toml *toml, const char *path, struct graft_arena *arena,

@@ -223,6 +223,7 @@ static void test_names(void **state)
 	auto_toml struct graft_toml *toml = parse("z = 1\n[t.\"b c\"]\n[t.a]\n[u]\n\"x\\u0000y\" = 1\n");
 	struct graft_arena *arena = graft_arena_new(65536);
 	struct graft_buffer path = { 0 };
+	enum graft_toml_kind kind;
 	const char **names;
 	size_t n;
 
@@ -240,9 +241,13 @@ static void test_names(void **state)
 	graft_toml_add_name(&path, "t");
 	graft_toml_add_name(&path, "b c");
 	assert_string_equal(graft_buffer_text(&path), "t.\"b c\"");
-	assert_true(graft_toml_has_table(toml, graft_buffer_text(&path)));
-	assert_false(graft_toml_has_table(toml, "z"));
-	assert_false(graft_toml_has_table(toml, "none"));
+	assert_int_equal(graft_toml_get_kind(toml, graft_buffer_text(&path), &kind, NULL), 0);
+	assert_int_equal(kind, GRAFT_TOML_TABLE);
+	assert_int_equal(graft_toml_get_kind(toml, "z", &kind, NULL), 0);
+	assert_int_equal(kind, GRAFT_TOML_VALUE);
+	assert_int_equal(graft_toml_get_kind(toml, "none", &kind, NULL), 0);
+	assert_int_equal(kind, GRAFT_TOML_ABSENT);
+	assert_int_equal(graft_toml_get_kind(toml, "a..b", &kind, NULL), -1);
 	graft_buffer_done(&path);
 	graft_arena_free(arena);
 }

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * containerd: config.toml of its CRI plugin, versions 1 to 3, with drop-ins (SPEC ctk-and-cdi 1.1 "containerd").
+ *
+ * A drop-in has the version of the top-level file, since containerd reads both by one version: a newer one in the drop-in stops it. containerd before 2.1
+ * replaces a plugin's section by the one of the file that is read last, so a drop-in for it carries a copy of the section; later ones merge keys, and get a
+ * drop-in with our keys alone. Version 1 knows no drop-ins: its top-level file is edited.
+ */
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "engine/toml_config.h"
+
+#define NAME "containerd"
+
+struct work {
+	const struct graft_engine_request *request;
+	struct graft_arena *arena;
+	struct graft_engine_changes *changes;
+	struct graft_error *err;
+	struct graft_toml *root, *source, *drop_in; /* owned, but that source is root where the engine said nothing */
+	int64_t version, source_version;
+	const char *plugin, *source_plugin; /* the table that has "containerd.runtimes" */
+};
+
+static void work_done(struct work *work)
+{
+	if (work->source != work->root)
+		graft_toml_free(work->source);
+	graft_toml_free(work->root);
+	graft_toml_free(work->drop_in);
+}
+#define auto_work __attribute__((cleanup(work_done)))
+
+static const char *plugin_of(int64_t version)
+{
+	return version == 1 ? "cri" : version == 2 ? "io.containerd.grpc.v1.cri" : "io.containerd.cri.v1.runtime";
+}
+
+static bool has_file(const struct graft_engine_file *file)
+{
+	return file->path != NULL;
+}
+
+/*
+ * The version that a document is written in; 0 when nothing in it depends on one. Without `version` it is 1, by containerd's own rule, as far as it says
+ * anything that a version gives a meaning.
+ */
+static int read_version(const struct graft_toml *toml, int64_t *ret_version, struct graft_error *err)
+{
+	static const char *const versioned[] = { "plugins", "disabled_plugins", "required_plugins" };
+
+	*ret_version = 0;
+	if (graft_toml_get_integer(toml, "version", ret_version, err) < 0)
+		return graft_wrap(err, "failed to parse config version: unsupported type for version field");
+	if (*ret_version < 0)
+		return graft_toml_refuse(toml, "version", "1, 2, 3", err);
+	for (size_t i = 0; *ret_version == 0 && i < GRAFT_COUNT(versioned); i++) {
+		if (graft_toml_has(toml, versioned[i]))
+			*ret_version = 1;
+	}
+	return 0;
+}
+
+int graft_engine_containerd_version(const char *name, const struct graft_engine_text *text, struct graft_error *err)
+{
+	auto_toml struct graft_toml *toml = NULL;
+	int64_t version;
+
+	if (engine_toml_open(NAME, name, text, "", &toml, err) < 0 || read_version(toml, &version, err) < 0)
+		return -1;
+	return version == 0 || version > 1000 ? 2 : (int)version;
+}
+
+bool graft_engine_containerd_merges_deeply(const char *version_line)
+{
+	const char *word = version_line, *dot;
+	long major, minor;
+
+	/* "containerd github.com/containerd/containerd/v2 v2.1.0 REVISION" */
+	for (int i = 0; i < 2; i++)
+		word += strcspn(word, " ") + strspn(word + strcspn(word, " "), " ");
+	word += strspn(word, "v");
+	major = strtol(word, NULL, 10);
+	dot = strchr(word, '.');
+	minor = dot ? strtol(dot + 1, NULL, 10) : 0;
+	return major > 2 || (major == 2 && minor >= 1);
+}
+
+/* { "plugins", PLUGIN, "containerd", LAST... } */
+#define PLACE(plugin, ...)   ((const char *const[]){ "plugins", plugin, ##__VA_ARGS__, NULL })
+#define DEFAULT_NAME(plugin) PLACE(plugin, "containerd", "default_runtime_name")
+#define RUNTIMES(plugin)     PLACE(plugin, "containerd", "runtimes")
+
+static int open_documents(struct work *work)
+{
+	const struct graft_engine_request *request = work->request;
+
+	if (engine_toml_open(NAME, request->config.path, &request->config.text, "", &work->root, work->err) < 0)
+		return -1;
+	work->source = work->root;
+	if (request->source.bytes &&
+	    engine_toml_open(NAME, request->source_name, &request->source, "", &work->source, work->err) < 0)
+		return -1;
+	if (has_file(&request->drop_in) && engine_toml_open(NAME, request->drop_in.path, &request->drop_in.text,
+							    ENGINE_DROP_IN_HEADER, &work->drop_in, work->err) < 0)
+		return -1;
+	return 0;
+}
+
+static int load(struct work *work)
+{
+	if (open_documents(work) < 0)
+		return -1;
+	if (read_version(work->root, &work->version, work->err) < 0 ||
+	    read_version(work->source, &work->source_version, work->err) < 0)
+		return graft_wrap(work->err, "unable to load config for runtime %s", NAME);
+	if (work->source_version == 0)
+		work->source_version = 2;
+	if (work->version == 0)
+		work->version = work->source_version;
+	work->plugin = plugin_of(work->version);
+	work->source_plugin = plugin_of(work->source_version);
+	return 0;
+}
+
+/* ---- the new runtime ---- */
+
+static int use_defaults(struct graft_toml *table, struct graft_error *err)
+{
+	static const char *const empty[] = { "runtime.runtime_root", "runtime.runtime_engine" };
+
+	for (size_t i = 0; i < GRAFT_COUNT(empty); i++) {
+		if (graft_toml_set_string(table, empty[i], "", err) < 0)
+			return -1;
+	}
+	return graft_toml_set_bool(table, "runtime.privileged_without_host_devices", false, err);
+}
+
+/* A document whose table "runtime" is the new runtime's. */
+static int make_runtime(struct work *work, struct graft_toml **ret_table)
+{
+	const char *type = "", *tried, *default_key = engine_key(work->arena, DEFAULT_NAME(work->source_plugin));
+	auto_toml struct graft_toml *table = NULL;
+	struct graft_error *err = work->err;
+
+	if (!default_key)
+		return graft_fail_memory(err);
+	if (engine_toml_inherit(work->source, RUNTIMES(work->source_plugin), default_key, work->arena, &table, &tried,
+				err) < 0)
+		return -1;
+	if (tried && (engine_note(work->changes, work->arena, ENGINE_WARNS, err,
+				  "Could not infer options from runtimes %s", tried) < 0 ||
+		      use_defaults(table, err) < 0))
+		return -1;
+	if (graft_toml_get_string(table, "runtime.runtime_type", &type, err) < 0)
+		return -1;
+	if (!*type && graft_toml_set_string(table, "runtime.runtime_type", "io.containerd.runc.v2", err) < 0)
+		return -1;
+	if (graft_toml_set_string(table, "runtime.options.BinaryName", work->request->runtime_path, err) < 0)
+		return -1;
+	if (work->version == 1 &&
+	    graft_toml_set_string(table, "runtime.options.Runtime", work->request->runtime_path, err) < 0)
+		return -1;
+	*ret_table = TAKE_PTR(table);
+	return 0;
+}
+
+/* Our keys, into a document that has the plugin's section. */
+static int put_runtime(struct work *work, struct graft_toml *toml)
+{
+	const struct graft_engine_request *request = work->request;
+	const char *key = engine_key(work->arena, PLACE(work->plugin, "containerd", "runtimes", request->runtime_name));
+	const char *default_key = engine_key(work->arena, DEFAULT_NAME(work->plugin));
+	const char *cdi_key = engine_key(work->arena, PLACE(work->plugin, "enable_cdi"));
+	auto_toml struct graft_toml *table = NULL;
+
+	if (!key || !default_key || !cdi_key)
+		return graft_fail_memory(work->err);
+	if (make_runtime(work, &table) < 0 || graft_toml_assign(toml, key, table, "runtime", work->err) < 0)
+		return -1;
+	if (engine_toml_default(toml, default_key, request->runtime_name, request->set_as_default, work->err) < 0)
+		return -1;
+	return request->enable_cdi ? graft_toml_set_bool(toml, cdi_key, true, work->err) : 0;
+}
+
+static int set_version(struct work *work, struct graft_toml *toml)
+{
+	return graft_toml_set_integer(toml, "version", work->version, work->err);
+}
+
+/* Nothing below a plugin that is disabled counts. */
+static int warn_of_disabled_plugin(struct work *work)
+{
+	const char **names = NULL;
+	size_t n = 0;
+
+	if (graft_toml_get_strings(work->root, "disabled_plugins", work->arena, &names, &n, work->err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(names[i], "cri") != 0 && strcmp(names[i], "io.containerd.grpc.v1.cri") != 0 &&
+		    strcmp(names[i], work->plugin) != 0)
+			continue;
+		return engine_note(work->changes, work->arena, ENGINE_WARNS, work->err,
+				   "%s disables the CRI plugin ('%s' in disabled_plugins): the runtime has no effect "
+				   "while it stands there",
+				   work->request->config.path, names[i]);
+	}
+	return 0;
+}
+
+static int edit_top_level(struct work *work)
+{
+	const struct graft_engine_file *config = &work->request->config;
+
+	if (put_runtime(work, work->root) < 0 || (work->version != 1 && set_version(work, work->root) < 0))
+		return -1;
+	return engine_toml_edit(work->root, work->changes, work->arena, config, NULL, work->err);
+}
+
+/* ---- drop-ins ---- */
+
+/* Runtimes that the drop-in has besides ours and that run our programs were put there by another run, or by hand. */
+static int keep_other_runtimes(struct work *work, struct graft_toml *section)
+{
+	const char *runtimes = engine_key(work->arena, RUNTIMES(work->plugin)), **names;
+	size_t n;
+
+	if (!runtimes)
+		return graft_fail_memory(work->err);
+	if (graft_toml_get_names(work->drop_in, runtimes, work->arena, &names, &n, work->err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		const char *const *place = PLACE(work->plugin, "containerd", "runtimes", names[i]);
+		const char *const *binary_place = PLACE(work->plugin, "containerd", "runtimes", names[i], "options",
+							"BinaryName");
+		const char *key = engine_key(work->arena, place), *binary_key = engine_key(work->arena, binary_place);
+		const char *binary = "", *base;
+		enum graft_toml_kind kind;
+
+		if (!key || !binary_key)
+			return graft_fail_memory(work->err);
+		if (graft_toml_get_string(work->drop_in, binary_key, &binary, work->err) < 0)
+			return -1;
+		base = strrchr(binary, '/');
+		base = base ? base + 1 : binary;
+		if (graft_toml_get_kind(section, key, &kind, work->err) < 0)
+			return -1;
+		if (strncmp(base, "nvidia-", strlen("nvidia-")) == 0 && kind == GRAFT_TOML_ABSENT &&
+		    graft_toml_assign(section, key, work->drop_in, key, work->err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The drop-in's section as it has to be. */
+static int make_section(struct work *work, struct graft_toml **ret_section)
+{
+	const struct graft_toml *base = work->source_version == work->version ? work->source : work->root;
+	const char *key = engine_key(work->arena, PLACE(work->plugin));
+	auto_toml struct graft_toml *section = NULL;
+
+	if (!key)
+		return graft_fail_memory(work->err);
+	if (graft_toml_parse(graft_toml_name(base), "", 0, &section, work->err) < 0)
+		return -1;
+	if (!work->request->merges_deeply && graft_toml_assign(section, key, base, key, work->err) < 0)
+		return -1;
+	if (keep_other_runtimes(work, section) < 0 || put_runtime(work, section) < 0)
+		return -1;
+	*ret_section = TAKE_PTR(section);
+	return 0;
+}
+
+/* The section of the version that the drop-in had before the top-level file got another one. */
+static int remove_old_section(struct work *work)
+{
+	int64_t version;
+	const char *key;
+
+	if (read_version(work->drop_in, &version, work->err) < 0)
+		return -1;
+	if (version == 0 || version == work->version)
+		return 0;
+	key = engine_key(work->arena, PLACE(plugin_of(version)));
+	return key ? graft_toml_remove(work->drop_in, key, work->err) : graft_fail_memory(work->err);
+}
+
+static int edit_drop_in(struct work *work)
+{
+	const char *key = engine_key(work->arena, PLACE(work->plugin));
+	auto_toml struct graft_toml *section = NULL;
+
+	if (!key)
+		return graft_fail_memory(work->err);
+	if (make_section(work, &section) < 0 || remove_old_section(work) < 0 || set_version(work, work->drop_in) < 0 ||
+	    graft_toml_assign(work->drop_in, key, section, key, work->err) < 0)
+		return -1;
+	return engine_toml_edit(work->drop_in, work->changes, work->arena, &work->request->drop_in,
+				"Drop-in config:", work->err);
+}
+
+/* The pattern that imports what stands beside the drop-in. */
+static const char *import_of(const struct work *work)
+{
+	const char *directory = engine_directory_of(work->request->drop_in.path, work->arena);
+
+	return directory ? graft_arena_printf(work->arena, "%s/*.toml", directory) : NULL;
+}
+
+/* Whether the top-level file imports the drop-in already. A relative pattern starts where that file is. */
+static int is_imported(struct work *work, bool *ret_is)
+{
+	const char *directory = engine_directory_of(work->request->config.path, work->arena), **patterns = NULL;
+	size_t n = 0;
+
+	*ret_is = false;
+	if (!directory)
+		return graft_fail_memory(work->err);
+	if (graft_toml_get_strings(work->root, "imports", work->arena, &patterns, &n, work->err) < 0)
+		return -1;
+	for (size_t i = 0; i < n && !*ret_is; i++) {
+		const char *pattern = patterns[i][0] == '/'
+					  ? patterns[i]
+					  : graft_arena_printf(work->arena, "%s/%s", directory, patterns[i]);
+
+		if (!pattern)
+			return graft_fail_memory(work->err);
+		*ret_is = fnmatch(pattern, work->request->drop_in.path, FNM_PATHNAME) == 0;
+	}
+	return 0;
+}
+
+static int edit_imports(struct work *work)
+{
+	const char *import = import_of(work), *default_key = engine_key(work->arena, DEFAULT_NAME(work->plugin));
+	struct graft_error *err = work->err;
+	bool imported;
+
+	if (!import || !default_key)
+		return graft_fail_memory(err);
+	if (is_imported(work, &imported) < 0)
+		return -1;
+	if (!graft_toml_has(work->root, "version") && set_version(work, work->root) < 0)
+		return -1;
+	if (!imported && graft_toml_append_string(work->root, "imports", import, err) < 0)
+		return -1;
+	/* What is merged key by key cannot take a key away. */
+	if (work->request->merges_deeply && !work->request->set_as_default &&
+	    engine_toml_default(work->root, default_key, work->request->runtime_name, false, err) < 0)
+		return -1;
+	return engine_toml_edit(work->root, work->changes, work->arena, &work->request->config,
+				"Top-level config:", err);
+}
+
+static bool uses_drop_in(const struct work *work)
+{
+	return work->version != 1 && has_file(&work->request->drop_in);
+}
+
+static int configure(const struct graft_engine_request *request, struct graft_arena *arena,
+		     struct graft_engine_changes *ret_changes, struct graft_error *err)
+{
+	auto_work struct work work = { .request = request, .arena = arena, .changes = ret_changes, .err = err };
+	int rc;
+
+	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
+	if (load(&work) < 0 ||
+	    engine_note(ret_changes, arena, ENGINE_TELLS, err, "Using config version %lld", (long long)work.version) <
+		0 ||
+	    engine_note(ret_changes, arena, ENGINE_TELLS, err, "Using CRI runtime plugin name \"%s\"", work.plugin) < 0)
+		return -1;
+	if (work.version == 1 && has_file(&request->drop_in) &&
+	    engine_note(ret_changes, arena, ENGINE_WARNS, err,
+			"A containerd configuration of version 1 has no drop-in files: %s itself is edited",
+			request->config.path) < 0)
+		return -1;
+	rc = warn_of_disabled_plugin(&work);
+	if (rc == 0)
+		rc = uses_drop_in(&work) ? edit_drop_in(&work) : edit_top_level(&work);
+	if (rc == 0 && uses_drop_in(&work))
+		rc = edit_imports(&work);
+	return rc < 0 ? graft_wrap(err, "unable to update config") : 0;
+}
+
+/* ---- the way back ---- */
+
+static int open_backup(const struct graft_engine_file *file, struct graft_toml **ret_backup, struct graft_error *err)
+{
+	*ret_backup = NULL;
+	return file->backup.bytes ? engine_toml_open(NAME, file->path, &file->backup, "", ret_backup, err) : 0;
+}
+
+/* Our keys out of a document. */
+static int take_runtime(struct work *work, struct graft_toml *toml, const struct graft_toml *backup)
+{
+	const char *name = work->request->runtime_name;
+	struct graft_arena *arena = work->arena;
+
+	if (engine_toml_restore(toml, PLACE(work->plugin, "containerd", "runtimes", name), backup, arena, work->err) <
+		0 ||
+	    engine_toml_restore_default(toml, DEFAULT_NAME(work->plugin), name, backup, arena, work->err) < 0)
+		return -1;
+	return engine_toml_restore(toml, PLACE(work->plugin, "enable_cdi"), backup, arena, work->err);
+}
+
+/* A version that is all that is left says nothing. */
+static int drop_lone_version(struct work *work, struct graft_toml *toml, const struct graft_toml *backup)
+{
+	const char **names;
+	size_t n;
+
+	if (graft_toml_get_names(toml, NULL, work->arena, &names, &n, work->err) < 0)
+		return -1;
+	if (n == 1 && strcmp(names[0], "version") == 0 && !backup)
+		return graft_toml_remove(toml, "version", work->err);
+	return backup ? graft_toml_assign(toml, "version", backup, "version", work->err) : 0;
+}
+
+static int undo_top_level(struct work *work)
+{
+	const struct graft_engine_file *config = &work->request->config;
+	auto_toml struct graft_toml *backup = NULL;
+
+	if (!config->text.bytes)
+		return 0;
+	if (open_backup(config, &backup, work->err) < 0 || take_runtime(work, work->root, backup) < 0 ||
+	    drop_lone_version(work, work->root, backup) < 0)
+		return -1;
+	return engine_toml_undo(work->root, backup, work->changes, work->arena, config, NULL, work->err);
+}
+
+/* The section that the drop-in had when the top-level file was of another version. */
+static int restore_old_section(struct work *work, const struct graft_toml *backup)
+{
+	int64_t version = 0;
+
+	if (backup && read_version(backup, &version, work->err) < 0)
+		return -1;
+	if (version == 0 || version == work->version)
+		return 0;
+	return engine_toml_restore(work->drop_in, PLACE(plugin_of(version)), backup, work->arena, work->err);
+}
+
+/* The whole section goes: it was a copy, or ours; unless another run's runtime is in it. */
+static int undo_drop_in(struct work *work)
+{
+	const struct graft_engine_file *file = &work->request->drop_in;
+	auto_toml struct graft_toml *backup = NULL, *others = NULL;
+	const char **names;
+	size_t n_others;
+
+	if (!file->text.bytes)
+		return 0;
+	if (open_backup(file, &backup, work->err) < 0 || take_runtime(work, work->drop_in, backup) < 0 ||
+	    graft_toml_parse(file->path, "", 0, &others, work->err) < 0 || keep_other_runtimes(work, others) < 0 ||
+	    graft_toml_get_names(others, NULL, work->arena, &names, &n_others, work->err) < 0)
+		return -1;
+	if ((backup || n_others == 0) &&
+	    engine_toml_restore(work->drop_in, PLACE(work->plugin), backup, work->arena, work->err) < 0)
+		return -1;
+	if (restore_old_section(work, backup) < 0 || drop_lone_version(work, work->drop_in, backup) < 0)
+		return -1;
+	return engine_toml_undo(work->drop_in, backup, work->changes, work->arena, file, "Drop-in config:", work->err);
+}
+
+static int remove_import(struct work *work, const struct graft_toml *backup)
+{
+	const char *import = import_of(work), **patterns = NULL;
+	size_t n = 0;
+
+	if (!import)
+		return graft_fail_memory(work->err);
+	if (backup && graft_toml_get_strings(backup, "imports", work->arena, &patterns, &n, work->err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(patterns[i], import) == 0)
+			return 0;
+	}
+	if (graft_toml_remove_string(work->root, "imports", import, work->err) < 0 ||
+	    graft_toml_get_strings(work->root, "imports", work->arena, &patterns, &n, work->err) < 0)
+		return -1;
+	return n > 0 || (backup && graft_toml_has(backup, "imports"))
+		   ? 0
+		   : graft_toml_remove(work->root, "imports", work->err);
+}
+
+/* The import goes with the drop-in, unless that stays, or others need it. */
+static int undo_imports(struct work *work)
+{
+	const struct graft_engine_file *config = &work->request->config;
+	const struct graft_engine_changes *changes = work->changes;
+	bool stays = changes->n_edits > 0 && changes->edits[0].text.bytes;
+	auto_toml struct graft_toml *backup = NULL;
+
+	if (!config->text.bytes || stays)
+		return 0;
+	if (work->request->import_is_shared)
+		return engine_note(work->changes, work->arena, ENGINE_TELLS, work->err,
+				   "%s keeps the import of %s, which other files need", config->path,
+				   import_of(work) ? import_of(work) : "");
+	if (open_backup(config, &backup, work->err) < 0 || remove_import(work, backup) < 0 ||
+	    engine_toml_put_default_back(work->root, DEFAULT_NAME(work->plugin), work->request->runtime_name, backup,
+					 work->arena, work->err) < 0 ||
+	    drop_lone_version(work, work->root, backup) < 0)
+		return -1;
+	return engine_toml_undo(work->root, backup, work->changes, work->arena, config, "Top-level config:", work->err);
+}
+
+static int undo(const struct graft_engine_request *request, struct graft_arena *arena,
+		struct graft_engine_changes *ret_changes, struct graft_error *err)
+{
+	auto_work struct work work = { .request = request, .arena = arena, .changes = ret_changes, .err = err };
+	int rc;
+
+	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
+	if (load(&work) < 0)
+		return -1;
+	rc = uses_drop_in(&work) ? undo_drop_in(&work) : undo_top_level(&work);
+	if (rc == 0 && uses_drop_in(&work))
+		rc = undo_imports(&work);
+	return rc < 0 ? graft_wrap(err, "unable to update config") : 0;
+}
+
+const struct graft_engine graft_engine_containerd = {
+	.name = NAME,
+	.config_path = "/etc/containerd/config.toml",
+	.drop_in_path = "/etc/containerd/conf.d/99-nvidia.toml",
+	.needs_absolute_path = true,
+	.has_cdi_switch = true,
+	.configure = configure,
+	.undo = undo,
+};
