@@ -119,12 +119,14 @@ static int explain(const struct runtime_create *create, const struct graft_cdi_r
 /* --- the work --- */
 
 /* Nodes without numbers are the low-level runtime's to look at. */
-static void link_nodes(const struct runtime_create *create, const struct graft_cdi_edits *edits)
+static int link_nodes(const struct runtime_create *create, const struct graft_cdi_edits *edits, struct graft_error *err)
 {
 	struct graft_dev_char *nodes = graft_arena_list(create->arena, edits->n_nodes, sizeof(*nodes));
 	size_t n = 0;
 
-	for (size_t i = 0; nodes && i < edits->n_nodes; i++) {
+	if (edits->n_nodes > 0 && !nodes)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < edits->n_nodes; i++) {
 		const struct graft_cdi_node *node = &edits->nodes[i];
 
 		if (!node->type || strcmp(node->type, "c") != 0 || !node->has_numbers)
@@ -134,6 +136,7 @@ static void link_nodes(const struct runtime_create *create, const struct graft_c
 		nodes[n++].path = node->host_path ? node->host_path : node->path;
 	}
 	runtime_link_nodes(create, nodes, n);
+	return 0;
 }
 
 static int list_kinds(const struct runtime_create *create, const struct graft_strings *names,
@@ -175,8 +178,7 @@ static int inject(struct runtime_create *create, const struct graft_strings *nam
 	    graft_join_hooks(create->cdi_hook_path, create->arena, &edits, err) < 0 ||
 	    graft_oci_apply_edits(create->document, &edits, err) < 0)
 		return graft_wrap(err, "failed to inject CDI devices");
-	link_nodes(create, &edits);
-	return 0;
+	return link_nodes(create, &edits, err);
 }
 
 /* The names without their kind, for the generator. */

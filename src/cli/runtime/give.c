@@ -79,12 +79,15 @@ void runtime_link_nodes(const struct runtime_create *create, const struct graft_
 		graft_warn(create->log, "%s; the next 'systemctl daemon-reload' may take the GPUs away", why.msg);
 }
 
-static void link_nodes_of_plan(const struct runtime_create *create, const struct graft_plan *plan)
+static int link_nodes_of_plan(const struct runtime_create *create, const struct graft_plan *plan,
+			      struct graft_error *err)
 {
 	struct graft_dev_char *nodes = graft_arena_list(create->arena, plan->n_edits, sizeof(*nodes));
 	size_t n = 0;
 
-	for (size_t i = 0; nodes && i < plan->n_edits; i++) {
+	if (plan->n_edits > 0 && !nodes)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < plan->n_edits; i++) {
 		const struct graft_edit *edit = &plan->edits[i];
 
 		if (edit->kind == GRAFT_EDIT_DEVICE)
@@ -93,6 +96,7 @@ static void link_nodes_of_plan(const struct runtime_create *create, const struct
 							      .path = edit->source ? edit->source : edit->target };
 	}
 	runtime_link_nodes(create, nodes, n);
+	return 0;
 }
 
 int runtime_give(const struct runtime_create *create, const struct graft_plan *plan, const struct graft_image *image,
@@ -108,7 +112,8 @@ int runtime_give(const struct runtime_create *create, const struct graft_plan *p
 	};
 
 	log_plan(create->log, plan);
-	link_nodes_of_plan(create, plan);
+	if (link_nodes_of_plan(create, plan, err) < 0)
+		return -1;
 	/* ---- privileged work starts here: all input is parsed, all decisions are in the plan ---- */
 	return graft_apply_to_oci(plan, create->bundle, create->spec, &options, create->document, err);
 }
