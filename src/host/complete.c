@@ -15,6 +15,7 @@
 #include "base/root.h"
 #include "host/discover.h"
 #include "host/nvml.h"
+#include "host/survey.h"
 
 #define SOURCE      "nvml"
 #define SCRATCH_MAX ((size_t)8 << 20)
@@ -239,36 +240,50 @@ static void choose_identity(const struct graft_host_options *options, struct gra
 		question->gid = geteuid() == 0 ? overflow_id("/proc/sys/kernel/overflowgid") : getegid();
 }
 
+void graft_nvml_prepare(const struct graft_host_options *options, const struct graft_inventory *inventory,
+			unsigned int facts, struct graft_nvml_question *ret_question)
+{
+	*ret_question = (struct graft_nvml_question){ .root = inventory->root ? inventory->root : "/",
+						      .library = inventory->nvml_library,
+						      .facts = facts,
+						      .timeout_ms = options->nvml_timeout_ms,
+						      .log = options->log };
+	choose_identity(options, ret_question);
+}
+
+void graft_nvml_take_over(const struct graft_nvml_snapshot *snapshot, unsigned int facts, const struct graft_log *log,
+			  struct graft_inventory *inventory)
+{
+	struct merge merge = { .inventory = inventory, .log = log, .facts = facts };
+
+	merge_all(&merge, snapshot);
+}
+
 int graft_host_complete(const struct graft_host_options *options, struct graft_inventory *inventory, unsigned int facts,
 			struct graft_error *err)
 {
-	struct graft_nvml_question question = { .root = inventory->root ? inventory->root : "/",
-						.library = inventory->nvml_library,
-						.facts = facts,
-						.timeout_ms = options->nvml_timeout_ms,
-						.log = options->log };
-	struct merge merge = { .inventory = inventory, .log = options->log, .facts = facts };
+	struct graft_nvml_question question;
 	struct graft_nvml_snapshot snapshot;
 	struct graft_arena *scratch;
 	int rc;
 
 	if (facts == 0)
 		return 0;
-	if (!question.library && inventory->platform == GRAFT_PLATFORM_TEGRA) {
+	if (!inventory->nvml_library && inventory->platform == GRAFT_PLATFORM_TEGRA) {
 		graft_info(options->log, "this Tegra release has no NVML: nothing is asked");
 		return 0;
 	}
-	if (!question.library)
+	if (!inventory->nvml_library)
 		return graft_fail(err, GRAFT_NO_LIBRARY, 0,
 				  "load library failed: libnvidia-ml.so.1: cannot open shared object file: no such "
 				  "file or directory");
-	choose_identity(options, &question);
+	graft_nvml_prepare(options, inventory, facts, &question);
 	scratch = graft_arena_new(SCRATCH_MAX);
 	if (!scratch)
 		return graft_fail_memory(err);
 	rc = graft_nvml_ask(&question, scratch, &snapshot, err);
 	if (rc == 0)
-		merge_all(&merge, &snapshot);
+		graft_nvml_take_over(&snapshot, facts, options->log, inventory);
 	(void)graft_arena_free(scratch);
 	if (rc == 0 && graft_arena_failed(inventory->arena))
 		return graft_fail_memory(err);

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "host/survey.h"
 
-static void find_platform(struct graft_survey *survey)
+void graft_survey_platform(struct graft_survey *survey)
 {
 	survey->inventory->platform = GRAFT_PLATFORM_NATIVE;
 	graft_survey_platform_wsl(survey);
@@ -27,7 +27,7 @@ static void look_at_all_drm(struct graft_survey *survey)
 	}
 }
 
-static void look(struct graft_survey *survey)
+void graft_survey_look(struct graft_survey *survey)
 {
 	/* Later rows use what earlier ones found: MIG needs the GPUs. */
 	static const struct {
@@ -77,7 +77,7 @@ int graft_host_discover(const struct graft_host_options *options, unsigned int n
 
 	if (graft_survey_open(&survey, options, needs, err) < 0)
 		return -1;
-	find_platform(&survey);
+	graft_survey_platform(&survey);
 	graft_survey_versions(&survey);
 	graft_survey_libraries(&survey);
 	/* Before the states: a search that memory cut short must not look like a missing library. */
@@ -85,7 +85,7 @@ int graft_host_discover(const struct graft_host_options *options, unsigned int n
 		return graft_fail_memory(err);
 	if (graft_survey_states(&survey, err) < 0)
 		return -1;
-	look(&survey);
+	graft_survey_look(&survey);
 	if (graft_survey_failed(&survey))
 		return graft_fail_memory(err);
 	decide_mig(&survey);
@@ -104,7 +104,7 @@ int graft_host_identify(const struct graft_host_options *options, struct graft_i
 
 	if (graft_survey_open(&survey, options, GRAFT_NEED_GPUS | GRAFT_NEED_MIG, err) < 0)
 		return -1;
-	find_platform(&survey);
+	graft_survey_platform(&survey);
 	graft_survey_versions(&survey);
 	if (survey.inventory->platform == GRAFT_PLATFORM_NATIVE) {
 		graft_survey_gpus(&survey);

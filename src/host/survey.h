@@ -104,6 +104,18 @@ int graft_survey_list(struct graft_survey *survey, const struct graft_root *root
 /* The same below the driver root, or else the host's, as graft_survey_read() has it. */
 int graft_survey_list_sys(struct graft_survey *survey, const char *path, const char ***ret_names, size_t *ret_n);
 
+/* The parts of graft_host_discover() (discover.c): what kind of host it is, and every concern that `needs` names. */
+void graft_survey_platform(struct graft_survey *survey);
+void graft_survey_look(struct graft_survey *survey);
+
+/* The parts of graft_host_complete() (complete.c): who is asked for what, and taking over the answer. */
+struct graft_nvml_question;
+struct graft_nvml_snapshot;
+void graft_nvml_prepare(const struct graft_host_options *options, const struct graft_inventory *inventory,
+			unsigned int facts, struct graft_nvml_question *ret_question);
+void graft_nvml_take_over(const struct graft_nvml_snapshot *snapshot, unsigned int facts, const struct graft_log *log,
+			  struct graft_inventory *inventory);
+
 /* One function per concern; each in the file of its name. */
 void graft_survey_platform_wsl(struct graft_survey *survey);
 bool graft_survey_is_tegra(struct graft_survey *survey);

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "host/inventory.h"
+#include "plan/doctor.h"
 #include "plan/plan.h"
 #include "plan/planner.h"
 #include "request/request.h"
@@ -48,6 +49,7 @@ static const struct {
 	{ "Policy", "What the planner needs to know besides: the caller's choices and facts of the image.",
 	  &graft_policy_record },
 	{ "Plan", "The ordered edits that give one container its GPUs; each says why.", &graft_plan_record },
+	{ "Diagnosis", "What it means: `nvidia-ctk doctor --json`.", &graft_diagnosis_record },
 };
 
 static void make_document(struct graft_buffer *out)

@@ -73,6 +73,7 @@ int ctk_print(const struct ctk *ctk, struct graft_buffer *out);
 /* ---- the commands ---- */
 
 extern const struct graft_command ctk_config;
+extern const struct graft_command ctk_doctor;
 extern const struct graft_command ctk_hook;
 extern const struct graft_command ctk_cdi_list, ctk_cdi_transform_root, ctk_cdi_validate;
 

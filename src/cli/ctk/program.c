@@ -67,7 +67,7 @@ static const struct graft_command ctk_info = {
 };
 
 static const struct graft_command *const commands[] = {
-	&ctk_hook, &ctk_runtime, &ctk_info, &ctk_cdi, &ctk_system, &ctk_config, NULL,
+	&ctk_doctor, &ctk_hook, &ctk_runtime, &ctk_info, &ctk_cdi, &ctk_system, &ctk_config, NULL,
 };
 
 static const struct graft_option options[] = {

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * health_cdi: the CDI specs of the host: which can be read, which devices they have, and whether what they name is still there. Of each spec the first
+ * reason for which it is stale is kept.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "host/cdi_registry.h"
+#include "host/health_look.h"
+
+static void add_problem(struct graft_health_look *look, const char *path, const char *why)
+{
+	struct graft_health_cdi *cdi = &look->health->cdi;
+	struct graft_health_file *file = graft_arena_push(look->arena, &cdi->problems, &cdi->n_problems, sizeof(*file));
+
+	if (!file)
+		return;
+	file->path = graft_arena_strdup(look->arena, path);
+	file->problem = graft_arena_strdup(look->arena, why);
+}
+
+/* Why the first device of the spec that cannot be given to a container cannot. */
+static const char *find_stale(struct graft_health_look *look, const struct graft_cdi_spec *spec)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+
+	for (size_t i = 0; i < spec->n_devices; i++) {
+		const struct graft_cdi_choice choices[] = { { spec, NULL }, { spec, &spec->devices[i] } };
+		struct graft_cdi_edits edits;
+
+		if (graft_cdi_choices_realize(choices, GRAFT_COUNT(choices), NULL, look->scratch, &edits, &err) == 0)
+			continue;
+		look->survey.no_memory |= err.status == GRAFT_NO_MEMORY;
+		return graft_arena_printf(look->arena, "device %s: %s", spec->devices[i].name, err.msg);
+	}
+	return NULL;
+}
+
+static void add_spec(struct graft_health_look *look, const struct graft_cdi_spec *spec)
+{
+	struct graft_health_cdi *cdi = &look->health->cdi;
+	struct graft_health_spec *row = graft_arena_push(look->arena, &cdi->specs, &cdi->n_specs, sizeof(*row));
+
+	if (!row)
+		return;
+	row->file = graft_arena_strdup(look->arena, spec->file);
+	row->kind = graft_arena_printf(look->arena, "%s/%s", spec->vendor, spec->class_);
+	row->n_devices = (uint32_t)spec->n_devices;
+	row->stale = find_stale(look, spec);
+	for (size_t i = 0; row->kind && i < spec->n_devices; i++) {
+		const char *name = graft_arena_printf(look->scratch, "%s=%s", row->kind, spec->devices[i].name);
+
+		if (name)
+			(void)graft_arena_push_string(look->arena, &cdi->devices, &cdi->n_devices, name);
+	}
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void graft_health_look_cdi(struct graft_health_look *look)
+{
+	const struct graft_health_options *options = look->options;
+	struct graft_health_cdi *cdi = &look->health->cdi;
+	struct graft_cdi_registry registry = { .n_specs = 0 };
+	struct graft_error err = { .status = GRAFT_OK };
+
+	for (size_t i = 0; i < options->n_cdi_directories; i++) {
+		const char *directory = options->cdi_directories[i];
+
+		(void)graft_arena_push_string(look->arena, &cdi->directories, &cdi->n_directories, directory);
+		/* One by one: a directory that cannot be read must not hide what is in the others. */
+		registry = (struct graft_cdi_registry){ .n_specs = 0 };
+		if (graft_cdi_registry_read(&directory, 1, NULL, 0, NULL, look->scratch, &registry, &err) < 0) {
+			look->survey.no_memory |= err.status == GRAFT_NO_MEMORY;
+			(void)graft_health_note(look, directory, err.status == GRAFT_PERMISSION ? -err.sys : 0);
+			add_problem(look, directory, err.msg);
+			continue;
+		}
+		for (size_t k = 0; k < registry.n_specs; k++)
+			add_spec(look, &registry.specs[k]);
+		for (size_t k = 0; k < registry.n_problems; k++)
+			add_problem(look, registry.problems[k].file, registry.problems[k].why);
+	}
+	if (cdi->n_devices > 1)
+		qsort(cdi->devices, cdi->n_devices, sizeof(*cdi->devices), compare_names);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * health_security: what stands between a container and a GPU besides the driver: who the caller is, control groups and the right to change device
+ * rules, user namespaces, SELinux, AppArmor.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "formats/procfs.h"
+#include "host/health_look.h"
+
+#define SELINUX "/sys/fs/selinux"
+
+/* --- the caller --- */
+
+/* The first user namespace maps every id to itself. */
+static bool has_mapped_ids(struct graft_health_look *look)
+{
+	unsigned long inside, outside, count;
+	const char *text;
+	char *end;
+	size_t length;
+
+	if (graft_health_read_file(look, "/proc/self/uid_map", &text, &length) < 0)
+		return false;
+	inside = strtoul(text, &end, 10);
+	outside = strtoul(end, &end, 10);
+	count = strtoul(end, &end, 10);
+	return inside != 0 || outside != 0 || count != UINT32_MAX;
+}
+
+static void look_at_self(struct graft_health_look *look)
+{
+	struct graft_health_self *self = &look->health->self;
+	struct graft_key_value *items;
+	const char *text, *value;
+	size_t length, n;
+
+	self->user_namespace = has_mapped_ids(look);
+	self->container = graft_health_exists(look, "/.dockerenv") || graft_health_exists(look, "/run/.containerenv") ||
+			  graft_health_exists(look, "/run/systemd/container");
+	if (graft_health_read_file(look, "/proc/self/status", &text, &length) < 0 ||
+	    graft_procfs_key_values(text, length, look->scratch, &items, &n) < 0)
+		return;
+	value = graft_key_value_find(items, n, "CapEff");
+	self->capabilities = value ? strtoull(value, NULL, 16) : 0;
+	value = graft_key_value_find(items, n, "Uid"); /* real, effective, saved, file system */
+	value = value ? strchr(value, '\t') : NULL;
+	self->uid = value ? (uint32_t)strtoul(value, NULL, 10) : 0;
+}
+
+/* --- control groups --- */
+
+/* A line of /proc/cgroups: "devices  5  8  1". The controller is there unless the last number is 0. */
+static bool has_devices_controller(struct graft_health_look *look)
+{
+	static const char name[] = "devices\t";
+	const char *text;
+	size_t length;
+
+	if (graft_health_read_file(look, "/proc/cgroups", &text, &length) < 0)
+		return false;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, name, sizeof(name) - 1) == 0)
+			return line[strcspn(line, "\n") - 1] != '0';
+	}
+	return false;
+}
+
+static bool has_option(const char *options, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = options; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+/* SPEC cgroups(7): cgroup2 at /sys/fs/cgroup itself is v2; beside controllers of v1 it is a hybrid, whose device rules are those of v1. */
+static void look_at_cgroup(struct graft_health_look *look)
+{
+	struct graft_health_cgroup *cgroup = &look->health->cgroup;
+	struct graft_mountinfo *mounts;
+	bool v1 = false, v2 = false;
+	const char *text;
+	size_t length, n;
+
+	cgroup->devices_enabled = has_devices_controller(look);
+	cgroup->unprivileged_bpf_disabled = (uint32_t)graft_health_read_number(
+	    look, "/proc/sys/kernel/unprivileged_bpf_disabled", 0);
+	if (graft_health_read_file(look, "/proc/self/mountinfo", &text, &length) < 0 ||
+	    graft_procfs_mountinfo(text, length, look->scratch, &mounts, &n) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		v2 |= strcmp(mounts[i].fs_type, "cgroup2") == 0;
+		if (strcmp(mounts[i].fs_type, "cgroup") != 0)
+			continue;
+		v1 = true;
+		cgroup->devices_mounted |= has_option(mounts[i].super_options, "devices");
+	}
+	cgroup->version = v1 && v2 ? GRAFT_CGROUP_HYBRID
+			  : v2     ? GRAFT_CGROUP_V2
+			  : v1     ? GRAFT_CGROUP_V1
+				   : GRAFT_CGROUP_NONE;
+}
+
+/* --- user namespaces --- */
+
+static bool is_word(const char *word, const char *bytes, size_t length)
+{
+	return word && strlen(word) == length && strncmp(word, bytes, length) == 0;
+}
+
+/* A line of /etc/subuid begins with the user's name or number. */
+static bool has_subuids(struct graft_health_look *look, uint32_t uid)
+{
+	const char *number = graft_arena_printf(look->scratch, "%u", uid), *name = NULL, *home = NULL, *text;
+	size_t length, n;
+
+	(void)graft_health_find_user(look, uid, &name, &home);
+	if (graft_health_read_file(look, "/etc/subuid", &text, &length) < 0)
+		return false;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		n = strcspn(line, ":\n");
+		if (line[n] == ':' && (is_word(name, line, n) || is_word(number, line, n)))
+			return true;
+	}
+	return false;
+}
+
+static void look_at_user_namespaces(struct graft_health_look *look)
+{
+	struct graft_health_userns *userns = &look->health->userns;
+
+	userns->max = graft_health_read_number(look, "/proc/sys/user/max_user_namespaces", UINT64_MAX);
+	userns->has_max = userns->max != UINT64_MAX;
+	userns->max = userns->has_max ? userns->max : 0;
+	userns->clone_forbidden = graft_health_read_number(look, "/proc/sys/kernel/unprivileged_userns_clone", 1) == 0;
+	userns->apparmor_restricts = graft_health_read_number(
+					 look, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1;
+	userns->has_subuids = has_subuids(look, look->health->self.uid);
+}
+
+/* --- security modules --- */
+
+static void look_at_modules(struct graft_health_look *look)
+{
+	struct graft_health_lsm *lsm = &look->health->lsm;
+	const char *word;
+
+	lsm->selinux = graft_health_exists(look, SELINUX "/enforce");
+	lsm->selinux_enforcing = graft_health_read_number(look, SELINUX "/enforce", 0) == 1;
+	/* Two numbers, now and after the next commit: "0 0". */
+	word = lsm->selinux ? graft_health_read_word(look, SELINUX "/booleans/container_use_devices") : NULL;
+	lsm->has_container_devices = word != NULL;
+	lsm->container_devices = word && word[0] == '1';
+	word = graft_health_read_word(look, "/sys/module/apparmor/parameters/enabled");
+	lsm->apparmor = word && word[0] == 'Y';
+}
+
+void graft_health_look_security(struct graft_health_look *look)
+{
+	look_at_self(look);
+	look_at_cgroup(look);
+	look_at_user_namespaces(look);
+	look_at_modules(look);
+}
