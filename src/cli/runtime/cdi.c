@@ -8,6 +8,7 @@
 #include "apply/oci_edits.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "cli/cdi_staleness.h"
 #include "cli/runtime/give.h"
 #include "cli/runtime/runtime.h"
 #include "host/cdi_registry.h"
@@ -48,6 +49,54 @@ static int qualify(const struct runtime_create *create, struct graft_strings *re
 	return 0;
 }
 
+/* --- specs that do not fit this host any more --- */
+
+/*
+ * Sets *ret_why to why a spec is stale, NULL when it is not, or does not say what it was made from. A host that cannot be looked at tells nothing: then the parts
+ * of the spec are held against it one by one (graft_cdi_choices_realize()).
+ */
+static int find_why_stale(const struct runtime_create *create, struct cli_cdi_host *host,
+			  const struct graft_cdi_spec *spec, const char **ret_why, struct graft_error *err)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+	struct graft_cdi_fingerprint made;
+	char text[sizeof(why.msg) + sizeof(why.ctx)];
+
+	if (cli_cdi_why_stale(host, spec, &made, ret_why, &why) >= 0)
+		return 0;
+	*ret_why = NULL;
+	if (why.status == GRAFT_NO_MEMORY)
+		return graft_fail_memory(err);
+	graft_warn(create->log, "cannot tell whether CDI spec %s is stale: %s", spec->file,
+		   graft_error_text(&why, text, sizeof(text)));
+	return 0;
+}
+
+static struct graft_host_options host_options(const struct runtime_create *create)
+{
+	const char *root = create->config->cli.root;
+
+	return (struct graft_host_options){ .root = root && root[0] != '\0' ? root : NULL };
+}
+
+static int refuse_stale(const struct runtime_create *create, const struct graft_cdi_choice *choices, size_t n,
+			struct graft_error *err)
+{
+	const struct graft_host_options options = host_options(create);
+	struct cli_cdi_host host = { .options = &options, .arena = create->arena };
+
+	for (size_t i = 0; i < n; i++) {
+		const char *why = NULL;
+
+		/* Each spec is among the choices once without a device. */
+		if (!choices[i].device && find_why_stale(create, &host, choices[i].spec, &why, err) < 0)
+			return -1;
+		if (why)
+			return graft_fail(err, GRAFT_STALE, 0, "CDI spec %s is stale: %s", choices[i].spec->file, why);
+	}
+	return 0;
+}
+
 /* --- messages --- */
 
 static void list(struct graft_buffer *text, const char *before, const char *const *items, size_t n)
@@ -64,6 +113,34 @@ static void list(struct graft_buffer *text, const char *before, const char *cons
 	}
 }
 
+static bool is_kind_of(const struct graft_cdi_spec *spec, const char *name)
+{
+	size_t vendor = strlen(spec->vendor), class_ = strlen(spec->class_);
+
+	return strncmp(name, spec->vendor, vendor) == 0 && name[vendor] == '/' &&
+	       strncmp(name + vendor + 1, spec->class_, class_) == 0 && name[vendor + 1 + class_] == '=';
+}
+
+/* A spec of the name's kind that was made when this host was another one: the device may have come since. */
+static bool tell_stale(struct graft_buffer *text, const struct runtime_create *create,
+		       const struct graft_cdi_registry *registry, const char *name)
+{
+	const struct graft_host_options options = host_options(create);
+	struct cli_cdi_host host = { .options = &options, .arena = create->arena };
+
+	for (size_t i = 0; i < registry->n_specs; i++) {
+		const struct graft_cdi_spec *spec = &registry->specs[i];
+		const char *why = NULL;
+
+		if (!is_kind_of(spec, name) || find_why_stale(create, &host, spec, &why, NULL) < 0 || !why)
+			continue;
+		graft_buffer_printf(text, "; CDI spec %s is stale: %s; run 'nvidia-ctk cdi refresh' as root",
+				    spec->file, why);
+		return true;
+	}
+	return false;
+}
+
 /* The devices that the kind of a name does have. */
 static bool list_known(struct graft_buffer *text, const struct graft_cdi_registry *registry, const char *name)
 {
@@ -71,10 +148,8 @@ static bool list_known(struct graft_buffer *text, const struct graft_cdi_registr
 
 	for (size_t i = 0; i < registry->n_specs && text->length < (size_t)2 * LIST_MAX; i++) {
 		const struct graft_cdi_spec *spec = &registry->specs[i];
-		size_t vendor = strlen(spec->vendor), class_ = strlen(spec->class_);
 
-		if (strncmp(name, spec->vendor, vendor) != 0 || name[vendor] != '/' ||
-		    strncmp(name + vendor + 1, spec->class_, class_) != 0 || name[vendor + 1 + class_] != '=')
+		if (!is_kind_of(spec, name))
 			continue;
 		for (size_t j = 0; j < spec->n_devices && text->length < (size_t)2 * LIST_MAX; j++) {
 			graft_buffer_printf(text, "%s%s", any ? ", " : "; of that kind there are ",
@@ -83,6 +158,16 @@ static bool list_known(struct graft_buffer *text, const struct graft_cdi_registr
 		}
 	}
 	return any;
+}
+
+static void tell_what_to_do(struct graft_buffer *text, const struct graft_cdi_registry *registry, const char *name)
+{
+	if (list_known(text, registry, name))
+		graft_buffer_string(text, "; ask for one of them, or regenerate the spec");
+	else if (strncmp(name, "nvidia.com/", strlen("nvidia.com/")) == 0)
+		graft_buffer_string(text, "; make a spec: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml");
+	else
+		graft_buffer_string(text, "; no spec has a device of that kind");
 }
 
 /* One line: what is missing, where it was looked for, what is there, what to do, and what could not be used. */
@@ -95,12 +180,8 @@ static int explain(const struct runtime_create *create, const struct graft_cdi_r
 	graft_buffer_printf(&text, "%.*s", 2 * LIST_MAX, err->msg);
 	list(&text, " (searched ", directories->items, directories->n);
 	graft_buffer_string(&text, ")");
-	if (list_known(&text, registry, first_name))
-		graft_buffer_string(&text, "; ask for one of them, or regenerate the spec");
-	else if (strncmp(first_name, "nvidia.com/", strlen("nvidia.com/")) == 0)
-		graft_buffer_string(&text, "; make a spec: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml");
-	else
-		graft_buffer_string(&text, "; no spec has a device of that kind");
+	if (!tell_stale(&text, create, registry, first_name))
+		tell_what_to_do(&text, registry, first_name);
 	for (size_t i = 0; i < registry->n_problems && i < PROBLEMS_MAX; i++) {
 		const struct graft_cdi_problem *problem = &registry->problems[i];
 		bool named = strncmp(problem->why, problem->file, strlen(problem->file)) == 0;
@@ -174,7 +255,8 @@ static int inject(struct runtime_create *create, const struct graft_strings *nam
 		return -1;
 	if (graft_cdi_registry_resolve(&registry, names->items, names->n, create->arena, &choices, &n, err) < 0)
 		return err->status == GRAFT_UNKNOWN_DEVICE ? explain(create, &registry, names->items[0], err) : -1;
-	if (graft_cdi_choices_realize(choices, n, create->log, create->arena, &edits, err) < 0 ||
+	if (refuse_stale(create, choices, n, err) < 0 ||
+	    graft_cdi_choices_realize(choices, n, create->log, create->arena, &edits, err) < 0 ||
 	    graft_join_hooks(create->cdi_hook_path, create->arena, &edits, err) < 0 ||
 	    graft_oci_apply_edits(create->document, &edits, err) < 0)
 		return graft_wrap(err, "failed to inject CDI devices");

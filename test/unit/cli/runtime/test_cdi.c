@@ -29,6 +29,8 @@ static const char nvidia[] =
 static const char example[] =
     "cdiVersion: 0.5.0\nkind: example.com/device\ndevices:\n- {name: bar, containerEdits: {env: [BAR=1]}}\n";
 
+static const char *driver_root;
+
 /* Runs the mode for names separated by blanks; *ret_env is the environment that comes of it. */
 static int run(struct world *world, const char *default_kind, const char *words, const char **ret_env,
 	       struct graft_error *err)
@@ -46,6 +48,7 @@ static int run(struct world *world, const char *default_kind, const char *words,
 
 	config.runtime.cdi_spec_dirs = (struct graft_strings){ directories, 2 };
 	config.runtime.cdi_default_kind = default_kind;
+	config.cli.root = driver_root;
 	for (const char *at = words; *at; at += strspn(at, " ")) {
 		size_t length = strcspn(at, " ");
 		const char *word = graft_arena_strndup(world->arena, at, length);
@@ -111,6 +114,71 @@ static void test_names(void **state)
 	}
 }
 
+#define MADE "driver-version=550.54.14;gpus=00000000:1b:00.0=GPU-a;mig="
+#define GPU  "root/proc/driver/nvidia/gpus/0000:1b:00.0/information"
+
+static void put_version(struct world *world, const char *version)
+{
+	world_put(world, "root/proc/driver/nvidia/version",
+		  graft_arena_printf(
+		      world->arena,
+		      "NVRM version: NVIDIA UNIX x86_64 Kernel Module  %s  Thu Feb 22 01:44:30 UTC 2024\n", version),
+		  0644);
+}
+
+/* A spec that says what it was made from is held against the host; a host of files stands for it. */
+static void test_stale(void **state)
+{
+	static const struct {
+		const char *made, *message; /* NULL = not stale */
+	} specs[] = {
+		{ MADE, NULL },
+		{ "driver-version=535.1;gpus=;mig=", "it was made for driver 535.1, and this host has 550.54.14" },
+		{ "driver-version=550.54.14;gpus=", "the GPU at 00000000:1b:00.0 is new" },
+		{ "gpus=00000000:1b:00.0=GPU-b", "at 00000000:1b:00.0 there is another GPU: GPU-a instead of GPU-b" },
+		{ "mig=00000000:1b:00.0=1/0", "the MIG devices of the GPU at 00000000:1b:00.0 are others now" },
+		{ "flags=--mode=nvml", NULL },
+	};
+	struct world *world = *state;
+	const char *text;
+
+	driver_root = world_path(world, "root");
+	put_version(world, "550.54.14");
+	world_put(world, GPU, "Model: A100\nGPU UUID: GPU-a\nBus Location: 0000:1b:00.0\nDevice Minor: 0\n", 0644);
+	for (size_t i = 0; i < GRAFT_COUNT(specs); i++) {
+		struct graft_error err = { .status = GRAFT_OK };
+		char spec[1024], want[512];
+		int rc;
+
+		(void)snprintf(
+		    spec, sizeof(spec),
+		    "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ncontainerEdits: {hooks: [{hookName: poststop, path: "
+		    "/bin/sh, env: ['GRAFT_MADE_FROM=%s']}]}\ndevices: [{name: 0, containerEdits: {env: [ZERO=1]}}]\n",
+		    specs[i].made);
+		world_put(world, "static/nvidia.yaml", spec, 0644);
+		rc = run(world, "nvidia.com/gpu", "0", &text, &err);
+		print_message("# %s: %s\n", specs[i].made, err.msg);
+		assert_int_equal(rc, specs[i].message ? -1 : 0);
+		if (!specs[i].message)
+			continue;
+		(void)snprintf(want, sizeof(want), "CDI spec %s is stale: %s", world_path(world, "static/nvidia.yaml"),
+			       specs[i].message);
+		assert_string_equal(err.msg, want);
+		assert_int_equal(err.status, GRAFT_STALE);
+		assert_string_equal(text, "{\"process\":{\"env\":[\"PATH=/bin\",\"ZERO=0\"]}}");
+		/* A device that is not in it may have come since. */
+		assert_int_equal(run(world, "nvidia.com/gpu", "7", &text, &err), -1);
+		(void)snprintf(want, sizeof(want), "; CDI spec %s is stale: %s; run 'nvidia-ctk cdi refresh' as root",
+			       world_path(world, "static/nvidia.yaml"), specs[i].message);
+		assert_non_null(strstr(err.msg, want));
+		assert_int_equal(err.status, GRAFT_UNKNOWN_DEVICE);
+	}
+	/* A driver root that is not there tells nothing about the spec. */
+	driver_root = world_path(world, "nowhere");
+	assert_int_equal(run(world, "nvidia.com/gpu", "0", &text, NULL), 0);
+	driver_root = NULL;
+}
+
 /* One line: devices, directories, what there is, what to do, what was skipped; the remedy is not lost behind long faults. */
 static void test_explanation(void **state)
 {
@@ -140,6 +208,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_names, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_explanation, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_stale, world_begin, world_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
