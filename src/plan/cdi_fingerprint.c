@@ -250,11 +250,16 @@ static int split_variable(const char *text, struct graft_arena *arena, struct gr
 	return 0;
 }
 
+static bool is_variable(const char *variable)
+{
+	return strncmp(variable, VARIABLE, strlen(VARIABLE)) == 0;
+}
+
 static const char *find_variable(const struct graft_cdi_edits *edits)
 {
 	for (size_t i = 0; i < edits->n_hooks; i++) {
 		for (size_t j = 0; j < edits->hooks[i].n_env; j++) {
-			if (strncmp(edits->hooks[i].env[j], VARIABLE, strlen(VARIABLE)) == 0)
+			if (is_variable(edits->hooks[i].env[j]))
 				return edits->hooks[i].env[j] + strlen(VARIABLE);
 		}
 	}
@@ -273,6 +278,28 @@ int graft_cdi_fingerprint_find(const struct graft_cdi_spec *spec, struct graft_a
 	if (!variable)
 		return 0;
 	return split_variable(variable, arena, ret_fingerprint) < 0 ? graft_fail_memory(err) : 1;
+}
+
+static void drop_variable(struct graft_cdi_hook *hook, struct graft_arena *arena)
+{
+	const struct graft_cdi_hook whole = *hook;
+
+	hook->env = NULL;
+	hook->n_env = 0;
+	for (size_t i = 0; i < whole.n_env; i++) {
+		if (!is_variable(whole.env[i]))
+			(void)graft_arena_push_string(arena, &hook->env, &hook->n_env, whole.env[i]);
+	}
+}
+
+int graft_cdi_fingerprint_drop(struct graft_cdi_edits *edits, struct graft_arena *arena, struct graft_error *err)
+{
+	if (!find_variable(edits))
+		return 0;
+	edits->hooks = graft_arena_memdup(arena, edits->hooks, edits->n_hooks * sizeof(*edits->hooks));
+	for (size_t i = 0; edits->hooks && i < edits->n_hooks; i++)
+		drop_variable(&edits->hooks[i], arena);
+	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }
 
 /* --- comparing --- */

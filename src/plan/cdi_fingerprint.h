@@ -58,6 +58,12 @@ int graft_cdi_fingerprint_find(const struct graft_cdi_spec *spec, struct graft_a
 			       struct graft_cdi_fingerprint *ret_fingerprint, struct graft_error *err);
 
 /*
+ * Takes it out of the hooks of edits that are about to be used: it was read, and would be all that keeps hooks apart that can run as one process
+ * (join_hooks.h). What changes is copied. -1: GRAFT_NO_MEMORY.
+ */
+int graft_cdi_fingerprint_drop(struct graft_cdi_edits *edits, struct graft_arena *arena, struct graft_error *err);
+
+/*
  * Why a specification that was made from `made` does not fit a host that is as `now`: *ret_why is a sentence for a person, NULL when it fits. Facts that either side
  * does not know are not compared; nor are the flags, which are no fact of the host, nor the boot: our specifications hold no number that changes with it. -1: GRAFT_NO_MEMORY.
  */

@@ -181,6 +181,28 @@ static void test_foreign(void **state)
 	}
 }
 
+/* Only ours goes, and the edits that were given away before keep it. */
+static void test_drop(void **state)
+{
+	static const struct graft_cdi_fingerprint made = { .driver_version = "1" };
+	struct graft_cdi_spec spec = a_spec(true);
+	struct graft_cdi_edits edits;
+
+	(void)state;
+	edits = spec.edits;
+	assert_int_equal(graft_cdi_fingerprint_drop(&edits, arena, NULL), 0);
+	assert_ptr_equal(edits.hooks, spec.edits.hooks);
+	assert_int_equal(graft_cdi_fingerprint_store(&made, GRAFT_CDI_PROVENANCE_AUTO, arena, &spec, NULL), 1);
+	edits = spec.edits;
+	assert_int_equal(graft_cdi_fingerprint_drop(&edits, arena, NULL), 0);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(edits.hooks[i].n_env, 1);
+		assert_string_equal(edits.hooks[i].env[0], "NVIDIA_CTK_DEBUG=false");
+		assert_string_equal(edits.hooks[i].path, "/usr/bin/nvidia-cdi-hook");
+	}
+	assert_int_equal(spec.edits.hooks[0].n_env, 2);
+}
+
 static void test_flags(void **state)
 {
 	static const char *const words[] = { "--mode=nvml", "--csv.file=/a b;%", "--x=\t\xc3\xb6", "" };
@@ -286,6 +308,8 @@ static void test_allocations(void **state)
 			if (rc >= 0)
 				rc = graft_cdi_fingerprint_find(&spec, small, &found, &err);
 			if (rc >= 0)
+				rc = graft_cdi_fingerprint_drop(&spec.edits, small, &err);
+			if (rc >= 0)
 				rc = graft_cdi_fingerprint_compare(&found, &other, small, &why, &err);
 		}
 		failed = allocation_failed();
@@ -307,6 +331,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_make, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_places, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_foreign, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flags, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_compare, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_allocations, setup, teardown),

@@ -40,9 +40,10 @@ static int run(struct world *world, const char *default_kind, const char *words,
 	const char *directories[] = { world_path(world, "static"), world_path(world, "generated") };
 	struct graft_config config = { .file = NULL };
 	struct graft_container container = { .wants_devices = true };
-	struct runtime_create create = {
-		.config = &config, .document = NULL, .container = &container, .arena = world->arena
-	};
+	struct runtime_create create = { .config = &config,
+					 .container = &container,
+					 .cdi_hook_path = "/usr/bin/nvidia-cdi-hook",
+					 .arena = world->arena };
 	struct graft_buffer out = { .max = 0 };
 	int rc;
 
