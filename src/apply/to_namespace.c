@@ -186,7 +186,9 @@ static int apply_edits(struct graft_apply *apply, const struct graft_namespace_o
 
 	/* Mount points change the times of directories, which tell whether the cache is up to date. */
 	apply->ldcache_state = GRAFT_LDCACHE_REBUILD;
-	if (has_glibc_cache(apply->plan) && !options->rebuild_ldcache)
+	if (options->ldcache_state)
+		apply->ldcache_state = *options->ldcache_state;
+	else if (has_glibc_cache(apply->plan) && !options->rebuild_ldcache)
 		apply->ldcache_state = graft_ldcache_state(&root, apply->log);
 	if (options->early && apply->ldcache_state == GRAFT_LDCACHE_REBUILD)
 		apply->ldcache_state = GRAFT_LDCACHE_REBUILD_EARLY;

@@ -16,6 +16,7 @@
 #include <stddef.h>
 
 #include "apply/cgroup.h"
+#include "apply/ldcache_refresh.h"
 #include "apply/target.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -31,6 +32,8 @@ struct graft_namespace_options {
 	    rebuild_ldcache; /* LDCACHE edits: read all libraries again, as ldconfig does, however fresh the cache looks */
 	bool
 	    early; /* the low-level runtime has still to mount what the plan mounts: links to it lead nowhere, and stay */
+	/* The cache's state before earlier calls changed the root, where the container gets one part after the other; NULL = look now. */
+	const enum graft_ldcache_state *ldcache_state;
 	size_t *
 	    ret_edit; /* when an edit fails, its index; untouched otherwise. May be NULL; not told through a rootless child */
 };

@@ -104,6 +104,8 @@ int cli_parse_pid(const char *text, pid_t *ret_pid, struct graft_error *err);
 
 /* The text of --version. */
 void cli_version(struct graft_buffer *out);
+/* Its lines about the build, which the library's have too. */
+void cli_version_build(struct graft_buffer *out);
 /* The revision of the source, "unknown" when it was not built from a checkout. */
 const char *cli_revision(void);
 

@@ -20,10 +20,15 @@ const char *cli_revision(void)
 
 void cli_version(struct graft_buffer *out)
 {
+	graft_buffer_printf(out, "cli-version: %s\nlib-version: %s\n", GRAFT_VERSION, GRAFT_VERSION);
+	cli_version_build(out);
+}
+
+void cli_version_build(struct graft_buffer *out)
+{
 	struct utsname system;
 
-	graft_buffer_printf(out, "cli-version: %s\nlib-version: %s\nbuild date: %s\nbuild revision: %s\n",
-			    GRAFT_VERSION, GRAFT_VERSION, build[0], build[1]);
+	graft_buffer_printf(out, "build date: %s\nbuild revision: %s\n", build[0], build[1]);
 	graft_buffer_printf(out, "build compiler: %s\nbuild platform: %s\nbuild flags: %s\n", COMPILER,
 			    uname(&system) == 0 ? system.machine : "unknown", CLI_BUILD_FLAGS);
 }

@@ -61,8 +61,8 @@ static const struct graft_field edit_fields[] = {
 	GRAFT_F_STRING(struct graft_edit, rule, true, "stable name of the rule that made the edit"),
 	GRAFT_F_STRING(struct graft_edit, why, true, "the reason, for a person"),
 };
-static const struct graft_record edit_record = { "edit", sizeof(struct graft_edit), edit_fields,
-						 GRAFT_COUNT(edit_fields) };
+const struct graft_record graft_edit_record = { "edit", sizeof(struct graft_edit), edit_fields,
+						GRAFT_COUNT(edit_fields) };
 
 static const struct graft_field refusal_fields[] = {
 	GRAFT_F_STRING(struct graft_refusal, what, true, "what was asked for or is present"),
@@ -90,7 +90,7 @@ static const struct graft_field plan_fields[] = {
 	GRAFT_F_STRING(struct graft_plan, driver_version, false, "version of the kernel driver"),
 	GRAFT_F_BOOL(struct graft_plan, simulated, "made for Graft's simulated driver"),
 	GRAFT_F_RECORDS(struct graft_plan, grants, &grant_record, "the GPUs and MIG devices that the container gets"),
-	GRAFT_F_RECORDS(struct graft_plan, edits, &edit_record, "what is done, in this order"),
+	GRAFT_F_RECORDS(struct graft_plan, edits, &graft_edit_record, "what is done, in this order"),
 	GRAFT_F_RECORDS(struct graft_plan, refusals, &refusal_record, "what the container does not get, and why"),
 };
 const struct graft_record graft_plan_record = { "plan", sizeof(struct graft_plan), plan_fields,

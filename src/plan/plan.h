@@ -131,7 +131,7 @@ struct graft_plan {
 	struct graft_arena *arena; /* owned; not part of the JSON form */
 };
 
-extern const struct graft_record graft_plan_record;
+extern const struct graft_record graft_plan_record, graft_edit_record;
 
 /* An empty plan in its own arena, or NULL. */
 struct graft_plan *graft_plan_new(void);

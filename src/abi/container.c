@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* container: opens a container and reads its image (SPEC libnvidia-container 2.4, 2.5, 9.2). Nothing in it is changed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/abi.h"
+#include "apply/cgroup.h"
+#include "base/cleanup.h"
+
+#define ARENA_MAX ((size_t)32 << 20)
+
+static const char default_options[] = "standalone no-cgroups no-devbind utility";
+
+_Static_assert(sizeof(struct nvc_container_config) == 56 && offsetof(struct nvc_container_config, rootfs) == 8 &&
+		   offsetof(struct nvc_container_config, ldconfig) == 48,
+	       "layouts are part of the interface");
+
+struct container_options {
+	bool supervised, standalone, no_cgroups, no_devbind;
+	uint32_t capabilities;
+	struct graft_request *request;
+};
+
+static int parse_compat(void *target, const char *value, struct graft_error *err)
+{
+	return graft_request_compat_mode(((struct container_options *)target)->request, value, err);
+}
+
+/* A word without a value: what follows it must be nothing. */
+static int parse_no_compat(void *target, const char *value, struct graft_error *err)
+{
+	if (value[0] != '\0')
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid option: no-cntlibs%s", value);
+	return parse_compat(target, "disabled", err);
+}
+
+#define CAPABILITY(word_, bit_)                                                                            \
+	{                                                                                                  \
+		.word = (word_), .offset = offsetof(struct container_options, capabilities), .bit = (bit_) \
+	}
+static const struct abi_option words[] = {
+	{ .word = "supervised", .offset = offsetof(struct container_options, supervised) },
+	{ .word = "standalone", .offset = offsetof(struct container_options, standalone) },
+	{ .word = "no-cgroups", .offset = offsetof(struct container_options, no_cgroups) },
+	{ .word = "no-devbind", .offset = offsetof(struct container_options, no_devbind) },
+	CAPABILITY("utility", GRAFT_CAP_UTILITY),
+	CAPABILITY("compute", GRAFT_CAP_COMPUTE),
+	CAPABILITY("video", GRAFT_CAP_VIDEO),
+	CAPABILITY("graphics", GRAFT_CAP_GRAPHICS),
+	CAPABILITY("display", GRAFT_CAP_DISPLAY),
+	CAPABILITY("ngx", GRAFT_CAP_NGX),
+	CAPABILITY("compat32", GRAFT_CAP_COMPAT32),
+	{ .word = "no-cntlibs", .parse = parse_no_compat },
+	{ .word = "cuda-compat-mode=", .parse = parse_compat },
+};
+
+static bool is_empty(const char *text)
+{
+	return text && text[0] == '\0';
+}
+
+static bool is_valid(const struct nvc_container_config *cfg)
+{
+	return cfg && cfg->pid > 0 && cfg->rootfs && cfg->rootfs[0] == '/' && !is_empty(cfg->bins_dir) &&
+	       !is_empty(cfg->libs_dir) && !is_empty(cfg->libs32_dir) && !is_empty(cfg->cudart_dir) &&
+	       !is_empty(cfg->ldconfig);
+}
+
+static int parse(struct nvc_container *cnt, const char *opts, struct graft_error *err)
+{
+	struct container_options options = { .request = cnt->request };
+
+	if (abi_options(words, GRAFT_COUNT(words), opts ? opts : default_options, &options, err) < 0)
+		return -1;
+	if (options.supervised == options.standalone)
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid mode of operation");
+	cnt->supervised = options.supervised;
+	cnt->request->capabilities = options.capabilities;
+	cnt->request->no_cgroups = options.no_cgroups;
+	cnt->request->no_devbind = options.no_devbind;
+	return 0;
+}
+
+static const char *copy(struct nvc_container *cnt, const char *text)
+{
+	return text ? graft_arena_strdup(cnt->arena, text) : NULL;
+}
+
+/* Whether the device rules of the container can be changed: where its user namespace forbids it, the plan has none. */
+static int find_rules(struct nvc_container *cnt, const struct graft_log *log, struct graft_error *err)
+{
+	auto_cgroup struct graft_cgroup cgroup = GRAFT_CGROUP_INIT;
+
+	if (abi_open_cgroup(cnt, log, &cgroup, err) < 0)
+		return -1;
+	cnt->policy.user_namespace = cnt->target.user_namespace && cgroup.version == 0;
+	return 0;
+}
+
+static int open_container(struct nvc_context *ctx, const struct nvc_container_config *cfg, struct nvc_container *cnt,
+			  struct graft_error *err)
+{
+	const struct graft_request *request = cnt->request;
+	bool compat = request->compat_mode != GRAFT_COMPAT_DISABLED && (request->capabilities & GRAFT_CAP_COMPUTE) != 0;
+	const char *rootfs = copy(cnt, cfg->rootfs);
+
+	cnt->policy.bins_dir = copy(cnt, cfg->bins_dir);
+	cnt->policy.libs_dir = copy(cnt, cfg->libs_dir);
+	cnt->policy.libs32_dir = copy(cnt, cfg->libs32_dir);
+	cnt->policy.cudart_dir = copy(cnt, cfg->cudart_dir);
+	if (graft_arena_failed(cnt->arena))
+		return graft_fail_memory(err);
+	if (graft_target_open(cfg->pid, cnt->supervised, rootfs, ctx->log, &cnt->target, err) < 0 ||
+	    find_rules(cnt, ctx->log, err) < 0)
+		return -1;
+	if (graft_image_inspect(&cnt->target.root, compat, ctx->log, cnt->arena, &cnt->policy.image, err) < 0)
+		return -1;
+	cnt->ldcache_state = graft_ldcache_state(&cnt->target.root, ctx->log);
+	return 0;
+}
+
+int abi_open_cgroup(const struct nvc_container *cnt, const struct graft_log *log, struct graft_cgroup *ret_cgroup,
+		    struct graft_error *err)
+{
+	auto_root struct graft_root own = GRAFT_ROOT_INIT;
+
+	if (cnt->request->no_cgroups)
+		return 0;
+	if (graft_root_open(&own, "/", err) < 0)
+		return -1;
+	return graft_cgroup_open(own.fd, cnt->supervised ? cnt->target.pid : 0, cnt->target.user_namespace, false, log,
+				 ret_cgroup, err);
+}
+
+ABI_PUBLIC struct nvc_container_config *nvc_container_config_new(pid_t pid, const char *rootfs)
+{
+	struct nvc_container_config *cfg = calloc(1, sizeof(*cfg));
+
+	if (cfg) {
+		cfg->pid = pid;
+		memcpy(&cfg->rootfs, &rootfs, sizeof(rootfs)); /* not written to; the struct is the caller's to fill */
+	}
+	return cfg;
+}
+
+ABI_PUBLIC void nvc_container_config_free(struct nvc_container_config *cfg)
+{
+	free(cfg);
+}
+
+ABI_PUBLIC struct nvc_container *nvc_container_new(struct nvc_context *ctx, const struct nvc_container_config *cfg,
+						   const char *opts)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct nvc_container *cnt;
+	int rc;
+
+	if (abi_check(ctx) < 0)
+		return NULL;
+	if (!is_valid(cfg)) {
+		(void)abi_invalid(ctx);
+		return NULL;
+	}
+	cnt = calloc(1, sizeof(*cnt));
+	if (cnt) {
+		cnt->target = (struct graft_target)GRAFT_TARGET_INIT;
+		cnt->arena = graft_arena_new(ARENA_MAX);
+		cnt->request = graft_request_new();
+		cnt->has_driver = cnt->arena ? graft_arena_list(cnt->arena, 1, sizeof(*cnt->has_driver)) : NULL;
+	}
+	rc = cnt && cnt->has_driver && cnt->request ? 0 : graft_fail_memory(&err);
+	if (rc == 0)
+		rc = parse(cnt, opts, &err);
+	if (rc == 0)
+		rc = open_container(ctx, cfg, cnt, &err);
+	if (rc == 0)
+		return cnt;
+	(void)abi_fail(ctx, &err);
+	nvc_container_free(cnt);
+	return NULL;
+}
+
+ABI_PUBLIC void nvc_container_free(struct nvc_container *cnt)
+{
+	if (!cnt)
+		return;
+	graft_target_close(&cnt->target);
+	graft_request_free(cnt->request);
+	graft_arena_free(cnt->arena);
+	free(cnt);
+}

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+# libnvidia-container.so.1: what a program makes with it, call by call, is what nvidia-container-cli makes at once; and the caller stays who
+# he was.
+
+load lib.bash
+
+setup_file() { start_host dgx-h100; }
+teardown_file() { stop_host; }
+setup() {
+  test_setup
+  make_root debian overlay
+  walk=$build/test/integration/nvc_walk
+  library=$build/src/abi/libnvidia-container.so.1
+}
+teardown() {
+  test_teardown
+  stop_other_host
+}
+
+# The host of another topology, for one test: on_host leads there.
+other_host() {
+  first_host=$BATS_FILE_TMPDIR
+  export BATS_FILE_TMPDIR=$work/other
+  mkdir -p "$BATS_FILE_TMPDIR"
+  start_host "$@"
+  make_root debian overlay
+}
+stop_other_host() {
+  [ -n "${first_host:-}" ] || return 0
+  stop_host
+  export BATS_FILE_TMPDIR=$first_host
+}
+
+# make_walk_hook [OPTION...] -- CONTAINER-OPTIONS [GPU...]: a hook that gives the container its GPUs through the library.
+make_walk_hook() {
+  local options=()
+  while [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+  done
+  shift
+  local words=$1
+  shift
+  cat >"$work/hook" <<HOOK
+#!/bin/bash
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+exec 2>>"$hook_log"
+state=\$(cat)
+pid=\$(jq -r .pid <<<"\$state")
+root=\$(jq -r .root.path "\$(jq -r .bundle <<<"\$state")/config.json")
+exec ${old_kernel[@]@Q} "$walk" ${options[@]@Q} "supervised $words" "\$pid" "\$root" ${@@Q}
+HOOK
+  chmod 0755 "$work/hook"
+}
+
+# mounts_of: the mounts of the container, as the probe's own process has them, without numbers.
+run_and_list() {
+  edit_bundle '.process.args = ["sh", "-c", "/probe; echo; cut -d \" \" -f 4- /proc/self/mountinfo | sort; find /dev /proc/driver/nvidia /etc/nvidia /usr/bin /usr/lib -xdev \\( -path \"*nvidia*\" -o -name \"libcuda*\" \\) -printf \"%p %#m %U:%G %s %l\\n\" 2>/dev/null | sort; cksum </etc/ld.so.cache"]'
+  run_container v2
+}
+
+# What differs by its nature: the overlay's directories, device numbers of new mounts.
+comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<"$output" | sed 's/lowerdir.*//'; }
+
+@test "a container by the library is a container by nvidia-container-cli: mounts, files, loader, rights" {
+  make_bundle
+  make_hook --device=0,3 --compute --utility
+  run_and_list
+  comparable >"$work/by-cli"
+  make_root debian overlay
+  make_walk_hook -- "compute utility" 0 3
+  run_and_list
+  expect nvidia-smi 2
+  expect_libraries
+  expect made-nvidia1 "Operation not permitted"
+  comparable >"$work/by-library"
+  [ "$(grep -c nvidia "$work/by-library")" -gt 30 ]
+  diff "$work/by-cli" "$work/by-library"
+}
+
+@test "all capabilities: the same; the profile of EGL names every GPU that came" {
+  make_bundle
+  make_hook --device=0,2 --compute --utility --video --graphics --display --ngx --compat32
+  run_and_list
+  comparable >"$work/by-cli"
+  profile=$(on_host nvidia-container-cli plan --json --device=0,2 --graphics "$root" | jq -r '.edits[] | select((.target // "") | endswith("10-container.conf")) | .content')
+  [ -n "$profile" ]
+  make_root debian overlay
+  make_walk_hook -- "compute utility video graphics display ngx compat32" 0 2
+  edit_bundle '.process.args = ["cat", "/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf"]'
+  run on_host runc --root "$work/runc" run --bundle "$bundle" "$container-profile"
+  [ "$output" = "$profile" ] || { say "$output" "instead of" "$profile" && cat "$hook_log" && return 1; }
+  make_root debian overlay
+  run_and_list
+  comparable >"$work/by-library"
+  diff "$work/by-cli" "$work/by-library"
+}
+
+@test "no-devbind, no-cgroups, and what the caller took out of the driver's lists" {
+  make_bundle
+  make_walk_hook -D /usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14 -- "no-devbind no-cgroups compute utility" 0
+  run_container v2
+  expect ls-nvidia ""
+  expect made-nvidia0 "Operation not permitted"
+  expect loader ""
+}
+
+@test "option strings of nvc_driver_info_new leave out what they name" {
+  make_bundle
+  make_walk_hook -d "no-uvm  no-persistenced" -- "compute utility" 0
+  run_container v2
+  expect ls-nvidia "nvidia0 nvidiactl"
+}
+
+@test "MIG devices, and the right to make them" {
+  other_host a100-mig
+  make_bundle
+  make_walk_hook -m -- "compute utility" 1
+  run_and_list
+  [[ $output == *"/proc/driver/nvidia/capabilities/gpu1/mig/gi"*"/access "* ]] || { say "$output" && cat "$hook_log" && return 1; }
+  make_root debian overlay
+  make_walk_hook -c -- "compute utility" 1
+  run_and_list
+  [[ $output == *"/proc/driver/nvidia/capabilities "*"/dev/nvidia-caps "* || $output == *"/dev/nvidia-caps "*"/proc/driver/nvidia/capabilities "* ]] || { say "$output" && cat "$hook_log" && return 1; }
+}
+
+@test "an unknown GPU, no driver before GPUs, a channel that is not there: told by nvc_error, and the container is as it was" {
+  make_bundle
+  make_walk_hook -- "compute utility" 0 9
+  run on_host runc --root "$work/runc" run --bundle "$bundle" "$container"
+  [ "$status" -ne 0 ]
+  [[ $(cat "$hook_log") == *"nvc_device_mount("*"unknown device"* ]] || { cat "$hook_log" && return 1; }
+  make_walk_hook -x 7 -- "compute utility" 0
+  run on_host runc --root "$work/runc" run --bundle "$bundle" "$container-2"
+  [ "$status" -ne 0 ]
+  [[ $(cat "$hook_log") == *"nvc_imex_channel_mount("*"/dev/nvidia-caps-imex-channels/channel7: no such file or directory"* ]] || { cat "$hook_log" && return 1; }
+}
+
+@test "a read-only root: the call says so, and takes back what it did" {
+  make_bundle
+  on_host mount -o remount,ro "$root"
+  run -1 on_host unshare --mount --propagation private "$walk" "standalone no-cgroups utility" 1 "$root" 0
+  [[ $output == *"nvc_driver_mount("*"read-only file system"* ]]
+  run ! on_host grep -q " $root/.*nvidia" /proc/self/mountinfo
+}
+
+# As many containers as threads, each of its own context.
+@test "eight threads, each with a context of its own: eight containers, and the caller's threads are who they were" {
+  local i
+  for i in 0 1 2 3 4 5 6 7; do
+    layer "$(image debian)" "$work/root$i"
+  done
+  run on_host unshare --mount --propagation private -- sh -c '
+    "$1" -t 8 "standalone no-cgroups compute utility" 1 "$2" 0 4 || exit
+    for i in 0 1 2 3 4 5 6 7; do
+      grep -c " $2$i/.*/nvidia[04] " /proc/self/mountinfo
+      chroot "$2$i" nvidia-smi -L 2>/dev/null | grep -c "^GPU"
+    done' sh "$walk" "$work/root"
+  [ "$status" -eq 0 ] || { say "$output" && return 1; }
+  [ "$(sort -u <<<"$output" | tr '\n' ' ')" = "2 " ] || { say "$output" && return 1; }
+}
+
+@test "the examples: compiled as their first lines say, they do what they say" {
+  local flags name
+  DESTDIR=$work/installed meson install -C "$build" --no-rebuild --quiet >/dev/null 2>&1 || meson install -C "$build" --no-rebuild --destdir "$work/installed" >/dev/null
+  local pc
+  pc=$(find "$work/installed" -name libnvidia-container.pc)
+  flags=$(PKG_CONFIG_PATH=${pc%/*} PKG_CONFIG_SYSROOT_DIR=$work/installed pkg-config --cflags --libs libnvidia-container)
+  for name in list_gpus container sandbox; do
+    # shellcheck disable=SC2086
+    cc -Wall -Wextra -Werror "$top/docs/examples/$name.c" $flags -o "$work/$name"
+  done
+  export LD_LIBRARY_PATH=${pc%/*}/..
+  run on_host env LD_LIBRARY_PATH="$LD_LIBRARY_PATH" "$work/list_gpus"
+  [ "$status" -eq 0 ]
+  [[ ${lines[0]} == "driver 550.54.14, CUDA 12.4" ]] || { say "$output" && return 1; }
+  [ "$(grep -c '^GPU [0-7]: GPU-.* NVIDIA H100 80GB HBM3 at 0000.*, compute capability 9.0$' <<<"$output")" -eq 8 ] || { say "$output" && return 1; }
+  mkdir -p "$root/mnt"
+  for name in container sandbox; do
+    run on_host env LD_LIBRARY_PATH="$LD_LIBRARY_PATH" "$work/$name" "$root" nvidia-smi -L
+    [ "$status" -eq 0 ] || { say "$name: $output" && return 1; }
+    [ "$(grep -c '^GPU ' <<<"$output")" -eq 1 ] || { say "$name: $output" && return 1; }
+  done
+}
+
+@test "the library: SONAME, symbol version, exactly the symbols of the list; run as a program it tells its version" {
+  [ "$(readelf -dW "$library" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')" = libnvidia-container.so.1 ]
+  nm -D --defined-only "$library" | awk '{ print $3 }' | grep -v '^NVC_1.0$' | sort >"$work/has"
+  sed -n 's/^\t\t\(nvc_.*\);$/\1@@NVC_1.0/p' "$top/src/abi/libnvidia-container.map" | sort >"$work/listed"
+  [ "$(wc -l <"$work/listed")" -eq 26 ]
+  diff "$work/has" "$work/listed"
+  # Every function of the header, and nothing else.
+  grep -oE '\bnvc_[a-z0-9_]+\(' "$top/src/abi/nvc.h" | tr -d '(' | sort -u | sed 's/$/@@NVC_1.0/' | diff - "$work/listed"
+  [ "$(readelf -dW "$library" | grep -c NEEDED)" -le 2 ]
+  readelf -dW "$library" | grep -q BIND_NOW
+  if ! readelf -lW "$library" | grep -q INTERP; then skip "no program on this platform, or under a sanitizer"; fi
+  run "$library"
+  [ "$status" -eq 0 ]
+  [ "${lines[0]}" = "version: $(sed -n 's/^#define NVC_VERSION "\(.*\)"/\1/p' "$top/src/abi/nvc.h")" ]
+  [ "${#lines[@]}" -eq 6 ]
+  [[ ${lines[4]} == "build platform: $(uname -m)" ]]
+}
+
+@test "nvc.h is a header of C++ as well, and of C without another one before it" {
+  printf '#include <nvc.h>\nint main(void) { return nvc_version()->major == 1 ? 0 : 1; }\n' >"$work/a.c"
+  cc -std=c99 -pedantic -Wall -Wextra -Werror -I "$top/src/abi" -fsyntax-only "$work/a.c"
+  clang -xc++ -fsyntax-only -nostdinc++ -I "$top/src/abi" "$work/a.c"
+}
