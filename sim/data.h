@@ -37,7 +37,7 @@ struct sim_data_gpu {
 	uint32_t brand, arch; /* NVML values */
 	uint32_t multiprocessors;
 	uint32_t power_watts;
-	uint32_t mig_capable, mig_enabled, lost, display, n_mig;
+	uint32_t mig_capable, mig_enabled, lost, display, coherent, n_mig;
 	uint64_t memory; /* bytes */
 	struct sim_data_mig mig[SIM_MAX_MIG];
 };

@@ -117,6 +117,11 @@ enum sim_brand sim_model_brand(const struct sim_model *model, unsigned int drive
 	return driver_major < 460 && model->brand == SIM_BRAND_NVIDIA ? SIM_BRAND_TESLA : model->brand;
 }
 
+bool sim_model_is_coherent(const struct sim_model *model)
+{
+	return strncmp(model->key, "GH", 2) == 0 || strncmp(model->key, "GB", 2) == 0;
+}
+
 void sim_mig_capacity(const struct sim_model *model, uint32_t *ret_slices, uint32_t *ret_memory_slices)
 {
 	const struct mig_size *size = model->mig_sizes;

@@ -44,6 +44,9 @@ const struct sim_model *sim_model_find(const char *key);
 const char *sim_model_name(const struct sim_model *model, unsigned int driver_major);
 enum sim_brand sim_model_brand(const struct sim_model *model, unsigned int driver_major);
 
+/* Whether its memory is coherent with that of the CPU: it is the GPU of a Grace superchip. */
+bool sim_model_is_coherent(const struct sim_model *model);
+
 /* A MIG profile of a model: "3g.20gb". False when the model does not have it. */
 struct sim_mig_profile {
 	uint32_t slices;        /* compute slices of the GPU instance */

@@ -783,6 +783,7 @@ static void gpu_data(const struct sim_topology *topology, const struct sim_gpu *
 	out->mig_enabled = gpu->mig_enabled;
 	out->lost = gpu->lost;
 	out->display = model->brand == SIM_BRAND_GEFORCE;
+	out->coherent = sim_model_is_coherent(model);
 	out->memory = (uint64_t)model->memory_mib << 20;
 	out->n_mig = (uint32_t)gpu->n_mig;
 	for (size_t i = 0; i < gpu->n_mig; i++)

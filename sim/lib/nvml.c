@@ -436,6 +436,21 @@ API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *ma
 	return NVML_SUCCESS;
 }
 
+API nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddressingMode_t *mode);
+API nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddressingMode_t *mode)
+{
+	nvmlReturn_t rc = check_gpu(device, mode);
+
+	if (rc != NVML_SUCCESS)
+		return rc;
+	if (mode->version != NVML_ADDRESSING_VERSION)
+		return NVML_ARGUMENT_VERSION_MISMATCH;
+	if (!device->gpu->coherent)
+		return NVML_NOT_SUPPORTED;
+	mode->value = NVML_ADDRESSING_ATS;
+	return NVML_SUCCESS;
+}
+
 API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci);
 API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 {

@@ -61,6 +61,13 @@ typedef struct {
 } nvmlPciInfo_v2_t;
 
 typedef struct {
+	unsigned int version; /* NVML_ADDRESSING_VERSION */
+	unsigned int value;
+} nvmlDeviceAddressingMode_t;
+#define NVML_ADDRESSING_VERSION 0x1000008u
+#define NVML_ADDRESSING_ATS     2u
+
+typedef struct {
 	unsigned long long total, free, used;
 } nvmlMemory_t;
 

@@ -105,7 +105,8 @@ int cli_pipeline_discover(struct cli_pipeline *pipeline, unsigned int needs, str
 	return 0;
 }
 
-static const char *const fact_names[] = { "UUIDs", "models", "brands", "architectures", "CUDA version", "MIG devices" };
+static const char *const fact_names[] = { "UUIDs",        "models",      "brands",          "architectures",
+					  "CUDA version", "MIG devices", "addressing modes" };
 
 static int fail_replay(unsigned int facts, struct graft_error *err)
 {

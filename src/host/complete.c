@@ -28,6 +28,9 @@ static const char *const brands[] = {
 	"VCS",     "VWS",    "CloudGaming", "QuadroRTX", "NvidiaRTX", "Nvidia",  "GeForceRTX", "TitanRTX",
 };
 
+/* By NVML's number; a number of tomorrow is none of these. */
+static const char *const addressing_modes[] = { "none", "hmm", "ats" };
+
 struct merge {
 	struct graft_inventory *inventory;
 	const struct graft_log *log;
@@ -158,6 +161,10 @@ static void merge_gpu(struct merge *merge, struct graft_gpu *gpu, const struct g
 	if ((merge->facts & GRAFT_NVML_ARCH) && theirs->has_arch)
 		merge_fact(merge, "architecture", gpu->bus_id, &gpu->arch,
 			   graft_arena_printf(arena, "%u.%u", theirs->arch_major, theirs->arch_minor));
+	if ((merge->facts & GRAFT_NVML_ADDRESSING) && theirs->has_addressing)
+		merge_fact(
+		    merge, "addressing mode", gpu->bus_id, &gpu->addressing,
+		    addressing_modes[theirs->addressing < GRAFT_COUNT(addressing_modes) ? theirs->addressing : 0]);
 	merge_migs(merge, gpu, theirs);
 }
 

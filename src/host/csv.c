@@ -29,7 +29,7 @@ struct look {
 	struct graft_csv_inventory *inventory;
 	struct graft_arena *arena;
 	struct graft_root root, host;
-	const struct graft_root *dev; /* one of the two */
+	const struct graft_root *dev; /* one of the two, or the one that was given */
 };
 
 static void omit(struct look *look, const char *what, const char *why)
@@ -221,22 +221,64 @@ static void take_chain(struct look *look, const char *path)
 	}
 }
 
-static int find_files(struct look *look, const struct graft_csv_entry *entry)
+/* SPEC ctk-and-cdi 4.10, 6.10. */
+static bool is_ignored(const struct look *look, const char *path)
+{
+	static const char any_directory[] = "**/";
+	const struct graft_csv_options *options = look->options;
+
+	for (size_t i = 0; i < options->n_ignored; i++) {
+		const char *pattern = options->ignored[i];
+		bool by_name = strncmp(pattern, any_directory, strlen(any_directory)) == 0;
+
+		if (by_name ? fnmatch(pattern + strlen(any_directory), base_name(path), 0) == 0
+			    : fnmatch(pattern, path, FNM_PATHNAME) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether anything was found by the pattern; -errno for memory. */
+static int find_by_pattern(struct look *look, enum graft_csv_type type, const char *pattern)
 {
 	const char **paths = NULL;
 	bool found = false;
 	size_t n = 0;
-	int rc = graft_pattern_expand(&look->root, entry->path, look->arena, &paths, &n);
+	int rc = pattern ? graft_pattern_expand(&look->root, pattern, look->arena, &paths, &n) : -ENOMEM;
 
 	if (rc == -ENOMEM)
 		return rc;
 	for (size_t i = 0; i < n; i++) {
-		if (!take_file(look, paths[i], entry->type == GRAFT_CSV_DIR))
+		if (!take_file(look, paths[i], type == GRAFT_CSV_DIR))
 			continue;
 		found = true;
-		if (entry->type == GRAFT_CSV_SYM)
+		if (type == GRAFT_CSV_SYM)
 			take_chain(look, paths[i]);
 	}
+	return found;
+}
+
+static int find_files(struct look *look, const struct graft_csv_entry *entry)
+{
+	const struct graft_csv_options *options = look->options;
+	bool found = false;
+	int rc = 0;
+
+	if (entry->type == GRAFT_CSV_SYM && is_ignored(look, entry->path)) {
+		graft_debug(options->log, "leaving out %s: it was asked for", entry->path);
+		return 0;
+	}
+	for (size_t i = 0; entry->type == GRAFT_CSV_LIB && i < options->n_library_directories && rc >= 0; i++) {
+		rc = find_by_pattern(
+		    look, entry->type,
+		    graft_arena_printf(look->arena, "%s/%s", options->library_directories[i], entry->path));
+		found = found || rc > 0;
+	}
+	if (rc >= 0)
+		rc = find_by_pattern(look, entry->type, entry->path);
+	if (rc < 0)
+		return rc;
+	found = found || rc > 0;
 	if (!found)
 		omit(look, entry->path, entry->type == GRAFT_CSV_DIR ? "no such directory" : "no such file");
 	return 0;
@@ -361,15 +403,20 @@ static int look_up(struct look *look, const struct graft_csv_entry *entries, siz
 
 static int discover(struct look *look, struct graft_error *err)
 {
-	const char *directory = look->options->directory ? look->options->directory : GRAFT_CSV_DIRECTORY;
+	const struct graft_csv_options *options = look->options;
+	const char *directory = options->directory ? options->directory : GRAFT_CSV_DIRECTORY;
 	struct graft_csv_entry *entries = NULL;
-	const char **lists;
-	size_t n_entries = 0, n_lists;
+	const char **found_lists;
+	const char *const *lists = options->files;
+	size_t n_entries = 0, n_lists = options->n_files;
 	struct stat st;
 
-	if (graft_csv_lists(directory, look->options->all_files, look->options->log, look->arena, &lists, &n_lists,
-			    err) < 0)
-		return -1;
+	if (n_lists == 0) {
+		if (graft_csv_lists(directory, options->all_files, options->log, look->arena, &found_lists, &n_lists,
+				    err) < 0)
+			return -1;
+		lists = found_lists;
+	}
 	for (size_t i = 0; i < n_lists; i++) {
 		if (read_list(look, lists[i], &entries, &n_entries, err) < 0)
 			return -1;
@@ -397,7 +444,7 @@ int graft_csv_discover(const struct graft_csv_options *options, struct graft_are
 {
 	const char *root = options->root && options->root[0] != '\0' ? options->root : "/";
 	const char *host = options->host_root ? options->host_root : "/";
-	auto_root struct graft_root root_fd = GRAFT_ROOT_INIT, host_fd = GRAFT_ROOT_INIT;
+	auto_root struct graft_root root_fd = GRAFT_ROOT_INIT, host_fd = GRAFT_ROOT_INIT, dev_fd = GRAFT_ROOT_INIT;
 	struct look look = { .options = options, .inventory = ret_inventory, .arena = arena };
 
 	*ret_inventory = (struct graft_csv_inventory){ .root = root };
@@ -407,5 +454,11 @@ int graft_csv_discover(const struct graft_csv_options *options, struct graft_are
 	look.host = host_fd;
 	look.dev = has_nodes(&root_fd) ? &look.root : &look.host;
 	ret_inventory->dev_root = look.dev == &look.root ? root : host;
+	if (options->dev_root) {
+		if (graft_root_open(&dev_fd, options->dev_root, err) < 0)
+			return -1;
+		look.dev = &dev_fd;
+		ret_inventory->dev_root = options->dev_root;
+	}
 	return discover(&look, err);
 }

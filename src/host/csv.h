@@ -21,8 +21,18 @@
 struct graft_csv_options {
 	const char *root;      /* driver root; NULL or "" = "/" */
 	const char *host_root; /* has the /dev that the driver root lacks, and /etc/nv_tegra_release; NULL = "/" */
+	const char *dev_root;  /* has the device nodes; NULL = the driver root if it has some, else the host */
 	const char *directory; /* mount-spec-path, on the host; NULL = GRAFT_CSV_DIRECTORY */
 	bool all_files;        /* every list of the directory, not those of the base system alone */
+	/* These lists, on the host, and no others; n 0 = those of the directory. Borrowed, as the next ones. */
+	const char *const *files;
+	size_t n_files;
+	/* Links that are left out: patterns for whole paths ('*' is no '/'), or behind a double star and a slash for names. */
+	const char *const *ignored;
+	size_t n_ignored;
+	/* Below the driver root: where libraries of the lists are looked for first. */
+	const char *const *library_directories;
+	size_t n_library_directories;
 	const struct graft_log *log;
 };
 

@@ -83,7 +83,7 @@ int graft_host_discover(const struct graft_host_options *options, unsigned int n
 	/* Before the states: a search that memory cut short must not look like a missing library. */
 	if (graft_survey_failed(&survey))
 		return graft_fail_memory(err);
-	if (graft_survey_states(&survey, err) < 0)
+	if (!options->without_driver && graft_survey_states(&survey, err) < 0)
 		return -1;
 	graft_survey_look(&survey);
 	if (graft_survey_failed(&survey))

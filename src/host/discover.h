@@ -48,6 +48,7 @@ enum graft_nvml_fact {
 	GRAFT_NVML_ARCH = 1u << 3,
 	GRAFT_NVML_CUDA = 1u << 4,
 	GRAFT_NVML_MIG = 1u << 5, /* MIG mode and MIG UUIDs */
+	GRAFT_NVML_ADDRESSING = 1u << 6,
 };
 
 struct graft_host_options {
@@ -63,7 +64,8 @@ struct graft_host_options {
 	    capabilities; /* look up only library and binary classes that these bring along; GRAFT_CAP_ALL for all */
 	const uint32_t *imex_channels; /* borrowed */
 	size_t n_imex_channels;
-	uint32_t gates; /* bits 1 << GRAFT_GATE_*: look up what they bring along */
+	uint32_t gates;      /* bits 1 << GRAFT_GATE_*: look up what they bring along */
+	bool without_driver; /* what is looked up may be there without a working driver, whose state is then no error */
 	/* Below the driver root; borrowed. Libraries are looked for there and nowhere else; n 0: where the loader and the driver say. */
 	const char *const *library_directories;
 	size_t n_library_directories;

@@ -141,6 +141,8 @@ static const struct graft_field gpu_fields[] = {
 	GRAFT_F_RECORD(struct graft_gpu, model, &fact_record, "product name"),
 	GRAFT_F_RECORD(struct graft_gpu, brand, &fact_record, "product line, which only NVML knows"),
 	GRAFT_F_RECORD(struct graft_gpu, arch, &fact_record, "compute capability, which only NVML knows"),
+	GRAFT_F_RECORD(struct graft_gpu, addressing, &fact_record,
+		       "how it addresses the CPU's memory: ats (coherent), hmm or none, which only NVML knows"),
 	GRAFT_F_RECORD(struct graft_gpu, node, &node_record, "its device node; absent on WSL2"),
 	GRAFT_F_BOOL(struct graft_gpu, mig_capable, "it can be split"),
 	GRAFT_F_BOOL(struct graft_gpu, mig_enabled, "it is in MIG mode"),

@@ -116,6 +116,7 @@ struct graft_gpu {
 	const char *bus_id;      /* "00000000:1b:00.0" */
 	const char *procfs_path; /* /proc/driver/nvidia/gpus/0000:1b:00.0; NULL when there is none */
 	struct graft_fact uuid, model, brand, arch; /* arch is "8.0" */
+	struct graft_fact addressing;               /* "ats": memory is coherent with the CPU's; "hmm"; "none" */
 	struct graft_node node;                     /* /dev/nvidia<minor>; path NULL on WSL2 */
 	bool mig_capable;
 	bool mig_enabled;

@@ -48,6 +48,8 @@ static const struct graft_field gpu_fields[] = {
 	GRAFT_F_U32(struct graft_nvml_gpu, brand, false, "NVML's number of the brand"),
 	GRAFT_F_U32(struct graft_nvml_gpu, arch_major, false, "compute capability"),
 	GRAFT_F_U32(struct graft_nvml_gpu, arch_minor, false, "compute capability"),
+	GRAFT_F_BOOL(struct graft_nvml_gpu, has_addressing, "addressing is known"),
+	GRAFT_F_U32(struct graft_nvml_gpu, addressing, false, "NVML's number of the addressing mode"),
 	GRAFT_F_STRING(struct graft_nvml_gpu, bus_id, false, "PCI address"),
 	GRAFT_F_STRING(struct graft_nvml_gpu, uuid, false, "UUID"),
 	GRAFT_F_STRING(struct graft_nvml_gpu, model, false, "product name"),

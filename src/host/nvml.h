@@ -30,11 +30,12 @@ struct graft_nvml_mig {
 /* Facts that NVML would not tell are NULL, or 0 with the `has_` bit unset. */
 struct graft_nvml_gpu {
 	uint32_t index;
-	bool has_minor, has_brand, has_arch;
+	bool has_minor, has_brand, has_arch, has_addressing;
 	uint32_t minor;
 	uint32_t brand; /* NVML's number */
 	uint32_t arch_major, arch_minor;
-	const char *bus_id; /* "00000000:1b:00.0" */
+	uint32_t addressing; /* NVML's number: 0 none, 1 HMM, 2 ATS */
+	const char *bus_id;  /* "00000000:1b:00.0" */
 	const char *uuid, *model;
 	bool mig_capable, mig_enabled;
 	struct graft_nvml_mig *migs;

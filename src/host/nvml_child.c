@@ -35,7 +35,13 @@
 #define NVML_UUID_SIZE          96
 #define NVML_NAME_SIZE          96
 
+#define NVML_ADDRESSING_VERSION 0x1000008u /* the first version of struct nvml_addressing */
+
 typedef void *nvml_device;
+
+struct nvml_addressing {
+	unsigned int version, value;
+};
 
 /* Long enough for every version of the call; the first members are the same in all. */
 struct nvml_pci_info {
@@ -431,6 +437,21 @@ static void ask_mig(struct child *child, nvml_device device, struct graft_nvml_g
 	}
 }
 
+/* A GPU that has no such mode, and a driver that knows of none, say so by an error: that is an answer, too. */
+static void ask_addressing(struct child *child, nvml_device device, struct graft_nvml_gpu *gpu)
+{
+	int (*get_mode)(nvml_device, struct nvml_addressing *) = NULL;
+	struct nvml_addressing mode = { .version = NVML_ADDRESSING_VERSION };
+	int rc;
+
+	FIND(child, get_mode, "nvmlDeviceGetAddressingMode");
+	rc = get_mode ? get_mode(device, &mode) : NVML_FUNCTION_NOT_FOUND;
+	gpu->has_addressing = rc == 0 || rc == NVML_FUNCTION_NOT_FOUND || rc == NVML_NOT_SUPPORTED;
+	gpu->addressing = rc == 0 ? mode.value : 0;
+	if (!gpu->has_addressing)
+		note(child, "the addressing mode of GPU %u is not told: %s", gpu->index, nvml_text(child, rc));
+}
+
 static void ask_gpu(struct child *child, unsigned int index, nvml_device device)
 {
 	struct graft_nvml_gpu *gpu;
@@ -445,6 +466,8 @@ static void ask_gpu(struct child *child, unsigned int index, nvml_device device)
 	if (child->question->facts & GRAFT_NVML_MODEL)
 		gpu->model = ask_text(child, "nvmlDeviceGetName", device, NVML_NAME_SIZE);
 	ask_kind(child, device, gpu);
+	if (child->question->facts & GRAFT_NVML_ADDRESSING)
+		ask_addressing(child, device, gpu);
 	if (child->question->facts & GRAFT_NVML_MIG)
 		ask_mig(child, device, gpu);
 }

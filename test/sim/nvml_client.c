@@ -70,6 +70,7 @@ static void check_names(void)
 		"nvmlDeviceGetBrand",
 		"nvmlDeviceGetIndex",
 		"nvmlDeviceGetArchitecture",
+		"nvmlDeviceGetAddressingMode",
 		"nvmlDeviceGetCudaComputeCapability",
 		"nvmlDeviceGetMigMode",
 		"nvmlDeviceGetMaxMigDeviceCount",

@@ -29,6 +29,7 @@ EXPORT int nvmlDeviceGetMinorNumber(void *device, unsigned int *minor);
 EXPORT int nvmlDeviceGetName(void *device, char *text, unsigned int size);
 EXPORT int nvmlDeviceGetBrand(void *device, unsigned int *brand);
 EXPORT int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor);
+EXPORT int nvmlDeviceGetAddressingMode(void *device, void *addressing);
 EXPORT int nvmlDeviceGetMigMode(void *device, unsigned int *current, unsigned int *pending);
 EXPORT int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned int *count);
 EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned int index, void **instance);
@@ -193,6 +194,19 @@ int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor)
 	(void)device;
 	*major = 9;
 	*minor = 0;
+	return 0;
+}
+
+/* The first is coherent, the second has no such mode. */
+int nvmlDeviceGetAddressingMode(void *device, void *addressing)
+{
+	unsigned int *words = addressing;
+
+	if (words[0] != 0x1000008u)
+		return 25;
+	if (number(device) == 1)
+		return 3;
+	words[1] = is_mode("evil") ? 4000000000u : 2;
 	return 0;
 }
 

@@ -274,6 +274,71 @@ static void test_kinds(void **state)
 	assert_int_equal(csv.n_omissions, 2);
 }
 
+/* SPEC ctk-and-cdi 4.10, 6.10: links that a caller does without, by whole path or by name; libraries where a caller says; lists that a caller names. */
+static void test_callers_choice(void **state)
+{
+	static const struct {
+		const char *ignored, *links;
+	} rows[] = {
+		{ NULL, "*libx.so.1::/usr/lib/libx.so\n*liby.so.1::/usr/lib/sub/liby.so\n" },
+		{ "*.so", "*libx.so.1::/usr/lib/libx.so\n*liby.so.1::/usr/lib/sub/liby.so\n" },
+		{ "/usr/lib/*.so", "*liby.so.1::/usr/lib/sub/liby.so\n" },
+		{ "**/*.so", "" },
+		{ "**/liby.*", "*libx.so.1::/usr/lib/libx.so\n" },
+		{ "**/lib/libx.so", "*libx.so.1::/usr/lib/libx.so\n*liby.so.1::/usr/lib/sub/liby.so\n" },
+	};
+	static const char *const directories[] = { "/nowhere", "/opt/lib" };
+	struct graft_error err = { .status = GRAFT_OK };
+	char list[256];
+	const char *files[] = { list };
+
+	(void)state;
+	(void)snprintf(list, sizeof(list), "%s/my.csv", fixture->root);
+	fixture_write(fixture, "/usr/lib/libx.so.1", "");
+	fixture_link(fixture, "libx.so.1", "/usr/lib/libx.so");
+	fixture_write(fixture, "/usr/lib/sub/liby.so.1", "");
+	fixture_link(fixture, "liby.so.1", "/usr/lib/sub/liby.so");
+	library("/opt/lib/libz.so.1", "libz.so.1");
+	fixture_write(fixture, LISTS "/l4t.csv", "lib, /usr/lib/libx.so.1\n"); /* not asked for */
+	fixture_write(fixture, "/my.csv", "sym, /usr/lib/libx.so\nsym, /usr/lib/sub/liby.so\nlib, libz.so.1\n");
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_csv_options o = options();
+
+		o.files = files;
+		o.n_files = 1;
+		o.ignored = &rows[i].ignored;
+		o.n_ignored = rows[i].ignored != NULL;
+		o.library_directories = directories;
+		o.n_library_directories = GRAFT_COUNT(directories);
+		assert_int_equal(graft_csv_discover(&o, arena, &csv, &err), 0);
+		assert_string_equal(links_text(), rows[i].links);
+		assert_non_null(strstr(files_text(), "/opt/lib/libz.so.1 -> /opt/lib/libz.so.1 libz.so.1\n"));
+		assert_int_equal(csv.n_omissions, 0);
+	}
+}
+
+static void test_dev_root(void **state)
+{
+	struct graft_csv_options o = options();
+	struct graft_error err = { .status = GRAFT_OK };
+	char dev_root[256];
+
+	(void)state;
+	if (!fixture_has_nodes())
+		skip();
+	(void)snprintf(dev_root, sizeof(dev_root), "%s/other", fixture->root);
+	fixture_node(fixture, "/dev/nvmap", 10, 124, 0400);
+	fixture_node(fixture, "/other/dev/nvmap", 10, 125, 0400);
+	fixture_write(fixture, LISTS "/devices.csv", "dev, /dev/nvmap\n");
+	o.dev_root = dev_root;
+	assert_int_equal(graft_csv_discover(&o, arena, &csv, &err), 0);
+	assert_int_equal(csv.n_nodes, 1);
+	assert_int_equal(csv.nodes[0].minor, 125);
+	assert_string_equal(csv.dev_root, dev_root);
+	o.dev_root = "/does/not/exist";
+	assert_int_equal(graft_csv_discover(&o, arena, &csv, &err), -1);
+}
+
 static void test_nodes(void **state)
 {
 	(void)state;
@@ -341,6 +406,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_chain, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kinds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nodes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_callers_choice, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dev_root, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
 	};
 

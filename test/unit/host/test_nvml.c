@@ -21,8 +21,9 @@
 #include "formats/elf.h"
 
 #define NVML_PATH FIXTURE_LIBDIR "/libnvidia-ml.so." FIXTURE_VERSION
-#define ALL_FACTS \
-	(GRAFT_NVML_UUID | GRAFT_NVML_MODEL | GRAFT_NVML_BRAND | GRAFT_NVML_ARCH | GRAFT_NVML_CUDA | GRAFT_NVML_MIG)
+#define ALL_FACTS                                                                                                     \
+	(GRAFT_NVML_UUID | GRAFT_NVML_MODEL | GRAFT_NVML_BRAND | GRAFT_NVML_ARCH | GRAFT_NVML_CUDA | GRAFT_NVML_MIG | \
+	 GRAFT_NVML_ADDRESSING)
 
 static char stub_path[512], stub_old_path[512];
 
@@ -125,6 +126,8 @@ static void test_fills_what_procfs_lacks(void **state)
 	assert_string_equal(inventory->gpus[1].uuid.source, "nvml");
 	assert_string_equal(inventory->gpus[1].brand.value, "Nvidia");
 	assert_string_equal(inventory->gpus[1].arch.value, "9.0");
+	assert_string_equal(inventory->gpus[0].addressing.value, "ats");
+	assert_string_equal(inventory->gpus[1].addressing.value, "none"); /* it says that it has no such mode */
 	assert_string_equal(inventory->cuda_version.value, "12.4");
 	assert_string_equal(inventory->cuda_version.source, "nvml");
 	assert_true(inventory->gpus[0].mig_capable);
@@ -195,6 +198,7 @@ static void test_old_library_without_many_functions(void **state)
 	assert_string_equal(inventory->gpus[1].uuid.value, "GPU-from-nvml-1");
 	assert_null(inventory->gpus[1].brand.value);
 	assert_null(inventory->gpus[1].arch.value);
+	assert_string_equal(inventory->gpus[1].addressing.value, "none");
 	assert_string_equal(inventory->cuda_version.value, "12.4");
 	(void)graft_inventory_free(inventory);
 }
