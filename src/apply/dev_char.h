@@ -6,6 +6,7 @@
 #ifndef GRAFT_APPLY_DEV_CHAR_H
 #define GRAFT_APPLY_DEV_CHAR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -24,8 +25,18 @@ struct graft_dev_char {
  */
 int graft_dev_char_make(const struct graft_dev_char *nodes, size_t n_nodes, const struct graft_log *log,
 			struct graft_error *err);
-/* The same in another directory, which is opened or made; it stands directly below what "../" leads to. */
-int graft_dev_char_make_in(const char *directory, const struct graft_dev_char *nodes, size_t n_nodes,
-			   const struct graft_log *log, struct graft_error *err);
+
+struct graft_dev_char_options {
+	const char *directory; /* opened or made; NULL = /dev/char */
+	bool absolute; /* a link says the node's path; otherwise "../nvidia0", which is right in /dev/char only */
+	bool dry_run;  /* nothing is made */
+	/* Told of each link before it is made: its path, and what it will say. NULL: the log is told, as by graft_dev_char_make(). */
+	void (*making)(void *arg, const char *link, const char *text);
+	void *arg;
+	const struct graft_log *log;
+};
+/* graft_dev_char_make() as the options say. In a dry run the result is the number that would be made. */
+int graft_dev_char_make_with(const struct graft_dev_char_options *options, const struct graft_dev_char *nodes,
+			     size_t n_nodes, struct graft_error *err);
 
 #endif

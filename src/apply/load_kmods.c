@@ -11,32 +11,30 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "apply/device_node.h"
+#include "apply/modprobe.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/root.h"
 #include "formats/procfs.h"
 
-#define SCRATCH_MAX      ((size_t)16 << 20)
-#define FILE_MAX         ((size_t)1 << 20)
-#define NVIDIA_MAJOR     195u
-#define PARAMS           "/proc/driver/nvidia/params"
-#define CAPABILITIES     "/proc/driver/nvidia/capabilities"
-#define MIG_MINORS       "/proc/driver/nvidia-caps/mig-minors"
-#define PCI_DEVICES      "/sys/bus/pci/devices"
-#define PCI_VENDOR       0x10deu
-#define PCI_DISPLAY      0x03u
-#define DEFAULT_MODPROBE "/sbin/modprobe"
+#define SCRATCH_MAX  ((size_t)16 << 20)
+#define FILE_MAX     ((size_t)1 << 20)
+#define NVIDIA_MAJOR 195u
+#define PARAMS       "/proc/driver/nvidia/params"
+#define CAPABILITIES "/proc/driver/nvidia/capabilities"
+#define MIG_MINORS   "/proc/driver/nvidia-caps/mig-minors"
+#define PCI_DEVICES  "/sys/bus/pci/devices"
+#define PCI_VENDOR   0x10deu
+#define PCI_DISPLAY  0x03u
 
 struct kmods {
 	const struct graft_kmods_options *options;
@@ -157,63 +155,13 @@ static bool is_loaded(struct kmods *kmods, const char *module)
 	return false;
 }
 
-/* The kernel's own setting. NULL when there is no such program that may be run. */
-static const char *modprobe_path(struct kmods *kmods)
-{
-	const char *path = DEFAULT_MODPROBE, *text;
-	struct stat st;
-	size_t length;
-
-	if (read_text(kmods, "/proc/sys/kernel/modprobe", &text, &length) == 0 && text[0] == '/')
-		path = graft_arena_strndup(kmods->arena, text, strcspn(text, "\n"));
-	if (!path || graft_root_stat(&kmods->root, path, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & S_IXUSR))
-		return NULL;
-	return path;
-}
-
-/* SPEC 5 step 3: of all capabilities modprobe gets the one to load modules (besides what root has by the bounding set). */
-static void inherit_sys_module(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct sets[2];
-
-	if (syscall(SYS_capget, &header, sets) < 0)
-		return;
-	sets[CAP_TO_INDEX(CAP_SYS_MODULE)].inheritable |= CAP_TO_MASK(CAP_SYS_MODULE);
-	(void)syscall(SYS_capset, &header, sets);
-}
-
-_Noreturn static void run_modprobe(const struct kmods *kmods, const char *path, const char *module)
-{
-	char name[64];
-	char program[] = "modprobe", search_path[] = "PATH=/sbin";
-	char *const arguments[] = { program, name, NULL };
-	char *const environment[] = { search_path, NULL };
-	int null_fd;
-
-	(void)snprintf(name, sizeof(name), "%s", module);
-	if (fchdir(kmods->root.fd) < 0 || chroot(".") < 0 || chdir("/") < 0)
-		_exit(127);
-	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd < 3; fd++) {
-		if (null_fd < 0)
-			(void)close(fd);
-		else if (dup2(null_fd, fd) < 0)
-			_exit(127);
-	}
-	inherit_sys_module();
-	(void)execve(path, arguments, environment);
-	_exit(127);
-}
-
 static bool load_module(struct kmods *kmods, const char *module)
 {
 	const char *path;
-	pid_t pid;
 
 	if (is_loaded(kmods, module))
 		return true;
-	path = modprobe_path(kmods);
+	path = graft_modprobe_find(&kmods->root, &kmods->host, kmods->arena);
 	if (kmods->n_functions == 0 || geteuid() != 0 || !path) {
 		graft_warn(kmods->log, "could not load kernel module %s: %s", module,
 			   kmods->n_functions == 0 ? "there is no NVIDIA display function on the PCI bus"
@@ -222,82 +170,23 @@ static bool load_module(struct kmods *kmods, const char *module)
 		return false;
 	}
 	graft_info(kmods->log, "loading kernel module %s", module);
-	pid = fork();
-	if (pid == 0)
-		run_modprobe(kmods, path, module);
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	/* Whether it is there now counts, and not what modprobe thinks of its work. */
+	(void)graft_modprobe_run(&kmods->root, path, module, NULL, 0, NULL);
 	if (is_loaded(kmods, module))
 		return true;
 	graft_warn(kmods->log, "could not load kernel module %s", module);
 	return false;
 }
 
-/* Owner and mode of a node, as a file of the driver states them. */
-struct attributes {
-	uid_t uid;
-	gid_t gid;
-	mode_t mode;
-	bool modify;
-};
-
-static unsigned long number_of(const struct graft_key_value *items, size_t n, const char *key, unsigned long otherwise)
+static struct graft_node_attributes read_attributes(struct kmods *kmods, const char *path)
 {
-	const char *value = graft_key_value_find(items, n, key);
-
-	return value && isdigit((unsigned char)value[0]) ? strtoul(value, NULL, 10) : otherwise;
-}
-
-static struct attributes read_attributes(struct kmods *kmods, const char *path)
-{
-	struct attributes attributes = { .uid = 0, .gid = 0, .mode = 0666, .modify = true };
-	struct graft_key_value *items;
+	static const struct graft_node_attributes usual = GRAFT_NODE_ATTRIBUTES_INIT;
 	const char *text;
-	size_t length, n;
+	size_t length;
 
-	if (!path || read_text(kmods, path, &text, &length) < 0 ||
-	    graft_procfs_key_values(text, length, kmods->arena, &items, &n) < 0)
-		return attributes;
-	attributes.uid = (uid_t)number_of(items, n, "DeviceFileUID", 0);
-	attributes.gid = (gid_t)number_of(items, n, "DeviceFileGID", 0);
-	attributes.mode = (mode_t)number_of(items, n, "DeviceFileMode", 0666) & 07777;
-	attributes.modify = number_of(items, n, "ModifyDeviceFiles", number_of(items, n, "DeviceFileModify", 1)) == 1;
-	return attributes;
-}
-
-/* Makes what is at `name` this device, whatever it was. Returns 0 or -errno. */
-static int put_node(int parent_fd, const char *name, dev_t number, const struct attributes *attributes)
-{
-	struct stat st;
-	bool made = false;
-
-	if (fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		bool same = S_ISCHR(st.st_mode) && st.st_rdev == number;
-
-		if (same && (st.st_mode & 07777) == attributes->mode && st.st_uid == attributes->uid &&
-		    st.st_gid == attributes->gid)
-			return 0;
-		if (!same && unlinkat(parent_fd, name, 0) < 0)
-			return -errno;
-		made = !same;
-	} else if (errno == ENOENT) {
-		made = true;
-	} else {
-		return -errno;
-	}
-	if (made && mknodat(parent_fd, name, S_IFCHR | attributes->mode, number) < 0)
-		return -errno;
-	/* mknod(2) obeys the umask. */
-	if (fchmodat(parent_fd, name, attributes->mode, 0) == 0 &&
-	    fchownat(parent_fd, name, attributes->uid, attributes->gid, AT_SYMLINK_NOFOLLOW) == 0)
-		return 0;
-	{
-		int sys = errno;
-
-		if (made)
-			(void)unlinkat(parent_fd, name, 0);
-		return -sys;
-	}
+	if (!path || read_text(kmods, path, &text, &length) < 0)
+		return usual;
+	return graft_node_attributes_parse(text, length, kmods->arena);
 }
 
 /* /dev/char/195:0 -> ../nvidia0: runc tells systemd about a device by this name. */
@@ -323,7 +212,7 @@ static int link_node(const struct kmods *kmods, const char *path, unsigned int m
 static bool make_node(struct kmods *kmods, const char *path, unsigned int major, unsigned int minor,
 		      const char *attributes_path)
 {
-	struct attributes attributes = read_attributes(kmods, attributes_path);
+	struct graft_node_attributes attributes = read_attributes(kmods, attributes_path);
 	char name[NAME_MAX + 1];
 	auto_close int parent_fd = -1;
 	int rc;
@@ -336,7 +225,7 @@ static bool make_node(struct kmods *kmods, const char *path, unsigned int major,
 	}
 	rc = graft_root_parent(&kmods->root, path, &parent_fd, name);
 	if (rc == 0)
-		rc = put_node(parent_fd, name, makedev(major, minor), &attributes);
+		rc = graft_device_node_put(parent_fd, name, makedev(major, minor), &attributes);
 	if (rc == 0)
 		rc = link_node(kmods, path, major, minor);
 	if (rc == 0)

@@ -75,6 +75,8 @@ int ctk_print(const struct ctk *ctk, struct graft_buffer *out);
 extern const struct graft_command ctk_config;
 extern const struct graft_command ctk_doctor;
 extern const struct graft_command ctk_hook;
+extern const struct graft_command ctk_system_create_dev_char_symlinks;
+extern const struct graft_command ctk_system_create_device_nodes;
 extern const struct graft_command ctk_cdi_list, ctk_cdi_transform_root, ctk_cdi_validate;
 
 #endif

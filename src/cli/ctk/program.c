@@ -52,7 +52,11 @@ static const struct graft_command ctk_cdi = {
 	.subcommands = cdi_commands,
 };
 
-static const struct graft_command *const system_commands[] = { NULL };
+static const struct graft_command *const system_commands[] = {
+	&ctk_system_create_dev_char_symlinks,
+	&ctk_system_create_device_nodes,
+	NULL,
+};
 static const struct graft_command ctk_system = {
 	CTK_COMMAND,
 	.name = "system",

@@ -62,6 +62,14 @@ static int teardown(void **state)
 	return 0;
 }
 
+static int make_in(const struct fixture *f, const char *directory, const struct graft_dev_char *nodes, size_t n,
+		   struct graft_error *err)
+{
+	const struct graft_dev_char_options options = { .directory = directory, .log = &f->log };
+
+	return graft_dev_char_make_with(&options, nodes, n, err);
+}
+
 static void check_link(const struct fixture *f, const char *name, const char *want)
 {
 	char path[128], text[PATH_MAX];
@@ -91,14 +99,14 @@ static void test_made(void **state)
 	};
 	struct fixture *f = *state;
 
-	assert_int_equal(graft_dev_char_make_in(f->directory, nodes, GRAFT_COUNT(nodes), &f->log, NULL), 3);
+	assert_int_equal(make_in(f, f->directory, nodes, GRAFT_COUNT(nodes), NULL), 3);
 	check_link(f, "195:0", "../nvidia0");
 	check_link(f, "235:1", "../nvidia-caps/nvidia-cap1");
 	check_link(f, "195:255", "/run/nvidia/driver/dev/nvidiactl");
 	assert_int_equal(f->n_infos, 3);
 	assert_int_equal(f->n_warnings, 0);
 	/* A directory that is there already is used. */
-	assert_int_equal(graft_dev_char_make_in(f->directory, nodes, 0, &f->log, NULL), 0);
+	assert_int_equal(make_in(f, f->directory, nodes, 0, NULL), 0);
 }
 
 /* /dev/null and /dev/zero are nodes that every machine has. */
@@ -124,7 +132,7 @@ static void test_existing(void **state)
 		(void)snprintf(path, sizeof(path), "%s/1:3", f->directory);
 		(void)unlink(path);
 		put_link(f, "1:3", cases[i].text);
-		assert_int_equal(graft_dev_char_make_in(f->directory, &node, 1, &f->log, NULL), cases[i].made);
+		assert_int_equal(make_in(f, f->directory, &node, 1, NULL), cases[i].made);
 		check_link(f, "1:3", cases[i].made > 0 ? "../null" : cases[i].text);
 	}
 }
@@ -139,8 +147,55 @@ static void test_node_of_its_own(void **state)
 	assert_int_equal(mkdir(f->directory, 0755), 0);
 	(void)snprintf(path, sizeof(path), "%s/1:3", f->directory);
 	assert_int_equal(mkdir(path, 0700), 0);
-	assert_int_equal(graft_dev_char_make_in(f->directory, &node, 1, &f->log, NULL), 0);
+	assert_int_equal(make_in(f, f->directory, &node, 1, NULL), 0);
+	assert_int_equal(f->n_warnings, 1);
 	assert_int_equal(rmdir(path), 0);
+}
+
+/* What is told, "LINK => TEXT;". */
+static void tell(void *arg, const char *link, const char *text)
+{
+	char *told = arg;
+	size_t length = strlen(told);
+
+	(void)snprintf(told + length, 1024 - length, "%s => %s;", link, text);
+}
+
+static void test_absolute(void **state)
+{
+	static const struct graft_dev_char nodes[] = { { 1, 3, "/dev/null" }, { 195, 0, "/dev/nvidia0" } };
+	struct fixture *f = *state;
+	char told[1024] = "", expected[1024];
+	struct graft_dev_char_options options = { .directory = f->directory,
+						  .absolute = true,
+						  .dry_run = true,
+						  .making = tell,
+						  .arg = told,
+						  .log = &f->log };
+
+	(void)snprintf(expected, sizeof(expected), "%s/1:3 => /dev/null;%s/195:0 => /dev/nvidia0;", f->directory,
+		       f->directory);
+	/* Dry: all is told, nothing is made, not even the directory. */
+	assert_int_equal(graft_dev_char_make_with(&options, nodes, 2, NULL), 2);
+	assert_string_equal(told, expected);
+	assert_int_equal(access(f->directory, F_OK), -1);
+	options.dry_run = false;
+	told[0] = '\0';
+	assert_int_equal(graft_dev_char_make_with(&options, nodes, 2, NULL), 2);
+	assert_string_equal(told, expected);
+	check_link(f, "1:3", "/dev/null");
+	check_link(f, "195:0", "/dev/nvidia0");
+	/* Again: the second leads nowhere that we can see, but says what it is to say. */
+	told[0] = '\0';
+	assert_int_equal(graft_dev_char_make_with(&options, nodes, 2, NULL), 0);
+	assert_string_equal(told, "");
+	/* Dry, and one of them is wrong. */
+	options.dry_run = true;
+	assert_int_equal(
+	    graft_dev_char_make_with(&options, (const struct graft_dev_char[]){ { 195, 0, "/dev/nvidia7" } }, 1, NULL),
+	    1);
+	check_link(f, "195:0", "/dev/nvidia0");
+	assert_int_equal(f->n_infos + f->n_warnings, 0);
 }
 
 static void test_failures(void **state)
@@ -155,15 +210,15 @@ static void test_failures(void **state)
 	memcpy(long_path, "/dev/", 5);
 	nodes[0].path = long_path;
 	/* One that cannot be made does not keep the next from being made. */
-	assert_int_equal(graft_dev_char_make_in(f->directory, nodes, 2, &f->log, &err), 1);
+	assert_int_equal(make_in(f, f->directory, nodes, 2, &err), 1);
 	assert_int_equal(f->n_warnings, 1);
 	check_link(f, "1:3", "../null");
 
 	(void)snprintf(nowhere, sizeof(nowhere), "%s/missing/char", f->top);
-	assert_int_equal(graft_dev_char_make_in(nowhere, nodes, 2, &f->log, &err), -1);
+	assert_int_equal(make_in(f, nowhere, nodes, 2, &err), -1);
 	assert_int_equal(err.status, GRAFT_NOT_FOUND);
 	(void)snprintf(nowhere, sizeof(nowhere), "%s/char/1:3", f->top);
-	assert_int_equal(graft_dev_char_make_in(nowhere, nodes, 2, &f->log, &err), -1);
+	assert_int_equal(make_in(f, nowhere, nodes, 2, &err), -1);
 }
 
 int main(void)
@@ -172,6 +227,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_made, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_existing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_node_of_its_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_absolute, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failures, setup, teardown),
 	};
 

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * create_dev_char_symlinks: the links /dev/char/MAJOR:MINOR, by which systemd knows devices (SPEC ctk-and-cdi 1.8): of the nodes that there are, or of all
+ * that the driver wants.
+ */
+#include <string.h>
+
+#include "apply/dev_char.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "cli/ctk/ctk.h"
+#include "cli/ctk/devices.h"
+#include "plan/driver_nodes.h"
+
+struct options {
+	struct ctk_base base;
+	const char *dev_char_path, *driver_root;
+	bool create_all, load_kernel_modules, create_device_nodes, dry_run;
+};
+
+struct roots {
+	struct graft_root host, driver;
+	const char *driver_path; /* "" when it is the host's */
+};
+
+/* ---- nodes ---- */
+
+/* The nodes that there are on the host or, when it has none, in the driver root, whose paths get its name in front. */
+static int find_nodes(const struct ctk *ctk, const struct roots *roots, struct graft_node **ret_nodes, size_t *ret_n,
+		      struct graft_error *err)
+{
+	if (graft_host_list_driver_nodes(&roots->host, ctk->arena, ret_nodes, ret_n, err) < 0)
+		return -1;
+	if (*ret_n > 0 || roots->driver_path[0] == '\0')
+		return 0;
+	if (graft_host_list_driver_nodes(&roots->driver, ctk->arena, ret_nodes, ret_n, err) < 0)
+		return -1;
+	for (size_t i = 0; i < *ret_n; i++)
+		(*ret_nodes)[i].path = graft_arena_printf(ctk->arena, "%s%s", roots->driver_path, (*ret_nodes)[i].path);
+	return graft_arena_failed(ctk->arena) ? graft_fail_memory(err) : 0;
+}
+
+static bool has_node(const struct graft_root *root, const char *path)
+{
+	struct stat st;
+
+	return graft_root_stat(root, path, &st) == 0 && S_ISCHR(st.st_mode);
+}
+
+/* All that the driver wants; a node that is in the driver root alone is linked to there. */
+static int plan_nodes(const struct ctk *ctk, const struct roots *roots, struct graft_node **ret_nodes, size_t *ret_n,
+		      struct graft_error *err)
+{
+	struct graft_driver_devices devices;
+
+	if (graft_host_read_driver_devices(&roots->host, ctk->arena, &devices, err) < 0 ||
+	    graft_plan_driver_nodes(&devices, ctk->arena, ret_nodes, ret_n, err) < 0)
+		return -1;
+	for (size_t i = 0; i < *ret_n && roots->driver_path[0] != '\0'; i++) {
+		struct graft_node *node = &(*ret_nodes)[i];
+
+		if (!has_node(&roots->host, node->path) && has_node(&roots->driver, node->path))
+			node->path = graft_arena_printf(ctk->arena, "%s%s", roots->driver_path, node->path);
+	}
+	return graft_arena_failed(ctk->arena) ? graft_fail_memory(err) : 0;
+}
+
+/* ---- links ---- */
+
+static void tell_link(void *arg, const char *link, const char *text)
+{
+	const struct ctk *ctk = arg;
+
+	graft_info(&ctk->log, "Creating link %s => %s", link, text);
+}
+
+static int make_links(const struct options *options, const struct graft_node *nodes, size_t n, struct graft_error *err)
+{
+	struct ctk *ctk = options->base.ctk;
+	const struct graft_dev_char_options how = { .directory = options->dev_char_path,
+						    .absolute = true,
+						    .dry_run = options->dry_run,
+						    .making = tell_link,
+						    .arg = ctk,
+						    .log = &ctk->log };
+	struct graft_dev_char *links = graft_arena_list(ctk->arena, n, sizeof(*links));
+
+	if (!links)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < n; i++)
+		links[i] = (struct graft_dev_char){ nodes[i].major, nodes[i].minor, nodes[i].path };
+	return graft_dev_char_make_with(&how, links, n, err) < 0 ? -1 : 0;
+}
+
+/* ---- the command ---- */
+
+static int open_roots(const struct options *options, struct roots *roots, struct graft_error *err)
+{
+	bool own = strcmp(options->driver_root, "/") != 0;
+
+	roots->driver_path = own ? options->driver_root : "";
+	if (graft_root_open(&roots->host, "/", err) < 0)
+		return -1;
+	return own ? graft_root_open(&roots->driver, options->driver_root, err) : 0;
+}
+
+static int link_nodes(const struct options *options, struct graft_error *err)
+{
+	const struct ctk *ctk = options->base.ctk;
+	struct roots roots = { .host = GRAFT_ROOT_INIT, .driver = GRAFT_ROOT_INIT };
+	struct graft_node *nodes = NULL;
+	size_t n = 0;
+	int rc = open_roots(options, &roots, err);
+
+	if (rc == 0)
+		rc = options->create_all ? plan_nodes(ctk, &roots, &nodes, &n, err)
+					 : find_nodes(ctk, &roots, &nodes, &n, err);
+	if (rc == 0 && n == 0)
+		graft_info(&ctk->log, "No NVIDIA devices found in %s", options->driver_root);
+	else if (rc == 0)
+		rc = make_links(options, nodes, n, err);
+	graft_root_close(&roots.host);
+	graft_root_close(&roots.driver);
+	return rc;
+}
+
+/* What only makes sense together with --create-all. */
+static int prepare(struct options *options)
+{
+	const struct ctk *ctk = options->base.ctk;
+	int status = 0;
+
+	if (options->load_kernel_modules && !options->create_all)
+		graft_warn(&ctk->log, "--load-kernel-modules is ignored without --create-all");
+	else if (options->load_kernel_modules)
+		status = ctk_load_kernel_modules(ctk, options->driver_root, options->dry_run);
+	if (options->create_device_nodes && !options->create_all)
+		graft_warn(&ctk->log, "--create-device-nodes is ignored without --create-all");
+	else if (status == 0 && options->create_device_nodes)
+		status = ctk_make_control_nodes(ctk, "/", options->dry_run);
+	return status;
+}
+
+static int run(void *context, int argc, char **argv)
+{
+	struct ctk *ctk = context;
+	struct options options = { .dev_char_path = "/dev/char", .driver_root = "/" };
+	struct graft_error err = { .status = GRAFT_OK };
+	int first, status = 0;
+
+	if (ctk_parse(ctk, &ctk_system_create_dev_char_symlinks, &options, argc, argv, &first, &status) < 0)
+		return status;
+	options.driver_root = ctk_clean_root(ctk, "driver-root", options.driver_root);
+	if (!options.driver_root)
+		return 1;
+	if (options.dev_char_path[0] == '\0')
+		options.dev_char_path = "/dev/char";
+	status = prepare(&options);
+	if (status == 0 && link_nodes(&options, &err) < 0)
+		status = ctk_fail(ctk, &err, "%s", "");
+	return status;
+}
+
+static const struct graft_option table[] = {
+	{ .name = "dev-char-path",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "DIR",
+	  .help = "Directory of the links; otherwise /dev/char",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct options, dev_char_path),
+	  .environment = (const char *const[]){ "DEV_CHAR_PATH", NULL } },
+	{ .name = "driver-root",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "DIR",
+	  .help = "Directory in which the driver is installed: its modprobe is run, and nodes that the host lacks are "
+		  "looked for there",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct options, driver_root),
+	  .environment = (const char *const[]){ "NVIDIA_DRIVER_ROOT", "DRIVER_ROOT", NULL } },
+	{ .name = "create-all",
+	  .help = "Make the links of all nodes that the driver could have, and not only of those that there are",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct options, create_all),
+	  .environment = (const char *const[]){ "CREATE_ALL", NULL } },
+	{ .name = "load-kernel-modules",
+	  .help = "Load the driver's modules first (with --create-all)",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct options, load_kernel_modules),
+	  .environment = (const char *const[]){ "LOAD_KERNEL_MODULES", NULL } },
+	{ .name = "create-device-nodes",
+	  .help = "Make the control nodes first (with --create-all)",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct options, create_device_nodes),
+	  .environment = (const char *const[]){ "CREATE_DEVICE_NODES", NULL } },
+	{ .name = "dry-run",
+	  .help = "Tell what would be made, and change nothing",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct options, dry_run),
+	  .environment = (const char *const[]){ "DRY_RUN", NULL } },
+};
+
+const struct graft_command ctk_system_create_dev_char_symlinks = {
+	CTK_COMMAND,
+	.name = "create-dev-char-symlinks",
+	.summary = "Make the links in /dev/char by which systemd knows the devices",
+	.description = "Without these links systemd takes GPUs away from running containers when it reloads its units. "
+		       "Links that are right are left alone, wrong "
+		       "ones are replaced.",
+	.options = table,
+	.n_options = GRAFT_COUNT(table),
+	.run = run,
+};

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* create_device_nodes: the modules and the control nodes, each on request (SPEC ctk-and-cdi 1.7). */
+#include "base/cleanup.h"
+#include "cli/ctk/ctk.h"
+#include "cli/ctk/devices.h"
+
+struct options {
+	struct ctk_base base;
+	const char *root, *dev_root; /* the second NULL or "" = the first */
+	bool control_devices, load_kernel_modules, dry_run;
+};
+
+static int run(void *context, int argc, char **argv)
+{
+	struct ctk *ctk = context;
+	struct options options = { .root = NULL };
+	int first, status = 0;
+
+	if (ctk_parse(ctk, &ctk_system_create_device_nodes, &options, argc, argv, &first, &status) < 0)
+		return status;
+	options.root = ctk_clean_root(ctk, "root", options.root);
+	if (!options.root)
+		return 1;
+	if (!options.dev_root || options.dev_root[0] == '\0') {
+		options.dev_root = options.root;
+		graft_info(&ctk->log, "Using dev-root \"%s\"", options.dev_root);
+	}
+	options.dev_root = ctk_clean_root(ctk, "dev-root", options.dev_root);
+	if (!options.dev_root)
+		return 1;
+	if (options.load_kernel_modules)
+		status = ctk_load_kernel_modules(ctk, options.root, options.dry_run);
+	if (status == 0 && options.control_devices)
+		status = ctk_make_control_nodes(ctk, options.dev_root, options.dry_run);
+	return status;
+}
+
+static const struct graft_option table[] = {
+	{ .name = "root",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "DIR",
+	  .help = "Directory in which the driver is installed; its modprobe is run",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct options, root),
+	  .aliases = (const char *const[]){ "driver-root", NULL },
+	  .environment = (const char *const[]){ "ROOT", "NVIDIA_DRIVER_ROOT", "DRIVER_ROOT", NULL } },
+	{ .name = "dev-root",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "DIR",
+	  .help = "Directory whose dev gets the nodes; otherwise that of --root",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct options, dev_root),
+	  .environment = (const char *const[]){ "NVIDIA_DEV_ROOT", "DEV_ROOT", NULL } },
+	{ .name = "control-devices",
+	  .help = "Make nvidiactl, nvidia-modeset, nvidia-uvm and nvidia-uvm-tools",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct options, control_devices) },
+	{ .name = "load-kernel-modules",
+	  .help = "Load the modules nvidia, nvidia-uvm and nvidia-modeset first",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct options, load_kernel_modules) },
+	{ .name = "dry-run",
+	  .help = "Tell what would be run, and change nothing",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct options, dry_run),
+	  .environment = (const char *const[]){ "DRY_RUN", NULL } },
+};
+
+const struct graft_command ctk_system_create_device_nodes = {
+	CTK_COMMAND,
+	.name = "create-device-nodes",
+	.summary = "Make the device nodes that no GPU owns",
+	.description = "Loads the driver's kernel modules and makes its control nodes, as the options say. The nodes "
+		       "of GPUs are made by the kernel module's own "
+		       "program, nvidia-modprobe, or by udev.",
+	.options = table,
+	.n_options = GRAFT_COUNT(table),
+	.run = run,
+};
