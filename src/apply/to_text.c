@@ -174,7 +174,7 @@ static void add_details(const struct graft_edit *edit, struct graft_buffer *out)
 		graft_buffer_printf(out, " (%04o", edit->mode);
 		if (edit->uid != 0 || edit->gid != 0)
 			graft_buffer_printf(out, " %u:%u", edit->uid, edit->gid);
-		graft_buffer_char(out, ')');
+		graft_buffer_string(out, edit->optional ? ") not there yet" : ")");
 		add_source(edit, out);
 		graft_buffer_char(out, '\n');
 		break;

@@ -8,6 +8,7 @@
 
 #define CAPABILITIES_DIR "/proc/driver/nvidia/capabilities"
 #define CAPS_NODES_DIR   "/dev/nvidia-caps"
+#define INSTANCE_MODE    0444
 
 static const char all_why[] = "the capabilities of all MIG devices, which configuring and watching need";
 
@@ -93,8 +94,32 @@ static void add_rules(struct graft_planner *planner, const struct graft_node *no
 }
 
 /*
- * Style OCI: a low-level runtime gives nodes and their rules as one. Those that come into being while the container runs are not in its /dev, as
- * nothing is that comes later.
+ * Of an instance that a GPU may get. Its node may not be there yet: the driver's table names its number all the same, and a low-level runtime that makes
+ * nodes needs no more (docs/decisions/0017-nodes-before-their-instances.md). The mode is what the driver's own files say of each instance there is.
+ */
+static int add_instance_node(struct graft_planner *planner, const struct graft_node *node, struct graft_error *err)
+{
+	struct graft_node later = *node;
+	struct graft_edit *edits;
+	size_t first = planner->plan->n_edits;
+
+	if (node->present)
+		return graft_plan_node(planner, node, "mig-capabilities", all_why, err);
+	if (planner->policy->no_new_nodes)
+		return 0;
+	later.present = true;
+	later.mode = INSTANCE_MODE;
+	if (graft_plan_node(planner, &later, "mig-capabilities", all_why, err) < 0)
+		return -1;
+	edits = planner->plan->edits;
+	for (size_t i = first; i < planner->plan->n_edits; i++)
+		edits[i].optional = edits[i].kind == GRAFT_EDIT_DEVICE;
+	return 0;
+}
+
+/*
+ * Style OCI: a low-level runtime gives nodes and their rules as one, and nothing appears in a container's /dev later: all that may come into being is
+ * given at the start.
  */
 static int add_nodes(struct graft_planner *planner, struct graft_error *err)
 {
@@ -115,9 +140,7 @@ static int add_nodes(struct graft_planner *planner, struct graft_error *err)
 		return -1;
 	for (size_t i = 0; i < n_gpus; i++) {
 		for (size_t j = 0; j < gpus[i]->n_caps_nodes; j++) {
-			const struct graft_node *node = &gpus[i]->caps_nodes[j];
-
-			if (node->present && graft_plan_node(planner, node, "mig-capabilities", all_why, err) < 0)
+			if (add_instance_node(planner, &gpus[i]->caps_nodes[j], err) < 0)
 				return -1;
 		}
 	}

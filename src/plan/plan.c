@@ -57,7 +57,8 @@ static const struct graft_field edit_fields[] = {
 	GRAFT_F_STRING(struct graft_edit, musl_path_file, false,
 		       "search path file of a musl image (ldcache); entries are then not used"),
 	GRAFT_F_STRING(struct graft_edit, musl_path, false, "the whole text that this file shall have"),
-	GRAFT_F_BOOL(struct graft_edit, optional, "a source that vanished is skipped with a warning"),
+	GRAFT_F_BOOL(struct graft_edit, optional,
+		     "a source that vanished is skipped with a warning; of a device: the host does not have it yet"),
 	GRAFT_F_STRING(struct graft_edit, rule, true, "stable name of the rule that made the edit"),
 	GRAFT_F_STRING(struct graft_edit, why, true, "the reason, for a person"),
 };

@@ -97,9 +97,10 @@ struct graft_edit {
 	size_t n_entries;
 	const char *musl_path_file; /* LDCACHE: for musl images: file to hold the search path ... */
 	const char *musl_path;      /* ... and the whole text it shall have */
-	bool optional;              /* a source that vanished meanwhile is skipped with a warning, not a failure */
-	const char *rule;           /* stable tag of the rule that made it, e.g. "library", "soname-link" */
-	const char *why;            /* a sentence for a person */
+	bool
+	    optional; /* BIND: a source that vanished meanwhile is skipped with a warning; DEVICE (style OCI): the host does not have it yet */
+	const char *rule; /* stable tag of the rule that made it, e.g. "library", "soname-link" */
+	const char *why;  /* a sentence for a person */
 };
 
 /* Something asked for or present on the host that the container does not get, and why. */

@@ -62,6 +62,7 @@ struct graft_policy {
 	const char *bins_dir, *libs_dir, *libs32_dir, *cudart_dir; /* style NAMESPACE */
 	bool no_procfs_view;                                       /* sinks that cannot mount a procfs view (CDI) */
 	bool user_namespace;                                       /* the container lives in a user namespace */
+	bool no_new_nodes; /* nodes are bound from the host, not made: in a user namespace (style OCI) */
 	/*
 	 * The plan is of what containers with any device of this host have in common: none is selected yet, but one will be, and the container is started later, when
 	 * the driver's parameters may have changed (CDI specifications). Style OCI.

@@ -24,6 +24,8 @@ static const struct graft_field policy_fields[] = {
 	GRAFT_F_STRING(struct graft_policy, cudart_dir, false, "where the image has CUDA; absent: /usr/local/cuda"),
 	GRAFT_F_BOOL(struct graft_policy, no_procfs_view, "the sink cannot mount a procfs view"),
 	GRAFT_F_BOOL(struct graft_policy, user_namespace, "the container lives in a user namespace"),
+	GRAFT_F_BOOL(struct graft_policy, no_new_nodes,
+		     "no device node that the host does not have: they are bound, not made (oci)"),
 	GRAFT_F_BOOL(struct graft_policy, shared,
 		     "what containers with any device have in common, to be used later (oci)"),
 };

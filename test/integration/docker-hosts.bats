@@ -173,3 +173,43 @@ teardown() { stop_machine; }
   docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=0 --env 'NVIDIA_REQUIRE_CUDA=cuda>=99.9'
   expect_refusal 'unsatisfied condition: cuda>=99.9 \(cuda=11.4\)' 'Update the driver'
 }
+
+# capability NAME: the node of that line of the driver's table, and its numbers.
+capability() {
+  local major minor
+  major=$(on_host sed -n 's/ *\([0-9]*\) nvidia-caps$/\1/p' /proc/devices)
+  minor=$(on_host sed -n "s|^$1 ||p" /proc/driver/nvidia-caps/mig-minors)
+  say "/dev/nvidia-caps/nvidia-cap$minor c $major $minor"
+}
+
+# opened NODE: what the container $name is told when it opens that, having made the node if there is none.
+opened() {
+  # shellcheck disable=SC2016
+  docker exec "$name" sh -c '
+    [ -c "$1" ] || { mknod /dev/made "$2" "$3" "$4" && set -- /dev/made; }
+    error=$( (: <"$1") 2>&1) && error=": opened"
+    rm -f /dev/made
+    echo "${error##*: }"' sh "$@"
+}
+
+@test "MIG: a container that may configure it uses the instances that it has and those that it will make, of its GPU alone" {
+  local runtime existing later foreign
+  host a100-mig
+  read -ra existing < <(capability gpu1/gi1/access)
+  read -ra later < <(capability gpu1/gi5/access)
+  read -ra foreign < <(capability gpu2/gi7/access)
+  on_host test -c "${existing[0]}"
+  on_host test ! -e "${later[0]}"
+  on_host test -c "${foreign[0]}"
+  for runtime in nvidia nvidia-legacy; do
+    docker_start --runtime="$runtime" --cap-add SYS_ADMIN --env NVIDIA_VISIBLE_DEVICES=1 --env NVIDIA_MIG_CONFIG_DEVICES=all
+    # As the host's nvidia-modprobe does it when the instance is made.
+    on_host mknod "${later[@]}"
+    [ "$(opened "${existing[@]}")" = "No such device or address" ]
+    [ "$(opened "${later[@]}")" = "No such device or address" ]
+    docker exec "$name" test -c "${later[0]}"
+    [ "$(opened "${foreign[@]}")" = "Operation not permitted" ]
+    on_host rm "${later[0]}"
+    docker rm --force "$name"
+  done
+}

@@ -101,31 +101,41 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+static int make_version_argument(const struct runtime_create *create, const char **ret_argument,
+				 struct graft_error *err)
+{
+	struct graft_inventory *inventory = NULL;
+	int rc = 0;
+
+	if (discover(create, 0, &inventory, err) < 0)
+		return -1;
+	*ret_argument = NULL;
+	if (!inventory->driver_version.value)
+		rc = graft_fail(err, GRAFT_NO_DRIVER, 0,
+				"failed to determine driver version, which cuda-compat-mode = \"hook\" needs");
+	else
+		*ret_argument = graft_arena_printf(create->arena, "--host-driver-version=%s",
+						   inventory->driver_version.value);
+	(void)graft_inventory_free(inventory);
+	return rc == 0 && !*ret_argument ? graft_fail_memory(err) : rc;
+}
+
 int runtime_give_compat(struct runtime_create *create, struct graft_error *err)
 {
 	static const char *env[] = { "NVIDIA_CTK_DEBUG=false" }; /* SECURITY: never none (SPEC 6.6) */
-	const char *program = create->cdi_hook_path, *version;
+	const char *program = create->cdi_hook_path;
 	const char *compat[3] = { NULL, "enable-cuda-compat", NULL }, *refresh[2] = { NULL, "update-ldcache" };
 	struct graft_cdi_hook hooks[] = {
 		{ .stage = "createContainer", .path = program, .args = compat, .n_args = 3, .env = env, .n_env = 1 },
 		{ .stage = "createContainer", .path = program, .args = refresh, .n_args = 2, .env = env, .n_env = 1 },
 	};
 	struct graft_cdi_edits edits = { .hooks = hooks, .n_hooks = GRAFT_COUNT(hooks) };
-	struct graft_inventory *inventory = NULL;
 
 	if (!wants_compat(create))
 		return 0;
-	if (discover(create, 0, &inventory, err) < 0)
+	if (make_version_argument(create, &compat[2], err) < 0)
 		return -1;
-	version = graft_arena_strdup(create->arena, inventory->driver_version.value);
-	(void)graft_inventory_free(inventory);
-	if (!version)
-		return graft_fail(err, GRAFT_NO_DRIVER, 0,
-				  "failed to determine driver version, which cuda-compat-mode = \"hook\" needs");
 	compat[0] = refresh[0] = base_name(program);
-	compat[2] = graft_arena_printf(create->arena, "--host-driver-version=%s", version);
-	if (!compat[2])
-		return graft_fail_memory(err);
 	if (graft_join_hooks(program, create->arena, &edits, err) < 0)
 		return -1;
 	return graft_oci_apply_edits(create->document, &edits, err);

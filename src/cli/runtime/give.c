@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "apply/target.h"
 #include "apply/to_oci.h"
 
 /* --- before the plan --- */
@@ -44,6 +45,11 @@ uint32_t runtime_disabled_hooks(const struct runtime_create *create)
 	return hooks;
 }
 
+bool runtime_binds_nodes(const struct runtime_create *create)
+{
+	return create->spec->new_user_namespace || geteuid() != 0 || graft_in_user_namespace();
+}
+
 /* --- the plan --- */
 
 static void log_plan(const struct graft_log *log, const struct graft_plan *plan)
@@ -79,6 +85,7 @@ void runtime_link_nodes(const struct runtime_create *create, const struct graft_
 		graft_warn(create->log, "%s; the next 'systemctl daemon-reload' may take the GPUs away", why.msg);
 }
 
+/* A link to what is not there yet would help nobody: low-level runtimes look through it. */
 static int link_nodes_of_plan(const struct runtime_create *create, const struct graft_plan *plan,
 			      struct graft_error *err)
 {
@@ -90,7 +97,7 @@ static int link_nodes_of_plan(const struct runtime_create *create, const struct 
 	for (size_t i = 0; i < plan->n_edits; i++) {
 		const struct graft_edit *edit = &plan->edits[i];
 
-		if (edit->kind == GRAFT_EDIT_DEVICE)
+		if (edit->kind == GRAFT_EDIT_DEVICE && !edit->optional)
 			nodes[n++] = (struct graft_dev_char){ .major = edit->major,
 							      .minor = edit->minor,
 							      .path = edit->source ? edit->source : edit->target };

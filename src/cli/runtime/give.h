@@ -18,6 +18,8 @@
 int runtime_open_image(const struct runtime_create *create, struct graft_root *root, struct graft_error *err);
 /* The bits of nvcdi-disable-hooks (GRAFT_HOOK_*). A word that is not known is a warning. */
 uint32_t runtime_disabled_hooks(const struct runtime_create *create);
+/* Whether the low-level runtime will bind the host's nodes into the container, for it may make none: an ordinary user, or a user namespace. */
+bool runtime_binds_nodes(const struct runtime_create *create);
 
 /*
  * One log line per decision, links for the nodes, then the edits of the document and the container's root (apply/to_oci.h, whose errors these are).

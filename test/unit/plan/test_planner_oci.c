@@ -408,7 +408,7 @@ static void ask_mig_both(struct graft_request *request)
 	request->mig_config = request->mig_monitor = true;
 }
 
-/* The nodes that are there, each with its rule: a rule without a node could not be told to a low-level runtime. */
+/* Each node with its rule: a rule without a node could not be told to a low-level runtime. */
 static void test_mig_config(void **state)
 {
 	struct fixture f;
@@ -416,14 +416,11 @@ static void test_mig_config(void **state)
 
 	(void)state;
 	setup(&f);
-	f.caps_nodes[1].present = false;
 	make(&r, &f, "1", EVERYTHING, ask_mig_config);
 	check_invariants(r.plan);
 	assert_string_equal(edits_of(&r, "mig-config"), "device /dev/nvidia-caps/nvidia-cap1");
 	assert_string_equal(edits_of(&r, "mig-monitor"), "");
-	assert_string_equal(edits_of(&r, "mig-capabilities"), "device /dev/nvidia-caps/nvidia-cap10");
 	done(&r);
-	f.caps_nodes[1].present = true;
 	make(&r, &f, "all", EVERYTHING, ask_mig_both);
 	check_invariants(r.plan);
 	assert_string_equal(edits_of(&r, "mig-config"), "device /dev/nvidia-caps/nvidia-cap1");
@@ -441,6 +438,37 @@ static void test_mig_config(void **state)
 	make(&r, &f, "1", EVERYTHING, ask_mig_config);
 	assert_int_equal(r.result, -1);
 	assert_non_null(strstr(r.err.msg, "/dev/nvidia-caps/nvidia-cap1"));
+	done(&r);
+}
+
+/* The node of an instance that is still to be made: by its number, where the runtime makes nodes. */
+static void test_mig_config_of_instances_to_come(void **state)
+{
+	const struct graft_edit *edit;
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	setup(&f);
+	f.caps_nodes[1].present = false;
+	f.caps_nodes[1].mode = 0;
+	make(&r, &f, "1", EVERYTHING, ask_mig_config);
+	check_invariants(r.plan);
+	assert_string_equal(edits_of(&r, "mig-capabilities"), "device /dev/nvidia-caps/nvidia-cap10\n"
+							      "device /dev/nvidia-caps/nvidia-cap11");
+	assert_false(expect(r.plan, GRAFT_EDIT_DEVICE, "/dev/nvidia-caps/nvidia-cap10")->optional);
+	edit = expect(r.plan, GRAFT_EDIT_DEVICE, "/dev/nvidia-caps/nvidia-cap11");
+	assert_true(edit->optional);
+	assert_int_equal(edit->major, 234);
+	assert_int_equal(edit->minor, 11);
+	assert_int_equal(edit->mode, 0444);
+	assert_int_equal(edit[1].kind, GRAFT_EDIT_CGROUP);
+	assert_false(edit[1].optional);
+	done(&r);
+	f.policy.no_new_nodes = true;
+	make(&r, &f, "1", EVERYTHING, ask_mig_config);
+	check_invariants(r.plan);
+	assert_string_equal(edits_of(&r, "mig-capabilities"), "device /dev/nvidia-caps/nvidia-cap10");
 	done(&r);
 }
 
@@ -1090,6 +1118,7 @@ int main(void)
 		cmocka_unit_test(test_graphics_in_a_namespace),
 		cmocka_unit_test(test_mig),
 		cmocka_unit_test(test_mig_with_graphics),
+		cmocka_unit_test(test_mig_config_of_instances_to_come),
 		cmocka_unit_test(test_mig_config),
 		cmocka_unit_test(test_all),
 		cmocka_unit_test(test_none),

@@ -222,7 +222,7 @@ static void test_compat_without_driver(void **state)
 
 static int give(struct runtime_create *create, struct graft_error *err)
 {
-	return runtime_give_gates(create, err) < 0 || runtime_give_compat(create, err) < 0 ? -1 : 0;
+	return runtime_give_compat(create, err) < 0 || runtime_give_gates(create, err) < 0 ? -1 : 0;
 }
 
 static void test_memory(void **state)

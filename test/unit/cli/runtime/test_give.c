@@ -15,9 +15,11 @@
 #include "creation.h"
 
 uid_t __wrap_geteuid(void);
+bool __wrap_graft_in_user_namespace(void);
 
 static struct {
 	uid_t uid;
+	bool user_namespace;
 	char links[256];
 	bool links_fail;
 } host;
@@ -25,6 +27,11 @@ static struct {
 uid_t __wrap_geteuid(void)
 {
 	return host.uid;
+}
+
+bool __wrap_graft_in_user_namespace(void)
+{
+	return host.user_namespace;
 }
 
 int graft_dev_char_make(const struct graft_dev_char *nodes, size_t n_nodes, const struct graft_log *log,
@@ -41,6 +48,7 @@ static void begin(struct creation *creation, struct world *world)
 {
 	creation_init(creation, world->arena);
 	host.uid = 0;
+	host.user_namespace = false;
 	host.links[0] = '\0';
 	host.links_fail = false;
 }
@@ -95,6 +103,30 @@ static void test_disabled_hooks(void **state)
 	creation_done(&creation);
 }
 
+static void test_bound_nodes(void **state)
+{
+	static const struct {
+		uid_t uid;
+		bool ours, containers; /* user namespaces */
+		bool bound;
+	} rows[] = {
+		{ 0, false, false, false },
+		{ 0, true, false, true },
+		{ 0, false, true, true },
+		{ 1000, false, false, true },
+	};
+	struct creation creation;
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		begin(&creation, *state);
+		host.uid = rows[i].uid;
+		host.user_namespace = rows[i].ours;
+		creation.spec.new_user_namespace = rows[i].containers;
+		assert_int_equal(runtime_binds_nodes(&creation.create), rows[i].bound);
+		creation_done(&creation);
+	}
+}
+
 /* --- the plan --- */
 
 #define NODE(node_source, node_target, number)                                                             \
@@ -112,6 +144,12 @@ static struct graft_edit edits[] = {
 	NODE("/drv/dev/nvidia0", "/dev/nvidia0", 0),
 	{ .kind = GRAFT_EDIT_CGROUP, .major = 195, .minor = 0, .access = "rwm", .why = "is its rule" },
 	NODE(NULL, "/dev/nvidiactl", 255),
+	{ .kind = GRAFT_EDIT_DEVICE,
+	  .target = "/dev/nvidia-caps/nvidia-cap9",
+	  .major = 507,
+	  .minor = 9,
+	  .optional = true,
+	  .why = "will be a node" },
 	{ .kind = GRAFT_EDIT_SYMLINK, .target = "/usr/lib/x.so", .content = "x.so.1", .why = "is a link" },
 	{ .kind = GRAFT_EDIT_ENV, .target = "NAME", .content = "value", .why = "is a variable" },
 };
@@ -130,16 +168,18 @@ static void test_lines(void **state)
 
 	begin(&creation, *state);
 	assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL, NULL), 0);
-	assert_string_equal(graft_buffer_text(&creation.lines), "W the driver is simulated, no GPU is behind it\n"
-								"I granting GPU 0: GPU-0\n"
-								"I granting GPU 1: T4\n"
-								"I granting GPU 2\n"
-								"D device /dev/nvidia0: is a node\n"
-								"D cgroup : is its rule\n"
-								"D device /dev/nvidiactl: is a node\n"
-								"D symlink /usr/lib/x.so: is a link\n"
-								"D env NAME: is a variable\n"
-								"D not given: GPU 7: is in another room\n");
+	assert_string_equal(graft_buffer_text(&creation.lines),
+			    "W the driver is simulated, no GPU is behind it\n"
+			    "I granting GPU 0: GPU-0\n"
+			    "I granting GPU 1: T4\n"
+			    "I granting GPU 2\n"
+			    "D device /dev/nvidia0: is a node\n"
+			    "D cgroup : is its rule\n"
+			    "D device /dev/nvidiactl: is a node\n"
+			    "D device /dev/nvidia-caps/nvidia-cap9: will be a node\n"
+			    "D symlink /usr/lib/x.so: is a link\n"
+			    "D env NAME: is a variable\n"
+			    "D not given: GPU 7: is in another room\n");
 	creation_done(&creation);
 }
 
@@ -168,6 +208,7 @@ static void test_edits(void **state)
 	creation_done(&creation);
 }
 
+/* What is not there yet has no link. */
 static void test_links(void **state)
 {
 	static const char both[] = "195:0 /drv/dev/nvidia0\n195:255 /dev/nvidiactl\n";
@@ -240,6 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_image, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_disabled_hooks, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_bound_nodes, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_lines, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_edits, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_links, world_begin, world_end),
