@@ -164,6 +164,20 @@ static int restore_directories(const struct graft_engine_request *request, struc
 								 : 0;
 }
 
+/* Only as we write it: what was changed since is another's. */
+static int remove_hook(const struct graft_engine_request *request, struct graft_arena *arena,
+		       struct graft_engine_changes *changes, struct graft_error *err)
+{
+	const struct graft_engine_file *hook = &request->hook;
+	struct graft_engine_edit ours = { .file = hook };
+
+	if (graft_engine_oci_hook(request->hook_path, arena, &ours.text, err) < 0)
+		return -1;
+	if (graft_engine_edit_changes(&ours))
+		return engine_note(changes, arena, ENGINE_WARNS, err, "%s was changed since, and stays", hook->path);
+	return engine_edit(changes, arena, hook, "OCI hook:", hook->backup.bytes, hook->backup.length, err);
+}
+
 int graft_engine_podman_unhook(const struct graft_engine_request *request, struct graft_arena *arena,
 			       struct graft_engine_changes *ret_changes, struct graft_error *err)
 {
@@ -174,8 +188,7 @@ int graft_engine_podman_unhook(const struct graft_engine_request *request, struc
 	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
 	if (!directory)
 		return graft_fail_memory(err);
-	if (hook->text.bytes &&
-	    engine_edit(ret_changes, arena, hook, "OCI hook:", hook->backup.bytes, hook->backup.length, err) < 0)
+	if (hook->text.bytes && remove_hook(request, arena, ret_changes, err) < 0)
 		return -1;
 	if (!target_of(request)->text.bytes)
 		return 0;

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 
-#define CONTEXT   3
+#define CONTEXT   ((size_t)3)
 #define TABLE_MAX ((size_t)4 << 20) /* cells */
 
 struct line {
@@ -184,7 +184,7 @@ static struct position hunk_end(const struct diff *diff, struct position at)
 		if (sign != ' ')
 			end = at;
 	}
-	for (int i = 0; i < CONTEXT && step_at(diff, end) == ' '; i++)
+	for (size_t i = 0; i < CONTEXT && step_at(diff, end) == ' '; i++)
 		step(&end, ' ');
 	return end;
 }

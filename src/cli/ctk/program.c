@@ -23,7 +23,7 @@
 
 /* ---- the tree ---- */
 
-static const struct graft_command *const runtime_commands[] = { NULL };
+static const struct graft_command *const runtime_commands[] = { &ctk_runtime_configure, NULL };
 static const struct graft_command ctk_runtime = {
 	CTK_COMMAND,
 	.name = "runtime",

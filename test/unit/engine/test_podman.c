@@ -129,6 +129,10 @@ static void test_hook_files(void **state)
 		assert_undone(&again, &request.hook);
 		assert_undone(&again, &request.drop_in);
 		assert_int_equal(again.n_edits, request.drop_in.text.bytes ? 2 : 1);
+		request.hook.text = text_of("{}");
+		assert_fine(graft_engine_podman_unhook(&request, arena, &again, &err), &err);
+		assert_null(edit_of(&again, &request.hook));
+		assert_true(has_note(&again, "was changed since, and stays"));
 		(void)graft_arena_free(arena);
 	}
 }

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine_check: runs engines' programs on files in a private directory. Files beside a drop-in are part of what the engine would read, so it reads them too: by
+ * their own names in containerd's imports, as links in CRI-O's directory.
+ */
+#include "cli/ctk/engine_check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "apply/host_file.h"
+#include "base/cleanup.h"
+#include "cli/ctk/child.h"
+#include "formats/toml.h"
+
+#define TIMEOUT_MS 30000
+
+static int run(struct ctk *ctk, const char *const *argv, const char *const *variables,
+	       struct ctk_child_result *ret_result, struct graft_error *err)
+{
+	const struct ctk_child child = { .argv = argv, .variables = variables, .timeout_ms = TIMEOUT_MS };
+
+	graft_debug(&ctk->log, "Running %s %s", argv[0], argv[1] ? argv[1] : "");
+	return ctk_child_run(&child, ctk->arena, ret_result, err);
+}
+
+/* ---- what the engine says ---- */
+
+/* argv[0] and "[config dump]" as the reference tells a command that failed. */
+static int fail_command(const char *const *argv, const struct ctk_child_result *result, struct graft_error *err)
+{
+	char words[256] = "";
+
+	for (size_t i = 1; argv[i]; i++)
+		(void)snprintf(words + strlen(words), sizeof(words) - strlen(words), "%s%s", i > 1 ? " " : "", argv[i]);
+	if (result)
+		(void)graft_fail(err, GRAFT_INVALID, 0, "exit status %d: %s", result->status, result->err);
+	return graft_wrap(err, "failed to run command %s [%s]", argv[0], words);
+}
+
+static int read_output(struct ctk *ctk, const char *const *argv, struct graft_engine_request *request,
+		       struct graft_error *err)
+{
+	struct ctk_child_result result;
+
+	if (run(ctk, argv, NULL, &result, err) < 0)
+		return fail_command(argv, NULL, err);
+	if (result.status != 0)
+		return fail_command(argv, &result, err);
+	request->source_name = graft_arena_printf(ctk->arena, "the output of %s", argv[0]);
+	request->source = (struct graft_engine_text){ result.out, result.out_length };
+	return request->source_name ? 0 : graft_fail_memory(err);
+}
+
+int ctk_engine_read_source(struct ctk *ctk, const struct graft_engine *engine, const char *executable,
+			   struct graft_engine_request *request, struct graft_error *err)
+{
+	const char *const dump[] = { executable ? executable : "containerd", "config", "dump", NULL };
+	const char *const status[] = { executable ? executable : "crio", "status", "config", NULL };
+	static const char *const old_status[] = { "crio-status", "config", NULL };
+	struct graft_error second = { .status = GRAFT_OK };
+	char text[800];
+	int rc;
+
+	if (engine == &graft_engine_containerd) {
+		rc = read_output(ctk, dump, request, err);
+	} else {
+		rc = read_output(ctk, status, request, err);
+		if (rc < 0 && read_output(ctk, old_status, request, &second) == 0)
+			rc = 0;
+		else if (rc < 0)
+			rc = graft_wrap(err, "%s; and", graft_error_text(&second, text, sizeof(text)));
+	}
+	return rc < 0 ? graft_wrap(err, "failed to load config") : 0;
+}
+
+bool ctk_engine_merges_deeply(struct ctk *ctk, const char *executable)
+{
+	const char *const argv[] = { executable ? executable : "containerd", "--version", NULL };
+	struct ctk_child_result result;
+	struct graft_error err = { .status = GRAFT_OK };
+	char text[800];
+
+	if (run(ctk, argv, NULL, &result, &err) < 0) {
+		graft_debug(&ctk->log, "containerd's release is not known: %s",
+			    graft_error_text(&err, text, sizeof(text)));
+		return false;
+	}
+	return result.status == 0 && graft_engine_containerd_merges_deeply(result.out);
+}
+
+/* ---- a private directory ---- */
+
+struct workspace {
+	struct ctk *ctk;
+	const struct graft_engine_request *request;
+	const struct graft_engine_changes *changes;
+	const char *executable; /* NULL: the usual name */
+	char path[32];
+	struct graft_error *err;
+};
+
+/* Two levels deep at most. */
+static void remove_tree(const char *path, int depth)
+{
+	auto_dir DIR *dir = opendir(path);
+	struct dirent *entry;
+	char child[512];
+
+	while (dir && (entry = readdir(dir)) != NULL) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		(void)snprintf(child, sizeof(child), "%s/%s", path, entry->d_name);
+		if (unlink(child) < 0 && depth > 0)
+			remove_tree(child, depth - 1);
+	}
+	(void)rmdir(path);
+}
+
+static void workspace_done(const struct workspace *workspace)
+{
+	if (workspace->path[0])
+		remove_tree(workspace->path, 1);
+}
+
+static int open_workspace(struct workspace *workspace)
+{
+	(void)snprintf(workspace->path, sizeof(workspace->path), "/tmp/nvidia-ctk-XXXXXX");
+	if (mkdtemp(workspace->path))
+		return 0;
+	workspace->path[0] = '\0';
+	return graft_fail_errno(workspace->err, errno, "cannot make a directory in /tmp");
+}
+
+/* "NAME" in the directory; NULL: memory. */
+static const char *path_in(const struct workspace *workspace, const char *name)
+{
+	return graft_arena_printf(workspace->ctk->arena, "%s/%s", workspace->path, name);
+}
+
+/* What the file will be: an edit's text, or what it is. */
+static struct graft_engine_text future_of(const struct workspace *workspace, const struct graft_engine_file *file)
+{
+	for (size_t i = 0; i < workspace->changes->n_edits; i++) {
+		if (workspace->changes->edits[i].file == file)
+			return workspace->changes->edits[i].text;
+	}
+	return file->text;
+}
+
+/* Writes it under a name of ours; NULL with the error. A file that will not be there is an empty one. */
+static const char *put(const struct workspace *workspace, const char *name, const struct graft_engine_text *text)
+{
+	const char *path = path_in(workspace, name);
+
+	if (!path) {
+		(void)graft_fail_memory(workspace->err);
+		return NULL;
+	}
+	return graft_host_file_write(path, text->bytes ? text->bytes : "", text->bytes ? text->length : 0, 0600,
+				     workspace->err) < 0
+		   ? NULL
+		   : path;
+}
+
+static int refuse(const struct workspace *workspace, const char *program, const char *words)
+{
+	(void)graft_fail(workspace->err, GRAFT_INVALID, 0, "%s", words);
+	return graft_wrap(workspace->err, "%s refuses the new configuration, nothing was changed", program);
+}
+
+/* Runs the engine. 1 when it takes the files, 0 when it is not installed, -1 when it refuses them. */
+static int ask(const struct workspace *workspace, const char *const *argv, const char *const *variables,
+	       struct ctk_child_result *ret_result)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	char text[800];
+
+	if (run(workspace->ctk, argv, variables, ret_result, &err) == 0)
+		return ret_result->status == 0 ? 1 : refuse(workspace, argv[0], ret_result->err);
+	if (err.status == GRAFT_NOT_FOUND) {
+		graft_debug(&workspace->ctk->log, "The result is not read back: %s",
+			    graft_error_text(&err, text, sizeof(text)));
+		return 0;
+	}
+	*workspace->err = err;
+	return -1;
+}
+
+/* ---- the engines ---- */
+
+/* BASELINE Docker 23: before it, dockerd has no --validate. */
+static int check_docker(const struct workspace *workspace)
+{
+	const struct graft_engine_text text = future_of(workspace, &workspace->request->config);
+	const char *path = text.bytes ? put(workspace, "daemon.json", &text) : NULL;
+	const char *const argv[] = { "dockerd", "--validate", "--config-file", path, NULL };
+	struct ctk_child_result result = { .err = "" };
+	int rc;
+
+	if (!text.bytes)
+		return 0;
+	if (!path)
+		return -1;
+	rc = ask(workspace, argv, NULL, &result);
+	if (rc < 0 && strstr(result.err, "unknown flag: --validate")) {
+		graft_debug(&workspace->ctk->log, "The result is not read back: this dockerd has no --validate");
+		*workspace->err = (struct graft_error){ .status = GRAFT_OK };
+		return 0;
+	}
+	return rc < 0 ? -1 : 0;
+}
+
+/* The files that a pattern of `imports` names, with the new drop-in in the place of the old one. */
+static int expand_import(const struct workspace *workspace, const char *pattern, const char *drop_in,
+			 const char ***paths, size_t *n)
+{
+	struct graft_arena *arena = workspace->ctk->arena;
+	const char *name = workspace->request->drop_in.path;
+	bool matches = name && fnmatch(pattern, name, FNM_PATHNAME) == 0;
+	glob_t found = { .gl_pathc = 0 };
+	bool failed = false;
+
+	if (glob(pattern, 0, NULL, &found) == GLOB_NOSPACE)
+		return graft_fail_memory(workspace->err);
+	for (size_t i = 0; i < found.gl_pathc && !failed; i++) {
+		if (matches && strcmp(found.gl_pathv[i], name) >= 0) {
+			failed = drop_in && !graft_arena_push_string(arena, paths, n, drop_in);
+			matches = false;
+		}
+		if (!name || strcmp(found.gl_pathv[i], name) != 0)
+			failed = failed || !graft_arena_push_string(arena, paths, n, found.gl_pathv[i]);
+	}
+	if (matches && drop_in)
+		failed = failed || !graft_arena_push_string(arena, paths, n, drop_in);
+	globfree(&found);
+	return failed ? graft_fail_memory(workspace->err) : 0;
+}
+
+/* Patterns that are not absolute start at the real file's directory. */
+static int redirect_imports(const struct workspace *workspace, struct graft_toml *toml, const char *drop_in)
+{
+	const char *config = workspace->request->config.path, *slash = strrchr(config, '/'), **patterns = NULL;
+	struct graft_arena *arena = workspace->ctk->arena;
+	const char **paths = NULL;
+	size_t n_patterns = 0, n = 0;
+
+	if (graft_toml_get_strings(toml, "imports", arena, &patterns, &n_patterns, workspace->err) < 0)
+		return -1;
+	for (size_t i = 0; i < n_patterns; i++) {
+		const char *pattern = patterns[i];
+
+		if (pattern[0] != '/')
+			pattern = graft_arena_printf(arena, "%.*s/%s", slash ? (int)(slash - config) : 1,
+						     slash ? config : ".", pattern);
+		if (!pattern)
+			return graft_fail_memory(workspace->err);
+		if (expand_import(workspace, pattern, drop_in, &paths, &n) < 0)
+			return -1;
+	}
+	return n_patterns == 0 ? 0 : graft_toml_set_strings(toml, "imports", paths, n, workspace->err);
+}
+
+/* That what containerd made of the files has the runtime, where it shows its CRI plugin at all. */
+static int check_dump(const struct workspace *workspace, const char *program, const struct ctk_child_result *result)
+{
+	static const char *const plugins[] = { "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri" };
+	const char *name = workspace->request->runtime_name, *binary = "";
+	auto_toml struct graft_toml *toml = NULL;
+
+	if (graft_toml_parse("containerd config dump", result->out, result->out_length, &toml, workspace->err) < 0)
+		return -1;
+	for (size_t i = 0; i < GRAFT_COUNT(plugins); i++) {
+		struct graft_buffer key = { 0 };
+		enum graft_toml_kind kind = GRAFT_TOML_ABSENT;
+		int rc;
+
+		graft_toml_add_name(&key, "plugins");
+		graft_toml_add_name(&key, plugins[i]);
+		graft_toml_add_name(&key, "containerd");
+		graft_toml_add_name(&key, "runtimes");
+		rc = graft_buffer_failed(&key) ? graft_fail_memory(workspace->err)
+					       : graft_toml_get_kind(toml, key.bytes, &kind, workspace->err);
+		graft_toml_add_name(&key, name);
+		graft_toml_add_name(&key, "options");
+		graft_toml_add_name(&key, "BinaryName");
+		if (rc == 0 && kind != GRAFT_TOML_ABSENT)
+			rc = graft_toml_get_string(toml, graft_buffer_text(&key), &binary, workspace->err);
+		graft_buffer_done(&key);
+		if (rc < 0)
+			return -1;
+		if (kind != GRAFT_TOML_ABSENT && strcmp(binary, workspace->request->runtime_path) != 0)
+			return refuse(workspace, program, "it reads the files, but finds no such runtime in them");
+		if (kind != GRAFT_TOML_ABSENT)
+			return 0;
+	}
+	return 0;
+}
+
+static int write_containerd(const struct workspace *workspace, const char **ret_path)
+{
+	const struct graft_engine_request *request = workspace->request;
+	const struct graft_engine_text config = future_of(workspace, &request->config);
+	const struct graft_engine_text drop_in = future_of(workspace, &request->drop_in);
+	struct graft_engine_text text = { "", 0 };
+	auto_toml struct graft_toml *toml = NULL;
+	const char *drop_in_path = NULL;
+
+	if (drop_in.bytes) {
+		drop_in_path = put(workspace, "drop-in.toml", &drop_in);
+		if (!drop_in_path)
+			return -1;
+	}
+	if (graft_toml_parse(request->config.path, config.bytes ? config.bytes : "", config.bytes ? config.length : 0,
+			     &toml, workspace->err) < 0 ||
+	    redirect_imports(workspace, toml, drop_in_path) < 0)
+		return -1;
+	text.bytes = graft_toml_text(toml, &text.length);
+	*ret_path = put(workspace, "config.toml", &text);
+	return *ret_path ? 0 : -1;
+}
+
+static int check_containerd(const struct workspace *workspace, bool undo)
+{
+	const char *program = workspace->executable ? workspace->executable : "containerd", *path;
+	struct ctk_child_result result;
+	int rc;
+
+	if (write_containerd(workspace, &path) < 0)
+		return -1;
+	rc = ask(workspace, (const char *const[]){ program, "--config", path, "config", "dump", NULL }, NULL, &result);
+	return rc <= 0 || undo ? rc : check_dump(workspace, program, &result);
+}
+
+/* Links to all files beside the drop-in, and the new one. */
+static int write_crio_directory(const struct workspace *workspace, const char *directory)
+{
+	const struct graft_engine_file *file = &workspace->request->drop_in;
+	const struct graft_engine_text text = future_of(workspace, file);
+	const char *slash = strrchr(file->path, '/'), *name = slash + 1, *target, *link;
+	const char *old = graft_arena_strndup(workspace->ctk->arena, file->path, (size_t)(slash - file->path));
+	auto_dir DIR *dir = old ? opendir(*old ? old : "/") : NULL;
+	struct dirent *entry;
+
+	if (mkdir(directory, 0700) < 0)
+		return graft_fail_errno(workspace->err, errno, "cannot make %s", directory);
+	while (dir && (entry = readdir(dir)) != NULL) {
+		if (entry->d_name[0] == '.' || strcmp(entry->d_name, name) == 0)
+			continue;
+		target = graft_arena_printf(workspace->ctk->arena, "%s/%s", old, entry->d_name);
+		link = graft_arena_printf(workspace->ctk->arena, "%s/%s", directory, entry->d_name);
+		if (!target || !link)
+			return graft_fail_memory(workspace->err);
+		if (symlink(target, link) < 0)
+			return graft_fail_errno(workspace->err, errno, "cannot make %s", link);
+	}
+	name = graft_arena_printf(workspace->ctk->arena, "drop-ins/%s", name);
+	if (!name)
+		return graft_fail_memory(workspace->err);
+	return !text.bytes || put(workspace, name, &text) ? 0 : -1;
+}
+
+static int check_crio(const struct workspace *workspace)
+{
+	const struct graft_engine_text config = future_of(workspace, &workspace->request->config);
+	const char *program = workspace->executable ? workspace->executable : "crio";
+	const char *path = put(workspace, "crio.conf", &config), *directory = path_in(workspace, "drop-ins");
+	struct ctk_child_result result;
+
+	if (!path)
+		return -1;
+	if (!directory)
+		return graft_fail_memory(workspace->err);
+	if (workspace->request->drop_in.path && write_crio_directory(workspace, directory) < 0)
+		return -1;
+	return ask(workspace,
+		   (const char *const[]){ program, "--config", path, "--config-dir",
+					  workspace->request->drop_in.path ? directory : "", "config", NULL },
+		   NULL, &result);
+}
+
+/* Podman reads its configuration before it looks at anything else, and the variable makes it read this file alone. */
+static int check_podman(const struct workspace *workspace)
+{
+	const struct graft_engine_request *request = workspace->request;
+	const struct graft_engine_text text = future_of(workspace,
+							request->drop_in.path ? &request->drop_in : &request->config);
+	const char *path = put(workspace, "containers.conf", &text), *variable;
+	struct ctk_child_result result;
+
+	if (!path)
+		return -1;
+	variable = graft_arena_printf(workspace->ctk->arena, "CONTAINERS_CONF=%s", path);
+	if (!variable)
+		return graft_fail_memory(workspace->err);
+	return ask(workspace, (const char *const[]){ "podman", "--version", NULL },
+		   (const char *const[]){ variable, NULL }, &result);
+}
+
+int ctk_engine_check(struct ctk *ctk, const struct graft_engine *engine, const char *executable,
+		     const struct graft_engine_request *request, const struct graft_engine_changes *changes, bool undo,
+		     struct graft_error *err)
+{
+	__attribute__((cleanup(workspace_done))) struct workspace workspace = {
+		.ctk = ctk, .request = request, .changes = changes, .executable = executable, .err = err
+	};
+	int rc;
+
+	if (open_workspace(&workspace) < 0)
+		return -1;
+	if (engine == &graft_engine_docker)
+		rc = check_docker(&workspace);
+	else if (engine == &graft_engine_containerd)
+		rc = check_containerd(&workspace, undo);
+	else if (engine == &graft_engine_crio)
+		rc = check_crio(&workspace);
+	else
+		rc = check_podman(&workspace);
+	return rc < 0 ? -1 : 0;
+}

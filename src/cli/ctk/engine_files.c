@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine_files: reading and replacing several files. Decides nothing about what is in them. */
+#include "cli/ctk/engine_files.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "apply/host_file.h"
+#include "base/cleanup.h"
+
+#define FILE_MAX ((size_t)16 << 20)
+#define NEW_MODE 0644
+
+const char *ctk_backup_path(const char *path, enum ctk_file_place place, struct graft_arena *arena)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *end = slash;
+
+	if (place == CTK_FILE_ALONE || !slash)
+		return graft_arena_printf(arena, "%s" CTK_BACKUP_SUFFIX, path);
+	while (end > path && end[-1] == '/')
+		end--;
+	while (end > path && end[-1] != '/')
+		end--;
+	return graft_arena_printf(arena, "%.*s%s" CTK_BACKUP_SUFFIX, (int)(end - path), path, name);
+}
+
+int ctk_engine_file_read(struct graft_engine_file *file, const char *path, enum ctk_file_place place,
+			 struct graft_arena *arena, struct graft_error *err)
+{
+	const char *backup;
+
+	*file = (struct graft_engine_file){ .path = path };
+	if (!path)
+		return 0;
+	backup = ctk_backup_path(path, place, arena);
+	if (!backup)
+		return graft_fail_memory(err);
+	if (graft_host_file_read(path, FILE_MAX, arena, &file->text.bytes, &file->text.length, err) < 0)
+		return graft_wrap(err, "unable to read config");
+	return graft_host_file_read(backup, FILE_MAX, arena, &file->backup.bytes, &file->backup.length, err) < 0 ? -1
+														 : 0;
+}
+
+bool ctk_engine_has_neighbours(const char *path, const char *suffix)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	auto_free char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	auto_dir DIR *dir = directory ? opendir(directory) : NULL;
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)) != NULL) {
+		size_t length = strlen(entry->d_name), end = strlen(suffix);
+
+		if (entry->d_name[0] != '.' && strcmp(entry->d_name, name) != 0 && length > end &&
+		    strcmp(entry->d_name + length - end, suffix) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What a file holds may be secret: its backup is as closed as it is. */
+static mode_t mode_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 ? st.st_mode & 0777 : NEW_MODE;
+}
+
+static int put(const char *path, const struct graft_engine_text *text, struct graft_error *err)
+{
+	if (text->bytes)
+		return graft_host_file_write(path, text->bytes, text->length, NEW_MODE, err);
+	if (graft_host_file_remove(path, err) < 0)
+		return graft_wrap(err, "unable to remove empty file");
+	return 0;
+}
+
+static int save(const struct ctk_engine_save *save, struct graft_arena *arena, struct graft_error *err)
+{
+	const struct graft_engine_file *file = save->edit->file;
+	const char *backup = ctk_backup_path(file->path, save->place, arena);
+
+	if (!backup)
+		return graft_fail_memory(err);
+	if (save->keep && file->text.bytes &&
+	    graft_host_file_write(backup, file->text.bytes, file->text.length, mode_of(file->path), err) < 0)
+		return -1;
+	return put(file->path, &save->edit->text, err);
+}
+
+int ctk_engine_files_save(const struct ctk_engine_save *saves, size_t n, struct graft_arena *arena,
+			  struct graft_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!graft_engine_edit_changes(saves[i].edit) || save(&saves[i], arena, err) == 0)
+			continue;
+		while (i-- > 0) {
+			if (graft_engine_edit_changes(saves[i].edit))
+				(void)put(saves[i].edit->file->path, &saves[i].edit->file->text, NULL);
+		}
+		return -1;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const char *backup = ctk_backup_path(saves[i].edit->file->path, saves[i].place, arena);
+
+		/* All is done: a backup that stays does no harm. */
+		if (saves[i].drop && backup)
+			(void)graft_host_file_remove(backup, NULL);
+	}
+	return 0;
+}
