@@ -72,10 +72,12 @@ static int check_devices(struct cdi_reader *reader, const struct cdi_value *root
 	return spec->n_devices > 0 ? 0 : cdi_complain(reader, place_of(root, "devices"), "invalid spec, no devices");
 }
 
-/* A text that could not be read was complained about; it is NULL though its member is there. */
-static bool was_read(const struct cdi_value *root, const char *name, const char *text)
+/* Of these kinds nothing can be a text, which was complained about already. */
+static bool was_refused(const struct cdi_value *root, const char *name)
 {
-	return text || place_of(root, name) == root || place_of(root, name)->kind == CDI_STRING;
+	const struct cdi_value *value = place_of(root, name);
+
+	return value != root && (value->kind == CDI_FRACTION || value->kind == CDI_LIST || value->kind == CDI_MAP);
 }
 
 static int check_version(struct cdi_reader *reader, const struct cdi_value *root, const struct cdi_file_spec *head,
@@ -84,7 +86,7 @@ static int check_version(struct cdi_reader *reader, const struct cdi_value *root
 	struct graft_error why = { .status = GRAFT_OK };
 
 	*ret_version = CDI_VERSION_MAX;
-	if (!was_read(root, "cdiVersion", head->version) || cdi_check_version(head->version, ret_version, &why) == 0)
+	if (was_refused(root, "cdiVersion") || cdi_check_version(head->version, ret_version, &why) == 0)
 		return 0;
 	return cdi_complain(reader, place_of(root, "cdiVersion"), "%s", why.msg);
 }
@@ -93,7 +95,7 @@ static int check_kind(struct cdi_reader *reader, const struct cdi_value *root, s
 {
 	struct graft_error why = { .status = GRAFT_OK };
 
-	if (!was_read(root, "kind", head->kind))
+	if (was_refused(root, "kind"))
 		return 0;
 	if (cdi_check_kind(head->kind ? head->kind : "", reader->arena, &head->spec.vendor, &head->spec.class_, &why) <
 	    0)
