@@ -9,9 +9,9 @@
 #   setup()         { engine_setup; }
 #   teardown()      { engine_teardown; }
 #
-# The machine has mount, pid, network and IPC namespaces of its own and an empty /run; its first process is the parent of all. Ending that
-# one ends every daemon, shim and container and takes their mounts along, whatever state they are in. Nothing of it listens on a network
-# of this computer.
+# The machine has mount, pid, network and IPC namespaces of its own and an empty /run, where the daemons have their sockets: a socket's path must be
+# short, and TMPDIR may be anywhere. Its first process is the parent of all. Ending that one ends every daemon, shim and container and takes
+# their mounts along, whatever state they are in. Nothing of it listens on a network of this computer.
 
 # Debian's own programs, before anything that this computer has besides.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
@@ -146,7 +146,7 @@ start_dockerd() {
   jq -n '{runtimes: {nvidia: {path: "nvidia-container-runtime"}, "nvidia-cdi": {path: "nvidia-container-runtime.cdi"},
     "nvidia-legacy": {path: "nvidia-container-runtime.legacy"}}}' >"$machine/docker/daemon.json"
   on_host dockerd --config-file "$machine/docker/daemon.json" --host "unix://$machine/docker/sock" \
-    --data-root "$machine/docker/data" --exec-root "$machine/docker/exec" --pidfile "$machine/docker/pid" \
+    --data-root "$machine/docker/data" --exec-root /run/docker-exec --pidfile "$machine/docker/pid" \
     --cgroup-parent "/$machine_cgroup" --iptables=false --ip-forward=false --bridge=none "$@" \
     >"$machine/docker/log" 2>&1 3>&- 4>&- &
   if ! within 30 docker version >/dev/null 2>&1; then
@@ -293,7 +293,7 @@ version = 2
 root = "$machine/containerd/root"
 state = "$machine/containerd/state"
 [grpc]
-address = "$machine/containerd/sock"
+address = "/run/containerd-suite/sock"
 [plugins."io.containerd.grpc.v1.cri"]
 sandbox_image = "docker.io/library/pause:latest"
 stream_server_address = "127.0.0.1"
@@ -334,7 +334,7 @@ await_containerd() {
 
 # The namespace's name is that of the containers' cgroup.
 ctr() {
-  on_host /usr/bin/ctr --address "$machine/containerd/sock" --namespace "${CTR_NAMESPACE:-$machine_cgroup}" --connect-timeout 2s "$@"
+  on_host /usr/bin/ctr --address /run/containerd-suite/sock --namespace "${CTR_NAMESPACE:-$machine_cgroup}" --connect-timeout 2s "$@"
 }
 
 # import_archive NAMESPACE NAME KIND COMMAND...: the root of test/tools/roots with the probe, as image docker.io/library/NAME:latest.
@@ -375,7 +375,7 @@ cri_run() {
   done
   [ $# -eq 0 ] || shift
   mkdir -p "$work/pod"
-  run on_host "$top/test/tools/cri" "$machine/containerd/sock" "$work/pod" --cgroup "/$machine_cgroup" \
+  run on_host "$top/test/tools/cri" /run/containerd-suite/sock "$work/pod" --cgroup "/$machine_cgroup" \
     --env "PROBE_MINORS=$(host_minors)" "${options[@]}" -- "${@:-/probe}"
   read_answers
 }

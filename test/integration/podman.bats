@@ -6,7 +6,7 @@ load engines.bash
 
 setup_file() {
   start_machine dgx-h100
-  mkdir -p "$machine/hooks" "$machine/podman"
+  mkdir -p "$machine/hooks"
   jq -n --arg hook "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" --arg path "$BATS_FILE_TMPDIR/bin:/usr/sbin:/usr/bin:/sbin:/bin" '
     {version: "1.0.0", hook: {path: $hook, args: ["nvidia-container-runtime-hook", "prestart"], env: ["PATH=" + $path]},
      when: {always: true, commands: [".*"]}, stages: ["prestart"]}' >"$machine/hooks/oci-nvidia-hook.json"
@@ -19,14 +19,15 @@ setup() {
   storage
 }
 
-# storage: what every call of Podman and Buildah gets. A store of the suite's own.
+# storage: what every call of Podman and Buildah gets. A store of the suite's own; what belongs to running containers is in the machine's own /run, for
+# Podman takes no path of more than 50 characters there.
 storage() {
-  storage=(--root "$machine/podman/root" --runroot "$machine/podman/run" --storage-driver vfs)
+  storage=(--root "$machine/podman/root" --runroot /run/podman --storage-driver vfs)
 }
 
 # podman OPTION...: the limits that Podman raises by itself go beyond what this machine gives its root.
 podman() {
-  on_host /usr/bin/podman "${storage[@]}" --tmpdir "$machine/podman/tmp" --cgroup-manager cgroupfs --events-backend none \
+  on_host /usr/bin/podman "${storage[@]}" --tmpdir /run/podman-tmp --cgroup-manager cgroupfs --events-backend none \
     --hooks-dir "$machine/hooks" --runtime "${RUNTIME:-/usr/sbin/runc}" "$@"
 }
 
@@ -81,19 +82,20 @@ podman_run() {
 rootless() {
   local user=65534 directory
   if [ ! -d "$machine/home" ]; then
-    mkdir -p "$machine/home" "$machine/session" "$machine/rootless"
+    mkdir -p "$machine/home" "$machine/rootless"
+    on_host install --directory --owner "$user" --group "$user" /run/session /run/rootless
     printf '%s:200000:65536\n' "$(id -un "$user")" >"$machine/subid"
     for directory in subuid subgid; do on_host mount --bind "$machine/subid" "/etc/$directory"; done
-    chown -R "$user:$user" "$machine/home" "$machine/session" "$machine/rootless"
+    chown -R "$user:$user" "$machine/home" "$machine/rootless"
     chmod a+rx "$machine"
     show_whole_proc
   fi
-  on_host setpriv --reuid "$user" --regid "$user" --clear-groups env HOME="$machine/home" XDG_RUNTIME_DIR="$machine/session" \
+  on_host setpriv --reuid "$user" --regid "$user" --clear-groups env HOME="$machine/home" TMPDIR="$machine/home" XDG_RUNTIME_DIR=/run/session \
     XDG_CONFIG_HOME="$machine/home/.config" /bin/sh -c 'cd / && exec "$@"' sh "$@"
 }
 
 rootless_podman() {
-  rootless /usr/bin/podman --root "$machine/rootless/root" --runroot "$machine/rootless/run" --storage-driver vfs --tmpdir "$machine/rootless/tmp" \
+  rootless /usr/bin/podman --root "$machine/rootless/root" --runroot /run/rootless --storage-driver vfs --tmpdir /run/session/tmp \
     --cgroup-manager cgroupfs --events-backend none --hooks-dir "$machine/hooks" --runtime "${RUNTIME:-/usr/sbin/runc}" "$@"
 }
 

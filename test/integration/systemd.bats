@@ -81,7 +81,7 @@ start_docker_service() {
     -p "StandardOutput=append:$machine/docker/log" -p "StandardError=append:$machine/docker/log" \
     --setenv="PATH=$BATS_FILE_TMPDIR/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
     dockerd --config-file "$machine/docker/daemon.json" --host "unix://$machine/docker/sock" \
-    --data-root "$machine/docker/data" --exec-root "$machine/docker/exec" --pidfile "$machine/docker/pid" \
+    --data-root "$machine/docker/data" --exec-root /run/docker-exec --pidfile "$machine/docker/pid" \
     --iptables=false --ip-forward=false --bridge=none && return
   tail -n 30 "$machine/docker/log" >&2
   die "dockerd did not come up"
@@ -116,7 +116,7 @@ podman_start() {
     hook: {path: ($bin + "/nvidia-container-runtime-hook"), args: ["nvidia-container-runtime-hook", "prestart"], env: ["PATH=/usr/bin:/bin"]}}' \
     >"$work/hooks/oci-nvidia-hook.json"
   podman() {
-    on_host /usr/bin/podman --root "$machine/podman/root" --runroot "$machine/podman/run" --tmpdir "$machine/podman/tmp" --storage-driver vfs \
+    on_host /usr/bin/podman --root "$machine/podman/root" --runroot /run/podman --tmpdir /run/podman-tmp --storage-driver vfs \
       --cgroup-manager systemd --events-backend none --hooks-dir "$work/hooks" --runtime /usr/sbin/runc "$@"
   }
   tar --create --directory "$(image small)" . | podman import - small >/dev/null 2>&1
