@@ -43,11 +43,11 @@ static char *own_path_of(const char *directory, int fd)
 	char text[PATH_MAX];
 	struct statfs fs;
 
-	if (statfs("/proc/self/fd", &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
-		return NULL;
 	/* Our own root has this name by definition. */
 	if (strcmp(directory, "/") == 0)
 		return strdup(directory);
+	if (statfs("/proc/self/fd", &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+		return NULL;
 	return read_own_path(fd, text, sizeof(text)) < 0 ? NULL : strdup(text);
 }
 

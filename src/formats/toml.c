@@ -68,16 +68,24 @@ static bool follow(const struct graft_toml *toml, struct toml_scan *scan, struct
 	return true;
 }
 
+static size_t bare_length(const char *key)
+{
+	size_t n = 0;
+
+	while (toml_is_bare(key[n]))
+		n++;
+	return n;
+}
+
 /* Bare keys alone, the usual case: needs no memory. False when there is something else in the path. */
 static bool follow_bare(const struct graft_toml *toml, const char *path, struct toml_node **ret_node, size_t *ret_rest)
 {
-	static const char bare[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 	struct toml_node *node = toml->root;
 	bool missing = false;
 	size_t at = 0;
 
 	for (;;) {
-		size_t n = strspn(path + at, bare);
+		size_t n = bare_length(path + at);
 		struct toml_text key = { path + at, n };
 		struct toml_node *child = NULL;
 

@@ -139,12 +139,8 @@ void toml_add_key(struct graft_buffer *out, const struct toml_text *key)
 {
 	bool bare = key->length > 0;
 
-	for (size_t i = 0; i < key->length; i++) {
-		char c = key->bytes[i];
-
-		bare = bare &&
-		       ((c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_' || c == '-');
-	}
+	for (size_t i = 0; i < key->length; i++)
+		bare = bare && toml_is_bare(key->bytes[i]);
 	if (bare) {
 		graft_buffer_add(out, key->bytes, key->length);
 		return;

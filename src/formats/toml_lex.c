@@ -249,7 +249,7 @@ bool toml_scan_string(struct toml_scan *scan, bool may_be_long, struct toml_text
 	return toml_wrong(scan, start, "the string has no end");
 }
 
-static bool is_bare(char c)
+bool toml_is_bare(char c)
 {
 	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_' || c == '-';
 }
@@ -260,7 +260,7 @@ bool toml_scan_key_part(struct toml_scan *scan, struct toml_text *ret_key)
 
 	if (toml_is_at(scan, '"') || toml_is_at(scan, '\''))
 		return toml_scan_string(scan, false, ret_key);
-	while (scan->at < scan->length && is_bare(scan->text[scan->at]))
+	while (scan->at < scan->length && toml_is_bare(scan->text[scan->at]))
 		scan->at++;
 	if (scan->at == start)
 		return toml_wrong(scan, start, "expected a key");

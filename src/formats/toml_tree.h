@@ -91,6 +91,8 @@ bool toml_skip_lines(struct toml_scan *scan);
 bool toml_check_utf8(struct toml_scan *scan);
 /* A decoded copy in the arena. */
 bool toml_scan_string(struct toml_scan *scan, bool may_be_long, struct toml_text *ret_text);
+/* Whether a key with this character needs no quotes. */
+bool toml_is_bare(char c);
 /* One part of a key, bare or quoted. */
 bool toml_scan_key_part(struct toml_scan *scan, struct toml_text *ret_key);
 /* A number, a boolean or a date into `node`. */

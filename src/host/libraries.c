@@ -64,6 +64,17 @@ static void slot_init(struct search *search, struct slot *slot, const struct gra
 	search->first_letters[(unsigned char)row->prefix[3]] |= slot->looked_up;
 }
 
+/* The rows keep their order: of two that have one prefix the first counts. */
+static void index_slots(struct search *search)
+{
+	for (size_t i = search->n_slots; i-- > 0;) {
+		struct slot **bucket = &search->buckets[search->slots[i].prefix_length % GRAFT_LIBRARY_BUCKETS];
+
+		search->slots[i].next = *bucket;
+		*bucket = &search->slots[i];
+	}
+}
+
 static int search_init(struct search *search, struct graft_survey *survey, unsigned int bits)
 {
 	size_t n = graft_n_catalog_libraries, n_further = graft_n_catalog_further_libraries;
@@ -82,6 +93,7 @@ static int search_init(struct search *search, struct graft_survey *survey, unsig
 		slot_init(search, &search->slots[n + i], &further->row, (survey->needs & further->needs) != 0);
 		search->slots[n + i].any_version = further->any_version;
 	}
+	index_slots(search);
 	return 0;
 }
 
@@ -92,17 +104,21 @@ size_t graft_library_prefix_length(const char *name)
 	return suffix ? (size_t)(suffix - name) + strlen(SUFFIX) : 0;
 }
 
-bool graft_library_is_known(const struct search *search, const char *name)
+/* The first row of a name; `looked_up`: among those that are looked up. */
+static struct slot *find_row(const struct search *search, const char *name, bool looked_up)
 {
 	size_t length = graft_library_prefix_length(name);
+	struct slot *slot = search->buckets[length % GRAFT_LIBRARY_BUCKETS];
 
-	for (size_t i = 0; i < search->n_slots; i++) {
-		const struct slot *slot = &search->slots[i];
+	while (slot && ((looked_up && !slot->looked_up) || slot->prefix_length != length ||
+			memcmp(slot->row->prefix, name, length) != 0))
+		slot = slot->next;
+	return slot;
+}
 
-		if (slot->prefix_length == length && memcmp(slot->row->prefix, name, length) == 0)
-			return true;
-	}
-	return false;
+bool graft_library_is_known(const struct search *search, const char *name)
+{
+	return find_row(search, name, false) != NULL;
 }
 
 const char *graft_library_file_name(const char *path)
@@ -133,15 +149,7 @@ int graft_library_read(struct search *search, const char *path, struct graft_elf
 
 static struct slot *find_slot(const struct search *search, const char *name)
 {
-	size_t length = graft_library_prefix_length(name);
-
-	for (size_t i = 0; length > 0 && i < search->n_slots; i++) {
-		struct slot *slot = &search->slots[i];
-
-		if (slot->prefix_length == length && slot->looked_up && memcmp(slot->row->prefix, name, length) == 0)
-			return slot;
-	}
-	return NULL;
+	return find_row(search, name, true);
 }
 
 /* SPEC 6.5 rule 2: exactly this kernel in the ABI note. */

@@ -26,7 +26,10 @@ struct slot {
 	bool looked_up;                     /* wanted, or the NVML row */
 	const char *listed;                 /* file name in the driver's file list */
 	const char *path, *soname, *source; /* the choice so far */
+	struct slot *next;                  /* of the same bucket */
 };
+
+#define GRAFT_LIBRARY_BUCKETS 64
 
 /* A library of the driver's version that no row knows. */
 struct other {
@@ -38,6 +41,8 @@ struct search {
 	struct graft_survey *survey;
 	struct slot *slots;
 	size_t n_slots;
+	struct slot *
+	    buckets[GRAFT_LIBRARY_BUCKETS]; /* by the prefix's length: each name of a cache is compared with very few */
 	uint32_t abi_flags;
 	unsigned int bits;
 	bool first_letters[256]; /* of what follows "lib" in the prefixes: most cache entries end here */
