@@ -62,6 +62,16 @@ elf_files() {
   done
 }
 
+# A loader costs each call of an engine a third more, and what it loads could be steered.
+@test "the runtime and the program of hooks are static, and the one that asks NVML is not" {
+  local name
+  for name in nvidia-cdi-hook nvidia-container-runtime nvidia-container-runtime.cdi nvidia-container-runtime.legacy; do
+    run ! grep -q INTERP <(readelf -lW "$tree/D/usr/bin/$name")
+  done
+  readelf -lW "$tree/D/usr/libexec/graft/graft-nvml" | grep -q INTERP
+  run -64 "$tree/D/usr/libexec/graft/graft-nvml"
+}
+
 @test "full RELRO: read-only relocations, bound at start" {
   local file
   for file in $(elf_files); do

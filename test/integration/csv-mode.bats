@@ -6,7 +6,7 @@ load lib.bash
 setup_file() {
   local name
   start_host orin
-  for name in runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook; do
+  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook; do
     install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
   done
 }

@@ -7,7 +7,7 @@ load lib.bash
 setup_file() {
   local name
   start_host dgx-h100
-  for name in runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook; do
+  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook; do
     install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
   done
 }
@@ -427,6 +427,29 @@ rootless_bundle() {
   jit_bundle 0 '.process.env += ["NVIDIA_REQUIRE_CUDA=cuda>=99.0", "NVIDIA_DISABLE_REQUIRE=true"]'
   create on_host
   on_host runc --root "$work/runc" delete --force "$container"
+}
+
+# A static program cannot load NVML; the one of a build with sanitizers is dynamic, and asks by itself.
+@test "what only NVML knows is asked by a program of its own, and its lack is told" {
+  local static=1
+  readelf -lW "$runtime" | grep -q INTERP && static=0
+  printf '[features]\nhonor-requirements = true\n' >>"$config"
+  sed -i 's/^\[nvidia-container-runtime\]$/&\nruntimes = ["runc"]/' "$config"
+  jit_bundle 0 '.process.env += ["NVIDIA_REQUIRE_ARCH=arch>=9.0"]'
+  create on_host
+  on_host runc --root "$work/runc" delete --force "$container"
+  jit_bundle 0 '.process.env += ["NVIDIA_REQUIRE_ARCH=arch>=10.0"]'
+  fails_to_create 'unsatisfied condition: arch>=10.0'
+  # Nothing of it was needed for a container that asks for a GPU alone.
+  mkdir "$work/alone"
+  cp "$runtime" "${runtime%/*}/nvidia-cdi-hook" "$work/alone"
+  runtime=$work/alone/nvidia-container-runtime
+  jit_bundle 0
+  create on_host
+  on_host runc --root "$work/runc" delete --force "$container"
+  [ $static = 0 ] && return
+  jit_bundle 0 '.process.env += ["NVIDIA_REQUIRE_ARCH=arch>=9.0"]'
+  fails_to_create 'the program that asks cannot be started: '
 }
 
 @test "MIG: configuration and monitoring nodes for privileged containers only" {
