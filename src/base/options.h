@@ -123,9 +123,15 @@ void graft_options_usage(const struct graft_command *command, const char *progra
  */
 void graft_options_complain(const struct graft_command *command, const char *program, enum graft_parse_result result,
 			    const struct graft_error *err, struct graft_buffer *out);
-/* Man page in scdoc's input format; completions for "bash", "zsh" or "fish". `root` is the program's top command. */
+/* Man page in scdoc's input format, with all commands that can be run; completions of programs without nested commands for "bash", "zsh" or "fish". `root` is the program's top command. */
 void graft_options_man(const struct graft_command *root, int section, struct graft_buffer *out);
 int graft_options_completion(const struct graft_command *root, const char *shell, struct graft_buffer *out,
 			     struct graft_error *err);
+
+/*
+ * What could come next behind argv[1..argc-1], a word a line, for shells that ask the program: the sub-commands of the last command; behind a word with dashes the
+ * options that begin so, behind an option with a value its values, too. Words that nobody knows are passed over.
+ */
+void graft_options_candidates(const struct graft_command *root, int argc, char *const *argv, struct graft_buffer *out);
 
 #endif

@@ -250,6 +250,16 @@ static void add_escaped(struct graft_buffer *out, const char *text)
 	}
 }
 
+static void add_man_help(struct graft_buffer *out, const struct graft_option *option)
+{
+	struct graft_buffer help = { .max = 0 };
+
+	add_whole_help(&help, option);
+	out->failed = out->failed || graft_buffer_failed(&help);
+	add_escaped(out, graft_buffer_text(&help));
+	graft_buffer_done(&help);
+}
+
 static void add_man_option(struct graft_buffer *out, const struct graft_option *option)
 {
 	if (option->letter != 0)
@@ -263,33 +273,53 @@ static void add_man_option(struct graft_buffer *out, const struct graft_option *
 		graft_buffer_string(out, option->argument == GRAFT_OPTION_OPTIONAL ? "_]" : "_");
 	}
 	graft_buffer_string(out, "\n\t");
-	add_escaped(out, option->help);
+	add_man_help(out, option);
 	graft_buffer_string(out, ".\n\n");
 }
 
-static void add_man_synopsis(struct graft_buffer *out, const struct graft_command *root,
-			     const struct graft_command *command)
+/* A command and the ones above it, less the program. */
+struct trail {
+	const struct trail *parent; /* NULL = the program itself */
+	const struct graft_command *command;
+};
+
+static void add_trail(struct graft_buffer *out, const struct trail *trail)
+{
+	if (trail->parent && trail->parent->parent) {
+		add_trail(out, trail->parent);
+		graft_buffer_char(out, ' ');
+	}
+	add_escaped(out, trail->command->name);
+}
+
+static void add_man_synopsis(struct graft_buffer *out, const struct graft_command *root, const struct trail *trail)
 {
 	graft_buffer_char(out, '*');
 	add_escaped(out, root->name);
-	graft_buffer_string(out, command == root ? "* [OPTION...] " : "* [OPTION...] *");
-	if (command != root) {
-		add_escaped(out, command->name);
+	graft_buffer_string(out, trail->parent ? "* [OPTION...] *" : "* [OPTION...] ");
+	if (trail->parent) {
+		add_trail(out, trail);
 		graft_buffer_string(out, "* [OPTION...] ");
 	}
-	add_escaped(out, command->arguments);
+	add_escaped(out, trail->command->arguments);
 	graft_buffer_string(out, "\n\n");
 }
 
-static void add_man_command(struct graft_buffer *out, const struct graft_command *root,
-			    const struct graft_command *command)
+static void add_man_command(struct graft_buffer *out, const struct graft_command *root, const struct trail *trail)
 {
+	const struct graft_command *command = trail->command;
+
 	graft_buffer_string(out, "## ");
-	add_escaped(out, command->name);
+	add_trail(out, trail);
 	graft_buffer_string(out, "\n\n");
-	add_man_synopsis(out, root, command);
+	add_man_synopsis(out, root, trail);
 	add_escaped(out, command->description ? command->description : command->summary);
 	graft_buffer_string(out, "\n\n");
+	for (size_t i = 0; command->aliases && command->aliases[i]; i++) {
+		graft_buffer_string(out, i == 0 ? "Also called *" : ", *");
+		add_escaped(out, command->aliases[i]);
+		graft_buffer_string(out, command->aliases[i + 1] ? "*" : "*.\n\n");
+	}
 	GRAFT_FOR_EACH_OPTION(option, command)
 	{
 		if (!graft_option_is_builtin(option))
@@ -297,12 +327,28 @@ static void add_man_command(struct graft_buffer *out, const struct graft_command
 	}
 }
 
+/* The commands below one, each followed by its own. A group is shown by what is in it. */
+static void add_man_commands(struct graft_buffer *out, const struct graft_command *root, const struct trail *parent)
+{
+	for (size_t i = 0; parent->command->subcommands && parent->command->subcommands[i]; i++) {
+		const struct trail trail = { parent, parent->command->subcommands[i] };
+
+		if (trail.command->hidden)
+			continue;
+		if (!trail.command->subcommands || trail.command->run)
+			add_man_command(out, root, &trail);
+		add_man_commands(out, root, &trail);
+	}
+}
+
 void graft_options_man(const struct graft_command *root, int section, struct graft_buffer *out)
 {
+	const struct trail trail = { NULL, root };
+
 	graft_buffer_printf(out, "%s(%d)\n\n# NAME\n\n%s - ", root->name, section, root->name);
 	add_escaped(out, root->summary);
 	graft_buffer_string(out, "\n\n# SYNOPSIS\n\n");
-	add_man_synopsis(out, root, root);
+	add_man_synopsis(out, root, &trail);
 	if (root->description) {
 		graft_buffer_string(out, "# DESCRIPTION\n\n");
 		add_escaped(out, root->description);
@@ -313,8 +359,7 @@ void graft_options_man(const struct graft_command *root, int section, struct gra
 	add_man_option(out, option);
 	if (root->subcommands)
 		graft_buffer_string(out, "# COMMANDS\n\n");
-	for (size_t i = 0; root->subcommands && root->subcommands[i]; i++)
-		add_man_command(out, root, root->subcommands[i]);
+	add_man_commands(out, root, &trail);
 	for (size_t i = 0; i < root->n_sections; i++)
 		graft_buffer_printf(out, "# %s\n\n%s\n\n", root->sections[i].title, root->sections[i].text);
 }

@@ -40,7 +40,11 @@ elf_files() {
   local share=$tree/D/usr/share
   grep -q '^\.TH "nvidia-container-cli" "1"' "$share/man/man1/nvidia-container-cli.1"
   grep -q '^\.TH "nvidia-container-runtime-hook" "8"' "$share/man/man8/nvidia-container-runtime-hook.8"
+  grep -q '^\.TH "nvidia-ctk" "1"' "$share/man/man1/nvidia-ctk.1"
   bash -n "$share/bash-completion/completions/nvidia-container-cli"
+  bash -n "$share/bash-completion/completions/nvidia-ctk"
+  head -n 1 "$share/zsh/site-functions/_nvidia-ctk" | grep -qx '#compdef nvidia-ctk'
+  grep -q 'complete -c nvidia-ctk' "$share/fish/vendor_completions.d/nvidia-ctk.fish"
   head -n 1 "$share/zsh/site-functions/_nvidia-container-cli" | grep -qx '#compdef nvidia-container-cli'
   grep -q 'complete -c nvidia-container-cli' "$share/fish/vendor_completions.d/nvidia-container-cli.fish"
 }

@@ -278,3 +278,81 @@ CONFIG
   fails 'unable to create config: failed to load specified config file: ' config -c "$work"
   printf 'a = 1\n' | fails 'not a regular file' config -c /dev/stdin
 }
+
+# ---- completion ----
+
+@test "candidates: any command line that ends so is not run" {
+  run -0 --separate-stderr "$ctk" --generate-shell-completion
+  [ -z "$stderr" ]
+  for word in runtime cdi system config hook; do grep -qx "$word" <<<"$output"; done
+  run ! grep -x completion <<<"$output"
+  run -0 "$ctk" config --in-place --set disable-require --generate-shell-completion
+  [ "$output" = default ] && [ ! -e "$NVIDIA_CTK_CONFIG_FILE_PATH" ]
+  run -0 "$ctk" cdi transform root --relative-to --generate-shell-completion
+  [ "${lines[*]}" = 'host container --relative-to' ]
+  run -0 "$ctk" config --o --generate-shell-completion
+  [ "$output" = --output ]
+  run -0 "$ctk" hook --generate-shell-completion
+  grep -qx update-ldcache <<<"$output"
+}
+
+@test "scripts: of four shells, and of no other" {
+  local shell
+  for shell in bash zsh fish pwsh; do
+    run -0 --separate-stderr "$ctk" completion $shell
+    [ -n "$output" ] && [ -z "$stderr" ]
+    [[ $output == *--generate-shell-completion* ]]
+  done
+  fails "unknown shell 'csh', available shells are bash, zsh, fish, pwsh" completion csh
+  fails "unknown shell ''" completion
+}
+
+# bash_offers WORD...: what bash offers, with the cursor at the end of the last word, sorted.
+bash_offers() {
+  "$ctk" completion bash >"$work/complete.bash"
+  # shellcheck disable=SC2016
+  bash -c 'source "$1"; shift
+    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _nvidia_ctk; printf "%s\n" "${COMPREPLY[@]}"' - "$work/complete.bash" "$ctk" "$@" | sort | xargs
+}
+
+@test "bash completes" {
+  [ "$(bash_offers conf)" = config ]
+  [ "$(bash_offers cdi transform '')" = root ]
+  [ "$(bash_offers config --set x --in)" = --in-place ]
+  [ "$(bash_offers cdi transform root --relative-to '')" = 'container host' ]
+  [ "$(bash_offers cdi transform root --relative-to = c)" = container ]
+  [ "$(bash_offers cdi transform root --relative-to =)" = 'container host' ]
+  [ "$(bash_offers cdi transform root --relative-to)" = --relative-to ]
+  # Nothing: bash goes on with files.
+  [ "$(bash_offers config --output /et)" = '' ]
+}
+
+@test "fish completes" {
+  command -v fish >/dev/null || skip 'fish is not installed'
+  "$ctk" completion fish >"$work/complete.fish"
+  fish_offers() { HOME=$work PATH=${ctk%/*}:$PATH fish --no-config -c "source '$work/complete.fish'; complete -C '$1'" | xargs; }
+  [ "$(fish_offers 'nvidia-ctk conf')" = config ]
+  [ "$(fish_offers 'nvidia-ctk cdi transform root --relative-to ')" = 'container host' ]
+  [ "$(fish_offers 'nvidia-ctk config --in')" = --in-place ]
+  [[ " $(fish_offers 'nvidia-ctk config --output /et') " == *' /etc/ '* ]]
+}
+
+@test "zsh completes" {
+  command -v zsh >/dev/null || skip 'zsh is not installed'
+  "$ctk" completion zsh >"$work/_nvidia-ctk"
+  # shellcheck disable=SC2016
+  zsh_offers() {
+    zsh -f -c 'compdef() { }
+      compadd() { print -r -- ${(o)candidates} }
+      _files() { print files }
+      file=$1; shift
+      source $file
+      words=("$@"); CURRENT=$#words
+      _nvidia_ctk' - "$work/_nvidia-ctk" "$ctk" "$@"
+  }
+  [[ " $(zsh_offers conf) " == *' config '* ]]
+  [ "$(zsh_offers cdi transform root --relative-to '')" = 'container host' ]
+  [ "$(zsh_offers cdi transform root --relative-to=c)" = '--relative-to=container --relative-to=host' ]
+  [ "$(zsh_offers config --in)" = --in-place ]
+  [ "$(zsh_offers config --output /et)" = files ]
+}

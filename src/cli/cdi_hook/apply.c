@@ -214,5 +214,6 @@ const struct graft_command cdi_hook_noop = {
 	.summary = "Do nothing",
 	.max_arguments = -1,
 	.go_style = true,
+	.hidden = true,
 	.run = do_nothing,
 };

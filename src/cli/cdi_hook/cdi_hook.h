@@ -90,6 +90,9 @@ extern const struct graft_command cdi_hook_create_symlinks, cdi_hook_chmod, cdi_
     cdi_hook_enable_cuda_compat, cdi_hook_disable_device_node_modification, cdi_hook_update_application_profile,
     cdi_hook_apply_plan, cdi_hook_sequence, cdi_hook_noop;
 
+/* All of them, NULL-terminated. */
+extern const struct graft_command *const cdi_hook_commands[];
+
 /* Options that several hooks have. */
 int cdi_hook_parse_list(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
 #define CDI_HOOK_CONTAINER_SPEC(hide)                                                                                \

@@ -14,7 +14,7 @@
 
 #define ARENA_MAX ((size_t)32 << 20)
 
-static const struct graft_command *const commands[] = {
+const struct graft_command *const cdi_hook_commands[] = {
 	&cdi_hook_update_ldcache,
 	&cdi_hook_create_symlinks,
 	&cdi_hook_chmod,
@@ -48,7 +48,7 @@ static const struct graft_command top = {
 	.max_arguments = -1,
 	.stop_at_first_argument = true,
 	.go_style = true,
-	.subcommands = commands,
+	.subcommands = cdi_hook_commands,
 };
 
 /* ---- messages ---- */
@@ -180,14 +180,6 @@ static int warn(const struct cdi_hook *hook, const char *text, const char *name)
 	return 0;
 }
 
-static const struct graft_command *find(const char *name)
-{
-	for (size_t i = 0; commands[i]; i++)
-		if (strcmp(commands[i]->name, name) == 0)
-			return commands[i];
-	return NULL;
-}
-
 static int run_hook(struct cdi_hook *hook, const struct graft_command *command, int argc, char **argv)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -203,7 +195,7 @@ static int run_hook(struct cdi_hook *hook, const struct graft_command *command, 
 
 int cdi_hook_run_one(struct cdi_hook *hook, int argc, char **argv)
 {
-	const struct graft_command *command = argc > 0 ? find(argv[0]) : NULL;
+	const struct graft_command *command = argc > 0 ? graft_options_find_command(&top, argv[0]) : NULL;
 
 	if (argc == 0)
 		return warn(hook, "No CDI hook specified", "");

@@ -70,8 +70,13 @@ __attribute__((format(printf, 3, 4))) int ctk_fail(const struct ctk *ctk, const 
 /* Writes to stdout and releases the buffer; 0, or 1 when it could not be written, which is told. */
 int ctk_print(const struct ctk *ctk, struct graft_buffer *out);
 
+/* Whether the last word asks for what could come next on the command line, instead of running it. */
+bool ctk_is_completion_request(int argc, char *const *argv);
+
 /* ---- the commands ---- */
 
+extern const struct graft_command ctk_program; /* the program itself, for texts from its tables */
+extern const struct graft_command ctk_completion;
 extern const struct graft_command ctk_config;
 extern const struct graft_command ctk_doctor;
 extern const struct graft_command ctk_hook;

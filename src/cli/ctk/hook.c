@@ -29,5 +29,6 @@ const struct graft_command ctk_hook = {
 		       "that is not known is a warning and a success.",
 	.max_arguments = -1,
 	.go_style = true,
+	.subcommands = cdi_hook_commands,
 	.run = run,
 };

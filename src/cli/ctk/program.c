@@ -71,7 +71,7 @@ static const struct graft_command ctk_info = {
 };
 
 static const struct graft_command *const commands[] = {
-	&ctk_doctor, &ctk_hook, &ctk_runtime, &ctk_info, &ctk_cdi, &ctk_system, &ctk_config, NULL,
+	&ctk_doctor, &ctk_hook, &ctk_runtime, &ctk_info, &ctk_cdi, &ctk_system, &ctk_config, &ctk_completion, NULL,
 };
 
 static const struct graft_option options[] = {
@@ -95,7 +95,22 @@ static const struct graft_option options[] = {
 	  .environment = (const char *const[]){ "NVIDIA_CTK_CONFIG", NULL } },
 };
 
-static const struct graft_command program = {
+static const struct graft_manual_section sections[] = {
+	{ "EXIT STATUS", "*0* on success. *1* on failure, and where the command line is wrong: one line on standard "
+			 "error names cause and remedy. *3* where there is no "
+			 "such command. *doctor* has statuses of its own." },
+	{ "ENVIRONMENT",
+	  "*NVIDIA_CTK_CONFIG_FILE_PATH*\n\tThe configuration file of *config*, if not empty.\n\n"
+	  "*XDG_CONFIG_HOME*\n\tOtherwise nvidia-container-runtime/config.toml below it.\n\nOptions name "
+	  "the variables that stand for them: the first that is defined counts when the option is not given. An empty "
+	  "one is "
+	  "set all the same; for a flag it means false." },
+	{ "FILES", "_/etc/nvidia-container-runtime/config.toml_\n\tThe configuration of the toolkit.\n\n"
+		   "_/etc/cdi_, _/var/run/cdi_\n\tDescriptions of devices." },
+	{ "SEE ALSO", "*nvidia-container-cli*(1), *nvidia-container-runtime*(8), *nvidia-container-runtime-hook*(8)" },
+};
+
+const struct graft_command ctk_program = {
 	.name = CTK_PROGRAM,
 	.arguments = "COMMAND",
 	.summary = "Set this host up for containers with NVIDIA GPUs",
@@ -105,7 +120,14 @@ static const struct graft_command program = {
 	.stop_at_first_argument = true,
 	.go_style = true,
 	.bundled = true,
+	.description = "Makes container engines know the NVIDIA runtime, describes this host's GPUs for the Container "
+		       "Device Interface, changes the toolkit's configuration, "
+		       "and finds out why a container gets no GPU.\n\nFlags may have one dash or two, and stand before "
+		       "or behind other words; those of the program may be given "
+		       "to every command. Data goes to standard output, everything else to standard error.",
 	.subcommands = commands,
+	.sections = sections,
+	.n_sections = GRAFT_COUNT(sections),
 };
 
 /* ---- messages ---- */
@@ -270,7 +292,7 @@ static int run_command(struct ctk *ctk, const struct graft_command *command, int
 	struct ctk_base none;
 	int first, status = 0;
 
-	if (command != &program)
+	if (command != &ctk_program)
 		ctk->words = graft_arena_printf(ctk->arena, "%s %s", ctk->words, command->name);
 	if (!ctk->words) {
 		struct graft_error err = { .status = GRAFT_OK };
@@ -299,7 +321,7 @@ static int complain(const struct ctk *ctk, const struct graft_command *command, 
 int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *target, int argc, char **argv, int *ret_first,
 	      int *ret_status)
 {
-	const struct graft_options_scope scope = { .inherited = command == &program ? NULL : &program,
+	const struct graft_options_scope scope = { .inherited = command == &ctk_program ? NULL : &ctk_program,
 						   .inherited_target = ctk,
 						   .variable = ctk->no_variables ? NULL : variable,
 						   .used = note_use,
@@ -312,8 +334,8 @@ int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *target
 	*(struct ctk_base *)target = (struct ctk_base){ ctk };
 	ctk->given = NULL;
 	ctk->n_given = 0;
-	rc = graft_options_parse_in(&scope, command, argc, argv, command == &program ? ctk : target, ret_first, &result,
-				    &err);
+	rc = graft_options_parse_in(&scope, command, argc, argv, command == &ctk_program ? ctk : target, ret_first,
+				    &result, &err);
 	set_level(ctk);
 	if (rc < 0) {
 		*ret_status = complain(ctk, command, result, &err);
@@ -335,11 +357,21 @@ int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *target
 	return -1;
 }
 
+static int print_candidates(const struct ctk *ctk, int argc, char **argv)
+{
+	struct graft_buffer out = { .max = 0 };
+
+	graft_options_candidates(&ctk_program, argc, argv, &out);
+	return ctk_print(ctk, &out);
+}
+
 int ctk_main(int argc, char **argv)
 {
 	struct ctk ctk = { .program = CTK_PROGRAM, .words = CTK_PROGRAM, .started_us = graft_clock_us() };
 	int status = 1;
 
+	if (ctk_is_completion_request(argc, argv))
+		return print_candidates(&ctk, argc - 1, argv);
 	if (argc > 1 && strcmp(argv[1], ctk_hook.name) == 0)
 		return ctk_hook.run(&ctk, argc - 1, argv + 1);
 	cli_open_standard_descriptors();
@@ -348,7 +380,7 @@ int ctk_main(int argc, char **argv)
 	set_level(&ctk);
 	ctk.arena = graft_arena_new(ARENA_MAX);
 	if (ctk.arena)
-		status = run_command(&ctk, &program, argc, argv);
+		status = run_command(&ctk, &ctk_program, argc, argv);
 	ctk.arena = graft_arena_free(ctk.arena);
 	return status;
 }

@@ -204,12 +204,52 @@ static void test_unknown_shell(void **state)
 	assert_string_equal(err.msg, "no completion for shell 'csh'");
 }
 
+/* Commands in commands: groups are shown by what is in them, hidden ones not at all; other names and variables are told. */
+static void test_man_page_of_nested_commands(void **state)
+{
+	static const char *const names[] = { "make", "build", NULL }, *const variables[] = { "A_B", NULL };
+	static const struct graft_option options[] = {
+		{ .name = "mode", .letter = 'm', .help = "Mode", .aliases = names, .environment = variables },
+	};
+	const struct graft_command leaf = { .name = "generate",
+					    .aliases = names,
+					    .arguments = "",
+					    .summary = "Generate",
+					    .options = options,
+					    .n_options = 1,
+					    .go_style = true };
+	const struct graft_command secret = { .name = "secret", .arguments = "", .summary = "Secret", .hidden = true };
+	const struct graft_command *const leaves[] = { &leaf, &secret, NULL };
+	const struct graft_command group = {
+		.name = "inner", .arguments = "", .summary = "A group", .subcommands = leaves
+	};
+	const struct graft_command *const groups[] = { &group, NULL };
+	const struct graft_command top = { .name = "cdi", .arguments = "", .summary = "Top", .subcommands = groups };
+	const struct graft_command *const tops[] = { &top, NULL };
+	const struct graft_command program = { .name = "prog", .arguments = "", .summary = "P", .subcommands = tops };
+	struct graft_buffer text = { .max = 0 };
+
+	(void)state;
+	graft_options_man(&program, 1, &text);
+	assert_non_null(strstr(graft_buffer_text(&text),
+			       "# COMMANDS\n\n## cdi inner generate\n\n*prog* [OPTION...] *cdi inner generate* "
+			       "[OPTION...] \n\nGenerate\n\nAlso called *make*, *build*.\n\n*-m*, *--mode*\n"
+			       "\tMode (also --make, --build) [$A\\_B].\n\n"));
+	assert_null(strstr(graft_buffer_text(&text), "group"));
+	assert_null(strstr(graft_buffer_text(&text), "Secret"));
+	assert_null(strstr(graft_buffer_text(&text), "secret"));
+	assert_int_equal(
+	    check_with("command -v scdoc >/dev/null || exit 0; scdoc <\"$1\" >/dev/null", graft_buffer_text(&text)), 0);
+	graft_buffer_done(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_completions_are_complete_and_parse),
 		cmocka_unit_test(test_bash_completes),
 		cmocka_unit_test(test_man_page_is_complete_and_renders),
+		cmocka_unit_test(test_man_page_of_nested_commands),
 		cmocka_unit_test(test_help_lists_commands_first),
 		cmocka_unit_test(test_unknown_shell),
 	};

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * completion: the scripts by which shells ask this program what could come next (SPEC ctk-and-cdi 1.0). What that is comes from the tables, by --generate-shell-completion,
+ * so a script suits every later version.
+ */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/ctk/ctk.h"
+
+#define MARK "--generate-shell-completion"
+
+/* Words that bash has split at '=' are put together by leaving it out. Without a candidate bash goes on with names of files. */
+static const char bash[] = "# bash completion for nvidia-ctk\n"
+			   "_nvidia_ctk()\n"
+			   "{\n"
+			   "\tlocal cur=${COMP_WORDS[COMP_CWORD]} words=() word candidates\n"
+			   "\tfor word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+			   "\t\t[[ $word == = ]] || words+=(\"$word\")\n"
+			   "\tdone\n"
+			   "\t[[ $cur != = ]] || cur=''\n"
+			   "\t[[ $cur != -* ]] || words+=(\"$cur\")\n"
+			   "\tcandidates=$(\"${COMP_WORDS[0]}\" \"${words[@]}\" " MARK " 2>/dev/null)\n"
+			   "\t[[ $cur == -* ]] || candidates=$(grep -v '^-' <<<\"$candidates\")\n"
+			   "\tCOMPREPLY=($(compgen -W \"$candidates\" -- \"$cur\"))\n"
+			   "\treturn 0\n"
+			   "}\n"
+			   "complete -o default -F _nvidia_ctk nvidia-ctk\n";
+
+/* As a file of the function path the text is the function; read as a script it announces it. */
+static const char zsh[] = "#compdef nvidia-ctk\n"
+			  "_nvidia_ctk() {\n"
+			  "\tlocal cur=${words[CURRENT]}\n"
+			  "\tlocal -a passed candidates\n"
+			  "\tpassed=(\"${(@)words[2,CURRENT-1]}\")\n"
+			  "\t[[ $cur != -* ]] || passed+=(\"$cur\")\n"
+			  "\tcandidates=(${(f)\"$(\"${words[1]}\" \"${(@)passed}\" " MARK " 2>/dev/null)\"})\n"
+			  "\t[[ $cur == -* ]] || candidates=(${candidates:#-*})\n"
+			  "\tif (( $#candidates )); then\n"
+			  "\t\tcompadd -a candidates\n"
+			  "\telse\n"
+			  "\t\t_files\n"
+			  "\tfi\n"
+			  "}\n"
+			  "if [[ ${funcstack[1]} == _nvidia-ctk ]]; then\n"
+			  "\t_nvidia_ctk \"$@\"\n"
+			  "else\n"
+			  "\tcompdef _nvidia_ctk nvidia-ctk\n"
+			  "fi\n";
+
+static const char fish[] = "# fish completion for nvidia-ctk\n"
+			   "function __nvidia_ctk_candidates\n"
+			   "\tset -l words (commandline -opc)\n"
+			   "\tset -l cur (commandline -ct)\n"
+			   "\tset -l program $words[1]\n"
+			   "\tset -e words[1]\n"
+			   "\tstring match -q -- '-*' $cur; and set -a words $cur\n"
+			   "\tset -l candidates ($program $words " MARK " 2>/dev/null)\n"
+			   "\tstring match -q -- '-*' $cur; or set candidates (string match -v -- '-*' $candidates)\n"
+			   "\tif test (count $candidates) -gt 0\n"
+			   "\t\tprintf '%s\\n' $candidates\n"
+			   "\telse\n"
+			   "\t\t__fish_complete_path $cur\n"
+			   "\tend\n"
+			   "end\n"
+			   "complete -c nvidia-ctk -f -a '(__nvidia_ctk_candidates)'\n";
+
+static const char pwsh[] =
+    "# PowerShell completion for nvidia-ctk\n"
+    "Register-ArgumentCompleter -Native -CommandName nvidia-ctk -ScriptBlock {\n"
+    "\tparam($wordToComplete, $commandAst, $cursorPosition)\n"
+    "\t$words = @($commandAst.CommandElements | Select-Object -Skip 1 | ForEach-Object { $_.ToString() })\n"
+    "\tif ($wordToComplete -and $wordToComplete -notlike '-*') { $words = @($words | Select-Object -SkipLast 1) }\n"
+    "\t& nvidia-ctk @words '" MARK "' 2>$null | Where-Object { $_ -like \"$wordToComplete*\" } | ForEach-Object {\n"
+    "\t\t[System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)\n"
+    "\t}\n"
+    "}\n";
+
+static const struct {
+	const char *shell, *script;
+} scripts[] = { { "bash", bash }, { "zsh", zsh }, { "fish", fish }, { "pwsh", pwsh } };
+
+static int run(void *context, int argc, char **argv)
+{
+	struct ctk *ctk = context;
+	struct ctk_base options;
+	struct graft_buffer out = { .max = 0 };
+	struct graft_error err = { .status = GRAFT_OK };
+	const char *shell;
+	int first, status = 0;
+
+	if (ctk_parse(ctk, &ctk_completion, &options, argc, argv, &first, &status) < 0)
+		return status;
+	shell = first < argc ? argv[first] : "";
+	for (size_t i = 0; i < GRAFT_COUNT(scripts); i++) {
+		if (strcmp(shell, scripts[i].shell) == 0) {
+			graft_buffer_string(&out, scripts[i].script);
+			return ctk_print(ctk, &out);
+		}
+	}
+	(void)graft_fail(&err, GRAFT_INVALID, 0, "unknown shell '%s', available shells are bash, zsh, fish, pwsh",
+			 shell);
+	return ctk_fail(ctk, &err, "%s", "");
+}
+
+const struct graft_command ctk_completion = {
+	.name = "completion",
+	.arguments = "bash|zsh|fish|pwsh",
+	.summary = "Print a script by which a shell completes this program's words",
+	.max_arguments = -1,
+	.hidden = true,
+	.go_style = true,
+	.interspersed = true,
+	.run = run,
+};
+
+bool ctk_is_completion_request(int argc, char *const *argv)
+{
+	return argc > 1 && strcmp(argv[argc - 1], MARK) == 0;
+}
