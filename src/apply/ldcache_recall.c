@@ -52,6 +52,20 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(left->name, right->name);
 }
 
+void graft_ldcache_sort_names(struct graft_ldcache_name *names, size_t n)
+{
+	if (n > 1)
+		qsort(names, n, sizeof(*names), compare_names);
+}
+
+const struct graft_ldcache_name *graft_ldcache_find_name(const struct graft_ldcache_name *names, size_t n,
+							 const char *name)
+{
+	const struct graft_ldcache_name key = { .name = name };
+
+	return n > 0 ? bsearch(&key, names, n, sizeof(key), compare_names) : NULL;
+}
+
 static int compare_recorded(const void *a, const void *b)
 {
 	const struct recorded *left = a, *right = b;
@@ -109,14 +123,13 @@ static void find_recorded(const struct recall *recall, const char *name, struct 
 static size_t read_target(const struct recall *recall, int fd, const char *name)
 {
 	char text[NAME_MAX + 2];
-	const struct graft_ldcache_name key = { .name = text };
 	const struct graft_ldcache_name *found;
 	ssize_t n = readlinkat(fd, name, text, sizeof(text) - 1);
 
 	if (n <= 0 || n > NAME_MAX)
 		return NOWHERE;
 	text[n] = '\0';
-	found = bsearch(&key, recall->names, recall->n, sizeof(key), compare_names);
+	found = graft_ldcache_find_name(recall->names, recall->n, text);
 	return found ? (size_t)(found - recall->names) : NOWHERE;
 }
 
@@ -200,7 +213,6 @@ int graft_ldcache_recall(const struct graft_ldcache *cache, int fd, const char *
 
 	if (n == 0)
 		return 0;
-	qsort(names, n, sizeof(*names), compare_names);
 	recall.details = graft_arena_list(arena, n, sizeof(*recall.details));
 	if (!recall.details || list_recorded(&recall) < 0)
 		return -1;

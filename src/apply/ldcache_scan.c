@@ -29,6 +29,7 @@
 #define ELF_ARENA         ((size_t)1 << 20) /* more than elf.c's own limits come to */
 #define ENTRIES_PER_CHECK 64                /* entries of a directory between two looks at the clock */
 #define HWCAPS_BIT        ((uint64_t)1 << 62)
+#define HWCAPS_NAME       "glibc-hwcaps"
 
 /* A file or link that is a library of ours. */
 struct candidate {
@@ -47,7 +48,8 @@ struct directory {
 	int fd;                           /* O_RDONLY */
 	int held_fd;                      /* for the journal, borrowed from it; -1 until something is changed */
 	bool hwcaps;                      /* below glibc-hwcaps: no links are made */
-	struct graft_ldcache_name *names; /* those that could be libraries' */
+	bool has_hwcaps;                  /* there is a glibc-hwcaps in it */
+	struct graft_ldcache_name *names; /* those that could be libraries', sorted */
 	size_t n_names;
 	struct candidate *candidates;
 	size_t n_candidates;
@@ -288,19 +290,30 @@ static bool beats(const struct candidate *challenger, const struct candidate *wi
 	return graft_ldcache_compare(challenger->name, winner->name) > 0;
 }
 
+/* Whether what has the winner's soname for its name, if anything, leads to the winner. */
+static bool is_linked(const struct graft_ldcache_scan *scan, const struct directory *directory,
+		      const struct candidate *winner)
+{
+	auto_close int fd = -1;
+	struct stat st;
+
+	/* All names of libraries are known. */
+	if (is_library_name(winner->soname) &&
+	    !graft_ldcache_find_name(directory->names, directory->n_names, winner->soname))
+		return false;
+	fd = find_object(scan, directory, winner->soname, true);
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == winner->id.dev && st.st_ino == winner->id.ino;
+}
+
 /* Makes or corrects <soname> -> winner. Only lack of memory is a failure: a directory that cannot be written to stays as it is. */
 static int link_soname(const struct graft_ldcache_scan *scan, struct directory *directory,
 		       const struct candidate *winner, struct graft_error *err)
 {
-	auto_close int old_fd = -1;
 	struct stat st;
 	int rc;
 
 	if (!scan->journal || directory->hwcaps || winner->is_link || winner->recalled ||
-	    strcmp(winner->soname, winner->name) == 0)
-		return 0;
-	old_fd = find_object(scan, directory, winner->soname, true);
-	if (old_fd >= 0 && fstat(old_fd, &st) == 0 && st.st_dev == winner->id.dev && st.st_ino == winner->id.ino)
+	    strcmp(winner->soname, winner->name) == 0 || is_linked(scan, directory, winner))
 		return 0;
 	/* A link that leads nowhere, or to an empty mount point, is one that will lead to a library of ours. */
 	if (scan->early && fstatat(directory->fd, winner->soname, &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -434,6 +447,8 @@ static int read_names(const struct graft_ldcache_scan *scan, struct directory *d
 
 		if (n++ % ENTRIES_PER_CHECK == 0 && check_time(scan, directory->path, err) < 0)
 			return -1;
+		if (strcmp(entry->d_name, HWCAPS_NAME) == 0)
+			directory->has_hwcaps = true;
 		if (is_library_name(entry->d_name))
 			type = type_of(directory->fd, entry);
 		if (type != DT_REG && type != DT_LNK)
@@ -449,6 +464,7 @@ static int read_names(const struct graft_ldcache_scan *scan, struct directory *d
 		slot->is_link = type == DT_LNK;
 		slot->place = directory->n_names - 1;
 	}
+	graft_ldcache_sort_names(directory->names, directory->n_names);
 	return 0;
 }
 
@@ -522,6 +538,7 @@ static int open_directory(struct graft_ldcache_scan *scan, const char *path, DIR
 	return 0;
 }
 
+/* 1 when there is a glibc-hwcaps in the directory. */
 static int scan_one(struct graft_ldcache_scan *scan, const char *path, bool hwcaps, uint64_t hwcap,
 		    struct graft_error *err)
 {
@@ -533,9 +550,10 @@ static int scan_one(struct graft_ldcache_scan *scan, const char *path, bool hwca
 	if (!stream)
 		return 0;
 	directory.fd = dirfd(stream);
-	if (read_names(scan, &directory, stream, err) < 0 || find_candidates(scan, &directory, err) < 0)
+	if (read_names(scan, &directory, stream, err) < 0 || find_candidates(scan, &directory, err) < 0 ||
+	    settle_directory(scan, &directory, hwcap, err) < 0)
 		return -1;
-	return settle_directory(scan, &directory, hwcap, err);
+	return directory.has_hwcaps;
 }
 
 /* The place of a hwcaps name in the list, which grows; -1 when there is no room. */
@@ -556,7 +574,7 @@ static int hwcaps_index(struct graft_ldcache_scan *scan, const char *name)
  */
 static int scan_hwcaps(struct graft_ldcache_scan *scan, const char *path, struct graft_error *err)
 {
-	const char *parent = join(scan, path, "glibc-hwcaps");
+	const char *parent = join(scan, path, HWCAPS_NAME);
 	const struct dirent *entry;
 	auto_dir DIR *stream = NULL;
 	size_t n = 0;
@@ -586,9 +604,11 @@ static int scan_hwcaps(struct graft_ldcache_scan *scan, const char *path, struct
 int graft_ldcache_scan_directory(struct graft_ldcache_scan *scan, const char *path, struct graft_error *err)
 {
 	/* SECURITY: finding out that a directory is not there takes milliseconds when its path is made of links. */
-	if (check_time(scan, path, err) < 0 || scan_one(scan, path, false, 0, err) < 0)
-		return -1;
-	return scan_hwcaps(scan, path, err);
+	int rc = check_time(scan, path, err);
+
+	if (rc == 0)
+		rc = scan_one(scan, path, false, 0, err);
+	return rc > 0 ? scan_hwcaps(scan, path, err) : rc;
 }
 
 static int compare_names(const void *a, const void *b)

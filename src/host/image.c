@@ -285,8 +285,12 @@ static void look_at_compat(struct look *look, const char *directory)
 		add_compat(look, directory, names[i]);
 }
 
-int graft_image_inspect(const struct graft_root *root, bool want_compat, const struct graft_log *log,
-			struct graft_arena *arena, struct graft_image *ret_image, struct graft_error *err)
+/* What is looked at, and in which directory for compatibility libraries; NULL = in none. */
+enum part { PART_LAYOUT = 1u << 0, PART_LOADER = 1u << 1 };
+
+static int inspect(const struct graft_root *root, unsigned int parts, const char *compat_dir,
+		   const struct graft_log *log, struct graft_arena *arena, struct graft_image *ret_image,
+		   struct graft_error *err)
 {
 	/* No file of the image is opened by its name: what was looked at could be a device by then. */
 	auto_close int proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -295,30 +299,40 @@ int graft_image_inspect(const struct graft_root *root, bool want_compat, const s
 	struct look look = { .root = &readable, .log = log, .arena = arena, .image = &image };
 
 	readable.proc_fd = proc_fd;
-	look_at_layout(&look);
-	look_at_libc(&look);
-	look_at_loader(&look);
-	if (want_compat)
-		look_at_compat(&look, COMPAT_DIR);
+	if ((parts & PART_LAYOUT) != 0)
+		look_at_layout(&look);
+	if ((parts & PART_LOADER) != 0) {
+		look_at_libc(&look);
+		look_at_loader(&look);
+	}
+	if (compat_dir)
+		look_at_compat(&look, compat_dir);
 	if (look.no_memory || graft_arena_failed(arena))
 		return graft_fail_memory(err);
 	*ret_image = image;
 	return 0;
 }
 
+int graft_image_inspect(const struct graft_root *root, bool want_compat, const struct graft_log *log,
+			struct graft_arena *arena, struct graft_image *ret_image, struct graft_error *err)
+{
+	return inspect(root, PART_LAYOUT | PART_LOADER, want_compat ? COMPAT_DIR : NULL, log, arena, ret_image, err);
+}
+
+int graft_image_inspect_loader(const struct graft_root *root, const struct graft_log *log, struct graft_arena *arena,
+			       struct graft_image *ret_image, struct graft_error *err)
+{
+	return inspect(root, PART_LOADER, NULL, log, arena, ret_image, err);
+}
+
 int graft_image_find_compat(const struct graft_root *root, const char *directory, const struct graft_log *log,
 			    struct graft_arena *arena, struct graft_compat_library **ret_libraries, size_t *ret_n,
 			    struct graft_error *err)
 {
-	auto_close int proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct graft_root readable = *root;
 	struct graft_image image = { 0 };
-	struct look look = { .root = &readable, .log = log, .arena = arena, .image = &image };
 
-	readable.proc_fd = proc_fd;
-	look_at_compat(&look, directory);
-	if (look.no_memory || graft_arena_failed(arena))
-		return graft_fail_memory(err);
+	if (inspect(root, 0, directory, log, arena, &image, err) < 0)
+		return -1;
 	*ret_libraries = image.compat;
 	*ret_n = image.n_compat;
 	return 0;

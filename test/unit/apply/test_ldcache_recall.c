@@ -125,6 +125,7 @@ static int setup(void **state)
 			.flags = written[i].flags != 0 ? written[i].flags : graft_abi_flags_native(),
 			.hwcap = written[i].hwcap,
 		};
+	graft_ldcache_sort_names(fix.names, COUNT(rows));
 	return fix.fd < 0 ? -1 : 0;
 }
 
@@ -158,6 +159,7 @@ static void assert_answers(void)
 			assert_int_equal(name->flags, graft_abi_flags_native());
 		if (i > 0)
 			assert_true(strcmp(fix.names[i - 1].name, name->name) < 0);
+		assert_ptr_equal(graft_ldcache_find_name(fix.names, COUNT(rows), name->name), name);
 	}
 }
 
@@ -195,6 +197,8 @@ static void test_no_answers(void **state)
 	assert_int_equal(recall(DIRECTORY, 10000), 0);
 	assert_no_answers();
 	assert_int_equal(graft_ldcache_recall(&fix.cache, fix.fd, DIRECTORY, NULL, 0, INT64_MAX, fix.arena), 0);
+	assert_null(graft_ldcache_find_name(fix.names, COUNT(rows), "libnowhere.so.1"));
+	assert_null(graft_ldcache_find_name(NULL, 0, "libfile.so.1"));
 }
 
 /* What is the root directory's own is recorded as "/libfile.so.1". */

@@ -38,6 +38,28 @@ static struct inspection inspect(struct fixture *fixture, bool want_compat)
 	return inspection;
 }
 
+/* The loader alone: the same as when all is looked at, and nothing besides. */
+static void compare_loader(struct fixture *fixture, const struct graft_image *whole)
+{
+	struct graft_arena *arena = graft_arena_new(1 << 20);
+	struct graft_root root = GRAFT_ROOT_INIT;
+	struct graft_error err = { 0 };
+	struct graft_image image;
+
+	assert_int_equal(graft_root_open(&root, fixture->root, &err), 0);
+	assert_int_equal(graft_image_inspect_loader(&root, &fixture->logger, arena, &image, &err), 0);
+	graft_root_close(&root);
+	assert_int_equal(image.libc, whole->libc);
+	assert_int_equal(image.n_loader_dirs, whole->n_loader_dirs);
+	for (size_t i = 0; i < image.n_loader_dirs; i++)
+		assert_string_equal(image.loader_dirs[i], whole->loader_dirs[i]);
+	assert_true(!image.musl_path_file == !whole->musl_path_file);
+	assert_true(!image.musl_path == !whole->musl_path);
+	assert_false(image.usr_lib || image.debian || image.proc_driver);
+	assert_int_equal(image.n_compat, 0);
+	(void)graft_arena_free(arena);
+}
+
 static int set_up(void **state)
 {
 	static struct fixture fixture;
@@ -71,6 +93,7 @@ static void test_empty_root(void **state)
 	assert_false(seen.image.proc_driver);
 	assert_int_equal(seen.image.libc, GRAFT_LIBC_UNKNOWN);
 	assert_int_equal(seen.image.n_compat, 0);
+	compare_loader(*state, &seen.image);
 	(void)graft_arena_free(seen.arena);
 }
 
@@ -96,6 +119,7 @@ static void test_debian(void **state)
 	assert_int_equal(seen.image.libc, GRAFT_LIBC_GLIBC);
 	assert_true(has_dir(&seen.image, FIXTURE_LIBDIR));
 	assert_null(seen.image.musl_path_file);
+	compare_loader(*state, &seen.image);
 	(void)graft_arena_free(seen.arena);
 }
 
@@ -125,6 +149,7 @@ static void test_musl(void **state)
 	assert_null(seen.image.musl_path);
 	assert_int_equal(seen.image.n_loader_dirs, 3);
 	assert_true(has_dir(&seen.image, "/usr/local/lib"));
+	compare_loader(*state, &seen.image);
 	(void)graft_arena_free(seen.arena);
 
 	fixture_write(fixture, "/etc/ld-musl-x86_64.path", "/lib\n/opt/lib:relative:/usr/lib\n");
