@@ -3,13 +3,14 @@
  * spawn: the stopwatch of bench/run. Times a command from posix_spawn to its end, many times, each time next to a start
  * of /bin/true: the unit. Both are pinned to one CPU and alternate, so that what slows the machine slows both.
  *
- *	spawn [--runs N] [--root DIRECTORY] [--container] [--bundle FILE] [--input TEXT] -- COMMAND [ARGUMENT...]
+ *	spawn [--runs N] [--root DIRECTORY] [--mounts FILE] [--container] [--bundle FILE] [--input TEXT] -- COMMAND [ARGUMENT...]
  *
  * With --root, each command runs in a mount namespace of its own in which a fresh overlay of DIRECTORY is mounted;
  * arguments that are "{root}" become its path. With --container, a process sits in another mount namespace with that
  * root, in a cgroup of its own, as a container does when a runtime calls its prestart hook; "{pid}" becomes its id. All
- * of that is made before the clock starts and thrown away after it stopped. The root is at /mnt/root. With --bundle, /mnt/bundle has a fresh copy
- * of FILE as config.json; with --input, the command reads TEXT, in which "{pid}" is filled in as well.
+ * of that is made before the clock starts and thrown away after it stopped. The root is at /mnt/root. With --mounts, each line "SOURCE TAB DESTINATION" of
+ * FILE is a bind mount in it, as a low-level runtime makes them before it starts hooks. With --bundle, /mnt/bundle has a fresh copy of FILE as
+ * config.json; with --input, the command reads TEXT, in which "{pid}" is filled in as well.
  *
  * Prints one line of JSON: medians in microseconds, their ratio, the 90th percentile, the largest peak memory in KiB.
  */
@@ -45,6 +46,7 @@ struct sample {
 struct options {
 	unsigned int runs;
 	const char *root;
+	const char *mounts;
 	int container;
 	const char *bundle;
 	char *input[2]; /* a list like argv, for fill_in() */
@@ -123,6 +125,57 @@ static void make_root(const char *lower, char *ret_path, size_t size)
 	(void)snprintf(data, sizeof(data), "%s/dev", ret_path);
 	if (mount("dev", data, "tmpfs", MS_NOSUID, "mode=755") < 0)
 		die("dev");
+}
+
+/* The root is a fresh one of ours, of an image that is no stranger: paths need no care. */
+static void make_parents(const char *root, char *path)
+{
+	for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')) != NULL; at++) {
+		*at = '\0';
+		make_directory(path);
+		*at = '/';
+	}
+}
+
+static void make_mount(const char *root, const char *source, const char *destination)
+{
+	char path[PATH_MAX * 2];
+	struct stat st;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s%s", root, destination);
+	if (stat(source, &st) < 0)
+		die(source);
+	make_parents(root, path);
+	if (S_ISDIR(st.st_mode)) {
+		make_directory(path);
+	} else {
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+		if (fd < 0)
+			die(path);
+		(void)close(fd);
+	}
+	if (mount(source, path, NULL, MS_BIND, NULL) < 0)
+		die(path);
+}
+
+static void make_mounts(const char *root, const char *list)
+{
+	FILE *stream = fopen(list, "re");
+	char line[PATH_MAX * 2];
+
+	if (!stream)
+		die(list);
+	while (fgets(line, sizeof(line), stream)) {
+		char *tab = strchr(line, '\t');
+
+		if (!tab)
+			continue;
+		*tab = '\0';
+		tab[1 + strcspn(tab + 1, "\n")] = '\0';
+		make_mount(root, line, tab + 1);
+	}
+	(void)fclose(stream);
 }
 
 static void write_text(const char *path, const char *text)
@@ -249,6 +302,8 @@ static void run_once(struct options *options, struct sample *ret_sample)
 				die("mount namespace");
 			make_root(options->root, root, sizeof(root));
 			fill_in(options->command, "{root}", root);
+			if (options->mounts)
+				make_mounts(root, options->mounts);
 			if (options->bundle)
 				copy_bundle(options->bundle);
 		}
@@ -306,6 +361,8 @@ static void parse(int argc, char **argv, struct options *options)
 			options->runs = (unsigned int)strtoul(argv[++i], NULL, 10);
 		else if (strcmp(argv[i], "--root") == 0 && i + 1 < argc)
 			options->root = argv[++i];
+		else if (strcmp(argv[i], "--mounts") == 0 && i + 1 < argc)
+			options->mounts = argv[++i];
 		else if (strcmp(argv[i], "--bundle") == 0 && i + 1 < argc)
 			options->bundle = argv[++i];
 		else if (strcmp(argv[i], "--input") == 0 && i + 1 < argc)
@@ -316,11 +373,10 @@ static void parse(int argc, char **argv, struct options *options)
 			break;
 	}
 	if (i + 1 >= argc || strcmp(argv[i], "--") != 0 || options->runs == 0 || options->runs > MAX_RUNS ||
-	    ((options->bundle || options->input[0]) && !options->root)) {
+	    ((options->bundle || options->input[0] || options->mounts) && !options->root)) {
 		(void)fprintf(
-		    stderr,
-		    "usage: spawn [--runs N] [--root DIRECTORY] [--container] [--bundle FILE] [--input TEXT] -- "
-		    "COMMAND [ARGUMENT...]\n");
+		    stderr, "usage: spawn [--runs N] [--root DIRECTORY] [--mounts FILE] [--container] [--bundle FILE] "
+			    "[--input TEXT] -- COMMAND [ARGUMENT...]\n");
 		exit(64);
 	}
 	options->command = argv + i + 1;
