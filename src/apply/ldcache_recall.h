@@ -23,6 +23,7 @@ struct graft_ldcache_name {
 	uint32_t flags;     /* its ABI (ld-so-cache.md 5); only with a soname */
 };
 
+/* By name, as the functions below need them. */
 void graft_ldcache_sort_names(struct graft_ldcache_name *names, size_t n);
 /* In sorted names; NULL when it is not among them. */
 const struct graft_ldcache_name *graft_ldcache_find_name(const struct graft_ldcache_name *names, size_t n,
