@@ -101,6 +101,10 @@ struct graft_cdi_name {
 int graft_cdi_parse_name(const char *text, struct graft_arena *arena, struct graft_cdi_name *ret_name,
 			 struct graft_error *err);
 bool graft_cdi_is_qualified(const char *text);
+/* The rules of names (SPEC ctk-and-cdi 5.2). -1: GRAFT_INVALID with the texts there. */
+int graft_cdi_check_vendor(const char *vendor, struct graft_error *err);
+int graft_cdi_check_class(const char *class_, struct graft_error *err);
+int graft_cdi_check_device(const char *device, struct graft_error *err);
 /*
  * Whether the annotations of one spec or device are what the CDI asks for (SPEC ctk-and-cdi 5.4): keys are names with an optional prefix,
  * "vendor.com/name", and all of them together have at most 256 KiB. Other readers of specs do not look, so graft_cdi_spec_read() does not

@@ -197,7 +197,7 @@ int cdi_check_device_object(struct cdi_reader *reader, const struct cdi_value *v
 	const struct graft_cdi_device *device = object;
 	struct graft_error why = { .status = GRAFT_OK };
 
-	if (cdi_check_device(device->name ? device->name : "", &why) < 0 &&
+	if (graft_cdi_check_device(device->name ? device->name : "", &why) < 0 &&
 	    cdi_complain(reader, value, "%s", why.msg) < 0)
 		return -1;
 	if (is_empty(&device->edits) && cdi_complain(reader, value, "invalid device, empty device edits") < 0)

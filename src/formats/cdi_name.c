@@ -92,7 +92,17 @@ static int check_class(const struct parts *parts, struct graft_error *err)
 	return check_kind_part(parts->class_, parts->class_length, "invalid class. ", err);
 }
 
-int cdi_check_device(const char *device, struct graft_error *err)
+int graft_cdi_check_vendor(const char *vendor, struct graft_error *err)
+{
+	return check_vendor(&(struct parts){ .vendor = vendor, .vendor_length = strlen(vendor) }, err);
+}
+
+int graft_cdi_check_class(const char *class_, struct graft_error *err)
+{
+	return check_class(&(struct parts){ .class_ = class_, .class_length = strlen(class_) }, err);
+}
+
+int graft_cdi_check_device(const char *device, struct graft_error *err)
 {
 	char quoted[QUOTED_MAX];
 
@@ -152,7 +162,7 @@ static int parse(const char *text, struct parts *ret_parts, struct graft_error *
 	if (missing)
 		return graft_fail(err, GRAFT_INVALID, 0, "unqualified device %s, missing %s", quoted, missing);
 	if (check_vendor(ret_parts, &why) < 0 || check_class(ret_parts, &why) < 0 ||
-	    cdi_check_device(ret_parts->device, &why) < 0)
+	    graft_cdi_check_device(ret_parts->device, &why) < 0)
 		return graft_fail(err, GRAFT_INVALID, 0, "invalid device %s: %s", quoted, why.msg);
 	return 0;
 }

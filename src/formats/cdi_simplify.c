@@ -240,7 +240,7 @@ int graft_cdi_add_merged(struct graft_cdi_spec *spec, const char *name, struct g
 {
 	struct graft_cdi_device all = { .name = name }, *slot;
 
-	if (cdi_check_device(name, err) < 0)
+	if (graft_cdi_check_device(name, err) < 0)
 		return -1;
 	for (size_t i = 0; i < spec->n_devices; i++) {
 		if (strcmp(spec->devices[i].name, name) == 0)

@@ -71,8 +71,6 @@ void cdi_quote_yaml(struct graft_buffer *out, const char *text);
 int cdi_check_utf8(const char *text, struct graft_error *err);
 /* A text for messages, quoted, with everything but printable ASCII escaped, cut if long. */
 const char *cdi_quote(const char *text, char *buffer, size_t size);
-/* The rules of names (SPEC ctk-and-cdi 5.2). -1: GRAFT_INVALID with the text. */
-int cdi_check_device(const char *device, struct graft_error *err);
 /* Cuts "vendor/class" in two; the strings are copies in `arena`. */
 int cdi_check_kind(const char *kind, struct graft_arena *arena, const char **ret_vendor, const char **ret_class,
 		   struct graft_error *err);

@@ -153,7 +153,8 @@ static bool has_integrated_gpu(const struct detection *d, bool tegra_files)
 	return integrated || (tegra_files && n == 0);
 }
 
-struct graft_platform_facts graft_platform_detect(const struct graft_root *root)
+/* `all`: also what decides nothing but on a board. */
+static struct graft_platform_facts detect(const struct graft_root *root, bool all)
 {
 	struct graft_platform_facts facts = { .nvml = false };
 	struct detection d = { .root = root, .arena = graft_arena_new(ARENA_MAX) };
@@ -163,9 +164,19 @@ struct graft_platform_facts graft_platform_detect(const struct graft_root *root)
 	graft_lookup_init(&d.lookup, root, d.arena);
 	facts.tegra_files = has_tegra_files(&d);
 	facts.integrated_gpu = has_integrated_gpu(&d, facts.tegra_files);
-	facts.nvml = facts.tegra_files && has_nvml(&d);
-	facts.dxcore = (facts.tegra_files || facts.integrated_gpu) && has_dxcore(&d);
+	facts.nvml = (all || facts.tegra_files) && has_nvml(&d);
+	facts.dxcore = (all || facts.tegra_files || facts.integrated_gpu) && has_dxcore(&d);
 	graft_lookup_done(&d.lookup);
 	(void)graft_arena_free(d.arena);
 	return facts;
+}
+
+struct graft_platform_facts graft_platform_detect(const struct graft_root *root)
+{
+	return detect(root, false);
+}
+
+struct graft_platform_facts graft_platform_detect_all(const struct graft_root *root)
+{
+	return detect(root, true);
 }

@@ -20,5 +20,7 @@ struct graft_platform_facts {
 
 /* Never fails: what cannot be read is not there. `root` is the host's. */
 struct graft_platform_facts graft_platform_detect(const struct graft_root *root);
+/* The same with all facts looked for on any host, for those who have the time. */
+struct graft_platform_facts graft_platform_detect_all(const struct graft_root *root);
 
 #endif

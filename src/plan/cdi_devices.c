@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "formats/cdi_tree.h"
+#include "formats/cdi.h"
 #include "host/discover.h"
 #include "request/request.h"
 
@@ -36,7 +36,7 @@ int graft_cdi_name(const struct graft_gpu *gpu, const struct graft_mig_device *m
 							    : NULL;
 
 		/* QUIRK: UUIDs of MIG devices had slashes in them before driver 470. */
-		if (!name || cdi_check_device(name, NULL) < 0)
+		if (!name || graft_cdi_check_device(name, NULL) < 0)
 			continue;
 		if (!graft_arena_push_string(arena, &choice->names, &choice->n_names, name))
 			return graft_fail_memory(err);

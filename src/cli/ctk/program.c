@@ -40,10 +40,7 @@ static const struct graft_command ctk_cdi_transform = {
 };
 
 static const struct graft_command *const cdi_commands[] = {
-	&ctk_cdi_list,
-	&ctk_cdi_transform,
-	&ctk_cdi_validate,
-	NULL,
+	&ctk_cdi_generate, &ctk_cdi_list, &ctk_cdi_transform, &ctk_cdi_validate, NULL,
 };
 static const struct graft_command ctk_cdi = {
 	CTK_COMMAND,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locate: searching programs by name, and telling ourselves from others. Runs none of them. */
+/* locate: which programs the runtime needs, and telling ourselves from others. Runs none of them. */
 #include "cli/runtime/locate.h"
 
 #include <errno.h>
@@ -13,81 +13,17 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "cli/find_program.h"
 
-#define SELF            "nvidia-container-runtime"
-#define DEFAULT_HOOK    "/usr/bin/nvidia-container-runtime-hook"
-#define DEFAULT_CDI     "/usr/bin/nvidia-cdi-hook"
-#define STANDARD_PLACES "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define SELF         "nvidia-container-runtime"
+#define DEFAULT_HOOK "/usr/bin/nvidia-container-runtime-hook"
+#define DEFAULT_CDI  "/usr/bin/nvidia-cdi-hook"
 
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
-}
-
-static bool is_program(const char *path, struct stat *ret_stat)
-{
-	return stat(path, ret_stat) == 0 && !S_ISDIR(ret_stat->st_mode) && (ret_stat->st_mode & 0111) != 0;
-}
-
-/* ---- searching ---- */
-
-struct search {
-	const char *name;
-	/* Whether a program that was found is wanted. */
-	bool (*is_wanted)(void *arg, const char *path, const struct stat *st);
-	void *arg;
-	const struct graft_log *log;
-};
-
-static bool accept_any(void *arg, const char *path, const struct stat *st)
-{
-	(void)arg;
-	(void)path;
-	(void)st;
-	return true;
-}
-
-static bool has_directory(const char *list, const char *directory, size_t length)
-{
-	for (const char *at = list; at; at = strchr(at, ':')) {
-		at += at[0] == ':';
-		if (strncmp(at, directory, length) == 0 && (at[length] == ':' || at[length] == '\0'))
-			return true;
-	}
-	return false;
-}
-
-/* Searches the directories of `list` that `without` does not have. */
-static bool search_list(const struct search *search, const char *list, const char *without, char path[PATH_MAX])
-{
-	struct stat st;
-
-	for (const char *at = list; at; at = strchr(at, ':')) {
-		int length, n;
-
-		at += at[0] == ':';
-		length = (int)strcspn(at, ":");
-		if (has_directory(without, at, (size_t)length))
-			continue;
-		if (at[0] != '/') {
-			graft_debug(search->log, "'%.*s' of PATH is passed over: it is not absolute", length, at);
-			continue;
-		}
-		n = snprintf(path, PATH_MAX, "%.*s/%s", length, at, search->name);
-		if (n < PATH_MAX && is_program(path, &st) && search->is_wanted(search->arg, path, &st))
-			return true;
-	}
-	return false;
-}
-
-static bool search_path(const struct search *search, char path[PATH_MAX])
-{
-	const char *list = secure_getenv("PATH");
-
-	return search_list(search, list ? list : "", "", path) ||
-	       search_list(search, STANDARD_PLACES, list ? list : "", path);
 }
 
 /* ---- the low-level runtime ---- */
@@ -115,14 +51,13 @@ static bool is_other(void *arg, const char *path, const struct stat *st)
 
 static bool find_candidate(struct candidates *candidates, const char *name, char path[PATH_MAX])
 {
-	const struct search search = { name, is_other, candidates, candidates->log };
 	struct stat st;
 
 	if (name[0] == '\0')
 		return false;
 	if (!strchr(name, '/'))
-		return search_path(&search, path);
-	return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX && is_program(path, &st) &&
+		return cli_find_program(name, is_other, candidates, candidates->log, path);
+	return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX && cli_is_program(path, &st) &&
 	       is_other(candidates, path, &st);
 }
 
@@ -200,10 +135,9 @@ int runtime_refuse_loop(const struct graft_config *config, struct graft_error *e
 static const char *find_program(const char *name, const char *otherwise, const struct graft_log *log,
 				struct graft_arena *arena)
 {
-	const struct search search = { name, accept_any, NULL, log };
 	char path[PATH_MAX];
 
-	return graft_arena_strdup(arena, search_path(&search, path) ? path : otherwise);
+	return graft_arena_strdup(arena, cli_find_program(name, NULL, NULL, log, path) ? path : otherwise);
 }
 
 const char *runtime_find_hook(const struct graft_config *config, const struct graft_log *log, struct graft_arena *arena)
@@ -221,7 +155,7 @@ static const char *find_beside(const char *path, const char *name, struct graft_
 	char *beside = graft_arena_printf(arena, "%.*s%s", (int)(base_name(path) - path), path, name);
 	struct stat st;
 
-	return beside && is_program(beside, &st) ? beside : NULL;
+	return beside && cli_is_program(beside, &st) ? beside : NULL;
 }
 
 const char *runtime_find_cdi_hook(const struct graft_config *config, const struct graft_log *log,

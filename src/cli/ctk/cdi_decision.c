@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cdi_decision: flag by flag, then what several of them say together. */
+#include "cli/ctk/cdi_decision.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "cli/config.h"
+#include "cli/ctk/devices.h"
+#include "cli/find_program.h"
+#include "plan/cdi_devices.h"
+#include "plan/planner.h"
+
+#define USUAL_PLACE "/usr/bin/"
+#define ALL         "all"
+
+static bool has_word(const struct ctk_list *list, const char *word)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (strcmp(list->items[i], word) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- words of fixed sets ---- */
+
+static int check_format(const struct ctk_cdi_flags *given, struct graft_error *err)
+{
+	if (!given->format || strcasecmp(given->format, "json") == 0 || strcasecmp(given->format, "yaml") == 0)
+		return 0;
+	return graft_fail(err, GRAFT_INVALID, 0, "invalid output format: %s", given->format);
+}
+
+/* CTK_CDI_MODES: to be found out. */
+static int read_mode(const struct ctk_cdi_flags *given, enum ctk_cdi_mode *ret_mode, struct graft_error *err)
+{
+	*ret_mode = CTK_CDI_MODES;
+	if (!given->mode || strcasecmp(given->mode, "auto") == 0)
+		return 0;
+	for (unsigned int i = 0; i < CTK_CDI_MODES; i++) {
+		if (strcasecmp(given->mode, ctk_cdi_modes[i].word) == 0) {
+			*ret_mode = (enum ctk_cdi_mode)i;
+			return 0;
+		}
+	}
+	return graft_fail(err, GRAFT_INVALID, 0, "invalid discovery mode: %s", given->mode);
+}
+
+static int read_namings(const struct ctk_list *words, unsigned int *ret_namings, struct graft_error *err)
+{
+	*ret_namings = words->given ? 0u : (unsigned int)(GRAFT_CDI_NAMING_INDEX | GRAFT_CDI_NAMING_UUID);
+	for (size_t i = 0; i < words->n; i++) {
+		unsigned int bit = 0;
+
+		while (bit < GRAFT_CDI_NAMINGS && strcmp(words->items[i], graft_cdi_naming_words[bit]) != 0)
+			bit++;
+		if (bit == GRAFT_CDI_NAMINGS)
+			return graft_fail(err, GRAFT_INVALID, 0, "invalid device name strategy: %s", words->items[i]);
+		*ret_namings |= 1u << bit;
+	}
+	return 0;
+}
+
+static int read_provenance(const char *word, enum graft_cdi_provenance *ret_provenance, struct graft_error *err)
+{
+	*ret_provenance = GRAFT_CDI_PROVENANCE_AUTO;
+	for (unsigned int i = 0; word && i < GRAFT_CDI_PROVENANCE_MAX; i++) {
+		if (strcmp(word, graft_cdi_provenance_names[i]) == 0) {
+			*ret_provenance = (enum graft_cdi_provenance)i;
+			return 0;
+		}
+	}
+	return word ? graft_fail(err, GRAFT_INVALID, 0, "invalid --provenance value: %s", word) : 0;
+}
+
+static int read_capabilities(const struct ctk_cdi_flags *given, uint32_t *ret_capabilities, struct graft_error *err)
+{
+	struct graft_request *request = graft_request_new();
+	int rc = request ? 0 : graft_fail_memory(err);
+
+	for (size_t i = 0; rc == 0 && i < given->capabilities.n; i++)
+		rc = graft_request_capabilities(request, given->capabilities.items[i], err);
+	if (rc == 0) {
+		*ret_capabilities = given->capabilities.given ? request->capabilities
+							      : (uint32_t)GRAFT_CAP_ALL & ~(uint32_t)GRAFT_CAP_COMPAT32;
+		if (given->compat32)
+			*ret_capabilities |= GRAFT_CAP_COMPAT32;
+	}
+	(void)graft_request_free(request);
+	return rc;
+}
+
+/* SPEC 1.5: what is not known is for other versions. */
+static void read_features(const struct ctk *ctk, const struct ctk_list *words, struct ctk_cdi_wish *wish)
+{
+	const struct {
+		const char *word;
+		bool *flag; /* NULL: nothing to do here */
+	} features[] = {
+		{ "enable-explicit-driver-libraries", &wish->explicit_libraries },
+		{ "enable-coherent-annotations", &wish->coherent },
+		{ "disable-multiple-csv-devices", &wish->single_csv_device },
+		{ "no-additional-gids-for-device-nodes", &wish->no_additional_gids },
+		{ "disable-ipc-discoverer", &wish->no_daemons },
+		{ "disable-nvsandboxutils", NULL },
+		{ "disable-nvsandbox-utils", NULL },
+	};
+
+	for (size_t i = 0; i < words->n; i++) {
+		bool known = false;
+
+		for (size_t j = 0; j < GRAFT_COUNT(features); j++) {
+			if (strcmp(words->items[i], features[j].word) != 0)
+				continue;
+			known = true;
+			if (features[j].flag)
+				*features[j].flag = true;
+		}
+		if (!known)
+			graft_debug(&ctk->log, "feature flag '%s' changes nothing here", words->items[i]);
+	}
+}
+
+/* ---- hooks ---- */
+
+static void warn_of_unknown_hooks(const struct ctk *ctk, const struct ctk_list *words)
+{
+	for (size_t i = 0; i < words->n; i++) {
+		struct graft_error why = { .status = GRAFT_OK };
+		uint32_t bits = 0;
+
+		if (graft_policy_disable_hook(&bits, words->items[i], &why) < 0)
+			graft_warn(&ctk->log, "there is no hook '%s'", words->items[i]);
+	}
+}
+
+/* SPEC 4.5: what is enabled is, whatever is disabled; of itself chmod is not, and in mode management nodes are the container's to make. */
+static void read_hooks(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_wish *wish)
+{
+	bool all = has_word(&given->disabled_hooks, ALL);
+
+	warn_of_unknown_hooks(ctk, &given->disabled_hooks);
+	warn_of_unknown_hooks(ctk, &given->enabled_hooks);
+	wish->disabled_hooks = wish->mode == CTK_CDI_MANAGEMENT ? (uint32_t)GRAFT_HOOK_PARAMS : 0u;
+	for (unsigned int i = 0; i < GRAFT_HOOK_BITS; i++) {
+		if (all || has_word(&given->disabled_hooks, graft_hook_names[i]))
+			wish->disabled_hooks |= 1u << i;
+		if (has_word(&given->enabled_hooks, graft_hook_names[i]))
+			wish->disabled_hooks &= ~(1u << i);
+	}
+	wish->chmod = has_word(&given->enabled_hooks, "chmod");
+}
+
+/* SPEC 1.5: an absolute path as it is; else searched, by the name that was asked for. */
+static const char *find_hook_program(const struct ctk *ctk, const char *value)
+{
+	const char *name = value && value[0] != '\0' ? value : CTK_CDI_HOOK_NAME, *usual;
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (name[0] == '/')
+		return name;
+	if (strchr(name, '/') ? cli_is_program(name, &st) : cli_find_program(name, NULL, NULL, &ctk->log, path))
+		return strchr(name, '/') ? graft_path_clean(NULL, name, ctk->arena)
+					 : graft_arena_strdup(ctk->arena, path);
+	usual = graft_arena_printf(ctk->arena, USUAL_PLACE "%s",
+				   strcmp(graft_path_name(name), "nvidia-ctk") == 0 ? "nvidia-ctk" : CTK_CDI_HOOK_NAME);
+	if (usual)
+		graft_warn(&ctk->log, "the hook program '%s' was not found; the spec says %s", name, usual);
+	return usual;
+}
+
+/* ---- the output's name ---- */
+
+static bool ends_in(const char *name, const char *ending)
+{
+	size_t length = strlen(name), n = strlen(ending);
+
+	return length > n && strcasecmp(name + length - n, ending) == 0;
+}
+
+/*
+ * SPEC 1.5, 7.1 (9): readers of specifications look at "*.json" and "*.yaml" and nothing else, so that is what files are called; the name decides over --format, as it does
+ * for these readers.
+ */
+static int name_output(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_decision *decision,
+		       struct graft_error *err)
+{
+	static const struct {
+		const char *ending, *proper;
+		enum graft_cdi_format format;
+	} endings[] = {
+		{ ".json", ".json", GRAFT_CDI_JSON },
+		{ ".yaml", ".yaml", GRAFT_CDI_YAML },
+		{ ".yml", ".yaml", GRAFT_CDI_YAML },
+	};
+	const char *name = given->output && given->output[0] != '\0' ? given->output : NULL;
+	bool json = given->format && strcasecmp(given->format, "json") == 0;
+
+	decision->format = json ? GRAFT_CDI_JSON : GRAFT_CDI_YAML;
+	if (!name)
+		return 0;
+	for (size_t i = 0; i < GRAFT_COUNT(endings) && !decision->output; i++) {
+		if (!ends_in(name, endings[i].ending))
+			continue;
+		if (given->format && decision->format != endings[i].format)
+			graft_warn(&ctk->log,
+				   "--format=%s does not go with the name %s, which decides: it is read as %s",
+				   given->format, name, endings[i].proper + 1);
+		decision->format = endings[i].format;
+		decision->output = graft_arena_printf(
+		    ctk->arena, "%.*s%s", (int)(strlen(name) - strlen(endings[i].ending)), name, endings[i].proper);
+	}
+	if (!decision->output)
+		decision->output = graft_arena_printf(ctk->arena, "%s%s", name, json ? ".json" : ".yaml");
+	if (!decision->output)
+		return graft_fail_memory(err);
+	if (strcmp(decision->output, name) != 0)
+		graft_warn(&ctk->log, "specs are read from *.json and *.yaml only: writing %s", decision->output);
+	return 0;
+}
+
+/* ---- places ---- */
+
+/* The root of the configuration counts only where neither flag nor variable says anything, be it that there is none. */
+static int read_driver_root(struct ctk *ctk, const struct ctk_cdi_flags *given, const char **ret_root,
+			    struct graft_error *err)
+{
+	struct graft_config config;
+
+	*ret_root = given->driver_root;
+	if (given->driver_root)
+		return 0;
+	if (cli_config_load(CLI_CONFIG_RUNTIME, ctk->config, ctk->arena, &config, err) < 0)
+		return -1;
+	*ret_root = config.cli.root;
+	return 0;
+}
+
+/* Paths of the host to paths below the driver root, where all that belongs to the driver is looked up. */
+static int rebase(struct ctk *ctk, const char *option, const char *root, const struct ctk_list *paths,
+		  const char *const **ret_paths, size_t *ret_n, struct graft_error *err)
+{
+	size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
+	const char **list = NULL;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < paths->n; i++) {
+		const char *path = graft_path_clean(NULL, paths->items[i], ctk->arena);
+
+		if (!path && graft_arena_failed(ctk->arena))
+			return graft_fail_memory(err);
+		if (!path)
+			return graft_fail(err, GRAFT_INVALID, 0, "--%s: '%s' is no absolute path", option,
+					  paths->items[i]);
+		if (strncmp(path, root, length) != 0 || (length > 0 && path[length] != '/' && path[length] != '\0'))
+			return graft_fail(err, GRAFT_INVALID, 0, "--%s: %s is not below the driver root %s", option,
+					  path, root);
+		path += length;
+		if (!graft_arena_push_string(ctk->arena, &list, ret_n, path[0] != '\0' ? path : "/"))
+			return graft_fail_memory(err);
+	}
+	*ret_paths = list;
+	return 0;
+}
+
+static int read_places(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_places *places,
+		       struct graft_error *err)
+{
+	const char *root;
+
+	if (read_driver_root(ctk, given, &root, err) < 0)
+		return -1;
+	*places = (struct ctk_cdi_places){ .driver_root = ctk_clean_root(ctk, "driver-root", root),
+					   .path = secure_getenv("PATH"),
+					   .csv_files = given->csv_files.items,
+					   .n_csv_files = given->csv_files.n,
+					   .csv_ignore_patterns = given->csv_ignore_patterns.items,
+					   .n_csv_ignore_patterns = given->csv_ignore_patterns.n };
+	if (given->dev_root && given->dev_root[0] != '\0')
+		places->dev_root = ctk_clean_root(ctk, "dev-root", given->dev_root);
+	if (!places->driver_root || (given->dev_root && given->dev_root[0] != '\0' && !places->dev_root))
+		return 1; /* told */
+	if (rebase(ctk, "library-search-path", places->driver_root, &given->library_search_path,
+		   &places->library_directories, &places->n_library_directories, err) < 0)
+		return -1;
+	return rebase(ctk, "config-search-path", places->driver_root, &given->config_search_path,
+		      &places->data_directories, &places->n_data_directories, err);
+}
+
+/* ---- all flags ---- */
+
+static int check_kind(const struct ctk_cdi_wish *wish, struct graft_error *err)
+{
+	if (graft_cdi_check_vendor(wish->vendor, err) < 0)
+		return graft_wrap(err, "invalid CDI vendor name");
+	if (graft_cdi_check_class(wish->class_, err) < 0)
+		return graft_wrap(err, "invalid CDI class name");
+	return 0;
+}
+
+/* SPEC 7.1 (10): in other toolkits all modes say nvidia.com/gpu, and specs of several modes are in conflict with each other. */
+static void set_kind(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_wish *wish)
+{
+	const struct ctk_cdi_mode_row *row = &ctk_cdi_modes[wish->mode], *usual = &ctk_cdi_modes[CTK_CDI_NVML];
+
+	wish->vendor = given->vendor ? given->vendor : row->vendor;
+	wish->class_ = given->class_ ? given->class_ : row->class_;
+	if (strcmp(wish->vendor, given->vendor ? given->vendor : usual->vendor) != 0 ||
+	    strcmp(wish->class_, given->class_ ? given->class_ : usual->class_) != 0)
+		graft_info(&ctk->log, "The devices are of kind %s/%s in this mode; --vendor and --class change that",
+			   wish->vendor, wish->class_);
+}
+
+/* What does not depend on the mode, in the order of SPEC 1.5. */
+static int read_flags(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_decision *decision,
+		      struct graft_error *err)
+{
+	struct ctk_cdi_wish *wish = &decision->wish;
+
+	if (check_format(given, err) < 0 || read_mode(given, &wish->mode, err) < 0 ||
+	    read_namings(&given->namings, &wish->namings, err) < 0)
+		return -1;
+	wish->hook_path = given->no_hooks ? USUAL_PLACE CTK_CDI_HOOK_NAME : find_hook_program(ctk, given->hook_path);
+	if (!wish->hook_path)
+		return graft_fail_memory(err);
+	return name_output(ctk, given, decision, err);
+}
+
+static void read_ids(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_wish *wish)
+{
+	static const char *const all[] = { ALL };
+
+	wish->ids = given->ids.given ? given->ids.items : all;
+	wish->n_ids = given->ids.given ? given->ids.n : GRAFT_COUNT(all);
+	wish->no_all_device = given->no_all_device;
+	if (has_word(&given->ids, "none") && !wish->no_all_device) {
+		graft_warn(&ctk->log, "Disabling generation of 'all' device");
+		wish->no_all_device = true;
+	}
+}
+
+int ctk_cdi_decide(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_decision *ret_decision,
+		   struct graft_error *err)
+{
+	struct ctk_cdi_wish *wish = &ret_decision->wish;
+	const char *compat = given->csv_compat_directory;
+	int rc;
+
+	*ret_decision = (struct ctk_cdi_decision){ .output = NULL };
+	if (read_flags(ctk, given, ret_decision, err) < 0)
+		return -1;
+	wish->vendor = given->vendor ? given->vendor : ctk_cdi_modes[CTK_CDI_NVML].vendor;
+	wish->class_ = given->class_ ? given->class_ : ctk_cdi_modes[CTK_CDI_NVML].class_;
+	if (check_kind(wish, err) < 0)
+		return -1;
+	if (has_word(&given->enabled_hooks, ALL))
+		return graft_fail(err, GRAFT_INVALID, 0, "enabling all hooks is not supported");
+	if (read_provenance(given->provenance, &wish->provenance, err) < 0 ||
+	    read_capabilities(given, &wish->capabilities, err) < 0)
+		return -1;
+	read_ids(ctk, given, wish);
+	rc = read_places(ctk, given, &ret_decision->places, err);
+	if (rc != 0)
+		return rc;
+	if (wish->mode == CTK_CDI_MODES && ctk_cdi_detect_mode(ctk, &ret_decision->places, &wish->mode, err) < 0)
+		return -1;
+	set_kind(ctk, given, wish);
+	read_features(ctk, &given->features, wish);
+	read_hooks(ctk, given, wish);
+	wish->no_hooks = given->no_hooks;
+	wish->ldconfig_path = given->ldconfig_path && given->ldconfig_path[0] != '\0' ? given->ldconfig_path : NULL;
+	wish->csv_compat_directory = compat && compat[0] != '\0' ? compat : CTK_CDI_ORIN_COMPAT;
+	return 0;
+}
