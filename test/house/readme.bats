@@ -47,6 +47,21 @@ setup() {
   [ $status -eq 0 ]
 }
 
+@test "every program that is installed has its line in the architecture, with a page that is about it" {
+  local name line page pages programs=()
+  # One file of that name is the main of each; the runtime's variants share its line.
+  mapfile -t programs < <(find src/cli -name 'nvidia-*.c' | sed 's|.*/||; s|\..*||' | sort -u)
+  [ ${#programs[@]} -ge 5 ]
+  for name in "${programs[@]}"; do
+    line=$(grep "^| \`$name\`" docs/ARCHITECTURE.md) || { echo "$name has no line"; return 1; }
+    mapfile -t pages < <(grep -oE '\([a-z-]+\.md\)' <<<"$line" | tr -d '()')
+    for page in "${pages[@]}"; do
+      grep -q "$name" "docs/$page" || { echo "docs/$page says nothing of $name"; return 1; }
+    done
+    [ ${#pages[@]} -gt 0 ]
+  done
+}
+
 @test "every variable that is read is documented" {
   local name
   while read -r name; do
