@@ -145,7 +145,8 @@ static int give_nodes(struct csv_planner *planner, struct graft_error *err)
 	if ((selection->integrated || selection->discrete_gpu) && planner->n_nodes == 0)
 		return graft_fail(err, GRAFT_NOT_FOUND, 0,
 				  "the CSV files of this board name no device node that is there: install its "
-				  "container packages, or set nvidia-container-runtime.modes.csv.mount-spec-path");
+				  "container packages, or say where the files are (--csv.file, "
+				  "nvidia-container-runtime.modes.csv.mount-spec-path)");
 	return 0;
 }
 
