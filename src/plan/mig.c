@@ -95,7 +95,7 @@ static void add_rules(struct graft_planner *planner, const struct graft_node *no
 
 /*
  * Of an instance that a GPU may get. Its node may not be there yet: the driver's table names its number all the same, and a low-level runtime that makes
- * nodes needs no more (docs/decisions/0017-nodes-before-their-instances.md). The mode is what the driver's own files say of each instance there is.
+ * nodes needs no more (docs/decisions/0018-nodes-before-their-instances.md). The mode is what the driver's own files say of each instance there is.
  */
 static int add_instance_node(struct graft_planner *planner, const struct graft_node *node, struct graft_error *err)
 {

@@ -47,6 +47,11 @@ setup() {
   [ $status -eq 0 ]
 }
 
+@test "no two decisions have the same number" {
+  run -0 sh -c 'ls docs/decisions | grep -o "^[0-9]*" | sort | uniq -d'
+  [ "$output" = "" ]
+}
+
 @test "every program that is installed has its line in the architecture, with a page that is about it" {
   local name line page pages programs=()
   # One file of that name is the main of each; the runtime's variants share its line.
