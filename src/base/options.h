@@ -123,6 +123,8 @@ void graft_options_usage(const struct graft_command *command, const char *progra
  */
 void graft_options_complain(const struct graft_command *command, const char *program, enum graft_parse_result result,
 			    const struct graft_error *err, struct graft_buffer *out);
+/* Appends text for scdoc, with what it would read as markup escaped. */
+void graft_manual_escape(struct graft_buffer *out, const char *text);
 /* Man page in scdoc's input format, with all commands that can be run; completions of programs without nested commands for "bash", "zsh" or "fish". `root` is the program's top command. */
 void graft_options_man(const struct graft_command *root, int section, struct graft_buffer *out);
 int graft_options_completion(const struct graft_command *root, const char *shell, struct graft_buffer *out,

@@ -240,8 +240,7 @@ void graft_options_complain(const struct graft_command *command, const char *pro
 
 /* ---- man page ---- */
 
-/* Text with what scdoc would read as markup escaped. */
-static void add_escaped(struct graft_buffer *out, const char *text)
+void graft_manual_escape(struct graft_buffer *out, const char *text)
 {
 	for (; *text != '\0'; text++) {
 		if (strchr("\\*_#+`", *text))
@@ -256,7 +255,7 @@ static void add_man_help(struct graft_buffer *out, const struct graft_option *op
 
 	add_whole_help(&help, option);
 	out->failed = out->failed || graft_buffer_failed(&help);
-	add_escaped(out, graft_buffer_text(&help));
+	graft_manual_escape(out, graft_buffer_text(&help));
 	graft_buffer_done(&help);
 }
 
@@ -265,11 +264,11 @@ static void add_man_option(struct graft_buffer *out, const struct graft_option *
 	if (option->letter != 0)
 		graft_buffer_printf(out, "*-%s%c*, ", option->letter == '?' ? "\\" : "", option->letter);
 	graft_buffer_string(out, "*--");
-	add_escaped(out, option->name);
+	graft_manual_escape(out, option->name);
 	graft_buffer_char(out, '*');
 	if (option->argument != GRAFT_OPTION_FLAG) {
 		graft_buffer_string(out, option->argument == GRAFT_OPTION_OPTIONAL ? "[=_" : "=_");
-		add_escaped(out, option->value_name);
+		graft_manual_escape(out, option->value_name);
 		graft_buffer_string(out, option->argument == GRAFT_OPTION_OPTIONAL ? "_]" : "_");
 	}
 	graft_buffer_string(out, "\n\t");
@@ -289,19 +288,19 @@ static void add_trail(struct graft_buffer *out, const struct trail *trail)
 		add_trail(out, trail->parent);
 		graft_buffer_char(out, ' ');
 	}
-	add_escaped(out, trail->command->name);
+	graft_manual_escape(out, trail->command->name);
 }
 
 static void add_man_synopsis(struct graft_buffer *out, const struct graft_command *root, const struct trail *trail)
 {
 	graft_buffer_char(out, '*');
-	add_escaped(out, root->name);
+	graft_manual_escape(out, root->name);
 	graft_buffer_string(out, trail->parent ? "* [OPTION...] *" : "* [OPTION...] ");
 	if (trail->parent) {
 		add_trail(out, trail);
 		graft_buffer_string(out, "* [OPTION...] ");
 	}
-	add_escaped(out, trail->command->arguments);
+	graft_manual_escape(out, trail->command->arguments);
 	graft_buffer_string(out, "\n\n");
 }
 
@@ -313,11 +312,11 @@ static void add_man_command(struct graft_buffer *out, const struct graft_command
 	add_trail(out, trail);
 	graft_buffer_string(out, "\n\n");
 	add_man_synopsis(out, root, trail);
-	add_escaped(out, command->description ? command->description : command->summary);
+	graft_manual_escape(out, command->description ? command->description : command->summary);
 	graft_buffer_string(out, "\n\n");
 	for (size_t i = 0; command->aliases && command->aliases[i]; i++) {
 		graft_buffer_string(out, i == 0 ? "Also called *" : ", *");
-		add_escaped(out, command->aliases[i]);
+		graft_manual_escape(out, command->aliases[i]);
 		graft_buffer_string(out, command->aliases[i + 1] ? "*" : "*.\n\n");
 	}
 	GRAFT_FOR_EACH_OPTION(option, command)
@@ -346,12 +345,12 @@ void graft_options_man(const struct graft_command *root, int section, struct gra
 	const struct trail trail = { NULL, root };
 
 	graft_buffer_printf(out, "%s(%d)\n\n# NAME\n\n%s - ", root->name, section, root->name);
-	add_escaped(out, root->summary);
+	graft_manual_escape(out, root->summary);
 	graft_buffer_string(out, "\n\n# SYNOPSIS\n\n");
 	add_man_synopsis(out, root, &trail);
 	if (root->description) {
 		graft_buffer_string(out, "# DESCRIPTION\n\n");
-		add_escaped(out, root->description);
+		graft_manual_escape(out, root->description);
 		graft_buffer_string(out, "\n\n");
 	}
 	graft_buffer_string(out, "# OPTIONS\n\n");

@@ -126,6 +126,8 @@ void graft_config_sample_line(const struct graft_config_key *key, struct graft_b
 
 /* Appends one JSON object, a member per key under its full name, for tests and bug reports. What is unset is null. */
 void graft_config_to_json(const struct graft_config *config, struct graft_buffer *out);
+/* Appends the man page of the file in scdoc's format. */
+void graft_config_manual(struct graft_buffer *out);
 /* Appends the Markdown tables of all keys, one table per section. */
 void graft_config_document(struct graft_buffer *out);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/options.h"
 #include "formats/json.h"
 #include "request/config.h"
 
@@ -92,6 +93,60 @@ void graft_config_document(struct graft_buffer *out)
 		document_default(key, out);
 		graft_buffer_printf(out, " | %s |\n", key->doc);
 	}
+}
+
+/* ---- man page ---- */
+
+/* Markdown's code marks are not the man page's. */
+static void manual_text(struct graft_buffer *out, const char *text)
+{
+	for (const char *end; *text != '\0'; text = end + (*end == '`')) {
+		char part[2] = { 0 };
+
+		end = text + strcspn(text, "`");
+		for (const char *c = text; c < end; c++) {
+			part[0] = *c;
+			graft_manual_escape(out, part);
+		}
+	}
+}
+
+static void manual_key(const struct graft_config_key *key, struct graft_buffer *out)
+{
+	static const char *const kinds[] = { "true or false", "string", "list of strings" };
+	struct graft_buffer standard = { .max = 0 };
+
+	graft_buffer_char(out, '*');
+	graft_manual_escape(out, key->name);
+	graft_buffer_printf(out, "* (%s; default: ", kinds[key->kind]);
+	document_default(key, &standard);
+	out->failed = out->failed || graft_buffer_failed(&standard);
+	manual_text(out, graft_buffer_text(&standard));
+	graft_buffer_done(&standard);
+	graft_buffer_string(out, ")\n\t");
+	manual_text(out, key->doc);
+	graft_buffer_string(out, "\n\n");
+}
+
+void graft_config_manual(struct graft_buffer *out)
+{
+	static const char top[] =
+	    "nvidia-container-runtime-config(5)\n\n# NAME\n\nnvidia-container-runtime-config - settings of the NVIDIA "
+	    "container runtime, its hook and nvidia-ctk\n\n# "
+	    "DESCRIPTION\n\n_/etc/nvidia-container-runtime/config.toml_ is a "
+	    "TOML document. *NVIDIA\\_CTK\\_CONFIG\\_FILE\\_PATH* names another one; without it, "
+	    "_$XDG\\_CONFIG\\_HOME/nvidia-container-runtime/config.toml_ comes first where that variable is set. A "
+	    "file that is "
+	    "not there means the defaults. Keys that are not listed here are ignored; a value of a wrong type is an "
+	    "error with line and column.\n\n*nvidia-ctk config default* prints a document with all defaults, "
+	    "*nvidia-ctk "
+	    "config --set* changes one and keeps comments and order.\n\n# KEYS\n\n";
+
+	graft_buffer_string(out, top);
+	for (size_t i = 0; i < graft_config_n_keys; i++)
+		manual_key(&graft_config_keys[i], out);
+	graft_buffer_string(
+	    out, "# SEE ALSO\n\n*nvidia-container-runtime*(8), *nvidia-container-runtime-hook*(8), *nvidia-ctk*(1)\n");
 }
 
 /* ---- config.toml ---- */

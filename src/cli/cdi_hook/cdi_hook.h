@@ -85,6 +85,8 @@ struct graft_edit *cdi_hook_edit(struct graft_plan *plan, enum graft_edit_kind k
 /* program.c: runs the hook of argv[0], whose options follow. Privileges were given up. Returns the exit status; one that is not known is a success. */
 int cdi_hook_run_one(struct cdi_hook *hook, int argc, char **argv);
 
+/* The program: its global options and hooks. */
+extern const struct graft_command cdi_hook_program;
 /* The hooks. run() gets the `struct cdi_hook` and returns the exit status. */
 extern const struct graft_command cdi_hook_create_symlinks, cdi_hook_chmod, cdi_hook_update_ldcache,
     cdi_hook_enable_cuda_compat, cdi_hook_disable_device_node_modification, cdi_hook_update_application_profile,

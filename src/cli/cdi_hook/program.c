@@ -39,10 +39,20 @@ static const struct graft_option options[] = {
 	  .offset = offsetof(struct cdi_hook, quiet) },
 };
 
-static const struct graft_command top = {
+const struct graft_command cdi_hook_program = {
 	.name = CDI_HOOK_PROGRAM,
 	.arguments = "HOOK [OPTION...]",
 	.summary = "Hooks that container edits (CDI) name: small changes inside a container before it starts",
+	.description = "Low-level runtimes start this program at createContainer, for the hooks that a specification "
+		       "of the Container "
+		       "Device Interface or nvidia-container-runtime names. Each hook reads the OCI state on standard "
+		       "input, opens the "
+		       "container's root once and changes nothing outside of it.\n\n"
+		       "The program is statically linked, forgets its environment, working directory and open files "
+		       "first, and executes "
+		       "nothing. A hook that it does not know is a warning and a success, so that specifications of "
+		       "newer releases do "
+		       "not keep containers from starting.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.max_arguments = -1,
@@ -139,8 +149,8 @@ static int print_help(const struct cdi_hook *hook, const struct graft_command *c
 	struct graft_buffer text = { .max = 0 };
 	char program[128];
 
-	(void)snprintf(program, sizeof(program), "%s%s%s", hook->program, command == &top ? "" : " ",
-		       command == &top ? "" : command->name);
+	(void)snprintf(program, sizeof(program), "%s%s%s", hook->program, command == &cdi_hook_program ? "" : " ",
+		       command == &cdi_hook_program ? "" : command->name);
 	graft_options_help(command, program, &text);
 	return print(&text);
 }
@@ -195,7 +205,7 @@ static int run_hook(struct cdi_hook *hook, const struct graft_command *command, 
 
 int cdi_hook_run_one(struct cdi_hook *hook, int argc, char **argv)
 {
-	const struct graft_command *command = argc > 0 ? graft_options_find_command(&top, argv[0]) : NULL;
+	const struct graft_command *command = argc > 0 ? graft_options_find_command(&cdi_hook_program, argv[0]) : NULL;
 
 	if (argc == 0)
 		return warn(hook, "No CDI hook specified", "");
@@ -210,15 +220,15 @@ int cdi_hook_run(struct cdi_hook *hook, int argc, char **argv)
 	struct graft_error err = { .status = GRAFT_OK };
 	int first, status;
 
-	if (graft_options_parse(&top, argc, argv, hook, &first, &result, &err) < 0) {
+	if (graft_options_parse(&cdi_hook_program, argc, argv, hook, &first, &result, &err) < 0) {
 		set_level(hook);
 		return warn(hook, "No CDI hook specified", "");
 	}
 	set_level(hook);
 	if (result != GRAFT_PARSE_OK)
-		return parse(hook, &top, argc, argv, &first, &status) < 0 ? status : 0;
+		return parse(hook, &cdi_hook_program, argc, argv, &first, &status) < 0 ? status : 0;
 	if (first < argc && (strcmp(argv[first], "help") == 0 || strcmp(argv[first], "h") == 0))
-		return print_help(hook, &top);
+		return print_help(hook, &cdi_hook_program);
 	if (first < argc && strcmp(argv[first], cdi_hook_sequence.name) == 0)
 		return run_hook(hook, &cdi_hook_sequence, argc - first, argv + first);
 	return cdi_hook_run_one(hook, argc - first, argv + first);

@@ -318,6 +318,24 @@ static void test_document(void **state)
 	graft_buffer_done(&out);
 }
 
+static void test_manual(void **state)
+{
+	struct graft_buffer out = { 0 };
+
+	(void)state;
+	graft_config_manual(&out);
+	assert_false(graft_buffer_failed(&out));
+	for (size_t i = 0; i < graft_config_n_keys; i++) {
+		char row[128];
+
+		(void)snprintf(row, sizeof(row), "\n*%s* (", graft_config_keys[i].name);
+		assert_non_null(strstr(out.bytes, row));
+	}
+	/* scdoc refuses a page whose marks are not in pairs. */
+	assert_null(strchr(out.bytes, '`'));
+	graft_buffer_done(&out);
+}
+
 /* docs/config.toml: as it stands it changes nothing, and with all lines put into force it has every key. */
 static void test_example(void **state)
 {
@@ -360,7 +378,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(test_each_key), cmocka_unit_test(test_spellings),
 		cmocka_unit_test(test_refused),  cmocka_unit_test(test_host),     cmocka_unit_test(test_allocations),
-		cmocka_unit_test(test_document), cmocka_unit_test(test_example),
+		cmocka_unit_test(test_document), cmocka_unit_test(test_manual),   cmocka_unit_test(test_example),
 	};
 
 	return cmocka_run_group_tests_name("config", tests, NULL, NULL);
