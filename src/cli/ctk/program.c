@@ -284,6 +284,14 @@ static int help_topic(const struct ctk *ctk, const struct graft_command *command
 	return print_help(ctk, command, words ? words : "");
 }
 
+static int fail_memory(const struct ctk *ctk)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+
+	(void)graft_fail_memory(&err);
+	return ctk_fail(ctk, &err, "%s", "");
+}
+
 static int run_command(struct ctk *ctk, const struct graft_command *command, int argc, char **argv)
 {
 	struct ctk_base none;
@@ -291,12 +299,8 @@ static int run_command(struct ctk *ctk, const struct graft_command *command, int
 
 	if (command != &ctk_program)
 		ctk->words = graft_arena_printf(ctk->arena, "%s %s", ctk->words, command->name);
-	if (!ctk->words) {
-		struct graft_error err = { .status = GRAFT_OK };
-
-		(void)graft_fail_memory(&err);
-		return ctk_fail(ctk, &err, "%s", "");
-	}
+	if (!ctk->words)
+		return fail_memory(ctk);
 	if (command->run)
 		return command->run(ctk, argc, argv);
 	if (ctk_parse(ctk, command, &none, argc, argv, &first, &status) < 0)
@@ -365,7 +369,7 @@ static int print_candidates(const struct ctk *ctk, int argc, char **argv)
 int ctk_main(int argc, char **argv)
 {
 	struct ctk ctk = { .program = CTK_PROGRAM, .words = CTK_PROGRAM, .started_us = graft_clock_us() };
-	int status = 1;
+	int status;
 
 	if (ctk_is_completion_request(argc, argv))
 		return print_candidates(&ctk, argc - 1, argv);
@@ -376,8 +380,7 @@ int ctk_main(int argc, char **argv)
 	ctk.steps = (struct graft_log){ .write = write_step, .arg = &ctk };
 	set_level(&ctk);
 	ctk.arena = graft_arena_new(ARENA_MAX);
-	if (ctk.arena)
-		status = run_command(&ctk, &ctk_program, argc, argv);
+	status = ctk.arena ? run_command(&ctk, &ctk_program, argc, argv) : fail_memory(&ctk);
 	ctk.arena = graft_arena_free(ctk.arena);
 	return status;
 }
