@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/cdi_staleness.h"
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "cli/ctk/cdi_file.h"
@@ -179,6 +180,25 @@ static int parse_timeout(const char *text, int *ret_ms, struct graft_error *err)
 	return 0;
 }
 
+/*
+ * Specs whose files are all there, and which were made for another driver, other GPUs or another layout of MIG. They say so in a form that is the planner's
+ * matter, which discovery does not know. One that cannot be asked is as it is.
+ */
+static void look_at_origins(struct ctk *ctk, const struct graft_host_options *options, struct graft_health *health)
+{
+	struct cli_cdi_host host = { .options = options, .arena = ctk->arena };
+	struct graft_cdi_fingerprint made;
+	struct graft_cdi_spec spec;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	for (size_t i = 0; i < health->cdi.n_specs; i++) {
+		struct graft_health_spec *row = &health->cdi.specs[i];
+
+		if (!row->stale && ctk_cdi_read(ctk, row->file, &spec, &err) == 0)
+			(void)cli_cdi_why_stale(&host, &spec, &made, &row->stale, &err);
+	}
+}
+
 static int collect(struct ctk *ctk, const struct doctor_options *given, struct graft_health **ret_health,
 		   struct graft_error *err)
 {
@@ -205,7 +225,10 @@ static int collect(struct ctk *ctk, const struct doctor_options *given, struct g
 	look.host.root = choose_root(given, &facts);
 	if (graft_arena_failed(ctk->arena))
 		return graft_fail_memory(err);
-	return graft_health_collect(&look, ret_health, err);
+	if (graft_health_collect(&look, ret_health, err) < 0)
+		return -1;
+	look_at_origins(ctk, &look.host, *ret_health);
+	return graft_arena_failed(ctk->arena) ? graft_fail_memory(err) : 0;
 }
 
 static int read_facts(struct ctk *ctk, const char *path, struct graft_health **ret_health, struct graft_error *err)
