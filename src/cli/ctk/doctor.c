@@ -184,9 +184,9 @@ static int parse_timeout(const char *text, int *ret_ms, struct graft_error *err)
  * Specs whose files are all there, and which were made for another driver, other GPUs or another layout of MIG. They say so in a form that is the planner's
  * matter, which discovery does not know. One that cannot be asked is as it is.
  */
-static void look_at_origins(struct ctk *ctk, const struct graft_host_options *options, struct graft_health *health)
+static void look_at_origins(struct ctk *ctk, const struct graft_host_options *where, struct graft_health *health)
 {
-	struct cli_cdi_host host = { .options = options, .arena = ctk->arena };
+	struct cli_cdi_host host = { .options = where, .arena = ctk->arena };
 	struct graft_cdi_fingerprint made;
 	struct graft_cdi_spec spec;
 	struct graft_error err = { .status = GRAFT_OK };
@@ -395,8 +395,10 @@ static int run(void *context, int argc, char **argv)
 	if (ctk_parse(ctk, &ctk_doctor, &given, argc, argv, &first, &status) < 0)
 		return status;
 	rc = given.from ? read_facts(ctk, given.from, &health, &err) : collect(ctk, &given, &health, &err);
-	if (rc < 0)
+	if (rc < 0) {
+		health = graft_health_free(health);
 		return ctk_fail(ctk, &err, "%s", "");
+	}
 	if (given.facts) {
 		graft_health_write(health, &out);
 		status = ctk_print(ctk, &out);
@@ -408,8 +410,11 @@ static int run(void *context, int argc, char **argv)
 }
 
 const struct graft_command ctk_doctor = {
-	CTK_COMMAND,
 	.name = "doctor",
+	.arguments = "[MESSAGE]",
+	.max_arguments = -1,
+	.go_style = true,
+	.interspersed = true,
 	.summary = "Find out why containers of this host get no GPU, and what repairs it",
 	.description =
 	    "Looks at everything between the kernel and a container: driver, device nodes, libraries, daemons, "
