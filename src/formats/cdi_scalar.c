@@ -9,6 +9,7 @@
 #include "formats/cdi_tree.h"
 
 #define QUOTED_MAX 160
+#define WORD_MAX   5 /* "false", "+.inf" */
 
 static bool is_one_of(const char *text, const char *const *words)
 {
@@ -102,11 +103,19 @@ static bool is_fraction(const char *text)
 	return *at == '\0';
 }
 
+/* Nearly all texts of a spec are paths and the like: longer than any word, and they do not begin as numbers do. */
+static bool is_surely_string(const char *text)
+{
+	return strnlen(text, WORD_MAX + 1) > WORD_MAX && !strchr("0123456789+-._", text[0]);
+}
+
 enum cdi_kind cdi_plain_kind(const char *text, bool *ret_negative, uint64_t *ret_magnitude)
 {
 	bool negative;
 	uint64_t magnitude;
 
+	if (is_surely_string(text))
+		return CDI_STRING;
 	if (is_one_of(text, null_words))
 		return CDI_NULL;
 	if (is_one_of(text, true_words) || is_one_of(text, false_words)) {

@@ -126,7 +126,9 @@ const char *graft_cdi_spec_minimum_version(const struct graft_cdi_spec *spec)
 
 static void begin_line(struct writer *writer, unsigned int column)
 {
-	graft_buffer_printf(&writer->out, "\n%*s", (int)column, "");
+	graft_buffer_char(&writer->out, '\n');
+	for (unsigned int i = 0; i < column; i += YAML_STEP)
+		graft_buffer_add(&writer->out, "    ", column - i < YAML_STEP ? column - i : YAML_STEP);
 }
 
 /* Where the content of what stands at a column goes: the next step, and no deeper than that (SPEC ctk-and-cdi 1.5). */

@@ -97,14 +97,28 @@ static int keep_plan(struct making *making, struct graft_plan *take_plan)
 	return 0;
 }
 
+/*
+ * The host without what no choice of a device changes: it is in the plan of all devices, would be left out of each one's again, and is nearly all of the work where there
+ * are many.
+ */
+static struct graft_inventory without_files(const struct graft_inventory *inventory)
+{
+	struct graft_inventory rest = *inventory;
+
+	rest.n_libraries = rest.n_libraries32 = rest.n_binaries = 0;
+	rest.n_extra_files = rest.n_firmwares = rest.n_ipcs = 0;
+	return rest;
+}
+
 static int plan(struct making *making, const struct graft_request *request, const struct graft_selection *selection,
 		bool shared, struct graft_plan **ret_plan)
 {
+	const struct graft_inventory *inventory = making->host->inventory, rest = without_files(inventory);
 	const struct graft_policy policy = { .style = GRAFT_STYLE_OCI,
 					     .disabled_hooks = making->wish->disabled_hooks,
 					     .shared = shared };
 
-	if (graft_plan_make(making->host->inventory, request, &policy, selection, ret_plan, making->err) < 0)
+	if (graft_plan_make(shared ? inventory : &rest, request, &policy, selection, ret_plan, making->err) < 0)
 		return -1;
 	return keep_plan(making, *ret_plan);
 }
