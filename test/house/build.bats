@@ -49,6 +49,17 @@ elf_files() {
   grep -q 'complete -c nvidia-container-cli' "$share/fish/vendor_completions.d/nvidia-container-cli.fish"
 }
 
+@test "units, preset and udev rules are installed where systemd and udev look, and say where the program is" {
+  local systemd=$tree/D/usr/lib/systemd
+  grep -qx 'ExecStart=/usr/bin/nvidia-ctk cdi refresh' "$systemd/system/nvidia-cdi-refresh.service"
+  grep -qx 'PathChanged=/usr/bin/nvidia-ctk' "$systemd/system/nvidia-cdi-refresh.path"
+  [ -e "$systemd/system/nvidia-cdi-refresh.timer" ]
+  [ "$(cat "$systemd/system-preset/90-nvidia-cdi-refresh.preset")" = $'enable nvidia-cdi-refresh.service\nenable nvidia-cdi-refresh.path' ]
+  grep -q 'start nvidia-cdi-refresh.service' "$tree/D/usr/lib/udev/rules.d/60-nvidia-cdi-refresh.rules"
+  run systemd-analyze --root "$tree/D" verify nvidia-cdi-refresh.service nvidia-cdi-refresh.path nvidia-cdi-refresh.timer
+  [[ $output != *"nvidia-cdi-refresh."*[Ii]gnoring* ]] || { echo "$output"; false; }
+}
+
 @test "nothing is installed outside the prefix" {
   [ "$(ls "$tree/D")" = usr ]
 }

@@ -30,6 +30,48 @@ int ctk_cdi_read(struct ctk *ctk, const char *path, struct graft_cdi_spec *ret_s
 	return graft_cdi_spec_read(is_stdin ? "standard input" : path, text, length, ctk->arena, ret_spec, err);
 }
 
+static bool is_option(const char *word, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(word, name, length) == 0 && (word[length] == '=' || word[length] == '\0');
+}
+
+static bool is_kept(const char *word)
+{
+	return strncmp(word, "--", 2) == 0 && word[2] != '\0' && !is_option(word, "--output") &&
+	       !is_option(word, "--format");
+}
+
+/* Of one name after the other; of those of one name the order matters. */
+static bool stands_before(const char *a, const char *b)
+{
+	size_t length_a = strcspn(a, "="), length_b = strcspn(b, "=");
+	int order = strncmp(a, b, length_a < length_b ? length_a : length_b);
+
+	return order != 0 ? order < 0 : length_a < length_b;
+}
+
+const char *ctk_cdi_flags_text(struct ctk *ctk, const char *const *words, size_t n)
+{
+	const char **kept = graft_arena_list(ctk->arena, n, sizeof(*kept));
+	size_t n_kept = 0;
+
+	if (!kept && n > 0)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		size_t at = n_kept;
+
+		if (!is_kept(words[i]))
+			continue;
+		for (; at > 0 && stands_before(words[i], kept[at - 1]); at--)
+			kept[at] = kept[at - 1];
+		kept[at] = words[i];
+		n_kept++;
+	}
+	return graft_cdi_flags_write(kept, n_kept, ctk->arena);
+}
+
 static bool ends_in(const char *path, const char *ending)
 {
 	size_t length = strlen(path), n = strlen(ending);
@@ -37,12 +79,20 @@ static bool ends_in(const char *path, const char *ending)
 	return length > n && strcmp(path + length - n, ending) == 0;
 }
 
-static int write_out(const char *path, const struct graft_buffer *text, struct graft_error *err)
+int ctk_cdi_write_file(const struct ctk *ctk, const char *path, const struct graft_buffer *text,
+		       struct graft_error *err)
+{
+	if (ctk->sink)
+		return ctk->sink->write(ctk->sink->arg, path, text->bytes, text->length, err);
+	return graft_host_file_write(path, text->bytes, text->length, SPEC_MODE, err);
+}
+
+static int write_out(const struct ctk *ctk, const char *path, const struct graft_buffer *text, struct graft_error *err)
 {
 	int rc;
 
 	if (path)
-		return graft_host_file_write(path, text->bytes, text->length, SPEC_MODE, err);
+		return ctk_cdi_write_file(ctk, path, text, err);
 	rc = graft_write_all(STDOUT_FILENO, text->bytes, text->length);
 	return rc < 0 ? graft_fail_errno(err, -rc, "write failed: standard output") : 0;
 }
@@ -63,7 +113,7 @@ int ctk_cdi_save(struct ctk *ctk, const struct graft_cdi_spec *spec, const char 
 		return graft_fail_memory(err);
 	rc = graft_cdi_spec_write(spec, json ? GRAFT_CDI_JSON : GRAFT_CDI_YAML, &text, err);
 	if (rc == 0)
-		rc = write_out(name, &text, err);
+		rc = write_out(ctk, name, &text, err);
 	graft_buffer_done(&text);
 	if (rc == 0 && ret_path)
 		*ret_path = name;

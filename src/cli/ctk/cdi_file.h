@@ -5,6 +5,7 @@
 
 #include "cli/ctk/ctk.h"
 #include "formats/cdi_write.h"
+#include "plan/cdi_fingerprint.h"
 
 /* The directories that container engines read, by priority. */
 #define CTK_CDI_STATIC_DIRECTORY  "/etc/cdi"
@@ -23,6 +24,16 @@
 		.parse = ctk_option_list, .offset = offsetof(type, member),                                           \
 		.environment = (const char *const[]){ "NVIDIA_CTK_CDI_SPEC_DIRS", NULL },                             \
 	}
+
+/*
+ * The options of `cdi generate` as a specification keeps them (plan/cdi_fingerprint.h): in the order of their names, without those that say where it goes and in
+ * which format. Words that are no options are left out. NULL: memory.
+ */
+const char *ctk_cdi_flags_text(struct ctk *ctk, const char *const *words, size_t n);
+
+/* Writes the text of a spec, whole or not at all (mode 0644), or gives it to the sink of `ctk`. */
+int ctk_cdi_write_file(const struct ctk *ctk, const char *path, const struct graft_buffer *text,
+		       struct graft_error *err);
 
 /* Reads one spec; "-" is standard input. -1 as graft_cdi_file_read() and graft_cdi_spec_read(). */
 int ctk_cdi_read(struct ctk *ctk, const char *path, struct graft_cdi_spec *ret_spec, struct graft_error *err);

@@ -2,11 +2,9 @@
 /* cdi_generate: nvidia-ctk cdi generate (SPEC ctk-and-cdi 1.5): flags, one look at the host, files. docs/cdi-generate.md. */
 #include <string.h>
 
-#include "apply/host_file.h"
 #include "base/cleanup.h"
 #include "cli/ctk/cdi_decision.h"
-
-#define SPEC_MODE 0644
+#include "cli/ctk/cdi_file.h"
 
 /* ---- flags ---- */
 
@@ -108,7 +106,7 @@ static int write_item(struct ctk *ctk, const struct ctk_cdi_decision *decision, 
 		graft_buffer_char(out, '\n');
 	rc = graft_cdi_spec_write(&item->spec, decision->format, file ? &text : out, err);
 	if (rc == 0 && file)
-		rc = graft_host_file_write(file, text.bytes, text.length, SPEC_MODE, err);
+		rc = ctk_cdi_write_file(ctk, file, &text, err);
 	graft_buffer_done(&text);
 	if (rc < 0)
 		return graft_wrap(err, "failed to write spec");
@@ -183,6 +181,11 @@ static int generate(struct ctk *ctk, const struct ctk_cdi_flags *given)
 
 	if (rc != 0)
 		return rc < 0 ? ctk_fail(ctk, &err, "%s", "") : 1;
+	decision.wish.flags = ctk_cdi_flags_text(ctk, ctk->given, ctk->n_given);
+	if (!decision.wish.flags) {
+		(void)graft_fail_memory(&err);
+		return ctk_fail(ctk, &err, "%s", "");
+	}
 	rc = make(ctk, &decision, &host, &specs);
 	ctk_cdi_specs_done(&specs);
 	ctk_cdi_host_done(&host);

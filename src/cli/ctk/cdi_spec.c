@@ -449,6 +449,7 @@ static int add_provenance(struct making *making, struct ctk_cdi_item *item)
 	if (making->host->inventory)
 		rc = graft_cdi_fingerprint_make(making->host->inventory, gpus, making->host->boot_id, making->arena,
 						&fingerprint, making->err);
+	fingerprint.flags = making->wish->flags;
 	if (rc == 0)
 		rc = graft_cdi_fingerprint_store(&fingerprint, making->wish->provenance, making->arena, &item->spec,
 						 making->err);

@@ -58,6 +58,7 @@ struct ctk_cdi_wish {
 	const char *hook_path, *ldconfig_path;
 	const char *csv_compat_directory; /* of boards with an Orin */
 	enum graft_cdi_provenance provenance;
+	const char *flags; /* what it says of how it was made: graft_cdi_flags_write() */
 };
 
 /* What is known of the host; what a mode does not use may be NULL. */

@@ -31,7 +31,14 @@ struct ctk {
 	/* The options that the last command was given, by words or variables, each as one word: "--name=value". */
 	const char **given;
 	size_t n_given;
-	struct graft_arena *arena; /* everything of one run */
+	const struct ctk_sink *sink; /* NULL = files are written */
+	struct graft_arena *arena;   /* everything of one run */
+};
+
+/* Where a command's files go instead of the disk: for a command that is run to see what it would write. */
+struct ctk_sink {
+	int (*write)(void *arg, const char *path, const void *bytes, size_t length, struct graft_error *err);
+	void *arg;
 };
 
 /* First member of every command's options, so that ready-made parsers find the arena. */
@@ -64,6 +71,9 @@ int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *option
  */
 int ctk_option_list(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
 
+/* What a command's options would be given by variables alone, in the form of `given`. Memory failures are the arena's. */
+void ctk_read_variables(struct ctk *ctk, const struct graft_command *command, const char ***ret_words, size_t *ret_n);
+
 /* Prints one error line, "<what>: <error>. <what to do>", and returns 1. An empty `format` leaves the first part out. */
 __attribute__((format(printf, 3, 4))) int ctk_fail(const struct ctk *ctk, const struct graft_error *err,
 						   const char *format, ...);
@@ -83,6 +93,6 @@ extern const struct graft_command ctk_hook;
 extern const struct graft_command ctk_system_create_dev_char_symlinks;
 extern const struct graft_command ctk_system_create_device_nodes;
 extern const struct graft_command ctk_runtime_configure;
-extern const struct graft_command ctk_cdi_generate, ctk_cdi_list, ctk_cdi_transform_root, ctk_cdi_validate;
+extern const struct graft_command ctk_cdi_generate, ctk_cdi_list, ctk_cdi_refresh, ctk_cdi_transform_root, ctk_cdi_validate;
 
 #endif

@@ -40,7 +40,7 @@ static const struct graft_command ctk_cdi_transform = {
 };
 
 static const struct graft_command *const cdi_commands[] = {
-	&ctk_cdi_generate, &ctk_cdi_list, &ctk_cdi_transform, &ctk_cdi_validate, NULL,
+	&ctk_cdi_generate, &ctk_cdi_list, &ctk_cdi_refresh, &ctk_cdi_transform, &ctk_cdi_validate, NULL,
 };
 static const struct graft_command ctk_cdi = {
 	CTK_COMMAND,
@@ -247,20 +247,43 @@ int ctk_option_list(void *target, const struct graft_option *option, const char 
 }
 
 /* Failures are the arena's, and seen at the next use of it. */
-static void note_use(void *arg, const struct graft_option *option, const char *value)
+static void push_word(struct graft_arena *arena, const struct graft_option *option, const char *value,
+		      const char ***words, size_t *n)
 {
-	struct ctk *ctk = arg;
-	const char *word = graft_arena_printf(ctk->arena, "--%s%s%s", option->name, value ? "=" : "",
-					      value ? value : "");
-	const char **slot = word ? graft_arena_push(ctk->arena, &ctk->given, &ctk->n_given, sizeof(*slot)) : NULL;
+	const char *word = graft_arena_printf(arena, "--%s%s%s", option->name, value ? "=" : "", value ? value : "");
+	const char **slot = word ? graft_arena_push(arena, words, n, sizeof(*slot)) : NULL;
 
 	if (slot)
 		*slot = word;
 }
 
+static void note_use(void *arg, const struct graft_option *option, const char *value)
+{
+	struct ctk *ctk = arg;
+
+	push_word(ctk->arena, option, value, &ctk->given, &ctk->n_given);
+}
+
 static const char *variable(const char *name)
 {
 	return secure_getenv(name);
+}
+
+void ctk_read_variables(struct ctk *ctk, const struct graft_command *command, const char ***ret_words, size_t *ret_n)
+{
+	*ret_words = NULL;
+	*ret_n = 0;
+	for (size_t i = 0; i < command->n_options; i++) {
+		const char *const *names = command->options[i].environment;
+		const char *value = NULL;
+
+		while (names && *names && !value)
+			value = variable(*names++);
+		if (value && value[0] == '\0' && command->options[i].argument == GRAFT_OPTION_FLAG)
+			value = "false";
+		if (value)
+			push_word(ctk->arena, &command->options[i], value, ret_words, ret_n);
+	}
 }
 
 static bool is_help(const char *word)

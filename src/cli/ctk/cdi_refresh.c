@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cdi_refresh: nvidia-ctk cdi refresh: makes anew the CDI specifications that do not fit this host any more, each with the options that it was made with, and
+ * leaves the others alone. What one would be made as today is `cdi generate`'s affair: it is run, and what it would write is compared.
+ */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "apply/host_file.h"
+#include "base/cleanup.h"
+#include "cli/ctk/cdi_file.h"
+#include "host/cdi_registry.h"
+
+#define SPEC_MODE      0644
+#define SPEC_MAX       ((size_t)16 * 1024 * 1024)
+#define STATUS_CHANGED 2
+#define OTHER_OPTIONS  "it was made with other options"
+#define OTHER_CONTENT  "what containers get by it is something else now"
+
+struct refresh_options {
+	struct ctk_base base;
+	struct ctk_list directories;
+	const char *output;
+	bool check, exit_code;
+};
+
+#define AT(member) offsetof(struct refresh_options, member)
+static const struct graft_option options[] = {
+	CTK_CDI_DIRECTORIES_OPTION(struct refresh_options, directories),
+	{ .name = "output",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "FILE",
+	  .help = "Specification that there has to be: it is made with the variables of 'cdi generate'",
+	  .parse = graft_option_set_string,
+	  .offset = AT(output),
+	  .environment = (const char *const[]){ "NVIDIA_CTK_CDI_OUTPUT_FILE_PATH", NULL } },
+	{ .name = "check",
+	  .help = "Change nothing; the exit status is 2 if there is something to do",
+	  .parse = graft_option_set_true,
+	  .offset = AT(check),
+	  .aliases = (const char *const[]){ "dry-run", NULL } },
+	{ .name = "exit-code",
+	  .help = "Make the exit status 2 if a specification was made anew",
+	  .parse = graft_option_set_true,
+	  .offset = AT(exit_code) },
+};
+
+/* Some of the host's specifications, which one run of `cdi generate` makes. */
+struct target {
+	const char *path;   /* where its first file goes */
+	const char **words; /* options */
+	size_t n_words;
+};
+
+struct made_file {
+	const char *path, *bytes;
+	size_t length;
+};
+
+struct refresh {
+	struct ctk *ctk;
+	const struct refresh_options *given;
+	struct target *targets;
+	size_t n_targets;
+	struct made_file *made; /* of the target that is looked at */
+	size_t n_made;
+	size_t n_changed, n_failed;
+	struct graft_buffer out;
+};
+
+/* ---- what there is to refresh ---- */
+
+/* Also by names that lead to one place: /run and /var/run. */
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat status_a, status_b;
+
+	return strcmp(a, b) == 0 || (stat(a, &status_a) == 0 && stat(b, &status_b) == 0 &&
+				     status_a.st_dev == status_b.st_dev && status_a.st_ino == status_b.st_ino);
+}
+
+static int add_target(struct refresh *refresh, const char *path, const char *flags, struct graft_error *err)
+{
+	struct target *target;
+
+	for (size_t i = 0; i < refresh->n_targets; i++) {
+		if (is_same_file(refresh->targets[i].path, path))
+			return 0;
+	}
+	target = graft_arena_push(refresh->ctk->arena, &refresh->targets, &refresh->n_targets, sizeof(*target));
+	if (!target)
+		return graft_fail_memory(err);
+	target->path = path;
+	return graft_cdi_flags_read(flags, refresh->ctk->arena, &target->words, &target->n_words, err);
+}
+
+/* "nvidia.coherent.yaml" of class "gpu.coherent" was made together with "nvidia.yaml" (SPEC ctk-and-cdi 1.5). */
+static const char *first_file(struct refresh *refresh, const struct graft_cdi_spec *spec)
+{
+	static const char *const infixes[] = { ".coherent", ".noncoherent" };
+	const char *dot = strrchr(spec->file, '.');
+	size_t stem = (size_t)(dot - spec->file), class_ = strlen(spec->class_);
+
+	for (size_t i = 0; i < GRAFT_COUNT(infixes); i++) {
+		size_t n = strlen(infixes[i]);
+
+		if (stem > n && strncmp(dot - n, infixes[i], n) == 0 && class_ > n &&
+		    strcmp(spec->class_ + class_ - n, infixes[i]) == 0)
+			return graft_arena_printf(refresh->ctk->arena, "%.*s%s", (int)(stem - n), spec->file, dot);
+	}
+	return spec->file;
+}
+
+static int add_spec(struct refresh *refresh, const struct graft_cdi_spec *spec, struct graft_error *err)
+{
+	struct graft_cdi_fingerprint made;
+	const char *path = first_file(refresh, spec);
+	int found = path ? graft_cdi_fingerprint_find(spec, refresh->ctk->arena, &made, err) : graft_fail_memory(err);
+
+	if (found > 0 && made.flags)
+		return add_target(refresh, path, made.flags, err);
+	if (found >= 0)
+		graft_debug(&refresh->ctk->log, "CDI spec %s does not say how it was made, and is left alone",
+			    spec->file);
+	return found < 0 ? -1 : 0;
+}
+
+static int find_targets(struct refresh *refresh, struct graft_error *err)
+{
+	const struct refresh_options *given = refresh->given;
+	struct graft_cdi_registry registry;
+	const char **words, *flags;
+	size_t n;
+
+	/* The one that there has to be comes first, so that its options are those of now. */
+	if (given->output && given->output[0] != '\0') {
+		ctk_read_variables(refresh->ctk, &ctk_cdi_generate, &words, &n);
+		flags = ctk_cdi_flags_text(refresh->ctk, words, n);
+		if (!flags)
+			return graft_fail_memory(err);
+		if (add_target(refresh, given->output, flags, err) < 0)
+			return -1;
+	}
+	if (graft_cdi_registry_read(given->directories.items, given->directories.n, NULL, 0, &refresh->ctk->log,
+				    refresh->ctk->arena, &registry, err) < 0)
+		return -1;
+	for (size_t i = 0; i < registry.n_specs; i++) {
+		if (add_spec(refresh, &registry.specs[i], err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- what it would be today ---- */
+
+static int keep_file(void *arg, const char *path, const void *bytes, size_t length, struct graft_error *err)
+{
+	struct refresh *refresh = arg;
+	struct graft_arena *arena = refresh->ctk->arena;
+	struct made_file *file = graft_arena_push(arena, &refresh->made, &refresh->n_made, sizeof(*file));
+
+	if (!file)
+		return graft_fail_memory(err);
+	file->path = graft_arena_strdup(arena, path);
+	file->bytes = graft_arena_memdup(arena, bytes, length);
+	file->length = length;
+	return file->path && file->bytes ? 0 : graft_fail_memory(err);
+}
+
+/* Runs `cdi generate`; its files are in refresh->made. Its own words are left out of the log, its warnings and errors are not. */
+static int generate(struct refresh *refresh, const struct target *target)
+{
+	const struct ctk_sink sink = { keep_file, refresh };
+	struct ctk inner = *refresh->ctk;
+	char **argv = graft_arena_list(inner.arena, target->n_words + 3, sizeof(*argv));
+	size_t n = 0;
+
+	refresh->made = NULL;
+	refresh->n_made = 0;
+	if (!argv)
+		return 1;
+	argv[n++] = graft_arena_strdup(inner.arena, ctk_cdi_generate.name);
+	for (size_t i = 0; i < target->n_words; i++)
+		argv[n++] = graft_arena_strdup(inner.arena, target->words[i]);
+	argv[n++] = graft_arena_printf(inner.arena, "--output=%s", target->path);
+	if (graft_arena_failed(inner.arena))
+		return 1;
+	inner.sink = &sink;
+	inner.no_variables = true;
+	inner.quiet = inner.quiet || !inner.debug;
+	return ctk_cdi_generate.run(&inner, (int)n, argv);
+}
+
+/* ---- what is different ---- */
+
+/* The boot is noted in a specification, and is no reason to write it again. */
+static bool is_same_text(struct refresh *refresh, const char *old, size_t length, const struct made_file *file,
+			 const struct graft_cdi_fingerprint *made, const struct graft_cdi_fingerprint *now)
+{
+	char *copy;
+	size_t n;
+
+	if (length != file->length)
+		return false;
+	if (memcmp(old, file->bytes, length) == 0)
+		return true;
+	if (!made->boot_id || !now->boot_id || strlen(made->boot_id) != strlen(now->boot_id))
+		return false;
+	copy = graft_arena_memdup(refresh->ctk->arena, old, length);
+	n = strlen(made->boot_id);
+	for (char *at = copy; at && (at = memmem(at, length - (size_t)(at - copy), made->boot_id, n)); at += n)
+		memcpy(at, now->boot_id, n);
+	return copy && memcmp(copy, file->bytes, length) == 0;
+}
+
+static int find_difference(struct refresh *refresh, const struct graft_cdi_fingerprint *made,
+			   const struct graft_cdi_fingerprint *now, const char **ret_why, struct graft_error *err)
+{
+	if (graft_cdi_fingerprint_compare(made, now, refresh->ctk->arena, ret_why, err) < 0)
+		return -1;
+	if (!*ret_why)
+		*ret_why = made->flags && now->flags && strcmp(made->flags, now->flags) != 0 ? OTHER_OPTIONS
+											     : OTHER_CONTENT;
+	return 0;
+}
+
+/* Why the file that is there does not do; NULL when it does. */
+static int compare(struct refresh *refresh, const struct made_file *file, const char **ret_why, struct graft_error *err)
+{
+	struct graft_arena *arena = refresh->ctk->arena;
+	struct graft_error why = { .status = GRAFT_OK };
+	struct graft_cdi_fingerprint made, now;
+	struct graft_cdi_spec old_spec, new_spec;
+	const char *old;
+	size_t length;
+	int found = graft_host_file_read(file->path, SPEC_MAX, arena, &old, &length, err);
+
+	*ret_why = found == 0 ? "there is none" : NULL;
+	if (found <= 0)
+		return found;
+	if (graft_cdi_spec_read(file->path, file->bytes, file->length, arena, &new_spec, err) < 0 ||
+	    graft_cdi_fingerprint_find(&new_spec, arena, &now, err) < 0)
+		return -1;
+	if (graft_cdi_spec_read(file->path, old, length, arena, &old_spec, &why) < 0) {
+		*ret_why = graft_arena_strdup(arena, why.msg);
+		return why.status == GRAFT_NO_MEMORY || !*ret_why ? graft_fail_memory(err) : 0;
+	}
+	if (graft_cdi_fingerprint_find(&old_spec, arena, &made, err) < 0)
+		return -1;
+	if (is_same_text(refresh, old, length, file, &made, &now))
+		return 0;
+	return find_difference(refresh, &made, &now, ret_why, err);
+}
+
+/* ---- the work ---- */
+
+static int refresh_file(struct refresh *refresh, const struct made_file *file, struct graft_error *err)
+{
+	const struct graft_log *log = &refresh->ctk->log;
+	const char *why;
+
+	if (compare(refresh, file, &why, err) < 0)
+		return -1;
+	if (!why) {
+		graft_info(log, "CDI spec %s is up to date", file->path);
+		return 0;
+	}
+	graft_info(log, "CDI spec %s is stale: %s", file->path, why);
+	if (!refresh->given->check) {
+		if (graft_host_file_write(file->path, file->bytes, file->length, SPEC_MODE, err) < 0)
+			return -1;
+		graft_info(log, "Wrote CDI spec %s", file->path);
+	}
+	graft_buffer_printf(&refresh->out, "%s\n", file->path);
+	refresh->n_changed++;
+	return 0;
+}
+
+/* One that cannot be made must not keep the others from it. */
+static void refresh_target(struct refresh *refresh, const struct target *target)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+
+	if (generate(refresh, target) != 0) {
+		(void)graft_fail(&err, GRAFT_STALE, 0, "CDI spec %s stays as it is", target->path);
+		graft_log_write(&refresh->ctk->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s", err.msg);
+		refresh->n_failed++;
+		return;
+	}
+	for (size_t i = 0; i < refresh->n_made; i++) {
+		if (refresh_file(refresh, &refresh->made[i], &err) < 0) {
+			(void)ctk_fail(refresh->ctk, &err, "failed to refresh CDI spec %s", refresh->made[i].path);
+			refresh->n_failed++;
+			return;
+		}
+	}
+}
+
+static int refresh_all(struct refresh *refresh)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	int status;
+
+	if (find_targets(refresh, &err) < 0)
+		return ctk_fail(refresh->ctk, &err, "%s", "");
+	if (refresh->n_targets == 0)
+		graft_info(&refresh->ctk->log, "No CDI spec says how it was made; there is nothing to refresh");
+	for (size_t i = 0; i < refresh->n_targets; i++)
+		refresh_target(refresh, &refresh->targets[i]);
+	status = ctk_print(refresh->ctk, &refresh->out);
+	if (refresh->n_failed > 0)
+		return 1;
+	return refresh->n_changed > 0 && (refresh->given->check || refresh->given->exit_code) ? STATUS_CHANGED : status;
+}
+
+static int run(void *context, int argc, char **argv)
+{
+	struct refresh_options given = { .directories = CTK_CDI_DIRECTORIES };
+	struct refresh refresh = { .ctk = context, .given = &given };
+	int first, status = 0;
+
+	if (ctk_parse(context, &ctk_cdi_refresh, &given, argc, argv, &first, &status) < 0)
+		return status;
+	status = refresh_all(&refresh);
+	graft_buffer_done(&refresh.out);
+	return status;
+}
+
+const struct graft_command ctk_cdi_refresh = {
+	CTK_COMMAND,
+	.name = "refresh",
+	.summary = "Make CDI specs anew that do not fit this host any more",
+	.description = "Looks at all specs that 'cdi generate' made, by what they say of it themselves, and writes "
+		       "those again that would be "
+		       "made differently today: the driver, a GPU, a MIG instance, a library is another one. Each is "
+		       "made with the "
+		       "options that it was made with. With --output there has to be a spec of that name, and it is "
+		       "made with what the "
+		       "environment variables of 'cdi generate' say.\n\n"
+		       "Prints the names of the files that were written, or would be; the reasons are told on stderr. "
+		       "The exit status is 0 "
+		       "when all specs are up to date afterwards, 1 when one could not be made (it stays as it is), "
+		       "and with --check or "
+		       "--exit-code 2 when there was something to do.",
+	.options = options,
+	.n_options = GRAFT_COUNT(options),
+	.run = run,
+};
