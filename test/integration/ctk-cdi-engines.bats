@@ -13,6 +13,8 @@ setup_file() {
   start_dockerd
   import_image small
   start_containerd
+  import_archive k8s.io small small /probe
+  import_archive k8s.io pause small /bin/sleep 86400
 }
 teardown_file() { stop_machine; }
 setup() {
@@ -42,9 +44,10 @@ podman_run() {
   read_answers
 }
 
-# generate [OPTION...]: the spec of the machine, where the refresh unit has it.
+# generate [OPTION...]: the spec of the machine, where the refresh unit has it. Debian 12's Podman reads versions up to 0.5.0 of the CDI, groups came
+# with 0.7.0.
 generate() {
-  on_host nvidia-ctk --quiet cdi generate --output /var/run/cdi/nvidia.yaml "$@"
+  on_host nvidia-ctk --quiet cdi generate --output /var/run/cdi/nvidia.yaml --feature-flag no-additional-gids-for-device-nodes "$@"
 }
 
 @test "podman: each GPU by its index" {
@@ -53,7 +56,7 @@ generate() {
   for index in 0 3 7; do
     podman_run --device "nvidia.com/gpu=$index"
     expect_gpus "$index"
-    expect_libraries /usr/lib64
+    expect_libraries /usr/lib/x86_64-linux-gnu
   done
 }
 
@@ -71,4 +74,85 @@ generate() {
   expect_no_gpu
   podman_run --device nvidia.com/gpu=8
   [ "$status" -ne 0 ]
+}
+
+rootless_podman() {
+  rootless /usr/bin/podman --root "$machine/rootless/root" --runroot /run/rootless --storage-driver vfs --tmpdir /run/session/tmp \
+    --cgroup-manager cgroupfs --events-backend none --runtime /usr/sbin/runc "$@"
+}
+
+rootless_run() {
+  run rootless_podman run --rm --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 "$@" \
+    --env PROBE_MINORS="$(host_minors)" small /probe
+  read_answers
+}
+
+@test "rootless podman: GPU 2; all" {
+  generate
+  tar --create --directory "$(image small)" . --directory "$top/test/integration" ./probe | rootless_podman import - small
+  rootless_run --device nvidia.com/gpu=2
+  [ "$status" -eq 0 ] || { say "$output" && return 1; }
+  expect nvidia-smi 1
+  expect nvidia-smi-uuids "$(host_uuids | sed -n 3p) "
+  [[ ${answer[ls-nodes]} == *"/dev/nvidia2 "* && ${answer[ls-nodes]} != *"/dev/nvidia3 "* ]]
+  rootless_run --device nvidia.com/gpu=all
+  expect nvidia-smi 8
+}
+
+@test "podman: only what is described: utility without compute, no hooks" {
+  generate --driver-capabilities=utility --device-name-strategy=type-index
+  podman_run --device nvidia.com/gpu=gpu4
+  expect nvidia-smi 1
+  expect ldconfig ""
+  generate --no-hooks
+  podman_run --device nvidia.com/gpu=4
+  expect_gpus 4
+}
+
+# A step of a build gets its device by the runtime: the Buildah in Podman 4.3 takes /dev/... alone for --device.
+@test "podman build and buildah: RUN with a device of the spec, by nvidia-container-runtime" {
+  local options
+  generate
+  mkdir -p "$work/context"
+  printf 'FROM small\nENV NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=2,nvidia.com/gpu=5 PROBE_MINORS="%s"\nRUN /probe\n' "$(host_minors)" \
+    >"$work/context/Containerfile"
+  options=(--isolation oci --network none --no-cache --cgroup-parent "/$machine_cgroup/build-$BATS_TEST_NUMBER"
+    --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --cap-add MKNOD --pull-never)
+  run on_host /usr/bin/podman "${storage[@]}" --tmpdir "$machine/podman/tmp" --cgroup-manager cgroupfs --events-backend none \
+    --runtime "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime" build "${options[@]}" "$work/context"
+  read_answers
+  expect_gpus 2 5
+  run on_host buildah "${storage[@]}" bud --runtime "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime" "${options[@]}" "$work/context"
+  read_answers
+  expect_gpus 2 5
+}
+
+@test "docker, nvidia-container-runtime: names of the spec, by the environment" {
+  generate
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=0
+  expect_gpus 0
+  expect_libraries /usr/lib/x86_64-linux-gnu
+  docker_run --runtime=nvidia-cdi --env NVIDIA_VISIBLE_DEVICES=all
+  expect_gpus 0 1 2 3 4 5 6 7
+  docker_run --runtime=nvidia-cdi --env "NVIDIA_VISIBLE_DEVICES=$(host_uuids | sed -n 8p),1"
+  expect_gpus 1 7
+}
+
+@test "containerd, CRI: annotations of a device plugin" {
+  generate
+  cri_run --handler nvidia --env NVIDIA_VISIBLE_DEVICES=all --annotation cdi.k8s.io/nvidia-device-plugin_1=nvidia.com/gpu=2,nvidia.com/gpu=5
+  expect_gpus 2 5
+}
+
+@test "each mode's spec beside the others: names do not conflict" {
+  generate
+  on_host nvidia-ctk --quiet cdi generate --mode management --output /var/run/cdi/management.yaml
+  on_host nvidia-ctk --quiet cdi generate --mode gds --output /var/run/cdi/gds.yaml
+  run on_host nvidia-ctk cdi validate
+  [ "$status" -eq 0 ]
+  podman_run --device nvidia.com/gds=all --device nvidia.com/gpu=3
+  expect_gpus 3
+  [[ ${answer[ls-nodes]} == *nvidia-fs* ]]
+  podman_run --device management.nvidia.com/gpu=all
+  expect nvidia-smi 8
 }

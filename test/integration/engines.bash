@@ -206,6 +206,24 @@ docker_probe() {
   read_answers
 }
 
+# --- an ordinary user ---
+
+# rootless COMMAND...: by an ordinary user with ids of a range of its own, in a session where a whole procfs is in view.
+rootless() {
+  local user=65534 directory
+  if [ ! -d "$machine/home" ]; then
+    mkdir -p "$machine/home" "$machine/rootless"
+    on_host install --directory --owner "$user" --group "$user" /run/session /run/rootless
+    printf '%s:200000:65536\n' "$(id -un "$user")" >"$machine/subid"
+    for directory in subuid subgid; do on_host mount --bind "$machine/subid" "/etc/$directory"; done
+    chown -R "$user:$user" "$machine/home" "$machine/rootless"
+    chmod a+rx "$machine"
+    show_whole_proc
+  fi
+  on_host setpriv --reuid "$user" --regid "$user" --clear-groups env HOME="$machine/home" TMPDIR="$machine/home" XDG_RUNTIME_DIR=/run/session \
+    XDG_CONFIG_HOME="$machine/home/.config" /bin/sh -c 'cd / && exec "$@"' sh "$@"
+}
+
 # --- CDI ---
 
 # make_cdi: a description as nvidia-ctk writes it, by index; GPUs 0 to 7 and all.

@@ -93,6 +93,7 @@ extern const struct graft_command ctk_hook;
 extern const struct graft_command ctk_system_create_dev_char_symlinks;
 extern const struct graft_command ctk_system_create_device_nodes;
 extern const struct graft_command ctk_runtime_configure;
-extern const struct graft_command ctk_cdi_generate, ctk_cdi_list, ctk_cdi_refresh, ctk_cdi_transform_root, ctk_cdi_validate;
+extern const struct graft_command ctk_cdi_generate, ctk_cdi_list, ctk_cdi_refresh, ctk_cdi_transform_root,
+    ctk_cdi_validate;
 
 #endif
