@@ -63,7 +63,7 @@ install_programs() {
   local program
   mkdir -p "$BATS_FILE_TMPDIR/bin" "$BATS_FILE_TMPDIR/programs"
   install -m 0755 "$build/test/tools/enosys" "$BATS_FILE_TMPDIR/programs"
-  find "$build/src/cli" -name 'nvidia-*' -type f -perm /100 | while read -r program; do
+  find "$build/src/cli" '(' -name 'nvidia-*' -o -name graft-nvml ')' -type f -perm /100 | while read -r program; do
     install -m 0755 "$program" "$BATS_FILE_TMPDIR/programs"
     if [ "${GRAFT_ENOSYS:-0}" = 1 ]; then
       printf '#!/bin/sh\nexec %q %q "$@"\n' "$BATS_FILE_TMPDIR/programs/enosys" "$BATS_FILE_TMPDIR/programs/${program##*/}" \
