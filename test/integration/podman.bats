@@ -131,3 +131,17 @@ FILE
   [ "$status" -ne 0 ]
   [[ $output == *"device error: 8: unknown device"*"nvidia-container-cli info"* ]] || { say "$output" && return 1; }
 }
+
+# --- CDI ---
+
+@test "podman --device: GPU 1 and all by a generated specification, which Debian 12's Podman takes" {
+  on_host "$BATS_FILE_TMPDIR/bin/nvidia-ctk" cdi generate --output=/run/cdi/nvidia.yaml --nvidia-cdi-hook-path="$BATS_FILE_TMPDIR/bin/nvidia-cdi-hook" \
+    --feature-flag=no-additional-gids-for-device-nodes
+  on_host grep -q '^cdiVersion: 0.5.0$' /run/cdi/nvidia.yaml
+  podman_run --device nvidia.com/gpu=1
+  expect_gpus 1
+  expect_libraries
+  podman_run --device nvidia.com/gpu=all
+  expect_gpus 0 1 2 3 4 5 6 7
+  on_host rm /run/cdi/nvidia.yaml
+}
