@@ -37,11 +37,13 @@ static const char *make_absolute(const char *directory, const char *path, struct
 
 static bool is_within(const char *path, const char *directory)
 {
-	size_t length = strlen(directory);
+	size_t length = 0;
 
 	if (strcmp(directory, "/") == 0)
 		return true;
-	return strncmp(path, directory, length) == 0 && (path[length] == '\0' || path[length] == '/');
+	while (directory[length] != '\0' && path[length] == directory[length])
+		length++;
+	return directory[length] == '\0' && (path[length] == '\0' || path[length] == '/');
 }
 
 static bool has_dots(const char *path)
@@ -264,13 +266,26 @@ static int add_mounts(struct graft_oci_root *root, const struct graft_oci_spec *
 	return 0;
 }
 
+static int add_plan_mounts(struct graft_oci_root *root, const struct graft_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+		bool directory = edit->kind == GRAFT_EDIT_TMPFS ||
+				 (edit->kind == GRAFT_EDIT_BIND && edit->type == GRAFT_SOURCE_DIRECTORY);
+
+		if (directory &&
+		    !graft_arena_push_string(root->arena, &root->plan_mounts, &root->n_plan_mounts, edit->target))
+			return -1;
+	}
+	return 0;
+}
+
 int graft_oci_root_open(struct graft_oci_root *ret_root, const char *bundle, const struct graft_oci_spec *spec,
 			const struct graft_plan *plan, const struct graft_oci_options *options,
 			struct graft_arena *arena, struct graft_error *err)
 {
 	struct graft_oci_root *root = ret_root;
 
-	root->plan = plan;
 	root->arena = arena;
 	root->loader_dirs = options->loader_dirs;
 	root->n_loader_dirs = options->n_loader_dirs;
@@ -289,7 +304,7 @@ int graft_oci_root_open(struct graft_oci_root *ret_root, const char *bundle, con
 		return 0;
 	if (open_target(root, make_absolute(root->bundle, spec->root_path, arena), options->log, err) < 0)
 		return -1;
-	if (!root->obstacle && add_mounts(root, spec) < 0)
+	if (!root->obstacle && (add_mounts(root, spec) < 0 || add_plan_mounts(root, plan) < 0))
 		return graft_fail_memory(err);
 	return 0;
 }
@@ -313,26 +328,15 @@ static const struct graft_oci_directory *directory_of(struct graft_oci_root *roo
 	return directory;
 }
 
-/* Whether the plan itself mounts something over a path. */
-static bool is_covered_by_plan(const struct graft_oci_root *root, const char *path)
-{
-	for (size_t i = 0; i < root->plan->n_edits; i++) {
-		const struct graft_edit *edit = &root->plan->edits[i];
-		bool directory = edit->kind == GRAFT_EDIT_TMPFS ||
-				 (edit->kind == GRAFT_EDIT_BIND && edit->type == GRAFT_SOURCE_DIRECTORY);
-
-		if (directory && is_within(path, edit->target))
-			return true;
-	}
-	return false;
-}
-
 static bool is_covered(const struct graft_oci_root *root, const char *path)
 {
 	for (size_t i = 0; i < root->n_covered; i++)
 		if (is_within(path, root->covered[i].path))
 			return true;
-	return is_covered_by_plan(root, path);
+	for (size_t i = 0; i < root->n_plan_mounts; i++)
+		if (is_within(path, root->plan_mounts[i]))
+			return true;
+	return false;
 }
 
 static const char *obstacle_at(struct graft_oci_root *root, const char *given_directory, const char *name)

@@ -44,8 +44,9 @@ struct graft_oci_root {
 	size_t n_directories;
 	const char **loader_dirs; /* of graft_oci_options */
 	size_t n_loader_dirs;
-	const struct graft_plan *plan; /* the whole */
-	struct graft_arena *arena;     /* borrowed */
+	const char **plan_mounts; /* directories over which the whole plan mounts something */
+	size_t n_plan_mounts;
+	struct graft_arena *arena; /* borrowed */
 };
 #define GRAFT_OCI_ROOT_INIT                                          \
 	{                                                            \

@@ -172,13 +172,19 @@ static size_t capacity_of(size_t n)
 	return n == 0 ? 0 : capacity;
 }
 
+/* An array for n items, of which the first `n_set` are left as they are. */
+static char *take_list(struct graft_arena *arena, size_t n, size_t n_set, size_t item_size)
+{
+	char *items = n > SIZE_MAX / 4 / item_size ? remember_failure(arena) : take(arena, capacity_of(n) * item_size);
+
+	if (items)
+		memset(items + n_set * item_size, 0, (capacity_of(n) - n_set) * item_size);
+	return items;
+}
+
 void *graft_arena_list(struct graft_arena *arena, size_t n, size_t item_size)
 {
-	if (n == 0)
-		return NULL;
-	if (n > SIZE_MAX / 4 / item_size)
-		return remember_failure(arena);
-	return graft_arena_alloc(arena, capacity_of(n) * item_size);
+	return n == 0 ? NULL : take_list(arena, n, 0, item_size);
 }
 
 void *graft_arena_push(struct graft_arena *arena, void *items_pointer, size_t *n, size_t item_size)
@@ -187,7 +193,7 @@ void *graft_arena_push(struct graft_arena *arena, void *items_pointer, size_t *n
 
 	memcpy(&items, items_pointer, sizeof(items));
 	if (*n == capacity_of(*n)) {
-		char *larger = graft_arena_list(arena, *n + 1, item_size);
+		char *larger = take_list(arena, *n + 1, *n, item_size);
 
 		if (!larger)
 			return NULL;

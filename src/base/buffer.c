@@ -17,8 +17,7 @@ void graft_buffer_done(struct graft_buffer *buffer)
 	*buffer = (struct graft_buffer){ .max = max };
 }
 
-/* Room for `n` more bytes and a NUL. */
-static bool reserve(struct graft_buffer *buffer, size_t n)
+static bool grow(struct graft_buffer *buffer, size_t n)
 {
 	size_t max = buffer->max != 0 ? buffer->max : DEFAULT_MAX;
 	size_t capacity = buffer->capacity != 0 ? buffer->capacity : 1024;
@@ -32,8 +31,8 @@ static bool reserve(struct graft_buffer *buffer, size_t n)
 	}
 	while (capacity < buffer->length + n + 1)
 		capacity *= 2;
-	if (capacity == buffer->capacity)
-		return true;
+	if (capacity > max)
+		capacity = max + 1;
 	bytes = realloc(buffer->bytes, capacity);
 	if (!bytes) {
 		buffer->failed = true;
@@ -44,14 +43,32 @@ static bool reserve(struct graft_buffer *buffer, size_t n)
 	return true;
 }
 
+/* Room for `n` more bytes and a NUL. The capacity never exceeds what the maximum allows, so it alone tells. */
+static bool reserve(struct graft_buffer *buffer, size_t n)
+{
+	if (n < buffer->capacity - buffer->length && !buffer->failed)
+		return true;
+	return grow(buffer, n);
+}
+
+char *graft_buffer_extend(struct graft_buffer *buffer, size_t n)
+{
+	char *end;
+
+	if (!reserve(buffer, n))
+		return NULL;
+	end = buffer->bytes + buffer->length;
+	end[n] = '\0';
+	buffer->length += n;
+	return end;
+}
+
 void graft_buffer_add(struct graft_buffer *buffer, const void *bytes, size_t n)
 {
-	if (!reserve(buffer, n))
-		return;
-	if (n > 0)
-		memcpy(buffer->bytes + buffer->length, bytes, n);
-	buffer->length += n;
-	buffer->bytes[buffer->length] = '\0';
+	char *end = graft_buffer_extend(buffer, n);
+
+	if (end && n > 0)
+		memcpy(end, bytes, n);
 }
 
 void graft_buffer_string(struct graft_buffer *buffer, const char *s)
@@ -61,7 +78,10 @@ void graft_buffer_string(struct graft_buffer *buffer, const char *s)
 
 void graft_buffer_char(struct graft_buffer *buffer, char c)
 {
-	graft_buffer_add(buffer, &c, 1);
+	char *end = graft_buffer_extend(buffer, 1);
+
+	if (end)
+		*end = c;
 }
 
 void graft_buffer_printf(struct graft_buffer *buffer, const char *format, ...)

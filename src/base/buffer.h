@@ -18,6 +18,8 @@ struct graft_buffer {
 };
 
 void graft_buffer_done(struct graft_buffer *buffer); /* frees the content and zeroes it, ready for reuse */
+/* Room for `n` bytes at the end, which the caller fills; they count already. NULL: failed. */
+char *graft_buffer_extend(struct graft_buffer *buffer, size_t n);
 void graft_buffer_add(struct graft_buffer *buffer, const void *bytes, size_t n);
 void graft_buffer_string(struct graft_buffer *buffer, const char *s);
 void graft_buffer_char(struct graft_buffer *buffer, char c);

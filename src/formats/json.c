@@ -57,8 +57,20 @@ static size_t quote_other(struct graft_buffer *out, const unsigned char *bytes, 
 
 void graft_json_quote(struct graft_buffer *out, const char *s)
 {
-	const unsigned char *bytes = (const unsigned char *)s, *end = bytes + strlen(s);
+	const unsigned char *bytes = (const unsigned char *)s, *end;
+	size_t length = plain_length(bytes);
+	char *quoted;
 
+	/* Nearly all strings are plain. */
+	if (s[length] == '\0') {
+		quoted = graft_buffer_extend(out, length + 2);
+		if (quoted) {
+			quoted[0] = quoted[length + 1] = '"';
+			memcpy(quoted + 1, s, length);
+		}
+		return;
+	}
+	end = bytes + length + strlen(s + length);
 	graft_buffer_char(out, '"');
 	while (bytes < end) {
 		size_t n = plain_length(bytes);

@@ -28,8 +28,11 @@ static struct graft_json_node *new_node(struct graft_json_document *document, en
 
 static bool is_utf8(const char *s)
 {
-	size_t left = strlen(s);
+	size_t left;
 
+	while (*s != '\0' && (unsigned char)*s < 0x80)
+		s++;
+	left = strlen(s);
 	while (left > 0) {
 		size_t n = (unsigned char)*s < 0x80 ? 1 : graft_utf8_length((const unsigned char *)s, left);
 

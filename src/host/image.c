@@ -319,10 +319,10 @@ int graft_image_inspect(const struct graft_root *root, bool want_compat, const s
 	return inspect(root, PART_LAYOUT | PART_LOADER, want_compat ? COMPAT_DIR : NULL, log, arena, ret_image, err);
 }
 
-int graft_image_inspect_loader(const struct graft_root *root, const struct graft_log *log, struct graft_arena *arena,
-			       struct graft_image *ret_image, struct graft_error *err)
+int graft_image_inspect_loader(const struct graft_root *root, bool want_compat, const struct graft_log *log,
+			       struct graft_arena *arena, struct graft_image *ret_image, struct graft_error *err)
 {
-	return inspect(root, PART_LOADER, NULL, log, arena, ret_image, err);
+	return inspect(root, PART_LOADER, want_compat ? COMPAT_DIR : NULL, log, arena, ret_image, err);
 }
 
 int graft_image_find_compat(const struct graft_root *root, const char *directory, const struct graft_log *log,

@@ -53,9 +53,12 @@ extern const struct graft_record graft_image_record;
 int graft_image_inspect(const struct graft_root *root, bool want_compat, const struct graft_log *log,
 			struct graft_arena *arena, struct graft_image *ret_image, struct graft_error *err);
 
-/* Its loader alone: `libc`, the fields of musl and the loader's directories. */
-int graft_image_inspect_loader(const struct graft_root *root, const struct graft_log *log, struct graft_arena *arena,
-			       struct graft_image *ret_image, struct graft_error *err);
+/*
+ * The same but for the layout, which only matters to plans that choose directories of the image: `libc`, the fields of musl, the loader's directories,
+ * and the compatibility libraries.
+ */
+int graft_image_inspect_loader(const struct graft_root *root, bool want_compat, const struct graft_log *log,
+			       struct graft_arena *arena, struct graft_image *ret_image, struct graft_error *err);
 
 /* The compatibility libraries of one directory of the image alone. */
 int graft_image_find_compat(const struct graft_root *root, const char *directory, const struct graft_log *log,

@@ -94,14 +94,18 @@ static int search_init(struct search *search, struct graft_survey *survey, unsig
 		search->slots[n + i].any_version = further->any_version;
 	}
 	index_slots(search);
+	for (size_t i = 0; bits == 64 && (survey->needs & GRAFT_NEED_LIBRARIES) && i < graft_n_catalog_refusals; i++)
+		search->refused_letters[(unsigned char)graft_catalog_refusals[i].name[3]] = true;
 	return 0;
 }
 
 size_t graft_library_prefix_length(const char *name)
 {
-	const char *suffix = strstr(name, SUFFIX);
-
-	return suffix ? (size_t)(suffix - name) + strlen(SUFFIX) : 0;
+	for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
+		if (strncmp(dot, SUFFIX, strlen(SUFFIX)) == 0)
+			return (size_t)(dot - name) + strlen(SUFFIX);
+	}
+	return 0;
 }
 
 /* The first row of a name; `looked_up`: among those that are looked up. */
@@ -259,7 +263,7 @@ static void note_refusal(struct search *search, const struct graft_ldcache_recor
 {
 	size_t length = graft_library_prefix_length(record->soname);
 
-	if (search->bits != 64 || !(search->survey->needs & GRAFT_NEED_LIBRARIES))
+	if (!search->refused_letters[(unsigned char)record->soname[3]])
 		return;
 	for (size_t i = 0; length > 0 && i < graft_n_catalog_refusals; i++) {
 		const struct graft_catalog_refusal *refusal = &graft_catalog_refusals[i];
@@ -282,7 +286,8 @@ static void search_cache(struct search *search, const struct graft_ldcache *cach
 		    strncmp(record->soname, "lib", 3) != 0 ||
 		    (!search->first_letters[(unsigned char)record->soname[3]] && !search->wants_others))
 			continue;
-		slot = find_slot(search, record->soname);
+		slot = search->first_letters[(unsigned char)record->soname[3]] ? find_slot(search, record->soname)
+									       : NULL;
 		if (slot)
 			consider_record(search, slot, record);
 		else if (!graft_library_consider_other(search, record))

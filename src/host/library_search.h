@@ -45,9 +45,10 @@ struct search {
 	    buckets[GRAFT_LIBRARY_BUCKETS]; /* by the prefix's length: each name of a cache is compared with very few */
 	uint32_t abi_flags;
 	unsigned int bits;
-	bool first_letters[256]; /* of what follows "lib" in the prefixes: most cache entries end here */
-	const char *nvml_other;  /* an NVML library that the rules refused: of another version */
-	bool beside;             /* looking beside what was found: the cache knows what has a version of its own */
+	bool first_letters[256];   /* of what follows "lib" in the prefixes: most cache entries end here */
+	bool refused_letters[256]; /* the same of names that are known and left out; none where nobody is told */
+	const char *nvml_other;    /* an NVML library that the rules refused: of another version */
+	bool beside;               /* looking beside what was found: the cache knows what has a version of its own */
 	bool wants_others;
 	struct other *others;
 	size_t n_others;

@@ -118,9 +118,11 @@ static void add_libraries(struct graft_planner *planner, const struct graft_libr
 				  graft_class_names[GRAFT_CLASS_OTHER]);
 	left_out[GRAFT_CLASS_OTHER] = 0;
 	for (unsigned int i = 0; i < GRAFT_CLASS_MAX; i++) {
-		const char *words = graft_plan_capability_words(planner, graft_class_capabilities((enum graft_class)i));
+		const char *words = left_out[i] > 0 ? graft_plan_capability_words(
+							  planner, graft_class_capabilities((enum graft_class)i))
+						    : NULL;
 
-		if (left_out[i] > 0 && words)
+		if (words)
 			graft_plan_refuse(planner, "the capability was not asked for",
 					  "libraries%s: %zu of class %s (needs %s)", bits, left_out[i],
 					  graft_class_names[i], words);

@@ -143,7 +143,7 @@ static int look_again(struct cdi_hook *hook, const struct graft_target *target, 
 
 		if (edit->kind != GRAFT_EDIT_LDCACHE)
 			continue;
-		if (graft_image_inspect_loader(&target->root, &hook->log, hook->arena, &image, err) < 0)
+		if (graft_image_inspect_loader(&target->root, false, &hook->log, hook->arena, &image, err) < 0)
 			return -1;
 		edit->missing_folders = NULL;
 		edit->n_missing_folders = 0;

@@ -57,7 +57,7 @@ static int fill(struct cdi_hook *hook, const struct graft_target *target, struct
 {
 	struct graft_image image = { .debian = false };
 
-	if (graft_image_inspect_loader(&target->root, &hook->log, hook->arena, &image, err) < 0)
+	if (graft_image_inspect_loader(&target->root, false, &hook->log, hook->arena, &image, err) < 0)
 		return -1;
 	if (!graft_loader_is_musl(&image) && add_conf(target, plan, err) < 0)
 		return -1;

@@ -181,7 +181,7 @@ static int look_at_image(const struct runtime_create *create, struct board *boar
 	policy->disabled_hooks = runtime_disabled_hooks(create);
 	if (rc <= 0)
 		return rc;
-	if (graft_image_inspect(&root, false, create->log, create->arena, &board->image, err) < 0)
+	if (graft_image_inspect_loader(&root, false, create->log, create->arena, &board->image, err) < 0)
 		return -1;
 	policy->image = &board->image;
 	return find_compat(create, board, &root, policy, err);

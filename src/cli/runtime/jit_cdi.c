@@ -191,7 +191,7 @@ static int inspect(const struct runtime_create *create, bool compat, const struc
 
 	if (rc <= 0)
 		return rc;
-	return graft_image_inspect(&root, compat, log, create->arena, ret_image, err);
+	return graft_image_inspect_loader(&root, compat, log, create->arena, ret_image, err);
 }
 
 /* SECURITY: neither the PATH nor any other variable of whoever called: the standard places. */

@@ -47,7 +47,13 @@ static void compare_loader(struct fixture *fixture, const struct graft_image *wh
 	struct graft_image image;
 
 	assert_int_equal(graft_root_open(&root, fixture->root, &err), 0);
-	assert_int_equal(graft_image_inspect_loader(&root, &fixture->logger, arena, &image, &err), 0);
+	assert_int_equal(graft_image_inspect_loader(&root, false, &fixture->logger, arena, &image, &err), 0);
+	assert_int_equal(image.n_compat, 0);
+	if (whole->n_compat > 0)
+		assert_int_equal(graft_image_inspect_loader(&root, true, &fixture->logger, arena, &image, &err), 0);
+	assert_int_equal(image.n_compat, whole->n_compat);
+	for (size_t i = 0; i < image.n_compat; i++)
+		assert_string_equal(image.compat[i].path, whole->compat[i].path);
 	graft_root_close(&root);
 	assert_int_equal(image.libc, whole->libc);
 	assert_int_equal(image.n_loader_dirs, whole->n_loader_dirs);
@@ -56,7 +62,6 @@ static void compare_loader(struct fixture *fixture, const struct graft_image *wh
 	assert_true(!image.musl_path_file == !whole->musl_path_file);
 	assert_true(!image.musl_path == !whole->musl_path);
 	assert_false(image.usr_lib || image.debian || image.proc_driver);
-	assert_int_equal(image.n_compat, 0);
 	(void)graft_arena_free(arena);
 }
 
