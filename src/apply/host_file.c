@@ -14,6 +14,15 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 
+/* What graft_fail_errno() takes for an image's doing, a link or a read-only file system, is the host's here. */
+static int fail(int sys, const char *verb, const char *path, struct graft_error *err)
+{
+	bool is_hosts = sys == EROFS || sys == ELOOP || sys == EXDEV;
+
+	return is_hosts ? graft_fail(err, GRAFT_IO, sys, "cannot %s %s", verb, path)
+			: graft_fail_errno(err, sys, "cannot %s %s", verb, path);
+}
+
 int graft_host_file_read(const char *path, size_t max, struct graft_arena *arena, const char **ret_bytes,
 			 size_t *ret_length, struct graft_error *err)
 {
@@ -28,7 +37,7 @@ int graft_host_file_read(const char *path, size_t max, struct graft_arena *arena
 	if (rc == -EFBIG)
 		return graft_fail(err, GRAFT_TOO_BIG, EFBIG, "cannot read %s", path);
 	if (rc < 0)
-		return graft_fail_errno(err, -rc, "cannot read %s", path);
+		return fail(-rc, "read", path, err);
 	return 1;
 }
 
@@ -119,12 +128,12 @@ int graft_host_file_write(const char *path, const void *bytes, size_t length, mo
 		if (rc >= 0)
 			rc = graft_replace(dir_fd, name, &how, bytes, length);
 	}
-	return rc < 0 ? graft_fail_errno(err, -rc, "cannot write %s", path) : 0;
+	return rc < 0 ? fail(-rc, "write", path, err) : 0;
 }
 
 int graft_host_file_remove(const char *path, struct graft_error *err)
 {
 	if (unlink(path) < 0 && errno != ENOENT)
-		return graft_fail_errno(err, errno, "cannot remove %s", path);
+		return fail(errno, "remove", path, err);
 	return 0;
 }

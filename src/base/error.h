@@ -51,7 +51,9 @@
 	X(TIMEOUT, 85, "timed out", "Raise the limit, or enable persistence mode so that GPUs start faster.")        \
 	X(EXPRESSION, 66, "requirement not understood",                                                              \
 	  "Write it like 'cuda>=12.0,brand=tesla', or set NVIDIA_DISABLE_REQUIRE=true in the container.")            \
-	X(STALE, 86, "out of date", "Run 'nvidia-ctk cdi refresh' as root; nvidia-cdi-refresh.path does it by itself.")
+	X(STALE, 86, "out of date",                                                                                  \
+	  "Run 'nvidia-ctk cdi refresh' as root; nvidia-cdi-refresh.path does it by itself.")                        \
+	X(PROGRAM, 87, "another program failed", "See what it says, and run it by hand to find out more.")
 
 enum graft_status {
 #define X(name, exit_status, text, hint) GRAFT_##name,

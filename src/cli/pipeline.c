@@ -35,6 +35,7 @@ static const char *discovery_prefix(const struct graft_error *err)
 	case GRAFT_MOUNT:
 	case GRAFT_CGROUP:
 	case GRAFT_STALE:
+	case GRAFT_PROGRAM:
 	case GRAFT_STATUS_MAX:
 		break;
 	}

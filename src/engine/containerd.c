@@ -148,8 +148,8 @@ static int make_runtime(struct work *work, struct graft_toml **ret_table)
 
 	if (!default_key)
 		return graft_fail_memory(err);
-	if (engine_toml_inherit(work->source, RUNTIMES(work->source_plugin), default_key, work->arena, &table, &tried,
-				err) < 0)
+	if (engine_toml_inherit(work->source, RUNTIMES(work->source_plugin), default_key, work->request->runtime_name,
+				work->arena, &table, &tried, err) < 0)
 		return -1;
 	if (tried && (engine_note(work->changes, work->arena, ENGINE_WARNS, err,
 				  "Could not infer options from runtimes %s", tried) < 0 ||
@@ -487,12 +487,20 @@ static int remove_import(struct work *work, const struct graft_toml *backup)
 		   : graft_toml_remove(work->root, "imports", work->err);
 }
 
-/* The import goes with the drop-in, unless that stays, or others need it. */
+static bool is_backup(const struct graft_engine_edit *edit)
+{
+	const struct graft_engine_text *backup = &edit->file->backup;
+
+	return backup->bytes && backup->length == edit->text.length &&
+	       memcmp(backup->bytes, edit->text.bytes, backup->length) == 0;
+}
+
+/* The import goes with the drop-in, unless that has something new that stays, or others need it. */
 static int undo_imports(struct work *work)
 {
 	const struct graft_engine_file *config = &work->request->config;
 	const struct graft_engine_changes *changes = work->changes;
-	bool stays = changes->n_edits > 0 && changes->edits[0].text.bytes;
+	bool stays = changes->n_edits > 0 && changes->edits[0].text.bytes && !is_backup(&changes->edits[0]);
 	auto_toml struct graft_toml *backup = NULL;
 
 	if (!config->text.bytes || stays)

@@ -26,7 +26,7 @@ static int make_runtime(const struct graft_engine_request *request, struct graft
 	if (engine_toml_open(NAME, printed ? request->source_name : request->config.path,
 			     printed ? &request->source : &request->config.text, "", &source, err) < 0)
 		return -1;
-	if (engine_toml_inherit(source, runtimes, default_key, arena, &table, &tried, err) < 0)
+	if (engine_toml_inherit(source, runtimes, default_key, request->runtime_name, arena, &table, &tried, err) < 0)
 		return graft_wrap(err, "unable to update config");
 	if (tried &&
 	    engine_note(changes, arena, ENGINE_WARNS, err, "Could not infer options from runtimes %s", tried) < 0)

@@ -34,6 +34,7 @@ struct graft_engine_file {
 	const char *path; /* NULL: no such file is wanted */
 	struct graft_engine_text text;
 	struct graft_engine_text backup; /* for undo: the file before it was configured, when that was kept */
+	bool is_ours;                    /* it was kept that there was no such file before */
 };
 
 struct graft_engine_request {

@@ -52,8 +52,8 @@ static int copy_runtime(const struct graft_toml *source, const char *runtimes, c
 }
 
 int engine_toml_inherit(const struct graft_toml *source, const char *const *runtimes, const char *default_key,
-			struct graft_arena *arena, struct graft_toml **ret_table, const char **ret_tried,
-			struct graft_error *err)
+			const char *name, struct graft_arena *arena, struct graft_toml **ret_table,
+			const char **ret_tried, struct graft_error *err)
 {
 	static const char section[] = "[runtime]\n";
 	auto_toml struct graft_toml *table = NULL;
@@ -64,7 +64,7 @@ int engine_toml_inherit(const struct graft_toml *source, const char *const *runt
 	if (graft_toml_get_string(source, default_key, &candidates[0], err) < 0 ||
 	    graft_toml_parse("runtime", section, strlen(section), &table, err) < 0)
 		return -1;
-	if (strncmp(candidates[0], "nvidia", strlen("nvidia")) == 0)
+	if (strncmp(candidates[0], "nvidia", strlen("nvidia")) == 0 && strcmp(candidates[0], name) != 0)
 		candidates[0] = "";
 	*ret_tried = NULL;
 	for (size_t i = 0; i < GRAFT_COUNT(candidates); i++) {

@@ -22,13 +22,13 @@ int engine_toml_open(const char *runtime, const char *name, const struct graft_e
 		     struct graft_toml **ret_toml, struct graft_error *err);
 
 /*
- * The table of a new runtime, as table "runtime" of a new document: a copy of the first one that there is of the default runtime (unless its name begins with
- * "nvidia"), runc and crun, in table `runtimes` of `source`. `default_key` names the default one. When there is none the table is empty and
+ * The table of the new runtime `name`, as table "runtime" of a new document: a copy of the first one that there is of the default runtime (another one whose name
+ * begins with "nvidia" does not count; the runtime itself does, since what it inherited from may not be found any more), runc and crun, in table `runtimes` of `source`. `default_key` names the default one. When there is none the table is empty and
  * `ret_tried` says which were looked for, "[runc crun]"; otherwise it is NULL.
  */
 int engine_toml_inherit(const struct graft_toml *source, const char *const *runtimes, const char *default_key,
-			struct graft_arena *arena, struct graft_toml **ret_table, const char **ret_tried,
-			struct graft_error *err);
+			const char *name, struct graft_arena *arena, struct graft_toml **ret_table,
+			const char **ret_tried, struct graft_error *err);
 
 /* Sets, or removes when the value is `name`, the key that names the default runtime. */
 int engine_toml_default(struct graft_toml *toml, const char *key, const char *name, bool set, struct graft_error *err);

@@ -185,7 +185,7 @@ static const char *trimmed(struct graft_arena *arena, const char *text)
 static int fail(const struct ctk_child *child, int rc, struct graft_error *err)
 {
 	if (rc == -ETIMEDOUT)
-		return graft_fail(err, GRAFT_TIMEOUT, 0, "%s gave no answer within %d seconds", child->argv[0],
+		return graft_fail(err, GRAFT_PROGRAM, 0, "%s gave no answer within %d seconds", child->argv[0],
 				  child->timeout_ms / 1000);
 	if (rc == -EFBIG)
 		return graft_fail(err, GRAFT_TOO_BIG, 0, "%s says more than %zu bytes", child->argv[0], OUTPUT_MAX);

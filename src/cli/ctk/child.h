@@ -26,7 +26,7 @@ struct ctk_child_result {
 
 /*
  * Runs it to its end. 0 also when it fails: see `status`. -1: GRAFT_NOT_FOUND "NAME: no such file or directory" and the like when it cannot be started;
- * GRAFT_TIMEOUT, it and what it started are killed then; GRAFT_TOO_BIG when it says more than 16 MiB; GRAFT_NO_MEMORY.
+ * GRAFT_PROGRAM when it takes too long, it and what it started are killed then; GRAFT_TOO_BIG when it says more than 16 MiB; GRAFT_NO_MEMORY.
  */
 int ctk_child_run(const struct ctk_child *child, struct graft_arena *arena, struct ctk_child_result *ret_result,
 		  struct graft_error *err);

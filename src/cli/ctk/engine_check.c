@@ -41,7 +41,7 @@ static int fail_command(const char *const *argv, const struct ctk_child_result *
 	for (size_t i = 1; argv[i]; i++)
 		(void)snprintf(words + strlen(words), sizeof(words) - strlen(words), "%s%s", i > 1 ? " " : "", argv[i]);
 	if (result)
-		(void)graft_fail(err, GRAFT_INVALID, 0, "exit status %d: %s", result->status, result->err);
+		(void)graft_fail(err, GRAFT_PROGRAM, 0, "exit status %d: %s", result->status, result->err);
 	return graft_wrap(err, "failed to run command %s [%s]", argv[0], words);
 }
 
@@ -170,9 +170,27 @@ static const char *put(const struct workspace *workspace, const char *name, cons
 		   : path;
 }
 
+/* What it says, with the names of our copies turned into those of the files that they stand for. */
+static const char *translate(const struct workspace *workspace, const char *words)
+{
+	const struct graft_engine_request *request = workspace->request;
+	const char *copy = strstr(words, workspace->path), *slash, *real;
+	size_t length;
+
+	if (!copy)
+		return words;
+	slash = copy + strlen(workspace->path);
+	length = strcspn(slash, ": \t\r\n,'\"") + strlen(workspace->path);
+	real = strncmp(slash, "/drop-in", strlen("/drop-in")) == 0 ? request->drop_in.path : request->config.path;
+	if (!real)
+		return words;
+	words = graft_arena_printf(workspace->ctk->arena, "%.*s%s%s", (int)(copy - words), words, real, copy + length);
+	return words ? words : "";
+}
+
 static int refuse(const struct workspace *workspace, const char *program, const char *words)
 {
-	(void)graft_fail(workspace->err, GRAFT_INVALID, 0, "%s", words);
+	(void)graft_fail(workspace->err, GRAFT_PROGRAM, 0, "%s", translate(workspace, words));
 	return graft_wrap(workspace->err, "%s refuses the new configuration, nothing was changed", program);
 }
 

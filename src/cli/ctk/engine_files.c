@@ -13,6 +13,9 @@
 #define FILE_MAX ((size_t)16 << 20)
 #define NEW_MODE 0644
 
+/* The backup of a file that was not there. */
+static const char no_file[] = "# nvidia-ctk: there was no such file\n";
+
 const char *ctk_backup_path(const char *path, enum ctk_file_place place, struct graft_arena *arena)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *end = slash;
@@ -39,8 +42,12 @@ int ctk_engine_file_read(struct graft_engine_file *file, const char *path, enum 
 		return graft_fail_memory(err);
 	if (graft_host_file_read(path, FILE_MAX, arena, &file->text.bytes, &file->text.length, err) < 0)
 		return graft_wrap(err, "unable to read config");
-	return graft_host_file_read(backup, FILE_MAX, arena, &file->backup.bytes, &file->backup.length, err) < 0 ? -1
-														 : 0;
+	if (graft_host_file_read(backup, FILE_MAX, arena, &file->backup.bytes, &file->backup.length, err) < 0)
+		return -1;
+	file->is_ours = file->backup.bytes && strcmp(file->backup.bytes, no_file) == 0;
+	if (file->is_ours)
+		file->backup = (struct graft_engine_text){ NULL, 0 };
+	return 0;
 }
 
 bool ctk_engine_has_neighbours(const char *path, const char *suffix)
@@ -81,13 +88,24 @@ static int save(const struct ctk_engine_save *save, struct graft_arena *arena, s
 {
 	const struct graft_engine_file *file = save->edit->file;
 	const char *backup = ctk_backup_path(file->path, save->place, arena);
+	struct graft_engine_text kept = file->text;
 
+	if (!kept.bytes)
+		kept = (struct graft_engine_text){ no_file, strlen(no_file) };
 	if (!backup)
 		return graft_fail_memory(err);
-	if (save->keep && file->text.bytes &&
-	    graft_host_file_write(backup, file->text.bytes, file->text.length, mode_of(file->path), err) < 0)
+	if (save->keep && graft_host_file_write(backup, kept.bytes, kept.length, mode_of(file->path), err) < 0)
 		return -1;
 	return put(file->path, &save->edit->text, err);
+}
+
+/* One that stays does no harm. */
+static void drop_backup(const struct ctk_engine_save *save, bool drop, struct graft_arena *arena)
+{
+	const char *backup = drop ? ctk_backup_path(save->edit->file->path, save->place, arena) : NULL;
+
+	if (backup)
+		(void)graft_host_file_remove(backup, NULL);
 }
 
 int ctk_engine_files_save(const struct ctk_engine_save *saves, size_t n, struct graft_arena *arena,
@@ -96,18 +114,16 @@ int ctk_engine_files_save(const struct ctk_engine_save *saves, size_t n, struct 
 	for (size_t i = 0; i < n; i++) {
 		if (!graft_engine_edit_changes(saves[i].edit) || save(&saves[i], arena, err) == 0)
 			continue;
+		drop_backup(&saves[i], saves[i].keep, arena);
 		while (i-- > 0) {
-			if (graft_engine_edit_changes(saves[i].edit))
-				(void)put(saves[i].edit->file->path, &saves[i].edit->file->text, NULL);
+			if (!graft_engine_edit_changes(saves[i].edit))
+				continue;
+			(void)put(saves[i].edit->file->path, &saves[i].edit->file->text, NULL);
+			drop_backup(&saves[i], saves[i].keep, arena);
 		}
 		return -1;
 	}
-	for (size_t i = 0; i < n; i++) {
-		const char *backup = ctk_backup_path(saves[i].edit->file->path, saves[i].place, arena);
-
-		/* All is done: a backup that stays does no harm. */
-		if (saves[i].drop && backup)
-			(void)graft_host_file_remove(backup, NULL);
-	}
+	for (size_t i = 0; i < n; i++)
+		drop_backup(&saves[i], saves[i].drop, arena);
 	return 0;
 }

@@ -3,7 +3,7 @@
  * engine_files: an engine's configuration files on disk: read, kept, replaced all together or not at all. What they have to become is src/engine's affair.
  *
  * What a file was before it was configured is kept beside it, FILE.nvidia-ctk.bak; for a file in a directory whose files are all read (a drop-in) beside that
- * directory: CRI-O reads every file in it, whatever its name.
+ * directory: CRI-O reads every file in it, whatever its name. Where there was no file, that is what is kept.
  */
 #ifndef GRAFT_CLI_CTK_ENGINE_FILES_H
 #define GRAFT_CLI_CTK_ENGINE_FILES_H
@@ -25,7 +25,7 @@ int ctk_engine_file_read(struct graft_engine_file *file, const char *path, enum 
 struct ctk_engine_save {
 	const struct graft_engine_edit *edit;
 	enum ctk_file_place place;
-	bool keep; /* configure: keep what is there as the backup first */
+	bool keep; /* configure: keep what is there, or that nothing is, as the backup first */
 	bool drop; /* undo: the backup goes */
 };
 

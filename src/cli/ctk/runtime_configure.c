@@ -283,7 +283,7 @@ static int save(struct work *work, struct graft_error *err)
 		saves[i] = (struct ctk_engine_save){
 			.edit = edit,
 			.place = edit->file == &work->request.config ? CTK_FILE_ALONE : CTK_FILE_IN_DROP_INS,
-			.keep = !undo && (!has || !edit->file->backup.bytes),
+			.keep = !undo && (!has || !(edit->file->backup.bytes || edit->file->is_ours)),
 			.drop = undo,
 		};
 	}
@@ -307,7 +307,8 @@ static void tell_written(const struct work *work)
 		graft_info(log, "podman reads it at its next call: nothing has to be restarted.");
 	else
 		graft_info(log, "It is recommended that %s daemon be restarted.", engine->name);
-	if (engine == &graft_engine_docker)
+	/* QUIRK dockerd: what the file no longer names is not forgotten when it is reloaded. */
+	if (engine == &graft_engine_docker && !work->configure->undo)
 		graft_info(log, "For docker a reload (SIGHUP, 'systemctl reload docker') is enough.");
 }
 
