@@ -5,7 +5,8 @@
  */
 #include "formats/cdi.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -199,19 +200,38 @@ int graft_cdi_spec_read(const char *file, const char *text, size_t length, struc
 	return read_text(text, length, &reader, ret_spec);
 }
 
+/* The number behind a word; sets *text behind it. False, and nothing is set, where neither is there. */
+static bool take_number(const char **text, const char *word, unsigned int *ret_number)
+{
+	size_t length = strlen(word);
+	char *end;
+	unsigned long number;
+
+	if (strncmp(*text, word, length) != 0 || (*text)[length] < '0' || (*text)[length] > '9')
+		return false;
+	errno = 0;
+	number = strtoul(*text + length, &end, 10);
+	if (errno != 0 || number > UINT_MAX)
+		return false;
+	*text = end;
+	*ret_number = (unsigned int)number;
+	return true;
+}
+
 /* The readers of JSON and YAML stop at what they cannot read, and tell it by an error. */
 static int add_syntax_error(struct graft_cdi_faults *faults, const char *file, struct graft_error *err)
 {
 	struct graft_cdi_fault *fault = graft_arena_push(faults->arena, &faults->items, &faults->n, sizeof(*fault));
-	const char *what = err->msg;
-	int behind = 0;
+	const char *what = err->msg, *place;
 
 	if (!fault)
 		return graft_fail_memory(err);
 	if (strncmp(what, file, strlen(file)) == 0 && strncmp(what + strlen(file), ": ", 2) == 0)
 		what += strlen(file) + 2;
-	if (sscanf(what, "line %u, column %u: %n", &fault->line, &fault->column, &behind) == 2)
-		what += behind;
+	place = what;
+	if (take_number(&place, "line ", &fault->line) && take_number(&place, ", column ", &fault->column) &&
+	    strncmp(place, ": ", 2) == 0)
+		what = place + 2;
 	if (strncmp(what, "invalid CDI Spec: ", strlen("invalid CDI Spec: ")) == 0)
 		what += strlen("invalid CDI Spec: ");
 	fault->what = graft_arena_strdup(faults->arena, what);

@@ -56,7 +56,7 @@ int graft_cdi_registry_definitions(const struct graft_cdi_registry *registry, st
 							spec->devices[j].name);
 		}
 	}
-	if (graft_arena_failed(arena))
+	if ((n > 0 && !items) || graft_arena_failed(arena))
 		return graft_fail_memory(err);
 	if (n > 0)
 		qsort(items, n, sizeof(*items), compare);

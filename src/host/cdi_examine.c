@@ -21,9 +21,9 @@ struct examination {
 
 static int add_fault(struct examination *examination, struct graft_cdi_examined *file, bool harmless, const char *what)
 {
-	struct graft_cdi_fault *fault = what ? graft_arena_push(examination->arena, &file->faults.items,
-								&file->faults.n, sizeof(*fault))
-					     : NULL;
+	struct graft_cdi_fault *fault = file && what ? graft_arena_push(examination->arena, &file->faults.items,
+									&file->faults.n, sizeof(*fault))
+						     : NULL;
 
 	if (!fault)
 		return graft_fail_memory(examination->err);
@@ -119,14 +119,14 @@ static int examine_directory(struct examination *examination, const char *direct
 
 /* --- between files --- */
 
-/* The file of a spec of the registry, which is there: both were made together. The last one of a directory that is named twice. */
+/* The file of a spec of the registry: the last one of a directory that is named twice. */
 static struct graft_cdi_examined *file_of(const struct examination *examination, const struct graft_cdi_spec *spec)
 {
-	size_t i = examination->n_files - 1;
-
-	while (i > 0 && strcmp(examination->files[i].path, spec->file) != 0)
-		i--;
-	return &examination->files[i];
+	for (size_t i = examination->n_files; i-- > 0;) {
+		if (strcmp(examination->files[i].path, spec->file) == 0)
+			return &examination->files[i];
+	}
+	return NULL;
 }
 
 /* By what is overridden and by whom; within, by name. */

@@ -397,7 +397,7 @@ static void test_annotations(void **state)
 	};
 	struct graft_cdi_spec spec = one_gpu();
 	struct graft_cdi_annotation annotation = { .value = "x" };
-	auto_free char *large = malloc(256 * 1024 + 1);
+	auto_free char *large = malloc((size_t)256 * 1024 + 1);
 
 	(void)state;
 	spec.annotations = &annotation;
@@ -411,8 +411,8 @@ static void test_annotations(void **state)
 			assert_not_written(&spec, GRAFT_INVALID, "invalid annotation ");
 	}
 	assert_non_null(large);
-	memset(large, 'x', 256 * 1024);
-	large[256 * 1024] = '\0';
+	memset(large, 'x', (size_t)256 * 1024);
+	large[(size_t)256 * 1024] = '\0';
 	annotation = (struct graft_cdi_annotation){ "a", large };
 	assert_not_written(&spec, GRAFT_INVALID, "annotations of 262145 bytes, the limit is 262144");
 	annotation.value = large + 1;
