@@ -20,7 +20,7 @@ const char *ctk_backup_path(const char *path, enum ctk_file_place place, struct 
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *end = slash;
 
-	if (place == CTK_FILE_ALONE || !slash)
+	if (place == CTK_FILE_ALONE || !slash || slash == path)
 		return graft_arena_printf(arena, "%s" CTK_BACKUP_SUFFIX, path);
 	while (end > path && end[-1] == '/')
 		end--;

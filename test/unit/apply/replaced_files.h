@@ -39,7 +39,7 @@ static void put_file(const char *path, const char *text, size_t length)
 	assert_int_equal(write(fd, text, length), length);
 }
 
-static int n_files(const char *directory)
+static inline int n_files(const char *directory)
 {
 	auto_dir DIR *dir = opendir(directory);
 	struct dirent *entry;
