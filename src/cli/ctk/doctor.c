@@ -234,8 +234,8 @@ static int collect(struct ctk *ctk, const struct doctor_options *given, struct g
 static int read_facts(struct ctk *ctk, const char *path, struct graft_health **ret_health, struct graft_error *err)
 {
 	auto_close int fd = -1;
-	const char *text;
-	size_t length;
+	const char *text = NULL;
+	size_t length = 0;
 	int rc;
 
 	fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
