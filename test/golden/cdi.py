@@ -56,7 +56,7 @@ class Host:
 
     def generate(self, words):
         """The specification, or None and what was said instead."""
-        lists = [w for name in ("devices", "drivers", "l4t") for w in ("--csv.file", self.top + CSV + name + ".csv")]
+        lists = ["--csv.file=" + self.top + CSV + name + ".csv" for name in ("devices", "drivers", "l4t") if "csv" in words]
         done = subprocess.run([self.options.nvidia_ctk, "cdi", "generate", "--driver-root", self.root,
                                "--nvidia-cdi-hook-path=/usr/bin/nvidia-cdi-hook", *lists, *words],
                               env=ENVIRONMENT, timeout=60, capture_output=True, encoding="utf-8", check=False)

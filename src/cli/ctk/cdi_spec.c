@@ -12,7 +12,8 @@
 #include "plan/csv.h"
 #include "plan/planner.h"
 
-#define ALL "all"
+#define ALL        "all"
+#define LINKS_HOOK "create-symlinks"
 
 const struct ctk_cdi_mode_row ctk_cdi_modes[CTK_CDI_MODES] = {
 #define X(name, word, vendor, class_, help) [CTK_CDI_##name] = { word, vendor, class_ },
@@ -457,9 +458,84 @@ static int add_provenance(struct making *making, struct ctk_cdi_item *item)
 	return rc < 0 ? -1 : 0;
 }
 
+/* Words of a hook before its links; 0: it makes none. */
+static size_t words_before_links(const struct graft_cdi_hook *hook)
+{
+	for (size_t i = 1; i < hook->n_args && i < 3; i++) {
+		if (strcmp(hook->args[i], LINKS_HOOK) == 0)
+			return i + 1;
+	}
+	return 0;
+}
+
+static bool has_argument(const struct graft_cdi_hook *hook, const char *argument)
+{
+	for (size_t i = 0; i < hook->n_args; i++) {
+		if (strcmp(hook->args[i], argument) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* "--link LINK" by pairs; a device that has two names has its links twice. */
+static int add_links(struct graft_cdi_hook *links, const struct graft_cdi_hook *hook, size_t from,
+		     struct graft_arena *arena)
+{
+	for (size_t i = from; i + 1 < hook->n_args; i += 2) {
+		if (has_argument(links, hook->args[i + 1]))
+			continue;
+		if (!graft_arena_push_string(arena, &links->args, &links->n_args, hook->args[i]) ||
+		    !graft_arena_push_string(arena, &links->args, &links->n_args, hook->args[i + 1]))
+			return -1;
+	}
+	return 0;
+}
+
+/* One program makes the links of all GPUs as well as one for each. The lists are shared with the devices that they are from: they are made anew. */
+static int join_links(struct graft_cdi_edits *edits, struct graft_arena *arena)
+{
+	struct graft_cdi_hook *hooks = graft_arena_list(arena, edits->n_hooks, sizeof(*hooks)), *links = NULL;
+	size_t n = 0;
+
+	if (!hooks && edits->n_hooks > 0)
+		return -1;
+	for (size_t i = 0; i < edits->n_hooks; i++) {
+		const struct graft_cdi_hook *hook = &edits->hooks[i];
+		size_t from = links ? words_before_links(hook) : 0;
+
+		if (from == 0) {
+			hooks[n] = *hook;
+			hooks[n].args = graft_arena_list(arena, hook->n_args, sizeof(*hook->args));
+			if (!hooks[n].args)
+				return -1;
+			memcpy(hooks[n].args, hook->args, hook->n_args * sizeof(*hook->args));
+			if (words_before_links(hook) > 0)
+				links = &hooks[n];
+			n++;
+			continue;
+		}
+		if (add_links(links, hook, from, arena) < 0)
+			return -1;
+	}
+	edits->hooks = hooks;
+	edits->n_hooks = n;
+	return 0;
+}
+
+static int add_all_device(struct making *making, struct graft_cdi_spec *spec)
+{
+	size_t n = spec->n_devices;
+
+	if (graft_cdi_add_merged(spec, ALL, making->arena, making->err) < 0)
+		return -1;
+	if (spec->n_devices > n && join_links(&spec->devices[n].edits, making->arena) < 0)
+		return graft_fail_memory(making->err);
+	return 0;
+}
+
 static int finish(struct making *making, struct ctk_cdi_item *item)
 {
-	if (!making->wish->no_all_device && graft_cdi_add_merged(&item->spec, ALL, making->arena, making->err) < 0)
+	if (!making->wish->no_all_device && add_all_device(making, &item->spec) < 0)
 		return -1;
 	if (graft_cdi_simplify(&item->spec, making->arena, making->err) < 0)
 		return -1;

@@ -190,6 +190,42 @@ static void test_gpus(void **state)
 	tear_down(&world);
 }
 
+/* The device for all has one hook for the links of all GPUs, each once, though each GPU has two names; the GPUs' own are as they were. */
+static void test_links_of_all(void **state)
+{
+	static const char *const links[] = {
+		"nvidia-cdi-hook", "create-symlinks",
+		"--link",          "../card1::/dev/dri/by-path/pci-0000:1b:00.0-card",
+		"--link",          "../renderD129::/dev/dri/by-path/pci-0000:1b:00.0-render",
+		"--link",          "../card3::/dev/dri/by-path/pci-0001:1b:00.0-card"
+	};
+	static struct graft_drm_node third[] = { { .node = FIXTURE_NODE("/dev/dri/card3", 226, 3),
+						   .by_path = "/dev/dri/by-path/pci-0001:1b:00.0-card",
+						   .by_path_content = "../card3" } };
+	const struct graft_cdi_spec *spec;
+	struct world world;
+
+	(void)state;
+	set_up(&world, CTK_CDI_NVML);
+	world.f.gpus[2].drm_nodes = third;
+	world.f.gpus[2].n_drm_nodes = 1;
+	assert_int_equal(make(&world), 0);
+	spec = &world.specs.items[0].spec;
+	for (size_t i = 0; i < spec->n_devices; i++) {
+		const struct graft_cdi_edits *edits = &spec->devices[i].edits;
+
+		if (strcmp(spec->devices[i].name, "0") == 0)
+			assert_int_equal(edits->hooks[0].n_args, 6);
+		if (strcmp(spec->devices[i].name, "all") != 0)
+			continue;
+		assert_int_equal(edits->n_hooks, 1);
+		assert_int_equal(edits->hooks[0].n_args, GRAFT_COUNT(links));
+		for (size_t j = 0; j < GRAFT_COUNT(links); j++)
+			assert_string_equal(edits->hooks[0].args[j], links[j]);
+	}
+	tear_down(&world);
+}
+
 static void test_choices(void **state)
 {
 	const char *ids[] = { "2" }, *none[] = { "none" }, *unknown[] = { "99" };
@@ -521,12 +557,19 @@ static void test_allocations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gpus),        cmocka_unit_test(test_choices),
-		cmocka_unit_test(test_faults),      cmocka_unit_test(test_hooks),
-		cmocka_unit_test(test_coherence),   cmocka_unit_test(test_provenance),
-		cmocka_unit_test(test_gates),       cmocka_unit_test(test_channels),
-		cmocka_unit_test(test_management),  cmocka_unit_test(test_wsl),
-		cmocka_unit_test(test_boards),      cmocka_unit_test(test_all_can_be_written),
+		cmocka_unit_test(test_gpus),
+		cmocka_unit_test(test_choices),
+		cmocka_unit_test(test_links_of_all),
+		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_hooks),
+		cmocka_unit_test(test_coherence),
+		cmocka_unit_test(test_provenance),
+		cmocka_unit_test(test_gates),
+		cmocka_unit_test(test_channels),
+		cmocka_unit_test(test_management),
+		cmocka_unit_test(test_wsl),
+		cmocka_unit_test(test_boards),
+		cmocka_unit_test(test_all_can_be_written),
 		cmocka_unit_test(test_allocations),
 	};
 
