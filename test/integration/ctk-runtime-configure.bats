@@ -68,10 +68,16 @@ has_no_runtime() { ! has_runtime "$1"; }
 
 # ---- containerd: a restart ----
 
+# Not the one that dockerd has started for itself.
+our_containerd() { on_host pgrep --full --oldest "containerd --config $machine/containerd/config.toml"; }
+has_ended() { ! on_host kill -0 "$1" 2>/dev/null; }
+
 restart_containerd() {
   local pid
-  pid=$(on_host pidof /usr/bin/containerd) && on_host kill "$pid"
-  within 10 sh -c "! kill -0 $(on_host pidof /usr/bin/containerd || echo 999999999) 2>/dev/null"
+  if pid=$(our_containerd); then
+    on_host kill "$pid"
+    within 10 has_ended "$pid"
+  fi
   on_host containerd --config "$machine/containerd/config.toml" >>"$machine/containerd/log" 2>&1 3>&- 4>&- &
   within 30 ctr version >/dev/null 2>&1
 }
