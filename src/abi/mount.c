@@ -182,8 +182,11 @@ static bool has_node(const struct nvc_driver_info *info, const char *path)
 /* Whether it is `path` of the host, which stands behind the driver root (or not: sockets, nodes). */
 static bool is_source(const struct graft_edit *edit, const char *path)
 {
-	size_t length = strlen(path), own = edit->source ? strlen(edit->source) : 0;
+	size_t length = strlen(path), own;
 
+	if (!edit->source)
+		return false;
+	own = strlen(edit->source);
 	return own >= length && strcmp(edit->source + own - length, path) == 0;
 }
 
