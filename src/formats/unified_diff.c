@@ -113,7 +113,7 @@ static bool fill_table(struct diff *diff)
 /* Marks the old lines that stay; the n-th of them is the n-th new line that is not added. */
 static bool mark_kept(struct diff *diff)
 {
-	size_t i = diff->start, k = diff->start;
+	size_t i = diff->start, k = i;
 
 	diff->keeps = calloc(diff->old.n + 1, sizeof(*diff->keeps));
 	if (!diff->keeps)

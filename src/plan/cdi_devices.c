@@ -190,12 +190,8 @@ static int each_id(const char *const *ids, size_t n_ids, int (*use)(void *arg, c
 	const char *special = find_special(ids, n_ids);
 	int rc = 0;
 
-	if (special) {
-		ids = &special;
-		n_ids = 1;
-	}
-	for (size_t i = 0; i < n_ids && rc == 0; i++) {
-		struct graft_request *request = parse_id(ids[i], err);
+	for (size_t i = 0; i < (special ? 1 : n_ids) && rc == 0; i++) {
+		struct graft_request *request = parse_id(special ? special : ids[i], err);
 
 		rc = request ? use(arg, request) : -1;
 		(void)graft_request_free(request);
