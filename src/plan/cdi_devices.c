@@ -257,7 +257,7 @@ int graft_cdi_missing_facts(const struct graft_inventory *inventory, const char 
 {
 	const char *special = find_special(ids, n_ids);
 	struct missing missing = { .inventory = inventory };
-	struct graft_cdi_choices choices;
+	struct graft_cdi_choices choices = { .n = 0 };
 
 	*ret_facts = 0;
 	if (special && strcmp(special, "none") == 0)
