@@ -9,11 +9,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	auto_free char *text = size <= 65536 ? strndup((const char *)data, size) : NULL;
-	char *document = text ? strchr(text, '\n') : NULL;
+	auto_free char *text = size <= 65536 ? malloc(size + 1) : NULL;
+	char *document = NULL;
 	struct graft_toml *toml = NULL, *again = NULL;
 	size_t length;
 
+	if (text) {
+		if (size > 0)
+			memcpy(text, data, size);
+		text[size] = '\0';
+		document = strchr(text, '\n');
+	}
 	if (document && graft_toml_parse("fuzz", document + 1, strlen(document + 1), &toml, NULL) == 0) {
 		*document = '\0';
 		if (graft_config_set(&toml, text, ":", NULL) < 0 &&
