@@ -62,7 +62,8 @@ start_machine() {
 install_programs() {
   local program
   mkdir -p "$BATS_FILE_TMPDIR/bin" "$BATS_FILE_TMPDIR/programs"
-  install -m 0755 "$build/test/tools/enosys" "$BATS_FILE_TMPDIR/programs"
+  # Where every machine of a test sees them; the checkout may lie in a folder that a machine has for itself.
+  install -m 0755 "$build/test/tools/enosys" "$build/test/tools/memlock" "$top/test/tools/cri" "$BATS_FILE_TMPDIR/programs"
   find "$build/src/cli" '(' -name 'nvidia-*' -o -name graft-nvml ')' -type f -perm /100 | while read -r program; do
     install -m 0755 "$program" "$BATS_FILE_TMPDIR/programs"
     if [ "${GRAFT_ENOSYS:-0}" = 1 ]; then
@@ -393,7 +394,7 @@ cri_run() {
   done
   [ $# -eq 0 ] || shift
   mkdir -p "$work/pod"
-  run on_host "$top/test/tools/cri" /run/containerd-suite/sock "$work/pod" --cgroup "/$machine_cgroup" \
+  run on_host "$BATS_FILE_TMPDIR/programs/cri" /run/containerd-suite/sock "$work/pod" --cgroup "/$machine_cgroup" \
     --env "PROBE_MINORS=$(host_minors)" "${options[@]}" -- "${@:-/probe}"
   read_answers
 }

@@ -161,7 +161,7 @@ runc_start() {
 # crun_program: the command, in the array `crun`.
 crun_program() {
   crun=(crun)
-  may_raise_limits || crun=("$build/test/tools/memlock" crun)
+  may_raise_limits || crun=("$BATS_FILE_TMPDIR/programs/memlock" crun)
 }
 
 crun_start() {
