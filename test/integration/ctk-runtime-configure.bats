@@ -68,20 +68,6 @@ has_no_runtime() { ! has_runtime "$1"; }
 
 # ---- containerd: a restart ----
 
-# Not the one that dockerd has started for itself.
-our_containerd() { on_host pgrep --full --oldest "containerd --config $machine/containerd/config.toml"; }
-has_ended() { ! on_host kill -0 "$1" 2>/dev/null; }
-
-restart_containerd() {
-  local pid
-  if pid=$(our_containerd); then
-    on_host kill "$pid"
-    within 10 has_ended "$pid"
-  fi
-  on_host containerd --config "$machine/containerd/config.toml" >>"$machine/containerd/log" 2>&1 3>&- 4>&- &
-  within 30 ctr version >/dev/null 2>&1
-}
-
 # The file of the machine without any runtime of ours, and with a comment.
 plain_containerd() {
   local file=$machine/containerd/config.toml

@@ -341,7 +341,21 @@ TOML
 
 start_containerd() {
   configure_containerd ""
-  on_host containerd --config "$machine/containerd/config.toml" >"$machine/containerd/log" 2>&1 3>&- 4>&- &
+  restart_containerd
+}
+
+# Not the one that dockerd has started for itself.
+our_containerd() { on_host pgrep --full --oldest "containerd --config $machine/containerd/config.toml"; }
+has_ended() { ! on_host kill -0 "$1" 2>/dev/null; }
+
+# restart_containerd: with the configuration that stands there now; containers live on.
+restart_containerd() {
+  local pid
+  if pid=$(our_containerd); then
+    on_host kill "$pid"
+    within 10 has_ended "$pid"
+  fi
+  on_host containerd --config "$machine/containerd/config.toml" >>"$machine/containerd/log" 2>&1 3>&- 4>&- &
   await_containerd
 }
 
