@@ -37,8 +37,18 @@ static const struct {
 				 BIT(KILL) | BIT(SETUID) | BIT(SETGID) | BIT(SYS_CHROOT) | BIT(SYS_ADMIN) |
 				     BIT(DAC_READ_SEARCH) | BIT(SYS_PTRACE) | BIT(SETPCAP),
 				 "files are written with the ids of the container's owner" },
+	[GRAFT_CAPS_USER_LDCACHE] = { "ldcache-user",
+				      BIT(KILL) | BIT(SETUID) | BIT(SETGID) | BIT(SYS_CHROOT) | BIT(SYS_ADMIN) |
+					  BIT(DAC_READ_SEARCH) | BIT(SYS_PTRACE) | BIT(SETPCAP) | BIT(DAC_OVERRIDE),
+				      "the same where the caller is not root but the container's files are root's" },
 	[GRAFT_CAPS_SHUTDOWN] = { "shutdown", BIT(KILL), "nothing is left to do" },
 };
+
+/*
+ * SPEC 4.1 wants this one as well. The kernel takes SYS_ADMIN for it where device programs are loaded, and Apptainer hands all others on but not
+ * this one.
+ */
+static const uint64_t dispensable = BIT(NET_ADMIN);
 
 /* What a program executed by us (modprobe) may have as root. */
 static const uint64_t bounding_keep = BIT(DAC_OVERRIDE) | BIT(SYS_MODULE);
@@ -125,11 +135,12 @@ static int forbid_dumps(void)
  */
 int graft_caps_limit(struct graft_caps *caps, unsigned int flags, struct graft_error *err)
 {
+	const uint64_t needed = graft_caps_all() & ~dispensable;
 	struct sets sets;
 
 	if (forbid_dumps() < 0 || get(&sets) < 0)
 		return fail(errno, err);
-	if ((flags & GRAFT_CAPS_ALL_NEEDED) != 0 && (sets.permitted & graft_caps_all()) != graft_caps_all())
+	if ((flags & GRAFT_CAPS_ALL_NEEDED) != 0 && (sets.permitted & needed) != needed)
 		return fail(EPERM, err);
 	if ((flags & GRAFT_CAPS_MAY_EXECUTE) == 0) {
 		if (graft_caps_end_execution(err) < 0)

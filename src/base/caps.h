@@ -19,12 +19,13 @@
 #include "base/error.h"
 
 enum graft_caps_step {
-	GRAFT_CAPS_INIT_STEP, /* start; children that drop everything (NVML) */
-	GRAFT_CAPS_KMODS,     /* --load-kmods: modules and nodes of the host */
-	GRAFT_CAPS_CONTAINER, /* open the container's root, namespaces, cgroup; read its image */
-	GRAFT_CAPS_INFO,      /* read the host, plan */
-	GRAFT_CAPS_MOUNT,     /* mounts, files, device cgroup */
-	GRAFT_CAPS_LDCACHE,   /* loader's cache */
+	GRAFT_CAPS_INIT_STEP,    /* start; children that drop everything (NVML) */
+	GRAFT_CAPS_KMODS,        /* --load-kmods: modules and nodes of the host */
+	GRAFT_CAPS_CONTAINER,    /* open the container's root, namespaces, cgroup; read its image */
+	GRAFT_CAPS_INFO,         /* read the host, plan */
+	GRAFT_CAPS_MOUNT,        /* mounts, files, device cgroup */
+	GRAFT_CAPS_LDCACHE,      /* loader's cache */
+	GRAFT_CAPS_USER_LDCACHE, /* the same by another user than root (SPEC libnvidia-container 9.9) */
 	GRAFT_CAPS_SHUTDOWN,
 	GRAFT_CAPS_STEP_MAX
 };
@@ -40,7 +41,7 @@ struct graft_caps {
 
 /* Flags of graft_caps_limit(). */
 enum graft_caps_limit_flag {
-	GRAFT_CAPS_ALL_NEEDED = 1u << 0, /* fail unless every capability of the table is permitted */
+	GRAFT_CAPS_ALL_NEEDED = 1u << 0, /* fail unless every capability of the table is permitted, NET_ADMIN apart */
 	GRAFT_CAPS_MAY_EXECUTE =
 	    1u << 1, /* modprobe will be run: keep DAC_OVERRIDE and SYS_MODULE for it, drop all else */
 };

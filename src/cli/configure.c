@@ -119,9 +119,10 @@ static int enter_step(void *arg, const char *step, struct graft_error *err)
 	struct cli *cli = arg;
 	bool ldcache = strcmp(step, "ldcache") == 0;
 
-	if (ldcache)
-		cli_phase(cli, "mount");
-	return graft_caps_enter(&cli->caps, ldcache ? GRAFT_CAPS_LDCACHE : GRAFT_CAPS_MOUNT, err);
+	if (!ldcache)
+		return graft_caps_enter(&cli->caps, GRAFT_CAPS_MOUNT, err);
+	cli_phase(cli, "mount");
+	return graft_caps_enter(&cli->caps, geteuid() == 0 ? GRAFT_CAPS_LDCACHE : GRAFT_CAPS_USER_LDCACHE, err);
 }
 
 static int apply(struct configuration *c, struct graft_error *err)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# configure as others call it, word for word: the container toolkit's hook, containerd, LXC, Apptainer; and its errors. (enroot: enroot.bats.)
+# The command line as others call it, word for word: the container toolkit's hook, containerd, LXC, LXD, Apptainer, Singularity; and its errors. (enroot: enroot.bats.)
 # The containers are a small root below a mount namespace of their own, on a simulated host.
 
 bats_require_minimum_version 1.5.0
@@ -63,13 +63,89 @@ gpu_lines() {
   [ "$(gpu_lines)" -eq 8 ]
 }
 
-@test "Apptainer: ambient capabilities, its order of words" {
-  local caps=+kill,+setuid,+setgid,+sys_chroot,+chown,+fowner,+mknod,+sys_admin,+dac_read_search,+sys_ptrace,+dac_override,+setpcap,+net_admin
-  caps=$caps host 'make_root && setpriv --inh-caps="$caps" --ambient-caps="$caps" "$cli" configure --no-cgroups --device=2 --compute --utility --ldconfig=@/sbin/ldconfig "$root" && seen'
-  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
-  [ "$(gpu_lines)" -eq 1 ]
+# What Apptainer hands on with the program that it runs as a user whom it has made root, or not.
+apptainer='
+run_as() { setpriv "$@" --inh-caps="$caps" --ambient-caps="$caps" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$cli" configure --no-cgroups "${words[@]}" --ldconfig=@/sbin/ldconfig "$root"; }
+'
+
+@test "Apptainer: twelve ambient capabilities, its order of words; as root, as an ordinary user, and as one and the other" {
+  local who
+  local caps=+kill,+setuid,+setgid,+sys_chroot,+chown,+fowner,+mknod,+sys_admin,+dac_read_search,+sys_ptrace,+dac_override,+setpcap
+  for who in '' '--reuid 65534 --regid 65534 --clear-groups' '--ruid 65534' '--euid 65534'; do
+    rm -rf "$root"
+    who=$who caps=$caps host "$apptainer"'make_root; words=(--device=2 --compute --utility "--require=cuda>=12.0"); run_as $who && seen; grep -l libcuda.so.1 "$root/etc/ld.so.cache"'
+    [ "$status" -eq 0 ] || { echo "$who: $stderr"; return 1; }
+    [ "$(gpu_lines)" -eq 1 ] || { echo "$who: $output"; return 1; }
+    grep -qx "$root/etc/ld.so.cache" <<<"$output" || { echo "$who: $output"; return 1; }
+  done
+  # One less is too few.
+  rm -rf "$root"
+  caps=${caps/,+sys_ptrace/} host "$apptainer"'make_root; words=(--device=2 --utility); run_as --reuid 65534 --regid 65534 --clear-groups'
+  [ "$status" -eq 1 ]
+  [[ $stderr == *"$name: permission error: capability change failed: operation not permitted"* ]]
+}
+
+@test "Apptainer: a user namespace; the parts of GPUs and the right to watch them" {
   host_rootless 'make_root && "$cli" --user configure --no-cgroups --device=2 --utility --compute "--require=cuda>=12.0" --ldconfig=@/sbin/ldconfig "$root" && seen'
   [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+  [ "$(gpu_lines)" -eq 1 ]
+  rm -rf "$root"
+  topology=a100-mig host 'make_root && "$cli" configure --no-cgroups --device=1 --mig-config=all --mig-monitor=all --compute --utility --ldconfig=@/sbin/ldconfig "$root" &&
+    chroot "$root" find /proc/driver/nvidia/capabilities/mig -type f'
+  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+  [ "$(sort <<<"$output" | tr '\n' ' ')" = "/proc/driver/nvidia/capabilities/mig/config /proc/driver/nvidia/capabilities/mig/monitor " ] || { echo "$output"; return 1; }
+}
+
+@test "LXD, Incus: info --csv, two tables between which is an empty line; a container's GPU by the old name of a part" {
+  host '"$cli" info --csv 2>/dev/null | python3 -c "
+import csv, sys
+tables = [list(csv.DictReader(text.splitlines())) for text in sys.stdin.read().split(chr(10) * 2)]
+assert len(tables) == 2 and len(tables[0]) == 1, tables
+print(tables[0][0][\"NVRM version\"], tables[0][0][\"CUDA version\"])
+for gpu in tables[1]:
+    assert None not in gpu and None not in gpu.values(), gpu
+    print(*(gpu[name] for name in (\"Device Index\", \"Device Minor\", \"Model\", \"Brand\", \"Architecture\")), gpu[\"GPU UUID\"][:4], gpu[\"Bus Location\"][:9])
+"'
+  [ "$status" -eq 0 ] || { echo "$output $stderr"; return 1; }
+  [ "${lines[0]}" = "550.54.14 12.4" ]
+  [ "${lines[8]}" = "7 7 NVIDIA H100 80GB HBM3 Nvidia 9.0 GPU- 00000000:" ] || { echo "$output"; return 1; }
+  [ "${#lines[@]}" -eq 9 ]
+  # No driver: a status by which they know that there is no GPU, and nothing to parse.
+  topology=no-driver host '"$cli" info --csv'
+  [ "$status" -eq 1 ]
+  [ -z "$output" ]
+  # What LXD writes into NVIDIA_VISIBLE_DEVICES for a part of a GPU of an older driver.
+  topology=a100-mig host 'make_root; uuid=$(sed -n "s/^GPU UUID:[ \t]*//p" /proc/driver/nvidia/gpus/*/information | sed -n 2p)
+    part=$(find /proc/driver/nvidia/capabilities/gpu1/mig -name "ci*" | sort | head -n 1); gi=${part%/ci*}
+    "$cli" --user configure --no-cgroups --ldconfig=@/sbin/ldconfig.real --device="MIG-$uuid/${gi##*gi}/${part##*ci}" --utility "$root" && find "$root$part"'
+  [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+  [[ $output == *"/mig/gi"*"/ci"*"/access"* ]] || { echo "$output"; return 1; }
+}
+
+@test "old Singularity: list -cguv names what it then looks up by ldconfig -p and PATH, and binds" {
+  host 'make_root && mount --rbind /dev "$root/dev" && mkdir -p "$root/.singularity.d/libs" "$root/.singularity.d/bin"
+    bind() { [ -e "$2" ] || { : >"$2" && mount --bind "$1" "$2"; }; }
+    "$cli" list -cguv 2>/dev/null >"$log" || exit
+    while read -r path; do
+      [[ $path == /* && -e $path ]] || { echo "not there: $path"; exit 1; }
+      name=${path##*/}
+      case $path in
+      *.so*)
+        ldconfig -p | sed -n "s|.*x86-64.* => \(.*/${name%%.so*}\.so.*\)|\1|p" | while read -r library; do
+          bind "$library" "$root/.singularity.d/libs/${library##*/}"
+        done
+        ;;
+      /usr/bin/*) bind "$(command -v "$name")" "$root/.singularity.d/bin/$name" ;;
+      esac
+    done <"$log"
+    ls "$root/.singularity.d/libs"
+    chroot "$root" env PATH="$PATH:/.singularity.d/bin" LD_LIBRARY_PATH=/.singularity.d/libs nvidia-smi -L'
+  [ "$status" -eq 0 ] || { echo "$output $stderr"; return 1; }
+  [ "$(gpu_lines)" -eq 8 ] || { echo "$output"; return 1; }
+  local library
+  for library in libcuda.so.1 libnvidia-ml.so.1 libGLX_nvidia.so.0 libnvcuvid.so.1; do
+    grep -qx "$library" <<<"$output" || { echo "no $library: $output"; return 1; }
+  done
 }
 
 # A container that is another process, with its own mount namespace and root.
