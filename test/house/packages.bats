@@ -84,6 +84,8 @@ files_of() { (cd "$root" && find . -xdev \( -path ./packages -o -path ./var/lib/
   [ "$status" -eq 0 ]
   # Where K3s, Docker and hooks of Podman and CRI-O look for them.
   in_root stat /usr/bin/nvidia-container-runtime /usr/bin/nvidia-container-runtime-hook /usr/bin/nvidia-cdi-hook >/dev/null
+  # Apptainer runs it only then.
+  [ "$(in_root stat --format '%u:%g %a' /usr/bin/nvidia-container-cli)" = "0:0 755" ]
   echo '# ours' >>"$root/etc/nvidia-container-runtime/config.toml"
   in_root sh -c 'dpkg -i /packages/*.deb' >"$BATS_TEST_TMPDIR/log" 2>&1
   tail -n 1 "$root/etc/nvidia-container-runtime/config.toml" | grep -qx '# ours'

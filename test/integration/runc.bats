@@ -47,6 +47,33 @@ expect_device_cgroup() {
   expect_device_cgroup
 }
 
+# oci_hook_line OPTION...: what containerd's and nerdctl's --gpus write into config.json; containerd's own program puts in the process and the root.
+oci_hook_line() {
+  local line
+  line=("$(type -P containerd)" oci-hook -- "$BATS_FILE_TMPDIR/bin/nvidia-container-cli" --load-kmods --ldcache=/etc/ld.so.cache configure
+    "$@" '--pid={{pid}}' '{{rootfs}}')
+  edit_bundle --argjson line "$(jq -nc '$ARGS.positional' --args "${line[@]}")" \
+    '.hooks = {prestart: [{path: $line[0], args: $line, env: ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]}]}'
+}
+
+@test "runc, containerd's oci-hook line, with all that its options can say" {
+  local uuid
+  uuid=$(on_host nvidia-smi -L | sed -n 's/^GPU 5:.*UUID: \(.*\))/\1/p')
+  make_bundle
+  oci_hook_line "--device=0,$uuid" --compute --compat32 --graphics --utility --video --display --ldconfig=@/sbin/ldconfig "--require=cuda>=12.0"
+  run_container v2
+  expect nvidia-smi 2
+  expect ls-nvidia "nvidia-modeset nvidia-uvm nvidia-uvm-tools nvidia0 nvidia5 nvidiactl"
+  expect_libraries
+  expect_device_cgroup
+  make_root debian overlay
+  oci_hook_line --device=all --compute --utility --no-cgroups
+  run_container v2
+  expect procfs 8
+  expect_libraries
+  expect made-nvidia0 "Operation not permitted"
+}
+
 @test "runc without our hook: the device cgroup refuses every GPU" {
   make_bundle 'del(.hooks)'
   run_container v2
