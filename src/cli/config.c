@@ -23,7 +23,7 @@ const char *cli_config_path(enum cli_config_program program, const char *flag_pa
 {
 	const char *named = variable("NVIDIA_CTK_CONFIG_FILE_PATH"), *home = variable("XDG_CONFIG_HOME");
 
-	if (program == CLI_CONFIG_HOOK && flag_path && flag_path[0] != '\0')
+	if (flag_path && flag_path[0] != '\0')
 		named = flag_path;
 	*ret_required = program == CLI_CONFIG_HOOK && named;
 	if (named)

@@ -2,7 +2,7 @@
 /*
  * config: finds and reads config.toml for the programs that use it (SPEC runtime-and-hook 2.1, 2.5, 2.6).
  *
- *	1. the file that the hook's option -config names
+ *	1. the file that an option names: -config of the hook, --config of nvidia-ctk
  *	2. the variable NVIDIA_CTK_CONFIG_FILE_PATH, when not empty
  *	3. $XDG_CONFIG_HOME/nvidia-container-runtime/config.toml, when the variable is not empty
  *	4. /etc/nvidia-container-runtime/config.toml
@@ -23,7 +23,7 @@
 enum cli_config_program { CLI_CONFIG_RUNTIME, CLI_CONFIG_HOOK };
 
 /*
- * Loads the configuration; all of it is in the arena. `flag_path` is what -config names; NULL = not given. -1: the error has the program's
+ * Loads the configuration; all of it is in the arena. `flag_path` is what an option names; NULL = not given. -1: the error has the program's
  * prefix ("error loading config: failed to load specified config file", "error getting hook config: ..."): GRAFT_FORMAT and
  * GRAFT_INVALID for what stands in the file, otherwise why it cannot be read.
  *

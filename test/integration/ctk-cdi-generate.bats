@@ -366,6 +366,16 @@ devices:
   NVIDIA_CTK_DRIVER_ROOT='' refuse 'libnvidia-ml.so.1'
   spec_of --format=json --dev-root=/
   check '[.devices[].containerEdits.deviceNodes[] | has("hostPath")] | any | not'
+  # The configuration that is named instead, by a flag or a variable; the spec says so, for whoever makes it again.
+  mv "$work/config.toml" "$work/other.toml"
+  refuse 'libnvidia-ml.so.1'
+  spec_of --format=json --provenance=none --config="$work/other.toml"
+  cmp "$work/spec" "$work/by-flag"
+  NVIDIA_CTK_CONFIG=$work/other.toml spec_of --format=json
+  check '[.. | strings | select(contains("--config="))] | length == 1'
+  refuse 'libnvidia-ml.so.1' --config="$work/nowhere.toml"
+  [[ $said == *"there is no $work/nowhere.toml: the driver root is that of a host without a configuration"* ]]
+  mv "$work/other.toml" "$work/config.toml"
   refuse 'is not below the driver root /run/nvidia/driver' --library-search-path=/opt/lib
   spec_of --format=json --library-search-path=/run/nvidia/driver/usr/lib/x86_64-linux-gnu
   check '.containerEdits.mounts | map(.hostPath) | any(test("libcuda.so"))'

@@ -237,6 +237,9 @@ static int read_driver_root(struct ctk *ctk, const struct ctk_cdi_flags *given, 
 		return 0;
 	if (cli_config_load(CLI_CONFIG_RUNTIME, ctk->config, ctk->arena, &config, err) < 0)
 		return -1;
+	if (ctk->config && ctk->config[0] != '\0' && !config.file)
+		graft_warn(&ctk->log, "there is no %s: the driver root is that of a host without a configuration",
+			   ctk->config);
 	*ret_root = config.cli.root;
 	return 0;
 }

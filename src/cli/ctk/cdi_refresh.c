@@ -136,7 +136,7 @@ static int find_targets(struct refresh *refresh, struct graft_error *err)
 	if (given->output && given->output[0] != '\0') {
 		ctk_read_variables(refresh->ctk, &ctk_cdi_generate, &words, &n);
 		flags = ctk_cdi_flags_text(refresh->ctk, words, n);
-		if (!flags)
+		if (!flags || graft_arena_failed(refresh->ctk->arena))
 			return graft_fail_memory(err);
 		if (add_target(refresh, given->output, flags, err) < 0)
 			return -1;

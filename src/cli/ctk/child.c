@@ -118,9 +118,11 @@ static int take(struct run *run, int i)
 		return errno == EINTR ? 0 : -errno;
 	if (n == 0)
 		close_fd(&run->read[i]);
+	else if ((size_t)n > OUTPUT_MAX - run->said[i].length)
+		return -EFBIG;
 	else
 		graft_buffer_add(&run->said[i], bytes, (size_t)n);
-	return graft_buffer_failed(&run->said[i]) ? -EFBIG : 0;
+	return graft_buffer_failed(&run->said[i]) ? -ENOMEM : 0;
 }
 
 /* Until the child has closed all pipes. 0 or -errno; -ETIMEDOUT. */
@@ -187,6 +189,8 @@ static int fail(const struct ctk_child *child, int rc, struct graft_error *err)
 	if (rc == -ETIMEDOUT)
 		return graft_fail(err, GRAFT_PROGRAM, 0, "%s gave no answer within %d seconds", child->argv[0],
 				  child->timeout_ms / 1000);
+	if (rc == -ENOMEM)
+		return graft_fail_memory(err);
 	if (rc == -EFBIG)
 		return graft_fail(err, GRAFT_TOO_BIG, 0, "%s says more than %zu bytes", child->argv[0], OUTPUT_MAX);
 	return graft_fail_errno(err, -rc, "cannot read what %s says", child->argv[0]);

@@ -81,19 +81,22 @@ int ctk_engine_read_source(struct ctk *ctk, const struct graft_engine *engine, c
 	return rc < 0 ? graft_wrap(err, "failed to load config") : 0;
 }
 
-bool ctk_engine_merges_deeply(struct ctk *ctk, const char *executable)
+int ctk_engine_merges_deeply(struct ctk *ctk, const char *executable, bool *ret_deeply, struct graft_error *err)
 {
 	const char *const argv[] = { executable ? executable : "containerd", "--version", NULL };
 	struct ctk_child_result result;
-	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_error why = { .status = GRAFT_OK };
 	char text[800];
 
-	if (run(ctk, argv, NULL, &result, &err) < 0) {
-		graft_debug(&ctk->log, "containerd's release is not known: %s",
-			    graft_error_text(&err, text, sizeof(text)));
-		return false;
+	*ret_deeply = false;
+	if (run(ctk, argv, NULL, &result, &why) == 0) {
+		*ret_deeply = result.status == 0 && graft_engine_containerd_merges_deeply(result.out);
+		return 0;
 	}
-	return result.status == 0 && graft_engine_containerd_merges_deeply(result.out);
+	if (why.status == GRAFT_NO_MEMORY)
+		return graft_fail_memory(err);
+	graft_debug(&ctk->log, "containerd's release is not known: %s", graft_error_text(&why, text, sizeof(text)));
+	return 0;
 }
 
 /* ---- a private directory ---- */
@@ -367,6 +370,8 @@ static int write_crio_directory(const struct workspace *workspace, const char *d
 	auto_dir DIR *dir = old ? opendir(*old ? old : "/") : NULL;
 	struct dirent *entry;
 
+	if (!old)
+		return graft_fail_memory(workspace->err);
 	if (mkdir(directory, 0700) < 0)
 		return graft_fail_errno(workspace->err, errno, "cannot make %s", directory);
 	while (dir && (entry = readdir(dir)) != NULL) {

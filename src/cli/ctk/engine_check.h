@@ -16,8 +16,8 @@
 int ctk_engine_read_source(struct ctk *ctk, const struct graft_engine *engine, const char *executable,
 			   struct graft_engine_request *request, struct graft_error *err);
 
-/* Whether the containerd that is installed merges files key by key; false when there is none. */
-bool ctk_engine_merges_deeply(struct ctk *ctk, const char *executable);
+/* Whether the containerd that is installed merges files key by key; false when there is none, or it does not say. -1: GRAFT_NO_MEMORY. */
+int ctk_engine_merges_deeply(struct ctk *ctk, const char *executable, bool *ret_deeply, struct graft_error *err);
 
 /*
  * Lets the engine's program read the files as the edits make them, in a private directory. 0 when it takes them, and when it is not installed or has no way to

@@ -84,46 +84,58 @@ static int put(const char *path, const struct graft_engine_text *text, struct gr
 	return 0;
 }
 
-static int save(const struct ctk_engine_save *save, struct graft_arena *arena, struct graft_error *err)
+static int save(const struct ctk_engine_save *save, const char *backup, struct graft_error *err)
 {
 	const struct graft_engine_file *file = save->edit->file;
-	const char *backup = ctk_backup_path(file->path, save->place, arena);
 	struct graft_engine_text kept = file->text;
 
 	if (!kept.bytes)
 		kept = (struct graft_engine_text){ no_file, strlen(no_file) };
-	if (!backup)
-		return graft_fail_memory(err);
 	if (save->keep && graft_host_file_write(backup, kept.bytes, kept.length, mode_of(file->path), err) < 0)
 		return -1;
 	return put(file->path, &save->edit->text, err);
 }
 
-/* One that stays does no harm. */
-static void drop_backup(const struct ctk_engine_save *save, bool drop, struct graft_arena *arena)
+/* Where the backups are, found out before anything is written: what undoes a failure must not fail for want of memory. NULL: memory. */
+static const char **backup_paths(const struct ctk_engine_save *saves, size_t n, struct graft_arena *arena)
 {
-	const char *backup = drop ? ctk_backup_path(save->edit->file->path, save->place, arena) : NULL;
+	const char **paths = graft_arena_list(arena, n, sizeof(*paths));
 
-	if (backup)
-		(void)graft_host_file_remove(backup, NULL);
+	for (size_t i = 0; paths && i < n; i++) {
+		paths[i] = ctk_backup_path(saves[i].edit->file->path, saves[i].place, arena);
+		if (!paths[i])
+			return NULL;
+	}
+	return paths;
+}
+
+/* A backup that stays does no harm. */
+static void drop_backup(const char *path, bool drop)
+{
+	if (drop)
+		(void)graft_host_file_remove(path, NULL);
 }
 
 int ctk_engine_files_save(const struct ctk_engine_save *saves, size_t n, struct graft_arena *arena,
 			  struct graft_error *err)
 {
+	const char **backups = backup_paths(saves, n, arena);
+
+	if (!backups && n > 0)
+		return graft_fail_memory(err);
 	for (size_t i = 0; i < n; i++) {
-		if (!graft_engine_edit_changes(saves[i].edit) || save(&saves[i], arena, err) == 0)
+		if (!graft_engine_edit_changes(saves[i].edit) || save(&saves[i], backups[i], err) == 0)
 			continue;
-		drop_backup(&saves[i], saves[i].keep, arena);
+		drop_backup(backups[i], saves[i].keep);
 		while (i-- > 0) {
 			if (!graft_engine_edit_changes(saves[i].edit))
 				continue;
 			(void)put(saves[i].edit->file->path, &saves[i].edit->file->text, NULL);
-			drop_backup(&saves[i], saves[i].keep, arena);
+			drop_backup(backups[i], saves[i].keep);
 		}
 		return -1;
 	}
 	for (size_t i = 0; i < n; i++)
-		drop_backup(&saves[i], saves[i].drop, arena);
+		drop_backup(backups[i], saves[i].drop);
 	return 0;
 }

@@ -246,7 +246,7 @@ int ctk_option_list(void *target, const struct graft_option *option, const char 
 	return 0;
 }
 
-/* Failures are the arena's, and seen at the next use of it. */
+/* Failures are the arena's. */
 static void push_word(struct graft_arena *arena, const struct graft_option *option, const char *value,
 		      const char ***words, size_t *n)
 {
@@ -367,6 +367,11 @@ int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *target
 	}
 	if (result != GRAFT_PARSE_OK) {
 		*ret_status = result == GRAFT_PARSE_VERSION ? print_version(ctk) : print_help(ctk, command, ctk->words);
+		return -1;
+	}
+	/* Options that were not noted would be missing from what a specification says of how it was made. */
+	if (graft_arena_failed(ctk->arena)) {
+		*ret_status = fail_memory(ctk);
 		return -1;
 	}
 	if (*ret_first >= argc)

@@ -172,8 +172,9 @@ static int load(struct work *work, struct graft_error *err)
 		rc = ctk_engine_read_source(work->ctk, configure->engine, configure->executable, &work->request, err);
 	if (rc < 0)
 		return graft_wrap(err, "unable to load config for runtime %s", configure->engine->name);
-	if (configure->engine == &graft_engine_containerd)
-		work->request.merges_deeply = ctk_engine_merges_deeply(work->ctk, configure->executable);
+	if (configure->engine == &graft_engine_containerd &&
+	    ctk_engine_merges_deeply(work->ctk, configure->executable, &work->request.merges_deeply, err) < 0)
+		return -1;
 	if (configure->undo && configure->drop_in)
 		work->request.import_is_shared = ctk_engine_has_neighbours(configure->drop_in, ".toml");
 	return 0;

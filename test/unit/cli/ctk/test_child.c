@@ -158,7 +158,7 @@ static void test_memory(void **state)
 			return;
 		}
 		assert_int_equal(rc, -1);
-		assert_true(!own || err.status == GRAFT_NO_MEMORY || err.status == GRAFT_TOO_BIG);
+		assert_true(!own || err.status == GRAFT_NO_MEMORY);
 	}
 }
 
