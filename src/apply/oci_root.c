@@ -176,8 +176,8 @@ static bool has_content(const struct graft_root *root)
 	return false;
 }
 
-static int open_target(struct graft_oci_root *root, const char *rootfs, const struct graft_log *log,
-		       struct graft_error *err)
+static int open_target(struct graft_oci_root *root, const char *rootfs, struct graft_texts *texts,
+		       const struct graft_log *log, struct graft_error *err)
 {
 	struct graft_error why = { .status = GRAFT_OK };
 	struct statvfs fs;
@@ -185,13 +185,15 @@ static int open_target(struct graft_oci_root *root, const char *rootfs, const st
 
 	if (graft_target_open(getpid(), false, rootfs, log, &root->target, &why) < 0) {
 		/* SECURITY: in the host's own root nothing is done, now or later. */
-		if (why.status == GRAFT_UNSAFE) {
+		if (why.status == GRAFT_UNSAFE || why.status == GRAFT_NO_MEMORY) {
 			*err = why;
 			return -1;
 		}
 		root->obstacle = "the root is not there yet";
 		return 0;
 	}
+	if (texts)
+		root->target.root.texts = texts;
 	root->target.uid = root->uid;
 	root->target.gid = root->gid;
 	if (fstat(root->target.root.fd, &st) < 0)
@@ -302,7 +304,8 @@ int graft_oci_root_open(struct graft_oci_root *ret_root, const char *bundle, con
 		root->obstacle = "it is not known who root of the container's user namespace is";
 	if (root->obstacle)
 		return 0;
-	if (open_target(root, make_absolute(root->bundle, spec->root_path, arena), options->log, err) < 0)
+	if (open_target(root, make_absolute(root->bundle, spec->root_path, arena), options->texts, options->log, err) <
+	    0)
 		return -1;
 	if (!root->obstacle && (add_mounts(root, spec) < 0 || add_plan_mounts(root, plan) < 0))
 		return graft_fail_memory(err);

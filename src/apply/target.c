@@ -165,6 +165,9 @@ int graft_target_open(pid_t pid, bool supervised, const char *rootfs, const stru
 		return -1;
 	graft_info(log, "setting owner to %u:%u", target.uid, target.gid);
 	graft_info(log, "setting mount namespace to %s%ld%s", "/proc/", (long)pid, "/ns/mnt");
+	target.root.texts = target.texts = graft_texts_new();
+	if (!target.texts)
+		return graft_fail_memory(err);
 	*ret_target = target;
 	target = (struct graft_target)GRAFT_TARGET_INIT;
 	return 0;
@@ -173,6 +176,7 @@ int graft_target_open(pid_t pid, bool supervised, const char *rootfs, const stru
 void graft_target_close(struct graft_target *target)
 {
 	graft_root_close(&target->root);
+	target->texts = graft_texts_free(target->texts);
 	if (target->process_fd >= 0)
 		(void)close(target->process_fd);
 	if (target->mount_ns_fd >= 0)

@@ -25,14 +25,15 @@ struct graft_target {
 	int user_ns_fd;  /* user namespace to join first (rootless: we have no CAP_SYS_ADMIN of our own), or -1 */
 	uid_t uid;       /* owner of the container's process: what new files belong to */
 	gid_t gid;
-	bool user_namespace; /* the container's user namespace is not the initial one */
+	bool user_namespace;       /* the container's user namespace is not the initial one */
+	struct graft_texts *texts; /* owned; what `root` remembers of the image's files; NULL: nothing */
 };
 #define GRAFT_TARGET_INIT                                                                      \
 	{                                                                                      \
 		.root = GRAFT_ROOT_INIT, .process_fd = -1, .mount_ns_fd = -1, .user_ns_fd = -1 \
 	}
 
-/* Opens it; nothing is changed or joined yet. -1: GRAFT_INVALID, GRAFT_NOT_FOUND, GRAFT_PERMISSION. */
+/* Opens it; nothing is changed or joined yet. -1: GRAFT_INVALID, GRAFT_NOT_FOUND, GRAFT_PERMISSION, GRAFT_NO_MEMORY. */
 int graft_target_open(pid_t pid, bool supervised, const char *rootfs, const struct graft_log *log,
 		      struct graft_target *ret_target, struct graft_error *err);
 /* Whether this process lives in another user namespace than the first one. */

@@ -27,6 +27,7 @@ struct graft_oci_options {
 	/* Directories that the loader of the container's root searches, where they are known; 0: they are read when they matter. Borrowed. */
 	const char **loader_dirs;
 	size_t n_loader_dirs;
+	struct graft_texts *texts; /* what was read of the root before (base/texts.h); NULL = nothing. Borrowed */
 	const struct graft_log *log;
 };
 

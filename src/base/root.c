@@ -334,24 +334,21 @@ static int read_unknown_size(int fd, size_t max, struct graft_arena *arena, cons
 	return 0;
 }
 
-int graft_read_fd(int fd, size_t max, struct graft_arena *arena, const char **ret_bytes, size_t *ret_length)
+/* A regular file whose state is known. */
+static int read_stated(int fd, const struct stat *st, size_t max, struct graft_arena *arena, const char **ret_bytes,
+		       size_t *ret_length)
 {
-	struct stat st;
 	char *bytes;
 	ssize_t n;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	if ((uintmax_t)st.st_size > max)
+	if ((uintmax_t)st->st_size > max)
 		return -EFBIG;
-	if (st.st_size == 0)
+	if (st->st_size == 0)
 		return read_unknown_size(fd, max, arena, ret_bytes, ret_length);
-	bytes = graft_arena_alloc(arena, (size_t)st.st_size + 1);
+	bytes = graft_arena_alloc(arena, (size_t)st->st_size + 1);
 	if (!bytes)
 		return -ENOMEM;
-	n = read_up_to(fd, bytes, (size_t)st.st_size);
+	n = read_up_to(fd, bytes, (size_t)st->st_size);
 	if (n < 0)
 		return (int)n;
 	*ret_bytes = bytes;
@@ -359,43 +356,88 @@ int graft_read_fd(int fd, size_t max, struct graft_arena *arena, const char **re
 	return 0;
 }
 
-int graft_root_reopen(const struct graft_root *root, int path_fd, const char *path, int flags)
+int graft_read_fd(int fd, size_t max, struct graft_arena *arena, const char **ret_bytes, size_t *ret_length)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? read_stated(fd, &st, max, arena, ret_bytes, ret_length) : -EINVAL;
+}
+
+/* The very object, by way of our procfs. */
+static int reopen_by_proc(const struct graft_root *root, int path_fd, int flags)
 {
 	char number[16];
 	int fd;
 
 	if (root->proc_fd < 0)
-		return graft_root_openat(root, path, flags);
+		return -ENOENT;
 	(void)snprintf(number, sizeof(number), "%d", path_fd);
 	fd = openat(root->proc_fd, number, flags | O_CLOEXEC);
-	/* QUIRK: a security module may keep us from our own procfs. */
-	if (fd < 0 && (errno == EACCES || errno == EPERM || errno == ENOENT))
-		return graft_root_openat(root, path, flags);
 	return fd < 0 ? -errno : fd;
 }
 
+/* QUIRK: a security module may keep us from our own procfs. */
+static bool is_kept_from_procfs(int rc)
+{
+	return rc == -EACCES || rc == -EPERM || rc == -ENOENT;
+}
+
+int graft_root_reopen(const struct graft_root *root, int path_fd, const char *path, int flags)
+{
+	int fd = reopen_by_proc(root, path_fd, flags);
+
+	return is_kept_from_procfs(fd) ? graft_root_openat(root, path, flags) : fd;
+}
+
 /* SECURITY: in an image, opening a device node already has effects (/dev/watchdog). Look before. */
-static int open_regular(const struct graft_root *root, const char *path, int flags)
+static int read_untrusted(const struct graft_root *root, const char *path, int flags, size_t max,
+			  struct graft_arena *arena, const char **ret_bytes, size_t *ret_length)
 {
 	auto_close int path_fd = graft_root_openat(root, path, O_PATH);
+	auto_close int fd = -1;
 	struct stat st;
+	int rc;
 
 	if (path_fd < 0)
 		return path_fd;
 	if (fstat(path_fd, &st) < 0)
 		return -errno;
-	return S_ISREG(st.st_mode) ? graft_root_reopen(root, path_fd, path, flags) : -EINVAL;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (root->texts && (uintmax_t)st.st_size <= max && graft_texts_find(root->texts, &st, ret_bytes, ret_length)) {
+		*ret_bytes = graft_arena_memdup(arena, *ret_bytes, *ret_length + 1);
+		return *ret_bytes ? 0 : -ENOMEM;
+	}
+	fd = reopen_by_proc(root, path_fd, flags);
+	if (is_kept_from_procfs(fd)) {
+		/* By its name it may be another one by now. */
+		fd = graft_root_openat(root, path, flags);
+		return fd < 0 ? fd : graft_read_fd(fd, max, arena, ret_bytes, ret_length);
+	}
+	if (fd < 0)
+		return fd;
+	rc = read_stated(fd, &st, max, arena, ret_bytes, ret_length);
+	if (rc == 0 && root->texts)
+		rc = graft_texts_remember(root->texts, &st, *ret_bytes, *ret_length);
+	return rc;
 }
 
 int graft_root_read(const struct graft_root *root, const char *path, size_t max, struct graft_arena *arena,
 		    const char **ret_bytes, size_t *ret_length)
 {
-	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
-	auto_close int fd = root->own_path ? graft_root_openat(root, path, flags) : open_regular(root, path, flags);
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	auto_close int fd = -1;
+	int rc;
 
-	if (fd < 0)
-		return fd == -ENXIO ? -EINVAL : fd; /* ENXIO: a socket */
-	return graft_read_fd(fd, max, arena, ret_bytes, ret_length);
+	if (root->own_path) {
+		fd = graft_root_openat(root, path, flags);
+		rc = fd < 0 ? fd : graft_read_fd(fd, max, arena, ret_bytes, ret_length);
+	} else {
+		rc = read_untrusted(root, path, flags, max, arena, ret_bytes, ret_length);
+	}
+	return rc == -ENXIO ? -EINVAL : rc; /* ENXIO: a socket */
 }
 
 /* Copies `path` without the slashes at its end; the mode of the last component must reach it. */

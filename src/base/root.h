@@ -20,6 +20,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/texts.h"
 
 /* The two kinds of path, so that mixing them up does not compile. Neither owns its string. */
 struct host_path {
@@ -34,10 +35,12 @@ struct graft_root {
 	bool no_openat2; /* the fallback walk is in use */
 	char *own_path;  /* owned; the root as our own procfs prints it; NULL for roots that were taken, see below */
 	int proc_fd;     /* borrowed; our own /proc/self/fd, for graft_root_reopen; -1 when there is none */
+	/* Borrowed; where graft_root_read() remembers files of a root that was taken (base/texts.h); NULL: nowhere. */
+	struct graft_texts *texts;
 };
-#define GRAFT_ROOT_INIT                                                        \
-	{                                                                      \
-		.fd = -1, .no_openat2 = false, .own_path = NULL, .proc_fd = -1 \
+#define GRAFT_ROOT_INIT                                                                       \
+	{                                                                                     \
+		.fd = -1, .no_openat2 = false, .own_path = NULL, .proc_fd = -1, .texts = NULL \
 	}
 
 /* Opens a host directory as a root. A final link is followed (it is the caller's own path). */

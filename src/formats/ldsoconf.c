@@ -5,16 +5,15 @@
  */
 #include "formats/ldsoconf.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/listing.h"
 
 /*
  * SECURITY: limits of one reading, all files together: a line costs an image nothing to repeat, and may read a directory or a megabyte each
@@ -35,8 +34,8 @@ struct reader {
 	const struct graft_root *root;
 	struct graft_arena *arena;
 	const char **dirs;
-	size_t n_dirs, n_bytes;
-	unsigned int n_files, n_patterns, n_entries, depth;
+	size_t n_dirs, n_bytes, n_entries;
+	unsigned int n_files, n_patterns, depth;
 	struct graft_error *err;
 };
 
@@ -64,43 +63,32 @@ static int add_dir(struct reader *reader, const char *line, size_t length)
 	return 0;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Reads every file of `dir` whose name matches, in byte order (ldconfig sorts in the C collation). */
 static int read_matching(struct reader *reader, const char *dir, const char *pattern)
 {
-	auto_dir DIR *stream = NULL;
-	const char **names = NULL;
-	struct dirent *entry;
-	size_t n_names = 0;
-	int fd;
+	const char **names;
+	size_t n_names;
+	bool more;
+	int rc;
 
 	/* SECURITY: one line can hold thousands of patterns, each of which costs the reading of a directory. */
 	if (++reader->n_patterns > PATTERNS_MAX)
 		return graft_fail(reader->err, GRAFT_TOO_BIG, 0, "too many included files: %s/%s", dir, pattern);
-	fd = graft_root_openat(reader->root, dir, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-	if (fd < 0)
-		return 0;
-	stream = fdopendir(fd);
-	if (!stream) {
-		(void)close(fd);
+	rc = graft_root_list(reader->root, dir, DIR_ENTRIES_MAX - reader->n_entries, reader->arena, &names, &n_names,
+			     &more);
+	if (rc == -ENOMEM)
 		return graft_fail_memory(reader->err);
-	}
-	while ((entry = readdir(stream)) != NULL) {
-		if (++reader->n_entries > DIR_ENTRIES_MAX)
-			return graft_fail(reader->err, GRAFT_TOO_BIG, 0, "too many files: %s", dir);
-		if (fnmatch(pattern, entry->d_name, FNM_PERIOD) == 0 &&
-		    !graft_arena_push_string(reader->arena, &names, &n_names, entry->d_name))
-			return graft_fail_memory(reader->err);
-	}
-	if (n_names > 1)
-		qsort(names, n_names, sizeof(*names), compare_names);
+	if (rc < 0)
+		return 0;
+	if (more)
+		return graft_fail(reader->err, GRAFT_TOO_BIG, 0, "too many files: %s", dir);
+	reader->n_entries += n_names;
 	for (size_t i = 0; i < n_names; i++) {
-		const char *path = graft_arena_printf(reader->arena, "%s/%s", dir, names[i]);
+		const char *path;
 
+		if (fnmatch(pattern, names[i], FNM_PERIOD) != 0)
+			continue;
+		path = graft_arena_join(reader->arena, dir, strlen(dir), names[i]);
 		if (!path)
 			return graft_fail_memory(reader->err);
 		if (read_file(reader, path) < 0)

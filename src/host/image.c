@@ -7,14 +7,13 @@
 #include "host/image.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/listing.h"
 #include "formats/cuda_compat.h"
 #include "formats/elf.h"
 #include "formats/ldsoconf.h"
@@ -250,39 +249,21 @@ static void add_compat(struct look *look, const char *directory, const char *nam
 	graft_info(look->log, "selecting %s of the image", path);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void look_at_compat(struct look *look, const char *directory)
 {
-	auto_dir DIR *dir = NULL;
-	auto_close int fd = graft_root_openat(look->root, directory, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-	const struct dirent *entry;
-	const char **names = NULL;
-	size_t n = 0, seen = 0;
+	const char **names;
+	size_t n, n_libraries = 0;
+	int rc = graft_root_list(look->root, directory, DIR_ENTRIES_MAX, look->arena, &names, &n, NULL);
 
-	look->no_memory |= fd == -ENOMEM;
-	if (fd < 0) {
-		if (fd != -ENOENT)
-			graft_warn(look->log, "skipping %s of the image: %s", directory, strerror(-fd));
-		return;
+	look->no_memory |= rc == -ENOMEM;
+	if (rc < 0 && rc != -ENOENT)
+		graft_warn(look->log, "skipping %s of the image: %s", directory, strerror(-rc));
+	for (size_t i = 0; rc == 0 && i < n && n_libraries < COMPAT_MAX; i++) {
+		if (is_library_name(names[i])) {
+			add_compat(look, directory, names[i]);
+			n_libraries++;
+		}
 	}
-	dir = fdopendir(fd);
-	if (!dir) {
-		look->no_memory |= errno == ENOMEM;
-		return;
-	}
-	(void)TAKE_FD(fd);
-	while (seen++ < DIR_ENTRIES_MAX && n < COMPAT_MAX && (entry = readdir(dir))) {
-		if (is_library_name(entry->d_name))
-			(void)graft_arena_push_string(look->arena, &names, &n, entry->d_name);
-	}
-	if (n > 1)
-		qsort(names, n, sizeof(*names), compare_names);
-	for (size_t i = 0; i < n; i++)
-		add_compat(look, directory, names[i]);
 }
 
 /* What is looked at, and in which directory for compatibility libraries; NULL = in none. */

@@ -5,13 +5,12 @@
  */
 #include "host/platform.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "base/cleanup.h"
+#include "base/listing.h"
 #include "formats/elf.h"
 #include "formats/ldcache.h"
 #include "formats/procfs.h"
@@ -124,20 +123,14 @@ static bool is_integrated(const struct detection *d, const char *name)
 /* The GPUs that the kernel driver lists, and whether one of them is integrated. */
 static size_t read_gpus(const struct detection *d, bool *ret_integrated)
 {
-	int fd = graft_root_openat(d->root, GPUS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_dir DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-	const struct dirent *entry;
-	size_t n = 0;
+	const char **names;
+	size_t n;
 
 	*ret_integrated = false;
-	if (!directory && fd >= 0)
-		(void)close(fd);
-	while (directory && n < GPUS_MAX && (entry = readdir(directory)) != NULL) {
-		if (entry->d_name[0] == '.')
-			continue;
-		n++;
-		*ret_integrated = *ret_integrated || is_integrated(d, entry->d_name);
-	}
+	if (graft_root_list(d->root, GPUS, GPUS_MAX, d->arena, &names, &n, NULL) < 0)
+		return 0;
+	for (size_t i = 0; i < n && !*ret_integrated; i++)
+		*ret_integrated = is_integrated(d, names[i]);
 	return n;
 }
 

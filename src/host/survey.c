@@ -5,12 +5,10 @@
  */
 #include "host/survey.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -18,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/listing.h"
 #include "formats/procfs.h"
 
 #define SCRATCH_MAX   ((size_t)48 << 20)
@@ -312,38 +311,13 @@ bool graft_survey_major(const struct graft_survey *survey, const char *name, uin
 	return graft_procfs_devices_major(survey->devices, survey->devices_length, name, ret_major);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 int graft_survey_list(struct graft_survey *survey, const struct graft_root *root, const char *path,
 		      const char ***ret_names, size_t *ret_n)
 {
-	auto_dir DIR *dir = NULL;
-	auto_close int fd = graft_root_openat(root, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-	const struct dirent *entry;
+	int rc = graft_root_list(root, path, NAMES_MAX, survey->scratch, ret_names, ret_n, NULL);
 
-	*ret_names = NULL;
-	*ret_n = 0;
-	survey->no_memory |= fd == -ENOMEM;
-	if (fd < 0)
-		return fd;
-	dir = fdopendir(fd);
-	if (!dir) {
-		survey->no_memory |= errno == ENOMEM;
-		return -errno;
-	}
-	(void)TAKE_FD(fd);
-	while (*ret_n < NAMES_MAX && (entry = readdir(dir))) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		if (!graft_arena_push_string(survey->scratch, ret_names, ret_n, entry->d_name))
-			return -ENOMEM;
-	}
-	if (*ret_n > 1)
-		qsort(*ret_names, *ret_n, sizeof(**ret_names), compare_names);
-	return 0;
+	survey->no_memory |= rc == -ENOMEM;
+	return rc;
 }
 
 int graft_survey_list_sys(struct graft_survey *survey, const char *path, const char ***ret_names, size_t *ret_n)

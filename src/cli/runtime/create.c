@@ -128,13 +128,20 @@ static int find_helpers(struct runtime_create *create, enum graft_mode mode, str
 
 static int edit(struct runtime_create *create, enum graft_mode mode, struct graft_error *err)
 {
+	int rc;
+
 	if (mode != GRAFT_MODE_LEGACY && remove_hooks(create, err) < 0)
 		return -1;
 	if (mode != GRAFT_MODE_LEGACY && !create->container->wants_devices)
 		return 0;
 	if (find_helpers(create, mode, err) < 0)
 		return -1;
-	return modes[mode](create, err);
+	create->texts = graft_texts_new();
+	if (!create->texts)
+		return graft_fail_memory(err);
+	rc = modes[mode](create, err);
+	create->texts = graft_texts_free(create->texts);
+	return rc;
 }
 
 static int edit_and_write(struct runtime_create *create, enum graft_mode mode, struct graft_error *err)

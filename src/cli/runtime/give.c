@@ -28,6 +28,7 @@ int runtime_open_image(const struct runtime_create *create, struct graft_root *r
 		return 0;
 	}
 	graft_root_take(root, fd);
+	root->texts = create->texts;
 	return 1;
 }
 
@@ -115,6 +116,7 @@ int runtime_give(const struct runtime_create *create, const struct graft_plan *p
 		.no_additional_gids = create->config->features.no_additional_gids_for_device_nodes,
 		.loader_dirs = known ? image->loader_dirs : NULL,
 		.n_loader_dirs = known ? image->n_loader_dirs : 0,
+		.texts = create->texts,
 		.log = detail,
 	};
 

@@ -29,6 +29,7 @@ struct runtime_create {
 	const char *hook_path;                   /* nvidia-container-runtime-hook, resolved (SPEC 3.6) */
 	const char *cdi_hook_path;               /* nvidia-cdi-hook, resolved; absolute */
 	const struct graft_log *log;
+	struct graft_texts *texts; /* what was read of the container's root */
 	struct graft_arena *arena; /* for all that lives until execve */
 };
 
