@@ -220,6 +220,29 @@ static int open_plain(const struct graft_root *root, const char *path, int flags
 	return errno == ENOSYS || errno == EPERM || errno == EAGAIN ? -ELOOP : -errno;
 }
 
+/*
+ * /lib, /bin and their like are links to directories below /usr on most systems, and the only links in most paths. Puts what such a link says in its place; NULL
+ * when a path does not begin with one that is relative. What comes out is opened like any other path that may have no link.
+ */
+static const char *without_top_link(const struct graft_root *root, const char *path, char buffer[PATH_MAX])
+{
+	size_t name_length = path[0] == '/' ? strcspn(path + 1, "/") : 0;
+	const char *rest = path + 1 + name_length;
+	char name[NAME_MAX + 1];
+	ssize_t length;
+
+	if (root->no_openat2 || name_length == 0 || name_length > NAME_MAX)
+		return NULL;
+	memcpy(name, path + 1, name_length);
+	name[name_length] = '\0';
+	buffer[0] = '/';
+	length = readlinkat(root->fd, name, buffer + 1, PATH_MAX - 1);
+	if (length <= 0 || buffer[1] == '/' || (size_t)length + strlen(rest) + 2 > PATH_MAX)
+		return NULL;
+	memcpy(buffer + 1 + length, rest, strlen(rest) + 1);
+	return buffer;
+}
+
 int graft_root_look_plain(const struct graft_root *root, const char *path)
 {
 	int fd = open_plain(root, path, 0, GRAFT_RESOLVE_NO_XDEV);
@@ -257,14 +280,20 @@ static int resolve_links(const struct graft_root *root, const char *path, int fl
 static int resolve(const struct graft_root *root, const char *path, int flags, struct graft_arena *arena,
 		   const char **ret_path, int *ret_fd)
 {
+	char buffer[PATH_MAX];
+	const char *plain = path;
 	/* Most paths have no links, and what they are is found by opening them. */
 	auto_close int fd = open_plain(root, path, flags, 0);
 
+	if (fd == -ELOOP) {
+		plain = without_top_link(root, path, buffer);
+		fd = plain ? open_plain(root, plain, flags, 0) : -ELOOP;
+	}
 	if (fd == -ELOOP)
 		return resolve_links(root, path, flags, arena, ret_path, ret_fd);
 	if (fd < 0)
 		return fd;
-	*ret_path = graft_arena_strdup(arena, path);
+	*ret_path = graft_arena_strdup(arena, plain);
 	if (!*ret_path)
 		return -ENOMEM;
 	if (ret_fd)

@@ -94,7 +94,7 @@ static void test_names(void **state)
 	assert_false(more);
 	assert_int_equal(n, MANY);
 	for (size_t i = 0; i < n; i++)
-		assert_int_equal(atoi(names[i]), i); /* all of them, and sorted */
+		assert_int_equal(strtol(names[i], NULL, 10), i); /* all of them, and sorted */
 }
 
 static void test_limits(void **state)
