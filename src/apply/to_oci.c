@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "apply/temporary.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "formats/cdi_simplify.h"
 
 #define ARENA_MAX ((size_t)32 << 20)
 /* The kernel's MAX_ARG_STRLEN, for one argument with its end: 32 pages. */
@@ -217,34 +217,6 @@ static int add_edit(const struct graft_plan *plan, const struct graft_edit *edit
 	return rc < 0 ? graft_fail_memory(err) : 0;
 }
 
-static int compare_nodes(const void *a, const void *b)
-{
-	return graft_path_compare(((const struct graft_cdi_node *)a)->path, ((const struct graft_cdi_node *)b)->path);
-}
-
-static int compare_mounts(const void *a, const void *b)
-{
-	return graft_path_compare(((const struct graft_cdi_mount *)a)->container_path,
-				  ((const struct graft_cdi_mount *)b)->container_path);
-}
-
-static int compare_gids(const void *a, const void *b)
-{
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-
-	return left < right ? -1 : left > right;
-}
-
-static void sort(struct graft_cdi_edits *edits)
-{
-	if (edits->n_nodes > 1)
-		qsort(edits->nodes, edits->n_nodes, sizeof(*edits->nodes), compare_nodes);
-	if (edits->n_mounts > 1)
-		qsort(edits->mounts, edits->n_mounts, sizeof(*edits->mounts), compare_mounts);
-	if (edits->n_gids > 1)
-		qsort(edits->gids, edits->n_gids, sizeof(*edits->gids), compare_gids);
-}
-
 int graft_plan_to_edits(const struct graft_plan *plan, const struct graft_oci_options *options,
 			struct graft_arena *arena, struct graft_cdi_edits *ret_edits, struct graft_plan **ret_rest,
 			struct graft_error *err)
@@ -258,7 +230,7 @@ int graft_plan_to_edits(const struct graft_plan *plan, const struct graft_oci_op
 	for (size_t i = 0; i < plan->n_edits; i++)
 		if (add_edit(plan, &plan->edits[i], options, arena, &edits, rest, &last, err) < 0)
 			return -1;
-	sort(&edits);
+	graft_cdi_edits_sort(&edits);
 	*ret_edits = edits;
 	*ret_rest = rest->n_edits > 0 ? rest : NULL;
 	return 0;

@@ -146,6 +146,35 @@ static bool has(const struct list *list, struct view view, const void *item)
 	return false;
 }
 
+union largest_item {
+	struct graft_cdi_node node;
+	struct graft_cdi_mount mount;
+};
+
+/* By insertion, which keeps the order of equals (qsort(3) does so only in some C libraries): the lists have some dozens of items, mostly in order. */
+static void sort(const struct list *list, struct view view)
+{
+	char moved[sizeof(union largest_item)];
+
+	if (!list->compare)
+		return;
+	for (size_t i = 1; i < view.n; i++) {
+		char *item = view.items + i * list->size, *place = item;
+
+		while (place > view.items && list->compare(place - list->size, item) > 0)
+			place -= list->size;
+		memcpy(moved, item, list->size);
+		memmove(place + list->size, place, (size_t)(item - place));
+		memcpy(place, moved, list->size);
+	}
+}
+
+void graft_cdi_edits_sort(struct graft_cdi_edits *edits)
+{
+	for (size_t i = 0; i < GRAFT_COUNT(lists); i++)
+		sort(&lists[i], get(edits, &lists[i]));
+}
+
 /* Those of `from` that are neither in `without` nor there already. */
 static int pick(const struct list *list, struct view from, struct view without, struct graft_arena *arena,
 		struct view *ret_view)
@@ -177,8 +206,7 @@ static int simplify_edits(struct graft_cdi_edits *edits, const struct graft_cdi_
 			without = get(common, &lists[i]);
 		if (pick(&lists[i], get(edits, &lists[i]), without, arena, &view) < 0)
 			return -1;
-		if (view.n > 1 && lists[i].compare)
-			qsort(view.items, view.n, lists[i].size, lists[i].compare);
+		sort(&lists[i], view);
 		set(&simple, &lists[i], view);
 		empty = empty && (view.n == 0 || !lists[i].counts);
 	}

@@ -9,10 +9,13 @@
 
 /*
  * Takes out what is there twice, and from each device the variables, nodes, hooks and mounts that all devices get anyway, unless the device would be left with
- * none of these. Then sorts: devices by name; nodes and mounts by depth and name; groups by number. Variables and hooks keep
+ * none of these. Then sorts: devices by name; nodes and mounts by depth and name, those of one name as they were; groups by number. Variables and hooks keep
  * their order. Lists are made anew in the arena, so that devices may share theirs. -1: GRAFT_NO_MEMORY.
  */
 int graft_cdi_simplify(struct graft_cdi_spec *spec, struct graft_arena *arena, struct graft_error *err);
+
+/* The same order for edits alone, whose lists are sorted where they are. */
+void graft_cdi_edits_sort(struct graft_cdi_edits *edits);
 
 /*
  * Adds a device that has the edits of all others, one after the other; the last one's intelRdt. A device of that name that is there stays what it is, and nothing

@@ -89,6 +89,14 @@ static int look(int directory_fd, const char *name, struct stat *ret_stat)
 	return S_ISLNK(ret_stat->st_mode) ? IS_LINK : 0;
 }
 
+/* libcuda.so.1, which is mostly a link and need not be looked at before it is read. libcuda.so.550.54.14 and other files mostly are none. */
+static bool is_soname(const char *name)
+{
+	const char *version = strstr(name, ".so.");
+
+	return version && !strchr(version + strlen(".so."), '.');
+}
+
 int graft_lookup_file(struct graft_lookup *lookup, const struct graft_lookup_directory *directory, const char *name,
 		      const char **ret_path, struct stat *ret_stat)
 {
@@ -98,8 +106,7 @@ int graft_lookup_file(struct graft_lookup *lookup, const struct graft_lookup_dir
 
 	if (directory->fd < 0)
 		return directory->fd;
-	/* What caches name is mostly a link, libcuda.so.1, which need not be looked at before it is read; other files mostly are none. */
-	rc = strstr(name, ".so.") ? IS_LINK : look(directory->fd, name, ret_stat);
+	rc = is_soname(name) ? IS_LINK : look(directory->fd, name, ret_stat);
 	for (int i = 0; rc == IS_LINK; i++) {
 		char *target = buffers[i % 2];
 		ssize_t length = i == MAX_SIBLING_LINKS

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * static_heap: malloc(3) and its kin for the programs that are linked with musl. They live for some milliseconds, take a few hundred blocks and end by
+ * execve() or exit, so memory is taken from the end of one mapping and only the newest block is taken back. musl's own gives memory back to the kernel
+ * with each group of blocks that is free, and the page faults and calls of that were a quarter of a container's start
+ * (docs/decisions/0020-musl.md). Blocks of SHARED_MAX and more have a mapping of their own, which free() ends: what is large does not pile up.
+ *
+ * One thread only. A part of the programs and not of a library, so that nobody else gets it. Tests compile it under other names.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define CHUNK      ((size_t)256 * 1024)
+#define SHARED_MAX ((size_t)128 * 1024)
+#define ALIGNMENT  _Alignof(max_align_t)
+
+/* Before each block. */
+struct header {
+	_Alignas(max_align_t) size_t size; /* of the block, a multiple of ALIGNMENT */
+	size_t mapped;                     /* of the mapping that is the block's own, or 0 */
+};
+
+static char *chunk_next, *chunk_end;
+static char *newest; /* the block that ends at chunk_next, or NULL */
+
+static struct header *header_of(void *block)
+{
+	return (struct header *)block - 1;
+}
+
+static size_t round_up(size_t size)
+{
+	return (size + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+}
+
+static void *map(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void *own_mapping(size_t size)
+{
+	size_t total = size + sizeof(struct header);
+	struct header *header = map(total);
+
+	if (!header)
+		return NULL;
+	*header = (struct header){ size, total };
+	return header + 1;
+}
+
+void *malloc(size_t size)
+{
+	struct header *header;
+	size_t rounded;
+
+	if (size > PTRDIFF_MAX - CHUNK) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	rounded = round_up(size);
+	if (rounded >= SHARED_MAX)
+		return own_mapping(rounded);
+	if ((size_t)(chunk_end - chunk_next) < rounded + sizeof(*header)) {
+		char *chunk = map(CHUNK);
+
+		if (!chunk)
+			return NULL;
+		chunk_next = chunk;
+		chunk_end = chunk + CHUNK;
+	}
+	header = (struct header *)(void *)chunk_next;
+	*header = (struct header){ rounded, 0 };
+	newest = (char *)(header + 1);
+	chunk_next = newest + rounded;
+	return newest;
+}
+
+void free(void *block)
+{
+	int saved = errno;
+
+	if (!block)
+		return;
+	if (header_of(block)->mapped > 0) {
+		(void)munmap(header_of(block), header_of(block)->mapped);
+		errno = saved;
+	} else if (block == newest) {
+		chunk_next = (char *)header_of(block);
+		newest = NULL;
+	}
+}
+
+void *calloc(size_t n, size_t size)
+{
+	size_t total;
+	void *block;
+
+	if (__builtin_mul_overflow(n, size, &total)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	block = malloc(total);
+	/* Compilers know malloc and memset one after the other as calloc, which this is. */
+	__asm__("" : "+r"(block));
+	if (block)
+		memset(block, 0, total);
+	return block;
+}
+
+void *realloc(void *block, size_t size)
+{
+	struct header *header = block ? header_of(block) : NULL;
+	void *larger;
+
+	if (!block)
+		return malloc(size);
+	if (size <= header->size)
+		return block;
+	if (block == newest && size < SHARED_MAX && round_up(size) <= (size_t)(chunk_end - newest)) {
+		header->size = round_up(size);
+		chunk_next = newest + header->size;
+		return block;
+	}
+	larger = malloc(size);
+	if (!larger)
+		return NULL;
+	memcpy(larger, block, header->size);
+	free(block);
+	return larger;
+}
