@@ -211,7 +211,7 @@ static void reset_signals(void)
 static void limit_resources(void)
 {
 	static const struct {
-		int resource;
+		__rlimit_resource_t resource;
 		rlim_t limit;
 	} limits[] = {
 		{ RLIMIT_CORE, 0 },
