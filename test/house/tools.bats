@@ -140,11 +140,11 @@ TABLE
   [[ $output == *"docs/ERRORS.md is not current"* ]]
 }
 
-@test "check: fast enough for a hook (20 s)" {
-  # Processor time: how busy the machine is with other things is not the question.
+@test "check: fast enough for a hook (20 s on two processors)" {
+  # Processor time, of both: how busy the machine is with other things is not the question.
   local TIMEFORMAT='%U %S' spent
   spent=$({ time tools/check >"$BATS_TEST_TMPDIR/out" 2>&1; } 2>&1 || { cat "$BATS_TEST_TMPDIR/out"; false; })
-  awk '{ exit !($1 + $2 < 20) }' <<<"$spent"
+  awk '{ exit !($1 + $2 < 40) }' <<<"$spent"
 }
 
 @test "new-module: its three files compile, pass and satisfy the checks" {
