@@ -136,6 +136,7 @@ static const struct graft_field cgroup_fields[] = {
 	GRAFT_F_BOOL(S, devices_enabled, "v1: the kernel has the devices controller"),
 	GRAFT_F_BOOL(S, devices_mounted, "v1: it is mounted"),
 	GRAFT_F_U32(S, unprivileged_bpf_disabled, false, "kernel.unprivileged_bpf_disabled"),
+	GRAFT_F_STRING(S, library, false, "the file of libnvidia-container.so.1"),
 };
 #undef S
 RECORD(cgroup, cgroup);

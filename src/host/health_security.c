@@ -8,9 +8,12 @@
 
 #include "base/cleanup.h"
 #include "formats/procfs.h"
+#include "host/catalog.h"
 #include "host/health_look.h"
 
-#define SELINUX "/sys/fs/selinux"
+#define SELINUX     "/sys/fs/selinux"
+#define NVC_SO      "libnvidia-container.so.1"
+#define NVC_TOOLKIT "/usr/local/nvidia/toolkit" /* where the GPU operator installs it */
 
 /* --- the caller --- */
 
@@ -67,6 +70,28 @@ static bool has_devices_controller(struct graft_health_look *look)
 			return line[strcspn(line, "\n") - 1] != '0';
 	}
 	return false;
+}
+
+/* The link of that name leads to the file, whose name has the version. */
+static bool find_library_in(struct graft_health_look *look, const char *directory)
+{
+	const char *path = graft_arena_printf(look->scratch, "%s/" NVC_SO, directory);
+	const char *target = path ? graft_health_read_link(look, path) : NULL;
+
+	if (target)
+		look->health->cgroup.library = graft_arena_printf(look->arena, "%s/%s", directory,
+								  graft_health_base_name(target));
+	return target != NULL;
+}
+
+static void look_at_library(struct graft_health_look *look)
+{
+	bool found = find_library_in(look, NVC_TOOLKIT);
+
+	for (size_t i = 0; i < graft_n_catalog_library_directories && !found; i++) {
+		if (graft_catalog_library_directories[i].bits != 32)
+			found = find_library_in(look, graft_catalog_library_directories[i].path);
+	}
 }
 
 static bool has_option(const char *options, const char *word)
@@ -168,6 +193,7 @@ void graft_health_look_security(struct graft_health_look *look)
 {
 	look_at_self(look);
 	look_at_cgroup(look);
+	look_at_library(look);
 	look_at_user_namespaces(look);
 	look_at_modules(look);
 }

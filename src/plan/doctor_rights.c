@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* doctor_rights: judges what the kernel lets containers and their runtimes do: control groups, user namespaces, SELinux, AppArmor. */
 #include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "plan/doctor_judge.h"
 
@@ -10,6 +12,37 @@ static bool has_capability(const struct graft_health *health, unsigned int numbe
 }
 
 /* --- control groups --- */
+
+/* "libnvidia-container.so.1.7.0": 1.8 is the first that knows cgroup v2. */
+static bool is_before_cgroup_v2(const char *library)
+{
+	const char *name = strrchr(library, '/'), *version = strstr(name ? name : library, ".so.");
+	unsigned long major, minor;
+	char *end;
+
+	if (!version)
+		return false;
+	major = strtoul(version + strlen(".so."), &end, 10);
+	if (*end != '.')
+		return false;
+	minor = strtoul(end + 1, NULL, 10);
+	return major < 1 || (major == 1 && minor < 8);
+}
+
+static void judge_cgroup_v2(struct graft_judge *judge)
+{
+	const char *library = judge->health->cgroup.library;
+
+	if (library && is_before_cgroup_v2(library))
+		graft_judge_add(judge, GRAFT_CHECK_CGROUP, GRAFT_LEVEL_WARNING, library,
+				"knows cgroup v1 alone, and this host has v2: programs that use it fail (cgroup "
+				"subsystem devices not found)")
+		    ->remedy = "Upgrade the package that it belongs to ('dpkg -S' or 'rpm -qf' names it; "
+			       "libnvidia-container1), or remove it; then restart the engine.";
+	else
+		graft_judge_add(judge, GRAFT_CHECK_CGROUP, GRAFT_LEVEL_OK, "cgroup v2",
+				"device rules are programs of the kernel (BPF)");
+}
 
 static void judge_cgroup(struct graft_judge *judge)
 {
@@ -25,8 +58,7 @@ static void judge_cgroup(struct graft_judge *judge)
 		    "(docker run --cgroupns=host -v /sys/fs/cgroup:/sys/fs/cgroup).";
 		return;
 	case GRAFT_CGROUP_V2:
-		graft_judge_add(judge, GRAFT_CHECK_CGROUP, GRAFT_LEVEL_OK, "cgroup v2",
-				"device rules are programs of the kernel (BPF)");
+		judge_cgroup_v2(judge);
 		return;
 	case GRAFT_CGROUP_V1:
 	case GRAFT_CGROUP_HYBRID:

@@ -30,6 +30,19 @@ devices:
 YAML
 }
 
+teardown() {
+  local directory
+  for directory in "${made[@]}"; do rmdir "$directory" || true; done
+}
+
+made=()
+# place DIRECTORY: there is one, for a host to mount something on; it goes with the test if the machine has none.
+place() {
+  [ ! -d "$1" ] || return 0
+  mkdir "$1"
+  made=("$1" "${made[@]}")
+}
+
 # A host on which all is well, but for what a test then makes wrong. Directories that a test writes to are its own.
 well='
   ctk=$work/bin/nvidia-ctk
@@ -106,7 +119,11 @@ wrong() {
   [[ $output =~ ^[0-9]+\ ok,\ 0\ warnings,\ 0\ broken$ ]]
 }
 
-# --- the messages that people paste (users.md 1.5), in its order ---
+# Docker's daemon as snap installs it.
+snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
+  cp /usr/bin/sleep /snap/docker/current/bin/dockerd; /snap/docker/current/bin/dockerd 60 &'
+
+# --- the messages that people paste, in the order in which they are pasted most ---
 
 @test "could not select device driver: the hook is not there, or came after Docker's daemon, or Docker is of snap" {
   local message='docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].'
@@ -114,7 +131,7 @@ wrong() {
   finds docker-gpus broken 'nvidia-container-runtime-hook is not installed' 'systemctl restart docker'
   explains docker-gpus
   # A daemon whose PATH does not lead to it; its name is all that the doctor needs.
-  host "cp /usr/bin/sleep /run/dockerd; env -i PATH=/usr/bin:/bin /run/dockerd 60 & sleep 0.2 $(doctor "$message")"
+  host "cp /usr/bin/sleep /run/dockerd; env -i PATH=/usr/bin:/bin /run/dockerd 60 & sleep 0.2 $(doctor "${message/\"\"/\"nvidia\"}")"
   finds docker-gpus broken "is /usr/local/sbin/nvidia-container-runtime-hook, which is not in the daemon's PATH: /usr/bin:/bin" 'ln -s'
   explains docker-gpus
   # One that was started before.
@@ -123,9 +140,10 @@ wrong() {
     install -m 0755 $work/bin/nvidia-container-runtime-hook /usr/local/sbin; sleep 1 $(doctor "$message")"
   finds docker-gpus warning 'was installed after the daemon was started' 'systemctl restart docker'
   explains docker-gpus
-  host "mkdir -p /run/snap/docker/current/bin; mkdir -p /snap; mount --bind /run/snap /snap
-    cp /usr/bin/sleep /snap/docker/current/bin/dockerd; /snap/docker/current/bin/dockerd 60 & sleep 0.2 $(doctor "$message")"
+  place /snap
+  host "$snap sleep 0.2 $(doctor "$message")"
   finds docker-gpus broken 'installed by snap' 'snap remove docker'
+  explains docker-gpus
 }
 
 @test "unknown or invalid runtime name: it is not registered" {
@@ -136,6 +154,13 @@ wrong() {
   options=(--topology orin)
   host "echo '{}' | engine_file /etc/docker/daemon.json $(doctor 'docker: unknown or invalid runtime name: nvidia.')"
   finds docker-runtime broken 'only way on Tegra'
+  options=(--topology single)
+  # Registered, and the daemon has not read it since.
+  host "cp /usr/bin/sleep /run/dockerd; /run/dockerd 60 & sleep 1.1; touch /etc/docker/daemon.json
+    $(doctor 'docker: Error response from daemon: unknown or invalid runtime name: nvidia.')"
+  wrong docker-runtime
+  finds docker-runtime warning 'known only if the daemon was reloaded' 'systemctl reload docker'
+  explains docker-runtime
 }
 
 @test "load library failed: libnvidia-ml.so.1: the driver's libraries are not installed, or in a driver's container" {
@@ -148,6 +173,26 @@ wrong() {
   host "$(doctor "$message")"
   finds driver-library broken 'root is at /run/nvidia/driver' 'nvidia-container-cli.root=/run/nvidia/driver'
   explains driver-library
+  # It is installed, and the loader does not know where.
+  options=(--topology single)
+  host "mkdir -p /opt/driver; own /opt/driver; mv /usr/lib/x86_64-linux-gnu/libcuda.so* /opt/driver
+    mv /usr/lib/x86_64-linux-gnu/libnvidia-ml.so* /opt/driver; ldconfig $(doctor "$message")"
+  finds driver-library broken 'libnvidia-ml.so.1 is neither in the loader.s cache nor where drivers are installed'
+  explains driver-library
+  host "cd /usr/lib/x86_64-linux-gnu; mkdir -p nvidia/current; mv lib*.so*.550.54.14 libcuda.so* libnvidia-ml.so* nvidia/current
+    ldconfig $(doctor "$message")"
+  finds loader-cache warning '/etc/ld.so.cache: does not know libnvidia-ml.so.1, which is at /usr/lib/.*/nvidia/current' "'ldconfig'"
+  explains loader-cache
+  # A Docker that does not see this host's driver.
+  place /snap
+  host "$snap sleep 0.2 $(doctor "$message")"
+  finds docker-gpus broken 'sees neither this host.s driver nor the toolkit' 'snap remove docker'
+  explains docker-gpus
+  host "own /opt; mkdir /opt/docker-desktop $(doctor "$message")"
+  wrong docker-gpus
+  finds docker-gpus warning 'Docker Desktop .* virtual machine, which has no GPU' 'docker context use default'
+  explains docker-gpus
+  options=(--topology driver-container)
   # What the remedy says mends it.
   host "/run/nvidia/driver/usr/bin/nvidia-persistenced >/dev/null 2>&1 &
     mkdir -p /etc/nvidia-container-runtime
@@ -169,11 +214,29 @@ wrong() {
   host "$(doctor 'nvidia-container-cli: initialization error: nvml error: driver not loaded')"
   finds kernel-module broken 'driver not loaded' 'modprobe nvidia'
   explains kernel-module
+  # A kernel that it was not built for; the kernel's own driver before it.
+  place /lib/modules
+  local modules='mount -t tmpfs modules /lib/modules; mkdir "/lib/modules/$(uname -r)"'
+  host "$modules; : >\"/lib/modules/\$(uname -r)/modules.dep\" $(doctor 'nvml error: driver not loaded')"
+  finds kernel-module broken "driver not loaded: kernel $(uname -r) has no such module; the libraries are of 550.54.14" 'dkms autoinstall'
+  explains kernel-module
+  host "$modules; echo 'updates/dkms/nvidia.ko.xz:' >\"/lib/modules/\$(uname -r)/modules.dep\" $(doctor 'nvml error: driver not loaded')"
+  finds kernel-module broken 'not loaded, though installed: /lib/modules/.*/nvidia.ko.xz' 'dmesg'
+  host "mkdir /sys/module/nouveau $(doctor 'nvml error: driver not loaded')"
+  finds kernel-module broken 'own driver nouveau has the GPUs' 'blacklist nouveau'
+  # The node is missing, and not the driver; or the half of it that CUDA needs.
+  options=(--topology single)
+  host "rm /dev/nvidiactl $(doctor 'nvml error: driver not loaded')"
+  finds device-nodes broken '/dev/nvidiactl: is not there' 'create-device-nodes'
+  explains device-nodes
+  host "rm -r /sys/module/nvidia_uvm $(doctor)"
+  wrong kernel-module
+  finds kernel-module broken 'nvidia_uvm: not loaded: NVML works without it, CUDA does not' 'modprobe nvidia-uvm'
 }
 
 @test "insufficient permissions: nodes of a group, SELinux" {
-  host "chmod 0660 /dev/nvidia* $(doctor 'nvml error: insufficient permissions')"
-  finds device-modes broken '/dev/nvidiactl: insufficient permissions: mode 0660, owner 0:0' 'chmod 0666'
+  host "chgrp 44 /dev/nvidia*; chmod 0660 /dev/nvidia* $(doctor 'nvml error: insufficient permissions')"
+  finds device-modes broken '/dev/nvidiactl: insufficient permissions: mode 0660, owner 0:44' 'chmod 0666'
   explains device-modes
   host "mount -t tmpfs fs /sys/fs; mkdir -p /sys/fs/selinux/booleans /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup
     echo 1 >/sys/fs/selinux/enforce; echo 0 0 >/sys/fs/selinux/booleans/container_use_devices $(doctor 'insufficient permissions')"
@@ -201,6 +264,15 @@ wrong() {
     wrong cgroup
     finds cgroup broken 'the controller is not mounted' 'mount -t cgroup -o devices'
   fi
+  # A library of before cgroup v2, beside ours; a newer one is fine.
+  local v2='umount -l /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; cd /usr/lib/x86_64-linux-gnu; rm -f libnvidia-container.so*'
+  host "$v2; : >libnvidia-container.so.1.7.0; ln -s libnvidia-container.so.1.7.0 libnvidia-container.so.1
+    $(doctor 'nvidia-container-cli: container error: cgroup subsystem devices not found: unknown.')"
+  wrong cgroup
+  finds cgroup warning 'libnvidia-container.so.1.7.0: knows cgroup v1 alone, and this host has v2' 'Upgrade the package'
+  explains cgroup
+  host "$v2; : >libnvidia-container.so.1.17.8; ln -s libnvidia-container.so.1.17.8 libnvidia-container.so.1 $(doctor)"
+  wrong ""
 }
 
 @test "bpf_prog_query failed: operation not permitted: in a user namespace" {
@@ -253,7 +325,8 @@ wrong() {
 }
 
 @test "no runtime for nvidia is configured: not there, not imported, in another version's table, not read since" {
-  local message='failed to get sandbox runtime: no runtime for "nvidia" is configured' kubernetes='mkdir -p /var/lib/kubelet
+  place /var/lib/kubelet
+  local message='failed to get sandbox runtime: no runtime for "nvidia" is configured' kubernetes='
     mount -t tmpfs kubelet /var/lib/kubelet; touch /var/lib/kubelet/config.yaml'
   local table='[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]\nBinaryName = "/usr/local/sbin/nvidia-container-runtime"\n'
   host "$kubernetes; echo 'version = 2' | engine_file /etc/containerd/config.toml $(doctor "$message")"
@@ -277,6 +350,12 @@ wrong() {
   wrong ""
   host "echo 'version = 2' | engine_file /etc/containerd/config.toml $(doctor)"
   finds containerd-runtime ok 'only Kubernetes'
+  # A distribution that brings its own.
+  place /var/lib/rancher
+  host "mount -t tmpfs k3s /var/lib/rancher; rm -r /etc/containerd
+    echo 'version = 2' | engine_file /var/lib/rancher/k3s/agent/etc/containerd/config.toml $(doctor "$message")"
+  finds containerd-runtime broken 'k3s: no runtime for "nvidia" is configured'
+  explains containerd-runtime
 }
 
 @test "unsatisfied condition, errors 803 and 804: the image's CUDA and the driver" {
@@ -338,6 +417,10 @@ wrong() {
 }
 
 @test "libraries: parts of two drivers, no CUDA" {
+  host "cd /usr/lib/x86_64-linux-gnu; mv libcuda.so.550.54.14 libcuda.so.535.54.03; rm libcuda.so.1; ln -s libcuda.so.535.54.03 libcuda.so.1
+    $(doctor 'Driver/library version mismatch')"
+  finds library-versions broken 'libcuda.so.1: is 535.54.03, NVML is 550.54.14: parts of two drivers are installed' 'Remove the driver that'
+  explains library-versions
   options+=(--fault missing=libcuda.so.1)
   host "$(doctor)"
   finds driver-library broken 'libcuda.so.1: is not installed' 'compute'
@@ -400,6 +483,9 @@ YAML
   # shellcheck disable=SC2016
   host 'echo root:1:2 >/etc/subuid; setpriv --reuid 65534 --regid 65534 --clear-groups "$ctk" doctor --json'
   finds user-namespaces warning '/etc/subuid: has no ids for this user' 'usermod --add-subuids'
+  host "echo 0 >/run/none; mount --bind /run/none /proc/sys/user/max_user_namespaces $(doctor)"
+  wrong user-namespaces
+  finds user-namespaces warning 'user.max_user_namespaces: is 0: rootless engines cannot start' 'sysctl -w user.max_user_namespaces'
 }
 
 @test "AppArmor is told" {

@@ -375,6 +375,21 @@ static void test_cgroup(void **state)
 	}
 }
 
+static void test_library(void **state)
+{
+	(void)state;
+	look();
+	assert_null(health->cgroup.library);
+	fixture_write(fixture, "/usr/lib64/libnvidia-container.so.1.7.0", "");
+	fixture_link(fixture, "libnvidia-container.so.1.7.0", "/usr/lib64/libnvidia-container.so.1");
+	look();
+	assert_string_equal(health->cgroup.library, "/usr/lib64/libnvidia-container.so.1.7.0");
+	fixture_link(fixture, "/elsewhere/libnvidia-container.so.1.17.8",
+		     "/usr/local/nvidia/toolkit/libnvidia-container.so.1");
+	look();
+	assert_string_equal(health->cgroup.library, "/usr/local/nvidia/toolkit/libnvidia-container.so.1.17.8");
+}
+
 static void test_user_namespaces(void **state)
 {
 	static const struct {
@@ -654,6 +669,7 @@ int main(void)
 		TEST(nvml),
 		TEST(self),
 		TEST(cgroup),
+		TEST(library),
 		TEST(user_namespaces),
 		TEST(security_modules),
 		TEST(daemons),

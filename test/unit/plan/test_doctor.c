@@ -483,6 +483,10 @@ WRONG(controller_not_mounted)
 	w->health.cgroup.version = GRAFT_CGROUP_HYBRID;
 	w->health.cgroup.devices_enabled = true;
 }
+WRONG(old_library)
+{
+	w->health.cgroup.library = LIBDIR "libnvidia-container.so.1.7.0";
+}
 WRONG(in_user_namespace)
 {
 	w->health.self.user_namespace = true;
@@ -925,6 +929,7 @@ static const struct {
 	{ no_cgroup, C(CGROUP), BROKEN, "/sys/fs/cgroup", "cgroup subsystem devices not found", "mount -t cgroup2", { 0 } },
 	{ no_controller, C(CGROUP), BROKEN, "cgroup v1", "the kernel has no devices controller", "cgroup_disable=devices", { 0 } },
 	{ controller_not_mounted, C(CGROUP), BROKEN, "cgroup v1", "not mounted", "mount -t cgroup -o devices", { 0 } },
+	{ old_library, C(CGROUP), WARN, LIBDIR "libnvidia-container.so.1.7.0", "knows cgroup v1 alone", "Upgrade the package", { 0 } },
 	{ in_user_namespace, C(CGROUP_RIGHTS), WARN, "user namespace", "bpf_prog_query", "no-cgroups=true", { 0 } },
 	{ root_without_rights, C(CGROUP_RIGHTS), BROKEN, "CAP_SYS_ADMIN", "bpf_prog_query", "--privileged", { 0 } },
 	{ no_user_namespaces, C(USER_NAMESPACES), WARN, "user.max_user_namespaces", "is 0", "sysctl -w", { 0 } },
@@ -1179,6 +1184,7 @@ static void test_messages(void **state)
 		{ "file creation failed: /x/merged/usr/lib/libnvidia-ml.so.1: file exists", image_with_driver,
 		  C(IMAGE) },
 		{ "cgroup subsystem devices not found", controller_not_mounted, C(CGROUP) },
+		{ "cgroup subsystem devices not found", old_library, C(CGROUP) },
 		{ "bpf_prog_query(BPF_CGROUP_DEVICE) failed: operation not permitted", in_user_namespace,
 		  C(CGROUP_RIGHTS) },
 		{ "device error: GPU-9: unknown device", asks_old_uuid, C(REQUESTED_DEVICES) },
