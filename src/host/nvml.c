@@ -145,17 +145,19 @@ static int start(const struct graft_nvml_question *question, struct child *child
 }
 
 /* Reads what is there. Returns 1 at the end of the answer, 0 when there may be more, -1 when it is too long or unreadable. */
-static int read_some(int fd, struct graft_buffer *answer)
+static int read_some(int fd, struct graft_buffer *answer, struct graft_error *err)
 {
 	char bytes[4096];
 	ssize_t n = read(fd, bytes, sizeof(bytes));
 
-	if (n < 0)
-		return errno == EINTR ? 0 : -1;
 	if (n == 0)
 		return 1;
+	if (n < 0 && errno == EINTR)
+		return 0;
+	if (n < 0 || (size_t)n > answer->max - answer->length)
+		return graft_fail(err, GRAFT_NVML, 0, "nvml error: the answer cannot be read");
 	graft_buffer_add(answer, bytes, (size_t)n);
-	return graft_buffer_failed(answer) ? -1 : 0;
+	return graft_buffer_failed(answer) ? graft_fail_memory(err) : 0;
 }
 
 static int wait_for_answer(const struct graft_nvml_question *question, struct child *child, struct graft_buffer *answer,
@@ -176,11 +178,9 @@ static int wait_for_answer(const struct graft_nvml_question *question, struct ch
 			until = begin + question->timeout_ms;
 		rc = poll(&pollfd, 1, until > now ? (int)(until - now) : 0);
 		if (rc > 0) {
-			rc = read_some(child->answer_fd, answer);
-			if (rc < 0)
-				return graft_fail(err, GRAFT_NVML, 0, "nvml error: the answer cannot be read");
-			if (rc > 0)
-				return 0;
+			rc = read_some(child->answer_fd, answer, err);
+			if (rc != 0)
+				return rc < 0 ? -1 : 0;
 		}
 		if (graft_clock_ms() >= next_line) {
 			graft_info(question->log, "waiting for NVML, which wakes the GPUs: %lld s",

@@ -160,27 +160,67 @@ comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<
   [ "$(sort -u <<<"$output" | tr '\n' ' ')" = "2 " ] || { say "$output" && return 1; }
 }
 
-@test "the examples: compiled as their first lines say, they do what they say" {
-  local flags name
-  DESTDIR=$work/installed meson install -C "$build" --no-rebuild --quiet >/dev/null 2>&1 || meson install -C "$build" --no-rebuild --destdir "$work/installed" >/dev/null
+# install_library: what a distribution's packages hold; the answers of pkg-config are about it, and about nothing else.
+install_library() {
   local pc
+  DESTDIR=$work/installed meson install -C "$build" --no-rebuild --quiet >/dev/null 2>&1 || meson install -C "$build" --no-rebuild --destdir "$work/installed" >/dev/null
   pc=$(find "$work/installed" -name libnvidia-container.pc)
-  flags=$(PKG_CONFIG_PATH=${pc%/*} PKG_CONFIG_SYSROOT_DIR=$work/installed pkg-config --cflags --libs libnvidia-container)
+  export PKG_CONFIG_LIBDIR=${pc%/*} PKG_CONFIG_SYSROOT_DIR=$work/installed LD_LIBRARY_PATH=${pc%/*}/..
+}
+
+# flags [OPTION...]: words for the compiler.
+flags() { pkg-config --cflags --libs "$@" libnvidia-container; }
+
+@test "the examples: compiled as their first lines say, they do what they say" {
+  local name
+  install_library
   for name in list_gpus container sandbox; do
-    # shellcheck disable=SC2086
-    cc -Wall -Wextra -Werror "$top/docs/examples/$name.c" $flags -o "$work/$name"
+    # shellcheck disable=SC2046
+    cc -Wall -Wextra -Werror "$top/docs/examples/$name.c" $(flags) -o "$work/$name"
   done
-  export LD_LIBRARY_PATH=${pc%/*}/..
-  run on_host env LD_LIBRARY_PATH="$LD_LIBRARY_PATH" "$work/list_gpus"
-  [ "$status" -eq 0 ]
-  [[ ${lines[0]} == "driver 550.54.14, CUDA 12.4" ]] || { say "$output" && return 1; }
-  [ "$(grep -c '^GPU [0-7]: GPU-.* NVIDIA H100 80GB HBM3 at 0000.*, compute capability 9.0$' <<<"$output")" -eq 8 ] || { say "$output" && return 1; }
+  expect_list
   mkdir -p "$root/mnt"
   for name in container sandbox; do
     run on_host env LD_LIBRARY_PATH="$LD_LIBRARY_PATH" "$work/$name" "$root" nvidia-smi -L
     [ "$status" -eq 0 ] || { say "$name: $output" && return 1; }
     [ "$(grep -c '^GPU ' <<<"$output")" -eq 1 ] || { say "$name: $output" && return 1; }
   done
+}
+
+# expect_list: the example list_gpus tells what there is.
+expect_list() {
+  run on_host env LD_LIBRARY_PATH="$LD_LIBRARY_PATH" "$work/list_gpus"
+  [ "$status" -eq 0 ] || { say "$output" && return 1; }
+  [[ ${lines[0]} == "driver 550.54.14, CUDA 12.4" ]] || { say "$output" && return 1; }
+  [ "$(grep -c '^GPU [0-7]: GPU-.* NVIDIA H100 80GB HBM3 at 0000.*, compute capability 9.0$' <<<"$output")" -eq 8 ] || { say "$output" && return 1; }
+}
+
+@test "the file of pkg-config: who links the shared library needs nothing else; the archive's needs are private" {
+  install_library
+  [ "$(pkg-config --modversion libnvidia-container)" = "$(sed -n 's/^#define NVC_VERSION "\(.*\)"/\1/p' "$top/src/abi/nvc.h")" ]
+  [ "$(pkg-config --libs-only-l libnvidia-container | tr -d ' ')" = -lnvidia-container ]
+  [ "$(pkg-config --variable=exec_prefix libnvidia-container)" = "$(pkg-config --variable=prefix libnvidia-container)" ]
+  [[ $(pkg-config --static --libs libnvidia-container) == *-lnvidia-container*-lyaml*-pthread* ]]
+  [ "$(sed -n 's/^Description: //p' "$PKG_CONFIG_LIBDIR/libnvidia-container.pc")" = "NVIDIA container library" ]
+}
+
+@test "the archive: a program of it needs the C library alone" {
+  ! readelf -sW "$library" | grep -q __asan_init || skip "a sanitizer has a library of its own"
+  install_library
+  # shellcheck disable=SC2046
+  cc -Wall -Wextra -Werror "$top/docs/examples/list_gpus.c" -Wl,-Bstatic $(flags --static) -Wl,-Bdynamic -o "$work/list_gpus"
+  [ "$(readelf -dW "$work/list_gpus" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')" = libc.so.6 ]
+  unset LD_LIBRARY_PATH
+  expect_list
+}
+
+@test "C++: a program compiles, links and gets what the C program gets" {
+  install_library
+  sed -e 's/^#include <nvc.h>/#include <nvc.h>\n#include <type_traits>\nstatic_assert(std::is_standard_layout<nvc_driver_info>::value, "layout");/' \
+    "$top/docs/examples/list_gpus.c" >"$work/list_gpus.cc"
+  # shellcheck disable=SC2046
+  clang++ -std=c++17 -Wall -Wextra -Werror "$work/list_gpus.cc" $(flags) -o "$work/list_gpus"
+  expect_list
 }
 
 @test "the library: SONAME, symbol version, exactly the symbols of the list; run as a program it tells its version" {

@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/mman.h>
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -26,11 +27,12 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *bytes, size_t size);
 char *__wrap_strdup(const char *s);
 
-static int allocation_countdown; /* 0: nothing fails */
+static int allocation_own_countdown;
+static int *allocation_countdown = &allocation_own_countdown; /* 0: nothing fails */
 
 static bool allocation_fails(void)
 {
-	return allocation_countdown > 0 && --allocation_countdown == 0;
+	return *allocation_countdown > 0 && --*allocation_countdown == 0;
 }
 
 void *__wrap_malloc(size_t size)
@@ -56,16 +58,28 @@ char *__wrap_strdup(const char *s)
 /* Lets the n-th allocation from here fail. */
 static inline void allocation_fail(int n)
 {
-	allocation_countdown = n;
+	*allocation_countdown = n;
 }
 
 /* Whether the failure asked for has happened (nothing fails any more in either case). */
 static inline bool allocation_failed(void)
 {
-	bool failed = allocation_countdown == 0;
+	bool failed = *allocation_countdown == 0;
 
-	allocation_countdown = 0;
+	*allocation_countdown = 0;
 	return failed;
+}
+
+/* Lets children that are forked from here count as well, and fail. False when there is no memory for that. */
+static inline bool allocation_share(void)
+{
+	void *shared = mmap(NULL, sizeof(*allocation_countdown), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+			    0);
+
+	if (shared == MAP_FAILED)
+		return false;
+	allocation_countdown = shared;
+	return true;
 }
 
 #endif
