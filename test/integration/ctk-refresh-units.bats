@@ -21,6 +21,16 @@ setup_file() {
       -e "s|/etc/nvidia-container-toolkit|$machine/settings|" "$(unit "$name")" |
       on_host tee "/usr/lib/systemd/system/nvidia-cdi-refresh.$name" >/dev/null
   done
+  # udev, which a host has whose devices come and go: with our rules and no others, for what this one does to devices is not to be seen elsewhere.
+  on_host sh -c 'mkdir -p /run/udev-rules && mount --bind /run/udev-rules /usr/lib/udev/rules.d && cat >/usr/lib/udev/rules.d/60-nvidia-cdi-refresh.rules' \
+    <"$top/packaging/systemd/60-nvidia-cdi-refresh.rules"
+  on_host tee /usr/lib/systemd/system/systemd-udevd.service >/dev/null <<'UNIT'
+[Unit]
+DefaultDependencies=no
+[Service]
+Type=notify
+ExecStart=/usr/lib/systemd/systemd-udevd --resolve-names=never
+UNIT
   # What depmod makes: the machine's own folder is not to be changed.
   on_host sh -c 'mkdir -p /run/modules && { [ ! -d /lib/modules ] || mount --bind /run/modules /lib/modules; }'
   driver 550.54.14
@@ -140,6 +150,70 @@ is_idle() { [[ $(on_host systemctl show --value --property ActiveState nvidia-cd
   driver 560.35.03
   within 10 spec_is_of 560.35.03
   on_host systemctl stop nvidia-cdi-refresh.timer
+}
+
+# event ACTION DEVPATH SUBSYSTEM [NAME=VALUE...]: as the kernel tells it; all that rules do because of it has been done then.
+event() {
+  on_host "$top/test/tools/uevent" "$@"
+  on_host udevadm settle --timeout=10
+}
+
+no_jobs() { [ -z "$(on_host systemctl list-jobs --no-legend)" ]; }
+
+@test "udev: what the kernel tells of modules, GPUs and nodes starts the service, and nothing else does" {
+  local pci=/devices/pci0000:00/0000:00:02.0/0000:1b:00.0 words version n=0
+  on_host systemctl daemon-reload
+  on_host systemctl start systemd-udevd.service nvidia-cdi-refresh.service
+  spec_is_of 550.54.14
+  while read -r -a words; do
+    n=$((n + 1)) version=560.35.$((10 + n))
+    driver "$version"
+    event "${words[@]}"
+    within 10 spec_is_of "$version"
+    within 10 is_idle
+  done <<TABLE
+add /module/nvidia module
+remove /module/nvidia_uvm module
+add /module/nvidia_drm module
+bind $pci pci PCI_CLASS=30200 PCI_ID=10DE:2330 DRIVER=nvidia
+unbind $pci pci PCI_CLASS=30200 PCI_ID=10DE:2330
+remove $pci pci PCI_CLASS=30000 PCI_ID=10DE:1EB8
+bind $pci pci PCI_CLASS=68000 PCI_ID=10DE:22A3 DRIVER=nvidia-nvswitch
+add $pci/drm/card1 drm DEVTYPE=drm_minor
+remove $pci/drm/renderD128 drm DEVTYPE=drm_minor
+add /devices/virtual/nvidia-caps-imex-channels/channel0 nvidia-caps-imex-channels
+TABLE
+  driver 570.86.15
+  while read -r -a words; do
+    event "${words[@]}"
+    within 10 no_jobs
+    spec_is_of "$version" || { echo "started by: ${words[*]}"; return 1; }
+  done <<TABLE
+add /module/nvidiafb module
+change /module/nvidia module
+add $pci pci PCI_CLASS=30200 PCI_ID=10DE:2330
+bind $pci pci PCI_CLASS=30000 PCI_ID=1002:73BF DRIVER=amdgpu
+bind $pci pci PCI_CLASS=40300 PCI_ID=10DE:10F8 DRIVER=snd_hda_intel
+change $pci/drm/card1 drm DEVTYPE=drm_minor
+add $pci/drm/card1/card1-DP-1 drm DEVTYPE=drm_connector
+add /devices/virtual/block/loop0 block
+TABLE
+  on_host systemctl stop systemd-udevd.service
+}
+
+@test "udev takes each line of the rules" {
+  # Its complaints go where systemd's go; a line that it does not understand is one. (A newer one has \`udevadm verify\`.)
+  if udevadm verify --help >/dev/null 2>&1; then
+    udevadm verify "$top/packaging/systemd/60-nvidia-cdi-refresh.rules"
+  fi
+  run -0 on_host udevadm test --action=add /devices/virtual/mem/null
+  grep -qF 'Reading rules file: /usr/lib/udev/rules.d/60-nvidia-cdi-refresh.rules' <<<"$output"
+  run ! grep -F '60-nvidia-cdi-refresh.rules:' <<<"$output"
+  # And it would have complained.
+  echo 'ACTION=="add" SUBSISTEM=="x", RUM+="y"' | on_host tee /usr/lib/udev/rules.d/99-wrong.rules >/dev/null
+  run on_host udevadm test --action=add /devices/virtual/mem/null
+  on_host rm /usr/lib/udev/rules.d/99-wrong.rules
+  grep -F '/99-wrong.rules:1' <<<"$output"
 }
 
 @test "the preset enables the service and the path unit, and not the timer" {
