@@ -28,7 +28,7 @@ storage() {
 # podman OPTION...: the limits that Podman raises by itself go beyond what this machine gives its root.
 podman() {
   on_host /usr/bin/podman "${storage[@]}" --tmpdir /run/podman-tmp --cgroup-manager cgroupfs --events-backend none \
-    --hooks-dir "$machine/hooks" --runtime "${RUNTIME:-/usr/sbin/runc}" "$@"
+    --hooks-dir "${HOOKS:-$machine/hooks}" --runtime "${RUNTIME:-/usr/sbin/runc}" "$@"
 }
 
 import_podman() {
@@ -80,7 +80,7 @@ podman_run() {
 
 rootless_podman() {
   rootless /usr/bin/podman --root "$machine/rootless/root" --runroot /run/rootless --storage-driver vfs --tmpdir /run/session/tmp \
-    --cgroup-manager cgroupfs --events-backend none --hooks-dir "$machine/hooks" --runtime "${RUNTIME:-/usr/sbin/runc}" "$@"
+    --cgroup-manager cgroupfs --events-backend none --hooks-dir "${HOOKS:-$machine/hooks}" --runtime "${RUNTIME:-/usr/sbin/runc}" "$@"
 }
 
 rootless_run() {
@@ -95,6 +95,60 @@ rootless_run() {
   [ "$status" -eq 0 ] || { say "$output" && return 1; }
   expect nvidia-smi 2
   expect ls-nvidia "nvidia-uvm nvidia-uvm-tools nvidia0 nvidia1 nvidiactl"
+  expect made-nvidia3 "mknod refused"
+}
+
+# --- nvidia-container-runtime as the runtime: without a hooks directory, nothing but it gives a GPU ---
+
+# with_runtime PROGRAM COMMAND...
+with_runtime() {
+  local program=$1 hooks=$machine/no-hooks
+  shift
+  mkdir -p "$hooks"
+  RUNTIME=$BATS_FILE_TMPDIR/bin/$program HOOKS=$hooks "$@"
+}
+
+@test "podman --runtime nvidia-container-runtime: GPU 0 and 1 of 8" {
+  with_runtime nvidia-container-runtime podman_run --env NVIDIA_VISIBLE_DEVICES=0,1
+  expect_gpus 0 1
+  expect_libraries
+}
+
+@test "podman --runtime nvidia-container-runtime.legacy: GPU 2" {
+  with_runtime nvidia-container-runtime.legacy podman_run --env NVIDIA_VISIBLE_DEVICES=2 --env NVIDIA_DRIVER_CAPABILITIES=compute,utility
+  expect_gpus 2
+  expect_libraries /usr/lib64
+}
+
+@test "podman --runtime nvidia-container-runtime: a container that asks for nothing" {
+  with_runtime nvidia-container-runtime podman_run
+  expect_no_gpu
+}
+
+@test "podman --runtime nvidia-container-runtime: an unknown GPU; one line names the cause and the remedy" {
+  with_runtime nvidia-container-runtime podman_run --env NVIDIA_VISIBLE_DEVICES=8
+  [ "$status" -ne 0 ]
+  [[ $output == *"8: unknown device"*"nvidia-container-cli info"* ]] || { say "$output" && return 1; }
+}
+
+@test "podman --runtime nvidia-container-runtime: exec, stop and start again" {
+  with_runtime nvidia-container-runtime podman run --detach --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 \
+    --cgroup-parent "/$machine_cgroup" --cap-add MKNOD --name "$name" --env NVIDIA_VISIBLE_DEVICES=3 --env "PROBE_MINORS=$(host_minors)" small sleep 600
+  run podman exec "$name" /probe
+  read_answers
+  expect_gpus 3
+  # The runtime of the container is that of its first start.
+  with_runtime nvidia-container-runtime podman restart --time 0 "$name"
+  run podman exec "$name" /probe
+  read_answers
+  expect_gpus 3
+  podman rm --force --time 0 "$name"
+}
+
+@test "rootless podman --runtime nvidia-container-runtime: GPU 0 and 1 of 8" {
+  with_runtime nvidia-container-runtime rootless_run --env NVIDIA_VISIBLE_DEVICES=0,1
+  [ "$status" -eq 0 ] || { say "$output" && return 1; }
+  expect nvidia-smi 2
   expect made-nvidia3 "mknod refused"
 }
 
