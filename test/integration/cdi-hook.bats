@@ -661,6 +661,35 @@ C
   grep -q 'PR_SET_DUMPABLE, SUID_DUMP_DISABLE' "$work/trace"
 }
 
+# A host in an initial RAM disk, a sandbox's kernel: no other root, no other namespace, no procfs in the container.
+@test "no hook needs another root, another namespace, or procfs in the container" {
+  local words refused='pivot_root,chroot,unshare,setns,clone,?clone3,?fork,?vfork,execveat'
+  is_static || skip "this build is linked dynamically"
+  rm -rf "$at/proc"
+  mkdir -p "$at/opt/driver" "$at/usr/local/cuda/compat" "$at/dev"
+  cp /lib/x86_64-linux-gnu/libz.so.1 "$at/opt/driver/libz.so.1"
+  cp "$hook_program" "$at/usr/local/cuda/compat/libcuda.so.999.1.1"
+  on_host mknod "$root/dev/nvidia3" c 195 3
+  printf '%s' "$state" >"$work/state"
+  while read -r -a words; do
+    # shellcheck disable=SC2016
+    run on_host bash -c 'strace -f -o "$1/trace" -e trace="$2" -e inject="$2":error=EINVAL "${@:4}" <"$3"' - \
+      "$work" "$refused" "$work/state" "$hook_program" "${words[@]}"
+    succeeds
+    ! grep -vE '^[0-9]* *(\+\+\+|---) ' "$work/trace" || die "${words[0]}: $(cat "$work/trace")"
+  done <<'TABLE'
+create-symlinks --link libz.so.1::/opt/driver/libz.so
+enable-cuda-compat --host-driver-version 550.54.14
+update-ldcache --folder /opt/driver
+disable-device-node-modification
+update-application-profile
+chmod --mode 755 --path /dev
+TABLE
+  grep -q /opt/driver/libz.so.1 "$at/etc/ld.so.cache"
+  grep -q /usr/local/cuda/compat "$at/etc/ld.so.conf.d/00-compat-graft.conf"
+  grep -q 0x8 "$at/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf"
+}
+
 @test "where there is no procfs, all but mounts can be done" {
   mkdir -p "$work/bare"/{bundle,rootfs/etc,rootfs/usr/lib,rootfs/opt/driver}
   cp "$hook_program" "$work/bare/hook"
