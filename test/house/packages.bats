@@ -97,6 +97,12 @@ files_of() { (cd "$root" && find . -xdev \( -path ./packages -o -path ./var/lib/
   grep -v -x -e ./etc/ld.so.cache "$BATS_TEST_TMPDIR/before" | diff - "$BATS_TEST_TMPDIR/after"
 }
 
+# The project has no mail address of its own; nothing is uploaded to an archive that would write to it.
+@test "lintian finds no error in the packages of Debian" {
+  run lintian --allow-root --no-tag-display-limit --fail-on error --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog "$debs"/*.deb
+  [ "$status" -eq 0 ] || { echo "$output" && return 1; }
+}
+
 # stand_in NAME VERSION FILE...: a package as an older toolkit had it.
 stand_in() {
   local at=$BATS_TEST_TMPDIR/$1 file
