@@ -66,11 +66,13 @@ static bool is_valid(const struct nvc_container_config *cfg)
 	       !is_empty(cfg->ldconfig);
 }
 
-static int parse(struct nvc_container *cnt, const char *opts, struct graft_error *err)
+static int parse(struct nvc_container *cnt, const char *opts, const struct graft_log *log, struct graft_error *err)
 {
 	struct container_options options = { .request = cnt->request };
 
-	if (abi_options(words, GRAFT_COUNT(words), opts ? opts : default_options, &options, err) < 0)
+	opts = opts ? opts : default_options;
+	graft_info(log, "configuring container with '%s'", opts);
+	if (abi_options(words, GRAFT_COUNT(words), opts, &options, err) < 0)
 		return -1;
 	if (options.supervised == options.standalone)
 		return graft_fail(err, GRAFT_INVALID, 0, "invalid mode of operation");
@@ -170,7 +172,7 @@ ABI_PUBLIC struct nvc_container *nvc_container_new(struct nvc_context *ctx, cons
 	}
 	rc = cnt && cnt->has_driver && cnt->request ? 0 : graft_fail_memory(&err);
 	if (rc == 0)
-		rc = parse(cnt, opts, &err);
+		rc = parse(cnt, opts, ctx->log, &err);
 	if (rc == 0)
 		rc = open_container(ctx, cfg, cnt, &err);
 	if (rc == 0)

@@ -136,7 +136,6 @@ static void open_log(struct nvc_context *ctx)
 		return;
 	graft_log_file_init(&ctx->log_file, ctx->log_fd, GRAFT_LOG_DEBUG);
 	ctx->log = &ctx->log_file.log;
-	graft_info(ctx->log, "initializing library context (version=%s)", NVC_VERSION);
 }
 
 static int configure(struct nvc_context *ctx, const struct nvc_config *cfg, struct graft_error *err)
@@ -159,8 +158,7 @@ static int configure(struct nvc_context *ctx, const struct nvc_config *cfg, stru
 	};
 	if (copy_channels(ctx, &cfg->imex, err) < 0)
 		return -1;
-	graft_info(ctx->log, "using root %s", ctx->host.root ? ctx->host.root : "/");
-	graft_info(ctx->log, "using ldcache %s", ctx->host.ldcache ? ctx->host.ldcache : "/etc/ld.so.cache");
+	cli_log_start(&ctx->host);
 	return 0;
 }
 

@@ -210,33 +210,6 @@ static const char *debug_path(const struct cli *cli)
 	return secure_getenv("NVC_DEBUG_FILE");
 }
 
-/* The kernel's id for what cannot be mapped, which NVML's child takes when nothing else was said. */
-static unsigned int overflow_id(const char *path)
-{
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char text[16] = "";
-
-	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? (unsigned int)strtoul(text, NULL, 10) : 65534;
-}
-
-/* SPEC 2.5 step 4, 3.8. */
-static void log_start(const struct cli *cli, const struct graft_request *request)
-{
-	struct graft_host_options options;
-
-	cli_host_options(cli, request, &options);
-	if (options.nvml_uid == (uid_t)-1)
-		options.nvml_uid = overflow_id("/proc/sys/kernel/overflowuid");
-	if (options.nvml_gid == (gid_t)-1)
-		options.nvml_gid = overflow_id("/proc/sys/kernel/overflowgid");
-	graft_info(cli->log, "initializing library context (version=%s, build=graft)", GRAFT_VERSION);
-	graft_info(cli->log, "using root %s", options.root ? options.root : "/");
-	graft_info(cli->log, "using ldcache %s", options.ldcache ? options.ldcache : "/etc/ld.so.cache");
-	graft_info(cli->log, "using unprivileged user %u:%u", options.nvml_uid, options.nvml_gid);
-	for (size_t i = 0; request && i < request->n_imex_channels; i++)
-		graft_info(cli->log, "using IMEX channel %u", request->imex_channels[i].id);
-}
-
 void cli_open_log_file(struct cli *cli, const char *path)
 {
 	cli->log_fd = graft_log_file_open(path);
@@ -249,11 +222,14 @@ void cli_open_log_file(struct cli *cli, const char *path)
 void cli_open_log(struct cli *cli, const struct graft_request *request)
 {
 	const char *path = debug_path(cli);
+	struct graft_host_options options;
 
 	if (!cli->log && path && path[0] != '\0')
 		cli_open_log_file(cli, path);
-	if (cli->log)
-		log_start(cli, request);
+	if (cli->log) {
+		cli_host_options(cli, request, &options);
+		cli_log_start(&options);
+	}
 }
 
 /* ---- capabilities ---- */

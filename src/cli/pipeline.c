@@ -2,6 +2,10 @@
 /* pipeline: the order of the stages. Holds no knowledge of its own but which error belongs to which step. */
 #include "cli/pipeline.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "base/cleanup.h"
 
 /*
@@ -84,6 +88,34 @@ unsigned int cli_needs(const struct graft_request *request, enum graft_style sty
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		needs |= rows[i].condition ? rows[i].needs : 0u;
 	return needs;
+}
+
+/* The kernel's id for what cannot be mapped, which NVML's child takes when nothing else was said. */
+static unsigned int overflow_id(const char *path)
+{
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[16] = "";
+
+	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? (unsigned int)strtoul(text, NULL, 10) : 65534;
+}
+
+void cli_log_start(const struct graft_host_options *host)
+{
+	uid_t uid = host->nvml_uid;
+	gid_t gid = host->nvml_gid;
+
+	if (!host->log)
+		return;
+	if (uid == (uid_t)-1)
+		uid = overflow_id("/proc/sys/kernel/overflowuid");
+	if (gid == (gid_t)-1)
+		gid = overflow_id("/proc/sys/kernel/overflowgid");
+	graft_info(host->log, "initializing library context (version=%s, build=graft)", GRAFT_VERSION);
+	graft_info(host->log, "using root %s", host->root ? host->root : "/");
+	graft_info(host->log, "using ldcache %s", host->ldcache ? host->ldcache : "/etc/ld.so.cache");
+	graft_info(host->log, "using unprivileged user %u:%u", uid, gid);
+	for (size_t i = 0; i < host->n_imex_channels; i++)
+		graft_info(host->log, "using IMEX channel %u", host->imex_channels[i]);
 }
 
 static void end_phase(const struct cli_pipeline *pipeline, const char *name)

@@ -30,6 +30,8 @@ struct cli_pipeline {
 unsigned int cli_needs(const struct graft_request *request, enum graft_style style);
 /* The options of discovery that follow from a request, which must live on. */
 void cli_request_host_options(const struct graft_request *request, struct graft_host_options *options);
+/* The first lines of a debug log: version, and what will be used (SPEC libnvidia-container 2.5 step 4, 3.8). */
+void cli_log_start(const struct graft_host_options *host);
 /* Reads the host, or checks that the inventory that is there has what is needed. */
 int cli_pipeline_discover(struct cli_pipeline *pipeline, unsigned int needs, struct graft_error *err);
 /* Gets facts from NVML. */

@@ -144,6 +144,36 @@ comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<
   run ! on_host grep -q " $root/.*nvidia" /proc/self/mountinfo
 }
 
+@test "a program that ignores the ends of its children" {
+  run on_host unshare --mount --propagation private "$walk" -s "standalone no-cgroups compute utility" 1 "$root" 0
+  [ "$status" -eq 0 ] || { say "$output" && return 1; }
+}
+
+@test "NVC_DEBUG_FILE: the lines that tools look for, appended" {
+  local line
+  for line in first second; do
+    run on_host unshare --mount --propagation private env NVC_DEBUG_FILE="$work/log" "$walk" -i load-kmods "standalone no-cgroups utility" 1 "$root" 3
+    [ "$status" -eq 0 ] || { say "$output" && return 1; }
+  done
+  [ "$(grep -c '^-- WARNING, the following logs are for debugging purposes only --$' "$work/log")" -eq 2 ]
+  while read -r line; do
+    [ "$(grep -cE "^I[0-9]{4} [0-9:]{8}\.[0-9]{6} [0-9]+ [a-z_]+\.c:[0-9]+\] $line$" "$work/log")" -ge 2 ] || { say "no: $line" && cat "$work/log" && return 1; }
+  done <<'LINES'
+initializing library context \(version=1\.[0-9.]+, build=.*\)
+using root /
+using ldcache /etc/ld.so.cache
+using unprivileged user [0-9]+:[0-9]+
+configuring container with 'standalone no-cgroups utility'
+requesting driver information with ''
+requesting device information with ''
+setting pid to 1
+setting rootfs to .*/root
+setting owner to 0:0
+mounting /dev/nvidia3 at .*/root/dev/nvidia3
+shutting down library context
+LINES
+}
+
 # As many containers as threads, each of its own context.
 @test "eight threads, each with a context of its own: eight containers, and the caller's threads are who they were" {
   local i
@@ -212,6 +242,13 @@ expect_list() {
   [ "$(readelf -dW "$work/list_gpus" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')" = libc.so.6 ]
   unset LD_LIBRARY_PATH
   expect_list
+  # Whoever runs a set-user-id program does not choose a file that it opens.
+  on_host env NVC_DEBUG_FILE="$work/log" "$work/list_gpus"
+  [ -s "$work/log" ]
+  chmod 4755 "$work/list_gpus"
+  run on_host setpriv --reuid 65534 --regid 65534 --clear-groups env NVC_DEBUG_FILE="$work/stolen" "$work/list_gpus"
+  [ "$status" -eq 0 ] || { say "$output" && return 1; }
+  [ ! -e "$work/stolen" ]
 }
 
 @test "C++: a program compiles, links and gets what the C program gets" {

@@ -2,9 +2,9 @@
 /*
  * nvc_walk: the whole life of a container through nvc.h, and whether a caller is the same after every call.
  *
- *	nvc_walk [-t N] [-r ROOT] [-i OPTIONS] [-d OPTIONS] [-D PATH] [-m] [-c] [-x CHANNEL] OPTIONS PID ROOTFS [GPU...]
+ *	nvc_walk [-s] [-t N] [-r ROOT] [-i OPTIONS] [-d OPTIONS] [-D PATH] [-m] [-c] [-x CHANNEL] OPTIONS PID ROOTFS [GPU...]
  *
- * -t: N threads, each with a context and the container of its own: ROOTFS0, ROOTFS1, ...; -r: driver root; -i, -d: options of nvc_init, nvc_driver_info_new;
+ * -s: the program ignores the ends of its children; -t: N threads, each with a context and the container of its own: ROOTFS0, ROOTFS1, ...; -r: driver root; -i, -d: options of nvc_init, nvc_driver_info_new;
  * -D: take the path out of the driver's lists; -m: the MIG devices of the GPUs, -c: the right to make them; -x: a channel of IMEX.
  */
 #include <nvc.h>
@@ -152,7 +152,7 @@ static void *run(void *arg)
 	CALL(nvc_init(ctx, config, walk->init_options) == 0, 1);
 	CALL((container = nvc_container_new(ctx, where, walk->options)), 1);
 	CALL((driver = nvc_driver_info_new(ctx, walk->driver_options)), 0);
-	CALL((devices = nvc_device_info_new(ctx, "no-nvml")), 0);
+	CALL((devices = nvc_device_info_new(ctx, NULL)), 0);
 	take_out(driver, walk->taken_out);
 	CALL(nvc_driver_mount(ctx, container, driver) == 0, 0);
 	for (int i = 0; i < walk->n_gpus; i++) {
@@ -210,8 +210,11 @@ int main(int argc, char **argv)
 	int option, n_threads = 0;
 	int n_fds = count_fds();
 
-	while ((option = getopt(argc, argv, "+t:r:i:d:D:mcx:")) != -1) {
+	while ((option = getopt(argc, argv, "+st:r:i:d:D:mcx:")) != -1) {
 		switch (option) {
+		case 's':
+			signal(SIGCHLD, SIG_IGN);
+			break;
 		case 't':
 			n_threads = (int)strtol(optarg, NULL, 10);
 			break;
