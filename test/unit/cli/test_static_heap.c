@@ -4,53 +4,49 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* static_heap.c under names of the test's own (meson.build). */
 void *heap_malloc(size_t size);
 void *heap_calloc(size_t n, size_t size);
 void *heap_realloc(void *block, size_t size);
 void heap_free(void *block);
 
-/* Read before the names change. */
-#include <errno.h>
-#include <sys/mman.h>
+#define OWN_MAPPING ((size_t)128 * 1024)
 
 static unsigned int mappings, unmappings;
-static int map_fails;
+static bool map_fails;
 
-static void *heap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+/* What mmap() is called in the C library, where file offsets have 64 bits. */
+void *__real_mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+int __real_munmap(void *at, size_t size);
+void *__wrap_mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+int __wrap_munmap(void *at, size_t size);
+
+void *__wrap_mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {
 	if (map_fails) {
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
 	mappings++;
-	return mmap(at, size, protection, flags, fd, offset);
+	return __real_mmap64(at, size, protection, flags, fd, offset);
 }
 
-static int heap_munmap(void *at, size_t size)
+int __wrap_munmap(void *at, size_t size)
 {
+	int rc = __real_munmap(at, size);
+
 	unmappings++;
 	errno = EINTR;
-	return munmap(at, size);
+	return rc;
 }
-
-#define malloc  heap_malloc
-#define calloc  heap_calloc
-#define realloc heap_realloc
-#define free    heap_free
-#define mmap    heap_mmap
-#define munmap  heap_munmap
-#include "cli/static_heap.c"
-#undef malloc
-#undef calloc
-#undef realloc
-#undef free
-#undef mmap
-#undef munmap
 
 static void test_blocks_are_aligned_apart_and_writable(void **state)
 {
@@ -148,7 +144,7 @@ static void test_a_block_grows_past_its_chunk(void **state)
 static void test_large_blocks_are_given_back(void **state)
 {
 	unsigned int before = unmappings;
-	void *block = heap_malloc(SHARED_MAX), *small = heap_malloc(SHARED_MAX - ALIGNMENT);
+	void *block = heap_malloc(OWN_MAPPING), *small = heap_malloc(OWN_MAPPING - 16);
 
 	(void)state;
 	errno = EBADF;
@@ -165,16 +161,16 @@ static void test_memory_ends(void **state)
 
 	(void)state;
 	memset(block, 9, 100);
-	map_fails = 1;
-	assert_null(heap_malloc(SHARED_MAX * 2));
-	assert_null(heap_realloc(block, SHARED_MAX * 2));
+	map_fails = true;
+	assert_null(heap_malloc(OWN_MAPPING * 2));
+	assert_null(heap_realloc(block, OWN_MAPPING * 2));
 	assert_int_equal(block[99], 9);
 	/* What is left of the chunk is still there to be had. */
 	while (heap_malloc(1000))
 		;
 	assert_int_equal(errno, ENOMEM);
-	assert_null(heap_malloc(CHUNK - SHARED_MAX - 1));
-	map_fails = 0;
+	assert_null(heap_malloc(OWN_MAPPING - 17));
+	map_fails = false;
 	assert_non_null(heap_malloc(1000));
 	errno = 0;
 	assert_null(heap_malloc(SIZE_MAX));
