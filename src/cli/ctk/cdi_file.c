@@ -54,10 +54,10 @@ static bool stands_before(const char *a, const char *b)
 
 const char *ctk_cdi_flags_text(struct ctk *ctk, const char *const *words, size_t n)
 {
-	const char **kept = graft_arena_list(ctk->arena, n, sizeof(*kept));
+	const char **kept = graft_arena_list(ctk->arena, n + 1, sizeof(*kept));
 	size_t n_kept = 0;
 
-	if (!kept && n > 0)
+	if (!kept)
 		return NULL;
 	for (size_t i = 0; i < n; i++) {
 		size_t at = n_kept;
@@ -69,7 +69,9 @@ const char *ctk_cdi_flags_text(struct ctk *ctk, const char *const *words, size_t
 		kept[at] = words[i];
 		n_kept++;
 	}
-	return graft_cdi_flags_write(kept, n_kept, ctk->arena);
+	if (ctk->config && ctk->config[0] != '\0')
+		kept[n_kept++] = graft_arena_printf(ctk->arena, "--config=%s", ctk->config);
+	return graft_arena_failed(ctk->arena) ? NULL : graft_cdi_flags_write(kept, n_kept, ctk->arena);
 }
 
 static bool ends_in(const char *path, const char *ending)

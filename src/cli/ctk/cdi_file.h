@@ -27,7 +27,7 @@
 
 /*
  * The options of `cdi generate` as a specification keeps them (plan/cdi_fingerprint.h): in the order of their names, without those that say where it goes and in
- * which format. Words that are no options are left out. NULL: memory.
+ * which format; behind them the configuration that the program was given, which says what they do not. Words that are no options are left out. NULL: memory.
  */
 const char *ctk_cdi_flags_text(struct ctk *ctk, const char *const *words, size_t n);
 

@@ -171,18 +171,6 @@ static int make(struct ctk *ctk, const struct ctk_cdi_decision *decision, struct
 	return write_all(ctk, decision, specs);
 }
 
-/* How it is made, for whoever makes it again: the options of this command, and the configuration that says what they do not. NULL: memory. */
-static const char *flags_of(struct ctk *ctk)
-{
-	const char *config = ctk->config && ctk->config[0] != '\0'
-				 ? graft_arena_printf(ctk->arena, "--config=%s", ctk->config)
-				 : NULL;
-
-	if (config)
-		(void)graft_arena_push_string(ctk->arena, &ctk->given, &ctk->n_given, config);
-	return graft_arena_failed(ctk->arena) ? NULL : ctk_cdi_flags_text(ctk, ctk->given, ctk->n_given);
-}
-
 static int generate(struct ctk *ctk, const struct ctk_cdi_flags *given)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -193,7 +181,7 @@ static int generate(struct ctk *ctk, const struct ctk_cdi_flags *given)
 
 	if (rc != 0)
 		return rc < 0 ? ctk_fail(ctk, &err, "%s", "") : 1;
-	decision.wish.flags = flags_of(ctk);
+	decision.wish.flags = ctk_cdi_flags_text(ctk, ctk->given, ctk->n_given);
 	if (!decision.wish.flags) {
 		(void)graft_fail_memory(&err);
 		return ctk_fail(ctk, &err, "%s", "");

@@ -136,7 +136,7 @@ static int find_targets(struct refresh *refresh, struct graft_error *err)
 	if (given->output && given->output[0] != '\0') {
 		ctk_read_variables(refresh->ctk, &ctk_cdi_generate, &words, &n);
 		flags = ctk_cdi_flags_text(refresh->ctk, words, n);
-		if (!flags || graft_arena_failed(refresh->ctk->arena))
+		if (!flags)
 			return graft_fail_memory(err);
 		if (add_target(refresh, given->output, flags, err) < 0)
 			return -1;
@@ -187,6 +187,7 @@ static int generate(struct refresh *refresh, const struct target *target)
 		return 1;
 	inner.sink = &sink;
 	inner.no_variables = true;
+	inner.config = NULL; /* a word says so where there was one */
 	inner.quiet = inner.quiet || !inner.debug;
 	return ctk_cdi_generate.run(&inner, (int)n, argv);
 }

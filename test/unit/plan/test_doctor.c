@@ -1057,7 +1057,7 @@ static void check_row(size_t row, const struct judged *judged)
 	if (!found)
 		fail_msg("row %zu: no %s of %s '%s' with '%s'", row, graft_level_names[rows[row].level],
 			 graft_check_ids[rows[row].check], rows[row].subject, rows[row].cause);
-	if (!has_part(found->remedy, rows[row].remedy))
+	else if (!has_part(found->remedy, rows[row].remedy))
 		fail_msg("row %zu: the remedy is '%s'", row, found->remedy);
 }
 

@@ -25,6 +25,7 @@ static struct {
 	bool malformed;                /* what it makes is no specification */
 	char calls[1024];              /* its words, a line each call */
 	bool quiet, without_variables; /* as it was called */
+	bool with_configuration;
 } host;
 
 static const char *flags_of(int argc, char **argv)
@@ -74,6 +75,7 @@ static int generate(void *context, int argc, char **argv)
 		(void)snprintf(host.calls + used, sizeof(host.calls) - used, "%s\n", flags);
 	host.quiet = ctk->quiet;
 	host.without_variables = ctk->no_variables;
+	host.with_configuration = ctk->config != NULL;
 	if (host.broken && strstr(output, host.broken))
 		return 1;
 	if (write_spec(ctk, output, "gpu", flags) != 0)
@@ -210,6 +212,12 @@ static void test_options_are_those_of_the_specification(void **state)
 	assert_true(host.quiet && host.without_variables);
 	assert_int_equal(refresh(test, "--debug"), 0);
 	assert_false(host.quiet);
+	/* Nor has a configuration that is named now; it has for the one that there has to be. */
+	assert_int_equal(refresh(test, "--config=/now.toml"), 0);
+	assert_string_equal(host.calls, "--mode=nvml --csv.file=/a b;%\n");
+	assert_false(host.with_configuration);
+	assert_int_equal(refresh(test, "--config=/now.toml --output=@/run/b.yaml"), 0);
+	assert_string_equal(host.calls, "--mode=imex --config=/now.toml\n--mode=nvml --csv.file=/a b;%\n");
 }
 
 /* Those of others, those that do not say how they were made, and what cannot be used. */
