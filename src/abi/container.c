@@ -11,10 +11,6 @@
 
 static const char default_options[] = "standalone no-cgroups no-devbind utility";
 
-_Static_assert(sizeof(struct nvc_container_config) == 56 && offsetof(struct nvc_container_config, rootfs) == 8 &&
-		   offsetof(struct nvc_container_config, ldconfig) == 48,
-	       "layouts are part of the interface");
-
 struct container_options {
 	bool supervised, standalone, no_cgroups, no_devbind;
 	uint32_t capabilities;

@@ -11,10 +11,6 @@
 
 #define ARENA_MAX ((size_t)1 << 20)
 
-_Static_assert(sizeof(struct nvc_version) == 24 && sizeof(struct nvc_config) == 40 &&
-		   offsetof(struct nvc_config, uid) == 16 && offsetof(struct nvc_config, imex) == 24,
-	       "layouts are part of the interface");
-
 /* ---- errors ---- */
 
 int abi_fail(struct nvc_context *ctx, const struct graft_error *err)

@@ -9,11 +9,6 @@
 #define ARENA_MAX ((size_t)16 << 20)
 #define FACTS     (GRAFT_NVML_UUID | GRAFT_NVML_MODEL | GRAFT_NVML_BRAND | GRAFT_NVML_ARCH | GRAFT_NVML_MIG)
 
-_Static_assert(sizeof(struct nvc_device) == 88 && offsetof(struct nvc_device, node) == 40 &&
-		   offsetof(struct nvc_device, mig_devices) == 72 && sizeof(struct nvc_mig_device) == 40 &&
-		   offsetof(struct nvc_mig_device, gi) == 16 && sizeof(struct nvc_device_info) == 16,
-	       "layouts are part of the interface");
-
 /* What the caller gets is the first member. */
 struct devices {
 	struct nvc_device_info info;

@@ -12,10 +12,6 @@
 	(GRAFT_NEED_NODES | GRAFT_NEED_LIBRARIES | GRAFT_NEED_LIBRARIES32 | GRAFT_NEED_BINARIES | \
 	 GRAFT_NEED_FIRMWARE | GRAFT_NEED_IPCS | GRAFT_NEED_FURTHER)
 
-_Static_assert(sizeof(struct nvc_driver_info) == 112 && offsetof(struct nvc_driver_info, devs) == 80 &&
-		   offsetof(struct nvc_driver_info, firmwares) == 96 && sizeof(struct nvc_device_node) == 16,
-	       "layouts are part of the interface");
-
 /* What the caller gets is the first member. */
 struct driver {
 	struct nvc_driver_info info;

@@ -278,6 +278,16 @@ expect_list() {
   [[ ${lines[4]} == "build platform: $(uname -m)" ]]
 }
 
+@test "a program that knows the published layouts and no header of ours: it gives a container its GPUs, and is told what nvidia-container-cli tells" {
+  ! readelf -sW "$library" | grep -q __asan_init || skip "a sanitizer cannot be loaded late"
+  run on_host unshare --mount --propagation private -- sh -c '
+    "$1" "$2" "$3" 1 4 && chroot "$3" nvidia-smi -L 2>/dev/null && chroot "$3" ldconfig -p' sh "$top/test/integration/nvc_published.py" "$library" "$root"
+  [ "$status" -eq 0 ] || { say "$output" && return 1; }
+  [ "$(grep -c '^GPU [01]: ' <<<"$output")" -eq 2 ]
+  [[ $output == *"libcuda.so.1 "* ]]
+  sed '/^GPU 0: /,$d' <<<"$output" | diff - <(on_host nvidia-container-cli info --csv 2>/dev/null)
+}
+
 @test "nvc.h is a header of C++ as well, and of C without another one before it" {
   printf '#include <nvc.h>\nint main(void) { return nvc_version()->major == 1 ? 0 : 1; }\n' >"$work/a.c"
   cc -std=c99 -pedantic -Wall -Wextra -Werror -I "$top/src/abi" -fsyntax-only "$work/a.c"

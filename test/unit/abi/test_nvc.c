@@ -27,10 +27,12 @@ static const struct {
 	size_t is, must_be;
 } layout[] = {
 	SIZE(nvc_imex_channel, 4),
+	MEMBER(nvc_imex_channel, id, 0),
 	SIZE(nvc_imex_info, 16),
 	MEMBER(nvc_imex_info, chans, 0),
 	MEMBER(nvc_imex_info, nchans, 8),
 	SIZE(nvc_version, 24),
+	MEMBER(nvc_version, major, 0),
 	MEMBER(nvc_version, minor, 4),
 	MEMBER(nvc_version, patch, 8),
 	MEMBER(nvc_version, string, 16),
@@ -66,6 +68,7 @@ static const struct {
 	MEMBER(nvc_mig_device, gi_caps_path, 24),
 	MEMBER(nvc_mig_device, ci_caps_path, 32),
 	SIZE(nvc_mig_device_info, 16),
+	MEMBER(nvc_mig_device_info, devices, 0),
 	MEMBER(nvc_mig_device_info, ndevices, 8),
 	SIZE(nvc_device, 88),
 	MEMBER(nvc_device, model, 0),
@@ -78,6 +81,7 @@ static const struct {
 	MEMBER(nvc_device, mig_caps_path, 64),
 	MEMBER(nvc_device, mig_devices, 72),
 	SIZE(nvc_device_info, 16),
+	MEMBER(nvc_device_info, gpus, 0),
 	MEMBER(nvc_device_info, ngpus, 8),
 	SIZE(nvc_container_config, 56),
 	MEMBER(nvc_container_config, pid, 0),
