@@ -215,6 +215,12 @@ identity() { stat -c '%i %Y' "$@"; }
   [ "$(sort <<<"$output")" = "$(sort <<<"$files")" ]
   [ "$(ls "$work"/run/*)" = "$files" ]
   refresh -0 later --check
+  # GPUs of the other kind: no engine shall find the old ones.
+  cp "$top/sim/topologies/dgx-h100.yaml" other.yaml
+  refresh -2 other --exit-code
+  says 'run/nvidia.coherent.yaml is stale: this host has no GPUs of that kind any more'
+  [ "$(ls run)" = $'nvidia.noncoherent.yaml\nnvidia.yaml' ]
+  refresh -0 other --check
 }
 
 @test "a place that cannot be written, a wrong flag" {

@@ -16,6 +16,8 @@
 #define STATUS_CHANGED 2
 #define OTHER_OPTIONS  "it was made with other options"
 #define OTHER_CONTENT  "what containers get by it is something else now"
+#define NOT_MADE       "this host has no GPUs of that kind any more"
+#define COHERENT       "enable-coherent-annotations" /* the feature that makes several files */
 
 struct refresh_options {
 	struct ctk_base base;
@@ -48,8 +50,14 @@ static const struct graft_option options[] = {
 /* Some of the host's specifications, which one run of `cdi generate` makes. */
 struct target {
 	const char *path;   /* where its first file goes */
-	const char **words; /* options */
+	const char *flags;  /* how it is made, as its files say it */
+	const char **words; /* the same: options */
 	size_t n_words;
+};
+
+/* A file that was made together with the first one of a target, the same way. */
+struct companion {
+	const char *path, *first, *flags;
 };
 
 struct made_file {
@@ -62,6 +70,8 @@ struct refresh {
 	const struct refresh_options *given;
 	struct target *targets;
 	size_t n_targets;
+	struct companion *companions;
+	size_t n_companions;
 	struct made_file *made; /* of the target that is looked at */
 	size_t n_made;
 	size_t n_changed, n_failed;
@@ -91,17 +101,18 @@ static int add_target(struct refresh *refresh, const char *path, const char *fla
 	if (!target)
 		return graft_fail_memory(err);
 	target->path = path;
+	target->flags = flags;
 	return graft_cdi_flags_read(flags, refresh->ctk->arena, &target->words, &target->n_words, err);
 }
 
-/* "nvidia.coherent.yaml" of class "gpu.coherent" was made together with "nvidia.yaml" (SPEC ctk-and-cdi 1.5). */
-static const char *first_file(struct refresh *refresh, const struct graft_cdi_spec *spec)
+/* "nvidia.coherent.yaml" of class "gpu.coherent" was made together with "nvidia.yaml" (SPEC ctk-and-cdi 1.5), if that is how it was made. */
+static const char *first_file(struct refresh *refresh, const struct graft_cdi_spec *spec, const char *flags)
 {
 	static const char *const infixes[] = { ".coherent", ".noncoherent" };
 	const char *dot = strrchr(spec->file, '.');
 	size_t stem = (size_t)(dot - spec->file), class_ = strlen(spec->class_);
 
-	for (size_t i = 0; i < GRAFT_COUNT(infixes); i++) {
+	for (size_t i = 0; i < GRAFT_COUNT(infixes) && strstr(flags, COHERENT); i++) {
 		size_t n = strlen(infixes[i]);
 
 		if (stem > n && strncmp(dot - n, infixes[i], n) == 0 && class_ > n &&
@@ -113,16 +124,29 @@ static const char *first_file(struct refresh *refresh, const struct graft_cdi_sp
 
 static int add_spec(struct refresh *refresh, const struct graft_cdi_spec *spec, struct graft_error *err)
 {
+	struct graft_arena *arena = refresh->ctk->arena;
 	struct graft_cdi_fingerprint made;
-	const char *path = first_file(refresh, spec);
-	int found = path ? graft_cdi_fingerprint_find(spec, refresh->ctk->arena, &made, err) : graft_fail_memory(err);
+	struct companion *companion;
+	const char *path;
+	int found = graft_cdi_fingerprint_find(spec, arena, &made, err);
 
-	if (found > 0 && made.flags)
-		return add_target(refresh, path, made.flags, err);
-	if (found >= 0)
+	if (found < 0)
+		return -1;
+	if (found == 0 || !made.flags) {
 		graft_debug(&refresh->ctk->log, "CDI spec %s does not say how it was made, and is left alone",
 			    spec->file);
-	return found < 0 ? -1 : 0;
+		return 0;
+	}
+	path = first_file(refresh, spec, made.flags);
+	if (!path)
+		return graft_fail_memory(err);
+	if (path != spec->file) {
+		companion = graft_arena_push(arena, &refresh->companions, &refresh->n_companions, sizeof(*companion));
+		if (!companion)
+			return graft_fail_memory(err);
+		*companion = (struct companion){ spec->file, path, made.flags };
+	}
+	return add_target(refresh, path, made.flags, err);
 }
 
 static int find_targets(struct refresh *refresh, struct graft_error *err)
@@ -277,6 +301,38 @@ static int refresh_file(struct refresh *refresh, const struct made_file *file, s
 	return 0;
 }
 
+static bool is_made(const struct refresh *refresh, const char *path)
+{
+	for (size_t i = 0; i < refresh->n_made; i++) {
+		if (is_same_file(refresh->made[i].path, path))
+			return true;
+	}
+	return false;
+}
+
+/* What is not made any more: engines would go on to use it. */
+static int drop_companions(struct refresh *refresh, const struct target *target, struct graft_error *err)
+{
+	const struct graft_log *log = &refresh->ctk->log;
+
+	for (size_t i = 0; i < refresh->n_companions; i++) {
+		const struct companion *companion = &refresh->companions[i];
+
+		if (!is_same_file(companion->first, target->path) || strcmp(companion->flags, target->flags) != 0 ||
+		    is_made(refresh, companion->path))
+			continue;
+		graft_info(log, "CDI spec %s is stale: " NOT_MADE, companion->path);
+		if (!refresh->given->check) {
+			if (graft_host_file_remove(companion->path, err) < 0)
+				return -1;
+			graft_info(log, "Removed CDI spec %s", companion->path);
+		}
+		graft_buffer_printf(&refresh->out, "%s\n", companion->path);
+		refresh->n_changed++;
+	}
+	return 0;
+}
+
 /* One that cannot be made must not keep the others from it. */
 static void refresh_target(struct refresh *refresh, const struct target *target)
 {
@@ -294,6 +350,10 @@ static void refresh_target(struct refresh *refresh, const struct target *target)
 			refresh->n_failed++;
 			return;
 		}
+	}
+	if (drop_companions(refresh, target, &err) < 0) {
+		(void)ctk_fail(refresh->ctk, &err, "%s", "");
+		refresh->n_failed++;
 	}
 }
 

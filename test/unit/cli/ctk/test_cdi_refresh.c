@@ -113,6 +113,7 @@ static int open_host(void **state)
 	return rc;
 }
 
+#define TOGETHER      "--feature-flag=enable-coherent-annotations"
 #define ON_HOST(test) cmocka_unit_test_setup_teardown(test, open_host, case_close)
 #define DIRECTORIES   "refresh --spec-dir=@/etc,@/run "
 
@@ -291,17 +292,32 @@ static void test_made_together(void **state)
 {
 	struct ctk_case *test = *state;
 
-	put(test, "run/a.yaml", "550.54.14", OLD_BOOT, "--mode=nvml");
+	char wanted[64];
+
+	(void)snprintf(wanted, sizeof(wanted), "%s/run/a.coherent.yaml\n", test->directory);
+	put(test, "run/a.yaml", "550.54.14", OLD_BOOT, TOGETHER);
 	case_write(test, "run/a.coherent.yaml",
-		   spec_text(test->ctk.arena, "gpu.coherent", "550.54.14", OLD_BOOT, "--mode=nvml", "1"), 0644);
+		   spec_text(test->ctk.arena, "gpu.coherent", "550.54.14", OLD_BOOT, TOGETHER, "1"), 0644);
 	host.coherent = true;
 	assert_int_equal(refresh(test, ""), 0);
-	assert_string_equal(host.calls, "--mode=nvml\n");
+	assert_string_equal(host.calls, TOGETHER "\n");
 	assert_driver(test, "run/a.yaml", "560.35.03");
 	assert_driver(test, "run/a.coherent.yaml", "560.35.03");
-	/* A name like that of a specification of its own is a name. */
+	/* One is not made any more; nobody shall use it. */
 	host.coherent = false;
-	put(test, "etc/b.coherent.yaml", "550.54.14", OLD_BOOT, "--mode=x");
+	assert_int_equal(refresh(test, "--check"), 2);
+	assert_said(test, "/run/a.coherent.yaml is stale: this host has no GPUs of that kind any more\n");
+	assert_string_equal(test->out, wanted);
+	assert_driver(test, "run/a.coherent.yaml", "560.35.03");
+	assert_int_equal(refresh(test, "--exit-code"), 2);
+	assert_said(test, "/run/a.coherent.yaml\n");
+	assert_string_equal(test->out, wanted);
+	assert_null(case_read(test, "run/a.coherent.yaml"));
+	assert_int_equal(refresh(test, "--check"), 0);
+	/* A name like that, of a specification of its own, is a name. */
+	case_write(test, "etc/b.coherent.yaml",
+		   spec_text(test->ctk.arena, "gpu.coherent", "550.54.14", OLD_BOOT, "--class=gpu.coherent", "1"),
+		   0644);
 	assert_int_equal(refresh(test, ""), 0);
 	assert_driver(test, "etc/b.coherent.yaml", "560.35.03");
 	assert_null(case_read(test, "etc/b.yaml"));
