@@ -20,11 +20,12 @@
  * it is freed; nothing is shared between two structs.
  *
  * Threads. There is no global state: any number of contexts may be in use, each by one thread at a time. Nothing here starts a program (but
- * "load-kmods": modprobe), installs a signal handler, or leaves a process or thread behind; NVML, the driver's own library, runs in a child process
- * that ends before the call does. After every call the calling thread's and its process' namespaces, root, working directory, umask, credentials,
- * capabilities and signal mask are what they were.
+ * "load-kmods": modprobe), installs a signal handler, or leaves a process or thread behind. NVML, the driver's own library, runs in a child process, and so
+ * does what an ordinary user's call does in the user namespace of his container; they end before the call does, whatever the program does with SIGCHLD.
+ * After every call the calling thread's and its process' namespaces, root, working directory, umask, credentials, capabilities and signal mask are
+ * what they were, and it may be traced if it might before.
  *
- * Rights. Mount functions need CAP_SYS_ADMIN in the user namespace that owns the container's mount namespace; device rules need write access to
+ * Rights. Mount functions need CAP_SYS_ADMIN in the user namespace that owns the container's mount namespace, or that the caller made it; device rules need write access to
  * the devices cgroup (v1) or CAP_SYS_ADMIN and CAP_BPF (v2). Linux 4.18 or later.
  *
  * All of it exists since 1.0 under the symbol version NVC_1.0, unless said otherwise. Layouts are those of LP64 platforms and do not change.

@@ -149,6 +149,29 @@ comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<
   [ "$status" -eq 0 ] || { say "$output" && return 1; }
 }
 
+@test "an ordinary user and a container of his own; also where he ignores the ends of his children" {
+  local option
+  cp "$walk" "$library" "$BATS_FILE_TMPDIR"
+  for option in '' -s; do
+    root=$work/own$option
+    make_root small copy
+    chown -R --no-dereference 65534:65534 "$root"
+    # shellcheck disable=SC2016
+    run on_host setpriv --reuid 65534 --regid 65534 --clear-groups env LD_LIBRARY_PATH="$BATS_FILE_TMPDIR" sh -c '
+      walk=$1 root=$2 option=$3
+      unshare --user --map-root-user --mount sleep 60 &
+      pid=$!
+      until [ "$(cat "/proc/$pid/comm")" = sleep ]; do sleep 0.01; done
+      "$walk" $option "supervised no-cgroups compute utility" "$pid" "$root" 0 4
+      status=$?
+      nsenter --target "$pid" --user --preserve-credentials --mount chroot "$root" nvidia-smi -L 2>/dev/null
+      kill "$pid"
+      exit $status' sh "$BATS_FILE_TMPDIR/nvc_walk" "$root" "$option"
+    [ "$status" -eq 0 ] || { say "$output" && return 1; }
+    [ "$(grep -c '^GPU [01]: ' <<<"$output")" -eq 2 ] || { say "$output" && return 1; }
+  done
+}
+
 @test "NVC_DEBUG_FILE: the lines that tools look for, appended" {
   local line
   for line in first second; do
@@ -174,14 +197,31 @@ shutting down library context
 LINES
 }
 
+@test "a container in a user namespace of its own" {
+  make_root debian copy
+  chown -R --no-dereference 100000:100000 "$root"
+  make_user_bundle
+  make_walk_hook -- "compute utility" 0 3
+  run_container v2
+  expect uid 0
+  expect nvidia-smi 2
+  expect ls-nvidia "nvidia-uvm nvidia-uvm-tools nvidia0 nvidia3 nvidiactl"
+  expect_libraries
+}
+
 # As many containers as threads, each of its own context.
 @test "eight threads, each with a context of its own: eight containers, and the caller's threads are who they were" {
   local i
   for i in 0 1 2 3 4 5 6 7; do
     layer "$(image debian)" "$work/root$i"
   done
+  # What is made in a container belongs to who owns its process: here not to us, so that each thread takes other ids for a while.
   run on_host unshare --mount --propagation private -- sh -c '
-    "$1" -t 8 "standalone no-cgroups compute utility" 1 "$2" 0 4 || exit
+    setpriv --reuid 65534 --regid 65534 --clear-groups sleep 60 &
+    pid=$!
+    while [ "$(stat --format %u "/proc/$pid")" = 0 ]; do sleep 0.01; done
+    "$1" -t 8 "supervised no-cgroups compute utility" "$pid" "$2" 0 4 || exit
+    kill "$pid"
     for i in 0 1 2 3 4 5 6 7; do
       grep -c " $2$i/.*/nvidia[04] " /proc/self/mountinfo
       chroot "$2$i" nvidia-smi -L 2>/dev/null | grep -c "^GPU"

@@ -89,6 +89,8 @@ static void read_state(struct state *state)
 	state->n_fds = count_fds();
 }
 
+static int in_threads;
+
 /* keeps_fds: the call opens what it makes; also where other threads' descriptors come and go. */
 static int same(const struct state *before, const char *call, int keeps_fds)
 {
@@ -98,7 +100,7 @@ static int same(const struct state *before, const char *call, int keeps_fds)
 	if (strcmp(before->cwd, after.cwd) == 0 && strcmp(before->mount_ns, after.mount_ns) == 0 &&
 	    strcmp(before->user_ns, after.user_ns) == 0 && strcmp(before->root, after.root) == 0 &&
 	    strcmp(before->status, after.status) == 0 && memcmp(&before->mask, &after.mask, 8) == 0 &&
-	    before->child.sa_handler == after.child.sa_handler && before->dumpable == after.dumpable &&
+	    before->child.sa_handler == after.child.sa_handler && (in_threads || before->dumpable == after.dumpable) &&
 	    before->no_new_privs == after.no_new_privs && (keeps_fds || before->n_fds == after.n_fds))
 		return 1;
 	fprintf(stderr, "nvc_walk: %s changed the caller:\n%s %s %s\n%s%d %d %d\n%s %s %s\n%s%d %d %d\n", call,
@@ -107,8 +109,6 @@ static int same(const struct state *before, const char *call, int keeps_fds)
 		after.n_fds);
 	return 0;
 }
-
-static int in_threads;
 
 /* One call: that it succeeds, and that the caller is the same. Descriptors may be kept by what makes something. */
 #define CALL(expression, keeps_fds)                                                                  \
@@ -208,7 +208,7 @@ int main(int argc, char **argv)
 {
 	struct walk walk = { .channel = -1 };
 	int option, n_threads = 0;
-	int n_fds = count_fds();
+	int n_fds = count_fds(), dumpable = prctl(PR_GET_DUMPABLE);
 
 	while ((option = getopt(argc, argv, "+st:r:i:d:D:mcx:")) != -1) {
 		switch (option) {
@@ -254,6 +254,10 @@ int main(int argc, char **argv)
 	} else {
 		snprintf(walk.rootfs, sizeof(walk.rootfs), "%s", argv[optind + 2]);
 		run(&walk);
+	}
+	if (prctl(PR_GET_DUMPABLE) != dumpable) {
+		fprintf(stderr, "nvc_walk: the process cannot be traced any more\n");
+		return 1;
 	}
 	if (count_fds() != n_fds) {
 		fprintf(stderr, "nvc_walk: %d descriptors are left\n", count_fds() - n_fds);
