@@ -35,11 +35,14 @@ version=550.54.14
 
 # in_host COMMAND...: on the file's host, or on the topology that $topology names.
 in_host() {
-  if [ -n "${topology-}" ]; then
-    "$sim" run --topology "$topology" "${faults[@]}" -- "$@" 2> >(grep -v '^graft-sim:' >&2)
-  else
+  local rc=0
+  if [ -z "${topology-}" ]; then
     on_host "$@"
+    return
   fi
+  "$sim" run --topology "$topology" "${faults[@]}" -- "$@" 2>"$work/all-said" || rc=$?
+  grep -v '^graft-sim:' "$work/all-said" >&2 || true
+  return "$rc"
 }
 
 faults=()

@@ -31,7 +31,10 @@ all() {
 simulated() {
   local topology=$1
   shift
-  "$sim" run --topology "$topology" -- "$@" 2> >(grep -v '^graft-sim: simulated host\|simulated by Graft' >&2)
+  local rc=0
+  "$sim" run --topology "$topology" -- "$@" 2>"$BATS_TEST_TMPDIR/all-said" || rc=$?
+  grep -v '^graft-sim: simulated host\|simulated by Graft' "$BATS_TEST_TMPDIR/all-said" >&2 || true
+  return "$rc"
 }
 
 # gpus TEXT: the number of GPUs in the output of nvidia-smi -L
