@@ -46,7 +46,7 @@ place() {
 # A host on which all is well, but for what a test then makes wrong. Directories that a test writes to are its own.
 well='
   ctk=$work/bin/nvidia-ctk
-  own() { cp -a "$1" "$work/own"; mount -t tmpfs -o mode=755 own "$1"; cp -a "$work/own/." "$1"; rm -r "$work/own"; }
+  own() { mkdir /run/own; mount -t tmpfs -o mode=755 own /run/own; cp -a "$1/." /run/own; mount --move /run/own "$1"; rmdir /run/own; }
   engine_file() { mkdir -p "$(dirname "$1")"; cat >"$1"; touch -d @100 "$1"; }
   own /etc
   rm -rf /etc/docker /etc/containerd /etc/crio /etc/cdi /etc/containers/containers.conf* /etc/nvidia-container-runtime /etc/containers/oci
