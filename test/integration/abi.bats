@@ -124,6 +124,28 @@ comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<
   [[ $output == *"/proc/driver/nvidia/capabilities "*"/dev/nvidia-caps "* || $output == *"/dev/nvidia-caps "*"/proc/driver/nvidia/capabilities "* ]] || { say "$output" && cat "$hook_log" && return 1; }
 }
 
+@test "WSL2 and a driver below another root: by the library as by nvidia-container-cli" {
+  local topology root_option
+  for topology in wsl2 driver-container; do
+    stop_other_host
+    other_host "$topology"
+    root_option=()
+    [ "$topology" = wsl2 ] || root_option=(/run/nvidia/driver)
+    make_bundle
+    make_hook ${root_option:+--global=--root="${root_option[0]}"} --device=0 --compute --utility
+    run_and_list
+    comparable >"$work/by-cli"
+    make_root debian overlay
+    make_walk_hook ${root_option:+-r "${root_option[0]}"} -- "compute utility" 0
+    run_and_list
+    expect nvidia-smi 1
+    comparable >"$work/by-library"
+    [ "$(grep -c nvidia "$work/by-library")" -gt 5 ]
+    diff "$work/by-cli" "$work/by-library"
+    on_host umount --lazy "$root"
+  done
+}
+
 @test "an unknown GPU, no driver before GPUs, a channel that is not there: told by nvc_error, and the container is as it was" {
   make_bundle
   make_walk_hook -- "compute utility" 0 9
