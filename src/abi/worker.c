@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "abi/abi.h"
 
@@ -29,29 +30,56 @@ static void *work_apart(void *arg)
 	return NULL;
 }
 
+/* Descriptors for several large containers at once; the usual soft limit is smaller. */
+#define DESCRIPTORS 16384
+
 /*
- * QUIRK: whether a process may be dumped and traced is not a thread's own, and the kernel says no as soon as one of them takes other file system ids. What
- * it was before the first of the workers that run now stands here, for the last one to restore: the mirror of a state that there is once in the process.
+ * What a thread cannot have for itself, as it was before the first of the workers that run now, for the last one to restore; the mirror of a state that there
+ * is once in the process. QUIRK: the kernel stops a process from being traced as soon as one of its threads takes other file system ids. The apply
+ * stage raises limits while it needs to, and puts them back; two threads that do so at once would keep what they saw of each other.
  */
 static struct {
 	pthread_mutex_t lock;
 	unsigned int n_workers;
 	int dumpable;
+	struct rlimit descriptors, locked_memory;
 } process = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void keep_process(void)
+{
+	struct rlimit more;
+
+	process.dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+	(void)getrlimit(RLIMIT_MEMLOCK, &process.locked_memory);
+	(void)getrlimit(RLIMIT_NOFILE, &process.descriptors);
+	more = process.descriptors;
+	if (more.rlim_cur >= DESCRIPTORS)
+		return;
+	more.rlim_cur = more.rlim_max < DESCRIPTORS ? more.rlim_max : DESCRIPTORS;
+	(void)setrlimit(RLIMIT_NOFILE, &more);
+}
+
+static void restore_process(void)
+{
+	if (process.dumpable == 1)
+		(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	(void)setrlimit(RLIMIT_MEMLOCK, &process.locked_memory);
+	(void)setrlimit(RLIMIT_NOFILE, &process.descriptors);
+}
 
 static void begin_work(void)
 {
 	(void)pthread_mutex_lock(&process.lock);
 	if (process.n_workers++ == 0)
-		process.dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+		keep_process();
 	(void)pthread_mutex_unlock(&process.lock);
 }
 
 static void end_work(void)
 {
 	(void)pthread_mutex_lock(&process.lock);
-	if (--process.n_workers == 0 && process.dumpable == 1)
-		(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	if (--process.n_workers == 0)
+		restore_process();
 	(void)pthread_mutex_unlock(&process.lock);
 }
 

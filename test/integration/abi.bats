@@ -237,11 +237,13 @@ LINES
   for i in 0 1 2 3 4 5 6 7; do
     layer "$(image debian)" "$work/root$i"
   done
-  # What is made in a container belongs to who owns its process: here not to us, so that each thread takes other ids for a while.
+  # What is made in a container belongs to who owns its process: here not to us, so that each thread takes other ids for a while;
+  # and the soft limit of descriptors is one that is raised for a while.
   run on_host unshare --mount --propagation private -- sh -c '
     setpriv --reuid 65534 --regid 65534 --clear-groups sleep 60 &
     pid=$!
     while [ "$(stat --format %u "/proc/$pid")" = 0 ]; do sleep 0.01; done
+    ulimit -S -n 320
     "$1" -t 8 "supervised no-cgroups compute utility" "$pid" "$2" 0 4 || exit
     kill "$pid"
     for i in 0 1 2 3 4 5 6 7; do

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -209,6 +210,10 @@ int main(int argc, char **argv)
 	struct walk walk = { .channel = -1 };
 	int option, n_threads = 0;
 	int n_fds = count_fds(), dumpable = prctl(PR_GET_DUMPABLE);
+	struct rlimit limits[2], limits_after[2];
+
+	getrlimit(RLIMIT_NOFILE, &limits[0]);
+	getrlimit(RLIMIT_MEMLOCK, &limits[1]);
 
 	while ((option = getopt(argc, argv, "+st:r:i:d:D:mcx:")) != -1) {
 		switch (option) {
@@ -254,6 +259,12 @@ int main(int argc, char **argv)
 	} else {
 		snprintf(walk.rootfs, sizeof(walk.rootfs), "%s", argv[optind + 2]);
 		run(&walk);
+	}
+	getrlimit(RLIMIT_NOFILE, &limits_after[0]);
+	getrlimit(RLIMIT_MEMLOCK, &limits_after[1]);
+	if (memcmp(limits, limits_after, sizeof(limits)) != 0) {
+		fprintf(stderr, "nvc_walk: the process has other limits\n");
+		return 1;
 	}
 	if (prctl(PR_GET_DUMPABLE) != dumpable) {
 		fprintf(stderr, "nvc_walk: the process cannot be traced any more\n");
