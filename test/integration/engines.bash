@@ -146,6 +146,11 @@ start_dockerd() {
   mkdir -p "$machine/docker"
   jq -n '{runtimes: {nvidia: {path: "nvidia-container-runtime"}, "nvidia-cdi": {path: "nvidia-container-runtime.cdi"},
     "nvidia-legacy": {path: "nvidia-container-runtime.legacy"}}}' >"$machine/docker/daemon.json"
+  run_dockerd "$@"
+}
+
+# run_dockerd [OPTION...]: with the settings that stand there now.
+run_dockerd() {
   on_host dockerd --config-file "$machine/docker/daemon.json" --host "unix://$machine/docker/sock" \
     --data-root "$machine/docker/data" --exec-root /run/docker-exec --pidfile "$machine/docker/pid" \
     --cgroup-parent "/$machine_cgroup" --iptables=false --ip-forward=false --bridge=none "$@" \

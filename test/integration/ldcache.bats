@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The loader's cache against those who know: ldconfig, and the dynamic loaders of three generations of glibc. Roots of other releases are
-# downloaded by test/tools/glibc-root; without a network those tests are skipped, each by its name.
+# downloaded by test/tools/release-root; without a network those tests are skipped, each by its name.
 
 bats_require_minimum_version 1.5.0
 
@@ -21,7 +21,7 @@ list() {
 # use_root SUITE: a copy of the root of that release, with the program that asks the loader for libcuda.so.1.
 use_root() {
   local status=0 origin
-  origin=$("$top/test/tools/glibc-root" "$1") || status=$?
+  origin=$("$top/test/tools/release-root" glibc "$1") || status=$?
   [ "$status" -ne 77 ] || skip "the C library of Debian $1 cannot be had here"
   [ "$status" -eq 0 ]
   cp -a "$origin" "$root"
