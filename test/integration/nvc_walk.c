@@ -74,6 +74,8 @@ static int count_fds(void)
 	return n;
 }
 
+static int in_threads;
+
 static void read_state(struct state *state)
 {
 	memset(state, 0, sizeof(*state));
@@ -87,10 +89,8 @@ static void read_state(struct state *state)
 	sigaction(SIGCHLD, NULL, &state->child);
 	state->dumpable = prctl(PR_GET_DUMPABLE);
 	state->no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
-	state->n_fds = count_fds();
+	state->n_fds = in_threads ? 0 : count_fds(); /* those of the other threads come and go */
 }
-
-static int in_threads;
 
 /* keeps_fds: the call opens what it makes; also where other threads' descriptors come and go. */
 static int same(const struct state *before, const char *call, int keeps_fds)
