@@ -96,6 +96,19 @@ int(graft_fail_memory)(struct graft_error *err)
 	return graft_fail(err, GRAFT_NO_MEMORY, ENOMEM, "memory allocation failed");
 }
 
+void graft_note_shortage(int *shortage, int rc)
+{
+	if (*shortage == 0 && (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE))
+		*shortage = -rc;
+}
+
+int(graft_fail_shortage)(struct graft_error *err, int shortage, const char *what)
+{
+	if (shortage == ENOMEM)
+		return graft_fail_memory(err);
+	return graft_fail_errno(err, shortage, "%s cannot be looked at", what);
+}
+
 void graft_error_clear(struct graft_error *err)
 {
 	if (err)

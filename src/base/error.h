@@ -83,13 +83,23 @@ __attribute__((format(printf, 2, 3))) int graft_wrap(struct graft_error *err, co
 int graft_fail_memory(struct graft_error *err);
 
 /*
+ * Notes a failure for want of what everything needs: memory (ENOMEM) or descriptors (EMFILE, ENFILE). It says nothing of what was asked for, so whoever takes
+ * other failures for "not there" notes it. `rc` is 0 or more, or -errno; *shortage is 0, or the first errno that was noted.
+ */
+void graft_note_shortage(int *shortage, int rc);
+
+/* The failure for it: GRAFT_NO_MEMORY, or GRAFT_IO that names `what` could not be looked at. Returns -1. */
+int graft_fail_shortage(struct graft_error *err, int shortage, const char *what);
+
+/*
  * The constant result is written where the caller's compiler and the analysers, which see one file at a time, can see
  * it: without it each of them takes a failure for a possible success.
  */
-#define graft_fail(...)        ((void)(graft_fail)(__VA_ARGS__), -1)
-#define graft_fail_errno(...)  ((void)(graft_fail_errno)(__VA_ARGS__), -1)
-#define graft_wrap(...)        ((void)(graft_wrap)(__VA_ARGS__), -1)
-#define graft_fail_memory(err) ((void)(graft_fail_memory)(err), -1)
+#define graft_fail(...)          ((void)(graft_fail)(__VA_ARGS__), -1)
+#define graft_fail_errno(...)    ((void)(graft_fail_errno)(__VA_ARGS__), -1)
+#define graft_wrap(...)          ((void)(graft_wrap)(__VA_ARGS__), -1)
+#define graft_fail_memory(err)   ((void)(graft_fail_memory)(err), -1)
+#define graft_fail_shortage(...) ((void)(graft_fail_shortage)(__VA_ARGS__), -1)
 
 /* Forgets the error. */
 void graft_error_clear(struct graft_error *err);

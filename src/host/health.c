@@ -103,8 +103,10 @@ static int look_at_all(struct graft_health_look *look, struct graft_error *err)
 		concerns[i](look);
 	if (graft_health_look_image(look, err) < 0)
 		return -1;
-	if (graft_survey_failed(&look->survey) || graft_arena_failed(look->arena) || graft_arena_failed(look->scratch))
+	if (graft_arena_failed(look->arena) || graft_arena_failed(look->scratch))
 		return graft_fail_memory(err);
+	if (graft_survey_shortage(&look->survey) != 0)
+		return graft_fail_shortage(err, graft_survey_shortage(&look->survey), "this host");
 	return 0;
 }
 

@@ -32,7 +32,7 @@ static const char *find_stale(struct graft_health_look *look, const struct graft
 
 		if (graft_cdi_choices_realize(choices, GRAFT_COUNT(choices), NULL, look->scratch, &edits, &err) == 0)
 			continue;
-		look->survey.no_memory |= err.status == GRAFT_NO_MEMORY;
+		graft_note_shortage(&look->survey.shortage, -err.sys);
 		return graft_arena_printf(look->arena, "device %s: %s", spec->devices[i].name, err.msg);
 	}
 	return NULL;
@@ -76,7 +76,7 @@ void graft_health_look_cdi(struct graft_health_look *look)
 		/* One by one: a directory that cannot be read must not hide what is in the others. */
 		registry = (struct graft_cdi_registry){ .n_specs = 0 };
 		if (graft_cdi_registry_read(&directory, 1, NULL, 0, NULL, look->scratch, &registry, &err) < 0) {
-			look->survey.no_memory |= err.status == GRAFT_NO_MEMORY;
+			graft_note_shortage(&look->survey.shortage, -err.sys);
 			(void)graft_health_note(look, directory, err.status == GRAFT_PERMISSION ? -err.sys : 0);
 			add_problem(look, directory, err.msg);
 			continue;

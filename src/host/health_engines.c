@@ -63,7 +63,7 @@ struct graft_toml *graft_health_read_toml(struct graft_health_look *look, struct
 	if (graft_health_read_config(look, engine, path, &text, &length, ret_file) < 0 ||
 	    graft_toml_parse(path, text, length, &toml, &err) == 0)
 		return toml;
-	look->survey.no_memory |= err.status == GRAFT_NO_MEMORY;
+	graft_note_shortage(&look->survey.shortage, -err.sys);
 	(*ret_file)->problem = graft_arena_strdup(look->arena, err.msg);
 	return NULL;
 }
@@ -71,7 +71,7 @@ struct graft_toml *graft_health_read_toml(struct graft_health_look *look, struct
 /* A setting of another type than it must be is the file's problem. */
 void graft_health_refuse(struct graft_health_look *look, struct graft_health_file *file, const struct graft_error *err)
 {
-	look->survey.no_memory |= err->status == GRAFT_NO_MEMORY;
+	graft_note_shortage(&look->survey.shortage, -err->sys);
 	if (!file->problem)
 		file->problem = graft_arena_strdup(look->arena, err->msg);
 }

@@ -45,7 +45,7 @@ static void read_cache(struct graft_health_look *look, struct graft_ldcache *cac
 	if (graft_root_stat(&look->survey.root, look->survey.inventory->ldcache, &st) == 0)
 		loader->changed = st.st_mtim.tv_sec;
 	if (graft_ldcache_read(bytes, length, look->survey.inventory->ldcache, look->scratch, cache, &err) < 0) {
-		look->survey.no_memory |= err.status == GRAFT_NO_MEMORY;
+		graft_note_shortage(&look->survey.shortage, -err.sys);
 		loader->state = GRAFT_CACHE_DAMAGED;
 		loader->problem = graft_arena_strdup(look->arena, err.msg);
 	}
@@ -155,7 +155,7 @@ void graft_health_look_nvml(struct graft_health_look *look)
 	if (graft_nvml_ask(&question, look->scratch, &snapshot, &err) == 0) {
 		take_answer(look, &snapshot);
 	} else {
-		look->survey.no_memory |= err.status == GRAFT_NO_MEMORY;
+		graft_note_shortage(&look->survey.shortage, -err.sys);
 		nvml->status = graft_status_name(err.status);
 		nvml->problem = graft_arena_strdup(look->arena, err.msg);
 	}

@@ -23,7 +23,7 @@ int graft_health_note(struct graft_health_look *look, const char *path, int rc)
 	struct graft_health *health = look->health;
 	struct graft_health_unseen *unseen;
 
-	look->survey.no_memory |= rc == -ENOMEM;
+	graft_note_shortage(&look->survey.shortage, rc);
 	if (rc != -EACCES && rc != -EPERM)
 		return rc;
 	for (size_t i = 0; i < health->n_unseen; i++) {

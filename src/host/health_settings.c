@@ -22,7 +22,7 @@ const char *graft_health_toml_join(struct graft_health_look *look, const char *b
 	graft_toml_add_name(&path, name);
 	graft_buffer_string(&path, rest);
 	text = graft_buffer_failed(&path) ? NULL : graft_arena_strdup(look->scratch, graft_buffer_text(&path));
-	look->survey.no_memory |= !text;
+	graft_note_shortage(&look->survey.shortage, text ? 0 : -ENOMEM);
 	graft_buffer_done(&path);
 	return text;
 }

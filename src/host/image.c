@@ -59,7 +59,7 @@ struct look {
 	const struct graft_log *log;
 	struct graft_arena *arena;
 	struct graft_image *image;
-	bool no_memory;
+	int shortage;
 };
 
 static bool is_directory(const struct look *look, const char *path)
@@ -128,7 +128,7 @@ static void look_at_musl(struct look *look)
 	int rc;
 
 	rc = graft_root_read(look->root, image->musl_path_file, MUSL_PATH_MAX, look->arena, &image->musl_path, &length);
-	look->no_memory |= rc == -ENOMEM;
+	graft_note_shortage(&look->shortage, rc);
 	if (rc == 0)
 		text = image->musl_path;
 	else if (rc != -ENOENT)
@@ -151,7 +151,7 @@ static void look_at_loader(struct look *look)
 	if (graft_ldsoconf_read(look->root, look->arena, &look->image->loader_dirs, &look->image->n_loader_dirs,
 				&err) == 0)
 		return;
-	look->no_memory |= err.status == GRAFT_NO_MEMORY;
+	graft_note_shortage(&look->shortage, -err.sys);
 	look->image->loader_dirs = NULL;
 	look->image->n_loader_dirs = 0;
 	graft_warn(look->log, "skipping /etc/ld.so.conf of the image: %s", err.msg);
@@ -191,7 +191,7 @@ static void read_note(struct look *look, int fd, struct graft_compat_library *li
 	int rc = is_cuda(library->path) ? graft_cuda_compat_read_fd(fd, library->path, look->arena, &compat, &err) : 0;
 
 	if (rc < 0) {
-		look->no_memory |= err.status == GRAFT_NO_MEMORY;
+		graft_note_shortage(&look->shortage, -err.sys);
 		graft_warn(look->log, "skipping what %s of the image says: %s", library->path, err.msg);
 	}
 	if (rc <= 0)
@@ -229,7 +229,7 @@ static void add_compat(struct look *look, const char *directory, const char *nam
 	struct stat st;
 	int rc = given ? graft_root_resolve(look->root, given, look->arena, &path, &path_fd) : -ENOMEM;
 
-	look->no_memory |= rc == -ENOMEM;
+	graft_note_shortage(&look->shortage, rc);
 	/* SECURITY: only a regular file is opened; a device or FIFO of the image is not. */
 	if (rc < 0 || fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) || is_listed(image, path))
 		return;
@@ -237,7 +237,7 @@ static void add_compat(struct look *look, const char *directory, const char *nam
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
 	if (graft_elf_read_fd(fd, path, look->arena, &elf, &err) < 0) {
-		look->no_memory |= err.status == GRAFT_NO_MEMORY;
+		graft_note_shortage(&look->shortage, -err.sys);
 		graft_warn(look->log, "skipping %s of the image: %s", path, err.msg);
 		return;
 	}
@@ -255,7 +255,7 @@ static void look_at_compat(struct look *look, const char *directory)
 	size_t n, n_libraries = 0;
 	int rc = graft_root_list(look->root, directory, DIR_ENTRIES_MAX, look->arena, &names, &n, NULL);
 
-	look->no_memory |= rc == -ENOMEM;
+	graft_note_shortage(&look->shortage, rc);
 	if (rc < 0 && rc != -ENOENT)
 		graft_warn(look->log, "skipping %s of the image: %s", directory, strerror(-rc));
 	for (size_t i = 0; rc == 0 && i < n && n_libraries < COMPAT_MAX; i++) {
@@ -288,8 +288,10 @@ static int inspect(const struct graft_root *root, unsigned int parts, const char
 	}
 	if (compat_dir)
 		look_at_compat(&look, compat_dir);
-	if (look.no_memory || graft_arena_failed(arena))
+	if (graft_arena_failed(arena))
 		return graft_fail_memory(err);
+	if (look.shortage != 0)
+		return graft_fail_shortage(err, look.shortage, "the container's image");
 	*ret_image = image;
 	return 0;
 }

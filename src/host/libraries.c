@@ -145,7 +145,7 @@ int graft_library_read(struct search *search, const char *path, struct graft_elf
 	struct graft_survey *survey = search->survey;
 	auto_close int fd = graft_root_openat(&survey->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 
-	survey->no_memory |= fd == -ENOMEM;
+	graft_note_shortage(&survey->shortage, fd);
 	if (fd < 0)
 		return graft_fail_errno(err, -fd, "open failed: %s", path);
 	return graft_elf_read_fd(fd, path, survey->scratch, ret_elf, err);
@@ -304,7 +304,7 @@ static bool read_cache(struct graft_survey *survey, struct graft_ldcache *ret_ca
 	size_t length;
 	int rc = graft_root_read(&survey->root, name, GRAFT_SOURCE_CACHE_MAX, survey->scratch, &bytes, &length);
 
-	survey->no_memory |= rc == -ENOMEM;
+	graft_note_shortage(&survey->shortage, rc);
 	if (rc < 0) {
 		graft_survey_omit(survey, "skipping", name, "%s", strerror(-rc));
 		return false;
@@ -417,11 +417,11 @@ static const char *read_filelist(struct search *search)
 						&length)
 			      : -ENOMEM;
 
-		survey->no_memory |= rc == -ENOMEM;
+		graft_note_shortage(&survey->shortage, rc);
 		if (rc < 0)
 			continue;
 		if (graft_filelist_read(bytes, length, survey->arena, &entries, &n, &err) < 0) {
-			survey->no_memory |= err.status == GRAFT_NO_MEMORY;
+			graft_note_shortage(&survey->shortage, -err.sys);
 			graft_survey_omit(survey, "skipping", path, "%s", err.msg);
 			continue;
 		}

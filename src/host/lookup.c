@@ -54,7 +54,7 @@ const struct graft_lookup_directory *graft_lookup_directory(struct graft_lookup 
 					  &directory->fd);
 	if (rc < 0)
 		directory->fd = rc;
-	lookup->no_memory |= rc == -ENOMEM;
+	graft_note_shortage(&lookup->shortage, rc);
 	return directory;
 }
 
@@ -73,7 +73,7 @@ static int resolve_whole(struct graft_lookup *lookup, const struct graft_lookup_
 	auto_close int fd = -1;
 	int rc = path ? graft_root_resolve(lookup->root, path, lookup->arena, ret_path, &fd) : -ENOMEM;
 
-	lookup->no_memory |= rc == -ENOMEM;
+	graft_note_shortage(&lookup->shortage, rc);
 	if (rc < 0)
 		return rc;
 	return fstat(fd, ret_stat) < 0 ? -errno : 0;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
+#include "base/error.h"
 #include "base/root.h"
 
 /* A directory that was asked for. Not a directory, or absent: `fd` is -errno. */
@@ -25,7 +26,7 @@ struct graft_lookup {
 	struct graft_arena *arena;     /* borrowed: holds the paths */
 	struct graft_lookup_directory *directories;
 	size_t n_directories;
-	bool no_memory; /* a lookup failed for want of memory, and not because nothing is there */
+	int shortage; /* a lookup failed for want of it, and not because nothing is there: graft_note_shortage() */
 };
 
 /* Starts empty; ends by closing the directories. The strings stay in the arena. */

@@ -33,7 +33,7 @@ void graft_survey_proc_files(struct graft_survey *survey)
 		struct graft_proc_file file = { 0 }, *slot;
 		int rc = read_file(survey, paths[i], &file);
 
-		survey->no_memory |= rc == -ENOMEM;
+		graft_note_shortage(&survey->shortage, rc);
 		if (rc < 0) {
 			graft_survey_omit(survey, "missing file", paths[i], "%s", strerror(-rc));
 			continue;

@@ -85,6 +85,7 @@ static void choose_dev(struct graft_survey *survey, const char *host_root)
 	auto_close int own_fd = graft_root_openat(&survey->root, "/dev", O_PATH | O_DIRECTORY);
 	auto_close int host_fd = -1;
 
+	graft_note_shortage(&survey->shortage, own_fd);
 	survey->dev = &survey->root;
 	survey->inventory->dev_root = survey->inventory->root;
 	if (survey->host.fd >= 0 && (own_fd < 0 || !has_driver_node(own_fd))) {
@@ -111,7 +112,7 @@ static int open_devices(struct graft_survey *survey, struct graft_error *err)
 	survey->dev = &survey->given_dev;
 	survey->inventory->dev_root = path;
 	survey->dev_fd = graft_root_openat(&survey->given_dev, "/dev", O_PATH | O_DIRECTORY);
-	survey->no_memory |= survey->dev_fd == -ENOMEM;
+	graft_note_shortage(&survey->shortage, survey->dev_fd);
 	return 0;
 }
 
@@ -200,10 +201,11 @@ void graft_survey_close(struct graft_survey *survey)
 	survey->inventory = graft_inventory_free(survey->inventory);
 }
 
-bool graft_survey_failed(const struct graft_survey *survey)
+int graft_survey_shortage(const struct graft_survey *survey)
 {
-	return survey->no_memory || survey->lookup.no_memory || graft_arena_failed(survey->arena) ||
-	       graft_arena_failed(survey->scratch);
+	if (graft_arena_failed(survey->arena) || graft_arena_failed(survey->scratch))
+		return ENOMEM;
+	return survey->shortage != 0 ? survey->shortage : survey->lookup.shortage;
 }
 
 void graft_survey_omit(struct graft_survey *survey, const char *verb, const char *what, const char *why, ...)
@@ -237,7 +239,7 @@ int graft_survey_read(struct graft_survey *survey, const char *path, const char 
 	if (rc < 0 && survey->host.fd >= 0)
 		rc = graft_root_read(&survey->host, path, GRAFT_SOURCE_FILE_MAX, survey->scratch, ret_bytes,
 				     ret_length);
-	survey->no_memory |= rc == -ENOMEM;
+	graft_note_shortage(&survey->shortage, rc);
 	return rc;
 }
 
@@ -245,7 +247,7 @@ int graft_survey_read_proc(struct graft_survey *survey, const char *path, const 
 {
 	int rc = graft_root_read(survey->proc, path, GRAFT_SOURCE_FILE_MAX, survey->scratch, ret_bytes, ret_length);
 
-	survey->no_memory |= rc == -ENOMEM;
+	graft_note_shortage(&survey->shortage, rc);
 	return rc;
 }
 
@@ -316,7 +318,7 @@ int graft_survey_list(struct graft_survey *survey, const struct graft_root *root
 {
 	int rc = graft_root_list(root, path, NAMES_MAX, survey->scratch, ret_names, ret_n, NULL);
 
-	survey->no_memory |= rc == -ENOMEM;
+	graft_note_shortage(&survey->shortage, rc);
 	return rc;
 }
 

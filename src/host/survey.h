@@ -51,7 +51,7 @@ struct graft_survey {
 	size_t devices_length;
 	bool module_loaded;
 	bool mig_undecided;    /* procfs does not tell of some GPU whether it can be split */
-	bool no_memory;        /* something was not read for want of memory; see graft_survey_failed() */
+	int shortage;          /* something was not read for want of it: graft_survey_shortage() */
 	const char *wsl_store; /* WSL2: first driver store directory with components */
 };
 
@@ -70,8 +70,8 @@ void graft_survey_close(struct graft_survey *survey);
 	}
 #define auto_survey __attribute__((cleanup(graft_survey_close)))
 
-/* Whether memory failed anywhere: what was found is then not to be trusted. */
-bool graft_survey_failed(const struct graft_survey *survey);
+/* 0, or what was short anywhere, as an errno: what was found is then not to be trusted. See graft_note_shortage(). */
+int graft_survey_shortage(const struct graft_survey *survey);
 
 /* Records what is missing or left out, and why. Logged as "<verb> <what>: <why>" ("missing library", "skipping": SPEC 3.8). */
 __attribute__((format(printf, 4, 5))) void graft_survey_omit(struct graft_survey *survey, const char *verb,

@@ -72,7 +72,7 @@ static void test_links(void **state)
 			assert_int_equal(st.st_size, 1);
 		}
 	}
-	assert_false(lookup.no_memory);
+	assert_int_equal(lookup.shortage, 0);
 	/* Each directory is remembered, found or not. */
 	assert_ptr_equal(graft_lookup_directory(&lookup, "/lib", 4), graft_lookup_directory(&lookup, "/libxyz", 4));
 	assert_int_equal(graft_lookup_directory(&lookup, "/none", 5)->fd, -ENOENT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation of a discovery fails once: the result is an error that says so, or the same inventory; nothing leaks. */
+/* Every allocation of a discovery fails once, and descriptors end at every number of them: the result is an error that says so, or the same inventory; nothing leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,10 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "../allocation.h"
 #include "fixture.h"
@@ -88,6 +92,67 @@ static void every_allocation(struct fixture *fixture, look_at *look)
 	free(expected);
 }
 
+/* The number that the next descriptor gets. */
+static rlim_t next_descriptor(void)
+{
+	int fd = dup(0);
+
+	assert_true(fd >= 0);
+	(void)close(fd);
+	return (rlim_t)fd;
+}
+
+static void every_descriptor(struct fixture *fixture, look_at *look)
+{
+	const rlim_t first = next_descriptor();
+	struct graft_inventory *inventory;
+	struct graft_error err = { 0 };
+	struct rlimit limit;
+	char *expected, *text;
+	int n_refused = 0;
+
+	assert_int_equal(look(&fixture->options, &inventory, &err), 0);
+	expected = text_of(inventory);
+	(void)graft_inventory_free(inventory);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (rlim_t n = 0; n < 64; n++) {
+		const struct rlimit few = { first + n, limit.rlim_max };
+		int rc;
+
+		inventory = NULL;
+		err = (struct graft_error){ 0 };
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		rc = look(&fixture->options, &inventory, &err);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		assert_int_equal(next_descriptor(), first);
+		if (rc < 0) {
+			assert_null(inventory);
+			if (err.sys != EMFILE)
+				fail_msg("%d descriptors: %s: %s", (int)n, err.ctx, err.msg);
+			n_refused++;
+			continue;
+		}
+		text = text_of(inventory);
+		assert_string_equal(text, expected);
+		free(text);
+		(void)graft_inventory_free(inventory);
+	}
+	assert_in_range(n_refused, 1, 63);
+	free(expected);
+}
+
+static void test_descriptors(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init(&fixture);
+	make_host(&fixture);
+	every_descriptor(&fixture, look_at_all);
+	every_descriptor(&fixture, graft_host_identify);
+	fixture_done(&fixture);
+}
+
 static void test_with_a_cache(void **state)
 {
 	struct fixture fixture;
@@ -118,6 +183,7 @@ static void test_with_the_file_list(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_descriptors),
 		cmocka_unit_test(test_with_a_cache),
 		cmocka_unit_test(test_with_the_file_list),
 	};
