@@ -138,14 +138,7 @@ start_container() {
     cat "$work/out" "$work/runtime.log"
     return 1
   fi
-  shim "$1" start "$container"
-  for _ in $(seq 500); do
-    [ "$(shim "$1" state "$container" | jq -r .status)" != stopped ] || break
-    sleep 0.02
-  done
-  shim "$1" delete "$container"
-  output=$(cat "$work/out")
-  read_answers
+  run_created shim "$1"
 }
 
 # refuse PATTERN: create fails with that message in --log, and nothing has changed.

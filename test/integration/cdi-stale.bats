@@ -62,14 +62,7 @@ container() {
   shim create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1 || status=$?
   message=$(jq --slurp --raw-output 'map(select(.level == "error")) | last | .msg' "$work/log.json")
   [ "$status" -eq 0 ] || return 0
-  shim start "$container"
-  for _ in $(seq 500); do
-    [ "$(shim state "$container" | jq -r .status)" != stopped ] || break
-    sleep 0.02
-  done
-  shim delete "$container"
-  output=$(cat "$work/out")
-  read_answers
+  run_created shim
 }
 
 shim() {

@@ -60,14 +60,7 @@ start_container() {
     cat "$work/out" "$work/runtime.log"
     return 1
   fi
-  shim start "$container"
-  for _ in $(seq 500); do
-    [ "$(shim state "$container" | jq -r .status)" != stopped ] || break
-    sleep 0.02
-  done
-  shim delete "$container"
-  output=$(cat "$work/out")
-  read_answers
+  run_created shim
 }
 
 refuse() {

@@ -428,14 +428,7 @@ container_from() {
     cat "$work/out" "$work/runtime.log"
     return 1
   fi
-  on_host "$programs/nvidia-container-runtime" --root "$state" start "$container"
-  for _ in $(seq 500); do
-    [ "$(on_host "$programs/nvidia-container-runtime" --root "$state" state "$container" | jq -r .status)" != stopped ] || break
-    sleep 0.02
-  done
-  on_host "$programs/nvidia-container-runtime" --root "$state" delete "$container"
-  output=$(cat "$work/out")
-  read_answers
+  run_created on_host "$programs/nvidia-container-runtime" --root "$state"
 }
 
 expect_gpu_0() {

@@ -235,6 +235,20 @@ run_container() {
   read_answers
 }
 
+# run_created RUNTIME...: starts the container that this runtime, with its options, has created ($container; it writes to $work/out), waits for its end and reads the
+# probe's answers.
+run_created() {
+  "$@" start "$container"
+  for _ in $(seq 500); do
+    [ "$("$@" state "$container" | jq -r .status)" != stopped ] || break
+    sleep 0.02
+  done
+  "$@" delete "$container"
+  # shellcheck disable=SC2154 # the test's own
+  output=$(cat "$work/out")
+  read_answers
+}
+
 # The probe's lines "key: value" of $output.
 read_answers() {
   local line
