@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* csv_lists: which of the lists in the directory count (SPEC runtime-and-hook 9.1). */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+#include <stdint.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/listing.h"
 #include "host/csv.h"
 
 /* The lists of the base system. All others come with libraries that newer images bring themselves. */
@@ -25,45 +25,38 @@ static bool is_list_name(const char *name, bool all_files)
 	return all_files && length > 4 && strcasecmp(name + length - 4, ".csv") == 0;
 }
 
-static int compare(const void *a, const void *b)
+static int read_names(int fd, bool all_files, const char *directory, struct graft_arena *arena, const char ***ret_paths,
+		      size_t *ret_n)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static void read_names(DIR *dir, bool all_files, const char *directory, struct graft_arena *arena,
-		       const char ***ret_paths, size_t *ret_n)
-{
-	const struct dirent *entry;
+	const char **names;
+	size_t n;
 	struct stat st;
+	int rc = graft_list_names(fd, SIZE_MAX, arena, &names, &n, NULL);
 
-	while ((entry = readdir(dir))) {
+	for (size_t i = 0; rc == 0 && i < n; i++) {
 		const char *path;
 
-		if (!is_list_name(entry->d_name, all_files) ||
-		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		if (!is_list_name(names[i], all_files) || fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISREG(st.st_mode))
 			continue;
-		path = graft_arena_printf(arena, "%s/%s", directory, entry->d_name);
+		path = graft_arena_printf(arena, "%s/%s", directory, names[i]);
 		if (path)
 			(void)graft_arena_push_string(arena, ret_paths, ret_n, path);
 	}
-	if (*ret_n > 1)
-		qsort(*ret_paths, *ret_n, sizeof(**ret_paths), compare);
+	return rc;
 }
 
 int graft_csv_lists(const char *directory, bool all_files, const struct graft_log *log, struct graft_arena *arena,
 		    const char ***ret_paths, size_t *ret_n, struct graft_error *err)
 {
 	auto_close int fd = open(directory, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
-	auto_dir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	int rc;
 
 	*ret_paths = NULL;
 	*ret_n = 0;
-	if (dir) {
-		(void)TAKE_FD(fd);
-		read_names(dir, all_files, directory, arena, ret_paths, ret_n);
-	} else if (errno != ENOENT) {
-		graft_warn(log, "the directory of CSV files %s is left out: %s", directory, strerror(errno));
-	}
+	rc = fd < 0 ? -errno : read_names(fd, all_files, directory, arena, ret_paths, ret_n);
+	if (rc < 0 && rc != -ENOENT)
+		graft_warn(log, "the directory of CSV files %s is left out: %s", directory, strerror(-rc));
 	/* SPEC 9.1: the usual ones, wherever the directory is. */
 	for (size_t i = *ret_n > 0 ? GRAFT_COUNT(base_names) : 0; i < GRAFT_COUNT(base_names); i++) {
 		const char *path = graft_arena_printf(arena, "%s/%s", GRAFT_CSV_DIRECTORY, base_names[i]);

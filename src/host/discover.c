@@ -81,13 +81,13 @@ int graft_host_discover(const struct graft_host_options *options, unsigned int n
 	graft_survey_versions(&survey);
 	graft_survey_libraries(&survey);
 	/* Before the states: a search that memory cut short must not look like a missing library. */
-	if (graft_survey_shortage(&survey) != 0)
-		return graft_fail_shortage(err, graft_survey_shortage(&survey), "the driver of this host");
+	if (graft_survey_check(&survey, "the driver of this host", err) < 0)
+		return -1;
 	if (!options->without_driver && graft_survey_states(&survey, err) < 0)
 		return -1;
 	graft_survey_look(&survey);
-	if (graft_survey_shortage(&survey) != 0)
-		return graft_fail_shortage(err, graft_survey_shortage(&survey), "the driver of this host");
+	if (graft_survey_check(&survey, "the driver of this host", err) < 0)
+		return -1;
 	decide_mig(&survey);
 	/* WSL2 has no procfs of the driver: which GPUs there are is a fact that only NVML has. */
 	if (survey.inventory->platform == GRAFT_PLATFORM_WSL2 && (needs & GRAFT_NEED_GPUS) &&
@@ -110,8 +110,8 @@ int graft_host_identify(const struct graft_host_options *options, struct graft_i
 		graft_survey_gpus(&survey);
 		graft_survey_mig(&survey);
 	}
-	if (graft_survey_shortage(&survey) != 0)
-		return graft_fail_shortage(err, graft_survey_shortage(&survey), "the driver of this host");
+	if (graft_survey_check(&survey, "the driver of this host", err) < 0)
+		return -1;
 	*ret_inventory = TAKE_PTR(survey.inventory);
 	return 0;
 }

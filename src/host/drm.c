@@ -112,8 +112,8 @@ int graft_host_look_at_gpus(const struct graft_host_options *options, struct gra
 
 	for (size_t i = 0; i < n_places && rc == 0; i++)
 		graft_survey_drm(&survey, &inventory->gpus[places[i]]);
-	if (rc == 0 && graft_survey_shortage(&survey) != 0)
-		rc = graft_fail_shortage(err, graft_survey_shortage(&survey), "the driver of this host");
+	if (rc == 0)
+		rc = graft_survey_check(&survey, "the driver of this host", err);
 	(void)graft_survey_detach(&survey);
 	return rc;
 }

@@ -105,9 +105,7 @@ static int look_at_all(struct graft_health_look *look, struct graft_error *err)
 		return -1;
 	if (graft_arena_failed(look->arena) || graft_arena_failed(look->scratch))
 		return graft_fail_memory(err);
-	if (graft_survey_shortage(&look->survey) != 0)
-		return graft_fail_shortage(err, graft_survey_shortage(&look->survey), "this host");
-	return 0;
+	return graft_survey_check(&look->survey, "this host", err);
 }
 
 static int collect(struct graft_health_look *look, struct graft_error *err)

@@ -129,8 +129,8 @@ struct graft_health_cgroup {
 	bool devices_enabled; /* v1: the kernel has the controller */
 	bool devices_mounted; /* v1: it is mounted where it can be seen */
 	uint32_t unprivileged_bpf_disabled;
-	const char *
-	    library; /* the file of libnvidia-container.so.1, by which programs change device rules; NULL = there is none */
+	/* The file of libnvidia-container.so.1, by which programs change device rules; NULL = there is none. */
+	const char *library;
 };
 
 struct graft_health_userns {

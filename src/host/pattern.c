@@ -2,15 +2,15 @@
 /* pattern: one component after the other; only those that hold a pattern cost a look into a directory. */
 #include "host/pattern.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <stdbool.h>
-#include <stdlib.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/listing.h"
 
 #define DIRECTORIES_MAX 4096u
 #define PATHS_MAX       16384u
@@ -32,33 +32,24 @@ static bool is_pattern(const char *component, size_t length)
 	return false;
 }
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int list(struct expansion *expansion, const char *directory, const char *pattern, const char ***ret_names,
 		size_t *ret_n)
 {
-	auto_close int fd = graft_root_openat(expansion->root, directory[0] ? directory : "/",
-					      O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-	auto_dir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	const struct dirent *entry;
+	const char **names;
+	size_t n;
+	int rc;
 
 	if (++expansion->n_directories > DIRECTORIES_MAX)
 		return -E2BIG;
-	if (!dir)
-		return 0;
-	(void)TAKE_FD(fd);
-	while ((entry = readdir(dir))) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    fnmatch(pattern, entry->d_name, 0) != 0)
-			continue;
-		if (!graft_arena_push_string(expansion->arena, ret_names, ret_n, entry->d_name))
+	rc = graft_root_list(expansion->root, directory[0] ? directory : "/", SIZE_MAX, expansion->arena, &names, &n,
+			     NULL);
+	if (rc < 0)
+		return rc == -ENOMEM ? rc : 0;
+	for (size_t i = 0; i < n; i++) {
+		if (fnmatch(pattern, names[i], 0) == 0 &&
+		    !graft_arena_push_string(expansion->arena, ret_names, ret_n, names[i]))
 			return -ENOMEM;
 	}
-	if (*ret_n > 1)
-		qsort(*ret_names, *ret_n, sizeof(**ret_names), compare);
 	return 0;
 }
 

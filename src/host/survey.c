@@ -201,11 +201,13 @@ void graft_survey_close(struct graft_survey *survey)
 	survey->inventory = graft_inventory_free(survey->inventory);
 }
 
-int graft_survey_shortage(const struct graft_survey *survey)
+int graft_survey_check(const struct graft_survey *survey, const char *what, struct graft_error *err)
 {
+	int shortage = survey->shortage != 0 ? survey->shortage : survey->lookup.shortage;
+
 	if (graft_arena_failed(survey->arena) || graft_arena_failed(survey->scratch))
-		return ENOMEM;
-	return survey->shortage != 0 ? survey->shortage : survey->lookup.shortage;
+		return graft_fail_memory(err);
+	return shortage != 0 ? graft_fail_shortage(err, shortage, what) : 0;
 }
 
 void graft_survey_omit(struct graft_survey *survey, const char *verb, const char *what, const char *why, ...)

@@ -51,7 +51,7 @@ struct graft_survey {
 	size_t devices_length;
 	bool module_loaded;
 	bool mig_undecided;    /* procfs does not tell of some GPU whether it can be split */
-	int shortage;          /* something was not read for want of it: graft_survey_shortage() */
+	int shortage;          /* something was not read for want of it: graft_survey_check() */
 	const char *wsl_store; /* WSL2: first driver store directory with components */
 };
 
@@ -70,8 +70,8 @@ void graft_survey_close(struct graft_survey *survey);
 	}
 #define auto_survey __attribute__((cleanup(graft_survey_close)))
 
-/* 0, or what was short anywhere, as an errno: what was found is then not to be trusted. See graft_note_shortage(). */
-int graft_survey_shortage(const struct graft_survey *survey);
+/* Whether nothing was short (graft_note_shortage()): what was found is not to be trusted otherwise. -1: graft_fail_shortage() of `what`. */
+int graft_survey_check(const struct graft_survey *survey, const char *what, struct graft_error *err);
 
 /* Records what is missing or left out, and why. Logged as "<verb> <what>: <why>" ("missing library", "skipping": SPEC 3.8). */
 __attribute__((format(printf, 4, 5))) void graft_survey_omit(struct graft_survey *survey, const char *verb,
