@@ -175,10 +175,31 @@ refuse() {
   jq -e '.hooks.createContainer | map(.args[1]) == ["create-symlinks", "update-ldcache"]' "$bundle/config.json"
 }
 
+low_level() { sed -i "s/^\[nvidia-container-runtime\]\$/&\nruntimes = [\"$1\"]/" "$work/config.toml"; }
+
+# lives WORLD LOW-LEVEL-RUNTIME: create, start, exec, delete; what exec sees is one GPU.
+lives() {
+  low_level "$2"
+  yaml_spec nvidia.com/gpu >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants 1)" '.process.args = ["/bin/sleep", "600"]'
+  shim "$1" create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1 || die "$(cat "$work/out" "$work/runtime.log")" || return
+  shim "$1" start "$container"
+  run shim "$1" exec "$container" /probe
+  read_answers
+  expect nvidia-smi 1
+  expect open-nvidia1 "No such device or address"
+  expect open-nvidia0 ""
+  expect_libraries
+  shim "$1" delete --force "$container"
+  run -1 shim "$1" state "$container"
+}
+
+@test "runc, cgroup v1: create, start, exec, delete" { lives on_host runc; }
+@test "runc, cgroup v2: create, start, exec, delete" { lives v2 runc; }
+@test "crun, cgroup v2: create, start, exec, delete" { lives v2_raising crun; }
+
 @test "crun, cgroup v2: all by the default kind from a JSON spec, through nvidia-container-runtime.cdi" {
-  printf 'nvidia-container-runtime.runtimes = ["crun"]\n' | cat - "$work/config.toml" >"$work/config.new"
-  sed -i 's/^nvidia-container-runtime.runtimes.*//; s/^\[nvidia-container-runtime\]$/&\nruntimes = ["crun"]/' "$work/config.new"
-  mv "$work/config.new" "$work/config.toml"
+  low_level crun
   json_spec nvidia.com/gpu 0=0 1=1 all=0,1 >"$specs/nvidia.json"
   make_gpu_bundle "$(wants all)"
   runtime=$runtime.cdi

@@ -51,8 +51,9 @@ env() {
   printf '.process.env += ["%s"]' "$1"
 }
 
+world=on_host
 shim() {
-  on_host "$runtime" --root "$state" --log "$work/log.json" --log-format json "$@"
+  "$world" "$runtime" --root "$state" --log "$work/log.json" --log-format json "$@"
 }
 
 start_container() {
@@ -91,6 +92,26 @@ all_nodes='/dev/nvgpu/igpu0/power /dev/nvhost-as-gpu /dev/nvhost-ctrl /dev/nvhos
   jq -e '.hooks | has("prestart") | not' "$bundle/config.json"
   jq -e '[.mounts[] | select(.destination | contains("/tegra/")) | .options | contains(["ro", "nosuid", "nodev"])] | all' "$bundle/config.json"
 }
+
+# lives LOW-LEVEL-RUNTIME: create, start, exec, kill, delete; what exec sees is the board.
+lives() {
+  printf 'runtimes = ["%s"]\n' "$1" >>"$work/config.toml"
+  make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)" '.process.args = ["/bin/sleep", "600"]'
+  shim create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1 || die "$(cat "$work/out" "$work/runtime.log")" || return
+  shim start "$container"
+  run shim exec "$container" /bin/sh /show
+  read_answers
+  expect ls-nodes "$all_nodes"
+  expect open-nvmap "No such device"
+  expect release "# R35"
+  expect ldconfig "$tegra/libcuda.so.1"
+  shim delete --force "$container"
+  run -1 shim state "$container"
+}
+
+@test "runc, cgroup v1: create, start, exec, delete" { lives runc; }
+@test "runc, cgroup v2: create, start, exec, delete" { world=v2 lives runc; }
+@test "crun, cgroup v2: create, start, exec, delete" { world=v2_raising lives crun; }
 
 @test "0 is the only GPU; another is refused; none is no node" {
   make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=0)"
