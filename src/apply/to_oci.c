@@ -344,7 +344,7 @@ static int write_file(const char *directory, const char *text, const struct graf
 	return rc;
 }
 
-/* The last argument: the plan itself, or the file that it is in. */
+/* The plan itself, or the file that it is in. */
 static int add_plan_arguments(const struct graft_plan *plan, const struct graft_oci_root *root,
 			      struct graft_arena *arena, struct graft_cdi_hook *hook, struct graft_error *err)
 {
@@ -384,7 +384,12 @@ static int add_hook(const struct graft_plan *plan, const struct graft_oci_option
 	    (in_toolkit && !graft_arena_push_string(arena, &hook->args, &hook->n_args, "hook")) ||
 	    !graft_arena_push_string(arena, &hook->args, &hook->n_args, "apply"))
 		return graft_fail_memory(err);
-	return add_plan_arguments(plan, root, arena, hook, err);
+	if (add_plan_arguments(plan, root, arena, hook, err) < 0)
+		return -1;
+	if (options->hook_root && (!graft_arena_push_string(arena, &hook->args, &hook->n_args, "--rootfs") ||
+				   !graft_arena_push_string(arena, &hook->args, &hook->n_args, options->hook_root)))
+		return graft_fail_memory(err);
+	return 0;
 }
 
 /* ---- all of it ---- */

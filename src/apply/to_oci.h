@@ -22,6 +22,7 @@
 
 struct graft_oci_options {
 	const char *hook_path;   /* absolute path of nvidia-cdi-hook */
+	const char *hook_root;   /* the root that it is told, absolute; NULL = it reads the OCI state. Borrowed */
 	bool no_additional_gids; /* features.no-additional-gids-for-device-nodes */
 	bool no_root_work; /* always leave the root's work to the hook (for tests, and where the root is not known) */
 	/* Directories that the loader of the container's root searches, where they are known; 0: they are read when they matter. Borrowed. */

@@ -17,6 +17,8 @@
 #define NEEDED_MAX          256
 #define NAME_MAX_BYTES      1024
 #define NOTES_MAX_BYTES     4096
+#define ABI_NOTE_SIZE       16
+#define NT_GO_BUILD_ID      4 /* Go: cmd/link, ELF_NOTE_GOBUILDID_TAG */
 
 struct file {
 	const struct graft_elf_source *source;
@@ -274,7 +276,22 @@ static size_t round_up4(size_t n)
 	return (n + 3) & ~(size_t)3;
 }
 
-/* Looks for the GNU ABI note of Linux in one note segment: {u32 0 (Linux), u32 kernel[3]}. */
+static bool is_note(const Elf64_Nhdr *note, const unsigned char *name, const char *owner, size_t size, uint32_t type)
+{
+	return note->n_type == type && note->n_namesz == size && memcmp(name, owner, size) == 0;
+}
+
+/* The GNU ABI note of Linux: {u32 0 (Linux), u32 kernel[3]}. */
+static void read_abi_note(const unsigned char *value, struct graft_elf *elf)
+{
+	uint32_t words[4];
+
+	memcpy(words, value, sizeof(words));
+	elf->has_abi_note = words[0] == ELF_NOTE_OS_LINUX;
+	memcpy(elf->abi_kernel, words + 1, sizeof(elf->abi_kernel));
+}
+
+/* The notes of one segment, the first of a kind counts. */
 static int read_notes(const struct file *file, const Elf64_Phdr *segment, struct graft_elf *elf)
 {
 	unsigned char bytes[NOTES_MAX_BYTES];
@@ -286,7 +303,6 @@ static int read_notes(const struct file *file, const Elf64_Phdr *segment, struct
 	while (n - at >= sizeof(Elf64_Nhdr)) {
 		Elf64_Nhdr note; /* both classes have the same header */
 		size_t name_at = at + sizeof(note), value_at;
-		uint32_t words[4];
 
 		memcpy(&note, bytes + at, sizeof(note));
 		if (note.n_namesz > n || note.n_descsz > n)
@@ -294,13 +310,11 @@ static int read_notes(const struct file *file, const Elf64_Phdr *segment, struct
 		value_at = name_at + round_up4(note.n_namesz);
 		if (value_at > n || round_up4(note.n_descsz) > n - value_at)
 			return 0;
-		if (note.n_type == NT_GNU_ABI_TAG && note.n_namesz == sizeof("GNU") &&
-		    memcmp(bytes + name_at, "GNU", sizeof("GNU")) == 0 && note.n_descsz >= sizeof(words)) {
-			memcpy(words, bytes + value_at, sizeof(words));
-			elf->has_abi_note = words[0] == ELF_NOTE_OS_LINUX;
-			memcpy(elf->abi_kernel, words + 1, sizeof(elf->abi_kernel));
-			return 0;
-		}
+		if (!elf->has_abi_note && note.n_descsz >= ABI_NOTE_SIZE &&
+		    is_note(&note, bytes + name_at, "GNU", sizeof("GNU"), NT_GNU_ABI_TAG))
+			read_abi_note(bytes + value_at, elf);
+		if (is_note(&note, bytes + name_at, "Go\0", sizeof("Go\0"), NT_GO_BUILD_ID))
+			elf->is_go = true;
 		at = value_at + round_up4(note.n_descsz);
 	}
 	return 0;
@@ -322,7 +336,7 @@ int graft_elf_read(const struct graft_elf_source *source, const char *name, stru
 		if (segment->p_type == PT_DYNAMIC && !dynamic_seen) {
 			dynamic_seen = true;
 			rc = read_dynamic_names(&file, segment, &elf);
-		} else if (segment->p_type == PT_NOTE && !elf.has_abi_note) {
+		} else if (segment->p_type == PT_NOTE) {
 			rc = read_notes(&file, segment, &elf);
 		}
 		if (rc < 0)

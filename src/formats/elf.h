@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * elf: the few facts of a shared object that matter here, read with bounds checks from untrusted bytes: class and
- * machine, SONAME, DT_NEEDED, the kernel of .note.ABI-tag. Only the pages of headers and of the named tables are read (pread), never
+ * machine, SONAME, DT_NEEDED, the kernel of .note.ABI-tag, whether Go made it. Only the pages of headers and of the named tables are read (pread), never
  * the whole file. SPEC: System V ABI ch. 4-5; ld-so-cache.md 5 for the cache flags.
  */
 #ifndef GRAFT_FORMATS_ELF_H
@@ -32,6 +32,7 @@ struct graft_elf {
 	size_t n_needed;
 	bool has_abi_note;      /* .note.ABI-tag of Linux found */
 	uint32_t abi_kernel[3]; /* its kernel version, e.g. 2.3.99 marks the TLS build of libnvidia-tls */
+	bool is_go;             /* has the note of Go's linker (cmd/internal/buildid) */
 };
 
 /* Where the bytes come from: like pread(2); returns the count (short only at the end) or -1. */

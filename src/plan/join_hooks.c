@@ -47,25 +47,43 @@ static bool have_same_environment(const struct graft_cdi_hook *a, const struct g
 	return true;
 }
 
-/* The words of `hook` behind those of `row`, which becomes a sequence with its second hook. Without memory the arena remembers. */
-static void append(struct graft_arena *arena, struct graft_cdi_hook *row, const struct graft_cdi_hook *hook)
+/* Without memory the arena remembers. */
+static void add_word(struct graft_arena *arena, struct graft_cdi_hook *row, const char *word)
+{
+	(void)graft_arena_push_string(arena, &row->args, &row->n_args, word);
+}
+
+static void add_words(struct graft_arena *arena, struct graft_cdi_hook *row, const struct graft_cdi_hook *hook)
+{
+	for (size_t i = 1; i < hook->n_args; i++)
+		add_word(arena, row, hook->args[i]);
+}
+
+static void begin_sequence(struct graft_arena *arena, const char *root, struct graft_cdi_hook *row)
 {
 	const struct graft_cdi_hook first = *row;
 
-	if (strcmp(first.args[1], GRAFT_SEQUENCE_HOOK) != 0) {
-		row->args = NULL;
-		row->n_args = 0;
-		(void)graft_arena_push_string(arena, &row->args, &row->n_args, first.args[0]);
-		(void)graft_arena_push_string(arena, &row->args, &row->n_args, GRAFT_SEQUENCE_HOOK);
-		for (size_t i = 1; i < first.n_args; i++)
-			(void)graft_arena_push_string(arena, &row->args, &row->n_args, first.args[i]);
+	row->args = NULL;
+	row->n_args = 0;
+	add_word(arena, row, first.args[0]);
+	add_word(arena, row, GRAFT_SEQUENCE_HOOK);
+	if (root) {
+		add_word(arena, row, "--rootfs");
+		add_word(arena, row, root);
 	}
-	(void)graft_arena_push_string(arena, &row->args, &row->n_args, GRAFT_SEQUENCE_THEN);
-	for (size_t i = 1; i < hook->n_args; i++)
-		(void)graft_arena_push_string(arena, &row->args, &row->n_args, hook->args[i]);
+	add_words(arena, row, &first);
 }
 
-int graft_join_hooks(const char *program, struct graft_arena *arena, struct graft_cdi_edits *edits,
+/* The words of `hook` behind those of `row`, which becomes a sequence with its second hook. */
+static void append(struct graft_arena *arena, struct graft_cdi_hook *row, const struct graft_cdi_hook *hook)
+{
+	if (strcmp(row->args[1], GRAFT_SEQUENCE_HOOK) != 0)
+		begin_sequence(arena, NULL, row);
+	add_word(arena, row, GRAFT_SEQUENCE_THEN);
+	add_words(arena, row, hook);
+}
+
+int graft_join_hooks(const char *program, const char *root, struct graft_arena *arena, struct graft_cdi_edits *edits,
 		     struct graft_error *err)
 {
 	struct graft_cdi_hook *hooks = graft_arena_list(arena, edits->n_hooks, sizeof(*hooks)), *row = NULL;
@@ -79,15 +97,17 @@ int graft_join_hooks(const char *program, struct graft_arena *arena, struct graf
 
 		if (is_of_stage && joinable && row && have_same_environment(row, hook)) {
 			append(arena, row, hook);
-			if (graft_arena_failed(arena))
-				return graft_fail_memory(err);
 			continue;
 		}
 		hooks[n] = *hook;
 		if (is_of_stage)
 			row = joinable ? &hooks[n] : NULL;
+		if (is_of_stage && joinable && root)
+			begin_sequence(arena, root, row);
 		n++;
 	}
+	if (graft_arena_failed(arena))
+		return graft_fail_memory(err);
 	edits->hooks = hooks;
 	edits->n_hooks = n;
 	return 0;

@@ -186,6 +186,7 @@ static const struct graft_option options[] = {
 	  .help = "The same in a file, for plans that no argument can hold",
 	  .parse = graft_option_set_string,
 	  .offset = offsetof(struct cdi_hook, plan_file) },
+	CDI_HOOK_ROOTFS,
 	CDI_HOOK_CONTAINER_SPEC(true),
 };
 

@@ -36,7 +36,8 @@ struct cdi_hook {
 	struct graft_log log; /* to stderr */
 	struct graft_arena *arena;
 	struct graft_caps caps;
-	const char *rootfs; /* the container's root, once standard input was read; NULL before */
+	/* The container's root as an absolute path: given (--rootfs), or found once standard input was read; NULL before. */
+	const char *rootfs;
 	/* Options of the hooks. */
 	const char *container_spec; /* file with the state; NULL, "" or "-" = standard input */
 	struct cdi_hook_list links, folders, paths;
@@ -102,6 +103,14 @@ int cdi_hook_parse_list(void *target, const struct graft_option *option, const c
 		.name = "container-spec", .argument = GRAFT_OPTION_REQUIRED, .value_name = "FILE", .hidden = (hide), \
 		.help = "File with the container's OCI state; empty or '-': standard input",                         \
 		.parse = graft_option_set_string, .offset = offsetof(struct cdi_hook, container_spec)                \
+	}
+
+/* For the hooks that nvidia-container-runtime writes: where the root is, so that nobody waits for the state (docs/decisions/0021-no-state.md). */
+#define CDI_HOOK_ROOTFS                                                                                         \
+	{                                                                                                       \
+		.name = "rootfs", .argument = GRAFT_OPTION_REQUIRED, .value_name = "DIR",                       \
+		.help = "The container's root, an absolute path of the host; standard input is not read then", \
+		.parse = graft_option_set_string, .offset = offsetof(struct cdi_hook, rootfs)                   \
 	}
 
 /* Prints an error with what to do, as one log line, and returns 1. `what` is put in front; "" = nothing. */

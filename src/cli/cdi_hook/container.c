@@ -117,6 +117,14 @@ static int find_root(struct cdi_hook *hook, const char *bundle, const char **ret
 	return *ret_rootfs ? 0 : graft_fail_memory(err);
 }
 
+/* The working directory is the image's: as for state files. */
+static int check_rootfs(const char *rootfs, struct graft_error *err)
+{
+	return rootfs[0] == '/' ? 0
+				: graft_fail(err, GRAFT_INVALID, 0, "the container's root must be an absolute path: '%s'",
+					     rootfs);
+}
+
 /* Standard input is there once; the hooks of a sequence are of one container. */
 static int find_rootfs(struct cdi_hook *hook, const char **ret_rootfs, struct graft_error *err)
 {
@@ -124,7 +132,7 @@ static int find_rootfs(struct cdi_hook *hook, const char **ret_rootfs, struct gr
 
 	*ret_rootfs = state_file(hook) ? NULL : hook->rootfs;
 	if (*ret_rootfs)
-		return 0;
+		return check_rootfs(*ret_rootfs, err);
 	if (read_state(hook, &state, err) < 0)
 		return graft_wrap(err, "failed to load container state");
 	if (find_root(hook, state.bundle, ret_rootfs, err) < 0)

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "cli/cdi_hook/cdi_hook.h"
 #include "plan/join_hooks.h"
 
@@ -33,10 +34,14 @@ static int run(void *context, int argc, char **argv)
 	return status;
 }
 
+static const struct graft_option options[] = { CDI_HOOK_ROOTFS };
+
 const struct graft_command cdi_hook_sequence = {
 	.name = GRAFT_SEQUENCE_HOOK,
 	.arguments = "HOOK [OPTION...] [" GRAFT_SEQUENCE_THEN " HOOK [OPTION...]]...",
 	.summary = "Run several hooks one after the other (nvidia-container-runtime)",
+	.options = options,
+	.n_options = GRAFT_COUNT(options),
 	.max_arguments = -1,
 	.stop_at_first_argument = true,
 	.go_style = true,

@@ -258,7 +258,7 @@ static int inject(struct runtime_create *create, const struct graft_strings *nam
 	if (refuse_stale(create, choices, n, err) < 0 ||
 	    graft_cdi_choices_realize(choices, n, create->log, create->arena, &edits, err) < 0 ||
 	    graft_cdi_fingerprint_drop(&edits, create->arena, err) < 0 ||
-	    graft_join_hooks(create->cdi_hook_path, create->arena, &edits, err) < 0 ||
+	    graft_join_hooks(create->cdi_hook_path, create->hook_root, create->arena, &edits, err) < 0 ||
 	    graft_oci_apply_edits(create->document, &edits, err) < 0)
 		return graft_wrap(err, "failed to inject CDI devices");
 	return link_nodes(create, &edits, err);

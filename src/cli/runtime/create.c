@@ -117,12 +117,27 @@ static int remove_hooks(const struct runtime_create *create, struct graft_error 
 	return n < 0 ? -1 : 0;
 }
 
+/* root.path, where it is absolute and hooks may be told of it. */
+static const char *find_hook_root(const struct runtime_create *create)
+{
+	const char *path = create->spec->root_path;
+
+	if (!path || path[0] == '\0' || !runtime_ignores_unread_state(create->low_level))
+		return NULL;
+	if (path[0] == '/')
+		return path;
+	return create->bundle && create->bundle[0] == '/' ? graft_arena_printf(create->arena, "%s/%s", create->bundle, path)
+							  : NULL;
+}
+
 static int find_helpers(struct runtime_create *create, enum graft_mode mode, struct graft_error *err)
 {
 	if (mode == GRAFT_MODE_LEGACY)
 		create->hook_path = runtime_find_hook(create->config, create->log, create->arena);
-	if (create->container->wants_devices)
+	if (create->container->wants_devices) {
 		create->cdi_hook_path = runtime_find_cdi_hook(create->config, create->log, create->arena);
+		create->hook_root = find_hook_root(create);
+	}
 	return graft_arena_failed(create->arena) ? graft_fail_memory(err) : 0;
 }
 
@@ -168,7 +183,7 @@ static int fail_read(struct graft_error *err)
 	return graft_wrap(err, "error loading OCI specification from file: error reading OCI specification");
 }
 
-int runtime_edit_bundle(const struct graft_config *config, const char *word, const char *bundle,
+int runtime_edit_bundle(const struct graft_config *config, const char *word, const char *low_level, const char *bundle,
 			const struct graft_log *log, struct graft_arena *arena, struct graft_error *err)
 {
 	auto_json_document struct graft_json_document *document = NULL;
@@ -184,6 +199,7 @@ int runtime_edit_bundle(const struct graft_config *config, const char *word, con
 		return -1;
 	log_mode(log, word, &choice);
 	return edit_and_write(&(struct runtime_create){ .config = config,
+							.low_level = low_level,
 							.bundle = bundle,
 							.document = document,
 							.spec = &spec,

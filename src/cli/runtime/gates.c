@@ -136,7 +136,7 @@ int runtime_give_compat(struct runtime_create *create, struct graft_error *err)
 	if (make_version_argument(create, &compat[2], err) < 0)
 		return -1;
 	compat[0] = refresh[0] = base_name(program);
-	if (graft_join_hooks(program, create->arena, &edits, err) < 0)
+	if (graft_join_hooks(program, create->hook_root, create->arena, &edits, err) < 0)
 		return -1;
 	return graft_oci_apply_edits(create->document, &edits, err);
 }

@@ -113,6 +113,7 @@ int runtime_give(const struct runtime_create *create, const struct graft_plan *p
 	bool known = image && image->libc != GRAFT_LIBC_MUSL; /* which has no ld.so.conf */
 	const struct graft_oci_options options = {
 		.hook_path = create->cdi_hook_path,
+		.hook_root = create->hook_root,
 		.no_additional_gids = create->config->features.no_additional_gids_for_device_nodes,
 		.loader_dirs = known ? image->loader_dirs : NULL,
 		.n_loader_dirs = known ? image->n_loader_dirs : 0,

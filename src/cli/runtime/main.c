@@ -93,7 +93,7 @@ static int run(struct runtime *runtime, struct graft_error *err)
 	word = runtime->mode ? runtime->mode : runtime->config.runtime.mode;
 	if (!arguments->create)
 		graft_debug(log, "'%s' is forwarded as it is", arguments->subcommand ? arguments->subcommand : "");
-	else if (runtime_edit_bundle(&runtime->config, word, arguments->bundle, log, runtime->arena, err) < 0)
+	else if (runtime_edit_bundle(&runtime->config, word, path, arguments->bundle, log, runtime->arena, err) < 0)
 		return -1;
 	return become(runtime, path, script, err);
 }

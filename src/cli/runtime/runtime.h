@@ -22,12 +22,14 @@
 /* One `create`: what a mode gets. It edits `document` and, where a mode may, the container's root; it writes no file of the bundle. */
 struct runtime_create {
 	const struct graft_config *config;
-	const char *bundle; /* NULL = the working directory */
+	const char *low_level; /* path of the low-level runtime */
+	const char *bundle;    /* NULL = the working directory */
 	struct graft_json_document *document;
 	const struct graft_oci_spec *spec;       /* view of the document as it was read */
 	const struct graft_container *container; /* wants_devices, or legacy mode */
 	const char *hook_path;                   /* nvidia-container-runtime-hook, resolved (SPEC 3.6) */
 	const char *cdi_hook_path;               /* nvidia-cdi-hook, resolved; absolute */
+	const char *hook_root; /* the root's absolute path, where its hooks need not wait for the state; or NULL */
 	const struct graft_log *log;
 	struct graft_texts *texts; /* what was read of the container's root */
 	struct graft_arena *arena; /* for all that lives until execve */

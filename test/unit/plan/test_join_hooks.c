@@ -137,7 +137,7 @@ static void test_rows(void **state)
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_cdi_edits edits = parse(rows[i].before);
 
-		assert_int_equal(graft_join_hooks(PROGRAM, arena, &edits, NULL), 0);
+		assert_int_equal(graft_join_hooks(PROGRAM, NULL, arena, &edits, NULL), 0);
 		assert_hooks(&edits, rows[i].after ? rows[i].after : rows[i].before);
 	}
 }
@@ -151,7 +151,7 @@ static void test_timeout(void **state)
 	(void)state;
 	edits.hooks[1].has_timeout = true;
 	edits.hooks[1].timeout = 5;
-	assert_int_equal(graft_join_hooks(PROGRAM, arena, &edits, NULL), 0);
+	assert_int_equal(graft_join_hooks(PROGRAM, NULL, arena, &edits, NULL), 0);
 	assert_hooks(&edits, text);
 	assert_true(edits.hooks[1].has_timeout);
 	assert_int_equal(edits.hooks[1].timeout, 5);
@@ -163,7 +163,7 @@ static void test_input_stays(void **state)
 	struct graft_cdi_edits edits = parse(rows[1].before), given = edits;
 
 	(void)state;
-	assert_int_equal(graft_join_hooks(PROGRAM, arena, &edits, NULL), 0);
+	assert_int_equal(graft_join_hooks(PROGRAM, NULL, arena, &edits, NULL), 0);
 	assert_hooks(&given, rows[1].before);
 }
 
@@ -178,7 +178,7 @@ static void test_allocations_fail(void **state)
 		struct graft_error err = { .status = GRAFT_OK };
 
 		allocation_fail(++n);
-		rc = graft_join_hooks(PROGRAM, own, &edits, &err);
+		rc = graft_join_hooks(PROGRAM, NULL, own, &edits, &err);
 		(void)allocation_failed();
 		if (rc < 0)
 			assert_int_equal(err.status, GRAFT_NO_MEMORY);

@@ -76,7 +76,7 @@ static int edit_bundle(const struct world *world, const char *toml_text, const c
 	world_put(world, "b/config.json", json, 0644);
 	assert_int_equal(graft_toml_parse("/c.toml", toml_text, strlen(toml_text), &toml, err), 0);
 	assert_int_equal(graft_config_read(toml, NULL, world->arena, &config, err), 0);
-	return runtime_edit_bundle(&config, word ? word : config.runtime.mode, world_path(world, "b"), NULL,
+	return runtime_edit_bundle(&config, word ? word : config.runtime.mode, "/nowhere/runc", world_path(world, "b"), NULL,
 				   world->arena, err);
 }
 
@@ -205,7 +205,7 @@ static void test_no_bundle(void **state)
 	struct graft_error err = { 0 };
 	char text[1024];
 
-	assert_int_equal(runtime_edit_bundle(&config, "auto", world_path(world, "nowhere"), NULL, world->arena, &err),
+	assert_int_equal(runtime_edit_bundle(&config, "auto", "/nowhere/runc", world_path(world, "nowhere"), NULL, world->arena, &err),
 			 -1);
 	(void)graft_error_text(&err, text, sizeof(text));
 	assert_memory_equal(text, "error opening OCI specification file ", 37);
@@ -276,7 +276,7 @@ static void test_allocations(void **state)
 
 		world_put(world, "b/config.json", json, 0644);
 		allocation_fail(n);
-		rc = runtime_edit_bundle(&config, "auto", bundle, NULL, arena, &err);
+		rc = runtime_edit_bundle(&config, "auto", "/nowhere/runc", bundle, NULL, arena, &err);
 		failed = allocation_failed();
 		graft_arena_free(arena);
 		text = world_get(world, "b/config.json");
