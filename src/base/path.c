@@ -46,10 +46,8 @@ static size_t count_slashes(const char *path)
 {
 	size_t n = 0;
 
-	while ((path = strchr(path, '/'))) {
-		path++;
-		n++;
-	}
+	for (; *path != '\0'; path++)
+		n += *path == '/';
 	return n;
 }
 

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
+#include "base/cleanup.h"
 #include "base/listing.h"
 #include "formats/elf.h"
 #include "formats/ldcache.h"
@@ -146,17 +148,19 @@ static bool has_integrated_gpu(const struct detection *d, bool tegra_files)
 	return integrated || (tegra_files && n == 0);
 }
 
-/* `all`: also what decides nothing but on a board. */
-static struct graft_platform_facts detect(const struct graft_root *root, bool all)
+/* `machine` NULL: also what decides nothing but on a board, and on any machine. */
+static struct graft_platform_facts detect(const struct graft_root *root, const char *machine)
 {
 	struct graft_platform_facts facts = { .nvml = false };
 	struct detection d = { .root = root, .arena = graft_arena_new(ARENA_MAX) };
+	bool all = !machine, may_be_board;
 
 	if (!d.arena)
 		return facts;
 	graft_lookup_init(&d.lookup, root, d.arena);
 	facts.tegra_files = has_tegra_files(&d);
-	facts.integrated_gpu = has_integrated_gpu(&d, facts.tegra_files);
+	may_be_board = facts.tegra_files || all || strcmp(machine, "x86_64") != 0;
+	facts.integrated_gpu = may_be_board && has_integrated_gpu(&d, facts.tegra_files);
 	facts.nvml = (all || facts.tegra_files) && has_nvml(&d);
 	facts.dxcore = (all || facts.tegra_files || facts.integrated_gpu) && has_dxcore(&d);
 	graft_lookup_done(&d.lookup);
@@ -164,12 +168,22 @@ static struct graft_platform_facts detect(const struct graft_root *root, bool al
 	return facts;
 }
 
-struct graft_platform_facts graft_platform_detect(const struct graft_root *root)
+struct graft_platform_facts graft_platform_detect(const struct graft_root *root, const char *machine)
 {
-	return detect(root, false);
+	return detect(root, machine);
 }
 
 struct graft_platform_facts graft_platform_detect_all(const struct graft_root *root)
 {
-	return detect(root, true);
+	return detect(root, NULL);
+}
+
+struct graft_platform_facts graft_platform_of_host(void)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	struct utsname names;
+
+	if (graft_root_open(&root, "/", NULL) < 0)
+		return (struct graft_platform_facts){ .nvml = false };
+	return detect(&root, uname(&names) == 0 ? names.machine : "unknown");
 }

@@ -18,9 +18,14 @@ struct graft_platform_facts {
 	    integrated_gpu; /* a GPU of the running driver is an integrated one, by its model ("(nvgpu)", "NVIDIA Thor") */
 };
 
-/* Never fails: what cannot be read is not there. `root` is the host's. */
-struct graft_platform_facts graft_platform_detect(const struct graft_root *root);
+/*
+ * Never fails: what cannot be read is not there. `root` is the host's, `machine` is what uname(2) calls its processor: integrated GPUs are parts of Arm systems on a chip,
+ * so on "x86_64" without their files no model is read, however many GPUs there are.
+ */
+struct graft_platform_facts graft_platform_detect(const struct graft_root *root, const char *machine);
 /* The same with all facts looked for on any host, for those who have the time. */
 struct graft_platform_facts graft_platform_detect_all(const struct graft_root *root);
+/* graft_platform_detect() of the host that this runs on. */
+struct graft_platform_facts graft_platform_of_host(void);
 
 #endif

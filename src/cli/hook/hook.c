@@ -102,12 +102,9 @@ static int check_container(struct hook *h, struct graft_error *err)
 
 static struct graft_platform_probes probe_host(void *arg)
 {
-	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	struct graft_platform_facts facts = { .nvml = false };
+	const struct graft_platform_facts facts = graft_platform_of_host();
 
 	(void)arg;
-	if (graft_root_open(&root, "/", NULL) == 0)
-		facts = graft_platform_detect(&root);
 	return (struct graft_platform_probes){ facts.dxcore, facts.tegra_files, facts.nvml, facts.integrated_gpu };
 }
 

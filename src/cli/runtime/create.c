@@ -10,7 +10,6 @@
 #include "apply/oci_edits.h"
 #include "apply/oci_file.h"
 #include "base/cleanup.h"
-#include "base/root.h"
 #include "cli/runtime/locate.h"
 #include "cli/runtime/runtime.h"
 #include "host/platform.h"
@@ -34,11 +33,8 @@ static struct graft_platform_probes probe(void *arg)
 {
 	const struct probing *probing = arg;
 	const struct graft_log *log = probing->log;
-	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	struct graft_platform_facts facts = { .nvml = false };
+	const struct graft_platform_facts facts = graft_platform_of_host();
 
-	if (graft_root_open(&root, "/", NULL) == 0)
-		facts = graft_platform_detect(&root);
 	graft_debug(log, "platform: dxcore=%d tegra-files=%d nvml=%d integrated-gpu=%d", facts.dxcore,
 		    facts.tegra_files, facts.nvml, facts.integrated_gpu);
 	return (struct graft_platform_probes){ facts.dxcore, facts.tegra_files, facts.nvml, facts.integrated_gpu };
