@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured, and on what: programs, simulated hosts, images of containers, configurations of the shim and of containers."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+BUILD = os.path.join(TOP, "build-release")
+
+CLI = os.environ.get("GRAFT_BENCH_CLI", os.path.join(BUILD, "src/cli/nvidia-container-cli"))
+RUNTIME = os.path.join(BUILD, "src/cli/runtime/nvidia-container-runtime")
+HOOK = os.path.join(BUILD, "src/cli/hook/nvidia-container-runtime-hook")
+CDI_HOOK = os.path.join(BUILD, "src/cli/cdi_hook/nvidia-cdi-hook")
+CTK = os.path.join(BUILD, "src/cli/ctk/nvidia-ctk")
+SIM = os.path.join(BUILD, "sim/graft-sim")
+SPAWN = os.path.join(BUILD, "bench/spawn")
+YARDSTICK = os.path.join(BUILD, "bench/yardstick")
+
+# The place of the low-level runtime when nothing but the shim is to be measured besides the unit.
+NO_RUNTIME = "/bin/true"
+# What the shim is given; and a container without a GPU.
+SHIM = tempfile.TemporaryDirectory(prefix="graft-bench-")
+SHIM_FILES = {
+    "config.toml": f'nvidia-container-runtime.runtimes = ["{NO_RUNTIME}"]\n',
+    "config.json": json.dumps({
+        "ociVersion": "1.0.2",
+        "process": {"args": ["sh"], "env": ["PATH=/usr/bin:/bin"] + [f"VARIABLE_{i}={i}" for i in range(20)]},
+        "root": {"path": "rootfs"},
+        "mounts": [{"destination": f"/mnt/{i}", "source": "/srv", "options": ["rbind", "ro"]} for i in range(10)],
+        "linux": {"namespaces": [{"type": "mount"}, {"type": "pid"}], "maskedPaths": [f"/proc/{i}" for i in range(20)]},
+    }),
+}
+
+SLOW_NVML = ["--fault", "nvml-init-delay=5"]
+ONE_GPU = ["NVIDIA_VISIBLE_DEVICES=0"]
+COMPUTE = [*ONE_GPU, "NVIDIA_DRIVER_CAPABILITIES=compute,utility"]
+# Starts of a container through the shim. name, what it is, topology, mode, variables of the container, limit in units beyond the
+# low-level runtime, options of graft-sim run
+STARTS = [
+    ("default", "default mode: 1 GPU of 8, all capabilities", "dgx-h100", "auto", ONE_GPU, 6.0, []),
+    ("default-16", "default mode: 1 GPU of 16", "dgx-h100-16", "auto", ONE_GPU, 6.0, []),
+    ("default-slow-nvml", "default mode: NVML takes 5 s to initialise", "dgx-h100", "auto", ONE_GPU, 6.0, SLOW_NVML),
+    ("legacy", "legacy mode: 1 GPU of 8, compute and utility, by the prestart hook", "dgx-h100", "legacy", COMPUTE, 10.0, []),
+    ("legacy-16", "legacy mode: 1 GPU of 16", "dgx-h100-16", "legacy", COMPUTE, 10.0, []),
+    ("legacy-slow-nvml", "legacy mode: NVML takes 5 s to initialise", "dgx-h100", "legacy", COMPUTE, 10.0, SLOW_NVML),
+    ("cdi", "cdi mode: a static specification of 1 GPU of 8, all files", "dgx-h100", "cdi", ONE_GPU, 5.0, []),
+    ("cdi-16", "cdi mode: a static specification of 1 GPU of 16", "dgx-h100-16", "cdi", ONE_GPU, 5.0, []),
+    ("cdi-slow-nvml", "cdi mode: NVML takes 5 s to initialise", "dgx-h100", "cdi", ONE_GPU, 5.0, SLOW_NVML),
+]
+
+
+def prepare_shim():
+    for name, text in SHIM_FILES.items():
+        with open(os.path.join(SHIM.name, name), "w", encoding="utf-8") as stream:
+            stream.write(text)
+    os.environ["NVIDIA_CTK_CONFIG_FILE_PATH"] = os.path.join(SHIM.name, "config.toml")
+
+
+def sim(topology, options, command):
+    return [SIM, "run", "--topology", topology, *options, "--", *command]
+
+
+def root_path(kind):
+    return subprocess.run([os.path.join(TOP, "test/tools/roots"), kind], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def spawn_json(topology, options, runs, words, command, root="debian"):
+    spawn = [SPAWN, "--runs", str(runs), "--root", root_path(root), *words, "--", *command]
+    done = subprocess.run(sim(topology, options, spawn), capture_output=True, text=True, check=False, timeout=600)
+    lines = [line for line in done.stdout.split("\n") if line.startswith("{")]
+    if done.returncode != 0 or not lines:
+        sys.exit(f"bench: {' '.join(command)}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return json.loads(lines[-1])
+
+
+def bundle_file(name, config):
+    path = os.path.join(SHIM.name, name)
+    with open(path, "w", encoding="utf-8") as stream:
+        json.dump(config, stream)
+    return path
+
+
+def start_config(mode, low_level=NO_RUNTIME):
+    """config.toml of a mode, in front of a low-level runtime."""
+    with open(os.path.join(SHIM.name, "config.toml"), "w", encoding="utf-8") as stream:
+        stream.write(f'''nvidia-ctk.path = "{CDI_HOOK}"
+nvidia-container-runtime.runtimes = ["{low_level}"]
+nvidia-container-runtime.mode = "{mode}"
+nvidia-container-runtime.modes.cdi.spec-dirs = ["{SHIM.name}/cdi"]
+nvidia-container-runtime-hook.path = "{HOOK}"
+nvidia-container-runtime-hook.skip-mode-detection = true
+''')
+
+
+def rewritten(topology, options, bundle):
+    """What the shim makes of a configuration."""
+    to = os.path.join(SHIM.name, "rewritten.json")
+    spawn_json(topology, options, 1, ["--bundle", bundle],
+               ["/bin/sh", "-c", '"$0" create --bundle /mnt/bundle bench && cp /mnt/bundle/config.json "$1"', RUNTIME, to])
+    with open(to, encoding="utf-8") as stream:
+        return json.load(stream)
+
+
+def added_mounts(plain, config):
+    known = {mount["destination"] for mount in plain["mounts"]}
+    return [mount for mount in config["mounts"] if mount["destination"] not in known]
+
+
+def write_specification(plain, config):
+    """A specification of CDI as generators write them: every node and file, and what remains by hooks of its own."""
+    mounts = added_mounts(plain, config)
+    library = next(mount["destination"] for mount in mounts if "/libcuda.so." in mount["destination"])
+    folder = os.path.dirname(library)
+    hook = {"hookName": "createContainer", "path": CDI_HOOK, "env": ["NVIDIA_CTK_DEBUG=false"]}
+    os.makedirs(os.path.join(SHIM.name, "cdi"), exist_ok=True)
+    bundle_file("cdi/nvidia.json", {
+        "cdiVersion": "0.5.0", "kind": "nvidia.com/gpu",
+        "devices": [{"name": "0", "containerEdits": {"deviceNodes": [{"path": node["path"]} for node in config["linux"]["devices"]]}}],
+        "containerEdits": {
+            "env": ["NVIDIA_VISIBLE_DEVICES=void"],
+            "mounts": [{"hostPath": mount["source"], "containerPath": mount["destination"], "options": mount["options"]} for mount in mounts],
+            "hooks": [{**hook, "args": ["nvidia-cdi-hook", "create-symlinks", "--link", f"libcuda.so.1::{folder}/libcuda.so"]},
+                      {**hook, "args": ["nvidia-cdi-hook", "update-ldcache", "--folder", folder]}],
+        },
+    })
+
+
+def prepare_start(row, low_level=NO_RUNTIME):
+    """Sets the shim up for a row of STARTS; gives the configuration of its container, as a value and as a file."""
+    _, _, topology, mode, variables, _, options = row
+    plain = json.loads(SHIM_FILES["config.json"])
+    plain["root"]["path"] = "/mnt/root"
+    plain["process"]["env"] += variables
+    bundle = bundle_file("bundle.json", plain)
+    if mode == "cdi":
+        start_config("auto")
+        write_specification(plain, rewritten(topology, options, bundle))
+    start_config(mode, low_level)
+    return plain, bundle

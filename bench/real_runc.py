@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the shim costs in front of the real runc: the difference between runc through the shim and runc alone.
+
+Runc's own time is many times that difference and varies by more than it. So both are run in turn (bench/lifecycle), and what is told is
+the median of the differences with the interval that holds it with a confidence of 95 %, by resampling (bootstrap). A limit is exceeded
+only when the whole interval is above it, and in each of several measurements: of so many rows, one interval is wrong now and then.
+"""
+import functools
+import json
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import fixtures
+
+RUNC = shutil.which("runc", path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+LIFECYCLE = f"{fixtures.TOP}/bench/lifecycle"
+# Two minutes of ./check. That is enough to see a start that costs twice its limit; to prove a limit, give --runc some hundreds.
+DEFAULT_SAMPLES = 30
+ATTEMPTS = 3
+RESAMPLES = 2000
+# Calls that the shim hands on, about a container without a GPU. name, what it is, command, limit in units over runc alone
+FORWARDED = [
+    ("forward-create", "pass-through: create without a GPU", "create", 1.5),
+    ("forward-state", "pass-through: state", "state", 1.5),
+    ("forward-kill", "pass-through: kill", "kill", 1.5),
+    ("forward-delete", "pass-through: delete", "delete", 1.5),
+]
+# The same as rows of fixtures.STARTS, so that all are named, described and limited alike.
+LIMITS = [(name, words, limit) for name, words, _, limit in FORWARDED] + [(row[0], row[1], row[5]) for row in fixtures.STARTS]
+
+
+def container_config(variables):
+    """What `runc spec` says a container is, with a root that is written to, of a program that need not be started."""
+    with tempfile.TemporaryDirectory(dir=fixtures.SHIM.name) as folder:
+        subprocess.run([RUNC, "spec"], cwd=folder, check=True)
+        with open(f"{folder}/config.json", encoding="utf-8") as stream:
+            config = json.load(stream)
+    config["root"] = {"path": "/mnt/root", "readonly": False}
+    config["process"].update(terminal=False, args=["/bin/true"], env=config["process"]["env"] + variables)
+    del config["process"]["rlimits"]
+    return config
+
+
+def live(topology, options, variables, samples):
+    """The pairs of each command of bench/lifecycle, with the shim as it is set up."""
+    job = fixtures.bundle_file("job.json", {
+        "runc": RUNC, "shim": fixtures.RUNTIME, "image": fixtures.root_path("debian"), "config": container_config(variables),
+        "rewritten": bool(variables), "runs": samples,
+    })
+    command = fixtures.sim(topology, options, ["unshare", "--mount", "--propagation", "private", LIFECYCLE, job])
+    # In a session of its own, so that it ends what it has begun when somebody interrupts this one.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            out, errors = process.communicate()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+    lines = [line for line in out.split("\n") if line.startswith("{")]
+    if process.returncode != 0 or not lines:
+        sys.exit(f"bench: {' '.join(command)}: status {process.returncode}\n{out}{errors}")
+    return json.loads(lines[-1])
+
+
+def unit_us(pairs):
+    return statistics.median(unit for pair in pairs for unit in pair["units"])
+
+
+def difference(pairs):
+    """The median of what the shim adds, in units."""
+    return statistics.median(pair["shim"] - pair["runc"] for pair in pairs) / unit_us(pairs)
+
+
+def summary(pairs):
+    chance = random.Random(1)
+    resampled = sorted(difference(chance.choices(pairs, k=len(pairs))) for _ in range(RESAMPLES))
+    return {
+        "samples": len(pairs), "units": difference(pairs),
+        "low": resampled[int(RESAMPLES * 0.025)], "high": resampled[int(RESAMPLES * 0.975)],
+        "runc_us": statistics.median(pair["runc"] for pair in pairs),
+        "unit_us": unit_us(pairs),
+    }
+
+
+def forwarded(samples):
+    """{name: pairs} of all rows of FORWARDED."""
+    fixtures.start_config("auto", RUNC)
+    pairs = live("dgx-h100", [], [], samples)
+    return {name: pairs[command] for name, _, command, _ in FORWARDED}
+
+
+def started(row, samples):
+    """{name: pairs} of a row of fixtures.STARTS."""
+    name, _, topology, _, variables, _, options = row
+    fixtures.prepare_start(row, RUNC)
+    return {name: live(topology, options, variables, samples)["create"]}
+
+
+def measure_best(take, attempts):
+    """The summaries of the rows that take() gives the pairs of. They are taken again while one is above its limit; the lowest counts."""
+    limits = {name: limit for name, _, limit in LIMITS}
+    best = {}
+    for _ in range(attempts):
+        for name, pairs in take().items():
+            found = summary(pairs)
+            if name not in best or found["low"] < best[name]["low"]:
+                best[name] = found
+        if all(result["low"] <= limits[name] for name, result in best.items()):
+            break
+    for name, result in best.items():
+        print(f"# with runc: {name}: {seen(result)}", file=sys.stderr)
+    return best
+
+
+def measure(samples, attempts):
+    """The summary of each row of LIMITS."""
+    results = measure_best(functools.partial(forwarded, samples), attempts)
+    for row in fixtures.STARTS:
+        results |= measure_best(functools.partial(started, row, samples), attempts)
+    return results
+
+
+def seen(result):
+    return (f"{result['units']:.2f} units over runc alone, 95 % interval {result['low']:.2f} to {result['high']:.2f}, "
+            f"{result['samples']} samples; runc alone {result['runc_us'] / 1000:.1f} ms, the unit {result['unit_us']:.0f} µs")
+
+
+def check(results):
+    """(name of the test, whether it holds, what was seen); without results, None for whether it holds."""
+    tests = []
+    for name, words, limit in LIMITS:
+        test = f"with runc: {words}: at most {limit:.1f} units over runc alone"
+        tests.append((test, results[name]["low"] <= limit, seen(results[name])) if results else (test, None, "runc is not installed"))
+    return tests
+
+
+def table(results):
+    out = ["| with the real runc | units over runc alone | 95 % interval | limit | runc alone, ms | unit, µs | samples |",
+           "|---|---|---|---|---|---|---|"]
+    for name, words, limit in LIMITS:
+        r = results[name]
+        out.append(f"| {words} | {r['units']:.2f} | {r['low']:.2f} to {r['high']:.2f} | {limit:.1f} "
+                   f"| {r['runc_us'] / 1000:.1f} | {r['unit_us']:.0f} | {r['samples']} |")
+    return "\n".join(out)
