@@ -2,12 +2,13 @@
 """What the shim costs in front of the real runc: the difference between runc through the shim and runc alone.
 
 Runc's own time is many times that difference and varies by more than it. So both are run in turn (bench/lifecycle), and what is told is
-the median of the differences with the interval that holds it with a confidence of 95 %, by resampling (bootstrap). A limit is exceeded
-only when the whole interval is above it, and in each of several measurements: of so many rows, one interval is wrong now and then.
+the shift between the two samples: the median of the differences between each of the one and each of the other (Hodges and Lehmann), with
+the interval that holds it with a confidence of 95 % (of the rank sum, Mann and Whitney). A limit is exceeded only when the whole interval
+is above it, and in each of several measurements: of so many rows, one interval is wrong now and then.
 """
 import functools
 import json
-import random
+import math
 import shutil
 import statistics
 import subprocess
@@ -21,7 +22,6 @@ LIFECYCLE = f"{fixtures.TOP}/bench/lifecycle"
 # Two minutes of ./check. That is enough to see a start that costs twice its limit; to prove a limit, give --runc some hundreds.
 DEFAULT_SAMPLES = 30
 ATTEMPTS = 3
-RESAMPLES = 2000
 # Calls that the shim hands on, about a container without a GPU. name, what it is, command, limit in units over runc alone
 FORWARDED = [
     ("forward-create", "pass-through: create without a GPU", "create", 1.5),
@@ -70,19 +70,21 @@ def unit_us(pairs):
     return statistics.median(unit for pair in pairs for unit in pair["units"])
 
 
-def difference(pairs):
-    """The median of what the shim adds, in units."""
-    return statistics.median(pair["shim"] - pair["runc"] for pair in pairs) / unit_us(pairs)
+def shift(more, less):
+    """(low, estimate, high) of how far the values of one sample lie above those of another, as long."""
+    differences = sorted(a - b for a in more for b in less)
+    n, total = len(more), len(differences)
+    margin = 1.96 * math.sqrt(total * (2 * n + 1) / 12)
+    low = max(0, round(total / 2 - margin) - 1)
+    return differences[low], statistics.median(differences), differences[total - 1 - low]
 
 
 def summary(pairs):
-    chance = random.Random(1)
-    resampled = sorted(difference(chance.choices(pairs, k=len(pairs))) for _ in range(RESAMPLES))
+    low, estimate, high = shift([pair["shim"] for pair in pairs], [pair["runc"] for pair in pairs])
+    unit = unit_us(pairs)
     return {
-        "samples": len(pairs), "units": difference(pairs),
-        "low": resampled[int(RESAMPLES * 0.025)], "high": resampled[int(RESAMPLES * 0.975)],
-        "runc_us": statistics.median(pair["runc"] for pair in pairs),
-        "unit_us": unit_us(pairs),
+        "samples": len(pairs), "units": estimate / unit, "low": low / unit, "high": high / unit,
+        "runc_us": statistics.median(pair["runc"] for pair in pairs), "unit_us": unit,
     }
 
 
