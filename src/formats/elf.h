@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * elf: the few facts of a shared object that matter here, read with bounds checks from untrusted bytes: class and
- * machine, SONAME, DT_NEEDED, the kernel of .note.ABI-tag, whether Go made it. Only the pages of headers and of the named tables are read (pread), never
- * the whole file. SPEC: System V ABI ch. 4-5; ld-so-cache.md 5 for the cache flags.
+ * elf: the few facts of a shared object or program that matter here, read with bounds checks from untrusted bytes: class
+ * and machine, SONAME, DT_NEEDED, the kernel of .note.ABI-tag, whether Go made it. Only the pages of headers and of the
+ * named tables are read (pread), never the whole file. SPEC: System V ABI ch. 4-5; ld-so-cache.md 5 for the cache flags.
  */
 #ifndef GRAFT_FORMATS_ELF_H
 #define GRAFT_FORMATS_ELF_H

@@ -14,8 +14,8 @@
 /*
  * Makes one hook of each row of createContainer hooks in `edits` that are calls of `program`, a path, with hooks that this version has, and that agree in
  * their environments. Hooks of other stages may stand between them, others of their own stage may not; the order stays. What has a timeout, or options
- * whose meaning depends on being alone (--container-spec), is left as it is. `root` is the container's root, an absolute path that each row is told, and then a hook
- * alone is a row as well; NULL = they read the OCI state. edits->hooks is replaced by a list in the arena. -1: GRAFT_NO_MEMORY.
+ * whose meaning depends on being alone (--container-spec), is left as it is. `root` is the container's root, an absolute path that each row is told, and
+ * then a hook alone is a row as well; NULL = they read the OCI state. edits->hooks is replaced by a list in the arena. -1: GRAFT_NO_MEMORY.
  */
 int graft_join_hooks(const char *program, const char *root, struct graft_arena *arena, struct graft_cdi_edits *edits,
 		     struct graft_error *err);

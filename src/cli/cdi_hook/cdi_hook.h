@@ -3,7 +3,7 @@
  * cdi_hook: nvidia-cdi-hook, the small program that container edits name (SPEC ctk-and-cdi 2). It runs at createContainer: in the container's mount
  * namespace, before the root is changed, as root, with the working directory in the image. docs/decisions/0011-static-hook.md.
  *
- *   isolate -> options -> state on stdin -> container's root as a descriptor -> a plan of a few edits -> apply, wholly or not at all
+ *   isolate -> options -> a root's path, from an option or by the state on stdin -> its descriptor -> a plan of a few edits -> apply, wholly or not at all
  *
  * SECURITY: statically linked, so that no variable and no file of an image reaches its loader; forgets its environment, working directory and inherited
  * descriptors before it reads a byte; executes nothing.
@@ -58,8 +58,8 @@ void cdi_hook_done(struct cdi_hook *hook);
 int cdi_hook_run(struct cdi_hook *hook, int argc, char **argv);
 
 /*
- * container.c: the container's root, from the OCI state (SPEC 2.0). *ret_target is ready for graft_apply_to_namespace() and must be closed. Nothing
- * of the container was touched.
+ * container.c: the container's root, as --rootfs or the OCI state has it (SPEC 2.0); a file that --container-spec names comes before both. *ret_target is
+ * ready for graft_apply_to_namespace() and must be closed. Nothing of the container was touched.
  */
 int cdi_hook_open(struct cdi_hook *hook, struct graft_target *ret_target, struct graft_error *err);
 
@@ -106,11 +106,11 @@ int cdi_hook_parse_list(void *target, const struct graft_option *option, const c
 	}
 
 /* For the hooks that nvidia-container-runtime writes: where the root is, so that nobody waits for the state (docs/decisions/0021-no-state.md). */
-#define CDI_HOOK_ROOTFS                                                                                         \
-	{                                                                                                       \
-		.name = "rootfs", .argument = GRAFT_OPTION_REQUIRED, .value_name = "DIR",                       \
+#define CDI_HOOK_ROOTFS                                                                                        \
+	{                                                                                                      \
+		.name = "rootfs", .argument = GRAFT_OPTION_REQUIRED, .value_name = "DIR",                      \
 		.help = "The container's root, an absolute path of the host; standard input is not read then", \
-		.parse = graft_option_set_string, .offset = offsetof(struct cdi_hook, rootfs)                   \
+		.parse = graft_option_set_string, .offset = offsetof(struct cdi_hook, rootfs)                  \
 	}
 
 /* Prints an error with what to do, as one log line, and returns 1. `what` is put in front; "" = nothing. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * container: from the OCI state to the container's root as a descriptor (SPEC ctk-and-cdi 2.0). The state and the bundle are the engine's word and are
- * trusted; nothing below the root is looked at yet.
+ * container: from the OCI state, or a path that was given, to the container's root as a descriptor (SPEC ctk-and-cdi 2.0). The state, the bundle and the path
+ * are the engine's word and are trusted; nothing below the root is looked at yet.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -120,9 +120,9 @@ static int find_root(struct cdi_hook *hook, const char *bundle, const char **ret
 /* The working directory is the image's: as for state files. */
 static int check_rootfs(const char *rootfs, struct graft_error *err)
 {
-	return rootfs[0] == '/' ? 0
-				: graft_fail(err, GRAFT_INVALID, 0, "the container's root must be an absolute path: '%s'",
-					     rootfs);
+	if (rootfs[0] == '/')
+		return 0;
+	return graft_fail(err, GRAFT_INVALID, 0, "the container's root must be an absolute path: '%s'", rootfs);
 }
 
 /* Standard input is there once; the hooks of a sequence are of one container. */

@@ -113,17 +113,15 @@ static int remove_hooks(const struct runtime_create *create, struct graft_error 
 	return n < 0 ? -1 : 0;
 }
 
-/* root.path, where it is absolute and hooks may be told of it. */
+/* root.path as an absolute path, where there is one and hooks may be told it. */
 static const char *find_hook_root(const struct runtime_create *create)
 {
-	const char *path = create->spec->root_path;
+	const char *path = create->spec->root_path, *bundle = create->bundle;
+	bool absolute = path && path[0] == '/', joinable = path && path[0] != '\0' && bundle && bundle[0] == '/';
 
-	if (!path || path[0] == '\0' || !runtime_ignores_unread_state(create->low_level))
+	if ((!absolute && !joinable) || !runtime_ignores_unread_state(create->low_level))
 		return NULL;
-	if (path[0] == '/')
-		return path;
-	return create->bundle && create->bundle[0] == '/' ? graft_arena_printf(create->arena, "%s/%s", create->bundle, path)
-							  : NULL;
+	return absolute ? path : graft_arena_printf(create->arena, "%s/%s", bundle, path);
 }
 
 static int find_helpers(struct runtime_create *create, enum graft_mode mode, struct graft_error *err)

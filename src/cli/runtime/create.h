@@ -10,8 +10,8 @@
 
 /*
  * Edits <bundle>/config.json as its container asks for, in the mode `word` ("auto", "legacy", ...). A container that asks for no GPU is decided
- * here: no mode is called for it but legacy, and the file is rewritten only when it holds a prestart hook of NVIDIA's. `low_level` is the path of the low-level
- * runtime that will read it. `bundle` NULL = the working directory. -1: nothing was written.
+ * here: no mode is called for it but legacy, and the file is rewritten only when it holds a prestart hook of NVIDIA's. `low_level` is the path of the
+ * low-level runtime that will read it. `bundle` NULL = the working directory. -1: nothing was written.
  */
 int runtime_edit_bundle(const struct graft_config *config, const char *word, const char *low_level, const char *bundle,
 			const struct graft_log *log, struct graft_arena *arena, struct graft_error *err);

@@ -25,8 +25,8 @@
 int runtime_find_low_level(const struct graft_config *config, const struct graft_log *log, struct graft_arena *arena,
 			   const char **ret_path, bool *ret_script, struct graft_error *err);
 /*
- * Whether the low-level runtime is runc, made by Go: it does not mind a hook that ends without having read the OCI state, which others may take
- * for a failure, and a hook that does read it waits for milliseconds (docs/decisions/0021-no-state.md).
+ * Whether the low-level runtime is runc, a program of Go: it does not mind a hook that ends without having read the OCI state, which others may take
+ * for a failure, and a hook that does read it waits for milliseconds (docs/decisions/0021-no-state.md). What cannot be read is not.
  */
 bool runtime_ignores_unread_state(const char *path);
 /* Fails when a wrapper that we were about to become has called us again. */

@@ -76,8 +76,8 @@ static int edit_bundle(const struct world *world, const char *toml_text, const c
 	world_put(world, "b/config.json", json, 0644);
 	assert_int_equal(graft_toml_parse("/c.toml", toml_text, strlen(toml_text), &toml, err), 0);
 	assert_int_equal(graft_config_read(toml, NULL, world->arena, &config, err), 0);
-	return runtime_edit_bundle(&config, word ? word : config.runtime.mode, "/nowhere/runc", world_path(world, "b"), NULL,
-				   world->arena, err);
+	return runtime_edit_bundle(&config, word ? word : config.runtime.mode, "/nowhere/runc", world_path(world, "b"),
+				   NULL, world->arena, err);
 }
 
 #define SPEC(env, rest)                                                                                   \
@@ -205,7 +205,8 @@ static void test_no_bundle(void **state)
 	struct graft_error err = { 0 };
 	char text[1024];
 
-	assert_int_equal(runtime_edit_bundle(&config, "auto", "/nowhere/runc", world_path(world, "nowhere"), NULL, world->arena, &err),
+	assert_int_equal(runtime_edit_bundle(&config, "auto", "/nowhere/runc", world_path(world, "nowhere"), NULL,
+					     world->arena, &err),
 			 -1);
 	(void)graft_error_text(&err, text, sizeof(text));
 	assert_memory_equal(text, "error opening OCI specification file ", 37);
