@@ -119,7 +119,7 @@ static const char *find_hook_root(const struct runtime_create *create)
 	const char *path = create->spec->root_path, *bundle = create->bundle;
 	bool absolute = path && path[0] == '/', joinable = path && path[0] != '\0' && bundle && bundle[0] == '/';
 
-	if ((!absolute && !joinable) || !runtime_ignores_unread_state(create->low_level))
+	if ((!absolute && !joinable) || !runtime_ignores_unread_state(create->low_level, create->arena))
 		return NULL;
 	return absolute ? path : graft_arena_printf(create->arena, "%s/%s", bundle, path);
 }

@@ -19,8 +19,6 @@
 #define SELF         "nvidia-container-runtime"
 #define DEFAULT_HOOK "/usr/bin/nvidia-container-runtime-hook"
 #define DEFAULT_CDI  "/usr/bin/nvidia-cdi-hook"
-/* Of the names of libraries that a program needs. */
-#define ELF_ARENA_MAX ((size_t)1 << 20)
 
 static const char *base_name(const char *path)
 {
@@ -120,20 +118,15 @@ int runtime_find_low_level(const struct graft_config *config, const struct graft
 	return fail_candidates(config, &candidates, err);
 }
 
-bool runtime_ignores_unread_state(const char *path)
+bool runtime_ignores_unread_state(const char *path, struct graft_arena *arena)
 {
-	struct graft_arena *arena;
 	struct graft_elf elf = { .is_go = false };
 	auto_close int fd = -1;
 
 	if (strcmp(base_name(path), "runc") != 0)
 		return false;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	arena = fd >= 0 ? graft_arena_new(ELF_ARENA_MAX) : NULL;
-	if (arena && graft_elf_read_fd(fd, path, arena, &elf, NULL) < 0)
-		elf.is_go = false;
-	(void)graft_arena_free(arena);
-	return elf.is_go;
+	return fd >= 0 && graft_elf_read_fd(fd, path, arena, &elf, NULL) == 0 && elf.is_go;
 }
 
 int runtime_refuse_loop(const struct graft_config *config, struct graft_error *err)

@@ -26,9 +26,10 @@ int runtime_find_low_level(const struct graft_config *config, const struct graft
 			   const char **ret_path, bool *ret_script, struct graft_error *err);
 /*
  * Whether the low-level runtime is runc, a program of Go: it does not mind a hook that ends without having read the OCI state, which others may take
- * for a failure, and a hook that does read it waits for milliseconds (docs/decisions/0021-no-state.md). What cannot be read is not.
+ * for a failure, and a hook that does read it waits for milliseconds (docs/decisions/0021-no-state.md). What cannot be read is not;
+ * without memory the arena remembers.
  */
-bool runtime_ignores_unread_state(const char *path);
+bool runtime_ignores_unread_state(const char *path, struct graft_arena *arena);
 /* Fails when a wrapper that we were about to become has called us again. */
 int runtime_refuse_loop(const struct graft_config *config, struct graft_error *err);
 

@@ -546,6 +546,43 @@ static void test_hook(void **state)
 	assert_string_equal(hook_of(b, text), "cover /proc/driver/nvidia/params, symlink /usr/lib/a");
 }
 
+/* The root is what the hook is told last; without it, the hook reads the state. */
+static void test_hook_root(void **state)
+{
+	static struct graft_edit edits[] = { { .kind = GRAFT_EDIT_SYMLINK, .target = "/usr/lib/a", .content = "b" } };
+	static const struct {
+		const char *program, *root, *want, *last;
+	} rows_of_roots[] = {
+		{ HOOK, "/run/x/rootfs", "[\"nvidia-cdi-hook\",\"apply\",\"--plan\",\"{",
+		  "}\",\"--rootfs\",\"/run/x/rootfs\"]," },
+		{ "/opt/nvidia-ctk", "/run/x/rootfs", "[\"nvidia-ctk\",\"hook\",\"apply\",\"--plan\",\"{",
+		  "}\",\"--rootfs\",\"/run/x/rootfs\"]," },
+		{ HOOK, "/a \"b\"\\", "[\"nvidia-cdi-hook\",\"apply\",\"--plan\",\"{",
+		  "}\",\"--rootfs\",\"/a \\\"b\\\"\\\\\"]," },
+		{ HOOK, NULL, "[\"nvidia-cdi-hook\",\"apply\",\"--plan\",\"{", "}\"]," },
+	};
+	struct graft_plan plan = plan_of(edits, 1);
+	struct bundle *b = *state;
+	const char *text = NULL;
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows_of_roots); i++) {
+		const struct graft_oci_options options = { .hook_path = rows_of_roots[i].program,
+							   .hook_root = rows_of_roots[i].root,
+							   .no_root_work = true };
+
+		assert_int_equal(apply(b, &plan, "{\"root\":{\"path\":\"rootfs\"}}", options, &text, NULL), 0);
+		assert_non_null(strstr(text, rows_of_roots[i].want));
+		assert_non_null(strstr(text, rows_of_roots[i].last));
+		assert_int_equal(strstr(text, "--rootfs") != NULL, rows_of_roots[i].root != NULL);
+	}
+	/* No hook is made for it. */
+	need_root();
+	assert_int_equal(apply(b, &plan, "{\"root\":{\"path\":\"rootfs\"}}",
+			       (struct graft_oci_options){ .hook_root = "/run/x/rootfs" }, &text, NULL),
+			 0);
+	assert_null(strstr(text, "hooks"));
+}
+
 /* A plan that no argument can hold goes into a file of the bundle. */
 static void test_long_plan(void **state)
 {
@@ -578,6 +615,12 @@ static void test_long_plan(void **state)
 	assert_int_equal(graft_plan_read(json, length, &read, NULL), 0);
 	assert_int_equal(read->n_edits, N);
 	graft_plan_free(read);
+	assert_null(strstr(text, "--rootfs"));
+	assert_int_equal(apply(b, &plan, "{\"root\":{\"path\":\"rootfs\"}}",
+			       (struct graft_oci_options){ .no_root_work = true, .hook_root = "/r" }, &text, NULL),
+			 0);
+	assert_non_null(
+	    strstr(text, graft_arena_printf(b->arena, "\"--plan-file\",\"%s\",\"--rootfs\",\"/r\"]", path)));
 	free(edits);
 }
 
@@ -651,7 +694,7 @@ static void test_allocations(void **state)
 		auto_json_document struct graft_json_document *document = NULL;
 		static const char config[] =
 		    "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/etc/nvidia\"}]}";
-		const struct graft_oci_options options = { .hook_path = HOOK };
+		const struct graft_oci_options options = { .hook_path = HOOK, .hook_root = "/r" };
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_oci_spec spec;
 		bool failed;
@@ -689,6 +732,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_groups, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hook, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hook_root, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_plan, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_host_root, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_undo, setup, teardown),

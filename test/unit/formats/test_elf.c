@@ -21,6 +21,7 @@
 #include "base/root.h"
 #include "formats/elf.h"
 
+#include "../elf_notes.h"
 #include "../elf_stub.h"
 
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
@@ -205,6 +206,106 @@ static void test_32_bit(void **state)
 	graft_arena_free(arena);
 }
 
+/* ---- notes ---- */
+
+static const struct {
+	const char *name;
+	struct elf_note notes[3];
+	size_t cut;
+	bool is_go, has_abi_note;
+} notes_rows[] = {
+	{ "none", { { .owner_size = 0 } }, 0, false, false },
+	{ "Go's alone", { ELF_NOTES_GO(0) }, 0, true, false },
+	{ "Go's before glibc's", { ELF_NOTES_GO(0), ELF_NOTES_GLIBC(0) }, 0, true, true },
+	{ "Go's behind glibc's", { ELF_NOTES_GLIBC(0), ELF_NOTES_GO(0) }, 0, true, true },
+	{ "Go's behind one of a name that is padded",
+	  { { .owner = "X", .owner_size = 2, .type = 4 }, ELF_NOTES_GO(0) },
+	  0,
+	  true,
+	  false },
+	{ "Go's in the segment behind glibc's", { ELF_NOTES_GLIBC(0), ELF_NOTES_GO(1) }, 0, true, true },
+	{ "Go's in the segment before glibc's", { ELF_NOTES_GO(0), ELF_NOTES_GLIBC(1) }, 0, true, true },
+	{ "Go's twice", { ELF_NOTES_GO(0), ELF_NOTES_GO(1) }, 0, true, false },
+	{ "another type of Go's", { { .owner = "Go\0", .owner_size = 4, .type = 3 } }, 0, false, false },
+	{ "Go's type of another owner", { { .owner = "GNU", .owner_size = 4, .type = 4 } }, 0, false, false },
+	{ "an owner whose name begins so", { { .owner = "Goo", .owner_size = 4, .type = 4 } }, 0, false, false },
+	{ "a shorter owner", { { .owner = "Go", .owner_size = 3, .type = 4 } }, 0, false, false },
+	{ "a longer owner", { { .owner = "Go\0\0", .owner_size = 5, .type = 4 } }, 0, false, false },
+	{ "a segment that ends in the value", { ELF_NOTES_GLIBC(0), ELF_NOTES_GO(0) }, 1, false, true },
+	{ "a segment that ends before the value", { ELF_NOTES_GLIBC(0), ELF_NOTES_GO(0) }, 16, false, true },
+	{ "a segment that ends before the name", { ELF_NOTES_GLIBC(0), ELF_NOTES_GO(0) }, 20, false, true },
+	{ "a segment that ends in the header", { ELF_NOTES_GLIBC(0), ELF_NOTES_GO(0) }, 21, false, true },
+};
+
+static void check_notes(size_t row, bool is_64)
+{
+	struct graft_arena *arena = graft_arena_new(ARENA_MAX);
+	unsigned char bytes[ELF_NOTES_MAX];
+	struct graft_error err = { 0 };
+	struct graft_elf elf = { .is_go = !notes_rows[row].is_go };
+	size_t length = elf_notes_make(bytes, is_64, notes_rows[row].notes, GRAFT_COUNT(notes_rows[row].notes),
+				       notes_rows[row].cut);
+
+	print_message("# %s, %d bits\n", notes_rows[row].name, is_64 ? 64 : 32);
+	assert_int_equal(read_tiny(bytes, length, &elf, &err, arena), 0);
+	assert_int_equal(elf.abi_flags, is_64 ? GRAFT_ABI_FLAGS_X86_64 : GRAFT_ABI_FLAGS_I386);
+	assert_int_equal(elf.is_go, notes_rows[row].is_go);
+	assert_int_equal(elf.has_abi_note, notes_rows[row].has_abi_note);
+	if (elf.has_abi_note)
+		assert_int_equal(elf.abi_kernel[0] * 10000 + elf.abi_kernel[1] * 100 + elf.abi_kernel[2], 30200);
+	graft_arena_free(arena);
+}
+
+static void test_notes(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(notes_rows); i++) {
+		check_notes(i, true);
+		check_notes(i, false);
+	}
+}
+
+/* A program whose end is missing is damaged, and nobody says that it is Go's. */
+static void test_notes_cut_off(void **state)
+{
+	static const struct elf_note notes[] = { ELF_NOTES_GLIBC(0), ELF_NOTES_GO(1) };
+
+	(void)state;
+	for (int is_64 = 0; is_64 < 2; is_64++) {
+		unsigned char bytes[ELF_NOTES_MAX];
+		size_t whole = elf_notes_make(bytes, is_64 != 0, notes, GRAFT_COUNT(notes), 0);
+
+		for (size_t length = 0; length < whole; length++) {
+			struct graft_arena *arena = graft_arena_new(ARENA_MAX);
+			struct graft_error err = { 0 };
+			struct graft_elf elf = { 0 };
+			void *copy = malloc(length + 1);
+
+			memcpy(copy, bytes, length);
+			assert_int_equal(read_tiny(copy, length, &elf, &err, arena), -1);
+			assert_int_equal(err.status, GRAFT_FORMAT);
+			assert_false(elf.is_go);
+			free(copy);
+			graft_arena_free(arena);
+		}
+	}
+}
+
+/* What the C compiler makes is none of Go's. */
+static void test_own_program(void **state)
+{
+	struct graft_arena *arena = graft_arena_new(ARENA_MAX);
+	auto_close int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct graft_elf elf = { .is_go = true };
+
+	(void)state;
+	assert_int_equal(graft_elf_read_fd(fd, "self", arena, &elf, NULL), 0);
+	assert_false(elf.is_go);
+	graft_arena_free(arena);
+}
+
+/* ---- damage ---- */
+
 /* No byte of the file may lead outside it, whatever it says: the sanitizers watch. */
 static void test_damaged(void **state)
 {
@@ -323,9 +424,11 @@ static void test_unreadable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_real_libraries), cmocka_unit_test(test_abi_note), cmocka_unit_test(test_32_bit),
-		cmocka_unit_test(test_damaged),        cmocka_unit_test(test_refused),  cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_real_libraries), cmocka_unit_test(test_abi_note),
+		cmocka_unit_test(test_32_bit),         cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_refused),        cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_unreadable),     cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_notes_cut_off),  cmocka_unit_test(test_own_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

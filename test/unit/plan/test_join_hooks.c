@@ -131,6 +131,46 @@ static const struct {
 	{ "", NULL },
 };
 
+#define ROOT "/run/bundle/rootfs"
+#define TOLD HOOK "sequence --rootfs " ROOT " "
+
+/* What is told the root is a sequence, of one hook as well; what is not joined is not told. */
+static const struct {
+	const char *before, *after;
+} told_rows[] = {
+	{ HOOK "update-ldcache --folder /x\n", TOLD "update-ldcache --folder /x\n" },
+	{ HOOK "create-symlinks --link a::/b\n" HOOK "chmod --mode 755 --path /dev\n" HOOK "update-ldcache\n",
+	  TOLD "create-symlinks --link a::/b --then chmod --mode 755 --path /dev --then update-ldcache\n" },
+	{ HOOK "chmod\ncreateContainer " PROGRAM "|E=1|x chmod\ncreateContainer " PROGRAM "|E=1|y chmod --mode 1\n" HOOK
+	       "chmod\n",
+	  TOLD "chmod\ncreateContainer " PROGRAM "|E=1|x sequence --rootfs " ROOT " chmod --then chmod --mode 1\n" TOLD
+	       "chmod\n" },
+	{ HOOK "chmod\npoststop /bin/x|E=0|x\n" HOOK "chmod\n", TOLD "chmod --then chmod\npoststop /bin/x|E=0|x\n" },
+	{ HOOK "chmod\ncreateContainer /bin/x|E=0|x --rootfs /y\n" HOOK "chmod\n",
+	  TOLD "chmod\ncreateContainer /bin/x|E=0|x --rootfs /y\n" TOLD "chmod\n" },
+	{ "prestart " PROGRAM "|E=0|x update-ldcache\n", NULL },
+	{ "createContainer /usr/bin/nvidia-ctk|E=0|nvidia-ctk hook chmod\n", NULL },
+	{ "createContainer /usr/local" PROGRAM "|E=0|x chmod\n", NULL },
+	{ HOOK "chmod --container-spec /x\n" HOOK "chmod\n", HOOK "chmod --container-spec /x\n" TOLD "chmod\n" },
+	{ HOOK "chmod --container-spec=/x\n" HOOK "chmod -container-spec /x\n", NULL },
+	{ HOOK "of-the-future\n" HOOK "--quiet chmod\n" HOOK "apply --plan {}\n" HOOK "chmod --path --then\n", NULL },
+	{ HOOK "sequence chmod --then chmod\n" HOOK "sequence --rootfs /other chmod\n", NULL },
+	{ "createContainer " PROGRAM "|E=0|nvidia-cdi-hook\n", NULL },
+	{ "", NULL },
+};
+
+static void test_told_rows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(told_rows); i++) {
+		struct graft_cdi_edits edits = parse(told_rows[i].before), given = edits;
+
+		assert_int_equal(graft_join_hooks(PROGRAM, ROOT, arena, &edits, NULL), 0);
+		assert_hooks(&edits, told_rows[i].after ? told_rows[i].after : told_rows[i].before);
+		assert_hooks(&given, told_rows[i].before);
+	}
+}
+
 static void test_rows(void **state)
 {
 	(void)state;
@@ -155,6 +195,9 @@ static void test_timeout(void **state)
 	assert_hooks(&edits, text);
 	assert_true(edits.hooks[1].has_timeout);
 	assert_int_equal(edits.hooks[1].timeout, 5);
+	assert_int_equal(graft_join_hooks(PROGRAM, ROOT, arena, &edits, NULL), 0);
+	assert_hooks(&edits, TOLD "chmod\n" HOOK "chmod\n" TOLD "chmod\n");
+	assert_true(edits.hooks[1].has_timeout);
 }
 
 /* What was given is read only: lists of a specification are shared by containers. */
@@ -167,35 +210,43 @@ static void test_input_stays(void **state)
 	assert_hooks(&given, rows[1].before);
 }
 
-static void test_allocations_fail(void **state)
+static void fail_allocations(const char *root, const char *after)
 {
 	int rc = -1, n = 0;
 
-	(void)state;
 	while (rc != 0) {
-		struct graft_cdi_edits edits = parse(rows[1].before);
+		struct graft_cdi_edits edits = parse(rows[1].before), given = edits;
 		struct graft_arena *own = graft_arena_new((size_t)1 << 20);
 		struct graft_error err = { .status = GRAFT_OK };
 
 		allocation_fail(++n);
-		rc = graft_join_hooks(PROGRAM, NULL, own, &edits, &err);
+		rc = graft_join_hooks(PROGRAM, root, own, &edits, &err);
 		(void)allocation_failed();
 		if (rc < 0)
 			assert_int_equal(err.status, GRAFT_NO_MEMORY);
+		assert_hooks(&edits, rc < 0 ? rows[1].before : after);
+		assert_hooks(&given, rows[1].before);
 		(void)graft_arena_free(own);
 		assert_true(n < 100);
 	}
 	assert_true(n > 1);
 }
 
+static void test_allocations_fail(void **state)
+{
+	const char *told = graft_arena_printf(arena, TOLD "%s", rows[1].after + strlen(HOOK "sequence "));
+
+	(void)state;
+	fail_allocations(NULL, rows[1].after);
+	fail_allocations(ROOT, told);
+}
+
 int main(void)
 {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		ROW(test_rows),
-		ROW(test_timeout),
-		ROW(test_input_stays),
-		ROW(test_allocations_fail),
+		ROW(test_rows),        ROW(test_told_rows),        ROW(test_timeout),
+		ROW(test_input_stays), ROW(test_allocations_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

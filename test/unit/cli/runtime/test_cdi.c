@@ -29,7 +29,7 @@ static const char nvidia[] =
 static const char example[] =
     "cdiVersion: 0.5.0\nkind: example.com/device\ndevices:\n- {name: bar, containerEdits: {env: [BAR=1]}}\n";
 
-static const char *driver_root;
+static const char *driver_root, *hook_root;
 
 /* Runs the mode for names separated by blanks; *ret_env is the environment that comes of it. */
 static int run(struct world *world, const char *default_kind, const char *words, const char **ret_env,
@@ -42,7 +42,8 @@ static int run(struct world *world, const char *default_kind, const char *words,
 	struct graft_container container = { .wants_devices = true };
 	struct runtime_create create = { .config = &config,
 					 .container = &container,
-					 .cdi_hook_path = "/usr/bin/nvidia-cdi-hook",
+					 .cdi_hook_path = world_path(world, "bin/nvidia-cdi-hook"),
+					 .hook_root = hook_root,
 					 .arena = world->arena };
 	struct graft_buffer out = { .max = 0 };
 	int rc;
@@ -180,6 +181,38 @@ static void test_stale(void **state)
 	driver_root = NULL;
 }
 
+/* Our hooks of a spec are told the root where they may be; those of others are not. */
+static void test_hooks(void **state)
+{
+	static const char spec[] =
+	    "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices: [{name: 0, containerEdits: {env: [ZERO=1]}}]\n"
+	    "containerEdits: {hooks: [{hookName: createContainer, path: %s, args: [nvidia-cdi-hook, update-ldcache]}, "
+	    "{hookName: createContainer, path: %s, args: [x, chmod]}]}\n";
+	static const struct {
+		const char *root, *want;
+	} told[] = {
+		{ NULL, "\"args\":[\"nvidia-cdi-hook\",\"update-ldcache\"]" },
+		{ "/r", "\"args\":[\"nvidia-cdi-hook\",\"sequence\",\"--rootfs\",\"/r\",\"update-ldcache\"]" },
+	};
+	struct world *world = *state;
+
+	world_put(world, "static/nvidia.yaml",
+		  graft_arena_printf(world->arena, spec, world_put(world, "bin/nvidia-cdi-hook", "", 0755),
+				     world_put(world, "bin/x", "", 0755)),
+		  0644);
+	for (size_t i = 0; i < GRAFT_COUNT(told); i++) {
+		struct graft_error err = { .status = GRAFT_OK };
+		const char *text;
+
+		hook_root = told[i].root;
+		if (run(world, "nvidia.com/gpu", "0", &text, &err) < 0)
+			fail_msg("%s", err.msg);
+		assert_non_null(strstr(text, told[i].want));
+		assert_non_null(strstr(text, "\"args\":[\"x\",\"chmod\"]"));
+	}
+	hook_root = NULL;
+}
+
 /* One line: devices, directories, what there is, what to do, what was skipped; the remedy is not lost behind long faults. */
 static void test_explanation(void **state)
 {
@@ -208,6 +241,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_names, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_hooks, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_explanation, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_stale, world_begin, world_end),
 	};

@@ -20,7 +20,7 @@ enum { NO_MODE = -1, JIT_OR_CSV = -2 };
 static struct {
 	int mode;
 	char devices[128];
-	char hook_path[128], cdi_hook_path[128];
+	char hook_path[128], cdi_hook_path[128], hook_root[128];
 	bool fails, removes_bundle;
 	const struct world *world;
 } seen;
@@ -36,6 +36,7 @@ static int stand_in(struct runtime_create *create, enum graft_mode mode, struct 
 	(void)snprintf(seen.hook_path, sizeof(seen.hook_path), "%s", create->hook_path ? create->hook_path : "");
 	(void)snprintf(seen.cdi_hook_path, sizeof(seen.cdi_hook_path), "%s",
 		       create->cdi_hook_path ? create->cdi_hook_path : "");
+	(void)snprintf(seen.hook_root, sizeof(seen.hook_root), "%s", create->hook_root ? create->hook_root : "");
 	if (seen.removes_bundle)
 		assert_int_equal(system(graft_arena_printf(create->arena, "/bin/rm -rf %s/b", seen.world->directory)),
 				 0);
@@ -256,6 +257,64 @@ static void test_helpers(void **state)
 	}
 }
 
+/* Hooks are told where the root is when that is an absolute path and the low-level runtime is runc itself. */
+static void test_hook_root(void **state)
+{
+	static const char *const words[] = { "jit-cdi", "cdi", "csv", "legacy" };
+	static const struct {
+		const char *root, *bundle, *low_level; /* '@' = the directory; bundle NULL = the working directory */
+		const char *want;
+	} rows[] = {
+		{ "\"path\":\"/r\"", "@b", "@bin/runc", "/r" },
+		{ "\"path\":\"/r\"", "b", "@bin/runc", "/r" },
+		{ "\"path\":\"/r\"", NULL, "@bin/runc", "/r" },
+		{ "\"path\":\"rootfs\"", "@b", "@bin/runc", "@b/rootfs" },
+		{ "\"path\":\"../x\"", "@b", "@bin/runc", "@b/../x" },
+		/* where the hook could not know what it is relative to */
+		{ "\"path\":\"rootfs\"", "b", "@bin/runc", "" },
+		{ "\"path\":\"rootfs\"", "./b", "@bin/runc", "" },
+		{ "\"path\":\"rootfs\"", NULL, "@bin/runc", "" },
+		{ "\"path\":\"rootfs\"", "", "@bin/runc", "" },
+		{ "\"path\":\"\"", "@b", "@bin/runc", "" },
+		{ "\"readonly\":true", "@b", "@bin/runc", "" },
+		/* and who could take it amiss */
+		{ "\"path\":\"/r\"", "@b", "@bin/crun", "" },
+		{ "\"path\":\"/r\"", "@b", "@bin/script/runc", "" },
+		{ "\"path\":\"/r\"", "@b", "/nowhere/runc", "" },
+	};
+	const struct world *world = *state;
+	static const char toml_text[] = "nvidia-ctk.path = \"/opt/hook\"";
+	auto_toml struct graft_toml *toml = NULL;
+	auto_close int saved = open(".", O_PATH | O_CLOEXEC);
+	struct graft_config config;
+
+	assert_int_equal(graft_toml_parse("/c.toml", toml_text, strlen(toml_text), &toml, NULL), 0);
+	assert_int_equal(graft_config_read(toml, NULL, world->arena, &config, NULL), 0);
+	world_put_program(world, "bin/runc", true);
+	world_put_program(world, "bin/crun", true);
+	world_put(world, "bin/script/runc", "#!/bin/sh\n", 0755);
+	for (size_t i = 0; i < GRAFT_COUNT(rows) * GRAFT_COUNT(words); i++) {
+		size_t row = i / GRAFT_COUNT(words);
+		const char *bundle = rows[row].bundle, *low_level = rows[row].low_level, *want = rows[row].want;
+		const char *json = graft_arena_printf(
+		    world->arena, "{\"root\":{%s},\"process\":{\"env\":[\"NVIDIA_VISIBLE_DEVICES=0\"]}}",
+		    rows[row].root);
+
+		world_put(world, "b/config.json", json, 0644);
+		assert_int_equal(chdir(bundle && bundle[0] ? world->directory : world_path(world, "b")), 0);
+		assert_int_equal(
+		    runtime_edit_bundle(&config, words[i % GRAFT_COUNT(words)],
+					low_level[0] == '@' ? world_path(world, low_level + 1) : low_level,
+					bundle && bundle[0] == '@' ? world_path(world, bundle + 1) : bundle, NULL,
+					world->arena, NULL),
+		    0);
+		print_message("# %s %s %s\n", words[i % GRAFT_COUNT(words)], rows[row].root, bundle ? bundle : "-");
+		assert_string_equal(seen.hook_root, want[0] == '@' ? world_path(world, want + 1) : want);
+		assert_string_equal(seen.cdi_hook_path, "/opt/hook");
+	}
+	assert_int_equal(fchdir(saved), 0);
+}
+
 /* Each allocation fails once: the file is the old or the new one, and what failed is said. */
 static void test_allocations(void **state)
 {
@@ -263,7 +322,7 @@ static void test_allocations(void **state)
 	static const char json[] = SPEC(VISIBLE("0"), HOOK ANNOTATED("nvidia.com/gpu=1"));
 	const struct world *world = *state;
 	auto_toml struct graft_toml *toml = NULL;
-	const char *bundle = world_path(world, "b");
+	const char *bundle = world_path(world, "b"), *runc = world_put_program(world, "bin/runc", true);
 	struct graft_config config;
 	int n = 1;
 
@@ -277,7 +336,7 @@ static void test_allocations(void **state)
 
 		world_put(world, "b/config.json", json, 0644);
 		allocation_fail(n);
-		rc = runtime_edit_bundle(&config, "auto", "/nowhere/runc", bundle, NULL, arena, &err);
+		rc = runtime_edit_bundle(&config, "auto", runc, bundle, NULL, arena, &err);
 		failed = allocation_failed();
 		graft_arena_free(arena);
 		text = world_get(world, "b/config.json");
@@ -301,6 +360,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_bundle, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_failures, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_helpers, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_hook_root, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_allocations, world_begin, world_end),
 	};
 

@@ -180,13 +180,18 @@ static void test_compat(void **state)
 				   "\"nvidia-cdi-hook\",\"sequence\",\"enable-cuda-compat\","
 				   "\"--host-driver-version=550.54.14\",\"--then\",\"update-ldcache\"],"
 				   "\"env\":[\"NVIDIA_CTK_DEBUG=false\"]}]}}";
+	static const char told[] = "{\"hooks\":{\"createContainer\":[{\"path\":\"/opt/nvidia-cdi-hook\",\"args\":["
+				   "\"nvidia-cdi-hook\",\"sequence\",\"--rootfs\",\"/r\",\"enable-cuda-compat\","
+				   "\"--host-driver-version=550.54.14\",\"--then\",\"update-ldcache\"],"
+				   "\"env\":[\"NVIDIA_CTK_DEBUG=false\"]}]}}";
 	static const struct {
 		const char *mode;
 		bool disabled;
-		const char *want;
+		const char *hook_root, *want;
 	} rows[] = {
-		{ "hook", false, both },  { "hook", true, "{}" },      { "ldconfig", false, "{}" },
-		{ "mount", false, "{}" }, { "disabled", false, "{}" }, { NULL, false, "{}" },
+		{ "hook", false, NULL, both },  { "hook", true, NULL, "{}" },      { "ldconfig", false, NULL, "{}" },
+		{ "mount", false, NULL, "{}" }, { "disabled", false, NULL, "{}" }, { NULL, false, NULL, "{}" },
+		{ "hook", false, "/r", told },  { "hook", true, "/r", "{}" },
 	};
 
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
@@ -195,10 +200,11 @@ static void test_compat(void **state)
 		begin(&creation, arena_of(state));
 		creation.config.runtime.cuda_compat_mode = rows[i].mode;
 		creation.config.features.disable_cuda_compat_lib_hook = rows[i].disabled;
+		creation.create.hook_root = rows[i].hook_root;
 		print_message("# %s\n", rows[i].mode ? rows[i].mode : "none");
 		assert_int_equal(runtime_give_compat(&creation.create, NULL), 0);
 		assert_string_equal(creation_text(&creation), rows[i].want);
-		assert_int_equal(host.n_looks, rows[i].want == both ? 1 : 0);
+		assert_int_equal(host.n_looks, strcmp(rows[i].want, "{}") == 0 ? 0 : 1);
 		creation_done(&creation);
 	}
 }

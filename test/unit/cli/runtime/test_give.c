@@ -199,7 +199,13 @@ static void test_edits(void **state)
 	assert_non_null(strstr(text, "\"/opt/nvidia-cdi-hook\""));
 	assert_non_null(strstr(text, "\"additionalGids\""));
 	assert_non_null(strstr(graft_buffer_text(&lines), "left to the hook: symlink /usr/lib/x.so"));
+	assert_null(strstr(text, "--rootfs"));
 	graft_buffer_done(&lines);
+	creation_done(&creation);
+	begin(&creation, *state);
+	creation.create.hook_root = "/run/x/rootfs";
+	assert_int_equal(runtime_give(&creation.create, &plan, NULL, NULL, NULL), 0);
+	assert_non_null(strstr(creation_text(&creation), ",\"--rootfs\",\"/run/x/rootfs\"]"));
 	creation_done(&creation);
 	begin(&creation, *state);
 	creation.config.features.no_additional_gids_for_device_nodes = true;

@@ -186,6 +186,119 @@ static void test_loop(void **state)
 	assert_int_equal(unsetenv(RUNTIME_WRAPPER_VARIABLE), 0);
 }
 
+/* ---- whether its hooks may leave the state unread ---- */
+
+static void test_unread_state(void **state)
+{
+	static const struct {
+		const char *path; /* below the directory */
+		bool ignores;
+	} rows[] = {
+		{ "go/runc", true },
+		/* the name is what it is called by, the kind is the file's */
+		{ "link/runc", true },
+		{ "go/crun", false },
+		{ "go/runc-1.2", false },
+		{ "go/docker-runc", false },
+		{ "go/runc/", false },
+		{ "c/runc", false },
+		{ "link-to-c/runc", false },
+		{ "script/runc", false },
+		{ "empty/runc", false },
+		{ "garbage/runc", false },
+		{ "cut/runc", false },
+		{ "directory/runc", false },
+		{ "fifo/runc", false },
+		{ "dangling/runc", false },
+		{ "nowhere/runc", false },
+	};
+	const struct world *world = *state;
+	const char *text;
+
+	world_put_program(world, "go/runc", true);
+	world_put_program(world, "go/crun", true);
+	world_put_program(world, "go/runc-1.2", true);
+	world_put_program(world, "go/docker-runc", true);
+	world_put_program(world, "c/runc", false);
+	world_put_program(world, "c/crun", false);
+	text = world_put_program(world, "cut/runc", true);
+	assert_int_equal(truncate(text, ELF_NOTES_ROOM + 50), 0);
+	world_put(world, "script/runc", "#!/bin/sh\nexec /usr/sbin/runc \"$@\"\n", 0755);
+	world_put(world, "empty/runc", "", 0755);
+	world_put(world, "garbage/runc",
+		  "\x7f"
+		  "ELF\x02\x01\x01 and nothing else that would make sense to anybody",
+		  0755);
+	world_put(world, "directory/runc/x", "", 0755);
+	world_put(world, "fifo/x", "", 0644);
+	world_put(world, "link/x", "", 0644);
+	world_put(world, "link-to-c/x", "", 0644);
+	world_put(world, "dangling/x", "", 0644);
+	assert_int_equal(mkfifo(world_path(world, "fifo/runc"), 0755), 0);
+	assert_int_equal(symlink("../go/runc-1.2", world_path(world, "link/runc")), 0);
+	assert_int_equal(symlink("../c/crun", world_path(world, "link-to-c/runc")), 0);
+	assert_int_equal(symlink("nowhere", world_path(world, "dangling/runc")), 0);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		print_message("# %s\n", rows[i].path);
+		assert_int_equal(runtime_ignores_unread_state(world_path(world, rows[i].path), world->arena),
+				 rows[i].ignores);
+	}
+	assert_false(graft_arena_failed(world->arena));
+}
+
+/* Of a program that may be run but not read nothing is known. */
+static void test_unreadable_runtime(void **state)
+{
+	const struct world *world = *state;
+	const char *path = world_put_program(world, "go/runc", true);
+	bool is_root = geteuid() == 0;
+
+	assert_int_equal(chmod(world->directory, 0755), 0);
+	if (is_root)
+		assert_int_equal(seteuid(65534), 0);
+	assert_true(runtime_ignores_unread_state(path, world->arena));
+	if (is_root)
+		assert_int_equal(seteuid(0), 0);
+	assert_int_equal(chmod(path, 0111), 0);
+	if (is_root)
+		assert_int_equal(seteuid(65534), 0);
+	assert_false(runtime_ignores_unread_state(path, world->arena));
+	if (is_root)
+		assert_int_equal(seteuid(0), 0);
+}
+
+/* The distribution's own: runc is made by Go, crun is not, by whatever name. */
+static void test_real_runtimes(void **state)
+{
+	static const char runc[] = "/usr/sbin/runc", crun[] = "/usr/bin/crun";
+	const struct world *world = *state;
+
+	world_put(world, "link/x", "", 0644);
+	if (access(runc, X_OK) == 0) {
+		assert_true(runtime_ignores_unread_state(runc, world->arena));
+		assert_int_equal(symlink(runc, world_path(world, "link/crun")), 0);
+		assert_false(runtime_ignores_unread_state(world_path(world, "link/crun"), world->arena));
+	}
+	if (access(crun, X_OK) == 0) {
+		assert_false(runtime_ignores_unread_state(crun, world->arena));
+		assert_int_equal(symlink(crun, world_path(world, "link/runc")), 0);
+		assert_false(runtime_ignores_unread_state(world_path(world, "link/runc"), world->arena));
+	}
+}
+
+/* Without memory a caller learns it from the arena. */
+static void test_unread_state_without_memory(void **state)
+{
+	const struct world *world = *state;
+	struct graft_arena *none = graft_arena_new(1);
+
+	assert_false(runtime_ignores_unread_state(world_put_program(world, "go/runc", true), none));
+	assert_true(graft_arena_failed(none));
+	graft_arena_free(none);
+}
+
+/* ---- hooks ---- */
+
 static void test_hook(void **state)
 {
 	static const struct {
@@ -244,6 +357,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_standard_directories, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_not_in_working_directory, world_begin, world_end),
 		cmocka_unit_test(test_loop),
+		cmocka_unit_test_setup_teardown(test_unread_state, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_unreadable_runtime, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_real_runtimes, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_unread_state_without_memory, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_hook, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_cdi_hook, world_begin, world_end),
 	};

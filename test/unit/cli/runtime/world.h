@@ -13,6 +13,8 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 
+#include "../../elf_notes.h"
+
 struct world {
 	char directory[64];
 	struct graft_arena *arena;
@@ -24,7 +26,8 @@ static inline const char *world_path(const struct world *world, const char *path
 }
 
 /* A file with its parents. */
-static inline const char *world_put(const struct world *world, const char *path, const char *text, mode_t mode)
+static inline const char *world_put_bytes(const struct world *world, const char *path, const void *bytes, size_t n,
+					  mode_t mode)
 {
 	auto_close int fd = -1;
 	char *full = graft_arena_printf(world->arena, "%s/%s", world->directory, path);
@@ -37,8 +40,23 @@ static inline const char *world_put(const struct world *world, const char *path,
 	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 	assert_true(fd >= 0);
 	assert_int_equal(fchmod(fd, mode), 0);
-	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	assert_int_equal(write(fd, bytes, n), (ssize_t)n);
 	return full;
+}
+
+static inline const char *world_put(const struct world *world, const char *path, const char *text, mode_t mode)
+{
+	return world_put_bytes(world, path, text, strlen(text), mode);
+}
+
+/* A program with the notes of glibc and, if `go`, of Go. */
+static inline const char *world_put_program(const struct world *world, const char *path, bool go)
+{
+	static const struct elf_note notes[] = { ELF_NOTES_GLIBC(0), ELF_NOTES_GO(0) };
+	unsigned char bytes[ELF_NOTES_MAX];
+	size_t n = elf_notes_make(bytes, true, notes, go ? 2 : 1, 0);
+
+	return world_put_bytes(world, path, bytes, n, 0755);
 }
 
 /* The text of a file; "" when it is not there. */
