@@ -157,9 +157,90 @@ is_static() { ! readelf -lW "$hook_program" | grep -q INTERP; }
       # shellcheck disable=SC2086
       hook $words
       fails 'leads to /'
+      # shellcheck disable=SC2086
+      hook sequence --rootfs "$path" $words
+      fails 'leads to /'
     done
+    hook apply --rootfs "$path" --plan "$(plan '{kind: "symlink", target: "/graft-must-not-be-here", content: "a"}')"
+    fails 'leads to /'
   done
   on_host test ! -e /graft-must-not-be-here
+}
+
+# ---- the root, told ----
+
+# told INPUT HOOK...: as hook() calls it, with a standard input that is closed, empty, nonsense, or open for writing by somebody who never writes.
+told() {
+  [ -p "$work/never" ] || mkfifo "$work/never"
+  echo nonsense >"$work/nonsense"
+  # shellcheck disable=SC2016
+  run on_host bash -c '
+    cd "$1" && input=$2 work=$3 && shift 3
+    case $input in
+    closed) exec <&- ;;
+    empty) exec </dev/null ;;
+    nonsense) exec <"$work/nonsense" ;;
+    never) exec 9<>"$work/never" <"$work/never" ;;
+    esac
+    timeout "$@"' - "$root" "$1" "$work" "${patience:-20}" "${old_kernel[@]}" "$hook_program" "${@:2}"
+}
+
+@test "a root that is told: nobody reads standard input, or looks for a bundle" {
+  local input
+  rm -r "$bundle"
+  for input in closed empty nonsense never; do
+    told "$input" sequence --rootfs "$root" create-symlinks --link "a::/usr/lib/$input" --then update-ldcache --folder "/opt/$input"
+    succeeds
+    [ "$(link "usr/lib/$input")" = a ]
+    grep -qx "/opt/$input" "$at/etc/ld.so.conf.d/00-graft.conf"
+    told "$input" apply --plan "$(plan '{kind: "symlink", target: "/usr/lib/planned-'"$input"'", content: "b"}')" --rootfs "$root"
+    succeeds
+    [ "$(link "usr/lib/planned-$input")" = b ]
+    plan '{kind: "directory", target: "/'"$input"'", mode: 493}' >"$work/plan.json"
+    told "$input" apply --plan-file "$work/plan.json" "--rootfs=$root"
+    succeeds
+    [ -d "$at/$input" ]
+  done
+  # Untold, they wait for it.
+  patience=1 told never create-symlinks --link a::/usr/lib/untold
+  [ "$status" -eq 124 ]
+  told empty create-symlinks --link a::/usr/lib/untold
+  fails 'failed to load container state'
+  [ ! -L "$at/usr/lib/untold" ]
+}
+
+@test "a root that is told: an absolute path of a directory" {
+  local path
+  mkdir "$at/relative"
+  echo >"$work/file"
+  tree >"$work/before"
+  for path in relative . ./ .. "${root#/}" ''; do
+    told never sequence --rootfs "$path" create-symlinks --link a::/usr/lib/a
+    fails "failed to create links: the container's root must be an absolute path: '$path'"
+    told never apply --rootfs "$path" --plan "$(plan '{kind: "symlink", target: "/usr/lib/a", content: "b"}')"
+    fails "the container's root must be an absolute path: '$path'"
+  done
+  told never sequence --rootfs /nonexistent update-ldcache
+  fails 'failed to determined container root: path error: /nonexistent: no such file or directory'
+  told never apply --rootfs "$work/file" --plan "$(plan '{kind: "symlink", target: "/usr/lib/a", content: "b"}')"
+  fails "path error: $work/file: not a directory"
+  told never sequence --rootfs
+  fails 'flag needs an argument: --rootfs'
+  # Hooks of specifications have no such option, in a sequence neither.
+  told never create-symlinks --rootfs "$root" --link a::/usr/lib/a
+  fails 'flag provided but not defined: -rootfs'
+  told never sequence --rootfs "$root" create-symlinks --rootfs "$root" --link a::/usr/lib/a
+  fails 'flag provided but not defined: -rootfs'
+  tree | diff "$work/before" -
+}
+
+@test "a root that is told: a state in a file counts, for its own hook" {
+  printf '%s' "$state" >"$work/state.json"
+  told never sequence --rootfs /nonexistent create-symlinks --container-spec "$work/state.json" --link a::/usr/lib/first --then \
+    create-symlinks --link b::/usr/lib/second
+  fails 'path error: /nonexistent'
+  [ "$(link usr/lib/first)" = a ]
+  [ ! -L "$at/usr/lib/second" ]
 }
 
 # ---- create-symlinks ----

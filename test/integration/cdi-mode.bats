@@ -160,9 +160,9 @@ refuse() {
   expect made-nvidia0 "No such device or address"
   expect made-nvidia1 "Operation not permitted"
   [ "$(jq '.hooks | has("prestart")' "$bundle/config.json")" = false ]
-  # Two hooks of the spec, one process.
-  jq -e --arg lib "$libraries" '.hooks.createContainer | map(.args) == [["nvidia-cdi-hook",
-    "sequence", "create-symlinks", "--link", "libcuda.so.1::\($lib)/libcuda.so", "--then", "update-ldcache", "--folder", $lib]]' "$bundle/config.json"
+  # Two hooks of the spec, one process, which need not wait for the state.
+  jq -e --arg lib "$libraries" --arg root "$root" '.hooks.createContainer | map(.args) == [["nvidia-cdi-hook",
+    "sequence", "--rootfs", $root, "create-symlinks", "--link", "libcuda.so.1::\($lib)/libcuda.so", "--then", "update-ldcache", "--folder", $lib]]' "$bundle/config.json"
   jq -e '.process.env | map(select(startswith("NVIDIA_VISIBLE_DEVICES="))) == ["NVIDIA_VISIBLE_DEVICES=void"]' "$bundle/config.json"
 }
 
@@ -173,6 +173,7 @@ refuse() {
   start_container on_host
   expect_one_gpu
   jq -e '.hooks.createContainer | map(.args[1]) == ["create-symlinks", "update-ldcache"]' "$bundle/config.json"
+  run ! grep -q -e --rootfs "$bundle/config.json"
 }
 
 low_level() { sed -i "s/^\[nvidia-container-runtime\]\$/&\nruntimes = [\"$1\"]/" "$work/config.toml"; }
@@ -181,8 +182,12 @@ low_level() { sed -i "s/^\[nvidia-container-runtime\]\$/&\nruntimes = [\"$1\"]/"
 lives() {
   low_level "$2"
   yaml_spec nvidia.com/gpu >"$specs/nvidia.yaml"
-  make_gpu_bundle "$(wants 1)" '.process.args = ["/bin/sleep", "600"]'
-  shim "$1" create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1 || die "$(cat "$work/out" "$work/runtime.log")" || return
+  make_gpu_bundle "$(wants nvidia.com/gpu=1)" '.process.args = ["/bin/sleep", "600"]'
+  shim "$1" create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1 3>&- 4>&- || die "$(cat "$work/out" "$work/runtime.log")" || return
+  case $2 in
+  runc) [ "$(jq -c '.hooks.createContainer | map(.args[1:3])' "$bundle/config.json")" = '[["sequence","--rootfs"]]' ] ;;
+  *) [ "$(jq -c '.hooks.createContainer | map(.args[1:3])' "$bundle/config.json")" = '[["sequence","create-symlinks"]]' ] ;;
+  esac
   shim "$1" start "$container"
   run shim "$1" exec "$container" /probe
   read_answers

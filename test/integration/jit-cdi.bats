@@ -203,6 +203,53 @@ quiet_host() {
   run ! grep -v -e ' /dev/dri/by-path/' -e ' /proc/driver/nvidia/params$' "$work/plan"
 }
 
+# The root that the hook is told; nothing when it reads the state.
+told_root() { jq -r '.hooks.createContainer[].args | if .[-2] == "--rootfs" then .[-1] else empty end' "$bundle/config.json"; }
+
+# shellcheck disable=SC2016
+at_work() { v2 sh -c 'cd "$0" && exec "$@"' "$work" "$@"; }
+
+@test "runc's hook is told the root, by an absolute path of it" {
+  jit_bundle 0,1
+  jit v2 runc
+  expect_two_gpus
+  [ "$(told_root)" = "$root" ]
+  jit_bundle 0,1 '.root.path = "../root"'
+  jit v2 runc
+  expect_two_gpus
+  [ "$(told_root)" = "$bundle/../root" ]
+  # By a bundle that is named from the working directory nobody in a container finds a root.
+  jit_bundle 0,1 '.root.path = "../root"'
+  bundle=bundle jit at_work runc
+  expect_two_gpus
+  [ -z "$(told_root)" ]
+}
+
+@test "a script that is called runc: its hook reads the state" {
+  mkdir "$work/script"
+  printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v runc)" >"$work/script/runc"
+  chmod 0755 "$work/script/runc"
+  jit_bundle 0,1
+  jit v2 "$work/script/runc"
+  expect_two_gpus
+  [ -n "$(hook_plan)" ]
+  [ -z "$(told_root)" ]
+}
+
+@test "crun, by its name and called runc: its hook reads the state" {
+  type crun >/dev/null || skip "this machine has no crun"
+  local name
+  mkdir "$work/other"
+  ln -s "$(command -v crun)" "$work/other/runc"
+  for name in crun "$work/other/runc"; do
+    jit_bundle 0,1
+    jit v2 "$name" --cgroup-manager=disabled
+    expect_two_gpus "No such device or address" # no cgroup, no rules
+    [ -n "$(hook_plan)" ]
+    [ -z "$(told_root)" ]
+  done
+}
+
 @test "a volume over the loader's directory: the hook does its links and the cache" {
   quiet_host
   local libs=/usr/lib/x86_64-linux-gnu
