@@ -29,7 +29,7 @@ FORWARDED = [
     ("forward-kill", "pass-through: kill", "kill", 1.5),
     ("forward-delete", "pass-through: delete", "delete", 1.5),
 ]
-# The same as rows of fixtures.STARTS, so that all are named, described and limited alike.
+# All rows: name, what it is, limit in units over runc alone.
 LIMITS = [(name, words, limit) for name, words, _, limit in FORWARDED] + [(row[0], row[1], row[5]) for row in fixtures.STARTS]
 
 
@@ -41,7 +41,7 @@ def container_config(variables):
             config = json.load(stream)
     config["root"] = {"path": "/mnt/root", "readonly": False}
     config["process"].update(terminal=False, args=["/bin/true"], env=config["process"]["env"] + variables)
-    del config["process"]["rlimits"]
+    config["process"].pop("rlimits", None)
     return config
 
 
