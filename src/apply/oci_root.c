@@ -268,8 +268,13 @@ static int add_mounts(struct graft_oci_root *root, const struct graft_oci_spec *
 	return 0;
 }
 
-static int add_plan_mounts(struct graft_oci_root *root, const struct graft_plan *plan)
+static int add_plan_mounts(struct graft_oci_root *root, const struct graft_plan *plan,
+			   const struct graft_oci_options *options)
 {
+	for (size_t i = 0; i < options->n_other_mounts; i++)
+		if (!graft_arena_push_string(root->arena, &root->plan_mounts, &root->n_plan_mounts,
+					     options->other_mounts[i]))
+			return -1;
 	for (size_t i = 0; i < plan->n_edits; i++) {
 		const struct graft_edit *edit = &plan->edits[i];
 		bool directory = edit->kind == GRAFT_EDIT_TMPFS ||
@@ -307,7 +312,7 @@ int graft_oci_root_open(struct graft_oci_root *ret_root, const char *bundle, con
 	if (open_target(root, make_absolute(root->bundle, spec->root_path, arena), options->texts, options->log, err) <
 	    0)
 		return -1;
-	if (!root->obstacle && (add_mounts(root, spec) < 0 || add_plan_mounts(root, plan) < 0))
+	if (!root->obstacle && (add_mounts(root, spec) < 0 || add_plan_mounts(root, plan, options) < 0))
 		return graft_fail_memory(err);
 	return 0;
 }

@@ -28,6 +28,9 @@ struct graft_oci_options {
 	/* Directories that the loader of the container's root searches, where they are known; 0: they are read when they matter. Borrowed. */
 	const char **loader_dirs;
 	size_t n_loader_dirs;
+	/* Paths over which something is mounted besides what `spec` and the plan say. Borrowed. */
+	const char **other_mounts;
+	size_t n_other_mounts;
 	struct graft_texts *texts; /* what was read of the root before (base/texts.h); NULL = nothing. Borrowed */
 	const struct graft_log *log;
 };

@@ -53,12 +53,15 @@ json_spec() {
      }}'
 }
 
-# yaml_spec KIND: GPUs 0 and 1, by index and by UUID, and all of them.
+# yaml_spec KIND [WORD...]: GPUs 0 and 1, by index and by UUID, and all of them; and a third hook of these words.
 yaml_spec() {
+  local kind=$1 third=
+  shift
+  [ $# -eq 0 ] || third="{hookName: createContainer, path: $BATS_FILE_TMPDIR/programs/nvidia-cdi-hook, args: [nvidia-cdi-hook, $(IFS=, && echo "$*")], env: [NVIDIA_CTK_DEBUG=false]}"
   cat <<YAML
 ---
 cdiVersion: 0.5.0
-kind: $1
+kind: $kind
 devices:
     - name: 0
       containerEdits: &first
@@ -93,6 +96,7 @@ containerEdits:
           path: $BATS_FILE_TMPDIR/programs/nvidia-cdi-hook
           args: [nvidia-cdi-hook, update-ldcache, --folder, $libraries]
           env: [NVIDIA_CTK_DEBUG=false]
+        ${third:+- $third}
     mounts:
         - &bind
           hostPath: /usr/bin/nvidia-smi
@@ -152,7 +156,7 @@ refuse() {
   sha256sum --check --quiet "$work/before"
 }
 
-@test "runc: GPU 0 by index from a YAML spec; hooks of the spec run; other GPUs stay out" {
+@test "runc: GPU 0 by index from a YAML spec, whose links and cache need no hook; other GPUs stay out" {
   yaml_spec nvidia.com/gpu >"$specs/nvidia.yaml"
   make_gpu_bundle "$(wants nvidia.com/gpu=0)" '.hooks = {prestart: [{path: "/usr/bin/nvidia-container-runtime-hook"}]}'
   start_container on_host
@@ -160,10 +164,50 @@ refuse() {
   expect made-nvidia0 "No such device or address"
   expect made-nvidia1 "Operation not permitted"
   [ "$(jq '.hooks | has("prestart")' "$bundle/config.json")" = false ]
-  # Two hooks of the spec, one process, which need not wait for the state.
-  jq -e --arg lib "$libraries" --arg root "$root" '.hooks.createContainer | map(.args) == [["nvidia-cdi-hook",
-    "sequence", "--rootfs", $root, "create-symlinks", "--link", "libcuda.so.1::\($lib)/libcuda.so", "--then", "update-ldcache", "--folder", $lib]]' "$bundle/config.json"
+  jq -e 'has("hooks") | not' "$bundle/config.json" || jq -e '.hooks | has("createContainer") | not' "$bundle/config.json"
+  [ "$(on_host readlink "$root$libraries/libcuda.so")" = libcuda.so.1 ]
+  [ "$(on_host readlink "$root$libraries/libcuda.so.1")" = "libcuda.so.$version" ]
+  [ "$(on_host readlink "$root$libraries/libnvidia-ml.so.1")" = "libnvidia-ml.so.$version" ]
+  on_host /sbin/ldconfig -p -C "$root/etc/ld.so.cache" >"$work/cache"
+  grep -q "libcuda.so.1 .*=> $libraries/libcuda.so.1$" "$work/cache"
+  grep -q "libnvidia-ml.so.1 .*=> $libraries/libnvidia-ml.so.1$" "$work/cache"
   jq -e '.process.env | map(select(startswith("NVIDIA_VISIBLE_DEVICES="))) == ["NVIDIA_VISIBLE_DEVICES=void"]' "$bundle/config.json"
+}
+
+@test "hooks of a spec that do more than links and the cache run, in one process which need not wait for the state" {
+  yaml_spec nvidia.com/gpu disable-device-node-modification >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)"
+  start_container on_host
+  expect_one_gpu
+  jq -e --arg lib "$libraries" --arg root "$root" '.hooks.createContainer | map(.args) == [["nvidia-cdi-hook",
+    "sequence", "--rootfs", $root, "create-symlinks", "--link", "libcuda.so.1::\($lib)/libcuda.so", "--then", "update-ldcache", "--folder", $lib,
+    "--then", "disable-device-node-modification"]]' "$bundle/config.json"
+}
+
+@test "links and the cache are left to the hooks where an image has a folder that its loader did not search, or no loader configuration" {
+  yaml_spec nvidia.com/gpu | sed "s|--folder, |&/opt/libraries, --folder, |" >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)"
+  on_host mkdir -p "$root/opt/libraries"
+  start_container on_host
+  expect_one_gpu
+  jq -e '.hooks.createContainer | map(.args[1]) == ["sequence"]' "$bundle/config.json"
+  yaml_spec nvidia.com/gpu >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)"
+  on_host rm "$root/etc/ld.so.conf"
+  start_container on_host
+  expect_one_gpu
+  jq -e '.hooks.createContainer | map(.args[1]) == ["sequence"]' "$bundle/config.json"
+}
+
+@test "what a mount of the bundle covers is left to a hook, the rest is done in the root" {
+  yaml_spec nvidia.com/gpu | sed 's|create-symlinks, |&--link, "x::/opt/covered/link", |' >"$specs/nvidia.yaml"
+  mkdir -p "$work/covered"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)" ".mounts += [{destination: \"/opt/covered\", source: \"$work/covered\", type: \"bind\", options: [\"rbind\"]}]"
+  start_container on_host
+  expect_one_gpu
+  [ "$(readlink "$work/covered/link")" = x ]
+  [ "$(on_host readlink "$root$libraries/libcuda.so")" = libcuda.so.1 ]
+  jq -e '.hooks.createContainer | map(.args[1]) == ["apply"]' "$bundle/config.json"
 }
 
 @test "hooks of a spec that are not all ours stay as they are, in their order" {
@@ -181,7 +225,7 @@ low_level() { sed -i "s/^\[nvidia-container-runtime\]\$/&\nruntimes = [\"$1\"]/"
 # lives WORLD LOW-LEVEL-RUNTIME: create, start, exec, delete; what exec sees is one GPU.
 lives() {
   low_level "$2"
-  yaml_spec nvidia.com/gpu >"$specs/nvidia.yaml"
+  yaml_spec nvidia.com/gpu disable-device-node-modification >"$specs/nvidia.yaml"
   make_gpu_bundle "$(wants nvidia.com/gpu=1)" '.process.args = ["/bin/sleep", "600"]'
   shim "$1" create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1 3>&- 4>&- || die "$(cat "$work/out" "$work/runtime.log")" || return
   case $2 in

@@ -3,7 +3,9 @@
  * cdi: mode cdi (SPEC runtime-and-hook 8): the names that a container asks for are devices of CDI specs on the host. Names of the kind
  * runtime.nvidia.com/gpu have no spec; they are generated, by jit-cdi.
  */
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "apply/oci_edits.h"
 #include "base/buffer.h"
@@ -12,7 +14,11 @@
 #include "cli/runtime/give.h"
 #include "cli/runtime/runtime.h"
 #include "host/cdi_registry.h"
+#include "host/image.h"
+#include "host/mounted_libraries.h"
+#include "plan/hooks_plan.h"
 #include "plan/join_hooks.h"
+#include "plan/loader_search.h"
 
 #define JIT_KIND "runtime.nvidia.com/gpu"
 /* Of the message that a person gets; the log has all of it. */
@@ -197,6 +203,89 @@ static int explain(const struct runtime_create *create, const struct graft_cdi_r
 	return graft_wrap(err, "failed to inject CDI devices");
 }
 
+/* --- hooks as edits --- */
+
+struct planned {
+	struct graft_plan *plan; /* NULL: the hooks have to run */
+	struct graft_image image;
+};
+
+/* What update-ldcache makes of an image without this file is its own matter. */
+static bool has_loader_configuration(const struct graft_root *root, const struct graft_image *image)
+{
+	struct stat st;
+
+	return graft_loader_is_musl(image) || graft_root_stat(root, "/etc/ld.so.conf", &st) == 0;
+}
+
+/* A folder that the loader did not search before, and that has libraries of the image maybe, which nobody has read yet. */
+static bool has_new_folder(const struct graft_root *root, const struct graft_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_edits; i++)
+		for (size_t j = 0; j < plan->edits[i].n_missing_folders; j++)
+			if (graft_root_has(root, plan->edits[i].missing_folders[j], O_DIRECTORY))
+				return true;
+	return false;
+}
+
+/* What the loader will search: the hooks' folders, and those of the image, where the specification may mount libraries as well. */
+static const char **list_folders(const struct runtime_create *create, const struct graft_hook_work *work,
+				 const struct graft_image *image, size_t *ret_n)
+{
+	const char **folders = NULL;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < work->n_folders; i++)
+		(void)graft_arena_push_string(create->arena, &folders, ret_n, work->folders[i]);
+	for (size_t i = 0; work->ldcache && i < image->n_loader_dirs; i++)
+		(void)graft_arena_push_string(create->arena, &folders, ret_n, image->loader_dirs[i]);
+	return folders;
+}
+
+/*
+ * Where links and the loader's cache are all that hooks are for, they become a plan, which is applied to the root as far as it can be before the low-level runtime starts
+ * (docs/decisions/0022-hooks-as-edits.md). A root that is mounted later is left to the hooks as they are.
+ */
+static int plan_hooks(struct runtime_create *create, struct graft_cdi_edits *edits, struct planned *ret_planned,
+		      struct graft_error *err)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	struct graft_mounted_libraries libraries;
+	struct graft_hook_work work;
+	const char **folders;
+	size_t n_folders;
+	bool known;
+	int rc;
+
+	*ret_planned = (struct planned){ .plan = NULL };
+	if (graft_hooks_read(create->cdi_hook_path, edits, create->arena, &work, &known, err) < 0)
+		return -1;
+	rc = known ? runtime_open_image(create, &root, err) : 0;
+	if (rc <= 0)
+		return rc;
+	if (graft_image_inspect_loader(&root, false, create->log, create->arena, &ret_planned->image, err) < 0)
+		return -1;
+	if (!has_loader_configuration(&root, &ret_planned->image))
+		return 0;
+	folders = list_folders(create, &work, &ret_planned->image, &n_folders);
+	if (graft_arena_failed(create->arena))
+		return graft_fail_memory(err);
+	if (graft_mounted_libraries_read(edits, folders, n_folders, create->arena, &libraries, err) < 0)
+		return -1;
+	ret_planned->plan = graft_hooks_plan(&work, libraries.items, libraries.n, &ret_planned->image, err);
+	if (!ret_planned->plan)
+		return -1;
+	if (has_new_folder(&root, ret_planned->plan)) {
+		ret_planned->plan = graft_plan_free(ret_planned->plan);
+		return 0;
+	}
+	create->other_mounts = libraries.others;
+	create->n_other_mounts = libraries.n_others;
+	edits->hooks = NULL;
+	edits->n_hooks = 0;
+	return 0;
+}
+
 /* --- the work --- */
 
 /* Nodes without numbers are the low-level runtime's to look at. */
@@ -240,6 +329,22 @@ static int list_kinds(const struct runtime_create *create, const struct graft_st
 	return 0;
 }
 
+/* The root last: what is done there is undone by itself when it fails, and nothing after it can. */
+static int apply(struct runtime_create *create, struct graft_cdi_edits *edits, struct graft_error *err)
+{
+	struct planned planned;
+	int rc = plan_hooks(create, edits, &planned, err);
+
+	if (rc == 0)
+		rc = graft_join_hooks(create->cdi_hook_path, create->hook_root, create->arena, edits, err);
+	if (rc == 0)
+		rc = graft_oci_apply_edits(create->document, edits, err);
+	if (rc == 0 && planned.plan)
+		rc = runtime_give(create, planned.plan, &planned.image, NULL, err);
+	graft_plan_free(planned.plan);
+	return rc;
+}
+
 static int inject(struct runtime_create *create, const struct graft_strings *names, struct graft_error *err)
 {
 	const struct graft_strings *directories = &create->config->runtime.cdi_spec_dirs;
@@ -257,9 +362,7 @@ static int inject(struct runtime_create *create, const struct graft_strings *nam
 		return err->status == GRAFT_UNKNOWN_DEVICE ? explain(create, &registry, names->items[0], err) : -1;
 	if (refuse_stale(create, choices, n, err) < 0 ||
 	    graft_cdi_choices_realize(choices, n, create->log, create->arena, &edits, err) < 0 ||
-	    graft_cdi_fingerprint_drop(&edits, create->arena, err) < 0 ||
-	    graft_join_hooks(create->cdi_hook_path, create->hook_root, create->arena, &edits, err) < 0 ||
-	    graft_oci_apply_edits(create->document, &edits, err) < 0)
+	    graft_cdi_fingerprint_drop(&edits, create->arena, err) < 0 || apply(create, &edits, err) < 0)
 		return graft_wrap(err, "failed to inject CDI devices");
 	return link_nodes(create, &edits, err);
 }

@@ -117,6 +117,8 @@ int runtime_give(const struct runtime_create *create, const struct graft_plan *p
 		.no_additional_gids = create->config->features.no_additional_gids_for_device_nodes,
 		.loader_dirs = known ? image->loader_dirs : NULL,
 		.n_loader_dirs = known ? image->n_loader_dirs : 0,
+		.other_mounts = create->other_mounts,
+		.n_other_mounts = create->n_other_mounts,
 		.texts = create->texts,
 		.log = detail,
 	};

@@ -29,7 +29,9 @@ struct runtime_create {
 	const struct graft_container *container; /* wants_devices, or legacy mode */
 	const char *hook_path;                   /* nvidia-container-runtime-hook, resolved (SPEC 3.6) */
 	const char *cdi_hook_path;               /* nvidia-cdi-hook, resolved; absolute */
-	const char *hook_root; /* the root's absolute path, where its hooks need not wait for the state; or NULL */
+	const char *hook_root;     /* the root's absolute path, where its hooks need not wait for the state; or NULL */
+	const char **other_mounts; /* where container edits mount something: plans for the root know nothing of it */
+	size_t n_other_mounts;
 	const struct graft_log *log;
 	struct graft_texts *texts; /* what was read of the container's root */
 	struct graft_arena *arena; /* for all that lives until execve */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of hooks as text, before and after: "stage path|env|args". */
+/* Lists of hooks as text (hook_rows.h), before and after. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,10 +14,10 @@
 #include "../allocation.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "hook_rows.h"
 #include "plan/join_hooks.h"
 
-#define PROGRAM "/usr/bin/nvidia-cdi-hook"
-#define HOOK    "createContainer " PROGRAM "|E=0|nvidia-cdi-hook "
+#define PROGRAM HOOK_PROGRAM
 
 static struct graft_arena *arena;
 
@@ -33,38 +33,6 @@ static int teardown(void **state)
 	(void)state;
 	arena = graft_arena_free(arena);
 	return 0;
-}
-
-static void split(const char *text, char separator, const char ***ret_words, size_t *ret_n)
-{
-	while (*text != '\0') {
-		size_t length = strcspn(text, (const char[]){ separator, '\0' });
-		const char *word = graft_arena_strndup(arena, text, length);
-
-		assert_non_null(graft_arena_push_string(arena, ret_words, ret_n, word));
-		text += length + (text[length] != '\0' ? 1 : 0);
-	}
-}
-
-static struct graft_cdi_edits parse(const char *text)
-{
-	struct graft_cdi_edits edits = { .env = NULL };
-	const char **lines = NULL;
-	size_t n = 0;
-
-	split(text, '\n', &lines, &n);
-	for (size_t i = 0; i < n; i++) {
-		struct graft_cdi_hook *hook = graft_arena_push(arena, &edits.hooks, &edits.n_hooks, sizeof(*hook));
-		size_t space = strcspn(lines[i], " "), bar = strcspn(lines[i], "|");
-		const char *env = lines[i] + bar + 1, *args = strchr(env, '|') + 1;
-
-		assert_non_null(hook);
-		hook->stage = graft_arena_strndup(arena, lines[i], space);
-		hook->path = graft_arena_strndup(arena, lines[i] + space + 1, bar - space - 1);
-		split(graft_arena_strndup(arena, env, (size_t)(args - env) - 1), ' ', &hook->env, &hook->n_env);
-		split(args, ' ', &hook->args, &hook->n_args);
-	}
-	return edits;
 }
 
 static void add_words(struct graft_buffer *out, const char *const *words, size_t n)
@@ -163,7 +131,7 @@ static void test_told_rows(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(told_rows); i++) {
-		struct graft_cdi_edits edits = parse(told_rows[i].before), given = edits;
+		struct graft_cdi_edits edits = hook_rows_parse(arena, told_rows[i].before), given = edits;
 
 		assert_int_equal(graft_join_hooks(PROGRAM, ROOT, arena, &edits, NULL), 0);
 		assert_hooks(&edits, told_rows[i].after ? told_rows[i].after : told_rows[i].before);
@@ -175,7 +143,7 @@ static void test_rows(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
-		struct graft_cdi_edits edits = parse(rows[i].before);
+		struct graft_cdi_edits edits = hook_rows_parse(arena, rows[i].before);
 
 		assert_int_equal(graft_join_hooks(PROGRAM, NULL, arena, &edits, NULL), 0);
 		assert_hooks(&edits, rows[i].after ? rows[i].after : rows[i].before);
@@ -186,7 +154,7 @@ static void test_rows(void **state)
 static void test_timeout(void **state)
 {
 	static const char text[] = HOOK "chmod\n" HOOK "chmod\n" HOOK "chmod\n";
-	struct graft_cdi_edits edits = parse(text);
+	struct graft_cdi_edits edits = hook_rows_parse(arena, text);
 
 	(void)state;
 	edits.hooks[1].has_timeout = true;
@@ -203,7 +171,7 @@ static void test_timeout(void **state)
 /* What was given is read only: lists of a specification are shared by containers. */
 static void test_input_stays(void **state)
 {
-	struct graft_cdi_edits edits = parse(rows[1].before), given = edits;
+	struct graft_cdi_edits edits = hook_rows_parse(arena, rows[1].before), given = edits;
 
 	(void)state;
 	assert_int_equal(graft_join_hooks(PROGRAM, NULL, arena, &edits, NULL), 0);
@@ -215,7 +183,7 @@ static void fail_allocations(const char *root, const char *after)
 	int rc = -1, n = 0;
 
 	while (rc != 0) {
-		struct graft_cdi_edits edits = parse(rows[1].before), given = edits;
+		struct graft_cdi_edits edits = hook_rows_parse(arena, rows[1].before), given = edits;
 		struct graft_arena *own = graft_arena_new((size_t)1 << 20);
 		struct graft_error err = { .status = GRAFT_OK };
 

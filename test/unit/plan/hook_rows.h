@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hook_rows: hooks of a specification from text, one a line: "stage path|env|args". */
+#ifndef GRAFT_TEST_PLAN_HOOK_ROWS_H
+#define GRAFT_TEST_PLAN_HOOK_ROWS_H
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "formats/cdi.h"
+
+#define HOOK_PROGRAM "/usr/bin/nvidia-cdi-hook"
+#define HOOK         "createContainer " HOOK_PROGRAM "|E=0|nvidia-cdi-hook "
+
+static inline void hook_rows_split(struct graft_arena *arena, const char *text, char separator, const char ***ret_words,
+				   size_t *ret_n)
+{
+	while (*text != '\0') {
+		size_t length = strcspn(text, (const char[]){ separator, '\0' });
+		const char *word = graft_arena_strndup(arena, text, length);
+
+		assert_non_null(graft_arena_push_string(arena, ret_words, ret_n, word));
+		text += length + (text[length] != '\0' ? 1 : 0);
+	}
+}
+
+static inline struct graft_cdi_edits hook_rows_parse(struct graft_arena *arena, const char *text)
+{
+	struct graft_cdi_edits edits = { .env = NULL };
+	const char **lines = NULL;
+	size_t n = 0;
+
+	hook_rows_split(arena, text, '\n', &lines, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct graft_cdi_hook *hook = graft_arena_push(arena, &edits.hooks, &edits.n_hooks, sizeof(*hook));
+		size_t space = strcspn(lines[i], " "), bar = strcspn(lines[i], "|");
+		const char *env = lines[i] + bar + 1, *args = strchr(env, '|') + 1;
+
+		assert_non_null(hook);
+		hook->stage = graft_arena_strndup(arena, lines[i], space);
+		hook->path = graft_arena_strndup(arena, lines[i] + space + 1, bar - space - 1);
+		hook_rows_split(arena, graft_arena_strndup(arena, env, (size_t)(args - env) - 1), ' ', &hook->env,
+				&hook->n_env);
+		hook_rows_split(arena, args, ' ', &hook->args, &hook->n_args);
+	}
+	return edits;
+}
+
+#endif
