@@ -52,6 +52,8 @@ STARTS = [
 
 
 def prepare_shim():
+    # nvidia-container-cli looks for programs in it: the same directories everywhere.
+    os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     for name, text in SHIM_FILES.items():
         with open(os.path.join(SHIM.name, name), "w", encoding="utf-8") as stream:
             stream.write(text)
