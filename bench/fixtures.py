@@ -45,7 +45,7 @@ STARTS = [
     ("legacy", "legacy mode: 1 GPU of 8, compute and utility, by the prestart hook", "dgx-h100", "legacy", COMPUTE, 10.0, []),
     ("legacy-16", "legacy mode: 1 GPU of 16", "dgx-h100-16", "legacy", COMPUTE, 10.0, []),
     ("legacy-slow-nvml", "legacy mode: NVML takes 5 s to initialise", "dgx-h100", "legacy", COMPUTE, 10.0, SLOW_NVML),
-    ("cdi", "cdi mode: a static specification of 1 GPU of 8, all files", "dgx-h100", "cdi", ONE_GPU, 5.0, []),
+    ("cdi", "cdi mode: a static specification of 1 GPU of 8, all files, hooks for links and cache", "dgx-h100", "cdi", ONE_GPU, 5.0, []),
     ("cdi-16", "cdi mode: a static specification of 1 GPU of 16", "dgx-h100-16", "cdi", ONE_GPU, 5.0, []),
     ("cdi-slow-nvml", "cdi mode: NVML takes 5 s to initialise", "dgx-h100", "cdi", ONE_GPU, 5.0, SLOW_NVML),
 ]
@@ -111,7 +111,7 @@ def added_mounts(plain, config):
 
 
 def write_specification(plain, config):
-    """A specification of CDI as generators write them: every node and file, and what remains by hooks of its own."""
+    """A specification of CDI as older generators write them: every node and file, links and the loader's cache by hooks."""
     mounts = added_mounts(plain, config)
     library = next(mount["destination"] for mount in mounts if "/libcuda.so." in mount["destination"])
     folder = os.path.dirname(library)
