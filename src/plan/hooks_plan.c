@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/path.h"
 #include "formats/ldcache.h"
 #include "plan/loader_search.h"
@@ -115,7 +116,7 @@ static int read_value(struct reader *reader, const struct option *option, const 
 /* The option that a word is, and its value if that is in the same word. */
 static const struct option *find_option(const char *hook, const char *word, const char **ret_value)
 {
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+	for (size_t i = 0; i < GRAFT_COUNT(options); i++) {
 		size_t length = strlen(options[i].name);
 
 		if (strcmp(options[i].hook, hook) != 0 || strncmp(word, options[i].name, length) != 0)
@@ -183,30 +184,24 @@ int graft_hooks_read(const char *program, const struct graft_cdi_edits *edits, s
 
 /* ---- edits ---- */
 
-/* The rest is in the arena's memory of failure. */
-static struct graft_edit *add_edit(struct graft_plan *plan, enum graft_edit_kind kind, const char *rule,
-				   const char *why)
+/* Without memory the arena remembers. */
+static void add_edit(struct graft_plan *plan, const struct graft_edit *edit)
 {
-	struct graft_edit *edit = graft_arena_push(plan->arena, &plan->edits, &plan->n_edits, sizeof(*edit));
+	struct graft_edit *slot = graft_arena_push(plan->arena, &plan->edits, &plan->n_edits, sizeof(*slot));
 
-	if (!edit)
-		return NULL;
-	edit->kind = kind;
-	edit->rule = rule;
-	edit->why = why;
-	return edit;
+	if (slot)
+		*slot = *edit;
 }
 
 static void add_link(struct graft_plan *plan, const char *path, const char *says, enum graft_conflict conflict,
 		     const char *why)
 {
-	struct graft_edit *edit = add_edit(plan, GRAFT_EDIT_SYMLINK, "spec-link", why);
-
-	if (!edit)
-		return;
-	edit->target = path;
-	edit->content = says;
-	edit->conflict = conflict;
+	add_edit(plan, &(struct graft_edit){ .kind = GRAFT_EDIT_SYMLINK,
+					     .target = path,
+					     .content = says,
+					     .conflict = conflict,
+					     .rule = "spec-link",
+					     .why = why });
 }
 
 static size_t directory_length(const char *path)
@@ -275,16 +270,13 @@ static void add_cache(struct graft_plan *plan, const struct graft_hook_work *wor
 	struct graft_edit cache = { .kind = GRAFT_EDIT_LDCACHE,
 				    .rule = "spec-ldcache",
 				    .why = "the specification asks for it" };
-	struct graft_edit *edit;
 
 	for (size_t i = 0; i < work->n_folders; i++)
 		(void)graft_loader_add_folder(plan->arena, &cache, work->folders[i]);
 	for (size_t i = 0; i < n; i++)
 		add_library(plan, &cache, work, libraries, n, i);
 	graft_loader_search(plan->arena, image, &cache);
-	edit = graft_arena_push(plan->arena, &plan->edits, &plan->n_edits, sizeof(*edit));
-	if (edit)
-		*edit = cache;
+	add_edit(plan, &cache);
 }
 
 struct graft_plan *graft_hooks_plan(const struct graft_hook_work *work, const struct graft_mounted_library *libraries,

@@ -11,8 +11,24 @@
 #define HOOK_PROGRAM "/usr/bin/nvidia-cdi-hook"
 #define HOOK         "createContainer " HOOK_PROGRAM "|E=0|nvidia-cdi-hook "
 
-static inline void hook_rows_split(struct graft_arena *arena, const char *text, char separator, const char ***ret_words,
-				   size_t *ret_n)
+/* Of each test: what it makes is thrown away behind it. */
+static struct graft_arena *arena;
+
+static inline int setup(void **state)
+{
+	(void)state;
+	arena = graft_arena_new((size_t)1 << 20);
+	return arena ? 0 : -1;
+}
+
+static inline int teardown(void **state)
+{
+	(void)state;
+	arena = graft_arena_free(arena);
+	return 0;
+}
+
+static inline void hook_rows_split(const char *text, char separator, const char ***ret_words, size_t *ret_n)
 {
 	while (*text != '\0') {
 		size_t length = strcspn(text, (const char[]){ separator, '\0' });
@@ -23,13 +39,13 @@ static inline void hook_rows_split(struct graft_arena *arena, const char *text, 
 	}
 }
 
-static inline struct graft_cdi_edits hook_rows_parse(struct graft_arena *arena, const char *text)
+static inline struct graft_cdi_edits hook_rows_parse(const char *text)
 {
 	struct graft_cdi_edits edits = { .env = NULL };
 	const char **lines = NULL;
 	size_t n = 0;
 
-	hook_rows_split(arena, text, '\n', &lines, &n);
+	hook_rows_split(text, '\n', &lines, &n);
 	for (size_t i = 0; i < n; i++) {
 		struct graft_cdi_hook *hook = graft_arena_push(arena, &edits.hooks, &edits.n_hooks, sizeof(*hook));
 		size_t space = strcspn(lines[i], " "), bar = strcspn(lines[i], "|");
@@ -38,9 +54,9 @@ static inline struct graft_cdi_edits hook_rows_parse(struct graft_arena *arena, 
 		assert_non_null(hook);
 		hook->stage = graft_arena_strndup(arena, lines[i], space);
 		hook->path = graft_arena_strndup(arena, lines[i] + space + 1, bar - space - 1);
-		hook_rows_split(arena, graft_arena_strndup(arena, env, (size_t)(args - env) - 1), ' ', &hook->env,
+		hook_rows_split(graft_arena_strndup(arena, env, (size_t)(args - env) - 1), ' ', &hook->env,
 				&hook->n_env);
-		hook_rows_split(arena, args, ' ', &hook->args, &hook->n_args);
+		hook_rows_split(args, ' ', &hook->args, &hook->n_args);
 	}
 	return edits;
 }

@@ -18,22 +18,6 @@
 
 #define LIBS "/usr/lib/x86_64-linux-gnu"
 
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)1 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
-
 static const char *text_of_edit(const struct graft_edit *edit, struct graft_buffer *out)
 {
 	if (edit->kind == GRAFT_EDIT_SYMLINK)
@@ -118,7 +102,7 @@ static void test_words(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
-		struct graft_cdi_edits edits = hook_rows_parse(arena, rows[i].hooks);
+		struct graft_cdi_edits edits = hook_rows_parse(rows[i].hooks);
 		const char *text = convert(&edits, NULL, 0);
 
 		if ((text == NULL) != (rows[i].edits == NULL))
@@ -131,7 +115,7 @@ static void test_words(void **state)
 static void test_timeout_and_mounts(void **state)
 {
 	struct graft_cdi_mount mount = { .host_path = "/x", .container_path = "/b" };
-	struct graft_cdi_edits edits = hook_rows_parse(arena, HOOK "create-symlinks --link a::/b\n");
+	struct graft_cdi_edits edits = hook_rows_parse(HOOK "create-symlinks --link a::/b\n");
 
 	(void)state;
 	assert_non_null(convert(&edits, NULL, 0));
@@ -162,9 +146,9 @@ static const struct graft_mounted_library libraries[] = {
 
 static void test_libraries(void **state)
 {
-	const struct graft_cdi_edits edits = hook_rows_parse(
-	    arena, HOOK "create-symlinks --link libasked.so.5::" LIBS "/libasked.so.1\n" HOOK
-			"update-ldcache --folder " LIBS " --folder /opt\n");
+	const struct graft_cdi_edits edits = hook_rows_parse(HOOK "create-symlinks --link libasked.so.5::" LIBS
+								  "/libasked.so.1\n" HOOK
+								  "update-ldcache --folder " LIBS " --folder /opt\n");
 
 	(void)state;
 	assert_string_equal(convert(&edits, libraries, GRAFT_COUNT(libraries)),
@@ -186,7 +170,7 @@ static void test_libraries(void **state)
 /* Without update-ldcache nobody asked for sonames' links. */
 static void test_links_only(void **state)
 {
-	const struct graft_cdi_edits edits = hook_rows_parse(arena, HOOK "create-symlinks --link a::/b\n");
+	const struct graft_cdi_edits edits = hook_rows_parse(HOOK "create-symlinks --link a::/b\n");
 
 	(void)state;
 	assert_string_equal(convert(&edits, libraries, GRAFT_COUNT(libraries)), "/b -> a overwrite\n");
@@ -199,8 +183,8 @@ static void test_allocations_fail(void **state)
 
 	(void)state;
 	while (rc != 0) {
-		struct graft_cdi_edits edits = hook_rows_parse(arena, HOOK "create-symlinks --link a::b,c::d\n" HOOK
-									   "update-ldcache --folder x,y\n");
+		struct graft_cdi_edits edits = hook_rows_parse(HOOK "create-symlinks --link a::b,c::d\n" HOOK
+								    "update-ldcache --folder x,y\n");
 		struct graft_arena *own = graft_arena_new((size_t)1 << 20);
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_plan *plan = NULL;

@@ -19,22 +19,6 @@
 
 #define PROGRAM HOOK_PROGRAM
 
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)1 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
-
 static void add_words(struct graft_buffer *out, const char *const *words, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -131,7 +115,7 @@ static void test_told_rows(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(told_rows); i++) {
-		struct graft_cdi_edits edits = hook_rows_parse(arena, told_rows[i].before), given = edits;
+		struct graft_cdi_edits edits = hook_rows_parse(told_rows[i].before), given = edits;
 
 		assert_int_equal(graft_join_hooks(PROGRAM, ROOT, arena, &edits, NULL), 0);
 		assert_hooks(&edits, told_rows[i].after ? told_rows[i].after : told_rows[i].before);
@@ -143,7 +127,7 @@ static void test_rows(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
-		struct graft_cdi_edits edits = hook_rows_parse(arena, rows[i].before);
+		struct graft_cdi_edits edits = hook_rows_parse(rows[i].before);
 
 		assert_int_equal(graft_join_hooks(PROGRAM, NULL, arena, &edits, NULL), 0);
 		assert_hooks(&edits, rows[i].after ? rows[i].after : rows[i].before);
@@ -154,7 +138,7 @@ static void test_rows(void **state)
 static void test_timeout(void **state)
 {
 	static const char text[] = HOOK "chmod\n" HOOK "chmod\n" HOOK "chmod\n";
-	struct graft_cdi_edits edits = hook_rows_parse(arena, text);
+	struct graft_cdi_edits edits = hook_rows_parse(text);
 
 	(void)state;
 	edits.hooks[1].has_timeout = true;
@@ -171,7 +155,7 @@ static void test_timeout(void **state)
 /* What was given is read only: lists of a specification are shared by containers. */
 static void test_input_stays(void **state)
 {
-	struct graft_cdi_edits edits = hook_rows_parse(arena, rows[1].before), given = edits;
+	struct graft_cdi_edits edits = hook_rows_parse(rows[1].before), given = edits;
 
 	(void)state;
 	assert_int_equal(graft_join_hooks(PROGRAM, NULL, arena, &edits, NULL), 0);
@@ -183,7 +167,7 @@ static void fail_allocations(const char *root, const char *after)
 	int rc = -1, n = 0;
 
 	while (rc != 0) {
-		struct graft_cdi_edits edits = hook_rows_parse(arena, rows[1].before), given = edits;
+		struct graft_cdi_edits edits = hook_rows_parse(rows[1].before), given = edits;
 		struct graft_arena *own = graft_arena_new((size_t)1 << 20);
 		struct graft_error err = { .status = GRAFT_OK };
 
