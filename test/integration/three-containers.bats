@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The classic picture: a host of four GPUs and three containers at once. A has GPU 0 and 1, B has 0, 2 and 3, C has 3. 0 and 3 are shared.
+# The classic picture: a host of four GPUs and three containers at once. One has GPU 0 and 1, one 0, 2 and 3, one 3. 0 and 3 are shared.
 # Each sees and may open exactly its own, by whichever way it was started, with time slicing and with MPS.
 
 load lib.bash
@@ -41,11 +41,11 @@ start_by_ctr() {
     docker.io/library/small:latest "$name" /cuda-client stay
 }
 
-# inside NAME COMMAND...
+# inside NAME COMMAND... No name may be hexadecimal: Docker takes it for the beginning of some ID as well.
 inside() {
   local name=$1
   shift
-  if docker inspect "$name" >/dev/null 2>&1; then
+  if docker container inspect "$name" >/dev/null 2>&1; then
     docker exec --env "PROBE_MINORS=$(host_minors)" "$name" "$@"
   else
     ctr task exec --exec-id "probe-$RANDOM" --cwd / "$name" env "PROBE_MINORS=$(host_minors)" "$@"
@@ -79,13 +79,13 @@ has_clients() { [ "$(clients | grep -c .)" -eq "$1" ]; }
 
 picture() {
   local way=$1
-  "$way" aa 0 1
-  "$way" bb 0 2 3
-  "$way" cc 3
+  "$way" left 0 1
+  "$way" both 0 2 3
+  "$way" right 3
   if [ "$mps" = yes ]; then within 5 has_clients 3; fi
-  expect_inside aa 0 1
-  expect_inside bb 0 2 3
-  expect_inside cc 3
+  expect_inside left 0 1
+  expect_inside both 0 2 3
+  expect_inside right 3
 }
 
 @test "docker run --gpus, time slices" { mps=no picture start_by_gpus; }
@@ -95,13 +95,13 @@ picture() {
 @test "docker run --gpus, MPS: the daemon serves all three" {
   start_mps
   mps=yes picture start_by_gpus
-  [ "$(clients)" = "$(docker inspect --format '{{.State.Pid}}' aa bb cc | sort)" ]
+  [ "$(clients)" = "$(docker inspect --format '{{.State.Pid}}' left both right | sort)" ]
 }
 
 @test "docker run --runtime=nvidia, MPS: the daemon serves all three" {
   start_mps
   mps=yes picture start_by_runtime
-  [ "$(clients)" = "$(docker inspect --format '{{.State.Pid}}' aa bb cc | sort)" ]
+  [ "$(clients)" = "$(docker inspect --format '{{.State.Pid}}' left both right | sort)" ]
 }
 
 @test "ctr run --gpus, MPS: the daemon serves all three" {
@@ -112,13 +112,13 @@ picture() {
 
 @test "one container of each way at once: one goes, the others keep theirs" {
   mps=no
-  start_by_gpus aa 0 1
-  start_by_runtime bb 0 2 3
-  start_by_ctr cc 3
-  expect_inside aa 0 1
-  expect_inside bb 0 2 3
-  expect_inside cc 3
-  docker rm --force bb
-  expect_inside aa 0 1
-  expect_inside cc 3
+  start_by_gpus left 0 1
+  start_by_runtime both 0 2 3
+  start_by_ctr right 3
+  expect_inside left 0 1
+  expect_inside both 0 2 3
+  expect_inside right 3
+  docker rm --force both
+  expect_inside left 0 1
+  expect_inside right 3
 }
