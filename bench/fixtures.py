@@ -36,6 +36,8 @@ SHIM_FILES = {
 SLOW_NVML = ["--fault", "nvml-init-delay=5"]
 ONE_GPU = ["NVIDIA_VISIBLE_DEVICES=0"]
 COMPUTE = [*ONE_GPU, "NVIDIA_DRIVER_CAPABILITIES=compute,utility"]
+# Mode cdi with another specification.
+TWO_HOOKS = "cdi, two hooks"
 # Starts of a container through the shim. name, what it is, topology, mode, variables of the container, limit in units beyond the
 # low-level runtime, options of graft-sim run
 STARTS = [
@@ -45,9 +47,11 @@ STARTS = [
     ("legacy", "legacy mode: 1 GPU of 8, compute and utility, by the prestart hook", "dgx-h100", "legacy", COMPUTE, 10.0, []),
     ("legacy-16", "legacy mode: 1 GPU of 16", "dgx-h100-16", "legacy", COMPUTE, 10.0, []),
     ("legacy-slow-nvml", "legacy mode: NVML takes 5 s to initialise", "dgx-h100", "legacy", COMPUTE, 10.0, SLOW_NVML),
-    ("cdi", "cdi mode: a static specification of 1 GPU of 8, all files, hooks for links and cache", "dgx-h100", "cdi", ONE_GPU, 5.0, []),
-    ("cdi-16", "cdi mode: a static specification of 1 GPU of 16", "dgx-h100-16", "cdi", ONE_GPU, 5.0, []),
+    ("cdi", "cdi mode: 1 GPU of 8, by the specification of nvidia-ctk cdi generate", "dgx-h100", "cdi", ONE_GPU, 5.0, []),
+    ("cdi-16", "cdi mode: 1 GPU of 16", "dgx-h100-16", "cdi", ONE_GPU, 5.0, []),
     ("cdi-slow-nvml", "cdi mode: NVML takes 5 s to initialise", "dgx-h100", "cdi", ONE_GPU, 5.0, SLOW_NVML),
+    ("cdi-two-hooks", "cdi mode: 1 GPU of 8, by a specification of older generators, with hooks for links and cache alone", "dgx-h100",
+     TWO_HOOKS, ONE_GPU, 5.0, []),
 ]
 
 
@@ -110,13 +114,18 @@ def added_mounts(plain, config):
     return [mount for mount in config["mounts"] if mount["destination"] not in known]
 
 
+def generate_specification(topology):
+    """A specification of CDI as nvidia-ctk writes it for the host."""
+    command = [CTK, "cdi", "generate", f"--nvidia-cdi-hook-path={CDI_HOOK}", f"--output={SHIM.name}/cdi/nvidia.json", "--format=json"]
+    subprocess.run(sim(topology, [], command), check=True, capture_output=True)
+
+
 def write_specification(plain, config):
     """A specification of CDI as older generators write them: every node and file, links and the loader's cache by hooks."""
     mounts = added_mounts(plain, config)
     library = next(mount["destination"] for mount in mounts if "/libcuda.so." in mount["destination"])
     folder = os.path.dirname(library)
     hook = {"hookName": "createContainer", "path": CDI_HOOK, "env": ["NVIDIA_CTK_DEBUG=false"]}
-    os.makedirs(os.path.join(SHIM.name, "cdi"), exist_ok=True)
     bundle_file("cdi/nvidia.json", {
         "cdiVersion": "0.5.0", "kind": "nvidia.com/gpu",
         "devices": [{"name": "0", "containerEdits": {"deviceNodes": [{"path": node["path"]} for node in config["linux"]["devices"]]}}],
@@ -136,8 +145,11 @@ def prepare_start(row, low_level=NO_RUNTIME):
     plain["root"]["path"] = "/mnt/root"
     plain["process"]["env"] += variables
     bundle = bundle_file("bundle.json", plain)
+    os.makedirs(os.path.join(SHIM.name, "cdi"), exist_ok=True)
     if mode == "cdi":
+        generate_specification(topology)
+    elif mode == TWO_HOOKS:
         start_config("auto")
         write_specification(plain, rewritten(topology, options, bundle))
-    start_config(mode, low_level)
+    start_config("cdi" if mode == TWO_HOOKS else mode, low_level)
     return plain, bundle

@@ -18,6 +18,7 @@
 #include "apply/mount.h"
 #include "apply/to_namespace.h"
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "formats/ldsoconf.h"
 
 void graft_oci_root_close(struct graft_oci_root *root)
@@ -33,17 +34,6 @@ static const char *make_absolute(const char *directory, const char *path, struct
 	if (path[0] == '/')
 		return graft_arena_strdup(arena, path);
 	return graft_arena_printf(arena, "%s/%s", strcmp(directory, "/") == 0 ? "" : directory, path);
-}
-
-static bool is_within(const char *path, const char *directory)
-{
-	size_t length = 0;
-
-	if (strcmp(directory, "/") == 0)
-		return true;
-	while (directory[length] != '\0' && path[length] == directory[length])
-		length++;
-	return directory[length] == '\0' && (path[length] == '\0' || path[length] == '/');
 }
 
 static bool has_dots(const char *path)
@@ -218,7 +208,7 @@ static bool is_usual(const char *path)
 	static const char *const files[] = { "/etc/resolv.conf", "/etc/hosts", "/etc/hostname" };
 
 	for (size_t i = 0; i < GRAFT_COUNT(trees); i++)
-		if (is_within(path, trees[i]))
+		if (graft_path_is_within(path, trees[i]))
 			return true;
 	for (size_t i = 0; i < GRAFT_COUNT(files); i++)
 		if (strcmp(path, files[i]) == 0)
@@ -237,7 +227,7 @@ static bool is_library_name(const char *path)
 static bool is_below_another(const struct graft_oci_root *root, const char *given)
 {
 	for (size_t i = 0; i < root->n_covered; i++)
-		if (root->covered[i].is_plain && is_within(given, root->covered[i].path) && !has_dots(given))
+		if (root->covered[i].is_plain && graft_path_is_within(given, root->covered[i].path) && !has_dots(given))
 			return true;
 	return false;
 }
@@ -339,10 +329,10 @@ static const struct graft_oci_directory *directory_of(struct graft_oci_root *roo
 static bool is_covered(const struct graft_oci_root *root, const char *path)
 {
 	for (size_t i = 0; i < root->n_covered; i++)
-		if (is_within(path, root->covered[i].path))
+		if (graft_path_is_within(path, root->covered[i].path))
 			return true;
 	for (size_t i = 0; i < root->n_plan_mounts; i++)
-		if (is_within(path, root->plan_mounts[i]))
+		if (graft_path_is_within(path, root->plan_mounts[i]))
 			return true;
 	return false;
 }
@@ -392,7 +382,7 @@ static const char *obstacle_of_volumes(struct graft_oci_root *root)
 		if (!directory || !directory->path || directory->own_mount || is_covered(root, directory->path))
 			return "a mount covers a directory of the loader";
 		for (size_t j = 0; j < root->n_covered; j++)
-			if (root->covered[j].is_library && is_within(root->covered[j].path, directory->path))
+			if (root->covered[j].is_library && graft_path_is_within(root->covered[j].path, directory->path))
 				return "a library is mounted into a directory of the loader";
 	}
 	return NULL;

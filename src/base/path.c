@@ -67,9 +67,34 @@ int graft_path_compare(const char *a, const char *b)
 	return strcmp(a, b);
 }
 
+bool graft_path_is_within(const char *path, const char *directory)
+{
+	size_t length = 0;
+
+	if (strcmp(directory, "/") == 0)
+		return true;
+	while (directory[length] != '\0' && path[length] == directory[length])
+		length++;
+	return directory[length] == '\0' && (path[length] == '\0' || path[length] == '/');
+}
+
 const char *graft_path_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
+}
+
+bool graft_path_same_directory(const char *a, const char *b)
+{
+	size_t length = (size_t)(graft_path_name(a) - a);
+
+	return length == (size_t)(graft_path_name(b) - b) && strncmp(a, b, length) == 0;
+}
+
+const char *graft_path_directory(const char *path, struct graft_arena *arena)
+{
+	size_t length = (size_t)(graft_path_name(path) - path);
+
+	return length > 0 ? graft_arena_strndup(arena, path, length > 1 ? length - 1 : length) : NULL;
 }

@@ -191,11 +191,27 @@ static bool has_user_namespace(const struct graft_json_node *array)
 	return false;
 }
 
+static int read_devices(const struct graft_json_node *array, struct graft_oci_spec *spec, struct graft_error *err)
+{
+	struct graft_json_node *node;
+
+	if (first_object(array, spec->arena, sizeof(*spec->devices), &node, &spec->devices, err) < 0)
+		return -1;
+	for (; node; node = next_object(graft_json_node_next(node))) {
+		const char *path = string_of(node, "path");
+
+		if (path)
+			spec->devices[spec->n_devices++] = path;
+	}
+	return 0;
+}
+
 static int read_linux(const struct graft_json_node *node, struct graft_oci_spec *spec, struct graft_error *err)
 {
 	spec->cgroups_path = string_of(node, "cgroupsPath");
 	spec->new_user_namespace = has_user_namespace(graft_json_node_member(node, "namespaces"));
-	if (read_mappings(graft_json_node_member(node, "uidMappings"), spec->arena, &spec->uid_mappings,
+	if (read_devices(graft_json_node_member(node, "devices"), spec, err) < 0 ||
+	    read_mappings(graft_json_node_member(node, "uidMappings"), spec->arena, &spec->uid_mappings,
 			  &spec->n_uid_mappings, err) < 0)
 		return -1;
 	return read_mappings(graft_json_node_member(node, "gidMappings"), spec->arena, &spec->gid_mappings,

@@ -53,7 +53,9 @@ struct graft_oci_spec {
 	struct graft_oci_hook *prestart; /* hooks.prestart */
 	size_t n_prestart;
 	const char *cgroups_path; /* linux.cgroupsPath */
-	bool new_user_namespace;  /* linux.namespaces has a "user" entry */
+	const char **devices;     /* paths of linux.devices */
+	size_t n_devices;
+	bool new_user_namespace; /* linux.namespaces has a "user" entry */
 	struct graft_oci_id_mapping *uid_mappings, *gid_mappings;
 	size_t n_uid_mappings, n_gid_mappings;
 	struct graft_arena *arena; /* borrowed */

@@ -443,3 +443,26 @@ int graft_pci_compare(const struct graft_pci_address *a, const struct graft_pci_
 	}
 	return 0;
 }
+
+const char *graft_procfs_without_device_files(const char *text, struct graft_arena *arena, bool *ret_changed)
+{
+	static const char yes[] = "ModifyDeviceFiles: 1";
+	const size_t length = strlen(yes);
+	char *copy = graft_arena_strdup(arena, text);
+	struct span rest = { copy, copy ? strlen(copy) : 0 }, line;
+	bool forbidden = false;
+
+	*ret_changed = false;
+	while (next_line(&rest, &line)) {
+		if (line.n != length)
+			continue;
+		if (memcmp(line.s, yes, length) == 0) {
+			copy[line.s - copy + (ptrdiff_t)length - 1] = '0';
+			*ret_changed = true;
+		} else if (memcmp(line.s, GRAFT_PARAMS_NO_DEVICE_FILES, length) == 0) {
+			forbidden = true;
+		}
+	}
+	*ret_changed = *ret_changed && !forbidden;
+	return copy;
+}

@@ -25,6 +25,13 @@ int graft_procfs_key_values(const char *text, size_t length, struct graft_arena 
 const char *graft_key_value_find(const struct graft_key_value *items, size_t n, const char *key);
 
 /*
+ * A copy of /proc/driver/nvidia/params in which the driver is told to make no device nodes: each line that is "ModifyDeviceFiles: 1" ends in 0.
+ * *ret_changed: there was such a line, and none that says 0 already. NULL: out of memory.
+ */
+#define GRAFT_PARAMS_NO_DEVICE_FILES "ModifyDeviceFiles: 0"
+const char *graft_procfs_without_device_files(const char *text, struct graft_arena *arena, bool *ret_changed);
+
+/*
  * The driver version in /proc/driver/nvidia/version: the first dotted number of the "NVRM version:" line ("550.54.14"; proprietary and
  * open modules word the line differently). NULL when there is none.
  */

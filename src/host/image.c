@@ -19,7 +19,6 @@
 #include "formats/ldsoconf.h"
 
 #define MUSL_PATH_MAX   ((size_t)64 << 10)
-#define COMPAT_DIR      "/usr/local/cuda/compat"
 #define COMPAT_MAX      64   /* the forward-compatibility package has about ten; a hostile link takes 5 ms to follow */
 #define DIR_ENTRIES_MAX 4096 /* of a directory that is read to its end */
 
@@ -299,13 +298,14 @@ static int inspect(const struct graft_root *root, unsigned int parts, const char
 int graft_image_inspect(const struct graft_root *root, bool want_compat, const struct graft_log *log,
 			struct graft_arena *arena, struct graft_image *ret_image, struct graft_error *err)
 {
-	return inspect(root, PART_LAYOUT | PART_LOADER, want_compat ? COMPAT_DIR : NULL, log, arena, ret_image, err);
+	return inspect(root, PART_LAYOUT | PART_LOADER, want_compat ? GRAFT_COMPAT_DIRECTORY : NULL, log, arena,
+		       ret_image, err);
 }
 
 int graft_image_inspect_loader(const struct graft_root *root, bool want_compat, const struct graft_log *log,
 			       struct graft_arena *arena, struct graft_image *ret_image, struct graft_error *err)
 {
-	return inspect(root, PART_LOADER, want_compat ? COMPAT_DIR : NULL, log, arena, ret_image, err);
+	return inspect(root, PART_LOADER, want_compat ? GRAFT_COMPAT_DIRECTORY : NULL, log, arena, ret_image, err);
 }
 
 int graft_image_find_compat(const struct graft_root *root, const char *directory, const struct graft_log *log,

@@ -16,6 +16,9 @@
 #include "base/root.h"
 #include "formats/record.h"
 
+/* Where images have CUDA forward-compatibility libraries. */
+#define GRAFT_COMPAT_DIRECTORY "/usr/local/cuda/compat"
+
 /* A library of the CUDA forward-compatibility directory of the image (SPEC 9.8). */
 struct graft_compat_library {
 	const char *path; /* below the container's root, resolved */

@@ -5,10 +5,10 @@
  */
 #include <inttypes.h>
 
+#include "plan/hook_edits.h"
 #include "plan/rules.h"
 
-#define RULE        "application-profile"
-#define PROFILE_DIR "/etc/nvidia/nvidia-application-profiles-rc.d"
+#define RULE "application-profile"
 
 static uint64_t visible_mask(struct graft_planner *planner)
 {
@@ -27,18 +27,15 @@ static uint64_t visible_mask(struct graft_planner *planner)
 	return mask;
 }
 
-/* SPEC runtime-and-hook, update-application-profile: this very text, by which tools recognise it. */
+/* Of style NAMESPACE: this very text, by which tools recognise it. */
 static const char *content(struct graft_planner *planner)
 {
 	static const char spaced[] = "{ \"profiles\": [{\"name\": \"_container_\", \"settings\": "
 				     "[\"EGLVisibleDGPUDevices\", 0x%" PRIx64
 				     "]}], \"rules\": [{\"pattern\": [], \"profile\": \"_container_\"}]}";
-	static const char dense[] = "{\"profiles\":[{\"name\":\"_container_\",\"settings\":"
-				    "[\"EGLVisibleDGPUDevices\",0x%" PRIx64
-				    "]}],\"rules\":[{\"pattern\":[],\"profile\":\"_container_\"}]}";
 	uint64_t mask = visible_mask(planner);
 
-	return planner->oci ? graft_arena_printf(planner->plan->arena, dense, mask)
+	return planner->oci ? graft_hook_profile_text(planner->plan->arena, mask)
 			    : graft_arena_printf(planner->plan->arena, spaced, mask);
 }
 
@@ -63,18 +60,18 @@ void graft_rule_application_profile(struct graft_planner *planner)
 	if (!is_wanted(planner))
 		return;
 	edit = graft_plan_edit(planner, GRAFT_EDIT_DIRECTORY, RULE, "%s", why);
-	edit->target = graft_plan_copy(planner, PROFILE_DIR);
+	edit->target = graft_plan_copy(planner, GRAFT_PROFILE_DIRECTORY);
 	edit->mode = 0555;
 	if (!planner->oci) {
 		edit = graft_plan_edit(planner, GRAFT_EDIT_TMPFS, RULE, "%s", why);
-		edit->target = graft_plan_copy(planner, PROFILE_DIR);
+		edit->target = graft_plan_copy(planner, GRAFT_PROFILE_DIRECTORY);
 		edit->mode = 0555;
 		edit->flags = GRAFT_FLAGS_TMPFS;
 	}
 	if (planner->selection->n_gpus == 0)
 		return;
 	edit = graft_plan_edit(planner, GRAFT_EDIT_FILE, RULE, "%s", why);
-	edit->target = graft_plan_copy(planner, PROFILE_DIR "/10-container.conf");
+	edit->target = graft_plan_copy(planner, GRAFT_PROFILE_FILE);
 	edit->content = content(planner);
 	edit->mode = planner->oci ? 0444 : 0555;
 }

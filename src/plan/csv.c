@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "plan/driver_nodes.h"
 #include "plan/loader_search.h"
 #include "plan/rules.h"
 
@@ -60,16 +61,6 @@ static bool is_control_node(const char *path)
 	return false;
 }
 
-/* /dev/nvidia0 and its like. */
-static bool is_gpu_node(const char *path)
-{
-	static const char prefix[] = "/dev/nvidia";
-	size_t length = strlen(prefix);
-
-	return strncmp(path, prefix, length) == 0 && path[length] != '\0' &&
-	       strspn(path + length, "0123456789") == strlen(path + length);
-}
-
 /* SPEC 9.3: with two GPUs the lists name the nodes of both. */
 static bool belongs(const struct graft_csv_selection *selection, const char *path, bool integrated)
 {
@@ -77,7 +68,7 @@ static bool belongs(const struct graft_csv_selection *selection, const char *pat
 		return true;
 	if (integrated)
 		return strcmp(path, "/dev/nvidia1") != 0;
-	return !is_gpu_node(path) && !is_control_node(path);
+	return !graft_is_gpu_node(path) && !is_control_node(path);
 }
 
 static void give_listed_nodes(struct csv_planner *planner, bool integrated)

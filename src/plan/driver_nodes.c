@@ -2,6 +2,8 @@
 /* driver_nodes: paths and numbers. Whether anything is at a path is not known here. */
 #include "plan/driver_nodes.h"
 
+#include <string.h>
+
 #define PROC_DEVICES "/proc/devices"
 #define MIG_MINORS   "/proc/driver/nvidia-caps/mig-minors"
 
@@ -92,4 +94,21 @@ int graft_plan_driver_nodes(const struct graft_driver_devices *devices, struct g
 		add_capabilities(&list, devices, (int)i);
 	}
 	return finish(&list, ret_nodes, ret_n, err);
+}
+
+bool graft_is_gpu_node_name(const char *name)
+{
+	static const char prefix[] = "nvidia";
+	const char *digits = name + strlen(prefix);
+
+	if (strncmp(name, prefix, strlen(prefix)) != 0 || *digits == '\0')
+		return false;
+	return digits[strspn(digits, "0123456789")] == '\0';
+}
+
+bool graft_is_gpu_node(const char *path)
+{
+	static const char directory[] = "/dev/";
+
+	return strncmp(path, directory, strlen(directory)) == 0 && graft_is_gpu_node_name(path + strlen(directory));
 }

@@ -3,6 +3,8 @@
 #ifndef GRAFT_PLAN_DRIVER_NODES_H
 #define GRAFT_PLAN_DRIVER_NODES_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "base/error.h"
 #include "host/driver_devices.h"
@@ -19,5 +21,9 @@ int graft_plan_control_nodes(const struct graft_driver_devices *devices, struct 
  */
 int graft_plan_driver_nodes(const struct graft_driver_devices *devices, struct graft_arena *arena,
 			    struct graft_node **ret_nodes, size_t *ret_n, struct graft_error *err);
+
+/* Whether a name in /dev is that of a GPU's node: "nvidia0". Whether a path is: "/dev/nvidia0". */
+bool graft_is_gpu_node_name(const char *name);
+bool graft_is_gpu_node(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hooks_plan: words to links and folders, and those to edits. What the words mean is said once more in cli/cdi_hook, for hooks that do run. */
+/* hooks_plan: words to what they ask for, and that to edits. */
 #include "plan/hooks_plan.h"
 
 #include <string.h>
@@ -7,25 +7,29 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "formats/ldcache.h"
+#include "plan/compat_directory.h"
+#include "plan/driver_nodes.h"
 #include "plan/loader_search.h"
 
-#define STAGE     "createContainer"
-#define SEPARATOR "::"
+#define STAGE "createContainer"
 
 /* ---- words ---- */
+
+/* The words of one enable-cuda-compat. NULL: not given. */
+struct compat_words {
+	const char *root, *driver_version, *cuda_version;
+};
 
 struct reader {
 	struct graft_arena *arena;
 	struct graft_hook_work *work;
+	struct compat_words compat;
+	bool unsettled; /* something was asked for that the next update-ldcache has to know */
+	bool profile;   /* update-application-profile is among them */
 };
 
 /* Results of reading a word. */
 enum { FAILED = -1, FOREIGN, UNDERSTOOD };
-
-static const char *make_absolute(const struct reader *reader, const char *path)
-{
-	return path[0] == '/' ? path : graft_arena_printf(reader->arena, "/%s", path);
-}
 
 static bool has_link(const struct graft_hook_work *work, const char *path, const char *says)
 {
@@ -35,34 +39,41 @@ static bool has_link(const struct graft_hook_work *work, const char *path, const
 	return false;
 }
 
-/* TARGET::LINK. A link to itself is a question about a file, and two of one name are a question of order: those are left to the hook. */
+/*
+ * A link to itself is a question about a file, two of one name are a question of order, and where a path with ".." leads is one of the image's links: those are left to
+ * the hook.
+ */
 static int read_link(struct reader *reader, const char *spec)
 {
-	const char *separator = strstr(spec, SEPARATOR), *says, *path;
-	struct graft_hook_link *link;
+	struct graft_error why = { .status = GRAFT_OK };
+	struct graft_hook_link link, *slot;
+	const char *clean;
 
-	if (!separator || separator == spec || strstr(separator + strlen(SEPARATOR), SEPARATOR) ||
-	    separator[strlen(SEPARATOR)] == '\0')
-		return FOREIGN;
-	says = graft_arena_strndup(reader->arena, spec, (size_t)(separator - spec));
-	path = make_absolute(reader, separator + strlen(SEPARATOR));
-	if (!says || !path)
+	if (graft_hook_read_link(spec, reader->arena, &link, &why) < 0)
+		return why.status == GRAFT_NO_MEMORY ? FAILED : FOREIGN;
+	clean = graft_path_clean("/", link.path, reader->arena);
+	if (!clean)
 		return FAILED;
-	if (has_link(reader->work, path, says))
+	if (strcmp(clean, link.path) != 0)
+		return FOREIGN;
+	/* No library is looked for in /dev. */
+	reader->unsettled = reader->unsettled || !graft_path_is_within(link.path, "/dev");
+	if (has_link(reader->work, link.path, link.says))
 		return UNDERSTOOD;
-	if (strcmp(says, path) == 0 || has_link(reader->work, path, NULL))
+	if (link.says[0] == '\0' || link.path[1] == '\0' || strcmp(link.says, link.path) == 0 ||
+	    has_link(reader->work, link.path, NULL))
 		return FOREIGN;
-	link = graft_arena_push(reader->arena, &reader->work->links, &reader->work->n_links, sizeof(*link));
-	if (!link)
+	slot = graft_arena_push(reader->arena, &reader->work->links, &reader->work->n_links, sizeof(*slot));
+	if (!slot)
 		return FAILED;
-	*link = (struct graft_hook_link){ .path = path, .says = says };
+	*slot = link;
 	return UNDERSTOOD;
 }
 
 static int read_folder(struct reader *reader, const char *spec)
 {
 	struct graft_hook_work *work = reader->work;
-	const char *path = make_absolute(reader, spec);
+	const char *path = graft_arena_printf(reader->arena, "%s%s", spec[0] == '/' ? "" : "/", spec);
 	size_t length = path ? strlen(path) : 0;
 
 	while (length > 1 && path[length - 1] == '/')
@@ -74,6 +85,32 @@ static int read_folder(struct reader *reader, const char *spec)
 		if (strcmp(work->folders[i], path) == 0)
 			return UNDERSTOOD;
 	return graft_arena_push_string(reader->arena, &work->folders, &work->n_folders, path) ? UNDERSTOOD : FAILED;
+}
+
+/* Who says two things has to ask the hook which one counts. */
+static int read_once(const char **slot, const char *value)
+{
+	if (*slot && strcmp(*slot, value) != 0)
+		return FOREIGN;
+	*slot = value;
+	return UNDERSTOOD;
+}
+
+static int read_driver_version(struct reader *reader, const char *value)
+{
+	return read_once(&reader->compat.driver_version, value);
+}
+
+static int read_cuda_version(struct reader *reader, const char *value)
+{
+	return read_once(&reader->compat.cuda_version, value);
+}
+
+static int read_compat_root(struct reader *reader, const char *value)
+{
+	const char *path = graft_path_clean("/", value, reader->arena);
+
+	return path ? read_once(&reader->compat.root, path) : FAILED;
 }
 
 static int ignore(struct reader *reader, const char *value)
@@ -88,6 +125,9 @@ static const struct option {
 	int (*take)(struct reader *reader, const char *value);
 } options[] = {
 	{ "create-symlinks", "--link", true, read_link },
+	{ "enable-cuda-compat", "--host-driver-version", false, read_driver_version },
+	{ "enable-cuda-compat", "--host-cuda-version", false, read_cuda_version },
+	{ "enable-cuda-compat", "--cuda-compat-container-root", false, read_compat_root },
 	{ "update-ldcache", "--folder", true, read_folder },
 	{ "update-ldcache", "--ldconfig-path", false, ignore },
 };
@@ -145,32 +185,202 @@ static int read_words(struct reader *reader, const struct graft_cdi_hook *hook)
 	return UNDERSTOOD;
 }
 
+static bool is_given(const char *version)
+{
+	return version && version[0] != '\0';
+}
+
+static bool is_same_version(const char *a, const char *b)
+{
+	return is_given(a) == is_given(b) && (!is_given(a) || strcmp(a, b) == 0);
+}
+
+/* Without a version the hook does nothing, wherever it should look. Of two that do not agree the last one's word counts: they have to run. */
+static int take_compat(struct reader *reader)
+{
+	struct graft_hook_work *work = reader->work;
+	const struct compat_words words = reader->compat;
+	const char *root = words.root ? words.root : GRAFT_COMPAT_DIRECTORY;
+
+	reader->compat = (struct compat_words){ .root = NULL };
+	if (!is_given(words.driver_version) && !is_given(words.cuda_version))
+		return UNDERSTOOD;
+	if (work->compat_root &&
+	    (strcmp(work->compat_root, root) != 0 || !is_same_version(work->driver_version, words.driver_version) ||
+	     !is_same_version(work->cuda_version, words.cuda_version)))
+		return FOREIGN;
+	work->compat_root = root;
+	work->driver_version = words.driver_version;
+	work->cuda_version = words.cuda_version;
+	reader->unsettled = true;
+	return UNDERSTOOD;
+}
+
+static int take_ldcache(struct reader *reader)
+{
+	reader->work->ldcache = true;
+	reader->unsettled = false;
+	return UNDERSTOOD;
+}
+
+static int take_params(struct reader *reader)
+{
+	reader->work->params = true;
+	return UNDERSTOOD;
+}
+
+static int take_profile(struct reader *reader)
+{
+	reader->profile = true;
+	return UNDERSTOOD;
+}
+
 static int read_hook(struct reader *reader, const char *program, const struct graft_cdi_hook *hook)
 {
-	bool is_ldcache;
+	static const struct {
+		const char *name;
+		int (*take)(struct reader *reader); /* what it is besides its options; NULL = nothing */
+	} hooks[] = {
+		{ "create-symlinks", NULL },
+		{ "enable-cuda-compat", take_compat },
+		{ "update-ldcache", take_ldcache },
+		{ "disable-device-node-modification", take_params },
+		{ "update-application-profile", take_profile },
+	};
+	int rc;
 
 	if (strcmp(hook->stage, STAGE) != 0 || strcmp(hook->path, program) != 0 || hook->has_timeout ||
 	    hook->n_args < 2)
 		return FOREIGN;
-	is_ldcache = strcmp(hook->args[1], "update-ldcache") == 0;
-	/* Nothing follows the cache: a link that comes after it may lead to what it does not know. */
-	if (reader->work->ldcache || (!is_ldcache && strcmp(hook->args[1], "create-symlinks") != 0))
-		return FOREIGN;
-	reader->work->ldcache = is_ldcache;
-	return read_words(reader, hook);
+	for (size_t i = 0; i < GRAFT_COUNT(hooks); i++) {
+		if (strcmp(hook->args[1], hooks[i].name) != 0)
+			continue;
+		rc = read_words(reader, hook);
+		return rc == UNDERSTOOD && hooks[i].take ? hooks[i].take(reader) : rc;
+	}
+	return FOREIGN;
 }
 
-/* What is mounted is there when a hook runs, and not before. */
-static bool meets_mount(const struct graft_hook_work *work, const struct graft_cdi_edits *edits)
+/* ---- what is there when a hook runs, and not before ---- */
+
+static bool overlap(const char *a, const char *b)
 {
-	for (size_t i = 0; i < edits->n_mounts; i++)
-		if (has_link(work, edits->mounts[i].container_path, NULL))
+	return graft_path_is_within(a, b) || graft_path_is_within(b, a);
+}
+
+/* A mount, by its place. The first ones are the specification's, the rest those of config.json. */
+struct mounts {
+	const char **paths; /* clean */
+	bool *empty;        /* nothing is in it but what the low-level runtime makes */
+	size_t n, n_own;
+};
+
+static const char *clean(struct graft_arena *arena, const char *path)
+{
+	return path ? graft_path_clean("/", path, arena) : "/";
+}
+
+static int list_mounts(const struct graft_cdi_edits *edits, const struct graft_oci_spec *spec,
+		       struct graft_arena *arena, struct mounts *ret_mounts)
+{
+	size_t n = edits->n_mounts + spec->n_mounts;
+
+	*ret_mounts = (struct mounts){ .paths = graft_arena_list(arena, n, sizeof(*ret_mounts->paths)),
+				       .empty = graft_arena_list(arena, n, sizeof(*ret_mounts->empty)),
+				       .n = n,
+				       .n_own = edits->n_mounts };
+	if (n > 0 && (!ret_mounts->paths || !ret_mounts->empty))
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		const struct graft_oci_mount *mount = i < edits->n_mounts ? NULL : &spec->mounts[i - edits->n_mounts];
+		const char *path = mount ? mount->destination : edits->mounts[i].container_path;
+
+		ret_mounts->paths[i] = clean(arena, path);
+		ret_mounts->empty[i] = mount && mount->type && strcmp(mount->type, "tmpfs") == 0;
+		if (!ret_mounts->paths[i])
+			return -1;
+	}
+	return 0;
+}
+
+/* Mounts of config.json over links are the sink's matter (apply/oci_root.h). */
+static bool has_link_at_mount(const struct graft_hook_work *work, const struct mounts *mounts)
+{
+	for (size_t i = 0; i < mounts->n_own; i++)
+		if (has_link(work, mounts->paths[i], NULL))
 			return true;
 	return false;
 }
 
-int graft_hooks_read(const char *program, const struct graft_cdi_edits *edits, struct graft_arena *arena,
-		     struct graft_hook_work *ret_work, bool *ret_known, struct graft_error *err)
+/* What the directory of compatibility libraries is, when mounts and links are made. */
+static bool changes_compat(const struct graft_hook_work *work, const struct mounts *mounts)
+{
+	for (size_t i = 0; i < mounts->n; i++)
+		if (strcmp(mounts->paths[i], "/") != 0 && overlap(mounts->paths[i], work->compat_root))
+			return true;
+	for (size_t i = 0; i < work->n_links; i++)
+		if (overlap(work->links[i].path, work->compat_root))
+			return true;
+	return false;
+}
+
+static bool has_node(const struct graft_cdi_edits *edits, const char *path)
+{
+	for (size_t i = 0; i < edits->n_nodes; i++)
+		if (strcmp(edits->nodes[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+/* GPUs that are there without the specification: of a privileged container, of --device, or of the host's own /dev. */
+static bool has_other_gpus(const struct graft_cdi_edits *edits, const struct graft_oci_spec *spec,
+			   const struct mounts *mounts)
+{
+	for (size_t i = 0; i < spec->n_devices; i++)
+		if (graft_is_gpu_node(spec->devices[i]) && !has_node(edits, spec->devices[i]))
+			return true;
+	for (size_t i = 0; i < mounts->n; i++)
+		if (graft_is_gpu_node(mounts->paths[i]) || (strcmp(mounts->paths[i], "/dev") == 0 && !mounts->empty[i]))
+			return true;
+	return false;
+}
+
+/* The mask of the nodes, as the hook would find them in /dev. False: it is the hook's to tell. */
+static bool find_gpus(const struct graft_cdi_edits *edits, uint64_t *ret_gpus)
+{
+	for (size_t i = 0; i < edits->n_nodes; i++) {
+		const struct graft_cdi_node *node = &edits->nodes[i];
+
+		if (!graft_is_gpu_node(node->path))
+			continue;
+		if (!node->has_numbers || !node->type || strcmp(node->type, "c") != 0 || node->minor < 0 ||
+		    node->minor > 63)
+			return false;
+		*ret_gpus |= UINT64_C(1) << node->minor;
+	}
+	return true;
+}
+
+/* Whether all that the hooks would find can be told now. */
+static int check(struct reader *reader, const struct graft_cdi_edits *edits, const struct graft_oci_spec *spec)
+{
+	struct graft_hook_work *work = reader->work;
+	struct mounts mounts;
+
+	if (reader->unsettled && (work->ldcache || work->compat_root))
+		return FOREIGN;
+	if (list_mounts(edits, spec, reader->arena, &mounts) < 0)
+		return FAILED;
+	if (has_link_at_mount(work, &mounts) || (work->compat_root && changes_compat(work, &mounts)))
+		return FOREIGN;
+	if (!reader->profile)
+		return UNDERSTOOD;
+	return !has_other_gpus(edits, spec, &mounts) && find_gpus(edits, &work->gpus) ? UNDERSTOOD : FOREIGN;
+}
+
+int graft_hooks_read(const char *program, const struct graft_cdi_edits *edits, const struct graft_oci_spec *spec,
+		     struct graft_arena *arena, struct graft_hook_work *ret_work, bool *ret_known,
+		     struct graft_error *err)
 {
 	struct reader reader = { .arena = arena, .work = ret_work };
 	int rc = edits->n_hooks > 0 ? UNDERSTOOD : FOREIGN;
@@ -178,7 +388,9 @@ int graft_hooks_read(const char *program, const struct graft_cdi_edits *edits, s
 	*ret_work = (struct graft_hook_work){ .ldcache = false };
 	for (size_t i = 0; i < edits->n_hooks && rc == UNDERSTOOD; i++)
 		rc = read_hook(&reader, program, &edits->hooks[i]);
-	*ret_known = rc == UNDERSTOOD && !meets_mount(ret_work, edits);
+	if (rc == UNDERSTOOD)
+		rc = check(&reader, edits, spec);
+	*ret_known = rc == UNDERSTOOD;
 	return rc == FAILED ? graft_fail_memory(err) : 0;
 }
 
@@ -193,28 +405,20 @@ static void add_edit(struct graft_plan *plan, const struct graft_edit *edit)
 		*slot = *edit;
 }
 
-static void add_link(struct graft_plan *plan, const char *path, const char *says, enum graft_conflict conflict,
-		     const char *why)
+static void add_soname_link(struct graft_plan *plan, const char *path, const char *says)
 {
 	add_edit(plan, &(struct graft_edit){ .kind = GRAFT_EDIT_SYMLINK,
 					     .target = path,
 					     .content = says,
-					     .conflict = conflict,
-					     .rule = "spec-link",
-					     .why = why });
-}
-
-static size_t directory_length(const char *path)
-{
-	return (size_t)(graft_path_name(path) - path);
+					     .conflict = GRAFT_CONFLICT_REPLACE,
+					     .rule = "soname-link",
+					     .why = "programs ask for the library by its soname" });
 }
 
 static bool is_same_name(const struct graft_mounted_library *a, const struct graft_mounted_library *b)
 {
-	size_t length = directory_length(a->path);
-
 	return a->abi_flags == b->abi_flags && strcmp(a->soname, b->soname) == 0 &&
-	       length == directory_length(b->path) && strncmp(a->path, b->path, length) == 0;
+	       graft_path_same_directory(a->path, b->path);
 }
 
 /* Of several with a soname in a directory ldconfig takes the greatest name (SPEC ld-so-cache 8). */
@@ -243,53 +447,79 @@ static bool is_mounted(const struct graft_mounted_library *libraries, size_t n, 
 }
 
 static void add_library(struct graft_plan *plan, struct graft_edit *cache, const struct graft_hook_work *work,
-			const struct graft_mounted_library *libraries, size_t n, size_t index)
+			const struct graft_hook_facts *facts, size_t index)
 {
-	const struct graft_mounted_library *library = &libraries[index];
+	const struct graft_mounted_library *library = &facts->libraries[index];
+	const char *name = graft_path_name(library->path), *path;
 	struct graft_ldcache_entry *entry;
-	const char *path;
 
-	if (!is_winner(libraries, n, index))
+	if (!is_winner(facts->libraries, facts->n_libraries, index))
 		return;
-	path = graft_arena_printf(plan->arena, "%.*s%s", (int)directory_length(library->path), library->path,
-				  library->soname);
+	path = graft_arena_printf(plan->arena, "%.*s%s", (int)(name - library->path), library->path, library->soname);
 	entry = graft_arena_push(plan->arena, &cache->entries, &cache->n_entries, sizeof(*entry));
 	if (!path || !entry)
 		return;
 	*entry =
 	    (struct graft_ldcache_entry){ .soname = library->soname, .path = path, .abi_flags = library->abi_flags };
-	if (!is_mounted(libraries, n, path) && !has_link(work, path, NULL))
-		add_link(plan, path, graft_path_name(library->path), GRAFT_CONFLICT_REPLACE,
-			 "programs ask for the library by its soname");
+	if (!is_mounted(facts->libraries, facts->n_libraries, path) && !has_link(work, path, NULL))
+		add_soname_link(plan, path, name);
 }
 
-static void add_cache(struct graft_plan *plan, const struct graft_hook_work *work,
-		      const struct graft_mounted_library *libraries, size_t n, const struct graft_image *image)
+/* In front: the loader takes them before the driver's. */
+static void add_compat(struct graft_plan *plan, struct graft_edit *cache, const struct graft_hook_work *work,
+		       const struct graft_image *image)
+{
+	const struct graft_compat_directory directory = graft_compat_directory(image, work->driver_version,
+									       work->cuda_version, plan->arena);
+
+	for (size_t i = 0; i < image->n_compat; i++) {
+		const struct graft_compat_library *library = &image->compat[i];
+		const char *why_not = graft_loader_is_musl(image)
+					  ? "the image's loader (musl) cannot use it"
+					  : graft_compat_directory_obstacle(&directory, library);
+		struct graft_refusal *refusal;
+
+		if (!why_not) {
+			graft_compat_add(plan->arena, cache, library);
+			continue;
+		}
+		refusal = graft_arena_push(plan->arena, &plan->refusals, &plan->n_refusals, sizeof(*refusal));
+		if (refusal)
+			*refusal = (struct graft_refusal){ .what = library->path, .why = why_not };
+	}
+}
+
+static void add_cache(struct graft_plan *plan, const struct graft_hook_work *work, const struct graft_hook_facts *facts)
 {
 	/* Behind the links, which add_library() still adds. */
 	struct graft_edit cache = { .kind = GRAFT_EDIT_LDCACHE,
 				    .rule = "spec-ldcache",
 				    .why = "the specification asks for it" };
 
+	if (work->compat_root)
+		add_compat(plan, &cache, work, facts->image);
 	for (size_t i = 0; i < work->n_folders; i++)
 		(void)graft_loader_add_folder(plan->arena, &cache, work->folders[i]);
-	for (size_t i = 0; i < n; i++)
-		add_library(plan, &cache, work, libraries, n, i);
-	graft_loader_search(plan->arena, image, &cache);
+	for (size_t i = 0; i < facts->n_libraries; i++)
+		add_library(plan, &cache, work, facts, i);
+	graft_loader_search(plan->arena, facts->image, &cache);
 	add_edit(plan, &cache);
 }
 
-struct graft_plan *graft_hooks_plan(const struct graft_hook_work *work, const struct graft_mounted_library *libraries,
-				    size_t n_libraries, const struct graft_image *image, struct graft_error *err)
+struct graft_plan *graft_hooks_plan(const struct graft_hook_work *work, const struct graft_hook_facts *facts,
+				    struct graft_error *err)
 {
 	struct graft_plan *plan = graft_plan_new();
 
 	if (plan) {
 		for (size_t i = 0; i < work->n_links; i++)
-			add_link(plan, work->links[i].path, work->links[i].says, GRAFT_CONFLICT_OVERWRITE,
-				 "the specification asks for it");
+			(void)graft_hook_add_link(plan, &work->links[i]);
 		if (work->ldcache)
-			add_cache(plan, work, libraries, n_libraries, image);
+			add_cache(plan, work, facts);
+		if (work->params && facts->params)
+			(void)graft_hook_add_params(plan, facts->params);
+		if (work->gpus != 0)
+			(void)graft_hook_add_profile(plan, work->gpus);
 	}
 	if (!plan || graft_arena_failed(plan->arena)) {
 		graft_plan_free(plan);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "formats/procfs.h"
 #include "plan/rules.h"
 
 #define RULE       "procfs-view"
@@ -12,34 +13,12 @@
 #define VIEW_DIR   DRIVER_DIR "/nvidia"
 
 /*
- * SECURITY: the driver's libraries make and change device nodes when this says 1. In a container that is neither needed nor
- * wanted (SPEC 11, invariant 7).
+ * A copy of the file; *ret_changed tells whether it is another text than the host's. SECURITY: the driver's libraries make and change device nodes when the
+ * parameters allow it. In a container that is neither needed nor wanted (SPEC 11, invariant 7).
  */
-static const char modify_yes[] = "ModifyDeviceFiles: 1";
-static const char modify_no[] = "ModifyDeviceFiles: 0";
-
-/* The line that says yes, or NULL. */
-static char *find_line(char *text)
-{
-	size_t length = strlen(modify_yes);
-
-	for (char *at = strstr(text, modify_yes); at; at = strstr(at + 1, modify_yes)) {
-		if ((at == text || at[-1] == '\n') && (at[length] == '\n' || at[length] == '\0'))
-			return at;
-	}
-	return NULL;
-}
-
-/* A copy of the file; *ret_changed tells whether it is another text than the host's. */
 static const char *view_content(struct graft_planner *planner, const char *content, bool *ret_changed)
 {
-	char *copy = graft_arena_strdup(planner->plan->arena, content ? content : "");
-	char *at = copy ? find_line(copy) : NULL;
-
-	*ret_changed = at != NULL;
-	for (; at; at = find_line(at))
-		at[strlen(modify_yes) - 1] = '0';
-	return copy;
+	return graft_procfs_without_device_files(content ? content : "", planner->plan->arena, ret_changed);
 }
 
 static void add_file(struct graft_planner *planner, const struct graft_proc_file *file)
@@ -50,7 +29,7 @@ static void add_file(struct graft_planner *planner, const struct graft_proc_file
 	    planner, GRAFT_EDIT_FILE, RULE,
 	    changed ? "the driver's libraries read it; they are told to leave device nodes alone (%s)"
 		    : "the driver's libraries read it",
-	    modify_no);
+	    GRAFT_PARAMS_NO_DEVICE_FILES);
 
 	edit->target = graft_plan_copy(planner, file->path);
 	edit->content = content;
@@ -143,11 +122,12 @@ void graft_rule_params(struct graft_planner *planner)
 			continue;
 		if (graft_plan_is_disabled(planner, GRAFT_HOOK_PARAMS)) {
 			graft_plan_refuse(planner, "switched off by the administrator", "the driver's parameter %s",
-					  modify_no);
+					  GRAFT_PARAMS_NO_DEVICE_FILES);
 			continue;
 		}
 		edit = graft_plan_edit(planner, GRAFT_EDIT_COVER, "driver-params",
-				       "the driver's libraries are told to leave device nodes alone (%s)", modify_no);
+				       "the driver's libraries are told to leave device nodes alone (%s)",
+				       GRAFT_PARAMS_NO_DEVICE_FILES);
 		edit->target = graft_plan_copy(planner, file->path);
 		edit->content = content;
 		edit->mode = 0444;

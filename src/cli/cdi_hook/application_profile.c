@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* application_profile: tells EGL which GPUs it may show, by the nodes that the container has (SPEC ctk-and-cdi 2.6). */
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,26 +11,17 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "cli/cdi_hook/cdi_hook.h"
+#include "plan/driver_nodes.h"
+#include "plan/hook_edits.h"
 
-#define PROFILE_DIR "/etc/nvidia/nvidia-application-profiles-rc.d"
 #define MAX_ENTRIES 65536 /* of a directory of the container */
-
-/* "nvidia" and digits */
-static bool is_gpu_name(const char *name)
-{
-	static const char prefix[] = "nvidia";
-	const char *digits = name + strlen(prefix);
-
-	if (strncmp(name, prefix, strlen(prefix)) != 0 || *digits == '\0')
-		return false;
-	return digits[strspn(digits, "0123456789")] == '\0';
-}
 
 static uint64_t bit_of(struct cdi_hook *hook, int dev_fd, const char *name)
 {
 	struct stat st;
 
-	if (!is_gpu_name(name) || fstatat(dev_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode))
+	if (!graft_is_gpu_node_name(name) || fstatat(dev_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISCHR(st.st_mode))
 		return 0;
 	if (minor(st.st_rdev) < 64)
 		return UINT64_C(1) << minor(st.st_rdev);
@@ -66,26 +55,13 @@ static int visible_mask(struct cdi_hook *hook, const struct graft_root *root, ui
 static int fill(struct cdi_hook *hook, const struct graft_target *target, struct graft_plan *plan,
 		struct graft_error *err)
 {
-	struct graft_edit *directory, *file;
 	uint64_t mask = 0;
 
 	if (visible_mask(hook, &target->root, &mask, err) < 0)
 		return -1;
 	if (mask == 0)
 		return 1;
-	directory = cdi_hook_edit(plan, GRAFT_EDIT_DIRECTORY, PROFILE_DIR);
-	if (directory)
-		directory->mode = 0555;
-	file = cdi_hook_edit(plan, GRAFT_EDIT_FILE, PROFILE_DIR "/10-container.conf");
-	if (!directory || !file)
-		return graft_fail_memory(err);
-	file->content = graft_arena_printf(plan->arena,
-					   "{\"profiles\":[{\"name\":\"_container_\",\"settings\":"
-					   "[\"EGLVisibleDGPUDevices\",0x%" PRIx64
-					   "]}],\"rules\":[{\"pattern\":[],\"profile\":\"_container_\"}]}",
-					   mask);
-	file->mode = 0444;
-	return 0;
+	return graft_hook_add_profile(plan, mask) ? 0 : graft_fail_memory(err);
 }
 
 static int run(void *context, int argc, char **argv)

@@ -7,24 +7,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "cli/cdi_hook/cdi_hook.h"
-
-#define SEPARATOR "::"
-
-struct link {
-	const char *says, *at;
-};
-
-static int split(struct cdi_hook *hook, const char *spec, struct link *ret_link, struct graft_error *err)
-{
-	const char *separator = strstr(spec, SEPARATOR);
-	const char *at = separator ? separator + strlen(SEPARATOR) : NULL;
-
-	if (!at || strstr(at, SEPARATOR))
-		return graft_fail(err, GRAFT_INVALID, 0, "invalid symlink specification %s", spec);
-	ret_link->says = graft_arena_strndup(hook->arena, spec, (size_t)(separator - spec));
-	ret_link->at = at[0] == '/' ? at : graft_arena_printf(hook->arena, "/%s", at);
-	return ret_link->says && ret_link->at ? 0 : graft_fail_memory(err);
-}
+#include "plan/hook_edits.h"
 
 static bool is_repeated(const struct cdi_hook_list *list, size_t i)
 {
@@ -35,10 +18,10 @@ static bool is_repeated(const struct cdi_hook_list *list, size_t i)
 }
 
 /* A file that is asked to be a link to its own path is what was meant: a link there would lead to itself. */
-static bool is_its_own_target(const struct graft_root *root, const struct link *link)
+static bool is_its_own_target(const struct graft_root *root, const struct graft_hook_link *link)
 {
 	struct stat st;
-	int fd = strcmp(link->says, link->at) == 0 ? graft_root_openat(root, link->at, O_PATH | O_NOFOLLOW) : -1;
+	int fd = strcmp(link->says, link->path) == 0 ? graft_root_openat(root, link->path, O_PATH | O_NOFOLLOW) : -1;
 	bool is_file = fd >= 0 && fstat(fd, &st) == 0 && !S_ISLNK(st.st_mode);
 
 	graft_cleanup_close(&fd);
@@ -49,20 +32,14 @@ static int add_links(struct cdi_hook *hook, const struct graft_target *target, s
 		     struct graft_error *err)
 {
 	for (size_t i = 0; i < hook->links.n; i++) {
-		struct graft_edit *edit;
-		struct link link = { NULL, NULL };
+		struct graft_hook_link link;
 
 		if (is_repeated(&hook->links, i))
 			continue;
-		if (split(hook, hook->links.items[i], &link, err) < 0)
+		if (graft_hook_read_link(hook->links.items[i], hook->arena, &link, err) < 0)
 			return -1;
-		if (is_its_own_target(&target->root, &link))
-			continue;
-		edit = cdi_hook_edit(plan, GRAFT_EDIT_SYMLINK, link.at);
-		if (!edit)
+		if (!is_its_own_target(&target->root, &link) && !graft_hook_add_link(plan, &link))
 			return graft_fail_memory(err);
-		edit->content = link.says;
-		edit->conflict = GRAFT_CONFLICT_OVERWRITE;
 	}
 	return 0;
 }

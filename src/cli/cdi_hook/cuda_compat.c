@@ -15,8 +15,9 @@
 #include "base/root.h"
 #include "cli/cdi_hook/cdi_hook.h"
 #include "formats/cuda_compat.h"
+#include "host/image.h"
+#include "plan/hook_edits.h"
 
-#define CONF_PATH   "/etc/ld.so.conf.d/00-compat-graft.conf"
 #define PREFIX      "libcuda.so."
 #define MAX_ENTRIES 4096 /* of a directory of the container */
 
@@ -119,7 +120,7 @@ static bool is_wanted(struct cdi_hook *hook, const struct graft_root *root, cons
  */
 static int add_configuration(const char *text, struct graft_plan *plan, struct graft_error *err)
 {
-	struct graft_edit *edit = cdi_hook_edit(plan, GRAFT_EDIT_FILE, CONF_PATH);
+	struct graft_edit *edit = cdi_hook_edit(plan, GRAFT_EDIT_FILE, GRAFT_HOOK_COMPAT_CONF);
 
 	if (!edit)
 		return graft_fail_memory(err);
@@ -133,7 +134,7 @@ static int take_back(const struct graft_root *root, struct graft_plan *plan, str
 {
 	struct stat st;
 
-	if (graft_root_stat(root, CONF_PATH, &st) < 0)
+	if (graft_root_stat(root, GRAFT_HOOK_COMPAT_CONF, &st) < 0)
 		return 1;
 	return add_configuration("# The driver's own libraries are used.", plan, err);
 }
@@ -187,7 +188,7 @@ static const struct graft_option options[] = {
 	{ .name = "cuda-compat-container-root",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "DIR",
-	  .help = "Where the image has the libraries (default: /usr/local/cuda/compat)",
+	  .help = "Where the image has the libraries (default: " GRAFT_COMPAT_DIRECTORY ")",
 	  .parse = graft_option_set_string,
 	  .offset = offsetof(struct cdi_hook, compat_root) },
 	CDI_HOOK_CONTAINER_SPEC(true),

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "cli/cdi_hook/cdi_hook.h"
 #include "cli/log_line.h"
+#include "host/image.h"
 
 #define ARENA_MAX ((size_t)32 << 20)
 
@@ -107,7 +108,7 @@ int cdi_hook_init(struct cdi_hook *hook, const char *program)
 		.arena = graft_arena_new(ARENA_MAX),
 		.caps = GRAFT_CAPS_INIT,
 		.ldconfig_path = "/sbin/ldconfig",
-		.compat_root = "/usr/local/cuda/compat",
+		.compat_root = GRAFT_COMPAT_DIRECTORY,
 	};
 	set_level(hook);
 	return hook->arena ? 0 : -1;

@@ -10,12 +10,14 @@
 #include "apply/oci_edits.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "cli/cdi_staleness.h"
 #include "cli/runtime/give.h"
 #include "cli/runtime/runtime.h"
 #include "host/cdi_registry.h"
 #include "host/image.h"
 #include "host/mounted_libraries.h"
+#include "host/params.h"
 #include "plan/hooks_plan.h"
 #include "plan/join_hooks.h"
 #include "plan/loader_search.h"
@@ -218,13 +220,30 @@ static bool has_loader_configuration(const struct graft_root *root, const struct
 	return graft_loader_is_musl(image) || graft_root_stat(root, "/etc/ld.so.conf", &st) == 0;
 }
 
-/* A folder that the loader did not search before, and that has libraries of the image maybe, which nobody has read yet. */
-static bool has_new_folder(const struct graft_root *root, const struct graft_plan *plan)
+/* Whether the image's compatibility libraries are there, all of which were read. */
+static bool is_compat_folder(const struct graft_image *image, const char *folder)
 {
-	for (size_t i = 0; i < plan->n_edits; i++)
-		for (size_t j = 0; j < plan->edits[i].n_missing_folders; j++)
-			if (graft_root_has(root, plan->edits[i].missing_folders[j], O_DIRECTORY))
+	size_t length = strlen(folder);
+
+	for (size_t i = 0; i < image->n_compat; i++)
+		if (strncmp(image->compat[i].path, folder, length) == 0 &&
+		    graft_path_name(image->compat[i].path) == image->compat[i].path + length + 1)
+			return true;
+	return false;
+}
+
+/* A folder that the loader did not search before, and that has libraries of the image maybe, which nobody has read yet. */
+static bool has_new_folder(const struct graft_root *root, const struct graft_image *image,
+			   const struct graft_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+
+		for (size_t j = 0; j < edit->n_missing_folders; j++)
+			if (!is_compat_folder(image, edit->missing_folders[j]) &&
+			    graft_root_has(root, edit->missing_folders[j], O_DIRECTORY))
 				return true;
+	}
 	return false;
 }
 
@@ -242,47 +261,77 @@ static const char **list_folders(const struct runtime_create *create, const stru
 	return folders;
 }
 
+/* 1: all that a plan needs is known. 0: the hooks have to run. */
+static int look_at_image(const struct runtime_create *create, const struct graft_root *root,
+			 const struct graft_hook_work *work, struct graft_image *image, struct graft_error *err)
+{
+	if (graft_image_inspect_loader(root, false, create->log, create->arena, image, err) < 0)
+		return -1;
+	if (work->ldcache && !has_loader_configuration(root, image))
+		return 0;
+	if (!work->compat_root)
+		return 1;
+	/* What a hook wrote when the container was started before is its own to take back. */
+	if (graft_root_has(root, GRAFT_HOOK_COMPAT_CONF, 0))
+		return 0;
+	return graft_image_find_compat(root, work->compat_root, create->log, create->arena, &image->compat,
+				       &image->n_compat, err) < 0
+		   ? -1
+		   : 1;
+}
+
+/* The plan of the hooks' work; NULL in *ret_planned where they have to run. */
+static int make_plan(struct runtime_create *create, const struct graft_cdi_edits *edits,
+		     const struct graft_hook_work *work, struct planned *ret_planned, struct graft_error *err)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	struct graft_image *image = &ret_planned->image;
+	struct graft_mounted_libraries libraries;
+	struct graft_hook_facts facts = { .image = image };
+	const char **folders;
+	size_t n_folders;
+	int rc = runtime_open_image(create, &root, err);
+
+	if (rc > 0)
+		rc = look_at_image(create, &root, work, image, err);
+	if (rc <= 0)
+		return rc;
+	folders = list_folders(create, work, image, &n_folders);
+	if (graft_arena_failed(create->arena))
+		return graft_fail_memory(err);
+	if (graft_mounted_libraries_read(edits, folders, n_folders, create->arena, &libraries, err) < 0 ||
+	    (work->params && graft_params_for_container(create->arena, &facts.params, err) < 0))
+		return -1;
+	facts.libraries = libraries.items;
+	facts.n_libraries = libraries.n;
+	ret_planned->plan = graft_hooks_plan(work, &facts, err);
+	if (!ret_planned->plan)
+		return -1;
+	if (has_new_folder(&root, image, ret_planned->plan))
+		ret_planned->plan = graft_plan_free(ret_planned->plan);
+	create->other_mounts = libraries.others;
+	create->n_other_mounts = libraries.n_others;
+	return 0;
+}
+
 /*
- * Where links and the loader's cache are all that hooks are for, they become a plan, which is applied to the root as far as it can be before the low-level runtime starts
+ * Where all that the hooks are for is understood, it becomes a plan, which is applied to the root as far as it can be before the low-level runtime starts
  * (docs/decisions/0022-hooks-as-edits.md). A root that is mounted later is left to the hooks as they are.
  */
 static int plan_hooks(struct runtime_create *create, struct graft_cdi_edits *edits, struct planned *ret_planned,
 		      struct graft_error *err)
 {
-	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	struct graft_mounted_libraries libraries;
 	struct graft_hook_work work;
-	const char **folders;
-	size_t n_folders;
 	bool known;
-	int rc;
 
 	*ret_planned = (struct planned){ .plan = NULL };
-	if (graft_hooks_read(create->cdi_hook_path, edits, create->arena, &work, &known, err) < 0)
+	if (graft_hooks_read(create->cdi_hook_path, edits, create->spec, create->arena, &work, &known, err) < 0 ||
+	    (known && make_plan(create, edits, &work, ret_planned, err) < 0))
 		return -1;
-	rc = known ? runtime_open_image(create, &root, err) : 0;
-	if (rc <= 0)
-		return rc;
-	if (graft_image_inspect_loader(&root, false, create->log, create->arena, &ret_planned->image, err) < 0)
-		return -1;
-	if (!has_loader_configuration(&root, &ret_planned->image))
-		return 0;
-	folders = list_folders(create, &work, &ret_planned->image, &n_folders);
-	if (graft_arena_failed(create->arena))
-		return graft_fail_memory(err);
-	if (graft_mounted_libraries_read(edits, folders, n_folders, create->arena, &libraries, err) < 0)
-		return -1;
-	ret_planned->plan = graft_hooks_plan(&work, libraries.items, libraries.n, &ret_planned->image, err);
-	if (!ret_planned->plan)
-		return -1;
-	if (has_new_folder(&root, ret_planned->plan)) {
-		ret_planned->plan = graft_plan_free(ret_planned->plan);
-		return 0;
+	if (ret_planned->plan) {
+		edits->hooks = NULL;
+		edits->n_hooks = 0;
 	}
-	create->other_mounts = libraries.others;
-	create->n_other_mounts = libraries.n_others;
-	edits->hooks = NULL;
-	edits->n_hooks = 0;
 	return 0;
 }
 

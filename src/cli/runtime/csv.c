@@ -19,8 +19,7 @@
 #include "request/requirement_csv.h"
 
 #define SINGLE_FLAG           "disable-multiple-csv-devices"
-#define COMPAT_DIRECTORY      "/usr/local/cuda/compat"
-#define ORIN_COMPAT_DIRECTORY "/usr/local/cuda/compat_orin"
+#define ORIN_COMPAT_DIRECTORY GRAFT_COMPAT_DIRECTORY "_orin"
 
 /* What the mode knows of its host. */
 struct board {
@@ -143,7 +142,8 @@ static int find_compat(const struct runtime_create *create, struct board *board,
 		       struct graft_csv_policy *policy, struct graft_error *err)
 {
 	const char *orin = create->config->runtime.csv_compat_container_root;
-	const char *const directories[] = { COMPAT_DIRECTORY, orin && orin[0] != '\0' ? orin : ORIN_COMPAT_DIRECTORY };
+	const char *const directories[] = { GRAFT_COMPAT_DIRECTORY,
+					    orin && orin[0] != '\0' ? orin : ORIN_COMPAT_DIRECTORY };
 	const struct graft_compat_library *cuda[2];
 	struct graft_compat_library *libraries[2];
 	struct graft_cuda_compat note;

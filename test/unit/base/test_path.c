@@ -79,6 +79,60 @@ static void test_name(void **state)
 	assert_string_equal(graft_path_name("/usr/"), "");
 }
 
+static void test_is_within(void **state)
+{
+	static const struct {
+		const char *path, *directory;
+		bool within;
+	} rows[] = {
+		{ "/a", "/a", true }, { "/a/b", "/a", true },  { "/a/b/c", "/a/b", true }, { "/", "/", true },
+		{ "/a", "/", true },  { "/ab", "/a", false },  { "/a", "/ab", false },     { "/a", "/a/b", false },
+		{ "/", "/a", false }, { "/a.b", "/a", false }, { "/b/a", "/a", false },    { "/a/bc", "/a/b", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
+		if (graft_path_is_within(rows[i].path, rows[i].directory) != rows[i].within)
+			fail_msg("%s within %s", rows[i].path, rows[i].directory);
+}
+
+static void test_same_directory(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool same;
+	} rows[] = {
+		{ "/a/b", "/a/c", true },   { "/a", "/b", true },       { "a", "b", true },
+		{ "/a/b", "/a/b/", false }, { "/a/b", "/b", false },    { "/a/b", "/c/b", false },
+		{ "/a/b", "/aa/b", false }, { "/a/b", "/a//b", false }, { "/a", "a", false },
+		{ "/a/", "/a/b", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		if (graft_path_same_directory(rows[i].a, rows[i].b) != rows[i].same ||
+		    graft_path_same_directory(rows[i].b, rows[i].a) != rows[i].same)
+			fail_msg("%s and %s", rows[i].a, rows[i].b);
+	}
+}
+
+static void test_directory(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "/a/b", "/a" }, { "/a/b/c", "/a/b" }, { "/b", "/" }, { "/a/", "/a" }, { "a/b", "a" }, { "/", "/" },
+	};
+	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+
+	(void)state;
+	assert_non_null(arena);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
+		assert_string_equal(graft_path_directory(rows[i][0], arena), rows[i][1]);
+	assert_null(graft_path_directory("libcuda.so.1", arena));
+	assert_null(graft_path_directory("", arena));
+	assert_false(graft_arena_failed(arena));
+	(void)graft_arena_free(arena);
+}
+
 static void test_memory(void **state)
 {
 	struct graft_arena *arena = graft_arena_new(4);
@@ -86,6 +140,7 @@ static void test_memory(void **state)
 	(void)state;
 	assert_non_null(arena);
 	assert_null(graft_path_clean(NULL, "/a/long/path/that/does/not/fit", arena));
+	assert_null(graft_path_directory("/a/long/path/that/does/not/fit", arena));
 	assert_true(graft_arena_failed(arena));
 	(void)graft_arena_free(arena);
 }
@@ -93,9 +148,8 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clean),
-		cmocka_unit_test(test_compare),
-		cmocka_unit_test(test_name),
+		cmocka_unit_test(test_clean),  cmocka_unit_test(test_compare),        cmocka_unit_test(test_is_within),
+		cmocka_unit_test(test_name),   cmocka_unit_test(test_same_directory), cmocka_unit_test(test_directory),
 		cmocka_unit_test(test_memory),
 	};
 

@@ -44,7 +44,9 @@ static const char whole[] =
     "{\"destination\":\"/x\",\"source\":\"/y\",\"options\":[\"rbind\",1,\"ro\"]},{}],"
     "\"annotations\":{\"b\":\"1\",\"a\":\"2\",\"B\":\"3\",\"n\":4,\"b\":\"5\",\"\":\"6\",\"b\":\"7\"},"
     "\"hooks\":{\"prestart\":[{\"path\":\"/h\",\"args\":[\"h\"]},{\"args\":[]}],\"poststop\":[{\"path\":\"/p\"}]},"
-    "\"linux\":{\"cgroupsPath\":\"/c/g\",\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"user\"}],"
+    "\"linux\":{\"devices\":[{\"path\":\"/dev/nvidia0\",\"type\":\"c\",\"major\":195},7,{\"type\":\"c\"},"
+    "{\"path\":[]},{\"path\":\"/dev/fuse\"}],"
+    "\"cgroupsPath\":\"/c/g\",\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"user\"}],"
     "\"uidMappings\":[{\"containerID\":0,\"hostID\":100000,\"size\":65536},{\"containerID\":-1,\"hostID\":1,\"size\":1}"
     "],"
     "\"gidMappings\":[{\"containerID\":1,\"hostID\":2,\"size\":4294967295}]}}";
@@ -78,6 +80,9 @@ static void test_whole(void **state)
 	assert_int_equal(spec->n_prestart, 2);
 	assert_string_equal(spec->prestart[0].path, "/h");
 	assert_null(spec->prestart[1].path);
+	assert_int_equal(spec->n_devices, 2);
+	assert_string_equal(spec->devices[0], "/dev/nvidia0");
+	assert_string_equal(spec->devices[1], "/dev/fuse");
 	assert_int_equal(spec->n_uid_mappings, 1);
 	assert_int_equal(spec->uid_mappings[0].host_id, 100000);
 	assert_int_equal(spec->n_gid_mappings, 1);
@@ -202,8 +207,10 @@ static void test_wrong_types_are_as_good_as_nothing(void **state)
 		"{\"process\":[],\"mounts\":{},\"annotations\":[],\"hooks\":[],\"linux\":7,\"root\":\"/\"}",
 		"{\"process\":{\"env\":\"A=1\",\"user\":{\"uid\":-1,\"gid\":4294967296},\"capabilities\":[1]},"
 		"\"mounts\":[[],1],\"annotations\":{\"a\":{}},\"hooks\":{\"prestart\":{\"path\":\"/h\"}},"
-		"\"linux\":{\"namespaces\":{\"type\":\"user\"},\"uidMappings\":[[]],\"cgroupsPath\":1}}",
+		"\"linux\":{\"namespaces\":{\"type\":\"user\"},\"uidMappings\":[[]],\"cgroupsPath\":1,"
+		"\"devices\":{\"path\":\"/dev/nvidia0\"}}}",
 		"{\"process\":{\"env\":[\"A\\u0000=1\"]},\"linux\":{\"namespaces\":[\"user\",{\"type\":1}]}}",
+		"{\"linux\":{\"devices\":[\"/dev/nvidia0\",[],{\"path\":\"/dev\\u0000\"}]}}",
 	};
 
 	(void)state;
@@ -212,8 +219,9 @@ static void test_wrong_types_are_as_good_as_nothing(void **state)
 		struct graft_oci_spec *spec = &view.spec;
 
 		assert_int_equal(read_view(texts[i], &view, NULL), 0);
-		assert_int_equal(
-		    spec->n_env + spec->n_mounts + spec->n_annotations + spec->n_prestart + spec->n_uid_mappings, 0);
+		assert_int_equal(spec->n_env + spec->n_mounts + spec->n_annotations + spec->n_prestart +
+				     spec->n_uid_mappings + spec->n_devices,
+				 0);
 		assert_int_equal(spec->uid + spec->gid, 0);
 		assert_false(spec->new_user_namespace || spec->privileged);
 		assert_null(spec->cgroups_path);

@@ -318,6 +318,51 @@ static void test_pci_order(void **state)
 	}
 }
 
+static void test_without_device_files(void **state)
+{
+	static const struct {
+		const char *text, *copy; /* NULL: the same */
+		bool changed;
+	} rows[] = {
+		{ "ModifyDeviceFiles: 1\n", "ModifyDeviceFiles: 0\n", true },
+		{ "A: 1\nModifyDeviceFiles: 1\nDeviceFileUID: 0\n", "A: 1\nModifyDeviceFiles: 0\nDeviceFileUID: 0\n",
+		  true },
+		{ "ModifyDeviceFiles: 1", "ModifyDeviceFiles: 0", true },
+		{ "ModifyDeviceFiles: 1\nModifyDeviceFiles: 1\n", "ModifyDeviceFiles: 0\nModifyDeviceFiles: 0\n",
+		  true },
+		/* Said already. */
+		{ "ModifyDeviceFiles: 0\n", NULL, false },
+		{ "ModifyDeviceFiles: 1\nModifyDeviceFiles: 0\n", "ModifyDeviceFiles: 0\nModifyDeviceFiles: 0\n",
+		  false },
+		{ "ModifyDeviceFiles: 0\nModifyDeviceFiles: 1", "ModifyDeviceFiles: 0\nModifyDeviceFiles: 0", false },
+		/* Other lines. */
+		{ "", NULL, false },
+		{ "\n\n", NULL, false },
+		{ "ModifyDeviceFiles: 10\n", NULL, false },
+		{ "ModifyDeviceFiles: 1 \n", NULL, false },
+		{ " ModifyDeviceFiles: 1\n", NULL, false },
+		{ "ModifyDeviceFiles:  1\n", NULL, false },
+		{ "XModifyDeviceFile: 1\n", NULL, false },
+		{ "ModifyDeviceFiles: 2\n", NULL, false },
+	};
+	struct graft_arena *small = graft_arena_new(8);
+	bool changed = true;
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const char *copy = graft_procfs_without_device_files(rows[i].text, arena, &changed);
+
+		assert_string_equal(copy, rows[i].copy ? rows[i].copy : rows[i].text);
+		assert_ptr_not_equal(copy, rows[i].text);
+		if (changed != rows[i].changed)
+			fail_msg("row %zu", i);
+	}
+	changed = true;
+	assert_null(graft_procfs_without_device_files(rows[0].text, small, &changed));
+	assert_false(changed);
+	graft_arena_free(small);
+}
+
 /* All parsers on one text. Returns 0, or -1 if any of them reported a failure. */
 static int parse_everything(struct graft_arena *from, const char *text, size_t length)
 {
@@ -427,6 +472,7 @@ int main(void)
 		cmocka_unit_test(test_cgroup_malformed),
 		cmocka_unit_test(test_pci_parse),
 		cmocka_unit_test(test_pci_order),
+		cmocka_unit_test(test_without_device_files),
 		cmocka_unit_test(test_truncations),
 		cmocka_unit_test(test_allocations_fail),
 		cmocka_unit_test(test_full_arena),

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "../allocation.h"
@@ -111,6 +112,33 @@ static void test_all_nodes(void **state)
 	check(graft_plan_driver_nodes, &devices, "missing required device major nvidia");
 }
 
+static void test_gpu_nodes(void **state)
+{
+	static const struct {
+		const char *name;
+		bool gpu;
+	} rows[] = {
+		{ "nvidia0", true },      { "nvidia15", true },    { "nvidia007", true }, { "nvidia", false },
+		{ "nvidiactl", false },   { "nvidia-uvm", false }, { "nvidia0x", false }, { "nvidia-1", false },
+		{ "nvidia 0", false },    { "nvidi0", false },     { "xnvidia0", false }, { "nvidia0/x", false },
+		{ "nvidia-caps", false }, { "", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		char path[64];
+
+		(void)snprintf(path, sizeof(path), "/dev/%s", rows[i].name);
+		if (graft_is_gpu_node_name(rows[i].name) != rows[i].gpu || graft_is_gpu_node(path) != rows[i].gpu)
+			fail_msg("%s", rows[i].name);
+		assert_false(graft_is_gpu_node(rows[i].name));
+	}
+	assert_false(graft_is_gpu_node("/dev"));
+	assert_false(graft_is_gpu_node("/dev/dri/nvidia0"));
+	assert_false(graft_is_gpu_node("/x/dev/nvidia0"));
+	assert_false(graft_is_gpu_node("/device/nvidia0"));
+}
+
 static void test_memory(void **state)
 {
 	bool failed = true;
@@ -145,6 +173,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_control_nodes),
 		cmocka_unit_test(test_all_nodes),
+		cmocka_unit_test(test_gpu_nodes),
 		cmocka_unit_test(test_memory),
 	};
 
