@@ -78,6 +78,11 @@ bool graft_path_is_within(const char *path, const char *directory)
 	return directory[length] == '\0' && (path[length] == '\0' || path[length] == '/');
 }
 
+bool graft_path_overlap(const char *a, const char *b)
+{
+	return graft_path_is_within(a, b) || graft_path_is_within(b, a);
+}
+
 const char *graft_path_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

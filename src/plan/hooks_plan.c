@@ -263,11 +263,6 @@ static int read_hook(struct reader *reader, const char *program, const struct gr
 
 /* ---- what is there when a hook runs, and not before ---- */
 
-static bool overlap(const char *a, const char *b)
-{
-	return graft_path_is_within(a, b) || graft_path_is_within(b, a);
-}
-
 /* A mount, by its place. The first ones are the specification's, the rest those of config.json. */
 struct mounts {
 	const char **paths; /* clean */
@@ -316,10 +311,10 @@ static bool has_link_at_mount(const struct graft_hook_work *work, const struct m
 static bool changes_compat(const struct graft_hook_work *work, const struct mounts *mounts)
 {
 	for (size_t i = 0; i < mounts->n; i++)
-		if (strcmp(mounts->paths[i], "/") != 0 && overlap(mounts->paths[i], work->compat_root))
+		if (strcmp(mounts->paths[i], "/") != 0 && graft_path_overlap(mounts->paths[i], work->compat_root))
 			return true;
 	for (size_t i = 0; i < work->n_links; i++)
-		if (overlap(work->links[i].path, work->compat_root))
+		if (graft_path_overlap(work->links[i].path, work->compat_root))
 			return true;
 	return false;
 }

@@ -261,9 +261,41 @@ static const char **list_folders(const struct runtime_create *create, const stru
 	return folders;
 }
 
+/* A mount's place as the low-level runtime will find it; what is not there yet has no links to follow. */
+static const char *resolve_place(const struct graft_root *root, const char *place, struct graft_arena *arena)
+{
+	const char *clean = place ? graft_path_clean("/", place, arena) : "/", *resolved;
+
+	return clean && graft_root_resolve(root, clean, arena, &resolved, NULL) == 0 ? resolved : clean;
+}
+
+/*
+ * Whether a mount changes the directory of the image's compatibility libraries, where links of the image lead to it: /usr/local/cuda is one in most of them. Its
+ * words alone were looked at before (graft_hooks_read()).
+ */
+static bool is_compat_mounted_over(const struct runtime_create *create, const struct graft_root *root,
+				   const struct graft_cdi_edits *edits, const char *compat_root)
+{
+	const struct graft_oci_spec *spec = create->spec;
+	const char *directory;
+
+	if (graft_root_resolve(root, compat_root, create->arena, &directory, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < edits->n_mounts + spec->n_mounts; i++) {
+		const char *place = i < edits->n_mounts ? edits->mounts[i].container_path
+							: spec->mounts[i - edits->n_mounts].destination;
+
+		place = resolve_place(root, place, create->arena);
+		if (place && strcmp(place, "/") != 0 && graft_path_overlap(place, directory))
+			return true;
+	}
+	return false;
+}
+
 /* 1: all that a plan needs is known. 0: the hooks have to run. */
 static int look_at_image(const struct runtime_create *create, const struct graft_root *root,
-			 const struct graft_hook_work *work, struct graft_image *image, struct graft_error *err)
+			 const struct graft_cdi_edits *edits, const struct graft_hook_work *work,
+			 struct graft_image *image, struct graft_error *err)
 {
 	if (graft_image_inspect_loader(root, false, create->log, create->arena, image, err) < 0)
 		return -1;
@@ -272,7 +304,8 @@ static int look_at_image(const struct runtime_create *create, const struct graft
 	if (!work->compat_root)
 		return 1;
 	/* What a hook wrote when the container was started before is its own to take back. */
-	if (graft_root_has(root, GRAFT_HOOK_COMPAT_CONF, 0))
+	if (graft_root_has(root, GRAFT_HOOK_COMPAT_CONF, 0) ||
+	    is_compat_mounted_over(create, root, edits, work->compat_root))
 		return 0;
 	return graft_image_find_compat(root, work->compat_root, create->log, create->arena, &image->compat,
 				       &image->n_compat, err) < 0
@@ -293,7 +326,7 @@ static int make_plan(struct runtime_create *create, const struct graft_cdi_edits
 	int rc = runtime_open_image(create, &root, err);
 
 	if (rc > 0)
-		rc = look_at_image(create, &root, work, image, err);
+		rc = look_at_image(create, &root, edits, work, image, err);
 	if (rc <= 0)
 		return rc;
 	folders = list_folders(create, work, image, &n_folders);

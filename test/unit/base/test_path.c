@@ -91,9 +91,15 @@ static void test_is_within(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
-		if (graft_path_is_within(rows[i].path, rows[i].directory) != rows[i].within)
-			fail_msg("%s within %s", rows[i].path, rows[i].directory);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const char *path = rows[i].path, *directory = rows[i].directory;
+		bool overlap = rows[i].within || graft_path_is_within(directory, path);
+
+		if (graft_path_is_within(path, directory) != rows[i].within)
+			fail_msg("%s within %s", path, directory);
+		if (graft_path_overlap(path, directory) != overlap || graft_path_overlap(directory, path) != overlap)
+			fail_msg("%s and %s", path, directory);
+	}
 }
 
 static void test_same_directory(void **state)
