@@ -441,6 +441,45 @@ static bool is_mounted(const struct graft_mounted_library *libraries, size_t n, 
 	return false;
 }
 
+static bool has_suffix(const char *text, const char *suffix)
+{
+	size_t length = strlen(text), n = strlen(suffix);
+
+	return length >= n && strcmp(text + length - n, suffix) == 0;
+}
+
+/* Whether a link leads to a library by its name or by its soname's link, both beside it. */
+static bool leads_to(const struct graft_hook_link *link, const struct graft_mounted_library *library)
+{
+	bool absolute = link->says[0] == '/';
+	const char *name = absolute ? graft_path_name(link->says) : link->says;
+
+	if (absolute && !graft_path_same_directory(link->says, library->path))
+		return false;
+	return strcmp(name, library->soname) == 0 || strcmp(name, graft_path_name(library->path)) == 0;
+}
+
+/* Links for development, "libx.so" to "libx.so.1", are in the cache by their own name (SPEC ld-so-cache 8). */
+static void add_development_links(struct graft_plan *plan, struct graft_edit *cache, const struct graft_hook_work *work,
+				  const struct graft_mounted_library *library)
+{
+	for (size_t i = 0; i < work->n_links; i++) {
+		const struct graft_hook_link *link = &work->links[i];
+		const char *name = graft_path_name(link->path);
+		struct graft_ldcache_entry *entry;
+
+		if (!has_suffix(name, ".so") || strncmp(library->soname, name, strlen(name)) != 0 ||
+		    strcmp(library->soname, name) == 0 || !graft_path_same_directory(link->path, library->path) ||
+		    !leads_to(link, library))
+			continue;
+		entry = graft_arena_push(plan->arena, &cache->entries, &cache->n_entries, sizeof(*entry));
+		if (entry)
+			*entry = (struct graft_ldcache_entry){ .soname = name,
+							       .path = link->path,
+							       .abi_flags = library->abi_flags };
+	}
+}
+
 static void add_library(struct graft_plan *plan, struct graft_edit *cache, const struct graft_hook_work *work,
 			const struct graft_hook_facts *facts, size_t index)
 {
@@ -456,6 +495,7 @@ static void add_library(struct graft_plan *plan, struct graft_edit *cache, const
 		return;
 	*entry =
 	    (struct graft_ldcache_entry){ .soname = library->soname, .path = path, .abi_flags = library->abi_flags };
+	add_development_links(plan, cache, work, library);
 	if (!is_mounted(facts->libraries, facts->n_libraries, path) && !has_link(work, path, NULL))
 		add_soname_link(plan, path, name);
 }

@@ -531,6 +531,41 @@ static void test_libraries(void **state)
 				 "libother.so => " LIBS "/libother.so 303\n");
 }
 
+/* Links for development are known to the loader by their own name, if they lead to the library beside them. */
+static void test_development_links(void **state)
+{
+	static const struct graft_mounted_library one[] = { { LIBS "/libcuda.so.550.54.14", "libcuda.so.1", 0x303 } };
+	static const struct {
+		const char *link;
+		bool listed;
+	} rows[] = {
+		{ "libcuda.so.1::" LIBS "/libcuda.so", true },
+		{ "libcuda.so.550.54.14::" LIBS "/libcuda.so", true },
+		{ LIBS "/libcuda.so.1::" LIBS "/libcuda.so", true },
+		{ "/opt/libcuda.so.1::" LIBS "/libcuda.so", false },
+		{ "libcuda.so.2::" LIBS "/libcuda.so", false },
+		{ "libcuda.so.1::/opt/libcuda.so", false },
+		{ "libcuda.so.1::" LIBS "/libcud.so", false },
+		{ "libcuda.so.1::" LIBS "/libcuda.so.0", false },
+		{ "libcuda.so.550.54.14::" LIBS "/libcuda.so.1", false },
+	};
+	const struct graft_image image = image_of_tests();
+	const struct graft_hook_facts facts = { .libraries = one, .n_libraries = 1, .image = &image };
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const char *hooks = graft_arena_printf(arena, HOOK "create-symlinks --link %s\n" CACHE_HOOK,
+						       rows[i].link);
+		const struct graft_cdi_edits edits = hook_rows_parse(hooks);
+		const char *text = convert(&edits, NULL, &facts);
+
+		assert_non_null(text);
+		if ((strstr(text, "libcuda.so => " LIBS "/libcuda.so 303\n") != NULL) != rows[i].listed ||
+		    !strstr(text, "libcuda.so.1 => " LIBS "/libcuda.so.1 303\n"))
+			fail_msg("%s: %s", rows[i].link, text);
+	}
+}
+
 /* Without update-ldcache nobody asked for sonames' links. */
 static void test_links_only(void **state)
 {
@@ -579,7 +614,8 @@ static const char *convert_all(const struct graft_image *image, const char *para
 	return convert(&container.edits, &container.spec, &facts);
 }
 
-#define LINKS LIBS "/libcuda.so -> libcuda.so.1 overwrite\n" LIBS "/libcuda.so.1 -> libcuda.so.550.54.14 replace\n"
+#define DRIVER_CACHE "libcuda.so.1 => " LIBS "/libcuda.so.1 303\nlibcuda.so => " LIBS "/libcuda.so 303\n"
+#define LINKS        LIBS "/libcuda.so -> libcuda.so.1 overwrite\n" LIBS "/libcuda.so.1 -> libcuda.so.550.54.14 replace\n"
 
 /* In front of the driver's, with their folder. */
 static void test_compat_is_found_first(void **state)
@@ -591,13 +627,12 @@ static void test_compat_is_found_first(void **state)
 	    convert_all(&image, PARAMS),
 	    LINKS "folder " COMPAT "\nfolder " LIBS "\nmissing " COMPAT "\n"
 		  "libcuda.so.1 => " COMPAT "/libcuda.so.560.35.05 303\n"
-		  "libcudadebugger.so.1 => " COMPAT "/libcudadebugger.so.560.35.05 303\n"
-		  "libcuda.so.1 => " LIBS "/libcuda.so.1 303\n" COVER PROFILE(
+		  "libcudadebugger.so.1 => " COMPAT "/libcudadebugger.so.560.35.05 303\n" DRIVER_CACHE COVER PROFILE(
 		      "0x2") "refused " COMPAT "/libnameless.so.560.35.05: the loader has no name to find it by\n"
 			     "refused /usr/local/cuda/libelsewhere.so.1: in another directory than libcuda\n");
 }
 
-#define DRIVER_ONLY LINKS "folder " LIBS "\nlibcuda.so.1 => " LIBS "/libcuda.so.1 303\n" COVER PROFILE("0x2")
+#define DRIVER_ONLY LINKS "folder " LIBS "\n" DRIVER_CACHE COVER PROFILE("0x2")
 
 static void test_compat_is_refused(void **state)
 {
@@ -686,8 +721,7 @@ static void test_no_params(void **state)
 	const struct graft_image image = image_of_tests();
 
 	(void)state;
-	assert_string_equal(convert_all(&image, NULL),
-			    LINKS "folder " LIBS "\nlibcuda.so.1 => " LIBS "/libcuda.so.1 303\n" PROFILE("0x2"));
+	assert_string_equal(convert_all(&image, NULL), LINKS "folder " LIBS "\n" DRIVER_CACHE PROFILE("0x2"));
 }
 
 static void test_rules(void **state)
@@ -807,6 +841,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_profile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_gpus, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_libraries, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_development_links, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_links_only, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_compat_is_found_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_compat_is_refused, setup, teardown),
