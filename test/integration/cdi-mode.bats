@@ -6,7 +6,7 @@ load lib.bash
 setup_file() {
   local name
   start_host dgx-h100
-  for name in runtime/nvidia-container-runtime runtime/nvidia-container-runtime.cdi cdi_hook/nvidia-cdi-hook; do
+  for name in runtime/nvidia-container-runtime runtime/nvidia-container-runtime.cdi cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk; do
     install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
   done
 }
@@ -57,7 +57,7 @@ json_spec() {
 yaml_spec() {
   local kind=$1 third=
   shift
-  [ $# -eq 0 ] || third="{hookName: createContainer, path: $BATS_FILE_TMPDIR/programs/nvidia-cdi-hook, args: [nvidia-cdi-hook, $(IFS=, && echo "$*")], env: [NVIDIA_CTK_DEBUG=false]}"
+  [ $# -eq 0 ] || third="{hookName: createContainer, path: $BATS_FILE_TMPDIR/programs/nvidia-cdi-hook, args: [nvidia-cdi-hook, $(printf '"%s", ' "$@")], env: [NVIDIA_CTK_DEBUG=false]}"
   cat <<YAML
 ---
 cdiVersion: 0.5.0
@@ -174,14 +174,14 @@ refuse() {
   jq -e '.process.env | map(select(startswith("NVIDIA_VISIBLE_DEVICES="))) == ["NVIDIA_VISIBLE_DEVICES=void"]' "$bundle/config.json"
 }
 
-@test "hooks of a spec that do more than links and the cache run, in one process which need not wait for the state" {
-  yaml_spec nvidia.com/gpu disable-device-node-modification >"$specs/nvidia.yaml"
+@test "hooks of a spec run, where one of them is no edit, in one process which need not wait for the state" {
+  yaml_spec nvidia.com/gpu chmod --mode 755 --path /usr/bin >"$specs/nvidia.yaml"
   make_gpu_bundle "$(wants nvidia.com/gpu=0)"
   start_container on_host
   expect_one_gpu
   jq -e --arg lib "$libraries" --arg root "$root" '.hooks.createContainer | map(.args) == [["nvidia-cdi-hook",
     "sequence", "--rootfs", $root, "create-symlinks", "--link", "libcuda.so.1::\($lib)/libcuda.so", "--then", "update-ldcache", "--folder", $lib,
-    "--then", "disable-device-node-modification"]]' "$bundle/config.json"
+    "--then", "chmod", "--mode", "755", "--path", "/usr/bin"]]' "$bundle/config.json"
 }
 
 @test "links and the cache are left to the hooks where an image has a folder that its loader did not search, or no loader configuration" {
@@ -225,7 +225,7 @@ low_level() { sed -i "s/^\[nvidia-container-runtime\]\$/&\nruntimes = [\"$1\"]/"
 # lives WORLD LOW-LEVEL-RUNTIME: create, start, exec, delete; what exec sees is one GPU.
 lives() {
   low_level "$2"
-  yaml_spec nvidia.com/gpu disable-device-node-modification >"$specs/nvidia.yaml"
+  yaml_spec nvidia.com/gpu chmod --mode 755 --path /usr/bin >"$specs/nvidia.yaml"
   make_gpu_bundle "$(wants nvidia.com/gpu=1)" '.process.args = ["/bin/sleep", "600"]'
   shim "$1" create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1 3>&- 4>&- || die "$(cat "$work/out" "$work/runtime.log")" || return
   case $2 in
@@ -246,6 +246,153 @@ lives() {
 @test "runc, cgroup v1: create, start, exec, delete" { lives on_host runc; }
 @test "runc, cgroup v2: create, start, exec, delete" { lives v2 runc; }
 @test "crun, cgroup v2: create, start, exec, delete" { lives v2_raising crun; }
+
+# --- all hooks of today's generator ---
+
+# generated_spec [JQ-FILTER]: what nvidia-ctk says of this host, changed.
+generated_spec() {
+  on_host "$BATS_FILE_TMPDIR/programs/nvidia-ctk" --quiet cdi generate --format=json \
+    --nvidia-cdi-hook-path="$BATS_FILE_TMPDIR/programs/nvidia-cdi-hook" >"$work/generated"
+  head -n 1 "$work/generated" | jq "${1:-.}" >"$specs/nvidia.json"
+}
+
+# With one more hook, which is no edit and changes nothing, all of them run.
+and_a_hook='.containerEdits.hooks += [.containerEdits.hooks[0] | .args = ["nvidia-cdi-hook", "chmod", "--mode", "755", "--path", "/usr/bin"]]'
+
+# make_looking_bundle FILTER...: GPU 0; besides the probe's answers lines "seen ..." of all that the hooks are for. The driver's procfs is only seen in a procfs of the
+# simulated host's.
+make_looking_bundle() {
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)" '.process.args = ["/looks"]' \
+    '.mounts |= map(if .destination == "/proc" then {destination: "/proc", source: "/proc", type: "bind", options: ["rbind"]} else . end)' "$@"
+  cat >"$work/looks" <<'SH'
+#!/bin/sh
+/probe
+{
+  find /dev /etc /lib /lib64 /opt /usr -type l 2>/dev/null | sort | while read -r link; do
+    echo "link $link $(readlink "$link")"
+  done
+  # By the files that the names lead to. The loader itself is not in the image's own cache.
+  ldconfig -p | sed -n '/ld-linux/d; s/^\t\(.*\) => \(.*\)/\1 \2/p' | while read -r name abi file; do
+    echo "cache $name $abi $(readlink -f "$file")"
+  done
+  cd /etc/nvidia/nvidia-application-profiles-rc.d && stat -c 'profile %n %a %u:%g %F' . * && cat 10-container.conf && echo
+  echo "params $(stat -c '%a %s' /proc/driver/nvidia/params) $(sed -n 's|.* /proc/driver/nvidia/params \([^ ]*\) .*|\1|p' /proc/self/mountinfo)"
+  cat /proc/driver/nvidia/params
+} | sed 's/^/seen /'
+SH
+  on_host install -m 0755 "$work/looks" "$root/looks"
+}
+
+# look WORLD NAME: runs it; what was seen is in the file $work/NAME.
+look() {
+  start_container "$1" || return
+  sed -n 's/^seen //p' <<<"$output" >"$work/$2"
+}
+# The hooks that the low-level runtime was given.
+ways() { jq -c '[.hooks.createContainer[]?.args[1]]' "$bundle/config.json"; }
+
+expect_generated() {
+  expect nvidia-smi 1
+  expect nvidia-smi-first "GPU 0: NVIDIA H100 80GB HBM3"
+  expect open-nvidia0 "No such device or address"
+  expect made-nvidia1 "Operation not permitted"
+  expect ls-nvidia "nvidia-modeset nvidia-uvm nvidia-uvm-tools nvidia0 nvidiactl"
+}
+
+# same_both_ways WORLD LOW-LEVEL-RUNTIME [PREPARE]: one hook for what has to wait, and what it and the edits make is what the hooks make.
+same_both_ways() {
+  low_level "$2"
+  generated_spec
+  [ "$(jq '[.containerEdits.hooks, .devices[0].containerEdits.hooks | .[]] | length' "$specs/nvidia.json")" -eq 6 ]
+  make_looking_bundle
+  "${3:-true}"
+  look "$1" edits
+  expect_generated
+  [ "$(ways)" = '["apply"]' ] || die "$(ways)" || return
+  generated_spec "$and_a_hook"
+  make_looking_bundle
+  "${3:-true}"
+  look "$1" hooks
+  expect_generated
+  [ "$(ways)" = '["sequence"]' ] || die "$(ways)" || return
+  diff "$work/hooks" "$work/edits"
+}
+
+# What both have seen.
+seen() { grep -qxF -- "$1" "$work/edits" || { cat "$work/edits" && die "not seen: $1"; }; }
+
+sees_all() {
+  same_both_ways "$1" "$2"
+  expect_libraries
+  seen "link $libraries/libcuda.so libcuda.so.1"
+  seen "link $libraries/libcuda.so.1 libcuda.so.$version"
+  seen "cache libcuda.so (libc6,x86-64) $libraries/libcuda.so.$version"
+  seen 'link /dev/dri/by-path/pci-0000:1b:00.0-card ../card0'
+  seen 'profile 10-container.conf 444 0:0 regular file'
+  seen 'profile . 555 0:0 directory'
+  seen '{"profiles":[{"name":"_container_","settings":["EGLVisibleDGPUDevices",0x1]}],"rules":[{"pattern":[],"profile":"_container_"}]}'
+  seen 'ModifyDeviceFiles: 0'
+  grep -q '^params 444 [0-9]* ro,nosuid,nodev,noexec' "$work/edits"
+}
+
+@test "runc, cgroup v1: all hooks of nvidia-ctk's spec are edits and one hook for what waits for mounts" { sees_all on_host runc; }
+@test "crun, cgroup v2: all hooks of nvidia-ctk's spec are edits and one hook for what waits for mounts" { sees_all v2_raising crun; }
+
+compat=/usr/local/cuda-12.6/compat
+found=$compat/libcuda.so.560.35.05
+# A library of a newer driver, as images of CUDA have it, the directory behind a link.
+add_compat() {
+  on_host mkdir -p "$root$compat"
+  on_host ln -s cuda-12.6 "$root/usr/local/cuda"
+  on_host cp "$libraries/libcuda.so.$version" "$root$found"
+  on_host ln -s "${found##*/}" "$root$compat/libcuda.so.1"
+}
+
+finds_compat() {
+  same_both_ways "$1" "$2" add_compat
+  [ "$(grep -m 1 '^cache libcuda.so.1 ' "$work/edits")" = "cache libcuda.so.1 (libc6,x86-64) $found" ]
+  expect loader "$found"
+}
+
+@test "runc, cgroup v1: an image's newer CUDA library is found first, with edits as with hooks" { finds_compat on_host runc; }
+@test "crun, cgroup v2: an image's newer CUDA library is found first, with edits as with hooks" { finds_compat v2_raising crun; }
+
+@test "where a hook has written of compatibility libraries before, hooks run" {
+  generated_spec
+  make_looking_bundle
+  add_compat
+  on_host sh -c "echo $compat >'$root/etc/ld.so.conf.d/00-compat-graft.conf'"
+  look on_host seen
+  expect_generated
+  [ "$(ways)" = '["sequence"]' ]
+  expect loader "$found"
+}
+
+@test "where a mount changes the compatibility libraries, hooks run" {
+  local place
+  generated_spec
+  mkdir -p "$work/empty"
+  for place in /usr/local/cuda/compat "$compat" /opt/cuda/compat; do
+    make_looking_bundle ".mounts += [{destination: \"$place\", source: \"$work/empty\", type: \"bind\", options: [\"rbind\"]}]"
+    add_compat
+    on_host mkdir -p "$root/opt"
+    on_host ln -s /usr/local/cuda "$root/opt/cuda"
+    look on_host seen
+    expect_generated
+    expect_libraries
+    [ "$(ways)" = '["sequence"]' ]
+  done
+}
+
+@test "a privileged container has the host's GPUs: its hooks run, and the profile shows them all" {
+  generated_spec
+  make_looking_bundle '.linux.devices = [range(8) | {path: "/dev/nvidia\(.)", type: "c", major: 195, minor: .}]' \
+    '.linux.resources.devices = [{allow: true, access: "rwm"}]'
+  look on_host edits
+  [ "$(ways)" = '["sequence"]' ]
+  expect open-nvidia1 "No such device or address"
+  grep -q '"EGLVisibleDGPUDevices",0xff' "$work/edits"
+}
 
 @test "crun, cgroup v2: all by the default kind from a JSON spec, through nvidia-container-runtime.cdi" {
   low_level crun
