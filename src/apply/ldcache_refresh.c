@@ -311,6 +311,26 @@ static int include_our_conf(struct refresh *refresh, struct graft_error *err)
 	return write_file(refresh, CONF_PATH, text, strlen(text), err);
 }
 
+/*
+ * Whether /etc/ld.so.conf has the line that nearly all images have, by which our file is read as well. Of others all files have to be read to tell.
+ */
+static bool includes_all(struct refresh *refresh)
+{
+	static const char line[] = "include " CONF_D_PATH "/*.conf";
+	const char *text = NULL;
+	size_t length = 0;
+
+	if (graft_root_read(refresh->root, CONF_PATH, MAX_CONF_BYTES, refresh->arena, &text, &length) < 0)
+		return false;
+	for (const char *at = text; (at = strstr(at, line)); at++) {
+		char end = at[strlen(line)];
+
+		if ((at == text || at[-1] == '\n') && (end == '\n' || end == '\0'))
+			return true;
+	}
+	return false;
+}
+
 /* So that a later ldconfig in the container searches the folders that it would not know. */
 static int configure_missing_folders(struct refresh *refresh, struct graft_error *err)
 {
@@ -325,8 +345,11 @@ static int configure_missing_folders(struct refresh *refresh, struct graft_error
 		text = graft_arena_printf(refresh->arena, "%s%s\n", text, edit->missing_folders[i]);
 	if (!text)
 		return graft_fail_memory(err);
-	if (write_file(refresh, OUR_CONF, text, strlen(text), err) < 0 ||
-	    graft_ldsoconf_read(refresh->root, refresh->arena, &dirs, &n, err) < 0)
+	if (write_file(refresh, OUR_CONF, text, strlen(text), err) < 0)
+		return -1;
+	if (includes_all(refresh))
+		return 0;
+	if (graft_ldsoconf_read(refresh->root, refresh->arena, &dirs, &n, err) < 0)
 		return -1;
 	for (size_t i = 0; i < edit->n_missing_folders; i++)
 		if (!is_listed(dirs, n, edit->missing_folders[i]))

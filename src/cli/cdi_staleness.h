@@ -19,9 +19,11 @@ struct cli_cdi_host {
 
 /*
  * 1: the specification says what it was made from; *ret_made has it, and *ret_why is NULL when it fits this host, else a sentence for a person. 0: it says
- * nothing. -1: GRAFT_NO_MEMORY, and as graft_host_identify().
+ * nothing. `devices`: names of its devices that are about to be used; of other GPUs it then has to say no more than where they are. n_devices 0: all of it.
+ * -1: GRAFT_NO_MEMORY, and as graft_host_identify().
  */
-int cli_cdi_why_stale(struct cli_cdi_host *host, const struct graft_cdi_spec *spec,
-		      struct graft_cdi_fingerprint *ret_made, const char **ret_why, struct graft_error *err);
+int cli_cdi_why_stale(struct cli_cdi_host *host, const struct graft_cdi_spec *spec, const char *const *devices,
+		      size_t n_devices, struct graft_cdi_fingerprint *ret_made, const char **ret_why,
+		      struct graft_error *err);
 
 #endif

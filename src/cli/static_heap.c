@@ -16,6 +16,7 @@
 
 #define CHUNK      ((size_t)256 * 1024)
 #define SHARED_MAX ((size_t)128 * 1024)
+#define SPARE_MIN  ((size_t)8 * 1024)
 #define ALIGNMENT  _Alignof(max_align_t)
 
 /* Before each block. */
@@ -26,6 +27,8 @@ struct header {
 
 static char *chunk_next, *chunk_end;
 static char *newest; /* the block that ends at chunk_next, or NULL */
+/* Free blocks of SPARE_MIN and more, each of which holds the address of the next: those of arenas, all of one size, serve the next arena. */
+static void *spare;
 
 static struct header *header_of(void *block)
 {
@@ -55,10 +58,25 @@ static void *own_mapping(size_t size)
 	return header + 1;
 }
 
+/* A spare block of exactly that size, or NULL. */
+static void *take_spare(size_t size)
+{
+	for (void **at = &spare; *at; at = *at) {
+		void *block = *at;
+
+		if (header_of(block)->size != size)
+			continue;
+		*at = *(void **)block;
+		return block;
+	}
+	return NULL;
+}
+
 void *malloc(size_t size)
 {
 	struct header *header;
 	size_t rounded;
+	void *block;
 
 	if (size > PTRDIFF_MAX - CHUNK) {
 		errno = ENOMEM;
@@ -67,6 +85,9 @@ void *malloc(size_t size)
 	rounded = round_up(size);
 	if (rounded >= SHARED_MAX)
 		return own_mapping(rounded);
+	block = rounded >= SPARE_MIN ? take_spare(rounded) : NULL;
+	if (block)
+		return block;
 	if ((size_t)(chunk_end - chunk_next) < rounded + sizeof(*header)) {
 		char *chunk = map(CHUNK);
 
@@ -94,6 +115,9 @@ void free(void *block)
 	} else if (block == newest) {
 		chunk_next = (char *)header_of(block);
 		newest = NULL;
+	} else if (header_of(block)->size >= SPARE_MIN) {
+		*(void **)block = spare;
+		spare = block;
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi_json: a JSON text as a tree of values, through the reader that is strict about JSON. */
+/* cdi_json: a JSON text as a tree of values, through the reader that is strict about JSON. Keys and texts are the document's, which outlives the tree. */
 #include <string.h>
 
 #include "formats/cdi_tree.h"
@@ -59,22 +59,19 @@ static int read_children(struct cdi_builder *builder, const struct graft_json_no
 	return 0;
 }
 
-static int read_number(struct cdi_builder *builder, const struct graft_json_node *node, struct cdi_value *value)
+static void read_number(const struct graft_json_node *node, struct cdi_value *value)
 {
 	int64_t number;
 
 	value->kind = CDI_INTEGER;
-	if (graft_json_node_u64(node, &value->magnitude)) {
-		value->text = graft_arena_printf(builder->arena, "%llu", (unsigned long long)value->magnitude);
-	} else if (graft_json_node_i64(node, &number)) {
+	if (graft_json_node_u64(node, &value->magnitude))
+		return;
+	if (graft_json_node_i64(node, &number)) {
 		value->negative = true;
 		value->magnitude = 0 - (uint64_t)number;
-		value->text = graft_arena_printf(builder->arena, "%lld", (long long)number);
 	} else {
 		value->kind = CDI_FRACTION;
-		return 0;
 	}
-	return value->text ? 0 : graft_fail_memory(builder->err);
 }
 
 static int read_string(struct cdi_builder *builder, const struct graft_json_node *node, struct cdi_value *value)
@@ -84,8 +81,8 @@ static int read_string(struct cdi_builder *builder, const struct graft_json_node
 	if (!text)
 		return fail_node(builder, node, "a text must not hold a NUL character");
 	value->kind = CDI_STRING;
-	value->text = graft_arena_strdup(builder->arena, text);
-	return value->text ? 0 : graft_fail_memory(builder->err);
+	value->text = text;
+	return 0;
 }
 
 static int read_content(struct cdi_builder *builder, const struct graft_json_node *node, unsigned int depth,
@@ -102,7 +99,8 @@ static int read_content(struct cdi_builder *builder, const struct graft_json_nod
 		value->text = value->magnitude != 0 ? "true" : "false";
 		return 0;
 	case GRAFT_JSON_NUMBER:
-		return read_number(builder, node, value);
+		read_number(node, value);
+		return 0;
 	case GRAFT_JSON_STRING:
 		return read_string(builder, node, value);
 	case GRAFT_JSON_ARRAY:
@@ -119,15 +117,12 @@ static int read_node(struct cdi_builder *builder, const struct graft_json_node *
 		     struct cdi_value **ret_value)
 {
 	struct cdi_value *value = graft_arena_alloc(builder->arena, sizeof(*value));
-	const char *name = graft_json_node_name(node);
 
 	if (!value)
 		return graft_fail_memory(builder->err);
 	builder->n_values++;
 	value->node = node;
-	value->key = graft_arena_strdup(builder->arena, name);
-	if (name && !value->key)
-		return graft_fail_memory(builder->err);
+	value->key = graft_json_node_name(node);
 	*ret_value = value;
 	return read_content(builder, node, depth, value);
 }

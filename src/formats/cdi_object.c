@@ -130,7 +130,9 @@ static int read_text(struct cdi_reader *reader, const struct cdi_value *value, c
 	case CDI_STRING:
 		break;
 	}
-	*ret_text = graft_arena_strdup(reader->arena, value->text);
+	*ret_text = value->text ? graft_arena_strdup(reader->arena, value->text)
+				: graft_arena_printf(reader->arena, "%s%llu", value->negative ? "-" : "",
+						     (unsigned long long)value->magnitude);
 	return *ret_text ? 0 : graft_fail_memory(reader->err);
 }
 

@@ -151,7 +151,25 @@ union largest_item {
 	struct graft_cdi_mount mount;
 };
 
-/* By insertion, which keeps the order of equals (qsort(3) does so only in some C libraries): the lists have some dozens of items, mostly in order. */
+/* Where an item belongs among the `n` sorted ones before it: behind its equals. */
+static size_t find_place(const struct list *list, struct view view, size_t n)
+{
+	const char *item = view.items + n * list->size;
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		/* Most items stay where they are. */
+		size_t at = high == n && low == 0 ? n - 1 : low + (high - low) / 2;
+
+		if (list->compare(view.items + at * list->size, item) > 0)
+			high = at;
+		else
+			low = at + 1;
+	}
+	return low;
+}
+
+/* By insertion, which keeps the order of equals (qsort(3) does so only in some C libraries): the lists have some dozens of items. */
 static void sort(const struct list *list, struct view view)
 {
 	char moved[sizeof(union largest_item)];
@@ -159,10 +177,8 @@ static void sort(const struct list *list, struct view view)
 	if (!list->compare)
 		return;
 	for (size_t i = 1; i < view.n; i++) {
-		char *item = view.items + i * list->size, *place = item;
+		char *item = view.items + i * list->size, *place = view.items + find_place(list, view, i) * list->size;
 
-		while (place > view.items && list->compare(place - list->size, item) > 0)
-			place -= list->size;
 		memcpy(moved, item, list->size);
 		memmove(place + list->size, place, (size_t)(item - place));
 		memcpy(place, moved, list->size);

@@ -27,8 +27,9 @@ struct cdi_value {
 	enum cdi_kind kind;
 	unsigned int line, column; /* from 1; of the key for a member; 0 where `node` knows, see cdi_line() */
 	const struct graft_json_node *node;
-	const char *key;               /* of a member; NULL for elements and the root */
-	const char *text;              /* STRING; of the others what a reader that wants a string takes them for */
+	const char *key; /* of a member; NULL for elements and the root */
+	const char *
+	    text; /* STRING; of the others what a reader that wants a string takes them for; NULL: an integer as usual */
 	bool negative;                 /* INTEGER */
 	uint64_t magnitude;            /* INTEGER; BOOL: 0 or 1 */
 	const struct cdi_value *next;  /* in the list or map that this one is part of */

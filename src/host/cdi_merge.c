@@ -154,23 +154,47 @@ static bool is_bind(const struct graft_cdi_mount *row)
 	       (!row->type || strcmp(row->type, "bind") == 0 || strcmp(row->type, "none") == 0);
 }
 
-static int check_paths(const struct graft_cdi_choice *choice, struct graft_error *err)
+/* What was looked at already: sources of mounts, in the order of the choices, and the program of the hook before. */
+struct looks {
+	const char *const *sources;
+	size_t n_sources;
+	const char *program;
+};
+
+static bool was_seen(struct looks *looks, const char *source)
+{
+	if (looks->n_sources == 0 || strcmp(looks->sources[0], source) != 0)
+		return false;
+	looks->sources++;
+	looks->n_sources--;
+	return true;
+}
+
+static int check_paths(const struct graft_cdi_choice *choice, struct looks *looks, struct graft_error *err)
 {
 	const struct graft_cdi_edits *edits = edits_of(choice);
 
 	for (size_t i = 0; i < edits->n_mounts; i++) {
-		if (is_bind(&edits->mounts[i]) && !is_there(edits->mounts[i].host_path))
-			return fail_stale(choice->spec, "mount source", edits->mounts[i].host_path, err);
+		const char *source = edits->mounts[i].host_path;
+
+		if (is_bind(&edits->mounts[i]) && !was_seen(looks, source) && !is_there(source))
+			return fail_stale(choice->spec, "mount source", source, err);
 	}
 	for (size_t i = 0; i < edits->n_hooks; i++) {
-		if (edits->hooks[i].path[0] == '/' && !is_there(edits->hooks[i].path))
-			return fail_stale(choice->spec, "hook program", edits->hooks[i].path, err);
+		const char *program = edits->hooks[i].path;
+
+		if (program[0] != '/' || (looks->program && strcmp(program, looks->program) == 0))
+			continue;
+		if (!is_there(program))
+			return fail_stale(choice->spec, "hook program", program, err);
+		looks->program = program;
 	}
 	return 0;
 }
 
-int graft_cdi_choices_realize(const struct graft_cdi_choice *choices, size_t n, const struct graft_log *log,
-			      struct graft_arena *arena, struct graft_cdi_edits *ret_edits, struct graft_error *err)
+int graft_cdi_choices_realize_nodes(const struct graft_cdi_choice *choices, size_t n, const struct graft_log *log,
+				    struct graft_arena *arena, struct graft_cdi_edits *ret_edits,
+				    struct graft_error *err)
 {
 	size_t node = 0;
 
@@ -181,8 +205,25 @@ int graft_cdi_choices_realize(const struct graft_cdi_choice *choices, size_t n, 
 			if (realize_node(choices[i].spec, log, &ret_edits->nodes[node++], err) < 0)
 				return -1;
 		}
-		if (check_paths(&choices[i], err) < 0)
-			return -1;
 	}
 	return 0;
+}
+
+int graft_cdi_choices_check_paths(const struct graft_cdi_choice *choices, size_t n, const char *const *seen,
+				  size_t n_seen, struct graft_error *err)
+{
+	struct looks looks = { .sources = seen, .n_sources = n_seen };
+
+	for (size_t i = 0; i < n; i++)
+		if (check_paths(&choices[i], &looks, err) < 0)
+			return -1;
+	return 0;
+}
+
+int graft_cdi_choices_realize(const struct graft_cdi_choice *choices, size_t n, const struct graft_log *log,
+			      struct graft_arena *arena, struct graft_cdi_edits *ret_edits, struct graft_error *err)
+{
+	if (graft_cdi_choices_realize_nodes(choices, n, log, arena, ret_edits, err) < 0)
+		return -1;
+	return graft_cdi_choices_check_paths(choices, n, NULL, 0, err);
 }

@@ -92,9 +92,19 @@ int graft_cdi_choices_merge(const struct graft_cdi_choice *choices, size_t n, st
 
 /*
  * The same, with what the host has: type, numbers and mode of device nodes are the host's where the spec leaves them open, and also where it says
- * other numbers than the node has now (the log warns: majors change with a reboot). -1: GRAFT_NOT_FOUND "CDI spec FILE is stale: ..." when a node,
- * the source of a bind mount or the program of a hook is not on the host; GRAFT_INVALID when a node is of another type.
+ * other numbers than the node has now (the log warns: majors change with a reboot). -1: GRAFT_NOT_FOUND "CDI spec FILE is stale: ..." when a node is not on the host;
+ * GRAFT_INVALID when it is of another type.
  */
+int graft_cdi_choices_realize_nodes(const struct graft_cdi_choice *choices, size_t n, const struct graft_log *log,
+				    struct graft_arena *arena, struct graft_cdi_edits *ret_edits,
+				    struct graft_error *err);
+/*
+ * -1: GRAFT_NOT_FOUND "CDI spec FILE is stale: ..." when the source of a bind mount or the program of a hook is not on the host. `seen`: sources of mounts that were found
+ * already, in the order of the choices; nobody looks again.
+ */
+int graft_cdi_choices_check_paths(const struct graft_cdi_choice *choices, size_t n, const char *const *seen,
+				  size_t n_seen, struct graft_error *err);
+/* Both. */
 int graft_cdi_choices_realize(const struct graft_cdi_choice *choices, size_t n, const struct graft_log *log,
 			      struct graft_arena *arena, struct graft_cdi_edits *ret_edits, struct graft_error *err);
 

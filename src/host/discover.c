@@ -6,6 +6,7 @@
 #include "host/discover.h"
 
 #include "base/cleanup.h"
+#include "formats/procfs.h"
 #include "host/survey.h"
 
 void graft_survey_platform(struct graft_survey *survey)
@@ -97,12 +98,26 @@ int graft_host_discover(const struct graft_host_options *options, unsigned int n
 	return 0;
 }
 
-int graft_host_identify(const struct graft_host_options *options, struct graft_inventory **ret_inventory,
-			struct graft_error *err)
+/* What is no address is read like the others. */
+static int assume(struct graft_survey *survey, const char *const *places, size_t n, struct graft_error *err)
+{
+	struct graft_pci_address *addresses = graft_arena_list(survey->scratch, n, sizeof(*addresses));
+
+	if (n > 0 && !addresses)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < n; i++)
+		survey->n_assumed += graft_pci_parse(places[i], &addresses[survey->n_assumed]);
+	survey->assumed = addresses;
+	return 0;
+}
+
+int graft_host_identify(const struct graft_host_options *options, const char *const *assumed, size_t n_assumed,
+			struct graft_inventory **ret_inventory, struct graft_error *err)
 {
 	auto_survey struct graft_survey survey = GRAFT_SURVEY_INIT;
 
-	if (graft_survey_open(&survey, options, GRAFT_NEED_GPUS | GRAFT_NEED_MIG, err) < 0)
+	if (graft_survey_open(&survey, options, GRAFT_NEED_GPUS | GRAFT_NEED_MIG, err) < 0 ||
+	    assume(&survey, assumed, n_assumed, err) < 0)
 		return -1;
 	graft_survey_platform(&survey);
 	graft_survey_versions(&survey);

@@ -88,11 +88,11 @@ int graft_host_discover(const struct graft_host_options *options, unsigned int n
 
 /*
  * The facts by which a host is told from what it was before: platform, version of the driver, GPUs and MIG devices, as procfs has them. No library is looked
- * for and NVML is not asked; a driver that is not loaded has neither version nor GPUs, which is no failure. GPUs are listed on native hosts alone. -1:
- * GRAFT_NO_MEMORY, and where the roots cannot be opened.
+ * for and NVML is not asked; a driver that is not loaded has neither version nor GPUs, which is no failure. GPUs are listed on native hosts alone. `assumed`: PCI addresses,
+ * "00000000:1b:00.0", of GPUs of which nothing but their place is asked: no file of theirs is read. -1: GRAFT_NO_MEMORY, and where the roots cannot be opened.
  */
-int graft_host_identify(const struct graft_host_options *options, struct graft_inventory **ret_inventory,
-			struct graft_error *err);
+int graft_host_identify(const struct graft_host_options *options, const char *const *assumed, size_t n_assumed,
+			struct graft_inventory **ret_inventory, struct graft_error *err);
 
 /* Looks up the DRM nodes of the GPUs at these places of the inventory's list. The GPUs stay where they are in memory. */
 int graft_host_look_at_gpus(const struct graft_host_options *options, struct graft_inventory *inventory,

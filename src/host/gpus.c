@@ -56,14 +56,19 @@ static struct graft_fact known(struct graft_survey *survey, const char *value, c
 	return (struct graft_fact){ graft_arena_strdup(survey->arena, value), source };
 }
 
+static void place(const struct graft_survey *survey, struct found_gpu *found)
+{
+	found->gpu.bus_id = graft_arena_printf(survey->arena, "%08x:%02x:%02x.0", found->address.domain,
+					       found->address.bus, found->address.device);
+}
+
 static void describe(struct graft_survey *survey, struct found_gpu *found, const char *directory,
 		     const struct graft_key_value *items, size_t n, uint32_t minor)
 {
 	struct graft_gpu *gpu = &found->gpu;
 	struct graft_arena *arena = survey->arena;
 
-	gpu->bus_id = graft_arena_printf(arena, "%08x:%02x:%02x.0", found->address.domain, found->address.bus,
-					 found->address.device);
+	place(survey, found);
 	gpu->procfs_path = graft_arena_printf(arena, GPUS_PATH "/%s", directory);
 	gpu->source = graft_arena_printf(arena, GPUS_PATH "/%s/information", directory);
 	gpu->uuid = known(survey, graft_key_value_find(items, n, "GPU UUID"), gpu->source);
@@ -75,6 +80,14 @@ static void describe(struct graft_survey *survey, struct found_gpu *found, const
 					 .source = gpu->source };
 	found->excluded = is_excluded(items, n);
 	gpu->excluded = found->excluded;
+}
+
+static bool is_assumed(const struct graft_survey *survey, const struct graft_pci_address *address)
+{
+	for (size_t i = 0; i < survey->n_assumed; i++)
+		if (graft_pci_compare(&survey->assumed[i], address) == 0)
+			return true;
+	return false;
 }
 
 /* One directory. False when it is no usable GPU; the reason is an omission. */
@@ -93,6 +106,10 @@ static bool read_gpu(struct graft_survey *survey, const char *directory, struct 
 	if (!graft_pci_parse(directory, &ret_found->address)) {
 		graft_survey_omit(survey, "skipping", directory, "its name in " GPUS_PATH " is not a PCI address");
 		return false;
+	}
+	if (is_assumed(survey, &ret_found->address)) {
+		place(survey, ret_found);
+		return true;
 	}
 	rc = graft_survey_read_proc(survey, path, &text, &length);
 	if (rc < 0) {
@@ -139,8 +156,9 @@ static void publish(struct graft_survey *survey, struct found_gpu *found, size_t
 			return;
 		*gpu = found[i].gpu;
 		gpu->index = gpu->excluded ? 0 : next++;
+		/* Nothing but its place is known. */
 		if (!gpu->node.path)
-			return;
+			continue;
 		rc = graft_survey_node(survey, &gpu->node);
 		if (rc < 0 && !gpu->excluded)
 			graft_survey_omit(survey, "missing device", gpu->node.path, "%s",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mounted_libraries: one open(2) and one or two reads a library. */
+/* mounted_libraries: an open and one or two reads a library. */
 #include "host/mounted_libraries.h"
 
 #include <fcntl.h>
@@ -41,14 +41,19 @@ static bool is_library_name(const char *name)
 
 /* 1: it is a library, 0: it is not, -1: out of memory. */
 static int read_library(const struct graft_cdi_mount *row, struct graft_arena *arena,
-			struct graft_mounted_library *ret_library)
+			struct graft_mounted_libraries *libraries, struct graft_mounted_library *ret_library)
 {
-	auto_close int fd = open(row->host_path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	/* Not open(2), behind which musl asks for FD_CLOEXEC once more. */
+	auto_close int fd = openat(AT_FDCWD, row->host_path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct graft_error why = { .status = GRAFT_OK };
 	struct graft_elf elf;
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	if (fd < 0)
+		return 0;
+	if (!graft_arena_push_string(arena, &libraries->sources, &libraries->n_sources, row->host_path))
+		return -1;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	if (graft_elf_read_fd(fd, row->host_path, arena, &elf, &why) < 0)
 		return why.status == GRAFT_NO_MEMORY ? -1 : 0;
@@ -65,7 +70,7 @@ static int add(const struct graft_cdi_mount *row, const char *const *folders, si
 	struct graft_mounted_library library, *slot;
 	int rc = is_library_name(graft_path_name(row->container_path)) &&
 			 is_in_folders(row->container_path, folders, n_folders)
-		     ? read_library(row, arena, &library)
+		     ? read_library(row, arena, libraries, &library)
 		     : 0;
 
 	if (rc < 0)

@@ -26,6 +26,8 @@ struct graft_mounted_libraries {
 	const char **
 	    others; /* container paths of all other mounts: directories, nodes, files that are no libraries of a folder */
 	size_t n_others;
+	const char **sources; /* host paths of the files that were opened, in the order of the mounts */
+	size_t n_sources;
 };
 
 /*

@@ -50,7 +50,10 @@ struct graft_survey {
 	const char *devices;               /* text of /proc/devices, "" if there is none */
 	size_t devices_length;
 	bool module_loaded;
-	bool mig_undecided;    /* procfs does not tell of some GPU whether it can be split */
+	bool mig_undecided; /* procfs does not tell of some GPU whether it can be split */
+	/* GPUs of which nothing is asked but whether they are there; borrowed. */
+	const struct graft_pci_address *assumed;
+	size_t n_assumed;
 	int shortage;          /* something was not read for want of it: graft_survey_check() */
 	const char *wsl_store; /* WSL2: first driver store directory with components */
 };

@@ -3,6 +3,7 @@
 #include "plan/cdi_fingerprint.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -384,6 +385,77 @@ static const char *compare_mig(const char *made, const char *now, struct graft_a
 		}
 	}
 	return NULL;
+}
+
+/* --- narrowing --- */
+
+/* Whether a device is the GPU of an item, which is the one with that index. */
+static bool names_gpu(const char *device, const struct item *item, unsigned long index)
+{
+	char *end;
+
+	if (device[0] >= '0' && device[0] <= '9')
+		return strtoul(device, &end, 10) == index && *end == '\0';
+	return value_length(item) == strlen(device) && strncasecmp(device, value_of(item), value_length(item)) == 0;
+}
+
+static bool is_some_gpu(const char *list, const char *device)
+{
+	struct item item;
+
+	for (unsigned long index = 0; next_item(&list, &item); index++)
+		if (names_gpu(device, &item, index))
+			return true;
+	return false;
+}
+
+static bool is_wanted(const struct item *item, unsigned long index, const char *const *devices, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (names_gpu(devices[i], item, index))
+			return true;
+	return false;
+}
+
+/* A list without the items at the places. */
+static const char *without(const char *list, const char *const *places, size_t n, struct graft_arena *arena)
+{
+	const char *text = "";
+	struct item item;
+
+	while (text && next_item(&list, &item)) {
+		bool found = false;
+
+		for (size_t i = 0; i < n && !found; i++)
+			found = strlen(places[i]) == item.place && strncasecmp(places[i], item.text, item.place) == 0;
+		if (!found)
+			text = graft_arena_printf(arena, "%s%s%.*s", text, text[0] != '\0' ? "," : "", (int)item.length,
+						  item.text);
+	}
+	return text;
+}
+
+int graft_cdi_fingerprint_narrow(struct graft_cdi_fingerprint *made, const char *const *devices, size_t n_devices,
+				 struct graft_arena *arena, const char ***ret_places, size_t *ret_n,
+				 struct graft_error *err)
+{
+	unsigned long index = 0;
+	struct item item;
+
+	*ret_places = NULL;
+	*ret_n = 0;
+	if (!made->gpus || n_devices == 0)
+		return 0;
+	for (size_t i = 0; i < n_devices; i++)
+		if (!is_some_gpu(made->gpus, devices[i]))
+			return 0;
+	for (const char *at = made->gpus; next_item(&at, &item); index++)
+		if (!is_wanted(&item, index, devices, n_devices))
+			(void)graft_arena_push_string(arena, ret_places, ret_n,
+						      graft_arena_strndup(arena, item.text, item.place));
+	if (made->mig)
+		made->mig = without(made->mig, *ret_places, *ret_n, arena);
+	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }
 
 int graft_cdi_fingerprint_compare(const struct graft_cdi_fingerprint *made, const struct graft_cdi_fingerprint *now,

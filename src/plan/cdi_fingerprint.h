@@ -64,6 +64,14 @@ int graft_cdi_fingerprint_find(const struct graft_cdi_spec *spec, struct graft_a
 int graft_cdi_fingerprint_drop(struct graft_cdi_edits *edits, struct graft_arena *arena, struct graft_error *err);
 
 /*
+ * For a comparison that only matters to some devices of the specification, by their names: *ret_places are those in `made` where no GPU is theirs, and what it says
+ * of the MIG devices there is left out. Names that are no index and no UUID of a GPU may be anything: then nothing is assumed. In the arena. -1: GRAFT_NO_MEMORY.
+ */
+int graft_cdi_fingerprint_narrow(struct graft_cdi_fingerprint *made, const char *const *devices, size_t n_devices,
+				 struct graft_arena *arena, const char ***ret_places, size_t *ret_n,
+				 struct graft_error *err);
+
+/*
  * Why a specification that was made from `made` does not fit a host that is as `now`: *ret_why is a sentence for a person, NULL when it fits. Facts that either side
  * does not know are not compared; nor are the flags, which are no fact of the host, nor the boot: our specifications hold no number that changes with it. -1: GRAFT_NO_MEMORY.
  */

@@ -19,7 +19,7 @@ int graft_hook_read_link(const char *spec, struct graft_arena *arena, struct gra
 	if (!path || strstr(path, SEPARATOR))
 		return graft_fail(err, GRAFT_INVALID, 0, "invalid symlink specification %s", spec);
 	ret_link->says = graft_arena_strndup(arena, spec, (size_t)(separator - spec));
-	ret_link->path = graft_arena_printf(arena, "%s%s", path[0] == '/' ? "" : "/", path);
+	ret_link->path = path[0] == '/' ? graft_arena_strdup(arena, path) : graft_arena_printf(arena, "/%s", path);
 	return ret_link->says && ret_link->path ? 0 : graft_fail_memory(err);
 }
 

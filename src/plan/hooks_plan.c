@@ -31,12 +31,24 @@ struct reader {
 /* Results of reading a word. */
 enum { FAILED = -1, FOREIGN, UNDERSTOOD };
 
-static bool has_link(const struct graft_hook_work *work, const char *path, const char *says)
+static bool has_link(const struct graft_hook_work *work, const char *path)
 {
-	for (size_t i = 0; i < work->n_links; i++)
-		if (strcmp(work->links[i].path, path) == 0 && (!says || strcmp(work->links[i].says, says) == 0))
-			return true;
-	return false;
+	return work->n_links > 0 && graft_string_map_find(&work->link_paths, path) != GRAFT_STRING_MAP_NONE;
+}
+
+/* Room for the links that these hooks can ask for: each is a word, or a part of one behind a comma. */
+static bool init_links(struct reader *reader, const struct graft_cdi_edits *edits)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < edits->n_hooks; i++) {
+		for (size_t j = 2; j < edits->hooks[i].n_args; j++) {
+			n++;
+			for (const char *at = edits->hooks[i].args[j]; (at = strchr(at, ',')); at++)
+				n++;
+		}
+	}
+	return graft_string_map_init(&reader->work->link_paths, n, reader->arena);
 }
 
 /*
@@ -45,9 +57,11 @@ static bool has_link(const struct graft_hook_work *work, const char *path, const
  */
 static int read_link(struct reader *reader, const char *spec)
 {
+	struct graft_hook_work *work = reader->work;
 	struct graft_error why = { .status = GRAFT_OK };
 	struct graft_hook_link link, *slot;
 	const char *clean;
+	size_t index;
 
 	if (graft_hook_read_link(spec, reader->arena, &link, &why) < 0)
 		return why.status == GRAFT_NO_MEMORY ? FAILED : FOREIGN;
@@ -58,12 +72,12 @@ static int read_link(struct reader *reader, const char *spec)
 		return FOREIGN;
 	/* No library is looked for in /dev. */
 	reader->unsettled = reader->unsettled || !graft_path_is_within(link.path, "/dev");
-	if (has_link(reader->work, link.path, link.says))
-		return UNDERSTOOD;
-	if (link.says[0] == '\0' || link.path[1] == '\0' || strcmp(link.says, link.path) == 0 ||
-	    has_link(reader->work, link.path, NULL))
+	index = graft_string_map_put(&work->link_paths, link.path, work->n_links);
+	if (index < work->n_links)
+		return strcmp(work->links[index].says, link.says) == 0 ? UNDERSTOOD : FOREIGN;
+	if (link.says[0] == '\0' || link.path[1] == '\0' || strcmp(link.says, link.path) == 0)
 		return FOREIGN;
-	slot = graft_arena_push(reader->arena, &reader->work->links, &reader->work->n_links, sizeof(*slot));
+	slot = graft_arena_push(reader->arena, &work->links, &work->n_links, sizeof(*slot));
 	if (!slot)
 		return FAILED;
 	*slot = link;
@@ -302,7 +316,7 @@ static int list_mounts(const struct graft_cdi_edits *edits, const struct graft_o
 static bool has_link_at_mount(const struct graft_hook_work *work, const struct mounts *mounts)
 {
 	for (size_t i = 0; i < mounts->n_own; i++)
-		if (has_link(work, mounts->paths[i], NULL))
+		if (has_link(work, mounts->paths[i]))
 			return true;
 	return false;
 }
@@ -381,6 +395,8 @@ int graft_hooks_read(const char *program, const struct graft_cdi_edits *edits, c
 	int rc = edits->n_hooks > 0 ? UNDERSTOOD : FOREIGN;
 
 	*ret_work = (struct graft_hook_work){ .ldcache = false };
+	if (rc == UNDERSTOOD && !init_links(&reader, edits))
+		rc = FAILED;
 	for (size_t i = 0; i < edits->n_hooks && rc == UNDERSTOOD; i++)
 		rc = read_hook(&reader, program, &edits->hooks[i]);
 	if (rc == UNDERSTOOD)
@@ -410,35 +426,60 @@ static void add_soname_link(struct graft_plan *plan, const char *path, const cha
 					     .why = "programs ask for the library by its soname" });
 }
 
-static bool is_same_name(const struct graft_mounted_library *a, const struct graft_mounted_library *b)
-{
-	return a->abi_flags == b->abi_flags && strcmp(a->soname, b->soname) == 0 &&
-	       graft_path_same_directory(a->path, b->path);
-}
+/* The libraries while they are entered. Neighbours are those whose link by their soname would be the same. */
+struct entered {
+	const struct graft_mounted_library *libraries;
+	size_t n;
+	const char **names; /* of each: the path by its soname */
+	size_t *neighbours; /* of each: the first that has the same name */
+	struct graft_string_map mounted;
+	struct graft_string_map link_targets;
+	size_t *next_link; /* of each link: the next one with the same target */
+};
 
-/* Of several with a soname in a directory ldconfig takes the greatest name (SPEC ld-so-cache 8). */
-static bool is_winner(const struct graft_mounted_library *libraries, size_t n, size_t index)
+static bool enter(struct graft_arena *arena, const struct graft_hook_facts *facts, struct entered *ret_entered)
 {
-	const struct graft_mounted_library *library = &libraries[index];
+	size_t n = facts->n_libraries;
+	struct graft_string_map first;
 
+	*ret_entered = (struct entered){ .libraries = facts->libraries,
+					 .n = n,
+					 .names = graft_arena_list(arena, n, sizeof(*ret_entered->names)),
+					 .neighbours = graft_arena_list(arena, n, sizeof(*ret_entered->neighbours)) };
+	if (!graft_string_map_init(&ret_entered->mounted, n, arena) || !graft_string_map_init(&first, n, arena) ||
+	    graft_arena_failed(arena))
+		return false;
 	for (size_t i = 0; i < n; i++) {
-		int order = i != index && is_same_name(&libraries[i], library)
-				? graft_ldcache_compare(graft_path_name(libraries[i].path),
-							graft_path_name(library->path))
-				: -1;
+		const struct graft_mounted_library *library = &facts->libraries[i];
+		size_t slash = (size_t)(graft_path_name(library->path) - library->path) - 1;
+		const char *name = graft_arena_join(arena, library->path, slash, library->soname);
 
-		if (order > 0 || (order == 0 && i < index))
+		if (!name)
 			return false;
+		ret_entered->names[i] = name;
+		ret_entered->neighbours[i] = graft_string_map_put(&first, name, i);
+		(void)graft_string_map_put(&ret_entered->mounted, library->path, i);
 	}
 	return true;
 }
 
-static bool is_mounted(const struct graft_mounted_library *libraries, size_t n, const char *path)
+/* Of several with a soname in a directory ldconfig takes the greatest name (SPEC ld-so-cache 8). */
+static bool is_winner(const struct entered *entered, size_t index)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(libraries[i].path, path) == 0)
-			return true;
-	return false;
+	const struct graft_mounted_library *library = &entered->libraries[index];
+
+	for (size_t i = entered->neighbours[index]; i < entered->n; i++) {
+		const struct graft_mounted_library *other = &entered->libraries[i];
+		int order;
+
+		if (i == index || entered->neighbours[i] != entered->neighbours[index] ||
+		    other->abi_flags != library->abi_flags)
+			continue;
+		order = graft_ldcache_compare(graft_path_name(other->path), graft_path_name(library->path));
+		if (order > 0 || (order == 0 && i < index))
+			return false;
+	}
+	return true;
 }
 
 static bool has_suffix(const char *text, const char *suffix)
@@ -448,29 +489,49 @@ static bool has_suffix(const char *text, const char *suffix)
 	return length >= n && strcmp(text + length - n, suffix) == 0;
 }
 
-/* Whether a link leads to a library by its name or by its soname's link, both beside it. */
-static bool leads_to(const struct graft_hook_link *link, const struct graft_mounted_library *library)
+/* What a link beside a library says, as a path; NULL: it leads elsewhere, or memory is exhausted. */
+static const char *target_of(struct graft_arena *arena, const struct graft_hook_link *link)
 {
-	bool absolute = link->says[0] == '/';
-	const char *name = absolute ? graft_path_name(link->says) : link->says;
-
-	if (absolute && !graft_path_same_directory(link->says, library->path))
-		return false;
-	return strcmp(name, library->soname) == 0 || strcmp(name, graft_path_name(library->path)) == 0;
+	if (link->says[0] == '/')
+		return link->says;
+	if (strchr(link->says, '/'))
+		return NULL;
+	return graft_arena_join(arena, link->path, (size_t)(graft_path_name(link->path) - link->path) - 1, link->says);
 }
 
-/* Links for development, "libx.so" to "libx.so.1", are in the cache by their own name (SPEC ld-so-cache 8). */
-static void add_development_links(struct graft_plan *plan, struct graft_edit *cache, const struct graft_hook_work *work,
-				  const struct graft_mounted_library *library)
+/* Links for development, "libx.so" to "libx.so.1": by what they say, to be found in the order of the links. */
+static bool enter_links(struct graft_arena *arena, const struct graft_hook_work *work, struct entered *entered)
 {
+	entered->next_link = graft_arena_list(arena, work->n_links, sizeof(*entered->next_link));
+	if (!graft_string_map_init(&entered->link_targets, work->n_links, arena) || graft_arena_failed(arena))
+		return false;
 	for (size_t i = 0; i < work->n_links; i++) {
+		const char *target = has_suffix(work->links[i].path, ".so") ? target_of(arena, &work->links[i]) : NULL;
+		size_t last = target ? graft_string_map_put(&entered->link_targets, target, i) : i;
+
+		entered->next_link[i] = GRAFT_STRING_MAP_NONE;
+		while (last != i && entered->next_link[last] != GRAFT_STRING_MAP_NONE)
+			last = entered->next_link[last];
+		if (last != i)
+			entered->next_link[last] = i;
+	}
+	return !graft_arena_failed(arena);
+}
+
+/* They are in the cache by their own name (SPEC ld-so-cache 8). */
+static void add_development_links(struct graft_plan *plan, struct graft_edit *cache, const struct graft_hook_work *work,
+				  const struct entered *entered, const struct graft_mounted_library *library,
+				  const char *target)
+{
+	size_t i = work->n_links > 0 ? graft_string_map_find(&entered->link_targets, target) : GRAFT_STRING_MAP_NONE;
+
+	for (; i != GRAFT_STRING_MAP_NONE; i = entered->next_link[i]) {
 		const struct graft_hook_link *link = &work->links[i];
 		const char *name = graft_path_name(link->path);
 		struct graft_ldcache_entry *entry;
 
-		if (!has_suffix(name, ".so") || strncmp(library->soname, name, strlen(name)) != 0 ||
-		    strcmp(library->soname, name) == 0 || !graft_path_same_directory(link->path, library->path) ||
-		    !leads_to(link, library))
+		if (strncmp(library->soname, name, strlen(name)) != 0 || strcmp(library->soname, name) == 0 ||
+		    !graft_path_same_directory(link->path, library->path))
 			continue;
 		entry = graft_arena_push(plan->arena, &cache->entries, &cache->n_entries, sizeof(*entry));
 		if (entry)
@@ -481,23 +542,24 @@ static void add_development_links(struct graft_plan *plan, struct graft_edit *ca
 }
 
 static void add_library(struct graft_plan *plan, struct graft_edit *cache, const struct graft_hook_work *work,
-			const struct graft_hook_facts *facts, size_t index)
+			const struct entered *entered, size_t index)
 {
-	const struct graft_mounted_library *library = &facts->libraries[index];
-	const char *name = graft_path_name(library->path), *path;
+	const struct graft_mounted_library *library = &entered->libraries[index];
+	const char *path = entered->names[index];
 	struct graft_ldcache_entry *entry;
 
-	if (!is_winner(facts->libraries, facts->n_libraries, index))
+	if (!is_winner(entered, index))
 		return;
-	path = graft_arena_printf(plan->arena, "%.*s%s", (int)(name - library->path), library->path, library->soname);
 	entry = graft_arena_push(plan->arena, &cache->entries, &cache->n_entries, sizeof(*entry));
-	if (!path || !entry)
+	if (!entry)
 		return;
 	*entry =
 	    (struct graft_ldcache_entry){ .soname = library->soname, .path = path, .abi_flags = library->abi_flags };
-	add_development_links(plan, cache, work, library);
-	if (!is_mounted(facts->libraries, facts->n_libraries, path) && !has_link(work, path, NULL))
-		add_soname_link(plan, path, name);
+	add_development_links(plan, cache, work, entered, library, path);
+	if (strcmp(path, library->path) != 0)
+		add_development_links(plan, cache, work, entered, library, library->path);
+	if (graft_string_map_find(&entered->mounted, path) == GRAFT_STRING_MAP_NONE && !has_link(work, path))
+		add_soname_link(plan, path, graft_path_name(library->path));
 }
 
 /* In front: the loader takes them before the driver's. */
@@ -530,13 +592,16 @@ static void add_cache(struct graft_plan *plan, const struct graft_hook_work *wor
 	struct graft_edit cache = { .kind = GRAFT_EDIT_LDCACHE,
 				    .rule = "spec-ldcache",
 				    .why = "the specification asks for it" };
+	struct entered entered;
 
+	if (!enter(plan->arena, facts, &entered) || !enter_links(plan->arena, work, &entered))
+		return;
 	if (work->compat_root)
 		add_compat(plan, &cache, work, facts->image);
 	for (size_t i = 0; i < work->n_folders; i++)
 		(void)graft_loader_add_folder(plan->arena, &cache, work->folders[i]);
 	for (size_t i = 0; i < facts->n_libraries; i++)
-		add_library(plan, &cache, work, facts, i);
+		add_library(plan, &cache, work, &entered, i);
 	graft_loader_search(plan->arena, facts->image, &cache);
 	add_edit(plan, &cache);
 }

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/string_map.h"
 #include "formats/cdi.h"
 #include "formats/oci_spec.h"
 #include "host/image.h"
@@ -23,7 +24,8 @@
 struct graft_hook_work {
 	struct graft_hook_link *links; /* of create-symlinks, in order, each once */
 	size_t n_links;
-	const char **folders; /* of update-ldcache: absolute, without slashes at the end */
+	struct graft_string_map link_paths; /* their indices */
+	const char **folders;               /* of update-ldcache: absolute, without slashes at the end */
 	size_t n_folders;
 	bool ldcache; /* update-ldcache is among them */
 	const char *

@@ -195,7 +195,7 @@ static void look_at_origins(struct ctk *ctk, const struct graft_host_options *wh
 		struct graft_health_spec *row = &health->cdi.specs[i];
 
 		if (!row->stale && ctk_cdi_read(ctk, row->file, &spec, &err) == 0)
-			(void)cli_cdi_why_stale(&host, &spec, &made, &row->stale, &err);
+			(void)cli_cdi_why_stale(&host, &spec, NULL, 0, &made, &row->stale, &err);
 	}
 }
 

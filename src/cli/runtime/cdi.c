@@ -60,17 +60,18 @@ static int qualify(const struct runtime_create *create, struct graft_strings *re
 /* --- specs that do not fit this host any more --- */
 
 /*
- * Sets *ret_why to why a spec is stale, NULL when it is not, or does not say what it was made from. A host that cannot be looked at tells nothing: then the parts
+ * Sets *ret_why to why a spec is stale for some of its devices (none: for all), NULL when it is not, or does not say what it was made from. A host that cannot be looked at tells nothing: then the parts
  * of the spec are held against it one by one (graft_cdi_choices_realize()).
  */
 static int find_why_stale(const struct runtime_create *create, struct cli_cdi_host *host,
-			  const struct graft_cdi_spec *spec, const char **ret_why, struct graft_error *err)
+			  const struct graft_cdi_spec *spec, const char *const *devices, size_t n_devices,
+			  const char **ret_why, struct graft_error *err)
 {
 	struct graft_error why = { .status = GRAFT_OK };
 	struct graft_cdi_fingerprint made;
 	char text[sizeof(why.msg) + sizeof(why.ctx)];
 
-	if (cli_cdi_why_stale(host, spec, &made, ret_why, &why) >= 0)
+	if (cli_cdi_why_stale(host, spec, devices, n_devices, &made, ret_why, &why) >= 0)
 		return 0;
 	*ret_why = NULL;
 	if (why.status == GRAFT_NO_MEMORY)
@@ -87,6 +88,20 @@ static struct graft_host_options host_options(const struct runtime_create *creat
 	return (struct graft_host_options){ .root = root && root[0] != '\0' ? root : NULL };
 }
 
+/* The names of the devices that are chosen from a spec. */
+static int list_devices(const struct runtime_create *create, const struct graft_cdi_choice *choices, size_t n,
+			const struct graft_cdi_spec *spec, const char ***ret_names, size_t *ret_n,
+			struct graft_error *err)
+{
+	*ret_names = NULL;
+	*ret_n = 0;
+	for (size_t i = 0; i < n; i++)
+		if (choices[i].spec == spec && choices[i].device &&
+		    !graft_arena_push_string(create->arena, ret_names, ret_n, choices[i].device->name))
+			return graft_fail_memory(err);
+	return 0;
+}
+
 static int refuse_stale(const struct runtime_create *create, const struct graft_cdi_choice *choices, size_t n,
 			struct graft_error *err)
 {
@@ -94,10 +109,14 @@ static int refuse_stale(const struct runtime_create *create, const struct graft_
 	struct cli_cdi_host host = { .options = &options, .arena = create->arena };
 
 	for (size_t i = 0; i < n; i++) {
-		const char *why = NULL;
+		const char *why = NULL, **devices;
+		size_t n_devices;
 
 		/* Each spec is among the choices once without a device. */
-		if (!choices[i].device && find_why_stale(create, &host, choices[i].spec, &why, err) < 0)
+		if (choices[i].device)
+			continue;
+		if (list_devices(create, choices, n, choices[i].spec, &devices, &n_devices, err) < 0 ||
+		    find_why_stale(create, &host, choices[i].spec, devices, n_devices, &why, err) < 0)
 			return -1;
 		if (why)
 			return graft_fail(err, GRAFT_STALE, 0, "CDI spec %s is stale: %s", choices[i].spec->file, why);
@@ -140,7 +159,7 @@ static bool tell_stale(struct graft_buffer *text, const struct runtime_create *c
 		const struct graft_cdi_spec *spec = &registry->specs[i];
 		const char *why = NULL;
 
-		if (!is_kind_of(spec, name) || find_why_stale(create, &host, spec, &why, NULL) < 0 || !why)
+		if (!is_kind_of(spec, name) || find_why_stale(create, &host, spec, NULL, 0, &why, NULL) < 0 || !why)
 			continue;
 		graft_buffer_printf(text, "; CDI spec %s is stale: %s; run 'nvidia-ctk cdi refresh' as root",
 				    spec->file, why);
@@ -210,6 +229,8 @@ static int explain(const struct runtime_create *create, const struct graft_cdi_r
 struct planned {
 	struct graft_plan *plan; /* NULL: the hooks have to run */
 	struct graft_image image;
+	const char **seen; /* sources of mounts that are there */
+	size_t n_seen;
 };
 
 /* What update-ldcache makes of an image without this file is its own matter. */
@@ -337,6 +358,8 @@ static int make_plan(struct runtime_create *create, const struct graft_cdi_edits
 		return -1;
 	facts.libraries = libraries.items;
 	facts.n_libraries = libraries.n;
+	ret_planned->seen = libraries.sources;
+	ret_planned->n_seen = libraries.n_sources;
 	ret_planned->plan = graft_hooks_plan(work, &facts, err);
 	if (!ret_planned->plan)
 		return -1;
@@ -412,11 +435,14 @@ static int list_kinds(const struct runtime_create *create, const struct graft_st
 }
 
 /* The root last: what is done there is undone by itself when it fails, and nothing after it can. */
-static int apply(struct runtime_create *create, struct graft_cdi_edits *edits, struct graft_error *err)
+static int apply(struct runtime_create *create, const struct graft_cdi_choice *choices, size_t n,
+		 struct graft_cdi_edits *edits, struct graft_error *err)
 {
 	struct planned planned;
 	int rc = plan_hooks(create, edits, &planned, err);
 
+	if (rc == 0)
+		rc = graft_cdi_choices_check_paths(choices, n, planned.seen, planned.n_seen, err);
 	if (rc == 0)
 		rc = graft_join_hooks(create->cdi_hook_path, create->hook_root, create->arena, edits, err);
 	if (rc == 0)
@@ -443,8 +469,8 @@ static int inject(struct runtime_create *create, const struct graft_strings *nam
 	if (graft_cdi_registry_resolve(&registry, names->items, names->n, create->arena, &choices, &n, err) < 0)
 		return err->status == GRAFT_UNKNOWN_DEVICE ? explain(create, &registry, names->items[0], err) : -1;
 	if (refuse_stale(create, choices, n, err) < 0 ||
-	    graft_cdi_choices_realize(choices, n, create->log, create->arena, &edits, err) < 0 ||
-	    graft_cdi_fingerprint_drop(&edits, create->arena, err) < 0 || apply(create, &edits, err) < 0)
+	    graft_cdi_choices_realize_nodes(choices, n, create->log, create->arena, &edits, err) < 0 ||
+	    graft_cdi_fingerprint_drop(&edits, create->arena, err) < 0 || apply(create, choices, n, &edits, err) < 0)
 		return graft_wrap(err, "failed to inject CDI devices");
 	return link_nodes(create, &edits, err);
 }

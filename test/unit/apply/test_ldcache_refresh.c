@@ -463,6 +463,36 @@ static void test_missing_folder_with_configuration_that_includes_nothing(void **
 	assert_string_equal(text_of("/etc/ld.so.conf"), "include /etc/ld.so.conf.d/00-graft.conf\n/usr/lib\n");
 }
 
+/* The usual line is believed where it stands for itself; of others it is found out what they lead to. */
+static void test_missing_folder_and_ways_to_include(void **state)
+{
+	static const struct {
+		const char *text;
+		bool adds;
+	} rows[] = {
+		{ "include /etc/ld.so.conf.d/*.conf", false },
+		{ "/opt\ninclude /etc/ld.so.conf.d/*.conf\n/x\n", false },
+		{ "  include  ld.so.conf.d/*.conf # all\n", false },
+		{ "include ld.so.conf.d/0*\n", false },
+		{ "# include /etc/ld.so.conf.d/*.conf\n", true },
+		{ "include /etc/ld.so.conf.d/*.conf.old\n", true },
+		{ "xinclude /etc/ld.so.conf.d/*.conf\n", true },
+		{ "include /etc/ld.so.conf.d/1*.conf\n", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		char wanted[256];
+
+		put_text("/etc/ld.so.conf", rows[i].text);
+		refresh_missing();
+		(void)snprintf(wanted, sizeof(wanted), "%s%s",
+			       rows[i].adds ? "include /etc/ld.so.conf.d/00-graft.conf\n" : "", rows[i].text);
+		assert_string_equal(text_of("/etc/ld.so.conf"), wanted);
+		graft_journal_undo(fix.journal);
+	}
+}
+
 static void test_musl(void **state)
 {
 	struct graft_edit edit = { .musl_path_file = "/etc/ld-musl-x86_64.path", .musl_path = "/lib\n" LIB "\n" };
@@ -903,6 +933,7 @@ int main(void)
 		ROW(test_missing_folder),
 		ROW(test_missing_folder_without_configuration),
 		ROW(test_missing_folder_with_configuration_that_includes_nothing),
+		ROW(test_missing_folder_and_ways_to_include),
 		ROW(test_musl),
 		ROW(test_root_without_etc),
 		ROW(test_hard_links_to_host_files),

@@ -155,6 +155,39 @@ static void test_large_blocks_are_given_back(void **state)
 	assert_int_equal(unmappings, before + 1);
 }
 
+/* Blocks of arenas: one of the same size comes back, whatever was freed between. */
+static void test_freed_blocks_serve_again(void **state)
+{
+	enum { SIZE = 16 * 1024 };
+	char *first = heap_malloc(SIZE), *second = heap_malloc(SIZE), *other = heap_malloc(SIZE + 64),
+	     *small = heap_malloc(64), *again[2];
+
+	(void)state;
+	assert_non_null(heap_malloc(1)); /* none of them is the newest */
+	heap_free(small);
+	heap_free(first);
+	heap_free(other);
+	heap_free(second);
+	assert_ptr_not_equal(heap_malloc(64), small);
+	again[0] = heap_malloc(SIZE);
+	again[1] = heap_malloc(SIZE - 8);
+	assert_true((again[0] == first && again[1] == second) || (again[0] == second && again[1] == first));
+	memset(again[0], 1, SIZE);
+	memset(again[1], 2, SIZE);
+	assert_int_equal(again[0][SIZE - 1], 1);
+	assert_ptr_equal(heap_calloc(1, SIZE + 64), other);
+	for (size_t i = 0; i < SIZE + 64; i++)
+		assert_int_equal(other[i], 0);
+	second = heap_malloc(SIZE);
+	assert_true(second != again[0] && second != again[1]);
+	/* One that has grown in place is of its new size. */
+	second = heap_realloc(second, 2 * SIZE);
+	assert_non_null(heap_malloc(1));
+	heap_free(second);
+	assert_ptr_not_equal(heap_malloc(SIZE), second);
+	assert_ptr_equal(heap_malloc(2 * SIZE), second);
+}
+
 static void test_memory_ends(void **state)
 {
 	char *block = heap_malloc(100);
@@ -198,6 +231,7 @@ int main(void)
 		cmocka_unit_test(test_realloc_keeps_the_bytes),
 		cmocka_unit_test(test_a_block_grows_past_its_chunk),
 		cmocka_unit_test(test_large_blocks_are_given_back),
+		cmocka_unit_test(test_freed_blocks_serve_again),
 		cmocka_unit_test(test_memory_ends),
 		cmocka_unit_test(test_few_mappings),
 	};

@@ -297,6 +297,32 @@ static void test_stale(void **state)
 	}
 }
 
+/* What somebody else has found is not looked for again; what he has not, is. */
+static void test_seen(void **state)
+{
+	static const char *const seen[] = { "/gone/1", "/gone/2" };
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_cdi_choice *choices;
+	static const char *const names[] = { "v/c=d" };
+	size_t n;
+
+	(void)state;
+	fixture_write(fixture, "/etc/cdi/s.yaml",
+		      "{cdiVersion: 0.5.0, kind: v/c, devices: [{name: d, containerEdits: {mounts: ["
+		      "{hostPath: /gone/1, containerPath: /1}, {hostPath: /usr, containerPath: /usr}]}}], "
+		      "containerEdits: {mounts: ["
+		      "{hostPath: /gone/2, containerPath: /2}]}}");
+	read_all(NULL, 0);
+	assert_int_equal(graft_cdi_registry_resolve(&registry, names, 1, arena, &choices, &n, &err), 0);
+	/* In the order of the choices: the spec's own edits come first. */
+	assert_int_equal(graft_cdi_choices_check_paths(choices, n, (const char *const[]){ seen[1], seen[0] }, 2, &err),
+			 0);
+	assert_int_equal(graft_cdi_choices_check_paths(choices, n, seen, 1, &err), -1);
+	assert_non_null(strstr(err.msg, "mount source /gone/2 is not on this host"));
+	assert_int_equal(graft_cdi_choices_check_paths(choices, n, &seen[1], 1, &err), -1);
+	assert_non_null(strstr(err.msg, "mount source /gone/1 is not on this host"));
+}
+
 /* The numbers of /dev/null are the same on every Linux: 1:3. */
 static void test_numbers(void **state)
 {
@@ -374,6 +400,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_passed_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_missing_directories, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stale, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_seen, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_numbers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
 	};

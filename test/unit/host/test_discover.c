@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/cleanup.h"
 #include "fixture.h"
 #include "formats/elf.h"
 
@@ -137,7 +138,7 @@ static void test_identify(void **state)
 	struct graft_inventory *inventory = NULL;
 	struct graft_error err = { 0 };
 
-	assert_int_equal(graft_host_identify(&fixture->options, &inventory, &err), 0);
+	assert_int_equal(graft_host_identify(&fixture->options, NULL, 0, &inventory, &err), 0);
 	assert_null(inventory->driver_version.value);
 	assert_int_equal(inventory->n_gpus, 0);
 	(void)graft_inventory_free(inventory);
@@ -145,7 +146,7 @@ static void test_identify(void **state)
 	fixture_gpu(fixture, "0000:1b:00.0", 0, "GPU-0a1b2c3d-0000-1111-2222-333344445555", "A100");
 	fixture_write(fixture, "/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12\n");
 	fixture_write(fixture, "/proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0/access", "DeviceFileMinor: 13\n");
-	assert_int_equal(graft_host_identify(&fixture->options, &inventory, &err), 0);
+	assert_int_equal(graft_host_identify(&fixture->options, NULL, 0, &inventory, &err), 0);
 	assert_int_equal(inventory->platform, GRAFT_PLATFORM_NATIVE);
 	assert_string_equal(inventory->driver_version.value, FIXTURE_VERSION);
 	assert_int_equal(inventory->n_gpus, 1);
@@ -153,6 +154,39 @@ static void test_identify(void **state)
 	assert_int_equal(inventory->gpus[0].n_mig_devices, 1);
 	assert_int_equal(inventory->n_libraries, 0);
 	assert_null(inventory->nvml_library);
+	(void)graft_inventory_free(inventory);
+}
+
+/* Of GPUs that nobody is interested in the place is known, and no file of theirs is read. */
+static void test_identify_some(void **state)
+{
+	static const char *const assumed[] = { "no place", "00000000:1B:00.0", "0000:3c:00.0", "00000001:1d:00.0" };
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory = NULL;
+	struct graft_error err = { 0 };
+
+	fixture_kernel(fixture, FIXTURE_VERSION);
+	fixture_gpu(fixture, "0000:1b:00.0", 0, "GPU-0a1b2c3d-0000-1111-2222-333344445555", "A100");
+	fixture_gpu(fixture, "0000:1c:00.0", 1, "GPU-1a1b2c3d-0000-1111-2222-333344445555", "A100");
+	fixture_gpu(fixture, "0000:1d:00.0", 2, "GPU-2a1b2c3d-0000-1111-2222-333344445555", "A100");
+	for (int i = 0; i < 2; i++) {
+		char path[96];
+
+		(void)snprintf(path, sizeof(path), "/proc/driver/nvidia/capabilities/gpu%d/mig/gi1/access", i);
+		fixture_write(fixture, path, "DeviceFileMinor: 12\n");
+		(void)snprintf(path, sizeof(path), "/proc/driver/nvidia/capabilities/gpu%d/mig/gi1/ci0/access", i);
+		fixture_write(fixture, path, "DeviceFileMinor: 13\n");
+	}
+	assert_int_equal(graft_host_identify(&fixture->options, assumed, GRAFT_COUNT(assumed), &inventory, &err), 0);
+	assert_int_equal(inventory->n_gpus, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(inventory->gpus[i].index, i);
+	assert_string_equal(inventory->gpus[0].bus_id, "00000000:1b:00.0");
+	assert_null(inventory->gpus[0].uuid.value);
+	assert_int_equal(inventory->gpus[0].n_mig_devices, 0);
+	assert_string_equal(inventory->gpus[1].uuid.value, "GPU-1a1b2c3d-0000-1111-2222-333344445555");
+	assert_int_equal(inventory->gpus[1].n_mig_devices, 1);
+	assert_string_equal(inventory->gpus[2].uuid.value, "GPU-2a1b2c3d-0000-1111-2222-333344445555");
 	(void)graft_inventory_free(inventory);
 }
 
@@ -853,6 +887,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_t4_with_an_old_driver),
 		TEST(test_identify),
+		TEST(test_identify_some),
 		TEST(test_order_unknown_uuid_excluded_and_lost_gpus),
 		TEST(test_mig),
 		TEST(test_imex),

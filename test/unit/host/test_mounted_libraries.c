@@ -35,25 +35,26 @@ static void test_rows(void **state)
 		const char *file, *path;
 		const char *soname; /* NULL: it is another mount */
 		bool bits32;
+		bool opened;
 	} rows[] = {
-		{ "libcuda.so.5", "/usr/lib/x86_64-linux-gnu/libcuda.so.5", "libcuda.so.1", false },
-		{ "libcuda.so.5", "/lib/x86_64-linux-gnu/libcuda.so.5", "libcuda.so.1", false },
-		{ "libcuda.so.5", "/usr/lib64/libcuda.so.5", "libcuda.so.1", false },
-		{ "libcuda.so.5", "/opt//libcuda.so.5", "libcuda.so.1", false },
-		{ "liblink.so", "/opt/libanother.so", "libcuda.so.1", false },
-		{ "libnone.so", "/opt/libnone.so", "libnone.so", false },
-		{ "libold.so.5", "/opt/libold.so.5", "libold.so.1", true },
+		{ "libcuda.so.5", "/usr/lib/x86_64-linux-gnu/libcuda.so.5", "libcuda.so.1", false, true },
+		{ "libcuda.so.5", "/lib/x86_64-linux-gnu/libcuda.so.5", "libcuda.so.1", false, true },
+		{ "libcuda.so.5", "/usr/lib64/libcuda.so.5", "libcuda.so.1", false, true },
+		{ "libcuda.so.5", "/opt//libcuda.so.5", "libcuda.so.1", false, true },
+		{ "liblink.so", "/opt/libanother.so", "libcuda.so.1", false, true },
+		{ "libnone.so", "/opt/libnone.so", "libnone.so", false, true },
+		{ "libold.so.5", "/opt/libold.so.5", "libold.so.1", true, true },
 		/* elsewhere, or by a name that ldconfig passes over */
-		{ "libcuda.so.5", "/opt/below/libcuda.so.5", NULL, false },
-		{ "libcuda.so.5", "/usr/lib/x86_64-linux-gnux/libcuda.so.5", NULL, false },
-		{ "libcuda.so.5", "/libcuda.so.5", NULL, false },
-		{ "libcuda.so.5", "/opt/cuda.so.5", NULL, false },
-		{ "libcuda.so.5", "/opt/libcuda", NULL, false },
+		{ "libcuda.so.5", "/opt/below/libcuda.so.5", NULL, false, false },
+		{ "libcuda.so.5", "/usr/lib/x86_64-linux-gnux/libcuda.so.5", NULL, false, false },
+		{ "libcuda.so.5", "/libcuda.so.5", NULL, false, false },
+		{ "libcuda.so.5", "/opt/cuda.so.5", NULL, false, false },
+		{ "libcuda.so.5", "/opt/libcuda", NULL, false, false },
 		/* no libraries */
-		{ "libtext.so.5", "/opt/libtext.so.5", NULL, false },
-		{ "libempty.so.5", "/opt/libempty.so.5", NULL, false },
-		{ "libdirectory.so", "/opt/libdirectory.so", NULL, false },
-		{ "libabsent.so", "/opt/libabsent.so", NULL, false },
+		{ "libtext.so.5", "/opt/libtext.so.5", NULL, false, true },
+		{ "libempty.so.5", "/opt/libempty.so.5", NULL, false, true },
+		{ "libdirectory.so", "/opt/libdirectory.so", NULL, false, true },
+		{ "libabsent.so", "/opt/libabsent.so", NULL, false, false },
 	};
 
 	(void)state;
@@ -74,6 +75,11 @@ static void test_rows(void **state)
 		    graft_mounted_libraries_read(&edits, folders, GRAFT_COUNT(folders), arena, &libraries, NULL), 0);
 		if (libraries.n != (rows[i].soname != NULL) || libraries.n_others != (rows[i].soname == NULL))
 			fail_msg("row %zu: %zu libraries, %zu others", i, libraries.n, libraries.n_others);
+		/* What was opened is there, library or not. */
+		if (libraries.n_sources != rows[i].opened)
+			fail_msg("row %zu: %zu sources", i, libraries.n_sources);
+		if (rows[i].opened)
+			assert_string_equal(libraries.sources[0], file);
 		if (rows[i].soname) {
 			assert_string_equal(libraries.items[0].soname, rows[i].soname);
 			assert_string_equal(libraries.items[0].path, rows[i].path);

@@ -277,6 +277,83 @@ static void test_compare(void **state)
 	}
 }
 
+static void test_narrow(void **state)
+{
+	static const struct {
+		const char *devices, *places, *mig; /* separated by commas */
+	} rows[] = {
+		{ "0", "00000000:1c:00.0,00000001:1b:00.0", "" },
+		{ "1", "00000000:1b:00.0,00000001:1b:00.0", MIG },
+		{ "2,0", "00000000:1c:00.0", "" },
+		{ "GPU-cccc", "00000000:1b:00.0,00000000:1c:00.0", "" },
+		{ "gpu-AAAA,1", "00000001:1b:00.0", MIG },
+		{ "0,1,2", "", MIG },
+		/* What may be anything is about all of them. */
+		{ "", "", MIG },
+		{ "all", "", MIG },
+		{ "0,all", "", MIG },
+		{ "1:0", "", MIG },
+		{ "3", "", MIG },
+		{ "0x0", "", MIG },
+		{ "GPU-aaa", "", MIG },
+		{ "GPU-aaaaa", "", MIG },
+		{ "MIG-aaaa", "", MIG },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_cdi_fingerprint made = { "550.54.14", GPUS, MIG, BOOT, FLAGS };
+		const char **devices = NULL, **places, *text = "";
+		size_t n_devices = 0, n_places;
+
+		for (const char *at = rows[i].devices; *at != '\0';) {
+			size_t length = strcspn(at, ",");
+
+			graft_arena_push_string(arena, &devices, &n_devices, graft_arena_strndup(arena, at, length));
+			at += length + (at[length] == ',');
+		}
+		assert_int_equal(
+		    graft_cdi_fingerprint_narrow(&made, devices, n_devices, arena, &places, &n_places, NULL), 0);
+		for (size_t j = 0; j < n_places; j++)
+			text = graft_arena_printf(arena, "%s%s%s", text, j > 0 ? "," : "", places[j]);
+		if (strcmp(text, rows[i].places) != 0 || strcmp(made.mig, rows[i].mig) != 0)
+			fail_msg("%s: '%s' and MIG '%s'", rows[i].devices, text, made.mig);
+		assert_string_equal(made.gpus, GPUS);
+	}
+}
+
+/* The GPU of another container may be another one; that it is there and where, matters to all. */
+static void test_narrow_compare(void **state)
+{
+	static const struct {
+		const char *gpus, *mig, *why;
+	} rows[] = {
+		{ "00000000:1b:00.0=GPU-aaaa,00000000:1c:00.0=,00000001:1b:00.0=", "", NULL },
+		{ "00000000:1b:00.0=GPU-dddd,00000000:1c:00.0=,00000001:1b:00.0=", "",
+		  "at 00000000:1b:00.0 there is another GPU: GPU-dddd instead of GPU-aaaa" },
+		{ "00000000:1b:00.0=GPU-aaaa,00000000:1c:00.0=", "",
+		  "the GPU at 00000001:1b:00.0 is not there any more" },
+		{ "00000000:1b:00.0=GPU-aaaa,00000000:1c:00.0=,00000000:1d:00.0=GPU-dddd,00000001:1b:00.0=", "",
+		  "the GPU at 00000000:1d:00.0 is new" },
+		{ "00000000:1b:00.0=GPU-aaaa,00000000:1c:00.0=,00000001:1b:00.0=", "00000000:1b:00.0=1/0",
+		  "the MIG devices of the GPU at 00000000:1b:00.0 are others now" },
+	};
+	static const char *const devices[] = { "0" };
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_cdi_fingerprint made = { "550.54.14", GPUS, MIG, BOOT, FLAGS };
+		const struct graft_cdi_fingerprint now = { "550.54.14", rows[i].gpus, rows[i].mig, BOOT, NULL };
+		const char **places, *why;
+		size_t n;
+
+		assert_int_equal(graft_cdi_fingerprint_narrow(&made, devices, 1, arena, &places, &n, NULL), 0);
+		assert_int_equal(graft_cdi_fingerprint_compare(&made, &now, arena, &why, NULL), 0);
+		if (!why != !rows[i].why || (why && strcmp(why, rows[i].why) != 0))
+			fail_msg("row %zu: %s", i, why ? why : "fits");
+	}
+}
+
 static void test_allocations(void **state)
 {
 	(void)state;
@@ -334,6 +411,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_drop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flags, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_compare, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_narrow, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_narrow_compare, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_allocations, setup, teardown),
 	};
 
