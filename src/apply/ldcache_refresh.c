@@ -113,6 +113,18 @@ static bool has_changed(struct freshness *freshness, const char *path)
 	return false;
 }
 
+/* A built-in directory that is not there, or did not change since. */
+static bool is_settled(const struct freshness *freshness, const char *directory)
+{
+	struct stat st;
+	int rc;
+
+	if (!graft_ldsoconf_is_built_in(directory))
+		return false;
+	rc = graft_root_stat(freshness->root, directory, &st);
+	return rc == -ENOENT || (rc == 0 && !is_older(&freshness->cache_stat, &st));
+}
+
 /*
  * Whether a directory of the configuration holds libraries but is not in the cache at all: images often add a file to ld.so.conf.d without
  * running ldconfig. Directories that the cache names count as scanned, and so do built-in ones that did not change since: the
@@ -126,10 +138,7 @@ static bool has_unlisted(struct freshness *freshness)
 	if (graft_ldsoconf_read(freshness->root, freshness->arena, &dirs, &n, NULL) < 0)
 		return true;
 	for (size_t i = 0; i < n; i++) {
-		struct stat st;
-
-		if (graft_ldsoconf_is_built_in(dirs[i]) && graft_root_stat(freshness->root, dirs[i], &st) == 0 &&
-		    !is_older(&freshness->cache_stat, &st))
+		if (is_settled(freshness, dirs[i]))
 			continue;
 		if (graft_ldcache_scan_directory(&freshness->scan, dirs[i], NULL) < 0)
 			return true;

@@ -339,14 +339,18 @@ static bool is_covered(const struct graft_oci_root *root, const char *path)
 
 static const char *obstacle_at(struct graft_oci_root *root, const char *given_directory, const char *name)
 {
-	const struct graft_oci_directory *directory = directory_of(root, given_directory);
+	const struct graft_oci_directory *directory;
 	const char *path;
 
+	if (given_directory && is_below_another(root, given_directory))
+		return "a mount covers it";
+	directory = directory_of(root, given_directory);
 	if (!directory || !directory->path)
 		return "it cannot be told where it is";
 	if (directory->own_mount)
 		return "it lies on another mount than the root";
-	path = graft_arena_printf(root->arena, "%s%s%s", directory->path, name[0] != '\0' ? "/" : "", name);
+	path = name[0] == '\0' ? directory->path
+			       : graft_arena_join(root->arena, directory->path, strlen(directory->path), name);
 	if (!path || is_covered(root, path))
 		return "a mount covers it";
 	return NULL;

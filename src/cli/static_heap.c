@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * static_heap: malloc(3) and its kin for the programs that are linked with musl. They live for some milliseconds, take a few hundred blocks and end by
- * execve() or exit, so memory is taken from the end of one mapping and only the newest block is taken back. musl's own gives memory back to the kernel
+ * execve() or exit, so memory is taken from the end of one mapping, and only the newest block and those that arenas are made of are used again. musl's own gives memory back to the kernel
  * with each group of blocks that is free, and the page faults and calls of that were a quarter of a container's start
  * (docs/decisions/0020-musl.md). Blocks of SHARED_MAX and more have a mapping of their own, which free() ends: what is large does not pile up.
  *

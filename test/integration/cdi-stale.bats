@@ -104,6 +104,11 @@ refused() {
   becomes split
   container 1:0
   refused 'the MIG devices of the GPU at 00000000:0f:00.0 are others now'
+  container all
+  refused 'the MIG devices of the GPU at 00000000:0f:00.0 are others now'
+  # They are nothing to a container that has the other GPU.
+  container 0
+  expect nvidia-smi 1
   # Also what is new is told from what is unknown.
   container 1:2
   [[ $message == *"unresolvable CDI devices nvidia.com/gpu=1:2"*"is stale: the MIG devices of the GPU at 00000000:0f:00.0 are others now; run 'nvidia-ctk cdi refresh'"* ]]
@@ -134,7 +139,7 @@ refused() {
   on_host nvidia-ctk --quiet cdi refresh
   container all
   expect nvidia-smi 1
-  # The one that was there all the time is no exception: the spec as a whole does not fit.
+  # The one that was there all the time is no exception: its index depends on the others.
   becomes old
   container 0
   refused 'the GPU at 00000000:0f:00.0 is new'

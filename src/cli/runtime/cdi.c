@@ -3,6 +3,7 @@
  * cdi: mode cdi (SPEC runtime-and-hook 8): the names that a container asks for are devices of CDI specs on the host. Names of the kind
  * runtime.nvidia.com/gpu have no spec; they are generated, by jit-cdi.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -291,17 +292,14 @@ static const char *resolve_place(const struct graft_root *root, const char *plac
 }
 
 /*
- * Whether a mount changes the directory of the image's compatibility libraries, where links of the image lead to it: /usr/local/cuda is one in most of them. Its
+ * Whether a mount changes the directory of the image's compatibility libraries, to which links of the image lead: /usr/local/cuda is one in most of them. Its
  * words alone were looked at before (graft_hooks_read()).
  */
 static bool is_compat_mounted_over(const struct runtime_create *create, const struct graft_root *root,
-				   const struct graft_cdi_edits *edits, const char *compat_root)
+				   const struct graft_cdi_edits *edits, const char *directory)
 {
 	const struct graft_oci_spec *spec = create->spec;
-	const char *directory;
 
-	if (graft_root_resolve(root, compat_root, create->arena, &directory, NULL) < 0)
-		return false;
 	for (size_t i = 0; i < edits->n_mounts + spec->n_mounts; i++) {
 		const char *place = i < edits->n_mounts ? edits->mounts[i].container_path
 							: spec->mounts[i - edits->n_mounts].destination;
@@ -318,6 +316,9 @@ static int look_at_image(const struct runtime_create *create, const struct graft
 			 const struct graft_cdi_edits *edits, const struct graft_hook_work *work,
 			 struct graft_image *image, struct graft_error *err)
 {
+	const char *directory;
+	int rc;
+
 	if (graft_image_inspect_loader(root, false, create->log, create->arena, image, err) < 0)
 		return -1;
 	if (work->ldcache && !has_loader_configuration(root, image))
@@ -325,8 +326,12 @@ static int look_at_image(const struct runtime_create *create, const struct graft
 	if (!work->compat_root)
 		return 1;
 	/* What a hook wrote when the container was started before is its own to take back. */
-	if (graft_root_has(root, GRAFT_HOOK_COMPAT_CONF, 0) ||
-	    is_compat_mounted_over(create, root, edits, work->compat_root))
+	if (graft_root_has(root, GRAFT_HOOK_COMPAT_CONF, 0))
+		return 0;
+	rc = graft_root_resolve(root, work->compat_root, create->arena, &directory, NULL);
+	if (rc == -ENOENT || rc == -ENOTDIR)
+		return 1;
+	if (rc < 0 || is_compat_mounted_over(create, root, edits, directory))
 		return 0;
 	return graft_image_find_compat(root, work->compat_root, create->log, create->arena, &image->compat,
 				       &image->n_compat, err) < 0
