@@ -75,19 +75,6 @@ static bool has_suffix(const char *name, const char *suffix)
 	return n >= length && strcmp(name + n - length, suffix) == 0;
 }
 
-static bool is_library_name(const char *name)
-{
-	size_t n = strlen(name);
-
-	/* Files that package managers and prelink are about to rename. */
-	if (strstr(name, ".#prelink#") || (n > 7 && name[n - 7] == ';') || has_suffix(name, ".dpkg-new") ||
-	    has_suffix(name, ".dpkg-tmp"))
-		return false;
-	if (has_prefix(name, "ld.so.") || has_prefix(name, "ld64.so."))
-		return true;
-	return (has_prefix(name, "lib") || has_prefix(name, "ld-")) && strstr(name, ".so");
-}
-
 /* A soname that may become the name of a link: one component. */
 static bool is_file_name(const char *soname)
 {
@@ -298,7 +285,7 @@ static bool is_linked(const struct graft_ldcache_scan *scan, const struct direct
 	struct stat st;
 
 	/* All names of libraries are known. */
-	if (is_library_name(winner->soname) &&
+	if (graft_ldcache_is_library_name(winner->soname) &&
 	    !graft_ldcache_find_name(directory->names, directory->n_names, winner->soname))
 		return false;
 	fd = find_object(scan, directory, winner->soname, true);
@@ -449,7 +436,7 @@ static int read_names(const struct graft_ldcache_scan *scan, struct directory *d
 			return -1;
 		if (strcmp(entry->d_name, HWCAPS_NAME) == 0)
 			directory->has_hwcaps = true;
-		if (is_library_name(entry->d_name))
+		if (graft_ldcache_is_library_name(entry->d_name))
 			type = type_of(directory->fd, entry);
 		if (type != DT_REG && type != DT_LNK)
 			continue;

@@ -19,6 +19,7 @@
 #include "apply/to_namespace.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "formats/ldcache.h"
 #include "formats/ldsoconf.h"
 
 void graft_oci_root_close(struct graft_oci_root *root)
@@ -216,13 +217,6 @@ static bool is_usual(const char *path)
 	return false;
 }
 
-static bool is_library_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && strncmp(slash + 1, "lib", 3) == 0 && strstr(slash, ".so");
-}
-
 /* Whether an earlier mount covers it already (/dev/pts below /dev): nothing is to be learned from its place in the image. */
 static bool is_below_another(const struct graft_oci_root *root, const char *given)
 {
@@ -251,7 +245,8 @@ static int add_mounts(struct graft_oci_root *root, const struct graft_oci_spec *
 		if (!covered)
 			return -1;
 		covered->path = path;
-		covered->is_library = is_library_name(given) || is_library_name(path);
+		covered->is_library = graft_ldcache_is_library_name(graft_path_name(given)) ||
+				      graft_ldcache_is_library_name(graft_path_name(path));
 		covered->is_plain = strcmp(given, path) == 0;
 		root->has_volumes = root->has_volumes || !is_usual(path);
 	}

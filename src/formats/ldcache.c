@@ -245,6 +245,31 @@ int graft_ldcache_read(const void *bytes, size_t length, const char *name, struc
 	return rc;
 }
 
+static bool has_prefix(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+	size_t n = strlen(name), length = strlen(suffix);
+
+	return n >= length && strcmp(name + n - length, suffix) == 0;
+}
+
+bool graft_ldcache_is_library_name(const char *name)
+{
+	size_t n = strlen(name);
+
+	/* Files that package managers and prelink are about to rename. */
+	if (strstr(name, ".#prelink#") || (n > 7 && name[n - 7] == ';') || has_suffix(name, ".dpkg-new") ||
+	    has_suffix(name, ".dpkg-tmp"))
+		return false;
+	if (has_prefix(name, "ld.so.") || has_prefix(name, "ld64.so."))
+		return true;
+	return (has_prefix(name, "lib") || has_prefix(name, "ld-")) && strstr(name, ".so");
+}
+
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';

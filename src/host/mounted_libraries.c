@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "formats/elf.h"
+#include "formats/ldcache.h"
 
 /* /lib and /usr/lib are one directory on most systems; where they are two, a library too many is in the cache. */
 static const char *skip_usr(const char *path)
@@ -31,12 +32,6 @@ static bool is_in_folders(const char *path, const char *const *folders, size_t n
 			return true;
 	}
 	return false;
-}
-
-/* As ldconfig knows them by their names (SPEC ld-so-cache 8). */
-static bool is_library_name(const char *name)
-{
-	return (strncmp(name, "lib", 3) == 0 || strncmp(name, "ld-", 3) == 0) && strstr(name, ".so");
 }
 
 /* 1: it is a library, 0: it is not, -1: out of memory. */
@@ -68,7 +63,7 @@ static int add(const struct graft_cdi_mount *row, const char *const *folders, si
 	       struct graft_arena *arena, struct graft_mounted_libraries *libraries)
 {
 	struct graft_mounted_library library, *slot;
-	int rc = is_library_name(graft_path_name(row->container_path)) &&
+	int rc = graft_ldcache_is_library_name(graft_path_name(row->container_path)) &&
 			 is_in_folders(row->container_path, folders, n_folders)
 		     ? read_library(row, arena, libraries, &library)
 		     : 0;

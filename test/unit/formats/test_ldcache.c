@@ -468,6 +468,34 @@ static void test_allocations_fail(void **state)
 	graft_buffer_done(&file);
 }
 
+static void test_library_names(void **state)
+{
+	static const struct {
+		const char *name;
+		bool is_library;
+	} rows[] = {
+		{ "libcuda.so", true },
+		{ "libcuda.so.1", true },
+		{ "ld-linux-x86-64.so.2", true },
+		{ "ld.so.1", true },
+		{ "ld64.so.1", true },
+		{ "libcuda.a", false },
+		{ "cuda.so", false },
+		{ "xlibcuda.so", false },
+		{ "ld.so", false },
+		{ "libcuda.so.1.dpkg-new", false },
+		{ "libcuda.so.1.dpkg-tmp", false },
+		{ "libcuda.so.#prelink#.123", false },
+		{ "libcuda.so;5f3a2b", false },
+		{ "", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
+		if (graft_ldcache_is_library_name(rows[i].name) != rows[i].is_library)
+			fail_msg("%s", rows[i].name);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +513,7 @@ int main(void)
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_too_many_records),
 		cmocka_unit_test(test_allocations_fail),
+		cmocka_unit_test(test_library_names),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
