@@ -14,12 +14,13 @@
 
 #include "base/cleanup.h"
 #include "base/listing.h"
+#include "base/path.h"
 #include "formats/cuda_compat.h"
 #include "formats/elf.h"
 #include "formats/ldsoconf.h"
 
 #define MUSL_PATH_MAX   ((size_t)64 << 10)
-#define COMPAT_MAX      64   /* the forward-compatibility package has about ten; a hostile link takes 5 ms to follow */
+#define COMPAT_MAX      64   /* names: the forward-compatibility package has ten or twelve; a hostile link takes 5 ms */
 #define DIR_ENTRIES_MAX 4096 /* of a directory that is read to its end */
 
 static const char *const libc_names[] = { "unknown", "glibc", "musl" };
@@ -33,6 +34,8 @@ static const struct graft_field compat_fields[] = {
 	GRAFT_F_STRING(struct graft_compat_library, note_cuda, false, "CUDA version, by its own word"),
 	GRAFT_F_STRINGS(struct graft_compat_library, note_drivers,
 			"driver branches that it works with, by its own word"),
+	GRAFT_F_STRINGS(struct graft_compat_library, development_links,
+			"names without a version that lead to it: `libcuda.so`"),
 };
 static const struct graft_record compat_record = { "compat_library", sizeof(struct graft_compat_library), compat_fields,
 						   GRAFT_COUNT(compat_fields) };
@@ -206,13 +209,13 @@ static void read_note(struct look *look, int fd, struct graft_compat_library *li
 	}
 }
 
-static bool is_listed(const struct graft_image *image, const char *path)
+static struct graft_compat_library *find_listed(const struct graft_image *image, const char *path)
 {
 	for (size_t i = 0; i < image->n_compat; i++) {
 		if (strcmp(image->compat[i].path, path) == 0)
-			return true;
+			return &image->compat[i];
 	}
-	return false;
+	return NULL;
 }
 
 static void add_compat(struct look *look, const char *directory, const char *name)
@@ -230,7 +233,7 @@ static void add_compat(struct look *look, const char *directory, const char *nam
 
 	graft_note_shortage(&look->shortage, rc);
 	/* SECURITY: only a regular file is opened; a device or FIFO of the image is not. */
-	if (rc < 0 || fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) || is_listed(image, path))
+	if (rc < 0 || fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) || find_listed(image, path))
 		return;
 	fd = graft_root_reopen(look->root, path_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
@@ -248,19 +251,73 @@ static void add_compat(struct look *look, const char *directory, const char *nam
 	graft_info(look->log, "selecting %s of the image", path);
 }
 
+/* lib*.so */
+static bool is_development_name(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length >= strlen("lib.so") && strncmp(name, "lib", 3) == 0 && strcmp(name + length - 3, ".so") == 0;
+}
+
+/* SPEC ld-so-cache 8: a link is a development link when its name is how the soname begins. */
+static bool begins_soname(const char *name, const struct graft_compat_library *library)
+{
+	size_t length = strlen(name);
+
+	return library->soname && strncmp(library->soname, name, length) == 0 && library->soname[length] != '\0';
+}
+
+/* Whether some library could have a development link of this name; all that is known without a look at it. */
+static bool may_be_development_link(const struct graft_image *image, const char *name)
+{
+	if (!is_development_name(name))
+		return false;
+	for (size_t i = 0; i < image->n_compat; i++) {
+		if (begins_soname(name, &image->compat[i]))
+			return true;
+	}
+	return false;
+}
+
+static void add_development_link(struct look *look, const char *directory, const char *name)
+{
+	const char *given = graft_arena_printf(look->arena, "%s/%s", directory, name);
+	struct graft_compat_library *library;
+	const char *path;
+	int rc = given ? graft_root_resolve(look->root, given, look->arena, &path, NULL) : -ENOMEM;
+
+	graft_note_shortage(&look->shortage, rc);
+	if (rc < 0)
+		return;
+	/* SECURITY: followed below the root and not opened: it counts only where it leads to a file that was looked at. */
+	library = find_listed(look->image, path);
+	if (!library || !begins_soname(name, library))
+		return;
+	/* A file of this name is the library itself, and no link. */
+	if (strcmp(graft_path_name(path), name) == 0)
+		return;
+	(void)graft_arena_push_string(look->arena, &library->development_links, &library->n_development_links, name);
+}
+
 static void look_at_compat(struct look *look, const char *directory)
 {
 	const char **names;
-	size_t n, n_libraries = 0;
+	size_t n, n_followed = 0;
 	int rc = graft_root_list(look->root, directory, DIR_ENTRIES_MAX, look->arena, &names, &n, NULL);
 
 	graft_note_shortage(&look->shortage, rc);
 	if (rc < 0 && rc != -ENOENT)
 		graft_warn(look->log, "skipping %s of the image: %s", directory, strerror(-rc));
-	for (size_t i = 0; rc == 0 && i < n && n_libraries < COMPAT_MAX; i++) {
+	for (size_t i = 0; rc == 0 && i < n && n_followed < COMPAT_MAX; i++) {
 		if (is_library_name(names[i])) {
 			add_compat(look, directory, names[i]);
-			n_libraries++;
+			n_followed++;
+		}
+	}
+	for (size_t i = 0; look->image->n_compat > 0 && i < n && n_followed < COMPAT_MAX; i++) {
+		if (may_be_development_link(look->image, names[i])) {
+			add_development_link(look, directory, names[i]);
+			n_followed++;
 		}
 	}
 }

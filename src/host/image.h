@@ -30,6 +30,9 @@ struct graft_compat_library {
 	const char *note_cuda;     /* CUDA version; NULL = it does not say */
 	const char **note_drivers; /* driver branches that it works with, as numbers: "550" */
 	size_t n_note_drivers;
+	/* Names of links of the directory that lead to it: "libcuda.so" of what has the soname "libcuda.so.1" (SPEC ld-so-cache 8). */
+	const char **development_links;
+	size_t n_development_links;
 };
 
 enum graft_libc { GRAFT_LIBC_UNKNOWN, GRAFT_LIBC_GLIBC, GRAFT_LIBC_MUSL };

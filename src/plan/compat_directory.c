@@ -71,15 +71,26 @@ const char *graft_compat_directory_obstacle(const struct graft_compat_directory 
 			  : "libcuda beside it is not of a newer major version than the driver: not needed";
 }
 
-void graft_compat_add(struct graft_arena *arena, struct graft_edit *edit, const struct graft_compat_library *library)
+static void add_entry(struct graft_arena *arena, struct graft_edit *edit, const struct graft_compat_library *library,
+		      const char *name)
 {
 	struct graft_ldcache_entry *entry = graft_arena_push(arena, &edit->entries, &edit->n_entries, sizeof(*entry));
-	const char *folder = graft_path_directory(library->path, arena);
 
-	if (!entry || !folder)
+	if (!entry)
 		return;
-	entry->soname = graft_arena_strdup(arena, library->soname);
+	entry->soname = graft_arena_strdup(arena, name);
 	entry->path = graft_arena_strdup(arena, library->path);
 	entry->abi_flags = library->abi_flags;
-	(void)graft_loader_add_folder(arena, edit, folder);
+}
+
+void graft_compat_add(struct graft_arena *arena, struct graft_edit *edit, const struct graft_compat_library *library)
+{
+	const char *folder = graft_path_directory(library->path, arena);
+
+	add_entry(arena, edit, library, library->soname);
+	/* Or who asks for "libcuda.so" would get the driver's, beside the image's in the same process. */
+	for (size_t i = 0; i < library->n_development_links; i++)
+		add_entry(arena, edit, library, library->development_links[i]);
+	if (folder)
+		(void)graft_loader_add_folder(arena, edit, folder);
 }

@@ -24,7 +24,10 @@ struct graft_compat_directory graft_compat_directory(const struct graft_image *i
 const char *graft_compat_directory_obstacle(const struct graft_compat_directory *directory,
 					    const struct graft_compat_library *library);
 
-/* Appends a library, and its directory, to an LDCACHE edit. The words are copies. Without memory the arena remembers. */
+/*
+ * Appends a library by its soname and by its development links, and its directory, to an LDCACHE edit. The words are copies. Without memory the arena
+ * remembers.
+ */
 void graft_compat_add(struct graft_arena *arena, struct graft_edit *edit, const struct graft_compat_library *library);
 
 #endif

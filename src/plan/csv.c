@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "plan/compat_directory.h"
 #include "plan/driver_nodes.h"
 #include "plan/loader_search.h"
 #include "plan/rules.h"
@@ -273,7 +274,7 @@ static void refresh_cache(struct csv_planner *planner)
 		const struct graft_compat_library *library = &policy->compat[i];
 
 		if (library->soname)
-			add_entry(planner, edit, library->soname, library->path, library->abi_flags);
+			graft_compat_add(planner->base.plan->arena, edit, library);
 	}
 	for (size_t i = 0; i < csv->n_files; i++) {
 		const struct graft_csv_file *file = &csv->files[i];

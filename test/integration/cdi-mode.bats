@@ -340,17 +340,19 @@ sees_all() {
 
 compat=/usr/local/cuda-12.6/compat
 found=$compat/libcuda.so.560.35.05
-# A library of a newer driver, as images of CUDA have it, the directory behind a link.
+# A library of a newer driver with its links, as images of CUDA have it, the directory behind a link.
 add_compat() {
   on_host mkdir -p "$root$compat"
   on_host ln -s cuda-12.6 "$root/usr/local/cuda"
   on_host cp "$libraries/libcuda.so.$version" "$root$found"
   on_host ln -s "${found##*/}" "$root$compat/libcuda.so.1"
+  on_host ln -s libcuda.so.1 "$root$compat/libcuda.so"
 }
 
 finds_compat() {
   same_both_ways "$1" "$2" add_compat
   [ "$(grep -m 1 '^cache libcuda.so.1 ' "$work/edits")" = "cache libcuda.so.1 (libc6,x86-64) $found" ]
+  [ "$(grep -m 1 '^cache libcuda.so ' "$work/edits")" = "cache libcuda.so (libc6,x86-64) $found" ]
   expect loader "$found"
 }
 

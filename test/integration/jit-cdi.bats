@@ -335,6 +335,24 @@ HOOK
   expect_two_gpus
 }
 
+@test "an image's newer CUDA library is found first, by its link for development as by its soname" {
+  quiet_host
+  local libs=/usr/lib/x86_64-linux-gnu compat=/usr/local/cuda-12.6/compat
+  local found=$compat/libcuda.so.560.35.05
+  on_host mkdir -p "$root$compat"
+  on_host ln -s cuda-12.6 "$root/usr/local/cuda"
+  on_host cp "$libs/libcuda.so.550.54.14" "$root$found"
+  on_host ln -s "${found##*/}" "$root$compat/libcuda.so.1"
+  on_host ln -s libcuda.so.1 "$root$compat/libcuda.so"
+  jit_bundle 0,1
+  jit v2 runc
+  expect nvidia-smi 2
+  expect loader "$found"
+  on_host /sbin/ldconfig -p -C "$root/etc/ld.so.cache" >"$work/cache"
+  [ "$(sed -n 's/^\tlibcuda\.so\.1 .* => //p' "$work/cache" | head -n 1)" = "$found" ]
+  [ "$(sed -n 's/^\tlibcuda\.so .* => //p' "$work/cache" | head -n 1)" = "$found" ]
+}
+
 @test "the second container of a root is like the first, and a changed choice leaves nothing of the old" {
   jit_bundle 0,1
   jit v2 runc

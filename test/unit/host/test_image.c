@@ -12,7 +12,9 @@
 
 #include <cmocka.h>
 
+#include "../allocation.h"
 #include "base/buffer.h"
+#include "base/cleanup.h"
 #include "base/root.h"
 #include "fixture.h"
 #include "formats/elf.h"
@@ -193,6 +195,137 @@ static void test_compat(void **state)
 	(void)graft_arena_free(seen.arena);
 }
 
+#define CUDA_12_9 "/usr/local/cuda-12.9/compat"
+
+/* Libraries and their links by soname, as NVIDIA's package has them, the directory behind a link. */
+static void write_libraries(struct fixture *fixture)
+{
+	fixture_elf(fixture, CUDA_12_9 "/libcuda.so.575.57.08", &(struct fixture_elf){ .soname = "libcuda.so.1" });
+	fixture_elf(fixture, CUDA_12_9 "/libnvidia-nvvm.so.575.57.08",
+		    &(struct fixture_elf){ .soname = "libnvidia-nvvm.so.4" });
+	fixture_link(fixture, "libcuda.so.575.57.08", CUDA_12_9 "/libcuda.so.1");
+	fixture_link(fixture, "libnvidia-nvvm.so.575.57.08", CUDA_12_9 "/libnvidia-nvvm.so.4");
+	fixture_link(fixture, "cuda-12.9", "/usr/local/cuda");
+}
+
+/* The development links of all libraries: "LIBRARY: LINK LINK" each. In the inspection's arena. */
+static const char *links_of(const struct inspection *seen)
+{
+	struct graft_buffer text = { 0 };
+	const char *copy;
+
+	for (size_t i = 0; i < seen->image.n_compat; i++) {
+		const struct graft_compat_library *library = &seen->image.compat[i];
+
+		if (library->n_development_links > 0)
+			graft_buffer_printf(&text, "%s:", strrchr(library->path, '/') + 1);
+		for (size_t j = 0; j < library->n_development_links; j++)
+			graft_buffer_printf(&text, " %s%s", library->development_links[j],
+					    j + 1 == library->n_development_links ? "\n" : "");
+	}
+	copy = graft_arena_strdup(seen->arena, graft_buffer_text(&text));
+	graft_buffer_done(&text);
+	return copy;
+}
+
+#define CUDA_LINKED "libcuda.so.575.57.08: libcuda.so\n"
+
+static void test_development_links(void **state)
+{
+	static const struct {
+		const char *says, *name; /* the link */
+		const char *expected;
+	} rows[] = {
+		{ "libcuda.so.1", "libcuda.so", CUDA_LINKED },
+		{ "libcuda.so.575.57.08", "libcuda.so", CUDA_LINKED },
+		{ CUDA_12_9 "/libcuda.so.1", "libcuda.so", CUDA_LINKED },
+		{ "/usr/local/cuda/compat/libcuda.so.1", "libcuda.so", CUDA_LINKED },
+		{ "../../../../../../../../../.." CUDA_12_9 "/libcuda.so.1", "libcuda.so", CUDA_LINKED },
+		/* Of no soname, of another library's, or of the whole one. */
+		{ "libcuda.so.1", "libcud.so", "" },
+		{ "libcuda.so.1", "libcuda-12.so", "" },
+		{ "libcuda.so.1", "cuda.so", "" },
+		{ "libcuda.so.1", "libcuda.s", "" },
+		{ "libnvidia-nvvm.so.4", "libcuda.so", "" },
+		{ "libcuda.so.1", "libnvidia-nvvm.so", "" },
+		/* To what is no library of the directory. */
+		{ "/usr/lib/libcuda.so.1", "libcuda.so", "" },
+		{ "/opt/libcuda.so.1", "libcuda.so", "" },
+		{ "/opt", "libcuda.so", "" },
+		{ "libcuda.so", "libcuda.so", "" },
+		{ "/proc/self/exe", "libcuda.so", "" },
+	};
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		char path[128];
+		struct inspection seen;
+
+		write_libraries(*state);
+		fixture_elf(*state, "/opt/libcuda.so.1", &(struct fixture_elf){ .soname = "libcuda.so.1" });
+		(void)snprintf(path, sizeof(path), CUDA_12_9 "/%s", rows[i].name);
+		fixture_link(*state, rows[i].says, path);
+		seen = inspect(*state, true);
+		assert_int_equal(seen.image.n_compat, 2);
+		if (strcmp(links_of(&seen), rows[i].expected) != 0)
+			fail_msg("row %zu: '%s'", i, links_of(&seen));
+		(void)graft_arena_free(seen.arena);
+		(void)tear_down(state);
+		(void)set_up(state);
+	}
+}
+
+/* Each library has its own, in the order of the names; a file of such a name is a library by itself, or nothing. */
+static void test_development_links_and_files(void **state)
+{
+	struct fixture *fixture = *state;
+	struct inspection seen;
+	char path[256];
+
+	write_libraries(fixture);
+	fixture_link(fixture, "libcuda.so.1", CUDA_12_9 "/libcuda.so");
+	fixture_link(fixture, "libnvidia-nvvm.so.4", CUDA_12_9 "/libnvidia-nvvm.so");
+	fixture_elf(fixture, CUDA_12_9 "/libown.so", &(struct fixture_elf){ .soname = "libown.so.1" });
+	fixture_link(fixture, "libown.so", CUDA_12_9 "/libown.so.1");
+	fixture_elf(fixture, CUDA_12_9 "/libtwo.so.1", &(struct fixture_elf){ .soname = "libtwo.so.1" });
+	fixture_elf(fixture, CUDA_12_9 "/libtwo.so", &(struct fixture_elf){ .soname = "libtwo.so.1" });
+	fixture_elf(fixture, CUDA_12_9 "/libfifo.so.1", &(struct fixture_elf){ .soname = "libfifo.so.1" });
+	(void)snprintf(path, sizeof(path), "%s" CUDA_12_9 "/libfifo.so", fixture->root);
+	assert_int_equal(mkfifo(path, 0644), 0);
+	fixture_elf(fixture, CUDA_12_9 "/libunversioned.so.9", &(struct fixture_elf){ .soname = "libunversioned.so" });
+	fixture_link(fixture, "libunversioned.so.9", CUDA_12_9 "/libunversioned.so");
+	fixture_elf(fixture, CUDA_12_9 "/libnameless.so.1", &(struct fixture_elf){ .soname = NULL });
+	fixture_link(fixture, "libnameless.so.1", CUDA_12_9 "/libnameless.so");
+	seen = inspect(fixture, true);
+	assert_int_equal(seen.image.n_compat, 7);
+	assert_string_equal(links_of(&seen), CUDA_LINKED "libnvidia-nvvm.so.575.57.08: libnvidia-nvvm.so\n");
+	compare_loader(fixture, &seen.image);
+	(void)graft_arena_free(seen.arena);
+}
+
+/* No more names are followed than 64, of libraries and of links together. */
+static void test_development_links_are_bounded(void **state)
+{
+	struct fixture *fixture = *state;
+	struct inspection seen;
+	size_t n_links = 0;
+
+	for (int i = 10; i < 50; i++) {
+		char name[16], path[64];
+
+		(void)snprintf(name, sizeof(name), "libx%d.so.1", i);
+		(void)snprintf(path, sizeof(path), "/usr/local/cuda/compat/%s", name);
+		fixture_elf(fixture, path, &(struct fixture_elf){ .soname = name });
+		path[strlen(path) - strlen(".1")] = '\0';
+		fixture_link(fixture, name, path);
+	}
+	seen = inspect(fixture, true);
+	assert_int_equal(seen.image.n_compat, 40);
+	for (size_t i = 0; i < seen.image.n_compat; i++)
+		n_links += seen.image.compat[i].n_development_links;
+	assert_int_equal(n_links, 64 - 40);
+	(void)graft_arena_free(seen.arena);
+}
+
 /* A libcuda with a note: the stub, the note's section, the sections' names, the table of sections. */
 static void write_noted(struct fixture *fixture, const char *path, const char *json)
 {
@@ -354,15 +487,72 @@ static void test_json_form(void **state)
 	fixture_write(fixture, "/lib/ld-musl-x86_64.so.1", "");
 	fixture_elf(fixture, "/usr/local/cuda/compat/libcuda.so.570.1",
 		    &(struct fixture_elf){ .soname = "libcuda.so.1" });
+	fixture_link(fixture, "libcuda.so.570.1", "/usr/local/cuda/compat/libcuda.so");
 	seen = inspect(fixture, true);
 	graft_record_write(&graft_image_record, &seen.image, &first);
 	if (graft_record_read(&graft_image_record, first.bytes, first.length, seen.arena, &copy, &err) < 0)
 		fail_msg("%s", err.msg);
 	graft_record_write(&graft_image_record, &copy, &second);
 	assert_string_equal(first.bytes, second.bytes);
+	assert_non_null(strstr(first.bytes, "\"development_links\""));
+	assert_string_equal(copy.compat[0].development_links[0], "libcuda.so");
 	graft_buffer_done(&first);
 	graft_buffer_done(&second);
 	(void)graft_arena_free(seen.arena);
+}
+
+/* Without memory there is an error, or nothing has been lost. */
+static void test_allocations_fail(void **state)
+{
+	struct fixture *fixture = *state;
+	int rc = -1, n = 0;
+
+	write_libraries(fixture);
+	fixture_link(fixture, "libcuda.so.1", CUDA_12_9 "/libcuda.so");
+	while (rc != 0 || n == 0) {
+		struct inspection seen = { .arena = graft_arena_new(1 << 20) };
+		struct graft_root root = GRAFT_ROOT_INIT;
+		struct graft_error err = { 0 };
+		int fds;
+
+		assert_int_equal(graft_root_open(&root, fixture->root, NULL), 0);
+		fds = fixture_count_fds();
+		allocation_fail(++n);
+		rc = graft_image_inspect(&root, true, NULL, seen.arena, &seen.image, &err);
+		assert_int_equal(allocation_failed(), rc != 0);
+		assert_int_equal(err.status, rc != 0 ? GRAFT_NO_MEMORY : GRAFT_OK);
+		assert_int_equal(fixture_count_fds(), fds);
+		if (rc == 0)
+			assert_string_equal(links_of(&seen), CUDA_LINKED);
+		graft_root_close(&root);
+		(void)graft_arena_free(seen.arena);
+	}
+	assert_true(n > 1);
+}
+
+/* An arena's maximum stands for memory that ends in the middle of a word. */
+static void test_arena_is_full(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_root root = GRAFT_ROOT_INIT;
+	int rc = -1;
+	size_t max;
+
+	write_libraries(fixture);
+	fixture_link(fixture, "libcuda.so.1", CUDA_12_9 "/libcuda.so");
+	assert_int_equal(graft_root_open(&root, fixture->root, NULL), 0);
+	for (max = 0; rc != 0; max += 16) {
+		struct inspection seen = { .arena = graft_arena_new(max) };
+		struct graft_error err = { 0 };
+
+		rc = graft_image_inspect(&root, true, NULL, seen.arena, &seen.image, &err);
+		assert_int_equal(err.status, rc != 0 ? GRAFT_NO_MEMORY : GRAFT_OK);
+		if (rc == 0)
+			assert_string_equal(seen.image.compat[0].development_links[0], "libcuda.so");
+		(void)graft_arena_free(seen.arena);
+	}
+	assert_true(max > 256);
+	graft_root_close(&root);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -370,9 +560,20 @@ static void test_json_form(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_empty_root), TEST(test_debian),      TEST(test_one_library_directory), TEST(test_musl),
-		TEST(test_compat),     TEST(test_compat_note), TEST(test_compat_elsewhere),      TEST(test_hostile),
+		TEST(test_empty_root),
+		TEST(test_debian),
+		TEST(test_one_library_directory),
+		TEST(test_musl),
+		TEST(test_compat),
+		TEST(test_compat_note),
+		TEST(test_compat_elsewhere),
+		TEST(test_hostile),
 		TEST(test_json_form),
+		TEST(test_development_links),
+		TEST(test_development_links_and_files),
+		TEST(test_development_links_are_bounded),
+		TEST(test_allocations_fail),
+		TEST(test_arena_is_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

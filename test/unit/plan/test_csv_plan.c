@@ -202,8 +202,13 @@ static const char *text_of(const struct graft_plan *plan)
 
 static void test_edits(void **state)
 {
+	static const char *development_links[] = { "libcuda.so" };
 	static const struct graft_compat_library compat[] = {
-		{ .path = "/usr/local/cuda/compat_orin/libcuda.so.1.1", .soname = "libcuda.so.1", .abi_flags = 0xa03 }
+		{ .path = "/usr/local/cuda/compat_orin/libcuda.so.1.1",
+		  .soname = "libcuda.so.1",
+		  .abi_flags = 0xa03,
+		  .development_links = development_links,
+		  .n_development_links = 1 },
 	};
 	struct graft_csv_policy policy = { .compat = compat, .n_compat = 1 };
 	struct graft_csv_selection selection = { .single = true, .integrated = true };
@@ -224,6 +229,7 @@ static void test_edits(void **state)
 			    "symlink /usr/lib/libx.so = nvidia/libx.so.1\n"
 			    "ldcache\n"
 			    "  libcuda.so.1 /usr/local/cuda/compat_orin/libcuda.so.1.1\n"
+			    "  libcuda.so /usr/local/cuda/compat_orin/libcuda.so.1.1\n"
 			    "  libnvidia-ml.so.1 /usr/lib/nvidia/libnvidia-ml.so.1\n"
 			    "  folder /usr/local/cuda/compat_orin\n"
 			    "  folder /usr/lib/nvidia\n"

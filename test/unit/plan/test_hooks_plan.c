@@ -588,8 +588,10 @@ static void test_links_only(void **state)
 /* GPU 1, all hooks. */
 static const struct surroundings all = { .hooks = ALL_HOOKS, .nodes = "/dev/nvidia1:c:1" };
 
+static const char *cuda_link[] = { "libcuda.so" };
 static struct graft_compat_library newer[] = {
-	{ COMPAT "/libcuda.so.560.35.05", "libcuda.so.1", 0x303, 560 },
+	{ COMPAT "/libcuda.so.560.35.05", "libcuda.so.1", 0x303, 560, .development_links = cuda_link,
+	  .n_development_links = 1 },
 	{ COMPAT "/libcudadebugger.so.560.35.05", "libcudadebugger.so.1", 0x303, 560 },
 	{ COMPAT "/libnameless.so.560.35.05", NULL, 0x303, 560 },
 	{ "/usr/local/cuda/libelsewhere.so.1", "libelsewhere.so.1", 0x303, 1 },
@@ -627,6 +629,7 @@ static void test_compat_is_found_first(void **state)
 	    convert_all(&image, PARAMS),
 	    LINKS "folder " COMPAT "\nfolder " LIBS "\nmissing " COMPAT "\n"
 		  "libcuda.so.1 => " COMPAT "/libcuda.so.560.35.05 303\n"
+		  "libcuda.so => " COMPAT "/libcuda.so.560.35.05 303\n"
 		  "libcudadebugger.so.1 => " COMPAT "/libcudadebugger.so.560.35.05 303\n" DRIVER_CACHE COVER PROFILE(
 		      "0x2") "refused " COMPAT "/libnameless.so.560.35.05: the loader has no name to find it by\n"
 			     "refused /usr/local/cuda/libelsewhere.so.1: in another directory than libcuda\n");
@@ -637,7 +640,8 @@ static void test_compat_is_found_first(void **state)
 static void test_compat_is_refused(void **state)
 {
 	static const char *branch[] = { "535" };
-	static struct graft_compat_library same[] = { { COMPAT "/libcuda.so.550.90.07", "libcuda.so.1", 0x303, 550 } };
+	static struct graft_compat_library same[] = { { COMPAT "/libcuda.so.550.90.07", "libcuda.so.1", 0x303, 550,
+							.development_links = cuda_link, .n_development_links = 1 } };
 	static struct graft_compat_library noted[] = {
 		{ COMPAT "/libcuda.so.560.35.05", "libcuda.so.1", 0x303, 560, true, "12.6", branch, 1 },
 	};

@@ -713,6 +713,9 @@ static void test_musl_path(void **state)
 	}
 }
 
+/* Links for development of an image's library. */
+static const char *cuda_links[] = { "libcuda.so" };
+
 static enum graft_compat_mode mode;
 
 static void with_mode(struct graft_request *request)
@@ -781,6 +784,51 @@ static void test_compat_libraries(void **state)
 			assert_string_equal(edit->folders[edit->n_folders - 2],
 					    "/"); /* of a file in the root directory */
 		graft_buffer_done(&text);
+		done(&r);
+	}
+}
+
+/* By the name of a link the loader finds what it finds by the soname: the image's, or the driver's for both. */
+static void test_compat_development_links(void **state)
+{
+	static struct graft_compat_library compat[] = {
+		{ "/c/libcuda.so.560.1", "libcuda.so.1", 0x303, 560, .development_links = cuda_links,
+		  .n_development_links = 1 },
+	};
+	static const struct {
+		enum graft_compat_mode mode;
+		uint32_t major;
+		bool used;
+	} rows[] = {
+		{ GRAFT_COMPAT_MOUNT, 560, true },     { GRAFT_COMPAT_LDCONFIG, 560, true },
+		{ GRAFT_COMPAT_MOUNT, 550, false },    { GRAFT_COMPAT_LDCONFIG, 550, false },
+		{ GRAFT_COMPAT_DISABLED, 560, false },
+	};
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	fixture_init(&f);
+	f.policy.image.compat = compat;
+	f.policy.image.n_compat = GRAFT_COUNT(compat);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const struct graft_edit *edit;
+		size_t n_found = 0;
+
+		mode = rows[i].mode;
+		compat[0].major = rows[i].major;
+		make(&r, &f, "0", "compute", with_mode);
+		check_invariants(r.plan);
+		edit = cache_of(r.plan);
+		for (size_t j = 0; j < edit->n_entries; j++)
+			n_found += strcmp(edit->entries[j].soname, "libcuda.so") == 0;
+		assert_int_equal(n_found, rows[i].used);
+		if (rows[i].used) {
+			assert_string_equal(edit->entries[0].soname, "libcuda.so.1");
+			assert_string_equal(edit->entries[1].soname, "libcuda.so");
+			assert_string_equal(edit->entries[1].path, "/c/libcuda.so.560.1");
+			assert_int_equal(edit->entries[1].abi_flags, 0x303);
+		}
 		done(&r);
 	}
 }
@@ -941,7 +989,10 @@ void *__wrap_calloc(size_t n, size_t size)
 
 static void test_every_allocation_may_fail(void **state)
 {
-	static struct graft_compat_library compat[] = { { "/c/libcuda.so.560.1", "libcuda.so.1", 0x303, 560 } };
+	static struct graft_compat_library compat[] = {
+		{ "/c/libcuda.so.560.1", "libcuda.so.1", 0x303, 560, .development_links = cuda_links,
+		  .n_development_links = 1 },
+	};
 	unsigned int n = 0;
 	struct fixture f;
 	struct result r;
@@ -989,6 +1040,7 @@ int main(void)
 		cmocka_unit_test(test_loader_cache),
 		cmocka_unit_test(test_musl_path),
 		cmocka_unit_test(test_compat_libraries),
+		cmocka_unit_test(test_compat_development_links),
 		cmocka_unit_test(test_platforms),
 		cmocka_unit_test(test_wsl_with_listed_gpus),
 		cmocka_unit_test(test_no_driver),

@@ -786,8 +786,9 @@ static void test_compat_decision(void **state)
 		{ "libcuda.so.x.y", false, NULL, 0, false },
 		{ "libcuda.so.x.y", true, drivers_550, 2, false },
 	};
+	static const char *links[] = { "libcuda.so" };
 	struct graft_compat_library compat[] = {
-		{ .soname = "libcuda.so.1", .abi_flags = 0x303 },
+		{ .soname = "libcuda.so.1", .abi_flags = 0x303, .development_links = links, .n_development_links = 1 },
 		{ "/usr/local/cuda/compat/libnvidia-nvvm70.so.4", "libnvidia-nvvm70.so.4", 0x303, 4 },
 		{ "/elsewhere/libnvidia-nvvm.so.560.35.05", "libnvidia-nvvm.so.4", 0x303, 560 },
 		{ "/usr/local/cuda/compat/nameless.so.1", NULL, 0x303, 1 },
@@ -815,6 +816,9 @@ static void test_compat_decision(void **state)
 		/* a library without the driver's version goes with its directory */
 		assert_int_equal(refusal(r.plan, compat[1].path) == NULL, rows[i].used);
 		assert_string_equal(edit->entries[0].path, rows[i].used ? path : "/usr/lib/libnvidia-ml.so.1");
+		assert_int_equal(strcmp(edit->entries[1].soname, "libcuda.so") == 0, rows[i].used);
+		if (rows[i].used)
+			assert_string_equal(edit->entries[1].path, path);
 		assert_non_null(refusal(r.plan, compat[2].path));
 		assert_non_null(refusal(r.plan, compat[3].path));
 		done(&r);
