@@ -75,13 +75,6 @@ static bool has_suffix(const char *name, const char *suffix)
 	return n >= length && strcmp(name + n - length, suffix) == 0;
 }
 
-/* A soname that may become the name of a link: one component. */
-static bool is_file_name(const char *soname)
-{
-	return soname[0] != '\0' && strlen(soname) <= NAME_MAX && !strchr(soname, '/') && strcmp(soname, ".") != 0 &&
-	       strcmp(soname, "..") != 0;
-}
-
 static const char *join(const struct graft_ldcache_scan *scan, const char *directory, const char *name)
 {
 	return graft_arena_printf(scan->arena, "%s%s%s", directory, has_suffix(directory, "/") ? "" : "/", name);
@@ -137,7 +130,7 @@ static int read_library(const struct graft_ldcache_scan *scan, int fd, struct ca
 		return graft_fail_memory(err);
 	if (graft_elf_read_fd(fd, candidate->name, scratch, &elf, &why) < 0)
 		rc = why.status == GRAFT_NO_MEMORY ? graft_fail_memory(err) : 0;
-	else if (is_our_abi(elf.abi_flags) && (!elf.soname || is_file_name(elf.soname))) {
+	else if (is_our_abi(elf.abi_flags) && (!elf.soname || graft_ldcache_is_soname(elf.soname))) {
 		candidate->flags = elf.abi_flags;
 		candidate->soname = graft_arena_strdup(scan->arena, elf.soname ? elf.soname : candidate->name);
 		rc = candidate->soname ? 1 : graft_fail_memory(err);

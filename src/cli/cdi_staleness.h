@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cdi_staleness: whether CDI specifications still fit this host, by what they say that they were made from (plan/cdi_fingerprint.h). Costs nothing for those that
- * say nothing; otherwise the host is looked at once, by a few files of procfs.
+ * say nothing; otherwise the host is looked at, by a few files of procfs.
  */
 #ifndef GRAFT_CLI_CDI_STALENESS_H
 #define GRAFT_CLI_CDI_STALENESS_H
@@ -9,12 +9,10 @@
 #include "host/discover.h"
 #include "plan/cdi_fingerprint.h"
 
-/* This host, looked at when it is asked for first. */
+/* This host. */
 struct cli_cdi_host {
 	const struct graft_host_options *options; /* borrowed */
 	struct graft_arena *arena;                /* of the facts */
-	bool known;
-	struct graft_cdi_fingerprint now;
 };
 
 /*
@@ -22,7 +20,7 @@ struct cli_cdi_host {
  * nothing. `devices`: names of its devices that are about to be used; of other GPUs it then has to say no more than where they are. n_devices 0: all of it.
  * -1: GRAFT_NO_MEMORY, and as graft_host_identify().
  */
-int cli_cdi_why_stale(struct cli_cdi_host *host, const struct graft_cdi_spec *spec, const char *const *devices,
+int cli_cdi_why_stale(const struct cli_cdi_host *host, const struct graft_cdi_spec *spec, const char *const *devices,
 		      size_t n_devices, struct graft_cdi_fingerprint *ret_made, const char **ret_why,
 		      struct graft_error *err);
 

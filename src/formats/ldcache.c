@@ -270,6 +270,12 @@ bool graft_ldcache_is_library_name(const char *name)
 	return (has_prefix(name, "lib") || has_prefix(name, "ld-")) && strstr(name, ".so");
 }
 
+bool graft_ldcache_is_soname(const char *soname)
+{
+	return soname[0] != '\0' && strlen(soname) <= MAX_SONAME && !strchr(soname, '/') && strcmp(soname, ".") != 0 &&
+	       strcmp(soname, "..") != 0;
+}
+
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';

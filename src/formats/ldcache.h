@@ -41,6 +41,9 @@ int graft_ldcache_read(const void *bytes, size_t length, const char *name, struc
 /* Whether ldconfig takes a file of that name for a library (ld-so-cache.md 8). */
 bool graft_ldcache_is_library_name(const char *name);
 
+/* Whether a soname may become the name of a link beside its library: one component. */
+bool graft_ldcache_is_soname(const char *soname);
+
 /* The loader's comparison of sonames (ld-so-cache.md 4): < 0, 0, > 0. Digit runs count as numbers, modulo 2^32 as in the loader. */
 int graft_ldcache_compare(const char *a, const char *b);
 

@@ -34,51 +34,56 @@ static bool is_in_folders(const char *path, const char *const *folders, size_t n
 	return false;
 }
 
-/* 1: it is a library, 0: it is not, -1: out of memory. */
-static int read_library(const struct graft_cdi_mount *row, struct graft_arena *arena,
-			struct graft_mounted_libraries *libraries, struct graft_mounted_library *ret_library)
+/* Without memory the arena remembers. */
+static void add_path(struct graft_arena *arena, const char ***paths, size_t *n, const char *path)
+{
+	(void)graft_arena_push_string(arena, paths, n, path);
+}
+
+static void add_other(const struct graft_cdi_mount *row, bool is_directory, struct graft_arena *arena,
+		      struct graft_mounted_libraries *libraries)
+{
+	add_path(arena, &libraries->others, &libraries->n_others, row->container_path);
+	if (is_directory)
+		add_path(arena, &libraries->directories, &libraries->n_directories, row->container_path);
+}
+
+/* What is no library by its name and place. A file system of its own is a directory, too. */
+static void look(const struct graft_cdi_mount *row, struct graft_arena *arena,
+		 struct graft_mounted_libraries *libraries)
+{
+	struct stat st = { .st_mode = row->host_path[0] == '/' ? 0 : S_IFDIR };
+
+	if (row->host_path[0] == '/' && stat(row->host_path, &st) == 0)
+		add_path(arena, &libraries->sources, &libraries->n_sources, row->host_path);
+	add_other(row, S_ISDIR(st.st_mode), arena, libraries);
+}
+
+/* The header of what is one by its name and place. */
+static void read_library(const struct graft_cdi_mount *row, struct graft_arena *arena,
+			 struct graft_mounted_libraries *libraries)
 {
 	/* Not open(2), behind which musl asks for FD_CLOEXEC once more. */
 	auto_close int fd = openat(AT_FDCWD, row->host_path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct graft_mounted_library *slot;
 	struct graft_error why = { .status = GRAFT_OK };
-	struct graft_elf elf;
-	struct stat st;
+	struct graft_elf elf = { .abi_flags = 0 };
+	struct stat st = { .st_mode = 0 };
 
-	if (fd < 0)
-		return 0;
-	if (!graft_arena_push_string(arena, &libraries->sources, &libraries->n_sources, row->host_path))
-		return -1;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return 0;
-	if (graft_elf_read_fd(fd, row->host_path, arena, &elf, &why) < 0)
-		return why.status == GRAFT_NO_MEMORY ? -1 : 0;
-	*ret_library = (struct graft_mounted_library){ .path = row->container_path,
-						       .soname = elf.soname ? elf.soname
-									    : graft_path_name(row->container_path),
-						       .abi_flags = elf.abi_flags };
-	return elf.abi_flags != 0;
-}
-
-static int add(const struct graft_cdi_mount *row, const char *const *folders, size_t n_folders,
-	       struct graft_arena *arena, struct graft_mounted_libraries *libraries)
-{
-	struct graft_mounted_library library, *slot;
-	int rc = graft_ldcache_is_library_name(graft_path_name(row->container_path)) &&
-			 is_in_folders(row->container_path, folders, n_folders)
-		     ? read_library(row, arena, libraries, &library)
-		     : 0;
-
-	if (rc < 0)
-		return -1;
-	if (rc == 0)
-		return graft_arena_push_string(arena, &libraries->others, &libraries->n_others, row->container_path)
-			   ? 0
-			   : -1;
+	if (fd >= 0)
+		add_path(arena, &libraries->sources, &libraries->n_sources, row->host_path);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    graft_elf_read_fd(fd, row->host_path, arena, &elf, &why) < 0 || elf.abi_flags == 0 ||
+	    (elf.soname && !graft_ldcache_is_soname(elf.soname))) {
+		add_other(row, S_ISDIR(st.st_mode), arena, libraries);
+		return;
+	}
 	slot = graft_arena_push(arena, &libraries->items, &libraries->n, sizeof(*slot));
-	if (!slot)
-		return -1;
-	*slot = library;
-	return 0;
+	if (slot)
+		*slot = (struct graft_mounted_library){ .path = row->container_path,
+							.soname = elf.soname ? elf.soname
+									     : graft_path_name(row->container_path),
+							.abi_flags = elf.abi_flags };
 }
 
 int graft_mounted_libraries_read(const struct graft_cdi_edits *edits, const char *const *folders, size_t n_folders,
@@ -86,8 +91,14 @@ int graft_mounted_libraries_read(const struct graft_cdi_edits *edits, const char
 				 struct graft_error *err)
 {
 	*ret = (struct graft_mounted_libraries){ .n = 0 };
-	for (size_t i = 0; i < edits->n_mounts; i++)
-		if (add(&edits->mounts[i], folders, n_folders, arena, ret) < 0)
-			return graft_fail_memory(err);
-	return 0;
+	for (size_t i = 0; i < edits->n_mounts; i++) {
+		const struct graft_cdi_mount *row = &edits->mounts[i];
+
+		if (graft_ldcache_is_library_name(graft_path_name(row->container_path)) &&
+		    is_in_folders(row->container_path, folders, n_folders))
+			read_library(row, arena, ret);
+		else
+			look(row, arena, ret);
+	}
+	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }

@@ -26,12 +26,14 @@ struct graft_mounted_libraries {
 	const char **
 	    others; /* container paths of all other mounts: directories, nodes, files that are no libraries of a folder */
 	size_t n_others;
-	const char **sources; /* host paths of the files that were opened, in the order of the mounts */
+	const char **directories; /* those of them that are directories of the host */
+	size_t n_directories;
+	const char **sources; /* host paths that are there, of the files of the host, in the order of the mounts */
 	size_t n_sources;
 };
 
 /*
- * Reads the headers of the libraries in `folders` (absolute, without slashes at the end; /usr at their beginning makes no difference). A file that is none, or cannot be read, is another.
+ * Looks at all files of the host that are mounted, and reads the headers of the libraries in `folders` (absolute, without slashes at the end; /usr at their beginning makes no difference). A file that is none, or cannot be read, is another.
  * -1: GRAFT_NO_MEMORY.
  */
 int graft_mounted_libraries_read(const struct graft_cdi_edits *edits, const char *const *folders, size_t n_folders,

@@ -8,7 +8,9 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "formats/cdi_write.h"
+#include "plan/driver_nodes.h"
 
 #define KEY_PREFIX "graft."
 #define VARIABLE   "GRAFT_MADE_FROM=" /* of a hook: "driver-version=550.54.14;gpus=..." */
@@ -455,6 +457,70 @@ int graft_cdi_fingerprint_narrow(struct graft_cdi_fingerprint *made, const char 
 						      graft_arena_strndup(arena, item.text, item.place));
 	if (made->mig)
 		made->mig = without(made->mig, *ret_places, *ret_n, arena);
+	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
+}
+
+/* --- nodes --- */
+
+static const struct graft_cdi_device *find_device(const struct graft_cdi_spec *spec, const char *name)
+{
+	for (size_t i = 0; i < spec->n_devices; i++)
+		if (strcmp(spec->devices[i].name, name) == 0)
+			return &spec->devices[i];
+	return NULL;
+}
+
+/* The name of a GPU's node that a device has instead of this one; NULL when it has it, or none. */
+static const char *find_other_node(const struct graft_cdi_device *device, const char *name)
+{
+	const char *other = NULL;
+
+	for (size_t i = 0; i < device->edits.n_nodes; i++) {
+		const struct graft_cdi_node *node = &device->edits.nodes[i];
+		const char *have = graft_path_name(node->host_path ? node->host_path : node->path);
+
+		if (strcmp(have, name) == 0)
+			return NULL;
+		if (graft_is_gpu_node_name(have))
+			other = have;
+	}
+	return other;
+}
+
+static const struct graft_gpu *find_gpu(const struct graft_inventory *inventory, const struct item *item)
+{
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		const char *place = inventory->gpus[i].bus_id;
+
+		if (place && strlen(place) == item->place && strncasecmp(place, item->text, item->place) == 0)
+			return &inventory->gpus[i];
+	}
+	return NULL;
+}
+
+int graft_cdi_fingerprint_compare_nodes(const struct graft_cdi_fingerprint *made, const struct graft_inventory *now,
+					const struct graft_cdi_spec *spec, const char *const *devices, size_t n_devices,
+					struct graft_arena *arena, const char **ret_why, struct graft_error *err)
+{
+	unsigned long index = 0;
+	struct item item;
+
+	*ret_why = NULL;
+	for (const char *at = made->gpus ? made->gpus : ""; !*ret_why && next_item(&at, &item); index++) {
+		const struct graft_gpu *gpu = find_gpu(now, &item);
+
+		for (size_t i = 0; gpu && gpu->node.path && i < n_devices && !*ret_why; i++) {
+			const struct graft_cdi_device *device = names_gpu(devices[i], &item, index)
+								    ? find_device(spec, devices[i])
+								    : NULL;
+			const char *name = graft_path_name(gpu->node.path);
+			const char *other = device ? find_other_node(device, name) : NULL;
+
+			if (other)
+				*ret_why = graft_arena_printf(arena, "the GPU at %.*s is /dev/%s now, not /dev/%s",
+							      (int)item.place, item.text, name, other);
+		}
+	}
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }
 

@@ -72,6 +72,15 @@ int graft_cdi_fingerprint_narrow(struct graft_cdi_fingerprint *made, const char 
 				 struct graft_error *err);
 
 /*
+ * Why a device of the specification is another GPU than the one that it was made for, which has another node by now (drivers count GPUs that they leave alone, or do
+ * not): *ret_why is a sentence for a person, NULL when all are what they were. Devices whose name is no index and no UUID of `made`, and GPUs of which `now` knows no
+ * node, are not compared. -1: GRAFT_NO_MEMORY.
+ */
+int graft_cdi_fingerprint_compare_nodes(const struct graft_cdi_fingerprint *made, const struct graft_inventory *now,
+					const struct graft_cdi_spec *spec, const char *const *devices, size_t n_devices,
+					struct graft_arena *arena, const char **ret_why, struct graft_error *err);
+
+/*
  * Why a specification that was made from `made` does not fit a host that is as `now`: *ret_why is a sentence for a person, NULL when it fits. Facts that either side
  * does not know are not compared; nor are the flags, which are no fact of the host, nor the boot: our specifications hold no number that changes with it. -1: GRAFT_NO_MEMORY.
  */

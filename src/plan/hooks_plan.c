@@ -312,11 +312,38 @@ static int list_mounts(const struct graft_cdi_edits *edits, const struct graft_o
 	return 0;
 }
 
+/* /lib is a link to /usr/lib in most images, and so are /bin and its like. */
+static bool has_link_by_either_name(const struct graft_hook_work *work, const char *path, struct graft_arena *arena)
+{
+	static const char usr[] = "/usr";
+	const char *other;
+
+	if (has_link(work, path))
+		return true;
+	if (graft_path_is_within(path, usr))
+		return has_link(work, path + strlen(usr));
+	if (strncmp(path, "/lib", 4) != 0 && strncmp(path, "/bin", 4) != 0 && strncmp(path, "/sbin", 5) != 0)
+		return false;
+	other = graft_arena_join(arena, usr, strlen(usr), path + 1);
+	return !other || has_link(work, other);
+}
+
 /* Mounts of config.json over links are the sink's matter (apply/oci_root.h). */
-static bool has_link_at_mount(const struct graft_hook_work *work, const struct mounts *mounts)
+static bool has_link_at_mount(const struct graft_hook_work *work, const struct mounts *mounts,
+			      struct graft_arena *arena)
 {
 	for (size_t i = 0; i < mounts->n_own; i++)
-		if (has_link(work, mounts->paths[i]))
+		if (has_link_by_either_name(work, mounts->paths[i], arena))
+			return true;
+	return false;
+}
+
+/* Libraries below glibc-hwcaps are entered by other rules; and paths are compared as words. */
+static bool has_odd_mount(const struct graft_cdi_edits *edits, const struct mounts *mounts)
+{
+	for (size_t i = 0; i < mounts->n_own; i++)
+		if (strcmp(mounts->paths[i], edits->mounts[i].container_path) != 0 ||
+		    strstr(mounts->paths[i], "/glibc-hwcaps/"))
 			return true;
 	return false;
 }
@@ -380,7 +407,8 @@ static int check(struct reader *reader, const struct graft_cdi_edits *edits, con
 		return FOREIGN;
 	if (list_mounts(edits, spec, reader->arena, &mounts) < 0)
 		return FAILED;
-	if (has_link_at_mount(work, &mounts) || (work->compat_root && changes_compat(work, &mounts)))
+	if (has_link_at_mount(work, &mounts, reader->arena) || (work->ldcache && has_odd_mount(edits, &mounts)) ||
+	    (work->compat_root && changes_compat(work, &mounts)))
 		return FOREIGN;
 	if (!reader->profile)
 		return UNDERSTOOD;

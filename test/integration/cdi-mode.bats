@@ -199,6 +199,44 @@ refuse() {
   jq -e '.hooks.createContainer | map(.args[1]) == ["sequence"]' "$bundle/config.json"
 }
 
+# cached NAME: whether the container's cache has a library of that name in /opt/vendor/lib.
+cached() { on_host /sbin/ldconfig -p -C "$root/etc/ld.so.cache" | grep -q "$1 .*=> /opt/vendor/lib/$1"; }
+
+@test "directories of libraries that a spec or a volume mounts are left to the hooks" {
+  mkdir -p "$work/vendor"
+  "${CC:-cc}" -shared -nostdlib -Wl,-soname,libvendor.so.1 -o "$work/vendor/libvendor.so.1" -x c /dev/null
+  yaml_spec nvidia.com/gpu | sed "s|--folder, |&/opt/vendor/lib, --folder, |
+    s|^    mounts:|&\n        - {hostPath: $work/vendor, containerPath: /opt/vendor/lib, options: [ro, rbind]}|" >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)"
+  start_container on_host
+  expect_one_gpu
+  jq -e '.hooks.createContainer | map(.args[1]) == ["sequence"]' "$bundle/config.json"
+  cached libvendor.so.1
+  # The same folder, mounted by whoever starts the container.
+  yaml_spec nvidia.com/gpu | sed "s|--folder, |&/opt/vendor/lib, --folder, |" >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)" ".mounts += [{destination: \"/opt/vendor/lib\", source: \"$work/vendor\", type: \"bind\", options: [\"rbind\", \"ro\"]}]"
+  start_container on_host
+  expect_one_gpu
+  jq -e '.hooks.createContainer | map(.args[1]) == ["sequence"]' "$bundle/config.json"
+  cached libvendor.so.1
+}
+
+@test "a library that a spec mounts by another name of a folder is left to the hooks" {
+  mkdir -p "$work/vendor"
+  "${CC:-cc}" -shared -nostdlib -Wl,-soname,libvendor.so.1 -o "$work/vendor/libvendor.so.1" -x c /dev/null
+  yaml_spec nvidia.com/gpu | sed "s|--folder, |&/opt/vendor/lib, --folder, |
+    s|^    mounts:|&\n        - {hostPath: $work/vendor/libvendor.so.1, containerPath: /opt/link/lib/libvendor.so.1, options: [ro, rbind]}|" >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)"
+  on_host mkdir -p "$root/opt/vendor/lib"
+  on_host ln -s vendor "$root/opt/link"
+  echo /opt/vendor/lib >>"$work/vendor.conf"
+  on_host cp "$work/vendor.conf" "$root/etc/ld.so.conf.d/vendor.conf"
+  start_container on_host
+  expect_one_gpu
+  jq -e '.hooks.createContainer | map(.args[1]) == ["sequence"]' "$bundle/config.json"
+  cached libvendor.so.1
+}
+
 @test "what a mount of the bundle covers is left to a hook, the rest is done in the root" {
   yaml_spec nvidia.com/gpu | sed 's|create-symlinks, |&--link, "x::/opt/covered/link", |' >"$specs/nvidia.yaml"
   mkdir -p "$work/covered"

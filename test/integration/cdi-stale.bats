@@ -152,6 +152,23 @@ refused() {
   expect nvidia-smi 1
 }
 
+@test "the driver leaves a GPU alone, and counts the others anew" {
+  topology old '/mig:/d'
+  topology fewer '/mig:/d; s/^  - model/&/; 0,/bus-ids: .*/s//&\n    excluded: true\n    minors: [1]/; s/bus-ids: ."0000:0f.*/&\n    minors: [0]/'
+  becomes old
+  on_host nvidia-ctk --quiet cdi generate --output "$specs/nvidia.yaml"
+  container 1
+  expect nvidia-smi 1
+  becomes fewer
+  container 1
+  refused 'the GPU at 00000000:0f:00.0 is /dev/nvidia0 now, not /dev/nvidia1'
+  container all
+  refused 'the GPU at 00000000:07:00.0 is not there any more'
+  on_host nvidia-ctk --quiet cdi refresh
+  container 0
+  expect nvidia-smi 1
+}
+
 @test "nothing has changed but the boot" {
   topology old
   becomes old

@@ -186,7 +186,7 @@ static int parse_timeout(const char *text, int *ret_ms, struct graft_error *err)
  */
 static void look_at_origins(struct ctk *ctk, const struct graft_host_options *where, struct graft_health *health)
 {
-	struct cli_cdi_host host = { .options = where, .arena = ctk->arena };
+	const struct cli_cdi_host host = { .options = where, .arena = ctk->arena };
 	struct graft_cdi_fingerprint made;
 	struct graft_cdi_spec spec;
 	struct graft_error err = { .status = GRAFT_OK };

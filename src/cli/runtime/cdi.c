@@ -3,25 +3,17 @@
  * cdi: mode cdi (SPEC runtime-and-hook 8): the names that a container asks for are devices of CDI specs on the host. Names of the kind
  * runtime.nvidia.com/gpu have no spec; they are generated, by jit-cdi.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "apply/oci_edits.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "base/path.h"
 #include "cli/cdi_staleness.h"
+#include "cli/runtime/cdi_hooks.h"
 #include "cli/runtime/give.h"
 #include "cli/runtime/runtime.h"
 #include "host/cdi_registry.h"
-#include "host/image.h"
-#include "host/mounted_libraries.h"
-#include "host/params.h"
-#include "plan/hooks_plan.h"
 #include "plan/join_hooks.h"
-#include "plan/loader_search.h"
 
 #define JIT_KIND "runtime.nvidia.com/gpu"
 /* Of the message that a person gets; the log has all of it. */
@@ -64,7 +56,7 @@ static int qualify(const struct runtime_create *create, struct graft_strings *re
  * Sets *ret_why to why a spec is stale for some of its devices (none: for all), NULL when it is not, or does not say what it was made from. A host that cannot be looked at tells nothing: then the parts
  * of the spec are held against it one by one (graft_cdi_choices_realize()).
  */
-static int find_why_stale(const struct runtime_create *create, struct cli_cdi_host *host,
+static int find_why_stale(const struct runtime_create *create, const struct cli_cdi_host *host,
 			  const struct graft_cdi_spec *spec, const char *const *devices, size_t n_devices,
 			  const char **ret_why, struct graft_error *err)
 {
@@ -107,7 +99,7 @@ static int refuse_stale(const struct runtime_create *create, const struct graft_
 			struct graft_error *err)
 {
 	const struct graft_host_options options = host_options(create);
-	struct cli_cdi_host host = { .options = &options, .arena = create->arena };
+	const struct cli_cdi_host host = { .options = &options, .arena = create->arena };
 
 	for (size_t i = 0; i < n; i++) {
 		const char *why = NULL, **devices;
@@ -154,7 +146,7 @@ static bool tell_stale(struct graft_buffer *text, const struct runtime_create *c
 		       const struct graft_cdi_registry *registry, const char *name)
 {
 	const struct graft_host_options options = host_options(create);
-	struct cli_cdi_host host = { .options = &options, .arena = create->arena };
+	const struct cli_cdi_host host = { .options = &options, .arena = create->arena };
 
 	for (size_t i = 0; i < registry->n_specs; i++) {
 		const struct graft_cdi_spec *spec = &registry->specs[i];
@@ -225,177 +217,6 @@ static int explain(const struct runtime_create *create, const struct graft_cdi_r
 	return graft_wrap(err, "failed to inject CDI devices");
 }
 
-/* --- hooks as edits --- */
-
-struct planned {
-	struct graft_plan *plan; /* NULL: the hooks have to run */
-	struct graft_image image;
-	const char **seen; /* sources of mounts that are there */
-	size_t n_seen;
-};
-
-/* What update-ldcache makes of an image without this file is its own matter. */
-static bool has_loader_configuration(const struct graft_root *root, const struct graft_image *image)
-{
-	struct stat st;
-
-	return graft_loader_is_musl(image) || graft_root_stat(root, "/etc/ld.so.conf", &st) == 0;
-}
-
-/* Whether the image's compatibility libraries are there, all of which were read. */
-static bool is_compat_folder(const struct graft_image *image, const char *folder)
-{
-	size_t length = strlen(folder);
-
-	for (size_t i = 0; i < image->n_compat; i++)
-		if (strncmp(image->compat[i].path, folder, length) == 0 &&
-		    graft_path_name(image->compat[i].path) == image->compat[i].path + length + 1)
-			return true;
-	return false;
-}
-
-/* A folder that the loader did not search before, and that has libraries of the image maybe, which nobody has read yet. */
-static bool has_new_folder(const struct graft_root *root, const struct graft_image *image,
-			   const struct graft_plan *plan)
-{
-	for (size_t i = 0; i < plan->n_edits; i++) {
-		const struct graft_edit *edit = &plan->edits[i];
-
-		for (size_t j = 0; j < edit->n_missing_folders; j++)
-			if (!is_compat_folder(image, edit->missing_folders[j]) &&
-			    graft_root_has(root, edit->missing_folders[j], O_DIRECTORY))
-				return true;
-	}
-	return false;
-}
-
-/* What the loader will search: the hooks' folders, and those of the image, where the specification may mount libraries as well. */
-static const char **list_folders(const struct runtime_create *create, const struct graft_hook_work *work,
-				 const struct graft_image *image, size_t *ret_n)
-{
-	const char **folders = NULL;
-
-	*ret_n = 0;
-	for (size_t i = 0; i < work->n_folders; i++)
-		(void)graft_arena_push_string(create->arena, &folders, ret_n, work->folders[i]);
-	for (size_t i = 0; work->ldcache && i < image->n_loader_dirs; i++)
-		(void)graft_arena_push_string(create->arena, &folders, ret_n, image->loader_dirs[i]);
-	return folders;
-}
-
-/* A mount's place as the low-level runtime will find it; what is not there yet has no links to follow. */
-static const char *resolve_place(const struct graft_root *root, const char *place, struct graft_arena *arena)
-{
-	const char *clean = place ? graft_path_clean("/", place, arena) : "/", *resolved;
-
-	return clean && graft_root_resolve(root, clean, arena, &resolved, NULL) == 0 ? resolved : clean;
-}
-
-/*
- * Whether a mount changes the directory of the image's compatibility libraries, to which links of the image lead: /usr/local/cuda is one in most of them. Its
- * words alone were looked at before (graft_hooks_read()).
- */
-static bool is_compat_mounted_over(const struct runtime_create *create, const struct graft_root *root,
-				   const struct graft_cdi_edits *edits, const char *directory)
-{
-	const struct graft_oci_spec *spec = create->spec;
-
-	for (size_t i = 0; i < edits->n_mounts + spec->n_mounts; i++) {
-		const char *place = i < edits->n_mounts ? edits->mounts[i].container_path
-							: spec->mounts[i - edits->n_mounts].destination;
-
-		place = resolve_place(root, place, create->arena);
-		if (place && strcmp(place, "/") != 0 && graft_path_overlap(place, directory))
-			return true;
-	}
-	return false;
-}
-
-/* 1: all that a plan needs is known. 0: the hooks have to run. */
-static int look_at_image(const struct runtime_create *create, const struct graft_root *root,
-			 const struct graft_cdi_edits *edits, const struct graft_hook_work *work,
-			 struct graft_image *image, struct graft_error *err)
-{
-	const char *directory;
-	int rc;
-
-	if (graft_image_inspect_loader(root, false, create->log, create->arena, image, err) < 0)
-		return -1;
-	if (work->ldcache && !has_loader_configuration(root, image))
-		return 0;
-	if (!work->compat_root)
-		return 1;
-	/* What a hook wrote when the container was started before is its own to take back. */
-	if (graft_root_has(root, GRAFT_HOOK_COMPAT_CONF, 0))
-		return 0;
-	rc = graft_root_resolve(root, work->compat_root, create->arena, &directory, NULL);
-	if (rc == -ENOENT || rc == -ENOTDIR)
-		return 1;
-	if (rc < 0 || is_compat_mounted_over(create, root, edits, directory))
-		return 0;
-	return graft_image_find_compat(root, work->compat_root, create->log, create->arena, &image->compat,
-				       &image->n_compat, err) < 0
-		   ? -1
-		   : 1;
-}
-
-/* The plan of the hooks' work; NULL in *ret_planned where they have to run. */
-static int make_plan(struct runtime_create *create, const struct graft_cdi_edits *edits,
-		     const struct graft_hook_work *work, struct planned *ret_planned, struct graft_error *err)
-{
-	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	struct graft_image *image = &ret_planned->image;
-	struct graft_mounted_libraries libraries;
-	struct graft_hook_facts facts = { .image = image };
-	const char **folders;
-	size_t n_folders;
-	int rc = runtime_open_image(create, &root, err);
-
-	if (rc > 0)
-		rc = look_at_image(create, &root, edits, work, image, err);
-	if (rc <= 0)
-		return rc;
-	folders = list_folders(create, work, image, &n_folders);
-	if (graft_arena_failed(create->arena))
-		return graft_fail_memory(err);
-	if (graft_mounted_libraries_read(edits, folders, n_folders, create->arena, &libraries, err) < 0 ||
-	    (work->params && graft_params_for_container(create->arena, &facts.params, err) < 0))
-		return -1;
-	facts.libraries = libraries.items;
-	facts.n_libraries = libraries.n;
-	ret_planned->seen = libraries.sources;
-	ret_planned->n_seen = libraries.n_sources;
-	ret_planned->plan = graft_hooks_plan(work, &facts, err);
-	if (!ret_planned->plan)
-		return -1;
-	if (has_new_folder(&root, image, ret_planned->plan))
-		ret_planned->plan = graft_plan_free(ret_planned->plan);
-	create->other_mounts = libraries.others;
-	create->n_other_mounts = libraries.n_others;
-	return 0;
-}
-
-/*
- * Where all that the hooks are for is understood, it becomes a plan, which is applied to the root as far as it can be before the low-level runtime starts
- * (docs/decisions/0022-hooks-as-edits.md). A root that is mounted later is left to the hooks as they are.
- */
-static int plan_hooks(struct runtime_create *create, struct graft_cdi_edits *edits, struct planned *ret_planned,
-		      struct graft_error *err)
-{
-	struct graft_hook_work work;
-	bool known;
-
-	*ret_planned = (struct planned){ .plan = NULL };
-	if (graft_hooks_read(create->cdi_hook_path, edits, create->spec, create->arena, &work, &known, err) < 0 ||
-	    (known && make_plan(create, edits, &work, ret_planned, err) < 0))
-		return -1;
-	if (ret_planned->plan) {
-		edits->hooks = NULL;
-		edits->n_hooks = 0;
-	}
-	return 0;
-}
-
 /* --- the work --- */
 
 /* Nodes without numbers are the low-level runtime's to look at. */
@@ -443,8 +264,8 @@ static int list_kinds(const struct runtime_create *create, const struct graft_st
 static int apply(struct runtime_create *create, const struct graft_cdi_choice *choices, size_t n,
 		 struct graft_cdi_edits *edits, struct graft_error *err)
 {
-	struct planned planned;
-	int rc = plan_hooks(create, edits, &planned, err);
+	struct cdi_planned planned;
+	int rc = cdi_plan_hooks(create, edits, &planned, err);
 
 	if (rc == 0)
 		rc = graft_cdi_choices_check_paths(choices, n, planned.seen, planned.n_seen, err);

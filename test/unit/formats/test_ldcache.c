@@ -496,6 +496,25 @@ static void test_library_names(void **state)
 			fail_msg("%s", rows[i].name);
 }
 
+static void test_sonames(void **state)
+{
+	char name[257];
+
+	(void)state;
+	memset(name, 'x', sizeof(name));
+	name[255] = '\0';
+	assert_true(graft_ldcache_is_soname(name));
+	name[255] = 'x';
+	name[256] = '\0';
+	assert_false(graft_ldcache_is_soname(name));
+	assert_true(graft_ldcache_is_soname("libx.so.1"));
+	assert_true(graft_ldcache_is_soname("..."));
+	assert_false(graft_ldcache_is_soname(""));
+	assert_false(graft_ldcache_is_soname("."));
+	assert_false(graft_ldcache_is_soname(".."));
+	assert_false(graft_ldcache_is_soname("a/libx.so.1"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -514,6 +533,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_records),
 		cmocka_unit_test(test_allocations_fail),
 		cmocka_unit_test(test_library_names),
+		cmocka_unit_test(test_sonames),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

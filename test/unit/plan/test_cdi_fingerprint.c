@@ -354,6 +354,59 @@ static void test_narrow_compare(void **state)
 	}
 }
 
+/* Nodes are numbered anew when the driver leaves a GPU alone: the device would be another one. */
+static void test_compare_nodes(void **state)
+{
+	static struct graft_cdi_node nodes[] = {
+		{ .path = "/dev/nvidia0" },
+		{ .path = "/dev/nvidiactl" },
+		{ .path = "/dev/nvidia1", .host_path = "/driver/dev/nvidia2" },
+		{ .path = "/dev/dri/card3" },
+	};
+	static struct graft_cdi_device all[] = {
+		{ .name = "0", .edits = { .nodes = nodes, .n_nodes = 2 } },
+		{ .name = "1", .edits = { .nodes = &nodes[2], .n_nodes = 1 } },
+		{ .name = "GPU-cccc", .edits = { .nodes = &nodes[3], .n_nodes = 1 } },
+	};
+	static const struct graft_cdi_spec spec = { .devices = all, .n_devices = 3 };
+	static const struct {
+		const char *device, *paths[3], *why; /* of the GPUs; NULL: not known */
+	} rows[] = {
+		{ "0", { "/dev/nvidia0", NULL, NULL }, NULL },
+		{ "0",
+		  { "/dev/nvidia1", NULL, NULL },
+		  "the GPU at 00000000:1b:00.0 is /dev/nvidia1 now, not /dev/nvidia0" },
+		{ "0", { NULL, "/dev/nvidia0", NULL }, NULL },
+		{ "1", { "/dev/nvidia7", "/dev/nvidia2", NULL }, NULL },
+		{ "1",
+		  { NULL, "/dev/nvidia1", NULL },
+		  "the GPU at 00000000:1c:00.0 is /dev/nvidia1 now, not /dev/nvidia2" },
+		{ "GPU-cccc", { NULL, NULL, "/dev/nvidia9" }, NULL },
+		{ "all", { "/dev/nvidia7", "/dev/nvidia7", "/dev/nvidia7" }, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const struct graft_cdi_fingerprint made = { .gpus = GPUS };
+		struct graft_gpu gpus[] = { { .bus_id = "00000000:1b:00.0" },
+					    { .bus_id = "00000000:1C:00.0" },
+					    { .bus_id = "00000001:1b:00.0" } };
+		const struct graft_inventory now = { .gpus = gpus, .n_gpus = 3 };
+		const char *why;
+
+		for (size_t j = 0; j < 3; j++)
+			gpus[j].node.path = rows[i].paths[j];
+		assert_int_equal(
+		    graft_cdi_fingerprint_compare_nodes(&made, &now, &spec, &rows[i].device, 1, arena, &why, NULL), 0);
+		if (!why != !rows[i].why || (why && strcmp(why, rows[i].why) != 0))
+			fail_msg("row %zu: %s", i, why ? why : "fits");
+	}
+	assert_int_equal(graft_cdi_fingerprint_compare_nodes(&(struct graft_cdi_fingerprint){ .gpus = NULL },
+							     &(struct graft_inventory){ .n_gpus = 0 }, &spec,
+							     &rows[0].device, 1, arena, &(const char *){ NULL }, NULL),
+			 0);
+}
+
 static void test_allocations(void **state)
 {
 	(void)state;
@@ -413,6 +466,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_compare, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_narrow, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_narrow_compare, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_compare_nodes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_allocations, setup, teardown),
 	};
 

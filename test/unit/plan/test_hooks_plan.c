@@ -312,6 +312,14 @@ static void test_links_and_mounts(void **state)
 		{ .hooks = link, .mounts = "/bb /c", .edits = made },
 		{ .hooks = link, .mounts = "/c /b" },
 		{ .hooks = link, .mounts = "/x/..//b/" },
+		{ .hooks = HOOK "create-symlinks --link a::/usr/lib/b\n", .mounts = "/lib/b" },
+		{ .hooks = HOOK "create-symlinks --link a::/lib64/b\n", .mounts = "/usr/lib64/b" },
+		{ .hooks = HOOK "create-symlinks --link a::/lib/b\n",
+		  .mounts = "/lib64/b /usr/b /usr",
+		  .edits = "/lib/b -> a overwrite\n" },
+		{ .hooks = HOOK "update-ldcache\n", .mounts = "/opt//lib/libx.so" },
+		{ .hooks = HOOK "update-ldcache\n", .mounts = "/usr/lib/glibc-hwcaps/x86-64-v3/libx.so" },
+		{ .hooks = link, .mounts = "/usr/lib/glibc-hwcaps/x86-64-v3/libx.so", .edits = made },
 		{ .hooks = link, .config_mounts = "/b:bind", .edits = made },
 	};
 
