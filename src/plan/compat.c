@@ -81,29 +81,35 @@ static const char *obstacle_to_all(const struct graft_planner *planner)
 	return NULL;
 }
 
+/* Why one of them is not used; NULL when it is. */
+static const char *find_obstacle(const struct graft_planner *planner, const struct graft_compat_directory *directory,
+				 const struct graft_compat_library *library, const struct graft_compat_library *first)
+{
+	const char *to_all = obstacle_to_all(planner);
+
+	if (to_all)
+		return to_all;
+	return planner->oci ? graft_compat_directory_obstacle(directory, library) : obstacle(planner, library, first);
+}
+
 void graft_plan_compat(struct graft_planner *planner, struct graft_edit *edit)
 {
 	const struct graft_image *image = &planner->policy->image;
 	const struct graft_compat_library *first = NULL;
-	const char *why_none = obstacle_to_all(planner), *why_not;
-	const struct graft_compat_directory directory = graft_compat_directory(
-	    image, planner->inventory->driver_version.value, NULL, planner->plan->arena);
+	struct graft_compat_directory directory;
 
+	if (!image->compat)
+		return;
+	directory = graft_compat_directory(image, planner->inventory->driver_version.value, NULL, planner->plan->arena);
 	for (size_t i = 0; i < image->n_compat; i++) {
 		const struct graft_compat_library *library = &image->compat[i];
+		const char *why_not = find_obstacle(planner, &directory, library, first);
 
-		if (why_none)
-			why_not = why_none;
-		else if (planner->oci)
-			why_not = graft_compat_directory_obstacle(&directory, library);
-		else
-			why_not = obstacle(planner, library, first);
-		if (why_not) {
+		if (why_not)
 			graft_plan_refuse(planner, why_not, REFUSED, library->path);
-			continue;
-		}
-		if (!first)
+		else
+			graft_compat_add(planner->plan->arena, edit, library);
+		if (!why_not && !first)
 			first = library;
-		graft_compat_add(planner->plan->arena, edit, library);
 	}
 }
