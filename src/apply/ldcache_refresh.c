@@ -23,7 +23,7 @@
 #define CACHE_PATH   "/etc/ld.so.cache"
 #define CONF_PATH    "/etc/ld.so.conf"
 #define CONF_D_PATH  "/etc/ld.so.conf.d"
-#define OUR_CONF     CONF_D_PATH "/00-graft.conf"
+#define OUR_CONF     GRAFT_LDSOCONF_OWN
 #define FILE_MODE    0644
 #define CONF_COMMENT "# Directories of the injected GPU driver libraries.\n"
 
@@ -202,9 +202,11 @@ struct refresh {
 	uint64_t names[16]; /* a bit for the hash of each soname and file name of the entries */
 };
 
-/* Whether a regular file has exactly these bytes already, and not by a link. */
-static bool has_content(struct refresh *refresh, int parent_fd, const char *name, const char *path, const char *bytes,
-			size_t length)
+/* What a regular file of that name, which is no link, says: nothing that is known, exactly these bytes, or something else. */
+enum content { CONTENT_NONE, CONTENT_SAME, CONTENT_OTHER };
+
+static enum content compare_content(struct refresh *refresh, int parent_fd, const char *name, const char *path,
+				    const char *bytes, size_t length)
 {
 	struct graft_arena *arena;
 	const char *old = NULL;
@@ -212,14 +214,15 @@ static bool has_content(struct refresh *refresh, int parent_fd, const char *name
 	struct stat st;
 	bool same;
 
-	if (fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-	    (uintmax_t)st.st_size != length)
-		return false;
+	if (fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return CONTENT_NONE;
+	if ((uintmax_t)st.st_size != length)
+		return CONTENT_OTHER;
 	arena = graft_arena_new(length + 64);
 	same = arena && graft_root_read(refresh->root, path, length, arena, &old, &old_length) == 0 &&
 	       old_length == length && memcmp(old, bytes, length) == 0;
 	graft_arena_free(arena);
-	return same;
+	return same ? CONTENT_SAME : CONTENT_OTHER;
 }
 
 /* Tells the journal what has the name now: a link, another object, or nothing. 0 or -errno. */
@@ -276,22 +279,27 @@ static int replace(struct refresh *refresh, int parent_fd, const char *name, con
 	return rc;
 }
 
-/* Writes a file of /etc, making its directory if it is missing. A file that is right already is left alone. */
+/* Writes a file of /etc, making its directory if it is missing. A file that is right already is left alone. `ret_was`: what it was before; NULL = no matter. */
 static int write_file(struct refresh *refresh, const char *path, const char *bytes, size_t length,
-		      struct graft_error *err)
+		      enum content *ret_was, struct graft_error *err)
 {
 	struct graft_root_watch watch = graft_journal_watch(refresh->journal);
 	char name[NAME_MAX + 1];
 	const char *slash = strrchr(path, '/');
 	auto_close int parent_fd = -1;
 	const char *directory = graft_arena_strndup(refresh->arena, path, (size_t)(slash - path));
+	enum content was = CONTENT_NONE;
 	int rc = directory ? graft_root_parent(refresh->root, path, &parent_fd, name) : -ENOMEM;
 
 	if (rc == -ENOENT) {
 		rc = graft_root_mkdir(refresh->root, directory, 0755, &watch, &parent_fd);
 		(void)snprintf(name, sizeof(name), "%s", slash + 1);
 	}
-	if (rc == 0 && !has_content(refresh, parent_fd, name, path, bytes, length))
+	if (rc == 0)
+		was = compare_content(refresh, parent_fd, name, path, bytes, length);
+	if (ret_was)
+		*ret_was = was;
+	if (rc == 0 && was != CONTENT_SAME)
 		rc = replace(refresh, parent_fd, name, bytes, length);
 	return rc < 0 ? graft_fail_errno(err, -rc, "file write error: %s", path) : 0;
 }
@@ -317,7 +325,7 @@ static int include_our_conf(struct refresh *refresh, struct graft_error *err)
 	if (!text)
 		return graft_fail_memory(err);
 	graft_info(refresh->log, "%s does not include %s: adding a line", CONF_PATH, OUR_CONF);
-	return write_file(refresh, CONF_PATH, text, strlen(text), err);
+	return write_file(refresh, CONF_PATH, text, strlen(text), NULL, err);
 }
 
 /*
@@ -340,23 +348,33 @@ static bool includes_all(struct refresh *refresh)
 	return false;
 }
 
-/* So that a later ldconfig in the container searches the folders that it would not know. */
-static int configure_missing_folders(struct refresh *refresh, struct graft_error *err)
+static bool has_our_conf(const struct refresh *refresh)
+{
+	struct stat st;
+
+	return graft_root_stat(refresh->root, OUR_CONF, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/*
+ * So that a later ldconfig in the container searches the folders that it would not know, and no folder that was wanted when the root was used
+ * before: our file says what is missing today, and nothing when nothing is. `ret_was`: what it was.
+ */
+static int configure_missing_folders(struct refresh *refresh, enum content *ret_was, struct graft_error *err)
 {
 	const struct graft_edit *edit = refresh->edit;
 	const char *text = CONF_COMMENT;
 	const char **dirs = NULL;
 	size_t n = 0;
 
-	if (edit->n_missing_folders == 0)
+	if (edit->n_missing_folders == 0 && !has_our_conf(refresh))
 		return 0;
 	for (size_t i = 0; i < edit->n_missing_folders && text; i++)
 		text = graft_arena_printf(refresh->arena, "%s%s\n", text, edit->missing_folders[i]);
 	if (!text)
 		return graft_fail_memory(err);
-	if (write_file(refresh, OUR_CONF, text, strlen(text), err) < 0)
+	if (write_file(refresh, OUR_CONF, text, strlen(text), ret_was, err) < 0)
 		return -1;
-	if (includes_all(refresh))
+	if (edit->n_missing_folders == 0 || includes_all(refresh))
 		return 0;
 	if (graft_ldsoconf_read(refresh->root, refresh->arena, &dirs, &n, err) < 0)
 		return -1;
@@ -598,7 +616,7 @@ static int write_cache(struct refresh *refresh, struct graft_ldcache *cache, str
 	int rc = graft_ldcache_write(cache, &out, err);
 
 	if (rc == 0)
-		rc = write_file(refresh, CACHE_PATH, out.bytes, out.length, err);
+		rc = write_file(refresh, CACHE_PATH, out.bytes, out.length, NULL, err);
 	graft_buffer_done(&out);
 	return rc;
 }
@@ -606,10 +624,15 @@ static int write_cache(struct refresh *refresh, struct graft_ldcache *cache, str
 static int refresh_glibc(struct refresh *refresh, enum graft_ldcache_state state, struct graft_error *err)
 {
 	struct graft_ldcache cache = { 0 };
+	enum content was = CONTENT_NONE;
 
-	if (configure_missing_folders(refresh, err) < 0 || own_records(refresh, state, &cache, err) < 0 ||
-	    find_touched(refresh, err) < 0 || sort_entries(refresh, err) < 0 ||
-	    put_ours_first(refresh, &cache, err) < 0)
+	if (configure_missing_folders(refresh, &was, err) < 0)
+		return -1;
+	/* The cache may have what lies in folders that are not searched any more; links are as right as they were. */
+	if (state == GRAFT_LDCACHE_MERGE && was == CONTENT_OTHER)
+		state = GRAFT_LDCACHE_REBUILD_EARLY;
+	if (own_records(refresh, state, &cache, err) < 0 || find_touched(refresh, err) < 0 ||
+	    sort_entries(refresh, err) < 0 || put_ours_first(refresh, &cache, err) < 0)
 		return -1;
 	return write_cache(refresh, &cache, err);
 }
@@ -624,7 +647,7 @@ int graft_ldcache_refresh(const struct graft_root *root, const struct graft_edit
 	if (!refresh.arena)
 		return graft_fail_memory(err);
 	if (edit->musl_path_file && edit->musl_path)
-		rc = write_file(&refresh, edit->musl_path_file, edit->musl_path, strlen(edit->musl_path), err);
+		rc = write_file(&refresh, edit->musl_path_file, edit->musl_path, strlen(edit->musl_path), NULL, err);
 	else
 		rc = refresh_glibc(&refresh, state, err);
 	graft_arena_free(refresh.arena);

@@ -389,7 +389,7 @@ static const char *obstacle_of_volumes(struct graft_oci_root *root)
 
 static const char *obstacle_of_cache(struct graft_oci_root *root, const struct graft_edit *edit)
 {
-	static const char *const files[] = { "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d/00-graft.conf" };
+	static const char *const files[] = { "/etc/ld.so.cache", "/etc/ld.so.conf", GRAFT_LDSOCONF_OWN };
 
 	if (edit->musl_path_file)
 		return obstacle_of_file(root, edit->musl_path_file);

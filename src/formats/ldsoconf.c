@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/listing.h"
+#include "base/path.h"
 
 /*
  * SECURITY: limits of one reading, all files together: a line costs an image nothing to repeat, and may read a directory or a megabyte each
@@ -34,15 +35,20 @@ struct reader {
 	const struct graft_root *root;
 	struct graft_arena *arena;
 	const char **dirs;
-	size_t n_dirs, n_bytes, n_entries;
+	const char **added; /* those of Graft's own file, where they are wanted apart */
+	size_t n_dirs, n_added, n_bytes, n_entries;
 	unsigned int n_files, n_patterns, depth;
+	bool apart;
 	struct graft_error *err;
 };
 
 static int read_file(struct reader *reader, const char *path);
 
-static int add_dir(struct reader *reader, const char *line, size_t length)
+static int add_dir(struct reader *reader, const char *path, const char *line, size_t length)
 {
+	bool added = reader->apart && strcmp(graft_path_name(path), GRAFT_LDSOCONF_OWN_NAME) == 0;
+	const char ***dirs = added ? &reader->added : &reader->dirs;
+	size_t *n_dirs = added ? &reader->n_added : &reader->n_dirs;
 	char *dir;
 
 	/* "dir=TYPE" is libc5's; what stands behind the sign never was a part of the name. */
@@ -54,11 +60,11 @@ static int add_dir(struct reader *reader, const char *line, size_t length)
 		length--;
 	if (length == 0 || line[0] != '/')
 		return 0; /* ldconfig ignores relative ones with a warning */
-	if (reader->n_dirs == DIRS_MAX)
+	if (reader->n_dirs + reader->n_added == DIRS_MAX)
 		return graft_fail(reader->err, GRAFT_TOO_BIG, 0, "more than %d directories in /etc/ld.so.conf",
 				  DIRS_MAX);
 	dir = graft_arena_strndup(reader->arena, line, length);
-	if (!dir || !graft_arena_push_string(reader->arena, &reader->dirs, &reader->n_dirs, dir))
+	if (!dir || !graft_arena_push_string(reader->arena, dirs, n_dirs, dir))
 		return graft_fail_memory(reader->err);
 	return 0;
 }
@@ -164,7 +170,7 @@ static int read_line(struct reader *reader, const char *path, const char *line, 
 		return 0;
 	if (begins_with_word(line, length, "include"))
 		return include_all(reader, path, line + strlen("include"), length - strlen("include"));
-	return add_dir(reader, line, length);
+	return add_dir(reader, path, line, length);
 }
 
 static int read_lines(struct reader *reader, const char *path, const char *text, size_t length)
@@ -210,17 +216,38 @@ static int read_file(struct reader *reader, const char *path)
 	return rc;
 }
 
+static int read_all(struct reader *reader)
+{
+	if (read_file(reader, "/etc/ld.so.conf") < 0)
+		return -1;
+	for (size_t i = 0; i < GRAFT_COUNT(system_dirs); i++) {
+		if (!graft_arena_push_string(reader->arena, &reader->dirs, &reader->n_dirs, system_dirs[i]))
+			return graft_fail_memory(reader->err);
+	}
+	return 0;
+}
+
 int graft_ldsoconf_read(const struct graft_root *root, struct graft_arena *arena, const char ***ret_dirs, size_t *ret_n,
 			struct graft_error *err)
 {
 	struct reader reader = { .root = root, .arena = arena, .err = err };
 
-	if (read_file(&reader, "/etc/ld.so.conf") < 0)
+	if (read_all(&reader) < 0)
 		return -1;
-	for (size_t i = 0; i < GRAFT_COUNT(system_dirs); i++) {
-		if (!graft_arena_push_string(arena, &reader.dirs, &reader.n_dirs, system_dirs[i]))
-			return graft_fail_memory(err);
-	}
+	*ret_dirs = reader.dirs;
+	*ret_n = reader.n_dirs;
+	return 0;
+}
+
+int graft_ldsoconf_read_apart(const struct graft_root *root, struct graft_arena *arena, const char ***ret_dirs,
+			      size_t *ret_n, const char ***ret_added, size_t *ret_n_added, struct graft_error *err)
+{
+	struct reader reader = { .root = root, .arena = arena, .apart = true, .err = err };
+
+	if (read_all(&reader) < 0)
+		return -1;
+	*ret_added = reader.added;
+	*ret_n_added = reader.n_added;
 	*ret_dirs = reader.dirs;
 	*ret_n = reader.n_dirs;
 	return 0;

@@ -51,6 +51,8 @@ static const struct graft_field image_fields[] = {
 	GRAFT_F_STRING(struct graft_image, musl_path_file, false, "search path file of musl's loader"),
 	GRAFT_F_STRING(struct graft_image, musl_path, false, "content of that file; absent when there is none"),
 	GRAFT_F_STRINGS(struct graft_image, loader_dirs, "directories that the loader already searches"),
+	GRAFT_F_STRINGS(struct graft_image, added_dirs,
+			"directories that Graft had the loader search when the root was used before"),
 	GRAFT_F_RECORDS(struct graft_image, compat, &compat_record, "CUDA forward-compatibility libraries"),
 };
 const struct graft_record graft_image_record = { "image", sizeof(struct graft_image), image_fields,
@@ -144,18 +146,17 @@ static void look_at_musl(struct look *look)
 
 static void look_at_loader(struct look *look)
 {
+	struct graft_image *image = look->image;
 	struct graft_error err;
 
-	if (look->image->libc == GRAFT_LIBC_MUSL) {
+	if (image->libc == GRAFT_LIBC_MUSL) {
 		look_at_musl(look);
 		return;
 	}
-	if (graft_ldsoconf_read(look->root, look->arena, &look->image->loader_dirs, &look->image->n_loader_dirs,
-				&err) == 0)
+	if (graft_ldsoconf_read_apart(look->root, look->arena, &image->loader_dirs, &image->n_loader_dirs,
+				      &image->added_dirs, &image->n_added_dirs, &err) == 0)
 		return;
 	graft_note_shortage(&look->shortage, -err.sys);
-	look->image->loader_dirs = NULL;
-	look->image->n_loader_dirs = 0;
 	graft_warn(look->log, "skipping /etc/ld.so.conf of the image: %s", err.msg);
 }
 

@@ -47,8 +47,11 @@ struct graft_image {
 	enum graft_libc libc;
 	const char *musl_path_file; /* /etc/ld-musl-x86_64.path (whether or not it exists), musl only */
 	const char *musl_path;      /* its content, NULL when absent */
-	const char **loader_dirs;   /* directories that the loader or its configuration already searches */
+	const char **loader_dirs;   /* directories that the loader or its own configuration already searches */
 	size_t n_loader_dirs;
+	/* Those of the file that Graft wrote when the root was used before (formats/ldsoconf.h): what was missing then. */
+	const char **added_dirs;
+	size_t n_added_dirs;
 	struct graft_compat_library *compat;
 	size_t n_compat;
 };

@@ -27,14 +27,19 @@ bool graft_loader_add_folder(struct graft_arena *arena, struct graft_edit *edit,
 	return graft_arena_push_string(arena, &edit->folders, &edit->n_folders, folder) != NULL;
 }
 
+static bool is_listed(const char *folder, const char *const *dirs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (is_same_directory(folder, strlen(folder), dirs[i]))
+			return true;
+	return false;
+}
+
+/* What was added before counts as missing: the file that names it is made anew from what is missing today. */
 static void note_missing_folders(struct graft_arena *arena, const struct graft_image *image, struct graft_edit *edit)
 {
 	for (size_t i = 0; i < edit->n_folders; i++) {
-		bool searched = false;
-
-		for (size_t j = 0; j < image->n_loader_dirs && !searched; j++)
-			searched = is_same_directory(edit->folders[i], strlen(edit->folders[i]), image->loader_dirs[j]);
-		if (!searched)
+		if (!is_listed(edit->folders[i], image->loader_dirs, image->n_loader_dirs))
 			(void)graft_arena_push_string(arena, &edit->missing_folders, &edit->n_missing_folders,
 						      edit->folders[i]);
 	}
@@ -78,6 +83,11 @@ static void extend_musl_path(struct graft_arena *arena, const struct graft_image
 bool graft_loader_is_musl(const struct graft_image *image)
 {
 	return image->libc == GRAFT_LIBC_MUSL && image->musl_path_file;
+}
+
+bool graft_loader_was_added(const struct graft_image *image, const char *folder)
+{
+	return is_listed(folder, image->added_dirs, image->n_added_dirs);
 }
 
 void graft_loader_search(struct graft_arena *arena, const struct graft_image *image, struct graft_edit *edit)

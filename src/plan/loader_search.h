@@ -17,5 +17,7 @@ bool graft_loader_add_folder(struct graft_arena *arena, struct graft_edit *edit,
  */
 void graft_loader_search(struct graft_arena *arena, const struct graft_image *image, struct graft_edit *edit);
 bool graft_loader_is_musl(const struct graft_image *image);
+/* Whether the folder was missing when the root was used before, and added to what the loader searches. */
+bool graft_loader_was_added(const struct graft_image *image, const char *folder);
 
 #endif

@@ -13,8 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char directory[] = "/tmp/graft-fuzz-XXXXXX";
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
 	struct graft_arena *arena = graft_arena_new((size_t)16 << 20);
-	const char **dirs = NULL;
-	size_t n = 0;
+	const char **dirs = NULL, **added = NULL;
+	size_t n = 0, n_added = 0;
 
 	if (size > ((size_t)64 << 10)) {
 		(void)graft_arena_free(arena);
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	auto_close int fd = openat(root.fd, "etc/ld.so.conf", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
 	if (write(fd, data, size) == (ssize_t)size)
-		(void)graft_ldsoconf_read(&root, arena, &dirs, &n, NULL);
+		(void)graft_ldsoconf_read_apart(&root, arena, &dirs, &n, &added, &n_added, NULL);
 	(void)unlinkat(root.fd, "etc/ld.so.conf", 0);
 	(void)unlinkat(root.fd, "etc", AT_REMOVEDIR);
 	(void)rmdir(directory);

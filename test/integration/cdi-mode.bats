@@ -397,6 +397,43 @@ finds_compat() {
 @test "runc, cgroup v1: an image's newer CUDA library is found first, with edits as with hooks" { finds_compat on_host runc; }
 @test "crun, cgroup v2: an image's newer CUDA library is found first, with edits as with hooks" { finds_compat v2_raising crun; }
 
+# look_again WORLD NAME: the same container of the same root once more.
+look_again() {
+  cp "$work/config.json.first" "$bundle/config.json"
+  look "$@"
+}
+
+# After the first start the driver is upgraded, so that the image's library does not suit it any more: by edits, and by hooks.
+forgets_compat() {
+  local ours=$root/etc/ld.so.conf.d/00-graft.conf way=$1
+  generated_spec
+  make_looking_bundle
+  add_compat
+  cp "$bundle/config.json" "$work/config.json.first"
+  look on_host first
+  expect loader "$found"
+  on_host grep -qx "$compat" "$ours"
+  on_host cp "$ours" "$work/ours"
+  # A folder that was added before is none that nobody has read yet.
+  look_again on_host second
+  expect loader "$found"
+  [ "$(ways)" = '["apply"]' ]
+  on_host diff "$work/ours" "$ours"
+  generated_spec '(.containerEdits.hooks[].args[] | select(startswith("--host-driver-version"))) = "--host-driver-version=570.10.01" |
+    del(.containerEdits.hooks[].args[] | select(startswith("--host-cuda-version")))'" | $2"
+  look_again on_host third
+  expect_generated
+  expect_libraries
+  [ "$(ways)" = "[\"$way\"]" ]
+  expect loader "$libraries/libcuda.so.$version"
+  grep -q "^cache libcuda.so.1 .* .*/libcuda.so.$version\$" "$work/third"
+  ! grep "^cache .*$compat" "$work/third" || die "$compat is in the cache" || return
+  [ "$(on_host grep -c "$compat" "$ours")" = 0 ]
+}
+
+@test "a driver's upgrade: the image's library that an earlier start wanted is not found any more, with edits" { forgets_compat apply .; }
+@test "a driver's upgrade: the image's library that an earlier start wanted is not found any more, with hooks" { forgets_compat sequence "$and_a_hook"; }
+
 @test "where a hook has written of compatibility libraries before, hooks run" {
   generated_spec
   make_looking_bundle

@@ -368,6 +368,49 @@ HOOK
   expect_libraries
 }
 
+# first_of SONAME: what the cache of the root has for it.
+first_of() { on_host /sbin/ldconfig -p -C "$root/etc/ld.so.cache" | sed -n "s/^\t${1//./\\.} .* => //p" | head -n 1; }
+
+@test "a folder of the image that only an earlier start wanted is not searched any more, by a later ldconfig neither" {
+  quiet_host
+  local libs=/usr/lib/x86_64-linux-gnu compat=/usr/local/cuda/compat ours=$root/etc/ld.so.conf.d/00-graft.conf
+  on_host mkdir -p "$root$compat"
+  on_host cp "$libs/libcuda.so.550.54.14" "$root$compat/libcuda.so.560.35.05"
+  on_host ln -s libcuda.so.560.35.05 "$root$compat/libcuda.so.1"
+  on_host ln -s libcuda.so.1 "$root$compat/libcuda.so"
+  jit_bundle 0,1
+  jit v2 runc
+  expect loader "$compat/libcuda.so.560.35.05"
+  on_host grep -qx "$compat" "$ours"
+  # Wanted again, it stays, and the file is not written.
+  on_host stat -c '%i %z' "$ours" >"$work/first"
+  jit_bundle 0,1
+  jit v2 runc
+  expect loader "$compat/libcuda.so.560.35.05"
+  on_host stat -c '%i %z' "$ours" | diff "$work/first" -
+  [ -z "$(hook_plan)" ]
+  # A volume there is a volume over a directory of the loader.
+  mkdir -p "$work/volume"
+  jit_bundle 0,1 ".mounts += [{destination: \"$libs/vdpau\", source: \"$work/volume\", type: \"bind\", options: [\"rbind\"]}]"
+  jit v2 runc
+  hook_plan | grep -q '^ldcache '
+  printf '[nvidia-container-runtime.modes.jit-cdi]\nnvcdi-disable-hooks = ["enable-cuda-compat"]\n' >>"$config"
+  jit_bundle 0,1
+  jit v2 runc
+  expect_two_gpus
+  expect loader "$libs/libcuda.so.550.54.14"
+  [ "$(first_of libcuda.so.1)" = "$libs/libcuda.so.1" ]
+  [ -z "$(first_of libcuda.so)" ]
+  on_host grep -qx "$libs/vdpau" "$ours"
+  [ "$(on_host grep -c "$compat" "$ours")" = 0 ]
+  # A cache made anew, with the driver's library there as in a container.
+  on_host mount --bind "$libs/libcuda.so.550.54.14" "$root$libs/libcuda.so.550.54.14"
+  on_host rm "$root/etc/ld.so.cache"
+  on_host chroot "$root" /sbin/ldconfig 2>/dev/null
+  on_host umount "$root$libs/libcuda.so.550.54.14"
+  [ "$(first_of libcuda.so.1)" = "${libs#/usr}/libcuda.so.1" ]
+}
+
 @test "hooks that are switched off leave their part out" {
   printf '[nvidia-container-runtime.modes.jit-cdi]\nnvcdi-disable-hooks = ["all", "hook-of-the-future"]\n' >>"$config"
   sed -i 's/^\[nvidia-container-runtime\]$/&\nruntimes = ["runc"]/' "$config"

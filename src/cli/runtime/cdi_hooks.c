@@ -67,7 +67,8 @@ static bool has_new_folder(const struct runtime_create *create, const struct gra
 			const char *folder = edit->missing_folders[j];
 
 			if (!is_compat_folder(image, folder) &&
-			    (is_volume_at(create, folder) || graft_root_has(root, folder, O_DIRECTORY)))
+			    (is_volume_at(create, folder) ||
+			     (!graft_loader_was_added(image, folder) && graft_root_has(root, folder, O_DIRECTORY))))
 				return true;
 		}
 	}

@@ -107,22 +107,43 @@ static int link_nodes_of_plan(const struct runtime_create *create, const struct 
 	return 0;
 }
 
+/* What an ldconfig in the root would search. */
+static const char **list_loader_dirs(struct graft_arena *arena, const struct graft_image *image, size_t *ret_n)
+{
+	const char **dirs;
+
+	*ret_n = image->n_loader_dirs;
+	if (image->n_added_dirs == 0)
+		return image->loader_dirs;
+	*ret_n = image->n_added_dirs + image->n_loader_dirs;
+	dirs = graft_arena_list(arena, *ret_n, sizeof(*dirs));
+	if (!dirs)
+		return NULL;
+	memcpy(dirs, image->added_dirs, image->n_added_dirs * sizeof(*dirs));
+	memcpy(dirs + image->n_added_dirs, image->loader_dirs, image->n_loader_dirs * sizeof(*dirs));
+	return dirs;
+}
+
 int runtime_give(const struct runtime_create *create, const struct graft_plan *plan, const struct graft_image *image,
 		 const struct graft_log *detail, struct graft_error *err)
 {
 	bool known = image && image->libc != GRAFT_LIBC_MUSL; /* which has no ld.so.conf */
+	size_t n_loader_dirs = 0;
+	const char **loader_dirs = known ? list_loader_dirs(create->arena, image, &n_loader_dirs) : NULL;
 	const struct graft_oci_options options = {
 		.hook_path = create->cdi_hook_path,
 		.hook_root = create->hook_root,
 		.no_additional_gids = create->config->features.no_additional_gids_for_device_nodes,
-		.loader_dirs = known ? image->loader_dirs : NULL,
-		.n_loader_dirs = known ? image->n_loader_dirs : 0,
+		.loader_dirs = loader_dirs,
+		.n_loader_dirs = n_loader_dirs,
 		.other_mounts = create->other_mounts,
 		.n_other_mounts = create->n_other_mounts,
 		.texts = create->texts,
 		.log = detail,
 	};
 
+	if (n_loader_dirs > 0 && !loader_dirs)
+		return graft_fail_memory(err);
 	log_plan(create->log, plan);
 	if (link_nodes_of_plan(create, plan, err) < 0)
 		return -1;

@@ -443,6 +443,83 @@ static void test_missing_folder(void **state)
 	assert_null(text_of("/etc/ld.so.conf.d/00-graft.conf"));
 }
 
+#define OUR_CONF "/etc/ld.so.conf.d/00-graft.conf"
+#define COMMENT  "# Directories of the injected GPU driver libraries.\n"
+#define COMPAT   "/usr/local/cuda/compat"
+
+static ino_t inode_of(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path_of(path), &st), 0);
+	return st.st_ino;
+}
+
+/* Our file says what is missing today, whatever it said. */
+static void test_missing_folders_of_before(void **state)
+{
+	struct graft_edit none = { .kind = GRAFT_EDIT_LDCACHE };
+	struct graft_error err = { 0 };
+	ino_t inode;
+
+	(void)state;
+	make_image();
+	put_text(OUR_CONF, COMMENT COMPAT "\n/opt/driver\n");
+	refresh_missing();
+	assert_string_equal(text_of(OUR_CONF), COMMENT "/opt/driver\n");
+	inode = inode_of(OUR_CONF);
+	refresh_missing();
+	assert_int_equal(inode_of(OUR_CONF), inode);
+	assert_int_equal(refresh_with(&none, GRAFT_LDCACHE_REBUILD, &err), 0);
+	assert_string_equal(text_of(OUR_CONF), COMMENT);
+	assert_string_equal(text_of("/etc/ld.so.conf"), "include /etc/ld.so.conf.d/*.conf\n");
+	inode = inode_of(OUR_CONF);
+	assert_int_equal(refresh_with(&none, GRAFT_LDCACHE_REBUILD, &err), 0);
+	assert_int_equal(inode_of(OUR_CONF), inode);
+	graft_journal_undo(fix.journal);
+	assert_string_equal(text_of(OUR_CONF), COMMENT COMPAT "\n/opt/driver\n");
+}
+
+/* Nothing is missing, and our file is none of ours or not there: it is not made. */
+static void test_nothing_was_missing(void **state)
+{
+	struct graft_edit none = { .kind = GRAFT_EDIT_LDCACHE };
+	struct graft_error err = { 0 };
+
+	(void)state;
+	make_image();
+	assert_int_equal(refresh_with(&none, GRAFT_LDCACHE_REBUILD, &err), 0);
+	assert_int_equal(access(path_of(OUR_CONF), F_OK), -1);
+	make_dirs(OUR_CONF);
+	assert_int_equal(refresh_with(&none, GRAFT_LDCACHE_REBUILD, &err), 0);
+	assert_int_equal(access(path_of(OUR_CONF), F_OK), 0);
+}
+
+/* A cache that is up to date has libraries of a folder that is not searched any more: it is made anew, and no link of the image changes. */
+static void test_records_of_before(void **state)
+{
+	const struct graft_ldcache_record before[] = {
+		{ .soname = "libcuda.so", .path = COMPAT "/libcuda.so", .flags = graft_abi_flags_native() },
+		{ .soname = "libcuda.so.1", .path = COMPAT "/libcuda.so.1", .flags = graft_abi_flags_native() },
+	};
+	struct graft_ldcache cache;
+
+	(void)state;
+	make_image();
+	make_dirs(COMPAT);
+	put_library(COMPAT "/libcuda.so.1", "libcuda.so.1");
+	put_link(COMPAT "/libcuda.so", "libcuda.so.1");
+	put_text(OUR_CONF, COMMENT COMPAT "\n");
+	put_cache(before, GRAFT_COUNT(before));
+	refresh(GRAFT_LDCACHE_MERGE);
+	assert_string_equal(text_of(OUR_CONF), COMMENT);
+	cache = read_cache();
+	assert_null(lookup(&cache, "libcuda.so", 0));
+	assert_string_equal(lookup(&cache, "libcuda.so.1", 0), LIB "/libcuda.so.1");
+	assert_null(lookup(&cache, "libcuda.so.1", 1));
+	assert_string_equal(link_text(LIB "/libgone.so.1"), "libgone.so.1.0");
+}
+
 static void test_missing_folder_without_configuration(void **state)
 {
 	(void)state;
@@ -931,6 +1008,9 @@ int main(void)
 		ROW(test_undo),
 		ROW(test_state),
 		ROW(test_missing_folder),
+		ROW(test_missing_folders_of_before),
+		ROW(test_nothing_was_missing),
+		ROW(test_records_of_before),
 		ROW(test_missing_folder_without_configuration),
 		ROW(test_missing_folder_with_configuration_that_includes_nothing),
 		ROW(test_missing_folder_and_ways_to_include),

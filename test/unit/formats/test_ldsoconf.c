@@ -40,8 +40,13 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	static const char *const names[] = { "etc/ld.so.conf", "etc/ld.so.conf.d/a.conf", "etc/ld.so.conf.d/b.conf",
-					     "etc/ld.so.conf.d/c", "etc/ld.so.conf.d/.h.conf" };
+	static const char *const names[] = { "etc/ld.so.conf",
+					     "etc/ld.so.conf.d/a.conf",
+					     "etc/ld.so.conf.d/b.conf",
+					     "etc/ld.so.conf.d/c",
+					     "etc/ld.so.conf.d/.h.conf",
+					     "etc/ld.so.conf.d/00-graft.conf",
+					     "etc/ld.so.conf.d/00-compat-graft.conf" };
 	struct fixture *fixture = *state;
 
 	for (size_t i = 0; i < GRAFT_COUNT(names); i++)
@@ -62,28 +67,54 @@ static void put(const struct fixture *fixture, const char *name, const char *tex
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 }
 
-/* The directories, separated by blanks, or the error. */
-static void expect(const struct fixture *fixture, const char *expected)
+static void put_lines(const struct fixture *fixture, const char *name, const char *line, size_t n)
+{
+	size_t length = strlen(line);
+	auto_free char *text = calloc(n + 1, length);
+
+	assert_non_null(text);
+	for (size_t i = 0; i < n; i++)
+		memcpy(text + i * length, line, length);
+	put(fixture, name, text);
+}
+
+static void join(char *text, size_t size, const char *const *dirs, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t used = strlen(text);
+
+		(void)snprintf(text + used, size - used, "%s%s", i > 0 ? " " : "", dirs[i]);
+	}
+}
+
+/* The directories, separated by blanks, or the error; with `added` those of Graft's own file apart. */
+static void expect_apart(const struct fixture *fixture, const char *expected, const char *added)
 {
 	struct graft_arena *arena = graft_arena_new(1 << 24);
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
 	struct graft_error err = { 0 };
-	char text[4096] = "";
-	const char **dirs = NULL;
-	size_t n = 0;
+	char text[4096] = "", added_text[4096] = "";
+	const char **dirs = NULL, **added_dirs = NULL;
+	size_t n = 0, n_added = 0;
+	int rc;
 
 	assert_int_equal(graft_root_open(&root, fixture->dir, &err), 0);
-	if (graft_ldsoconf_read(&root, arena, &dirs, &n, &err) < 0) {
+	rc = added ? graft_ldsoconf_read_apart(&root, arena, &dirs, &n, &added_dirs, &n_added, &err)
+		   : graft_ldsoconf_read(&root, arena, &dirs, &n, &err);
+	if (rc < 0) {
 		(void)snprintf(text, sizeof(text), "%s", err.msg);
 		assert_int_equal(err.status, GRAFT_TOO_BIG);
 	}
-	for (size_t i = 0; i < n; i++) {
-		size_t used = strlen(text);
-
-		(void)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "", dirs[i]);
-	}
+	join(text, sizeof(text), dirs, n);
+	join(added_text, sizeof(added_text), added_dirs, n_added);
 	assert_string_equal(text, expected);
+	assert_string_equal(added_text, added ? added : "");
 	graft_arena_free(arena);
+}
+
+static void expect(const struct fixture *fixture, const char *expected)
+{
+	expect_apart(fixture, expected, NULL);
 }
 
 static void test_lines(void **state)
@@ -106,6 +137,47 @@ static void test_includes_in_place_and_sorted(void **state)
 	put(fixture, "etc/ld.so.conf.d/.h.conf", "/hidden\n");
 	put(fixture, "etc/ld.so.conf.d/c", "/c\n");
 	expect(fixture, "/first /a /b /c /last " SYSTEM);
+}
+
+/* Graft's own file is known by its name, by whatever words it is included. What the hook enable-cuda-compat writes is another. */
+static void test_own_file_apart(void **state)
+{
+	static const char *const ways[] = {
+		"include /etc/ld.so.conf.d/*.conf\n", "include ld.so.conf.d/00-*\n",
+		"include /etc/./ld.so.conf.d//00-compat-graft.conf //etc/ld.so.conf.d/*-graft.conf\n",
+		"include ld.so.conf.d/00-compat-graft.conf " GRAFT_LDSOCONF_OWN "\n"
+	};
+	struct fixture *fixture = *state;
+
+	put(fixture, "etc/ld.so.conf.d/00-graft.conf", "# comment\n/opt/driver\n/both/\n");
+	put(fixture, "etc/ld.so.conf.d/00-compat-graft.conf", "/compat\n");
+	for (size_t i = 0; i < GRAFT_COUNT(ways); i++) {
+		char text[256];
+
+		(void)snprintf(text, sizeof(text), "%s/both\n", ways[i]);
+		put(fixture, "etc/ld.so.conf", text);
+		expect_apart(fixture, i == 2 ? "/compat /compat /both " SYSTEM : "/compat /both " SYSTEM,
+			     "/opt/driver /both");
+		if (i != 2)
+			expect(fixture, "/compat /opt/driver /both /both " SYSTEM);
+	}
+	put(fixture, "etc/ld.so.conf.d/00-graft.conf", "# comment\n");
+	expect_apart(fixture, "/compat /both " SYSTEM, "");
+	/* Whose line it is when files are nested: that of the file in which it stands. */
+	put(fixture, "etc/ld.so.conf.d/00-graft.conf", "/opt/driver\ninclude a.conf\n/opt/last\n");
+	put(fixture, "etc/ld.so.conf.d/a.conf", "/a\n");
+	expect_apart(fixture, "/compat /a /both " SYSTEM, "/opt/driver /opt/last");
+}
+
+/* As many lines as there may be, wherever they stand. */
+static void test_too_many_directories(void **state)
+{
+	struct fixture *fixture = *state;
+
+	put(fixture, "etc/ld.so.conf", "include " GRAFT_LDSOCONF_OWN "\n/one\n");
+	put_lines(fixture, "etc/ld.so.conf.d/00-graft.conf", "/x\n", 4096);
+	expect(fixture, "more than 4096 directories in /etc/ld.so.conf");
+	expect_apart(fixture, "more than 4096 directories in /etc/ld.so.conf", "");
 }
 
 static void test_hostile(void **state)
@@ -142,16 +214,10 @@ static void test_many_patterns(void **state)
 	expect(fixture, "too many included files: /etc/ld.so.conf.d/*.x");
 }
 
-/* `line` again and again, as much as fits into 640 KiB. */
+/* As much of `line` again and again as fits into 640 KiB. */
 static void put_repeated(const struct fixture *fixture, const char *name, const char *line)
 {
-	size_t length = strlen(line), n = ((size_t)640 << 10) / length;
-	auto_free char *text = calloc(n + 1, length);
-
-	assert_non_null(text);
-	for (size_t i = 0; i < n; i++)
-		memcpy(text + i * length, line, length);
-	put(fixture, name, text);
+	put_lines(fixture, name, line, ((size_t)640 << 10) / strlen(line));
 }
 
 /* What is cheap to repeat: patterns that match nothing, each of which reads a directory, and files that are large together. */
@@ -184,6 +250,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_lines, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_includes_in_place_and_sorted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_own_file_apart, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_too_many_directories, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hostile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_patterns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_bombs, set_up, tear_down),

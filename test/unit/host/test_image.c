@@ -61,6 +61,7 @@ static void compare_loader(struct fixture *fixture, const struct graft_image *wh
 	assert_int_equal(image.n_loader_dirs, whole->n_loader_dirs);
 	for (size_t i = 0; i < image.n_loader_dirs; i++)
 		assert_string_equal(image.loader_dirs[i], whole->loader_dirs[i]);
+	assert_int_equal(image.n_added_dirs, whole->n_added_dirs);
 	assert_true(!image.musl_path_file == !whole->musl_path_file);
 	assert_true(!image.musl_path == !whole->musl_path);
 	assert_false(image.usr_lib || image.debian || image.proc_driver);
@@ -127,6 +128,30 @@ static void test_debian(void **state)
 	assert_true(has_dir(&seen.image, FIXTURE_LIBDIR));
 	assert_null(seen.image.musl_path_file);
 	compare_loader(*state, &seen.image);
+	(void)graft_arena_free(seen.arena);
+}
+
+/* What Graft wrote when the root was used before is not the image's word; what the hook wrote is. */
+static void test_own_configuration(void **state)
+{
+	struct fixture *fixture = *state;
+	struct inspection seen;
+
+	fixture_write(fixture, "/etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
+	fixture_write(fixture, "/etc/ld.so.conf.d/00-graft.conf", "# comment\n/usr/local/cuda/compat\n");
+	fixture_write(fixture, "/etc/ld.so.conf.d/00-compat-graft.conf", "/opt/compat\n");
+	seen = inspect(fixture, false);
+	assert_false(has_dir(&seen.image, "/usr/local/cuda/compat"));
+	assert_true(has_dir(&seen.image, "/opt/compat"));
+	assert_int_equal(seen.image.n_added_dirs, 1);
+	assert_string_equal(seen.image.added_dirs[0], "/usr/local/cuda/compat");
+	compare_loader(*state, &seen.image);
+	(void)graft_arena_free(seen.arena);
+	/* A reading that fails leaves nothing. */
+	fixture_write(fixture, "/etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf ld.so.conf\n");
+	seen = inspect(fixture, false);
+	assert_int_equal(seen.image.n_loader_dirs, 0);
+	assert_int_equal(seen.image.n_added_dirs, 0);
 	(void)graft_arena_free(seen.arena);
 }
 
@@ -562,6 +587,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_empty_root),
 		TEST(test_debian),
+		TEST(test_own_configuration),
 		TEST(test_one_library_directory),
 		TEST(test_musl),
 		TEST(test_compat),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "plan/loader_search.h"
 
 /* A plan and what it was made from. */
 struct result {
@@ -654,6 +655,7 @@ static const struct graft_edit *cache_of(const struct graft_plan *plan)
 static void test_loader_cache(void **state)
 {
 	static const char *loader_dirs[] = { "/lib", "/usr/lib/x86_64-linux-gnu/" };
+	static const char *added_dirs[] = { "/usr/local/cuda/compat", "/usr/lib/i386-linux-gnu" };
 	const struct graft_edit *edit;
 	struct fixture f;
 	struct result r;
@@ -674,6 +676,16 @@ static void test_loader_cache(void **state)
 	assert_int_equal(edit->n_missing_folders, 1);
 	assert_string_equal(edit->missing_folders[0], "/usr/lib/i386-linux-gnu");
 	assert_null(edit->musl_path_file);
+	done(&r);
+
+	/* What was added before is as missing as it was then. */
+	f.policy.image.added_dirs = added_dirs;
+	f.policy.image.n_added_dirs = 2;
+	assert_true(graft_loader_was_added(&f.policy.image, "/usr/lib/i386-linux-gnu/"));
+	assert_false(graft_loader_was_added(&f.policy.image, "/lib"));
+	make(&r, &f, "0", "compute,compat32", NULL);
+	assert_int_equal(cache_of(r.plan)->n_missing_folders, 1);
+	assert_string_equal(cache_of(r.plan)->missing_folders[0], "/usr/lib/i386-linux-gnu");
 	done(&r);
 
 	make(&r, &f, "", NULL, NULL);
