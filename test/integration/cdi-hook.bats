@@ -524,6 +524,13 @@ compat_conf=etc/ld.so.conf.d/00-compat-graft.conf
   [ "$(on_host chroot "$root" ldconfig -p | sed -n 's/.*libz.so.1 (.*=> //p' | head -1)" = /usr/local/cuda/compat/libz.so.1 ]
 }
 
+@test "sequence: folders of all update-ldcache hooks are searched in the end" {
+  hook sequence update-ldcache --folder /opt/first,/usr/lib --then create-symlinks --link a::/lib/first --then update-ldcache --folder /usr/lib \
+    --then update-ldcache --folder /opt/third
+  succeeds
+  [ "$(grep '^/' "$at/etc/ld.so.conf.d/00-graft.conf" | grep -v '^/usr/lib$')" = $'/opt/first\n/opt/third' ]
+}
+
 @test "sequence: a failure is the end of it, and undoes its own hook only" {
   mkdir "$at/lib"
   mkdir -p "$at/lib/is-a-directory"

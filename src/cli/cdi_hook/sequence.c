@@ -25,11 +25,13 @@ static int run(void *context, int argc, char **argv)
 	int status = 0;
 
 	for (int first = 0, n; first < argc && status == 0; first += n + 1) {
-		struct cdi_hook one = *hook; /* with no options yet */
+		struct cdi_hook one = *hook; /* with no options yet but what stays of those before */
 
 		n = count_words(argc - first, argv + first);
 		status = cdi_hook_run_one(&one, n, argv + first);
 		hook->rootfs = one.rootfs;
+		/* Those of several specifications are all to be found: the last cache is the one that stays. */
+		hook->folders = one.folders;
 	}
 	return status;
 }
