@@ -91,14 +91,6 @@ make_cache() {
   [[ $output == *"too many included files"* || $output == *"too many files"* ]]
 }
 
-@test "an ld.so.conf that includes 60 files of a megabyte" {
-  fresh_root
-  on_host perl -e 'for (1 .. 60) { open F, ">", "$ARGV[0]/etc/ld.so.conf.d/$_.conf" or die; print F "# ", "x" x 1000000, "\n" }
-    open F, ">", "$ARGV[0]/etc/ld.so.conf"; print F "include /etc/ld.so.conf.d/*.conf\n"' "$root"
-  configure
-  [[ $output == *"file too large"* ]]
-}
-
 @test "an ld.so.conf of 4,000 directories behind chains of links" {
   fresh_root
   on_host bash -c "$(declare -f make_link_bomb); root=\$1 make_link_bomb \$1" - "$root"
@@ -106,6 +98,15 @@ make_cache() {
   configure
   succeeds # the cache that is there stays out of date
   grep -q "takes too long" "$work/log"
+}
+
+@test "an ld.so.conf that includes 60 files of a megabyte" {
+  fresh_root
+  on_host perl -e 'for (1 .. 60) { open F, ">", "$ARGV[0]/etc/ld.so.conf.d/$_.conf" or die; print F "# ", "x" x 1000000, "\n" }
+    open F, ">", "$ARGV[0]/etc/ld.so.conf"; print F "include /etc/ld.so.conf.d/*.conf\n"' "$root"
+  configure
+  succeeds # likewise: what it has costs it its cache, and nothing else
+  grep -q "file read error: /etc/ld.so.conf.d/.*stays out of date" "$work/log"
 }
 
 @test "forward-compatibility libraries behind chains of links" {
