@@ -161,14 +161,6 @@ static size_t follow(const struct recall *recall, size_t link)
 	return at != NOWHERE && !recall->names[at].is_link ? at : NOWHERE;
 }
 
-/* "libx.so" has its own name in the cache whatever its library's soname is (ld-so-cache.md 8). */
-static bool is_development_link(const char *name)
-{
-	size_t length = strlen(name);
-
-	return length >= 3 && strcmp(name + length - 3, ".so") == 0;
-}
-
 static void answer_links(struct recall *recall)
 {
 	for (size_t i = 0; i < recall->n; i++) {
@@ -179,7 +171,7 @@ static void answer_links(struct recall *recall)
 			continue;
 		name->soname = name->name;
 		name->flags = recall->details[i].flags;
-		if (is_development_link(name->name))
+		if (graft_ldcache_is_development_name(name->name))
 			continue;
 		recall->details[file].n_links++;
 		recall->details[file].by_link = i;

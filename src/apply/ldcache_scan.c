@@ -63,21 +63,12 @@ static int check_time(const struct graft_ldcache_scan *scan, const char *path, s
 			  path);
 }
 
-static bool has_prefix(const char *name, const char *prefix)
-{
-	return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
-static bool has_suffix(const char *name, const char *suffix)
-{
-	size_t n = strlen(name), length = strlen(suffix);
-
-	return n >= length && strcmp(name + n - length, suffix) == 0;
-}
-
 static const char *join(const struct graft_ldcache_scan *scan, const char *directory, const char *name)
 {
-	return graft_arena_printf(scan->arena, "%s%s%s", directory, has_suffix(directory, "/") ? "" : "/", name);
+	size_t length = strlen(directory);
+
+	return graft_arena_join(scan->arena, directory,
+				length > 0 && directory[length - 1] == '/' ? length - 1 : length, name);
 }
 
 /* An O_PATH descriptor of what a name of the directory leads to, below the root; -errno. */
@@ -147,7 +138,7 @@ static void settle_link(struct candidate *candidate)
 {
 	if (strcmp(candidate->name, candidate->soname) == 0)
 		return;
-	if (has_suffix(candidate->name, ".so") && has_prefix(candidate->soname, candidate->name))
+	if (graft_ldcache_is_development_link(candidate->name, candidate->soname))
 		candidate->soname = candidate->name;
 	else
 		candidate->is_link = false;

@@ -270,6 +270,16 @@ bool graft_ldcache_is_library_name(const char *name)
 	return (has_prefix(name, "lib") || has_prefix(name, "ld-")) && strstr(name, ".so");
 }
 
+bool graft_ldcache_is_development_name(const char *name)
+{
+	return has_suffix(name, ".so");
+}
+
+bool graft_ldcache_is_development_link(const char *name, const char *soname)
+{
+	return graft_ldcache_is_development_name(name) && has_prefix(soname, name) && soname[strlen(name)] != '\0';
+}
+
 bool graft_ldcache_is_soname(const char *soname)
 {
 	return soname[0] != '\0' && strlen(soname) <= MAX_SONAME && !strchr(soname, '/') && strcmp(soname, ".") != 0 &&

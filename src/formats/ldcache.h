@@ -44,6 +44,13 @@ bool graft_ldcache_is_library_name(const char *name);
 /* Whether a soname may become the name of a link beside its library: one component. */
 bool graft_ldcache_is_soname(const char *soname);
 
+/*
+ * Links for development, "libx.so" to "libx.so.1", are in the cache by their own name (ld-so-cache.md 8). Whether a name, or the end of a path, may be one's; and whether it is one
+ * of a library with that soname.
+ */
+bool graft_ldcache_is_development_name(const char *name);
+bool graft_ldcache_is_development_link(const char *name, const char *soname);
+
 /* The loader's comparison of sonames (ld-so-cache.md 4): < 0, 0, > 0. Digit runs count as numbers, modulo 2^32 as in the loader. */
 int graft_ldcache_compare(const char *a, const char *b);
 

@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "formats/cuda_compat.h"
 #include "formats/elf.h"
+#include "formats/ldcache.h"
 #include "formats/ldsoconf.h"
 
 #define MUSL_PATH_MAX   ((size_t)64 << 10)
@@ -252,29 +253,15 @@ static void add_compat(struct look *look, const char *directory, const char *nam
 	graft_info(look->log, "selecting %s of the image", path);
 }
 
-/* lib*.so */
-static bool is_development_name(const char *name)
-{
-	size_t length = strlen(name);
-
-	return length >= strlen("lib.so") && strncmp(name, "lib", 3) == 0 && strcmp(name + length - 3, ".so") == 0;
-}
-
-/* SPEC ld-so-cache 8: a link is a development link when its name is how the soname begins. */
-static bool begins_soname(const char *name, const struct graft_compat_library *library)
-{
-	size_t length = strlen(name);
-
-	return library->soname && strncmp(library->soname, name, length) == 0 && library->soname[length] != '\0';
-}
-
 /* Whether some library could have a development link of this name; all that is known without a look at it. */
 static bool may_be_development_link(const struct graft_image *image, const char *name)
 {
-	if (!is_development_name(name))
+	if (strncmp(name, "lib", 3) != 0)
 		return false;
 	for (size_t i = 0; i < image->n_compat; i++) {
-		if (begins_soname(name, &image->compat[i]))
+		const char *soname = image->compat[i].soname;
+
+		if (soname && graft_ldcache_is_development_link(name, soname))
 			return true;
 	}
 	return false;
@@ -292,7 +279,7 @@ static void add_development_link(struct look *look, const char *directory, const
 		return;
 	/* SECURITY: followed below the root and not opened: it counts only where it leads to a file that was looked at. */
 	library = find_listed(look->image, path);
-	if (!library || !begins_soname(name, library))
+	if (!library || !library->soname || !graft_ldcache_is_development_link(name, library->soname))
 		return;
 	/* A file of this name is the library itself, and no link. */
 	if (strcmp(graft_path_name(path), name) == 0)

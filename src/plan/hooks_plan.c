@@ -510,13 +510,6 @@ static bool is_winner(const struct entered *entered, size_t index)
 	return true;
 }
 
-static bool has_suffix(const char *text, const char *suffix)
-{
-	size_t length = strlen(text), n = strlen(suffix);
-
-	return length >= n && strcmp(text + length - n, suffix) == 0;
-}
-
 /* What a link beside a library says, as a path; NULL: it leads elsewhere, or memory is exhausted. */
 static const char *target_of(struct graft_arena *arena, const struct graft_hook_link *link)
 {
@@ -534,7 +527,9 @@ static bool enter_links(struct graft_arena *arena, const struct graft_hook_work 
 	if (!graft_string_map_init(&entered->link_targets, work->n_links, arena) || graft_arena_failed(arena))
 		return false;
 	for (size_t i = 0; i < work->n_links; i++) {
-		const char *target = has_suffix(work->links[i].path, ".so") ? target_of(arena, &work->links[i]) : NULL;
+		const char *target = graft_ldcache_is_development_name(work->links[i].path)
+					 ? target_of(arena, &work->links[i])
+					 : NULL;
 		size_t last = target ? graft_string_map_put(&entered->link_targets, target, i) : i;
 
 		entered->next_link[i] = GRAFT_STRING_MAP_NONE;
@@ -558,7 +553,7 @@ static void add_development_links(struct graft_plan *plan, struct graft_edit *ca
 		const char *name = graft_path_name(link->path);
 		struct graft_ldcache_entry *entry;
 
-		if (strncmp(library->soname, name, strlen(name)) != 0 || strcmp(library->soname, name) == 0 ||
+		if (!graft_ldcache_is_development_link(name, library->soname) ||
 		    !graft_path_same_directory(link->path, library->path))
 			continue;
 		entry = graft_arena_push(plan->arena, &cache->entries, &cache->n_entries, sizeof(*entry));

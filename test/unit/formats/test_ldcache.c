@@ -496,6 +496,20 @@ static void test_library_names(void **state)
 			fail_msg("%s", rows[i].name);
 }
 
+static void test_development_links(void **state)
+{
+	(void)state;
+	assert_true(graft_ldcache_is_development_name("libx.so"));
+	assert_true(graft_ldcache_is_development_name("/lib/libx.so"));
+	assert_false(graft_ldcache_is_development_name("libx.so.1"));
+	assert_false(graft_ldcache_is_development_name("so"));
+	assert_true(graft_ldcache_is_development_link("libx.so", "libx.so.1"));
+	assert_false(graft_ldcache_is_development_link("libx.so", "libx.so"));
+	assert_false(graft_ldcache_is_development_link("libx.so.1", "libx.so.1.2"));
+	assert_false(graft_ldcache_is_development_link("libx.so", "liby.so.1"));
+	assert_false(graft_ldcache_is_development_link("libx.so", "libx.s"));
+}
+
 static void test_sonames(void **state)
 {
 	char name[257];
@@ -534,6 +548,7 @@ int main(void)
 		cmocka_unit_test(test_allocations_fail),
 		cmocka_unit_test(test_library_names),
 		cmocka_unit_test(test_sonames),
+		cmocka_unit_test(test_development_links),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
