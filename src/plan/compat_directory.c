@@ -28,8 +28,8 @@ static const struct graft_compat_library *find_cuda(const struct graft_image *im
 	return found;
 }
 
-static bool suits(const struct graft_compat_library *cuda, const char *driver_version, const char *cuda_version,
-		  struct graft_arena *arena)
+bool graft_compat_suits(const struct graft_compat_library *cuda, const char *driver_version, const char *cuda_version,
+			struct graft_arena *arena)
 {
 	struct graft_cuda_compat compat = { .cuda_version = cuda->note_cuda };
 	const char *version = graft_path_name(cuda->path) + strlen(CUDA_PREFIX);
@@ -50,7 +50,7 @@ struct graft_compat_directory graft_compat_directory(const struct graft_image *i
 
 	return (struct graft_compat_directory){
 		.cuda = cuda,
-		.suits = cuda && suits(cuda, driver_version, cuda_version, arena),
+		.suits = cuda && graft_compat_suits(cuda, driver_version, cuda_version, arena),
 	};
 }
 

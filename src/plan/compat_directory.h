@@ -17,6 +17,12 @@ struct graft_compat_directory {
 	bool suits;                              /* it is to be used with the host's driver */
 };
 
+/*
+ * Whether a libcuda.so.<version> is to be used with the host's driver, by its own word or by its version. Versions as below. Without memory the arena remembers.
+ */
+bool graft_compat_suits(const struct graft_compat_library *cuda, const char *driver_version, const char *cuda_version,
+			struct graft_arena *arena);
+
 /* What the image has. Versions of the host, "550.54.14" and "12.4"; NULL or "" = not known. Without memory the arena remembers. */
 struct graft_compat_directory graft_compat_directory(const struct graft_image *image, const char *driver_version,
 						     const char *cuda_version, struct graft_arena *arena);

@@ -3,13 +3,12 @@
  * doctor_question: judges what somebody asks for besides: whether devices are there, a requirement holds, an image suits. The selection and the requirements
  * are those of a container start.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/cleanup.h"
 #include "formats/cdi.h"
-#include "formats/cuda_compat.h"
+#include "plan/compat_directory.h"
 #include "plan/doctor_judge.h"
 #include "plan/planner.h"
 #include "plan/select.h"
@@ -213,21 +212,6 @@ static const struct graft_compat_library *find_compat(const struct graft_image *
 	return NULL;
 }
 
-/* As the planner asks (plan/compat.c). */
-static bool suits(struct graft_judge *judge, const struct graft_compat_library *library, const char *version,
-		  const char *driver)
-{
-	struct graft_cuda_compat compat = { .cuda_version = library->note_cuda };
-
-	for (size_t i = 0; i < library->n_note_drivers; i++) {
-		uint32_t *slot = graft_arena_push(judge->arena, &compat.drivers, &compat.n_drivers, sizeof(*slot));
-
-		if (slot)
-			*slot = (uint32_t)strtoul(library->note_drivers[i], NULL, 10);
-	}
-	return graft_cuda_compat_suits(library->note ? &compat : NULL, version, driver, NULL);
-}
-
 /* Forward compatibility is for data centre GPUs alone (CUDA Compatibility guide; error 804). */
 static bool has_consumer_gpu(const struct graft_inventory *inventory)
 {
@@ -244,15 +228,14 @@ static void judge_compat(struct graft_judge *judge)
 {
 	const struct graft_health_image *image = &judge->health->image;
 	const struct graft_compat_library *library = image->path ? find_compat(&image->image) : NULL;
-	const char *driver = graft_judge_module_version(judge), *version;
+	const char *driver = graft_judge_module_version(judge);
 
 	if (!library)
 		return;
-	version = strstr(library->path, CUDA_PREFIX) + strlen(CUDA_PREFIX);
 	if (!driver)
 		graft_judge_add(judge, GRAFT_CHECK_CUDA_COMPAT, GRAFT_LEVEL_UNKNOWN, library->path,
 				"there is no driver to hold it against");
-	else if (!suits(judge, library, version, driver))
+	else if (!graft_compat_suits(library, driver, NULL, judge->arena))
 		graft_judge_add(
 		    judge, GRAFT_CHECK_CUDA_COMPAT, GRAFT_LEVEL_WARNING, library->path,
 		    "does not suit driver %s, so this toolkit does not use it; where LD_LIBRARY_PATH of the "
