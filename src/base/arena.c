@@ -52,16 +52,19 @@ static void *remember_failure(struct graft_arena *arena)
 	return NULL;
 }
 
-/* `size` bytes that still hold what was there. */
-static void *take(struct graft_arena *arena, size_t size)
+static size_t round_up(size_t size)
+{
+	return (size + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+}
+
+void *graft_arena_room(struct graft_arena *arena, size_t size)
 {
 	struct block *block = arena->blocks;
 	size_t rounded;
-	void *result;
 
 	if (size > SIZE_MAX / 2)
 		return remember_failure(arena);
-	rounded = size == 0 ? ALIGNMENT : (size + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+	rounded = round_up(size);
 	if (rounded > arena->max - arena->total)
 		return remember_failure(arena);
 	if (!block || block->size - block->used < rounded) {
@@ -75,9 +78,24 @@ static void *take(struct graft_arena *arena, size_t size)
 		block->next = arena->blocks;
 		arena->blocks = block;
 	}
-	result = (char *)block->bytes + block->used;
-	block->used += rounded;
-	arena->total += rounded;
+	return (char *)block->bytes + block->used;
+}
+
+void graft_arena_keep(struct graft_arena *arena, size_t n)
+{
+	arena->blocks->used += round_up(n);
+	arena->total += round_up(n);
+}
+
+/* `size` bytes that still hold what was there. */
+static void *take(struct graft_arena *arena, size_t size)
+{
+	void *result;
+
+	size = size == 0 ? ALIGNMENT : size;
+	result = graft_arena_room(arena, size);
+	if (result)
+		graft_arena_keep(arena, size);
 	return result;
 }
 

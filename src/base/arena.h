@@ -26,6 +26,12 @@ void *graft_arena_memdup(struct graft_arena *arena, const void *bytes, size_t n)
 __attribute__((format(printf, 2, 3))) char *graft_arena_printf(struct graft_arena *arena, const char *format, ...);
 /* "directory/name", of which `directory` is its first `length` bytes: what a printf of "%s/%s" gives, for the paths of which there are hundreds. */
 char *graft_arena_join(struct graft_arena *arena, const char *directory, size_t length, const char *name);
+/*
+ * For a text whose length shows while it is written: `size` bytes as they come, aligned as those of graft_arena_alloc(), or NULL. Nobody owns them until
+ * graft_arena_keep() keeps the first `n` of them; until then nothing else is asked of the arena, or they are not used any more.
+ */
+void *graft_arena_room(struct graft_arena *arena, size_t size);
+void graft_arena_keep(struct graft_arena *arena, size_t n);
 /* Whether any allocation failed since the arena was made. */
 bool graft_arena_failed(const struct graft_arena *arena);
 

@@ -167,6 +167,7 @@ bool graft_json_node_is_true(const struct graft_json_node *node)
 void graft_json_node_position(const struct graft_json_node *node, unsigned int *ret_line, unsigned int *ret_column)
 {
 	const struct graft_json_node *top = node;
+	bool named = node && node->parent && node->parent->kind == GRAFT_JSON_OBJECT;
 
 	*ret_line = 0;
 	*ret_column = 0;
@@ -177,5 +178,5 @@ void graft_json_node_position(const struct graft_json_node *node, unsigned int *
 		return;
 	json_place(
 	    ((const struct graft_json_document *)((const char *)top - offsetof(struct graft_json_document, top)))->text,
-	    node->name && !node->fresh ? node->name_start : node->start, ret_line, ret_column);
+	    named && !node->fresh ? node->name_start : node->start, ret_line, ret_column);
 }

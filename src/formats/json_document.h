@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
 
@@ -47,6 +48,12 @@ int graft_json_document_parse(const char *name, const char *text, size_t length,
  */
 int graft_json_document_parse_first(const char *name, const char *text, size_t length,
 				    struct graft_json_document **ret_document, struct graft_error *err);
+/*
+ * The same as graft_json_document_parse(), but what graft_json_node_string() and graft_json_node_name() give lives as long as `strings`, an arena of the
+ * caller that outlives the document. A text that is not parsed leaves little in it, or nothing.
+ */
+int graft_json_document_parse_into(const char *name, const char *text, size_t length, struct graft_arena *strings,
+				   struct graft_json_document **ret_document, struct graft_error *err);
 /* NULL is fine. */
 void graft_json_document_free(struct graft_json_document *document);
 #define auto_json_document __attribute__((cleanup(graft_json_document_cleanup)))

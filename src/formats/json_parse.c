@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_parse: from text to tree, in one pass: RFC 8259 and nothing beside it. Strings are decoded behind the text as they are met, so that
+ * json_parse: from text to tree, in one pass: RFC 8259 and nothing beside it. Strings are decoded as they are met, one behind the other, so that
  * reading the tree allocates nothing and cannot fail. Knows nothing of edits.
  */
 #include <endian.h>
@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "formats/json_tree.h"
 
+#define ARENA_MAX     ((size_t)1 << 30)
 #define NODES_AT_ONCE 256
 #define ONES          UINT64_C(0x0101010101010101)
 #define HIGHS         UINT64_C(0x8080808080808080)
@@ -18,7 +19,10 @@ struct scan {
 	struct graft_json_document *document;
 	const struct json_rules *rules;
 	const char *at, *end;
-	char *strings; /* where the next decoded string goes */
+	struct graft_arena *arena; /* of the decoded strings */
+	char *first_string;        /* of those that the arena does not keep yet */
+	char *strings;             /* where the next one goes */
+	bool roomy;                /* there is room for three bytes in the place of each that is left */
 	unsigned int depth;
 	const char *why; /* what is wrong, once something is, at `at` */
 	enum graft_status status;
@@ -40,13 +44,18 @@ static bool no_memory(struct scan *scan)
 
 struct graft_json_node *json_new_node(struct graft_json_document *document)
 {
+	size_t size = NODES_AT_ONCE * sizeof(*document->spare);
+
+	/* Each is zeroed when it is needed: the pages of those that never are stay untouched. */
 	if (document->n_spare == 0) {
-		document->spare = graft_arena_alloc(document->arena, NODES_AT_ONCE * sizeof(*document->spare));
+		document->spare = graft_arena_room(document->arena, size);
 		if (!document->spare)
 			return NULL;
+		graft_arena_keep(document->arena, size);
 		document->n_spare = NODES_AT_ONCE;
 	}
 	document->n_spare--;
+	*document->spare = (struct graft_json_node){ .parent = NULL };
 	return document->spare++;
 }
 
@@ -178,11 +187,24 @@ static char *copy_plain(struct scan *scan, char *out)
 	}
 }
 
-/*
- * A malformed byte is U+FFFD, as for Go, and then the string may be longer than its bytes: it is decoded once more, into memory of its
- * own, with room for three bytes in the place of each.
- */
-static bool scan_string_into(struct scan *scan, char *out, bool roomy, char **ret_end, bool *holds_nul)
+/* What the arena keeps of the decoded strings. */
+static void keep_strings(const struct scan *scan)
+{
+	graft_arena_keep(scan->arena, (size_t)(scan->strings - scan->first_string));
+}
+
+/* Room for what the rest of the text may decode to. */
+static bool open_strings(struct scan *scan, bool roomy)
+{
+	size_t left = (size_t)(scan->end - scan->at);
+
+	scan->roomy = roomy;
+	scan->first_string = scan->strings = graft_arena_room(scan->arena, (roomy ? 3 * left : left) + JSON_SLACK);
+	return scan->strings || no_memory(scan);
+}
+
+/* A malformed byte is U+FFFD, as for Go, and needs room for three bytes: *ret_end is NULL where that is not there. */
+static bool scan_string_into(struct scan *scan, char *out, char **ret_end, bool *holds_nul)
 {
 	scan->at++;
 	for (;;) {
@@ -205,7 +227,7 @@ static bool scan_string_into(struct scan *scan, char *out, bool roomy, char **re
 		n = graft_utf8_length((const unsigned char *)scan->at, (size_t)(scan->end - scan->at));
 		if (n == 0 && scan->rules->strict)
 			return wrong(scan, "invalid UTF-8");
-		if (n == 0 && !roomy) {
+		if (n == 0 && !scan->roomy) {
 			*ret_end = NULL;
 			return true;
 		}
@@ -219,38 +241,23 @@ static bool scan_string_into(struct scan *scan, char *out, bool roomy, char **re
 	return true;
 }
 
-/* Where a string ends that was found to have an invalid byte at `at`; its escapes were not looked at yet. */
-static size_t length_to_quote(const struct scan *scan)
-{
-	const char *s = scan->at;
-
-	while (s < scan->end && *s != '"')
-		s += *s == '\\' && s + 1 < scan->end ? 2 : 1;
-	return (size_t)(s - scan->at);
-}
-
 /* At a quote. *ret_text is NULL for a string that holds a NUL. */
 static bool scan_string(struct scan *scan, const char **ret_text, bool *holds_nul)
 {
 	const char *start = scan->at;
-	char *text = scan->strings, *end;
-	size_t room;
+	char *end;
 
 	*holds_nul = false;
-	if (!scan_string_into(scan, text, false, &end, holds_nul))
+	if (!scan_string_into(scan, scan->strings, &end, holds_nul))
 		return false;
-	if (end) {
-		scan->strings = end;
-	} else {
-		room = (size_t)(scan->at - start) + length_to_quote(scan);
+	if (!end) {
 		scan->at = start;
-		text = graft_arena_alloc(scan->document->arena, room * 3 + JSON_SLACK);
-		if (!text)
-			return no_memory(scan);
-		if (!scan_string_into(scan, text, true, &end, holds_nul))
+		keep_strings(scan);
+		if (!open_strings(scan, true) || !scan_string_into(scan, scan->strings, &end, holds_nul))
 			return false;
 	}
-	*ret_text = *holds_nul ? NULL : text;
+	*ret_text = *holds_nul ? NULL : scan->strings;
+	scan->strings = end;
 	return true;
 }
 
@@ -480,24 +487,38 @@ static int fail_at(const struct scan *scan, struct graft_error *err)
 	return graft_fail(err, scan->status, 0, "invalid JSON at line %u, column %u: %s", line, column, scan->why);
 }
 
-static struct graft_json_document *new_document(const char *name, const char *text, size_t length)
+/* The text, and slack of zeros behind it. */
+static char *copy_text(const char *text, size_t length, struct graft_arena *arena)
+{
+	char *copy = graft_arena_room(arena, length + JSON_SLACK);
+
+	if (!copy)
+		return NULL;
+	graft_arena_keep(arena, length + JSON_SLACK);
+	if (length > 0)
+		memcpy(copy, text, length);
+	memset(copy + length, 0, JSON_SLACK);
+	return copy;
+}
+
+static struct graft_json_document *new_document(const struct json_rules *rules, const char *text, size_t length)
 {
 	struct graft_json_document *document = calloc(1, sizeof(*document));
 
 	if (!document)
 		return NULL;
 	document->length = length;
-	document->text = malloc(2 * (length + JSON_SLACK));
-	document->arena = graft_arena_new((size_t)1 << 30);
-	if (document->arena)
-		document->name = graft_arena_strdup(document->arena, name ? name : "");
+	document->arena = graft_arena_new(ARENA_MAX);
+	if (!rules->strings)
+		document->strings = graft_arena_new(ARENA_MAX);
+	if (document->arena && (document->strings || rules->strings)) {
+		document->text = copy_text(text, length, document->arena);
+		document->name = graft_arena_strdup(document->arena, rules->name ? rules->name : "");
+	}
 	if (!document->text || !document->name) {
 		graft_json_document_free(document);
 		return NULL;
 	}
-	if (length > 0)
-		memcpy(document->text, text, length);
-	memset(document->text + length, 0, JSON_SLACK);
 	return document;
 }
 
@@ -510,15 +531,16 @@ int json_parse(const struct json_rules *rules, const char *text, size_t length,
 	if (length > JSON_TEXT_MAX)
 		return graft_fail(err, GRAFT_TOO_BIG, 0, "%s of %zu bytes is over the limit of %zu",
 				  rules->name ? rules->name : "JSON text", length, JSON_TEXT_MAX);
-	document = new_document(rules->name, text, length);
+	document = new_document(rules, text, length);
 	if (!document)
 		return graft_fail_memory(err);
 	scan.document = document;
+	scan.arena = rules->strings ? rules->strings : document->strings;
 	scan.at = document->text;
 	scan.end = document->text + length;
-	scan.strings = document->text + length + JSON_SLACK;
-	if (!scan_text(&scan))
+	if (!open_strings(&scan, false) || !scan_text(&scan))
 		return fail_at(&scan, err);
+	keep_strings(&scan);
 	*ret_document = document;
 	document = NULL;
 	return 0;
@@ -540,12 +562,20 @@ int graft_json_document_parse_first(const char *name, const char *text, size_t l
 	return json_parse(&rules, text, length, ret_document, err);
 }
 
+int graft_json_document_parse_into(const char *name, const char *text, size_t length, struct graft_arena *strings,
+				   struct graft_json_document **ret_document, struct graft_error *err)
+{
+	struct json_rules rules = { .name = name, .max_depth = JSON_DEPTH_MAX, .strings = strings };
+
+	return json_parse(&rules, text, length, ret_document, err);
+}
+
 void graft_json_document_free(struct graft_json_document *document)
 {
 	if (!document)
 		return;
 	(void)graft_arena_free(document->arena);
-	free(document->text);
+	(void)graft_arena_free(document->strings);
 	free(document);
 }
 

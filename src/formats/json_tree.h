@@ -34,9 +34,10 @@ struct graft_json_node {
 
 struct graft_json_document {
 	const char *name;
-	char *text; /* owned; JSON_SLACK zeros behind its `length` bytes; the decoded strings lie behind them */
+	char *text; /* JSON_SLACK zeros behind its `length` bytes */
 	size_t length;
-	struct graft_arena *arena;     /* all nodes, and what edits bring */
+	struct graft_arena *arena;     /* the text, all nodes, and what edits bring */
+	struct graft_arena *strings;   /* owned, of the decoded strings; NULL where they live in the caller's */
 	struct graft_json_node top;    /* no value: its only child is the root */
 	struct graft_json_node *spare; /* nodes not yet given out */
 	size_t n_spare;
@@ -49,7 +50,8 @@ struct json_rules {
 	unsigned int max_depth;
 	/* Refuses what readers disagree about: malformed UTF-8, lone surrogates, NUL in names, integers beyond 64 bits. */
 	bool strict;
-	bool may_go_on; /* what follows the value is not looked at */
+	bool may_go_on;              /* what follows the value is not looked at */
+	struct graft_arena *strings; /* of the caller, where the decoded strings live; NULL = in the document */
 };
 /* As graft_json_document_parse(). */
 int json_parse(const struct json_rules *rules, const char *text, size_t length,

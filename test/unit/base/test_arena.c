@@ -106,6 +106,32 @@ static void test_join(void **state)
 	graft_arena_free(arena);
 }
 
+/* What is kept stays, and what is not goes to the next one; room for more than a block, or than there may be. */
+static void test_room(void **state)
+{
+	struct graft_arena *arena = graft_arena_new(60000);
+	char *room, *text;
+	const unsigned char *zeroed;
+
+	(void)state;
+	room = graft_arena_room(arena, 40000);
+	assert_non_null(room);
+	memset(room, 'x', 40000);
+	room[9] = '\0';
+	graft_arena_keep(arena, 10);
+	text = graft_arena_room(arena, 39000);
+	assert_ptr_equal(text, room + 16);
+	zeroed = graft_arena_alloc(arena, 100);
+	assert_ptr_equal(zeroed, text);
+	for (size_t i = 0; i < 100; i++)
+		assert_int_equal(zeroed[i], 0);
+	assert_string_equal(room, "xxxxxxxxx");
+	assert_null(graft_arena_room(arena, 60000));
+	assert_true(graft_arena_failed(arena));
+	assert_null(graft_arena_room(arena, SIZE_MAX));
+	graft_arena_free(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -115,6 +141,7 @@ int main(void)
 		cmocka_unit_test(test_printf_at_the_end_of_a_block),
 		cmocka_unit_test(test_printf_beyond_the_maximum),
 		cmocka_unit_test(test_join),
+		cmocka_unit_test(test_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -243,6 +243,63 @@ static void test_a_string_that_grows(void **state)
 	assert_string_equal(string + 89997, "\xef\xbf\xbd");
 }
 
+/* Malformed bytes and NULs before, between and behind others: each string is whole, and outlives the document. */
+static void test_strings_of_the_caller(void **state)
+{
+	static const char text[] = "{\"first\": \"a\\nb\", \"\xff\xff\": \"\xfe\", \"c\\u0000\": \"\\u0000\", \"d\": "
+				   "[\"\", \"\xff\xff\xff\xff\xff\xff\", \"0123456789abcdef\"]}";
+	struct graft_arena *strings = graft_arena_new((size_t)1 << 20);
+	struct graft_json_document *document = NULL;
+	const struct graft_json_node *node;
+	const char *found[9] = { NULL };
+	size_t n = 0;
+
+	(void)state;
+	assert_int_equal(graft_json_document_parse_into("x", text, sizeof(text) - 1, strings, &document, NULL), 0);
+	node = graft_json_node_first(graft_json_document_root(document));
+	for (; node; node = graft_json_node_next(node)) {
+		found[n++] = graft_json_node_name(node);
+		if (graft_json_node_kind(node) == GRAFT_JSON_STRING)
+			found[n++] = graft_json_node_string(node);
+	}
+	node = graft_json_node_first(graft_json_node_member(graft_json_document_root(document), "d"));
+	assert_string_equal(graft_json_node_string(node), "");
+	found[n++] = graft_json_node_string(graft_json_node_next(node));
+	found[n++] = graft_json_node_string(graft_json_node_next(graft_json_node_next(node)));
+	graft_json_document_free(document);
+	assert_non_null(graft_arena_alloc(strings, 4096));
+	assert_int_equal(n, 9);
+	assert_string_equal(found[0], "first");
+	assert_string_equal(found[1], "a\nb");
+	assert_string_equal(found[2], "\xef\xbf\xbd\xef\xbf\xbd");
+	assert_string_equal(found[3], "\xef\xbf\xbd");
+	assert_null(found[4]);
+	assert_null(found[5]);
+	assert_string_equal(found[6], "d");
+	assert_string_equal(found[7], "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+	assert_string_equal(found[8], "0123456789abcdef");
+	graft_arena_free(strings);
+}
+
+/* Where the caller's arena has no room for the strings, that is said. */
+static void test_no_room_for_strings(void **state)
+{
+	static const char *const texts[] = { "\"a text that is too long\"", "\"\xff\xff\xff\"" };
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(texts); i++) {
+		struct graft_arena *strings = graft_arena_new(16);
+		struct graft_json_document *document = NULL;
+		struct graft_error err = { .status = GRAFT_OK };
+
+		assert_int_equal(
+		    graft_json_document_parse_into("x", texts[i], strlen(texts[i]), strings, &document, &err), -1);
+		assert_int_equal(err.status, GRAFT_NO_MEMORY);
+		assert_null(document);
+		graft_arena_free(strings);
+	}
+}
+
 static void test_numbers(void **state)
 {
 	static const struct {
@@ -558,6 +615,8 @@ int main(void)
 		cmocka_unit_test(test_accepts),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_strings_of_the_caller),
+		cmocka_unit_test(test_no_room_for_strings),
 		cmocka_unit_test(test_a_string_that_grows),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_members),
