@@ -25,21 +25,21 @@ static int compare_devices(const void *a, const void *b)
 }
 
 /* Where a member of the spec stands, or the spec when there is none of that name. */
-static const struct cdi_value *place_of(const struct cdi_value *root, const char *name)
+static const struct cdi_value *place_of(const struct cdi_value *root, const char *name, struct cdi_value *view)
 {
-	for (const struct cdi_value *item = root->first; item; item = item->next) {
-		if (strcasecmp(item->key, name) == 0)
+	for (const struct cdi_value *item = cdi_first(root, view); item; item = cdi_next(item, view)) {
+		if (item->key && strcasecmp(item->key, name) == 0)
 			return item;
 	}
 	return root;
 }
 
-static const struct cdi_value *place_of_device(const struct cdi_value *root, size_t index)
+static const struct cdi_value *place_of_device(const struct cdi_value *root, size_t index, struct cdi_value *view)
 {
-	const struct cdi_value *item = place_of(root, "devices")->first;
+	const struct cdi_value *item = cdi_first(place_of(root, "devices", view), view);
 
 	while (item && index-- > 0)
-		item = item->next;
+		item = cdi_next(item, view);
 	return item ? item : root;
 }
 
@@ -48,6 +48,7 @@ static int check_devices(struct cdi_reader *reader, const struct cdi_value *root
 	auto_free const struct graft_cdi_device **sorted = calloc(spec->n_devices + 1,
 								  sizeof(struct graft_cdi_device *));
 	char quoted[QUOTED_MAX];
+	struct cdi_value view;
 	size_t n = 0;
 
 	if (!sorted)
@@ -65,43 +66,49 @@ static int check_devices(struct cdi_reader *reader, const struct cdi_value *root
 		const struct graft_cdi_device *second = sorted[i] > sorted[i - 1] ? sorted[i] : sorted[i - 1];
 
 		if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0 &&
-		    cdi_complain(reader, place_of_device(root, (size_t)(second - spec->devices)),
+		    cdi_complain(reader, place_of_device(root, (size_t)(second - spec->devices), &view),
 				 "invalid spec, multiple device %s",
 				 cdi_quote(second->name, quoted, sizeof(quoted))) < 0)
 			return -1;
 	}
-	return spec->n_devices > 0 ? 0 : cdi_complain(reader, place_of(root, "devices"), "invalid spec, no devices");
+	return spec->n_devices > 0 ? 0
+				   : cdi_complain(reader, place_of(root, "devices", &view), "invalid spec, no devices");
 }
 
-/* Of these kinds nothing can be a text, which was complained about already. */
+/* What cannot be a text was complained about already. */
 static bool was_refused(const struct cdi_value *root, const char *name)
 {
-	const struct cdi_value *value = place_of(root, name);
+	struct cdi_value view;
+	const struct cdi_value *value = place_of(root, name, &view);
 
-	return value != root && (value->kind == CDI_FRACTION || value->kind == CDI_LIST || value->kind == CDI_MAP);
+	return value != root && (value->kind == CDI_FRACTION || value->kind == CDI_LIST || value->kind == CDI_MAP ||
+				 (value->kind == CDI_STRING && !value->text));
 }
 
 static int check_version(struct cdi_reader *reader, const struct cdi_value *root, const struct cdi_file_spec *head,
 			 enum cdi_version *ret_version)
 {
 	struct graft_error why = { .status = GRAFT_OK };
+	struct cdi_value view;
 
 	*ret_version = CDI_VERSION_MAX;
 	if (was_refused(root, "cdiVersion") || cdi_check_version(head->version, ret_version, &why) == 0)
 		return 0;
-	return cdi_complain(reader, place_of(root, "cdiVersion"), "%s", why.msg);
+	return cdi_complain(reader, place_of(root, "cdiVersion", &view), "%s", why.msg);
 }
 
 static int check_kind(struct cdi_reader *reader, const struct cdi_value *root, struct cdi_file_spec *head)
 {
 	struct graft_error why = { .status = GRAFT_OK };
+	struct cdi_value view;
 
 	if (was_refused(root, "kind"))
 		return 0;
 	if (cdi_check_kind(head->kind ? head->kind : "", reader->arena, &head->spec.vendor, &head->spec.class_, &why) <
 	    0)
-		return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(reader->err)
-						     : cdi_complain(reader, place_of(root, "kind"), "%s", why.msg);
+		return why.status == GRAFT_NO_MEMORY
+			   ? graft_fail_memory(reader->err)
+			   : cdi_complain(reader, place_of(root, "kind", &view), "%s", why.msg);
 	if (cdi_version_of_class(head->spec.class_) > reader->needed)
 		reader->needed = cdi_version_of_class(head->spec.class_);
 	return 0;
@@ -111,16 +118,17 @@ static int read_spec(struct cdi_reader *reader, const struct cdi_value *root, st
 {
 	struct cdi_file_spec head = { .version = NULL };
 	enum cdi_version version = CDI_UNKNOWN;
+	struct cdi_value view;
 
 	/* Version and kind come first, so that a file of another format is told by them. */
 	if (cdi_read_object(reader, root, &cdi_spec_object, "the spec", &head) < 0 ||
 	    check_version(reader, root, &head, &version) < 0 || check_kind(reader, root, &head) < 0 ||
-	    cdi_check_annotations(reader, place_of(root, "annotations"), head.spec.annotations,
+	    cdi_check_annotations(reader, place_of(root, "annotations", &view), head.spec.annotations,
 				  head.spec.n_annotations) < 0 ||
 	    check_devices(reader, root, &head.spec) < 0)
 		return -1;
 	if (version < reader->needed &&
-	    cdi_complain(reader, place_of(root, "cdiVersion"), "the spec version must be at least v%s",
+	    cdi_complain(reader, place_of(root, "cdiVersion", &view), "the spec version must be at least v%s",
 			 cdi_version_names[reader->needed]) < 0)
 		return -1;
 	head.spec.version = head.version;
@@ -159,7 +167,6 @@ static int read_tree(struct cdi_builder *builder, const char *text, size_t lengt
 			*err = json;
 			return -1;
 		}
-		builder->n_values = 0;
 	}
 	builder->err = &yaml;
 	rc = cdi_tree_from_yaml(builder, text, length, ret_root);
@@ -172,7 +179,7 @@ static int read_tree(struct cdi_builder *builder, const char *text, size_t lengt
 
 static int read_text(const char *text, size_t length, struct cdi_reader *reader, struct graft_cdi_spec *ret_spec)
 {
-	struct cdi_builder builder = { .file = reader->file };
+	struct cdi_builder builder = { .file = reader->file, .texts = reader->arena };
 	const struct cdi_value *root;
 	int rc = -1;
 
@@ -183,7 +190,7 @@ static int read_text(const char *text, size_t length, struct cdi_reader *reader,
 	if (!builder.arena)
 		return graft_fail_memory(reader->err);
 	if (read_tree(&builder, text, length, &root, reader->err) == 0) {
-		reader->budget = builder.n_values + CDI_ALIASED_MAX;
+		reader->budget = builder.document ? SIZE_MAX : builder.n_values + CDI_ALIASED_MAX;
 		rc = read_spec(reader, root, ret_spec);
 	}
 	cdi_builder_done(&builder);

@@ -125,7 +125,8 @@ struct graft_cdi_faults {
 };
 
 /*
- * Reads and validates one spec (SPEC 5.3, 5.4): JSON or YAML by what the text is. `file` is the name that errors speak of.
+ * Reads and validates one spec (SPEC 5.3, 5.4): JSON or YAML by what the text is. `file` is the name that errors speak of. All of the spec lives in `arena`;
+ * neither text nor name are needed afterwards.
  * -1: GRAFT_FORMAT "invalid CDI Spec: ...", with line and column where known; GRAFT_TOO_BIG (16 MiB); GRAFT_NO_MEMORY.
  */
 int graft_cdi_spec_read(const char *file, const char *text, size_t length, struct graft_arena *arena,

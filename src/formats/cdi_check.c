@@ -69,24 +69,24 @@ int cdi_check_node(struct cdi_reader *reader, const struct cdi_value *value, voi
 {
 	static const char *const types[] = { "b", "c", "u", "p" };
 	struct graft_cdi_node *node = object;
-	char path[QUOTED_MAX], word[QUOTED_MAX];
+	const char *path = node->path ? node->path : "";
+	char quoted[QUOTED_MAX], word[QUOTED_MAX];
 
-	(void)cdi_quote(node->path ? node->path : "", path, sizeof(path));
 	if (node->permissions && strcmp(node->permissions, "none") == 0)
 		node->permissions = "";
 	if (demand(reader, value, node->path, "invalid (empty) device path") < 0)
 		return -1;
 	if (node->type && !is_one_of(node->type, types, GRAFT_COUNT(types)) &&
-	    cdi_complain(reader, value, "device %s: invalid type %s", path, cdi_quote(node->type, word, sizeof(word))) <
-		0)
+	    cdi_complain(reader, value, "device %s: invalid type %s", cdi_quote(path, quoted, sizeof(quoted)),
+			 cdi_quote(node->type, word, sizeof(word))) < 0)
 		return -1;
 	if (node->permissions && strspn(node->permissions, "rwm") != strlen(node->permissions) &&
-	    cdi_complain(reader, value, "device %s: invalid permissions %s", path,
+	    cdi_complain(reader, value, "device %s: invalid permissions %s", cdi_quote(path, quoted, sizeof(quoted)),
 			 cdi_quote(node->permissions, word, sizeof(word))) < 0)
 		return -1;
 	if (node->mode > FILE_MODE_MAX &&
-	    cdi_complain(reader, value, "device %s: fileMode %u is no file mode (a decimal number in JSON)", path,
-			 node->mode) < 0)
+	    cdi_complain(reader, value, "device %s: fileMode %u is no file mode (a decimal number in JSON)",
+			 cdi_quote(path, quoted, sizeof(quoted)), node->mode) < 0)
 		return -1;
 	node->mode &= MODE_BITS;
 	node->has_numbers = node->major != 0 && (!node->type || strcmp(node->type, "p") != 0);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi_json: a JSON text as a tree of values, through the reader that is strict about JSON. Keys and texts are the document's, which outlives the tree. */
-#include <string.h>
-
+/*
+ * cdi_json: a JSON text as values, through the reader that is strict about JSON, and the walk through values of either kind. Its tree of nodes is not copied:
+ * a view is made of each node that is looked at.
+ */
 #include "formats/cdi_tree.h"
 #include "formats/json_document.h"
-
-static int read_node(struct cdi_builder *builder, const struct graft_json_node *node, unsigned int depth,
-		     struct cdi_value **ret_value);
 
 void cdi_builder_done(struct cdi_builder *builder)
 {
@@ -32,109 +30,84 @@ unsigned int cdi_column(const struct cdi_value *value)
 	return column;
 }
 
-static int fail_node(const struct cdi_builder *builder, const struct graft_json_node *node, const char *what)
-{
-	unsigned int line, column;
-
-	graft_json_node_position(node, &line, &column);
-	return cdi_fail_at(builder->file, line, column, builder->err, "%s", what);
-}
-
-static int read_children(struct cdi_builder *builder, const struct graft_json_node *node, unsigned int depth,
-			 struct cdi_value *value)
-{
-	const struct cdi_value **end = &value->first;
-
-	if (depth >= CDI_DEPTH_MAX)
-		return fail_node(builder, node, "nested too deeply");
-	for (const struct graft_json_node *at = graft_json_node_first(node); at; at = graft_json_node_next(at)) {
-		struct cdi_value *child = NULL;
-
-		if (read_node(builder, at, depth + 1, &child) < 0)
-			return -1;
-		*end = child;
-		end = &child->next;
-		value->n++;
-	}
-	return 0;
-}
-
-static void read_number(const struct graft_json_node *node, struct cdi_value *value)
+static void read_number(const struct graft_json_node *node, struct cdi_value *view)
 {
 	int64_t number;
 
-	value->kind = CDI_INTEGER;
-	if (graft_json_node_u64(node, &value->magnitude))
+	view->kind = CDI_INTEGER;
+	if (graft_json_node_u64(node, &view->magnitude))
 		return;
 	if (graft_json_node_i64(node, &number)) {
-		value->negative = true;
-		value->magnitude = 0 - (uint64_t)number;
+		view->negative = true;
+		view->magnitude = 0 - (uint64_t)number;
 	} else {
-		value->kind = CDI_FRACTION;
+		view->kind = CDI_FRACTION;
 	}
 }
 
-static int read_string(struct cdi_builder *builder, const struct graft_json_node *node, struct cdi_value *value)
-{
-	const char *text = graft_json_node_string(node);
-
-	if (!text)
-		return fail_node(builder, node, "a text must not hold a NUL character");
-	value->kind = CDI_STRING;
-	value->text = text;
-	return 0;
-}
-
-static int read_content(struct cdi_builder *builder, const struct graft_json_node *node, unsigned int depth,
-			struct cdi_value *value)
+static void read_content(const struct graft_json_node *node, struct cdi_value *view)
 {
 	switch (graft_json_node_kind(node)) {
 	case GRAFT_JSON_ABSENT:
 	case GRAFT_JSON_NULL:
-		value->kind = CDI_NULL;
-		return 0;
+		view->kind = CDI_NULL;
+		break;
 	case GRAFT_JSON_BOOL:
-		value->kind = CDI_BOOL;
-		value->magnitude = graft_json_node_is_true(node);
-		value->text = value->magnitude != 0 ? "true" : "false";
-		return 0;
+		view->kind = CDI_BOOL;
+		view->magnitude = graft_json_node_is_true(node);
+		view->text = view->magnitude != 0 ? "true" : "false";
+		break;
 	case GRAFT_JSON_NUMBER:
-		read_number(node, value);
-		return 0;
+		read_number(node, view);
+		break;
 	case GRAFT_JSON_STRING:
-		return read_string(builder, node, value);
+		view->kind = CDI_STRING;
+		view->text = graft_json_node_string(node);
+		break;
 	case GRAFT_JSON_ARRAY:
-		value->kind = CDI_LIST;
-		return read_children(builder, node, depth, value);
+		view->kind = CDI_LIST;
+		break;
 	case GRAFT_JSON_OBJECT:
-		value->kind = CDI_MAP;
-		return read_children(builder, node, depth, value);
+		view->kind = CDI_MAP;
+		break;
 	}
-	return 0;
 }
 
-static int read_node(struct cdi_builder *builder, const struct graft_json_node *node, unsigned int depth,
-		     struct cdi_value **ret_value)
+static const struct cdi_value *look(const struct graft_json_node *node, struct cdi_value *view)
 {
-	struct cdi_value *value = graft_arena_alloc(builder->arena, sizeof(*value));
+	if (!node)
+		return NULL;
+	*view = (struct cdi_value){ .key = graft_json_node_name(node), .node = node };
+	read_content(node, view);
+	return view;
+}
 
-	if (!value)
-		return graft_fail_memory(builder->err);
-	builder->n_values++;
-	value->node = node;
-	value->key = graft_json_node_name(node);
-	*ret_value = value;
-	return read_content(builder, node, depth, value);
+const struct cdi_value *cdi_first(const struct cdi_value *value, struct cdi_value *view)
+{
+	return value->node ? look(graft_json_node_first(value->node), view) : value->first;
+}
+
+const struct cdi_value *cdi_next(const struct cdi_value *item, struct cdi_value *view)
+{
+	return item->node ? look(graft_json_node_next(item->node), view) : item->next;
+}
+
+size_t cdi_count(const struct cdi_value *value)
+{
+	size_t n = 0;
+
+	if (value->node)
+		return graft_json_node_count(value->node);
+	for (const struct cdi_value *item = value->first; item; item = item->next)
+		n++;
+	return n;
 }
 
 int cdi_tree_from_json(struct cdi_builder *builder, const char *text, size_t length, const struct cdi_value **ret_root)
 {
-	struct cdi_value *root = NULL;
-
-	if (graft_json_document_parse(builder->file, text, length, &builder->document, builder->err) < 0)
+	if (graft_json_document_parse_into(builder->file, text, length, builder->texts, &builder->document,
+					   builder->err) < 0)
 		return -1;
-	if (read_node(builder, graft_json_document_root(builder->document), 0, &root) < 0)
-		return -1;
-	*ret_root = root;
+	*ret_root = look(graft_json_document_root(builder->document), &builder->root);
 	return 0;
 }

@@ -33,13 +33,13 @@ int(cdi_fail_at)(const char *file, unsigned int line, unsigned int column, struc
 
 /* --- faults --- */
 
-/* What is beyond the limit is left out. */
+/* What is beyond the limit is left out, but what readers take never is in the way of what they do not. */
 static int add_fault(struct cdi_reader *reader, const struct cdi_value *value, bool harmless, const char *what)
 {
 	struct graft_cdi_faults *faults = reader->faults;
 	struct graft_cdi_fault *fault;
 
-	if (!faults || faults->n == FAULTS_MAX)
+	if (!faults || faults->n >= FAULTS_MAX - harmless)
 		return 0;
 	fault = graft_arena_push(faults->arena, &faults->items, &faults->n, sizeof(*fault));
 	if (!fault)
@@ -92,12 +92,6 @@ static int spend(struct cdi_reader *reader, const struct cdi_value *value)
 	return 0;
 }
 
-static void need(struct cdi_reader *reader, const struct cdi_member *member)
-{
-	if (member->since > reader->needed)
-		reader->needed = member->since;
-}
-
 /* --- members by kind --- */
 
 static int wrong_kind(struct cdi_reader *reader, const struct cdi_value *value, const char *name, const char *wanted)
@@ -125,12 +119,15 @@ static int read_text(struct cdi_reader *reader, const struct cdi_value *value, c
 	case CDI_NULL:
 		*ret_text = "";
 		return 0;
+	case CDI_STRING:
+		if (!value->text)
+			return cdi_refuse(reader, value, "a text must not hold a NUL character");
+		break;
 	case CDI_BOOL:
 	case CDI_INTEGER:
-	case CDI_STRING:
 		break;
 	}
-	*ret_text = value->text ? graft_arena_strdup(reader->arena, value->text)
+	*ret_text = value->text ? value->text
 				: graft_arena_printf(reader->arena, "%s%llu", value->negative ? "-" : "",
 						     (unsigned long long)value->magnitude);
 	return *ret_text ? 0 : graft_fail_memory(reader->err);
@@ -140,28 +137,31 @@ static int open_list(struct cdi_reader *reader, const struct cdi_value *value, c
 		     void *object, const struct cdi_member *member)
 {
 	void **items = slot(object, member->offset);
+	size_t n;
 
 	if (value->kind != CDI_LIST)
 		return wrong_kind(reader, value, name, "a list");
-	if (value->n > reader->budget)
+	n = cdi_count(value);
+	if (n > reader->budget)
 		return cdi_refuse(reader, value, "aliases make more than %zu values", CDI_ALIASED_MAX);
-	*items = graft_arena_list(reader->arena, value->n, item_size);
-	if (value->n > 0 && !*items)
+	*items = graft_arena_list(reader->arena, n, item_size);
+	if (n > 0 && !*items)
 		return graft_fail_memory(reader->err);
-	*(size_t *)slot(object, member->extra) = value->n;
+	*(size_t *)slot(object, member->extra) = n;
 	return 0;
 }
 
 static int read_texts(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_member *member,
 		      void *object)
 {
+	struct cdi_value view;
 	const char **items;
 	size_t i = 0;
 
 	if (open_list(reader, value, member->name, sizeof(*items), object, member) < 0)
 		return -1;
 	items = *(const char ***)slot(object, member->offset);
-	for (const struct cdi_value *item = value->first; item; item = item->next, i++) {
+	for (const struct cdi_value *item = cdi_first(value, &view); item; item = cdi_next(item, &view), i++) {
 		if (read_text(reader, item, member->name, &items[i]) < 0 && !cdi_goes_on(reader))
 			return -1;
 	}
@@ -180,13 +180,14 @@ static int read_unsigned(struct cdi_reader *reader, const struct cdi_value *valu
 static int read_groups(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_member *member,
 		       void *object)
 {
+	struct cdi_value view;
 	uint32_t *items;
 	size_t i = 0;
 
 	if (open_list(reader, value, member->name, sizeof(*items), object, member) < 0)
 		return -1;
 	items = *(uint32_t **)slot(object, member->offset);
-	for (const struct cdi_value *item = value->first; item; item = item->next) {
+	for (const struct cdi_value *item = cdi_first(value, &view); item; item = cdi_next(item, &view)) {
 		if (read_unsigned(reader, item, member->name, &items[i++]) < 0 && !cdi_goes_on(reader))
 			return -1;
 	}
@@ -209,60 +210,78 @@ static int read_signed(struct cdi_reader *reader, const struct cdi_value *value,
 
 static int compare_keys(const void *a, const void *b)
 {
-	return strcmp((*(const struct cdi_value *const *)a)->key, (*(const struct cdi_value *const *)b)->key);
+	return strcmp(((const struct cdi_value *)a)->key, ((const struct cdi_value *)b)->key);
 }
 
-/* Refuses a name that a map of free names has twice. */
-static int check_names(struct cdi_reader *reader, const struct cdi_value *map)
+static int refuse_name(struct cdi_reader *reader, const struct cdi_value *item)
 {
-	auto_free const struct cdi_value **members = calloc(map->n + 1, sizeof(struct cdi_value *));
+	return cdi_refuse(reader, item, "a name must not hold a NUL character");
+}
+
+/* Refuses a name that a map of `n` free names has twice. */
+static int check_names(struct cdi_reader *reader, const struct cdi_value *map, size_t n)
+{
+	auto_free struct cdi_value *members = calloc(n + 1, sizeof(*members));
 	char quoted[QUOTED_MAX];
-	size_t n = 0;
+	struct cdi_value view;
 
 	if (!members)
 		return graft_fail_memory(reader->err);
-	for (const struct cdi_value *item = map->first; item; item = item->next)
-		members[n++] = item;
+	n = 0;
+	for (const struct cdi_value *item = cdi_first(map, &view); item; item = cdi_next(item, &view)) {
+		if (item->key)
+			members[n++] = *item;
+	}
 	qsort(members, n, sizeof(*members), compare_keys);
 	for (size_t i = 1; i < n; i++) {
-		if (strcmp(members[i - 1]->key, members[i]->key) == 0)
-			return cdi_refuse(reader, members[i], "%s is there twice",
-					  cdi_quote(members[i]->key, quoted, sizeof(quoted)));
+		if (strcmp(members[i - 1].key, members[i].key) == 0)
+			return cdi_refuse(reader, &members[i], "%s is there twice",
+					  cdi_quote(members[i].key, quoted, sizeof(quoted)));
 	}
 	return 0;
+}
+
+static int read_word(struct cdi_reader *reader, const struct cdi_value *item, struct graft_cdi_annotation *word)
+{
+	word->key = item->key;
+	return item->key ? read_text(reader, item, "an annotation", &word->value) : refuse_name(reader, item);
 }
 
 static int read_words(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_member *member,
 		      void *object)
 {
-	struct graft_cdi_annotation *word;
+	struct graft_cdi_annotation *words;
+	struct cdi_value view;
+	size_t n, n_read = 0;
 
 	if (value->kind != CDI_MAP)
 		return wrong_kind(reader, value, member->name, "an object");
-	word = graft_arena_list(reader->arena, value->n, sizeof(*word));
-	if (value->n > 0 && !word)
+	n = cdi_count(value);
+	words = graft_arena_list(reader->arena, n, sizeof(*words));
+	if (n > 0 && !words)
 		return graft_fail_memory(reader->err);
-	*(void **)slot(object, member->offset) = word;
-	*(size_t *)slot(object, member->extra) = value->n;
-	for (const struct cdi_value *item = value->first; item; item = item->next, word++) {
-		word->key = graft_arena_strdup(reader->arena, item->key);
-		if (!word->key)
-			return graft_fail_memory(reader->err);
-		if (read_text(reader, item, "an annotation", &word->value) < 0 && !cdi_goes_on(reader))
+	for (const struct cdi_value *item = cdi_first(value, &view); item; item = cdi_next(item, &view)) {
+		if (read_word(reader, item, &words[n_read]) == 0)
+			n_read++;
+		else if (!cdi_goes_on(reader))
 			return -1;
 	}
-	return check_names(reader, value);
+	/* What could not be read was told already. */
+	*(void **)slot(object, member->offset) = words;
+	*(size_t *)slot(object, member->extra) = n_read;
+	return check_names(reader, value, n);
 }
 
 static int read_objects(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_member *member,
 			void *object)
 {
+	struct cdi_value view;
 	char *item_at;
 
 	if (open_list(reader, value, member->name, member->object->size, object, member) < 0)
 		return -1;
 	item_at = *(char **)slot(object, member->offset);
-	for (const struct cdi_value *item = value->first; item; item = item->next) {
+	for (const struct cdi_value *item = cdi_first(value, &view); item; item = cdi_next(item, &view)) {
 		if (cdi_read_object(reader, item, member->object, member->name, item_at) < 0 && !cdi_goes_on(reader))
 			return -1;
 		item_at += member->object->size;
@@ -284,14 +303,16 @@ static int read_pointer(struct cdi_reader *reader, const struct cdi_value *value
 /* Whether the member is there in the sense that it asks for the version that brought it. */
 static bool is_used(const struct cdi_member *member, const struct cdi_value *value)
 {
+	struct cdi_value view;
+
 	switch (value->kind) {
 	case CDI_STRING:
-		return value->text[0] != '\0';
+		return !value->text || value->text[0] != '\0';
 	case CDI_BOOL:
 		return value->magnitude != 0;
 	case CDI_LIST:
 	case CDI_MAP:
-		return value->n > 0 || member->since_if_empty;
+		return member->since_if_empty || cdi_first(value, &view);
 	case CDI_NULL:
 	case CDI_INTEGER:
 	case CDI_FRACTION:
@@ -305,8 +326,8 @@ static int read_member(struct cdi_reader *reader, const struct cdi_value *value,
 {
 	const char **text;
 
-	if (is_used(member, value))
-		need(reader, member);
+	if (member->since > reader->needed && is_used(member, value))
+		reader->needed = member->since;
 	switch (member->kind) {
 	case CDI_MEMBER_TEXT:
 		text = slot(object, member->offset);
@@ -343,12 +364,30 @@ static int read_member(struct cdi_reader *reader, const struct cdi_value *value,
 
 /* --- objects --- */
 
-/* Go's decoders, which read the same files, take a name in any case of its letters when none fits exactly. */
-static const struct cdi_member *find_member(const struct cdi_object *object, const char *key)
+/* The members of a map by the rows of a table. */
+struct rows {
+	struct cdi_value values[MEMBERS_MAX]; /* copies, of those that are there */
+	uint32_t there;                       /* a bit for each row */
+};
+_Static_assert(MEMBERS_MAX <= 32, "a bit for each member");
+
+static bool is_there(const struct rows *rows, size_t row)
 {
-	for (size_t i = 0; i < object->n_members; i++) {
-		if (strcmp(object->members[i].name, key) == 0)
-			return &object->members[i];
+	return (rows->there & UINT32_C(1) << row) != 0;
+}
+
+/*
+ * Go's decoders, which read the same files, take a name in any case of its letters when none fits exactly. Most members stand in the order of the
+ * table: the search begins at `row`, which is behind the last one that was found.
+ */
+static const struct cdi_member *find_member(const struct cdi_object *object, const char *key, size_t row)
+{
+	for (size_t i = 0; i < object->n_members; i++, row++) {
+		const struct cdi_member *member =
+		    &object->members[row < object->n_members ? row : row - object->n_members];
+
+		if (member->name[0] == key[0] && strcmp(member->name, key) == 0)
+			return member;
 	}
 	for (size_t i = 0; i < object->n_members; i++) {
 		if (strcasecmp(object->members[i].name, key) == 0)
@@ -357,28 +396,37 @@ static const struct cdi_member *find_member(const struct cdi_object *object, con
 	return NULL;
 }
 
-/* The members of a map by the table's rows. Unknown ones and second ones are refused: what one reader takes another one does not. */
-static int sort_members(struct cdi_reader *reader, const struct cdi_value *map, const struct cdi_object *object,
-			const struct cdi_value **ret_rows)
+/* One member to its row. Unknown ones and second ones are refused: what one reader takes another one does not. */
+static int sort_member(struct cdi_reader *reader, const struct cdi_value *item, const struct cdi_object *object,
+		       size_t *row, struct rows *rows)
 {
+	const struct cdi_member *member = item->key ? find_member(object, item->key, *row) : NULL;
 	char quoted[QUOTED_MAX];
 
-	for (const struct cdi_value *item = map->first; item; item = item->next) {
-		const struct cdi_member *member = find_member(object, item->key);
+	if (!item->key)
+		return refuse_name(reader, item);
+	if (!member)
+		return cdi_refuse(reader, item, "unknown field %s", cdi_quote(item->key, quoted, sizeof(quoted)));
+	*row = (size_t)(member - object->members);
+	if (is_there(rows, *row))
+		return cdi_refuse(reader, item, "field %s is there twice",
+				  cdi_quote(member->name, quoted, sizeof(quoted)));
+	rows->values[*row] = *item;
+	rows->there |= UINT32_C(1) << (*row)++;
+	return 0;
+}
 
-		if (spend(reader, item) < 0)
+static int sort_members(struct cdi_reader *reader, const struct cdi_value *map, const struct cdi_object *object,
+			struct rows *rows)
+{
+	struct cdi_value view;
+	size_t row = 0;
+
+	rows->there = 0;
+	for (const struct cdi_value *item = cdi_first(map, &view); item; item = cdi_next(item, &view)) {
+		if (spend(reader, item) < 0 ||
+		    (sort_member(reader, item, object, &row, rows) < 0 && !cdi_goes_on(reader)))
 			return -1;
-		if (!member) {
-			if (cdi_complain(reader, item, "unknown field %s",
-					 cdi_quote(item->key, quoted, sizeof(quoted))) < 0)
-				return -1;
-		} else if (ret_rows[member - object->members]) {
-			if (cdi_complain(reader, item, "field %s is there twice",
-					 cdi_quote(member->name, quoted, sizeof(quoted))) < 0)
-				return -1;
-		} else {
-			ret_rows[member - object->members] = item;
-		}
 	}
 	return 0;
 }
@@ -386,16 +434,16 @@ static int sort_members(struct cdi_reader *reader, const struct cdi_value *map, 
 int cdi_read_object(struct cdi_reader *reader, const struct cdi_value *value, const struct cdi_object *object,
 		    const char *name, void *target)
 {
-	const struct cdi_value *rows[MEMBERS_MAX] = { NULL };
 	bool whole = true;
+	struct rows rows;
 
 	if (value->kind != CDI_MAP && value->kind != CDI_NULL)
 		return wrong_kind(reader, value, name, "an object");
-	if (sort_members(reader, value, object, rows) < 0)
+	if (sort_members(reader, value, object, &rows) < 0)
 		return -1;
 	for (size_t i = 0; i < object->n_members; i++) {
-		if (!rows[i] || rows[i]->kind == CDI_NULL ||
-		    read_member(reader, rows[i], &object->members[i], target) == 0)
+		if (!is_there(&rows, i) || rows.values[i].kind == CDI_NULL ||
+		    read_member(reader, &rows.values[i], &object->members[i], target) == 0)
 			continue;
 		if (!cdi_goes_on(reader))
 			return -1;

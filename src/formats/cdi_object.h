@@ -59,9 +59,9 @@ enum cdi_version cdi_version_of_class(const char *class_);
 
 struct cdi_reader {
 	const char *file;
-	struct graft_arena *arena;       /* the caller's */
-	size_t budget;                   /* of values that may still be read */
-	enum cdi_version needed;         /* the lowest version that has what the file uses */
+	struct graft_arena *arena; /* the caller's */
+	size_t budget;             /* of values that may still be read; without aliases they are as many as there are */
+	enum cdi_version needed;   /* the lowest version that has what the file uses */
 	struct graft_cdi_faults *faults; /* NULL: reading ends with the first fault */
 	struct graft_error *err;
 };

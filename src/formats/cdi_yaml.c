@@ -67,7 +67,7 @@ static void resolve_plain(const struct yaml *yaml, const char *text, struct cdi_
 		value->text = value->magnitude != 0 ? "true" : "false";
 		break;
 	case CDI_INTEGER:
-		value->text = graft_arena_printf(yaml->builder->arena, "%s%llu", value->negative ? "-" : "",
+		value->text = graft_arena_printf(yaml->builder->texts, "%s%llu", value->negative ? "-" : "",
 						 (unsigned long long)value->magnitude);
 		break;
 	case CDI_FRACTION:
@@ -115,7 +115,7 @@ static int read_scalar(const struct yaml *yaml, const yaml_event_t *event, struc
 	if (memchr(bytes, '\0', length))
 		return fail_mark(yaml, &event->start_mark, "a text must not hold a NUL character", NULL);
 	value->kind = CDI_STRING;
-	value->text = graft_arena_strndup(yaml->builder->arena, bytes, length);
+	value->text = graft_arena_strndup(yaml->builder->texts, bytes, length);
 	if (!value->text)
 		return graft_fail_memory(yaml->builder->err);
 	if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !is_string_tag(tag))
@@ -161,7 +161,6 @@ static int read_alias(const struct yaml *yaml, const yaml_event_t *event, struct
 		value->negative = meant->negative;
 		value->magnitude = meant->magnitude;
 		value->first = meant->first;
-		value->n = meant->n;
 		return 0;
 	}
 	return fail_mark(yaml, &event->start_mark, "an alias to an anchor that is not there:", name);
@@ -230,7 +229,6 @@ static int read_collection(struct yaml *yaml, bool map, unsigned int depth, stru
 			return rc;
 		*end = part;
 		end = &part->next;
-		value->n++;
 	}
 }
 

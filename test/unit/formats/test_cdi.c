@@ -198,6 +198,10 @@ static void test_one_gpu(void **state)
 #define DEVICE  HEAD "devices:\n- name: d\n  containerEdits:\n"
 #define NODE    DEVICE "    deviceNodes:\n    - "
 #define ENV_ALL "devices: [{name: d, containerEdits: {env: [A=1]}}]\n"
+/* The same in JSON, with a member in its third line. */
+#define JSON(member)                                           \
+	"{\"cdiVersion\": \"1.1.0\", \"kind\": \"v.com/c\",\n" \
+	"\"devices\": [{\"name\": \"d\", \"containerEdits\": {\"env\": [\"A=1\"]}}],\n" member "}"
 
 static const struct {
 	const char *text, *message; /* behind the file's name */
@@ -300,6 +304,23 @@ static const struct {
 	{ DEVICE "    additionalGids: [a]\n",
 	  "line 6, column 22: invalid CDI Spec: additionalGids is a string, where a whole number "
 	  "from 0 to 4294967295 belongs" },
+	/* A NUL, in names and texts of every kind. */
+	{ JSON("\"a\\u0000b\": 1"), "line 3, column 1: invalid CDI Spec: a name must not hold a NUL character" },
+	{ JSON("\"kind\\u0000\": 1"), "line 3, column 1: invalid CDI Spec: a name must not hold a NUL character" },
+	{ JSON("\"containerEdits\": {\"\\u0000\": []}"),
+	  "line 3, column 20: invalid CDI Spec: a name must not hold a NUL character" },
+	{ JSON("\"annotations\": {\"a\": \"1\", \"b\\u0000\": \"2\"}"),
+	  "line 3, column 27: invalid CDI Spec: a name must not hold a NUL character" },
+	{ JSON("\"annotations\": {\"a\": \"1\\u0000\"}"),
+	  "line 3, column 17: invalid CDI Spec: a text must not hold a NUL character" },
+	{ JSON("\"containerEdits\": {\"env\": [\"A=1\", \"B=\\u0000\"]}"),
+	  "line 3, column 35: invalid CDI Spec: a text must not hold a NUL character" },
+	{ JSON("\"containerEdits\": {\"mounts\": [{\"hostPath\": \"/a\", \"type\": \"\\u0000\"}]}"),
+	  "line 3, column 50: invalid CDI Spec: a text must not hold a NUL character" },
+	{ "{\"cdiVersion\": \"0.5.0\", \"kind\": \"v.com/c\\u0000\"}",
+	  "line 1, column 25: invalid CDI Spec: a text must not hold a NUL character" },
+	{ "{\"devices\": [{\"name\": \"d\\u0000\"}]}",
+	  "line 1, column 15: invalid CDI Spec: a text must not hold a NUL character" },
 	/* JSON whose own reader says what is wrong */
 	{ "{\"cdiVersion\": \"0.5.0\", \"kind\": \"v.com/c\", \"devices\": 1}",
 	  "line 1, column 44: invalid CDI Spec: devices is a number, where a list belongs" },
@@ -432,6 +453,19 @@ static const struct {
 	    { 3, 31, false, "invalid network device, empty hostInterfaceName" },
 	    { 3, 43, false, "name is a list, where a string belongs" },
 	    { 3, 76, false, "invalid network device, empty hostInterfaceName" } } },
+	{ JSON("\"a\\u0000b\": 1, \"annotations\": {\"c\": \"\\u0000\", \"\\u0000\": \"d\", \"e\": [], \"e\": \"f\"},\n"
+	       "\"containerEdits\": {\"env\": [\"\\u0000\", \"B=1\"]}"),
+	  { { 3, 1, false, "a name must not hold a NUL character" },
+	    { 3, 32, false, "a text must not hold a NUL character" },
+	    { 3, 47, false, "a name must not hold a NUL character" },
+	    { 3, 62, false, "an annotation is a list, where a string belongs" },
+	    { 3, 71, false, "\"e\" is there twice" },
+	    { 4, 28, false, "a text must not hold a NUL character" } } },
+	{ "{\"cdiVersion\": \"\\u0000\", \"kind\": \"\\u0000\",\n"
+	  "\"devices\": [{\"name\": \"\\u0000\", \"containerEdits\": {\"env\": [\"A=1\"]}}]}",
+	  { { 1, 2, false, "a text must not hold a NUL character" },
+	    { 1, 26, false, "a text must not hold a NUL character" },
+	    { 2, 14, false, "a text must not hold a NUL character" } } },
 	{ "", { { 0, 0, false, "the file is empty" } } },
 	{ "a: [\n", { { 2, 1, false, "did not find expected node content" } } },
 	{ "{\"cdiVersion\": \"0.3.0\" \"kind\": 1}", { { 1, 24, false, "expected ',' or a closing bracket" } } },
@@ -476,6 +510,26 @@ static void test_many_faults(void **state)
 		graft_buffer_printf(&text, "field%u: 1\n", i);
 	assert_int_equal(graft_cdi_spec_examine("f", text.bytes, text.length, &faults, &spec, NULL), 0);
 	assert_int_equal(faults.n, 100);
+	graft_buffer_done(&text);
+}
+
+/* As many remarks as there may be faults do not hide one that is not harmless. */
+static void test_many_remarks(void **state)
+{
+	struct graft_cdi_faults faults = { .arena = arena };
+	struct graft_buffer text = { 0 };
+	struct graft_cdi_spec spec;
+
+	(void)state;
+	graft_buffer_string(&text, HEAD ENV_ALL "containerEdits:\n    hooks:\n");
+	for (unsigned int i = 0; i < 200; i++)
+		graft_buffer_string(&text, "    - {hookName: poststop, path: /a, timeout: 0}\n");
+	graft_buffer_string(&text, "    - {hookName: poststop}\n");
+	assert_int_equal(graft_cdi_spec_examine("f", text.bytes, text.length, &faults, &spec, NULL), 0);
+	assert_int_equal(faults.n, 100);
+	assert_true(faults.items[98].harmless);
+	assert_false(faults.items[99].harmless);
+	assert_string_equal(faults.items[99].what, "invalid hook, empty path");
 	graft_buffer_done(&text);
 }
 
@@ -587,6 +641,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_versions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_faults, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_faults, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_remarks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_suite, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_braces, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
