@@ -241,9 +241,10 @@ static int check_names(struct cdi_reader *reader, const struct cdi_value *map, s
 	return 0;
 }
 
+/* A value that is refused is the empty text: what can be said about the name is said all the same. */
 static int read_word(struct cdi_reader *reader, const struct cdi_value *item, struct graft_cdi_annotation *word)
 {
-	word->key = item->key;
+	*word = (struct graft_cdi_annotation){ item->key, "" };
 	return item->key ? read_text(reader, item, "an annotation", &word->value) : refuse_name(reader, item);
 }
 
@@ -252,7 +253,7 @@ static int read_words(struct cdi_reader *reader, const struct cdi_value *value, 
 {
 	struct graft_cdi_annotation *words;
 	struct cdi_value view;
-	size_t n, n_read = 0;
+	size_t n, n_named = 0;
 
 	if (value->kind != CDI_MAP)
 		return wrong_kind(reader, value, member->name, "an object");
@@ -261,14 +262,12 @@ static int read_words(struct cdi_reader *reader, const struct cdi_value *value, 
 	if (n > 0 && !words)
 		return graft_fail_memory(reader->err);
 	for (const struct cdi_value *item = cdi_first(value, &view); item; item = cdi_next(item, &view)) {
-		if (read_word(reader, item, &words[n_read]) == 0)
-			n_read++;
-		else if (!cdi_goes_on(reader))
+		if (read_word(reader, item, &words[n_named]) < 0 && !cdi_goes_on(reader))
 			return -1;
+		n_named += item->key != NULL;
 	}
-	/* What could not be read was told already. */
 	*(void **)slot(object, member->offset) = words;
-	*(size_t *)slot(object, member->extra) = n_read;
+	*(size_t *)slot(object, member->extra) = n_named;
 	return check_names(reader, value, n);
 }
 

@@ -453,6 +453,12 @@ static const struct {
 	    { 3, 31, false, "invalid network device, empty hostInterfaceName" },
 	    { 3, 43, false, "name is a list, where a string belongs" },
 	    { 3, 76, false, "invalid network device, empty hostInterfaceName" } } },
+	{ HEAD "annotations: {a: [], b c: []}\n" ENV_ALL,
+	  { { 3, 1, true,
+	      "invalid annotation \"b c\": the key must be a name of up to 63 letters, digits, '-', '_' and '.', "
+	      "behind an optional 'domain/'" },
+	    { 3, 15, false, "an annotation is a list, where a string belongs" },
+	    { 3, 22, false, "an annotation is a list, where a string belongs" } } },
 	{ JSON("\"a\\u0000b\": 1, \"annotations\": {\"c\": \"\\u0000\", \"\\u0000\": \"d\", \"e\": [], \"e\": \"f\"},\n"
 	       "\"containerEdits\": {\"env\": [\"\\u0000\", \"B=1\"]}"),
 	  { { 3, 1, false, "a name must not hold a NUL character" },
