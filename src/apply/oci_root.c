@@ -37,14 +37,6 @@ static const char *make_absolute(const char *directory, const char *path, struct
 	return graft_arena_printf(arena, "%s/%s", strcmp(directory, "/") == 0 ? "" : directory, path);
 }
 
-static bool has_dots(const char *path)
-{
-	for (const char *at = path; (at = strstr(at, "/.")); at++)
-		if (at[2] == '\0' || at[2] == '/' || (at[2] == '.' && (at[3] == '\0' || at[3] == '/')))
-			return true;
-	return false;
-}
-
 /* What of a path exists, with all links resolved. */
 struct prefix {
 	const char *path; /* canonical */
@@ -94,7 +86,7 @@ static const char *resolve_links(const struct graft_oci_root *root, const char *
 	struct prefix prefix = { .fd = -1 };
 	const char *result = NULL;
 
-	if (find_prefix(root, path, &prefix) == 0 && !has_dots(path + prefix.length)) {
+	if (find_prefix(root, path, &prefix) == 0 && !graft_path_has_dots(path + prefix.length)) {
 		*ret_own_mount = is_own_mount(root, prefix.fd);
 		result = graft_arena_printf(root->arena, "%s%s", strcmp(prefix.path, "/") == 0 ? "" : prefix.path,
 					    path + prefix.length);
@@ -221,7 +213,8 @@ static bool is_usual(const char *path)
 static bool is_below_another(const struct graft_oci_root *root, const char *given)
 {
 	for (size_t i = 0; i < root->n_covered; i++)
-		if (root->covered[i].is_plain && graft_path_is_within(given, root->covered[i].path) && !has_dots(given))
+		if (root->covered[i].is_plain && graft_path_is_within(given, root->covered[i].path) &&
+		    !graft_path_has_dots(given))
 			return true;
 	return false;
 }

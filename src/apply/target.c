@@ -107,7 +107,34 @@ static int open_supervised_root(struct graft_target *target, struct graft_error 
 	return refuse_whole(fd, outer.fd, target->rootfs, err);
 }
 
-static int open_supervised(struct graft_target *target, struct graft_error *err)
+static int open_created_root(struct graft_target *target, struct graft_error *err)
+{
+	int fd = openat(target->process_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return fail_process(err, errno, target->pid, "/root");
+	graft_root_take(&target->root, fd);
+	return 0;
+}
+
+/*
+ * SECURITY: a process of another container, or one that has changed neither its root nor its namespace, would lead us to change what is theirs,
+ * or the host's.
+ */
+static int refuse_stranger(const struct graft_target *target, dev_t dev, ino_t inode, struct graft_error *err)
+{
+	auto_close int whole_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (whole_fd < 0 || fstat(target->root.fd, &st) < 0)
+		return graft_fail_errno(err, errno, "path error: /");
+	if (target->mount_ns_fd < 0 || st.st_dev != dev || st.st_ino != inode)
+		return graft_fail(err, GRAFT_UNSAFE, 0, "process %ld is not the container's: it has another root",
+				  (long)target->pid);
+	return refuse_whole(target->root.fd, whole_fd, "the root of the container's process", err);
+}
+
+static int open_process(struct graft_target *target, struct graft_error *err)
 {
 	char path[32];
 	struct stat st;
@@ -118,9 +145,17 @@ static int open_supervised(struct graft_target *target, struct graft_error *err)
 		return fail_process(err, errno, target->pid, "");
 	target->uid = st.st_uid;
 	target->gid = st.st_gid;
-	if (open_namespaces(target, err) < 0)
-		return -1;
-	return open_supervised_root(target, err);
+	return open_namespaces(target, err);
+}
+
+static int open_supervised(struct graft_target *target, struct graft_error *err)
+{
+	return open_process(target, err) < 0 ? -1 : open_supervised_root(target, err);
+}
+
+static int open_created(struct graft_target *target, struct graft_error *err)
+{
+	return open_process(target, err) < 0 ? -1 : open_created_root(target, err);
 }
 
 bool graft_in_user_namespace(void)
@@ -149,6 +184,24 @@ static int open_standalone(struct graft_target *target, struct graft_error *err)
 	return 0;
 }
 
+/* Opens a target by `open_it`, and hands it over whole or not at all. */
+static int open_whole(struct graft_target *target, int (*open_it)(struct graft_target *, struct graft_error *),
+		      const struct graft_log *log, struct graft_target *ret_target, struct graft_error *err)
+{
+	graft_info(log, "setting pid to %ld", (long)target->pid);
+	graft_info(log, "setting rootfs to %s", target->rootfs);
+	if (open_it(target, err) < 0)
+		return -1;
+	graft_info(log, "setting owner to %u:%u", target->uid, target->gid);
+	graft_info(log, "setting mount namespace to %s%ld%s", "/proc/", (long)target->pid, "/ns/mnt");
+	target->root.texts = target->texts = graft_texts_new();
+	if (!target->texts)
+		return graft_fail_memory(err);
+	*ret_target = *target;
+	*target = (struct graft_target)GRAFT_TARGET_INIT;
+	return 0;
+}
+
 int graft_target_open(pid_t pid, bool supervised, const char *rootfs, const struct graft_log *log,
 		      struct graft_target *ret_target, struct graft_error *err)
 {
@@ -159,17 +212,25 @@ int graft_target_open(pid_t pid, bool supervised, const char *rootfs, const stru
 	target.pid = pid;
 	target.supervised = supervised;
 	target.rootfs = rootfs;
-	graft_info(log, "setting pid to %ld", (long)pid);
-	graft_info(log, "setting rootfs to %s", rootfs);
-	if ((supervised ? open_supervised(&target, err) : open_standalone(&target, err)) < 0)
+	return open_whole(&target, supervised ? open_supervised : open_standalone, log, ret_target, err);
+}
+
+int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, const struct graft_log *log,
+			      struct graft_target *ret_target, struct graft_error *err)
+{
+	auto_target struct graft_target target = GRAFT_TARGET_INIT;
+	struct graft_target opened = GRAFT_TARGET_INIT;
+
+	if (pid <= 0)
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid argument");
+	target.pid = pid;
+	target.supervised = true;
+	target.rootfs = "";
+	if (open_whole(&target, open_created, log, &opened, err) < 0 || refuse_stranger(&opened, dev, inode, err) < 0) {
+		graft_target_close(&opened);
 		return -1;
-	graft_info(log, "setting owner to %u:%u", target.uid, target.gid);
-	graft_info(log, "setting mount namespace to %s%ld%s", "/proc/", (long)pid, "/ns/mnt");
-	target.root.texts = target.texts = graft_texts_new();
-	if (!target.texts)
-		return graft_fail_memory(err);
-	*ret_target = target;
-	target = (struct graft_target)GRAFT_TARGET_INIT;
+	}
+	*ret_target = opened;
 	return 0;
 }
 

@@ -3,6 +3,7 @@
  * target: the container that a plan is applied to: its root as a descriptor, its mount namespace, its owner.
  *
  * supervised: another process, by host pid; its root is looked up through /proc/PID/root, which shows that process' mounts.
+ * created:    the same, of a process that has changed its root already: all of its view is the container's.
  * standalone: the caller's own view (an LXC hook, enroot, bubblewrap): nothing is joined.
  */
 #ifndef GRAFT_APPLY_TARGET_H
@@ -36,6 +37,12 @@ struct graft_target {
 /* Opens it; nothing is changed or joined yet. -1: GRAFT_INVALID, GRAFT_NOT_FOUND, GRAFT_PERMISSION, GRAFT_NO_MEMORY. */
 int graft_target_open(pid_t pid, bool supervised, const char *rootfs, const struct graft_log *log,
 		      struct graft_target *ret_target, struct graft_error *err);
+/*
+ * The same for a container that a low-level runtime has made and not started: its process has the container's root, which is the directory of that number, for
+ * its own already, and waits. -1 as above; GRAFT_UNSAFE: the process has another root, or lives in our mount namespace.
+ */
+int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, const struct graft_log *log,
+			      struct graft_target *ret_target, struct graft_error *err);
 /* Whether this process lives in another user namespace than the first one. */
 bool graft_in_user_namespace(void);
 void graft_target_close(struct graft_target *target);

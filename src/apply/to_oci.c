@@ -16,6 +16,7 @@
 #include "apply/oci_edits.h"
 #include "apply/oci_root.h"
 #include "apply/temporary.h"
+#include "apply/to_namespace.h"
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "formats/cdi_simplify.h"
@@ -392,6 +393,99 @@ static int add_hook(const struct graft_plan *plan, const struct graft_oci_option
 	return 0;
 }
 
+/* ---- what waits ---- */
+
+/* Whether the low-level runtime mounts a tmpfs at /dev, which stays writable whatever becomes of the root. */
+static bool has_own_dev(const struct graft_oci_spec *spec)
+{
+	bool own = false;
+
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		const struct graft_oci_mount *mount = &spec->mounts[i];
+
+		if (!mount->destination || strcmp(mount->destination, "/dev") != 0)
+			continue;
+		own = mount->type && strcmp(mount->type, "tmpfs") == 0;
+		for (size_t j = 0; own && j < mount->n_options; j++)
+			own = strcmp(mount->options[j], "ro") != 0;
+	}
+	return own;
+}
+
+/* Whether it makes no difference that it is done a moment later, when the root may be read-only. */
+static bool may_wait(const struct graft_edit *edit, const struct graft_oci_spec *spec)
+{
+	if (!edit->target || graft_path_has_dots(edit->target))
+		return false;
+	switch (edit->kind) {
+	case GRAFT_EDIT_COVER:
+		return graft_path_is_within(edit->target, "/proc");
+	case GRAFT_EDIT_DIRECTORY:
+	case GRAFT_EDIT_SYMLINK:
+		return graft_path_is_within(edit->target, "/dev") && has_own_dev(spec);
+	case GRAFT_EDIT_FILE:
+	case GRAFT_EDIT_TMPFS:
+	case GRAFT_EDIT_BIND:
+	case GRAFT_EDIT_DEVICE:
+	case GRAFT_EDIT_CGROUP:
+	case GRAFT_EDIT_LDCACHE:
+	case GRAFT_EDIT_ENV:
+	case GRAFT_EDIT_MAX:
+		break;
+	}
+	return false;
+}
+
+/* Whether all of it may; one edit that has to be a hook's takes the others along. */
+static bool all_may_wait(const struct graft_plan *plan, const struct graft_oci_spec *spec)
+{
+	if (!spec->new_mount_namespace)
+		return false;
+	for (size_t i = 0; i < plan->n_edits; i++)
+		if (!may_wait(&plan->edits[i], spec))
+			return false;
+	return true;
+}
+
+/* A plan with memory of its own, of edits that may_wait() takes. NULL: no memory. */
+static struct graft_plan *copy_waiting(const struct graft_plan *plan)
+{
+	struct graft_plan *copy = graft_plan_new();
+
+	for (size_t i = 0; copy && i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+		struct graft_edit *item = graft_arena_push(copy->arena, &copy->edits, &copy->n_edits, sizeof(*item));
+
+		if (item)
+			*item = (struct graft_edit){ .kind = edit->kind,
+						     .target = graft_arena_strdup(copy->arena, edit->target),
+						     .content = graft_arena_strdup(copy->arena, edit->content),
+						     .conflict = edit->conflict,
+						     .mode = edit->mode,
+						     .flags = edit->flags };
+		if (graft_arena_failed(copy->arena))
+			copy = graft_plan_free(copy);
+	}
+	return copy;
+}
+
+void graft_oci_waiting_done(struct graft_oci_waiting *waiting)
+{
+	(void)graft_plan_free(waiting->plan);
+	*waiting = (struct graft_oci_waiting){ .plan = NULL };
+}
+
+int graft_apply_to_created(const struct graft_oci_waiting *waiting, pid_t pid, const struct graft_log *log,
+			   struct graft_error *err)
+{
+	auto_target struct graft_target target = GRAFT_TARGET_INIT;
+	const struct graft_namespace_options options = { .log = log };
+
+	if (graft_target_open_created(pid, waiting->dev, waiting->inode, log, &target, err) < 0)
+		return -1;
+	return graft_apply_to_namespace(waiting->plan, &target, &options, NULL, err);
+}
+
 /* ---- all of it ---- */
 
 /* Each edit to the one who does it: the root now, or the hook. */
@@ -405,13 +499,31 @@ static int divide(const struct graft_plan *rest, const struct graft_oci_options 
 		if (add_rest(edit, arena, why_not ? later : now) < 0)
 			return -1;
 		if (why_not)
-			graft_debug(options->log, "left to the hook: %s %s: %s", graft_edit_names[edit->kind],
+			graft_debug(options->log, "left for later: %s %s: %s", graft_edit_names[edit->kind],
 				    edit->target ? edit->target : "", why_not);
 		else
 			graft_debug(options->log, "done in the root: %s %s", graft_edit_names[edit->kind],
 				    edit->target ? edit->target : "");
 	}
 	return 0;
+}
+
+/* What could not be done now: it waits, or a hook does it. */
+static int put_off(const struct graft_plan *later, const struct graft_oci_spec *spec,
+		   const struct graft_oci_options *options, const struct graft_oci_root *root,
+		   struct graft_arena *arena, struct graft_cdi_edits *edits, struct graft_error *err)
+{
+	struct graft_oci_waiting *waiting = options->ret_waiting;
+	struct stat st;
+
+	if (later->n_edits == 0)
+		return 0;
+	if (!waiting || !all_may_wait(later, spec) || root->target.root.fd < 0 || fstat(root->target.root.fd, &st) < 0)
+		return add_hook(later, options, root, arena, edits, err);
+	waiting->plan = copy_waiting(later);
+	waiting->dev = st.st_dev;
+	waiting->inode = st.st_ino;
+	return waiting->plan ? 0 : graft_fail_memory(err);
 }
 
 static int apply(const struct graft_plan *plan, const char *bundle, const struct graft_oci_spec *spec,
@@ -432,7 +544,7 @@ static int apply(const struct graft_plan *plan, const char *bundle, const struct
 	/* A comparison that failed for want of memory counts as "cannot be told"; but then the rest would fail as well. */
 	if (rest && (divide(rest, options, &root, arena, now, later) < 0 || graft_arena_failed(arena)))
 		return graft_fail_memory(err);
-	if (later->n_edits > 0 && add_hook(later, options, &root, arena, &edits, err) < 0)
+	if (put_off(later, spec, options, &root, arena, &edits, err) < 0)
 		return -1;
 	if (graft_oci_apply_edits(document, &edits, err) < 0)
 		return -1;
@@ -447,9 +559,13 @@ int graft_apply_to_oci(const struct graft_plan *plan, const char *bundle, const 
 	struct graft_arena *arena = graft_arena_new(ARENA_MAX);
 	int rc;
 
+	if (options->ret_waiting)
+		*options->ret_waiting = (struct graft_oci_waiting){ .plan = NULL };
 	if (!arena)
 		return graft_fail_memory(err);
 	rc = apply(plan, bundle, spec, options, arena, document, err);
+	if (rc < 0 && options->ret_waiting)
+		graft_oci_waiting_done(options->ret_waiting);
 	graft_arena_free(arena);
 	return rc;
 }

@@ -6,11 +6,15 @@
  *   config.json       device nodes, cgroup rules, mounts, variables, groups: the low-level runtime does them
  *   the root itself   links, files, the loader's cache, when it is mounted, writable, and no mount of config.json covers the paths
  *   one hook          what is left, as the argument of one static program at createContainer
+ *
+ * Where the caller comes back when the low-level runtime has made the container and has not started it, what is left below /proc and /dev waits for
+ * that instead (graft_apply_to_created()), and there is no hook (docs/decisions/0023-after-create.md).
  */
 #ifndef GRAFT_APPLY_TO_OCI_H
 #define GRAFT_APPLY_TO_OCI_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -19,6 +23,15 @@
 #include "formats/json_document.h"
 #include "formats/oci_spec.h"
 #include "plan/plan.h"
+
+/* What is to be done when the low-level runtime has made the container. */
+struct graft_oci_waiting {
+	struct graft_plan *plan; /* with memory of its own; NULL = nothing */
+	dev_t dev;               /* the directory that will be the container's root */
+	ino_t inode;
+};
+/* Leaves it empty. */
+void graft_oci_waiting_done(struct graft_oci_waiting *waiting);
 
 struct graft_oci_options {
 	const char *hook_path;   /* absolute path of nvidia-cdi-hook */
@@ -33,6 +46,8 @@ struct graft_oci_options {
 	size_t n_other_mounts;
 	struct graft_texts *texts; /* what was read of the root before (base/texts.h); NULL = nothing. Borrowed */
 	const struct graft_log *log;
+	/* Becomes what waits until the container is made, which the caller has to graft_oci_waiting_done(). NULL: nobody comes back. */
+	struct graft_oci_waiting *ret_waiting;
 };
 
 /*
@@ -50,5 +65,12 @@ int graft_plan_to_edits(const struct graft_plan *plan, const struct graft_oci_op
 int graft_apply_to_oci(const struct graft_plan *plan, const char *bundle, const struct graft_oci_spec *spec,
 		       const struct graft_oci_options *options, struct graft_json_document *document,
 		       struct graft_error *err);
+
+/*
+ * Applies what waited to a container that is made and not started: `pid` is that of its process, which has the container's root for its own. All or
+ * nothing. -1: as graft_target_open_created() and graft_apply_to_namespace().
+ */
+int graft_apply_to_created(const struct graft_oci_waiting *waiting, pid_t pid, const struct graft_log *log,
+			   struct graft_error *err);
 
 #endif

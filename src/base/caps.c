@@ -94,6 +94,14 @@ bool graft_caps_is_unprivileged(void)
 	return get(&sets) == 0 && sets.permitted == 0;
 }
 
+bool graft_caps_hold(enum graft_caps_step step)
+{
+	const uint64_t needed = steps[step].effective & ~dispensable;
+	struct sets sets;
+
+	return get(&sets) == 0 && (sets.effective & needed) == needed;
+}
+
 uint64_t graft_caps_all(void)
 {
 	uint64_t all = 0;

@@ -53,6 +53,8 @@ int graft_caps_end_execution(struct graft_error *err);
 /* Makes exactly the capabilities of `step` effective, as far as they are permitted. */
 int graft_caps_enter(const struct graft_caps *caps, enum graft_caps_step step, struct graft_error *err);
 
+/* Whether all capabilities of a step are effective, NET_ADMIN apart. */
+bool graft_caps_hold(enum graft_caps_step step);
 /* Whether the process has no capability at all to give up or to lose. */
 bool graft_caps_is_unprivileged(void);
 

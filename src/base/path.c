@@ -103,3 +103,11 @@ const char *graft_path_directory(const char *path, struct graft_arena *arena)
 
 	return length > 0 ? graft_arena_strndup(arena, path, length > 1 ? length - 1 : length) : NULL;
 }
+
+bool graft_path_has_dots(const char *path)
+{
+	for (const char *at = path; (at = strstr(at, "/.")); at++)
+		if (at[2] == '\0' || at[2] == '/' || (at[2] == '.' && (at[3] == '\0' || at[3] == '/')))
+			return true;
+	return false;
+}

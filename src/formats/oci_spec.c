@@ -178,17 +178,18 @@ static int read_mappings(const struct graft_json_node *array, struct graft_arena
 	return 0;
 }
 
-static bool has_user_namespace(const struct graft_json_node *array)
+static void read_namespaces(const struct graft_json_node *array, struct graft_oci_spec *spec)
 {
 	struct graft_json_node *node = graft_json_node_first(array);
 
 	for (node = next_object(node); node; node = next_object(graft_json_node_next(node))) {
-		const char *type = string_of(node, "type");
+		const char *type = string_of(node, "type"), *path = string_of(node, "path");
 
 		if (type && strcmp(type, "user") == 0)
-			return true;
+			spec->new_user_namespace = true;
+		if (type && strcmp(type, "mount") == 0)
+			spec->new_mount_namespace = !path || path[0] == '\0';
 	}
-	return false;
 }
 
 static int read_devices(const struct graft_json_node *array, struct graft_oci_spec *spec, struct graft_error *err)
@@ -209,7 +210,7 @@ static int read_devices(const struct graft_json_node *array, struct graft_oci_sp
 static int read_linux(const struct graft_json_node *node, struct graft_oci_spec *spec, struct graft_error *err)
 {
 	spec->cgroups_path = string_of(node, "cgroupsPath");
-	spec->new_user_namespace = has_user_namespace(graft_json_node_member(node, "namespaces"));
+	read_namespaces(graft_json_node_member(node, "namespaces"), spec);
 	if (read_devices(graft_json_node_member(node, "devices"), spec, err) < 0 ||
 	    read_mappings(graft_json_node_member(node, "uidMappings"), spec->arena, &spec->uid_mappings,
 			  &spec->n_uid_mappings, err) < 0)

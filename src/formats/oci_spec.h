@@ -55,7 +55,8 @@ struct graft_oci_spec {
 	const char *cgroups_path; /* linux.cgroupsPath */
 	const char **devices;     /* paths of linux.devices */
 	size_t n_devices;
-	bool new_user_namespace; /* linux.namespaces has a "user" entry */
+	bool new_user_namespace;  /* linux.namespaces has a "user" entry */
+	bool new_mount_namespace; /* it has a "mount" entry without a path */
 	struct graft_oci_id_mapping *uid_mappings, *gid_mappings;
 	size_t n_uid_mappings, n_gid_mappings;
 	struct graft_arena *arena; /* borrowed */

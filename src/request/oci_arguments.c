@@ -34,8 +34,21 @@ static const struct {
 	{ "h", FLAG },
 };
 
-/* Options of `create` and `run` whose value could look like --bundle. */
-static const char *const create_options[] = { "console-socket", "pid-file", "preserve-fds", "config", "f" };
+/* Options of `create` and `run`. */
+static const struct {
+	const char *name;
+	enum kind kind;
+} create_options[] = {
+	{ "console-socket", VALUE }, /* runc, crun */
+	{ "pidfd-socket", VALUE },   /* runc since 1.2 */
+	{ "pid-file", VALUE },       /* runc, crun */
+	{ "preserve-fds", VALUE },   /* runc, crun */
+	{ "config", VALUE },         /* crun */
+	{ "f", VALUE },
+	{ "no-pivot", FLAG },       /* runc, crun */
+	{ "no-new-keyring", FLAG }, /* runc, crun */
+	{ "no-subreaper", FLAG },   /* runc, crun */
+};
 
 /* SPEC OCI runtime command line interface, and what runc and crun have besides. */
 static const char *const subcommands[] = {
@@ -94,8 +107,8 @@ static void classify_global(struct word *word)
 static void classify_create(struct word *word)
 {
 	for (size_t i = 0; i < GRAFT_COUNT(create_options) && word->kind == UNKNOWN; i++) {
-		if (is_name(word, create_options[i]))
-			word->kind = VALUE;
+		if (is_name(word, create_options[i].name))
+			word->kind = create_options[i].kind;
 	}
 }
 
@@ -191,25 +204,36 @@ static void read_global(struct line *line, struct graft_oci_arguments *arguments
 		}
 		if (!options || !read_option(text, &word)) {
 			arguments->subcommand = text;
-			line->at++;
+			arguments->n_global = line->at++;
 			return;
 		}
 		classify_global(&word);
+		arguments->plain &= word.kind != UNKNOWN;
 		remember_global(&word, take_value(line, &word, arguments), arguments);
 	}
 }
 
 static void read_create(struct line *line, struct graft_oci_arguments *arguments)
 {
+	size_t n_words = 0;
+
 	for (; word_at(line, line->at) && strcmp(word_at(line, line->at), "--") != 0; line->at++) {
+		const char *text = word_at(line, line->at), *value;
 		struct word word;
 
-		if (!read_option(word_at(line, line->at), &word))
+		if (!read_option(text, &word)) {
+			arguments->container = n_words++ == 0 ? text : NULL;
 			continue;
+		}
 		classify_create(&word);
-		if (word.kind != UNKNOWN)
-			(void)take_value(line, &word, arguments);
+		arguments->plain &= word.kind != UNKNOWN;
+		if (word.kind == UNKNOWN)
+			continue;
+		value = take_value(line, &word, arguments);
+		if (is_name(&word, "pid-file") && value)
+			arguments->pid_file = value;
 	}
+	arguments->plain &= !word_at(line, line->at);
 }
 
 int graft_oci_arguments_read(int argc, char *const *argv, struct graft_oci_arguments *ret_arguments,
@@ -217,7 +241,7 @@ int graft_oci_arguments_read(int argc, char *const *argv, struct graft_oci_argum
 {
 	struct line line = { .argc = argc, .at = 1, .argv = argv };
 
-	*ret_arguments = (struct graft_oci_arguments){ .subcommand = NULL };
+	*ret_arguments = (struct graft_oci_arguments){ .plain = true };
 	read_global(&line, ret_arguments);
 	ret_arguments->create = ret_arguments->subcommand && strcmp(ret_arguments->subcommand, "create") == 0;
 	if (ret_arguments->create)

@@ -19,6 +19,10 @@ struct graft_oci_arguments {
 	const char *bundle;     /* the last --bundle or -b, before or behind it; NULL = the working directory */
 	const char *log, *log_format; /* the last of each, before it; NULL = not given */
 	bool debug;
+	/* Of `create`: the last --pid-file, and the only word that is no option; NULL = not given, or there are several words. */
+	const char *pid_file, *container;
+	int n_global; /* words of argv before the subcommand, argv[0] among them */
+	bool plain;   /* all options, global ones and those of `create`, are known to us */
 };
 
 /*

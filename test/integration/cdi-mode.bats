@@ -136,9 +136,10 @@ shim() {
   "$world" "$runtime" --root "$state" --log "$work/log.json" --log-format json "$@"
 }
 
+create_options=()
 # start_container WORLD: create, start, wait for the end, read the probe's answers.
 start_container() {
-  if ! shim "$1" create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1; then
+  if ! shim "$1" create --bundle "$bundle" "${create_options[@]}" "$container" </dev/null >"$work/out" 2>&1; then
     cat "$work/out" "$work/runtime.log"
     return 1
   fi
@@ -337,7 +338,7 @@ expect_generated() {
   expect ls-nvidia "nvidia-modeset nvidia-uvm nvidia-uvm-tools nvidia0 nvidiactl"
 }
 
-# same_both_ways WORLD LOW-LEVEL-RUNTIME [PREPARE]: one hook for what has to wait, and what it and the edits make is what the hooks make.
+# same_both_ways WORLD LOW-LEVEL-RUNTIME [PREPARE]: one hook for what has to wait, and what it and the edits make is what the hooks make; as is what is made after `create`.
 same_both_ways() {
   low_level "$2"
   generated_spec
@@ -354,6 +355,16 @@ same_both_ways() {
   expect_generated
   [ "$(ways)" = '["sequence"]' ] || die "$(ways)" || return
   diff "$work/hooks" "$work/edits"
+  # Where the engine is told the process ID, what waits for mounts needs no hook either.
+  generated_spec
+  make_looking_bundle
+  "${3:-true}"
+  create_options=(--pid-file "$work/pid")
+  look "$1" after
+  create_options=()
+  expect_generated
+  [ "$(ways)" = '[]' ] || die "$(ways)" || return
+  diff "$work/hooks" "$work/after"
 }
 
 # What both have seen.

@@ -302,10 +302,11 @@ static int inject(struct runtime_create *create, const struct graft_strings *nam
 }
 
 /* The names without their kind, for the generator. */
-static int generate(const struct runtime_create *create, const struct graft_strings *names, struct graft_error *err)
+static int generate(struct runtime_create *create, const struct graft_strings *names, struct graft_error *err)
 {
 	struct graft_container container = *create->container;
 	struct runtime_create generated = *create;
+	int rc;
 
 	container.devices = (struct graft_strings){ .n = 0 };
 	for (size_t i = 0; i < names->n; i++) {
@@ -314,7 +315,9 @@ static int generate(const struct runtime_create *create, const struct graft_stri
 			return graft_fail_memory(err);
 	}
 	generated.container = &container;
-	return runtime_jit_cdi(&generated, err);
+	rc = runtime_jit_cdi(&generated, err);
+	create->waiting = generated.waiting;
+	return rc;
 }
 
 int runtime_cdi(struct runtime_create *create, struct graft_error *err)

@@ -178,9 +178,13 @@ static int fail_read(struct graft_error *err)
 }
 
 int runtime_edit_bundle(const struct graft_config *config, const char *word, const char *low_level, const char *bundle,
-			const struct graft_log *log, struct graft_arena *arena, struct graft_error *err)
+			const struct graft_log *log, struct graft_arena *arena, struct graft_oci_waiting *ret_waiting,
+			struct graft_error *err)
 {
 	auto_json_document struct graft_json_document *document = NULL;
+	struct runtime_create create = {
+		.config = config, .low_level = low_level, .comes_back = ret_waiting != NULL, .log = log, .arena = arena
+	};
 	struct graft_oci_spec spec;
 	struct choice choice;
 
@@ -192,13 +196,15 @@ int runtime_edit_bundle(const struct graft_config *config, const char *word, con
 	if (choose(config, word, &spec, log, arena, &choice, err) < 0)
 		return -1;
 	log_mode(log, word, &choice);
-	return edit_and_write(&(struct runtime_create){ .config = config,
-							.low_level = low_level,
-							.bundle = bundle,
-							.document = document,
-							.spec = &spec,
-							.container = &choice.container,
-							.log = log,
-							.arena = arena },
-			      choice.mode, err);
+	create.bundle = bundle;
+	create.document = document;
+	create.spec = &spec;
+	create.container = &choice.container;
+	if (edit_and_write(&create, choice.mode, err) < 0) {
+		graft_oci_waiting_done(&create.waiting);
+		return -1;
+	}
+	if (ret_waiting)
+		*ret_waiting = create.waiting;
+	return 0;
 }

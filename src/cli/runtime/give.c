@@ -8,6 +8,7 @@
 
 #include "apply/target.h"
 #include "apply/to_oci.h"
+#include "base/caps.h"
 
 /* --- before the plan --- */
 
@@ -124,11 +125,19 @@ static const char **list_loader_dirs(struct graft_arena *arena, const struct gra
 	return dirs;
 }
 
-int runtime_give(const struct runtime_create *create, const struct graft_plan *plan, const struct graft_image *image,
+/* Whether we come back, and may join the container then: in a user namespace its mounts are to be changed from inside alone. */
+static bool may_wait(const struct runtime_create *create)
+{
+	return create->comes_back && !create->waiting.plan && !runtime_binds_nodes(create) &&
+	       graft_caps_hold(GRAFT_CAPS_MOUNT);
+}
+
+int runtime_give(struct runtime_create *create, const struct graft_plan *plan, const struct graft_image *image,
 		 const struct graft_log *detail, struct graft_error *err)
 {
 	bool known = image && image->libc != GRAFT_LIBC_MUSL; /* which has no ld.so.conf */
 	size_t n_loader_dirs = 0;
+	struct graft_oci_waiting waiting = { .plan = NULL };
 	const char **loader_dirs = known ? list_loader_dirs(create->arena, image, &n_loader_dirs) : NULL;
 	const struct graft_oci_options options = {
 		.hook_path = create->cdi_hook_path,
@@ -140,6 +149,7 @@ int runtime_give(const struct runtime_create *create, const struct graft_plan *p
 		.n_other_mounts = create->n_other_mounts,
 		.texts = create->texts,
 		.log = detail,
+		.ret_waiting = may_wait(create) ? &waiting : NULL,
 	};
 
 	if (n_loader_dirs > 0 && !loader_dirs)
@@ -148,5 +158,9 @@ int runtime_give(const struct runtime_create *create, const struct graft_plan *p
 	if (link_nodes_of_plan(create, plan, err) < 0)
 		return -1;
 	/* ---- privileged work starts here: all input is parsed, all decisions are in the plan ---- */
-	return graft_apply_to_oci(plan, create->bundle, create->spec, &options, create->document, err);
+	if (graft_apply_to_oci(plan, create->bundle, create->spec, &options, create->document, err) < 0)
+		return -1;
+	if (waiting.plan)
+		create->waiting = waiting;
+	return 0;
 }

@@ -24,8 +24,9 @@ bool runtime_binds_nodes(const struct runtime_create *create);
 /*
  * One log line per decision, links for the nodes, then the edits of the document and the container's root (apply/to_oci.h, whose errors these are).
  * `image`: what was seen of the root, NULL = it was not looked at. `detail` gets what the sink tells of its work; NULL = nobody. A link that cannot be made is a warning.
+ * create->waiting is set to what has to be done later, where somebody comes back for it.
  */
-int runtime_give(const struct runtime_create *create, const struct graft_plan *plan, const struct graft_image *image,
+int runtime_give(struct runtime_create *create, const struct graft_plan *plan, const struct graft_image *image,
 		 const struct graft_log *detail, struct graft_error *err);
 
 /*

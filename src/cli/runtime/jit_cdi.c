@@ -227,7 +227,7 @@ static int make_plan(const struct runtime_create *create, struct cli_pipeline *p
 
 /* ---- all of it ---- */
 
-static int run(const struct runtime_create *create, const struct graft_strings *names, struct graft_request *request,
+static int run(struct runtime_create *create, const struct graft_strings *names, struct graft_request *request,
 	       struct graft_error *err)
 {
 	struct graft_policy policy = { .style = GRAFT_STYLE_OCI };

@@ -129,6 +129,11 @@ bool runtime_ignores_unread_state(const char *path, struct graft_arena *arena)
 	return fd >= 0 && graft_elf_read_fd(fd, path, arena, &elf, NULL) == 0 && elf.is_go;
 }
 
+bool runtime_stops_before_start(const char *path)
+{
+	return strcmp(base_name(path), "runc") == 0 || strcmp(base_name(path), "crun") == 0;
+}
+
 int runtime_refuse_loop(const struct graft_config *config, struct graft_error *err)
 {
 	const char *wrapper = secure_getenv(RUNTIME_WRAPPER_VARIABLE);

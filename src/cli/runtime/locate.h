@@ -30,6 +30,11 @@ int runtime_find_low_level(const struct graft_config *config, const struct graft
  * without memory the arena remembers.
  */
 bool runtime_ignores_unread_state(const char *path, struct graft_arena *arena);
+/*
+ * Whether `create` of the low-level runtime comes back when the container's root and mounts are as they will be and its program has not been started, which
+ * is known of runc and crun.
+ */
+bool runtime_stops_before_start(const char *path);
 /* Fails when a wrapper that we were about to become has called us again. */
 int runtime_refuse_loop(const struct graft_config *config, struct graft_error *err);
 

@@ -13,8 +13,10 @@
 #include "base/cleanup.h"
 #include "cli/config.h"
 #include "cli/runtime/create.h"
+#include "cli/runtime/finish.h"
 #include "cli/runtime/locate.h"
 #include "cli/runtime/log.h"
+#include "cli/runtime/low_level.h"
 #include "cli/runtime/runtime.h"
 #include "cli_version.h"
 
@@ -53,27 +55,38 @@ static void print_version(void)
 /* Becomes the low-level runtime; returns only when that fails. The environment and all descriptors that we did not open stay. */
 static int become(const struct runtime *runtime, const char *path, bool script, struct graft_error *err)
 {
-	static char empty[] = "";
-	char *const no_words[] = { empty, NULL };
-	char *name = graft_arena_strdup(runtime->arena, path);
-	char **argv = runtime->argv;
-
-	if (!name)
-		return graft_fail_memory(err);
-	if (argv[0])
-		argv[0] = name;
 	if (script && setenv(RUNTIME_WRAPPER_VARIABLE, path, 1) < 0)
 		return graft_fail_memory(err);
 	graft_debug(&runtime->log.log, "becoming '%s'", path);
-	(void)execv(path, argv[0] ? argv : no_words);
-	return graft_fail_errno(err, errno, "could not exec '%s'", path);
+	return low_level_become(path, runtime->argv, runtime->arena, err);
+}
+
+/* Edits the bundle, and stays for what has to wait. Returns 0 when there is nothing of that. */
+static int create(struct runtime *runtime, const char *path, bool script, struct graft_error *err)
+{
+	const struct graft_oci_arguments *arguments = &runtime->arguments;
+	const char *word = runtime->mode ? runtime->mode : runtime->config.runtime.mode;
+	bool can_finish = runtime_can_finish(arguments, path, script);
+	struct graft_oci_waiting waiting = { .plan = NULL };
+	int status = 0, rc;
+
+	if (runtime_edit_bundle(&runtime->config, word, path, arguments->bundle, &runtime->log.log, runtime->arena,
+				can_finish ? &waiting : NULL, err) < 0)
+		return -1;
+	if (!waiting.plan)
+		return 0;
+	rc = runtime_finish(arguments, path, runtime->argv, &waiting, &runtime->log.log, runtime->arena, &status, err);
+	graft_oci_waiting_done(&waiting);
+	if (rc == 0)
+		low_level_end_alike(status);
+	return -1;
 }
 
 static int run(struct runtime *runtime, struct graft_error *err)
 {
 	const struct graft_oci_arguments *arguments = &runtime->arguments;
 	const struct graft_log *log = &runtime->log.log;
-	const char *path = NULL, *word;
+	const char *path = NULL;
 	bool script = false;
 
 	if (arguments->version)
@@ -90,10 +103,9 @@ static int run(struct runtime *runtime, struct graft_error *err)
 		(void)putchar('\n');
 		(void)fflush(stdout);
 	}
-	word = runtime->mode ? runtime->mode : runtime->config.runtime.mode;
 	if (!arguments->create)
 		graft_debug(log, "'%s' is forwarded as it is", arguments->subcommand ? arguments->subcommand : "");
-	else if (runtime_edit_bundle(&runtime->config, word, path, arguments->bundle, log, runtime->arena, err) < 0)
+	else if (create(runtime, path, script, err) < 0)
 		return -1;
 	return become(runtime, path, script, err);
 }

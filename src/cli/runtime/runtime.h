@@ -5,11 +5,14 @@
  *
  *   main          arguments -> config.toml -> log -> low-level runtime -> (create: config.json -> container -> mode -> edits) -> execve
  *
+ * Where something waits until the container is made, the low-level runtime is called and not become, and what waited is done behind it (finish.h).
+ *
  * A container that asks for no GPU is decided from one pass over config.json; nothing of the driver is looked at.
  */
 #ifndef GRAFT_CLI_RUNTIME_RUNTIME_H
 #define GRAFT_CLI_RUNTIME_RUNTIME_H
 
+#include "apply/to_oci.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -32,6 +35,8 @@ struct runtime_create {
 	const char *hook_root;     /* the root's absolute path, where its hooks need not wait for the state; or NULL */
 	const char **other_mounts; /* where container edits mount something: plans for the root know nothing of it */
 	size_t n_other_mounts;
+	bool comes_back; /* whether somebody does what waits until the container is made */
+	struct graft_oci_waiting waiting;
 	const struct graft_log *log;
 	struct graft_texts *texts; /* what was read of the container's root */
 	struct graft_arena *arena; /* for all that lives until execve */

@@ -78,7 +78,7 @@ static int edit_bundle(const struct world *world, const char *toml_text, const c
 	assert_int_equal(graft_toml_parse("/c.toml", toml_text, strlen(toml_text), &toml, err), 0);
 	assert_int_equal(graft_config_read(toml, NULL, world->arena, &config, err), 0);
 	return runtime_edit_bundle(&config, word ? word : config.runtime.mode, "/nowhere/runc", world_path(world, "b"),
-				   NULL, world->arena, err);
+				   NULL, world->arena, NULL, err);
 }
 
 #define SPEC(env, rest)                                                                                   \
@@ -207,7 +207,7 @@ static void test_no_bundle(void **state)
 	char text[1024];
 
 	assert_int_equal(runtime_edit_bundle(&config, "auto", "/nowhere/runc", world_path(world, "nowhere"), NULL,
-					     world->arena, &err),
+					     world->arena, NULL, &err),
 			 -1);
 	(void)graft_error_text(&err, text, sizeof(text));
 	assert_memory_equal(text, "error opening OCI specification file ", 37);
@@ -306,7 +306,7 @@ static void test_hook_root(void **state)
 		    runtime_edit_bundle(&config, words[i % GRAFT_COUNT(words)],
 					low_level[0] == '@' ? world_path(world, low_level + 1) : low_level,
 					bundle && bundle[0] == '@' ? world_path(world, bundle + 1) : bundle, NULL,
-					world->arena, NULL),
+					world->arena, NULL, NULL),
 		    0);
 		print_message("# %s %s %s\n", words[i % GRAFT_COUNT(words)], rows[row].root, bundle ? bundle : "-");
 		assert_string_equal(seen.hook_root, want[0] == '@' ? world_path(world, want + 1) : want);
@@ -336,7 +336,7 @@ static void test_allocations(void **state)
 
 		world_put(world, "b/config.json", json, 0644);
 		allocation_fail(n);
-		rc = runtime_edit_bundle(&config, "auto", runc, bundle, NULL, arena, &err);
+		rc = runtime_edit_bundle(&config, "auto", runc, bundle, NULL, arena, NULL, &err);
 		failed = allocation_failed();
 		graft_arena_free(arena);
 		text = world_get(world, "b/config.json");

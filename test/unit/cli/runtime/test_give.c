@@ -198,7 +198,7 @@ static void test_edits(void **state)
 	assert_non_null(strstr(text, "NAME=value"));
 	assert_non_null(strstr(text, "\"/opt/nvidia-cdi-hook\""));
 	assert_non_null(strstr(text, "\"additionalGids\""));
-	assert_non_null(strstr(graft_buffer_text(&lines), "left to the hook: symlink /usr/lib/x.so"));
+	assert_non_null(strstr(graft_buffer_text(&lines), "left for later: symlink /usr/lib/x.so"));
 	assert_null(strstr(text, "--rootfs"));
 	graft_buffer_done(&lines);
 	creation_done(&creation);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* finish: call, look whose process it is, apply; or take all of it back. */
+#include "cli/runtime/finish.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "cli/runtime/locate.h"
+#include "cli/runtime/low_level.h"
+
+#define PID_TEXT_MAX ((size_t)64)
+
+bool runtime_can_finish(const struct graft_oci_arguments *arguments, const char *low_level, bool script)
+{
+	return arguments->create && arguments->plain && arguments->pid_file && arguments->container && !script &&
+	       runtime_stops_before_start(low_level);
+}
+
+static int fail_pid(const char *file, const char *text, struct graft_error *err)
+{
+	return graft_fail(err, GRAFT_FORMAT, 0, "%s: no process ID: '%s'", file, text);
+}
+
+/* The pid of the container's process, in decimal, with nothing behind it but white space. */
+static int read_pid(const char *file, struct graft_arena *arena, pid_t *ret_pid, struct graft_error *err)
+{
+	auto_close int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	const char *text = NULL;
+	size_t length = 0;
+	char *end;
+	long pid;
+	int rc = fd < 0 ? -errno : graft_read_fd(fd, PID_TEXT_MAX, arena, &text, &length);
+
+	if (rc < 0)
+		return graft_fail_errno(err, -rc, "file read error: %s", file);
+	if (text[0] < '1' || text[0] > '9')
+		return fail_pid(file, text, err);
+	errno = 0;
+	pid = strtol(text, &end, 10);
+	while (*end == '\n' || *end == ' ')
+		end++;
+	if (errno != 0 || pid > INT_MAX || *end != '\0')
+		return fail_pid(file, text, err);
+	*ret_pid = (pid_t)pid;
+	return 0;
+}
+
+/* The engine is told that there is no container, so there shall be none. */
+static void delete_again(const struct graft_oci_arguments *arguments, const char *low_level, char *const *argv,
+			 const struct graft_log *log, struct graft_arena *arena)
+{
+	static char command[] = "delete", force[] = "--force";
+	size_t n = (size_t)arguments->n_global;
+	char **words = graft_arena_list(arena, n + 4, sizeof(*words));
+	struct graft_error why = { .status = GRAFT_OK };
+	int status = 0;
+
+	for (size_t i = 0; words && i < n; i++)
+		words[i] = argv[i];
+	if (words) {
+		words[n] = command;
+		words[n + 1] = force;
+		words[n + 2] = graft_arena_strdup(arena, arguments->container);
+	}
+	if (graft_arena_failed(arena))
+		(void)graft_fail_memory(&why);
+	else
+		(void)low_level_call(low_level, words, arena, &status, &why);
+	if (why.status != GRAFT_OK)
+		graft_warn(log, "container '%s' could not be deleted: %s", arguments->container, why.msg);
+	else if (status != 0)
+		graft_warn(log, "container '%s' could not be deleted: '%s delete --force' ended with %d",
+			   arguments->container, low_level, status);
+}
+
+int runtime_finish(const struct graft_oci_arguments *arguments, const char *low_level, char **argv,
+		   const struct graft_oci_waiting *waiting, const struct graft_log *log, struct graft_arena *arena,
+		   int *ret_status, struct graft_error *err)
+{
+	pid_t pid;
+
+	graft_debug(log, "calling '%s'", low_level);
+	if (low_level_call(low_level, argv, arena, ret_status, err) < 0)
+		return -1;
+	if (*ret_status != 0)
+		return 0;
+	if (read_pid(arguments->pid_file, arena, &pid, err) == 0 &&
+	    graft_apply_to_created(waiting, pid, NULL, err) == 0)
+		return 0;
+	(void)graft_wrap(err, "failed to set up the container's GPUs");
+	delete_again(arguments, low_level, argv, log, arena);
+	return -1;
+}

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+# nvidia-container-runtime where an engine has `create` write the container's process ID: what needs the container's mounts is done between `create`
+# and `start`, and config.json gets no hook for it (docs/decisions/0023-after-create.md).
+
+load lib.bash
+
+setup_file() {
+  local name
+  start_host dgx-h100
+  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook; do
+    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
+  done
+}
+teardown_file() { stop_host; }
+setup() {
+  test_setup
+  runtime=$BATS_FILE_TMPDIR/programs/nvidia-container-runtime
+  state=$work/runc
+  mkdir -p "$state"
+  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
+  unset XDG_CONFIG_HOME
+  low_level runc
+}
+teardown() { test_teardown; }
+
+low_level() {
+  printf '[nvidia-container-runtime]\nlog-level = "debug"\ndebug = "%s"\nruntimes = ["%s"]\n' "$work/runtime.log" "$1" >"$work/config.toml"
+}
+
+# make_asking_bundle FILTER...: GPU 0, and a program that tells what it sees. The driver's procfs is only seen in a procfs of the simulated host's.
+make_asking_bundle() {
+  local filter
+  ! on_host mountpoint --quiet "$root" || on_host umount --lazy "$root"
+  make_root small overlay
+  rm -rf "$bundle"
+  mkdir -p "$bundle"
+  on_host runc spec --bundle "$bundle"
+  edit_bundle --arg root "$root" --arg id "$container" '.process.terminal = false | .process.args = ["/asks"] | del(.process.rlimits) |
+    .root = {path: $root, readonly: false} | .linux.cgroupsPath = "/" + $id | .process.env += ["NVIDIA_VISIBLE_DEVICES=0"] |
+    .mounts |= map(if .destination == "/proc" then {destination: "/proc", source: "/proc", type: "bind", options: ["rbind"]} else . end)'
+  for filter in "$@"; do
+    edit_bundle "$filter"
+  done
+  cat >"$work/asks" <<'SH'
+#!/bin/sh
+/probe
+grep ModifyDeviceFiles /proc/driver/nvidia/params
+echo "params: $(stat -c '%a' /proc/driver/nvidia/params) $(sed -n 's|.* /proc/driver/nvidia/params \([^ ]*\) .*|\1|p' /proc/self/mountinfo)"
+echo "mounts-on-driver: $(grep -c ' /proc/driver' /proc/self/mountinfo)"
+echo "link: $(readlink /dev/dri/by-path/pci-0000:1b:00.0-card)"
+SH
+  on_host install -m 0755 "$work/asks" "$root/asks"
+}
+
+with_pid=(--pid-file PID)
+# create WORLD [WORD...]: through the shim, before which the words are put.
+create() {
+  local world=$1
+  shift
+  "$world" "$@" "${old_kernel[@]}" "$runtime" --root "$state" --log "$work/log.json" --log-format json \
+    create --bundle "$bundle" "${with_pid[@]/PID/$work/pid}" "$container" </dev/null >"$work/out" 2>&1 3>&- 4>&-
+}
+
+# The message that containerd's shim finds.
+last_error() { jq --slurp --raw-output 'map(select(.level == "error")) | last | .msg' "$1"; }
+created() { create "$@" || die "$(cat "$work/out" "$work/runtime.log")"; }
+hooks() { jq -c '[.hooks // {} | .[][].args[1]]' "$bundle/config.json"; }
+
+# works WORLD HOOKS: the container has these hooks, and sees what it should.
+works() {
+  [ "$(hooks)" = "$2" ] || die "$(hooks)" || return
+  run_created "$1" runc --root "$state"
+  expect nvidia-smi 1
+  expect ModifyDeviceFiles 0
+  expect params "444 ro,nosuid,nodev,noexec,relatime"
+  expect mounts-on-driver "$covers"
+  expect link ../card0
+}
+setup_covers() { covers=$(($(on_host grep -c ' /proc/driver' /proc/self/mountinfo) + 1)); }
+
+# waits WORLD LOW-LEVEL-RUNTIME
+waits() {
+  local pid
+  setup_covers
+  low_level "$2"
+  make_asking_bundle
+  host_state >"$work/before"
+  created "$1"
+  pid=$(cat "$work/pid")
+  [ "$("$1" "$2" --root "$state" state "$container" | jq -r '.status, .pid' | xargs)" = "created $pid" ]
+  # It is done before anybody can start the container.
+  grep -qx 'ModifyDeviceFiles: 0' "/proc/$pid/root/proc/driver/nvidia/params"
+  [ "$(readlink "/proc/$pid/root/dev/dri/by-path/pci-0000:1b:00.0-card")" = ../card0 ]
+  [ "$(hooks)" = '[]' ]
+  grep -q "calling '.*/$2'" "$work/runtime.log"
+  run_created "$1" "$2" --root "$state"
+  expect nvidia-smi 1
+  expect ModifyDeviceFiles 0
+  expect params "444 ro,nosuid,nodev,noexec,relatime"
+  expect mounts-on-driver "$covers"
+  expect link ../card0
+  host_state | diff "$work/before" -
+}
+
+@test "runc, cgroup v1: what needs the container's mounts is there before its start, without a hook" { waits on_host runc; }
+@test "runc, cgroup v2: what needs the container's mounts is there before its start, without a hook" { waits v2 runc; }
+@test "crun, cgroup v2: what needs the container's mounts is there before its start, without a hook" { waits v2_raising crun; }
+
+@test "a root that is read-only is none for what waits" {
+  setup_covers
+  make_asking_bundle '.root.readonly = true' '.linux.readonlyPaths += ["/proc/driver"]'
+  created on_host
+  # A path that is made read-only is a mount, too.
+  covers=$((covers * 2 - 1))
+  [ "$(hooks)" = '[]' ]
+  run_created on_host runc --root "$state"
+  expect nvidia-smi 1
+  expect ModifyDeviceFiles 0
+  expect link ../card0
+}
+
+# A hook is left: FILTER... make the difference; `with_pid`, `low_level` and `world` may make it, too.
+hook_stays() {
+  setup_covers
+  make_asking_bundle "$@"
+  created "${world:-on_host}"
+  works on_host '["apply"]'
+}
+
+@test "where nobody is told the process ID, a hook does it" {
+  with_pid=()
+  hook_stays
+}
+
+@test "where an option of the command line is not known, a hook does it" {
+  with_pid=(--pid-file PID --no-such-thing)
+  make_asking_bundle
+  run create on_host
+  [ "$status" -ne 0 ]
+  grep -q 'no-such-thing' "$work/out"
+  [ "$(hooks)" = '["apply"]' ]
+}
+
+@test "where /dev is read-only, is the host's, or the mounts are another container's, a hook does it" {
+  hook_stays '(.mounts[] | select(.destination == "/dev")).options += ["ro"]'
+  make_asking_bundle '(.linux.namespaces[] | select(.type == "mount")).path = "/proc/1/ns/mnt"'
+  run create on_host
+  [ "$status" -ne 0 ]
+  [ "$(hooks)" = '["apply"]' ]
+}
+
+@test "a low-level runtime that is a script or has another name gets a hook" {
+  printf '#!/bin/sh\nexec runc "$@"\n' >"$work/runc.sh"
+  chmod 755 "$work/runc.sh"
+  mkdir "$work/bin"
+  cp "$work/runc.sh" "$work/bin/runc"
+  low_level "$work/bin/runc"
+  hook_stays
+  cp "$(type -P runc)" "$work/bin/other"
+  low_level "$work/bin/other"
+  hook_stays
+}
+
+@test "without the right to join the container's mounts, a hook does it" {
+  without() { on_host setpriv --bounding-set=-sys_chroot --inh-caps=-sys_chroot "$@"; }
+  world=without hook_stays '.process.capabilities[] |= map(select(. != "CAP_SYS_CHROOT"))'
+}
+
+@test "what the low-level runtime refuses is refused with its words and its status" {
+  make_asking_bundle '.process.cwd = "relative"'
+  status=0
+  on_host runc --root "$state" --log "$work/alone.json" --log-format json create --bundle "$bundle" "$container" </dev/null >"$work/alone" 2>&1 ||
+    status=$?
+  [ "$status" -ne 0 ]
+  wanted=$status status=0
+  create on_host || status=$?
+  [ "$status" -eq "$wanted" ]
+  diff "$work/alone" "$work/out"
+  [ "$(last_error "$work/log.json")" = "$(last_error "$work/alone.json")" ]
+  [ "$(hooks)" = '[]' ]
+  [ ! -e "$state/$container" ]
+}
+
+@test "a container that cannot be finished is deleted again, and the engine is told why" {
+  local call n n_failed=0
+  make_asking_bundle
+  cp "$bundle/config.json" "$work/config.json.before"
+  on_host cat /proc/self/mountinfo >"$work/mounts"
+  for call in setns:1 setns:2 move_mount:2 move_mount:3 fsopen:1 fsopen:2 fsmount:1 open_tree:1 open_tree:2 umount2:1; do
+    n=${call#*:} call=${call%:*}
+    cp "$work/config.json.before" "$bundle/config.json"
+    rm -f "$work/log.json" "$work/pid"
+    status=0
+    create on_host strace -o "$work/trace" -e "trace=$call" -e "inject=$call:error=EIO:when=$n" || status=$?
+    # What only asks whether the kernel can do something has a way around it.
+    if [ "$status" -eq 0 ]; then
+      grep -qx 'ModifyDeviceFiles: 0' "/proc/$(cat "$work/pid")/root/proc/driver/nvidia/params"
+      on_host runc --root "$state" delete --force "$container"
+      continue
+    fi
+    [ "$status" -eq 1 ] || die "$call: $status: $(cat "$work/out" "$work/trace")" || return
+    [ "$(jq --slurp --raw-output 'map(select(.level == "error")) | length' "$work/log.json")" -eq 1 ]
+    [[ "$(last_error "$work/log.json")" == "failed to set up the container's GPUs: "* ]]
+    [ ! -e "$state/$container" ]
+    [ ! -e "/proc/$(cat "$work/pid")/root/asks" ]
+    on_host cat /proc/self/mountinfo | diff "$work/mounts" -
+    n_failed=$((n_failed + 1))
+  done
+  [ "$n_failed" -ge 5 ] || die "$n_failed"
+}
+
+@test "a pid file that tells of another process changes nothing on the host, and there is no container" {
+  # A process of the machine's own mounts and root, and one that is not there.
+  local pid
+  setup_covers
+  for pid in $$ 4194303 0 -1 word "1 2" ""; do
+    make_asking_bundle
+    printf '%s' "$pid" >"$work/told"
+    cat >"$work/runc.c" <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	int status = 0;
+	pid_t pid = fork();
+	if (pid == 0) {
+		execv(getenv("REAL_RUNC"), argv);
+		_exit(1);
+	}
+	waitpid(pid, &status, 0);
+	for (int i = 1; i + 1 < argc; i++)
+		if (strcmp(argv[i], "--pid-file") == 0 && rename(getenv("TOLD"), argv[i + 1]) != 0)
+			return 1;
+	return WEXITSTATUS(status);
+}
+C
+    mkdir -p "$work/bin"
+    cc -o "$work/bin/runc" "$work/runc.c"
+    low_level "$work/bin/runc"
+    rm -f "$work/log.json"
+    status=0
+    REAL_RUNC=$(type -P runc) TOLD=$work/told create on_host || status=$?
+    [ "$status" -eq 1 ] || die "'$pid': $(cat "$work/out")" || return
+    [[ "$(last_error "$work/log.json")" == "failed to set up the container's GPUs: "* ]]
+    [ ! -e "$state/$container" ]
+  done
+  on_host grep -qx 'ModifyDeviceFiles: 1' /proc/driver/nvidia/params
+  grep -h -o '"msg":"failed[^"]*' "$work/log.json"
+}
+
+@test "the low-level runtime sees the descriptors, the environment and the directory of the caller" {
+  make_asking_bundle
+  cat >"$work/runc.c" <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	char cwd[4096];
+	int death = 0;
+	prctl(PR_GET_PDEATHSIG, &death);
+	printf("cwd %s fd9 %s variable %s argc %d last %s death %d\n", getcwd(cwd, sizeof(cwd)), write(9, "written", 7) == 7 ? "open" : "closed",
+	       getenv("VARIABLE"), argc, argv[argc - 1], death);
+	return 42;
+}
+C
+  mkdir "$work/bin"
+  cc -o "$work/bin/runc" "$work/runc.c"
+  low_level "$work/bin/runc"
+  cd "$work"
+  status=0
+  VARIABLE=value create on_host 9>"$work/nine" || status=$?
+  [ "$status" -eq 42 ]
+  grep -qx "cwd $work fd9 open variable value argc 13 last $container death 9" "$work/out" || die "$(cat "$work/out")"
+  [ "$(cat "$work/nine")" = written ]
+  run ! grep -q '"level":"error"' "$work/log.json"
+}
