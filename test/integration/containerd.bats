@@ -98,3 +98,9 @@ TOML
   expect_gpus 2 5
   expect_libraries /usr/lib/x86_64-linux-gnu
 }
+
+@test "no hook: what needs the container's mounts is done between create and start" {
+  log_decisions
+  ctr_run --runc-binary nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=0 -- ls /dev/dri/by-path
+  expect_no_hook
+}

@@ -182,3 +182,9 @@ swarm() {
   docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=8
   expect_refusal 'unresolvable CDI devices nvidia.com/gpu=8'
 }
+
+@test "no hook: what needs the container's mounts is done between create and start" {
+  log_decisions
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=0 -- ls /dev/dri/by-path
+  expect_no_hook
+}

@@ -125,6 +125,24 @@ engine_setup() {
   config_toml </dev/null
 }
 
+# log_decisions: nvidia-container-runtime tells of each in $work/decisions.
+log_decisions() {
+  config_toml <<TOML
+[nvidia-container-runtime]
+debug = "$work/decisions"
+log-level = "debug"
+TOML
+}
+
+# expect_no_hook: the container, which has listed /dev/dri/by-path, had no hook for these links: the engine has the process ID written, and they were made
+# between create and start.
+expect_no_hook() {
+  grep -q "left for later: .*/dev/dri/by-path/" "$work/decisions" || die "nothing was left: $(cat "$work/decisions")" || return
+  grep -q "calling '.*/runc'" "$work/decisions" || die "a hook did it: $(cat "$work/decisions")" || return
+  [ "$status" -eq 0 ] || die "$output" || return
+  [ "$(grep -c '^pci-0000:1b:00.0-[cr]' <<<"$output")" -eq 2 ] || die "$output"
+}
+
 engine_teardown() {
   local left
   if [ -e "$machine/docker" ]; then

@@ -199,3 +199,14 @@ FILE
   expect_gpus 0 1 2 3 4 5 6 7
   on_host rm /run/cdi/nvidia.yaml
 }
+
+@test "podman --runtime nvidia-container-runtime: no hook; what needs the container's mounts is done between create and start" {
+  local hooks
+  with_runtime nvidia-container-runtime podman run --detach --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 \
+    --cgroup-parent "/$machine_cgroup" --name "$name" --env NVIDIA_VISIBLE_DEVICES=0 small sleep 600
+  hooks=$(on_host jq -c .hooks "$(podman inspect --format '{{.OCIConfigPath}}' "$name")")
+  run podman exec "$name" ls /dev/dri/by-path
+  podman rm --force --time 0 "$name" >/dev/null
+  [ "$hooks" = null ] || die "$hooks"
+  [ "$(grep -c '^pci-0000:1b:00.0-[cr]' <<<"$output")" -eq 2 ] || die "$output"
+}
