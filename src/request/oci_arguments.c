@@ -14,10 +14,13 @@ enum kind {
 	BUNDLE,
 };
 
-static const struct {
+struct option {
 	const char *name;
 	enum kind kind;
-} global_options[] = {
+	bool diverts; /* what comes of the line is not a container of the bundle's config.json */
+};
+
+static const struct option global_options[] = {
 	{ "log", VALUE },            /* runc, crun */
 	{ "log-format", VALUE },     /* runc, crun */
 	{ "log-level", VALUE },      /* crun since 1.9 */
@@ -27,27 +30,26 @@ static const struct {
 	{ "cgroup-manager", VALUE }, /* crun */
 	{ "debug", FLAG },           /* runc, crun */
 	{ "systemd-cgroup", FLAG },  /* runc, crun */
-	{ "version", FLAG },
-	{ "v", FLAG },
-	{ "V", FLAG },
-	{ "help", FLAG },
-	{ "h", FLAG },
+	{ "version", FLAG, true },
+	{ "v", FLAG, true },
+	{ "V", FLAG, true },
+	{ "help", FLAG, true },
+	{ "h", FLAG, true },
 };
 
 /* Options of `create` and `run`. */
-static const struct {
-	const char *name;
-	enum kind kind;
-} create_options[] = {
+static const struct option create_options[] = {
+	{ "bundle", BUNDLE },        /* runc, crun */
+	{ "b", BUNDLE },             /* runc, crun */
 	{ "console-socket", VALUE }, /* runc, crun */
 	{ "pidfd-socket", VALUE },   /* runc since 1.2 */
 	{ "pid-file", VALUE },       /* runc, crun */
 	{ "preserve-fds", VALUE },   /* runc, crun */
-	{ "config", VALUE },         /* crun */
-	{ "f", VALUE },
-	{ "no-pivot", FLAG },       /* runc, crun */
-	{ "no-new-keyring", FLAG }, /* runc, crun */
-	{ "no-subreaper", FLAG },   /* runc, crun */
+	{ "config", VALUE, true },   /* crun: another file than config.json */
+	{ "f", VALUE, true },        /* the same */
+	{ "no-pivot", FLAG },        /* runc, crun */
+	{ "no-new-keyring", FLAG },  /* runc, crun */
+	{ "no-subreaper", FLAG },    /* runc, crun */
 };
 
 /* SPEC OCI runtime command line interface, and what runc and crun have besides. */
@@ -57,10 +59,12 @@ static const char *const subcommands[] = {
 };
 
 struct word {
-	const char *name;  /* behind the dashes */
-	size_t length;     /* of the name */
+	const char *name; /* behind the dashes */
+	size_t length;    /* of the name */
+	size_t n_dashes;
 	const char *value; /* behind '=', or attached to -b; NULL */
 	enum kind kind;
+	bool known; /* by its whole name, and it does not divert */
 };
 
 static bool is_name(const struct word *word, const char *name)
@@ -89,27 +93,36 @@ static bool read_option(const char *text, struct word *ret_word)
 
 	if (n_dashes == 0 || text[n_dashes] == '\0')
 		return false;
-	*ret_word = (struct word){ .name = text + n_dashes, .value = equals ? equals + 1 : NULL };
+	*ret_word = (struct word){ .name = text + n_dashes, .n_dashes = n_dashes, .value = equals ? equals + 1 : NULL };
 	ret_word->length = equals ? (size_t)(equals - ret_word->name) : strlen(ret_word->name);
 	if (is_bundle(ret_word, n_dashes))
 		ret_word->kind = BUNDLE;
 	return true;
 }
 
-static void classify_global(struct word *word)
+static void classify(struct word *word, const struct option *options, size_t n)
 {
-	for (size_t i = 0; i < GRAFT_COUNT(global_options) && word->kind == UNKNOWN; i++) {
-		if (is_name(word, global_options[i].name))
-			word->kind = global_options[i].kind;
+	for (size_t i = 0; i < n; i++) {
+		if (!is_name(word, options[i].name))
+			continue;
+		word->kind = options[i].kind;
+		word->known = !options[i].diverts;
+		return;
 	}
 }
 
-static void classify_create(struct word *word)
+/*
+ * Whether runc and crun, of whatever version, read the option alike: a long name behind two dashes or a letter behind one, and a value that does not look
+ * like an option. Go's flag package and getopt_long(3) differ in the rest: "-bundle" is -b with a value to one of them, and so is "-b=VALUE", with another; and runc moves
+ * options before the other words, for which it takes a word that begins with '-' for an option even where it is a value.
+ */
+static bool is_plain(const struct word *word, const char *value)
 {
-	for (size_t i = 0; i < GRAFT_COUNT(create_options) && word->kind == UNKNOWN; i++) {
-		if (is_name(word, create_options[i].name))
-			word->kind = create_options[i].kind;
-	}
+	bool is_letter = word->length == 1;
+
+	if (!word->known || word->n_dashes != (is_letter ? 1 : 2) || (is_letter && word->value))
+		return false;
+	return word->kind == FLAG || word->value || (value && value[0] != '-');
 }
 
 static bool is_subcommand(const char *text)
@@ -195,11 +208,11 @@ static void read_global(struct line *line, struct graft_oci_arguments *arguments
 	bool options = true;
 
 	for (; word_at(line, line->at); line->at++) {
-		const char *text = word_at(line, line->at);
+		const char *text = word_at(line, line->at), *value;
 		struct word word;
 
 		if (options && strcmp(text, "--") == 0) {
-			options = false;
+			arguments->plain = options = false;
 			continue;
 		}
 		if (!options || !read_option(text, &word)) {
@@ -207,9 +220,10 @@ static void read_global(struct line *line, struct graft_oci_arguments *arguments
 			arguments->n_global = line->at++;
 			return;
 		}
-		classify_global(&word);
-		arguments->plain &= word.kind != UNKNOWN;
-		remember_global(&word, take_value(line, &word, arguments), arguments);
+		classify(&word, global_options, GRAFT_COUNT(global_options));
+		value = take_value(line, &word, arguments);
+		arguments->plain &= is_plain(&word, value);
+		remember_global(&word, value, arguments);
 	}
 }
 
@@ -223,15 +237,14 @@ static void read_create(struct line *line, struct graft_oci_arguments *arguments
 
 		if (!read_option(text, &word)) {
 			arguments->container = n_words++ == 0 ? text : NULL;
+			arguments->plain &= text[0] != '-';
 			continue;
 		}
-		classify_create(&word);
-		arguments->plain &= word.kind != UNKNOWN;
-		if (word.kind == UNKNOWN)
-			continue;
-		value = take_value(line, &word, arguments);
+		classify(&word, create_options, GRAFT_COUNT(create_options));
+		value = word.kind != UNKNOWN ? take_value(line, &word, arguments) : NULL;
+		arguments->plain &= is_plain(&word, value);
 		if (is_name(&word, "pid-file") && value)
-			arguments->pid_file = value;
+			arguments->pid_file = value[0] != '\0' ? value : NULL;
 	}
 	arguments->plain &= !word_at(line, line->at);
 }

@@ -19,10 +19,14 @@ struct graft_oci_arguments {
 	const char *bundle;     /* the last --bundle or -b, before or behind it; NULL = the working directory */
 	const char *log, *log_format; /* the last of each, before it; NULL = not given */
 	bool debug;
-	/* Of `create`: the last --pid-file, and the only word that is no option; NULL = not given, or there are several words. */
+	/* Of `create`: the last --pid-file, and the only word that is no option; NULL = not given or empty; several words. */
 	const char *pid_file, *container;
 	int n_global; /* words of argv before the subcommand, argv[0] among them */
-	bool plain;   /* all options, global ones and those of `create`, are known to us */
+	/*
+	 * All options, global ones and those of `create`, are known to us and spelled so that runc and crun read them alike, and none makes them do something else than
+	 * `create` a container of config.json. So `container` and `pid_file` are what the low-level runtime takes for them, or it refuses the line.
+	 */
+	bool plain;
 };
 
 /*

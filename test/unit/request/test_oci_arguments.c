@@ -190,6 +190,134 @@ static void test_log_and_version(void **state)
 	}
 }
 
+/* What a container can be deleted by again, and whether the line says the same to every low-level runtime. */
+#define ENGINE "create", "--bundle", "/b", "--pid-file", "/p"
+
+static const struct {
+	const char *const *line;
+	int n_global;
+	const char *pid_file, *container;
+	bool plain;
+} plain_rows[] = {
+	/* containerd's shim, conmon */
+	{ LINE("--root", "/r", "--log", "/l", "--log-format", "json", "--systemd-cgroup", ENGINE, "--console-socket",
+	       "/s", "--no-pivot", "--no-new-keyring", "id"),
+	  8, "/p", "id", true },
+	{ LINE("--root=/r", "--log-format=json", "--log=/l", ENGINE, "--preserve-fds", "3", "id"), 4, "/p", "id",
+	  true },
+	{ LINE("--cgroup-manager", "systemd", "--rootless=true", "--debug", "--log-level", "debug", "--criu", "criu",
+	       ENGINE, "--pidfd-socket", "/s", "--no-subreaper", "id"),
+	  9, "/p", "id", true },
+	{ LINE("create", "-b", "/b", "--pid-file=/p", "id"), 1, "/p", "id", true },
+	{ LINE("--debug=false", "create", "--bundle=/b", "--no-pivot=false", "--pid-file", "/p", "id"), 2, "/p", "id",
+	  true },
+	{ LINE("create", "id"), 1, NULL, "id", true },
+	/* options may stand behind the container, whose name may be anything */
+	{ LINE("create", "id", "--bundle", "/b", "--pid-file", "/p"), 1, "/p", "id", true },
+	{ LINE("create", "--pid-file", "/p", "create"), 1, "/p", "create", true },
+	{ LINE("--root", "create", "create", "--pid-file", "create", "3"), 3, "create", "3", true },
+	/* a value is no container */
+	{ LINE(ENGINE, "--preserve-fds", "3"), 1, "/p", NULL, true },
+	{ LINE(ENGINE, "--console-socket", "id"), 1, "/p", NULL, true },
+	{ LINE("create", "--pid-file", "id"), 1, "id", NULL, true },
+	{ LINE("create", "--no-pivot", "id"), 1, NULL, "id", true },
+	{ LINE("create", "--preserve-fds=3", "id", "--pid-file", "/p"), 1, "/p", "id", true },
+	/* the last one counts; none is one, too */
+	{ LINE("create", "--pid-file", "/a", "id", "--pid-file=/b"), 1, "/b", "id", true },
+	{ LINE("create", "--pid-file=", "id"), 1, NULL, "id", true },
+	{ LINE("create", "--pid-file", "/a", "--pid-file", "", "id"), 1, NULL, "id", true },
+	{ LINE("create", "--pid-file=/p=q", "id"), 1, "/p=q", "id", true },
+	{ LINE("create", "--pid-file=-", "id"), 1, "-", "id", true },
+	/* no container, or several */
+	{ LINE(ENGINE), 1, "/p", NULL, true },
+	{ LINE(ENGINE, "a", "b"), 1, "/p", NULL, true },
+	{ LINE(ENGINE, "a", "b", "c"), 1, "/p", NULL, true },
+	{ LINE(ENGINE, "id", "id"), 1, "/p", NULL, true },
+	/* an option that is not known, before or behind the subcommand */
+	{ LINE("--strict", ENGINE, "id"), 2, "/p", "id", false },
+	{ LINE("--platform", "kvm", ENGINE, "id"), 3, "/p", "id", false },
+	{ LINE("--platform=kvm", ENGINE, "id"), 2, "/p", "id", false },
+	{ LINE("--bundle", "/b", "create", "--pid-file", "/p", "id"), 3, "/p", "id", false },
+	{ LINE("--pid-file", "/p", "create", "id"), 3, NULL, "id", false },
+	{ LINE(ENGINE, "--strict", "id"), 1, "/p", "id", false },
+	{ LINE(ENGINE, "--strict=1", "id"), 1, "/p", "id", false },
+	{ LINE(ENGINE, "--log", "/l", "id"), 1, "/p", NULL, false },
+	{ LINE(ENGINE, "--debug", "id"), 1, "/p", "id", false },
+	/* one without its value */
+	{ LINE("create", "id", "--pid-file"), 1, NULL, "id", false },
+	{ LINE("create", "--pid-file", "/p", "id", "--preserve-fds"), 1, "/p", "id", false },
+	/* what makes the low-level runtime do something else: say what it is, or read another file than config.json */
+	{ LINE("--version", ENGINE, "id"), 2, "/p", "id", false },
+	{ LINE("-v", ENGINE, "id"), 2, "/p", "id", false },
+	{ LINE("-V", ENGINE, "id"), 2, "/p", "id", false },
+	{ LINE("--help", ENGINE, "id"), 2, "/p", "id", false },
+	{ LINE("-h", ENGINE, "id"), 2, "/p", "id", false },
+	{ LINE(ENGINE, "--help", "id"), 1, "/p", "id", false },
+	{ LINE(ENGINE, "-h", "id"), 1, "/p", "id", false },
+	{ LINE(ENGINE, "--config", "other.json", "id"), 1, "/p", "id", false },
+	{ LINE(ENGINE, "-f", "other.json", "id"), 1, "/p", "id", false },
+	/* runc takes one dash or two, crun takes beginnings and letters in a row */
+	{ LINE("-debug", ENGINE, "id"), 2, "/p", "id", false },
+	{ LINE("---root", "/r", ENGINE, "id"), 3, "/p", "id", false },
+	{ LINE("--roo", "/r", ENGINE, "id"), 3, "/p", "id", false },
+	{ LINE("create", "-pid-file", "/p", "id"), 1, "/p", "id", false },
+	{ LINE("create", "--pid", "/p", "id"), 1, NULL, NULL, false },
+	{ LINE("create", "-bundle", "/b", "--pid-file", "/p", "id"), 1, "/p", "id", false },
+	{ LINE("create", "-b=/b", "--pid-file", "/p", "id"), 1, "/p", "id", false },
+	{ LINE("create", "-b/b", "--pid-file", "/p", "id"), 1, "/p", "id", false },
+	{ LINE("create", "--b", "/b", "--pid-file", "/p", "id"), 1, "/p", "id", false },
+	{ LINE("create", "--bun", "/b", "--pid-file", "/p", "id"), 1, "/p", "id", false },
+	/* a value that looks like an option: runc 1.1 creates a container "-" of the first line, and writes a file "id" */
+	{ LINE("create", "id", "--pid-file", "-"), 1, "-", "id", false },
+	{ LINE("create", "id", "--pid-file", "--"), 1, "--", "id", false },
+	{ LINE("create", "id", "--pid-file", "--no-pivot"), 1, "--no-pivot", "id", false },
+	{ LINE("--root", "-r", ENGINE, "id"), 3, "/p", "id", false },
+	{ LINE(ENGINE, "-"), 1, "/p", "-", false },
+	{ LINE(ENGINE, "---"), 1, "/p", "---", false },
+	/* the end of the options */
+	{ LINE("--", ENGINE, "id"), 2, "/p", "id", false },
+	{ LINE(ENGINE, "--", "id"), 1, "/p", NULL, false },
+	{ LINE(ENGINE, "id", "--"), 1, "/p", "id", false },
+};
+
+static void test_plain(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(plain_rows); i++) {
+		struct graft_oci_arguments arguments;
+		struct graft_error err = { 0 };
+
+		if (read_line(plain_rows[i].line, &arguments, &err) < 0)
+			fail_msg("row %zu: %s", i, err.msg);
+		assert_true(arguments.create);
+		assert_same(arguments.pid_file, plain_rows[i].pid_file, i);
+		assert_same(arguments.container, plain_rows[i].container, i);
+		if (arguments.n_global != plain_rows[i].n_global || arguments.plain != plain_rows[i].plain)
+			fail_msg("row %zu: %d words before, %s", i, arguments.n_global,
+				 arguments.plain ? "plain" : "not plain");
+	}
+}
+
+/* Of other subcommands nothing is known. */
+static void test_other_subcommands(void **state)
+{
+	const char *const *const lines[] = {
+		LINE("run", "--pid-file", "/p", "id"),
+		LINE("state", "id"),
+		LINE("--pid-file", "/p"),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(lines); i++) {
+		struct graft_oci_arguments arguments;
+
+		assert_int_equal(read_line(lines[i], &arguments, NULL), 0);
+		assert_false(arguments.create);
+		assert_same(arguments.pid_file, NULL, i);
+		assert_same(arguments.container, NULL, i);
+	}
+}
+
 /* A program can be started without any word. */
 static void test_no_words(void **state)
 {
@@ -204,10 +332,9 @@ static void test_no_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_create_and_bundle),
-		cmocka_unit_test(test_bundle_without_value),
-		cmocka_unit_test(test_log_and_version),
-		cmocka_unit_test(test_no_words),
+		cmocka_unit_test(test_create_and_bundle), cmocka_unit_test(test_bundle_without_value),
+		cmocka_unit_test(test_log_and_version),   cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_other_subcommands), cmocka_unit_test(test_no_words),
 	};
 
 	return cmocka_run_group_tests_name("oci_arguments", tests, NULL, NULL);
