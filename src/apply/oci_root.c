@@ -88,10 +88,9 @@ static const char *resolve_links(const struct graft_oci_root *root, const char *
 
 	if (find_prefix(root, path, &prefix) == 0 && !graft_path_has_dots(path + prefix.length)) {
 		*ret_own_mount = is_own_mount(root, prefix.fd);
-		result = graft_arena_printf(root->arena, "%s%s", strcmp(prefix.path, "/") == 0 ? "" : prefix.path,
-					    path + prefix.length);
-		if (result && result[0] == '\0')
-			result = "/";
+		result = graft_arena_printf(root->arena, "%s/%s", prefix.path, path + prefix.length);
+		/* Of what is not there nobody else has taken the slashes that are too many. */
+		result = result ? graft_path_clean(NULL, result, root->arena) : NULL;
 	}
 	graft_cleanup_close(&prefix.fd);
 	return result;

@@ -395,25 +395,35 @@ static int add_hook(const struct graft_plan *plan, const struct graft_oci_option
 
 /* ---- what waits ---- */
 
-/* Whether the low-level runtime mounts a tmpfs at /dev, which stays writable whatever becomes of the root. */
-static bool has_own_dev(const struct graft_oci_spec *spec)
+/* The mount that the container sees there; NULL = none. However it is spelled: "/dev/" is /dev. */
+static const struct graft_oci_mount *find_mount(const struct graft_oci_spec *spec, const char *place,
+						struct graft_arena *arena)
 {
-	bool own = false;
+	for (size_t i = spec->n_mounts; i-- > 0;) {
+		const char *given = spec->mounts[i].destination;
+		const char *path = given ? graft_path_clean("/", given, arena) : NULL;
 
-	for (size_t i = 0; i < spec->n_mounts; i++) {
-		const struct graft_oci_mount *mount = &spec->mounts[i];
-
-		if (!mount->destination || strcmp(mount->destination, "/dev") != 0)
-			continue;
-		own = mount->type && strcmp(mount->type, "tmpfs") == 0;
-		for (size_t j = 0; own && j < mount->n_options; j++)
-			own = strcmp(mount->options[j], "ro") != 0;
+		if (path && strcmp(path, place) == 0)
+			return &spec->mounts[i];
 	}
-	return own;
+	return NULL;
+}
+
+/* Whether the low-level runtime mounts a tmpfs at /dev, which stays writable whatever becomes of the root. */
+static bool has_own_dev(const struct graft_oci_spec *spec, struct graft_arena *arena)
+{
+	const struct graft_oci_mount *mount = find_mount(spec, "/dev", arena);
+
+	if (!mount || !mount->type || strcmp(mount->type, "tmpfs") != 0)
+		return false;
+	for (size_t i = 0; i < mount->n_options; i++)
+		if (strcmp(mount->options[i], "ro") == 0)
+			return false;
+	return true;
 }
 
 /* Whether it makes no difference that it is done a moment later, when the root may be read-only. */
-static bool may_wait(const struct graft_edit *edit, const struct graft_oci_spec *spec)
+static bool may_wait(const struct graft_edit *edit, bool own_dev)
 {
 	if (!edit->target || graft_path_has_dots(edit->target))
 		return false;
@@ -422,7 +432,7 @@ static bool may_wait(const struct graft_edit *edit, const struct graft_oci_spec 
 		return graft_path_is_within(edit->target, "/proc");
 	case GRAFT_EDIT_DIRECTORY:
 	case GRAFT_EDIT_SYMLINK:
-		return graft_path_is_within(edit->target, "/dev") && has_own_dev(spec);
+		return own_dev && graft_path_is_within(edit->target, "/dev");
 	case GRAFT_EDIT_FILE:
 	case GRAFT_EDIT_TMPFS:
 	case GRAFT_EDIT_BIND:
@@ -436,13 +446,15 @@ static bool may_wait(const struct graft_edit *edit, const struct graft_oci_spec 
 	return false;
 }
 
-/* Whether all of it may; one edit that has to be a hook's takes the others along. */
-static bool all_may_wait(const struct graft_plan *plan, const struct graft_oci_spec *spec)
+/* Whether all of it may; one edit that has to be a hook's takes the others along. What is mounted over the root would be found in its place. */
+static bool all_may_wait(const struct graft_plan *plan, const struct graft_oci_spec *spec, struct graft_arena *arena)
 {
-	if (!spec->new_mount_namespace)
+	bool own_dev = has_own_dev(spec, arena);
+
+	if (!spec->new_mount_namespace || find_mount(spec, "/", arena))
 		return false;
 	for (size_t i = 0; i < plan->n_edits; i++)
-		if (!may_wait(&plan->edits[i], spec))
+		if (!may_wait(&plan->edits[i], own_dev))
 			return false;
 	return true;
 }
@@ -514,11 +526,15 @@ static int put_off(const struct graft_plan *later, const struct graft_oci_spec *
 		   struct graft_arena *arena, struct graft_cdi_edits *edits, struct graft_error *err)
 {
 	struct graft_oci_waiting *waiting = options->ret_waiting;
+	bool waits = waiting && !root->obstacle && all_may_wait(later, spec, arena);
 	struct stat st;
 
 	if (later->n_edits == 0)
 		return 0;
-	if (!waiting || !all_may_wait(later, spec) || root->target.root.fd < 0 || fstat(root->target.root.fd, &st) < 0)
+	if (graft_arena_failed(arena))
+		return graft_fail_memory(err);
+	/* A root that is not what it will be has another number then. */
+	if (!waits || fstat(root->target.root.fd, &st) < 0)
 		return add_hook(later, options, root, arena, edits, err);
 	waiting->plan = copy_waiting(later);
 	waiting->dev = st.st_dev;

@@ -20,7 +20,7 @@ char *graft_path_clean(const char *base, const char *path, struct graft_arena *a
 int graft_path_compare(const char *a, const char *b);
 /* Whether a path is the directory or lies below it. Both are absolute and clean (graft_path_clean()). */
 bool graft_path_is_within(const char *path, const char *directory);
-/* Whether a component is "." or "..". */
+/* Whether a component of an absolute path is "." or "..". */
 bool graft_path_has_dots(const char *path);
 /* Whether one of two such paths is or lies below the other. */
 bool graft_path_overlap(const char *a, const char *b);

@@ -9,10 +9,14 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../allocation.h"
@@ -375,6 +379,9 @@ static const struct {
 	  "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/usr/li\"},{\"destination\":\"/usr/lib/"
 	  "libcuda.so\"}]}",
 	  NULL, NULL, "" },
+	{ "a volume with a slash at its end, where the image has nothing",
+	  "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/etc//nvidia/\"}]}", NULL, NULL,
+	  "directory /etc/nvidia, file /etc/nvidia/profile" },
 	{ "a volume whose place a link of the image moves",
 	  "{\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/data/lib\"}]}", "rootfs/data", "usr",
 	  "symlink /usr/lib/libcuda.so.1" },
@@ -678,6 +685,440 @@ static void test_undo(void **state)
 	assert_string_equal(content, "the image's");
 }
 
+/* ---- what waits ---- */
+
+#define PARAMS      "/proc/driver/nvidia/params"
+#define BY_PATH     "/dev/dri/by-path"
+#define ROOT        "\"root\":{\"path\":\"rootfs\"}"
+#define DEV         "{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"options\":[\"nosuid\",\"mode=755\"]}"
+#define MOUNTS(...) ",\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\"}," __VA_ARGS__ "]"
+#define NAMESPACE   ",\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"mount\"}]}"
+#define WAITS       "{" ROOT MOUNTS(DEV) NAMESPACE "}"
+
+/* The usual three, and one that the root takes at once. */
+static struct graft_edit waiting_edits[] = {
+	{ .kind = GRAFT_EDIT_COVER,
+	  .target = PARAMS,
+	  .content = "ModifyDeviceFiles: 0\n",
+	  .mode = 0444,
+	  .flags = FILE_FLAGS },
+	{ .kind = GRAFT_EDIT_SYMLINK, .target = "/usr/lib/now", .content = "x" },
+	{ .kind = GRAFT_EDIT_DIRECTORY, .target = BY_PATH, .mode = 0755 },
+	{ .kind = GRAFT_EDIT_SYMLINK,
+	  .target = BY_PATH "/pci-0",
+	  .content = "../card0",
+	  .conflict = GRAFT_CONFLICT_OVERWRITE },
+};
+
+static struct graft_plan waiting_plan(void)
+{
+	return plan_of(waiting_edits, GRAFT_COUNT(waiting_edits));
+}
+
+static void assert_same_edit(const struct graft_edit *got, const struct graft_edit *wanted)
+{
+	assert_int_equal(got->kind, wanted->kind);
+	assert_string_equal(got->target, wanted->target);
+	assert_ptr_not_equal(got->target, wanted->target);
+	assert_int_equal(got->content != NULL, wanted->content != NULL);
+	if (wanted->content) {
+		assert_string_equal(got->content, wanted->content);
+		assert_ptr_not_equal(got->content, wanted->content);
+	}
+	assert_int_equal(got->conflict, wanted->conflict);
+	assert_int_equal(got->mode, wanted->mode);
+	assert_int_equal(got->flags, wanted->flags);
+	assert_null(got->source);
+}
+
+/* No hook, and a plan of all that is left, for the directory that will be the root. */
+static void test_waiting(void **state)
+{
+	static const size_t left[] = { 0, 2, 3 };
+	struct graft_plan plan = waiting_plan();
+	/* What stood there before is no plan, and is not freed. */
+	struct graft_oci_waiting waiting = { .plan = (struct graft_plan *)waiting_edits, .dev = 1, .inode = 1 };
+	struct bundle *b = *state;
+	const char *text = "";
+	struct stat st;
+
+	need_root();
+	assert_int_equal(apply(b, &plan, WAITS, (struct graft_oci_options){ .ret_waiting = &waiting }, &text, NULL), 0);
+	assert_string_equal(hook_of(b, text), "");
+	assert_string_equal(text, WAITS);
+	assert_non_null(waiting.plan);
+	assert_int_equal(waiting.plan->n_edits, GRAFT_COUNT(left));
+	for (size_t i = 0; i < GRAFT_COUNT(left); i++)
+		assert_same_edit(&waiting.plan->edits[i], &waiting_edits[left[i]]);
+	assert_int_equal(stat(graft_arena_printf(b->arena, "%s/rootfs", b->top), &st), 0);
+	assert_true(waiting.dev == st.st_dev && waiting.inode == st.st_ino);
+	assert_true(has(b, "rootfs/usr/lib/now"));
+	assert_false(has(b, "rootfs/dev"));
+	graft_oci_waiting_done(&waiting);
+	assert_null(waiting.plan);
+	assert_int_equal(waiting.dev + waiting.inode, 0);
+	graft_oci_waiting_done(&waiting);
+}
+
+/* Nothing is left: nothing waits. */
+static void test_nothing_waits(void **state)
+{
+	struct graft_oci_waiting waiting = { .plan = NULL, .dev = 1 };
+	struct graft_plan plan = plan_of(&waiting_edits[1], 1);
+	struct bundle *b = *state;
+	const char *text = "";
+
+	need_root();
+	assert_int_equal(apply(b, &plan, WAITS, (struct graft_oci_options){ .ret_waiting = &waiting }, &text, NULL), 0);
+	assert_string_equal(text, WAITS);
+	assert_null(waiting.plan);
+	assert_int_equal(waiting.dev, 0);
+	assert_true(has(b, "rootfs/usr/lib/now"));
+}
+
+#define COVER(path)                                                                      \
+	{                                                                                \
+		.kind = GRAFT_EDIT_COVER, .target = (path), .content = "x", .mode = 0444 \
+	}
+#define LINK(path)                                                           \
+	{                                                                    \
+		.kind = GRAFT_EDIT_SYMLINK, .target = (path), .content = "x" \
+	}
+
+/* One reason, and there is the hook, for all that is left. */
+static const struct {
+	const char *name;
+	const char *config; /* NULL = the one in which all waits */
+	struct graft_edit edits[3];
+	const char *hook; /* "" = it waits */
+} waiting_cases[] = {
+	{ "a file of /proc asks nothing of /dev", "{" ROOT NAMESPACE "}", { COVER(PARAMS) }, "" },
+	{ "a link below /dev alone", NULL, { LINK("/dev/a/b") }, "" },
+	{ "names with dots in them", NULL, { COVER("/proc/.a/..b"), LINK("/dev/...") }, "" },
+	{ "/dev/, as somebody may write it",
+	  "{" ROOT MOUNTS("{\"destination\":\"/dev/\",\"type\":\"tmpfs\"}") NAMESPACE "}",
+	  { LINK("/dev/a") },
+	  "" },
+	{ "other mounts are none of /dev",
+	  "{" ROOT MOUNTS(DEV ",{\"destination\":\"/dev/shm\",\"type\":\"bind\",\"options\":[\"ro\"]},{}") NAMESPACE
+	  "}",
+	  { LINK("/dev/a") },
+	  "" },
+	{ "a root that becomes read-only",
+	  "{\"root\":{\"path\":\"rootfs\",\"readonly\":true}" MOUNTS(DEV) NAMESPACE "}",
+	  { COVER(PARAMS), LINK("/dev/a") },
+	  "" },
+	/* the mounts are not the container's own */
+	{ "no namespace at all", "{" ROOT MOUNTS(DEV) "}", { COVER(PARAMS) }, "cover " PARAMS },
+	{ "another one's mount namespace",
+	  "{" ROOT MOUNTS(DEV) ",\"linux\":{\"namespaces\":[{\"type\":\"mount\",\"path\":\"/proc/1/ns/mnt\"}]}}",
+	  { COVER(PARAMS) },
+	  "cover " PARAMS },
+	/* /dev */
+	{ "/dev is the image's", "{" ROOT NAMESPACE "}", { LINK("/usr/lib/now"), COVER(PARAMS) }, "" },
+	{ "/dev is the host's",
+	  "{" ROOT MOUNTS("{\"destination\":\"/dev\",\"type\":\"bind\",\"source\":\"/dev\"}") NAMESPACE "}",
+	  { LINK("/dev/a") },
+	  "symlink /dev/a" },
+	{ "nobody says what /dev is",
+	  "{" ROOT MOUNTS("{\"destination\":\"/dev\"}") NAMESPACE "}",
+	  { LINK("/dev/a") },
+	  "symlink /dev/a" },
+	{ "/dev is read-only",
+	  "{" ROOT MOUNTS("{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"options\":[\"nosuid\",\"ro\",\"nodev\"]}")
+	      NAMESPACE "}",
+	  { COVER(PARAMS), LINK("/dev/a") },
+	  "cover " PARAMS ", symlink /dev/a" },
+	{ "the last mount at /dev counts",
+	  "{" ROOT MOUNTS(DEV ",{\"destination\":\"//dev/.\",\"type\":\"bind\",\"source\":\"/dev\"}") NAMESPACE "}",
+	  { LINK("/dev/a") },
+	  "symlink /dev/a" },
+	{ "a directory of /dev, where it is read-only",
+	  "{" ROOT MOUNTS("{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"options\":[\"ro\"]}") NAMESPACE "}",
+	  { { .kind = GRAFT_EDIT_DIRECTORY, .target = "/dev/a", .mode = 0755 } },
+	  "directory /dev/a" },
+	/* the edit */
+	{ "a way out of /proc", NULL, { COVER("/proc/../etc/passwd") }, "cover /proc/../etc/passwd" },
+	{ "a way out of /dev", NULL, { LINK("/dev/../proc/a") }, "symlink /dev/../proc/a" },
+	{ "a file to cover elsewhere", NULL, { COVER("/etc/passwd") }, "cover /etc/passwd" },
+	{ "a file to cover in /dev", NULL, { COVER("/dev/params") }, "cover /dev/params" },
+	{ "a similar name", NULL, { COVER("/process/a") }, "cover /process/a" },
+	{ "a link below /proc", NULL, { LINK("/proc/a") }, "symlink /proc/a" },
+	{ "a file below /dev",
+	  NULL,
+	  { { .kind = GRAFT_EDIT_FILE, .target = "/dev/a", .content = "x" } },
+	  "file /dev/a" },
+	{ "a mount below /dev",
+	  NULL,
+	  { COVER(PARAMS), { .kind = GRAFT_EDIT_TMPFS, .target = "/dev/a", .mode = 0755 } },
+	  "cover " PARAMS ", tmpfs /dev/a" },
+	{ "one that cannot takes the others along",
+	  "{" ROOT MOUNTS(DEV ",{\"destination\":\"/usr/lib\"}") NAMESPACE "}",
+	  { COVER(PARAMS), LINK("/usr/lib/now"), LINK("/dev/a") },
+	  "cover " PARAMS ", symlink /usr/lib/now, symlink /dev/a" },
+	{ "the cache",
+	  "{" ROOT MOUNTS(DEV ",{\"destination\":\"/etc\"}") NAMESPACE "}",
+	  { COVER(PARAMS), { .kind = GRAFT_EDIT_LDCACHE } },
+	  "cover " PARAMS ", ldcache " },
+	/* the root cannot be known again */
+	{ "a root that is not there yet",
+	  "{\"root\":{\"path\":\"missing\"}" MOUNTS(DEV) NAMESPACE "}",
+	  { COVER(PARAMS) },
+	  "cover " PARAMS },
+	{ "a root that may not be mounted yet",
+	  "{\"root\":{\"path\":\"empty\"}" MOUNTS(DEV) NAMESPACE "}",
+	  { COVER(PARAMS) },
+	  "cover " PARAMS },
+	{ "a root over which something is mounted",
+	  "{" ROOT MOUNTS(DEV ",{\"destination\":\"/\",\"type\":\"bind\",\"source\":\"/x\"}") NAMESPACE "}",
+	  { COVER(PARAMS) },
+	  "cover " PARAMS },
+	{ "no root in the configuration", "{\"x\":0" MOUNTS(DEV) NAMESPACE "}", { COVER(PARAMS) }, "cover " PARAMS },
+};
+
+static void check_waiting_case(size_t i)
+{
+	struct graft_edit edits[GRAFT_COUNT(waiting_cases[0].edits)];
+	const char *config = waiting_cases[i].config ? waiting_cases[i].config : WAITS;
+	const char *hook = waiting_cases[i].hook, *text = "";
+	struct graft_oci_waiting waiting = { .plan = NULL };
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_plan plan;
+	struct bundle *b;
+	void *state;
+
+	print_message("# %s\n", waiting_cases[i].name);
+	(void)setup(&state);
+	b = state;
+	put(b, "empty/", NULL);
+	memcpy(edits, waiting_cases[i].edits, sizeof(edits));
+	plan = plan_of(edits, GRAFT_COUNT(edits));
+	if (apply(b, &plan, config, (struct graft_oci_options){ .ret_waiting = &waiting }, &text, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_string_equal(hook_of(b, text), hook);
+	assert_int_equal(waiting.plan != NULL, hook[0] == '\0');
+	graft_oci_waiting_done(&waiting);
+	(void)teardown(&state);
+}
+
+static void test_what_waits(void **state)
+{
+	(void)state;
+	need_root();
+	for (size_t i = 0; i < GRAFT_COUNT(waiting_cases); i++)
+		check_waiting_case(i);
+}
+
+/* Nobody comes back, or the root's work shall be the hook's. */
+static void test_hook_instead(void **state)
+{
+	static const char all[] = "cover " PARAMS ", symlink /usr/lib/now, directory " BY_PATH ", symlink " BY_PATH
+				  "/pci-0";
+	struct graft_oci_waiting waiting = { .plan = NULL };
+	struct graft_plan plan = waiting_plan();
+	struct bundle *b = *state;
+	const char *text = "";
+
+	need_root();
+	assert_int_equal(apply(b, &plan, WAITS, (struct graft_oci_options){ .log = NULL }, &text, NULL), 0);
+	assert_string_equal(hook_of(b, text), "cover " PARAMS ", directory " BY_PATH ", symlink " BY_PATH "/pci-0");
+	assert_int_equal(apply(b, &plan, WAITS,
+			       (struct graft_oci_options){ .no_root_work = true, .ret_waiting = &waiting }, &text,
+			       NULL),
+			 0);
+	assert_string_equal(hook_of(b, text), all);
+	assert_null(waiting.plan);
+}
+
+/* The root's work comes last; when it fails nothing waits. */
+static void test_failure_leaves_nothing_waiting(void **state)
+{
+	static struct graft_edit edits[] = {
+		COVER(PARAMS),
+		{ .kind = GRAFT_EDIT_SYMLINK,
+		  .target = "/usr/lib",
+		  .content = "x",
+		  .conflict = GRAFT_CONFLICT_OVERWRITE },
+	};
+	struct graft_oci_waiting waiting = { .plan = NULL };
+	struct graft_plan plan = plan_of(edits, GRAFT_COUNT(edits));
+	struct graft_error err = { .status = GRAFT_OK };
+	struct bundle *b = *state;
+	const char *text = "";
+
+	need_root();
+	assert_int_equal(apply(b, &plan, WAITS, (struct graft_oci_options){ .ret_waiting = &waiting }, &text, &err),
+			 -1);
+	assert_non_null(strstr(err.msg, "/usr/lib"));
+	assert_null(waiting.plan);
+	assert_int_equal(waiting.dev + waiting.inode, 0);
+}
+
+static void test_waiting_allocations(void **state)
+{
+	struct graft_plan plan = waiting_plan();
+	struct bundle *b = *state;
+	int n = 1, n_tolerated = 0;
+
+	need_root();
+	for (bool failed = true; failed; n++) {
+		auto_json_document struct graft_json_document *document = NULL;
+		struct graft_oci_waiting waiting = { .plan = NULL };
+		const struct graft_oci_options options = { .hook_path = HOOK, .ret_waiting = &waiting };
+		struct graft_error err = { .status = GRAFT_OK };
+		struct graft_oci_spec spec;
+		int rc;
+
+		(void)unlink(graft_arena_printf(b->arena, "%s/rootfs/usr/lib/now", b->top));
+		assert_int_equal(graft_json_document_parse("x", WAITS, strlen(WAITS), &document, NULL), 0);
+		assert_int_equal(graft_oci_spec_read(document, b->arena, &spec, NULL), 0);
+		allocation_fail(n);
+		rc = graft_apply_to_oci(&plan, b->top, &spec, &options, document, &err);
+		failed = allocation_failed();
+		if (rc == 0) {
+			n_tolerated += failed ? 1 : 0;
+			assert_int_equal(waiting.plan->n_edits, 3);
+			assert_string_equal(waiting.plan->edits[2].content, "../card0");
+			assert_false(graft_json_document_changed(document));
+		} else {
+			assert_true(failed);
+			assert_int_equal(err.status, GRAFT_NO_MEMORY);
+			assert_null(waiting.plan);
+		}
+		assert_int_equal(has(b, "rootfs/usr/lib/now"), rc == 0);
+		graft_oci_waiting_done(&waiting);
+	}
+	assert_true(n_tolerated <= 2);
+	assert_true(n > 10);
+}
+
+/* ---- the container that was made ---- */
+
+static struct graft_oci_waiting waiting_for(const char *root)
+{
+	struct graft_oci_waiting waiting = { .plan = graft_plan_new() };
+	struct stat st;
+
+	assert_non_null(waiting.plan);
+	assert_int_equal(stat(root, &st), 0);
+	waiting.dev = st.st_dev;
+	waiting.inode = st.st_ino;
+	return waiting;
+}
+
+/* SECURITY: a process of our own mounts is no container's, whatever its root is; nor is one that is gone. */
+static void test_no_container(void **state)
+{
+	struct graft_oci_waiting waiting = waiting_for("/");
+	struct graft_error err = { .status = GRAFT_OK };
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(graft_apply_to_created(&waiting, pid, NULL, &err), -1);
+	assert_int_equal(err.status, GRAFT_NOT_FOUND);
+	assert_int_equal(graft_apply_to_created(&waiting, getpid(), NULL, &err), -1);
+	assert_int_equal(err.status, GRAFT_UNSAFE);
+	assert_int_equal(graft_apply_to_created(&waiting, 0, NULL, &err), -1);
+	assert_int_equal(err.status, GRAFT_INVALID);
+	assert_int_equal(graft_apply_to_created(&waiting, -1, NULL, &err), -1);
+	assert_int_equal(err.status, GRAFT_INVALID);
+	graft_oci_waiting_done(&waiting);
+}
+
+/* A process with mounts of its own, or ours; in `root` when that is no NULL. It waits to be killed. */
+static pid_t start_process(bool own_mounts, const char *root)
+{
+	int ends[2];
+	pid_t pid;
+	char c = 0;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if ((!own_mounts || unshare(CLONE_NEWNS) == 0) && (!root || chroot(root) == 0) &&
+		    write(ends[1], "1", 1) == 1)
+			(void)pause();
+		_exit(1);
+	}
+	(void)close(ends[1]);
+	assert_int_equal(read(ends[0], &c, 1), 1);
+	(void)close(ends[0]);
+	return pid;
+}
+
+static void end_process(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* SECURITY: mounts of its own, but the machine's root, or another one; or that root, but our mounts. */
+static void test_another_root(void **state)
+{
+	struct bundle *b = *state;
+	const char *root = graft_arena_printf(b->arena, "%s/rootfs", b->top);
+	struct graft_oci_waiting whole = waiting_for("/"), ours = waiting_for(root);
+	struct graft_error err = { .status = GRAFT_OK };
+	pid_t pid;
+
+	need_root();
+	pid = start_process(true, NULL);
+	assert_int_equal(graft_apply_to_created(&ours, pid, NULL, &err), -1);
+	assert_int_equal(err.status, GRAFT_UNSAFE);
+	assert_string_equal(
+	    err.msg,
+	    graft_arena_printf(b->arena, "process %ld is not the container's: it has another root", (long)pid));
+	end_process(pid);
+	pid = start_process(true, graft_arena_printf(b->arena, "%s/rootfs/etc", b->top));
+	assert_int_equal(graft_apply_to_created(&ours, pid, NULL, &err), -1);
+	assert_int_equal(err.status, GRAFT_UNSAFE);
+	assert_int_equal(graft_apply_to_created(&whole, pid, NULL, &err), -1);
+	assert_int_equal(err.status, GRAFT_UNSAFE);
+	end_process(pid);
+	pid = start_process(false, root);
+	assert_int_equal(graft_apply_to_created(&ours, pid, NULL, &err), -1);
+	assert_int_equal(err.status, GRAFT_UNSAFE);
+	end_process(pid);
+	graft_oci_waiting_done(&whole);
+	graft_oci_waiting_done(&ours);
+}
+
+/* Its own mounts and the root that it shall have: what waits is done there. */
+static void test_created(void **state)
+{
+	static struct graft_edit edits[] = { { .kind = GRAFT_EDIT_DIRECTORY, .target = "/dev/a", .mode = 0755 } };
+	struct bundle *b = *state;
+	const char *root = graft_arena_printf(b->arena, "%s/rootfs", b->top);
+	struct graft_oci_waiting waiting = waiting_for(root);
+	struct graft_error err = { .status = GRAFT_OK };
+	int status = 1;
+	pid_t pid, child;
+
+	need_root();
+	waiting.plan->edits = edits;
+	waiting.plan->n_edits = 1;
+	pid = start_process(true, root);
+	/* Whoever joins another's mounts has no way back. */
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		if (graft_apply_to_created(&waiting, pid, NULL, &err) < 0)
+			print_error("%s\n", err.msg);
+		_exit(err.status == GRAFT_OK ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(has(b, "rootfs/dev/a"));
+	end_process(pid);
+	graft_oci_waiting_done(&waiting);
+}
+
 static void take(const struct bundle *b, const char *path)
 {
 	assert_int_equal(unlink(graft_arena_printf(b->arena, "%s/%s", b->top, path)), 0);
@@ -737,6 +1178,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_host_root, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_undo, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_allocations, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_waiting, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nothing_waits, setup, teardown),
+		cmocka_unit_test(test_what_waits),
+		cmocka_unit_test_setup_teardown(test_hook_instead, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_failure_leaves_nothing_waiting, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_waiting_allocations, setup, teardown),
+		cmocka_unit_test(test_no_container),
+		cmocka_unit_test_setup_teardown(test_another_root, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_created, setup, teardown),
 	};
 
 	(void)umask(022);
