@@ -29,7 +29,7 @@ static int fail_pid(const char *file, const char *text, struct graft_error *err)
 static int read_pid(const char *file, struct graft_arena *arena, pid_t *ret_pid, struct graft_error *err)
 {
 	auto_close int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	const char *text = NULL;
+	const char *text = "";
 	size_t length = 0;
 	char *end;
 	long pid;
@@ -43,7 +43,7 @@ static int read_pid(const char *file, struct graft_arena *arena, pid_t *ret_pid,
 	pid = strtol(text, &end, 10);
 	while (*end == '\n' || *end == ' ')
 		end++;
-	if (errno != 0 || pid > INT_MAX || *end != '\0')
+	if (errno != 0 || pid > INT_MAX || end != text + length)
 		return fail_pid(file, text, err);
 	*ret_pid = (pid_t)pid;
 	return 0;
@@ -56,20 +56,21 @@ static void delete_again(const struct graft_oci_arguments *arguments, const char
 	static char command[] = "delete", force[] = "--force";
 	size_t n = (size_t)arguments->n_global;
 	char **words = graft_arena_list(arena, n + 4, sizeof(*words));
+	char *container = graft_arena_strdup(arena, arguments->container);
 	struct graft_error why = { .status = GRAFT_OK };
 	int status = 0;
 
 	for (size_t i = 0; words && i < n; i++)
 		words[i] = argv[i];
-	if (words) {
+	/* Memory that failed before is no reason: it may be why we are here. */
+	if (words && container) {
 		words[n] = command;
 		words[n + 1] = force;
-		words[n + 2] = graft_arena_strdup(arena, arguments->container);
-	}
-	if (graft_arena_failed(arena))
-		(void)graft_fail_memory(&why);
-	else
+		words[n + 2] = container;
 		(void)low_level_call(low_level, words, arena, &status, &why);
+	} else {
+		(void)graft_fail_memory(&why);
+	}
 	if (why.status != GRAFT_OK)
 		graft_warn(log, "container '%s' could not be deleted: %s", arguments->container, why.msg);
 	else if (status != 0)

@@ -51,7 +51,8 @@ struct call {
 	const char *path;
 	char *const *argv;
 	pid_t parent;
-	int sys; /* of an execve(2) that failed */
+	struct sigaction child_action; /* the caller's, of SIGCHLD */
+	int sys;                       /* of an execve(2) that failed */
 };
 
 /* In our memory, while we wait. */
@@ -59,17 +60,18 @@ static int begin(void *arg)
 {
 	struct call *call = arg;
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == call->parent)
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == call->parent &&
+	    sigaction(SIGCHLD, &call->child_action, NULL) == 0)
 		(void)execv(call->path, call->argv);
 	call->sys = errno != 0 ? errno : ESRCH;
 	_exit(NOT_BEGUN);
 }
 
-static void take_default(int signal_number)
+static void take_default(int signal_number, struct sigaction *ret_before)
 {
 	const struct sigaction action = { .sa_handler = SIG_DFL };
 
-	(void)sigaction(signal_number, &action, NULL);
+	(void)sigaction(signal_number, &action, ret_before);
 }
 
 static int wait_for(pid_t pid, int *ret_status)
@@ -93,8 +95,8 @@ int low_level_call(const char *path, char **argv, struct graft_arena *arena, int
 
 	if (!call.argv)
 		return -1;
-	/* An engine that takes no notice of its children's end would take that of ours from us. */
-	take_default(SIGCHLD);
+	/* An engine that takes no notice of its children's end would take that of ours from us. The program has it as the engine left it. */
+	take_default(SIGCHLD, &call.child_action);
 	errno = 0;
 	/* As vfork(2): a copy of our memory would cost more than all that is done in it. */
 	pid = clone(begin, stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | SIGCHLD, &call);
@@ -110,7 +112,7 @@ void low_level_end_alike(int status)
 {
 	if (status >= 0)
 		exit(status);
-	take_default(-status);
+	take_default(-status, NULL);
 	(void)raise(-status);
 	exit(BY_SIGNAL - status);
 }

@@ -22,8 +22,11 @@ static struct {
 	char devices[128];
 	char hook_path[128], cdi_hook_path[128], hook_root[128];
 	bool fails, removes_bundle;
+	bool comes_back, leaves_waiting;
 	const struct world *world;
 } seen;
+
+static struct graft_oci_waiting *ret_waiting; /* what edit_bundle() hands on */
 
 static int stand_in(struct runtime_create *create, enum graft_mode mode, struct graft_error *err)
 {
@@ -40,6 +43,9 @@ static int stand_in(struct runtime_create *create, enum graft_mode mode, struct 
 	if (seen.removes_bundle)
 		assert_int_equal(system(graft_arena_printf(create->arena, "/bin/rm -rf %s/b", seen.world->directory)),
 				 0);
+	seen.comes_back = create->comes_back;
+	if (seen.leaves_waiting)
+		create->waiting = (struct graft_oci_waiting){ .plan = graft_plan_new(), .dev = 7, .inode = 8 };
 	if (graft_json_set(create->document, graft_json_document_root(create->document), "seen",
 			   graft_json_new_bool(create->document, true, err), err) < 0)
 		return -1;
@@ -78,7 +84,7 @@ static int edit_bundle(const struct world *world, const char *toml_text, const c
 	assert_int_equal(graft_toml_parse("/c.toml", toml_text, strlen(toml_text), &toml, err), 0);
 	assert_int_equal(graft_config_read(toml, NULL, world->arena, &config, err), 0);
 	return runtime_edit_bundle(&config, word ? word : config.runtime.mode, "/nowhere/runc", world_path(world, "b"),
-				   NULL, world->arena, NULL, err);
+				   NULL, world->arena, ret_waiting, err);
 }
 
 #define SPEC(env, rest)                                                                                   \
@@ -236,6 +242,42 @@ static void test_failures(void **state)
 	seen.removes_bundle = false;
 }
 
+/* What a mode leaves waiting is for who comes back; nothing of it is left when the rest fails. */
+static void test_waiting(void **state)
+{
+	static const char json[] = SPEC(VISIBLE("0"), "");
+	struct graft_oci_waiting waiting = { .plan = NULL };
+	const struct world *world = *state;
+
+	ret_waiting = NULL;
+	assert_int_equal(edit_bundle(world, "", "cdi", json, NULL), 0);
+	assert_false(seen.comes_back);
+	ret_waiting = &waiting;
+	seen.leaves_waiting = true;
+	assert_int_equal(edit_bundle(world, "", "cdi", json, NULL), 0);
+	assert_true(seen.comes_back);
+	assert_non_null(waiting.plan);
+	assert_true(waiting.dev == 7 && waiting.inode == 8);
+	graft_oci_waiting_done(&waiting);
+	seen.fails = true;
+	assert_int_equal(edit_bundle(world, "", "cdi", json, NULL), -1);
+	assert_null(waiting.plan);
+	seen.fails = false;
+	seen.removes_bundle = true;
+	seen.world = world;
+	assert_int_equal(edit_bundle(world, "", "cdi", json, NULL), -1);
+	assert_null(waiting.plan);
+	seen.removes_bundle = seen.leaves_waiting = false;
+	/* whatever stood there, where no mode is asked or has anything */
+	waiting.dev = waiting.inode = 1;
+	assert_int_equal(edit_bundle(world, "", "cdi", SPEC("", ""), NULL), 0);
+	assert_null(waiting.plan);
+	assert_int_equal(waiting.dev + waiting.inode, 0);
+	assert_int_equal(edit_bundle(world, "", "cdi", json, NULL), 0);
+	assert_null(waiting.plan);
+	ret_waiting = NULL;
+}
+
 /* Helpers are looked for only by who needs them. */
 static void test_helpers(void **state)
 {
@@ -359,6 +401,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refused, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_no_bundle, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_failures, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_waiting, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_helpers, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_hook_root, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_allocations, world_begin, world_end),

@@ -11,15 +11,17 @@
 #include <cmocka.h>
 
 #include "../../allocation.h"
+#include "base/caps.h"
 #include "cli/runtime/give.h"
 #include "creation.h"
 
 uid_t __wrap_geteuid(void);
 bool __wrap_graft_in_user_namespace(void);
+bool __wrap_graft_caps_hold(enum graft_caps_step step);
 
 static struct {
 	uid_t uid;
-	bool user_namespace;
+	bool user_namespace, may_not_mount;
 	char links[256];
 	bool links_fail;
 } host;
@@ -32,6 +34,11 @@ uid_t __wrap_geteuid(void)
 bool __wrap_graft_in_user_namespace(void)
 {
 	return host.user_namespace;
+}
+
+bool __wrap_graft_caps_hold(enum graft_caps_step step)
+{
+	return step == GRAFT_CAPS_MOUNT && !host.may_not_mount;
 }
 
 int graft_dev_char_make(const struct graft_dev_char *nodes, size_t n_nodes, const struct graft_log *log,
@@ -48,7 +55,7 @@ static void begin(struct creation *creation, struct world *world)
 {
 	creation_init(creation, world->arena);
 	host.uid = 0;
-	host.user_namespace = false;
+	host.user_namespace = host.may_not_mount = false;
 	host.links[0] = '\0';
 	host.links_fail = false;
 }
@@ -253,6 +260,116 @@ static void test_links_that_fail(void **state)
 	creation_done(&creation);
 }
 
+/* --- what waits --- */
+
+static struct graft_edit cover[] = { { .kind = GRAFT_EDIT_COVER,
+				       .target = "/proc/driver/nvidia/params",
+				       .content = "x",
+				       .mode = 0444,
+				       .why = "is a file" } };
+static const struct graft_plan cover_plan = { .edits = cover, .n_edits = 1 };
+
+/* A container whose only edit could wait. */
+static void begin_waiting(struct creation *creation, struct world *world)
+{
+	static struct graft_oci_id_mapping mapping = { .container_id = 0, .host_id = 0, .size = 1 };
+
+	begin(creation, world);
+	world_put(world, "rootfs/etc/os-release", "", 0644);
+	creation->spec.root_path = world_path(world, "rootfs");
+	creation->spec.new_mount_namespace = true;
+	creation->spec.uid_mappings = creation->spec.gid_mappings = &mapping;
+	creation->spec.n_uid_mappings = creation->spec.n_gid_mappings = 1;
+	creation->create.comes_back = true;
+}
+
+/* One reason not to, and there is a hook. */
+static void test_waiting(void **state)
+{
+	static const struct {
+		const char *name;
+		bool gone, already, ours, containers, may_not_mount; /* the middle two: user namespaces */
+		uid_t uid;
+		bool waits;
+	} rows[] = {
+		{ .name = "none", .waits = true },
+		{ .name = "nobody comes back", .gone = true },
+		{ .name = "something waits already", .already = true },
+		{ .name = "we are in a user namespace", .ours = true },
+		{ .name = "the container has one", .containers = true },
+		{ .name = "we are not root", .uid = 1000 },
+		{ .name = "we may not mount", .may_not_mount = true },
+	};
+	struct creation creation;
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_plan *before = rows[i].already ? graft_plan_new() : NULL;
+		const struct graft_oci_waiting *waiting = &creation.create.waiting;
+
+		print_message("# %s\n", rows[i].name);
+		begin_waiting(&creation, *state);
+		creation.create.comes_back = !rows[i].gone;
+		creation.create.waiting.plan = before;
+		creation.spec.new_user_namespace = rows[i].containers;
+		host.user_namespace = rows[i].ours;
+		host.uid = rows[i].uid;
+		host.may_not_mount = rows[i].may_not_mount;
+		assert_int_equal(runtime_give(&creation.create, &cover_plan, NULL, NULL, NULL), 0);
+		assert_int_equal(strstr(creation_text(&creation), "\"apply\"") == NULL, rows[i].waits);
+		if (rows[i].waits) {
+			assert_int_equal(waiting->plan->n_edits, 1);
+			assert_string_equal(waiting->plan->edits[0].target, cover[0].target);
+			assert_true(waiting->inode != 0);
+		} else {
+			assert_ptr_equal(waiting->plan, before);
+			assert_int_equal(waiting->inode, 0);
+		}
+		graft_oci_waiting_done(&creation.create.waiting);
+		creation_done(&creation);
+	}
+}
+
+/* What waits stays when a second plan has nothing that could. */
+static void test_waiting_stays(void **state)
+{
+	struct creation creation;
+	struct graft_plan *waits;
+
+	begin_waiting(&creation, *state);
+	assert_int_equal(runtime_give(&creation.create, &cover_plan, NULL, NULL, NULL), 0);
+	waits = creation.create.waiting.plan;
+	assert_non_null(waits);
+	assert_int_equal(
+	    runtime_give(&creation.create, &(struct graft_plan){ .edits = edits, .n_edits = 1 }, NULL, NULL, NULL), 0);
+	assert_ptr_equal(creation.create.waiting.plan, waits);
+	graft_oci_waiting_done(&creation.create.waiting);
+	creation_done(&creation);
+}
+
+static void test_waiting_memory(void **state)
+{
+	int n = 1;
+
+	for (bool failed = true; failed; n++) {
+		struct graft_error err = { .status = GRAFT_OK };
+		struct creation creation;
+		int rc;
+
+		begin_waiting(&creation, *state);
+		creation.create.log = NULL;
+		allocation_fail(n);
+		rc = runtime_give(&creation.create, &cover_plan, NULL, NULL, &err);
+		failed = allocation_failed();
+		assert_int_equal(creation.create.waiting.plan != NULL, rc == 0);
+		assert_int_equal(err.status, rc == 0 ? GRAFT_OK : GRAFT_NO_MEMORY);
+		assert_true(rc == 0 || failed);
+		assert_string_equal(creation_text(&creation), "{}");
+		graft_oci_waiting_done(&creation.create.waiting);
+		creation_done(&creation);
+	}
+	assert_true(n > 3);
+}
+
 static void test_memory(void **state)
 {
 	(void)state;
@@ -292,6 +409,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_edits, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_links, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_links_that_fail, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_waiting, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_waiting_stays, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_waiting_memory, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_memory, world_begin, world_end),
 	};
 

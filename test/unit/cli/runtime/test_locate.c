@@ -297,6 +297,30 @@ static void test_unread_state_without_memory(void **state)
 	graft_arena_free(none);
 }
 
+/* ---- whether its `create` stops before the start ---- */
+
+/* By the name alone: there need not be a file. */
+static void test_stops_before_start(void **state)
+{
+	static const struct {
+		const char *path;
+		bool stops;
+	} rows[] = {
+		{ "/usr/sbin/runc", true },     { "/usr/bin/crun", true },
+		{ "/nowhere/runc", true },      { "runc", true },
+		{ "/usr/bin/runc/", false },    { "/runc/youki", false },
+		{ "/bin/runc-1.2", false },     { "", false },
+		{ "/bin/docker-runc", false },  { "/bin/crun.real", false },
+		{ "/bin/kata-runtime", false }, { "/bin/runsc", false },
+		{ "/bin/RUNC", false },         { "/bin/run", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
+		if (runtime_stops_before_start(rows[i].path) != rows[i].stops)
+			fail_msg("'%s'", rows[i].path);
+}
+
 /* ---- hooks ---- */
 
 static void test_hook(void **state)
@@ -361,6 +385,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unreadable_runtime, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_real_runtimes, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_unread_state_without_memory, world_begin, world_end),
+		cmocka_unit_test(test_stops_before_start),
 		cmocka_unit_test_setup_teardown(test_hook, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_cdi_hook, world_begin, world_end),
 	};

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calling another program and ending as it did, tried with the shell in its place; and that it never outlives us. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "cli/runtime/low_level.h"
+#include "world.h"
+
+#define SHELL   "/bin/sh"
+#define LIMIT_S 30u /* of what must not block */
+
+/* Calls `path` with up to three words. */
+static int call(const struct world *world, const char *path, const char *const *words, int *ret_status,
+		struct graft_error *err)
+{
+	char *argv[4] = { NULL };
+
+	for (size_t i = 0; i < 3 && words[i]; i++)
+		argv[i] = graft_arena_strdup(world->arena, words[i]);
+	return low_level_call(path, argv, world->arena, ret_status, err);
+}
+
+/* Calls the shell. */
+static int call_shell(const struct world *world, const char *script, int *ret_status, struct graft_error *err)
+{
+	const char *const words[] = { "runc", "-c", script };
+
+	return call(world, SHELL, words, ret_status, err);
+}
+
+/* What waitpid(2) says of a child that makes the call. What it prints is not ours. */
+static int status_of_child(const struct world *world, void (*make)(const struct world *world))
+{
+	pid_t pid;
+	int status = 0;
+
+	(void)fflush(stdout);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)alarm(LIMIT_S);
+		make(world);
+		_exit(99);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+/* ---- how it ended ---- */
+
+static void test_status(void **state)
+{
+	static const struct {
+		const char *script;
+		int status;
+	} rows[] = {
+		{ "exit 0", 0 },
+		{ "exit 1", 1 },
+		{ "exit 42", 42 },
+		{ "exit 255", 255 },
+		/* those that shells give to what they could not start, or what a signal ended, are like any other */
+		{ "exit 126", 126 },
+		{ "exit 127", 127 },
+		{ "exit 137", 137 },
+		{ "kill -TERM $$", -SIGTERM },
+		{ "kill -KILL $$", -SIGKILL },
+		{ "kill -HUP $$", -SIGHUP },
+	};
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_error err = { .status = GRAFT_OK };
+		int status = -1000;
+
+		print_message("# %s\n", rows[i].script);
+		assert_int_equal(call_shell(*state, rows[i].script, &status, &err), 0);
+		assert_int_equal(status, rows[i].status);
+		assert_int_equal(err.status, GRAFT_OK);
+	}
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+}
+
+static void test_not_started(void **state)
+{
+	struct world *world = *state;
+	const struct {
+		const char *path;
+		enum graft_status status;
+	} rows[] = {
+		{ "/nowhere/runc", GRAFT_NOT_FOUND },
+		{ "", GRAFT_NOT_FOUND },
+		{ world_put(world, "mode", "#!/bin/sh\n", 0644), GRAFT_PERMISSION },
+		{ world->directory, GRAFT_PERMISSION },
+		{ world_put(world, "garbage",
+			    "\x7f"
+			    "ELF",
+			    0755),
+		  GRAFT_IO },
+		{ world_put(world, "interpreter", "#!/nowhere/sh\n", 0755), GRAFT_NOT_FOUND },
+	};
+	const char *const words[] = { "runc", "create", NULL };
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_error err = { .status = GRAFT_OK };
+		int status = 0;
+
+		print_message("# %s\n", rows[i].path);
+		assert_int_equal(call(world, rows[i].path, words, &status, &err), -1);
+		assert_int_equal(err.status, rows[i].status);
+		assert_string_equal(err.msg, graft_arena_printf(world->arena, "could not exec '%s'", rows[i].path));
+	}
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void test_memory(void **state)
+{
+	struct world *world = *state;
+	struct graft_arena *none = graft_arena_new(1);
+	struct graft_error err = { .status = GRAFT_OK };
+	char name[] = "runc", option[] = "-c";
+	char *argv[] = { name, option, graft_arena_printf(world->arena, "echo >%s/called", world->directory), NULL };
+	int status;
+
+	assert_int_equal(low_level_call(SHELL, argv, none, &status, &err), -1);
+	assert_int_equal(err.status, GRAFT_NO_MEMORY);
+	assert_string_equal(world_get(world, "called"), "");
+	assert_ptr_equal(argv[0], name);
+	err.status = GRAFT_OK;
+	assert_int_equal(low_level_become(SHELL, argv, none, &err), -1);
+	assert_int_equal(err.status, GRAFT_NO_MEMORY);
+	graft_arena_free(none);
+}
+
+/* ---- what it gets ---- */
+
+#define SHOW_WORDS "tr '\\0' '\\n' </proc/$$/cmdline >%s/words"
+
+static void test_words(void **state)
+{
+	struct world *world = *state;
+	const char *script = graft_arena_printf(world->arena, SHOW_WORDS, world->directory);
+	int status = -1;
+
+	assert_int_equal(call_shell(world, script, &status, NULL), 0);
+	assert_int_equal(status, 0);
+	assert_string_equal(world_get(world, "words"), graft_arena_printf(world->arena, SHELL "\n-c\n%s\n", script));
+}
+
+/* The script comes from where the shell without words looks for it. */
+static void call_without_words(const struct world *world)
+{
+	int fd = open(world_path(world, "script"), O_RDONLY | O_CLOEXEC), status = -1;
+	const char *const none[] = { NULL };
+
+	if (fd >= 0 && dup2(fd, STDIN_FILENO) == STDIN_FILENO && call(world, SHELL, none, &status, NULL) == 0)
+		_exit(status);
+}
+
+/* No program can be started without a name since Linux 5.18. */
+static void test_no_words(void **state)
+{
+	struct world *world = *state;
+
+	world_put(world, "script", graft_arena_printf(world->arena, SHOW_WORDS, world->directory), 0644);
+	assert_int_equal(status_of_child(world, call_without_words), 0);
+	assert_string_equal(world_get(world, "words"), "\n");
+}
+
+/* Bit 16 is SIGCHLD. */
+static void call_ignoring(const struct world *world)
+{
+	static const char *const words[] = { "grep", "^SigIgn:.*[13579bdf]....$", "/proc/self/status" };
+	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC), status = -1;
+
+	(void)signal(SIGCHLD, SIG_IGN);
+	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || call_shell(world, "exit 7", &status, NULL) < 0 || status != 7)
+		_exit(1);
+	(void)signal(SIGCHLD, SIG_IGN);
+	if (call(world, "/bin/grep", words, &status, NULL) < 0 || status != 0)
+		_exit(2);
+	(void)signal(SIGCHLD, SIG_DFL);
+	_exit(call(world, "/bin/grep", words, &status, NULL) == 0 && status == 1 ? 0 : 3);
+}
+
+/* An engine may ignore SIGCHLD. We learn of the end all the same, and the program finds it as it would without us. */
+static void test_ignored_children(void **state)
+{
+	assert_int_equal(status_of_child(*state, call_ignoring), 0);
+}
+
+/* ---- ends ---- */
+
+/* Whoever kills us kills it: the other end of its output is closed. */
+static void test_death(void **state)
+{
+	struct world *world = *state;
+	struct pollfd end;
+	int ends[2];
+	pid_t pid;
+	char c = 0;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	(void)fflush(stdout);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		int status = 0;
+
+		if (dup2(ends[1], STDOUT_FILENO) == STDOUT_FILENO)
+			(void)call_shell(world, "echo; exec sleep 60", &status, NULL);
+		_exit(1);
+	}
+	(void)close(ends[1]);
+	end = (struct pollfd){ .fd = ends[0], .events = POLLIN };
+	assert_int_equal(poll(&end, 1, (int)LIMIT_S * 1000), 1);
+	assert_int_equal(read(ends[0], &c, 1), 1);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(poll(&end, 1, (int)LIMIT_S * 1000), 1);
+	assert_int_equal(read(ends[0], &c, 1), 0);
+	(void)close(ends[0]);
+}
+
+static void become_it(const struct world *world)
+{
+	char name[] = "runc", option[] = "-c", script[] = "exit 9";
+	char *argv[] = { name, option, script, NULL };
+
+	(void)low_level_become(SHELL, argv, world->arena, NULL);
+}
+
+static void test_become(void **state)
+{
+	struct world *world = *state;
+	struct graft_error err = { .status = GRAFT_OK };
+	char name[] = "runc";
+	char *argv[] = { name, NULL };
+	int status = status_of_child(world, become_it);
+
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 9);
+	assert_int_equal(low_level_become("/nowhere/runc", argv, world->arena, &err), -1);
+	assert_int_equal(err.status, GRAFT_NOT_FOUND);
+	assert_string_equal(err.msg, "could not exec '/nowhere/runc'");
+}
+
+static int end_status;
+static bool end_blocked;
+
+static void end_alike(const struct world *world)
+{
+	sigset_t set;
+
+	(void)world;
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)signal(SIGTERM, SIG_IGN);
+	(void)sigprocmask(end_blocked ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+	low_level_end_alike(end_status);
+}
+
+/* Whatever becomes of the signal in this program. */
+static void test_end_alike(void **state)
+{
+	static const struct {
+		int status;
+		bool blocked; /* SIGTERM, which is ignored in any case */
+		int exit_status, signal_number;
+	} rows[] = {
+		{ 0, false, 0, 0 },
+		{ 1, false, 1, 0 },
+		{ 127, false, 127, 0 },
+		{ 255, false, 255, 0 },
+		{ -SIGTERM, false, 0, SIGTERM },
+		{ -SIGKILL, false, 0, SIGKILL },
+		{ -SIGKILL, true, 0, SIGKILL },
+		/* as shells say it */
+		{ -SIGTERM, true, 128 + SIGTERM, 0 },
+		{ -SIGCHLD, false, 128 + SIGCHLD, 0 },
+	};
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		int status;
+
+		end_status = rows[i].status;
+		end_blocked = rows[i].blocked;
+		status = status_of_child(*state, end_alike);
+		print_message("# %d: %d\n", end_status, status);
+		assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : 0, rows[i].signal_number);
+		assert_int_equal(WIFSIGNALED(status) ? 0 : WEXITSTATUS(status), rows[i].exit_status);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_status, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_not_started, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_memory, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_words, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_no_words, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_ignored_children, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_death, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_become, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_end_alike, world_begin, world_end),
+	};
+
+	return cmocka_run_group_tests_name("runtime_low_level", tests, NULL, NULL);
+}
