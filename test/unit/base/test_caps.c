@@ -162,6 +162,51 @@ static int net_admin_missing(void)
 	return 0;
 }
 
+/* What is not effective now counts as little as what is not permitted; NET_ADMIN does not count. */
+static int holds(void)
+{
+	struct graft_caps caps = GRAFT_CAPS_INIT;
+	const uint64_t mount = graft_caps_step_set(GRAFT_CAPS_MOUNT);
+
+	for (int step = 0; step < GRAFT_CAPS_STEP_MAX; step++)
+		CHECK(graft_caps_hold((enum graft_caps_step)step));
+	CHECK(drop_from_permitted(BIT(NET_ADMIN)) == 0);
+	CHECK(graft_caps_hold(GRAFT_CAPS_MOUNT));
+	CHECK(graft_caps_limit(&caps, 0, NULL) == 0);
+	CHECK(graft_caps_enter(&caps, GRAFT_CAPS_MOUNT, NULL) == 0);
+	CHECK(graft_caps_hold(GRAFT_CAPS_MOUNT));
+	for (int step = 0; step < GRAFT_CAPS_STEP_MAX; step++) {
+		const uint64_t more = graft_caps_step_set((enum graft_caps_step)step) & ~mount & ~BIT(NET_ADMIN);
+
+		CHECK(graft_caps_hold((enum graft_caps_step)step) == (more == 0));
+	}
+	CHECK(status_field("CapPrm:") == (thirteen & ~BIT(NET_ADMIN)));
+	return 0;
+}
+
+static int holds_without(uint64_t dropped)
+{
+	CHECK(graft_caps_hold(GRAFT_CAPS_MOUNT));
+	CHECK(drop_from_permitted(dropped) == 0);
+	CHECK(!graft_caps_hold(GRAFT_CAPS_MOUNT));
+	return 0;
+}
+
+static int holds_without_sys_admin(void)
+{
+	return holds_without(BIT(SYS_ADMIN));
+}
+
+static int holds_without_sys_chroot(void)
+{
+	return holds_without(BIT(SYS_CHROOT));
+}
+
+static int holds_without_any(void)
+{
+	return holds_without(UINT64_MAX);
+}
+
 static int none_at_all(void)
 {
 	struct graft_caps caps = GRAFT_CAPS_INIT;
@@ -228,6 +273,15 @@ static void test_net_admin_missing(void **state)
 	expect_zero(net_admin_missing, true);
 }
 
+static void test_holds(void **state)
+{
+	(void)state;
+	expect_zero(holds, true);
+	expect_zero(holds_without_sys_admin, true);
+	expect_zero(holds_without_sys_chroot, true);
+	expect_zero(holds_without_any, true);
+}
+
 static void test_none_at_all(void **state)
 {
 	(void)state;
@@ -269,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_limits_for_modprobe),
 		cmocka_unit_test(test_one_missing),
 		cmocka_unit_test(test_net_admin_missing),
+		cmocka_unit_test(test_holds),
 		cmocka_unit_test(test_none_at_all),
 		cmocka_unit_test(test_not_limited_is_untouched),
 		cmocka_unit_test(test_execution_gains_nothing),

@@ -139,6 +139,27 @@ static void test_directory(void **state)
 	(void)graft_arena_free(arena);
 }
 
+static void test_has_dots(void **state)
+{
+	static const struct {
+		const char *path;
+		bool dots;
+	} rows[] = {
+		{ "/", false },        { "", false },        { "/a", false },      { "/a/b/", false },
+		{ "//", false },       { "/.", true },       { "/..", true },      { "/./a", true },
+		{ "/../a", true },     { "/a/.", true },     { "/a/..", true },    { "/a/./b", true },
+		{ "/a/../b", true },   { "/a//../b", true }, { "/a/b/../", true }, { "/.a", false },
+		{ "/a/.b/c", false },  { "/..a", false },    { "/a/..b", false },  { "/...", false },
+		{ "/a/.../b", false }, { "/a.", false },     { "/a../b", false },  { "/a.b/c.", false },
+		{ "/.a/..", true },    { "/.../.", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
+		if (graft_path_has_dots(rows[i].path) != rows[i].dots)
+			fail_msg("%s", rows[i].path);
+}
+
 static void test_memory(void **state)
 {
 	struct graft_arena *arena = graft_arena_new(4);
@@ -156,7 +177,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clean),  cmocka_unit_test(test_compare),        cmocka_unit_test(test_is_within),
 		cmocka_unit_test(test_name),   cmocka_unit_test(test_same_directory), cmocka_unit_test(test_directory),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory), cmocka_unit_test(test_has_dots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,6 +172,47 @@ static void test_privileged(void **state)
 	}
 }
 
+/* A namespace with a path is somebody else's. */
+static const struct {
+	const char *namespaces;
+	bool mount, user;
+} namespaces[] = {
+	{ "[]", false, false },
+	{ "null", false, false },
+	{ "[{\"type\":\"mount\"}]", true, false },
+	{ "[{\"type\":\"mount\",\"path\":\"\"}]", true, false },
+	{ "[{\"type\":\"mount\",\"path\":null}]", true, false },
+	{ "[{\"type\":\"mount\",\"path\":\"/proc/1/ns/mnt\"}]", false, false },
+	{ "[{\"type\":\"pid\"},{\"type\":\"mount\"},{\"type\":\"network\",\"path\":\"/run/n\"}]", true, false },
+	{ "[{\"type\":\"pid\"},{\"type\":\"Mount\"},{\"type\":\"mounts\"},{},{\"type\":1},\"mount\"]", false, false },
+	{ "[{\"type\":\"mount\"},{\"type\":\"user\"}]", true, true },
+	{ "[{\"type\":\"user\",\"path\":\"/proc/1/ns/user\"},{\"type\":\"mount\",\"path\":\"/m\"}]", false, true },
+	/* low-level runtimes refuse two of a kind; one that does not takes the last */
+	{ "[{\"type\":\"mount\"},{\"type\":\"mount\",\"path\":\"/m\"}]", false, false },
+	{ "[{\"type\":\"mount\",\"path\":\"/m\"},{\"type\":\"mount\"}]", true, false },
+};
+
+static void test_namespaces(void **state)
+{
+	struct view view;
+
+	(void)state;
+	assert_int_equal(read_view("{}", &view, NULL), 0);
+	assert_false(view.spec.new_mount_namespace || view.spec.new_user_namespace);
+	close_view(&view);
+	for (size_t i = 0; i < GRAFT_COUNT(namespaces); i++) {
+		struct graft_buffer text = { 0 };
+
+		print_message("# %s\n", namespaces[i].namespaces);
+		graft_buffer_printf(&text, "{\"linux\":{\"namespaces\":%s}}", namespaces[i].namespaces);
+		assert_int_equal(read_view(text.bytes, &view, NULL), 0);
+		assert_int_equal(view.spec.new_mount_namespace, namespaces[i].mount);
+		assert_int_equal(view.spec.new_user_namespace, namespaces[i].user);
+		close_view(&view);
+		graft_buffer_done(&text);
+	}
+}
+
 static const struct {
 	const char *text, *why; /* NULL: enough for a hook */
 } checks[] = {
@@ -340,11 +381,17 @@ static void test_memory_of_the_arena(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),     cmocka_unit_test(test_annotations),
-		cmocka_unit_test(test_env),       cmocka_unit_test(test_privileged),
-		cmocka_unit_test(test_check),     cmocka_unit_test(test_wrong_types_are_as_good_as_nothing),
-		cmocka_unit_test(test_no_object), cmocka_unit_test(test_state),
-		cmocka_unit_test(test_memory),    cmocka_unit_test(test_memory_of_the_arena),
+		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_annotations),
+		cmocka_unit_test(test_env),
+		cmocka_unit_test(test_privileged),
+		cmocka_unit_test(test_namespaces),
+		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_wrong_types_are_as_good_as_nothing),
+		cmocka_unit_test(test_no_object),
+		cmocka_unit_test(test_state),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory_of_the_arena),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
