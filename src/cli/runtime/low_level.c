@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -51,9 +52,22 @@ struct call {
 	const char *path;
 	char *const *argv;
 	pid_t parent;
-	struct sigaction child_action; /* the caller's, of SIGCHLD */
-	int sys;                       /* of an execve(2) that failed */
+	int sys; /* of an execve(2) that failed */
 };
+
+/*
+ * What would end us, and would not have ended the low-level runtime: runc takes note of these signals and goes on with `create`. Whoever sends them to the program that
+ * he called means that one.
+ */
+static const int handed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
+
+/* From the first call to our end we wait for signals, and the program has them as our caller left them. */
+static struct {
+	bool waits;
+	sigset_t ours; /* those that we wait for */
+	sigset_t mask; /* the caller's */
+	struct sigaction child_action;
+} signals;
 
 /* In our memory, while we wait. */
 static int begin(void *arg)
@@ -61,7 +75,7 @@ static int begin(void *arg)
 	struct call *call = arg;
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == call->parent &&
-	    sigaction(SIGCHLD, &call->child_action, NULL) == 0)
+	    sigaction(SIGCHLD, &signals.child_action, NULL) == 0 && sigprocmask(SIG_SETMASK, &signals.mask, NULL) == 0)
 		(void)execv(call->path, call->argv);
 	call->sys = errno != 0 ? errno : ESRCH;
 	_exit(NOT_BEGUN);
@@ -74,13 +88,35 @@ static void take_default(int signal_number, struct sigaction *ret_before)
 	(void)sigaction(signal_number, &action, ret_before);
 }
 
+/* An engine that takes no notice of its children's end would take that of ours from us. */
+static void wait_for_signals(void)
+{
+	if (signals.waits)
+		return;
+	signals.waits = true;
+	(void)sigemptyset(&signals.ours);
+	(void)sigaddset(&signals.ours, SIGCHLD);
+	for (size_t i = 0; i < GRAFT_COUNT(handed_on); i++)
+		(void)sigaddset(&signals.ours, handed_on[i]);
+	(void)sigprocmask(SIG_BLOCK, &signals.ours, &signals.mask);
+	take_default(SIGCHLD, &signals.child_action);
+}
+
 static int wait_for(pid_t pid, int *ret_status)
 {
 	int status;
 
-	while (waitpid(pid, &status, 0) < 0) {
-		if (errno != EINTR)
+	for (;;) {
+		pid_t ended = waitpid(pid, &status, WNOHANG);
+		int signal_number;
+
+		if (ended == pid)
+			break;
+		if (ended < 0)
 			return -errno;
+		signal_number = sigwaitinfo(&signals.ours, NULL);
+		if (signal_number > 0 && signal_number != SIGCHLD)
+			(void)kill(pid, signal_number);
 	}
 	*ret_status = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 	return 0;
@@ -95,8 +131,7 @@ int low_level_call(const char *path, char **argv, struct graft_arena *arena, int
 
 	if (!call.argv)
 		return -1;
-	/* An engine that takes no notice of its children's end would take that of ours from us. The program has it as the engine left it. */
-	take_default(SIGCHLD, &call.child_action);
+	wait_for_signals();
 	errno = 0;
 	/* As vfork(2): a copy of our memory would cost more than all that is done in it. */
 	pid = clone(begin, stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | SIGCHLD, &call);
@@ -110,9 +145,14 @@ int low_level_call(const char *path, char **argv, struct graft_arena *arena, int
 
 void low_level_end_alike(int status)
 {
+	sigset_t set;
+
 	if (status >= 0)
 		exit(status);
 	take_default(-status, NULL);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, -status);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
 	(void)raise(-status);
 	exit(BY_SIGNAL - status);
 }

@@ -10,7 +10,8 @@
 int low_level_become(const char *path, char **argv, struct graft_arena *arena, struct graft_error *err);
 
 /*
- * Calls it and waits for its end. It dies with us, so that whoever kills us kills it, as when we had become it. *ret_status is its exit status, or the negative
+ * Calls it and waits for its end. It dies with us, so that whoever kills us kills it, as when we had become it; other signals that would end us are handed on to it, and from
+ * then on they do not end us. *ret_status is its exit status, or the negative
  * number of the signal that ended it. -1: it could not be started; GRAFT_NOT_FOUND, GRAFT_PERMISSION, GRAFT_NO_MEMORY, GRAFT_IO.
  */
 int low_level_call(const char *path, char **argv, struct graft_arena *arena, int *ret_status, struct graft_error *err);

@@ -17,13 +17,13 @@
 #define SHELL   "/bin/sh"
 #define LIMIT_S 30u /* of what must not block */
 
-/* Calls `path` with up to three words. */
+/* Calls `path` with up to four words, behind which a NULL stands. */
 static int call(const struct world *world, const char *path, const char *const *words, int *ret_status,
 		struct graft_error *err)
 {
-	char *argv[4] = { NULL };
+	char *argv[5] = { NULL };
 
-	for (size_t i = 0; i < 3 && words[i]; i++)
+	for (size_t i = 0; i < 4 && words[i]; i++)
 		argv[i] = graft_arena_strdup(world->arena, words[i]);
 	return low_level_call(path, argv, world->arena, ret_status, err);
 }
@@ -31,7 +31,7 @@ static int call(const struct world *world, const char *path, const char *const *
 /* Calls the shell. */
 static int call_shell(const struct world *world, const char *script, int *ret_status, struct graft_error *err)
 {
-	const char *const words[] = { "runc", "-c", script };
+	const char *const words[] = { "runc", "-c", script, NULL };
 
 	return call(world, SHELL, words, ret_status, err);
 }
@@ -173,26 +173,101 @@ static void test_no_words(void **state)
 	assert_string_equal(world_get(world, "words"), "\n");
 }
 
-/* Bit 16 is SIGCHLD. */
-static void call_ignoring(const struct world *world)
+/* Of /proc/self/status as the program finds it: whether a line has bits that a pattern asks for. */
+static bool finds(const struct world *world, const char *pattern)
 {
-	static const char *const words[] = { "grep", "^SigIgn:.*[13579bdf]....$", "/proc/self/status" };
-	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC), status = -1;
+	const char *const words[] = { "grep", "-q", pattern, "/proc/self/status" };
+	int status = -1;
 
-	(void)signal(SIGCHLD, SIG_IGN);
-	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || call_shell(world, "exit 7", &status, NULL) < 0 || status != 7)
+	if (call(world, "/bin/grep", words, &status, NULL) < 0)
 		_exit(1);
-	(void)signal(SIGCHLD, SIG_IGN);
-	if (call(world, "/bin/grep", words, &status, NULL) < 0 || status != 0)
-		_exit(2);
-	(void)signal(SIGCHLD, SIG_DFL);
-	_exit(call(world, "/bin/grep", words, &status, NULL) == 0 && status == 1 ? 0 : 3);
+	return status == 0;
 }
 
-/* An engine may ignore SIGCHLD. We learn of the end all the same, and the program finds it as it would without us. */
-static void test_ignored_children(void **state)
+/* Bit 16 is SIGCHLD, bit 11 SIGUSR2, bit 9 SIGUSR1. */
+#define IGNORES_CHILDREN "^SigIgn:.*[13579bdf]....$"
+#define BLOCKS_USR2      "^SigBlk:[^0-9a-f]*0*800$"
+#define BLOCKS_NOTHING   "^SigBlk:[^0-9a-f]*0*$"
+
+static void call_ignoring(const struct world *world)
+{
+	int status = -1;
+
+	(void)signal(SIGCHLD, SIG_IGN);
+	if (call_shell(world, "exit 7", &status, NULL) < 0 || status != 7)
+		_exit(2);
+	_exit(finds(world, IGNORES_CHILDREN) && finds(world, BLOCKS_NOTHING) ? 0 : 3);
+}
+
+static void call_blocking(const struct world *world)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGUSR2);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	(void)signal(SIGCHLD, SIG_DFL);
+	/* The second call as the first one. */
+	for (int i = 0; i < 2; i++)
+		if (finds(world, IGNORES_CHILDREN) || !finds(world, BLOCKS_USR2))
+			_exit(2);
+	_exit(0);
+}
+
+/* An engine may ignore SIGCHLD. We learn of the end all the same, and the program finds all signals as it would without us. */
+static void test_callers_signals(void **state)
 {
 	assert_int_equal(status_of_child(*state, call_ignoring), 0);
+	assert_int_equal(status_of_child(*state, call_blocking), 0);
+}
+
+/* Calls a program that takes note of signals; its status becomes ours. Its first line says that it is ready. */
+static void call_noting(const struct world *world)
+{
+	int status = -1;
+
+	if (call_shell(
+		world,
+		"trap 'exit 21' TERM; trap 'exit 22' INT; trap 'exit 23' USR1; trap 'exit 24' HUP; trap '' QUIT; echo; "
+		"while :; do sleep 0.01; done",
+		&status, NULL) < 0)
+		_exit(1);
+	_exit(status < 0 ? 100 - status : status);
+}
+
+static void test_handed_on(void **state)
+{
+	static const struct {
+		int signals[2]; /* 0 = none */
+		int exit_status;
+	} rows[] = {
+		{ { SIGTERM }, 21 }, { { SIGINT }, 22 },           { { SIGUSR1 }, 23 },
+		{ { SIGHUP }, 24 },  { { SIGQUIT, SIGTERM }, 21 }, { { SIGUSR2 }, 100 + SIGUSR2 },
+	};
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		int ends[2], status = 0;
+		char c = 0;
+		pid_t pid;
+
+		assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+		(void)fflush(stdout);
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			if (dup2(ends[1], STDOUT_FILENO) == STDOUT_FILENO)
+				call_noting(*state);
+			_exit(1);
+		}
+		(void)close(ends[1]);
+		assert_int_equal(read(ends[0], &c, 1), 1);
+		for (size_t j = 0; j < GRAFT_COUNT(rows[i].signals) && rows[i].signals[j] != 0; j++)
+			assert_int_equal(kill(pid, rows[i].signals[j]), 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), rows[i].exit_status);
+		(void)close(ends[0]);
+	}
 }
 
 /* ---- ends ---- */
@@ -281,8 +356,8 @@ static void test_end_alike(void **state)
 		{ -SIGTERM, false, 0, SIGTERM },
 		{ -SIGKILL, false, 0, SIGKILL },
 		{ -SIGKILL, true, 0, SIGKILL },
+		{ -SIGTERM, true, 0, SIGTERM },
 		/* as shells say it */
-		{ -SIGTERM, true, 128 + SIGTERM, 0 },
 		{ -SIGCHLD, false, 128 + SIGCHLD, 0 },
 	};
 
@@ -301,12 +376,14 @@ static void test_end_alike(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* First: a program's first call remembers what its caller left it. */
+		cmocka_unit_test_setup_teardown(test_callers_signals, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_handed_on, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_status, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_not_started, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_memory, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_words, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_no_words, world_begin, world_end),
-		cmocka_unit_test_setup_teardown(test_ignored_children, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_death, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_become, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_end_alike, world_begin, world_end),
