@@ -324,6 +324,27 @@ static bool is_covered(const struct graft_oci_root *root, const char *path)
 	return false;
 }
 
+bool graft_oci_root_is_covered_below(const struct graft_oci_root *root, const struct graft_oci_spec *spec,
+				     const char *mount_point, const char *path)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		const char *given = spec->mounts[i].destination;
+		const char *place = given ? graft_path_clean("/", given, root->arena) : mount_point;
+
+		if (!place || (strcmp(place, mount_point) != 0 && graft_path_is_within(path, place)))
+			return true;
+	}
+	/* What lies there by a link of the image. */
+	for (size_t i = 0; i < root->n_covered; i++)
+		if (strcmp(root->covered[i].path, mount_point) != 0 &&
+		    graft_path_is_within(path, root->covered[i].path))
+			return true;
+	for (size_t i = 0; i < root->n_plan_mounts; i++)
+		if (graft_path_is_within(path, root->plan_mounts[i]))
+			return true;
+	return false;
+}
+
 static const char *obstacle_at(struct graft_oci_root *root, const char *given_directory, const char *name)
 {
 	const struct graft_oci_directory *directory;

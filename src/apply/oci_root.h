@@ -65,6 +65,12 @@ void graft_oci_root_close(struct graft_oci_root *root);
 
 /* Why an edit cannot be made now; NULL = it can. In words for a log. */
 const char *graft_oci_root_obstacle(struct graft_oci_root *root, const struct graft_edit *edit);
+/*
+ * Whether `path`, which lies below `mount_point`, a mount of config.json's, is on another mount than that: one of config.json's or the plan's. What cannot be told for
+ * want of memory counts as such.
+ */
+bool graft_oci_root_is_covered_below(const struct graft_oci_root *root, const struct graft_oci_spec *spec,
+				     const char *mount_point, const char *path);
 /* Makes edits that have no obstacle, all or none of them. */
 int graft_oci_root_apply(struct graft_oci_root *root, const struct graft_plan *plan, const struct graft_log *log,
 			 struct graft_error *err);

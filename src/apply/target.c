@@ -128,8 +128,9 @@ static int refuse_stranger(const struct graft_target *target, dev_t dev, ino_t i
 
 	if (whole_fd < 0 || fstat(target->root.fd, &st) < 0)
 		return graft_fail_errno(err, errno, "path error: /");
-	if (target->mount_ns_fd < 0 || st.st_dev != dev || st.st_ino != inode)
-		return graft_fail(err, GRAFT_UNSAFE, 0, "process %ld is not the container's: it has another root",
+	if (target->mount_ns_fd < 0 || target->user_namespace || st.st_dev != dev || st.st_ino != inode)
+		return graft_fail(err, GRAFT_UNSAFE, 0,
+				  "process %ld is not the container's: it has another root or user namespace",
 				  (long)target->pid);
 	return refuse_whole(target->root.fd, whole_fd, "the root of the container's process", err);
 }
@@ -153,9 +154,14 @@ static int open_supervised(struct graft_target *target, struct graft_error *err)
 	return open_process(target, err) < 0 ? -1 : open_supervised_root(target, err);
 }
 
+/* What is made belongs to root, as what a hook makes: the process has the numbers of the container's user already, who must not own it. */
 static int open_created(struct graft_target *target, struct graft_error *err)
 {
-	return open_process(target, err) < 0 ? -1 : open_created_root(target, err);
+	if (open_process(target, err) < 0)
+		return -1;
+	target->uid = geteuid();
+	target->gid = getegid();
+	return open_created_root(target, err);
 }
 
 bool graft_in_user_namespace(void)

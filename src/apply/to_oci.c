@@ -417,22 +417,42 @@ static bool has_own_dev(const struct graft_oci_spec *spec, struct graft_arena *a
 	if (!mount || !mount->type || strcmp(mount->type, "tmpfs") != 0)
 		return false;
 	for (size_t i = 0; i < mount->n_options; i++)
-		if (strcmp(mount->options[i], "ro") == 0)
+		if (strcmp(mount->options[i], "ro") == 0 || strcmp(mount->options[i], "rro") == 0)
 			return false;
 	return true;
 }
 
-/* Whether it makes no difference that it is done a moment later, when the root may be read-only. */
-static bool may_wait(const struct graft_edit *edit, bool own_dev)
+static bool overlaps_one(const char *target, const char *const *paths, size_t n, struct graft_arena *arena)
 {
-	if (!edit->target || graft_path_has_dots(edit->target))
+	for (size_t i = 0; i < n; i++) {
+		const char *path = graft_path_clean("/", paths[i], arena);
+
+		if (!path || graft_path_overlap(target, path))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether it makes no difference that it is done a moment later. Masks have been put over paths then, and what is to be read-only is: the root, paths of that list, and
+ * each tmpfs of config.json's.
+ */
+static bool may_wait(const struct graft_edit *edit, const struct graft_oci_spec *spec,
+		     const struct graft_oci_root *root, bool own_dev)
+{
+	struct graft_arena *arena = root->arena;
+
+	if (!edit->target || graft_path_has_dots(edit->target) ||
+	    overlaps_one(edit->target, spec->masked_paths, spec->n_masked_paths, arena))
 		return false;
 	switch (edit->kind) {
 	case GRAFT_EDIT_COVER:
 		return graft_path_is_within(edit->target, "/proc");
 	case GRAFT_EDIT_DIRECTORY:
 	case GRAFT_EDIT_SYMLINK:
-		return own_dev && graft_path_is_within(edit->target, "/dev");
+		return own_dev && graft_path_is_within(edit->target, "/dev") &&
+		       !graft_oci_root_is_covered_below(root, spec, "/dev", edit->target) &&
+		       !overlaps_one(edit->target, spec->readonly_paths, spec->n_readonly_paths, arena);
 	case GRAFT_EDIT_FILE:
 	case GRAFT_EDIT_TMPFS:
 	case GRAFT_EDIT_BIND:
@@ -447,14 +467,15 @@ static bool may_wait(const struct graft_edit *edit, bool own_dev)
 }
 
 /* Whether all of it may; one edit that has to be a hook's takes the others along. What is mounted over the root would be found in its place. */
-static bool all_may_wait(const struct graft_plan *plan, const struct graft_oci_spec *spec, struct graft_arena *arena)
+static bool all_may_wait(const struct graft_plan *plan, const struct graft_oci_spec *spec,
+			 const struct graft_oci_root *root, struct graft_arena *arena)
 {
 	bool own_dev = has_own_dev(spec, arena);
 
-	if (!spec->new_mount_namespace || find_mount(spec, "/", arena))
+	if (!spec->new_mount_namespace || root->obstacle || find_mount(spec, "/", arena))
 		return false;
 	for (size_t i = 0; i < plan->n_edits; i++)
-		if (!may_wait(&plan->edits[i], own_dev))
+		if (!may_wait(&plan->edits[i], spec, root, own_dev))
 			return false;
 	return true;
 }
@@ -526,7 +547,7 @@ static int put_off(const struct graft_plan *later, const struct graft_oci_spec *
 		   struct graft_arena *arena, struct graft_cdi_edits *edits, struct graft_error *err)
 {
 	struct graft_oci_waiting *waiting = options->ret_waiting;
-	bool waits = waiting && !root->obstacle && all_may_wait(later, spec, arena);
+	bool waits = waiting && all_may_wait(later, spec, root, arena);
 	struct stat st;
 
 	if (later->n_edits == 0)

@@ -212,6 +212,10 @@ static int read_linux(const struct graft_json_node *node, struct graft_oci_spec 
 	spec->cgroups_path = string_of(node, "cgroupsPath");
 	read_namespaces(graft_json_node_member(node, "namespaces"), spec);
 	if (read_devices(graft_json_node_member(node, "devices"), spec, err) < 0 ||
+	    read_strings(graft_json_node_member(node, "maskedPaths"), spec->arena, &spec->masked_paths,
+			 &spec->n_masked_paths, err) < 0 ||
+	    read_strings(graft_json_node_member(node, "readonlyPaths"), spec->arena, &spec->readonly_paths,
+			 &spec->n_readonly_paths, err) < 0 ||
 	    read_mappings(graft_json_node_member(node, "uidMappings"), spec->arena, &spec->uid_mappings,
 			  &spec->n_uid_mappings, err) < 0)
 		return -1;

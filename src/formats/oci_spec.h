@@ -55,6 +55,8 @@ struct graft_oci_spec {
 	const char *cgroups_path; /* linux.cgroupsPath */
 	const char **devices;     /* paths of linux.devices */
 	size_t n_devices;
+	const char **masked_paths, **readonly_paths; /* linux.maskedPaths, linux.readonlyPaths */
+	size_t n_masked_paths, n_readonly_paths;
 	bool new_user_namespace;  /* linux.namespaces has a "user" entry */
 	bool new_mount_namespace; /* it has a "mount" entry without a path */
 	struct graft_oci_id_mapping *uid_mappings, *gid_mappings;

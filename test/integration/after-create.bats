@@ -119,6 +119,21 @@ waits() {
   expect link ../card0
 }
 
+@test "what is made belongs to root, whoever the container's user is" {
+  local low pid
+  for low in runc crun; do
+    low_level "$low"
+    make_asking_bundle '.process.user = {uid: 1000, gid: 1000}'
+    created v2_raising
+    pid=$(cat "$work/pid")
+    [ "$(hooks)" = '[]' ]
+    [ "$(stat -c %u "/proc/$pid")" = 1000 ]
+    run stat -c '%u:%g' "/proc/$pid/root/"{proc/driver/nvidia/params,dev/dri/by-path,dev/dri/by-path/pci-0000:1b:00.0-card}
+    [ "$(sort -u <<<"$output")" = 0:0 ] || die "$output" || return
+    v2_raising "$low" --root "$state" delete --force "$container"
+  done
+}
+
 # A hook is left: FILTER... make the difference; `with_pid`, `low_level` and `world` may make it, too.
 hook_stays() {
   setup_covers
@@ -147,6 +162,78 @@ hook_stays() {
   run create on_host
   [ "$status" -ne 0 ]
   [ "$(hooks)" = '["apply"]' ]
+}
+
+# hook_does FILTER...: a hook is left, and the container is what it is where no process ID is told. `in_image`: commands in its root.
+hook_does() {
+  local pid before
+  for pid in "" "$work/pid"; do
+    with_pid=(${pid:+--pid-file "$pid"})
+    make_asking_bundle "$@"
+    on_host sh -c "cd '$root' && ${in_image:-:}"
+    created on_host
+    [ "$(hooks)" = '["apply"]' ] || die "$*: $(hooks)" || return
+    run_created on_host runc --root "$state"
+    before=${before:-$output}
+    [ "$output" = "$before" ] || die "$*: $output" || return
+  done
+}
+
+@test "where a mask or a list makes a difference between the hook and later, a hook does it" {
+  local path
+  for path in /proc/driver //proc/driver/nvidia/params /dev/dri //dev/dri/by-path; do
+    hook_does ".linux.maskedPaths += [\"$path\"]"
+  done
+  for path in /dev /dev/dri/; do
+    hook_does ".linux.readonlyPaths += [\"$path\"]"
+  done
+  expect link ../card0
+}
+
+@test "where a volume is at the place of the links, a hook does it" {
+  local path in_image='mkdir -p dev/dri && ln -s /dev/dri by-link'
+  mkdir "$work/volume"
+  for path in /dev/dri dev/dri/ /dev/dri/by-path /dev/./dri /by-link; do
+    hook_does ".mounts += [{destination: \"$path\", source: \"$work/volume\", type: \"bind\", options: [\"rbind\", \"rw\"]}]"
+  done
+  # The low-level runtime makes it read-only when the hooks have run.
+  hook_does '.mounts += [{destination: "/dev/dri/by-path", source: "tmpfs", type: "tmpfs", options: ["ro"]}]'
+  expect link ../card0
+}
+
+@test "where the pid file's name is relative or it is no plain file, a hook does it" {
+  local low got reader
+  cd "$work"
+  for low in runc crun; do
+    low_level "$low"
+    with_pid=(--pid-file some.pid)
+    make_asking_bundle
+    created v2_raising
+    [ "$(hooks)" = '["apply"]' ]
+    v2_raising "$low" --root "$state" delete --force "$container"
+  done
+  # crun writes into what is there. It is the caller's to read.
+  mkfifo "$work/pid"
+  with_pid=(--pid-file PID)
+  make_asking_bundle
+  timeout 10 cat "$work/pid" >"$work/got" 3>&- 4>&- &
+  reader=$!
+  created v2_raising
+  wait "$reader"
+  got=$(cat "$work/got")
+  [ "$(hooks)" = '["apply"]' ]
+  [ "$got" = "$(v2_raising crun --root "$state" state "$container" | jq .pid)" ]
+  v2_raising crun --root "$state" delete --force "$container"
+}
+
+@test "sockets that systemd gives to our number are handed on" {
+  # shellcheck disable=SC2016
+  listening() { on_host bash -c 'exec 3</etc/hostname; LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"' - "$@"; }
+  make_asking_bundle '.process.args = ["/bin/sh", "-c", "echo \"sockets: $LISTEN_FDS $(readlink /proc/self/fd/3)\""]'
+  created listening
+  [ "$(hooks)" = '["apply"]' ]
+  run_created on_host runc --root "$state"
+  expect sockets "1 /etc/hostname"
 }
 
 @test "a low-level runtime that is a script or has another name gets a hook" {
@@ -207,6 +294,68 @@ hook_stays() {
     n_failed=$((n_failed + 1))
   done
   [ "$n_failed" -ge 5 ] || die "$n_failed"
+}
+
+@test "where the container's mounts cannot be left again, no program of the image is executed" {
+  make_asking_bundle
+  cat >"$work/image.c" <<'C'
+#include <fcntl.h>
+int main(void)
+{
+	return open("/was-executed", O_CREAT | O_WRONLY, 0644) < 0;
+}
+C
+  cc -static -o "$work/image" "$work/image.c"
+  on_host install -D -m 0755 "$work/image" "$root$(type -P runc)"
+  status=0
+  create on_host strace -o "$work/trace" -e trace=setns -e inject=setns:error=EIO:when=2+ || status=$?
+  [ "$status" -eq 1 ]
+  grep -q 'EIO' "$work/trace"
+  on_host test -x "$root$(type -P runc)"
+  on_host test ! -e "$root/was-executed"
+  grep -q "container '$container' is not deleted" "$work/runtime.log"
+  [[ "$(last_error "$work/log.json")" == "failed to set up the container's GPUs: "* ]]
+}
+
+# creates_despite LOW-LEVEL-RUNTIME SIGNAL: which comes while a hook of somebody else's runs.
+creates_despite() {
+  local shim
+  low_level "$1"
+  make_asking_bundle ".hooks = {createRuntime: [{path: \"$work/waits\"}]}"
+  rm -f "$work/goes-on" "$work/waiting" "$work/pid"
+  # shellcheck disable=SC2016
+  create v2_raising bash -c 'echo $$ >"$0"; exec "$@"' "$work/shim" &
+  shim=$!
+  for _ in $(seq 500); do
+    [ ! -e "$work/waiting" ] || break
+    sleep 0.02
+  done
+  kill -s "$2" "$(cat "$work/shim")"
+  sleep 0.1
+  touch "$work/goes-on"
+  wait "$shim" || die "$1, $2: $?" || return
+  grep -qx 'ModifyDeviceFiles: 0' "/proc/$(cat "$work/pid")/root/proc/driver/nvidia/params"
+  v2_raising "$1" --root "$state" delete --force "$container"
+}
+
+@test "a signal of which the low-level runtime takes no notice changes nothing" {
+  local low signal
+  cat >"$work/waits" <<SH
+#!/bin/sh
+cat >/dev/null
+: >"$work/waiting"
+for i in \$(seq 500); do
+  [ ! -e "$work/goes-on" ] || exit 0
+  sleep 0.02
+done
+exit 1
+SH
+  chmod 755 "$work/waits"
+  for low in runc crun; do
+    for signal in TERM INT HUP; do
+      creates_despite "$low" "$signal"
+    done
+  done
 }
 
 @test "a pid file that tells of another process changes nothing on the host, and there is no container" {

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/root.h"
@@ -14,10 +15,40 @@
 
 #define PID_TEXT_MAX ((size_t)64)
 
+/*
+ * A relative path is meant from the bundle by crun, and from the working directory by runc. What is no plain file (a pipe of the caller's) is not ours to read; what
+ * is not there yet becomes one.
+ */
+static bool is_readable_later(const char *pid_file)
+{
+	struct stat st;
+
+	if (pid_file[0] != '/')
+		return false;
+	return stat(pid_file, &st) < 0 ? errno == ENOENT : S_ISREG(st.st_mode);
+}
+
 bool runtime_can_finish(const struct graft_oci_arguments *arguments, const char *low_level, bool script)
 {
+	/* Sockets of systemd's (LISTEN_FDS) are for the process of that number, which is ours: only who becomes the low-level runtime hands them on. */
 	return arguments->create && arguments->plain && arguments->pid_file && arguments->container && !script &&
-	       runtime_stops_before_start(low_level);
+	       !secure_getenv("LISTEN_PID") && runtime_stops_before_start(low_level) &&
+	       is_readable_later(arguments->pid_file);
+}
+
+/* Where we are. */
+struct home {
+	struct stat ns, root; /* the mount namespace, and the directory / */
+};
+
+static bool look_around(int ns_fd, struct home *ret_home)
+{
+	return ns_fd >= 0 && fstatat(ns_fd, "mnt", &ret_home->ns, 0) == 0 && stat("/", &ret_home->root) == 0;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 static int fail_pid(const char *file, const char *text, struct graft_error *err)
@@ -78,21 +109,41 @@ static void delete_again(const struct graft_oci_arguments *arguments, const char
 			   arguments->container, low_level, status);
 }
 
+/* What waited. -1: nothing of it is done; *ret_back: whether we are where we were before. */
+static int apply(const struct graft_oci_arguments *arguments, const struct graft_oci_waiting *waiting,
+		 struct graft_arena *arena, bool *ret_back, struct graft_error *err)
+{
+	/* Opened before: a container's /proc may show anything under that name. */
+	auto_close int ns_fd = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct home before, after;
+	bool known = look_around(ns_fd, &before);
+	pid_t pid;
+	int rc = read_pid(arguments->pid_file, arena, &pid, err);
+
+	if (rc == 0)
+		rc = graft_apply_to_created(waiting, pid, NULL, err);
+	*ret_back = known && look_around(ns_fd, &after) && is_same(&before.ns, &after.ns) &&
+		    is_same(&before.root, &after.root);
+	return rc;
+}
+
 int runtime_finish(const struct graft_oci_arguments *arguments, const char *low_level, char **argv,
 		   const struct graft_oci_waiting *waiting, const struct graft_log *log, struct graft_arena *arena,
 		   int *ret_status, struct graft_error *err)
 {
-	pid_t pid;
+	bool back = false;
 
 	graft_debug(log, "calling '%s'", low_level);
 	if (low_level_call(low_level, argv, arena, ret_status, err) < 0)
 		return -1;
-	if (*ret_status != 0)
-		return 0;
-	if (read_pid(arguments->pid_file, arena, &pid, err) == 0 &&
-	    graft_apply_to_created(waiting, pid, NULL, err) == 0)
+	if (*ret_status != 0 || apply(arguments, waiting, arena, &back, err) == 0)
 		return 0;
 	(void)graft_wrap(err, "failed to set up the container's GPUs");
-	delete_again(arguments, low_level, argv, log, arena);
+	/* SECURITY: in the container's mounts the low-level runtime's name is that of a file of the image. */
+	if (back)
+		delete_again(arguments, low_level, argv, log, arena);
+	else
+		graft_warn(log, "container '%s' is not deleted: its mounts could not be left again",
+			   arguments->container);
 	return -1;
 }

@@ -15,8 +15,8 @@
 #include "request/oci_arguments.h"
 
 /*
- * Whether `create` can be finished: the low-level runtime stops before the start, its process is told in a file (--pid-file), and the command line is
- * understood well enough to delete the container again.
+ * Whether `create` can be finished: the low-level runtime stops before the start, its process is told in a plain file of an absolute path (--pid-file), the
+ * command line is understood well enough to delete the container again, and nothing is handed on that is for a process of our number. Reads the environment.
  */
 bool runtime_can_finish(const struct graft_oci_arguments *arguments, const char *low_level, bool script);
 
