@@ -226,6 +226,16 @@ hook_does() {
   v2_raising crun --root "$state" delete --force "$container"
 }
 
+@test "in a PID namespace that sees the /proc of another one, a hook does it" {
+  elsewhere() { v2_raising unshare --pid --fork "$@"; }
+  low_level crun
+  make_asking_bundle
+  # The container ends with the first process of the namespace, which is the shim.
+  created elsewhere
+  [ "$(hooks)" = '["apply"]' ]
+  v2_raising crun --root "$state" delete --force "$container"
+}
+
 @test "sockets that systemd gives to our number are handed on" {
   # shellcheck disable=SC2016
   listening() { on_host bash -c 'exec 3</etc/hostname; LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"' - "$@"; }
@@ -273,7 +283,7 @@ hook_does() {
   make_asking_bundle
   cp "$bundle/config.json" "$work/config.json.before"
   on_host cat /proc/self/mountinfo >"$work/mounts"
-  for call in setns:1 setns:2 move_mount:2 move_mount:3 fsopen:1 fsopen:2 fsmount:1 open_tree:1 open_tree:2 umount2:1; do
+  for call in setns:1 setns:2 move_mount:2 move_mount:3 fsopen:1 fsopen:2 fsmount:1 open_tree:1 open_tree:2 umount2:1 mount:1 mount:2 mount:3; do
     n=${call#*:} call=${call%:*}
     cp "$work/config.json.before" "$bundle/config.json"
     rm -f "$work/log.json" "$work/pid"

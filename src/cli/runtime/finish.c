@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/root.h"
@@ -28,12 +31,21 @@ static bool is_readable_later(const char *pid_file)
 	return stat(pid_file, &st) < 0 ? errno == ENOENT : S_ISREG(st.st_mode);
 }
 
+/* Whether /proc knows processes by the numbers of our PID namespace, which are those in the pid file. */
+static bool has_own_proc(void)
+{
+	char wanted[24], found[24];
+	int length = snprintf(wanted, sizeof(wanted), "%ld", (long)getpid());
+
+	return readlink("/proc/self", found, sizeof(found)) == length && memcmp(wanted, found, (size_t)length) == 0;
+}
+
 bool runtime_can_finish(const struct graft_oci_arguments *arguments, const char *low_level, bool script)
 {
 	/* Sockets of systemd's (LISTEN_FDS) are for the process of that number, which is ours: only who becomes the low-level runtime hands them on. */
 	return arguments->create && arguments->plain && arguments->pid_file && arguments->container && !script &&
 	       !secure_getenv("LISTEN_PID") && runtime_stops_before_start(low_level) &&
-	       is_readable_later(arguments->pid_file);
+	       is_readable_later(arguments->pid_file) && has_own_proc();
 }
 
 /* Where we are. */

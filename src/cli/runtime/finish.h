@@ -16,7 +16,8 @@
 
 /*
  * Whether `create` can be finished: the low-level runtime stops before the start, its process is told in a plain file of an absolute path (--pid-file), the
- * command line is understood well enough to delete the container again, and nothing is handed on that is for a process of our number. Reads the environment.
+ * command line is understood well enough to delete the container again, /proc has the number that is told, and nothing is handed on that is for a process of our
+ * number. Reads the environment.
  */
 bool runtime_can_finish(const struct graft_oci_arguments *arguments, const char *low_level, bool script);
 
