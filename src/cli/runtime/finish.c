@@ -121,7 +121,7 @@ static void delete_again(const struct graft_oci_arguments *arguments, const char
 			   arguments->container, low_level, status);
 }
 
-/* What waited. -1: nothing of it is done; *ret_back: whether we are where we were before. */
+/* What waited. -1: nothing of it is done; *ret_back tells then whether we are where we were before. */
 static int apply(const struct graft_oci_arguments *arguments, const struct graft_oci_waiting *waiting,
 		 struct graft_arena *arena, bool *ret_back, struct graft_error *err)
 {
@@ -134,8 +134,9 @@ static int apply(const struct graft_oci_arguments *arguments, const struct graft
 
 	if (rc == 0)
 		rc = graft_apply_to_created(waiting, pid, NULL, err);
-	*ret_back = known && look_around(ns_fd, &after) && is_same(&before.ns, &after.ns) &&
-		    is_same(&before.root, &after.root);
+	if (rc < 0)
+		*ret_back = known && look_around(ns_fd, &after) && is_same(&before.ns, &after.ns) &&
+			    is_same(&before.root, &after.root);
 	return rc;
 }
 
