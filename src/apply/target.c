@@ -128,9 +128,12 @@ static int refuse_stranger(const struct graft_target *target, dev_t dev, ino_t i
 
 	if (whole_fd < 0 || fstat(target->root.fd, &st) < 0)
 		return graft_fail_errno(err, errno, "path error: /");
-	if (target->mount_ns_fd < 0 || target->user_namespace || st.st_dev != dev || st.st_ino != inode)
+	if (target->user_namespace)
 		return graft_fail(err, GRAFT_UNSAFE, 0,
-				  "process %ld is not the container's: it has another root or user namespace",
+				  "process %ld is not the container's: it has another user namespace",
+				  (long)target->pid);
+	if (target->mount_ns_fd < 0 || st.st_dev != dev || st.st_ino != inode)
+		return graft_fail(err, GRAFT_UNSAFE, 0, "process %ld is not the container's: it has another root",
 				  (long)target->pid);
 	return refuse_whole(target->root.fd, whole_fd, "the root of the container's process", err);
 }

@@ -693,7 +693,10 @@ static void test_undo(void **state)
 #define DEV         "{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"options\":[\"nosuid\",\"mode=755\"]}"
 #define MOUNTS(...) ",\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\"}," __VA_ARGS__ "]"
 #define NAMESPACE   ",\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"mount\"}]}"
-#define WAITS       "{" ROOT MOUNTS(DEV) NAMESPACE "}"
+#define LISTS(masked, readonly)                                                                                       \
+	",\"linux\":{\"namespaces\":[{\"type\":\"mount\"}],\"maskedPaths\":[" masked "],\"readonlyPaths\":[" readonly \
+	"]}}"
+#define WAITS "{" ROOT MOUNTS(DEV) NAMESPACE "}"
 
 /* The usual three, and one that the root takes at once. */
 static struct graft_edit waiting_edits[] = {
@@ -837,6 +840,21 @@ static const struct {
 	  "{" ROOT MOUNTS("{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"options\":[\"ro\"]}") NAMESPACE "}",
 	  { { .kind = GRAFT_EDIT_DIRECTORY, .target = "/dev/a", .mode = 0755 } },
 	  "directory /dev/a" },
+	/* what the low-level runtime does behind the hooks */
+	{ "masks and lists of other places",
+	  "{" ROOT MOUNTS(DEV) LISTS("\"/proc/kcore\",\"/sys/firmware\"", "\"/proc/bus\",\"/proc/driver\""),
+	  { COVER(PARAMS), LINK("/dev/a") },
+	  "" },
+	{ "a mask above it", "{" ROOT MOUNTS(DEV) LISTS("\"//proc/driver/\"", ""), { COVER(PARAMS) }, "cover " PARAMS },
+	{ "a mask below it", "{" ROOT MOUNTS(DEV) LISTS("\"/dev/a/b\"", ""), { LINK("/dev/a") }, "symlink /dev/a" },
+	{ "a link in what becomes read-only",
+	  "{" ROOT MOUNTS(DEV) LISTS("", "\"/dev/dri\""),
+	  { LINK("/dev/dri/a") },
+	  "symlink /dev/dri/a" },
+	{ "a volume at the place of a link",
+	  "{" ROOT MOUNTS(DEV ",{\"destination\":\"dev/./dri/\",\"type\":\"tmpfs\"}") NAMESPACE "}",
+	  { LINK("/dev/dri/a") },
+	  "symlink /dev/dri/a" },
 	/* the edit */
 	{ "a way out of /proc", NULL, { COVER("/proc/../etc/passwd") }, "cover /proc/../etc/passwd" },
 	{ "a way out of /dev", NULL, { LINK("/dev/../proc/a") }, "symlink /dev/../proc/a" },
