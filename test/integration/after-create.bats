@@ -362,7 +362,7 @@ exit 1
 SH
   chmod 755 "$work/waits"
   for low in runc crun; do
-    for signal in TERM INT HUP; do
+    for signal in TERM HUP PIPE; do
       creates_despite "$low" "$signal"
     done
   done

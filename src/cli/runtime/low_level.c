@@ -59,7 +59,7 @@ struct call {
  * What would end us, and would not have ended the low-level runtime: runc takes note of these signals and goes on with `create`. Whoever sends them to the program that
  * he called means that one.
  */
-static const int handed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
+static const int handed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM };
 
 /* From the first call to our end we wait for signals, and the program has them as our caller left them. */
 static struct {
