@@ -117,6 +117,13 @@ static int open_created_root(struct graft_target *target, struct graft_error *er
 	return 0;
 }
 
+static int fail_stranger(const struct graft_target *target, const char *what, struct graft_error *err)
+{
+	return graft_fail(err, GRAFT_PROGRAM, 0,
+			  "the low-level runtime names process %ld, which is not the container's: it has %s%s",
+			  (long)target->pid, what ? "another " : "no mounts of its own", what ? what : "");
+}
+
 /*
  * SECURITY: a process of another container, or one that has changed neither its root nor its namespace, would lead us to change what is theirs,
  * or the host's.
@@ -129,12 +136,11 @@ static int refuse_stranger(const struct graft_target *target, dev_t dev, ino_t i
 	if (whole_fd < 0 || fstat(target->root.fd, &st) < 0)
 		return graft_fail_errno(err, errno, "path error: /");
 	if (target->user_namespace)
-		return graft_fail(err, GRAFT_UNSAFE, 0,
-				  "process %ld is not the container's: it has another user namespace",
-				  (long)target->pid);
-	if (target->mount_ns_fd < 0 || st.st_dev != dev || st.st_ino != inode)
-		return graft_fail(err, GRAFT_UNSAFE, 0, "process %ld is not the container's: it has another root",
-				  (long)target->pid);
+		return fail_stranger(target, "user namespace", err);
+	if (target->mount_ns_fd < 0)
+		return fail_stranger(target, NULL, err);
+	if (st.st_dev != dev || st.st_ino != inode)
+		return fail_stranger(target, "root", err);
 	return refuse_whole(target->root.fd, whole_fd, "the root of the container's process", err);
 }
 

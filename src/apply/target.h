@@ -39,8 +39,8 @@ int graft_target_open(pid_t pid, bool supervised, const char *rootfs, const stru
 		      struct graft_target *ret_target, struct graft_error *err);
 /*
  * The same for a container that a low-level runtime has made and not started: its process has the container's root, which is the directory of that number, for
- * its own already, and waits. Its user may be any; the owner is the caller, who is root. -1 as above; GRAFT_UNSAFE: the process has another root, lives in our mount
- * namespace, or in a user namespace other than the first.
+ * its own already, and waits. Its user may be any; the owner is the caller, who is root. -1 as above; GRAFT_PROGRAM: the process has another root, lives in our mount
+ * namespace, or in a user namespace other than the first; GRAFT_UNSAFE: its root is ours.
  */
 int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, const struct graft_log *log,
 			      struct graft_target *ret_target, struct graft_error *err);

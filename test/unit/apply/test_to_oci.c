@@ -1039,7 +1039,7 @@ static void test_no_container(void **state)
 	assert_int_equal(graft_apply_to_created(&waiting, pid, NULL, &err), -1);
 	assert_int_equal(err.status, GRAFT_NOT_FOUND);
 	assert_int_equal(graft_apply_to_created(&waiting, getpid(), NULL, &err), -1);
-	assert_int_equal(err.status, GRAFT_UNSAFE);
+	assert_int_equal(err.status, GRAFT_PROGRAM);
 	assert_int_equal(graft_apply_to_created(&waiting, 0, NULL, &err), -1);
 	assert_int_equal(err.status, GRAFT_INVALID);
 	assert_int_equal(graft_apply_to_created(&waiting, -1, NULL, &err), -1);
@@ -1088,20 +1088,22 @@ static void test_another_root(void **state)
 	need_root();
 	pid = start_process(true, NULL);
 	assert_int_equal(graft_apply_to_created(&ours, pid, NULL, &err), -1);
-	assert_int_equal(err.status, GRAFT_UNSAFE);
+	assert_int_equal(err.status, GRAFT_PROGRAM);
 	assert_string_equal(
 	    err.msg,
-	    graft_arena_printf(b->arena, "process %ld is not the container's: it has another root", (long)pid));
+	    graft_arena_printf(
+		b->arena, "the low-level runtime names process %ld, which is not the container's: it has another root",
+		(long)pid));
 	end_process(pid);
 	pid = start_process(true, graft_arena_printf(b->arena, "%s/rootfs/etc", b->top));
 	assert_int_equal(graft_apply_to_created(&ours, pid, NULL, &err), -1);
-	assert_int_equal(err.status, GRAFT_UNSAFE);
+	assert_int_equal(err.status, GRAFT_PROGRAM);
 	assert_int_equal(graft_apply_to_created(&whole, pid, NULL, &err), -1);
-	assert_int_equal(err.status, GRAFT_UNSAFE);
+	assert_int_equal(err.status, GRAFT_PROGRAM);
 	end_process(pid);
 	pid = start_process(false, root);
 	assert_int_equal(graft_apply_to_created(&ours, pid, NULL, &err), -1);
-	assert_int_equal(err.status, GRAFT_UNSAFE);
+	assert_int_equal(err.status, GRAFT_PROGRAM);
 	end_process(pid);
 	graft_oci_waiting_done(&whole);
 	graft_oci_waiting_done(&ours);

@@ -209,9 +209,9 @@ static void test_texts(void **state)
 		/* beyond the most that a kernel can be told to have, 2^22 */
 		{ "2147483647", 0, GRAFT_NOT_FOUND },
 		{ "4194305\n", 0, GRAFT_NOT_FOUND },
-		{ "@", 0, GRAFT_UNSAFE },
-		{ "@\n", 0, GRAFT_UNSAFE },
-		{ "@ \n \n", 0, GRAFT_UNSAFE },
+		{ "@", 0, GRAFT_PROGRAM },
+		{ "@\n", 0, GRAFT_PROGRAM },
+		{ "@ \n \n", 0, GRAFT_PROGRAM },
 	};
 	struct world *world = *state;
 
