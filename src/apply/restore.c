@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h> /* SEEK_DATA, SEEK_HOLE: musl has none before 1.2.3 */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -13,6 +14,11 @@
 #include "base/cleanup.h"
 
 #define CHUNK 4096
+
+/* With 64-bit offsets, which the whole project is compiled with, it is the kernel's own; musl 1.2.4 and later have no name for the other. */
+_Static_assert(sizeof(((struct dirent *)0)->d_ino) == 8 && sizeof(((struct dirent *)0)->d_off) == 8 &&
+		       offsetof(struct dirent, d_reclen) == 16 && offsetof(struct dirent, d_name) == 19,
+	       "struct dirent is that of getdents64(2)");
 
 struct list {
 	struct graft_arena *arena;
@@ -44,7 +50,7 @@ static int add_entries(struct list *list, const char *bytes, size_t length)
 	int rc = 0;
 
 	for (size_t at = 0; at < length && rc == 0;) {
-		const struct dirent64 *entry = (const struct dirent64 *)(const void *)(bytes + at);
+		const struct dirent *entry = (const struct dirent *)(const void *)(bytes + at);
 
 		rc = add(list, entry->d_name);
 		at += entry->d_reclen;
@@ -56,7 +62,7 @@ int graft_list_names(int fd, size_t max, struct graft_arena *arena, const char *
 		     bool *ret_more)
 {
 	struct list list = { .arena = arena, .max = max };
-	_Alignas(struct dirent64) char bytes[CHUNK];
+	_Alignas(struct dirent) char bytes[CHUNK];
 	int rc = 0;
 
 	while (rc == 0) {
