@@ -158,26 +158,40 @@ static void uuid_bytes(const volatile char *uuid, uint8_t bytes[VK_UUID_SIZE])
 	}
 }
 
-static void fill_driver(VkPhysicalDeviceDriverProperties *driver)
+/* Who the driver is: a structure of its own, and members of the one for all that Vulkan 1.2 brought. */
+static void fill_driver(VkDriverId *id, char name[VK_MAX_DRIVER_NAME_SIZE], char info[VK_MAX_DRIVER_INFO_SIZE],
+			VkConformanceVersion *conformance)
 {
 	char version[32];
 
-	driver->driverID = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
-	(void)snprintf(driver->driverName, sizeof(driver->driverName), "NVIDIA (simulated by Graft)");
+	*id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+	(void)snprintf(name, VK_MAX_DRIVER_NAME_SIZE, "NVIDIA (simulated by Graft)");
 	(void)sim_copy(version, sizeof(version), sim_data.driver_version);
-	(void)snprintf(driver->driverInfo, sizeof(driver->driverInfo), "%s", version);
-	driver->conformanceVersion = (VkConformanceVersion){ 1, 3, 0, 0 };
+	(void)snprintf(info, VK_MAX_DRIVER_INFO_SIZE, "%s", version);
+	*conformance = (VkConformanceVersion){ 1, 3, 0, 0 };
+}
+
+/* One structure of those that a caller wants filled; of others it gets nothing. */
+static void fill_more(VkPhysicalDevice gpu, VkBaseOutStructure *wanted)
+{
+	VkPhysicalDeviceDriverProperties *driver = (void *)wanted;
+	VkPhysicalDeviceVulkan12Properties *all_12 = (void *)wanted;
+
+	if (wanted->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES)
+		fill_driver(&driver->driverID, driver->driverName, driver->driverInfo, &driver->conformanceVersion);
+	else if (wanted->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES)
+		fill_driver(&all_12->driverID, all_12->driverName, all_12->driverInfo, &all_12->conformanceVersion);
+	else if (wanted->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES)
+		uuid_bytes(facts(gpu)->uuid, ((VkPhysicalDeviceIDProperties *)wanted)->deviceUUID);
+	else if (wanted->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES)
+		uuid_bytes(facts(gpu)->uuid, ((VkPhysicalDeviceVulkan11Properties *)wanted)->deviceUUID);
 }
 
 static void get_properties2(VkPhysicalDevice gpu, VkPhysicalDeviceProperties2 *properties)
 {
 	get_properties(gpu, &properties->properties);
-	for (VkBaseOutStructure *next = properties->pNext; next; next = next->pNext) {
-		if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES)
-			fill_driver((VkPhysicalDeviceDriverProperties *)next);
-		if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES)
-			uuid_bytes(facts(gpu)->uuid, ((VkPhysicalDeviceIDProperties *)next)->deviceUUID);
-	}
+	for (VkBaseOutStructure *next = properties->pNext; next; next = next->pNext)
+		fill_more(gpu, next);
 }
 
 static void get_features(VkPhysicalDevice gpu, VkPhysicalDeviceFeatures *features)

@@ -16,8 +16,8 @@
 #define CHUNK 4096
 
 /* With 64-bit offsets, which the whole project is compiled with, it is the kernel's own; musl 1.2.4 and later have no name for the other. */
-_Static_assert(sizeof(((struct dirent *)0)->d_ino) == 8 && sizeof(((struct dirent *)0)->d_off) == 8 &&
-		       offsetof(struct dirent, d_reclen) == 16 && offsetof(struct dirent, d_name) == 19,
+_Static_assert(offsetof(struct dirent, d_off) == 8 && offsetof(struct dirent, d_reclen) == 16 &&
+		   offsetof(struct dirent, d_name) == 19,
 	       "struct dirent is that of getdents64(2)");
 
 struct list {

@@ -130,11 +130,13 @@ TABLE
   printf '#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\n# it recie''ves\nrm $1\n' >tools/planted
   chmod +x tools/planted
   run -1 tools/check
-  [[ $output == *"FAIL  format"* ]]
   [[ $output == *"FAIL  whitespace"* ]]
   [[ $output == *"planted.c is in no meson.build"* ]]
-  [[ $output == *"FAIL  shell scripts"* ]]
-  [[ $output == *"FAIL  spelling"* ]]
+  # Where the checker is one whose findings count.
+  local name
+  for name in format "shell scripts" spelling; do
+    [[ $output == *"FAIL  $name"* || $output == *"SKIP  $name: "*[0-9]* ]] || { echo "$name: $output"; false; }
+  done
   sed -i 's/no such device/no device/' src/base/error.h
   run -1 tools/check
   [[ $output == *"docs/ERRORS.md is not current"* ]]

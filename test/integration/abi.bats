@@ -160,7 +160,7 @@ comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<
 
 @test "a read-only root: the call says so, and takes back what it did" {
   make_bundle
-  on_host mount -o remount,ro "$root"
+  on_host mount -o remount,bind,ro "$root"
   run -1 on_host unshare --mount --propagation private "$walk" "standalone no-cgroups utility" 1 "$root" 0
   [[ $output == *"nvc_driver_mount("*"read-only file system"* ]]
   run ! on_host grep -q " $root/.*nvidia" /proc/self/mountinfo

@@ -179,7 +179,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
     mv /usr/lib/x86_64-linux-gnu/libnvidia-ml.so* /opt/driver; ldconfig $(doctor "$message")"
   finds driver-library broken 'libnvidia-ml.so.1 is neither in the loader.s cache nor where drivers are installed'
   explains driver-library
-  host "cd /usr/lib/x86_64-linux-gnu; mkdir -p nvidia/current; mv lib*.so*.550.54.14 libcuda.so* libnvidia-ml.so* nvidia/current
+  host "cd /usr/lib/x86_64-linux-gnu; mkdir -p nvidia/current; mv lib*.so*.550.54.14 nvidia/current; mv libcuda.so* libnvidia-ml.so* nvidia/current
     ldconfig $(doctor "$message")"
   finds loader-cache warning '/etc/ld.so.cache: does not know libnvidia-ml.so.1, which is at /usr/lib/.*/nvidia/current' "'ldconfig'"
   explains loader-cache
@@ -222,7 +222,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   explains kernel-module
   host "$modules; echo 'updates/dkms/nvidia.ko.xz:' >\"/lib/modules/\$(uname -r)/modules.dep\" $(doctor 'nvml error: driver not loaded')"
   finds kernel-module broken 'not loaded, though installed: /lib/modules/.*/nvidia.ko.xz' 'dmesg'
-  host "mkdir /sys/module/nouveau $(doctor 'nvml error: driver not loaded')"
+  host "mount -t tmpfs modules /sys/module; mkdir /sys/module/nouveau $(doctor 'nvml error: driver not loaded')"
   finds kernel-module broken 'own driver nouveau has the GPUs' 'blacklist nouveau'
   # The node is missing, and not the driver; or the half of it that CUDA needs.
   options=(--topology single)
@@ -534,7 +534,7 @@ YAML
 
 @test "config.toml: malformed, of a mode that is none, of a root that is not there, without control groups for everybody" {
   local config='mkdir -p /etc/nvidia-container-runtime; cat >/etc/nvidia-container-runtime/config.toml'
-  host "$config <<<'' 2>/dev/null || :; echo 'a = ' >/etc/nvidia-container-runtime/config.toml $(doctor)"
+  host "$config </dev/null; echo 'a = ' >/etc/nvidia-container-runtime/config.toml $(doctor)"
   finds config broken 'cannot be used.*line 1' 'nvidia-ctk config default'
   host "mkdir -p /etc/nvidia-container-runtime
     printf '[nvidia-container-runtime]\nmode = \"magic\"\nruntimes = [\"/opt/no-runc\"]\n' >/etc/nvidia-container-runtime/config.toml $(doctor)"

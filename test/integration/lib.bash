@@ -32,6 +32,18 @@ die() {
   return 1
 }
 
+# jq 1.6 (Debian 12) takes a text in which there is nothing for success, even with -e; so that such an assertion can fail, it gets 4 here as of jq 1.7.
+jq() {
+  local found
+  [[ $1 =~ ^-[a-z]*e ]] || {
+    command jq "$@"
+    return
+  }
+  found=$(command jq "$@") || return
+  [ -n "$found" ] || return 4
+  say "$found"
+}
+
 # start_host TOPOLOGY [GRAFT-SIM OPTION...]
 start_host() {
   local topology=$1 program

@@ -116,7 +116,7 @@ podman_start() {
     hook: {path: ($bin + "/nvidia-container-runtime-hook"), args: ["nvidia-container-runtime-hook", "prestart"], env: ["PATH=/usr/bin:/bin"]}}' \
     >"$work/hooks/oci-nvidia-hook.json"
   podman() {
-    on_host /usr/bin/podman --root "$machine/podman/root" --runroot /run/podman --tmpdir /run/podman-tmp --storage-driver vfs \
+    on_host env PODMAN_IGNORE_CGROUPSV1_WARNING=1 /usr/bin/podman --root "$machine/podman/root" --runroot /run/podman --tmpdir /run/podman-tmp --storage-driver vfs \
       --cgroup-manager systemd --events-backend none --hooks-dir "$work/hooks" --runtime /usr/sbin/runc "$@"
   }
   tar --create --directory "$(image small)" . | podman import - small >/dev/null 2>&1
@@ -303,6 +303,13 @@ expect_gpu_is_lost() {
   expect_gpu "after '$*'" "Operation not permitted"
 }
 
+# That of Debian 12 puts the rules of all units in force again when it is reloaded; that of Debian 13 (257) leaves those alone that did not change.
+reload_takes_rules_back() {
+  local number
+  number=$(systemctl --version | sed -n '1s/[^0-9]*\([0-9]*\).*/\1/p')
+  [ "$number" -le 252 ] || skip "systemd $number may leave rules alone that did not change"
+}
+
 all_devices_with_hook() {
   runc_start NVIDIA_VISIBLE_DEVICES=0 "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" '.linux.resources.devices = [{allow: true, access: "rwm"}]'
 }
@@ -318,7 +325,8 @@ expect_link_matters() {
   device_in_config
   expect_gpu "at the start" "$open"
   on_host systemctl daemon-reload
-  expect_gpu "after daemon-reload" "Operation not permitted"
+  update 0.5
+  expect_gpu "after daemon-reload and an update" "Operation not permitted"
   oci delete --force "$name"
   rm -r "$work/root" "$work/bundle"
   on_host ln -s ../nvidia0 /dev/char/195:0
@@ -340,6 +348,7 @@ expect_every_device() {
 # --- without telling systemd ---
 
 @test "cgroup v1: a hook that systemd knows nothing of loses the GPU at daemon-reload" {
+  reload_takes_rules_back
   use v1
   expect_gpu_is_lost on_host systemctl daemon-reload
 }
@@ -348,6 +357,7 @@ expect_every_device() {
   expect_gpu_is_lost update 0.5
 }
 @test "cgroup v2: a hook that systemd knows nothing of loses the GPU at daemon-reload" {
+  reload_takes_rules_back
   use v2
   expect_gpu_is_lost on_host systemctl daemon-reload
 }
