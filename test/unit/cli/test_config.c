@@ -159,7 +159,8 @@ static void test_load(void **state)
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_config config = { 0 };
 		struct graft_error err = { 0 };
-		char text[1024], *wanted;
+		char text[1024];
+		const char *place, *wanted;
 		int rc;
 
 		set_variable("NVIDIA_CTK_CONFIG_FILE_PATH", in(world, rows[i].named));
@@ -176,9 +177,9 @@ static void test_load(void **state)
 			continue;
 		}
 		assert_int_equal(rc, -1);
-		wanted = strstr(rows[i].error, "DIR");
-		wanted = graft_arena_printf(world->arena, "%.*s%s%s", (int)(wanted - rows[i].error), rows[i].error,
-					    world->directory, wanted + 3);
+		place = strstr(rows[i].error, "DIR");
+		wanted = graft_arena_printf(world->arena, "%.*s%s%s", (int)(place - rows[i].error), rows[i].error,
+					    world->directory, place + 3);
 		assert_string_equal(text, wanted);
 	}
 }
