@@ -127,5 +127,6 @@ wrapped_run() {
   [ "$output" = "$(docker inspect --format '{{.Id}}' small)" ]
   run nvidia_docker no-such-command
   [ "$status" -ne 0 ]
-  [[ $output == *"'no-such-command' is not a docker command"* ]]
+  [[ $output == *"no-such-command"* ]]
+  [ "$output" = "$(docker no-such-command 2>&1)" ]
 }

@@ -191,9 +191,19 @@ static const char *translate(const struct workspace *workspace, const char *word
 	return words ? words : "";
 }
 
+/* containerd 2 writes a log line before it says the same in words. */
+static const char *after_log(const char *words)
+{
+	const char *end;
+
+	while (strncmp(words, "time=\"", strlen("time=\"")) == 0 && (end = strchr(words, '\n')) != NULL)
+		words = end + 1;
+	return words;
+}
+
 static int refuse(const struct workspace *workspace, const char *program, const char *words)
 {
-	(void)graft_fail(workspace->err, GRAFT_PROGRAM, 0, "%s", translate(workspace, words));
+	(void)graft_fail(workspace->err, GRAFT_PROGRAM, 0, "%s", translate(workspace, after_log(words)));
 	return graft_wrap(workspace->err, "%s refuses the new configuration, nothing was changed", program);
 }
 

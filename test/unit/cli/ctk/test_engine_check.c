@@ -376,6 +376,13 @@ static void test_crio(void **state)
 	assert_int_equal(check(test, &graft_engine_crio, case_path(test, "crio"), &asked), -1);
 	assert_text(asked.text,
 		    "/crio refuses the new configuration, nothing was changed: validating: no such runtime");
+	/* Log lines that come first say the same, or nothing of it; alone they are better than nothing. */
+	put_program(test, "crio", "echo 'time=\"now\" level=error msg=\"a\"\ntime=\"now\"\nb: c' >&2; exit 1");
+	assert_int_equal(check(test, &graft_engine_crio, NULL, &asked), -1);
+	assert_text(asked.text, "nothing was changed: b: c");
+	put_program(test, "crio", "echo 'time=\"now\" level=error msg=\"a\"' >&2; exit 1");
+	assert_int_equal(check(test, &graft_engine_crio, NULL, &asked), -1);
+	assert_text(asked.text, "nothing was changed: time=\"now\" level=error msg=\"a\"");
 }
 
 static void test_podman(void **state)
