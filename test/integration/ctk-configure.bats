@@ -444,18 +444,22 @@ SH
 }
 
 @test "containerd itself reads the result: what it refuses, what it does not find" {
-  command -v containerd >/dev/null || skip "containerd is not installed"
+  local path_of_containerd
+  path_of_containerd=$(type -P containerd) || skip "containerd is not installed"
   path=/usr/sbin:/usr/bin:/sbin:/bin
   printf 'version = 2\n[grpc]\naddress = 5\n' >"$config"
   containerd
   fails 'unable to update config: containerd refuses the new configuration, nothing was changed: containerd: '
   [ "$(ls -A etc)" = config.toml ]
-  mkdir etc/conf.d
   printf 'version = 2\n' >"$config"
-  printf 'version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd]\nsnapshotter = "native"\n' >etc/conf.d/99-zz.toml
-  containerd
-  fails 'unable to update config: containerd refuses the new configuration, nothing was changed: it reads the files, but finds no such runtime in them'
-  rm etc/conf.d/99-zz.toml
+  # To containerd 1, the section of a later file is all that there is of it.
+  if [[ $("$path_of_containerd" --version) != */v2* ]]; then
+    mkdir etc/conf.d
+    printf 'version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd]\nsnapshotter = "native"\n' >etc/conf.d/99-zz.toml
+    containerd
+    fails 'unable to update config: containerd refuses the new configuration, nothing was changed: it reads the files, but finds no such runtime in them'
+    rm etc/conf.d/99-zz.toml
+  fi
   containerd --cdi.enabled --set-as-default
   succeeds
 }
