@@ -314,7 +314,7 @@ all_devices_with_hook() {
   runc_start NVIDIA_VISIBLE_DEVICES=0 "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" '.linux.resources.devices = [{allow: true, access: "rwm"}]'
 }
 
-# A device that config.json has: runc itself tells systemd, if the link of /dev/char is there.
+# A device that config.json has: runc itself tells systemd, if the link of /dev/char is there; runc 1.1.15 (Debian 13) and later do in any case.
 device_in_config() {
   runc_start A=B "$(type -P true)" '.linux.devices = [{path: "/dev/nvidia0", type: "c", major: 195, minor: 0}] |
     .linux.resources.devices += [{allow: true, type: "c", major: 195, minor: 0, access: "rw"}]'
@@ -324,9 +324,11 @@ expect_link_matters() {
   local open="No such device or address"
   device_in_config
   expect_gpu "at the start" "$open"
-  on_host systemctl daemon-reload
-  update 0.5
-  expect_gpu "after daemon-reload and an update" "Operation not permitted"
+  if ! on_host systemctl show -p DeviceAllow "$(scope)" | grep -q 195:0; then
+    on_host systemctl daemon-reload
+    update 0.5
+    expect_gpu "after daemon-reload and an update" "Operation not permitted"
+  fi
   oci delete --force "$name"
   rm -r "$work/root" "$work/bundle"
   on_host ln -s ../nvidia0 /dev/char/195:0
@@ -432,11 +434,11 @@ expect_every_device() {
 
 # --- config.json ---
 
-@test "cgroup v1: a device of config.json is lost without its link in /dev/char, and stays with it" {
+@test "cgroup v1: a device of config.json stays with its link in /dev/char, without which older releases of runc lose it" {
   use v1
   expect_link_matters
 }
-@test "cgroup v2: a device of config.json is lost without its link in /dev/char, and stays with it" {
+@test "cgroup v2: a device of config.json stays with its link in /dev/char, without which older releases of runc lose it" {
   use v2
   expect_link_matters
 }
