@@ -880,7 +880,11 @@ cdi_bundle() {
 }
 
 # By the name that the C library of this release has for the directory.
-expect_found() { expect ldconfig /lib/x86_64-linux-gnu/libcuda.so.1 2>/dev/null || expect ldconfig /usr/lib/x86_64-linux-gnu/libcuda.so.1; }
+expect_found() {
+  local libc
+  libc=$(on_host chroot "$(image debian)" ldconfig -p | sed -n 's/.*libc\.so\.6 (.*=> //p' | head -n 1)
+  expect ldconfig "${libc%/*}/libcuda.so.1"
+}
 
 @test "runc: the hooks of a generated specification" {
   on_host umount "$root"
