@@ -105,6 +105,7 @@ waits() {
 @test "runc, cgroup v1: what needs the container's mounts is there before its start, without a hook" { waits on_host runc; }
 @test "runc, cgroup v2: what needs the container's mounts is there before its start, without a hook" { waits v2 runc; }
 @test "crun, cgroup v2: what needs the container's mounts is there before its start, without a hook" { waits v2_raising crun; }
+@test "crun, cgroup v1: what needs the container's mounts is there before its start, without a hook" { waits v1_alone crun; }
 
 @test "a root that is read-only is none for what waits" {
   setup_covers

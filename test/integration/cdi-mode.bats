@@ -285,6 +285,7 @@ lives() {
 @test "runc, cgroup v1: create, start, exec, delete" { lives on_host runc; }
 @test "runc, cgroup v2: create, start, exec, delete" { lives v2 runc; }
 @test "crun, cgroup v2: create, start, exec, delete" { lives v2_raising crun; }
+@test "crun, cgroup v1: create, start, exec, delete" { lives v1_alone crun; }
 
 # --- all hooks of today's generator ---
 

@@ -28,6 +28,14 @@ teardown() { test_teardown; }
   expect made-nvidia1 "Operation not permitted"
 }
 
+@test "crun, cgroup v1: the controller lets one GPU through" {
+  make_bundle
+  run_container v1_alone crun
+  expect_one_gpu
+  expect made-nvidia0 "No such device or address"
+  expect made-nvidia1 "Operation not permitted"
+}
+
 @test "crun, createRuntime hook" {
   make_bundle '.hooks = {createRuntime: .hooks.prestart}'
   run_container v2 crun --cgroup-manager=disabled

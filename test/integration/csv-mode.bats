@@ -112,6 +112,7 @@ lives() {
 @test "runc, cgroup v1: create, start, exec, delete" { lives runc; }
 @test "runc, cgroup v2: create, start, exec, delete" { world=v2 lives runc; }
 @test "crun, cgroup v2: create, start, exec, delete" { world=v2_raising lives crun; }
+@test "crun, cgroup v1: create, start, exec, delete" { world=v1_alone lives crun; }
 
 @test "0 is the only GPU; another is refused; none is no node" {
   make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=0)"

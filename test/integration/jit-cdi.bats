@@ -131,6 +131,9 @@ expect_two_gpus() {
   jit v2_raising crun
   expect_two_gpus
   jit_bundle 0,1
+  jit v1_alone crun
+  expect_two_gpus
+  jit_bundle 0,1
   jit v2 crun --cgroup-manager=disabled
   expect_two_gpus "No such device or address" # no cgroup, no rules
 }

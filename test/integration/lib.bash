@@ -218,6 +218,13 @@ v2() {
     umount -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec "$@"' sh "$@"
 }
 
+# v1_alone COMMAND...: in a mount namespace without the cgroup2 that a hybrid host has beside v1, which Debian's crun refuses.
+v1_alone() {
+  # shellcheck disable=SC2016
+  on_host unshare --mount --propagation private -- sh -c '
+    { ! mountpoint -q /sys/fs/cgroup/unified || umount -l /sys/fs/cgroup/unified; } && exec "$@"' sh "$@"
+}
+
 # v2_raising COMMAND...: the same for crun, which raises RLIMIT_MEMLOCK for its device program; without CAP_SYS_RESOURCE (24) it only seems to.
 v2_raising() {
   may_raise_limits || set -- "$build/test/tools/memlock" "$@"
