@@ -142,6 +142,12 @@ HOOK
   expect_one_gpu
 }
 
+@test "crun, cgroup v1: GPU 0 of 8" {
+  hook_bundle "${one_gpu[@]}"
+  run_container v1_alone crun
+  expect_one_gpu
+}
+
 @test "crun, createRuntime" {
   hook_bundle "${one_gpu[@]}"
   edit_bundle '.hooks = {createRuntime: .hooks.prestart}'
