@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured, and on what: programs, simulated hosts, images of containers, configurations of the shim and of containers."""
+"""The subjects of the measurements: programs, simulated hosts, images, configurations of the shim and of containers."""
 import json
 import os
 import subprocess
@@ -14,13 +14,14 @@ RUNTIME = os.path.join(BUILD, "src/cli/runtime/nvidia-container-runtime")
 HOOK = os.path.join(BUILD, "src/cli/hook/nvidia-container-runtime-hook")
 CDI_HOOK = os.path.join(BUILD, "src/cli/cdi_hook/nvidia-cdi-hook")
 CTK = os.path.join(BUILD, "src/cli/ctk/nvidia-ctk")
+GFD = os.path.join(BUILD, "src/daemon/gpu-feature-discovery")
 SIM = os.path.join(BUILD, "sim/graft-sim")
 SPAWN = os.path.join(BUILD, "bench/spawn")
 YARDSTICK = os.path.join(BUILD, "bench/yardstick")
 
-# The place of the low-level runtime when nothing but the shim is to be measured besides the unit.
+# The low-level runtime when only the shim and the unit are measured.
 NO_RUNTIME = "/bin/true"
-# What the shim is given; and a container without a GPU.
+# The shim's arguments; and a container without a GPU.
 SHIM = tempfile.TemporaryDirectory(prefix="graft-bench-")
 SHIM_FILES = {
     "config.toml": f'nvidia-container-runtime.runtimes = ["{NO_RUNTIME}"]\n',
@@ -39,7 +40,7 @@ COMPUTE = [*ONE_GPU, "NVIDIA_DRIVER_CAPABILITIES=compute,utility"]
 # Mode cdi with another specification.
 TWO_HOOKS = "cdi, two hooks"
 # Starts of a container through the shim. name, what it is, topology, mode, variables of the container, limit in units beyond the
-# low-level runtime, options of graft-sim run
+# low-level runtime, options of graft-sim run.
 STARTS = [
     ("default", "default mode: 1 GPU of 8, all capabilities", "dgx-h100", "auto", ONE_GPU, 6.0, []),
     ("default-16", "default mode: 1 GPU of 16", "dgx-h100-16", "auto", ONE_GPU, 6.0, []),
@@ -56,7 +57,7 @@ STARTS = [
 
 
 def prepare_shim():
-    # nvidia-container-cli looks for programs in it: the same directories everywhere.
+    # nvidia-container-cli searches it for programs, so it must be the same everywhere.
     os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     for name, text in SHIM_FILES.items():
         with open(os.path.join(SHIM.name, name), "w", encoding="utf-8") as stream:
@@ -89,7 +90,7 @@ def bundle_file(name, config):
 
 
 def start_config(mode, low_level=NO_RUNTIME):
-    """config.toml of a mode, in front of a low-level runtime."""
+    """config.toml of a mode, with this low-level runtime."""
     with open(os.path.join(SHIM.name, "config.toml"), "w", encoding="utf-8") as stream:
         stream.write(f'''nvidia-ctk.path = "{CDI_HOOK}"
 nvidia-container-runtime.runtimes = ["{low_level}"]
@@ -139,7 +140,7 @@ def write_specification(plain, config):
 
 
 def prepare_start(row, low_level=NO_RUNTIME):
-    """Sets the shim up for a row of STARTS; gives the configuration of its container, as a value and as a file."""
+    """Sets the shim up for a row of STARTS; returns the configuration of its container, as a value and as a file."""
     _, _, topology, mode, variables, _, options = row
     plain = json.loads(SHIM_FILES["config.json"])
     plain["root"]["path"] = "/mnt/root"

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the shim costs in front of the real runc: the difference between runc through the shim and runc alone.
+"""What the shim costs with the real runc: the difference between runc through the shim and runc alone.
 
-Runc's own time is many times that difference and varies by more than it. So both are run in turn (bench/lifecycle), and what is told is
-the shift between the two samples: the median of the differences between each of the one and each of the other (Hodges and Lehmann), with
-the interval that holds it with a confidence of 95 % (of the rank sum, Mann and Whitney). A limit is exceeded only when the whole interval
-is above it, and in each of several measurements: of so many rows, one interval is wrong now and then.
+runc's own time is many times that difference, and varies by more. So runs of both alternate (bench/lifecycle), and the
+result is the shift between the two samples: the median of the differences between each value of one and each of the
+other (Hodges and Lehmann), with its 95 % confidence interval (from the rank sum, Mann and Whitney). A limit is exceeded
+only if the whole interval is above it in each of several measurements, because with so many rows some interval is wrong
+now and then.
 """
 import functools
 import json
@@ -19,10 +20,12 @@ import fixtures
 
 RUNC = shutil.which("runc", path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 LIFECYCLE = f"{fixtures.TOP}/bench/lifecycle"
-# Two minutes of ./check. That is enough to see a start that costs twice its limit; to prove a limit, give --runc some hundreds.
+# Takes two minutes of ./check. Enough to see a start that costs twice its limit; to prove a limit,
+# use --runc with some hundreds.
 DEFAULT_SAMPLES = 30
 ATTEMPTS = 3
-# Calls that the shim hands on, about a container without a GPU. name, what it is, command, limit in units over runc alone
+# Calls that the shim passes on, for a container without a GPU. name, what it is, command, limit in
+# units over runc alone
 FORWARDED = [
     ("forward-create", "pass-through: create without a GPU", "create", 1.5),
     ("forward-state", "pass-through: state", "state", 1.5),
@@ -34,7 +37,7 @@ LIMITS = [(name, words, limit) for name, words, _, limit in FORWARDED] + [(row[0
 
 
 def container_config(variables):
-    """What `runc spec` says a container is, with a root that is written to, of a program that need not be started."""
+    """The configuration of `runc spec`, with a writable root and a program that is never started."""
     with tempfile.TemporaryDirectory(dir=fixtures.SHIM.name) as folder:
         subprocess.run([RUNC, "spec"], cwd=folder, check=True)
         with open(f"{folder}/config.json", encoding="utf-8") as stream:
@@ -46,13 +49,13 @@ def container_config(variables):
 
 
 def live(topology, options, variables, samples):
-    """The pairs of each command of bench/lifecycle, with the shim as it is set up."""
+    """The pairs of each command of bench/lifecycle, with the current setup of the shim."""
     job = fixtures.bundle_file("job.json", {
         "runc": RUNC, "shim": fixtures.RUNTIME, "image": fixtures.root_path("debian"), "config": container_config(variables),
         "rewritten": bool(variables), "runs": samples,
     })
     command = fixtures.sim(topology, options, ["unshare", "--mount", "--propagation", "private", LIFECYCLE, job])
-    # In a session of its own, so that it ends what it has begun when somebody interrupts this one.
+    # In its own session, so that it finishes what it began when this one is interrupted.
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             out, errors = process.communicate()
@@ -71,7 +74,7 @@ def unit_us(pairs):
 
 
 def shift(more, less):
-    """(low, estimate, high) of how far the values of one sample lie above those of another, as long."""
+    """(low, estimate, high) of how far the values of one sample lie above those of another of the same size."""
     differences = sorted(a - b for a in more for b in less)
     n, total = len(more), len(differences)
     margin = 1.96 * math.sqrt(total * (2 * n + 1) / 12)
@@ -103,7 +106,7 @@ def started(row, samples):
 
 
 def measure_best(take, attempts):
-    """The summaries of the rows that take() gives the pairs of. They are taken again while one is above its limit; the lowest counts."""
+    """The summaries of the rows for which take() returns pairs. Measures again while one is above its limit; the lowest counts."""
     limits = {name: limit for name, _, limit in LIMITS}
     best = {}
     for _ in range(attempts):

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spawn: the stopwatch of bench/run. Times a command from posix_spawn to its end, many times, each time next to a start
- * of /bin/true: the unit. Both are pinned to one CPU and alternate, so that what slows the machine slows both.
+ * spawn: measures the time for bench/run. Times a command from posix_spawn to its end, many times,
+ * each time next to a start of /bin/true, the unit. Both are pinned to one CPU and alternate, so
+ * that a slow machine slows both.
  *
  *	spawn [--runs N] [--root DIRECTORY] [--mounts FILE] [--container] [--bundle FILE] [--input TEXT] -- COMMAND [ARGUMENT...]
  *
- * With --root, each command runs in a mount namespace of its own in which a fresh overlay of DIRECTORY is mounted;
- * arguments that are "{root}" become its path. With --container, a process sits in another mount namespace with that
- * root, in a cgroup of its own, as a container does when a runtime calls its prestart hook; "{pid}" becomes its id. All
- * of that is made before the clock starts and thrown away after it stopped. The root is at /mnt/root. With --mounts, each line "SOURCE TAB DESTINATION" of
- * FILE is a bind mount in it, as a low-level runtime makes them before it starts hooks. With --bundle, /mnt/bundle has a fresh copy of FILE as
- * config.json; with --input, the command reads TEXT, in which "{pid}" is filled in as well.
+ * With --root, each command runs in its own mount namespace, with a fresh overlay of DIRECTORY at
+ * /mnt/root; an argument "{root}" becomes its path. With --container, a process runs in another
+ * mount namespace with that root, in its own cgroup, as a container does when a runtime calls its
+ * prestart hook; "{pid}" becomes its id. All of that is made before the clock starts and removed
+ * after it stops. With --mounts, each line "SOURCE TAB DESTINATION" of FILE is a bind mount in the
+ * root, made before the command as a low-level runtime makes it before hooks. With --bundle,
+ * /mnt/bundle has a fresh copy of FILE as config.json. With --input, the command reads TEXT, in
+ * which "{pid}" is replaced as well.
  *
  * Prints one line of JSON: medians in microseconds, their ratio, the 90th percentile, the largest peak memory in KiB.
  */
@@ -67,7 +70,9 @@ static double now_us(void)
 	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-/* Starts `argv`, waits, gives the time and the peak memory. Output goes to /dev/null, errors stay visible. */
+/*
+ * Runs `argv` and returns its time and peak memory. Output goes to /dev/null, errors stay visible.
+ */
 static int timed(char *const argv[], const char *input, double *ret_us, long *ret_kib)
 {
 	posix_spawn_file_actions_t actions;
@@ -102,7 +107,10 @@ static void make_directory(const char *path)
 		die(path);
 }
 
-/* A fresh overlay of `lower` below a private tmpfs (on a folder that every host has); gives its path. */
+/*
+ * Mounts a fresh overlay of `lower` below a private tmpfs (on a folder that every host has);
+ * returns its path.
+ */
 static void make_root(const char *lower, char *ret_path, size_t size)
 {
 	static const char base[] = "/mnt";
@@ -127,7 +135,7 @@ static void make_root(const char *lower, char *ret_path, size_t size)
 		die("dev");
 }
 
-/* The root is a fresh one of ours, of an image that is no stranger: paths need no care. */
+/* The root is our own and its image trusted, so paths need no care. */
 static void make_parents(const char *root, char *path)
 {
 	for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')) != NULL; at++) {
@@ -187,7 +195,7 @@ static void write_text(const char *path, const char *text)
 	(void)close(fd);
 }
 
-/* A bundle of the sample's own, since a runtime rewrites what it finds there. */
+/* Each sample has its own bundle, since a runtime rewrites config.json. */
 static void copy_bundle(const char *from)
 {
 	char bytes[65536];
@@ -278,7 +286,7 @@ static void fill_in(char **argv, const char *placeholder, char *value)
 	}
 }
 
-/* One run, in a child of its own, so that nothing of it stays. */
+/* One run, in its own child, so that it leaves nothing behind. */
 static void run_once(struct options *options, struct sample *ret_sample)
 {
 	static char program[] = "/bin/true";
@@ -402,7 +410,10 @@ int main(int argc, char **argv)
 		CPU_SET(last, &cpus);
 		(void)sched_setaffinity(0, sizeof(cpus), &cpus);
 	}
-	/* Where it is allowed, nothing else runs on that CPU meanwhile: other programs' turns are not what is measured. */
+	/*
+	 * If allowed, nothing else runs on that CPU meanwhile, so that other programs' time is not
+	 * measured.
+	 */
 	(void)sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){ .sched_priority = 1 });
 	unit = calloc(options.runs, sizeof(*unit));
 	command = calloc(options.runs, sizeof(*command));

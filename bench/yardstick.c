@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * yardstick: work of the kind that a container's start is made of, always the same: looks at files, makes files and links in an overlay, mounts onto them. bench/run
- * measures it beside the rows, since what a system call costs in starts of /bin/true is twice as much on one processor as on another.
+ * yardstick: a fixed amount of the work that starts a container: looks at files, makes files and
+ * links in an overlay, mounts onto them. bench/run measures it beside the rows, since a system call
+ * costs twice as many starts of /bin/true on one processor as on another.
  *
- *	yardstick ROOT    a fresh overlay of a Debian image, in a mount namespace of its own
+ *	yardstick ROOT    a fresh overlay of a Debian image, in its own mount namespace
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@ int main(int argc, char **argv)
 	int root = argc == 2 ? open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	int folder = root >= 0 ? openat(root, "usr/lib/x86_64-linux-gnu", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 
-	/* Other architectures have other names; which folder it is does not matter. */
+	/* The name differs between architectures; any folder will do. */
 	if (folder < 0 && root >= 0)
 		folder = openat(root, "usr/lib", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0)

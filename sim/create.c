@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * create: the parts that every layout shares (procfs, sysfs, nodes, MIG, sockets) and the order of all parts. What is written where
- * for libraries and programs is in create_files.c.
+ * create: the parts that all layouts share (procfs, sysfs, nodes, MIG, sockets), and the order of
+ * all parts. create_files.c knows the places of libraries and programs.
  */
 #include "create.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "create_parts.h"
+#include "hardware.h"
 #include "identity.h"
 
-#define NVIDIA_MAJOR 195u
-#define MISC_MAJOR   10u
-#define DXG_MINOR    125u
+#define NVIDIA_MAJOR  195u
+#define NVIDIA_VENDOR 0x10deu
+#define MISC_MAJOR    10u
+#define DXG_MINOR     125u
 
 /* --- /proc and /sys --- */
 
@@ -36,8 +39,8 @@ static void make_version(struct sim_tree *tree)
 }
 
 /*
- * The module's options at their defaults, in the driver's order. Source: a file of 580.105.08 in public; in which branch each of the
- * newer ones appeared is known only roughly.
+ * The module's options with their default values, in the driver's order. Source: a published file
+ * of 580.105.08; the branches that introduced the newer options are known only roughly.
  */
 static const struct {
 	unsigned int since; /* driver branch */
@@ -103,7 +106,10 @@ static void make_params(struct sim_tree *tree)
 
 static void make_information(struct sim_tree *tree, const struct sim_gpu *gpu)
 {
-	/* What the driver shows before it has initialised a GPU for the first time, and of one that is gone. */
+	/*
+	 * The driver shows this before it has initialised a GPU for the first time, and for a lost
+	 * GPU.
+	 */
 	static const char unknown[] = "GPU-\?\?\?\?\?\?\?\?-\?\?\?\?-\?\?\?\?-\?\?\?\?-\?\?\?\?\?\?\?\?\?\?\?\?";
 	const struct sim_topology *topology = tree->topology;
 	bool known = topology->uuids_in_procfs && !gpu->lost;
@@ -131,65 +137,132 @@ static void make_information(struct sim_tree *tree, const struct sim_gpu *gpu)
 		      "Runtime D3 status:          Disabled by default\nVideo Memory:               Active\n");
 }
 
-static void make_pci_function(struct sim_tree *tree, const char *bus_id, uint16_t device, uint16_t subsystem,
-			      uint32_t class_, unsigned int numa_node)
-{
-	unsigned char config[256] = { 0xde, 0x10, (unsigned char)device, (unsigned char)(device >> 8), 0x07, 0x04, 0x10,
-				      0x00, 0xa1 };
-	char base[64], path[128];
+#define SYSFS_PCI "/sys/bus/pci/devices"
 
-	config[9] = (unsigned char)class_;
-	config[10] = (unsigned char)(class_ >> 8);
-	config[11] = (unsigned char)(class_ >> 16);
-	config[0x2c] = 0xde;
-	config[0x2d] = 0x10;
-	config[0x2e] = (unsigned char)subsystem;
-	config[0x2f] = (unsigned char)(subsystem >> 8);
-	(void)snprintf(base, sizeof(base), "/sys/bus/pci/devices/%s", bus_id);
+/* A function of the PCI bus. `base` is the place of its directory below /sys/devices. */
+struct pci_function {
+	const char *base, *bus_id;
+	uint16_t vendor, device, subsystem;
+	uint32_t class_, numa_node;
+	bool lost;
+};
+
+static void make_pci_function(struct sim_tree *tree, const struct pci_function *function)
+{
+	unsigned char config[256] = { 0, 0, 0, 0, 0x07, 0x04, 0x10, 0x00, 0xa1 };
+	char base[600], path[640];
+
+	memcpy(config, (const uint16_t[]){ htole16(function->vendor), htole16(function->device) }, 4);
+	config[9] = (unsigned char)function->class_;
+	config[10] = (unsigned char)(function->class_ >> 8);
+	config[11] = (unsigned char)(function->class_ >> 16);
+	memcpy(&config[0x2c], (const uint16_t[]){ htole16(function->vendor), htole16(function->subsystem) }, 4);
+	if (function->lost) /* what a read on the bus returns when no device answers */
+		memset(config, 0xff, sizeof(config));
+	(void)snprintf(path, sizeof(path), "../../../devices/%s/%s", function->base, function->bus_id);
+	(void)snprintf(base, sizeof(base), SYSFS_PCI "/%s", function->bus_id);
+	sim_tree_link(tree, base, path);
+	(void)snprintf(base, sizeof(base), "/sys/devices/%s/%s", function->base, function->bus_id);
 	(void)snprintf(path, sizeof(path), "%s/config", base);
 	sim_tree_file(tree, path, 0644, config, sizeof(config));
 	(void)snprintf(path, sizeof(path), "%s/vendor", base);
-	sim_tree_text(tree, path, 0444, "0x10de\n");
+	sim_tree_text(tree, path, 0444, "0x%04x\n", function->vendor);
 	(void)snprintf(path, sizeof(path), "%s/device", base);
-	sim_tree_text(tree, path, 0444, "0x%04x\n", device);
+	sim_tree_text(tree, path, 0444, "0x%04x\n", function->device);
 	(void)snprintf(path, sizeof(path), "%s/class", base);
-	sim_tree_text(tree, path, 0444, "0x%06x\n", class_);
+	sim_tree_text(tree, path, 0444, "0x%06x\n", function->class_);
 	(void)snprintf(path, sizeof(path), "%s/subsystem_vendor", base);
-	sim_tree_text(tree, path, 0444, "0x10de\n");
+	sim_tree_text(tree, path, 0444, "0x%04x\n", function->vendor);
 	(void)snprintf(path, sizeof(path), "%s/subsystem_device", base);
-	sim_tree_text(tree, path, 0444, "0x%04x\n", subsystem);
+	sim_tree_text(tree, path, 0444, "0x%04x\n", function->subsystem);
 	(void)snprintf(path, sizeof(path), "%s/numa_node", base);
-	sim_tree_text(tree, path, 0444, "%u\n", numa_node);
+	sim_tree_text(tree, path, 0444, "%u\n", function->numa_node);
+}
+
+/* Returns whether one of the first `n` GPUs is below that bridge, which is the end of `bridges`. */
+static bool has_bridge(const struct sim_topology *topology, size_t n, const char *bridges)
+{
+	size_t length = strlen(bridges);
+
+	for (size_t i = 0; i < n; i++) {
+		const char *other = topology->gpus[i].bridges;
+
+		if (strncmp(other, bridges, length) == 0 && (other[length] == '/' || other[length] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+/* The bridges above a GPU that are above none of the GPUs before it. The first one is the host's. */
+static void make_bridges(struct sim_tree *tree, size_t gpu)
+{
+	const struct sim_topology *topology = tree->topology;
+	char bridges[256];
+
+	(void)snprintf(bridges, sizeof(bridges), "%s", topology->gpus[gpu].bridges);
+	for (char *slash = strchr(bridges, '/'), *next; slash; slash = next) {
+		next = strchr(slash + 1, '/');
+		if (next)
+			*next = '\0';
+		if (!has_bridge(topology, gpu, bridges)) {
+			*slash = '\0';
+			make_pci_function(tree, &(struct pci_function){ .base = bridges,
+									.bus_id = slash + 1,
+									.vendor = 0x1000,
+									.device = 0xc010,
+									.subsystem = 0x100b,
+									.class_ = 0x060400,
+									.numa_node = topology->gpus[gpu].numa_node });
+			*slash = '/';
+		}
+		if (next)
+			*next = '/';
+	}
+}
+
+static void make_pci_gpu(struct sim_tree *tree, size_t i)
+{
+	const struct sim_gpu *gpu = &tree->topology->gpus[i];
+	bool display = gpu->model->brand == SIM_BRAND_GEFORCE || gpu->model->brand == SIM_BRAND_RTX;
+	char bus_id[32], path[400];
+
+	(void)snprintf(bus_id, sizeof(bus_id), "%04x:%02x:%02x.0", gpu->domain, gpu->bus, gpu->device);
+	make_bridges(tree, i);
+	make_pci_function(tree, &(struct pci_function){ .base = gpu->bridges,
+							.bus_id = bus_id,
+							.vendor = NVIDIA_VENDOR,
+							.device = gpu->model->pci_device,
+							.subsystem = gpu->model->pci_subsystem,
+							.class_ = display ? 0x030000 : 0x030200,
+							.numa_node = gpu->numa_node,
+							.lost = gpu->lost });
+	if (!(tree->topology->files & SIM_FILES_GRAPHICS))
+		return;
+	(void)snprintf(path, sizeof(path), "/sys/devices/%s/%s/drm/card%zu/uevent", gpu->bridges, bus_id, i);
+	sim_tree_text(tree, path, 0444, "MAJOR=226\nMINOR=%zu\nDEVNAME=dri/card%zu\n", i, i);
+	(void)snprintf(path, sizeof(path), "/sys/devices/%s/%s/drm/renderD%zu/uevent", gpu->bridges, bus_id, 128 + i);
+	sim_tree_text(tree, path, 0444, "MAJOR=226\nMINOR=%zu\nDEVNAME=dri/renderD%zu\n", 128 + i, 128 + i);
 }
 
 static void make_pci(struct sim_tree *tree)
 {
-	const struct sim_topology *topology = tree->topology;
-	char bus_id[32], path[128];
+	char base[32], bus_id[32];
 
-	for (size_t i = 0; i < topology->n_gpus; i++) {
-		const struct sim_gpu *gpu = &topology->gpus[i];
-		bool display = gpu->model->brand == SIM_BRAND_GEFORCE || gpu->model->brand == SIM_BRAND_RTX;
-
-		(void)snprintf(bus_id, sizeof(bus_id), "%04x:%02x:%02x.0", gpu->domain, gpu->bus, gpu->device);
-		make_pci_function(tree, bus_id, gpu->model->pci_device, gpu->model->pci_subsystem,
-				  display ? 0x030000 : 0x030200, topology->n_gpus > 1 && i >= topology->n_gpus / 2);
-		if (topology->files & SIM_FILES_GRAPHICS) {
-			(void)snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/drm/card%zu/uevent", bus_id, i);
-			sim_tree_text(tree, path, 0444, "MAJOR=226\nMINOR=%zu\nDEVNAME=dri/card%zu\n", i, i);
-			(void)snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/drm/renderD%zu/uevent", bus_id,
-				       128 + i);
-			sim_tree_text(tree, path, 0444, "MAJOR=226\nMINOR=%zu\nDEVNAME=dri/renderD%zu\n", 128 + i,
-				      128 + i);
-		}
-	}
-	for (uint32_t i = 0; i < topology->nvswitches; i++) {
-		(void)snprintf(bus_id, sizeof(bus_id), "0000:%02x:00.0", 0x05 + i);
-		make_pci_function(tree, bus_id, 0x22a3, 0x1796, 0x068000, 0);
+	for (size_t i = 0; i < tree->topology->n_gpus; i++)
+		make_pci_gpu(tree, i);
+	for (uint32_t i = 0; i < tree->topology->nvswitches; i++) {
+		(void)snprintf(base, sizeof(base), "pci0000:%02x", SIM_NVSWITCH_FIRST_BUS + i - 1);
+		(void)snprintf(bus_id, sizeof(bus_id), "0000:%02x:00.0", SIM_NVSWITCH_FIRST_BUS + i);
+		make_pci_function(tree, &(struct pci_function){ .base = base,
+								.bus_id = bus_id,
+								.vendor = NVIDIA_VENDOR,
+								.device = 0x22a3,
+								.subsystem = 0x1796,
+								.class_ = 0x068000 });
 	}
 }
 
-static void make_modules(struct sim_tree *tree)
+static void make_kernel_modules(struct sim_tree *tree)
 {
 	static const struct {
 		const char *name, *uses;
@@ -212,7 +285,7 @@ static void make_modules(struct sim_tree *tree)
 	sim_parts_buffer(tree, "/proc/modules", 0444, &lines);
 }
 
-/* The part of /proc/devices that is the driver's; sim_run adds it to the machine's own list. */
+/* Only the driver's part of /proc/devices; sim_enter() adds it to the machine's own list. */
 void sim_proc_devices(const struct sim_topology *topology, struct graft_buffer *out)
 {
 	if (!topology->module)
@@ -281,7 +354,7 @@ static void make_mig(struct sim_tree *tree, const struct sim_gpu *gpu)
 	}
 }
 
-/* The driver lists every instance that could exist on 32 GPUs, whether or not it does. */
+/* The driver lists every instance that could exist on 32 GPUs, whether it exists or not. */
 static void make_mig_minors(struct sim_tree *tree)
 {
 	struct graft_buffer lines = { .max = 0 };
@@ -312,7 +385,7 @@ static void make_caps(struct sim_tree *tree)
 			make_mig(tree, &topology->gpus[i]);
 	}
 	if (topology->driver_major >= 525) {
-		/* The first minor behind those of MIG: 4323. */
+		/* The first minor after those of MIG: 4323. */
 		uint32_t minor = sim_mig_minor(32, 0, -1);
 
 		sim_tree_text(tree, "/proc/driver/nvidia/capabilities/fabric-imex-mgmt", 0444,
@@ -321,7 +394,7 @@ static void make_caps(struct sim_tree *tree)
 	}
 }
 
-/* --- sockets, and what other platforms have --- */
+/* --- sockets and other platforms --- */
 
 static void make_kernel_side(struct sim_tree *tree)
 {
@@ -333,7 +406,7 @@ static void make_kernel_side(struct sim_tree *tree)
 		return;
 	make_version(tree);
 	make_params(tree);
-	make_modules(tree);
+	make_kernel_modules(tree);
 	for (size_t i = 0; i < topology->n_gpus; i++)
 		make_information(tree, &topology->gpus[i]);
 	make_caps(tree);
@@ -409,7 +482,10 @@ static void make_all(struct sim_tree *tree)
 	if (!tree->topology->driver)
 		return;
 	tree->prefix = places.prefix;
-	/* A driver container's root has its own view of /proc, /sys and /dev, which tools given that root read. */
+	/*
+	 * A driver container's root has its own /proc, /sys and /dev, which tools read when they
+	 * are given that root.
+	 */
 	if (places.prefix[0] != '\0')
 		make_host(tree);
 	sim_create_files(tree, &places);

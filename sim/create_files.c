@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * create_files: the user-space half of a driver root: where each layout puts libraries, programs, firmware and descriptions, and the
- * loader's cache over them.
+ * create_files: the user-space half of a driver root: libraries, programs, firmware and
+ * descriptions in the places of each layout, and the loader's cache of them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,10 +11,10 @@
 #include "catalog.h"
 #include "create_parts.h"
 #include "elf_writer.h"
-#include "formats/elf.h"
+#include "formats/loader/elf.h"
 #include "loader_cache.h"
 
-/* Flags of ld.so.cache by ABI; SPEC ld-so-cache.md 5. */
+/* Flags in ld.so.cache for each ABI; SPEC ld-so-cache 5. */
 static const struct {
 	enum sim_elf_machine elf_64, elf_32;
 	uint32_t cache_64, cache_32;
@@ -114,17 +114,26 @@ static void embedded_missing(struct files *files, const char *name)
 	sim_tree_fail(files->tree, &err);
 }
 
+/* Of a driver for another machine, each program is a script that says where it has to run. */
 static void copy_program(struct files *files, const char *path, const char *name)
 {
 	const struct sim_embedded *program = sim_embedded_find(name);
+	enum sim_machine machine = files->tree->topology->machine;
 
-	if (program)
+	if (machine != sim_machine_native())
+		sim_tree_text(files->tree, path, 0755,
+			      "#!/bin/sh\n"
+			      "echo \"$0: this simulated driver is for %s, and made on %s: its programs and "
+			      "libraries cannot run here\" >&2\n"
+			      "exit 126\n",
+			      sim_machine_name(machine), sim_machine_name(sim_machine_native()));
+	else if (program)
 		sim_tree_file(files->tree, path, 0755, program->bytes, (size_t)(program->end - program->bytes));
 	else
 		embedded_missing(files, name);
 }
 
-/* A template with its block filled in. */
+/* Copies a template and fills in its block. */
 static void copy_template(struct files *files, const char *path, const char *name)
 {
 	const struct sim_embedded *template = sim_embedded_find(name);
@@ -147,7 +156,7 @@ static void copy_template(struct files *files, const char *path, const char *nam
 
 /* --- libraries --- */
 
-/* A library as files: its own name, its soname, the directory it lies in. */
+/* A library's names and its directory. */
 struct placed {
 	const char *directory;
 	const char *file;
@@ -156,7 +165,8 @@ struct placed {
 	enum sim_elf_machine machine;
 	uint32_t cache_flags;
 	enum sim_template real;
-	const char *needed; /* file name, or NULL */
+	const struct sim_embedded *plain; /* a library that is the same on every host, or NULL */
+	const char *needed;               /* file name, or NULL */
 	bool tls;
 };
 
@@ -166,7 +176,7 @@ static void add_to_cache(struct files *files, const struct placed *lib)
 	struct sim_cache_entry *record = graft_arena_push(arena, &files->cache, &files->n_cache, sizeof(*record));
 
 	if (!record)
-		return; /* the arena remembers */
+		return; /* the arena records the failure */
 	record->soname = graft_arena_strdup(arena, lib->soname);
 	record->path = graft_arena_printf(arena, "%s/%s", lib->directory, lib->soname);
 	record->flags = lib->cache_flags;
@@ -175,7 +185,7 @@ static void add_to_cache(struct files *files, const struct placed *lib)
 static void write_stub(struct files *files, const char *path, const struct placed *lib)
 {
 	static const uint32_t tls_kernel[3] = { 2, 3, 99 };
-	/* ldconfig takes a 32-bit library that does not need libc.so.6 for one of another libc. */
+	/* Without libc.so.6, ldconfig takes a 32-bit library for one of another libc. */
 	const char *const needed[] = { "libc.so.6", lib->needed, NULL };
 	struct graft_buffer bytes = { .max = 0 };
 
@@ -194,7 +204,7 @@ static const char *const templates[] = {
 	[SIM_TEMPLATE_EGL] = "libEGL_nvidia.so",
 };
 
-/* Those of graphics are there only if they could be built. */
+/* The graphics templates exist only if they could be built. */
 static bool has_template(enum sim_template real)
 {
 	return real != SIM_TEMPLATE_NONE &&
@@ -211,6 +221,8 @@ static void place_library(struct files *files, const struct placed *lib)
 		return;
 	if (has_template(lib->real))
 		copy_template(files, path, templates[lib->real]);
+	else if (lib->plain)
+		copy_program(files, path, lib->plain->name);
 	else
 		write_stub(files, path, lib);
 	if (strcmp(lib->file, lib->soname) != 0) {
@@ -249,6 +261,7 @@ static void place_catalog_library(struct files *files, const struct sim_library 
 	(void)snprintf(soname, sizeof(soname), "%s.so.%s", library->stem,
 		       library->soname ? library->soname : files->version);
 	(void)snprintf(link, sizeof(link), "%s.so", library->stem);
+	lib.plain = native ? sim_embedded_find(link) : NULL;
 	(void)snprintf(needed, sizeof(needed), "%s.so.%s", library->needed ? library->needed : "", files->version);
 	place_library(files, &lib);
 }
@@ -264,7 +277,7 @@ static void place_libraries(struct files *files)
 	}
 }
 
-/* Libraries that keep one name whatever the driver's version: WSL2's and Tegra's. */
+/* Libraries whose names do not contain the driver's version: those of WSL2 and Tegra. */
 struct fixed_library {
 	const char *file, *soname, *link;
 	enum sim_template real;
@@ -315,12 +328,12 @@ static void create_wsl(struct files *files)
 	size_t n_listed;
 
 	place_fixed(files, "/usr/lib/wsl/lib", lib, GRAFT_COUNT(lib));
-	n_listed = files->n_cache; /* the driver store is in nobody's cache */
+	n_listed = files->n_cache; /* no cache lists the driver store */
 	place_fixed(files, directory, store, GRAFT_COUNT(store));
 	files->n_cache = n_listed;
 	sim_tree_text(files->tree, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/nvcubins.bin", 0444,
 		      "simulated by Graft\n");
-	/* Beside them Windows' own part of the driver, some of which newer drivers load. */
+	/* Next to them the Windows part of the driver, some of which newer drivers load. */
 	sim_tree_text(files->tree, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/nvcudart.dll", 0444,
 		      "simulated by Graft\n");
 	sim_tree_text(files->tree, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/nv_dispi.inf", 0444,
@@ -362,7 +375,7 @@ static void create_tegra(struct files *files)
 	    "dev, nvgpu/*/power\nlib, %s/libnvidia-not-installed.so.1\n",
 	    files->places->libraries, files->places->libraries, files->places->libraries);
 	sim_tree_text(files->tree, "/usr/share/nvidia-tegra/board.conf", 0644, "simulated by Graft\n");
-	/* Only containers that ask for all lists get what this one has. */
+	/* Only containers that request all lists get the files of this list. */
 	(void)snprintf(path, sizeof(path), "%s/samples.csv", csv);
 	sim_tree_text(files->tree, path, 0644, "dir, /usr/share/nvidia-tegra-samples\n");
 	sim_tree_text(files->tree, "/usr/share/nvidia-tegra-samples/sample", 0644, "simulated by Graft\n");
@@ -386,16 +399,16 @@ static void create_programs(struct files *files)
 	}
 }
 
-static const char *const firmware_names[] = { "gsp_ga10x.bin", "gsp_tu10x.bin" };
-
 static void create_firmware(struct files *files)
 {
 	char path[256];
 
-	for (size_t i = 0; files->tree->topology->firmware && i < GRAFT_COUNT(firmware_names); i++) {
+	for (size_t i = 0; i < sim_n_firmwares; i++) {
+		if (!sim_firmware_wanted(&sim_firmwares[i], files->tree->topology))
+			continue;
 		(void)snprintf(path, sizeof(path), "%s/%s/%s", files->places->firmware, files->version,
-			       firmware_names[i]);
-		sim_tree_text(files->tree, path, 0644, "simulated by Graft: %s\n", firmware_names[i]);
+			       sim_firmwares[i].name);
+		sim_tree_text(files->tree, path, 0644, "simulated by Graft: %s\n", sim_firmwares[i].name);
 	}
 }
 
@@ -407,7 +420,7 @@ static void list_file(struct graft_buffer *json, const char *name, const char *t
 			    json->length > 2 ? ",\n" : "", name, type, category);
 }
 
-/* The driver's words for the classes of libraries. */
+/* Returns the driver's name for the library's class. */
 static const char *category_of(const struct sim_library *library)
 {
 	if (library->real == SIM_TEMPLATE_NVML)
@@ -449,8 +462,10 @@ static void create_file_list(struct files *files)
 		if (sim_binary_wanted(&sim_binaries[i], topology))
 			list_file(&json, sim_binaries[i].name, "BINARY", "utils");
 	}
-	for (size_t i = 0; topology->firmware && i < GRAFT_COUNT(firmware_names); i++) {
-		(void)snprintf(path, sizeof(path), "firmware/%s", firmware_names[i]);
+	for (size_t i = 0; i < sim_n_firmwares; i++) {
+		if (!sim_firmware_wanted(&sim_firmwares[i], topology))
+			continue;
+		(void)snprintf(path, sizeof(path), "firmware/%s", sim_firmwares[i].name);
 		list_file(&json, path, "FIRMWARE", "firmware");
 	}
 	graft_buffer_string(&json, "\n]\n");
@@ -484,7 +499,7 @@ static void create_cache(struct files *files)
 		return;
 	sim_tree_text(files->tree, "/etc/ld.so.conf", 0644, "%s\n%s\n", files->places->libraries,
 		      files->places->libraries_32);
-	/* An entry that could not be remembered is a failure of the arena. */
+	/* The arena has failed if an entry could not be added. */
 	bytes.failed = graft_arena_failed(files->tree->topology->arena);
 	if (!bytes.failed)
 		sim_cache_write(files->cache, files->n_cache, &bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * create_graphics: what the loaders of graphics interfaces and the X server look for: descriptions of drivers, modules, configuration. Each
- * distribution has places of its own for them.
+ * create_graphics: what the loaders of graphics interfaces and the X server look for: descriptions
+ * of drivers, modules, configuration. Their places depend on the distribution.
  */
 #include <stdio.h>
 
@@ -9,7 +9,6 @@
 #include "create_parts.h"
 #include "elf_writer.h"
 
-/* What the loaders of graphics interfaces look for. */
 static const struct {
 	unsigned int since; /* major version of the driver */
 	const char *name;   /* below the share directory */
@@ -38,6 +37,12 @@ static const struct {
 	{ 590, "egl/egl_external_platform.d/09_nvidia_wayland2.json",
 	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
 	  "\"libnvidia-egl-wayland2.so.1\"\n    }\n}\n" },
+	{ 560, "egl/egl_external_platform.d/20_nvidia_xcb.json",
+	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
+	  "\"libnvidia-egl-xcb.so.1\"\n    }\n}\n" },
+	{ 560, "egl/egl_external_platform.d/20_nvidia_xlib.json",
+	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
+	  "\"libnvidia-egl-xlib.so.1\"\n    }\n}\n" },
 	{ 0, "nvidia/nvoptix.bin", "simulated by Graft\n" },
 };
 
@@ -70,8 +75,11 @@ static void make_module(struct sim_tree *tree, const char *path, const char *son
 	sim_parts_buffer(tree, path, 0755, &bytes);
 }
 
-/* Ubuntu keeps modules beside the libraries, others where X servers look; a driver container has what NVIDIA's installer makes. */
-static void make_modules(struct sim_tree *tree, const char *drivers, const char *extensions)
+/*
+ * Ubuntu keeps the modules next to the libraries, others in the X server's own directories; a
+ * driver container contains what NVIDIA's installer creates.
+ */
+static void make_xorg_modules(struct sim_tree *tree, const char *drivers, const char *extensions)
 {
 	char path[256], file[64];
 
@@ -93,15 +101,15 @@ static void make_x_server(struct sim_tree *tree, const struct sim_places *places
 	switch (tree->topology->layout) {
 	case SIM_LAYOUT_DEBIAN:
 		(void)snprintf(path, sizeof(path), "%s/nvidia/xorg", places->libraries);
-		make_modules(tree, path, path);
+		make_xorg_modules(tree, path, path);
 		sim_tree_text(tree, "/usr/share/X11/xorg.conf.d/10-nvidia.conf", 0644, "%s", configuration);
 		break;
 	case SIM_LAYOUT_RHEL:
-		make_modules(tree, "/usr/lib64/xorg/modules/drivers", "/usr/lib64/xorg/modules/extensions");
+		make_xorg_modules(tree, "/usr/lib64/xorg/modules/drivers", "/usr/lib64/xorg/modules/extensions");
 		sim_tree_text(tree, "/usr/share/X11/xorg.conf.d/10-nvidia.conf", 0644, "%s", configuration);
 		break;
 	case SIM_LAYOUT_DRIVER_CONTAINER:
-		make_modules(tree, "/usr/lib/xorg/modules/drivers", "/usr/lib/xorg/modules/extensions");
+		make_xorg_modules(tree, "/usr/lib/xorg/modules/drivers", "/usr/lib/xorg/modules/extensions");
 		sim_tree_text(tree, "/usr/share/X11/xorg.conf.d/nvidia-drm-outputclass.conf", 0644, "%s",
 			      configuration);
 		break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * create_nodes: device nodes of the native driver, and what tells of them: those of the driver, of DRM with udev's links, of storage and network drivers that work
- * together with GPUs.
+ * create_nodes: device nodes of the native driver, of DRM with udev's links, and of storage and
+ * network drivers that work together with GPUs.
  */
 #include <stdio.h>
 
@@ -13,9 +13,9 @@
 #define MISC_MAJOR       10u
 #define RDMA_CM_MINOR    58u
 #define VERBS_MINOR      192u
-#define FS_NODES         16u /* what the module of GPUDirect storage makes */
+#define FS_NODES         16u /* number of nodes that the module of GPUDirect Storage creates */
 
-/* Groups "video" and "render" by the numbers that the distributions give them. */
+/* The distributions' ids of the groups "video" and "render". */
 static gid_t video_group(const struct sim_topology *topology)
 {
 	return topology->layout == SIM_LAYOUT_RHEL ? 39 : 44;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * devices: a /dev in a tmpfs. devtmpfs is one for the whole machine, so simulated nodes must not be made in it: the host's nodes are made
- * again, its mounts (pts, shm, mqueue) are taken along, and the simulated ones are added.
+ * devices: a /dev in a tmpfs. The whole machine shares one devtmpfs, so simulated nodes must not be
+ * created in it. Instead the host's nodes are created again, its mounts (pts, shm, mqueue) are
+ * bound, and the simulated nodes are added.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,14 +29,14 @@ static int copy_link(const char *from, const char *to, struct graft_error *err)
 	ssize_t n = readlink(from, target, sizeof(target) - 1);
 
 	if (n < 0)
-		return 0; /* gone meanwhile */
+		return 0; /* removed in the meantime */
 	target[n] = '\0';
 	if (symlink(target, to) < 0 && errno != EEXIST)
 		return graft_fail_errno(err, errno, "symlink failed: %s", to);
 	return 0;
 }
 
-/* Sockets and the like work only as themselves. */
+/* Sockets and other special files cannot be copied, so the originals are bound. */
 static int bind_file(const char *from, const char *to, struct graft_error *err)
 {
 	auto_close int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -45,7 +46,7 @@ static int bind_file(const char *from, const char *to, struct graft_error *err)
 	return sim_bind(from, to, err);
 }
 
-/* A node of the machine's that may not be made again (the device cgroup of a container) is shown as it is. */
+/* A node that may not be created again (because of a container's device cgroup) is bound. */
 static int copy_node(const char *from, const char *to, const struct stat *status, struct graft_error *err)
 {
 	if (mknod(to, status->st_mode, status->st_rdev) < 0 && errno != EEXIST)
@@ -75,7 +76,7 @@ static int copy_entry(const char *from, const char *to, dev_t device, bool simul
 	return copy_directory(from, to, device, simulated, depth + 1, err);
 }
 
-/* Nodes of a real driver must not show through. */
+/* Hides the nodes of a real driver. */
 static bool is_of_driver(const char *name, unsigned int depth)
 {
 	return depth == 0 &&

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * elf_writer: one loadable segment that holds everything, at address 0. SPEC: System V ABI chapters 4 and 5.
+ * elf_writer: one loadable segment at address 0 contains everything. See System V ABI chapters 4
+ * and 5.
  *
- *	header | program headers | note | hash | dynsym | dynstr | dynamic | shstrtab | section headers
+ * 	header | program headers | note | hash | dynsym | dynstr | dynamic | shstrtab | section headers
  */
 #include "elf_writer.h"
 
@@ -18,7 +19,7 @@ static const struct {
 	[SIM_ELF_X86_64] = { EM_X86_64, true, 0 },
 	[SIM_ELF_I386] = { EM_386, false, 0 },
 	[SIM_ELF_AARCH64] = { EM_AARCH64, true, 0 },
-	[SIM_ELF_ARM] = { EM_ARM, false, 0x05000400 }, /* EABI 5, hard float: what ldconfig looks at */
+	[SIM_ELF_ARM] = { EM_ARM, false, 0x05000400 }, /* EABI 5, hard float: ldconfig checks this */
 };
 
 enum part { NOTE, HASH, DYNSYM, DYNSTR, DYNAMIC, SHSTRTAB, N_PARTS };
@@ -27,7 +28,7 @@ static const struct {
 	const char *name;
 	uint32_t type;
 	bool allocated;
-	unsigned int link; /* part */
+	unsigned int link; /* enum part */
 	size_t entry_32, entry_64;
 } parts[N_PARTS] = {
 	[NOTE] = { ".note.ABI-tag", SHT_NOTE, true, N_PARTS, 0, 0 },
@@ -41,7 +42,7 @@ static const struct {
 struct writer {
 	const struct sim_elf *elf;
 	struct graft_buffer *out;
-	size_t start; /* of the file in `out` */
+	size_t start; /* offset of the file in `out` */
 	bool is_64;
 	struct graft_buffer strings, names;
 	uint32_t name_at[N_PARTS];
@@ -55,13 +56,13 @@ static void number(struct writer *w, uint64_t value, size_t bytes)
 		graft_buffer_char(w->out, (char)(value >> (8 * i) & 0xff));
 }
 
-/* A number as wide as the class's addresses. */
+/* Writes a number of the size of an address. */
 static void word(struct writer *w, uint64_t value)
 {
 	number(w, value, w->is_64 ? 8 : 4);
 }
 
-static uint32_t add_string(struct graft_buffer *strings, const char *s)
+static uint32_t add_elf_string(struct graft_buffer *strings, const char *s)
 {
 	uint32_t at = (uint32_t)strings->length;
 
@@ -98,7 +99,7 @@ static size_t n_needed(const struct sim_elf *elf)
 	return n;
 }
 
-/* Where everything goes, before anything is written. */
+/* Computes all offsets before anything is written. */
 static void lay_out(struct writer *w)
 {
 	uint64_t offset = header_size(w) + n_program_headers(w) * program_header_size(w);
@@ -106,10 +107,10 @@ static void lay_out(struct writer *w)
 	graft_buffer_char(&w->strings, '\0');
 	graft_buffer_char(&w->names, '\0');
 	for (size_t i = 0; i < N_PARTS; i++)
-		w->name_at[i] = add_string(&w->names, parts[i].name);
-	(void)add_string(&w->strings, w->elf->soname);
+		w->name_at[i] = add_elf_string(&w->names, parts[i].name);
+	(void)add_elf_string(&w->strings, w->elf->soname);
 	for (size_t i = 0; i < n_needed(w->elf); i++)
-		(void)add_string(&w->strings, w->elf->needed[i]);
+		(void)add_elf_string(&w->strings, w->elf->needed[i]);
 	w->size[NOTE] = w->elf->abi_kernel ? 32 : 0;
 	w->size[HASH] = 16;
 	w->size[DYNSYM] = w->is_64 ? 24 : 16;
@@ -130,7 +131,7 @@ static void pad_to(struct writer *w, uint64_t offset)
 		graft_buffer_char(w->out, '\0');
 }
 
-static void write_header(struct writer *w)
+static void write_elf_header(struct writer *w)
 {
 	const unsigned char ident[16] = { 0x7f,        'E',       'L', 'F', w->is_64 ? ELFCLASS64 : ELFCLASS32,
 					  ELFDATA2LSB, EV_CURRENT };
@@ -169,7 +170,10 @@ static void write_program_header(struct writer *w, uint32_t type, uint32_t flags
 
 static void write_program_headers(struct writer *w)
 {
-	/* Writable, because the loader relocates the dynamic table in place. 64 KiB pages exist on aarch64. */
+	/*
+	 * Writable, because the loader relocates the dynamic table in place. 64 KiB pages exist on
+	 * aarch64.
+	 */
 	write_program_header(w, PT_LOAD, PF_R | PF_W, 0, w->at[SHSTRTAB], 0x10000);
 	write_program_header(w, PT_DYNAMIC, PF_R | PF_W, w->at[DYNAMIC], w->size[DYNAMIC], 8);
 	write_program_header(w, PT_GNU_STACK, PF_R | PF_W, 0, 0, 16);
@@ -192,7 +196,7 @@ static void write_note(struct writer *w)
 
 static void write_hash(struct writer *w)
 {
-	number(w, 1, 4); /* one bucket, one chain, nothing in them */
+	number(w, 1, 4); /* one bucket, one chain, both empty */
 	number(w, 1, 4);
 	number(w, 0, 8);
 }
@@ -240,7 +244,7 @@ static void write_section(struct writer *w, enum part part)
 
 static void write_sections(struct writer *w)
 {
-	pad_to(w, w->sections_at + section_header_size(w)); /* the first one is all zero */
+	pad_to(w, w->sections_at + section_header_size(w)); /* the first section header is all zero */
 	for (unsigned int i = 0; i < N_PARTS; i++)
 		write_section(w, (enum part)i);
 }
@@ -251,13 +255,13 @@ void sim_elf_write(const struct sim_elf *elf, struct graft_buffer *out)
 
 	lay_out(&w);
 	out->failed = out->failed || graft_buffer_failed(&w.strings) || graft_buffer_failed(&w.names);
-	write_header(&w);
+	write_elf_header(&w);
 	write_program_headers(&w);
 	pad_to(&w, w.at[NOTE]);
 	write_note(&w);
 	pad_to(&w, w.at[HASH]);
 	write_hash(&w);
-	pad_to(&w, w.at[DYNSTR]); /* the one symbol is all zero */
+	pad_to(&w, w.at[DYNSTR]); /* the only symbol is all zero */
 	graft_buffer_add(out, w.strings.bytes, w.strings.length);
 	pad_to(&w, w.at[DYNAMIC]);
 	write_dynamic(&w);

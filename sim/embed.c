@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * embed: a tool of the build. Writes assembler source that includes files as they are and a table of their names, so that
- * graft-sim is one file that needs nothing beside it.
+ * embed: a build tool. Writes assembler source that includes files verbatim and a table of their
+ * names, so that graft-sim is a single file.
  *
- *	embed OUTPUT TABLE FILE...
+ * 	embed OUTPUT TABLE FILE...
  */
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,10 @@ int main(int argc, char **argv)
 	for (int i = 3; i < argc; i++)
 		(void)fprintf(out, "name_%d:\t.asciz \"%s\"\n\t.balign 16\nfrom_%d:\t.incbin \"%s\"\nto_%d:\t.byte 0\n",
 			      i, base_name(argv[i]), i, argv[i], i);
-	/* Addresses need relocation in a position-independent program, hence a section that is read-only after it. */
+	/*
+	 * A position-independent program must relocate the addresses, hence a section that is
+	 * read-only only after relocation.
+	 */
 	(void)fprintf(
 	    out,
 	    "\t.section .data.rel.ro,\"aw\"\n\t.balign 8\n\t.globl sim_embedded_%s\n\t.hidden sim_embedded_%s\n"

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* faults: the words of --fault and of `faults:`. A fault changes the topology; it is data, never environment of the libraries. */
+/*
+ * faults: parses --fault and `faults:`. A fault changes the topology; it reaches the libraries as
+ * data, never through the environment.
+ */
 #include "topology.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-
-const char sim_fault_help[] =
-    "  nvml-init-delay=SECONDS  NVML takes that long to initialise (fractions allowed)\n"
-    "  nvml-init-fail=CODE      NVML's initialisation answers with that nvmlReturn_t\n"
-    "  nvml-mismatch            kernel module and libraries have different versions\n"
-    "  nvml-crash               NVML's initialisation ends in SIGSEGV\n"
-    "  gpu-lost=INDEX           that GPU has fallen off the bus\n"
-    "  missing=NAME             no library (file name or soname), binary, node or file of that name, or\n"
-    "                           nothing at and below that absolute path; may be given several times\n";
+#include "base/nearest.h"
 
 static int bad(const char *fault, const char *why, struct graft_error *err)
 {
@@ -61,7 +57,7 @@ static int add_mismatch(struct sim_topology *topology, const char *fault, const 
 	(void)value;
 	if (!topology->module)
 		return bad(fault, "no kernel module is loaded in this topology", err);
-	/* What a machine looks like after an upgrade without a reboot: the module is the older one. */
+	/* As after an upgrade without a reboot: the module is the older one. */
 	topology->module = graft_arena_printf(topology->arena, "%u.%s", major, major == 550 ? "40.07" : "10.02");
 	return topology->module ? 0 : graft_fail_memory(err);
 }
@@ -75,6 +71,17 @@ static int add_crash(struct sim_topology *topology, const char *fault, const cha
 	return 0;
 }
 
+static int push_xid(struct sim_topology *topology, uint32_t gpu, uint32_t number)
+{
+	struct sim_fault_xid *xid = graft_arena_push(topology->arena, &topology->faults.xids, &topology->faults.n_xids,
+						     sizeof(*xid));
+
+	if (!xid)
+		return -1;
+	*xid = (struct sim_fault_xid){ gpu, number };
+	return 0;
+}
+
 static int add_lost(struct sim_topology *topology, const char *fault, const char *value, struct graft_error *err)
 {
 	uint32_t index;
@@ -82,7 +89,23 @@ static int add_lost(struct sim_topology *topology, const char *fault, const char
 	if (parse_number(value, SIM_MAX_GPUS, &index) < 0 || index >= topology->n_gpus)
 		return bad(fault, "the topology has no GPU of that index", err);
 	topology->gpus[index].lost = true;
-	return 0;
+	return push_xid(topology, index, 79) < 0 ? graft_fail_memory(err) : 0;
+}
+
+static int add_xid(struct sim_topology *topology, const char *fault, const char *value, struct graft_error *err)
+{
+	size_t length = strcspn(value, ":");
+	char *index = graft_arena_strndup(topology->arena, value, length);
+	uint32_t gpu, number;
+
+	if (!index)
+		return graft_fail_memory(err);
+	if (parse_number(index, SIM_MAX_GPUS, &gpu) < 0 || gpu >= topology->n_gpus)
+		return bad(fault, "the topology has no GPU of that index", err);
+	if (value[length] != ':' || parse_number(value + length + 1, 999, &number) < 0 || number == 0)
+		return bad(fault, "an index and a number from 1 to 999 are expected, such as 0:79", err);
+	topology->faults.needs_log = true;
+	return push_xid(topology, gpu, number) < 0 ? graft_fail_memory(err) : 0;
 }
 
 static int add_missing(struct sim_topology *topology, const char *fault, const char *value, struct graft_error *err)
@@ -95,14 +118,26 @@ static int add_missing(struct sim_topology *topology, const char *fault, const c
 }
 
 static const struct {
-	const char *word;
-	bool has_value;
+	const char *word, *equals;
 	int (*add)(struct sim_topology *topology, const char *fault, const char *value, struct graft_error *err);
 } faults[] = {
-	{ "nvml-init-delay", true, add_delay },   { "nvml-init-fail", true, add_failure },
-	{ "nvml-mismatch", false, add_mismatch }, { "nvml-crash", false, add_crash },
-	{ "gpu-lost", true, add_lost },           { "missing", true, add_missing },
+#define X(word, equals, value, add, text) { word, equals, add },
+	SIM_FAULT_LIST(X)
+#undef X
 };
+
+static int bad_name(const char *fault, struct graft_error *err)
+{
+	char name[GRAFT_NEAREST_MAX + 1];
+	struct graft_nearest_search search = { .word = name };
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(fault, "="), fault);
+	for (size_t i = 0; i < GRAFT_COUNT(faults); i++)
+		graft_nearest_consider(&search, faults[i].word);
+	return graft_fail(err, GRAFT_INVALID, 0, "fault '%s': unknown%s%s%s; 'graft-sim run --help' lists the faults",
+			  fault, search.best ? " (did you mean '" : "", search.best ? search.best : "",
+			  search.best ? "'?)" : "");
+}
 
 int sim_topology_add_fault(struct sim_topology *topology, const char *fault, struct graft_error *err)
 {
@@ -112,11 +147,11 @@ int sim_topology_add_fault(struct sim_topology *topology, const char *fault, str
 	for (size_t i = 0; i < GRAFT_COUNT(faults); i++) {
 		if (strlen(faults[i].word) != length || strncmp(faults[i].word, fault, length) != 0)
 			continue;
-		if (faults[i].has_value != has_value)
+		if ((faults[i].equals[0] != '\0') != has_value)
 			return bad(fault, has_value ? "it takes no value" : "a value is missing", err);
 		return faults[i].add(topology, fault, fault + length + (has_value ? 1 : 0), err);
 	}
-	return bad(fault, "unknown; 'graft-sim --help' lists the faults", err);
+	return bad_name(fault, err);
 }
 
 static bool is_at_or_below(const char *path, const char *place)
@@ -139,4 +174,46 @@ bool sim_topology_is_missing(const struct sim_topology *topology, const char *pa
 		}
 	}
 	return false;
+}
+
+/* Source of the texts: published kernel logs. */
+static const char *xid_text(uint32_t number)
+{
+	switch (number) {
+	case 13:
+		return "Graphics Exception";
+	case 31:
+		return "MMU Fault";
+	case 43:
+		return "Ch 00000010";
+	case 48:
+		return "An uncorrectable double bit error (DBE) has been detected";
+	case 63:
+		return "Row Remapper: New row marked for remapping";
+	case 64:
+		return "Row Remapper: Failed to mark row for remapping";
+	case 74:
+		return "NVLink: fatal error detected";
+	case 79:
+		return "GPU has fallen off the bus.";
+	case 94:
+		return "Contained memory error";
+	case 95:
+		return "Uncontained memory error";
+	case 119:
+		return "Timeout waiting for RPC from GSP!";
+	default:
+		return "simulated by Graft";
+	}
+}
+
+void sim_fault_log(const struct sim_topology *topology, struct graft_buffer *out)
+{
+	for (size_t i = 0; i < topology->faults.n_xids; i++) {
+		const struct sim_fault_xid *xid = &topology->faults.xids[i];
+		const struct sim_gpu *gpu = &topology->gpus[xid->gpu];
+
+		graft_buffer_printf(out, "NVRM: Xid (PCI:%04x:%02x:%02x): %u, pid='<unknown>', name=<unknown>, %s\n",
+				    gpu->domain, gpu->bus, gpu->device, xid->number, xid_text(xid->number));
+	}
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate: run while building: writes graft-sim's man page (in scdoc's format) or a shell's completion from its tables. */
+/*
+ * generate: a build tool that writes graft-sim's man page (in scdoc format) or a shell's completion
+ * from its tables.
+ */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graft-sim: the command line of the simulated driver. Tables of options, and what each command prints. */
+/*
+ * graft-sim: the command line of the simulated driver: tables of options, and the output of each
+ * command.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/options.h"
 #include "base/root.h"
 #include "create.h"
@@ -19,6 +23,7 @@
 
 #define PROGRAM      "graft-sim"
 #define MAX_FAULTS   32u
+#define NAMES_MAX    64u
 #define TOPOLOGY_MAX ((size_t)256 * 1024)
 
 extern const struct sim_embedded sim_embedded_topologies[];
@@ -33,7 +38,7 @@ struct arguments {
 
 /* --- topologies by name or file --- */
 
-/* "dgx-h100" names an embedded one; what has a slash or the suffix is a file. */
+/* "dgx-h100" names an embedded topology; a name with a slash or the suffix is a file. */
 static const struct sim_embedded *find_embedded(const char *name)
 {
 	size_t length = strlen(name);
@@ -45,6 +50,22 @@ static const struct sim_embedded *find_embedded(const char *name)
 			return topology;
 	}
 	return NULL;
+}
+
+static int fail_topology_name(const char *name, struct graft_error *err)
+{
+	struct graft_nearest_search search = { .word = name };
+	char names[NAMES_MAX][64];
+
+	for (unsigned int i = 0; i < sim_n_embedded_topologies && i < NAMES_MAX; i++) {
+		const char *file = sim_embedded_topologies[i].name;
+
+		(void)snprintf(names[i], sizeof(names[i]), "%.*s", (int)strcspn(file, "."), file);
+		graft_nearest_consider(&search, names[i]);
+	}
+	return graft_fail(err, GRAFT_NOT_FOUND, 0, "no topology of that name: %s%s%s%s ('graft-sim list' names them)",
+			  name, search.best ? " (did you mean '" : "", search.best ? search.best : "",
+			  search.best ? "'?)" : "");
 }
 
 static int read_file(const char *path, struct sim_topology **ret_topology, struct graft_error *err)
@@ -60,8 +81,7 @@ static int read_file(const char *path, struct sim_topology **ret_topology, struc
 
 		(void)graft_arena_free(arena);
 		if (fd < 0 && saved == ENOENT && !strchr(path, '/') && !strstr(path, ".yaml"))
-			return graft_fail(err, GRAFT_NOT_FOUND, 0,
-					  "no topology of that name: %s ('graft-sim list' names them)", path);
+			return fail_topology_name(path, err);
 		return graft_fail_errno(err, saved, "open failed: %s", path);
 	}
 	rc = graft_read_fd(fd, TOPOLOGY_MAX, arena, &bytes, &length);
@@ -106,7 +126,7 @@ static int complain(const struct graft_error *err)
 	const char *hint = graft_status_hint(err->status);
 
 	(void)fprintf(stderr, PROGRAM ": %s\n", graft_error_text(err, text, sizeof(text)));
-	/* A place in a file says enough. */
+	/* If the message names a place in a file, a hint adds nothing. */
 	if (hint[0] != '\0' && err->status != GRAFT_FORMAT && err->status != GRAFT_INVALID &&
 	    err->status != GRAFT_NOT_FOUND)
 		(void)fprintf(stderr, "%s\n", hint);
@@ -125,7 +145,7 @@ static int finish_output(void)
 
 /* --- options --- */
 
-static int add_fault(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
+static int add_fault_option(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
 {
 	struct arguments *arguments = target;
 
@@ -136,16 +156,28 @@ static int add_fault(void *target, const struct graft_option *option, const char
 	return 0;
 }
 
+/* For completion; the build names them. */
+static const char *const topology_names[] = { SIM_TOPOLOGY_NAMES, NULL };
+
+static const char *const fault_words[] = {
+#define X(word, equals, value, add, text) word equals,
+	SIM_FAULT_LIST(X)
+#undef X
+	    NULL,
+};
+
 #define TOPOLOGY_OPTION                                                                                           \
 	{                                                                                                         \
 		.name = "topology", .letter = 't', .argument = GRAFT_OPTION_REQUIRED, .value_name = "FILE|NAME",  \
 		.help = "the host to simulate: a YAML file or one that 'graft-sim list' names (default: single)", \
-		.parse = graft_option_set_string, .offset = offsetof(struct arguments, topology)                  \
+		.parse = graft_option_set_string, .offset = offsetof(struct arguments, topology),                 \
+		.values = topology_names                                                                          \
 	}
-#define FAULT_OPTION                                                                                      \
-	{                                                                                                 \
-		.name = "fault", .letter = 'f', .argument = GRAFT_OPTION_REQUIRED, .value_name = "FAULT", \
-		.help = "something that is wrong with it; may be given several times", .parse = add_fault \
+#define FAULT_OPTION                                                                                              \
+	{                                                                                                         \
+		.name = "fault", .letter = 'f', .argument = GRAFT_OPTION_REQUIRED, .value_name = "FAULT",         \
+		.help = "a fault of that host, see below; may be given several times", .parse = add_fault_option, \
+		.values = fault_words                                                                             \
 	}
 
 static const struct graft_option create_options[] = { TOPOLOGY_OPTION, FAULT_OPTION };
@@ -153,17 +185,17 @@ static const struct graft_option run_options[] = {
 	TOPOLOGY_OPTION,
 	FAULT_OPTION,
 	{ .name = "force",
-	  .help = "also where a real driver is loaded, which is hidden from COMMAND then",
+	  .help = "run even where a real driver is loaded; COMMAND does not see that one",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct arguments, force) },
 	{ .name = "bind-libs",
-	  .help = "put links into the host's directories instead of overlays, which some kernels refuse",
+	  .help = "use directories of links instead of overlays, which some kernels refuse",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct arguments, links) },
 };
 static const struct graft_option list_options[] = {
 	{ .name = "models",
-	  .help = "the GPU models that a topology may name",
+	  .help = "list the GPU models that a topology may name",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct arguments, models) },
 };
@@ -181,6 +213,11 @@ static int run_create(void *context, int argc, char **argv)
 	(void)argc;
 	if (read_with_faults(arguments, &topology, &err) < 0)
 		return complain(&err);
+	if (topology->faults.needs_log) {
+		(void)sim_topology_free(topology);
+		(void)graft_fail(&err, GRAFT_INVALID, 0, "fault 'xid': only 'graft-sim run' has a kernel log");
+		return complain(&err);
+	}
 	rc = sim_create(topology, argv[0], &nodes_refused, &err);
 	(void)sim_topology_free(topology);
 	if (rc < 0)
@@ -193,7 +230,10 @@ static int run_create(void *context, int argc, char **argv)
 	return 0;
 }
 
-/* NixOS and WSL2 have the driver's programs in a directory of their own, and that in everybody's PATH. */
+/*
+ * NixOS and WSL2 have the driver's programs in a directory of their own, which is in every user's
+ * PATH.
+ */
 static int add_to_path(const struct sim_topology *topology, struct graft_error *err)
 {
 	static const char usual[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -222,8 +262,15 @@ static int run_run(void *context, int argc, char **argv)
 	if (rc == 0)
 		rc = add_to_path(topology, &err);
 	if (rc == 0)
-		(void)fprintf(stderr, PROGRAM ": simulated host '%s' (%zu GPUs, driver %s)\n", topology->name,
-			      topology->n_gpus, topology->driver ? topology->driver : "none");
+		(void)fprintf(stderr, PROGRAM ": simulated host '%s' (%zu GPU%s, driver %s)\n", topology->name,
+			      topology->n_gpus, topology->n_gpus == 1 ? "" : "s",
+			      topology->driver ? topology->driver : "none");
+	if (rc == 0 && topology->machine != sim_machine_native())
+		(void)fprintf(stderr,
+			      PROGRAM
+			      ": its driver is for %s: programs built for that machine find it (nvidia-container-cli "
+			      "plan), and nothing of it runs on %s\n",
+			      sim_machine_name(topology->machine), sim_machine_name(sim_machine_native()));
 	(void)sim_topology_free(topology);
 	if (rc < 0)
 		return complain(&err);
@@ -276,8 +323,7 @@ static int run_show(void *context, int argc, char **argv)
 	(void)context;
 	(void)argc;
 	if (!embedded) {
-		(void)graft_fail(&err, GRAFT_NOT_FOUND, 0, "no topology of that name: %s ('graft-sim list' names them)",
-				 argv[0]);
+		(void)fail_topology_name(argv[0], &err);
 		return complain(&err);
 	}
 	(void)fwrite(embedded->bytes, 1, (size_t)(embedded->end - embedded->bytes), stdout);
@@ -293,11 +339,11 @@ static int run_check(void *context, int argc, char **argv)
 	for (int i = 0; i < argc; i++) {
 		struct sim_topology *topology = NULL;
 
-		if (read_topology(argv[i], &topology, &err) < 0) {
+		if (read_topology(argv[i], &topology, &err) < 0 || !topology) {
 			status = complain(&err);
 			continue;
 		}
-		(void)printf("%s: %zu GPUs, driver %s\n", argv[i], topology->n_gpus,
+		(void)printf("%s: %zu GPU%s, driver %s\n", argv[i], topology->n_gpus, topology->n_gpus == 1 ? "" : "s",
 			     topology->driver ? topology->driver : "none");
 		(void)sim_topology_free(topology);
 	}
@@ -307,7 +353,7 @@ static int run_check(void *context, int argc, char **argv)
 static const struct graft_command create_command = {
 	.name = "create",
 	.arguments = "DIR",
-	.summary = "make a driver root below DIR; what an earlier create made there is replaced",
+	.summary = "make a driver root in DIR; it replaces one that an earlier create made there",
 	.options = create_options,
 	.n_options = GRAFT_COUNT(create_options),
 	.min_arguments = 1,
@@ -318,7 +364,7 @@ static const struct graft_command create_command = {
 static const struct graft_command run_command = {
 	.name = "run",
 	.arguments = "[--] COMMAND [ARG...]",
-	.summary = "run COMMAND (a shell, a container engine) on the simulated host, in a mount namespace of its own",
+	.summary = "run COMMAND (a shell, a container engine) on the simulated host, in its own mount namespace",
 	.options = run_options,
 	.n_options = GRAFT_COUNT(run_options),
 	.min_arguments = 1,
@@ -339,7 +385,8 @@ static const struct graft_command list_command = {
 static const struct graft_command show_command = {
 	.name = "show",
 	.arguments = "NAME",
-	.summary = "print a topology, as a start for one of your own",
+	.values = topology_names,
+	.summary = "print a topology, from which you can start your own",
 	.min_arguments = 1,
 	.max_arguments = 1,
 	.run = run_show,
@@ -347,7 +394,7 @@ static const struct graft_command show_command = {
 static const struct graft_command check_command = {
 	.name = "check",
 	.arguments = "FILE...",
-	.summary = "check topologies; errors name line and column",
+	.summary = "check topology files; errors name line and column",
 	.min_arguments = 1,
 	.max_arguments = -1,
 	.run = run_check,
@@ -355,23 +402,32 @@ static const struct graft_command check_command = {
 static const struct graft_command *const commands[] = { &create_command, &run_command,   &list_command,
 							&show_command,   &check_command, NULL };
 static const struct graft_manual_section sections[] = {
-	{ "FAULTS", "*nvml-init-delay*=SECONDS\n\tNVML takes that long to initialise.\n\n"
-		    "*nvml-init-fail*=CODE\n\tNVML's initialisation answers with that nvmlReturn\\_t.\n\n"
-		    "*nvml-mismatch*\n\tKernel module and libraries have different versions.\n\n"
-		    "*nvml-crash*\n\tNVML's initialisation ends in SIGSEGV.\n\n"
-		    "*gpu-lost*=INDEX\n\tThat GPU has fallen off the bus.\n\n"
-		    "*missing*=NAME\n\tNo library (file name or soname), program, node or file of that name; with an "
-		    "absolute path: nothing "
-		    "at and below it.\n" },
+#define X(word, equals, value, add, text) "*" word "*" equals value "\n\t" text ".\n\n"
+	{ "FAULTS", SIM_FAULT_LIST(X) },
+#undef X
+	{ "ENVIRONMENT",
+	  "*SIMULATED\\_KMSG*\n\tThe kernel log of the simulated host: a file or FIFO to which lines of the "
+	  "driver may be written, such as Xids. Unless it is set, *graft-sim run* makes a file and sets it "
+	  "for COMMAND.\n" },
 	{ "FILES", "_/usr/share/graft/topologies_\n\tThe topologies that *graft-sim list* names, to copy from.\n" },
+	{ "EXAMPLES",
+	  "What a program sees on a host with eight GPUs:\n\n*graft-sim run --topology dgx-h100 nvidia-smi -L*\n\n"
+	  "The same host, when its third GPU has fallen off the bus:\n\n"
+	  "*graft-sim run --topology dgx-h100 --fault gpu-lost=2 nvidia-smi*\n\n"
+	  "A driver root for tests that cannot make namespaces:\n\n"
+	  "*graft-sim create --topology single /tmp/driver*\n" },
+	{ "SEE ALSO", "*graft-topology*(5), *nvidia-container-cli*(1), *nvidia-ctk*(1)\n" },
 };
 const struct graft_command sim_program = {
 	.name = PROGRAM,
 	.arguments = "COMMAND [ARG...]",
 	.summary = "a simulated NVIDIA driver for machines without a GPU",
 	.description =
-	    "graft-sim makes a driver root that behaves like the real thing to everything above the kernel, and runs "
-	    "programs on it. No GPU is touched and no kernel module is loaded; everything says that it is simulated.",
+	    "graft-sim makes a driver root that looks real to everything above the kernel, and runs programs on it. "
+	    "No GPU is touched and no kernel module is loaded. The driver says of itself that it is simulated.\n\n"
+	    "COMMAND of 'graft-sim run' and what it starts see the simulated host; the rest of the machine does not. "
+	    "What they change in the directories of the system, such as installed packages, is lost when the last of "
+	    "them ends.",
 	.min_arguments = 1,
 	.max_arguments = -1,
 	.stop_at_first_argument = true,
@@ -382,8 +438,16 @@ const struct graft_command sim_program = {
 
 /* --- the program --- */
 
-/* Help, usage and version. Returns the exit status. */
-static int answer(const struct graft_command *command, const char *name, enum graft_parse_result result)
+static void add_fault_help(struct graft_buffer *out)
+{
+	graft_buffer_string(out, "\n Faults:\n");
+#define X(word, equals, value, add, text) graft_buffer_printf(out, "  %-26s %s\n", word equals value, text);
+	SIM_FAULT_LIST(X)
+#undef X
+}
+
+/* Prints help, usage or version. Returns the exit status. */
+static int answer_sim_options(const struct graft_command *command, const char *name, enum graft_parse_result result)
 {
 	struct graft_buffer out = { .max = 0 };
 
@@ -394,22 +458,22 @@ static int answer(const struct graft_command *command, const char *name, enum gr
 	else
 		graft_options_help(command, name, &out);
 	if (result == GRAFT_PARSE_HELP && (command == &create_command || command == &run_command))
-		graft_buffer_printf(&out, "\nFaults:\n%s", sim_fault_help);
+		add_fault_help(&out);
 	(void)fputs(graft_buffer_text(&out), stdout);
 	graft_buffer_done(&out);
 	return finish_output();
 }
 
 /* Returns the exit status, or -1 to go on with `*ret_first`. */
-static int parse(const struct graft_command *command, const char *name, int argc, char **argv, void *target,
-		 int *ret_first)
+static int parse_sim_options(const struct graft_command *command, const char *name, int argc, char **argv, void *target,
+			     int *ret_first)
 {
 	enum graft_parse_result result = GRAFT_PARSE_OK;
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_buffer out = { .max = 0 };
 
 	if (graft_options_parse(command, argc, argv, target, ret_first, &result, &err) == 0)
-		return result == GRAFT_PARSE_OK ? -1 : answer(command, name, result);
+		return result == GRAFT_PARSE_OK ? -1 : answer_sim_options(command, name, result);
 	if (result == GRAFT_PARSE_OK)
 		return complain(&err);
 	graft_options_complain(command, name, result, &err, &out);
@@ -425,7 +489,7 @@ int sim_main(int argc, char **argv)
 	char name[64];
 	int first = 0, status;
 
-	status = parse(&sim_program, PROGRAM, argc, argv, &arguments, &first);
+	status = parse_sim_options(&sim_program, PROGRAM, argc, argv, &arguments, &first);
 	if (status >= 0)
 		return status;
 	for (size_t i = 0; commands[i]; i++) {
@@ -433,13 +497,16 @@ int sim_main(int argc, char **argv)
 			command = commands[i];
 	}
 	if (!command) {
-		(void)fprintf(stderr, PROGRAM ": unknown command '%s'; 'graft-sim --help' lists them\n", argv[first]);
+		const char *meant = graft_options_meant_command(&sim_program, argv[first]);
+
+		(void)fprintf(stderr, PROGRAM ": unknown command '%s'%s%s%s; 'graft-sim --help' lists them\n",
+			      argv[first], meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "");
 		return graft_status_exit(GRAFT_INVALID);
 	}
 	(void)snprintf(name, sizeof(name), PROGRAM " %s", command->name);
 	argc -= first;
 	argv += first;
-	status = parse(command, name, argc, argv, &arguments, &first);
+	status = parse_sim_options(command, name, argc, argv, &arguments, &first);
 	if (status >= 0)
 		return status;
 	return command->run(&arguments, argc - first, argv + first);

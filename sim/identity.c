@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* identity: FNV-1a over the names, stretched by splitmix64. No secrets here, only stable and distinct values. */
+/*
+ * identity: FNV-1a over the names, extended by splitmix64. The values need to be stable and
+ * distinct, not secret.
+ */
 #include "identity.h"
 
 static uint64_t mix(uint64_t x)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* identity: names that look random and are the same each time. */
+/* identity: identifiers that look random but are reproducible. */
 #ifndef GRAFT_SIM_IDENTITY_H
 #define GRAFT_SIM_IDENTITY_H
 
@@ -7,10 +7,13 @@
 
 #include "base/arena.h"
 
-/* "<prefix>xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" derived from two names and a number. NULL without memory. */
+/*
+ * Derives "<prefix>xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" from two names and a number. Returns a
+ * string in the arena, or NULL if out of memory.
+ */
 const char *sim_uuid(struct graft_arena *arena, const char *prefix, const char *host, const char *kind,
 		     uint64_t number);
-/* 64 bits of the same. */
+/* Derives 64 bits from the same input. */
 uint64_t sim_hash(const char *host, const char *kind, uint64_t number);
 
 #endif

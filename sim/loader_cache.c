@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loader_cache: header, records, strings, and the extension that names the generator. SPEC ld-so-cache.md 3 to 6. */
+/*
+ * loader_cache: header, records, strings, and the extension that names the generator (SPEC
+ * ld-so-cache 3 to 6).
+ */
 #include "loader_cache.h"
 
 #include <ctype.h>
@@ -20,7 +23,10 @@ static void u32(struct graft_buffer *out, size_t value)
 		graft_buffer_char(out, (char)(value >> (8 * i) & 0xff));
 }
 
-/* Two digit runs as numbers of any length: without leading zeros the longer one is the greater. */
+/*
+ * Compares two runs of digits as numbers of any length: without leading zeros the longer one is
+ * greater.
+ */
 static int compare_numbers(const char **a, const char **b)
 {
 	size_t n_a, n_b;
@@ -59,7 +65,7 @@ static int compare_names(const char *a, const char *b)
 	return *b == '\0' ? 0 : -1;
 }
 
-/* Descending, and with equal names the higher flags first. */
+/* Sorts descending by name, then descending by flags. */
 static int compare_entries(const void *x, const void *y)
 {
 	const struct sim_cache_entry *a = x, *b = y;
@@ -72,7 +78,7 @@ static int compare_entries(const void *x, const void *y)
 	return strcmp(a->path, b->path);
 }
 
-static void write_header(size_t n, size_t strings, size_t extension, struct graft_buffer *out)
+static void write_cache_header(size_t n, size_t strings, size_t extension, struct graft_buffer *out)
 {
 	graft_buffer_add(out, "glibc-ld.so.cache1.1", 20);
 	u32(out, n);
@@ -94,7 +100,7 @@ static void write_extension(size_t at, struct graft_buffer *out)
 	graft_buffer_add(out, generator, sizeof(generator) - 1);
 }
 
-/* The soname is nearly always the end of its path, and then the two share their bytes. */
+/* The soname is nearly always the end of its path; the two then share their bytes. */
 static bool is_tail(const struct sim_cache_entry *entry)
 {
 	size_t n_path = strlen(entry->path), n_name = strlen(entry->soname);
@@ -116,7 +122,7 @@ void sim_cache_write(struct sim_cache_entry *entries, size_t n, struct graft_buf
 	for (size_t i = 0; i < n; i++)
 		strings += string_size(&entries[i]);
 	extension = (value + strings + 3) & ~(size_t)3;
-	write_header(n, strings, extension, out);
+	write_cache_header(n, strings, extension, out);
 	for (size_t i = 0; i < n; i++) {
 		u32(out, entries[i].flags);
 		u32(out, value + string_size(&entries[i]) - strlen(entries[i].soname) - 1);
@@ -166,7 +172,7 @@ static bool is_known(const struct merged *merged, size_t n, const struct sim_cac
 	return false;
 }
 
-/* Adds the records of a file, except those that the first `n_driver` entries already have. */
+/* Adds the records of a file, except those that the first `n_driver` entries already contain. */
 static int add_records(struct merged *merged, const char *file, size_t length, size_t n_driver)
 {
 	size_t n;

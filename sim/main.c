@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main: apart from the program itself, so that the tool that writes its man page can link it. */
+/*
+ * main: separate from the program, so that the tool that generates its man page can link the
+ * program.
+ */
 #include "graft_sim.h"
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* models: a table of facts and the few questions asked of it. Knows nothing of topologies. */
+/* models: a table of facts and a few queries. Knows nothing about topologies. */
 #include "models.h"
 
 #include <string.h>
@@ -12,10 +12,12 @@ struct mig_size {
 
 /* clang-format off */
 /*
- * What MIG makes of a GPU. Memory and multiprocessors are what `nvidia-smi mig -lgip` lists, in MiB (it rounds GiB to two decimals); a
- * "+me" profile has those of the profile without. Sources: names from NVIDIA's MIG user guide; figures from outputs in public: A100 (same
- * as go-nvml's mock data), A30, GH200, H100 SXM; mig-parted's issues 120 (H200), 166 (B200), 227 (GB200). Not found in public: H100 PCIe
- * (memory as on SXM) and the profiles from 3g up on B200 and GB200; those follow from the GPU's total.
+ * The MIG profiles of each GPU. Memory and multiprocessors are the values of `nvidia-smi mig
+ * -lgip`, in MiB (it rounds GiB to two decimals); a "+me" profile has the values of the profile
+ * without. Sources: names from NVIDIA's MIG user guide; figures from published outputs: A100 (same
+ * as go-nvml's mock data), A30, GH200, H100 SXM; mig-parted's issues 120 (H200), 166 (B200), 227
+ * (GB200). No published values were found for H100 PCIe (memory as on SXM) and for the profiles
+ * from 3g up on B200 and GB200, which follow from the GPU's total.
  */
 static const struct mig_size a30_24gb[] = {
 	{ "1g.6gb", 1, 1, 5952, 14 }, { "2g.12gb", 2, 2, 11968, 28 }, { "4g.24gb", 4, 4, 24000, 56 }, { 0 },
@@ -63,13 +65,17 @@ static const struct mig_size gb200_186gb[] = {
 #define MIG_186GB "1g.23gb 1g.23gb+me 1g.47gb 2g.47gb 3g.93gb 4g.93gb 7g.186gb", gb200_186gb
 
 /*
- * Sources: device ids and names from pci.ids and from the list of supported GPUs in the README of NVIDIA's open kernel modules, which
- * also has the subsystems of the data-centre boards and of the A6000 (GH200: 16eb and 1805 are the 120GB board, 1809 the 480GB one);
- * B200's and GB200's from the profiles in NVIDIA/k8s-test-infra; memory, power and brand from outputs of nvidia-smi in public. A
- * GeForce's subsystem is its board maker's: the one here is NVIDIA's own board, or one laptop's number under NVIDIA's vendor id.
+ * Sources: device ids and names from pci.ids and from the list of supported GPUs in the README of
+ * NVIDIA's open kernel modules, which also contains the subsystems of the data-centre boards and of
+ * the A6000 (GH200: 16eb and 1805 are the 120GB board, 1809 the 480GB one); B200's and GB200's from
+ * the profiles in NVIDIA/k8s-test-infra; memory, power and brand from published outputs of
+ * nvidia-smi. The subsystem of a GeForce depends on the board maker: here it is that of NVIDIA's
+ * own board, or the number of one laptop with NVIDIA's vendor id.
  */
 const struct sim_model sim_models[] = {
-	/* key               name                                  PCI     subsys  cc     architecture        brand              MiB     SMs  W     MIG */
+	/*
+	 * key               name                                  PCI     subsys  cc     architecture        brand              MiB     SMs  W     MIG
+	 */
 	{ "GTX-1080-Ti",     "NVIDIA GeForce GTX 1080 Ti",         0x1b06, 0x120f, 6, 1, SIM_ARCH_PASCAL,     SIM_BRAND_GEFORCE, 11264,  28,  250,  MIG_NONE },
 	{ "V100-SXM2-32GB",  "Tesla V100-SXM2-32GB",               0x1db5, 0x1249, 7, 0, SIM_ARCH_VOLTA,      SIM_BRAND_NVIDIA,  32768,  80,  300,  MIG_NONE },
 	{ "T4",              "Tesla T4",                           0x1eb8, 0x12a2, 7, 5, SIM_ARCH_TURING,     SIM_BRAND_NVIDIA,  15360,  40,  70,   MIG_NONE },
@@ -166,7 +172,10 @@ bool sim_mig_profile(const struct sim_model *model, const char *profile, struct 
 	ret_profile->memory_mib = size->memory_mib;
 	ret_profile->multiprocessors = size->multiprocessors;
 	ret_profile->slice_multiprocessors = model->mig_sizes->multiprocessors;
-	/* As the driver hands out ids on an empty GPU: whole 0, halves from 1, quarters from 3, eighths from 7. */
+	/*
+	 * The driver assigns ids on an empty GPU like this: whole 0, halves from 1, quarters from
+	 * 3, eighths from 7.
+	 */
 	ret_profile->first_id = all_memory_slices / size->memory_slices - 1;
 	return true;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* models: the GPUs that a topology may name, as facts: PCI ids, memory, compute capability, MIG profiles. */
+/*
+ * models: facts about the GPUs that a topology may name: PCI ids, memory, compute capability, MIG
+ * profiles.
+ */
 #ifndef GRAFT_SIM_MODELS_H
 #define GRAFT_SIM_MODELS_H
 
@@ -21,8 +24,8 @@ enum sim_arch {
 struct mig_size;
 
 struct sim_model {
-	const char *key;  /* as written in a topology */
-	const char *name; /* as the driver says it */
+	const char *key;  /* the name in a topology */
+	const char *name; /* the name that the driver reports */
 	uint16_t pci_device, pci_subsystem;
 	uint32_t cc_major, cc_minor;
 	enum sim_arch arch;
@@ -30,34 +33,40 @@ struct sim_model {
 	uint32_t memory_mib;
 	uint32_t multiprocessors;
 	uint32_t power_watts;
-	const char *mig_profiles;         /* blank-separated, "" when the model has no MIG */
-	const struct mig_size *mig_sizes; /* of each of those; NULL when the model has no MIG */
+	const char *mig_profiles;         /* separated by blanks; "" if the model has no MIG */
+	const struct mig_size *mig_sizes; /* for each of the profiles; NULL if the model has no MIG */
 };
 
 extern const struct sim_model sim_models[];
 extern const size_t sim_n_models;
 
-/* The model of that key (case does not matter), or NULL. */
+/* Returns the model of that key (ignoring case), or NULL. */
 const struct sim_model *sim_model_find(const char *key);
 
-/* Name and brand as a driver of that major version words them: "NVIDIA" came in front of names and as a brand with 460. */
+/*
+ * Name and brand as reported by a driver of that major version. 460 introduced "NVIDIA" as a brand
+ * and as the start of names.
+ */
 const char *sim_model_name(const struct sim_model *model, unsigned int driver_major);
 enum sim_brand sim_model_brand(const struct sim_model *model, unsigned int driver_major);
 
-/* Whether its memory is coherent with that of the CPU: it is the GPU of a Grace superchip. */
+/* Returns whether the GPU's memory is coherent with the CPU's, as on Grace superchips. */
 bool sim_model_is_coherent(const struct sim_model *model);
 
-/* A MIG profile of a model: "3g.20gb". False when the model does not have it. */
+/*
+ * The properties of a model's MIG profile, such as "3g.20gb". sim_mig_profile() returns false if
+ * the model does not have that profile.
+ */
 struct sim_mig_profile {
 	uint32_t slices;        /* compute slices of the GPU instance */
 	uint32_t memory_slices; /* of 8 (of 4 on an A30) */
 	uint32_t memory_mib;
 	uint32_t multiprocessors;       /* of the GPU instance */
 	uint32_t slice_multiprocessors; /* of a compute instance of one slice that does not fill its GPU instance */
-	uint32_t first_id;              /* GPU instance ids are handed out from here */
+	uint32_t first_id;              /* first GPU instance id that the driver assigns */
 };
 bool sim_mig_profile(const struct sim_model *model, const char *profile, struct sim_mig_profile *ret_profile);
-/* Compute and memory slices of the whole GPU. */
+/* Sets the compute and memory slices of the whole GPU; both are 0 for a model without MIG. */
 void sim_mig_capacity(const struct sim_model *model, uint32_t *ret_slices, uint32_t *ret_memory_slices);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run: a driver root in a tmpfs, and the places of the host that must show it. Everything happens in a mount namespace of its own; the
- * only trace on the machine are empty directories under /run and /tmp that serve as mount points.
+ * run: a driver root in a tmpfs, and the places of the host that must show it. Everything happens
+ * in a mount namespace of its own. What the machine sees of it are empty directories under /run and
+ * /tmp that serve as mount points (traces.h).
  */
 #include "run.h"
 
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -21,6 +23,7 @@
 #include "formats/procfs.h"
 #include "loader_cache.h"
 #include "run_parts.h"
+#include "traces.h"
 
 #define TEXT_MAX ((size_t)16 * 1024 * 1024)
 
@@ -31,7 +34,7 @@ int sim_bind(const char *from, const char *to, struct graft_error *err)
 	return 0;
 }
 
-/* Reads one of the host's own files. A missing one is empty. */
+/* Reads one of the host's own files. A missing file is treated as empty. */
 static int read_host(const char *path, struct graft_arena *arena, const char **ret_bytes, size_t *ret_length,
 		     struct graft_error *err)
 {
@@ -67,7 +70,7 @@ static int refuse_real_driver(const struct sim_topology *topology, bool force, s
 		return 0;
 	if (read_host("/proc/driver/nvidia/version", topology->arena, &text, &length, err) < 0)
 		return -1;
-	/* A simulated host within a simulated host is fine. */
+	/* A simulated host inside a simulated host is fine. */
 	if (length == 0 || memmem(text, length, "Graft simulated driver", strlen("Graft simulated driver")))
 		return 0;
 	return graft_fail(err, GRAFT_UNSUPPORTED, 0, "a real NVIDIA driver is loaded; --force hides it from COMMAND");
@@ -84,14 +87,17 @@ static bool is_major_taken(const char *devices, uint32_t major)
 	return found && (!blocks || found < blocks);
 }
 
-/* Majors that nobody has on this machine, so that opening a simulated node ends with ENXIO. */
+/*
+ * Chooses major numbers that this machine does not use, so that opening a simulated node fails with
+ * ENXIO.
+ */
 static void choose_majors(struct sim_topology *topology, const char *devices)
 {
 	uint32_t *majors[] = { &topology->majors.uvm,      &topology->majors.caps, &topology->majors.imex,
 			       &topology->majors.nvswitch, &topology->majors.fs,   &topology->majors.gdrdrv };
 	uint32_t next = 501;
 
-	if (strstr(devices, " nvidia-uvm\n")) /* a simulated host already: its majors are taken by nobody real */
+	if (strstr(devices, " nvidia-uvm\n")) /* already a simulated host: no real driver uses its majors */
 		return;
 	for (size_t i = 0; i < GRAFT_COUNT(majors); i++) {
 		while (is_major_taken(devices, *majors[i]) && next > 384)
@@ -101,12 +107,12 @@ static void choose_majors(struct sim_topology *topology, const char *devices)
 
 /* --- the stage --- */
 
-static int make_stage(const struct sim_topology *topology, struct graft_error *err)
+static int make_stage(const struct sim_topology *topology, struct sim_traces *traces, struct graft_error *err)
 {
 	bool nodes_refused;
 
-	if (mkdir(SIM_STAGE, 0755) < 0 && errno != EEXIST)
-		return graft_fail_errno(err, errno, "mkdir failed: " SIM_STAGE);
+	if (sim_traces_directory(traces, SIM_STAGE, err) < 0)
+		return -1;
 	if (mount("graft-sim", SIM_STAGE, "tmpfs", MS_NOSUID, "mode=0755") < 0)
 		return graft_fail_errno(err, errno, "mount operation failed: " SIM_STAGE);
 	if (sim_create(topology, SIM_STAGE_ROOT, &nodes_refused, err) < 0)
@@ -130,7 +136,7 @@ static int bind_text(const char *name, const struct graft_buffer *text, const ch
 	return sim_bind(path, target, err);
 }
 
-/* The driver's lines go in front of the machine's, after the heading; a real driver's are left out. */
+/* The driver's lines come first, after the heading; those of a real driver are left out. */
 static int replace_devices(const struct sim_topology *topology, const char *devices, struct graft_error *err)
 {
 	static const char heading[] = "Character devices:\n";
@@ -169,7 +175,7 @@ static int replace_modules(const struct sim_topology *topology, struct graft_err
 		return -1;
 	graft_buffer_add(&text, simulated, n_simulated);
 	graft_buffer_add(&text, real, n_real);
-	/* Kernels without modules have no such file, and none can be made. */
+	/* Kernels without modules have no such file, and it cannot be created. */
 	rc = access("/proc/modules", F_OK) == 0 ? bind_text("modules", &text, "/proc/modules", err) : 0;
 	graft_buffer_done(&text);
 	return rc;
@@ -188,34 +194,111 @@ static int replace_proc(const struct sim_topology *topology, const char *devices
 
 /* --- the loader's cache --- */
 
-/* The driver's libraries in front of what the machine has. */
-static int replace_cache(const struct sim_topology *topology, struct graft_error *err)
+/*
+ * For ldconfig, which COMMAND may run: the driver's directories are read first, wherever they are.
+ */
+static int add_loader_directories(const struct sim_topology *topology, struct graft_error *err)
 {
+	struct graft_buffer text = { .max = 0 };
+	struct sim_places places;
+	int rc;
+
+	sim_places(topology, &places);
+	if (mkdir(SIM_STAGE_ROOT "/etc/ld.so.conf.d", 0755) < 0 && errno != EEXIST)
+		return graft_fail_errno(err, errno, "mkdir failed: " SIM_STAGE_ROOT "/etc/ld.so.conf.d");
+	graft_buffer_printf(&text, "# simulated by Graft\n%s\n%s\n", places.libraries, places.libraries_32);
+	rc = graft_buffer_failed(&text) ? graft_fail_memory(err)
+					: write_file(SIM_STAGE_ROOT "/etc/ld.so.conf.d/00-graft-sim.conf",
+						     graft_buffer_text(&text), text.length, err);
+	graft_buffer_done(&text);
+	return rc;
+}
+
+/* The driver's libraries come before the machine's. */
+static int stage_cache(const struct sim_topology *topology, struct graft_error *err)
+{
+	static const char path[] = SIM_STAGE_ROOT "/etc/ld.so.cache";
 	const char *driver, *host;
 	size_t n_driver, n_host;
 	struct graft_buffer merged = { .max = 0 };
 	int rc;
 
-	if (read_host(SIM_STAGE_ROOT "/etc/ld.so.cache", topology->arena, &driver, &n_driver, err) < 0 ||
+	if (read_host(path, topology->arena, &driver, &n_driver, err) < 0 ||
 	    read_host("/etc/ld.so.cache", topology->arena, &host, &n_host, err) < 0)
 		return -1;
-	(void)unlink(SIM_STAGE_ROOT "/etc/ld.so.cache");
+	(void)unlink(path);
 	(void)unlink(SIM_STAGE_ROOT "/etc/ld.so.conf");
 	if (n_driver == 0 || n_host == 0)
 		return 0;
-	if (sim_cache_merge(driver, n_driver, host, n_host, topology->arena, &merged) < 0) {
-		graft_buffer_done(&merged);
-		return graft_fail(err, GRAFT_FORMAT, 0, "unsupported file format: /etc/ld.so.cache");
-	}
-	rc = bind_text("ld.so.cache", &merged, "/etc/ld.so.cache", err);
+	if (sim_cache_merge(driver, n_driver, host, n_host, topology->arena, &merged) < 0)
+		rc = graft_fail(err, GRAFT_FORMAT, 0, "unsupported file format: /etc/ld.so.cache");
+	else if (graft_buffer_failed(&merged))
+		rc = graft_fail_memory(err);
+	else
+		rc = write_file(path, graft_buffer_text(&merged), merged.length, err);
 	graft_buffer_done(&merged);
-	return rc;
+	return rc < 0 ? -1 : add_loader_directories(topology, err);
+}
+
+/*
+ * Packages of Debian ask this program before they start, stop or restart a service, which would be
+ * one of the machine's.
+ */
+static int stage_service_policy(struct graft_error *err)
+{
+	static const char path[] = SIM_STAGE_ROOT "/usr/sbin/policy-rc.d";
+	static const char text[] =
+	    "#!/bin/sh\n# simulated by Graft: services of the machine are left alone\nexit 101\n";
+
+	if (access("/usr/sbin/invoke-rc.d", F_OK) < 0 || access("/usr/sbin/policy-rc.d", F_OK) == 0)
+		return 0;
+	if ((mkdir(SIM_STAGE_ROOT "/usr", 0755) < 0 && errno != EEXIST) ||
+	    (mkdir(SIM_STAGE_ROOT "/usr/sbin", 0755) < 0 && errno != EEXIST))
+		return graft_fail_errno(err, errno, "mkdir failed: " SIM_STAGE_ROOT "/usr/sbin");
+	if (write_file(path, text, strlen(text), err) < 0)
+		return -1;
+	return chmod(path, 0755) < 0 ? graft_fail_errno(err, errno, "chmod failed: %s", path) : 0;
 }
 
 /* --- /run and /tmp --- */
 
-/* Each directory there is mounted as a whole; the mount point is made if it is missing. */
-static int mount_entries(const char *directory, struct graft_error *err)
+/* --- the kernel log --- */
+
+/* The caller's file, if it has named one, or a new one. A FIFO without a reader gets nothing. */
+static int make_kernel_log(const struct sim_topology *topology, struct graft_error *err)
+{
+	const char *path = secure_getenv("SIMULATED_KMSG");
+	/* The log of a simulated host around this one is out of sight now. */
+	bool own = !path || path[0] == '\0' || strcmp(path, SIM_STAGE "/kmsg") == 0;
+	auto_close int fd = -1;
+	struct graft_buffer text = { .max = 0 };
+	ssize_t n;
+
+	sim_fault_log(topology, &text);
+	if (graft_buffer_failed(&text))
+		return graft_fail_memory(err);
+	if (own)
+		path = SIM_STAGE "/kmsg";
+	fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC | (own ? O_CREAT : 0), 0644);
+	if (own && fd >= 0)
+		(void)fchmod(fd, 0644);
+	n = fd >= 0 ? write(fd, graft_buffer_text(&text), text.length) : -1;
+	graft_buffer_done(&text);
+	if (n < 0 && errno != ENXIO)
+		return graft_fail_errno(err, errno, fd < 0 ? "open failed: %s" : "file write failed: %s", path);
+	return own && setenv("SIMULATED_KMSG", path, 1) < 0 ? graft_fail_memory(err) : 0;
+}
+
+enum entry_step { MAKE_MOUNT_POINT, MOUNT };
+
+static int do_entry(enum entry_step step, const char *from, const char *to, struct sim_traces *traces,
+		    struct graft_error *err)
+{
+	return step == MOUNT ? sim_bind(from, to, err) : sim_traces_directory(traces, to, err);
+}
+
+/* Each directory is mounted as a whole. */
+static int for_entries(enum entry_step step, const char *directory, struct sim_traces *traces, struct graft_error *err)
 {
 	char from[512], to[512];
 	auto_dir DIR *dir = NULL;
@@ -228,25 +311,35 @@ static int mount_entries(const char *directory, struct graft_error *err)
 			continue;
 		(void)snprintf(from, sizeof(from), SIM_STAGE_ROOT "%s/%s", directory, entry->d_name);
 		(void)snprintf(to, sizeof(to), "%s/%s", directory, entry->d_name);
-		/* An empty /run/udev left behind would tell programs that the machine has udev. */
+		/*
+		 * An empty /run/udev on the machine would make programs believe that it has udev.
+		 */
 		if (strcmp(entry->d_name, "udev") == 0 && access(to, F_OK) < 0)
 			continue;
-		if (mkdir(to, 0755) < 0 && errno != EEXIST)
-			return graft_fail_errno(err, errno, "mkdir failed: %s", to);
-		if (sim_bind(from, to, err) < 0)
+		if (do_entry(step, from, to, traces, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
+static int make_all_traces(const struct sim_topology *topology, struct sim_traces *traces, struct graft_error *err)
+{
+	if (make_stage(topology, traces, err) < 0)
+		return -1;
+	if (for_entries(MAKE_MOUNT_POINT, "/run", traces, err) < 0)
+		return -1;
+	return for_entries(MAKE_MOUNT_POINT, "/tmp", traces, err);
+}
+
 static int replace_all(struct sim_topology *topology, const char *devices, bool overlays, struct graft_error *err)
 {
-	if (replace_proc(topology, devices, err) < 0 || sim_replace_dev(err) < 0 || replace_cache(topology, err) < 0)
+	if (replace_proc(topology, devices, err) < 0 || sim_replace_dev(err) < 0 || stage_cache(topology, err) < 0 ||
+	    stage_service_policy(err) < 0 || sim_stage_numa(topology, err) < 0)
 		return -1;
-	if (sim_merge("/usr", overlays, err) < 0 || sim_merge("/etc", overlays, err) < 0)
+	if (sim_cover_system(overlays, err) < 0)
 		return -1;
 	sim_merge_if_possible("/sys", overlays);
-	if (mount_entries("/run", err) < 0 || mount_entries("/tmp", err) < 0)
+	if (for_entries(MOUNT, "/run", NULL, err) < 0 || for_entries(MOUNT, "/tmp", NULL, err) < 0)
 		return -1;
 	return 0;
 }
@@ -254,22 +347,31 @@ static int replace_all(struct sim_topology *topology, const char *devices, bool 
 int sim_enter(struct sim_topology *topology, bool force, bool overlays, struct graft_error *err)
 {
 	char directory[4096];
+	struct sim_traces traces;
 	const char *devices;
 	size_t length;
+	int rc;
 
 	if (refuse_real_driver(topology, force, err) < 0)
 		return -1;
 	if (read_host("/proc/devices", topology->arena, &devices, &length, err) < 0)
 		return -1;
 	choose_majors(topology, devices);
+	if (sim_traces_open(&traces, err) < 0)
+		return -1;
 	if (unshare(CLONE_NEWNS) < 0)
 		return graft_fail_errno(err, errno, "unshare failed");
-	/* Slave: what the machine mounts later arrives here, nothing of ours goes there. */
+	/*
+	 * Slave: mounts that the machine makes later arrive here, but none of ours reach the
+	 * machine.
+	 */
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		return graft_fail_errno(err, errno, "mount operation failed: /");
-	if (make_stage(topology, err) < 0 || replace_all(topology, devices, overlays, err) < 0)
+	rc = make_all_traces(topology, &traces, err);
+	sim_traces_guard(&traces, SIM_STAGE);
+	if (rc < 0 || make_kernel_log(topology, err) < 0 || replace_all(topology, devices, overlays, err) < 0)
 		return -1;
-	/* The working directory may lie below what was mounted over. */
+	/* The working directory may be below a directory that was covered by a mount. */
 	if (getcwd(directory, sizeof(directory)) && directory[0] == '/' && chdir(directory) < 0 && chdir("/") < 0)
 		return graft_fail_errno(err, errno, "chdir failed: /");
 	return 0;

@@ -1,29 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_parts: the steps of `run`, each on a mount namespace that is already this process's own. */
+/* run_parts: the steps of `run`, for a process that already has its own mount namespace. */
 #ifndef GRAFT_SIM_RUN_PARTS_H
 #define GRAFT_SIM_RUN_PARTS_H
 
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "topology.h"
 
-#define SIM_STAGE      "/run/graft-sim"  /* a tmpfs in the namespace; an empty directory elsewhere */
-#define SIM_STAGE_ROOT SIM_STAGE "/root" /* the driver root, as `create` makes it */
+#define SIM_STAGE      "/run/graft-sim"  /* a tmpfs inside the namespace, an empty directory outside */
+#define SIM_STAGE_ROOT SIM_STAGE "/root" /* the driver root that `create` makes */
 
 /*
- * Lays what is below SIM_STAGE_ROOT + `directory` over the host's `directory`: where the host lacks something, the directory becomes an
- * overlay whose changes are lost in the end; otherwise the directories below are looked at. Mounts below it stay where they are. Without
- * `overlays`, or where the kernel refuses them, the directory becomes one of links to the driver's and the host's files.
+ * Makes the directories of the system (/usr, /etc, /var, ...) show the files of SIM_STAGE_ROOT, each
+ * by an overlay: what is written there is lost at the end, so packages can be installed and removed.
+ * Mounts below them are kept, and so are the stores of container engines. Without `overlays`, or if
+ * the kernel refuses them, directories that lack something become directories of links to the files
+ * of the driver and the host, and the databases of package managers read-only. Returns 0, or -1
+ * with the error set.
  */
-int sim_merge(const char *directory, bool overlays, struct graft_error *err);
+int sim_cover_system(bool overlays, struct graft_error *err);
 
-/* The same for a directory of the kernel's (sysfs), where links are of no use: what cannot be done is left out. */
+/*
+ * Merges SIM_STAGE_ROOT + `directory` into a directory of the kernel (sysfs), by overlays as deep in
+ * the tree as possible. Does nothing if they are impossible; links are of no use there.
+ */
 void sim_merge_if_possible(const char *directory, bool overlays);
 
-/* A /dev of its own: the host's nodes, without those of a real driver, and the simulated ones. */
+/*
+ * Replaces /dev by one that contains the host's nodes, without those of a real driver, and the
+ * simulated ones. Returns 0, or -1 with the error set.
+ */
 int sim_replace_dev(struct graft_error *err);
 
-/* mount(2) --bind, recursive. */
+/*
+ * Adds NUMA nodes to SIM_STAGE_ROOT, where the simulated host has more of them than the machine.
+ * Returns 0, or -1 with the error set.
+ */
+int sim_stage_numa(const struct sim_topology *topology, struct graft_error *err);
+
+/* Bind-mounts recursively. Returns 0, or -1 with the error set. */
 int sim_bind(const char *from, const char *to, struct graft_error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * topology: from a page of YAML to a host. Two passes: the tables read what is written, then `finish` checks that it fits together and
- * derives the rest. Makes no files and knows no layout of directories.
+ * topology: reads a page of YAML in two passes: the tables read what is written, then the finish_
+ * functions check that it is consistent and derive the rest. Creates no files and knows no layout
+ * of directories.
  */
 #include "topology.h"
 
@@ -12,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "formats/procfs.h"
+#include "hardware.h"
 #include "identity.h"
 #include "yaml_reader.h"
 
@@ -22,7 +24,7 @@ static const char *const machine_names[] = { "x86_64", "aarch64" };
 static const char *const gate_names[] = { "gds", "mofed", "gdrcopy" };
 static const char *const files_names[] = { "base", "video", "graphics", "ngx", "32-bit" };
 
-/* A group of equal GPUs as the file has it. */
+/* A group of equal GPUs, as described in the file. */
 struct group {
 	const yaml_node_t *node;
 	const struct sim_model *model;
@@ -33,7 +35,11 @@ struct group {
 	size_t n_uuids;
 	const char **minors;
 	size_t n_minors;
-	const yaml_node_t **mig; /* one node a profile, so that errors have a place */
+	const char **numa_nodes;
+	size_t n_numa_nodes;
+	const char **bridges;
+	size_t n_bridges;
+	const yaml_node_t **mig; /* one node per profile, so that errors have a place */
 	size_t n_mig;
 	bool mig_enabled, excluded;
 };
@@ -44,7 +50,7 @@ struct draft {
 	const char *driver, *module;
 	struct group *groups;
 	size_t n_groups;
-	const yaml_node_t *driver_node, *faults;
+	const yaml_node_t *driver_node, *faults, *nvlinks;
 };
 
 enum sim_machine sim_machine_native(void)
@@ -63,7 +69,10 @@ const char *sim_machine_name(enum sim_machine machine)
 
 uint32_t sim_mig_minor(uint32_t gpu_minor, uint32_t gi, int ci)
 {
-	/* The driver's numbering: 1 and 2 are config and monitor, then 15 instances of 1 + 8 nodes for each of 32 GPUs. */
+	/*
+	 * The driver's numbering: 1 and 2 are config and monitor; then, for each of 32 GPUs, 15
+	 * instances of 1 + 8 nodes.
+	 */
 	return 3 + gpu_minor * 135 + gi * 9 + (ci < 0 ? 0 : 1 + (uint32_t)ci);
 }
 
@@ -141,7 +150,7 @@ struct strings {
 	size_t *n;
 };
 
-static int add_string(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
+static int add_yaml_string(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
 {
 	struct strings *strings = arg;
 	const char *text = sim_yaml_scalar(yaml, node);
@@ -157,7 +166,7 @@ static int read_bus_ids(const struct sim_yaml *yaml, const yaml_node_t *node, vo
 {
 	struct group *group = field;
 
-	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_string,
+	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_yaml_string,
 				 &(struct strings){ &group->bus_ids, &group->n_bus_ids });
 }
 
@@ -165,7 +174,7 @@ static int read_uuids(const struct sim_yaml *yaml, const yaml_node_t *node, void
 {
 	struct group *group = field;
 
-	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_string,
+	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_yaml_string,
 				 &(struct strings){ &group->uuids, &group->n_uuids });
 }
 
@@ -173,8 +182,24 @@ static int read_minors(const struct sim_yaml *yaml, const yaml_node_t *node, voi
 {
 	struct group *group = field;
 
-	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_string,
+	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_yaml_string,
 				 &(struct strings){ &group->minors, &group->n_minors });
+}
+
+static int read_numa_nodes(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
+{
+	struct group *group = field;
+
+	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_yaml_string,
+				 &(struct strings){ &group->numa_nodes, &group->n_numa_nodes });
+}
+
+static int read_bridges(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
+{
+	struct group *group = field;
+
+	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_yaml_string,
+				 &(struct strings){ &group->bridges, &group->n_bridges });
 }
 
 static int add_node(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
@@ -214,6 +239,8 @@ static const struct sim_yaml_key group_keys[] = {
 	{ "bus-ids", read_bus_ids, 0 },
 	{ "uuids", read_uuids, 0 },
 	{ "minors", read_minors, 0 },
+	{ "numa-nodes", read_numa_nodes, 0 },
+	{ "bridges", read_bridges, 0 },
 	{ "mig", read_mig, 0 },
 	{ "excluded", sim_yaml_bool, GROUP(excluded) },
 };
@@ -238,11 +265,11 @@ static int read_gpus(const struct sim_yaml *yaml, const yaml_node_t *node, void 
 	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_group, field);
 }
 
-/* Faults speak of GPUs by index, so they are read when the GPUs are known. */
-static int keep_faults(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
+/* Faults and NVLinks refer to GPUs by index, so they are read once the GPUs are known. */
+static int keep_node(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
 {
 	(void)yaml;
-	((struct draft *)field)->faults = node;
+	*(const yaml_node_t **)field = node;
 	return 0;
 }
 
@@ -268,7 +295,7 @@ static int read_majors(const struct sim_yaml *yaml, const yaml_node_t *node, voi
 	return sim_yaml_mapping(yaml, node, major_keys, GRAFT_COUNT(major_keys), field);
 }
 
-/* Keys of the topology proper, and keys of the draft around it. */
+/* The keys of the topology itself, and those of the draft around it. */
 #define TOPOLOGY(m) offsetof(struct sim_topology, m)
 static const struct sim_yaml_key topology_keys[] = {
 	{ "name", sim_yaml_string, TOPOLOGY(name) },
@@ -293,10 +320,11 @@ static const struct sim_yaml_key draft_keys[] = {
 	{ "driver", read_driver, 0 },
 	{ "module", sim_yaml_string, offsetof(struct draft, module) },
 	{ "gpus", read_gpus, 0 },
-	{ "faults", keep_faults, 0 },
+	{ "faults", keep_node, offsetof(struct draft, faults) },
+	{ "nvlinks", keep_node, offsetof(struct draft, nvlinks) },
 };
 
-/* One mapping feeds two structs: each key goes to the table that has it. */
+/* One mapping fills two structs: each key goes to the one whose table contains it. */
 static int read_root(const struct sim_yaml *yaml, const yaml_node_t *node, struct draft *draft)
 {
 	struct sim_yaml_key keys[GRAFT_COUNT(topology_keys) + GRAFT_COUNT(draft_keys)];
@@ -319,7 +347,7 @@ static int read_root(const struct sim_yaml *yaml, const yaml_node_t *node, struc
 
 /* --- deriving --- */
 
-/* "550.54.14": two or three dot-separated numbers. */
+/* Accepts two or three numbers separated by dots, such as "550.54.14". */
 static bool is_version(const char *text, unsigned int *ret_major)
 {
 	unsigned int parts = 1, digits = 0;
@@ -358,7 +386,7 @@ static int finish_versions(const struct sim_yaml *yaml, struct draft *draft)
 		return sim_yaml_fail(yaml, draft->driver_node, "module '%s' is not a version", topology->module);
 	if (!topology->cuda || !is_version(topology->cuda, &major) || strlen(topology->cuda) > 8 || major > 999)
 		return sim_yaml_fail(yaml, draft->driver_node, "the driver needs a 'cuda' version, such as \"12.4\"");
-	/* Windows and Tegra bring their kernel side along; there is no module to look at. */
+	/* Windows and Tegra provide the kernel side themselves; no module is visible. */
 	if (topology->layout == SIM_LAYOUT_WSL2 || topology->layout == SIM_LAYOUT_TEGRA)
 		topology->module = NULL;
 	minor = (unsigned int)strtoul(strchr(topology->cuda, '.') + 1, NULL, 10);
@@ -366,7 +394,7 @@ static int finish_versions(const struct sim_yaml *yaml, struct draft *draft)
 	return 0;
 }
 
-/* Buses of machines that people know; other counts are spread evenly. */
+/* Bus numbers of well-known machines; with other numbers of GPUs they are spread evenly. */
 static uint32_t default_bus(uint32_t count, uint32_t index)
 {
 	static const uint8_t one[] = { 0x01 }, four[] = { 0x07, 0x0f, 0x47, 0x4e },
@@ -383,7 +411,8 @@ static uint32_t default_bus(uint32_t count, uint32_t index)
 	return count <= 16 ? sixteen[index] : 0x10 + index * 6;
 }
 
-static int parse_bus_id(const struct sim_yaml *yaml, const struct group *group, const char *text, struct sim_gpu *gpu)
+static int parse_group_bus_id(const struct sim_yaml *yaml, const struct group *group, const char *text,
+			      struct sim_gpu *gpu)
 {
 	struct graft_pci_address address;
 
@@ -423,7 +452,7 @@ static int add_gpu(const struct sim_yaml *yaml, struct draft *draft, const struc
 	gpu->bus = default_bus(group->count, place);
 	gpu->mig_enabled = group->mig_enabled;
 	gpu->group = group;
-	if (place < group->n_bus_ids && parse_bus_id(yaml, group, group->bus_ids[place], gpu) < 0)
+	if (place < group->n_bus_ids && parse_group_bus_id(yaml, group, group->bus_ids[place], gpu) < 0)
 		return -1;
 	if (place < group->n_uuids) {
 		gpu->uuid = group->uuids[place];
@@ -439,6 +468,23 @@ static int add_gpu(const struct sim_yaml *yaml, struct draft *draft, const struc
 					     group->minors[place]);
 		gpu->minor = (uint32_t)minor;
 	}
+	gpu->numa_node = UINT32_MAX;
+	if (place < group->n_numa_nodes) {
+		char *end;
+		unsigned long node = strtoul(group->numa_nodes[place], &end, 10);
+
+		if (end == group->numa_nodes[place] || *end != '\0' || node > 63)
+			return sim_yaml_fail(yaml, group->node, "'%s' is not a NUMA node from 0 to 63",
+					     group->numa_nodes[place]);
+		gpu->numa_node = (uint32_t)node;
+	}
+	if (place < group->n_bridges) {
+		gpu->bridges = group->bridges[place];
+		if (!sim_hardware_bridges_valid(gpu->bridges))
+			return sim_yaml_fail(yaml, group->node,
+					     "'%s' are no bridges above a GPU, such as \"pci0000:16/0000:16:01.0\"",
+					     gpu->bridges);
+	}
 	return 0;
 }
 
@@ -453,7 +499,20 @@ static int compare_gpus(const void *a, const void *b)
 	return x->device < y->device ? -1 : x->device > y->device;
 }
 
-/* After sorting: what has no UUID or minor yet gets one by its place, and nothing may be there twice. */
+/* A GPU in a root port of its own host bridge, unless the page says more. */
+static const char *default_bridges(struct graft_arena *arena, const struct sim_gpu *gpu)
+{
+	uint32_t root = gpu->bus - 1;
+
+	if (gpu->bus == 0)
+		return graft_arena_printf(arena, "pci%04x:00", gpu->domain);
+	return graft_arena_printf(arena, "pci%04x:%02x/%04x:%02x:01.0", gpu->domain, root, gpu->domain, root);
+}
+
+/*
+ * After sorting, a GPU without UUID or minor gets one from its index; duplicates are errors. Machines
+ * with several GPUs have two NUMA nodes with half of them each.
+ */
 static int finish_gpus(const struct sim_yaml *yaml, struct sim_topology *topology)
 {
 	if (topology->n_gpus > 1)
@@ -465,12 +524,21 @@ static int finish_gpus(const struct sim_yaml *yaml, struct sim_topology *topolog
 			gpu->minor = (uint32_t)i;
 		if (!gpu->uuid)
 			gpu->uuid = sim_uuid(topology->arena, "GPU-", topology->name, "gpu", i);
+		if (gpu->numa_node == UINT32_MAX)
+			gpu->numa_node = topology->n_gpus > 1 && i >= topology->n_gpus / 2;
+		if (!gpu->bridges)
+			gpu->bridges = default_bridges(topology->arena, gpu);
+		if (!gpu->bridges)
+			return graft_fail_memory(yaml->err);
 		for (size_t k = 0; k < i; k++) {
 			if (compare_gpus(gpu, &topology->gpus[k]) == 0)
 				return sim_yaml_fail(yaml, NULL, "two GPUs at bus id %04x:%02x:%02x.0", gpu->domain,
 						     gpu->bus, gpu->device);
 			if (gpu->minor == topology->gpus[k].minor)
 				return sim_yaml_fail(yaml, NULL, "two GPUs with minor %u", gpu->minor);
+			if (!sim_hardware_bridges_agree(gpu->bridges, topology->gpus[k].bridges))
+				return sim_yaml_fail(yaml, NULL, "a bridge is at two places: '%s' and '%s'",
+						     topology->gpus[k].bridges, gpu->bridges);
 		}
 	}
 	return 0;
@@ -478,7 +546,7 @@ static int finish_gpus(const struct sim_yaml *yaml, struct sim_topology *topolog
 
 static const char *mig_uuid(struct sim_topology *topology, const struct sim_gpu *gpu, const struct sim_mig *mig)
 {
-	/* Until 465 the name was made of the GPU's; since then it is one of its own. */
+	/* Until 465 the name was derived from the GPU's UUID; since then it is independent. */
 	if (topology->driver_major < 465)
 		return graft_arena_printf(topology->arena, "MIG-%s/%u/%u", gpu->uuid, mig->gi, mig->ci);
 	return sim_uuid(topology->arena, "MIG-", topology->name, gpu->uuid, mig->gi * 8 + mig->ci);
@@ -501,7 +569,7 @@ static int add_mig(const struct sim_yaml *yaml, struct sim_topology *topology, s
 	return added->uuid && added->name ? 0 : graft_fail_memory(yaml->err);
 }
 
-/* "3g.20gb" is one compute instance as large as its GPU instance; "3g.20gb/1c/2c" splits it. */
+/* "3g.20gb" is one compute instance that fills its GPU instance; "3g.20gb/1c/2c" splits it. */
 static int add_mig_instance(const struct sim_yaml *yaml, struct sim_topology *topology, struct sim_gpu *gpu,
 			    const yaml_node_t *node, uint32_t gi, const struct sim_mig_profile *profile, char *text)
 {
@@ -558,7 +626,7 @@ static int split_gpu(const struct sim_yaml *yaml, struct sim_topology *topology,
 			return sim_yaml_fail(yaml, group->mig[i], "%s has no MIG profile '%s' (it has: %s)",
 					     group->model->key, name, group->model->mig_profiles);
 		if (profile.slices > slices || profile.memory_slices > memory_slices)
-			return sim_yaml_fail(yaml, group->mig[i], "'%s' does not fit on the GPU any more", name);
+			return sim_yaml_fail(yaml, group->mig[i], "'%s' no longer fits on the GPU", name);
 		slices -= profile.slices;
 		memory_slices -= profile.memory_slices;
 		for (gi = profile.first_id; gi < 15 && taken[gi]; gi++)
@@ -609,7 +677,31 @@ static int finish_groups(const struct sim_yaml *yaml, struct draft *draft)
 	return finish_mig(yaml, draft->topology);
 }
 
-static int add_fault(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
+/* "0-3:2": two NVLinks between the GPUs 0 and 3 */
+static int add_nvlink(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
+{
+	struct sim_topology *topology = arg;
+	const char *text = sim_yaml_scalar(yaml, node);
+	struct sim_nvlink link = { .count = 1 }, *added;
+	char end;
+	int n = text ? sscanf(text, "%2u-%2u:%2u%c", &link.a, &link.b, &link.count, &end) : 0;
+
+	if (!text)
+		return -1;
+	if ((n != 3 && (n != 2 || strchr(text, ':'))) || link.a == link.b || link.a >= topology->n_gpus ||
+	    link.b >= topology->n_gpus || link.count == 0)
+		return sim_yaml_fail(yaml, node, "'%s' are no NVLinks between two GPUs, such as 0-3:2", text);
+	added = graft_arena_push(topology->arena, &topology->nvlinks, &topology->n_nvlinks, sizeof(*added));
+	if (!added)
+		return graft_fail_memory(yaml->err);
+	*added = link;
+	if (sim_hardware_used_links(topology, link.a) > sim_hardware_max_links(topology->gpus[link.a].model) ||
+	    sim_hardware_used_links(topology, link.b) > sim_hardware_max_links(topology->gpus[link.b].model))
+		return sim_yaml_fail(yaml, node, "'%s': one of these GPUs has fewer NVLinks", text);
+	return 0;
+}
+
+static int add_topology_fault(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
 {
 	const char *text = sim_yaml_scalar(yaml, node);
 	struct graft_error inner = { .status = GRAFT_OK };
@@ -662,7 +754,12 @@ static int read_document(const struct sim_yaml *yaml, struct sim_topology *topol
 		topology->files |= SIM_FILES_FABRIC;
 	if (finish_limits(yaml, topology) < 0 || finish_versions(yaml, &draft) < 0 || finish_groups(yaml, &draft) < 0)
 		return -1;
-	if (draft.faults && sim_yaml_sequence(yaml, draft.faults, 64, add_fault, topology) < 0)
+	if (draft.nvlinks && topology->nvswitches > 0)
+		return sim_yaml_fail(yaml, draft.nvlinks, "NVSwitches connect the GPUs already");
+	if (draft.nvlinks &&
+	    sim_yaml_sequence(yaml, draft.nvlinks, (size_t)SIM_MAX_GPUS * SIM_MAX_LINKS, add_nvlink, topology) < 0)
+		return -1;
+	if (draft.faults && sim_yaml_sequence(yaml, draft.faults, 64, add_topology_fault, topology) < 0)
 		return -1;
 	return graft_arena_failed(topology->arena) ? graft_fail_memory(yaml->err) : 0;
 }
@@ -717,7 +814,7 @@ struct sim_topology *sim_topology_free(struct sim_topology *topology)
 	return NULL;
 }
 
-/* --- what the libraries get --- */
+/* --- data for the libraries --- */
 
 __attribute__((format(printf, 3, 4))) static void put(char *field, size_t size, const char *format, ...)
 {
@@ -731,7 +828,10 @@ __attribute__((format(printf, 3, 4))) static void put(char *field, size_t size, 
 
 void sim_vbios(const struct sim_topology *topology, const struct sim_gpu *gpu, char *out, size_t size)
 {
-	/* The first number goes with the chip. Source: VBIOS versions in public outputs of nvidia-smi. */
+	/*
+	 * The first numbers depend on the chip. Source: VBIOS versions in published outputs of
+	 * nvidia-smi.
+	 */
 	static const char *const families[] = {
 		[SIM_ARCH_PASCAL] = "86.02",    [SIM_ARCH_VOLTA] = "88.00", [SIM_ARCH_TURING] = "90.04",
 		[SIM_ARCH_AMPERE] = "94.02",    [SIM_ARCH_ADA] = "95.04",   [SIM_ARCH_HOPPER] = "96.00",
@@ -788,6 +888,10 @@ static void gpu_data(const struct sim_topology *topology, const struct sim_gpu *
 	out->n_mig = (uint32_t)gpu->n_mig;
 	for (size_t i = 0; i < gpu->n_mig; i++)
 		mig_data(&gpu->mig[i], &out->mig[i]);
+	sim_hardware_mig(gpu, out);
+	sim_hardware_links(topology, gpu, out);
+	sim_hardware_distances(topology, gpu, out);
+	out->numa_node = gpu->numa_node;
 }
 
 void sim_topology_data(const struct sim_topology *topology, struct sim_data *ret_data)
@@ -804,6 +908,8 @@ void sim_topology_data(const struct sim_topology *topology, struct sim_data *ret
 	ret_data->init_delay_ms = topology->faults.init_delay_ms;
 	ret_data->init_fail = topology->faults.init_fail;
 	ret_data->init_crash = topology->faults.crash;
+	ret_data->firmware = topology->firmware;
+	sim_hardware_fabric(topology, ret_data);
 	for (size_t i = 0; i < topology->n_gpus; i++) {
 		if (!topology->gpus[i].excluded)
 			gpu_data(topology, &topology->gpus[i], &ret_data->gpus[ret_data->n_gpus++]);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree: files below one directory of the caller's, and a memory of them. Does not know what a driver is. */
+/*
+ * tree: creates files below a directory of the caller's and records them. Does not know what a
+ * driver is.
+ */
 #include "tree.h"
 
 #include <dirent.h>
@@ -19,7 +22,7 @@
 #define LIST_FIRST "graft-sim "
 #define LIST_MAX   ((size_t)4 * 1024 * 1024)
 
-static void fail(struct sim_tree *tree, const char *what, const char *path)
+static void fail_tree(struct sim_tree *tree, const char *what, const char *path)
 {
 	if (!tree->failed)
 		(void)graft_fail_errno(tree->err, errno, "%s failed: %s", what, path);
@@ -33,7 +36,10 @@ void sim_tree_fail(struct sim_tree *tree, const struct graft_error *err)
 	tree->failed = true;
 }
 
-/* "/usr/lib/x" below the prefix, without the leading slash; NULL when it is not to be made. */
+/*
+ * Returns the path below the prefix, without the leading slash; NULL if nothing must be created
+ * there.
+ */
 static const char *place(struct sim_tree *tree, const char *path, char full[PATH_MAX])
 {
 	const char *slash = strrchr(path, '/');
@@ -43,7 +49,7 @@ static const char *place(struct sim_tree *tree, const char *path, char full[PATH
 		return NULL;
 	if ((size_t)snprintf(full, PATH_MAX, "%s%s", tree->prefix, path) >= PATH_MAX) {
 		errno = ENAMETOOLONG;
-		fail(tree, "path", path);
+		fail_tree(tree, "path", path);
 		return NULL;
 	}
 	return full + strspn(full, "/");
@@ -60,9 +66,9 @@ static void make_directory(struct sim_tree *tree, const char *path, mode_t mode)
 	if (mkdirat(tree->fd, path, mode) == 0) {
 		remember(tree, path);
 		if (fchmodat(tree->fd, path, mode, 0) < 0)
-			fail(tree, "chmod", path);
+			fail_tree(tree, "chmod", path);
 	} else if (errno != EEXIST) {
-		fail(tree, "mkdir", path);
+		fail_tree(tree, "mkdir", path);
 	}
 }
 
@@ -116,12 +122,12 @@ void sim_tree_file(struct sim_tree *tree, const char *path, mode_t mode, const v
 		return;
 	fd = openat(tree->fd, at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0) {
-		fail(tree, "file creation", at);
+		fail_tree(tree, "file creation", at);
 		return;
 	}
 	remember(tree, at);
 	if (write_all(fd, bytes, n) < 0 || fchmod(fd, mode) < 0)
-		fail(tree, "file write", at);
+		fail_tree(tree, "file write", at);
 }
 
 void sim_tree_text(struct sim_tree *tree, const char *path, mode_t mode, const char *format, ...)
@@ -135,7 +141,7 @@ void sim_tree_text(struct sim_tree *tree, const char *path, mode_t mode, const c
 	va_end(args);
 	if (length < 0 || (size_t)length >= sizeof(piece)) {
 		errno = E2BIG;
-		fail(tree, "text", path);
+		fail_tree(tree, "text", path);
 		return;
 	}
 	sim_tree_file(tree, path, mode, piece, (size_t)length);
@@ -152,12 +158,12 @@ void sim_tree_link(struct sim_tree *tree, const char *path, const char *target)
 	if (tree->failed)
 		return;
 	if (symlinkat(target, tree->fd, at) < 0)
-		fail(tree, "symlink", at);
+		fail_tree(tree, "symlink", at);
 	else
 		remember(tree, at);
 }
 
-/* Sockets need no privilege; device nodes do, and a tree without them is still of use. */
+/* Sockets need no privilege. Device nodes do, but a tree without them is still useful. */
 static void make_node(struct sim_tree *tree, const char *path, mode_t mode, gid_t gid, dev_t device)
 {
 	char full[PATH_MAX];
@@ -172,14 +178,14 @@ static void make_node(struct sim_tree *tree, const char *path, mode_t mode, gid_
 		if (S_ISCHR(mode) && errno == EPERM)
 			tree->nodes_refused = true;
 		else
-			fail(tree, "mknod", at);
+			fail_tree(tree, "mknod", at);
 		return;
 	}
 	remember(tree, at);
 	if (gid != 0 && fchownat(tree->fd, at, (uid_t)-1, gid, AT_SYMLINK_NOFOLLOW) < 0)
-		fail(tree, "chown", at);
+		fail_tree(tree, "chown", at);
 	if (fchmodat(tree->fd, at, mode & 07777, 0) < 0)
-		fail(tree, "chmod", at);
+		fail_tree(tree, "chmod", at);
 }
 
 void sim_tree_node(struct sim_tree *tree, const char *path, mode_t mode, uint32_t major, uint32_t minor)
@@ -212,7 +218,7 @@ static bool is_safe_entry(const char *entry)
 	return true;
 }
 
-/* A directory stays when somebody else's files are in it. */
+/* A directory stays if it contains files that are not ours. */
 static int remove_entry(const struct sim_tree *tree, const char *entry)
 {
 	if (!is_safe_entry(entry))
@@ -224,7 +230,7 @@ static int remove_entry(const struct sim_tree *tree, const char *entry)
 	return graft_fail_errno(tree->err, errno, "removal failed: %s", entry);
 }
 
-/* Last made, first removed. `list` is cut up. */
+/* Removes the entries in reverse order of creation. Modifies `list`. */
 static int remove_listed(const struct sim_tree *tree, char *list, size_t length)
 {
 	while (length > 0) {
@@ -233,7 +239,7 @@ static int remove_listed(const struct sim_tree *tree, char *list, size_t length)
 		list[length - 1] = '\0';
 		line = memrchr(list, '\n', length - 1);
 		if (!line)
-			return 0; /* the first line says what this is */
+			return 0; /* the first line identifies the list */
 		if (line[1] != '\0' && remove_entry(tree, line + 1) < 0)
 			return -1;
 		length = (size_t)(line - list) + 1;
@@ -313,7 +319,7 @@ int sim_tree_finish(struct sim_tree *tree)
 	struct graft_buffer list = { .max = LIST_MAX };
 	bool failed;
 
-	/* Also after a failure: what was made until then can be taken away by the next run. */
+	/* Also after a failure, so that the next run can remove what was created until then. */
 	if (tree->fd >= 0 && tree->made.length > 0) {
 		auto_close int fd = openat(tree->fd, LIST_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 					   0644);
@@ -322,7 +328,7 @@ int sim_tree_finish(struct sim_tree *tree)
 				    graft_buffer_text(&tree->made));
 		if (fd < 0 || graft_buffer_failed(&list) || graft_buffer_failed(&tree->made) ||
 		    write_all(fd, list.bytes, list.length) < 0)
-			fail(tree, "file write", LIST_NAME);
+			fail_tree(tree, "file write", LIST_NAME);
 	}
 	graft_buffer_done(&list);
 	graft_buffer_done(&tree->made);

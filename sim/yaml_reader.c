@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * yaml_reader: libyaml behind a narrow door. It refuses to guess types: a value is text until a reader asks for something else. Depth is
- * bounded by the tables that drive the reading, so an alias that points to its own ancestor leads nowhere.
+ * yaml_reader: a narrow interface to libyaml. It does not guess types: a value is text until a
+ * reader requests something else. The tables that drive the reading bound its depth, so an alias
+ * that points to its own ancestor does no harm.
  */
 #include "yaml_reader.h"
 
@@ -32,7 +33,7 @@ static int fail_parser(const yaml_parser_t *parser, const char *file, struct gra
 {
 	const char *problem = parser->problem ? parser->problem : "not understood";
 
-	/* QUIRK: libyaml does not always say that it was memory that failed. */
+	/* QUIRK: libyaml does not always report that it ran out of memory. */
 	if (parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR)
 		return graft_fail_memory(err);
 	if (parser->error == YAML_READER_ERROR)
@@ -41,7 +42,7 @@ static int fail_parser(const yaml_parser_t *parser, const char *file, struct gra
 			  parser->problem_mark.column + 1, problem);
 }
 
-/* One document, and nothing after it. */
+/* Loads one document and refuses anything after it. */
 static int load_only(yaml_parser_t *parser, const char *file, yaml_document_t *ret_document, struct graft_error *err)
 {
 	yaml_document_t rest;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * daemon: the other programs of the simulated driver, one binary under their names. Those that serve a socket hold it until they are
- * told to end and answer nothing (MPS answers: mps_control.c); the others say what they are.
+ * daemon: the other programs of the simulated driver, one binary under all their names. Those with
+ * a socket hold it until they receive a signal and answer nothing (MPS answers: mps_control.c); the
+ * others print what they are.
  */
 #include <errno.h>
 #include <signal.h>
@@ -21,7 +22,7 @@ static const struct {
 	{ "nv-fabricmanager", "/run/nvidia-fabricmanager", "/run/nvidia-fabricmanager/socket" },
 };
 
-static int fail(const char *name, const char *what)
+static int fail_daemon(const char *name, const char *what)
 {
 	(void)fprintf(stderr, "%s: %s: %s\n", name, what, strerror(errno));
 	return 1;
@@ -34,12 +35,12 @@ static int hold(const char *name, const char *directory, const char *path)
 	sigset_t end;
 
 	if (fd < 0)
-		return fail(name, "socket");
+		return fail_daemon(name, "socket");
 	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	(void)mkdir(directory, 0755);
 	(void)unlink(path);
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 8) < 0)
-		return fail(name, path);
+		return fail_daemon(name, path);
 	(void)sigemptyset(&end);
 	(void)sigaddset(&end, SIGTERM);
 	(void)sigaddset(&end, SIGINT);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mps_control: the simulated nvidia-cuda-mps-control. With -d or -f a daemon that knows who uses CUDA through its pipe directory; without,
- * commands from standard input, as people and scripts give them. Nothing is scheduled: there is no GPU.
+ * mps_control: the simulated nvidia-cuda-mps-control. With -d or -f it is a daemon that knows which
+ * processes use CUDA through its pipe directory; otherwise it takes commands from standard input,
+ * from people and scripts. It schedules nothing: there is no GPU.
  */
 #include "mps_control.h"
 
@@ -21,7 +22,7 @@
 
 static const char program[] = "nvidia-cuda-mps-control";
 
-static int fail(const char *what)
+static int fail_mps_control(const char *what)
 {
 	(void)fprintf(stderr, "%s: %s: %s\n", program, what, strerror(errno));
 	return 1;
@@ -32,12 +33,12 @@ static struct sockaddr_un address;
 /* --- the daemon --- */
 
 static struct {
-	struct pollfd fds[1 + MAX_CLIENTS]; /* [0] listens */
-	pid_t pids[1 + MAX_CLIENTS];        /* 0: connected, but no user of CUDA */
+	struct pollfd fds[1 + MAX_CLIENTS]; /* [0]: the listening socket */
+	pid_t pids[1 + MAX_CLIENTS];        /* 0: connected, but not using CUDA */
 	nfds_t n;
 } served = { .n = 1 };
 
-/* A process of another pid namespace is shown by its number in the daemon's own. */
+/* Returns the peer's process id in the pid namespace of the daemon, or 0. */
 static pid_t peer_of(int fd)
 {
 	struct ucred peer = { .pid = 0 };
@@ -59,8 +60,11 @@ static void say_number(int fd, pid_t pid)
 	say(fd, line);
 }
 
-/* True when the daemon has to end. A client's connection stays; every other one ends with its answer. */
-static bool answer(nfds_t i, const char *command)
+/*
+ * Returns true if the daemon must exit. A client's connection stays open; every other one is closed
+ * after the answer.
+ */
+static bool answer_client(nfds_t i, const char *command)
 {
 	int fd = served.fds[i].fd;
 
@@ -108,7 +112,7 @@ static void serve(void)
 	char command[128];
 
 	while (poll(served.fds, served.n, -1) >= 0 || errno == EINTR) {
-		/* The last first: forgetting one moves the last into its place. */
+		/* Backwards, because forget() moves the last entry into the gap. */
 		for (nfds_t i = served.n - 1; i > 0; i--) {
 			ssize_t n = served.fds[i].revents ? recv(served.fds[i].fd, command, sizeof(command) - 1, 0)
 							  : -1;
@@ -117,7 +121,7 @@ static void serve(void)
 				forget(i);
 			} else if (n > 0) {
 				command[n] = '\0';
-				if (answer(i, command))
+				if (answer_client(i, command))
 					return;
 			}
 		}
@@ -126,25 +130,25 @@ static void serve(void)
 	}
 }
 
-static int start(bool background)
+static int start_mps_daemon(bool background)
 {
 	char directory[sizeof(address.sun_path)];
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
-		return fail("socket");
+		return fail_mps_control("socket");
 	(void)snprintf(directory, sizeof(directory), "%s", address.sun_path);
 	*strrchr(directory, '/') = '\0';
 	(void)mkdir(directory, 0755);
 	(void)unlink(address.sun_path);
-	/* Whoever may use the GPU may be a client. */
+	/* Anyone who may use the GPU may be a client. */
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || chmod(address.sun_path, 0666) < 0 ||
 	    listen(fd, MAX_CLIENTS) < 0)
-		return fail(address.sun_path);
+		return fail_mps_control(address.sun_path);
 	(void)printf("%s: simulated by Graft; clients through %s\n", program, directory);
 	(void)fflush(stdout);
 	if (background && daemon(0, 0) < 0)
-		return fail("daemon");
+		return fail_mps_control("daemon");
 	served.fds[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
 	serve();
 	(void)unlink(address.sun_path);
@@ -160,7 +164,7 @@ static int ask(const char *command)
 	ssize_t n;
 
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
-		(void)fail("Cannot find MPS control daemon process");
+		(void)fail_mps_control("Cannot find MPS control daemon process");
 		if (fd >= 0)
 			(void)close(fd);
 		return 1;
@@ -178,10 +182,10 @@ int sim_mps_control(int argc, char **argv)
 
 	if (!sim_mps_address(&address)) {
 		errno = ENAMETOOLONG;
-		return fail(SIM_MPS_DIRECTORY_VARIABLE);
+		return fail_mps_control(SIM_MPS_DIRECTORY_VARIABLE);
 	}
 	if (argc == 2 && (strcmp(argv[1], "-d") == 0 || strcmp(argv[1], "-f") == 0))
-		return start(argv[1][1] == 'd');
+		return start_mps_daemon(argv[1][1] == 'd');
 	while (fgets(command, sizeof(command), stdin)) {
 		if (ask(command) != 0)
 			return 1;

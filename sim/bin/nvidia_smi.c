@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvidia_smi: the simulated nvidia-smi. Like the real one it loads libnvidia-ml.so.1 at run time and knows only what that says, so what it
- * prints in a container is what the container got. Reports are in the real program's form; that nothing is real goes to standard error.
+ * nvidia_smi: the simulated nvidia-smi. Like the real one it loads libnvidia-ml.so.1 at run time
+ * and knows nothing else, so in a container it prints what the container got. Reports have the real
+ * program's format; a note on standard error states that they are simulated.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -14,31 +15,38 @@
 
 #define MAX_GPUS 64u
 
-#define FUNCTION_LIST(X)                                                                     \
-	X(nvmlInit_v2, (void))                                                               \
-	X(nvmlShutdown, (void))                                                              \
-	X(nvmlSystemGetDriverVersion, (char *, unsigned int))                                \
-	X(nvmlSystemGetNVMLVersion, (char *, unsigned int))                                  \
-	X(nvmlSystemGetCudaDriverVersion, (int *))                                           \
-	X(nvmlDeviceGetCount_v2, (unsigned int *))                                           \
-	X(nvmlDeviceGetHandleByIndex_v2, (unsigned int, nvmlDevice_t *))                     \
-	X(nvmlDeviceGetName, (nvmlDevice_t, char *, unsigned int))                           \
-	X(nvmlDeviceGetUUID, (nvmlDevice_t, char *, unsigned int))                           \
-	X(nvmlDeviceGetSerial, (nvmlDevice_t, char *, unsigned int))                         \
-	X(nvmlDeviceGetVbiosVersion, (nvmlDevice_t, char *, unsigned int))                   \
-	X(nvmlDeviceGetMinorNumber, (nvmlDevice_t, unsigned int *))                          \
-	X(nvmlDeviceGetBrand, (nvmlDevice_t, unsigned int *))                                \
-	X(nvmlDeviceGetPciInfo_v3, (nvmlDevice_t, nvmlPciInfo_t *))                          \
-	X(nvmlDeviceGetMemoryInfo, (nvmlDevice_t, nvmlMemory_t *))                           \
-	X(nvmlDeviceGetCudaComputeCapability, (nvmlDevice_t, int *, int *))                  \
-	X(nvmlDeviceGetMigMode, (nvmlDevice_t, unsigned int *, unsigned int *))              \
-	X(nvmlDeviceGetMaxMigDeviceCount, (nvmlDevice_t, unsigned int *))                    \
-	X(nvmlDeviceGetMigDeviceHandleByIndex, (nvmlDevice_t, unsigned int, nvmlDevice_t *)) \
-	X(nvmlDeviceGetGpuInstanceId, (nvmlDevice_t, unsigned int *))                        \
-	X(nvmlDeviceGetComputeInstanceId, (nvmlDevice_t, unsigned int *))                    \
-	X(nvmlDeviceGetTemperature, (nvmlDevice_t, unsigned int, unsigned int *))            \
-	X(nvmlDeviceGetPowerUsage, (nvmlDevice_t, unsigned int *))                           \
-	X(nvmlDeviceGetPowerManagementLimit, (nvmlDevice_t, unsigned int *))                 \
+#define FUNCTION_LIST(X)                                                                            \
+	X(nvmlInit_v2, (void))                                                                      \
+	X(nvmlShutdown, (void))                                                                     \
+	X(nvmlSystemGetDriverVersion, (char *, unsigned int))                                       \
+	X(nvmlSystemGetNVMLVersion, (char *, unsigned int))                                         \
+	X(nvmlSystemGetCudaDriverVersion, (int *))                                                  \
+	X(nvmlDeviceGetCount_v2, (unsigned int *))                                                  \
+	X(nvmlDeviceGetHandleByIndex_v2, (unsigned int, nvmlDevice_t *))                            \
+	X(nvmlDeviceGetName, (nvmlDevice_t, char *, unsigned int))                                  \
+	X(nvmlDeviceGetUUID, (nvmlDevice_t, char *, unsigned int))                                  \
+	X(nvmlDeviceGetSerial, (nvmlDevice_t, char *, unsigned int))                                \
+	X(nvmlDeviceGetVbiosVersion, (nvmlDevice_t, char *, unsigned int))                          \
+	X(nvmlDeviceGetMinorNumber, (nvmlDevice_t, unsigned int *))                                 \
+	X(nvmlDeviceGetBrand, (nvmlDevice_t, unsigned int *))                                       \
+	X(nvmlDeviceGetPciInfo_v3, (nvmlDevice_t, nvmlPciInfo_t *))                                 \
+	X(nvmlDeviceGetMemoryInfo, (nvmlDevice_t, nvmlMemory_t *))                                  \
+	X(nvmlDeviceGetCudaComputeCapability, (nvmlDevice_t, int *, int *))                         \
+	X(nvmlDeviceGetMigMode, (nvmlDevice_t, unsigned int *, unsigned int *))                     \
+	X(nvmlDeviceSetMigMode, (nvmlDevice_t, unsigned int, nvmlReturn_t *))                       \
+	X(nvmlDeviceGetTopologyCommonAncestor, (nvmlDevice_t, nvmlDevice_t, unsigned int *))        \
+	X(nvmlDeviceGetNvLinkState, (nvmlDevice_t, unsigned int, unsigned int *))                   \
+	X(nvmlDeviceGetNvLinkRemoteDeviceType, (nvmlDevice_t, unsigned int, unsigned int *))        \
+	X(nvmlDeviceGetNvLinkRemotePciInfo_v2, (nvmlDevice_t, unsigned int, nvmlPciInfo_t *))       \
+	X(nvmlDeviceGetCpuAffinity, (nvmlDevice_t, unsigned int, unsigned long *))                  \
+	X(nvmlDeviceGetMemoryAffinity, (nvmlDevice_t, unsigned int, unsigned long *, unsigned int)) \
+	X(nvmlDeviceGetMaxMigDeviceCount, (nvmlDevice_t, unsigned int *))                           \
+	X(nvmlDeviceGetMigDeviceHandleByIndex, (nvmlDevice_t, unsigned int, nvmlDevice_t *))        \
+	X(nvmlDeviceGetGpuInstanceId, (nvmlDevice_t, unsigned int *))                               \
+	X(nvmlDeviceGetComputeInstanceId, (nvmlDevice_t, unsigned int *))                           \
+	X(nvmlDeviceGetTemperature, (nvmlDevice_t, unsigned int, unsigned int *))                   \
+	X(nvmlDeviceGetPowerUsage, (nvmlDevice_t, unsigned int *))                                  \
+	X(nvmlDeviceGetPowerManagementLimit, (nvmlDevice_t, unsigned int *))                        \
 	X(nvmlDeviceGetEccMode, (nvmlDevice_t, unsigned int *, unsigned int *))
 
 static struct {
@@ -50,7 +58,7 @@ static struct {
 
 struct gpu {
 	bool lost;
-	unsigned int index, minor, brand, temperature, power_mw, limit_mw, mig_mode, ecc;
+	unsigned int index, minor, brand, temperature, power_mw, limit_mw, mig_mode, mig_pending, ecc;
 	bool has_mig, has_ecc;
 	nvmlDevice_t handle;
 	char name[96], uuid[96], serial[32], vbios[32];
@@ -62,11 +70,15 @@ struct gpu {
 static struct {
 	char driver[80];
 	int cuda;
+	void *library;
 	unsigned int n_gpus;
 	struct gpu gpus[MAX_GPUS];
 } host;
 
-/* Where the library may be when the loader's cache does not list it: NixOS and WSL2 say so in a run path. */
+/*
+ * Also tries the places of NixOS and WSL2, where the loader's cache does not list the library;
+ * programs there find it through a run path.
+ */
 static void *load_library(void)
 {
 	static const char *const names[] = { "libnvidia-ml.so.1", "/run/opengl-driver/lib/libnvidia-ml.so.1",
@@ -123,12 +135,15 @@ static void read_gpu(unsigned int index)
 	(void)nvml.nvmlDeviceGetTemperature(gpu->handle, 0, &gpu->temperature);
 	(void)nvml.nvmlDeviceGetPowerUsage(gpu->handle, &gpu->power_mw);
 	(void)nvml.nvmlDeviceGetPowerManagementLimit(gpu->handle, &gpu->limit_mw);
-	gpu->has_mig = nvml.nvmlDeviceGetMigMode(gpu->handle, &gpu->mig_mode, &pending) == NVML_SUCCESS;
+	gpu->has_mig = nvml.nvmlDeviceGetMigMode(gpu->handle, &gpu->mig_mode, &gpu->mig_pending) == NVML_SUCCESS;
 	gpu->has_ecc = nvml.nvmlDeviceGetEccMode(gpu->handle, &gpu->ecc, &pending) == NVML_SUCCESS;
 }
 
-/* Exit statuses are the real program's: 12 no library, 18 mismatch, else what NVML said. */
-static int start(void)
+/*
+ * Returns the exit status of the real program: 12 if there is no library, 18 for a mismatch,
+ * otherwise NVML's result.
+ */
+static int start_nvml(void)
 {
 	void *library = load_library();
 	char version[80] = "";
@@ -160,10 +175,16 @@ static int start(void)
 	}
 	(void)nvml.nvmlSystemGetDriverVersion(host.driver, sizeof(host.driver));
 	(void)nvml.nvmlSystemGetCudaDriverVersion(&host.cuda);
+	host.library = library;
 	(void)nvml.nvmlDeviceGetCount_v2(&host.n_gpus);
 	for (unsigned int i = 0; i < host.n_gpus && i < MAX_GPUS; i++)
 		read_gpu(i);
 	return 0;
+}
+
+static const char *mode_name(unsigned int mode)
+{
+	return mode == 1 ? "Enabled" : "Disabled";
 }
 
 static int no_devices(void)
@@ -353,6 +374,7 @@ static int query_all(void)
 			     "    Product Name                          : %s\n"
 			     "    Product Brand                         : %s\n"
 			     "    MIG Mode\n        Current                           : %s\n"
+			     "        Pending                           : %s\n"
 			     "    Serial Number                         : %s\n"
 			     "    GPU UUID                              : %s\n"
 			     "    Minor Number                          : %u\n"
@@ -366,10 +388,10 @@ static int query_all(void)
 			     "        Used                              : %llu MiB\n"
 			     "        Free                              : %llu MiB\n\n",
 			     gpu->pci.busId, gpu->name, brand_name(gpu->brand),
-			     !gpu->has_mig ? "N/A" : (gpu->mig_mode == 1 ? "Enabled" : "Disabled"), gpu->serial,
-			     gpu->uuid, gpu->minor, gpu->vbios, gpu->pci.bus, gpu->pci.device, gpu->pci.domain,
-			     gpu->pci.pciDeviceId, gpu->pci.busId, gpu->memory.total >> 20, gpu->memory.used >> 20,
-			     gpu->memory.free >> 20);
+			     gpu->has_mig ? mode_name(gpu->mig_mode) : "N/A",
+			     gpu->has_mig ? mode_name(gpu->mig_pending) : "N/A", gpu->serial, gpu->uuid, gpu->minor,
+			     gpu->vbios, gpu->pci.bus, gpu->pci.device, gpu->pci.domain, gpu->pci.pciDeviceId,
+			     gpu->pci.busId, gpu->memory.total >> 20, gpu->memory.used >> 20, gpu->memory.free >> 20);
 	}
 	return 0;
 }
@@ -449,7 +471,11 @@ static void put_zero(const struct gpu *gpu, char *out, size_t size)
 }
 static void put_mig(const struct gpu *gpu, char *out, size_t size)
 {
-	(void)snprintf(out, size, "%s", !gpu->has_mig ? "[N/A]" : (gpu->mig_mode == 1 ? "Enabled" : "Disabled"));
+	(void)snprintf(out, size, "%s", gpu->has_mig ? mode_name(gpu->mig_mode) : "[N/A]");
+}
+static void put_pending_mig(const struct gpu *gpu, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%s", gpu->has_mig ? mode_name(gpu->mig_pending) : "[N/A]");
 }
 static void put_enabled(const struct gpu *gpu, char *out, size_t size)
 {
@@ -490,7 +516,7 @@ static const struct field {
 	{ "power.draw", NULL, "W", put_power },
 	{ "power.limit", NULL, "W", put_limit },
 	{ "mig.mode.current", NULL, NULL, put_mig },
-	{ "mig.mode.pending", NULL, NULL, put_mig },
+	{ "mig.mode.pending", NULL, NULL, put_pending_mig },
 	{ "persistence_mode", NULL, NULL, put_enabled },
 	{ "compute_mode", NULL, NULL, put_default },
 	{ "pstate", NULL, NULL, put_p0 },
@@ -507,7 +533,7 @@ static const struct field *find_field(const char *name, size_t length)
 	return NULL;
 }
 
-/* Fields that were asked for, in order; the name is kept as it was written. */
+/* The requested fields in order, with their names as written. */
 struct query {
 	unsigned int n;
 	struct {
@@ -576,11 +602,182 @@ static const char usage[] = "nvidia-smi of the simulated driver (Graft): there i
 			    "    nvidia-smi                 a table of the GPUs\n"
 			    "    nvidia-smi -L              one line for each GPU and MIG device\n"
 			    "    nvidia-smi -q              details\n"
+			    "    nvidia-smi topo -m         how GPUs are connected\n"
+			    "    nvidia-smi -r [-i INDEX,...]      reset GPUs\n"
+			    "    nvidia-smi -mig 0|1 [-i INDEX,...] MIG mode off or on\n"
 			    "    nvidia-smi --query-gpu=FIELD,... --format=csv[,noheader][,nounits] [-i INDEX|UUID]\n";
 
+/* Returns the GPUs that a list such as "0,2" means, as bits; all without a list; 0 after a message. */
+static unsigned int read_indices(const char *list)
+{
+	unsigned int bits = 0;
+
+	if (!list)
+		return host.n_gpus >= MAX_GPUS ? ~0u : (1u << host.n_gpus) - 1;
+	while (*list != '\0') {
+		char *end;
+		unsigned long index = strtoul(list, &end, 10);
+
+		if (end == list || (*end != ',' && *end != '\0') || index >= host.n_gpus) {
+			(void)printf("Unable to determine the device handle for GPU %s: Not Found\n", list);
+			return 0;
+		}
+		bits |= 1u << index;
+		list = *end == ',' ? end + 1 : end;
+	}
+	return bits;
+}
+
+/* Lost GPUs have no handle, so this is no function of NVML. */
+static int reset_gpus(const char *only)
+{
+	nvmlReturn_t (*reset)(unsigned int index, unsigned int together, nvmlPciInfo_t *pci,
+			      nvmlPciInfo_t *peer) = NULL;
+	void *symbol = dlsym(host.library, "graftSimResetGpu");
+	unsigned int bits = read_indices(only);
+
+	if (bits == 0)
+		return NVML_NOT_FOUND;
+	memcpy(&reset, &symbol, sizeof(reset));
+	for (unsigned int i = 0; i < host.n_gpus; i++) {
+		nvmlPciInfo_t pci = { .busId = "?" }, peer = { .busId = "?" };
+		nvmlReturn_t rc;
+
+		if (!(bits >> i & 1u))
+			continue;
+		rc = reset ? reset(i, bits, &pci, &peer) : NVML_FUNCTION_NOT_FOUND;
+		if (rc != NVML_SUCCESS) {
+			(void)printf("GPU %s could not be reset: %s%s%s\n", pci.busId,
+				     rc == NVML_RESET_REQUIRED ? "NVLinks connect it to GPU "
+							       : nvml.nvmlErrorString(rc),
+				     rc == NVML_RESET_REQUIRED ? peer.busId : "",
+				     rc == NVML_RESET_REQUIRED ? ", which has to be reset with it" : "");
+			return (int)rc;
+		}
+		(void)printf("GPU %s was successfully reset.\n", pci.busId);
+	}
+	(void)puts("All done.");
+	return 0;
+}
+
+static int set_mig_mode(const char *mode, const char *only)
+{
+	unsigned int bits = read_indices(only), wanted = strcmp(mode, "1") == 0;
+	int status = 0;
+
+	if (bits == 0)
+		return NVML_NOT_FOUND;
+	if (!wanted && strcmp(mode, "0") != 0) {
+		(void)fprintf(stderr, "Option -mig takes 0 or 1, not '%s'.\n", mode);
+		return NVML_INVALID_ARGUMENT;
+	}
+	for (unsigned int i = 0; i < host.n_gpus; i++) {
+		nvmlReturn_t activation = NVML_SUCCESS, rc;
+		const char *bus_id = host.gpus[i].pci.busId;
+
+		if (!(bits >> i & 1u) || host.gpus[i].lost)
+			continue;
+		rc = nvml.nvmlDeviceSetMigMode(host.gpus[i].handle, wanted, &activation);
+		if (rc != NVML_SUCCESS) {
+			(void)printf("Unable to %s MIG Mode for GPU %s: %s\n", wanted ? "enable" : "disable", bus_id,
+				     nvml.nvmlErrorString(rc));
+			status = (int)rc;
+			continue;
+		}
+		if (activation != NVML_SUCCESS)
+			(void)printf("Warning: MIG mode is in pending %s state for GPU %s: %s\n"
+				     "Reset the GPU (nvidia-smi -r -i %u) to make it effective.\n",
+				     wanted ? "enable" : "disable", bus_id, nvml.nvmlErrorString(activation), i);
+		(void)printf("%s MIG Mode for GPU %s\n", mode_name(wanted), bus_id);
+	}
+	(void)puts("All done.");
+	return status;
+}
+
+/* --- nvidia-smi topo -m --- */
+
+/* The NVLinks from one GPU to another; those to a switch lead to every GPU. */
+static unsigned int count_links(const struct gpu *from, const struct gpu *to)
+{
+	unsigned int n = 0, active;
+
+	for (unsigned int link = 0; nvml.nvmlDeviceGetNvLinkState(from->handle, link, &active) == NVML_SUCCESS;
+	     link++) {
+		unsigned int kind = 0;
+		nvmlPciInfo_t remote;
+
+		if (!active || nvml.nvmlDeviceGetNvLinkRemoteDeviceType(from->handle, link, &kind) != NVML_SUCCESS ||
+		    nvml.nvmlDeviceGetNvLinkRemotePciInfo_v2(from->handle, link, &remote) != NVML_SUCCESS)
+			continue;
+		n += kind != 0 || strcmp(remote.busId, to->pci.busId) == 0;
+	}
+	return n;
+}
+
+static void put_connection(const struct gpu *a, const struct gpu *b)
+{
+	static const char *const names[] = { "PIX", "PIX", "PXB", "PHB", "NODE", "SYS" };
+	unsigned int level = 50, links = a == b ? 0 : count_links(a, b);
+
+	(void)nvml.nvmlDeviceGetTopologyCommonAncestor(a->handle, b->handle, &level);
+	if (a == b)
+		(void)printf("\t X ");
+	else if (links > 0)
+		(void)printf("\tNV%u", links);
+	else
+		(void)printf("\t%s", names[level <= 50 ? level / 10 : 5]);
+}
+
+/* "0-3,8" */
+static void put_bits(const unsigned long *words, unsigned int n_words)
+{
+	const unsigned int bits = 8 * sizeof(*words), n = n_words * bits;
+	const char *between = "";
+
+	for (unsigned int first = 0, end; first < n; first = end + 1) {
+		for (end = first; end < n && (words[end / bits] >> end % bits & 1u);)
+			end++;
+		if (end == first)
+			continue;
+		(void)printf(end > first + 1 ? "%s%u-%u" : "%s%u", between, first, end - 1);
+		between = ",";
+	}
+}
+
+static int show_topology(void)
+{
+	for (unsigned int i = 0; i < host.n_gpus; i++)
+		(void)printf("\tGPU%u", i);
+	(void)puts("\tCPU Affinity\tNUMA Affinity");
+	for (unsigned int i = 0; i < host.n_gpus; i++) {
+		unsigned long cpus[16] = { 0 }, nodes[1] = { 0 };
+
+		if (host.gpus[i].lost)
+			continue;
+		(void)printf("GPU%u", i);
+		for (unsigned int k = 0; k < host.n_gpus; k++)
+			put_connection(&host.gpus[i], &host.gpus[k]);
+		(void)nvml.nvmlDeviceGetCpuAffinity(host.gpus[i].handle, 16, cpus);
+		(void)nvml.nvmlDeviceGetMemoryAffinity(host.gpus[i].handle, 1, nodes, 0);
+		(void)putchar('\t');
+		put_bits(cpus, 16);
+		(void)printf("\t\t");
+		put_bits(nodes, 1);
+		(void)putchar('\n');
+	}
+	(void)puts("\nLegend:\n\n"
+		   "  NV#  = that many NVLinks\n"
+		   "  PIX  = one PCI switch between them\n"
+		   "  PXB  = several PCI switches\n"
+		   "  PHB  = the host bridge of a CPU\n"
+		   "  NODE = host bridges of one NUMA node\n"
+		   "  SYS  = the connection between NUMA nodes");
+	return 0;
+}
+
 struct command {
-	bool list, all, help;
-	const char *query, *format, *only;
+	bool list, all, help, reset, topology;
+	const char *query, *format, *only, *mig;
 };
 
 static const char *value_of(const char *argument, const char *option)
@@ -590,7 +787,7 @@ static const char *value_of(const char *argument, const char *option)
 	return strncmp(argument, option, length) == 0 && argument[length] == '=' ? argument + length + 1 : NULL;
 }
 
-static bool parse(int argc, char **argv, struct command *command)
+static bool parse_smi_options(int argc, char **argv, struct command *command)
 {
 	for (int i = 1; i < argc; i++) {
 		const char *value;
@@ -601,6 +798,12 @@ static bool parse(int argc, char **argv, struct command *command)
 			command->all = true;
 		else if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)
 			command->help = true;
+		else if (strcmp(argv[i], "-r") == 0 || strcmp(argv[i], "--gpu-reset") == 0)
+			command->reset = true;
+		else if (strcmp(argv[i], "topo") == 0 && i + 1 < argc && strcmp(argv[i + 1], "-m") == 0)
+			command->topology = ++i > 0;
+		else if ((strcmp(argv[i], "-mig") == 0 || strcmp(argv[i], "--multi-instance-gpu") == 0) && i + 1 < argc)
+			command->mig = argv[++i];
 		else if (strcmp(argv[i], "-i") == 0 && i + 1 < argc)
 			command->only = argv[++i];
 		else if ((value = value_of(argv[i], "--id")))
@@ -629,14 +832,20 @@ int main(int argc, char **argv)
 	struct command command = { .list = false };
 	int rc;
 
-	if (!parse(argc, argv, &command))
+	if (!parse_smi_options(argc, argv, &command))
 		return 2;
 	if (command.help)
 		return fputs(usage, stdout) < 0;
-	rc = start();
+	rc = start_nvml();
 	if (rc != 0)
 		return (int)rc;
-	if (command.query)
+	if (command.reset)
+		rc = reset_gpus(command.only);
+	else if (command.mig)
+		rc = set_mig_mode(command.mig, command.only);
+	else if (command.topology)
+		rc = show_topology();
+	else if (command.query)
 		rc = query_gpus(command.query, command.format, command.only);
 	else if (command.list)
 		rc = list();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda: the simulated libcuda.so.1: enough of the driver interface to count devices, ask what they are, and move bytes through "device"
- * memory, which is the process's own. Kernels cannot be launched: what would run them is not here.
+ * cuda: the simulated libcuda.so.1: enough of the driver interface to count devices, query them,
+ * and copy bytes to and from "device" memory, which is memory of this process. Kernels cannot be
+ * launched: nothing could execute them.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "kernel_log.h"
 #include "mps.h"
 #include "visible.h"
 
@@ -60,21 +62,23 @@ static __thread CUcontext current;
 
 /* --- which devices --- */
 
-/* CUDA sees the first MIG device of a GPU in MIG mode, and the GPU itself otherwise. */
+/* Lists the whole GPUs first, then the MIG devices of GPUs in MIG mode. */
 static unsigned int list_visible(struct device all[SIM_MAX_GPUS * (1 + SIM_MAX_MIG)], unsigned int *ret_n_plain)
 {
 	unsigned int n = 0;
 
 	for (uint32_t i = 0; i < sim_data.n_gpus; i++) {
-		if (!sim_gpu_visible(i) || sim_data.gpus[i].lost)
+		if (!sim_gpu_visible(i) || sim_gpu_lost(i))
 			continue;
-		if (!sim_data.gpus[i].mig_enabled)
+		if (!sim_gpu_mig(i, NULL))
 			all[n++] = (struct device){ &sim_data.gpus[i], NULL };
 	}
 	*ret_n_plain = n;
 	for (uint32_t i = 0; i < sim_data.n_gpus; i++) {
-		for (uint32_t k = 0; sim_data.gpus[i].mig_enabled && k < sim_data.gpus[i].n_mig; k++) {
-			if (sim_gpu_visible(i) && sim_mig_visible(i, k))
+		if (!sim_gpu_visible(i) || sim_gpu_lost(i))
+			continue;
+		for (uint32_t k = 0; sim_gpu_mig(i, NULL) && k < sim_data.gpus[i].n_mig; k++) {
+			if (sim_mig_visible(i, k))
 				all[n++] = (struct device){ &sim_data.gpus[i], &sim_data.gpus[i].mig[k] };
 		}
 	}
@@ -89,7 +93,10 @@ static bool starts_with(const volatile char *text, const char *prefix, size_t le
 	return length > 4 && strncasecmp(copy, prefix, length) == 0;
 }
 
-/* One item of CUDA_VISIBLE_DEVICES: an index, or a UUID, which may be abbreviated. -1 ends the list, as in the real library. */
+/*
+ * Finds an item of CUDA_VISIBLE_DEVICES: an index, or a UUID, which may be abbreviated. Returns -1
+ * if there is no such device, which ends the list as in the real library.
+ */
 static int find_item(const struct device *all, unsigned int n, unsigned int n_plain, const char *item, size_t length)
 {
 	char *end;
@@ -112,7 +119,10 @@ static void choose_devices(void)
 
 	state.n_devices = 0;
 	if (!wish) {
-		/* MIG devices are never mixed with whole GPUs, and only one is used at a time. */
+		/*
+		 * MIG devices are never mixed with whole GPUs, and only one of them is used at a
+		 * time.
+		 */
 		unsigned int n_default = n_plain > 0 ? n_plain : (n > 0 ? 1 : 0);
 
 		memcpy(state.devices, all, n_default * sizeof(all[0]));
@@ -130,7 +140,7 @@ static void choose_devices(void)
 	}
 }
 
-static bool same_version(void)
+static bool is_cuda_module_version(void)
 {
 	char module[32], driver[32];
 
@@ -146,9 +156,11 @@ API CUresult cuInit(unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (sim_driver_access() != SIM_ACCESS_YES)
 		return CUDA_ERROR_NO_DEVICE;
-	if (!sim_data.wsl && !sim_data.no_nodes && !same_version())
+	if (!sim_data.wsl && !sim_data.no_nodes && !is_cuda_module_version())
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
-	/* Compute needs the unified-memory node too; without it the real library fails to start. */
+	/*
+	 * Compute also needs the unified-memory node; without it the real library fails to start.
+	 */
 	if (!sim_data.wsl && !sim_data.no_nodes && sim_access("/dev/nvidia-uvm", 2 /* O_RDWR */) != SIM_ACCESS_YES)
 		return CUDA_ERROR_UNKNOWN;
 	choose_devices();
@@ -157,7 +169,7 @@ API CUresult cuInit(unsigned int flags)
 	return state.ready ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
-static CUresult check(CUdevice device, const void *out)
+static CUresult check_cuda_device(CUdevice device, const void *out)
 {
 	if (!state.ready)
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -187,7 +199,7 @@ API CUresult cuDeviceGetCount(int *count)
 API CUresult cuDeviceGet(CUdevice *device, int ordinal);
 API CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
-	CUresult rc = check(ordinal, device);
+	CUresult rc = check_cuda_device(ordinal, device);
 
 	if (rc == CUDA_SUCCESS)
 		*device = ordinal;
@@ -197,7 +209,7 @@ API CUresult cuDeviceGet(CUdevice *device, int ordinal)
 API CUresult cuDeviceGetName(char *name, int length, CUdevice device);
 API CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 {
-	CUresult rc = check(device, name);
+	CUresult rc = check_cuda_device(device, name);
 	char gpu[96], profile[32] = "", text[160];
 
 	if (rc != CUDA_SUCCESS || length <= 0)
@@ -210,7 +222,7 @@ API CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-/* "GPU-6e7b...": 32 hexadecimal digits after the prefix, dashes between them. */
+/* Parses "GPU-6e7b...": 32 hexadecimal digits after the prefix, separated by dashes. */
 static void parse_uuid(const volatile char *text, CUuuid *uuid)
 {
 	unsigned int digits = 0;
@@ -229,7 +241,7 @@ static void parse_uuid(const volatile char *text, CUuuid *uuid)
 API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device);
 API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
-	CUresult rc = check(device, uuid);
+	CUresult rc = check_cuda_device(device, uuid);
 
 	if (rc == CUDA_SUCCESS)
 		parse_uuid(state.devices[device].gpu->uuid, uuid);
@@ -239,7 +251,7 @@ API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
 API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 {
-	CUresult rc = check(device, uuid);
+	CUresult rc = check_cuda_device(device, uuid);
 
 	if (rc == CUDA_SUCCESS)
 		parse_uuid(state.devices[device].mig ? state.devices[device].mig->uuid
@@ -256,7 +268,7 @@ static uint64_t memory_of(CUdevice device)
 API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device);
 API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
-	CUresult rc = check(device, bytes);
+	CUresult rc = check_cuda_device(device, bytes);
 
 	if (rc == CUDA_SUCCESS)
 		*bytes = memory_of(device);
@@ -267,7 +279,7 @@ API extern CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) __attribute
 API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device);
 API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 {
-	CUresult rc = check(device, major);
+	CUresult rc = check_cuda_device(device, major);
 
 	if (rc != CUDA_SUCCESS || !minor)
 		return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -311,7 +323,7 @@ static int attribute_of(const struct device *device, int attribute)
 API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
 API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 {
-	CUresult rc = check(device, value);
+	CUresult rc = check_cuda_device(device, value);
 
 	if (rc == CUDA_SUCCESS)
 		*value = attribute_of(&state.devices[device], attribute);
@@ -321,7 +333,7 @@ API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 API CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device);
 API CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
 {
-	CUresult rc = check(device, text);
+	CUresult rc = check_cuda_device(device, text);
 	const volatile struct sim_data_gpu *gpu;
 
 	if (rc != CUDA_SUCCESS || length < 13)
@@ -336,7 +348,7 @@ API CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
 API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
-	CUresult rc = check(device, context);
+	CUresult rc = check_cuda_device(device, context);
 
 	(void)flags;
 	if (rc != CUDA_SUCCESS)
@@ -362,7 +374,7 @@ API extern CUresult cuCtxDestroy(CUcontext context) __attribute__((alias("cuCtxD
 API CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 API CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-	CUresult rc = check(device, context);
+	CUresult rc = check_cuda_device(device, context);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -374,7 +386,7 @@ API CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-	return check(device, &state);
+	return check_cuda_device(device, &state);
 }
 API extern CUresult cuDevicePrimaryCtxRelease(CUdevice device) __attribute__((alias("cuDevicePrimaryCtxRelease_v2")));
 
@@ -419,7 +431,9 @@ static void *host_address(CUdeviceptr pointer)
 	return address;
 }
 
-/* Each allocation is preceded by its size and device, so that freeing gives the memory back to the right one. */
+/*
+ * Precedes each allocation with its size and device, so that freeing it credits the right device.
+ */
 struct allocation {
 	uint64_t bytes;
 	CUdevice device;
@@ -513,7 +527,7 @@ API CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes)
 	return CUDA_SUCCESS;
 }
 
-/* Code for a GPU has nowhere to run. */
+/* Nothing could execute code for a GPU. */
 API CUresult cuModuleLoadData(void **module, const void *image);
 API CUresult cuModuleLoadData(void **module, const void *image)
 {
@@ -577,7 +591,7 @@ static const struct {
 #undef X
 };
 
-/* The newest version of a function is found by its plain name: callers ask for "cuMemAlloc". */
+/* Callers request functions by the plain name ("cuMemAlloc") and get the newest version. */
 static bool is_called(const char *function, const char *asked)
 {
 	size_t length = strlen(asked);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * egl: the simulated libEGL_nvidia.so.0: a vendor library that glvnd's libEGL finds by 10_nvidia.json. It has one EGL device for each GPU that the
- * process may see, and displays on them; it has no configurations and draws nothing. The interface is glvnd's, version 0.
+ * egl: the simulated libEGL_nvidia.so.0: a vendor library that glvnd's libEGL finds through
+ * 10_nvidia.json. It has one EGL device for each GPU that the process can see, and displays on
+ * them; it has no configurations and draws nothing. It implements version 0 of glvnd's interface.
  */
 #include <stdbool.h>
 #include <string.h>
 
 #include <glvnd/libeglabi.h>
 
+#include "kernel_log.h"
 #include "visible.h"
 
 #define API __attribute__((visibility("default")))
 
 static EGLint last_error = EGL_SUCCESS;
 static const __EGLapiExports *glvnd;
-static int device_string_index = -1; /* glvnd's number for eglQueryDeviceStringEXT */
+static int device_string_index = -1; /* the index that glvnd assigned to eglQueryDeviceStringEXT */
 
 static EGLBoolean refuse(EGLint error)
 {
@@ -22,15 +24,16 @@ static EGLBoolean refuse(EGLint error)
 	return EGL_FALSE;
 }
 
-/* A device is a GPU by its place in sim_data, and so is a display: the handles are addresses within. */
+/* Devices and displays are GPUs: their handles are addresses of elements of sim_data.gpus. */
 static bool is_visible(uint32_t i)
 {
-	return i < sim_data.n_gpus && !sim_data.gpus[i].lost && sim_gpu_visible(i);
+	return i < sim_data.n_gpus && !sim_gpu_lost(i) && sim_gpu_visible(i);
 }
 
 static void *handle(uint32_t i)
 {
-	/* Without const and volatile: glvnd's handles are plain pointers, never followed. NOLINTNEXTLINE(performance-no-int-to-ptr) */
+	/* Without const and volatile: glvnd's handles are plain pointers, never dereferenced. */
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
 	return (void *)(uintptr_t)&sim_data.gpus[i];
 }
 
@@ -107,7 +110,7 @@ static EGLBoolean choose_none(EGLDisplay display, const EGLint *attributes, EGLC
 	return no_configurations(display, configs, size, n);
 }
 
-/* Of all that would draw: nothing is there to draw on. */
+/* Stands in for everything that would draw: there is nothing to draw on. */
 static EGLBoolean not_here(void)
 {
 	return refuse(EGL_BAD_MATCH);
@@ -137,7 +140,7 @@ static const char *query_device_string(EGLDeviceEXT device, EGLint name)
 	return NULL;
 }
 
-/* What is asked for a display of ours goes to us; glvnd dispatches by the handle. */
+/* glvnd dispatches by handle, so only displays of ours arrive here. */
 static EGLBoolean query_display_attrib(EGLDisplay display, EGLint name, EGLAttrib *value)
 {
 	if (name != EGL_DEVICE_EXT)
@@ -165,7 +168,7 @@ static const struct {
 	ROW("QueryDeviceStringEXT", query_device_string),
 	ROW("QueryDisplayAttribEXT", query_display_attrib),
 	ROW("QueryDisplayAttribKHR", query_display_attrib),
-	/* Without these glvnd takes no vendor. */
+	/* glvnd rejects a vendor without these. */
 	ROW("CopyBuffers", not_here),
 	ROW("CreateContext", not_here),
 	ROW("CreatePbufferSurface", not_here),
@@ -211,7 +214,7 @@ static const char *vendor_string(int name)
 							       : NULL;
 }
 
-/* What an application calls: it finds the vendor that a device belongs to, which need not be us. */
+/* Called by applications: finds the vendor to which a device belongs, which need not be us. */
 static const char *dispatch_device_string(EGLDeviceEXT device, EGLint name)
 {
 	__EGLvendorInfo *vendor;

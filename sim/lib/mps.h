@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mps: how the simulated CUDA and the simulated MPS control daemon talk. The pipe directory and its `control` socket are the real ones'; what
- * is said through it is ours: one line, one answer, and a client stays as long as its connection.
+ * mps: the protocol between the simulated CUDA and the simulated MPS control daemon. The pipe
+ * directory and its `control` socket are those of the real ones; the protocol is our own: one line,
+ * one answer. A client stays one for as long as its connection is open.
  */
 #ifndef GRAFT_SIM_MPS_H
 #define GRAFT_SIM_MPS_H
@@ -15,10 +16,16 @@
 
 struct sockaddr_un;
 
-/* The control socket's address, from the variable or the default. False: the path is too long. */
+/*
+ * Sets the address of the control socket, from the environment variable or the default. Returns
+ * false if the path is too long.
+ */
 bool sim_mps_address(struct sockaddr_un *address);
 
-/* Joins the MPS server of this machine, for the rest of the process. False where none answers: the GPU is shared by time slices then. */
+/*
+ * Joins this machine's MPS server for the rest of the process. Returns false if no server answers;
+ * the GPU is then shared by time slices.
+ */
 bool sim_mps_join(void);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvml: the simulated libnvidia-ml.so.1. Its answers come from the block in its own file and from what this process may open; it has no
- * state but the list made by nvmlInit(), takes nothing from the environment, and knows nothing of graft-sim.
+ * nvml: the simulated libnvidia-ml.so.1. Its answers come from the block in its own file, from what
+ * this process may open, and from the simulated kernel log. It has no state except the list that
+ * nvmlInit() makes, and knows nothing about graft-sim.
  */
-#include "nvml_api.h"
+#include "nvml_parts.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -13,32 +15,16 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "visible.h"
+#include "kernel_log.h"
 
-#define API __attribute__((visibility("default")))
-/* Another name of the same function, for callers built against another version of the header. */
-#define ALIAS(name, of, ...) API extern nvmlReturn_t name(__VA_ARGS__) __attribute__((alias(#of)))
+struct nvml_state nvml_state;
+#define state nvml_state /* the same, short */
 
-struct nvml_handle {
-	const volatile struct sim_data_gpu *gpu;
-	const volatile struct sim_data_mig *mig; /* NULL for a GPU */
-	struct nvml_handle *parent;
-	unsigned int index;
-	unsigned int n_mig;
-	struct nvml_handle *migs[SIM_MAX_MIG];
-};
-
-static struct {
-	char busy;
-	unsigned int references;
-	unsigned int n_gpus;
-	unsigned int n_migs;
-	struct nvml_handle gpus[SIM_MAX_GPUS];
-	struct nvml_handle migs[SIM_MAX_GPUS * SIM_MAX_MIG];
-} state;
-
-/* A spin lock: pthread's symbols moved between libraries with glibc 2.34, and this must load with either. */
+/*
+ * A spin lock: glibc 2.34 moved pthread's symbols to another library, and this must load with both.
+ */
 static void lock(void)
 {
 	while (__atomic_test_and_set(&state.busy, __ATOMIC_ACQUIRE))
@@ -59,7 +45,7 @@ static void enumerate(void)
 		if (!sim_gpu_visible(i))
 			continue;
 		*gpu = (struct nvml_handle){ .gpu = &sim_data.gpus[i], .index = state.n_gpus++ };
-		for (uint32_t k = 0; sim_data.gpus[i].mig_enabled && k < sim_data.gpus[i].n_mig; k++) {
+		for (uint32_t k = 0; sim_gpu_mig(i, NULL) && k < sim_data.gpus[i].n_mig; k++) {
 			struct nvml_handle *mig = &state.migs[state.n_migs];
 
 			if (!sim_mig_visible(i, k))
@@ -69,11 +55,13 @@ static void enumerate(void)
 			};
 			gpu->migs[gpu->n_mig++] = mig;
 			state.n_migs++;
+			if (gpu->n_instances == 0 || gpu->instances[gpu->n_instances - 1].mig->gi != mig->mig->gi)
+				gpu->instances[gpu->n_instances++] = (struct nvml_gpu_instance){ gpu, mig->mig };
 		}
 	}
 }
 
-static bool same_version(void)
+static bool is_nvml_module_version(void)
 {
 	for (unsigned int i = 0; i < sizeof(sim_data.module_version); i++) {
 		if (sim_data.module_version[i] != sim_data.driver_version[i])
@@ -101,20 +89,19 @@ static nvmlReturn_t initialise(void)
 	case SIM_ACCESS_ABSENT:
 		return NVML_DRIVER_NOT_LOADED;
 	case SIM_ACCESS_REFUSED:
-		return NVML_UNKNOWN; /* what the real library says when the device cgroup refuses */
+		return NVML_UNKNOWN; /* the real library returns this if the device cgroup refuses */
 	case SIM_ACCESS_MODE:
 		return NVML_NO_PERMISSION;
 	case SIM_ACCESS_YES:
 		break;
 	}
-	if (!sim_data.wsl && !sim_data.no_nodes && !same_version())
+	if (!sim_data.wsl && !sim_data.no_nodes && !is_nvml_module_version())
 		return NVML_LIB_RM_VERSION_MISMATCH;
 	enumerate();
 	return NVML_SUCCESS;
 }
 
-API nvmlReturn_t nvmlInit_v2(void);
-API nvmlReturn_t nvmlInit_v2(void)
+ENTRY(nvmlInit_v2, void)
 {
 	nvmlReturn_t rc = NVML_SUCCESS;
 
@@ -128,15 +115,13 @@ API nvmlReturn_t nvmlInit_v2(void)
 }
 ALIAS(nvmlInit, nvmlInit_v2, void);
 
-API nvmlReturn_t nvmlInitWithFlags(unsigned int flags);
-API nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
+ENTRY(nvmlInitWithFlags, unsigned int flags)
 {
 	(void)flags;
 	return nvmlInit_v2();
 }
 
-API nvmlReturn_t nvmlShutdown(void);
-API nvmlReturn_t nvmlShutdown(void)
+ENTRY(nvmlShutdown, void)
 {
 	nvmlReturn_t rc = NVML_UNINITIALIZED;
 
@@ -168,7 +153,7 @@ API const char *nvmlErrorString(nvmlReturn_t result)
 	return "Unknown Error";
 }
 
-/* --- checks that every function begins with --- */
+/* --- checks at the start of every function --- */
 
 static bool is_handle(const struct nvml_handle *device)
 {
@@ -176,68 +161,49 @@ static bool is_handle(const struct nvml_handle *device)
 	       (device >= state.migs && device < state.migs + state.n_migs);
 }
 
-static nvmlReturn_t check(const struct nvml_handle *device, const void *out)
+bool nvml_is_lost(const struct nvml_handle *device)
+{
+	return sim_gpu_lost((uint32_t)(device->gpu - sim_data.gpus));
+}
+
+nvmlReturn_t nvml_check_device(const struct nvml_handle *device, const void *out)
 {
 	if (state.references == 0)
 		return NVML_UNINITIALIZED;
 	if (!is_handle(device) || !out)
 		return NVML_INVALID_ARGUMENT;
-	return device->gpu->lost ? NVML_GPU_IS_LOST : NVML_SUCCESS;
+	return nvml_is_lost(device) ? NVML_GPU_IS_LOST : NVML_SUCCESS;
 }
 
-/* The same for what a MIG device does not answer. */
-static nvmlReturn_t check_gpu(const struct nvml_handle *device, const void *out)
+nvmlReturn_t nvml_check_gpu(const struct nvml_handle *device, const void *out)
 {
-	nvmlReturn_t rc = check(device, out);
+	nvmlReturn_t rc = nvml_check_device(device, out);
 
 	return rc == NVML_SUCCESS && device->mig ? NVML_NOT_SUPPORTED : rc;
 }
 
-static nvmlReturn_t give_text(char *out, unsigned int size, const volatile char *text)
+nvmlReturn_t nvml_check_mig(const struct nvml_handle *device, const void *out)
+{
+	nvmlReturn_t rc = nvml_check_device(device, out);
+
+	return rc == NVML_SUCCESS && !device->mig ? NVML_NOT_SUPPORTED : rc;
+}
+
+nvmlReturn_t nvml_give_text(char *out, unsigned int size, const volatile char *text)
 {
 	return sim_copy(out, size, text) ? NVML_SUCCESS : NVML_INSUFFICIENT_SIZE;
 }
 
-/* Functions of one shape: a GPU's number. */
-#define GIVE_NUMBER(name, checker, type, expression)           \
-	API nvmlReturn_t name(nvmlDevice_t device, type *out); \
-	API nvmlReturn_t name(nvmlDevice_t device, type *out)  \
-	{                                                      \
-		nvmlReturn_t rc = checker(device, out);        \
-                                                               \
-		if (rc == NVML_SUCCESS)                        \
-			*out = (type)(expression);             \
-		return rc;                                     \
-	}
-
-#define GIVE_TEXT(name, checker, expression)                                       \
-	API nvmlReturn_t name(nvmlDevice_t device, char *out, unsigned int size);  \
-	API nvmlReturn_t name(nvmlDevice_t device, char *out, unsigned int size)   \
-	{                                                                          \
-		nvmlReturn_t rc = checker(device, out);                            \
-                                                                                   \
-		return rc == NVML_SUCCESS ? give_text(out, size, expression) : rc; \
-	}
-
-#define REFUSE(name, ...)                   \
-	API nvmlReturn_t name(__VA_ARGS__); \
-	API nvmlReturn_t name(__VA_ARGS__)  \
-	{                                   \
-		return NVML_NOT_SUPPORTED;  \
-	}
-
 /* --- the system --- */
 
-API nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length);
-API nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
+ENTRY(nvmlSystemGetDriverVersion, char *version, unsigned int length)
 {
 	if (state.references == 0)
 		return NVML_UNINITIALIZED;
-	return version ? give_text(version, length, sim_data.driver_version) : NVML_INVALID_ARGUMENT;
+	return version ? nvml_give_text(version, length, sim_data.driver_version) : NVML_INVALID_ARGUMENT;
 }
 
-API nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length);
-API nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
+ENTRY(nvmlSystemGetNVMLVersion, char *version, unsigned int length)
 {
 	char text[64], driver[32];
 
@@ -245,11 +211,10 @@ API nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
 		return NVML_INVALID_ARGUMENT;
 	(void)sim_copy(driver, sizeof(driver), sim_data.driver_version);
 	(void)snprintf(text, sizeof(text), "%u.%s", sim_data.cuda / 1000, driver);
-	return give_text(version, length, text);
+	return nvml_give_text(version, length, text);
 }
 
-API nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version);
-API nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
+ENTRY(nvmlSystemGetCudaDriverVersion_v2, int *version)
 {
 	if (!version)
 		return NVML_INVALID_ARGUMENT;
@@ -266,22 +231,59 @@ static nvmlReturn_t give_zero(unsigned int *count)
 	return NVML_SUCCESS;
 }
 
-API nvmlReturn_t nvmlUnitGetCount(unsigned int *count);
-API nvmlReturn_t nvmlUnitGetCount(unsigned int *count)
+ENTRY(nvmlUnitGetCount, unsigned int *count)
 {
 	return give_zero(count);
 }
 
-API nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int *count);
-API nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int *count)
+ENTRY(nvmlGetExcludedDeviceCount, unsigned int *count)
 {
 	return give_zero(count);
+}
+
+/* The first argument of a process's command line. */
+ENTRY(nvmlSystemGetProcessName, unsigned int pid, char *name, unsigned int length)
+{
+	char path[32], text[1024];
+	size_t n;
+	FILE *file;
+
+	if (state.references == 0)
+		return NVML_UNINITIALIZED;
+	if (!name || length == 0)
+		return NVML_INVALID_ARGUMENT;
+	(void)snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return NVML_NOT_FOUND;
+	n = fread(text, 1, sizeof(text) - 1, file);
+	text[n] = '\0';
+	(void)fclose(file);
+	(void)sim_copy(name, length, text);
+	return NVML_SUCCESS;
+}
+
+/* "r550_00": the branch that the driver was built from. */
+ENTRY(nvmlSystemGetDriverBranch, nvmlDriverBranch_t *branch, unsigned int length)
+{
+	char version[32];
+
+	if (state.references == 0)
+		return NVML_UNINITIALIZED;
+	if (!branch)
+		return NVML_INVALID_ARGUMENT;
+	if (branch->version != NVML_VERSION(*branch, 1))
+		return NVML_ARGUMENT_VERSION_MISMATCH;
+	(void)sim_copy(version, sizeof(version), sim_data.driver_version);
+	version[strcspn(version, ".")] = '\0';
+	(void)snprintf(branch->branch, length < sizeof(branch->branch) ? length : sizeof(branch->branch), "r%s_00",
+		       version);
+	return NVML_SUCCESS;
 }
 
 /* --- handles --- */
 
-API nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count);
-API nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
+ENTRY(nvmlDeviceGetCount_v2, unsigned int *count)
 {
 	if (state.references == 0)
 		return NVML_UNINITIALIZED;
@@ -292,14 +294,13 @@ API nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
 }
 ALIAS(nvmlDeviceGetCount, nvmlDeviceGetCount_v2, unsigned int *count);
 
-API nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
-API nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
+ENTRY(nvmlDeviceGetHandleByIndex_v2, unsigned int index, nvmlDevice_t *device)
 {
 	if (state.references == 0)
 		return NVML_UNINITIALIZED;
 	if (!device || index >= state.n_gpus)
 		return NVML_INVALID_ARGUMENT;
-	if (state.gpus[index].gpu->lost)
+	if (nvml_is_lost(&state.gpus[index]))
 		return NVML_GPU_IS_LOST;
 	*device = &state.gpus[index];
 	return NVML_SUCCESS;
@@ -316,14 +317,13 @@ static bool has_name(const volatile char *name, const char *wanted)
 
 static nvmlReturn_t give_handle(struct nvml_handle *handle, nvmlDevice_t *device)
 {
-	if (handle->gpu->lost)
+	if (nvml_is_lost(handle))
 		return NVML_GPU_IS_LOST;
 	*device = handle;
 	return NVML_SUCCESS;
 }
 
-API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device);
-API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
+ENTRY(nvmlDeviceGetHandleByUUID, const char *uuid, nvmlDevice_t *device)
 {
 	if (state.references == 0)
 		return NVML_UNINITIALIZED;
@@ -340,8 +340,7 @@ API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *devic
 	return NVML_NOT_FOUND;
 }
 
-API nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device);
-API nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device)
+ENTRY(nvmlDeviceGetHandleBySerial, const char *serial, nvmlDevice_t *device)
 {
 	if (state.references == 0)
 		return NVML_UNINITIALIZED;
@@ -354,8 +353,10 @@ API nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *d
 	return NVML_NOT_FOUND;
 }
 
-/* "00000000:1B:00.0", "0000:1b:00.0", "1b:00.0": hexadecimal numbers with colons between them. */
-static bool parse_bus_id(const char *text, unsigned long numbers[3])
+/*
+ * Parses "00000000:1B:00.0", "0000:1b:00.0" or "1b:00.0": hexadecimal numbers separated by colons.
+ */
+static bool parse_nvml_bus_id(const char *text, unsigned long numbers[3])
 {
 	unsigned int n = 0;
 	char *end;
@@ -375,14 +376,13 @@ static bool parse_bus_id(const char *text, unsigned long numbers[3])
 	return n >= 2 && end != text && strcmp(end, ".0") == 0;
 }
 
-API nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device);
-API nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device)
+ENTRY(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, nvmlDevice_t *device)
 {
 	unsigned long numbers[3];
 
 	if (state.references == 0)
 		return NVML_UNINITIALIZED;
-	if (!bus_id || !device || !parse_bus_id(bus_id, numbers))
+	if (!bus_id || !device || !parse_nvml_bus_id(bus_id, numbers))
 		return NVML_INVALID_ARGUMENT;
 	for (unsigned int i = 0; i < state.n_gpus; i++) {
 		const volatile struct sim_data_gpu *gpu = state.gpus[i].gpu;
@@ -394,40 +394,50 @@ API nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice
 }
 ALIAS(nvmlDeviceGetHandleByPciBusId, nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, nvmlDevice_t *device);
 
-/* --- what a GPU is --- */
+/* --- properties of a GPU --- */
 
-API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length);
-API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length)
+ENTRY(nvmlDeviceGetName, nvmlDevice_t device, char *name, unsigned int length)
 {
-	nvmlReturn_t rc = check(device, name);
+	nvmlReturn_t rc = nvml_check_device(device, name);
 	char gpu[96], profile[32], text[160];
 
 	if (rc != NVML_SUCCESS)
 		return rc;
 	(void)sim_copy(gpu, sizeof(gpu), device->gpu->name);
 	if (!device->mig)
-		return give_text(name, length, gpu);
+		return nvml_give_text(name, length, gpu);
 	(void)sim_copy(profile, sizeof(profile), device->mig->profile);
 	(void)snprintf(text, sizeof(text), "%s MIG %s", gpu, profile);
-	return give_text(name, length, text);
+	return nvml_give_text(name, length, text);
 }
 
-GIVE_TEXT(nvmlDeviceGetUUID, check, device->mig ? device->mig->uuid : device->gpu->uuid)
-GIVE_TEXT(nvmlDeviceGetSerial, check_gpu, device->gpu->serial)
-GIVE_TEXT(nvmlDeviceGetVbiosVersion, check_gpu, device->gpu->vbios)
-GIVE_TEXT(nvmlDeviceGetBoardPartNumber, check_gpu, "900-SIMULATED-000")
-GIVE_NUMBER(nvmlDeviceGetMinorNumber, check_gpu, unsigned int, device->gpu->minor)
-GIVE_NUMBER(nvmlDeviceGetIndex, check, unsigned int, device->index)
-GIVE_NUMBER(nvmlDeviceGetBrand, check, unsigned int, device->gpu->brand)
-GIVE_NUMBER(nvmlDeviceGetArchitecture, check, unsigned int, device->gpu->arch)
-GIVE_NUMBER(nvmlDeviceGetNumGpuCores, check_gpu, unsigned int, device->gpu->multiprocessors * 128)
-GIVE_NUMBER(nvmlDeviceGetMultiGpuBoard, check_gpu, unsigned int, 0)
-GIVE_NUMBER(nvmlDeviceGetBoardId, check_gpu, unsigned int, device->gpu->bus << 8)
+GIVE_TEXT(nvmlDeviceGetUUID, nvml_check_device, device->mig ? device->mig->uuid : device->gpu->uuid)
+GIVE_TEXT(nvmlDeviceGetSerial, nvml_check_gpu, device->gpu->serial)
+GIVE_TEXT(nvmlDeviceGetVbiosVersion, nvml_check_gpu, device->gpu->vbios)
+GIVE_TEXT(nvmlDeviceGetBoardPartNumber, nvml_check_gpu, "900-SIMULATED-000")
+GIVE_TEXT(nvmlDeviceGetInforomImageVersion, nvml_check_gpu, "G520.0200.00.05")
 
-API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor);
-API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
+/* The buffer has at least 80 bytes. */
+ENTRY(nvmlDeviceGetGspFirmwareVersion, nvmlDevice_t device, char *version)
 {
-	nvmlReturn_t rc = check(device, major);
+	nvmlReturn_t rc = nvml_check_gpu(device, version);
+
+	if (rc != NVML_SUCCESS)
+		return rc;
+	return sim_data.firmware ? nvml_give_text(version, 80, sim_data.module_version) : NVML_NOT_SUPPORTED;
+}
+
+GIVE_NUMBER(nvmlDeviceGetMinorNumber, nvml_check_gpu, unsigned int, device->gpu->minor)
+GIVE_NUMBER(nvmlDeviceGetIndex, nvml_check_device, unsigned int, device->index)
+GIVE_NUMBER(nvmlDeviceGetBrand, nvml_check_device, unsigned int, device->gpu->brand)
+GIVE_NUMBER(nvmlDeviceGetArchitecture, nvml_check_device, unsigned int, device->gpu->arch)
+GIVE_NUMBER(nvmlDeviceGetNumGpuCores, nvml_check_gpu, unsigned int, device->gpu->multiprocessors * 128)
+GIVE_NUMBER(nvmlDeviceGetMultiGpuBoard, nvml_check_gpu, unsigned int, 0)
+GIVE_NUMBER(nvmlDeviceGetBoardId, nvml_check_gpu, unsigned int, device->gpu->bus << 8)
+
+ENTRY(nvmlDeviceGetCudaComputeCapability, nvmlDevice_t device, int *major, int *minor)
+{
+	nvmlReturn_t rc = nvml_check_device(device, major);
 
 	if (rc != NVML_SUCCESS || !minor)
 		return rc != NVML_SUCCESS ? rc : NVML_INVALID_ARGUMENT;
@@ -436,10 +446,9 @@ API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *ma
 	return NVML_SUCCESS;
 }
 
-API nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddressingMode_t *mode);
-API nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddressingMode_t *mode)
+ENTRY(nvmlDeviceGetAddressingMode, nvmlDevice_t device, nvmlDeviceAddressingMode_t *mode)
 {
-	nvmlReturn_t rc = check_gpu(device, mode);
+	nvmlReturn_t rc = nvml_check_gpu(device, mode);
 
 	if (rc != NVML_SUCCESS)
 		return rc;
@@ -451,28 +460,28 @@ API nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddr
 	return NVML_SUCCESS;
 }
 
-API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci);
-API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
+void nvml_pci_info(const volatile struct sim_data_gpu *gpu, nvmlPciInfo_t *ret_pci)
 {
-	nvmlReturn_t rc = check(device, pci);
-	const volatile struct sim_data_gpu *gpu;
-
-	if (rc != NVML_SUCCESS)
-		return rc;
-	gpu = device->gpu;
-	*pci = (nvmlPciInfo_t){ .domain = gpu->domain,
-				.bus = gpu->bus,
-				.device = gpu->device,
-				.pciDeviceId = gpu->pci_id,
-				.pciSubSystemId = gpu->pci_subsystem_id };
-	(void)snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "%04X:%02X:%02X.0", gpu->domain & 0xffff,
+	*ret_pci = (nvmlPciInfo_t){ .domain = gpu->domain,
+				    .bus = gpu->bus,
+				    .device = gpu->device,
+				    .pciDeviceId = gpu->pci_id,
+				    .pciSubSystemId = gpu->pci_subsystem_id };
+	(void)snprintf(ret_pci->busIdLegacy, sizeof(ret_pci->busIdLegacy), "%04X:%02X:%02X.0", gpu->domain & 0xffff,
 		       gpu->bus & 0xff, gpu->device & 0xff);
-	(void)snprintf(pci->busId, sizeof(pci->busId), "%08X:%02X:%02X.0", gpu->domain, gpu->bus, gpu->device);
-	return NVML_SUCCESS;
+	(void)snprintf(ret_pci->busId, sizeof(ret_pci->busId), "%08X:%02X:%02X.0", gpu->domain, gpu->bus, gpu->device);
 }
 
-API nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_v2_t *pci);
-API nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_v2_t *pci)
+ENTRY(nvmlDeviceGetPciInfo_v3, nvmlDevice_t device, nvmlPciInfo_t *pci)
+{
+	nvmlReturn_t rc = nvml_check_device(device, pci);
+
+	if (rc == NVML_SUCCESS)
+		nvml_pci_info(device->gpu, pci);
+	return rc;
+}
+
+ENTRY(nvmlDeviceGetPciInfo_v2, nvmlDevice_t device, nvmlPciInfo_v2_t *pci)
 {
 	nvmlPciInfo_t full;
 	nvmlReturn_t rc = pci ? nvmlDeviceGetPciInfo_v3(device, &full) : NVML_INVALID_ARGUMENT;
@@ -489,284 +498,63 @@ API nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_v2_t *
 }
 ALIAS(nvmlDeviceGetPciInfo, nvmlDeviceGetPciInfo_v2, nvmlDevice_t device, nvmlPciInfo_v2_t *pci);
 
-/* --- MIG --- */
+/* --- for the simulated nvidia-smi --- */
 
-API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending);
-API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending)
+/*
+ * Until Volta all GPUs that NVLinks connect are reset together; on Ampere also where NVSwitches
+ * connect them and no fabric manager runs.
+ */
+static bool is_reset_alone(const volatile struct sim_data_gpu *gpu)
 {
-	nvmlReturn_t rc = check_gpu(device, current);
+	enum { AMPERE = 7 };
 
-	if (rc != NVML_SUCCESS)
-		return rc;
-	if (!device->gpu->mig_capable)
-		return NVML_NOT_SUPPORTED;
-	*current = device->gpu->mig_enabled;
-	if (pending)
-		*pending = device->gpu->mig_enabled;
-	return NVML_SUCCESS;
+	return gpu->arch > AMPERE || (gpu->arch == AMPERE && (sim_data.n_switches == 0 || sim_data.fabricmanager));
 }
 
-API nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count);
-API nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count)
+/* Returns whether a GPU has an NVLink to the other one. */
+static bool has_link_to(const volatile struct sim_data_gpu *gpu, uint32_t other)
 {
-	nvmlReturn_t rc = check_gpu(device, count);
-
-	if (rc == NVML_SUCCESS)
-		*count = device->gpu->mig_capable ? 7 : 0;
-	return rc;
-}
-
-API nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig);
-API nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig)
-{
-	nvmlReturn_t rc = check_gpu(device, mig);
-
-	if (rc != NVML_SUCCESS)
-		return rc;
-	if (!device->gpu->mig_enabled)
-		return NVML_NOT_SUPPORTED;
-	if (index >= device->n_mig)
-		return NVML_NOT_FOUND;
-	*mig = device->migs[index];
-	return NVML_SUCCESS;
-}
-
-API nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig, nvmlDevice_t *device);
-API nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig, nvmlDevice_t *device)
-{
-	nvmlReturn_t rc = check(mig, device);
-
-	if (rc != NVML_SUCCESS)
-		return rc;
-	if (!mig->mig)
-		return NVML_INVALID_ARGUMENT;
-	*device = mig->parent;
-	return NVML_SUCCESS;
-}
-
-static nvmlReturn_t check_mig(const struct nvml_handle *device, const void *out)
-{
-	nvmlReturn_t rc = check(device, out);
-
-	return rc == NVML_SUCCESS && !device->mig ? NVML_NOT_SUPPORTED : rc;
-}
-
-GIVE_NUMBER(nvmlDeviceIsMigDeviceHandle, check, unsigned int, device->mig != NULL)
-GIVE_NUMBER(nvmlDeviceGetGpuInstanceId, check_mig, unsigned int, device->mig->gi)
-GIVE_NUMBER(nvmlDeviceGetComputeInstanceId, check_mig, unsigned int, device->mig->ci)
-
-API nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes);
-API nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
-{
-	nvmlReturn_t rc = check_mig(device, attributes);
-
-	if (rc != NVML_SUCCESS)
-		return rc;
-	*attributes = (nvmlDeviceAttributes_t){ .multiprocessorCount = device->mig->multiprocessors,
-						.sharedCopyEngineCount = device->mig->gi_slices,
-						.sharedDecoderCount = device->mig->gi_slices / 2,
-						.gpuInstanceSliceCount = device->mig->gi_slices,
-						.computeInstanceSliceCount = device->mig->ci_slices,
-						.memorySizeMB = device->mig->memory >> 20 };
-	return NVML_SUCCESS;
-}
-ALIAS(nvmlDeviceGetAttributes, nvmlDeviceGetAttributes_v2, nvmlDevice_t device, nvmlDeviceAttributes_t *attributes);
-
-REFUSE(nvmlDeviceSetMigMode, nvmlDevice_t device __attribute__((unused)), unsigned int mode __attribute__((unused)),
-       nvmlReturn_t *status __attribute__((unused)))
-
-/* --- what a GPU does: an idle one --- */
-
-static unsigned long long total_memory(const struct nvml_handle *device)
-{
-	return device->mig ? device->mig->memory : device->gpu->memory;
-}
-
-#define USED_MEMORY (4ull << 20)
-
-API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
-API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
-{
-	nvmlReturn_t rc = check(device, memory);
-
-	if (rc != NVML_SUCCESS)
-		return rc;
-	memory->total = total_memory(device);
-	memory->used = USED_MEMORY;
-	memory->free = memory->total - memory->used;
-	return NVML_SUCCESS;
-}
-
-API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
-API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
-{
-	nvmlReturn_t rc = check(device, memory);
-
-	if (rc != NVML_SUCCESS)
-		return rc;
-	if (memory->version != (sizeof(*memory) | 2u << 24))
-		return NVML_ARGUMENT_VERSION_MISMATCH;
-	memory->total = total_memory(device);
-	memory->reserved = 0;
-	memory->used = USED_MEMORY;
-	memory->free = memory->total - memory->used;
-	return NVML_SUCCESS;
-}
-
-API nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *memory);
-API nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *memory)
-{
-	nvmlReturn_t rc = check(device, memory);
-
-	if (rc == NVML_SUCCESS)
-		*memory =
-		    (nvmlBAR1Memory_t){ .bar1Total = 256ull << 20, .bar1Free = 255ull << 20, .bar1Used = 1ull << 20 };
-	return rc;
-}
-
-API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization);
-API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
-{
-	nvmlReturn_t rc = check_gpu(device, utilization);
-
-	if (rc == NVML_SUCCESS)
-		*utilization = (nvmlUtilization_t){ 0, 0 };
-	return rc;
-}
-
-API nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned int sensor, unsigned int *temperature);
-API nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned int sensor, unsigned int *temperature)
-{
-	nvmlReturn_t rc = check_gpu(device, temperature);
-
-	if (rc != NVML_SUCCESS || sensor != 0)
-		return rc != NVML_SUCCESS ? rc : NVML_INVALID_ARGUMENT;
-	*temperature = 30 + device->gpu->minor % 8;
-	return NVML_SUCCESS;
-}
-
-/* Which of four clocks does not matter: all idle. */
-API nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, unsigned int type, unsigned int *clock);
-API nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, unsigned int type, unsigned int *clock)
-{
-	nvmlReturn_t rc = check(device, clock);
-
-	if (rc != NVML_SUCCESS || type > 3)
-		return rc != NVML_SUCCESS ? rc : NVML_INVALID_ARGUMENT;
-	*clock = 345;
-	return NVML_SUCCESS;
-}
-
-API nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending);
-API nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending)
-{
-	nvmlReturn_t rc = check_gpu(device, current);
-
-	if (rc != NVML_SUCCESS)
-		return rc;
-	if (device->gpu->display)
-		return NVML_NOT_SUPPORTED;
-	*current = 1;
-	if (pending)
-		*pending = 1;
-	return NVML_SUCCESS;
-}
-
-GIVE_NUMBER(nvmlDeviceGetPowerUsage, check_gpu, unsigned int, device->gpu->power_watts * 100)
-GIVE_NUMBER(nvmlDeviceGetPowerManagementLimit, check_gpu, unsigned int, device->gpu->power_watts * 1000)
-GIVE_NUMBER(nvmlDeviceGetEnforcedPowerLimit, check_gpu, unsigned int, device->gpu->power_watts * 1000)
-GIVE_NUMBER(nvmlDeviceGetPerformanceState, check_gpu, unsigned int, 0)
-GIVE_NUMBER(nvmlDeviceGetPersistenceMode, check_gpu, unsigned int, 1)
-GIVE_NUMBER(nvmlDeviceGetComputeMode, check, unsigned int, 0)
-GIVE_NUMBER(nvmlDeviceGetDisplayMode, check_gpu, unsigned int, device->gpu->display)
-GIVE_NUMBER(nvmlDeviceGetDisplayActive, check_gpu, unsigned int, 0)
-GIVE_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, check_gpu, unsigned int, 4)
-GIVE_NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, check_gpu, unsigned int, 4)
-GIVE_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, check_gpu, unsigned int, 16)
-GIVE_NUMBER(nvmlDeviceGetMaxPcieLinkWidth, check_gpu, unsigned int, 16)
-GIVE_NUMBER(nvmlDeviceGetSupportedEventTypes, check_gpu, unsigned long long, 0)
-
-REFUSE(nvmlDeviceGetFanSpeed, nvmlDevice_t device __attribute__((unused)), unsigned int *speed __attribute__((unused)))
-REFUSE(nvmlDeviceGetNvLinkState, nvmlDevice_t device __attribute__((unused)), unsigned int link __attribute__((unused)),
-       unsigned int *active __attribute__((unused)))
-
-static nvmlReturn_t give_no_processes(const struct nvml_handle *device, unsigned int *count)
-{
-	nvmlReturn_t rc = check(device, count);
-
-	if (rc == NVML_SUCCESS)
-		*count = 0;
-	return rc;
-}
-
-#define GIVE_NO_PROCESSES(name)                                                       \
-	API nvmlReturn_t name(nvmlDevice_t device, unsigned int *count, void *infos); \
-	API nvmlReturn_t name(nvmlDevice_t device, unsigned int *count, void *infos)  \
-	{                                                                             \
-		(void)infos;                                                          \
-		return give_no_processes(device, count);                              \
+	for (uint32_t i = 0; i < gpu->n_links; i++) {
+		if (gpu->links[i] == other || (gpu->links[i] == SIM_LINK_SWITCH && sim_data.gpus[other].n_links > 0))
+			return true;
 	}
-GIVE_NO_PROCESSES(nvmlDeviceGetComputeRunningProcesses)
-GIVE_NO_PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2)
-GIVE_NO_PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3)
-GIVE_NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses)
-GIVE_NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2)
-GIVE_NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3)
+	return false;
+}
 
-/* Health checks of device plugins wait for events; none ever comes. */
-API nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set);
-API nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
+/* The bits of `indices` that mean GPUs of the host, as sim_data numbers them. */
+static uint32_t to_host_bits(uint32_t indices)
 {
-	if (!set)
+	uint32_t bits = 0;
+
+	for (uint32_t i = 0; i < state.n_gpus; i++) {
+		if (indices >> i & 1u)
+			bits |= 1u << (state.gpus[i].gpu - sim_data.gpus);
+	}
+	return bits;
+}
+
+/*
+ * Resets the GPU of that index, as one of those in `together`: a line in the kernel log, which ends
+ * what earlier lines began. RESET_REQUIRED: *peer would have to be reset together with it.
+ */
+ENTRY(graftSimResetGpu, unsigned int index, unsigned int together, nvmlPciInfo_t *pci, nvmlPciInfo_t *peer)
+{
+	uint32_t self, bits;
+
+	if (state.references == 0)
+		return NVML_UNINITIALIZED;
+	if (index >= state.n_gpus || !pci || !peer)
 		return NVML_INVALID_ARGUMENT;
-	*set = (nvmlEventSet_t)(void *)&state;
-	return NVML_SUCCESS;
-}
-
-API nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set);
-API nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
-{
-	return set ? NVML_SUCCESS : NVML_INVALID_ARGUMENT;
-}
-
-API nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set);
-API nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)
-{
-	(void)types;
-	return check_gpu(device, set);
-}
-
-API nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, void *data, unsigned int timeout_ms);
-API nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, void *data, unsigned int timeout_ms)
-{
-	struct timespec delay = { .tv_sec = timeout_ms / 1000, .tv_nsec = (long)(timeout_ms % 1000) * 1000000 };
-
-	(void)data;
-	if (!set)
-		return NVML_INVALID_ARGUMENT;
-	(void)nanosleep(&delay, NULL);
-	return NVML_TIMEOUT;
-}
-ALIAS(nvmlEventSetWait, nvmlEventSetWait_v2, nvmlEventSet_t set, void *data, unsigned int timeout_ms);
-
-API nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b, unsigned int *level);
-API nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b, unsigned int *level)
-{
-	nvmlReturn_t rc = check_gpu(a, level);
-
-	if (rc == NVML_SUCCESS)
-		rc = check_gpu(b, level);
-	if (rc == NVML_SUCCESS)
-		*level = a == b ? 0 : 50; /* behind different root complexes */
-	return rc;
-}
-
-API nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int n, unsigned long *cpus);
-API nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int n, unsigned long *cpus)
-{
-	nvmlReturn_t rc = check_gpu(device, cpus);
-
-	for (unsigned int i = 0; rc == NVML_SUCCESS && i < n; i++)
-		cpus[i] = ~0ul;
-	return rc;
+	nvml_pci_info(state.gpus[index].gpu, pci);
+	if (state.gpus[index].gpu->lost)
+		return NVML_GPU_IS_LOST;
+	self = (uint32_t)(state.gpus[index].gpu - sim_data.gpus);
+	bits = to_host_bits(together) | 1u << self;
+	for (uint32_t i = 0; i < sim_data.n_gpus; i++) {
+		if ((bits >> i & 1u) || is_reset_alone(&sim_data.gpus[self]) || !has_link_to(&sim_data.gpus[self], i))
+			continue;
+		nvml_pci_info(&sim_data.gpus[i], peer);
+		return NVML_RESET_REQUIRED;
+	}
+	return sim_log_reset(self) ? NVML_SUCCESS : NVML_NO_PERMISSION;
 }

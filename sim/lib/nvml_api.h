@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvml_api: the part of NVML's binary interface that the simulated library offers and the simulated nvidia-smi uses: numbers and layouts
- * that callers compiled against the real one rely on. Layouts are for LP64.
+ * nvml_api: the part of NVML's binary interface that the simulated library provides and the
+ * simulated nvidia-smi uses: numbers and layouts on which callers compiled against the real library
+ * rely. The layouts are those of LP64.
  */
 #ifndef GRAFT_SIM_NVML_API_H
 #define GRAFT_SIM_NVML_API_H
 
-/* value, name, what nvmlErrorString() says */
+/* value, name, text that nvmlErrorString() returns */
 #define NVML_RETURN_LIST(X)                                                                         \
 	X(0, SUCCESS, "Success")                                                                    \
 	X(1, UNINITIALIZED, "Uninitialized")                                                        \
@@ -44,6 +45,11 @@ typedef enum {
 
 typedef struct nvml_handle *nvmlDevice_t;
 typedef struct nvml_event_set *nvmlEventSet_t;
+typedef struct nvml_gpu_instance *nvmlGpuInstance_t;
+typedef struct nvml_handle *nvmlComputeInstance_t; /* the MIG device that it is */
+
+/* The version that callers put into a structure that has one. */
+#define NVML_VERSION(type, number) ((unsigned int)sizeof(type) | (unsigned int)(number) << 24)
 
 typedef struct {
 	char busIdLegacy[16];
@@ -52,7 +58,7 @@ typedef struct {
 	char busId[32];
 } nvmlPciInfo_t;
 
-/* As of nvmlDeviceGetPciInfo() and _v2. */
+/* Used by nvmlDeviceGetPciInfo() and nvmlDeviceGetPciInfo_v2(). */
 typedef struct {
 	char busId[16];
 	unsigned int domain, bus, device;
@@ -90,5 +96,156 @@ typedef struct {
 	unsigned int gpuInstanceSliceCount, computeInstanceSliceCount;
 	unsigned long long memorySizeMB;
 } nvmlDeviceAttributes_t;
+
+typedef struct {
+	unsigned int version;
+	unsigned int domain, bus, device;
+	unsigned int pciDeviceId, pciSubSystemId;
+	unsigned int baseClass, subClass;
+	char busId[32];
+} nvmlPciInfoExt_t;
+
+typedef struct {
+	unsigned int version;
+	char branch[80];
+} nvmlDriverBranch_t;
+
+/* --- MIG --- */
+
+typedef struct {
+	unsigned int start, size;
+} nvmlPlacement_t;
+
+typedef struct {
+	unsigned int id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount;
+	unsigned int copyEngineCount, decoderCount, encoderCount, jpegCount, ofaCount;
+	unsigned long long memorySizeMB;
+} nvmlGpuInstanceProfileInfo_t;
+
+typedef struct {
+	unsigned int version, id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount;
+	unsigned int copyEngineCount, decoderCount, encoderCount, jpegCount, ofaCount;
+	unsigned long long memorySizeMB;
+	char name[96];
+} nvmlGpuInstanceProfileInfo_v2_t;
+
+typedef struct {
+	unsigned int version, id, sliceCount, instanceCount, multiprocessorCount;
+	unsigned int copyEngineCount, decoderCount, encoderCount, jpegCount, ofaCount;
+	unsigned long long memorySizeMB;
+	char name[96];
+	unsigned int capabilities; /* 1: peer-to-peer */
+} nvmlGpuInstanceProfileInfo_v3_t;
+
+typedef struct {
+	nvmlDevice_t device;
+	unsigned int id, profileId;
+	nvmlPlacement_t placement;
+} nvmlGpuInstanceInfo_t;
+
+typedef struct {
+	unsigned int id, sliceCount, instanceCount, multiprocessorCount;
+	unsigned int sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
+} nvmlComputeInstanceProfileInfo_t;
+
+typedef struct {
+	unsigned int version;
+	nvmlComputeInstanceProfileInfo_t info;
+	char name[96];
+} nvmlComputeInstanceProfileInfo_v2_t;
+
+typedef struct {
+	unsigned int version;
+	nvmlComputeInstanceProfileInfo_t info;
+	char name[96];
+	unsigned int capabilities;
+} nvmlComputeInstanceProfileInfo_v3_t;
+
+typedef struct {
+	nvmlDevice_t device;
+	nvmlGpuInstance_t gpuInstance;
+	unsigned int id, profileId;
+	nvmlPlacement_t placement;
+} nvmlComputeInstanceInfo_t;
+
+/* --- NVLink and its fabric --- */
+
+typedef struct {
+	unsigned char clusterUuid[16];
+	unsigned int status; /* nvmlReturn_t */
+	unsigned int cliqueId;
+	unsigned char state;
+} nvmlGpuFabricInfo_t;
+
+typedef struct {
+	unsigned int version;
+	unsigned char clusterUuid[16];
+	unsigned int status;
+	unsigned int cliqueId;
+	unsigned char state;
+	unsigned int healthMask;
+} nvmlGpuFabricInfo_v2_t;
+
+typedef struct {
+	unsigned int version;
+	unsigned char clusterUuid[16];
+	unsigned int status;
+	unsigned int cliqueId;
+	unsigned char state;
+	unsigned int healthMask;
+	unsigned char healthSummary;
+} nvmlGpuFabricInfo_v3_t;
+
+typedef struct {
+	unsigned int version;
+	unsigned char ibGuid[16];
+	unsigned char chassisSerialNumber[16]; /* version 1: rackGuid */
+	unsigned char slotNumber, trayIndex, hostId, peerType, moduleId;
+} nvmlPlatformInfo_t;
+
+/* --- monitoring --- */
+
+typedef struct {
+	unsigned int fieldId, scopeId;
+	long long timestamp, latencyUsec;
+	unsigned int valueType; /* NVML_VALUE_* */
+	nvmlReturn_t nvmlReturn;
+	union {
+		double dVal;
+		unsigned int uiVal;
+		unsigned long ulVal;
+		unsigned long long ullVal;
+		long long sllVal;
+	} value;
+} nvmlFieldValue_t;
+enum { NVML_VALUE_UINT = 1, NVML_VALUE_ULLONG = 3 };
+
+typedef struct {
+	unsigned long long l1Cache, l2Cache, deviceMemory, registerFile;
+} nvmlEccErrorCounts_t;
+
+typedef struct {
+	unsigned int max, high, partial, low, none;
+} nvmlRowRemapperHistogramValues_t;
+
+typedef struct {
+	unsigned long long referenceTime, violationTime;
+} nvmlViolationTime_t;
+
+typedef struct {
+	unsigned int sessionsCount, averageFPS, averageLatency;
+} nvmlFBCStats_t;
+
+typedef struct {
+	nvmlDevice_t device;
+	unsigned long long eventType; /* NVML_EVENT_* */
+	unsigned long long eventData; /* the Xid */
+	unsigned int gpuInstanceId, computeInstanceId;
+} nvmlEventData_t;
+#define NVML_EVENT_SINGLE_BIT_ECC 0x01ull
+#define NVML_EVENT_DOUBLE_BIT_ECC 0x02ull
+#define NVML_EVENT_PSTATE         0x04ull
+#define NVML_EVENT_XID            0x08ull
+#define NVML_EVENT_CLOCK          0x10ull
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* visible: nodes tried by open(2), nothing remembered, so a change of the cgroup shows at the next initialisation. */
+/*
+ * visible: tries nodes with open(2) and caches nothing, so that a change of the cgroup takes effect
+ * at the next initialisation.
+ */
 #include "visible.h"
 
 #include <errno.h>
@@ -7,7 +10,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Volatile and in a section of its own: the compiler must not believe that the GPUs are the none of the template. */
+/*
+ * Volatile and in a section of its own, because the compiler must not assume that the template's
+ * empty list of GPUs is final.
+ */
 __attribute__((section(".graft_sim"), used, aligned(16)))
 const volatile struct sim_data sim_data = { .magic = SIM_MAGIC };
 

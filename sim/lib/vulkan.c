@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vulkan: the simulated libGLX_nvidia.so.0 as a Vulkan driver: a loader finds it by nvidia_icd.json, lists the GPUs that the process may see and
- * asks what they are. A device can be made and asked for memory of images, as vulkaninfo does; it draws nothing. The interface is that of the
- * Khronos loader (version 5 of its driver interface).
+ * vulkan: the simulated libGLX_nvidia.so.0 as a Vulkan driver: a loader finds it through
+ * nvidia_icd.json, lists the GPUs that the process can see and queries their properties. A device
+ * can be created and asked for memory requirements of images, as vulkaninfo does; it draws nothing.
+ * It implements version 5 of the Khronos loader's driver interface.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +11,12 @@
 #include <vulkan/vk_icd.h>
 #include <vulkan/vulkan.h>
 
+#include "kernel_log.h"
 #include "visible.h"
 
 #define API __attribute__((visibility("default")))
 
-/* What the loader gets: its own table comes first. */
+/* Objects passed to the loader start with the loader's own data. */
 struct gpu {
 	VK_LOADER_DATA loader;
 	uint32_t index;
@@ -29,7 +31,10 @@ struct device {
 	VK_LOADER_DATA queue;
 };
 
-/* The number of elements that a caller with room for `room` gets. */
+/*
+ * Sets *count to the number of elements that the caller gets. With `wants_elements`, *count is the
+ * room that the caller has; if there are more elements, returns VK_INCOMPLETE.
+ */
 static VkResult give(uint32_t have, uint32_t *count, bool wants_elements)
 {
 	uint32_t room = *count;
@@ -44,7 +49,7 @@ static VkResult enumerate_instance_version(uint32_t *version)
 	return VK_SUCCESS;
 }
 
-/* One extension that every loader asks for, and no layers. */
+/* One extension, which every loader requests, and no layers. */
 static VkResult enumerate_instance_extensions(const char *layer, uint32_t *count, VkExtensionProperties *properties)
 {
 	VkResult result = give(1, count, properties != NULL);
@@ -70,7 +75,7 @@ static VkResult create_instance(const VkInstanceCreateInfo *info, const VkAlloca
 	}
 	set_loader_magic_value(made);
 	for (uint32_t i = 0; i < sim_data.n_gpus; i++) {
-		if (!sim_gpu_visible(i) || sim_data.gpus[i].lost)
+		if (!sim_gpu_visible(i) || sim_gpu_lost(i))
 			continue;
 		made->gpus[made->n_gpus].index = i;
 		set_loader_magic_value(&made->gpus[made->n_gpus++]);
@@ -113,7 +118,7 @@ static const volatile struct sim_data_gpu *facts(VkPhysicalDevice gpu)
 	return &sim_data.gpus[((struct gpu *)gpu)->index];
 }
 
-/* Vulkan's number for a driver version of NVIDIA: ten bits, eight, eight, six. */
+/* Encodes an NVIDIA driver version for Vulkan: ten bits, eight, eight, six. */
 static uint32_t driver_number(void)
 {
 	uint32_t parts[3] = { 0, 0, 0 };
@@ -141,7 +146,7 @@ static void get_properties(VkPhysicalDevice gpu, VkPhysicalDeviceProperties *pro
 	properties->limits.maxImageDimension2D = 32768;
 }
 
-/* "GPU-ac83bb1e-786d-..." as sixteen bytes. */
+/* Converts "GPU-ac83bb1e-786d-..." to sixteen bytes. */
 static void uuid_bytes(const volatile char *uuid, uint8_t bytes[VK_UUID_SIZE])
 {
 	unsigned int n = 0;
@@ -158,7 +163,9 @@ static void uuid_bytes(const volatile char *uuid, uint8_t bytes[VK_UUID_SIZE])
 	}
 }
 
-/* Who the driver is: a structure of its own, and members of the one for all that Vulkan 1.2 brought. */
+/*
+ * Identifies the driver, either in a structure of its own or in members of the one for Vulkan 1.2.
+ */
 static void fill_driver(VkDriverId *id, char name[VK_MAX_DRIVER_NAME_SIZE], char info[VK_MAX_DRIVER_INFO_SIZE],
 			VkConformanceVersion *conformance)
 {
@@ -171,7 +178,7 @@ static void fill_driver(VkDriverId *id, char name[VK_MAX_DRIVER_NAME_SIZE], char
 	*conformance = (VkConformanceVersion){ 1, 3, 0, 0 };
 }
 
-/* One structure of those that a caller wants filled; of others it gets nothing. */
+/* Fills one of the structures that a caller has chained; unknown ones are left as they are. */
 static void fill_more(VkPhysicalDevice gpu, VkBaseOutStructure *wanted)
 {
 	VkPhysicalDeviceDriverProperties *driver = (void *)wanted;
@@ -293,7 +300,7 @@ static void get_sparse(VkPhysicalDevice gpu, VkFormat format, VkImageType type, 
 	(void)give(0, count, properties != NULL);
 }
 
-/* --- a device, as far as memory requirements of images --- */
+/* --- a device: just enough for memory requirements of images --- */
 
 static VkResult create_device(VkPhysicalDevice gpu, const VkDeviceCreateInfo *info,
 			      const VkAllocationCallbacks *allocator, VkDevice *device)
@@ -350,7 +357,7 @@ static void get_image_memory(VkDevice device, VkImage image, VkMemoryRequirement
 	*requirements = (VkMemoryRequirements){ 65536, 65536, 1 };
 }
 
-/* --- the loader's way in --- */
+/* --- entry points for the loader --- */
 
 static PFN_vkVoidFunction get_instance_function(VkInstance instance, const char *name);
 static PFN_vkVoidFunction get_device_function(VkDevice device, const char *name);

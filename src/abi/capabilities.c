@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* capabilities: how the driver gives access to the parts of MIG (SPEC libnvidia-container 2.5). */
+/* capabilities: how the driver controls access to MIG devices (SPEC libnvidia-container 2.5). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define ARENA_MAX ((size_t)1 << 20)
 #define FILE_MAX  ((size_t)1 << 16)
 
-static bool find_major(const struct graft_root *root, struct graft_arena *arena, uint32_t *ret_major)
+static bool find_capabilities_major(const struct graft_root *root, struct graft_arena *arena, uint32_t *ret_major)
 {
 	const char *text = NULL;
 	size_t length = 0;
@@ -31,7 +31,7 @@ ABI_PUBLIC int nvc_nvcaps_style(void)
 	uint32_t major;
 
 	if (arena && graft_root_open(&root, "/", NULL) == 0) {
-		if (find_major(&root, arena, &major))
+		if (find_capabilities_major(&root, arena, &major))
 			style = NVC_NVCAPS_STYLE_DEV;
 		else if (graft_root_stat(&root, "/proc/driver/nvidia/capabilities", &st) == 0)
 			style = NVC_NVCAPS_STYLE_PROC;
@@ -40,7 +40,7 @@ ABI_PUBLIC int nvc_nvcaps_style(void)
 	return style;
 }
 
-/* The minor that stands in a file of capabilities. 0 or -errno. */
+/* Reads the minor number from a capability file. 0 or -errno. */
 static int read_minor(const struct graft_root *root, const char *path, struct graft_arena *arena, uint32_t *ret_minor)
 {
 	struct graft_key_value *items = NULL;
@@ -77,7 +77,7 @@ static int find_node(const struct nvc_context *ctx, const char *cap_path, struct
 	    graft_root_open(&host, "/", err) < 0)
 		return -1;
 	rc = read_minor(&driver, cap_path, arena, &minor);
-	if (rc == 0 && !find_major(&host, arena, &major))
+	if (rc == 0 && !find_capabilities_major(&host, arena, &major))
 		rc = -ENODEV;
 	if (rc < 0)
 		return graft_fail_errno(err, -rc, "unable to get cap device attributes: %s", cap_path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_info: the GPUs and their parts (SPEC libnvidia-container 2.1, 7.1). */
+/* device_info: the GPUs and their MIG devices (SPEC libnvidia-container 2.1, 7.1). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -9,13 +9,13 @@
 #define ARENA_MAX ((size_t)16 << 20)
 #define FACTS     (GRAFT_NVML_UUID | GRAFT_NVML_MODEL | GRAFT_NVML_BRAND | GRAFT_NVML_ARCH | GRAFT_NVML_MIG)
 
-/* What the caller gets is the first member. */
+/* The caller gets a pointer to the first member. */
 struct devices {
 	struct nvc_device_info info;
 	struct graft_arena *arena;
 };
 
-static char *copy_text(struct graft_arena *arena, const char *text)
+static char *copy_device_text(struct graft_arena *arena, const char *text)
 {
 	return text ? graft_arena_strdup(arena, text) : NULL;
 }
@@ -30,11 +30,11 @@ static void fill_mig(struct graft_arena *arena, const struct graft_gpu *gpu, str
 
 		info->devices[i] = (struct nvc_mig_device){
 			.parent = device,
-			.uuid = copy_text(arena, mig->uuid.value),
+			.uuid = copy_device_text(arena, mig->uuid.value),
 			.gi = mig->gi,
 			.ci = mig->ci,
-			.gi_caps_path = copy_text(arena, mig->gi_caps_path),
-			.ci_caps_path = copy_text(arena, mig->ci_caps_path),
+			.gi_caps_path = copy_device_text(arena, mig->gi_caps_path),
+			.ci_caps_path = copy_device_text(arena, mig->ci_caps_path),
 		};
 		info->ndevices = i + 1;
 	}
@@ -43,19 +43,19 @@ static void fill_mig(struct graft_arena *arena, const struct graft_gpu *gpu, str
 static void fill_device(struct graft_arena *arena, const struct graft_gpu *gpu, struct nvc_device *device)
 {
 	*device = (struct nvc_device){
-		.model = copy_text(arena, gpu->model.value),
-		.uuid = copy_text(arena, gpu->uuid.value),
-		.busid = copy_text(arena, gpu->bus_id),
-		.arch = copy_text(arena, gpu->arch.value),
-		.brand = copy_text(arena, gpu->brand.value),
-		.node = { copy_text(arena, gpu->node.path), makedev(gpu->node.major, gpu->node.minor) },
+		.model = copy_device_text(arena, gpu->model.value),
+		.uuid = copy_device_text(arena, gpu->uuid.value),
+		.busid = copy_device_text(arena, gpu->bus_id),
+		.arch = copy_device_text(arena, gpu->arch.value),
+		.brand = copy_device_text(arena, gpu->brand.value),
+		.node = { copy_device_text(arena, gpu->node.path), makedev(gpu->node.major, gpu->node.minor) },
 		.mig_capable = gpu->mig_capable,
-		.mig_caps_path = copy_text(arena, gpu->mig_caps_path),
+		.mig_caps_path = copy_device_text(arena, gpu->mig_caps_path),
 	};
 	fill_mig(arena, gpu, device);
 }
 
-static void fill(struct devices *devices, const struct graft_inventory *inventory)
+static void fill_device_info(struct devices *devices, const struct graft_inventory *inventory)
 {
 	struct nvc_device_info *info = &devices->info;
 
@@ -66,7 +66,7 @@ static void fill(struct devices *devices, const struct graft_inventory *inventor
 	}
 }
 
-static bool has_word(const char *opts, const char *word)
+static bool has_device_word(const char *opts, const char *word)
 {
 	size_t length = strlen(word);
 
@@ -79,7 +79,7 @@ static bool has_word(const char *opts, const char *word)
 ABI_PUBLIC struct nvc_device_info *nvc_device_info_new(struct nvc_context *ctx, const char *opts)
 {
 	struct graft_error err = { .status = GRAFT_OK };
-	struct cli_pipeline pipeline = { .inventory = NULL };
+	struct graft_pipeline pipeline = { .inventory = NULL };
 	struct devices *devices;
 	int rc;
 
@@ -91,14 +91,14 @@ ABI_PUBLIC struct nvc_device_info *nvc_device_info_new(struct nvc_context *ctx, 
 		devices->arena = graft_arena_new(ARENA_MAX);
 	rc = devices && devices->arena ? 0 : graft_fail_memory(&err);
 	if (rc == 0)
-		rc = cli_pipeline_discover(&pipeline, GRAFT_NEED_GPUS | GRAFT_NEED_MIG, &err);
-	if (rc == 0 && !has_word(opts, "no-nvml"))
-		rc = cli_pipeline_complete(&pipeline, FACTS, &err);
+		rc = graft_pipeline_discover(&pipeline, GRAFT_NEED_GPUS | GRAFT_NEED_MIG, &err);
+	if (rc == 0 && !has_device_word(opts, "no-nvml"))
+		rc = graft_pipeline_complete(&pipeline, FACTS, &err);
 	if (rc == 0) {
-		fill(devices, pipeline.inventory);
+		fill_device_info(devices, pipeline.inventory);
 		rc = graft_arena_failed(devices->arena) ? graft_fail_memory(&err) : 0;
 	}
-	cli_pipeline_done(&pipeline);
+	graft_pipeline_done(&pipeline);
 	if (rc == 0)
 		return &devices->info;
 	(void)abi_fail(ctx, &err);

@@ -12,7 +12,7 @@
 	(GRAFT_NEED_NODES | GRAFT_NEED_LIBRARIES | GRAFT_NEED_LIBRARIES32 | GRAFT_NEED_BINARIES | \
 	 GRAFT_NEED_FIRMWARE | GRAFT_NEED_IPCS | GRAFT_NEED_FURTHER)
 
-/* What the caller gets is the first member. */
+/* The caller gets a pointer to the first member. */
 struct driver {
 	struct nvc_driver_info info;
 	struct graft_arena *arena;
@@ -32,7 +32,7 @@ static const struct abi_option words[] = {
 	OPTION("no-gsp-firmware", no_gsp_firmware),
 };
 
-/* A list of the paths that stand at `offset` in elements of `size` bytes. */
+/* Copies the path at `offset` in each of `n` elements of `size` bytes. */
 static char **copy_paths(struct graft_arena *arena, const void *elements, size_t n, size_t size, size_t offset,
 			 size_t *ret_n)
 {
@@ -61,12 +61,28 @@ static void copy_nodes(struct graft_arena *arena, const struct graft_inventory *
 	}
 }
 
+/* The driver store of WSL2 goes with the libraries, which load what is in it. */
+static void add_driver_store(struct graft_arena *arena, const struct graft_inventory *inventory,
+			     struct nvc_driver_info *info)
+{
+	char **list = graft_arena_list(arena, info->nlibs + inventory->n_extra_files, sizeof(*list));
+
+	if (!list)
+		return;
+	if (info->nlibs > 0)
+		memcpy(list, info->libs, info->nlibs * sizeof(*list));
+	for (size_t i = 0; i < inventory->n_extra_files; i++)
+		if (inventory->extra_files[i].class_ == GRAFT_CLASS_WSL)
+			list[info->nlibs++] = graft_arena_strdup(arena, inventory->extra_files[i].path);
+	info->libs = list;
+}
+
 static char *copy_fact(struct graft_arena *arena, const struct graft_fact *fact)
 {
 	return fact->value ? graft_arena_strdup(arena, fact->value) : NULL;
 }
 
-static void fill(struct driver *driver, const struct graft_inventory *inventory)
+static void fill_driver_info(struct driver *driver, const struct graft_inventory *inventory)
 {
 	struct nvc_driver_info *info = &driver->info;
 	struct graft_arena *arena = driver->arena;
@@ -75,6 +91,7 @@ static void fill(struct driver *driver, const struct graft_inventory *inventory)
 	info->cuda_version = copy_fact(arena, &inventory->cuda_version);
 	info->bins = COPY_PATHS(inventory->binaries, inventory->n_binaries, struct graft_binary, &info->nbins);
 	info->libs = COPY_PATHS(inventory->libraries, inventory->n_libraries, struct graft_library, &info->nlibs);
+	add_driver_store(arena, inventory, info);
 	info->libs32 = COPY_PATHS(inventory->libraries32, inventory->n_libraries32, struct graft_library,
 				  &info->nlibs32);
 	info->ipcs = COPY_PATHS(inventory->ipcs, inventory->n_ipcs, struct graft_ipc, &info->nipcs);
@@ -83,18 +100,21 @@ static void fill(struct driver *driver, const struct graft_inventory *inventory)
 	copy_nodes(arena, inventory, info);
 }
 
-/* The newest CUDA follows from the driver's version where that is known; NVML is asked otherwise. */
-static int discover(struct cli_pipeline *pipeline, struct graft_error *err)
+/*
+ * The newest supported CUDA version follows from the driver's version if that is known; otherwise
+ * NVML is asked.
+ */
+static int discover_driver(struct graft_pipeline *pipeline, struct graft_error *err)
 {
-	if (cli_pipeline_discover(pipeline, NEEDS, err) < 0)
+	if (graft_pipeline_discover(pipeline, NEEDS, err) < 0)
 		return -1;
-	return pipeline->inventory->cuda_version.value ? 0 : cli_pipeline_complete(pipeline, GRAFT_NVML_CUDA, err);
+	return pipeline->inventory->cuda_version.value ? 0 : graft_pipeline_complete(pipeline, GRAFT_NVML_CUDA, err);
 }
 
 ABI_PUBLIC struct nvc_driver_info *nvc_driver_info_new(struct nvc_context *ctx, const char *opts)
 {
 	struct graft_error err = { .status = GRAFT_OK };
-	struct cli_pipeline pipeline = { .inventory = NULL };
+	struct graft_pipeline pipeline = { .inventory = NULL };
 	struct driver *driver;
 	int rc;
 
@@ -108,12 +128,12 @@ ABI_PUBLIC struct nvc_driver_info *nvc_driver_info_new(struct nvc_context *ctx, 
 	if (rc == 0)
 		rc = abi_options(words, GRAFT_COUNT(words), opts ? opts : "", &pipeline.host, &err);
 	if (rc == 0)
-		rc = discover(&pipeline, &err);
+		rc = discover_driver(&pipeline, &err);
 	if (rc == 0) {
-		fill(driver, pipeline.inventory);
+		fill_driver_info(driver, pipeline.inventory);
 		rc = graft_arena_failed(driver->arena) ? graft_fail_memory(&err) : 0;
 	}
-	cli_pipeline_done(&pipeline);
+	graft_pipeline_done(&pipeline);
 	if (rc == 0)
 		return &driver->info;
 	(void)abi_fail(ctx, &err);

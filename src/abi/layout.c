@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layout: where each member of the interface's structs is (SPEC libnvidia-container 2.1). Programs were compiled with these numbers: a compiler or a change
- * that gives others is stopped here. nvc.h is for LP64 platforms.
+ * layout: checks the offset of each struct member of the interface (SPEC libnvidia-container 2.1).
+ * Existing programs were compiled with these numbers, so a compiler or a change that yields others
+ * breaks the build. nvc.h is for LP64 platforms.
  */
 #include "abi/nvc.h"
 
-#define SIZE(type, size)     _Static_assert(sizeof(struct type) == (size), "the size of " #type)
-#define AT(type, member, at) _Static_assert(offsetof(struct type, member) == (at), "the place of " #member " in " #type)
+#define SIZE(type, size)     _Static_assert(sizeof(struct type) == (size), "size of " #type)
+#define AT(type, member, at) _Static_assert(offsetof(struct type, member) == (at), "offset of " #member " in " #type)
 
 SIZE(nvc_imex_channel, 4);
 AT(nvc_imex_channel, id, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker: a thread that may leave. setns(2) into a mount namespace is refused to a thread that shares its root and working directory with
- * others, and would take the whole process along; umask and file system ids are shared or per thread in the same way.
+ * worker: a thread that can join a container. setns(2) refuses a mount namespace to a thread that
+ * shares its root and working directory with others, and joining must not move the rest of the
+ * process; umask and file system IDs are shared or per thread in the same way.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -30,13 +31,15 @@ static void *work_apart(void *arg)
 	return NULL;
 }
 
-/* Descriptors for several large containers at once; the usual soft limit is smaller. */
+/* Enough descriptors for several large containers at once; the usual soft limit is lower. */
 #define DESCRIPTORS 16384
 
 /*
- * What a thread cannot have for itself, as it was before the first of the workers that run now, for the last one to restore; the mirror of a state that there
- * is once in the process. QUIRK: the kernel stops a process from being traced as soon as one of its threads takes other file system ids. The apply
- * stage raises limits while it needs to, and puts them back; two threads that do so at once would keep what they saw of each other.
+ * State that exists once per process and that workers change: saved by the first of the workers
+ * that run at a time, and restored by the last. QUIRK: the kernel makes a process undumpable, so
+ * that it cannot be traced, as soon as one of its threads changes its file system IDs. The apply
+ * stage raises limits and restores them; two threads doing so at once would each restore what the
+ * other had set.
  */
 static struct {
 	pthread_mutex_t lock;
@@ -90,7 +93,7 @@ int abi_run_apart(int (*run)(void *arg, struct graft_error *err), void *arg, str
 	pthread_t thread;
 	int status;
 
-	/* Signals are the program's own: its threads get them. */
+	/* The worker blocks all signals: they are for the program's own threads. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 	begin_work();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_node: one node at a time, in a directory that the caller has opened. */
+/* device_node: makes one node at a time, in a directory that the caller has opened. */
 #include "apply/device_node.h"
 
 #include <ctype.h>
@@ -65,7 +65,7 @@ int graft_device_node_put(int parent_fd, const char *name, dev_t number, const s
 	}
 	if (made && mknodat(parent_fd, name, S_IFCHR | attributes->mode, number) < 0)
 		return -errno;
-	/* mknod(2) obeys the umask. */
+	/* mknod(2) applies the umask. */
 	if (fchmodat(parent_fd, name, attributes->mode, 0) == 0 &&
 	    fchownat(parent_fd, name, attributes->uid, attributes->gid, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;

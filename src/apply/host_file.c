@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_file: reads, writes and removes one file of the host by its path, in the words of errors. How a file is replaced is apply/replace.h's. */
+/*
+ * host_file: reads, writes and removes one file of the host by its path and reports errors.
+ * apply/replace.h determines how a file is replaced.
+ */
 #include "apply/host_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apply/host_place.h"
 #include "apply/replace.h"
 #include "apply/temporary.h"
 #include "base/cleanup.h"
 #include "base/root.h"
 
-/* What graft_fail_errno() takes for an image's doing, a link or a read-only file system, is the host's here. */
-static int fail(int sys, const char *verb, const char *path, struct graft_error *err)
+/*
+ * Errors that graft_fail_errno() blames on an image, such as a link or a read-only file system, are
+ * the host's here.
+ */
+static int fail_host_file(int sys, const char *verb, const char *path, struct graft_error *err)
 {
 	bool is_hosts = sys == EROFS || sys == ELOOP || sys == EXDEV;
 
@@ -23,117 +28,95 @@ static int fail(int sys, const char *verb, const char *path, struct graft_error 
 			: graft_fail_errno(err, sys, "cannot %s %s", verb, path);
 }
 
+/* If a rule of host_place was violated, reports that as the reason. */
+static int fail_place(const struct graft_host_place *place, int sys, const char *verb, const char *path,
+		      struct graft_error *err)
+{
+	bool denied = sys == EACCES || sys == EPERM;
+
+	if (denied && place->why[0] != '\0')
+		return graft_fail(err, GRAFT_PERMISSION, 0, "cannot %s %s: %s", verb, path, place->why);
+	return fail_host_file(sys, verb, path, err);
+}
+
+/* ---- reading ---- */
+
+static int open_to_read(const char *path, struct graft_host_place *place)
+{
+	int rc = graft_host_place_find(AT_FDCWD, -1, path, GRAFT_HOST_OWN_LINKS, place);
+
+	if (rc < 0)
+		return rc;
+	switch (place->found) {
+	case GRAFT_HOST_NOTHING:
+		return -ENOENT;
+	case GRAFT_HOST_FOREIGN_LINK:
+		return -EACCES;
+	case GRAFT_HOST_OBJECT:
+		break;
+	}
+	return graft_host_place_open(place, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+}
+
 int graft_host_file_read(const char *path, size_t max, struct graft_arena *arena, const char **ret_bytes,
 			 size_t *ret_length, struct graft_error *err)
 {
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	auto_host_place struct graft_host_place place = GRAFT_HOST_PLACE_INIT;
+	auto_close int fd = -ESTALE;
 	int rc;
 
 	*ret_bytes = NULL;
 	*ret_length = 0;
-	if (fd < 0 && errno == ENOENT)
+	for (int i = 0; i < GRAFT_REPLACE_TRIES && fd == -ESTALE; i++) {
+		graft_host_place_close(&place);
+		fd = open_to_read(path, &place);
+	}
+	if (fd == -ENOENT)
 		return 0;
-	rc = fd < 0 ? -errno : graft_read_fd(fd, max, arena, ret_bytes, ret_length);
+	rc = fd < 0 ? fd : graft_read_fd(fd, max, arena, ret_bytes, ret_length);
 	if (rc == -EFBIG)
 		return graft_fail(err, GRAFT_TOO_BIG, EFBIG, "cannot read %s", path);
-	if (rc < 0)
-		return fail(-rc, "read", path, err);
-	return 1;
+	return rc < 0 ? fail_place(&place, -rc, "read", path, err) : 1;
 }
 
-/* Makes one directory where there is none. Returns its descriptor or -errno. */
-static int enter(int fd, const char *name)
-{
-	bool is_new = mkdirat(fd, name, 0755) == 0;
-	int next;
+/* ---- writing ---- */
 
-	if (!is_new && errno != EEXIST)
-		return -errno;
-	next = openat(fd, name,
-		      is_new ? O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC : O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (next < 0)
-		return -errno;
-	if (is_new)
-		(void)fchmod(next, 0755); /* whatever the umask; a directory that cannot have it is usable still */
-	return next;
+static bool is_host_stream(const struct graft_host_place *place)
+{
+	return place->found == GRAFT_HOST_OBJECT && (S_ISFIFO(place->st.st_mode) || S_ISCHR(place->st.st_mode));
 }
 
-/* Makes what is missing of `path`, whose slashes it overwrites. Returns the last one's descriptor or -errno. */
-static int make_directories(char *path)
+/* Writes to a pipe or terminal, which is not replaced. */
+static int write_stream(const struct graft_host_place *place, const void *bytes, size_t length)
 {
-	int fd = open(path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_close int fd = graft_host_place_open(place, O_WRONLY | O_NOCTTY);
 
-	while (fd >= 0 && *(path += strspn(path, "/"))) {
-		char *end = path + strcspn(path, "/");
-		bool is_last = !*end;
-		int deeper;
-
-		*end = '\0';
-		deeper = enter(fd, path);
-		(void)close(fd);
-		fd = deeper;
-		path = is_last ? end : end + 1;
-	}
-	return fd;
-}
-
-/*
- * Opens the directory of `path` and gives the last component. The existing part is opened as a whole, since who may pass through a directory
- * need not be able to make one in it. Returns the descriptor or -errno.
- */
-static int open_parent(const char *path, const char **ret_name)
-{
-	char text[PATH_MAX], *slash;
-	int fd;
-
-	if (strlen(path) >= sizeof(text))
-		return -ENAMETOOLONG;
-	memcpy(text, path, strlen(path) + 1);
-	slash = strrchr(text, '/');
-	*ret_name = slash ? path + (slash - text) + 1 : path;
-	if (!**ret_name)
-		return -EISDIR;
-	if (!slash)
-		return open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	slash[slash == text] = '\0';
-	fd = open(text, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 && errno == ENOENT ? make_directories(text) : fd < 0 ? -errno : fd;
-}
-
-/* A pipe, a terminal, a socket: written to, not replaced. 1, or 0 when `path` is none, or -errno. */
-static int write_stream(const char *path, const void *bytes, size_t length)
-{
-	struct stat st;
-	auto_close int fd = -1;
-	int rc;
-
-	if (stat(path, &st) < 0 || !(S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)))
-		return 0;
-	fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0)
-		return -errno;
-	rc = graft_write_all(fd, bytes, length);
-	return rc < 0 ? rc : 1;
+	return fd < 0 ? fd : graft_write_all(fd, bytes, length);
 }
 
 int graft_host_file_write(const char *path, const void *bytes, size_t length, mode_t mode, struct graft_error *err)
 {
+	const unsigned int flags = GRAFT_HOST_MAKE_PARENTS | GRAFT_HOST_OWN_LINKS | GRAFT_HOST_TO_WRITE;
 	const struct graft_replacement how = { .suffix = ".graft.tmp", .make = true, .mode = mode, .sync = true };
-	const char *name;
-	auto_close int dir_fd = -1;
-	int rc = write_stream(path, bytes, length);
+	auto_host_place struct graft_host_place place = GRAFT_HOST_PLACE_INIT;
+	int rc = -ESTALE;
 
-	if (rc == 0) {
-		rc = dir_fd = open_parent(path, &name);
-		if (rc >= 0)
-			rc = graft_replace(dir_fd, name, &how, bytes, length);
+	for (int i = 0; i < GRAFT_REPLACE_TRIES && rc == -ESTALE; i++) {
+		graft_host_place_close(&place);
+		rc = graft_host_place_find(AT_FDCWD, -1, path, flags, &place);
+		if (rc == 0)
+			rc = is_host_stream(&place) ? write_stream(&place, bytes, length)
+						    : graft_replace_at(&place, &how, bytes, length);
 	}
-	return rc < 0 ? fail(-rc, "write", path, err) : 0;
+	return rc < 0 ? fail_place(&place, -rc, "write", path, err) : 0;
 }
 
 int graft_host_file_remove(const char *path, struct graft_error *err)
 {
-	if (unlink(path) < 0 && errno != ENOENT)
-		return fail(errno, "remove", path, err);
-	return 0;
+	auto_host_place struct graft_host_place place = GRAFT_HOST_PLACE_INIT;
+	int rc = graft_host_place_find(AT_FDCWD, -1, path, GRAFT_HOST_NO_FOLLOW, &place);
+
+	if (rc == 0 && place.found != GRAFT_HOST_NOTHING && unlinkat(place.dir_fd, place.name, 0) < 0)
+		rc = -errno;
+	return rc < 0 && rc != -ENOENT ? fail_place(&place, -rc, "remove", path, err) : 0;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_file: files of the host that a command reads and writes whole: engines' configurations, CDI specs. Never for what lies in a
- * container.
+ * host_file: reads and writes whole files of the host: engine configurations, CDI specs. Never use
+ * it for files in a container.
+ *
+ * Links are followed by the rules of apply/host_place.h, at any position in a path. The error for a
+ * refused link contains its path, its owner, and what to do about it.
  */
 #ifndef GRAFT_APPLY_HOST_FILE_H
 #define GRAFT_APPLY_HOST_FILE_H
@@ -14,24 +17,31 @@
 #include "base/error.h"
 
 /*
- * Reads at most `max` bytes of a regular file, links followed. The bytes are in `arena`, followed by a NUL that is not counted. 1; 0 when
- * nothing is there (then the results are NULL and 0); -1: "cannot read PATH", GRAFT_TOO_BIG.
+ * Reads at most `max` bytes of a regular file that will be written to: a link at the end is
+ * followed if it is ours or root's, and refused otherwise. The bytes are in `arena`, followed by a
+ * NUL that is not included in the length. Returns 1, 0 if nothing is there (the results are then
+ * NULL and 0), or -1: "cannot read PATH", GRAFT_TOO_BIG.
  */
 int graft_host_file_read(const char *path, size_t max, struct graft_arena *arena, const char **ret_bytes,
 			 size_t *ret_length, struct graft_error *err);
 
 /*
- * Writes a file whole or not at all: a new file beside it (its name begins with "." and ends in ".tmp", so that no engine takes it for one of
- * its own), on the disk before it is renamed over it. Owner, mode, attributes, ACL and label of an existing file are kept, a link is followed; where a rename
- * is impossible (a bind-mounted file, a directory that cannot be written) it is written in place; apply/replace.h has the rules. Missing
- * parents are made (0755). `mode` is that of a new file; neither is masked by the umask. A path that leads to a pipe or a character device (/dev/stdout)
- * is written to.
+ * Writes a file completely or not at all: a new file next to it (its name begins with "." and ends
+ * in ".tmp", so that no engine reads it) is synced to disk and renamed over it. Owner, mode,
+ * attributes, ACL and label of an existing file are kept; where a rename is impossible (a
+ * bind-mounted file, a directory that is not writable) it is written in place; see apply/replace.h
+ * for the rules. A link at the end is followed if it is ours or root's; any other is replaced by
+ * the file. Missing parents are made (0755). `mode` is that of a new file; the umask applies to
+ * neither. A path that leads to a pipe or a character device (/dev/stdout) is written to.
  *
- * -1: "cannot write PATH". Nothing has changed then, but that parents may have been made.
+ * Fails with "cannot write PATH". Nothing has changed then, except that parents may have been made.
  */
 int graft_host_file_write(const char *path, const void *bytes, size_t length, mode_t mode, struct graft_error *err);
 
-/* Removes a file, not what a link of that name leads to. What is not there is removed already. 0, or -1: "cannot remove PATH". */
+/*
+ * Removes a file; if it is a link, the link itself. Succeeds if nothing is there. Returns 0, or -1:
+ * "cannot remove PATH".
+ */
 int graft_host_file_remove(const char *path, struct graft_error *err);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * load_kmods: what nvidia-modprobe does, on request: loads the driver's modules and makes the nodes that the kernel does
- * not make by itself, below the driver root (SPEC libnvidia-container 5). Runs modprobe, and nothing else; decides
- * nothing about containers. The driver root's /proc and /sys are used where it has them, else the host's.
+ * load_kmods: does what nvidia-modprobe does, on request: loads the driver's modules and makes the
+ * nodes that the kernel does not make itself, below the driver root (SPEC libnvidia-container 5).
+ * Runs modprobe and nothing else; decides nothing about containers. Uses /proc and /sys of the
+ * driver root where they exist, otherwise the host's.
  */
 #include "apply/load_kmods.h"
 
@@ -20,6 +21,7 @@
 
 #include "apply/device_node.h"
 #include "apply/modprobe.h"
+#include "apply/temporary.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -45,14 +47,14 @@ struct kmods {
 	unsigned int n_functions; /* NVIDIA display functions on the PCI bus */
 };
 
-static int read_text(const struct kmods *kmods, const char *path, const char **ret_text, size_t *ret_length)
+static int read_kmod_file(const struct kmods *kmods, const char *path, const char **ret_text, size_t *ret_length)
 {
 	int rc = graft_root_read(&kmods->root, path, FILE_MAX, kmods->arena, ret_text, ret_length);
 
 	return rc < 0 ? graft_root_read(&kmods->host, path, FILE_MAX, kmods->arena, ret_text, ret_length) : rc;
 }
 
-/* The three numbers of the first line. */
+/* Parses the three numbers of the first line. */
 static bool parse_map(const char *text, unsigned long map[3])
 {
 	for (int i = 0; i < 3; i++) {
@@ -68,7 +70,8 @@ static bool parse_map(const char *text, unsigned long map[3])
 }
 
 /*
- * Whether the caller is in a user namespace, by its own maps: modules and nodes cannot be made there. -1 when they cannot be understood.
+ * Whether the caller is in a user namespace, according to its own maps: modules and nodes cannot be
+ * made there. Returns -1 if the maps cannot be understood.
  */
 static int in_user_namespace(struct kmods *kmods)
 {
@@ -99,13 +102,16 @@ static int in_user_namespace(struct kmods *kmods)
 	       strncmp(text, "deny", 4) == 0;
 }
 
-static unsigned long hex_file(struct kmods *kmods, const struct graft_root *root, const char *device, const char *name)
+static unsigned long read_bus_number(struct kmods *kmods, const struct graft_root *root, const char *device,
+				     const char *name)
 {
 	const char *path = graft_arena_printf(kmods->arena, PCI_DEVICES "/%s/%s", device, name);
 	const char *text;
 	size_t length;
 
-	/* Unlike `config`, these two files are answered from memory: a sleeping GPU is not woken. */
+	/*
+	 * Unlike `config`, these two files are served from memory and do not wake a sleeping GPU.
+	 */
 	if (!path || graft_root_read(root, path, FILE_MAX, kmods->arena, &text, &length) < 0)
 		return 0;
 	return strtoul(text, NULL, 16);
@@ -125,15 +131,15 @@ static unsigned int count_functions(struct kmods *kmods, const struct graft_root
 		return 0;
 	(void)TAKE_FD(fd);
 	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] != '.' && hex_file(kmods, root, entry->d_name, "vendor") == PCI_VENDOR &&
-		    hex_file(kmods, root, entry->d_name, "class") >> 16 == PCI_DISPLAY)
+		if (entry->d_name[0] != '.' && read_bus_number(kmods, root, entry->d_name, "vendor") == PCI_VENDOR &&
+		    read_bus_number(kmods, root, entry->d_name, "class") >> 16 == PCI_DISPLAY)
 			n++;
 	}
 	return n;
 }
 
-/* "nvidia-uvm" is "nvidia_uvm" to the kernel. */
-static bool is_loaded(struct kmods *kmods, const char *module)
+/* The kernel lists "nvidia-uvm" as "nvidia_uvm". */
+static bool is_kmod_loaded(struct kmods *kmods, const char *module)
 {
 	char name[64];
 	const char *text;
@@ -144,7 +150,7 @@ static bool is_loaded(struct kmods *kmods, const char *module)
 		if (*c == '-')
 			*c = '_';
 	name_length = strlen(name);
-	if (read_text(kmods, "/proc/modules", &text, &length) < 0)
+	if (read_kmod_file(kmods, "/proc/modules", &text, &length) < 0)
 		return false;
 	while (*text != '\0') {
 		if (strncmp(text, name, name_length) == 0 && text[name_length] == ' ')
@@ -155,24 +161,24 @@ static bool is_loaded(struct kmods *kmods, const char *module)
 	return false;
 }
 
-static bool load_module(struct kmods *kmods, const char *module)
+static bool load_kmod(struct kmods *kmods, const char *module)
 {
 	const char *path;
 
-	if (is_loaded(kmods, module))
+	if (is_kmod_loaded(kmods, module))
 		return true;
 	path = graft_modprobe_find(&kmods->root, &kmods->host, kmods->arena);
 	if (kmods->n_functions == 0 || geteuid() != 0 || !path) {
 		graft_warn(kmods->log, "could not load kernel module %s: %s", module,
-			   kmods->n_functions == 0 ? "there is no NVIDIA display function on the PCI bus"
-			   : path                  ? "only root may"
-						   : "there is no modprobe program");
+			   kmods->n_functions == 0 ? "the PCI bus has no NVIDIA GPU"
+			   : path                  ? "only root can load modules"
+						   : "modprobe was not found");
 		return false;
 	}
 	graft_info(kmods->log, "loading kernel module %s", module);
-	/* Whether it is there now counts, and not what modprobe thinks of its work. */
+	/* What matters is whether the module is loaded now, not modprobe's exit status. */
 	(void)graft_modprobe_run(&kmods->root, path, module, NULL, 0, NULL);
-	if (is_loaded(kmods, module))
+	if (is_kmod_loaded(kmods, module))
 		return true;
 	graft_warn(kmods->log, "could not load kernel module %s", module);
 	return false;
@@ -184,12 +190,12 @@ static struct graft_node_attributes read_attributes(struct kmods *kmods, const c
 	const char *text;
 	size_t length;
 
-	if (!path || read_text(kmods, path, &text, &length) < 0)
+	if (!path || read_kmod_file(kmods, path, &text, &length) < 0)
 		return usual;
 	return graft_node_attributes_parse(text, length, kmods->arena);
 }
 
-/* /dev/char/195:0 -> ../nvidia0: runc tells systemd about a device by this name. */
+/* Makes /dev/char/195:0 -> ../nvidia0: runc names the device to systemd by this path. */
 static int link_node(const struct kmods *kmods, const char *path, unsigned int major, unsigned int minor)
 {
 	char name[64], target[PATH_MAX], existing[PATH_MAX];
@@ -204,13 +210,11 @@ static int link_node(const struct kmods *kmods, const char *path, unsigned int m
 	length = readlinkat(fd, name, existing, sizeof(existing));
 	if (length == (ssize_t)strlen(target) && memcmp(existing, target, (size_t)length) == 0)
 		return 0;
-	if (unlinkat(fd, name, 0) < 0 && errno != ENOENT)
-		return -errno;
-	return symlinkat(target, fd, name) < 0 ? -errno : 0;
+	return graft_link_replace(fd, name, target);
 }
 
-static bool make_node(struct kmods *kmods, const char *path, unsigned int major, unsigned int minor,
-		      const char *attributes_path)
+static bool make_kmod_node(struct kmods *kmods, const char *path, unsigned int major, unsigned int minor,
+			   const char *attributes_path)
 {
 	struct graft_node_attributes attributes = read_attributes(kmods, attributes_path);
 	char name[NAME_MAX + 1];
@@ -220,7 +224,7 @@ static bool make_node(struct kmods *kmods, const char *path, unsigned int major,
 	if (!path)
 		return false;
 	if (!attributes.modify) {
-		graft_info(kmods->log, "leaving %s alone: the driver forbids to make device nodes", path);
+		graft_info(kmods->log, "not creating %s: the driver does not let tools create device nodes", path);
 		return true;
 	}
 	rc = graft_root_parent(&kmods->root, path, &parent_fd, name);
@@ -234,7 +238,7 @@ static bool make_node(struct kmods *kmods, const char *path, unsigned int major,
 	return false;
 }
 
-static bool make_directory(struct kmods *kmods, const char *path)
+static bool make_kmod_directory(struct kmods *kmods, const char *path)
 {
 	auto_close int fd = -1;
 	int rc = graft_root_mkdir(&kmods->root, path, 0755, NULL, &fd);
@@ -247,16 +251,16 @@ static bool make_directory(struct kmods *kmods, const char *path)
 	return false;
 }
 
-static bool find_major(struct kmods *kmods, const char *name, uint32_t *ret_major)
+static bool find_kmod_major(struct kmods *kmods, const char *name, uint32_t *ret_major)
 {
 	const char *text;
 	size_t length;
 
-	return read_text(kmods, "/proc/devices", &text, &length) == 0 &&
+	return read_kmod_file(kmods, "/proc/devices", &text, &length) == 0 &&
 	       graft_procfs_devices_major(text, length, name, ret_major);
 }
 
-/* The capability's file in procfs. */
+/* Returns the path of the capability's file in procfs. */
 static const char *capability_path(struct kmods *kmods, const struct graft_mig_minor *item)
 {
 	switch (item->kind) {
@@ -273,14 +277,17 @@ static const char *capability_path(struct kmods *kmods, const struct graft_mig_m
 	return NULL;
 }
 
-static bool has_file(const struct kmods *kmods, const char *path)
+static bool has_kmod_file(const struct kmods *kmods, const char *path)
 {
 	struct stat st;
 
 	return graft_root_stat(&kmods->root, path, &st) == 0 || graft_root_stat(&kmods->host, path, &st) == 0;
 }
 
-/* The table lists all instances that there could be; nodes are made for those that are there. The first failure ends it. */
+/*
+ * The table lists all possible instances; nodes are made for existing ones. Stops at the first
+ * failure.
+ */
 static void make_mig_nodes(struct kmods *kmods)
 {
 	struct graft_mig_minor *items;
@@ -288,10 +295,10 @@ static void make_mig_nodes(struct kmods *kmods)
 	size_t length, n;
 	uint32_t major;
 
-	if (read_text(kmods, MIG_MINORS, &text, &length) < 0 ||
+	if (read_kmod_file(kmods, MIG_MINORS, &text, &length) < 0 ||
 	    graft_procfs_mig_minors(text, length, kmods->arena, &items, &n) < 0)
 		return;
-	if (!find_major(kmods, "nvidia-caps", &major) || !make_directory(kmods, "/dev/nvidia-caps"))
+	if (!find_kmod_major(kmods, "nvidia-caps", &major) || !make_kmod_directory(kmods, "/dev/nvidia-caps"))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		const char *capability, *path;
@@ -299,10 +306,10 @@ static void make_mig_nodes(struct kmods *kmods)
 		if (items[i].gpu >= 0 && (unsigned int)items[i].gpu >= kmods->n_functions)
 			continue;
 		capability = capability_path(kmods, &items[i]);
-		if (!capability || !has_file(kmods, capability))
+		if (!capability || !has_kmod_file(kmods, capability))
 			continue;
 		path = graft_arena_printf(kmods->arena, "/dev/nvidia-caps/nvidia-cap%u", items[i].minor);
-		if (!make_node(kmods, path, major, items[i].minor, capability))
+		if (!make_kmod_node(kmods, path, major, items[i].minor, capability))
 			return;
 	}
 }
@@ -314,26 +321,27 @@ static void make_imex_nodes(struct kmods *kmods)
 
 	if (options->no_create_imex_channels || options->n_imex_channels == 0)
 		return;
-	if (!find_major(kmods, "nvidia-caps-imex-channels", &major)) {
-		graft_warn(kmods->log, "could not mknod for IMEX channels: the driver has no such device");
+	if (!find_kmod_major(kmods, "nvidia-caps-imex-channels", &major)) {
+		graft_warn(kmods->log, "could not mknod for IMEX channels: the driver has no IMEX device");
 		return;
 	}
-	if (!make_directory(kmods, "/dev/nvidia-caps-imex-channels"))
+	if (!make_kmod_directory(kmods, "/dev/nvidia-caps-imex-channels"))
 		return;
 	for (size_t i = 0; i < options->n_imex_channels; i++) {
 		uint32_t id = options->imex_channels[i];
 		const char *path = graft_arena_printf(kmods->arena, "/dev/nvidia-caps-imex-channels/channel%u", id);
 
-		if (!make_node(kmods, path, major, id, PARAMS))
+		if (!make_kmod_node(kmods, path, major, id, PARAMS))
 			graft_warn(kmods->log, "could not mknod for IMEX channel %u", id);
 	}
 }
 
 static void set_up_nvidia(struct kmods *kmods)
 {
-	(void)make_node(kmods, "/dev/nvidiactl", NVIDIA_MAJOR, 255, PARAMS);
+	(void)make_kmod_node(kmods, "/dev/nvidiactl", NVIDIA_MAJOR, 255, PARAMS);
 	for (unsigned int i = 0; i < kmods->n_functions; i++)
-		(void)make_node(kmods, graft_arena_printf(kmods->arena, "/dev/nvidia%u", i), NVIDIA_MAJOR, i, PARAMS);
+		(void)make_kmod_node(kmods, graft_arena_printf(kmods->arena, "/dev/nvidia%u", i), NVIDIA_MAJOR, i,
+				     PARAMS);
 	make_mig_nodes(kmods);
 	make_imex_nodes(kmods);
 }
@@ -342,17 +350,17 @@ static void set_up_uvm(struct kmods *kmods)
 {
 	uint32_t major;
 
-	if (!find_major(kmods, "nvidia-uvm", &major)) {
+	if (!find_kmod_major(kmods, "nvidia-uvm", &major)) {
 		graft_warn(kmods->log, "could not create kernel module device node: no major of nvidia-uvm");
 		return;
 	}
-	(void)make_node(kmods, "/dev/nvidia-uvm", major, 0, NULL);
-	(void)make_node(kmods, "/dev/nvidia-uvm-tools", major, 1, NULL);
+	(void)make_kmod_node(kmods, "/dev/nvidia-uvm", major, 0, NULL);
+	(void)make_kmod_node(kmods, "/dev/nvidia-uvm-tools", major, 1, NULL);
 }
 
 static void set_up_modeset(struct kmods *kmods)
 {
-	(void)make_node(kmods, "/dev/nvidia-modeset", NVIDIA_MAJOR, 254, PARAMS);
+	(void)make_kmod_node(kmods, "/dev/nvidia-modeset", NVIDIA_MAJOR, 254, PARAMS);
 }
 
 static void load_all(struct kmods *kmods)
@@ -380,7 +388,7 @@ static void load_all(struct kmods *kmods)
 	if (kmods->n_functions == 0)
 		graft_warn(kmods->log, "failed to detect NVIDIA devices");
 	for (size_t i = 0; i < GRAFT_COUNT(modules); i++) {
-		if (load_module(kmods, modules[i].module))
+		if (load_kmod(kmods, modules[i].module))
 			modules[i].set_up(kmods);
 	}
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* modprobe: finds and runs one program in a root directory. Which modules are wanted, and what becomes of a failure, is the caller's affair. */
+/*
+ * modprobe: finds and runs one program in a root directory. The caller decides which modules to
+ * load and how to handle a failure.
+ */
 #include "apply/modprobe.h"
 
 #include <errno.h>
@@ -18,7 +21,7 @@
 #define SETTING_MAX        ((size_t)1 << 16)
 #define STATUS_NOT_STARTED 127
 
-static bool is_program(const struct graft_root *root, const char *path)
+static bool is_modprobe(const struct graft_root *root, const char *path)
 {
 	struct stat st;
 
@@ -33,12 +36,15 @@ const char *graft_modprobe_find(const struct graft_root *root, const struct graf
 	if (graft_root_read(root, SETTING, SETTING_MAX, arena, &text, &length) < 0)
 		(void)graft_root_read(host, SETTING, SETTING_MAX, arena, &text, &length);
 	path = text[0] == '/' ? graft_arena_strndup(arena, text, strcspn(text, "\n")) : NULL;
-	if (is_program(root, path))
+	if (is_modprobe(root, path))
 		return path;
-	return is_program(root, GRAFT_MODPROBE_DEFAULT) ? GRAFT_MODPROBE_DEFAULT : NULL;
+	return is_modprobe(root, GRAFT_MODPROBE_DEFAULT) ? GRAFT_MODPROBE_DEFAULT : NULL;
 }
 
-/* SPEC libnvidia-container 5 step 3: of all capabilities modprobe gets the one to load modules (besides what root has by the bounding set). */
+/*
+ * SPEC libnvidia-container 5 step 3: the only capability passed to modprobe is the one to load
+ * modules (besides what root has through the bounding set).
+ */
 static void inherit_sys_module(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -50,7 +56,7 @@ static void inherit_sys_module(void)
 	(void)syscall(SYS_capset, &header, sets);
 }
 
-/* Standard input is empty; the two others go to `output_fd`, or nowhere when that is -1. */
+/* Standard input is empty; the other two go to `output_fd`, or nowhere if that is -1. */
 static void set_descriptors(int output_fd)
 {
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -82,8 +88,11 @@ _Noreturn static void become_modprobe(const struct graft_root *root, const char 
 	_exit(STATUS_NOT_STARTED);
 }
 
-/* All that comes, until the last writer is gone; what does not fit is read, too, so that nobody waits for us. */
-static void read_output(int fd, char *output, size_t size)
+/*
+ * Reads until the last writer has closed the pipe. Excess output is read and dropped, so that no
+ * writer blocks.
+ */
+static void read_modprobe_output(int fd, char *output, size_t size)
 {
 	char dropped[512];
 	size_t used = 0;
@@ -103,7 +112,7 @@ static void read_output(int fd, char *output, size_t size)
 	output[used] = '\0';
 }
 
-static int judge(int status, struct graft_error *err)
+static int judge_modprobe_status(int status, struct graft_error *err)
 {
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
@@ -131,12 +140,12 @@ int graft_modprobe_run(const struct graft_root *root, const char *program, const
 	if (output)
 		(void)close(ends[1]);
 	if (output && pid > 0)
-		read_output(ends[0], output, size);
+		read_modprobe_output(ends[0], output, size);
 	if (output)
 		(void)close(ends[0]);
 	if (pid < 0)
 		return graft_fail_errno(err, sys, "process creation failed");
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	return judge(status, err);
+	return judge_modprobe_status(status, err);
 }

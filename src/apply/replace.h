@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replace: a file of the host gets another content, whole or not at all: a new file beside it, with owner, mode, user attributes, ACL and
- * label of the old one, renamed over it. Whoever reads meanwhile, or after a kill -9, finds the old or the new content. Only where no such
- * file can be made (the directory cannot be written, the owner cannot be given, the file is a mount of its own) is it written in place. A
- * link is followed, and the file it leads to is replaced.
+ * replace: gives a file of the host new content, completely or not at all: a new file next to it,
+ * with owner, mode, user attributes, ACL and label of the old one, is renamed over it. A reader
+ * finds the old or the new content, even after a kill -9. Only if no such file can be made (the
+ * directory is not writable, the owner cannot be set, the file is a mount of its own) is the file
+ * written in place. apply/host_place.h determines which links are followed.
  *
- * The directory is the host's and is trusted: nothing here is for a container's root.
+ * The directory is the host's and is trusted: do not use this for a container's root.
  */
 #ifndef GRAFT_APPLY_REPLACE_H
 #define GRAFT_APPLY_REPLACE_H
@@ -14,19 +15,33 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "apply/host_place.h"
+
 struct graft_replacement {
-	const char *
-	    suffix; /* of the temporary name, which is "." NAME and this: always the same one, so that what a killed process
-			       left is taken away by the next, and there is never more than one */
-	bool make;   /* make a file that is not there, or that a link there leads to */
-	mode_t mode; /* of such a file, not masked by the umask */
-	bool sync;   /* it is on the disk before it takes the old one's name, so that a power cut does no harm either */
+	/*
+	 * Suffix of the temporary name, "." NAME suffix. It is always the same, so that the next
+	 * call removes what a killed process left, and at most one is left.
+	 */
+	const char *suffix;
+	bool make;   /* make a missing file, also in place of a foreign link */
+	mode_t mode; /* of a new file, not masked by the umask */
+	bool sync;   /* sync to disk before the rename, for safety against power failure */
 };
 
 /*
- * Gives the file `name` (one component) in the directory `dir_fd` (any descriptor of it, O_PATH too; borrowed) these `length` bytes.
- * 0 or -errno: -EINVAL when it is neither a regular file nor a link to one, -EISDIR for a directory, -EAGAIN when another process is
- * writing the same file where there are no nameless files. Nothing has changed then, but for a file that could only be written in place.
+ * Gives the file at the place these `length` bytes, creating it if `make` is set; a foreign link is
+ * itself replaced. Returns 0 or -errno: -EINVAL if it is not a regular file, -EISDIR for a
+ * directory, -ENOENT if it is missing and `make` is not set, -EAGAIN if another process is writing
+ * the same file, -ESTALE if another file was put there since the place was found, which then has to
+ * be found again. Nothing has changed on failure, unless the file could only be written in place.
+ */
+#define GRAFT_REPLACE_TRIES 8 /* how often to repeat after -ESTALE */
+int graft_replace_at(const struct graft_host_place *place, const struct graft_replacement *how, const void *bytes,
+		     size_t length);
+/*
+ * The same for the file `name` (one component) in the directory `dir_fd` (any descriptor of it,
+ * including O_PATH; borrowed), or for the target of a link of that name. Also fails with -EACCES
+ * for a link or file that must not be followed or written to.
  */
 int graft_replace(int dir_fd, const char *name, const struct graft_replacement *how, const void *bytes, size_t length);
 

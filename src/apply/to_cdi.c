@@ -1,48 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * to_cdi: a plan is cut down to what is its own, links are resolved if there may be no hooks, to_oci.h makes edits of what a low-level runtime does itself, and what is left
- * becomes hooks.
+ * to_cdi: reduces a plan to its own edits and, if hooks are not allowed, resolves links; to_oci.h
+ * then converts what a low-level runtime does itself into edits, and the rest becomes hooks.
  */
 #include "apply/to_cdi.h"
 
 #include <string.h>
 
-#include "apply/to_oci.h"
+#include "apply/oci/plan_to_edits.h"
 #include "base/cleanup.h"
 #include "base/path.h"
 
 #define PARAMS_FILE  "/proc/driver/nvidia/params"
 #define PROFILE_RULE "application-profile"
-#define CHAIN_MAX    40 /* links that lead to links, as many as the kernel follows */
+#define CHAIN_MAX    40 /* chained links, as many as the kernel follows */
 
 /* --- what is the plan's own --- */
 
-static bool same_text(const char *a, const char *b)
+static bool is_same_edit_text(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* A profile is written by a hook, which looks at the container's nodes itself: each stands for any. */
+/*
+ * A profile is written by a hook, which looks at the container's nodes itself, so any profile edit
+ * matches any other.
+ */
 static bool is_profile(const struct graft_edit *edit)
 {
 	return (edit->kind == GRAFT_EDIT_DIRECTORY || edit->kind == GRAFT_EDIT_FILE) &&
 	       strcmp(edit->rule, PROFILE_RULE) == 0;
 }
 
-/* The loader's cache is made of the libraries, which are the same in all plans of a host: there is one such edit. */
+/*
+ * The loader's cache is built from the libraries, which are the same in all plans of a host, so any
+ * two such edits match.
+ */
 static bool same_edit(const struct graft_edit *a, const struct graft_edit *b)
 {
 	if (a->kind == GRAFT_EDIT_LDCACHE || b->kind == GRAFT_EDIT_LDCACHE)
 		return a->kind == b->kind;
 	if (is_profile(a) || is_profile(b))
 		return is_profile(a) && is_profile(b);
-	return a->kind == b->kind && same_text(a->target, b->target) && same_text(a->source, b->source) &&
-	       same_text(a->content, b->content) && a->flags == b->flags && a->major == b->major &&
-	       a->minor == b->minor;
+	return a->kind == b->kind && is_same_edit_text(a->target, b->target) &&
+	       is_same_edit_text(a->source, b->source) && is_same_edit_text(a->content, b->content) &&
+	       a->flags == b->flags && a->major == b->major && a->minor == b->minor;
 }
 
-/* Plans of one host have their edits in the same order: the search goes on where the last one ended. */
-static bool has_edit(const struct graft_plan *plan, size_t *at, const struct graft_edit *edit)
+/*
+ * Plans of one host have their edits in the same order, so the search continues where the last one
+ * ended.
+ */
+static bool has_same_edit(const struct graft_plan *plan, size_t *at, const struct graft_edit *edit)
 {
 	for (size_t i = 0; i < plan->n_edits; i++) {
 		size_t place = (*at + i) % plan->n_edits;
@@ -55,7 +64,7 @@ static bool has_edit(const struct graft_plan *plan, size_t *at, const struct gra
 	return false;
 }
 
-static int add_edit(struct graft_plan *plan, const struct graft_edit *edit, struct graft_arena *arena)
+static int append_plan_edit(struct graft_plan *plan, const struct graft_edit *edit, struct graft_arena *arena)
 {
 	struct graft_edit *slot = graft_arena_push(arena, &plan->edits, &plan->n_edits, sizeof(*slot));
 
@@ -65,7 +74,7 @@ static int add_edit(struct graft_plan *plan, const struct graft_edit *edit, stru
 	return 0;
 }
 
-static bool has_node(const struct graft_plan *plan, const struct graft_edit *rule)
+static bool has_rule_node(const struct graft_plan *plan, const struct graft_edit *rule)
 {
 	for (size_t i = 0; i < plan->n_edits; i++) {
 		const struct graft_edit *edit = &plan->edits[i];
@@ -84,10 +93,10 @@ static int own_edits(const struct graft_plan *plan, const struct graft_plan *com
 
 	for (size_t i = 0; i < plan->n_edits; i++) {
 		const struct graft_edit *edit = &plan->edits[i];
-		bool mine = edit->kind == GRAFT_EDIT_CGROUP ? has_node(own, edit)
-							    : !common || !has_edit(common, &at, edit);
+		bool mine = edit->kind == GRAFT_EDIT_CGROUP ? has_rule_node(own, edit)
+							    : !common || !has_same_edit(common, &at, edit);
 
-		if (mine && add_edit(own, edit, arena) < 0)
+		if (mine && append_plan_edit(own, edit, arena) < 0)
 			return -1;
 	}
 	return 0;
@@ -108,9 +117,9 @@ static const struct graft_edit *find_target(const struct graft_plan *plan, const
 	return NULL;
 }
 
-/* What a link of the plan leads to in the end; NULL: to nothing that the plan brings. */
-static const struct graft_edit *follow(const struct graft_plan *plan, const struct graft_edit *edit,
-				       struct graft_arena *arena)
+/* Follows a link of the plan to its final target; NULL if that is not part of the plan. */
+static const struct graft_edit *follow_plan_link(const struct graft_plan *plan, const struct graft_edit *edit,
+						 struct graft_arena *arena)
 {
 	for (int i = 0; edit && edit->kind == GRAFT_EDIT_SYMLINK; i++) {
 		size_t length = (size_t)(graft_path_name(edit->target) - edit->target);
@@ -122,31 +131,31 @@ static const struct graft_edit *follow(const struct graft_plan *plan, const stru
 	return edit;
 }
 
-/* The file or node once more, under the link's name. */
+/* Adds the file or node again, under the link's name. */
 static int add_in_place_of_link(const struct graft_plan *plan, const struct graft_edit *link, struct graft_arena *arena,
 				struct graft_plan *resolved)
 {
-	const struct graft_edit *end = follow(plan, link, arena);
+	const struct graft_edit *end = follow_plan_link(plan, link, arena);
 	struct graft_edit copy;
 
 	if (!end)
 		return graft_arena_failed(arena) ? -1 : 0;
 	copy = *end;
 	copy.target = link->target;
-	if (add_edit(resolved, &copy, arena) < 0)
+	if (append_plan_edit(resolved, &copy, arena) < 0)
 		return -1;
 	for (size_t i = 0; i < plan->n_edits && copy.kind == GRAFT_EDIT_DEVICE; i++) {
 		const struct graft_edit *rule = &plan->edits[i];
 
 		if (rule->kind == GRAFT_EDIT_CGROUP && rule->major == copy.major && rule->minor == copy.minor)
-			return add_edit(resolved, rule, arena);
+			return append_plan_edit(resolved, rule, arena);
 	}
 	return 0;
 }
 
-/* `whole` is the plan that `own` is a part of: links lead to what others bring, too. */
-static int resolve_links(const struct graft_plan *whole, const struct graft_plan *own, struct graft_arena *arena,
-			 struct graft_plan *resolved)
+/* `whole` is the plan that `own` is a part of: links may point to edits outside `own`. */
+static int resolve_plan_links(const struct graft_plan *whole, const struct graft_plan *own, struct graft_arena *arena,
+			      struct graft_plan *resolved)
 {
 	for (size_t i = 0; i < own->n_edits; i++) {
 		const struct graft_edit *edit = &own->edits[i];
@@ -157,7 +166,7 @@ static int resolve_links(const struct graft_plan *whole, const struct graft_plan
 		case GRAFT_EDIT_DEVICE:
 		case GRAFT_EDIT_CGROUP:
 		case GRAFT_EDIT_ENV:
-			rc = add_edit(resolved, edit, arena);
+			rc = append_plan_edit(resolved, edit, arena);
 			break;
 		case GRAFT_EDIT_SYMLINK:
 			rc = add_in_place_of_link(whole, edit, arena, resolved);
@@ -185,7 +194,7 @@ struct hooks {
 	struct graft_error *err;
 };
 
-/* A hook with its first words; NULL: memory. */
+/* Starts a hook with its first arguments; NULL: no memory. */
 static struct graft_cdi_hook *begin_hook(struct hooks *hooks, const char *name)
 {
 	struct graft_cdi_edits *edits = hooks->edits;
@@ -200,18 +209,21 @@ static struct graft_cdi_hook *begin_hook(struct hooks *hooks, const char *name)
 	if (strcmp(program, "nvidia-ctk") == 0)
 		(void)graft_arena_push_string(hooks->arena, &hook->args, &hook->n_args, "hook");
 	(void)graft_arena_push_string(hooks->arena, &hook->args, &hook->n_args, name);
-	/* SECURITY: a hook without a list inherits the runtime's environment, into which images have a say (CVE-2025-23266). */
+	/*
+	 * SECURITY: a hook without a list inherits the runtime's environment, which images can
+	 * influence (CVE-2025-23266).
+	 */
 	(void)graft_arena_push_string(hooks->arena, &hook->env, &hook->n_env, "NVIDIA_CTK_DEBUG=false");
 	return hook;
 }
 
-/* SPEC 2.0: hooks split lists at commas, and links at the first "::". */
+/* SPEC ctk-and-cdi 2.0: hooks split lists at commas, and links at the first "::". */
 static int check_word(struct hooks *hooks, const char *text)
 {
 	if (!strchr(text, ',') && !strstr(text, "::") && text[0] != '\0')
 		return 0;
 	return graft_fail(hooks->err, GRAFT_UNSUPPORTED, 0,
-			  "the path '%s' cannot be told to a hook: its arguments are split at ',' and '::'", text);
+			  "the path '%s' cannot be passed to a hook: its arguments are split at ',' and '::'", text);
 }
 
 /* "--name value". */
@@ -221,7 +233,7 @@ static void add_pair(struct hooks *hooks, struct graft_cdi_hook *hook, const cha
 	(void)graft_arena_push_string(hooks->arena, &hook->args, &hook->n_args, value);
 }
 
-static int add_links(struct hooks *hooks, const struct graft_plan *plan)
+static int add_link_hook(struct hooks *hooks, const struct graft_plan *plan)
 {
 	struct graft_cdi_hook *hook = NULL;
 
@@ -243,7 +255,10 @@ static int add_links(struct hooks *hooks, const struct graft_plan *plan)
 	return 0;
 }
 
-/* Directories of nodes other than /dev itself, which a low-level runtime makes for its own user only. */
+/*
+ * Adds the directories of nodes, except /dev itself: a low-level runtime makes them accessible to
+ * its own user only.
+ */
 static int add_chmod(struct hooks *hooks)
 {
 	const struct graft_cdi_edits *edits = hooks->edits;
@@ -257,7 +272,7 @@ static int add_chmod(struct hooks *hooks)
 
 		if (!directory)
 			return graft_fail_memory(hooks->err);
-		/* They are sorted: those of one directory stand together. */
+		/* Nodes are sorted, so those of one directory are adjacent. */
 		if (strcmp(directory, "/dev") == 0 || strcmp(directory, last) == 0)
 			continue;
 		if (check_word(hooks, directory) < 0)
@@ -282,7 +297,7 @@ static void add_argument(struct hooks *hooks, struct graft_cdi_hook *hook, const
 		(void)graft_arena_push_string(hooks->arena, &hook->args, &hook->n_args, text);
 }
 
-static int add_compat(struct hooks *hooks)
+static int add_compat_hook(struct hooks *hooks)
 {
 	const struct graft_cdi_compat *compat = &hooks->options->compat;
 	struct graft_cdi_hook *hook;
@@ -314,7 +329,7 @@ static int add_ldcache(struct hooks *hooks, const struct graft_edit *edit)
 	return 0;
 }
 
-/* One hook for an edit of a kind, if the plan has any. */
+/* Finds the first edit of a kind; one hook serves all edits of a kind. */
 static const struct graft_edit *find_kind(const struct graft_plan *plan, enum graft_edit_kind kind)
 {
 	for (size_t i = 0; i < plan->n_edits; i++) {
@@ -333,8 +348,8 @@ static bool has_profile(const struct graft_plan *plan)
 	return false;
 }
 
-/* What no hook does must not get lost silently. */
-static int check_rest(const struct graft_plan *rest, struct graft_error *err)
+/* Fails if no hook covers an edit, so that none is lost silently. */
+static int check_cdi_rest(const struct graft_plan *rest, struct graft_error *err)
 {
 	for (size_t i = 0; i < rest->n_edits; i++) {
 		const struct graft_edit *edit = &rest->edits[i];
@@ -342,20 +357,23 @@ static int check_rest(const struct graft_plan *rest, struct graft_error *err)
 			     (edit->kind == GRAFT_EDIT_COVER && strcmp(edit->target, PARAMS_FILE) == 0);
 
 		if (!known)
-			return graft_fail(err, GRAFT_UNSUPPORTED, 0, "no hook does the edit '%s' of %s",
+			return graft_fail(err, GRAFT_UNSUPPORTED, 0, "no hook can make the edit '%s' of %s",
 					  graft_edit_names[edit->kind], edit->target ? edit->target : "");
 	}
 	return 0;
 }
 
-/* SPEC 4.4, 6.10: in this order. Compatibility libraries count only for a cache that is made after them. */
+/*
+ * SPEC ctk-and-cdi 4.4, 6.10: in this order. Compatibility libraries only have an effect if the
+ * cache is made after them.
+ */
 static int add_hooks(struct hooks *hooks, const struct graft_plan *rest, bool with_compat)
 {
 	const struct graft_edit *cache = find_kind(rest, GRAFT_EDIT_LDCACHE);
 
-	if (check_rest(rest, hooks->err) < 0 || add_links(hooks, rest) < 0 || add_chmod(hooks) < 0)
+	if (check_cdi_rest(rest, hooks->err) < 0 || add_link_hook(hooks, rest) < 0 || add_chmod(hooks) < 0)
 		return -1;
-	if (with_compat && add_compat(hooks) < 0)
+	if (with_compat && add_compat_hook(hooks) < 0)
 		return -1;
 	if (cache && add_ldcache(hooks, cache) < 0)
 		return -1;
@@ -366,9 +384,12 @@ static int add_hooks(struct hooks *hooks, const struct graft_plan *rest, bool wi
 	return 0;
 }
 
-/* --- all of it --- */
+/* --- the whole plan --- */
 
-/* SPEC ctk-and-cdi 5.6, 7.1 (17): numbers that a specification has count even when the host's are others by then; without them the host's do. */
+/*
+ * SPEC ctk-and-cdi 5.6, 7.1 (17): device numbers in a specification are used even if the host's
+ * have changed since; without them the host's are used.
+ */
 static void forget_numbers(struct graft_cdi_edits *edits)
 {
 	for (size_t i = 0; i < edits->n_nodes; i++) {
@@ -393,7 +414,7 @@ int graft_plan_to_cdi(const struct graft_plan *plan, const struct graft_plan *co
 	if (own_edits(plan, common, arena, &own) < 0)
 		return graft_fail_memory(err);
 	if (options->no_hooks) {
-		if (resolve_links(plan, &own, arena, &resolved) < 0)
+		if (resolve_plan_links(plan, &own, arena, &resolved) < 0)
 			return graft_fail_memory(err);
 		part = &resolved;
 	}

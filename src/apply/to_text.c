@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * to_text: a plan for a person: what the container gets, every edit under the reason for it, what it does not get. The form is
- * stable: golden tests compare it byte by byte. Text that came from outside is printed without control characters.
+ * to_text: prints a plan for a person: what the container gets, every edit with its reason, and
+ * what it does not get. The format is stable: golden tests compare it byte by byte. Text from
+ * outside is printed without control characters.
  */
 #include "apply/to_text.h"
 
@@ -10,9 +11,9 @@
 
 #include "base/cleanup.h"
 
-#define CONTENT_LINES_MAX 4 /* longer files are told by size and checksum */
+#define CONTENT_LINES_MAX 4 /* longer files are shown by size and checksum */
 
-static void add_text(struct graft_buffer *out, const char *text)
+void graft_plan_add_plain_text(struct graft_buffer *out, const char *text)
 {
 	for (const char *at = text ? text : "?"; *at != '\0'; at++) {
 		unsigned char c = (unsigned char)*at;
@@ -24,24 +25,24 @@ static void add_text(struct graft_buffer *out, const char *text)
 	}
 }
 
-static void add_grant(const struct graft_grant *grant, struct graft_buffer *out)
+void graft_plan_add_grant(const struct graft_grant *grant, struct graft_buffer *out)
 {
 	if (grant->mig)
-		graft_buffer_printf(out, "  MIG %u:%u  GPU instance %u, compute instance %u", grant->index,
+		graft_buffer_printf(out, "MIG %u:%u  GPU instance %u, compute instance %u", grant->index,
 				    grant->mig_index, grant->gi, grant->ci);
 	else
-		graft_buffer_printf(out, "  GPU %u  minor %u", grant->index, grant->minor);
+		graft_buffer_printf(out, "GPU %u  minor %u", grant->index, grant->minor);
 	if (grant->model && !grant->mig) {
 		graft_buffer_string(out, ", ");
-		add_text(out, grant->model);
+		graft_plan_add_plain_text(out, grant->model);
 	}
 	if (grant->uuid) {
 		graft_buffer_string(out, ", ");
-		add_text(out, grant->uuid);
+		graft_plan_add_plain_text(out, grant->uuid);
 	}
 	if (grant->bus_id && !grant->mig) {
 		graft_buffer_string(out, ", at ");
-		add_text(out, grant->bus_id);
+		graft_plan_add_plain_text(out, grant->bus_id);
 	}
 	graft_buffer_char(out, '\n');
 }
@@ -54,7 +55,7 @@ static void add_flags(uint32_t flags, struct graft_buffer *out)
 	}
 }
 
-/* FNV-1a: tells a changed content from an unchanged one; nothing more is asked of it. */
+/* FNV-1a: only distinguishes changed content from unchanged content. */
 static uint32_t checksum(const char *text)
 {
 	uint32_t sum = 2166136261u;
@@ -78,12 +79,12 @@ static void add_content(const char *content, struct graft_buffer *out)
 	for (const char *at = content; *at != '\0'; at += *at == '\n') {
 		graft_buffer_string(out, "             | ");
 		for (; *at != '\0' && *at != '\n'; at++)
-			add_text(out, (const char[]){ *at, '\0' });
+			graft_plan_add_plain_text(out, (const char[]){ *at, '\0' });
 		graft_buffer_char(out, '\n');
 	}
 }
 
-/* Whether a link that says `name` beside `target` leads to `path`. */
+/* Whether a link at `target` to `name` resolves to `path`, in the same directory. */
 static bool is_sibling(const char *path, const char *target, const char *name)
 {
 	const char *slash = strrchr(target, '/');
@@ -92,7 +93,7 @@ static bool is_sibling(const char *path, const char *target, const char *name)
 	return strncmp(path, target, length) == 0 && strcmp(path + length, name) == 0;
 }
 
-/* Where it comes from, when that is another path than the one where it goes. */
+/* Adds the source path if it differs from the target. */
 static void add_source(const struct graft_edit *edit, struct graft_buffer *out)
 {
 	if (!edit->source || (edit->target && strcmp(edit->source, edit->target) == 0))
@@ -100,10 +101,10 @@ static void add_source(const struct graft_edit *edit, struct graft_buffer *out)
 	if (edit->target && edit->content && is_sibling(edit->source, edit->target, edit->content))
 		return;
 	graft_buffer_string(out, "\n             from ");
-	add_text(out, edit->source);
+	graft_plan_add_plain_text(out, edit->source);
 }
 
-static void add_entries(const struct graft_edit *edit, struct graft_buffer *out)
+static void add_entries_text(const struct graft_edit *edit, struct graft_buffer *out)
 {
 	for (size_t i = 0; i < edit->n_folders; i++) {
 		bool missing = false;
@@ -111,22 +112,22 @@ static void add_entries(const struct graft_edit *edit, struct graft_buffer *out)
 		for (size_t j = 0; j < edit->n_missing_folders; j++)
 			missing = missing || strcmp(edit->missing_folders[j], edit->folders[i]) == 0;
 		graft_buffer_string(out, "             folder ");
-		add_text(out, edit->folders[i]);
+		graft_plan_add_plain_text(out, edit->folders[i]);
 		graft_buffer_string(out, missing ? " (not in the image's configuration)\n" : "\n");
 	}
 	for (size_t i = 0; i < edit->n_entries; i++) {
 		graft_buffer_string(out, "             ");
-		add_text(out, edit->entries[i].path);
+		graft_plan_add_plain_text(out, edit->entries[i].path);
 		graft_buffer_printf(out, " (%#06x)", edit->entries[i].abi_flags);
 		if (!is_sibling(edit->entries[i].path, edit->entries[i].path, edit->entries[i].soname)) {
 			graft_buffer_string(out, " for ");
-			add_text(out, edit->entries[i].soname);
+			graft_plan_add_plain_text(out, edit->entries[i].soname);
 		}
 		graft_buffer_char(out, '\n');
 	}
 }
 
-/* What follows the kind on the line of an edit, and lines below it. */
+/* What follows a link's target on the line of an edit. */
 static const char *const conflict_words[] = {
 	[GRAFT_CONFLICT_KEEP] = "  unless it exists",
 	[GRAFT_CONFLICT_REPLACE] = "  replaces",
@@ -142,25 +143,25 @@ static void add_details(const struct graft_edit *edit, struct graft_buffer *out)
 	switch (edit->kind) {
 	case GRAFT_EDIT_DIRECTORY:
 	case GRAFT_EDIT_TMPFS:
-		add_text(out, edit->target);
+		graft_plan_add_plain_text(out, edit->target);
 		graft_buffer_printf(out, "  mode %04o", edit->mode);
 		add_flags(edit->flags, out);
 		graft_buffer_char(out, '\n');
 		break;
 	case GRAFT_EDIT_FILE:
-		add_text(out, edit->target);
+		graft_plan_add_plain_text(out, edit->target);
 		graft_buffer_printf(out, "  mode %04o\n", edit->mode);
 		add_content(edit->content ? edit->content : "", out);
 		break;
 	case GRAFT_EDIT_COVER:
-		add_text(out, edit->target);
+		graft_plan_add_plain_text(out, edit->target);
 		graft_buffer_printf(out, "  mode %04o", edit->mode);
 		add_flags(edit->flags, out);
 		graft_buffer_string(out, " if it is there\n");
 		add_content(edit->content ? edit->content : "", out);
 		break;
 	case GRAFT_EDIT_BIND:
-		add_text(out, edit->target);
+		graft_plan_add_plain_text(out, edit->target);
 		graft_buffer_printf(out, "%s ", type_suffixes[edit->type]);
 		add_flags(edit->flags, out);
 		graft_buffer_printf(out, " (%04o)%s", edit->mode, edit->optional ? " if it is still there" : "");
@@ -168,7 +169,7 @@ static void add_details(const struct graft_edit *edit, struct graft_buffer *out)
 		graft_buffer_char(out, '\n');
 		break;
 	case GRAFT_EDIT_DEVICE:
-		add_text(out, edit->target);
+		graft_plan_add_plain_text(out, edit->target);
 		graft_buffer_printf(out, "  %u:%u", edit->major, edit->minor);
 		add_flags(edit->flags, out);
 		graft_buffer_printf(out, " (%04o", edit->mode);
@@ -179,29 +180,29 @@ static void add_details(const struct graft_edit *edit, struct graft_buffer *out)
 		graft_buffer_char(out, '\n');
 		break;
 	case GRAFT_EDIT_SYMLINK:
-		add_text(out, edit->target);
+		graft_plan_add_plain_text(out, edit->target);
 		graft_buffer_string(out, " -> ");
-		add_text(out, edit->content);
+		graft_plan_add_plain_text(out, edit->content);
 		graft_buffer_string(out, conflict_words[edit->conflict]);
 		add_source(edit, out);
 		graft_buffer_char(out, '\n');
 		break;
 	case GRAFT_EDIT_CGROUP:
 		graft_buffer_printf(out, "c %u:%u ", edit->major, edit->minor);
-		add_text(out, edit->access);
+		graft_plan_add_plain_text(out, edit->access);
 		graft_buffer_char(out, '\n');
 		break;
 	case GRAFT_EDIT_LDCACHE:
-		add_text(out, edit->musl_path_file ? edit->musl_path_file : "/etc/ld.so.cache");
+		graft_plan_add_plain_text(out, edit->musl_path_file ? edit->musl_path_file : "/etc/ld.so.cache");
 		graft_buffer_char(out, '\n');
-		add_entries(edit, out);
+		add_entries_text(edit, out);
 		if (edit->musl_path)
 			add_content(edit->musl_path, out);
 		break;
 	case GRAFT_EDIT_ENV:
-		add_text(out, edit->target);
+		graft_plan_add_plain_text(out, edit->target);
 		graft_buffer_char(out, '=');
-		add_text(out, edit->content);
+		graft_plan_add_plain_text(out, edit->content);
 		graft_buffer_char(out, '\n');
 		break;
 	case GRAFT_EDIT_MAX:
@@ -214,7 +215,7 @@ static bool is_same_group(const struct graft_edit *a, const struct graft_edit *b
 	return strcmp(a->rule, b->rule) == 0 && strcmp(a->why, b->why) == 0;
 }
 
-static void add_edits(const struct graft_plan *plan, struct graft_buffer *out)
+static void add_edits_text(const struct graft_plan *plan, struct graft_buffer *out)
 {
 	graft_buffer_printf(out, "\nedits: %zu\n", plan->n_edits);
 	for (size_t i = 0; i < plan->n_edits; i++) {
@@ -222,9 +223,9 @@ static void add_edits(const struct graft_plan *plan, struct graft_buffer *out)
 
 		if (i == 0 || !is_same_group(&plan->edits[i - 1], edit)) {
 			graft_buffer_string(out, "  ");
-			add_text(out, edit->rule);
+			graft_plan_add_plain_text(out, edit->rule);
 			graft_buffer_string(out, ": ");
-			add_text(out, edit->why);
+			graft_plan_add_plain_text(out, edit->why);
 			graft_buffer_char(out, '\n');
 		}
 		graft_buffer_printf(out, "  %3zu %-10s", i + 1,
@@ -233,21 +234,36 @@ static void add_edits(const struct graft_plan *plan, struct graft_buffer *out)
 	}
 }
 
-void graft_plan_to_text(const struct graft_plan *plan, struct graft_buffer *out)
+static void add_refusals_text(const char *heading, const struct graft_refusal *refusals, size_t n,
+			      struct graft_buffer *out)
 {
-	graft_buffer_string(out, "driver ");
-	add_text(out, plan->driver_version ? plan->driver_version : "of unknown version");
-	graft_buffer_string(out, plan->simulated ? " (SIMULATED)\n" : "\n");
-	graft_buffer_printf(out, "\ngets: %zu\n", plan->n_grants);
-	for (size_t i = 0; i < plan->n_grants; i++)
-		add_grant(&plan->grants[i], out);
-	add_edits(plan, out);
-	graft_buffer_printf(out, "\nrefused: %zu\n", plan->n_refusals);
-	for (size_t i = 0; i < plan->n_refusals; i++) {
+	graft_buffer_printf(out, "\n%s: %zu\n", heading, n);
+	for (size_t i = 0; i < n; i++) {
 		graft_buffer_string(out, "  ");
-		add_text(out, plan->refusals[i].what);
+		graft_plan_add_plain_text(out, refusals[i].what);
 		graft_buffer_string(out, ": ");
-		add_text(out, plan->refusals[i].why);
+		graft_plan_add_plain_text(out, refusals[i].why);
 		graft_buffer_char(out, '\n');
 	}
+}
+
+void graft_plan_add_driver(const struct graft_plan *plan, struct graft_buffer *out)
+{
+	graft_buffer_string(out, "driver ");
+	graft_plan_add_plain_text(out, plan->driver_version ? plan->driver_version : "of unknown version");
+	graft_buffer_string(out, plan->simulated ? " (SIMULATED)\n" : "\n");
+}
+
+void graft_plan_to_text(const struct graft_plan *plan, struct graft_buffer *out)
+{
+	graft_plan_add_driver(plan, out);
+	if (plan->n_missing > 0)
+		add_refusals_text("missing", plan->missing, plan->n_missing, out);
+	graft_buffer_printf(out, "\ngets: %zu\n", plan->n_grants);
+	for (size_t i = 0; i < plan->n_grants; i++) {
+		graft_buffer_string(out, "  ");
+		graft_plan_add_grant(&plan->grants[i], out);
+	}
+	add_edits_text(plan, out);
+	add_refusals_text("refused", plan->refusals, plan->n_refusals, out);
 }

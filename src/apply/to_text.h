@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* to_text: a plan as a tree for a person. The stable text form that golden tests compare. */
+/* to_text: a plan as a tree for a person, in the stable text format that golden tests compare. */
 #ifndef GRAFT_APPLY_TO_TEXT_H
 #define GRAFT_APPLY_TO_TEXT_H
 
 #include "base/buffer.h"
 #include "plan/plan.h"
 
-/* Appends the text to `out`; same plan, same bytes. */
+/* Appends the text to `out`; the same plan gives the same bytes. */
 void graft_plan_to_text(const struct graft_plan *plan, struct graft_buffer *out);
+
+/* Parts of the text, which the summary has too (to_summary.h): the first line, and a granted GPU. */
+void graft_plan_add_driver(const struct graft_plan *plan, struct graft_buffer *out);
+void graft_plan_add_grant(const struct graft_grant *grant, struct graft_buffer *out);
+/* Appends text from outside, with control characters as \xNN; NULL is "?". */
+void graft_plan_add_plain_text(struct graft_buffer *out, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena: a chain of blocks; the newest serves small allocations. */
+/* arena: a chain of blocks. Small allocations come from the newest one. */
 #include "base/arena.h"
 
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void *remember_failure(struct graft_arena *arena)
 	return NULL;
 }
 
-static size_t round_up(size_t size)
+static size_t align_arena_size(size_t size)
 {
 	return (size + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
 }
@@ -64,7 +64,7 @@ void *graft_arena_room(struct graft_arena *arena, size_t size)
 
 	if (size > SIZE_MAX / 2)
 		return remember_failure(arena);
-	rounded = round_up(size);
+	rounded = align_arena_size(size);
 	if (rounded > arena->max - arena->total)
 		return remember_failure(arena);
 	if (!block || block->size - block->used < rounded) {
@@ -83,12 +83,12 @@ void *graft_arena_room(struct graft_arena *arena, size_t size)
 
 void graft_arena_keep(struct graft_arena *arena, size_t n)
 {
-	arena->blocks->used += round_up(n);
-	arena->total += round_up(n);
+	arena->blocks->used += align_arena_size(n);
+	arena->total += align_arena_size(n);
 }
 
-/* `size` bytes that still hold what was there. */
-static void *take(struct graft_arena *arena, size_t size)
+/* Returns `size` bytes, not zeroed. */
+static void *take_arena_bytes(struct graft_arena *arena, size_t size)
 {
 	void *result;
 
@@ -101,7 +101,7 @@ static void *take(struct graft_arena *arena, size_t size)
 
 void *graft_arena_alloc(struct graft_arena *arena, size_t size)
 {
-	void *result = take(arena, size);
+	void *result = take_arena_bytes(arena, size);
 
 	if (result)
 		memset(result, 0, size);
@@ -110,7 +110,7 @@ void *graft_arena_alloc(struct graft_arena *arena, size_t size)
 
 void *graft_arena_memdup(struct graft_arena *arena, const void *bytes, size_t n)
 {
-	void *copy = take(arena, n);
+	void *copy = take_arena_bytes(arena, n);
 
 	if (copy && n > 0)
 		memcpy(copy, bytes, n);
@@ -127,7 +127,7 @@ char *graft_arena_strndup(struct graft_arena *arena, const char *s, size_t n)
 	length = strnlen(s, n);
 	if (length == SIZE_MAX)
 		return remember_failure(arena);
-	copy = take(arena, length + 1);
+	copy = take_arena_bytes(arena, length + 1);
 	if (copy) {
 		memcpy(copy, s, length);
 		copy[length] = '\0';
@@ -148,13 +148,16 @@ char *graft_arena_printf(struct graft_arena *arena, const char *format, ...)
 	char *text = NULL;
 	int length;
 
-	/* Nearly all texts fit into what is left of the newest block, and are formatted once, where they will be. */
+	/*
+	 * Nearly every text fits into the rest of the newest block and is formatted once, in its
+	 * final place.
+	 */
 	va_start(args, format);
 	va_copy(again, args);
 	length = vsnprintf(room > 0 ? (char *)arena->blocks->bytes + block->used : NULL, room, format, args);
 	va_end(args);
 	if (length >= 0)
-		text = take(arena, (size_t)length + 1);
+		text = take_arena_bytes(arena, (size_t)length + 1);
 	else
 		arena->failed = true;
 	if (text && (size_t)length >= room)
@@ -166,7 +169,7 @@ char *graft_arena_printf(struct graft_arena *arena, const char *format, ...)
 char *graft_arena_join(struct graft_arena *arena, const char *directory, size_t length, const char *name)
 {
 	size_t name_size = strlen(name) + 1;
-	char *path = take(arena, length + 1 + name_size);
+	char *path = take_arena_bytes(arena, length + 1 + name_size);
 
 	if (path) {
 		memcpy(path, directory, length);
@@ -190,10 +193,13 @@ static size_t capacity_of(size_t n)
 	return n == 0 ? 0 : capacity;
 }
 
-/* An array for n items, of which the first `n_set` are left as they are. */
+/*
+ * Returns an array for n items, zeroed except for the first `n_set`, which are left uninitialised.
+ */
 static char *take_list(struct graft_arena *arena, size_t n, size_t n_set, size_t item_size)
 {
-	char *items = n > SIZE_MAX / 4 / item_size ? remember_failure(arena) : take(arena, capacity_of(n) * item_size);
+	char *items = n > SIZE_MAX / 4 / item_size ? remember_failure(arena)
+						   : take_arena_bytes(arena, capacity_of(n) * item_size);
 
 	if (items)
 		memset(items + n_set * item_size, 0, (capacity_of(n) - n_set) * item_size);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* buffer: doubling growth up to the maximum. */
+/* buffer: doubles its capacity up to the maximum. */
 #include "base/buffer.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/strings.h"
 
 #define DEFAULT_MAX ((size_t)64 * 1024 * 1024)
 
@@ -43,7 +45,10 @@ static bool grow(struct graft_buffer *buffer, size_t n)
 	return true;
 }
 
-/* Room for `n` more bytes and a NUL. The capacity never exceeds what the maximum allows, so it alone tells. */
+/*
+ * Makes room for `n` more bytes and a NUL. The capacity never exceeds what the maximum allows, so
+ * checking it is enough.
+ */
 static bool reserve(struct graft_buffer *buffer, size_t n)
 {
 	if (n < buffer->capacity - buffer->length && !buffer->failed)
@@ -100,6 +105,37 @@ void graft_buffer_printf(struct graft_buffer *buffer, const char *format, ...)
 		buffer->length += (size_t)length;
 	}
 	va_end(again);
+}
+
+/*
+ * C1 controls (U+0080 to U+009F), marks and overrides of direction (U+200E, U+200F, U+202A to
+ * U+202E, U+2066 to U+2069), separators of lines (U+2028, U+2029).
+ */
+static bool is_invisible(const unsigned char *s, size_t n)
+{
+	if (n == 2)
+		return s[0] == 0xc2 && s[1] < 0xa0;
+	if (n != 3 || s[0] != 0xe2)
+		return false;
+	return (s[1] == 0x80 && ((s[2] >= 0x8e && s[2] <= 0x8f) || (s[2] >= 0xa8 && s[2] <= 0xae))) ||
+	       (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9);
+}
+
+void graft_buffer_visible(struct graft_buffer *buffer, const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+
+	for (size_t left = strlen(text), n; left > 0; s += n, left -= n) {
+		n = *s < 0x80 ? 1u : graft_utf8_length(s, left);
+		if (*s == '\\')
+			graft_buffer_string(buffer, "\\\\");
+		else if (n > 0 && *s >= ' ' && *s != 0x7f && !is_invisible(s, n))
+			graft_buffer_add(buffer, s, n);
+		else
+			for (size_t i = 0, end = n > 0 ? n : 1; i < end; i++)
+				graft_buffer_printf(buffer, "\\x%02x", s[i]);
+		n = n > 0 ? n : 1;
+	}
 }
 
 bool graft_buffer_failed(const struct graft_buffer *buffer)

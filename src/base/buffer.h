@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * buffer: a growing byte string with a maximum. Sticky: after a failed append the rest are no-ops and
- * graft_buffer_failed() says so. `bytes` is always NUL-terminated once anything was appended.
+ * buffer: a growing byte string with a maximum. Errors are sticky: after a failed append, further
+ * appends do nothing and graft_buffer_failed() returns true. `bytes` is always NUL-terminated once
+ * anything has been appended.
  */
 #ifndef GRAFT_BASE_BUFFER_H
 #define GRAFT_BASE_BUFFER_H
@@ -13,19 +14,29 @@ struct graft_buffer {
 	char *bytes; /* owned; NULL while empty */
 	size_t length;
 	size_t capacity;
-	size_t max; /* 0 = 64 MiB */
+	size_t max; /* bytes; 0: 64 MiB */
 	bool failed;
 };
 
-void graft_buffer_done(struct graft_buffer *buffer); /* frees the content and zeroes it, ready for reuse */
-/* Room for `n` bytes at the end, which the caller fills; they count already. NULL: failed. */
+/* Frees the content; the buffer can be used again. */
+void graft_buffer_done(struct graft_buffer *buffer);
+/* Appends `n` bytes for the caller to fill in. Returns the first of them, or NULL on failure. */
 char *graft_buffer_extend(struct graft_buffer *buffer, size_t n);
+/* Append n bytes, a string, a character or formatted text. */
 void graft_buffer_add(struct graft_buffer *buffer, const void *bytes, size_t n);
 void graft_buffer_string(struct graft_buffer *buffer, const char *s);
 void graft_buffer_char(struct graft_buffer *buffer, char c);
 __attribute__((format(printf, 2, 3))) void graft_buffer_printf(struct graft_buffer *buffer, const char *format, ...);
+/*
+ * Appends text from an image or another untrusted source, for people: control characters, what is
+ * not UTF-8, and characters that change the direction of text become "\xNN", byte by byte, and a
+ * backslash is doubled. SECURITY: nothing in it can start a line or reach a terminal as an escape
+ * sequence.
+ */
+void graft_buffer_visible(struct graft_buffer *buffer, const char *text);
+/* Returns whether any append has failed: memory or the maximum was exhausted. */
 bool graft_buffer_failed(const struct graft_buffer *buffer);
-/* The text; "" when empty. */
+/* Returns the text; "" if the buffer is empty. */
 const char *graft_buffer_text(const struct graft_buffer *buffer);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * caps: capability sets by capget(2), capset(2) and prctl(2), without libcap: three calls do not pay for a library (50 us of each
- * start). Knows which capabilities a step may hold, not what the step does.
+ * caps: capability sets by capget(2), capset(2) and prctl(2), without libcap: for three calls a
+ * library is not worth the 50 us that it adds to each start. Knows which capabilities a step may
+ * hold, not what the step does.
  */
 #include "base/caps.h"
 
@@ -20,11 +21,11 @@ static const struct {
 	const char *why;
 } steps[GRAFT_CAPS_STEP_MAX] = {
 	[GRAFT_CAPS_INIT_STEP] = { "init", BIT(KILL) | BIT(SETUID) | BIT(SETGID) | BIT(SYS_CHROOT),
-				   "a child that loads driver code must be able to leave its ids and its root" },
+				   "a child that loads driver code must be able to change its ids and its root" },
 	[GRAFT_CAPS_KMODS] = { "kmods",
 			       BIT(KILL) | BIT(SETUID) | BIT(SETGID) | BIT(SYS_CHROOT) | BIT(CHOWN) | BIT(FOWNER) |
 				   BIT(MKNOD) | BIT(SETPCAP),
-			       "nodes are made with owner and mode of the driver; modprobe inherits SYS_MODULE" },
+			       "nodes get the owner and mode that the driver states; modprobe inherits SYS_MODULE" },
 	[GRAFT_CAPS_CONTAINER] = { "container", BIT(KILL) | BIT(DAC_READ_SEARCH) | BIT(SYS_PTRACE),
 				   "/proc/PID of another user's process, directories closed to others" },
 	[GRAFT_CAPS_INFO] = { "info", BIT(KILL), "the host is read as any user reads it" },
@@ -41,23 +42,31 @@ static const struct {
 				      BIT(KILL) | BIT(SETUID) | BIT(SETGID) | BIT(SYS_CHROOT) | BIT(SYS_ADMIN) |
 					  BIT(DAC_READ_SEARCH) | BIT(SYS_PTRACE) | BIT(SETPCAP) | BIT(DAC_OVERRIDE),
 				      "the same where the caller is not root but the container's files are root's" },
+	[GRAFT_CAPS_CONFINE] = { "confine", BIT(SYS_ADMIN) | BIT(SYS_CHROOT) | BIT(DAC_READ_SEARCH),
+				 "the image's mounts are copied without nodes, and become the reader's root" },
+	[GRAFT_CAPS_READER] = { "reader", BIT(DAC_READ_SEARCH),
+				"files and directories of the image that are closed to others" },
 	[GRAFT_CAPS_SHUTDOWN] = { "shutdown", BIT(KILL), "nothing is left to do" },
 };
 
 /*
- * SPEC 4.1 wants this one as well. The kernel takes SYS_ADMIN for it where device programs are loaded, and Apptainer hands all others on but not
- * this one.
+ * SPEC libnvidia-container 4.1 demands this one as well. For loading device programs the kernel
+ * accepts SYS_ADMIN instead, and Apptainer passes on all of the others but not this one.
  */
 static const uint64_t dispensable = BIT(NET_ADMIN);
 
-/* What a program executed by us (modprobe) may have as root. */
-static const uint64_t bounding_keep = BIT(DAC_OVERRIDE) | BIT(SYS_MODULE);
+/*
+ * What a program that we execute may have as root. These are for modprobe and for graft-nvml, which
+ * must be able to leave its ids and its root; SPEC libnvidia-container 4.1 has no such program.
+ */
+static const uint64_t bounding_keep = BIT(DAC_OVERRIDE) | BIT(SYS_MODULE) | BIT(KILL) | BIT(SETUID) | BIT(SETGID) |
+				      BIT(SYS_CHROOT);
 
 struct sets {
 	uint64_t effective, permitted, inheritable;
 };
 
-static int get(struct sets *ret_sets)
+static int read_capability_sets(struct sets *ret_sets)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = 0 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -70,7 +79,7 @@ static int get(struct sets *ret_sets)
 	return 0;
 }
 
-static int set(const struct sets *sets)
+static int apply_capability_sets(const struct sets *sets)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = 0 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {
@@ -82,7 +91,7 @@ static int set(const struct sets *sets)
 	return (int)syscall(SYS_capset, &header, data);
 }
 
-static int fail(int sys, struct graft_error *err)
+static int fail_capability_change(int sys, struct graft_error *err)
 {
 	return graft_fail_errno(err, sys, "capability change failed");
 }
@@ -91,7 +100,7 @@ bool graft_caps_is_unprivileged(void)
 {
 	struct sets sets;
 
-	return get(&sets) == 0 && sets.permitted == 0;
+	return read_capability_sets(&sets) == 0 && sets.permitted == 0;
 }
 
 bool graft_caps_hold(enum graft_caps_step step)
@@ -99,7 +108,7 @@ bool graft_caps_hold(enum graft_caps_step step)
 	const uint64_t needed = steps[step].effective & ~dispensable;
 	struct sets sets;
 
-	return get(&sets) == 0 && (sets.effective & needed) == needed;
+	return read_capability_sets(&sets) == 0 && (sets.effective & needed) == needed;
 }
 
 uint64_t graft_caps_all(void)
@@ -112,8 +121,9 @@ uint64_t graft_caps_all(void)
 }
 
 /*
- * Dropping needs SETPCAP, which the caller still has. The numbers are tried until the kernel knows no more; dropping one that is gone
- * already is no error, so there is nothing to read first.
+ * Dropping needs SETPCAP, which the caller still has. We try the numbers until the kernel knows no
+ * more of them. Dropping a capability that is already gone is not an error, so the set need not be
+ * read first.
  */
 static int drop_bounding(void)
 {
@@ -126,7 +136,7 @@ static int drop_bounding(void)
 	return 0;
 }
 
-/* A process that cannot be dumped cannot be checked for leaks either: LeakSanitizer attaches to it. */
+/* LeakSanitizer has to attach to the process, which it cannot do if the process is not dumpable. */
 static int forbid_dumps(void)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -137,32 +147,34 @@ static int forbid_dumps(void)
 }
 
 /*
- * SPEC 4.1 drops every capability but two from the bounding set, so that a program executed as root cannot regain what was given up.
- * That is 38 system calls and 17 us. Where nothing is executed at all, no_new_privs says the same in one call (0.3 us) and holds for
- * set-user-ID programs too; modprobe (MAY_EXECUTE), which must gain SYS_MODULE, is the only case for the bounding set.
+ * SPEC libnvidia-container 4.1 drops every capability but two from the bounding set, so that a
+ * program executed as root cannot regain what was given up. That takes 38 system calls and 17 us.
+ * Where nothing is executed at all, no_new_privs has the same effect with one call (0.3 us), and
+ * covers set-user-ID programs too. Only modprobe (MAY_EXECUTE), which must gain SYS_MODULE, needs
+ * the bounding set.
  */
 int graft_caps_limit(struct graft_caps *caps, unsigned int flags, struct graft_error *err)
 {
 	const uint64_t needed = graft_caps_all() & ~dispensable;
 	struct sets sets;
 
-	if (forbid_dumps() < 0 || get(&sets) < 0)
-		return fail(errno, err);
+	if (forbid_dumps() < 0 || read_capability_sets(&sets) < 0)
+		return fail_capability_change(errno, err);
 	if ((flags & GRAFT_CAPS_ALL_NEEDED) != 0 && (sets.permitted & needed) != needed)
-		return fail(EPERM, err);
+		return fail_capability_change(EPERM, err);
 	if ((flags & GRAFT_CAPS_MAY_EXECUTE) == 0) {
 		if (graft_caps_end_execution(err) < 0)
 			return -1;
 	} else if ((sets.permitted & BIT(SETPCAP)) != 0) {
 		sets.effective |= BIT(SETPCAP);
-		if (set(&sets) < 0 || drop_bounding() < 0)
-			return fail(errno, err);
+		if (apply_capability_sets(&sets) < 0 || drop_bounding() < 0)
+			return fail_capability_change(errno, err);
 	}
 	sets.permitted &= graft_caps_all();
 	sets.effective &= sets.permitted;
 	sets.inheritable = 0;
-	if (set(&sets) < 0)
-		return fail(errno, err);
+	if (apply_capability_sets(&sets) < 0)
+		return fail_capability_change(errno, err);
 	caps->permitted = sets.permitted;
 	caps->limited = true;
 	return 0;
@@ -171,7 +183,7 @@ int graft_caps_limit(struct graft_caps *caps, unsigned int flags, struct graft_e
 int graft_caps_end_execution(struct graft_error *err)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return fail(errno, err);
+		return fail_capability_change(errno, err);
 	return 0;
 }
 
@@ -182,9 +194,27 @@ int graft_caps_enter(const struct graft_caps *caps, enum graft_caps_step step, s
 		.permitted = caps->permitted,
 	};
 
-	if (caps->limited && set(&sets) < 0)
-		return fail(errno, err);
+	if (caps->limited && apply_capability_sets(&sets) < 0)
+		return fail_capability_change(errno, err);
 	return 0;
+}
+
+int graft_caps_keep_only(enum graft_caps_step step, struct graft_error *err)
+{
+	struct sets sets;
+
+	if (forbid_dumps() < 0 || graft_caps_end_execution(err) < 0 || read_capability_sets(&sets) < 0)
+		return fail_capability_change(errno, err);
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	sets.permitted &= steps[step].effective;
+	sets.effective = sets.permitted;
+	sets.inheritable = 0;
+	return apply_capability_sets(&sets) < 0 ? fail_capability_change(errno, err) : 0;
+}
+
+uint64_t graft_caps_bounding(void)
+{
+	return bounding_keep;
 }
 
 const char *graft_caps_step_name(enum graft_caps_step step)

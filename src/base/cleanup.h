@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cleanup: what must end at the brace. `auto_close int fd = -1;`, `auto_free char *s = NULL;`. Always initialised
- * at declaration. TAKE_FD / TAKE_PTR hand a value on and leave nothing behind for the destructor.
+ * cleanup: releases things at the end of their block: `auto_close int fd = -1;`, `auto_free char *s
+ * = NULL;`. Always initialise such a variable at its declaration. TAKE_FD and TAKE_PTR pass a value
+ * on and leave the destructor nothing to release.
  */
 #ifndef GRAFT_BASE_CLEANUP_H
 #define GRAFT_BASE_CLEANUP_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock: clock_gettime(2) as one number. */
+/* clock: clock_gettime(2) as a single number. */
 #include "base/clock.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* error: formatting of failures. Knows the table of statuses and nothing of where they come from. */
+/* error: formats failures. Knows the table of statuses, but not where they come from. */
 #include "base/error.h"
 
 #include <ctype.h>
@@ -11,21 +11,22 @@
 static const struct {
 	const char *name;
 	int exit_status;
-	const char *text;
 	const char *hint;
 } statuses[GRAFT_STATUS_MAX] = {
-#define X(name, exit_status, text, hint) [GRAFT_##name] = { #name, exit_status, text, hint },
+#define X(name, exit_status, text, hint) [GRAFT_##name] = { #name, exit_status, hint },
 	GRAFT_STATUS_LIST(X)
 #undef X
 };
 
-__attribute__((format(printf, 4, 0))) static int fail(struct graft_error *err, enum graft_status status, int sys,
-						      const char *format, va_list args)
+__attribute__((format(printf, 4, 0))) static int format_error(struct graft_error *err, enum graft_status status,
+							      int sys, const char *format, va_list args)
 {
 	if (!err)
 		return -1;
 	err->status = status;
+	err->step = GRAFT_STEP_NONE;
 	err->sys = sys;
+	err->hint = NULL;
 	err->ctx[0] = '\0';
 	(void)vsnprintf(err->msg, sizeof(err->msg), format, args);
 	return -1;
@@ -36,7 +37,7 @@ int(graft_fail)(struct graft_error *err, enum graft_status status, int sys, cons
 	va_list args;
 
 	va_start(args, format);
-	(void)fail(err, status, sys, format, args);
+	(void)format_error(err, status, sys, format, args);
 	va_end(args);
 	return -1;
 }
@@ -68,7 +69,7 @@ int(graft_fail_errno)(struct graft_error *err, int sys, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	(void)fail(err, status_of_errno(sys), sys, format, args);
+	(void)format_error(err, status_of_errno(sys), sys, format, args);
 	va_end(args);
 	return -1;
 }
@@ -91,6 +92,20 @@ int(graft_wrap)(struct graft_error *err, const char *format, ...)
 	return -1;
 }
 
+int(graft_in_step)(struct graft_error *err, enum graft_step step)
+{
+	if (err && err->step == GRAFT_STEP_NONE)
+		err->step = step;
+	return -1;
+}
+
+int(graft_with_hint)(struct graft_error *err, const char *hint)
+{
+	if (err && !err->hint)
+		err->hint = hint;
+	return -1;
+}
+
 int(graft_fail_memory)(struct graft_error *err)
 {
 	return graft_fail(err, GRAFT_NO_MEMORY, ENOMEM, "memory allocation failed");
@@ -106,7 +121,7 @@ int(graft_fail_shortage)(struct graft_error *err, int shortage, const char *what
 {
 	if (shortage == ENOMEM)
 		return graft_fail_memory(err);
-	return graft_fail_errno(err, shortage, "%s cannot be looked at", what);
+	return graft_fail_errno(err, shortage, "cannot examine %s", what);
 }
 
 void graft_error_clear(struct graft_error *err)
@@ -118,7 +133,9 @@ void graft_error_clear(struct graft_error *err)
 void graft_error_flatten(char *text)
 {
 	for (; *text != '\0'; text++) {
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
+		/* In UTF-8, 0xc2 and a byte below 0xa0 are one of the further control characters. */
+		if ((unsigned char)*text < ' ' || *text == 0x7f ||
+		    ((unsigned char)text[0] == 0xc2 && (unsigned char)text[1] >= 0x80 && (unsigned char)text[1] < 0xa0))
 			*text = '?';
 	}
 }
@@ -147,27 +164,40 @@ const char *graft_error_text(const struct graft_error *err, char *buffer, size_t
 	return buffer;
 }
 
-static enum graft_status known(enum graft_status status)
+const char *graft_error_step(const struct graft_error *err)
+{
+	static const char *const texts[] = {
+#define X(name, text) text,
+		GRAFT_STEP_LIST(X)
+#undef X
+	};
+
+	return (unsigned int)err->step < GRAFT_STEP_MAX ? texts[err->step] : "";
+}
+
+const char *graft_error_hint(const struct graft_error *err)
+{
+	if (!err->hint && (err->sys == ENOSPC || err->sys == EDQUOT))
+		return "Free some space: 'df -h' and 'df -i' show which file system is full.";
+	return err->hint ? err->hint : graft_status_hint(err->status);
+}
+
+static enum graft_status map_known_status(enum graft_status status)
 {
 	return (unsigned int)status < GRAFT_STATUS_MAX ? status : GRAFT_INTERNAL;
 }
 
 const char *graft_status_name(enum graft_status status)
 {
-	return statuses[known(status)].name;
-}
-
-const char *graft_status_text(enum graft_status status)
-{
-	return statuses[known(status)].text;
+	return statuses[map_known_status(status)].name;
 }
 
 const char *graft_status_hint(enum graft_status status)
 {
-	return statuses[known(status)].hint;
+	return statuses[map_known_status(status)].hint;
 }
 
 int graft_status_exit(enum graft_status status)
 {
-	return statuses[known(status)].exit_status;
+	return statuses[map_known_status(status)].exit_status;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listing: getdents64(2) by hand. The C library's opendir asks three more questions about a descriptor that we have just opened, and takes 32 KiB. */
+/*
+ * listing: getdents64(2) by hand. The C library's opendir would make three more system calls on a
+ * descriptor that we have just opened, and allocate 32 KiB.
+ */
 #include "base/listing.h"
 
 #include <dirent.h>
@@ -12,10 +15,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 
 #define CHUNK 4096
 
-/* With 64-bit offsets, which the whole project is compiled with, it is the kernel's own; musl 1.2.4 and later have no name for the other. */
+/*
+ * With 64-bit offsets, which the whole project uses, struct dirent is the kernel's. musl 1.2.4 and
+ * later have no name for struct dirent64.
+ */
 _Static_assert(offsetof(struct dirent, d_off) == 8 && offsetof(struct dirent, d_reclen) == 16 &&
 		   offsetof(struct dirent, d_name) == 19,
 	       "struct dirent is that of getdents64(2)");
@@ -27,13 +34,8 @@ struct list {
 	bool more;
 };
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* 0, 1 when the list is full, or -ENOMEM. */
-static int add(struct list *list, const char *name)
+/* Returns 0, 1 if the list is full, or -ENOMEM. */
+static int add_listed_name(struct list *list, const char *name)
 {
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		return 0;
@@ -44,15 +46,15 @@ static int add(struct list *list, const char *name)
 	return graft_arena_push_string(list->arena, &list->names, &list->n, name) ? 0 : -ENOMEM;
 }
 
-/* The entries of one answer of the kernel. */
-static int add_entries(struct list *list, const char *bytes, size_t length)
+/* Adds the entries of one getdents64(2) call. Returns like add_listed_name(). */
+static int add_listed_entries(struct list *list, const char *bytes, size_t length)
 {
 	int rc = 0;
 
 	for (size_t at = 0; at < length && rc == 0;) {
 		const struct dirent *entry = (const struct dirent *)(const void *)(bytes + at);
 
-		rc = add(list, entry->d_name);
+		rc = add_listed_name(list, entry->d_name);
 		at += entry->d_reclen;
 	}
 	return rc;
@@ -72,12 +74,12 @@ int graft_list_names(int fd, size_t max, struct graft_arena *arena, const char *
 			return -errno;
 		if (length == 0)
 			break;
-		rc = add_entries(&list, bytes, (size_t)length);
+		rc = add_listed_entries(&list, bytes, (size_t)length);
 	}
 	if (rc < 0)
 		return rc;
 	if (list.n > 1)
-		qsort(list.names, list.n, sizeof(*list.names), compare_names);
+		qsort(list.names, list.n, sizeof(*list.names), graft_compare_strings);
 	*ret_names = list.names;
 	*ret_n = list.n;
 	if (ret_more)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log: formatting of log lines and the file form. One line is one write(2), so that processes can share a file. */
+/*
+ * log: formats log lines, and writes them to a file. Each line is a single write(2), so that
+ * processes can share a file.
+ */
 #include "base/log.h"
 
 #include <errno.h>
@@ -32,6 +35,12 @@ void graft_log_write(const struct graft_log *log, enum graft_log_level level, co
 	errno = saved;
 }
 
+void graft_log_settle(const struct graft_log *log)
+{
+	if (log && log->settle)
+		log->settle(log->arg);
+}
+
 static char level_letter(enum graft_log_level level)
 {
 	switch (level) {
@@ -47,7 +56,7 @@ static char level_letter(enum graft_log_level level)
 }
 
 /* SPEC libnvidia-container 3.8: <L><MMDD> <HH:MM:SS>.<usec> <tid> <file>:<line>] <message>, UTC. */
-static void write_file(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
+static void write_log_file(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
 {
 	const struct graft_log_file *log_file = arg;
 	char text[LINE_MAX_BYTES + 128];
@@ -67,13 +76,13 @@ static void write_file(void *arg, enum graft_log_level level, const char *file, 
 		text[n - 1] = '\n';
 	}
 	if (write(log_file->fd, text, (size_t)n) < 0)
-		return; /* a log that cannot be written must not fail the work */
+		return; /* a log that cannot be written must not stop the work */
 }
 
 void graft_log_file_init(struct graft_log_file *file, int fd, enum graft_log_level max)
 {
 	file->fd = fd;
-	file->log = (struct graft_log){ .write = write_file, .arg = file, .max = max };
+	file->log = (struct graft_log){ .write = write_log_file, .arg = file, .max = max };
 }
 
 int graft_log_file_open(const char *path)

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options: parsing of command lines from a table, and its complaints. Behaves as glibc's argp and getopt_long do, message for
- * message, since people and scripts know those; argp itself is missing in musl and cannot make man pages or completions.
- * Knows nothing of what the options mean. The texts made from the same tables are in options_text.c.
+ * options: parses command lines according to a table, and reports errors. Behaves as glibc's argp
+ * and getopt_long do, message for message, because people and scripts know those. argp itself is
+ * missing in musl and cannot generate man pages or completions. Does not know what the options
+ * mean. The texts generated from the same tables are in options_text.c.
  */
 #include "base/options.h"
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/options_parser.h"
 #include "base/options_table.h"
 
-/* The words that Go's strconv.ParseBool knows. */
+/* The values that Go's strconv.ParseBool accepts. */
 static const struct {
 	const char *word;
 	bool value;
@@ -80,19 +82,19 @@ static int fail_ambiguous(struct graft_options_parser *parser, const char *name,
 	return graft_options_wrong(parser);
 }
 
-static int fail_unknown(struct graft_options_parser *parser, const char *dashes, const char *name)
+static int fail_unknown_option(struct graft_options_parser *parser, const char *dashes, const char *name)
 {
 	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "unrecognized option '%s%s'", dashes, name);
 	return graft_options_wrong(parser);
 }
 
-static int fail_no_value(struct graft_options_parser *parser, const char *dashes, const struct graft_option *option)
+static int fail_option_value(struct graft_options_parser *parser, const char *dashes, const struct graft_option *option)
 {
 	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option '%s%s' requires an argument", dashes, option->name);
 	return graft_options_wrong(parser);
 }
 
-/* Finds a long option by its name or, if it is not hidden, an unambiguous beginning of it. */
+/* Finds a long option by its name or, unless it is hidden, by an unambiguous abbreviation. */
 static int find_name(struct graft_options_parser *parser, const char *dashes, const char *name, size_t length,
 		     const struct graft_option **ret_option)
 {
@@ -114,20 +116,34 @@ static int find_name(struct graft_options_parser *parser, const char *dashes, co
 		n_found++;
 	}
 	if (!parser->command->abbreviations || n_found == 0)
-		return fail_unknown(parser, dashes, name);
+		return fail_unknown_option(parser, dashes, name);
 	if (n_found > 1)
 		return fail_ambiguous(parser, name, length);
 	*ret_option = found;
 	return 0;
 }
 
-static int use(struct graft_options_parser *parser, const struct graft_option *option, const char *value)
+/* Appends what was probably meant to the message of an option's parser, if something is near. */
+static int suggest_value(struct graft_options_parser *parser, const struct graft_option *option, const char *value)
+{
+	const char *meant = value ? graft_options_meant_value(option, value) : NULL;
+	struct graft_error *err = parser->err;
+	size_t length = err ? strlen(err->msg) : 0;
+
+	if (err && meant && err->status == GRAFT_INVALID)
+		(void)snprintf(err->msg + length, sizeof(err->msg) - length, " (did you mean '%s'?)", meant);
+	return -1;
+}
+
+static int use_option(struct graft_options_parser *parser, const struct graft_option *option, const char *value)
 {
 	if (graft_option_is_builtin(option)) {
 		parser->result = graft_option_request(option);
 		return 0;
 	}
-	return option->parse(parser->target, option, value, parser->err);
+	if (option->parse(parser->target, option, value, parser->err) == 0)
+		return 0;
+	return suggest_value(parser, option, value);
 }
 
 char *graft_options_take_word(struct graft_options_parser *parser, int *n_words)
@@ -154,11 +170,11 @@ static int parse_long(struct graft_options_parser *parser, const char *dashes, c
 	if (option->argument == GRAFT_OPTION_REQUIRED && !value)
 		value = graft_options_take_word(parser, n_words);
 	if (option->argument == GRAFT_OPTION_REQUIRED && !value)
-		return fail_no_value(parser, dashes, option);
-	return use(parser, option, value);
+		return fail_option_value(parser, dashes, option);
+	return use_option(parser, option, value);
 }
 
-/* "-abc", "-dVALUE", "-d VALUE"; a value that is optional must be attached. */
+/* "-abc", "-dVALUE", "-d VALUE"; an optional value must be attached. */
 static int parse_cluster(struct graft_options_parser *parser, const char *letters, int *n_words)
 {
 	for (const char *c = letters; *c != '\0' && parser->result == GRAFT_PARSE_OK; c++) {
@@ -177,7 +193,7 @@ static int parse_cluster(struct graft_options_parser *parser, const char *letter
 			(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option requires an argument -- '%c'", *c);
 			return graft_options_wrong(parser);
 		}
-		if (use(parser, option, value) < 0)
+		if (use_option(parser, option, value) < 0)
 			return -1;
 		if (value)
 			return 0;
@@ -196,7 +212,7 @@ static int parse_option(struct graft_options_parser *parser, int *n_words)
 	return parse_cluster(parser, word + 1, n_words);
 }
 
-/* Moves the `n_words` words at `next` in front of the positional arguments seen so far. */
+/* Moves the `n_words` arguments at `next` in front of the positional arguments seen so far. */
 static void move_to_options(struct graft_options_parser *parser, int n_words)
 {
 	while (n_words-- > 0) {
@@ -209,8 +225,11 @@ static void move_to_options(struct graft_options_parser *parser, int n_words)
 	}
 }
 
-/* Whether options end at the word, which is a positional argument. Only the first of those can be a sub-command's name. */
-static bool is_end(const struct graft_options_parser *parser, const char *word)
+/*
+ * Returns whether the options end at `word`, which is a positional argument. Only the first
+ * positional argument can be the name of a sub-command.
+ */
+static bool is_end_of_options(const struct graft_options_parser *parser, const char *word)
 {
 	const struct graft_command *command = parser->command;
 
@@ -230,7 +249,7 @@ static int parse_words(struct graft_options_parser *parser)
 			return 0;
 		}
 		if (word[0] != '-' || word[1] == '\0') {
-			if (is_end(parser, word))
+			if (is_end_of_options(parser, word))
 				return 0;
 			parser->next++;
 			continue;

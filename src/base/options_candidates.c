@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options_candidates: what could come next on a command line, from the tables, for shells that ask the program itself (SPEC ctk-and-cdi 1.0). Knows nothing of
- * the shells.
+ * options_candidates: what could come next on a command line, according to the tables, for shells
+ * that ask the program itself (SPEC ctk-and-cdi 1.0). Knows nothing about the shells.
  */
 #include <string.h>
 
 #include "base/options_table.h"
 
-/* Where the words have led. */
+/* The state after the arguments so far. */
 struct position {
 	const struct graft_command *root, *command;
 	const struct graft_option *awaiting; /* its value comes next */
-	const char *dashed;                  /* the last word, when it is an option or the beginning of one */
+	const char *dashed;                  /* the last argument, if it is an option or the beginning of one */
 };
 
 static const struct graft_option *find_in(const struct graft_command *command, const char *name, size_t length)
@@ -25,8 +25,11 @@ static const struct graft_option *find_in(const struct graft_command *command, c
 	return NULL;
 }
 
-/* The option that a word with dashes names: the command's own or the program's. */
-static const struct graft_option *find(const struct position *position, const char *word)
+/*
+ * Finds the option that an argument with dashes names, among the command's options and the
+ * program's.
+ */
+static const struct graft_option *find_dashed_option(const struct position *position, const char *word)
 {
 	const char *name = word + strspn(word, "-");
 	size_t length = strcspn(name, "=");
@@ -35,7 +38,7 @@ static const struct graft_option *find(const struct position *position, const ch
 	return option ? option : find_in(position->root, name, length);
 }
 
-static void follow(struct position *position, const char *word)
+static void follow_typed_word(struct position *position, const char *word)
 {
 	const struct graft_option *option;
 	const struct graft_command *next;
@@ -51,19 +54,19 @@ static void follow(struct position *position, const char *word)
 		return;
 	}
 	position->dashed = word;
-	option = find(position, word);
+	option = find_dashed_option(position, word);
 	if (option && option->argument == GRAFT_OPTION_REQUIRED && !strchr(word, '='))
 		position->awaiting = option;
 }
 
-/* The values of an option, each with `prefix` in front. */
+/* The values of an option, each preceded by `prefix`. */
 static void add_values(const struct graft_option *option, const char *prefix, size_t length, struct graft_buffer *out)
 {
 	for (size_t i = 0; option->values && option->values[i]; i++)
 		graft_buffer_printf(out, "%.*s%s\n", (int)length, prefix, option->values[i]);
 }
 
-/* The visible options of a command that begin as the word does; with one dash or two. */
+/* The visible options of a command that begin like `word`, with one dash or two. */
 static void add_options(const struct graft_command *command, bool builtin, const char *word, struct graft_buffer *out)
 {
 	size_t dashes = strspn(word, "-");
@@ -81,7 +84,7 @@ static void add_dashed(const struct position *position, struct graft_buffer *out
 	const char *word = position->dashed, *equals = strchr(word, '=');
 
 	if (equals) {
-		const struct graft_option *option = find(position, word);
+		const struct graft_option *option = find_dashed_option(position, word);
 
 		if (option)
 			add_values(option, word, (size_t)(equals + 1 - word), out);
@@ -97,7 +100,7 @@ void graft_options_candidates(const struct graft_command *root, int argc, char *
 	struct position position = { .root = root, .command = root };
 
 	for (int i = 1; i < argc; i++)
-		follow(&position, argv[i]);
+		follow_typed_word(&position, argv[i]);
 	if (position.awaiting)
 		add_values(position.awaiting, "", 0, out);
 	if (position.dashed)

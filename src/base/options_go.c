@@ -1,34 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options_go: command lines in the style of Go's programs: one dash or two, letters that may be bundled, options of the program that its sub-commands
- * accept too, values from the environment. The environment itself is the caller's to read.
+ * options_go: command lines in the style of Go programs: one dash or two, letters that may be
+ * bundled, program options that sub-commands accept too, values from the environment. The caller
+ * reads the environment.
  */
 #include <string.h>
 
 #include "base/options_parser.h"
 #include "base/options_table.h"
 
-/* An option and what its parser writes to. */
+/* An option and the target of its parser. */
 struct use {
 	const struct graft_option *option;
 	void *target;
-	size_t index; /* among the command's own; n_options = another's */
+	size_t index; /* among the command's own; n_options for any other */
 };
 
-static int fail_unknown(struct graft_options_parser *parser, const char *name, size_t length)
+static int fail_unknown_flag(struct graft_options_parser *parser, const char *name, size_t length)
 {
 	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "flag provided but not defined: -%.*s", (int)length, name);
 	return graft_options_wrong(parser);
 }
 
-static int fail_no_value(struct graft_options_parser *parser, const char *dashes, const char *name, size_t length)
+static int fail_flag_argument(struct graft_options_parser *parser, const char *dashes, const char *name, size_t length)
 {
 	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "flag needs an argument: %s%.*s", dashes, (int)length, name);
 	return graft_options_wrong(parser);
 }
 
-/* Among the command's own options, then those that every command has, then the inherited ones. */
-static bool find(const struct graft_options_parser *parser, const char *name, size_t length, struct use *ret_use)
+/*
+ * Searches the command's own options, then those that every command has, then the inherited ones.
+ */
+static bool find_go_flag(const struct graft_options_parser *parser, const char *name, size_t length,
+			 struct use *ret_use)
 {
 	const struct graft_command *command = parser->command, *inherited = parser->scope->inherited;
 
@@ -52,7 +56,7 @@ static bool find(const struct graft_options_parser *parser, const char *name, si
 	return false;
 }
 
-/* An option of the command itself. */
+/* Parses an option of the command itself. */
 static int parse_own(const struct graft_options_parser *parser, const struct graft_option *option, const char *value,
 		     struct graft_error *err)
 {
@@ -61,7 +65,7 @@ static int parse_own(const struct graft_options_parser *parser, const struct gra
 	return option->parse(parser->target, option, value, err);
 }
 
-static int apply(struct graft_options_parser *parser, const struct use *use, const char *value)
+static int apply_go_flag(struct graft_options_parser *parser, const struct use *use, const char *value)
 {
 	if (graft_option_is_builtin(use->option)) {
 		parser->result = graft_option_request(use->option);
@@ -73,29 +77,32 @@ static int apply(struct graft_options_parser *parser, const struct use *use, con
 	return parse_own(parser, use->option, value, parser->err);
 }
 
-/* Letters of one word; the last may take a value. All of them must be known before the first is obeyed. */
+/*
+ * Parses the letters of one argument; the last letter may take a value. All letters must be known
+ * before the first one takes effect.
+ */
 static int parse_bundle(struct graft_options_parser *parser, const char *letters, size_t length, const char *value,
 			int *n_words)
 {
 	struct use use;
 
 	for (size_t i = 0; i < length; i++) {
-		if (!find(parser, &letters[i], 1, &use))
-			return fail_unknown(parser, letters, length);
+		if (!find_go_flag(parser, &letters[i], 1, &use))
+			return fail_unknown_flag(parser, letters, length);
 		if (use.option->argument == GRAFT_OPTION_REQUIRED && i + 1 < length)
-			return fail_no_value(parser, "-", &letters[i], 1);
+			return fail_flag_argument(parser, "-", &letters[i], 1);
 	}
 	for (size_t i = 0; i < length && parser->result == GRAFT_PARSE_OK; i++) {
 		bool last = i + 1 == length;
 		const char *given = last ? value : NULL;
 
-		if (!find(parser, &letters[i], 1, &use))
-			return fail_unknown(parser, letters, length);
+		if (!find_go_flag(parser, &letters[i], 1, &use))
+			return fail_unknown_flag(parser, letters, length);
 		if (use.option->argument == GRAFT_OPTION_REQUIRED && !given)
 			given = graft_options_take_word(parser, n_words);
 		if (use.option->argument == GRAFT_OPTION_REQUIRED && !given)
-			return fail_no_value(parser, "-", &letters[i], 1);
-		if (apply(parser, &use, given) < 0)
+			return fail_flag_argument(parser, "-", &letters[i], 1);
+		if (apply_go_flag(parser, &use, given) < 0)
 			return -1;
 	}
 	return 0;
@@ -109,22 +116,22 @@ int graft_options_parse_go(struct graft_options_parser *parser, const char *word
 	const char *value = name[length] == '=' ? name + length + 1 : NULL;
 	struct use use;
 
-	if (!find(parser, name, length, &use)) {
+	if (!find_go_flag(parser, name, length, &use)) {
 		if (parser->command->bundled && length > 1 && word[1] != '-')
 			return parse_bundle(parser, name, length, value, n_words);
-		return fail_unknown(parser, name, length);
+		return fail_unknown_flag(parser, name, length);
 	}
 	if (use.option->argument == GRAFT_OPTION_REQUIRED && !value)
 		value = graft_options_take_word(parser, n_words);
 	if (use.option->argument == GRAFT_OPTION_REQUIRED && !value)
-		return fail_no_value(parser, dashes, name, length);
-	return apply(parser, &use, value);
+		return fail_flag_argument(parser, dashes, name, length);
+	return apply_go_flag(parser, &use, value);
 }
 
 /* ---- environment ---- */
 
-static int read_variable(struct graft_options_parser *parser, const struct graft_option *option, const char *name,
-			 const char *value)
+static int read_flag_variable(struct graft_options_parser *parser, const struct graft_option *option, const char *name,
+			      const char *value)
 {
 	bool flag = option->argument == GRAFT_OPTION_FLAG;
 	struct graft_error refused = { .status = GRAFT_OK };
@@ -149,7 +156,7 @@ int graft_options_read_environment(struct graft_options_parser *parser)
 			continue;
 		while (option->environment[n] && !(value = parser->scope->variable(option->environment[n])))
 			n++;
-		if (value && read_variable(parser, option, option->environment[n], value) < 0)
+		if (value && read_flag_variable(parser, option, option->environment[n], value) < 0)
 			return -1;
 	}
 	return 0;

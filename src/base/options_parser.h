@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options_parser: what the two styles of parsing share: the state of one parse. Internal to base. */
+/* options_parser: the state of a parse, shared by the two styles. Internal to base. */
 #ifndef GRAFT_BASE_OPTIONS_PARSER_H
 #define GRAFT_BASE_OPTIONS_PARSER_H
 
@@ -9,7 +9,10 @@
 
 #define GRAFT_OPTIONS_GIVEN_MAX 64 /* bits of `given` */
 
-/* argv[1..first) are options, argv[first..next) positional arguments, the rest unseen. */
+/*
+ * argv[1..first) are options, argv[first..next) positional arguments, the rest has not been seen
+ * yet.
+ */
 struct graft_options_parser {
 	const struct graft_command *command;
 	const struct graft_options_scope *scope;
@@ -22,11 +25,14 @@ struct graft_options_parser {
 	struct graft_error *err;
 };
 
-/* The words do not fit the table; the error is set. Returns -1. */
+/* Marks the arguments as not matching the table; the error is already set. Returns -1. */
 int graft_options_wrong(struct graft_options_parser *parser);
-/* The word after the current one, or NULL. Makes it part of the option. */
+/* Takes the next argument as part of the current option. Returns NULL if there is none. */
 char *graft_options_take_word(struct graft_options_parser *parser, int *n_words);
-/* options_go.c: one word that begins with a dash; and, behind all words, the variables of options that were not given. */
+/*
+ * options_go.c: parses one argument that begins with a dash; and, after the last argument, reads
+ * the variables of the options that were not given.
+ */
 int graft_options_parse_go(struct graft_options_parser *parser, const char *word, int *n_words);
 int graft_options_read_environment(struct graft_options_parser *parser);
 

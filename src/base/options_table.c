@@ -13,7 +13,7 @@ static const struct graft_option argp_options[] = {
 };
 static const enum graft_parse_result argp_requests[] = { GRAFT_PARSE_HELP, GRAFT_PARSE_USAGE, GRAFT_PARSE_VERSION };
 
-/* The last one is the program's only. */
+/* The last one is for programs only. */
 static const struct graft_option go_options[] = {
 	{ .name = "help", .letter = 'h', .help = "Show help" },
 	{ .name = "version", .letter = 'v', .help = "Print the version" },
@@ -71,7 +71,7 @@ enum graft_parse_result graft_option_request(const struct graft_option *option)
 	return request ? *request : GRAFT_PARSE_OK;
 }
 
-static bool is_same(const char *whole, const char *name, size_t length)
+static bool is_option_name(const char *whole, const char *name, size_t length)
 {
 	return strncmp(whole, name, length) == 0 && whole[length] == '\0';
 }
@@ -81,10 +81,10 @@ bool graft_option_is_called(const struct graft_option *option, const char *name,
 	if (length == 1 && option->letter != 0 && option->letter == (unsigned char)name[0])
 		return true;
 	for (size_t i = 0; option->aliases && option->aliases[i]; i++) {
-		if (is_same(option->aliases[i], name, length))
+		if (is_option_name(option->aliases[i], name, length))
 			return true;
 	}
-	return is_same(option->name, name, length);
+	return is_option_name(option->name, name, length);
 }
 
 static bool is_command_called(const struct graft_command *command, const char *name)
@@ -106,10 +106,11 @@ const struct graft_command *graft_options_find_command(const struct graft_comman
 }
 
 /*
- * argp's order: by letter or, without one, by the first character of the name, ignoring case, small letters first, names
- * without a letter before letters; two names without letters by the whole name.
+ * argp's order: by letter or, without one, by the first character of the name. Case is ignored,
+ * then lower case comes first, then names without a letter. Two names without letters are compared
+ * as a whole.
  */
-static int compare(const struct graft_option *a, const struct graft_option *b)
+static int compare_options(const struct graft_option *a, const struct graft_option *b)
 {
 	int first_a = a->letter != 0 ? a->letter : (unsigned char)a->name[0];
 	int first_b = b->letter != 0 ? b->letter : (unsigned char)b->name[0];
@@ -132,11 +133,11 @@ const struct graft_option *graft_options_next(const struct graft_command *comman
 		return previous + 1 < builtin + n_builtin ? previous + 1 : NULL;
 	for (size_t i = 0; i < command->n_options; i++) {
 		const struct graft_option *option = &command->options[i];
-		int order = previous ? compare(option, previous) : 1;
+		int order = previous ? compare_options(option, previous) : 1;
 
 		if (option->hidden || option == previous || order < 0 || (order == 0 && option < previous))
 			continue;
-		if (!best || compare(option, best) < 0)
+		if (!best || compare_options(option, best) < 0)
 			best = option;
 	}
 	return best ? best : &builtin[0];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options_text: what is printed from a table of options: --help, --usage, complaints (byte for byte in argp's layout, which the unit
- * test compares with argp itself), and the man page in scdoc's format. Reads tables, writes text, does nothing else.
+ * options_text: the texts generated from a table of options: --help, --usage and error messages
+ * (byte for byte in argp's layout; the unit test compares them with argp's output), and the man
+ * page in scdoc's format. Reads tables, writes text, does nothing else.
  */
 #include <ctype.h>
 #include <stdint.h>
@@ -35,7 +36,10 @@ static void indent_to(struct graft_buffer *out, size_t column)
 		graft_buffer_char(out, ' ');
 }
 
-/* Room for a word of `length` that stays in one piece: on this line if it ends before `end`. `space` = not the first of its text. */
+/*
+ * Makes room for a word of `length`, which is not split: on this line if it ends before `end`.
+ * `space`: it is not the first word of its text.
+ */
 static void start_word(struct graft_buffer *out, size_t length, size_t indent, size_t end, bool space)
 {
 	if (space && column_of(out) + 1 + length > end) {
@@ -46,14 +50,14 @@ static void start_word(struct graft_buffer *out, size_t length, size_t indent, s
 	}
 }
 
-static void add_word(struct graft_buffer *out, const char *word, size_t length, size_t indent, bool space)
+static void add_help_word(struct graft_buffer *out, const char *word, size_t length, size_t indent, bool space)
 {
 	start_word(out, length, indent, COLUMN_END, space);
 	graft_buffer_add(out, word, length);
 }
 
-/* Running text with its own line ends kept. */
-static void add_text(struct graft_buffer *out, const char *text, size_t indent)
+/* Appends running text, keeping its line breaks. */
+static void add_running_text(struct graft_buffer *out, const char *text, size_t indent)
 {
 	bool space = false;
 
@@ -61,7 +65,7 @@ static void add_text(struct graft_buffer *out, const char *text, size_t indent)
 		size_t length = strcspn(text, " \n");
 
 		if (length > 0) {
-			add_word(out, text, length, indent, space);
+			add_help_word(out, text, length, indent, space);
 			space = true;
 		}
 		text += length;
@@ -79,7 +83,7 @@ static void add_text(struct graft_buffer *out, const char *text, size_t indent)
 static void add_synopsis(const struct graft_command *command, const char *program, struct graft_buffer *out)
 {
 	graft_buffer_printf(out, "Usage: %s [OPTION...]%s", program, command->arguments[0] != '\0' ? " " : "");
-	add_text(out, command->arguments, COLUMN_USAGE);
+	add_running_text(out, command->arguments, COLUMN_USAGE);
 	graft_buffer_char(out, '\n');
 }
 
@@ -92,11 +96,11 @@ static void add_help_text(struct graft_buffer *out, const char *text)
 	else if (column >= COLUMN_HELP)
 		graft_buffer_string(out, "   ");
 	indent_to(out, COLUMN_HELP);
-	add_text(out, text, COLUMN_HELP);
+	add_running_text(out, text, COLUMN_HELP);
 	graft_buffer_char(out, '\n');
 }
 
-static void add_value(struct graft_buffer *out, const struct graft_option *option)
+static void add_value_name(struct graft_buffer *out, const struct graft_option *option)
 {
 	if (option->argument == GRAFT_OPTION_REQUIRED)
 		graft_buffer_printf(out, "=%s", option->value_name);
@@ -104,10 +108,22 @@ static void add_value(struct graft_buffer *out, const struct graft_option *optio
 		graft_buffer_printf(out, "[=%s]", option->value_name);
 }
 
-/* The help of an option, its other names and its variables. */
+/* Whether the help of an option has its values already. */
+static bool names_values(const struct graft_option *option)
+{
+	for (size_t i = 0; option->values[i]; i++) {
+		if (!strstr(option->help, option->values[i]))
+			return false;
+	}
+	return true;
+}
+
+/* The help of an option, its values, its other names and its variables. */
 static void add_whole_help(struct graft_buffer *text, const struct graft_option *option)
 {
 	graft_buffer_string(text, option->help);
+	for (size_t i = 0; option->values && !names_values(option) && option->values[i]; i++)
+		graft_buffer_printf(text, "%s%s", i == 0 ? ": " : ", ", option->values[i]);
 	for (size_t i = 0; option->aliases && option->aliases[i]; i++)
 		graft_buffer_printf(text, "%s%s%s", i == 0 ? " (also " : ", ",
 				    option->aliases[i][1] != '\0' ? "--" : "-", option->aliases[i]);
@@ -126,7 +142,7 @@ static void add_option_line(struct graft_buffer *out, const struct graft_option 
 		graft_buffer_printf(out, "-%c, ", option->letter);
 	indent_to(out, COLUMN_NAME);
 	graft_buffer_printf(out, "--%s", option->name);
-	add_value(out, option);
+	add_value_name(out, option);
 	add_help_text(out, help);
 }
 
@@ -156,7 +172,7 @@ void graft_options_help(const struct graft_command *command, const char *program
 	bool own_options = !graft_option_is_builtin(graft_options_next(command, NULL)), builtin = false;
 
 	add_synopsis(command, program, out);
-	add_text(out, command->summary, 0);
+	add_running_text(out, command->summary, 0);
 	graft_buffer_string(out, "\n\n");
 	if (command->subcommands)
 		graft_buffer_string(out, " Commands:\n");
@@ -181,7 +197,7 @@ void graft_options_help(const struct graft_command *command, const char *program
 					 "optional\nfor any corresponding short options.\n");
 }
 
-/* " [-d FILE]", " [-u[UID]]": in one piece, which argp ends a column earlier when the value is required. */
+/* " [-d FILE]", " [-u[UID]]": not split; argp wraps a column earlier if the value is required. */
 static void add_letter_usage(struct graft_buffer *out, const struct graft_option *option)
 {
 	bool required = option->argument == GRAFT_OPTION_REQUIRED;
@@ -199,7 +215,7 @@ static void add_name_usage(struct graft_buffer *out, const struct graft_option *
 	start_word(out, strlen("[--]") + strlen(option->name) + value + marks[option->argument], COLUMN_USAGE,
 		   COLUMN_END, true);
 	graft_buffer_printf(out, "[--%s", option->name);
-	add_value(out, option);
+	add_value_name(out, option);
 	graft_buffer_char(out, ']');
 }
 
@@ -222,7 +238,7 @@ void graft_options_usage(const struct graft_command *command, const char *progra
 	for (const char *word = command->arguments; *word != '\0';) {
 		size_t length = strcspn(word, " ");
 
-		add_word(out, word, length, COLUMN_USAGE, true);
+		add_help_word(out, word, length, COLUMN_USAGE, true);
 		word += length + strspn(word + length, " ");
 	}
 	graft_buffer_char(out, '\n');
@@ -231,10 +247,14 @@ void graft_options_usage(const struct graft_command *command, const char *progra
 void graft_options_complain(const struct graft_command *command, const char *program, enum graft_parse_result result,
 			    const struct graft_error *err, struct graft_buffer *out)
 {
+	const char *meant = graft_options_meant_option(command, NULL, err);
+
 	if (result == GRAFT_PARSE_MISSING)
 		add_synopsis(command, program, out);
 	else
 		graft_buffer_printf(out, "%s: %s\n", program, err->msg);
+	if (meant)
+		graft_buffer_printf(out, "Did you mean '--%s'?\n", meant);
 	graft_buffer_printf(out, "Try `%s --help' or `%s --usage' for more information.\n", program, program);
 }
 
@@ -276,9 +296,9 @@ static void add_man_option(struct graft_buffer *out, const struct graft_option *
 	graft_buffer_string(out, ".\n\n");
 }
 
-/* A command and the ones above it, less the program. */
+/* A command and its parents, without the program. */
 struct trail {
-	const struct trail *parent; /* NULL = the program itself */
+	const struct trail *parent; /* NULL: the program itself */
 	const struct graft_command *command;
 };
 
@@ -326,7 +346,10 @@ static void add_man_command(struct graft_buffer *out, const struct graft_command
 	}
 }
 
-/* The commands below one, each followed by its own. A group is shown by what is in it. */
+/*
+ * The commands below `parent`, each followed by its own sub-commands. A group is only represented
+ * by its members.
+ */
 static void add_man_commands(struct graft_buffer *out, const struct graft_command *root, const struct trail *parent)
 {
 	for (size_t i = 0; parent->command->subcommands && parent->command->subcommands[i]; i++) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path: cleans paths, component by component. */
+/* path: cleans and compares paths, component by component. */
 #include "base/path.h"
 
+#include <limits.h>
 #include <string.h>
 
-/* Puts the components of `path` behind those that `clean` has; returns the new length. */
+/* Appends the components of `path` to those in `clean`. Returns the new length. */
 static size_t add_components(char *clean, size_t length, const char *path)
 {
 	while (*path != '\0') {
@@ -55,7 +56,7 @@ int graft_path_compare(const char *a, const char *b)
 {
 	size_t depth_a, depth_b;
 
-	/* What both begin with, nearly all of it, decides nothing. */
+	/* The common prefix, usually nearly everything, does not affect the order. */
 	while (*a != '\0' && *a == *b) {
 		a++;
 		b++;
@@ -90,6 +91,12 @@ const char *graft_path_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+bool graft_path_is_system(const char *path)
+{
+	return graft_path_overlap(path, "/dev") || graft_path_overlap(path, "/proc") ||
+	       graft_path_overlap(path, "/sys");
+}
+
 bool graft_path_same_directory(const char *a, const char *b)
 {
 	size_t length = (size_t)(graft_path_name(a) - a);
@@ -102,6 +109,12 @@ const char *graft_path_directory(const char *path, struct graft_arena *arena)
 	size_t length = (size_t)(graft_path_name(path) - path);
 
 	return length > 0 ? graft_arena_strndup(arena, path, length > 1 ? length - 1 : length) : NULL;
+}
+
+bool graft_path_is_component(const char *name)
+{
+	return name[0] != '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !strchr(name, '/') &&
+	       strlen(name) <= NAME_MAX;
 }
 
 bool graft_path_has_dots(const char *path)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct graft_string_map_slot {
-	const char *string; /* NULL = free */
+	const char *string; /* NULL: free */
 	uint32_t hash;
 	size_t index;
 };
@@ -33,8 +33,9 @@ bool graft_string_map_init(struct graft_string_map *map, size_t max, struct graf
 	return map->slots != NULL;
 }
 
-/* The slot that has the string, or the free one that it would get. */
-static struct graft_string_map_slot *look_up(const struct graft_string_map *map, const char *string, uint32_t hash)
+/* Returns the slot of the string, or the free one where it belongs. */
+static struct graft_string_map_slot *find_string_slot(const struct graft_string_map *map, const char *string,
+						      uint32_t hash)
 {
 	size_t at = hash & map->mask;
 
@@ -45,7 +46,7 @@ static struct graft_string_map_slot *look_up(const struct graft_string_map *map,
 
 size_t graft_string_map_find(const struct graft_string_map *map, const char *string)
 {
-	const struct graft_string_map_slot *slot = look_up(map, string, hash_of(string));
+	const struct graft_string_map_slot *slot = find_string_slot(map, string, hash_of(string));
 
 	return slot->string ? slot->index : GRAFT_STRING_MAP_NONE;
 }
@@ -53,7 +54,7 @@ size_t graft_string_map_find(const struct graft_string_map *map, const char *str
 size_t graft_string_map_put(struct graft_string_map *map, const char *string, size_t index)
 {
 	uint32_t hash = hash_of(string);
-	struct graft_string_map_slot *slot = look_up(map, string, hash);
+	struct graft_string_map_slot *slot = find_string_slot(map, string, hash);
 
 	if (slot->string)
 		return slot->index;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* string_map: from strings to indices, for lists that would cost a comparison of each with each. In an arena; nothing is taken out. */
+/*
+ * string_map: maps strings to indices, for lists where comparing every pair would be too slow.
+ * Lives in an arena; entries are never removed.
+ */
 #ifndef GRAFT_BASE_STRING_MAP_H
 #define GRAFT_BASE_STRING_MAP_H
 
@@ -12,17 +15,18 @@
 
 struct graft_string_map {
 	struct graft_string_map_slot *slots;
-	size_t mask; /* number of slots, a power of two, less one */
+	size_t mask; /* number of slots, which is a power of two, minus one */
 	size_t n, max;
 };
 
-/* An empty map for at most `max` strings. False: out of memory. */
+/* Initialises an empty map for at most `max` strings. Returns false if out of memory. */
 bool graft_string_map_init(struct graft_string_map *map, size_t max, struct graft_arena *arena);
-/* The index of a string; GRAFT_STRING_MAP_NONE when it is not there. */
+/* Returns the index of a string, or GRAFT_STRING_MAP_NONE. */
 size_t graft_string_map_find(const struct graft_string_map *map, const char *string);
 /*
- * The index that the string has already, or puts it in with `index` and returns that. The string is borrowed. More than `max` strings are not put in: the index is returned
- * all the same.
+ * Returns the index that the string already has; otherwise adds it with `index` and returns that.
+ * The string is borrowed. Once the map holds `max` strings, further ones are not added, but `index`
+ * is still returned.
  */
 size_t graft_string_map_put(struct graft_string_map *map, const char *string, size_t index);
 

@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sys: thin syscall(2) wrappers. Numbers above 423 are the same on every architecture (Linux 5.1 and later). */
+/*
+ * sys: thin wrappers around syscall(2). Numbers above 423 are the same on every architecture (Linux
+ * 5.1 and later).
+ */
 #include "base/sys.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define INFO_MAX 1024 /* bytes of /proc/self/fdinfo/N */
 
 #define NR_OPEN_TREE     428
 #define NR_MOVE_MOUNT    429
@@ -19,6 +32,18 @@
 struct open_how_v0 {
 	uint64_t flags, mode, resolve;
 };
+
+_Static_assert(sizeof(struct graft_statx) == 256, "statx(2) fills that");
+
+int graft_statx(int dir_fd, const char *path, int flags, unsigned int mask, struct graft_statx *ret_st)
+{
+	return (int)syscall(SYS_statx, dir_fd, path, flags, mask, ret_st);
+}
+
+int graft_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned int flags)
+{
+	return (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, flags);
+}
 
 int graft_openat2(int dir_fd, const char *path, uint64_t flags, uint64_t mode, uint64_t resolve)
 {
@@ -55,6 +80,54 @@ int graft_fsconfig(int fd, unsigned int cmd, const char *key, const char *value,
 int graft_fsmount(int fd, unsigned int flags, unsigned int attr)
 {
 	return (int)syscall(NR_FSMOUNT, fd, flags, attr);
+}
+
+#define STATX_MOUNT_ID 0x1000u
+
+/* The kernel's struct statx, reduced to the members needed here. */
+struct statx_answer {
+	uint32_t mask;
+	char before[140];
+	uint64_t mount_id;
+	char after[104];
+};
+_Static_assert(offsetof(struct statx_answer, mount_id) == 144 && sizeof(struct statx_answer) == 256,
+	       "struct statx is the kernel's");
+
+/* statx(2) for STATX_MNT_ID alone, which not all C libraries define. */
+static uint64_t mount_id_of_statx(int fd)
+{
+	struct statx_answer answer = { .mask = 0 };
+
+	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_MOUNT_ID, &answer) < 0)
+		return 0;
+	return (answer.mask & STATX_MOUNT_ID) != 0 ? answer.mount_id : 0;
+}
+
+/*
+ * BASELINE 5.8: older kernels do not report mount ids in statx(2); fdinfo has had them since 3.15.
+ */
+static uint64_t mount_id_of_info(int proc_fd, const char *fdinfo, int fd)
+{
+	static const char member[] = "\nmnt_id:";
+	char path[64], text[INFO_MAX];
+	auto_close int info_fd = -1;
+	const char *found;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "%s/%d", fdinfo, fd);
+	info_fd = proc_fd >= 0 ? openat(proc_fd, path, O_RDONLY | O_CLOEXEC) : -1;
+	n = info_fd >= 0 ? read(info_fd, text, sizeof(text) - 1) : 0;
+	text[n > 0 ? n : 0] = '\0';
+	found = strstr(text, member);
+	return found ? strtoull(found + strlen(member), NULL, 10) : 0;
+}
+
+uint64_t graft_mount_id(int proc_fd, const char *fdinfo, int fd)
+{
+	uint64_t id = mount_id_of_statx(fd);
+
+	return id > 0 ? id : mount_id_of_info(proc_fd, fdinfo, fd);
 }
 
 int graft_pidfd_open(pid_t pid, unsigned int flags)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* utf8: one sequence at a time. Knows nothing of the format that the text is in. */
-#include "base/utf8.h"
+/* utf8: checks one sequence at a time. Knows nothing about the format of the text. */
+#include "base/strings.h"
 
 #include <stdint.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * walk: path resolution below a root by hand. Input: a root's descriptor and a path that may come from an image; output: a
- * descriptor of the object and of its parent. Knows nothing of what is done with them.
+ * walk: resolves a path below a root by hand. Input: the root's descriptor and a path that may come
+ * from an image. Output: descriptors of the object and of its parent. Does not know what they are
+ * used for.
  */
 #include "base/walk.h"
 
@@ -13,8 +14,8 @@
 
 #include "base/cleanup.h"
 
-#define MAX_LINKS   40u  /* as the kernel */
-#define MAX_STEPS   512u /* components opened; bounds what links full of ".." can cost (5 us each) */
+#define MAX_LINKS   40u  /* like the kernel */
+#define MAX_STEPS   512u /* components opened; limits the cost of links full of ".." (5 us each) */
 #define PARENT_MODE 0755
 
 void graft_walk_close(struct graft_walk *walk)
@@ -34,13 +35,13 @@ static void go_to(struct graft_walk *walk, int take_fd)
 	walk->parent_fd = take_fd;
 }
 
-static void go_to_root(struct graft_walk *walk)
+static void go_to_walk_root(struct graft_walk *walk)
 {
 	go_to(walk, walk->root_fd);
 	walk->path[0] = '\0';
 }
 
-/* Puts `text` in front of what is still to be walked (`rest` lies inside walk->pending). */
+/* Prepends `text` to the path that is still to be walked. `rest` points into walk->pending. */
 static int push_pending(struct graft_walk *walk, const char *text, const char *rest)
 {
 	size_t text_length = strlen(text);
@@ -53,7 +54,10 @@ static int push_pending(struct graft_walk *walk, const char *text, const char *r
 	return 0;
 }
 
-/* Takes the next component off `pending`: 1, or 0 when there is none. *ret_last: nothing follows it, not even a slash. */
+/*
+ * Takes the next component off `pending`. Returns 1, or 0 at the end. *ret_last: nothing follows,
+ * not even a slash.
+ */
 static int next_component(struct graft_walk *walk, bool *ret_last)
 {
 	const char *start = walk->pending + strspn(walk->pending, "/");
@@ -70,7 +74,7 @@ static int next_component(struct graft_walk *walk, bool *ret_last)
 	return 1;
 }
 
-/* ".." is never asked of the file system: what is above is walked again from the root. */
+/* Never looks up ".." in the file system; walks to the parent from the root again instead. */
 static int go_up(struct graft_walk *walk)
 {
 	char *slash = strrchr(walk->path, '/');
@@ -80,17 +84,21 @@ static int go_up(struct graft_walk *walk)
 		return 0;
 	*slash = '\0';
 	memcpy(above, walk->path, (size_t)(slash - walk->path) + 1);
-	go_to_root(walk);
-	/* The slash says that what follows may be nothing and that the last of `above` is a directory. */
+	go_to_walk_root(walk);
+	/*
+	 * The slash allows an empty rest and requires the last component of `above` to be a
+	 * directory.
+	 */
 	if (push_pending(walk, "/", walk->pending) < 0)
 		return -ENAMETOOLONG;
 	return push_pending(walk, above, walk->pending);
 }
 
 /*
- * QUIRK: procfs has links that carry an object instead of a text (exe, cwd, root, fd/N, ns/N, map_files/N). What can be read from them
- * is a path of another root, or "type:[inode]". They are known by their mode (fd, map_files) or by stating size 0 while not being
- * a plain relative name (self, mounts, net are).
+ * QUIRK: procfs has links that refer to an object instead of a path (exe, cwd, root, fd/N, ns/N,
+ * map_files/N). Reading them gives a path in some other root, or "type:[inode]". They are
+ * recognised by their mode (fd, map_files), or by a size of 0 together with a target that is not a
+ * plain relative name (as those of self, mounts and net are).
  */
 static bool is_magic_link(int link_fd, const struct stat *st, const char *text)
 {
@@ -121,11 +129,11 @@ static int follow_link(struct graft_walk *walk, int link_fd, const struct stat *
 	if (is_magic_link(link_fd, st, text))
 		return -ELOOP;
 	if (text[0] == '/')
-		go_to_root(walk);
+		go_to_walk_root(walk);
 	return push_pending(walk, text, walk->pending);
 }
 
-/* umask is not applied: the mode is the caller's decision. */
+/* The umask is not applied: the caller decides the mode. */
 static int make_object(struct graft_walk *walk, bool directory, mode_t mode)
 {
 	mode_t mask = umask(0);
@@ -142,15 +150,22 @@ static int make_object(struct graft_walk *walk, bool directory, mode_t mode)
 	return rc < 0 ? rc : 0;
 }
 
-/* Makes what is missing. 0 also when somebody else was faster; then there is nothing to watch. */
+/*
+ * Creates what is missing. Also returns 0 if another process was faster; the watch is not called
+ * then.
+ */
 static int make_missing(struct graft_walk *walk, bool last, const struct graft_walk_maker *maker)
 {
 	bool directory = !last || maker->directory;
-	int rc = make_object(walk, directory, last ? maker->mode : PARENT_MODE);
+	int rc = maker->watch && maker->watch->may_create
+		     ? maker->watch->may_create(maker->watch->arg, walk->parent_fd, walk->n_links > 0)
+		     : 0;
 
+	if (rc == 0)
+		rc = make_object(walk, directory, last ? maker->mode : PARENT_MODE);
 	if (rc == -EEXIST)
 		return 0;
-	if (rc < 0 || !maker->watch)
+	if (rc < 0 || !maker->watch || !maker->watch->created)
 		return rc;
 	rc = maker->watch->created(maker->watch->arg, walk->parent_fd, walk->name, directory);
 	if (rc < 0)
@@ -158,7 +173,10 @@ static int make_missing(struct graft_walk *walk, bool last, const struct graft_w
 	return rc;
 }
 
-/* Opens walk->name in walk->parent_fd as walk->fd, makes it if it is missing and a maker is there. */
+/*
+ * Opens walk->name in walk->parent_fd as walk->fd. If it is missing and there is a maker, creates
+ * it.
+ */
 static int open_component(struct graft_walk *walk, bool last, const struct graft_walk_maker *maker)
 {
 	int rc = 0;
@@ -178,7 +196,7 @@ static int open_component(struct graft_walk *walk, bool last, const struct graft
 	return fstat(walk->fd, &walk->stat) < 0 ? -errno : 0;
 }
 
-/* The path ended at a directory without naming it ("/", "a/", "a/.."). */
+/* Ends a path that stops at a directory without naming it ("/", "a/", "a/.."). */
 static int end_at_directory(struct graft_walk *walk)
 {
 	memcpy(walk->name, ".", 2);
@@ -203,8 +221,8 @@ static int descend(struct graft_walk *walk)
 	return 0;
 }
 
-/* One component. 1: go on; 0: the walk has ended; else -errno. */
-static int step(struct graft_walk *walk, bool follow, const struct graft_walk_maker *maker)
+/* Walks one component. Returns 1 to continue, 0 at the end of the walk, or -errno. */
+static int step_walk(struct graft_walk *walk, bool follow, const struct graft_walk_maker *maker)
 {
 	bool last = false;
 	int rc = next_component(walk, &last);
@@ -234,7 +252,7 @@ static int step(struct graft_walk *walk, bool follow, const struct graft_walk_ma
 	return rc < 0 ? rc : 1;
 }
 
-static void begin(struct graft_walk *walk, const struct graft_root *root, int parent_fd)
+static void begin_walk(struct graft_walk *walk, const struct graft_beneath *root, int parent_fd)
 {
 	walk->root_fd = root->fd;
 	walk->parent_fd = parent_fd;
@@ -254,23 +272,23 @@ static int go(struct graft_walk *walk, const char *path, bool follow, const stru
 	if (push_pending(walk, path, "") < 0)
 		return -ENAMETOOLONG;
 	while (rc == 1)
-		rc = step(walk, follow, maker);
+		rc = step_walk(walk, follow, maker);
 	return rc;
 }
 
-int graft_walk_path(struct graft_walk *walk, const struct graft_root *root, const char *path, bool follow,
+int graft_walk_path(struct graft_walk *walk, const struct graft_beneath *root, const char *path, bool follow,
 		    const struct graft_walk_maker *maker)
 {
-	begin(walk, root, root->fd);
+	begin_walk(walk, root, root->fd);
 	return go(walk, path, follow, maker);
 }
 
-int graft_walk_from(struct graft_walk *walk, const struct graft_root *root, int take_fd, const char *path,
+int graft_walk_from(struct graft_walk *walk, const struct graft_beneath *root, int take_fd, const char *path,
 		    const char *rest, bool follow, const struct graft_walk_maker *maker)
 {
 	size_t length = strlen(path);
 
-	begin(walk, root, take_fd);
+	begin_walk(walk, root, take_fd);
 	if (length >= sizeof(walk->path))
 		return -ENAMETOOLONG;
 	if (length > 1)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checked_copies: what glibc's headers make of memcpy(3) and its kin when _FORTIFY_SOURCE is set, for the programs that are linked with musl, which has
- * none of them: the archive of libyaml is made for glibc, and some distributions' calls these (Ubuntu 24.04's; docs/decisions/0020-musl.md). Interfaces of the
- * Linux Standard Base, Core 5.0, "__memcpy_chk" and so on: `size` is what the destination has room for, and a program that would write more is killed.
+ * checked_copies: the functions that glibc's headers substitute for memcpy(3) and its kin when
+ * _FORTIFY_SOURCE is set, for the programs that are linked with musl, which lacks them. The archive
+ * of libyaml is built for glibc, and in some distributions (Ubuntu 24.04) it calls these functions
+ * (docs/decisions/0020-musl.md). They are specified in the Linux Standard Base, Core 5.0, as
+ * "__memcpy_chk" and so on: `size` is the size of the destination, and a program that would write
+ * more is killed.
  *
- * A part of the programs and not of a library, as static_heap.c. Tests compile it under other names.
+ * Like static_heap.c, this is part of the programs and not of a library. Tests compile it under
+ * other names.
  */
 #include <string.h>
 

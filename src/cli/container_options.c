@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* container_options: parsers that add one option's value to a request, with the error prefixes of SPEC libnvidia-container 3.5. */
+/*
+ * container_options: parsers that add the value of an option to a request, with the error prefixes
+ * of SPEC libnvidia-container 3.5.
+ */
 #include "cli/container_options.h"
 
 #include "cli/cli.h"

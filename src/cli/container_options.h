@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * container_options: the options with which a container's wish is told on the command line: all of configure and plan, some of list.
- * The parsers write into a struct cli_container_options, which stands first in the options of each command.
+ * container_options: the options that describe a container's request: all of configure and plan,
+ * some of list. The parsers write to a struct cli_container_options, which must be the first member
+ * of each command's options.
  */
 #ifndef GRAFT_CLI_CONTAINER_OPTIONS_H
 #define GRAFT_CLI_CONTAINER_OPTIONS_H
@@ -15,14 +16,14 @@
 
 struct cli_container_options {
 	struct graft_request *request; /* set before parsing; borrowed */
-	bool device_given;             /* --device, with whatever value */
+	bool device_given;             /* --device was given, with any value */
 	bool imex_given;
 	pid_t pid;            /* 0 = standalone */
-	const char *ldconfig; /* accepted, nothing is run */
+	const char *ldconfig; /* accepted but unused: nothing is run */
 	bool force_cgroups;
 };
 
-/* Parsers of the options that configure and plan share: each puts one value into the request (struct graft_option). */
+/* Parsers of these options: each adds one value to the request (struct graft_option). */
 int cli_option_device(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
 int cli_option_require(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
 int cli_option_mig(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
@@ -59,7 +60,10 @@ extern const char *const cli_compat_modes[], *const cli_all_word[];
 	  .parse = cli_option_request_flag, .offset = offsetof(struct graft_request, no_fabricmanager) },              \
 	{ .name = "no-gsp-firmware", .help = "Leave out the GSP firmware files",                                       \
 	  .parse = cli_option_request_flag, .offset = offsetof(struct graft_request, no_gsp_firmware) }
-/* Letters of the capabilities; `hide` for list, where they are accepted and mean nothing. */
+/*
+ * Options for the capabilities. `hide` is for list, which does not document them; there they
+ * restrict the list.
+ */
 #define CLI_CAPABILITY_OPTION(NAME, word, letter_, help_, hide)                                                        \
 	{ .name = word, .letter = letter_, .help = help_, .hidden = hide, .parse = cli_option_capability,              \
 	  .extra = &cli_capability_bits[GRAFT_CAP_BIT_##NAME] }
@@ -70,7 +74,7 @@ extern const char *const cli_compat_modes[], *const cli_all_word[];
 	CLI_CAPABILITY_OPTION(GRAPHICS, "graphics", 'g', "Enable OpenGL and Vulkan", hide),                            \
 	CLI_CAPABILITY_OPTION(DISPLAY, "display", 'D', "Enable X11 display", hide),                                    \
 	CLI_CAPABILITY_OPTION(NGX, "ngx", 'n', "Enable NGX", hide)
-#define CLI_COMPAT32_OPTION CLI_CAPABILITY_OPTION(COMPAT32, "compat32", 0, "Enable the 32-bit libraries too", false)
+#define CLI_COMPAT32_OPTION CLI_CAPABILITY_OPTION(COMPAT32, "compat32", 0, "Include the 32-bit libraries", false)
 
 /* Rows for configure and plan. */
 #define CLI_CONTAINER_OPTIONS                                                                                          \
@@ -79,14 +83,14 @@ extern const char *const cli_compat_modes[], *const cli_all_word[];
 	  .help = "Check a requirement, for example 'cuda>=12.4 brand=tesla,driver>=535'",                             \
 	  .parse = cli_option_require },                                                                               \
 	{ .name = "pid", .letter = 'p', .argument = GRAFT_OPTION_REQUIRED, .value_name = "PID",                        \
-	  .help = "Process of the container; without it the caller's own namespaces are used",                         \
+	  .help = "Process of the container (default: use the caller's own namespaces)",                         \
 	  .parse = cli_option_pid },                                                                                   \
 	{ .name = "ldconfig", .letter = 'l', .argument = GRAFT_OPTION_REQUIRED, .value_name = "PATH",                  \
 	  .help = "Accepted for compatibility: no program is run to update the loader's cache",                        \
 	  .parse = graft_option_set_string, .offset = offsetof(struct cli_container_options, ldconfig) },              \
 	{ .name = "no-cgroups", .help = "Do not touch the device cgroup", .parse = cli_option_request_flag,            \
 	  .offset = offsetof(struct graft_request, no_cgroups) },                                                      \
-	{ .name = "force-cgroups", .help = "Fail if the device cgroup cannot be changed, instead of going on",         \
+	{ .name = "force-cgroups", .help = "Fail if the device cgroup cannot be changed, instead of continuing",         \
 	  .parse = graft_option_set_true, .offset = offsetof(struct cli_container_options, force_cgroups) },           \
 	{ .name = "no-devbind", .help = "Do not bind-mount device nodes", .parse = cli_option_request_flag,            \
 	  .offset = offsetof(struct graft_request, no_devbind) },                                                      \

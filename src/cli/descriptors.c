@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* descriptors: the three standard ones, which a caller may have closed. */
+/* descriptors: the three standard descriptors, which a caller may have closed. */
 #include "cli/descriptors.h"
 
 #include <errno.h>

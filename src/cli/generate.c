@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate: run while building: writes the man page (in scdoc's format) or a shell's completion from the tables of the program. */
+/*
+ * generate: writes a man page (in scdoc's format) or a shell's completion from the tables of a
+ * program. Runs during the build.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,10 +10,11 @@
 #include "cli/cdi_hook/cdi_hook.h"
 #include "cli/cli.h"
 #include "cli/ctk/ctk.h"
-#include "cli/hook/arguments.h"
+#include "cli/hook/hook.h"
+#include "kubernetes/kube_config.h"
 #include "request/config.h"
 
-/* Man pages: the word, the program's table, the section. */
+/* Man pages: the argument that selects one, the program's table, the section. */
 static const struct {
 	const char *word;
 	const struct graft_command *program;
@@ -20,12 +24,25 @@ static const struct {
 	{ "man-hook", &hook_program, 8 },
 	{ "man-ctk", &ctk_program, 1 },
 	{ "man-cdi-hook", &cdi_hook_program, 8 },
+	{ "man-device-plugin", &graft_kube_plugin_command, 8 },
+	{ "man-config-manager", &graft_kube_manager_command, 8 },
+	{ "man-feature-discovery", &graft_kube_gfd_command, 8 },
 };
 
-static int generate(const char *word, struct graft_buffer *out)
+/* A completion for the program of a manual page. */
+static int generate_completion(const char *shell, const char *name, struct graft_buffer *out)
 {
 	struct graft_error err = { .status = GRAFT_OK };
 
+	for (size_t i = 0; i < GRAFT_COUNT(pages); i++) {
+		if (strcmp(name, pages[i].program->name) == 0)
+			return graft_options_completion(pages[i].program, shell, out, &err);
+	}
+	return -1;
+}
+
+static int generate_page(const char *word, struct graft_buffer *out)
+{
 	for (size_t i = 0; i < GRAFT_COUNT(pages); i++) {
 		if (strcmp(word, pages[i].word) == 0) {
 			graft_options_man(pages[i].program, pages[i].section, out);
@@ -36,7 +53,7 @@ static int generate(const char *word, struct graft_buffer *out)
 		graft_config_manual(out);
 		return 0;
 	}
-	return graft_options_completion(&cli_root, word, out, &err);
+	return -1;
 }
 
 int main(int argc, char **argv)
@@ -45,8 +62,13 @@ int main(int argc, char **argv)
 	struct cli cli;
 
 	cli_init(&cli);
-	if (argc != 2 || generate(argv[1], &out) < 0) {
-		(void)fprintf(stderr, "usage: generate man|man-hook|man-ctk|man-cdi-hook|man-config|bash|zsh|fish\n");
+	if (argc < 2 || argc > 3 ||
+	    (argc == 3 ? generate_completion(argv[1], argv[2], &out) : generate_page(argv[1], &out)) < 0) {
+		(void)fprintf(
+		    stderr,
+		    "usage: generate "
+		    "man|man-hook|man-ctk|man-cdi-hook|man-device-plugin|man-config-manager|man-feature-discovery|man-"
+		    "config, or: generate bash|zsh|fish PROGRAM\n");
 		return 1;
 	}
 	return cli_print(&cli, &out);

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* info: what driver and GPUs this host has (SPEC libnvidia-container 3.3). The one command that always asks NVML. */
+/*
+ * info: the driver and the GPUs of this host (SPEC libnvidia-container 3.3). The only command that
+ * always asks NVML.
+ */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
-#include "cli/pipeline.h"
+#include "cli/terminal.h"
+#include "start/pipeline.h"
 
 struct info_options {
 	bool csv, json;
@@ -13,16 +18,16 @@ struct info_options {
 
 static const struct graft_option options[] = {
 	{ .name = "csv",
-	  .help = "Output in CSV format",
+	  .help = "Print CSV",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct info_options, csv) },
 	{ .name = "json",
-	  .help = "Output everything that is known about the host as JSON",
+	  .help = "Print everything known about the host as JSON",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct info_options, json) },
 };
 
-/* Facts that the plain output shows, those that only --json shows. */
+/* Facts that the plain output shows; --json adds the MIG devices. */
 static const unsigned int shown_facts = GRAFT_NVML_UUID | GRAFT_NVML_MODEL | GRAFT_NVML_BRAND | GRAFT_NVML_ARCH |
 					GRAFT_NVML_CUDA;
 
@@ -36,7 +41,7 @@ static void add_index(struct graft_buffer *out, const struct graft_gpu *gpu)
 	graft_buffer_printf(out, "%u", gpu->index);
 }
 
-/* SPEC 3.3: 0 where there is no node (WSL2). */
+/* SPEC libnvidia-container 3.3: 0 if there is no node (WSL2). */
 static void add_minor(struct graft_buffer *out, const struct graft_gpu *gpu)
 {
 	graft_buffer_printf(out, "%u", gpu->node.path ? gpu->node.minor : 0);
@@ -67,7 +72,10 @@ static void add_arch(struct graft_buffer *out, const struct graft_gpu *gpu)
 	graft_buffer_string(out, text_of(&gpu->arch));
 }
 
-/* The lines of a GPU, the columns of its row. Names are parsed by others (LXD, scripts): never change them. */
+/*
+ * The lines of a GPU in plain output, and the columns of its row in CSV. Others parse these names
+ * (LXD, scripts): never change them.
+ */
 static const struct {
 	const char *name;
 	void (*add)(struct graft_buffer *out, const struct graft_gpu *gpu);
@@ -77,13 +85,16 @@ static const struct {
 	{ "Architecture", add_arch },
 };
 
-/* "Label:" in 15 columns and a space. */
+/* "Label:", padded to 16 columns, and bright on a terminal. */
 static void add_label(struct graft_buffer *out, const char *label)
 {
-	graft_buffer_printf(out, "%s:%*s", label, 15 - (int)strlen(label), "");
+	const bool colours = cli_has_colours(STDOUT_FILENO);
+
+	graft_buffer_printf(out, "%s%s:%s%*s", colours ? "\033[36m" : "", label, colours ? "\033[0m" : "",
+			    15 - (int)strlen(label), "");
 }
 
-static void add_plain(struct graft_buffer *out, const struct graft_inventory *inventory)
+static void add_plain_info(struct graft_buffer *out, const struct graft_inventory *inventory)
 {
 	add_label(out, "NVRM version");
 	graft_buffer_printf(out, "%s\n", text_of(&inventory->driver_version));
@@ -101,7 +112,7 @@ static void add_plain(struct graft_buffer *out, const struct graft_inventory *in
 	}
 }
 
-/* No quoting: SPEC 3.3. */
+/* No quoting: SPEC libnvidia-container 3.3. */
 static void add_csv(struct graft_buffer *out, const struct graft_inventory *inventory)
 {
 	graft_buffer_printf(out, "NVRM version,CUDA version\n%s,%s\n\n", text_of(&inventory->driver_version),
@@ -121,7 +132,10 @@ static void add_csv(struct graft_buffer *out, const struct graft_inventory *inve
 	}
 }
 
-/* What NVML contradicts: whoever uses an index should know that tools of the driver count differently. */
+/*
+ * NVML contradicts the kernel driver here: users of an index need to know that the driver's tools
+ * count differently.
+ */
 static void warn_of_contradictions(const struct graft_inventory *inventory, size_t first)
 {
 	for (size_t i = first; i < inventory->n_omissions; i++)
@@ -129,59 +143,54 @@ static void warn_of_contradictions(const struct graft_inventory *inventory, size
 			      inventory->omissions[i].why);
 }
 
-/* Discovery, then NVML. */
-static int look(struct cli_pipeline *pipeline, bool everything, struct graft_error *err)
+/* Discovers the host, then asks NVML. */
+static int look_at_devices(struct graft_pipeline *pipeline, bool everything, struct graft_error *err)
 {
 	unsigned int needs = everything ? (unsigned int)GRAFT_NEED_ALL : (unsigned int)GRAFT_NEED_GPUS;
 	unsigned int facts = everything ? shown_facts | GRAFT_NVML_MIG : shown_facts;
 	size_t n_omissions;
 
 	pipeline->host.gates = everything ? GRAFT_GATE_ALL : 0;
-	if (cli_pipeline_discover(pipeline, needs, err) < 0)
+	if (graft_pipeline_discover(pipeline, needs, err) < 0)
 		return -1;
 	n_omissions = pipeline->inventory->n_omissions;
-	if (cli_pipeline_complete(pipeline, facts, err) < 0)
+	if (graft_pipeline_complete(pipeline, facts, err) < 0)
 		return -1;
 	warn_of_contradictions(pipeline->inventory, n_omissions);
 	return 0;
 }
 
-static int report(struct cli *cli, const struct info_options *info, struct cli_pipeline *pipeline)
+static int report_info(struct cli *cli, const struct info_options *info, struct graft_pipeline *pipeline)
 {
 	struct graft_buffer out = { .max = 0 };
 	struct graft_error err = { .status = GRAFT_OK };
 
-	if (look(pipeline, info->json, &err) < 0)
-		return cli_fail(cli, pipeline->prefix, &err);
+	if (look_at_devices(pipeline, info->json, &err) < 0)
+		return cli_fail(cli, &err);
 	cli_tell_simulated(pipeline->inventory);
+	cli_warn_of_ldcache(cli, pipeline->inventory);
 	if (info->json)
 		graft_inventory_write(pipeline->inventory, &out);
 	else if (info->csv)
 		add_csv(&out, pipeline->inventory);
 	else
-		add_plain(&out, pipeline->inventory);
+		add_plain_info(&out, pipeline->inventory);
 	return cli_print(cli, &out);
 }
 
-static int run(void *context, int argc, char **argv)
+static int run_info(void *context, int argc, char **argv)
 {
 	struct cli *cli = context;
 	struct info_options info = { .csv = false };
-	struct cli_pipeline pipeline = { .inventory = NULL };
+	struct graft_pipeline pipeline = { .inventory = NULL };
 	int first = 0, status = 0;
 
 	if (cli_parse(cli, &cli_info, argc, argv, &info, &first, &status) < 0)
 		return status;
-	cli_open_log(cli, NULL);
-	cli_phase(cli, "parse");
-	status = cli_limit(cli, false);
+	status = cli_begin(cli, NULL, false, &pipeline);
 	if (status == 0)
-		status = cli_load_kmods(cli, NULL);
-	if (status == 0) {
-		cli_pipeline_start(cli, NULL, &pipeline);
-		status = report(cli, &info, &pipeline);
-	}
-	cli_pipeline_done(&pipeline);
+		status = report_info(cli, &info, &pipeline);
+	graft_pipeline_done(&pipeline);
 	cli_phase(cli, "report");
 	return status;
 }
@@ -189,11 +198,11 @@ static int run(void *context, int argc, char **argv)
 const struct graft_command cli_info = {
 	.name = "info",
 	.arguments = "",
-	.summary = "Report the driver and the GPUs of this host",
-	.description = "Prints the versions of the driver and one block for each GPU. Exit status 0 means that the "
-		       "driver works: NVML is asked, in a process of its own without privileges.",
+	.summary = "Show the driver and the GPUs of this host",
+	.description = "Prints the driver's versions and one block for each GPU. Exit status 0 means that the driver "
+		       "works: NVML is initialised, in an unprivileged process of its own.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.abbreviations = true,
-	.run = run,
+	.run = run_info,
 };

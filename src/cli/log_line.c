@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_line: time, level and message as one line. Has no state. */
+/* log_line: formats time, level and message as one line. Has no state. */
 #include "cli/log_line.h"
 
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "formats/json.h"
+#include "formats/json/json.h"
 
 const char *cli_log_level_name(enum graft_log_level level)
 {
@@ -44,7 +45,7 @@ void cli_log_line_write(int fd, enum graft_log_level level, const char *message)
 
 	cli_log_line((long long)time(NULL), level, message, &line);
 	if (!graft_buffer_failed(&line) && write(fd, line.bytes, line.length) < 0) {
-		/* nobody listens */
+		/* the log has no reader */
 	}
 	graft_buffer_done(&line);
 }
@@ -52,9 +53,15 @@ void cli_log_line_write(int fd, enum graft_log_level level, const char *message)
 void cli_log_failure(const struct graft_log *log, const char *prefix, const struct graft_error *err)
 {
 	char text[sizeof(err->msg) + sizeof(err->ctx) + 128];
-	const char *hint = graft_status_hint(err->status);
+	const char *hint = graft_error_hint(err);
 
 	(void)graft_error_text(err, text, sizeof(text));
 	graft_log_write(log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s%s%s%s%s", prefix,
 			prefix[0] != '\0' ? ": " : "", text, hint[0] != '\0' ? ". " : "", hint);
+}
+
+bool cli_wants_waiting(const void *arg, enum graft_log_level level, const char *file)
+{
+	(void)arg;
+	return level == GRAFT_LOG_INFO && strcmp(file, "nvml.c") == 0;
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * static_heap: malloc(3) and its kin for the programs that are linked with musl. They live for some milliseconds, take a few hundred blocks and end by
- * execve() or exit, so memory is taken from the end of one mapping, and only the newest block and those that arenas are made of are used again. musl's own gives memory back to the kernel
- * with each group of blocks that is free, and the page faults and calls of that were a quarter of a container's start
- * (docs/decisions/0020-musl.md). Blocks of SHARED_MAX and more have a mapping of their own, which free() ends: what is large does not pile up.
+ * static_heap: malloc(3) and its kin for the programs that are linked with musl. These run for a
+ * few milliseconds, allocate a few hundred blocks and end with execve() or exit. Memory is
+ * therefore taken from the end of one mapping, and only the newest block and blocks of the size
+ * that arenas use are reused. musl's own malloc returns memory to the kernel with every group of
+ * free blocks, and the resulting page faults and system calls were a quarter of the cost of a
+ * container's start (docs/decisions/0020-musl.md). Blocks of SHARED_MAX and more get a mapping of
+ * their own, which free() unmaps, so that large blocks do not pile up.
  *
- * One thread only. A part of the programs and not of a library, so that nobody else gets it. Tests compile it under other names.
+ * Not thread-safe. Part of the programs and not of a library, so that nothing else uses it. Tests
+ * compile it under other names.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -19,23 +23,26 @@
 #define SPARE_MIN  ((size_t)8 * 1024)
 #define ALIGNMENT  _Alignof(max_align_t)
 
-/* Before each block. */
+/* Precedes each block. */
 struct header {
 	_Alignas(max_align_t) size_t size; /* of the block, a multiple of ALIGNMENT */
-	size_t mapped;                     /* of the mapping that is the block's own, or 0 */
+	size_t mapped;                     /* size of the block's own mapping, or 0 */
 };
 
 static char *chunk_next, *chunk_end;
 static char *newest; /* the block that ends at chunk_next, or NULL */
-/* Free blocks of SPARE_MIN and more, each of which holds the address of the next: those of arenas, all of one size, serve the next arena. */
+/*
+ * List of free blocks of SPARE_MIN and more; each contains the address of the next. They are blocks
+ * of arenas, all of one size, and are reused for the next arena.
+ */
 static void *spare;
 
-static struct header *header_of(void *block)
+static struct header *header_of_block(void *block)
 {
 	return (struct header *)block - 1;
 }
 
-static size_t round_up(size_t size)
+static size_t round_up_block(size_t size)
 {
 	return (size + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
 }
@@ -58,13 +65,13 @@ static void *own_mapping(size_t size)
 	return header + 1;
 }
 
-/* A spare block of exactly that size, or NULL. */
+/* Takes a spare block of exactly this size, or returns NULL. */
 static void *take_spare(size_t size)
 {
 	for (void **at = &spare; *at; at = *at) {
 		void *block = *at;
 
-		if (header_of(block)->size != size)
+		if (header_of_block(block)->size != size)
 			continue;
 		*at = *(void **)block;
 		return block;
@@ -82,7 +89,7 @@ void *malloc(size_t size)
 		errno = ENOMEM;
 		return NULL;
 	}
-	rounded = round_up(size);
+	rounded = round_up_block(size);
 	if (rounded >= SHARED_MAX)
 		return own_mapping(rounded);
 	block = rounded >= SPARE_MIN ? take_spare(rounded) : NULL;
@@ -109,13 +116,13 @@ void free(void *block)
 
 	if (!block)
 		return;
-	if (header_of(block)->mapped > 0) {
-		(void)munmap(header_of(block), header_of(block)->mapped);
+	if (header_of_block(block)->mapped > 0) {
+		(void)munmap(header_of_block(block), header_of_block(block)->mapped);
 		errno = saved;
 	} else if (block == newest) {
-		chunk_next = (char *)header_of(block);
+		chunk_next = (char *)header_of_block(block);
 		newest = NULL;
-	} else if (header_of(block)->size >= SPARE_MIN) {
+	} else if (header_of_block(block)->size >= SPARE_MIN) {
 		*(void **)block = spare;
 		spare = block;
 	}
@@ -131,7 +138,10 @@ void *calloc(size_t n, size_t size)
 		return NULL;
 	}
 	block = malloc(total);
-	/* Compilers know malloc and memset one after the other as calloc, which this is. */
+	/*
+	 * Keeps the compiler from turning malloc and memset into a call of calloc, which would be
+	 * this function.
+	 */
 	__asm__("" : "+r"(block));
 	if (block)
 		memset(block, 0, total);
@@ -140,15 +150,15 @@ void *calloc(size_t n, size_t size)
 
 void *realloc(void *block, size_t size)
 {
-	struct header *header = block ? header_of(block) : NULL;
+	struct header *header = block ? header_of_block(block) : NULL;
 	void *larger;
 
 	if (!block)
 		return malloc(size);
 	if (size <= header->size)
 		return block;
-	if (block == newest && size < SHARED_MAX && round_up(size) <= (size_t)(chunk_end - newest)) {
-		header->size = round_up(size);
+	if (block == newest && size < SHARED_MAX && round_up_block(size) <= (size_t)(chunk_end - newest)) {
+		header->size = round_up_block(size);
 		chunk_next = newest + header->size;
 		return block;
 	}

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* systemd: from the edits of a plan to the devices of a scope. Whether there is a scope, and how systemd is spoken to, apply/systemd_scope knows. */
-#include "cli/systemd.h"
+/*
+ * systemd: converts the edits of a plan to the devices of a scope. apply/systemd_scope finds the
+ * scope and calls systemd.
+ */
+#include "cli/cli.h"
 
 #include <stdlib.h>
 
-#include "apply/systemd_scope.h"
+#include "apply/cgroup/systemd_scope.h"
 #include "base/caps.h"
 #include "base/cleanup.h"
 
@@ -23,7 +26,10 @@ void cli_tell_systemd(struct cli *cli, const struct graft_plan *plan, pid_t pid)
 								    .minor = edit->minor,
 								    .access = edit->access ? edit->access : "rw" };
 	}
-	/* The system's systemd takes no orders from an ordinary user, and a user's own restricts no devices. */
+	/*
+	 * The system's systemd accepts no requests from an ordinary user, and a user's own one
+	 * restricts no devices.
+	 */
 	if (n == 0 || graft_caps_is_unprivileged())
 		return;
 	if (graft_systemd_scope_allow(pid, devices, n, cli->log, &err) < 0)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* user: the values of --user and --pid. Asks the system's user database only for names, and for the group of a user given without one. */
+/*
+ * user: parses the values of --user and --pid. Uses the system's user database only for names, and
+ * for the group of a user that is given without one.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <grp.h>
@@ -14,8 +17,8 @@
 
 #define DATABASE_ENTRY_MAX ((size_t)1 << 20)
 
-/* A whole decimal number below `limit`. */
-static int parse_number(const char *text, unsigned long limit, unsigned long *ret_number)
+/* Parses a whole decimal number below `limit`. -EINVAL, -ERANGE. */
+static int parse_user_id(const char *text, unsigned long limit, unsigned long *ret_number)
 {
 	char *end = NULL;
 
@@ -28,7 +31,7 @@ static int parse_number(const char *text, unsigned long limit, unsigned long *re
 	return errno == ERANGE || *ret_number >= limit ? -ERANGE : 0;
 }
 
-/* Repeats a lookup of the database with more room until its answer fits. */
+/* Repeats the lookup with a larger buffer until the entry fits. */
 static int find_user(const char *name, uid_t uid, struct passwd *entry, char **buffer)
 {
 	struct passwd *found = NULL;
@@ -66,14 +69,14 @@ static int find_group(const char *name, gid_t *ret_gid)
 	return 0;
 }
 
-/* (uid_t)-1 means "no change" to the kernel and is nobody's id. */
+/* (uid_t)-1 means "no change" to the kernel and is no valid user ID. */
 static int resolve_user(const char *text, bool want_group, uid_t *ret_uid, gid_t *ret_gid)
 {
 	auto_free char *buffer = NULL;
 	bool numeric = isdigit((unsigned char)*text);
 	struct passwd entry;
 	unsigned long number = 0;
-	int rc = numeric ? parse_number(text, (uid_t)-1, &number) : 0;
+	int rc = numeric ? parse_user_id(text, (uid_t)-1, &number) : 0;
 
 	if (rc < 0)
 		return rc;
@@ -99,7 +102,7 @@ static int resolve_group(const char *text, gid_t *ret_gid)
 		return 0;
 	if (!isdigit((unsigned char)*text))
 		return find_group(text, ret_gid);
-	rc = parse_number(text, (gid_t)-1, &number);
+	rc = parse_user_id(text, (gid_t)-1, &number);
 	if (rc == 0)
 		*ret_gid = (gid_t)number;
 	return rc;
@@ -127,7 +130,7 @@ int cli_parse_user(const char *text, uid_t *ret_uid, gid_t *ret_gid, struct graf
 int cli_parse_pid(const char *text, pid_t *ret_pid, struct graft_error *err)
 {
 	unsigned long number = 0;
-	int rc = parse_number(text, (unsigned long)INT_MAX + 1, &number);
+	int rc = parse_user_id(text, (unsigned long)INT_MAX + 1, &number);
 
 	if (rc < 0)
 		return graft_fail(err, GRAFT_INVALID, -rc, "input error: parse pid failed");

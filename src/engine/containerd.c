@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * containerd: config.toml of its CRI plugin, versions 1 to 3, with drop-ins (SPEC ctk-and-cdi 1.1 "containerd").
+ * containerd: config.toml with the CRI plugin, versions 1 to 3, and its drop-ins (SPEC ctk-and-cdi
+ * 1.1 "containerd").
  *
- * A drop-in has the version of the top-level file, since containerd reads both by one version: a newer one in the drop-in stops it. containerd before 2.1
- * replaces a plugin's section by the one of the file that is read last, so a drop-in for it carries a copy of the section; later ones merge keys, and get a
- * drop-in with our keys alone. Version 1 knows no drop-ins: its top-level file is edited.
+ * A drop-in has the version of the top-level file, since containerd reads both as one version: a
+ * newer version in the drop-in stops it. containerd before 2.1 replaces a plugin's section by that
+ * of the file read last, so its drop-in contains a copy of the section; later releases merge key by
+ * key, and their drop-in contains our keys only. Version 1 does not support drop-ins, so its
+ * top-level file is edited.
  */
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -20,33 +23,34 @@ struct work {
 	struct graft_arena *arena;
 	struct graft_engine_changes *changes;
 	struct graft_error *err;
-	struct graft_toml *root, *source, *drop_in; /* owned, but that source is root where the engine said nothing */
+	struct graft_toml *root, *source, *drop_in; /* owned; source is root if the engine printed no configuration */
 	int64_t version, source_version;
-	const char *plugin, *source_plugin; /* the table that has "containerd.runtimes" */
+	const char *plugin, *source_plugin; /* the table that contains "containerd.runtimes" */
 };
 
-static void work_done(struct work *work)
+static void containerd_work_done(struct work *work)
 {
 	if (work->source != work->root)
 		graft_toml_free(work->source);
 	graft_toml_free(work->root);
 	graft_toml_free(work->drop_in);
 }
-#define auto_work __attribute__((cleanup(work_done)))
+#define auto_work __attribute__((cleanup(containerd_work_done)))
 
 static const char *plugin_of(int64_t version)
 {
 	return version == 1 ? "cri" : version == 2 ? "io.containerd.grpc.v1.cri" : "io.containerd.cri.v1.runtime";
 }
 
-static bool has_file(const struct graft_engine_file *file)
+static bool has_engine_file(const struct graft_engine_file *file)
 {
 	return file->path != NULL;
 }
 
 /*
- * The version that a document is written in; 0 when nothing in it depends on one. Without `version` it is 1, by containerd's own rule, as far as it says
- * anything that a version gives a meaning.
+ * Reads the version that a document is written in, or 0 if nothing in it depends on a version.
+ * Without `version` it is 1, by containerd's own rule, if the document has keys whose meaning
+ * depends on it.
  */
 static int read_version(const struct graft_toml *toml, int64_t *ret_version, struct graft_error *err)
 {
@@ -104,13 +108,14 @@ static int open_documents(struct work *work)
 	if (request->source.bytes &&
 	    engine_toml_open(NAME, request->source_name, &request->source, "", &work->source, work->err) < 0)
 		return -1;
-	if (has_file(&request->drop_in) && engine_toml_open(NAME, request->drop_in.path, &request->drop_in.text,
-							    ENGINE_DROP_IN_HEADER, &work->drop_in, work->err) < 0)
+	if (has_engine_file(&request->drop_in) &&
+	    engine_toml_open(NAME, request->drop_in.path, &request->drop_in.text, ENGINE_DROP_IN_HEADER, &work->drop_in,
+			     work->err) < 0)
 		return -1;
 	return 0;
 }
 
-static int load(struct work *work)
+static int load_containerd(struct work *work)
 {
 	if (open_documents(work) < 0)
 		return -1;
@@ -139,8 +144,8 @@ static int use_defaults(struct graft_toml *table, struct graft_error *err)
 	return graft_toml_set_bool(table, "runtime.privileged_without_host_devices", false, err);
 }
 
-/* A document whose table "runtime" is the new runtime's. */
-static int make_runtime(struct work *work, struct graft_toml **ret_table)
+/* Makes a document whose table "runtime" is that of the new runtime. */
+static int make_containerd_runtime(struct work *work, struct graft_toml **ret_table)
 {
 	const char *type = "", *tried, *default_key = engine_key(work->arena, DEFAULT_NAME(work->source_plugin));
 	auto_toml struct graft_toml *table = NULL;
@@ -168,8 +173,8 @@ static int make_runtime(struct work *work, struct graft_toml **ret_table)
 	return 0;
 }
 
-/* Our keys, into a document that has the plugin's section. */
-static int put_runtime(struct work *work, struct graft_toml *toml)
+/* Puts our keys into a document that has the plugin's section. */
+static int put_containerd_runtime(struct work *work, struct graft_toml *toml)
 {
 	const struct graft_engine_request *request = work->request;
 	const char *key = engine_key(work->arena, PLACE(work->plugin, "containerd", "runtimes", request->runtime_name));
@@ -179,7 +184,7 @@ static int put_runtime(struct work *work, struct graft_toml *toml)
 
 	if (!key || !default_key || !cdi_key)
 		return graft_fail_memory(work->err);
-	if (make_runtime(work, &table) < 0 || graft_toml_assign(toml, key, table, "runtime", work->err) < 0)
+	if (make_containerd_runtime(work, &table) < 0 || graft_toml_assign(toml, key, table, "runtime", work->err) < 0)
 		return -1;
 	if (engine_toml_default(toml, default_key, request->runtime_name, request->set_as_default, work->err) < 0)
 		return -1;
@@ -191,7 +196,7 @@ static int set_version(struct work *work, struct graft_toml *toml)
 	return graft_toml_set_integer(toml, "version", work->version, work->err);
 }
 
-/* Nothing below a plugin that is disabled counts. */
+/* Warns if the plugin is disabled, since nothing below it has an effect then. */
 static int warn_of_disabled_plugin(struct work *work)
 {
 	const char **names = NULL;
@@ -203,10 +208,10 @@ static int warn_of_disabled_plugin(struct work *work)
 		if (strcmp(names[i], "cri") != 0 && strcmp(names[i], "io.containerd.grpc.v1.cri") != 0 &&
 		    strcmp(names[i], work->plugin) != 0)
 			continue;
-		return engine_note(work->changes, work->arena, ENGINE_WARNS, work->err,
-				   "%s disables the CRI plugin ('%s' in disabled_plugins): the runtime has no effect "
-				   "while it stands there",
-				   work->request->config.path, names[i]);
+		return engine_note(
+		    work->changes, work->arena, ENGINE_WARNS, work->err,
+		    "%s disables the CRI plugin: remove '%s' from disabled_plugins, or the runtime has no effect",
+		    work->request->config.path, names[i]);
 	}
 	return 0;
 }
@@ -215,14 +220,17 @@ static int edit_top_level(struct work *work)
 {
 	const struct graft_engine_file *config = &work->request->config;
 
-	if (put_runtime(work, work->root) < 0 || (work->version != 1 && set_version(work, work->root) < 0))
+	if (put_containerd_runtime(work, work->root) < 0 || (work->version != 1 && set_version(work, work->root) < 0))
 		return -1;
 	return engine_toml_edit(work->root, work->changes, work->arena, config, NULL, work->err);
 }
 
 /* ---- drop-ins ---- */
 
-/* Runtimes that the drop-in has besides ours and that run our programs were put there by another run, or by hand. */
+/*
+ * Copies runtimes of the drop-in that run our programs and are not the requested one: another call,
+ * or a person, added them.
+ */
 static int keep_other_runtimes(struct work *work, struct graft_toml *section)
 {
 	const char *runtimes = engine_key(work->arena, RUNTIMES(work->plugin)), **names;
@@ -255,7 +263,7 @@ static int keep_other_runtimes(struct work *work, struct graft_toml *section)
 	return 0;
 }
 
-/* The drop-in's section as it has to be. */
+/* Makes the section for the drop-in. */
 static int make_section(struct work *work, struct graft_toml **ret_section)
 {
 	const struct graft_toml *base = work->source_version == work->version ? work->source : work->root;
@@ -268,13 +276,13 @@ static int make_section(struct work *work, struct graft_toml **ret_section)
 		return -1;
 	if (!work->request->merges_deeply && graft_toml_assign(section, key, base, key, work->err) < 0)
 		return -1;
-	if (keep_other_runtimes(work, section) < 0 || put_runtime(work, section) < 0)
+	if (keep_other_runtimes(work, section) < 0 || put_containerd_runtime(work, section) < 0)
 		return -1;
 	*ret_section = TAKE_PTR(section);
 	return 0;
 }
 
-/* The section of the version that the drop-in had before the top-level file got another one. */
+/* Removes the section that the drop-in had before the top-level file changed its version. */
 static int remove_old_section(struct work *work)
 {
 	int64_t version;
@@ -302,7 +310,7 @@ static int edit_drop_in(struct work *work)
 				"Drop-in config:", work->err);
 }
 
-/* The pattern that imports what stands beside the drop-in. */
+/* Returns the pattern that imports the drop-in's directory. */
 static const char *import_of(const struct work *work)
 {
 	const char *directory = engine_directory_of(work->request->drop_in.path, work->arena);
@@ -310,7 +318,10 @@ static const char *import_of(const struct work *work)
 	return directory ? graft_arena_printf(work->arena, "%s/*.toml", directory) : NULL;
 }
 
-/* Whether the top-level file imports the drop-in already. A relative pattern starts where that file is. */
+/*
+ * Whether the top-level file imports the drop-in already. A relative pattern is relative to that
+ * file.
+ */
 static int is_imported(struct work *work, bool *ret_is)
 {
 	const char *directory = engine_directory_of(work->request->config.path, work->arena), **patterns = NULL;
@@ -347,7 +358,7 @@ static int edit_imports(struct work *work)
 		return -1;
 	if (!imported && graft_toml_append_string(work->root, "imports", import, err) < 0)
 		return -1;
-	/* What is merged key by key cannot take a key away. */
+	/* A file that is merged key by key cannot remove a key. */
 	if (work->request->merges_deeply && !work->request->set_as_default &&
 	    engine_toml_default(work->root, default_key, work->request->runtime_name, false, err) < 0)
 		return -1;
@@ -357,24 +368,24 @@ static int edit_imports(struct work *work)
 
 static bool uses_drop_in(const struct work *work)
 {
-	return work->version != 1 && has_file(&work->request->drop_in);
+	return work->version != 1 && has_engine_file(&work->request->drop_in);
 }
 
-static int configure(const struct graft_engine_request *request, struct graft_arena *arena,
-		     struct graft_engine_changes *ret_changes, struct graft_error *err)
+static int configure_containerd(const struct graft_engine_request *request, struct graft_arena *arena,
+				struct graft_engine_changes *ret_changes, struct graft_error *err)
 {
 	auto_work struct work work = { .request = request, .arena = arena, .changes = ret_changes, .err = err };
 	int rc;
 
 	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
-	if (load(&work) < 0 ||
+	if (load_containerd(&work) < 0 ||
 	    engine_note(ret_changes, arena, ENGINE_TELLS, err, "Using config version %lld", (long long)work.version) <
 		0 ||
 	    engine_note(ret_changes, arena, ENGINE_TELLS, err, "Using CRI runtime plugin name \"%s\"", work.plugin) < 0)
 		return -1;
-	if (work.version == 1 && has_file(&request->drop_in) &&
+	if (work.version == 1 && has_engine_file(&request->drop_in) &&
 	    engine_note(ret_changes, arena, ENGINE_WARNS, err,
-			"A containerd configuration of version 1 has no drop-in files: %s itself is edited",
+			"A containerd configuration of version 1 has no drop-in files: editing %s itself",
 			request->config.path) < 0)
 		return -1;
 	rc = warn_of_disabled_plugin(&work);
@@ -385,16 +396,17 @@ static int configure(const struct graft_engine_request *request, struct graft_ar
 	return rc < 0 ? graft_wrap(err, "unable to update config") : 0;
 }
 
-/* ---- the way back ---- */
+/* ---- undo ---- */
 
-static int open_backup(const struct graft_engine_file *file, struct graft_toml **ret_backup, struct graft_error *err)
+static int open_containerd_backup(const struct graft_engine_file *file, struct graft_toml **ret_backup,
+				  struct graft_error *err)
 {
 	*ret_backup = NULL;
 	return file->backup.bytes ? engine_toml_open(NAME, file->path, &file->backup, "", ret_backup, err) : 0;
 }
 
-/* Our keys out of a document. */
-static int take_runtime(struct work *work, struct graft_toml *toml, const struct graft_toml *backup)
+/* Removes our keys from a document. */
+static int take_containerd_runtime(struct work *work, struct graft_toml *toml, const struct graft_toml *backup)
 {
 	const char *name = work->request->runtime_name;
 	struct graft_arena *arena = work->arena;
@@ -406,7 +418,7 @@ static int take_runtime(struct work *work, struct graft_toml *toml, const struct
 	return engine_toml_restore(toml, PLACE(work->plugin, "enable_cdi"), backup, arena, work->err);
 }
 
-/* A version that is all that is left says nothing. */
+/* Removes the version if nothing else is left, and otherwise restores that of the backup. */
 static int drop_lone_version(struct work *work, struct graft_toml *toml, const struct graft_toml *backup)
 {
 	const char **names;
@@ -426,13 +438,13 @@ static int undo_top_level(struct work *work)
 
 	if (!config->text.bytes)
 		return 0;
-	if (open_backup(config, &backup, work->err) < 0 || take_runtime(work, work->root, backup) < 0 ||
-	    drop_lone_version(work, work->root, backup) < 0)
+	if (open_containerd_backup(config, &backup, work->err) < 0 ||
+	    take_containerd_runtime(work, work->root, backup) < 0 || drop_lone_version(work, work->root, backup) < 0)
 		return -1;
 	return engine_toml_undo(work->root, backup, work->changes, work->arena, config, NULL, work->err);
 }
 
-/* The section that the drop-in had when the top-level file was of another version. */
+/* Restores the section that the drop-in had when the top-level file had another version. */
 static int restore_old_section(struct work *work, const struct graft_toml *backup)
 {
 	int64_t version = 0;
@@ -444,7 +456,7 @@ static int restore_old_section(struct work *work, const struct graft_toml *backu
 	return engine_toml_restore(work->drop_in, PLACE(plugin_of(version)), backup, work->arena, work->err);
 }
 
-/* The whole section goes: it was a copy, or ours; unless another run's runtime is in it. */
+/* Removes the whole section, which is a copy or ours, unless it contains another call's runtime. */
 static int undo_drop_in(struct work *work)
 {
 	const struct graft_engine_file *file = &work->request->drop_in;
@@ -454,7 +466,8 @@ static int undo_drop_in(struct work *work)
 
 	if (!file->text.bytes)
 		return 0;
-	if (open_backup(file, &backup, work->err) < 0 || take_runtime(work, work->drop_in, backup) < 0 ||
+	if (open_containerd_backup(file, &backup, work->err) < 0 ||
+	    take_containerd_runtime(work, work->drop_in, backup) < 0 ||
 	    graft_toml_parse(file->path, "", 0, &others, work->err) < 0 || keep_other_runtimes(work, others) < 0 ||
 	    graft_toml_get_names(others, NULL, work->arena, &names, &n_others, work->err) < 0)
 		return -1;
@@ -495,7 +508,10 @@ static bool is_backup(const struct graft_engine_edit *edit)
 	       memcmp(backup->bytes, edit->text.bytes, backup->length) == 0;
 }
 
-/* The import goes with the drop-in, unless that has something new that stays, or others need it. */
+/*
+ * Removes the import along with the drop-in, unless the drop-in keeps later changes or other files
+ * need the import.
+ */
 static int undo_imports(struct work *work)
 {
 	const struct graft_engine_file *config = &work->request->config;
@@ -509,7 +525,7 @@ static int undo_imports(struct work *work)
 		return engine_note(work->changes, work->arena, ENGINE_TELLS, work->err,
 				   "%s keeps the import of %s, which other files need", config->path,
 				   import_of(work) ? import_of(work) : "");
-	if (open_backup(config, &backup, work->err) < 0 || remove_import(work, backup) < 0 ||
+	if (open_containerd_backup(config, &backup, work->err) < 0 || remove_import(work, backup) < 0 ||
 	    engine_toml_put_default_back(work->root, DEFAULT_NAME(work->plugin), work->request->runtime_name, backup,
 					 work->arena, work->err) < 0 ||
 	    drop_lone_version(work, work->root, backup) < 0)
@@ -517,14 +533,14 @@ static int undo_imports(struct work *work)
 	return engine_toml_undo(work->root, backup, work->changes, work->arena, config, "Top-level config:", work->err);
 }
 
-static int undo(const struct graft_engine_request *request, struct graft_arena *arena,
-		struct graft_engine_changes *ret_changes, struct graft_error *err)
+static int undo_containerd(const struct graft_engine_request *request, struct graft_arena *arena,
+			   struct graft_engine_changes *ret_changes, struct graft_error *err)
 {
 	auto_work struct work work = { .request = request, .arena = arena, .changes = ret_changes, .err = err };
 	int rc;
 
 	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
-	if (load(&work) < 0)
+	if (load_containerd(&work) < 0)
 		return -1;
 	rc = uses_drop_in(&work) ? undo_drop_in(&work) : undo_top_level(&work);
 	if (rc == 0 && uses_drop_in(&work))
@@ -538,6 +554,6 @@ const struct graft_engine graft_engine_containerd = {
 	.drop_in_path = "/etc/containerd/conf.d/99-nvidia.toml",
 	.needs_absolute_path = true,
 	.has_cdi_switch = true,
-	.configure = configure,
-	.undo = undo,
+	.configure = configure_containerd,
+	.undo = undo_containerd,
 };

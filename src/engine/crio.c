@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crio: CRI-O's crio.conf and its drop-ins, which CRI-O merges key by key (SPEC ctk-and-cdi 1.1 "CRI-O"). The runtime goes into the drop-in; only without
- * one into the top-level file.
+ * crio: CRI-O's crio.conf and its drop-ins, which CRI-O merges key by key (SPEC ctk-and-cdi 1.1
+ * "CRI-O"). The runtime goes into the drop-in or, without one, into the top-level file.
  */
 #include "base/cleanup.h"
 #include "engine/toml_config.h"
@@ -10,13 +10,14 @@
 
 static const char default_key[] = "crio.runtime.default_runtime";
 
-static const struct graft_engine_file *target_of(const struct graft_engine_request *request)
+static const struct graft_engine_file *crio_target_of(const struct graft_engine_request *request)
 {
 	return request->drop_in.path ? &request->drop_in : &request->config;
 }
 
-static int make_runtime(const struct graft_engine_request *request, struct graft_arena *arena,
-			struct graft_engine_changes *changes, struct graft_toml **ret_table, struct graft_error *err)
+static int make_crio_runtime(const struct graft_engine_request *request, struct graft_arena *arena,
+			     struct graft_engine_changes *changes, struct graft_toml **ret_table,
+			     struct graft_error *err)
 {
 	static const char *const runtimes[] = { "crio", "runtime", "runtimes", NULL };
 	auto_toml struct graft_toml *source = NULL, *table = NULL;
@@ -38,18 +39,18 @@ static int make_runtime(const struct graft_engine_request *request, struct graft
 	return 0;
 }
 
-static int configure(const struct graft_engine_request *request, struct graft_arena *arena,
-		     struct graft_engine_changes *ret_changes, struct graft_error *err)
+static int configure_crio(const struct graft_engine_request *request, struct graft_arena *arena,
+			  struct graft_engine_changes *ret_changes, struct graft_error *err)
 {
 	const char *const place[] = { "crio", "runtime", "runtimes", request->runtime_name, NULL };
-	const struct graft_engine_file *target = target_of(request);
+	const struct graft_engine_file *target = crio_target_of(request);
 	const char *key = engine_key(arena, place);
 	auto_toml struct graft_toml *toml = NULL, *table = NULL;
 
 	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
 	if (!key)
 		return graft_fail_memory(err);
-	if (make_runtime(request, arena, ret_changes, &table, err) < 0 ||
+	if (make_crio_runtime(request, arena, ret_changes, &table, err) < 0 ||
 	    engine_toml_open(NAME, target->path, &target->text,
 			     target == &request->drop_in ? ENGINE_DROP_IN_HEADER : "", &toml, err) < 0)
 		return -1;
@@ -59,12 +60,12 @@ static int configure(const struct graft_engine_request *request, struct graft_ar
 	return engine_toml_edit(toml, ret_changes, arena, target, NULL, err);
 }
 
-static int undo(const struct graft_engine_request *request, struct graft_arena *arena,
-		struct graft_engine_changes *ret_changes, struct graft_error *err)
+static int undo_crio(const struct graft_engine_request *request, struct graft_arena *arena,
+		     struct graft_engine_changes *ret_changes, struct graft_error *err)
 {
 	const char *const runtime[] = { "crio", "runtime", "runtimes", request->runtime_name, NULL };
 	static const char *const default_place[] = { "crio", "runtime", "default_runtime", NULL };
-	const struct graft_engine_file *target = target_of(request);
+	const struct graft_engine_file *target = crio_target_of(request);
 	auto_toml struct graft_toml *toml = NULL, *backup = NULL;
 
 	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
@@ -84,6 +85,6 @@ const struct graft_engine graft_engine_crio = {
 	.config_path = "/etc/crio/crio.conf",
 	.drop_in_path = "/etc/crio/crio.conf.d/99-nvidia.toml",
 	.needs_absolute_path = true,
-	.configure = configure,
-	.undo = undo,
+	.configure = configure_crio,
+	.undo = undo_crio,
 };

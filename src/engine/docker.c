@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * docker: daemon.json (SPEC ctk-and-cdi 1.1 "Docker"). The runtime of that name is replaced as a whole; other runtimes, features and settings stay. An
- * empty file counts as an empty object.
+ * docker: daemon.json (SPEC ctk-and-cdi 1.1 "Docker"). The requested runtime is replaced as a
+ * whole; other runtimes, features and settings are kept. An empty file is treated as an empty
+ * object.
  */
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "engine/changes.h"
-#include "formats/json_document.h"
+#include "formats/json/json_document.h"
 
 #define NAME "docker"
 
-/* What a new file looks like: its layout is that of the reference. */
+/* A new file, in the layout of the reference implementation. */
 static const char template[] = "{\n    \"runtimes\": {}\n}\n";
 
-static bool is_blank(const struct graft_engine_text *text)
+static bool is_blank_text(const struct graft_engine_text *text)
 {
 	return !text->bytes || text->bytes[strspn(text->bytes, " \t\r\n")] == '\0';
 }
 
-static int parse(const char *name, const struct graft_engine_text *text, struct graft_json_document **ret_document,
-		 struct graft_error *err)
+static int parse_docker_config(const char *name, const struct graft_engine_text *text,
+			       struct graft_json_document **ret_document, struct graft_error *err)
 {
 	struct graft_engine_text used = *text;
 
-	if (is_blank(text))
+	if (is_blank_text(text))
 		used = (struct graft_engine_text){ template, strlen(template) };
 	if (graft_json_document_parse(name, used.bytes, used.length, ret_document, err) < 0)
 		return graft_wrap(err, "unable to load config for runtime %s", NAME);
 	return 0;
 }
 
-/* {} gets the layout of a new file: there is none in it that could be kept. */
+/* Opens the document. {} gets the layout of a new file, since it has no layout to keep. */
 static int open_document(const struct graft_engine_file *file, struct graft_json_document **ret_document,
 			 struct graft_error *err)
 {
@@ -39,17 +40,17 @@ static int open_document(const struct graft_engine_file *file, struct graft_json
 	const struct graft_engine_text nothing = { NULL, 0 };
 	struct graft_json_node *root;
 
-	if (parse(file->path, &file->text, &document, err) < 0)
+	if (parse_docker_config(file->path, &file->text, &document, err) < 0)
 		return -1;
 	root = graft_json_document_root(document);
 	if (graft_json_node_kind(root) == GRAFT_JSON_OBJECT && graft_json_node_count(root) == 0)
-		return parse(file->path, &nothing, ret_document, err);
+		return parse_docker_config(file->path, &nothing, ret_document, err);
 	*ret_document = TAKE_PTR(document);
 	return 0;
 }
 
-static int add_edit(const struct graft_json_document *document, const struct graft_engine_request *request,
-		    struct graft_arena *arena, struct graft_engine_changes *changes, struct graft_error *err)
+static int add_docker_edit(const struct graft_json_document *document, const struct graft_engine_request *request,
+			   struct graft_arena *arena, struct graft_engine_changes *changes, struct graft_error *err)
 {
 	struct graft_buffer text = { 0 };
 	int rc = graft_json_document_write(document, &text, err);
@@ -60,7 +61,10 @@ static int add_edit(const struct graft_json_document *document, const struct gra
 	return rc;
 }
 
-/* Whether dockerd reads from it what it reads from ours: the path, and no arguments, under either name. */
+/*
+ * Whether dockerd reads the same from it as from ours: the path and no arguments, under either
+ * name.
+ */
 static bool is_ours(const struct graft_json_node *runtime, const char *path)
 {
 	const char *there = graft_json_node_string(graft_json_node_member(runtime, "path"));
@@ -79,8 +83,8 @@ static bool is_ours(const struct graft_json_node *runtime, const char *path)
 	return true;
 }
 
-static int put_runtime(struct graft_json_document *document, const struct graft_engine_request *request,
-		       struct graft_error *err)
+static int put_docker_runtime(struct graft_json_document *document, const struct graft_engine_request *request,
+			      struct graft_error *err)
 {
 	struct graft_json_node *runtimes = graft_json_make(document, "runtimes", GRAFT_JSON_OBJECT, err);
 	struct graft_json_node *runtime, *arguments, *path;
@@ -114,26 +118,27 @@ static int put_cdi(struct graft_json_document *document, struct graft_error *err
 	return on ? graft_json_set(document, features, "cdi", on, err) : -1;
 }
 
-static int configure(const struct graft_engine_request *request, struct graft_arena *arena,
-		     struct graft_engine_changes *ret_changes, struct graft_error *err)
+static int configure_docker(const struct graft_engine_request *request, struct graft_arena *arena,
+			    struct graft_engine_changes *ret_changes, struct graft_error *err)
 {
 	auto_json_document struct graft_json_document *document = NULL;
 
 	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
 	if (open_document(&request->config, &document, err) < 0)
 		return -1;
-	if (put_runtime(document, request, err) < 0 ||
+	if (put_docker_runtime(document, request, err) < 0 ||
 	    (request->set_as_default && put_string(document, "default-runtime", request->runtime_name, err) < 0) ||
 	    (request->enable_cdi && put_cdi(document, err) < 0))
 		return graft_wrap(err, "unable to update config");
-	return add_edit(document, request, arena, ret_changes, err);
+	return add_docker_edit(document, request, arena, ret_changes, err);
 }
 
-/* ---- the way back ---- */
+/* ---- undo ---- */
 
 /*
- * The member of `object`, an object of the root or (NULL) the root itself, becomes what the backup has there, or goes; and with it an object that it leaves
- * empty and the backup does not have.
+ * Restores a member of `object`, which is an object in the root or (NULL) the root itself, from the
+ * backup. Removes the member if the backup lacks it, and then also an object that becomes empty and
+ * that the backup lacks.
  */
 static int restore(struct graft_json_document *document, const char *object, const char *name,
 		   const struct graft_json_node *backup, struct graft_error *err)
@@ -160,8 +165,9 @@ static int restore(struct graft_json_document *document, const char *object, con
 	return 0;
 }
 
-static int take_runtime(struct graft_json_document *document, const char *name, const struct graft_json_node *backup,
-			struct graft_error *err)
+/* Without a record of the original file, it is unknown who switched CDI on: it stays. */
+static int take_docker_runtime(struct graft_json_document *document, const char *name,
+			       const struct graft_json_node *backup, bool has_record, struct graft_error *err)
 {
 	const struct graft_json_node *root = graft_json_document_root(document);
 	const char *default_name = graft_json_node_string(graft_json_node_member(root, "default-runtime"));
@@ -171,11 +177,11 @@ static int take_runtime(struct graft_json_document *document, const char *name, 
 	if (default_name && strcmp(default_name, name) == 0 &&
 	    restore(document, NULL, "default-runtime", backup, err) < 0)
 		return -1;
-	return restore(document, "features", "cdi", backup, err);
+	return has_record ? restore(document, "features", "cdi", backup, err) : 0;
 }
 
-static int undo(const struct graft_engine_request *request, struct graft_arena *arena,
-		struct graft_engine_changes *ret_changes, struct graft_error *err)
+static int undo_docker(const struct graft_engine_request *request, struct graft_arena *arena,
+		       struct graft_engine_changes *ret_changes, struct graft_error *err)
 {
 	const struct graft_engine_file *file = &request->config;
 	auto_json_document struct graft_json_document *document = NULL, *old = NULL;
@@ -184,28 +190,28 @@ static int undo(const struct graft_engine_request *request, struct graft_arena *
 	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
 	if (!file->text.bytes)
 		return 0;
-	if (parse(file->path, &file->text, &document, err) < 0 ||
-	    (file->backup.bytes && parse(file->path, &file->backup, &old, err) < 0))
+	if (parse_docker_config(file->path, &file->text, &document, err) < 0 ||
+	    (file->backup.bytes && parse_docker_config(file->path, &file->backup, &old, err) < 0))
 		return -1;
 	root = graft_json_document_root(document);
 	if (old)
 		backup = graft_json_document_root(old);
-	/* What the template of an empty file says is not what was there. */
-	if (old && is_blank(&file->backup))
+	/* The template of an empty file was not in the file. */
+	if (old && is_blank_text(&file->backup))
 		graft_json_remove(old, graft_json_node_first(backup));
-	if (take_runtime(document, request->runtime_name, backup, err) < 0)
+	if (take_docker_runtime(document, request->runtime_name, backup, backup || file->is_ours, err) < 0)
 		return graft_wrap(err, "unable to update config");
 	if (backup && graft_json_node_is_same(root, backup))
 		return engine_edit(ret_changes, arena, file, NULL, file->backup.bytes, file->backup.length, err);
 	if (!backup && graft_json_node_kind(root) == GRAFT_JSON_OBJECT && graft_json_node_count(root) == 0)
 		return engine_edit(ret_changes, arena, file, NULL, NULL, 0, err);
-	return add_edit(document, request, arena, ret_changes, err);
+	return add_docker_edit(document, request, arena, ret_changes, err);
 }
 
 const struct graft_engine graft_engine_docker = {
 	.name = NAME,
 	.config_path = "/etc/docker/daemon.json",
 	.has_cdi_switch = true,
-	.configure = configure,
-	.undo = undo,
+	.configure = configure_docker,
+	.undo = undo_docker,
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine: the list of engines, and putting together what they found. Knows nothing of any one of them. */
+/*
+ * engine: the list of engines, and functions that assemble their results. Knows nothing of any
+ * single engine.
+ */
 #include "engine/engine.h"
 
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine: how container engines are told of the NVIDIA runtime (SPEC ctk-and-cdi 1.1, 7.1). Texts of configuration files and what is asked
- * for go in, the texts as they have to be and what a person should know come out; nothing is read, written or run here.
+ * engine: configures the NVIDIA runtime in container engines (SPEC ctk-and-cdi 1.1, 7.1). Converts
+ * texts of configuration files and a request into the new texts and notes for a person; reads,
+ * writes and runs nothing.
  *
  *	struct graft_engine_request request = { .runtime_name = "nvidia", .runtime_path = "/usr/bin/nvidia-container-runtime",
  *		.config = { .path = "/etc/docker/daemon.json", .text = { bytes, length } } };
@@ -9,9 +10,10 @@
  *	if (graft_engine_docker.configure(&request, arena, &changes, err) < 0)
  *		return -1;
  *
- * Documents are edited, not made anew: comments, order, layout and keys that are not known stay. An edit that changes no meaning changes no
- * byte, so that configuring twice changes nothing. Errors begin with "unable to load config for runtime NAME" when a file cannot be understood,
- * and with "unable to update config" when it holds something of another type than needed.
+ * Documents are edited in place: comments, order, layout and unknown keys are kept. An edit that
+ * does not change the meaning does not change a byte, so configuring twice changes nothing. Errors
+ * begin with "unable to load config for runtime NAME" if a file cannot be understood, and with
+ * "unable to update config" if it contains something of an unexpected type.
  */
 #ifndef GRAFT_ENGINE_ENGINE_H
 #define GRAFT_ENGINE_ENGINE_H
@@ -22,19 +24,22 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-#define GRAFT_ENGINE_RUNTIME_PATH "/usr/bin/nvidia-container-runtime" /* where an engine needs an absolute path */
+#define GRAFT_ENGINE_RUNTIME_PATH "/usr/bin/nvidia-container-runtime" /* for engines that need an absolute path */
 
-/* `bytes` NULL: there is no such file. Otherwise a NUL that is not counted stands behind them. */
+/*
+ * `bytes` NULL: the file does not exist. Otherwise they are followed by a NUL that is not included
+ * in the length.
+ */
 struct graft_engine_text {
 	const char *bytes;
 	size_t length;
 };
 
 struct graft_engine_file {
-	const char *path; /* NULL: no such file is wanted */
+	const char *path; /* NULL: this file is not requested */
 	struct graft_engine_text text;
-	struct graft_engine_text backup; /* for undo: the file before it was configured, when that was kept */
-	bool is_ours;                    /* it was kept that there was no such file before */
+	struct graft_engine_text backup; /* for undo: the file before it was configured, if that was kept */
+	bool is_ours;                    /* a record was kept that the file did not exist before */
 };
 
 struct graft_engine_request {
@@ -43,22 +48,28 @@ struct graft_engine_request {
 	bool set_as_default, enable_cdi;
 	struct graft_engine_file config;  /* the top-level file */
 	struct graft_engine_file drop_in; /* path NULL: the top-level file itself is edited */
-	/* What the engine says that its configuration is; the source of what a new runtime inherits. bytes NULL: the top-level file is that. */
+	/*
+	 * The configuration as printed by the engine, from which a new runtime inherits. bytes
+	 * NULL: it inherits from the top-level file.
+	 */
 	const char *source_name;
 	struct graft_engine_text source;
-	/* containerd: files are merged key by key (2.1 and later), so that a drop-in needs no copy of the section that it is about. */
+	/*
+	 * containerd: files are merged key by key (2.1 and later), so a drop-in needs no copy of
+	 * its section.
+	 */
 	bool merges_deeply;
-	/* containerd, undo: files besides the drop-in need the import of its directory. */
+	/* containerd, undo: files other than the drop-in need the import of its directory. */
 	bool import_is_shared;
-	/* Podman, by hook: the JSON file, the hook, and the directories that Podman reads without being told. */
+	/* Podman, by hook: the JSON file and the program of the hook. */
 	struct graft_engine_file hook;
 	const char *hook_path;
 };
 
 struct graft_engine_edit {
 	const struct graft_engine_file *file; /* of the request */
-	const char *label;                    /* "Drop-in config:", for a person who looks at several; NULL */
-	struct graft_engine_text text;        /* as it has to be; bytes NULL: no file */
+	const char *label;                    /* "Drop-in config:", for a person who sees several edits; may be NULL */
+	struct graft_engine_text text;        /* the new text; bytes NULL: no file */
 };
 
 struct graft_engine_note {
@@ -74,17 +85,21 @@ struct graft_engine_changes {
 	size_t n_notes;
 };
 
-/* One engine. The functions put all of their result into `arena`; the request's strings are borrowed by it. */
+/*
+ * An engine. The functions allocate their results in `arena`; these also borrow strings of the
+ * request.
+ */
 struct graft_engine {
 	const char *name;                       /* "docker" */
-	const char *config_path, *drop_in_path; /* drop_in_path NULL: it has no drop-ins */
+	const char *config_path, *drop_in_path; /* drop_in_path NULL: the engine has no drop-ins */
 	bool needs_absolute_path;               /* of the runtime */
 	bool has_cdi_switch;
 	int (*configure)(const struct graft_engine_request *request, struct graft_arena *arena,
 			 struct graft_engine_changes *ret_changes, struct graft_error *err);
 	/*
-	 * The same files without what configure() put there: what the backup has of it comes back, the rest goes. When nothing else differs from the backup, its bytes
-	 * come back; a file that holds nothing any more, and had no backup, goes.
+	 * Removes what configure() put into the same files and restores it from the backup where
+	 * that has it. If nothing else differs from the backup, its bytes are restored; a file that
+	 * becomes empty and had no backup is removed.
 	 */
 	int (*undo)(const struct graft_engine_request *request, struct graft_arena *arena,
 		    struct graft_engine_changes *ret_changes, struct graft_error *err);
@@ -92,31 +107,39 @@ struct graft_engine {
 
 extern const struct graft_engine graft_engine_docker, graft_engine_containerd, graft_engine_crio, graft_engine_podman;
 
-/* By name; NULL when there is none. */
+/* Finds an engine by name; NULL if there is none. */
 const struct graft_engine *graft_engine_find(const char *name);
 
 /* Whether an edit changes its file. */
 bool graft_engine_edit_changes(const struct graft_engine_edit *edit);
 
 /*
- * The description of an OCI hook for hooks.d: `hook_path` is called before a container's process starts, with a PATH that has its directory
- * (SPEC 1.1 "OCI hook mode"). -1: memory, or a path that is not UTF-8.
+ * Makes the JSON description of an OCI hook for hooks.d: `hook_path` is called before a container's
+ * process starts, with a PATH that includes its directory (SPEC ctk-and-cdi 1.1 "OCI hook mode").
+ * Fails if out of memory or if a path is not UTF-8.
  */
 int graft_engine_oci_hook(const char *hook_path, struct graft_arena *arena, struct graft_engine_text *ret_text,
 			  struct graft_error *err);
 
 /*
- * Podman by hook instead of by runtime: the hook's file, and the drop-in that names its directory where Podman would not look by itself; and the
- * reverse. request->hook and hook_path are used, the runtime is not.
+ * Configure Podman by hook instead of by runtime, and undo that: the hook's file, and a drop-in
+ * with its directory if Podman does not search that by default. They use request->hook and
+ * hook_path and ignore the runtime.
  */
 int graft_engine_podman_hook(const struct graft_engine_request *request, struct graft_arena *arena,
 			     struct graft_engine_changes *ret_changes, struct graft_error *err);
 int graft_engine_podman_unhook(const struct graft_engine_request *request, struct graft_arena *arena,
 			       struct graft_engine_changes *ret_changes, struct graft_error *err);
 
-/* containerd's version of a configuration, for those who have to know what it means: 1, 2, 3. -1: it cannot be understood. */
+/*
+ * Returns the version of a containerd configuration, for callers that interpret it: 1, 2, 3. -1: it
+ * cannot be understood.
+ */
 int graft_engine_containerd_version(const char *name, const struct graft_engine_text *text, struct graft_error *err);
-/* Whether containerd of that version ("containerd github.com/containerd/containerd 1.6.20~ds1 ...") merges files key by key. */
+/*
+ * Whether this version of containerd ("containerd github.com/containerd/containerd 1.6.20~ds1 ...")
+ * merges files key by key.
+ */
 bool graft_engine_containerd_merges_deeply(const char *version_line);
 
 #endif

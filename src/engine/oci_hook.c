@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oci_hook: the JSON that hooks.d directories of CRI-O and Podman hold (SPEC ctk-and-cdi 1.1 "OCI hook mode"). */
+/*
+ * oci_hook: the JSON of a hook in the hooks.d directories of CRI-O and Podman (SPEC ctk-and-cdi 1.1
+ * "OCI hook mode").
+ */
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "engine/engine.h"
-#include "formats/json.h"
+#include "formats/json/json.h"
 
 static const char search_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/* Whether a directory of `length` bytes is one of the search path. */
+/* Whether a directory of `length` bytes is in the search path. */
 static bool is_searched(const char *directory, size_t length)
 {
 	const char *next = search_path;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * podman: containers.conf and its drop-ins, and the hooks directory. Podman merges the files key by key, lists as a whole, so that the directories of
- * hooks are all named when one is added. It needs no restart: each call reads them.
+ * podman: containers.conf and its drop-ins, and the hooks directory. Podman merges the files key by
+ * key but replaces lists as a whole, so adding a directory of hooks requires the complete list. No
+ * restart is needed: each call reads the files.
  */
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "engine/toml_config.h"
 
 #define NAME "podman"
@@ -14,30 +16,30 @@ static const char default_key[] = "engine.runtime";
 static const char hooks_key[] = "engine.hooks_dir";
 static const char standard_hooks[] = "/usr/share/containers/oci/hooks.d";
 
-static const struct graft_engine_file *target_of(const struct graft_engine_request *request)
+static const struct graft_engine_file *podman_target_of(const struct graft_engine_request *request)
 {
 	return request->drop_in.path ? &request->drop_in : &request->config;
 }
 
-static int open_target(const struct graft_engine_request *request, struct graft_toml **ret_toml,
-		       struct graft_error *err)
+static int open_podman_target(const struct graft_engine_request *request, struct graft_toml **ret_toml,
+			      struct graft_error *err)
 {
-	const struct graft_engine_file *target = target_of(request);
+	const struct graft_engine_file *target = podman_target_of(request);
 
 	return engine_toml_open(NAME, target->path, &target->text,
 				target == &request->drop_in ? ENGINE_DROP_IN_HEADER : "", ret_toml, err);
 }
 
-static int open_backup(const struct graft_engine_request *request, struct graft_toml **ret_backup,
-		       struct graft_error *err)
+static int open_podman_backup(const struct graft_engine_request *request, struct graft_toml **ret_backup,
+			      struct graft_error *err)
 {
-	const struct graft_engine_file *target = target_of(request);
+	const struct graft_engine_file *target = podman_target_of(request);
 
 	return target->backup.bytes ? engine_toml_open(NAME, target->path, &target->backup, "", ret_backup, err) : 0;
 }
 
-static int configure(const struct graft_engine_request *request, struct graft_arena *arena,
-		     struct graft_engine_changes *ret_changes, struct graft_error *err)
+static int configure_podman(const struct graft_engine_request *request, struct graft_arena *arena,
+			    struct graft_engine_changes *ret_changes, struct graft_error *err)
 {
 	const char *const place[] = { "engine", "runtimes", request->runtime_name, NULL };
 	const char *key = engine_key(arena, place), **paths = NULL;
@@ -47,7 +49,7 @@ static int configure(const struct graft_engine_request *request, struct graft_ar
 	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
 	if (!key)
 		return graft_fail_memory(err);
-	if (open_target(request, &toml, err) < 0)
+	if (open_podman_target(request, &toml, err) < 0)
 		return -1;
 	if (graft_toml_get_strings(toml, key, arena, &paths, &n, err) < 0)
 		return graft_wrap(err, "unable to update config");
@@ -56,39 +58,33 @@ static int configure(const struct graft_engine_request *request, struct graft_ar
 		return graft_wrap(err, "unable to update config");
 	if (engine_toml_default(toml, default_key, request->runtime_name, request->set_as_default, err) < 0)
 		return graft_wrap(err, "unable to update config");
-	return engine_toml_edit(toml, ret_changes, arena, target_of(request), NULL, err);
+	return engine_toml_edit(toml, ret_changes, arena, podman_target_of(request), NULL, err);
 }
 
-static int undo(const struct graft_engine_request *request, struct graft_arena *arena,
-		struct graft_engine_changes *ret_changes, struct graft_error *err)
+static int undo_podman(const struct graft_engine_request *request, struct graft_arena *arena,
+		       struct graft_engine_changes *ret_changes, struct graft_error *err)
 {
 	const char *const runtime[] = { "engine", "runtimes", request->runtime_name, NULL };
 	static const char *const default_place[] = { "engine", "runtime", NULL };
 	auto_toml struct graft_toml *toml = NULL, *backup = NULL;
 
 	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
-	if (!target_of(request)->text.bytes)
+	if (!podman_target_of(request)->text.bytes)
 		return 0;
-	if (open_target(request, &toml, err) < 0 || open_backup(request, &backup, err) < 0)
+	if (open_podman_target(request, &toml, err) < 0 || open_podman_backup(request, &backup, err) < 0)
 		return -1;
 	if (engine_toml_restore(toml, runtime, backup, arena, err) < 0 ||
 	    engine_toml_restore_default(toml, default_place, request->runtime_name, backup, arena, err) < 0)
 		return graft_wrap(err, "unable to update config");
-	return engine_toml_undo(toml, backup, ret_changes, arena, target_of(request), NULL, err);
+	return engine_toml_undo(toml, backup, ret_changes, arena, podman_target_of(request), NULL, err);
 }
 
 /* ---- by hook ---- */
 
-static bool is_in(const char *const *items, size_t n, const char *item)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(items[i], item) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* The directories that are read without the drop-in: those of the top-level file, else the one that Podman has by itself. */
+/*
+ * Reads the directories that are used without the drop-in: those of the top-level file, or Podman's
+ * default.
+ */
 static int read_base(const struct graft_engine_request *request, struct graft_arena *arena,
 		     const char ***ret_directories, size_t *ret_n, struct graft_error *err)
 {
@@ -120,18 +116,18 @@ int graft_engine_podman_hook(const struct graft_engine_request *request, struct 
 		return graft_fail_memory(err);
 	if (graft_engine_oci_hook(request->hook_path, arena, &text, err) < 0 ||
 	    engine_edit(ret_changes, arena, &request->hook, "OCI hook:", text.bytes, text.length, err) < 0 ||
-	    open_target(request, &toml, err) < 0)
+	    open_podman_target(request, &toml, err) < 0)
 		return -1;
 	if (read_base(request, arena, &directories, &n, err) < 0 ||
 	    graft_toml_get_strings(toml, hooks_key, arena, &directories, &n, err) < 0)
 		return graft_wrap(err, "unable to update config");
-	if (is_in(directories, n, directory))
+	if (graft_is_in(directories, n, directory))
 		return 0;
 	if (!graft_arena_push_string(arena, &directories, &n, directory))
 		return graft_fail_memory(err);
 	if (graft_toml_set_strings(toml, hooks_key, directories, n, err) < 0)
 		return graft_wrap(err, "unable to update config");
-	return engine_toml_edit(toml, ret_changes, arena, target_of(request), "Drop-in config:", err);
+	return engine_toml_edit(toml, ret_changes, arena, podman_target_of(request), "Drop-in config:", err);
 }
 
 static bool is_same_list(const char *const *a, size_t n_a, const char *const *b, size_t n_b)
@@ -143,7 +139,10 @@ static bool is_same_list(const char *const *a, size_t n_a, const char *const *b,
 	return n_a == n_b;
 }
 
-/* The list loses our directory, and goes when that leaves what would be read without it. */
+/*
+ * Removes our directory from the list, and the list itself if the rest is what would be used
+ * without it.
+ */
 static int restore_directories(const struct graft_engine_request *request, struct graft_toml *toml,
 			       const struct graft_toml *backup, const char *directory, struct graft_arena *arena,
 			       struct graft_error *err)
@@ -155,7 +154,7 @@ static int restore_directories(const struct graft_engine_request *request, struc
 	if (read_base(request, arena, &base, &n_base, err) < 0 ||
 	    (backup && graft_toml_get_strings(backup, hooks_key, arena, &old, &n_old, err) < 0))
 		return -1;
-	if (is_in(old, n_old, directory))
+	if (graft_is_in(old, n_old, directory))
 		return 0;
 	if (graft_toml_remove_string(toml, hooks_key, directory, err) < 0 ||
 	    graft_toml_get_strings(toml, hooks_key, arena, &left, &n, err) < 0)
@@ -164,7 +163,7 @@ static int restore_directories(const struct graft_engine_request *request, struc
 								 : 0;
 }
 
-/* Only as we write it: what was changed since is another's. */
+/* Removes the file only if it is exactly as we write it: a changed file belongs to its editor. */
 static int remove_hook(const struct graft_engine_request *request, struct graft_arena *arena,
 		       struct graft_engine_changes *changes, struct graft_error *err)
 {
@@ -174,7 +173,8 @@ static int remove_hook(const struct graft_engine_request *request, struct graft_
 	if (graft_engine_oci_hook(request->hook_path, arena, &ours.text, err) < 0)
 		return -1;
 	if (graft_engine_edit_changes(&ours))
-		return engine_note(changes, arena, ENGINE_WARNS, err, "%s was changed since, and stays", hook->path);
+		return engine_note(changes, arena, ENGINE_WARNS, err, "%s has been changed since, so it stays",
+				   hook->path);
 	return engine_edit(changes, arena, hook, "OCI hook:", hook->backup.bytes, hook->backup.length, err);
 }
 
@@ -190,13 +190,13 @@ int graft_engine_podman_unhook(const struct graft_engine_request *request, struc
 		return graft_fail_memory(err);
 	if (hook->text.bytes && remove_hook(request, arena, ret_changes, err) < 0)
 		return -1;
-	if (!target_of(request)->text.bytes)
+	if (!podman_target_of(request)->text.bytes)
 		return 0;
-	if (open_target(request, &toml, err) < 0 || open_backup(request, &backup, err) < 0)
+	if (open_podman_target(request, &toml, err) < 0 || open_podman_backup(request, &backup, err) < 0)
 		return -1;
 	if (restore_directories(request, toml, backup, directory, arena, err) < 0)
 		return graft_wrap(err, "unable to update config");
-	return engine_toml_undo(toml, backup, ret_changes, arena, target_of(request), "Drop-in config:", err);
+	return engine_toml_undo(toml, backup, ret_changes, arena, podman_target_of(request), "Drop-in config:", err);
 }
 
 const struct graft_engine graft_engine_podman = {
@@ -204,6 +204,6 @@ const struct graft_engine graft_engine_podman = {
 	.config_path = "/etc/containers/containers.conf",
 	.drop_in_path = "/etc/containers/containers.conf.d/99-nvidia.conf",
 	.needs_absolute_path = true,
-	.configure = configure,
-	.undo = undo,
+	.configure = configure_podman,
+	.undo = undo_podman,
 };

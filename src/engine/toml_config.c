@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* toml_config: runtimes that inherit from others, and taking back what was put into a document. Knows none of the engines. */
+/*
+ * toml_config: lets runtimes inherit from others, and removes what was put into a document. Knows
+ * no particular engine.
+ */
 #include "engine/toml_config.h"
 
 #include <string.h>
@@ -28,7 +31,7 @@ int engine_toml_open(const char *runtime, const char *name, const struct graft_e
 	return 0;
 }
 
-/* 1 when the runtime's table is there and was copied, 0, -1. */
+/* Returns 1 if the runtime's table exists and was copied, 0 if it does not exist, or -1. */
 static int copy_runtime(const struct graft_toml *source, const char *runtimes, const char *name,
 			struct graft_arena *arena, struct graft_toml *table, struct graft_error *err)
 {
@@ -90,8 +93,8 @@ int engine_toml_inherit(const struct graft_toml *source, const char *const *runt
 	return 0;
 }
 
-static int is_default(const struct graft_toml *toml, const char *key, const char *name, bool *ret_is,
-		      struct graft_error *err)
+static int is_default_runtime(const struct graft_toml *toml, const char *key, const char *name, bool *ret_is,
+			      struct graft_error *err)
 {
 	const char *value = NULL;
 
@@ -107,7 +110,7 @@ int engine_toml_default(struct graft_toml *toml, const char *key, const char *na
 
 	if (set)
 		return graft_toml_set_string(toml, key, name, err);
-	if (is_default(toml, key, name, &is, err) < 0)
+	if (is_default_runtime(toml, key, name, &is, err) < 0)
 		return -1;
 	return is ? graft_toml_remove(toml, key, err) : 0;
 }
@@ -174,7 +177,8 @@ int engine_toml_put_default_back(struct graft_toml *toml, const char *const *nam
 
 	if (!key)
 		return graft_fail_memory(err);
-	if (graft_toml_get_string(toml, key, &now, err) < 0 || (backup && is_default(backup, key, name, &was, err) < 0))
+	if (graft_toml_get_string(toml, key, &now, err) < 0 ||
+	    (backup && is_default_runtime(backup, key, name, &was, err) < 0))
 		return -1;
 	return was && !now ? graft_toml_assign(toml, key, backup, key, err) : 0;
 }
@@ -187,7 +191,7 @@ int engine_toml_restore_default(struct graft_toml *toml, const char *const *name
 
 	if (!key)
 		return graft_fail_memory(err);
-	if (is_default(toml, key, name, &is, err) < 0)
+	if (is_default_runtime(toml, key, name, &is, err) < 0)
 		return -1;
 	return is ? engine_toml_restore(toml, names, backup, arena, err)
 		  : engine_toml_put_default_back(toml, names, name, backup, arena, err);
@@ -202,7 +206,7 @@ int engine_toml_edit(const struct graft_toml *toml, struct graft_engine_changes 
 	return engine_edit(changes, arena, file, label, text, length, err);
 }
 
-/* Whether every line with a comment is in the other text too, but for the one that we write. */
+/* Whether every line with a comment, except our header, is in the other text too. */
 static bool has_comments_of(const struct graft_engine_text *text, const char *lines)
 {
 	while (*lines) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csv_mounts: bytes in, entries out. As lax as the files are old: what is no entry is left out, never an error. */
+/*
+ * csv_mounts: parses bytes into entries. As lax as the files are old: anything that is not an entry
+ * is skipped, never an error.
+ */
 #include "formats/csv_mounts.h"
 
 #include <stdbool.h>
@@ -19,7 +22,7 @@ static bool is_space(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static struct span trim(const char *at, size_t length)
+static struct span trim_csv_field(const char *at, size_t length)
 {
 	while (length > 0 && is_space(at[0])) {
 		at++;
@@ -42,16 +45,16 @@ static bool find_type(const struct span *word, enum graft_csv_type *ret_type)
 	return false;
 }
 
-/* Split at the first comma: paths may have commas of their own. */
-static bool read_line(const struct span *line, enum graft_csv_type *ret_type, struct span *ret_path)
+/* Splits the line at its first comma, since paths may contain commas. */
+static bool read_csv_line(const struct span *line, enum graft_csv_type *ret_type, struct span *ret_path)
 {
 	const char *comma = memchr(line->at, ',', line->length);
 	struct span word;
 
 	if (!comma)
 		return false;
-	word = trim(line->at, (size_t)(comma - line->at));
-	*ret_path = trim(comma + 1, line->length - (size_t)(comma - line->at) - 1);
+	word = trim_csv_field(line->at, (size_t)(comma - line->at));
+	*ret_path = trim_csv_field(comma + 1, line->length - (size_t)(comma - line->at) - 1);
 	return find_type(&word, ret_type) && ret_path->length > 0 && !memchr(ret_path->at, '\0', ret_path->length);
 }
 
@@ -64,12 +67,12 @@ int graft_csv_read(const char *text, size_t length, struct graft_arena *arena, s
 	while (text < end) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		size_t line_length = newline ? (size_t)(newline - text) : (size_t)(end - text);
-		struct span line = trim(text, line_length), path;
+		struct span line = trim_csv_field(text, line_length), path;
 		struct graft_csv_entry *entry;
 		enum graft_csv_type type;
 
 		text += line_length + (newline != NULL);
-		if (!read_line(&line, &type, &path)) {
+		if (!read_csv_line(&line, &type, &path)) {
 			*ret_skipped += line.length > 0;
 			continue;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * csv_mounts: the lists of files and devices that a Tegra board's packages install for containers (SPEC runtime-and-hook 9.2). Lines of
- * "type, path"; a path may be a pattern.
+ * csv_mounts: the lists of files and devices that the packages of a Tegra board install for
+ * containers (SPEC runtime-and-hook 9.2). Lines of "type, path", where the path may be a pattern.
  */
 #ifndef GRAFT_FORMATS_CSV_MOUNTS_H
 #define GRAFT_FORMATS_CSV_MOUNTS_H
@@ -20,8 +20,10 @@ struct graft_csv_entry {
 };
 
 /*
- * Appends the entries of a file to a list that began empty. A line that is none (blank, a heading, of an unknown type, without a path, with a NUL) is left
- * out; *ret_skipped counts those that are not blank. -1: GRAFT_TOO_BIG (65536 entries), GRAFT_NO_MEMORY.
+ * Appends the entries of a file to `*entries`, which must be an empty list or the result of earlier
+ * calls. Skips lines that are not entries: blank, a heading, of an unknown type, without a path, or
+ * with a NUL. *ret_skipped is the number of skipped lines that are not blank. Returns 0, or -1 with
+ * GRAFT_TOO_BIG (more than 65536 entries) or GRAFT_NO_MEMORY.
  */
 int graft_csv_read(const char *text, size_t length, struct graft_arena *arena, struct graft_csv_entry **entries,
 		   size_t *n_entries, size_t *ret_skipped, struct graft_error *err);

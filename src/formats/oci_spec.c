@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oci_spec: from the tree of a config.json to plain data. Takes what it understands of each member and leaves the rest. Knows nothing of GPUs.
+ * oci_spec: converts the tree of a config.json to plain data. Takes the members that it knows and
+ * ignores the rest. Knows nothing about GPUs.
  */
 #include "formats/oci_spec.h"
 
@@ -17,9 +18,9 @@ static bool read_u32(const struct graft_json_node *node, uint32_t *ret_value)
 	return true;
 }
 
-/* An array's strings, borrowed from the document; other elements are left out. */
-static int read_strings(const struct graft_json_node *array, struct graft_arena *arena, const char ***ret_strings,
-			size_t *ret_n, struct graft_error *err)
+/* Reads an array's strings, borrowed from the document. Other elements are skipped. */
+static int read_oci_strings(const struct graft_json_node *array, struct graft_arena *arena, const char ***ret_strings,
+			    size_t *ret_n, struct graft_error *err)
 {
 	size_t count = graft_json_node_kind(array) == GRAFT_JSON_ARRAY ? graft_json_node_count(array) : 0;
 	const char **strings = graft_arena_list(arena, count, sizeof(*strings));
@@ -44,7 +45,7 @@ static int read_env(const struct graft_json_node *process, struct graft_oci_spec
 	const struct graft_json_node *env = graft_json_node_member(process, "env");
 	size_t n = 0;
 
-	if (read_strings(env, spec->arena, &spec->env, &spec->n_env, err) < 0)
+	if (read_oci_strings(env, spec->arena, &spec->env, &spec->n_env, err) < 0)
 		return -1;
 	for (size_t i = 0; i < spec->n_env; i++) {
 		if (strchr(spec->env[i], '='))
@@ -57,8 +58,9 @@ static int read_env(const struct graft_json_node *process, struct graft_oci_spec
 }
 
 /*
- * SPEC 4.2: from 1.0.0-rc1 up to, but without, 1.0.0-rc5 the capabilities were one plain list. Semantic versions compare that part as text: what
- * lies between begins with "rc1" to "rc4".
+ * SPEC runtime-and-hook 4.2: from 1.0.0-rc1 up to, but not including, 1.0.0-rc5 the capabilities
+ * were a single list. Semantic versions compare that part as text: versions in that range begin
+ * with "rc1" to "rc4".
  */
 static bool has_plain_capabilities(const char *version)
 {
@@ -98,7 +100,7 @@ static int read_process(const struct graft_json_node *process, struct graft_oci_
 	return read_env(process, spec, err);
 }
 
-/* The next object of an array, `node` included; NULL at the end. */
+/* Returns the next object of an array, starting with `node` itself; NULL at the end. */
 static struct graft_json_node *next_object(struct graft_json_node *node)
 {
 	while (node && graft_json_node_kind(node) != GRAFT_JSON_OBJECT)
@@ -106,7 +108,10 @@ static struct graft_json_node *next_object(struct graft_json_node *node)
 	return node;
 }
 
-/* The first object of what should be an array of objects, and room for as many items as it has elements. */
+/*
+ * Finds the first object of what should be an array of objects, and allocates as many items as the
+ * array has elements.
+ */
 static int first_object(const struct graft_json_node *array, struct graft_arena *arena, size_t item_size,
 			struct graft_json_node **ret_first, void *ret_items, struct graft_error *err)
 {
@@ -125,7 +130,7 @@ static const char *string_of(const struct graft_json_node *object, const char *n
 	return graft_json_node_string(graft_json_node_member(object, name));
 }
 
-static int read_mounts(const struct graft_json_node *array, struct graft_oci_spec *spec, struct graft_error *err)
+static int read_oci_mounts(const struct graft_json_node *array, struct graft_oci_spec *spec, struct graft_error *err)
 {
 	struct graft_json_node *node;
 
@@ -138,8 +143,8 @@ static int read_mounts(const struct graft_json_node *array, struct graft_oci_spe
 		mount->destination = string_of(node, "destination");
 		mount->source = string_of(node, "source");
 		mount->type = string_of(node, "type");
-		if (read_strings(graft_json_node_member(node, "options"), spec->arena, &mount->options,
-				 &mount->n_options, err) < 0)
+		if (read_oci_strings(graft_json_node_member(node, "options"), spec->arena, &mount->options,
+				     &mount->n_options, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -192,7 +197,7 @@ static void read_namespaces(const struct graft_json_node *array, struct graft_oc
 	}
 }
 
-static int read_devices(const struct graft_json_node *array, struct graft_oci_spec *spec, struct graft_error *err)
+static int read_oci_devices(const struct graft_json_node *array, struct graft_oci_spec *spec, struct graft_error *err)
 {
 	struct graft_json_node *node;
 
@@ -211,11 +216,11 @@ static int read_linux(const struct graft_json_node *node, struct graft_oci_spec 
 {
 	spec->cgroups_path = string_of(node, "cgroupsPath");
 	read_namespaces(graft_json_node_member(node, "namespaces"), spec);
-	if (read_devices(graft_json_node_member(node, "devices"), spec, err) < 0 ||
-	    read_strings(graft_json_node_member(node, "maskedPaths"), spec->arena, &spec->masked_paths,
-			 &spec->n_masked_paths, err) < 0 ||
-	    read_strings(graft_json_node_member(node, "readonlyPaths"), spec->arena, &spec->readonly_paths,
-			 &spec->n_readonly_paths, err) < 0 ||
+	if (read_oci_devices(graft_json_node_member(node, "devices"), spec, err) < 0 ||
+	    read_oci_strings(graft_json_node_member(node, "maskedPaths"), spec->arena, &spec->masked_paths,
+			     &spec->n_masked_paths, err) < 0 ||
+	    read_oci_strings(graft_json_node_member(node, "readonlyPaths"), spec->arena, &spec->readonly_paths,
+			     &spec->n_readonly_paths, err) < 0 ||
 	    read_mappings(graft_json_node_member(node, "uidMappings"), spec->arena, &spec->uid_mappings,
 			  &spec->n_uid_mappings, err) < 0)
 		return -1;
@@ -228,7 +233,7 @@ struct placed_annotation {
 	size_t place;
 };
 
-/* By key; of equal keys the one that stands last in the text first. */
+/* Sorts by key; of equal keys, the last one in the text comes first. */
 static int compare_annotations(const void *a, const void *b)
 {
 	const struct placed_annotation *x = a, *y = b;
@@ -279,12 +284,12 @@ int graft_oci_spec_read(const struct graft_json_document *document, struct graft
 	struct graft_oci_spec spec = { .arena = arena };
 
 	if (graft_json_node_kind(root) != GRAFT_JSON_OBJECT)
-		return graft_fail(err, GRAFT_FORMAT, 0, "the OCI specification is no JSON object");
+		return graft_fail(err, GRAFT_FORMAT, 0, "the OCI specification is not a JSON object");
 	spec.oci_version = string_of(root, "ociVersion");
 	spec.root_path = graft_json_node_string(graft_json_node_at(root, "root.path"));
 	spec.root_readonly = graft_json_node_is_true(graft_json_node_at(root, "root.readonly"));
 	if (read_process(graft_json_node_member(root, "process"), &spec, err) < 0 ||
-	    read_mounts(graft_json_node_member(root, "mounts"), &spec, err) < 0 ||
+	    read_oci_mounts(graft_json_node_member(root, "mounts"), &spec, err) < 0 ||
 	    read_annotations(graft_json_node_member(root, "annotations"), &spec, err) < 0 ||
 	    read_prestart(graft_json_node_at(root, "hooks.prestart"), &spec, err) < 0 ||
 	    read_linux(graft_json_node_member(root, "linux"), &spec, err) < 0)
@@ -319,7 +324,7 @@ const char *graft_oci_spec_env(const struct graft_oci_spec *spec, const char *na
 	return NULL;
 }
 
-/* A copy of a member that is a string, or not there; anything else is refused. */
+/* Copies a member that is a string or absent. Anything else is refused. */
 static int read_state_string(const struct graft_json_node *root, const char *name, struct graft_arena *arena,
 			     const char **ret_string, struct graft_error *err)
 {
@@ -334,14 +339,14 @@ static int read_state_string(const struct graft_json_node *root, const char *nam
 	return *ret_string ? 0 : graft_fail_memory(err);
 }
 
-static int read_state(const struct graft_json_node *root, struct graft_arena *arena, struct graft_oci_state *state,
-		      struct graft_error *err)
+static int read_oci_state(const struct graft_json_node *root, struct graft_arena *arena, struct graft_oci_state *state,
+			  struct graft_error *err)
 {
 	const struct graft_json_node *pid = graft_json_node_member(root, "pid");
 	const char *bundle = NULL, *old_bundle = NULL;
 
 	if (graft_json_node_kind(root) != GRAFT_JSON_OBJECT)
-		return graft_fail(err, GRAFT_FORMAT, 0, "it is no JSON object");
+		return graft_fail(err, GRAFT_FORMAT, 0, "it is not a JSON object");
 	if (pid && graft_json_node_kind(pid) != GRAFT_JSON_NULL && !graft_json_node_i64(pid, &state->pid))
 		return graft_fail(err, GRAFT_FORMAT, 0, "'pid' must be a whole number");
 	if (read_state_string(root, "bundle", arena, &bundle, err) < 0 ||
@@ -360,7 +365,7 @@ int graft_oci_state_read(const char *text, size_t length, struct graft_arena *ar
 	struct graft_oci_state state = { .pid = 0 };
 
 	if (graft_json_document_parse_first(NULL, text, length, &document, err) < 0 ||
-	    read_state(graft_json_document_root(document), arena, &state, err) < 0)
+	    read_oci_state(graft_json_document_root(document), arena, &state, err) < 0)
 		return graft_wrap(err, "could not decode container state");
 	*ret_state = state;
 	return 0;

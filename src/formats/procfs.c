@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * procfs: parsers for text files of the kernel and of the driver. Each walks lines of a byte range; nothing here knows where the bytes came
- * from. A line that holds a NUL is never understood: its values could not be told apart from shorter ones.
+ * procfs: parsers for text files of the kernel and of the driver. Each walks the lines of a range
+ * of bytes, and does not know where they come from. A line that contains a NUL is never accepted:
+ * its values could not be distinguished from shorter ones.
  */
 #include "formats/procfs.h"
 
@@ -9,7 +10,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* A piece of the text. */
+/* A part of the text. */
 struct span {
 	const char *s;
 	size_t n;
@@ -29,7 +30,7 @@ static bool next_line(struct span *rest, struct span *ret_line)
 	return true;
 }
 
-static struct span trim(struct span text)
+static struct span trim_proc_text(struct span text)
 {
 	while (text.n > 0 && isspace((unsigned char)text.s[0])) {
 		text.s++;
@@ -40,7 +41,7 @@ static struct span trim(struct span text)
 	return text;
 }
 
-/* Takes `word` off the front. */
+/* Removes `word` from the front. */
 static bool take_word(struct span *text, const char *word)
 {
 	size_t n = strlen(word);
@@ -60,7 +61,7 @@ static int digit_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : INT_MAX;
 }
 
-/* Takes a number of at least one digit that fits 32 bits off the front. */
+/* Removes a number of at least one digit that fits into 32 bits from the front. */
 static bool take_u32(struct span *text, int base, uint32_t *ret_value)
 {
 	uint64_t value = 0;
@@ -108,8 +109,8 @@ int graft_procfs_key_values(const char *text, size_t length, struct graft_arena 
 
 		if (!colon || has_nul(line))
 			continue;
-		key = trim((struct span){ line.s, (size_t)(colon - line.s) });
-		value = trim((struct span){ colon + 1, line.n - (size_t)(colon - line.s) - 1 });
+		key = trim_proc_text((struct span){ line.s, (size_t)(colon - line.s) });
+		value = trim_proc_text((struct span){ colon + 1, line.n - (size_t)(colon - line.s) - 1 });
 		if (key.n == 0)
 			continue;
 		item = graft_arena_push(arena, &items, &n, sizeof(*item));
@@ -134,7 +135,10 @@ const char *graft_key_value_find(const struct graft_key_value *items, size_t n, 
 	return NULL;
 }
 
-/* Length of the dotted number at the start of `text`: "550.54.14"; 0 when there is none or no dot in it. */
+/*
+ * Returns the length of the dotted number at the start of `text`: "550.54.14"; 0 if there is none
+ * or it contains no dot.
+ */
 static size_t dotted_number(struct span text)
 {
 	size_t n = 0, dots = 0;
@@ -178,7 +182,7 @@ bool graft_procfs_devices_major(const char *text, size_t length, const char *nam
 	while (next_line(&rest, &line)) {
 		uint32_t major;
 
-		line = trim(line);
+		line = trim_proc_text(line);
 		if (line.n > 0 && line.s[line.n - 1] == ':') {
 			characters = line.n == strlen("Character devices:") &&
 				     memcmp(line.s, "Character devices:", line.n) == 0;
@@ -186,7 +190,7 @@ bool graft_procfs_devices_major(const char *text, size_t length, const char *nam
 		}
 		if (!characters || !take_u32(&line, 10, &major) || line.n == 0 || !isspace((unsigned char)line.s[0]))
 			continue;
-		line = trim(line);
+		line = trim_proc_text(line);
 		if (line.n == strlen(name) && memcmp(line.s, name, line.n) == 0) {
 			*ret_major = major;
 			return true;
@@ -214,7 +218,7 @@ static bool parse_mig_minor(struct span line, struct graft_mig_minor *ret_item)
 {
 	struct graft_mig_minor item = { .kind = GRAFT_MIG_MINOR_CONFIG, .gpu = -1, .gi = -1, .ci = -1, .minor = 0 };
 
-	line = trim(line);
+	line = trim_proc_text(line);
 	if (take_word(&line, "config"))
 		item.kind = GRAFT_MIG_MINOR_CONFIG;
 	else if (take_word(&line, "monitor"))
@@ -223,7 +227,7 @@ static bool parse_mig_minor(struct span line, struct graft_mig_minor *ret_item)
 		return false;
 	if (line.n == 0 || !isspace((unsigned char)line.s[0]))
 		return false;
-	line = trim(line);
+	line = trim_proc_text(line);
 	if (!take_u32(&line, 10, &item.minor) || line.n != 0)
 		return false;
 	*ret_item = item;
@@ -252,7 +256,7 @@ int graft_procfs_mig_minors(const char *text, size_t length, struct graft_arena 
 	return 0;
 }
 
-/* Decodes the \ooo escapes of the kernel in place (blank, tab, newline, backslash, '#'). */
+/* Decodes the kernel's \ooo escapes (blank, tab, newline, backslash, '#') in place. */
 static void decode_octal(char *s)
 {
 	char *to = s;
@@ -273,7 +277,10 @@ static void decode_octal(char *s)
 	*to = '\0';
 }
 
-/* Cuts the next word (ended by one blank) off `*at`; NULL at the end or when the word is empty. */
+/*
+ * Cuts the next word, which ends at a single blank, off `*at`. Returns NULL at the end or if the
+ * word is empty.
+ */
 static char *cut_word(char **at)
 {
 	char *word = *at, *blank;
@@ -287,21 +294,24 @@ static char *cut_word(char **at)
 	return word;
 }
 
-static bool parse_device(const char *word, uint32_t *ret_major, uint32_t *ret_minor)
+static bool parse_device_number(const char *word, uint32_t *ret_major, uint32_t *ret_minor)
 {
 	struct span text = { word, strlen(word) };
 
 	return take_u32(&text, 10, ret_major) && take_word(&text, ":") && take_u32(&text, 10, ret_minor) && text.n == 0;
 }
 
-static bool parse_id(const char *word, int *ret_id)
+static bool parse_mount_id(const char *word, int *ret_id)
 {
 	struct span text = { word, strlen(word) };
 
 	return take_int(&text, ret_id) && text.n == 0;
 }
 
-/* Everything behind the "-" of a mountinfo line. The source may be empty (two blanks in a row). */
+/*
+ * Parses everything after the "-" of a mountinfo line. The source may be empty (two blanks in a
+ * row).
+ */
 static bool parse_mount_end(char *at, struct graft_mountinfo *item)
 {
 	char *blank;
@@ -319,7 +329,7 @@ static bool parse_mount_end(char *at, struct graft_mountinfo *item)
 	return true;
 }
 
-/* `line` is cut to pieces; the item points into it. */
+/* Cuts `line` into pieces; the item points into it. */
 static bool parse_mount(char *line, struct graft_mountinfo *item)
 {
 	char *words[6], *word;
@@ -329,8 +339,8 @@ static bool parse_mount(char *line, struct graft_mountinfo *item)
 		if (!words[i])
 			return false;
 	}
-	if (!parse_id(words[0], &item->mount_id) || !parse_id(words[1], &item->parent_id) ||
-	    !parse_device(words[2], &item->major, &item->minor))
+	if (!parse_mount_id(words[0], &item->mount_id) || !parse_mount_id(words[1], &item->parent_id) ||
+	    !parse_device_number(words[2], &item->major, &item->minor))
 		return false;
 	decode_octal(words[3]);
 	decode_octal(words[4]);
@@ -341,6 +351,7 @@ static bool parse_mount(char *line, struct graft_mountinfo *item)
 		word = cut_word(&line);
 		if (!word)
 			return false;
+		item->shared = item->shared || strncmp(word, "shared:", strlen("shared:")) == 0;
 	} while (strcmp(word, "-") != 0);
 	return parse_mount_end(line, item);
 }
@@ -403,7 +414,7 @@ int graft_procfs_cgroup(const char *text, size_t length, struct graft_arena *are
 	return 0;
 }
 
-/* Takes exactly `digits` hexadecimal digits off the front. */
+/* Removes exactly `digits` hexadecimal digits from the front. */
 static bool take_hex(struct span *text, size_t digits, uint32_t *ret_value)
 {
 	struct span number = { text->s, digits };
@@ -430,6 +441,15 @@ bool graft_pci_parse(const char *text, struct graft_pci_address *ret_address)
 		return false;
 	*ret_address = address;
 	return true;
+}
+
+const char *graft_pci_sysfs_name(const char *address, struct graft_arena *arena)
+{
+	struct graft_pci_address pci;
+
+	if (!graft_pci_parse(address, &pci))
+		return NULL;
+	return graft_arena_printf(arena, "%04x:%02x:%02x.%x", pci.domain, pci.bus, pci.device, pci.function);
 }
 
 int graft_pci_compare(const struct graft_pci_address *a, const struct graft_pci_address *b)
@@ -465,4 +485,27 @@ const char *graft_procfs_without_device_files(const char *text, struct graft_are
 	}
 	*ret_changed = *ret_changed && !forbidden;
 	return copy;
+}
+
+bool graft_procfs_is_in_container(const char *ids)
+{
+	return ids && strpbrk(ids, " \t") != NULL;
+}
+
+const char *graft_procfs_option(const struct graft_command_line *line, const char *name)
+{
+	const char *end = line->text + line->length;
+	size_t n = strlen(name);
+
+	for (const char *at = line->text; at < end; at += strlen(at) + 1) {
+		const char *next = at + strlen(at) + 1;
+
+		if (strncmp(at, name, n) != 0)
+			continue;
+		if (at[n] == '=')
+			return at + n + 1;
+		if (at[n] == '\0' && next < end)
+			return next;
+	}
+	return NULL;
 }

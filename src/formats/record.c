@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record: walks the table of a struct: to write it, to read it, to compare it, to describe it. One switch over the
- * field kinds for each of the four; knows nothing of what the fields mean.
+ * record: walks the table of a struct to write, read, compare or describe it, with one switch over
+ * the field kinds for each of the four. Does not know what the fields mean.
  */
 #include "formats/record.h"
 
@@ -10,22 +10,22 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/json.h"
+#include "formats/json/json.h"
 
 #define DEPTH_MAX 64
 #define PATH_SIZE 256
 
-static const void *place(const void *object, size_t offset)
+static const void *get_field_place(const void *object, size_t offset)
 {
 	return (const char *)object + offset;
 }
 
-/* Members are read through memcpy: the table says what is there, the compiler does not know. */
-#define MEMBER(type, object, offset)                                    \
-	({                                                              \
-		type value_;                                            \
-		memcpy(&value_, place(object, offset), sizeof(value_)); \
-		value_;                                                 \
+/* Members are read through memcpy: only the table knows their types, the compiler does not. */
+#define MEMBER(type, object, offset)                                              \
+	({                                                                        \
+		type value_;                                                      \
+		memcpy(&value_, get_field_place(object, offset), sizeof(value_)); \
+		value_;                                                           \
 	})
 
 static size_t list_length(const struct graft_field *field, const void *object)
@@ -38,10 +38,10 @@ static const void *list_item(const struct graft_field *field, const void *object
 	return MEMBER(const char *, object, field->offset) + i * field->record->size;
 }
 
-static bool is_empty(const struct graft_record *record, const void *object);
+static bool is_empty_record(const struct graft_record *record, const void *object);
 
-/* Whether a field holds what reading gives when the member is absent. */
-static bool is_default(const struct graft_field *field, const void *object)
+/* Returns whether a field has the value that it gets if the member is absent. */
+static bool is_default_field(const struct graft_field *field, const void *object)
 {
 	switch (field->kind) {
 	case GRAFT_FIELD_STRING:
@@ -59,20 +59,20 @@ static bool is_default(const struct graft_field *field, const void *object)
 	case GRAFT_FIELD_RECORDS:
 		return list_length(field, object) == 0;
 	case GRAFT_FIELD_RECORD:
-		return is_empty(field->record, place(object, field->offset));
+		return is_empty_record(field->record, get_field_place(object, field->offset));
 	}
 	return false;
 }
 
-/* A string that is required but NULL cannot be written; it is left out and reading back says so. */
+/* A required string that is NULL cannot be written. It is omitted, and reading it back fails. */
 static bool is_written(const struct graft_field *field, const void *object)
 {
 	if (field->kind == GRAFT_FIELD_STRING)
-		return !is_default(field, object);
-	return field->required || !is_default(field, object);
+		return !is_default_field(field, object);
+	return field->required || !is_default_field(field, object);
 }
 
-static bool is_empty(const struct graft_record *record, const void *object)
+static bool is_empty_record(const struct graft_record *record, const void *object)
 {
 	for (size_t i = 0; i < record->n_fields; i++) {
 		if (is_written(&record->fields[i], object))
@@ -132,8 +132,8 @@ static void write_strings(const struct graft_field *field, const void *object, u
 	graft_buffer_char(out, ']');
 }
 
-static void write_records(const struct graft_field *field, const void *object, unsigned int level,
-			  struct graft_buffer *out)
+static void write_record_list(const struct graft_field *field, const void *object, unsigned int level,
+			      struct graft_buffer *out)
 {
 	size_t n = list_length(field, object);
 
@@ -179,10 +179,10 @@ static void write_field(const struct graft_field *field, const void *object, uns
 		write_strings(field, object, level, out);
 		return;
 	case GRAFT_FIELD_RECORD:
-		write_record(field->record, place(object, field->offset), level, out);
+		write_record(field->record, get_field_place(object, field->offset), level, out);
 		return;
 	case GRAFT_FIELD_RECORDS:
-		write_records(field, object, level, out);
+		write_record_list(field, object, level, out);
 		return;
 	}
 }
@@ -218,7 +218,7 @@ void graft_record_write(const struct graft_record *record, const void *object, s
 	graft_buffer_char(out, '\n');
 }
 
-/* Where the reader is, for messages: "gpus[2].minor". */
+/* `path` is the reader's position, for messages: "gpus[2].minor". */
 struct reader {
 	struct graft_arena *arena;
 	struct graft_error *err;
@@ -226,7 +226,7 @@ struct reader {
 	size_t path_length;
 };
 
-__attribute__((format(printf, 2, 3))) static size_t enter(struct reader *reader, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static size_t enter_path(struct reader *reader, const char *format, ...)
 {
 	size_t before = reader->path_length;
 	va_list args;
@@ -240,7 +240,7 @@ __attribute__((format(printf, 2, 3))) static size_t enter(struct reader *reader,
 	return before;
 }
 
-static void leave(struct reader *reader, size_t before)
+static void leave_path(struct reader *reader, size_t before)
 {
 	reader->path_length = before;
 	reader->path[before] = '\0';
@@ -255,19 +255,22 @@ static int fail_here(struct reader *reader, const char *what)
 static int read_record(struct reader *reader, const struct graft_record *record, const struct graft_json_node *json,
 		       void *object);
 
-static int read_string(struct reader *reader, const struct graft_json_node *json, const char **ret_string)
+static int read_string_field(struct reader *reader, const struct graft_json_node *json, const char **ret_string)
 {
 	const char *text = graft_json_node_string(json);
 
 	if (graft_json_node_kind(json) != GRAFT_JSON_STRING)
 		return fail_here(reader, "must be a string");
 	if (!text)
-		return fail_here(reader, "holds a NUL character");
+		return fail_here(reader, "contains a NUL character");
 	*ret_string = graft_arena_strdup(reader->arena, text);
 	return *ret_string ? 0 : graft_fail_memory(reader->err);
 }
 
-/* A number without fraction and exponent. (Those beyond 64 bits were refused before.) */
+/*
+ * Returns whether it is a number without fraction and exponent. (The parser has refused those
+ * beyond 64 bits.)
+ */
 static bool is_whole(const struct graft_json_node *json)
 {
 	uint64_t value;
@@ -276,7 +279,8 @@ static bool is_whole(const struct graft_json_node *json)
 	return graft_json_node_u64(json, &value) || graft_json_node_i64(json, &negative);
 }
 
-static int read_unsigned(struct reader *reader, const struct graft_json_node *json, uint64_t max, uint64_t *ret_value)
+static int read_unsigned_field(struct reader *reader, const struct graft_json_node *json, uint64_t max,
+			       uint64_t *ret_value)
 {
 	int64_t negative;
 
@@ -290,7 +294,7 @@ static int read_unsigned(struct reader *reader, const struct graft_json_node *js
 	return *ret_value <= max ? 0 : fail_here(reader, "number out of range");
 }
 
-static int read_signed(struct reader *reader, const struct graft_json_node *json, int64_t *ret_value)
+static int read_signed_field(struct reader *reader, const struct graft_json_node *json, int64_t *ret_value)
 {
 	if (!is_whole(json))
 		return fail_here(reader, "must be a whole number");
@@ -313,21 +317,21 @@ static int read_enum(struct reader *reader, const struct graft_field *field, con
 	return graft_fail(reader->err, GRAFT_FORMAT, 0, "%s: unknown word '%.64s'", reader->path, word);
 }
 
-static int read_flags(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
-		      uint32_t *ret_value)
+static int read_flags_field(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
+			    uint32_t *ret_value)
 {
 	const struct graft_json_node *item = graft_json_node_first(json);
 
 	if (graft_json_node_kind(json) != GRAFT_JSON_ARRAY)
-		return fail_here(reader, "must be a list of words");
+		return fail_here(reader, "must be a list of strings");
 	for (size_t i = 0; item; i++, item = graft_json_node_next(item)) {
-		size_t before = enter(reader, "[%zu]", i);
+		size_t before = enter_path(reader, "[%zu]", i);
 		uint32_t bit = 0;
 
 		if (read_enum(reader, field, item, &bit) < 0)
 			return -1;
 		*ret_value |= 1u << bit;
-		leave(reader, before);
+		leave_path(reader, before);
 	}
 	return 0;
 }
@@ -340,14 +344,14 @@ static int read_item(struct reader *reader, const struct graft_field *field, con
 
 	if (field->kind == GRAFT_FIELD_RECORDS)
 		return read_record(reader, field->record, json, item);
-	rc = read_string(reader, json, &text);
+	rc = read_string_field(reader, json, &text);
 	memcpy(item, &text, sizeof(text));
 	return rc;
 }
 
-/* Makes a list of the array's length and reads its items into it. */
-static int read_list(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
-		     void *object)
+/* Creates a list of the array's length and reads its items. */
+static int read_list_field(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
+			   void *object)
 {
 	size_t item_size = field->kind == GRAFT_FIELD_STRINGS ? sizeof(const char *) : field->record->size;
 	const struct graft_json_node *item = graft_json_node_first(json);
@@ -362,12 +366,12 @@ static int read_list(struct reader *reader, const struct graft_field *field, con
 	memcpy((char *)object + field->offset, &items, sizeof(items));
 	memcpy((char *)object + field->count_offset, &n, sizeof(n));
 	for (size_t i = 0; i < n; i++, item = graft_json_node_next(item)) {
-		size_t before = enter(reader, "[%zu]", i);
+		size_t before = enter_path(reader, "[%zu]", i);
 		int rc = read_item(reader, field, item, items + i * item_size);
 
 		if (rc < 0)
 			return rc;
-		leave(reader, before);
+		leave_path(reader, before);
 	}
 	return 0;
 }
@@ -381,11 +385,11 @@ static int read_number_field(struct reader *reader, const struct graft_field *fi
 	int rc;
 
 	if (field->kind == GRAFT_FIELD_I64) {
-		rc = read_signed(reader, json, &signed64);
+		rc = read_signed_field(reader, json, &signed64);
 		memcpy(member, &signed64, sizeof(signed64));
 		return rc;
 	}
-	rc = read_unsigned(reader, json, field->kind == GRAFT_FIELD_U32 ? UINT32_MAX : UINT64_MAX, &value64);
+	rc = read_unsigned_field(reader, json, field->kind == GRAFT_FIELD_U32 ? UINT32_MAX : UINT64_MAX, &value64);
 	if (field->kind == GRAFT_FIELD_U64) {
 		memcpy(member, &value64, sizeof(value64));
 	} else {
@@ -406,7 +410,7 @@ static int read_field(struct reader *reader, const struct graft_field *field, co
 
 	switch (field->kind) {
 	case GRAFT_FIELD_STRING:
-		rc = read_string(reader, json, &text);
+		rc = read_string_field(reader, json, &text);
 		memcpy(member, &text, sizeof(text));
 		return rc;
 	case GRAFT_FIELD_BOOL:
@@ -422,14 +426,17 @@ static int read_field(struct reader *reader, const struct graft_field *field, co
 	case GRAFT_FIELD_ENUM:
 	case GRAFT_FIELD_FLAGS:
 		rc = field->kind == GRAFT_FIELD_ENUM ? read_enum(reader, field, json, &value)
-						     : read_flags(reader, field, json, &value);
+						     : read_flags_field(reader, field, json, &value);
 		memcpy(member, &value, sizeof(value));
 		return rc;
 	case GRAFT_FIELD_STRINGS:
 	case GRAFT_FIELD_RECORDS:
-		return read_list(reader, field, json, object);
+		return read_list_field(reader, field, json, object);
 	case GRAFT_FIELD_RECORD:
-		/* Of two members with the same name the last one counts: nothing of the first one is left. */
+		/*
+		 * Of two members with the same name the last one applies, and nothing of the first
+		 * one may remain.
+		 */
 		memset(member, 0, field->record->size);
 		return read_record(reader, field->record, json, member);
 	}
@@ -445,7 +452,7 @@ static const struct graft_field *find_field(const struct graft_record *record, c
 	return NULL;
 }
 
-/* Exactly: our own forms know no other case of a name. */
+/* Compares exactly: the names in our own JSON have only one spelling. */
 static bool has_member(const struct graft_json_node *object, const char *name)
 {
 	const struct graft_json_node *member = graft_json_node_first(object);
@@ -465,19 +472,19 @@ static int read_record(struct reader *reader, const struct graft_record *record,
 	for (; member; member = graft_json_node_next(member)) {
 		const char *name = graft_json_node_name(member);
 		const struct graft_field *field = find_field(record, name);
-		size_t before = enter(reader, reader->path_length > 0 ? ".%s" : "%s", name);
+		size_t before = enter_path(reader, reader->path_length > 0 ? ".%s" : "%s", name);
 
 		if (!field)
 			return fail_here(reader, "unknown member");
 		if (read_field(reader, field, member, object) < 0)
 			return -1;
-		leave(reader, before);
+		leave_path(reader, before);
 	}
 	for (size_t i = 0; i < record->n_fields; i++) {
 		const struct graft_field *field = &record->fields[i];
 
 		if (field->required && !has_member(json, field->name)) {
-			(void)enter(reader, reader->path_length > 0 ? ".%s" : "%s", field->name);
+			(void)enter_path(reader, reader->path_length > 0 ? ".%s" : "%s", field->name);
 			return fail_here(reader, "is missing");
 		}
 	}
@@ -506,7 +513,7 @@ struct comparison {
 
 static bool records_equal(const struct graft_record *record, const void *a, const void *b, struct comparison *where);
 
-/* Puts a name in front of the path of a difference found further in. */
+/* Prepends a name to the path of a difference found further inside. */
 static bool differs_in(struct comparison *where, const char *name, size_t index)
 {
 	char inner[PATH_SIZE];
@@ -559,7 +566,8 @@ static bool fields_equal(const struct graft_field *field, const void *a, const v
 	case GRAFT_FIELD_RECORDS:
 		return lists_equal(field, a, b, where);
 	case GRAFT_FIELD_RECORD:
-		return records_equal(field->record, place(a, field->offset), place(b, field->offset), where);
+		return records_equal(field->record, get_field_place(a, field->offset),
+				     get_field_place(b, field->offset), where);
 	}
 	return false;
 }

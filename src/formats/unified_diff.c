@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unified_diff: lines that both texts begin and end with are set aside; in what is left a table of longest common subsequences says which lines stay.
- * Knows nothing of what the texts mean.
+ * unified_diff: sets aside the lines that both texts begin and end with. For the rest, a table of
+ * longest common subsequences determines which lines stay. Does not know what the texts mean.
  */
 #include "formats/unified_diff.h"
 
@@ -17,7 +17,7 @@
 
 struct line {
 	const char *bytes;
-	size_t length; /* with its newline */
+	size_t length; /* including its newline */
 };
 
 struct lines {
@@ -27,10 +27,10 @@ struct lines {
 
 struct diff {
 	struct lines old, new;
-	size_t start;            /* lines that both begin with */
-	size_t old_end, new_end; /* where the lines begin that both end with */
+	size_t start;            /* number of common lines at the beginning */
+	size_t old_end, new_end; /* start of the common lines at the end */
 	uint32_t *table;         /* owned; (old_end - start + 1) rows; NULL: too large */
-	bool *keeps;             /* owned; by old line: it stays */
+	bool *keeps;             /* owned; for each old line: it stays */
 	struct graft_buffer *out;
 };
 
@@ -66,7 +66,7 @@ static bool is_equal(const struct line *a, const struct line *b)
 	return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
 }
 
-static void trim(struct diff *diff)
+static void trim_common_lines(struct diff *diff)
 {
 	const struct line *old = diff->old.items, *new = diff->new.items;
 	size_t n_old = diff->old.n, n_new = diff->new.n, start = 0;
@@ -82,7 +82,7 @@ static void trim(struct diff *diff)
 	diff->new_end = n_new;
 }
 
-/* How many lines the parts behind old line i and new line k can have in common. */
+/* The number of lines that the parts from old line i and new line k on can have in common. */
 static uint32_t *cell(const struct diff *diff, size_t i, size_t k)
 {
 	return &diff->table[(i - diff->start) * (diff->new_end - diff->start + 1) + (k - diff->start)];
@@ -110,7 +110,7 @@ static bool fill_table(struct diff *diff)
 	return true;
 }
 
-/* Marks the old lines that stay; the n-th of them is the n-th new line that is not added. */
+/* Marks the old lines that stay. The n-th of them equals the n-th new line that is not added. */
 static bool mark_kept(struct diff *diff)
 {
 	size_t i = diff->start, k = i;
@@ -133,7 +133,7 @@ static bool mark_kept(struct diff *diff)
 	return true;
 }
 
-static void add_line(const struct diff *diff, char sign, const struct line *line)
+static void add_diff_line(const struct diff *diff, char sign, const struct line *line)
 {
 	graft_buffer_char(diff->out, sign);
 	graft_buffer_add(diff->out, line->bytes, line->length);
@@ -141,12 +141,14 @@ static void add_line(const struct diff *diff, char sign, const struct line *line
 		graft_buffer_string(diff->out, "\n\\ No newline at end of file\n");
 }
 
-/* Where a reader stands in both texts. */
+/* A position in both texts. */
 struct position {
 	size_t old, new;
 };
 
-/* Whether the new line at `at` is one that was added: it is not what the next kept old line says it is. */
+/*
+ * Returns whether the new line at `at` was added: it differs from the next old line, which stays.
+ */
 static bool is_added(const struct diff *diff, struct position at)
 {
 	if (at.new >= diff->new.n)
@@ -156,7 +158,7 @@ static bool is_added(const struct diff *diff, struct position at)
 	return diff->keeps[at.old] && !is_equal(&diff->old.items[at.old], &diff->new.items[at.new]);
 }
 
-/* '-', '+', ' ', or 0 at the end. Removed lines come before added ones. */
+/* Returns '-', '+', ' ', or 0 at the end. Removed lines come before added ones. */
 static char step_at(const struct diff *diff, struct position at)
 {
 	if (at.old < diff->old.n && !diff->keeps[at.old])
@@ -166,30 +168,36 @@ static char step_at(const struct diff *diff, struct position at)
 	return at.old < diff->old.n ? ' ' : 0;
 }
 
-static void step(struct position *at, char sign)
+static void step_diff_position(struct position *at, char sign)
 {
 	at->old += sign != '+';
 	at->new += sign != '-';
 }
 
-/* The end of the hunk that begins with a change at `at`: behind the last change that is not more than twice the context away from one before it. */
+/*
+ * Returns the end of the hunk that begins with a change at `at`: changes at most twice the context
+ * apart belong to the same hunk.
+ */
 static struct position hunk_end(const struct diff *diff, struct position at)
 {
 	struct position end = at;
 	size_t kept = 0;
 
 	for (char sign = step_at(diff, at); sign && kept <= 2 * CONTEXT; sign = step_at(diff, at)) {
-		step(&at, sign);
+		step_diff_position(&at, sign);
 		kept = sign == ' ' ? kept + 1 : 0;
 		if (sign != ' ')
 			end = at;
 	}
 	for (size_t i = 0; i < CONTEXT && step_at(diff, end) == ' '; i++)
-		step(&end, ' ');
+		step_diff_position(&end, ' ');
 	return end;
 }
 
-/* A range of lines as diff writes it: a single one without its count, an empty one by the line before it. */
+/*
+ * Appends a range of lines like diff: without the count for a single line, and with the line before
+ * it for an empty range.
+ */
 static void add_range(struct graft_buffer *out, char sign, size_t start, size_t end)
 {
 	graft_buffer_printf(out, "%c%zu", sign, end > start ? start + 1 : start);
@@ -212,8 +220,8 @@ static struct position add_hunk(const struct diff *diff, struct position at)
 	while (at.old != end.old || at.new != end.new) {
 		char sign = step_at(diff, at);
 
-		add_line(diff, sign, sign == '+' ? &diff->new.items[at.new] : &diff->old.items[at.old]);
-		step(&at, sign);
+		add_diff_line(diff, sign, sign == '+' ? &diff->new.items[at.new] : &diff->old.items[at.old]);
+		step_diff_position(&at, sign);
 	}
 	return end;
 }
@@ -225,7 +233,7 @@ static void add_hunks(const struct diff *diff)
 
 	while ((sign = step_at(diff, at)) != 0) {
 		if (sign == ' ')
-			step(&at, sign);
+			step_diff_position(&at, sign);
 		else
 			at = add_hunk(diff, at);
 	}
@@ -241,7 +249,7 @@ int graft_unified_diff(const struct graft_diff_text *before, const struct graft_
 		return 0;
 	if (!split(before, &diff.old) || !split(after, &diff.new))
 		return graft_fail_memory(err);
-	trim(&diff);
+	trim_common_lines(&diff);
 	if (!fill_table(&diff) || !mark_kept(&diff))
 		return graft_fail_memory(err);
 	graft_buffer_printf(out, "--- %s\n+++ %s\n", before->name, after->name);

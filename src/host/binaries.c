@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * binaries: the driver's programs, by the caller's PATH and then the usual places, below the driver root (SPEC
- * libnvidia-container 6.2). The first directory that has a name wins.
+ * binaries: finds the driver's programs in the caller's PATH, then in the usual directories, all
+ * below the driver root (SPEC libnvidia-container 6.2). The first directory that has a name wins.
  */
 #include <string.h>
 
@@ -19,7 +19,10 @@ static void add_directory(struct graft_survey *survey, struct directories *direc
 {
 	const struct graft_lookup_directory *directory;
 
-	/* SECURITY: relative and empty items mean the directory of whoever started us, which is nobody's choice in a hook. */
+	/*
+	 * SECURITY: relative and empty items refer to the caller's working directory, which is
+	 * arbitrary in a hook.
+	 */
 	if (length == 0 || path[0] != '/' || directories->n == DIRECTORIES_MAX)
 		return;
 	directory = graft_lookup_directory(&survey->lookup, path, length);
@@ -50,8 +53,8 @@ static void list_directories(struct graft_survey *survey, struct directories *di
 			      strlen(graft_catalog_binary_directories[i].path));
 }
 
-static void look_up(struct graft_survey *survey, const struct directories *directories,
-		    const struct graft_catalog_binary *row)
+static void look_up_binary(struct graft_survey *survey, const struct directories *directories,
+			   const struct graft_catalog_binary *row)
 {
 	struct graft_inventory *inventory = survey->inventory;
 
@@ -84,6 +87,6 @@ void graft_survey_binaries(struct graft_survey *survey)
 
 		if ((row->capabilities & survey->options->capabilities) != 0 &&
 		    (row->needs & survey->needs) == row->needs && !graft_survey_disabled(survey, row->disabled_by))
-			look_up(survey, &directories, row);
+			look_up_binary(survey, &directories, row);
 	}
 }

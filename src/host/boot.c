@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* boot: reads the one file that says it. */
-#include "host/boot.h"
+/* boot: reads the kernel's boot id from procfs. */
+#include "host/discover.h"
 
 #include <errno.h>
 #include <string.h>

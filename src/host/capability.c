@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* capability: the words of capabilities and classes, generated from the two lists of the header. */
+/*
+ * capability: the names of capabilities, classes and gates, generated from the lists in the header.
+ */
 #include "host/capability.h"
 
 const char *const graft_capability_names[GRAFT_CAP_BITS] = {

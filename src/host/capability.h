@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * capability: what a container may ask of the driver, and the classes that the driver's files fall into.
- * The words are those of NVIDIA_DRIVER_CAPABILITIES and of the options of nvidia-container-cli.
+ * capability: what a container may request of the driver, and the classes that the driver's files
+ * fall into. The names are those of NVIDIA_DRIVER_CAPABILITIES and of the options of
+ * nvidia-container-cli.
  */
 #ifndef GRAFT_HOST_CAPABILITY_H
 #define GRAFT_HOST_CAPABILITY_H
 
 #include <stddef.h>
 
-/* name, word, letter of the command line (0 = none), help */
+/* Identifier, name, command-line letter (0 = none), help text. */
 #define GRAFT_CAPABILITY_LIST(X)                                                           \
 	X(COMPUTE, "compute", 'c', "CUDA and OpenCL")                                      \
 	X(COMPAT32, "compat32", 0, "the 32-bit libraries too")                             \
@@ -30,12 +31,13 @@ enum graft_capability {
 #undef X
 	    GRAFT_CAP_ALL = (1u << GRAFT_CAP_BITS) - 1u,
 };
-extern const char *const graft_capability_names[GRAFT_CAP_BITS]; /* by bit number */
+extern const char *const graft_capability_names[GRAFT_CAP_BITS]; /* indexed by bit number */
 
 /*
- * Classes of libraries (SPEC libnvidia-container 6.3), in the order in which they are looked up and listed. Column 2: the word; column
- * 3: the capabilities (a container with any of them gets the class). OTHER is what the driver brings and no table knows: only a container that asked for
- * every capability gets it.
+ * Classes of libraries (SPEC libnvidia-container 6.3), in the order in which they are looked up and
+ * listed: identifier, name, and the capabilities of which any one selects the class. OTHER is for
+ * libraries that the driver ships and no table knows; only a container that requests every
+ * capability gets them.
  */
 #define GRAFT_CLASS_LIST(X)                                                      \
 	X(UTILITY, "utility", GRAFT_CAP_UTILITY)                                 \
@@ -55,10 +57,13 @@ enum graft_class {
 	    GRAFT_CLASS_MAX
 };
 extern const char *const graft_class_names[GRAFT_CLASS_MAX];
-/* Capabilities that bring a class along. */
+/* The capabilities that select a class, as bits; 0 if the class is out of range. */
 unsigned int graft_class_capabilities(enum graft_class class_);
 
-/* Parts of the host beside the GPUs that a container asks for one by one: NVIDIA_GDS and its like, "enabled" (SPEC runtime-and-hook 7.10). */
+/*
+ * Parts of the host, other than GPUs, that a container requests one by one, by setting NVIDIA_GDS
+ * and similar variables to "enabled" (SPEC runtime-and-hook 7.10).
+ */
 #define GRAFT_GATE_LIST(X)                         \
 	X(GDS, "gds", "GPUDirect storage")         \
 	X(MOFED, "mofed", "InfiniBand adapters")   \
@@ -71,7 +76,7 @@ enum graft_gate {
 #undef X
 	    GRAFT_GATE_MAX
 };
-#define GRAFT_GATE_ALL ((1u << GRAFT_GATE_MAX) - 1u)       /* as bits */
+#define GRAFT_GATE_ALL ((1u << GRAFT_GATE_MAX) - 1u)       /* as bits 1 << GRAFT_GATE_* */
 extern const char *const graft_gate_names[GRAFT_GATE_MAX]; /* gds mofed gdrcopy nvswitch */
 
 #endif

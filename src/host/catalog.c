@@ -34,7 +34,7 @@ const struct graft_catalog_library graft_catalog_libraries[] = {
 
 	{ "libnvidia-eglcore.so", GRAFT_CLASS_GRAPHICS, false, NULL, "core of EGL and GLES" },
 	{ "libnvidia-glcore.so", GRAFT_CLASS_GRAPHICS, false, NULL, "core of OpenGL" },
-	/* Two builds existed side by side; the one for kernels with thread-local storage is the one to take. */
+	/* Drivers used to ship two builds; take the one for kernels with thread-local storage. */
 	{ "libnvidia-tls.so", GRAFT_CLASS_GRAPHICS, true, NULL, "thread-local storage of the OpenGL libraries" },
 	{ "libnvidia-glsi.so", GRAFT_CLASS_GRAPHICS, false, NULL, "interface between the OpenGL libraries" },
 	{ "libnvidia-fbc.so", GRAFT_CLASS_GRAPHICS, false, NULL, "frame buffer capture" },
@@ -70,6 +70,8 @@ const struct graft_catalog_further_library graft_catalog_further_libraries[] = {
 	GRAPHICS("libnvidia-egl-gbm.so", true, "EGL platform for GBM"),
 	GRAPHICS("libnvidia-egl-wayland.so", true, "EGL platform for Wayland"),
 	GRAPHICS("libnvidia-egl-wayland2.so", true, "EGL platform for Wayland, second edition"),
+	GRAPHICS("libnvidia-egl-xcb.so", true, "EGL platform for X, by XCB (drivers since 560)"),
+	GRAPHICS("libnvidia-egl-xlib.so", true, "EGL platform for X, by Xlib (drivers since 560)"),
 	GRAPHICS("libnvidia-vulkan-producer.so", false, "Vulkan over EGL streams"),
 	{ { "libnvidia-nvvm70.so", GRAFT_CLASS_COMPUTE, false, NULL, "NVVM of an older language version" },
 	  GRAFT_NEED_FURTHER,
@@ -83,8 +85,6 @@ const struct graft_catalog_further_library graft_catalog_further_libraries[] = {
 	EXPLICIT("libOpenCL.so", GRAFT_CLASS_COMPUTE, "loader of OpenCL"),
 	EXPLICIT("libOpenGL.so", GRAFT_CLASS_GLVND, "dispatch layer of OpenGL"),
 	EXPLICIT("libnvidia-api.so", GRAFT_CLASS_GLVND, "NVAPI, for programs ported from Windows"),
-	EXPLICIT("libnvidia-egl-xcb.so", GRAFT_CLASS_GLVND, "EGL platform for X, by XCB"),
-	EXPLICIT("libnvidia-egl-xlib.so", GRAFT_CLASS_GLVND, "EGL platform for X, by Xlib"),
 #undef GRAPHICS
 #undef EXPLICIT
 };
@@ -102,8 +102,16 @@ const struct graft_catalog_binary graft_catalog_binaries[] = {
 	  "service that shares memory across nodes" },
 	{ "nvidia-imex-ctl", GRAFT_CLASS_UTILITY, GRAFT_CAP_UTILITY, GRAFT_NEED_FURTHER, ALWAYS,
 	  "its control program" },
+	{ "nvidia-xconfig", GRAFT_CLASS_GRAPHICS, GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY, GRAFT_NEED_FURTHER, ALWAYS,
+	  "writes the configuration of the container's own X server" },
 };
 const size_t graft_n_catalog_binaries = GRAFT_COUNT(graft_catalog_binaries);
+
+const struct graft_catalog_firmware graft_catalog_firmwares[] = {
+	{ "gsp", 0, "of the GPU system processor" },
+	{ "ucodes", GRAFT_NEED_FURTHER, "of the other processors of the GPU (drivers since 610)" },
+};
+const size_t graft_n_catalog_firmwares = GRAFT_COUNT(graft_catalog_firmwares);
 
 const struct graft_catalog_node graft_catalog_nodes[] = {
 	{ "/dev/nvidiactl", NULL, 195, 255, true, ALWAYS, "control node: every use of the driver opens it" },
@@ -122,7 +130,10 @@ const struct graft_catalog_ipc graft_catalog_ipcs[] = {
 };
 const size_t graft_n_catalog_ipcs = GRAFT_COUNT(graft_catalog_ipcs);
 
-/* QUIRK: Vulkan loaders of all ages look below /etc; some images' loaders are configured to look nowhere else. */
+/*
+ * QUIRK: Vulkan loaders of every version search below /etc; the loaders in some images search
+ * nowhere else.
+ */
 const struct graft_catalog_extra graft_catalog_extras[] = {
 	{ "vulkan/icd.d/nvidia_icd.json", "/etc", GRAFT_CLASS_GRAPHICS, 0, "names the Vulkan driver" },
 	{ "vulkan/icd.d/nvidia_icd.x86_64.json", "/etc", GRAFT_CLASS_GRAPHICS, 0,
@@ -138,12 +149,16 @@ const struct graft_catalog_extra graft_catalog_extras[] = {
 	  "names the EGL platform for Wayland" },
 	{ "egl/egl_external_platform.d/15_nvidia_gbm.json", NULL, GRAFT_CLASS_GRAPHICS, 0,
 	  "names the EGL platform for GBM" },
+	{ "egl/egl_external_platform.d/20_nvidia_xcb.json", NULL, GRAFT_CLASS_GRAPHICS, 0,
+	  "names the EGL platform for X, by XCB" },
+	{ "egl/egl_external_platform.d/20_nvidia_xlib.json", NULL, GRAFT_CLASS_GRAPHICS, 0,
+	  "names the EGL platform for X, by Xlib" },
 	{ "nvidia/nvoptix.bin", NULL, GRAFT_CLASS_GRAPHICS, 0, "data of OptiX" },
 	{ "OpenCL/vendors/nvidia.icd", NULL, GRAFT_CLASS_COMPUTE, 0, "names the OpenCL library" },
 	{ "X11/xorg.conf.d/10-nvidia.conf", NULL, GRAFT_CLASS_GRAPHICS, GRAFT_NEED_FURTHER,
-	  "tells the X server of the driver" },
+	  "points the X server to the driver" },
 	{ "X11/xorg.conf.d/nvidia-drm-outputclass.conf", NULL, GRAFT_CLASS_GRAPHICS, GRAFT_NEED_FURTHER,
-	  "tells the X server of the driver" },
+	  "points the X server to the driver" },
 };
 const size_t graft_n_catalog_extras = GRAFT_COUNT(graft_catalog_extras);
 
@@ -158,17 +173,17 @@ const struct graft_catalog_gate_node graft_catalog_gate_nodes[] = {
 const size_t graft_n_catalog_gate_nodes = GRAFT_COUNT(graft_catalog_gate_nodes);
 
 const struct graft_catalog_gate_file graft_catalog_gate_files[] = {
-	{ GRAFT_GATE_GDS, "/run/udev", true, "what is known of block devices" },
+	{ GRAFT_GATE_GDS, "/run/udev", true, "udev's data on block devices" },
 	{ GRAFT_GATE_GDS, "/etc/cufile.json", false, "configuration of the host" },
 };
 const size_t graft_n_catalog_gate_files = GRAFT_COUNT(graft_catalog_gate_files);
 
 const struct graft_catalog_management_node graft_catalog_management_nodes[] = {
-	{ "/dev", "nvidia-fs", true, "GPUDirect storage is asked for by itself" },
-	{ "/dev", "nvidia-nvswitch", true, "NVSwitches are asked for by themselves" },
+	{ "/dev", "nvidia-fs", true, "GPUDirect storage is requested separately" },
+	{ "/dev", "nvidia-nvswitch", true, "NVSwitches are requested separately" },
 	{ "/dev", "nvidia-nvlink", true, "links between switches are the fabric manager's" },
 	{ "/dev", "nvidia", false, "GPUs and control nodes, of every kind" },
-	{ "/dev/nvidia-caps", "nvidia-cap", false, "MIG instances, and the rights to make and watch them" },
+	{ "/dev/nvidia-caps", "nvidia-cap", false, "MIG instances, and the rights to create and watch them" },
 	{ "/dev/nvidia-caps-imex-channels", "channel", false, "memory of other nodes" },
 };
 const size_t graft_n_catalog_management_nodes = GRAFT_COUNT(graft_catalog_management_nodes);
@@ -199,7 +214,7 @@ const char *const graft_catalog_xorg_directories[] = {
 };
 const size_t graft_n_catalog_xorg_directories = GRAFT_COUNT(graft_catalog_xorg_directories);
 
-/* Looked at when the cache is unusable or does not know the driver. In this order. */
+/* Searched in this order if the loader's cache is unusable or does not know the driver. */
 const struct graft_catalog_directory graft_catalog_library_directories[] = {
 #if defined(__x86_64__)
 	{ "/usr/lib/x86_64-linux-gnu", 64, "multiarch (Debian, Ubuntu)" },
@@ -231,7 +246,7 @@ const struct graft_catalog_directory graft_catalog_library_directories[] = {
 const size_t graft_n_catalog_library_directories = GRAFT_COUNT(graft_catalog_library_directories);
 
 const struct graft_catalog_directory graft_catalog_data_directories[] = {
-	{ "/etc", 0, "configuration of the host wins over what packages ship", NULL },
+	{ "/etc", 0, "configuration of the host takes precedence over what packages ship", NULL },
 	{ "/usr/local/share", 0, "default of XDG_DATA_DIRS", NULL },
 	{ "/usr/share", 0, "default of XDG_DATA_DIRS", NULL },
 	{ "/run/opengl-driver/etc", 0, "NixOS", "/etc" },
@@ -257,19 +272,16 @@ const struct graft_catalog_refusal graft_catalog_refusals[] = {
 	{ "libOpenGL.so", "part of the vendor-neutral dispatch layer, which belongs to the image" },
 	{ "libGLdispatch.so", "part of the vendor-neutral dispatch layer, which belongs to the image" },
 	{ "libOpenCL.so", "the OpenCL loader belongs to the image; the driver's part is libnvidia-opencl.so" },
-	{ "libnvidia-egl-xcb.so", "an EGL platform with a version of its own, which the image brings" },
-	{ "libnvidia-egl-xlib.so", "an EGL platform with a version of its own, which the image brings" },
 	{ "libnvidia-gtk2.so", "part of nvidia-settings, which configures the host's X server" },
 	{ "libnvidia-gtk3.so", "part of nvidia-settings, which configures the host's X server" },
 	{ "libnvidia-wayland-client.so", "part of nvidia-settings, which configures the host's display" },
 	{ "libnvidia-sandboxutils.so", "a helper for container tools; Graft reads the driver's file list itself" },
-	{ "libnvidia-api.so", "NVAPI, for programs ported from Windows; has no capability word" },
-	{ "libnvidia-vksc-core.so", "Vulkan SC; has no capability word" },
+	{ "libnvidia-api.so", "NVAPI, for programs ported from Windows; no capability includes it" },
+	{ "libnvidia-vksc-core.so", "Vulkan SC; no capability includes it" },
 	{ "libnvidia-wfb.so", "part of the host's X server" },
 	{ "libglxserver_nvidia.so", "part of the host's X server" },
 	{ "nvidia-modprobe", "set-uid program that loads modules and makes device nodes on the host" },
 	{ "nvidia-settings", "configures the host's X server" },
-	{ "nvidia-xconfig", "configures the host's X server" },
 };
 const size_t graft_n_catalog_refusals = GRAFT_COUNT(graft_catalog_refusals);
 
@@ -298,10 +310,11 @@ const struct graft_catalog_component graft_catalog_tegra_nodes[] = {
 const size_t graft_n_catalog_tegra_nodes = GRAFT_COUNT(graft_catalog_tegra_nodes);
 
 /*
- * What nvidia-smi of each branch says; release notes and the CUDA toolkit's table of drivers agree. Branches that are not
- * listed (betas, embedded ones) are unknown on purpose: NVML is asked. Sources: the toolkit's table (7.0 to 13.0); for 13.2 to 13.4
- * the first lines of nvidia-smi 595.71, 610.43 and 615.71. QUIRK: 430.26 says 10.2 and
- * later drivers of that branch 10.1; the smaller one stands.
+ * The CUDA version that nvidia-smi of each branch reports; release notes and the CUDA toolkit's
+ * driver table agree. Branches that are not listed (beta and embedded releases) are deliberately
+ * unknown: NVML is asked instead. Sources: the toolkit's table for 7.0 to 13.0; the first lines of
+ * nvidia-smi 595.71, 610.43 and 615.71 for 13.2 to 13.4. QUIRK: 430.26 reports 10.2, but later
+ * drivers of that branch report 10.1; the table has the lower version.
  */
 const struct graft_catalog_branch graft_catalog_branches[] = {
 	{ 319, "5.5" },  { 331, "6.0" },  { 340, "6.5" },  { 343, "6.5" },  { 346, "7.0" },  { 352, "7.5" },

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi_definitions: which of several definitions of a device counts, for all devices of a registry at once. */
+/*
+ * cdi_definitions: decides, for all devices of a registry at once, which of several definitions of
+ * a device applies.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +13,8 @@ static size_t priority_of(const struct graft_cdi_registry *registry, const struc
 	return registry->priorities[definition->spec - registry->specs];
 }
 
-/* Specs are in ascending priority, so their order is that of their addresses. */
-static int compare(const void *a, const void *b)
+/* Specs are stored in ascending order of priority, so comparing addresses compares priorities. */
+static int compare_cdi_definitions(const void *a, const void *b)
 {
 	const struct graft_cdi_definition *x = a, *y = b;
 	int names = strcmp(x->name, y->name);
@@ -19,8 +22,9 @@ static int compare(const void *a, const void *b)
 	return names != 0 ? names : (x->spec > y->spec) - (x->spec < y->spec);
 }
 
-/* The definitions of one name: the last one counts, if it is alone with its priority. */
-static void judge(const struct graft_cdi_registry *registry, struct graft_cdi_definition *group, size_t n)
+/* Judges all definitions of one name: the last one applies if no other has its priority. */
+static void judge_cdi_definitions(const struct graft_cdi_registry *registry, struct graft_cdi_definition *group,
+				  size_t n)
 {
 	struct graft_cdi_definition *last = &group[n - 1];
 	size_t highest = priority_of(registry, last);
@@ -59,11 +63,11 @@ int graft_cdi_registry_definitions(const struct graft_cdi_registry *registry, st
 	if ((n > 0 && !items) || graft_arena_failed(arena))
 		return graft_fail_memory(err);
 	if (n > 0)
-		qsort(items, n, sizeof(*items), compare);
+		qsort(items, n, sizeof(*items), compare_cdi_definitions);
 	for (size_t begin = 0, end; begin < n; begin = end) {
 		for (end = begin + 1; end < n && strcmp(items[begin].name, items[end].name) == 0;)
 			end++;
-		judge(registry, items + begin, end - begin);
+		judge_cdi_definitions(registry, items + begin, end - begin);
 	}
 	*ret_definitions = items;
 	*ret_n = n;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi_examine: files to faults; then the valid specs of directories to what they do to each other. */
-#include "host/cdi_examine.h"
+/*
+ * cdi_examine: collects the faults of single files, then compares the valid specs of directories
+ * with each other.
+ */
+#include "host/cdi_registry.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,18 +11,20 @@
 #include <sys/stat.h>
 
 #include "base/buffer.h"
+#include "base/read.h"
 
-#define NAMES_IN_FAULT 4u /* of devices that are overridden; the rest is counted */
+#define NAMES_IN_FAULT 4u /* overridden devices named in a fault; the rest is only counted */
 
 struct examination {
 	struct graft_arena *arena;
-	struct graft_cdi_registry registry; /* of the directories' specs that are valid */
+	struct graft_cdi_registry registry; /* the valid specs of the directories */
 	struct graft_cdi_examined *files;
 	size_t n_files;
 	struct graft_error *err;
 };
 
-static int add_fault(struct examination *examination, struct graft_cdi_examined *file, bool harmless, const char *what)
+static int add_examined_fault(struct examination *examination, struct graft_cdi_examined *file, bool harmless,
+			      const char *what)
 {
 	struct graft_cdi_fault *fault = file && what ? graft_arena_push(examination->arena, &file->faults.items,
 									&file->faults.n, sizeof(*fault))
@@ -34,7 +39,7 @@ static int add_fault(struct examination *examination, struct graft_cdi_examined 
 
 /* --- one file --- */
 
-static bool is_valid(const struct graft_cdi_faults *faults)
+static bool are_faults_harmless(const struct graft_cdi_faults *faults)
 {
 	for (size_t i = 0; i < faults->n; i++) {
 		if (!faults->items[i].harmless)
@@ -43,19 +48,25 @@ static bool is_valid(const struct graft_cdi_faults *faults)
 	return true;
 }
 
-/* What could not even be read is a fault of the file; memory is nobody's. */
+/*
+ * Records as a fault of the file that it could not be read. Running out of memory is not the file's
+ * fault.
+ */
 static int add_failure(struct examination *examination, struct graft_cdi_examined *file, const struct graft_error *why)
 {
 	char text[sizeof(why->msg) + sizeof(why->ctx)];
 
 	if (why->status == GRAFT_NO_MEMORY)
 		return graft_fail_memory(examination->err);
-	return add_fault(examination, file, false,
-			 graft_arena_strdup(examination->arena, graft_error_text(why, text, sizeof(text))));
+	return add_examined_fault(examination, file, false,
+				  graft_arena_strdup(examination->arena, graft_error_text(why, text, sizeof(text))));
 }
 
-static int examine_file(struct examination *examination, const char *path, struct graft_cdi_spec *ret_spec,
-			bool *ret_valid)
+typedef int read_function(const char *path, struct graft_arena *arena, const char **ret_text, size_t *ret_length,
+			  struct graft_error *err);
+
+static int examine_file(struct examination *examination, const char *path, read_function *read,
+			struct graft_cdi_spec *ret_spec, bool *ret_valid)
 {
 	struct graft_cdi_examined *file = graft_arena_push(examination->arena, &examination->files,
 							   &examination->n_files, sizeof(*file));
@@ -70,11 +81,11 @@ static int examine_file(struct examination *examination, const char *path, struc
 		(void)graft_arena_free(scratch);
 		return graft_fail_memory(examination->err);
 	}
-	file->path = path;
+	file->path = graft_input_name(path);
 	file->faults.arena = examination->arena;
-	if (graft_cdi_file_read(path, scratch, &text, &length, &why) == 0 &&
-	    graft_cdi_spec_examine(path, text, length, &file->faults, ret_spec, &why) == 0)
-		*ret_valid = file->valid = is_valid(&file->faults);
+	if (read(path, scratch, &text, &length, &why) == 0 &&
+	    graft_cdi_spec_examine(file->path, text, length, &file->faults, ret_spec, &why) == 0)
+		*ret_valid = file->valid = are_faults_harmless(&file->faults);
 	else
 		rc = add_failure(examination, file, &why);
 	(void)graft_arena_free(scratch);
@@ -84,15 +95,15 @@ static int examine_file(struct examination *examination, const char *path, struc
 static int examine_named(struct examination *examination, const char *path)
 {
 	const char *dot = strrchr(path, '.');
+	bool is_stream = graft_is_stream(path), valid;
 	struct graft_cdi_spec spec;
-	bool valid;
 
-	if (examine_file(examination, path, &spec, &valid) < 0)
+	if (examine_file(examination, path, graft_cdi_input_read, &spec, &valid) < 0)
 		return -1;
-	if (!valid || (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".yaml") == 0)))
+	if (!valid || is_stream || (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".yaml") == 0)))
 		return 0;
-	return add_fault(examination, &examination->files[examination->n_files - 1], true,
-			 "no reader of a directory looks at a file whose name ends neither in .json nor in .yaml");
+	return add_examined_fault(examination, &examination->files[examination->n_files - 1], true,
+				  "engines ignore files in a directory unless their names end in .json or .yaml");
 }
 
 static int examine_directory(struct examination *examination, const char *directory, size_t priority)
@@ -109,7 +120,7 @@ static int examine_directory(struct examination *examination, const char *direct
 
 		if (!path)
 			return graft_fail_memory(examination->err);
-		if (examine_file(examination, path, &spec, &valid) < 0 ||
+		if (examine_file(examination, path, graft_cdi_file_read, &spec, &valid) < 0 ||
 		    (valid && graft_cdi_registry_add(&examination->registry, &spec, priority, examination->arena,
 						     examination->err) < 0))
 			return -1;
@@ -119,8 +130,9 @@ static int examine_directory(struct examination *examination, const char *direct
 
 /* --- between files --- */
 
-/* The file of a spec of the registry: the last one of a directory that is named twice. */
-static struct graft_cdi_examined *file_of(const struct examination *examination, const struct graft_cdi_spec *spec)
+/* The file of a spec of the registry; the last one if its directory was given twice. */
+static struct graft_cdi_examined *examined_file_of(const struct examination *examination,
+						   const struct graft_cdi_spec *spec)
 {
 	for (size_t i = examination->n_files; i-- > 0;) {
 		if (strcmp(examination->files[i].path, spec->file) == 0)
@@ -129,7 +141,7 @@ static struct graft_cdi_examined *file_of(const struct examination *examination,
 	return NULL;
 }
 
-/* By what is overridden and by whom; within, by name. */
+/* Orders by overridden spec, then by overriding spec, then by name. */
 static int compare_overridden(const void *a, const void *b)
 {
 	const struct graft_cdi_definition *x = a, *y = b;
@@ -141,10 +153,10 @@ static int compare_overridden(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* The devices of one spec that another one overrides, in one fault. */
+/* Reports, as one fault, all devices of one spec that one other spec overrides. */
 static int add_overridden(struct examination *examination, const struct graft_cdi_definition *group, size_t n)
 {
-	struct graft_cdi_examined *file = file_of(examination, group->spec);
+	struct graft_cdi_examined *file = examined_file_of(examination, group->spec);
 	struct graft_buffer text = { .max = 0 };
 	int rc;
 
@@ -156,17 +168,18 @@ static int add_overridden(struct examination *examination, const struct graft_cd
 	if (graft_buffer_failed(&text))
 		rc = graft_fail_memory(examination->err);
 	else
-		rc = add_fault(examination, file, true, graft_arena_strdup(examination->arena, text.bytes));
+		rc = add_examined_fault(examination, file, true, graft_arena_strdup(examination->arena, text.bytes));
 	graft_buffer_done(&text);
 	return rc;
 }
 
 static int add_conflict(struct examination *examination, const struct graft_cdi_definition *definition)
 {
-	return add_fault(examination, file_of(examination, definition->spec), false,
-			 graft_arena_printf(examination->arena,
-					    "conflicting device \"%s\": %s defines it as well, so nobody can use it",
-					    definition->name, definition->other->file));
+	return add_examined_fault(
+	    examination, examined_file_of(examination, definition->spec), false,
+	    graft_arena_printf(examination->arena,
+			       "conflicting device \"%s\": %s defines it as well, so no container can use it",
+			       definition->name, definition->other->file));
 }
 
 static int compare_specs(struct examination *examination)

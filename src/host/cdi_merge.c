@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cdi_merge: the edits of several devices as one set, held against the host. A spec is written at one time and used at another; what
- * happened in between (another driver, a reboot, a GPU less) is told here, by the name of the spec, and not later by a runtime that knows a
- * path only.
+ * cdi_merge: merges the edits of several devices and checks them against the host. A spec is used
+ * some time after it was written; if the host has changed since (another driver, a reboot, one GPU
+ * less), this file reports it and names the spec. A low-level runtime, which fails later, only
+ * knows a path.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,8 +12,9 @@
 
 #include "host/cdi_registry.h"
 
-/* Appends `n` items to a list. Without memory the arena remembers. */
-static void append(struct graft_arena *arena, void *list, size_t *n_list, const void *items, size_t n, size_t size)
+/* Appends `n` items to a list. If memory is exhausted, the arena records it. */
+static void append_cdi_items(struct graft_arena *arena, void *list, size_t *n_list, const void *items, size_t n,
+			     size_t size)
 {
 	for (size_t i = 0; i < n; i++) {
 		void *slot = graft_arena_push(arena, list, n_list, size);
@@ -23,9 +25,11 @@ static void append(struct graft_arena *arena, void *list, size_t *n_list, const 
 	}
 }
 
-#define APPEND(list) append(arena, &edits->list, &edits->n_##list, more->list, more->n_##list, sizeof(*more->list))
+#define APPEND(list) \
+	append_cdi_items(arena, &edits->list, &edits->n_##list, more->list, more->n_##list, sizeof(*more->list))
 
-static void add_edits(struct graft_arena *arena, const struct graft_cdi_edits *more, struct graft_cdi_edits *edits)
+static void merge_cdi_edits(struct graft_arena *arena, const struct graft_cdi_edits *more,
+			    struct graft_cdi_edits *edits)
 {
 	APPEND(env);
 	APPEND(nodes);
@@ -47,7 +51,7 @@ int graft_cdi_choices_merge(const struct graft_cdi_choice *choices, size_t n, st
 {
 	*ret_edits = (struct graft_cdi_edits){ .env = NULL };
 	for (size_t i = 0; i < n; i++)
-		add_edits(arena, edits_of(&choices[i]), ret_edits);
+		merge_cdi_edits(arena, edits_of(&choices[i]), ret_edits);
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }
 
@@ -62,7 +66,7 @@ static int fail_stale(const struct graft_cdi_spec *spec, const char *what, const
 	    spec->file, what, path, spec->file);
 }
 
-static const char *type_of(mode_t mode)
+static const char *device_type_of(mode_t mode)
 {
 	if (S_ISCHR(mode))
 		return "c";
@@ -81,11 +85,14 @@ static void take_numbers(const struct graft_cdi_spec *spec, const struct stat *s
 {
 	int64_t have_major = major(st->st_rdev), have_minor = minor(st->st_rdev);
 
-	/* The numbers of a node without a type were written down when the spec was made: the node that is there now is what is meant. */
+	/*
+	 * The numbers of a node without a type date from when the spec was written; the node that
+	 * exists now is the intended one.
+	 */
 	if (node->major != 0 && (node->major != have_major || node->minor != have_minor))
 		graft_warn(log,
-			   "CDI spec %s is stale: device node %s is %lld:%lld by it and %lld:%lld on this host; the "
-			   "latter is used",
+			   "CDI spec %s is stale: it has device node %s as %lld:%lld, this host as %lld:%lld; using "
+			   "the latter",
 			   spec->file, node->host_path ? node->host_path : node->path, (long long)node->major,
 			   (long long)node->minor, (long long)have_major, (long long)have_minor);
 	node->major = have_major;
@@ -93,7 +100,7 @@ static void take_numbers(const struct graft_cdi_spec *spec, const struct stat *s
 	node->has_numbers = true;
 }
 
-/* SPEC ctk-and-cdi 5.6: what says its type and numbers itself need not be there. */
+/* SPEC ctk-and-cdi 5.6: a node whose type and numbers are given need not exist. */
 static bool is_complete(const struct graft_cdi_node *node)
 {
 	return node->type && (node->major != 0 || strcmp(node->type, "p") == 0);
@@ -116,7 +123,7 @@ static int realize_node(const struct graft_cdi_spec *spec, const struct graft_lo
 		return graft_fail_errno(err, error, "CDI spec %s: failed to stat CDI host device \"%s\"", spec->file,
 					host);
 	}
-	type = type_of(st.st_mode);
+	type = device_type_of(st.st_mode);
 	if (!type) {
 		return complete ? 0
 				: graft_fail(err, GRAFT_INVALID, 0,
@@ -140,11 +147,11 @@ static int realize_node(const struct graft_cdi_spec *spec, const struct graft_lo
 	return 0;
 }
 
-static bool is_there(const char *path)
+static bool is_host_path_there(const char *path)
 {
 	struct stat st;
 
-	/* What cannot be looked at for another reason is left to the low-level runtime. */
+	/* If the path cannot be examined for another reason, leave it to the low-level runtime. */
 	return stat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
@@ -154,7 +161,10 @@ static bool is_bind(const struct graft_cdi_mount *row)
 	       (!row->type || strcmp(row->type, "bind") == 0 || strcmp(row->type, "none") == 0);
 }
 
-/* What was looked at already: sources of mounts, in the order of the choices, and the program of the hook before. */
+/*
+ * What was already checked: sources of mounts, in the order of the choices, and the program of the
+ * previous hook.
+ */
 struct looks {
 	const char *const *sources;
 	size_t n_sources;
@@ -170,22 +180,23 @@ static bool was_seen(struct looks *looks, const char *source)
 	return true;
 }
 
-static int check_paths(const struct graft_cdi_choice *choice, struct looks *looks, struct graft_error *err)
+static int check_choice_paths(const struct graft_cdi_choice *choice, struct looks *looks, struct graft_error *err)
 {
 	const struct graft_cdi_edits *edits = edits_of(choice);
 
 	for (size_t i = 0; i < edits->n_mounts; i++) {
 		const char *source = edits->mounts[i].host_path;
 
-		if (is_bind(&edits->mounts[i]) && !was_seen(looks, source) && !is_there(source))
+		if (is_bind(&edits->mounts[i]) && !was_seen(looks, source) && !is_host_path_there(source))
 			return fail_stale(choice->spec, "mount source", source, err);
 	}
 	for (size_t i = 0; i < edits->n_hooks; i++) {
 		const char *program = edits->hooks[i].path;
 
-		if (program[0] != '/' || (looks->program && strcmp(program, looks->program) == 0))
+		if (graft_cdi_hook_is_of_image(&edits->hooks[i]) || program[0] != '/' ||
+		    (looks->program && strcmp(program, looks->program) == 0))
 			continue;
-		if (!is_there(program))
+		if (!is_host_path_there(program))
 			return fail_stale(choice->spec, "hook program", program, err);
 		looks->program = program;
 	}
@@ -215,7 +226,7 @@ int graft_cdi_choices_check_paths(const struct graft_cdi_choice *choices, size_t
 	struct looks looks = { .sources = seen, .n_sources = n_seen };
 
 	for (size_t i = 0; i < n; i++)
-		if (check_paths(&choices[i], &looks, err) < 0)
+		if (check_choice_paths(&choices[i], &looks, err) < 0)
 			return -1;
 	return 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi_registry: directories to specs, names to devices. Keeps what it could not use, so that an error can say why a device is missing. */
+/*
+ * cdi_registry: reads specs from directories and resolves names to devices. It keeps what it could
+ * not use, so that an error can explain why a device is missing.
+ */
 #include "host/cdi_registry.h"
 
 #include <dirent.h>
@@ -12,6 +15,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/root.h"
+#include "base/strings.h"
 
 #define FILE_MAX       ((size_t)16 * 1024 * 1024)
 #define NAMES_IN_ERROR 400u /* bytes of a list of names */
@@ -22,22 +26,17 @@ struct scan {
 	size_t n_kinds, priority;
 	const struct graft_log *log;
 	struct graft_arena *arena;
-	struct graft_arena *scratch; /* for the texts of files */
+	struct graft_arena *scratch; /* holds the contents of files */
 };
 
 /* --- reading --- */
 
-/* SPEC 5.4: exactly these two, in small letters. */
+/* SPEC ctk-and-cdi 5.4: exactly these two extensions, in lower case. */
 static bool is_spec_name(const char *name)
 {
 	const char *dot = strrchr(name, '.');
 
 	return dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".yaml") == 0);
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 int graft_cdi_directory_list(const char *directory, struct graft_arena *arena, const char ***ret_names, size_t *ret_n,
@@ -59,12 +58,12 @@ int graft_cdi_directory_list(const char *directory, struct graft_arena *arena, c
 	if (graft_arena_failed(arena))
 		return graft_fail_memory(err);
 	if (*ret_n > 0)
-		qsort(*ret_names, *ret_n, sizeof(**ret_names), compare_names);
+		qsort(*ret_names, *ret_n, sizeof(**ret_names), graft_compare_strings);
 	return 0;
 }
 
-static void add_problem(struct graft_cdi_registry *registry, struct graft_arena *arena, const char *file,
-			const char *why)
+static void add_registry_problem(struct graft_cdi_registry *registry, struct graft_arena *arena, const char *file,
+				 const char *why)
 {
 	struct graft_cdi_problem *problem = graft_arena_push(arena, &registry->problems, &registry->n_problems,
 							     sizeof(*problem));
@@ -76,8 +75,9 @@ static void add_problem(struct graft_cdi_registry *registry, struct graft_arena 
 }
 
 /*
- * Whether a text can define a device of the kinds asked for. A kind stands in it as it is, or spelled with escapes, which need a backslash; so a
- * text with neither is of other kinds, whatever else it says, and need not be parsed.
+ * Returns whether a text can define a device of a requested kind. A kind appears in it literally or
+ * spelled with escapes, which need a backslash, so a text with neither defines only other kinds and
+ * need not be parsed.
  */
 static bool may_speak_of(const struct scan *scan, const char *text, size_t length)
 {
@@ -116,8 +116,18 @@ int graft_cdi_file_read(const char *path, struct graft_arena *arena, const char 
 	return rc < 0 ? graft_fail_errno(err, -rc, "failed to read CDI spec: %s", path) : 0;
 }
 
-/* One file. What is wrong with it is its problem alone. */
-static int read_spec(struct scan *scan, const char *directory, const char *name, struct graft_error *err)
+int graft_cdi_input_read(const char *path, struct graft_arena *arena, const char **ret_text, size_t *ret_length,
+			 struct graft_error *err)
+{
+	int rc = graft_read_input(path, FILE_MAX, arena, ret_text, ret_length);
+
+	if (rc == -ENOENT)
+		return graft_fail_errno(err, -rc, "failed to open CDI spec: %s", path);
+	return rc < 0 ? graft_fail_errno(err, -rc, "failed to read CDI spec: %s", graft_input_name(path)) : 0;
+}
+
+/* Reads one file. An invalid file is recorded as a problem and does not affect the others. */
+static int read_registry_spec(struct scan *scan, const char *directory, const char *name, struct graft_error *err)
 {
 	const char *path = graft_arena_printf(scan->arena, "%s/%s", directory, name);
 	struct graft_error why = { .status = GRAFT_OK };
@@ -131,7 +141,7 @@ static int read_spec(struct scan *scan, const char *directory, const char *name,
 	if (graft_cdi_file_read(path, scan->scratch, &bytes, &length, &why) == 0) {
 		if (!may_speak_of(scan, bytes, length)) {
 			scan->registry->n_passed_over++;
-			graft_debug(scan->log, "passing over CDI spec %s: it does not mention what is asked for", path);
+			graft_debug(scan->log, "skipping CDI spec %s: it does not mention the requested devices", path);
 			return 0;
 		}
 		if (graft_cdi_spec_read(path, bytes, length, scan->arena, &spec, &why) == 0) {
@@ -143,7 +153,7 @@ static int read_spec(struct scan *scan, const char *directory, const char *name,
 	if (why.status == GRAFT_NO_MEMORY)
 		return graft_fail_memory(err);
 	graft_warn(scan->log, "skipping CDI spec: %s", graft_error_text(&why, text, sizeof(text)));
-	add_problem(scan->registry, scan->arena, path, graft_error_text(&why, text, sizeof(text)));
+	add_registry_problem(scan->registry, scan->arena, path, graft_error_text(&why, text, sizeof(text)));
 	return graft_arena_failed(scan->arena) ? graft_fail_memory(err) : 0;
 }
 
@@ -165,7 +175,7 @@ static int read_directory(struct scan *scan, const char *directory, struct graft
 		rc = 0;
 	}
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = read_spec(scan, directory, names[i], err);
+		rc = read_registry_spec(scan, directory, names[i], err);
 	scan->scratch = graft_arena_free(scan->scratch);
 	return rc;
 }
@@ -186,7 +196,8 @@ int graft_cdi_registry_read(const char *const *directories, size_t n_directories
 
 /* --- resolving --- */
 
-static const struct graft_cdi_device *find_device(const struct graft_cdi_spec *spec, const struct graft_cdi_name *name)
+static const struct graft_cdi_device *find_spec_device(const struct graft_cdi_spec *spec,
+						       const struct graft_cdi_name *name)
 {
 	if (strcmp(spec->vendor, name->vendor) != 0 || strcmp(spec->class_, name->class_) != 0)
 		return NULL;
@@ -205,11 +216,11 @@ static void note_conflict(struct graft_cdi_registry *registry, struct graft_aren
 
 	if (!why)
 		return;
-	add_problem(registry, arena, file, why);
-	add_problem(registry, arena, other, why);
+	add_registry_problem(registry, arena, file, why);
+	add_registry_problem(registry, arena, other, why);
 }
 
-/* The definition that counts, from the highest priority down. */
+/* Finds the definition that applies, starting with the highest priority. */
 static struct graft_cdi_choice find_choice(struct graft_cdi_registry *registry, const char *text,
 					   const struct graft_cdi_name *name, struct graft_arena *arena)
 {
@@ -218,7 +229,7 @@ static struct graft_cdi_choice find_choice(struct graft_cdi_registry *registry, 
 
 	for (size_t i = registry->n_specs; i-- > 0 && (!found.spec || registry->priorities[i] == priority);) {
 		const struct graft_cdi_spec *spec = &registry->specs[i];
-		const struct graft_cdi_device *device = find_device(spec, name);
+		const struct graft_cdi_device *device = find_spec_device(spec, name);
 
 		if (!device)
 			continue;
@@ -232,7 +243,8 @@ static struct graft_cdi_choice find_choice(struct graft_cdi_registry *registry, 
 	return found;
 }
 
-static bool is_chosen(const struct graft_cdi_choice *choices, size_t n, const struct graft_cdi_choice *choice)
+static bool is_definition_chosen(const struct graft_cdi_choice *choices, size_t n,
+				 const struct graft_cdi_choice *choice)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (choices[i].spec == choice->spec && choices[i].device == choice->device)
@@ -241,12 +253,12 @@ static bool is_chosen(const struct graft_cdi_choice *choices, size_t n, const st
 	return false;
 }
 
-static int choose(struct graft_cdi_choice **choices, size_t *n, const struct graft_cdi_choice *choice,
-		  struct graft_arena *arena, struct graft_error *err)
+static int choose_definition(struct graft_cdi_choice **choices, size_t *n, const struct graft_cdi_choice *choice,
+			     struct graft_arena *arena, struct graft_error *err)
 {
 	struct graft_cdi_choice *slot;
 
-	if (is_chosen(*choices, *n, choice))
+	if (is_definition_chosen(*choices, *n, choice))
 		return 0;
 	slot = graft_arena_push(arena, choices, n, sizeof(*slot));
 	if (!slot)
@@ -255,7 +267,10 @@ static int choose(struct graft_cdi_choice **choices, size_t *n, const struct gra
 	return 0;
 }
 
-/* Everything a name brings along, or nothing and the name in the list of those that nobody knows. */
+/*
+ * Adds everything that a name stands for; if the name cannot be resolved, adds it to `unknown`
+ * instead.
+ */
 static int resolve_one(struct graft_cdi_registry *registry, const char *text, struct graft_arena *arena,
 		       struct graft_cdi_choice **choices, size_t *n, struct graft_buffer *unknown,
 		       struct graft_error *err)
@@ -273,9 +288,9 @@ static int resolve_one(struct graft_cdi_registry *registry, const char *text, st
 		return 0;
 	}
 	common = (struct graft_cdi_choice){ choice.spec, NULL };
-	if (choose(choices, n, &common, arena, err) < 0)
+	if (choose_definition(choices, n, &common, arena, err) < 0)
 		return -1;
-	return choose(choices, n, &choice, arena, err);
+	return choose_definition(choices, n, &choice, arena, err);
 }
 
 int graft_cdi_registry_resolve(struct graft_cdi_registry *registry, const char *const *names, size_t n_names,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * complete: filling in what procfs does not know from one NVML snapshot. What procfs said stays; where the two disagree
- * it is written down, because somebody relies on one of them.
+ * complete: fills in facts that procfs lacks from one NVML snapshot. Facts from procfs are kept; a
+ * disagreement between the two is recorded, because some program may rely on either.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,24 +18,24 @@
 #include "host/nvml.h"
 #include "host/survey.h"
 
-#define SOURCE      "nvml"
-#define SCRATCH_MAX ((size_t)8 << 20)
-#define OVERFLOW_ID 65534u
-#define CAPS_PATH   "/proc/driver/nvidia/capabilities"
+#define SCRATCH_MAX           ((size_t)8 << 20)
+#define OVERFLOW_ID           65534u
+#define NVIDIA_CONTROL_MINORS 254u /* and 255: nvidia-modeset and nvidiactl */
 
-/* SPEC libnvidia-container 7.1, by NVML's number. */
+/* SPEC libnvidia-container 7.1; indexed by NVML's number. */
 static const char *const brands[] = {
 	"Unknown", "Quadro", "Tesla",       "NVS",       "GRID",      "GeForce", "TITAN",      "VApps",    "VPC",
 	"VCS",     "VWS",    "CloudGaming", "QuadroRTX", "NvidiaRTX", "Nvidia",  "GeForceRTX", "TitanRTX",
 };
 
-/* By NVML's number; a number of tomorrow is none of these. */
+/* Indexed by NVML's number. Future values are treated as "none". */
 static const char *const addressing_modes[] = { "none", "hmm", "ats" };
 
 struct merge {
 	struct graft_inventory *inventory;
 	const struct graft_log *log;
 	unsigned int facts;
+	bool lists_gpus; /* NVML has the only list of GPUs */
 };
 
 __attribute__((format(printf, 3, 4))) static void disagree(struct merge *merge, const char *what, const char *format,
@@ -57,7 +58,7 @@ __attribute__((format(printf, 3, 4))) static void disagree(struct merge *merge, 
 	omission->why = graft_arena_strdup(inventory->arena, text);
 }
 
-/* Keeps what is known; a difference is told. */
+/* Keeps a known value, and reports a different one. */
 static void merge_fact(struct merge *merge, const char *noun, const char *of, struct graft_fact *fact,
 		       const char *value)
 {
@@ -65,14 +66,14 @@ static void merge_fact(struct merge *merge, const char *noun, const char *of, st
 		return;
 	if (!fact->value) {
 		fact->value = graft_arena_strdup(merge->inventory->arena, value);
-		fact->source = SOURCE;
+		fact->source = GRAFT_SOURCE_NVML;
 	} else if (strcasecmp(fact->value, value) != 0) {
 		disagree(merge, of, "NVML gives another %s: %s instead of %s, which %s has", noun, value, fact->value,
 			 fact->source ? fact->source : "procfs");
 	}
 }
 
-static struct graft_gpu *find_gpu(struct merge *merge, const struct graft_nvml_gpu *theirs)
+static struct graft_gpu *find_merged_gpu(struct merge *merge, const struct graft_nvml_gpu *theirs)
 {
 	struct graft_inventory *inventory = merge->inventory;
 
@@ -91,7 +92,7 @@ static struct graft_gpu *find_gpu(struct merge *merge, const struct graft_nvml_g
 	return NULL;
 }
 
-static struct graft_mig_device *find_mig(struct graft_gpu *gpu, const struct graft_nvml_mig *theirs)
+static struct graft_mig_device *find_merged_mig(struct graft_gpu *gpu, const struct graft_nvml_mig *theirs)
 {
 	for (size_t i = 0; i < gpu->n_mig_devices; i++) {
 		if (gpu->mig_devices[i].gi == theirs->gi && gpu->mig_devices[i].ci == theirs->ci)
@@ -100,7 +101,7 @@ static struct graft_mig_device *find_mig(struct graft_gpu *gpu, const struct gra
 	return NULL;
 }
 
-/* What follows " MIG " in the name of a MIG device; NULL when there is none. */
+/* Returns what follows " MIG " in the name of a MIG device, or NULL. */
 static const char *profile_of(const char *name)
 {
 	static const char word[] = " MIG ";
@@ -119,7 +120,7 @@ static void merge_migs(struct merge *merge, struct graft_gpu *gpu, const struct 
 	gpu->mig_enabled = gpu->mig_enabled || theirs->mig_enabled;
 	for (size_t i = 0; i < theirs->n_migs; i++) {
 		const struct graft_nvml_mig *their_mig = &theirs->migs[i];
-		struct graft_mig_device *mig = find_mig(gpu, their_mig);
+		struct graft_mig_device *mig = find_merged_mig(gpu, their_mig);
 		const char *name = graft_arena_printf(arena, "%s/mig/gi%u/ci%u", gpu->bus_id, their_mig->gi,
 						      their_mig->ci);
 
@@ -168,8 +169,34 @@ static void merge_gpu(struct merge *merge, struct graft_gpu *gpu, const struct g
 	merge_migs(merge, gpu, theirs);
 }
 
-/* WSL2: NVML is the only list of GPUs there is. */
-static struct graft_gpu *add_gpu(struct merge *merge, const struct graft_nvml_gpu *theirs)
+/* Whether a minor number is a GPU's and still free. Others are the control nodes. */
+static bool is_free_minor(const struct graft_inventory *inventory, uint32_t minor)
+{
+	for (size_t i = 0; i < inventory->n_gpus; i++)
+		if (inventory->gpus[i].node.path && inventory->gpus[i].node.minor == minor)
+			return false;
+	return minor < NVIDIA_CONTROL_MINORS;
+}
+
+/*
+ * The node of a GPU that procfs does not list; WSL2 has none. SECURITY: the number comes from the
+ * driver's library.
+ */
+static void add_nvml_node(struct merge *merge, const struct graft_nvml_gpu *theirs, struct graft_gpu *gpu)
+{
+	struct graft_arena *arena = merge->inventory->arena;
+
+	if (merge->inventory->platform != GRAFT_PLATFORM_NATIVE || !theirs->has_minor ||
+	    !is_free_minor(merge->inventory, theirs->minor))
+		return;
+	gpu->mig_caps_path = graft_arena_printf(arena, GRAFT_PROC_CAPS "/gpu%u", theirs->minor);
+	gpu->node = (struct graft_node){ .path = graft_arena_printf(arena, "/dev/nvidia%u", theirs->minor),
+					 .major = GRAFT_NVIDIA_MAJOR,
+					 .minor = theirs->minor,
+					 .source = GRAFT_SOURCE_NVML };
+}
+
+static struct graft_gpu *add_nvml_gpu(struct merge *merge, const struct graft_nvml_gpu *theirs)
 {
 	struct graft_inventory *inventory = merge->inventory;
 	struct graft_gpu *gpu;
@@ -179,7 +206,8 @@ static struct graft_gpu *add_gpu(struct merge *merge, const struct graft_nvml_gp
 		return NULL;
 	gpu->index = (uint32_t)inventory->n_gpus - 1;
 	gpu->bus_id = graft_arena_strdup(inventory->arena, theirs->bus_id ? theirs->bus_id : "00000000:00:00.0");
-	gpu->source = SOURCE;
+	gpu->source = GRAFT_SOURCE_NVML;
+	add_nvml_node(merge, theirs, gpu);
 	return gpu->bus_id ? gpu : NULL;
 }
 
@@ -189,15 +217,15 @@ static void merge_cuda(struct merge *merge, uint32_t version)
 
 	if (!(merge->facts & GRAFT_NVML_CUDA) || version == 0)
 		return;
-	/* The bound was a stand-in: the exact value takes its place. */
+	/* The bound was an estimate; the exact value replaces it. */
 	fact->value = graft_arena_printf(merge->inventory->arena, "%u.%u", version / 1000, version % 100 / 10);
-	fact->source = SOURCE;
+	fact->source = GRAFT_SOURCE_NVML;
 }
 
 static void merge_all(struct merge *merge, const struct graft_nvml_snapshot *snapshot)
 {
 	struct graft_inventory *inventory = merge->inventory;
-	bool from_nvml = inventory->platform == GRAFT_PLATFORM_WSL2 && inventory->n_gpus == 0;
+	bool from_nvml = inventory->n_gpus == 0 && (merge->lists_gpus || inventory->platform == GRAFT_PLATFORM_WSL2);
 
 	merge_fact(merge, "driver version", "driver", &inventory->driver_version, snapshot->driver_version);
 	if (!inventory->cuda_version.value && inventory->driver_version.value) {
@@ -207,7 +235,7 @@ static void merge_all(struct merge *merge, const struct graft_nvml_snapshot *sna
 	merge_cuda(merge, snapshot->cuda_version);
 	for (size_t i = 0; i < snapshot->n_gpus; i++) {
 		const struct graft_nvml_gpu *theirs = &snapshot->gpus[i];
-		struct graft_gpu *gpu = from_nvml ? add_gpu(merge, theirs) : find_gpu(merge, theirs);
+		struct graft_gpu *gpu = from_nvml ? add_nvml_gpu(merge, theirs) : find_merged_gpu(merge, theirs);
 
 		if (gpu)
 			merge_gpu(merge, gpu, theirs);
@@ -217,34 +245,24 @@ static void merge_all(struct merge *merge, const struct graft_nvml_snapshot *sna
 	}
 }
 
-/* What the kernel calls a user that cannot be mapped. */
-static uint32_t overflow_id(const char *path)
+uint32_t graft_host_overflow_id(const char *path)
 {
-	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	struct graft_arena *arena = graft_arena_new(4096);
-	uint32_t id = OVERFLOW_ID;
-	const char *text;
-	size_t length;
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[16] = "";
+	unsigned long id = fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? strtoul(text, NULL, 10) : 0;
 
-	if (arena && graft_root_open(&root, "/", NULL) == 0 &&
-	    graft_root_read(&root, path, 64, arena, &text, &length) == 0) {
-		unsigned long value = strtoul(text, NULL, 10);
-
-		id = value > 0 && value < UINT32_MAX ? (uint32_t)value : OVERFLOW_ID;
-	}
-	(void)graft_arena_free(arena);
-	return id;
+	return id > 0 && id < UINT32_MAX ? (uint32_t)id : OVERFLOW_ID;
 }
 
 static void choose_identity(const struct graft_host_options *options, struct graft_nvml_question *question)
 {
 	question->uid = options->nvml_uid;
 	question->gid = options->nvml_gid;
-	/* Without privileges there is no other identity to take. */
+	/* Without privileges there is no other identity to assume. */
 	if (question->uid == (uid_t)-1)
-		question->uid = geteuid() == 0 ? overflow_id("/proc/sys/kernel/overflowuid") : geteuid();
+		question->uid = geteuid() == 0 ? graft_host_overflow_id(GRAFT_OVERFLOW_UID) : geteuid();
 	if (question->gid == (gid_t)-1)
-		question->gid = geteuid() == 0 ? overflow_id("/proc/sys/kernel/overflowgid") : getegid();
+		question->gid = geteuid() == 0 ? graft_host_overflow_id(GRAFT_OVERFLOW_GID) : getegid();
 }
 
 void graft_nvml_prepare(const struct graft_host_options *options, const struct graft_inventory *inventory,
@@ -258,16 +276,16 @@ void graft_nvml_prepare(const struct graft_host_options *options, const struct g
 	choose_identity(options, ret_question);
 }
 
-void graft_nvml_take_over(const struct graft_nvml_snapshot *snapshot, unsigned int facts, const struct graft_log *log,
-			  struct graft_inventory *inventory)
+void graft_nvml_take_over(const struct graft_nvml_snapshot *snapshot, unsigned int facts, bool lists_gpus,
+			  const struct graft_log *log, struct graft_inventory *inventory)
 {
-	struct merge merge = { .inventory = inventory, .log = log, .facts = facts };
+	struct merge merge = { .inventory = inventory, .log = log, .facts = facts, .lists_gpus = lists_gpus };
 
 	merge_all(&merge, snapshot);
 }
 
-int graft_host_complete(const struct graft_host_options *options, struct graft_inventory *inventory, unsigned int facts,
-			struct graft_error *err)
+static int complete_inventory(const struct graft_host_options *options, struct graft_inventory *inventory,
+			      unsigned int facts, bool lists_gpus, struct graft_error *err)
 {
 	struct graft_nvml_question question;
 	struct graft_nvml_snapshot snapshot;
@@ -277,7 +295,7 @@ int graft_host_complete(const struct graft_host_options *options, struct graft_i
 	if (facts == 0)
 		return 0;
 	if (!inventory->nvml_library && inventory->platform == GRAFT_PLATFORM_TEGRA) {
-		graft_info(options->log, "this Tegra release has no NVML: nothing is asked");
+		graft_info(options->log, "this Tegra release has no NVML");
 		return 0;
 	}
 	if (!inventory->nvml_library)
@@ -290,9 +308,40 @@ int graft_host_complete(const struct graft_host_options *options, struct graft_i
 		return graft_fail_memory(err);
 	rc = graft_nvml_ask(&question, scratch, &snapshot, err);
 	if (rc == 0)
-		graft_nvml_take_over(&snapshot, facts, options->log, inventory);
+		graft_nvml_take_over(&snapshot, facts, lists_gpus, options->log, inventory);
 	(void)graft_arena_free(scratch);
 	if (rc == 0 && graft_arena_failed(inventory->arena))
 		return graft_fail_memory(err);
 	return rc;
+}
+
+int graft_host_complete(const struct graft_host_options *options, struct graft_inventory *inventory, unsigned int facts,
+			struct graft_error *err)
+{
+	return complete_inventory(options, inventory, facts, false, err);
+}
+
+void graft_survey_nodes_by_nvml(struct graft_survey *survey)
+{
+	struct graft_inventory *inventory = survey->inventory;
+
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		struct graft_gpu *gpu = &inventory->gpus[i];
+
+		graft_info(survey->log, "listing GPU %u by NVML: %s", gpu->index,
+			   gpu->uuid.value ? gpu->uuid.value : gpu->bus_id);
+		if (gpu->node.path && graft_survey_node(survey, &gpu->node) < 0)
+			graft_survey_omit(survey, "missing device", gpu->node.path,
+					  "NVML lists its GPU, but there is no such node");
+	}
+}
+
+int graft_survey_gpus_by_nvml(struct graft_survey *survey, struct graft_error *err)
+{
+	const unsigned int facts = GRAFT_NVML_UUID | GRAFT_NVML_MODEL | GRAFT_NVML_MIG;
+
+	if (complete_inventory(survey->options, survey->inventory, facts, true, err) < 0)
+		return -1;
+	graft_survey_nodes_by_nvml(survey);
+	return 0;
 }

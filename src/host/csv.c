@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * csv: entries of lists to things that are there. Everything is looked up below the driver root, links included, so that a root of a driver container
- * is not mixed with the host's own files. Nodes are looked at, never opened.
+ * csv: resolves the entries of lists to files and nodes that exist. Everything is looked up below
+ * the driver root, including links, so that the root of a driver container is not mixed with the
+ * host's own files. Nodes are examined without being opened.
  */
 #include "host/csv.h"
 
@@ -16,9 +17,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/root.h"
-#include "formats/elf.h"
-#include "host/pattern.h"
+#include "formats/loader/elf.h"
+#include "host/lookup.h"
 
 #define LIST_MAX     ((size_t)4 << 20)
 #define RELEASE_FILE "/etc/nv_tegra_release"
@@ -29,7 +31,7 @@ struct look {
 	struct graft_csv_inventory *inventory;
 	struct graft_arena *arena;
 	struct graft_root root, host;
-	const struct graft_root *dev; /* one of the two, or the one that was given */
+	const struct graft_root *dev; /* `root`, `host`, or the one from the options */
 };
 
 static void omit(struct look *look, const char *what, const char *why)
@@ -47,7 +49,7 @@ static void omit(struct look *look, const char *what, const char *why)
 
 /* --- nodes --- */
 
-static bool look_at_node(const struct look *look, const char *path, struct graft_node *ret_node)
+static bool look_at_csv_node(const struct look *look, const char *path, struct graft_node *ret_node)
 {
 	auto_close int fd = graft_root_openat(look->dev, path, O_PATH | O_NOFOLLOW);
 	struct stat st;
@@ -65,12 +67,12 @@ static bool look_at_node(const struct look *look, const char *path, struct graft
 	return true;
 }
 
-/* Whether a character device is there; it becomes a node of the list unless it is one already. */
+/* Returns whether a character device exists, and adds it to the list unless it is already there. */
 static bool take_node(struct look *look, const char *path, struct graft_node **nodes, size_t *n_nodes)
 {
 	struct graft_node node, *slot;
 
-	if (!look_at_node(look, path, &node))
+	if (!look_at_csv_node(look, path, &node))
 		return false;
 	for (size_t i = 0; i < *n_nodes; i++) {
 		if (strcmp((*nodes)[i].path, path) == 0)
@@ -83,7 +85,7 @@ static bool take_node(struct look *look, const char *path, struct graft_node **n
 	return true;
 }
 
-/* What boards with two GPUs have besides. */
+/* Nodes that boards with two GPUs have in addition. */
 static void find_driver_nodes(struct look *look)
 {
 	static const char *const names[] = { "/dev/nvidia-modeset", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
@@ -93,8 +95,8 @@ static void find_driver_nodes(struct look *look)
 		(void)take_node(look, names[i], &look->inventory->driver_nodes, &look->inventory->n_driver_nodes);
 }
 
-/* SPEC 9.2: below "/", else below /dev, so that names without a directory do. */
-static int find_nodes(struct look *look, const char *pattern)
+/* SPEC runtime-and-hook 9.2: first below "/", then below /dev, so that bare names work. */
+static int find_csv_nodes(struct look *look, const char *pattern)
 {
 	const char *const prefixes[] = { "", "/dev/" };
 	bool found = false;
@@ -117,7 +119,7 @@ static int find_nodes(struct look *look, const char *pattern)
 
 /* --- files --- */
 
-static bool has_file(const struct graft_csv_inventory *inventory, const char *target)
+static bool has_csv_file(const struct graft_csv_inventory *inventory, const char *target)
 {
 	for (size_t i = 0; i < inventory->n_files; i++) {
 		if (strcmp(inventory->files[i].target, target) == 0)
@@ -126,7 +128,7 @@ static bool has_file(const struct graft_csv_inventory *inventory, const char *ta
 	return false;
 }
 
-static void add_link(struct look *look, const char *path, const char *says, bool listed)
+static void add_csv_link(struct look *look, const char *path, const char *says, bool listed)
 {
 	struct graft_csv_inventory *inventory = look->inventory;
 	struct graft_csv_link *slot;
@@ -140,15 +142,11 @@ static void add_link(struct look *look, const char *path, const char *says, bool
 		*slot = (struct graft_csv_link){ path, graft_arena_strdup(look->arena, says), listed };
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* What ldconfig would take for a library: lib?*.so*, with nothing or a dot behind ".so". */
-static bool is_library_name(const char *name)
+/*
+ * Returns whether ldconfig would consider the name a library: lib?*.so*, with nothing or a dot
+ * after ".so".
+ */
+static bool is_csv_library_name(const char *name)
 {
 	const char *so = NULL;
 
@@ -159,19 +157,22 @@ static bool is_library_name(const char *name)
 	return so && (so[3] == '\0' || so[3] == '.');
 }
 
-/* The SONAME of what is at an open path; the file is opened for reading only after it was seen to be a regular one. */
-static void read_library(struct look *look, int path_fd, struct graft_csv_file *file)
+/* Reads the SONAME of a library. The caller has checked that it is a regular file. */
+static void read_csv_library(struct look *look, struct graft_csv_file *file)
 {
-	auto_close int fd = graft_root_reopen(&look->root, path_fd, file->source, O_RDONLY | O_NONBLOCK);
+	auto_close int fd = graft_root_openat(&look->root, file->source, O_RDONLY | O_NONBLOCK);
 	struct graft_elf elf;
 
 	if (fd < 0 || graft_elf_read_fd(fd, file->source, look->arena, &elf, NULL) < 0)
 		return;
 	file->abi_flags = elf.abi_flags;
-	file->soname = elf.soname ? elf.soname : base_name(file->source);
+	file->soname = elf.soname ? elf.soname : graft_path_name(file->source);
 }
 
-/* Binds what `path` leads to. Directories stay at their own path, files go where the links end (SPEC 9.4). */
+/*
+ * Binds what `path` resolves to. Directories keep their own path; files are bound at the path where
+ * the links end (SPEC runtime-and-hook 9.4).
+ */
 static bool take_file(struct look *look, const char *path, bool directory)
 {
 	struct graft_csv_file file = { .directory = directory }, *slot;
@@ -182,10 +183,10 @@ static bool take_file(struct look *look, const char *path, bool directory)
 	    (directory ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode)))
 		return false;
 	file.target = directory ? path : file.source;
-	if (has_file(look->inventory, file.target))
+	if (has_csv_file(look->inventory, file.target))
 		return true;
-	if (!directory && is_library_name(base_name(file.source)))
-		read_library(look, fd, &file);
+	if (!directory && is_csv_library_name(graft_path_name(file.source)))
+		read_csv_library(look, &file);
 	slot = graft_arena_push(look->arena, &look->inventory->files, &look->inventory->n_files, sizeof(*slot));
 	if (slot)
 		*slot = file;
@@ -193,8 +194,8 @@ static bool take_file(struct look *look, const char *path, bool directory)
 	return true;
 }
 
-/* The text of a link; false when it is none. */
-static bool read_link(const struct look *look, const char *path, char *text, size_t size)
+/* Reads the target of a symlink. Returns false if the path is not one. */
+static bool read_csv_link(const struct look *look, const char *path, char *text, size_t size)
 {
 	auto_close int fd = graft_root_openat(&look->root, path, O_PATH | O_NOFOLLOW);
 	ssize_t n = fd >= 0 ? readlinkat(fd, "", text, size - 1) : -1;
@@ -205,15 +206,15 @@ static bool read_link(const struct look *look, const char *path, char *text, siz
 	return true;
 }
 
-/* Every link from the path listed to the file (SPEC 9.4). */
+/* Adds every link between the listed path and the file (SPEC runtime-and-hook 9.4). */
 static void take_chain(struct look *look, const char *path)
 {
 	char text[PATH_MAX];
 
-	for (int i = 0; i < CHAIN_MAX && read_link(look, path, text, sizeof(text)); i++) {
-		size_t directory = (size_t)(base_name(path) - path);
+	for (int i = 0; i < CHAIN_MAX && read_csv_link(look, path, text, sizeof(text)); i++) {
+		size_t directory = (size_t)(graft_path_name(path) - path);
 
-		add_link(look, path, text, true);
+		add_csv_link(look, path, text, true);
 		path = text[0] == '/' ? graft_arena_strdup(look->arena, text)
 				      : graft_arena_printf(look->arena, "%.*s%s", (int)directory, path, text);
 		if (!path)
@@ -231,14 +232,14 @@ static bool is_ignored(const struct look *look, const char *path)
 		const char *pattern = options->ignored[i];
 		bool by_name = strncmp(pattern, any_directory, strlen(any_directory)) == 0;
 
-		if (by_name ? fnmatch(pattern + strlen(any_directory), base_name(path), 0) == 0
+		if (by_name ? fnmatch(pattern + strlen(any_directory), graft_path_name(path), 0) == 0
 			    : fnmatch(pattern, path, FNM_PATHNAME) == 0)
 			return true;
 	}
 	return false;
 }
 
-/* Whether anything was found by the pattern; -errno for memory. */
+/* Returns 1 if the pattern matched anything, 0 if not, or -ENOMEM. */
 static int find_by_pattern(struct look *look, enum graft_csv_type type, const char *pattern)
 {
 	const char **paths = NULL;
@@ -290,12 +291,12 @@ static bool is_host_link(const struct look *look, const char *path)
 {
 	char text[PATH_MAX];
 
-	return path && read_link(look, path, text, sizeof(text));
+	return path && read_csv_link(look, path, text, sizeof(text));
 }
 
-/* Names without which programs do not find what they were linked to, whatever the lists say. */
+/* Links that programs need in order to find their libraries, whether or not the lists have them. */
 static const struct {
-	const char *pattern, *name, *says; /* says NULL = the file's name */
+	const char *pattern, *name, *says; /* says: target of the link; NULL = the file's name */
 } known_links[] = {
 	{ "libcuda.so.*.*", "libcuda.so", "libcuda.so.1" },
 	{ "libGLX_nvidia.so.*.*", "libGLX_indirect.so.0", NULL },
@@ -303,12 +304,12 @@ static const struct {
 };
 
 /*
- * The SONAME always, because the entry in the loader's cache is by it; the name for linking where the host has it; and the well-known ones.
- * SPEC 7.5 (3), 9.4.
+ * Adds the SONAME link always, because the loader's cache refers to it; the development link if the
+ * host has it; and the known links. SPEC runtime-and-hook 7.5 (3), 9.4.
  */
 static void link_library(struct look *look, const struct graft_csv_file *file)
 {
-	const char *name = base_name(file->target);
+	const char *name = graft_path_name(file->target);
 	int directory = (int)(name - file->target);
 	const char *so = strstr(file->soname, ".so");
 	const char *plain, *path;
@@ -318,18 +319,18 @@ static void link_library(struct look *look, const struct graft_csv_file *file)
 			   ? graft_arena_printf(look->arena, "%.*s%s", directory, file->target, known_links[i].name)
 			   : NULL;
 		if (path)
-			add_link(look, path, known_links[i].says ? known_links[i].says : name, false);
+			add_csv_link(look, path, known_links[i].says ? known_links[i].says : name, false);
 	}
 	if (strcmp(file->soname, name) != 0 && !strchr(file->soname, '/')) {
 		path = graft_arena_printf(look->arena, "%.*s%s", directory, file->target, file->soname);
 		if (path)
-			add_link(look, path, name, false);
+			add_csv_link(look, path, name, false);
 	}
 	plain = so ? graft_arena_printf(look->arena, "%.*s%.*s", directory, file->target, (int)(so - file->soname) + 3,
 					file->soname)
 		   : NULL;
 	if (plain && so[3] != '\0' && !strchr(file->soname, '/') && is_host_link(look, plain))
-		add_link(look, plain, file->soname, false);
+		add_csv_link(look, plain, file->soname, false);
 }
 
 static void link_libraries(struct look *look)
@@ -338,7 +339,11 @@ static void link_libraries(struct look *look)
 	struct graft_csv_link *listed = inventory->links;
 	size_t n_listed = inventory->n_links;
 
-	/* Those made from libraries come first (SPEC 9.4), but what a list says itself is not overridden: it is put behind, and taken out before. */
+	/*
+	 * Links made from libraries come first (SPEC runtime-and-hook 9.4), but a link of a list
+	 * overrides one of them with the same path, which is removed. The list's links are added at
+	 * the end.
+	 */
 	inventory->links = NULL;
 	inventory->n_links = 0;
 	for (size_t i = 0; i < inventory->n_files; i++) {
@@ -355,13 +360,13 @@ static void link_libraries(struct look *look)
 		inventory->n_links = n;
 	}
 	for (size_t i = 0; i < n_listed; i++)
-		add_link(look, listed[i].path, listed[i].says, true);
+		add_csv_link(look, listed[i].path, listed[i].says, true);
 }
 
 /* --- lists --- */
 
-static int read_list(struct look *look, const char *path, struct graft_csv_entry **entries, size_t *n_entries,
-		     struct graft_error *err)
+static int read_csv_list(struct look *look, const char *path, struct graft_csv_entry **entries, size_t *n_entries,
+			 struct graft_error *err)
 {
 	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct graft_error why = { .status = GRAFT_OK };
@@ -387,12 +392,12 @@ static int read_list(struct look *look, const char *path, struct graft_csv_entry
 	return 0;
 }
 
-static int look_up(struct look *look, const struct graft_csv_entry *entries, size_t n)
+static int look_up_csv_entries(struct look *look, const struct graft_csv_entry *entries, size_t n)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = entries[i].type == GRAFT_CSV_DEV ? find_nodes(look, entries[i].path)
+		rc = entries[i].type == GRAFT_CSV_DEV ? find_csv_nodes(look, entries[i].path)
 						      : find_files(look, &entries[i]);
 	if (rc == 0) {
 		link_libraries(look);
@@ -401,7 +406,7 @@ static int look_up(struct look *look, const struct graft_csv_entry *entries, siz
 	return rc;
 }
 
-static int discover(struct look *look, struct graft_error *err)
+static int discover_csv(struct look *look, struct graft_error *err)
 {
 	const struct graft_csv_options *options = look->options;
 	const char *directory = options->directory ? options->directory : GRAFT_CSV_DIRECTORY;
@@ -418,10 +423,10 @@ static int discover(struct look *look, struct graft_error *err)
 		lists = found_lists;
 	}
 	for (size_t i = 0; i < n_lists; i++) {
-		if (read_list(look, lists[i], &entries, &n_entries, err) < 0)
+		if (read_csv_list(look, lists[i], &entries, &n_entries, err) < 0)
 			return -1;
 	}
-	if (look_up(look, entries, n_entries) < 0 || graft_arena_failed(look->arena))
+	if (look_up_csv_entries(look, entries, n_entries) < 0 || graft_arena_failed(look->arena))
 		return graft_fail_memory(err);
 	look->inventory->release_file = graft_root_stat(&look->host, RELEASE_FILE, &st) == 0 && S_ISREG(st.st_mode);
 	return 0;
@@ -460,5 +465,5 @@ int graft_csv_discover(const struct graft_csv_options *options, struct graft_are
 		look.dev = &dev_fd;
 		ret_inventory->dev_root = options->dev_root;
 	}
-	return discover(&look, err);
+	return discover_csv(&look, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csv_facts: one question to the driver's code, by whichever of its libraries is there. */
-#include "host/csv_facts.h"
+/* csv_facts: asks NVML or libcuda, whichever the board has, one question. */
+#include "host/csv.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -8,11 +8,10 @@
 #include "host/discover.h"
 #include "host/nvml.h"
 
-#define NOBODY      65534u
 #define TIMEOUT_MS  30000
 #define CUDA_SONAME "libcuda.so.1"
 
-static const char *find_cuda(const struct graft_csv_inventory *csv)
+static const char *find_csv_cuda(const struct graft_csv_inventory *csv)
 {
 	for (size_t i = 0; i < csv->n_files; i++) {
 		if (csv->files[i].soname && strcmp(csv->files[i].soname, CUDA_SONAME) == 0)
@@ -21,8 +20,8 @@ static const char *find_cuda(const struct graft_csv_inventory *csv)
 	return NULL;
 }
 
-static void take(const struct graft_nvml_snapshot *snapshot, struct graft_arena *arena,
-		 struct graft_csv_facts *ret_facts)
+static void take_csv_facts(const struct graft_nvml_snapshot *snapshot, struct graft_arena *arena,
+			   struct graft_csv_facts *ret_facts)
 {
 	if (snapshot->cuda_version > 0)
 		ret_facts->cuda = graft_arena_printf(arena, "%u.%u", snapshot->cuda_version / 1000,
@@ -43,11 +42,11 @@ int graft_csv_ask(const struct graft_inventory *inventory, const struct graft_cs
 	const char *nvml = inventory ? inventory->nvml_library : NULL;
 	struct graft_nvml_question question = {
 		.root = csv->root,
-		.library = nvml ? nvml : find_cuda(csv),
+		.library = nvml ? nvml : find_csv_cuda(csv),
 		.cuda = !nvml,
 		.facts = GRAFT_NVML_CUDA | GRAFT_NVML_MODEL | (want_arch ? (unsigned int)GRAFT_NVML_ARCH : 0),
-		.uid = geteuid() == 0 ? NOBODY : geteuid(),
-		.gid = geteuid() == 0 ? NOBODY : getegid(),
+		.uid = geteuid() == 0 ? graft_host_overflow_id(GRAFT_OVERFLOW_UID) : geteuid(),
+		.gid = geteuid() == 0 ? graft_host_overflow_id(GRAFT_OVERFLOW_GID) : getegid(),
 		.timeout_ms = TIMEOUT_MS,
 		.log = log,
 	};
@@ -62,11 +61,12 @@ int graft_csv_ask(const struct graft_inventory *inventory, const struct graft_cs
 		return 0;
 	}
 	if (graft_nvml_ask(&question, arena, &snapshot, &why) == 0)
-		take(&snapshot, arena, ret_facts);
+		take_csv_facts(&snapshot, arena, ret_facts);
 	else if (why.status == GRAFT_NO_MEMORY)
 		return graft_fail_memory(err);
 	else
-		graft_warn(log, "the driver does not say its CUDA version: %s",
-			   graft_error_text(&why, text, sizeof(text)));
+		ret_facts->why = graft_arena_strdup(arena, graft_error_text(&why, text, sizeof(text)));
+	if (ret_facts->why)
+		graft_warn(log, "the driver does not state its CUDA version: %s", ret_facts->why);
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csv_lists: which of the lists in the directory count (SPEC runtime-and-hook 9.1). */
+/* csv_lists: selects the lists in the directory to use (SPEC runtime-and-hook 9.1). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,7 +11,9 @@
 #include "base/listing.h"
 #include "host/csv.h"
 
-/* The lists of the base system. All others come with libraries that newer images bring themselves. */
+/*
+ * The lists of the base system. All others belong to libraries that newer images ship themselves.
+ */
 static const char *const base_names[] = { "devices.csv", "drivers.csv", "l4t.csv" };
 
 static bool is_list_name(const char *name, bool all_files)
@@ -25,8 +27,8 @@ static bool is_list_name(const char *name, bool all_files)
 	return all_files && length > 4 && strcasecmp(name + length - 4, ".csv") == 0;
 }
 
-static int read_names(int fd, bool all_files, const char *directory, struct graft_arena *arena, const char ***ret_paths,
-		      size_t *ret_n)
+static int read_csv_list_names(int fd, bool all_files, const char *directory, struct graft_arena *arena,
+			       const char ***ret_paths, size_t *ret_n)
 {
 	const char **names;
 	size_t n;
@@ -54,10 +56,10 @@ int graft_csv_lists(const char *directory, bool all_files, const struct graft_lo
 
 	*ret_paths = NULL;
 	*ret_n = 0;
-	rc = fd < 0 ? -errno : read_names(fd, all_files, directory, arena, ret_paths, ret_n);
+	rc = fd < 0 ? -errno : read_csv_list_names(fd, all_files, directory, arena, ret_paths, ret_n);
 	if (rc < 0 && rc != -ENOENT)
-		graft_warn(log, "the directory of CSV files %s is left out: %s", directory, strerror(-rc));
-	/* SPEC 9.1: the usual ones, wherever the directory is. */
+		graft_warn(log, "skipping the directory of CSV files %s: %s", directory, strerror(-rc));
+	/* SPEC runtime-and-hook 9.1: the standard paths, regardless of the configured directory. */
 	for (size_t i = *ret_n > 0 ? GRAFT_COUNT(base_names) : 0; i < GRAFT_COUNT(base_names); i++) {
 		const char *path = graft_arena_printf(arena, "%s/%s", GRAFT_CSV_DIRECTORY, base_names[i]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * discover: the order in which a host is looked at. What is found belongs to the files of the concerns; here is only
- * which of them run, and that nothing is handed out half-built.
+ * discover: the order in which a host is examined. Each concern adds its facts in a file of its
+ * own; this file decides which of them run, and never returns a partial inventory.
  */
 #include "host/discover.h"
 
@@ -30,7 +30,7 @@ static void look_at_all_drm(struct graft_survey *survey)
 
 void graft_survey_look(struct graft_survey *survey)
 {
-	/* Later rows use what earlier ones found: MIG needs the GPUs. */
+	/* In order: later rows use the results of earlier ones, as MIG uses the GPUs. */
 	static const struct {
 		unsigned int needs; /* any of them */
 		void (*look)(struct graft_survey *survey);
@@ -57,8 +57,9 @@ void graft_survey_look(struct graft_survey *survey)
 }
 
 /*
- * Which GPUs can be split is asked for by mig-config and mig-monitor alone, the tools of an administrator. NVML knows; without it a GPU without
- * instances counts as one that cannot, so that nothing is given away.
+ * Determines which GPUs have a MIG mode. Only mig-config and mig-monitor, for administrators'
+ * tools, need this. NVML knows; without it, a GPU without instances is treated as one without MIG,
+ * so that no access is given away.
  */
 static void decide_mig(struct graft_survey *survey)
 {
@@ -68,6 +69,38 @@ static void decide_mig(struct graft_survey *survey)
 		return;
 	if (graft_host_complete(survey->options, survey->inventory, GRAFT_NVML_MIG, &err) < 0)
 		graft_survey_omit(survey, "skipping", "MIG mode", "only NVML knows which GPUs have one: %s", err.msg);
+}
+
+/*
+ * Some hosts have a driver that procfs does not show: in a sandbox, or where another program's NVML
+ * plays one. Asked only there: NVML wakes the GPUs.
+ */
+static int look_behind_procfs(struct graft_survey *survey, struct graft_error *err)
+{
+	bool unknown = !survey->module_loaded;
+	struct graft_error why = { .status = GRAFT_OK };
+	char text[sizeof(why.msg) + sizeof(why.ctx)];
+
+	if (survey->inventory->platform != GRAFT_PLATFORM_NATIVE || survey->options->without_driver ||
+	    !survey->inventory->nvml_library ||
+	    (!unknown && (!(survey->needs & GRAFT_NEED_GPUS) || survey->gpus_listed)))
+		return 0;
+	if (graft_survey_gpus_by_nvml(survey, &why) == 0) {
+		if (unknown && survey->inventory->n_gpus == 0)
+			return graft_fail(err, GRAFT_NO_DRIVER, 0, "nvml error: driver not loaded");
+		return 0;
+	}
+	if (why.status == GRAFT_NO_MEMORY)
+		return graft_fail_memory(err);
+	if (unknown) {
+		(void)graft_fail(err, GRAFT_NO_DRIVER, 0, "nvml error: driver not loaded");
+		return why.status == GRAFT_NO_DRIVER
+			   ? -1
+			   : graft_wrap(err, "the kernel shows no driver, and NVML cannot be asked: %s",
+					graft_error_text(&why, text, sizeof(text)));
+	}
+	graft_survey_omit(survey, "skipping", "GPUs", "procfs has no list of them, and NVML says: %s", why.msg);
+	return 0;
 }
 
 int graft_host_discover(const struct graft_host_options *options, unsigned int needs,
@@ -81,7 +114,10 @@ int graft_host_discover(const struct graft_host_options *options, unsigned int n
 	graft_survey_platform(&survey);
 	graft_survey_versions(&survey);
 	graft_survey_libraries(&survey);
-	/* Before the states: a search that memory cut short must not look like a missing library. */
+	/*
+	 * Before the states: a search cut short by lack of memory must not look like a missing
+	 * library.
+	 */
 	if (graft_survey_check(&survey, "the driver of this host", err) < 0)
 		return -1;
 	if (!options->without_driver && graft_survey_states(&survey, err) < 0)
@@ -89,8 +125,10 @@ int graft_host_discover(const struct graft_host_options *options, unsigned int n
 	graft_survey_look(&survey);
 	if (graft_survey_check(&survey, "the driver of this host", err) < 0)
 		return -1;
+	if (look_behind_procfs(&survey, err) < 0)
+		return -1;
 	decide_mig(&survey);
-	/* WSL2 has no procfs of the driver: which GPUs there are is a fact that only NVML has. */
+	/* WSL2 has no procfs of the driver: only NVML knows which GPUs there are. */
 	if (survey.inventory->platform == GRAFT_PLATFORM_WSL2 && (needs & GRAFT_NEED_GPUS) &&
 	    graft_host_complete(options, survey.inventory, wsl_facts, err) < 0)
 		return -1;
@@ -98,7 +136,7 @@ int graft_host_discover(const struct graft_host_options *options, unsigned int n
 	return 0;
 }
 
-/* What is no address is read like the others. */
+/* Places that are not PCI addresses are ignored, so those GPUs are read normally. */
 static int assume(struct graft_survey *survey, const char *const *places, size_t n, struct graft_error *err)
 {
 	struct graft_pci_address *addresses = graft_arena_list(survey->scratch, n, sizeof(*addresses));

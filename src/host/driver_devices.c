@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver_devices: procfs, sysfs and /dev as text and numbers. Opens no device. */
+/* driver_devices: reads procfs, sysfs and /dev as text and numbers. Opens no device. */
 #include "host/driver_devices.h"
 
 #include <dirent.h>
@@ -21,9 +21,12 @@
 
 /* ---- names of a directory ---- */
 
-/* Names with a prefix, in no order; none when there is no such directory. -1: no memory. */
-static int list_names(const struct graft_root *root, const char *path, const char *prefix, struct graft_arena *arena,
-		      const char ***ret_names, size_t *ret_n)
+/*
+ * Lists names with a prefix, in no particular order; none if the directory does not exist. Returns
+ * -1 if memory is exhausted.
+ */
+static int list_prefixed_names(const struct graft_root *root, const char *path, const char *prefix,
+			       struct graft_arena *arena, const char ***ret_names, size_t *ret_n)
 {
 	auto_close int fd = graft_root_openat(root, path, O_RDONLY | O_DIRECTORY);
 	auto_dir DIR *dir = NULL;
@@ -47,13 +50,15 @@ static int list_names(const struct graft_root *root, const char *path, const cha
 
 /* ---- the PCI bus ---- */
 
-static unsigned long hex_file(const struct graft_root *host, const char *device, const char *name,
-			      struct graft_arena *arena)
+static unsigned long read_pci_hex(const struct graft_root *host, const char *device, const char *name,
+				  struct graft_arena *arena)
 {
 	const char *path = graft_arena_printf(arena, PCI_DEVICES "/%s/%s", device, name), *text;
 	size_t length;
 
-	/* Unlike `config`, these two files are answered from memory: a sleeping GPU is not woken. */
+	/*
+	 * Unlike `config`, these two files are answered from memory and do not wake a sleeping GPU.
+	 */
 	if (!path || graft_root_read(host, path, FILE_MAX, arena, &text, &length) < 0)
 		return 0;
 	return strtoul(text, NULL, 16);
@@ -67,20 +72,20 @@ static bool is_virtual_function(const struct graft_root *host, const char *devic
 	return path && graft_root_stat(host, path, &st) == 0;
 }
 
-static bool is_gpu(const struct graft_root *host, const char *device, struct graft_arena *arena)
+static bool is_pci_gpu(const struct graft_root *host, const char *device, struct graft_arena *arena)
 {
 	unsigned long class_;
 
-	if (hex_file(host, device, "vendor", arena) != PCI_VENDOR)
+	if (read_pci_hex(host, device, "vendor", arena) != PCI_VENDOR)
 		return false;
-	class_ = hex_file(host, device, "class", arena);
+	class_ = read_pci_hex(host, device, "class", arena);
 	return (class_ == PCI_VGA || class_ == PCI_3D) && !is_virtual_function(host, device, arena);
 }
 
-/* ---- what the kernel says ---- */
+/* ---- what the kernel reports ---- */
 
-/* Whether a line of /proc/devices names something of NVIDIA's: "195 nvidia", "510 nvidia-uvm". */
-static bool has_any(const char *text)
+/* Returns whether /proc/devices has a driver of NVIDIA's: "195 nvidia", "510 nvidia-uvm". */
+static bool has_nvidia_major(const char *text)
 {
 	for (const char *line = text; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
 		const char *name = line + strspn(line, " ");
@@ -94,8 +99,8 @@ static bool has_any(const char *text)
 
 static void read_majors(const char *text, size_t length, struct graft_driver_devices *devices)
 {
-	devices->any = has_any(text);
-	/* The second name is that of drivers before 550. */
+	devices->any = has_nvidia_major(text);
+	/* Drivers before 550 use the second name. */
 	devices->has_nvidia = graft_procfs_devices_major(text, length, "nvidia", &devices->nvidia_major) ||
 			      graft_procfs_devices_major(text, length, "nvidia-frontend", &devices->nvidia_major);
 	devices->has_uvm = graft_procfs_devices_major(text, length, "nvidia-uvm", &devices->uvm_major);
@@ -113,10 +118,10 @@ int graft_host_read_driver_devices(const struct graft_root *host, struct graft_a
 	if (rc < 0)
 		return graft_fail_errno(err, -rc, "read failed: /proc/devices");
 	read_majors(text, length, ret_devices);
-	if (list_names(host, PCI_DEVICES, "", arena, &names, &n) < 0)
+	if (list_prefixed_names(host, PCI_DEVICES, "", arena, &names, &n) < 0)
 		return graft_fail_memory(err);
 	for (size_t i = 0; i < n; i++)
-		ret_devices->n_gpus += is_gpu(host, names[i], arena);
+		ret_devices->n_gpus += is_pci_gpu(host, names[i], arena);
 	if (graft_root_read(host, PARAMS, FILE_MAX, arena, &text, &length) == 0)
 		ret_devices->params = text;
 	ret_devices->lists_mig = graft_root_read(host, MIG_MINORS, FILE_MAX, arena, &text, &length) == 0;
@@ -139,9 +144,9 @@ static bool is_left_out(const char *name)
 	return false;
 }
 
-/* What is no character device, or goes away meanwhile, is none. */
-static int add_node(const struct graft_root *root, const char *directory, const char *name, struct graft_arena *arena,
-		    struct graft_node **nodes, size_t *n)
+/* Adds a node. What is not a character device, or disappears meanwhile, is ignored. */
+static int add_driver_node(const struct graft_root *root, const char *directory, const char *name,
+			   struct graft_arena *arena, struct graft_node **nodes, size_t *n)
 {
 	const char *path = graft_arena_printf(arena, "%s/%s", directory, name);
 	struct graft_node *node;
@@ -165,7 +170,7 @@ static int add_node(const struct graft_root *root, const char *directory, const 
 	return 0;
 }
 
-static int compare_nodes(const void *a, const void *b)
+static int compare_driver_nodes(const void *a, const void *b)
 {
 	return strverscmp(((const struct graft_node *)a)->path, ((const struct graft_node *)b)->path);
 }
@@ -183,15 +188,15 @@ int graft_host_list_driver_nodes(const struct graft_root *root, struct graft_are
 		const char **names;
 		size_t n;
 
-		if (list_names(root, places[i].directory, places[i].prefix, arena, &names, &n) < 0)
+		if (list_prefixed_names(root, places[i].directory, places[i].prefix, arena, &names, &n) < 0)
 			return graft_fail_memory(err);
 		for (size_t j = 0; j < n; j++) {
 			if (!is_left_out(names[j]) &&
-			    add_node(root, places[i].directory, names[j], arena, ret_nodes, ret_n) < 0)
+			    add_driver_node(root, places[i].directory, names[j], arena, ret_nodes, ret_n) < 0)
 				return graft_fail_memory(err);
 		}
 	}
 	if (*ret_n > 1)
-		qsort(*ret_nodes, *ret_n, sizeof(**ret_nodes), compare_nodes);
+		qsort(*ret_nodes, *ret_n, sizeof(**ret_nodes), compare_driver_nodes);
 	return 0;
 }

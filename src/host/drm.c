@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drm: the display and render nodes of a GPU, as sysfs lists them below its PCI function, and the links that udev made for them (SPEC
- * runtime-and-hook 7.4). Looked up for GPUs that somebody wants, not for all of a host.
+ * drm: the display and render nodes of a GPU, as sysfs lists them below its PCI function, and the
+ * links to them that udev makes (SPEC runtime-and-hook 7.4). Looked up only for the GPUs that are
+ * needed, not for all GPUs of a host.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -16,7 +17,7 @@
 #define DRM_MAJOR 226u
 #define DRM_DIR   "/dev/dri"
 
-/* "card1", "renderD129". Connectors ("card1-DP-1") are no nodes. */
+/* Accepts "card1" and "renderD129". Connectors ("card1-DP-1") have no nodes. */
 static bool is_node_name(const char *name)
 {
 	size_t letters = strcspn(name, "0123456789");
@@ -24,24 +25,13 @@ static bool is_node_name(const char *name)
 	return letters > 0 && name[letters] != '\0' && name[letters + strspn(name + letters, "0123456789")] == '\0';
 }
 
-/* The name that sysfs and udev have for the GPU: four digits of domain, or as many as it has. */
-static const char *pci_name(struct graft_survey *survey, const struct graft_gpu *gpu)
-{
-	struct graft_pci_address address;
-
-	if (!gpu->bus_id || !graft_pci_parse(gpu->bus_id, &address))
-		return NULL;
-	return graft_arena_printf(survey->scratch, "%04x:%02x:%02x.%x", address.domain, address.bus, address.device,
-				  address.function);
-}
-
-/* Whether a by-path link leads to the node; udev writes "../card1". */
+/* Returns whether a by-path link points to the node; udev writes "../card1". */
 static bool leads_to(const char *content, const char *name)
 {
 	return strncmp(content, "../", strlen("../")) == 0 && strcmp(content + strlen("../"), name) == 0;
 }
 
-static void look_at_link(struct graft_survey *survey, const char *pci, const char *name, struct graft_drm_node *drm)
+static void look_at_drm_link(struct graft_survey *survey, const char *pci, const char *name, struct graft_drm_node *drm)
 {
 	const char *kind = strncmp(name, "render", strlen("render")) == 0 ? "render" : "card";
 	const char *path = graft_arena_printf(survey->arena, DRM_DIR "/by-path/pci-%s-%s", pci, kind);
@@ -62,24 +52,24 @@ static void look_at_link(struct graft_survey *survey, const char *pci, const cha
 	drm->by_path_content = graft_arena_strdup(survey->arena, content);
 }
 
-static void add_node(struct graft_survey *survey, struct graft_gpu *gpu, const char *pci, const char *name,
-		     const char *source)
+static void add_drm_node(struct graft_survey *survey, struct graft_gpu *gpu, const char *pci, const char *name,
+			 const char *source)
 {
 	struct graft_drm_node drm = { .node = { .path = graft_arena_printf(survey->arena, DRM_DIR "/%s", name),
 						.source = source } };
 	struct graft_drm_node *slot;
 	int rc = drm.node.path ? graft_survey_node_as_is(survey, &drm.node) : -ENOMEM;
 
-	/* SECURITY: a node of that name with other numbers is not the GPU's. */
+	/* SECURITY: a node of that name with another major is not the GPU's. */
 	if (rc == 0 && drm.node.major != DRM_MAJOR)
 		rc = -ENODEV;
 	if (rc < 0) {
 		if (drm.node.path)
 			graft_survey_omit(survey, "missing device", drm.node.path, "%s",
-					  rc == -ENODEV ? "what is there is no DRM node" : strerror(-rc));
+					  rc == -ENODEV ? "it is not a DRM node" : strerror(-rc));
 		return;
 	}
-	look_at_link(survey, pci, name, &drm);
+	look_at_drm_link(survey, pci, name, &drm);
 	slot = graft_arena_push(survey->arena, &gpu->drm_nodes, &gpu->n_drm_nodes, sizeof(*slot));
 	if (slot)
 		*slot = drm;
@@ -88,19 +78,19 @@ static void add_node(struct graft_survey *survey, struct graft_gpu *gpu, const c
 
 void graft_survey_drm(struct graft_survey *survey, struct graft_gpu *gpu)
 {
-	const char *pci = pci_name(survey, gpu);
+	const char *pci = gpu->bus_id ? graft_pci_sysfs_name(gpu->bus_id, survey->scratch) : NULL;
 	const char *directory = pci ? graft_arena_printf(survey->arena, "/sys/bus/pci/devices/%s/drm", pci) : NULL;
 	const char **names;
 	size_t n;
 
 	gpu->drm_nodes = NULL;
 	gpu->n_drm_nodes = 0;
-	/* Without nvidia-drm there are none; then it is a host for computing. */
+	/* Without nvidia-drm there are none; such a host is for computing. */
 	if (!directory || graft_survey_list_sys(survey, directory, &names, &n) < 0)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		if (is_node_name(names[i]))
-			add_node(survey, gpu, pci, names[i], directory);
+			add_drm_node(survey, gpu, pci, names[i], directory);
 	}
 }
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * extra_files: files that programs expect at fixed places: descriptions of the Vulkan, EGL and OpenCL drivers, and their
- * data. Each name is taken from the first data directory that has it.
+ * extra_files: files that programs expect at fixed places: descriptions of the Vulkan, EGL and
+ * OpenCL drivers, and their data. Each is taken from the first data directory that has it.
  */
 #include <string.h>
 
 #include "host/catalog.h"
 #include "host/survey.h"
 
-/* `directory_target`: where what lies in that directory belongs; NULL = where it is. */
-static void add(struct graft_survey *survey, const struct graft_catalog_extra *row, const char *directory_target,
-		const char *path, const char *found)
+/*
+ * `directory_target`: where files of that directory belong in a container; NULL = at the same path.
+ */
+static void add_extra_file(struct graft_survey *survey, const struct graft_catalog_extra *row,
+			   const char *directory_target, const char *path, const char *found)
 {
 	struct graft_inventory *inventory = survey->inventory;
 	const char *place = row->target ? row->target : directory_target;
@@ -28,8 +30,8 @@ static void add(struct graft_survey *survey, const struct graft_catalog_extra *r
 }
 
 /* Takes the file if the directory has it. */
-static bool look_in(struct graft_survey *survey, const struct graft_catalog_extra *row, const char *directory,
-		    const char *directory_target)
+static bool look_in_data_directory(struct graft_survey *survey, const struct graft_catalog_extra *row,
+				   const char *directory, const char *directory_target)
 {
 	const char *found = graft_arena_printf(survey->arena, "%s/%s", directory, row->name);
 	const char *path;
@@ -37,22 +39,22 @@ static bool look_in(struct graft_survey *survey, const struct graft_catalog_extr
 
 	if (!found || graft_lookup_path(&survey->lookup, found, &path, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
-	add(survey, row, directory_target, path, found);
+	add_extra_file(survey, row, directory_target, path, found);
 	return true;
 }
 
-static void look(struct graft_survey *survey, const struct graft_catalog_extra *row)
+static void look_for_extra_file(struct graft_survey *survey, const struct graft_catalog_extra *row)
 {
 	const struct graft_host_options *options = survey->options;
 
 	for (size_t i = 0; i < options->n_data_directories; i++) {
-		if (look_in(survey, row, options->data_directories[i], NULL))
+		if (look_in_data_directory(survey, row, options->data_directories[i], NULL))
 			return;
 	}
 	for (size_t i = 0; options->n_data_directories == 0 && i < graft_n_catalog_data_directories; i++) {
 		const struct graft_catalog_directory *directory = &graft_catalog_data_directories[i];
 
-		if (look_in(survey, row, directory->path, directory->target))
+		if (look_in_data_directory(survey, row, directory->path, directory->target))
 			return;
 	}
 	graft_survey_omit(survey, "missing file", row->name, "it is in none of the data directories");
@@ -66,6 +68,6 @@ void graft_survey_extra_files(struct graft_survey *survey)
 		const struct graft_catalog_extra *row = &graft_catalog_extras[i];
 
 		if (graft_survey_wants(survey, row->class_) && (row->needs & survey->needs) == row->needs)
-			look(survey, row);
+			look_for_extra_file(survey, row);
 	}
 }

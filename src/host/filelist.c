@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* filelist: bytes in, names out. Takes what it understands of an entry and leaves the rest: the list belongs to the driver. */
-#include "host/filelist.h"
+/*
+ * filelist: parses the list into names. It takes what it understands of an entry and ignores the
+ * rest: the format belongs to the driver.
+ */
+#include "host/survey.h"
 
 #include <string.h>
 
-#include "formats/json.h"
+#include "formats/json/json.h"
 
 #define MAX_DEPTH   8
 #define MAX_ENTRIES 4096

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * firmware: files for the GPU's system processor, of exactly the driver's version (SPEC libnvidia-container 6.6; the places
- * of runtime-and-hook 7.5 for GRAFT_NEED_FURTHER).
+ * firmware: files for the GPU's processors, of exactly the driver's version (SPEC
+ * libnvidia-container 6.6; with GRAFT_NEED_FURTHER, the directories of SPEC runtime-and-hook 7.5).
  */
 #include <errno.h>
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "base/strings.h"
+#include "host/catalog.h"
 #include "host/survey.h"
 
 #define FIRMWARE_DIR       "/lib/firmware"
 #define FIRMWARE_PATH_FILE "/sys/module/firmware_class/parameters/path"
-#define FIRMWARE_PREFIX    "gsp"
-#define FIRMWARE_SUFFIX    ".bin"
 
-static bool is_firmware(const char *name)
+static bool is_firmware(const struct graft_survey *survey, const char *name)
 {
-	size_t length = strlen(name);
+	for (size_t i = 0; i < graft_n_catalog_firmwares; i++) {
+		const struct graft_catalog_firmware *row = &graft_catalog_firmwares[i];
 
-	return strncmp(name, FIRMWARE_PREFIX, strlen(FIRMWARE_PREFIX)) == 0 && length > strlen(FIRMWARE_SUFFIX) &&
-	       strcmp(name + length - strlen(FIRMWARE_SUFFIX), FIRMWARE_SUFFIX) == 0;
+		if ((row->needs & survey->needs) == row->needs && graft_starts_with(name, row->prefix))
+			return graft_ends_with(name, GRAFT_CATALOG_FIRMWARE_SUFFIX);
+	}
+	return false;
 }
 
-/* The files of one directory. Returns 0, or -errno when it cannot be listed. */
+/* Adds the firmware files of one directory. Returns 0, or -errno if it cannot be listed. */
 static int list_directory(struct graft_survey *survey, const char *directory)
 {
 	struct graft_inventory *inventory = survey->inventory;
@@ -31,7 +34,7 @@ static int list_directory(struct graft_survey *survey, const char *directory)
 	int rc = graft_survey_list(survey, &survey->root, directory, &names, &n);
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		const char *path = is_firmware(names[i])
+		const char *path = is_firmware(survey, names[i])
 				       ? graft_arena_printf(survey->scratch, "%s/%s", directory, names[i])
 				       : NULL;
 
@@ -42,8 +45,11 @@ static int list_directory(struct graft_survey *survey, const char *directory)
 	return rc;
 }
 
-/* Where the kernel looks, best first: a directory of the administrator's choice, updates, what belongs to the kernel, the rest. */
-static void list_places(struct graft_survey *survey, const char ***ret_places, size_t *ret_n)
+/*
+ * The directories that the kernel searches, in its order: the administrator's choice, updates for
+ * this kernel, updates, this kernel. The caller adds the default.
+ */
+static void list_firmware_places(struct graft_survey *survey, const char ***ret_places, size_t *ret_n)
 {
 	struct graft_arena *scratch = survey->scratch;
 	struct utsname names;
@@ -69,15 +75,6 @@ static void list_places(struct graft_survey *survey, const char ***ret_places, s
 		(void)graft_arena_push_string(scratch, ret_places, ret_n, text);
 }
 
-static bool is_listed(const char *const *places, size_t n, const char *place)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(places[i], place) == 0)
-			return true;
-	}
-	return false;
-}
-
 void graft_survey_firmware(struct graft_survey *survey)
 {
 	struct graft_inventory *inventory = survey->inventory;
@@ -88,8 +85,8 @@ void graft_survey_firmware(struct graft_survey *survey)
 	if (survey->options->no_gsp_firmware || inventory->platform == GRAFT_PLATFORM_WSL2 || !version)
 		return;
 	if (survey->needs & GRAFT_NEED_FURTHER)
-		list_places(survey, &places, &n);
-	if (!is_listed(places, n, FIRMWARE_DIR))
+		list_firmware_places(survey, &places, &n);
+	if (!graft_is_in(places, n, FIRMWARE_DIR))
 		(void)graft_arena_push_string(survey->scratch, &places, &n, FIRMWARE_DIR);
 	for (size_t i = 0; i < n; i++) {
 		directory = graft_arena_printf(survey->scratch, "%s/nvidia/%s", places[i], version);
@@ -97,5 +94,5 @@ void graft_survey_firmware(struct graft_survey *survey)
 	}
 	if (inventory->n_firmwares == 0 && directory)
 		graft_survey_omit(survey, "missing firmware path", directory, "%s",
-				  rc < 0 ? strerror(-rc) : "no " FIRMWARE_PREFIX "*" FIRMWARE_SUFFIX " in it");
+				  rc < 0 ? strerror(-rc) : "no gsp*" GRAFT_CATALOG_FIRMWARE_SUFFIX " in it");
 }

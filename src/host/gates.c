@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gates: device nodes and files beside the GPUs that a container asks for one by one (SPEC runtime-and-hook 7.10): GPUDirect storage, InfiniBand,
- * GDRCopy, NVSwitches. A host that has none of them is no fault.
+ * gates: device nodes and files, other than GPUs, that a container requests one by one (SPEC
+ * runtime-and-hook 7.10): GPUDirect Storage, InfiniBand, GDRCopy, NVSwitches. A host without them
+ * is not an error.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "host/catalog.h"
 #include "host/survey.h"
 
-static void add_node(struct graft_survey *survey, enum graft_gate gate, const char *path)
+static void add_gate_node(struct graft_survey *survey, enum graft_gate gate, const char *path)
 {
 	struct graft_inventory *inventory = survey->inventory;
 	struct graft_node node = { .path = path, .source = path };
@@ -23,7 +24,7 @@ static void add_node(struct graft_survey *survey, enum graft_gate gate, const ch
 	graft_info(survey->log, "listing device %s", path);
 }
 
-static bool is_known(const struct graft_inventory *inventory, const char *directory, const char *name)
+static bool is_gate_node_known(const struct graft_inventory *inventory, const char *directory, const char *name)
 {
 	size_t length = strlen(directory);
 
@@ -47,13 +48,13 @@ static void look_for_nodes(struct graft_survey *survey, const struct graft_catal
 		bool matches = row->prefix ? strncmp(names[i], row->name, strlen(row->name)) == 0
 					   : strcmp(names[i], row->name) == 0;
 
-		if (matches && !is_known(survey->inventory, row->directory, names[i]))
-			add_node(survey, row->gate,
-				 graft_arena_printf(survey->arena, "%s/%s", row->directory, names[i]));
+		if (matches && !is_gate_node_known(survey->inventory, row->directory, names[i]))
+			add_gate_node(survey, row->gate,
+				      graft_arena_printf(survey->arena, "%s/%s", row->directory, names[i]));
 	}
 }
 
-static bool has_node(const struct graft_inventory *inventory, enum graft_gate gate)
+static bool has_gate_node(const struct graft_inventory *inventory, enum graft_gate gate)
 {
 	for (size_t i = 0; i < inventory->n_gate_nodes; i++) {
 		if (inventory->gate_nodes[i].gate == gate)
@@ -97,12 +98,12 @@ void graft_survey_gates(struct graft_survey *survey)
 	for (size_t i = 0; i < graft_n_catalog_gate_files; i++) {
 		const struct graft_catalog_gate_file *row = &graft_catalog_gate_files[i];
 
-		if ((gates & 1u << row->gate) != 0 && has_node(survey->inventory, row->gate))
+		if ((gates & 1u << row->gate) != 0 && has_gate_node(survey->inventory, row->gate))
 			look_for_file(survey, row);
 	}
 	for (unsigned int i = 0; i < GRAFT_GATE_MAX; i++) {
-		if ((gates & 1u << i) != 0 && !has_node(survey->inventory, (enum graft_gate)i))
+		if ((gates & 1u << i) != 0 && !has_gate_node(survey->inventory, (enum graft_gate)i))
 			graft_survey_omit(survey, "missing device", graft_gate_names[i],
-					  "the host has no device node of it");
+					  "the host has no device node for it");
 	}
 }

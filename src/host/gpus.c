@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpus: the GPUs as the kernel driver describes them in /proc/driver/nvidia/gpus: one directory per PCI function, a file
- * `information` in each. Reading it wakes no GPU. What the driver has not found out yet (a UUID with question marks)
- * stays unknown.
+ * gpus: the GPUs as the kernel driver describes them in /proc/driver/nvidia/gpus, which has one
+ * directory per PCI function with a file `information` in it. Reading that file does not wake the
+ * GPU. What the driver has not determined yet (a UUID of question marks) remains unknown.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -41,22 +41,24 @@ static bool is_yes(const char *value)
 	return value && strcasecmp(value, "yes") == 0;
 }
 
-static bool is_excluded(const struct graft_key_value *items, size_t n)
+static bool is_gpu_excluded(const struct graft_key_value *items, size_t n)
 {
-	/* The second name is that of drivers before 455. */
+	/* Drivers before 455 use the second name. */
 	return is_yes(graft_key_value_find(items, n, "GPU Excluded")) ||
 	       is_yes(graft_key_value_find(items, n, "Blacklisted"));
 }
 
-/* A value that the driver really knows: it writes "Unknown" or question marks until a GPU was used. */
-static struct graft_fact known(struct graft_survey *survey, const char *value, const char *source)
+/*
+ * A value that the driver knows. It writes "Unknown" or question marks until the GPU has been used.
+ */
+static struct graft_fact known_gpu_fact(struct graft_survey *survey, const char *value, const char *source)
 {
 	if (!value || value[0] == '\0' || strchr(value, '?') || strcasecmp(value, "unknown") == 0)
 		return (struct graft_fact){ 0 };
 	return (struct graft_fact){ graft_arena_strdup(survey->arena, value), source };
 }
 
-static void place(const struct graft_survey *survey, struct found_gpu *found)
+static void place_gpu(const struct graft_survey *survey, struct found_gpu *found)
 {
 	found->gpu.bus_id = graft_arena_printf(survey->arena, "%08x:%02x:%02x.0", found->address.domain,
 					       found->address.bus, found->address.device);
@@ -68,17 +70,17 @@ static void describe(struct graft_survey *survey, struct found_gpu *found, const
 	struct graft_gpu *gpu = &found->gpu;
 	struct graft_arena *arena = survey->arena;
 
-	place(survey, found);
+	place_gpu(survey, found);
 	gpu->procfs_path = graft_arena_printf(arena, GPUS_PATH "/%s", directory);
 	gpu->source = graft_arena_printf(arena, GPUS_PATH "/%s/information", directory);
-	gpu->uuid = known(survey, graft_key_value_find(items, n, "GPU UUID"), gpu->source);
-	gpu->model = known(survey, graft_key_value_find(items, n, "Model"), gpu->source);
+	gpu->uuid = known_gpu_fact(survey, graft_key_value_find(items, n, "GPU UUID"), gpu->source);
+	gpu->model = known_gpu_fact(survey, graft_key_value_find(items, n, "Model"), gpu->source);
 	gpu->mig_caps_path = graft_arena_printf(arena, GRAFT_PROC_CAPS "/gpu%u", minor);
 	gpu->node = (struct graft_node){ .path = graft_arena_printf(arena, "/dev/nvidia%u", minor),
 					 .major = GRAFT_NVIDIA_MAJOR,
 					 .minor = minor,
 					 .source = gpu->source };
-	found->excluded = is_excluded(items, n);
+	found->excluded = is_gpu_excluded(items, n);
 	gpu->excluded = found->excluded;
 }
 
@@ -90,7 +92,10 @@ static bool is_assumed(const struct graft_survey *survey, const struct graft_pci
 	return false;
 }
 
-/* One directory. False when it is no usable GPU; the reason is an omission. */
+/*
+ * Reads one directory. Returns false if it is not a usable GPU, with an omission that gives the
+ * reason.
+ */
 static bool read_gpu(struct graft_survey *survey, const char *directory, struct found_gpu *ret_found)
 {
 	const char *path = graft_arena_printf(survey->scratch, GPUS_PATH "/%s/information", directory);
@@ -108,7 +113,7 @@ static bool read_gpu(struct graft_survey *survey, const char *directory, struct 
 		return false;
 	}
 	if (is_assumed(survey, &ret_found->address)) {
-		place(survey, ret_found);
+		place_gpu(survey, ret_found);
 		return true;
 	}
 	rc = graft_survey_read_proc(survey, path, &text, &length);
@@ -118,14 +123,14 @@ static bool read_gpu(struct graft_survey *survey, const char *directory, struct 
 	}
 	if (graft_procfs_key_values(text, length, survey->scratch, &items, &n) < 0)
 		return false;
-	/* The name of the directory has a 16-bit domain; the file may know it better. */
+	/* The directory name has a 16-bit domain; the file may be more precise. */
 	location = graft_key_value_find(items, n, "Bus Location");
 	if (location)
 		(void)graft_pci_parse(location, &ret_found->address);
 	if (!parse_u32(graft_key_value_find(items, n, "Device Minor"), &minor)) {
 		graft_survey_omit(survey, "skipping", path, "%s",
-				  is_excluded(items, n)
-				      ? "the driver was told to leave this GPU alone"
+				  is_gpu_excluded(items, n)
+				      ? "the driver is configured to ignore this GPU"
 				      : "it names no device minor: the GPU may have fallen off the bus");
 		return false;
 	}
@@ -142,7 +147,7 @@ static int compare_found(const void *a, const void *b)
 	return graft_pci_compare(&fa->address, &fb->address);
 }
 
-static void publish(struct graft_survey *survey, struct found_gpu *found, size_t n)
+static void publish_gpus(struct graft_survey *survey, struct found_gpu *found, size_t n)
 {
 	struct graft_inventory *inventory = survey->inventory;
 	uint32_t next = 0;
@@ -156,13 +161,13 @@ static void publish(struct graft_survey *survey, struct found_gpu *found, size_t
 			return;
 		*gpu = found[i].gpu;
 		gpu->index = gpu->excluded ? 0 : next++;
-		/* Nothing but its place is known. */
+		/* An assumed GPU: only its address is known. */
 		if (!gpu->node.path)
 			continue;
 		rc = graft_survey_node(survey, &gpu->node);
 		if (rc < 0 && !gpu->excluded)
 			graft_survey_omit(survey, "missing device", gpu->node.path, "%s",
-					  rc == -ENODEV ? "what is there is not this device" : strerror(-rc));
+					  rc == -ENODEV ? "it is another device" : strerror(-rc));
 		graft_info(survey->log, "listing device %s (%s at %s)", gpu->node.path,
 			   gpu->uuid.value ? gpu->uuid.value : "UUID not known", gpu->bus_id ? gpu->bus_id : "?");
 	}
@@ -176,6 +181,7 @@ void graft_survey_gpus(struct graft_survey *survey)
 
 	if (graft_survey_list(survey, survey->proc, GPUS_PATH, &names, &n_names) < 0)
 		return;
+	survey->gpus_listed = true;
 	for (size_t i = 0; i < n_names; i++) {
 		struct found_gpu *next, gpu;
 
@@ -188,5 +194,5 @@ void graft_survey_gpus(struct graft_survey *survey)
 	}
 	if (n > 1)
 		qsort(found, n, sizeof(*found), compare_found);
-	publish(survey, found, n);
+	publish_gpus(survey, found, n);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * imex: channels of the import/export service for memory across nodes (SPEC libnvidia-container 6.9): those that were
- * asked for, whether or not their node is there, and on request all nodes that exist.
+ * imex: channels of the import/export service, which shares memory across nodes (SPEC
+ * libnvidia-container 6.9): the requested ones, whether or not their nodes exist, and optionally
+ * every node that exists.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -15,7 +16,7 @@
 #define IMEX_NAME   "channel"
 #define IMEX_LIMIT  (1ul << 20)
 
-static bool is_known(const struct graft_inventory *inventory, uint32_t channel)
+static bool is_imex_channel_known(const struct graft_inventory *inventory, uint32_t channel)
 {
 	for (size_t i = 0; i < inventory->n_imex; i++) {
 		if (inventory->imex[i].channel == channel)
@@ -24,7 +25,7 @@ static bool is_known(const struct graft_inventory *inventory, uint32_t channel)
 	return false;
 }
 
-static void add(struct graft_survey *survey, uint32_t channel)
+static void add_imex_node(struct graft_survey *survey, uint32_t channel)
 {
 	struct graft_inventory *inventory = survey->inventory;
 	struct graft_imex_node *imex;
@@ -46,7 +47,7 @@ static void add(struct graft_survey *survey, uint32_t channel)
 	rc = has_major ? graft_survey_node(survey, node) : graft_survey_node_as_is(survey, node);
 	if (rc < 0)
 		graft_survey_omit(survey, "missing device", node->path, "%s",
-				  rc == -ENODEV ? "what is there is not this device" : strerror(-rc));
+				  rc == -ENODEV ? "it is another device" : strerror(-rc));
 }
 
 static int compare_u32(const void *a, const void *b)
@@ -82,8 +83,8 @@ static void add_existing(struct graft_survey *survey)
 	if (n > 1)
 		qsort(channels, n, sizeof(*channels), compare_u32);
 	for (size_t i = 0; i < n; i++) {
-		if (!is_known(survey->inventory, channels[i]))
-			add(survey, channels[i]);
+		if (!is_imex_channel_known(survey->inventory, channels[i]))
+			add_imex_node(survey, channels[i]);
 	}
 }
 
@@ -92,8 +93,8 @@ void graft_survey_imex(struct graft_survey *survey)
 	const struct graft_host_options *options = survey->options;
 
 	for (size_t i = 0; i < options->n_imex_channels; i++) {
-		if (!is_known(survey->inventory, options->imex_channels[i]))
-			add(survey, options->imex_channels[i]);
+		if (!is_imex_channel_known(survey->inventory, options->imex_channels[i]))
+			add_imex_node(survey, options->imex_channels[i]);
 	}
 	if (survey->needs & GRAFT_NEED_IMEX)
 		add_existing(survey);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inventory: the field tables of the inventory's JSON form, and its life. Knows nothing of where facts come from.
+ * inventory: the field tables of the inventory's JSON form, and its allocation. Knows nothing of
+ * where facts come from.
  */
 #include "host/inventory.h"
 
@@ -10,12 +11,15 @@
 
 #include "base/cleanup.h"
 
-/* The text form is capped at 16 MiB (formats/record.h); a host with 64 GPUs, all in MIG mode, needs less than 1 MiB. */
+/*
+ * The text form is limited to 16 MiB (formats/record.h); a host with 64 GPUs, all in MIG mode,
+ * needs less than 1 MiB.
+ */
 #define ARENA_MAX ((size_t)64 << 20)
 
 const char *const graft_platform_names[4] = { "none", "native", "wsl2", "tegra" };
 
-/* The member is `class_` because of C++; the JSON name is plain. */
+/* The member is called `class_` for C++; the JSON name has no underscore. */
 #define F_CLASS(S, d)                                                                                                \
 	{                                                                                                            \
 		"class", GRAFT_FIELD_ENUM, offsetof(S, class_), 0, NULL, graft_class_names, GRAFT_CLASS_MAX, true, d \
@@ -31,11 +35,11 @@ static const struct graft_record fact_record = { "fact", sizeof(struct graft_fac
 static const struct graft_field node_fields[] = {
 	GRAFT_F_STRING(struct graft_node, path, false, "path below the driver root"),
 	GRAFT_F_U32(struct graft_node, major, false,
-		    "major number, as it is or as it must be when the node is not there"),
+		    "major number; if the node does not exist, the one that it must have"),
 	GRAFT_F_U32(struct graft_node, minor, false, "minor number, likewise"),
 	GRAFT_F_BOOL(struct graft_node, present, "a character device with these numbers is at the path"),
 	GRAFT_F_U32(struct graft_node, mode, false,
-		    "permission bits as a decimal number; 0 when the node is not there"),
+		    "permission bits as a decimal number; 0 if the node does not exist"),
 	GRAFT_F_U32(struct graft_node, uid, false, "owner"),
 	GRAFT_F_U32(struct graft_node, gid, false, "group"),
 	GRAFT_F_STRING(struct graft_node, source, false, "where the numbers were read"),
@@ -47,10 +51,10 @@ static const struct graft_field library_fields[] = {
 	GRAFT_F_STRING(struct graft_library, path, true, "the library file, links resolved"),
 	GRAFT_F_STRING(struct graft_library, soname, true, "the name that the loader looks for"),
 	GRAFT_F_U32(struct graft_library, abi_flags, true, "ABI as the flags word of ld.so.cache"),
-	F_CLASS(struct graft_library, "which capabilities bring it along"),
-	GRAFT_F_STRING(struct graft_library, source, true, "what named it"),
+	F_CLASS(struct graft_library, "capabilities that include it"),
+	GRAFT_F_STRING(struct graft_library, source, true, "where its name was found"),
 	GRAFT_F_BOOL(struct graft_library, development_link,
-		     "a link by the name that programs are linked with (libcuda.so) lies beside it"),
+		     "a link with the name that programs are linked with (libcuda.so) is beside it"),
 };
 static const struct graft_record library_record = { "library", sizeof(struct graft_library), library_fields,
 						    GRAFT_COUNT(library_fields) };
@@ -58,7 +62,7 @@ static const struct graft_record library_record = { "library", sizeof(struct gra
 static const struct graft_field binary_fields[] = {
 	GRAFT_F_STRING(struct graft_binary, path, true, "the program file, links resolved"),
 	GRAFT_F_STRING(struct graft_binary, name, true, "the name it was looked up by"),
-	F_CLASS(struct graft_binary, "which capabilities bring it along"),
+	F_CLASS(struct graft_binary, "capabilities that include it"),
 	GRAFT_F_STRING(struct graft_binary, source, true, "where it was found"),
 };
 static const struct graft_record binary_record = { "binary", sizeof(struct graft_binary), binary_fields,
@@ -67,8 +71,8 @@ static const struct graft_record binary_record = { "binary", sizeof(struct graft
 static const struct graft_field ipc_fields[] = {
 	GRAFT_F_STRING(struct graft_ipc, path, true, "the socket or directory, links resolved"),
 	GRAFT_F_BOOL(struct graft_ipc, directory, "it is a directory"),
-	F_CLASS(struct graft_ipc, "which capabilities bring it along"),
-	GRAFT_F_STRING(struct graft_ipc, source, true, "what named it"),
+	F_CLASS(struct graft_ipc, "capabilities that include it"),
+	GRAFT_F_STRING(struct graft_ipc, source, true, "where its name was found"),
 };
 static const struct graft_record ipc_record = { "ipc", sizeof(struct graft_ipc), ipc_fields, GRAFT_COUNT(ipc_fields) };
 
@@ -76,8 +80,8 @@ static const struct graft_field extra_file_fields[] = {
 	GRAFT_F_STRING(struct graft_extra_file, path, true, "where the file is"),
 	GRAFT_F_STRING(struct graft_extra_file, target, false,
 		       "where it belongs in a container; absent: at the same path"),
-	F_CLASS(struct graft_extra_file, "which capabilities bring it along"),
-	GRAFT_F_STRING(struct graft_extra_file, source, true, "what named it"),
+	F_CLASS(struct graft_extra_file, "capabilities that include it"),
+	GRAFT_F_STRING(struct graft_extra_file, source, true, "where its name was found"),
 };
 static const struct graft_record extra_file_record = { "extra_file", sizeof(struct graft_extra_file), extra_file_fields,
 						       GRAFT_COUNT(extra_file_fields) };
@@ -102,7 +106,7 @@ static const struct graft_field drm_node_fields[] = {
 	GRAFT_F_RECORD(struct graft_drm_node, node, &node_record, "the device node"),
 	GRAFT_F_STRING(struct graft_drm_node, by_path, false,
 		       "link that names the node by the GPU's PCI address; absent when there is none"),
-	GRAFT_F_STRING(struct graft_drm_node, by_path_content, false, "what that link says"),
+	GRAFT_F_STRING(struct graft_drm_node, by_path_content, false, "destination of that link"),
 };
 static const struct graft_record drm_node_record = { "drm_node", sizeof(struct graft_drm_node), drm_node_fields,
 						     GRAFT_COUNT(drm_node_fields) };
@@ -117,7 +121,7 @@ static const struct graft_record proc_file_record = { "proc_file", sizeof(struct
 						      GRAFT_COUNT(proc_file_fields) };
 
 static const struct graft_field mig_device_fields[] = {
-	GRAFT_F_U32(struct graft_mig_device, index, true, "place in the list of its GPU"),
+	GRAFT_F_U32(struct graft_mig_device, index, true, "position in the list of its GPU"),
 	GRAFT_F_U32(struct graft_mig_device, gi, true, "GPU instance"),
 	GRAFT_F_U32(struct graft_mig_device, ci, true, "compute instance"),
 	GRAFT_F_RECORD(struct graft_mig_device, uuid, &fact_record, "UUID, which only NVML knows"),
@@ -133,8 +137,9 @@ static const struct graft_record mig_device_record = { "mig_device", sizeof(stru
 						       GRAFT_COUNT(mig_device_fields) };
 
 static const struct graft_field gpu_fields[] = {
-	GRAFT_F_U32(struct graft_gpu, index, true, "place by bus id among the GPUs that are not excluded"),
-	GRAFT_F_BOOL(struct graft_gpu, excluded, "the driver was told not to use this GPU; its index has no meaning"),
+	GRAFT_F_U32(struct graft_gpu, index, true, "position by bus id among the GPUs that are not excluded"),
+	GRAFT_F_BOOL(struct graft_gpu, excluded,
+		     "the driver is configured not to use this GPU; its index has no meaning"),
 	GRAFT_F_STRING(struct graft_gpu, bus_id, false, "PCI address with a 32-bit domain, function always 0"),
 	GRAFT_F_STRING(struct graft_gpu, procfs_path, false, "its directory in procfs; absent when there is none"),
 	GRAFT_F_RECORD(struct graft_gpu, uuid, &fact_record, "GPU-..."),
@@ -144,7 +149,7 @@ static const struct graft_field gpu_fields[] = {
 	GRAFT_F_RECORD(struct graft_gpu, addressing, &fact_record,
 		       "how it addresses the CPU's memory: ats (coherent), hmm or none, which only NVML knows"),
 	GRAFT_F_RECORD(struct graft_gpu, node, &node_record, "its device node; absent on WSL2"),
-	GRAFT_F_BOOL(struct graft_gpu, mig_capable, "it can be split"),
+	GRAFT_F_BOOL(struct graft_gpu, mig_capable, "it supports MIG"),
 	GRAFT_F_BOOL(struct graft_gpu, mig_enabled, "it is in MIG mode"),
 	GRAFT_F_STRING(struct graft_gpu, mig_caps_path, false, "directory of its capability files"),
 	GRAFT_F_RECORDS(struct graft_gpu, mig_devices, &mig_device_record, "compute instances, by (gi, ci)"),
@@ -170,13 +175,13 @@ static const struct graft_record omission_record = { "omission", sizeof(struct g
 						     GRAFT_COUNT(omission_fields) };
 
 static const struct graft_field inventory_fields[] = {
-	GRAFT_F_U32(struct graft_inventory, version, true, "version of this form"),
+	GRAFT_F_U32(struct graft_inventory, version, true, "version of this format"),
 	GRAFT_F_ENUM(struct graft_inventory, platform, graft_platform_names, GRAFT_COUNT(graft_platform_names), true,
 		     "kind of host"),
 	GRAFT_F_BOOL(struct graft_inventory, simulated, "the driver says that it is simulated"),
 	GRAFT_F_STRING(struct graft_inventory, root, false, "driver root on the host"),
-	GRAFT_F_STRING(struct graft_inventory, dev_root, false, "what stands in front of device node paths"),
-	GRAFT_F_STRING(struct graft_inventory, proc_root, false, "what stands in front of procfs paths"),
+	GRAFT_F_STRING(struct graft_inventory, dev_root, false, "prefix of device node paths"),
+	GRAFT_F_STRING(struct graft_inventory, proc_root, false, "prefix of procfs paths"),
 	GRAFT_F_STRING(struct graft_inventory, ldcache, false, "the loader's cache below the driver root"),
 	GRAFT_F_STRING(struct graft_inventory, machine, false, "machine name of the kernel"),
 	GRAFT_F_RECORD(struct graft_inventory, driver_version, &fact_record, "version of the kernel driver"),
@@ -207,9 +212,9 @@ static const struct graft_field inventory_fields[] = {
 	GRAFT_F_RECORDS(struct graft_inventory, gate_files, &gate_file_record,
 			"files and directories of gates that were asked for"),
 	GRAFT_F_RECORDS(struct graft_inventory, management_nodes, &node_record,
-			"every device node of the driver, for those who look after all GPUs"),
+			"every device node of the driver, to manage all GPUs"),
 	GRAFT_F_RECORDS(struct graft_inventory, omissions, &omission_record,
-			"what was looked for and is missing or was refused, and why"),
+			"what was looked for and is missing, or was found and refused, and why"),
 };
 
 const struct graft_record graft_inventory_record = { "inventory", sizeof(struct graft_inventory), inventory_fields,
@@ -241,7 +246,7 @@ void graft_inventory_write(const struct graft_inventory *inventory, struct graft
 	graft_record_write(&graft_inventory_record, inventory, out);
 }
 
-/* Skips blanks and then `text`; NULL when something else is there. */
+/* Skips blanks and then `text`. Returns NULL if something else follows. */
 static const char *skip(const char *at, const char *end, const char *text)
 {
 	size_t length = strlen(text);
@@ -252,8 +257,9 @@ static const char *skip(const char *at, const char *end, const char *text)
 }
 
 /*
- * The version, when it is the first member as the writer puts it; 0 otherwise. Looked at before the strict reader, which would complain
- * about the first member that it does not know instead of saying that the text is of another version.
+ * Returns the version if it is the first member, where the writer puts it, and 0 otherwise. It is
+ * read ahead of the strict reader, which would complain about the first unknown member instead of
+ * reporting a version mismatch.
  */
 static unsigned long peek_version(const char *json, size_t length)
 {

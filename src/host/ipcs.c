@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ipcs: sockets and directories by which the driver's daemons are reached (SPEC libnvidia-container 6.8). One that
- * cannot be looked at, for lack of permission too, counts as missing.
+ * ipcs: sockets and directories for reaching the driver's daemons (SPEC libnvidia-container 6.8).
+ * One that cannot be examined, even for lack of permission, is treated as missing.
  */
 #include <string.h>
 
@@ -10,7 +10,19 @@
 
 #define DEFAULT_MPS_PIPES "/tmp/nvidia-mps"
 
-static void look(struct graft_survey *survey, const struct graft_catalog_ipc *row)
+/*
+ * A directory of the default name that was left behind, or made as a mount point, is no running
+ * daemon.
+ */
+static bool is_left_behind(struct graft_survey *survey, const char *path)
+{
+	const char **names;
+	size_t n;
+
+	return graft_survey_list(survey, &survey->root, path, &names, &n) == 0 && n == 0;
+}
+
+static void look_for_ipc(struct graft_survey *survey, const struct graft_catalog_ipc *row)
 {
 	struct graft_inventory *inventory = survey->inventory;
 	const char *mps = survey->options->mps_pipe_directory;
@@ -22,6 +34,10 @@ static void look(struct graft_survey *survey, const struct graft_catalog_ipc *ro
 
 	if (rc < 0) {
 		graft_survey_omit(survey, "missing ipc path", wanted, "%s", strerror(-rc));
+		return;
+	}
+	if (!row->path && !mps && S_ISDIR(st.st_mode) && is_left_behind(survey, path)) {
+		graft_survey_omit(survey, "missing ipc path", wanted, "the directory is empty: MPS is not running");
 		return;
 	}
 	ipc = graft_arena_push(survey->arena, &inventory->ipcs, &inventory->n_ipcs, sizeof(*ipc));
@@ -40,6 +56,6 @@ void graft_survey_ipcs(struct graft_survey *survey)
 		const struct graft_catalog_ipc *row = &graft_catalog_ipcs[i];
 
 		if (!graft_survey_disabled(survey, row->disabled_by) && graft_survey_wants(survey, row->class_))
-			look(survey, row);
+			look_for_ipc(survey, row);
 	}
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libraries: the driver's libraries, by the rules of SPEC libnvidia-container 6.3-6.5. The loader's cache names the
- * candidates; where it is unusable or does not know the driver, the driver's own file list and the directories of the
- * loader do. A candidate that cannot be used is left out with its reason and never stops the search.
+ * libraries: finds the driver's libraries by the rules of SPEC libnvidia-container 6.3 to 6.5. The
+ * loader's cache names the candidates; if it is unusable or does not know the driver, the driver's
+ * own file list and the loader's directories do. A candidate that cannot be used is omitted with a
+ * reason and never stops the search.
  *
- * Only what must be read is read: a library's own bytes for the TLS note, for GL libraries without vendor dispatch, and
- * for the SONAME of those that no cache names.
+ * Reads no more than necessary: a library's own bytes are read for the TLS note, for GL libraries
+ * without vendor dispatch, and for the SONAME of libraries that no cache names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "formats/ldsoconf.h"
-#include "host/filelist.h"
+#include "formats/loader/ldsoconf.h"
 #include "host/library_search.h"
+#include "host/survey.h"
 
 #define SUFFIX              ".so"
 #define ABI_MASK            0xff00u
@@ -64,7 +65,7 @@ static void slot_init(struct search *search, struct slot *slot, const struct gra
 	search->first_letters[(unsigned char)row->prefix[3]] |= slot->looked_up;
 }
 
-/* The rows keep their order: of two that have one prefix the first counts. */
+/* The rows keep their order: of two with the same prefix, the first applies. */
 static void index_slots(struct search *search)
 {
 	for (size_t i = search->n_slots; i-- > 0;) {
@@ -108,8 +109,8 @@ size_t graft_library_prefix_length(const char *name)
 	return 0;
 }
 
-/* The first row of a name; `looked_up`: among those that are looked up. */
-static struct slot *find_row(const struct search *search, const char *name, bool looked_up)
+/* Returns the first row for a name; with `looked_up`, only among rows that are looked up. */
+static struct slot *find_library_row(const struct search *search, const char *name, bool looked_up)
 {
 	size_t length = graft_library_prefix_length(name);
 	struct slot *slot = search->buckets[length % GRAFT_LIBRARY_BUCKETS];
@@ -122,7 +123,7 @@ static struct slot *find_row(const struct search *search, const char *name, bool
 
 bool graft_library_is_known(const struct search *search, const char *name)
 {
-	return find_row(search, name, false) != NULL;
+	return find_library_row(search, name, false) != NULL;
 }
 
 const char *graft_library_file_name(const char *path)
@@ -153,16 +154,19 @@ int graft_library_read(struct search *search, const char *path, struct graft_elf
 
 static struct slot *find_slot(const struct search *search, const char *name)
 {
-	return find_row(search, name, true);
+	return find_library_row(search, name, true);
 }
 
-/* SPEC 6.5 rule 2: exactly this kernel in the ABI note. */
+/* SPEC libnvidia-container 6.5 rule 2: exactly this kernel version in the ABI note. */
 static bool is_tls_build(const struct graft_elf *elf)
 {
 	return elf->has_abi_note && elf->abi_kernel[0] == 2 && elf->abi_kernel[1] == 3 && elf->abi_kernel[2] == 99;
 }
 
-/* SPEC 6.5 rule 4: other vendors' and Mesa's GL libraries have the same names. */
+/*
+ * SPEC libnvidia-container 6.5 rule 4: the GL libraries of other vendors and of Mesa have the same
+ * names.
+ */
 static bool needs_nvidia_gl(const struct graft_elf *elf)
 {
 	static const char *const cores[] = { "libnvidia-glcore.so", "libnvidia-eglcore.so" };
@@ -176,7 +180,10 @@ static bool needs_nvidia_gl(const struct graft_elf *elf)
 	return false;
 }
 
-/* The part of the rules that needs the library's own bytes. NULL when it may be taken, or why not. */
+/*
+ * Applies the rules that need the library's own bytes. Returns NULL if it may be taken, else the
+ * reason why not.
+ */
 static const char *judge_bytes(struct search *search, const struct slot *slot, const char *path)
 {
 	bool is_gl = slot->row->class_ == GRAFT_CLASS_NO_GLVND;
@@ -194,8 +201,8 @@ static const char *judge_bytes(struct search *search, const struct slot *slot, c
 	return NULL;
 }
 
-/* NULL when the candidate may be taken, or why not. */
-static const char *judge(struct search *search, const struct slot *slot, const char *path)
+/* Returns NULL if the candidate may be taken, else the reason why not. */
+static const char *judge_library(struct search *search, const struct slot *slot, const char *path)
 {
 	const struct graft_inventory *inventory = search->survey->inventory;
 
@@ -213,7 +220,8 @@ static const char *judge(struct search *search, const struct slot *slot, const c
 	return judge_bytes(search, slot, path);
 }
 
-static void take(struct search *search, struct slot *slot, const char *path, const char *soname, const char *source)
+static void take_library(struct search *search, struct slot *slot, const char *path, const char *soname,
+			 const char *source)
 {
 	const struct graft_log *log = search->survey->log;
 
@@ -243,14 +251,17 @@ static void consider_record(struct search *search, struct slot *slot, const stru
 		return;
 	}
 	if (slot->path && strcmp(slot->path, path) == 0) {
-		/* libcuda.so.1 rather than the development link libcuda.so: what programs are linked to. */
+		/*
+		 * Prefer libcuda.so.1, which programs are linked against, to the development link
+		 * libcuda.so.
+		 */
 		if (strlen(record->soname) > strlen(slot->soname))
 			slot->soname = record->soname;
 		return;
 	}
-	reason = judge(search, slot, path);
+	reason = judge_library(search, slot, path);
 	if (!reason) {
-		take(search, slot, path, record->soname, survey->inventory->ldcache);
+		take_library(search, slot, path, record->soname, survey->inventory->ldcache);
 		return;
 	}
 	if (is_nvml(slot) && !search->nvml_other)
@@ -258,7 +269,7 @@ static void consider_record(struct search *search, struct slot *slot, const stru
 	graft_survey_omit(survey, "skipping", path, "%s", reason);
 }
 
-/* Known and deliberately left out: say so once. */
+/* Reports, once, a library that is known and deliberately left out. */
 static void note_refusal(struct search *search, const struct graft_ldcache_record *record)
 {
 	size_t length = graft_library_prefix_length(record->soname);
@@ -275,7 +286,7 @@ static void note_refusal(struct search *search, const struct graft_ldcache_recor
 	}
 }
 
-/* The cache in file order: the last acceptable, distinct path of a row wins. */
+/* Searches the cache in file order: the last distinct path of a row that is acceptable wins. */
 static void search_cache(struct search *search, const struct graft_ldcache *cache)
 {
 	for (size_t i = 0; i < cache->n_records; i++) {
@@ -295,7 +306,7 @@ static void search_cache(struct search *search, const struct graft_ldcache *cach
 	}
 }
 
-static bool read_cache(struct graft_survey *survey, struct graft_ldcache *ret_cache)
+static bool read_library_cache(struct graft_survey *survey, struct graft_ldcache *ret_cache)
 {
 	const char *name = survey->inventory->ldcache;
 	struct graft_error err;
@@ -316,7 +327,7 @@ static bool read_cache(struct graft_survey *survey, struct graft_ldcache *ret_ca
 	return true;
 }
 
-/* Tries one file of a directory for a row that nothing was found for. True when it was taken. */
+/* Tries one file of a directory for a row that has no library yet. Returns true if it was taken. */
 static bool try_file(struct search *search, struct slot *slot, const struct graft_lookup_directory *directory,
 		     const char *name, const char *source)
 {
@@ -332,21 +343,23 @@ static bool try_file(struct search *search, struct slot *slot, const struct graf
 		graft_survey_omit(survey, "skipping", path, "it cannot be read as a library");
 		return false;
 	}
+	/* /usr/lib has the 32-bit libraries of some distributions and the 64-bit ones of others */
 	if (elf.abi_flags != search->abi_flags)
-		return false; /* /usr/lib holds the 32-bit libraries of one distribution and the 64-bit ones of another */
-	reason = judge(search, slot, path);
+		return false;
+	reason = judge_library(search, slot, path);
 	if (reason) {
 		if (is_nvml(slot) && !search->nvml_other)
 			search->nvml_other = path;
 		graft_survey_omit(survey, "skipping", path, "%s", reason);
 		return false;
 	}
-	take(search, slot, path,
-	     elf.soname ? elf.soname : graft_arena_strdup(survey->scratch, graft_library_file_name(path)), source);
+	take_library(search, slot, path,
+		     elf.soname ? elf.soname : graft_arena_strdup(survey->scratch, graft_library_file_name(path)),
+		     source);
 	return slot->soname != NULL;
 }
 
-/* The names that a row's library can have, best first. */
+/* Tries the names that a row's library can have, best first. */
 static void try_names(struct search *search, struct slot *slot, const struct graft_lookup_directory *directory,
 		      const char *source)
 {
@@ -365,7 +378,10 @@ static void try_names(struct search *search, struct slot *slot, const struct gra
 		if (try_file(search, slot, directory, name, GRAFT_LIBRARY_SCAN))
 			return;
 	}
-	/* A library without the driver's version in its name: all of WSL2's and Tegra's, and an NVML of another version. */
+	/*
+	 * Libraries without the driver's version in their names: all of WSL2's and Tegra's, and an
+	 * NVML of another version.
+	 */
 	if (search->survey->inventory->platform == GRAFT_PLATFORM_NATIVE && !is_nvml(slot))
 		return;
 	(void)snprintf(name, sizeof(name), "%s.1", slot->row->prefix);
@@ -399,7 +415,7 @@ static void search_directory(struct search *search, const char *path, const char
 	}
 }
 
-/* Notes the names of the driver's own list. Returns the list's path, or NULL when there is none. */
+/* Notes the names in the driver's own list. Returns the list's path, or NULL if there is none. */
 static const char *read_filelist(struct search *search)
 {
 	struct graft_survey *survey = search->survey;
@@ -436,7 +452,7 @@ static const char *read_filelist(struct search *search)
 	return NULL;
 }
 
-/* Those that the caller names. */
+/* Searches the directories that the caller named. */
 static void search_given(struct search *search)
 {
 	const struct graft_host_options *options = search->survey->options;
@@ -447,7 +463,7 @@ static void search_given(struct search *search)
 	}
 }
 
-/* Directories of the loader's configuration, then the usual ones, each once. */
+/* Searches the directories of the loader's configuration, then the usual ones, each once. */
 static void search_directories(struct search *search)
 {
 	struct graft_survey *survey = search->survey;
@@ -474,7 +490,10 @@ static void search_directories(struct search *search)
 	}
 }
 
-/* A library that the cache does not know yet lies beside those that it knows. */
+/*
+ * Searches the directories of the libraries that the cache knows, for those that it does not know
+ * yet.
+ */
 static void search_siblings(struct search *search)
 {
 	const char *done = "";
@@ -511,7 +530,7 @@ static void publish_one(struct search *search, struct graft_library **list, size
 				 graft_library_has_development_link(search, library);
 }
 
-static void publish(struct search *search, struct graft_library **list, size_t *n)
+static void publish_libraries(struct search *search, struct graft_library **list, size_t *n)
 {
 	struct graft_survey *survey = search->survey;
 
@@ -541,7 +560,10 @@ static void publish(struct search *search, struct graft_library **list, size_t *
 	}
 }
 
-/* "550.54.14" of ".../libnvidia-ml.so.550.54.14"; NULL when the name has no dotted version. */
+/*
+ * Returns "550.54.14" for ".../libnvidia-ml.so.550.54.14", or NULL if the name has no dotted
+ * version.
+ */
 static const char *version_in_name(const char *path)
 {
 	const char *name = graft_library_file_name(path);
@@ -551,7 +573,7 @@ static const char *version_in_name(const char *path)
 	return version && strchr(version, '.') && version[strspn(version, "0123456789.")] == '\0' ? version : NULL;
 }
 
-/* What the NVML library says: where it is, and its version. */
+/* Publishes the path and the version of the NVML library. */
 static void publish_nvml(struct search *search)
 {
 	struct graft_survey *survey = search->survey;
@@ -569,7 +591,10 @@ static void publish_nvml(struct search *search)
 	inventory->library_version.source = inventory->library_version.value ? path : NULL;
 }
 
-/* The module is loaded but does not say its version: the libraries' version is the best there is. */
+/*
+ * If the module does not report its version, or procfs does not show it, the version of the libraries is the best
+ * available.
+ */
 static void version_from_library(struct search *search, const struct graft_ldcache *cache)
 {
 	struct graft_survey *survey = search->survey;
@@ -593,9 +618,9 @@ static void version_from_library(struct search *search, const struct graft_ldcac
 	}
 }
 
-/* The record of a soname that lies in a directory; NULL when there is none. */
-static const char *find_beside(struct search *search, const struct graft_ldcache *cache, const char *soname,
-			       const char *beside)
+/* Finds the record for a soname in the directory of `beside`. Returns its path, or NULL. */
+static const char *find_library_beside(struct search *search, const struct graft_ldcache *cache, const char *soname,
+				       const char *beside)
 {
 	struct graft_survey *survey = search->survey;
 	size_t directory_length = (size_t)(graft_library_file_name(beside) - beside);
@@ -625,8 +650,9 @@ static bool is_published(const struct graft_inventory *inventory, const char *pa
 }
 
 /*
- * Tegra's libraries are made of many small ones whose names change with each release (libnvrm_gpu.so, libnvos.so, ...): what one of the
- * listed libraries needs and what lies beside it in the board's own directory is part of the driver. The list grows while it is walked.
+ * Tegra's libraries consist of many small ones whose names change with each release
+ * (libnvrm_gpu.so, libnvos.so, ...). A library that a listed one needs, and that is in the same
+ * directory, is part of the driver. The list grows while it is traversed.
  */
 static void add_tegra_needs(struct search *search, const struct graft_ldcache *cache)
 {
@@ -640,7 +666,7 @@ static void add_tegra_needs(struct search *search, const struct graft_ldcache *c
 		if (graft_library_read(search, needing.path, &elf, &err) < 0)
 			continue;
 		for (size_t j = 0; j < elf.n_needed; j++) {
-			const char *path = find_beside(search, cache, elf.needed[j], needing.path);
+			const char *path = find_library_beside(search, cache, elf.needed[j], needing.path);
 			struct graft_library *library;
 
 			if (!path || is_published(inventory, path))
@@ -658,7 +684,7 @@ static void add_tegra_needs(struct search *search, const struct graft_ldcache *c
 	}
 }
 
-static bool has_nvml(const struct search *search)
+static bool has_nvml_library(const struct search *search)
 {
 	for (size_t i = 0; i < search->n_slots; i++) {
 		if (is_nvml(&search->slots[i]))
@@ -667,7 +693,10 @@ static bool has_nvml(const struct search *search)
 	return false;
 }
 
-/* `trusted`: the cache knows the driver; then it is believed, and what it lacks is not installed, or very new. */
+/*
+ * `trusted`: the cache knows the driver, so what it lacks is not installed, or was installed very
+ * recently.
+ */
 static void search_further(struct search *search, bool trusted)
 {
 	if (search->survey->options->n_library_directories > 0)
@@ -682,18 +711,18 @@ void graft_survey_libraries(struct graft_survey *survey)
 {
 	struct graft_inventory *inventory = survey->inventory;
 	struct graft_ldcache cache = { 0 };
-	bool usable = survey->options->n_library_directories == 0 && read_cache(survey, &cache), trusted;
+	bool usable = survey->options->n_library_directories == 0 && read_library_cache(survey, &cache), trusted;
 	struct search search;
 
 	if (search_init(&search, survey, 64) < 0)
 		return;
-	if (usable && survey->module_loaded && !inventory->driver_version.value)
+	if (usable && !inventory->driver_version.value)
 		version_from_library(&search, &cache);
 	search_cache(&search, &cache);
-	trusted = has_nvml(&search);
+	trusted = has_nvml_library(&search);
 	search_further(&search, trusted);
 	publish_nvml(&search);
-	publish(&search, &inventory->libraries, &inventory->n_libraries);
+	publish_libraries(&search, &inventory->libraries, &inventory->n_libraries);
 	if (inventory->platform == GRAFT_PLATFORM_TEGRA)
 		add_tegra_needs(&search, &cache);
 
@@ -703,5 +732,5 @@ void graft_survey_libraries(struct graft_survey *survey)
 		return;
 	search_cache(&search, &cache);
 	search_further(&search, trusted);
-	publish(&search, &inventory->libraries32, &inventory->n_libraries32);
+	publish_libraries(&search, &inventory->libraries32, &inventory->n_libraries32);
 }

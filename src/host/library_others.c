@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * library_others: libraries that a driver brings and the catalog does not know (SPEC runtime-and-hook 7.5: every library of the driver's version),
- * and which libraries have a development link. For containers that get the driver as the host has it.
+ * library_others: libraries that a driver ships and the catalog does not know (SPEC
+ * runtime-and-hook 7.5: every library of the driver's version), and which libraries have a
+ * development link. For containers that get the driver exactly as the host has it.
  */
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +11,10 @@
 
 #define NAME_MAX_LENGTH 256
 
-/* SPEC runtime-and-hook 7.5: every library of the driver. Which of the capabilities an unknown one is for, nobody says. */
+/*
+ * SPEC runtime-and-hook 7.5: every library of the driver. Nothing specifies which capability an
+ * unknown library is for, so it takes all of them.
+ */
 bool graft_library_wants_others(const struct graft_survey *survey)
 {
 	const unsigned int all = GRAFT_CAP_ALL & ~(unsigned int)GRAFT_CAP_COMPAT32;
@@ -19,7 +23,10 @@ bool graft_library_wants_others(const struct graft_survey *survey)
 	       (survey->options->capabilities & all) == all;
 }
 
-/* Whether the record may be of a library that the driver brings and no row knows, before its file is looked at. */
+/*
+ * Returns whether the record may be for a library of the driver that no row knows, before its file
+ * is examined.
+ */
 static bool may_be_other(const struct search *search, const char *soname)
 {
 	const char *version = search->survey->inventory->driver_version.value;

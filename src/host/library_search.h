@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * library_search: one search for libraries of the driver, shared by the two files that do it: libraries.c for those that the catalog knows,
- * library_others.c for those that it does not. Private to src/host.
+ * library_search: the state of one search for libraries of the driver, shared by libraries.c, for
+ * libraries that the catalog knows, and library_others.c, for those that it does not. Private to
+ * src/host.
  */
 #ifndef GRAFT_HOST_LIBRARY_SEARCH_H
 #define GRAFT_HOST_LIBRARY_SEARCH_H
@@ -10,23 +11,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/elf.h"
-#include "formats/ldcache.h"
+#include "formats/loader/elf.h"
+#include "formats/loader/ldcache.h"
 #include "host/catalog.h"
 #include "host/survey.h"
 
-#define GRAFT_LIBRARY_SCAN "directory scan" /* source of what no list named */
+#define GRAFT_LIBRARY_SCAN "directory scan" /* source of libraries that no list names */
 
-/* What is known of one catalog row. */
+/* What is known about one catalog row. */
 struct slot {
 	const struct graft_catalog_library *row;
 	size_t prefix_length;
-	bool any_version;                   /* it has a version of its own, not the driver's */
-	bool wanted;                        /* goes into the inventory when found */
+	bool any_version;                   /* has its own version rather than the driver's */
+	bool wanted;                        /* goes into the inventory if found */
 	bool looked_up;                     /* wanted, or the NVML row */
 	const char *listed;                 /* file name in the driver's file list */
-	const char *path, *soname, *source; /* the choice so far */
-	struct slot *next;                  /* of the same bucket */
+	const char *path, *soname, *source; /* the best candidate so far */
+	struct slot *next;                  /* in the same bucket */
 };
 
 #define GRAFT_LIBRARY_BUCKETS 64
@@ -36,42 +37,56 @@ struct other {
 	const char *path, *soname, *source;
 };
 
-/* One search: all rows for one ABI. */
+/* One search: all rows, for one ABI. */
 struct search {
 	struct graft_survey *survey;
 	struct slot *slots;
 	size_t n_slots;
-	struct slot *
-	    buckets[GRAFT_LIBRARY_BUCKETS]; /* by the prefix's length: each name of a cache is compared with very few */
+	/* By length of the prefix, so that each name in a cache is compared with very few */
+	struct slot *buckets[GRAFT_LIBRARY_BUCKETS];
 	uint32_t abi_flags;
 	unsigned int bits;
-	bool first_letters[256];   /* of what follows "lib" in the prefixes: most cache entries end here */
-	bool refused_letters[256]; /* the same of names that are known and left out; none where nobody is told */
-	const char *nvml_other;    /* an NVML library that the rules refused: of another version */
-	bool beside;               /* looking beside what was found: the cache knows what has a version of its own */
+	bool first_letters[256]; /* what follows "lib" in the prefixes: rejects most cache entries */
+	/* Likewise for names that are known and left out; all false where those are not reported */
+	bool refused_letters[256];
+	const char *nvml_other; /* an NVML library that the rules rejected: one of another version */
+	/*
+	 * Searching next to libraries found before; skips rows with their own versions, which the
+	 * cache knows
+	 */
+	bool beside;
 	bool wants_others;
 	struct other *others;
 	size_t n_others;
 };
 
-/* Length of a file name or soname up to and with its first ".so"; 0 when there is none. */
+/* The length of a file name or soname up to and including its first ".so"; 0 if it has none. */
 size_t graft_library_prefix_length(const char *name);
 /* The last component of a path. */
 const char *graft_library_file_name(const char *path);
-/* Whether a file name ends with ".<version>". */
+/* Returns whether a file name ends in ".<version>". */
 bool graft_library_has_version(const char *name, const char *version);
-/* What the library's own bytes say. -1 when they cannot be read; memory that fails is remembered. */
+/*
+ * Reads a library's own bytes. Returns -1 if it cannot be read as a library; if memory or
+ * descriptors run out, the survey records it.
+ */
 int graft_library_read(struct search *search, const char *path, struct graft_elf *ret_elf, struct graft_error *err);
-/* Whether a row is about the library, looked up or not. */
+/* Returns whether a row describes the library, looked up or not. */
 bool graft_library_is_known(const struct search *search, const char *name);
 
-/* Whether libraries that no row knows are looked for (SPEC runtime-and-hook 7.5). */
+/* Returns whether libraries that no row knows are searched for (SPEC runtime-and-hook 7.5). */
 bool graft_library_wants_others(const struct graft_survey *survey);
-/* A record of the loader's cache that no row is about: true when it is a library of the driver, which is then remembered. */
+/*
+ * Considers a record of the loader's cache that no row describes. Returns true if it is a library
+ * of the driver, which is then added to the search.
+ */
 bool graft_library_consider_other(struct search *search, const struct graft_ldcache_record *record);
-/* Where no cache tells, the names of a directory do. */
+/* Adds the unknown libraries of the driver in a directory, for use where no cache lists them. */
 void graft_library_scan_others(struct search *search, const char *path);
-/* Whether the name that programs are linked with, "libcuda.so", is a link beside the library. */
+/*
+ * Returns whether the development name of the library ("libcuda.so") is a link in the same
+ * directory.
+ */
 bool graft_library_has_development_link(struct search *search, const struct graft_library *library);
 
 #endif

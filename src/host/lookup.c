@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lookup: a memo of resolved directories. A driver's hundred libraries lie in one or two of them, and each name there is
- * usually a link to a sibling: both facts are what makes it cheap. Knows nothing of what the files are.
+ * lookup: remembers resolved directories. A driver's hundred libraries are in one or two
+ * directories, and most names there are links to siblings, which makes lookups cheap. Knows nothing
+ * of what the files are.
  */
 #include "host/lookup.h"
 
@@ -35,7 +36,7 @@ const struct graft_lookup_directory *graft_lookup_directory(struct graft_lookup 
 	struct graft_lookup_directory *directory;
 	int rc;
 
-	/* The newest first: the records of a cache come in runs of one directory. */
+	/* Newest first: the records of a cache come in runs of one directory. */
 	for (size_t i = lookup->n_directories; i-- > 0;) {
 		directory = &lookup->directories[i];
 		if (strncmp(directory->path, path, length) == 0 && directory->path[length] == '\0')
@@ -58,7 +59,8 @@ const struct graft_lookup_directory *graft_lookup_directory(struct graft_lookup 
 	return directory;
 }
 
-static const char *join(struct graft_lookup *lookup, const struct graft_lookup_directory *directory, const char *name)
+static const char *join_lookup_path(struct graft_lookup *lookup, const struct graft_lookup_directory *directory,
+				    const char *name)
 {
 	size_t length = strlen(directory->resolved);
 
@@ -69,7 +71,7 @@ static const char *join(struct graft_lookup *lookup, const struct graft_lookup_d
 static int resolve_whole(struct graft_lookup *lookup, const struct graft_lookup_directory *directory, const char *name,
 			 const char **ret_path, struct stat *ret_stat)
 {
-	const char *path = join(lookup, directory, name);
+	const char *path = join_lookup_path(lookup, directory, name);
 	auto_close int fd = -1;
 	int rc = path ? graft_root_resolve(lookup->root, path, lookup->arena, ret_path, &fd) : -ENOMEM;
 
@@ -81,15 +83,18 @@ static int resolve_whole(struct graft_lookup *lookup, const struct graft_lookup_
 
 #define IS_LINK 1
 
-/* 0, IS_LINK, or -errno. */
-static int look(int directory_fd, const char *name, struct stat *ret_stat)
+/* Returns 0, IS_LINK, or -errno. */
+static int look_at_lookup_entry(int directory_fd, const char *name, struct stat *ret_stat)
 {
 	if (fstatat(directory_fd, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	return S_ISLNK(ret_stat->st_mode) ? IS_LINK : 0;
 }
 
-/* libcuda.so.1, which is mostly a link and need not be looked at before it is read. libcuda.so.550.54.14 and other files mostly are none. */
+/*
+ * Matches libcuda.so.1, which usually is a link and can be read without a stat first.
+ * libcuda.so.550.54.14 and other files usually are not.
+ */
 static bool is_soname(const char *name)
 {
 	const char *version = strstr(name, ".so.");
@@ -106,7 +111,7 @@ int graft_lookup_file(struct graft_lookup *lookup, const struct graft_lookup_dir
 
 	if (directory->fd < 0)
 		return directory->fd;
-	rc = is_soname(name) ? IS_LINK : look(directory->fd, name, ret_stat);
+	rc = is_soname(name) ? IS_LINK : look_at_lookup_entry(directory->fd, name, ret_stat);
 	for (int i = 0; rc == IS_LINK; i++) {
 		char *target = buffers[i % 2];
 		ssize_t length = i == MAX_SIBLING_LINKS
@@ -123,11 +128,11 @@ int graft_lookup_file(struct graft_lookup *lookup, const struct graft_lookup_dir
 		}
 		if (length > 0 && strchr(target, '/'))
 			return resolve_whole(lookup, directory, name, ret_path, ret_stat);
-		rc = look(directory->fd, current, ret_stat);
+		rc = look_at_lookup_entry(directory->fd, current, ret_stat);
 	}
 	if (rc < 0)
 		return rc;
-	*ret_path = join(lookup, directory, current);
+	*ret_path = join_lookup_path(lookup, directory, current);
 	return *ret_path ? 0 : -ENOMEM;
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * management: every device node of the driver that there is, known by its name alone, for containers that look after all GPUs of a host (SPEC ctk-and-cdi 4.8). Nodes of
- * GPUs that procfs does not list are among them: the driver may be about to find them.
+ * management: every device node of the driver that exists, recognised by name alone, for containers
+ * that manage all GPUs of a host (SPEC ctk-and-cdi 4.8). This includes nodes of GPUs that procfs
+ * does not list: the driver may find them later.
  */
 #include <string.h>
 
 #include "host/catalog.h"
 #include "host/survey.h"
 
-static const struct graft_catalog_management_node *find_row(const char *directory, const char *name)
+static const struct graft_catalog_management_node *find_management_row(const char *directory, const char *name)
 {
 	for (size_t i = 0; i < graft_n_catalog_management_nodes; i++) {
 		const struct graft_catalog_management_node *row = &graft_catalog_management_nodes[i];
@@ -19,7 +20,7 @@ static const struct graft_catalog_management_node *find_row(const char *director
 	return NULL;
 }
 
-static void add(struct graft_survey *survey, const char *directory, const char *name)
+static void add_management_node(struct graft_survey *survey, const char *directory, const char *name)
 {
 	struct graft_inventory *inventory = survey->inventory;
 	const char *path = graft_arena_printf(survey->arena, "%s/%s", directory, name);
@@ -34,7 +35,7 @@ static void add(struct graft_survey *survey, const char *directory, const char *
 	graft_info(survey->log, "listing device %s", path);
 }
 
-static void look_in(struct graft_survey *survey, const char *directory)
+static void look_in_management_directory(struct graft_survey *survey, const char *directory)
 {
 	const char **names;
 	size_t n;
@@ -42,14 +43,14 @@ static void look_in(struct graft_survey *survey, const char *directory)
 	if (graft_survey_list(survey, survey->dev, directory, &names, &n) < 0)
 		return;
 	for (size_t i = 0; i < n; i++) {
-		const struct graft_catalog_management_node *row = find_row(directory, names[i]);
+		const struct graft_catalog_management_node *row = find_management_row(directory, names[i]);
 
 		if (row && !row->left_out)
-			add(survey, directory, names[i]);
+			add_management_node(survey, directory, names[i]);
 	}
 }
 
-/* The rows of a directory stand together. */
+/* The rows of a directory are adjacent. */
 void graft_survey_management(struct graft_survey *survey)
 {
 	const char *done = "";
@@ -58,7 +59,7 @@ void graft_survey_management(struct graft_survey *survey)
 		const char *directory = graft_catalog_management_nodes[i].directory;
 
 		if (strcmp(directory, done) != 0)
-			look_in(survey, directory);
+			look_in_management_directory(survey, directory);
 		done = directory;
 	}
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mig: MIG instances and capability nodes, from the driver's capability tree in procfs and its table of minors (SPEC
- * libnvidia-container 6.9). NVML is not asked; it alone knows the UUIDs, which stay unknown.
+ * mig: MIG instances and capability nodes, from the driver's capability tree in procfs and its
+ * table of minors (SPEC libnvidia-container 6.9). NVML, which alone knows the UUIDs, is not asked;
+ * they remain unknown.
  *
- * A capability's own file names its device. The table lists every instance that could exist on 32 GPUs (thousands of
- * lines): it is read only when a file does not say, or when all numbers of a GPU are wanted.
+ * The file of a capability names its device. The table lists every instance that could exist on 32
+ * GPUs (thousands of lines), so it is read only if a file names no device, or if all numbers of a
+ * GPU are requested.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -27,7 +29,10 @@ struct minors {
 	uint32_t major;
 };
 
-/* The number behind a prefix that the name consists of: ("gi12", "gi") is 12. -1 when it is not of that form. */
+/*
+ * Returns the number in a name that consists of a prefix and a number: 12 for ("gi12", "gi"); -1 if
+ * the name has another form.
+ */
 static long numbered(const char *name, const char *prefix)
 {
 	size_t length = strlen(prefix);
@@ -48,7 +53,10 @@ static int compare_long(const void *a, const void *b)
 	return la < lb ? -1 : la > lb;
 }
 
-/* Numbers of the entries of a directory with a prefix, ascending. Returns 0, or -errno when there is no such directory. */
+/*
+ * Lists the numbers of a directory's entries with a prefix, in ascending order. Returns 0, or
+ * -errno if there is no such directory.
+ */
 static int list_numbers(struct graft_survey *survey, const char *path, const char *prefix, long **ret_numbers,
 			size_t *ret_n)
 {
@@ -88,7 +96,7 @@ static void read_minors(struct graft_survey *survey, struct minors *minors)
 		minors->n = 0;
 }
 
-/* The minor that a capability's own file states. */
+/* Reads the minor from the text of a capability's file. */
 static bool minor_in(struct graft_survey *survey, const char *text, size_t length, uint32_t *ret_minor)
 {
 	struct graft_key_value *items;
@@ -114,7 +122,7 @@ static void set_node(struct graft_survey *survey, uint32_t major, uint32_t minor
 	if (!node->path)
 		return;
 	if (graft_survey_node(survey, node) == -ENODEV)
-		graft_survey_omit(survey, "missing device", node->path, "what is there is not this device");
+		graft_survey_omit(survey, "missing device", node->path, "it is another device");
 }
 
 static bool minor_in_table(struct graft_survey *survey, struct minors *minors, const struct graft_mig_minor *wanted,
@@ -134,8 +142,8 @@ static bool minor_in_table(struct graft_survey *survey, struct minors *minors, c
 }
 
 /*
- * Looks at the capability of an instance: false when it has no access file. Its node is that which the file names, or else the
- * table; it stays empty when the driver has no such nodes.
+ * Examines the capability of an instance. Returns false if it has no access file. The file names
+ * the node, or else the table does; it remains empty if the driver has no such nodes.
  */
 static bool look_at_capability(struct graft_survey *survey, struct minors *minors, const struct graft_mig_minor *wanted,
 			       const char *caps_path, struct graft_node *node)
@@ -194,7 +202,10 @@ static void read_instances(struct graft_survey *survey, struct minors *minors, s
 
 	if (list_numbers(survey, mig_path, "gi", &gis, &n_gis) < 0)
 		return;
-	/* QUIRK: the driver makes the directory for every GPU that it has attached; only an instance shows that there can be some. */
+	/*
+	 * QUIRK: the driver makes the directory for every GPU that it attaches; only an instance
+	 * proves that the GPU has MIG.
+	 */
 	gpu->mig_capable = gpu->mig_enabled = n_gis > 0;
 	survey->mig_undecided |= n_gis == 0;
 	for (size_t i = 0; i < n_gis; i++) {
@@ -210,7 +221,10 @@ static void read_instances(struct graft_survey *survey, struct minors *minors, s
 	}
 }
 
-/* The capability nodes that exist, so that the thousands that do not cost no system call. */
+/*
+ * Lists the capability nodes that exist, so that the thousands that do not exist need no system
+ * calls.
+ */
 static bool *list_present(struct graft_survey *survey, size_t *ret_n)
 {
 	const char **names;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mounted_libraries: an open and one or two reads a library. */
+/* mounted_libraries: one open and one or two reads per library. */
 #include "host/mounted_libraries.h"
 
 #include <fcntl.h>
@@ -9,10 +9,13 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
-#include "formats/elf.h"
-#include "formats/ldcache.h"
+#include "formats/loader/elf.h"
+#include "formats/loader/ldcache.h"
 
-/* /lib and /usr/lib are one directory on most systems; where they are two, a library too many is in the cache. */
+/*
+ * /lib and /usr/lib are one directory on most systems; where they differ, the cache may get one
+ * library too many.
+ */
 static const char *skip_usr(const char *path)
 {
 	return strncmp(path, "/usr/", strlen("/usr/")) == 0 ? path + strlen("/usr") : path;
@@ -34,8 +37,8 @@ static bool is_in_folders(const char *path, const char *const *folders, size_t n
 	return false;
 }
 
-/* Without memory the arena remembers. */
-static void add_path(struct graft_arena *arena, const char ***paths, size_t *n, const char *path)
+/* If memory is exhausted, the arena records it. */
+static void add_mounted_path(struct graft_arena *arena, const char ***paths, size_t *n, const char *path)
 {
 	(void)graft_arena_push_string(arena, paths, n, path);
 }
@@ -43,27 +46,30 @@ static void add_path(struct graft_arena *arena, const char ***paths, size_t *n, 
 static void add_other(const struct graft_cdi_mount *row, bool is_directory, struct graft_arena *arena,
 		      struct graft_mounted_libraries *libraries)
 {
-	add_path(arena, &libraries->others, &libraries->n_others, row->container_path);
+	add_mounted_path(arena, &libraries->others, &libraries->n_others, row->container_path);
 	if (is_directory)
-		add_path(arena, &libraries->directories, &libraries->n_directories, row->container_path);
+		add_mounted_path(arena, &libraries->directories, &libraries->n_directories, row->container_path);
 }
 
-/* What is no library by its name and place. A file system of its own is a directory, too. */
-static void look(const struct graft_cdi_mount *row, struct graft_arena *arena,
-		 struct graft_mounted_libraries *libraries)
+/*
+ * Records a mount that is not a library by its name and directory. A file system of its own is a
+ * directory, too.
+ */
+static void look_at_mounted_file(const struct graft_cdi_mount *row, struct graft_arena *arena,
+				 struct graft_mounted_libraries *libraries)
 {
 	struct stat st = { .st_mode = row->host_path[0] == '/' ? 0 : S_IFDIR };
 
 	if (row->host_path[0] == '/' && stat(row->host_path, &st) == 0)
-		add_path(arena, &libraries->sources, &libraries->n_sources, row->host_path);
+		add_mounted_path(arena, &libraries->sources, &libraries->n_sources, row->host_path);
 	add_other(row, S_ISDIR(st.st_mode), arena, libraries);
 }
 
-/* The header of what is one by its name and place. */
-static void read_library(const struct graft_cdi_mount *row, struct graft_arena *arena,
-			 struct graft_mounted_libraries *libraries)
+/* Reads the header of a file that is a library by its name and directory. */
+static void read_mounted_library(const struct graft_cdi_mount *row, struct graft_arena *arena,
+				 struct graft_mounted_libraries *libraries)
 {
-	/* Not open(2), behind which musl asks for FD_CLOEXEC once more. */
+	/* Not open(2): musl's follows it with another system call to set FD_CLOEXEC. */
 	auto_close int fd = openat(AT_FDCWD, row->host_path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct graft_mounted_library *slot;
 	struct graft_error why = { .status = GRAFT_OK };
@@ -71,7 +77,7 @@ static void read_library(const struct graft_cdi_mount *row, struct graft_arena *
 	struct stat st = { .st_mode = 0 };
 
 	if (fd >= 0)
-		add_path(arena, &libraries->sources, &libraries->n_sources, row->host_path);
+		add_mounted_path(arena, &libraries->sources, &libraries->n_sources, row->host_path);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
 	    graft_elf_read_fd(fd, row->host_path, arena, &elf, &why) < 0 || elf.abi_flags == 0 ||
 	    (elf.soname && !graft_ldcache_is_soname(elf.soname))) {
@@ -96,9 +102,9 @@ int graft_mounted_libraries_read(const struct graft_cdi_edits *edits, const char
 
 		if (graft_ldcache_is_library_name(graft_path_name(row->container_path)) &&
 		    is_in_folders(row->container_path, folders, n_folders))
-			read_library(row, arena, ret);
+			read_mounted_library(row, arena, ret);
 		else
-			look(row, arena, ret);
+			look_at_mounted_file(row, arena, ret);
 	}
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mounted_libraries: what the files that a specification mounts are, by a look at the host. They are the host's own, named by whoever wrote the specification; nothing of a container
- * is looked at.
+ * mounted_libraries: identifies the files that a specification mounts, by examining them on the
+ * host. They are the host's own, named by the author of the specification; nothing of a container
+ * is examined.
  */
 #ifndef GRAFT_HOST_MOUNTED_LIBRARIES_H
 #define GRAFT_HOST_MOUNTED_LIBRARIES_H
@@ -11,30 +12,34 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "formats/cdi.h"
+#include "formats/cdi/cdi.h"
 
-/* A library that is mounted into one of the folders that were asked about. */
+/* A library that is mounted into one of the given folders. */
 struct graft_mounted_library {
 	const char *path;   /* in the container */
-	const char *soname; /* its file's name where it says none */
-	uint32_t abi_flags; /* formats/elf.h */
+	const char *soname; /* the file name if the library has none */
+	uint32_t abi_flags; /* formats/loader/elf.h */
 };
 
 struct graft_mounted_libraries {
 	struct graft_mounted_library *items; /* in the order of the mounts */
 	size_t n;
-	const char **
-	    others; /* container paths of all other mounts: directories, nodes, files that are no libraries of a folder */
+	/*
+	 * Container paths of all other mounts: directories, nodes, files that are not libraries of
+	 * a folder
+	 */
+	const char **others;
 	size_t n_others;
-	const char **directories; /* those of them that are directories of the host */
+	const char **directories; /* those of `others` that are directories on the host */
 	size_t n_directories;
-	const char **sources; /* host paths that are there, of the files of the host, in the order of the mounts */
+	const char **sources; /* host paths of mounted files that exist, in the order of the mounts */
 	size_t n_sources;
 };
 
 /*
- * Looks at all files of the host that are mounted, and reads the headers of the libraries in `folders` (absolute, without slashes at the end; /usr at their beginning makes no difference). A file that is none, or cannot be read, is another.
- * -1: GRAFT_NO_MEMORY.
+ * Examines all mounted files of the host, and reads the headers of the libraries in `folders`
+ * (absolute, without trailing slashes; a leading /usr makes no difference). A file that is not a
+ * library, or cannot be read, goes into `others`. Returns -1 with GRAFT_NO_MEMORY.
  */
 int graft_mounted_libraries_read(const struct graft_cdi_edits *edits, const char *const *folders, size_t n_folders,
 				 struct graft_arena *arena, struct graft_mounted_libraries *ret,

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodes: the device nodes of the driver as a whole (SPEC libnvidia-container 6.7). Looked at, never opened. */
+/*
+ * nodes: the device nodes that belong to the driver as a whole (SPEC libnvidia-container 6.7). They
+ * are examined without being opened.
+ */
 #include <errno.h>
 #include <string.h>
 
 #include "host/catalog.h"
 #include "host/survey.h"
 
-static void add(struct graft_survey *survey, const struct graft_node *node)
+static void add_catalog_node(struct graft_survey *survey, const struct graft_node *node)
 {
 	struct graft_inventory *inventory = survey->inventory;
 	struct graft_node *copy;
@@ -17,7 +20,10 @@ static void add(struct graft_survey *survey, const struct graft_node *node)
 	graft_info(survey->log, "listing device %s", node->path);
 }
 
-/* A node whose number is fixed is listed even if it is not there: its place is known, and the loader of modules may make it. */
+/*
+ * A node with fixed numbers is listed even if it does not exist: its path is known, and loading the
+ * kernel modules may create it.
+ */
 static void look_fixed(struct graft_survey *survey, const struct graft_catalog_node *row)
 {
 	struct graft_node node = {
@@ -27,9 +33,9 @@ static void look_fixed(struct graft_survey *survey, const struct graft_catalog_n
 
 	if (rc < 0)
 		graft_survey_omit(survey, "missing device", row->path, "%s",
-				  rc == -ENODEV ? "what is there is not this device" : strerror(-rc));
+				  rc == -ENODEV ? "it is another device" : strerror(-rc));
 	if (rc == 0 || row->assumed)
-		add(survey, &node);
+		add_catalog_node(survey, &node);
 }
 
 static void look_as_is(struct graft_survey *survey, const struct graft_catalog_node *row)
@@ -40,7 +46,7 @@ static void look_as_is(struct graft_survey *survey, const struct graft_catalog_n
 
 	if (rc < 0) {
 		graft_survey_omit(survey, "missing device", row->path, "%s",
-				  rc == -ENODEV ? "what is there is not a character device" : strerror(-rc));
+				  rc == -ENODEV ? "it is not a character device" : strerror(-rc));
 		return;
 	}
 	if (graft_survey_major(survey, row->devices_name, &major) && major != node.major) {
@@ -48,7 +54,7 @@ static void look_as_is(struct graft_survey *survey, const struct graft_catalog_n
 				  row->devices_name, major);
 		return;
 	}
-	add(survey, &node);
+	add_catalog_node(survey, &node);
 }
 
 static void look_wsl(struct graft_survey *survey)
@@ -56,7 +62,7 @@ static void look_wsl(struct graft_survey *survey)
 	struct graft_node node = { .path = "/dev/dxg", .source = "/dev/dxg" };
 
 	if (graft_survey_node_as_is(survey, &node) == 0)
-		add(survey, &node);
+		add_catalog_node(survey, &node);
 }
 
 void graft_survey_nodes(struct graft_survey *survey)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvml: the parent's side: starts the child, waits as long as it takes (or as long as the caller allows), reads the
- * answer with limits, and turns what went wrong into the texts that people know. Loads no code of the driver.
+ * nvml: the parent's side. It starts the child, waits for as long as necessary or as the caller
+ * allows, reads the answer within limits, and turns failures into the established error messages.
+ * Loads no code of the driver.
  */
 #include "host/nvml.h"
 
@@ -35,9 +36,26 @@ static const struct graft_field mig_fields[] = {
 	GRAFT_F_U32(struct graft_nvml_mig, ci, true, "compute instance"),
 	GRAFT_F_STRING(struct graft_nvml_mig, uuid, false, "UUID"),
 	GRAFT_F_STRING(struct graft_nvml_mig, name, false, "name, with the profile"),
+	GRAFT_F_BOOL(struct graft_nvml_mig, has_size, "what follows is known"),
+	GRAFT_F_U32(struct graft_nvml_mig, memory_mib, false, "memory"),
+	GRAFT_F_U32(struct graft_nvml_mig, multiprocessors, false, "multiprocessors"),
+	GRAFT_F_U32(struct graft_nvml_mig, gi_slices, false, "slices of its GPU instance"),
+	GRAFT_F_U32(struct graft_nvml_mig, ci_slices, false, "slices of its compute instance"),
+	GRAFT_F_U32(struct graft_nvml_mig, copy_engines, false, "copy engines"),
+	GRAFT_F_U32(struct graft_nvml_mig, decoders, false, "video decoders"),
+	GRAFT_F_U32(struct graft_nvml_mig, encoders, false, "video encoders"),
+	GRAFT_F_U32(struct graft_nvml_mig, jpeg_engines, false, "JPEG engines"),
+	GRAFT_F_U32(struct graft_nvml_mig, ofa_engines, false, "optical flow engines"),
 };
 static const struct graft_record mig_record = { "nvml_mig", sizeof(struct graft_nvml_mig), mig_fields,
 						GRAFT_COUNT(mig_fields) };
+
+static const struct graft_field link_fields[] = {
+	GRAFT_F_STRING(struct graft_nvml_link, bus_id, true, "PCI address of the other device"),
+	GRAFT_F_U32(struct graft_nvml_link, count, false, "how many NVLinks lead to it"),
+};
+static const struct graft_record link_record = { "nvml_link", sizeof(struct graft_nvml_link), link_fields,
+						 GRAFT_COUNT(link_fields) };
 
 static const struct graft_field gpu_fields[] = {
 	GRAFT_F_U32(struct graft_nvml_gpu, index, true, "NVML's index"),
@@ -53,9 +71,13 @@ static const struct graft_field gpu_fields[] = {
 	GRAFT_F_STRING(struct graft_nvml_gpu, bus_id, false, "PCI address"),
 	GRAFT_F_STRING(struct graft_nvml_gpu, uuid, false, "UUID"),
 	GRAFT_F_STRING(struct graft_nvml_gpu, model, false, "product name"),
+	GRAFT_F_BOOL(struct graft_nvml_gpu, has_memory, "memory is known"),
+	GRAFT_F_U32(struct graft_nvml_gpu, memory_mib, false, "memory"),
+	GRAFT_F_STRING(struct graft_nvml_gpu, clique, false, "NVLink domain and clique"),
 	GRAFT_F_BOOL(struct graft_nvml_gpu, mig_capable, "it has a MIG mode"),
 	GRAFT_F_BOOL(struct graft_nvml_gpu, mig_enabled, "it is in MIG mode"),
 	GRAFT_F_RECORDS(struct graft_nvml_gpu, migs, &mig_record, "MIG devices in NVML's order"),
+	GRAFT_F_RECORDS(struct graft_nvml_gpu, links, &link_record, "active NVLinks"),
 };
 static const struct graft_record gpu_record = { "nvml_gpu", sizeof(struct graft_nvml_gpu), gpu_fields,
 						GRAFT_COUNT(gpu_fields) };
@@ -69,21 +91,23 @@ static const struct graft_field snapshot_fields[] = {
 	GRAFT_F_U32(struct graft_nvml_snapshot, cuda_version, false, "CUDA version as a number"),
 	GRAFT_F_RECORDS(struct graft_nvml_snapshot, gpus, &gpu_record, "GPUs in NVML's order"),
 	GRAFT_F_STRINGS(struct graft_nvml_snapshot, notes, "for the log"),
+	GRAFT_F_STRINGS(struct graft_nvml_snapshot, unsettled, "what may be another answer later"),
 };
 const struct graft_record graft_nvml_snapshot_record = { "nvml_snapshot", sizeof(struct graft_nvml_snapshot),
 							 snapshot_fields, GRAFT_COUNT(snapshot_fields) };
 
-/* A child that is running; ended and reaped at the brace. */
+/* A running child; killed and reaped at the end of the scope. */
 struct child {
 	pid_t pid;
 	int answer_fd;
 };
 
 /*
- * Waits for the end of a child that has closed its end of the pipe. Returns its status, or -1 when it cannot be had: SIGCHLD is ignored by the
- * program, or the driver's code closed the pipe and goes on (end_child ends it; BASELINE 5.3: without pidfds it is waited for).
+ * Waits for a child that has closed its end of the pipe. Returns its status, or -1 if there is
+ * none: the program ignores SIGCHLD, or the driver's code closed the pipe and continues to run
+ * (then end_child() kills it; BASELINE 5.3: without pidfds, wait for it).
  */
-static int reap(struct child *child)
+static int reap_nvml_child(struct child *child)
 {
 	pid_t pid = child->pid;
 	auto_close int pid_fd = pid > 0 ? graft_pidfd_open(pid, 0) : -1;
@@ -111,7 +135,7 @@ static void end_child(struct child *child)
 	if (child->pid <= 0)
 		return;
 	(void)kill(child->pid, SIGKILL);
-	/* A child inside the driver dies when the driver lets it: do not hang with it for longer than this. */
+	/* A child inside the driver dies only when the driver lets it: wait no longer than this. */
 	while (graft_clock_ms() < deadline) {
 		if (waitpid(child->pid, NULL, WNOHANG) != 0)
 			break;
@@ -121,7 +145,7 @@ static void end_child(struct child *child)
 }
 #define auto_child __attribute__((cleanup(end_child)))
 
-static int start(const struct graft_nvml_question *question, struct child *child, struct graft_error *err)
+static int start_nvml_child(const struct graft_nvml_question *question, struct child *child, struct graft_error *err)
 {
 	pid_t parent = getpid();
 	int fds[2];
@@ -144,7 +168,10 @@ static int start(const struct graft_nvml_question *question, struct child *child
 	return 0;
 }
 
-/* Reads what is there. Returns 1 at the end of the answer, 0 when there may be more, -1 when it is too long or unreadable. */
+/*
+ * Reads what is available. Returns 1 at the end of the answer, 0 if there may be more, -1 if it is
+ * too long or cannot be read.
+ */
 static int read_some(int fd, struct graft_buffer *answer, struct graft_error *err)
 {
 	char bytes[4096];
@@ -183,7 +210,7 @@ static int wait_for_answer(const struct graft_nvml_question *question, struct ch
 				return rc < 0 ? -1 : 0;
 		}
 		if (graft_clock_ms() >= next_line) {
-			graft_info(question->log, "waiting for NVML, which wakes the GPUs: %lld s",
+			graft_info(question->log, GRAFT_NVML_WAITING ": %lld s",
 				   (long long)((graft_clock_ms() - begin) / 1000));
 			next_line += PROGRESS_MS;
 		}
@@ -217,7 +244,10 @@ static int check_end(int status, const struct graft_buffer *answer, struct graft
 	return 0;
 }
 
-/* What the driver's code says about itself is shown to people and written to files: plain text of sensible length, or nothing. */
+/*
+ * Text from the driver's code is shown to people and written to files: accept printable text of
+ * reasonable length, or nothing.
+ */
 static void sanitize(const char **text)
 {
 	size_t length = *text ? strlen(*text) : 0;
@@ -235,12 +265,18 @@ static void sanitize_snapshot(struct graft_nvml_snapshot *snapshot)
 	if (snapshot->n_gpus > GRAFT_NVML_GPUS_MAX)
 		snapshot->n_gpus = GRAFT_NVML_GPUS_MAX;
 	sanitize(&snapshot->driver_version);
+	for (size_t i = 0; i < snapshot->n_unsettled; i++) {
+		sanitize(&snapshot->unsettled[i]);
+		if (!snapshot->unsettled[i])
+			snapshot->unsettled[i] = "NVML gives no reason";
+	}
 	for (size_t i = 0; i < snapshot->n_gpus; i++) {
 		struct graft_nvml_gpu *gpu = &snapshot->gpus[i];
 
 		sanitize(&gpu->bus_id);
 		sanitize(&gpu->uuid);
 		sanitize(&gpu->model);
+		sanitize(&gpu->clique);
 		if (gpu->n_migs > GRAFT_NVML_MIGS_MAX)
 			gpu->n_migs = GRAFT_NVML_MIGS_MAX;
 		for (size_t j = 0; j < gpu->n_migs; j++) {
@@ -293,9 +329,9 @@ int graft_nvml_ask(const struct graft_nvml_question *question, struct graft_aren
 
 	*ret_snapshot = (struct graft_nvml_snapshot){ 0 };
 	graft_info(question->log, "asking NVML (%s) as %u:%u", question->library, question->uid, question->gid);
-	if (start(question, &child, err) < 0 || wait_for_answer(question, &child, &answer, err) < 0)
+	if (start_nvml_child(question, &child, err) < 0 || wait_for_answer(question, &child, &answer, err) < 0)
 		return -1;
-	if (check_end(reap(&child), &answer, err) < 0)
+	if (check_end(reap_nvml_child(&child), &answer, err) < 0)
 		return -1;
 	if (graft_record_read(&graft_nvml_snapshot_record, answer.bytes, answer.length, arena, ret_snapshot,
 			      &parse_error) < 0) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvml_child: what runs between fork and exit. First everything that the driver's code could misuse is given up, then
- * the library is loaded, asked, and its answers are written down. Every function of the library is looked up by itself:
- * a driver that lacks one still answers the rest (BASELINE NVML of driver 340).
+ * nvml_child: what runs between fork and exit. It first gives up everything that the driver's code
+ * could misuse, then loads the library, asks it, and writes the answers. Each function of the
+ * library is looked up separately, so a driver that lacks one still answers the rest (BASELINE NVML
+ * of driver 340).
  */
 #include "host/nvml.h"
 
@@ -22,20 +23,28 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/caps.h"
 #include "base/cleanup.h"
 #include "base/sys.h"
 #include "host/discover.h"
+#include "host/nvml_watch.h"
 
 #define ANSWER_ARENA_MAX        ((size_t)4 << 20)
 #define OPEN_FILES_MAX          1024
+#define NVML_INVALID_ARGUMENT   2
 #define NVML_NOT_SUPPORTED      3
 #define NVML_NOT_FOUND          6
 #define NVML_FUNCTION_NOT_FOUND 13
 #define NVML_VERSION_SIZE       80
 #define NVML_UUID_SIZE          96
 #define NVML_NAME_SIZE          96
+#define NVML_LINKS_MAX          64
 
 #define NVML_ADDRESSING_VERSION 0x1000008u /* the first version of struct nvml_addressing */
+#define NVML_FABRIC_VERSION     0x2000024u /* the second version of struct nvml_fabric */
+#define NVML_FABRIC_NOT_STARTED 1
+#define NVML_FABRIC_IN_PROGRESS 2
+#define NVML_FABRIC_COMPLETED   3 /* the GPU has joined its domain */
 
 typedef void *nvml_device;
 
@@ -43,7 +52,25 @@ struct nvml_addressing {
 	unsigned int version, value;
 };
 
-/* Long enough for every version of the call; the first members are the same in all. */
+struct nvml_memory {
+	unsigned long long total, free, used;
+};
+
+struct nvml_attributes {
+	unsigned int multiprocessors, copy_engines, decoders, encoders, jpeg_engines, ofa_engines;
+	unsigned int gi_slices, ci_slices;
+	unsigned long long memory_mib;
+};
+
+struct nvml_fabric {
+	unsigned int version;
+	unsigned char cluster[16];
+	unsigned int status, clique;
+	unsigned char state;
+	unsigned int health;
+};
+
+/* Large enough for every version of the call; the first members are the same in all. */
 struct nvml_pci_info {
 	char bus_id_legacy[16];
 	unsigned int domain, bus, device, pci_device_id, pci_subsystem_id;
@@ -59,10 +86,11 @@ struct child {
 };
 
 /*
- * A function of the library by its newest name that is there. The prototypes below are those of NVML's public
- * documentation; POSIX makes the conversion from void * work.
+ * Finds a function of the library by the first of its names that exists, newest first. The
+ * prototypes below are those of NVML's public documentation; POSIX permits the conversion from void
+ * *.
  */
-static void find(struct child *child, const char *const *names, size_t n, void *ret_function)
+static void find_nvml_function(struct child *child, const char *const *names, size_t n, void *ret_function)
 {
 	void *symbol = NULL;
 
@@ -71,17 +99,19 @@ static void find(struct child *child, const char *const *names, size_t n, void *
 	memcpy(ret_function, &symbol, sizeof(symbol));
 }
 
-#define FIND(child, function, ...)                                       \
-	do {                                                             \
-		const char *const names_[] = { __VA_ARGS__ };            \
-		find((child), names_, GRAFT_COUNT(names_), &(function)); \
+#define FIND(child, function, ...)                                                     \
+	do {                                                                           \
+		const char *const names_[] = { __VA_ARGS__ };                          \
+		find_nvml_function((child), names_, GRAFT_COUNT(names_), &(function)); \
 	} while (0)
 
-_Noreturn static void finish(struct child *child)
+_Noreturn static void finish_nvml_child(struct child *child)
 {
 	struct graft_buffer out = { 0 };
 	size_t done = 0;
 
+	if (child->question->watched)
+		graft_nvml_events_fail(child->out_fd, child->snapshot.failure);
 	graft_record_write(&graft_nvml_snapshot_record, &child->snapshot, &out);
 	while (!graft_buffer_failed(&out) && done < out.length) {
 		ssize_t n = write(child->out_fd, out.bytes + done, out.length - done);
@@ -90,18 +120,18 @@ _Noreturn static void finish(struct child *child)
 			_exit(2);
 		done += n > 0 ? (size_t)n : 0;
 	}
-	/* nvmlShutdown() is not called: the kernel closes what the library opened, and sooner. */
+	/* nvmlShutdown() is not called: the kernel closes what the library opened, and faster. */
 	_exit(graft_buffer_failed(&out) ? 2 : 0);
 }
 
-_Noreturn static void fail(struct child *child, const char *what, int sys)
+_Noreturn static void fail_nvml_child(struct child *child, const char *what, int sys)
 {
 	child->snapshot.failure = what;
 	child->snapshot.sys = (uint32_t)sys;
-	finish(child);
+	finish_nvml_child(child);
 }
 
-__attribute__((format(printf, 2, 3))) static void note(struct child *child, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void note_nvml_trouble(struct child *child, const char *format, ...)
 {
 	char text[GRAFT_NVML_TEXT_MAX];
 	va_list args;
@@ -112,12 +142,24 @@ __attribute__((format(printf, 2, 3))) static void note(struct child *child, cons
 	(void)graft_arena_push_string(child->arena, &child->snapshot.notes, &child->snapshot.n_notes, text);
 }
 
-/* Nothing of the parent's stays open but the pipe; 0 to 2 become /dev/null so that nothing else lands there. */
+/* Says that an answer may be another one later, and why. */
+__attribute__((format(printf, 2, 3))) static void note_unsettled(struct child *child, const char *format, ...)
+{
+	char text[GRAFT_NVML_TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	(void)graft_arena_push_string(child->arena, &child->snapshot.unsettled, &child->snapshot.n_unsettled, text);
+}
+
+/* Leaves only the pipe open. 0 to 2 become /dev/null, so that nothing else gets these numbers. */
 static void close_descriptors(struct child *child)
 {
 	int null_fd;
 
-	/* The pipe moves out of the way of 0 to 2 first. */
+	/* First move the pipe out of the range 0 to 2. */
 	child->out_fd = fcntl(child->out_fd, F_DUPFD_CLOEXEC, 3);
 	if (child->out_fd < 0)
 		_exit(2);
@@ -132,7 +174,10 @@ static void close_descriptors(struct child *child)
 		(void)graft_close_range(3, (unsigned int)child->out_fd - 1, 0);
 	if (graft_close_range((unsigned int)child->out_fd + 1, ~0u, 0) == 0)
 		return;
-	/* BASELINE 5.9: no close_range. All our descriptors are low, and a container engine's are not thousands. */
+	/*
+	 * BASELINE 5.9: no close_range. Our descriptors are low, and a container engine does not
+	 * have thousands.
+	 */
 	for (int fd = 3; fd < 4096; fd++) {
 		if (fd != child->out_fd)
 			(void)close(fd);
@@ -140,10 +185,10 @@ static void close_descriptors(struct child *child)
 }
 
 /*
- * SPEC 4.3: NVML must bind to the C runtime that is already here, not to that of the driver root. libdl and libgcc_s are what it
- * needs beyond that.
+ * SPEC libnvidia-container 4.3: NVML must bind to the C runtime that is already loaded, not to the
+ * one in the driver root. It also needs libdl and libgcc_s.
  */
-static void enter_root(struct child *child)
+static void enter_nvml_root(struct child *child)
 {
 	static const char *const runtime[] = { "libm.so.6", "librt.so.1", "libpthread.so.0", "libdl.so.2",
 					       "libgcc_s.so.1" };
@@ -152,22 +197,27 @@ static void enter_root(struct child *child)
 		return;
 	for (size_t i = 0; i < GRAFT_COUNT(runtime); i++) {
 		if (!dlopen(runtime[i], RTLD_NOW))
-			note(child, "%s is not here", runtime[i]);
+			note_nvml_trouble(child, "%s is missing in the driver root", runtime[i]);
 	}
 	if (chdir(child->question->root) < 0 || chroot(".") < 0 || chdir("/") < 0)
-		fail(child, "change root failed", errno);
+		fail_nvml_child(child, "change root failed", errno);
 }
 
-/* The caller's effective set may be narrow (base/caps.h); what is permitted is needed for a moment, and then gone for good. */
-static void raise_capabilities(void)
+/*
+ * Takes the step that exists for this child (base/caps.h), whatever the caller has: changing root
+ * and ids needs no more. Afterwards everything is dropped for good.
+ */
+static void enter_nvml_step(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct sets[2];
+	const uint64_t step = graft_caps_step_set(GRAFT_CAPS_INIT_STEP);
 
 	if (syscall(SYS_capget, &header, sets) < 0)
 		return;
-	for (size_t i = 0; i < GRAFT_COUNT(sets); i++)
-		sets[i].effective = sets[i].permitted;
+	sets[0].effective = sets[0].permitted & (uint32_t)step;
+	sets[1].effective = sets[1].permitted & (uint32_t)(step >> 32);
+	sets[0].inheritable = sets[1].inheritable = 0;
 	(void)syscall(SYS_capset, &header, sets);
 }
 
@@ -176,11 +226,16 @@ static void drop_identity(struct child *child)
 	uid_t uid = child->question->uid;
 	gid_t gid = child->question->gid;
 
-	/* Supplementary groups stay when the group does: an unprivileged caller may need its own, and may not change them. */
-	if (gid != getegid() && setgroups(1, &gid) < 0)
-		fail(child, "privilege change failed", errno);
+	/*
+	 * SECURITY: drop supplementary groups whenever permitted, whatever the group: root's own
+	 * (disk, shadow) can open files that this code has no business with. If it is not permitted
+	 * (EPERM: no CAP_SETGID, or a user namespace that denies it), the caller is an ordinary
+	 * user that keeps its group as well, and may need the other groups for the device nodes.
+	 */
+	if (setgroups(0, NULL) < 0 && (errno != EPERM || gid != getegid()))
+		fail_nvml_child(child, "privilege change failed", errno);
 	if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
-		fail(child, "privilege change failed", errno);
+		fail_nvml_child(child, "privilege change failed", errno);
 }
 
 static void drop_capabilities(struct child *child)
@@ -190,13 +245,16 @@ static void drop_capabilities(struct child *child)
 
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		fail(child, "privilege change failed", errno);
+		fail_nvml_child(child, "privilege change failed", errno);
 	if (syscall(SYS_capset, &header, none) < 0)
-		fail(child, "capability change failed", errno);
+		fail_nvml_child(child, "capability change failed", errno);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-/* The program we are part of may catch what the driver's code dies of; its handlers are not for here. */
+/*
+ * The calling program may have handlers for signals that the driver's code dies of; they must not
+ * run here.
+ */
 static void reset_signals(void)
 {
 	const struct sigaction by_default = { .sa_handler = SIG_DFL };
@@ -215,7 +273,7 @@ static void limit_resources(void)
 		rlim_t limit;
 	} limits[] = {
 		{ RLIMIT_CORE, 0 },
-		{ RLIMIT_FSIZE, 0 }, /* it has no file to write; a pipe is none */
+		{ RLIMIT_FSIZE, 0 }, /* it has no file to write; a pipe is not limited */
 		{ RLIMIT_NOFILE, OPEN_FILES_MAX },
 	};
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -237,7 +295,10 @@ static void lower(char *text)
 		*text = (char)tolower((unsigned char)*text);
 }
 
-/* The reason behind the last colon in lower case, the first line alone: as all messages of the stack (SPEC 2.3). */
+/*
+ * Formats the reason: the first line only, in lower case after the last colon, like all messages of
+ * the stack (SPEC libnvidia-container 2.3).
+ */
 static const char *load_failure(struct child *child, const char *reason)
 {
 	char text[GRAFT_NVML_TEXT_MAX];
@@ -253,7 +314,7 @@ static const char *load_failure(struct child *child, const char *reason)
 
 static const char *nvml_text(struct child *child, int code)
 {
-	/* For libraries without nvmlErrorString: what it says for the codes that people meet. */
+	/* For libraries without nvmlErrorString: its texts for the common codes. */
 	static const struct {
 		int code;
 		const char *text;
@@ -283,10 +344,10 @@ static const char *nvml_text(struct child *child, int code)
 _Noreturn static void fail_nvml(struct child *child, int code)
 {
 	child->snapshot.code = (uint32_t)code;
-	fail(child, graft_arena_printf(child->arena, "nvml error: %s", nvml_text(child, code)), 0);
+	fail_nvml_child(child, graft_arena_printf(child->arena, "nvml error: %s", nvml_text(child, code)), 0);
 }
 
-static void load(struct child *child)
+static void load_nvml(struct child *child)
 {
 	int (*init)(void) = NULL;
 	int rc;
@@ -294,7 +355,7 @@ static void load(struct child *child)
 	child->library = dlopen(child->question->library, RTLD_NOW);
 	if (!child->library) {
 		child->snapshot.no_library = true;
-		fail(child, load_failure(child, dlerror()), 0);
+		fail_nvml_child(child, load_failure(child, dlerror()), 0);
 	}
 	if (child->question->cuda)
 		return;
@@ -304,7 +365,30 @@ static void load(struct child *child)
 		fail_nvml(child, rc);
 }
 
-/* The same from libcuda. Of it cuDriverGetVersion() wakes no GPU; the architecture needs the first one. */
+/* MiB that fit: a number beyond that is no amount of memory. */
+static uint32_t to_mib(unsigned long long bytes)
+{
+	return bytes >> 20 <= UINT32_MAX ? (uint32_t)(bytes >> 20) : 0;
+}
+
+static void ask_cuda_size(struct child *child, struct graft_nvml_gpu *gpu)
+{
+	int (*get_name)(char *, int, int) = NULL, (*total)(size_t *, int) = NULL;
+	char name[NVML_NAME_SIZE + 1] = "";
+	size_t bytes = 0;
+
+	FIND(child, get_name, "cuDeviceGetName");
+	if (get_name && get_name(name, NVML_NAME_SIZE, 0) == 0 && name[0] != '\0')
+		gpu->model = graft_arena_strdup(child->arena, name);
+	FIND(child, total, "cuDeviceTotalMem_v2");
+	gpu->memory_mib = total && total(&bytes, 0) == 0 ? to_mib(bytes) : 0;
+	gpu->has_memory = gpu->memory_mib > 0;
+}
+
+/*
+ * Asks libcuda for the same facts. cuDriverGetVersion() wakes no GPU; the architecture needs the
+ * first GPU.
+ */
 static void ask_cuda(struct child *child)
 {
 	int (*driver_version)(int *) = NULL, (*init)(unsigned int) = NULL;
@@ -317,7 +401,7 @@ static void ask_cuda(struct child *child)
 		child->snapshot.cuda_version = (uint32_t)version;
 	FIND(child, init, "cuInit");
 	FIND(child, capability, "cuDeviceComputeCapability");
-	if (!(child->question->facts & GRAFT_NVML_ARCH) || !init || !capability || init(0) != 0 ||
+	if (!(child->question->facts & (GRAFT_NVML_ARCH | GRAFT_NVML_SIZE)) || !init || !capability || init(0) != 0 ||
 	    capability(&major, &minor, 0) != 0 || major < 0 || minor < 0)
 		return;
 	gpu = graft_arena_push(child->arena, &child->snapshot.gpus, &child->snapshot.n_gpus, sizeof(*gpu));
@@ -326,6 +410,8 @@ static void ask_cuda(struct child *child)
 	gpu->has_arch = true;
 	gpu->arch_major = (uint32_t)major;
 	gpu->arch_minor = (uint32_t)minor;
+	if (child->question->facts & GRAFT_NVML_SIZE)
+		ask_cuda_size(child, gpu);
 }
 
 static void ask_system(struct child *child)
@@ -343,7 +429,7 @@ static void ask_system(struct child *child)
 		child->snapshot.cuda_version = (uint32_t)version;
 }
 
-/* A text that one of NVML's functions gives; NULL when it does not. */
+/* Returns a text from one of NVML's functions, or NULL if the function is missing or fails. */
 static const char *ask_text(struct child *child, const char *symbol, nvml_device device, size_t size)
 {
 	int (*function)(nvml_device, char *, unsigned int) = NULL;
@@ -387,6 +473,103 @@ static void ask_kind(struct child *child, nvml_device device, struct graft_nvml_
 	}
 }
 
+static void ask_mig_size(struct child *child, nvml_device device, struct graft_nvml_mig *mig)
+{
+	int (*get_attributes)(nvml_device, struct nvml_attributes *) = NULL;
+	struct nvml_attributes attributes = { .multiprocessors = 0 };
+
+	FIND(child, get_attributes, "nvmlDeviceGetAttributes_v2", "nvmlDeviceGetAttributes");
+	if (!get_attributes || get_attributes(device, &attributes) != 0 || attributes.memory_mib > UINT32_MAX)
+		return;
+	mig->has_size = true;
+	mig->memory_mib = (uint32_t)attributes.memory_mib;
+	mig->multiprocessors = attributes.multiprocessors;
+	mig->gi_slices = attributes.gi_slices;
+	mig->ci_slices = attributes.ci_slices;
+	mig->copy_engines = attributes.copy_engines;
+	mig->decoders = attributes.decoders;
+	mig->encoders = attributes.encoders;
+	mig->jpeg_engines = attributes.jpeg_engines;
+	mig->ofa_engines = attributes.ofa_engines;
+}
+
+static void ask_memory(struct child *child, nvml_device device, struct graft_nvml_gpu *gpu)
+{
+	int (*get_memory)(nvml_device, struct nvml_memory *) = NULL;
+	struct nvml_memory memory = { .total = 0 };
+
+	FIND(child, get_memory, "nvmlDeviceGetMemoryInfo");
+	gpu->memory_mib = get_memory && get_memory(device, &memory) == 0 ? to_mib(memory.total) : 0;
+	gpu->has_memory = gpu->memory_mib > 0;
+}
+
+/* Only a GPU that has joined an NVLink domain has a clique; its cluster is not all zeros then. */
+static void ask_fabric(struct child *child, nvml_device device, struct graft_nvml_gpu *gpu)
+{
+	int (*get_fabric)(nvml_device, struct nvml_fabric *) = NULL;
+	struct nvml_fabric fabric = { .version = NVML_FABRIC_VERSION };
+	const unsigned char *id = fabric.cluster;
+	char text[2 * sizeof(fabric.cluster) + 1];
+	unsigned char any = 0;
+
+	FIND(child, get_fabric, "nvmlDeviceGetGpuFabricInfoV");
+	if (!get_fabric || get_fabric(device, &fabric) != 0)
+		return;
+	if (fabric.state == NVML_FABRIC_NOT_STARTED || fabric.state == NVML_FABRIC_IN_PROGRESS)
+		note_unsettled(child, "GPU %u has not joined its NVLink fabric", gpu->index);
+	if (fabric.state != NVML_FABRIC_COMPLETED || fabric.status != 0)
+		return;
+	for (size_t i = 0; i < sizeof(fabric.cluster); i++) {
+		(void)snprintf(text + 2 * i, 3, "%02x", id[i]);
+		any |= id[i];
+	}
+	if (any != 0)
+		gpu->clique = graft_arena_printf(child->arena, "%.8s-%.4s-%.4s-%.4s-%.12s.%u", text, text + 8,
+						 text + 12, text + 16, text + 20, fabric.clique);
+}
+
+static void count_link(struct child *child, struct graft_nvml_gpu *gpu, const struct nvml_pci_info *other)
+{
+	const char *bus_id = graft_arena_printf(child->arena, "%08x:%02x:%02x.0", other->domain, other->bus,
+						other->device);
+	struct graft_nvml_link *found;
+
+	for (size_t i = 0; bus_id && i < gpu->n_links; i++) {
+		if (strcmp(gpu->links[i].bus_id, bus_id) == 0) {
+			gpu->links[i].count++;
+			return;
+		}
+	}
+	found = bus_id ? graft_arena_push(child->arena, &gpu->links, &gpu->n_links, sizeof(*found)) : NULL;
+	if (found)
+		*found = (struct graft_nvml_link){ .bus_id = bus_id, .count = 1 };
+}
+
+/* A link beyond the last one is an invalid argument; a GPU without links supports none of this. */
+static void ask_links(struct child *child, nvml_device device, struct graft_nvml_gpu *gpu)
+{
+	int (*get_state)(nvml_device, unsigned int, unsigned int *) = NULL;
+	int (*get_remote)(nvml_device, unsigned int, struct nvml_pci_info *) = NULL;
+	unsigned int n_down = 0;
+
+	FIND(child, get_state, "nvmlDeviceGetNvLinkState");
+	FIND(child, get_remote, "nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemotePciInfo");
+	for (unsigned int i = 0; get_state && get_remote && i < NVML_LINKS_MAX; i++) {
+		struct nvml_pci_info other = { .domain = 0 };
+		unsigned int active = 0;
+		int rc = get_state(device, i, &active);
+
+		if (rc == NVML_INVALID_ARGUMENT || rc == NVML_NOT_SUPPORTED)
+			break;
+		if (rc == 0 && active == 1 && get_remote(device, i, &other) == 0)
+			count_link(child, gpu, &other);
+		else
+			n_down++;
+	}
+	if (n_down > 0)
+		note_unsettled(child, "GPU %u has %u NVLinks that are not up", gpu->index, n_down);
+}
+
 static void ask_instance(struct child *child, nvml_device device, struct graft_nvml_gpu *gpu)
 {
 	int (*instance_id)(nvml_device, unsigned int *) = NULL;
@@ -406,6 +589,8 @@ static void ask_instance(struct child *child, nvml_device device, struct graft_n
 	mig->ci = ci;
 	mig->uuid = ask_text(child, "nvmlDeviceGetUUID", device, NVML_UUID_SIZE);
 	mig->name = ask_text(child, "nvmlDeviceGetName", device, NVML_NAME_SIZE);
+	if (child->question->facts & GRAFT_NVML_SIZE)
+		ask_mig_size(child, device, mig);
 }
 
 static void ask_mig(struct child *child, nvml_device device, struct graft_nvml_gpu *gpu)
@@ -418,8 +603,12 @@ static void ask_mig(struct child *child, nvml_device device, struct graft_nvml_g
 
 	FIND(child, mode, "nvmlDeviceGetMigMode");
 	rc = mode ? mode(device, &current, &pending) : NVML_FUNCTION_NOT_FOUND;
-	if (rc != 0 && rc != NVML_FUNCTION_NOT_FOUND && rc != NVML_NOT_SUPPORTED)
-		note(child, "the MIG mode of GPU %u is not told: %s", gpu->index, nvml_text(child, rc));
+	if (rc != 0 && rc != NVML_FUNCTION_NOT_FOUND && rc != NVML_NOT_SUPPORTED) {
+		note_nvml_trouble(child, "the MIG mode of GPU %u is unknown: %s", gpu->index, nvml_text(child, rc));
+		note_unsettled(child, "the MIG mode of GPU %u is unknown", gpu->index);
+	}
+	if (rc == 0 && current != pending)
+		note_unsettled(child, "GPU %u is about to switch its MIG mode", gpu->index);
 	gpu->mig_capable = rc == 0;
 	gpu->mig_enabled = rc == 0 && current == 1;
 	FIND(child, max_count, "nvmlDeviceGetMaxMigDeviceCount");
@@ -437,7 +626,10 @@ static void ask_mig(struct child *child, nvml_device device, struct graft_nvml_g
 	}
 }
 
-/* A GPU that has no such mode, and a driver that knows of none, say so by an error: that is an answer, too. */
+/*
+ * A GPU without this mode, and a driver that does not know it, return an error; that is an answer,
+ * too.
+ */
 static void ask_addressing(struct child *child, nvml_device device, struct graft_nvml_gpu *gpu)
 {
 	int (*get_mode)(nvml_device, struct nvml_addressing *) = NULL;
@@ -448,8 +640,10 @@ static void ask_addressing(struct child *child, nvml_device device, struct graft
 	rc = get_mode ? get_mode(device, &mode) : NVML_FUNCTION_NOT_FOUND;
 	gpu->has_addressing = rc == 0 || rc == NVML_FUNCTION_NOT_FOUND || rc == NVML_NOT_SUPPORTED;
 	gpu->addressing = rc == 0 ? mode.value : 0;
-	if (!gpu->has_addressing)
-		note(child, "the addressing mode of GPU %u is not told: %s", gpu->index, nvml_text(child, rc));
+	if (gpu->has_addressing)
+		return;
+	note_nvml_trouble(child, "the addressing mode of GPU %u is unknown: %s", gpu->index, nvml_text(child, rc));
+	note_unsettled(child, "the addressing mode of GPU %u is unknown", gpu->index);
 }
 
 static void ask_gpu(struct child *child, unsigned int index, nvml_device device)
@@ -468,6 +662,12 @@ static void ask_gpu(struct child *child, unsigned int index, nvml_device device)
 	ask_kind(child, device, gpu);
 	if (child->question->facts & GRAFT_NVML_ADDRESSING)
 		ask_addressing(child, device, gpu);
+	if (child->question->facts & GRAFT_NVML_SIZE)
+		ask_memory(child, device, gpu);
+	if (child->question->facts & GRAFT_NVML_FABRIC)
+		ask_fabric(child, device, gpu);
+	if (child->question->facts & GRAFT_NVML_LINKS)
+		ask_links(child, device, gpu);
 	if (child->question->facts & GRAFT_NVML_MIG)
 		ask_mig(child, device, gpu);
 }
@@ -494,7 +694,7 @@ static void ask_gpus(struct child *child)
 		if (rc == 0)
 			ask_gpu(child, i, device);
 		else
-			note(child, "GPU %u does not answer: %s", i, nvml_text(child, rc));
+			note_nvml_trouble(child, "GPU %u does not answer: %s", i, nvml_text(child, rc));
 	}
 }
 
@@ -509,19 +709,24 @@ _Noreturn void graft_nvml_child(const struct graft_nvml_question *question, pid_
 	close_descriptors(&child);
 	reset_signals();
 	limit_resources();
-	raise_capabilities();
-	enter_root(&child);
+	enter_nvml_step();
+	enter_nvml_root(&child);
 	drop_identity(&child);
-	/* QUIRK: a change of identity clears the death signal, so it is set behind it, and the parent looked at again. */
+	/*
+	 * QUIRK: changing identity clears the death signal, so set it afterwards and check the
+	 * parent again.
+	 */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
 		_exit(2);
 	drop_capabilities(&child);
-	load(&child);
+	load_nvml(&child);
+	if (child.question->watched)
+		graft_nvml_events(child.question, child.library, child.out_fd);
 	if (child.question->cuda) {
 		ask_cuda(&child);
 	} else {
 		ask_system(&child);
 		ask_gpus(&child);
 	}
-	finish(&child);
+	finish_nvml_child(&child);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* params: one file of the kernel's procfs, which is the host's own. */
-#include "host/params.h"
+/* params: reads one file of the kernel's procfs, which is the host's own. */
+#include "host/discover.h"
 
 #include <errno.h>
 #include <fcntl.h>

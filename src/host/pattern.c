@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pattern: one component after the other; only those that hold a pattern cost a look into a directory. */
-#include "host/pattern.h"
+/*
+ * pattern: expands a pattern component by component; only components with wildcards require reading
+ * a directory.
+ */
+#include "host/lookup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,8 +35,8 @@ static bool is_pattern(const char *component, size_t length)
 	return false;
 }
 
-static int list(struct expansion *expansion, const char *directory, const char *pattern, const char ***ret_names,
-		size_t *ret_n)
+static int list_pattern_names(struct expansion *expansion, const char *directory, const char *pattern,
+			      const char ***ret_names, size_t *ret_n)
 {
 	const char **names;
 	size_t n;
@@ -53,7 +56,7 @@ static int list(struct expansion *expansion, const char *directory, const char *
 	return 0;
 }
 
-static int add_path(struct expansion *expansion, const char *path)
+static int add_pattern_path(struct expansion *expansion, const char *path)
 {
 	auto_close int fd = graft_root_openat(expansion->root, path, O_PATH | O_NOFOLLOW);
 
@@ -70,7 +73,7 @@ static int expand_names(struct expansion *expansion, const char *directory, cons
 {
 	const char **names = NULL;
 	size_t n = 0;
-	int rc = list(expansion, directory, pattern, &names, &n);
+	int rc = list_pattern_names(expansion, directory, pattern, &names, &n);
 
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		const char *path = graft_arena_printf(expansion->arena, "%s/%s", directory, names[i]);
@@ -80,14 +83,14 @@ static int expand_names(struct expansion *expansion, const char *directory, cons
 	return rc;
 }
 
-/* `directory` is "" for the root; `rest` begins behind it. */
+/* `directory` is "" for the root; `rest` is the part of the pattern after it. */
 static int expand(struct expansion *expansion, const char *directory, const char *rest)
 {
 	const char *component = rest + strspn(rest, "/"), *text;
 	size_t length = strcspn(component, "/");
 
 	if (length == 0)
-		return add_path(expansion, directory[0] ? directory : "/");
+		return add_pattern_path(expansion, directory[0] ? directory : "/");
 	text = graft_arena_strndup(expansion->arena, component, length);
 	if (!text)
 		return -ENOMEM;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * platform: what kind of host this is. A library counts as there when the loader would find it: in a usual directory, or by the loader's
- * cache. Knows nothing of modes.
+ * platform: determines what kind of host this is. A library exists if the loader would find it: in
+ * a usual directory, or through the loader's cache. Knows nothing of modes.
  */
 #include "host/platform.h"
 
@@ -13,8 +13,8 @@
 
 #include "base/cleanup.h"
 #include "base/listing.h"
-#include "formats/elf.h"
-#include "formats/ldcache.h"
+#include "formats/loader/elf.h"
+#include "formats/loader/ldcache.h"
 #include "formats/procfs.h"
 #include "host/catalog.h"
 #include "host/lookup.h"
@@ -29,7 +29,7 @@
 #define GPUS_MAX      256
 #define WSL_DIRECTORY "/usr/lib/wsl/lib"
 #define ABI_MASK      0xff00u
-#define ARENA_MAX     ((size_t)96 << 20) /* a cache of the largest size, and its records */
+#define ARENA_MAX     ((size_t)96 << 20) /* the largest cache, and its records */
 
 struct detection {
 	const struct graft_root *root;
@@ -78,7 +78,10 @@ static bool is_in_cache(struct detection *d, const char *soname)
 	return false;
 }
 
-/* DirectX core without the node of its kernel side is of no use, and where that is there the cache is worth a look. */
+/*
+ * DirectX core is useless without the node of its kernel side; where the node exists, the cache is
+ * worth reading.
+ */
 static bool has_dxcore(struct detection *d)
 {
 	struct stat st;
@@ -88,21 +91,24 @@ static bool has_dxcore(struct detection *d)
 	return graft_root_stat(d->root, "/dev/dxg", &st) == 0 && is_in_cache(d, "libdxcore.so");
 }
 
-static bool has_nvml(struct detection *d)
+static bool has_platform_nvml(struct detection *d)
 {
 	return is_in_directories(d, "libnvidia-ml.so.1") || is_in_cache(d, "libnvidia-ml.so.1");
 }
 
-static bool has_tegra_files(const struct detection *d)
+bool graft_platform_has_tegra_files(const struct graft_root *root, const struct graft_root *host,
+				    struct graft_arena *arena)
 {
 	const char *family;
 	struct stat st;
 	size_t length;
 
-	if (graft_root_stat(d->root, RELEASE_FILE, &st) == 0 && !S_ISDIR(st.st_mode))
+	if (graft_root_stat(root, RELEASE_FILE, &st) == 0 && !S_ISDIR(st.st_mode))
 		return true;
-	return graft_root_read(d->root, FAMILY_FILE, FACT_FILE_MAX, d->arena, &family, &length) == 0 &&
-	       strncasecmp(family, FAMILY, strlen(FAMILY)) == 0;
+	if (graft_root_read(root, FAMILY_FILE, FACT_FILE_MAX, arena, &family, &length) < 0 &&
+	    (!host || graft_root_read(host, FAMILY_FILE, FACT_FILE_MAX, arena, &family, &length) < 0))
+		return false;
+	return strncasecmp(family, FAMILY, strlen(FAMILY)) == 0;
 }
 
 static bool is_integrated_model(const char *model)
@@ -122,7 +128,9 @@ static bool is_integrated(const struct detection *d, const char *name)
 	       is_integrated_model(graft_key_value_find(items, n, "Model"));
 }
 
-/* The GPUs that the kernel driver lists, and whether one of them is integrated. */
+/*
+ * Counts the GPUs that the kernel driver lists, and determines whether one of them is integrated.
+ */
 static size_t read_gpus(const struct detection *d, bool *ret_integrated)
 {
 	const char **names;
@@ -137,8 +145,9 @@ static size_t read_gpus(const struct detection *d, bool *ret_integrated)
 }
 
 /*
- * QUIRK: the driver of the older systems on chip (nvgpu) lists nothing in procfs; there NVML alone would tell the name. A board on which
- * procfs lists a GPU has a card, and is an ordinary host unless one of the models says otherwise.
+ * QUIRK: the driver of older systems on chip (nvgpu) lists nothing in procfs; only NVML would know
+ * the name there. A board whose procfs lists a GPU has a card, and is an ordinary host unless one
+ * of the models indicates otherwise.
  */
 static bool has_integrated_gpu(const struct detection *d, bool tegra_files)
 {
@@ -148,7 +157,7 @@ static bool has_integrated_gpu(const struct detection *d, bool tegra_files)
 	return integrated || (tegra_files && n == 0);
 }
 
-/* `machine` NULL: also what decides nothing but on a board, and on any machine. */
+/* `machine` NULL: also detect facts that only matter on a board, on any machine. */
 static struct graft_platform_facts detect(const struct graft_root *root, const char *machine)
 {
 	struct graft_platform_facts facts = { .nvml = false };
@@ -158,10 +167,10 @@ static struct graft_platform_facts detect(const struct graft_root *root, const c
 	if (!d.arena)
 		return facts;
 	graft_lookup_init(&d.lookup, root, d.arena);
-	facts.tegra_files = has_tegra_files(&d);
+	facts.tegra_files = graft_platform_has_tegra_files(d.root, NULL, d.arena);
 	may_be_board = facts.tegra_files || all || strcmp(machine, "x86_64") != 0;
 	facts.integrated_gpu = may_be_board && has_integrated_gpu(&d, facts.tegra_files);
-	facts.nvml = (all || facts.tegra_files) && has_nvml(&d);
+	facts.nvml = (all || facts.tegra_files) && has_platform_nvml(&d);
 	facts.dxcore = (all || facts.tegra_files || facts.integrated_gpu) && has_dxcore(&d);
 	graft_lookup_done(&d.lookup);
 	(void)graft_arena_free(d.arena);
@@ -186,4 +195,11 @@ struct graft_platform_facts graft_platform_of_host(void)
 	if (graft_root_open(&root, "/", NULL) < 0)
 		return (struct graft_platform_facts){ .nvml = false };
 	return detect(&root, uname(&names) == 0 ? names.machine : "unknown");
+}
+
+bool graft_platform_is_wsl(void)
+{
+	struct stat st;
+
+	return stat("/dev/dxg", &st) == 0;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * platform: what kind of host this is, for choosing a mode (SPEC runtime-and-hook 5.2), from files alone: no library is loaded and no GPU is woken. What cannot decide
- * on this host is not looked for: libraries could lie in a dozen directories, and nearly all hosts have neither of the two facts that they qualify.
+ * platform: determines what kind of host this is, in order to choose a mode (SPEC runtime-and-hook
+ * 5.2). Reads only files: it loads no library and wakes no GPU. Facts that cannot affect the
+ * decision on this host are not looked up: libraries could be in a dozen directories, and nearly
+ * all hosts have neither of the two facts that make them relevant.
  */
 #ifndef GRAFT_HOST_PLATFORM_H
 #define GRAFT_HOST_PLATFORM_H
@@ -11,21 +13,37 @@
 #include "base/root.h"
 
 struct graft_platform_facts {
-	bool dxcore; /* libdxcore.so is there; looked for only where tegra_files or integrated_gpu holds, else false */
+	bool dxcore; /* libdxcore.so exists; looked for only if tegra_files or integrated_gpu is true, else false */
 	bool tegra_files; /* /etc/nv_tegra_release, or /sys/devices/soc0/family begins with "tegra" */
-	bool nvml;        /* libnvidia-ml.so.1 is there; looked for only where tegra_files holds, else false */
-	bool
-	    integrated_gpu; /* a GPU of the running driver is an integrated one, by its model ("(nvgpu)", "NVIDIA Thor") */
+	bool nvml;        /* libnvidia-ml.so.1 exists; looked for only if tegra_files is true, else false */
+	/*
+	 * The driver lists an integrated GPU, by its model ("(nvgpu)", "NVIDIA Thor"), or
+	 * tegra_files is true and it lists no GPU
+	 */
+	bool integrated_gpu;
 };
 
 /*
- * Never fails: what cannot be read is not there. `root` is the host's, `machine` is what uname(2) calls its processor: integrated GPUs are parts of Arm systems on a chip,
- * so on "x86_64" without their files no model is read, however many GPUs there are.
+ * Whether the files of a Tegra system are below `root`; the kernel's, if not there, below `host`
+ * (may be NULL).
+ */
+bool graft_platform_has_tegra_files(const struct graft_root *root, const struct graft_root *host,
+				    struct graft_arena *arena);
+
+/*
+ * Detects the facts. Never fails: what cannot be read is treated as absent. `root` is the host's,
+ * `machine` is the machine name from uname(2): integrated GPUs are parts of Arm systems on a chip,
+ * so on "x86_64" without Tegra files no model is read, however many GPUs there are.
  */
 struct graft_platform_facts graft_platform_detect(const struct graft_root *root, const char *machine);
-/* The same with all facts looked for on any host, for those who have the time. */
+/* Like graft_platform_detect(), but looks for all facts on any host. Slower. */
 struct graft_platform_facts graft_platform_detect_all(const struct graft_root *root);
-/* graft_platform_detect() of the host that this runs on. */
+/* graft_platform_detect() for the host that this runs on. */
 struct graft_platform_facts graft_platform_of_host(void);
+/*
+ * Whether this host is WSL2, by its node /dev/dxg. Windows loads its kernel modules, and only NVML
+ * knows its GPUs.
+ */
+bool graft_platform_is_wsl(void);
 
 #endif

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * platform_tegra: a system on chip with an integrated GPU: no PCI function, no entry in /proc/driver/nvidia/gpus, nodes
- * of its own. A Tegra board with a PCI card is an ordinary host.
+ * platform_tegra: a system on chip with an integrated GPU, which has no PCI function, no entry in
+ * /proc/driver/nvidia/gpus, and nodes of its own. A Tegra board with a PCI card is an ordinary
+ * host.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/cleanup.h"
 #include "host/catalog.h"
+#include "host/platform.h"
 #include "host/survey.h"
 
-#define RELEASE_FILE "/etc/nv_tegra_release"
-#define FAMILY_FILE  "/sys/devices/soc0/family"
-#define FAMILY       "tegra"
-#define NODE_DEPTH   3 /* /dev/nvgpu/igpu0/ctrl */
+#define NODE_DEPTH 3 /* /dev/nvgpu/igpu0/ctrl */
 
 static bool has_pci_gpu(struct graft_survey *survey)
 {
@@ -28,25 +26,18 @@ static bool has_pci_gpu(struct graft_survey *survey)
 /* SPEC libnvidia-container 3.10. */
 bool graft_survey_is_tegra(struct graft_survey *survey)
 {
-	bool is_tegra;
-	const char *text;
-	struct stat st;
-	size_t length;
+	const struct graft_root *host = survey->host.fd >= 0 ? &survey->host : NULL;
 
-	is_tegra = graft_root_stat(&survey->root, RELEASE_FILE, &st) == 0 && !S_ISDIR(st.st_mode);
-	if (!is_tegra)
-		is_tegra = graft_survey_read(survey, FAMILY_FILE, &text, &length) == 0 &&
-			   strncasecmp(text, FAMILY, strlen(FAMILY)) == 0;
-	return is_tegra && !has_pci_gpu(survey);
+	return graft_platform_has_tegra_files(&survey->root, host, survey->scratch) && !has_pci_gpu(survey);
 }
 
-static bool is_known(const char *name)
+static bool is_tegra_node_name(const char *name)
 {
 	for (size_t i = 0; i < graft_n_catalog_tegra_nodes; i++) {
 		const char *prefix = graft_catalog_tegra_nodes[i].name;
 		size_t length = strlen(prefix);
 
-		/* Only a row that ends with '-' or '/' stands for several nodes. */
+		/* Only a row that ends in '-' or '/' matches more than one node. */
 		if (strncmp(name, prefix, length) == 0 &&
 		    (name[length] == '\0' || prefix[length - 1] == '-' || prefix[length - 1] == '/'))
 			return true;
@@ -54,7 +45,7 @@ static bool is_known(const char *name)
 	return false;
 }
 
-/* Whether something known may lie below the directory "nvgpu". */
+/* Returns whether a directory, such as "nvgpu", can contain a known node. */
 static bool is_known_directory(const char *name)
 {
 	for (size_t i = 0; i < graft_n_catalog_tegra_nodes; i++) {
@@ -68,7 +59,7 @@ static bool is_known_directory(const char *name)
 	return false;
 }
 
-static void add_node(struct graft_survey *survey, const char *path)
+static void add_tegra_node(struct graft_survey *survey, const char *path)
 {
 	struct graft_inventory *inventory = survey->inventory;
 	struct graft_node node = { .path = path, .source = path }, *slot;
@@ -92,8 +83,8 @@ static void add_below(struct graft_survey *survey, const char *directory, int de
 		const char *path = graft_arena_printf(survey->arena, "%s/%s", directory, names[i]);
 		const char *name = path ? path + strlen("/dev/") : "";
 
-		if (is_known(name))
-			add_node(survey, path);
+		if (is_tegra_node_name(name))
+			add_tegra_node(survey, path);
 		if (is_known_directory(name) && depth < NODE_DEPTH)
 			add_below(survey, path, depth + 1);
 	}

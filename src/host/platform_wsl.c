@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * platform_wsl: WSL2, where the GPU is reached through /dev/dxg and the driver's user-space part lies in directories of
- * the Windows driver store (SPEC libnvidia-container 6.10). The directories are recognised by what they hold; DirectX
- * core, which knows the adapters, is code of the driver and is not loaded for that.
+ * platform_wsl: WSL2, where /dev/dxg gives access to the GPU and the driver's user-space part is in
+ * directories of the Windows driver store (SPEC libnvidia-container 6.10). The directories are
+ * recognised by their contents; DirectX core, which knows the adapters, is driver code and is not
+ * loaded for this.
  */
 #include <string.h>
 
+#include "base/strings.h"
 #include "host/catalog.h"
 #include "host/survey.h"
 
@@ -35,14 +37,10 @@ static bool is_component(const char *name)
 	return false;
 }
 
-static bool ends_with(const char *name, const char *suffix)
-{
-	size_t length = strlen(name), suffix_length = strlen(suffix);
-
-	return length > suffix_length && strcmp(name + length - suffix_length, suffix) == 0;
-}
-
-/* What newer drivers have beside what the table knows (SPEC runtime-and-hook 7.6): libraries, their data, and what they load of Windows'. */
+/*
+ * Adds what newer drivers have beyond the table (SPEC runtime-and-hook 7.6): libraries, their data,
+ * and the Windows files that they load.
+ */
 static void read_rest(struct graft_survey *survey, const char *store)
 {
 	const char **names;
@@ -51,7 +49,8 @@ static void read_rest(struct graft_survey *survey, const char *store)
 	if (graft_survey_list(survey, &survey->root, store, &names, &n) < 0)
 		return;
 	for (size_t i = 0; i < n; i++) {
-		bool matches = strstr(names[i], ".so") || ends_with(names[i], ".bin") || ends_with(names[i], ".dll");
+		bool matches = strstr(names[i], ".so") || graft_ends_with(names[i], ".bin") ||
+			       graft_ends_with(names[i], ".dll");
 		const char *wanted = matches && !is_component(names[i])
 					 ? graft_arena_printf(survey->arena, "%s/%s", store, names[i])
 					 : NULL;
@@ -63,7 +62,10 @@ static void read_rest(struct graft_survey *survey, const char *store)
 	}
 }
 
-/* The components of one directory of the store; none when it is another device's. Returns whether libcuda is among them. */
+/*
+ * Adds the components in one directory of the store; a directory of another device has none.
+ * Returns whether libcuda is among them.
+ */
 static bool read_store(struct graft_survey *survey, const char *store, size_t *n_components)
 {
 	bool has_cuda = false;
@@ -120,7 +122,10 @@ void graft_survey_platform_wsl(struct graft_survey *survey)
 		graft_survey_omit(survey, "skipping", "/dev/dxg", "there is no driver for it below /usr/lib/wsl");
 		return;
 	}
-	/* Newer releases put a library there that finds the store directory of the running driver by itself. */
+	/*
+	 * Newer releases install a library there that locates the store directory of the running
+	 * driver.
+	 */
 	if (graft_lookup_path(&survey->lookup, WSL_NVML, &path, &st) == 0 && S_ISREG(st.st_mode))
 		survey->inventory->nvml_library = path;
 	survey->inventory->platform = GRAFT_PLATFORM_WSL2;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proc_files: the files of the driver's procfs of which a container's own view gets copies (SPEC libnvidia-container 9.4). */
+/*
+ * proc_files: the files of the driver's procfs that are copied into a container's own view (SPEC
+ * libnvidia-container 9.4).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -7,7 +10,7 @@
 #include "base/cleanup.h"
 #include "host/survey.h"
 
-static int read_file(struct graft_survey *survey, const char *path, struct graft_proc_file *file)
+static int read_proc_file(struct graft_survey *survey, const char *path, struct graft_proc_file *file)
 {
 	auto_close int fd = graft_root_openat(survey->proc, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
@@ -31,7 +34,7 @@ void graft_survey_proc_files(struct graft_survey *survey)
 
 	for (size_t i = 0; i < GRAFT_COUNT(paths); i++) {
 		struct graft_proc_file file = { 0 }, *slot;
-		int rc = read_file(survey, paths[i], &file);
+		int rc = read_proc_file(survey, paths[i], &file);
 
 		graft_note_shortage(&survey->shortage, rc);
 		if (rc < 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * states: the ways in which a driver can be broken as a whole, told apart without NVML. Their texts are those that NVML
- * and the existing stack report: people search for them (SPEC libnvidia-container 2.3). Checked in the order in which
- * NVML would meet them.
+ * states: the ways in which the driver as a whole can be broken, distinguished without NVML. The
+ * messages are those of NVML and the existing stack, because people search for them (SPEC
+ * libnvidia-container 2.3). The checks are in the order in which NVML would fail.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,8 @@ static int check_library(struct graft_survey *survey, struct graft_error *err)
 
 static int check_module(struct graft_survey *survey, struct graft_error *err)
 {
-	if (survey->module_loaded)
+	/* Only NVML can distinguish a hidden procfs from a driver that is not there. */
+	if (survey->module_loaded || survey->inventory->nvml_library)
 		return 0;
 	return graft_fail(err, GRAFT_NO_DRIVER, 0, "nvml error: driver not loaded");
 }
@@ -41,7 +42,10 @@ static int check_versions(struct graft_survey *survey, struct graft_error *err)
 	return graft_wrap(err, "kernel module %s, library %s", module, library);
 }
 
-/* Whether the caller may use the control node. It is asked about, not opened: opening wakes the GPUs. */
+/*
+ * Checks that the caller may use the control node. Uses faccessat(2), because opening the node
+ * wakes the GPUs.
+ */
 static int check_permission(struct graft_survey *survey, struct graft_error *err)
 {
 	struct graft_node node = { .path = "/dev/nvidiactl" };
@@ -65,7 +69,8 @@ int graft_survey_states(struct graft_survey *survey, struct graft_error *err)
 	case GRAFT_PLATFORM_NATIVE:
 		break;
 	}
-	if (check_library(survey, err) < 0 || check_module(survey, err) < 0 || check_versions(survey, err) < 0)
+	if ((!survey->options->without_nvml && check_library(survey, err) < 0) || check_module(survey, err) < 0 ||
+	    check_versions(survey, err) < 0)
 		return -1;
 	return check_permission(survey, err);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * survey: opening the roots, and the few ways in which the other files of this folder look at them. Decides where /proc
- * and /dev are: a driver root that is a container's has its own, a plain tree of driver files has not.
+ * survey: opens the roots, and provides the functions with which the other files of this folder
+ * read them. Decides where /proc and /dev are: a driver root that is a container's has its own, a
+ * plain tree of driver files does not.
  */
 #include "host/survey.h"
 
@@ -23,7 +24,7 @@
 #define NAMES_MAX     65536
 #define DEFAULT_CACHE "/etc/ld.so.cache"
 
-/* Without trailing slashes, so that a path can be put behind it; "/" stays. */
+/* Removes trailing slashes, so that a path can be appended; "/" is kept. */
 static const char *clean_root(struct graft_arena *arena, const char *root)
 {
 	size_t length = root ? strlen(root) : 0;
@@ -40,7 +41,7 @@ static bool same_directory(const struct graft_root *a, const struct graft_root *
 	return fstat(a->fd, &sa) == 0 && fstat(b->fd, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
-static int open_roots(struct graft_survey *survey, const char *host_root, struct graft_error *err)
+static int open_survey_roots(struct graft_survey *survey, const char *host_root, struct graft_error *err)
 {
 	const char *root = survey->inventory->root;
 
@@ -67,7 +68,7 @@ static void choose_proc(struct graft_survey *survey, const char *host_root)
 	inventory->proc_root = survey->proc == &survey->root ? inventory->root : host_root;
 }
 
-/* A node that only a host with a driver has, one per platform. */
+/* Looks for nodes that exist only with a driver, one or more per platform. */
 static bool has_driver_node(int dev_fd)
 {
 	static const char *const names[] = { "nvidiactl", "dxg", "nvmap", "nvhost-ctrl" };
@@ -100,7 +101,7 @@ static void choose_dev(struct graft_survey *survey, const char *host_root)
 	survey->dev_fd = own_fd >= 0 ? TAKE_FD(own_fd) : -1;
 }
 
-/* SPEC ctk-and-cdi 1.5, --dev-root: there and nowhere else. */
+/* SPEC ctk-and-cdi 1.5, --dev-root: look nowhere else. */
 static int open_devices(struct graft_survey *survey, struct graft_error *err)
 {
 	const char *path = clean_root(survey->arena, survey->options->dev_root);
@@ -116,7 +117,7 @@ static int open_devices(struct graft_survey *survey, struct graft_error *err)
 	return 0;
 }
 
-static void read_devices(struct graft_survey *survey)
+static void read_survey_devices(struct graft_survey *survey)
 {
 	uint32_t major;
 
@@ -127,14 +128,14 @@ static void read_devices(struct graft_survey *survey)
 	survey->inventory->caps_devices = graft_survey_major(survey, "nvidia-caps", &major);
 }
 
-/* Opens the roots of an inventory that says which they are. *ret_host_root: the name of the host's own one. */
+/* Opens the roots that the inventory names. *ret_host_root is the path of the host's own root. */
 static int open_inventory(struct graft_survey *survey, const char **ret_host_root, struct graft_error *err)
 {
 	const char *host_root = clean_root(survey->arena, survey->options->host_root);
 
 	if (graft_arena_failed(survey->arena))
 		return graft_fail_memory(err);
-	if (open_roots(survey, host_root, err) < 0)
+	if (open_survey_roots(survey, host_root, err) < 0)
 		return -1;
 	graft_lookup_init(&survey->lookup, &survey->root, survey->arena);
 	survey->proc = &survey->root;
@@ -145,8 +146,8 @@ static int open_inventory(struct graft_survey *survey, const char **ret_host_roo
 	return 0;
 }
 
-static int begin(struct graft_survey *survey, const struct graft_host_options *options, unsigned int needs,
-		 struct graft_inventory *inventory, struct graft_error *err)
+static int begin_survey(struct graft_survey *survey, const struct graft_host_options *options, unsigned int needs,
+			struct graft_inventory *inventory, struct graft_error *err)
 {
 	survey->options = options;
 	survey->log = options->log;
@@ -164,7 +165,7 @@ int graft_survey_open(struct graft_survey *survey, const struct graft_host_optio
 	const char *host_root = NULL;
 	struct utsname names;
 
-	if (begin(survey, options, needs, inventory, err) < 0)
+	if (begin_survey(survey, options, needs, inventory, err) < 0)
 		return -1;
 	inventory->root = clean_root(survey->arena, options->root);
 	inventory->ldcache = graft_arena_strdup(survey->arena, options->ldcache ? options->ldcache : DEFAULT_CACHE);
@@ -172,7 +173,7 @@ int graft_survey_open(struct graft_survey *survey, const struct graft_host_optio
 	if (open_inventory(survey, &host_root, err) < 0)
 		return -1;
 	choose_proc(survey, host_root);
-	read_devices(survey);
+	read_survey_devices(survey);
 	return 0;
 }
 
@@ -181,7 +182,7 @@ int graft_survey_attach(struct graft_survey *survey, const struct graft_host_opt
 {
 	const char *host_root = NULL;
 
-	return begin(survey, options, 0, inventory, err) < 0 ? -1 : open_inventory(survey, &host_root, err);
+	return begin_survey(survey, options, 0, inventory, err) < 0 ? -1 : open_inventory(survey, &host_root, err);
 }
 
 struct graft_inventory *graft_survey_detach(struct graft_survey *survey)

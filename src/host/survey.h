@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * survey: the state of one look at a host, shared by the files of this folder: one function per concern, each adding
- * its facts to the inventory. Private to src/host.
+ * survey: the state of one examination of a host, shared by the files of this folder. Each concern
+ * has a function that adds its facts to the inventory. Private to src/host.
  *
- * Memory failures are sticky in the arenas and looked at once, at the end; functions that return void cannot fail in
- * another way. What is missing becomes an omission.
+ * Memory failures are sticky in the arenas and checked once, at the end; functions that return void
+ * cannot fail otherwise. What is missing becomes an omission.
  */
 #ifndef GRAFT_HOST_SURVEY_H
 #define GRAFT_HOST_SURVEY_H
@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/root.h"
-#include "formats/ldcache.h"
+#include "formats/loader/ldcache.h"
 #include "host/discover.h"
 #include "host/inventory.h"
 #include "host/lookup.h"
@@ -28,44 +28,51 @@
 #define GRAFT_PROC_CAPS       GRAFT_PROC_DRIVER "/capabilities"
 #define GRAFT_PROC_MIG_MINORS "/proc/driver/nvidia-caps/mig-minors"
 #define GRAFT_NVIDIA_MAJOR    195u
-#define GRAFT_SIMULATED_MARK  "(Graft simulated driver)"
 
-#define GRAFT_SOURCE_CACHE_MAX ((size_t)32 << 20) /* of an ld.so.cache; the largest seen has 1 MiB */
+#define GRAFT_SOURCE_CACHE_MAX ((size_t)32 << 20) /* of an ld.so.cache; the largest seen was 1 MiB */
 #define GRAFT_SOURCE_FILE_MAX  ((size_t)1 << 20)  /* of a procfs file or JSON list */
 
 struct graft_survey {
 	const struct graft_host_options *options; /* borrowed */
 	const struct graft_log *log;              /* borrowed */
 	unsigned int needs;
-	struct graft_inventory *inventory; /* owned until the end */
+	struct graft_inventory *inventory; /* owned until detached */
 	struct graft_arena *arena;         /* the inventory's */
-	struct graft_arena *scratch;       /* owned; dies with the survey */
+	struct graft_arena *scratch;       /* owned; freed with the survey */
 	struct graft_root root;            /* the driver root */
-	struct graft_root host;            /* the host's own root; closed (fd -1) when it is the same directory */
-	struct graft_root given_dev;       /* options->dev_root; closed when that was left to us */
-	const struct graft_root *proc;     /* where /proc/driver/nvidia is looked up: one of the two */
-	const struct graft_root *dev;      /* where /dev is looked up: one of the three */
+	struct graft_root host;            /* the host's own root; closed (fd -1) if it is the same directory */
+	struct graft_root given_dev;       /* options->dev_root; closed if that is not given */
+	const struct graft_root *proc;     /* where /proc/driver/nvidia is looked up: `root` or `host` */
+	const struct graft_root *dev;      /* where /dev is looked up: one of the three roots */
 	int dev_fd;                        /* O_PATH of /dev, or -1; owned */
 	struct graft_lookup lookup;        /* below `root` */
-	const char *devices;               /* text of /proc/devices, "" if there is none */
+	const char *devices;               /* text of /proc/devices; "" if there is none */
 	size_t devices_length;
 	bool module_loaded;
-	bool mig_undecided; /* procfs does not tell of some GPU whether it can be split */
-	/* GPUs of which nothing is asked but whether they are there; borrowed. */
+	bool gpus_listed;   /* the driver's procfs has a list of GPUs, even an empty one */
+	bool mig_undecided; /* procfs does not show whether some GPU has MIG */
+	/* GPUs of which only the presence matters; borrowed. */
 	const struct graft_pci_address *assumed;
 	size_t n_assumed;
-	int shortage;          /* something was not read for want of it: graft_survey_check() */
+	int shortage;          /* a read failed because this resource was exhausted; see graft_survey_check() */
 	const char *wsl_store; /* WSL2: first driver store directory with components */
 };
 
-/* Opens the roots and prepares an empty inventory. */
+/*
+ * Opens the roots and prepares an empty inventory. Returns -1 with GRAFT_NO_MEMORY, or if a root
+ * cannot be opened.
+ */
 int graft_survey_open(struct graft_survey *survey, const struct graft_host_options *options, unsigned int needs,
 		      struct graft_error *err);
-/* The same for another look at the host of an inventory that is there; it must be detached before the survey is closed. */
+/*
+ * Likewise, to examine the host of an existing inventory again; detach the inventory before closing
+ * the survey.
+ */
 int graft_survey_attach(struct graft_survey *survey, const struct graft_host_options *options,
 			struct graft_inventory *inventory, struct graft_error *err);
-/* The inventory, no longer owned by the survey. */
+/* Returns the inventory, which the survey no longer owns. */
 struct graft_inventory *graft_survey_detach(struct graft_survey *survey);
+/* Closes the roots, and frees the scratch arena and, unless it was detached, the inventory. */
 void graft_survey_close(struct graft_survey *survey);
 #define GRAFT_SURVEY_INIT                                                                                    \
 	{                                                                                                    \
@@ -73,51 +80,77 @@ void graft_survey_close(struct graft_survey *survey);
 	}
 #define auto_survey __attribute__((cleanup(graft_survey_close)))
 
-/* Whether nothing was short (graft_note_shortage()): what was found is not to be trusted otherwise. -1: graft_fail_shortage() of `what`. */
+/*
+ * Returns 0 if no resource was exhausted (graft_note_shortage()); otherwise the findings cannot be
+ * trusted, and it returns -1 with graft_fail_shortage() of `what`.
+ */
 int graft_survey_check(const struct graft_survey *survey, const char *what, struct graft_error *err);
 
-/* Records what is missing or left out, and why. Logged as "<verb> <what>: <why>" ("missing library", "skipping": SPEC 3.8). */
+/*
+ * Records what is missing or left out, and why. Logged as "<verb> <what>: <why>" ("missing
+ * library", "skipping": SPEC libnvidia-container 3.8).
+ */
 __attribute__((format(printf, 4, 5))) void graft_survey_omit(struct graft_survey *survey, const char *verb,
 							     const char *what, const char *why, ...);
 
-/* The driver root's file, or else the host's. Bytes are in the scratch arena. Returns 0 or -errno. */
+/*
+ * Reads a file of the driver root or, failing that, of the host. The bytes are in the scratch
+ * arena. Returns 0 or -errno.
+ */
 int graft_survey_read(struct graft_survey *survey, const char *path, const char **ret_bytes, size_t *ret_length);
-/* A file below /proc/driver, where that was found. */
+/* Likewise for a file below /proc/driver, in the root that has that directory. */
 int graft_survey_read_proc(struct graft_survey *survey, const char *path, const char **ret_bytes, size_t *ret_length);
 
-/* Whether a catalog row is switched off by an option (its `disabled_by`). */
+/* Returns whether an option disables a catalog row (its `disabled_by`). */
 bool graft_survey_disabled(const struct graft_survey *survey, size_t disabled_by);
-/* Whether the capabilities that are asked for bring this class along. */
+/* Returns whether the requested capabilities select this class. */
 bool graft_survey_wants(const struct graft_survey *survey, enum graft_class class_);
 
 /*
- * Looks at a device node (`path` begins with /dev/) without opening it. Fills mode and owner and `present`; the numbers are left as
- * they are, and must be those of the node for it to count as present. Returns 0 when present, else -errno (-ENODEV: other numbers or not a
- * character device).
+ * Examines a device node (`path` begins with /dev/) without opening it. Sets mode, owner and
+ * `present`. The numbers are not changed, and the node must have them to be present. Returns 0 if
+ * present, else -errno (-ENODEV: other numbers, or not a character device).
  */
 int graft_survey_node(struct graft_survey *survey, struct graft_node *node);
-/* Takes over the numbers of the node that is there. */
+/* Likewise, but takes the numbers from the existing node. */
 int graft_survey_node_as_is(struct graft_survey *survey, struct graft_node *node);
-/* Major of a character device in /proc/devices. */
+/* Finds the major of a character device in /proc/devices. Returns false if it is not listed. */
 bool graft_survey_major(const struct graft_survey *survey, const char *name, uint32_t *ret_major);
 
-/* Names in a directory, sorted (bytewise), in the scratch arena; "." and ".." left out; at most 65536. Returns 0 or -errno. */
+/*
+ * Lists the names in a directory, sorted bytewise, in the scratch arena, without "." and "..", at
+ * most 65536. Returns 0 or -errno.
+ */
 int graft_survey_list(struct graft_survey *survey, const struct graft_root *root, const char *path,
 		      const char ***ret_names, size_t *ret_n);
-/* The same below the driver root, or else the host's, as graft_survey_read() has it. */
+/* Likewise below the driver root or, failing that, the host's root, like graft_survey_read(). */
 int graft_survey_list_sys(struct graft_survey *survey, const char *path, const char ***ret_names, size_t *ret_n);
 
-/* The parts of graft_host_discover() (discover.c): what kind of host it is, and every concern that `needs` names. */
+/*
+ * Takes the GPUs from NVML, for a host whose procfs does not show the driver's. Fails like
+ * graft_host_complete().
+ */
+int graft_survey_gpus_by_nvml(struct graft_survey *survey, struct graft_error *err);
+/* Its second half: looks at the nodes of the GPUs that NVML has listed. */
+void graft_survey_nodes_by_nvml(struct graft_survey *survey);
+
+/*
+ * The parts of graft_host_discover() (discover.c): determine the kind of host, and run every
+ * concern that `needs` names.
+ */
 void graft_survey_platform(struct graft_survey *survey);
 void graft_survey_look(struct graft_survey *survey);
 
-/* The parts of graft_host_complete() (complete.c): who is asked for what, and taking over the answer. */
+/*
+ * The parts of graft_host_complete() (complete.c): prepare the question to NVML, and merge the
+ * answer into the inventory. `lists_gpus`: an inventory without GPUs gets those of the answer.
+ */
 struct graft_nvml_question;
 struct graft_nvml_snapshot;
 void graft_nvml_prepare(const struct graft_host_options *options, const struct graft_inventory *inventory,
 			unsigned int facts, struct graft_nvml_question *ret_question);
-void graft_nvml_take_over(const struct graft_nvml_snapshot *snapshot, unsigned int facts, const struct graft_log *log,
-			  struct graft_inventory *inventory);
+void graft_nvml_take_over(const struct graft_nvml_snapshot *snapshot, unsigned int facts, bool lists_gpus,
+			  const struct graft_log *log, struct graft_inventory *inventory);
 
 /* One function per concern; each in the file of its name. */
 void graft_survey_platform_wsl(struct graft_survey *survey);
@@ -138,6 +171,21 @@ void graft_survey_proc_files(struct graft_survey *survey);
 void graft_survey_gates(struct graft_survey *survey);
 void graft_survey_xorg(struct graft_survey *survey);
 void graft_survey_management(struct graft_survey *survey);
-void graft_survey_drm(struct graft_survey *survey, struct graft_gpu *gpu); /* of one GPU */
+void graft_survey_drm(struct graft_survey *survey, struct graft_gpu *gpu); /* for one GPU */
+
+#define GRAFT_FILELIST_NAME "nvidia/files.d/sandboxutils-filelist.json" /* below a data directory */
+
+struct graft_filelist_entry {
+	const char *name; /* last component */
+	const char *type; /* "" if the list has none */
+};
+
+/*
+ * Reads the list. Entries without a usable name (absent, empty, ".", "..") are skipped; unknown
+ * members and types are not errors. The strings are in the arena. Returns -1 with GRAFT_FORMAT if
+ * the bytes are not a JSON array, or with GRAFT_NO_MEMORY.
+ */
+int graft_filelist_read(const char *bytes, size_t length, struct graft_arena *arena,
+			struct graft_filelist_entry **ret_entries, size_t *ret_n, struct graft_error *err);
 
 #endif

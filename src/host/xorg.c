@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xorg: modules of the X server that belong to the driver (SPEC runtime-and-hook 7.5). They lie below the directories of the driver's libraries or at the places
- * where X servers look; the first place that has one wins.
+ * xorg: the driver's modules for the X server (SPEC runtime-and-hook 7.5). They are below the
+ * directories of the driver's libraries or in the directories that X servers search; the first
+ * directory that has one wins.
  */
 #include <string.h>
 
@@ -25,8 +26,11 @@ static void add_place(struct places *places, const char *path)
 		places->items[places->n++] = path;
 }
 
-/* Each directory that holds a library of the driver, once, in the order of the list. */
-static void list_places(struct graft_survey *survey, struct places *places)
+/*
+ * Lists the places below each directory that has a library of the driver, in the order of the
+ * libraries, then the fixed ones; each once.
+ */
+static void list_xorg_places(struct graft_survey *survey, struct places *places)
 {
 	const struct graft_inventory *inventory = survey->inventory;
 	const char *before = "";
@@ -49,7 +53,8 @@ static void list_places(struct graft_survey *survey, struct places *places)
 		add_place(places, graft_catalog_xorg_directories[i]);
 }
 
-static void look(struct graft_survey *survey, const struct places *places, const struct graft_catalog_module *row)
+static void look_for_xorg_module(struct graft_survey *survey, const struct places *places,
+				 const struct graft_catalog_module *row)
 {
 	struct graft_inventory *inventory = survey->inventory;
 	const char *name = row->version ? graft_arena_printf(survey->scratch, "%s.%s", row->name,
@@ -86,7 +91,7 @@ void graft_survey_xorg(struct graft_survey *survey)
 	if (survey->inventory->platform != GRAFT_PLATFORM_NATIVE || !survey->inventory->driver_version.value ||
 	    !graft_survey_wants(survey, GRAFT_CLASS_GRAPHICS))
 		return;
-	list_places(survey, &places);
+	list_xorg_places(survey, &places);
 	for (size_t i = 0; i < graft_n_catalog_xorg_modules; i++)
-		look(survey, &places, &graft_catalog_xorg_modules[i]);
+		look_for_xorg_module(survey, &places, &graft_catalog_xorg_modules[i]);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * application_profile: tells EGL which GPUs it may show (SPEC libnvidia-container 9.6 item 3). EGL finds GPUs by more ways than
- * device nodes, so that without it programs would see GPUs that were not selected.
+ * application_profile: restricts the GPUs that EGL shows (SPEC libnvidia-container 9.6 item 3). EGL
+ * finds GPUs in other ways than through device nodes, so without this, programs would see GPUs that
+ * were not selected.
  */
 #include <inttypes.h>
 
@@ -10,7 +11,7 @@
 
 #define RULE "application-profile"
 
-static uint64_t visible_mask(struct graft_planner *planner)
+static uint64_t mask_visible_gpus(struct graft_planner *planner)
 {
 	const struct graft_selection *selection = planner->selection;
 	uint64_t mask = 0;
@@ -27,20 +28,23 @@ static uint64_t visible_mask(struct graft_planner *planner)
 	return mask;
 }
 
-/* Of style NAMESPACE: this very text, by which tools recognise it. */
+/* In style NAMESPACE, exactly this text, by which tools recognise it. */
 static const char *content(struct graft_planner *planner)
 {
 	static const char spaced[] = "{ \"profiles\": [{\"name\": \"_container_\", \"settings\": "
 				     "[\"EGLVisibleDGPUDevices\", 0x%" PRIx64
 				     "]}], \"rules\": [{\"pattern\": [], \"profile\": \"_container_\"}]}";
-	uint64_t mask = visible_mask(planner);
+	uint64_t mask = mask_visible_gpus(planner);
 
 	return planner->oci ? graft_hook_profile_text(planner->plan->arena, mask)
 			    : graft_arena_printf(planner->plan->arena, spaced, mask);
 }
 
-/* A container without a GPU: its own empty directory where it can have one, so that no profile of the image counts. */
-static bool is_wanted(struct graft_planner *planner)
+/*
+ * A container without a GPU gets an empty directory of its own, if it can have one, so that no
+ * profile of the image applies.
+ */
+static bool is_profile_wanted(struct graft_planner *planner)
 {
 	if (!graft_plan_has(planner, graft_class_capabilities(GRAFT_CLASS_GRAPHICS)) ||
 	    planner->inventory->platform != GRAFT_PLATFORM_NATIVE)
@@ -57,7 +61,7 @@ void graft_rule_application_profile(struct graft_planner *planner)
 	static const char why[] = "keeps EGL from showing GPUs that were not selected";
 	struct graft_edit *edit;
 
-	if (!is_wanted(planner))
+	if (!is_profile_wanted(planner))
 		return;
 	edit = graft_plan_edit(planner, GRAFT_EDIT_DIRECTORY, RULE, "%s", why);
 	edit->target = graft_plan_copy(planner, GRAFT_PROFILE_DIRECTORY);

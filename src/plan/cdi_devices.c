@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi_devices: words to devices by the selection that every other program has (plan/select.h), devices to names by strategy. */
+/*
+ * cdi_devices: resolves ids to devices by the selection that all programs share (plan/select.h),
+ * and devices to names by strategy.
+ */
 #include "plan/cdi_devices.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "formats/cdi.h"
+#include "formats/cdi/cdi.h"
 #include "host/discover.h"
 #include "request/request.h"
 
@@ -35,7 +38,7 @@ int graft_cdi_name(const struct graft_gpu *gpu, const struct graft_mig_device *m
 		const char *name = (namings & 1u << i) != 0 ? name_by((enum graft_cdi_naming_bit)i, gpu, mig, arena)
 							    : NULL;
 
-		/* QUIRK: UUIDs of MIG devices had slashes in them before driver 470. */
+		/* QUIRK: before driver 470, UUIDs of MIG devices contained slashes. */
 		if (!name || graft_cdi_check_device(name, NULL) < 0)
 			continue;
 		if (!graft_arena_push_string(arena, &choice->names, &choice->n_names, name))
@@ -54,7 +57,8 @@ struct choosing {
 	struct graft_error *err;
 };
 
-static bool is_chosen(const struct choosing *choosing, const struct graft_gpu *gpu, const struct graft_mig_device *mig)
+static bool is_device_chosen(const struct choosing *choosing, const struct graft_gpu *gpu,
+			     const struct graft_mig_device *mig)
 {
 	for (size_t i = 0; i < choosing->choices.n; i++) {
 		const struct graft_selection *selection = &choosing->choices.items[i].selection;
@@ -66,21 +70,21 @@ static bool is_chosen(const struct choosing *choosing, const struct graft_gpu *g
 	return false;
 }
 
-/* A new choice. NULL: memory. */
-static struct graft_cdi_choice *add(struct choosing *choosing)
+/* Returns a new choice, or NULL if memory is exhausted. */
+static struct graft_cdi_choice *push_cdi_choice(struct choosing *choosing)
 {
 	return graft_arena_push(choosing->arena, &choosing->choices.items, &choosing->choices.n,
 				sizeof(struct graft_cdi_choice));
 }
 
-static int add_device(struct choosing *choosing, const struct graft_gpu *gpu, const struct graft_mig_device *mig)
+static int add_device_choice(struct choosing *choosing, const struct graft_gpu *gpu, const struct graft_mig_device *mig)
 {
 	const struct graft_selected_mig selected = { gpu, mig };
 	struct graft_cdi_choice *choice;
 
-	if (is_chosen(choosing, gpu, mig))
+	if (is_device_chosen(choosing, gpu, mig))
 		return 0;
-	choice = add(choosing);
+	choice = push_cdi_choice(choosing);
 	if (!choice)
 		return graft_fail_memory(choosing->err);
 	choice->selection.gpus = graft_arena_memdup(choosing->arena, &gpu, sizeof(gpu));
@@ -92,7 +96,10 @@ static int add_device(struct choosing *choosing, const struct graft_gpu *gpu, co
 	return graft_cdi_name(gpu, mig, choosing->namings, choosing->arena, choice, choosing->err);
 }
 
-/* Of a selection: MIG devices bring their GPU along, which is then no device of its own. */
+/*
+ * Adds the devices of a selection. A MIG device's GPU is part of the selection, but not a separate
+ * device.
+ */
 static int add_selection(struct choosing *choosing, const struct graft_selection *selection)
 {
 	for (size_t i = 0; i < selection->n_gpus; i++) {
@@ -100,18 +107,20 @@ static int add_selection(struct choosing *choosing, const struct graft_selection
 
 		for (size_t j = 0; j < selection->n_migs; j++)
 			split = split || selection->migs[j].gpu == selection->gpus[i];
-		if (!split && add_device(choosing, selection->gpus[i], NULL) < 0)
+		if (!split && add_device_choice(choosing, selection->gpus[i], NULL) < 0)
 			return -1;
 	}
 	for (size_t i = 0; i < selection->n_migs; i++) {
-		if (add_device(choosing, selection->migs[i].gpu, selection->migs[i].mig) < 0)
+		if (add_device_choice(choosing, selection->migs[i].gpu, selection->migs[i].mig) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-/* The error that NVML would give, by which scripts know it (SPEC 4.6, 6.10). */
-static int fail_unknown(const struct graft_device_word *word, struct graft_error *err)
+/*
+ * Fails with the error that NVML would give, which scripts recognise (SPEC ctk-and-cdi 4.6, 6.10).
+ */
+static int fail_unknown_id(const struct graft_device_word *word, struct graft_error *err)
 {
 	const char *by = "index", *code = "ERROR_INVALID_ARGUMENT";
 
@@ -134,12 +143,11 @@ static int add_request(struct choosing *choosing, const struct graft_request *re
 	const struct graft_device_word *word = &request->devices[0];
 	struct graft_error why = { .status = GRAFT_OK };
 	struct graft_selection selection = { .n_gpus = 0 };
-	const char *prefix;
-	int rc = graft_select(choosing->inventory, request, choosing->arena, &selection, &prefix, &why);
+	int rc = graft_select(choosing->inventory, request, choosing->arena, &selection, &why);
 
-	/* A host without any GPU has nothing to check words against. */
+	/* On a host without GPUs, graft_select() accepts any word; here it is an unknown device. */
 	if (rc < 0 ? why.status == GRAFT_UNKNOWN_DEVICE : selection.n_gpus == 0 && word->kind != GRAFT_DEVICE_ALL)
-		return fail_unknown(word, choosing->err);
+		return fail_unknown_id(word, choosing->err);
 	if (rc == 0)
 		return add_selection(choosing, &selection);
 	*choosing->err = why;
@@ -148,15 +156,15 @@ static int add_request(struct choosing *choosing, const struct graft_request *re
 
 static int add_none(struct choosing *choosing)
 {
-	struct graft_cdi_choice *choice = add(choosing);
+	struct graft_cdi_choice *choice = push_cdi_choice(choosing);
 
 	if (!choice || !graft_arena_push_string(choosing->arena, &choice->names, &choice->n_names, "none"))
 		return graft_fail_memory(choosing->err);
 	return 0;
 }
 
-/* A request for one id. NULL: memory, or an id that is of no form. */
-static struct graft_request *parse_id(const char *id, struct graft_error *err)
+/* Returns a request for one id. NULL: memory is exhausted, or the id has no known form. */
+static struct graft_request *parse_device_id(const char *id, struct graft_error *err)
 {
 	struct graft_request *request = graft_request_new();
 
@@ -173,8 +181,8 @@ static struct graft_request *parse_id(const char *id, struct graft_error *err)
 	return graft_request_free(request);
 }
 
-/* SPEC 4.6: the first of both words decides, wherever it stands. */
-static const char *find_special(const char *const *ids, size_t n)
+/* SPEC ctk-and-cdi 4.6: the first "all" or "none" decides, wherever it is. */
+static const char *find_special_id(const char *const *ids, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(ids[i], "all") == 0 || strcmp(ids[i], "none") == 0)
@@ -183,15 +191,15 @@ static const char *find_special(const char *const *ids, size_t n)
 	return NULL;
 }
 
-/* Runs `use` for each id; for the special one alone if there is one. */
+/* Calls `use` for each id, or only for the special one if there is one. */
 static int each_id(const char *const *ids, size_t n_ids, int (*use)(void *arg, const struct graft_request *request),
 		   void *arg, struct graft_error *err)
 {
-	const char *special = find_special(ids, n_ids);
+	const char *special = find_special_id(ids, n_ids);
 	int rc = 0;
 
 	for (size_t i = 0; i < (special ? 1 : n_ids) && rc == 0; i++) {
-		struct graft_request *request = parse_id(special ? special : ids[i], err);
+		struct graft_request *request = parse_device_id(special ? special : ids[i], err);
 
 		rc = request ? use(arg, request) : -1;
 		(void)graft_request_free(request);
@@ -209,7 +217,7 @@ int graft_cdi_choose(const struct graft_inventory *inventory, const char *const 
 		     struct graft_error *err)
 {
 	struct choosing choosing = { .inventory = inventory, .namings = namings, .arena = arena, .err = err };
-	const char *special = find_special(ids, n_ids);
+	const char *special = find_special_id(ids, n_ids);
 	int rc;
 
 	if (special && strcmp(special, "none") == 0)
@@ -255,7 +263,7 @@ int graft_cdi_missing_facts(const struct graft_inventory *inventory, const char 
 			    unsigned int namings, struct graft_arena *arena, unsigned int *ret_facts,
 			    struct graft_error *err)
 {
-	const char *special = find_special(ids, n_ids);
+	const char *special = find_special_id(ids, n_ids);
 	struct missing missing = { .inventory = inventory };
 	struct graft_cdi_choices choices = { .n = 0 };
 

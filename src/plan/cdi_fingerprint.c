@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi_fingerprint: one table of the facts serves all: names, storing, finding, comparing. */
+/* cdi_fingerprint: one table of the facts serves naming, storing, finding and comparing. */
 #include "plan/cdi_fingerprint.h"
 
 #include <stddef.h>
@@ -9,18 +9,18 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
-#include "formats/cdi_write.h"
+#include "formats/cdi/cdi_write.h"
 #include "plan/driver_nodes.h"
 
 #define KEY_PREFIX "graft."
 #define VARIABLE   "GRAFT_MADE_FROM=" /* of a hook: "driver-version=550.54.14;gpus=..." */
-/* The first version that knows annotations (SPEC ctk-and-cdi 5.3). */
+/* The first version with annotations (SPEC ctk-and-cdi 5.3). */
 #define ANNOTATED "0.6.0"
 
 const char *const graft_cdi_provenance_names[GRAFT_CDI_PROVENANCE_MAX] = { "auto", "annotations", "none" };
 
 static const struct {
-	const char *key; /* of the annotation; in a variable without the prefix */
+	const char *key; /* name of the annotation; in a variable, without the prefix */
 	size_t offset;
 } facts[] = {
 	{ KEY_PREFIX "boot-id", offsetof(struct graft_cdi_fingerprint, boot_id) },
@@ -30,7 +30,7 @@ static const struct {
 	{ KEY_PREFIX "mig", offsetof(struct graft_cdi_fingerprint, mig) },
 };
 
-static const char *get(const struct graft_cdi_fingerprint *fingerprint, size_t fact)
+static const char *get_fingerprint_fact(const struct graft_cdi_fingerprint *fingerprint, size_t fact)
 {
 	const char *value;
 
@@ -38,20 +38,20 @@ static const char *get(const struct graft_cdi_fingerprint *fingerprint, size_t f
 	return value;
 }
 
-static void set(struct graft_cdi_fingerprint *fingerprint, size_t fact, const char *value)
+static void set_fingerprint_fact(struct graft_cdi_fingerprint *fingerprint, size_t fact, const char *value)
 {
 	memcpy((char *)fingerprint + facts[fact].offset, &value, sizeof(value));
 }
 
 /* --- making --- */
 
-static const char *add_gpu(const char *list, const struct graft_gpu *gpu, struct graft_arena *arena)
+static const char *add_fingerprint_gpu(const char *list, const struct graft_gpu *gpu, struct graft_arena *arena)
 {
 	return graft_arena_printf(arena, "%s%s%s=%s", list, list[0] != '\0' ? "," : "", gpu->bus_id ? gpu->bus_id : "",
 				  gpu->uuid.value ? gpu->uuid.value : "");
 }
 
-static const char *add_mig(const char *list, const struct graft_gpu *gpu, struct graft_arena *arena)
+static const char *add_fingerprint_migs(const char *list, const struct graft_gpu *gpu, struct graft_arena *arena)
 {
 	for (size_t i = 0; list && i < gpu->n_mig_devices; i++) {
 		const struct graft_mig_device *mig = &gpu->mig_devices[i];
@@ -65,10 +65,21 @@ static const char *add_mig(const char *list, const struct graft_gpu *gpu, struct
 	return list;
 }
 
+/*
+ * GPUs that procfs does not show: a user of the specification does not ask NVML, which is slow,
+ * and would miss them.
+ */
+static bool knows_only_nvml(const struct graft_inventory *inventory)
+{
+	return inventory->platform == GRAFT_PLATFORM_NATIVE && inventory->n_gpus > 0 && inventory->gpus[0].source &&
+	       strcmp(inventory->gpus[0].source, GRAFT_SOURCE_NVML) == 0;
+}
+
 int graft_cdi_fingerprint_make(const struct graft_inventory *inventory, bool gpus, const char *boot_id,
 			       struct graft_arena *arena, struct graft_cdi_fingerprint *ret_fingerprint,
 			       struct graft_error *err)
 {
+	gpus = gpus && !knows_only_nvml(inventory);
 	struct graft_cdi_fingerprint made = { .driver_version = inventory->driver_version.value, .boot_id = boot_id };
 
 	if (gpus) {
@@ -80,8 +91,8 @@ int graft_cdi_fingerprint_make(const struct graft_inventory *inventory, bool gpu
 
 		if (gpu->excluded)
 			continue;
-		made.gpus = add_gpu(made.gpus, gpu, arena);
-		made.mig = made.gpus ? add_mig(made.mig, gpu, arena) : NULL;
+		made.gpus = add_fingerprint_gpu(made.gpus, gpu, arena);
+		made.mig = made.gpus ? add_fingerprint_migs(made.mig, gpu, arena) : NULL;
 		if (!made.mig)
 			return graft_fail_memory(err);
 	}
@@ -91,7 +102,7 @@ int graft_cdi_fingerprint_make(const struct graft_inventory *inventory, bool gpu
 
 /* --- flags --- */
 
-static bool is_plain(unsigned char c)
+static bool is_plain_flag_character(unsigned char c)
 {
 	return c > ' ' && c < 0x7f && c != ';' && c != '%';
 }
@@ -109,7 +120,7 @@ const char *graft_cdi_flags_write(const char *const *words, size_t n, struct gra
 		if (i > 0)
 			*at++ = ' ';
 		for (const char *c = words[i]; *c != '\0'; c++) {
-			if (is_plain((unsigned char)*c)) {
+			if (is_plain_flag_character((unsigned char)*c)) {
 				*at++ = *c;
 				continue;
 			}
@@ -121,20 +132,23 @@ const char *graft_cdi_flags_write(const char *const *words, size_t n, struct gra
 	return text;
 }
 
-static int digit_of(char c)
+static int flag_digit_of(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* In place. A NUL, which no word has, and what is no escape stay as they are. */
-static void decode(char *word)
+/*
+ * Decodes in place. An encoded NUL, which no argument contains, and invalid escapes stay as they
+ * are.
+ */
+static void decode_flag(char *word)
 {
 	char *to = word;
 
 	for (const char *at = word; *at != '\0';) {
-		int high = at[0] == '%' ? digit_of(at[1]) : -1, low = high >= 0 ? digit_of(at[2]) : -1;
+		int high = at[0] == '%' ? flag_digit_of(at[1]) : -1, low = high >= 0 ? flag_digit_of(at[2]) : -1;
 
 		if (low >= 0 && high + low > 0) {
 			*to++ = (char)(high << 4 | low);
@@ -158,7 +172,7 @@ int graft_cdi_flags_read(const char *text, struct graft_arena *arena, const char
 
 		if (!slot)
 			return graft_fail_memory(err);
-		decode(word);
+		decode_flag(word);
 		*slot = word;
 		text += length;
 	}
@@ -171,7 +185,7 @@ static int annotate(const struct graft_cdi_fingerprint *fingerprint, struct graf
 		    struct graft_cdi_spec *spec)
 {
 	for (size_t i = 0; i < GRAFT_COUNT(facts); i++) {
-		const char *value = get(fingerprint, i);
+		const char *value = get_fingerprint_fact(fingerprint, i);
 		struct graft_cdi_annotation *slot;
 
 		if (!value)
@@ -184,13 +198,13 @@ static int annotate(const struct graft_cdi_fingerprint *fingerprint, struct graf
 	return 0;
 }
 
-static int add_variable(const struct graft_cdi_fingerprint *fingerprint, struct graft_arena *arena,
-			struct graft_cdi_hook *hook)
+static int add_fingerprint_variable(const struct graft_cdi_fingerprint *fingerprint, struct graft_arena *arena,
+				    struct graft_cdi_hook *hook)
 {
 	const char *text = VARIABLE;
 
 	for (size_t i = 0; text && i < GRAFT_COUNT(facts); i++) {
-		const char *value = get(fingerprint, i);
+		const char *value = get_fingerprint_fact(fingerprint, i);
 
 		if (value)
 			text = graft_arena_printf(arena, "%s%s%s=%s", text, strcmp(text, VARIABLE) != 0 ? ";" : "",
@@ -208,7 +222,8 @@ int graft_cdi_fingerprint_store(const struct graft_cdi_fingerprint *fingerprint,
 
 	if (where == GRAFT_CDI_PROVENANCE_NONE || (!annotated && spec->edits.n_hooks == 0))
 		return 0;
-	rc = annotated ? annotate(fingerprint, arena, spec) : add_variable(fingerprint, arena, &spec->edits.hooks[0]);
+	rc = annotated ? annotate(fingerprint, arena, spec)
+		       : add_fingerprint_variable(fingerprint, arena, &spec->edits.hooks[0]);
 	return rc < 0 ? graft_fail_memory(err) : 1;
 }
 
@@ -222,14 +237,14 @@ static bool find_annotations(const struct graft_cdi_spec *spec, struct graft_cdi
 		for (size_t j = 0; j < GRAFT_COUNT(facts); j++) {
 			if (strcmp(spec->annotations[i].key, facts[j].key) != 0)
 				continue;
-			set(fingerprint, j, spec->annotations[i].value);
+			set_fingerprint_fact(fingerprint, j, spec->annotations[i].value);
 			found = true;
 		}
 	}
 	return found;
 }
 
-/* Facts of other releases are passed over. */
+/* Facts of other releases are ignored. */
 static int split_variable(const char *text, struct graft_arena *arena, struct graft_cdi_fingerprint *fingerprint)
 {
 	while (*text != '\0') {
@@ -245,7 +260,7 @@ static int split_variable(const char *text, struct graft_arena *arena, struct gr
 			value = graft_arena_strndup(arena, text + key_length + 1, length - key_length - 1);
 			if (!value)
 				return -1;
-			set(fingerprint, i, value);
+			set_fingerprint_fact(fingerprint, i, value);
 		}
 		text += length;
 		text += *text == ';';
@@ -253,16 +268,16 @@ static int split_variable(const char *text, struct graft_arena *arena, struct gr
 	return 0;
 }
 
-static bool is_variable(const char *variable)
+static bool is_fingerprint_variable(const char *variable)
 {
 	return strncmp(variable, VARIABLE, strlen(VARIABLE)) == 0;
 }
 
-static const char *find_variable(const struct graft_cdi_edits *edits)
+static const char *find_fingerprint_variable(const struct graft_cdi_edits *edits)
 {
 	for (size_t i = 0; i < edits->n_hooks; i++) {
 		for (size_t j = 0; j < edits->hooks[i].n_env; j++) {
-			if (is_variable(edits->hooks[i].env[j]))
+			if (is_fingerprint_variable(edits->hooks[i].env[j]))
 				return edits->hooks[i].env[j] + strlen(VARIABLE);
 		}
 	}
@@ -277,7 +292,7 @@ int graft_cdi_fingerprint_find(const struct graft_cdi_spec *spec, struct graft_a
 	*ret_fingerprint = (struct graft_cdi_fingerprint){ .gpus = NULL };
 	if (find_annotations(spec, ret_fingerprint))
 		return 1;
-	variable = find_variable(&spec->edits);
+	variable = find_fingerprint_variable(&spec->edits);
 	if (!variable)
 		return 0;
 	return split_variable(variable, arena, ret_fingerprint) < 0 ? graft_fail_memory(err) : 1;
@@ -290,14 +305,14 @@ static void drop_variable(struct graft_cdi_hook *hook, struct graft_arena *arena
 	hook->env = NULL;
 	hook->n_env = 0;
 	for (size_t i = 0; i < whole.n_env; i++) {
-		if (!is_variable(whole.env[i]))
+		if (!is_fingerprint_variable(whole.env[i]))
 			(void)graft_arena_push_string(arena, &hook->env, &hook->n_env, whole.env[i]);
 	}
 }
 
 int graft_cdi_fingerprint_drop(struct graft_cdi_edits *edits, struct graft_arena *arena, struct graft_error *err)
 {
-	if (!find_variable(edits))
+	if (!find_fingerprint_variable(edits))
 		return 0;
 	edits->hooks = graft_arena_memdup(arena, edits->hooks, edits->n_hooks * sizeof(*edits->hooks));
 	for (size_t i = 0; edits->hooks && i < edits->n_hooks; i++)
@@ -307,14 +322,14 @@ int graft_cdi_fingerprint_drop(struct graft_cdi_edits *edits, struct graft_arena
 
 /* --- comparing --- */
 
-/* One item "PLACE=VALUE" of a list separated by commas. */
+/* One item "PLACE=VALUE" of a comma-separated list. */
 struct item {
 	const char *text;
-	size_t length, place; /* all of it; up to the '=' */
+	size_t length, place; /* of the whole item; of the part before the '=' */
 };
 
-/* The next item from `at` on; false at the end. */
-static bool next_item(const char **at, struct item *ret_item)
+/* Finds the next item starting at `at`. Returns false at the end. */
+static bool next_place_item(const char **at, struct item *ret_item)
 {
 	const char *text = *at, *equals;
 	size_t length = strcspn(text, ",");
@@ -327,9 +342,9 @@ static bool next_item(const char **at, struct item *ret_item)
 	return true;
 }
 
-static bool find_place(const char *list, const struct item *wanted, struct item *ret_item)
+static bool find_gpu_place(const char *list, const struct item *wanted, struct item *ret_item)
 {
-	while (next_item(&list, ret_item)) {
+	while (next_place_item(&list, ret_item)) {
 		if (ret_item->place == wanted->place && strncasecmp(ret_item->text, wanted->text, wanted->place) == 0)
 			return true;
 	}
@@ -351,22 +366,25 @@ static bool same_value(const struct item *a, const struct item *b)
 	return value_length(a) == value_length(b) && strncasecmp(value_of(a), value_of(b), value_length(a)) == 0;
 }
 
-/* What is at a place now and was not; the same the other way round. */
+/*
+ * Compares the GPUs at each place in both directions. Returns a sentence about the first
+ * difference, or NULL.
+ */
 static const char *compare_gpus(const char *made, const char *now, struct graft_arena *arena)
 {
 	struct item item, other;
 
-	for (const char *at = made; next_item(&at, &item);) {
-		if (!find_place(now, &item, &other))
-			return graft_arena_printf(arena, "the GPU at %.*s is not there any more", (int)item.place,
+	for (const char *at = made; next_place_item(&at, &item);) {
+		if (!find_gpu_place(now, &item, &other))
+			return graft_arena_printf(arena, "the GPU at %.*s is no longer there", (int)item.place,
 						  item.text);
 		if (value_length(&item) > 0 && value_length(&other) > 0 && !same_value(&item, &other))
 			return graft_arena_printf(arena, "at %.*s there is another GPU: %.*s instead of %.*s",
 						  (int)item.place, item.text, (int)value_length(&other),
 						  value_of(&other), (int)value_length(&item), value_of(&item));
 	}
-	for (const char *at = now; next_item(&at, &item);) {
-		if (!find_place(made, &item, &other))
+	for (const char *at = now; next_place_item(&at, &item);) {
+		if (!find_gpu_place(made, &item, &other))
 			return graft_arena_printf(arena, "the GPU at %.*s is new", (int)item.place, item.text);
 	}
 	return NULL;
@@ -380,9 +398,9 @@ static const char *compare_mig(const char *made, const char *now, struct graft_a
 		const char *at = lists[i], *others = lists[1 - i];
 		struct item item, other;
 
-		while (next_item(&at, &item)) {
-			if (!find_place(others, &item, &other) || !same_value(&item, &other))
-				return graft_arena_printf(arena, "the MIG devices of the GPU at %.*s are others now",
+		while (next_place_item(&at, &item)) {
+			if (!find_gpu_place(others, &item, &other) || !same_value(&item, &other))
+				return graft_arena_printf(arena, "the MIG devices of the GPU at %.*s have changed",
 							  (int)item.place, item.text);
 		}
 	}
@@ -391,7 +409,7 @@ static const char *compare_mig(const char *made, const char *now, struct graft_a
 
 /* --- narrowing --- */
 
-/* Whether a device is the GPU of an item, which is the one with that index. */
+/* Returns whether a device name refers to the GPU of an item, which is at that index. */
 static bool names_gpu(const char *device, const struct item *item, unsigned long index)
 {
 	char *end;
@@ -405,13 +423,13 @@ static bool is_some_gpu(const char *list, const char *device)
 {
 	struct item item;
 
-	for (unsigned long index = 0; next_item(&list, &item); index++)
+	for (unsigned long index = 0; next_place_item(&list, &item); index++)
 		if (names_gpu(device, &item, index))
 			return true;
 	return false;
 }
 
-static bool is_wanted(const struct item *item, unsigned long index, const char *const *devices, size_t n)
+static bool is_gpu_among(const struct item *item, unsigned long index, const char *const *devices, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (names_gpu(devices[i], item, index))
@@ -419,13 +437,13 @@ static bool is_wanted(const struct item *item, unsigned long index, const char *
 	return false;
 }
 
-/* A list without the items at the places. */
+/* Returns a list without the items at the given places. */
 static const char *without(const char *list, const char *const *places, size_t n, struct graft_arena *arena)
 {
 	const char *text = "";
 	struct item item;
 
-	while (text && next_item(&list, &item)) {
+	while (text && next_place_item(&list, &item)) {
 		bool found = false;
 
 		for (size_t i = 0; i < n && !found; i++)
@@ -451,8 +469,8 @@ int graft_cdi_fingerprint_narrow(struct graft_cdi_fingerprint *made, const char 
 	for (size_t i = 0; i < n_devices; i++)
 		if (!is_some_gpu(made->gpus, devices[i]))
 			return 0;
-	for (const char *at = made->gpus; next_item(&at, &item); index++)
-		if (!is_wanted(&item, index, devices, n_devices))
+	for (const char *at = made->gpus; next_place_item(&at, &item); index++)
+		if (!is_gpu_among(&item, index, devices, n_devices))
 			(void)graft_arena_push_string(arena, ret_places, ret_n,
 						      graft_arena_strndup(arena, item.text, item.place));
 	if (made->mig)
@@ -462,7 +480,7 @@ int graft_cdi_fingerprint_narrow(struct graft_cdi_fingerprint *made, const char 
 
 /* --- nodes --- */
 
-static const struct graft_cdi_device *find_device(const struct graft_cdi_spec *spec, const char *name)
+static const struct graft_cdi_device *find_compared_device(const struct graft_cdi_spec *spec, const char *name)
 {
 	for (size_t i = 0; i < spec->n_devices; i++)
 		if (strcmp(spec->devices[i].name, name) == 0)
@@ -470,7 +488,10 @@ static const struct graft_cdi_device *find_device(const struct graft_cdi_spec *s
 	return NULL;
 }
 
-/* The name of a GPU's node that a device has instead of this one; NULL when it has it, or none. */
+/*
+ * Returns the name of another GPU's node that a device has instead of `name`; NULL if it has
+ * `name`, or no GPU's node.
+ */
 static const char *find_other_node(const struct graft_cdi_device *device, const char *name)
 {
 	const char *other = NULL;
@@ -487,7 +508,7 @@ static const char *find_other_node(const struct graft_cdi_device *device, const 
 	return other;
 }
 
-static const struct graft_gpu *find_gpu(const struct graft_inventory *inventory, const struct item *item)
+static const struct graft_gpu *find_gpu_at_place(const struct graft_inventory *inventory, const struct item *item)
 {
 	for (size_t i = 0; i < inventory->n_gpus; i++) {
 		const char *place = inventory->gpus[i].bus_id;
@@ -506,12 +527,12 @@ int graft_cdi_fingerprint_compare_nodes(const struct graft_cdi_fingerprint *made
 	struct item item;
 
 	*ret_why = NULL;
-	for (const char *at = made->gpus ? made->gpus : ""; !*ret_why && next_item(&at, &item); index++) {
-		const struct graft_gpu *gpu = find_gpu(now, &item);
+	for (const char *at = made->gpus ? made->gpus : ""; !*ret_why && next_place_item(&at, &item); index++) {
+		const struct graft_gpu *gpu = find_gpu_at_place(now, &item);
 
 		for (size_t i = 0; gpu && gpu->node.path && i < n_devices && !*ret_why; i++) {
 			const struct graft_cdi_device *device = names_gpu(devices[i], &item, index)
-								    ? find_device(spec, devices[i])
+								    ? find_compared_device(spec, devices[i])
 								    : NULL;
 			const char *name = graft_path_name(gpu->node.path);
 			const char *other = device ? find_other_node(device, name) : NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compat: the image's CUDA forward-compatibility libraries (SPEC libnvidia-container 9.8). Nothing of an image is ever the source of a mount, so
- * both modes come to the same here: the loader's cache names the image's own files, ahead of the driver's.
+ * compat: the image's CUDA forward-compatibility libraries (SPEC libnvidia-container 9.8). Nothing
+ * in an image is ever the source of a mount, so both modes have the same result here: the loader's
+ * cache has the image's own files ahead of the driver's.
  */
 #include <ctype.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static uint32_t driver_major(const struct graft_inventory *inventory)
 	return major;
 }
 
-/* Whether the library belongs to a class that the container asked for. */
+/* Returns whether the library belongs to a class that the container requested. */
 static bool is_enabled(const struct graft_planner *planner, const char *soname)
 {
 	for (size_t i = 0; i < graft_n_catalog_libraries; i++) {
@@ -45,9 +46,12 @@ static bool driver_has(const struct graft_planner *planner, const char *soname)
 	return false;
 }
 
-/* Why the library is not used; NULL when it is. `first`: the first one that is used. */
-static const char *obstacle(const struct graft_planner *planner, const struct graft_compat_library *library,
-			    const struct graft_compat_library *first)
+/*
+ * Returns why the library is not used, or NULL if it is. `first` is the first library that is used.
+ */
+static const char *compat_library_obstacle(const struct graft_planner *planner,
+					   const struct graft_compat_library *library,
+					   const struct graft_compat_library *first)
 {
 	uint32_t major = driver_major(planner->inventory);
 	bool one_directory = planner->request->compat_mode == GRAFT_COMPAT_LDCONFIG;
@@ -57,10 +61,13 @@ static const char *obstacle(const struct graft_planner *planner, const struct gr
 	if (library->major == 0 || major == 0)
 		return "its version and the driver's cannot be compared";
 	if (library->major == major)
-		return "of the driver's own version: not needed";
+		return "the same version as the driver: not needed";
 	if (library->major < major && one_directory)
 		return "older than the driver: not needed";
-	/* The mode that mounts lets older ones in, but the loader's cache then prefers the newer file of a soname. */
+	/*
+	 * The mode that mounts accepts older ones, but the loader's cache then prefers the newer
+	 * file with the same soname.
+	 */
 	if (library->major < major && driver_has(planner, library->soname))
 		return "the driver's own is newer";
 	if (first && one_directory && !graft_path_same_directory(first->path, library->path))
@@ -81,15 +88,18 @@ static const char *obstacle_to_all(const struct graft_planner *planner)
 	return NULL;
 }
 
-/* Why one of them is not used; NULL when it is. */
-static const char *find_obstacle(const struct graft_planner *planner, const struct graft_compat_directory *directory,
-				 const struct graft_compat_library *library, const struct graft_compat_library *first)
+/* Returns why one of the libraries is not used, or NULL if it is. */
+static const char *find_compat_obstacle(const struct graft_planner *planner,
+					const struct graft_compat_directory *directory,
+					const struct graft_compat_library *library,
+					const struct graft_compat_library *first)
 {
 	const char *to_all = obstacle_to_all(planner);
 
 	if (to_all)
 		return to_all;
-	return planner->oci ? graft_compat_directory_obstacle(directory, library) : obstacle(planner, library, first);
+	return planner->oci ? graft_compat_directory_obstacle(directory, library)
+			    : compat_library_obstacle(planner, library, first);
 }
 
 void graft_plan_compat(struct graft_planner *planner, struct graft_edit *edit)
@@ -103,7 +113,7 @@ void graft_plan_compat(struct graft_planner *planner, struct graft_edit *edit)
 	directory = graft_compat_directory(image, planner->inventory->driver_version.value, NULL, planner->plan->arena);
 	for (size_t i = 0; i < image->n_compat; i++) {
 		const struct graft_compat_library *library = &image->compat[i];
-		const char *why_not = find_obstacle(planner, &directory, library, first);
+		const char *why_not = find_compat_obstacle(planner, &directory, library, first);
 
 		if (why_not)
 			graft_plan_refuse(planner, why_not, REFUSED, library->path);

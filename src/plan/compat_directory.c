@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compat_directory: one libcuda, by its own word or by its version. */
+/* compat_directory: judges one libcuda, by its own note or by its version. */
 #include "plan/compat_directory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
-#include "formats/cuda_compat.h"
+#include "formats/loader/cuda_compat.h"
 #include "plan/loader_search.h"
 
 #define CUDA_PREFIX "libcuda.so."
 
-/* libcuda.so.<version> of the directory; NULL when there is none or several: then nobody knows which is meant. */
-static const struct graft_compat_library *find_cuda(const struct graft_image *image)
+/*
+ * Returns libcuda.so.<version> of the directory; NULL if there is none or more than one, because
+ * then the intended one is unknown.
+ */
+static const struct graft_compat_library *find_compat_cuda(const struct graft_image *image)
 {
 	const struct graft_compat_library *found = NULL;
 
@@ -46,7 +49,7 @@ bool graft_compat_suits(const struct graft_compat_library *cuda, const char *dri
 struct graft_compat_directory graft_compat_directory(const struct graft_image *image, const char *driver_version,
 						     const char *cuda_version, struct graft_arena *arena)
 {
-	const struct graft_compat_library *cuda = find_cuda(image);
+	const struct graft_compat_library *cuda = find_compat_cuda(image);
 
 	return (struct graft_compat_directory){
 		.cuda = cuda,
@@ -60,19 +63,20 @@ const char *graft_compat_directory_obstacle(const struct graft_compat_directory 
 	const struct graft_compat_library *cuda = directory->cuda;
 
 	if (!cuda)
-		return "there is not exactly one libcuda beside it, so nobody knows what it suits";
+		return "its directory does not have exactly one libcuda, so the drivers that it works with are not "
+		       "known";
 	if (!library->soname)
-		return "the loader has no name to find it by";
+		return "it has no soname by which the loader could find it";
 	if (!graft_path_same_directory(cuda->path, library->path))
 		return "in another directory than libcuda";
 	if (directory->suits)
 		return NULL;
-	return cuda->note ? "by its own word libcuda beside it does not suit this driver, or is not newer"
-			  : "libcuda beside it is not of a newer major version than the driver: not needed";
+	return cuda->note ? "the libcuda beside it states that it does not work with this driver, or is not newer"
+			  : "the libcuda beside it has no newer major version than the driver: not needed";
 }
 
-static void add_entry(struct graft_arena *arena, struct graft_edit *edit, const struct graft_compat_library *library,
-		      const char *name)
+static void add_compat_entry(struct graft_arena *arena, struct graft_edit *edit,
+			     const struct graft_compat_library *library, const char *name)
 {
 	struct graft_ldcache_entry *entry = graft_arena_push(arena, &edit->entries, &edit->n_entries, sizeof(*entry));
 
@@ -87,10 +91,13 @@ void graft_compat_add(struct graft_arena *arena, struct graft_edit *edit, const 
 {
 	const char *folder = graft_path_directory(library->path, arena);
 
-	add_entry(arena, edit, library, library->soname);
-	/* Or who asks for "libcuda.so" would get the driver's, beside the image's in the same process. */
+	add_compat_entry(arena, edit, library, library->soname);
+	/*
+	 * Otherwise a program that loads "libcuda.so" would get the driver's, in addition to the
+	 * image's in the same process.
+	 */
 	for (size_t i = 0; i < library->n_development_links; i++)
-		add_entry(arena, edit, library, library->development_links[i]);
+		add_compat_entry(arena, edit, library, library->development_links[i]);
 	if (folder)
 		(void)graft_loader_add_folder(arena, edit, folder);
 }

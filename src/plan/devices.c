@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * devices: device nodes and their rules: of the driver as a whole and of each selected GPU (SPEC libnvidia-container 9.4 step 10, 9.6;
- * runtime-and-hook 7.4, 7.5).
+ * devices: device nodes and their rules, of the driver as a whole and of each selected GPU (SPEC
+ * libnvidia-container 9.4 step 10, 9.6; SPEC runtime-and-hook 7.4, 7.5).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,10 +24,18 @@ static const struct {
 	{ "/dev/nvidia-modeset", GRAFT_CAP_DISPLAY, "mode setting, for display servers" },
 };
 /*
- * SECURITY: all others (WSL2's /dev/dxg, the nodes of Tegra) are the GPU itself. Unlike in the existing stack, a container that was given no
- * GPU does not get them.
+ * SECURITY: all others (WSL2's /dev/dxg, the nodes of Tegra) are the GPU itself. Unlike in the
+ * existing stack, a container without a GPU does not get them.
  */
-static const char platform_why[] = "the way to the GPU on this platform";
+static const char platform_why[] = "gives access to the GPU on this platform";
+
+unsigned int graft_plan_node_capabilities(const char *path)
+{
+	for (size_t i = 0; i < GRAFT_COUNT(node_rules); i++)
+		if (strcmp(path, node_rules[i].path) == 0)
+			return node_rules[i].capabilities;
+	return 0;
+}
 
 void graft_plan_device_rule(struct graft_planner *planner, uint32_t major, uint32_t minor, const char *rule,
 			    const char *why)
@@ -39,16 +47,19 @@ void graft_plan_device_rule(struct graft_planner *planner, uint32_t major, uint3
 	edit = graft_plan_edit(planner, GRAFT_EDIT_CGROUP, rule, "%s", why);
 	edit->major = major;
 	edit->minor = minor;
-	/* Never "m" where nodes are given (SPEC 11, invariant 9). Where a runtime makes them, tools compare with what CDI says. */
+	/*
+	 * Never "m" where nodes are bound (SPEC libnvidia-container 11, invariant 9). Where a
+	 * runtime makes them, tools compare this with what CDI has.
+	 */
 	edit->access = graft_plan_copy(planner, planner->oci ? "rwm" : "rw");
 }
 
-static int fail_absent(const struct graft_planner *planner, const char *path, struct graft_error *err)
+static int fail_absent_node(const struct graft_planner *planner, const char *path, struct graft_error *err)
 {
 	if (planner->oci)
 		return graft_fail(err, GRAFT_NOT_FOUND, 0,
 				  "device node %s is missing on the host; running nvidia-smi or nvidia-modprobe there "
-				  "makes the nodes",
+				  "creates the nodes",
 				  path);
 	return graft_fail(err, GRAFT_NOT_FOUND, ENOENT, "stat failed: %s", path);
 }
@@ -60,7 +71,7 @@ int graft_plan_node(struct graft_planner *planner, const struct graft_node *node
 
 	if (!planner->request->no_devbind) {
 		if (!node->present)
-			return fail_absent(planner, node->path, err);
+			return fail_absent_node(planner, node->path, err);
 		edit = graft_plan_edit(planner, GRAFT_EDIT_DEVICE, rule, "%s", why);
 		edit->source = graft_plan_on_host(planner, planner->inventory->dev_root, node->path);
 		edit->target = graft_plan_copy(planner, node->path);
@@ -69,7 +80,7 @@ int graft_plan_node(struct graft_planner *planner, const struct graft_node *node
 		edit->mode = node->mode;
 		edit->uid = node->uid;
 		edit->gid = node->gid;
-		edit->flags = planner->oci ? 0 : GRAFT_FLAGS_DEVICE; /* a node that is made is no mount */
+		edit->flags = planner->oci ? 0 : GRAFT_FLAGS_DEVICE; /* a node that is made is not a mount */
 	}
 	graft_plan_device_rule(planner, node->major, node->minor, rule, why);
 	return 0;
@@ -78,30 +89,33 @@ int graft_plan_node(struct graft_planner *planner, const struct graft_node *node
 static void refuse_kinds(struct graft_planner *planner)
 {
 	if (planner->request->no_devbind)
-		graft_plan_refuse(planner, "excluded by the request: whoever asked makes them",
+		graft_plan_refuse(planner, "excluded by the request: the caller provides them",
 				  "device nodes (mounts)");
 	if (planner->request->no_cgroups)
-		graft_plan_refuse(planner, "excluded by the request: whoever asked makes them", "device rules");
+		graft_plan_refuse(planner, "excluded by the request: the caller provides them", "device rules");
 	else if (planner->policy->user_namespace)
-		graft_plan_refuse(planner, "a container in a user namespace has no rules that could be changed",
+		graft_plan_refuse(planner, "a container in a user namespace has no device rules that could be changed",
 				  "device rules");
 }
 
-/* What is said of a node; NULL when it is given. */
-static const char *obstacle(const struct graft_planner *planner, const struct graft_node *node, bool with_gpu,
-			    bool needed)
+/* Returns why a node is refused, or NULL if it is given. */
+static const char *node_obstacle(const struct graft_planner *planner, const struct graft_node *node, bool with_gpu,
+				 bool needed)
 {
 	if (with_gpu && !planner->wants_gpu)
 		return "no GPU was selected";
 	if (node->present || planner->request->no_devbind)
 		return NULL;
 	if (!planner->wants_gpu)
-		return "it is not there, and no GPU was selected that needs it";
-	/* Where everything is asked for as a rule, what the host does without is no fault (SPEC runtime-and-hook 7.5). */
+		return "it does not exist, and no selected GPU needs it";
+	/*
+	 * Style OCI normally requests everything, so what the host lacks is not an error (SPEC
+	 * runtime-and-hook 7.5).
+	 */
 	return planner->oci && !needed ? "it is not there" : NULL;
 }
 
-static int add_node(struct graft_planner *planner, const struct graft_node *node, struct graft_error *err)
+static int plan_driver_level_node(struct graft_planner *planner, const struct graft_node *node, struct graft_error *err)
 {
 	bool with_gpu = true, needed = true;
 	unsigned int capabilities = 0;
@@ -122,7 +136,7 @@ static int add_node(struct graft_planner *planner, const struct graft_node *node
 				  words ? words : "");
 		return 0;
 	}
-	why_not = obstacle(planner, node, with_gpu, needed);
+	why_not = node_obstacle(planner, node, with_gpu, needed);
 	if (why_not) {
 		graft_plan_refuse(planner, why_not, "%s", node->path);
 		return 0;
@@ -130,7 +144,7 @@ static int add_node(struct graft_planner *planner, const struct graft_node *node
 	return graft_plan_node(planner, node, "driver-node", why, err);
 }
 
-static int compare_nodes(const void *a, const void *b)
+static int compare_node_paths(const void *a, const void *b)
 {
 	const struct graft_node *x, *y;
 
@@ -148,15 +162,16 @@ int graft_rule_nodes(struct graft_planner *planner, struct graft_error *err)
 	for (size_t i = 0; nodes && i < inventory->n_nodes; i++)
 		nodes[i] = &inventory->nodes[i];
 	if (nodes && planner->oci)
-		qsort(nodes, inventory->n_nodes, sizeof(*nodes), compare_nodes);
+		qsort(nodes, inventory->n_nodes, sizeof(*nodes), compare_node_paths);
 	for (size_t i = 0; nodes && i < inventory->n_nodes; i++) {
-		if (add_node(planner, nodes[i], err) < 0)
+		if (plan_driver_level_node(planner, nodes[i], err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static void add_grant(struct graft_planner *planner, const struct graft_gpu *gpu, const struct graft_mig_device *mig)
+static void add_gpu_grant(struct graft_planner *planner, const struct graft_gpu *gpu,
+			  const struct graft_mig_device *mig)
 {
 	struct graft_plan *plan = planner->plan;
 	struct graft_grant *grant = graft_arena_push(plan->arena, &plan->grants, &plan->n_grants, sizeof(*grant));
@@ -176,7 +191,7 @@ static void add_grant(struct graft_planner *planner, const struct graft_gpu *gpu
 	}
 }
 
-static size_t count_gpus(const struct graft_inventory *inventory)
+static size_t count_listed_gpus(const struct graft_inventory *inventory)
 {
 	size_t n = 0;
 
@@ -185,7 +200,10 @@ static size_t count_gpus(const struct graft_inventory *inventory)
 	return n;
 }
 
-/* Where one node leads to all GPUs, what was not selected cannot be hidden; and where GPUs are not listed, there is one grant for all. */
+/*
+ * If one node gives access to all GPUs, those that were not selected cannot be hidden; if GPUs are
+ * not listed, there is one grant for all of them.
+ */
 static void tell_platform_grant(struct graft_planner *planner)
 {
 	const struct graft_selection *selection = planner->selection;
@@ -198,8 +216,8 @@ static void tell_platform_grant(struct graft_planner *planner)
 		static const struct graft_gpu unlisted[] = { { .model = { .value = "all GPUs of this WSL2 host" } },
 							     { .model = { .value = "the integrated GPU" } } };
 
-		add_grant(planner, &unlisted[!wsl], NULL);
-	} else if (wsl && selection->n_gpus < count_gpus(inventory)) {
+		add_gpu_grant(planner, &unlisted[!wsl], NULL);
+	} else if (wsl && selection->n_gpus < count_listed_gpus(inventory)) {
 		graft_plan_refuse(planner, "WSL2 has one device node for all of them",
 				  "hiding the GPUs that were not selected");
 	}
@@ -213,7 +231,7 @@ int graft_rule_gpus(struct graft_planner *planner, struct graft_error *err)
 	for (size_t i = 0; i < selection->n_gpus; i++) {
 		const struct graft_gpu *gpu = selection->gpus[i];
 
-		add_grant(planner, gpu, NULL);
+		add_gpu_grant(planner, gpu, NULL);
 		if (gpu->node.path && graft_plan_node(planner, &gpu->node, "gpu-node", "a selected GPU", err) < 0)
 			return graft_wrap(err, "GPU %u", gpu->index);
 		if (graft_plan_drm(planner, gpu, err) < 0)
@@ -222,6 +240,6 @@ int graft_rule_gpus(struct graft_planner *planner, struct graft_error *err)
 			graft_plan_gpu_procfs(planner, gpu);
 	}
 	for (size_t i = 0; i < selection->n_migs; i++)
-		add_grant(planner, selection->migs[i].gpu, selection->migs[i].mig);
+		add_gpu_grant(planner, selection->migs[i].gpu, selection->migs[i].mig);
 	return 0;
 }

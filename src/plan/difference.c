@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* difference: compares edits by their records. */
-#include "plan/difference.h"
+#include "plan/plan.h"
 
-static bool is_same(const struct graft_edit *a, const struct graft_edit *b)
+static bool is_same_edit(const struct graft_edit *a, const struct graft_edit *b)
 {
 	struct graft_edit left = *a, right = *b;
 
@@ -13,10 +13,10 @@ static bool is_same(const struct graft_edit *a, const struct graft_edit *b)
 	return graft_record_equal(&graft_edit_record, &left, &right, NULL, 0);
 }
 
-static bool has(const struct graft_plan *plan, const struct graft_edit *edit)
+static bool plan_has_edit(const struct graft_plan *plan, const struct graft_edit *edit)
 {
 	for (size_t i = 0; plan && i < plan->n_edits; i++)
-		if (is_same(&plan->edits[i], edit))
+		if (is_same_edit(&plan->edits[i], edit))
 			return true;
 	return false;
 }
@@ -32,7 +32,7 @@ int graft_plan_difference(const struct graft_plan *before, const struct graft_pl
 	plan->simulated = after->simulated;
 	plan->edits = graft_arena_list(plan->arena, after->n_edits, sizeof(*plan->edits));
 	for (size_t i = 0; plan->edits && i < after->n_edits; i++)
-		if (!has(before, &after->edits[i]))
+		if (!plan_has_edit(before, &after->edits[i]))
 			plan->edits[plan->n_edits++] = after->edits[i];
 	if (graft_arena_failed(plan->arena)) {
 		(void)graft_plan_free(plan);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver_nodes: paths and numbers. Whether anything is at a path is not known here. */
+/* driver_nodes: derives paths and numbers. Whether anything exists at a path is not known here. */
 #include "plan/driver_nodes.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ struct list {
 };
 
 /* Memory failures are sticky in the arena. */
-static void add(struct list *list, const char *path, uint32_t major, uint32_t minor, const char *source)
+static void add_listed_node(struct list *list, const char *path, uint32_t major, uint32_t minor, const char *source)
 {
 	struct graft_node *node = path ? graft_arena_push(list->arena, &list->nodes, &list->n, sizeof(*node)) : NULL;
 
@@ -22,7 +22,8 @@ static void add(struct list *list, const char *path, uint32_t major, uint32_t mi
 		*node = (struct graft_node){ .path = path, .major = major, .minor = minor, .source = source };
 }
 
-static int finish(const struct list *list, struct graft_node **ret_nodes, size_t *ret_n, struct graft_error *err)
+static int finish_node_list(const struct list *list, struct graft_node **ret_nodes, size_t *ret_n,
+			    struct graft_error *err)
 {
 	*ret_nodes = list->nodes;
 	*ret_n = list->n;
@@ -40,22 +41,23 @@ int graft_plan_control_nodes(const struct graft_driver_devices *devices, struct 
 		return graft_fail(err, GRAFT_NO_DRIVER, 0,
 				  "failed to determine major: invalid device node: " PROC_DEVICES " has no %s",
 				  devices->has_nvidia ? "nvidia-uvm" : "nvidia");
-	add(&list, "/dev/nvidiactl", devices->nvidia_major, 255, PROC_DEVICES);
-	add(&list, "/dev/nvidia-modeset", devices->nvidia_major, 254, PROC_DEVICES);
-	add(&list, "/dev/nvidia-uvm", devices->uvm_major, 0, PROC_DEVICES);
-	add(&list, "/dev/nvidia-uvm-tools", devices->uvm_major, 1, PROC_DEVICES);
-	return finish(&list, ret_nodes, ret_n, err);
+	add_listed_node(&list, "/dev/nvidiactl", devices->nvidia_major, 255, PROC_DEVICES);
+	add_listed_node(&list, "/dev/nvidia-modeset", devices->nvidia_major, 254, PROC_DEVICES);
+	add_listed_node(&list, "/dev/nvidia-uvm", devices->uvm_major, 0, PROC_DEVICES);
+	add_listed_node(&list, "/dev/nvidia-uvm-tools", devices->uvm_major, 1, PROC_DEVICES);
+	return finish_node_list(&list, ret_nodes, ret_n, err);
 }
 
-/* The capabilities of one GPU; those of none are MIG's management. */
-static void add_capabilities(struct list *list, const struct graft_driver_devices *devices, int gpu)
+/* Adds the capabilities of one GPU; -1 means those of no GPU, which are MIG's management nodes. */
+static void add_capability_nodes(struct list *list, const struct graft_driver_devices *devices, int gpu)
 {
 	for (size_t i = 0; i < devices->n_mig_minors; i++) {
 		const struct graft_mig_minor *item = &devices->mig_minors[i];
 
 		if (item->gpu == gpu)
-			add(list, graft_arena_printf(list->arena, "/dev/nvidia-caps/nvidia-cap%u", item->minor),
-			    devices->caps_major, item->minor, MIG_MINORS);
+			add_listed_node(list,
+					graft_arena_printf(list->arena, "/dev/nvidia-caps/nvidia-cap%u", item->minor),
+					devices->caps_major, item->minor, MIG_MINORS);
 	}
 }
 
@@ -83,17 +85,17 @@ int graft_plan_driver_nodes(const struct graft_driver_devices *devices, struct g
 		return -1;
 	if (devices->n_gpus == 0)
 		return 0;
-	add(&list, "/dev/nvidia-modeset", devices->nvidia_major, 254, PROC_DEVICES);
-	add(&list, "/dev/nvidiactl", devices->nvidia_major, 255, PROC_DEVICES);
-	add(&list, "/dev/nvidia-uvm", devices->uvm_major, 0, PROC_DEVICES);
-	add(&list, "/dev/nvidia-uvm-tools", devices->uvm_major, 1, PROC_DEVICES);
-	add_capabilities(&list, devices, -1);
+	add_listed_node(&list, "/dev/nvidia-modeset", devices->nvidia_major, 254, PROC_DEVICES);
+	add_listed_node(&list, "/dev/nvidiactl", devices->nvidia_major, 255, PROC_DEVICES);
+	add_listed_node(&list, "/dev/nvidia-uvm", devices->uvm_major, 0, PROC_DEVICES);
+	add_listed_node(&list, "/dev/nvidia-uvm-tools", devices->uvm_major, 1, PROC_DEVICES);
+	add_capability_nodes(&list, devices, -1);
 	for (size_t i = 0; i < devices->n_gpus; i++) {
-		add(&list, graft_arena_printf(arena, "/dev/nvidia%zu", i), devices->nvidia_major, (uint32_t)i,
-		    "/sys/bus/pci/devices");
-		add_capabilities(&list, devices, (int)i);
+		add_listed_node(&list, graft_arena_printf(arena, "/dev/nvidia%zu", i), devices->nvidia_major,
+				(uint32_t)i, "/sys/bus/pci/devices");
+		add_capability_nodes(&list, devices, (int)i);
 	}
-	return finish(&list, ret_nodes, ret_n, err);
+	return finish_node_list(&list, ret_nodes, ret_n, err);
 }
 
 bool graft_is_gpu_node_name(const char *name)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver_nodes: which device nodes the driver wants, from what the kernel says of its devices (SPEC ctk-and-cdi 1.7, 1.8). Pure. */
+/*
+ * driver_nodes: which device nodes the driver needs, given what the kernel reports about its
+ * devices (SPEC ctk-and-cdi 1.7, 1.8). Pure.
+ */
 #ifndef GRAFT_PLAN_DRIVER_NODES_H
 #define GRAFT_PLAN_DRIVER_NODES_H
 
@@ -10,19 +13,22 @@
 #include "host/driver_devices.h"
 
 /*
- * The nodes that no GPU owns: /dev/nvidiactl, nvidia-modeset, nvidia-uvm, nvidia-uvm-tools. Path and numbers are set. -1: GRAFT_NO_DRIVER "failed to
- * create devices info: no NVIDIA devices found", "failed to determine major: invalid device node"; GRAFT_NO_MEMORY.
+ * Lists the nodes that belong to no GPU: /dev/nvidiactl, nvidia-modeset, nvidia-uvm,
+ * nvidia-uvm-tools. Sets path and numbers. Returns -1 with GRAFT_NO_DRIVER "failed to create
+ * devices info: no NVIDIA devices found" or "failed to determine major: invalid device node", or
+ * with GRAFT_NO_MEMORY.
  */
 int graft_plan_control_nodes(const struct graft_driver_devices *devices, struct graft_arena *arena,
 			     struct graft_node **ret_nodes, size_t *ret_n, struct graft_error *err);
 /*
- * All: those, the two of MIG's management, then each GPU's, followed by its MIG capabilities, all instances that the driver lists. None without a GPU. -1:
- * GRAFT_NO_DRIVER "missing required device major nvidia-uvm"; GRAFT_NO_MEMORY.
+ * Lists all nodes: those above, the two of MIG's management, then for each GPU its node and its MIG
+ * capabilities, for all instances that the driver lists. Empty without a GPU. Returns -1 with
+ * GRAFT_NO_DRIVER "missing required device major nvidia-uvm", or with GRAFT_NO_MEMORY.
  */
 int graft_plan_driver_nodes(const struct graft_driver_devices *devices, struct graft_arena *arena,
 			    struct graft_node **ret_nodes, size_t *ret_n, struct graft_error *err);
 
-/* Whether a name in /dev is that of a GPU's node: "nvidia0". Whether a path is: "/dev/nvidia0". */
+/* Return whether a name in /dev ("nvidia0") or a path ("/dev/nvidia0") is that of a GPU's node. */
 bool graft_is_gpu_node_name(const char *name);
 bool graft_is_gpu_node(const char *path);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * environment: variables for programs and for runtimes that come after us (SPEC runtime-and-hook 7.5). Only where the configuration with the environment is
- * still ours to write: style OCI.
+ * environment: variables for programs, and for runtimes that run later (SPEC runtime-and-hook 7.5).
+ * Only in style OCI, where the configuration that has the environment can still be edited.
  */
 #include <string.h>
 
+#include "base/strings.h"
 #include "plan/rules.h"
 
-static void set(struct graft_planner *planner, const char *name, const char *value, const char *why)
+static void set_plan_variable(struct graft_planner *planner, const char *name, const char *value, const char *why)
 {
 	struct graft_edit *edit = graft_plan_edit(planner, GRAFT_EDIT_ENV, "environment", "%s", why);
 
@@ -15,20 +16,16 @@ static void set(struct graft_planner *planner, const char *name, const char *val
 	edit->content = value;
 }
 
-static bool ends_with(const char *text, const char *suffix)
-{
-	size_t length = strlen(text), suffix_length = strlen(suffix);
-
-	return length >= suffix_length && strcmp(text + length - suffix_length, suffix) == 0;
-}
-
-/* Whether it is one of the libraries by whose places the driver's directories are known: it carries the driver's version, and is no plug-in. */
+/*
+ * Returns whether the library's path identifies a directory of the driver: it has the driver's
+ * version and is not a plug-in.
+ */
 static bool marks_directory(const struct graft_planner *planner, const struct graft_library *library,
 			    const char *directory)
 {
 	const char *version = planner->inventory->driver_version.value;
 
-	return version && ends_with(library->path, version) && !ends_with(directory, "/vdpau");
+	return version && graft_ends_with(library->path, version) && !graft_ends_with(directory, "/vdpau");
 }
 
 /* The directories of the driver's libraries, each once, separated by colons. */
@@ -60,10 +57,11 @@ void graft_rule_environment(struct graft_planner *planner)
 
 	if (planner->plan->n_grants == 0 && !planner->policy->shared && !planner->request->management &&
 	    planner->inventory->platform == GRAFT_PLATFORM_NATIVE)
-		set(planner, "NVCT_EMPTY_DEVICE", graft_plan_copy(planner, ""),
-		    "says that the driver was asked for without a GPU");
+		set_plan_variable(planner, "NVCT_EMPTY_DEVICE", graft_plan_copy(planner, ""),
+				  "says that the driver was asked for without a GPU");
 	if (planner->inventory->platform == GRAFT_PLATFORM_NATIVE && directories)
-		set(planner, "NVIDIA_CTK_LIBCUDA_DIR", directories, "tells programs where the driver's libraries are");
-	set(planner, "NVIDIA_VISIBLE_DEVICES", graft_plan_copy(planner, "void"),
-	    "the container is configured: a runtime or hook that comes later has nothing to do");
+		set_plan_variable(planner, "NVIDIA_CTK_LIBCUDA_DIR", directories,
+				  "says where the driver's libraries are");
+	set_plan_variable(planner, "NVIDIA_VISIBLE_DEVICES", graft_plan_copy(planner, "void"),
+			  "the container is configured: a runtime or hook that runs later has nothing to do");
 }

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files: programs, firmware, sockets and other files of the driver at their places (SPEC libnvidia-container 9.4 steps 3, 8, 9). Libraries
- * have a file of their own.
+ * files: programs, firmware, sockets and other files of the driver (SPEC libnvidia-container 9.4
+ * steps 3, 8, 9). Libraries have a separate file.
  */
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "plan/dispensable.h"
 #include "plan/rules.h"
 
-/* SPEC 2.4: `video` brings the compute libraries along, not the compute programs. */
-static unsigned int binary_capabilities(enum graft_class class_)
+/*
+ * SPEC libnvidia-container 2.4: `video` selects the compute libraries, but not the compute
+ * programs.
+ */
+unsigned int graft_plan_binary_capabilities(enum graft_class class_)
 {
 	return class_ == GRAFT_CLASS_COMPUTE ? GRAFT_CAP_COMPUTE : graft_class_capabilities(class_);
 }
@@ -23,6 +27,7 @@ static struct graft_edit *add_bind(struct graft_planner *planner, const char *pa
 	edit->target = target;
 	edit->flags = GRAFT_FLAGS_FILE;
 	edit->mode = 0644;
+	edit->dispensable = graft_is_dispensable(target);
 	return edit;
 }
 
@@ -37,8 +42,8 @@ static void refuse_class(struct graft_planner *planner, const char *noun, enum g
 }
 
 /*
- * Style OCI: where the host has it, unless nobody looks there for programs (NixOS, driver stores of WSL2): SPEC runtime-and-hook 7.5 has it at the
- * host's path in any case.
+ * Style OCI: the host's directory, unless it is one where programs are not searched for (NixOS,
+ * driver stores of WSL2); SPEC runtime-and-hook 7.5 uses the host's path in any case.
  */
 static const char *binary_target(struct graft_planner *planner, const struct graft_binary *binary)
 {
@@ -52,6 +57,14 @@ static const char *binary_target(struct graft_planner *planner, const struct gra
 	return graft_plan_join(planner, planner->oci ? "/usr/bin" : planner->bins_dir, binary->name);
 }
 
+static const char *binary_why(enum graft_class class_)
+{
+	if (class_ == GRAFT_CLASS_COMPUTE)
+		return "program of the driver for compute";
+	return class_ == GRAFT_CLASS_GRAPHICS ? "program of the driver for the X server"
+					      : "program of the driver that manages GPUs";
+}
+
 void graft_rule_binaries(struct graft_planner *planner)
 {
 	const struct graft_inventory *inventory = planner->inventory;
@@ -60,21 +73,19 @@ void graft_rule_binaries(struct graft_planner *planner)
 	for (size_t i = 0; i < inventory->n_binaries; i++) {
 		const struct graft_binary *binary = &inventory->binaries[i];
 
-		if (!graft_plan_has(planner, binary_capabilities(binary->class_))) {
+		if (!graft_plan_has(planner, graft_plan_binary_capabilities(binary->class_))) {
 			left_out[binary->class_]++;
 			continue;
 		}
-		add_bind(planner, binary->path, binary_target(planner, binary), "binary",
-			 binary->class_ == GRAFT_CLASS_COMPUTE ? "program of the driver for compute"
-							       : "program of the driver that looks after GPUs")
+		add_bind(planner, binary->path, binary_target(planner, binary), "binary", binary_why(binary->class_))
 		    ->mode = 0755;
 	}
 	for (unsigned int i = 0; i < GRAFT_CLASS_MAX; i++)
 		refuse_class(planner, "programs", (enum graft_class)i, left_out[i],
-			     binary_capabilities((enum graft_class)i));
+			     graft_plan_binary_capabilities((enum graft_class)i));
 }
 
-/* The driver store of WSL2 goes wherever a GPU goes; everything else goes with its capabilities. */
+/* The driver store of WSL2 goes with any GPU; everything else goes with its capabilities. */
 static bool takes_extra(const struct graft_planner *planner, const struct graft_extra_file *file)
 {
 	if (file->class_ == GRAFT_CLASS_WSL)
@@ -98,8 +109,8 @@ void graft_rule_extra_files(struct graft_planner *planner)
 		}
 		edit = add_bind(planner, file->path, graft_plan_copy(planner, file->target ? file->target : file->path),
 				wsl ? "driver-store" : "extra-file",
-				wsl ? "component of the driver of WSL2, loaded from this very place"
-				    : "programs look for it at this place");
+				wsl ? "component of the driver of WSL2, loaded from exactly this path"
+				    : "programs look for it at this path");
 		edit->mode = wsl ? 0555 : 0644;
 	}
 	if (left_out[GRAFT_CLASS_WSL] > 0)
@@ -135,7 +146,7 @@ static const struct {
 	{ "/nvidia-fabricmanager/", offsetof(struct graft_request, no_fabricmanager) },
 };
 
-static bool is_excluded(const struct graft_request *request, const struct graft_ipc *ipc)
+static bool is_ipc_excluded(const struct graft_request *request, const struct graft_ipc *ipc)
 {
 	if (request->no_mps && ipc->class_ == GRAFT_CLASS_COMPUTE)
 		return true;
@@ -157,12 +168,12 @@ void graft_rule_ipcs(struct graft_planner *planner)
 		const struct graft_ipc *ipc = &inventory->ipcs[i];
 		struct graft_edit *edit;
 
-		if (is_excluded(planner->request, ipc)) {
+		if (is_ipc_excluded(planner->request, ipc)) {
 			graft_plan_refuse(planner, "excluded by the request", "socket %s", ipc->path);
 			continue;
 		}
-		/* SPEC 6.8: MPS is for compute, not for video. */
-		if (!graft_plan_has(planner, binary_capabilities(ipc->class_))) {
+		/* SPEC libnvidia-container 6.8: MPS is for compute, not for video. */
+		if (!graft_plan_has(planner, graft_plan_binary_capabilities(ipc->class_))) {
 			graft_plan_refuse(planner, "the capability was not asked for", "socket %s (needs %s)",
 					  ipc->path, graft_class_names[ipc->class_]);
 			continue;

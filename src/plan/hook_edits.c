@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hook_edits: one edit or two for each hook. */
+/* hook_edits: one or two edits for each hook. */
 #include "plan/hook_edits.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "host/params.h"
+#include "host/discover.h"
 #include "plan/rules.h"
 
 #define SEPARATOR "::"
@@ -23,8 +23,8 @@ int graft_hook_read_link(const char *spec, struct graft_arena *arena, struct gra
 	return ret_link->says && ret_link->path ? 0 : graft_fail_memory(err);
 }
 
-static struct graft_edit *add(struct graft_plan *plan, enum graft_edit_kind kind, const char *target, const char *rule,
-			      const char *why)
+static struct graft_edit *add_hook_edit(struct graft_plan *plan, enum graft_edit_kind kind, const char *target,
+					const char *rule, const char *why)
 {
 	struct graft_edit *edit = graft_arena_push(plan->arena, &plan->edits, &plan->n_edits, sizeof(*edit));
 
@@ -39,8 +39,8 @@ static struct graft_edit *add(struct graft_plan *plan, enum graft_edit_kind kind
 
 bool graft_hook_add_link(struct graft_plan *plan, const struct graft_hook_link *link)
 {
-	struct graft_edit *edit = add(plan, GRAFT_EDIT_SYMLINK, link->path, "spec-link",
-				      "the specification asks for it");
+	struct graft_edit *edit = add_hook_edit(plan, GRAFT_EDIT_SYMLINK, link->path, "spec-link",
+						"the specification asks for it");
 
 	if (!edit)
 		return false;
@@ -51,8 +51,8 @@ bool graft_hook_add_link(struct graft_plan *plan, const struct graft_hook_link *
 
 bool graft_hook_add_params(struct graft_plan *plan, const char *text)
 {
-	struct graft_edit *edit = add(plan, GRAFT_EDIT_COVER, GRAFT_PARAMS_PATH, "driver-params",
-				      "the driver's libraries are told to leave device nodes alone");
+	struct graft_edit *edit = add_hook_edit(plan, GRAFT_EDIT_COVER, GRAFT_PARAMS_PATH, "driver-params",
+						"keeps the driver's libraries from creating device nodes");
 
 	if (!edit)
 		return false;
@@ -74,12 +74,12 @@ const char *graft_hook_profile_text(struct graft_arena *arena, uint64_t mask)
 bool graft_hook_add_profile(struct graft_plan *plan, uint64_t mask)
 {
 	static const char rule[] = "application-profile", why[] = "keeps EGL from showing GPUs that were not selected";
-	struct graft_edit *edit = add(plan, GRAFT_EDIT_DIRECTORY, GRAFT_PROFILE_DIRECTORY, rule, why);
+	struct graft_edit *edit = add_hook_edit(plan, GRAFT_EDIT_DIRECTORY, GRAFT_PROFILE_DIRECTORY, rule, why);
 
 	if (!edit)
 		return false;
 	edit->mode = 0555;
-	edit = add(plan, GRAFT_EDIT_FILE, GRAFT_PROFILE_FILE, rule, why);
+	edit = add_hook_edit(plan, GRAFT_EDIT_FILE, GRAFT_PROFILE_FILE, rule, why);
 	if (!edit)
 		return false;
 	edit->content = graft_hook_profile_text(plan->arena, mask);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hook_edits: what single hooks of a specification mean as edits (SPEC ctk-and-cdi 2), for nvidia-cdi-hook, which does them in the container, and for plans that do them
- * before it (plan/hooks_plan.h). Pure.
+ * hook_edits: translates single hooks of a specification to edits (SPEC ctk-and-cdi 2), for
+ * nvidia-cdi-hook, which applies them in the container, and for plans that apply them earlier
+ * (plan/hooks_plan.h). Pure.
  */
 #ifndef GRAFT_PLAN_HOOK_EDITS_H
 #define GRAFT_PLAN_HOOK_EDITS_H
@@ -13,27 +14,39 @@
 #include "base/error.h"
 #include "plan/plan.h"
 
-/* What enable-cuda-compat writes, as the last part of the loader's configuration that the next update-ldcache reads. */
+/*
+ * The file that enable-cuda-compat writes, as the last part of the loader's configuration that the
+ * next update-ldcache reads.
+ */
 #define GRAFT_HOOK_COMPAT_CONF "/etc/ld.so.conf.d/00-compat-graft.conf"
 
 struct graft_hook_link {
-	const char *path; /* where it is, absolute in the container */
-	const char *says;
+	const char *path; /* path of the link, absolute in the container */
+	const char *says; /* target of the link */
 };
 
-/* Reads TARGET::LINK of create-symlinks. The strings are in the arena. -1: GRAFT_INVALID "invalid symlink specification ...", GRAFT_NO_MEMORY. */
+/*
+ * Parses TARGET::LINK of create-symlinks. The strings are in the arena. Returns -1 with
+ * GRAFT_INVALID "invalid symlink specification ..." or GRAFT_NO_MEMORY.
+ */
 int graft_hook_read_link(const char *spec, struct graft_arena *arena, struct graft_hook_link *ret_link,
 			 struct graft_error *err);
 
-/* Each appends its edits to the plan. False: out of memory. What they are told is copied. */
-/* A link that takes the place of any file or link. */
+/*
+ * Each of these appends its edits to the plan, copying its arguments. They return false if memory
+ * is exhausted.
+ */
+/* A link that replaces any file or link. */
 bool graft_hook_add_link(struct graft_plan *plan, const struct graft_hook_link *link);
 /* disable-device-node-modification: `text` over the driver's parameters. */
 bool graft_hook_add_params(struct graft_plan *plan, const char *text);
 /* update-application-profile: bit N of `mask` is the GPU of minor N. */
 bool graft_hook_add_profile(struct graft_plan *plan, uint64_t mask);
 
-/* The file of the driver's profiles that shows EGL the GPUs of `mask` alone: "{"profiles":...", by which tools recognise it. NULL: out of memory. */
+/*
+ * Returns the driver's profile file that makes EGL show only the GPUs of `mask`: "{"profiles":...",
+ * by which tools recognise it. NULL if memory is exhausted.
+ */
 #define GRAFT_PROFILE_DIRECTORY "/etc/nvidia/nvidia-application-profiles-rc.d"
 #define GRAFT_PROFILE_FILE      GRAFT_PROFILE_DIRECTORY "/10-container.conf"
 const char *graft_hook_profile_text(struct graft_arena *arena, uint64_t mask);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hooks_plan: words to what they ask for, and that to edits. */
+/* hooks_plan: parses the arguments of hooks, and turns what they request into edits. */
 #include "plan/hooks_plan.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/path.h"
-#include "formats/ldcache.h"
+#include "formats/loader/ldcache.h"
 #include "plan/compat_directory.h"
 #include "plan/driver_nodes.h"
 #include "plan/loader_search.h"
 
 #define STAGE "createContainer"
 
-/* ---- words ---- */
+/* ---- arguments ---- */
 
-/* The words of one enable-cuda-compat. NULL: not given. */
+/* The options of one enable-cuda-compat. NULL = not given. */
 struct compat_words {
 	const char *root, *driver_version, *cuda_version;
 };
@@ -24,11 +24,11 @@ struct reader {
 	struct graft_arena *arena;
 	struct graft_hook_work *work;
 	struct compat_words compat;
-	bool unsettled; /* something was asked for that the next update-ldcache has to know */
-	bool profile;   /* update-application-profile is among them */
+	bool unsettled; /* something was requested that the next update-ldcache has to take into account */
+	bool profile;   /* update-application-profile is among the hooks */
 };
 
-/* Results of reading a word. */
+/* Results of parsing an argument. */
 enum { FAILED = -1, FOREIGN, UNDERSTOOD };
 
 static bool has_link(const struct graft_hook_work *work, const char *path)
@@ -36,7 +36,10 @@ static bool has_link(const struct graft_hook_work *work, const char *path)
 	return work->n_links > 0 && graft_string_map_find(&work->link_paths, path) != GRAFT_STRING_MAP_NONE;
 }
 
-/* Room for the links that these hooks can ask for: each is a word, or a part of one behind a comma. */
+/*
+ * Makes room for all links that these hooks can request: each is an argument, or an item of one
+ * after a comma.
+ */
 static bool init_links(struct reader *reader, const struct graft_cdi_edits *edits)
 {
 	size_t n = 0;
@@ -52,10 +55,10 @@ static bool init_links(struct reader *reader, const struct graft_cdi_edits *edit
 }
 
 /*
- * A link to itself is a question about a file, two of one name are a question of order, and where a path with ".." leads is one of the image's links: those are left to
- * the hook.
+ * Leaves to the hook: links to themselves, which depend on a file; two different links of one name,
+ * which depend on the order; and paths with "..", which depend on the image's links.
  */
-static int read_link(struct reader *reader, const char *spec)
+static int read_link_option(struct reader *reader, const char *spec)
 {
 	struct graft_hook_work *work = reader->work;
 	struct graft_error why = { .status = GRAFT_OK };
@@ -70,7 +73,7 @@ static int read_link(struct reader *reader, const char *spec)
 		return FAILED;
 	if (strcmp(clean, link.path) != 0)
 		return FOREIGN;
-	/* No library is looked for in /dev. */
+	/* Libraries are not searched for in /dev. */
 	reader->unsettled = reader->unsettled || !graft_path_is_within(link.path, "/dev");
 	index = graft_string_map_put(&work->link_paths, link.path, work->n_links);
 	if (index < work->n_links)
@@ -101,7 +104,7 @@ static int read_folder(struct reader *reader, const char *spec)
 	return graft_arena_push_string(reader->arena, &work->folders, &work->n_folders, path) ? UNDERSTOOD : FAILED;
 }
 
-/* Who says two things has to ask the hook which one counts. */
+/* If an option is given twice with different values, the hook must decide. */
 static int read_once(const char **slot, const char *value)
 {
 	if (*slot && strcmp(*slot, value) != 0)
@@ -138,7 +141,7 @@ static const struct option {
 	bool is_list; /* split at commas */
 	int (*take)(struct reader *reader, const char *value);
 } options[] = {
-	{ "create-symlinks", "--link", true, read_link },
+	{ "create-symlinks", "--link", true, read_link_option },
 	{ "enable-cuda-compat", "--host-driver-version", false, read_driver_version },
 	{ "enable-cuda-compat", "--host-cuda-version", false, read_cuda_version },
 	{ "enable-cuda-compat", "--cuda-compat-container-root", false, read_compat_root },
@@ -146,7 +149,7 @@ static const struct option {
 	{ "update-ldcache", "--ldconfig-path", false, ignore },
 };
 
-static int read_value(struct reader *reader, const struct option *option, const char *value)
+static int read_option_value(struct reader *reader, const struct option *option, const char *value)
 {
 	int rc = UNDERSTOOD;
 
@@ -167,7 +170,7 @@ static int read_value(struct reader *reader, const struct option *option, const 
 	return rc;
 }
 
-/* The option that a word is, and its value if that is in the same word. */
+/* Finds the option of an argument, and its value if that is in the same argument. */
 static const struct option *find_option(const char *hook, const char *word, const char **ret_value)
 {
 	for (size_t i = 0; i < GRAFT_COUNT(options); i++) {
@@ -183,7 +186,7 @@ static const struct option *find_option(const char *hook, const char *word, cons
 	return NULL;
 }
 
-static int read_words(struct reader *reader, const struct graft_cdi_hook *hook)
+static int read_hook_options(struct reader *reader, const struct graft_cdi_hook *hook)
 {
 	for (size_t i = 2; i < hook->n_args; i++) {
 		const char *value = NULL;
@@ -192,24 +195,27 @@ static int read_words(struct reader *reader, const struct graft_cdi_hook *hook)
 
 		if (!option || (!value && ++i == hook->n_args))
 			return FOREIGN;
-		rc = read_value(reader, option, value ? value : hook->args[i]);
+		rc = read_option_value(reader, option, value ? value : hook->args[i]);
 		if (rc != UNDERSTOOD)
 			return rc;
 	}
 	return UNDERSTOOD;
 }
 
-static bool is_given(const char *version)
+static bool is_version_given(const char *version)
 {
 	return version && version[0] != '\0';
 }
 
 static bool is_same_version(const char *a, const char *b)
 {
-	return is_given(a) == is_given(b) && (!is_given(a) || strcmp(a, b) == 0);
+	return is_version_given(a) == is_version_given(b) && (!is_version_given(a) || strcmp(a, b) == 0);
 }
 
-/* Without a version the hook does nothing, wherever it should look. Of two that do not agree the last one's word counts: they have to run. */
+/*
+ * Without a version, the hook does nothing, wherever it looks. If two of these hooks differ, the
+ * last one decides, so they have to run.
+ */
 static int take_compat(struct reader *reader)
 {
 	struct graft_hook_work *work = reader->work;
@@ -217,7 +223,7 @@ static int take_compat(struct reader *reader)
 	const char *root = words.root ? words.root : GRAFT_COMPAT_DIRECTORY;
 
 	reader->compat = (struct compat_words){ .root = NULL };
-	if (!is_given(words.driver_version) && !is_given(words.cuda_version))
+	if (!is_version_given(words.driver_version) && !is_version_given(words.cuda_version))
 		return UNDERSTOOD;
 	if (work->compat_root &&
 	    (strcmp(work->compat_root, root) != 0 || !is_same_version(work->driver_version, words.driver_version) ||
@@ -249,11 +255,28 @@ static int take_profile(struct reader *reader)
 	return UNDERSTOOD;
 }
 
-static int read_hook(struct reader *reader, const char *program, const struct graft_cdi_hook *hook)
+static bool is_variable_set(const struct graft_oci_spec *spec, const char *variable)
+{
+	const char *value = graft_oci_spec_env(spec, variable);
+
+	return value && value[0] != '\0';
+}
+
+/* Newer specifications have this hook once for each GPU; nearly no container needs it. */
+static bool is_idle_memory_hook(const char *program, const struct graft_oci_spec *spec,
+				const struct graft_cdi_hook *hook)
+{
+	return strcmp(hook->stage, "createRuntime") == 0 && strcmp(hook->path, program) == 0 && hook->n_args >= 2 &&
+	       strcmp(hook->args[1], GRAFT_MEMORY_HOOK) == 0 && !is_variable_set(spec, GRAFT_MEMORY_LIMIT) &&
+	       !is_variable_set(spec, GRAFT_MEMORY_REQUEST);
+}
+
+static int read_hook(struct reader *reader, const char *program, const struct graft_oci_spec *spec,
+		     const struct graft_cdi_hook *hook)
 {
 	static const struct {
 		const char *name;
-		int (*take)(struct reader *reader); /* what it is besides its options; NULL = nothing */
+		int (*take)(struct reader *reader); /* what the hook does besides its options; NULL = nothing */
 	} hooks[] = {
 		{ "create-symlinks", NULL },
 		{ "enable-cuda-compat", take_compat },
@@ -263,24 +286,26 @@ static int read_hook(struct reader *reader, const char *program, const struct gr
 	};
 	int rc;
 
+	if (is_idle_memory_hook(program, spec, hook))
+		return UNDERSTOOD;
 	if (strcmp(hook->stage, STAGE) != 0 || strcmp(hook->path, program) != 0 || hook->has_timeout ||
 	    hook->n_args < 2)
 		return FOREIGN;
 	for (size_t i = 0; i < GRAFT_COUNT(hooks); i++) {
 		if (strcmp(hook->args[1], hooks[i].name) != 0)
 			continue;
-		rc = read_words(reader, hook);
+		rc = read_hook_options(reader, hook);
 		return rc == UNDERSTOOD && hooks[i].take ? hooks[i].take(reader) : rc;
 	}
 	return FOREIGN;
 }
 
-/* ---- what is there when a hook runs, and not before ---- */
+/* ---- what exists only when a hook runs ---- */
 
-/* A mount, by its place. The first ones are the specification's, the rest those of config.json. */
+/* Paths of mounts. The first ones are the specification's, the rest those of config.json. */
 struct mounts {
-	const char **paths; /* clean */
-	bool *empty;        /* nothing is in it but what the low-level runtime makes */
+	const char **paths; /* cleaned */
+	bool *empty;        /* contains only what the low-level runtime creates */
 	size_t n, n_own;
 };
 
@@ -289,8 +314,8 @@ static const char *clean(struct graft_arena *arena, const char *path)
 	return path ? graft_path_clean("/", path, arena) : "/";
 }
 
-static int list_mounts(const struct graft_cdi_edits *edits, const struct graft_oci_spec *spec,
-		       struct graft_arena *arena, struct mounts *ret_mounts)
+static int list_hook_mounts(const struct graft_cdi_edits *edits, const struct graft_oci_spec *spec,
+			    struct graft_arena *arena, struct mounts *ret_mounts)
 {
 	size_t n = edits->n_mounts + spec->n_mounts;
 
@@ -312,7 +337,7 @@ static int list_mounts(const struct graft_cdi_edits *edits, const struct graft_o
 	return 0;
 }
 
-/* /lib is a link to /usr/lib in most images, and so are /bin and its like. */
+/* /lib is a link to /usr/lib in most images, and likewise /bin and /sbin. */
 static bool has_link_by_either_name(const struct graft_hook_work *work, const char *path, struct graft_arena *arena)
 {
 	static const char usr[] = "/usr";
@@ -328,7 +353,7 @@ static bool has_link_by_either_name(const struct graft_hook_work *work, const ch
 	return !other || has_link(work, other);
 }
 
-/* Mounts of config.json over links are the sink's matter (apply/oci_root.h). */
+/* The sink handles mounts of config.json over links (apply/oci/oci_root.h). */
 static bool has_link_at_mount(const struct graft_hook_work *work, const struct mounts *mounts,
 			      struct graft_arena *arena)
 {
@@ -338,7 +363,7 @@ static bool has_link_at_mount(const struct graft_hook_work *work, const struct m
 	return false;
 }
 
-/* Libraries below glibc-hwcaps are entered by other rules; and paths are compared as words. */
+/* Other rules apply to libraries below glibc-hwcaps; and paths are compared as text. */
 static bool has_odd_mount(const struct graft_cdi_edits *edits, const struct mounts *mounts)
 {
 	for (size_t i = 0; i < mounts->n_own; i++)
@@ -348,7 +373,7 @@ static bool has_odd_mount(const struct graft_cdi_edits *edits, const struct moun
 	return false;
 }
 
-/* What the directory of compatibility libraries is, when mounts and links are made. */
+/* Returns whether mounts or links change the directory of compatibility libraries. */
 static bool changes_compat(const struct graft_hook_work *work, const struct mounts *mounts)
 {
 	for (size_t i = 0; i < mounts->n; i++)
@@ -360,7 +385,7 @@ static bool changes_compat(const struct graft_hook_work *work, const struct moun
 	return false;
 }
 
-static bool has_node(const struct graft_cdi_edits *edits, const char *path)
+static bool has_cdi_node(const struct graft_cdi_edits *edits, const char *path)
 {
 	for (size_t i = 0; i < edits->n_nodes; i++)
 		if (strcmp(edits->nodes[i].path, path) == 0)
@@ -368,12 +393,15 @@ static bool has_node(const struct graft_cdi_edits *edits, const char *path)
 	return false;
 }
 
-/* GPUs that are there without the specification: of a privileged container, of --device, or of the host's own /dev. */
+/*
+ * Returns whether the container has GPUs independently of the specification: by being privileged,
+ * from --device, or from the host's own /dev.
+ */
 static bool has_other_gpus(const struct graft_cdi_edits *edits, const struct graft_oci_spec *spec,
 			   const struct mounts *mounts)
 {
 	for (size_t i = 0; i < spec->n_devices; i++)
-		if (graft_is_gpu_node(spec->devices[i]) && !has_node(edits, spec->devices[i]))
+		if (graft_is_gpu_node(spec->devices[i]) && !has_cdi_node(edits, spec->devices[i]))
 			return true;
 	for (size_t i = 0; i < mounts->n; i++)
 		if (graft_is_gpu_node(mounts->paths[i]) || (strcmp(mounts->paths[i], "/dev") == 0 && !mounts->empty[i]))
@@ -381,7 +409,10 @@ static bool has_other_gpus(const struct graft_cdi_edits *edits, const struct gra
 	return false;
 }
 
-/* The mask of the nodes, as the hook would find them in /dev. False: it is the hook's to tell. */
+/*
+ * Determines the mask of the nodes, as the hook would find them in /dev. Returns false if only the
+ * hook can.
+ */
 static bool find_gpus(const struct graft_cdi_edits *edits, uint64_t *ret_gpus)
 {
 	for (size_t i = 0; i < edits->n_nodes; i++) {
@@ -397,15 +428,16 @@ static bool find_gpus(const struct graft_cdi_edits *edits, uint64_t *ret_gpus)
 	return true;
 }
 
-/* Whether all that the hooks would find can be told now. */
-static int check(struct reader *reader, const struct graft_cdi_edits *edits, const struct graft_oci_spec *spec)
+/* Decides whether everything that the hooks would find can be determined now. */
+static int check_hook_work(struct reader *reader, const struct graft_cdi_edits *edits,
+			   const struct graft_oci_spec *spec)
 {
 	struct graft_hook_work *work = reader->work;
 	struct mounts mounts;
 
 	if (reader->unsettled && (work->ldcache || work->compat_root))
 		return FOREIGN;
-	if (list_mounts(edits, spec, reader->arena, &mounts) < 0)
+	if (list_hook_mounts(edits, spec, reader->arena, &mounts) < 0)
 		return FAILED;
 	if (has_link_at_mount(work, &mounts, reader->arena) || (work->ldcache && has_odd_mount(edits, &mounts)) ||
 	    (work->compat_root && changes_compat(work, &mounts)))
@@ -420,23 +452,30 @@ int graft_hooks_read(const char *program, const struct graft_cdi_edits *edits, c
 		     struct graft_error *err)
 {
 	struct reader reader = { .arena = arena, .work = ret_work };
-	int rc = edits->n_hooks > 0 ? UNDERSTOOD : FOREIGN;
+	bool any = false;
+	int rc;
 
 	*ret_work = (struct graft_hook_work){ .ldcache = false };
-	if (rc == UNDERSTOOD && !init_links(&reader, edits))
-		rc = FAILED;
-	for (size_t i = 0; i < edits->n_hooks && rc == UNDERSTOOD; i++)
-		rc = read_hook(&reader, program, &edits->hooks[i]);
+	rc = init_links(&reader, edits) ? UNDERSTOOD : FAILED;
+	for (size_t i = 0; i < edits->n_hooks && rc == UNDERSTOOD; i++) {
+		/* It runs when all of the others are done. */
+		if (graft_cdi_hook_is_of_image(&edits->hooks[i]))
+			continue;
+		any = true;
+		rc = read_hook(&reader, program, spec, &edits->hooks[i]);
+	}
+	if (rc == UNDERSTOOD && !any)
+		rc = FOREIGN;
 	if (rc == UNDERSTOOD)
-		rc = check(&reader, edits, spec);
+		rc = check_hook_work(&reader, edits, spec);
 	*ret_known = rc == UNDERSTOOD;
 	return rc == FAILED ? graft_fail_memory(err) : 0;
 }
 
 /* ---- edits ---- */
 
-/* Without memory the arena remembers. */
-static void add_edit(struct graft_plan *plan, const struct graft_edit *edit)
+/* If memory is exhausted, the arena records it. */
+static void push_hook_edit(struct graft_plan *plan, const struct graft_edit *edit)
 {
 	struct graft_edit *slot = graft_arena_push(plan->arena, &plan->edits, &plan->n_edits, sizeof(*slot));
 
@@ -446,26 +485,30 @@ static void add_edit(struct graft_plan *plan, const struct graft_edit *edit)
 
 static void add_soname_link(struct graft_plan *plan, const char *path, const char *says)
 {
-	add_edit(plan, &(struct graft_edit){ .kind = GRAFT_EDIT_SYMLINK,
-					     .target = path,
-					     .content = says,
-					     .conflict = GRAFT_CONFLICT_REPLACE,
-					     .rule = "soname-link",
-					     .why = "programs ask for the library by its soname" });
+	push_hook_edit(plan, &(struct graft_edit){ .kind = GRAFT_EDIT_SYMLINK,
+						   .target = path,
+						   .content = says,
+						   .conflict = GRAFT_CONFLICT_REPLACE,
+						   .rule = "soname-link",
+						   .why = "programs ask for the library by its soname" });
 }
 
-/* The libraries while they are entered. Neighbours are those whose link by their soname would be the same. */
+/*
+ * The libraries to enter into the cache. Neighbours are libraries whose soname link would be the
+ * same.
+ */
 struct entered {
 	const struct graft_mounted_library *libraries;
 	size_t n;
-	const char **names; /* of each: the path by its soname */
-	size_t *neighbours; /* of each: the first that has the same name */
+	const char **names; /* of each: the path of its soname link */
+	size_t *neighbours; /* of each: the first with the same name */
 	struct graft_string_map mounted;
 	struct graft_string_map link_targets;
 	size_t *next_link; /* of each link: the next one with the same target */
 };
 
-static bool enter(struct graft_arena *arena, const struct graft_hook_facts *facts, struct entered *ret_entered)
+static bool enter_libraries(struct graft_arena *arena, const struct graft_hook_facts *facts,
+			    struct entered *ret_entered)
 {
 	size_t n = facts->n_libraries;
 	struct graft_string_map first;
@@ -491,7 +534,10 @@ static bool enter(struct graft_arena *arena, const struct graft_hook_facts *fact
 	return true;
 }
 
-/* Of several with a soname in a directory ldconfig takes the greatest name (SPEC ld-so-cache 8). */
+/*
+ * Of several libraries with one soname in a directory, ldconfig takes the greatest file name (SPEC
+ * ld-so-cache 8).
+ */
 static bool is_winner(const struct entered *entered, size_t index)
 {
 	const struct graft_mounted_library *library = &entered->libraries[index];
@@ -510,8 +556,11 @@ static bool is_winner(const struct entered *entered, size_t index)
 	return true;
 }
 
-/* What a link beside a library says, as a path; NULL: it leads elsewhere, or memory is exhausted. */
-static const char *target_of(struct graft_arena *arena, const struct graft_hook_link *link)
+/*
+ * Returns the target of a link as a path; NULL if it is in another directory, or memory is
+ * exhausted.
+ */
+static const char *link_target_of(struct graft_arena *arena, const struct graft_hook_link *link)
 {
 	if (link->says[0] == '/')
 		return link->says;
@@ -520,7 +569,7 @@ static const char *target_of(struct graft_arena *arena, const struct graft_hook_
 	return graft_arena_join(arena, link->path, (size_t)(graft_path_name(link->path) - link->path) - 1, link->says);
 }
 
-/* Links for development, "libx.so" to "libx.so.1": by what they say, to be found in the order of the links. */
+/* Indexes development links, "libx.so" to "libx.so.1", by target, in the order of the links. */
 static bool enter_links(struct graft_arena *arena, const struct graft_hook_work *work, struct entered *entered)
 {
 	entered->next_link = graft_arena_list(arena, work->n_links, sizeof(*entered->next_link));
@@ -528,7 +577,7 @@ static bool enter_links(struct graft_arena *arena, const struct graft_hook_work 
 		return false;
 	for (size_t i = 0; i < work->n_links; i++) {
 		const char *target = graft_ldcache_is_development_name(work->links[i].path)
-					 ? target_of(arena, &work->links[i])
+					 ? link_target_of(arena, &work->links[i])
 					 : NULL;
 		size_t last = target ? graft_string_map_put(&entered->link_targets, target, i) : i;
 
@@ -541,7 +590,7 @@ static bool enter_links(struct graft_arena *arena, const struct graft_hook_work 
 	return !graft_arena_failed(arena);
 }
 
-/* They are in the cache by their own name (SPEC ld-so-cache 8). */
+/* Development links have cache entries of their own name (SPEC ld-so-cache 8). */
 static void add_development_links(struct graft_plan *plan, struct graft_edit *cache, const struct graft_hook_work *work,
 				  const struct entered *entered, const struct graft_mounted_library *library,
 				  const char *target)
@@ -564,8 +613,8 @@ static void add_development_links(struct graft_plan *plan, struct graft_edit *ca
 	}
 }
 
-static void add_library(struct graft_plan *plan, struct graft_edit *cache, const struct graft_hook_work *work,
-			const struct entered *entered, size_t index)
+static void add_cache_library(struct graft_plan *plan, struct graft_edit *cache, const struct graft_hook_work *work,
+			      const struct entered *entered, size_t index)
 {
 	const struct graft_mounted_library *library = &entered->libraries[index];
 	const char *path = entered->names[index];
@@ -585,9 +634,9 @@ static void add_library(struct graft_plan *plan, struct graft_edit *cache, const
 		add_soname_link(plan, path, graft_path_name(library->path));
 }
 
-/* In front: the loader takes them before the driver's. */
-static void add_compat(struct graft_plan *plan, struct graft_edit *cache, const struct graft_hook_work *work,
-		       const struct graft_image *image)
+/* These entries come first, so that the loader takes them before the driver's. */
+static void add_compat_libraries(struct graft_plan *plan, struct graft_edit *cache, const struct graft_hook_work *work,
+				 const struct graft_image *image)
 {
 	const struct graft_compat_directory directory = graft_compat_directory(image, work->driver_version,
 									       work->cuda_version, plan->arena);
@@ -611,22 +660,22 @@ static void add_compat(struct graft_plan *plan, struct graft_edit *cache, const 
 
 static void add_cache(struct graft_plan *plan, const struct graft_hook_work *work, const struct graft_hook_facts *facts)
 {
-	/* Behind the links, which add_library() still adds. */
+	/* It follows the links, some of which add_cache_library() still adds. */
 	struct graft_edit cache = { .kind = GRAFT_EDIT_LDCACHE,
 				    .rule = "spec-ldcache",
 				    .why = "the specification asks for it" };
 	struct entered entered;
 
-	if (!enter(plan->arena, facts, &entered) || !enter_links(plan->arena, work, &entered))
+	if (!enter_libraries(plan->arena, facts, &entered) || !enter_links(plan->arena, work, &entered))
 		return;
 	if (work->compat_root)
-		add_compat(plan, &cache, work, facts->image);
+		add_compat_libraries(plan, &cache, work, facts->image);
 	for (size_t i = 0; i < work->n_folders; i++)
 		(void)graft_loader_add_folder(plan->arena, &cache, work->folders[i]);
 	for (size_t i = 0; i < facts->n_libraries; i++)
-		add_library(plan, &cache, work, &entered, i);
+		add_cache_library(plan, &cache, work, &entered, i);
 	graft_loader_search(plan->arena, facts->image, &cache);
-	add_edit(plan, &cache);
+	push_hook_edit(plan, &cache);
 }
 
 struct graft_plan *graft_hooks_plan(const struct graft_hook_work *work, const struct graft_hook_facts *facts,

@@ -1,35 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * join_hooks: a start of a program costs more than what most hooks do. Knows names of hooks and words that cannot be joined, not what hooks do.
+ * join_hooks: joins hooks, because starting a program costs more than what most hooks do. Knows
+ * names of hooks and arguments that cannot be joined, not what hooks do.
  */
-#include "plan/join_hooks.h"
 
 #include <string.h>
 
 #include "plan/planner.h"
+#include "plan/spec_hooks.h"
 
 #define STAGE "createContainer"
-
-static bool is_known(const char *name)
-{
-	for (size_t i = 0; i < GRAFT_HOOK_BITS; i++)
-		if (strcmp(graft_hook_names[i], name) == 0)
-			return true;
-	return strcmp(name, "chmod") == 0;
-}
 
 static bool is_separable(const char *word)
 {
 	static const char state[] = "--container-spec";
 
 	return strcmp(word, GRAFT_SEQUENCE_THEN) != 0 && strncmp(word, state, strlen(state)) != 0 &&
-	       strncmp(word, state + 1, strlen(state) - 1) != 0; /* one dash is as good as two */
+	       strncmp(word, state + 1, strlen(state) - 1) != 0; /* one dash works as well as two */
 }
 
-/* args[0] is the name that the program is called by, args[1] the hook. */
+/* args[0] is the program's name, args[1] the hook. */
 static bool is_joinable(const char *program, const struct graft_cdi_hook *hook)
 {
-	if (strcmp(hook->path, program) != 0 || hook->has_timeout || hook->n_args < 2 || !is_known(hook->args[1]))
+	if (strcmp(hook->path, program) != 0 || hook->has_timeout || hook->n_args < 2 ||
+	    !graft_is_hook_name(hook->args[1]))
 		return false;
 	for (size_t i = 2; i < hook->n_args; i++)
 		if (!is_separable(hook->args[i]))
@@ -47,8 +41,8 @@ static bool have_same_environment(const struct graft_cdi_hook *a, const struct g
 	return true;
 }
 
-/* Without memory the arena remembers. */
-static void add_word(struct graft_arena *arena, struct graft_cdi_hook *row, const char *word)
+/* If memory is exhausted, the arena records it. */
+static void add_sequence_word(struct graft_arena *arena, struct graft_cdi_hook *row, const char *word)
 {
 	(void)graft_arena_push_string(arena, &row->args, &row->n_args, word);
 }
@@ -56,7 +50,7 @@ static void add_word(struct graft_arena *arena, struct graft_cdi_hook *row, cons
 static void add_words(struct graft_arena *arena, struct graft_cdi_hook *row, const struct graft_cdi_hook *hook)
 {
 	for (size_t i = 1; i < hook->n_args; i++)
-		add_word(arena, row, hook->args[i]);
+		add_sequence_word(arena, row, hook->args[i]);
 }
 
 static void begin_sequence(struct graft_arena *arena, const char *root, struct graft_cdi_hook *row)
@@ -65,21 +59,23 @@ static void begin_sequence(struct graft_arena *arena, const char *root, struct g
 
 	row->args = NULL;
 	row->n_args = 0;
-	add_word(arena, row, first.args[0]);
-	add_word(arena, row, GRAFT_SEQUENCE_HOOK);
+	add_sequence_word(arena, row, first.args[0]);
+	add_sequence_word(arena, row, GRAFT_SEQUENCE_HOOK);
 	if (root) {
-		add_word(arena, row, "--rootfs");
-		add_word(arena, row, root);
+		add_sequence_word(arena, row, "--rootfs");
+		add_sequence_word(arena, row, root);
 	}
 	add_words(arena, row, &first);
 }
 
-/* The words of `hook` behind those of `row`, which becomes a sequence with its second hook. */
-static void append(struct graft_arena *arena, struct graft_cdi_hook *row, const struct graft_cdi_hook *hook)
+/*
+ * Appends the arguments of `hook` to those of `row`, which becomes a sequence with its second hook.
+ */
+static void append_to_sequence(struct graft_arena *arena, struct graft_cdi_hook *row, const struct graft_cdi_hook *hook)
 {
 	if (strcmp(row->args[1], GRAFT_SEQUENCE_HOOK) != 0)
 		begin_sequence(arena, NULL, row);
-	add_word(arena, row, GRAFT_SEQUENCE_THEN);
+	add_sequence_word(arena, row, GRAFT_SEQUENCE_THEN);
 	add_words(arena, row, hook);
 }
 
@@ -96,7 +92,7 @@ int graft_join_hooks(const char *program, const char *root, struct graft_arena *
 		bool is_of_stage = strcmp(hook->stage, STAGE) == 0, joinable = is_joinable(program, hook);
 
 		if (is_of_stage && joinable && row && have_same_environment(row, hook)) {
-			append(arena, row, hook);
+			append_to_sequence(arena, row, hook);
 			continue;
 		}
 		hooks[n] = *hook;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * links: names under which the injected libraries are looked for. Soname links are what a run of ldconfig would make;
- * here they are edits like all others. The few others are those of SPEC libnvidia-container 9.5.
+ * links: names under which the injected libraries are looked for. ldconfig would make the soname
+ * links; here they are edits like all others. The few other links are those of SPEC
+ * libnvidia-container 9.5.
  */
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
+#include "plan/dispensable.h"
 #include "plan/rules.h"
 
 static const struct {
 	const char *prefix; /* of the library's file name */
 	const char *link;
-	const char *says; /* NULL = the library's file name */
+	const char *says; /* target; NULL = the library's file name */
 	const char *why;
 } extra_links[] = {
 	{ "libcuda.so", "libcuda.so", "libcuda.so.1", "programs that load CUDA by its development name" },
@@ -20,11 +23,11 @@ static const struct {
 	  "the optical flow SDK loads the library by its development name" },
 };
 
-/* Of plug-ins for graphics, which their loaders find by these names (SPEC runtime-and-hook 7.5). */
+/* Links for graphics plug-ins, whose loaders look for these names (SPEC runtime-and-hook 7.5). */
 static const struct {
 	const char *prefix;
 	const char *link; /* below the library's directory */
-	const char *says; /* NULL = the library's file name */
+	const char *says; /* target; NULL = the library's file name */
 	const char *why;
 } graphics_links[] = {
 	{ "libnvidia-allocator.so", "gbm/nvidia-drm_gbm.so", "../libnvidia-allocator.so.1",
@@ -34,25 +37,32 @@ static const struct {
 	{ "libglxserver_nvidia.so", "libglxserver_nvidia.so", NULL, "the X server loads the module by this name" },
 };
 
-/* `source` is the library's path on the host, for the case that the image has a file where a link that replaces goes. */
-static void add_link(struct graft_planner *planner, const char *directory, const char *name, const char *says,
-		     const char *source, const char *rule, const char *why)
+/*
+ * `source` is the library's path on the host, used if the link is to replace something and the
+ * image has a file in its place; NULL = the link does not replace.
+ */
+static void add_library_link(struct graft_planner *planner, const char *directory, const char *name, const char *says,
+			     const char *source, const char *rule, const char *why)
 {
 	const char *target = graft_plan_join(planner, directory, name);
 	struct graft_edit *edit = graft_plan_edit(planner, GRAFT_EDIT_SYMLINK, rule, "%s", why);
 
 	edit->target = target;
 	edit->content = graft_plan_copy(planner, says);
+	edit->dispensable = graft_is_dispensable(target);
 	if (!source)
 		return;
 	edit->source = graft_plan_on_host(planner, planner->inventory->root, source);
 	edit->conflict = GRAFT_CONFLICT_REPLACE;
-	/* SECURITY: where the image has a file, the library is bound over it: no less protected than a bind. */
+	/*
+	 * SECURITY: if the image has a file, the library is bound over it, as well protected as any
+	 * bind.
+	 */
 	edit->mode = 0644;
 	edit->flags = GRAFT_FLAGS_FILE;
 }
 
-/* Whether the library is the one that a soname's link in its directory leads to. */
+/* Returns whether the soname link in the library's directory points to this library. */
 static bool owns_soname(const struct graft_planner *planner, const struct graft_library *libraries, size_t i)
 {
 	size_t length = (size_t)(graft_path_name(libraries[i].path) - libraries[i].path);
@@ -79,39 +89,37 @@ static void add_soname_links(struct graft_planner *planner, const struct graft_l
 		const char *folder = graft_plan_library_directory(planner, library, directory);
 
 		if (folder && owns_soname(planner, libraries, i) && strcmp(library->soname, name) != 0)
-			add_link(planner, folder, library->soname, name, library->path, "soname-link",
-				 "the name that programs are linked against; an image's own is replaced");
+			add_library_link(planner, folder, library->soname, name, library->path, "soname-link",
+					 "the name that programs are linked against; an image's own is replaced");
 	}
 }
 
-static bool has_prefix(const char *text, const char *prefix)
-{
-	return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-/* True when the library has a link of that name by one of the rows. */
+/* Returns whether a row adds a link with the library's development name. */
 static bool add_extra_link(struct graft_planner *planner, const struct graft_library *library, const char *folder,
 			   const char *name)
 {
-	/* SPEC runtime-and-hook 6.6: links of the host's paths replace; SPEC libnvidia-container 9.5: those in an image's directories do not. */
+	/*
+	 * SPEC runtime-and-hook 6.6: links at the host's paths replace; SPEC libnvidia-container
+	 * 9.5: those in an image's directories do not.
+	 */
 	const char *source = planner->oci ? library->path : NULL;
 	bool development = false;
 
 	for (size_t j = 0; j < GRAFT_COUNT(extra_links); j++) {
-		if (!has_prefix(name, extra_links[j].prefix))
+		if (!graft_starts_with(name, extra_links[j].prefix))
 			continue;
-		add_link(planner, folder, extra_links[j].link, extra_links[j].says ? extra_links[j].says : name, source,
-			 "library-link", extra_links[j].why);
+		add_library_link(planner, folder, extra_links[j].link, extra_links[j].says ? extra_links[j].says : name,
+				 source, "library-link", extra_links[j].why);
 		development |= strcmp(extra_links[j].link, extra_links[j].prefix) == 0;
 	}
 	if (!graft_plan_has(planner, graft_class_capabilities(GRAFT_CLASS_GRAPHICS)))
 		return development;
 	for (size_t j = 0; j < GRAFT_COUNT(graphics_links); j++) {
-		if (!has_prefix(name, graphics_links[j].prefix))
+		if (!graft_starts_with(name, graphics_links[j].prefix))
 			continue;
-		add_link(planner, folder, graphics_links[j].link,
-			 graphics_links[j].says ? graphics_links[j].says : name, source, "library-link",
-			 graphics_links[j].why);
+		add_library_link(planner, folder, graphics_links[j].link,
+				 graphics_links[j].says ? graphics_links[j].says : name, source, "library-link",
+				 graphics_links[j].why);
 		development |= strcmp(graphics_links[j].link, graphics_links[j].prefix) == 0;
 	}
 	return development;
@@ -131,12 +139,12 @@ static void add_extra_links(struct graft_planner *planner, const struct graft_li
 		base = graft_arena_strndup(planner->plan->arena, library->soname,
 					   (size_t)(strstr(library->soname, ".so") - library->soname) + strlen(".so"));
 		if (base)
-			add_link(planner, folder, base, library->soname, library->path, "library-link",
-				 "the name that programs are linked with, as on the host");
+			add_library_link(planner, folder, base, library->soname, library->path, "library-link",
+					 "the name that programs are linked with, as on the host");
 	}
 }
 
-/* Modules of the X server lie where the host has them, in either style. */
+/* In either style, modules of the X server have the host's path. */
 static void add_module_links(struct graft_planner *planner)
 {
 	const struct graft_inventory *inventory = planner->inventory;
@@ -148,10 +156,12 @@ static void add_module_links(struct graft_planner *planner)
 		const char *folder = graft_arena_strndup(planner->plan->arena, path, (size_t)(name - path));
 
 		for (size_t j = 0; folder && j < GRAFT_COUNT(graphics_links); j++) {
-			if (has_prefix(name, graphics_links[j].prefix) && strcmp(name, graphics_links[j].link) != 0 &&
+			if (graft_starts_with(name, graphics_links[j].prefix) &&
+			    strcmp(name, graphics_links[j].link) != 0 &&
 			    graft_plan_has(planner, graft_class_capabilities(file->class_)))
-				add_link(planner, folder, graphics_links[j].link, name,
-					 planner->oci ? file->path : NULL, "library-link", graphics_links[j].why);
+				add_library_link(planner, folder, graphics_links[j].link, name,
+						 planner->oci ? file->path : NULL, "library-link",
+						 graphics_links[j].why);
 		}
 	}
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loader_search: folders against what an image's loader searches already. The image's facts and the edit are all that it knows. */
+/*
+ * loader_search: compares folders with what an image's loader already searches. Knows only the
+ * image's facts and the edit.
+ */
 #include "plan/loader_search.h"
 
 #include <string.h>
 
-/* musl's search path while there is no file that says otherwise */
+/* Musl's search path if no file sets it */
 #define MUSL_DEFAULT_PATH "/lib\n/usr/local/lib\n/usr/lib"
 
-static bool is_same_directory(const char *a, size_t a_length, const char *b)
+static bool is_same_folder(const char *a, size_t a_length, const char *b)
 {
 	size_t b_length = strlen(b);
 
@@ -21,7 +24,7 @@ static bool is_same_directory(const char *a, size_t a_length, const char *b)
 bool graft_loader_add_folder(struct graft_arena *arena, struct graft_edit *edit, const char *folder)
 {
 	for (size_t i = 0; i < edit->n_folders; i++) {
-		if (is_same_directory(folder, strlen(folder), edit->folders[i]))
+		if (is_same_folder(folder, strlen(folder), edit->folders[i]))
 			return true;
 	}
 	return graft_arena_push_string(arena, &edit->folders, &edit->n_folders, folder) != NULL;
@@ -30,12 +33,15 @@ bool graft_loader_add_folder(struct graft_arena *arena, struct graft_edit *edit,
 static bool is_listed(const char *folder, const char *const *dirs, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (is_same_directory(folder, strlen(folder), dirs[i]))
+		if (is_same_folder(folder, strlen(folder), dirs[i]))
 			return true;
 	return false;
 }
 
-/* What was added before counts as missing: the file that names it is made anew from what is missing today. */
+/*
+ * Folders that were added earlier are missing, too: the file that names them is rewritten with what
+ * is missing now.
+ */
 static void note_missing_folders(struct graft_arena *arena, const struct graft_image *image, struct graft_edit *edit)
 {
 	for (size_t i = 0; i < edit->n_folders; i++) {
@@ -45,13 +51,16 @@ static void note_missing_folders(struct graft_arena *arena, const struct graft_i
 	}
 }
 
-/* Whether a path list, separated by colons or newlines as musl reads it, holds a directory. */
+/*
+ * Returns whether a path list, separated by colons or newlines as musl reads it, contains a
+ * directory.
+ */
 static bool path_has(const char *list, const char *directory)
 {
 	for (const char *at = list; *at != '\0';) {
 		size_t length = strcspn(at, ":\n");
 
-		if (length > 0 && is_same_directory(at, length, directory))
+		if (length > 0 && is_same_folder(at, length, directory))
 			return true;
 		at += length;
 		at += strspn(at, ":\n");
@@ -59,7 +68,10 @@ static bool path_has(const char *list, const char *directory)
 	return false;
 }
 
-/* The image's own directories come first and stay as they are: in them are the libraries that its programs were built with. */
+/*
+ * The image's own directories come first and are kept: they have the libraries that its programs
+ * were built with.
+ */
 static void extend_musl_path(struct graft_arena *arena, const struct graft_image *image, struct graft_edit *edit)
 {
 	const char *text = image->musl_path ? image->musl_path : MUSL_DEFAULT_PATH;

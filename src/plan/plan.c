@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan: the field tables of the plan's JSON form, and its life. Knows neither how a plan is made nor what becomes of it.
+ * plan: the field tables of the plan's JSON form, and its allocation. Knows neither how a plan is
+ * made nor how it is applied.
  */
 #include "plan/plan.h"
 
 #include "base/cleanup.h"
 
-/* Everything for 64 GPUs is some thousand edits of a few hundred bytes; the text form is capped at 16 MiB. */
+/*
+ * A plan for 64 GPUs is some thousand edits of a few hundred bytes; the text form is limited to 16
+ * MiB.
+ */
 #define ARENA_MAX ((size_t)64 << 20)
 
 const char *const graft_edit_names[GRAFT_EDIT_MAX] = {
@@ -21,26 +25,25 @@ const char *const graft_conflict_names[3] = { "keep", "replace", "overwrite" };
 static const struct graft_field entry_fields[] = {
 	GRAFT_F_STRING(struct graft_ldcache_entry, soname, true, "name that the loader looks for"),
 	GRAFT_F_STRING(struct graft_ldcache_entry, path, true, "path in the container"),
-	GRAFT_F_U32(struct graft_ldcache_entry, abi_flags, true, "ABI as the flags word of ld.so.cache"),
+	GRAFT_F_U32(struct graft_ldcache_entry, abi_flags, true, "ABI as the flags in ld.so.cache"),
 };
 static const struct graft_record entry_record = { "ldcache_entry", sizeof(struct graft_ldcache_entry), entry_fields,
 						  GRAFT_COUNT(entry_fields) };
 
 static const struct graft_field edit_fields[] = {
-	GRAFT_F_ENUM(struct graft_edit, kind, graft_edit_names, GRAFT_EDIT_MAX, true, "what is done"),
+	GRAFT_F_ENUM(struct graft_edit, kind, graft_edit_names, GRAFT_EDIT_MAX, true, "kind of the edit"),
 	GRAFT_F_STRING(struct graft_edit, source, false,
 		       "host path with the driver root's prefix (bind, device, symlink that replaces)"),
 	GRAFT_F_STRING(struct graft_edit, target, false, "path in the container; env: name of the variable"),
 	GRAFT_F_STRING(struct graft_edit, content, false,
-		       "file, cover: its text; symlink: what it says; env: value of the variable"),
+		       "file, cover: its text; symlink: its destination; env: value of the variable"),
 	GRAFT_F_ENUM(struct graft_edit, type, graft_source_type_names, GRAFT_COUNT(graft_source_type_names), false,
 		     "what the source is (bind); absent: a file"),
 	GRAFT_F_ENUM(struct graft_edit, conflict, graft_conflict_names, GRAFT_COUNT(graft_conflict_names), false,
-		     "what a symlink does with something at its target; absent: keep it"),
-	GRAFT_F_U32(
-	    struct graft_edit, mode, false,
-	    "permission bits as a decimal number; device: those of the node; bind: of a mount point that must be "
-	    "made"),
+		     "what a symlink does with an existing file at its target; absent: keep it"),
+	GRAFT_F_U32(struct graft_edit, mode, false,
+		    "permission bits as a decimal number; device: those of the node; bind: of a mount point that must "
+		    "be created"),
 	GRAFT_F_FLAGS(
 	    struct graft_edit, flags, graft_mount_flag_names, GRAFT_COUNT(graft_mount_flag_names),
 	    "what a mount gets (tmpfs, bind, cover, device; symlink that replaces: the bind over an existing file)"),
@@ -56,9 +59,11 @@ static const struct graft_field edit_fields[] = {
 			"libraries for the loader, first found first (ldcache)"),
 	GRAFT_F_STRING(struct graft_edit, musl_path_file, false,
 		       "search path file of a musl image (ldcache); entries are then not used"),
-	GRAFT_F_STRING(struct graft_edit, musl_path, false, "the whole text that this file shall have"),
+	GRAFT_F_STRING(struct graft_edit, musl_path, false, "the whole new text of this file"),
 	GRAFT_F_BOOL(struct graft_edit, optional,
 		     "a source that vanished is skipped with a warning; of a device: the host does not have it yet"),
+	GRAFT_F_BOOL(struct graft_edit, dispensable,
+		     "an edit that cannot be made is left out with a warning; the container does without it"),
 	GRAFT_F_STRING(struct graft_edit, rule, true, "stable name of the rule that made the edit"),
 	GRAFT_F_STRING(struct graft_edit, why, true, "the reason, for a person"),
 };
@@ -87,12 +92,13 @@ static const struct graft_record grant_record = { "grant", sizeof(struct graft_g
 						  GRAFT_COUNT(grant_fields) };
 
 static const struct graft_field plan_fields[] = {
-	GRAFT_F_U32(struct graft_plan, version, true, "version of this form"),
+	GRAFT_F_U32(struct graft_plan, version, true, "version of this format"),
 	GRAFT_F_STRING(struct graft_plan, driver_version, false, "version of the kernel driver"),
 	GRAFT_F_BOOL(struct graft_plan, simulated, "made for Graft's simulated driver"),
 	GRAFT_F_RECORDS(struct graft_plan, grants, &grant_record, "the GPUs and MIG devices that the container gets"),
-	GRAFT_F_RECORDS(struct graft_plan, edits, &graft_edit_record, "what is done, in this order"),
+	GRAFT_F_RECORDS(struct graft_plan, edits, &graft_edit_record, "the edits, in this order"),
 	GRAFT_F_RECORDS(struct graft_plan, refusals, &refusal_record, "what the container does not get, and why"),
+	GRAFT_F_RECORDS(struct graft_plan, missing, &refusal_record, "what it asked for and the host lacks, and why"),
 };
 const struct graft_record graft_plan_record = { "plan", sizeof(struct graft_plan), plan_fields,
 						GRAFT_COUNT(plan_fields) };

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * planner: the order of the rules. For a container that is there it is the order of the existing stack (SPEC libnvidia-container 9.4 to 9.7, 3.5), which callers that read
- * a container's mounts know; the loader's cache comes last, since it describes the result.
+ * planner: the order of the rules. For an existing container it is the order of the existing stack
+ * (SPEC libnvidia-container 9.4 to 9.7, 3.5), which callers that read a container's mounts know;
+ * the loader's cache comes last, because it describes the result.
  */
 #include "plan/planner.h"
 
+#include "plan/plan.h"
 #include "plan/rules.h"
 
 /*
- * On platforms whose driver does not name its GPUs one by one there is nothing to select from (SPEC 3.5 step 7). There the only GPU is
- * meant by "all" and by index 0, and by no other word.
+ * If the platform's driver does not list GPUs one by one, there is nothing to select from (SPEC
+ * libnvidia-container 3.5 step 7). Then "all" and index 0 mean the only GPU, and no other word
+ * does.
  */
 static bool wants_only_gpu(const struct graft_inventory *inventory, const struct graft_request *request)
 {
@@ -24,7 +27,10 @@ static bool wants_only_gpu(const struct graft_inventory *inventory, const struct
 	return false;
 }
 
-/* Nodes of single devices, then those of all, as CDI devices come before what they have in common (SPEC runtime-and-hook 7.2). */
+/*
+ * Nodes of single devices, then those of all, just as CDI devices come before what they have in
+ * common (SPEC runtime-and-hook 7.2).
+ */
 static int run_node_rules(struct graft_planner *planner, struct graft_error *err)
 {
 	if (planner->request->management)
@@ -68,6 +74,20 @@ static int run_rules(struct graft_planner *planner, struct graft_error *err)
 	return 0;
 }
 
+/* What an image or a volume does not permit is reported before it is attempted. */
+static int leave_out_foreign_edits(struct graft_plan *plan, const struct graft_policy *policy, struct graft_error *err)
+{
+	const struct graft_plan *rest = graft_plan_without(plan, policy->image.foreign_dirs,
+							   policy->image.n_foreign_dirs, plan->arena);
+
+	if (!rest) {
+		(void)graft_plan_free(plan);
+		return graft_fail_memory(err);
+	}
+	*plan = *rest;
+	return 0;
+}
+
 int graft_plan_make(const struct graft_inventory *inventory, const struct graft_request *request,
 		    const struct graft_policy *policy, const struct graft_selection *selection,
 		    struct graft_plan **ret_plan, struct graft_error *err)
@@ -88,6 +108,7 @@ int graft_plan_make(const struct graft_inventory *inventory, const struct graft_
 	planner.oci = policy->style == GRAFT_STYLE_OCI;
 	graft_plan_targets(&planner);
 	graft_plan_choose_libraries(&planner);
+	graft_rule_missing(&planner);
 	result = planner.oci ? run_oci_rules(&planner, err) : run_rules(&planner, err);
 	if (result == 0 && graft_arena_failed(planner.plan->arena))
 		result = graft_fail_memory(err);
@@ -96,5 +117,5 @@ int graft_plan_make(const struct graft_inventory *inventory, const struct graft_
 		return -1;
 	}
 	*ret_plan = planner.plan;
-	return 0;
+	return leave_out_foreign_edits(planner.plan, policy, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy: the JSON form of what a sink needs and may. */
+/* policy: the JSON form of a policy, and the names of styles and hooks. */
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -25,7 +25,7 @@ static const struct graft_field policy_fields[] = {
 	GRAFT_F_BOOL(struct graft_policy, no_procfs_view, "the sink cannot mount a procfs view"),
 	GRAFT_F_BOOL(struct graft_policy, user_namespace, "the container lives in a user namespace"),
 	GRAFT_F_BOOL(struct graft_policy, no_new_nodes,
-		     "no device node that the host does not have: they are bound, not made (oci)"),
+		     "leave out device nodes that the host lacks: nodes are bound, not created (oci)"),
 	GRAFT_F_BOOL(struct graft_policy, shared,
 		     "what containers with any device have in common, to be used later (oci)"),
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * procfs_view: the container's own /proc/driver/nvidia: a small tmpfs over the kernel's directory, with copies of the files that
- * the driver's libraries read and nothing of GPUs that were not selected (SPEC libnvidia-container 9.4 step 1, 9.6 item 2).
+ * procfs_view: the container's own /proc/driver/nvidia: a small tmpfs over the kernel's directory,
+ * with copies of the files that the driver's libraries read, and nothing of GPUs that were not
+ * selected (SPEC libnvidia-container 9.4 step 1, 9.6 item 2).
  */
 #include <string.h>
 
@@ -13,8 +14,9 @@
 #define VIEW_DIR   DRIVER_DIR "/nvidia"
 
 /*
- * A copy of the file; *ret_changed tells whether it is another text than the host's. SECURITY: the driver's libraries make and change device nodes when the
- * parameters allow it. In a container that is neither needed nor wanted (SPEC 11, invariant 7).
+ * Returns a copy of the file's text; *ret_changed is whether it differs from the host's. SECURITY:
+ * the driver's libraries create and change device nodes if the parameters allow it. In a container
+ * that is neither needed nor wanted (SPEC libnvidia-container 11, invariant 7).
  */
 static const char *view_content(struct graft_planner *planner, const char *content, bool *ret_changed)
 {
@@ -27,7 +29,7 @@ static void add_file(struct graft_planner *planner, const struct graft_proc_file
 	const char *content = view_content(planner, file->content, &changed);
 	struct graft_edit *edit = graft_plan_edit(
 	    planner, GRAFT_EDIT_FILE, RULE,
-	    changed ? "the driver's libraries read it; they are told to leave device nodes alone (%s)"
+	    changed ? "the driver's libraries read it; it keeps them from creating device nodes (%s)"
 		    : "the driver's libraries read it",
 	    GRAFT_PARAMS_NO_DEVICE_FILES);
 
@@ -46,24 +48,24 @@ static void add_tmpfs(struct graft_planner *planner, const char *target)
 	edit->flags = GRAFT_FLAGS_TMPFS;
 }
 
-/* Why there can be no view; NULL when there can. */
-static const char *obstacle(const struct graft_planner *planner)
+/* Returns why there can be no view, or NULL if there can. */
+static const char *procfs_view_obstacle(const struct graft_planner *planner)
 {
 	if (planner->inventory->platform == GRAFT_PLATFORM_WSL2)
 		return "the driver of WSL2 has no procfs files";
 	if (planner->policy->no_procfs_view)
-		return "whoever applies this plan cannot mount one";
+		return "a plan of this style cannot mount one";
 	if (planner->inventory->platform == GRAFT_PLATFORM_TEGRA && planner->inventory->n_proc_files == 0)
 		return "this driver has no procfs files";
 	if (!planner->policy->image.proc_driver && !planner->policy->image.proc_driver_nvidia)
-		return "the container's procfs has no /proc/driver to put it on (is /proc mounted there?)";
+		return "the container's procfs has no /proc/driver to mount it on (is /proc mounted there?)";
 	return NULL;
 }
 
 void graft_rule_procfs_view(struct graft_planner *planner)
 {
 	const struct graft_inventory *inventory = planner->inventory;
-	const char *why_not = obstacle(planner);
+	const char *why_not = procfs_view_obstacle(planner);
 	struct graft_edit *edit;
 
 	if (why_not) {
@@ -74,7 +76,10 @@ void graft_rule_procfs_view(struct graft_planner *planner)
 	if (planner->policy->image.proc_driver_nvidia) {
 		add_tmpfs(planner, VIEW_DIR);
 	} else {
-		/* Nothing can be made in procfs itself: without the kernel's directory the tmpfs goes one level higher. */
+		/*
+		 * Procfs does not allow making directories: without the kernel's directory, the
+		 * tmpfs goes one level higher.
+		 */
 		add_tmpfs(planner, DRIVER_DIR);
 		edit = graft_plan_edit(planner, GRAFT_EDIT_DIRECTORY, RULE,
 				       "no kernel driver is loaded, so procfs has no such directory to mount on");
@@ -104,7 +109,10 @@ void graft_plan_gpu_procfs(struct graft_planner *planner, const struct graft_gpu
 	edit->flags = GRAFT_FLAGS_PROC;
 }
 
-/* Without a view of its own the container sees the kernel's file, and something else is put over it: only if that says something else. */
+/*
+ * Without a view of its own, the container sees the kernel's file, which is covered if its text
+ * must change, now or when the plan is used.
+ */
 void graft_rule_params(struct graft_planner *planner)
 {
 	const struct graft_inventory *inventory = planner->inventory;
@@ -126,7 +134,7 @@ void graft_rule_params(struct graft_planner *planner)
 			continue;
 		}
 		edit = graft_plan_edit(planner, GRAFT_EDIT_COVER, "driver-params",
-				       "the driver's libraries are told to leave device nodes alone (%s)",
+				       "keeps the driver's libraries from creating device nodes (%s)",
 				       GRAFT_PARAMS_NO_DEVICE_FILES);
 		edit->target = graft_plan_copy(planner, file->path);
 		edit->content = content;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* requirements: holds a request's requirement expressions against the selected devices (SPEC libnvidia-container 8). */
+/*
+ * requirements: evaluates a request's requirement expressions for the selected devices (SPEC
+ * libnvidia-container 8).
+ */
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -7,7 +10,10 @@
 #include "plan/planner.h"
 #include "request/requirement.h"
 
-/* What NVML must be asked for when a fact is missing. The driver version is in procfs: without it there is no driver. */
+/*
+ * What to ask NVML for if a fact is missing. The driver version is in procfs: without it there is
+ * no driver.
+ */
 static const struct {
 	enum graft_requirement_fact fact;
 	enum graft_nvml_fact nvml;
@@ -18,14 +24,15 @@ static const struct {
 };
 
 /*
- * The CUDA version. Every release of the driver is built with one CUDA version, the same for all releases of a branch that
- * the table behind graft_cuda_version_bound() has, so a bound from it is taken as both ends of the range. NVML could only say more where
- * it finds a libcuda that is not the driver's own, and that one is not what a container gets. A driver that the table does not know (newer
- * than this program) has no value here, and then NVML is asked.
+ * The CUDA version. Every release of the driver is built with one CUDA version, which is the same
+ * for all releases of a branch in the table of graft_cuda_version_bound(), so a bound from it
+ * serves as both ends of the range. NVML would report another version only if it finds a libcuda
+ * that is not the driver's own, and a container does not get that one. For a driver that the table
+ * does not have (newer than this program) there is no value, and NVML is asked.
  */
 static void set_cuda(const struct graft_fact *cuda, struct graft_requirement_facts *facts)
 {
-	if (cuda->value && cuda->source && strcmp(cuda->source, "nvml") == 0) {
+	if (cuda->value && cuda->source && strcmp(cuda->source, GRAFT_SOURCE_NVML) == 0) {
 		facts->cuda = cuda->value;
 	} else {
 		facts->cuda_min = cuda->value;
@@ -44,9 +51,12 @@ static unsigned int to_nvml(unsigned int missing)
 	return facts;
 }
 
-/* All expressions for one GPU, or for none. Returns like graft_plan_check_requirements(). */
-static int check(const struct graft_request *request, const struct graft_requirement_facts *facts,
-		 unsigned int *ret_missing, struct graft_error *err)
+/*
+ * Evaluates all expressions for one GPU, or for none. Returns as graft_plan_check_requirements()
+ * does.
+ */
+static int check_gpu_requirements(const struct graft_request *request, const struct graft_requirement_facts *facts,
+				  unsigned int *ret_missing, struct graft_error *err)
 {
 	for (size_t i = 0; i < request->n_requirements; i++) {
 		enum graft_requirement_result result;
@@ -77,13 +87,13 @@ int graft_plan_check_requirements(const struct graft_inventory *inventory, const
 	set_cuda(&inventory->cuda_version, &facts);
 	if (selection->n_gpus == 0) {
 		facts.absent |= GRAFT_REQUIREMENT_ARCH | GRAFT_REQUIREMENT_BRAND;
-		return check(request, &facts, ret_missing, err);
+		return check_gpu_requirements(request, &facts, ret_missing, err);
 	}
 	/* MIG devices have the data of their GPU, which is always selected with them. */
 	for (size_t i = 0; i < selection->n_gpus && result == 0; i++) {
 		facts.arch = selection->gpus[i]->arch.value;
 		facts.brand = selection->gpus[i]->brand.value;
-		result = check(request, &facts, ret_missing, err);
+		result = check_gpu_requirements(request, &facts, ret_missing, err);
 	}
 	return result;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules: the small tools that every rule of the planner uses. */
+/* rules: the small functions that every rule of the planner uses. */
 #include "plan/rules.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A sentence for a person; longer ones are cut. */
+/* Bytes of a sentence for a person; longer ones are truncated. */
 #define TEXT_MAX 512
 
 struct graft_edit *graft_plan_edit(struct graft_planner *planner, enum graft_edit_kind kind, const char *rule,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * select: what the words of a request mean on this host. Words are looked at from left to right; the first that no
- * device answers to ends it all.
+ * select: what the device words of a request mean on this host. Words are evaluated from left to
+ * right; the first that matches no device ends the selection with an error.
  */
 #include "plan/select.h"
 
@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "host/discover.h"
 
-static size_t count_gpus(const struct graft_inventory *inventory)
+static size_t count_selectable_gpus(const struct graft_inventory *inventory)
 {
 	size_t n = 0;
 
@@ -20,12 +20,12 @@ static size_t count_gpus(const struct graft_inventory *inventory)
 	return n;
 }
 
-static bool is_named(const struct graft_fact *uuid, const char *text)
+static bool is_uuid(const struct graft_fact *uuid, const char *text)
 {
 	return uuid->value && strcasecmp(uuid->value, text) == 0;
 }
 
-/* Whether a word that names a GPU means this one. */
+/* Returns whether a word that refers to a GPU refers to this one. */
 static bool means_gpu(const struct graft_device_word *word, const struct graft_gpu *gpu)
 {
 	switch (word->kind) {
@@ -33,11 +33,11 @@ static bool means_gpu(const struct graft_device_word *word, const struct graft_g
 	case GRAFT_DEVICE_MIG_INDEX:
 		return gpu->index == word->index;
 	case GRAFT_DEVICE_UUID:
-		return is_named(&gpu->uuid, word->text);
+		return is_uuid(&gpu->uuid, word->text);
 	case GRAFT_DEVICE_PCI:
 		return gpu->bus_id && word->bus_id && strcasecmp(gpu->bus_id, word->bus_id) == 0;
 	case GRAFT_DEVICE_MIG_UUID:
-		return word->uuid && is_named(&gpu->uuid, word->uuid);
+		return word->uuid && is_uuid(&gpu->uuid, word->uuid);
 	case GRAFT_DEVICE_UNKNOWN:
 	case GRAFT_DEVICE_ALL:
 		break;
@@ -45,7 +45,8 @@ static bool means_gpu(const struct graft_device_word *word, const struct graft_g
 	return false;
 }
 
-static const struct graft_gpu *find_gpu(const struct graft_inventory *inventory, const struct graft_device_word *word)
+static const struct graft_gpu *find_gpu_by_word(const struct graft_inventory *inventory,
+						const struct graft_device_word *word)
 {
 	for (size_t i = 0; i < inventory->n_gpus; i++) {
 		if (!inventory->gpus[i].excluded && means_gpu(word, &inventory->gpus[i]))
@@ -54,17 +55,17 @@ static const struct graft_gpu *find_gpu(const struct graft_inventory *inventory,
 	return NULL;
 }
 
-/* Whether a MIG word means this device of this GPU. */
+/* Returns whether a MIG word refers to this device of this GPU. */
 static bool means_mig(const struct graft_device_word *word, const struct graft_gpu *gpu,
 		      const struct graft_mig_device *mig)
 {
 	if (word->kind == GRAFT_DEVICE_MIG_INDEX)
 		return means_gpu(word, gpu) && mig->index == word->mig_index;
-	return is_named(&mig->uuid, word->text) || (means_gpu(word, gpu) && mig->gi == word->gi && mig->ci == word->ci);
+	return is_uuid(&mig->uuid, word->text) || (means_gpu(word, gpu) && mig->gi == word->gi && mig->ci == word->ci);
 }
 
-static bool find_mig(const struct graft_inventory *inventory, const struct graft_device_word *word,
-		     struct graft_selected_mig *ret_mig)
+static bool find_mig_by_word(const struct graft_inventory *inventory, const struct graft_device_word *word,
+			     struct graft_selected_mig *ret_mig)
 {
 	for (size_t i = 0; i < inventory->n_gpus; i++) {
 		const struct graft_gpu *gpu = &inventory->gpus[i];
@@ -107,14 +108,14 @@ unsigned int graft_select_missing_facts(const struct graft_inventory *inventory,
 	struct graft_selected_mig mig;
 	unsigned int missing = 0;
 
-	if (count_gpus(inventory) == 0)
+	if (count_selectable_gpus(inventory) == 0)
 		return 0;
 	for (size_t i = 0; i < request->n_devices && request->devices[i].kind != GRAFT_DEVICE_ALL; i++) {
 		const struct graft_device_word *word = &request->devices[i];
 		bool names_gpu = word->kind == GRAFT_DEVICE_UUID || (word->kind == GRAFT_DEVICE_MIG_UUID && word->uuid);
 		bool names_mig = word->kind == GRAFT_DEVICE_MIG_UUID;
 
-		if (names_mig ? find_mig(inventory, word, &mig) : find_gpu(inventory, word) != NULL)
+		if (names_mig ? find_mig_by_word(inventory, word, &mig) : find_gpu_by_word(inventory, word) != NULL)
 			continue;
 		if (names_gpu && !knows_all_gpu_uuids(inventory))
 			missing |= GRAFT_NVML_UUID;
@@ -124,7 +125,7 @@ unsigned int graft_select_missing_facts(const struct graft_inventory *inventory,
 	return missing;
 }
 
-static int add_gpu(struct graft_arena *arena, struct graft_selection *selection, const struct graft_gpu *gpu)
+static int select_gpu(struct graft_arena *arena, struct graft_selection *selection, const struct graft_gpu *gpu)
 {
 	const struct graft_gpu **slot;
 
@@ -139,8 +140,9 @@ static int add_gpu(struct graft_arena *arena, struct graft_selection *selection,
 	return 0;
 }
 
-/* A MIG device brings its GPU along (SPEC 7.2). */
-static int add_mig(struct graft_arena *arena, struct graft_selection *selection, const struct graft_selected_mig *mig)
+/* A MIG device's GPU is selected with it (SPEC libnvidia-container 7.2). */
+static int select_mig(struct graft_arena *arena, struct graft_selection *selection,
+		      const struct graft_selected_mig *mig)
 {
 	struct graft_selected_mig *slot;
 
@@ -152,10 +154,13 @@ static int add_mig(struct graft_arena *arena, struct graft_selection *selection,
 	if (!slot)
 		return -1;
 	*slot = *mig;
-	return add_gpu(arena, selection, mig->gpu);
+	return select_gpu(arena, selection, mig->gpu);
 }
 
-/* SPEC runtime-and-hook 7.4: a DGX Station's card for its own display is not meant by "all"; nor is a GPU that is there to be split. */
+/*
+ * SPEC runtime-and-hook 7.4: "all" excludes a DGX Station's card for its own display, and a GPU
+ * that is in MIG mode but has no MIG devices.
+ */
 static bool is_usable(const struct graft_gpu *gpu)
 {
 	static const char *const displays[] = { "DGX Display", "NVIDIA DGX Display" };
@@ -167,8 +172,8 @@ static bool is_usable(const struct graft_gpu *gpu)
 	return !gpu->mig_enabled || gpu->n_mig_devices > 0;
 }
 
-static int add_all(const struct graft_inventory *inventory, bool all_usable, struct graft_arena *arena,
-		   struct graft_selection *selection)
+static int select_all_gpus(const struct graft_inventory *inventory, bool all_usable, struct graft_arena *arena,
+			   struct graft_selection *selection)
 {
 	selection->all = true;
 	for (size_t i = 0; i < inventory->n_gpus; i++) {
@@ -176,20 +181,21 @@ static int add_all(const struct graft_inventory *inventory, bool all_usable, str
 
 		if (gpu->excluded || (all_usable && !is_usable(gpu)))
 			continue;
-		if (add_gpu(arena, selection, gpu) < 0)
+		if (select_gpu(arena, selection, gpu) < 0)
 			return -1;
 		for (size_t j = 0; j < gpu->n_mig_devices; j++) {
 			const struct graft_selected_mig mig = { gpu, &gpu->mig_devices[j] };
 
-			if (add_mig(arena, selection, &mig) < 0)
+			if (select_mig(arena, selection, &mig) < 0)
 				return -1;
 		}
 	}
 	return 0;
 }
 
-static int add_word(const struct graft_inventory *inventory, const struct graft_device_word *word, bool all_usable,
-		    struct graft_arena *arena, struct graft_selection *selection, struct graft_error *err)
+static int select_by_word(const struct graft_inventory *inventory, const struct graft_device_word *word,
+			  bool all_usable, struct graft_arena *arena, struct graft_selection *selection,
+			  struct graft_error *err)
 {
 	const struct graft_gpu *gpu = NULL;
 	struct graft_selected_mig mig;
@@ -197,34 +203,35 @@ static int add_word(const struct graft_inventory *inventory, const struct graft_
 
 	switch (word->kind) {
 	case GRAFT_DEVICE_ALL:
-		result = add_all(inventory, all_usable, arena, selection);
+		result = select_all_gpus(inventory, all_usable, arena, selection);
 		break;
 	case GRAFT_DEVICE_MIG_UUID:
 	case GRAFT_DEVICE_MIG_INDEX:
-		if (!find_mig(inventory, word, &mig))
+		if (!find_mig_by_word(inventory, word, &mig))
 			return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "%s: unknown device", word->text);
-		result = add_mig(arena, selection, &mig);
+		result = select_mig(arena, selection, &mig);
 		break;
 	case GRAFT_DEVICE_INDEX:
 	case GRAFT_DEVICE_UUID:
 	case GRAFT_DEVICE_PCI:
-		gpu = find_gpu(inventory, word);
+		gpu = find_gpu_by_word(inventory, word);
 		__attribute__((fallthrough));
 	case GRAFT_DEVICE_UNKNOWN:
 		if (!gpu)
 			return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "%s: unknown device", word->text);
-		result = add_gpu(arena, selection, gpu);
+		result = select_gpu(arena, selection, gpu);
 		break;
 	}
 	return result < 0 ? graft_fail_memory(err) : 0;
 }
 
-/* The selected GPUs that can be split. */
+/* Selects those of the selected GPUs that support MIG. */
 static int select_mig_capable(const struct graft_selection *selection, struct graft_arena *arena, const char *option,
 			      const struct graft_gpu ***ret_gpus, size_t *ret_n, struct graft_error *err)
 {
 	if (selection->n_migs > 0 && !selection->all)
-		return graft_fail(err, GRAFT_INVALID, 0, "cannot enable %s with specific MIG devices selected", option);
+		return graft_fail(err, GRAFT_INVALID, 0, "all: cannot enable %s with specific MIG devices selected",
+				  option);
 	for (size_t i = 0; i < selection->n_gpus; i++) {
 		const struct graft_gpu **slot;
 
@@ -238,30 +245,46 @@ static int select_mig_capable(const struct graft_selection *selection, struct gr
 	return 0;
 }
 
+/*
+ * Whether a word means the GPU of a Tegra board, whose driver lists none. On other hosts without
+ * GPUs, no word is checked (SPEC libnvidia-container 3.5).
+ */
+static bool is_only_gpu(const struct graft_inventory *inventory, const struct graft_device_word *word)
+{
+	return inventory->platform != GRAFT_PLATFORM_TEGRA || word->kind == GRAFT_DEVICE_ALL ||
+	       (word->kind == GRAFT_DEVICE_INDEX && word->index == 0);
+}
+
+static int select_devices(const struct graft_inventory *inventory, const struct graft_request *request,
+			  struct graft_arena *arena, struct graft_selection *selection, struct graft_error *err)
+{
+	bool has_gpus = count_selectable_gpus(inventory) > 0;
+
+	for (size_t i = 0; i < request->n_devices && !selection->all; i++) {
+		if (!has_gpus && !is_only_gpu(inventory, &request->devices[i]))
+			return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "%s: unknown device", request->devices[i].text);
+		if (!has_gpus)
+			selection->all = request->devices[i].kind == GRAFT_DEVICE_ALL;
+		else if (select_by_word(inventory, &request->devices[i], request->all_usable, arena, selection, err) <
+			 0)
+			return -1;
+	}
+	return 0;
+}
+
 int graft_select(const struct graft_inventory *inventory, const struct graft_request *request,
-		 struct graft_arena *arena, struct graft_selection *ret_selection, const char **ret_prefix,
-		 struct graft_error *err)
+		 struct graft_arena *arena, struct graft_selection *ret_selection, struct graft_error *err)
 {
 	struct graft_selection selection = { 0 };
 
-	*ret_prefix = "device error";
-	if (count_gpus(inventory) > 0) {
-		for (size_t i = 0; i < request->n_devices && !selection.all; i++) {
-			if (add_word(inventory, &request->devices[i], request->all_usable, arena, &selection, err) < 0)
-				return -1;
-		}
-	} else {
-		for (size_t i = 0; i < request->n_devices; i++)
-			selection.all = selection.all || request->devices[i].kind == GRAFT_DEVICE_ALL;
-	}
-	*ret_prefix = "mig-config error";
+	if (select_devices(inventory, request, arena, &selection, err) < 0)
+		return graft_in_step(err, GRAFT_STEP_DEVICE);
 	if (request->mig_config && select_mig_capable(&selection, arena, "mig-config", &selection.mig_config_gpus,
 						      &selection.n_mig_config_gpus, err) < 0)
-		return -1;
-	*ret_prefix = "mig-monitor error";
+		return graft_in_step(err, GRAFT_STEP_MIG_CONFIG);
 	if (request->mig_monitor && select_mig_capable(&selection, arena, "mig-monitor", &selection.mig_monitor_gpus,
 						       &selection.n_mig_monitor_gpus, err) < 0)
-		return -1;
+		return graft_in_step(err, GRAFT_STEP_MIG_MONITOR);
 	*ret_selection = selection;
 	return 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* targets: where programs and libraries go in an image, from the facts about it (SPEC libnvidia-container 9.2). */
+/*
+ * targets: where programs and libraries go in an image, from the facts about it (SPEC
+ * libnvidia-container 9.2).
+ */
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config: the table of the keys of config.toml, and what is made from it. Refuses to know where the file is, and what a value is used for. */
+/*
+ * config: the table of the keys of config.toml, and the settings made from it. Knows neither where
+ * the file is nor what a value is used for.
+ */
 #include "request/config.h"
 
 #include <ctype.h>
@@ -12,7 +15,7 @@
 	((const char *const[]){              \
 	    __VA_ARGS__ __VA_OPT__(, ) NULL, \
 	})
-/* Behind `doc` stand the rarer members, by name. */
+/* The rarer members follow `doc`, by name. */
 #define BOOL(key, member, standard, doc, ...)                                                                    \
 	{                                                                                                        \
 		key, GRAFT_CONFIG_BOOL, offsetof(struct graft_config, member), WORDS(standard), doc, __VA_ARGS__ \
@@ -30,6 +33,11 @@
 		"features." key, GRAFT_CONFIG_BOOL, offsetof(struct graft_config, features.member), WORDS("false"), \
 		    doc, .omitted = true, .optional = true                                                          \
 	}
+#define OWN_STRINGS(key, member, doc, ...)                                                                 \
+	{                                                                                                  \
+		key, GRAFT_CONFIG_STRINGS, offsetof(struct graft_config, member), WORDS(__VA_ARGS__), doc, \
+		    .omitted = true                                                                        \
+	}
 #define STRINGS(key, member, doc, ...)                                                                    \
 	{                                                                                                 \
 		key, GRAFT_CONFIG_STRINGS, offsetof(struct graft_config, member), WORDS(__VA_ARGS__), doc \
@@ -42,51 +50,49 @@
 /* clang-format off */
 const struct graft_config_key graft_config_keys[] = {
 	BOOL("disable-require", disable_require, "false",
-	     "Check no requirement (`NVIDIA_REQUIRE_*`) of any container, as if each had `NVIDIA_DISABLE_REQUIRE=true`."),
+	     "Ignore the requirements (`NVIDIA_REQUIRE_*`) of all containers, as if each had `NVIDIA_DISABLE_REQUIRE=true`."),
 	STRING("swarm-resource", swarm_resource, "",
-	       "Names of variables, separated by commas, that take the place of `NVIDIA_VISIBLE_DEVICES` where a container has them "
-	       "(`DOCKER_RESOURCE_GPU`).",
+	       "Names of variables, separated by commas, that replace `NVIDIA_VISIBLE_DEVICES` in containers that have them (`DOCKER_RESOURCE_GPU`).",
 		     .sample = "\"DOCKER_RESOURCE_GPU\""),
 	BOOL("accept-nvidia-visible-devices-envvar-when-unprivileged", accept_envvar_unprivileged, "true",
-	     "With `false`, only privileged containers may ask for devices by a variable.",
+	     "If `false`, the variables of an unprivileged container give it nothing: no device, no IMEX channel, nothing for `NVIDIA_GDS` and similar variables.",
 		     .sample = "true"),
 	BOOL("accept-nvidia-visible-devices-as-volume-mounts", accept_volume_mounts, "false",
-	     "Take mounts of `/dev/null` below `/var/run/nvidia-container-devices` for device requests.",
+	     "Treat mounts of `/dev/null` below `/var/run/nvidia-container-devices` as device requests.",
 		     .sample = "false"),
 	STRING("supported-driver-capabilities", supported_driver_capabilities,
 	       "compat32,compute,display,graphics,ngx,utility,video",
-	       "What `NVIDIA_DRIVER_CAPABILITIES` may ask the hook for; `all` = every known one, empty = none."),
+	       "Capabilities that `NVIDIA_DRIVER_CAPABILITIES` may request from the hook; `all` = every known one, empty = none."),
 
 	STRING(CLI "root", cli.root, "",
-	       "Driver root: the directory in which the driver is installed. Empty = `/`. Its device nodes are looked for there, too.",
+	       "Driver root: the directory in which the driver is installed. Empty = `/`. Its device nodes are looked up there, too.",
 		     .sample = "\"/run/nvidia/driver\""),
 	STRING(CLI "path", cli.path, "",
-	       "Another `nvidia-container-cli` that the hook is to run instead of doing the work itself.",
+	       "Another `nvidia-container-cli` for the hook to run, instead of doing the work itself. A name without a directory is looked up in the `PATH` of `environment`, then in the standard directories.",
 		     .sample = "\"/usr/bin/nvidia-container-cli\""),
 	STRINGS(CLI "environment", cli.environment, "Variables, `NAME=VALUE`, for that program."),
 	STRING(CLI "debug", cli.debug, "", "File to which the hook appends a debug log.",
 		     .sample = "\"/var/log/nvidia-container-toolkit.log\""),
 	STRING(CLI "ldcache", cli.ldcache, "", "Loader cache inside the driver root; empty = `/etc/ld.so.cache`.",
 		     .sample = "\"/etc/ld.so.cache\""),
-	BOOL(CLI "load-kmods", cli.load_kmods, "true", "The hook loads the kernel modules and makes their device nodes."),
-	BOOL(CLI "no-pivot", cli.no_pivot, "false", "Accepted for compatibility: no program is run that would need it.",
+	BOOL(CLI "load-kmods", cli.load_kmods, "true", "Make the hook load the kernel modules and create their device nodes."),
+	BOOL(CLI "no-pivot", cli.no_pivot, "false", "Accepted for compatibility; has no effect.",
 		     .omitted = true),
-	BOOL(CLI "no-cgroups", cli.no_cgroups, "false", "The hook leaves the device cgroup alone.",
+	BOOL(CLI "no-cgroups", cli.no_cgroups, "false", "Make the hook leave the device cgroup alone.",
 		     .sample = "false"),
 	STRING(CLI "user", cli.user, "",
 	       "User and group, `USER:GROUP`, of the process that loads NVML. The default is `root:video` on SUSE.",
 		     .sample = "\"root:video\""),
 	STRING(CLI "ldconfig", cli.ldconfig, "@/sbin/ldconfig",
-	       "Must begin with `@`; no program is run. The default is `@/sbin/ldconfig.real` where that is a file."),
+	       "Must begin with `@`; no program is run. The default is `@/sbin/ldconfig.real` if that file exists."),
 
 	STRING("nvidia-ctk.path", ctk_path, "nvidia-ctk",
-	       "Program of the hooks that are put into OCI configurations: `nvidia-cdi-hook` or `nvidia-ctk`; searched in `PATH` unless "
-	       "absolute."),
+	       "Program for the hooks in OCI configurations: `nvidia-cdi-hook` or `nvidia-ctk`; looked up in `PATH` unless absolute."),
 
 	STRING("nvidia-container-runtime-hook.path", hook.path, "nvidia-container-runtime-hook",
-	       "Prestart hook of mode `legacy`; searched in `PATH` unless absolute."),
+	       "Prestart hook of mode `legacy`; looked up in `PATH` unless absolute."),
 	BOOL("nvidia-container-runtime-hook.skip-mode-detection", hook.skip_mode_detection, "false",
-	     "The hook works whatever the mode is."),
+	     "Run the hook in every mode."),
 
 	STRING(RUNTIME "debug", runtime.debug, "/dev/null",
 	       "Log file of the runtime. Empty and `/dev/null` = none.",
@@ -94,51 +100,54 @@ const struct graft_config_key graft_config_keys[] = {
 	STRING(RUNTIME "log-level", runtime.log_level, "info",
 	       "`error`, `warning`, `info`, `debug`; also `panic` and `fatal` (as `error`) and `trace` (as `debug`)."),
 	STRINGS(RUNTIME "runtimes", runtime.runtimes,
-		"Low-level runtimes; the first that is found is used. A name is searched in `PATH`, a path is taken as it is.", "runc",
+		"Low-level runtimes; the first that exists is used. A name is looked up in `PATH`; a path is used as it is.", "runc",
 		"crun"),
 	STRING(RUNTIME "mode", runtime.mode, "auto", "`auto`, `jit-cdi`, `cdi`, `csv` or `legacy`."),
 	STRING(MODES "csv.mount-spec-path", runtime.csv_mount_spec_path,
 	       "/etc/nvidia-container-runtime/host-files-for-container.d", "Directory of the CSV files of a Tegra system."),
 	UNSET(MODES "csv.compat-container-root", STRING, runtime.csv_compat_container_root,
 	      "Directory of the CUDA compatibility libraries inside containers on Orin; unset = `/usr/local/cuda/compat_orin`."),
-	STRINGS(MODES "cdi.spec-dirs", runtime.cdi_spec_dirs, "Directories of CDI specs; later ones win.", "/etc/cdi",
+	STRINGS(MODES "cdi.spec-dirs", runtime.cdi_spec_dirs, "Directories of CDI specs; later ones override earlier ones.", "/etc/cdi",
 		"/var/run/cdi"),
 	STRING(MODES "cdi.default-kind", runtime.cdi_default_kind, "nvidia.com/gpu",
-	       "Kind of the devices whose names have none."),
+	       "Kind of the devices that a request names without one."),
 	STRINGS(MODES "cdi.annotation-prefixes", runtime.cdi_annotation_prefixes,
-		"Annotations whose names begin so ask for CDI devices.", "cdi.k8s.io/"),
+		"Prefixes of the names of annotations that ask for CDI devices.", "cdi.k8s.io/"),
+	OWN_STRINGS(MODES "cdi.allowed-envvar-kinds", runtime.cdi_allowed_envvar_kinds,
+		    "Kinds of CDI devices that a container's variables may name: `VENDOR/CLASS`, `VENDOR/*`, or `*` for all.",
+		    "nvidia.com/*", "runtime.nvidia.com/*"),
 	UNSET(MODES "jit-cdi.nvcdi-feature-flags", STRINGS, runtime.jit_feature_flags,
-	      "Flags for what is put into containers in modes `jit-cdi` and `csv`; unknown ones are ignored."),
+	      "Feature flags of modes `jit-cdi` and `csv`; unknown ones are ignored."),
 	UNSET(MODES "jit-cdi.nvcdi-disable-hooks", STRINGS, runtime.jit_disable_hooks,
-	      "Names of hooks whose work is left out; `all` = of every hook."),
+	      "Hooks whose work to leave out; `all` = every hook."),
 	STRING(MODES "legacy.cuda-compat-mode", runtime.cuda_compat_mode, "ldconfig",
-	       "How a newer CUDA of the image is made to work with this driver: `ldconfig`, `mount`, `hook` or `disabled`."),
+	       "How to make a newer CUDA in the image work with this driver: `ldconfig`, `mount`, `hook` or `disabled`."),
 
 	FEATURE("allow-cuda-compat-libs-from-container", allow_cuda_compat_libs_from_container,
-		"Superseded by `cuda-compat-mode`; counts only when that has another value."),
+		"Superseded by `cuda-compat-mode`; used only if that is unset or unknown."),
 	FEATURE("allow-ldconfig-from-container", allow_ldconfig_from_container,
-		"Accept a value of `ldconfig` that does not begin with `@`. It is not run either."),
+		"Accept a value of `ldconfig` that does not begin with `@`. No program is run in this case, either."),
 	FEATURE("allow-unknown-oci-spec-fields", allow_unknown_oci_spec_fields,
 		"Accepted for compatibility: unknown members of `config.json` are always allowed and always kept."),
 	FEATURE("disable-cuda-compat-lib-hook", disable_cuda_compat_lib_hook,
 		"Mode `legacy`: never inject the hook of `cuda-compat-mode = \"hook\"`."),
 	FEATURE("disable-imex-channel-creation", disable_imex_channel_creation,
-		"The hook makes no nodes of IMEX channels."),
+		"Keep the hook from creating nodes of IMEX channels."),
 	FEATURE("ignore-imex-channel-requests", ignore_imex_channel_requests,
-		"No container gets an IMEX channel."),
+		"Ignore all requests for IMEX channels."),
 	FEATURE("no-additional-gids-for-device-nodes", no_additional_gids_for_device_nodes,
 		"Do not add the groups of device nodes to the container's process."),
 	FEATURE("honor-driver-capabilities", honor_driver_capabilities,
-		"Mode `jit-cdi`: `NVIDIA_DRIVER_CAPABILITIES` selects what a container gets; otherwise it gets everything."),
+		"Mode `jit-cdi`: let `NVIDIA_DRIVER_CAPABILITIES` select what a container gets; otherwise it gets everything."),
 	FEATURE("honor-requirements", honor_requirements,
 		"Mode `jit-cdi`: check `NVIDIA_REQUIRE_*`."),
 	FEATURE("inject-compat32-libraries", compat32,
-		"Mode `jit-cdi`: 32-bit libraries, too."),
+		"Mode `jit-cdi`: include the 32-bit libraries."),
 };
 /* clang-format on */
 const size_t graft_config_n_keys = GRAFT_COUNT(graft_config_keys);
 
-static void *member(struct graft_config *config, const struct graft_config_key *key)
+static void *config_slot(struct graft_config *config, const struct graft_config_key *key)
 {
 	return (char *)config + key->offset;
 }
@@ -147,16 +156,16 @@ static void *member(struct graft_config *config, const struct graft_config_key *
 
 static int set_default(const struct graft_config_key *key, struct graft_arena *arena, struct graft_config *config)
 {
-	struct graft_strings *strings = member(config, key);
+	struct graft_strings *strings = config_slot(config, key);
 
 	if (!key->standard)
 		return 0;
 	switch (key->kind) {
 	case GRAFT_CONFIG_BOOL:
-		*(bool *)member(config, key) = strcmp(key->standard[0], "true") == 0;
+		*(bool *)config_slot(config, key) = strcmp(key->standard[0], "true") == 0;
 		break;
 	case GRAFT_CONFIG_STRING:
-		*(const char **)member(config, key) = key->standard[0];
+		*(const char **)config_slot(config, key) = key->standard[0];
 		break;
 	case GRAFT_CONFIG_STRINGS:
 		for (size_t i = 0; key->standard[i]; i++) {
@@ -208,12 +217,15 @@ void graft_config_spelling(const struct graft_toml *toml, const char *name, char
 			return;
 		path[end] = '.';
 	}
-	/* What is there of it is as it is spelled: a table that is no table is found all the same. */
+	/*
+	 * Parts that exist keep the document's spelling, so that a parent that is not a table is
+	 * still found.
+	 */
 	(void)snprintf(path + begin, GRAFT_CONFIG_NAME_SIZE - begin, "%s", name + begin);
 }
 
-static int read_string(const struct graft_toml *toml, const char *path, struct graft_arena *arena,
-		       const char **ret_string, struct graft_error *err)
+static int read_config_string(const struct graft_toml *toml, const char *path, struct graft_arena *arena,
+			      const char **ret_string, struct graft_error *err)
 {
 	const char *string = NULL;
 
@@ -225,9 +237,9 @@ static int read_string(const struct graft_toml *toml, const char *path, struct g
 	return *ret_string ? 0 : graft_fail_memory(err);
 }
 
-/* A list that is there replaces the default, also an empty one. */
-static int read_strings(const struct graft_toml *toml, const char *path, struct graft_arena *arena,
-			struct graft_strings *ret_strings, struct graft_error *err)
+/* A list that is present replaces the default, even if it is empty. */
+static int read_config_strings(const struct graft_toml *toml, const char *path, struct graft_arena *arena,
+			       struct graft_strings *ret_strings, struct graft_error *err)
 {
 	struct graft_strings strings = { 0 };
 
@@ -238,10 +250,10 @@ static int read_strings(const struct graft_toml *toml, const char *path, struct 
 	return 0;
 }
 
-static int read_key(const struct graft_toml *toml, const struct graft_config_key *key, struct graft_config *config,
-		    struct graft_error *err)
+static int read_config_key(const struct graft_toml *toml, const struct graft_config_key *key,
+			   struct graft_config *config, struct graft_error *err)
 {
-	void *target = member(config, key);
+	void *target = config_slot(config, key);
 	char path[GRAFT_CONFIG_NAME_SIZE];
 
 	graft_config_spelling(toml, key->name, path);
@@ -249,14 +261,14 @@ static int read_key(const struct graft_toml *toml, const struct graft_config_key
 	case GRAFT_CONFIG_BOOL:
 		return graft_toml_get_bool(toml, path, target, err);
 	case GRAFT_CONFIG_STRING:
-		return read_string(toml, path, config->arena, target, err);
+		return read_config_string(toml, path, config->arena, target, err);
 	case GRAFT_CONFIG_STRINGS:
-		return read_strings(toml, path, config->arena, target, err);
+		return read_config_strings(toml, path, config->arena, target, err);
 	}
 	return 0;
 }
 
-/* SPEC 2.2: the one value that is judged when it is read, by every program. */
+/* SPEC runtime-and-hook 2.2: the one value that every program validates while reading. */
 static int check_ldconfig(const struct graft_toml *toml, const struct graft_config *config, struct graft_error *err)
 {
 	char path[GRAFT_CONFIG_NAME_SIZE];
@@ -282,8 +294,10 @@ int graft_config_read(const struct graft_toml *toml, const struct graft_config_h
 	if (!ret_config->file)
 		return graft_fail_memory(err);
 	for (size_t i = 0; i < graft_config_n_keys; i++) {
-		if (read_key(toml, &graft_config_keys[i], ret_config, err) < 0)
+		if (read_config_key(toml, &graft_config_keys[i], ret_config, err) < 0)
 			return -1;
 	}
+	if (graft_config_find_unknown(toml, arena, &ret_config->unknown, err) < 0)
+		return -1;
 	return check_ldconfig(toml, ret_config, err);
 }

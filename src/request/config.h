@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config: the settings of config.toml as plain data (SPEC runtime-and-hook 2). Pure; where the file is looked for and what the host adds
- * to the defaults (SUSE, ldconfig.real) is cli/config.h.
+ * config: the settings of config.toml as plain data (SPEC runtime-and-hook 2). Pure;
+ * start/config_file.h decides where the file is and what the host adds to the defaults (SUSE,
+ * ldconfig.real).
  *
- * One table holds every key: its name, type, default and what it does. Reading, the defaults, the JSON form and docs/config.md come from it.
- * Keys that are not in it are ignored, as are those of older releases (SPEC 2.4).
+ * One table has every key with its name, type, default and description. Reading, defaults, the JSON
+ * form and docs/config.md are derived from it. Keys that are not in it are ignored, including those
+ * of older releases (SPEC runtime-and-hook 2.4).
  */
 #ifndef GRAFT_REQUEST_CONFIG_H
 #define GRAFT_REQUEST_CONFIG_H
@@ -15,7 +17,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
-#include "formats/toml.h"
+#include "formats/toml/toml.h"
 
 struct graft_strings {
 	const char **items;
@@ -23,10 +25,10 @@ struct graft_strings {
 };
 
 struct graft_config {
-	const char *file; /* where it was read; NULL = built-in defaults */
+	const char *file; /* the file that was read; NULL = built-in defaults */
 
 	bool disable_require;
-	const char *swarm_resource; /* "" = none; comma list of variable names */
+	const char *swarm_resource; /* "" = none; comma-separated names of variables */
 	bool accept_envvar_unprivileged, accept_volume_mounts;
 	const char *supported_driver_capabilities;
 
@@ -49,6 +51,7 @@ struct graft_config {
 		const char *csv_mount_spec_path;
 		const char *csv_compat_container_root; /* NULL = unset */
 		struct graft_strings cdi_spec_dirs, cdi_annotation_prefixes;
+		struct graft_strings cdi_allowed_envvar_kinds; /* Graft's own key; see request/container.h */
 		const char *cdi_default_kind;
 		struct graft_strings jit_feature_flags, jit_disable_hooks;
 		const char *cuda_compat_mode; /* modes.legacy */
@@ -58,9 +61,18 @@ struct graft_config {
 		bool allow_cuda_compat_libs_from_container, allow_ldconfig_from_container,
 		    allow_unknown_oci_spec_fields, disable_cuda_compat_lib_hook, disable_imex_channel_creation,
 		    ignore_imex_channel_requests, no_additional_gids_for_device_nodes;
-		/* Graft's own, for what jit-cdi mode otherwise leaves out: NVIDIA_DRIVER_CAPABILITIES, NVIDIA_REQUIRE_*, 32 bits */
+		/*
+		 * Graft's own, for what jit-cdi mode otherwise leaves out:
+		 * NVIDIA_DRIVER_CAPABILITIES, NVIDIA_REQUIRE_*, 32-bit libraries
+		 */
 		bool honor_driver_capabilities, honor_requirements, compat32;
 	} features;
+
+	/*
+	 * Unknown keys and tables of the file, a warning each: see
+	 * graft_config_find_unknown().
+	 */
+	struct graft_strings unknown;
 
 	struct graft_arena *arena; /* borrowed */
 };
@@ -70,61 +82,110 @@ enum graft_config_kind { GRAFT_CONFIG_BOOL, GRAFT_CONFIG_STRING, GRAFT_CONFIG_ST
 struct graft_config_key {
 	const char *name; /* dotted, as in the document: "nvidia-container-cli.root" */
 	enum graft_config_kind kind;
-	size_t offset;               /* in struct graft_config: of a bool, a const char *, a struct graft_strings */
-	const char *const *standard; /* the default: one word, or the list; NULL-terminated. NULL = unset */
-	const char *doc;             /* what it does; one or two sentences of Markdown */
-	const char
-	    *sample; /* value, in TOML's spelling, that a document shows in a comment instead of the default; or NULL */
-	bool omitted;  /* not in the document of defaults */
+	size_t offset;               /* in struct graft_config: of a bool, a const char * or a struct graft_strings */
+	const char *const *standard; /* the default: one string, or a list; NULL-terminated. NULL = unset */
+	const char *doc;             /* description; one or two sentences of Markdown */
+	/*
+	 * Value in TOML syntax that a document shows in a comment instead of the default; or NULL
+	 */
+	const char *sample;
+	bool omitted;  /* not in the default document */
 	bool optional; /* `nil` deletes it */
 };
 extern const struct graft_config_key graft_config_keys[];
 extern const size_t graft_config_n_keys;
 
-/* What a host adds to the defaults; found by cli/config.h, given as data in tests. NULL or zeros = nothing. */
+/*
+ * What a host adds to the defaults; found by start/config_file.h, given as data in tests. NULL or
+ * zeros = nothing.
+ */
 struct graft_config_host {
-	bool suse;            /* SPEC 2.6 */
-	const char *ldconfig; /* the normalised default (SPEC 2.5); NULL = "@/sbin/ldconfig" */
+	bool suse;            /* SPEC runtime-and-hook 2.6 */
+	const char *ldconfig; /* the normalised default (SPEC runtime-and-hook 2.5); NULL = "@/sbin/ldconfig" */
 };
 
-/* The built-in defaults (SPEC 2.3). The strings are constants, or `host`'s. -1: GRAFT_NO_MEMORY. */
+/*
+ * Returns the built-in defaults (SPEC runtime-and-hook 2.3). The strings are constants, or
+ * `host`'s. Returns -1 with GRAFT_NO_MEMORY.
+ */
 int graft_config_defaults(const struct graft_config_host *host, struct graft_arena *arena,
 			  struct graft_config *ret_config, struct graft_error *err);
 /*
- * Defaults, then each key that the document has (SPEC 2.2, 2.3); its strings are copied. A key and the tables that lead to it are found in
- * lower case, as the table has them, or else all in upper case. -1: GRAFT_FORMAT with file, line, column, key, value and what is allowed;
- * GRAFT_INVALID for ldconfig ("invalid config value: nvidia-container-cli.ldconfig value ... is not host-relative ...").
+ * Sets the defaults, then each key that the document has (SPEC runtime-and-hook 2.2, 2.3); its
+ * strings are copied into the arena. A key and the tables that contain it are found in lower case,
+ * as the table of keys has them, or all in upper case. Returns -1 with GRAFT_FORMAT, naming file,
+ * line, column, key, value and what is allowed; with GRAFT_INVALID for ldconfig ("invalid config
+ * value: nvidia-container-cli.ldconfig value ... is not host-relative ..."); or with
+ * GRAFT_NO_MEMORY.
  */
 int graft_config_read(const struct graft_toml *toml, const struct graft_config_host *host, struct graft_arena *arena,
 		      struct graft_config *ret_config, struct graft_error *err);
 
 /*
- * The path by which a document has the key of that name: each of its parts as the table has it or, when only that is there, in upper case.
+ * Lists the keys and tables that are not in the table of keys, nor among those of older releases
+ * (SPEC runtime-and-hook 2.4): "FILE: line 3: ignoring unknown key 'nvidia-container-cli.no_cgroups'
+ * (did you mean 'no-cgroups'?)". What is below an unknown table is not listed. At most
+ * GRAFT_CONFIG_UNKNOWN_MAX; the texts are in the arena. graft_config_read() does it, too. Returns -1
+ * with GRAFT_NO_MEMORY.
  */
-#define GRAFT_CONFIG_NAME_SIZE 128 /* longer than any name of the table */
+#define GRAFT_CONFIG_UNKNOWN_MAX 16u
+int graft_config_find_unknown(const struct graft_toml *toml, struct graft_arena *arena,
+			      struct graft_strings *ret_unknown, struct graft_error *err);
+
+/*
+ * A setting whose value no program understands. `allowed` follows "it can be", and has the word that
+ * was probably meant: "mount, hook or disabled (did you mean 'mount'?)". `standard` is the default,
+ * "" if there is none.
+ */
+struct graft_config_mistake {
+	const char *key, *value, *allowed, *standard;
+};
+/*
+ * Finds such settings; each word of a list counts by itself. The array and its strings are in the
+ * arena, are constants or belong to `config`. Names of files, users and programs are not judged:
+ * whether they can be used only their host says. Returns -1 with GRAFT_NO_MEMORY.
+ */
+int graft_config_find_mistakes(const struct graft_config *config, struct graft_arena *arena,
+			       struct graft_config_mistake **ret_mistakes, size_t *ret_n, struct graft_error *err);
+
+/*
+ * Writes to `path` the path under which a document has the key `name`: each part as the table of
+ * keys has it or, if only that exists, in upper case.
+ */
+#define GRAFT_CONFIG_NAME_SIZE 128 /* longer than any name in the table */
 void graft_config_spelling(const struct graft_toml *toml, const char *name, char path[GRAFT_CONFIG_NAME_SIZE]);
 
 /*
  * config_edit.c: SPEC ctk-and-cdi 1.4, `config --set`.
  *
- * graft_config_set: one setting, "KEY=VALUE", or "KEY" for a bool: VALUE goes into the document, which otherwise stays as it is, but for a comment that
- * graft_config_sample_line() made, whose place the key takes. A list is split at `separator` where VALUE has that, else at commas; an empty VALUE is an
- * empty list. "nil" deletes an optional key. -1: GRAFT_INVALID "invalid --set option SETTING: ...", with the document as it was; GRAFT_NO_MEMORY.
+ * graft_config_set() applies one setting, "KEY=VALUE", or "KEY" for a bool. VALUE goes into the
+ * document, which otherwise stays as it is, except that a new key replaces the comment that
+ * graft_config_sample_line() made for it. A list is split at `separator` if VALUE contains it, else
+ * at commas; an empty VALUE is an empty list. "nil" deletes an optional key. Returns -1 with
+ * GRAFT_INVALID "invalid --set option SETTING: ...", leaving the document as it was, or with
+ * GRAFT_NO_MEMORY.
  *
- * graft_config_split_settings: the settings of one option's value: it ends at each comma that the name of a key follows (and behind that '=', a comma or
- * the end). All are copies in the arena.
+ * graft_config_split_settings() splits the value of one option into settings: a setting ends at
+ * each comma that is followed by the name of a key (and then by '=', a comma or the end). The
+ * results are copies in the arena. Returns -1 with GRAFT_NO_MEMORY.
  */
 int graft_config_set(struct graft_toml **toml, const char *setting, const char *separator, struct graft_error *err);
 int graft_config_split_settings(const char *value, struct graft_arena *arena, struct graft_strings *ret_settings,
 				struct graft_error *err);
 
-/* The document of defaults, which is empty of comments but for samples. Nothing in it that is not what graft_config_defaults() says. */
+/*
+ * Appends the default document: exactly the values of graft_config_defaults(), with no comments
+ * except samples. Returns -1 with GRAFT_NO_MEMORY.
+ */
 int graft_config_default_document(const struct graft_config_host *host, struct graft_arena *arena,
 				  struct graft_buffer *out, struct graft_error *err);
-/* "#KEY = SAMPLE" of a key with a sample, without a newline. */
+/* Appends "#KEY = SAMPLE" for a key with a sample, without a newline. */
 void graft_config_sample_line(const struct graft_config_key *key, struct graft_buffer *out);
 
-/* Appends one JSON object, a member per key under its full name, for tests and bug reports. What is unset is null. */
+/*
+ * Appends one JSON object with a member per key, under its full name, for tests and bug reports.
+ * Unset values are null.
+ */
 void graft_config_to_json(const struct graft_config *config, struct graft_buffer *out);
 /* Appends the man page of the file in scdoc's format. */
 void graft_config_manual(struct graft_buffer *out);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_document: texts from the table of keys and from a configuration: JSON, the tables of docs/config.md, the document that `config default` prints. */
+/*
+ * config_document: generates texts from the table of keys and from a configuration: JSON, the
+ * tables of docs/config.md, the man page, and the document that `config default` prints.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/options.h"
-#include "formats/json.h"
+#include "formats/json/json.h"
 #include "request/config.h"
 
-static const void *member(const struct graft_config *config, const struct graft_config_key *key)
+static const void *config_value(const struct graft_config *config, const struct graft_config_key *key)
 {
 	return (const char *)config + key->offset;
 }
@@ -31,7 +34,7 @@ void graft_config_to_json(const struct graft_config *config, struct graft_buffer
 
 	for (size_t i = 0; i < graft_config_n_keys; i++, separator = ",\n  ") {
 		const struct graft_config_key *key = &graft_config_keys[i];
-		const void *value = member(config, key);
+		const void *value = config_value(config, key);
 
 		graft_buffer_printf(out, "%s\"%s\": ", separator, key->name);
 		switch (key->kind) {
@@ -97,7 +100,7 @@ void graft_config_document(struct graft_buffer *out)
 
 /* ---- man page ---- */
 
-/* Markdown's code marks are not the man page's. */
+/* Markdown's code marks do not exist in the man page. */
 static void manual_text(struct graft_buffer *out, const char *text)
 {
 	for (const char *end; *text != '\0'; text = end + (*end == '`')) {
@@ -133,25 +136,29 @@ void graft_config_manual(struct graft_buffer *out)
 	static const char top[] =
 	    "nvidia-container-runtime-config(5)\n\n# NAME\n\nnvidia-container-runtime-config - settings of the NVIDIA "
 	    "container runtime, its hook and nvidia-ctk\n\n# "
-	    "DESCRIPTION\n\n_/etc/nvidia-container-runtime/config.toml_ is a "
-	    "TOML document. *NVIDIA\\_CTK\\_CONFIG\\_FILE\\_PATH* names another one; without it, "
-	    "_$XDG\\_CONFIG\\_HOME/nvidia-container-runtime/config.toml_ comes first where that variable is set. A "
-	    "file that is "
-	    "not there means the defaults. Keys that are not listed here are ignored; a value of a wrong type is an "
-	    "error with line and column.\n\n*nvidia-ctk config default* prints a document with all defaults, "
-	    "*nvidia-ctk "
-	    "config --set* changes one and keeps comments and order.\n\n# KEYS\n\n";
+	    "DESCRIPTION\n\n_/etc/nvidia-container-runtime/config.toml_ is a TOML document. "
+	    "*NVIDIA\\_CTK\\_CONFIG\\_FILE\\_PATH* names another one; without it, "
+	    "_$XDG\\_CONFIG\\_HOME/nvidia-container-runtime/config.toml_ is preferred if that variable is set. If the "
+	    "file does not exist, the defaults apply. Keys that are not listed here are ignored, with a warning in the "
+	    "logs; a value of a wrong "
+	    "type is an error with line and column.\n\n*nvidia-ctk config default* prints a document with all "
+	    "defaults, *nvidia-ctk config --set* changes one and keeps comments and order.\n\n# KEYS\n\n";
 
 	graft_buffer_string(out, top);
 	for (size_t i = 0; i < graft_config_n_keys; i++)
 		manual_key(&graft_config_keys[i], out);
 	graft_buffer_string(
-	    out, "# SEE ALSO\n\n*nvidia-container-runtime*(8), *nvidia-container-runtime-hook*(8), *nvidia-ctk*(1)\n");
+	    out, "# EXAMPLES\n\nLog what the runtime decides:\n\n\t\\[nvidia-container-runtime\\]++\n"
+		 "debug = \"/var/log/nvidia-container-runtime.log\"++\nlog-level = \"debug\"\n\n"
+		 "# SEE ALSO\n\n*nvidia-container-runtime*(8), *nvidia-container-runtime-hook*(8), *nvidia-ctk*(1)\n");
 }
 
 /* ---- config.toml ---- */
 
-/* Where the name of a table ends in the name of a key: at its last dot; 0 for the keys of the root. */
+/*
+ * Returns where the name of the table ends in the name of a key: at its last dot; 0 for the keys of
+ * the root.
+ */
 static size_t table_length(const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -159,7 +166,10 @@ static size_t table_length(const char *name)
 	return dot ? (size_t)(dot - name) : 0;
 }
 
-/* The dots of two names of tables come before all other characters, so a table stands before those inside it, and those before the next table. */
+/*
+ * Compares names of tables. Dots sort before all other characters, so a table comes before its
+ * subtables, and those before the next table.
+ */
 static int compare_tables(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	for (size_t i = 0; i < a_length && i < b_length; i++) {
@@ -171,7 +181,7 @@ static int compare_tables(const char *a, size_t a_length, const char *b, size_t 
 	return (a_length > b_length) - (a_length < b_length);
 }
 
-static int compare_keys(const void *a, const void *b)
+static int compare_config_keys(const void *a, const void *b)
 {
 	const struct graft_config_key *left = *(const struct graft_config_key *const *)a;
 	const struct graft_config_key *right = *(const struct graft_config_key *const *)b;
@@ -181,7 +191,7 @@ static int compare_keys(const void *a, const void *b)
 	return order != 0 ? order : strcmp(left->name + left_length, right->name + right_length);
 }
 
-/* [a.b] for each table on the way to this key that the previous key was not in. */
+/* Appends [a.b] for each table on the path to this key that the previous key was not in. */
 static void add_headers(struct graft_buffer *out, const char *previous, const char *name)
 {
 	size_t length = table_length(name);
@@ -192,7 +202,7 @@ static void add_headers(struct graft_buffer *out, const char *previous, const ch
 	}
 }
 
-static void add_value(struct graft_buffer *out, const struct graft_config_key *key, const void *value)
+static void add_config_value(struct graft_buffer *out, const struct graft_config_key *key, const void *value)
 {
 	const struct graft_strings *strings = value;
 
@@ -214,10 +224,13 @@ static void add_value(struct graft_buffer *out, const struct graft_config_key *k
 	}
 }
 
-/* SPEC ctk-and-cdi 1.4: where a host adds something to the defaults, that is no sample. */
+/*
+ * SPEC ctk-and-cdi 1.4: a value that the host adds to the defaults is written out, not shown as a
+ * sample.
+ */
 static bool is_from_host(const struct graft_config_key *key, const struct graft_config *config)
 {
-	return member(config, key) == &config->cli.user && config->cli.user[0] != '\0';
+	return config_value(config, key) == &config->cli.user && config->cli.user[0] != '\0';
 }
 
 int graft_config_default_document(const struct graft_config_host *host, struct graft_arena *arena,
@@ -231,7 +244,7 @@ int graft_config_default_document(const struct graft_config_host *host, struct g
 		return graft_fail_memory(err);
 	for (size_t i = 0; i < graft_config_n_keys; i++)
 		keys[i] = &graft_config_keys[i];
-	qsort(keys, graft_config_n_keys, sizeof(*keys), compare_keys);
+	qsort(keys, graft_config_n_keys, sizeof(*keys), compare_config_keys);
 	for (size_t i = 0; i < graft_config_n_keys; i++) {
 		const struct graft_config_key *key = keys[i];
 		const char *dot = strrchr(key->name, '.');
@@ -244,7 +257,7 @@ int graft_config_default_document(const struct graft_config_host *host, struct g
 			graft_config_sample_line(key, out);
 		} else {
 			graft_buffer_printf(out, "%s = ", dot ? dot + 1 : key->name);
-			add_value(out, key, member(&config, key));
+			add_config_value(out, key, config_value(&config, key));
 		}
 		graft_buffer_char(out, '\n');
 	}

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_edit: settings as `config --set` has them (SPEC ctk-and-cdi 1.4, 6.2), put into a document. Where the document is, and who reads it, is not known here. */
+/*
+ * config_edit: applies settings in the form of `config --set` (SPEC ctk-and-cdi 1.4, 6.2) to a
+ * document. Knows neither where the document is nor what reads it.
+ */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "base/options.h"
 #include "request/config.h"
 
-static const struct graft_config_key *find_key(const char *name, size_t length)
+static const struct graft_config_key *find_config_key(const char *name, size_t length)
 {
 	for (size_t i = 0; i < graft_config_n_keys; i++) {
 		const char *known = graft_config_keys[i].name;
@@ -18,8 +23,8 @@ static const struct graft_config_key *find_key(const char *name, size_t length)
 	return NULL;
 }
 
-/* Whether a name is that of a table, or of a key: known[length] is '.' or the end. */
-static bool is_known(const char *name, size_t length)
+/* Returns whether a name is that of a table or of a key: known[length] is '.' or the end. */
+static bool is_config_name(const char *name, size_t length)
 {
 	for (size_t i = 0; i < graft_config_n_keys; i++) {
 		const char *known = graft_config_keys[i].name;
@@ -34,7 +39,7 @@ static bool is_known(const char *name, size_t length)
 
 static bool is_setting(const char *text)
 {
-	return find_key(text, strcspn(text, "=,")) != NULL;
+	return find_config_key(text, strcspn(text, "=,")) != NULL;
 }
 
 int graft_config_split_settings(const char *value, struct graft_arena *arena, struct graft_strings *ret_settings,
@@ -59,10 +64,10 @@ int graft_config_split_settings(const char *value, struct graft_arena *arena, st
 	}
 }
 
-/* ---- a new key in the place of its sample ---- */
+/* ---- a new key replaces its sample ---- */
 
 struct line {
-	size_t start, end; /* behind the newline */
+	size_t start, end; /* after the newline */
 };
 
 static struct line line_at(const char *text, size_t length, size_t at)
@@ -93,7 +98,7 @@ static bool is_line(const char *text, struct line line, const struct graft_buffe
 	return length == wanted->length && memcmp(text + line.start, graft_buffer_text(wanted), length) == 0;
 }
 
-/* The sample in the same table as the key's line. */
+/* Finds the sample in the table that contains the key's line. */
 static bool find_sample(const char *text, size_t length, struct line key, const struct graft_buffer *sample,
 			struct line *ret_line)
 {
@@ -143,7 +148,11 @@ static int replace_sample(struct graft_toml **toml, struct line key, struct line
 	return 0;
 }
 
-/* A key that was just added, on a line of its own. Text over several lines could look like a sample; where there is any, all stays as it is. */
+/*
+ * Moves a key that was just added, on a line of its own, to the line of its sample, which it
+ * replaces. Multi-line strings could contain what looks like a sample, so a document with any is
+ * left alone.
+ */
 static int take_place_of_sample(struct graft_toml **toml, const struct graft_config_key *key, struct graft_error *err)
 {
 	struct graft_buffer wanted = { .max = 0 };
@@ -169,22 +178,49 @@ static int take_place_of_sample(struct graft_toml **toml, const struct graft_con
 
 /* ---- one setting ---- */
 
-static int refuse(const char *setting, const struct graft_error *why, struct graft_error *err)
+static int refuse_setting(const char *setting, const struct graft_error *why, struct graft_error *err)
 {
-	return graft_fail(err, why->status, why->sys, "invalid --set option %s: %s", setting, why->msg);
+	(void)graft_fail(err, why->status, why->sys, "invalid --set option %s: %s", setting, why->msg);
+	return graft_with_hint(err, "See 'man nvidia-container-runtime-config' for every key and its values.");
 }
 
-/* The first part of the name that leads nowhere. */
+/* The key that was probably meant: one that is spelled nearly so, or is called so in another table. */
+static const char *find_meant_key(const char *name, size_t length)
+{
+	char word[GRAFT_CONFIG_NAME_SIZE];
+	struct graft_nearest_search nearest = { .word = word };
+	const char *part, *elsewhere = NULL;
+
+	if (length == 0 || length >= sizeof(word))
+		return NULL;
+	(void)snprintf(word, sizeof(word), "%.*s", (int)length, name);
+	part = strrchr(word, '.');
+	for (size_t i = 0; i < graft_config_n_keys; i++) {
+		const char *known = graft_config_keys[i].name, *last = strrchr(known, '.');
+		unsigned int distance = graft_nearest_distance(part ? part + 1 : word, last ? last + 1 : known);
+
+		/* In a long name, much of the last part could differ. */
+		if (distance != GRAFT_NEAREST_FAR)
+			graft_nearest_consider(&nearest, known);
+		if (distance == 0 && !elsewhere)
+			elsewhere = known;
+	}
+	return nearest.best ? nearest.best : elsewhere;
+}
+
+/* Names the first part of the name that does not exist. */
 static int fail_undefined(const char *name, size_t length, struct graft_error *err)
 {
 	size_t begin = 0, end = strcspn(name, ".=");
+	const char *meant = find_meant_key(name, length);
 
-	while (end < length && is_known(name, end)) {
+	while (end < length && is_config_name(name, end)) {
 		begin = end + 1;
 		end = begin + strcspn(name + begin, ".=");
 	}
-	return graft_fail(err, GRAFT_INVALID, 0, "invalid config option: undefined field: \"%.*s\"", (int)(end - begin),
-			  name + begin);
+	return graft_fail(err, GRAFT_INVALID, 0, "invalid config option: undefined field: \"%.*s\"%s%s%s",
+			  (int)(end - begin), name + begin, meant ? " (did you mean '" : "", meant ? meant : "",
+			  meant ? "'?)" : "");
 }
 
 static int set_bool(struct graft_toml *toml, const char *path, const char *setting, const char *value,
@@ -198,7 +234,7 @@ static int set_bool(struct graft_toml *toml, const char *path, const char *setti
 	return graft_toml_set_bool(toml, path, on, err);
 }
 
-/* `words` is a copy of the value, which is cut into pieces. */
+/* `words` is a copy of the value; it is cut into pieces in place. */
 static int set_list(struct graft_toml *toml, const char *path, char *words, const char *separator,
 		    struct graft_error *err)
 {
@@ -238,10 +274,10 @@ static int set_value(struct graft_toml *toml, const struct graft_config_key *key
 	return words ? set_list(toml, path, words, separator, err) : graft_fail_memory(err);
 }
 
-/* Why a name is none that can be set. */
+/* Reports why a name cannot be set. */
 static int fail_name(const char *setting, size_t length, struct graft_error *err)
 {
-	if (length == 0 || !is_known(setting, length))
+	if (length == 0 || !is_config_name(setting, length))
 		return fail_undefined(setting, length, err);
 	if (setting[length] == '=')
 		return graft_fail(err, GRAFT_INVALID, 0, "unsupported type for [%.*s] (table)", (int)length, setting);
@@ -252,16 +288,16 @@ int graft_config_set(struct graft_toml **toml, const char *setting, const char *
 {
 	size_t length = strcspn(setting, "=");
 	const char *value = setting[length] == '=' ? setting + length + 1 : NULL;
-	const struct graft_config_key *key = find_key(setting, length);
+	const struct graft_config_key *key = find_config_key(setting, length);
 	struct graft_error why = { .status = GRAFT_OK };
 	bool present;
 
 	if (!key) {
 		(void)fail_name(setting, length, &why);
-		return refuse(setting, &why, err);
+		return refuse_setting(setting, &why, err);
 	}
 	present = graft_toml_has(*toml, key->name);
 	if (set_value(*toml, key, setting, value, separator, &why) < 0)
-		return refuse(setting, &why, err);
+		return refuse_setting(setting, &why, err);
 	return present ? 0 : take_place_of_sample(toml, key, err);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * container: the request of a container, put together from its sources. What the words of a source are is container_words.c's matter, what
- * the image requires container_requirements.c's; this file knows precedence and privilege (SPEC runtime-and-hook 4.4 to 4.8). It does not
- * know which devices there are.
+ * container: combines a container's request from its sources. container_words.c parses the device
+ * names of a source, container_requirements.c what the image requires; this file knows precedence
+ * and privilege (SPEC runtime-and-hook 4.4 to 4.8). It does not know which devices exist.
  */
 #include "request/container.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "formats/cdi/cdi.h"
 #include "request/container_words.h"
 
 static const char *const gate_variables[GRAFT_GATE_MAX] = {
@@ -26,28 +27,73 @@ struct reading {
 	struct graft_container *container;
 };
 
-/* Where the variables of a container are looked for, and what they said. */
+/* The variables from which devices are read, and the device names in them. */
 struct variables {
-	const char *names; /* for logs */
+	const char *names; /* names of the variables, for logs */
 	struct graft_strings words;
 };
 
 /*
- * Variables of images ask for GPUs without the engine knowing. An administrator who does not want that says so in config.toml, and then only
- * containers that may do anything anyway are listened to.
+ * An image's variables can request GPUs and other parts of the host without the engine's knowledge.
+ * An administrator can disallow that in config.toml; then only privileged containers, which may do
+ * anything anyway, may use them.
  */
-static bool may_use_environment(const struct reading *r, const struct variables *variables, const char *what)
+static bool may_use_environment(const struct reading *r, const char *names, const char *what)
 {
 	if (r->container->privileged || r->config->accept_envvar_unprivileged)
 		return true;
 	graft_warn(r->log,
 		   "ignoring %s requested by %s: the container is not privileged, and "
 		   "accept-nvidia-visible-devices-envvar-when-unprivileged is false",
-		   what, variables->names);
+		   what, names);
 	return false;
 }
 
-/* The variables that swarm-resource names, as far as the container has them; their words one after the other. */
+/*
+ * Returns whether an allowed item matches the kind: "VENDOR/CLASS" matches exactly that kind,
+ * "VENDOR/" with an asterisk all kinds of the vendor, and an asterisk alone every kind.
+ */
+static bool is_kind_allowed(const struct reading *r, const char *kind, size_t length)
+{
+	const struct graft_strings *allowed = &r->config->runtime.cdi_allowed_envvar_kinds;
+
+	for (size_t i = 0; i < allowed->n; i++) {
+		const char *item = allowed->items[i];
+		size_t n = strlen(item);
+
+		if (strcmp(item, "*") == 0 || (n == length && strncmp(item, kind, n) == 0))
+			return true;
+		if (n > 2 && strcmp(item + n - 2, "/*") == 0 && n - 1 < length && strncmp(item, kind, n - 1) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * SECURITY: a CDI specification can give access to anything on the host, including mounts and
+ * hooks, and many are not meant for everyone. A refusal is an error: a container must not start
+ * without what it requests.
+ */
+static int check_kinds(const struct reading *r, const struct variables *variables, struct graft_error *err)
+{
+	for (size_t i = 0; i < variables->words.n; i++) {
+		const char *device = variables->words.items[i];
+		size_t length = strcspn(device, "=");
+
+		if (!graft_cdi_is_qualified(device) || is_kind_allowed(r, device, length))
+			continue;
+		return graft_fail(
+		    err, GRAFT_INVALID, 0,
+		    "%s asks for the CDI device '%.100s': variables of containers may not name devices of the kind "
+		    "'%.*s'; request it with an annotation or a volume mount, or add the kind "
+		    "to nvidia-container-runtime.modes.cdi.allowed-envvar-kinds in %s",
+		    variables->names, device, (int)(length < 100 ? length : 100), device,
+		    r->config->file ? r->config->file : "config.toml");
+	}
+	return 0;
+}
+
+/* Reads the variables that swarm-resource names and the container has; concatenates their lists. */
 static int read_swarm_variables(const struct reading *r, struct variables *variables, bool *ret_present,
 				struct graft_error *err)
 {
@@ -72,7 +118,10 @@ static int read_swarm_variables(const struct reading *r, struct variables *varia
 	return 0;
 }
 
-/* SPEC 4.4, rule 1: before NVIDIA_VISIBLE_DEVICES was there, an image showed by CUDA_VERSION that it wants GPUs. */
+/*
+ * SPEC runtime-and-hook 4.4, rule 1: before NVIDIA_VISIBLE_DEVICES existed, an image requested GPUs
+ * by setting CUDA_VERSION.
+ */
 static int default_of_image(const struct reading *r, struct variables *variables, struct graft_error *err)
 {
 	if (!r->container->legacy_image)
@@ -81,8 +130,8 @@ static int default_of_image(const struct reading *r, struct variables *variables
 	return graft_words_add(&variables->words, "all", r->arena, err);
 }
 
-static int read_variable(const struct reading *r, const char *name, struct variables *variables,
-			 struct graft_error *err)
+static int read_container_variable(const struct reading *r, const char *name, struct variables *variables,
+				   struct graft_error *err)
 {
 	const char *value = graft_oci_spec_env(r->spec, name);
 
@@ -100,18 +149,20 @@ static int read_environment(const struct reading *r, struct graft_error *err)
 
 	if (read_swarm_variables(r, &variables, &present, err) < 0)
 		return -1;
-	if (!present && read_variable(r, "NVIDIA_VISIBLE_DEVICES", &variables, err) < 0)
+	if (!present && read_container_variable(r, "NVIDIA_VISIBLE_DEVICES", &variables, err) < 0)
 		return -1;
 	graft_words_reduce(&variables.words);
-	if (variables.words.n == 0 || !may_use_environment(r, &variables, "devices"))
+	if (variables.words.n == 0 || !may_use_environment(r, variables.names, "devices"))
 		return 0;
+	if (check_kinds(r, &variables, err) < 0)
+		return -1;
 	container->devices = variables.words;
 	container->origin = GRAFT_ORIGIN_ENVIRONMENT;
 	container->origin_name = variables.names;
 	return 0;
 }
 
-/* SPEC 4.8; Q8: "none" is no channel, and "all" of an environment neither. */
+/* SPEC runtime-and-hook 4.8, Q8: "none" selects no channel, nor does "all" from an environment. */
 static int read_channels(const struct reading *r, const struct graft_strings *of_mounts, struct graft_error *err)
 {
 	struct variables variables = { .names = NULL };
@@ -124,7 +175,7 @@ static int read_channels(const struct reading *r, const struct graft_strings *of
 	}
 	if (!graft_oci_spec_env(r->spec, "NVIDIA_IMEX_CHANNELS"))
 		return 0;
-	if (read_variable(r, "NVIDIA_IMEX_CHANNELS", &variables, err) < 0)
+	if (read_container_variable(r, "NVIDIA_IMEX_CHANNELS", &variables, err) < 0)
 		return -1;
 	graft_words_reduce(&variables.words);
 	if (variables.words.n == 1 &&
@@ -132,13 +183,16 @@ static int read_channels(const struct reading *r, const struct graft_strings *of
 		graft_info(r->log, "NVIDIA_IMEX_CHANNELS=%s selects no channel", variables.words.items[0]);
 		return 0;
 	}
-	if (variables.words.n > 0 && may_use_environment(r, &variables, "IMEX channels"))
+	if (variables.words.n > 0 && may_use_environment(r, variables.names, "IMEX channels"))
 		r->container->imex_channels = variables.words;
 	return 0;
 }
 
-/* SPEC 4.7: annotations, else volume mounts, else the environment; never mixed. */
-static int read_devices(const struct reading *r, bool annotations, struct graft_error *err)
+/*
+ * SPEC runtime-and-hook 4.7: annotations, else volume mounts, else the environment; never a
+ * mixture.
+ */
+static int read_container_devices(const struct reading *r, bool annotations, struct graft_error *err)
 {
 	struct graft_container *container = r->container;
 	struct graft_strings of_annotations = { .n = 0 }, of_mounts = { .n = 0 }, channels = { .n = 0 };
@@ -169,18 +223,34 @@ static const char *non_empty(const char *value)
 	return value && value[0] != '\0' ? value : NULL;
 }
 
-static void read_words(const struct reading *r)
+/*
+ * Reads what an image requests in addition to GPUs, whatever the source of the request for GPUs; a
+ * container without GPUs gets none of it.
+ */
+static void read_additions(const struct reading *r)
+{
+	struct graft_container *container = r->container;
+	const char *jetpack = graft_oci_spec_env(r->spec, "NVIDIA_REQUIRE_JETPACK");
+
+	for (size_t i = 0; i < GRAFT_GATE_MAX; i++) {
+		const char *value = graft_oci_spec_env(r->spec, gate_variables[i]);
+
+		container->gates[i] = container->wants_devices && value && strcmp(value, "enabled") == 0 &&
+				      may_use_environment(r, gate_variables[i], graft_gate_names[i]);
+	}
+	container->jetpack_csv_mounts_all = container->wants_devices && jetpack &&
+					    strcmp(jetpack, "csv-mounts=all") == 0 &&
+					    may_use_environment(r, "NVIDIA_REQUIRE_JETPACK",
+								"the files of all CSV lists");
+}
+
+static void read_container_words(const struct reading *r)
 {
 	struct graft_container *container = r->container;
 
 	container->driver_capabilities = graft_oci_spec_env(r->spec, "NVIDIA_DRIVER_CAPABILITIES");
 	container->mig_config = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_MIG_CONFIG_DEVICES"));
 	container->mig_monitor = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_MIG_MONITOR_DEVICES"));
-	for (size_t i = 0; i < GRAFT_GATE_MAX; i++) {
-		const char *value = graft_oci_spec_env(r->spec, gate_variables[i]);
-
-		container->gates[i] = value && strcmp(value, "enabled") == 0;
-	}
 }
 
 static void log_devices(const struct reading *r)
@@ -188,7 +258,7 @@ static void log_devices(const struct reading *r)
 	const struct graft_strings *devices = &r->container->devices;
 
 	if (r->spec->n_malformed_env > 0)
-		graft_info(r->log, "%zu entries of the environment without '=' are ignored", r->spec->n_malformed_env);
+		graft_info(r->log, "ignoring %zu environment entries without '='", r->spec->n_malformed_env);
 	if (!r->container->wants_devices)
 		graft_debug(r->log, "the container asks for no GPU");
 	for (size_t i = 0; i < devices->n; i++)
@@ -207,9 +277,10 @@ int graft_container_read(const struct graft_oci_spec *spec, const struct graft_c
 		.privileged = spec->privileged,
 		.legacy_image = non_empty(cuda_version) && !non_empty(graft_oci_spec_env(spec, "NVIDIA_REQUIRE_CUDA")),
 	};
-	if (read_devices(&r, annotations, err) < 0)
+	if (read_container_devices(&r, annotations, err) < 0)
 		return -1;
-	read_words(&r);
+	read_container_words(&r);
+	read_additions(&r);
 	log_devices(&r);
 	return graft_container_read_requirements(spec, config, arena, ret_container, err);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * container_requirements: what an image demands of the driver, and which capabilities a container gets. Knows the variables and their syntax;
- * whether a requirement holds is request/requirement.h's matter and the planner's.
+ * container_requirements: what an image requires of the driver, and which capabilities a container
+ * gets. Knows the variables and their syntax; request/requirement.h and the planner decide whether
+ * a requirement holds.
  */
 #include <ctype.h>
 #include <stdint.h>
@@ -27,7 +28,10 @@ static bool is_true(const char *value)
 	return false;
 }
 
-/* The length of the name of "NAME=VALUE" when it is a requirement; else 0. JetPack's say something else. */
+/*
+ * Returns the length of the name in "NAME=VALUE" if it is a requirement, else 0. The variable for
+ * JetPack has another meaning.
+ */
 static size_t requirement_name(const char *entry)
 {
 	static const char jetpack[] = REQUIREMENT_PREFIX "JETPACK";
@@ -38,7 +42,7 @@ static size_t requirement_name(const char *entry)
 	return strcspn(entry, "=");
 }
 
-static bool is_among(const char *const *entries, size_t n, const char *entry, size_t name_length)
+static bool is_requirement_listed(const char *const *entries, size_t n, const char *entry, size_t name_length)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (strncmp(entries[i], entry, name_length + 1) == 0)
@@ -48,8 +52,9 @@ static bool is_among(const char *const *entries, size_t n, const char *entry, si
 }
 
 /*
- * Of several entries of one name the last counts, so it is found from the end. SECURITY: one more than a request takes is enough to have it
- * refused, and keeps an environment of a million requirements cheap.
+ * The last of several entries with one name applies, so search from the end. SECURITY: stop at one
+ * more than a request accepts: that is enough for it to be refused, and keeps an environment with a
+ * million requirements cheap.
  */
 static size_t find_requirements(const struct graft_oci_spec *spec, const char **entries, size_t max)
 {
@@ -58,7 +63,7 @@ static size_t find_requirements(const struct graft_oci_spec *spec, const char **
 	for (size_t i = spec->n_env; i > 0 && n < max; i--) {
 		size_t name_length = requirement_name(spec->env[i - 1]);
 
-		if (name_length > 0 && !is_among(entries, n, spec->env[i - 1], name_length))
+		if (name_length > 0 && !is_requirement_listed(entries, n, spec->env[i - 1], name_length))
 			entries[n++] = spec->env[i - 1];
 	}
 	return n;
@@ -69,11 +74,9 @@ int graft_container_read_requirements(const struct graft_oci_spec *spec, const s
 				      struct graft_error *err)
 {
 	const char *entries[GRAFT_REQUIREMENTS_MAX + 1];
-	const char *jetpack = graft_oci_spec_env(spec, REQUIREMENT_PREFIX "JETPACK");
 	struct graft_strings *requirements = &container->requirements;
 	size_t n;
 
-	container->jetpack_csv_mounts_all = jetpack && strcmp(jetpack, "csv-mounts=all") == 0;
 	container->requirements_disabled = config->disable_require ||
 					   is_true(graft_oci_spec_env(spec, "NVIDIA_DISABLE_REQUIRE"));
 	if (container->requirements_disabled)
@@ -87,7 +90,7 @@ int graft_container_read_requirements(const struct graft_oci_spec *spec, const s
 	return 0;
 }
 
-/* A number of a version: digits, no leading zero. Returns what follows it, or NULL. */
+/* Skips a number of a version: digits without a leading zero. Returns what follows, or NULL. */
 static const char *skip_number(const char *at)
 {
 	size_t n = strspn(at, "0123456789");
@@ -104,7 +107,10 @@ static bool fits_32_bits(const char *digits)
 	return value <= UINT32_MAX;
 }
 
-/* "-rc.1" and "+build.5": identifiers of letters, digits and hyphens, none empty; numbers of a pre-release have no leading zero. */
+/*
+ * Skips "-rc.1" or "+build.5": non-empty identifiers of letters, digits and hyphens; numbers in a
+ * pre-release have no leading zeros. Returns what follows, or NULL.
+ */
 static const char *skip_identifiers(const char *at, bool pre_release)
 {
 	do {
@@ -120,7 +126,10 @@ static const char *skip_identifiers(const char *at, bool pre_release)
 	return at;
 }
 
-/* Semantic version with an optional "v"; minor and patch may be missing, and what follows them with them (SPEC 14.13). */
+/*
+ * Parses a semantic version with an optional "v"; the minor and patch numbers may be missing,
+ * together with everything after them (SPEC runtime-and-hook 14.13).
+ */
 static bool parse_cuda_version(const char *text, const char **ret_major, const char **ret_minor)
 {
 	const char *at = text + (text[0] == 'v');
@@ -167,7 +176,7 @@ int graft_container_legacy_requirement(const struct graft_oci_spec *spec, struct
 
 #define CAPABILITIES_TEXT_MAX 256
 
-static unsigned int capability_of(const char *word, size_t length)
+static unsigned int capability_of_word(const char *word, size_t length)
 {
 	if (length == strlen("all") && strncmp(word, "all", length) == 0)
 		return GRAFT_CAP_ALL;
@@ -179,7 +188,10 @@ static unsigned int capability_of(const char *word, size_t length)
 	return 0;
 }
 
-/* The next word of a comma list without the blanks around it, which may be empty; false at the end. */
+/*
+ * Finds the next item of a comma-separated list, without surrounding blanks; it may be empty.
+ * Returns false at the end.
+ */
 static bool next_word(const char **cursor, const char **ret_word, size_t *ret_length)
 {
 	const char *at = *cursor;
@@ -207,7 +219,10 @@ static int compare_words(const char *a, size_t a_length, const char *b, size_t b
 	return order != 0 ? order : (a_length > b_length) - (a_length < b_length);
 }
 
-/* The least word of the list behind the one that is given (NULL = none). False when there is none. */
+/*
+ * Advances *word to the next item of the list in sort order, starting from NULL. Returns false at
+ * the end.
+ */
 static bool least_word(const char *list, const char **word, size_t *length)
 {
 	const char *candidate, *best = NULL;
@@ -226,7 +241,7 @@ static bool least_word(const char *list, const char **word, size_t *length)
 	return best != NULL;
 }
 
-/* The words of a list in the order of the alphabet, as far as they fit. */
+/* Formats the items of a list in sort order, as far as they fit. */
 static const char *sorted_words(const char *list, char *text, size_t size)
 {
 	const char *word = NULL;
@@ -252,7 +267,7 @@ static const char *capability_text(unsigned int capabilities, char *text, size_t
 	return sorted_words(list, text, size);
 }
 
-/* Q16: the reference ends without a word here. */
+/* SPEC runtime-and-hook Q16: the reference implementation exits here without a message. */
 static int read_supported(const char *supported, unsigned int *ret_capabilities, struct graft_error *err)
 {
 	char known[CAPABILITIES_TEXT_MAX];
@@ -261,7 +276,7 @@ static int read_supported(const char *supported, unsigned int *ret_capabilities,
 
 	*ret_capabilities = 0;
 	while (next_word(&supported, &word, &length)) {
-		unsigned int capability = length > 0 ? capability_of(word, length) : 0;
+		unsigned int capability = length > 0 ? capability_of_word(word, length) : 0;
 
 		if (length > 0 && capability == 0)
 			return graft_fail(err, GRAFT_INVALID, 0,
@@ -273,7 +288,10 @@ static int read_supported(const char *supported, unsigned int *ret_capabilities,
 	return 0;
 }
 
-/* What an image asks for. `ret_all`: with "all" among the words; `ret_unknown`: with a word that is no capability. */
+/*
+ * Reads what an image requests. *ret_all: the list contains "all"; *ret_unknown: it contains
+ * something that is not a capability.
+ */
 static unsigned int read_asked(const char *list, bool *ret_all, bool *ret_unknown)
 {
 	unsigned int asked = 0;
@@ -282,7 +300,7 @@ static unsigned int read_asked(const char *list, bool *ret_all, bool *ret_unknow
 
 	*ret_all = *ret_unknown = false;
 	while (next_word(&list, &word, &length)) {
-		unsigned int capability = length > 0 ? capability_of(word, length) : 0;
+		unsigned int capability = length > 0 ? capability_of_word(word, length) : 0;
 
 		*ret_all = *ret_all || capability == GRAFT_CAP_ALL;
 		*ret_unknown = *ret_unknown || (length > 0 && capability == 0);

@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* container_words: lists of device names out of variables, mounts and annotations. Knows syntax, neither precedence nor privilege. */
+/*
+ * container_words: extracts lists of device names from variables, mounts and annotations. Knows
+ * syntax, but neither precedence nor privilege.
+ */
 #include "request/container_words.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/path.h"
-#include "formats/cdi.h"
+#include "base/strings.h"
+#include "formats/cdi/cdi.h"
 
 #define DEVICE_DIRECTORY "/var/run/nvidia-container-devices"
 
-static bool has_word(const struct graft_strings *words, const char *word)
-{
-	for (size_t i = 0; i < words->n; i++) {
-		if (strcmp(words->items[i], word) == 0)
-			return true;
-	}
-	return false;
-}
-
 int graft_words_add(struct graft_strings *words, const char *word, struct graft_arena *arena, struct graft_error *err)
 {
-	if (has_word(words, word))
+	if (graft_is_in(words->items, words->n, word))
 		return 0;
 	if (words->n >= GRAFT_CONTAINER_WORDS_MAX)
 		return graft_fail(err, GRAFT_TOO_BIG, 0, "more than %d devices are requested",
@@ -29,7 +24,7 @@ int graft_words_add(struct graft_strings *words, const char *word, struct graft_
 	return graft_arena_push_string(arena, &words->items, &words->n, word) ? 0 : graft_fail_memory(err);
 }
 
-static bool is_blank(char c)
+static bool is_word_blank(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -44,13 +39,13 @@ int graft_words_split(const char *list, bool trim, struct graft_arena *arena, st
 		const char *next = at[length] == ',' ? at + length + 1 : NULL;
 		const char *word;
 
-		while (trim && length > 0 && is_blank(*at)) {
+		while (trim && length > 0 && is_word_blank(*at)) {
 			at++;
 			length--;
 		}
-		while (trim && length > 0 && is_blank(at[length - 1]))
+		while (trim && length > 0 && is_word_blank(at[length - 1]))
 			length--;
-		/* SECURITY: repeated words cost time and no space; they count too */
+		/* SECURITY: repeated names take time but no space; include them in the limit */
 		if (n >= GRAFT_CONTAINER_WORDS_MAX)
 			return graft_fail(err, GRAFT_TOO_BIG, 0, "more than %d devices are requested",
 					  GRAFT_CONTAINER_WORDS_MAX);
@@ -66,7 +61,7 @@ int graft_words_split(const char *list, bool trim, struct graft_arena *arena, st
 
 void graft_words_reduce(struct graft_strings *words)
 {
-	if (has_word(words, "void"))
+	if (graft_is_in(words->items, words->n, "void"))
 		words->n = 0;
 	for (size_t i = 0; i < words->n; i++) {
 		if (strcmp(words->items[i], "all") != 0 && strcmp(words->items[i], "none") != 0)
@@ -97,13 +92,13 @@ int graft_words_of_annotations(const struct graft_oci_spec *spec, const struct g
 
 /* ---- volume mounts ---- */
 
-/* NULL for what is not there or not absolute, and without memory. */
+/* Returns NULL if the path is missing or relative, or memory is exhausted. */
 static const char *clean_path(const char *path, struct graft_arena *arena)
 {
 	return path ? graft_path_clean(NULL, path, arena) : NULL;
 }
 
-/* The rest of `text` behind `prefix`; NULL when it does not begin so. */
+/* Returns the part of `text` after `prefix`, or NULL if `text` does not start with it. */
 static const char *behind(const char *text, const char *prefix)
 {
 	size_t length = strlen(prefix);
@@ -111,7 +106,7 @@ static const char *behind(const char *text, const char *prefix)
 	return strncmp(text, prefix, length) == 0 ? text + length : NULL;
 }
 
-/* "vendor/class/name" or "vendor/class=name". */
+/* Accepts "vendor/class/name" and "vendor/class=name". */
 static int add_cdi_device(const char *rest, const struct graft_log *log, struct graft_arena *arena,
 			  struct graft_strings *devices, struct graft_error *err)
 {
@@ -135,7 +130,8 @@ int graft_words_of_mounts(const struct graft_oci_spec *spec, const struct graft_
 	for (size_t i = 0; i < spec->n_mounts; i++) {
 		const char *source = clean_path(spec->mounts[i].source, arena);
 		const char *destination = clean_path(spec->mounts[i].destination, arena);
-		const char *name = destination ? behind(destination, DEVICE_DIRECTORY "/") : NULL; /* Q7 */
+		/* SPEC runtime-and-hook Q7 */
+		const char *name = destination ? behind(destination, DEVICE_DIRECTORY "/") : NULL;
 		const char *rest;
 		int rc;
 

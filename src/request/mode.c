@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mode: which way a container gets its GPUs (SPEC runtime-and-hook 5.1). Knows what was asked for; what the host is it asks only when that decides. */
+/*
+ * mode: decides how a container gets its GPUs (SPEC runtime-and-hook 5.1). Knows what was
+ * requested, and probes the host only if that affects the decision.
+ */
 #include <string.h>
 
-#include "formats/cdi.h"
+#include "formats/cdi/cdi.h"
 #include "request/container.h"
 
 const char *const graft_mode_names[GRAFT_MODE_MAX] = {
@@ -21,24 +24,24 @@ static bool are_all_cdi_names(const struct graft_strings *devices)
 	return devices->n > 0;
 }
 
-static bool is_tegra(const struct graft_platform_probes *probes)
+bool graft_mode_is_board(const struct graft_platform_facts *probes)
 {
 	return !probes->dxcore && ((probes->tegra_files && !probes->nvml) || probes->integrated_gpu);
 }
 
 static enum graft_mode resolve_auto(const struct graft_container *container, enum graft_mode automatic,
-				    struct graft_platform_probes (*probe)(void *arg), void *arg)
+				    struct graft_platform_facts (*probe)(void *arg), void *arg)
 {
-	struct graft_platform_probes probes;
+	struct graft_platform_facts probes;
 
 	if (are_all_cdi_names(&container->devices))
 		return GRAFT_MODE_CDI;
 	probes = probe(arg);
-	return is_tegra(&probes) ? GRAFT_MODE_CSV : automatic;
+	return graft_mode_is_board(&probes) ? GRAFT_MODE_CSV : automatic;
 }
 
 int graft_mode_resolve(const char *word, const struct graft_container *container, enum graft_mode automatic,
-		       struct graft_platform_probes (*probe)(void *arg), void *arg, enum graft_mode *ret_mode,
+		       struct graft_platform_facts (*probe)(void *arg), void *arg, enum graft_mode *ret_mode,
 		       struct graft_error *err)
 {
 	if (!word || word[0] == '\0')

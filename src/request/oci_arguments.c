@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oci_arguments: reads the options of runc 1.1 and crun 1.8 that come before a subcommand. What is forwarded is the caller's argv, untouched. */
+/*
+ * oci_arguments: reads the options of runc 1.1 and crun 1.8. The caller's argv is forwarded
+ * unchanged.
+ */
 #include "request/oci_arguments.h"
 
 #include <stddef.h>
@@ -9,15 +12,15 @@
 
 enum kind {
 	UNKNOWN,
-	FLAG,  /* never takes the next word */
-	VALUE, /* takes the next word unless it has a '=' */
+	FLAG,  /* never takes the next argument */
+	VALUE, /* takes the next argument unless it contains '=' */
 	BUNDLE,
 };
 
 struct option {
 	const char *name;
 	enum kind kind;
-	bool diverts; /* what comes of the line is not a container of the bundle's config.json */
+	bool diverts; /* the result is not a container of the bundle's config.json */
 };
 
 static const struct option global_options[] = {
@@ -45,26 +48,26 @@ static const struct option create_options[] = {
 	{ "pidfd-socket", VALUE },   /* runc since 1.2 */
 	{ "pid-file", VALUE },       /* runc, crun */
 	{ "preserve-fds", VALUE },   /* runc, crun */
-	{ "config", VALUE, true },   /* crun: another file than config.json */
-	{ "f", VALUE, true },        /* the same */
+	{ "config", VALUE, true },   /* crun: use another file instead of config.json */
+	{ "f", VALUE, true },        /* likewise */
 	{ "no-pivot", FLAG },        /* runc, crun */
 	{ "no-new-keyring", FLAG },  /* runc, crun */
 	{ "no-subreaper", FLAG },    /* runc, crun */
 };
 
-/* SPEC OCI runtime command line interface, and what runc and crun have besides. */
+/* The commands of the OCI runtime interface, and those that runc and crun add. */
 static const char *const subcommands[] = {
 	"create", "start",  "run",  "exec", "delete",     "kill",    "state",  "list",     "ps",
 	"pause",  "resume", "spec", "init", "checkpoint", "restore", "update", "features", "events",
 };
 
 struct word {
-	const char *name; /* behind the dashes */
+	const char *name; /* after the dashes */
 	size_t length;    /* of the name */
 	size_t n_dashes;
-	const char *value; /* behind '=', or attached to -b; NULL */
+	const char *value; /* after '=', or attached to -b; or NULL */
 	enum kind kind;
-	bool known; /* by its whole name, and it does not divert */
+	bool known; /* by its whole name, and does not divert */
 };
 
 static bool is_name(const struct word *word, const char *name)
@@ -72,7 +75,7 @@ static bool is_name(const struct word *word, const char *name)
 	return word->length == strlen(name) && strncmp(word->name, name, word->length) == 0;
 }
 
-/* crun, as argp does, takes any beginning of --bundle, and a value attached to -b. */
+/* Like argp, crun accepts any abbreviation of --bundle, and a value attached to -b. */
 static bool is_bundle(struct word *word, size_t n_dashes)
 {
 	if (is_name(word, "b") || is_name(word, "bundle"))
@@ -85,7 +88,10 @@ static bool is_bundle(struct word *word, size_t n_dashes)
 	return true;
 }
 
-/* Takes an option apart. False for a word that is none: not begun by '-', or '-' and '--' themselves. */
+/*
+ * Splits an option. Returns false if the argument is not an option: it does not start with '-', or
+ * is "-" or "--".
+ */
 static bool read_option(const char *text, struct word *ret_word)
 {
 	size_t n_dashes = strspn(text, "-");
@@ -100,7 +106,7 @@ static bool read_option(const char *text, struct word *ret_word)
 	return true;
 }
 
-static void classify(struct word *word, const struct option *options, size_t n)
+static void classify_oci_option(struct word *word, const struct option *options, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (!is_name(word, options[i].name))
@@ -112,11 +118,14 @@ static void classify(struct word *word, const struct option *options, size_t n)
 }
 
 /*
- * Whether runc and crun, of whatever version, read the option alike: a long name behind two dashes or a letter behind one, and a value that does not look
- * like an option. Go's flag package and getopt_long(3) differ in the rest: "-bundle" is -b with a value to one of them, and so is "-b=VALUE", with another; and runc moves
- * options before the other words, for which it takes a word that begins with '-' for an option even where it is a value.
+ * Returns whether all versions of runc and crun read the option alike: a long name after two dashes
+ * or a letter after one, and a value that does not look like an option. Go's flag package and
+ * getopt_long(3) differ in everything else: the latter reads "-bundle" as -b with the value
+ * "undle", and "-b=VALUE" as -b with the value "=VALUE". runc also moves options before the other
+ * arguments, and in doing so takes an argument that starts with '-' for an option even if it is a
+ * value.
  */
-static bool is_plain(const struct word *word, const char *value)
+static bool is_plain_oci_option(const struct word *word, const char *value)
 {
 	bool is_letter = word->length == 1;
 
@@ -134,7 +143,7 @@ static bool is_subcommand(const char *text)
 	return false;
 }
 
-/* As Go's flag package reads a boolean: --debug=false. */
+/* Go's flag package accepts these as false: --debug=false. */
 static bool is_false(const char *value)
 {
 	static const char *const words[] = { "0", "f", "F", "false", "FALSE", "False" };
@@ -146,7 +155,7 @@ static bool is_false(const char *value)
 	return false;
 }
 
-/* Whether the next word is the value of this option. */
+/* Returns whether the next argument is the value of this option. */
 static bool takes_next(const struct word *word, const char *next)
 {
 	if (word->value || !next)
@@ -160,7 +169,7 @@ static bool takes_next(const struct word *word, const char *next)
 	case UNKNOWN:
 		break;
 	}
-	/* An option of a runtime that we do not know: a `create` behind it must not be missed for it. */
+	/* An option of an unknown runtime: do not overlook a `create` after it. */
 	return next[0] != '-' && !is_subcommand(next);
 }
 
@@ -187,7 +196,7 @@ static const char *word_at(const struct line *line, int at)
 	return at < line->argc ? line->argv[at] : NULL;
 }
 
-/* The value of an option, and behind it. */
+/* Returns the value of an option, and moves past it. */
 static const char *take_value(struct line *line, const struct word *word, struct graft_oci_arguments *arguments)
 {
 	const char *next = word_at(line, line->at + 1), *value = word->value;
@@ -202,7 +211,7 @@ static const char *take_value(struct line *line, const struct word *word, struct
 	return value;
 }
 
-/* Up to the subcommand and behind it. */
+/* Reads up to and including the subcommand. */
 static void read_global(struct line *line, struct graft_oci_arguments *arguments)
 {
 	bool options = true;
@@ -220,9 +229,9 @@ static void read_global(struct line *line, struct graft_oci_arguments *arguments
 			arguments->n_global = line->at++;
 			return;
 		}
-		classify(&word, global_options, GRAFT_COUNT(global_options));
+		classify_oci_option(&word, global_options, GRAFT_COUNT(global_options));
 		value = take_value(line, &word, arguments);
-		arguments->plain &= is_plain(&word, value);
+		arguments->plain &= is_plain_oci_option(&word, value);
 		remember_global(&word, value, arguments);
 	}
 }
@@ -240,9 +249,9 @@ static void read_create(struct line *line, struct graft_oci_arguments *arguments
 			arguments->plain &= text[0] != '-';
 			continue;
 		}
-		classify(&word, create_options, GRAFT_COUNT(create_options));
+		classify_oci_option(&word, create_options, GRAFT_COUNT(create_options));
 		value = word.kind != UNKNOWN ? take_value(line, &word, arguments) : NULL;
-		arguments->plain &= is_plain(&word, value);
+		arguments->plain &= is_plain_oci_option(&word, value);
 		if (is_name(&word, "pid-file") && value)
 			arguments->pid_file = value[0] != '\0' ? value : NULL;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request: values of options and variables to a request, and its JSON form. Knows the syntax of device words, not which
- * devices there are: a word that is of no known form is kept as UNKNOWN, so that selecting can fail with its name.
+ * request: parses values of options and variables into a request, and reads and writes its JSON
+ * form. Knows the syntax of device words, not which devices exist: a word of no known form is kept
+ * as UNKNOWN, so that selection can fail and name it.
  */
 #include "request/request.h"
 
@@ -12,7 +13,7 @@
 
 #include "base/cleanup.h"
 
-/* A request is a few lists of words; a megabyte of them is no honest container. */
+/* A request is a few lists of words; a megabyte of them is not legitimate. */
 #define ARENA_MAX ((size_t)4 << 20)
 
 const char *const graft_device_kind_names[7] = { "unknown", "all", "index", "uuid", "pci", "mig-uuid", "mig-index" };
@@ -20,8 +21,8 @@ const char *const graft_compat_mode_names[3] = { "mount", "ldconfig", "disabled"
 
 static const struct graft_field device_fields[] = {
 	GRAFT_F_ENUM(struct graft_device_word, kind, graft_device_kind_names, GRAFT_COUNT(graft_device_kind_names),
-		     true, "form of the word; no device matches an unknown one"),
-	GRAFT_F_STRING(struct graft_device_word, text, true, "the word as given"),
+		     true, "form of the name; an unknown one matches no device"),
+	GRAFT_F_STRING(struct graft_device_word, text, true, "the name as given"),
 	GRAFT_F_U32(struct graft_device_word, index, false, "index of the GPU (index, mig-index)"),
 	GRAFT_F_U32(struct graft_device_word, mig_index, false, "index of the MIG device in its GPU (mig-index)"),
 	GRAFT_F_STRING(struct graft_device_word, bus_id, false, "PCI address with a 32-bit domain (pci)"),
@@ -40,8 +41,8 @@ static const struct graft_record imex_record = { "imex_channel", sizeof(struct g
 						 GRAFT_COUNT(imex_fields) };
 
 static const struct graft_field request_fields[] = {
-	GRAFT_F_U32(struct graft_request, version, true, "version of this form"),
-	GRAFT_F_RECORDS(struct graft_request, devices, &device_record, "device words in the order given"),
+	GRAFT_F_U32(struct graft_request, version, true, "version of this format"),
+	GRAFT_F_RECORDS(struct graft_request, devices, &device_record, "device names in the order given"),
 	GRAFT_F_FLAGS(struct graft_request, capabilities, graft_capability_names, GRAFT_CAP_BITS,
 		      "driver capabilities asked for"),
 	GRAFT_F_STRINGS(struct graft_request, requirements, "requirement expressions; all must hold"),
@@ -50,21 +51,21 @@ static const struct graft_field request_fields[] = {
 	GRAFT_F_RECORDS(struct graft_request, imex_channels, &imex_record, "IMEX channels"),
 	GRAFT_F_ENUM(struct graft_request, compat_mode, graft_compat_mode_names, GRAFT_COUNT(graft_compat_mode_names),
 		     false, "how the image's CUDA forward-compatibility libraries are used; absent: mount"),
-	GRAFT_F_BOOL(struct graft_request, no_cgroups, "device rules are somebody else's work"),
-	GRAFT_F_BOOL(struct graft_request, no_devbind, "device nodes are somebody else's work"),
+	GRAFT_F_BOOL(struct graft_request, no_cgroups, "the caller sets the device rules"),
+	GRAFT_F_BOOL(struct graft_request, no_devbind, "the caller provides the device nodes"),
 	GRAFT_F_BOOL(struct graft_request, no_persistenced, "without the socket of nvidia-persistenced"),
 	GRAFT_F_BOOL(struct graft_request, no_fabricmanager, "without the socket of the fabric manager"),
 	GRAFT_F_BOOL(struct graft_request, no_gsp_firmware, "without GSP firmware files"),
 	GRAFT_F_BOOL(struct graft_request, no_mps, "without the pipe directory of MPS"),
 	GRAFT_F_FLAGS(struct graft_request, gates, graft_gate_names, GRAFT_GATE_MAX,
-		      "parts of the host beside the GPUs, where it has them"),
+		      "other parts of the host to give, if it has them"),
 	GRAFT_F_BOOL(struct graft_request, all_imex_channels, "every IMEX channel that the host has"),
 	GRAFT_F_BOOL(struct graft_request, management,
-		     "every node of the driver instead of those of selected GPUs, for who looks after all of them"),
-	GRAFT_F_BOOL(struct graft_request, explicit_driver_libraries,
-		     "also libraries that belong to an image as a rule"),
+		     "every device node of the driver instead of those of selected GPUs, to manage all GPUs"),
+	GRAFT_F_BOOL(struct graft_request, explicit_driver_libraries, "also libraries that usually belong to an image"),
 	GRAFT_F_BOOL(struct graft_request, all_usable,
-		     "'all' means the MIG devices of a GPU in MIG mode instead of it, and no GPU for displays only"),
+		     "'all' means the MIG devices of a GPU in MIG mode instead of the GPU, and excludes GPUs that only "
+		     "drive displays"),
 };
 const struct graft_record graft_request_record = { "request", sizeof(struct graft_request), request_fields,
 						   GRAFT_COUNT(request_fields) };
@@ -116,14 +117,14 @@ int graft_request_read(const char *json, size_t length, struct graft_request **r
 	return 0;
 }
 
-/* One item of a comma list. */
+/* One item of a comma-separated list. */
 struct item {
 	const char *at;
 	size_t length;
 };
 
-/* The next non-empty item of the list at *cursor; false at the end. */
-static bool next_item(const char **cursor, struct item *ret_item)
+/* Finds the next non-empty item of the list at *cursor. Returns false at the end. */
+static bool next_request_item(const char **cursor, struct item *ret_item)
 {
 	const char *at = *cursor;
 
@@ -141,8 +142,11 @@ static bool item_is(const struct item *item, const char *word)
 	return item->length == strlen(word) && strncasecmp(item->at, word, item->length) == 0;
 }
 
-/* Reads up to `max_digits` digits; returns what follows them, or NULL when there is none or the value exceeds 32 bits. */
-static const char *read_number(const char *at, unsigned int base, size_t max_digits, uint32_t *ret_value)
+/*
+ * Reads up to `max_digits` digits. Returns what follows them, or NULL if there are no digits or the
+ * value exceeds 32 bits.
+ */
+static const char *read_request_number(const char *at, unsigned int base, size_t max_digits, uint32_t *ret_value)
 {
 	uint64_t value = 0;
 	size_t n = 0;
@@ -159,8 +163,9 @@ static const char *read_number(const char *at, unsigned int base, size_t max_dig
 }
 
 /*
- * A decimal number that starts an item. SPEC 7.2: strtoumax(3) rules, so leading blanks and a plus sign pass. A minus sign, which that
- * function would accept and wrap around, does not.
+ * Reads a decimal number at the start of an item. SPEC libnvidia-container 7.2: the rules of
+ * strtoumax(3), so leading blanks and a plus sign are accepted. A minus sign, which that function
+ * would accept and wrap around, is not.
  */
 static const char *read_index(const char *at, uint32_t *ret_value)
 {
@@ -168,7 +173,7 @@ static const char *read_index(const char *at, uint32_t *ret_value)
 		at++;
 	if (*at == '+')
 		at++;
-	return read_number(at, 10, SIZE_MAX, ret_value);
+	return read_request_number(at, 10, SIZE_MAX, ret_value);
 }
 
 static bool has_prefix(const char *text, const char *prefix)
@@ -178,14 +183,17 @@ static bool has_prefix(const char *text, const char *prefix)
 	return strncasecmp(text, prefix, length) == 0 && text[length] != '\0';
 }
 
-/* "<domain>:<bus>:<device>", hexadecimal; what follows the third field is not looked at (SPEC 7.2). */
+/*
+ * Parses "<domain>:<bus>:<device>" in hexadecimal; anything after the third field is ignored (SPEC
+ * libnvidia-container 7.2).
+ */
 static bool parse_pci(struct graft_arena *arena, struct graft_device_word *word)
 {
 	uint32_t domain, bus, device;
-	const char *at = read_number(word->text, 16, SIZE_MAX, &domain);
+	const char *at = read_request_number(word->text, 16, SIZE_MAX, &domain);
 
-	at = at && *at == ':' ? read_number(at + 1, 16, 2, &bus) : NULL;
-	at = at && *at == ':' ? read_number(at + 1, 16, 2, &device) : NULL;
+	at = at && *at == ':' ? read_request_number(at + 1, 16, 2, &bus) : NULL;
+	at = at && *at == ':' ? read_request_number(at + 1, 16, 2, &device) : NULL;
 	if (!at)
 		return false;
 	word->kind = GRAFT_DEVICE_PCI;
@@ -193,7 +201,7 @@ static bool parse_pci(struct graft_arena *arena, struct graft_device_word *word)
 	return true;
 }
 
-/* "<gpu>" or "<gpu>:<mig>" */
+/* Parses "<gpu>" or "<gpu>:<mig>". */
 static bool parse_index(struct graft_device_word *word)
 {
 	uint32_t index, mig_index;
@@ -206,7 +214,7 @@ static bool parse_index(struct graft_device_word *word)
 		word->index = index;
 		return true;
 	}
-	at = *at == ':' ? read_number(at + 1, 10, SIZE_MAX, &mig_index) : NULL;
+	at = *at == ':' ? read_request_number(at + 1, 10, SIZE_MAX, &mig_index) : NULL;
 	if (!at || *at != '\0')
 		return false;
 	word->kind = GRAFT_DEVICE_MIG_INDEX;
@@ -215,7 +223,10 @@ static bool parse_index(struct graft_device_word *word)
 	return true;
 }
 
-/* "MIG-<uuid>", and with its parts taken out "MIG-GPU-<uuid>/<gi>/<ci>" as drivers before 470 named MIG devices. */
+/*
+ * Parses "MIG-<uuid>" and, into its parts, "MIG-GPU-<uuid>/<gi>/<ci>", the form of drivers before
+ * 470.
+ */
 static bool parse_mig_uuid(struct graft_arena *arena, struct graft_device_word *word)
 {
 	const char *gpu = word->text + strlen("MIG-");
@@ -226,8 +237,8 @@ static bool parse_mig_uuid(struct graft_arena *arena, struct graft_device_word *
 		return false;
 	word->kind = GRAFT_DEVICE_MIG_UUID;
 	slash = has_prefix(gpu, "GPU-") ? strchr(gpu, '/') : NULL;
-	at = slash ? read_number(slash + 1, 10, SIZE_MAX, &gi) : NULL;
-	at = at && *at == '/' ? read_number(at + 1, 10, SIZE_MAX, &ci) : NULL;
+	at = slash ? read_request_number(slash + 1, 10, SIZE_MAX, &gi) : NULL;
+	at = at && *at == '/' ? read_request_number(at + 1, 10, SIZE_MAX, &ci) : NULL;
 	if (at && *at == '\0') {
 		word->uuid = graft_arena_strndup(arena, gpu, (size_t)(slash - gpu));
 		word->gi = gi;
@@ -236,7 +247,7 @@ static bool parse_mig_uuid(struct graft_arena *arena, struct graft_device_word *
 	return true;
 }
 
-static void classify(struct graft_arena *arena, struct graft_device_word *word)
+static void classify_device_word(struct graft_arena *arena, struct graft_device_word *word)
 {
 	if (strcasecmp(word->text, "all") == 0)
 		word->kind = GRAFT_DEVICE_ALL;
@@ -246,7 +257,10 @@ static void classify(struct graft_arena *arena, struct graft_device_word *word)
 		word->kind = GRAFT_DEVICE_UNKNOWN;
 }
 
-/* "all" ends the list: words after it are dropped, also those of a later use of the option (SPEC 7.2). */
+/*
+ * "all" ends the list: words after it are dropped, including those of later uses of the option
+ * (SPEC libnvidia-container 7.2).
+ */
 static bool has_all(const struct graft_request *request)
 {
 	return request->n_devices > 0 && request->devices[request->n_devices - 1].kind == GRAFT_DEVICE_ALL;
@@ -256,7 +270,7 @@ int graft_request_devices(struct graft_request *request, const char *list, struc
 {
 	struct item item;
 
-	while (!has_all(request) && next_item(&list, &item)) {
+	while (!has_all(request) && next_request_item(&list, &item)) {
 		struct graft_device_word *word = graft_arena_push(request->arena, &request->devices,
 								  &request->n_devices, sizeof(*word));
 
@@ -264,7 +278,7 @@ int graft_request_devices(struct graft_request *request, const char *list, struc
 			return graft_fail_memory(err);
 		word->text = graft_arena_strndup(request->arena, item.at, item.length);
 		if (word->text)
-			classify(request->arena, word);
+			classify_device_word(request->arena, word);
 		if (graft_arena_failed(request->arena)) {
 			request->n_devices--;
 			return graft_fail_memory(err);
@@ -296,7 +310,7 @@ int graft_request_mig(bool *flag, const char *list, struct graft_error *err)
 	bool all = false;
 	struct item item;
 
-	while (next_item(&list, &item)) {
+	while (next_request_item(&list, &item)) {
 		if (!item_is(&item, "all"))
 			return graft_fail(err, GRAFT_INVALID, 0, "%.*s: only 'all' devices are currently supported",
 					  (int)item.length, item.at);
@@ -308,7 +322,7 @@ int graft_request_mig(bool *flag, const char *list, struct graft_error *err)
 
 static bool parse_channel(const struct item *item, uint32_t *ret_id)
 {
-	const char *end = read_number(item->at, 10, item->length, ret_id);
+	const char *end = read_request_number(item->at, 10, item->length, ret_id);
 
 	return end == item->at + item->length && *ret_id < GRAFT_IMEX_CHANNEL_LIMIT;
 }
@@ -319,12 +333,12 @@ int graft_request_imex(struct graft_request *request, const char *list, struct g
 	struct item item;
 	uint32_t id;
 
-	while (next_item(&cursor, &item)) {
+	while (next_request_item(&cursor, &item)) {
 		if (!parse_channel(&item, &id))
 			return graft_fail(err, GRAFT_INVALID, 0, "unsupported IMEX channel value: %.*s",
 					  (int)item.length, item.at);
 	}
-	while (next_item(&list, &item) && parse_channel(&item, &id)) {
+	while (next_request_item(&list, &item) && parse_channel(&item, &id)) {
 		struct graft_imex_channel *slot = graft_arena_push(request->arena, &request->imex_channels,
 								   &request->n_imex_channels, sizeof(*slot));
 
@@ -358,7 +372,7 @@ int graft_request_imex_word(struct graft_request *request, const char *word, str
 	if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0')
 		return graft_fail(err, GRAFT_INVALID, 0,
 				  "invalid channel ID %s: must be a number, or 'channel' and a number", word);
-	if (!read_number(digits, 10, SIZE_MAX, &id) || id >= GRAFT_IMEX_CHANNEL_LIMIT)
+	if (!read_request_number(digits, 10, SIZE_MAX, &id) || id >= GRAFT_IMEX_CHANNEL_LIMIT)
 		return graft_fail(err, GRAFT_INVALID, 0, "invalid channel ID %s: must be in the range [0, %u]", word,
 				  GRAFT_IMEX_CHANNEL_LIMIT - 1);
 	if (is_channel_known(request, id))
@@ -389,7 +403,7 @@ int graft_request_compat_mode(struct graft_request *request, const char *mode, s
 	return graft_fail(err, GRAFT_INVALID, 0, "unsupported cuda-compat-mode: %s", mode);
 }
 
-static uint32_t capability_of(const struct item *item)
+static uint32_t capability_of_item(const struct item *item)
 {
 	if (item->length == strlen("all") && strncmp(item->at, "all", item->length) == 0)
 		return GRAFT_CAP_ALL;
@@ -406,8 +420,8 @@ int graft_request_capabilities(struct graft_request *request, const char *list, 
 	uint32_t capabilities = 0;
 	struct item item;
 
-	while (next_item(&list, &item)) {
-		uint32_t capability = capability_of(&item);
+	while (next_request_item(&list, &item)) {
+		uint32_t capability = capability_of_item(&item);
 
 		if (capability == 0)
 			return graft_fail(err, GRAFT_INVALID, 0, "unsupported capability: %.*s", (int)item.length,

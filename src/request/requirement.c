@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * requirement: evaluates one expression in three values: true, false, and "depends on a fact that is not here yet".
- * Facts cost something (CUDA version, architecture and brand may need NVML), so what is already certain is decided without
- * them: FALSE and UNKNOWN is FALSE, TRUE or UNKNOWN is TRUE. Where a fact would decide whether evaluation goes on to
- * something malformed, the answer is UNKNOWN, so that the outcome is always that of the plain evaluation from left to right.
+ * requirement: evaluates one expression in three values: true, false, and unknown, which means that
+ * the result depends on a missing fact. Facts are expensive (CUDA version, architecture and brand
+ * may need NVML), so whatever is already certain is decided without them: FALSE and UNKNOWN is
+ * FALSE, TRUE or UNKNOWN is TRUE. If a missing fact would decide whether evaluation reaches
+ * something malformed, the result is UNKNOWN, so that the outcome always is that of plain
+ * evaluation from left to right.
  */
 #include "request/requirement.h"
 
@@ -17,7 +19,7 @@
 #define OPERATOR_CHARACTERS "<>=!"
 #define ALTERNATIVE_MAX     384 /* bytes of an expression in an error message */
 
-/* What an operator says about the sign of (fact - value). */
+/* The signs of (fact - value) that an operator accepts. */
 struct relation {
 	const char *text;
 	bool less, equal, greater;
@@ -25,7 +27,7 @@ struct relation {
 };
 static const struct relation relations[] = {
 	{ "=", false, true, false, true },  { "!=", true, false, true, true },
-	{ "!", true, false, true, true }, /* QUIRK: the existing stack takes a lone "!" for "!=" */
+	{ "!", true, false, true, true }, /* QUIRK: the existing stack treats a lone "!" as "!=" */
 	{ "<", true, false, false, false }, { "<=", true, true, false, false },
 	{ ">", false, false, true, false }, { ">=", false, true, true, false },
 };
@@ -58,7 +60,10 @@ static bool span_is_version(const struct span *span)
 	return strspn(span->at, "0123456789.") >= span->length;
 }
 
-/* Takes the next component off a version: digits without leading zeros, empty for 0 and at the end. */
+/*
+ * Removes the next component from a version and returns it: digits without leading zeros, empty for
+ * 0 and at the end.
+ */
 static struct span take_component(struct span *version)
 {
 	struct span digits;
@@ -82,7 +87,9 @@ static struct span take_component(struct span *version)
 	return digits;
 }
 
-/* Both must be versions. Components have any length, so no number overflows. */
+/*
+ * Both must be versions. Components are compared as digits of any length, so no number overflows.
+ */
 static int compare_spans(struct span a, struct span b)
 {
 	while (a.length > 0 || b.length > 0) {
@@ -106,8 +113,8 @@ int graft_version_compare(const char *a, const char *b, bool *ret_valid)
 	return *ret_valid ? compare_spans(x, y) : 0;
 }
 
-/* The result when the sign of (fact - value) is known to lie in lowest..highest. */
-static enum graft_requirement_result judge(const struct relation *relation, int lowest, int highest)
+/* Returns the result if the sign of (fact - value) is known to be in the range lowest..highest. */
+static enum graft_requirement_result judge_signs(const struct relation *relation, int lowest, int highest)
 {
 	const bool accepted[] = { relation->less, relation->equal, relation->greater };
 	bool some = false, every = true;
@@ -121,7 +128,10 @@ static enum graft_requirement_result judge(const struct relation *relation, int 
 	return some ? GRAFT_REQUIREMENT_UNKNOWN : GRAFT_REQUIREMENT_FALSE;
 }
 
-/* The sign of (fact - value); `otherwise` when there is no such fact. -2: the fact is no version. */
+/*
+ * Returns the sign of (fact - value); `otherwise` if the fact is missing, -2 if it is not a
+ * version.
+ */
 static int sign_of(const char *fact, const struct span *value, int otherwise)
 {
 	struct span span = { fact, fact ? strlen(fact) : 0 };
@@ -144,10 +154,10 @@ static enum outcome judge_version(const struct relation *relation, const char *e
 	highest = sign_of(exact ? exact : high, value, 1);
 	if (lowest == -2 || highest == -2)
 		return OUTCOME_MALFORMED;
-	return (enum outcome)judge(relation, lowest, highest);
+	return (enum outcome)judge_signs(relation, lowest, highest);
 }
 
-static enum outcome judge_word(const struct relation *relation, const char *exact, const struct span *value)
+static enum outcome judge_brand(const struct relation *relation, const char *exact, const struct span *value)
 {
 	int sign;
 
@@ -156,7 +166,7 @@ static enum outcome judge_word(const struct relation *relation, const char *exac
 	if (!exact)
 		return OUTCOME_UNKNOWN;
 	sign = span_is(value, exact) ? 0 : 1;
-	return (enum outcome)judge(relation, sign, sign);
+	return (enum outcome)judge_signs(relation, sign, sign);
 }
 
 static const struct relation *find_relation(const struct span *text)
@@ -168,9 +178,11 @@ static const struct relation *find_relation(const struct span *text)
 	return NULL;
 }
 
-/* One comparison; *ret_missing gets the bit of the fact when the outcome is UNKNOWN. */
-static enum outcome compare(const struct span *text, const struct graft_requirement_facts *facts,
-			    unsigned int *ret_missing)
+/*
+ * Evaluates one comparison. If the outcome is UNKNOWN, *ret_missing is the bit of the missing fact.
+ */
+static enum outcome evaluate_comparison(const struct span *text, const struct graft_requirement_facts *facts,
+					unsigned int *ret_missing)
 {
 	struct span name = { text->at, strcspn(text->at, OPERATOR_CHARACTERS) }, symbol, value;
 	const struct relation *relation;
@@ -192,17 +204,21 @@ static enum outcome compare(const struct span *text, const struct graft_requirem
 		if (!span_is(&name, names[i].name))
 			continue;
 		memcpy(&exact, (const char *)facts + names[i].offset, sizeof(exact));
+		/*
+		 * SPEC libnvidia-container 8: a requirement on data that does not exist is
+		 * satisfied
+		 */
 		if (!exact && (facts->absent & names[i].fact) != 0)
-			return OUTCOME_TRUE; /* SPEC 8: missing data counts as satisfied */
+			return OUTCOME_TRUE;
 		*ret_missing = names[i].fact;
 		return names[i].is_version ? judge_version(relation, exact, cuda ? facts->cuda_min : NULL,
 							   cuda ? facts->cuda_max : NULL, &value)
-					   : judge_word(relation, exact, &value);
+					   : judge_brand(relation, exact, &value);
 	}
 	return OUTCOME_MALFORMED;
 }
 
-/* Takes the next non-empty part off *cursor, up to one of `separators` or the end at `end`. */
+/* Extracts the next non-empty part from *cursor, up to the separator or `end`. */
 static bool next_part(const char **cursor, const char *end, char separator, struct span *ret_part)
 {
 	const char *at = *cursor;
@@ -217,7 +233,10 @@ static bool next_part(const char **cursor, const char *end, char separator, stru
 	return ret_part->length > 0;
 }
 
-/* All comparisons of one alternative. *ret_needs: the facts that an UNKNOWN or a MALFORMED outcome hangs on. */
+/*
+ * Evaluates all comparisons of one alternative. *ret_needs: the facts that an UNKNOWN or MALFORMED
+ * outcome depends on.
+ */
 static enum outcome evaluate_alternative(const struct span *alternative, const struct graft_requirement_facts *facts,
 					 unsigned int *ret_needs)
 {
@@ -227,7 +246,7 @@ static enum outcome evaluate_alternative(const struct span *alternative, const s
 	*ret_needs = 0;
 	while (next_part(&cursor, alternative->at + alternative->length, ',', &part)) {
 		unsigned int fact = 0;
-		enum outcome outcome = compare(&part, facts, &fact);
+		enum outcome outcome = evaluate_comparison(&part, facts, &fact);
 
 		if (outcome == OUTCOME_MALFORMED || outcome == OUTCOME_FALSE)
 			return outcome;
@@ -242,7 +261,7 @@ int graft_requirement_evaluate(const char *expression, const struct graft_requir
 			       struct graft_error *err)
 {
 	const char *cursor = expression, *end = expression + strlen(expression);
-	enum outcome outcome = OUTCOME_TRUE; /* of an empty expression */
+	enum outcome outcome = OUTCOME_TRUE; /* for an empty expression */
 	unsigned int missing = 0;
 	struct span alternative;
 
@@ -257,7 +276,9 @@ int graft_requirement_evaluate(const char *expression, const struct graft_requir
 		if (outcome != OUTCOME_FALSE)
 			missing |= needs;
 	}
-	/* With a fact missing, it is not known whether evaluation gets to what is malformed. */
+	/*
+	 * While a fact is missing, it is not known whether evaluation reaches the malformed part.
+	 */
 	if (outcome == OUTCOME_MALFORMED && missing == 0)
 		return graft_fail(err, GRAFT_EXPRESSION, 0, "invalid expression");
 	*ret_missing = missing;
@@ -276,7 +297,7 @@ int graft_requirement_fail(const char *expression, struct graft_error *err)
 	bool cuda = strncmp(expression, cuda_at_least, strlen(cuda_at_least)) == 0;
 	size_t length = strcspn(expression, " ");
 
-	/* Cut, if ever, in the alternative: the sentence after it is what helps. */
+	/* If anything is truncated, it is the alternative: the sentence after it is what helps. */
 	if (length > ALTERNATIVE_MAX)
 		length = ALTERNATIVE_MAX;
 	return graft_fail(err, GRAFT_REQUIREMENT, 0, "unsatisfied condition: %.*s%s", (int)length, expression,

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * requirement: the language of --require and NVIDIA_REQUIRE_* (SPEC libnvidia-container 8): OR by space, AND by
- * comma, left to right, stopping as soon as the result is certain. Pure and lazy: when the result depends on facts
- * that are not there yet it is UNKNOWN, with the names of those facts; the caller gets them and asks again.
+ * requirement: the language of --require and NVIDIA_REQUIRE_* (SPEC libnvidia-container 8): OR by
+ * space, AND by comma, evaluated from left to right until the result is certain. Pure and lazy: if
+ * the result depends on facts that are missing, it is UNKNOWN, with the names of those facts; the
+ * caller obtains them and evaluates again.
  */
 #ifndef GRAFT_REQUEST_REQUIREMENT_H
 #define GRAFT_REQUEST_REQUIREMENT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 
 enum graft_requirement_result { GRAFT_REQUIREMENT_FALSE, GRAFT_REQUIREMENT_TRUE, GRAFT_REQUIREMENT_UNKNOWN };
@@ -19,29 +22,48 @@ enum graft_requirement_fact {
 	GRAFT_REQUIREMENT_BRAND = 1u << 3,
 };
 
-/* What is known. A NULL value whose bit is in `absent` does not exist (counts as satisfied); otherwise it is not known yet. */
+/*
+ * The known facts. NULL is not known yet, unless its bit is in `absent`: then this host has no such
+ * fact, and a requirement of it is met.
+ */
 struct graft_requirement_facts {
 	const char *cuda, *driver, *arch, *brand;
 	/*
-	 * Instead of an exact `cuda`: the range that the driver version implies, used when it already decides the comparison: at least
-	 * cuda_min, at most cuda_max; NULL = open end.
+	 * Instead of an exact `cuda`: the range that the driver version implies, used if it already
+	 * decides the comparison: at least cuda_min, at most cuda_max; NULL = no limit.
 	 */
 	const char *cuda_min, *cuda_max;
 	unsigned int absent; /* bits of enum graft_requirement_fact */
 };
 
 /*
- * Evaluates one expression. Returns -1 with GRAFT_EXPRESSION "invalid expression" when evaluation reaches something malformed, else 0
- * with *ret_result; *ret_missing holds the bits of the facts that an UNKNOWN result depends on, else 0.
+ * Evaluates one expression. *ret_missing has the bits of the facts that an UNKNOWN result depends
+ * on, else 0. Returns -1 with GRAFT_EXPRESSION "invalid expression" if evaluation reaches something
+ * malformed.
  */
 int graft_requirement_evaluate(const char *expression, const struct graft_requirement_facts *facts,
 			       enum graft_requirement_result *ret_result, unsigned int *ret_missing,
 			       struct graft_error *err);
 
-/* Sets the error for an expression that is false: "unsatisfied condition: <first alternative>" plus the cuda>= sentence. Returns -1. */
+/*
+ * Sets the error for an expression that is false: "unsatisfied condition: <first alternative>",
+ * with advice to update the driver if it starts with cuda>=. Returns -1.
+ */
 int graft_requirement_fail(const char *expression, struct graft_error *err);
 
-/* Compares dotted versions (SPEC 8); false in *ret_valid when one has other characters than digits and dots. */
+/*
+ * Compares dotted versions (SPEC libnvidia-container 8): negative, 0 or positive. *ret_valid is
+ * false if either has characters other than digits and dots.
+ */
 int graft_version_compare(const char *a, const char *b, bool *ret_valid);
+
+/*
+ * Evaluates all expressions. In `facts`, "" is a fact that cannot be determined; NULL for cuda and
+ * arch means that it was not requested yet. Returns 0 if all hold, 1 if they depend on the facts
+ * whose bits are in *ret_missing, or -1 with GRAFT_REQUIREMENT "requirements not met: unsatisfied
+ * condition: cuda>=12.4 (cuda=12.2)", "invalid expression", or GRAFT_NO_MEMORY.
+ */
+int graft_csv_requirements(const char *const *expressions, size_t n, const struct graft_requirement_facts *facts,
+			   struct graft_arena *arena, unsigned int *ret_missing, struct graft_error *err);
 
 #endif

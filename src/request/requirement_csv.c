@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* requirement_csv: takes out what says nothing, hands the rest to the evaluator, and words the refusal. */
-#include "request/requirement_csv.h"
+/*
+ * requirement_csv: removes the parts that have no meaning in mode csv, has the rest evaluated, and
+ * formats the error.
+ */
+#include "request/requirement.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,7 +31,7 @@ static const struct {
 	{ "brand", offsetof(struct graft_requirement_facts, brand) },
 };
 
-/* The index of the property that a piece speaks of, or -1. */
+/* Returns the index of the property that a piece refers to, or -1. */
 static int property_of(const struct piece *piece)
 {
 	size_t length = 0;
@@ -42,7 +45,7 @@ static int property_of(const struct piece *piece)
 	return -1;
 }
 
-/* A piece without an operator stays: it is malformed, and the evaluator says so. */
+/* A piece without an operator is kept: it is malformed, and the evaluator reports it. */
 static bool says_something(const struct piece *piece)
 {
 	for (size_t i = 0; i < piece->length; i++) {
@@ -52,7 +55,9 @@ static bool says_something(const struct piece *piece)
 	return true;
 }
 
-/* The next part of a text that ends at `end`, between separators; false at the end. */
+/*
+ * Finds the next part of a text that ends at `end`, between separators. Returns false at the end.
+ */
 static bool next_piece(const char **at, const char *end, char separator, struct piece *ret_piece)
 {
 	while (*at < end && **at == separator)
@@ -64,7 +69,10 @@ static bool next_piece(const char **at, const char *end, char separator, struct 
 	return ret_piece->length > 0;
 }
 
-/* An expression without the pieces that say nothing, and without the alternatives that only have such. */
+/*
+ * Removes the pieces that refer to unknown properties, and alternatives that consist only of such
+ * pieces.
+ */
 static void reduce(const char *expression, struct graft_buffer *out)
 {
 	const char *at = expression, *end = expression + strlen(expression);
@@ -84,8 +92,9 @@ static void reduce(const char *expression, struct graft_buffer *out)
 	}
 }
 
-/* "cuda>=12.4 (cuda=12.2)": the first condition, and what is known of its property. */
-static int refuse(const char *expression, const struct graft_requirement_facts *facts, struct graft_error *err)
+/* Formats "cuda>=12.4 (cuda=12.2)": the first condition, and the known value of its property. */
+static int refuse_csv_requirement(const char *expression, const struct graft_requirement_facts *facts,
+				  struct graft_error *err)
 {
 	struct piece piece = { expression, strcspn(expression, " ,") };
 	int property = property_of(&piece);
@@ -98,8 +107,8 @@ static int refuse(const char *expression, const struct graft_requirement_facts *
 			  property >= 0 ? properties[property].name : "fact", fact ? fact : "");
 }
 
-static int check(const char *expression, const struct graft_requirement_facts *facts, unsigned int *ret_missing,
-		 struct graft_error *err)
+static int check_csv_requirement(const char *expression, const struct graft_requirement_facts *facts,
+				 unsigned int *ret_missing, struct graft_error *err)
 {
 	enum graft_requirement_result result;
 	unsigned int missing;
@@ -107,7 +116,7 @@ static int check(const char *expression, const struct graft_requirement_facts *f
 	if (graft_requirement_evaluate(expression, facts, &result, &missing, err) < 0)
 		return graft_wrap(err, "requirements not met: '%.*s'", SHOWN_MAX, expression);
 	if (result == GRAFT_REQUIREMENT_FALSE)
-		return refuse(expression, facts, err);
+		return refuse_csv_requirement(expression, facts, err);
 	if (result == GRAFT_REQUIREMENT_TRUE)
 		return 0;
 	*ret_missing = missing;
@@ -129,7 +138,7 @@ int graft_csv_requirements(const char *const *expressions, size_t n, const struc
 		graft_buffer_done(&text);
 		if (!expression)
 			return graft_fail_memory(err);
-		rc = check(expression, facts, ret_missing, err);
+		rc = check_csv_requirement(expression, facts, ret_missing, err);
 	}
 	return rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A CDI spec in JSON: what is read has no faults but harmless ones, and what is refused has another. */
-#include "formats/cdi.h"
+#include "formats/cdi/cdi.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,7 +2,7 @@
 /* A qualified device name: what is taken is made of its parts again. */
 #include <string.h>
 
-#include "formats/cdi.h"
+#include "formats/cdi/cdi.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,7 +2,7 @@
 /* What is read from a spec and written is read as the same, in both formats. Only annotations may keep a spec from being written. */
 #include <string.h>
 
-#include "formats/cdi_write.h"
+#include "formats/cdi/cdi_write.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any config.toml: it is refused with a reason, or it gives a value for every key. */
-#include "formats/toml.h"
+#include "formats/toml/toml.h"
 #include "fuzz.h"
 #include "request/config.h"
 

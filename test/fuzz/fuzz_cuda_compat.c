@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a CUDA forward-compatibility library of an image says of itself: a note's bytes, which may be anything. */
-#include "formats/cuda_compat.h"
+#include "formats/loader/cuda_compat.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts of a host as somebody sends them: whatever they say can be judged. What are no facts is a message about a host of which nothing is known. */
+/*
+ * Facts of a host from an untrusted sender: any facts can be judged. Other input is a message about
+ * an unknown host.
+ */
+#include "doctor/judge.h"
 #include "fuzz.h"
-#include "plan/doctor.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

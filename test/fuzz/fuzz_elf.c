@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ELF reader: bytes of a library that may be anything. */
 #include "base/arena.h"
-#include "formats/elf.h"
+#include "formats/loader/elf.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver's list of its files. */
 #include "fuzz.h"
-#include "host/filelist.h"
+#include "host/survey.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any JSON text: written as it was read, and still JSON when it was edited. */
-#include "formats/json_document.h"
+#include "formats/json/json_document.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Edits in any config.json: refused, or JSON again. */
-#include "apply/oci_edits.h"
+#include "apply/oci/oci_edits.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

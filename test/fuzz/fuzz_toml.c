@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any TOML text, and edits of it that must leave a document; a table of it, carried to another document, must mean the same there. */
-#include "formats/toml.h"
+#include "formats/toml/toml.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

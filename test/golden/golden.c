@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "apply/to_oci.h"
+#include "apply/oci/to_oci.h"
 #include "apply/to_text.h"
 #include "base/cleanup.h"
 #include "host/discover.h"
@@ -154,11 +154,11 @@ static void add_needs(unsigned int facts, struct graft_buffer *out)
 	graft_buffer_char(out, '\n');
 }
 
-static void add_error(const char *prefix, const struct graft_error *err, struct graft_buffer *out)
+static void add_error(const struct graft_error *err, struct graft_buffer *out)
 {
 	char text[1024];
 
-	graft_buffer_printf(out, "%s: %s\n[%s] %s\n", prefix, graft_error_text(err, text, sizeof(text)),
+	graft_buffer_printf(out, "%s: %s\n[%s] %s\n", graft_error_step(err), graft_error_text(err, text, sizeof(text)),
 			    graft_status_name(err->status), graft_status_hint(err->status));
 }
 
@@ -244,25 +244,26 @@ static void answer(const struct graft_inventory *inventory, const struct graft_r
 	struct graft_selection selection = { 0 };
 	struct graft_error err = { 0 };
 	struct graft_plan *plan = NULL;
-	const char *prefix = "";
 	unsigned int missing = graft_select_missing_facts(inventory, request);
 	int result = 1;
 
 	if (missing == 0) {
-		result = graft_select(inventory, request, arena, &selection, &prefix, &err);
+		result = graft_select(inventory, request, arena, &selection, &err);
 		if (result == 0) {
-			prefix = "requirement error";
 			result = graft_plan_check_requirements(inventory, request, &selection, &missing, &err);
+			if (result < 0)
+				(void)graft_in_step(&err, GRAFT_STEP_REQUIREMENT);
 		}
 	}
 	if (result == 0) {
-		prefix = "mount error";
 		result = graft_plan_make(inventory, request, policy, &selection, &plan, &err);
+		if (result < 0)
+			(void)graft_in_step(&err, GRAFT_STEP_MOUNT);
 	}
 	if (result > 0)
 		add_needs(missing, out);
 	else if (result < 0)
-		add_error(prefix, &err, out);
+		add_error(&err, out);
 	else
 		add_plan(plan, out);
 	if (result == 0 && directory)
@@ -395,7 +396,7 @@ static void run_host(struct golden *golden, const char *name)
 	(void)graft_arena_free(host.arena);
 }
 
-/* A plan of no case is a leftover that nobody compares. */
+/* A plan without a case is a leftover. */
 static unsigned int count_plans(const char *directory)
 {
 	char *hosts[NAMES_MAX], *plans[NAMES_MAX], path[1024];

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import tempfile
 
 from tap import Tap, schema_errors, schema_skip
 
+# What runs a program of a cross build.
+EMULATOR = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))
 SCHEMA = "config-schema.json"
 BLANKS = re.compile(r"[ \t\r\n]*")
 DECODER = json.JSONDecoder()
@@ -89,7 +92,7 @@ def lost(before, after):
 def edit(program, path):
     with tempfile.TemporaryDirectory() as bundle:
         shutil.copy(path, bundle + "/config.json")
-        subprocess.run([program, bundle], check=True, timeout=60)
+        subprocess.run([*EMULATOR, program, bundle], check=True, timeout=60)
         with open(bundle + "/config.json", encoding="utf-8", newline="") as stream:
             return stream.read()
 

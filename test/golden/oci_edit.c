@@ -2,8 +2,8 @@
 /* oci_edit: puts one fixed set of container edits, of every kind, into the config.json of the bundle that it is given. oci.py looks at the result. */
 #include <stdio.h>
 
-#include "apply/oci_edits.h"
-#include "apply/oci_file.h"
+#include "apply/oci/oci_edits.h"
+#include "apply/oci/oci_file.h"
 #include "base/cleanup.h"
 
 #define OPTIONS .options = (const char *[]){ "ro", "nosuid", "nodev", "rbind", "rprivate" }, .n_options = 5

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The build installs by plain Meson commands, and what it makes is hardened.
+# files: disk
+# The release build installs files in the right places, and hardens programs.
 
 bats_require_minimum_version 1.5.0
 
@@ -7,15 +8,13 @@ setup_file() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
   export top
   export tree=$BATS_FILE_TMPDIR
-  # The commands of the packager, in a clone: nothing that is lying about may be needed.
-  git -C "$top" ls-files --cached --others --exclude-standard -z | (cd "$top" && xargs -0 cp --parents -t "$tree" 2>/dev/null) || true
-  cd "$tree"
-  meson setup B --prefix=/usr >"$BATS_FILE_TMPDIR/log" 2>&1 || { cat "$BATS_FILE_TMPDIR/log"; return 1; }
-  ninja -C B >"$BATS_FILE_TMPDIR/log" 2>&1 || { tail -n 40 "$BATS_FILE_TMPDIR/log"; return 1; }
-  DESTDIR=$tree/D ninja -C B install >"$BATS_FILE_TMPDIR/log" 2>&1 || { tail -n 40 "$BATS_FILE_TMPDIR/log"; return 1; }
+  # packages.bats builds in a copy, and so shows that a build needs only files that git tracks.
+  [ -f "$top/build-release/build.ninja" ] || "$top/tools/build" release >"$tree/log" 2>&1 || { tail -n 40 "$tree/log"; return 1; }
+  DESTDIR=$tree/D meson install -C "$top/build-release" --no-rebuild >"$tree/log" 2>&1 || { tail -n 40 "$tree/log"; return 1; }
 }
 
-# The ELF files that were installed and run on this machine; the simulated driver's libraries go by the same rules.
+# The ELF files that were installed and run on this machine; the same rules hold for the simulated
+# driver's libraries.
 elf_files() {
   find "$tree/D" -type f -print0 | while IFS= read -r -d '' file; do
     if [ "$(head -c 4 "$file" | od -An -tx1 | tr -d ' ')" = 7f454c46 ]; then
@@ -32,7 +31,7 @@ elf_files() {
   local program
   for program in nvidia-container-cli nvidia-ctk nvidia-cdi-hook; do
     run -0 "$tree/D/usr/bin/$program" --version
-    [[ $output == *"$(sed -n "s/^ *version: '\(.*\)',/\1/p" "$top/meson.build")"* ]]
+    [[ $output == *"version"*"$(sed -n "s/^compatible = '\(.*\)'/\1/p" "$top/meson.build")"* ]]
   done
 }
 
@@ -47,6 +46,21 @@ elf_files() {
   grep -q 'complete -c nvidia-ctk' "$share/fish/vendor_completions.d/nvidia-ctk.fish"
   head -n 1 "$share/zsh/site-functions/_nvidia-container-cli" | grep -qx '#compdef nvidia-container-cli'
   grep -q 'complete -c nvidia-container-cli' "$share/fish/vendor_completions.d/nvidia-container-cli.fish"
+  local program
+  for program in config-manager gpu-feature-discovery nvidia-device-plugin; do
+    [ -e "$tree/D/usr/bin/$program" ] || continue
+    bash -n "$share/bash-completion/completions/$program"
+    grep -qx "complete -o filenames -F _${program//-/_} $program" "$share/bash-completion/completions/$program"
+    grep -qx "#compdef $program" "$share/zsh/site-functions/_$program"
+    grep -q "^complete -c $program -n __fish_use_subcommand -l node-label " "$share/fish/vendor_completions.d/$program.fish"
+  done
+}
+
+@test "every man page has examples and leads to others" {
+  local page
+  for page in "$tree"/D/usr/share/man/man*/*; do
+    grep -q '^\.so ' "$page" || { grep -q '^\.SH EXAMPLES' "$page" && grep -q '^\.SH SEE ALSO' "$page"; } || { echo "$page" && return 1; }
+  done
 }
 
 @test "units, preset and udev rules are installed where systemd and udev look, and say where the program is" {
@@ -58,6 +72,11 @@ elf_files() {
   grep -q 'start nvidia-cdi-refresh.service' "$tree/D/usr/lib/udev/rules.d/60-nvidia-cdi-refresh.rules"
   run systemd-analyze --root "$tree/D" verify nvidia-cdi-refresh.service nvidia-cdi-refresh.path nvidia-cdi-refresh.timer
   [[ $output != *"nvidia-cdi-refresh."*[Ii]gnoring* ]] || { echo "$output"; false; }
+  [ ! -e "$tree/D/usr/bin/gpu-feature-discovery" ] || {
+    grep -qx 'ExecStart=/usr/bin/gpu-feature-discovery' "$systemd/system/gpu-feature-discovery.service"
+    run systemd-analyze --root "$tree/D" verify gpu-feature-discovery.service nvidia-device-plugin.service
+    [[ $output != *[Ii]gnoring* ]] || { echo "$output"; false; }
+  }
 }
 
 @test "nothing is installed outside the prefix" {
@@ -66,7 +85,7 @@ elf_files() {
 
 @test "nothing of the build folder or of the source is left in what is installed" {
   [ -d "$tree/D" ]
-  run -1 grep -rlF "$tree" "$tree/D"
+  run -1 grep -rlF "$top" "$tree/D"
 }
 
 @test "each program and library is position independent" {
@@ -77,16 +96,18 @@ elf_files() {
   done
 }
 
-# A loader costs each call of an engine a third more, and what it loads could be steered.
-@test "the runtime and the program of hooks are static, and the one that asks NVML is not" {
+# A loader makes each call of an engine cost a third more, and could be made to load something else.
+@test "the runtime and what a specification can name as a hook are static; what loads a library is not" {
   local name
-  for name in nvidia-cdi-hook nvidia-container-runtime nvidia-container-runtime.cdi nvidia-container-runtime.legacy; do
+  for name in nvidia-cdi-hook nvidia-ctk nvidia-container-runtime-hook nvidia-container-runtime nvidia-container-runtime.cdi nvidia-container-runtime.legacy; do
     run ! grep -q INTERP <(readelf -lW "$tree/D/usr/bin/$name")
     # musl's: nothing of glibc's start, which asks the processor 68 times what it is, and reads this variable.
     run ! grep -q GLIBC_TUNABLES "$tree/D/usr/bin/$name"
   done
-  readelf -lW "$tree/D/usr/libexec/graft/graft-nvml" | grep -q INTERP
-  run -64 "$tree/D/usr/libexec/graft/graft-nvml"
+  for name in graft-nvml graft-systemd; do
+    readelf -lW "$tree/D/usr/libexec/graft/$name" | grep -q INTERP
+    run -64 "$tree/D/usr/libexec/graft/$name"
+  done
 }
 
 @test "full RELRO: read-only relocations, bound at start" {
@@ -112,6 +133,28 @@ elf_files() {
   local file=$tree/D/usr/bin/nvidia-container-cli
   readelf -sW "$file" | grep -q __stack_chk_fail
   readelf -sW "$file" | grep -qE '__[a-z]+_chk(@|$)'
+}
+
+@test "what starts containers is not linked to the libraries of daemons" {
+  local file
+  while read -r file; do
+    # libcurl is loaded when it is needed: daemons are not linked to it, either.
+    if readelf -dW "$file" | grep -E 'NEEDED.*curl'; then false; fi
+    [[ ${file##*/} != @(nvidia-device-plugin|gpu-feature-discovery|config-manager) ]] || continue
+    if readelf -dW "$file" | grep -E 'NEEDED.*(nghttp2|protobuf)' || readelf -sW "$file" | grep -E '(nghttp2|protobuf_c)_'; then
+      echo "$file"
+      false
+    fi
+  done < <(elf_files)
+}
+
+@test "feature discovery is a small program that is linked to the C library alone" {
+  local file=$tree/D/usr/bin/gpu-feature-discovery
+  [ -e "$file" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
+  strip -o "$BATS_TEST_TMPDIR/stripped" "$file"
+  echo "# $(stat -c %s "$BATS_TEST_TMPDIR/stripped") bytes" >&3
+  [ "$(stat -c %s "$BATS_TEST_TMPDIR/stripped")" -lt 520000 ]
+  [ "$(readelf -dW "$file" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vcE '^(libc|ld-linux.*)\.so')" -eq 0 ]
 }
 
 @test "no run path, no dependency beyond the C library" {

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# The static programs are built on whatever Debian or Ubuntu there is: with the C libraries of an older and a newer release, and the compiler of this one.
+# files: disk
+# The static programs can be built on older and newer releases: with their musl, and the compiler of
+# this one.
 
 bats_require_minimum_version 1.5.0
 
 setup() { top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd); }
 
-# with_musl SUITE TARGET...: built with that release's musl in the place of this machine's, and run.
+# with_musl SUITE TARGET...: builds them with that release's musl instead of this machine's, and
+# runs them.
 with_musl() {
   local suite=$1 root status=0 program
   shift
@@ -29,7 +32,7 @@ with_musl() {
     run ! grep -q INTERP <(readelf -lW "$BATS_TEST_TMPDIR/B-$suite/$program")
   done
 }
-programs=(src/cli/runtime/nvidia-container-runtime src/cli/cdi_hook/nvidia-cdi-hook)
+programs=(src/cli/runtime/nvidia-container-runtime src/cli/cdi_hook/nvidia-cdi-hook src/cli/ctk/nvidia-ctk src/cli/hook/nvidia-container-runtime-hook)
 @test "the static programs can be built with musl of Ubuntu 22.04 and Debian 11 (1.2.2)" {
   with_musl bullseye "${programs[@]}"
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# tools/tally adds up results. A false green is the worst that it could give.
+# files: disk
+# tools/tally adds up results. Above all, it must not report a failure as success.
 
 bats_require_minimum_version 1.5.0
 

@@ -17,20 +17,6 @@ teardown() {
   stop_other_host
 }
 
-# The host of another topology, for one test: on_host leads there.
-other_host() {
-  first_host=$BATS_FILE_TMPDIR
-  export BATS_FILE_TMPDIR=$work/other
-  mkdir -p "$BATS_FILE_TMPDIR"
-  start_host "$@"
-  make_root debian overlay
-}
-stop_other_host() {
-  [ -n "${first_host:-}" ] || return 0
-  stop_host
-  export BATS_FILE_TMPDIR=$first_host
-}
-
 # make_walk_hook [OPTION...] -- CONTAINER-OPTIONS [GPU...]: a hook that gives the container its GPUs through the library.
 make_walk_hook() {
   local options=()
@@ -62,6 +48,7 @@ run_and_list() {
 # What differs by its nature: the overlay's directories, device numbers of new mounts.
 comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<"$output" | sed 's/lowerdir.*//'; }
 
+# bats test_tags=old-kernel
 @test "a container by the library is a container by nvidia-container-cli: mounts, files, loader, rights" {
   make_bundle
   make_hook --device=0,3 --compute --utility
@@ -78,6 +65,7 @@ comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<
   diff "$work/by-cli" "$work/by-library"
 }
 
+# bats test_tags=old-kernel
 @test "all capabilities: the same; the profile of EGL names every GPU that came" {
   make_bundle
   make_hook --device=0,2 --compute --utility --video --graphics --display --ngx --compat32
@@ -96,6 +84,7 @@ comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<
   diff "$work/by-cli" "$work/by-library"
 }
 
+# bats test_tags=old-kernel
 @test "no-devbind, no-cgroups, and what the caller took out of the driver's lists" {
   make_bundle
   make_walk_hook -D /usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14 -- "no-devbind no-cgroups compute utility" 0
@@ -112,8 +101,24 @@ comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<
   expect ls-nvidia "nvidia0 nvidiactl"
 }
 
+@test "MIG devices, then the right to make and watch all of them, and the other way around" {
+  local way
+  other_host a100-mig
+  for way in -mw -wm; do
+    make_root debian overlay
+    make_bundle
+    make_walk_hook $way -- "compute utility" 1
+    run_and_list
+    [[ $output == *" /proc/driver/nvidia/capabilities "* && $output == *" /dev/nvidia-caps "* ]] || { say "$output" && cat "$hook_log" && return 1; }
+    grep -q 'nvidia-smi' <<<"$output"
+    on_host umount --lazy "$root"
+  done
+}
+
+# bats test_tags=old-kernel
 @test "MIG devices, and the right to make them" {
   other_host a100-mig
+  make_root debian overlay
   make_bundle
   make_walk_hook -m -- "compute utility" 1
   run_and_list
@@ -124,11 +129,13 @@ comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<
   [[ $output == *"/proc/driver/nvidia/capabilities "*"/dev/nvidia-caps "* || $output == *"/dev/nvidia-caps "*"/proc/driver/nvidia/capabilities "* ]] || { say "$output" && cat "$hook_log" && return 1; }
 }
 
+# bats test_tags=old-kernel
 @test "WSL2 and a driver below another root: by the library as by nvidia-container-cli" {
   local topology root_option
   for topology in wsl2 driver-container; do
     stop_other_host
     other_host "$topology"
+    make_root debian overlay
     root_option=()
     [ "$topology" = wsl2 ] || root_option=(/run/nvidia/driver)
     make_bundle
@@ -158,6 +165,7 @@ comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<
   [[ $(cat "$hook_log") == *"nvc_imex_channel_mount("*"/dev/nvidia-caps-imex-channels/channel7: no such file or directory"* ]] || { cat "$hook_log" && return 1; }
 }
 
+# bats test_tags=old-kernel
 @test "a read-only root: the call says so, and takes back what it did" {
   make_bundle
   on_host mount -o remount,bind,ro "$root"
@@ -166,11 +174,13 @@ comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<
   run ! on_host grep -q " $root/.*nvidia" /proc/self/mountinfo
 }
 
+# bats test_tags=old-kernel
 @test "a program that ignores the ends of its children" {
   run on_host unshare --mount --propagation private "$walk" -s "standalone no-cgroups compute utility" 1 "$root" 0
   [ "$status" -eq 0 ] || { say "$output" && return 1; }
 }
 
+# bats test_tags=old-kernel
 @test "an ordinary user and a container of his own; also where he ignores the ends of his children" {
   local option
   cp "$walk" "$library" "$BATS_FILE_TMPDIR"
@@ -219,6 +229,7 @@ shutting down library context
 LINES
 }
 
+# bats test_tags=old-kernel
 @test "a container in a user namespace of its own" {
   make_root debian copy
   chown -R --no-dereference 100000:100000 "$root"
@@ -232,6 +243,7 @@ LINES
 }
 
 # As many containers as threads, each of its own context.
+# bats test_tags=old-kernel
 @test "eight threads, each with a context of its own: eight containers, and the caller's threads are who they were" {
   local i
   for i in 0 1 2 3 4 5 6 7; do

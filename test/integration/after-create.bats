@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-container-runtime where an engine has `create` write the container's process ID: what needs the container's mounts is done between `create`
-# and `start`, and config.json gets no hook for it (docs/decisions/0023-after-create.md).
+# nvidia-container-runtime, if an engine makes `create` write the container's process ID: work in
+# the container's mounts is done between `create` and `start`, and config.json gets no hook for it
+# (docs/decisions/0023-after-create.md).
 
 load lib.bash
 
@@ -27,20 +28,16 @@ low_level() {
   printf '[nvidia-container-runtime]\nlog-level = "debug"\ndebug = "%s"\nruntimes = ["%s"]\n' "$work/runtime.log" "$1" >"$work/config.toml"
 }
 
-# make_asking_bundle FILTER...: GPU 0, and a program that tells what it sees. The driver's procfs is only seen in a procfs of the simulated host's.
+# make_asking_bundle FILTER...: GPU 0, and a program that prints what it sees. Only a procfs of the
+# simulated host shows the driver's procfs.
 make_asking_bundle() {
-  local filter
   ! on_host mountpoint --quiet "$root" || on_host umount --lazy "$root"
   make_root small overlay
   rm -rf "$bundle"
-  mkdir -p "$bundle"
-  on_host runc spec --bundle "$bundle"
-  edit_bundle --arg root "$root" --arg id "$container" '.process.terminal = false | .process.args = ["/asks"] | del(.process.rlimits) |
+  new_bundle
+  edit_bundle --arg root "$root" --arg id "$container" "$(piped '.process.terminal = false | .process.args = ["/asks"] | del(.process.rlimits) |
     .root = {path: $root, readonly: false} | .linux.cgroupsPath = "/" + $id | .process.env += ["NVIDIA_VISIBLE_DEVICES=0"] |
-    .mounts |= map(if .destination == "/proc" then {destination: "/proc", source: "/proc", type: "bind", options: ["rbind"]} else . end)'
-  for filter in "$@"; do
-    edit_bundle "$filter"
-  done
+    .mounts |= map(if .destination == "/proc" then {destination: "/proc", source: "/proc", type: "bind", options: ["rbind"]} else . end)' "$@")"
   cat >"$work/asks" <<'SH'
 #!/bin/sh
 /probe
@@ -88,7 +85,7 @@ waits() {
   created "$1"
   pid=$(cat "$work/pid")
   [ "$("$1" "$2" --root "$state" state "$container" | jq -r '.status, .pid' | xargs)" = "created $pid" ]
-  # It is done before anybody can start the container.
+  # It is done before the container can be started.
   grep -qx 'ModifyDeviceFiles: 0' "/proc/$pid/root/proc/driver/nvidia/params"
   [ "$(readlink "/proc/$pid/root/dev/dri/by-path/pci-0000:1b:00.0-card")" = ../card0 ]
   [ "$(hooks)" = '[]' ]
@@ -102,11 +99,16 @@ waits() {
   host_state | diff "$work/before" -
 }
 
+# bats test_tags=old-kernel
 @test "runc, cgroup v1: what needs the container's mounts is there before its start, without a hook" { waits on_host runc; }
+# bats test_tags=old-kernel
 @test "runc, cgroup v2: what needs the container's mounts is there before its start, without a hook" { waits v2 runc; }
+# bats test_tags=old-kernel
 @test "crun, cgroup v2: what needs the container's mounts is there before its start, without a hook" { waits v2_raising crun; }
+# bats test_tags=old-kernel
 @test "crun, cgroup v1: what needs the container's mounts is there before its start, without a hook" { waits v1_alone crun; }
 
+# bats test_tags=old-kernel
 @test "a root that is read-only is none for what waits" {
   setup_covers
   make_asking_bundle '.root.readonly = true' '.linux.readonlyPaths += ["/proc/driver"]'
@@ -120,6 +122,7 @@ waits() {
   expect link ../card0
 }
 
+# bats test_tags=old-kernel
 @test "what is made belongs to root, whoever the container's user is" {
   local low pid
   for low in runc crun; do
@@ -143,12 +146,12 @@ hook_stays() {
   works on_host '["apply"]'
 }
 
-@test "where nobody is told the process ID, a hook does it" {
+@test "without a process ID, a hook does it" {
   with_pid=()
   hook_stays
 }
 
-@test "where an option of the command line is not known, a hook does it" {
+@test "with an unknown option on the command line, a hook does it" {
   with_pid=(--pid-file PID --no-such-thing)
   make_asking_bundle
   run create on_host
@@ -157,6 +160,7 @@ hook_stays() {
   [ "$(hooks)" = '["apply"]' ]
 }
 
+# bats test_tags=old-kernel
 @test "where /dev is read-only, is the host's, or the mounts are another container's, a hook does it" {
   hook_stays '(.mounts[] | select(.destination == "/dev")).options += ["ro"]'
   # Not the machine's own, which would keep what the low-level runtime mounts there.
@@ -201,15 +205,16 @@ hook_does() {
   expect link ../card0
 }
 
-@test "where a volume is at the place of the links, a hook does it" {
-  local path in_image='mkdir -p dev/dri && ln -s /dev/dri by-link'
+# bats test_tags=old-kernel
+@test "where a volume is at the place of the links, a hook finds it and makes none" {
+  local path in_image='mkdir -p dev/dri'
   mkdir "$work/volume"
-  for path in /dev/dri dev/dri/ /dev/dri/by-path /dev/./dri /by-link; do
+  for path in /dev/dri dev/dri/ /dev/dri/by-path /dev/./dri; do
     hook_does ".mounts += [{destination: \"$path\", source: \"$work/volume\", type: \"bind\", options: [\"rbind\", \"rw\"]}]"
   done
-  # The low-level runtime makes it read-only when the hooks have run.
   hook_does '.mounts += [{destination: "/dev/dri/by-path", source: "tmpfs", type: "tmpfs", options: ["ro"]}]'
-  expect link ../card0
+  expect link ""
+  [ -z "$(find "$work/volume" -type l)" ]
 }
 
 @test "where the pid file's name is relative or it is no plain file, a hook does it" {
@@ -237,6 +242,7 @@ hook_does() {
   v2_raising crun --root "$state" delete --force "$container"
 }
 
+# bats test_tags=old-kernel
 @test "in a PID namespace that sees the /proc of another one, a hook does it" {
   elsewhere() { v2_raising unshare --pid --fork "$@"; }
   low_level crun
@@ -247,7 +253,7 @@ hook_does() {
   v2_raising crun --root "$state" delete --force "$container"
 }
 
-@test "sockets that systemd gives to our number are handed on" {
+@test "sockets that systemd gives to our process ID are passed on" {
   # shellcheck disable=SC2016
   listening() { on_host bash -c 'exec 3</etc/hostname; LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"' - "$@"; }
   make_asking_bundle '.process.args = ["/bin/sh", "-c", "echo \"sockets: $LISTEN_FDS $(readlink /proc/self/fd/3)\""]'
@@ -269,6 +275,7 @@ hook_does() {
   hook_stays
 }
 
+# bats test_tags=old-kernel
 @test "without the right to join the container's mounts, a hook does it" {
   without() { on_host setpriv --bounding-set=-sys_chroot --inh-caps=-sys_chroot "$@"; }
   setup_covers
@@ -280,7 +287,7 @@ hook_does() {
   works on_host '["apply"]'
 }
 
-@test "what the low-level runtime refuses is refused with its words and its status" {
+@test "a refusal of the low-level runtime keeps its message and status" {
   make_asking_bundle '.process.cwd = "relative"'
   status=0
   on_host runc --root "$state" --log "$work/alone.json" --log-format json create --bundle "$bundle" "$container" </dev/null >"$work/alone" 2>&1 ||
@@ -295,7 +302,8 @@ hook_does() {
   [ ! -e "$state/$container" ]
 }
 
-@test "a container that cannot be finished is deleted again, and the engine is told why" {
+# bats test_tags=old-kernel
+@test "a container that cannot be finished is deleted, and the engine gets the reason" {
   local call n n_failed=0
   make_asking_bundle
   cp "$bundle/config.json" "$work/config.json.before"
@@ -323,6 +331,7 @@ hook_does() {
   [ "$n_failed" -ge 5 ] || die "$n_failed"
 }
 
+# bats test_tags=old-kernel
 @test "where the container's mounts cannot be left again, no program of the image is executed" {
   make_asking_bundle
   cat >"$work/image.c" <<'C'
@@ -344,7 +353,23 @@ C
   [[ "$(last_error "$work/log.json")" == "failed to set up the container's GPUs: "* ]]
 }
 
-# creates_despite LOW-LEVEL-RUNTIME SIGNAL: which comes while a hook of somebody else's runs.
+# The first line of both files comes when the container's mounts are joined and cannot be left.
+@test "a log that is still empty is the host's file, not one of the image" {
+  sed -i 's/"debug"$/"error"/' "$NVIDIA_CTK_CONFIG_FILE_PATH"
+  grep -q 'log-level = "error"' "$NVIDIA_CTK_CONFIG_FILE_PATH"
+  make_asking_bundle
+  on_host mkdir -p "$root$work"
+  status=0
+  create on_host strace -o "$work/trace" -e trace=setns,openat -e inject=setns:error=EIO:when=2+ || status=$?
+  [ "$status" -eq 1 ]
+  grep -q 'EIO' "$work/trace"
+  grep -q "failed to set up the container's GPUs" "$work/runtime.log"
+  [[ "$(last_error "$work/log.json")" == "failed to set up the container's GPUs: "* ]]
+  [ "$(on_host find "$root$work" -mindepth 1)" = "" ]
+  on_host runc --root "$state" delete --force "$container"
+}
+
+# creates_despite LOW-LEVEL-RUNTIME SIGNAL: sent while another program's hook runs.
 creates_despite() {
   local shim
   low_level "$1"
@@ -365,7 +390,8 @@ creates_despite() {
   v2_raising "$1" --root "$state" delete --force "$container"
 }
 
-@test "a signal of which the low-level runtime takes no notice changes nothing" {
+# bats test_tags=old-kernel
+@test "a signal that the low-level runtime ignores changes nothing" {
   local low signal
   cat >"$work/waits" <<SH
 #!/bin/sh
@@ -385,7 +411,8 @@ SH
   done
 }
 
-@test "a pid file that tells of another process changes nothing on the host, and there is no container" {
+# bats test_tags=old-kernel
+@test "a pid file with another process changes nothing on the host, and there is no container" {
   # A process of the machine's own mounts and root, and one that is not there.
   local pid
   setup_covers

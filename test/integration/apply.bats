@@ -7,6 +7,7 @@ setup() {
 	build=${GRAFT_BUILD:-build-debug}/test/integration
 }
 
+# bats test_tags=old-kernel
 @test "every kind of edit, for every kind of target, and back" {
 	"$build/test_apply_edits"
 }

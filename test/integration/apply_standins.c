@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stand-ins of what is tested elsewhere: the device cgroup and the loader's cache. Linked instead of the real ones. */
+/*
+ * Stand-ins for what is tested elsewhere: the device cgroup and the loader's cache. Linked instead
+ * of the real functions.
+ */
 #include "apply_standins.h"
 
 #include <setjmp.h>
@@ -17,8 +20,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "apply/ldcache_refresh.h"
+#include "apply/loader/ldcache_refresh.h"
 #include "apply/temporary.h"
+#include "apply_world.h"
 #include "base/cleanup.h"
 
 struct standin_calls standin_calls;
@@ -52,21 +56,36 @@ void graft_cgroup_undo(struct graft_cgroup *cgroup, const struct graft_log *log)
 	standin_calls.cgroup_undo++;
 }
 
-enum graft_ldcache_state graft_ldcache_state(const struct graft_root *root, const struct graft_log *log)
+int graft_loader_cache_read(const struct graft_image_root *root, const struct graft_loader_wish *wish,
+			    enum graft_ldcache_state state, bool early, const struct graft_log *log,
+			    struct graft_arena *arena, struct graft_loader_work *ret_work, struct graft_error *err)
 {
 	struct stat st;
 
+	(void)wish;
+	(void)early;
 	(void)log;
+	(void)arena;
+	(void)err;
 	called("state");
 	standin_calls.ldcache_state++;
-	/* Before the first change. */
-	assert_int_not_equal(graft_root_stat(root, "/usr/lib/x86_64-linux-gnu/libcuda.so.550", &st), 0);
-	return GRAFT_LDCACHE_REBUILD;
+	assert_int_equal(state, GRAFT_LDCACHE_LOOK);
+	/* This is called before the first change. */
+	assert_int_not_equal(graft_image_root_stat(root, "/usr/lib/" MACHINE_TRIPLET "/libcuda.so.550", &st), 0);
+	*ret_work = (struct graft_loader_work){ .cache = "new cache", .cache_length = 9 };
+	return 0;
 }
 
-/* Does what the real one does to the journal. */
-int graft_ldcache_refresh(const struct graft_root *root, const struct graft_edit *edit, enum graft_ldcache_state state,
-			  struct graft_journal *journal, const struct graft_log *log, struct graft_error *err)
+struct graft_loader_wish graft_ldcache_wish(const struct graft_edit *edit)
+{
+	(void)edit;
+	return (struct graft_loader_wish){ .n_entries = 0 };
+}
+
+/* Uses the journal as the real function does. */
+int graft_ldcache_refresh(const struct graft_image_root *root, const struct graft_edit *edit,
+			  const struct graft_loader_work *work, struct graft_journal *journal,
+			  const struct graft_log *log, struct graft_error *err)
 {
 	char temporary[GRAFT_TEMPORARY_SIZE], name[NAME_MAX + 1];
 	auto_close int parent_fd = -1, old_fd = -1, fd = -1;
@@ -75,16 +94,16 @@ int graft_ldcache_refresh(const struct graft_root *root, const struct graft_edit
 	(void)log;
 	called("refresh");
 	standin_calls.ldcache_refresh++;
-	assert_int_equal(state, GRAFT_LDCACHE_REBUILD);
 	if (standin_calls.ldcache_fails)
 		return graft_fail(err, GRAFT_FORMAT, 0, "no cache today");
-	if (graft_root_parent(root, "/etc/ld.so.cache", &parent_fd, name) < 0)
+	if (graft_image_root_parent(root, "/etc/ld.so.cache", &parent_fd, name) < 0)
 		return graft_fail(err, GRAFT_IO, 0, "no /etc");
 	old_fd = openat(parent_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	fd = graft_temporary_file(parent_fd, 0644, temporary);
 	if (fd < 0)
 		return graft_fail(err, GRAFT_IO, -fd, "no temporary");
-	if (graft_write_all(fd, "new cache", 9) < 0 || graft_journal_replaced(journal, parent_fd, name, old_fd) < 0) {
+	if (graft_write_all(fd, work->cache, work->cache_length) < 0 ||
+	    graft_journal_replaced(journal, parent_fd, name, old_fd) < 0) {
 		(void)unlinkat(parent_fd, temporary, 0);
 		return graft_fail(err, GRAFT_IO, 0, "no write");
 	}
@@ -93,6 +112,7 @@ int graft_ldcache_refresh(const struct graft_root *root, const struct graft_edit
 		(void)unlinkat(parent_fd, temporary, 0);
 		return graft_fail(err, GRAFT_IO, 0, "no rename");
 	}
+	graft_journal_settle(journal);
 	return 0;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* apply_standins: instead of apply/cgroup.c and apply/ldcache_refresh.c; they note their calls and fail when told to. */
+/* apply_standins: instead of apply/cgroup/cgroup.c and apply/loader/ldcache_refresh.c; they note their calls and fail when told to. */
 #ifndef GRAFT_TEST_APPLY_STANDINS_H
 #define GRAFT_TEST_APPLY_STANDINS_H
 
 #include <stdbool.h>
 
-#include "apply/cgroup.h"
+#include "apply/cgroup/cgroup.h"
 #include "base/error.h"
 
 struct standin_calls {

@@ -33,7 +33,7 @@
 
 const char *const world_kind_names[WORLD_KIND_MAX] = { "standalone", "supervised", "userns", "rootless" };
 
-#define LIBS "/usr/lib/x86_64-linux-gnu"
+#define LIBS "/usr/lib/" MACHINE_TRIPLET
 #define RO   ((uint32_t)GRAFT_MOUNT_RDONLY)
 #define NS   ((uint32_t)GRAFT_MOUNT_NOSUID)
 #define ND   ((uint32_t)GRAFT_MOUNT_NODEV)
@@ -42,8 +42,8 @@ const char *const world_kind_names[WORLD_KIND_MAX] = { "standalone", "supervised
 /* ---- namespaces and processes ---- */
 
 /*
- * A defect of what is tested here would write to this machine. All of it is read-only in this namespace, but the working directory
- * (results of coverage) and a /tmp of our own.
+ * A defect in the code under test could write to this machine. Everything is therefore read-only in
+ * this namespace, except for the working directory (coverage results) and a /tmp of our own.
  */
 static void protect_host(void)
 {
@@ -81,7 +81,10 @@ static void write_proc(pid_t pid, const char *file, const char *text)
 		fail_msg("%s: %s", path, strerror(errno));
 }
 
-/* The container's process (`dev`: NULL = none): it has its namespaces and waits. Tells through `ready`, goes on when `go` closes. */
+/*
+ * The container's process: enters its namespaces and waits (`dev`: where to mount its /dev; NULL =
+ * none). Reports through `ready`, and ends when `go` is closed.
+ */
 static _Noreturn void be_container(enum world_kind kind, int ready, int go, const char *dev)
 {
 	char byte = 'r';
@@ -98,13 +101,13 @@ static _Noreturn void be_container(enum world_kind kind, int ready, int go, cons
 		_exit(4);
 	if (kind >= WORLD_USERNS && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
 		_exit(5);
-	/* As a runtime does: a /dev that belongs to the container's user namespace. */
+	/* Like a runtime: a /dev that belongs to the container's user namespace. */
 	if (dev && mount("tmpfs", dev, "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755") < 0)
 		_exit(6);
 	byte = 'd';
 	if (write(ready, &byte, 1) != 1)
 		_exit(7);
-	/* Until the test ends, in whatever way. */
+	/* Waits until the test ends, in whatever way. */
 	while (read(go, &byte, 1) > 0)
 		continue;
 	_exit(0);
@@ -162,7 +165,7 @@ static void note(void *arg, enum graft_log_level level, const char *file, int li
 
 struct world *world_new(enum world_kind kind)
 {
-	/* Shared, so that what is noted in children is seen here. */
+	/* Shared, so that what children record is visible here. */
 	struct world *world = mmap(NULL, sizeof(*world), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	char path[128];
 
@@ -271,7 +274,7 @@ void world_remove(struct world *world, const char *path)
 	char command[PATH_MAX + 16];
 
 	(void)snprintf(command, sizeof(command), "rm -rf '%s'", world_path(world, path));
-	assert_int_equal(system(command), 0); /* a test's own directory */
+	assert_int_equal(system(command), 0); /* the test's own directory */
 }
 
 static void put_socket(const char *path)
@@ -311,7 +314,7 @@ static void make_host(struct world *world)
 	put_node(host_path(world, "/dev/nvidiactl"), 195, 255);
 }
 
-/* An image with something in the way of almost everything. */
+/* An image with something in the way of almost every edit. */
 void world_usual_image(struct world *world)
 {
 	make_host(world);
@@ -341,7 +344,7 @@ void world_usual_image(struct world *world)
 		char command[256];
 
 		(void)snprintf(command, sizeof(command), "chown -hR %d:%d '%s'", id, id, world->rootfs);
-		assert_int_equal(system(command), 0); /* a test's own directory */
+		assert_int_equal(system(command), 0); /* the test's own directory */
 	}
 }
 
@@ -361,7 +364,7 @@ struct graft_edit *world_add(struct world *world, enum graft_edit_kind kind, con
 	return edit;
 }
 
-/* The rows of the plan, and what must be there afterwards. */
+/* The rows of the plan, and the expected results. */
 static const struct row {
 	enum graft_edit_kind kind;
 	const char *source, *target;
@@ -372,7 +375,7 @@ static const struct row {
 	uint32_t major, minor;
 	bool optional;
 	enum { NOTHING, IS_MOUNT, IS_DIRECTORY, IS_FILE, IS_LINK, IS_KEPT, IS_COVERED } result;
-	const char *lands_at; /* where it must be seen; NULL = target */
+	const char *lands_at; /* where it must be visible; NULL = target */
 } rows[] = {
 	{ GRAFT_EDIT_DIRECTORY, NULL, "/usr/lib/nvidia/current", 0750, .result = IS_DIRECTORY },
 	{ GRAFT_EDIT_TMPFS, NULL, "/proc/driver/nvidia", 0555, NS | ND | NX },
@@ -454,7 +457,7 @@ static void check_mount(struct world *world, const struct row *row, const char *
 
 static void check_content(struct world *world, const char *path, const char *want, mode_t mode);
 
-/* A file of its own, on a file system that has no other place. */
+/* Expects a separate file, on a file system that is mounted nowhere else. */
 static void check_cover(struct world *world, const struct row *row, const char *at)
 {
 	const char *path = world_inside_path(world, at);
@@ -538,13 +541,14 @@ static int apply_now(struct world *world)
 						   .step = world->step };
 	auto_target struct graft_target target = GRAFT_TARGET_INIT;
 	pid_t pid = world->container > 0 ? world->container : getppid();
-	int rc = graft_target_open(pid, world->container > 0, world->rootfs, &world->log_sink, &target, &world->error);
+	int rc = graft_target_open(pid, world->container > 0, world->rootfs, NULL, &world->log_sink, &target,
+				   &world->error);
 
 	if (rc < 0)
 		return rc;
 	if (world->kind == WORLD_ROOTLESS)
 		assert_true(target.user_ns_fd >= 0);
-	return graft_apply_to_namespace(&world->plan, &target, &options, &world->prefix, &world->error);
+	return graft_apply_to_namespace(&world->plan, &target, &options, &world->error);
 }
 
 static int apply_as_user(struct world *world)
@@ -617,7 +621,7 @@ static void add_tree(const char *path, dev_t dev, struct graft_buffer *out)
 		graft_buffer_printf(out, "%s another file system\n", path);
 		return;
 	}
-	/* No inode, no number of names: what was replaced and put back is a new inode. */
+	/* Without inode and link count: a file that was replaced and restored has a new inode. */
 	graft_buffer_printf(out, "%s %o %u:%u dev %lx", path, st.st_mode, st.st_uid, st.st_gid,
 			    (unsigned long)st.st_rdev);
 	add_content(path, &st, out);
@@ -671,7 +675,7 @@ static void add_link(const char *path, struct graft_buffer *out)
 	graft_buffer_printf(out, "%s %.*s\n", path, (int)(n < 0 ? 0 : n), text);
 }
 
-/* Lines of /proc/self/status that say who we are. */
+/* Adds the lines of /proc/self/status about our identity. */
 static void add_identity(struct graft_buffer *out)
 {
 	static const char *const wanted[] = { "Umask", "Uid", "Gid", "Groups", "Cap", "NoNewPrivs" };

@@ -14,11 +14,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "apply/target.h"
-#include "apply/to_namespace.h"
+#include "apply/namespace/target.h"
+#include "apply/namespace/to_namespace.h"
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "plan/plan.h"
+
+#include "../unit/machine.h"
 
 enum world_kind {
 	WORLD_STANDALONE, /* we are in the container's namespaces */
@@ -45,7 +47,6 @@ struct world {
 	struct graft_cgroup *cgroup; /* for the options; may be NULL */
 	int (*step)(void *arg, const char *step, struct graft_error *err);
 	struct graft_error error;
-	const char *prefix;
 };
 
 /* Private mount namespace for the whole test program. Without the rights the program ends with 77 and says why. */

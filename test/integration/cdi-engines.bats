@@ -1,23 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# Engines that read CDI specs themselves, without any program of ours but the hooks that a spec names: Docker 26 and containerd 1.7 of Debian 13, set up
-# by `nvidia-ctk runtime configure`. They come from Debian's archive (test/tools/release-root); without a network each test is skipped by its name.
+# Engines that read CDI specs themselves, and run only the hooks that a spec names: Docker 26 and
+# containerd 1.7 of Debian 13, set up by `nvidia-ctk runtime configure`. They come from Debian's
+# archive (test/tools/release-root); without a network each test is skipped.
 
 load lib.bash
 load engines.bash
 
 setup_file() {
-  local engines status=0 program
   start_machine dgx-h100
-  engines=$("$top/test/tools/release-root" engines trixie 2>"$machine/why") || status=$?
-  case "$status" in
-  0) rm "$machine/why" ;;
-  77) return 0 ;;
-  *) cat "$machine/why" >&2 && return 1 ;;
-  esac
-  # Ahead of this machine's own.
-  for program in "$engines"/usr/sbin/docker* "$engines"/usr/bin/{docker,ctr,containerd*}; do
-    ln -s "$program" "$BATS_FILE_TMPDIR/bin/"
-  done
+  use_engines trixie dockerd containerd || return
+  [ ! -e "$machine/why" ] || return 0
   on_host nvidia-ctk --quiet cdi generate --output /var/run/cdi/nvidia.yaml
   mkdir -p "$machine/docker"
   echo '{}' >"$machine/docker/daemon.json"
@@ -25,22 +17,19 @@ setup_file() {
   run_dockerd
   import_image small
   configure_containerd ""
-  on_host nvidia-ctk --quiet runtime configure --runtime=containerd --config="$machine/containerd/config.toml" --config-source=file --cdi.enabled
+  enable_cdi
   restart_containerd
   import_archive k8s.io small small /probe
   import_archive k8s.io pause small /bin/sleep 86400
 }
 teardown_file() { stop_machine; }
 setup() {
-  [ ! -e "$machine/why" ] || skip "$(tail -n 1 "$machine/why")"
+  need_engines
   engine_setup
 }
 teardown() { [ -e "$machine/why" ] || engine_teardown; }
 
 docker() { DOCKER_CONFIG=$machine/docker "$BATS_FILE_TMPDIR/bin/docker" --host "unix://$machine/docker/sock" "$@"; }
-ctr() {
-  on_host "$BATS_FILE_TMPDIR/bin/ctr" --address /run/containerd-suite/sock --namespace "${CTR_NAMESPACE:-$machine_cgroup}" --connect-timeout 2s "$@"
-}
 
 @test "docker run --device: a GPU by its index, by its UUID, two, and all" {
   docker_run --device nvidia.com/gpu=3

@@ -54,7 +54,7 @@ no_mounts() {
 }
 is_static() { ! readelf -lW "$hook_program" | grep -q INTERP; }
 
-# ---- words ----
+# ---- arguments ----
 
 @test "what is not known is a warning and no failure" {
   hook
@@ -63,11 +63,21 @@ is_static() { ! readelf -lW "$hook_program" | grep -q INTERP; }
   hook make-coffee --strong x
   succeeds
   says 'level=warning msg="Unsupported CDI hook: make-coffee"'
-  # A wrong option before the name of a hook: the hook is not run.
-  hook --strong create-symlinks --link a::/usr/lib/a
+  # Options of newer releases before the name of a hook, with a value or without one: the hook runs.
+  hook --strong --debug --sugar=2 -x y create-symlinks --link a::/usr/lib/a
   succeeds
-  says 'No CDI hook specified'
-  [ ! -e "$at/usr/lib/a" ]
+  says 'level=warning msg="Ignoring unknown option: --strong"'
+  says 'level=warning msg="Ignoring unknown option: --sugar=2"'
+  says 'level=warning msg="Ignoring unknown option: -x"'
+  says level=debug
+  [ "$(readlink "$at/usr/lib/a")" = a ]
+  hook --quiet --strong create-symlinks --link b::/usr/lib/a
+  succeeds
+  [ -z "$output" ]
+  [ "$(readlink "$at/usr/lib/a")" = b ]
+  hook --strong make-coffee
+  succeeds
+  says 'level=warning msg="No CDI hook specified"'
   hook noop
   succeeds
   [ -z "$output" ]
@@ -167,9 +177,10 @@ is_static() { ! readelf -lW "$hook_program" | grep -q INTERP; }
   on_host test ! -e /graft-must-not-be-here
 }
 
-# ---- the root, told ----
+# ---- the root as an option ----
 
-# told INPUT HOOK...: as hook() calls it, with a standard input that is closed, empty, nonsense, or open for writing by somebody who never writes.
+# told INPUT HOOK...: as hook() calls it, with a standard input that is closed, empty, nonsense, or
+# open for writing by a process that never writes.
 told() {
   [ -p "$work/never" ] || mkfifo "$work/never"
   echo nonsense >"$work/nonsense"
@@ -185,7 +196,7 @@ told() {
     timeout "$@"' - "$root" "$1" "$work" "${patience:-20}" "${old_kernel[@]}" "$hook_program" "${@:2}"
 }
 
-@test "a root that is told: nobody reads standard input, or looks for a bundle" {
+@test "with --rootfs, neither standard input nor a bundle is read" {
   local input
   rm -r "$bundle"
   for input in closed empty nonsense never; do
@@ -201,7 +212,7 @@ told() {
     succeeds
     [ -d "$at/$input" ]
   done
-  # Untold, they wait for it.
+  # Without it, they wait for standard input.
   patience=1 told never create-symlinks --link a::/usr/lib/untold
   [ "$status" -eq 124 ]
   told empty create-symlinks --link a::/usr/lib/untold
@@ -209,7 +220,7 @@ told() {
   [ ! -L "$at/usr/lib/untold" ]
 }
 
-@test "a root that is told: an absolute path of a directory" {
+@test "--rootfs must be the absolute path of a directory" {
   local path
   mkdir "$at/relative"
   echo >"$work/file"
@@ -234,7 +245,7 @@ told() {
   tree | diff "$work/before" -
 }
 
-@test "a root that is told: a state in a file counts, for its own hook" {
+@test "with --rootfs, a state in a file counts, for its own hook" {
   printf '%s' "$state" >"$work/state.json"
   told never sequence --rootfs /nonexistent create-symlinks --container-spec "$work/state.json" --link a::/usr/lib/first --then \
     create-symlinks --link b::/usr/lib/second
@@ -245,6 +256,7 @@ told() {
 
 # ---- create-symlinks ----
 
+# bats test_tags=old-kernel
 @test "create-symlinks: made, corrected, kept" {
   mkdir -p "$at/lib" "$at/lib/different-target"
   ln -s / "$at/lib/foo"
@@ -272,7 +284,7 @@ told() {
   hook create-symlinks --link libfoo.so.1::/lib/foo/libfoo.so --link libother.so.1::/lib/libother.so
   succeeds
   tree | diff "$work/before" -
-  # A file that shall be a link to itself stays the file.
+  # A file that would become a link to itself stays a file.
   echo image >"$at/lib/libreal"
   hook create-symlinks --link /lib/libreal::/lib/libreal
   succeeds
@@ -281,6 +293,7 @@ told() {
   succeeds
 }
 
+# bats test_tags=old-kernel
 @test "create-symlinks: what cannot be done undoes the rest" {
   mkdir -p "$at/lib/directory"
   tree >"$work/before"
@@ -294,6 +307,7 @@ told() {
   done
 }
 
+# bats test_tags=old-kernel
 @test "create-symlinks: nothing outside of the root, wherever the image's links lead" {
   mkdir -p "$at/lib"
   ln -s "$work/outside" "$at/lib/absolute"
@@ -311,6 +325,7 @@ told() {
 
 # ---- update-ldcache ----
 
+# bats test_tags=old-kernel
 @test "update-ldcache: a library in a folder of its own is found, before the image's own" {
   on_host umount "$root"
   make_root debian overlay
@@ -332,6 +347,7 @@ told() {
   tree | diff "$work/before" -
 }
 
+# bats test_tags=old-kernel
 @test "update-ldcache: what the image has anew is found, and nothing of it is run" {
   on_host umount "$root"
   make_root debian overlay
@@ -343,6 +359,7 @@ told() {
   [ ! -e "$at/ran" ]
 }
 
+# bats test_tags=old-kernel
 @test "update-ldcache: an image without configuration, without ldconfig, without proc" {
   rm -rf "$at/proc"
   mkdir -p "$at/lib64" "$at/opt/driver"
@@ -356,6 +373,7 @@ told() {
   no_mounts
 }
 
+# bats test_tags=old-kernel
 @test "update-ldcache: a musl image gets a search path" {
   mkdir -p "$at/lib"
   echo loader >"$at/lib/ld-musl-x86_64.so.1"
@@ -372,6 +390,22 @@ told() {
   tree | diff "$work/before" -
 }
 
+# bats test_tags=old-kernel
+@test "update-ldcache: a musl image gets the links of sonames, in these folders only" {
+  mkdir -p "$at/lib" "$at/opt/driver" "$at/usr/lib"
+  echo loader >"$at/lib/ld-musl-x86_64.so.1"
+  cp /lib/x86_64-linux-gnu/libz.so.1 "$at/opt/driver/libz.so.1.99"
+  cp /lib/x86_64-linux-gnu/libz.so.1 "$at/usr/lib/libz.so.1.98"
+  hook update-ldcache --folder /opt/driver
+  succeeds
+  [ "$(readlink "$at/opt/driver/libz.so.1")" = libz.so.1.99 ]
+  [ ! -e "$at/usr/lib/libz.so.1" ]
+  [ ! -e "$at/etc/ld.so.cache" ]
+  [ ! -e "$at/etc/ld.so.conf.d" ]
+  grep -qx /opt/driver "$at/etc/ld-musl-x86_64.path"
+}
+
+# bats test_tags=old-kernel
 @test "update-ldcache: absolute links of the image are links of the image" {
   mkdir -p "$at/opt/driver" "$at/var/conf" "$at/usr/etc"
   rmdir "$at/etc"
@@ -385,6 +419,7 @@ told() {
   grep -qx /opt/driver "$at/var/conf/00-graft.conf"
 }
 
+# bats test_tags=old-kernel
 @test "update-ldcache: files of the host by hard links, FIFOs and devices stay what they are" {
   mkdir -p "$at/opt/driver" "$at/etc/ld.so.conf.d"
   on_host mount --bind "$work/outside" "$root/tmp"
@@ -398,7 +433,7 @@ told() {
   [ -f "$at/etc/ld.so.cache" ]
   [ -p "$at/etc/ld.so.conf.d/fifo.conf" ]
   [ "$(cat "$work/outside/secret")" = "secret of the host" ]
-  # What is replaced is a new file: whoever has another name of the old one keeps it.
+  # A replaced file is a new one: other names of the old file keep it.
   echo old >"$at/etc/kept"
   ln -f "$at/etc/kept" "$at/etc/ld.so.cache"
   hook update-ldcache
@@ -406,6 +441,7 @@ told() {
   [ "$(cat "$at/etc/kept")" = old ]
 }
 
+# bats test_tags=old-kernel
 @test "a root that cannot be written says so, and that it does" {
   tree >"$work/before"
   on_host mount -o remount,ro "$root"
@@ -445,6 +481,7 @@ compat_library() {
 }
 compat_conf=etc/ld.so.conf.d/00-compat-graft.conf
 
+# bats test_tags=old-kernel
 @test "enable-cuda-compat: newer than the driver is used, older is not" {
   compat_library 333.88.99
   hook enable-cuda-compat
@@ -466,6 +503,7 @@ compat_conf=etc/ld.so.conf.d/00-compat-graft.conf
   [ -e "$at/$compat_conf" ]
 }
 
+# bats test_tags=old-kernel
 @test "enable-cuda-compat: links of the image, other places, more than one library" {
   compat_library 333.88.99
   mkdir -p "$at/etc/alternatives"
@@ -495,6 +533,7 @@ compat_conf=etc/ld.so.conf.d/00-compat-graft.conf
   [ ! -e "$at/$compat_conf" ]
 }
 
+# bats test_tags=old-kernel
 @test "enable-cuda-compat, then update-ldcache: the loader prefers it" {
   on_host umount "$root"
   make_root debian overlay
@@ -509,6 +548,7 @@ compat_conf=etc/ld.so.conf.d/00-compat-graft.conf
 
 # ---- sequence ----
 
+# bats test_tags=old-kernel
 @test "sequence: hooks one after the other, by the state that is there once" {
   on_host umount "$root"
   make_root debian overlay
@@ -524,6 +564,7 @@ compat_conf=etc/ld.so.conf.d/00-compat-graft.conf
   [ "$(on_host chroot "$root" ldconfig -p | sed -n 's/.*libz.so.1 (.*=> //p' | head -1)" = /usr/local/cuda/compat/libz.so.1 ]
 }
 
+# bats test_tags=old-kernel
 @test "sequence: folders of all update-ldcache hooks are searched in the end" {
   hook sequence update-ldcache --folder /opt/first,/usr/lib --then create-symlinks --link a::/lib/first --then update-ldcache --folder /usr/lib \
     --then update-ldcache --folder /opt/third
@@ -531,6 +572,7 @@ compat_conf=etc/ld.so.conf.d/00-compat-graft.conf
   [ "$(grep '^/' "$at/etc/ld.so.conf.d/00-graft.conf" | grep -v '^/usr/lib$')" = $'/opt/first\n/opt/third' ]
 }
 
+# bats test_tags=old-kernel
 @test "sequence: a failure is the end of it, and undoes its own hook only" {
   mkdir "$at/lib"
   mkdir -p "$at/lib/is-a-directory"
@@ -578,6 +620,7 @@ compat_conf=etc/ld.so.conf.d/00-compat-graft.conf
 
 params=proc/driver/nvidia/params
 
+# bats test_tags=old-kernel
 @test "disable-device-node-modification: the container's file says 0, on a mount of its own" {
   mkdir -p "$at/proc/driver/nvidia"
   on_host cat /proc/driver/nvidia/params >"$at/$params"
@@ -600,6 +643,7 @@ params=proc/driver/nvidia/params
   diff <(sed '/^ModifyDeviceFiles/d' "$at/$params") <(sed '/^\/.* 444 /,$d;/^ModifyDeviceFiles/d' <<<"$output")
 }
 
+# bats test_tags=old-kernel
 @test "disable-device-node-modification: nothing to do" {
   # A container whose procfs has no such file.
   hook disable-device-node-modification
@@ -623,6 +667,7 @@ params=proc/driver/nvidia/params
 
 profile=etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf
 
+# bats test_tags=old-kernel
 @test "update-application-profile: by the minors of the container's nodes" {
   hook update-application-profile
   succeeds
@@ -645,6 +690,21 @@ profile=etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf
 
 # ---- chmod ----
 
+# bats test_tags=old-kernel
+@test "apply-cuda-memory-limits: a warning, where the container asks for limits" {
+  hook apply-cuda-memory-limits --driver-root / --gpu-id GPU-1
+  succeeds
+  [ -z "$output" ]
+  jq '.process.env += ["NVIDIA_GPU_MEMORY_LIMIT=8Gi", "NVIDIA_GPU_MEMORY_REQUEST=4Gi"]' "$bundle/config.json" >"$work/changed"
+  mv "$work/changed" "$bundle/config.json"
+  hook apply-cuda-memory-limits --driver-root=/run/nvidia/driver --gpu-id=GPU-1
+  succeeds
+  says 'level=warning msg="NVIDIA_GPU_MEMORY_LIMIT=8Gi has no effect on GPU GPU-1: limits of GPU memory are not supported, and the container may use all of it"'
+  says 'level=warning msg="NVIDIA_GPU_MEMORY_REQUEST=4Gi has no effect on GPU GPU-1: '
+  hook apply-cuda-memory-limits --strong
+  fails 'flag provided but not defined: -strong'
+}
+
 @test "chmod: on what the image has, and on nothing else" {
   mkdir -m 700 "$at/dev/nvidia-caps"
   mkdir -m 700 "$work/outside/directory"
@@ -666,6 +726,7 @@ profile=etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf
 
 plan() { jq -cn "{version: 1, edits: [$1 | (.rule, .why) = \"test\"]}"; }
 
+# bats test_tags=old-kernel
 @test "apply: a plan as an argument or in a file; a failure undoes all of it" {
   hook apply --plan "$(plan '{kind: "directory", target: "/new/directory", mode: 448}, {kind: "file", target: "/new/file", content: "text", mode: 292},
     {kind: "symlink", target: "/usr/lib/x", content: "y"}, {kind: "ldcache", folders: ["/opt/driver"], missing_folders: ["/opt/driver"],
@@ -703,7 +764,8 @@ plan() { jq -cn "{version: 1, edits: [$1 | (.rule, .why) = \"test\"]}"; }
   tree | diff "$work/before" -
 }
 
-@test "apply: a musl image whose loader nobody could look at before" {
+# bats test_tags=old-kernel
+@test "apply: a musl image whose loader could not be examined before" {
   mkdir -p "$at/lib"
   echo loader >"$at/lib/ld-musl-x86_64.so.1"
   hook apply --plan "$(plan '{kind: "ldcache", folders: ["/usr/lib64"], missing_folders: ["/usr/lib64"],
@@ -713,8 +775,9 @@ plan() { jq -cn "{version: 1, edits: [$1 | (.rule, .why) = \"test\"]}"; }
   [ ! -e "$at/etc/ld.so.cache" ]
 }
 
-# ---- callers that one would not wish for ----
+# ---- hostile callers ----
 
+# bats test_tags=old-kernel
 @test "nothing of the caller's environment, directory or descriptors counts" {
   is_static || skip "this build is linked dynamically"
   mkdir -p "$work/evil"
@@ -740,7 +803,7 @@ C
   [ ! -e "$at/ran-evil-code" ]
   # One program, ours; and the kernel is asked for no name that begins in the working directory.
   [ "$(grep -c 'execve(' "$work/trace")" = 1 ]
-  [ "$(grep -c -e 'vfork(' -e 'fork(' -e 'clone' "$work/trace")" = 0 ]
+  [ "$(grep -cE '(fork|clone3?)\(' "$work/trace")" = "$(grep -c 'PR_SET_NAME, "graft-reader"' "$work/trace")" ]
   # (the trace holds a name only where a path goes through one: "." is our own "/")
   run ! grep -E '(open|openat|stat|access|readlink)\(AT_FDCWD, "(\.[^"]|[^/.])' "$work/trace"
   grep -q 'close_range(3, ' "$work/trace"
@@ -750,8 +813,10 @@ C
 }
 
 # A host in an initial RAM disk, a sandbox's kernel: no other root, no other namespace, no procfs in the container.
+# But for the reader, which does without a root of its own where it must.
+# bats test_tags=old-kernel
 @test "no hook needs another root, another namespace, or procfs in the container" {
-  local words refused='pivot_root,chroot,unshare,setns,clone,?clone3,?fork,?vfork,execveat'
+  local words refused='pivot_root,chroot,unshare,setns,?vfork,execveat'
   is_static || skip "this build is linked dynamically"
   rm -rf "$at/proc"
   mkdir -p "$at/opt/driver" "$at/usr/local/cuda/compat" "$at/dev"
@@ -764,7 +829,8 @@ C
     run on_host bash -c 'strace -f -o "$1/trace" -e trace="$2" -e inject="$2":error=EINVAL "${@:4}" <"$3"' - \
       "$work" "$refused" "$work/state" "$hook_program" "${words[@]}"
     succeeds
-    ! grep -vE '^[0-9]* *(\+\+\+|---) ' "$work/trace" || die "${words[0]}: $(cat "$work/trace")"
+    # Only calls count: a process that is killed may leave a line without a name, and a call that is interrupted one more.
+    ! grep -E '^[0-9]+ +[a-z]+\(' "$work/trace" | grep -v 'chroot("\."' || die "${words[0]}: $(cat "$work/trace")"
   done <<'TABLE'
 create-symlinks --link libz.so.1::/opt/driver/libz.so
 enable-cuda-compat --host-driver-version 550.54.14
@@ -778,6 +844,7 @@ TABLE
   grep -q 0x8 "$at/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf"
 }
 
+# bats test_tags=old-kernel
 @test "where there is no procfs, all but mounts can be done" {
   mkdir -p "$work/bare"/{bundle,rootfs/etc,rootfs/usr/lib,rootfs/opt/driver}
   cp "$hook_program" "$work/bare/hook"
@@ -788,9 +855,14 @@ TABLE
   run chroot "$work/bare" /hook create-symlinks --link a::/usr/lib/a <<<'{"bundle": "/bundle"}'
   succeeds
   run chroot "$work/bare" /hook update-ldcache --folder /opt/driver <<<'{"bundle": "/bundle"}'
-  succeeds
+  # What an image has is opened by its name only where the kernel can copy the mounts so that no node opens through them.
+  if [ "${GRAFT_ENOSYS:-0}" = 1 ]; then
+    fails '/etc/ld.so.conf: permission denied'
+  else
+    succeeds
+    grep -q /opt/driver/libz.so.1 "$work/bare/rootfs/etc/ld.so.cache"
+  fi
   [ "$(readlink "$work/bare/rootfs/usr/lib/a")" = a ]
-  grep -q /opt/driver/libz.so.1 "$work/bare/rootfs/etc/ld.so.cache"
   run chroot "$work/bare" /hook apply --plan "$(plan '{kind: "cover", target: "/etc/covered", content: "above"}')" <<<'{"bundle": "/bundle"}'
   fails '/proc/self/fd'
 }
@@ -804,11 +876,12 @@ fault_root() {
   ln -s old "$at/usr/lib/link"
 }
 
-# fail_call NAME N: one run in which the N-th call of that name fails. 1: there are fewer.
+# fail_call NAME N: one run in which the N-th call of that name fails. 1: there are fewer. With few descriptors, each of which an old kernel closes by a call of its own.
 fail_call() {
   local injected
   # shellcheck disable=SC2016
   run on_host unshare --mount --propagation private -- bash -c '
+    ulimit -n 64
     strace -o "$1/trace" -e "inject=$2:error=EIO:when=$3" "$4" apply --plan "$5" <"$1/state"
     status=$?
     echo
@@ -830,6 +903,7 @@ fail_call() {
   [[ $output != *"could not undo"* ]] || wrong="$injected: $output"
 }
 
+# bats test_tags=old-kernel
 @test "each system call of the hook fails once: all or nothing" {
   local call n total=0 tolerated=0 step=1 least=80 wrong=""
   # As on an old kernel there are three times as many calls.
@@ -886,6 +960,7 @@ expect_found() {
   expect ldconfig "${libc%/*}/libcuda.so.1"
 }
 
+# bats test_tags=old-kernel
 @test "runc: the hooks of a generated specification" {
   on_host umount "$root"
   make_root debian overlay
@@ -895,6 +970,7 @@ expect_found() {
   [ "$(link usr/lib/x86_64-linux-gnu/libcuda.so)" = libcuda.so.1 ]
 }
 
+# bats test_tags=old-kernel
 @test "runc: the same in a user namespace" {
   on_host umount "$root"
   make_root debian copy
@@ -909,6 +985,7 @@ expect_found() {
   [ "$(stat -c %u "$at/etc/ld.so.cache")" = 100000 ]
 }
 
+# bats test_tags=old-kernel
 @test "crun: the same" {
   type crun >/dev/null || skip "this machine has no crun"
   on_host umount "$root"

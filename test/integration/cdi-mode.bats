@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-container-runtime in mode cdi: specs in YAML and JSON, as runc and crun run what comes of them, and how it refuses.
+# nvidia-container-runtime in mode cdi: containers of runc and crun from specs in YAML and JSON, and
+# refusals.
 
 load lib.bash
 
@@ -31,7 +32,7 @@ TOML
 }
 teardown() { test_teardown; }
 
-libraries=/usr/lib/x86_64-linux-gnu
+libraries=/usr/lib/$multiarch
 version=550.54.14
 
 # json_spec KIND DEVICE=MINOR...: what generators write for a host with one directory of libraries.
@@ -113,16 +114,9 @@ uuid_of() {
 
 # make_gpu_bundle FILTER...: the probe as the container's program, and what an engine writes.
 make_gpu_bundle() {
-  local filter
   make_root small overlay
   rm -rf "$bundle"
-  mkdir -p "$bundle"
-  on_host runc spec --bundle "$bundle"
-  edit_bundle --arg root "$root" '.process.terminal = false | .process.args = ["/probe"] | del(.process.rlimits) |
-    .root = {path: $root, readonly: false} | (.process.capabilities[]) |= (. + ["CAP_MKNOD", "CAP_DAC_OVERRIDE"] | unique)'
-  for filter in "$@"; do
-    edit_bundle "$filter"
-  done
+  make_bundle 'del(.hooks)' "$@"
 }
 
 wants() {
@@ -149,7 +143,9 @@ start_container() {
 # refuse PATTERN: create fails with that message in --log, and nothing has changed.
 refuse() {
   sha256sum "$bundle/config.json" >"$work/before"
-  run shim on_host create --bundle "$bundle" "$container"
+  status=0
+  # Not by `run`: a container that comes up all the same would hold the output that it waits for.
+  shim on_host create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1 3>&- 4>&- || status=$?
   [ "$status" -eq 1 ]
   message=$(jq --slurp --raw-output 'map(select(.level == "error")) | last | .msg' "$work/log.json")
   # shellcheck disable=SC2053
@@ -157,6 +153,7 @@ refuse() {
   sha256sum --check --quiet "$work/before"
 }
 
+# bats test_tags=old-kernel,arm64
 @test "runc: GPU 0 by index from a YAML spec, whose links and cache need no hook; other GPUs stay out" {
   yaml_spec nvidia.com/gpu >"$specs/nvidia.yaml"
   make_gpu_bundle "$(wants nvidia.com/gpu=0)" '.hooks = {prestart: [{path: "/usr/bin/nvidia-container-runtime-hook"}]}'
@@ -175,6 +172,7 @@ refuse() {
   jq -e '.process.env | map(select(startswith("NVIDIA_VISIBLE_DEVICES="))) == ["NVIDIA_VISIBLE_DEVICES=void"]' "$bundle/config.json"
 }
 
+# bats test_tags=old-kernel
 @test "hooks of a spec run, where one of them is no edit, in one process which need not wait for the state" {
   yaml_spec nvidia.com/gpu chmod --mode 755 --path /usr/bin >"$specs/nvidia.yaml"
   make_gpu_bundle "$(wants nvidia.com/gpu=0)"
@@ -185,6 +183,7 @@ refuse() {
     "--then", "chmod", "--mode", "755", "--path", "/usr/bin"]]' "$bundle/config.json"
 }
 
+# bats test_tags=old-kernel
 @test "links and the cache are left to the hooks where an image has a folder that its loader did not search, or no loader configuration" {
   yaml_spec nvidia.com/gpu | sed "s|--folder, |&/opt/libraries, --folder, |" >"$specs/nvidia.yaml"
   make_gpu_bundle "$(wants nvidia.com/gpu=0)"
@@ -213,7 +212,7 @@ cached() { on_host /sbin/ldconfig -p -C "$root/etc/ld.so.cache" | grep -q "$1 .*
   expect_one_gpu
   jq -e '.hooks.createContainer | map(.args[1]) == ["sequence"]' "$bundle/config.json"
   cached libvendor.so.1
-  # The same folder, mounted by whoever starts the container.
+  # The same folder, mounted by the caller.
   yaml_spec nvidia.com/gpu | sed "s|--folder, |&/opt/vendor/lib, --folder, |" >"$specs/nvidia.yaml"
   make_gpu_bundle "$(wants nvidia.com/gpu=0)" ".mounts += [{destination: \"/opt/vendor/lib\", source: \"$work/vendor\", type: \"bind\", options: [\"rbind\", \"ro\"]}]"
   start_container on_host
@@ -238,13 +237,14 @@ cached() { on_host /sbin/ldconfig -p -C "$root/etc/ld.so.cache" | grep -q "$1 .*
   cached libvendor.so.1
 }
 
-@test "what a mount of the bundle covers is left to a hook, the rest is done in the root" {
+# bats test_tags=old-kernel
+@test "what a mount of the bundle covers is left to a hook, which leaves it; the rest is done in the root" {
   yaml_spec nvidia.com/gpu | sed 's|create-symlinks, |&--link, "x::/opt/covered/link", |' >"$specs/nvidia.yaml"
   mkdir -p "$work/covered"
   make_gpu_bundle "$(wants nvidia.com/gpu=0)" ".mounts += [{destination: \"/opt/covered\", source: \"$work/covered\", type: \"bind\", options: [\"rbind\"]}]"
   start_container on_host
   expect_one_gpu
-  [ "$(readlink "$work/covered/link")" = x ]
+  [ -z "$(ls "$work/covered")" ]
   [ "$(on_host readlink "$root$libraries/libcuda.so")" = libcuda.so.1 ]
   jq -e '.hooks.createContainer | map(.args[1]) == ["apply"]' "$bundle/config.json"
 }
@@ -257,6 +257,36 @@ cached() { on_host /sbin/ldconfig -p -C "$root/etc/ld.so.cache" | grep -q "$1 .*
   expect_one_gpu
   jq -e '.hooks.createContainer | map(.args[1]) == ["create-symlinks", "update-ldcache"]' "$bundle/config.json"
   run ! grep -q -e --rootfs "$bundle/config.json"
+}
+
+# image_hook: a program of the image, of a name that the host's hook has; it writes down that it ran.
+image_hook() {
+  printf '#!/bin/sh\necho "$0 $*" >/opt/ran\n' >"$work/image-hook"
+  on_host install -D -m 0755 "$work/image-hook" "$root/opt/bin/nvidia-cdi-hook"
+}
+
+# bats test_tags=old-kernel
+@test "a startContainer hook is the image's: it goes in as it is written, and the host's hooks are edits all the same" {
+  local start='{hookName: startContainer, path: /opt/bin/nvidia-cdi-hook, args: [nvidia-cdi-hook, chmod, --path, /x]}'
+  yaml_spec nvidia.com/gpu | sed "s|^    mounts:|        - $start\n&|" >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)"
+  image_hook
+  start_container on_host
+  expect_one_gpu
+  jq -e '.hooks | has("createContainer") | not' "$bundle/config.json"
+  jq -e '.hooks.startContainer == [{path: "/opt/bin/nvidia-cdi-hook", args: ["nvidia-cdi-hook", "chmod", "--path", "/x"]}]' "$bundle/config.json"
+  [ "$(on_host readlink "$root$libraries/libcuda.so")" = libcuda.so.1 ]
+  [ "$(on_host cat "$root/opt/ran")" = '/opt/bin/nvidia-cdi-hook chmod --path /x' ]
+
+  # Beside hooks that have to run, with variables of its own, and relative to nothing of the host.
+  start='{hookName: startContainer, path: opt/bin/nvidia-ctk, args: [nvidia-ctk, hook, chmod], env: [A=1]}'
+  yaml_spec nvidia.com/gpu chmod --mode 755 --path /usr/bin | sed "s|^    mounts:|        - $start\n&|" >"$specs/nvidia.yaml"
+  make_gpu_bundle "$(wants nvidia.com/gpu=0)"
+  on_host mkdir -p "$root/opt/bin"
+  shim on_host create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1 3>&- 4>&- || true
+  jq -e '.hooks.startContainer == [{path: "opt/bin/nvidia-ctk", args: ["nvidia-ctk", "hook", "chmod"], env: ["A=1"]}]' "$bundle/config.json"
+  jq -e '.hooks.createContainer | map(.args[1]) == ["sequence"]' "$bundle/config.json"
+  shim on_host delete --force "$container" || true
 }
 
 low_level() { sed -i "s/^\[nvidia-container-runtime\]\$/&\nruntimes = [\"$1\"]/" "$work/config.toml"; }
@@ -282,9 +312,13 @@ lives() {
   run -1 shim "$1" state "$container"
 }
 
+# bats test_tags=old-kernel
 @test "runc, cgroup v1: create, start, exec, delete" { lives on_host runc; }
+# bats test_tags=old-kernel
 @test "runc, cgroup v2: create, start, exec, delete" { lives v2 runc; }
+# bats test_tags=old-kernel
 @test "crun, cgroup v2: create, start, exec, delete" { lives v2_raising crun; }
+# bats test_tags=old-kernel
 @test "crun, cgroup v1: create, start, exec, delete" { lives v1_alone crun; }
 
 # --- all hooks of today's generator ---
@@ -385,7 +419,9 @@ sees_all() {
   grep -q '^params 444 [0-9]* ro,nosuid,nodev,noexec' "$work/edits"
 }
 
+# bats test_tags=old-kernel
 @test "runc, cgroup v1: all hooks of nvidia-ctk's spec are edits and one hook for what waits for mounts" { sees_all on_host runc; }
+# bats test_tags=old-kernel
 @test "crun, cgroup v2: all hooks of nvidia-ctk's spec are edits and one hook for what waits for mounts" { sees_all v2_raising crun; }
 
 compat=/usr/local/cuda-12.6/compat
@@ -406,7 +442,9 @@ finds_compat() {
   expect loader "$found"
 }
 
+# bats test_tags=old-kernel
 @test "runc, cgroup v1: an image's newer CUDA library is found first, with edits as with hooks" { finds_compat on_host runc; }
+# bats test_tags=old-kernel
 @test "crun, cgroup v2: an image's newer CUDA library is found first, with edits as with hooks" { finds_compat v2_raising crun; }
 
 # look_again WORLD NAME: the same container of the same root once more.
@@ -443,7 +481,9 @@ forgets_compat() {
   [ "$(on_host grep -c "$compat" "$ours")" = 0 ]
 }
 
+# bats test_tags=old-kernel
 @test "a driver's upgrade: the image's library that an earlier start wanted is not found any more, with edits" { forgets_compat apply .; }
+# bats test_tags=old-kernel
 @test "a driver's upgrade: the image's library that an earlier start wanted is not found any more, with hooks" { forgets_compat sequence "$and_a_hook"; }
 
 @test "where a hook has written of compatibility libraries before, hooks run" {
@@ -473,6 +513,7 @@ forgets_compat() {
   done
 }
 
+# bats test_tags=old-kernel
 @test "a privileged container has the host's GPUs: its hooks run, and the profile shows them all" {
   generated_spec
   make_looking_bundle '.linux.devices = [range(8) | {path: "/dev/nvidia\(.)", type: "c", major: 195, minor: .}]' \
@@ -516,6 +557,7 @@ YAML
 {"cdiVersion": "0.3.0", "kind": "vendor.example/weights", "devices": [{"name": "small", "containerEdits": {
   "env": ["WEIGHTS=new"], "mounts": [{"hostPath": "$work/weights", "containerPath": "/weights", "options": ["ro", "rbind"]}]}}]}
 JSON
+  printf 'allowed-envvar-kinds = ["nvidia.com/gpu", "vendor.example/*"]\n' >>"$work/config.toml"
   make_gpu_bundle "$(wants nvidia.com/gpu=0,vendor.example/weights=small,nvidia.com/gpu=0)" \
     '.process.args = ["/bin/sh", "-c", "/probe; echo weights: $WEIGHTS $(ls /weights)"]'
   start_container on_host
@@ -523,26 +565,56 @@ JSON
   expect weights "new old"
 }
 
-@test "a conflict is told with both files, and with the devices that are to be had" {
+@test "an image's variable names devices of NVIDIA's kinds alone; an annotation and a mount those of all" {
+  local kind mode
+  yaml_spec nvidia.com/gpu >"$specs/nvidia.yaml"
+  mkdir "$work/secret"
+  for kind in vendor.example/host management.nvidia.com/gpu; do
+    cat >"$specs/${kind%/*}.yaml" <<YAML
+{cdiVersion: 0.3.0, kind: $kind, devices: [{name: all, containerEdits: {env: [HOST=given], mounts: [{hostPath: $work/secret, containerPath: /secret, options: [ro, rbind]}]}}]}
+YAML
+    for mode in auto cdi jit-cdi legacy; do
+      sed -i "/^mode =/d; s/^debug = /mode = \"$mode\"\n&/" "$work/config.toml"
+      make_gpu_bundle "$(wants "nvidia.com/gpu=0,$kind=all")"
+      refuse "NVIDIA_VISIBLE_DEVICES asks for the CDI device '$kind=all': variables of containers may not name devices of the kind '$kind'; request it with an annotation or a volume mount, or add the kind to nvidia-container-runtime.modes.cdi.allowed-envvar-kinds in $work/config.toml"
+    done
+    make_gpu_bundle "$(wants "$kind=all")" '.process.capabilities.bounding += ["CAP_SYS_ADMIN"]'
+    refuse "*'$kind=all'*allowed-envvar-kinds*"
+    sed -i '/^mode =/d' "$work/config.toml"
+    make_gpu_bundle "$(wants 1)" '.process.args = ["/bin/sh", "-c", "/probe; echo host: $HOST"]' \
+      ".annotations = {\"cdi.k8s.io/x\": \"nvidia.com/gpu=0,$kind=all\"}"
+    start_container on_host
+    expect_one_gpu
+    expect host given
+  done
+  sed -i '1i accept-nvidia-visible-devices-as-volume-mounts = true' "$work/config.toml"
+  make_gpu_bundle '.process.args = ["/bin/sh", "-c", "/probe; echo host: $HOST"]' \
+    '.mounts += ["nvidia.com/gpu/0", "vendor.example/host/all" | {source: "/dev/null", destination: "/var/run/nvidia-container-devices/cdi/\(.)", type: "bind", options: ["bind"]}]'
+  start_container on_host
+  expect_one_gpu
+  expect host given
+}
+
+@test "a conflict is reported with both files, and with the available devices" {
   yaml_spec nvidia.com/gpu >"$specs/a.yaml"
   json_spec nvidia.com/gpu 0=0 7=7 >"$specs/b.json"
   make_gpu_bundle "$(wants nvidia.com/gpu=0)"
   refuse "*failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=0 (searched $specs, $late_specs)*conflicting device \"nvidia.com/gpu=0\" (specs \"$specs/a.yaml\", \"$specs/b.json\")*"
-  # One priority up somebody decides.
+  # A directory of higher priority resolves it.
   json_spec nvidia.com/gpu 0=0 >"$late_specs/c.json"
   start_container on_host
   expect_one_gpu
 }
 
-@test "what nobody has is told with what there is, where it was looked for, and what was skipped" {
+@test "a missing device is reported with the existing ones, the directories, and the skipped files" {
   make_gpu_bundle "$(wants nvidia.com/gpu=9)"
   refuse "*unresolvable CDI devices nvidia.com/gpu=9 (searched $specs, $late_specs); make a spec: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml*"
   json_spec nvidia.com/gpu 0=0 1=1 >"$specs/nvidia.json"
   printf 'cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevice: []\n' >"$specs/broken.yaml"
-  refuse "*unresolvable CDI devices nvidia.com/gpu=9 (searched *); of that kind there are 0, 1; ask for one of them, or regenerate the spec; skipped $specs/broken.yaml: line 3, column 1: invalid CDI Spec: unknown field \"device\"*"
+  refuse "*unresolvable CDI devices nvidia.com/gpu=9 (searched *); devices of that kind: 0, 1; ask for one of them, or regenerate the spec; skipped $specs/broken.yaml: line 3, column 1: invalid CDI Spec: unknown field \"device\"*"
 }
 
-@test "a spec that the driver has left behind is named, with what is gone" {
+@test "a spec of a removed driver is reported, with what is missing" {
   yaml_spec nvidia.com/gpu | sed "s/libcuda.so.$version, c/libcuda.so.535.1, c/" >"$specs/nvidia.yaml"
   make_gpu_bundle "$(wants nvidia.com/gpu=0)"
   refuse "*CDI spec $specs/nvidia.yaml is stale: mount source $libraries/libcuda.so.535.1 is not on this host; regenerate the spec*--output=$specs/nvidia.yaml*"
@@ -554,7 +626,7 @@ JSON
   make_gpu_bundle "$(wants nvidia.com/gpu=0)"
   start_container on_host
   expect_one_gpu
-  grep -q 'is stale: device node /dev/nvidia-uvm is 511:7 by it' "$work/runtime.log"
+  grep -q 'is stale: it has device node /dev/nvidia-uvm as 511:7' "$work/runtime.log"
 }
 
 @test "names that are generated do not mix with those of specs" {
@@ -563,7 +635,7 @@ JSON
   refuse "*requesting a CDI device with vendor 'runtime.nvidia.com' is not supported when requesting other CDI devices*"
 }
 
-@test "systemd knows the nodes of a spec by their links" {
+@test "the nodes of a spec get links in /dev/char, for systemd" {
   yaml_spec nvidia.com/gpu >"$specs/nvidia.yaml"
   on_host rm -f /dev/char/195:0 /dev/char/195:255
   make_gpu_bundle "$(wants nvidia.com/gpu=0)"

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# A host changes under its CDI spec: the runtime refuses the spec and says why, the command that it names mends it, and the container gets what
-# the host has now. Each change is two simulated hosts, one after the other, with one spec.
+# A host changes under its CDI spec: the runtime refuses the spec and says why, the command that it
+# names repairs it, and the container gets what the host has now. Each change is two simulated
+# hosts, one after the other, with one spec.
 
 load lib.bash
 
 setup_file() {
   local name
   mkdir -p "$BATS_FILE_TMPDIR/bin"
-  for name in runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk; do
+  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk; do
     install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/bin"
   done
 }
@@ -41,7 +42,7 @@ gpus:
 YAML
 }
 
-# becomes NAME: the simulated host goes, and another one comes.
+# becomes NAME: replaces the simulated host by another one.
 becomes() {
   stop_host
   start_host "$work/$1.yaml"
@@ -53,8 +54,7 @@ container() {
   names=$(printf ',%s' "$@")
   [ -d "$root" ] || make_root small copy
   rm -rf "$bundle"
-  mkdir -p "$bundle"
-  on_host runc spec --bundle "$bundle"
+  new_bundle
   edit_bundle --arg root "$root" --arg devices "NVIDIA_VISIBLE_DEVICES=${names#,}" '.process.terminal = false | .process.args = ["/probe"] |
     del(.process.rlimits) | .root = {path: $root, readonly: false} | .process.env += [$devices] | (.process.capabilities[]) |= (. + ["CAP_MKNOD"] | unique)'
   : >"$work/log.json"
@@ -93,7 +93,7 @@ refused() {
   find "$root" -name 'libcuda.so.*' | grep -q '560.35.03$'
 }
 
-@test "MIG instances are made and taken away" {
+@test "MIG instances are created and destroyed" {
   topology old
   topology split 's/3g.20gb, 2g.10gb/1g.5gb, 1g.5gb, 1g.5gb/'
   topology whole '/mig:/d'
@@ -103,15 +103,15 @@ refused() {
   expect nvidia-smi-mig 2
   becomes split
   container 1:0
-  refused 'the MIG devices of the GPU at 00000000:0f:00.0 are others now'
+  refused 'the MIG devices of the GPU at 00000000:0f:00.0 have changed'
   container all
-  refused 'the MIG devices of the GPU at 00000000:0f:00.0 are others now'
+  refused 'the MIG devices of the GPU at 00000000:0f:00.0 have changed'
   # They are nothing to a container that has the other GPU.
   container 0
   expect nvidia-smi 1
   # Also what is new is told from what is unknown.
   container 1:2
-  [[ $message == *"unresolvable CDI devices nvidia.com/gpu=1:2"*"is stale: the MIG devices of the GPU at 00000000:0f:00.0 are others now; run 'nvidia-ctk cdi refresh'"* ]]
+  [[ $message == *"unresolvable CDI devices nvidia.com/gpu=1:2"*"is stale: the MIG devices of the GPU at 00000000:0f:00.0 have changed; run 'nvidia-ctk cdi refresh'"* ]]
   on_host nvidia-ctk --quiet cdi refresh
   container 1:2
   expect nvidia-smi-mig 1
@@ -135,7 +135,7 @@ refused() {
   expect nvidia-smi 2
   becomes lost
   container all
-  refused 'the GPU at 00000000:0f:00.0 is not there any more'
+  refused 'the GPU at 00000000:0f:00.0 is no longer there'
   on_host nvidia-ctk --quiet cdi refresh
   container all
   expect nvidia-smi 1
@@ -163,7 +163,7 @@ refused() {
   container 1
   refused 'the GPU at 00000000:0f:00.0 is /dev/nvidia0 now, not /dev/nvidia1'
   container all
-  refused 'the GPU at 00000000:07:00.0 is not there any more'
+  refused 'the GPU at 00000000:07:00.0 is no longer there'
   on_host nvidia-ctk --quiet cdi refresh
   container 0
   expect nvidia-smi 1

@@ -25,6 +25,7 @@ teardown_file() {
 
 setup() {
   cli=$build/src/cli/nvidia-container-cli
+  sim=$build/sim/graft-sim
   name=nvidia-container-cli
 }
 
@@ -49,7 +50,7 @@ as_nobody() {
   run --separate-stderr setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 }
 
-simulated="nvidia-container-cli: note: the driver is simulated, no GPU is behind it"
+simulated="nvidia-container-cli: note: the driver is simulated: there is no real GPU"
 
 @test "info: the bytes of the plain output" {
   on t4 info
@@ -117,12 +118,15 @@ Device Index,Device Minor,Model,Brand,GPU UUID,Bus Location,Architecture" ]
 /dev/nvidia-uvm-tools
 /dev/nvidia-modeset
 $(printf '/dev/nvidia%d\n' 0 1 2 3 4 5 6 7)
-$(printf '/usr/bin/%s\n' nvidia-smi nvidia-debugdump nvidia-persistenced nv-fabricmanager nvidia-cuda-mps-control nvidia-cuda-mps-server)
+$(printf '/usr/bin/%s\n' nvidia-smi nvidia-debugdump nvidia-persistenced nv-fabricmanager nvidia-cuda-mps-control nvidia-cuda-mps-server nvidia-xconfig)
 $(printf "$lib/%s.so.$version\n" libnvidia-ml libnvidia-cfg libnvidia-nscq libcuda libcudadebugger libnvidia-opencl \
     libnvidia-gpucomp libnvidia-ptxjitcompiler libnvidia-allocator libnvidia-pkcs11 libnvidia-pkcs11-openssl3 \
     libnvidia-nvvm libnvidia-ngx vdpau/libvdpau_nvidia libnvidia-encode libnvidia-opticalflow libnvcuvid \
     libnvidia-eglcore libnvidia-glcore libnvidia-tls libnvidia-glsi libnvidia-fbc libnvidia-rtcore libnvoptix \
     libGLX_nvidia libEGL_nvidia libGLESv2_nvidia libGLESv1_CM_nvidia libnvidia-glvkspirv)
+$lib/libnvidia-egl-gbm.so.1.1.1
+$lib/libnvidia-egl-wayland.so.1.1.13
+$lib/libnvidia-vulkan-producer.so.$version
 /run/nvidia-persistenced/socket
 /run/nvidia-fabricmanager/socket
 /lib/firmware/nvidia/$version/gsp_ga10x.bin
@@ -174,7 +178,7 @@ EXPECTED
 -f --firmwares /gsp_
 ROWS
   on dgx-h100 list -lbif
-  [ "$(wc -l <<<"$output")" -eq 39 ]
+  [ "$(wc -l <<<"$output")" -eq 43 ]
   on dgx-h100 list -i --no-persistenced
   [ "$output" = /run/nvidia-fabricmanager/socket ]
   on dgx-h100 list -i --no-fabricmanager
@@ -186,6 +190,47 @@ ROWS
   on geforce-laptop list -l --compat32
   [ "$(head -n "$(wc -l <<<"$libraries")" <<<"$output")" = "$libraries" ]
   [ "$(tail -n +"$(($(wc -l <<<"$libraries") + 1))" <<<"$output" | grep -c /i386-linux-gnu/)" -gt 5 ]
+}
+
+@test "list: what configure mounts, with every capability on every host; and so does the library's nvc_driver_info" {
+  local topology
+  cat >"$BATS_TEST_TMPDIR/compare" <<'SCRIPT'
+set -u
+cli=$1 walk=$2 work=$3 fs=$3/root different=0
+mkdir -p "$fs"
+mount -t tmpfs tmpfs "$fs"
+mkdir -p "$fs"/{etc,proc,dev,tmp,run,sbin,usr/bin,usr/lib}
+# Files of other kinds have no option of list.
+names() { grep -v -e ^/proc -e ^/etc -e /share/ -e ^/dev/dri -e /xorg/ | sed 's|.*/||' | sort -u; }
+for caps in --utility --compute --graphics --video --display --ngx '--compute --compat32' '--compute --utility --graphics --video --display --ngx --compat32'; do
+  unshare --mount --propagation private sleep 600 3>&- 4>&- &
+  pid=$!
+  until [ "$(readlink "/proc/$pid/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ]; do sleep 0.01; done
+  "$cli" --user=root configure --pid=$pid --no-cgroups --device=all $caps "$fs" 2>"$work/err"
+  status=$?
+  awk -v fs="$fs/" 'index($5, fs) == 1 { print substr($5, length(fs)) }' "/proc/$pid/mountinfo" | names >"$work/mounted"
+  kill $pid
+  wait $pid 2>/dev/null
+  "$cli" list --device=all --libraries --binaries --ipcs --firmwares $caps 2>/dev/null | names >"$work/listed"
+  if [ $status -ne 0 ]; then
+    grep -q 'load library failed' "$work/err" || different=1
+  elif ! [ -s "$work/mounted" ] || ! diff "$work/listed" "$work/mounted"; then
+    echo "differs: $caps"
+    different=1
+  fi
+done
+"$cli" list 2>/dev/null | grep -v -e '^/dev/nvidia[0-9]' -e ^/dev/nvidia-caps -e ^/proc | sort >"$work/listed"
+"$walk" driver | sort >"$work/told"
+diff "$work/listed" "$work/told" || different=1
+exit $different
+SCRIPT
+  "$sim" list >"$BATS_TEST_TMPDIR/topologies"
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/topologies")" -gt 10 ]
+  while read -r topology _; do
+    run "$sim" run --topology "$topology" -- bash "$BATS_TEST_TMPDIR/compare" "$cli" "$build/test/integration/nvc_walk" "$BATS_TEST_TMPDIR" \
+      </dev/null 3>&- 4>&-
+    [ "$status" -eq 0 ] || { echo "$topology: $output"; return 1; }
+  done <"$BATS_TEST_TMPDIR/topologies"
 }
 
 @test "list: devices in the order of their selection" {
@@ -219,7 +264,7 @@ ROWS
 ROWS
 }
 
-@test "list: a word that means no device is an error, whatever stands beside it" {
+@test "list: a name that matches no device is an error, whatever is beside it" {
   local word
   for word in 4 none void GPU-00000000-0000-0000-0000-000000000000 MIG-GPU-x/1/0 0:0 x -1 0x0 1c:00.0; do
     on quad list --device="0,$word"
@@ -254,9 +299,9 @@ $caps/gpu1
   without /access <<<"$output"
   on a100-mig list -d 1:0 --mig-config=all
   [ "$status" -eq 1 ]
-  [ "${stderr_lines[0]}" = "$name: mig-config error: cannot enable mig-config with specific MIG devices selected" ]
+  [ "${stderr_lines[0]}" = "$name: mig-config error: all: cannot enable mig-config with specific MIG devices selected" ]
   on a100-mig list -d 1:0 --mig-monitor=all
-  [ "${stderr_lines[0]}" = "$name: mig-monitor error: cannot enable mig-monitor with specific MIG devices selected" ]
+  [ "${stderr_lines[0]}" = "$name: mig-monitor error: all: cannot enable mig-monitor with specific MIG devices selected" ]
 }
 
 @test "list: a MIG device by its UUID, which only NVML knows" {
@@ -285,7 +330,7 @@ $caps/gpu1
   jq -e '[.edits[] | select(.target == "/usr/bin/nvidia-smi")] | length == 0' <<<"$output"
 }
 
-@test "the states of a driver that is not well have their texts, statuses and hints" {
+@test "a broken driver's states have their texts, statuses and hints" {
   on half-installed info
   [ "$status" -eq 1 ]
   [ "${stderr_lines[0]}" = "$name: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory" ]
@@ -333,6 +378,18 @@ nvml-init-delay=30|driver rpc error: timed out
 ROWS
 }
 
+@test "plan: the reader of an image on an unbindable mount has no more of procfs than its own descriptors" {
+  mkdir -p "$BATS_TEST_TMPDIR/root"
+  # shellcheck disable=SC2016
+  run "$sim" run --topology single -- sh -c '
+    mount -t tmpfs tmpfs "$2/root" && mkdir "$2/root/etc" && mount --make-unbindable "$2/root" &&
+      strace -f -o "$2/trace" -e trace=open_tree,mount_setattr "$1" plan --device=0 --compute "$2/root"' - "$cli" "$BATS_TEST_TMPDIR"
+  [ "$status" -eq 0 ]
+  grep -q 'open_tree([0-9]*, "", .* = -1 EINVAL' "$BATS_TEST_TMPDIR/trace"
+  grep -q 'open_tree([0-9]*, "self/fd", .* = [0-9]*$' "$BATS_TEST_TMPDIR/trace"
+  grep -q 'mount_setattr([0-9]*, "", AT_EMPTY_PATH, .* = 0$' "$BATS_TEST_TMPDIR/trace"
+}
+
 @test "info, list and plan need no privileges" {
   local command
   # NVML below another root needs chroot: info is tried where the driver root is /.
@@ -370,7 +427,11 @@ ROWS
   grep -E '^(CapInh|CapPrm|CapEff|NoNewPrivs)' "/proc/$pid/status" >"$BATS_TEST_TMPDIR/status"
   local child
   child=$(tr -d ' ' <"/proc/$pid/task/$pid/children")
-  sleep 0.2
+  # It gives up its own privileges first.
+  for _ in $(seq 50); do
+    ! grep -qx $'CapPrm:\t0000000000000000' "/proc/$child/status" || break
+    sleep 0.05
+  done
   grep -E '^(Uid|CapPrm|CapEff|NoNewPrivs)' "/proc/$child/status" >"$BATS_TEST_TMPDIR/child"
   kill "$pid"
   wait "$pid" || true
@@ -534,7 +595,10 @@ ROWS
   mkdir "$BATS_TEST_TMPDIR/rootfs"
   ASAN_OPTIONS=detect_leaks=0 strace -f -o "$trace" "$cli" -r "$hosts/dgx-h100" plan -d all -cu "$BATS_TEST_TMPDIR/rootfs" >/dev/null
   [ "$(grep -c execve "$trace")" -eq 1 ]
-  without '(mount|mkdir|mknod|symlink|unlink|rename|chmod|chown|setns|unshare|fork|clone|O_WRONLY|O_RDWR|O_CREAT)' "$trace"
+  # What reads the image gives up its rights by some of these.
+  awk 'NR == FNR { if (/PR_SET_NAME, "graft-reader"/) reader[$1] = 1; next } !($1 in reader)' "$trace" "$trace" >"$trace.own"
+  [ "$(grep -cE '(fork|clone3?)\(' "$trace.own")" -eq 1 ]
+  without '(mount|mkdir|mknod|symlink|unlink|rename|chmod|chown|setns|unshare|O_WRONLY|O_RDWR|O_CREAT)' "$trace.own"
   without 'open.*"(/dev/)?nvidia[0-9c]' "$trace"
   [ -z "$(ls -A "$BATS_TEST_TMPDIR/rootfs")" ]
 }
@@ -542,7 +606,7 @@ ROWS
 @test "plan: display nodes are those of the selected GPU, and others are not looked at" {
   local trace=$BATS_TEST_TMPDIR/trace style
   for style in namespace oci; do
-    ASAN_OPTIONS=detect_leaks=0 strace -f -o "$trace" "$cli" -r "$hosts/dgx-h100" plan --style=$style -d 3 -g 2>/dev/null >"$BATS_TEST_TMPDIR/plan"
+    ASAN_OPTIONS=detect_leaks=0 strace -f -o "$trace" "$cli" -r "$hosts/dgx-h100" plan --all --style=$style -d 3 -g 2>/dev/null >"$BATS_TEST_TMPDIR/plan"
     [ "$(grep -c ' device .*/dev/dri/' "$BATS_TEST_TMPDIR/plan")" -eq 2 ]
     grep -q ' symlink .*/dev/dri/by-path/pci-0000:61:00.0-card -> ../card3' "$BATS_TEST_TMPDIR/plan"
     grep -q '0000:61:00.0/drm' "$trace"
@@ -553,7 +617,7 @@ ROWS
 }
 
 @test "plan --style=oci: the host's paths, the runtime's nodes, nothing in procfs" {
-  on geforce-laptop plan --style=oci -d 0 -cugvDn
+  on geforce-laptop plan --all --style=oci -d 0 -cugvDn
   [ "$status" -eq 0 ]
   [ "$(uname -m)" = x86_64 ] || skip "paths are those of x86_64"
   [[ $output == *" bind      /usr/lib/x86_64-linux-gnu/libcuda.so.560.35.03"* ]]
@@ -565,6 +629,66 @@ ROWS
   [ "$status" -eq 65 ]
 }
 
+# at_terminal COMMAND...: runs it with a terminal for its output; what it printed goes to `output`, without carriage returns.
+at_terminal() {
+  local words
+  printf -v words '%q ' "$@"
+  run script -qec "$words" /dev/null </dev/null
+  output=${output//$'\r'/}
+}
+
+@test "plan: what is missing comes first, then what the container gets, then what it does not" {
+  local sim=("$build/sim/graft-sim" run --topology t4 --fault missing=libcuda.so.1 --fault missing=nvidia-uvm --)
+  run --separate-stderr "${sim[@]}" "$cli" plan -d 0 -cu
+  [ "$status" -eq 0 ]
+  [ "${output%%  GPU 0*}" = "driver 418.226.00 (SIMULATED)
+
+Missing:
+  libcuda.so: the host's driver 418.226.00 does not have it; CUDA programs cannot start
+  /dev/nvidia-uvm: the host does not have it; CUDA programs cannot start; run 'nvidia-modprobe -u -c 0' on the host
+
+The container gets:
+" ]
+  [[ $output == *$'\n  5 programs: nvidia-smi, '*" and 1 more"$'\n'* ]]
+  [[ $output == *$'\nLeft out:\n'*$'\n\nEvery edit, with its reason: --all' ]]
+  # the same in the whole, and as data
+  "${sim[@]}" "$cli" plan --all -d 0 -cu 2>/dev/null | sed -n 3,5p | diff - <(echo "missing: 2"; sed -n 4,5p <<<"$output")
+  [ "$("${sim[@]}" "$cli" plan --json -d 0 -cu 2>/dev/null | jq -r '.missing[].what' | xargs)" = "libcuda.so /dev/nvidia-uvm" ]
+}
+
+@test "plan: a request for no device is reported" {
+  on t4 plan -cu
+  [ "$status" -eq 0 ]
+  [[ $output == *$'\n\nMissing:\n  GPU: no device was asked for\n\n'* ]]
+  [[ $output == *$'\n\nTo ask for a GPU: --device=all, or --device=0.\n\nEvery edit, with its reason: --all' ]]
+  on t4 plan -d 0 -cu
+  [[ $output != *Missing* && $output != *"To ask for"* ]]
+}
+
+@test "plan, info: colours and lines on a terminal, unless NO_COLOR or TERM forbid them" {
+  local escape=$'\e'
+  at_terminal env LC_ALL=C.UTF-8 TERM=xterm "$cli" -r "$hosts/t4" plan -cu
+  [[ $output == *"${escape}[31mMissing:${escape}[0m"$'\n'"└─ GPU: no device was asked for"$'\n'* ]]
+  at_terminal env LC_ALL=C TERM=xterm "$cli" -r "$hosts/t4" plan -cu
+  [[ $output == *"${escape}[31mMissing:${escape}[0m"$'\n'"  GPU: no device was asked for"$'\n'* ]]
+  at_terminal env TERM=xterm "$cli" -r "$hosts/t4" info
+  [[ $output == *"${escape}[36mNVRM version:${escape}[0m   418.226.00"$'\n'* ]]
+  for words in NO_COLOR=1 TERM=dumb; do
+    at_terminal env LC_ALL=C.UTF-8 TERM=xterm "$words" "$cli" -r "$hosts/t4" plan -cu
+    [[ $output != *"$escape"* && $output == *$'\nMissing:\n  GPU: '* ]]
+    at_terminal env TERM=xterm "$words" "$cli" -r "$hosts/t4" info
+    [[ $output != *"$escape"* && $output == *"NVRM version:   418.226.00"$'\n'* ]]
+  done
+}
+
+@test "info: at a terminal it says what it waits for, after a second" {
+  local sim=("$build/sim/graft-sim" run --topology t4 --fault nvml-init-delay=1.5 --)
+  at_terminal "${sim[@]}" "$cli" info
+  [[ $output == *"$name: waiting for NVML, which wakes the GPUs: 1 s"$'\n'*"Device Index"* ]]
+  run --separate-stderr "${sim[@]}" "$cli" info
+  [[ $stderr != *waiting* ]]
+}
+
 @test "plan: what happened on one machine is seen on another" {
   local here=$BATS_TEST_TMPDIR
   mkdir -p "$here/rootfs/usr/lib" "$here/rootfs/etc"
@@ -572,12 +696,12 @@ ROWS
   "$cli" -r "$hosts/a100-mig" info --json >"$here/inventory" 2>/dev/null
   "$cli" plan --show=request -d 0,1:0 -cu --require='cuda>=12.0' >"$here/request"
   "$cli" plan --show=image "$here/rootfs" >"$here/image"
-  on a100-mig plan -d 0,1:0 -cu --require='cuda>=12.0' "$here/rootfs"
+  on a100-mig plan --all -d 0,1:0 -cu --require='cuda>=12.0' "$here/rootfs"
   [ "$status" -eq 0 ]
   # UUIDs of MIG devices are in the inventory, and not asked for by the live plan: only the edits are the same
   local live
   live=$output
-  run --separate-stderr "$cli" plan --inventory="$here/inventory" --request="$here/request" --image="$here/image"
+  run --separate-stderr "$cli" plan --all --inventory="$here/inventory" --request="$here/request" --image="$here/image"
   [ "$status" -eq 0 ]
   diff <(sed -n '/^edits/,/^$/p' <<<"$live") <(sed -n '/^edits/,/^$/p' <<<"$output")
   [ "$stderr" = "$simulated" ]
@@ -587,7 +711,7 @@ ROWS
   "$cli" -r "$hosts/quad" plan --show=inventory 2>/dev/null >"$BATS_TEST_TMPDIR/inventory"
   run --separate-stderr "$cli" plan --inventory="$BATS_TEST_TMPDIR/inventory" -d 0 --require=brand=tesla
   [ "$status" -eq 84 ]
-  [[ ${stderr_lines[0]} == "$name: initialization error: the inventory lacks the brands, which only the host's NVML can tell" ]]
+  [[ ${stderr_lines[0]} == "$name: initialization error: the inventory lacks the brands, which only NVML on the host reports" ]]
   sed -i 's/"version": 1,/"version": 2,/' "$BATS_TEST_TMPDIR/inventory"
   run --separate-stderr "$cli" plan --inventory="$BATS_TEST_TMPDIR/inventory" -d 0
   [ "$status" -eq 81 ]
@@ -652,4 +776,26 @@ ROWS
   echo nonsense >"$hosts/t4/etc/bad.cache"
   on t4 --ldcache=/etc/bad.cache list -l
   [ "$status" -eq 0 ] || [[ ${stderr_lines[0]} == "$name: detection error: unsupported file format: "* ]]
+}
+
+@test "--ldcache: one that cannot be used is a warning, with what to make of it; the default one is none" {
+  local then="; libraries are looked for in the usual directories" command
+  echo text >"$hosts/t4/etc/text"
+  for command in "list --libraries" info "plan --compute /" ; do
+    # shellcheck disable=SC2086
+    on t4 --ldcache=/nothing $command
+    [ "$status" -eq 0 ]
+    # Devices alone need no cache.
+    [ "$command" = info ] || grep -qFx "nvidia-container-cli: warning: open failed: /nothing: no such file or directory$then" <<<"$stderr"
+  done
+  on t4 --ldcache=/etc/text list --libraries
+  [ "$stderr" = "$simulated
+nvidia-container-cli: warning: unsupported file format: /etc/text$then" ]
+  grep -q libcuda <<<"$output"
+  on t4 --ldcache=/etc/ld.so.cache list --libraries
+  [ "$stderr" = "$simulated" ]
+  mv "$hosts/t4/etc/ld.so.cache" "$hosts/t4/etc/other.cache"
+  on t4 list --libraries
+  mv "$hosts/t4/etc/other.cache" "$hosts/t4/etc/ld.so.cache"
+  [ "$stderr" = "$simulated" ]
 }

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+# files: disk
 # The same of crun. Debian's crun refuses hybrid cgroups.
 
+# bats file_tags=old-kernel
 load lib.bash
 
 setup_file() { start_host dgx-h100; }

@@ -26,13 +26,11 @@ tegra=/usr/lib/x86_64-linux-gnu/tegra
 
 # make_board_bundle FILTER...
 make_board_bundle() {
-  local filter
   make_root small overlay
   rm -rf "$bundle"
-  mkdir -p "$bundle"
-  on_host runc spec --bundle "$bundle"
-  edit_bundle --arg root "$root" '.process.terminal = false | .process.args = ["/bin/sh", "/show"] | del(.process.rlimits) |
-    .root = {path: $root, readonly: false} | (.process.capabilities[]) |= (. + ["CAP_MKNOD", "CAP_DAC_OVERRIDE"] | unique)'
+  new_bundle
+  edit_bundle --arg root "$root" "$(piped '.process.terminal = false | .process.args = ["/bin/sh", "/show"] | del(.process.rlimits) |
+    .root = {path: $root, readonly: false} | (.process.capabilities[]) |= (. + ["CAP_MKNOD", "CAP_DAC_OVERRIDE"] | unique)' "$@")"
   on_host tee "$root/show" >/dev/null <<'SHOW'
 /probe
 echo "open-nvmap: $( (: <>/dev/nvmap) 2>&1 | sed 's/.*: //')"
@@ -42,9 +40,6 @@ echo "share: $(cd /usr/share && echo nvidia-tegra*)"
 echo "links: $(cd /usr/lib/x86_64-linux-gnu/tegra 2>/dev/null && for link in *; do [ ! -L "$link" ] || printf '%s=%s ' "$link" "$(readlink "$link")"; done)"
 echo "void: $NVIDIA_VISIBLE_DEVICES"
 SHOW
-  for filter in "$@"; do
-    edit_bundle "$filter"
-  done
 }
 
 env() {
@@ -76,6 +71,7 @@ refuse() {
 
 all_nodes='/dev/nvgpu/igpu0/power /dev/nvhost-as-gpu /dev/nvhost-ctrl /dev/nvhost-gpu /dev/nvmap '
 
+# bats test_tags=old-kernel
 @test "all: nodes, files, links and the loader's cache of the board" {
   make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)" '.hooks = {prestart: [{path: "/usr/bin/nvidia-container-runtime-hook"}]}'
   start_container
@@ -109,9 +105,13 @@ lives() {
   run -1 shim state "$container"
 }
 
+# bats test_tags=old-kernel
 @test "runc, cgroup v1: create, start, exec, delete" { lives runc; }
+# bats test_tags=old-kernel
 @test "runc, cgroup v2: create, start, exec, delete" { world=v2 lives runc; }
+# bats test_tags=old-kernel
 @test "crun, cgroup v2: create, start, exec, delete" { world=v2_raising lives crun; }
+# bats test_tags=old-kernel
 @test "crun, cgroup v1: create, start, exec, delete" { world=v1_alone lives crun; }
 
 @test "0 is the only GPU; another is refused; none is no node" {
@@ -124,6 +124,36 @@ lives() {
   start_container
   expect ls-nodes ""
   expect ldconfig "$tegra/libcuda.so.1"
+}
+
+@test "mode jit-cdi and its names: the lists say what is in the container; what is unknown is refused" {
+  local mode devices
+  for mode in jit-cdi cdi auto; do
+    printf '[nvidia-container-runtime]\nmode = "%s"\ndebug = "%s"\nlog-level = "debug"\n' "$mode" "$work/runtime.log" >"$work/config.toml"
+    for devices in 0 runtime.nvidia.com/gpu=all; do
+      # In mode cdi, a name without a kind is one of a specification.
+      [ "$mode $devices" != "cdi 0" ] || continue
+      make_board_bundle "$(env "NVIDIA_VISIBLE_DEVICES=$devices")"
+      start_container
+      expect ls-nodes "$all_nodes"
+      expect ldconfig "$tegra/libcuda.so.1"
+      [[ ${answer[links]} == *"libcuda.so=libcuda.so.1 libcuda.so.1=libcuda.so.1.1 "* ]]
+      jq -e '[.mounts[].destination] | any(endswith("/tegra/libnvrm_gpu.so"))' "$bundle/config.json"
+    done
+    for devices in GPU-x 99; do
+      make_board_bundle "$(env "NVIDIA_VISIBLE_DEVICES=runtime.nvidia.com/gpu=$devices")"
+      refuse "*unsupported device id: $devices; on this board there are 0 and all*"
+    done
+  done
+}
+
+@test "nvidia-container-cli refuses what the board does not have" {
+  local word
+  for word in 99 GPU-x 0,1; do
+    run -65 on_host nvidia-container-cli plan --device="$word" --compute /
+    [[ $output == *"nvidia-container-cli: device error: ${word#0,}: unknown device"* ]] || die "$output"
+  done
+  run -0 on_host nvidia-container-cli plan --device=0 --compute /
 }
 
 @test "a container that asks for nothing is left alone" {
@@ -146,7 +176,7 @@ lives() {
   expect ls-nodes "/dev/nvmap "
   printf 'dev, nothing\n' >"$work/lists/devices.csv"
   make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)"
-  refuse "*the CSV files of this board name no device node that is there*"
+  refuse "*no device node that the CSV files of this board list exists*"
 }
 
 # libcuda of the board says 11.4: it is asked, without NVML, in a child.
@@ -155,6 +185,10 @@ lives() {
   start_container
   make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)" "$(env 'NVIDIA_REQUIRE_CUDA=cuda>=12.4')"
   refuse "*requirements not met: unsatisfied condition: cuda>=12.4 (cuda=11.4)*"
+  # Without the program that asks, the reason is told, and no empty version.
+  mv "$BATS_FILE_TMPDIR/programs/graft-nvml" "$work"
+  refuse "*requirements not met: the driver does not state its CUDA version: nvml error: the program that asks cannot be started: */graft-nvml: no such file or directory*"
+  mv "$work/graft-nvml" "$BATS_FILE_TMPDIR/programs"
   make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)" "$(env 'NVIDIA_REQUIRE_CUDA=cuda>=12.4')" "$(env NVIDIA_DISABLE_REQUIRE=1)"
   start_container
   printf 'disable-require = true\n' | cat - "$work/config.toml" >"$work/new"

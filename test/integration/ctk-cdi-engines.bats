@@ -26,7 +26,7 @@ setup() {
 teardown() { engine_teardown; }
 
 storage() {
-  storage=(--root "$machine/podman/root" --runroot "$machine/podman/run" --storage-driver vfs)
+  storage=(--root "$machine/podman/root" --runroot /run/podman --storage-driver vfs)
 }
 
 podman() {
@@ -46,9 +46,87 @@ podman_run() {
 }
 
 # generate [OPTION...]: the spec of the machine, where the refresh unit has it. Debian 12's Podman reads versions up to 0.5.0 of the CDI, groups came
-# with 0.7.0.
+# with 0.7.0; the command knows.
 generate() {
-  on_host nvidia-ctk --quiet cdi generate --output /var/run/cdi/nvidia.yaml --feature-flag no-additional-gids-for-device-nodes "$@"
+  on_host nvidia-ctk --quiet cdi generate --output /var/run/cdi/nvidia.yaml "$@"
+}
+
+# doctor [WORD...]: what it says of the machine; its engines' sockets are the suite's.
+doctor() {
+  run on_host nvidia-ctk doctor "$@"
+}
+
+@test "a spec that Podman cannot read: the doctor says so, its remedy mends it, and it then says that it works" {
+  local remedy
+  generate --cdi-version=0.7.0
+  podman_run --device nvidia.com/gpu=all
+  [ "$status" -ne 0 ]
+  [[ $output == *"unresolvable CDI devices nvidia.com/gpu=all"* ]]
+  doctor --json --spec-dir=/var/run/cdi "$output"
+  [ "$status" -eq 5 ]
+  jq -e '.ways[] | select(.engine == "podman" and .command == "podman run --device nvidia.com/gpu=all" and .level == "broken" and
+    .why == "the CDI spec is too new for version 4.3.1")' <<<"$output"
+  jq -e '.findings[] | select(.check == "podman" and .level == "broken" and .explains and
+    .cause == "version 4.3.1 reads CDI specs up to 0.5.0, and /var/run/cdi/nvidia.yaml is 0.7.0: it is ignored (unresolvable CDI devices nvidia.com/gpu=all)")' <<<"$output"
+  remedy=$(jq -r '.findings[] | select(.check == "podman") | .remedy' <<<"$output" | sed -n "s/^Run '\([^']*\)'.*/\1/p")
+  [ "$remedy" = "nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml" ]
+  # shellcheck disable=SC2086
+  on_host $remedy
+  doctor --json --spec-dir=/var/run/cdi
+  jq -e '.ways[] | select(.engine == "podman" and .command == "podman run --device nvidia.com/gpu=all" and .level == "ok")' <<<"$output"
+  podman_run --device nvidia.com/gpu=all
+  expect_gpus 0 1 2 3 4 5 6 7
+}
+
+# knows_runtime NAME: dockerd says so itself.
+knows_runtime() { docker info --format '{{json .Runtimes}}' | jq -e --arg name "$1" 'has($name)' >/dev/null; }
+knows_no_runtime() { ! knows_runtime "$1"; }
+
+@test "a host on which all is well is called healthy, with each way that works; and each works" {
+  generate
+  doctor --spec-dir=/var/run/cdi
+  [ "$status" -eq 0 ] || { say "$output"; return 1; }
+  [ "${lines[0]}" = "The driver is simulated (graft-sim): there is no real GPU on this host." ]
+  [[ $output == *$'\ndocker run --gpus all: works\ndocker run --runtime=nvidia: works\n'* ]]
+  [[ $output == *$'\nctr run --gpus 0 (containerd): works\n'* ]]
+  [[ $output == *$'\npodman run --device nvidia.com/gpu=all: works\n'* ]]
+  [[ ${lines[-1]} =~ ^Healthy:\ [0-9]+\ ok,\ 0\ warnings,\ 0\ broken ]]
+  run ! grep -E '^(warning|broken)|does not work|crashed' <<<"$output"
+  docker_run --gpus all
+  expect_gpus 0 1 2 3 4 5 6 7
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=all
+  expect_gpus 0 1 2 3 4 5 6 7
+}
+
+@test "dockerd is asked what it has: before it has read its file again, and after it, when nothing is left to say" {
+  local config=$machine/docker/daemon.json pid
+  pid=$(cat "$machine/docker/pid")
+  generate
+  cp "$config" "$work/daemon.json"
+  # A file without the key leaves the runtimes as they are.
+  echo '{"runtimes": {}}' >"$config"
+  on_host kill -HUP "$pid"
+  within 10 knows_no_runtime nvidia
+  doctor --json --spec-dir=/var/run/cdi
+  [ "$status" -eq 0 ]
+  jq -e --arg config "$config" '.findings[] | select(.check == "docker-runtime" and .level == "ok" and
+    .cause == "the runtime nvidia is not registered in " + $config + " (unknown or invalid runtime name: nvidia); '"'--gpus'"' works without it")' <<<"$output"
+  on_host nvidia-ctk --quiet runtime configure --runtime=docker --config="$config"
+  doctor --json --spec-dir=/var/run/cdi
+  [ "$status" -eq 4 ]
+  jq -e --arg config "$config" '.findings[] | select(.check == "docker-runtime" and .level == "warning" and .remedy == "Run '"'systemctl reload docker'"'." and
+    .cause == "the running daemon does not know the runtime nvidia of " + $config + ": it has not read the file since (unknown or invalid runtime name: nvidia)")' <<<"$output"
+  on_host kill -HUP "$pid"
+  within 10 knows_runtime nvidia
+  doctor --json --spec-dir=/var/run/cdi
+  [ "$status" -eq 0 ]
+  jq -e '.findings[] | select(.check == "docker-runtime" and .level == "ok" and .cause == "has the runtime nvidia: nvidia-container-runtime")' <<<"$output"
+  jq -e '.ways[] | select(.command == "docker run --runtime=nvidia" and .level == "ok")' <<<"$output"
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=2
+  expect_gpus 2
+  cp "$work/daemon.json" "$config"
+  on_host kill -HUP "$pid"
+  within 10 knows_runtime nvidia-legacy
 }
 
 @test "podman: each GPU by its index" {

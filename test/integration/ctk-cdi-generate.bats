@@ -14,7 +14,8 @@ teardown_file() { stop_host; }
 setup() {
   test_setup
   programs=$BATS_FILE_TMPDIR/programs
-  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
+  # Whatever engines this machine has; what they change is asked for by "--cdi-version=auto".
+  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml NVIDIA_CTK_CDI_GENERATE_CDI_VERSION=0.7.0
   unset XDG_CONFIG_HOME
   specs=$work/cdi
   state=$work/runc
@@ -27,7 +28,10 @@ log-level = "debug"
 spec-dirs = ["$specs"]
 TOML
 }
-teardown() { test_teardown; }
+teardown() {
+  test_teardown
+  stop_other_host
+}
 
 hook_program=/usr/bin/nvidia-cdi-hook
 libraries=/usr/lib/x86_64-linux-gnu
@@ -170,7 +174,8 @@ refuse() {
   refuse 'invalid CDI vendor name: invalid vendor. \"1\", should start with letter' --vendor=1 --class=1
   refuse 'invalid CDI class name: invalid class. \"1\", should start with letter' --class=1 --enable-hook=all
   refuse 'enabling all hooks is not supported' --enable-hook=all
-  refuse 'invalid --provenance value: odd' --provenance=odd
+  refuse 'invalid --provenance value: odd' --provenance=odd --cdi-version=odd
+  refuse 'invalid --cdi-version value: 0.8.0' --cdi-version=0.8.0
   refuse "is no absolute path" --library-search-path=lib
   generate --odd
   [ "$status" -eq 1 ]
@@ -251,6 +256,46 @@ devices:
   check '(has("annotations") | not) and ([.. | .env? // empty | .[] | select(startswith("GRAFT"))] == [])'
 }
 
+# --- for whom it is ---
+
+@test "the spec has no newer version than the oldest engine of the host reads, or says so" {
+  command -v podman >/dev/null
+  # Debian 12's Podman; another one in its place; none.
+  spec_of --format=json --cdi-version=auto
+  check '.cdiVersion == "0.5.0" and ([.. | .additionalGids? // empty] == [])'
+  [[ $said == *'level=warning msg="podman 4.3.1 reads CDI specs up to version 0.5.0: the spec has no additionalGids, so users other than root need '"'--group-add'"' for nodes of groups (/dev/dri); --cdi-version=0.7.0 keeps them"'* ]]
+  spec_of --format=json --cdi-version=auto --provenance=annotations
+  check '.cdiVersion == "0.7.0" and ([.. | .additionalGids? // empty] != [])'
+  [[ $said == *'level=warning msg="the spec needs CDI version 0.7.0: podman 4.3.1, which reads up to 0.5.0, will ignore it"'* ]]
+  # shellcheck disable=SC2016
+  in_host sh -ec '
+    mkdir -p "$1/dpkg"
+    sed "/^Package: podman$/,/^$/s/^Version: .*/Version: $2/" /var/lib/dpkg/status >"$1/dpkg/status"
+    exec unshare --mount --propagation private -- sh -ec "mount --bind \"\$1/dpkg\" /var/lib/dpkg; shift; exec \"\$@\"" sh "$1" "$3" cdi generate --cdi-version=auto --format=json --output="$1/new.json"' \
+    sh "$work" 5.4.2+ds1-2 "$programs/nvidia-ctk" 2>"$work/stderr"
+  [ "$(jq -r .cdiVersion "$work/new.json")" = 0.7.0 ]
+  run ! grep -E "reads CDI specs|will ignore it" "$work/stderr"
+  # A host without a database of packages, where the program says what it was built with: that of the corpus has CDI library 0.6.2.
+  gcc -o "$work/podman" -x c - <<<'__attribute__((section(".go.buildinfo"), used)) static const char info[] = { '"$(od -An -v -tu1 "$BATS_TEST_DIRNAME/../fuzz/corpus/go_build/replaced" | sed 's/\([0-9]\+\)/(char)\1,/g')"' }; int main(void) { return 0; }'
+  # shellcheck disable=SC2016
+  in_host sh -ec '
+    mkdir -p "$1/empty"
+    exec unshare --mount --propagation private -- sh -ec "mount --bind \"\$1/empty\" /var/lib/dpkg; mount --bind \"\$1/podman\" /usr/bin/podman; shift; exec \"\$@\"" sh "$1" "$2" cdi generate --cdi-version=auto --format=json --output="$1/library.json"' \
+    sh "$work" "$programs/nvidia-ctk" 2>"$work/stderr"
+  [ "$(jq -r .cdiVersion "$work/library.json")" = 0.5.0 ]
+  grep -F 'podman with CDI library 0.6.2 reads CDI specs up to version 0.6.0: the spec has no additionalGids' "$work/stderr"
+}
+
+@test "--cdi-version: what an older version lacks is left out, and what cannot be is refused" {
+  spec_of --format=json --cdi-version=0.7.0
+  check '.cdiVersion == "0.7.0"'
+  spec_of --format=json --cdi-version=0.6.0
+  check '.cdiVersion == "0.5.0"'
+  run ! grep additionalGids <<<"$said"
+  refuse 'the spec needs CDI version 0.6.0, and --cdi-version is 0.5.0' --cdi-version=0.5.0 --provenance=annotations
+  refuse 'the spec needs CDI version 0.6.0, and --cdi-version is 0.5.0' --cdi-version=0.5.0 --class=a.b
+}
+
 # --- modes ---
 
 @test "gates and channels are kinds of their own, unless flags say otherwise" {
@@ -274,6 +319,15 @@ devices:
   refuse 'invalid channel ID 1048576' --mode=imex --device-id=1048576
   refuse 'IMEX channel 5 not found at /dev/nvidia-caps-imex-channels/channel5' --mode=imex --device-id=5
   refuse 'no devices: this host has no /dev/nvidia-fs*' --mode=gds
+}
+
+@test "management: without the file of NVML" {
+  other_host single --fault missing=libnvidia-ml.so.1 --fault "missing=libnvidia-ml.so.$version"
+  run --separate-stderr on_host "$programs/nvidia-ctk" cdi generate --format=json --mode=management
+  [ "$status" -eq 0 ] || die "$stderr"
+  jq -e '[.devices[].containerEdits.deviceNodes[].path] | contains(["/dev/nvidia0", "/dev/nvidiactl"])' <<<"$output"
+  run -1 --separate-stderr on_host "$programs/nvidia-ctk" cdi generate --format=json --mode=nvml
+  [[ $stderr == *"libnvidia-ml.so.1: cannot open shared object file"* ]] || die "$stderr"
 }
 
 @test "management: every node of the driver, and nothing for displays" {
@@ -394,7 +448,7 @@ devices:
   refuse 'failed to generate CDI spec' --output="$specs/nvidia.yaml"
   topology=single
   faults=(--fault missing=nvidiactl)
-  refuse 'device node /dev/nvidiactl is missing on the host; running nvidia-smi or nvidia-modprobe there makes the nodes' --output="$specs/nvidia.yaml"
+  refuse 'device node /dev/nvidiactl is missing on the host; running nvidia-smi or nvidia-modprobe there creates the nodes' --output="$specs/nvidia.yaml"
   faults=(--fault missing=nvidia0)
   refuse 'GPU 0: device node /dev/nvidia0 is missing on the host' --output="$specs/nvidia.yaml"
   faults=(--fault nvml-mismatch)
@@ -418,8 +472,7 @@ container_from() {
   generate --output="$specs/nvidia.yaml" "$@"
   [ "$status" -eq 0 ] || die "$said" || return
   make_root "${image:-small}" overlay
-  mkdir -p "$bundle"
-  on_host runc spec --bundle "$bundle"
+  new_bundle
   edit_bundle --arg root "$root" '.process.terminal = false | .process.args = ["/probe"] | del(.process.rlimits) |
     .root = {path: $root, readonly: false} | (.process.capabilities[]) |= (. + ["CAP_MKNOD", "CAP_DAC_OVERRIDE"] | unique) |
     .process.env += ["NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=0"]'

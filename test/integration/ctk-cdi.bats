@@ -49,6 +49,32 @@ says() {
   says info 'Found 5 CDI devices'
 }
 
+@test "list: on a terminal the devices stand below their kinds, with the files that define them" {
+  local escape=$'\e'
+  spec etc/a.yaml nvidia.com/gpu 1 10
+  spec run/b.json v.com/c a
+  run -0 script -qec "env LC_ALL=C.UTF-8 TERM=xterm '$ctk' --quiet cdi list --spec-dir etc,run" /dev/null </dev/null
+  [ "${output//$'\r'/}" = "${escape}[1mnvidia.com/gpu${escape}[0m
+├─ nvidia.com/gpu=1  ${escape}[2metc/a.yaml${escape}[0m
+└─ nvidia.com/gpu=10  ${escape}[2metc/a.yaml${escape}[0m
+${escape}[1mv.com/c${escape}[0m
+└─ v.com/c=a  ${escape}[2mrun/b.json${escape}[0m" ]
+  run -0 script -qec "env NO_COLOR=1 TERM=xterm '$ctk' --quiet cdi list --spec-dir etc,run" /dev/null </dev/null
+  [ "${output//$'\r'/}" = $'nvidia.com/gpu=1\nnvidia.com/gpu=10\nv.com/c=a' ]
+}
+
+@test "list: hooks without an environment are named" {
+  printf 'cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices: [{name: a, containerEdits: {hooks: [{hookName: createContainer, path: /usr/bin/nvidia-ctk, args: [nvidia-ctk, hook, chmod]}]}}]\n' >etc/old.yaml
+  sed 's/chmod\]/&, env: []/; s,nvidia.com/gpu,v.com/c,' etc/old.yaml >etc/empty.yaml
+  sed 's/chmod\]/&, env: [A=1]/; s,nvidia.com/gpu,v.com/d,' etc/old.yaml >etc/right.yaml
+  sed 's/createContainer/prestart/; s,nvidia.com/gpu,v.com/e,' etc/old.yaml >etc/prestart.yaml
+  run -0 --separate-stderr "$ctk" cdi list --spec-dir etc
+  for name in old empty; do
+    says warning "CDI spec etc/$name.yaml has hooks without an environment (/usr/bin/nvidia-ctk): an image's variables reach them (CVE-2025-23266). Run 'nvidia-ctk cdi refresh' as root"
+  done
+  [ "$(grep -c level=warning <<<"$stderr")" -eq 2 ]
+}
+
 @test "list: nothing there, no directory, one that cannot be read" {
   run -0 --separate-stderr "$ctk" cdi list --spec-dir nowhere
   [ -z "$output" ]
@@ -105,6 +131,34 @@ END
   jq -e '.containerEdits.mounts[0].hostPath == "/target/lib/x"' there.json
 }
 
+@test "transform root, validate: pipes, named in every way, and no more than a file may have" {
+  spec in.yaml v/c d
+  "$ctk" cdi transform root --input in.yaml >plain
+  for way in 'cat in.yaml | "$1" cdi transform root' 'cat in.yaml | "$1" cdi transform root --input -' \
+    'cat in.yaml | "$1" cdi transform root --input /dev/stdin' '"$1" cdi transform root --input <(cat in.yaml)' \
+    'cat in.yaml | "$1" cdi transform root | "$1" cdi transform root' 'mkfifo f; (cat in.yaml >f) & "$1" cdi transform root --input f'; do
+    run -0 --separate-stderr timeout 60 bash -c "$way" - "$ctk"
+    [ "$output" = "$(cat plain)" ] || { echo "$way: $output $stderr"; return 1; }
+  done
+  for way in 'cat in.yaml | "$1" cdi validate -' 'cat in.yaml | "$1" cdi validate /dev/stdin' '"$1" cdi validate <(cat in.yaml)'; do
+    run -0 --separate-stderr timeout 60 bash -c "$way" - "$ctk"
+    [ -z "$output" ]
+    says info '1 CDI specs, 0 of them invalid'
+  done
+  run -1 --separate-stderr bash -c 'echo "cdiVersion: 0.5.0" | "$1" cdi validate -' - "$ctk"
+  [[ $output == 'standard input:1:1: error: '* ]]
+  run -1 --separate-stderr bash -c 'echo "cdiVersion: 0.5.0" | "$1" cdi transform root' - "$ctk"
+  [[ $stderr == *'level=error msg="failed to load CDI specification: standard input: line 1, column 1: invalid CDI Spec: '* ]]
+  run -1 --separate-stderr "$ctk" cdi transform root --input /dev/zero
+  [[ $stderr == *'level=error msg="failed to load CDI specification: failed to read CDI spec: /dev/zero: file too large'* ]]
+  run -1 --separate-stderr "$ctk" cdi transform root --input .
+  [[ $stderr == *'level=error msg="failed to load CDI specification: failed to read CDI spec: .: is a directory'* ]]
+  # A pipe in a directory of specs was put there by nobody who reads it.
+  mkfifo etc/p.yaml
+  run -1 --separate-stderr timeout 60 "$ctk" cdi validate etc
+  [[ $output == 'etc/p.yaml: error: failed to read CDI spec: etc/p.yaml: '* ]]
+}
+
 @test "transform root: relative to the container" {
   printf '{"cdiVersion":"0.3.0","kind":"v/c","devices":[{"name":"d","containerEdits":{"mounts":[{"hostPath":"/r/a","containerPath":"/r/a"}]}}]}' >in.json
   run -0 "$ctk" cdi transform root -input=in.json -from=/r -to / --relative-to container --output out.json
@@ -140,14 +194,14 @@ END
   [ "$output" = 'etc/bad.yaml:1:1: error: invalid version "0.9.0"
 etc/bad.yaml:4:3: error: invalid class "-d", should start with a letter or digit
 etc/bad.yaml:5:3: error: invalid environment variable "A"
-etc/bad.yaml:7:11: warning: the hook'\''s timeout is -1 seconds, and must be more than none' ]
+etc/bad.yaml:7:11: warning: the hook'\''s timeout is -1 seconds, but must be at least 1' ]
   says info '2 CDI specs, 1 of them invalid'
   spec run/a.yaml v/c a x
   spec run/b.yaml v/c x
   run -1 --separate-stderr env NVIDIA_CTK_CDI_SPEC_DIRS=etc,run,nowhere "$ctk" cdi validate
   [ "${#lines[@]}" -eq 7 ]
   [ "${lines[4]}" = 'etc/good.yaml: warning: v/c=a: overridden by run/a.yaml' ]
-  [ "${lines[5]}" = 'run/a.yaml: error: conflicting device "v/c=x": run/b.yaml defines it as well, so nobody can use it' ]
+  [ "${lines[5]}" = 'run/a.yaml: error: conflicting device "v/c=x": run/b.yaml defines it as well, so no container can use it' ]
   # Without the conflict all of it is well; warnings do not change the exit status.
   rm run/b.yaml etc/bad.yaml
   run -0 "$ctk" cdi validate --spec-dir etc --spec-dir run

@@ -171,7 +171,7 @@ TOML
   printf '# one\n[plugins.cri.containerd.runtimes.runc] # runc\nruntime_type = "io.containerd.runc.v1"\n' >"$config"
   containerd
   succeeds
-  says warning "A containerd configuration of version 1 has no drop-in files: $config itself is edited"
+  says warning "A containerd configuration of version 1 has no drop-in files: editing $config itself"
   [ ! -e "$drop_in" ]
   [ "$(head -n 3 "$config")" = "$(cat etc/config.toml.nvidia-ctk.bak)" ]
   means "$config" <<<"[plugins.cri.containerd.runtimes.runc]
@@ -187,16 +187,26 @@ options = { BinaryName = '$binary', Runtime = '$binary' }"
 [ "$1" = --version ] || exit 0
 echo "containerd github.com/containerd/containerd/v2 v2.1.4 x"
 SH
-  containerd
+  containerd --executable-path=containerd
   succeeds
   run ! grep -q '^x = 1' "$drop_in"
   engine containerd <<'SH'
 [ "$1" = --version ] || exit 0
 echo "containerd github.com/containerd/containerd v1.7.27 x"
 SH
+  containerd --executable-path=containerd
+  succeeds
+  grep -q '^x = 1' "$drop_in"
+  # Files elsewhere may be another containerd's, so the release of this one does not count.
+  engine containerd <<SH
+echo "\$*" >>$work/asked
+echo "containerd github.com/containerd/containerd/v2 v2.1.4 x"
+SH
+  rm "$drop_in"
   containerd
   succeeds
   grep -q '^x = 1' "$drop_in"
+  run ! grep -q -- --version asked
 }
 
 @test "crio: the drop-in alone; without one the file keeps all that is in it" {
@@ -257,7 +267,7 @@ runtimes = { nvidia = ['$binary'] }"
   says info "$work/new/hook.json is there already: nothing was changed."
   echo >>new/hook.json
   configure --config-mode hook --oci-hook-path "$work/new/hook.json" --undo
-  says warning "$work/new/hook.json was changed since, and stays"
+  says warning "$work/new/hook.json has been changed since, so it stays"
   cp printed new/hook.json
   configure --config-mode hook --oci-hook-path "$work/new/hook.json" --undo
   succeeds
@@ -283,6 +293,30 @@ runtimes = { nvidia = ['$binary'] }"
   docker --dry-run
   [[ $output == '{'*'"nvidia-container-runtime"'* ]]
   [ ! -e etc/daemon.json ]
+}
+
+@test "--dry-run reads a pipe; what would be written must be a file" {
+  local engine
+  printf '# mine\nversion = 2\n' >"$config"
+  containerd --dry-run
+  local plain=$output
+  [[ $plain == *nvidia* ]]
+  run --separate-stderr bash -c 'cat "$1" | PATH=$2 "$3" runtime configure --runtime=containerd --drop-in-config="$4" --dry-run --config=-' \
+    - "$config" "$path:/bin" "$ctk" "$drop_in"
+  succeeds
+  [ "$output" = "$plain" ]
+  says info 'Loading config from standard input'
+  [[ $stderr == *$'\n--- standard input\n+++ standard input\n'* ]]
+  for engine in docker crio podman; do
+    run --separate-stderr bash -c 'printf "" | PATH=$1 "$2" runtime configure --runtime="$3" --dry-run --config=/dev/stdin' - "$path" "$ctk" "$engine"
+    succeeds
+    [[ $output == *nvidia-container-runtime* ]]
+  done
+  run --separate-stderr bash -c 'cat "$1" | "$2" runtime configure --runtime=containerd --drop-in-config= --config=/dev/stdin' - "$config" "$ctk"
+  fails 'unable to load config for runtime containerd: /dev/stdin is not a file, so it cannot be changed; --dry-run prints the result'
+  run --separate-stderr bash -c 'head -c 17M /dev/zero | "$1" runtime configure --dry-run --config=-' - "$ctk"
+  fails 'unable to load config for runtime docker: unable to read config: cannot read standard input: file too large'
+  [ "$(cat "$config")" = $'# mine\nversion = 2' ] && [ ! -e etc/conf.d ]
 }
 
 # ---- again, and back ----
@@ -414,9 +448,15 @@ TABLE
 echo 'unable to configure the Docker daemon with file: no such thing' >&2
 exit 1
 SH
-  docker
+  # A /etc of its own, and in the end what is there.
+  # shellcheck disable=SC2016
+  run --separate-stderr unshare --mount env PATH="$path" work="$work" ctk="$ctk" /bin/bash -c '
+    /bin/mount -t tmpfs tmpfs /etc
+    "$ctk" runtime configure; status=$?
+    /bin/ls -AR /etc >"$work/there"
+    exit $status'
   fails 'unable to update config: dockerd refuses the new configuration, nothing was changed: unable to configure the Docker daemon with file: no such thing'
-  [ -z "$(ls -A etc)" ]
+  [ "$(cat there)" = /etc: ]
   engine dockerd <<<'exit 0'
   docker
   succeeds
@@ -427,10 +467,39 @@ exit 1
 SH
   mkdir etc/conf.d
   echo '# ten' >etc/conf.d/10-ten.toml
-  crio
+  crio --executable-path=crio
   fails 'unable to update config: crio refuses the new configuration, nothing was changed: bad crio'
   [ ! -e "$drop_in" ]
   [ -z "$(find /tmp -maxdepth 1 -name 'nvidia-ctk-*' -newer bin/crio)" ]
+}
+
+@test "files of another engine than the one in PATH: what that one says is a warning" {
+  engine dockerd <<<'echo "dockerd: no" >&2; exit 1'
+  engine crio <<<'echo "crio: no" >&2; exit 1'
+  engine containerd <<<'echo "containerd: no" >&2; exit 1'
+  engine podman <<<'echo "podman: no" >&2; exit 1'
+  local engine file
+  while read -r engine file hint; do
+    "$engine"
+    succeeds
+    says warning "The $engine in PATH does not accept the new configuration: "
+    [[ $stderr == *": $engine"*": no"* || $stderr == *": dockerd: no"* ]]
+    says warning "It may be another one than reads $work/etc/$file$hint\""
+    silent_about 'nothing was changed'
+    says info "Wrote updated config to $work/etc/"
+    "$engine" --undo
+    succeeds
+    [ -z "$(find etc -type f)" ]
+  done <<'TABLE'
+docker daemon.json
+containerd config.toml ; name that one with --executable-path
+crio config.toml ; name that one with --executable-path
+podman config.toml
+TABLE
+  # Named, it is believed, wherever the files are.
+  containerd --executable-path="$work/bin/containerd"
+  fails "unable to update config: $work/bin/containerd refuses the new configuration, nothing was changed: containerd: no"
+  [ -z "$(find etc -type f)" ]
 }
 
 @test "a dockerd without --validate is not asked" {
@@ -448,7 +517,7 @@ SH
   path_of_containerd=$(type -P containerd) || skip "containerd is not installed"
   path=/usr/sbin:/usr/bin:/sbin:/bin
   printf 'version = 2\n[grpc]\naddress = 5\n' >"$config"
-  containerd
+  containerd --executable-path=containerd
   fails 'unable to update config: containerd refuses the new configuration, nothing was changed: containerd: '
   [ "$(ls -A etc)" = config.toml ]
   printf 'version = 2\n' >"$config"
@@ -456,11 +525,11 @@ SH
   if [[ $("$path_of_containerd" --version) != */v2* ]]; then
     mkdir etc/conf.d
     printf 'version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd]\nsnapshotter = "native"\n' >etc/conf.d/99-zz.toml
-    containerd
+    containerd --executable-path=containerd
     fails 'unable to update config: containerd refuses the new configuration, nothing was changed: it reads the files, but finds no such runtime in them'
     rm etc/conf.d/99-zz.toml
   fi
-  containerd --cdi.enabled --set-as-default
+  containerd --executable-path=containerd --cdi.enabled --set-as-default
   succeeds
 }
 

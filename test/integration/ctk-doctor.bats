@@ -13,7 +13,7 @@ setup() {
   work=$BATS_TEST_TMPDIR
   chmod a+rx "$BATS_RUN_TMPDIR" "$work" "$work/.." "$work/../.."
   mkdir -p "$work/bin" "$work/cdi"
-  find "$build/src/cli" -name 'nvidia-*' -type f -perm /100 -exec install -m 0755 {} "$work/bin" \;
+  find "$build/src/cli" '(' -name 'nvidia-*' -o -name graft-nvml ')' -type f -perm /100 -exec install -m 0755 {} "$work/bin" \;
   options=(--topology single)
   cat >"$work/cdi/nvidia.yaml" <<'YAML'
 cdiVersion: 0.5.0
@@ -113,10 +113,28 @@ wrong() {
   done
   finds gpu ok '8 GPUs: NVIDIA H100'
   finds nvml ok 'lists 8 GPUs'
-  finds fabric-manager ok runs
+  finds fabric-manager ok 'is running'
   host '"$ctk" doctor'
   [ "$status" -eq 0 ]
-  [[ $output =~ ^[0-9]+\ ok,\ 0\ warnings,\ 0\ broken$ ]]
+  # Nothing is printed of what is well but the ways to a GPU and the verdict.
+  [ "${lines[0]}" = "The driver is simulated (graft-sim): there is no real GPU on this host." ]
+  [[ $output == *$'\ndocker run --gpus all: works\ndocker run --runtime=nvidia: works\n'* ]]
+  [[ $output == *$'\npodman run --device nvidia.com/gpu=all: works\n'* ]]
+  [[ ${lines[-1]} =~ ^Healthy:\ [0-9]+\ ok,\ 0\ warnings,\ 0\ broken$ ]]
+  run ! grep -E '^(warning|broken|ok) ' <<<"$output"
+}
+
+@test "an engine outside of the simulated host: its containers get no driver, and so it says" {
+  local daemon='cp /usr/bin/sleep /run/dockerd; /run/dockerd 60 & sleep 0.2
+    '
+  host "$daemon"'"$ctk" doctor'
+  [[ $output == *$'\ndocker run --gpus all: works\n'* ]] || { say "$output" "$stderr"; return 1; }
+  host "$daemon"'unshare --mount "$ctk" doctor'
+  [ "$status" -eq 5 ]
+  [[ $output == *$'\ndocker run --gpus all: does not work: see engines\n'* ]] || { say "$output" "$stderr"; return 1; }
+  host "$daemon"'unshare --mount "$ctk" doctor --json'
+  wrong engines
+  finds engines broken '^docker: it starts containers outside of this simulated host' "'graft-sim run'"
 }
 
 # Docker's daemon as snap installs it.
@@ -132,17 +150,17 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   explains docker-gpus
   # A daemon whose PATH does not lead to it; its name is all that the doctor needs.
   host "cp /usr/bin/sleep /run/dockerd; env -i PATH=/usr/bin:/bin /run/dockerd 60 & sleep 0.2 $(doctor "${message/\"\"/\"nvidia\"}")"
-  finds docker-gpus broken "is /usr/local/sbin/nvidia-container-runtime-hook, which is not in the daemon's PATH: /usr/bin:/bin" 'ln -s'
+  finds docker-gpus broken "is at /usr/local/sbin/nvidia-container-runtime-hook, which is not in the daemon's PATH: /usr/bin:/bin" 'ln -s'
   explains docker-gpus
   # One that was started before.
   host "rm /usr/local/sbin/nvidia-container-runtime-hook
-    cp /usr/bin/sleep /run/dockerd; PATH=/usr/local/sbin:/usr/bin /run/dockerd 60 & sleep 1.1
+    cp /usr/bin/sleep /run/dockerd; PATH=/usr/local/sbin:/usr/bin /run/dockerd 60 & sleep 2.1
     install -m 0755 $work/bin/nvidia-container-runtime-hook /usr/local/sbin; sleep 1 $(doctor "$message")"
-  finds docker-gpus warning 'was installed after the daemon was started' 'systemctl restart docker'
+  finds docker-gpus warning 'was installed or upgraded after the daemon started' 'systemctl restart docker'
   explains docker-gpus
   place /snap
   host "$snap sleep 0.2 $(doctor "$message")"
-  finds docker-gpus broken 'installed by snap' 'snap remove docker'
+  finds docker-gpus broken 'was installed by snap' 'snap remove docker'
   explains docker-gpus
 }
 
@@ -153,35 +171,42 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   explains docker-runtime
   options=(--topology orin)
   host "echo '{}' | engine_file /etc/docker/daemon.json $(doctor 'docker: unknown or invalid runtime name: nvidia.')"
-  finds docker-runtime broken 'only way on Tegra'
+  finds docker-runtime broken 'on Tegra it is the only way'
   options=(--topology single)
-  # Registered, and the daemon has not read it since.
+  # Without the message nobody is known to need it.
+  host "echo '{}' | engine_file /etc/docker/daemon.json $(doctor)"
+  wrong ""
+  finds docker-runtime ok 'not registered in /etc/docker/daemon.json' 'nvidia-ctk runtime configure --runtime=docker'
+  # Registered, and the daemon cannot be asked whether it has read it (one that can: ctk-cdi-engines.bats).
   host "cp /usr/bin/sleep /run/dockerd; /run/dockerd 60 & sleep 1.1; touch /etc/docker/daemon.json
     $(doctor 'docker: Error response from daemon: unknown or invalid runtime name: nvidia.')"
   wrong docker-runtime
-  finds docker-runtime warning 'known only if the daemon was reloaded' 'systemctl reload docker'
+  finds docker-runtime warning 'could not be asked which runtimes and CDI directories it has \(/run/docker.sock: No such file or directory\)' 'systemctl reload docker'
   explains docker-runtime
+  host "cp /usr/bin/sleep /run/dockerd; /run/dockerd 60 & sleep 1.1; touch /etc/docker/daemon.json $(doctor)"
+  wrong ""
+  finds docker-runtime '[?]' . || finds docker-runtime '?' 'could not be asked'
 }
 
 @test "load library failed: libnvidia-ml.so.1: the driver's libraries are not installed, or in a driver's container" {
   local message='nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file'
   options=(--topology half-installed)
   host "$(doctor "$message")"
-  finds driver-library broken 'libnvidia-ml.so.1 is neither in the loader.s cache nor' 'Install the libraries of driver 550.54.14'
+  finds driver-library broken 'load library failed: not found, neither in the loader.s cache nor' 'Install the libraries of driver 550.54.14'
   explains driver-library
   options=(--topology driver-container)
   host "$(doctor "$message")"
-  finds driver-library broken 'root is at /run/nvidia/driver' 'nvidia-container-cli.root=/run/nvidia/driver'
+  finds driver-library broken 'root is /run/nvidia/driver' 'nvidia-container-cli.root=/run/nvidia/driver'
   explains driver-library
   # It is installed, and the loader does not know where.
   options=(--topology single)
   host "mkdir -p /opt/driver; own /opt/driver; mv /usr/lib/x86_64-linux-gnu/libcuda.so* /opt/driver
     mv /usr/lib/x86_64-linux-gnu/libnvidia-ml.so* /opt/driver; ldconfig $(doctor "$message")"
-  finds driver-library broken 'libnvidia-ml.so.1 is neither in the loader.s cache nor where drivers are installed'
+  finds driver-library broken 'libnvidia-ml.so.1: load library failed: not found, neither in the loader.s cache nor where drivers are installed'
   explains driver-library
   host "cd /usr/lib/x86_64-linux-gnu; mkdir -p nvidia/current; mv lib*.so*.550.54.14 nvidia/current; mv libcuda.so* libnvidia-ml.so* nvidia/current
     ldconfig $(doctor "$message")"
-  finds loader-cache warning '/etc/ld.so.cache: does not know libnvidia-ml.so.1, which is at /usr/lib/.*/nvidia/current' "'ldconfig'"
+  finds loader-cache warning '/etc/ld.so.cache: does not have libnvidia-ml.so.1, which is at /usr/lib/.*/nvidia/current' "'ldconfig'"
   explains loader-cache
   # A Docker that does not see this host's driver.
   place /snap
@@ -190,7 +215,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   explains docker-gpus
   host "own /opt; mkdir /opt/docker-desktop $(doctor "$message")"
   wrong docker-gpus
-  finds docker-gpus warning 'Docker Desktop .* virtual machine, which has no GPU' 'docker context use default'
+  finds docker-gpus warning 'Docker Desktop .* virtual machine without a GPU' 'docker context use default'
   explains docker-gpus
   options=(--topology driver-container)
   # What the remedy says mends it.
@@ -218,20 +243,20 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   place /lib/modules
   local modules='mount -t tmpfs modules /lib/modules; mkdir "/lib/modules/$(uname -r)"'
   host "$modules; : >\"/lib/modules/\$(uname -r)/modules.dep\" $(doctor 'nvml error: driver not loaded')"
-  finds kernel-module broken "driver not loaded: kernel $(uname -r) has no such module; the libraries are of 550.54.14" 'dkms autoinstall'
+  finds kernel-module broken "driver not loaded: there is no module nvidia for kernel $(uname -r); the libraries have version 550.54.14" 'dkms autoinstall'
   explains kernel-module
   host "$modules; echo 'updates/dkms/nvidia.ko.xz:' >\"/lib/modules/\$(uname -r)/modules.dep\" $(doctor 'nvml error: driver not loaded')"
-  finds kernel-module broken 'not loaded, though installed: /lib/modules/.*/nvidia.ko.xz' 'dmesg'
+  finds kernel-module broken 'not loaded, although installed: /lib/modules/.*/nvidia.ko.xz' 'dmesg'
   host "mount -t tmpfs modules /sys/module; mkdir /sys/module/nouveau $(doctor 'nvml error: driver not loaded')"
-  finds kernel-module broken 'own driver nouveau has the GPUs' 'blacklist nouveau'
+  finds kernel-module broken 'own driver nouveau uses the GPUs' 'blacklist nouveau'
   # The node is missing, and not the driver; or the half of it that CUDA needs.
   options=(--topology single)
   host "rm /dev/nvidiactl $(doctor 'nvml error: driver not loaded')"
-  finds device-nodes broken '/dev/nvidiactl: is not there' 'create-device-nodes'
+  finds device-nodes broken '/dev/nvidiactl: does not exist' 'create-device-nodes'
   explains device-nodes
   host "rm -r /sys/module/nvidia_uvm $(doctor)"
   wrong kernel-module
-  finds kernel-module broken 'nvidia_uvm: not loaded: NVML works without it, CUDA does not' 'modprobe nvidia-uvm'
+  finds kernel-module warning 'nvidia_uvm: is not loaded, and CUDA needs it' 'modprobe nvidia-uvm'
 }
 
 @test "insufficient permissions: nodes of a group, SELinux" {
@@ -241,7 +266,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   host "mount -t tmpfs fs /sys/fs; mkdir -p /sys/fs/selinux/booleans /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup
     echo 1 >/sys/fs/selinux/enforce; echo 0 0 >/sys/fs/selinux/booleans/container_use_devices $(doctor 'insufficient permissions')"
   wrong selinux
-  finds selinux warning 'may not use devices' 'setsebool -P container_use_devices on'
+  finds selinux warning 'does not let containers open devices' 'setsebool -P container_use_devices on'
   explains selinux
 }
 
@@ -269,10 +294,38 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   host "$v2; : >libnvidia-container.so.1.7.0; ln -s libnvidia-container.so.1.7.0 libnvidia-container.so.1
     $(doctor 'nvidia-container-cli: container error: cgroup subsystem devices not found: unknown.')"
   wrong cgroup
-  finds cgroup warning 'libnvidia-container.so.1.7.0: knows cgroup v1 alone, and this host has v2' 'Upgrade the package'
+  finds cgroup warning 'libnvidia-container.so.1.7.0: supports cgroup v1 only, and this host has v2' 'Upgrade its package'
   explains cgroup
   host "$v2; : >libnvidia-container.so.1.17.8; ln -s libnvidia-container.so.1.17.8 libnvidia-container.so.1 $(doctor)"
   wrong ""
+}
+
+@test "messages of programs in containers: nvidia-smi, libcuda.so.1, no CUDA GPUs, CUDA initialization, ldconfig" {
+  host "rm -f /usr/bin/nvidia-smi /usr/local/bin/nvidia-smi $(doctor 'exec: "nvidia-smi": executable file not found in $PATH: unknown.')"
+  wrong driver-library
+  finds driver-library warning 'nvidia-smi: is not installed on this host' 'Install it'
+  explains driver-library
+  host "rm /dev/nvidia0 $(doctor 'RuntimeError: No CUDA GPUs are available')"
+  explains device-nodes
+  host "rm -r /sys/module/nvidia_uvm $(doctor 'CUDA driver initialization failed, you might not have a CUDA gpu.')"
+  finds kernel-module warning 'nvidia_uvm: is not loaded' 'modprobe nvidia-uvm'
+  explains kernel-module
+  options+=(--fault missing=libcuda.so.1)
+  host "$(doctor 'error while loading shared libraries: libcuda.so.1: cannot open shared object file: No such file or directory')"
+  finds driver-library broken 'libcuda.so.1: is not installed' 'libcuda1'
+  explains driver-library
+  options=(--topology single)
+  host "$(doctor 'ldcache error: open failed: /sbin/ldconfig.real: no such file or directory')"
+  wrong ""
+  jq -e '(.message | test("^Another container toolkit prints this")) and (.message_remedy | test("type -a nvidia-container-cli"))' <<<"$output"
+}
+
+@test "no space left on device: the file system is named" {
+  host "mount -o remount,size=32m /etc; head -c 64M /dev/zero >/etc/full 2>/dev/null || true
+    $(doctor 'write /etc/cdi/nvidia.yaml: no space left on device')"
+  wrong disk-space
+  finds disk-space broken '/etc: no space left on device: the file system has no free space' "'df -h /etc' shows the use"
+  explains disk-space
 }
 
 @test "bpf_prog_query failed: operation not permitted: in a user namespace" {
@@ -282,7 +335,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   explains cgroup-rights
   # shellcheck disable=SC2016
   host 'setpriv --bounding-set=-sys_admin "$ctk" doctor --json "bpf_prog_query(BPF_CGROUP_DEVICE) failed"'
-  finds cgroup-rights broken 'CAP_SYS_ADMIN: this root does not have it' 'privileged'
+  finds cgroup-rights broken 'CAP_SYS_ADMIN: is missing, although the caller is root' 'privileged'
   explains cgroup-rights
 }
 
@@ -292,23 +345,23 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   finds requested-devices broken 'the GPU was replaced, or the name is of another host. This host has: GPU-' 'nvidia-smi -L'
   explains requested-devices
   host "$(doctor --device 3)"
-  finds requested-devices broken 'by index there are fewer'
+  finds requested-devices broken 'the host has fewer GPUs'
   host "$(doctor 'device error: MIG-01234567-89ab-cdef-0123-456789abcdef: unknown device')"
-  finds requested-devices broken 'no GPU has MIG instances now'
+  finds requested-devices broken 'no GPU has MIG instances'
   host "$(doctor 'could not inject: unresolvable CDI devices nvidia.com/gpu=7')"
-  finds requested-devices broken 'nvidia.com/gpu=7: unresolvable CDI device: no spec in .*/cdi has it' 'cdi generate'
+  finds requested-devices broken 'nvidia.com/gpu=7: unresolvable CDI device: it is in no spec in .*/cdi' 'cdi generate'
   explains requested-devices
   host "$(doctor --device all --device 0 --device nvidia.com/gpu=all)"
   wrong ""
   options=(--topology a100-mig)
   host "$(doctor 'device error: MIG-GPU-x/1/0: unknown device')"
-  finds requested-devices broken 'MIG was set up anew'
+  finds requested-devices broken 'MIG was set up again'
   explains requested-devices
   # The same, written down where nobody looks: what a node promises to Swarm.
   options=(--topology single)
   host "echo '{\"runtimes\": {\"nvidia\": {\"path\": \"nvidia-container-runtime\"}}, \"node-generic-resources\": [\"gpu=GPU-9\"]}' |
     engine_file /etc/docker/daemon.json $(doctor 'device error: GPU-9: unknown device')"
-  finds docker-runtime broken 'promises GPU-9 to services' 'node-generic-resources'
+  finds docker-runtime broken 'promises GPU-9 to Swarm services' 'node-generic-resources'
   explains docker-runtime
 }
 
@@ -340,10 +393,10 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   finds containerd-runtime broken 'which a file of version 3 does not have' 'io.containerd.cri.v1.runtime'
   host "$kubernetes; printf 'version = 2\nimports = [\"conf.d/*\"]\n' | engine_file /etc/containerd/config.toml
     printf 'version = 4\n$table' | engine_file /etc/containerd/conf.d/99-nvidia.toml $(doctor "$message")"
-  finds containerd-runtime broken 'is of version 4, /etc/containerd/config.toml of version 2: the daemon does not start'
-  host "$kubernetes; cp /usr/bin/sleep /run/containerd-sleep; mkdir /run/x; mv /run/containerd-sleep /run/x/containerd; /run/x/containerd 60 & sleep 1.1
+  finds containerd-runtime broken 'has version 4, and /etc/containerd/config.toml has version 2: the daemon does not start'
+  host "$kubernetes; cp /usr/bin/sleep /run/containerd-sleep; mkdir /run/x; mv /run/containerd-sleep /run/x/containerd; /run/x/containerd 60 & sleep 2.1
     printf 'version = 2\n$table' >/etc/containerd/config.toml; sleep 1 $(doctor "$message")"
-  finds containerd-runtime warning 'was changed after the daemon was started' 'systemctl restart containerd'
+  finds containerd-runtime warning 'was changed after the daemon started, which has not read it since' 'systemctl restart containerd'
   explains containerd-runtime
   # And as it should be; without Kubernetes nobody asks for it.
   host "$kubernetes; printf 'version = 2\n$table' | engine_file /etc/containerd/config.toml $(doctor)"
@@ -374,7 +427,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   mv "$work/image/usr/local/cuda/compat"/libcuda.so.{470.57.02,575.57.08}
   options=(--topology geforce-laptop)
   host "$(doctor --image "$work/image" 'error 804: forward compatibility was attempted on non supported HW')"
-  finds cuda-compat warning 'data centre GPUs alone' 'cuda-compat-mode=disabled'
+  finds cuda-compat warning 'data centre GPUs only' 'cuda-compat-mode=disabled'
   explains cuda-compat
 }
 
@@ -396,20 +449,27 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
 
 @test "device nodes: gone, of another driver, a directory in their place" {
   host "rm /dev/nvidia0 $(doctor)"
-  finds device-nodes broken '/dev/nvidia0: is not there' 'nvidia-modprobe'
+  finds device-nodes broken '/dev/nvidia0: does not exist' 'nvidia-modprobe'
   host "rm /dev/nvidia-uvm $(doctor)"
-  finds device-nodes broken '/dev/nvidia-uvm: is not there' 'nvidia-ctk system create-device-nodes'
+  finds device-nodes broken '/dev/nvidia-uvm: does not exist' 'nvidia-ctk system create-device-nodes'
   host "rm /dev/nvidia-uvm; mknod -m 666 /dev/nvidia-uvm c 499 0 $(doctor)"
-  finds device-nodes broken "is device 499:0, the driver's is" 'rm /dev/nvidia-uvm'
+  finds device-nodes broken "is device 499:0, but the driver now uses" 'rm /dev/nvidia-uvm'
   host "rm /dev/nvidia-uvm; mkdir /dev/nvidia-uvm $(doctor)"
-  finds device-nodes broken 'no character device' 'rm -r /dev/nvidia-uvm'
+  finds device-nodes broken 'is not a character device' 'rm -r /dev/nvidia-uvm'
 }
 
 @test "/dev/char: missing links matter where systemd runs; the remedy makes them" {
   host "mkdir -p /run/systemd/system $(doctor 'Failed to initialize NVML: Unknown Error')"
   wrong dev-char-links
-  finds dev-char-links warning '/dev/char/195:255: is not there for /dev/nvidiactl, and for other nodes' 'create-dev-char-symlinks --create-all'
+  finds dev-char-links warning '/dev/char/195:255: does not exist for /dev/nvidiactl, and links for other nodes are missing too' 'create-dev-char-symlinks --create-all'
   explains dev-char-links
+  # The toolkit makes them; an engine that calls runc with what it read in a spec needs them. crun does without.
+  host "mkdir -p /run/systemd/system $(doctor)"
+  wrong ""
+  finds dev-char-links ok 'the toolkit creates it when a container starts'
+  host "mkdir -p /run/systemd/system /etc/containers; printf '[engine]\nruntime = \"runc\"\n' >/etc/containers/containers.conf $(doctor)"
+  wrong dev-char-links
+  finds dev-char-links warning "containers that get GPUs through CDI .podman. lose them at the next 'systemctl daemon-reload'"
   # shellcheck disable=SC2016
   host 'mkdir -p /run/systemd/system; "$ctk" system create-dev-char-symlinks >/dev/null 2>&1; "$ctk" doctor --json'
   wrong ""
@@ -419,7 +479,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
 @test "libraries: parts of two drivers, no CUDA" {
   host "cd /usr/lib/x86_64-linux-gnu; mv libcuda.so.550.54.14 libcuda.so.535.54.03; rm libcuda.so.1; ln -s libcuda.so.535.54.03 libcuda.so.1
     $(doctor 'Driver/library version mismatch')"
-  finds library-versions broken 'libcuda.so.1: is 535.54.03, NVML is 550.54.14: parts of two drivers are installed' 'Remove the driver that'
+  finds library-versions broken 'libcuda.so.1: has version 535.54.03, and NVML has 550.54.14: parts of two drivers are installed' 'Remove the driver that'
   explains library-versions
   options+=(--fault missing=libcuda.so.1)
   host "$(doctor)"
@@ -438,26 +498,43 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   options=(--topology single --fault nvml-crash)
   host "$(doctor)"
   wrong nvml
-  finds nvml broken 'it fails' 'nvidia-smi'
+  finds nvml broken 'NVML: fails: ' 'nvidia-smi'
   options=(--topology single --fault nvml-init-fail=999)
   host "$(doctor)"
   wrong nvml
   options=(--topology single --fault nvml-init-delay=30)
   host "$(doctor --quick)"
   [ "$status" -eq 0 ]
-  finds nvml '\?' . || finds nvml '?' 'not asked'
+  finds nvml '\?' . || finds nvml '?' 'was not asked'
 }
 
-@test "persistence daemon, fabric manager: they do not run, or have crashed" {
+@test "a driver that only NVML knows: its GPUs, and nothing that is broken" {
+  local fault
+  for fault in '' --fault=missing=/sys/module/nvidia; do
+    options=(--topology dgx-h100 --fault missing=/proc/driver/nvidia ${fault:+"$fault"})
+    host "$(doctor)"
+    wrong ""
+    finds gpu ok '8 GPUs: NVIDIA H100 80GB HBM3 .simulated.; only NVML lists them, procfs shows no driver'
+    jq -e .simulated <<<"$output"
+  done
+  # And where NVML knows none either.
+  options+=(--fault nvml-init-fail=9)
+  host "$(doctor)"
+  finds kernel-module broken 'nvidia: driver not loaded' 'modprobe nvidia'
+}
+
+@test "persistence daemon, fabric manager: of a simulated driver nobody says that they have crashed" {
   options=(--topology dgx-h100)
   host "kill \$daemons; sleep 0.1; rm -rf /run/nvidia-persistenced /run/nvidia-fabricmanager 2>/dev/null || umount -l /run/nvidia-persistenced /run/nvidia-fabricmanager
     rm -rf /run/nvidia-persistenced /run/nvidia-fabricmanager $(doctor)"
-  wrong persistence fabric-manager
-  finds persistence warning 'nvidia-persistenced: does not run' 'systemctl enable --now nvidia-persistenced'
-  finds fabric-manager broken 'error 802' 'nvidia-fabricmanager'
+  wrong ""
+  finds persistence ok 'nvidia-persistenced: is not judged: the driver is simulated'
+  finds fabric-manager ok 'nv-fabricmanager: is not judged: the driver is simulated'
+  # Their sockets are left behind.
   host "kill -KILL \$daemons; sleep 0.1 $(doctor)"
-  wrong persistence fabric-manager
-  finds persistence warning 'may have crashed'
+  wrong ""
+  finds persistence ok 'is not judged'
+  jq -e .simulated <<<"$output"
 }
 
 @test "MIG: a GPU in MIG mode without instances" {
@@ -472,7 +549,7 @@ YAML
   options=(--topology "$work/empty.yaml")
   host "$(doctor)"
   wrong mig
-  finds mig warning 'GPU 0: is in MIG mode and has no instances' 'nvidia-smi mig -i 0 -cgi'
+  finds mig warning 'GPU 0: is in MIG mode without instances' 'nvidia-smi mig -i 0 -cgi'
   options=(--topology a100-mig)
   host "$(doctor)"
   wrong ""
@@ -482,7 +559,7 @@ YAML
 @test "user namespaces: an ordinary user without ids" {
   # shellcheck disable=SC2016
   host 'echo root:1:2 >/etc/subuid; setpriv --reuid 65534 --regid 65534 --clear-groups "$ctk" doctor --json'
-  finds user-namespaces warning '/etc/subuid: has no ids for this user' 'usermod --add-subuids'
+  finds user-namespaces warning '/etc/subuid: has no entry for this user' 'usermod --add-subuids'
   host "echo 0 >/run/none; mount --bind /run/none /proc/sys/user/max_user_namespaces $(doctor)"
   wrong user-namespaces
   finds user-namespaces warning 'user.max_user_namespaces: is 0: rootless engines cannot start' 'sysctl -w user.max_user_namespaces'
@@ -492,7 +569,7 @@ YAML
   # shellcheck disable=SC2016
   host 'mkdir -p /sys/module/apparmor/parameters && echo Y >/sys/module/apparmor/parameters/enabled; "$ctk" doctor --json'
   wrong ""
-  finds apparmor ok 'is on'
+  finds apparmor ok 'is enabled'
 }
 
 @test "CDI: a spec that nobody can read, one whose files are gone, one of another driver" {
@@ -508,7 +585,19 @@ YAML
   explains cdi-stale
   rm "$work/cdi/nvidia.yaml"
   host "echo '{\"features\": {\"cdi\": true}, \"runtimes\": {\"nvidia\": {\"path\": \"nvidia-container-runtime\"}}}' | engine_file /etc/docker/daemon.json $(doctor)"
-  finds cdi-specs warning 'docker: is set up for CDI, and no spec has devices nvidia.com/gpu' 'nvidia-ctk cdi generate'
+  finds cdi-specs warning 'docker: CDI is enabled, but version 20.10.24 does not read CDI specs' '--gpus'
+}
+
+@test "CDI: a spec whose hooks have no environment" {
+  cat >>"$work/cdi/nvidia.yaml" <<'YAML'
+containerEdits:
+  hooks:
+  - hookName: createContainer
+    path: /usr/bin/env
+    args: [env]
+YAML
+  host "$(doctor)"
+  finds cdi-specs warning 'nvidia.yaml: has hooks without an environment \(/usr/bin/env\)' 'nvidia-ctk cdi refresh'
 }
 
 @test "CDI: a spec that was made for another driver, by what it says of itself" {
@@ -528,7 +617,8 @@ YAML
   [ "$key" != driver-version ]
   sed -i "s,DRIVER-KEY,$key," "$work/cdi/nvidia.yaml"
   host "$(doctor)"
-  wrong cdi-stale
+  # Debian 12's Podman does not read annotations.
+  wrong cdi-stale podman
   finds cdi-stale broken 'made for driver 535.161.08, and this host has 550.54.14'
 }
 
@@ -539,7 +629,7 @@ YAML
   host "mkdir -p /etc/nvidia-container-runtime
     printf '[nvidia-container-runtime]\nmode = \"magic\"\nruntimes = [\"/opt/no-runc\"]\n' >/etc/nvidia-container-runtime/config.toml $(doctor)"
   wrong config programs
-  finds config broken "'magic', which is none of" 'mode=auto'
+  finds config broken "'magic', so no container with a GPU starts; it can be auto, legacy," 'mode=auto'
   finds programs broken 'low-level runtime' 'Install runc'
   host "mkdir -p /etc/nvidia-container-runtime
     printf '[nvidia-container-cli]\nroot = \"/run/nowhere\"\nno-cgroups = true\n' >/etc/nvidia-container-runtime/config.toml
@@ -552,15 +642,18 @@ YAML
 
 @test "Docker: a file that it cannot use, a runtime whose program is gone, a rootless daemon" {
   host "echo '{\"runtimes\":' | engine_file /etc/docker/daemon.json $(doctor)"
-  finds engines broken '/etc/docker/daemon.json: docker cannot use it' 'Correct'
+  finds engines broken '/etc/docker/daemon.json: docker cannot read it' 'Correct line 2; until then nothing in it has an effect'
+  host "printf '{\\n  // GPUs\\n  \"debug\": true\\n}\\n' | engine_file /etc/docker/daemon.json $(doctor "unable to configure the Docker daemon with file /etc/docker/daemon.json: invalid character '/' looking for beginning of object key string")"
+  finds engines broken 'line 2, column 3: a comment, and JSON has none' '^Remove the comment in line 2;'
+  explains engines
   [ "$status" -eq 5 ]
   host "echo '{\"runtimes\": {\"nvidia\": {\"path\": \"/opt/nvidia-container-runtime\"}}}' | engine_file /etc/docker/daemon.json $(doctor)"
   wrong docker-runtime
-  finds docker-runtime broken 'is /opt/nvidia-container-runtime, which is not there'
+  finds docker-runtime broken 'the program of the runtime nvidia does not exist: /opt/nvidia-container-runtime'
   host "cp /usr/bin/sleep /run/dockerd; echo 'u:x:4711:4711::/run/u:/bin/sh' >>/etc/passwd
     setpriv --reuid 4711 --regid 4711 --clear-groups env PATH=\$PATH /run/dockerd 60 & sleep 0.2 $(doctor)"
-  wrong docker-runtime
-  finds docker-runtime warning 'docker .rootless, uid 4711.: the runtime nvidia is not registered' 'systemctl --user reload docker'
+  wrong ""
+  finds docker-runtime ok 'docker .rootless, uid 4711.: the runtime nvidia is not registered' 'systemctl --user reload docker'
   finds docker-gpus ok 'docker .rootless, uid 4711.'
 }
 
@@ -573,7 +666,7 @@ YAML
   finds crio-runtime ok 'the runtime nvidia is /usr/local/sbin/nvidia-container-runtime'
   host "echo '[crio.runtime]' | engine_file /etc/crio/crio.conf
     echo '{\"hook\": {\"path\": \"/usr/bin/nvidia-old-hook\"}}' | engine_file /etc/containers/oci/hooks.d/nvidia.json $(doctor)"
-  finds crio-runtime broken 'runs /usr/bin/nvidia-old-hook, which is not there' 'rm /etc/containers/oci/hooks.d/nvidia.json'
+  finds crio-runtime broken 'the program of the hook /etc/containers/oci/hooks.d/nvidia.json does not exist: /usr/bin/nvidia-old-hook' 'rm /etc/containers/oci/hooks.d/nvidia.json'
 }
 
 @test "Podman: with neither a spec nor a hook, and a hook whose program is gone" {
@@ -583,7 +676,7 @@ YAML
   finds podman warning 'neither a CDI spec nor a hook' 'nvidia-ctk cdi generate'
   explains podman
   host "echo '{\"hook\": {\"path\": \"/usr/bin/nvidia-old-hook\"}}' | engine_file /etc/containers/oci/hooks.d/nvidia.json $(doctor)"
-  finds podman broken 'no container starts that it is for' 'rm /etc/containers/oci/hooks.d/nvidia.json'
+  finds podman broken 'containers that need the hook do not start' 'rm /etc/containers/oci/hooks.d/nvidia.json'
 }
 
 @test "every topology that ships: no failure, and the facts say the same twice and read back" {
@@ -594,6 +687,7 @@ YAML
     host '
       "$ctk" doctor --facts --quick >"$work/facts.json"
       "$ctk" doctor --facts --from "$work/facts.json" | cmp - "$work/facts.json"
+      cat "$work/facts.json" | "$ctk" doctor --facts --from - | cmp - "$work/facts.json"
       "$ctk" doctor --json --quick >"$work/now.json" || [ $? -gt 3 ]
       "$ctk" doctor --json --from "$work/facts.json" >"$work/then.json" || [ $? -gt 3 ]
       cmp "$work/now.json" "$work/then.json"
@@ -604,19 +698,24 @@ YAML
 
 # --- manners ---
 
-@test "it opens nothing for writing, opens no device node, runs nothing, leaves everything as it was" {
+@test "it opens nothing for writing, opens no device node, runs nothing, asks dockerd alone, leaves everything as it was" {
   # shellcheck disable=SC2016
   host '
     find /etc /run /dev "$work/cdi" -printf "%p %y %m %U:%G %s %T@ %C@ %l\n" 2>/dev/null | grep -v "^/dev/pts" >"$work/before"
     strace -f -qq -o "$work/trace" -e trace=openat,open,openat2,creat,mkdir,mkdirat,mknod,mknodat,unlink,unlinkat,rename,renameat,renameat2,symlink,symlinkat,link,linkat,chmod,fchmod,fchmodat,chown,fchown,fchownat,mount,execve,execveat,connect,bind \
       "$ctk" doctor --quick >/dev/null || true
-    find /etc /run /dev "$work/cdi" -printf "%p %y %m %U:%G %s %T@ %C@ %l\n" 2>/dev/null | grep -v "^/dev/pts" >"$work/after"'
+    find /etc /run /dev "$work/cdi" -printf "%p %y %m %U:%G %s %T@ %C@ %l\n" 2>/dev/null | grep -v "^/dev/pts" >"$work/after"
+    cp /usr/bin/sleep /run/dockerd; /run/dockerd 60 & sleep 0.2
+    mkfifo /run/docker.sock
+    strace -f -qq -o "$work/asked" -e trace=connect,sendto,execve "$ctk" doctor >/dev/null || true'
   diff "$work/before" "$work/after"
   grep -q /proc/self/mountinfo "$work/trace" || grep -q mountinfo "$work/trace"
   run ! grep -E 'O_(WRONLY|RDWR|CREAT|TRUNC)' "$work/trace"
   run ! grep -E '(creat|mkdir|mkdirat|mknod|mknodat|unlink|unlinkat|rename|renameat2?|symlink|symlinkat|linkat?|f?chmod|fchmodat|f?chown|fchownat|mount|connect|bind)\(' "$work/trace"
   run ! grep -E '"(/dev/)?nvidia([0-9]|ctl|-uvm)' <(grep -v O_PATH "$work/trace")
   [ "$(grep -c execve "$work/trace")" -eq 1 ]
+  # What is no socket is not connected to.
+  run ! grep -E '(connect|sendto)\(' <(grep -v 'sendto(.*nvml' "$work/asked")
 }
 
 @test "an ordinary user: what he may not see is told as not seen, and counts for nothing" {
@@ -625,9 +724,9 @@ YAML
     cp /usr/bin/sleep /run/dockerd; chmod 755 /run/dockerd; touch -d @100 "$work"/bin/*; /run/dockerd 60 &
     sleep 0.2; chmod 600 /etc/docker/daemon.json
     setpriv --reuid 65534 --regid 65534 --clear-groups "$ctk" doctor --json'
-  finds unseen '\?' . || finds unseen '?' 'could not be looked at'
+  finds unseen '\?' . || finds unseen '?' 'could not be read'
   finds cgroup-rights ok 'uid 65534'
-  finds engines broken 'daemon.json: docker cannot use it: Permission denied' || finds engines '?' 'daemon.json'
+  finds engines broken 'daemon.json: docker cannot read it: Permission denied' || finds engines '?' 'daemon.json'
 }
 
 @test "hosts that lack everything: no /proc, no /sys, no /etc, nothing but the program" {
@@ -676,6 +775,8 @@ YAML
   run -1 --separate-stderr "$ctk" doctor --image "$work/nothing"
   [[ $stderr == *"image"*"$work/nothing"* ]]
   run -1 --separate-stderr sh -c '"$0" doctor >/dev/full' "$ctk"
+  run -1 --separate-stderr "$ctk" doctor ' '
+  [[ $stderr == *"the message is empty. Give the text that the engine or the program printed."* ]]
   run -0 "$ctk" doctor --help
   [[ $output == *"[MESSAGE]"* ]]
 }
@@ -684,15 +785,56 @@ YAML
   # shellcheck disable=SC2016
   host 'rm /dev/nvidia0; mkdir -p /run/systemd/system; "$ctk" doctor "nvml error: driver not loaded"'
   [ "$status" -eq 5 ]
-  [[ ${lines[0]} == "This message: The kernel module is not loaded, or its device nodes are missing." ]]
-  [[ ${lines[1]} == "broken   device-nodes        /dev/nvidia0: is not there" ]]
-  [[ ${lines[2]} == "                             -> Run 'nvidia-modprobe"* ]]
-  [[ $output == *$'\nwarning  dev-char-links '* ]]
-  [[ ${lines[-1]} =~ ^[0-9]+\ ok,\ 1\ warning,\ [0-9]+\ broken ]]
+  [[ $output == *"Usual cause: The host has no driver, its kernel module is not loaded, or its device nodes are
+    missing; in a container, it was started without a GPU.
+Usual remedy: Run 'nvidia-smi' on the host. If it fails, install the driver or load it with
+    'modprobe nvidia'; if it works, start the container with a GPU ('docker run --gpus all').
+
+On this host:
+broken   device-nodes        /dev/nvidia0: does not exist
+                             -> Run 'nvidia-smi' once as root, or 'nvidia-modprobe -c N -u' with the
+                             number N of each GPU; nvidia-persistenced does it at every boot.
+
+"* ]]
+  [[ $output == *$'\ndocker run --gpus all: does not work: see device-nodes\n'* ]]
+  [[ ${lines[-1]} =~ ^Broken:\ [0-9]+\ ok,\ [01]\ warnings?,\ [0-9]+\ broken ]]
+  # Who does not quote the message is understood as well.
+  # shellcheck disable=SC2016
+  host '"$ctk" doctor nvml error: driver not loaded'
+  [[ $output == *"Usual cause: The host has no driver, its kernel module is not loaded"* ]]
+  # A message that nobody knows: everything that is wrong.
+  # shellcheck disable=SC2016
+  host 'rm /dev/nvidia0; "$ctk" doctor "the coffee is cold"'
+  [[ $output == *$"I don't know this message. Here is everything that looks wrong on this host:"$'\n\nbroken   '* ]]
   # shellcheck disable=SC2016
   host '"$ctk" doctor "the coffee is cold"'
-  [[ ${lines[0]} == "This message: it is not one that is known here." ]]
+  [[ $output == *"I don't know this message, and nothing looks wrong on this host."$'\n\n'* ]]
   # shellcheck disable=SC2016
   host '"$ctk" doctor "nvml error: driver not loaded"'
-  [[ $output == *"Nothing of that kind is wrong on this host now."* ]]
+  [ "$status" -eq 0 ]
+  [[ $output == *$'\nOn this host:\nThe checks for this message find nothing wrong.\n'* ]]
+}
+
+@test "config.toml: a value that no program understands is named, with what comes of it and what was meant" {
+  host "mkdir -p /etc/nvidia-container-runtime
+    printf 'supported-driver-capabilities = \"compute,videos\"\n[nvidia-container-cli]\nuser = \"nobody:nowhere\"\n' >/etc/nvidia-container-runtime/config.toml $(doctor)"
+  wrong config
+  finds config broken "supported-driver-capabilities is 'videos', so no container with '--gpus' starts; it can be all, compat32, .* or video \(did you mean 'video'\?\)\$" \
+    "'nvidia-ctk config --in-place --set supported-driver-capabilities=compat32,compute,display,graphics,ngx,utility,video'"
+  finds config broken "nvidia-container-cli.user is 'nobody:nowhere', so no container with '--gpus' starts; it can be USER or USER:GROUP of this host\$"
+  # Only the hook reads them.
+  jq -e '[.ways[] | select(.why == "see config") | .command] == ["docker run --gpus all"]' >/dev/null <<<"$output" || { say "$output"; return 1; }
+  jq -e '.ways | map(select(.command == "docker run --runtime=nvidia" and .level == "ok")) | length == 1' >/dev/null <<<"$output"
+  host "mkdir -p /etc/nvidia-container-runtime
+    printf '[nvidia-container-runtime]\nlog-level = \"loud\"\n[nvidia-container-runtime.modes]\nlegacy.cuda-compat-mode = \"mounts\"\n' >/etc/nvidia-container-runtime/config.toml $(doctor)"
+  wrong config
+  [ "$status" -eq 4 ]
+  finds config warning "nvidia-container-runtime.log-level is 'loud', so the level is info instead;" "'nvidia-ctk config --in-place --set nvidia-container-runtime.log-level=info'"
+  finds config warning "cuda-compat-mode is 'mounts', so containers do not use a newer CUDA of their image; it can be ldconfig, mount, hook or disabled \(did you mean 'mount'\?\)\$"
+}
+
+@test "config.toml: a key that nobody reads is told with its line and the one that was meant" {
+  host "mkdir -p /etc/nvidia-container-runtime; printf '[nvidia-container-cli]\nno_cgroups = true\n' >/etc/nvidia-container-runtime/config.toml $(doctor)"
+  finds config warning "config.toml: line 2: ignoring unknown key 'nvidia-container-cli.no_cgroups' \(did you mean 'no-cgroups'\?\)\$" \
+    'man nvidia-container-runtime-config'
 }

@@ -9,7 +9,7 @@ setup_file() {
   start_host a100-mig
   export machine=$BATS_FILE_TMPDIR/machine
   mkdir -p "$machine/bin" "$machine/settings"
-  install -m 0755 "$build/src/cli/ctk/nvidia-ctk" "$build/src/cli/cdi_hook/nvidia-cdi-hook" "$top/test/tools/uevent" "$machine/bin"
+  install -m 0755 "$build/src/cli/ctk/nvidia-ctk" "$build/src/cli/runtime/graft-nvml" "$build/src/cli/cdi_hook/nvidia-cdi-hook" "$top/test/tools/uevent" "$machine/bin"
   on_simulated_host "$top/test/tools/systemd-host" start v2 "$machine/host" "$BATS_RUN_TMPDIR" 2>"$machine/why" || status=$?
   case "$status" in
   0) rm "$machine/why" ;;

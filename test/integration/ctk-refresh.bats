@@ -12,7 +12,7 @@ setup() {
   chmod a+rx "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/.."
   cd "$work"
   mkdir bin etc run
-  install -m 0755 "$build/src/cli/ctk/nvidia-ctk" "$build/src/cli/cdi_hook/nvidia-cdi-hook" bin
+  install -m 0755 "$build/src/cli/ctk/nvidia-ctk" "$build/src/cli/runtime/graft-nvml" "$build/src/cli/cdi_hook/nvidia-cdi-hook" bin
   topology old
   topology new 's/550.54.14/560.35.03/'
   faults=()
@@ -106,13 +106,13 @@ identity() { stat -c '%i %Y' "$@"; }
   topology third '$a\  - model: A100-SXM4-40GB\n    bus-ids: ["0000:47:00.0"]'
   ctk old cdi generate --output "$work/run/nvidia.yaml"
   refresh -2 split --check
-  says 'is stale: the MIG devices of the GPU at 00000000:0f:00.0 are others now'
+  says 'is stale: the MIG devices of the GPU at 00000000:0f:00.0 have changed'
   refresh -2 whole --check
-  says 'is stale: the MIG devices of the GPU at 00000000:0f:00.0 are others now'
+  says 'is stale: the MIG devices of the GPU at 00000000:0f:00.0 have changed'
   refresh -2 third --check
   says 'is stale: the GPU at 00000000:47:00.0 is new'
   refresh -2 lost --check
-  says 'is stale: the GPU at 00000000:0f:00.0 is not there any more'
+  says 'is stale: the GPU at 00000000:0f:00.0 is no longer there'
   refresh -0 third
   run -0 --separate-stderr ctk third cdi list
   [[ $output == *nvidia.com/gpu=2* ]]
@@ -178,7 +178,7 @@ identity() { stat -c '%i %Y' "$@"; }
 @test "what cannot be made stays, and does not keep the others from it" {
   ctk old cdi generate --output "$work/etc/a.yaml"
   cp etc/a.yaml before
-  faults=(--fault missing=/proc/driver/nvidia)
+  faults=(--fault missing=/proc/driver/nvidia --fault nvml-init-fail=9)
   refresh -1 old
   [ -z "$output" ]
   says "level=error msg=\"CDI spec $work/etc/a.yaml stays as it is"
@@ -218,7 +218,7 @@ identity() { stat -c '%i %Y' "$@"; }
   # GPUs of the other kind: no engine shall find the old ones.
   cp "$top/sim/topologies/dgx-h100.yaml" other.yaml
   refresh -2 other --exit-code
-  says 'run/nvidia.coherent.yaml is stale: this host has no GPUs of that kind any more'
+  says 'run/nvidia.coherent.yaml is stale: this host no longer has such GPUs'
   [ "$(ls run)" = $'nvidia.noncoherent.yaml\nnvidia.yaml' ]
   refresh -0 other --check
 }
@@ -232,4 +232,50 @@ identity() { stat -c '%i %Y' "$@"; }
   refresh -1 old
   says 'level=error'
   cmp run/nvidia.yaml before
+}
+
+# old_spec FILE [JQ-FILTER]: what an nvidia-ctk wrote that gave its hooks no environment.
+old_spec() {
+  jq -n --arg bin "$work/bin" '
+    def hook(words): {hookName: "createContainer", path: "\($bin)/nvidia-ctk", args: (["nvidia-ctk", "hook"] + words)};
+    {cdiVersion: "0.5.0", kind: "nvidia.com/gpu",
+     devices: [{name: "9", containerEdits: {deviceNodes: [{path: "/dev/nvidia0"}], hooks: [hook(["create-symlinks", "--link", "a::/b"])]}}],
+     containerEdits: {env: ["NVIDIA_VISIBLE_DEVICES=void"], hooks: [hook(["update-ldcache", "--folder", "/x"])]}}' |
+    jq "${2:-.}" >"$1"
+}
+
+@test "hooks without an environment: an nvidia-ctk's spec is mended, others are named" {
+  old_spec etc/old.json
+  jq '.kind = "nvidia.com/yaml"' etc/old.json >run/old.yaml # JSON is YAML
+  old_spec etc/foreign.json '.kind = "vendor.example/gpu"'
+  old_spec etc/changed.json '.kind = "nvidia.com/changed" | .containerEdits.hooks += [{hookName: "createContainer", path: "/opt/own"}]'
+  { echo '# ours' && printf 'cdiVersion: 0.5.0\nkind: nvidia.com/noted\ndevices: [{name: a, containerEdits: {hooks: [{hookName: createContainer, path: %s/bin/nvidia-ctk, args: [nvidia-ctk, hook, chmod]}]}}]\ncontainerEdits: {env: [NVIDIA_VISIBLE_DEVICES=void]}\n' "$work"; } >etc/noted.yaml
+  mkdir kept && cp etc/* run/* kept
+  refresh -2 old --check
+  [ "$output" = "$work/etc/old.json"$'\n'"$work/run/old.yaml" ]
+  says "CDI spec $work/etc/old.json has hooks without an environment ($work/bin/nvidia-ctk)"
+  says "CDI spec $work/etc/foreign.json has hooks without an environment ($work/bin/nvidia-ctk)"
+  says "It is left alone, as nvidia-ctk did not write it"
+  says "It is left alone, as it has comments of a person"
+  says "CDI spec $work/etc/changed.json has"
+  for name in old foreign changed; do cmp "etc/$name.json" "kept/$name.json"; done
+  refresh -0 old
+  [ "$output" = "$work/etc/old.json"$'\n'"$work/run/old.yaml" ]
+  for name in foreign.json changed.json noted.yaml; do cmp "etc/$name" "kept/$name"; done
+  jq -e --arg hook "$work/bin/nvidia-cdi-hook" '[.devices[0].containerEdits, .containerEdits | .hooks[]] == [
+    {hookName: "createContainer", path: $hook, args: ["nvidia-cdi-hook", "create-symlinks", "--link", "a::/b"], env: ["NVIDIA_CTK_DEBUG=false"]},
+    {hookName: "createContainer", path: $hook, args: ["nvidia-cdi-hook", "update-ldcache", "--folder", "/x"], env: ["NVIDIA_CTK_DEBUG=false"]}]' etc/old.json
+  # Nothing else is another thing now.
+  diff <(jq -S 'del(.. | .hooks?)' etc/old.json) <(jq -S 'del(.. | .hooks?)' kept/old.json)
+  [ "$(grep -c 'NVIDIA_CTK_DEBUG=false' run/old.yaml)" -eq 2 ]
+  identity etc/* run/* >before
+  refresh -0 old --exit-code
+  [ -z "$output" ]
+  identity etc/* run/* | diff - before
+  # Where nvidia-cdi-hook is not beside it, nvidia-ctk stays, and is safe by the list.
+  rm etc/* run/* bin/nvidia-cdi-hook
+  old_spec etc/old.json
+  refresh -2 old --exit-code
+  jq -e --arg hook "$work/bin/nvidia-ctk" '.containerEdits.hooks == [
+    {hookName: "createContainer", path: $hook, args: ["nvidia-ctk", "hook", "update-ldcache", "--folder", "/x"], env: ["NVIDIA_CTK_DEBUG=false"]}]' etc/old.json
 }

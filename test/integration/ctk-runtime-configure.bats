@@ -66,6 +66,26 @@ has_no_runtime() { ! has_runtime "$1"; }
   [ "$status" -ne 0 ]
 }
 
+@test "docker: what would be left without its runtime is not taken from it; then nothing of ours is left" {
+  local file=$machine/docker/daemon.json container
+  printf '{\n  "labels": ["a=b"],\n  "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}\n}\n' >"$file"
+  reload_dockerd
+  within 5 has_runtime nvidia
+  default_runtime nvidia
+  run -1 on_host nvidia-ctk runtime remove
+  [[ $output == *"msg=\"docker starts containers with the runtime 'nvidia' by default, and could start none without it. Run "* ]]
+  default_runtime runc
+  container=$(docker_start --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=0)
+  run -1 on_host nvidia-ctk runtime remove
+  [[ $output == *"msg=\"1 container runs with nvidia-container-runtime and cannot be stopped without it: ${container:0:12}. Stop and remove them first.\""* ]]
+  grep -q nvidia "$file"
+  docker rm --force "$name" >/dev/null
+  docker_start >/dev/null
+  run -0 on_host nvidia-ctk runtime remove
+  [ "$(jq -c . "$file")" = '{"labels":["a=b"],"default-runtime":"runc"}' ]
+  docker rm --force "$name" >/dev/null
+}
+
 # ---- containerd: a restart ----
 
 # The file of the machine without any runtime of ours, and with a comment.
@@ -115,7 +135,7 @@ plain_containerd() {
 # ---- Podman: nothing ----
 
 storage() {
-  storage=(--root "$machine/podman/root" --runroot "$machine/podman/run" --storage-driver vfs)
+  storage=(--root "$machine/podman/root" --runroot /run/podman --storage-driver vfs)
 }
 podman() {
   on_host /usr/bin/podman "${storage[@]}" --tmpdir "$machine/podman/tmp" --cgroup-manager cgroupfs --events-backend none "$@"

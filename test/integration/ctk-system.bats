@@ -214,7 +214,7 @@ make_modprobe() {
   [ "$(readlink "$work/char/195:254")" = /dev/nvidia-modeset ]
   [[ $output != *"$work/char/195:0 "* ]]
   [ -d "$work/char/195:1" ]
-  [[ $output == *"level=warning msg=\"could not make $work/char/195:1: something that is no link is there"* ]]
+  [[ $output == *"level=warning msg=\"could not create $work/char/195:1: it exists and is not a link"* ]]
 }
 
 @test "links of all nodes that the driver could have, also behind gaps of the instance ids" {

@@ -11,7 +11,7 @@ setup() {
   export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
 }
 
-# complains TEXT WORD...: SPEC 1.0: a line and an empty one on stderr, help on stdout, an error line with the same text, status 1.
+# complains TEXT WORD...: SPEC ctk-and-cdi 1.0: a line and an empty one on stderr, help on stdout, an error line with the same text, status 1.
 complains() {
   local text=$1
   shift
@@ -57,6 +57,38 @@ complains() {
   [ "$stderr" = "No help topic for 'x'" ]
 }
 
+@test "what was probably meant by a wrong command, flag or value" {
+  run -3 --separate-stderr "$ctk" cdi genexate
+  [ "$stderr" = "No help topic for 'genexate'"$'\n'"Did you mean 'generate'?" ] || die "$stderr"
+  run -1 --separate-stderr "$ctk" runtime configure --runtim docker
+  [ "${stderr_lines[0]}" = "Incorrect Usage: flag provided but not defined: -runtim" ]
+  [ "${stderr_lines[1]}" = "Did you mean '--runtime'?" ]
+  run -1 --separate-stderr "$ctk" runtime configure --runtime=Docker --dry-run
+  [[ $stderr == *"unrecognized runtime 'Docker'. Did you mean 'docker'? Run the command with --help"* ]] || die "$stderr"
+  run -1 --separate-stderr "$ctk" runtime configure --runtime=containerd --config-source=files --dry-run
+  [[ $stderr == *"unrecognized Config Source: files. Did you mean 'file'?"* ]] || die "$stderr"
+  run -1 --separate-stderr "$ctk" cdi generate --mode=nvmll
+  [[ $stderr == *"invalid discovery mode: nvmll. Did you mean 'nvml'?"* ]] || die "$stderr"
+  run -1 --separate-stderr "$ctk" cdi generate --format=yml
+  [[ $stderr == *"invalid output format: yml. Did you mean 'yaml'?"* ]] || die "$stderr"
+  # What another program has, or this one elsewhere.
+  run -3 --separate-stderr "$ctk" plan
+  [ "$stderr" = "No help topic for 'plan'"$'\n'"Did you mean 'nvidia-container-cli plan'?" ] || die "$stderr"
+  run -3 --separate-stderr "$ctk" generate
+  [[ $stderr == *$'\n'"Did you mean 'nvidia-ctk cdi generate'?" ]] || die "$stderr"
+  # What is far from everything gets no suggestion.
+  run -1 --separate-stderr "$ctk" runtime configure --runtime=elephant --dry-run
+  [[ $stderr != *"Did you mean"* ]] || die "$stderr"
+  # The values are in the help.
+  run -0 "$ctk" runtime configure --help
+  [[ $output == *containerd*crio*docker*podman* ]]
+}
+
+@test "a hook that nvidia-cdi-hook does not know is a warning, with the one that was meant" {
+  run -0 --separate-stderr "$build/src/cli/cdi_hook/nvidia-cdi-hook" create-symlink
+  [[ $stderr == *"Unsupported CDI hook: create-symlink"*"Did you mean 'create-symlinks'?"* ]] || die "$stderr"
+}
+
 @test "a wrong flag, a flag without its value" {
   complains 'flag provided but not defined: -strong' --strong
   complains 'flag provided but not defined: -strong' -strong=yes cdi
@@ -68,12 +100,14 @@ complains() {
 }
 
 @test "version" {
-  local option
+  local option compatible
+  compatible=$(sed -n "s/^compatible = '\(.*\)'/\1/p" "$top/meson.build")
   for option in --version -v -version; do
     run -0 --separate-stderr "$ctk" $option
-    [ "${lines[0]}" = "NVIDIA Container Toolkit CLI version $(sed -n "s/^ *version: '\(.*\)',/\1/p" "$top/meson.build")" ]
+    [ "${lines[0]}" = "NVIDIA Container Toolkit CLI version $compatible" ]
     [ -z "$stderr" ]
-    if [ ${#lines[@]} -gt 1 ]; then
+    [ "${lines[-1]}" = "graft-version: $(sed -n "s/^ *version: '\(.*\)',/\1/p" "$top/meson.build") (compatible with $compatible)" ]
+    if [ ${#lines[@]} -gt 2 ]; then
       [[ ${lines[1]} =~ ^commit:\ [0-9a-f]{40}$ ]]
     fi
   done
@@ -112,7 +146,7 @@ complains() {
 
 @test "standard output that cannot be written is an error" {
   run -1 --separate-stderr bash -c '"$1" --help >/dev/full' - "$ctk"
-  [[ $stderr == *'level=error msg="write failed: standard output: no space left on device'* ]]
+  [[ $stderr == *'level=error msg="write failed: standard output: no space left on device. Free some space: '"'df -h' and 'df -i'"' show which file system is full.'* ]]
 }
 
 @test "standard descriptors that are closed are nobody else's" {
@@ -164,6 +198,20 @@ CONFIG
   printf 'root = "/run/nvidia/driver"' >>"$NVIDIA_CTK_CONFIG_FILE_PATH"
 }
 
+@test "at a terminal it says what it waits for, after a second" {
+  local sim="$build/sim/graft-sim run --topology a100-mig --fault nvml-init-delay=1.5 --" command
+  for command in 'doctor' 'cdi generate'; do
+    run env TERM=dumb script -qec "$sim $ctk $command" /dev/null </dev/null
+    [[ $output == *'level=info msg="waiting for NVML, which wakes the GPUs: 1 s"'* ]] || die "$output"
+    # Elsewhere, and for those who want quiet, there is no such line.
+    # shellcheck disable=SC2086 # words
+    run $sim "$ctk" $command </dev/null
+    [[ $output != *waiting* ]] || die "$output"
+    run env TERM=dumb script -qec "$sim $ctk --quiet $command" /dev/null </dev/null
+    [[ $output != *waiting* ]] || die "$output"
+  done
+}
+
 @test "config prints the file as it stands, and the defaults where there is none" {
   run -0 --separate-stderr "$ctk" config default
   [ -z "$stderr" ]
@@ -182,6 +230,21 @@ CONFIG
     same "$work/dos.toml" "$ctk" config $option "$work/dos.toml"
     same "$work/defaults" "$ctk" config $option="$work/nothing.toml"
   done
+}
+
+@test "config reads a pipe, which it cannot change in place" {
+  write_config
+  sed 's/"legacy"/"cdi"/' "$NVIDIA_CTK_CONFIG_FILE_PATH" >"$work/wanted"
+  # shellcheck disable=SC2016
+  for way in 'cat "$2" | "$1" config -c -' 'cat "$2" | "$1" config -c /dev/stdin' '"$1" config --config-file=<(cat "$2")'; do
+    same "$work/wanted" timeout 60 bash -c "$way --set nvidia-container-runtime.mode=cdi" - "$ctk" "$NVIDIA_CTK_CONFIG_FILE_PATH"
+  done
+  run -1 --separate-stderr bash -c 'echo x = 1 | "$1" config --in-place -c -' - "$ctk"
+  [[ $stderr == *'level=error msg="--in-place needs a file, and standard input is not one'* ]]
+  run -1 --separate-stderr "$ctk" config -c /dev/zero
+  [[ $stderr == *'failed to load specified config file: read failed: /dev/zero: over 1048576 bytes'* ]]
+  run -1 --separate-stderr bash -c 'echo x = | "$1" config -c -' - "$ctk"
+  [[ $stderr == *'level=error msg="unable to create config: failed to load specified config file: standard input: '* ]]
 }
 
 @test "config finds its file where the other programs do" {
@@ -217,6 +280,7 @@ CONFIG
   write_config
   cp "$NVIDIA_CTK_CONFIG_FILE_PATH" "$work/before"
   fails 'msg="invalid --set option x=1: invalid config option: undefined field: "x"' config -i --set disable-require --set x=1
+  fails "undefined field: \"no_cgroups\" (did you mean 'nvidia-container-cli.no-cgroups'?). See 'man nvidia-container-runtime-config'" config -i --set no_cgroups
   fails 'invalid --set option swarm-resource: invalid format: expected key=value; got swarm-resource' config -i --set swarm-resource
   fails 'invalid format' config -i --set disable-require=something
   fails 'unsupported type for [features] (table)' config -i --set features=true
@@ -224,6 +288,13 @@ CONFIG
   # What no program could read is not written.
   fails 'nvidia-container-cli.ldconfig value "/sbin/ldconfig" is not host-relative' config -i --set nvidia-container-cli.ldconfig=/sbin/ldconfig
   cmp "$work/before" "$NVIDIA_CTK_CONFIG_FILE_PATH"
+}
+
+@test "config warns of values that no program understands, and writes them" {
+  run -0 --separate-stderr "$ctk" config --set nvidia-container-runtime.mode=jitcdi --set nvidia-container-runtime.log-level=trace
+  [[ $output == *$'\nmode = "jitcdi"\n'* ]]
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  [[ $stderr == *" level=warning msg=\"nvidia-container-runtime.mode is 'jitcdi'; it can be auto, legacy, cdi, jit-cdi or csv (did you mean 'jit-cdi'?)\"" ]]
 }
 
 @test "config in place: whole, with owner, mode and links kept, and only when something changes" {
@@ -276,7 +347,6 @@ CONFIG
   printf 'a = \n' >"$NVIDIA_CTK_CONFIG_FILE_PATH"
   fails 'unable to create config: failed to load specified config file: ' config --set disable-require
   fails 'unable to create config: failed to load specified config file: ' config -c "$work"
-  printf 'a = 1\n' | fails 'not a regular file' config -c /dev/stdin
 }
 
 # ---- completion ----

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Who drives Docker for its users: Nomad, whose device plugin names GPUs in the environment and whose Docker driver knows one runtime, literally
-# "nvidia"; and the command nvidia-docker. The daemon is told of that runtime by nvidia-ctk, as an administrator does it.
+# Programs that drive Docker: Nomad, whose device plugin names GPUs in the environment and whose
+# Docker driver knows one runtime, literally "nvidia"; and the command nvidia-docker. The daemon is
+# told of that runtime by nvidia-ctk, as an administrator does it.
 
 load lib.bash
 load engines.bash

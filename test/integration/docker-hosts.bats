@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Docker on hosts where something is wrong, or other than usual: a person reads one line that names the cause and the remedy, and containers
-# that want no GPU run as ever.
+# files: disk
+# Docker on broken or unusual hosts: an error is one line that names cause and remedy, and
+# containers that ask for no GPU run as usual.
 
 load lib.bash
 load engines.bash

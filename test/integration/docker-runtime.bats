@@ -84,7 +84,9 @@ life() {
 
 @test "docker run --runtime=nvidia: what NVIDIA_VISIBLE_DEVICES says" { wishes nvidia; }
 @test "docker run --runtime=nvidia-legacy: what NVIDIA_VISIBLE_DEVICES says" { wishes nvidia-legacy; }
+# bats test_tags=old-kernel
 @test "docker run --runtime=nvidia: images and options of many kinds" { circumstances nvidia; }
+# bats test_tags=old-kernel
 @test "docker run --runtime=nvidia-legacy: images and options of many kinds" { circumstances nvidia-legacy; }
 @test "docker exec, restart, update, pause: --runtime=nvidia" { life nvidia; }
 @test "docker exec, restart, update, pause: --runtime=nvidia-legacy" { life nvidia-legacy; }
@@ -169,6 +171,7 @@ swarm() {
   expect_libraries /usr/lib/x86_64-linux-gnu
 }
 
+# bats test_tags=old-kernel
 @test "CDI: qualified names, mode auto; and nvidia-container-runtime.cdi" {
   cdi_config auto
   docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=1,nvidia.com/gpu=2
@@ -183,6 +186,7 @@ swarm() {
   expect_refusal 'unresolvable CDI devices nvidia.com/gpu=8'
 }
 
+# bats test_tags=old-kernel
 @test "no hook: what needs the container's mounts is done between create and start" {
   log_decisions
   docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=0 -- ls /dev/dri/by-path

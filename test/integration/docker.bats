@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# files: disk
 # docker run --gpus and Compose, on a host of eight GPUs, by Debian's own daemon: it adds the hook that it found when it was started.
 
 load lib.bash

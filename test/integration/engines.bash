@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What the suites with whole engines share, on top of lib.bash: a simulated host that is a machine of its own, with Docker's daemon and
-# containerd on it.
+# Shared by the suites with real engines, in addition to lib.bash: a simulated host as a separate
+# machine, with Docker's daemon and containerd.
 #
 #   setup_file()    { start_machine dgx-h100; start_dockerd; import_image small; }
 #   teardown_file() { stop_machine; }
@@ -34,8 +34,8 @@ start_machine() {
     shift 2
     mount -t tmpfs -o mode=755 run /run
     mkdir -m 1777 /run/lock
-    for directory in /etc/docker /etc/containerd /etc/cni; do
-      [ ! -d "$directory" ] || mount -t tmpfs -o mode=755 etc "$directory"
+    for directory in /etc/docker /etc/containerd /etc/cni /var/lib/containers; do
+      [ ! -d "$directory" ] || mount -t tmpfs -o mode=755 own "$directory"
     done
     if [ "$cgroup" = v2 ]; then
       umount -l /sys/fs/cgroup
@@ -63,8 +63,8 @@ install_programs() {
   local program
   mkdir -p "$BATS_FILE_TMPDIR/bin" "$BATS_FILE_TMPDIR/programs"
   # Where every machine of a test sees them; the checkout may lie in a folder that a machine has for itself.
-  install -m 0755 "$build/test/tools/enosys" "$build/test/tools/memlock" "$top/test/tools/cri" "$BATS_FILE_TMPDIR/programs"
-  find "$build/src/cli" '(' -name 'nvidia-*' -o -name graft-nvml ')' -type f -perm /100 | while read -r program; do
+  install -m 0755 "$build/test/tools/enosys" "$build/test/tools/memlock" "$top/test/tools/cri" "$top/test/tools/protobuf.py" "$BATS_FILE_TMPDIR/programs"
+  find "$build/src/cli" '(' -name 'nvidia-*' -o -name graft-nvml -o -name graft-systemd ')' -type f -perm /100 | while read -r program; do
     install -m 0755 "$program" "$BATS_FILE_TMPDIR/programs"
     if [ "${GRAFT_ENOSYS:-0}" = 1 ]; then
       printf '#!/bin/sh\nexec %q %q "$@"\n' "$BATS_FILE_TMPDIR/programs/enosys" "$BATS_FILE_TMPDIR/programs/${program##*/}" \
@@ -156,6 +156,27 @@ engine_teardown() {
     within 5 ctr container delete "$left" 2>/dev/null || say "container $left cannot be deleted"
   done
 }
+
+# --- engines of another release ---
+
+# use_engines RELEASE PROGRAM...: Docker and containerd are those of another release of Debian, from its archive. Where they cannot be had, or one of these
+# programs does not run with this machine's C library, $machine/why says so, and need_engines skips each test.
+use_engines() {
+  local engines status=0 program
+  engines=$("$top/test/tools/release-root" engines "$1" 2>"$machine/why") || status=$?
+  [ "$status" -ne 77 ] || return 0
+  [ "$status" -eq 0 ] || { cat "$machine/why" >&2 && return 1; }
+  rm "$machine/why"
+  # Ahead of this machine's own.
+  for program in "$engines"/usr/sbin/docker* "$engines"/usr/bin/{docker,ctr,containerd*}; do
+    ln -s "$program" "$BATS_FILE_TMPDIR/bin/"
+  done
+  shift
+  for program; do
+    "$BATS_FILE_TMPDIR/bin/$program" --version >/dev/null 2>"$machine/why.new" || mv "$machine/why.new" "$machine/why"
+  done
+}
+need_engines() { [ ! -e "$machine/why" ] || skip "$(tail -n 1 "$machine/why")"; }
 
 # --- Docker ---
 
@@ -364,6 +385,12 @@ TOML
   } >"$machine/containerd/config.toml"
 }
 
+# enable_cdi: containerd reads specifications itself, as an administrator tells it to.
+enable_cdi() {
+  on_host nvidia-ctk --quiet runtime configure --runtime=containerd --config="$machine/containerd/config.toml" --config-source=file --cdi.enabled \
+    --nvidia-runtime-path="$BATS_FILE_TMPDIR/bin/nvidia-container-runtime"
+}
+
 start_containerd() {
   configure_containerd ""
   restart_containerd
@@ -392,7 +419,7 @@ await_containerd() {
 
 # The namespace's name is that of the containers' cgroup.
 ctr() {
-  on_host /usr/bin/ctr --address /run/containerd-suite/sock --namespace "${CTR_NAMESPACE:-$machine_cgroup}" --connect-timeout 2s "$@"
+  on_host ctr --address /run/containerd-suite/sock --namespace "${CTR_NAMESPACE:-$machine_cgroup}" --connect-timeout 2s "$@"
 }
 
 # import_archive NAMESPACE NAME KIND COMMAND...: the root of test/tools/roots with the probe, as image docker.io/library/NAME:latest.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # enroot, which is not packaged: what it does is written out here. An ordinary user makes a user and a mount namespace, and no pid namespace, so that
 # no procfs can be mounted; a hook calls nvidia-container-cli, word for word, for a root that is mounted upon itself; then that root becomes
-# the process's own. Apptainer without set-uid programs does the same to an overlay, with other words.
+# the process's own. Apptainer without set-uid programs does the same to an overlay; the program itself is in apptainer.bats.
 
 load lib.bash
 
@@ -35,32 +35,7 @@ image_environ() {
 
 # The hook of the GPUs. It passes none of the image's variables on; they become options.
 write_hook() {
-  cat >"$work/hook" <<'HOOK'
-#!/bin/bash
-set -euo pipefail
-while IFS='=' read -r name value; do
-  case $name in NVIDIA_*) declare "$name=$value" ;; esac
-done <"$ENROOT_ENVIRON"
-: "${NVIDIA_VISIBLE_DEVICES:=void}"
-[ "$NVIDIA_VISIBLE_DEVICES" != void ] || exit 0
-ldconfig=$(command -v ldconfig.real || command -v ldconfig)
-arguments=(--no-cgroups "--ldconfig=@$ldconfig")
-[ "$NVIDIA_VISIBLE_DEVICES" = none ] || arguments+=("--device=$NVIDIA_VISIBLE_DEVICES")
-[ -z "${NVIDIA_MIG_CONFIG_DEVICES-}" ] || arguments+=("--mig-config=$NVIDIA_MIG_CONFIG_DEVICES")
-[ -z "${NVIDIA_MIG_MONITOR_DEVICES-}" ] || arguments+=("--mig-monitor=$NVIDIA_MIG_MONITOR_DEVICES")
-capabilities=${NVIDIA_DRIVER_CAPABILITIES:-utility}
-[ "$capabilities" != all ] || capabilities=compute,compat32,display,graphics,utility,video
-for capability in ${capabilities//,/ }; do
-  arguments+=("--$capability")
-done
-if [ -z "${NVIDIA_DISABLE_REQUIRE-}" ]; then
-  for name in "${!NVIDIA_REQUIRE_@}"; do
-    arguments+=("--require=${!name}")
-  done
-fi
-exec nvidia-container-cli --user --debug=/dev/stderr configure "${arguments[@]}" "$ENROOT_ROOTFS"
-HOOK
-  chmod 0755 "$work/hook"
+  install -m 0755 "$top/test/integration/enroot-hook" "$work/hook"
 }
 
 # What runs in the new namespaces, with the commands that a test puts before and behind the hook.
@@ -136,6 +111,7 @@ contents() {
   find "$root" -printf '%P %y %m %U %s %l\n' | sort
 }
 
+# bats test_tags=old-kernel
 @test "GPU 0 of 8, with the driver's procfs cut down to it" {
   start
   expect uid 0
@@ -144,6 +120,7 @@ contents() {
   expect procfs 1
 }
 
+# bats test_tags=old-kernel
 @test "a user who stays who he is, with ambient capabilities" {
   identity=(--map-current-user --keep-caps)
   start
@@ -152,6 +129,7 @@ contents() {
   expect procfs 1
 }
 
+# bats test_tags=old-kernel
 @test "a machine with cgroup v2" {
   start v2
   expect_gpus 0
@@ -204,6 +182,7 @@ contents() {
 
 # --- procfs ---
 
+# bats test_tags=old-kernel
 @test "a procfs that comes after the hook, or never" {
   before_hook=:
   start
@@ -213,6 +192,7 @@ contents() {
   expect_gpus 0
 }
 
+# bats test_tags=old-kernel
 @test "a procfs that is read-only" {
   # shellcheck disable=SC2016
   before_hook+='; mount -o remount,bind,ro "$ENROOT_ROOTFS/proc"'
@@ -220,6 +200,7 @@ contents() {
   expect_gpus 0
 }
 
+# bats test_tags=old-kernel
 @test "a procfs whose driver is hidden" {
   local options
   for options in rw ro; do
@@ -230,6 +211,7 @@ contents() {
   done
 }
 
+# bats test_tags=old-kernel
 @test "a procfs that hides processes" {
   start hidden_processes
   expect_gpus 0
@@ -240,6 +222,7 @@ contents() {
 
 # --- a root that is read-only ---
 
+# bats test_tags=old-kernel
 @test "a root that becomes read-only behind the hook" {
   after_hook=$make_readonly
   start
@@ -252,6 +235,7 @@ contents() {
   grep -q "^nvidia-container-cli: hint: Make the container's root writable while it is being set up" "$hook_log"
 }
 
+# bats test_tags=old-kernel
 @test "a root that is read-only before the hook, but has been started before" {
   start
   expect_gpus 0
@@ -262,6 +246,7 @@ contents() {
 
 # --- Apptainer ---
 
+# bats test_tags=old-kernel
 @test "Apptainer: an overlay of the user's own, and its words" {
   cat >"$work/hook" <<'HOOK'
 #!/bin/bash

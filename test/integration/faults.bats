@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-container-cli configure when something is wrong: words it does not know, a damaged driver root, system calls that fail. Whatever
-# happens, a container is set up as a whole or left exactly as it was, and there is one error message.
+# files: disk
+# nvidia-container-cli configure when something is wrong: unknown options, a damaged driver root,
+# failing system calls. In each case a container is set up completely or left exactly as it was, and
+# there is one error message.
 
 load lib.bash
 
@@ -52,6 +54,8 @@ expect_all_or_nothing() {
   fi
   # 124: it hung; from 126: it could not be run, or was killed
   [ "$status" -lt 124 ] || die "$*: status $status: $(cat "$work/said")" || return
+  # Where the reader of the image cannot write, the message cannot be written either: each process has its own first write(2).
+  [[ $* != "write, number 1 "* || -s $work/said ]] || return 0
   [ "$(grep -c '^nvidia-container-cli: [a-z]* *error' "$work/said")" -eq 1 ] || die "$*: said $(cat "$work/said")"
 }
 
@@ -62,6 +66,7 @@ expect_nothing() {
   grep -q 'nvidia-container-cli' "$work/said" || die "$*: said $(cat "$work/said")"
 }
 
+# bats test_tags=old-kernel
 @test "what the other tests compare does change when all is well" {
   configure configure --no-cgroups --utility --compute --device 0 "$root"
   [ "$status" -eq 0 ]
@@ -214,6 +219,7 @@ fail_each() {
   [ $failed -gt 15 ] || die "only $failed of the injected failures were one"
 }
 
+# bats test_tags=old-kernel
 @test "every kind of system call fails: all or nothing" {
   fail_each configure --no-cgroups --utility --compute --device 0 "$root"
 }

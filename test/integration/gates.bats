@@ -30,16 +30,9 @@ teardown() { test_teardown; }
 
 # make_gpu_bundle FILTER...
 make_gpu_bundle() {
-  local filter
   make_root small overlay
   rm -rf "$bundle"
-  mkdir -p "$bundle"
-  on_host runc spec --bundle "$bundle"
-  edit_bundle --arg root "$root" '.process.terminal = false | .process.args = ["/probe"] | del(.process.rlimits) |
-    .root = {path: $root, readonly: false} | (.process.capabilities[]) |= (. + ["CAP_MKNOD", "CAP_DAC_OVERRIDE"] | unique)'
-  for filter in "$@"; do
-    edit_bundle "$filter"
-  done
+  make_bundle 'del(.hooks)' "$@"
 }
 
 env() {
@@ -78,6 +71,36 @@ start_container() {
   make_gpu_bundle "$(env NVIDIA_NVSWITCH=enabled)"
   start_container
   jq -e '.linux.devices | length == 0' "$bundle/config.json"
+}
+
+# With this in config.toml the environment of an image without privileges counts for nothing.
+listen_to_mounts_alone() {
+  sed -i '1i accept-nvidia-visible-devices-as-volume-mounts = true\naccept-nvidia-visible-devices-envvar-when-unprivileged = false' \
+    "$work/config.toml"
+}
+
+@test "no gate of an image whose environment does not count, in every mode that has gates; one of a privileged container" {
+  local mode all programs=$BATS_FILE_TMPDIR/programs
+  local mount='.mounts += [{source: "/dev/null", destination: "/var/run/nvidia-container-devices/0", type: "bind", options: ["bind"]}]'
+  all="$(env NVIDIA_NVSWITCH=enabled) | $(env NVIDIA_GDS=enabled) | $(env NVIDIA_MOFED=enabled) | $(env NVIDIA_GDRCOPY=enabled)"
+  listen_to_mounts_alone
+  for mode in legacy jit-cdi; do
+    : >"$work/runtime.log"
+    sed -i "/^mode =/d; s/^debug = /mode = \"$mode\"\n&/" "$work/config.toml"
+    install -m 0755 "$build/src/cli/runtime/nvidia-container-runtime" "$programs"
+    make_gpu_bundle "$mount" "$all"
+    on_host "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1 ||
+      die "$(cat "$work/out" "$work/runtime.log")"
+    run_created on_host runc --root "$state"
+    expect nvidia-smi 1
+    [[ ${answer[ls-nodes]} != *nvidia-fs* && ${answer[ls-nodes]} != *nvswitch* ]] || die "$mode: ${answer[ls-nodes]}"
+    jq -e '.mounts | map(.destination) | index("/etc/cufile.json") | not' "$bundle/config.json"
+    grep -q 'ignoring nvswitch requested by NVIDIA_NVSWITCH: the container is not privileged, and accept-nvidia-visible-devices-envvar-when-unprivileged is false' \
+      "$work/runtime.log" || die "$(cat "$work/runtime.log")"
+  done
+  make_gpu_bundle "$mount" "$all" '.process.capabilities.bounding += ["CAP_SYS_ADMIN"]'
+  start_container
+  [[ ${answer[ls-nodes]} == *"/dev/nvidia-fs0 "*"/dev/nvidia-nvswitchctl "* ]]
 }
 
 @test "cuda-compat-mode = hook: the image's newer libcuda is what the loader takes, for the cache is made again" {

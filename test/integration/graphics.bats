@@ -10,7 +10,10 @@ setup() {
   test_setup
   make_root graphics overlay
 }
-teardown() { test_teardown; }
+teardown() {
+  test_teardown
+  stop_other_host
+}
 
 # ask OPTION...: what vulkaninfo and eglinfo say in a container that was given these options.
 ask() {
@@ -48,4 +51,26 @@ expect_devices() {
   grep -q '^vulkan:.*Found no drivers' <<<"$output"
   run ! grep -q 'NVIDIA' <<<"$output"
   run ! grep -q 'nvidia_icd.json\|10_nvidia.json' <<<"$output"
+}
+
+@test "a driver since 560: EGL's platforms for X and nvidia-xconfig come with graphics alone" {
+  local asks='for name in xcb xlib; do
+    cat /usr/share/egl/egl_external_platform.d/20_nvidia_$name.json
+    ldconfig -p | grep -o "libnvidia-egl-$name.so.1 "
+    test -s /usr/lib/x86_64-linux-gnu/libnvidia-egl-$name.so.1 && echo there
+  done
+  test -x /usr/bin/nvidia-xconfig && echo configures'
+  other_host geforce-laptop
+  make_root debian overlay
+  make_bundle
+  edit_bundle --arg asks "$asks" '.process.args = ["/bin/sh", "-c", $asks]'
+  make_hook --device=0 --graphics
+  mkdir -p "$work/runc"
+  run on_host runc --root "$work/runc" run --bundle "$bundle" "$container"
+  [ "$(grep -o 'libnvidia-egl-[a-z]*.so.1\|there\|configures' <<<"$output" | tr '\n' ' ')" = \
+    "libnvidia-egl-xcb.so.1 libnvidia-egl-xcb.so.1 there libnvidia-egl-xlib.so.1 libnvidia-egl-xlib.so.1 there configures " ] || die "$output"
+  make_root debian overlay
+  make_hook --device=0 --compute --utility
+  run on_host runc --root "$work/runc" run --bundle "$bundle" "$container"
+  run ! grep 'libnvidia-egl\|there\|configures' <<<"$output"
 }

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# files: disk
 # nvidia-container-runtime-hook: containers of runc and crun with the hook as engines put it into their configuration.
 
 load lib.bash
@@ -39,11 +40,12 @@ expect_device_cgroup() {
 # call_hook [ARGUMENT...]: the hook as a runtime calls it, for a process that is there; what it says comes into $output and $stderr.
 call_hook() {
   local pid
-  on_host sleep 60 &
+  on_host sleep 60 3>&- 4>&- &
   pid=$!
   run --separate-stderr on_host sh -c 'printf "{\"ociVersion\":\"1.0.2\",\"id\":\"x\",\"pid\":%s,\"bundle\":\"%s\"}" "$1" "$2" |
     { cd "$2" && shift 2 && exec nvidia-container-runtime-hook "$@"; }' sh "$pid" "$bundle" "${@:--config=$config}" prestart
-  kill "$pid"
+  pkill -P "$pid" || kill "$pid"
+  wait "$pid" || true
 }
 
 # expect_refusal TEXT REMEDY: exit status 1 and one line on standard error with both.
@@ -58,6 +60,7 @@ expect_refusal() {
 
 # --- containers ---
 
+# bats test_tags=old-kernel
 @test "runc, cgroup v1: GPU 0 of 8, and nothing on the host changes" {
   grep -q '^[^ ]* [^ ]* [^ ]* [^ ]* [^ ]* .* - cgroup .*devices' /proc/self/mountinfo ||
     skip "this machine has no cgroup v1 with the devices controller"
@@ -71,6 +74,7 @@ expect_refusal() {
   diff "$work/before" "$work/after"
 }
 
+# bats test_tags=old-kernel
 @test "runc, cgroup v2: GPU 0 of 8" {
   hook_bundle "${one_gpu[@]}"
   run_container v2
@@ -78,6 +82,7 @@ expect_refusal() {
   expect_device_cgroup
 }
 
+# bats test_tags=old-kernel
 @test "runc, createRuntime instead of prestart" {
   hook_bundle "${one_gpu[@]}"
   edit_bundle '.hooks = {createRuntime: .hooks.prestart}'
@@ -96,6 +101,7 @@ expect_refusal() {
   expect made-nvidia0 "Operation not permitted"
 }
 
+# bats test_tags=old-kernel
 @test "runc, the hook twice for one container" {
   hook_bundle "${one_gpu[@]}"
   edit_bundle '.hooks.prestart += .hooks.prestart'
@@ -121,6 +127,15 @@ expect_refusal() {
   expect_device_cgroup
 }
 
+@test "runc, a CDI device of another vendor in the environment: an error with kind and key" {
+  hook_bundle NVIDIA_VISIBLE_DEVICES=0,vendor.example/host=all
+  run run_container v2
+  [ "$status" -ne 0 ]
+  [[ $output == *"NVIDIA_VISIBLE_DEVICES asks for the CDI device 'vendor.example/host=all': variables of containers may not name devices of the kind 'vendor.example/host'"*"allowed-envvar-kinds"* ]] ||
+    die "$output"
+}
+
+# bats test_tags=old-kernel
 @test "runc, a relative root, the state of a runtime before 1.0" {
   make_root debian overlay
   mkdir -p "$bundle"
@@ -136,18 +151,21 @@ HOOK
   expect_one_gpu
 }
 
+# bats test_tags=old-kernel
 @test "crun without cgroups: GPU 0 of 8" {
   hook_bundle "${one_gpu[@]}"
   run_container v2 crun --cgroup-manager=disabled
   expect_one_gpu
 }
 
+# bats test_tags=old-kernel
 @test "crun, cgroup v1: GPU 0 of 8" {
   hook_bundle "${one_gpu[@]}"
   run_container v1_alone crun
   expect_one_gpu
 }
 
+# bats test_tags=old-kernel
 @test "crun, createRuntime" {
   hook_bundle "${one_gpu[@]}"
   edit_bundle '.hooks = {createRuntime: .hooks.prestart}'
@@ -155,6 +173,7 @@ HOOK
   expect_one_gpu
 }
 
+# bats test_tags=old-kernel
 @test "runc, a user namespace" {
   make_root small copy
   chown -R --no-dereference 100000:100000 "$root"
@@ -168,6 +187,7 @@ HOOK
   expect_one_gpu /usr/lib64
 }
 
+# bats test_tags=old-kernel
 @test "rootless runc: an ordinary user's hook" {
   local user=65534
   make_root small copy
@@ -188,6 +208,7 @@ HOOK
   expect_one_gpu /usr/lib64
 }
 
+# bats test_tags=old-kernel
 @test "the links by which systemd knows the devices are made" {
   hook_bundle "${one_gpu[@]}"
   on_host sh -c 'rm -f /dev/char/195:0 /dev/char/195:255'
@@ -212,9 +233,10 @@ HOOK
   pid=$BASHPID
   on_host env ASAN_OPTIONS=detect_leaks=0 strace -f -o "$work/trace" -e trace=%file,%process "$BATS_FILE_TMPDIR/programs/nvidia-container-runtime-hook" \
     -config "$config" prestart <<<"{\"pid\":$pid,\"bundle\":\"$bundle\"}"
-  # It starts nothing, and between its libraries and its end it opens its configuration and the bundle's.
+  # It starts nothing, and until its end it opens its configuration and the bundle's.
   [ "$(grep -c -e execve -e clone -e fork "$work/trace")" -eq 1 ]
-  sed '1,/libc\.so\.6/d' "$work/trace" >"$work/own"
+  # One that is linked dynamically (sanitizers) looks for its libraries first.
+  if grep -q 'libc\.so\.6' "$work/trace"; then sed '1,/libc\.so\.6/d' "$work/trace"; else sed 1d "$work/trace"; fi >"$work/own"
   grep -q "$config" "$work/own"
   run ! grep -E '/dev/|/proc/driver|nvidia-uvm|libnvidia|libcuda|nvidia-smi' "$work/own"
 }
@@ -398,11 +420,30 @@ WORDS
   printf '[nvidia-container-cli]\npath = "/nowhere/nvidia-container-cli"\n' >"$config"
   call_hook
   expect_refusal "exec failed: /nowhere/nvidia-container-cli: no such file or directory" "Set nvidia-container-cli.path"
-  printf '[nvidia-container-cli]\npath = "nvidia-container-cli"\n' >"$config"
+  printf '[nvidia-container-cli]\npath = "./nvidia-container-cli"\n' >"$config"
   printf '#!/bin/sh\ntouch "%s"\n' "$work/ran" >"$bundle/nvidia-container-cli"
   chmod 0755 "$bundle/nvidia-container-cli"
   call_hook
   expect_refusal "must be an absolute path" "Set nvidia-container-cli.path"
+  [ ! -e "$work/ran" ]
+}
+
+@test "nvidia-container-cli.path: a name is looked for in the PATH of its environment, in no other" {
+  mkdir "$work/programs"
+  printf '#!/bin/sh\n/usr/bin/touch "%s"\nexec %s "$@"\n' "$work/ran" "$BATS_FILE_TMPDIR/programs/nvidia-container-cli" >"$work/programs/cli-of-ours"
+  chmod 0755 "$work/programs/cli-of-ours"
+  printf '[nvidia-container-cli]\npath = "cli-of-ours"\nenvironment = ["PATH=programs:/nowhere:%s"]\n' "$work/programs" >"$config"
+  hook_bundle "${one_gpu[@]}"
+  run_container v2
+  expect_one_gpu
+  [ -e "$work/ran" ]
+  rm "$work/ran"
+  # The engine's PATH, and the working directory, are no places for it.
+  cp "$work/programs/cli-of-ours" "$bundle"
+  printf '[nvidia-container-cli]\npath = "cli-of-ours"\n' >"$config"
+  PATH="$work/programs:$PATH" call_hook
+  expect_refusal "exec failed: cli-of-ours: no such program in /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
+    "Set nvidia-container-cli.path"
   [ ! -e "$work/ran" ]
 }
 
@@ -440,7 +481,11 @@ WORDS
   run --separate-stderr "$hook" nothing
   [ "$status" -eq 2 ]
   run --separate-stderr "$hook" -bogus prestart
-  [ "$status" -eq 2 ] && [[ $stderr == "flag provided but not defined: -bogus"* ]]
+  [ "$status" -eq 2 ] && [[ $stderr == $'flag provided but not defined: -bogus\nUsage:'* ]]
+  run --separate-stderr "$hook" -confg /etc/x.toml prestart
+  [ "$status" -eq 2 ] && [[ $stderr == $'flag provided but not defined: -confg\nDid you mean \'--config\'?\nUsage:'* ]]
+  run --separate-stderr "$hook" --debg=1 prestart
+  [ "$status" -eq 2 ] && [[ $stderr == $'flag provided but not defined: -debg\nDid you mean \'--debug\'?\nUsage:'* ]]
   run --separate-stderr "$hook" --help
   [ "$status" -eq 0 ] && [ -z "$output" ] && [[ $stderr == Usage:* ]]
   link=$work/nvidia-container-toolkit
@@ -449,7 +494,16 @@ WORDS
   [ "$status" -eq 0 ]
 }
 
-# --- other hosts; last, since they take the place of the one of the file ---
+
+@test "a key of config.toml that nobody reads: a warning in the log, and the container starts" {
+  printf '[nvidia-container-cli]\ndebug = "%s"\nno_cgroups = true\n' "$work/debug.log" >"$config"
+  hook_bundle "${one_gpu[@]}"
+  run_container v1
+  expect_one_gpu
+  [ "$(grep -c "$config: line 3: ignoring unknown key 'nvidia-container-cli.no_cgroups' (did you mean 'no-cgroups'?)" "$work/debug.log")" -eq 1 ]
+}
+
+# --- other hosts; last, since they replace the one of the file ---
 
 @test "a container without a GPU on a host without a driver" {
   stop_host

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Images that want something else than a GPU, and a process that renames what we walk through. Whatever `configure` answers: nothing outside
-# of the root is created, changed or mounted, and it takes neither long nor much memory.
+# Hostile images, and a process that renames what we walk through. Whether `configure` succeeds or
+# not: nothing outside the root is created, changed or mounted, and it takes neither long nor much
+# memory.
 
+# bats file_tags=old-kernel
 load lib.bash
 
 setup_file() { start_host dgx-h100; }
@@ -88,7 +90,8 @@ make_cache() {
   on_host perl -e 'mkdir "$ARGV[0]/d"; for (1 .. 4000) { open F, ">", "$ARGV[0]/d/$_" or die }
     open F, ">", "$ARGV[0]/etc/ld.so.conf"; print F "include /d/*zz\n" x 60000' "$root"
   configure
-  [[ $output == *"too many included files"* || $output == *"too many files"* ]]
+  succeeds # the cache that is there stays out of date
+  grep -qE "too many (included )?files" "$work/log"
 }
 
 @test "an ld.so.conf of 4,000 directories behind chains of links" {

@@ -25,26 +25,21 @@ teardown() {
   local covered
   test_teardown
   for covered in /proc/driver/nvidia/params /dev/dri; do
-    ! on_host awk -v at="$covered" '$5 == at { print $4 }' /proc/self/mountinfo | grep -qF "${work#/tmp}" || on_host umount "$covered"
+    ! on_host awk -v at="$covered" '$5 == at { print $4 }' /proc/self/mountinfo | grep -qF "bats-run-${work##*/bats-run-}" || on_host umount "$covered"
   done
   on_host find /dev/char -type l -newer "$work/config.toml" -delete 2>/dev/null || true
 }
 
 # jit_bundle DEVICES [JQ-FILTER...]: a bundle that runs the probe and asks for devices. Its cgroup is no systemd's.
 jit_bundle() {
-  local devices=$1 filter
+  local devices=$1
   shift
-  mkdir -p "$bundle"
-  rm -f "$bundle/config.json"
-  on_host runc spec --bundle "$bundle"
-  edit_bundle --arg root "$root" --arg devices "$devices" --arg id "$container" '
+  new_bundle
+  edit_bundle --arg root "$root" --arg devices "$devices" --arg id "$container" "$(piped '
     .process.terminal = false | .process.args = ["/probe"] | del(.process.rlimits) | .root = {path: $root, readonly: false} |
     .linux.cgroupsPath = "/" + $id |
     (.process.capabilities[]) |= (. + ["CAP_MKNOD", "CAP_DAC_OVERRIDE"] | unique) |
-    .process.env += ["NVIDIA_VISIBLE_DEVICES=" + $devices, "PROBE_MINORS=0 1 2"]'
-  for filter in "$@"; do
-    edit_bundle "$filter"
-  done
+    .process.env += ["NVIDIA_VISIBLE_DEVICES=" + $devices, "PROBE_MINORS=0 1 2"]' "$@")"
   cp "$bundle/config.json" "$work/config.json.before"
 }
 
@@ -66,10 +61,7 @@ jit() {
   printf 'runtimes = ["%s"]\n' "$low_level" >>"$config"
   create "$world" "$@" || die "$(cat "$work/out" "$work/runtime.log")" || return
   "$world" "$low_level" "$@" --root "$work/runc" start "$container" >>"$work/out" 2>&1
-  for _ in $(seq 400); do
-    [ "$("$world" "$low_level" "$@" --root "$work/runc" state "$container" | jq -r .status)" != stopped ] || break
-    sleep 0.02
-  done
+  stops "$world" "$low_level" "$@" --root "$work/runc"
   "$world" "$low_level" "$@" --root "$work/runc" delete --force "$container"
   output=$(cat "$work/out")
   read_answers
@@ -109,6 +101,7 @@ expect_two_gpus() {
 
 # ---- the classic ----
 
+# bats test_tags=old-kernel
 @test "runc, cgroup v1: GPUs 0 and 1 of 8, and nothing on the host changes" {
   jit_bundle 0,1
   host_state >"$work/before"
@@ -117,6 +110,7 @@ expect_two_gpus() {
   host_state | diff "$work/before" -
 }
 
+# bats test_tags=old-kernel
 @test "runc, cgroup v2: GPUs 0 and 1 of 8, and nothing on the host changes" {
   jit_bundle 0,1
   host_state >"$work/before"
@@ -125,6 +119,7 @@ expect_two_gpus() {
   host_state | diff "$work/before" -
 }
 
+# bats test_tags=old-kernel
 @test "crun: GPUs 0 and 1 of 8" {
   type crun >/dev/null || skip "this machine has no crun"
   jit_bundle 0,1
@@ -187,6 +182,7 @@ quiet_host() {
   on_host mount --bind "$work/dri" /dev/dri
 }
 
+# bats test_tags=old-kernel
 @test "no hook where the root can take everything" {
   quiet_host
   jit_bundle 0,1
@@ -196,6 +192,15 @@ quiet_host() {
   [ "$(jq .hooks "$bundle/config.json")" = null ]
 }
 
+@test "a startContainer hook of an engine's is the image's, and stays as it is written" {
+  local hook='{path: "opt/bin/nvidia-ctk", args: ["nvidia-ctk", "hook", "chmod"], timeout: 5}'
+  jit_bundle 0,1
+  edit_bundle ".hooks = {startContainer: [$hook]}"
+  create on_host
+  jq -e ".hooks.startContainer == [$hook]" "$bundle/config.json"
+}
+
+# bats test_tags=old-kernel
 @test "one hook for what lies on a mount of its own, and nothing else in it" {
   jit_bundle 0,1
   jit v2 runc
@@ -212,6 +217,7 @@ told_root() { jq -r '.hooks.createContainer[].args | if .[-2] == "--rootfs" then
 # shellcheck disable=SC2016
 at_work() { v2 sh -c 'cd "$0" && exec "$@"' "$work" "$@"; }
 
+# bats test_tags=old-kernel
 @test "runc's hook is told the root, by an absolute path of it" {
   jit_bundle 0,1
   jit v2 runc
@@ -253,17 +259,21 @@ at_work() { v2 sh -c 'cd "$0" && exec "$@"' "$work" "$@"; }
   done
 }
 
-@test "a volume over the loader's directory: the hook does its links and the cache" {
+# bats test_tags=old-kernel
+@test "a volume over the loader's directory: the hook does the cache, and makes no link in the volume" {
   quiet_host
   local libs=/usr/lib/x86_64-linux-gnu
   cp -a "/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/root$root$libs" "$work/volume"
   jit_bundle 0,1 '.mounts += [{destination: "'"$libs"'", source: "'"$work/volume"'", options: ["rbind", "rw"]}]'
+  find "$work/volume" -type l -printf '%f %l\n' | sort >"$work/links"
   jit v2 runc
-  expect_two_gpus
+  expect nvidia-smi 2
+  expect ldconfig "$libs/libcuda.so.550.54.14"
+  expect loader "$libs/libcuda.so.550.54.14"
   hook_plan >"$work/plan"
   grep -q "^symlink $libs/libcuda.so.1$" "$work/plan"
   grep -q '^ldcache' "$work/plan"
-  [ "$(readlink "$work/volume/libcuda.so.1")" = libcuda.so.550.54.14 ]
+  find "$work/volume" -type l -printf '%f %l\n' | sort | diff "$work/links" -
 }
 
 @test "a volume elsewhere needs no hook; one with a library for the loader does" {
@@ -280,6 +290,7 @@ at_work() { v2 sh -c 'cd "$0" && exec "$@"' "$work" "$@"; }
   [ "$(hook_plan)" = "ldcache " ]
 }
 
+# bats test_tags=old-kernel
 @test "a read-only root" {
   quiet_host
   jit_bundle 0,1 '.root.readonly = true'
@@ -289,6 +300,7 @@ at_work() { v2 sh -c 'cd "$0" && exec "$@"' "$work" "$@"; }
   [ -z "$(hook_plan)" ]
 }
 
+# bats test_tags=old-kernel
 @test "a root that is not mounted yet is left to the hook" {
   quiet_host
   local image
@@ -319,6 +331,7 @@ HOOK
   expect_libraries
 }
 
+# bats test_tags=old-kernel
 @test "an image whose loader cache is older than its libraries, or not there: the driver's links stay" {
   quiet_host
   local lib=$root/usr/lib/x86_64-linux-gnu
@@ -338,6 +351,7 @@ HOOK
   expect_two_gpus
 }
 
+# bats test_tags=old-kernel
 @test "an image's newer CUDA library is found first, by its link for development as by its soname" {
   quiet_host
   local libs=/usr/lib/x86_64-linux-gnu compat=/usr/local/cuda-12.6/compat
@@ -356,6 +370,7 @@ HOOK
   [ "$(sed -n 's/^\tlibcuda\.so .* => //p' "$work/cache" | head -n 1)" = "$found" ]
 }
 
+# bats test_tags=old-kernel
 @test "the second container of a root is like the first, and a changed choice leaves nothing of the old" {
   jit_bundle 0,1
   jit v2 runc
@@ -374,6 +389,7 @@ HOOK
 # first_of SONAME: what the cache of the root has for it.
 first_of() { on_host /sbin/ldconfig -p -C "$root/etc/ld.so.cache" | sed -n "s/^\t${1//./\\.} .* => //p" | head -n 1; }
 
+# bats test_tags=old-kernel
 @test "a folder of the image that only an earlier start wanted is not searched any more, by a later ldconfig neither" {
   quiet_host
   local libs=/usr/lib/x86_64-linux-gnu compat=/usr/local/cuda/compat ours=$root/etc/ld.so.conf.d/00-graft.conf
@@ -426,8 +442,22 @@ first_of() { on_host /sbin/ldconfig -p -C "$root/etc/ld.so.cache" | sed -n "s/^\
   grep -q "unknown hook 'hook-of-the-future'" "$work/runtime.log"
 }
 
+@test "disable-ipc-discoverer leaves out the sockets of daemons, and MPS's programs stay" {
+  local flags='' programs='/usr/bin/nvidia-cuda-mps-control /usr/bin/nvidia-cuda-mps-server '
+  for flags in '' '\n[nvidia-container-runtime.modes.jit-cdi]\nnvcdi-feature-flags = ["disable-ipc-discoverer"]\n'; do
+    # shellcheck disable=SC2059
+    printf "[nvidia-container-runtime]\nruntimes = [\"runc\"]\n$flags" >"$config"
+    jit_bundle 0
+    create on_host
+    on_host runc --root "$work/runc" delete --force "$container"
+    [ "$(jq -r '.mounts[].destination' "$bundle/config.json" | grep mps | sort | tr '\n' ' ')" = "$programs" ]
+    [ "$(jq -r '.mounts[].destination' "$bundle/config.json" | grep -c '/socket$')" = "$([ -n "$flags" ] && echo 0 || echo 2)" ]
+  done
+}
+
 # ---- whose ----
 
+# bats test_tags=old-kernel
 @test "a user namespace, cgroup v1 and v2: what is made belongs to the container" {
   for world in v1 v2; do
     ! on_host mountpoint -q "$root" || on_host umount "$root"
@@ -465,6 +495,7 @@ rootless_bundle() {
   chown -R "$user:$user" "$work/runc" "$bundle" "$work/runtime.log"
 }
 
+# bats test_tags=old-kernel
 @test "rootless: an ordinary user" {
   rootless_bundle
   jit as_user runc
@@ -472,6 +503,7 @@ rootless_bundle() {
   expect_two_gpus "mknod refused"
 }
 
+# bats test_tags=old-kernel
 @test "rootless: root of an engine's user namespace" {
   rootless_bundle
   edit_bundle 'del(.linux.uidMappings, .linux.gidMappings) | .linux.namespaces |= map(select(.type != "user"))'
@@ -508,6 +540,7 @@ rootless_bundle() {
   expect_two_gpus
 }
 
+# bats test_tags=old-kernel
 @test "IMEX channels: those that are there, within the range" {
   for channel in 5 1048576 bogus; do
     jit_bundle 0 '.process.env += ["NVIDIA_IMEX_CHANNELS='"$channel"'"]'
@@ -564,13 +597,14 @@ rootless_bundle() {
   fails_to_create 'the program that asks cannot be started: '
 }
 
+# bats test_tags=old-kernel
 @test "MIG: configuration and monitoring nodes for privileged containers only" {
   # A host of its own, with a low-level runtime that does nothing.
   printf 'runtimes = ["/bin/true"]\n' >>"$config"
   jit_bundle all '.process.env += ["NVIDIA_MIG_CONFIG_DEVICES=all", "NVIDIA_MIG_MONITOR_DEVICES=all"]'
   "$sim" run --topology a100-mig -- env NVIDIA_CTK_CONFIG_FILE_PATH="$config" "$runtime" create --bundle "$bundle" x 3>&- 2>"$work/log"
   run ! grep -q nvidia-cap1\" <(jq -c '.linux.devices[].path' "$bundle/config.json")
-  grep -q 'NVIDIA_MIG_CONFIG_DEVICES is ignored: the container is not privileged' "$work/runtime.log"
+  grep -q 'ignoring NVIDIA_MIG_CONFIG_DEVICES: the container is not privileged' "$work/runtime.log"
   jit_bundle all '.process.env += ["NVIDIA_MIG_CONFIG_DEVICES=all"] | .process.capabilities.bounding += ["CAP_SYS_ADMIN"]'
   "$sim" run --topology a100-mig -- env NVIDIA_CTK_CONFIG_FILE_PATH="$config" "$runtime" create --bundle "$bundle" x 3>&- 2>"$work/log"
   grep -q 'nvidia-caps/nvidia-cap1"' <(jq -c '.linux.devices[].path' "$bundle/config.json")
@@ -590,6 +624,7 @@ outside_state() {
   cat "$work/outside/secret"
 }
 
+# bats test_tags=old-kernel
 @test "hostile images: whatever leads out leads nowhere" {
   local trap libs=usr/lib/x86_64-linux-gnu
   outside
@@ -617,6 +652,7 @@ outside_state() {
   done
 }
 
+# bats test_tags=old-kernel
 @test "a root that is the host's own is refused before anything is done" {
   jit_bundle 0 '.root.path = "/"'
   fails_to_create 'leads to /'
@@ -624,6 +660,7 @@ outside_state() {
   fails_to_create 'leads to /'
 }
 
+# bats test_tags=old-kernel
 @test "a musl image gets a search path" {
   on_host umount "$root"
   make_root small copy
@@ -639,6 +676,7 @@ outside_state() {
 
 # ---- systemd ----
 
+# bats test_tags=old-kernel
 @test "the links by which systemd knows the devices: made where it may manage the container" {
   printf 'runtimes = ["/bin/true"]\n' >>"$config"
   jit_bundle 0,1 '.linux.cgroupsPath = "/no-systemd"'
@@ -663,7 +701,9 @@ outside_state() {
   on_host "$runtime" create --bundle "$bundle" "$container"
   cp "$bundle/config.json" "$work/new"
   for n in $(seq 200); do
-    on_host umount "$root"
+    # Its reader has the root open until the kernel has ended it, too.
+    # shellcheck disable=SC2016
+    on_host timeout 10 sh -c 'until umount "$1" 2>/dev/null; do sleep 0.01; done' - "$root"
     make_root debian overlay
     cp "$work/config.json.before" "$bundle/config.json"
     # shellcheck disable=SC2016
@@ -680,6 +720,7 @@ outside_state() {
 # Names, types and links of what an overlay's upper layer holds; not what a killed process leaves beside its place.
 made() { on_host find "$work/layers-root/upper" -mindepth 1 ! -name '.graft-*' -printf '%P %y %l\n' | sort; }
 
+# bats test_tags=old-kernel
 @test "killed at each change of the root: the next create makes what a first one does" {
   quiet_host
   printf 'runtimes = ["/bin/true"]\n' >>"$config"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The main job on hosts of every kind: a container of runc gets what it asked for, whatever the host's distribution, layout or GPUs.
+# files: disk
+# The main tests on hosts of every kind: a container of runc gets what it asked for, whatever the
+# host's distribution, layout or GPUs.
 
 load lib.bash
 
@@ -54,6 +56,7 @@ driver_nodes="/dev/nvidia-uvm /dev/nvidia-uvm-tools"
   expect nvidia-smi-uuids "$(uuids | tr '\n' ' ')"
 }
 
+# bats test_tags=old-kernel
 @test "MIG: one device of a split GPU" {
   container_on a100-mig --device=1:0 --compute --utility
   expect nvidia-smi-mig 1
@@ -81,12 +84,14 @@ driver_nodes="/dev/nvidia-uvm /dev/nvidia-uvm-tools"
   expect ls-nodes "$driver_nodes /dev/nvidia0 /dev/nvidiactl "
 }
 
+# bats test_tags=old-kernel
 @test "IMEX: two channels of four" {
   container_on gb200 --device=0 --compute --utility --imex-channel=0,2
   expect nvidia-smi 1
   expect ls-nodes "/dev/nvidia-caps-imex-channels/channel0 /dev/nvidia-caps-imex-channels/channel2 $driver_nodes /dev/nvidia0 /dev/nvidiactl "
 }
 
+# bats test_tags=old-kernel
 @test "a driver container: another driver root" {
   container_on driver-container --global=--root=/run/nvidia/driver --device=1 --compute --utility
   expect nvidia-smi 1
@@ -94,18 +99,21 @@ driver_nodes="/dev/nvidia-uvm /dev/nvidia-uvm-tools"
   expect loader "/usr/lib/x86_64-linux-gnu/libcuda.so.$(driver_version)"
 }
 
+# bats test_tags=old-kernel
 @test "a host with lib64, a container with multiarch folders" {
   container_on rhel --device=0 --compute --utility
   expect nvidia-smi 1
   expect loader "/usr/lib/x86_64-linux-gnu/libcuda.so.$(driver_version)"
 }
 
+# bats test_tags=old-kernel
 @test "a host in the manner of NixOS" {
   container_on nixos --device=0 --compute --utility
   expect nvidia-smi 1
   expect loader "/usr/lib/x86_64-linux-gnu/libcuda.so.$(driver_version)"
 }
 
+# bats test_tags=old-kernel
 @test "a laptop: graphics, display and 32-bit libraries" {
   container_on geforce-laptop --device=0 --compute --utility --graphics --display --video --compat32
   expect nvidia-smi 1
@@ -113,12 +121,14 @@ driver_nodes="/dev/nvidia-uvm /dev/nvidia-uvm-tools"
   expect loader "/usr/lib/x86_64-linux-gnu/libcuda.so.$(driver_version)"
 }
 
+# bats test_tags=old-kernel
 @test "WSL2" {
   container_on wsl2 --device=all --compute --utility
   expect ls-nodes "/dev/dxg "
   [ -n "${answer[ldconfig]}" ]
 }
 
+# bats test_tags=old-kernel
 @test "Jetson AGX Orin" {
   container_on orin --device=all --compute --utility
   [[ ${answer[ls-nodes]} == *"/dev/nvgpu"* ]]
@@ -147,7 +157,27 @@ no_library='load library failed: libnvidia-ml.so.1: cannot open shared object fi
 
 @test "libraries without the kernel module: no container" {
   refused 'initialization error: nvml error: driver not loaded' single \
-    --fault missing=/proc/driver/nvidia --fault missing=/sys/module/nvidia
+    --fault missing=/proc/driver/nvidia --fault missing=/sys/module/nvidia --fault nvml-init-fail=9
+}
+
+@test "a driver that only NVML knows: the GPU that was asked for, and no other" {
+  local fault
+  for fault in '' --fault=missing=/sys/module/nvidia; do
+    start_host dgx-h100 --fault missing=/proc/driver/nvidia ${fault:+"$fault"}
+    make_root small overlay
+    make_bundle
+    make_hook --device=1 --compute --utility
+    run_container v2
+    expect ls-nodes "/dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia1 /dev/nvidiactl "
+    expect open-nvidia1 "No such device or address"
+    expect made-nvidia0 "Operation not permitted"
+    grep -q 'listing GPU 1 by NVML: GPU-' "$hook_log"
+    make_hook --device=8 --compute
+    run ! on_host runc --root "$work/runc" run --bundle "$bundle" "$container"
+    grep -q '^nvidia-container-cli: device error: 8: unknown device$' "$hook_log" || die "$(cat "$hook_log")"
+    test_teardown
+    stop_host
+  done
 }
 
 @test "libraries of another version than the kernel module: no container" {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What the integration suites share: a simulated host, root directories, OCI bundles, and the question that is asked of every container.
+# Shared by the integration suites: a simulated host, root directories, OCI bundles, and the checks
+# of every container.
 #
 #   setup_file()    { start_host dgx-h100; }       one simulated host for the file
 #   teardown_file() { stop_host; }
@@ -19,6 +20,8 @@ sim=$build/sim/graft-sim
 # Made once for all suites and checkouts of this machine; see test/tools/roots.
 export GRAFT_CACHE=${GRAFT_CACHE:-$top/build-roots}
 export LC_ALL=C
+# Where Debian has libraries of this machine, below /usr/lib.
+multiarch=$(uname -m)-linux-gnu
 
 # The program itself, for suites that trace it: "${old_kernel[@]}" strace ... "$cli".
 cli=$build/src/cli/nvidia-container-cli
@@ -51,7 +54,7 @@ start_host() {
   [ "$(id -u)" -eq 0 ] || die "the integration tests need root" || return
   # Other users have to reach the programs and their roots; the checkout may lie in a private home.
   mkdir -p "$BATS_FILE_TMPDIR/bin" "$BATS_FILE_TMPDIR/programs"
-  install -m 0755 "$build/test/tools/enosys" "$BATS_FILE_TMPDIR/programs"
+  install -m 0755 "$build/test/tools/enosys" "$build/src/cli/runtime/graft-nvml" "$build/src/cli/hook/graft-systemd" "$BATS_FILE_TMPDIR/programs"
   for program in "$cli" "$hook"; do
     install -m 0755 "$program" "$BATS_FILE_TMPDIR/programs"
     printf '#!/bin/sh\nexec %s "$@"\n' "${old_kernel[*]:+$BATS_FILE_TMPDIR/programs/enosys} $BATS_FILE_TMPDIR/programs/${program##*/}" \
@@ -76,9 +79,25 @@ stop_host() {
   rm "$BATS_FILE_TMPDIR/host.pid"
 }
 
+# The host of another topology, for one test, whose root is not made yet: on_host leads there until stop_other_host, which belongs into teardown.
+other_host() {
+  first_host=$BATS_FILE_TMPDIR
+  export BATS_FILE_TMPDIR=$work/other
+  mkdir -p "$BATS_FILE_TMPDIR"
+  start_host "$@"
+}
+stop_other_host() {
+  [ -n "${first_host:-}" ] || return 0
+  stop_host
+  export BATS_FILE_TMPDIR=$first_host
+}
+
 # on_host COMMAND...
 on_host() {
-  nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wd="$PWD" -- \
+  local pid
+  # Called thousands of times: by nothing but the shell.
+  read -r pid <"$BATS_FILE_TMPDIR/host.pid" || return
+  nsenter --mount="/proc/$pid/ns/mnt" --wd="$PWD" -- \
     env PATH="$BATS_FILE_TMPDIR/bin:$PATH" "$@"
 }
 
@@ -105,7 +124,8 @@ test_teardown() {
 
 # image KIND: the directory of a root that nobody may write to (test/tools/roots).
 image() {
-  "$top/test/tools/roots" "$1"
+  # Whether it is made of what is there today is asked once, before the suites (./check).
+  if [ -e "$GRAFT_CACHE/$1.made" ]; then say "$GRAFT_CACHE/$1"; else "$top/test/tools/roots" "$1"; fi
 }
 
 # make_root KIND overlay|tmpfs|copy: a root of the test's own at $root. An overlay's lower layer is the image itself.
@@ -143,25 +163,37 @@ host_state() {
   on_host bash -c '
     cd /
     sha256sum /etc/ld.so.cache
-    find /dev /run/graft-sim/root /proc/driver /etc/ld.so.conf* "$@" -xdev -printf "%p %y %#m %U:%G %s %T@ %l %n %i\n"
+    find /dev /run/graft-sim/root /proc/driver /etc/ld.so.conf* "$@" -xdev -path /dev/shm -prune -o -printf "%p %y %#m %U:%G %s %T@ %l %n %i\n"
     find /run/graft-sim/root -xdev -type f -print0 | xargs -0 sha256sum
     grep -v "^[^ ]* [^ ]* [^ ]* [^ ]* '"$work"'" /proc/self/mountinfo
   ' - "$GRAFT_CACHE"/{small,debian}/{dev,etc,usr/bin,usr/lib}
 }
 
+# new_bundle: the config.json of "runc spec" at $bundle. runc is asked once for each file of tests.
+new_bundle() {
+  mkdir -p "$bundle"
+  [ -e "$BATS_FILE_TMPDIR/config.json" ] || on_host runc spec --bundle "$BATS_FILE_TMPDIR"
+  cp "$BATS_FILE_TMPDIR/config.json" "$bundle/config.json"
+}
+
+# piped JQ-FILTER...: prints them as one, since jq takes longer to begin than for all of them.
+piped() {
+  local filter all=.
+  for filter; do
+    all+=" | (${filter:-.}
+    )"
+  done
+  say "$all"
+}
+
 # make_bundle [JQ-FILTER...]: a bundle at $bundle for the root at $root that runs /probe, with our hook at prestart.
 make_bundle() {
-  local filter
-  mkdir -p "$bundle"
-  [ -e "$bundle/config.json" ] || on_host runc spec --bundle "$bundle"
-  edit_bundle --arg root "$root" --arg hook "$work/hook" '
+  [ -e "$bundle/config.json" ] || new_bundle
+  edit_bundle --arg root "$root" --arg hook "$work/hook" "$(piped '
     .process.terminal = false | .process.args = ["/probe"] | del(.process.rlimits) |
     .root = {path: $root, readonly: false} |
     (.process.capabilities[]) |= (. + ["CAP_MKNOD", "CAP_DAC_OVERRIDE"] | unique) |
-    .hooks = {prestart: [{path: $hook}]}'
-  for filter in "$@"; do
-    edit_bundle "$filter"
-  done
+    .hooks = {prestart: [{path: $hook}]}' "$@")"
   : >"$hook_log"
   chmod a+rw "$hook_log"
   make_hook --device=0 --compute --utility
@@ -254,14 +286,20 @@ run_container() {
   read_answers
 }
 
+# stops RUNTIME...: waits for the end of the container of this runtime, with its options.
+stops() {
+  for _ in $(seq 500); do
+    [[ $("$@" state "$container") != *'"status": "stopped"'* ]] || return 0
+    sleep 0.02
+  done
+  die "the container does not stop"
+}
+
 # run_created RUNTIME...: starts the container that this runtime, with its options, has created ($container; it writes to $work/out), waits for its end and reads the
 # probe's answers.
 run_created() {
   "$@" start "$container"
-  for _ in $(seq 500); do
-    [ "$("$@" state "$container" | jq -r .status)" != stopped ] || break
-    sleep 0.02
-  done
+  stops "$@"
   "$@" delete "$container"
   # shellcheck disable=SC2154 # the test's own
   output=$(cat "$work/out")
@@ -298,7 +336,7 @@ expect_one_gpu() {
 
 # expect_libraries [LIBRARY-FOLDER]: the loader's cache knows the injected library, and the loader takes it.
 expect_libraries() {
-  local folder=${1:-/usr/lib/x86_64-linux-gnu}
+  local folder=${1:-/usr/lib/$multiarch}
   expect ldconfig "$folder/libcuda.so.1"
   expect loader "$folder/libcuda.so.550.54.14"
 }

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# files: disk
 # LXC: Debian's own hooks/nvidia, unchanged, at `lxc.hook.mount` of an unprivileged container, started by root and by an ordinary user.
 # The container runs the probe as its init and leaves the answers in its root.
 
@@ -73,6 +74,7 @@ expect_lxc_gpus() {
   expect made-nvidia0 "mknod refused"
 }
 
+# bats test_tags=old-kernel
 @test "unprivileged container of root: GPU 0 and 1 of 8" {
   configure_container "lxc.environment = NVIDIA_VISIBLE_DEVICES=0,1" "lxc.environment = NVIDIA_DRIVER_CAPABILITIES=compute,utility" \
     "lxc.cgroup.dir = $machine_cgroup"
@@ -149,6 +151,7 @@ as_user() {
 }
 export -f as_user
 
+# bats test_tags=old-kernel
 @test "unprivileged container of an ordinary user: GPU 0 and 1 of 8" {
   configure_container "lxc.environment = NVIDIA_VISIBLE_DEVICES=0,1" "lxc.environment = NVIDIA_DRIVER_CAPABILITIES=compute,utility"
   mkdir -p "$work/home" "$work/run"

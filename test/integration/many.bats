@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Two hundred containers of runc, sixteen at a time, each with one GPU of eight: all are right, and afterwards nothing is left of them: no
-# mount, no cgroup, no program of the device cgroup, no file, no process; and none had a descriptor that it should not have.
+# files: disk
+# Two hundred containers of runc, sixteen at a time, each with one GPU of eight: all are right, and
+# afterwards nothing remains of them: no mount, no cgroup, no program of the device cgroup, no file,
+# no process; and none had a descriptor that it should not have.
 
 load lib.bash
 load engines.bash

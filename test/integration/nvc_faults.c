@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvc_faults: the whole life of a container through nvc.h, with each allocation failing once. The call in which it fails says so and changes nothing:
- * made again, it succeeds, and in the end the container is the same as if nothing had failed.
+ * nvc_faults: the whole life of a container through nvc.h, with each allocation failing once. The
+ * call in which it fails reports that and changes nothing: when repeated it succeeds, and in the
+ * end the container is the same as without a failure.
  *
  *	nvc_faults IMAGE WORK [rights]
  *
- * rights: the right to make parts of GPUs instead of the parts that there are. IMAGE is the lower layer of the container's root, which is made below the directory WORK, anew each time. The functions of the library are those of
- * the archive: only there the allocations can be wrapped.
+ * rights: give the right to configure MIG devices instead of existing MIG devices. IMAGE is the
+ * lower layer of the container's root, which is made anew each time below the directory WORK. Links
+ * the archive of the library: only there the allocations can be wrapped.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -32,10 +34,10 @@ static struct life {
 	struct nvc_container *container;
 	struct nvc_driver_info *driver;
 	struct nvc_device_info *devices;
-	size_t gpu, part; /* what the next call gives */
+	size_t gpu, part; /* given by the next call */
 } life;
 
-static char top[] = "/tmp/nvc-faults-XXXXXX"; /* a tmpfs of one life, with the layers of its root */
+static char top[] = "/tmp/nvc-faults-XXXXXX"; /* a tmpfs for one life, with the layers of the root */
 static bool wants_parts, wants_rights, wants_channels;
 
 __attribute__((noreturn, format(printf, 1, 2))) static void die(const char *format, ...)
@@ -50,7 +52,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void die(const char *form
 	exit(1);
 }
 
-/* ---- the steps: true when they succeeded ---- */
+/* ---- the steps, which return true on success ---- */
 
 static bool make_context(void)
 {
@@ -117,7 +119,7 @@ static bool give_gpus(void)
 	return true;
 }
 
-/* The parts of the last GPU. */
+/* Gives the MIG devices of the last GPU. */
 static bool give_parts(void)
 {
 	const struct nvc_mig_device_info *parts = &life.devices->gpus[life.devices->ngpus - 1].mig_devices;
@@ -163,7 +165,7 @@ static bool shut_down(void)
 static const struct {
 	const char *name;
 	bool (*run)(void);
-	bool has_no_error; /* there is no context, or the call does not take one */
+	bool has_no_error; /* there is no context, or the call takes none */
 } steps[] = {
 	{ "nvc_context_new", make_context, true },
 	{ "nvc_config_new", make_config, true },
@@ -184,12 +186,12 @@ static const struct {
 	{ "nvc_shutdown", shut_down },
 };
 
-/* ---- the container, and what became of it ---- */
+/* ---- the container, and its final state ---- */
 
 #define MAX_LINES 512
 
 static struct lines {
-	char *line[MAX_LINES]; /* one for each thing that is there, in order */
+	char *line[MAX_LINES]; /* one for each object, in order */
 	size_t n;
 } found, expected;
 
@@ -215,8 +217,9 @@ static void forget(struct lines *lines)
 }
 
 /*
- * Whether it is a loader's cache that knows the library. Of it no more is compared: without the memory to find out whether it can be extended it is
- * made anew, of other bytes that say the same.
+ * Whether it is a loader's cache that contains the library. No more is compared: without the memory
+ * to find out whether the cache can be extended it is rebuilt, with other bytes of the same
+ * meaning.
  */
 static bool is_good_cache(const char *path)
 {
@@ -250,7 +253,10 @@ static int add_file(const char *path, const struct stat *st, int type, struct FT
 	return 0;
 }
 
-/* The mounts below the root, without numbers; what the image's own layer hides is in the upper one. */
+/*
+ * Records the mounts below the root, without numbers, and the upper layer, which hides parts of the
+ * image.
+ */
 static void look(const char *upper)
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");
@@ -268,7 +274,7 @@ static void look(const char *upper)
 	qsort(found.line, found.n, sizeof(found.line[0]), compare);
 }
 
-/* An image that is as good as empty. */
+/* Makes the root from an almost empty image. */
 static void make_root(void)
 {
 	static const char *const directories[] = { "root",      "upper",         "scratch",        "image",
@@ -318,7 +324,10 @@ static int count_fds(void)
 
 /* ---- one life ---- */
 
-/* What a call may say in which an allocation failed; NVML's process can say no more than that it ended. */
+/*
+ * Whether the message is right for a failed allocation. NVML's process can report no more than that
+ * it ended.
+ */
 static bool says_so(const char *why)
 {
 	if (why && strstr(why, "cannot allocate memory"))
@@ -342,7 +351,7 @@ static void take_step(size_t i, int n)
 		die("allocation %d, %s: it fails again: %s", n, steps[i].name, nvc_error(life.ctx));
 }
 
-/* Whether the n-th allocation was reached; 0: none is to fail. */
+/* Returns whether the n-th allocation was reached; 0: none fails. */
 static bool live(int n)
 {
 	char upper[64];
@@ -359,7 +368,7 @@ static bool live(int n)
 	return failed;
 }
 
-/* What was found must be what was expected. */
+/* Compares the final state with the expected one. */
 static void check(int n, int n_fds)
 {
 	for (size_t i = 0; i < found.n || i < expected.n; i++)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvc_walk: the whole life of a container through nvc.h, and whether a caller is the same after every call.
+ * nvc_walk: the whole life of a container through nvc.h, and whether the caller is unchanged after
+ * every call.
  *
- *	nvc_walk [-s] [-t N] [-r ROOT] [-i OPTIONS] [-d OPTIONS] [-D PATH] [-m] [-c] [-x CHANNEL] OPTIONS PID ROOTFS [GPU...]
+ *	nvc_walk [-s] [-t N] [-r ROOT] [-i OPTIONS] [-d OPTIONS] [-D PATH] [-m] [-w] [-c] [-x CHANNEL] OPTIONS PID ROOTFS [GPU...]
  *
- * -s: the program ignores the ends of its children; -t: N threads, each with a context and the container of its own: ROOTFS0, ROOTFS1, ...; -r: driver root; -i, -d: options of nvc_init, nvc_driver_info_new;
- * -D: take the path out of the driver's lists; -m: the MIG devices of the GPUs, -c: the right to make them; -x: a channel of IMEX.
+ * -s: ignore SIGCHLD; -t: N threads, each with its own context and container: ROOTFS0, ROOTFS1,
+ * ...; -r: driver root; -i, -d: options of nvc_init, nvc_driver_info_new; -D: remove the path from
+ * the driver's lists; -m: give the GPUs' MIG devices, -c: give the right to configure them; -w:
+ * also to watch them, before or after -m; -x: give an IMEX channel. "nvc_walk driver" prints what
+ * nvc_driver_info has.
  */
 #include <nvc.h>
 #include <pthread.h>
@@ -23,7 +27,7 @@
 
 struct walk {
 	const char *root, *init_options, *driver_options, *taken_out, *options;
-	int mig, config, channel;
+	int mig, config, monitor, monitor_first, channel;
 	pid_t pid;
 	char rootfs[4096];
 	char **gpus;
@@ -31,7 +35,7 @@ struct walk {
 	int ok;
 };
 
-/* What must be the same after a call. */
+/* What must be unchanged after a call. */
 struct state {
 	char cwd[4096], mount_ns[64], user_ns[64], root[4096], status[2048];
 	sigset_t mask;
@@ -46,7 +50,7 @@ static void read_link(const char *name, char *to, size_t size)
 	to[n < 0 ? 0 : n] = '\0';
 }
 
-/* Ids, groups, capabilities and threads of this thread: the lines that a call could change. */
+/* IDs, groups, capabilities and threads of this thread: the lines that a call could change. */
 static void read_status(char *to, size_t size)
 {
 	FILE *file = fopen("/proc/thread-self/status", "re");
@@ -89,10 +93,12 @@ static void read_state(struct state *state)
 	sigaction(SIGCHLD, NULL, &state->child);
 	state->dumpable = prctl(PR_GET_DUMPABLE);
 	state->no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
-	state->n_fds = in_threads ? 0 : count_fds(); /* those of the other threads come and go */
+	state->n_fds = in_threads ? 0 : count_fds(); /* those of other threads vary */
 }
 
-/* keeps_fds: the call opens what it makes; also where other threads' descriptors come and go. */
+/*
+ * keeps_fds: do not compare descriptors: the call keeps some open, or those of other threads vary.
+ */
 static int same(const struct state *before, const char *call, int keeps_fds)
 {
 	struct state after;
@@ -111,7 +117,10 @@ static int same(const struct state *before, const char *call, int keeps_fds)
 	return 0;
 }
 
-/* One call: that it succeeds, and that the caller is the same. Descriptors may be kept by what makes something. */
+/*
+ * Makes a call and checks that it succeeds and that the caller is unchanged. keeps_fds: the call
+ * may keep descriptors open.
+ */
 #define CALL(expression, keeps_fds)                                                                  \
 	do {                                                                                         \
 		struct state state;                                                                  \
@@ -138,6 +147,19 @@ static void take_out(struct nvc_driver_info *driver, const char *path)
 		driver->nlibs = n;
 }
 
+/* All three rights over MIG devices at once. */
+static int watch_all(struct nvc_context *ctx, struct nvc_container *container, const struct nvc_device *gpu)
+{
+	int ok = 0;
+
+	CALL(nvc_mig_config_global_caps_mount(ctx, container) == 0, 0);
+	CALL(nvc_mig_monitor_global_caps_mount(ctx, container) == 0, 0);
+	CALL(nvc_device_mig_caps_mount(ctx, container, gpu) == 0, 0);
+	ok = 1;
+out:
+	return ok;
+}
+
 static void *run(void *arg)
 {
 	struct walk *walk = arg;
@@ -162,8 +184,12 @@ static void *run(void *arg)
 								      : &(struct nvc_device){ 0 };
 
 		CALL(nvc_device_mount(ctx, container, gpu) == 0, 0);
+		if (walk->monitor && walk->monitor_first && !watch_all(ctx, container, gpu))
+			goto out;
 		for (size_t m = 0; walk->mig && m < gpu->mig_devices.ndevices; m++)
 			CALL(nvc_mig_device_access_caps_mount(ctx, container, &gpu->mig_devices.devices[m]) == 0, 0);
+		if (walk->monitor && !walk->monitor_first && !watch_all(ctx, container, gpu))
+			goto out;
 		if (walk->config)
 			CALL(nvc_device_mig_caps_mount(ctx, container, gpu) == 0, 0);
 	}
@@ -183,6 +209,34 @@ out:
 	nvc_config_free(config);
 	nvc_context_free(ctx);
 	return NULL;
+}
+
+static void print_paths(char **paths, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		puts(paths[i]);
+}
+
+/* Prints what nvc_driver_info has, one path a line. */
+static int print_driver(void)
+{
+	struct nvc_context *ctx = nvc_context_new();
+	struct nvc_driver_info *driver = NULL;
+
+	if (nvc_init(ctx, NULL, NULL) == 0)
+		driver = nvc_driver_info_new(ctx, NULL);
+	for (size_t i = 0; driver && i < driver->ndevs; i++)
+		puts(driver->devs[i].path);
+	if (driver) {
+		print_paths(driver->bins, driver->nbins);
+		print_paths(driver->libs, driver->nlibs);
+		print_paths(driver->libs32, driver->nlibs32);
+		print_paths(driver->ipcs, driver->nipcs);
+		print_paths(driver->firmwares, driver->nfirmwares);
+	}
+	nvc_driver_info_free(driver);
+	nvc_context_free(ctx);
+	return 0;
 }
 
 static int run_threads(const struct walk *model, const char *rootfs, int n)
@@ -212,10 +266,12 @@ int main(int argc, char **argv)
 	int n_fds = count_fds(), dumpable = prctl(PR_GET_DUMPABLE);
 	struct rlimit limits[2], limits_after[2];
 
+	if (argc == 2 && strcmp(argv[1], "driver") == 0)
+		return print_driver();
 	getrlimit(RLIMIT_NOFILE, &limits[0]);
 	getrlimit(RLIMIT_MEMLOCK, &limits[1]);
 
-	while ((option = getopt(argc, argv, "+st:r:i:d:D:mcx:")) != -1) {
+	while ((option = getopt(argc, argv, "+st:r:i:d:D:mwcx:")) != -1) {
 		switch (option) {
 		case 's':
 			signal(SIGCHLD, SIG_IGN);
@@ -237,6 +293,10 @@ int main(int argc, char **argv)
 			break;
 		case 'm':
 			walk.mig = 1;
+			break;
+		case 'w':
+			walk.monitor = 1;
+			walk.monitor_first = !walk.mig;
 			break;
 		case 'c':
 			walk.config = 1;

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# files: disk
 # Podman and Buildah: the OCI hook in a hooks directory, as root and as an ordinary user, and nvidia-container-runtime as the runtime.
 
 load lib.bash
@@ -190,7 +191,7 @@ FILE
 
 @test "podman --device: GPU 1 and all by a generated specification, which Debian 12's Podman takes" {
   on_host "$BATS_FILE_TMPDIR/bin/nvidia-ctk" cdi generate --output=/run/cdi/nvidia.yaml --nvidia-cdi-hook-path="$BATS_FILE_TMPDIR/bin/nvidia-cdi-hook" \
-    --feature-flag=no-additional-gids-for-device-nodes
+    --cdi-version=auto
   on_host grep -q '^cdiVersion: 0.5.0$' /run/cdi/nvidia.yaml
   podman_run --device nvidia.com/gpu=1
   expect_gpus 1

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+# files: disk
 # Engines without root: the runtime, the hook and nvidia-container-cli all run as an ordinary user, with a user namespace of one id.
 
+# bats file_tags=old-kernel
 load lib.bash
 
 setup_file() { start_host dgx-h100; }

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# files: disk
 # Containers of runc get exactly the GPUs they ask for, through a hook as engines run it.
 
 load lib.bash
@@ -18,6 +19,7 @@ expect_device_cgroup() {
   expect made-nvidia1 "Operation not permitted"
 }
 
+# bats test_tags=old-kernel,arm64
 @test "runc, cgroup v1: GPU 0 of 8, and nothing on the host changes" {
   grep -q '^[^ ]* [^ ]* [^ ]* [^ ]* [^ ]* .* - cgroup .*devices' /proc/self/mountinfo ||
     skip "this machine has no cgroup v1 with the devices controller"
@@ -30,6 +32,7 @@ expect_device_cgroup() {
   diff "$work/before" "$work/after"
 }
 
+# bats test_tags=old-kernel,arm64
 @test "runc, cgroup v2: GPU 0 of 8, and nothing on the host changes" {
   make_bundle
   host_state >"$work/before"
@@ -40,6 +43,7 @@ expect_device_cgroup() {
   diff "$work/before" "$work/after"
 }
 
+# bats test_tags=old-kernel
 @test "runc, createRuntime hook instead of prestart" {
   make_bundle '.hooks = {createRuntime: .hooks.prestart}'
   run_container v2
@@ -82,6 +86,7 @@ oci_hook_line() {
   expect ldconfig ""
 }
 
+# bats test_tags=old-kernel
 @test "runc, --no-cgroups: nodes are there, the cgroup is not touched" {
   make_bundle
   make_hook --no-cgroups --device=0 --compute --utility
@@ -105,6 +110,7 @@ oci_hook_line() {
   expect made-nvidia0 "Operation not permitted"
 }
 
+# bats test_tags=old-kernel
 @test "runc, a user namespace, cgroup v1" {
   on_host umount "$root"
   make_root small copy
@@ -115,6 +121,7 @@ oci_hook_line() {
   expect_one_gpu /usr/lib64
 }
 
+# bats test_tags=old-kernel
 @test "runc, a user namespace, cgroup v2" {
   # The root belongs to the first id of the container.
   on_host umount "$root"
@@ -127,12 +134,14 @@ oci_hook_line() {
   expect made-nvidia1 "mknod refused"
 }
 
+# bats test_tags=old-kernel
 @test "runc, read-only root" {
   make_bundle '.root.readonly = true'
   run_container v1
   expect_one_gpu
 }
 
+# bats test_tags=old-kernel
 @test "runc, root on tmpfs" {
   on_host umount "$root"
   make_root debian tmpfs
@@ -141,6 +150,7 @@ oci_hook_line() {
   expect_one_gpu
 }
 
+# bats test_tags=old-kernel
 @test "runc, a root that was set up before: the second container is like the first" {
   make_bundle
   run_container v1
@@ -150,6 +160,7 @@ oci_hook_line() {
   expect_device_cgroup
 }
 
+# bats test_tags=old-kernel
 @test "runc, the hook runs twice for one container" {
   make_bundle '.hooks.prestart += .hooks.prestart'
   run_container v2
@@ -166,4 +177,13 @@ oci_hook_line() {
   grep -q 'nvidia-container-cli: device error: 8: unknown device' "$hook_log"
   host_state >"$work/after"
   diff "$work/before" "$work/after"
+}
+
+@test "a cache that cannot be used is a warning, and the libraries are found all the same" {
+  make_bundle
+  make_hook --global=--ldcache=/nothing --device=0 --compute --utility
+  run_container v2
+  expect_one_gpu
+  grep -qFx "nvidia-container-cli: warning: open failed: /nothing: no such file or directory; libraries are looked for in the usual directories" "$hook_log" ||
+    die "$(cat "$hook_log")"
 }

@@ -53,18 +53,12 @@ C
 # A container without a GPU, that sleeps.
 make_plain_bundle() {
   make_root small overlay
-  mkdir -p "$bundle"
-  on_host runc spec --bundle "$bundle"
+  new_bundle
   edit_bundle --arg root "$root" '.process.terminal = false | .process.args = ["sleep", "1000"] | del(.process.rlimits) |
     .root = {path: $root, readonly: false}'
 }
 
-edit_plain() {
-  local filter
-  for filter in "$@"; do
-    edit_bundle "$filter"
-  done
-}
+edit_plain() { edit_bundle "$(piped "$@")"; }
 
 # Whether config.json is the very same file.
 config_json() {
@@ -100,10 +94,7 @@ lifecycle() {
   [ "$status" -eq 0 ]
   [ "$output" = "inside --version" ]
   "${shim[@]}" kill "$container" KILL
-  for _ in $(seq 200); do
-    [ "$("${shim[@]}" state "$container" | jq -r .status)" != stopped ] || break
-    sleep 0.02
-  done
+  stops "${shim[@]}"
   "${shim[@]}" delete "$container"
   run "${shim[@]}" state "$container"
   [ "$status" -ne 0 ]
@@ -193,8 +184,10 @@ lifecycle() {
   for _ in 1 2; do
     run "$runtime.legacy" create --bundle "$bundle" "$container"
     [ "$status" -eq 42 ]
-    [ "$(jq -c .hooks.prestart "$bundle/config.json")" = \
+    [ "$(jq -c '.hooks.prestart | map(del(.env))' "$bundle/config.json")" = \
       '[{"path":"/opt/nvidia-container-runtime-hook","args":["nvidia-container-runtime-hook","prestart"]}]' ]
+    # What the hook reads of our environment, and no more: it believes what stands here alone.
+    jq -e --arg config "$config" --arg path "PATH=$PATH" '.hooks.prestart[0].env | sort == (["NVIDIA_CTK_CONFIG_FILE_PATH=\($config)", $path] | sort)' "$bundle/config.json"
   done
   # Of any path, and of the old name.
   edit_plain '.hooks = {prestart: [{path: "/x/nvidia-container-toolkit"}]}'
@@ -204,10 +197,11 @@ lifecycle() {
   diff "$work/before" "$work/after"
 }
 
+# bats test_tags=arm64
 @test "legacy with runc: one GPU of eight, and another container without the variable has none" {
   make_root debian overlay
-  mkdir -p "$bundle" "$state"
-  on_host runc spec --bundle "$bundle"
+  mkdir -p "$state"
+  new_bundle
   edit_bundle --arg root "$root" '.process.terminal = false | .process.args = ["/probe"] | del(.process.rlimits) |
     .root = {path: $root, readonly: false} | .process.env += ["NVIDIA_VISIBLE_DEVICES=0"]'
   probe_through_shim
@@ -225,10 +219,7 @@ probe_through_shim() {
   local shim=(on_host "$runtime.legacy" --root "$state")
   "${shim[@]}" create --bundle "$bundle" "$container" </dev/null >"$work/answers" 2>&1 || die "$(cat "$work/answers")"
   "${shim[@]}" start "$container"
-  for _ in $(seq 1000); do
-    [ "$("${shim[@]}" state "$container" | jq -r .status)" != stopped ] || break
-    sleep 0.02
-  done
+  stops "${shim[@]}"
   "${shim[@]}" delete "$container"
   output=$(cat "$work/answers")
   read_answers
@@ -407,7 +398,7 @@ EOF
   run "$runtime" --debug --log "$work/log" create --bundle "$bundle" "$container"
   [ "$status" -eq 42 ]
   diff "$work/log" "$work/new/dir/debug.log"
-  for wanted in "configuration: $config" "low-level runtime is" "the container asks for no GPU" "config.json stays as it is" becoming; do
+  for wanted in "configuration: $config" "low-level runtime is" "the container asks for no GPU" "config.json stays unchanged" becoming; do
     grep -q "^time=\"[^\"]*\" level=debug msg=\".*$wanted" "$work/log" || die "no '$wanted': $(cat "$work/log")"
   done
   # Without it a container that has no GPU is not worth a line, nor a file.
@@ -436,4 +427,17 @@ traced() {
   [ "$(sed -n '/F_GETFD/,$p' "$work/calls" | wc -l)" -le 32 ] || die "$(cat "$work/calls")"
   traced state x >"$work/calls"
   [ "$(sed -n '/F_GETFD/,$p' "$work/calls" | wc -l)" -le 20 ] || die "$(cat "$work/calls")"
+}
+
+@test "a key of config.toml that nobody reads: one warning for a container, and it starts" {
+  printf 'debug = "x"\n[nvidia-container-runtime]\nruntimes = ["%s"]\ndebug = "%s"\nlog_level = "debug"\n' "$BATS_FILE_TMPDIR/programs/low-level" "$work/log" >"$config"
+  make_plain_bundle
+  export LOW_LEVEL_OUT=$work/low-level.out
+  run "$runtime" create --bundle "$bundle" "$container"
+  [ "$status" -eq 42 ] || die "$status $output"
+  grep -q "level=warning msg=\"$config: line 1: ignoring unknown key 'debug' (did you mean 'nvidia-container-cli.debug'?)" "$work/log" || die "$(cat "$work/log")"
+  [ "$(grep -c "line 5: ignoring unknown key 'nvidia-container-runtime.log_level' (did you mean 'log-level'?)" "$work/log")" -eq 1 ]
+  run "$runtime" state "$container"
+  [ "$status" -eq 42 ]
+  [ "$(grep -c 'ignoring unknown' "$work/log")" -eq 2 ]
 }

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# files: disk
 # The simulated driver as a product: every topology makes a driver root that the usual tools agree on, programs see the GPUs that they may
 # open and no others, faults do what they say, and the machine is left as it was.
 
@@ -17,7 +18,11 @@ setup() {
 teardown() {
   local group
   for group in "${cgroups[@]}"; do
-    rmdir "$group" || true
+    # the process that removes mount points may be in it for another moment
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+      rmdir "$group" 2> /dev/null && break
+      sleep 0.1
+    done
   done
 }
 
@@ -71,6 +76,8 @@ gpus() {
       readelf -hlSdn "$path" 2>&1 | grep -i 'warning\|error' && { echo "readelf: $path"; return 1; }
     done < <(find "$driver" -name '*.so*' -type f -not -path '*/drivers/*' -not -path '*/etc/*')
     [ -f "$driver/etc/ld.so.cache" ] || continue
+    # This machine's ldconfig ignores the libraries of another one.
+    ! "$sim" show "$topology" | grep "^machine: " | grep -qv "$(uname -m)" || continue
     # ldconfig finds by itself what the cache says (its own order of equal names does not matter here)
     ldconfig -p -C "$driver/etc/ld.so.cache" | sed -n 's/^\t//p' | LC_ALL=C sort > "$BATS_TEST_TMPDIR/ours"
     printf '%s\n' "$(sed -n 's/ => .*//p' "$BATS_TEST_TMPDIR/ours")" > "$BATS_TEST_TMPDIR/names"
@@ -153,8 +160,9 @@ gpus() {
 @test "check reads several files and fails when one is wrong" {
   printf 'driver: none\n' > "$BATS_TEST_TMPDIR/good.yaml"
   printf 'driver: nine\n' > "$BATS_TEST_TMPDIR/bad.yaml"
-  run -0 "$sim" check "$BATS_TEST_TMPDIR/good.yaml" dgx-h100
+  run -0 "$sim" check "$BATS_TEST_TMPDIR/good.yaml" dgx-h100 single
   [ "${lines[1]}" = 'dgx-h100: 8 GPUs, driver 550.54.14' ]
+  [ "${lines[2]}" = 'single: 1 GPU, driver 550.54.14' ]
   run -76 --separate-stderr "$sim" check "$BATS_TEST_TMPDIR/bad.yaml" "$BATS_TEST_TMPDIR/good.yaml"
   [ "$output" = "$BATS_TEST_TMPDIR/good.yaml: 0 GPUs, driver none" ]
 }
@@ -165,9 +173,22 @@ gpus() {
   [ "$(gpus "$output")" = 2 ]
 }
 
+@test "what was probably meant by an unknown topology, fault or command" {
+  run -72 "$sim" create -t dgx-h10 "$root"
+  [ "$output" = "graft-sim: no topology of that name: dgx-h10 (did you mean 'dgx-h100'?) ('graft-sim list' names them)" ]
+  run -72 "$sim" show qaud
+  [[ $output == *"no topology of that name: qaud (did you mean 'quad'?)"* ]]
+  run -64 "$sim" create --fault nvml-mismach "$root"
+  [[ $output == *"fault 'nvml-mismach': unknown (did you mean 'nvml-mismatch'?); 'graft-sim run --help' lists the faults"* ]] || die "$output"
+  run -64 "$sim" create --fault gpu_lst=0 "$root"
+  [[ $output == *"(did you mean 'gpu-lost'?)"* ]] || die "$output"
+  run -64 "$sim" creatx
+  [[ $output == *"unknown command 'creatx' (did you mean 'create'?); 'graft-sim --help' lists them"* ]] || die "$output"
+}
+
 @test "unknown names, commands and options are said to be so" {
-  run -72 "$sim" create -t dgx-h1000 "$root"
-  [ "$output" = "graft-sim: no topology of that name: dgx-h1000 ('graft-sim list' names them)" ]
+  run -72 "$sim" create -t elephant "$root"
+  [ "$output" = "graft-sim: no topology of that name: elephant ('graft-sim list' names them)" ]
   run -64 "$sim" destroy
   [[ $output == *"unknown command 'destroy'"* ]]
   run -64 "$sim" create --colour "$root"
@@ -175,8 +196,54 @@ gpus() {
   run -64 "$sim" create
   run -0 "$sim" --version
   [[ $output == "graft-sim "[0-9]* ]]
-  run -0 "$sim" create --help
-  [[ $output == *"nvml-init-delay=SECONDS"* ]]
+}
+
+@test "each fault stands with what it does in the help of the commands that take it, and in the man page" {
+  local command
+  for command in create run; do
+    run -0 "$sim" $command --help
+    [[ $output == *"
+ Faults:
+  nvml-init-delay=SECONDS    NVML takes that long to initialise, such as 0.5
+  nvml-init-fail=CODE        initialising NVML fails with that number of nvml.h
+  nvml-mismatch              kernel module and libraries have different versions
+  nvml-crash                 initialising NVML ends in SIGSEGV
+  gpu-lost=INDEX             that GPU has fallen off the bus
+  xid=INDEX:NUMBER           the kernel log has that Xid of that GPU
+  missing=NAME               that file is missing, or all at and below that path"* ]] || { echo "$output"; return 1; }
+    [ "$(awk '{ print length($0) }' <<< "$output" | sort -n | tail -n 1)" -le 80 ]
+  done
+  run -0 "$sim" list --help
+  [[ $output != *Faults* ]]
+  run -0 "$build/sim/sim-generate" man
+  [[ $output == *$'*gpu-lost*=INDEX\n\tthat GPU has fallen off the bus.'* ]]
+  run -64 "$sim" run --fault fire -- true
+  [[ $output == "graft-sim: fault 'fire': unknown; 'graft-sim run --help' lists the faults"* ]]
+}
+
+# completed WORD...: what bash offers after these words
+completed() {
+  # shellcheck disable=SC2016
+  bash -c 'source "$1"; shift; compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _graft_sim; printf "%s\n" "${COMPREPLY[@]}"' - \
+    "$build/sim/completion/graft-sim" graft-sim "$@" | LC_ALL=C sort
+}
+
+@test "completion offers topologies and faults" {
+  all
+  cd "$BATS_TEST_TMPDIR"
+  [ "$(completed show '')" = "$(printf '%s\n' "${topologies[@]}" | LC_ALL=C sort)" ]
+  [ "$(completed run -t dgx-)" = $'dgx-h100\ndgx-h100-16' ]
+  [ "$(completed create --topology = qu)" = quad ]
+  # one's own, in a file
+  touch quarry.yaml
+  [ "$(completed run -t qua)" = $'quad\nquarry.yaml' ]
+  [ "$(completed run --fault nvml-init)" = $'nvml-init-delay=\nnvml-init-fail=' ]
+  [ "$(completed create -f nvml-cr)" = nvml-crash ]
+  [[ $(completed run env) == *env* ]]
+  grep -q -- "-a 'a100-mig .*quad" "$build/sim/completion/graft-sim.fish"
+  grep -q -- 'compadd a100-mig .*; _files' "$build/sim/completion/_graft-sim"
+  ! command -v zsh > /dev/null || zsh -n "$build/sim/completion/_graft-sim"
+  ! command -v fish > /dev/null || fish -n "$build/sim/completion/graft-sim.fish"
 }
 
 # --- running ---
@@ -199,6 +266,13 @@ geforce-laptop 1
 nixos 1
 wsl2 1
 END
+}
+
+@test "a host for arm64 says on another machine that nothing of it runs there" {
+  [ "$(uname -m)" != aarch64 ] || skip "this machine is arm64"
+  run -126 simulated gh200 nvidia-smi -L
+  [[ $output == *"graft-sim: its driver is for aarch64: programs built for that machine find it (nvidia-container-cli plan), and nothing of it runs on x86_64"* ]]
+  [[ $output == *"/usr/bin/nvidia-smi: this simulated driver is for aarch64, and made on x86_64: its programs and libraries cannot run here"* ]]
 }
 
 @test "nvidia-smi -L has the real program's form" {
@@ -225,9 +299,86 @@ END
 }
 
 @test "NVML answers all that callers ask" {
-  simulated a100-mig "$programs/nvml-client"
-  simulated dgx-h100 "$programs/nvml-client"
-  simulated t4 "$programs/nvml-client"
+  local topology
+  for topology in a100-mig dgx-h100 dgx1-v100 gb200 pcie-8 quad rhel geforce-laptop t4; do
+    run -0 simulated "$topology" "$programs/nvml-client"
+    printf '%s\n' "$output" > "$BATS_TEST_TMPDIR/$topology"
+  done
+  # 4 GPUs without switches, one of them split into two GPU instances of which one has two compute instances
+  [ "$(tail -n 5 "$BATS_TEST_TMPDIR/a100-mig")" = "12 links of version 3
+fabric: state 0, clique 0
+MIG 1c.3g.20gb: MIG 3g.20gb at 4:4
+MIG 2c.3g.20gb: MIG 3g.20gb at 4:4
+MIG 4g.20gb: MIG 4g.20gb at 0:4" ]
+  [ "$(sort -u "$BATS_TEST_TMPDIR/dgx-h100")" = $'18 links of version 4\nfabric: state 3, clique 0' ]
+  [ "$(sort -u "$BATS_TEST_TMPDIR/gb200")" = $'18 links of version 5\nfabric: state 3, clique 1' ]
+  [ "$(sort -u "$BATS_TEST_TMPDIR/t4")" = $'0 links of version 0\nfabric: state 0, clique 0' ]
+}
+
+@test "Debian's programs that ask NVML run on it" {
+  local status=0 python
+  python=$("$top/test/tools/release-root" nvml bookworm 2>"$BATS_TEST_TMPDIR/why") || status=$?
+  [ "$status" != 77 ] || skip "$(tail -n 1 "$BATS_TEST_TMPDIR/why")"
+  [ "$status" = 0 ]
+  export PYTHONPATH=$python/usr/lib/python3/dist-packages
+  run -0 --separate-stderr simulated quad python3 -m gpustat --no-color
+  [ "${lines[1]}" = '[0] NVIDIA A10 | 33°C,   0 % |     4 / 23028 MB |' ] || { echo "$output"; return 1; }
+  [ "${#lines[@]}" = 5 ]
+  # a device plugin's questions, and one that no version of the library answers
+  run -0 --separate-stderr simulated a100-mig python3 - << 'END'
+from pynvml import *
+nvmlInit()
+print(nvmlSystemGetDriverVersion(), nvmlSystemGetCudaDriverVersion_v2())
+for i in range(nvmlDeviceGetCount()):
+    gpu = nvmlDeviceGetHandleByIndex(i)
+    most = nvmlDeviceGetMaxMigDeviceCount(gpu)
+    print(i, nvmlDeviceGetPciInfo(gpu).busId, nvmlDeviceGetCudaComputeCapability(gpu), "MIG devices:", most)
+    for k in range(most):
+        try:
+            mig = nvmlDeviceGetMigDeviceHandleByIndex(gpu, k)
+        except NVMLError_NotFound:
+            break
+        instance = nvmlDeviceGetGpuInstanceById(gpu, nvmlDeviceGetGpuInstanceId(mig))
+        print(" ", k, nvmlDeviceGetAttributes(mig).memorySizeMB, nvmlGpuInstanceGetInfo(instance).profileId)
+sets = nvmlEventSetCreate()
+nvmlDeviceRegisterEvents(gpu, nvmlEventTypeXidCriticalError, sets)
+for ask in (lambda: nvmlEventSetWait_v2(sets, 1), lambda: nvmlDeviceGetFanSpeed(gpu), lambda: nvmlDeviceGetHandleByUUID("GPU-0")):
+    try:
+        ask()
+    except NVMLError as error:
+        print(error)
+END
+  [ "$output" = "535.161.08 12020
+0 00000000:07:00.0 (8, 0) MIG devices: 0
+1 00000000:0F:00.0 (8, 0) MIG devices: 7
+  0 19968 9
+  1 9856 14
+  2 4864 19
+2 00000000:47:00.0 (8, 0) MIG devices: 7
+  0 4864 19
+  1 4864 19
+  2 4864 19
+  3 4864 19
+  4 4864 19
+  5 4864 19
+  6 4864 19
+3 00000000:4E:00.0 (8, 0) MIG devices: 7
+  0 19968 9
+  1 19968 9
+  2 19968 5
+Timeout
+Not Supported
+Not Found" ] || { echo "$output"; return 1; }
+}
+
+@test "the library of driver files cannot be initialised, which its callers expect" {
+  run -0 --separate-stderr simulated gb200 python3 -c '
+import ctypes
+library = ctypes.CDLL("libnvidia-sandboxutils.so.1")
+library.nvSandboxUtilsErrorString.restype = ctypes.c_char_p
+answer = library.nvSandboxUtilsInit(None)
+print(answer, library.nvSandboxUtilsErrorString(answer).decode(), library.nvSandboxUtilsGetDriverVersion(None))'
+  [ "$output" = '2 Not supported by the simulated driver 2' ]
 }
 
 @test "CUDA counts devices and moves bytes" {
@@ -267,6 +418,163 @@ END
   [ "$status" = 0 ]
   [[ ${lines[0]} == "NVRM version: NVIDIA UNIX Open Kernel Module for "*"  550.54.14  (Graft simulated driver)" ]]
   [[ $output == *gsp_ga10x.bin*sockets*1*dev*/dev/nvidia-nvswitchctl ]]
+}
+
+@test "sysfs and NVML agree on the NUMA nodes of GPUs and their processors" {
+  [ -e /sys/devices/system/node/node0 ] && [ ! -e /sys/devices/system/node/node1 ] && [ "$(nproc --all)" -gt 1 ] ||
+    skip "a machine with one NUMA node and several processors is needed"
+  # shellcheck disable=SC2016
+  run -0 --separate-stderr simulated quad sh -ec '
+    cd /sys/devices/system/node
+    cat online node0/distance node1/distance
+    for node in 0 1; do
+      [ "$(cat node$node/cpulist)" = "$(cat /sys/bus/pci/devices/0000:$([ $node = 0 ] && echo 65 || echo ca):00.0/local_cpulist)" ]
+      python3 -c "
+import ctypes, sys
+map = int(open(\"node$node/cpumap\").read().replace(\",\", \"\"), 16)
+nvml = ctypes.CDLL(\"libnvidia-ml.so.1\")
+nvml.nvmlInit_v2()
+gpu, cpus, nodes = ctypes.c_void_p(), (ctypes.c_ulong * 16)(), (ctypes.c_ulong * 1)()
+nvml.nvmlDeviceGetHandleByIndex_v2($node * 2, ctypes.byref(gpu))
+nvml.nvmlDeviceGetCpuAffinity(gpu, 16, cpus)
+nvml.nvmlDeviceGetMemoryAffinity(gpu, 1, nodes, 0)
+print(cpus[0] == map & (2**64 - 1), nodes[0], bool(map))"
+    done
+    for gpu in 17 65 ca e3; do cat /sys/bus/pci/devices/0000:$gpu:00.0/numa_node; done | tr "\n" " "'
+  [[ $output == $'0-1\n10 21\n21 10\nTrue 1 True\nTrue 2 True\n'*'0 0 1 1 ' ]] || { echo "$output $stderr"; return 1; }
+}
+
+@test "sysfs and NVML agree on the PCI bridges between GPUs, and NVLinks have two ends" {
+  local topology
+  cat > "$BATS_TEST_TMPDIR/compare.py" << 'END'
+import ctypes, os
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+class Pci(ctypes.Structure):
+    _fields_ = [("legacy", ctypes.c_char * 16), ("numbers", ctypes.c_uint * 5), ("id", ctypes.c_char * 32)]
+def ask(name, *arguments, out=ctypes.c_uint):
+    value = out()
+    assert getattr(nvml, name)(*arguments, ctypes.byref(value)) == 0, name
+    return value.value if out == ctypes.c_uint else value
+def parents(gpu):  # from the host bridge down
+    place = os.path.realpath("/sys/bus/pci/devices/" + gpu)
+    assert place.endswith("/" + gpu) and os.path.exists(place + "/config"), place
+    for bridge in place.split("/")[4:-1]:
+        assert open("/sys/bus/pci/devices/%s/class" % bridge).read() == "0x060400\n", bridge
+    return place.split("/")[3:-1]
+nvml.nvmlInit_v2()
+count = ask("nvmlDeviceGetCount_v2")
+handles = [ask("nvmlDeviceGetHandleByIndex_v2", i, out=ctypes.c_void_p) for i in range(count)]
+ids = [ask("nvmlDeviceGetPciInfo_v3", h, out=Pci).id.decode().lower()[4:] for h in handles]
+links = [[0] * count for _ in ids]
+for i, handle in enumerate(handles):
+    for link in range(18):
+        state = ctypes.c_uint()
+        if nvml.nvmlDeviceGetNvLinkState(handle, link, ctypes.byref(state)) == 0 and state.value:
+            remote = ask("nvmlDeviceGetNvLinkRemotePciInfo_v2", handle, link, out=Pci).id.decode().lower()[4:]
+            assert ask("nvmlDeviceGetNvLinkCapability", handle, link, 0) == 1
+            if remote in ids:
+                links[i][ids.index(remote)] += 1
+for i in range(count):
+    for k in range(count):
+        a, b = parents(ids[i]), parents(ids[k])
+        common = len(os.path.commonprefix([a, b]))
+        nodes = [open("/sys/bus/pci/devices/%s/numa_node" % g).read() for g in (ids[i], ids[k])]
+        want = (0 if i == k else 10 if common > 2 and len(a) == len(b) == common + 1 else 20 if common > 2 else 30 if common > 0
+                else 40 if nodes[0] == nodes[1] else 50)
+        assert ask("nvmlDeviceGetTopologyCommonAncestor", handles[i], handles[k]) == want, (ids[i], ids[k], want)
+        assert links[i][k] == links[k][i]
+        if i != k and any(map(any, links)):
+            assert ask("nvmlDeviceGetP2PStatus", handles[i], handles[k], 2) == (0 if links[i][k] else 5)
+print(count, sorted({ask("nvmlDeviceGetTopologyCommonAncestor", a, b) for a in handles for b in handles}), [sum(row) for row in links][0])
+END
+  while read -r topology want; do
+    run -0 --separate-stderr simulated "$topology" python3 "$BATS_TEST_TMPDIR/compare.py"
+    [ "$output" = "$want" ] || { echo "$topology: $output $stderr"; return 1; }
+  done <<< "dgx1-v100 8 [0, 10, 30, 50] 6
+hgx-a100 8 [0, 10, 40, 50] 0
+pcie-8 8 [0, 10, 50] 0
+t4-16 16 [0, 10, 20, 50] 0
+quad 4 [0, 40, 50] 0"
+  run -0 --separate-stderr simulated dgx1-v100 nvidia-smi topo -m
+  [ "$(cut -f 1-9 <<< "$output" | sed -n '2,9p' | tr '\t' ' ')" = "GPU0  X  NV1 NV1 NV2 NV2 SYS SYS SYS
+GPU1 NV1  X  NV2 NV1 SYS NV2 SYS SYS
+GPU2 NV1 NV2  X  NV2 SYS SYS NV1 SYS
+GPU3 NV2 NV1 NV2  X  SYS SYS SYS NV1
+GPU4 NV2 SYS SYS SYS  X  NV1 NV1 NV2
+GPU5 SYS NV2 SYS SYS NV1  X  NV2 NV1
+GPU6 SYS SYS NV1 SYS NV1 NV2  X  NV2
+GPU7 SYS SYS SYS NV1 NV2 NV1 NV2  X " ] || { echo "$output"; return 1; }
+  # the machine's own devices are not below an overlay: what is written there reaches the kernel
+  # shellcheck disable=SC2016
+  run -0 --separate-stderr simulated dgx1-v100 stat -f -c %T /sys/devices/virtual /sys/devices/pci0000:80
+  [ "$output" = $'sysfs\noverlayfs' ] || { echo "$output"; return 1; }
+}
+
+@test "GPUs that NVLinks connect are reset together" {
+  # shellcheck disable=SC2016
+  run -0 --separate-stderr "$sim" run -t dgx1-v100 --fault xid=1:79 -- sh -c '
+    : until Volta, all of them
+    nvidia-smi -r -i 1 || echo "status $?"
+    nvidia-smi -r -i 0,1,2,3,4,5,6,8 || echo "status $?"
+    nvidia-smi -L 2>/dev/null | grep -c V100
+    nvidia-smi -r -i 7,6,5,4,3,2,1,0 | tail -n 1
+    nvidia-smi -L 2>/dev/null | grep -c V100
+    grep -c "GPU reset" "$SIMULATED_KMSG"
+    tail -n 1 "$SIMULATED_KMSG" && sed -n "s/^.*154, //p" "$SIMULATED_KMSG"'
+  [ "$output" = "GPU 00000000:07:00.0 could not be reset: NVLinks connect it to GPU 00000000:06:00.0, which has to be reset with it
+status 16
+Unable to determine the device handle for GPU 8: Not Found
+status 6
+7
+All done.
+8
+8
+NVRM: GPU 0000:8a:00.0: GPU reset
+GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)" ] || { echo "$output $stderr"; return 1; }
+  # since Ampere each one, but behind NVSwitches only with the fabric manager
+  run -0 --separate-stderr simulated hgx-a100 nvidia-smi -r -i 3
+  [ "$output" = $'GPU 00000000:47:00.0 was successfully reset.\nAll done.' ] || { echo "$output"; return 1; }
+  "$sim" show hgx-a100 | grep -v fabricmanager > "$BATS_TEST_TMPDIR/unmanaged.yaml"
+  run -16 --separate-stderr simulated "$BATS_TEST_TMPDIR/unmanaged.yaml" nvidia-smi -r -i 3
+  [ "$output" = "GPU 00000000:47:00.0 could not be reset: NVLinks connect it to GPU 00000000:13:00.0, which has to be reset with it" ] ||
+    { echo "$output"; return 1; }
+  run -0 --separate-stderr simulated dgx-h100 nvidia-smi -r -i 3
+}
+
+@test "a new MIG mode waits for the reset of the GPU; since Hopper it does not" {
+  local query='--query-gpu=mig.mode.current,mig.mode.pending --format=csv,noheader'
+  # shellcheck disable=SC2016
+  run -0 --separate-stderr "$sim" run -t hgx-a100 -- sh -c '
+    nvidia-smi -mig 1 -i 2
+    nvidia-smi '"$query"' -i 2
+    nvidia-smi -r -i 2 >/dev/null
+    nvidia-smi '"$query"' | sort | uniq -c | tr -s " "
+    "$1" | grep count
+    nvidia-smi -i 2 -mig 0 | grep -v Warning
+    nvidia-smi -r -i 2 >/dev/null
+    nvidia-smi '"$query"' | sort -u
+    nvidia-smi -mig 2 2>&1 || echo "status $?"' - "$programs/cuda-client"
+  [ "$output" = "Warning: MIG mode is in pending enable state for GPU 00000000:43:00.0: In use by another client
+Reset the GPU (nvidia-smi -r -i 2) to make it effective.
+Enabled MIG Mode for GPU 00000000:43:00.0
+All done.
+Disabled, Enabled
+ 7 Disabled, Disabled
+ 1 Enabled, Enabled
+count: 7
+Reset the GPU (nvidia-smi -r -i 2) to make it effective.
+Disabled MIG Mode for GPU 00000000:43:00.0
+All done.
+Disabled, Disabled
+Option -mig takes 0 or 1, not '2'.
+status 2" ] || { echo "$output $stderr"; return 1; }
+  run -0 --separate-stderr "$sim" run -t dgx-h100 -- sh -c "nvidia-smi -mig 1 -i 0; nvidia-smi $query -i 0"
+  [ "$output" = $'Enabled MIG Mode for GPU 00000000:1B:00.0\nAll done.\nEnabled, Enabled' ] || { echo "$output"; return 1; }
+  # a GPU that has instances stays in MIG mode, and some have none
+  run -19 --separate-stderr simulated a100-mig nvidia-smi -mig 0 -i 1
+  [ "${lines[0]}" = "Unable to disable MIG Mode for GPU 00000000:0F:00.0: In use by another client" ]
+  run -3 --separate-stderr simulated t4 nvidia-smi -mig 1
+  [ "${lines[0]}" = "Unable to enable MIG Mode for GPU 00000000:00:1E.0: Not Supported" ]
 }
 
 @test "opening a node says that nobody is behind it" {
@@ -345,6 +653,188 @@ device 0: NVIDIA A10, 23028 MiB, 8.6, 0000:17:00.0" ] || { echo "$output $stderr
   simulated orin true
   state > "$BATS_TEST_TMPDIR/after"
   diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
+}
+
+# with_packages COMMAND [ARGUMENT...]: COMMAND, in a shell of a mount namespace with package databases of its own, since another
+# program may be changing those of the machine. Before and after, what is noted about packages and libraries has to be the same.
+with_packages() {
+  # shellcheck disable=SC2016
+  unshare -m bash -ec '
+    state() {
+      sha256sum /var/lib/dpkg/status /etc/ld.so.cache
+      find /var/lib/dpkg /var/lib/apt /var/cache/apt /var/cache/ldconfig /var/log /etc -printf "%p %y %s %C@ %l\n" | LC_ALL=C sort
+      find /usr /opt /var/lib -maxdepth 4 -name "*graft-sim-test*" -o -name "libof-package*"
+    }
+    work=$1
+    shift
+    for directory in /var/lib/dpkg /var/lib/apt /var/cache/ldconfig /var/log /etc; do
+      mkdir -p "$work/own$directory"
+      cp -a "$directory/." "$work/own$directory"
+      mount --bind "$work/own$directory" "$directory"
+    done
+    mkdir -p "$work/own/cache/archives/partial"
+    mount --bind "$work/own/cache" /var/cache/apt
+    state >"$work/before"
+    bash -ec "$@"
+    state | diff "$work/before" - >&2' - "$BATS_TEST_TMPDIR" "$@"
+}
+
+# make_package DIRECTORY: a package with a library, a program, a configuration file, state and a service that it restarts.
+make_package() {
+  local tree=$1/tree libraries
+  "$sim" create -t single "$1/driver"
+  libraries=$(cd "$1/driver/usr/lib" && echo *-linux-gnu)
+  mkdir -p "$tree"/{DEBIAN,usr/bin,"usr/lib/$libraries",etc,var/lib/graft-sim-test,opt/graft-sim-test}
+  sed 's/libnvidia-cfg.so.1/libof-package.so.1/' "$1/driver/usr/lib/$libraries"/libnvidia-cfg.so.*.* > "$tree/usr/lib/$libraries/libof-package.so.1"
+  printf '#!/bin/sh\necho installed\n' > "$tree/usr/bin/graft-sim-test"
+  chmod 755 "$tree/usr/bin/graft-sim-test"
+  echo setting > "$tree/etc/graft-sim-test.conf"
+  echo state > "$tree/var/lib/graft-sim-test/file"
+  echo option > "$tree/opt/graft-sim-test/file"
+  printf '%s\n' 'Package: graft-sim-test' 'Version: 1' 'Architecture: all' 'Maintainer: nobody <nobody@example.org>' \
+    'Description: made by a test' > "$tree/DEBIAN/control"
+  printf '#!/bin/sh\nset -e\nldconfig\nif [ -x /usr/sbin/policy-rc.d ]; then /usr/sbin/policy-rc.d x restart || echo "policy $?"; fi\n' > "$tree/DEBIAN/postinst"
+  chmod 755 "$tree/DEBIAN/postinst"
+  dpkg-deb --root-owner-group -b "$tree" "$1/graft-sim-test.deb" > /dev/null
+}
+
+@test "packages can be installed, and are gone at the end" {
+  command -v dpkg-deb apt-get > /dev/null || skip "no dpkg"
+  local topology gpus
+  make_package "$BATS_TEST_TMPDIR"
+  # shellcheck disable=SC2016
+  while read -r topology gpus; do
+    run -0 --separate-stderr with_packages '"$1" run -t "$2" -- sh -ec "$3" - "$4"' - "$sim" "$topology" '
+      dpkg -i "$1" | grep policy
+      graft-sim-test
+      dpkg -s graft-sim-test | grep Status
+      cat /var/lib/graft-sim-test/file /opt/graft-sim-test/file /etc/graft-sim-test.conf
+      # ldconfig saw both: what is new and what the driver has
+      ldconfig -p | grep -o "\(libnvidia-cfg\|libof-package\).so.1 ([^,]*," | sort
+      nvidia-smi -L | wc -l
+      apt-get remove -y graft-sim-test 2>&1 | grep -o "^Removing graft-sim-test"
+      ! graft-sim-test 2>/dev/null
+      apt-get install -y "$1" >/dev/null 2>&1
+      graft-sim-test' "$BATS_TEST_TMPDIR/graft-sim-test.deb"
+    [ "$output" = "policy 101
+installed
+Status: install ok installed
+state
+option
+setting
+libnvidia-cfg.so.1 (libc6,
+libof-package.so.1 (libc6,
+$gpus
+Removing graft-sim-test
+installed" ] || { echo "$output $stderr"; return 1; }
+  done << 'END'
+dgx-h100 8
+rhel 2
+END
+}
+
+@test "without overlays a package manager stops before it changes anything" {
+  command -v dpkg-deb apt-get > /dev/null || skip "no dpkg"
+  make_package "$BATS_TEST_TMPDIR"
+  run -0 with_packages '"$1" run --bind-libs -t rhel -- sh -c "$2" - "$3"' - "$sim" '
+    dpkg -i "$1" || echo "dpkg: $?"
+    apt-get install -y "$1" || echo "apt-get: $?"
+    ldconfig && ldconfig -p | grep "libcuda.so.1 "' "$BATS_TEST_TMPDIR/graft-sim-test.deb"
+  [[ $output == *"dpkg: error:"*"Read-only file system"*"dpkg: 2"*"Read-only file system"*"apt-get: 100"*"libcuda.so.1 (libc6,x86-64) => /usr/lib64/libcuda.so.1"* ]] || { echo "$output"; return 1; }
+}
+
+@test "stores of engines stay the machine's, also on a partition of which the rest is covered" {
+  # shellcheck disable=SC2016
+  run -0 --separate-stderr unshare -m sh -ec '
+    mount -t tmpfs disk /var/lib
+    mkdir -p /var/lib/docker/overlay2 /var/lib/other /var/lib/containers
+    mount -t tmpfs inner /var/lib/containers
+    echo before >/var/lib/other/file
+    "$1" run -t quad -- sh -ec "
+      echo image >/var/lib/docker/overlay2/file
+      echo image >/var/lib/containers/file
+      cat /var/lib/other/file
+      echo after >/var/lib/other/file
+      cd /var/lib/docker && mkdir upper work merged && mount -t overlay -o lowerdir=/usr/share/misc,upperdir=upper,workdir=work overlay merged && echo overlay
+      umount merged"
+    cat /var/lib/docker/overlay2/file /var/lib/containers/file /var/lib/other/file' - "$sim"
+  [ "$output" = $'before\noverlay\nimage\nimage\nbefore' ] || { echo "$output $stderr"; return 1; }
+}
+
+@test "a link of the machine to a directory stays one" {
+  # as on Fedora, where /usr/sbin is /usr/bin, and Arch, where /usr/lib64 is /usr/lib
+  [ "$(uname -m)" = x86_64 ] || skip "the loader is elsewhere"
+  run -0 --separate-stderr unshare -m sh -ec '
+    cd "$1"
+    mkdir upper work && mount -t tmpfs t upper && mkdir upper/u upper/w
+    mount -t overlay -o lowerdir=/usr,upperdir=upper/u,workdir=upper/w overlay /usr
+    cp -a /usr/lib64/. /usr/lib/ && mv /usr/lib64 /usr/old64 && /usr/lib/ld-linux-x86-64.so.2 /bin/ln -s lib /usr/lib64
+    "$2" run -t rhel -- sh -c "readlink /usr/lib64; stat -c %F /usr/lib/libcuda.so.1; nvidia-smi -L | wc -l; for i in /usr /etc; do stat -f -c %T \$i; done"' \
+    - "$BATS_TEST_TMPDIR" "$sim"
+  [ "$output" = $'lib\nsymbolic link\n2\noverlayfs\noverlayfs' ] || { echo "$output $stderr"; return 1; }
+}
+
+# machine COMMAND [ARGUMENT...]: a shell in a namespace whose /run and /tmp are new, so that what is left there is ours.
+machine() {
+  unshare -m sh -ec 'mount --bind "$1" /mnt; mount -t tmpfs run /run; mount -t tmpfs tmp /tmp; shift; sh -ec "$@"' - "$BATS_TEST_TMPDIR" "$@"
+}
+
+@test "nothing is left on the machine, however it ends" {
+  cp "$sim" "$BATS_TEST_TMPDIR/graft-sim"
+  # shellcheck disable=SC2016
+  run -0 --separate-stderr machine '
+    state() { find /run /tmp -printf "%p %y %m\n" | sort; cat /proc/self/mountinfo; ls /dev | grep nvidia || :; cat /proc/devices; }
+    gone() { for i in $(seq 300); do state >/mnt/after; cmp -s /mnt/before /mnt/after && return; sleep 0.1; done; diff /mnt/before /mnt/after; }
+    host() { rm -f /mnt/up; /mnt/graft-sim run -t "$1" -- sh -c "echo >/mnt/up; exec $2" 2>/dev/null & host=$!; for i in $(seq 600); do [ ! -e /mnt/up ] || return 0; sleep 0.05; done; }
+    state >/mnt/before
+    for topology in dgx-h100 rhel nixos driver-container; do
+      for signal in TERM KILL; do
+        host $topology "sleep 600"
+        find /run /tmp -maxdepth 1 -mindepth 1 ! -name mount | sort | tr "\n" " "
+        kill -$signal $host; wait $host || true
+        gone
+        echo "$topology $signal"
+      done
+    done
+    # it ended by itself, and what it had started did not
+    host rhel "sh -c \"sleep 5 & exit 0\""
+    wait $host
+    ls -d /run/graft-sim
+    gone
+    # two at a time share mount points; the one that goes first leaves them to the other
+    host rhel "sleep 600"; first=$host
+    host rhel "sleep 600"
+    kill -KILL $first; wait $first || true
+    sleep 0.5
+    ls -d /tmp/nvidia-mps
+    nsenter -t $host -m ls /tmp/nvidia-mps
+    kill -KILL $host; wait $host || true
+    gone
+    # one that cannot begin
+    : >/run/nvidia
+    /mnt/graft-sim run -t driver-container -- true 2>&1 || echo "status $?"
+    rm /run/nvidia
+    gone'
+  [ "$output" = "/run/graft-sim /run/nvidia-fabricmanager /run/nvidia-persistenced dgx-h100 TERM
+/run/graft-sim /run/nvidia-fabricmanager /run/nvidia-persistenced dgx-h100 KILL
+/run/graft-sim /run/nvidia-persistenced /tmp/nvidia-mps rhel TERM
+/run/graft-sim /run/nvidia-persistenced /tmp/nvidia-mps rhel KILL
+/run/current-system /run/graft-sim /run/opengl-driver nixos TERM
+/run/current-system /run/graft-sim /run/opengl-driver nixos KILL
+/run/graft-sim /run/nvidia /run/nvidia-persistenced driver-container TERM
+/run/graft-sim /run/nvidia /run/nvidia-persistenced driver-container KILL
+/run/graft-sim
+/tmp/nvidia-mps
+control
+graft-sim: open failed: /run/nvidia: not a directory
+See the system error; the kernel log may say more.
+status 74" ] || { echo "$output $stderr"; return 1; }
+}
+
+@test "a link in /tmp leads no mount elsewhere" {
+  cp "$sim" "$BATS_TEST_TMPDIR/graft-sim"
+  run machine 'mkdir /tmp/elsewhere; ln -s elsewhere /tmp/nvidia-mps; /mnt/graft-sim run -t rhel -- true'
+  [[ $output == "graft-sim: open failed: /tmp/nvidia-mps: "* ]]
 }
 
 @test "without overlays there are links" {
@@ -484,6 +974,83 @@ device 0: NVIDIA A10, 23028 MiB, 8.6, 0000:17:00.0" ] || { echo "$output $stderr
   [ "$(gpus "$output")" = 3 ]
   run "$sim" run -t quad --fault gpu-lost=1 -- "$programs/cuda-client"
   [[ $output == *"count: 3"* ]]
+  # and its MIG devices with it: of the two that are split, CUDA takes the other one
+  printf '%s\n' 'driver: 550.54.14' 'cuda: "12.4"' 'gpus:' '  - model: A100-SXM4-40GB' '    mig: [7g.40gb]' \
+    '  - model: A100-SXM4-40GB' '    bus-ids: ["0000:02:00.0"]' '    mig: [3g.20gb]' > "$BATS_TEST_TMPDIR/split.yaml"
+  run "$sim" run -t "$BATS_TEST_TMPDIR/split.yaml" --fault gpu-lost=0 -- "$programs/cuda-client"
+  [[ $output == *$'\ncount: 1\ndevice 0: NVIDIA A100-SXM4-40GB MIG 3g.20gb, 19968 MiB, 8.0'* ]] || { echo "$output"; return 1; }
+  run "$sim" run -t "$BATS_TEST_TMPDIR/split.yaml" --fault gpu-lost=0 --fault gpu-lost=1 -- "$programs/cuda-client"
+  [[ $output == *"cuInit: CUDA_ERROR_NO_DEVICE"* ]]
+}
+
+@test "the kernel log decides about the health of GPUs, for NVML and CUDA alike" {
+  # shellcheck disable=SC2016
+  run -0 --separate-stderr "$sim" run -t quad --fault xid=1:79 --fault xid=2:48 -- sh -c '
+    cat "$SIMULATED_KMSG"
+    nvidia-smi -L 2>/dev/null | cut -c1-50
+    "$1" | grep count
+    nvidia-smi --gpu-reset -i 1
+    nvidia-smi -L 2>/dev/null | grep -c A10
+    echo "4,33,2,-;NVRM: Xid (PCI:0000:e3:00): 79, pid=3, name=python, GPU has fallen off the bus." >>"$SIMULATED_KMSG"
+    nvidia-smi -L 2>/dev/null | grep -c A10
+    setpriv --reuid 65534 --regid 65534 --clear-groups nvidia-smi -r 2>/dev/null
+    nvidia-smi -r | tail -n 2
+    nvidia-smi -L 2>/dev/null | grep -c A10
+    tail -n 1 "$SIMULATED_KMSG"' - "$programs/cuda-client"
+  [ "$output" = "NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
+NVRM: Xid (PCI:0000:ca:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double bit error (DBE) has been detected
+GPU 0: NVIDIA A10 (UUID: GPU-ac83bb1e-786d-777f-30
+Unable to determine the device handle for gpu 1: G
+GPU 2: NVIDIA A10 (UUID: GPU-7c586678-4fa5-db14-1f
+GPU 3: NVIDIA A10 (UUID: GPU-f9c30051-db1c-fd35-f9
+count: 3
+GPU 00000000:65:00.0 was successfully reset.
+All done.
+4
+3
+GPU 00000000:17:00.0 could not be reset: Insufficient Permissions
+GPU 00000000:E3:00.0 was successfully reset.
+All done.
+4
+NVRM: GPU 0000:e3:00.0: GPU reset" ] || { echo "$output $stderr"; return 1; }
+  # a fault for good: no reset helps, and nobody answers on the bus
+  run -0 --separate-stderr "$sim" run -t quad --fault gpu-lost=1 -- sh -c '
+    cat "$SIMULATED_KMSG"; nvidia-smi -r -i 1; od -An -tx1 -N4 /sys/bus/pci/devices/0000:65:00.0/config'
+  [ "$output" = "NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
+GPU 00000000:65:00.0 could not be reset: GPU is lost
+ ff ff ff ff" ] || { echo "$output $stderr"; return 1; }
+  run -64 "$sim" create --fault xid=0:79 "$root"
+  [ "${lines[0]}" = "graft-sim: fault 'xid': only 'graft-sim run' has a kernel log" ]
+  run -64 "$sim" run --fault xid=0 -- true
+  [ "${lines[0]}" = "graft-sim: fault 'xid=0': an index and a number from 1 to 999 are expected, such as 0:79" ]
+  run -64 "$sim" run --fault xid=1:79 -- true
+  [ "${lines[0]}" = "graft-sim: fault 'xid=1:79': the topology has no GPU of that index" ]
+}
+
+@test "NVML reports what is written to the kernel log, be it a file or a FIFO" {
+  local log
+  mkfifo "$BATS_TEST_TMPDIR/fifo"
+  : > "$BATS_TEST_TMPDIR/file"
+  for log in file fifo; do
+    # shellcheck disable=SC2016
+    SIMULATED_KMSG=$BATS_TEST_TMPDIR/$log run -0 --separate-stderr simulated a100-mig sh -ec '
+      "$1" 1000 >"$2" & client=$!
+      for i in $(seq 100); do grep -q waiting "$2" && break; sleep 0.05; done
+      {
+        echo "NVRM: Xid (PCI:0000:0f:00 GPU-I:03 GPU-CI:00): 43, pid=1234, name=python, Ch 00000010"
+        echo "[ 12.5] NVRM: Xid (0000:07:00): 31, Channel 00000001"
+        echo "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal"
+        echo "NVRM: Xid (PCI:0000:99:00): 79, no GPU of this host"
+        echo "NVRM: Xid (PCI:0000:4e:00): 79, pid=1, name=x, GPU has fallen off the bus."
+      } >>"$SIMULATED_KMSG"
+      wait $client
+      cat "$2"' - "$programs/nvml-client" "$BATS_TEST_TMPDIR/$log.said"
+    # a FIFO has no past: after its line has been read, the GPU is as before
+    [ "$output" = "waiting
+GPU 1: Xid 43, instances 3/0
+GPU 0: Xid 31, instances -1/-1
+$([ $log = fifo ] && echo "GPU 3: Xid 79, instances -1/-1" || echo "a lost GPU: Xid 79")" ] || { echo "$output $stderr"; return 1; }
+  done
 }
 
 @test "anything can be missing" {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A container whose cgroup systemd manages keeps its GPU when systemd puts its own rules in force again: at `systemctl daemon-reload`, and when
 # an engine updates the container. Each test runs on a host that systemd runs (test/tools/systemd-host), with cgroup v1 and with v2.
+# lane: quiet
 
 load lib.bash
 load engines.bash
@@ -177,7 +178,10 @@ crun_runtime_start() {
   chmod 0755 "$work/crun"
   printf '[nvidia-container-runtime]\nmode = "%s"\nruntimes = ["%s"]\n' "$1" "$work/crun" >"$work/config.toml"
   oci=(env NVIDIA_CTK_CONFIG_FILE_PATH="$work/config.toml" nvidia-container-runtime)
-  oci_start NVIDIA_VISIBLE_DEVICES=0 "$(type -P true)"
+  # QUIRK: crun fails where a hook ends before it has read the state.
+  printf '#!/bin/sh\nexec cat >/dev/null\n' >"$work/hook"
+  chmod 0755 "$work/hook"
+  oci_start NVIDIA_VISIBLE_DEVICES=0 "$work/hook"
 }
 
 # containerd, with systemd as the keeper of cgroups, from the first test on that needs it.
@@ -258,7 +262,13 @@ open_devices='
     echo "$node: ${error##*: }"
   done'
 gpus() {
-  in_container sh -c "$open_devices"
+  local seen
+  # QUIRK: on a busy machine 'ctr task exec' may lose what a short program has said.
+  for _ in 1 2 3; do
+    seen=$(in_container sh -c "$open_devices") || return
+    [ -z "$seen" ] || break
+  done
+  echo "$seen"
 }
 
 # expect_gpus MOMENT ERROR: of GPU 0. The simulated node has no driver behind it: who may open it is told that there is no such device.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every kind of edit, for every kind of target; what it leaves of the calling process; and that a late failure undoes all. */
+/*
+ * Every kind of edit, for every kind of target; its effects on the calling process; and that a late
+ * failure undoes everything.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +84,7 @@ static void test_owner(void **state)
 {
 	struct world *world = usual(WORLD_USERNS);
 	static const char *const made[] = { "/dev/nvidia0", "/proc/driver/nvidia/params", "/usr/lib/nvidia/current",
-					    "/etc/ld.so.cache", "/usr/lib/x86_64-linux-gnu/libcuda.so.1" };
+					    "/etc/ld.so.cache", "/usr/lib/" MACHINE_TRIPLET "/libcuda.so.1" };
 	struct stat st;
 
 	(void)state;
@@ -93,7 +96,7 @@ static void test_owner(void **state)
 	world_free(world);
 }
 
-/* The last step fails: everything is as it was. */
+/* The last step fails: everything is as before. */
 static void undo_all(enum world_kind kind, bool cgroup)
 {
 	struct world *world = usual(kind);
@@ -109,7 +112,7 @@ static void undo_all(enum world_kind kind, bool cgroup)
 	world_assert_same(&before, &after, world_kind_names[kind]);
 	assert_null(strstr(world->log, "could not"));
 	if (kind != WORLD_ROOTLESS) {
-		assert_string_equal(world->prefix, cgroup ? "mount error" : "ldcache error");
+		assert_string_equal(graft_error_step(&world->error), cgroup ? "mount error" : "ldcache error");
 		assert_string_equal(standin_calls.order, cgroup ? "mount state allow disallow mount "
 								: "mount state allow ldcache refresh mount disallow ");
 	}
@@ -127,7 +130,7 @@ static void test_undo(void **state)
 	}
 }
 
-/* Twice on the same container: the mounts are stacked, the second time over the first. */
+/* Twice on the same container: the second mounts are stacked over the first. */
 static void test_twice(void **state)
 {
 	struct world *world = usual(WORLD_SUPERVISED);
@@ -135,7 +138,7 @@ static void test_twice(void **state)
 	(void)state;
 	assert_int_equal(world_apply(world), 0);
 	world->plan.edits[0].kind = GRAFT_EDIT_DIRECTORY;
-	/* ldcache_state of the stand-in demands an untouched image */
+	/* the stand-in of ldcache_state requires an untouched image */
 	for (size_t i = 0; i < world->plan.n_edits; i++)
 		if (world->plan.edits[i].kind == GRAFT_EDIT_LDCACHE)
 			world->plan.edits[i].kind = GRAFT_EDIT_ENV;
@@ -144,14 +147,14 @@ static void test_twice(void **state)
 	world_free(world);
 }
 
-/* Sources that are not what the plan says; nothing is touched. */
+/* Sources that differ from the plan; nothing is changed. */
 static void test_wrong_sources(void **state)
 {
 	static const struct {
 		enum graft_edit_kind kind;
 		enum graft_source_type type;
 		const char *source;
-		const char *text, *end; /* around the source */
+		const char *text, *end; /* before and after the source */
 	} cases[] = {
 		{ GRAFT_EDIT_BIND, GRAFT_SOURCE_FILE, "/fw", "unexpected source file mode 40755 for ", "" },
 		{ GRAFT_EDIT_BIND, GRAFT_SOURCE_FILE, "/link", "unexpected source file mode 120777 for ", "" },
@@ -207,20 +210,20 @@ static void test_targets(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
-		assert_int_equal(graft_target_open(cases[i].pid, true, cases[i].rootfs, NULL, &target, &err), -1);
+		assert_int_equal(graft_target_open(cases[i].pid, true, cases[i].rootfs, NULL, NULL, &target, &err), -1);
 		assert_string_equal(graft_error_text(&err, text, sizeof(text)), cases[i].text);
 		assert_int_equal(target.root.fd, -1);
 	}
 	(void)snprintf(want, sizeof(want), "path error: /proc/%d/root/nonexistent: no such file or directory",
 		       (int)getpid());
-	assert_int_equal(graft_target_open(getpid(), true, "/nonexistent", NULL, &target, &err), -1);
+	assert_int_equal(graft_target_open(getpid(), true, "/nonexistent", NULL, NULL, &target, &err), -1);
 	assert_string_equal(graft_error_text(&err, text, sizeof(text)), want);
-	assert_int_equal(graft_target_open(1, false, "/nonexistent", NULL, &target, &err), -1);
+	assert_int_equal(graft_target_open(1, false, "/nonexistent", NULL, NULL, &target, &err), -1);
 	assert_string_equal(graft_error_text(&err, text, sizeof(text)),
 			    "path error: /nonexistent: no such file or directory");
 }
 
-/* Flags that the source's mount has are kept; propagation is private. */
+/* The flags of the source's mount are kept; propagation is private. */
 static void test_flags_are_added(void **state)
 {
 	struct world *world = world_new(WORLD_SUPERVISED);

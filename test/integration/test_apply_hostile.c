@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images that want out. Whatever lies at the places that a plan names: nothing outside the root is created, changed, removed or
- * mounted over, nothing hangs, and a failure leaves the image as it was. With the real refresh of the loader's cache.
+ * Images that try to escape. Whatever is at the places that a plan names: nothing outside the root
+ * is created, changed, removed or mounted over, nothing hangs, and a failure leaves the image as it
+ * was. Uses the real refresh of the loader's cache.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,27 +29,27 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "apply/mount.h"
+#include "apply/namespace/mount.h"
 #include "apply_world.h"
 #include "base/cleanup.h"
 
-#define LIBS        "/usr/lib/x86_64-linux-gnu"
+#define LIBS        "/usr/lib/" MACHINE_TRIPLET
 #define LIMIT_MS    2000
 #define MIN_ROUNDS  10000
 #define MIN_APPLIES 150
 
-/* The places a hostile image prepares: directories on the way, and the targets themselves. */
+/* The places that a hostile image prepares: directories on the way, and the targets themselves. */
 static const char *const places[] = {
 	"usr",
 	"usr/lib",
-	"usr/lib/x86_64-linux-gnu",
+	"usr/lib/" MACHINE_TRIPLET,
 	"etc",
 	"etc/nvidia",
 	"dev",
 	"run",
-	"usr/lib/x86_64-linux-gnu/libcuda.so.550",
-	"usr/lib/x86_64-linux-gnu/libcuda.so.1",
-	"usr/lib/x86_64-linux-gnu/libcuda.so",
+	"usr/lib/" MACHINE_TRIPLET "/libcuda.so.550",
+	"usr/lib/" MACHINE_TRIPLET "/libcuda.so.1",
+	"usr/lib/" MACHINE_TRIPLET "/libcuda.so",
 	"etc/nvidia/profile.conf",
 	"etc/ld.so.cache",
 	"etc/ld.so.conf",
@@ -59,7 +60,10 @@ static const char *const places[] = {
 	"opt/view/file",
 };
 
-/* What it puts there: 'l' a link, 'a' a link with the path of TOP on the host in its text, and other kinds of files. */
+/*
+ * What it puts there: 'l' a link, 'a' a link whose text contains the host's path of TOP, and other
+ * kinds of files.
+ */
 static const struct trap {
 	const char *name;
 	char kind;
@@ -114,7 +118,9 @@ static const char *outside(struct world *world, const char *path)
 	return graft_arena_printf(world->arena, "%s/outside/%s", world->top, path);
 }
 
-/* The image is a mount of its own, over which no hard link can be made; it is taken away for a moment. */
+/*
+ * The image is a separate mount, so no hard link can be made into it; it is unmounted for a moment.
+ */
 static void put_hard_link(struct world *world, const char *file, const char *path)
 {
 	assert_int_equal(umount2(world->rootfs, MNT_DETACH), 0);
@@ -123,7 +129,7 @@ static void put_hard_link(struct world *world, const char *file, const char *pat
 	assert_int_equal(mount(world->rootfs, world->rootfs, NULL, MS_BIND, NULL), 0);
 }
 
-/* "%s" of a link's text is TOP. */
+/* "%s" in a link's text is replaced by TOP. */
 static const char *with_top(struct world *world, const char *text)
 {
 	const char *mark = strstr(text, "%s");
@@ -160,7 +166,7 @@ static void set_trap(struct world *world, const char *place, const struct trap *
 		put_sparse(path);
 }
 
-/* What a plan does to libraries, devices, sockets, /etc and a view on a tmpfs. */
+/* Plans the usual edits of libraries, devices, sockets and /etc, and a view on a tmpfs. */
 static void plan_usual(struct world *world)
 {
 	static const char *const folders[] = { LIBS };
@@ -195,7 +201,7 @@ static void plan_usual(struct world *world)
 	edit->n_folders = 1;
 	edit->entries = graft_arena_alloc(world->arena, sizeof(*edit->entries));
 	edit->n_entries = 1;
-	edit->entries[0] = (struct graft_ldcache_entry){ "libcuda.so.1", LIBS "/libcuda.so.1", 0x0303 };
+	edit->entries[0] = (struct graft_ldcache_entry){ "libcuda.so.1", LIBS "/libcuda.so.1", MACHINE_ABI };
 }
 
 static struct world *new_image(enum world_kind kind)
@@ -205,13 +211,13 @@ static struct world *new_image(enum world_kind kind)
 	world_usual_image(world);
 	world_directory(world, "etc/nvidia");
 	world_directory(world, "opt");
-	world_file(world, "etc/ld.so.conf", "/usr/lib/x86_64-linux-gnu\n");
+	world_file(world, "etc/ld.so.conf", LIBS "\n");
 	assert_int_equal(mkdir(outside(world, "new"), 0755), 0);
 	plan_usual(world);
 	return world;
 }
 
-/* All that is not the image: its tree is the rest of the tmpfs; mounts of this process. */
+/* Everything but the image: the rest of the tmpfs, and the mounts of this process. */
 static void snapshot_outside(struct world *world, struct graft_buffer *out)
 {
 	world_tree(outside(world, ""), out);
@@ -219,7 +225,7 @@ static void snapshot_outside(struct world *world, struct graft_buffer *out)
 	world_mounts(getpid(), out);
 }
 
-/* Each mount that the container has and had not before lies below its root. */
+/* Checks that each new mount of the container is below its root. */
 static void check_mounts(struct world *world, const struct graft_buffer *before, const char *when)
 {
 	struct graft_buffer after = { 0 };
@@ -238,7 +244,7 @@ static void check_mounts(struct world *world, const struct graft_buffer *before,
 	graft_buffer_done(&after);
 }
 
-/* Of this process: the machine may be busy with others. What waits for ever ends by the alarm. */
+/* CPU time of this process, since the machine may be busy. An endless wait ends with the alarm. */
 static long now_ms(void)
 {
 	struct timespec now;
@@ -247,7 +253,10 @@ static long now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Applies; the world outside must be the same, and after a failure the image too. Returns whether it was applied. */
+/*
+ * Applies the plan. Everything outside must be unchanged, and after a failure the image, too.
+ * Returns whether it was applied.
+ */
 static bool apply_checked(struct world *world, const char *when)
 {
 	struct graft_buffer outside_before = { 0 }, outside_after = { 0 }, all_before = { 0 }, all_after = { 0 };
@@ -294,7 +303,7 @@ static void test_traps(void **state)
 
 			(void)snprintf(when, sizeof(when), "%s at %s", traps[j].name, places[i]);
 			set_trap(world, places[i], &traps[j]);
-			/* So that magic links lead somewhere. */
+			/* So that magic links have a target. */
 			assert_int_equal(mount("proc", world_path(world, "proc"), "proc", 0, NULL), 0);
 			/* The device tmpfs of the container would hide it. */
 			world->bare = true;
@@ -311,10 +320,10 @@ static void test_traps(void **state)
 	assert_true(applied > 20 && refused > 20);
 }
 
-/* A hard link to a file of the host at every name that is written or mounted over. */
+/* A hard link to a file of the host, at every name that is written to or mounted over. */
 static void test_hard_links(void **state)
 {
-	static const char *const names[] = { "usr/lib/x86_64-linux-gnu/libcuda.so.550",
+	static const char *const names[] = { "usr/lib/" MACHINE_TRIPLET "/libcuda.so.550",
 					     "etc/nvidia/profile.conf",
 					     "etc/ld.so.cache",
 					     "etc/ld.so.cache~",
@@ -352,7 +361,7 @@ static void test_hard_links(void **state)
 	world_free(world);
 }
 
-/* A read-only root: an error that says so, unless everything is in place already. */
+/* A read-only root: the error reports that, unless everything is in place already. */
 static void test_read_only_root(void **state)
 {
 	struct world *world = new_image(WORLD_SUPERVISED);
@@ -368,7 +377,7 @@ static void test_read_only_root(void **state)
 	world->bare = true;
 	world_file(world, LIBS "/libcuda.so.550", "");
 	world_file(world, "dev/nvidia0", "");
-	world->plan.edits[1] = world->plan.edits[4]; /* the library and the node only */
+	world->plan.edits[1] = world->plan.edits[4]; /* only the library and the node */
 	world->plan.n_edits = 2;
 	assert_int_equal(mount(NULL, world->rootfs, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL), 0);
 	assert_true(apply_checked(world, "read-only with mount points"));
@@ -388,7 +397,7 @@ static void use_overlay(struct world *world)
 		skip();
 }
 
-/* The usual root of a container: layers below stay as they are. */
+/* The usual root of a container: the lower layers stay as they are. */
 static void test_overlay_root(void **state)
 {
 	struct world *world = new_image(WORLD_SUPERVISED);
@@ -411,11 +420,11 @@ static void test_overlay_root(void **state)
 	world_free(world);
 }
 
-/* ---- mount(2): the mount is found by a name that may lead elsewhere by then ---- */
+/* ---- mount(2): the mount is found by a name that may resolve elsewhere by then ---- */
 
 static const struct misled {
 	const char *what;
-	const char *name; /* by which the mount on "mine" is looked for */
+	const char *name; /* by which the mount on "mine" is searched for */
 	bool found;
 } misleds[] = {
 	{ "the name is gone", "gone", false },
@@ -425,16 +434,15 @@ static const struct misled {
 	{ "the name is right", "mine", true },
 };
 
-static int mount_misled(const struct graft_mounter *mounter, bool directory, int source_fd,
-			const struct graft_spot *spot, int *ret_fd)
+static int mount_misled(struct graft_mounter *mounter, bool directory, int source_fd, const struct graft_spot *spot,
+			int *ret_fd)
 {
 	if (directory)
 		return graft_mount_tmpfs(mounter, spot, 0755, 0, ret_fd);
 	return graft_mount_bind(mounter, source_fd, spot, ret_fd);
 }
 
-static void check_misled(struct world *world, const struct graft_mounter *mounter, bool directory,
-			 const struct misled *row)
+static void check_misled(struct world *world, struct graft_mounter *mounter, bool directory, const struct misled *row)
 {
 	const char *mine = world_path(world, "place/mine");
 	auto_close int source_fd = open(outside(world, "secret"), O_PATH | O_CLOEXEC);
@@ -478,8 +486,9 @@ static void make_place(struct world *world, const char *place, bool directory)
 }
 
 /*
- * Whatever has the name: the mount is found or taken back, nothing stays (a mount point that stays mounted cannot be removed), and no other mount is
- * taken for it, gets its flags or is unmounted.
+ * Whatever has the name: the mount is found or undone, nothing remains (a mount point that stays
+ * mounted cannot be removed), and no other mount is mistaken for it, gets its flags or is
+ * unmounted.
  */
 static void check_all_misled(bool directory)
 {
@@ -513,7 +522,7 @@ static void test_misled(void **state)
 	check_all_misled(true);
 }
 
-/* ---- somebody swaps a directory and a link all the time ---- */
+/* ---- another process keeps swapping a directory and a link ---- */
 
 struct swapper {
 	volatile long rounds;
@@ -527,8 +536,8 @@ static pid_t start_swapping(struct swapper *swapper, const char *a, const char *
 	assert_true(pid >= 0);
 	if (pid > 0)
 		return pid;
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed assertion must not leave it behind */
-	/* Ends after an even number of swaps: everything has its own name again. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed assertion must not leave the process behind */
+	/* Ends after an even number of swaps, so that everything has its own name again. */
 	while (!swapper->stop || swapper->rounds % 2 != 0) {
 		if (renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) < 0)
 			_exit(1);
@@ -538,8 +547,9 @@ static pid_t start_swapping(struct swapper *swapper, const char *a, const char *
 }
 
 /*
- * Applies and undoes over and over (the last edit cannot work), while `place` and a link that says `text` change names. After each
- * round the container's mounts are the old ones; at the end the image is.
+ * Applies and undoes repeatedly (the last edit cannot succeed) while `place` and a link with this
+ * text swap names. After each round the container's mounts are the old ones; at the end the image
+ * is, too.
  */
 static void swap_while_applying(const char *place, const char *text)
 {
@@ -553,7 +563,7 @@ static void swap_while_applying(const char *place, const char *text)
 
 	assert_true(swapper != MAP_FAILED);
 	world->bare = true;
-	world->plan.n_edits--; /* the cache is not what races here */
+	world->plan.n_edits--; /* the cache is not part of this race */
 	world_file(world, "usr/elsewhere/target", "");
 	world_directory(world, "opt/view");
 	world_add(world, GRAFT_EDIT_BIND, "/lib/libptx.so.550", "/usr/elsewhere/target")->flags = GRAFT_MOUNT_RDONLY;
@@ -598,12 +608,12 @@ static void swap_while_applying(const char *place, const char *text)
 static void test_swaps(void **state)
 {
 	(void)state;
-	swap_while_applying("usr/lib/x86_64-linux-gnu", "../../../../../../outside");
+	swap_while_applying("usr/lib/" MACHINE_TRIPLET, "../../../../../../outside");
 	swap_while_applying("usr/lib", "/");
 	swap_while_applying("etc/nvidia", "/proc/self/root/tmp");
 	swap_while_applying("etc", "../../../../../../outside/new");
 	swap_while_applying("usr", "../outside");
-	swap_while_applying("usr/lib/x86_64-linux-gnu", "%s/outside/new");
+	swap_while_applying("usr/lib/" MACHINE_TRIPLET, "%s/outside/new");
 	swap_while_applying("etc/nvidia", "%s/outside/new");
 	swap_while_applying("usr/elsewhere/target", "../../../../../../outside/secret");
 	swap_while_applying("usr/elsewhere/target", "%s/outside/secret");

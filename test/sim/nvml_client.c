@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvml_client: asks libnvidia-ml.so.1 what nvidia-smi does not: every name that the stack looks up exists, handles by UUID and bus id,
- * parents of MIG devices, small buffers, misuse. Silent when all is right; otherwise one line says what is not.
+ * MIG devices and their instances, links, distances, events, small buffers, misuse. Prints one line for each MIG device and, of each GPU,
+ * its links and its fabric; what is not right is a line that begins with 'line' or 'missing', and exit status 1. With a number
+ * of milliseconds it prints the events that arrive until there was none for that long.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "nvml_api.h"
@@ -91,10 +94,65 @@ static void check_names(void)
 		"nvmlEventSetCreate",
 		"nvmlEventSetWait_v2",
 		"nvmlDeviceRegisterEvents",
+		"nvmlEventSetWait",
+		"nvmlEventSetFree",
+		"nvmlDeviceGetSupportedEventTypes",
+		"nvmlDeviceGetGpuInstanceById",
+		"nvmlDeviceGetGpuInstances",
+		"nvmlDeviceGetGpuInstanceProfileInfo",
+		"nvmlDeviceGetGpuInstanceProfileInfoV",
+		"nvmlDeviceGetGpuInstancePossiblePlacements",
+		"nvmlDeviceGetGpuInstanceRemainingCapacity",
+		"nvmlDeviceCreateGpuInstance",
+		"nvmlGpuInstanceGetInfo",
+		"nvmlGpuInstanceGetComputeInstances",
+		"nvmlGpuInstanceGetComputeInstanceById",
+		"nvmlGpuInstanceGetComputeInstanceProfileInfo",
+		"nvmlGpuInstanceGetComputeInstanceProfileInfoV",
+		"nvmlGpuInstanceCreateComputeInstance",
+		"nvmlGpuInstanceDestroy",
+		"nvmlComputeInstanceGetInfo",
+		"nvmlComputeInstanceGetInfo_v2",
+		"nvmlComputeInstanceDestroy",
+		"nvmlDeviceSetMigMode",
+		"nvmlDeviceGetTopologyCommonAncestor",
+		"nvmlDeviceGetTopologyNearestGpus",
+		"nvmlDeviceGetP2PStatus",
+		"nvmlDeviceGetNvLinkState",
+		"nvmlDeviceGetNvLinkVersion",
+		"nvmlDeviceGetNvLinkCapability",
+		"nvmlDeviceGetNvLinkRemotePciInfo",
+		"nvmlDeviceGetNvLinkRemotePciInfo_v2",
+		"nvmlDeviceGetNvLinkRemoteDeviceType",
+		"nvmlDeviceGetCpuAffinity",
+		"nvmlDeviceGetMemoryAffinity",
+		"nvmlDeviceGetNumaNodeId",
+		"nvmlDeviceGetGpuFabricInfo",
+		"nvmlDeviceGetGpuFabricInfoV",
+		"nvmlDeviceGetPlatformInfo",
+		"nvmlDeviceGetFieldValues",
+		"nvmlDeviceGetVirtualizationMode",
+		"nvmlDeviceGetTotalEccErrors",
+		"nvmlDeviceGetRemappedRows",
+		"nvmlDeviceGetRetiredPages",
+		"nvmlDeviceGetTotalEnergyConsumption",
+		"nvmlDeviceGetSamples",
+		"nvmlDeviceGetVgpuMetadata",
+		"nvmlDeviceGetHandleByUUIDV",
+		"nvmlSystemGetConfComputeState",
+		"nvmlSystemGetProcessName",
+		"nvmlGpmQueryDeviceSupport",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		failed = !find(names[i]) || failed;
+}
+
+/* What the library does not have is not there, and what a GPU does not have is refused. */
+static void check_absent(void)
+{
+	EXPECT(1, dlsym(library, "nvmlDeviceGetSoulInfo") == NULL);
+	EXPECT(NVML_NOT_SUPPORTED, CALL("nvmlGpmQueryDeviceSupport", (void *, void *), NULL, NULL));
 }
 
 static void check_misuse(void)
@@ -156,15 +214,181 @@ static void check_gpu(nvmlDevice_t device, unsigned int index)
 	EXPECT(NVML_NOT_SUPPORTED, CALL("nvmlDeviceGetGpuInstanceId", (nvmlDevice_t, unsigned int *), device, &number));
 }
 
+/* --- links --- */
+
+static void check_field(nvmlDevice_t device, unsigned int field, unsigned int want)
+{
+	nvmlFieldValue_t value = { .fieldId = field };
+
+	EXPECT(NVML_SUCCESS,
+	       CALL("nvmlDeviceGetFieldValues", (nvmlDevice_t, int, nvmlFieldValue_t *), device, 1, &value));
+	EXPECT(NVML_SUCCESS, value.nvmlReturn);
+	EXPECT(want, value.value.uiVal);
+}
+
+/* Links are up and lead to a switch or to another GPU that leads back. */
+static void check_links(nvmlDevice_t device)
+{
+	unsigned int active, kind, version, n = 0;
+	nvmlPciInfo_t remote, own;
+	nvmlDevice_t peer = NULL;
+
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetPciInfo_v3", (nvmlDevice_t, nvmlPciInfo_t *), device, &own));
+	while (CALL("nvmlDeviceGetNvLinkState", (nvmlDevice_t, unsigned int, unsigned int *), device, n, &active) ==
+	       NVML_SUCCESS) {
+		EXPECT(1, active);
+		EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetNvLinkVersion", (nvmlDevice_t, unsigned int, unsigned int *),
+					  device, n, &version));
+		EXPECT(1, version >= 2 && version <= 5);
+		EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetNvLinkRemotePciInfo_v2",
+					  (nvmlDevice_t, unsigned int, nvmlPciInfo_t *), device, n, &remote));
+		EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetNvLinkRemoteDeviceType",
+					  (nvmlDevice_t, unsigned int, unsigned int *), device, n, &kind));
+		EXPECT(1, kind == 0 || kind == 2);
+		EXPECT(kind == 0 ? NVML_SUCCESS : NVML_NOT_FOUND,
+		       CALL("nvmlDeviceGetHandleByPciBusId_v2", (const char *, nvmlDevice_t *), remote.busId, &peer));
+		EXPECT(0, strcmp(remote.busId, own.busId) == 0);
+		n++;
+	}
+	check_field(device, 91, n);
+	EXPECT(n > 0 ? NVML_INVALID_ARGUMENT : NVML_NOT_SUPPORTED,
+	       CALL("nvmlDeviceGetNvLinkState", (nvmlDevice_t, unsigned int, unsigned int *), device, n, &active));
+	(void)printf("%u links of version %u\n", n, n > 0 ? version : 0);
+}
+
+/* Two ways to ask how far GPUs are from each other have the same answer. */
+static void check_distances(nvmlDevice_t device, unsigned int count)
+{
+	static const unsigned int levels[] = { 10, 20, 30, 40, 50 };
+	unsigned int level, n, total = 0;
+	nvmlDevice_t near[32], other;
+	unsigned long cpus[64];
+
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		n = 32;
+		EXPECT(NVML_SUCCESS,
+		       CALL("nvmlDeviceGetTopologyNearestGpus",
+			    (nvmlDevice_t, unsigned int, unsigned int *, nvmlDevice_t *), device, levels[i], &n, near));
+		total += n;
+		for (unsigned int k = 0; k < n; k++) {
+			EXPECT(NVML_SUCCESS,
+			       CALL("nvmlDeviceGetTopologyCommonAncestor", (nvmlDevice_t, nvmlDevice_t, unsigned int *),
+				    device, near[k], &level));
+			EXPECT(levels[i], level);
+		}
+	}
+	EXPECT(count - 1, total);
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetTopologyCommonAncestor", (nvmlDevice_t, nvmlDevice_t, unsigned int *),
+				  device, device, &level));
+	EXPECT(0, level);
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetHandleByIndex_v2", (unsigned int, nvmlDevice_t *), count - 1, &other));
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetP2PStatus", (nvmlDevice_t, nvmlDevice_t, unsigned int, unsigned int *),
+				  device, other, 0, &level));
+	EXPECT(NVML_SUCCESS,
+	       CALL("nvmlDeviceGetCpuAffinity", (nvmlDevice_t, unsigned int, unsigned long *), device, 64, cpus));
+	EXPECT(0, cpus[0] == 0 && cpus[1] == 0);
+}
+
+static void check_versions(nvmlDevice_t device)
+{
+	nvmlGpuFabricInfo_v2_t fabric = { .version = 1 };
+	nvmlGpuFabricInfo_t first;
+	nvmlGpuFabricInfo_v3_t third = { .version = NVML_VERSION(third, 3) };
+
+	EXPECT(NVML_ARGUMENT_VERSION_MISMATCH,
+	       CALL("nvmlDeviceGetGpuFabricInfoV", (nvmlDevice_t, nvmlGpuFabricInfo_v2_t *), device, &fabric));
+	fabric.version = NVML_VERSION(fabric, 2);
+	EXPECT(NVML_SUCCESS,
+	       CALL("nvmlDeviceGetGpuFabricInfoV", (nvmlDevice_t, nvmlGpuFabricInfo_v2_t *), device, &fabric));
+	EXPECT(NVML_SUCCESS,
+	       CALL("nvmlDeviceGetGpuFabricInfoV", (nvmlDevice_t, nvmlGpuFabricInfo_v3_t *), device, &third));
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetGpuFabricInfo", (nvmlDevice_t, nvmlGpuFabricInfo_t *), device, &first));
+	EXPECT(first.state, fabric.state);
+	EXPECT(first.cliqueId, third.cliqueId);
+	(void)printf("fabric: state %u, clique %u\n", first.state, first.cliqueId);
+}
+
+static void check_events(nvmlDevice_t device)
+{
+	unsigned long long types = 0;
+	nvmlEventSet_t set = NULL;
+	nvmlEventData_t event;
+
+	EXPECT(NVML_SUCCESS, CALL("nvmlEventSetCreate", (nvmlEventSet_t *), &set));
+	EXPECT(NVML_SUCCESS,
+	       CALL("nvmlDeviceGetSupportedEventTypes", (nvmlDevice_t, unsigned long long *), device, &types));
+	EXPECT(1, (types & NVML_EVENT_XID) != 0);
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceRegisterEvents", (nvmlDevice_t, unsigned long long, nvmlEventSet_t),
+				  device, types, set));
+	EXPECT(NVML_NOT_SUPPORTED, CALL("nvmlDeviceRegisterEvents", (nvmlDevice_t, unsigned long long, nvmlEventSet_t),
+					device, 1ull << 40, set));
+	EXPECT(NVML_TIMEOUT,
+	       CALL("nvmlEventSetWait_v2", (nvmlEventSet_t, nvmlEventData_t *, unsigned int), set, &event, 1));
+	EXPECT(NVML_SUCCESS, CALL("nvmlEventSetFree", (nvmlEventSet_t), set));
+}
+
+/* --- MIG --- */
+
+/*
+ * From a MIG device to its GPU instance, from that to its profile and to the compute instance, and
+ * back to the device: the way on which device plugins find the name of its profile.
+ */
+static void check_instances(nvmlDevice_t gpu, nvmlDevice_t mig)
+{
+	nvmlGpuInstanceProfileInfo_v2_t profile = { .version = NVML_VERSION(profile, 2) };
+	nvmlGpuInstance_t instance = NULL, same[8] = { NULL };
+	nvmlComputeInstance_t compute = NULL;
+	nvmlComputeInstanceProfileInfo_t compute_profile;
+	nvmlComputeInstanceInfo_t compute_info;
+	unsigned int id, count = 0, slot = 0;
+	nvmlGpuInstanceInfo_t info;
+	char name[160];
+
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetGpuInstanceId", (nvmlDevice_t, unsigned int *), mig, &id));
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetGpuInstanceById", (nvmlDevice_t, unsigned int, nvmlGpuInstance_t *),
+				  gpu, id, &instance));
+	EXPECT(NVML_SUCCESS,
+	       CALL("nvmlGpuInstanceGetInfo", (nvmlGpuInstance_t, nvmlGpuInstanceInfo_t *), instance, &info));
+	EXPECT(1, info.device == gpu && info.id == id && info.placement.start + info.placement.size <= 8);
+	while (slot < 10 && (CALL("nvmlDeviceGetGpuInstanceProfileInfoV",
+				  (nvmlDevice_t, unsigned int, nvmlGpuInstanceProfileInfo_v2_t *), gpu, slot,
+				  &profile) != NVML_SUCCESS ||
+			     profile.id != info.profileId))
+		slot++;
+	EXPECT(1, slot < 10);
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetName", (nvmlDevice_t, char *, unsigned int), mig, name, sizeof(name)));
+	EXPECT(1, strstr(name, profile.name + strlen("MIG ")) != NULL);
+	(void)printf("%s: %s at %u:%u\n", strstr(name, "MIG"), profile.name, info.placement.start, info.placement.size);
+	EXPECT(NVML_SUCCESS,
+	       CALL("nvmlDeviceGetGpuInstances", (nvmlDevice_t, unsigned int, nvmlGpuInstance_t *, unsigned int *), gpu,
+		    info.profileId, same, &count));
+	EXPECT(1, count >= 1);
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetComputeInstanceId", (nvmlDevice_t, unsigned int *), mig, &id));
+	EXPECT(NVML_SUCCESS, CALL("nvmlGpuInstanceGetComputeInstanceById",
+				  (nvmlGpuInstance_t, unsigned int, nvmlComputeInstance_t *), instance, id, &compute));
+	EXPECT(NVML_SUCCESS, CALL("nvmlComputeInstanceGetInfo_v2", (nvmlComputeInstance_t, nvmlComputeInstanceInfo_t *),
+				  compute, &compute_info));
+	EXPECT(1, compute_info.device == gpu && compute_info.gpuInstance == instance && compute_info.id == id);
+	EXPECT(NVML_SUCCESS, CALL("nvmlGpuInstanceGetComputeInstanceProfileInfo",
+				  (nvmlGpuInstance_t, unsigned int, unsigned int, nvmlComputeInstanceProfileInfo_t *),
+				  instance, compute_info.profileId, 0, &compute_profile));
+	EXPECT(compute_info.placement.size, compute_profile.sliceCount);
+}
+
 static void check_mig(nvmlDevice_t gpu)
 {
-	unsigned int current = 0, pending, flag = 0;
+	unsigned int current = 0, pending, flag = 0, most = 99;
 	nvmlDeviceAttributes_t attributes;
 	nvmlDevice_t mig, parent;
+	nvmlReturn_t mode = CALL("nvmlDeviceGetMigMode", (nvmlDevice_t, unsigned int *, unsigned int *), gpu, &current,
+				 &pending);
 
-	if (CALL("nvmlDeviceGetMigMode", (nvmlDevice_t, unsigned int *, unsigned int *), gpu, &current, &pending) !=
-		NVML_SUCCESS ||
-	    current == 0)
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetMaxMigDeviceCount", (nvmlDevice_t, unsigned int *), gpu, &most));
+	EXPECT(1, mode == NVML_SUCCESS && current == 1 ? most == 7 || most == 4 : most == 0);
+	EXPECT(mode == NVML_SUCCESS && current == 1 ? NVML_NOT_FOUND : NVML_NOT_SUPPORTED,
+	       CALL("nvmlDeviceGetGpuInstanceById", (nvmlDevice_t, unsigned int, nvmlGpuInstance_t *), gpu, 14,
+		    &(nvmlGpuInstance_t){ NULL }));
+	if (mode != NVML_SUCCESS || current == 0)
 		return;
 	for (unsigned int i = 0;; i++) {
 		nvmlReturn_t rc = CALL("nvmlDeviceGetMigDeviceHandleByIndex",
@@ -184,10 +408,43 @@ static void check_mig(nvmlDevice_t gpu)
 			      attributes.multiprocessorCount >= 8);
 		EXPECT(NVML_NOT_SUPPORTED,
 		       CALL("nvmlDeviceGetMinorNumber", (nvmlDevice_t, unsigned int *), mig, &flag));
+		check_instances(gpu, mig);
 	}
 }
 
-int main(void)
+/* With an argument: prints the events of all GPUs for that many milliseconds. */
+static void print_events(unsigned int timeout_ms)
+{
+	unsigned int count = 0, index;
+	nvmlEventSet_t set = NULL;
+	nvmlEventData_t event;
+	nvmlDevice_t device;
+
+	EXPECT(NVML_SUCCESS, CALL("nvmlInit_v2", (void)));
+	EXPECT(NVML_SUCCESS, CALL("nvmlEventSetCreate", (nvmlEventSet_t *), &set));
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetCount_v2", (unsigned int *), &count));
+	for (unsigned int i = 0; i < count; i++) {
+		EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetHandleByIndex_v2", (unsigned int, nvmlDevice_t *), i, &device));
+		EXPECT(NVML_SUCCESS,
+		       CALL("nvmlDeviceRegisterEvents", (nvmlDevice_t, unsigned long long, nvmlEventSet_t), device,
+			    NVML_EVENT_XID, set));
+	}
+	(void)puts("waiting");
+	(void)fflush(stdout);
+	while (CALL("nvmlEventSetWait_v2", (nvmlEventSet_t, nvmlEventData_t *, unsigned int), set, &event,
+		    timeout_ms) == NVML_SUCCESS) {
+		nvmlReturn_t rc = CALL("nvmlDeviceGetIndex", (nvmlDevice_t, unsigned int *), event.device, &index);
+
+		if (rc == NVML_SUCCESS)
+			(void)printf("GPU %u: Xid %llu, instances %d/%d\n", index, event.eventData,
+				     (int)event.gpuInstanceId, (int)event.computeInstanceId);
+		else
+			(void)printf("a lost GPU: Xid %llu\n", event.eventData);
+		(void)fflush(stdout);
+	}
+}
+
+int main(int argc, char **argv)
 {
 	unsigned int count = 0;
 	nvmlDevice_t device;
@@ -197,12 +454,21 @@ int main(void)
 		(void)printf("%s\n", dlerror());
 		return 1;
 	}
+	if (argc > 1) {
+		print_events((unsigned int)strtoul(argv[1], NULL, 10));
+		return failed;
+	}
 	check_names();
+	check_absent();
 	check_misuse();
 	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetCount_v2", (unsigned int *), &count));
 	for (unsigned int i = 0; i < count; i++) {
 		EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetHandleByIndex_v2", (unsigned int, nvmlDevice_t *), i, &device));
 		check_gpu(device, i);
+		check_distances(device, count);
+		check_links(device);
+		check_versions(device);
+		check_events(device);
 		check_mig(device);
 	}
 	(void)CALL("nvmlShutdown", (void));

@@ -2,8 +2,8 @@
 /*
  * config_doc: the tables of keys in docs/config.md, from the table of src/request/config.c.
  *
- *	config_doc              prints the tables; they stand between <!-- keys --> and <!-- end of keys -->
- *	config_doc FILE         as a test: whether FILE has them, and every word of them
+ *	config_doc              prints the tables that belong between <!-- keys --> and <!-- end of keys -->
+ *	config_doc FILE         as a test: whether FILE has exactly these tables
  */
 #include <fcntl.h>
 #include <stdio.h>

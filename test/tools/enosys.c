@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * enosys: runs a command on a kernel that is older than it is. The system calls of newer kernels than the oldest that
- * Graft supports (4.18) answer ENOSYS to the command and its children, by a seccomp filter.
+ * enosys: runs a command as on an older kernel. System calls that the oldest kernel that Graft
+ * supports (4.18) does not have return ENOSYS to the command and its children, by a seccomp filter.
  *
  *	enosys [--only NAME[,NAME...]] COMMAND [ARGUMENT...]
  */
@@ -28,7 +28,7 @@ static const struct {
 };
 #define N_CALLS (sizeof(calls) / sizeof(calls[0]))
 
-/* Whether `name` stands in a comma list; a NULL list holds everything. */
+/* Whether `name` is in a comma-separated list; a NULL list contains everything. */
 static int wanted(const char *list, const char *name)
 {
 	size_t length = strlen(name);

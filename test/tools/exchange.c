@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exchange: the hostile process of the integration tests. Swaps the two names of each pair with renameat2(RENAME_EXCHANGE), again and again, until
- * it is ended; counts the rounds in a file, one byte each.
+ * exchange: the hostile process of the integration tests. Swaps the two names of each pair with
+ * renameat2(RENAME_EXCHANGE) until it is killed, and counts the rounds in a file, one byte each.
  *
  *	exchange COUNT A B [A B]...
  */
@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 		return 1;
 	for (;;) {
 		for (int i = 2; i + 1 < argc; i += 2) {
-			/* A mount on one of them is in the way for as long as it is there. */
+			/* Fails while something is mounted on one of them. */
 			if (renameat2(AT_FDCWD, argv[i], AT_FDCWD, argv[i + 1], RENAME_EXCHANGE) == 0 &&
 			    write(count_fd, "", 1) != 1)
 				return 1;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ldcache_tool: the loader cache code by itself, for the oracle tests.
+ * ldcache_tool: the loader cache code alone, for tests that compare it with glibc.
  *
  *	ldcache_tool rewrite IN OUT                             reads a cache and writes it again
  *	ldcache_tool state ROOT                                 prints "merge" or "rebuild"
  *	ldcache_tool refresh ROOT STATE [-m DIR] [NAME=PATH]... makes the loader of a root find libraries; STATE: merge, rebuild, auto;
  *	                                                        -m: a folder that the root's configuration does not search
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "apply/ldcache_refresh.h"
+#include "apply/loader/ldcache_refresh.h"
 #include "base/cleanup.h"
-#include "formats/elf.h"
-#include "formats/ldcache.h"
+#include "formats/loader/elf.h"
+#include "formats/loader/ldcache.h"
 
 static int complain(const struct graft_error *err)
 {
@@ -99,14 +100,16 @@ static double now_ms(void)
 	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-static int refresh(const struct graft_root *root, const char *word, char **args)
+static int refresh(const struct graft_image_root *root, const char *word, char **args)
 {
 	const struct graft_log log = { .write = print_log, .max = GRAFT_LOG_INFO };
-	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+	struct graft_arena *arena = graft_arena_new((size_t)48 << 20);
 	struct graft_journal *journal = graft_journal_new(&log);
 	struct graft_edit edit = { .kind = GRAFT_EDIT_LDCACHE };
 	struct graft_error err = { 0 };
 	enum graft_ldcache_state state = strcmp(word, "merge") == 0 ? GRAFT_LDCACHE_MERGE : GRAFT_LDCACHE_REBUILD;
+	struct graft_loader_work work = { .cache = NULL };
+	struct graft_loader_wish wish;
 	double start = now_ms(), middle;
 	struct rusage usage;
 
@@ -114,7 +117,10 @@ static int refresh(const struct graft_root *root, const char *word, char **args)
 	if (strcmp(word, "auto") == 0)
 		state = graft_ldcache_state(root, &log);
 	middle = now_ms();
-	if (graft_ldcache_refresh(root, &edit, state, journal, &log, &err) < 0) {
+	wish = graft_ldcache_wish(&edit);
+	if ((!edit.musl_path_file &&
+	     graft_loader_cache_read(root, &wish, state, false, &log, arena, &work, &err) < 0) ||
+	    graft_ldcache_refresh(root, &edit, &work, journal, &log, &err) < 0) {
 		graft_journal_undo(journal);
 		return complain(&err);
 	}
@@ -128,7 +134,8 @@ static int refresh(const struct graft_root *root, const char *word, char **args)
 
 int main(int argc, char **argv)
 {
-	struct graft_root root = GRAFT_ROOT_INIT, path = GRAFT_ROOT_INIT;
+	struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
+	struct graft_budget *budget;
 	struct graft_error err = { 0 };
 	int rc;
 
@@ -136,15 +143,17 @@ int main(int argc, char **argv)
 		return rewrite(argv[2], argv[3]);
 	if (argc < 3)
 		return 64;
-	if (graft_root_open(&path, argv[2], &err) < 0)
+	budget = graft_budget_new(GRAFT_BUDGET_CPU_MS);
+	graft_image_root_take(&root, open(argv[2], O_PATH | O_DIRECTORY | O_CLOEXEC), budget);
+	if (root.fd < 0 || !budget) {
+		(void)graft_fail_errno(&err, errno, "open failed: %s", argv[2]);
 		return complain(&err);
-	/* As a container's root is taken: not trusted. */
-	graft_root_take(&root, fcntl(path.fd, F_DUPFD_CLOEXEC, 0));
-	graft_root_close(&path);
+	}
 	if (strcmp(argv[1], "state") == 0) {
 		rc = puts(graft_ldcache_state(&root, NULL) == GRAFT_LDCACHE_MERGE ? "merge" : "rebuild") < 0;
 	} else
 		rc = argc > 3 ? refresh(&root, argv[3], argv + 4) : 64;
-	graft_root_close(&root);
+	graft_image_root_close(&root);
+	graft_budget_free(budget);
 	return rc;
 }

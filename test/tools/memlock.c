@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * memlock: runs a command that raises RLIMIT_MEMLOCK where nobody may raise a limit (no CAP_SYS_RESOURCE): the raise answers 0 and does
- * nothing, by a seccomp filter. That is enough for who raises it to load BPF programs: kernels since 5.11 do not count them, and before, a
- * device program needs less than any limit.
+ * memlock: runs a command that raises RLIMIT_MEMLOCK where that is not permitted (no
+ * CAP_SYS_RESOURCE). By a seccomp filter the call returns 0 and does nothing. That is enough for
+ * programs that raise the limit to load BPF programs: kernels since 5.11 do not count them, and
+ * before, a device program needs less than any limit.
  *
  *	memlock COMMAND [ARGUMENT...]
  */
@@ -21,7 +22,10 @@
 #define UNLESS(k, to) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (k), 0, (to))
 #define IF(k, to)     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (k), (to), 0)
 
-/* prlimit64(pid, RLIMIT_MEMLOCK, a new limit, ...): setrlimit(3) is one, too. Either half of the pointer will do to tell it from NULL. */
+/*
+ * prlimit64(pid, RLIMIT_MEMLOCK, new limit, ...), which setrlimit(3) calls too. Either half of the
+ * pointer distinguishes it from NULL.
+ */
 static struct sock_filter filter[] = {
 	LOAD(nr),
 	UNLESS(SYS_prlimit64, 7),

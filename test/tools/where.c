@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * where: asks the dynamic loader of whatever root it runs in for libcuda.so.1 and prints that library's own word for where it lies. Uses only
- * symbols that every glibc since 2014 has, so that one binary runs with older and newer ones: no start files, old symbol versions.
+ * where: loads libcuda.so.1 with the dynamic loader of the root that it runs in, and prints where
+ * that library says it is. Uses only symbols of every glibc since 2014, so that one binary runs
+ * with older and newer ones: no start files, old symbol versions.
  */
 #include <string.h>
 #include <unistd.h>

@@ -6,11 +6,7 @@
 #include <elf.h>
 #include <string.h>
 
-#if defined(__aarch64__)
-#define ELF_STUB_MACHINE EM_AARCH64
-#else
-#define ELF_STUB_MACHINE EM_X86_64
-#endif
+#include "machine.h"
 
 struct elf_stub {
 	Elf64_Ehdr header;
@@ -30,7 +26,7 @@ static inline void elf_stub_make(struct elf_stub *stub, const char *soname)
 	stub->header.e_ident[EI_DATA] = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
 	stub->header.e_ident[EI_VERSION] = EV_CURRENT;
 	stub->header.e_type = ET_DYN;
-	stub->header.e_machine = ELF_STUB_MACHINE;
+	stub->header.e_machine = MACHINE_ELF;
 	stub->header.e_version = EV_CURRENT;
 	stub->header.e_phoff = offsetof(struct elf_stub, segments);
 	stub->header.e_ehsize = sizeof(Elf64_Ehdr);

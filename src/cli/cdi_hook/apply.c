@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * apply: a plan onto the container's root, by the same code that prestart hooks use; and the hook `apply`, which gets a whole plan from
- * nvidia-container-runtime (docs/decisions/0010-one-hook.md). Decides nothing.
+ * apply: applies a plan below the container's root with the code that prestart hooks use, and
+ * implements the hook `apply`, which receives a whole plan from nvidia-container-runtime
+ * (docs/decisions/0010-one-hook.md). Decides nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
-#include "apply/to_namespace.h"
+#include "apply/namespace/to_namespace.h"
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "cli/cdi_hook/cdi_hook.h"
-#include "host/image.h"
+#include "image/inspect.h"
 #include "plan/loader_search.h"
 
 #define MAX_PLAN ((size_t)16 << 20)
@@ -27,7 +28,10 @@ struct graft_edit *cdi_hook_edit(struct graft_plan *plan, enum graft_edit_kind k
 	return edit;
 }
 
-/* SECURITY: what is not done by us would be done by nobody, and the container would start without a rule that it was promised. */
+/*
+ * SECURITY: no other program would make these edits, and the container would start without a rule
+ * that it was promised.
+ */
 static int refuse_others(const struct graft_plan *plan, struct graft_error *err)
 {
 	for (size_t i = 0; i < plan->n_edits; i++) {
@@ -41,8 +45,8 @@ static int refuse_others(const struct graft_plan *plan, struct graft_error *err)
 	return 0;
 }
 
-/* Both steps need the same rights; the owner of a file in an image may be anyone. */
-static int enter_step(void *arg, const char *step, struct graft_error *err)
+/* All steps need the same rights; a file in an image may belong to any user. */
+static int enter_cdi_hook_step(void *arg, const char *step, struct graft_error *err)
 {
 	const struct cdi_hook *hook = arg;
 
@@ -57,7 +61,7 @@ int cdi_hook_apply(struct cdi_hook *hook, const struct graft_plan *plan, struct 
 		.log = &hook->log,
 		.rebuild_ldcache = rebuild_ldcache,
 		.ret_edit = ret_edit,
-		.step = enter_step,
+		.step = enter_cdi_hook_step,
 		.arg = hook,
 	};
 
@@ -67,7 +71,7 @@ int cdi_hook_apply(struct cdi_hook *hook, const struct graft_plan *plan, struct 
 		return graft_fail_memory(err);
 	if (refuse_others(plan, err) < 0)
 		return -1;
-	return graft_apply_to_namespace(plan, target, &options, NULL, err);
+	return graft_apply_to_namespace(plan, target, &options, err);
 }
 
 static int fill_and_apply(struct cdi_hook *hook, const struct cdi_hook_job *job, struct graft_plan *plan)
@@ -130,8 +134,8 @@ static int read_plan(struct cdi_hook *hook, struct graft_plan **ret_plan, struct
 }
 
 /*
- * The loader's cache comes here when the root could not be looked at before it was mounted as a whole, volumes included: what the plan supposed of the image is
- * replaced by what it is.
+ * The loader's cache is left to this hook when the root could not be read before it was mounted
+ * completely, volumes included. The plan's assumptions about the image are replaced by the facts.
  */
 static int look_again(struct cdi_hook *hook, const struct graft_target *target, struct graft_plan *plan,
 		      struct graft_error *err)
@@ -143,7 +147,7 @@ static int look_again(struct cdi_hook *hook, const struct graft_target *target, 
 
 		if (edit->kind != GRAFT_EDIT_LDCACHE)
 			continue;
-		if (graft_image_inspect_loader(&target->root, false, &hook->log, hook->arena, &image, err) < 0)
+		if (graft_image_inspect_loader(&target->root, NULL, &hook->log, hook->arena, &image, err) < 0)
 			return -1;
 		edit->missing_folders = NULL;
 		edit->n_missing_folders = 0;
@@ -153,7 +157,7 @@ static int look_again(struct cdi_hook *hook, const struct graft_target *target, 
 	return 0;
 }
 
-static int run(void *context, int argc, char **argv)
+static int run_apply_plan(void *context, int argc, char **argv)
 {
 	struct cdi_hook *hook = context;
 	auto_target struct graft_target target = GRAFT_TARGET_INIT;
@@ -177,13 +181,13 @@ static const struct graft_option options[] = {
 	{ .name = "plan",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "JSON",
-	  .help = "What to do, as 'nvidia-container-cli plan --json' prints it",
+	  .help = "The plan, as printed by 'nvidia-container-cli plan --json'",
 	  .parse = graft_option_set_string,
 	  .offset = offsetof(struct cdi_hook, plan) },
 	{ .name = "plan-file",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "FILE",
-	  .help = "The same in a file, for plans that no argument can hold",
+	  .help = "File with the plan, if it is too long for an argument",
 	  .parse = graft_option_set_string,
 	  .offset = offsetof(struct cdi_hook, plan_file) },
 	CDI_HOOK_ROOTFS,
@@ -193,12 +197,12 @@ static const struct graft_option options[] = {
 const struct graft_command cdi_hook_apply_plan = {
 	.name = "apply",
 	.arguments = "",
-	.summary = "Do what is left of a plan after config.json was edited (nvidia-container-runtime)",
+	.summary = "Apply what remains of a plan after config.json was edited (used by nvidia-container-runtime)",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.max_arguments = -1,
 	.go_style = true,
-	.run = run,
+	.run = run_apply_plan,
 };
 
 static int do_nothing(void *context, int argc, char **argv)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * chmod: changes the mode of files in the container (SPEC ctk-and-cdi 2.2; deprecated, but named by specs on people's disks). SECURITY: what a path
- * means is decided below the root, once, and the mode is changed on that very descriptor; the hook of old followed links of the image on the host.
+ * chmod: changes the mode of files in the container (SPEC ctk-and-cdi 2.2; deprecated, but still
+ * named by specs on users' disks). SECURITY: a path is resolved once, below the root, and the mode
+ * is changed through that descriptor; the original hook followed links of the image on the host.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/root.h"
+#include "base/image_root.h"
 #include "cli/cdi_hook/cdi_hook.h"
 
 #define MODE_BITS 07777u
@@ -32,7 +33,7 @@ static int parse_mode(const char *text, mode_t *ret_mode, struct graft_error *er
 	return 0;
 }
 
-static int check_paths(const struct cdi_hook *hook, struct graft_error *err)
+static int check_chmod_paths(const struct cdi_hook *hook, struct graft_error *err)
 {
 	for (size_t i = 0; i < hook->paths.n; i++)
 		if (hook->paths.items[i][strspn(hook->paths.items[i], " \t")] == '\0')
@@ -40,17 +41,23 @@ static int check_paths(const struct cdi_hook *hook, struct graft_error *err)
 	return 0;
 }
 
-/* QUIRK: fchmod(2) refuses O_PATH descriptors; our own procfs leads from one to the object. 0 or -errno. */
-static int change(const struct graft_target *target, const char *path, mode_t mode)
+/*
+ * QUIRK: fchmod(2) refuses O_PATH descriptors, so the mode is changed through our own
+ * /proc/self/fd. Returns 0 or -errno.
+ */
+static int chmod_container_path(const struct graft_target *target, const char *path, mode_t mode)
 {
-	auto_close int fd = graft_root_openat(&target->root, path, O_PATH);
+	auto_close int fd = graft_image_root_look(&target->root, path, 0);
 	char link[32];
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return 0; /* not there: nothing to change */
+		return 0; /* the file does not exist: nothing to change */
 	if ((st.st_mode & MODE_BITS) == mode)
 		return 0;
+	/* SECURITY: a link in the image, or a volume, may resolve to a file of the host. */
+	if (graft_image_root_may_write(&target->root, fd, path, GRAFT_IMAGE_CONTENT) < 0)
+		return -EXDEV;
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	return chmod(link, mode) < 0 ? -errno : 0;
 }
@@ -60,13 +67,17 @@ static int change_all(struct cdi_hook *hook, struct graft_error *err)
 	auto_target struct graft_target target = GRAFT_TARGET_INIT;
 	mode_t mode = 0;
 
-	if (parse_mode(hook->mode, &mode, err) < 0 || check_paths(hook, err) < 0 ||
+	if (parse_mode(hook->mode, &mode, err) < 0 || check_chmod_paths(hook, err) < 0 ||
 	    cdi_hook_open(hook, &target, err) < 0)
 		return -1;
 	for (size_t i = 0; i < hook->paths.n; i++) {
-		int rc = change(&target, hook->paths.items[i], mode);
+		int rc = chmod_container_path(&target, hook->paths.items[i], mode);
 
-		if (rc == -EPERM || rc == -EACCES)
+		if (rc == -EXDEV)
+			graft_warn(&hook->log,
+				   "leaving the mode of %s as it is: it lies on another mount than the root",
+				   hook->paths.items[i]);
+		else if (rc == -EPERM || rc == -EACCES)
 			graft_debug(&hook->log, "leaving the mode of %s as it is: %s", hook->paths.items[i],
 				    strerror(-rc));
 		else if (rc < 0)
@@ -75,7 +86,7 @@ static int change_all(struct cdi_hook *hook, struct graft_error *err)
 	return 0;
 }
 
-static int run(void *context, int argc, char **argv)
+static int run_chmod(void *context, int argc, char **argv)
 {
 	struct graft_error err = { .status = GRAFT_OK };
 
@@ -88,13 +99,13 @@ static const struct graft_option options[] = {
 	{ .name = "path",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "PATH",
-	  .help = "A file or directory of the container; several may be given",
+	  .help = "File or directory of the container; can be repeated",
 	  .parse = cdi_hook_parse_list,
 	  .offset = offsetof(struct cdi_hook, paths) },
 	{ .name = "mode",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "OCTAL",
-	  .help = "The mode that it shall have",
+	  .help = "The new mode",
 	  .parse = graft_option_set_string,
 	  .offset = offsetof(struct cdi_hook, mode) },
 	CDI_HOOK_CONTAINER_SPEC(false),
@@ -108,5 +119,5 @@ const struct graft_command cdi_hook_chmod = {
 	.n_options = GRAFT_COUNT(options),
 	.max_arguments = -1,
 	.go_style = true,
-	.run = run,
+	.run = run_chmod,
 };

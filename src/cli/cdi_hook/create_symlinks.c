@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* create_symlinks: links TARGET::LINK in the container (SPEC ctk-and-cdi 2.1, 6.4). What a link says is stored verbatim and never looked up. */
+/*
+ * create_symlinks: creates the links TARGET::LINK in the container (SPEC ctk-and-cdi 2.1, 6.4). A
+ * link's text is stored verbatim and never resolved.
+ */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/root.h"
+#include "base/image_root.h"
 #include "cli/cdi_hook/cdi_hook.h"
 #include "plan/hook_edits.h"
 
@@ -17,19 +20,19 @@ static bool is_repeated(const struct cdi_hook_list *list, size_t i)
 	return false;
 }
 
-/* A file that is asked to be a link to its own path is what was meant: a link there would lead to itself. */
-static bool is_its_own_target(const struct graft_root *root, const struct graft_hook_link *link)
+/* A file at the path of a link to itself is what was meant, and stays: the link would point to itself. */
+static bool is_its_own_target(const struct graft_image_root *root, const struct graft_hook_link *link)
 {
 	struct stat st;
-	int fd = strcmp(link->says, link->path) == 0 ? graft_root_openat(root, link->path, O_PATH | O_NOFOLLOW) : -1;
+	int fd = strcmp(link->says, link->path) == 0 ? graft_image_root_look(root, link->path, O_NOFOLLOW) : -1;
 	bool is_file = fd >= 0 && fstat(fd, &st) == 0 && !S_ISLNK(st.st_mode);
 
 	graft_cleanup_close(&fd);
 	return is_file;
 }
 
-static int add_links(struct cdi_hook *hook, const struct graft_target *target, struct graft_plan *plan,
-		     struct graft_error *err)
+static int fill_symlinks(struct cdi_hook *hook, const struct graft_target *target, struct graft_plan *plan,
+			 struct graft_error *err)
 {
 	for (size_t i = 0; i < hook->links.n; i++) {
 		struct graft_hook_link link;
@@ -44,9 +47,9 @@ static int add_links(struct cdi_hook *hook, const struct graft_target *target, s
 	return 0;
 }
 
-static int run(void *context, int argc, char **argv)
+static int run_create_symlinks(void *context, int argc, char **argv)
 {
-	static const struct cdi_hook_job job = { .fill = add_links, .failure = "failed to create links" };
+	static const struct cdi_hook_job job = { .fill = fill_symlinks, .failure = "failed to create links" };
 	struct cdi_hook *hook = context;
 
 	(void)argc;
@@ -58,7 +61,7 @@ static const struct graft_option options[] = {
 	{ .name = "link",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "TARGET::LINK",
-	  .help = "Make LINK in the container, which says TARGET; several may be given",
+	  .help = "Create LINK in the container, pointing to TARGET; can be repeated",
 	  .parse = cdi_hook_parse_list,
 	  .offset = offsetof(struct cdi_hook, links) },
 	CDI_HOOK_CONTAINER_SPEC(true),
@@ -67,10 +70,10 @@ static const struct graft_option options[] = {
 const struct graft_command cdi_hook_create_symlinks = {
 	.name = "create-symlinks",
 	.arguments = "",
-	.summary = "Make symbolic links in the container",
+	.summary = "Create symbolic links in the container",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.max_arguments = -1,
 	.go_style = true,
-	.run = run,
+	.run = run_create_symlinks,
 };

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_nodes: tells the driver's libraries in the container to make no device nodes (SPEC ctk-and-cdi 2.5): the driver's parameters say so in a file of
- * procfs, which is covered by a copy that does.
+ * device_nodes: stops the driver's libraries in the container from creating device nodes (SPEC
+ * ctk-and-cdi 2.5), by covering the driver's parameters in procfs with a copy that forbids it.
  */
 #include "base/cleanup.h"
 #include "cli/cdi_hook/cdi_hook.h"
-#include "host/params.h"
+#include "host/discover.h"
 #include "plan/hook_edits.h"
 
-static int fill(struct cdi_hook *hook, const struct graft_target *target, struct graft_plan *plan,
-		struct graft_error *err)
+static int fill_device_node_params(struct cdi_hook *hook, const struct graft_target *target, struct graft_plan *plan,
+				   struct graft_error *err)
 {
 	const char *text;
 
@@ -22,9 +22,9 @@ static int fill(struct cdi_hook *hook, const struct graft_target *target, struct
 	return graft_hook_add_params(plan, text) ? 0 : graft_fail_memory(err);
 }
 
-static int run(void *context, int argc, char **argv)
+static int run_disable_device_node_modification(void *context, int argc, char **argv)
 {
-	static const struct cdi_hook_job job = { .fill = fill,
+	static const struct cdi_hook_job job = { .fill = fill_device_node_params,
 						 .failure = "failed to disable device node modification" };
 
 	(void)argc;
@@ -37,10 +37,10 @@ static const struct graft_option options[] = { CDI_HOOK_CONTAINER_SPEC(true) };
 const struct graft_command cdi_hook_disable_device_node_modification = {
 	.name = "disable-device-node-modification",
 	.arguments = "",
-	.summary = "Tell the driver's libraries in the container to make no device nodes",
+	.summary = "Keep the driver's libraries in the container from creating device nodes",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.max_arguments = -1,
 	.go_style = true,
-	.run = run,
+	.run = run_disable_device_node_modification,
 };

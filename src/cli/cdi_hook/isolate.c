@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * isolate: what a hook must forget. Whoever starts it is an engine whose environment, working directory and descriptors may come from an image
- * (docs/decisions/0011-static-hook.md names the attacks).
+ * isolate: discards what a hook must not inherit. The engine that starts it may have taken
+ * environment, working directory and descriptors from an image (docs/decisions/0011-static-hook.md
+ * names the attacks).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +19,9 @@
 #include "cli/descriptors.h"
 
 #define FIRST_FD (STDERR_FILENO + 1)
-#define MAX_FD   65536 /* of a kernel without close_range(2) */
+#define MAX_FD   65536 /* limit on kernels without close_range(2) */
 
-/* The new name wins when it is there, whatever it says; an empty value is false. */
+/* If the new name is set, the old one is ignored, whatever the value; an empty value is false. */
 static bool is_set(const char *name, const char *old_name)
 {
 	const char *value = secure_getenv(name);
@@ -44,7 +45,7 @@ static void close_inherited(void)
 		(void)close(fd);
 }
 
-/* A reader of our messages that went away, or a file size limit of the container, must not end us between two changes. */
+/* Neither a closed log pipe nor a file size limit may kill the process between two changes. */
 static void ignore_signals(void)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -62,7 +63,10 @@ void cdi_hook_isolate(struct cdi_hook *hook)
 	cli_open_standard_descriptors();
 	close_inherited();
 	ignore_signals();
-	/* Both cannot fail here; graft_caps_limit() does them again, and checks, before anything is touched. */
+	/*
+	 * Neither can fail here; graft_caps_limit() repeats and checks them before the container is
+	 * touched.
+	 */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (chdir("/") < 0)

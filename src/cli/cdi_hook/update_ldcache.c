@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * update_ldcache: makes the container's loader find what lies in folders (SPEC ctk-and-cdi 2.3). No ldconfig is run, neither the host's nor the image's: the
- * whole cache is made anew as ldconfig would make it (docs/ld-so-cache.md), and musl's search path is extended.
+ * update_ldcache: makes the container's loader find the libraries in the given folders (SPEC
+ * ctk-and-cdi 2.3). No ldconfig is run, neither the host's nor the image's: the whole cache is
+ * rebuilt as ldconfig would build it (docs/ld-so-cache.md), and musl's search path is extended.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,18 +11,21 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "cli/cdi_hook/cdi_hook.h"
-#include "host/image.h"
+#include "image/inspect.h"
 #include "plan/loader_search.h"
 
 #define CONF_PATH "/etc/ld.so.conf"
 
-/* Otherwise what other hooks put into the directory (enable-cuda-compat) would not be read. */
+/*
+ * Without this file, what other hooks (enable-cuda-compat) put into the directory would not be
+ * read.
+ */
 static int add_conf(const struct graft_target *target, struct graft_plan *plan, struct graft_error *err)
 {
 	struct graft_edit *edit;
 	struct stat st;
 
-	if (graft_root_stat(&target->root, CONF_PATH, &st) != -ENOENT)
+	if (graft_image_root_stat(&target->root, CONF_PATH, &st) != -ENOENT)
 		return 0;
 	edit = cdi_hook_edit(plan, GRAFT_EDIT_FILE, CONF_PATH);
 	if (!edit)
@@ -52,21 +56,21 @@ static int add_folders(struct cdi_hook *hook, struct graft_plan *plan, const str
 	return 0;
 }
 
-static int fill(struct cdi_hook *hook, const struct graft_target *target, struct graft_plan *plan,
-		struct graft_error *err)
+static int fill_ldcache_update(struct cdi_hook *hook, const struct graft_target *target, struct graft_plan *plan,
+			       struct graft_error *err)
 {
 	struct graft_image image = { .debian = false };
 
-	if (graft_image_inspect_loader(&target->root, false, &hook->log, hook->arena, &image, err) < 0)
+	if (graft_image_inspect_loader(&target->root, NULL, &hook->log, hook->arena, &image, err) < 0)
 		return -1;
 	if (!graft_loader_is_musl(&image) && add_conf(target, plan, err) < 0)
 		return -1;
 	return add_folders(hook, plan, &image, err);
 }
 
-static int run(void *context, int argc, char **argv)
+static int run_update_ldcache(void *context, int argc, char **argv)
 {
-	static const struct cdi_hook_job job = { .fill = fill,
+	static const struct cdi_hook_job job = { .fill = fill_ldcache_update,
 						 .rebuild_ldcache = true,
 						 .failure = "failed to update ldcache" };
 	struct cdi_hook *hook = context;
@@ -85,7 +89,7 @@ static const struct graft_option options[] = {
 	{ .name = "folder",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "DIR",
-	  .help = "A directory of the container in which libraries must be found; several may be given",
+	  .help = "Directory of the container that the loader must search; can be repeated",
 	  .parse = cdi_hook_parse_list,
 	  .offset = offsetof(struct cdi_hook, folders) },
 	{ .name = "ldconfig-path",
@@ -100,10 +104,10 @@ static const struct graft_option options[] = {
 const struct graft_command cdi_hook_update_ldcache = {
 	.name = "update-ldcache",
 	.arguments = "",
-	.summary = "Update the loader's cache of the container",
+	.summary = "Update the dynamic loader's cache of the container",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.max_arguments = -1,
 	.go_style = true,
-	.run = run,
+	.run = run_update_ldcache,
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi_decision: flag by flag, then what several of them say together. */
+/*
+ * cdi_decision: evaluates the flags one by one, then the decisions that depend on several of them.
+ */
 #include "cli/ctk/cdi_decision.h"
 
 #include <stdlib.h>
@@ -7,26 +9,19 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "base/path.h"
-#include "cli/config.h"
-#include "cli/ctk/devices.h"
-#include "cli/find_program.h"
+#include "base/strings.h"
+#include "cli/ctk/ctk_devices.h"
 #include "plan/cdi_devices.h"
 #include "plan/planner.h"
+#include "start/config_file.h"
+#include "start/find_program.h"
 
 #define USUAL_PLACE "/usr/bin/"
 #define ALL         "all"
 
-static bool has_word(const struct ctk_list *list, const char *word)
-{
-	for (size_t i = 0; i < list->n; i++) {
-		if (strcmp(list->items[i], word) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* ---- words of fixed sets ---- */
+/* ---- flags with a fixed set of values ---- */
 
 static int check_format(const struct ctk_cdi_flags *given, struct graft_error *err)
 {
@@ -35,15 +30,15 @@ static int check_format(const struct ctk_cdi_flags *given, struct graft_error *e
 	return graft_fail(err, GRAFT_INVALID, 0, "invalid output format: %s", given->format);
 }
 
-/* CTK_CDI_MODES: to be found out. */
-static int read_mode(const struct ctk_cdi_flags *given, enum ctk_cdi_mode *ret_mode, struct graft_error *err)
+/* Sets GRAFT_CDI_MODES if the mode must be detected. */
+static int read_mode(const struct ctk_cdi_flags *given, enum graft_cdi_mode *ret_mode, struct graft_error *err)
 {
-	*ret_mode = CTK_CDI_MODES;
+	*ret_mode = GRAFT_CDI_MODES;
 	if (!given->mode || strcasecmp(given->mode, "auto") == 0)
 		return 0;
-	for (unsigned int i = 0; i < CTK_CDI_MODES; i++) {
-		if (strcasecmp(given->mode, ctk_cdi_modes[i].word) == 0) {
-			*ret_mode = (enum ctk_cdi_mode)i;
+	for (unsigned int i = 0; i < GRAFT_CDI_MODES; i++) {
+		if (strcasecmp(given->mode, graft_cdi_modes[i].word) == 0) {
+			*ret_mode = (enum graft_cdi_mode)i;
 			return 0;
 		}
 	}
@@ -77,6 +72,21 @@ static int read_provenance(const char *word, enum graft_cdi_provenance *ret_prov
 	return word ? graft_fail(err, GRAFT_INVALID, 0, "invalid --provenance value: %s", word) : 0;
 }
 
+/* Versions below 0.5.0 have no device names that are numbers. */
+static int read_cdi_version(const char *word, const char **ret_version, struct graft_error *err)
+{
+	static const char *const versions[] = { "0.5.0", "0.6.0", "0.7.0" };
+
+	*ret_version = NULL;
+	if (!word || strcmp(word, "auto") == 0)
+		return 0;
+	for (size_t i = 0; i < GRAFT_COUNT(versions); i++) {
+		if (strcmp(word, versions[i]) == 0)
+			*ret_version = versions[i];
+	}
+	return *ret_version ? 0 : graft_fail(err, GRAFT_INVALID, 0, "invalid --cdi-version value: %s", word);
+}
+
 static int read_capabilities(const struct ctk_cdi_flags *given, uint32_t *ret_capabilities, struct graft_error *err)
 {
 	struct graft_request *request = graft_request_new();
@@ -94,34 +104,12 @@ static int read_capabilities(const struct ctk_cdi_flags *given, uint32_t *ret_ca
 	return rc;
 }
 
-/* SPEC 1.5: what is not known is for other versions. */
-static void read_features(const struct ctk *ctk, const struct ctk_list *words, struct ctk_cdi_wish *wish)
+/* SPEC ctk-and-cdi 1.5: unknown feature flags belong to other versions and are ignored. */
+static void read_features(const struct ctk *ctk, const struct ctk_list *words, struct graft_cdi_wish *wish)
 {
-	const struct {
-		const char *word;
-		bool *flag; /* NULL: nothing to do here */
-	} features[] = {
-		{ "enable-explicit-driver-libraries", &wish->explicit_libraries },
-		{ "enable-coherent-annotations", &wish->coherent },
-		{ "disable-multiple-csv-devices", &wish->single_csv_device },
-		{ "no-additional-gids-for-device-nodes", &wish->no_additional_gids },
-		{ "disable-ipc-discoverer", &wish->no_daemons },
-		{ "disable-nvsandboxutils", NULL },
-		{ "disable-nvsandbox-utils", NULL },
-	};
-
 	for (size_t i = 0; i < words->n; i++) {
-		bool known = false;
-
-		for (size_t j = 0; j < GRAFT_COUNT(features); j++) {
-			if (strcmp(words->items[i], features[j].word) != 0)
-				continue;
-			known = true;
-			if (features[j].flag)
-				*features[j].flag = true;
-		}
-		if (!known)
-			graft_debug(&ctk->log, "feature flag '%s' changes nothing here", words->items[i]);
+		if (!graft_cdi_set_feature(wish, words->items[i]))
+			graft_debug(&ctk->log, "feature flag '%s' has no effect here", words->items[i]);
 	}
 }
 
@@ -134,29 +122,33 @@ static void warn_of_unknown_hooks(const struct ctk *ctk, const struct ctk_list *
 		uint32_t bits = 0;
 
 		if (graft_policy_disable_hook(&bits, words->items[i], &why) < 0)
-			graft_warn(&ctk->log, "there is no hook '%s'", words->items[i]);
+			graft_warn(&ctk->log, "there is no hook '%s'%s", words->items[i],
+				   graft_nearest_hint(graft_hook_names, GRAFT_HOOK_BITS, words->items[i], ctk->arena));
 	}
 }
 
-/* SPEC 4.5: what is enabled is, whatever is disabled; of itself chmod is not, and in mode management nodes are the container's to make. */
-static void read_hooks(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_wish *wish)
+/*
+ * SPEC ctk-and-cdi 4.5: enabling a hook overrides disabling it. chmod is off unless enabled, and in
+ * mode management the container creates its own device nodes.
+ */
+static void read_hooks(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_wish *wish)
 {
-	bool all = has_word(&given->disabled_hooks, ALL);
+	bool all = graft_is_in(given->disabled_hooks.items, given->disabled_hooks.n, ALL);
 
 	warn_of_unknown_hooks(ctk, &given->disabled_hooks);
 	warn_of_unknown_hooks(ctk, &given->enabled_hooks);
-	wish->disabled_hooks = wish->mode == CTK_CDI_MANAGEMENT ? (uint32_t)GRAFT_HOOK_PARAMS : 0u;
+	wish->disabled_hooks = wish->mode == GRAFT_CDI_MODE_MANAGEMENT ? (uint32_t)GRAFT_HOOK_PARAMS : 0u;
 	for (unsigned int i = 0; i < GRAFT_HOOK_BITS; i++) {
-		if (all || has_word(&given->disabled_hooks, graft_hook_names[i]))
+		if (all || graft_is_in(given->disabled_hooks.items, given->disabled_hooks.n, graft_hook_names[i]))
 			wish->disabled_hooks |= 1u << i;
-		if (has_word(&given->enabled_hooks, graft_hook_names[i]))
+		if (graft_is_in(given->enabled_hooks.items, given->enabled_hooks.n, graft_hook_names[i]))
 			wish->disabled_hooks &= ~(1u << i);
 	}
-	wish->chmod = has_word(&given->enabled_hooks, "chmod");
+	wish->chmod = graft_is_in(given->enabled_hooks.items, given->enabled_hooks.n, "chmod");
 }
 
-/* SPEC 1.5: an absolute path as it is; else searched, by the name that was asked for. */
-static const char *find_hook_program(const struct ctk *ctk, const char *value)
+/* SPEC ctk-and-cdi 1.5: an absolute path is used as it is; any other name is searched for. */
+static const char *choose_cdi_hook_path(const struct ctk *ctk, const char *value)
 {
 	const char *name = value && value[0] != '\0' ? value : CTK_CDI_HOOK_NAME, *usual;
 	char path[PATH_MAX];
@@ -164,7 +156,7 @@ static const char *find_hook_program(const struct ctk *ctk, const char *value)
 
 	if (name[0] == '/')
 		return name;
-	if (strchr(name, '/') ? cli_is_program(name, &st) : cli_find_program(name, NULL, NULL, &ctk->log, path))
+	if (strchr(name, '/') ? graft_is_program(name, &st) : graft_find_program(name, NULL, NULL, &ctk->log, path))
 		return strchr(name, '/') ? graft_path_clean(NULL, name, ctk->arena)
 					 : graft_arena_strdup(ctk->arena, path);
 	usual = graft_arena_printf(ctk->arena, USUAL_PLACE "%s",
@@ -174,7 +166,7 @@ static const char *find_hook_program(const struct ctk *ctk, const char *value)
 	return usual;
 }
 
-/* ---- the output's name ---- */
+/* ---- name of the output ---- */
 
 static bool ends_in(const char *name, const char *ending)
 {
@@ -184,8 +176,9 @@ static bool ends_in(const char *name, const char *ending)
 }
 
 /*
- * SPEC 1.5, 7.1 (9): readers of specifications look at "*.json" and "*.yaml" and nothing else, so that is what files are called; the name decides over --format, as it does
- * for these readers.
+ * SPEC ctk-and-cdi 1.5, 7.1 (9): readers of specifications look at "*.json" and "*.yaml" only, so
+ * files are given one of these suffixes. The suffix overrides --format, as it does for these
+ * readers.
  */
 static int name_output(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_decision *decision,
 		       struct graft_error *err)
@@ -226,7 +219,10 @@ static int name_output(const struct ctk *ctk, const struct ctk_cdi_flags *given,
 
 /* ---- places ---- */
 
-/* The root of the configuration counts only where neither flag nor variable says anything, be it that there is none. */
+/*
+ * The configured root applies only if neither flag nor variable is given. An empty value is not
+ * ignored.
+ */
 static int read_driver_root(struct ctk *ctk, const struct ctk_cdi_flags *given, const char **ret_root,
 			    struct graft_error *err)
 {
@@ -235,8 +231,9 @@ static int read_driver_root(struct ctk *ctk, const struct ctk_cdi_flags *given, 
 	*ret_root = given->driver_root;
 	if (given->driver_root)
 		return 0;
-	if (cli_config_load(CLI_CONFIG_RUNTIME, ctk->config, ctk->arena, &config, err) < 0)
+	if (graft_config_file_load(GRAFT_CONFIG_OF_RUNTIME, ctk->config, ctk->arena, &config, err) < 0)
 		return -1;
+	graft_config_file_warn(&config, &ctk->log);
 	if (ctk->config && ctk->config[0] != '\0' && !config.file)
 		graft_warn(&ctk->log, "there is no %s: the driver root is that of a host without a configuration",
 			   ctk->config);
@@ -244,7 +241,9 @@ static int read_driver_root(struct ctk *ctk, const struct ctk_cdi_flags *given, 
 	return 0;
 }
 
-/* Paths of the host to paths below the driver root, where all that belongs to the driver is looked up. */
+/*
+ * Turns paths of the host into paths below the driver root, where all driver files are looked up.
+ */
 static int rebase(struct ctk *ctk, const char *option, const char *root, const struct ctk_list *paths,
 		  const char *const **ret_paths, size_t *ret_n, struct graft_error *err)
 {
@@ -271,23 +270,23 @@ static int rebase(struct ctk *ctk, const char *option, const char *root, const s
 	return 0;
 }
 
-static int read_places(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_places *places,
+static int read_places(struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_places *places,
 		       struct graft_error *err)
 {
 	const char *root;
 
 	if (read_driver_root(ctk, given, &root, err) < 0)
 		return -1;
-	*places = (struct ctk_cdi_places){ .driver_root = ctk_clean_root(ctk, "driver-root", root),
-					   .path = secure_getenv("PATH"),
-					   .csv_files = given->csv_files.items,
-					   .n_csv_files = given->csv_files.n,
-					   .csv_ignore_patterns = given->csv_ignore_patterns.items,
-					   .n_csv_ignore_patterns = given->csv_ignore_patterns.n };
+	*places = (struct graft_cdi_places){ .driver_root = ctk_clean_root(ctk, "driver-root", root),
+					     .path = secure_getenv("PATH"),
+					     .csv_files = given->csv_files.items,
+					     .n_csv_files = given->csv_files.n,
+					     .csv_ignore_patterns = given->csv_ignore_patterns.items,
+					     .n_csv_ignore_patterns = given->csv_ignore_patterns.n };
 	if (given->dev_root && given->dev_root[0] != '\0')
 		places->dev_root = ctk_clean_root(ctk, "dev-root", given->dev_root);
 	if (!places->driver_root || (given->dev_root && given->dev_root[0] != '\0' && !places->dev_root))
-		return 1; /* told */
+		return 1; /* already reported */
 	if (rebase(ctk, "library-search-path", places->driver_root, &given->library_search_path,
 		   &places->library_directories, &places->n_library_directories, err) < 0)
 		return -1;
@@ -297,7 +296,7 @@ static int read_places(struct ctk *ctk, const struct ctk_cdi_flags *given, struc
 
 /* ---- all flags ---- */
 
-static int check_kind(const struct ctk_cdi_wish *wish, struct graft_error *err)
+static int check_cdi_spec_kind(const struct graft_cdi_wish *wish, struct graft_error *err)
 {
 	if (graft_cdi_check_vendor(wish->vendor, err) < 0)
 		return graft_wrap(err, "invalid CDI vendor name");
@@ -306,10 +305,14 @@ static int check_kind(const struct ctk_cdi_wish *wish, struct graft_error *err)
 	return 0;
 }
 
-/* SPEC 7.1 (10): in other toolkits all modes say nvidia.com/gpu, and specs of several modes are in conflict with each other. */
-static void set_kind(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_wish *wish)
+/*
+ * SPEC ctk-and-cdi 7.1 (10): other toolkits use nvidia.com/gpu in all modes, so that specs of
+ * several modes conflict with each other.
+ */
+static void set_kind(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_wish *wish)
 {
-	const struct ctk_cdi_mode_row *row = &ctk_cdi_modes[wish->mode], *usual = &ctk_cdi_modes[CTK_CDI_NVML];
+	const struct graft_cdi_mode_row *row = &graft_cdi_modes[wish->mode],
+					*usual = &graft_cdi_modes[GRAFT_CDI_MODE_NVML];
 
 	wish->vendor = given->vendor ? given->vendor : row->vendor;
 	wish->class_ = given->class_ ? given->class_ : row->class_;
@@ -319,29 +322,29 @@ static void set_kind(const struct ctk *ctk, const struct ctk_cdi_flags *given, s
 			   wish->vendor, wish->class_);
 }
 
-/* What does not depend on the mode, in the order of SPEC 1.5. */
-static int read_flags(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_decision *decision,
-		      struct graft_error *err)
+/* Reads the flags that do not depend on the mode, in the order of SPEC ctk-and-cdi 1.5. */
+static int read_generate_flags(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_decision *decision,
+			       struct graft_error *err)
 {
-	struct ctk_cdi_wish *wish = &decision->wish;
+	struct graft_cdi_wish *wish = &decision->wish;
 
 	if (check_format(given, err) < 0 || read_mode(given, &wish->mode, err) < 0 ||
 	    read_namings(&given->namings, &wish->namings, err) < 0)
 		return -1;
-	wish->hook_path = given->no_hooks ? USUAL_PLACE CTK_CDI_HOOK_NAME : find_hook_program(ctk, given->hook_path);
+	wish->hook_path = given->no_hooks ? USUAL_PLACE CTK_CDI_HOOK_NAME : choose_cdi_hook_path(ctk, given->hook_path);
 	if (!wish->hook_path)
 		return graft_fail_memory(err);
 	return name_output(ctk, given, decision, err);
 }
 
-static void read_ids(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_wish *wish)
+static void read_ids(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_wish *wish)
 {
 	static const char *const all[] = { ALL };
 
 	wish->ids = given->ids.given ? given->ids.items : all;
 	wish->n_ids = given->ids.given ? given->ids.n : GRAFT_COUNT(all);
 	wish->no_all_device = given->no_all_device;
-	if (has_word(&given->ids, "none") && !wish->no_all_device) {
+	if (graft_is_in(given->ids.items, given->ids.n, "none") && !wish->no_all_device) {
 		graft_warn(&ctk->log, "Disabling generation of 'all' device");
 		wish->no_all_device = true;
 	}
@@ -350,27 +353,29 @@ static void read_ids(const struct ctk *ctk, const struct ctk_cdi_flags *given, s
 int ctk_cdi_decide(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_decision *ret_decision,
 		   struct graft_error *err)
 {
-	struct ctk_cdi_wish *wish = &ret_decision->wish;
+	struct graft_cdi_wish *wish = &ret_decision->wish;
 	const char *compat = given->csv_compat_directory;
 	int rc;
 
 	*ret_decision = (struct ctk_cdi_decision){ .output = NULL };
-	if (read_flags(ctk, given, ret_decision, err) < 0)
+	if (read_generate_flags(ctk, given, ret_decision, err) < 0)
 		return -1;
-	wish->vendor = given->vendor ? given->vendor : ctk_cdi_modes[CTK_CDI_NVML].vendor;
-	wish->class_ = given->class_ ? given->class_ : ctk_cdi_modes[CTK_CDI_NVML].class_;
-	if (check_kind(wish, err) < 0)
+	wish->vendor = given->vendor ? given->vendor : graft_cdi_modes[GRAFT_CDI_MODE_NVML].vendor;
+	wish->class_ = given->class_ ? given->class_ : graft_cdi_modes[GRAFT_CDI_MODE_NVML].class_;
+	if (check_cdi_spec_kind(wish, err) < 0)
 		return -1;
-	if (has_word(&given->enabled_hooks, ALL))
+	if (graft_is_in(given->enabled_hooks.items, given->enabled_hooks.n, ALL))
 		return graft_fail(err, GRAFT_INVALID, 0, "enabling all hooks is not supported");
 	if (read_provenance(given->provenance, &wish->provenance, err) < 0 ||
+	    read_cdi_version(given->cdi_version, &ret_decision->cdi_version, err) < 0 ||
 	    read_capabilities(given, &wish->capabilities, err) < 0)
 		return -1;
 	read_ids(ctk, given, wish);
 	rc = read_places(ctk, given, &ret_decision->places, err);
 	if (rc != 0)
 		return rc;
-	if (wish->mode == CTK_CDI_MODES && ctk_cdi_detect_mode(ctk, &ret_decision->places, &wish->mode, err) < 0)
+	if (wish->mode == GRAFT_CDI_MODES &&
+	    graft_cdi_detect_mode(&ret_decision->places, &ctk->log, &wish->mode, err) < 0)
 		return -1;
 	set_kind(ctk, given, wish);
 	read_features(ctk, &given->features, wish);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi_file: specs in and out. */
+/* cdi_file: reads and writes specs, and formats the options they record. */
 #include "cli/ctk/cdi_file.h"
 
 #include <string.h>
@@ -7,27 +7,20 @@
 
 #include "apply/host_file.h"
 #include "apply/temporary.h"
-#include "base/root.h"
+#include "base/read.h"
+#include "base/strings.h"
 #include "host/cdi_registry.h"
 
 #define SPEC_MODE 0644
-#define INPUT_MAX ((size_t)16 * 1024 * 1024)
 
 int ctk_cdi_read(struct ctk *ctk, const char *path, struct graft_cdi_spec *ret_spec, struct graft_error *err)
 {
-	bool is_stdin = strcmp(path, "-") == 0;
 	const char *text;
 	size_t length;
-	int rc;
 
-	if (is_stdin) {
-		rc = graft_read_fd(STDIN_FILENO, INPUT_MAX, ctk->arena, &text, &length);
-		if (rc < 0)
-			return graft_fail_errno(err, -rc, "failed to read CDI spec: standard input");
-	} else if (graft_cdi_file_read(path, ctk->arena, &text, &length, err) < 0) {
+	if (graft_cdi_input_read(path, ctk->arena, &text, &length, err) < 0)
 		return -1;
-	}
-	return graft_cdi_spec_read(is_stdin ? "standard input" : path, text, length, ctk->arena, ret_spec, err);
+	return graft_cdi_spec_read(graft_input_name(path), text, length, ctk->arena, ret_spec, err);
 }
 
 static bool is_option(const char *word, const char *name)
@@ -37,14 +30,14 @@ static bool is_option(const char *word, const char *name)
 	return strncmp(word, name, length) == 0 && (word[length] == '=' || word[length] == '\0');
 }
 
-static bool is_kept(const char *word)
+static bool is_kept_generate_option(const char *word)
 {
 	return strncmp(word, "--", 2) == 0 && word[2] != '\0' && !is_option(word, "--output") &&
 	       !is_option(word, "--format");
 }
 
-/* Of one name after the other; of those of one name the order matters. */
-static bool stands_before(const char *a, const char *b)
+/* Sorts by option name only: the order of several options of one name matters and is kept. */
+static bool sorts_generate_option_before(const char *a, const char *b)
 {
 	size_t length_a = strcspn(a, "="), length_b = strcspn(b, "=");
 	int order = strncmp(a, b, length_a < length_b ? length_a : length_b);
@@ -62,9 +55,9 @@ const char *ctk_cdi_flags_text(struct ctk *ctk, const char *const *words, size_t
 	for (size_t i = 0; i < n; i++) {
 		size_t at = n_kept;
 
-		if (!is_kept(words[i]))
+		if (!is_kept_generate_option(words[i]))
 			continue;
-		for (; at > 0 && stands_before(words[i], kept[at - 1]); at--)
+		for (; at > 0 && sorts_generate_option_before(words[i], kept[at - 1]); at--)
 			kept[at] = kept[at - 1];
 		kept[at] = words[i];
 		n_kept++;
@@ -72,13 +65,6 @@ const char *ctk_cdi_flags_text(struct ctk *ctk, const char *const *words, size_t
 	if (ctk->config && ctk->config[0] != '\0')
 		kept[n_kept++] = graft_arena_printf(ctk->arena, "--config=%s", ctk->config);
 	return graft_arena_failed(ctk->arena) ? NULL : graft_cdi_flags_write(kept, n_kept, ctk->arena);
-}
-
-static bool ends_in(const char *path, const char *ending)
-{
-	size_t length = strlen(path), n = strlen(ending);
-
-	return length > n && strcmp(path + length - n, ending) == 0;
 }
 
 int ctk_cdi_write_file(const struct ctk *ctk, const char *path, const struct graft_buffer *text,
@@ -89,7 +75,8 @@ int ctk_cdi_write_file(const struct ctk *ctk, const char *path, const struct gra
 	return graft_host_file_write(path, text->bytes, text->length, SPEC_MODE, err);
 }
 
-static int write_out(const struct ctk *ctk, const char *path, const struct graft_buffer *text, struct graft_error *err)
+static int write_cdi_text(const struct ctk *ctk, const char *path, const struct graft_buffer *text,
+			  struct graft_error *err)
 {
 	int rc;
 
@@ -102,20 +89,20 @@ static int write_out(const struct ctk *ctk, const char *path, const struct graft
 int ctk_cdi_save(struct ctk *ctk, const struct graft_cdi_spec *spec, const char *path, const char **ret_path,
 		 struct graft_error *err)
 {
-	bool json = path && ends_in(path, ".json");
+	bool json = path && graft_ends_with(path, ".json");
 	struct graft_buffer text = { .max = 0 };
 	const char *name = path;
 	int rc;
 
 	if (!path || path[0] == '\0')
 		name = NULL;
-	else if (!json && !ends_in(path, ".yaml"))
+	else if (!json && !graft_ends_with(path, ".yaml"))
 		name = graft_arena_printf(ctk->arena, "%s.yaml", path);
 	if (graft_arena_failed(ctk->arena))
 		return graft_fail_memory(err);
 	rc = graft_cdi_spec_write(spec, json ? GRAFT_CDI_JSON : GRAFT_CDI_YAML, &text, err);
 	if (rc == 0)
-		rc = write_out(ctk, name, &text, err);
+		rc = write_cdi_text(ctk, name, &text, err);
 	graft_buffer_done(&text);
 	if (rc == 0 && ret_path)
 		*ret_path = name;

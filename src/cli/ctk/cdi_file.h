@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi_file: where nvidia-ctk finds CDI specs and puts them: options, standard input and output, names of files. */
+/*
+ * cdi_file: reads and writes CDI specs for nvidia-ctk: options, standard input and output, file
+ * names.
+ */
 #ifndef GRAFT_CLI_CTK_CDI_FILE_H
 #define GRAFT_CLI_CTK_CDI_FILE_H
 
 #include "cli/ctk/ctk.h"
-#include "formats/cdi_write.h"
+#include "formats/cdi/cdi_write.h"
 #include "plan/cdi_fingerprint.h"
 
-/* The directories that container engines read, by priority. */
+/* The directories that container engines read; the later one has priority. */
 #define CTK_CDI_STATIC_DIRECTORY  "/etc/cdi"
 #define CTK_CDI_DYNAMIC_DIRECTORY "/var/run/cdi"
 #define CTK_CDI_DIRECTORIES                                                                              \
@@ -15,7 +18,7 @@
 	{                                                                                                \
 		.items = (const char *[]){ CTK_CDI_STATIC_DIRECTORY, CTK_CDI_DYNAMIC_DIRECTORY }, .n = 2 \
 	}
-/* The row of --spec-dir, into a struct ctk_list (SPEC ctk-and-cdi 1.2). */
+/* The option --spec-dir, stored in a struct ctk_list (SPEC ctk-and-cdi 1.2). */
 #define CTK_CDI_DIRECTORIES_OPTION(type, member)                                                                      \
 	{                                                                                                             \
 		.name = "spec-dir", .argument = GRAFT_OPTION_REQUIRED, .value_name = "DIR",                           \
@@ -26,21 +29,31 @@
 	}
 
 /*
- * The options of `cdi generate` as a specification keeps them (plan/cdi_fingerprint.h): in the order of their names, without those that say where it goes and in
- * which format; behind them the configuration that the program was given, which says what they do not. Words that are no options are left out. NULL: memory.
+ * Formats the options of `cdi generate` as a specification records them (plan/cdi_fingerprint.h):
+ * sorted by name, without those that name the output and its format, followed by the configuration
+ * file that the program was given, because the options depend on it. Arguments that are not options
+ * are dropped. Returns NULL if out of memory.
  */
 const char *ctk_cdi_flags_text(struct ctk *ctk, const char *const *words, size_t n);
 
-/* Writes the text of a spec, whole or not at all (mode 0644), or gives it to the sink of `ctk`. */
+/*
+ * Writes the text of a spec atomically (mode 0644), or passes it to the sink of `ctk`. Returns 0,
+ * or -1 with the error set.
+ */
 int ctk_cdi_write_file(const struct ctk *ctk, const char *path, const struct graft_buffer *text,
 		       struct graft_error *err);
 
-/* Reads one spec; "-" is standard input. -1 as graft_cdi_file_read() and graft_cdi_spec_read(). */
+/*
+ * Reads one spec from a file or a pipe; "-" is standard input. The spec belongs to the arena of
+ * `ctk`. Returns 0, or -1 as graft_cdi_input_read() and graft_cdi_spec_read() do.
+ */
 int ctk_cdi_read(struct ctk *ctk, const char *path, struct graft_cdi_spec *ret_spec, struct graft_error *err);
 
 /*
- * Writes a spec (mode 0644) to a file whose ending says the format, ".json" or ".yaml"; any other name gets ".yaml". NULL and "" are standard output, in
- * YAML. `ret_path`, which may be NULL, is set to the name of the file, NULL for standard output.
+ * Writes a spec (mode 0644) to a file. The suffix, ".json" or ".yaml", selects the format; any
+ * other name gets ".yaml" appended. NULL and "" mean standard output, in YAML. *ret_path (may be
+ * NULL) is set to the name of the file, or to NULL for standard output. Returns 0, or -1 with the
+ * error set.
  */
 int ctk_cdi_save(struct ctk *ctk, const struct graft_cdi_spec *spec, const char *path, const char **ret_path,
 		 struct graft_error *err);

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cdi_list: nvidia-ctk cdi list (SPEC ctk-and-cdi 1.2): the names of the devices that containers can ask for. Specs that cannot be used are warnings; the
- * exit status does not tell them, `cdi validate` does.
+ * cdi_list: nvidia-ctk cdi list (SPEC ctk-and-cdi 1.2): prints the names of the devices that
+ * containers can request. Unusable specs cause warnings but do not change the exit status; `cdi
+ * validate` checks them.
  */
+#include <string.h>
+#include <unistd.h>
+
 #include "base/cleanup.h"
 #include "cli/ctk/cdi_file.h"
+#include "cli/terminal.h"
 #include "host/cdi_registry.h"
 
 struct list_options {
@@ -16,7 +21,7 @@ static const struct graft_option options[] = {
 	CTK_CDI_DIRECTORIES_OPTION(struct list_options, directories),
 };
 
-/* One line for each definition that nobody can use. */
+/* Adds one line for each definition that conflicts with another and is therefore unusable. */
 static int add_conflicts(struct ctk *ctk, struct graft_cdi_registry *registry,
 			 const struct graft_cdi_definition *definitions, size_t n, struct graft_error *err)
 {
@@ -44,13 +49,77 @@ static void warn_of_problems(const struct ctk *ctk, const struct graft_cdi_regis
 		graft_warn(&ctk->log, "%s: [%s]", registry->problems[i].file, registry->problems[i].why);
 }
 
-static int list(struct ctk *ctk, const struct ctk_list *directories)
+/*
+ * SECURITY: an engine that reads such a spec itself passes an image's variables to a program of the
+ * host. The packages look for these lines during installation.
+ */
+static void warn_of_hooks(const struct ctk *ctk, const struct graft_cdi_registry *registry)
+{
+	for (size_t i = 0; i < registry->n_specs; i++) {
+		const struct graft_cdi_hook *hook = graft_cdi_spec_find_open_hook(&registry->specs[i]);
+
+		if (hook)
+			graft_warn(&ctk->log,
+				   "CDI spec %s has hooks without an environment (%s): an image's variables reach them "
+				   "(CVE-2025-23266). Run 'nvidia-ctk cdi refresh' as root",
+				   registry->specs[i].file, hook->path);
+	}
+}
+
+/* Returns the next definition that counts, or `n`. */
+static size_t find_counting(const struct graft_cdi_definition *definitions, size_t n, size_t i)
+{
+	while (i < n && definitions[i].standing != GRAFT_CDI_COUNTS)
+		i++;
+	return i;
+}
+
+static bool is_same_kind(const char *name, const char *other)
+{
+	size_t length = strcspn(name, "=");
+
+	return length == strcspn(other, "=") && strncmp(name, other, length) == 0;
+}
+
+/* For programs: a name on each line. */
+static size_t add_names(struct graft_buffer *out, const struct graft_cdi_definition *definitions, size_t n)
+{
+	size_t count = 0;
+
+	for (size_t i = find_counting(definitions, n, 0); i < n; i = find_counting(definitions, n, i + 1), count++)
+		graft_buffer_printf(out, "%s\n", definitions[i].name);
+	return count;
+}
+
+/* For a person at a terminal: the names below their kinds, with the files that define them. */
+static size_t add_tree(struct graft_buffer *out, const struct graft_cdi_definition *definitions, size_t n)
+{
+	const bool lines = cli_has_utf8();
+	const char *kind = "";
+	size_t count = 0, next;
+
+	for (size_t i = find_counting(definitions, n, 0); i < n; i = next, count++) {
+		const char *name = definitions[i].name;
+
+		next = find_counting(definitions, n, i + 1);
+		if (!is_same_kind(kind, name))
+			graft_buffer_printf(out, "\033[1m%.*s\033[0m\n", (int)strcspn(name, "="), name);
+		kind = name;
+		graft_buffer_string(out, !lines                                                   ? "  "
+					 : next < n && is_same_kind(name, definitions[next].name) ? "├─ "
+												  : "└─ ");
+		graft_buffer_printf(out, "%s  \033[2m%s\033[0m\n", name, definitions[i].spec->file);
+	}
+	return count;
+}
+
+static int list_cdi_devices(struct ctk *ctk, const struct ctk_list *directories)
 {
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_buffer out = { .max = 0 };
 	struct graft_cdi_registry registry;
 	struct graft_cdi_definition *definitions;
-	size_t n, n_devices = 0;
+	size_t n, n_devices;
 
 	if (directories->n == 0)
 		(void)graft_fail(&err, GRAFT_INVALID, 0, "at least one CDI specification directory must be specified");
@@ -61,24 +130,20 @@ static int list(struct ctk *ctk, const struct ctk_list *directories)
 	    add_conflicts(ctk, &registry, definitions, n, &err) < 0)
 		return ctk_fail(ctk, &err, "%s", "");
 	warn_of_problems(ctk, &registry);
-	for (size_t i = 0; i < n; i++) {
-		if (definitions[i].standing != GRAFT_CDI_COUNTS)
-			continue;
-		graft_buffer_printf(&out, "%s\n", definitions[i].name);
-		n_devices++;
-	}
+	warn_of_hooks(ctk, &registry);
+	n_devices = cli_has_colours(STDOUT_FILENO) ? add_tree(&out, definitions, n) : add_names(&out, definitions, n);
 	graft_info(&ctk->log, "Found %zu CDI devices", n_devices);
 	return ctk_print(ctk, &out);
 }
 
-static int run(void *context, int argc, char **argv)
+static int run_cdi_list(void *context, int argc, char **argv)
 {
 	struct list_options given = { .directories = CTK_CDI_DIRECTORIES };
 	int first, status = 0;
 
 	if (ctk_parse(context, &ctk_cdi_list, &given, argc, argv, &first, &status) < 0)
 		return status;
-	return list(context, &given.directories);
+	return list_cdi_devices(context, &given.directories);
 }
 
 const struct graft_command ctk_cdi_list = {
@@ -87,5 +152,5 @@ const struct graft_command ctk_cdi_list = {
 	.summary = "List the devices that CDI specs define",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
-	.run = run,
+	.run = run_cdi_list,
 };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cdi_refresh: nvidia-ctk cdi refresh: makes anew the CDI specifications that do not fit this host any more, each with the options that it was made with, and
- * leaves the others alone. What one would be made as today is `cdi generate`'s affair: it is run, and what it would write is compared.
+ * cdi_refresh: nvidia-ctk cdi refresh: regenerates the CDI specifications that no longer fit this
+ * host, each with its original options. Other specs stay, except that hooks without an environment
+ * get one if an nvidia-ctk wrote the spec. To find out what a spec would look like today, `cdi
+ * generate` is run and its output compared.
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -10,14 +12,15 @@
 #include "base/cleanup.h"
 #include "cli/ctk/cdi_file.h"
 #include "host/cdi_registry.h"
+#include "plan/spec_hooks.h"
 
 #define SPEC_MODE      0644
 #define SPEC_MAX       ((size_t)16 * 1024 * 1024)
 #define STATUS_CHANGED 2
 #define OTHER_OPTIONS  "it was made with other options"
 #define OTHER_CONTENT  "what containers get by it is something else now"
-#define NOT_MADE       "this host has no GPUs of that kind any more"
-#define COHERENT       "enable-coherent-annotations" /* the feature that makes several files */
+#define NOT_MADE       "this host no longer has such GPUs"
+#define COHERENT       "enable-coherent-annotations" /* the feature flag that makes several files */
 
 struct refresh_options {
 	struct ctk_base base;
@@ -32,30 +35,30 @@ static const struct graft_option options[] = {
 	{ .name = "output",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "FILE",
-	  .help = "Specification that there has to be: it is made with the variables of 'cdi generate'",
+	  .help = "Spec that must exist: it is made with the variables of 'cdi generate'",
 	  .parse = graft_option_set_string,
 	  .offset = AT(output),
 	  .environment = (const char *const[]){ "NVIDIA_CTK_CDI_OUTPUT_FILE_PATH", NULL } },
 	{ .name = "check",
-	  .help = "Change nothing; the exit status is 2 if there is something to do",
+	  .help = "Change nothing; exit with 2 if there is something to do",
 	  .parse = graft_option_set_true,
 	  .offset = AT(check),
 	  .aliases = (const char *const[]){ "dry-run", NULL } },
 	{ .name = "exit-code",
-	  .help = "Make the exit status 2 if a specification was made anew",
+	  .help = "Exit with 2 if a spec was written",
 	  .parse = graft_option_set_true,
 	  .offset = AT(exit_code) },
 };
 
-/* Some of the host's specifications, which one run of `cdi generate` makes. */
+/* Specifications of this host that one run of `cdi generate` makes. */
 struct target {
-	const char *path;   /* where its first file goes */
-	const char *flags;  /* how it is made, as its files say it */
-	const char **words; /* the same: options */
+	const char *path;   /* its first file */
+	const char *flags;  /* how it is made, as recorded in its files */
+	const char **words; /* the same as a list of options */
 	size_t n_words;
 };
 
-/* A file that was made together with the first one of a target, the same way. */
+/* A file that was made in the same run as the first file of a target, with the same options. */
 struct companion {
 	const char *path, *first, *flags;
 };
@@ -72,15 +75,18 @@ struct refresh {
 	size_t n_targets;
 	struct companion *companions;
 	size_t n_companions;
-	struct made_file *made; /* of the target that is looked at */
+	/* specs that have hooks without an environment, and no record of how they were made */
+	struct graft_cdi_spec *open;
+	size_t n_open;
+	struct made_file *made; /* by the current target */
 	size_t n_made;
 	size_t n_changed, n_failed;
 	struct graft_buffer out;
 };
 
-/* ---- what there is to refresh ---- */
+/* ---- what to refresh ---- */
 
-/* Also by names that lead to one place: /run and /var/run. */
+/* Also true for two names of one file, such as below /run and /var/run. */
 static bool is_same_file(const char *a, const char *b)
 {
 	struct stat status_a, status_b;
@@ -105,7 +111,10 @@ static int add_target(struct refresh *refresh, const char *path, const char *fla
 	return graft_cdi_flags_read(flags, refresh->ctk->arena, &target->words, &target->n_words, err);
 }
 
-/* "nvidia.coherent.yaml" of class "gpu.coherent" was made together with "nvidia.yaml" (SPEC ctk-and-cdi 1.5), if that is how it was made. */
+/*
+ * "nvidia.coherent.yaml" of class "gpu.coherent" was made together with "nvidia.yaml" (SPEC
+ * ctk-and-cdi 1.5) if the recorded flags split specs by coherence.
+ */
 static const char *first_file(struct refresh *refresh, const struct graft_cdi_spec *spec, const char *flags)
 {
 	static const char *const infixes[] = { ".coherent", ".noncoherent" };
@@ -122,16 +131,24 @@ static const char *first_file(struct refresh *refresh, const struct graft_cdi_sp
 	return spec->file;
 }
 
-static int add_spec(struct refresh *refresh, const struct graft_cdi_spec *spec, struct graft_error *err)
+static int add_refresh_spec(struct refresh *refresh, const struct graft_cdi_spec *spec, struct graft_error *err)
 {
 	struct graft_arena *arena = refresh->ctk->arena;
 	struct graft_cdi_fingerprint made;
 	struct companion *companion;
+	struct graft_cdi_spec *open;
 	const char *path;
 	int found = graft_cdi_fingerprint_find(spec, arena, &made, err);
 
 	if (found < 0)
 		return -1;
+	if ((found == 0 || !made.flags) && graft_cdi_spec_find_open_hook(spec)) {
+		open = graft_arena_push(arena, &refresh->open, &refresh->n_open, sizeof(*open));
+		if (!open)
+			return graft_fail_memory(err);
+		*open = *spec;
+		return 0;
+	}
 	if (found == 0 || !made.flags) {
 		graft_debug(&refresh->ctk->log, "CDI spec %s does not say how it was made, and is left alone",
 			    spec->file);
@@ -156,7 +173,7 @@ static int find_targets(struct refresh *refresh, struct graft_error *err)
 	const char **words, *flags;
 	size_t n;
 
-	/* The one that there has to be comes first, so that its options are those of now. */
+	/* The required spec comes first, so that its options are the current ones. */
 	if (given->output && given->output[0] != '\0') {
 		ctk_read_variables(refresh->ctk, &ctk_cdi_generate, &words, &n);
 		flags = ctk_cdi_flags_text(refresh->ctk, words, n);
@@ -169,13 +186,13 @@ static int find_targets(struct refresh *refresh, struct graft_error *err)
 				    refresh->ctk->arena, &registry, err) < 0)
 		return -1;
 	for (size_t i = 0; i < registry.n_specs; i++) {
-		if (add_spec(refresh, &registry.specs[i], err) < 0)
+		if (add_refresh_spec(refresh, &registry.specs[i], err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-/* ---- what it would be today ---- */
+/* ---- what it would look like today ---- */
 
 static int keep_file(void *arg, const char *path, const void *bytes, size_t length, struct graft_error *err)
 {
@@ -191,8 +208,11 @@ static int keep_file(void *arg, const char *path, const void *bytes, size_t leng
 	return file->path && file->bytes ? 0 : graft_fail_memory(err);
 }
 
-/* Runs `cdi generate`; its files are in refresh->made. Its own words are left out of the log, its warnings and errors are not. */
-static int generate(struct refresh *refresh, const struct target *target)
+/*
+ * Runs `cdi generate` and collects its files in refresh->made. Its informational messages are
+ * dropped, its warnings and errors are not. Returns its exit status.
+ */
+static int generate_refresh_target(struct refresh *refresh, const struct target *target)
 {
 	const struct ctk_sink sink = { keep_file, refresh };
 	struct ctk inner = *refresh->ctk;
@@ -211,14 +231,14 @@ static int generate(struct refresh *refresh, const struct target *target)
 		return 1;
 	inner.sink = &sink;
 	inner.no_variables = true;
-	inner.config = NULL; /* a word says so where there was one */
+	inner.config = NULL; /* if there was one, an option names it */
 	inner.quiet = inner.quiet || !inner.debug;
 	return ctk_cdi_generate.run(&inner, (int)n, argv);
 }
 
-/* ---- what is different ---- */
+/* ---- differences ---- */
 
-/* The boot is noted in a specification, and is no reason to write it again. */
+/* The recorded boot id may differ: it is no reason to write the spec again. */
 static bool is_same_text(struct refresh *refresh, const char *old, size_t length, const struct made_file *file,
 			 const struct graft_cdi_fingerprint *made, const struct graft_cdi_fingerprint *now)
 {
@@ -249,8 +269,9 @@ static int find_difference(struct refresh *refresh, const struct graft_cdi_finge
 	return 0;
 }
 
-/* Why the file that is there does not do; NULL when it does. */
-static int compare(struct refresh *refresh, const struct made_file *file, const char **ret_why, struct graft_error *err)
+/* Finds out why the existing file must be replaced; *ret_why is NULL if it is up to date. */
+static int compare_made_file(struct refresh *refresh, const struct made_file *file, const char **ret_why,
+			     struct graft_error *err)
 {
 	struct graft_arena *arena = refresh->ctk->arena;
 	struct graft_error why = { .status = GRAFT_OK };
@@ -284,7 +305,7 @@ static int refresh_file(struct refresh *refresh, const struct made_file *file, s
 	const struct graft_log *log = &refresh->ctk->log;
 	const char *why;
 
-	if (compare(refresh, file, &why, err) < 0)
+	if (compare_made_file(refresh, file, &why, err) < 0)
 		return -1;
 	if (!why) {
 		graft_info(log, "CDI spec %s is up to date", file->path);
@@ -310,7 +331,7 @@ static bool is_made(const struct refresh *refresh, const char *path)
 	return false;
 }
 
-/* What is not made any more: engines would go on to use it. */
+/* Removes the files that are no longer made; engines would go on using them. */
 static int drop_companions(struct refresh *refresh, const struct target *target, struct graft_error *err)
 {
 	const struct graft_log *log = &refresh->ctk->log;
@@ -333,12 +354,12 @@ static int drop_companions(struct refresh *refresh, const struct target *target,
 	return 0;
 }
 
-/* One that cannot be made must not keep the others from it. */
+/* A failure must not keep the other targets from being refreshed. */
 static void refresh_target(struct refresh *refresh, const struct target *target)
 {
 	struct graft_error err = { .status = GRAFT_OK };
 
-	if (generate(refresh, target) != 0) {
+	if (generate_refresh_target(refresh, target) != 0) {
 		(void)graft_fail(&err, GRAFT_STALE, 0, "CDI spec %s stays as it is", target->path);
 		graft_log_write(&refresh->ctk->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s", err.msg);
 		refresh->n_failed++;
@@ -357,6 +378,93 @@ static void refresh_target(struct refresh *refresh, const struct target *target)
 	}
 }
 
+/* ---- hooks without an environment ---- */
+
+/* Rewriting the file would lose a user's comments. JSON has none. */
+static bool has_comments(const char *text)
+{
+	const char *start = text + strspn(text, " \t\r\n");
+
+	for (const char *at = *start == '{' ? NULL : strchr(start, '#'); at; at = strchr(at + 1, '#'))
+		if (at == start || strchr(" \t\n", at[-1]))
+			return true;
+	return false;
+}
+
+/*
+ * Finds nvidia-cdi-hook in the directory of the nvidia-ctk that the spec names. NULL: it does not
+ * exist and nvidia-ctk stays, or out of memory.
+ */
+static const char *find_hook_beside_toolkit(struct refresh *refresh, const struct graft_cdi_spec *spec)
+{
+	const char *toolkit = graft_spec_hooks_find_toolkit(spec);
+	const char *slash = toolkit && toolkit[0] == '/' ? strrchr(toolkit, '/') : NULL;
+	const char *path = slash ? graft_arena_printf(refresh->ctk->arena, "%.*s/nvidia-cdi-hook",
+						      (int)(slash - toolkit), toolkit)
+				 : NULL;
+	struct stat status;
+
+	return path && stat(path, &status) == 0 && S_ISREG(status.st_mode) && (status.st_mode & 0111) ? path : NULL;
+}
+
+/* Finds out why only its author may change a spec; *ret_why is NULL if we may. */
+static int find_mending_obstacle(struct refresh *refresh, const struct graft_cdi_spec *spec, const char **ret_why,
+				 struct graft_error *err)
+{
+	const char *text;
+	size_t length;
+
+	*ret_why = NULL;
+	if (!graft_spec_is_of_toolkit(spec)) {
+		*ret_why = "nvidia-ctk did not write it";
+		return 0;
+	}
+	if (graft_cdi_file_read(spec->file, refresh->ctk->arena, &text, &length, err) < 0)
+		return -1;
+	if (has_comments(text))
+		*ret_why = "it has comments of a person";
+	return 0;
+}
+
+static int mend_open_spec(struct refresh *refresh, struct graft_cdi_spec *spec, struct graft_error *err)
+{
+	struct ctk *ctk = refresh->ctk;
+	const char *program = graft_cdi_spec_find_open_hook(spec)->path, *why;
+
+	if (find_mending_obstacle(refresh, spec, &why, err) < 0)
+		return -1;
+	if (why) {
+		graft_warn(
+		    &ctk->log,
+		    "CDI spec %s has hooks without an environment (%s): an image's variables reach them "
+		    "(CVE-2025-23266). It is left alone, as %s: give each a list 'env' with one variable at least",
+		    spec->file, program, why);
+		return 0;
+	}
+	graft_info(&ctk->log, "CDI spec %s has hooks without an environment (%s)", spec->file, program);
+	if (!refresh->given->check) {
+		if (graft_spec_hooks_mend_all(find_hook_beside_toolkit(refresh, spec), ctk->arena, spec, err) < 0 ||
+		    ctk_cdi_save(ctk, spec, spec->file, NULL, err) < 0)
+			return -1;
+		graft_info(&ctk->log, "Wrote CDI spec %s", spec->file);
+	}
+	graft_buffer_printf(&refresh->out, "%s\n", spec->file);
+	refresh->n_changed++;
+	return 0;
+}
+
+static void mend_open_specs(struct refresh *refresh)
+{
+	for (size_t i = 0; i < refresh->n_open; i++) {
+		struct graft_error err = { .status = GRAFT_OK };
+
+		if (mend_open_spec(refresh, &refresh->open[i], &err) == 0)
+			continue;
+		(void)ctk_fail(refresh->ctk, &err, "failed to refresh CDI spec %s", refresh->open[i].file);
+		refresh->n_failed++;
+	}
+}
+
 static int refresh_all(struct refresh *refresh)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -364,17 +472,18 @@ static int refresh_all(struct refresh *refresh)
 
 	if (find_targets(refresh, &err) < 0)
 		return ctk_fail(refresh->ctk, &err, "%s", "");
-	if (refresh->n_targets == 0)
+	if (refresh->n_targets == 0 && refresh->n_open == 0)
 		graft_info(&refresh->ctk->log, "No CDI spec says how it was made; there is nothing to refresh");
 	for (size_t i = 0; i < refresh->n_targets; i++)
 		refresh_target(refresh, &refresh->targets[i]);
+	mend_open_specs(refresh);
 	status = ctk_print(refresh->ctk, &refresh->out);
 	if (refresh->n_failed > 0)
 		return 1;
 	return refresh->n_changed > 0 && (refresh->given->check || refresh->given->exit_code) ? STATUS_CHANGED : status;
 }
 
-static int run(void *context, int argc, char **argv)
+static int run_cdi_refresh(void *context, int argc, char **argv)
 {
 	struct refresh_options given = { .directories = CTK_CDI_DIRECTORIES };
 	struct refresh refresh = { .ctk = context, .given = &given };
@@ -390,20 +499,17 @@ static int run(void *context, int argc, char **argv)
 const struct graft_command ctk_cdi_refresh = {
 	CTK_COMMAND,
 	.name = "refresh",
-	.summary = "Make CDI specs anew that do not fit this host any more",
-	.description = "Looks at all specs that 'cdi generate' made, by what they say of it themselves, and writes "
-		       "those again that would be "
-		       "made differently today: the driver, a GPU, a MIG instance, a library is another one. Each is "
-		       "made with the "
-		       "options that it was made with. With --output there has to be a spec of that name, and it is "
-		       "made with what the "
-		       "environment variables of 'cdi generate' say.\n\n"
-		       "Prints the names of the files that were written, or would be; the reasons are told on stderr. "
-		       "The exit status is 0 "
-		       "when all specs are up to date afterwards, 1 when one could not be made (it stays as it is), "
-		       "and with --check or "
-		       "--exit-code 2 when there was something to do.",
+	.summary = "Regenerate CDI specs that no longer fit this host",
+	.description =
+	    "Checks all specs that 'cdi generate' made, which record how, and writes those again that have become "
+	    "outdated, because the driver, a GPU, a MIG instance or a library has changed. Each is made with the same "
+	    "options as before. With --output, a spec of that name must exist afterwards; if it does not, it is made "
+	    "with the options from the environment variables of 'cdi generate'.\n\nA spec that does not record how it "
+	    "was made stays as it is, except that hooks without an environment get one if nvidia-ctk made the spec; in "
+	    "other specs they are only reported.\n\nPrints the names of the files that were written, or would be, and "
+	    "the reasons on stderr. The exit status is 0 if all specs are up to date afterwards, 1 if one could not be "
+	    "made (it stays as it is), and 2 with --check or --exit-code if there was something to do.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
-	.run = run,
+	.run = run_cdi_refresh,
 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cdi_validate: nvidia-ctk cdi validate: everything that is wrong with CDI specs, each fault with its place. Exit status 0: engines take all of them; 1:
- * they do not, or something could not be looked at.
+ * cdi_validate: nvidia-ctk cdi validate: reports everything that is wrong with CDI specs, with the
+ * place of each fault. The exit status is 0 if engines accept all of them, and 1 if not or if
+ * something could not be read.
  */
 #include "base/cleanup.h"
 #include "cli/ctk/cdi_file.h"
-#include "formats/json.h"
-#include "host/cdi_examine.h"
+#include "formats/json/json.h"
+#include "host/cdi_registry.h"
 
 struct validate_options {
 	struct ctk_base base;
@@ -17,14 +18,14 @@ struct validate_options {
 static const struct graft_option options[] = {
 	CTK_CDI_DIRECTORIES_OPTION(struct validate_options, directories),
 	{ .name = "json",
-	  .help = "Write what was found as JSON",
+	  .help = "Print the findings as JSON",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct validate_options, json) },
 };
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
-/* As compilers write it, so that editors find the place: "FILE:3:5: error: ...". */
+/* The format of compiler messages, which editors understand: "FILE:3:5: error: ...". */
 static void print_lines(const struct graft_cdi_examined *file, struct graft_buffer *out)
 {
 	for (size_t i = 0; i < file->faults.n; i++) {
@@ -86,7 +87,7 @@ static int validate(struct ctk *ctk, const struct validate_options *given, const
 	return n_invalid > 0 ? 1 : status;
 }
 
-static int run(void *context, int argc, char **argv)
+static int run_cdi_validate(void *context, int argc, char **argv)
 {
 	struct validate_options given = { .directories = CTK_CDI_DIRECTORIES };
 	int first, status = 0;
@@ -99,15 +100,15 @@ static int run(void *context, int argc, char **argv)
 const struct graft_command ctk_cdi_validate = {
 	.name = "validate",
 	.arguments = "[FILE|DIR...]",
-	.summary = "Tell everything that is wrong with CDI specs",
-	.description = "Looks at files, at directories of them, or, without either, at the directories of --spec-dir. "
-		       "Of several directories later ones override earlier ones. Prints each fault with its line and "
-		       "column; warnings are of what engines take although it should not be so. The exit status is 1 "
-		       "if an engine would not use one of the files, or something could not be read.",
+	.summary = "Report every fault of CDI specs",
+	.description = "Checks files, directories of files or, without arguments, the directories of --spec-dir. Later "
+		       "directories override earlier ones. Prints each fault with line and column; a warning is "
+		       "something that engines accept but should not. The exit status is 1 if an engine would reject "
+		       "one of the files, or if something could not be read.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.max_arguments = -1,
 	.go_style = true,
 	.interspersed = true,
-	.run = run,
+	.run = run_cdi_validate,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child: fork, exec and two pipes. Knows nothing of what is run. */
+/* child: fork, exec and the pipes. Does not know what the program is for. */
 #include "cli/ctk/child.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #define MAX_VARIABLES 16
 #define DEFAULT_PATH  "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* What the child says, and on the third pipe why it could not be started. */
+/* The child's output and, through the third pipe, the errno of a failed start. */
 enum { OUT, ERR, WHY, N_PIPES };
 
 struct run {
@@ -64,14 +64,14 @@ static int open_pipes(struct run *run, struct graft_error *err)
 	return 0;
 }
 
-static char *variable(struct graft_arena *arena, const char *name, const char *otherwise)
+static char *make_ctk_child_variable(struct graft_arena *arena, const char *name, const char *otherwise)
 {
 	const char *value = secure_getenv(name);
 
 	return graft_arena_printf(arena, "%s=%s", name, value && *value ? value : otherwise);
 }
 
-/* NULL: memory. */
+/* Returns the child's environment in the arena, or NULL if out of memory. */
 static char **make_environment(const struct ctk_child *child, struct graft_arena *arena)
 {
 	char **environment = graft_arena_alloc(arena, (MAX_VARIABLES + 1) * sizeof(*environment));
@@ -79,8 +79,8 @@ static char **make_environment(const struct ctk_child *child, struct graft_arena
 
 	if (!environment)
 		return NULL;
-	environment[n++] = variable(arena, "PATH", DEFAULT_PATH);
-	environment[n++] = variable(arena, "HOME", "/");
+	environment[n++] = make_ctk_child_variable(arena, "PATH", DEFAULT_PATH);
+	environment[n++] = make_ctk_child_variable(arena, "HOME", "/");
 	environment[n++] = graft_arena_strdup(arena, "LC_ALL=C");
 	for (const char *const *item = child->variables; item && *item && n < MAX_VARIABLES; item++)
 		environment[n++] = graft_arena_strdup(arena, *item);
@@ -91,13 +91,13 @@ static char **make_environment(const struct ctk_child *child, struct graft_arena
 	return environment;
 }
 
-_Noreturn static void become(const struct run *run, const char *const *argv, char **environment)
+_Noreturn static void exec_ctk_child(const struct run *run, const char *const *argv, char **environment)
 {
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), why;
 
 	char **words;
 
-	/* execve(2) does not change them, whatever its type says. */
+	/* execve(2) does not change the strings, although its type allows it. */
 	memcpy(&words, &argv, sizeof(words));
 	(void)setpgid(0, 0);
 	if (null_fd >= 0 && dup2(null_fd, STDIN_FILENO) >= 0 && dup2(run->write[OUT], STDOUT_FILENO) >= 0 &&
@@ -108,8 +108,8 @@ _Noreturn static void become(const struct run *run, const char *const *argv, cha
 	_exit(127);
 }
 
-/* Reads one pipe's bytes; closes it at its end. */
-static int take(struct run *run, int i)
+/* Reads once from a pipe; closes it at end of file. Returns 0 or -errno. */
+static int take_ctk_child_output(struct run *run, int i)
 {
 	char bytes[8192];
 	ssize_t n = read(run->read[i], bytes, sizeof(bytes));
@@ -125,8 +125,10 @@ static int take(struct run *run, int i)
 	return graft_buffer_failed(&run->said[i]) ? -ENOMEM : 0;
 }
 
-/* Until the child has closed all pipes. 0 or -errno; -ETIMEDOUT. */
-static int listen_to(struct run *run, int64_t deadline_ms)
+/*
+ * Reads until the child has closed all pipes. Returns 0 or -errno; -ETIMEDOUT after the deadline.
+ */
+static int listen_to_ctk_child(struct run *run, int64_t deadline_ms)
 {
 	for (;;) {
 		struct pollfd polls[N_PIPES];
@@ -145,7 +147,7 @@ static int listen_to(struct run *run, int64_t deadline_ms)
 		if (rc < 0 && errno != EINTR)
 			return -errno;
 		for (int i = 0; i < N_PIPES && rc > 0; i++) {
-			int failed = polls[i].revents ? take(run, i) : 0;
+			int failed = polls[i].revents ? take_ctk_child_output(run, i) : 0;
 
 			if (failed < 0)
 				return failed;
@@ -153,8 +155,11 @@ static int listen_to(struct run *run, int64_t deadline_ms)
 	}
 }
 
-/* The exit status, or -ETIMEDOUT. A child that has closed its pipes is about to end. */
-static int wait_for(struct run *run, int64_t deadline_ms)
+/*
+ * Returns the exit status or -errno; -ETIMEDOUT after the deadline. A child that has closed its
+ * pipes is about to exit.
+ */
+static int wait_for_ctk_child(struct run *run, int64_t deadline_ms)
 {
 	int status;
 
@@ -184,7 +189,7 @@ static const char *trimmed(struct graft_arena *arena, const char *text)
 	return graft_arena_strndup(arena, text, length);
 }
 
-static int fail(const struct ctk_child *child, int rc, struct graft_error *err)
+static int fail_ctk_child(const struct ctk_child *child, int rc, struct graft_error *err)
 {
 	if (rc == -ETIMEDOUT)
 		return graft_fail(err, GRAFT_PROGRAM, 0, "%s gave no answer within %d seconds", child->argv[0],
@@ -196,21 +201,21 @@ static int fail(const struct ctk_child *child, int rc, struct graft_error *err)
 	return graft_fail_errno(err, -rc, "cannot read what %s says", child->argv[0]);
 }
 
-static int collect(const struct ctk_child *child, struct run *run, struct graft_arena *arena,
-		   struct ctk_child_result *ret_result, struct graft_error *err)
+static int collect_ctk_child(const struct ctk_child *child, struct run *run, struct graft_arena *arena,
+			     struct ctk_child_result *ret_result, struct graft_error *err)
 {
 	int64_t deadline_ms = graft_clock_ms() + child->timeout_ms;
-	int rc = listen_to(run, deadline_ms), why;
+	int rc = listen_to_ctk_child(run, deadline_ms), why;
 
 	if (rc < 0)
-		return fail(child, rc, err);
+		return fail_ctk_child(child, rc, err);
 	if (run->said[WHY].length == sizeof(why)) {
 		memcpy(&why, run->said[WHY].bytes, sizeof(why));
 		return graft_fail_errno(err, why, "%s cannot be run", child->argv[0]);
 	}
-	rc = wait_for(run, deadline_ms);
+	rc = wait_for_ctk_child(run, deadline_ms);
 	if (rc < 0)
-		return fail(child, rc, err);
+		return fail_ctk_child(child, rc, err);
 	ret_result->status = rc;
 	ret_result->out = graft_arena_strndup(arena, graft_buffer_text(&run->said[OUT]), run->said[OUT].length);
 	ret_result->out_length = run->said[OUT].length;
@@ -236,9 +241,9 @@ int ctk_child_run(const struct ctk_child *child, struct graft_arena *arena, stru
 	if (run.pid < 0)
 		return graft_fail_errno(err, errno, "%s cannot be run", child->argv[0]);
 	if (run.pid == 0)
-		become(&run, child->argv, environment);
+		exec_ctk_child(&run, child->argv, environment);
 	(void)setpgid(run.pid, run.pid);
 	for (int i = 0; i < N_PIPES; i++)
 		close_fd(&run.write[i]);
-	return collect(child, &run, arena, ret_result, err);
+	return collect_ctk_child(child, &run, arena, ret_result, err);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * completion: the scripts by which shells ask this program what could come next (SPEC ctk-and-cdi 1.0). What that is comes from the tables, by --generate-shell-completion,
- * so a script suits every later version.
+ * completion: scripts by which shells complete this program's command line (SPEC ctk-and-cdi 1.0).
+ * The scripts get the candidates from the program's tables through --generate-shell-completion, so
+ * they also suit later versions.
  */
 #include <string.h>
 
@@ -10,7 +11,10 @@
 
 #define MARK "--generate-shell-completion"
 
-/* Words that bash has split at '=' are put together by leaving it out. Without a candidate bash goes on with names of files. */
+/*
+ * bash splits words at '='. Each '=' is dropped, since "--name value" means the same. Without
+ * candidates bash completes file names.
+ */
 static const char bash[] = "# bash completion for nvidia-ctk\n"
 			   "_nvidia_ctk()\n"
 			   "{\n"
@@ -27,7 +31,7 @@ static const char bash[] = "# bash completion for nvidia-ctk\n"
 			   "}\n"
 			   "complete -o default -F _nvidia_ctk nvidia-ctk\n";
 
-/* As a file of the function path the text is the function; read as a script it announces it. */
+/* In a directory of $fpath the text defines the function; when sourced it registers it. */
 static const char zsh[] = "#compdef nvidia-ctk\n"
 			  "_nvidia_ctk() {\n"
 			  "\tlocal cur=${words[CURRENT]}\n"
@@ -80,7 +84,7 @@ static const struct {
 	const char *shell, *script;
 } scripts[] = { { "bash", bash }, { "zsh", zsh }, { "fish", fish }, { "pwsh", pwsh } };
 
-static int run(void *context, int argc, char **argv)
+static int run_ctk_completion(void *context, int argc, char **argv)
 {
 	struct ctk *ctk = context;
 	struct ctk_base options;
@@ -106,12 +110,12 @@ static int run(void *context, int argc, char **argv)
 const struct graft_command ctk_completion = {
 	.name = "completion",
 	.arguments = "bash|zsh|fish|pwsh",
-	.summary = "Print a script by which a shell completes this program's words",
+	.summary = "Print a shell completion script",
 	.max_arguments = -1,
 	.hidden = true,
 	.go_style = true,
 	.interspersed = true,
-	.run = run,
+	.run = run_ctk_completion,
 };
 
 bool ctk_is_completion_request(int argc, char *const *argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * create_dev_char_symlinks: the links /dev/char/MAJOR:MINOR, by which systemd knows devices (SPEC ctk-and-cdi 1.8): of the nodes that there are, or of all
- * that the driver wants.
+ * create_dev_char_symlinks: makes the links /dev/char/MAJOR:MINOR, by which systemd knows devices
+ * (SPEC ctk-and-cdi 1.8), either for the existing nodes or for all that the driver could have.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "cli/ctk/ctk.h"
-#include "cli/ctk/devices.h"
+#include "cli/ctk/ctk_devices.h"
 #include "plan/driver_nodes.h"
 
 struct options {
@@ -20,14 +20,17 @@ struct options {
 
 struct roots {
 	struct graft_root host, driver;
-	const char *driver_path; /* "" when it is the host's */
+	const char *driver_path; /* "" if it is the host's root */
 };
 
 /* ---- nodes ---- */
 
-/* The nodes that there are on the host or, when it has none, in the driver root, whose paths get its name in front. */
-static int find_nodes(const struct ctk *ctk, const struct roots *roots, struct graft_node **ret_nodes, size_t *ret_n,
-		      struct graft_error *err)
+/*
+ * Lists the nodes of the host or, if it has none, those of the driver root, with its path
+ * prepended.
+ */
+static int find_nodes_to_link(const struct ctk *ctk, const struct roots *roots, struct graft_node **ret_nodes,
+			      size_t *ret_n, struct graft_error *err)
 {
 	if (graft_host_list_driver_nodes(&roots->host, ctk->arena, ret_nodes, ret_n, err) < 0)
 		return -1;
@@ -40,14 +43,17 @@ static int find_nodes(const struct ctk *ctk, const struct roots *roots, struct g
 	return graft_arena_failed(ctk->arena) ? graft_fail_memory(err) : 0;
 }
 
-static bool has_node(const struct graft_root *root, const char *path)
+static bool has_node_to_link(const struct graft_root *root, const char *path)
 {
 	struct stat st;
 
 	return graft_root_stat(root, path, &st) == 0 && S_ISCHR(st.st_mode);
 }
 
-/* All that the driver wants; a node that is in the driver root alone is linked to there. */
+/*
+ * Lists all nodes that the driver could have. A node that exists only in the driver root is linked
+ * to there.
+ */
 static int plan_nodes(const struct ctk *ctk, const struct roots *roots, struct graft_node **ret_nodes, size_t *ret_n,
 		      struct graft_error *err)
 {
@@ -59,7 +65,7 @@ static int plan_nodes(const struct ctk *ctk, const struct roots *roots, struct g
 	for (size_t i = 0; i < *ret_n && roots->driver_path[0] != '\0'; i++) {
 		struct graft_node *node = &(*ret_nodes)[i];
 
-		if (!has_node(&roots->host, node->path) && has_node(&roots->driver, node->path))
+		if (!has_node_to_link(&roots->host, node->path) && has_node_to_link(&roots->driver, node->path))
 			node->path = graft_arena_printf(ctk->arena, "%s%s", roots->driver_path, node->path);
 	}
 	return graft_arena_failed(ctk->arena) ? graft_fail_memory(err) : 0;
@@ -74,7 +80,8 @@ static void tell_link(void *arg, const char *link, const char *text)
 	graft_info(&ctk->log, "Creating link %s => %s", link, text);
 }
 
-static int make_links(const struct options *options, const struct graft_node *nodes, size_t n, struct graft_error *err)
+static int make_links_to_nodes(const struct options *options, const struct graft_node *nodes, size_t n,
+			       struct graft_error *err)
 {
 	struct ctk *ctk = options->base.ctk;
 	const struct graft_dev_char_options how = { .directory = options->dev_char_path,
@@ -94,7 +101,7 @@ static int make_links(const struct options *options, const struct graft_node *no
 
 /* ---- the command ---- */
 
-static int open_roots(const struct options *options, struct roots *roots, struct graft_error *err)
+static int open_link_roots(const struct options *options, struct roots *roots, struct graft_error *err)
 {
 	bool own = strcmp(options->driver_root, "/") != 0;
 
@@ -104,28 +111,28 @@ static int open_roots(const struct options *options, struct roots *roots, struct
 	return own ? graft_root_open(&roots->driver, options->driver_root, err) : 0;
 }
 
-static int link_nodes(const struct options *options, struct graft_error *err)
+static int link_nodes_in_dev_char(const struct options *options, struct graft_error *err)
 {
 	const struct ctk *ctk = options->base.ctk;
 	struct roots roots = { .host = GRAFT_ROOT_INIT, .driver = GRAFT_ROOT_INIT };
 	struct graft_node *nodes = NULL;
 	size_t n = 0;
-	int rc = open_roots(options, &roots, err);
+	int rc = open_link_roots(options, &roots, err);
 
 	if (rc == 0)
 		rc = options->create_all ? plan_nodes(ctk, &roots, &nodes, &n, err)
-					 : find_nodes(ctk, &roots, &nodes, &n, err);
+					 : find_nodes_to_link(ctk, &roots, &nodes, &n, err);
 	if (rc == 0 && n == 0)
 		graft_info(&ctk->log, "No NVIDIA devices found in %s", options->driver_root);
 	else if (rc == 0)
-		rc = make_links(options, nodes, n, err);
+		rc = make_links_to_nodes(options, nodes, n, err);
 	graft_root_close(&roots.host);
 	graft_root_close(&roots.driver);
 	return rc;
 }
 
-/* What only makes sense together with --create-all. */
-static int prepare(struct options *options)
+/* Runs the steps that require --create-all. Returns the exit status. */
+static int prepare_nodes_to_link(struct options *options)
 {
 	const struct ctk *ctk = options->base.ctk;
 	int status = 0;
@@ -141,7 +148,7 @@ static int prepare(struct options *options)
 	return status;
 }
 
-static int run(void *context, int argc, char **argv)
+static int run_create_dev_char_symlinks(void *context, int argc, char **argv)
 {
 	struct ctk *ctk = context;
 	struct options options = { .dev_char_path = "/dev/char", .driver_root = "/" };
@@ -155,8 +162,8 @@ static int run(void *context, int argc, char **argv)
 		return 1;
 	if (options.dev_char_path[0] == '\0')
 		options.dev_char_path = "/dev/char";
-	status = prepare(&options);
-	if (status == 0 && link_nodes(&options, &err) < 0)
+	status = prepare_nodes_to_link(&options);
+	if (status == 0 && link_nodes_in_dev_char(&options, &err) < 0)
 		status = ctk_fail(ctk, &err, "%s", "");
 	return status;
 }
@@ -165,7 +172,7 @@ static const struct graft_option table[] = {
 	{ .name = "dev-char-path",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "DIR",
-	  .help = "Directory of the links; otherwise /dev/char",
+	  .help = "Directory of the links (default /dev/char)",
 	  .parse = graft_option_set_string,
 	  .offset = offsetof(struct options, dev_char_path),
 	  .environment = (const char *const[]){ "DEV_CHAR_PATH", NULL } },
@@ -173,12 +180,12 @@ static const struct graft_option table[] = {
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "DIR",
 	  .help = "Directory in which the driver is installed: its modprobe is run, and nodes that the host lacks are "
-		  "looked for there",
+		  "searched there",
 	  .parse = graft_option_set_string,
 	  .offset = offsetof(struct options, driver_root),
 	  .environment = (const char *const[]){ "NVIDIA_DRIVER_ROOT", "DRIVER_ROOT", NULL } },
 	{ .name = "create-all",
-	  .help = "Make the links of all nodes that the driver could have, and not only of those that there are",
+	  .help = "Create links for all nodes that the driver could have, not only for existing ones",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct options, create_all),
 	  .environment = (const char *const[]){ "CREATE_ALL", NULL } },
@@ -188,12 +195,12 @@ static const struct graft_option table[] = {
 	  .offset = offsetof(struct options, load_kernel_modules),
 	  .environment = (const char *const[]){ "LOAD_KERNEL_MODULES", NULL } },
 	{ .name = "create-device-nodes",
-	  .help = "Make the control nodes first (with --create-all)",
+	  .help = "Create the control nodes first (with --create-all)",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct options, create_device_nodes),
 	  .environment = (const char *const[]){ "CREATE_DEVICE_NODES", NULL } },
 	{ .name = "dry-run",
-	  .help = "Tell what would be made, and change nothing",
+	  .help = "Print what would be created, and change nothing",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct options, dry_run),
 	  .environment = (const char *const[]){ "DRY_RUN", NULL } },
@@ -202,11 +209,10 @@ static const struct graft_option table[] = {
 const struct graft_command ctk_system_create_dev_char_symlinks = {
 	CTK_COMMAND,
 	.name = "create-dev-char-symlinks",
-	.summary = "Make the links in /dev/char by which systemd knows the devices",
-	.description = "Without these links systemd takes GPUs away from running containers when it reloads its units. "
-		       "Links that are right are left alone, wrong "
-		       "ones are replaced.",
+	.summary = "Create the links in /dev/char by which systemd recognises the devices",
+	.description = "Without these links, systemd takes GPUs away from running containers when it reloads its "
+		       "units. Correct links are left alone, wrong ones are replaced.",
 	.options = table,
 	.n_options = GRAFT_COUNT(table),
-	.run = run,
+	.run = run_create_dev_char_symlinks,
 };

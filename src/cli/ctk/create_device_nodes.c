@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* create_device_nodes: the modules and the control nodes, each on request (SPEC ctk-and-cdi 1.7). */
+/*
+ * create_device_nodes: loads the kernel modules and makes the control nodes, each on request (SPEC
+ * ctk-and-cdi 1.7).
+ */
 #include "base/cleanup.h"
 #include "cli/ctk/ctk.h"
-#include "cli/ctk/devices.h"
+#include "cli/ctk/ctk_devices.h"
 
 struct options {
 	struct ctk_base base;
-	const char *root, *dev_root; /* the second NULL or "" = the first */
+	const char *root, *dev_root; /* dev_root NULL or "": same as root */
 	bool control_devices, load_kernel_modules, dry_run;
 };
 
-static int run(void *context, int argc, char **argv)
+static int run_create_device_nodes(void *context, int argc, char **argv)
 {
 	struct ctk *ctk = context;
 	struct options options = { .root = NULL };
@@ -47,12 +50,12 @@ static const struct graft_option table[] = {
 	{ .name = "dev-root",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "DIR",
-	  .help = "Directory whose dev gets the nodes; otherwise that of --root",
+	  .help = "Directory whose dev gets the nodes (default that of --root)",
 	  .parse = graft_option_set_string,
 	  .offset = offsetof(struct options, dev_root),
 	  .environment = (const char *const[]){ "NVIDIA_DEV_ROOT", "DEV_ROOT", NULL } },
 	{ .name = "control-devices",
-	  .help = "Make nvidiactl, nvidia-modeset, nvidia-uvm and nvidia-uvm-tools",
+	  .help = "Create nvidiactl, nvidia-modeset, nvidia-uvm and nvidia-uvm-tools",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct options, control_devices) },
 	{ .name = "load-kernel-modules",
@@ -60,7 +63,7 @@ static const struct graft_option table[] = {
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct options, load_kernel_modules) },
 	{ .name = "dry-run",
-	  .help = "Tell what would be run, and change nothing",
+	  .help = "Print what would be run, and change nothing",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct options, dry_run),
 	  .environment = (const char *const[]){ "DRY_RUN", NULL } },
@@ -69,11 +72,10 @@ static const struct graft_option table[] = {
 const struct graft_command ctk_system_create_device_nodes = {
 	CTK_COMMAND,
 	.name = "create-device-nodes",
-	.summary = "Make the device nodes that no GPU owns",
-	.description = "Loads the driver's kernel modules and makes its control nodes, as the options say. The nodes "
-		       "of GPUs are made by the kernel module's own "
-		       "program, nvidia-modprobe, or by udev.",
+	.summary = "Create the driver's control device nodes",
+	.description = "Loads the driver's kernel modules and creates its control nodes, according to the options. The "
+		       "nodes of GPUs are created by nvidia-modprobe or udev.",
 	.options = table,
 	.n_options = GRAFT_COUNT(table),
-	.run = run,
+	.run = run_create_device_nodes,
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_check: runs engines' programs on files in a private directory. Files beside a drop-in are part of what the engine would read, so it reads them too: by
- * their own names in containerd's imports, as links in CRI-O's directory.
+ * engine_check: runs the programs of engines on files in a private directory. The engine would also
+ * read the files next to a drop-in, so it reads them here too: under their real names through
+ * containerd's imports, through links in CRI-O's directory.
  */
 #include "cli/ctk/engine_check.h"
 
@@ -18,12 +19,12 @@
 #include "apply/host_file.h"
 #include "base/cleanup.h"
 #include "cli/ctk/child.h"
-#include "formats/toml.h"
+#include "formats/toml/toml.h"
 
 #define TIMEOUT_MS 30000
 
-static int run(struct ctk *ctk, const char *const *argv, const char *const *variables,
-	       struct ctk_child_result *ret_result, struct graft_error *err)
+static int run_engine_program(struct ctk *ctk, const char *const *argv, const char *const *variables,
+			      struct ctk_child_result *ret_result, struct graft_error *err)
 {
 	const struct ctk_child child = { .argv = argv, .variables = variables, .timeout_ms = TIMEOUT_MS };
 
@@ -31,9 +32,12 @@ static int run(struct ctk *ctk, const char *const *argv, const char *const *vari
 	return ctk_child_run(&child, ctk->arena, ret_result, err);
 }
 
-/* ---- what the engine says ---- */
+/* ---- the engine's configuration ---- */
 
-/* argv[0] and "[config dump]" as the reference tells a command that failed. */
+/*
+ * Words the failure as the reference does, with argv[0] and "[config dump]". `result` NULL: the
+ * program did not run.
+ */
 static int fail_command(const char *const *argv, const struct ctk_child_result *result, struct graft_error *err)
 {
 	char words[256] = "";
@@ -45,12 +49,12 @@ static int fail_command(const char *const *argv, const struct ctk_child_result *
 	return graft_wrap(err, "failed to run command %s [%s]", argv[0], words);
 }
 
-static int read_output(struct ctk *ctk, const char *const *argv, struct graft_engine_request *request,
-		       struct graft_error *err)
+static int read_engine_program_output(struct ctk *ctk, const char *const *argv, struct graft_engine_request *request,
+				      struct graft_error *err)
 {
 	struct ctk_child_result result;
 
-	if (run(ctk, argv, NULL, &result, err) < 0)
+	if (run_engine_program(ctk, argv, NULL, &result, err) < 0)
 		return fail_command(argv, NULL, err);
 	if (result.status != 0)
 		return fail_command(argv, &result, err);
@@ -70,13 +74,15 @@ int ctk_engine_read_source(struct ctk *ctk, const struct graft_engine *engine, c
 	int rc;
 
 	if (engine == &graft_engine_containerd) {
-		rc = read_output(ctk, dump, request, err);
-	} else {
-		rc = read_output(ctk, status, request, err);
-		if (rc < 0 && read_output(ctk, old_status, request, &second) == 0)
+		rc = read_engine_program_output(ctk, dump, request, err);
+	} else if (engine == &graft_engine_crio) {
+		rc = read_engine_program_output(ctk, status, request, err);
+		if (rc < 0 && read_engine_program_output(ctk, old_status, request, &second) == 0)
 			rc = 0;
 		else if (rc < 0)
 			rc = graft_wrap(err, "%s; and", graft_error_text(&second, text, sizeof(text)));
+	} else {
+		rc = graft_fail(err, GRAFT_UNSUPPORTED, 0, "no command of %s prints its configuration", engine->name);
 	}
 	return rc < 0 ? graft_wrap(err, "failed to load config") : 0;
 }
@@ -89,7 +95,7 @@ int ctk_engine_merges_deeply(struct ctk *ctk, const char *executable, bool *ret_
 	char text[800];
 
 	*ret_deeply = false;
-	if (run(ctk, argv, NULL, &result, &why) == 0) {
+	if (run_engine_program(ctk, argv, NULL, &result, &why) == 0) {
 		*ret_deeply = result.status == 0 && graft_engine_containerd_merges_deeply(result.out);
 		return 0;
 	}
@@ -110,7 +116,7 @@ struct workspace {
 	struct graft_error *err;
 };
 
-/* Two levels deep at most. */
+/* Removes a directory with its files and at most `depth` levels of directories below it. */
 static void remove_tree(const char *path, int depth)
 {
 	auto_dir DIR *dir = opendir(path);
@@ -142,13 +148,13 @@ static int open_workspace(struct workspace *workspace)
 	return graft_fail_errno(workspace->err, errno, "cannot make a directory in /tmp");
 }
 
-/* "NAME" in the directory; NULL: memory. */
+/* Returns the path of `name` in the private directory, or NULL if out of memory. */
 static const char *path_in(const struct workspace *workspace, const char *name)
 {
 	return graft_arena_printf(workspace->ctk->arena, "%s/%s", workspace->path, name);
 }
 
-/* What the file will be: an edit's text, or what it is. */
+/* Returns the future content of the file: an edit's text, or the current text. */
 static struct graft_engine_text future_of(const struct workspace *workspace, const struct graft_engine_file *file)
 {
 	for (size_t i = 0; i < workspace->changes->n_edits; i++) {
@@ -158,8 +164,12 @@ static struct graft_engine_text future_of(const struct workspace *workspace, con
 	return file->text;
 }
 
-/* Writes it under a name of ours; NULL with the error. A file that will not be there is an empty one. */
-static const char *put(const struct workspace *workspace, const char *name, const struct graft_engine_text *text)
+/*
+ * Writes a copy under a name of our choice; a file that will not exist becomes an empty one.
+ * Returns its path, or NULL with the error set.
+ */
+static const char *write_workspace_file(const struct workspace *workspace, const char *name,
+					const struct graft_engine_text *text)
 {
 	const char *path = path_in(workspace, name);
 
@@ -173,7 +183,7 @@ static const char *put(const struct workspace *workspace, const char *name, cons
 		   : path;
 }
 
-/* What it says, with the names of our copies turned into those of the files that they stand for. */
+/* Replaces the name of our copy in a message by that of the file it represents. */
 static const char *translate(const struct workspace *workspace, const char *words)
 {
 	const struct graft_engine_request *request = workspace->request;
@@ -191,7 +201,7 @@ static const char *translate(const struct workspace *workspace, const char *word
 	return words ? words : "";
 }
 
-/* containerd 2 writes a log line before it says the same in words. */
+/* containerd 2 prints a log line before it reports the same error in plain text. */
 static const char *after_log(const char *words)
 {
 	const char *end;
@@ -201,21 +211,24 @@ static const char *after_log(const char *words)
 	return words;
 }
 
-static int refuse(const struct workspace *workspace, const char *program, const char *words)
+static int refuse_new_configuration(const struct workspace *workspace, const char *program, const char *words)
 {
 	(void)graft_fail(workspace->err, GRAFT_PROGRAM, 0, "%s", translate(workspace, after_log(words)));
 	return graft_wrap(workspace->err, "%s refuses the new configuration, nothing was changed", program);
 }
 
-/* Runs the engine. 1 when it takes the files, 0 when it is not installed, -1 when it refuses them. */
-static int ask(const struct workspace *workspace, const char *const *argv, const char *const *variables,
-	       struct ctk_child_result *ret_result)
+/*
+ * Runs the engine. Returns 1 if it accepts the files, 0 if it is not installed, -1 if it rejects
+ * them.
+ */
+static int ask_engine_program(const struct workspace *workspace, const char *const *argv, const char *const *variables,
+			      struct ctk_child_result *ret_result)
 {
 	struct graft_error err = { .status = GRAFT_OK };
 	char text[800];
 
-	if (run(workspace->ctk, argv, variables, ret_result, &err) == 0)
-		return ret_result->status == 0 ? 1 : refuse(workspace, argv[0], ret_result->err);
+	if (run_engine_program(workspace->ctk, argv, variables, ret_result, &err) == 0)
+		return ret_result->status == 0 ? 1 : refuse_new_configuration(workspace, argv[0], ret_result->err);
 	if (err.status == GRAFT_NOT_FOUND) {
 		graft_debug(&workspace->ctk->log, "The result is not read back: %s",
 			    graft_error_text(&err, text, sizeof(text)));
@@ -231,7 +244,7 @@ static int ask(const struct workspace *workspace, const char *const *argv, const
 static int check_docker(const struct workspace *workspace)
 {
 	const struct graft_engine_text text = future_of(workspace, &workspace->request->config);
-	const char *path = text.bytes ? put(workspace, "daemon.json", &text) : NULL;
+	const char *path = text.bytes ? write_workspace_file(workspace, "daemon.json", &text) : NULL;
 	const char *const argv[] = { "dockerd", "--validate", "--config-file", path, NULL };
 	struct ctk_child_result result = { .err = "" };
 	int rc;
@@ -240,7 +253,7 @@ static int check_docker(const struct workspace *workspace)
 		return 0;
 	if (!path)
 		return -1;
-	rc = ask(workspace, argv, NULL, &result);
+	rc = ask_engine_program(workspace, argv, NULL, &result);
 	if (rc < 0 && strstr(result.err, "unknown flag: --validate")) {
 		graft_debug(&workspace->ctk->log, "The result is not read back: this dockerd has no --validate");
 		*workspace->err = (struct graft_error){ .status = GRAFT_OK };
@@ -249,7 +262,7 @@ static int check_docker(const struct workspace *workspace)
 	return rc < 0 ? -1 : 0;
 }
 
-/* The files that a pattern of `imports` names, with the new drop-in in the place of the old one. */
+/* Lists the files that match a pattern of `imports`, with the new drop-in replacing the old one. */
 static int expand_import(const struct workspace *workspace, const char *pattern, const char *drop_in,
 			 const char ***paths, size_t *n)
 {
@@ -275,7 +288,7 @@ static int expand_import(const struct workspace *workspace, const char *pattern,
 	return failed ? graft_fail_memory(workspace->err) : 0;
 }
 
-/* Patterns that are not absolute start at the real file's directory. */
+/* Relative patterns are relative to the directory of the real file. */
 static int redirect_imports(const struct workspace *workspace, struct graft_toml *toml, const char *drop_in)
 {
 	const char *config = workspace->request->config.path, *slash = strrchr(config, '/'), **patterns = NULL;
@@ -299,7 +312,10 @@ static int redirect_imports(const struct workspace *workspace, struct graft_toml
 	return n_patterns == 0 ? 0 : graft_toml_set_strings(toml, "imports", paths, n, workspace->err);
 }
 
-/* That what containerd made of the files has the runtime, where it shows its CRI plugin at all. */
+/*
+ * Checks that the configuration as containerd merged it contains the runtime, provided that the
+ * dump contains the CRI plugin.
+ */
 static int check_dump(const struct workspace *workspace, const char *program, const struct ctk_child_result *result)
 {
 	static const char *const plugins[] = { "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri" };
@@ -328,7 +344,8 @@ static int check_dump(const struct workspace *workspace, const char *program, co
 		if (rc < 0)
 			return -1;
 		if (kind != GRAFT_TOML_ABSENT && strcmp(binary, workspace->request->runtime_path) != 0)
-			return refuse(workspace, program, "it reads the files, but finds no such runtime in them");
+			return refuse_new_configuration(workspace, program,
+							"it reads the files, but finds no such runtime in them");
 		if (kind != GRAFT_TOML_ABSENT)
 			return 0;
 	}
@@ -345,7 +362,7 @@ static int write_containerd(const struct workspace *workspace, const char **ret_
 	const char *drop_in_path = NULL;
 
 	if (drop_in.bytes) {
-		drop_in_path = put(workspace, "drop-in.toml", &drop_in);
+		drop_in_path = write_workspace_file(workspace, "drop-in.toml", &drop_in);
 		if (!drop_in_path)
 			return -1;
 	}
@@ -354,7 +371,7 @@ static int write_containerd(const struct workspace *workspace, const char **ret_
 	    redirect_imports(workspace, toml, drop_in_path) < 0)
 		return -1;
 	text.bytes = graft_toml_text(toml, &text.length);
-	*ret_path = put(workspace, "config.toml", &text);
+	*ret_path = write_workspace_file(workspace, "config.toml", &text);
 	return *ret_path ? 0 : -1;
 }
 
@@ -366,11 +383,12 @@ static int check_containerd(const struct workspace *workspace, bool undo)
 
 	if (write_containerd(workspace, &path) < 0)
 		return -1;
-	rc = ask(workspace, (const char *const[]){ program, "--config", path, "config", "dump", NULL }, NULL, &result);
+	rc = ask_engine_program(workspace, (const char *const[]){ program, "--config", path, "config", "dump", NULL },
+				NULL, &result);
 	return rc <= 0 || undo ? rc : check_dump(workspace, program, &result);
 }
 
-/* Links to all files beside the drop-in, and the new one. */
+/* Creates links to all files next to the drop-in, and the new drop-in itself. */
 static int write_crio_directory(const struct workspace *workspace, const char *directory)
 {
 	const struct graft_engine_file *file = &workspace->request->drop_in;
@@ -397,14 +415,15 @@ static int write_crio_directory(const struct workspace *workspace, const char *d
 	name = graft_arena_printf(workspace->ctk->arena, "drop-ins/%s", name);
 	if (!name)
 		return graft_fail_memory(workspace->err);
-	return !text.bytes || put(workspace, name, &text) ? 0 : -1;
+	return !text.bytes || write_workspace_file(workspace, name, &text) ? 0 : -1;
 }
 
 static int check_crio(const struct workspace *workspace)
 {
 	const struct graft_engine_text config = future_of(workspace, &workspace->request->config);
 	const char *program = workspace->executable ? workspace->executable : "crio";
-	const char *path = put(workspace, "crio.conf", &config), *directory = path_in(workspace, "drop-ins");
+	const char *path = write_workspace_file(workspace, "crio.conf", &config),
+		   *directory = path_in(workspace, "drop-ins");
 	struct ctk_child_result result;
 
 	if (!path)
@@ -413,19 +432,23 @@ static int check_crio(const struct workspace *workspace)
 		return graft_fail_memory(workspace->err);
 	if (workspace->request->drop_in.path && write_crio_directory(workspace, directory) < 0)
 		return -1;
-	return ask(workspace,
-		   (const char *const[]){ program, "--config", path, "--config-dir",
-					  workspace->request->drop_in.path ? directory : "", "config", NULL },
-		   NULL, &result);
+	return ask_engine_program(workspace,
+				  (const char *const[]){ program, "--config", path, "--config-dir",
+							 workspace->request->drop_in.path ? directory : "", "config",
+							 NULL },
+				  NULL, &result);
 }
 
-/* Podman reads its configuration before it looks at anything else, and the variable makes it read this file alone. */
+/*
+ * Podman reads its configuration before it does anything else; the variable makes it read this file
+ * only.
+ */
 static int check_podman(const struct workspace *workspace)
 {
 	const struct graft_engine_request *request = workspace->request;
 	const struct graft_engine_text text = future_of(workspace,
 							request->drop_in.path ? &request->drop_in : &request->config);
-	const char *path = put(workspace, "containers.conf", &text), *variable;
+	const char *path = write_workspace_file(workspace, "containers.conf", &text), *variable;
 	struct ctk_child_result result;
 
 	if (!path)
@@ -433,8 +456,8 @@ static int check_podman(const struct workspace *workspace)
 	variable = graft_arena_printf(workspace->ctk->arena, "CONTAINERS_CONF=%s", path);
 	if (!variable)
 		return graft_fail_memory(workspace->err);
-	return ask(workspace, (const char *const[]){ "podman", "--version", NULL },
-		   (const char *const[]){ variable, NULL }, &result);
+	return ask_engine_program(workspace, (const char *const[]){ "podman", "--version", NULL },
+				  (const char *const[]){ variable, NULL }, &result);
 }
 
 int ctk_engine_check(struct ctk *ctk, const struct graft_engine *engine, const char *executable,
@@ -454,7 +477,9 @@ int ctk_engine_check(struct ctk *ctk, const struct graft_engine *engine, const c
 		rc = check_containerd(&workspace, undo);
 	else if (engine == &graft_engine_crio)
 		rc = check_crio(&workspace);
-	else
+	else if (engine == &graft_engine_podman)
 		rc = check_podman(&workspace);
+	else
+		rc = graft_fail(err, GRAFT_UNSUPPORTED, 0, "the configuration of %s cannot be checked", engine->name);
 	return rc < 0 ? -1 : 0;
 }

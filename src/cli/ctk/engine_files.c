@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine_files: reading and replacing several files. Decides nothing about what is in them. */
+/* engine_files: reads and replaces several files. Does not know what is in them. */
 #include "cli/ctk/engine_files.h"
 
 #include <dirent.h>
@@ -9,11 +9,12 @@
 
 #include "apply/host_file.h"
 #include "base/cleanup.h"
+#include "base/read.h"
 
 #define FILE_MAX ((size_t)16 << 20)
 #define NEW_MODE 0644
 
-/* The backup of a file that was not there. */
+/* The backup of a file that did not exist. */
 static const char no_file[] = "# nvidia-ctk: there was no such file\n";
 
 const char *ctk_backup_path(const char *path, enum ctk_file_place place, struct graft_arena *arena)
@@ -29,7 +30,21 @@ const char *ctk_backup_path(const char *path, enum ctk_file_place place, struct 
 	return graft_arena_printf(arena, "%.*s%s" CTK_BACKUP_SUFFIX, (int)(end - path), path, name);
 }
 
-int ctk_engine_file_read(struct graft_engine_file *file, const char *path, enum ctk_file_place place,
+static int read_engine_stream(struct graft_engine_file *file, bool only_shown, struct graft_arena *arena,
+			      struct graft_error *err)
+{
+	const char *path = file->path;
+	int rc;
+
+	file->path = graft_input_name(path);
+	if (!only_shown)
+		return graft_fail(err, GRAFT_INVALID, 0,
+				  "%s is not a file, so it cannot be changed; --dry-run prints the result", file->path);
+	rc = graft_read_input(path, FILE_MAX, arena, &file->text.bytes, &file->text.length);
+	return rc < 0 ? graft_fail_errno(err, -rc, "unable to read config: cannot read %s", file->path) : 0;
+}
+
+int ctk_engine_file_read(struct graft_engine_file *file, const char *path, enum ctk_file_place place, bool only_shown,
 			 struct graft_arena *arena, struct graft_error *err)
 {
 	const char *backup;
@@ -37,6 +52,8 @@ int ctk_engine_file_read(struct graft_engine_file *file, const char *path, enum 
 	*file = (struct graft_engine_file){ .path = path };
 	if (!path)
 		return 0;
+	if (graft_is_stream(path))
+		return read_engine_stream(file, only_shown, arena, err);
 	backup = ctk_backup_path(path, place, arena);
 	if (!backup)
 		return graft_fail_memory(err);
@@ -67,7 +84,7 @@ bool ctk_engine_has_neighbours(const char *path, const char *suffix)
 	return false;
 }
 
-/* What a file holds may be secret: its backup is as closed as it is. */
+/* A file may contain secrets, so its backup gets the same mode. */
 static mode_t mode_of(const char *path)
 {
 	struct stat st;
@@ -75,7 +92,7 @@ static mode_t mode_of(const char *path)
 	return stat(path, &st) == 0 ? st.st_mode & 0777 : NEW_MODE;
 }
 
-static int put(const char *path, const struct graft_engine_text *text, struct graft_error *err)
+static int put_engine_file(const char *path, const struct graft_engine_text *text, struct graft_error *err)
 {
 	if (text->bytes)
 		return graft_host_file_write(path, text->bytes, text->length, NEW_MODE, err);
@@ -84,7 +101,7 @@ static int put(const char *path, const struct graft_engine_text *text, struct gr
 	return 0;
 }
 
-static int save(const struct ctk_engine_save *save, const char *backup, struct graft_error *err)
+static int save_engine_file(const struct ctk_engine_save *save, const char *backup, struct graft_error *err)
 {
 	const struct graft_engine_file *file = save->edit->file;
 	struct graft_engine_text kept = file->text;
@@ -93,10 +110,13 @@ static int save(const struct ctk_engine_save *save, const char *backup, struct g
 		kept = (struct graft_engine_text){ no_file, strlen(no_file) };
 	if (save->keep && graft_host_file_write(backup, kept.bytes, kept.length, mode_of(file->path), err) < 0)
 		return -1;
-	return put(file->path, &save->edit->text, err);
+	return put_engine_file(file->path, &save->edit->text, err);
 }
 
-/* Where the backups are, found out before anything is written: what undoes a failure must not fail for want of memory. NULL: memory. */
+/*
+ * Returns the paths of the backups, or NULL if out of memory. They are made before anything is
+ * written, because undoing a failure must not fail for lack of memory.
+ */
 static const char **backup_paths(const struct ctk_engine_save *saves, size_t n, struct graft_arena *arena)
 {
 	const char **paths = graft_arena_list(arena, n, sizeof(*paths));
@@ -109,7 +129,7 @@ static const char **backup_paths(const struct ctk_engine_save *saves, size_t n, 
 	return paths;
 }
 
-/* A backup that stays does no harm. */
+/* Errors are ignored: a remaining backup does no harm. */
 static void drop_backup(const char *path, bool drop)
 {
 	if (drop)
@@ -124,13 +144,13 @@ int ctk_engine_files_save(const struct ctk_engine_save *saves, size_t n, struct 
 	if (!backups && n > 0)
 		return graft_fail_memory(err);
 	for (size_t i = 0; i < n; i++) {
-		if (!graft_engine_edit_changes(saves[i].edit) || save(&saves[i], backups[i], err) == 0)
+		if (!graft_engine_edit_changes(saves[i].edit) || save_engine_file(&saves[i], backups[i], err) == 0)
 			continue;
 		drop_backup(backups[i], saves[i].keep);
 		while (i-- > 0) {
 			if (!graft_engine_edit_changes(saves[i].edit))
 				continue;
-			(void)put(saves[i].edit->file->path, &saves[i].edit->file->text, NULL);
+			(void)put_engine_file(saves[i].edit->file->path, &saves[i].edit->file->text, NULL);
 			drop_backup(backups[i], saves[i].keep);
 		}
 		return -1;

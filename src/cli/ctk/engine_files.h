@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_files: an engine's configuration files on disk: read, kept, replaced all together or not at all. What they have to become is src/engine's affair.
+ * engine_files: an engine's configuration files on disk: read, backed up, and replaced all together
+ * or not at all. src/engine decides on their content.
  *
- * What a file was before it was configured is kept beside it, FILE.nvidia-ctk.bak; for a file in a directory whose files are all read (a drop-in) beside that
- * directory: CRI-O reads every file in it, whatever its name. Where there was no file, that is what is kept.
+ * The original of a file is kept next to it as FILE.nvidia-ctk.bak. The backup of a file in a
+ * directory of which all files are read (a drop-in) is next to that directory, because CRI-O reads
+ * every file in it, whatever its name. If there was no file, the backup records that.
  */
 #ifndef GRAFT_CLI_CTK_ENGINE_FILES_H
 #define GRAFT_CLI_CTK_ENGINE_FILES_H
@@ -15,27 +17,32 @@
 
 enum ctk_file_place { CTK_FILE_ALONE, CTK_FILE_IN_DROP_INS };
 
-/* Where a file's backup is; NULL: memory. */
+/* Returns the path of a file's backup, in the arena, or NULL if out of memory. */
 const char *ctk_backup_path(const char *path, enum ctk_file_place place, struct graft_arena *arena);
-/* Reads a file, and its backup if there is one, into the arena. A `path` NULL leaves both empty. */
-int ctk_engine_file_read(struct graft_engine_file *file, const char *path, enum ctk_file_place place,
+/*
+ * Reads a file, and its backup if there is one, into the arena. With `path` NULL both are empty.
+ * With `only_shown` the file will not be written, so it may be a pipe, or "-" for standard input;
+ * otherwise these are refused. Returns 0, or -1 with the error set.
+ */
+int ctk_engine_file_read(struct graft_engine_file *file, const char *path, enum ctk_file_place place, bool only_shown,
 			 struct graft_arena *arena, struct graft_error *err);
 
-/* One edit, and where the file's backup is. */
+/* One edit, and the place of the file's backup. */
 struct ctk_engine_save {
 	const struct graft_engine_edit *edit;
 	enum ctk_file_place place;
-	bool keep; /* configure: keep what is there, or that nothing is, as the backup first */
-	bool drop; /* undo: the backup goes */
+	bool keep; /* configure: first back up the file, or the fact that there is none */
+	bool drop; /* undo: remove the backup */
 };
 
 /*
- * Writes, or removes, the files of all edits that change them. When one fails, those before it are put back. -1: the error of the one that failed.
+ * Writes or removes the files of all edits that change something. If one fails, the earlier ones
+ * are restored. Returns 0, or -1 with the error of the one that failed.
  */
 int ctk_engine_files_save(const struct ctk_engine_save *saves, size_t n, struct graft_arena *arena,
 			  struct graft_error *err);
 
-/* Whether the directory of `path` has other files whose names end so. */
+/* Returns whether the directory of `path` contains other files whose names end in `suffix`. */
 bool ctk_engine_has_neighbours(const char *path, const char *suffix);
 
 #endif

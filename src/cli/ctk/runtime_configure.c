@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runtime_configure: tells a container engine of the NVIDIA runtime, and takes it back (SPEC ctk-and-cdi 1.1). docs/engine-configuration.md. What the files have to
- * become is src/engine's; here is what a person says and is told. No engine is restarted or signalled.
+ * runtime_configure: adds the NVIDIA runtime to the configuration of a container engine, and
+ * removes it again (SPEC ctk-and-cdi 1.1). See docs/engine-configuration.md. src/engine decides on
+ * the content of the files; this file deals with the user. No engine is restarted or signalled.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "cli/ctk/ctk.h"
 #include "cli/ctk/engine_check.h"
 #include "cli/ctk/engine_files.h"
@@ -21,9 +23,10 @@ struct configure {
 	bool dry_run, undo, set_as_default, enable_cdi;
 	const char *runtime, *config, *drop_in, *executable, *mode, *source, *hook_output;
 	const char *name, *path, *hook_path;
-	/* worked out of these */
-	const struct graft_engine *engine; /* NULL: a hook for no engine in particular */
+	/* derived from the options */
+	const struct graft_engine *engine; /* NULL: a hook for no particular engine */
 	bool by_hook, from_command;
+	bool is_usual; /* the files, or the program, are those of the engine that is installed here */
 };
 
 /* ---- what was asked for ---- */
@@ -33,7 +36,10 @@ static bool is_hook_mode(const char *mode)
 	return strcmp(mode, "oci-hook") == 0 || strcmp(mode, "hook") == 0;
 }
 
-/* Podman is the one engine for which a hook is more than a file: its configuration names the directory. */
+/*
+ * Podman is the only engine for which hook mode means more than one file: its configuration names
+ * the directory.
+ */
 static int check_hook_mode(struct configure *configure, struct graft_error *err)
 {
 	configure->by_hook = true;
@@ -46,13 +52,19 @@ static int check_hook_mode(struct configure *configure, struct graft_error *err)
 	return 0;
 }
 
+static const char *const mode_names[] = { "config-file", "oci-hook", NULL };
+
 static int check_engine(struct configure *configure, struct graft_error *err)
 {
 	const struct graft_log *log = &configure->base.ctk->log;
-	const char *mode = configure->mode;
+	const char *mode = configure->mode, *meant;
 
-	if (*mode && strcmp(mode, "config-file") != 0 && strcmp(mode, "config") != 0)
+	if (*mode && strcmp(mode, "config-file") != 0 && strcmp(mode, "config") != 0) {
 		graft_warn(log, "Ignoring unsupported config mode for %s: \"%s\"", configure->runtime, mode);
+		meant = graft_nearest(mode_names, GRAFT_COUNT(mode_names) - 1, mode);
+		if (meant)
+			graft_warn(log, "Did you mean --config-mode=%s?", meant);
+	}
 	configure->engine = graft_engine_find(configure->runtime);
 	if (!configure->engine)
 		return graft_fail(err, GRAFT_INVALID, 0, "unrecognized runtime '%s'", configure->runtime);
@@ -68,7 +80,7 @@ static int check_engine(struct configure *configure, struct graft_error *err)
 	return 0;
 }
 
-/* Docker and Podman do not say what their configuration is. */
+/* Docker and Podman cannot report their configuration. */
 static int check_source(struct configure *configure, struct graft_error *err)
 {
 	const struct graft_log *log = &configure->base.ctk->log;
@@ -90,11 +102,19 @@ static int check_source(struct configure *configure, struct graft_error *err)
 	return 0;
 }
 
-/* The files that were not named. */
-static int check_paths(struct configure *configure, struct graft_error *err)
+/* Whether a file is not named, or is the one that the engine reads anyway. */
+static bool is_default(const char *path, const char *usual)
+{
+	return !*path || strcmp(path, DEFAULT_DROP_IN) == 0 || (usual && strcmp(path, usual) == 0);
+}
+
+/* Sets the files that were not given. */
+static int check_runtime_configure_paths(struct configure *configure, struct graft_error *err)
 {
 	const struct graft_engine *engine = configure->engine;
 
+	configure->is_usual = *configure->executable || (is_default(configure->config, engine->config_path) &&
+							 is_default(configure->drop_in, engine->drop_in_path));
 	if (!*configure->config)
 		configure->config = engine->config_path;
 	if (strcmp(configure->drop_in, DEFAULT_DROP_IN) == 0)
@@ -116,17 +136,17 @@ static int check_paths(struct configure *configure, struct graft_error *err)
 	return 0;
 }
 
-/* SPEC 1.1 "Validation, in this order". */
-static int check(struct configure *configure, struct graft_error *err)
+/* SPEC ctk-and-cdi 1.1 "Validation, in this order". */
+static int check_runtime_configure(struct configure *configure, struct graft_error *err)
 {
 	if (is_hook_mode(configure->mode)) {
 		if (check_hook_mode(configure, err) < 0)
 			return -1;
-		return configure->engine ? check_paths(configure, err) : 0;
+		return configure->engine ? check_runtime_configure_paths(configure, err) : 0;
 	}
 	if (check_engine(configure, err) < 0 || check_source(configure, err) < 0)
 		return -1;
-	return check_paths(configure, err);
+	return check_runtime_configure_paths(configure, err);
 }
 
 /* ---- the files ---- */
@@ -144,6 +164,7 @@ static int read_files(struct work *work, struct graft_error *err)
 	struct graft_engine_request *request = &work->request;
 	struct graft_arena *arena = work->ctk->arena;
 	const char *hook = configure->by_hook ? configure->hook_output : NULL;
+	const bool dry_run = configure->dry_run;
 
 	*request = (struct graft_engine_request){
 		.runtime_name = configure->name,
@@ -152,18 +173,19 @@ static int read_files(struct work *work, struct graft_error *err)
 		.enable_cdi = configure->enable_cdi,
 		.hook_path = configure->hook_path,
 	};
-	if (ctk_engine_file_read(&request->config, configure->config, CTK_FILE_ALONE, arena, err) < 0 ||
-	    ctk_engine_file_read(&request->drop_in, configure->drop_in, CTK_FILE_IN_DROP_INS, arena, err) < 0 ||
-	    ctk_engine_file_read(&request->hook, hook, CTK_FILE_IN_DROP_INS, arena, err) < 0)
+	if (ctk_engine_file_read(&request->config, configure->config, CTK_FILE_ALONE, dry_run, arena, err) < 0 ||
+	    ctk_engine_file_read(&request->drop_in, configure->drop_in, CTK_FILE_IN_DROP_INS, dry_run, arena, err) <
+		0 ||
+	    ctk_engine_file_read(&request->hook, hook, CTK_FILE_IN_DROP_INS, dry_run, arena, err) < 0)
 		return -1;
 	if (request->config.text.bytes)
-		graft_info(&work->ctk->log, "Loading config from %s", configure->config);
+		graft_info(&work->ctk->log, "Loading config from %s", request->config.path);
 	else
 		graft_info(&work->ctk->log, "Config file does not exist; using empty config");
 	return 0;
 }
 
-static int load(struct work *work, struct graft_error *err)
+static int load_configured_engine(struct work *work, struct graft_error *err)
 {
 	const struct configure *configure = work->configure;
 	int rc = read_files(work, err);
@@ -172,7 +194,7 @@ static int load(struct work *work, struct graft_error *err)
 		rc = ctk_engine_read_source(work->ctk, configure->engine, configure->executable, &work->request, err);
 	if (rc < 0)
 		return graft_wrap(err, "unable to load config for runtime %s", configure->engine->name);
-	if (configure->engine == &graft_engine_containerd &&
+	if (configure->engine == &graft_engine_containerd && configure->is_usual &&
 	    ctk_engine_merges_deeply(work->ctk, configure->executable, &work->request.merges_deeply, err) < 0)
 		return -1;
 	if (configure->undo && configure->drop_in)
@@ -209,7 +231,7 @@ static bool changes_anything(const struct graft_engine_changes *changes)
 	return false;
 }
 
-/* ---- showing ---- */
+/* ---- dry run ---- */
 
 static int add_difference(const struct graft_engine_edit *edit, struct graft_buffer *out, struct graft_error *err)
 {
@@ -220,8 +242,11 @@ static int add_difference(const struct graft_engine_edit *edit, struct graft_buf
 	return graft_unified_diff(&before, &after, out, err);
 }
 
-/* The documents go to stdout, for scripts, each behind its label on stderr; what they change to stderr, for people. */
-static int show(const struct work *work)
+/*
+ * The documents go to stdout, for scripts, each after its label on stderr; the differences go to
+ * stderr, for people.
+ */
+static int show_configured_engine(const struct work *work)
 {
 	struct graft_buffer difference = { 0 };
 	struct graft_error err = { .status = GRAFT_OK };
@@ -250,7 +275,10 @@ static int show(const struct work *work)
 
 /* ---- writing ---- */
 
-/* Whether the file has something of ours already: then what is kept of it is from before that, and stays. */
+/*
+ * Finds out whether the file already contains a change of ours. If so, its backup is older than
+ * that, and stays.
+ */
 static int has_trace(const struct work *work, const struct graft_engine_file *file, bool *ret_has,
 		     struct graft_error *err)
 {
@@ -270,7 +298,7 @@ static int has_trace(const struct work *work, const struct graft_engine_file *fi
 	return 0;
 }
 
-static int save(struct work *work, struct graft_error *err)
+static int save_configured_engine(struct work *work, struct graft_error *err)
 {
 	struct ctk_engine_save saves[GRAFT_ENGINE_MAX_EDITS] = { { .edit = NULL } };
 	const bool undo = work->configure->undo;
@@ -308,7 +336,7 @@ static void tell_written(const struct work *work)
 		graft_info(log, "podman reads it at its next call: nothing has to be restarted.");
 	else
 		graft_info(log, "It is recommended that %s daemon be restarted.", engine->name);
-	/* QUIRK dockerd: what the file no longer names is not forgotten when it is reloaded. */
+	/* QUIRK dockerd: a reload does not forget what the file no longer names. */
 	if (engine == &graft_engine_docker && !work->configure->undo)
 		graft_info(log, "For docker a reload (SIGHUP, 'systemctl reload docker') is enough.");
 }
@@ -327,31 +355,53 @@ static void tell_unchanged(const struct work *work)
 			   configure->engine->name);
 }
 
+/*
+ * Has the engine read the result. Files in other places are those of another engine (k3s, an image
+ * that is being built), and what the one in PATH says of them is only a warning.
+ */
+static int check_result(const struct work *work, struct graft_error *err)
+{
+	const struct configure *configure = work->configure;
+	const char *name = configure->engine->name;
+
+	if (ctk_engine_check(work->ctk, configure->engine, configure->executable, &work->request, &work->changes,
+			     configure->undo, err) == 0)
+		return 0;
+	if (configure->is_usual || err->status == GRAFT_NO_MEMORY)
+		return -1;
+	graft_warn(&work->ctk->log, "The %s in PATH does not accept the new configuration: %s", name, err->msg);
+	graft_warn(&work->ctk->log, "It may be another one than reads %s%s", configure->config,
+		   configure->engine == &graft_engine_containerd || configure->engine == &graft_engine_crio
+		       ? "; name that one with --executable-path"
+		       : "");
+	graft_error_clear(err);
+	return 0;
+}
+
 static int configure_engine(struct work *work)
 {
 	const struct configure *configure = work->configure;
 	struct graft_error err = { .status = GRAFT_OK };
 
-	if (load(work, &err) < 0 ||
+	if (load_configured_engine(work, &err) < 0 ||
 	    function_of(configure, configure->undo)(&work->request, work->ctk->arena, &work->changes, &err) < 0)
 		return ctk_fail(work->ctk, &err, "%s", "");
 	tell_notes(work);
 	if (configure->dry_run)
-		return show(work);
+		return show_configured_engine(work);
 	if (!changes_anything(&work->changes)) {
 		tell_unchanged(work);
 		return 0;
 	}
-	if (ctk_engine_check(work->ctk, configure->engine, configure->executable, &work->request, &work->changes,
-			     configure->undo, &err) < 0)
+	if (check_result(work, &err) < 0)
 		return ctk_fail(work->ctk, &err, "unable to update config");
-	if (save(work, &err) < 0)
+	if (save_configured_engine(work, &err) < 0)
 		return ctk_fail(work->ctk, &err, "unable to flush config");
 	tell_written(work);
 	return 0;
 }
 
-/* ---- a hook for no engine in particular ---- */
+/* ---- a hook for no particular engine ---- */
 
 static int print_hook(struct ctk *ctk, const struct graft_engine_text *text)
 {
@@ -361,7 +411,9 @@ static int print_hook(struct ctk *ctk, const struct graft_engine_text *text)
 	return ctk_print(ctk, &out);
 }
 
-/* It goes if it is as we write it; what was there before comes back. */
+/*
+ * Restores the original if the file is as we would write it. Returns 1 if there is something to do.
+ */
 static int undo_hook(struct configure *configure, const struct graft_engine_file *file,
 		     const struct graft_engine_text *text, struct graft_engine_edit *edit)
 {
@@ -373,7 +425,7 @@ static int undo_hook(struct configure *configure, const struct graft_engine_file
 	}
 	edit->text = *text;
 	if (graft_engine_edit_changes(edit)) {
-		graft_warn(log, "%s was changed since, and stays", file->path);
+		graft_warn(log, "%s has been changed since, so it stays", file->path);
 		return 0;
 	}
 	edit->text = file->backup;
@@ -389,7 +441,7 @@ static int write_hook(struct configure *configure, const struct graft_engine_tex
 		.edit = &edit, .place = CTK_FILE_IN_DROP_INS, .keep = !configure->undo, .drop = configure->undo
 	};
 
-	if (ctk_engine_file_read(&file, configure->hook_output, CTK_FILE_IN_DROP_INS, ctk->arena, err) < 0)
+	if (ctk_engine_file_read(&file, configure->hook_output, CTK_FILE_IN_DROP_INS, false, ctk->arena, err) < 0)
 		return -1;
 	if (configure->undo && undo_hook(configure, &file, text, &edit) == 0)
 		return 0;
@@ -419,7 +471,6 @@ static int configure_hook(struct configure *configure)
 /* ---- the command ---- */
 
 static const char *const engine_names[] = { "containerd", "crio", "docker", "podman", NULL };
-static const char *const mode_names[] = { "config-file", "oci-hook", NULL };
 static const char *const source_names[] = { "file", "command", NULL };
 
 #define STRING(member)                                                       \
@@ -435,49 +486,52 @@ static const char *const source_names[] = { "file", "command", NULL };
 static const struct graft_option options[] = {
 	{ .name = "dry-run",
 	  FLAG(dry_run),
-	  .help = "Print the documents on stdout and what they change on stderr; write nothing" },
-	{ .name = "undo", FLAG(undo), .help = "Put back what was there before this command changed it" },
+	  .help = "Print the new files on stdout and the differences on stderr; write nothing" },
+	{ .name = "undo", FLAG(undo), .help = "Restore what was there before this command changed it" },
 	{ .name = "runtime",
 	  STRING(runtime),
 	  .value_name = "ENGINE",
 	  .values = engine_names,
 	  .help = "The container engine (docker)" },
-	{ .name = "config", STRING(config), .value_name = "FILE", .help = "Its top-level configuration file" },
+	{ .name = "config",
+	  STRING(config),
+	  .value_name = "FILE",
+	  .help = "The engine's main configuration file; with --dry-run, - is standard input" },
 	{ .name = "drop-in-config",
 	  STRING(drop_in),
 	  .value_name = "FILE",
-	  .help = "Its drop-in file that is written; empty: the top-level file is" },
+	  .help = "The drop-in file to write; empty: write the main file" },
 	{ .name = "executable-path",
 	  STRING(executable),
 	  .value_name = "PROGRAM",
-	  .help = "The engine's program, which is asked about its configuration" },
+	  .help = "The engine's program, which prints its configuration" },
 	{ .name = "config-mode",
 	  STRING(mode),
 	  .value_name = "MODE",
 	  .values = mode_names,
-	  .help = "How the engine is told: config-file, or oci-hook" },
+	  .help = "How to register the runtime: config-file or oci-hook" },
 	{ .name = "config-source",
 	  STRING(source),
 	  .value_name = "SOURCE",
 	  .values = source_names,
-	  .help = "Where the present configuration is read: file, or command" },
+	  .help = "Where to read the current configuration: file or command" },
 	{ .name = "oci-hook-path",
 	  STRING(hook_output),
 	  .value_name = "FILE",
-	  .help = "Where oci-hook mode writes its file; empty: stdout" },
+	  .help = "Hook file for --config-mode=oci-hook; empty: stdout" },
 	{ .name = "nvidia-runtime-name",
 	  STRING(name),
 	  .value_name = "NAME",
-	  .help = "The name of the new runtime (nvidia)" },
+	  .help = "Name of the new runtime (nvidia)" },
 	{ .name = "nvidia-runtime-path",
 	  STRING(path),
 	  .value_name = "FILE",
 	  ALSO("runtime-path"),
-	  .help = "The program of the new runtime (nvidia-container-runtime)" },
+	  .help = "Program of the new runtime (nvidia-container-runtime)" },
 	{ .name = "nvidia-runtime-hook-path",
 	  STRING(hook_path),
 	  .value_name = "FILE",
-	  .help = "The hook of oci-hook mode (/usr/bin/nvidia-container-runtime-hook)" },
+	  .help = "Hook for --config-mode=oci-hook (/usr/bin/nvidia-container-runtime-hook)" },
 	{ .name = "nvidia-set-as-default",
 	  FLAG(set_as_default),
 	  ALSO("set-as-default"),
@@ -485,10 +539,10 @@ static const struct graft_option options[] = {
 	{ .name = "cdi.enabled",
 	  FLAG(enable_cdi),
 	  ALSO("cdi.enable", "enable-cdi"),
-	  .help = "Make the engine understand CDI device names" },
+	  .help = "Enable CDI device names in the engine" },
 };
 
-static int run(void *context, int argc, char **argv)
+static int run_runtime_configure(void *context, int argc, char **argv)
 {
 	struct configure configure = {
 		.runtime = "docker",
@@ -508,7 +562,7 @@ static int run(void *context, int argc, char **argv)
 
 	if (ctk_parse(context, &ctk_runtime_configure, &configure, argc, argv, &first, &status) < 0)
 		return status;
-	if (check(&configure, &err) < 0)
+	if (check_runtime_configure(&configure, &err) < 0)
 		return ctk_fail(context, &err, "%s", "");
 	return configure.engine ? configure_engine(&work) : configure_hook(&configure);
 }
@@ -516,12 +570,11 @@ static int run(void *context, int argc, char **argv)
 const struct graft_command ctk_runtime_configure = {
 	CTK_COMMAND,
 	.name = "configure",
-	.summary = "Tell a container engine of the NVIDIA runtime",
-	.description =
-	    "Edits the configuration of docker, containerd, crio or podman so that it has a runtime of the name "
-	    "nvidia. What is in the files "
-	    "stays as it is written; a file that is changed is kept beside it first. The engine is not restarted.",
+	.summary = "Register the NVIDIA runtime with a container engine",
+	.description = "Edits the configuration of docker, containerd, crio or podman so that the engine has a runtime "
+		       "named nvidia. Everything else in the files stays as written, and a backup of each changed file "
+		       "is kept next to it. The engine is not restarted.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
-	.run = run,
+	.run = run_runtime_configure,
 };

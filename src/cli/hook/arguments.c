@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arguments: the table of flags and commands, from which parsing, help and man page come. Prints nothing. */
-#include "cli/hook/arguments.h"
+/*
+ * arguments: the table of flags and commands, from which the parser, the help text and the man page
+ * are made. Prints nothing.
+ */
+#include "cli/hook/hook.h"
 
 #include <string.h>
 
@@ -14,7 +17,7 @@ static const struct graft_option options[] = {
 	  .parse = graft_option_set_string,
 	  .offset = offsetof(struct hook_arguments, config) },
 	{ .name = "debug",
-	  .help = "Tell on standard error what is done",
+	  .help = "Log every step on stderr",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct hook_arguments, debug) },
 };
@@ -43,24 +46,30 @@ static const struct graft_command poststop = {
 static const struct graft_command *const commands[] = { &prestart, &poststart, &poststop, NULL };
 
 static const struct graft_manual_section sections[] = {
-	{ "EXIT STATUS", "*0* on success, and for a container that asks for no GPU. *1* on failure: one line on stderr "
-			 "names cause and remedy. *2* where the command line is wrong. Where config.toml names another "
-			 "*nvidia-container-cli*, its status." },
+	{ "EXIT STATUS", "*0* on success and for a container that asks for no GPU. *1* on failure; one line on stderr "
+			 "names cause and remedy. *2* for a wrong command line. If config.toml names another "
+			 "*nvidia-container-cli*, its exit status." },
 	{ "ENVIRONMENT",
-	  "*NVIDIA_CTK_CONFIG_FILE_PATH*\n\tThe configuration file, unless *-config* is given.\n\n"
-	  "*XDG_CONFIG_HOME*\n\tOtherwise nvidia-container-runtime/config.toml below it.\n\n*PATH*, "
-	  "*NVC_DEBUG_FILE*, *CUDA_MPS_PIPE_DIRECTORY*\n\tAs for *nvidia-container-cli*(1).\n\nNothing else "
-	  "is read." },
+	  "*NVIDIA_CTK_CONFIG_FILE_PATH*\n\tThe configuration file, unless *-config* is "
+	  "given.\n\n*XDG_CONFIG_HOME*\n\tIf the former is not set: nvidia-container-runtime/config.toml below this "
+	  "directory.\n\n*PATH*, *NVC_DEBUG_FILE*, *CUDA_MPS_PIPE_DIRECTORY*\n\tAs for "
+	  "*nvidia-container-cli*(1).\n\nEach counts only if the _env_ of a hook in the bundle's config.json has it "
+	  "with the same value; otherwise it may come from an image. Nothing else is read." },
+	{ "EXAMPLES", "The hook in a config.json, for a low-level runtime without an engine:\n\n```\n\"hooks\": {\n  "
+		      "\"prestart\": [\n    {\n      \"path\": \"/usr/bin/nvidia-container-runtime-hook\",\n      "
+		      "\"args\": [\"nvidia-container-runtime-hook\", \"prestart\"]\n    }\n  ]\n}\n```" },
+	{ "SEE ALSO", "*nvidia-container-runtime*(8), *nvidia-container-cli*(1), *nvidia-ctk*(1), "
+		      "*nvidia-container-runtime-config*(5)" },
 };
 
 const struct graft_command hook_program = {
 	.name = HOOK_PROGRAM,
 	.arguments = "COMMAND",
-	.summary = "Give containers their GPUs from a hook of their runtime",
+	.summary = "Give containers their GPUs, as an OCI hook",
 	.description = "Called by a container runtime while it creates a container, with the container's state on "
-		       "standard input. Reads what the container asks for from the bundle's config.json and gives it "
-		       "that. A container that asks for no GPU is left alone, without a word.\n\n"
-		       "Flags may have one dash or two. nvidia-container-toolkit is the same program.",
+		       "standard input. Reads the container's request from the bundle's config.json and gives it the "
+		       "GPUs. A container that asks for no GPU is left alone, silently.\n\nFlags can start with one "
+		       "dash or two. nvidia-container-toolkit is the same program.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.max_arguments = -1,

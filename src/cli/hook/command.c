@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command: the table of SPEC runtime-and-hook 11.3, row by row. Knows neither where the values come from nor who takes them. */
+/*
+ * command: the table of SPEC runtime-and-hook 11.3, row by row. Knows neither where the values come
+ * from nor who uses them.
+ */
 #include "cli/hook/command.h"
 
 #include <string.h>
@@ -12,8 +15,8 @@ struct words {
 	size_t n;
 };
 
-/* Memory failures are sticky in the arena. */
-static void add(struct words *words, const char *word)
+/* A failure to allocate is recorded in the arena. */
+static void add_cli_argument(struct words *words, const char *word)
 {
 	if (word)
 		(void)graft_arena_push_string(words->arena, &words->items, &words->n, word);
@@ -22,18 +25,18 @@ static void add(struct words *words, const char *word)
 static void add_if(struct words *words, bool condition, const char *word)
 {
 	if (condition)
-		add(words, word);
+		add_cli_argument(words, word);
 }
 
-/* "--name=value", unless the value is not there or empty. */
-static void add_value(struct words *words, const char *name, const char *value)
+/* Adds "--name=value", unless the value is NULL or empty. */
+static void add_value_argument(struct words *words, const char *name, const char *value)
 {
 	if (value && value[0] != '\0')
-		add(words, graft_arena_printf(words->arena, "--%s=%s", name, value));
+		add_cli_argument(words, graft_arena_printf(words->arena, "--%s=%s", name, value));
 }
 
-/* Words with commas between them. */
-static const char *join(struct graft_arena *arena, const struct graft_strings *strings)
+/* Joins strings with commas. */
+static const char *join_strings(struct graft_arena *arena, const struct graft_strings *strings)
 {
 	size_t length = 1;
 	char *text, *at;
@@ -53,16 +56,16 @@ static void add_global(struct words *words, const struct hook_request *r)
 {
 	const struct graft_config *config = r->config;
 
-	add_value(words, "root", config->cli.root);
+	add_value_argument(words, "root", config->cli.root);
 	add_if(words, config->cli.load_kmods, "--load-kmods");
 	add_if(words, config->features.disable_imex_channel_creation, "--no-create-imex-channels");
 	add_if(words, config->cli.no_pivot, "--no-pivot");
-	add_value(words, "debug", r->debug ? "/dev/stderr" : config->cli.debug);
-	add_value(words, "ldcache", config->cli.ldcache);
-	add_value(words, "user", config->cli.user);
+	add_value_argument(words, "debug", r->debug ? "/dev/stderr" : config->cli.debug);
+	add_value_argument(words, "ldcache", config->cli.ldcache);
+	add_value_argument(words, "user", config->cli.user);
 }
 
-/* SPEC 11.6 */
+/* SPEC runtime-and-hook 11.6 */
 static const char *compat_mode(const struct graft_config *config)
 {
 	static const struct {
@@ -71,7 +74,7 @@ static const char *compat_mode(const struct graft_config *config)
 		{ "ldconfig", "ldconfig" },
 		{ "mount", "mount" },
 		{ "disabled", "disabled" },
-		{ "hook", "disabled" }, /* the runtime put a hook of its own in for that */
+		{ "hook", "disabled" }, /* the runtime added a hook of its own for that */
 	};
 
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
@@ -85,11 +88,11 @@ static const char *device_list(const struct words *words, const struct graft_con
 {
 	bool none = container->devices.n == 1 && strcmp(container->devices.items[0], "none") == 0;
 
-	return none ? NULL : join(words->arena, &container->devices);
+	return none ? NULL : join_strings(words->arena, &container->devices);
 }
 
-/* In the order of the alphabet. */
-static void add_capabilities(struct words *words, unsigned int capabilities)
+/* In alphabetical order. */
+static void add_capability_arguments(struct words *words, unsigned int capabilities)
 {
 	static const struct {
 		unsigned int capability;
@@ -109,22 +112,23 @@ static void add_configure(struct words *words, const struct hook_request *r)
 {
 	const struct graft_container *container = r->container;
 
-	add(words, "configure");
-	add_value(words, "cuda-compat-mode", compat_mode(r->config));
-	add_value(words, "ldconfig", r->ldconfig);
+	add_cli_argument(words, "configure");
+	add_value_argument(words, "cuda-compat-mode", compat_mode(r->config));
+	add_value_argument(words, "ldconfig", r->ldconfig);
 	add_if(words, r->config->cli.no_cgroups, "--no-cgroups");
-	add_value(words, "device", device_list(words, container));
-	add_value(words, "mig-config", container->mig_config);
-	add_value(words, "mig-monitor", container->mig_monitor);
-	add_value(words, "imex-channel", join(words->arena, &container->imex_channels));
-	add_capabilities(words, r->capabilities);
+	add_value_argument(words, "device", device_list(words, container));
+	add_value_argument(words, "mig-config", container->mig_config);
+	add_value_argument(words, "mig-monitor", container->mig_monitor);
+	add_value_argument(words, "imex-channel", join_strings(words->arena, &container->imex_channels));
+	add_capability_arguments(words, r->capabilities);
 	for (size_t i = 0; i < container->requirements.n; i++)
-		add(words, graft_arena_printf(words->arena, "--require=%s", container->requirements.items[i]));
-	add(words, graft_arena_printf(words->arena, "--pid=%lld", (long long)r->pid));
-	add(words, r->rootfs);
+		add_cli_argument(words,
+				 graft_arena_printf(words->arena, "--require=%s", container->requirements.items[i]));
+	add_cli_argument(words, graft_arena_printf(words->arena, "--pid=%lld", (long long)r->pid));
+	add_cli_argument(words, r->rootfs);
 }
 
-/* A list of strings that are nobody else's, as execve(2) and a main() take it. */
+/* The strings as a NULL-terminated vector for execve(2) or main(); NULL: out of memory. */
 static char **as_vector(const struct words *words, struct graft_arena *arena)
 {
 	char **vector = graft_arena_list(arena, words->n + 1, sizeof(*vector));
@@ -141,7 +145,7 @@ int hook_command_make(const struct hook_request *request, struct graft_arena *ar
 {
 	struct words words = { .arena = arena };
 
-	add(&words, request->program);
+	add_cli_argument(&words, request->program);
 	add_global(&words, request);
 	add_configure(&words, request);
 	*ret_argv = as_vector(&words, arena);
@@ -156,7 +160,7 @@ static bool is_same_variable(const char *a, const char *b)
 	return strncmp(a, b, length) == 0 && (b[length] == '=' || b[length] == '\0');
 }
 
-/* The last change of that variable from `first` on, or NULL. */
+/* The last change of the variable in `entry`, searching from `first` on, or NULL. */
 static const char *find_change(const struct graft_strings *changes, size_t first, const char *entry)
 {
 	for (size_t i = changes->n; i > first; i--) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command: what a container asks for, as words of nvidia-container-cli (SPEC runtime-and-hook 11.3). The same words go to another program
- * and to our own code, so that there is one translation. Pure.
+ * command: translates a container's request into arguments of nvidia-container-cli (SPEC
+ * runtime-and-hook 11.3). The same arguments are passed to another program and to our own code, so
+ * that there is only one translation. Pure.
  */
 #ifndef GRAFT_CLI_HOOK_COMMAND_H
 #define GRAFT_CLI_HOOK_COMMAND_H
@@ -18,19 +19,23 @@ struct hook_request {
 	const struct graft_container *container;
 	unsigned int capabilities; /* GRAFT_CAP_* */
 	const char *program;       /* argv[0] */
-	const char *ldconfig;      /* normalised (SPEC 2.5); "" = none */
+	const char *ldconfig;      /* normalised (SPEC runtime-and-hook 2.5); "" = none */
 	const char *rootfs;        /* absolute */
 	int64_t pid;
 	bool debug; /* the hook's own flag */
 };
 
-/* The words, ended by NULL, in the arena; *ret_argc of them. -1: GRAFT_NO_MEMORY. */
+/*
+ * Makes the NULL-terminated argument vector in the arena, with *ret_argc arguments. -1:
+ * GRAFT_NO_MEMORY.
+ */
 int hook_command_make(const struct hook_request *request, struct graft_arena *arena, char ***ret_argv, int *ret_argc,
 		      struct graft_error *err);
 
 /*
- * The environment for another program: `environment` (ended by NULL) with each of `changes` ("NAME=VALUE") behind it, and no other entry of
- * that name (Q17). The last of several changes of one name counts. NULL: memory.
+ * Makes the environment for another program: `environment` (NULL-terminated), followed by `changes`
+ * ("NAME=VALUE"), which replace all entries of the same name (SPEC runtime-and-hook Q17). If a name
+ * is changed several times, the last change applies. NULL: out of memory.
  */
 char **hook_environment_make(char *const *environment, const struct graft_strings *changes, struct graft_arena *arena);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state: reads what the runtime says about a container. What it means is for others. */
+/* state: reads the runtime's description of a container. Its meaning is left to others. */
 #include "cli/hook/state.h"
 
 #include <errno.h>
@@ -13,14 +13,14 @@
 #include "base/path.h"
 #include "base/root.h"
 
-/* Where in an object a text that comes in pieces stands. */
+/* The position in an object that is read in pieces. */
 struct scan {
 	unsigned int depth;
 	bool in_string, escaped, complete;
 };
 
-/* Brackets outside of strings are enough to see the end; whether all between them is right is for the parser. */
-static void scan_bytes(struct scan *scan, const char *bytes, size_t n)
+/* Counting brackets outside of strings is enough to find the end. The parser checks the rest. */
+static void scan_state_bytes(struct scan *scan, const char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n && !scan->complete; i++) {
 		char c = bytes[i];
@@ -57,7 +57,7 @@ static int read_object(int fd, struct graft_buffer *text, struct graft_error *er
 		if (graft_buffer_failed(text))
 			return graft_fail(err, GRAFT_TOO_BIG, 0, "could not decode container state: over %zu bytes",
 					  HOOK_TEXT_MAX);
-		scan_bytes(&scan, chunk, (size_t)n);
+		scan_state_bytes(&scan, chunk, (size_t)n);
 	}
 	return 0;
 }
@@ -88,8 +88,8 @@ const char *hook_bundle(const struct graft_oci_state *state, struct graft_arena 
 	return clean;
 }
 
-static int read_text(const char *path, struct graft_arena *arena, const char **ret_text, size_t *ret_length,
-		     struct graft_error *err)
+static int read_state_text(const char *path, struct graft_arena *arena, const char **ret_text, size_t *ret_length,
+			   struct graft_error *err)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	int rc = fd < 0 ? -errno : graft_read_fd(fd, HOOK_TEXT_MAX, arena, ret_text, ret_length);
@@ -106,7 +106,7 @@ int hook_spec_read(const char *bundle, struct graft_arena *arena, struct graft_j
 
 	if (!path)
 		return graft_fail_memory(err);
-	if (read_text(path, arena, &text, &length, err) < 0)
+	if (read_state_text(path, arena, &text, &length, err) < 0)
 		return -1;
 	if (graft_json_document_parse(path, text, length, ret_document, err) < 0 ||
 	    graft_oci_spec_read(*ret_document, arena, ret_spec, err) < 0)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graft-nvml: asks NVML for a nvidia-container-runtime, which starts it when it needs to know what the kernel driver does not tell. The entry point. */
+/*
+ * graft-nvml: the entry point. One of our static programs starts it to ask NVML for what the kernel
+ * driver does not report.
+ */
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli/runtime/nvml.h"
+#include "cli/runtime/nvml_program.h"
 
 int main(int argc, char **argv)
 {
@@ -11,8 +14,7 @@ int main(int argc, char **argv)
 	pid_t parent;
 
 	if (!runtime_nvml_parse(argc, (const char *const *)argv, &question, &parent)) {
-		(void)fprintf(stderr,
-			      "graft-nvml: nvidia-container-runtime starts this program; it is of no use by hand\n");
+		(void)fprintf(stderr, "graft-nvml: the static programs start this one; it is of no use by hand\n");
 		return 64;
 	}
 	graft_nvml_child(&question, parent, STDOUT_FILENO);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvidia-container-runtime: the entry point. */
+#include <stddef.h>
+
 #include "cli/runtime/runtime.h"
 
 int main(int argc, char **argv)

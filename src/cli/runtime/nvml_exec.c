@@ -1,38 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvml_exec: the child's side of host/nvml.h in a program that is linked statically: it becomes graft-nvml. Part of such a program itself and not of a library, so that
- * the linker finds this function first and leaves out the one that loads libraries.
+ * nvml_exec: the child's side of host/nvml.h for a statically linked program: it becomes
+ * graft-nvml. It is part of the program rather than a library, so that the linker finds this
+ * function first and leaves out the version that loads libraries.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
-#include "cli/runtime/nvml.h"
+#include "cli/helper.h"
+#include "cli/runtime/nvml_program.h"
 
 #define INSTALLED   GRAFT_LIBEXEC_DIRECTORY "/" RUNTIME_NVML_PROGRAM
 #define NUMBER_SIZE 16
 
-/* Becomes the one beside this program, where a build has it, or else the one that is installed. Returns only when there is none. */
-static void become(char *const *argv)
-{
-	char path[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-	char *slash;
-
-	path[length > 0 ? length : 0] = '\0';
-	slash = strrchr(path, '/');
-	if (slash && (size_t)(slash + 1 - path) + sizeof(RUNTIME_NVML_PROGRAM) <= sizeof(path)) {
-		memcpy(slash + 1, RUNTIME_NVML_PROGRAM, sizeof(RUNTIME_NVML_PROGRAM));
-		(void)execv(path, argv);
-	}
-	(void)execv(INSTALLED, argv);
-}
-
-/* The answer of a child that could not ask. */
+/* Answers that NVML could not be asked. */
 _Noreturn static void give_up(int out_fd, int sys)
 {
 	const struct graft_nvml_snapshot snapshot = {
@@ -63,9 +48,9 @@ _Noreturn void graft_nvml_child(const struct graft_nvml_question *question, pid_
 	argv[RUNTIME_NVML_LIBRARY] = strdup(question->library);
 	if (!argv[RUNTIME_NVML_ROOT] || !argv[RUNTIME_NVML_LIBRARY])
 		_exit(2);
-	/* All other descriptors close by themselves. */
+	/* All other descriptors are close-on-exec. */
 	if (dup3(out_fd, STDOUT_FILENO, O_CLOEXEC) < 0 || fcntl(STDOUT_FILENO, F_SETFD, 0) < 0)
 		give_up(out_fd, errno);
-	become(argv);
+	cli_helper_exec(RUNTIME_NVML_PROGRAM, argv, environ);
 	give_up(out_fd, errno);
 }

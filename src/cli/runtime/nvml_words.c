@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml_words: the command line of graft-nvml, read. */
+/* nvml_words: parses the command line of graft-nvml. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 
-#include "cli/runtime/nvml.h"
+#include "cli/runtime/nvml_program.h"
 
-static bool parse_number(const char *word, unsigned int max, unsigned int *ret_number)
+static bool parse_nvml_number(const char *word, unsigned int max, unsigned int *ret_number)
 {
 	unsigned long number;
 	char *end;
@@ -26,10 +26,11 @@ bool runtime_nvml_parse(int argc, const char *const *argv, struct graft_nvml_que
 	unsigned int parent, facts, cuda, uid, gid;
 
 	if (argc != RUNTIME_NVML_WORDS || argv[RUNTIME_NVML_ROOT][0] != '/' || argv[RUNTIME_NVML_LIBRARY][0] != '/' ||
-	    !parse_number(argv[RUNTIME_NVML_PARENT], INT_MAX, &parent) ||
-	    !parse_number(argv[RUNTIME_NVML_FACTS], UINT_MAX, &facts) ||
-	    !parse_number(argv[RUNTIME_NVML_CUDA], 1, &cuda) || !parse_number(argv[RUNTIME_NVML_UID], UINT_MAX, &uid) ||
-	    !parse_number(argv[RUNTIME_NVML_GID], UINT_MAX, &gid))
+	    !parse_nvml_number(argv[RUNTIME_NVML_PARENT], INT_MAX, &parent) ||
+	    !parse_nvml_number(argv[RUNTIME_NVML_FACTS], UINT_MAX, &facts) ||
+	    !parse_nvml_number(argv[RUNTIME_NVML_CUDA], 1, &cuda) ||
+	    !parse_nvml_number(argv[RUNTIME_NVML_UID], UINT_MAX, &uid) ||
+	    !parse_nvml_number(argv[RUNTIME_NVML_GID], UINT_MAX, &gid))
 		return false;
 	*ret_question = (struct graft_nvml_question){
 		.root = argv[RUNTIME_NVML_ROOT],

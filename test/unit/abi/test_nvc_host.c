@@ -33,7 +33,7 @@ static int make_host(void **state)
 	fixture_write(&fixture, "/usr/bin/nvidia-smi", "#!");
 	fixture_write(&fixture, "/usr/bin/nvidia-cuda-mps-control", "#!");
 	fixture_write(&fixture, "/usr/bin/nvidia-cuda-mps-server", "#!");
-	fixture_directory(&fixture, "/tmp/nvidia-mps");
+	fixture_write(&fixture, "/tmp/nvidia-mps/control", "");
 	fixture_link(&fixture, "../run", "/var/run");
 	fixture_write(&fixture, "/run/nvidia-persistenced/socket", "");
 	fixture_write(&fixture, "/run/nvidia-fabricmanager/socket", "");
@@ -160,7 +160,7 @@ static void test_driver_options(void **state)
 	nvc_context_free(ctx);
 }
 
-/* Of drivers before the vendor-neutral dispatch; nobody else's libGL. */
+/* Of drivers before the vendor-neutral dispatch; not another vendor's libGL. */
 static void test_no_glvnd(void **state)
 {
 	struct nvc_context *ctx = context();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_machine: runs the instructions of a device program as the kernel would, for tests: the oracle that needs no rights.
- * An instruction that it does not know, or a jump out of the program, fails the test.
+ * device_machine: interprets a device program like the kernel, for tests that have no privileges.
+ * An unknown instruction, or a jump out of the program, fails the test.
  */
 #ifndef GRAFT_TEST_DEVICE_MACHINE_H
 #define GRAFT_TEST_DEVICE_MACHINE_H
@@ -45,7 +45,7 @@ static inline bool device_machine_jumps(uint8_t operation, uint64_t a, uint64_t 
 	}
 }
 
-/* What the program answers: r0 at its exit. Registers that were never written are poisoned. */
+/* The program's answer: r0 when it exits. Registers start with poison values. */
 static inline bool device_machine_run(const struct bpf_insn *insns, size_t n, const struct device_request *request)
 {
 	const uint32_t context[3] = { request->access << 16 | request->type, request->major, request->minor };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fake_modprobe: stands in for modprobe inside a root directory made of files: "loads" a module by writing its name into
- * that root's /proc/modules, and notes what it was given in /modprobe-log. Linked statically: the root has no libraries.
+ * fake_modprobe: replaces modprobe in a root directory made of files. It "loads" a module by adding
+ * its name to that root's /proc/modules, and records its arguments in /modprobe-log. Linked
+ * statically, since the root has no libraries.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ int main(int argc, char **argv)
 		(void)fprintf(log, " %s", *variable);
 	(void)fprintf(log, "\n");
 	(void)fclose(log);
-	/* There is a file for each module that can be loaded. */
+	/* Each module that can be loaded has a file. */
 	if (access(argv[1][0] == '/' ? argv[1] : "/loadable", R_OK) < 0)
 		return 1;
 	for (char *c = argv[1]; *c != '\0'; c++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fake_systemd: a process that answers as systemd does on its own socket, through libsystemd itself, so that what is asked of it really is D-Bus.
- * It knows one scope and writes down what it is told. Link with -lsystemd.
+ * fake_systemd: a process that answers like systemd on its own socket, by means of libsystemd, so
+ * that requests to it are real D-Bus. It knows one scope and records the orders that it gets. Link
+ * with -lsystemd.
  *
  *	struct fake_systemd fake = { .control_group = "/system.slice/a.scope", .policy = "strict" };
  *
@@ -28,11 +29,11 @@
 
 enum fake_mode {
 	FAKE_ANSWERS,
-	FAKE_REFUSES,         /* what it is told */
-	FAKE_NEVER_GREETS,    /* takes the connection and says nothing */
-	FAKE_NEVER_ANSWERS,   /* greets, and then says nothing: systemd while it reloads */
-	FAKE_HANGS_UP,        /* ends each connection at once */
-	FAKE_SPEAKS_NONSENSE, /* numbers where text is expected */
+	FAKE_REFUSES,         /* any order */
+	FAKE_NEVER_GREETS,    /* accepts the connection and sends nothing */
+	FAKE_NEVER_ANSWERS,   /* greets, then sends nothing, like systemd during a reload */
+	FAKE_HANGS_UP,        /* closes each connection at once */
+	FAKE_SPEAKS_NONSENSE, /* sends numbers where text is expected */
 };
 
 struct fake_shared {
@@ -45,7 +46,7 @@ struct fake_systemd {
 	const char *control_group, *policy;
 	const char *allows[8][2];
 	size_t n_allows;
-	/* made by fake_start */
+	/* set by fake_start */
 	char directory[64], address[128];
 	struct fake_shared *shared;
 	pid_t pid;
@@ -90,7 +91,7 @@ static int fake_get(sd_bus_message *call, const struct fake_systemd *fake)
 				 strcmp(property, "ControlGroup") == 0 ? fake->control_group : fake->policy);
 }
 
-/* What came is written down word for word, so that a wrong type or order shows. */
+/* The request is recorded literally, so that a wrong type or order is visible. */
 static int fake_set(sd_bus_message *call, const struct fake_systemd *fake)
 {
 	const char *name, *property, *node, *access;

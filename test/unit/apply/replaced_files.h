@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replaced_files: what tests of files that are replaced by rename share. Link with -Wl,--wrap=linkat, and include this file in exactly one
- * source file of the program, behind cmocka.h.
+ * replaced_files: shared by the tests of files that are replaced with rename. Link with
+ * -Wl,--wrap=linkat, and include this file after cmocka.h, in exactly one source file of the
+ * program.
  */
 #ifndef GRAFT_TEST_REPLACED_FILES_H
 #define GRAFT_TEST_REPLACED_FILES_H
@@ -20,7 +21,7 @@
 int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
 int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
 
-static bool no_links; /* stands for a host without /proc or a file system without nameless files */
+static bool no_links; /* simulates a host without /proc or a file system without O_TMPFILE */
 
 int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
 {

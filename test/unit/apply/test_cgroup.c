@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup: which directory is found from what /proc says, over made-up roots; devices.list and the files of v1 as plain files.
- * Nothing here needs rights; test_cgroup_kernel.c has the real thing.
+ * cgroup: which directory is found from the content of /proc, in simulated roots; devices.list and
+ * the files of v1 as plain files. Needs no privileges; test_cgroup_kernel.c tests real cgroups.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "apply/cgroup_versions.h"
+#include "../folder.h"
+#include "apply/cgroup/cgroup_versions.h"
 #include "base/cleanup.h"
 
 #define PID 4711
@@ -61,7 +62,7 @@ void *__wrap_reallocarray(void *p, size_t n, size_t size)
 
 /* -------- the type of a file system -------- */
 
-static bool is_cgroup_fs = true; /* what a made-up mount says of itself; false: the truth */
+static bool is_cgroup_fs = true; /* what a simulated mount reports; false: its real type */
 
 int __real_fstatfs64(int fd, struct statfs *buffer);
 int __wrap_fstatfs64(int fd, struct statfs *buffer);
@@ -75,7 +76,7 @@ int __wrap_fstatfs64(int fd, struct statfs *buffer)
 	return rc;
 }
 
-/* -------- a made-up root -------- */
+/* -------- a simulated root -------- */
 
 struct fixture {
 	char top[64];
@@ -134,18 +135,16 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct fixture *fixture = *state;
-	char command[128];
 
 	allocations_left = -1;
 	is_cgroup_fs = true;
-	(void)snprintf(command, sizeof(command), "rm -rf %s", fixture->top);
 	assert_int_equal(close(fixture->root_fd), 0);
-	assert_int_equal(system(command), 0);
+	assert_int_equal(test_remove_folder(fixture->top), 0);
 	test_free(fixture);
 	return 0;
 }
 
-/* %D in a mountinfo stands for the device number of the made-up root, %X for another one. */
+/* %D in a mountinfo is replaced by the device number of the simulated root, %X by another one. */
 static void put_mountinfo(const struct fixture *fixture, const char *text)
 {
 	char out[2048];
@@ -180,7 +179,10 @@ static int open_cgroup(struct fixture *fixture, bool user_namespace, bool requir
 	"32 31 %D / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" \
 	"33 31 %D / /sys/fs/cgroup/devices_of_mine rw - cgroup cgroup rw,pids\n"
 
-/* An image whose own /proc, when none is mounted there, calls a directory of its own a cgroup: nothing in it is opened. */
+/*
+ * An image whose own /proc, while none is mounted there, claims that one of its directories is a
+ * cgroup: nothing in it is opened.
+ */
 static void test_forged(void **state)
 {
 	struct fixture *fixture = *state;
@@ -199,13 +201,13 @@ static void test_forged(void **state)
 	assert_int_equal(cgroup.dir_fd, -1);
 }
 
-/* Where the cgroup is found, or the error text. */
+/* Where the cgroup is found, or the error's text. */
 static void test_find(void **state)
 {
 	static const struct {
 		const char *name, *cgroup, *mountinfo;
 		int version;        /* 0 = fails */
-		const char *result; /* directory below the made-up root, or text of the error */
+		const char *result; /* directory below the simulated root, or part of the error's text */
 	} cases[] = {
 		{ "v1", "5:devices:/runc/a\n0::/x\n", OTHER V1("/", "/sys/fs/cgroup/devices"), 1,
 		  "sys/fs/cgroup/devices/runc/a" },
@@ -248,7 +250,7 @@ static void test_find(void **state)
 		{ "malformed", "nonsense\n", V1("/", "/cg"), 0,
 		  "failed to get device cgroup version: malformed cgroup entry: nonsense" },
 		{ "mounted, but hidden", "5:devices:/a\n", HIDDEN_V1, 0,
-		  "failed to get device cgroup mount path: the cgroup '/a' cannot be seen: something hides '/', "
+		  "failed to get device cgroup mount path: the cgroup '/a' is not visible: another mount hides '/', "
 		  "mounted at "
 		  "/sys/fs/cgroup/devices" },
 		{ "not mounted, v1", "5:devices:/a\n", OTHER, 0,
@@ -296,7 +298,7 @@ static void test_find(void **state)
 	}
 }
 
-/* The mount points are looked up below the root that was given, whatever links say. */
+/* Mount points are resolved below the given root, whatever links point to. */
 static void test_stays_below_its_root(void **state)
 {
 	struct fixture *fixture = *state;
@@ -307,7 +309,7 @@ static void test_stays_below_its_root(void **state)
 	put(fixture, "tmp", NULL, 0);
 	put_mountinfo(fixture, V2("/", "/u/../../../../../../..") V2("/", "/link") V2("/", "/proc/self/root"));
 	assert_int_equal(symlinkat("/../../../..", fixture->root_fd, "link"), 0);
-	/* All of them are the made-up root itself, which has no "a". */
+	/* All of them resolve to the simulated root itself, which has no "a". */
 	assert_int_equal(open_cgroup(fixture, false, false, &cgroup, &err), -1);
 	put(fixture, "a", NULL, 0);
 	put(fixture, "u", NULL, 0);
@@ -316,7 +318,7 @@ static void test_stays_below_its_root(void **state)
 	graft_cgroup_close(&cgroup);
 }
 
-/* Process 0 is the caller. */
+/* Process 0 means the caller. */
 static void test_own_cgroup(void **state)
 {
 	struct fixture *fixture = *state;
@@ -338,7 +340,7 @@ static void test_skips(void **state)
 	struct graft_cgroup cgroup = GRAFT_CGROUP_INIT;
 	struct graft_error err = { 0 };
 
-	/* Nothing to be found: a skip in a user namespace only, and never when required. */
+	/* No cgroup is found: skipped only in a user namespace, and never if it is required. */
 	put(fixture, "proc/4711/cgroup", "0::/a\n", 6);
 	put_mountinfo(fixture, OTHER);
 	assert_int_equal(open_cgroup(fixture, false, false, &cgroup, &err), -1);
@@ -352,7 +354,7 @@ static void test_skips(void **state)
 			 0);
 	graft_cgroup_undo(&cgroup, NULL);
 	graft_cgroup_close(&cgroup);
-	/* Damage is never a skip. */
+	/* Invalid content is never skipped. */
 	put(fixture, "proc/4711/cgroup", "x\n", 2);
 	assert_int_equal(open_cgroup(fixture, true, false, &cgroup, &err), -1);
 	assert_int_equal(err.status, GRAFT_FORMAT);
@@ -365,7 +367,7 @@ static void test_list(void **state)
 	static const struct {
 		const char *name, *list;
 		bool allowed;
-		int exact; /* 1 read, 2 write */
+		int exact; /* bits: 1 read, 2 write */
 	} cases[] = {
 		{ "nothing", "", false, 0 },
 		{ "the device", "c 195:0 rwm\n", true, 3 },
@@ -377,7 +379,7 @@ static void test_list(void **state)
 		{ "all", "c *:* rwm\n", true, 0 },
 		{ "mknod of all, as engines give", "c *:* m\nb *:* m\n", false, 0 },
 		{ "read only", "c 195:0 r\n", false, 1 },
-		/* QUIRK: the kernel wants one line that grants all of a request. */
+		/* QUIRK: the kernel requires a single line that grants the whole request. */
 		{ "each half on another line", "c 195:* w\nc 195:0 r\n", false, 1 },
 		{ "allow by default", "a *:* rwm\n", false, 3 },
 		{ "hostile",
@@ -454,12 +456,12 @@ static void test_v1_failures(void **state)
 	expect_file(fixture, "cg/a/devices.deny", "");
 	assert_int_equal(unlinkat(fixture->root_fd, "cg/a/devices.list", 0), 0);
 	assert_int_equal(graft_cgroup_allow(&cgroup, v1_rules, 1, &fixture->sink, &err), -1);
-	/* A list that is no list: not read for ever. */
+	/* Not a regular file: it must not be read without end. */
 	assert_int_equal(mkfifoat(fixture->root_fd, "cg/a/devices.list", 0644), 0);
 	assert_int_equal(graft_cgroup_allow(&cgroup, v1_rules, 1, &fixture->sink, &err), -1);
 }
 
-/* Fails the first, the second, ... allocation until all goes well. */
+/* Fails the first, the second, ... allocation until everything succeeds. */
 static void test_allocations(void **state)
 {
 	struct fixture *fixture = *state;
@@ -484,7 +486,9 @@ static void test_allocations(void **state)
 			break;
 		assert_int_equal(err.status, GRAFT_NO_MEMORY);
 		if (limit > 20) {
-			/* Whatever was allowed before memory ended was denied again. */
+			/*
+			 * Everything that was allowed before memory ran out has been denied again.
+			 */
 			struct stat allow, deny;
 
 			assert_int_equal(fstatat(fixture->root_fd, "cg/a/devices.allow", &allow, 0), 0);

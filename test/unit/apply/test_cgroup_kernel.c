@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup on the kernel's own cgroups, v1 and v2: a process in a cgroup opens and makes nodes while its rules are changed. libbpf, which the
- * product does not use, loads the programs that are there before and reads back what is there after.
+ * cgroup on the kernel's own cgroups, v1 and v2: a process in a cgroup opens and makes nodes while
+ * its rules change. libbpf, which the product does not use, loads the programs that exist before
+ * and reads back those that exist after.
  *
- * Needs root, and cgroup file systems that can be mounted; skipped otherwise.
+ * Needs root and cgroup file systems that can be mounted; skipped otherwise.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,18 +35,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "apply/cgroup_versions.h"
+#include "apply/cgroup/cgroup_versions.h"
 #include "base/cleanup.h"
 
-/* -------- failures on demand: bpf(2) of the code under test (libbpf's own calls are not seen) and allocations -------- */
+/* -------- injected failures: allocations, and bpf(2) of the code under test (not libbpf's own calls) -------- */
 
 static struct {
-	int calls;                   /* of bpf(2) so far */
-	int fail_at;                 /* which of them fails; -1 = none */
-	bool go_on;                  /* those after it fail as well */
-	int error;                   /* with which errno */
-	enum bpf_cmd only_command;   /* count only these; -1 = all */
-	bool no_replace;             /* an old kernel: BPF_F_REPLACE is not known */
+	int calls;                   /* of bpf(2), so far */
+	int fail_at;                 /* number of the call that fails; -1 = none */
+	bool go_on;                  /* later calls fail as well */
+	int error;                   /* the errno */
+	enum bpf_cmd only_command;   /* count only this command; -1 = all */
+	bool no_replace;             /* an old kernel: rejects BPF_F_REPLACE */
 	void (*before_attach)(void); /* called once, before the first attach */
 	long allocations_left;       /* -1 = no limit */
 } faults;
@@ -106,7 +107,7 @@ static int fail_bpf(enum bpf_cmd command, const union bpf_attr *attr)
 	return faults.calls - 1 == faults.fail_at || (faults.go_on && faults.calls > faults.fail_at) ? faults.error : 0;
 }
 
-/* Six words whatever the call is, as the kernel takes them. */
+/* Always six arguments, as the kernel takes them. */
 long __wrap_syscall(long number, long first, const union bpf_attr *second, long third, long fourth, long fifth,
 		    long sixth)
 {
@@ -119,9 +120,9 @@ long __wrap_syscall(long number, long first, const union bpf_attr *second, long 
 	return __real_syscall(number, first, second, third, fourth, fifth, sixth);
 }
 
-/* -------- the world: own cgroups, own nodes, a process in the cgroup -------- */
+/* -------- the setup: our own cgroups and nodes, and a process in the cgroup -------- */
 
-/* What the subject is told to do, and what it is told about the moment. */
+/* Orders to the process in the cgroup. */
 enum order { OPEN, MKNOD, HAMMER };
 struct request {
 	enum order order;
@@ -129,7 +130,10 @@ struct request {
 	mode_t type;
 };
 
-/* Seen by the hammering process: odd = being changed; then whether the target is allowed. */
+/*
+ * Read by the hammering process. generation: odd = a change is in progress; allowed: whether the
+ * target is allowed.
+ */
 struct shared {
 	atomic_uint generation;
 	atomic_bool allowed, stop;
@@ -141,7 +145,7 @@ struct shared {
 
 struct world {
 	char top[64];
-	char v1[96], v2[96]; /* own cgroups */
+	char v1[96], v2[96]; /* paths of our own cgroups */
 	bool have_v1, have_v2;
 	pid_t subject;
 	int socket;
@@ -152,7 +156,7 @@ struct world {
 
 static struct world world;
 
-/* 195 as the driver has it; when a real driver is loaded, a major that nobody has, so that no GPU is woken. */
+/* 195, the driver's major; if a real driver is loaded, an unused major, so that no GPU is woken. */
 static unsigned int gpu_major = 195;
 
 enum { NULL_MINOR = 3, ZERO_MINOR = 5, RANDOM_MINOR = 8, MEM_MAJOR = 1 };
@@ -187,7 +191,10 @@ static void complain(struct shared *shared, const char *what, int error)
 		(void)snprintf(shared->complaint, sizeof(shared->complaint), "%s: %s", what, strerror(error));
 }
 
-/* The zero device is allowed all the time, the random device never, the null device when the shared state says so. */
+/*
+ * The zero device is always allowed, the random device never, the null device according to the
+ * shared state.
+ */
 static int hammer(struct shared *shared)
 {
 	while (!atomic_load(&shared->stop)) {
@@ -254,7 +261,7 @@ static int answer(void)
 	return result;
 }
 
-/* errno of an open for reading and writing, or of mknod, by the process in the cgroup. */
+/* errno of an open() for reading and writing, or of mknod(), in the process in the cgroup. */
 static int subject_open(unsigned int node_major, unsigned int node_minor)
 {
 	order(OPEN, 0, node_major, node_minor);
@@ -281,7 +288,7 @@ static bool write_text(const char *directory, const char *file, const char *text
 	return done;
 }
 
-/* Mounts a hierarchy of our own view and makes a cgroup in it. */
+/* Mounts a hierarchy in our own mount namespace and makes a cgroup in it. */
 static bool make_cgroup(const char *name, const char *type, const char *options, char path[96])
 {
 	char mount_point[80];
@@ -416,11 +423,11 @@ static int end_world(void **state)
 		.code = BPF_JMP | BPF_EXIT                                     \
 	}
 
-/* Allows the zero device and nothing else. */
+/* Allows only the zero device. */
 static const struct bpf_insn only_zero[] = {
 	READ_MAJOR, READ_MINOR, SKIP_UNLESS(4, MEM_MAJOR, 3), SKIP_UNLESS(5, ZERO_MINOR, 2), ANSWER(1), ANSWER(0),
 };
-/* Another one with the same answer and other instructions. */
+/* The same answers from other instructions. */
 static const struct bpf_insn only_zero_too[] = {
 	READ_MINOR, READ_MAJOR, SKIP_UNLESS(5, ZERO_MINOR, 3), SKIP_UNLESS(4, MEM_MAJOR, 2), ANSWER(1), ANSWER(0),
 };
@@ -464,7 +471,10 @@ static void expect_same(const struct attached *a, const struct attached *b)
 		assert_int_equal(a->ids[i], b->ids[i]);
 }
 
-/* The same programs in any order: without BPF_F_REPLACE what is put back comes last. */
+/*
+ * Expects the same programs in any order: without BPF_F_REPLACE a restored program is attached
+ * last.
+ */
 static void expect_same_set(const struct attached *a, const struct attached *b)
 {
 	assert_int_equal(a->n, b->n);
@@ -502,7 +512,7 @@ static void attach(const struct bpf_insn *insns, size_t n, unsigned int flags)
 }
 #define ATTACH(program, flags) attach(program, GRAFT_COUNT(program), flags)
 
-/* The world's v2 cgroup as graft_cgroup_open() gives it where nothing hides it. */
+/* The v2 cgroup as graft_cgroup_open() returns it when nothing hides it. */
 static struct graft_cgroup v2_cgroup(void)
 {
 	struct graft_cgroup cgroup = GRAFT_CGROUP_INIT;
@@ -616,14 +626,17 @@ static void test_v2_replaces_in_place(void **state)
 	assert_int_equal(after.n, 1);
 	assert_int_equal(after.flags, before.flags);
 	assert_int_not_equal(after.ids[0], before.ids[0]);
-	/* The new program is the rules, then the old one, instruction by instruction. */
+	/*
+	 * The new program consists of the rules followed by the old program, instruction by
+	 * instruction.
+	 */
 	n_old = read_back(before.ids[0], old, GRAFT_COUNT(old), NULL);
 	n_new = read_back(after.ids[0], new, GRAFT_COUNT(new), &info);
 	assert_int_equal(n_old, GRAFT_COUNT(only_zero));
 	assert_int_equal(n_new, n_old + 7 + 7 * N_GPU_RULES);
 	assert_memory_equal(new + n_new - n_old, old, n_old * sizeof(*old));
 	assert_string_equal(info.name, "graft_devices");
-	/* Rules that are there already change nothing. */
+	/* Rules that exist already change nothing. */
 	assert_int_equal(allow(&cgroup, &err), 0);
 	again = list_attached();
 	expect_same(&after, &again);
@@ -716,7 +729,10 @@ static void test_v2_several_programs(void **state)
 	graft_cgroup_close(&cgroup);
 }
 
-/* Every bpf(2) call fails in turn, in each of three ways and on both kinds of kernel: rights and programs stay as they were. */
+/*
+ * Fails every bpf(2) call in turn, in three ways and on both kinds of kernel: rights and programs
+ * stay as they were.
+ */
 static void test_v2_every_call_fails(void **state)
 {
 	static const int errors[] = { EPERM, EIO, EINVAL };
@@ -809,7 +825,7 @@ static void test_v2_no_rights(void **state)
 		no_faults();
 		faults.only_command = commands[i / 2];
 		faults.fail_at = 0;
-		faults.go_on = true; /* a load is tried twice */
+		faults.go_on = true; /* a load is attempted twice */
 		faults.error = EPERM;
 		world.log[0] = '\0';
 		cgroup.required = required;
@@ -827,7 +843,7 @@ static void test_v2_no_rights(void **state)
 	}
 }
 
-/* RLIMIT_MEMLOCK is raised for a load that the old accounting refused, and only for it. */
+/* RLIMIT_MEMLOCK is raised only for a load that the old memory accounting refused. */
 static void test_v2_locked_memory(void **state)
 {
 	struct rlimit before, low = { 0, 0 }, after;
@@ -877,7 +893,7 @@ static void expect_refused(const char *text)
 static void test_v2_what_cannot_be_loaded_again(void **state)
 {
 	auto_close int map = -1;
-	/* bpf_get_current_uid_gid(), then "allowed": a helper. */
+	/* Calls the helper bpf_get_current_uid_gid(), then allows. */
 	const struct bpf_insn helper[] = { { .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_uid_gid },
 					   ANSWER(1) };
 
@@ -900,12 +916,12 @@ static void test_v2_what_cannot_be_loaded_again(void **state)
 		ATTACH(with_map, BPF_F_ALLOW_MULTI);
 	}
 	expect_refused("failed to add device rules: device program ");
-	expect_refused("'before' uses a map or a kernel symbol and cannot be loaded again with more rules");
+	expect_refused("'before' uses a map or a kernel symbol, so it cannot be loaded again with more rules");
 	detach_all();
-	/* Another program beside it that could be replaced stays as it is too. */
+	/* A second program, which could be replaced, is left as it is, too. */
 	ATTACH(only_zero, BPF_F_ALLOW_MULTI);
 	ATTACH(helper, BPF_F_ALLOW_MULTI);
-	expect_refused("'before' uses a helper function of the kernel and cannot be loaded again");
+	expect_refused("'before' uses a helper function of the kernel, so it cannot be loaded again");
 	graft_cleanup_close(&map);
 	map = -1;
 }
@@ -927,7 +943,10 @@ static void test_v2_attached_by_a_link(void **state)
 	graft_cgroup_close(&cgroup);
 }
 
-/* Somebody else replaces the program between our look and our swap: their program is the one that gets the rules. */
+/*
+ * Another process replaces the program after we have read it: the rules are added to the new
+ * program.
+ */
 static void replace_behind_the_back(void)
 {
 	struct attached attached = list_attached();
@@ -965,7 +984,7 @@ static void test_v2_changed_meanwhile(void **state)
 	graft_cgroup_close(&cgroup);
 }
 
-/* -------- while it happens -------- */
+/* -------- during a change -------- */
 
 static void begin_change(void)
 {
@@ -986,7 +1005,7 @@ static void wait_for_rounds(unsigned long n)
 		(void)usleep(20);
 }
 
-/* Another process opens all the time while rules come and go. */
+/* Another process keeps opening nodes while rules are added and removed. */
 static void change_under_fire(struct graft_cgroup *cgroup, int rounds)
 {
 	static const struct graft_device_rule rule[] = { { MEM_MAJOR, NULL_MINOR, true, true } };
@@ -1097,7 +1116,7 @@ static void test_v1_allows_and_takes_back(void **state)
 	assert_string_equal(world.log, "");
 }
 
-/* What was allowed before stays allowed after it was taken back. */
+/* What was allowed before is still allowed after an undo. */
 static void test_v1_keeps_what_was_allowed(void **state)
 {
 	struct graft_cgroup cgroup;
@@ -1153,7 +1172,7 @@ static void test_v1_under_fire(void **state)
 
 /* -------- finding it -------- */
 
-/* In a view of its own: hides every mount of v1's devices controller. */
+/* Hides every mount of v1's devices controller in a mount namespace of its own. */
 static int find_version_without_v1(void)
 {
 	struct graft_cgroup cgroup = GRAFT_CGROUP_INIT;
@@ -1167,7 +1186,10 @@ static int find_version_without_v1(void)
 		assert_int_equal(waitpid(child, &status, 0), child);
 		return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 	}
-	/* As on a hybrid kernel whose administrator mounts v2 alone: the v1 mount is still there, below. */
+	/*
+	 * Like a hybrid kernel whose administrator mounts only v2: the v1 mount still exists
+	 * underneath.
+	 */
 	if (unshare(CLONE_NEWNS) < 0 || umount2("/sys/fs/cgroup", MNT_DETACH) < 0 ||
 	    mount("none", "/sys/fs/cgroup", "cgroup2", 0, NULL) < 0)
 		_exit(254);
@@ -1199,7 +1221,7 @@ static void test_open_finds_it(void **state)
 	graft_cgroup_close(&cgroup);
 	if (world.have_v1 && world.have_v2)
 		assert_int_equal(find_version_without_v1(), 2);
-	/* A process that is gone. */
+	/* A process that has ended. */
 	assert_int_equal(graft_cgroup_open(root, 0x7ffffffe, false, false, NULL, &cgroup, &err), -1);
 	assert_int_equal(err.status, GRAFT_NOT_FOUND);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dev_char: links that are missing or of an earlier driver are made, all others are left alone. */
+/* dev_char: makes links that are missing or from an earlier driver, and leaves all others alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +7,10 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "../folder.h"
 #include "apply/dev_char.h"
+#include "apply/temporary.h"
 #include "base/cleanup.h"
 
 struct fixture {
@@ -54,10 +58,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
-	char command[128];
 
-	(void)snprintf(command, sizeof(command), "rm -rf %s", f->top);
-	assert_int_equal(system(command), 0); /* a test's own directory */
+	assert_int_equal(test_remove_folder(f->top), 0);
 	free(f);
 	return 0;
 }
@@ -105,11 +107,11 @@ static void test_made(void **state)
 	check_link(f, "195:255", "/run/nvidia/driver/dev/nvidiactl");
 	assert_int_equal(f->n_infos, 3);
 	assert_int_equal(f->n_warnings, 0);
-	/* A directory that is there already is used. */
+	/* An existing directory is used. */
 	assert_int_equal(make_in(f, f->directory, nodes, 0, NULL), 0);
 }
 
-/* /dev/null and /dev/zero are nodes that every machine has. */
+/* /dev/null and /dev/zero exist on every machine. */
 static void test_existing(void **state)
 {
 	static const struct graft_dev_char node = { 1, 3, "/dev/null" };
@@ -143,7 +145,7 @@ static void test_node_of_its_own(void **state)
 	struct fixture *f = *state;
 	char path[128];
 
-	/* Whatever it is: what is not a link is not ours to replace. */
+	/* Anything but a link is not ours to replace. */
 	assert_int_equal(mkdir(f->directory, 0755), 0);
 	(void)snprintf(path, sizeof(path), "%s/1:3", f->directory);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -152,13 +154,50 @@ static void test_node_of_its_own(void **state)
 	assert_int_equal(rmdir(path), 0);
 }
 
-/* What is told, "LINK => TEXT;". */
+/* Records reported links as "LINK => TEXT;". */
 static void tell(void *arg, const char *link, const char *text)
 {
 	char *told = arg;
 	size_t length = strlen(told);
 
 	(void)snprintf(told + length, 1024 - length, "%s => %s;", link, text);
+}
+
+/* Reads a link until the other thread has replaced it often enough. Counts when it was not there. */
+static void *watch_link(void *argument)
+{
+	const char *path = argument;
+	char text[8];
+	size_t n_missing = 0;
+
+	for (int i = 0; i < 2000; i++)
+		n_missing += readlink(path, text, sizeof(text)) < 0;
+	return (void *)n_missing;
+}
+
+static void test_link_is_always_there(void **state)
+{
+	const struct fixture *f = *state;
+	char path[128];
+	pthread_t watcher;
+	void *n_missing;
+	int fd;
+
+	assert_int_equal(mkdir(f->directory, 0755), 0);
+	fd = open(f->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	(void)snprintf(path, sizeof(path), "%s/1:3", f->directory);
+	assert_int_equal(graft_link_replace(fd, "1:3", "../first"), 0);
+	assert_int_equal(pthread_create(&watcher, NULL, watch_link, path), 0);
+	for (int i = 0; i < 500; i++)
+		assert_int_equal(graft_link_replace(fd, "1:3", i % 2 ? "../a" : "../b"), 0);
+	assert_int_equal(pthread_join(watcher, &n_missing), 0);
+	assert_null(n_missing);
+	assert_int_equal(graft_link_replace(fd, ".", "x"), -EBUSY);
+	(void)close(fd);
+	/* Nothing temporary is left. */
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(f->directory), 0);
 }
 
 static void test_absolute(void **state)
@@ -175,7 +214,7 @@ static void test_absolute(void **state)
 
 	(void)snprintf(expected, sizeof(expected), "%s/1:3 => /dev/null;%s/195:0 => /dev/nvidia0;", f->directory,
 		       f->directory);
-	/* Dry: all is told, nothing is made, not even the directory. */
+	/* A dry run reports every link and makes nothing, not even the directory. */
 	assert_int_equal(graft_dev_char_make_with(&options, nodes, 2, NULL), 2);
 	assert_string_equal(told, expected);
 	assert_int_equal(access(f->directory, F_OK), -1);
@@ -185,11 +224,13 @@ static void test_absolute(void **state)
 	assert_string_equal(told, expected);
 	check_link(f, "1:3", "/dev/null");
 	check_link(f, "195:0", "/dev/nvidia0");
-	/* Again: the second leads nowhere that we can see, but says what it is to say. */
+	/*
+	 * A second run: the target of the second link is not visible here, but its text is right.
+	 */
 	told[0] = '\0';
 	assert_int_equal(graft_dev_char_make_with(&options, nodes, 2, NULL), 0);
 	assert_string_equal(told, "");
-	/* Dry, and one of them is wrong. */
+	/* A dry run with a link that is wrong. */
 	options.dry_run = true;
 	assert_int_equal(
 	    graft_dev_char_make_with(&options, (const struct graft_dev_char[]){ { 195, 0, "/dev/nvidia7" } }, 1, NULL),
@@ -209,7 +250,7 @@ static void test_failures(void **state)
 	memset(long_path, 'x', sizeof(long_path) - 1);
 	memcpy(long_path, "/dev/", 5);
 	nodes[0].path = long_path;
-	/* One that cannot be made does not keep the next from being made. */
+	/* A link that cannot be made does not stop the next one. */
 	assert_int_equal(make_in(f, f->directory, nodes, 2, &err), 1);
 	assert_int_equal(f->n_warnings, 1);
 	check_link(f, "1:3", "../null");
@@ -227,6 +268,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_made, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_existing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_node_of_its_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_link_is_always_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_absolute, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failures, setup, teardown),
 	};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_program: what the made instructions answer, for every kind of request, run by a small machine of the test's own. */
+/*
+ * device_program: the answers of the generated instructions to every kind of request, run by the
+ * test's own interpreter.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,14 +12,14 @@
 
 #include <stdlib.h>
 
-#include "apply/device_program.h"
+#include "apply/cgroup/device_program.h"
 #include "base/cleanup.h"
 #include "device_machine.h"
 
 enum { READ = BPF_DEVCG_ACC_READ, WRITE = BPF_DEVCG_ACC_WRITE, MKNOD = BPF_DEVCG_ACC_MKNOD };
 enum { BLOCK = BPF_DEVCG_DEV_BLOCK, CHAR = BPF_DEVCG_DEV_CHAR };
 
-/* An old program in the manner of runc: the null device is allowed, the rest is not. */
+/* An old program like runc's: allows only the null device. */
 static const struct bpf_insn old_program[] = {
 	{ .code = BPF_LDX | BPF_W | BPF_MEM, .dst_reg = 4, .src_reg = 1, .off = 4 },
 	{ .code = BPF_LDX | BPF_W | BPF_MEM, .dst_reg = 5, .src_reg = 1, .off = 8 },
@@ -104,7 +107,10 @@ static void test_answers(void **state)
 			fail_msg("%s: expected %d", cases[i].name, cases[i].allowed);
 }
 
-/* new(request) = a rule grants it, or old(request), for requests near every edge. */
+/*
+ * new(request) is true if a rule grants it or old(request) is true, for requests around every
+ * boundary.
+ */
 static void test_is_the_union(void **state)
 {
 	static const uint32_t majors[] = { 0, 1, 194, 195, 196, 507, 4095 };
@@ -160,11 +166,11 @@ static void test_recognises_its_own(void **state)
 	assert_int_equal(count_missing(made, narrower, 2), 0);
 	assert_int_equal(count_missing(made, wider, 1), 1);
 	assert_int_equal(count_missing(made, twice, 3), 1);
-	/* A second block in front: both are seen. */
+	/* With a second block in front, both are recognised. */
 	prepend(made, made->insns, made->n, wider, 1);
 	assert_int_equal(count_missing(made, rules, N_RULES), 0);
 	assert_int_equal(count_missing(made, wider, 1), 0);
-	/* Any other instruction in it, and it is not ours. */
+	/* A block with any other instruction is not ours. */
 	block = made->insns;
 	for (size_t i = 0; i < 14; i++) {
 		struct bpf_insn saved = block[i];
@@ -177,7 +183,7 @@ static void test_recognises_its_own(void **state)
 		block[i] = saved;
 	}
 	assert_int_equal(count_missing(made, wider, 1), 0);
-	made->n = 13; /* cut inside the rule */
+	made->n = 13; /* cut off inside the rule */
 	assert_int_equal(count_missing(made, wider, 1), 1);
 	made->n = 0;
 	assert_int_equal(count_missing(made, wider, 1), 1);
@@ -232,8 +238,8 @@ static void test_obstacles(void **state)
 		{ { { .code = BPF_LD | BPF_ABS | BPF_H } }, "an instruction for packets" },
 		{ { { .code = BPF_JMP | BPF_CALL, .imm = 123456 } }, "a helper function of the kernel" },
 		{ { { .code = BPF_JMP | BPF_CALL, .src_reg = BPF_PSEUDO_CALL } }, "a function of its own" },
-		{ { { .code = BPF_JMP | 0xf0 } }, "an instruction that only the kernel writes" },
-		/* A 64-bit constant is no obstacle, whatever its upper half looks like. */
+		{ { { .code = BPF_JMP | 0xf0 } }, "an instruction that only the kernel can write" },
+		/* A 64-bit constant is allowed, whatever its upper half looks like. */
 		{ { { .code = BPF_LD | BPF_IMM | BPF_DW, .imm = 7 }, { .code = 0, .imm = BPF_CALL } }, NULL },
 		{ { { .code = BPF_JMP | BPF_EXIT }, { .code = BPF_JMP32 | BPF_JEQ | BPF_K } }, NULL },
 	};

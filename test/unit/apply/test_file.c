@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file: whatever has the name, a new inode takes its place or it stays; nothing is written through it. */
+/* file: whatever has the name is kept or replaced by a new inode; nothing is written through it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "apply/file.h"
+#include "../folder.h"
+#include "apply/namespace/file.h"
 #include "base/cleanup.h"
 
 struct fixture {
@@ -56,12 +57,10 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
-	char command[128];
 
 	graft_journal_free(f->journal);
 	(void)close(f->fd);
-	(void)snprintf(command, sizeof(command), "rm -rf %s", f->top);
-	assert_int_equal(system(command), 0); /* a test's own directory */
+	assert_int_equal(test_remove_folder(f->top), 0);
 	free(f);
 	return 0;
 }
@@ -118,7 +117,7 @@ static void test_link(void **state)
 		const char *name;
 		enum graft_conflict conflict;
 		int want;
-		const char *says; /* NULL = no link */
+		const char *says; /* NULL = not a link */
 	} cases[] = {
 		{ "fresh", GRAFT_CONFLICT_KEEP, GRAFT_LINK_DONE, "new" },
 		{ "other", GRAFT_CONFLICT_REPLACE, GRAFT_LINK_DONE, "new" },

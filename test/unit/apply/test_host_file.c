@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of the host: what is kept of the old one, what is made, and each fault. How files are replaced is tested by test_oci_file too. */
+/*
+ * Files of the host: what is kept of the old file, what is made, and each error. test_oci_file also
+ * tests how files are replaced.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +31,7 @@
 
 #define NOBODY 65534
 
-static char taken_name[128]; /* what another process makes while we write; "": nothing */
+static char taken_name[128]; /* the name that another process creates while we write; "" = none */
 
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
@@ -88,7 +91,7 @@ static void assert_refused(const char *path, enum graft_status status, const cha
 	assert_int_equal(err.status, status);
 }
 
-/* Modes are those asked for, whatever the umask; so are the parents'. */
+/* Files and parent directories get the requested modes, regardless of the umask. */
 static void test_a_new_file(void **state)
 {
 	const struct place *place = *state;
@@ -152,7 +155,7 @@ static void test_mode_owner_and_attributes_are_kept(void **state)
 	}
 }
 
-/* A link stays; what it leads to is replaced, or made where it is not there yet. */
+/* A link stays; its target is replaced, or created if it does not exist. */
 static void test_links_are_followed(void **state)
 {
 	static const char *const rows[][2] = { { "real.toml", "real.toml" }, { "sub/real.toml", "sub/real.toml" } };
@@ -173,7 +176,7 @@ static void test_links_are_followed(void **state)
 	}
 }
 
-/* A mount point cannot be renamed over: the mounted file itself gets the content. */
+/* A file cannot be renamed over a mount point: the mounted file itself gets the content. */
 static int write_mounted(const struct place *place, const char *source)
 {
 	struct graft_error err = { 0 };
@@ -253,7 +256,7 @@ static void test_refusals(void **state)
 	assert_int_equal(n_files(place->directory), 1);
 }
 
-/* The size of a file is limited as a full disk limits it. */
+/* A limit on the file size acts like a full disk. */
 static int write_too_much(const struct place *place)
 {
 	static const char text[8192];
@@ -308,7 +311,7 @@ static void test_faults_leave_what_was_there(void **state)
 	}
 }
 
-/* Where there are no nameless files, a file that another process is filling is not taken for ours. */
+/* Without O_TMPFILE, a file that another process is writing is not mistaken for ours. */
 static void test_another_writer(void **state)
 {
 	const struct place *place = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* journal, restore, temporary: what is done and undone leaves names, contents, owners, modes, times and mounts as they were. */
+/*
+ * journal, restore, temporary: after an undo, names, contents, owners, modes, times and mounts are
+ * as before.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +22,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "apply/journal.h"
-#include "apply/restore.h"
+#include "../folder.h"
+#include "../image_root.h"
+#include "apply/namespace/journal.h"
+#include "apply/namespace/restore.h"
 #include "apply/temporary.h"
 #include "base/cleanup.h"
 
@@ -62,12 +67,10 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
-	char command[128];
 
 	graft_journal_free(f->journal);
 	(void)close(f->fd);
-	(void)snprintf(command, sizeof(command), "rm -rf %s", f->top);
-	assert_int_equal(system(command), 0); /* a test's own directory */
+	assert_int_equal(test_remove_folder(f->top), 0);
 	free(f);
 	return 0;
 }
@@ -107,20 +110,20 @@ static int entries_in(struct fixture *f)
 static void test_created(void **state)
 {
 	struct fixture *f = *state;
-	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	auto_test_image_root struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
 	struct graft_root_watch watch = graft_journal_watch(f->journal);
 	auto_close int fd = -1, other = -1;
 
-	graft_root_take(&root, dup(f->fd));
-	assert_int_equal(graft_root_mountpoint(&root, "/a/b/c", false, 0644, &watch, &fd), 0);
-	assert_int_equal(graft_root_mkdir(&root, "/a/d", 0755, &watch, &other), 0);
+	graft_image_root_take(&root, dup(f->fd), graft_budget_new(TEST_BUDGET_MS));
+	assert_int_equal(graft_image_root_mountpoint(&root, "/a/b/c", false, 0644, &watch, &fd), 0);
+	assert_int_equal(graft_image_root_mkdir(&root, "/a/d", 0755, GRAFT_IMAGE_CONTENT, &watch, &other), 0);
 	assert_int_equal(entries_in(f), 1);
 	graft_journal_undo(f->journal);
 	assert_int_equal(entries_in(f), 0);
 	assert_string_equal(f->log, "");
 }
 
-/* Failures are told and do not stop the rest. */
+/* Failures are logged and do not stop the rest of the undo. */
 static void test_undo_goes_on(void **state)
 {
 	struct fixture *f = *state;
@@ -184,7 +187,7 @@ static void test_replaced_file(void **state)
 	assert_int_equal(entries_in(f), 1);
 }
 
-/* With another name left the very inode comes back; nothing is written through it. */
+/* If another name of it exists, the same inode is restored; nothing is written through it. */
 static void test_replaced_hard_link(void **state)
 {
 	struct fixture *f = *state;
@@ -239,13 +242,54 @@ static void test_relinked(void **state)
 
 	assert_int_equal(symlinkat("old", f->fd, "link"), 0);
 	assert_int_equal(graft_journal_relinked(f->journal, f->fd, "link", "old"), 0);
-	assert_int_equal(graft_restore_link(f->fd, "link", "new"), 0);
-	assert_int_equal(symlinkat("fresh", f->fd, "made"), 0);
+	assert_int_equal(unlinkat(f->fd, "link", 0), 0);
+	assert_int_equal(symlinkat("new", f->fd, "link"), 0);
+	graft_journal_settle(f->journal);
 	assert_int_equal(graft_journal_relinked(f->journal, f->fd, "made", NULL), 0);
+	assert_int_equal(symlinkat("fresh", f->fd, "made"), 0);
 	graft_journal_undo(f->journal);
 	assert_int_equal(readlinkat(f->fd, "link", text, sizeof(text)), 3);
 	assert_memory_equal(text, "old", 3);
 	assert_int_equal(entries_in(f), 1);
+}
+
+/*
+ * A link is ours as long as it has our text. It is also removed after something that replaced it
+ * was undone.
+ */
+static void test_linked(void **state)
+{
+	struct fixture *f = *state;
+	char text[64] = "";
+
+	assert_int_equal(symlinkat("lib.so.1", f->fd, "lib.so"), 0);
+	assert_int_equal(graft_journal_linked(f->journal, f->fd, "lib.so", "lib.so.1"), 0);
+	assert_int_equal(symlinkat("target", f->fd, "replaced"), 0);
+	assert_int_equal(graft_journal_linked(f->journal, f->fd, "replaced", "target"), 0);
+	replace(f, "replaced", "a file");
+	assert_int_equal(symlinkat("ours", f->fd, "taken"), 0);
+	assert_int_equal(graft_journal_linked(f->journal, f->fd, "taken", "ours"), 0);
+	assert_int_equal(unlinkat(f->fd, "taken", 0), 0);
+	assert_int_equal(symlinkat("ours too", f->fd, "taken"), 0);
+	assert_int_equal(symlinkat("x", f->fd, "file"), 0);
+	assert_int_equal(graft_journal_linked(f->journal, f->fd, "file", "x"), 0);
+	assert_int_equal(unlinkat(f->fd, "file", 0), 0);
+	write_file(f, "file", "somebody's");
+	/* A link of others that we replaced later is restored and stays. */
+	assert_int_equal(symlinkat("y", f->fd, "between"), 0);
+	assert_int_equal(graft_journal_linked(f->journal, f->fd, "between", "y"), 0);
+	assert_int_equal(unlinkat(f->fd, "between", 0), 0);
+	write_file(f, "between", "somebody's too");
+	replace(f, "between", "ours");
+	graft_journal_undo(f->journal);
+	assert_string_equal(f->log, "could not undo: remove link between: another file now has that name\n"
+				    "could not undo: remove link file: another file now has that name\n"
+				    "could not undo: remove link taken: another file now has that name\n");
+	assert_int_equal(readlinkat(f->fd, "taken", text, sizeof(text)), 8);
+	assert_memory_equal(text, "ours too", 8);
+	assert_string_equal(read_file(f, "file"), "somebody's");
+	assert_string_equal(read_file(f, "between"), "somebody's too");
+	assert_int_equal(entries_in(f), 3);
 }
 
 static int count_fds(void)
@@ -272,13 +316,14 @@ static void test_held_directory(void **state)
 		write_file(f, name, "");
 		assert_int_equal(graft_journal_created(f->journal, held, name, false), 0);
 	}
-	assert_int_equal(count_fds(), before + 1); /* 500 entries, one descriptor */
+	/* 500 entries hold one descriptor, and those of the first files that were made. */
+	assert_int_equal(count_fds(), before + 1 + 256);
 	graft_journal_undo(f->journal);
 	assert_int_equal(entries_in(f), 0);
 	assert_int_equal(count_fds(), before);
 }
 
-/* The mount goes although its mount point has another name by now; the working directory stays. */
+/* The mount is removed although its mount point has been renamed; the working directory stays. */
 static void test_mounted(void **state)
 {
 	struct fixture *f = *state;
@@ -313,6 +358,32 @@ static void test_mounted(void **state)
 	assert_true(after.st_ino == before.st_ino && after.st_dev == before.st_dev);
 }
 
+/* Of several edits, the last one alone is undone; what it held is closed. */
+static void test_undo_to(void **state)
+{
+	struct fixture *f = *state;
+	int held = open(f->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	size_t length;
+
+	write_file(f, "first", "1");
+	assert_int_equal(graft_journal_created(f->journal, f->fd, "first", false), 0);
+	length = graft_journal_length(f->journal);
+	assert_int_equal(graft_journal_hold(f->journal, held), 0);
+	write_file(f, "second", "2");
+	assert_int_equal(graft_journal_created(f->journal, held, "second", false), 0);
+	assert_int_equal(mkdirat(f->fd, "third", 0755), 0);
+	assert_int_equal(graft_journal_created(f->journal, held, "third", true), 0);
+	assert_true(graft_journal_undo_to(f->journal, length));
+	assert_int_equal(entries_in(f), 1);
+	assert_int_equal(graft_journal_length(f->journal), length);
+	assert_int_equal(fcntl(held, F_GETFD), -1);
+	assert_true(graft_journal_undo_to(f->journal, length));
+	assert_int_equal(entries_in(f), 1);
+	graft_journal_undo(f->journal);
+	assert_int_equal(entries_in(f), 0);
+	assert_string_equal(f->log, "");
+}
+
 static void test_temporary_names_differ(void **state)
 {
 	struct fixture *f = *state;
@@ -330,10 +401,18 @@ static void test_temporary_names_differ(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_created),       TEST(test_undo_goes_on),       TEST(test_forget),
-		TEST(test_replaced_file), TEST(test_replaced_hard_link), TEST(test_replaced_kinds),
-		TEST(test_relinked),      TEST(test_held_directory),     TEST(test_temporary_names_differ),
+		TEST(test_created),
+		TEST(test_undo_goes_on),
+		TEST(test_forget),
+		TEST(test_replaced_file),
+		TEST(test_replaced_hard_link),
+		TEST(test_replaced_kinds),
+		TEST(test_relinked),
+		TEST(test_held_directory),
+		TEST(test_undo_to),
+		TEST(test_temporary_names_differ),
 		TEST(test_mounted),
+		TEST(test_linked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --load-kmods on a driver root made of files, in a mount namespace of its own: a fake modprobe, two GPUs on the PCI bus,
- * and the nodes that must come of it.
+ * load_kmods: --load-kmods on a driver root made of files, in its own mount namespace: a fake
+ * modprobe, two GPUs on the PCI bus, and the resulting nodes.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -23,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "../folder.h"
 #include "apply/load_kmods.h"
 
 static char root[64], fake_modprobe[512], log_text[16384];
@@ -76,14 +76,6 @@ static void copy_program(const char *from, const char *path)
 	assert_int_equal(close(in) + close(out), 0);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static void make_pci_function(const char *name, const char *vendor, const char *class_)
 {
 	char path[128];
@@ -121,7 +113,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	return geteuid() == 0 ? nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS) : 0;
+	return geteuid() == 0 ? test_remove_folder(root) : 0;
 }
 
 static void load(const uint32_t *channels, size_t n)
@@ -205,7 +197,7 @@ static void test_loads_and_makes_nodes(void **state)
 	assert_node("/dev/nvidia-caps-imex-channels/channel0", 235, 0, 0660, 7, 44);
 	assert_node("/dev/nvidia-caps-imex-channels/channel9", 235, 9, 0660, 7, 44);
 	assert_false(exists("/dev/nvidia-caps"));
-	/* A second time: nothing is run, nothing changes. */
+	/* The second time nothing is run and nothing changes. */
 	load(channels, 2);
 	assert_string_equal(read_text("/modprobe-log"), "modprobe nvidia PATH=/sbin\nmodprobe nvidia-uvm PATH=/sbin\n"
 							"modprobe nvidia-modeset PATH=/sbin\n");
@@ -252,7 +244,7 @@ static void test_mig_nodes(void **state)
 	assert_false(exists("/dev/nvidia-caps/nvidia-cap13"));  /* must not be made */
 	assert_false(exists("/dev/nvidia-caps/nvidia-cap2"));   /* no capability of that name */
 	assert_false(exists("/dev/nvidia-caps/nvidia-cap21"));  /* no such instance */
-	assert_false(exists("/dev/nvidia-caps/nvidia-cap700")); /* beyond the GPUs of the bus */
+	assert_false(exists("/dev/nvidia-caps/nvidia-cap700")); /* no such GPU on the bus */
 }
 
 static void test_driver_forbids_nodes(void **state)
@@ -266,7 +258,7 @@ static void test_driver_forbids_nodes(void **state)
 	load(&channel, 1);
 	assert_false(exists("/dev/nvidiactl"));
 	assert_false(exists("/dev/nvidia-caps-imex-channels/channel0"));
-	assert_node("/dev/nvidia-uvm", 510, 0, 0666, 0, 0); /* not under that rule */
+	assert_node("/dev/nvidia-uvm", 510, 0, 0666, 0, 0); /* that rule does not apply */
 }
 
 static void test_modules_that_cannot_be_loaded(void **state)
@@ -282,11 +274,11 @@ static void test_modules_that_cannot_be_loaded(void **state)
 	assert_non_null(strstr(log_text, "could not load kernel module nvidia\n"));
 	assert_non_null(strstr(log_text, "could not load kernel module nvidia-modeset\n"));
 	assert_false(exists("/dev/nvidiactl"));
-	/* No program, or one that nobody may run. */
+	/* modprobe is missing or not executable. */
 	full_path("/opt/modprobe", full);
 	assert_int_equal(chmod(full, 0644), 0);
 	load(NULL, 0);
-	assert_non_null(strstr(log_text, "there is no modprobe program"));
+	assert_non_null(strstr(log_text, "modprobe was not found"));
 }
 
 static void test_options(void **state)
@@ -308,14 +300,14 @@ static void test_options(void **state)
 	options.wsl = true;
 	graft_load_kmods(&options);
 	assert_string_equal(log_text, "skipping kernel modules load on WSL\n");
-	/* A root directory that is not there is a line in the log. */
+	/* A missing root directory is only logged. */
 	options.wsl = false;
 	options.root = "/nonexistent/driver/root";
 	graft_load_kmods(&options);
 	assert_non_null(strstr(log_text, "kernel modules are not loaded: open failed: /nonexistent/driver/root"));
 }
 
-/* In a user namespace nothing is tried. */
+/* Nothing is attempted in a user namespace. */
 static void test_user_namespace(void **state)
 {
 	int status;
@@ -351,7 +343,7 @@ int main(int argc, char **argv)
 	int length = slash ? (int)(slash - argv[0]) : 1;
 
 	(void)snprintf(fake_modprobe, sizeof(fake_modprobe), "%.*s/apply/fake_modprobe", length, slash ? argv[0] : ".");
-	/* Whatever goes wrong, the machine's own mounts are not touched. */
+	/* The machine's own mounts must stay untouched, whatever goes wrong. */
 	if (geteuid() == 0 && (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0))
 		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);

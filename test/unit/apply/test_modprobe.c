@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* modprobe: which program is found, what it is given, what becomes of its end and its words; and nodes of devices. Needs root. */
+/*
+ * modprobe: which program is found, its arguments, and what is done with its output and exit
+ * status; and device nodes. Needs root.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +19,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "../folder.h"
 #include "apply/device_node.h"
 #include "apply/modprobe.h"
 #include "base/cleanup.h"
@@ -50,11 +54,9 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[128];
 
 	(void)state;
-	(void)snprintf(command, sizeof(command), "rm -rf %s", top);
-	return system(command); /* a test's own directory */
+	return test_remove_folder(top);
 }
 
 static void test_find(void **state)
@@ -70,17 +72,17 @@ static void test_find(void **state)
 	assert_int_equal(graft_root_open(&root, path, NULL), 0);
 	(void)snprintf(path, sizeof(path), "%s/host", top);
 	assert_int_equal(graft_root_open(&host, path, NULL), 0);
-	/* Below the driver root, wherever the setting was read. */
+	/* It is searched below the driver root, wherever the setting was read. */
 	assert_null(graft_modprobe_find(&root, &host, arena));
 	put("/root/sbin/modprobe", "", 0644);
-	assert_null(graft_modprobe_find(&root, &host, arena)); /* nobody may run it */
+	assert_null(graft_modprobe_find(&root, &host, arena)); /* not executable */
 	put("/root/sbin/modprobe", "", 0755);
 	assert_string_equal(graft_modprobe_find(&root, &host, arena), "/sbin/modprobe");
 	put("/root/opt/modprobe", "", 0755);
 	assert_string_equal(graft_modprobe_find(&root, &host, arena), "/opt/modprobe");
 	put("/root/proc/sys/kernel/modprobe", "/sbin/modprobe\n", 0644);
 	assert_string_equal(graft_modprobe_find(&root, &host, arena), "/sbin/modprobe");
-	/* An empty setting turns the kernel's own calls off, not those of a person. */
+	/* An empty setting disables the kernel's own calls, not those of users. */
 	put("/root/proc/sys/kernel/modprobe", "\n", 0644);
 	assert_string_equal(graft_modprobe_find(&root, &host, arena), "/sbin/modprobe");
 	graft_arena_free(arena);
@@ -89,15 +91,15 @@ static void test_find(void **state)
 static void test_run(void **state)
 {
 	static const struct {
-		const char *script, *output, *error; /* NULL = it went well */
+		const char *script, *output, *error; /* NULL = success */
 	} rows[] = {
 		{ "#!/bin/sh\necho \"$0 $* PATH=$PATH HOME=${HOME-}\" >&2\n", NULL, NULL },
 		{ "#!/bin/sh\nexit 3\n", "", "exit status 3" },
 		{ "#!/bin/sh\necho out; echo; echo err >&2; echo; exit 1\n", "out\n\nerr", "exit status 1" },
 		{ "#!/bin/sh\nkill -9 $$\n", "", "killed by signal 9" },
 		{ "#!/no/such/interpreter\n", "", "the program could not be started" },
-		{ "#!/bin/sh\n! read -r line\n", "", NULL }, /* there is nothing to read */
-		/* more than there is room for */
+		{ "#!/bin/sh\n! read -r line\n", "", NULL }, /* standard input is empty */
+		/* more than the buffer can hold */
 		{ "#!/bin/sh\ni=0; while [ $i -lt 20000 ]; do echo xxxxxxx; i=$((i+1)); done; exit 1\n", NULL,
 		  "exit status 1" },
 	};
@@ -124,7 +126,7 @@ static void test_run(void **state)
 			assert_string_equal(output, expected);
 		if (i + 1 == GRAFT_COUNT(rows))
 			assert_int_equal(strlen(output), sizeof(output) - 1);
-		/* Without anybody to listen it is the same. */
+		/* The same without buffers for output and error. */
 		assert_int_equal(graft_modprobe_run(&root, program, "nvidia", NULL, 0, NULL), rows[i].error ? -1 : 0);
 	}
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Container edits in an OCI configuration: each kind alone, what is replaced and what is kept, order, refusals, and memory. */
+/*
+ * Container edits in an OCI configuration: each kind alone, what is replaced and what is kept,
+ * order, errors, and memory.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +16,9 @@
 #include <sys/stat.h>
 
 #include "../allocation.h"
-#include "apply/oci_edits.h"
+#include "apply/oci/oci_edits.h"
 #include "base/cleanup.h"
+#include "plan/spec_hooks.h"
 
 #define STRINGS(...) (const char *[]){ __VA_ARGS__ }, sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(const char *)
 #define ENV(...)     .env = (const char *[]){ __VA_ARGS__ }, .n_env = GRAFT_COUNT(((const char *[]){ __VA_ARGS__ }))
@@ -172,10 +176,13 @@ static const struct {
 		  { .stage = "poststop", .path = "/q" }, { .stage = "prestart", .path = "/1" },
 		  { .stage = "createRuntime", .path = "/2" }, { .stage = "startContainer", .path = "/3" },
 		  { .stage = "poststart", .path = "/4" }) },
-	  "{\"hooks\":{\"poststop\":[{\"path\":\"/p\"},{\"path\":\"/q\"}],\"createContainer\":[{\"path\":\"/"
+	  "{\"hooks\":{\"poststop\":[{\"path\":\"/p\"},{\"path\":\"/q\",\"env\":[\"" GRAFT_HOOK_PATH
+	  "\"]}],\"createContainer\":[{\"path\":\"/"
 	  "h\",\"args\":[\"h\",\"x\"],"
-	  "\"env\":[\"A=1\"],\"timeout\":0}],\"prestart\":[{\"path\":\"/1\"}],\"createRuntime\":[{\"path\":\"/2\"}],"
-	  "\"startContainer\":[{\"path\":\"/3\"}],\"poststart\":[{\"path\":\"/4\"}]}}" },
+	  "\"env\":[\"A=1\"],\"timeout\":0}],\"prestart\":[{\"path\":\"/1\",\"env\":[\"" GRAFT_HOOK_PATH
+	  "\"]}],\"createRuntime\":[{\"path\":\"/2\",\"env\":[\"" GRAFT_HOOK_PATH "\"]}],"
+	  "\"startContainer\":[{\"path\":\"/3\"}],\"poststart\":[{\"path\":\"/4\",\"env\":[\"" GRAFT_HOOK_PATH
+	  "\"]}]}}" },
 
 	{ "gids: each once, never 0",
 	  "{\"process\":{\"user\":{\"uid\":0,\"additionalGids\":[44]}}}",
@@ -274,7 +281,7 @@ static const struct {
 	{ "{\"process\":{},\"Process\":{}}",
 	  { ENV("A=1") },
 	  GRAFT_FORMAT,
-	  "config.json: line 1, column 15: 'process' is there twice, and readers differ in which one counts" },
+	  "config.json: line 1, column 15: 'process' is given twice, and programs differ in which one they use" },
 	{ "{\"linux\":[]}",
 	  { NODES({ .path = "/p", .type = "p" }) },
 	  GRAFT_FORMAT,
@@ -299,7 +306,7 @@ static void test_refusals(void **state)
 	}
 }
 
-/* A FIFO of the host: its type is read, no numbers, no rule. */
+/* A FIFO of the host: its type is detected, and it gets no numbers and no rule. */
 static void test_fifo(void **state)
 {
 	char directory[] = "/tmp/graft-test-XXXXXX", path[64], expected[256];
@@ -364,16 +371,20 @@ static const struct {
 } insertions[] = {
 	{ "{}", "/usr/bin/nvidia-container-runtime-hook",
 	  "{\"hooks\":{\"prestart\":[{\"path\":\"/usr/bin/nvidia-container-runtime-hook\","
-	  "\"args\":[\"nvidia-container-runtime-hook\",\"prestart\"]}]}}" },
-	{ "{\"hooks\":null}", "/h", "{\"hooks\":{\"prestart\":[{\"path\":\"/h\",\"args\":[\"h\",\"prestart\"]}]}}" },
-	{ "{\"hooks\":{}}", "h", "{\"hooks\":{\"prestart\":[{\"path\":\"h\",\"args\":[\"h\",\"prestart\"]}]}}" },
+	  "\"args\":[\"nvidia-container-runtime-hook\",\"prestart\"],\"env\":[\"" GRAFT_HOOK_PATH "\"]}]}}" },
+	{ "{\"hooks\":null}", "/h",
+	  "{\"hooks\":{\"prestart\":[{\"path\":\"/h\",\"args\":[\"h\",\"prestart\"],\"env\":[\"" GRAFT_HOOK_PATH
+	  "\"]}]}}" },
+	{ "{\"hooks\":{}}", "h",
+	  "{\"hooks\":{\"prestart\":[{\"path\":\"h\",\"args\":[\"h\",\"prestart\"],\"env\":[\"" GRAFT_HOOK_PATH
+	  "\"]}]}}" },
 	{ "{\"hooks\":{\"prestart\":[{\"path\":\"nvidia-container-runtime-hook\"}]}}", "/h",
 	  "{\"hooks\":{\"prestart\":[{\"path\":\"nvidia-container-runtime-hook\"}]}}" },
 	{ "{\"hooks\":{\"prestart\":[{\"path\":\"/x/nvidia-container-toolkit\"}]}}", "/h",
 	  "{\"hooks\":{\"prestart\":[{\"path\":\"/x/nvidia-container-toolkit\"}]}}" },
 	{ "{\"hooks\":{\"prestart\":[{\"path\":\"/usr/bin/some-hook\"}]}}", "/h",
 	  "{\"hooks\":{\"prestart\":[{\"path\":\"/usr/bin/some-hook\"},{\"path\":\"/"
-	  "h\",\"args\":[\"h\",\"prestart\"]}]}}" },
+	  "h\",\"args\":[\"h\",\"prestart\"],\"env\":[\"" GRAFT_HOOK_PATH "\"]}]}}" },
 };
 
 static void test_insertion(void **state)
@@ -384,14 +395,68 @@ static void test_insertion(void **state)
 	for (size_t i = 0; i < GRAFT_COUNT(insertions); i++) {
 		auto_json_document struct graft_json_document *document = parse(insertions[i].before);
 
-		assert_int_equal(graft_oci_insert_runtime_hook(document, insertions[i].path, NULL), 0);
+		assert_int_equal(graft_oci_insert_runtime_hook(document, insertions[i].path, NULL, 0, NULL), 0);
 		assert_writes(document, insertions[i].after);
 	}
-	assert_int_equal(graft_oci_insert_runtime_hook(wrong, "/h", NULL), -1);
+	assert_int_equal(graft_oci_insert_runtime_hook(wrong, "/h", NULL, 0, NULL), -1);
 	assert_false(graft_json_document_changed(wrong));
 }
 
-/* Everything at once, with each allocation failing once. */
+static void test_insertion_environment(void **state)
+{
+	const char *env[] = { "PATH=/opt", "A=" };
+	auto_json_document struct graft_json_document *document = parse("{}");
+
+	(void)state;
+	assert_int_equal(graft_oci_insert_runtime_hook(document, "/h", env, 2, NULL), 0);
+	assert_writes(document, "{\"hooks\":{\"prestart\":[{\"path\":\"/h\",\"args\":[\"h\",\"prestart\"],"
+				"\"env\":[\"PATH=/opt\",\"A=\"]}]}}");
+}
+
+/* Hooks of others in config.json. after NULL = unchanged; n -1 = refused. */
+static const struct {
+	const char *before, *after;
+	int n;
+} closings[] = {
+	{ "{}", NULL, 0 },
+	{ "{\"hooks\":{\"createContainer\":[]}}", NULL, 0 },
+	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\"}]}}",
+	  "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":[\"" GRAFT_HOOK_PATH "\"]}]}}", 1 },
+	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":[]},{\"path\":\"/y\",\"env\":null}]}}",
+	  "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":[\"" GRAFT_HOOK_PATH "\"]},"
+	  "{\"path\":\"/y\",\"env\":[\"" GRAFT_HOOK_PATH "\"]}]}}",
+	  2 },
+	{ "{\"hooks\":{\"CreateContainer\":[{\"Path\":\"/usr/bin/nvidia-ctk\",\"Env\":[]}]}}",
+	  "{\"hooks\":{\"CreateContainer\":[{\"Path\":\"/usr/bin/nvidia-ctk\",\"Env\":[\"" GRAFT_HOOK_VARIABLE
+	  "\"]}]}}",
+	  1 },
+	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":[\"\"]}]}}", NULL, 0 },
+	/* These run with the engine's environment, or in the container. */
+	{ "{\"hooks\":{\"prestart\":[{\"path\":\"/x\"}],\"createRuntime\":[{\"path\":\"/x\"}],"
+	  "\"startContainer\":[{\"path\":\"/x\"}]}}",
+	  NULL, 0 },
+	{ "{\"hooks\":{\"createContainer\":[1]}}", NULL, 0 },
+	/* It is undefined which of them is read. */
+	{ "{\"hooks\":{\"createContainer\":[],\"createContainer\":[{\"path\":\"/x\"}]}}", NULL, -1 },
+	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":[\"A=\"],\"env\":[]}]}}", NULL, -1 },
+};
+
+static void test_closing(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(closings); i++) {
+		auto_json_document struct graft_json_document *document = parse(closings[i].before);
+
+		assert_int_equal(graft_oci_close_hooks(document, NULL), closings[i].n);
+		if (closings[i].n < 0)
+			continue;
+		assert_writes(document, closings[i].after ? closings[i].after : closings[i].before);
+		assert_int_equal(graft_json_document_changed(document), closings[i].n > 0);
+		assert_int_equal(graft_oci_close_hooks(document, NULL), 0);
+	}
+}
+
+/* All kinds at once, with each allocation failing once. */
 static void test_memory(void **state)
 {
 	struct graft_cdi_edits many = { .n_env = 0 };
@@ -432,8 +497,10 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edits),   cmocka_unit_test(test_refusals),  cmocka_unit_test(test_fifo),
-		cmocka_unit_test(test_removal), cmocka_unit_test(test_insertion), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_edits),     cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_fifo),      cmocka_unit_test(test_removal),
+		cmocka_unit_test(test_insertion), cmocka_unit_test(test_insertion_environment),
+		cmocka_unit_test(test_closing),   cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

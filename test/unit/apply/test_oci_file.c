@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.json on disk: what is kept of the old file, which way of writing is taken, and that a kill never leaves half a file. */
+/*
+ * config.json on disk: what is kept of the old file, how the new one is written, and that a kill
+ * never leaves a partial file.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +21,7 @@
 #include <unistd.h>
 
 #include "../allocation.h"
-#include "apply/oci_file.h"
+#include "apply/oci/oci_file.h"
 #include "base/cleanup.h"
 #include "replaced_files.h"
 
@@ -51,7 +54,7 @@ static int close_bundle(void **state)
 	return 0;
 }
 
-/* Sets "a" to `value` and writes it back. */
+/* Sets "a" to `value` and writes the document back. */
 static int edit(const char *bundle, uint64_t value, struct graft_error *err)
 {
 	auto_json_document struct graft_json_document *document = NULL;
@@ -138,7 +141,7 @@ static void test_the_working_directory(void **state)
 	assert_content(bundle->path, "{\"a\":9}\n");
 }
 
-/* The link stays, what it leads to is replaced, beside it. */
+/* The link stays; its target is replaced. */
 static void test_links_are_followed(void **state)
 {
 	static const char *const texts[] = { "real.json", "sub/real.json", "hop", "%s/sub/real.json" };
@@ -180,7 +183,9 @@ static void test_what_a_killed_process_left(void **state)
 	}
 }
 
-/* Runs `once` as an ordinary user where the test is root; it returns 0 when all was as expected. */
+/*
+ * Runs `once` as an ordinary user if the test is root; it returns 0 if everything was as expected.
+ */
 static void as_ordinary_user(int (*once)(const struct bundle *bundle), const struct bundle *bundle)
 {
 	pid_t pid = fork();
@@ -239,7 +244,7 @@ static void test_a_bundle_that_cannot_be_written(void **state)
 	assert_int_equal(n_files(bundle->directory), 1);
 }
 
-/* A new file could not be given to the old one's owner: the old one stays. */
+/* If the new file cannot be given to the old one's owner, the old one stays. */
 static void test_an_owner_that_cannot_be_given(void **state)
 {
 	struct bundle *bundle = *state;
@@ -264,7 +269,7 @@ static void test_refusals(void **state)
 	static const struct {
 		const char *content; /* NULL: no such file; "/": a directory */
 		enum graft_status status;
-		const char *before, *behind; /* the file's path in the message */
+		const char *before, *behind; /* the message before and after the file's path */
 	} rows[] = {
 		{ NULL, GRAFT_NOT_FOUND, "error opening OCI specification file '", "': no such file or directory" },
 		{ "/", GRAFT_IO, "error reading OCI specification file '", "': invalid argument" },
@@ -273,8 +278,7 @@ static void test_refusals(void **state)
 		  "unexpected end" },
 		{ "{\"a\":1,}", GRAFT_FORMAT,
 		  "error loading OCI specification from file: error reading OCI specification: ",
-		  ": line 1, column 8: a "
-		  "member name must be a string in double quotes" },
+		  ": line 1, column 8: a comma before a closing bracket" },
 	};
 	struct bundle *bundle = *state;
 
@@ -333,7 +337,7 @@ static void test_memory(void **state)
 #define PAD      60000
 #define TEXT_MAX (2 * PAD)
 
-/* Two texts of different length: what stands there is the one or the other, never a piece. */
+/* Two texts of different length: the file must contain one or the other, never a part. */
 static size_t version_text(uint64_t version, char *text)
 {
 	int n = snprintf(text, TEXT_MAX, "{\"a\":%d,\"pad\":\"", (int)version);
@@ -396,7 +400,7 @@ static void kill_at_random(const struct bundle *bundle)
 		assert_true(pid >= 0);
 		if (pid == 0)
 			write_forever(bundle->directory);
-		/* Longer and longer, for machines that are slow or busy. */
+		/* The delay grows, for machines that are slow or busy. */
 		(void)usleep((useconds_t)(500 + rand() % (3000 << (i / 50))));
 		assert_int_equal(kill(pid, SIGKILL), 0);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -407,7 +411,7 @@ static void kill_at_random(const struct bundle *bundle)
 		left += n_files(bundle->directory) - 1;
 		assert_true(n_files(bundle->directory) <= 2);
 	}
-	/* Both were there at the end of some process: it was not killed before it began. */
+	/* Both contents were seen, so not every process was killed before it started to write. */
 	print_message("# old %d times, new %d times, a temporary file left %d times\n", seen[0], seen[1], left);
 	assert_true(seen[0] > 0 && seen[1] > 0);
 	assert_edit(bundle->directory, 12);

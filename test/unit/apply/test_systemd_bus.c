@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* systemd_bus: what is said to systemd, and every way in which systemd, its bus or its library may not be there. */
+/*
+ * systemd_bus: the requests to systemd, and every way in which systemd, its bus or its library may
+ * be missing.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +11,7 @@
 #include <cmocka.h>
 
 #include "../allocation.h"
-#include "apply/systemd_bus.h"
+#include "apply/cgroup/systemd_bus.h"
 #include "base/clock.h"
 #include "fake_systemd.h"
 
@@ -45,7 +48,7 @@ static void expect_error(const struct graft_error *err, enum graft_status status
 		fail_msg("'%s' is not in '%s'", part, text);
 }
 
-/* Opens, reads and allows; the first that fails gives the result. */
+/* Opens, reads and allows; the result is that of the first function that fails. */
 static int do_all(const struct graft_systemd *systemd, struct graft_systemd_unit *ret_unit, struct graft_arena *arena,
 		  struct graft_error *err)
 {
@@ -96,7 +99,7 @@ static struct fake_systemd ordinary(enum fake_mode mode)
 	};
 }
 
-/* Over systemd's own socket, and over a bus. */
+/* Through systemd's own socket and through a bus. */
 static void test_talk(void **state)
 {
 	(void)state;
@@ -107,7 +110,7 @@ static void test_talk(void **state)
 		fake_start(&fake);
 		assert_int_equal(talk(&fake, is_bus, 5000, &err), 1);
 		assert_string_equal(fake.shared->told, "docker-1.scope 1 /dev/char/195:0=rw /dev/char/195:255=rwm");
-		/* Three questions and one order. */
+		/* Three queries and one order. */
 		assert_int_equal(fake.shared->n_calls, 4);
 		fake_stop(&fake);
 	}
@@ -125,7 +128,7 @@ static void test_empty_unit(void **state)
 	fake_stop(&fake);
 }
 
-/* Each ends soon, and says what happened. */
+/* Each fails soon and reports what happened. */
 static void test_refusals(void **state)
 {
 	static const struct {
@@ -135,13 +138,13 @@ static void test_refusals(void **state)
 		const char *part;
 	} rows[] = {
 		{ FAKE_REFUSES, false, GRAFT_PERMISSION,
-		  "systemd does not let the container's scope use the devices: nobody may do that" },
+		  "systemd refused to add the devices to the container's scope: nobody may do that" },
 		{ FAKE_NEVER_GREETS, false, GRAFT_TIMEOUT, "systemd did not answer in time" },
 		{ FAKE_NEVER_GREETS, true, GRAFT_TIMEOUT, "systemd did not answer in time" },
 		{ FAKE_NEVER_ANSWERS, false, GRAFT_TIMEOUT, "systemd did not answer in time" },
 		{ FAKE_NEVER_ANSWERS, true, GRAFT_TIMEOUT, "systemd did not answer in time" },
 		{ FAKE_HANGS_UP, false, GRAFT_IO, "cannot connect to systemd" },
-		{ FAKE_SPEAKS_NONSENSE, false, GRAFT_IO, "systemd's answer is not understood" },
+		{ FAKE_SPEAKS_NONSENSE, false, GRAFT_IO, "cannot parse systemd's answer" },
 	};
 
 	(void)state;
@@ -154,14 +157,14 @@ static void test_refusals(void **state)
 		print_message("row %zu\n", i);
 		assert_int_equal(talk(&fake, rows[i].is_bus, 300, &err), -1);
 		expect_error(&err, rows[i].status, rows[i].part);
-		/* A connection that sd-bus waits for by itself takes 25 s. */
+		/* By default sd-bus waits 25 s for a connection. */
 		assert_true(graft_clock_ms() - before < 10000);
 		assert_string_equal(fake.shared->told, "");
 		fake_stop(&fake);
 	}
 }
 
-/* The time is for everything together. */
+/* The time limit is for all calls together. */
 static void test_time_is_over(void **state)
 {
 	struct fake_systemd fake = ordinary(FAKE_ANSWERS);
@@ -174,7 +177,7 @@ static void test_time_is_over(void **state)
 	fake_stop(&fake);
 }
 
-/* Nothing to talk to is no failure. */
+/* It is not an error if there is nothing to connect to. */
 static void test_nobody(void **state)
 {
 	static const struct graft_systemd_address nobody[] = { { "unix:path=/nonexistent/private", false },
@@ -184,11 +187,14 @@ static void test_nobody(void **state)
 		struct graft_systemd systemd;
 		const char *log;
 	} rows[] = {
-		{ { "libsystemd.so.0", nobody, 1000 }, "systemd is not told of the devices: it does not listen\n" },
-		{ { "libsystemd.so.0", nobody + 2, 1000 }, "systemd is not told of the devices: it does not listen\n" },
+		{ { "libsystemd.so.0", nobody, 1000 },
+		  "systemd was not informed of the devices: it is not listening\n" },
+		{ { "libsystemd.so.0", nobody + 2, 1000 },
+		  "systemd was not informed of the devices: it is not listening\n" },
 		{ { "libgraft-none.so.0", nobody, 1000 },
-		  "systemd is not told of the devices: libgraft-none.so.0: cannot open shared object file" },
-		{ { "libc.so.6", nobody, 1000 }, "systemd is not told of the devices: libc.so.6 lacks sd_bus_new\n" },
+		  "systemd was not informed of the devices: libgraft-none.so.0: cannot open shared object file" },
+		{ { "libc.so.6", nobody, 1000 },
+		  "systemd was not informed of the devices: libc.so.6 lacks sd_bus_new\n" },
 	};
 
 	(void)state;
@@ -205,7 +211,7 @@ static void test_nobody(void **state)
 	graft_systemd_bus_close(NULL);
 }
 
-/* No address leads elsewhere because of a variable. */
+/* Environment variables cannot change the address. */
 static void test_environment(void **state)
 {
 	struct fake_systemd fake = ordinary(FAKE_ANSWERS);

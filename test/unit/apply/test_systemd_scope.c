@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* systemd_scope: which scope a process is in, and what systemd is told of it; never more than it needs, and nothing that takes a right away. */
+/*
+ * systemd_scope: which scope a process is in, and what is requested of systemd for it: no more than
+ * necessary, and nothing that removes a right.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +11,7 @@
 #include <cmocka.h>
 
 #include "../allocation.h"
-#include "apply/systemd_scope.h"
+#include "apply/cgroup/systemd_scope.h"
 #include "base/cleanup.h"
 #include "fake_systemd.h"
 
@@ -46,10 +49,10 @@ static void test_find(void **state)
 		{ "/kubepods.slice/kubepods-pod1.slice/cri-containerd-2.scope", "cri-containerd-2.scope",
 		  "/kubepods.slice/kubepods-pod1.slice/cri-containerd-2.scope" },
 		{ "/a.scope", "a.scope", "/a.scope" },
-		/* The innermost: a systemd within a container has scopes below the container's own. */
+		/* The innermost: a systemd in a container has scopes below the container's own. */
 		{ "/system.slice/docker-1.scope/system.slice/docker-2.scope", "docker-2.scope",
 		  "/system.slice/docker-1.scope/system.slice/docker-2.scope" },
-		/* As systemd writes names that begin like files of the kernel's. */
+		/* systemd escapes names that begin like files of the kernel. */
 		{ "/system.slice/_cgroup.procs.scope", "cgroup.procs.scope", "/system.slice/_cgroup.procs.scope" },
 		{ "/", NULL, NULL },
 		{ "", NULL, NULL },
@@ -62,7 +65,7 @@ static void test_find(void **state)
 		/* A user's own systemd. */
 		{ "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-1.scope", NULL, NULL },
 		{ "/user.slice/user-1000.slice/user@1000.service/app.slice/a.scope/container", NULL, NULL },
-		/* Not in our cgroup namespace. */
+		/* Outside of our cgroup namespace. */
 		{ "/../system.slice/docker-1.scope", NULL, NULL },
 		{ "/..", NULL, NULL },
 		{ "/..a/b.scope", "b.scope", "/..a/b.scope" },
@@ -97,7 +100,7 @@ static void test_find_too_long(void **state)
 	assert_false(graft_scope_find(path, &logger, &scope));
 }
 
-/* -------- what is told -------- */
+/* -------- what is requested -------- */
 
 #define GPU0 "/dev/char/195:0"
 #define CTL  "/dev/char/195:255"
@@ -129,13 +132,13 @@ static const struct {
 	    .n_allows = 2 },
 	  1,
 	  "docker-1.scope 1 " GPU0 "=rw " CTL "=rw",
-	  "told systemd that 'docker-1.scope' may use " GPU0 " (rw)\n" },
+	  "informed systemd that 'docker-1.scope' may use " GPU0 " (rw)\n" },
 	{ "a strict policy without entries",
 	  HERE,
 	  { .control_group = "/system.slice/docker-1.scope", .policy = "strict" },
 	  1,
 	  "docker-1.scope 1 " GPU0 "=rw " CTL "=rw",
-	  "told" },
+	  "informed systemd" },
 	{ "entries under 'auto' confine as well",
 	  HERE,
 	  { .control_group = "/system.slice/docker-1.scope",
@@ -144,7 +147,7 @@ static const struct {
 	    .n_allows = 1 },
 	  1,
 	  "docker-1.scope 1 " GPU0 "=rw " CTL "=rw",
-	  "told" },
+	  "informed systemd" },
 	{ "what the engine gave already stays as it is",
 	  HERE,
 	  { .control_group = "/system.slice/docker-1.scope",
@@ -153,7 +156,7 @@ static const struct {
 	    .n_allows = 2 },
 	  0,
 	  "",
-	  "systemd knows the devices of 'docker-1.scope' already\n" },
+	  "systemd already knows the devices of 'docker-1.scope'\n" },
 	{ "a right that was there is kept",
 	  HERE,
 	  { .control_group = "/system.slice/docker-1.scope",
@@ -162,19 +165,19 @@ static const struct {
 	    .n_allows = 2 },
 	  1,
 	  "docker-1.scope 1 " GPU0 "=rwm",
-	  "told" },
+	  "informed systemd" },
 	{ "a privileged container: the first entry would confine it",
 	  HERE,
 	  { .control_group = "/system.slice/docker-1.scope", .policy = "auto" },
 	  0,
 	  "",
-	  "systemd is not told of the devices of 'docker-1.scope': it may use every device\n" },
+	  "systemd was not informed of the devices of 'docker-1.scope': it may use every device\n" },
 	{ "somebody else's name",
 	  HERE,
 	  { .control_group = "/machine.slice/docker-1.scope", .policy = "strict" },
 	  0,
 	  "",
-	  "systemd has it at another place\n" },
+	  "systemd has another cgroup for it\n" },
 	{ "a name that systemd does not know",
 	  HERE,
 	  { .control_group = "", .policy = "auto" },
@@ -186,13 +189,13 @@ static const struct {
 	  { .control_group = "/system.slice/docker-1.scope", .policy = "strict" },
 	  1,
 	  "docker-1.scope 1 " GPU0 "=rw " CTL "=rw",
-	  "told" },
+	  "informed systemd" },
 	{ "cgroup v2 where the kernel names v1 as well",
 	  "5:devices:/\n1:name=systemd:/\n" HERE,
 	  { .control_group = "/system.slice/docker-1.scope", .policy = "strict" },
 	  1,
 	  "docker-1.scope 1 " GPU0 "=rw " CTL "=rw",
-	  "told" },
+	  "informed systemd" },
 };
 
 static void test_tell(void **state)
@@ -213,7 +216,7 @@ static void test_tell(void **state)
 	}
 }
 
-/* Without a scope nobody is asked, and no library is opened. */
+/* Without a scope nothing is requested, and no library is opened. */
 static void test_no_scope(void **state)
 {
 	static const char *const texts[] = {
@@ -235,7 +238,7 @@ static void test_no_scope(void **state)
 							      devices, 2, &logger, &err),
 				 0);
 		assert_non_null(
-		    strstr(log_text, "systemd is not told of the devices: /proc/7/cgroup names no scope\n"));
+		    strstr(log_text, "systemd was not informed of the devices: /proc/7/cgroup names no scope\n"));
 	}
 }
 
@@ -258,7 +261,7 @@ static void test_failures(void **state)
 	assert_non_null(strstr(graft_error_text(&err, text, sizeof(text)), "/proc/7/cgroup: "));
 }
 
-/* A process that is gone; and with no devices nothing is looked at. */
+/* A process that has ended; and without devices nothing is looked up. */
 static void test_process(void **state)
 {
 	struct graft_error err = { 0 };

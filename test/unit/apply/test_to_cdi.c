@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans as edits of CDI specifications: what becomes a hook and with which words, what belongs to a device alone, what is left without hooks. */
+/*
+ * Plans as edits of CDI specifications: what becomes a hook and with which arguments, what belongs
+ * to a single device, and what remains without hooks.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +25,7 @@
 #define LIBS       "/usr/lib/x86_64-linux-gnu"
 #define EDITS_MAX  8
 
-/* One word a line would be too long: a hook is a line. */
+/* A hook is one line; an argument per line would be too long. */
 static void show(const struct graft_cdi_edits *edits, struct graft_buffer *out)
 {
 	for (size_t i = 0; i < edits->n_env; i++)
@@ -54,7 +57,7 @@ static void show(const struct graft_cdi_edits *edits, struct graft_buffer *out)
 		const struct graft_cdi_hook *hook = &edits->hooks[i];
 
 		assert_string_equal(hook->stage, "createContainer");
-		/* SECURITY: never without a list of its own. */
+		/* SECURITY: must always have an environment of its own. */
 		assert_int_equal(hook->n_env, 1);
 		assert_string_equal(hook->env[0], "NVIDIA_CTK_DEBUG=false");
 		graft_buffer_printf(out, "%s:", hook->path);
@@ -82,7 +85,7 @@ static const char *odd_folders[] = { "/a,b" };
 static const struct {
 	const char *what;
 	struct graft_edit edits[EDITS_MAX];
-	struct graft_edit common[EDITS_MAX]; /* with edits: the plan is a device's */
+	struct graft_edit common[EDITS_MAX]; /* if there are any, the plan is a device's */
 	struct graft_cdi_options options;
 	const char *want; /* NULL = refused */
 } rows[] = {
@@ -146,7 +149,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* The edits of a row: up to the first without a target or numbers. */
+/* The edits of a row, up to the first without a target or numbers. */
 static struct graft_plan plan_of(const struct graft_edit *edits, struct graft_edit *copies)
 {
 	struct graft_plan plan = { .version = GRAFT_PLAN_VERSION, .driver_version = "550.54.14", .edits = copies };
@@ -206,7 +209,7 @@ static void test_allocations(void **state)
 
 			allocation_fail(n);
 			arena = graft_arena_new(ARENA_MAX);
-			/* Small arenas: each block is an allocation that may fail. */
+			/* Small arenas: each block is an allocation that can fail. */
 			for (int i = 0; arena && i < 60 && (i == 0 || rc == 0); i++)
 				rc = convert(row, arena, &edits, &err);
 			failed = allocation_failed();

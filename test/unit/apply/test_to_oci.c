@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan in an OCI configuration: what each edit becomes, what the root takes at once, what is left to one hook, and that a failure leaves nothing. */
+/*
+ * A plan in an OCI configuration: what each edit becomes, what is done in the root at once, what is
+ * left to a single hook, and that a failure leaves nothing behind.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,8 +23,9 @@
 #include <unistd.h>
 
 #include "../allocation.h"
+#include "../folder.h"
+#include "apply/oci/plan_to_edits.h"
 #include "apply/temporary.h"
-#include "apply/to_oci.h"
 #include "base/cleanup.h"
 
 #define HOOK         "/usr/bin/nvidia-cdi-hook"
@@ -264,10 +268,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct bundle *b = *state;
-	char command[128];
 
-	(void)snprintf(command, sizeof(command), "rm -rf %s", b->top);
-	assert_int_equal(system(command), 0); /* a test's own directory */
+	assert_int_equal(test_remove_folder(b->top), 0);
 	graft_arena_free(b->arena);
 	free(b);
 	return 0;
@@ -311,7 +313,10 @@ static int apply(const struct bundle *b, const struct graft_plan *plan, const ch
 	return rc;
 }
 
-/* The plan that the hook gets, as "kind target" lines; "" = there is no hook. Fails unless there is at most one and it has the right form. */
+/*
+ * The plan that the hook gets, as "kind target" lines; "" = there is no hook. Fails if there is
+ * more than one, or if its form is wrong.
+ */
 static const char *hook_of(const struct bundle *b, const char *config)
 {
 	auto_json_document struct graft_json_document *document = NULL;
@@ -356,11 +361,11 @@ static bool has(const struct bundle *b, const char *path)
 	return lstat(full, &st) == 0;
 }
 
-/* What the mounts of config.json and the root itself leave to the hook. */
+/* What is left to the hook because of the mounts in config.json and the root itself. */
 static const struct {
 	const char *name;
 	const char *config;
-	const char *link, *says; /* put into the root before */
+	const char *link, *says; /* made in the root beforehand */
 	const char *hook;
 } cases[] = {
 	{ "no mounts: nothing is left", "{\"root\":{\"path\":\"rootfs\"}}", NULL, NULL, "" },
@@ -454,7 +459,7 @@ static void test_places(void **state)
 		check_case(i);
 }
 
-/* What is made belongs to root of the container. */
+/* What is made belongs to the container's root user. */
 static void test_owner(void **state)
 {
 	static const char config[] = "{\"root\":{\"path\":\"rootfs\"},\"linux\":{\"namespaces\":[{\"type\":\"user\"}],"
@@ -479,7 +484,7 @@ static void test_owner(void **state)
 	}
 }
 
-/* Groups of the host's nodes mean something only by the numbers that they have in the container. */
+/* Groups of the host's nodes are added by their numbers in the container, if they have any. */
 static void test_groups(void **state)
 {
 	static struct graft_edit edits[] = {
@@ -524,7 +529,7 @@ static void test_groups(void **state)
 	}
 }
 
-/* Whatever the hook is called; and what always is the hook's. */
+/* The hook's name does not matter; and what is always left to the hook. */
 static void test_hook(void **state)
 {
 	static struct graft_edit edits[] = {
@@ -553,7 +558,7 @@ static void test_hook(void **state)
 	assert_string_equal(hook_of(b, text), "cover /proc/driver/nvidia/params, symlink /usr/lib/a");
 }
 
-/* The root is what the hook is told last; without it, the hook reads the state. */
+/* The root is the hook's last argument; without it, the hook reads the state. */
 static void test_hook_root(void **state)
 {
 	static struct graft_edit edits[] = { { .kind = GRAFT_EDIT_SYMLINK, .target = "/usr/lib/a", .content = "b" } };
@@ -582,7 +587,7 @@ static void test_hook_root(void **state)
 		assert_non_null(strstr(text, rows_of_roots[i].last));
 		assert_int_equal(strstr(text, "--rootfs") != NULL, rows_of_roots[i].root != NULL);
 	}
-	/* No hook is made for it. */
+	/* No hook is added just for that. */
 	need_root();
 	assert_int_equal(apply(b, &plan, "{\"root\":{\"path\":\"rootfs\"}}",
 			       (struct graft_oci_options){ .hook_root = "/run/x/rootfs" }, &text, NULL),
@@ -590,7 +595,7 @@ static void test_hook_root(void **state)
 	assert_null(strstr(text, "hooks"));
 }
 
-/* A plan that no argument can hold goes into a file of the bundle. */
+/* A plan that is too long for an argument is written to a file in the bundle. */
 static void test_long_plan(void **state)
 {
 	enum { N = 3000 };
@@ -608,7 +613,7 @@ static void test_long_plan(void **state)
 						.content = "somewhere",
 						.target = graft_arena_printf(b->arena, "/usr/lib/link-number-%zu", i) };
 	plan = plan_of(edits, N);
-	for (int turn = 0; turn < 2; turn++) /* the second time over what is there */
+	for (int turn = 0; turn < 2; turn++) /* the second time the file exists */
 		assert_int_equal(apply(b, &plan, "{\"root\":{\"path\":\"rootfs\"}}",
 				       (struct graft_oci_options){ .no_root_work = true }, &text, NULL),
 				 0);
@@ -655,7 +660,7 @@ static void test_host_root(void **state)
 	}
 }
 
-/* The last of the edits fails: nothing of the others is left. */
+/* The last edit fails: nothing remains of the others. */
 static void test_undo(void **state)
 {
 	static struct graft_edit edits[] = {
@@ -698,7 +703,7 @@ static void test_undo(void **state)
 	"]}}"
 #define WAITS "{" ROOT MOUNTS(DEV) NAMESPACE "}"
 
-/* The usual three, and one that the root takes at once. */
+/* The usual three, and an edit that the root gets at once. */
 static struct graft_edit waiting_edits[] = {
 	{ .kind = GRAFT_EDIT_COVER,
 	  .target = PARAMS,
@@ -734,12 +739,15 @@ static void assert_same_edit(const struct graft_edit *got, const struct graft_ed
 	assert_null(got->source);
 }
 
-/* No hook, and a plan of all that is left, for the directory that will be the root. */
+/*
+ * There is no hook, but a plan of everything that is left, with the number of the directory that
+ * will be the root.
+ */
 static void test_waiting(void **state)
 {
 	static const size_t left[] = { 0, 2, 3 };
 	struct graft_plan plan = waiting_plan();
-	/* What stood there before is no plan, and is not freed. */
+	/* The previous content is not a plan and must not be freed. */
 	struct graft_oci_waiting waiting = { .plan = (struct graft_plan *)waiting_edits, .dev = 1, .inode = 1 };
 	struct bundle *b = *state;
 	const char *text = "";
@@ -763,7 +771,7 @@ static void test_waiting(void **state)
 	graft_oci_waiting_done(&waiting);
 }
 
-/* Nothing is left: nothing waits. */
+/* If nothing is left, nothing waits. */
 static void test_nothing_waits(void **state)
 {
 	struct graft_oci_waiting waiting = { .plan = NULL, .dev = 1 };
@@ -788,10 +796,10 @@ static void test_nothing_waits(void **state)
 		.kind = GRAFT_EDIT_SYMLINK, .target = (path), .content = "x" \
 	}
 
-/* One reason, and there is the hook, for all that is left. */
+/* A single reason results in a hook for everything that is left. */
 static const struct {
 	const char *name;
-	const char *config; /* NULL = the one in which all waits */
+	const char *config; /* NULL = the one for which everything waits */
 	struct graft_edit edits[3];
 	const char *hook; /* "" = it waits */
 } waiting_cases[] = {
@@ -840,7 +848,7 @@ static const struct {
 	  "{" ROOT MOUNTS("{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"options\":[\"ro\"]}") NAMESPACE "}",
 	  { { .kind = GRAFT_EDIT_DIRECTORY, .target = "/dev/a", .mode = 0755 } },
 	  "directory /dev/a" },
-	/* what the low-level runtime does behind the hooks */
+	/* what the low-level runtime does after the hooks */
 	{ "masks and lists of other places",
 	  "{" ROOT MOUNTS(DEV) LISTS("\"/proc/kcore\",\"/sys/firmware\"", "\"/proc/bus\",\"/proc/driver\""),
 	  { COVER(PARAMS), LINK("/dev/a") },
@@ -878,7 +886,7 @@ static const struct {
 	  "{" ROOT MOUNTS(DEV ",{\"destination\":\"/etc\"}") NAMESPACE "}",
 	  { COVER(PARAMS), { .kind = GRAFT_EDIT_LDCACHE } },
 	  "cover " PARAMS ", ldcache " },
-	/* the root cannot be known again */
+	/* the root could not be recognised */
 	{ "a root that is not there yet",
 	  "{\"root\":{\"path\":\"missing\"}" MOUNTS(DEV) NAMESPACE "}",
 	  { COVER(PARAMS) },
@@ -927,7 +935,7 @@ static void test_what_waits(void **state)
 		check_waiting_case(i);
 }
 
-/* Nobody comes back, or the root's work shall be the hook's. */
+/* The caller does not come back, or the work in the root is to be left to the hook. */
 static void test_hook_instead(void **state)
 {
 	static const char all[] = "cover " PARAMS ", symlink /usr/lib/now, directory " BY_PATH ", symlink " BY_PATH
@@ -948,7 +956,7 @@ static void test_hook_instead(void **state)
 	assert_null(waiting.plan);
 }
 
-/* The root's work comes last; when it fails nothing waits. */
+/* The work in the root comes last; if it fails, nothing waits. */
 static void test_failure_leaves_nothing_waiting(void **state)
 {
 	static struct graft_edit edits[] = {
@@ -1010,7 +1018,7 @@ static void test_waiting_allocations(void **state)
 	assert_true(n > 10);
 }
 
-/* ---- the container that was made ---- */
+/* ---- the created container ---- */
 
 static struct graft_oci_waiting waiting_for(const char *root)
 {
@@ -1024,7 +1032,10 @@ static struct graft_oci_waiting waiting_for(const char *root)
 	return waiting;
 }
 
-/* SECURITY: a process of our own mounts is no container's, whatever its root is; nor is one that is gone. */
+/*
+ * SECURITY: a process in our own mount namespace is not a container's, whatever its root; nor is a
+ * process that has ended.
+ */
 static void test_no_container(void **state)
 {
 	struct graft_oci_waiting waiting = waiting_for("/");
@@ -1047,7 +1058,10 @@ static void test_no_container(void **state)
 	graft_oci_waiting_done(&waiting);
 }
 
-/* A process with mounts of its own, or ours; in `root` when that is no NULL. It waits to be killed. */
+/*
+ * Starts a process in its own mount namespace or ours, with this root unless NULL. It waits to be
+ * killed.
+ */
 static pid_t start_process(bool own_mounts, const char *root)
 {
 	int ends[2];
@@ -1076,7 +1090,10 @@ static void end_process(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* SECURITY: mounts of its own, but the machine's root, or another one; or that root, but our mounts. */
+/*
+ * SECURITY: its own mount namespace but the machine's root or another one; or the right root in our
+ * mount namespace.
+ */
 static void test_another_root(void **state)
 {
 	struct bundle *b = *state;
@@ -1092,7 +1109,8 @@ static void test_another_root(void **state)
 	assert_string_equal(
 	    err.msg,
 	    graft_arena_printf(
-		b->arena, "the low-level runtime names process %ld, which is not the container's: it has another root",
+		b->arena,
+		"the low-level runtime gave the ID of process %ld, which is not in the container: it has another root",
 		(long)pid));
 	end_process(pid);
 	pid = start_process(true, graft_arena_printf(b->arena, "%s/rootfs/etc", b->top));
@@ -1109,7 +1127,7 @@ static void test_another_root(void **state)
 	graft_oci_waiting_done(&ours);
 }
 
-/* Its own mounts and the root that it shall have: what waits is done there. */
+/* Its own mount namespace and the expected root: what waits is done there. */
 static void test_created(void **state)
 {
 	static struct graft_edit edits[] = { { .kind = GRAFT_EDIT_DIRECTORY, .target = "/dev/a", .mode = 0755 } };
@@ -1124,7 +1142,7 @@ static void test_created(void **state)
 	waiting.plan->edits = edits;
 	waiting.plan->n_edits = 1;
 	pid = start_process(true, root);
-	/* Whoever joins another's mounts has no way back. */
+	/* In a child, since joining another's mounts cannot be undone. */
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
@@ -1170,7 +1188,9 @@ static void test_allocations(void **state)
 			assert_int_equal(rc, 0);
 			break;
 		}
-		/* What only makes looking quicker may be missing; then all else is there. */
+		/*
+		 * Files that only speed up lookups may be missing; everything else must be there.
+		 */
 		assert_int_equal(has(b, "rootfs/usr/lib/libcuda.so.1"), rc == 0);
 		assert_int_equal(has(b, "rootfs/etc/ld-musl-x86_64.path"), rc == 0);
 		if (rc < 0) {

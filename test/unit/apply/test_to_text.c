@@ -194,7 +194,7 @@ static void test_every_kind(void **state)
 		     "  this: that\n");
 }
 
-/* SECURITY: names come from images; a terminal must not obey them. */
+/* SECURITY: names come from images and must not control a terminal. */
 static void test_control_characters(void **state)
 {
 	static struct graft_edit edits[] = { { .kind = GRAFT_EDIT_LDCACHE,

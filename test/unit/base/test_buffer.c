@@ -86,11 +86,45 @@ static void test_too_much_at_once(void **state)
 	graft_buffer_done(&buffer);
 }
 
+static void test_visible(void **state)
+{
+	static const struct {
+		const char *text, *visible;
+	} rows[] = {
+		{ "", "" },
+		{ "plain text, 100%s", "plain text, 100%s" },
+		{ "a\\b", "a\\\\b" },
+		{ "\033]0;x\007\n\t\177", "\\x1b]0;x\\x07\\x0a\\x09\\x7f" },
+		{ "Gr\xc3\xbc\xc3\x9f"
+		  "e \xe4\xb8\xad \xf0\x9f\x98\x80",
+		  "Gr\xc3\xbc\xc3\x9f"
+		  "e \xe4\xb8\xad \xf0\x9f\x98\x80" },
+		/* Not UTF-8; C1 controls; other directions; separators of lines. */
+		{ "\xff\xc3", "\\xff\\xc3" },
+		{ "\xc2\x9b"
+		  "31m\xc2\xa0",
+		  "\\xc2\\x9b31m\xc2\xa0" },
+		{ "\xe2\x80\xae\xe2\x80\x8f\xe2\x81\xa6\xe2\x80\xa8",
+		  "\\xe2\\x80\\xae\\xe2\\x80\\x8f\\xe2\\x81\\xa6\\xe2\\x80\\xa8" },
+		{ "\xe2\x82\xac", "\xe2\x82\xac" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct graft_buffer buffer = { .max = 0 };
+
+		graft_buffer_visible(&buffer, rows[i].text);
+		assert_string_equal(graft_buffer_text(&buffer), rows[i].visible);
+		graft_buffer_done(&buffer);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_ways_to_append),
 		cmocka_unit_test(test_maximum),
+		cmocka_unit_test(test_visible),
 		cmocka_unit_test(test_too_much_at_once),
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an image says stays within its line, in messages and in logs. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,9 +70,27 @@ static void test_wanted_messages(void **state)
 	assert_string_equal(logged, "wanted 1");
 }
 
+/* What helps against a full disk is not what helps against other failures of I/O. */
+static void test_hints(void **state)
+{
+	static const char full[] = "Free some space: 'df -h' and 'df -i' show which file system is full.";
+	const struct graft_error own = { .status = GRAFT_IO, .sys = ENOSPC, .hint = "x" };
+	struct graft_error err = { .status = GRAFT_OK };
+
+	(void)state;
+	(void)graft_fail_errno(&err, ENOSPC, "write failed");
+	assert_int_equal(err.status, GRAFT_IO);
+	assert_string_equal(graft_error_hint(&err), full);
+	(void)graft_fail_errno(&err, EDQUOT, "write failed");
+	assert_string_equal(graft_error_hint(&err), full);
+	(void)graft_fail_errno(&err, EIO, "write failed");
+	assert_string_equal(graft_error_hint(&err), graft_status_hint(GRAFT_IO));
+	assert_string_equal(graft_error_hint(&own), "x");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_control_characters),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_control_characters), cmocka_unit_test(test_hints),
 					    cmocka_unit_test(test_wanted_messages) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

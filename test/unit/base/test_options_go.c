@@ -188,7 +188,7 @@ static const char *variable(const char *name)
 	return NULL;
 }
 
-/* What the scope was told of, in the form of `record`. */
+/* What was sent to the scope, in the form of `record`. */
 static void note(void *arg, const struct graft_option *option, const char *value)
 {
 	graft_buffer_printf(arg, "c:%s%s%s;", option->name, value ? "=" : "", value ? value : "");
@@ -273,7 +273,7 @@ static void test_variables(void **state)
 		/* the program's own are read with the program's words, not again with a command's */
 		{ { "DEBUG=1", "CONFIG=f" }, { &program, "", "c:debug=1;c:config=f;", "", GRAFT_PARSE_OK } },
 		{ { "DEBUG=1", "CONFIG=f" }, { &plain, "", "", "", GRAFT_PARSE_OK } },
-		/* who asks for help is not told of variables */
+		/* help does not mention variables */
 		{ { "OUTPUT=refused" }, { &plain, "--help", "", "", GRAFT_PARSE_HELP } },
 	};
 

@@ -156,6 +156,42 @@ static void test_bash_completes(void **state)
 	graft_buffer_done(&text);
 }
 
+/* A program without commands: there is nothing to search among the words. */
+static void test_completions_without_commands(void **state)
+{
+	static const struct {
+		const char *shell, *check, *option;
+	} shells[] = {
+		{ "bash", "bash -n \"$1\"", "words='--level= " },
+		{ "zsh", "command -v zsh >/dev/null || exit 0; zsh -n \"$1\"",
+		  "'*--level=[How much]:WORD:(low high)'" },
+		{ "fish", "command -v fish >/dev/null || exit 0; fish -n \"$1\"",
+		  " -l level -x -a 'low high' -d 'How much'" },
+	};
+	static const char *const levels[] = { "low", "high", NULL };
+	const struct graft_option options[] = { { .name = "level",
+						  .argument = GRAFT_OPTION_REQUIRED,
+						  .parse = graft_option_set_string,
+						  .value_name = "WORD",
+						  .values = levels,
+						  .help = "How much" } };
+	const struct graft_command plain = { .name = "plain-program",
+					     .options = options,
+					     .n_options = 1,
+					     .go_style = true,
+					     .stop_at_first_argument = true };
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(shells); i++) {
+		struct graft_buffer text = { .max = 0 };
+
+		assert_int_equal(graft_options_completion(&plain, shells[i].shell, &text, NULL), 0);
+		assert_int_equal(check_with(shells[i].check, graft_buffer_text(&text)), 0);
+		assert_non_null(strstr(graft_buffer_text(&text), shells[i].option));
+		graft_buffer_done(&text);
+	}
+}
+
 static void test_man_page_is_complete_and_renders(void **state)
 {
 	static const char *const present[] = {
@@ -247,6 +283,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_completions_are_complete_and_parse),
+		cmocka_unit_test(test_completions_without_commands),
 		cmocka_unit_test(test_bash_completes),
 		cmocka_unit_test(test_man_page_is_complete_and_renders),
 		cmocka_unit_test(test_man_page_of_nested_commands),

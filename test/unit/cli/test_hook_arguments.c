@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "cli/hook/arguments.h"
+#include "cli/hook/hook.h"
 
 static void test_words(void **state)
 {

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "cli/hook/command.h"
-#include "cli/hook/program.h"
+#include "cli/hook/hook_program.h"
 
 static void defaults(struct graft_config *config, struct graft_arena *arena)
 {
@@ -121,7 +121,7 @@ static void test_little(void **state)
 	(void)graft_arena_free(arena);
 }
 
-/* SPEC 11.6 */
+/* SPEC runtime-and-hook 11.6 */
 static void test_compat_modes(void **state)
 {
 	static const struct {
@@ -160,7 +160,7 @@ static void test_compat_modes(void **state)
 	}
 }
 
-/* Q17: what is configured takes the place of what is there. */
+/* SPEC runtime-and-hook Q17: the configured value replaces the existing one. */
 static void test_environment(void **state)
 {
 	char path[] = "PATH=/bin", home[] = "HOME=/root", odd[] = "ODD";
@@ -177,7 +177,7 @@ static void test_environment(void **state)
 	(void)graft_arena_free(arena);
 }
 
-/* SPEC 11.7 */
+/* SPEC runtime-and-hook 11.7 */
 static void test_search_path(void **state)
 {
 #define USUAL "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

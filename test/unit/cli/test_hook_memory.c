@@ -43,7 +43,7 @@ static void remove_file(const char *name)
 static int run(int *ret_n_lines)
 {
 	static const char *const words[] = { "hook", "-config", NULL, "prestart" };
-	const struct hook_environment environment = { .given = environ };
+	struct hook_environment environment = { .given = environ };
 	int saved_in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), saved_err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	char path[128], said[4096], *argv[5] = { NULL };
 	int state, errors, status;
@@ -59,6 +59,7 @@ static int run(int *ret_n_lines)
 	argv[2] = path;
 	assert_true(dup2(state, STDIN_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0);
 	status = hook_main(&environment, 4, argv);
+	environ = environment.given;
 	assert_true(dup2(saved_in, STDIN_FILENO) >= 0 && dup2(saved_err, STDERR_FILENO) >= 0);
 	n = pread(errors, said, sizeof(said), 0);
 	*ret_n_lines = 0;
@@ -74,7 +75,7 @@ static int run(int *ret_n_lines)
 /* `status` and lines of the run in which nothing fails. */
 static void fail_each_allocation(int status, int n_lines)
 {
-	int got_lines, n = 1;
+	int got_lines, n = 1, n_unseen = 0;
 
 	assert_int_equal(run(&got_lines), status);
 	assert_int_equal(got_lines, n_lines);
@@ -88,7 +89,7 @@ static void fail_each_allocation(int status, int n_lines)
 			break;
 		}
 		/* what the host adds to the defaults may be missing; nothing else may */
-		if ((got != 1 || got_lines != 1) && (got != status || n > 3))
+		if ((got != 1 || got_lines != 1) && (got != status || ++n_unseen > 3))
 			fail_msg("allocation %d failed: status %d, %d lines", n, got, got_lines);
 	}
 	assert_true(n > 5);

@@ -56,7 +56,7 @@ static void test_write(void **state)
 	assert_non_null(strstr(text, "Z\" level=warning msg=\"hello\"\n"));
 	(void)close(ends[0]);
 	(void)close(ends[1]);
-	/* Nobody is told that nobody listens. */
+	/* Without a listener there is no notification. */
 	cli_log_line_write(full, GRAFT_LOG_WARN, "hello");
 }
 

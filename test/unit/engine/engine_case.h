@@ -11,8 +11,8 @@
 
 #include "base/cleanup.h"
 #include "engine/engine.h"
-#include "formats/json_document.h"
-#include "formats/toml.h"
+#include "formats/json/json_document.h"
+#include "formats/toml/toml.h"
 
 struct engine_case {
 	const char *what;
@@ -118,6 +118,7 @@ static void take_over(const struct graft_engine_changes *changes, struct graft_e
 	if (!edit)
 		return;
 	file->backup = file->text;
+	file->is_ours = !file->text.bytes;
 	file->text = edit->text;
 }
 

@@ -149,7 +149,7 @@ static const struct engine_case rows[] = {
 	      "[plugins.cri.containerd.runtimes.nvidia]\nruntime_type = "
 	      "'t'\n[plugins.cri.containerd.runtimes.nvidia.options]\n"
 	      "BinaryName = '/usr/bin/nvidia-container-runtime'\nRuntime = '/usr/bin/nvidia-container-runtime'\n",
-	  .note = "has no drop-in files: /etc/containerd/config.toml itself is edited" },
+	  .note = "has no drop-in files: editing /etc/containerd/config.toml itself" },
 	{ "no version, but nothing that has one", .config = "root = '/x'\n",
 	  .expected_config = "root = '/x'\nversion = 2\n" IMPORTS, .expected_drop_in = "version = 2\n" FRESH(V2) },
 	{ "as a package of Docker's leaves it", .config = "#comment\ndisabled_plugins = [\"cri\"]\n",
@@ -157,7 +157,7 @@ static const struct engine_case rows[] = {
 	      "disabled_plugins = ['cri']\n[plugins.cri.containerd.runtimes.nvidia]\n" DEFAULTS
 	      "[plugins.cri.containerd.runtimes.nvidia.options]\n"
 	      "BinaryName = '/usr/bin/nvidia-container-runtime'\nRuntime = '/usr/bin/nvidia-container-runtime'\n",
-	  .note = "/etc/containerd/config.toml disables the CRI plugin ('cri' in disabled_plugins)" },
+	  .note = "/etc/containerd/config.toml disables the CRI plugin: remove 'cri' from disabled_plugins" },
 };
 
 static void test_rows(void **state)

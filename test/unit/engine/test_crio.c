@@ -67,7 +67,7 @@ static void test_refusals(void **state)
 		{ { "a default that is none", .config = "[crio.runtime]\ndefault_runtime = 1\n" },
 		  "default_runtime is 1; allowed: a string" },
 		{ { "no table", .drop_in = "crio = 1\n" },
-		  "'crio.runtime.runtimes.nvidia' cannot be set: a part of it is no table" },
+		  "'crio.runtime.runtimes.nvidia' cannot be set: a part of it is not a table" },
 	};
 
 	(void)state;

@@ -86,7 +86,7 @@ static void test_refusals(void **state)
 		  "must be an object" },
 		{ { "features of another type", .config = "{\"features\": 1}", .enable_cdi = true },
 		  "'features' is a number, but must be an object" },
-		{ { "runtimes twice", .config = "{\"runtimes\": {}, \"runtimes\": {}}" }, "'runtimes' is there twice" },
+		{ { "runtimes twice", .config = "{\"runtimes\": {}, \"runtimes\": {}}" }, "'runtimes' is given twice" },
 	};
 
 	(void)state;
@@ -115,12 +115,13 @@ static void test_undo_of_a_changed_file(void **state)
 		{ "{\"features\": {\"cdi\": false}}", "{\"x\": 1, \"features\": {\"cdi\": true}}",
 		  "{\"x\": 1, \"features\": {\"cdi\": false}}" },
 		{ NULL, "{\"mtu\": 2, \"features\": {\"cdi\": true, \"b\": true}, \"runtimes\": {\"nvidia\": {}}}",
-		  "{\"mtu\": 2, \"features\": {\"b\": true}}" },
+		  "{\"mtu\": 2, \"features\": {\"cdi\": true, \"b\": true}}" },
 		{ NULL, "{\"mtu\": 2}", "{\"mtu\": 2}" },
 		{ "", "{\"runtimes\": {\"nvidia\": {}}}", "" },
 		{ NULL,
 		  "{\"runtimes\": {\"nvidia\": {}}, \"features\": {\"cdi\": true}, \"default-runtime\": \"nvidia\"}",
-		  NULL },
+		  "{\"features\": {\"cdi\": true}}" },
+		{ NULL, "{\"runtimes\": {\"nvidia\": {}}, \"default-runtime\": \"nvidia\"}", NULL },
 	};
 
 	(void)state;

@@ -59,7 +59,7 @@ static void test_refusals(void **state)
 		check_refusal(&graft_engine_podman, &refusals[i].row, refusals[i].message);
 }
 
-/* SPEC 1.1 "OCI hook mode", to the byte. */
+/* SPEC ctk-and-cdi 1.1 "OCI hook mode", to the byte. */
 static void test_hook(void **state)
 {
 	static const char expected[] =
@@ -132,7 +132,7 @@ static void test_hook_files(void **state)
 		request.hook.text = text_of("{}");
 		assert_fine(graft_engine_podman_unhook(&request, arena, &again, &err), &err);
 		assert_null(edit_of(&again, &request.hook));
-		assert_true(has_note(&again, "was changed since, and stays"));
+		assert_true(has_note(&again, "has been changed since, so it stays"));
 		(void)graft_arena_free(arena);
 	}
 }

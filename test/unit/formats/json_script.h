@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "formats/json_document.h"
+#include "formats/json/json_document.h"
 
 static inline struct graft_json_node *json_script_find(const struct graft_json_document *document, const char *path)
 {

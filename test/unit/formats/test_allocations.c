@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation of the readers fails once: each says so, and what was read before the failure is nobody's. */
+/* Every allocation of the readers fails once: each reports it, and frees what it read before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +14,8 @@
 #include "../allocation.h"
 #include "../elf_stub.h"
 #include "base/cleanup.h"
-#include "formats/elf.h"
-#include "formats/ldsoconf.h"
+#include "formats/loader/elf.h"
+#include "formats/loader/ldsoconf.h"
 #include "formats/record.h"
 
 /* Runs `once` in an arena of its own, with the 1st, 2nd, ... allocation failing, until it succeeds. Returns how often it failed. */

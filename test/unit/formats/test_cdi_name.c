@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of CDI: the rows of SPEC ctk-and-cdi 5.2 and 6.11, runtime-and-hook 15.1 Q23. */
+/* Names of CDI: the rows of SPEC ctk-and-cdi 5.2, 6.11, SPEC runtime-and-hook Q23. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "formats/cdi.h"
+#include "formats/cdi/cdi.h"
 
 static const struct {
 	const char *text, *vendor, *class_, *device;
 } good[] = {
-	{ "a/b=c", "a", "b", "c" }, /* Q23: one letter is a vendor and a class */
+	{ "a/b=c", "a", "b", "c" }, /* SPEC runtime-and-hook Q23: one letter is a vendor and a class */
 	{ "vendor.com/class=0", "vendor.com", "class", "0" },
 	{ "vendor1.com/class.subclass=dev1", "vendor1.com", "class.subclass", "dev1" },
 	{ "yet_another-vendor2.com/c-lass_2=dev_1:2.3", "yet_another-vendor2.com", "c-lass_2", "dev_1:2.3" },
@@ -101,7 +101,7 @@ static void test_bad(void **state)
 	}
 }
 
-/* Whoever writes a name of a million characters gets a message of a line. */
+/* The message about a name of a million characters is one line. */
 static void test_long(void **state)
 {
 	struct graft_error err = { .status = GRAFT_OK };

@@ -13,8 +13,8 @@
 
 #include "../allocation.h"
 #include "base/cleanup.h"
-#include "formats/cdi_simplify.h"
-#include "formats/cdi_write.h"
+#include "formats/cdi/cdi_simplify.h"
+#include "formats/cdi/cdi_write.h"
 
 #define ARENA_MAX ((size_t)16 << 20)
 /* In YAML's flow style, without the head. `after` NULL: the same as before. */

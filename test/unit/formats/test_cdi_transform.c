@@ -14,8 +14,8 @@
 #include "../allocation.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "formats/cdi_transform.h"
-#include "formats/cdi_write.h"
+#include "formats/cdi/cdi_transform.h"
+#include "formats/cdi/cdi_write.h"
 
 #define ARENA_MAX ((size_t)64 << 20)
 

@@ -15,7 +15,7 @@
 #include "../allocation.h"
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "formats/cdi_write.h"
+#include "formats/cdi/cdi_write.h"
 
 #define ARENA_MAX ((size_t)64 << 20)
 
@@ -365,7 +365,7 @@ static void test_refused(void **state)
 	assert_not_written(&spec, GRAFT_FORMAT, "the spec version must be at least v0.5.0");
 	spec = one_gpu();
 	spec.edits.env = bad;
-	assert_not_written(&spec, GRAFT_INVALID, "\"A=\\xff\" is not UTF-8, and cannot be in a CDI spec");
+	assert_not_written(&spec, GRAFT_INVALID, "\"A=\\xff\" is not UTF-8, so it cannot be in a CDI spec");
 }
 
 #define SIXTY  "a23456789a123456789a123456789a123456789a123456789a123456789a"

@@ -13,8 +13,8 @@
 
 #include "../allocation.h"
 #include "base/cleanup.h"
-#include "formats/cuda_compat.h"
-#include "formats/elf_section.h"
+#include "formats/loader/cuda_compat.h"
+#include "formats/loader/elf.h"
 
 #define OWNER   "NVIDIA Corporation"
 #define SECTION ".note.cuda.fwd_compatibility"

@@ -19,7 +19,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "formats/elf.h"
+#include "formats/loader/elf.h"
 
 #include "../elf_notes.h"
 #include "../elf_stub.h"
@@ -87,7 +87,7 @@ static void compare_with_readelf(const char *path, const struct graft_elf *elf)
 
 static void test_real_libraries(void **state)
 {
-	static const char dir_name[] = "/usr/lib/x86_64-linux-gnu";
+	static const char dir_name[] = "/usr/lib/" MACHINE_TRIPLET;
 	auto_dir DIR *dir = opendir(dir_name);
 	struct dirent *entry;
 	int n = 0;
@@ -112,7 +112,7 @@ static void test_real_libraries(void **state)
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (graft_elf_read_fd(fd, path, arena, &elf, &err) < 0)
 			fail_msg("%s", err.msg);
-		assert_int_equal(elf.abi_flags, GRAFT_ABI_FLAGS_X86_64);
+		assert_int_equal(elf.abi_flags, MACHINE_ABI);
 		compare_with_readelf(path, &elf);
 		n++;
 		graft_arena_free(arena);
@@ -125,11 +125,11 @@ static void test_abi_note(void **state)
 	struct graft_arena *arena = graft_arena_new(ARENA_MAX);
 	struct graft_error err = { 0 };
 	struct graft_elf elf = { 0 };
-	auto_close int fd = open("/lib/x86_64-linux-gnu/libc.so.6", O_RDONLY | O_CLOEXEC);
+	auto_close int fd = open("/lib/" MACHINE_TRIPLET "/libc.so.6", O_RDONLY | O_CLOEXEC);
 
 	(void)state;
 	if (fd < 0) {
-		print_message("# SKIP: elf-abi-note: no x86-64 glibc at its Debian place\n");
+		print_message("# SKIP: elf-abi-note: no glibc at its Debian place\n");
 		skip();
 	}
 	assert_int_equal(graft_elf_read_fd(fd, "libc.so.6", arena, &elf, &err), 0);
@@ -265,7 +265,7 @@ static void test_notes(void **state)
 	}
 }
 
-/* A program whose end is missing is damaged, and nobody says that it is Go's. */
+/* A program whose end is missing is damaged, and not reported as Go's. */
 static void test_notes_cut_off(void **state)
 {
 	static const struct elf_note notes[] = { ELF_NOTES_GLIBC(0), ELF_NOTES_GO(1) };
@@ -291,7 +291,7 @@ static void test_notes_cut_off(void **state)
 	}
 }
 
-/* What the C compiler makes is none of Go's. */
+/* A program of the C compiler is not Go's. */
 static void test_own_program(void **state)
 {
 	struct graft_arena *arena = graft_arena_new(ARENA_MAX);

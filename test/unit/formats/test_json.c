@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "formats/json.h"
+#include "formats/json/json.h"
 
 #define SUITE "../shared/conformance/json-test"
 

@@ -17,7 +17,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "formats/json_document.h"
+#include "formats/json/json_document.h"
 #include "json_script.h"
 
 #define SUITE "../shared/conformance/json-test"
@@ -130,10 +130,17 @@ static void test_accepts(void **state)
 		{ "{\n  \"a\": 1,\n  \"b\": tru\n}", "config.json: line 3, column 8: expected a value" },
 		{ "[1, 2", "config.json: line 1, column 6: unexpected end" },
 		{ "[\"\xc3\xa4\xc3\xa4\" 2]", "config.json: line 1, column 7: expected ',' or a closing bracket" },
-		{ "[1,]", "config.json: line 1, column 4: expected a value" },
-		{ "{\"a\":1,}", "config.json: line 1, column 8: a member name must be a string in double quotes" },
+		{ "[1,]", "config.json: line 1, column 4: a comma before a closing bracket" },
+		{ "{\"a\":1,}", "config.json: line 1, column 8: a comma before a closing bracket" },
+		{ "{\"a\":{}, {}}", "config.json: line 1, column 10: a member name must be a string in double quotes" },
+		{ "{\"a\":}", "config.json: line 1, column 6: expected a value" },
+		{ "{\"a\":1,\"b\":}", "config.json: line 1, column 12: expected a value" },
+		{ "{\n# b\n}", "config.json: line 2, column 1: a comment, and JSON has none" },
+		{ "{\"a\": 1, // b\n}", "config.json: line 1, column 10: a comment, and JSON has none" },
+		{ "[1 /* b */]", "config.json: line 1, column 4: a comment, and JSON has none" },
+		{ "[/]", "config.json: line 1, column 2: expected a value" },
 		{ "{\"a\" 1}", "config.json: line 1, column 6: expected ':'" },
-		{ "{} {}", "config.json: line 1, column 4: something follows the value" },
+		{ "{} {}", "config.json: line 1, column 4: unexpected text after the value" },
 		{ "[\"a", "config.json: line 1, column 4: unterminated string" },
 		{ "[\"a\\", "config.json: line 1, column 5: unterminated string" },
 		{ "[\"a\\x\"]", "config.json: line 1, column 5: unknown escape" },
@@ -512,9 +519,9 @@ static const struct {
 	const char *why;
 } refusals[] = {
 	{ "{\n\"a\":1, \"A\":2}", "set\t\ta\t3", GRAFT_FORMAT,
-	  "config.json: line 2, column 8: 'a' is there twice, and readers differ in which one counts" },
+	  "config.json: line 2, column 8: 'a' is given twice, and programs differ in which one they use" },
 	{ "{\"a\":{},\"a\":{}}", "make\ta.b\tarray", GRAFT_FORMAT,
-	  "config.json: line 1, column 9: 'a' is there twice, and readers differ in which one counts" },
+	  "config.json: line 1, column 9: 'a' is given twice, and programs differ in which one they use" },
 	{ "{\"a\":[]}", "make\ta.b\tarray", GRAFT_FORMAT,
 	  "config.json: line 1, column 2: 'a' is an array, but must be an object" },
 	{ "{\"a\":7}", "make\ta\tarray", GRAFT_FORMAT,
@@ -525,9 +532,9 @@ static const struct {
 	  "config.json: line 1, column 1: 'the value' is an array, but must be an object" },
 	{ "{\"a\":[true]}", "set\ta/0\tb\t1", GRAFT_FORMAT,
 	  "config.json: line 1, column 7: 'the value' is a boolean, but must be an object" },
-	{ "[1,2]", "reorder\t\t0,0", GRAFT_INTERNAL, "the new order of a JSON array has other elements" },
-	{ "[1,2]", "reorder\t\t0", GRAFT_INTERNAL, "the new order of a JSON array has other elements" },
-	{ "[1,2]", "reorder\t\t0,1,1", GRAFT_INTERNAL, "the new order of a JSON array has other elements" },
+	{ "[1,2]", "reorder\t\t0,0", GRAFT_INTERNAL, "the new order of a JSON array has different elements" },
+	{ "[1,2]", "reorder\t\t0", GRAFT_INTERNAL, "the new order of a JSON array has different elements" },
+	{ "[1,2]", "reorder\t\t0,1,1", GRAFT_INTERNAL, "the new order of a JSON array has different elements" },
 };
 
 static void test_refusals(void **state)

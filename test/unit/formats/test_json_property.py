@@ -5,9 +5,14 @@
     test_json_property.py JSON_SCRIPT [ROUNDS [SEED]]
 """
 import json
+import os
 import random
+import shlex
 import subprocess
 import sys
+
+# What runs a program of a cross build.
+EMULATOR = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))
 
 WORDS = ["a", "b", "env", "mounts", "\u00e4", "x y", "\U0001d11e", "", "path\\\"", "\u0001"]
 SPACES = ["", "", " ", "\n", "\t ", "\r\n  "]
@@ -116,7 +121,7 @@ def one_round(rng, script):
         text = text_of(rng, root)
     before = text
     lines = [line for line in (edit(rng, root) for _ in range(rng.randrange(8))) if line]
-    done = subprocess.run([script], input=(text + "\0" + "\n".join(lines)).encode(), capture_output=True, timeout=60, check=False)
+    done = subprocess.run([*EMULATOR, script], input=(text + "\0" + "\n".join(lines)).encode(), capture_output=True, timeout=60, check=False)
     said = done.stdout.decode()
     if done.returncode != 0 or json.loads(said) != root or list(containers(json.loads(said))) != list(containers(root)):
         return "seed gives another value: %r %r -> %r %r" % (before, lines, said, done.stderr)

@@ -10,8 +10,8 @@
 
 #include "../allocation.h"
 #include "base/cleanup.h"
-#include "formats/elf.h"
-#include "formats/ldcache.h"
+#include "formats/loader/elf.h"
+#include "formats/loader/ldcache.h"
 
 #define HWCAPS(index, level) ((uint64_t)1 << 62 | (uint64_t)(level) << 32 | (index))
 #define HEADER               ((size_t)48)
@@ -339,7 +339,7 @@ static void test_damage_is_told(void **state)
 	}
 	assert_int_equal(read_changed(&out, extensions + 8 + 16 + 12, 0, &err), -1);
 	assert_int_equal(read_changed(&out, extensions + 8 + 16 + 12, 6, &err), -1);
-	/* An unknown section is somebody's, but then the hwcaps records have no names. */
+	/* An unknown section is accepted, but then the hwcaps records have no names. */
 	assert_int_equal(read_changed(&out, extensions + 8, 77, &err), 0);
 	assert_int_equal(read_changed(&out, extensions + 8 + 16, 77, &err), -1);
 	graft_buffer_done(&out);

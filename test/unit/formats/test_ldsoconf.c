@@ -13,9 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../image_root.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "formats/ldsoconf.h"
+#include "formats/loader/ldsoconf.h"
 
 #define SYSTEM "/lib64 /usr/lib64 /lib /usr/lib /libx32 /usr/libx32"
 
@@ -92,21 +93,23 @@ static void expect_apart(const struct fixture *fixture, const char *expected, co
 {
 	struct graft_arena *arena = graft_arena_new(1 << 24);
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	auto_test_image_root struct graft_image_root image = GRAFT_IMAGE_ROOT_INIT;
+	struct graft_ldsoconf conf = { .n_dirs = 0 };
 	struct graft_error err = { 0 };
 	char text[4096] = "", added_text[4096] = "";
-	const char **dirs = NULL, **added_dirs = NULL;
-	size_t n = 0, n_added = 0;
 	int rc;
 
 	assert_int_equal(graft_root_open(&root, fixture->dir, &err), 0);
-	rc = added ? graft_ldsoconf_read_apart(&root, arena, &dirs, &n, &added_dirs, &n_added, &err)
-		   : graft_ldsoconf_read(&root, arena, &dirs, &n, &err);
+	assert_int_equal(test_image_root_open(&image, fixture->dir), 0);
+	rc = added ? graft_ldsoconf_read_image(&image, true, NULL, arena, &conf, &err)
+		   : graft_ldsoconf_read(&root, arena, &conf.dirs, &conf.n_dirs, &err);
 	if (rc < 0) {
+		conf = (struct graft_ldsoconf){ .n_dirs = 0 };
 		(void)snprintf(text, sizeof(text), "%s", err.msg);
 		assert_int_equal(err.status, GRAFT_TOO_BIG);
 	}
-	join(text, sizeof(text), dirs, n);
-	join(added_text, sizeof(added_text), added_dirs, n_added);
+	join(text, sizeof(text), conf.dirs, conf.n_dirs);
+	join(added_text, sizeof(added_text), conf.added, conf.n_added);
 	assert_string_equal(text, expected);
 	assert_string_equal(added_text, added ? added : "");
 	graft_arena_free(arena);

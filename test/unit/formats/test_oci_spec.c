@@ -128,7 +128,7 @@ static void test_env(void **state)
 	close_view(&view);
 }
 
-/* SPEC runtime-and-hook 14.12 and 4.2. */
+/* SPEC runtime-and-hook 14.12, 4.2. */
 static const struct {
 	const char *version, *capabilities;
 	bool privileged;
@@ -172,7 +172,7 @@ static void test_privileged(void **state)
 	}
 }
 
-/* A namespace with a path is somebody else's. */
+/* A namespace with a path belongs to another container. */
 static const struct {
 	const char *namespaces;
 	bool mount, user;
@@ -298,7 +298,7 @@ static const struct {
 	{ "{}", NULL, 0, NULL },
 	{ "", "could not decode container state: invalid JSON at line 1, column 1: unexpected end", 0, NULL },
 	{ "{\"pid\":", "could not decode container state: invalid JSON at line 1, column 8: unexpected end", 0, NULL },
-	{ "[]", "could not decode container state: it is no JSON object", 0, NULL },
+	{ "[]", "could not decode container state: it is not a JSON object", 0, NULL },
 	{ "{\"pid\":\"17\"}", "could not decode container state: 'pid' must be a whole number", 0, NULL },
 	{ "{\"pid\":1.5}", "could not decode container state: 'pid' must be a whole number", 0, NULL },
 	{ "{\"bundle\":7}", "could not decode container state: 'bundle' must be a string", 0, NULL },

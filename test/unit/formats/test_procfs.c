@@ -180,7 +180,7 @@ static void test_mig_minors(void **state)
 static void test_mountinfo(void **state)
 {
 	static const char text[] =
-	    "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 propagate_from:2 - ext3 /dev/root rw,errors=continue\n"
+	    "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 propagate_from:2 shared:9 - ext3 /dev/root rw,errors=continue\n"
 	    "25 1 0:22 / /sys/fs/cgroup/dev\\040ices\\134x rw - cgroup cgroup rw,devices\n"
 	    "26 1 0:23 /..\\011 /a\\777b\\000c rw - tmpfs  rw,mode=755\n";
 	struct graft_mountinfo *items = NULL;
@@ -193,6 +193,8 @@ static void test_mountinfo(void **state)
 	assert_int_equal(items[0].parent_id, 35);
 	assert_int_equal(items[0].major, 98);
 	assert_int_equal(items[0].minor, 0);
+	assert_true(items[0].shared);
+	assert_false(items[1].shared);
 	assert_string_equal(items[0].root, "/mnt1");
 	assert_string_equal(items[0].mount_point, "/mnt2");
 	assert_string_equal(items[0].options, "rw,noatime");
@@ -303,6 +305,14 @@ static void test_pci_parse(void **state)
 		else
 			assert_int_equal(address.domain, 1);
 	}
+}
+
+static void test_pci_sysfs_name(void **state)
+{
+	(void)state;
+	assert_string_equal(graft_pci_sysfs_name("00000000:1B:00.0", arena), "0000:1b:00.0");
+	assert_string_equal(graft_pci_sysfs_name("00010000:e1:00.1", arena), "10000:e1:00.1");
+	assert_null(graft_pci_sysfs_name("1b:00.0", arena));
 }
 
 static void test_pci_order(void **state)
@@ -458,6 +468,22 @@ static void test_full_arena(void **state)
 	graft_arena_free(small);
 }
 
+static void test_options(void **state)
+{
+	static const char words[] = "/usr/bin/conmon\0-c\0id\0-r=/usr/bin/crun\0--cid-file\0-b\0-n";
+	const struct graft_command_line line = { words, sizeof(words) };
+	const struct graft_command_line none = { "", 0 };
+
+	(void)state;
+	assert_string_equal(graft_procfs_option(&line, "-c"), "id");
+	assert_string_equal(graft_procfs_option(&line, "-r"), "/usr/bin/crun");
+	assert_string_equal(graft_procfs_option(&line, "--cid-file"), "-b");
+	assert_null(graft_procfs_option(&line, "--cid"));
+	assert_null(graft_procfs_option(&line, "-n"));
+	assert_null(graft_procfs_option(&line, "-x"));
+	assert_null(graft_procfs_option(&none, "-c"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -471,7 +497,9 @@ int main(void)
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_cgroup_malformed),
 		cmocka_unit_test(test_pci_parse),
+		cmocka_unit_test(test_pci_sysfs_name),
 		cmocka_unit_test(test_pci_order),
+		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_without_device_files),
 		cmocka_unit_test(test_truncations),
 		cmocka_unit_test(test_allocations_fail),

@@ -124,7 +124,7 @@ static void test_refused(void **state)
 		{ "{\"version\": 1, \"bits\": [\"red\", 1]}", "bits[1]: must be a string" },
 		{ "{\"version\": 1, \"on\": 1}", "on: must be true or false" },
 		{ "{\"version\": 1, \"text\": null}", "text: must be a string" },
-		{ "{\"version\": 1, \"text\": \"a\\u0000\"}", "text: holds a NUL character" },
+		{ "{\"version\": 1, \"text\": \"a\\u0000\"}", "text: contains a NUL character" },
 		{ "{\"version\": 1, \"words\": {}}", "words: must be a list" },
 		{ "{\"version\": 1, \"leaves\": [{}, {\"delta\": 9223372036854775808}]}",
 		  "leaves[1].delta: number out of range" },
@@ -145,7 +145,10 @@ static void test_refused(void **state)
 	}
 }
 
-/* Of two members with the same name the last one counts, alone. Names are told apart by their case. */
+/*
+ * Of two members with the same name the last one counts, alone. Names are compared with regard to
+ * case.
+ */
 static void test_twice(void **state)
 {
 	static const char json[] =

@@ -17,8 +17,8 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "formats/json_document.h"
-#include "formats/toml.h"
+#include "formats/json/json_document.h"
+#include "formats/toml/toml.h"
 
 #define SUITE "../shared/conformance/toml-test/tests"
 
@@ -68,7 +68,7 @@ static struct graft_json_document *to_json(const struct graft_toml *toml)
 	return json;
 }
 
-/* Exactly: keys of TOML are told apart by their case. */
+/* Exactly: keys of TOML are compared with regard to case. */
 static struct graft_json_node *find(const struct graft_json_node *object, const char *name)
 {
 	struct graft_json_node *node = graft_json_node_first(object);
@@ -438,9 +438,9 @@ static void test_wrong_types(void **state)
 		  "config.toml: line 6, column 17: nvidia-container-cli.environment is [ 'A=b',     \"C=d\", # last   "
 		  "]; "
 		  "allowed: true or false" },
-		{ "a..b", "'a..b' is no dotted key: expected a key" },
-		{ "a b", "'a b' is no dotted key: expected '.'" },
-		{ "", "'' is no dotted key: expected a key" },
+		{ "a..b", "'a..b' is not a dotted key: expected a key" },
+		{ "a b", "'a b' is not a dotted key: expected '.'" },
+		{ "", "'' is not a dotted key: expected a key" },
 	};
 	struct graft_toml *toml = parse(config);
 	struct graft_error err = { 0 };
@@ -599,7 +599,7 @@ static void test_errors_name_the_place(void **state)
 	} rows[] = {
 		{ "a = 1\n\xc3\xa9 = 2", "config.toml: line 2, column 1: expected a key" },
 		{ "a = \"\xc3\xa9\" x", "config.toml: line 1, column 9: expected the end of the line" },
-		{ "a = 1\n[b]\na = 1\na = 2", "config.toml: line 4, column 1: the key is there already" },
+		{ "a = 1\n[b]\na = 1\na = 2", "config.toml: line 4, column 1: the key is already defined" },
 		{ "a = \"x\nb = 1", "config.toml: line 1, column 7: the string does not end on its line" },
 		{ "a = 99999999999999999999", "config.toml: line 1, column 5: the integer is beyond 64 bits" },
 		{ "a = tru", "config.toml: line 1, column 5: expected a value" },

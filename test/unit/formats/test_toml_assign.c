@@ -13,7 +13,7 @@
 
 #include "../allocation.h"
 #include "base/cleanup.h"
-#include "formats/toml.h"
+#include "formats/toml/toml.h"
 
 static struct graft_toml *parse(const char *text)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
+#include "../folder.h"
 
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@
 #include <cmocka.h>
 
 #include "base/buffer.h"
-#include "formats/elf.h"
-#include "formats/ldcache.h"
+#include "formats/loader/elf.h"
+#include "formats/loader/ldcache.h"
 
 static void collect(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
 {
@@ -56,17 +56,9 @@ void fixture_init(struct fixture *fixture)
 							.log = &fixture->logger };
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 void fixture_done(struct fixture *fixture)
 {
-	assert_int_equal(nftw(fixture->top, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	assert_int_equal(test_remove_folder(fixture->top), 0);
 }
 
 static void full_path(const char *tree, const char *path, char *full)
@@ -131,7 +123,7 @@ void fixture_remove(struct fixture *fixture, const char *path)
 	char full[512];
 
 	full_path(fixture->root, path, full);
-	assert_int_equal(nftw(full, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	assert_int_equal(test_remove_folder(full), 0);
 }
 
 bool fixture_has_nodes(void)
@@ -168,7 +160,7 @@ static size_t make_strings(const struct fixture_elf *elf, char *strings, size_t 
 }
 
 /* Generates the two classes from one text: header, three program headers, note, dynamic section, strings. */
-#define MAKE_STUB(NAME, BITS, CLASS, MACHINE)                                                        \
+#define MAKE_STUB(NAME, BITS, CLASS, ELF, FLAGS)                                                     \
 	struct NAME {                                                                                \
 		Elf##BITS##_Ehdr header;                                                             \
 		Elf##BITS##_Phdr load, dynamic, note;                                                \
@@ -187,8 +179,9 @@ static size_t make_strings(const struct fixture_elf *elf, char *strings, size_t 
 		stub->header.e_ident[EI_DATA] = ELFDATA2LSB;                                         \
 		stub->header.e_ident[EI_VERSION] = EV_CURRENT;                                       \
 		stub->header.e_type = ET_DYN;                                                        \
-		stub->header.e_machine = MACHINE;                                                    \
+		stub->header.e_machine = ELF;                                                        \
 		stub->header.e_version = EV_CURRENT;                                                 \
+		stub->header.e_flags = FLAGS;                                                        \
 		stub->header.e_ehsize = sizeof(stub->header);                                        \
 		stub->header.e_phoff = offsetof(struct NAME, load);                                  \
 		stub->header.e_phentsize = sizeof(stub->load);                                       \
@@ -224,8 +217,8 @@ static size_t make_strings(const struct fixture_elf *elf, char *strings, size_t 
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
-MAKE_STUB(stub64, 64, ELFCLASS64, EM_X86_64)
-MAKE_STUB(stub32, 32, ELFCLASS32, EM_386)
+MAKE_STUB(stub64, 64, ELFCLASS64, MACHINE_ELF, 0)
+MAKE_STUB(stub32, 32, ELFCLASS32, MACHINE_ELF_32, MACHINE_FLAGS_32)
 #pragma GCC diagnostic pop
 
 void fixture_elf(struct fixture *fixture, const char *path, const struct fixture_elf *elf)
@@ -252,7 +245,7 @@ void fixture_record(struct fixture *fixture, const char *soname, const char *pat
 void fixture_library(struct fixture *fixture, const char *dir, const char *prefix, const char *version,
 		     const char *soname, uint32_t flags)
 {
-	struct fixture_elf elf = { .soname = soname, .bits32 = flags == GRAFT_ABI_FLAGS_I386 };
+	struct fixture_elf elf = { .soname = soname, .bits32 = flags == graft_abi_flags_compat32() };
 	char path[256], name[128];
 
 	/* As in real drivers. */
@@ -310,7 +303,7 @@ void fixture_kernel(struct fixture *fixture, const char *version)
 	char text[512];
 
 	(void)snprintf(text, sizeof(text),
-		       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  %s  Thu Feb 22 01:44:30 UTC 2024\n"
+		       "NVRM version: NVIDIA UNIX " MACHINE " Kernel Module  %s  Thu Feb 22 01:44:30 UTC 2024\n"
 		       "GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n",
 		       version);
 	fixture_write(fixture, "/proc/driver/nvidia/version", text);
@@ -354,10 +347,10 @@ void fixture_libraries(struct fixture *fixture, const char *dir, const char *ver
 	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
 		(void)snprintf(name, sizeof(name), "%s.%s", libraries[i].prefix, version);
 		fixture_library(fixture, dir, libraries[i].prefix, version,
-				libraries[i].soname ? libraries[i].soname : name, GRAFT_ABI_FLAGS_X86_64);
+				libraries[i].soname ? libraries[i].soname : name, graft_abi_flags_native());
 	}
-	fixture_record(fixture, "libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6", GRAFT_ABI_FLAGS_X86_64);
-	fixture_record(fixture, "libGLX.so.0", "/lib/x86_64-linux-gnu/libGLX.so.0", GRAFT_ABI_FLAGS_X86_64);
+	fixture_record(fixture, "libc.so.6", "/lib/" MACHINE_TRIPLET "/libc.so.6", graft_abi_flags_native());
+	fixture_record(fixture, "libGLX.so.0", "/lib/" MACHINE_TRIPLET "/libGLX.so.0", graft_abi_flags_native());
 	fixture_cache(fixture);
 }
 

@@ -11,10 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../machine.h"
 #include "host/discover.h"
 
-#define FIXTURE_LIBDIR   "/usr/lib/x86_64-linux-gnu"
-#define FIXTURE_LIBDIR32 "/usr/lib/i386-linux-gnu"
+#define FIXTURE_LIBDIR   "/usr/lib/" MACHINE_TRIPLET
+#define FIXTURE_LIBDIR32 "/usr/lib/" MACHINE_32
 #define FIXTURE_VERSION  "550.54.14"
 
 struct fixture_record {

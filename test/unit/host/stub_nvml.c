@@ -30,6 +30,11 @@ EXPORT int nvmlDeviceGetName(void *device, char *text, unsigned int size);
 EXPORT int nvmlDeviceGetBrand(void *device, unsigned int *brand);
 EXPORT int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor);
 EXPORT int nvmlDeviceGetAddressingMode(void *device, void *addressing);
+EXPORT int nvmlDeviceGetMemoryInfo(void *device, void *memory);
+EXPORT int nvmlDeviceGetAttributes_v2(void *device, void *attributes);
+EXPORT int nvmlDeviceGetGpuFabricInfoV(void *device, void *fabric);
+EXPORT int nvmlDeviceGetNvLinkState(void *device, unsigned int link, unsigned int *active);
+EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link, void *pci);
 EXPORT int nvmlDeviceGetMigMode(void *device, unsigned int *current, unsigned int *pending);
 EXPORT int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned int *count);
 EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned int index, void **instance);
@@ -114,7 +119,7 @@ int nvmlSystemGetDriverVersion(char *text, unsigned int size)
 	}
 	caps = strstr(status, "CapPrm:");
 	(void)getrlimit(RLIMIT_CORE, &core);
-	(void)snprintf(text, size, "u%u g%u n%d d%d c%d f%d p%d %.3s", geteuid(), getegid(),
+	(void)snprintf(text, size, "u%u g%u s%d n%d d%d c%d f%d p%d %.3s", geteuid(), getegid(), getgroups(0, NULL),
 		       prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), (int)core.rlim_cur,
 		       open_fds, setuid(0) == 0 && geteuid() == 0, caps ? caps : "");
 	return 0;
@@ -194,6 +199,63 @@ int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor)
 	(void)device;
 	*major = 9;
 	*minor = 0;
+	return 0;
+}
+
+int nvmlDeviceGetMemoryInfo(void *device, void *memory)
+{
+	unsigned long long *words = memory;
+
+	(void)device;
+	words[0] = is_mode("evil") ? ~0ull : 81559ull << 20;
+	return 0;
+}
+
+int nvmlDeviceGetAttributes_v2(void *device, void *attributes)
+{
+	unsigned int *words = attributes;
+
+	if (device == &instances[1])
+		return 3;
+	for (unsigned int i = 0; i < 8; i++)
+		words[i] = i + 10;
+	words[8] = 9856;
+	words[9] = is_mode("evil") ? 1u : 0u; /* the upper half of the memory */
+	return 0;
+}
+
+/* The first has joined a domain, the second has not. */
+/* The first GPU has links 0, 2 and 3 to bus 0x5e and 4 to bus 0xff; 1 is down. The second one has none. */
+int nvmlDeviceGetNvLinkState(void *device, unsigned int link, unsigned int *active)
+{
+	if (number(device) == 1)
+		return 3;
+	*active = link != 1;
+	return link < 5 ? 0 : 2;
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link, void *pci)
+{
+	struct pci *out = pci;
+
+	(void)device;
+	out->domain = 0;
+	out->bus = link == 4 ? 0xff : 0x5e;
+	out->device = 0;
+	return 0;
+}
+
+int nvmlDeviceGetGpuFabricInfoV(void *device, void *fabric)
+{
+	unsigned char *bytes = fabric;
+	unsigned int clique = 7;
+
+	if (*(unsigned int *)fabric != 0x2000024u)
+		return 25;
+	for (unsigned char i = 0; i < 16; i++)
+		bytes[4 + i] = i;
+	memcpy(bytes + 24, &clique, sizeof(clique));
+	bytes[28] = number(device) == 0 ? 3 : 2;
 	return 0;
 }
 

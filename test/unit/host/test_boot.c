@@ -12,7 +12,7 @@
 #include "../allocation.h"
 #include "base/cleanup.h"
 #include "fixture.h"
-#include "host/boot.h"
+#include "host/discover.h"
 
 #define FILE_NAME "/proc/sys/kernel/random/boot_id"
 #define ID        "0bd5b3a1-0d1c-4f2b-9a54-3f7c2b1e8a90"

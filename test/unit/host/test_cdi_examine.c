@@ -14,7 +14,7 @@
 #include "../allocation.h"
 #include "base/cleanup.h"
 #include "fixture.h"
-#include "host/cdi_examine.h"
+#include "host/cdi_registry.h"
 
 static struct fixture *fixture;
 static struct graft_arena *arena;
@@ -100,13 +100,12 @@ static void test_files(void **state)
 	paths[0] = graft_arena_printf(arena, "%s/good.yaml", etc);
 	paths[1] = graft_arena_printf(arena, "%s/good.yml", etc);
 	paths[2] = graft_arena_printf(arena, "%s/bad.json", etc);
-	assert_string_equal(
-	    examine(paths, 3),
-	    "~/etc/cdi/good.yml:0:0: no reader of a directory looks at a file whose name ends neither in "
-	    ".json nor in .yaml\n"
-	    "/etc/cdi/bad.json:1:1: invalid spec, no devices\n"
-	    "/etc/cdi/bad.json:3:1: unknown field \"device\"\n");
-	/* A directory: the .yml is nobody's. */
+	assert_string_equal(examine(paths, 3),
+			    "~/etc/cdi/good.yml:0:0: engines ignore files in a directory unless their names "
+			    "end in .json or .yaml\n"
+			    "/etc/cdi/bad.json:1:1: invalid spec, no devices\n"
+			    "/etc/cdi/bad.json:3:1: unknown field \"device\"\n");
+	/* A directory: the .yml is ignored. */
 	assert_string_equal(examine(directories, 2), "/etc/cdi/bad.json:1:1: invalid spec, no devices\n"
 						     "/etc/cdi/bad.json:3:1: unknown field \"device\"\n");
 }
@@ -142,11 +141,11 @@ static void test_between(void **state)
 	    "~/etc/cdi/a.yaml:0:0: v/c=0, v/c=1, v/c=2, v/c=3 and 1 more: overridden by /run/cdi/a.yaml\n"
 	    "~/etc/cdi/a.yaml:0:0: v/c=5: overridden by /run/cdi/b.yaml\n"
 	    "/run/cdi/a.yaml:0:0: conflicting device \"v/c=6\": /run/cdi/c.yaml defines it as well, so "
-	    "nobody can use it\n"
+	    "no container can use it\n"
 	    "/run/cdi/b.yaml:0:0: conflicting device \"v/c=6\": /run/cdi/c.yaml defines it as well, so "
-	    "nobody can use it\n"
+	    "no container can use it\n"
 	    "/run/cdi/c.yaml:0:0: conflicting device \"v/c=6\": /run/cdi/a.yaml defines it as well, so "
-	    "nobody can use it\n");
+	    "no container can use it\n");
 }
 
 static void test_definitions(void **state)

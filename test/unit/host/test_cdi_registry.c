@@ -226,7 +226,7 @@ static void test_missing_directories(void **state)
 	read_all(NULL, 0);
 	assert_int_equal(registry.n_specs, 0);
 	assert_string_equal(resolve("v/c=1"), "unresolvable CDI devices v/c=1");
-	/* Something that is no directory is told: it may hide what is meant to be there. */
+	/* Something other than a directory is reported: it may hide the real one. */
 	fixture_write(fixture, "/run/cdi", "");
 	assert_int_equal(graft_cdi_registry_read(directories, 2, NULL, 0, NULL, arena, &registry, &err), -1);
 	assert_non_null(strstr(err.msg, "failed to read CDI directory: "));
@@ -297,7 +297,7 @@ static void test_stale(void **state)
 	}
 }
 
-/* What somebody else has found is not looked for again; what he has not, is. */
+/* Facts that another source found are not looked for again; missing ones are. */
 static void test_seen(void **state)
 {
 	static const char *const seen[] = { "/gone/1", "/gone/2" };
@@ -346,7 +346,8 @@ static void test_numbers(void **state)
 	/* A major that changed with a reboot: what is at the path counts, and the log says so. */
 	assert_int_equal(realize("deviceNodes: [{path: /dev/null, major: 511, minor: 3}]", &edits, &err), 0);
 	assert_int_equal(edits.nodes[0].major, 1);
-	assert_non_null(strstr(fixture->log, "device node /dev/null is 511:3 by it and 1:3 on this host"));
+	assert_non_null(
+	    strstr(fixture->log, "it has device node /dev/null as 511:3, this host as 1:3; using the latter"));
 	/* What says all of it is taken by its word. */
 	assert_int_equal(realize("deviceNodes: [{path: /dev/null, type: c, major: 511, minor: 3}]", &edits, &err), 0);
 	assert_int_equal(edits.nodes[0].major, 511);

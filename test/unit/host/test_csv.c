@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Tegra board's lists, and what of them is there: SPEC runtime-and-hook 9.1, 9.2, 9.4, 14.18, ctk-and-cdi 6.10; patterns; memory. */
+/* A Tegra board's lists, and what of them is there: SPEC runtime-and-hook 9.1, 9.2, 9.4, 14.18, SPEC ctk-and-cdi 6.10; patterns; memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "fixture.h"
 #include "host/csv.h"
-#include "host/pattern.h"
+#include "host/lookup.h"
 
 #define LISTS "/etc/nvidia-container-runtime/host-files-for-container.d"
 #define TEGRA "/usr/lib/aarch64-linux-gnu/nvidia"

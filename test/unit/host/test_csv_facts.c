@@ -16,7 +16,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "host/csv_facts.h"
+#include "host/csv.h"
 #include "host/discover.h"
 #include "host/nvml.h"
 
@@ -143,7 +143,10 @@ static void test_library(void **state)
 	    "W this board has neither NVML nor a libcuda in its CSV files: its CUDA version is not known\n");
 }
 
-/* The architecture may wake the GPU: only for who needs it. The driver's code is nobody's when we are root. */
+/*
+ * The architecture may wake the GPU, so it is read only if needed. If we are root, the driver's
+ * code runs as nobody.
+ */
 static void test_question(void **state)
 {
 	(void)state;
@@ -218,7 +221,10 @@ static void test_gpus(void **state)
 	}
 }
 
-/* A board whose driver says nothing still runs containers: the fact is unknown, and somebody is told why. */
+/*
+ * A board whose driver says nothing still runs containers: the fact is unknown, and the reason is
+ * logged.
+ */
 static void test_no_answer(void **state)
 {
 	struct graft_csv_facts facts;
@@ -229,7 +235,7 @@ static void test_no_answer(void **state)
 	facts = ask(NULL, &with_cuda, false);
 	assert_null(facts.cuda);
 	assert_string_equal(graft_buffer_text(&lines),
-			    "W the driver does not say its CUDA version: nvml error: driver not loaded\n");
+			    "W the driver does not state its CUDA version: nvml error: driver not loaded\n");
 }
 
 static void test_memory(void **state)

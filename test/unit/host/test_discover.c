@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "fixture.h"
-#include "formats/elf.h"
+#include "formats/loader/elf.h"
 
 static int set_up(void **state)
 {
@@ -83,7 +83,7 @@ static void test_one_t4_with_an_old_driver(void **state)
 	fixture_gpu(fixture, "0000:00:1e.0", 0, "GPU-0a1b2c3d-0000-1111-2222-333344445555", "Tesla T4");
 	fixture_libraries(fixture, FIXTURE_LIBDIR, "418.67");
 	fixture_link(fixture, "libcuda.so.1", FIXTURE_LIBDIR "/libcuda.so");
-	fixture_record(fixture, "libcuda.so", FIXTURE_LIBDIR "/libcuda.so", GRAFT_ABI_FLAGS_X86_64);
+	fixture_record(fixture, "libcuda.so", FIXTURE_LIBDIR "/libcuda.so", graft_abi_flags_native());
 	fixture_cache(fixture);
 	fixture_write(fixture, "/usr/bin/nvidia-smi", "#!");
 	fixture_write(fixture, "/var/run/nvidia-persistenced/socket", "");
@@ -157,7 +157,7 @@ static void test_identify(void **state)
 	(void)graft_inventory_free(inventory);
 }
 
-/* Of GPUs that nobody is interested in the place is known, and no file of theirs is read. */
+/* Of other GPUs the address is known, but none of their files is read. */
 static void test_identify_some(void **state)
 {
 	static const char *const assumed[] = { "no place", "00000000:1B:00.0", "0000:3c:00.0", "00000001:1d:00.0" };
@@ -414,20 +414,21 @@ static void test_selection_among_candidates(void **state)
 	fixture_kernel(fixture, FIXTURE_VERSION);
 	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
 	/* Another version, a dangling record, a FIFO-like non-file, a classic TLS build, a second good copy that comes last. */
-	fixture_library(fixture, "/opt/old", "libcuda.so", "535.129.03", "libcuda.so.1", GRAFT_ABI_FLAGS_X86_64);
-	fixture_record(fixture, "libcuda.so.1", "/opt/gone/libcuda.so.1", GRAFT_ABI_FLAGS_X86_64);
+	fixture_library(fixture, "/opt/old", "libcuda.so", "535.129.03", "libcuda.so.1", graft_abi_flags_native());
+	fixture_record(fixture, "libcuda.so.1", "/opt/gone/libcuda.so.1", graft_abi_flags_native());
 	fixture_directory(fixture, "/opt/dir/libnvidia-ngx.so.1");
-	fixture_record(fixture, "libnvidia-ngx.so.1", "/opt/dir/libnvidia-ngx.so.1", GRAFT_ABI_FLAGS_X86_64);
+	fixture_record(fixture, "libnvidia-ngx.so.1", "/opt/dir/libnvidia-ngx.so.1", graft_abi_flags_native());
 	fixture_elf(fixture, "/opt/tls/libnvidia-tls.so." FIXTURE_VERSION, &classic_tls);
 	fixture_record(fixture, "libnvidia-tls.so." FIXTURE_VERSION, "/opt/tls/libnvidia-tls.so." FIXTURE_VERSION,
-		       GRAFT_ABI_FLAGS_X86_64);
+		       graft_abi_flags_native());
 	fixture_library(fixture, "/opt/second", "libnvidia-encode.so", FIXTURE_VERSION, "libnvidia-encode.so.1",
-			GRAFT_ABI_FLAGS_X86_64);
+			graft_abi_flags_native());
 	/* "1550.54.14" ends with the version's text and is not it. */
 	fixture_elf(fixture, "/opt/trap/libnvoptix.so.1550.54.14",
 		    &(struct fixture_elf){ .soname = "libnvoptix.so.1" });
-	fixture_record(fixture, "libnvoptix.so.1", "/opt/trap/libnvoptix.so.1550.54.14", GRAFT_ABI_FLAGS_X86_64);
-	fixture_library(fixture, FIXTURE_LIBDIR32, "libcuda.so", FIXTURE_VERSION, "libcuda.so.1", GRAFT_ABI_FLAGS_I386);
+	fixture_record(fixture, "libnvoptix.so.1", "/opt/trap/libnvoptix.so.1550.54.14", graft_abi_flags_native());
+	fixture_library(fixture, FIXTURE_LIBDIR32, "libcuda.so", FIXTURE_VERSION, "libcuda.so.1",
+			graft_abi_flags_compat32());
 	fixture_cache(fixture);
 	inventory = discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_LIBRARIES32);
 
@@ -445,7 +446,7 @@ static void test_selection_among_candidates(void **state)
 	assert_non_null(fixture_find_omission(inventory, "/opt/tls/libnvidia-tls.so." FIXTURE_VERSION));
 	assert_int_equal(inventory->n_libraries32, 1);
 	assert_string_equal(inventory->libraries32[0].path, FIXTURE_LIBDIR32 "/libcuda.so." FIXTURE_VERSION);
-	assert_int_equal(inventory->libraries32[0].abi_flags, GRAFT_ABI_FLAGS_I386);
+	assert_int_equal(inventory->libraries32[0].abi_flags, graft_abi_flags_compat32());
 	assert_non_null(strstr(fixture->log, "missing compat32 library libnvidia-ml.so"));
 	(void)graft_inventory_free(inventory);
 }
@@ -459,10 +460,10 @@ static void test_gl_without_vendor_dispatch(void **state)
 	fixture_libraries(fixture, FIXTURE_LIBDIR, "340.108");
 	fixture_elf(fixture, "/opt/gl/libGL.so.340.108",
 		    &(struct fixture_elf){ .soname = "libGL.so.1", .needed = "libnvidia-glcore.so.340.108" });
-	fixture_record(fixture, "libGL.so.1", "/opt/gl/libGL.so.340.108", GRAFT_ABI_FLAGS_X86_64);
+	fixture_record(fixture, "libGL.so.1", "/opt/gl/libGL.so.340.108", graft_abi_flags_native());
 	fixture_elf(fixture, "/opt/mesa/libEGL.so.340.108",
 		    &(struct fixture_elf){ .soname = "libEGL.so.1", .needed = "libmesa.so" });
-	fixture_record(fixture, "libEGL.so.1", "/opt/mesa/libEGL.so.340.108", GRAFT_ABI_FLAGS_X86_64);
+	fixture_record(fixture, "libEGL.so.1", "/opt/mesa/libEGL.so.340.108", graft_abi_flags_native());
 	fixture_cache(fixture);
 	inventory = discover(fixture, GRAFT_NEED_LIBRARIES);
 	assert_null(fixture_find_library(inventory->libraries, inventory->n_libraries, "libGL.so.1"));
@@ -554,7 +555,7 @@ static void test_nixos(void **state)
 	fixture_libraries(fixture, "/nix/store/abc-nvidia-x11/lib", FIXTURE_VERSION);
 	fixture_remove(fixture, "/etc/ld.so.cache");
 	fixture_link(fixture, "/nix/store/abc-nvidia-x11", "/run/opengl-driver");
-	fixture_write(fixture, "/nix/store/abc-nvidia-x11/share/vulkan/icd.d/nvidia_icd.x86_64.json", "{}");
+	fixture_write(fixture, "/nix/store/abc-nvidia-x11/share/vulkan/icd.d/nvidia_icd." MACHINE ".json", "{}");
 	fixture_write(fixture, "/nix/store/abc-nvidia-x11/share/glvnd/egl_vendor.d/10_nvidia.json", "{}");
 	fixture_write(fixture, "/nix/store/abc-nvidia-x11/etc/OpenCL/vendors/nvidia.icd", "libnvidia-opencl.so.1\n");
 	fixture_write(fixture, "/nix/store/abc-nvidia-x11/bin/nvidia-smi", "#!");
@@ -568,8 +569,8 @@ static void test_nixos(void **state)
 	assert_string_equal(inventory->extra_files[1].target, "/usr/share/glvnd/egl_vendor.d/10_nvidia.json");
 	assert_string_equal(inventory->extra_files[2].target, "/etc/OpenCL/vendors/nvidia.icd");
 	assert_string_equal(inventory->extra_files[0].path,
-			    "/nix/store/abc-nvidia-x11/share/vulkan/icd.d/nvidia_icd.x86_64.json");
-	assert_string_equal(inventory->extra_files[0].target, "/etc/vulkan/icd.d/nvidia_icd.x86_64.json");
+			    "/nix/store/abc-nvidia-x11/share/vulkan/icd.d/nvidia_icd." MACHINE ".json");
+	assert_string_equal(inventory->extra_files[0].target, "/etc/vulkan/icd.d/nvidia_icd." MACHINE ".json");
 	assert_int_equal(inventory->n_binaries, 1);
 	assert_string_equal(inventory->binaries[0].path, "/nix/store/abc-nvidia-x11/bin/nvidia-smi");
 	assert_string_equal(inventory->binaries[0].name, "nvidia-smi");
@@ -584,7 +585,7 @@ static void test_driver_root_without_proc_and_dev(void **state)
 
 	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
 	fixture_write_host(fixture, "/proc/driver/nvidia/version",
-			   "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  " FIXTURE_VERSION
+			   "NVRM version: NVIDIA UNIX Open Kernel Module for " MACHINE "  " FIXTURE_VERSION
 			   "  Release Build\n");
 	fixture_write_host(fixture, "/proc/driver/nvidia/gpus/0000:01:00.0/information",
 			   "Model: \t NVIDIA L4\nGPU UUID: \t GPU-1\nDevice Minor: \t 0\n");
@@ -607,6 +608,26 @@ static void test_driver_root_without_proc_and_dev(void **state)
 	(void)graft_inventory_free(inventory);
 }
 
+/* A driver whose procfs shows no GPUs, and an NVML that cannot be asked: no GPU, and a reason. */
+static void test_hidden_gpus(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory;
+
+	fixture_kernel(fixture, FIXTURE_VERSION);
+	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
+	inventory = discover(fixture, GRAFT_NEED_GPUS);
+	assert_int_equal(inventory->n_gpus, 0);
+	assert_non_null(fixture_find_omission(inventory, "GPUs"));
+	(void)graft_inventory_free(inventory);
+	/* An empty list is a list: NVML is not asked. */
+	fixture_directory(fixture, "/proc/driver/nvidia/gpus");
+	inventory = discover(fixture, GRAFT_NEED_GPUS);
+	assert_int_equal(inventory->n_gpus, 0);
+	assert_null(fixture_find_omission(inventory, "GPUs"));
+	(void)graft_inventory_free(inventory);
+}
+
 static void test_broken_states(void **state)
 {
 	static const char no_library[] =
@@ -626,7 +647,7 @@ static void test_broken_states(void **state)
 	assert_fails(fixture, GRAFT_NO_DRIVER, "nvml error: driver not loaded");
 	/* Both, of different versions. */
 	fixture_write(fixture, "/proc/driver/nvidia/version",
-		      "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  x\n");
+		      "NVRM version: NVIDIA UNIX " MACHINE " Kernel Module  535.129.03  x\n");
 	assert_fails(fixture, GRAFT_MISMATCH, "nvml error: driver/library version mismatch");
 	assert_int_equal(graft_host_discover(&fixture->options, GRAFT_NEED_GPUS, &inventory, &err), -1);
 	assert_string_equal(err.ctx, "kernel module 535.129.03, library 550.54.14");
@@ -663,7 +684,7 @@ static void test_versions_from_elsewhere(void **state)
 
 	fixture_kernel(fixture, FIXTURE_VERSION);
 	fixture_write(fixture, "/proc/driver/nvidia/version",
-		      "NVRM version: NVIDIA UNIX x86_64 Kernel Module  " FIXTURE_VERSION
+		      "NVRM version: NVIDIA UNIX " MACHINE " Kernel Module  " FIXTURE_VERSION
 		      "  (Graft simulated driver)\n");
 	inventory = discover(fixture, 0);
 	assert_true(inventory->simulated);
@@ -761,6 +782,16 @@ static void test_ipcs(void **state)
 	inventory = discover(fixture, GRAFT_NEED_IPCS);
 	assert_int_equal(inventory->n_ipcs, 0);
 	(void)graft_inventory_free(inventory);
+	fixture_directory(fixture, "/tmp/nvidia-mps"); /* left behind */
+	inventory = discover(fixture, GRAFT_NEED_IPCS);
+	assert_int_equal(inventory->n_ipcs, 0);
+	assert_string_equal(inventory->omissions[inventory->n_omissions - 1].why,
+			    "the directory is empty: MPS is not running");
+	(void)graft_inventory_free(inventory);
+	fixture_write(fixture, "/tmp/nvidia-mps/control", "");
+	inventory = discover(fixture, GRAFT_NEED_IPCS);
+	assert_int_equal(inventory->n_ipcs, 1);
+	(void)graft_inventory_free(inventory);
 }
 
 static void test_tegra(void **state)
@@ -782,11 +813,11 @@ static void test_tegra(void **state)
 		    &(struct fixture_elf){ .soname = "libnvrm_gpu.so", .needed = "libnvos.so" });
 	fixture_elf(fixture, FIXTURE_LIBDIR "/nvidia/libnvos.so",
 		    &(struct fixture_elf){ .soname = "libnvos.so", .needed = "libc.so.6" });
-	fixture_elf(fixture, "/lib/x86_64-linux-gnu/libc.so.6", &(struct fixture_elf){ .soname = "libc.so.6" });
-	fixture_record(fixture, "libnvrm_gpu.so", FIXTURE_LIBDIR "/nvidia/libnvrm_gpu.so", GRAFT_ABI_FLAGS_X86_64);
-	fixture_record(fixture, "libnvos.so", FIXTURE_LIBDIR "/nvidia/libnvos.so", GRAFT_ABI_FLAGS_X86_64);
-	fixture_record(fixture, "libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6", GRAFT_ABI_FLAGS_X86_64);
-	fixture_record(fixture, "libcuda.so.1", FIXTURE_LIBDIR "/nvidia/libcuda.so.1.1", GRAFT_ABI_FLAGS_X86_64);
+	fixture_elf(fixture, "/lib/" MACHINE_TRIPLET "/libc.so.6", &(struct fixture_elf){ .soname = "libc.so.6" });
+	fixture_record(fixture, "libnvrm_gpu.so", FIXTURE_LIBDIR "/nvidia/libnvrm_gpu.so", graft_abi_flags_native());
+	fixture_record(fixture, "libnvos.so", FIXTURE_LIBDIR "/nvidia/libnvos.so", graft_abi_flags_native());
+	fixture_record(fixture, "libc.so.6", "/lib/" MACHINE_TRIPLET "/libc.so.6", graft_abi_flags_native());
+	fixture_record(fixture, "libcuda.so.1", FIXTURE_LIBDIR "/nvidia/libcuda.so.1.1", graft_abi_flags_native());
 	fixture_cache(fixture);
 	inventory = discover(fixture, GRAFT_NEED_ALL);
 	assert_int_equal(inventory->platform, GRAFT_PLATFORM_TEGRA);
@@ -828,9 +859,9 @@ static void test_wsl_without_nvml_facts(void **state)
 	fixture_write(fixture, path, "#!");
 	fixture_write(fixture, "/usr/lib/wsl/drivers/iigd_dch.inf_amd64_2/igc64.dll", "another vendor's");
 	fixture_elf(fixture, "/usr/lib/wsl/lib/libdxcore.so", &(struct fixture_elf){ .soname = "libdxcore.so" });
-	fixture_record(fixture, "libdxcore.so", "/usr/lib/wsl/lib/libdxcore.so", GRAFT_ABI_FLAGS_X86_64);
+	fixture_record(fixture, "libdxcore.so", "/usr/lib/wsl/lib/libdxcore.so", graft_abi_flags_native());
 	fixture_elf(fixture, "/usr/lib/wsl/lib/libcuda.so.1", &(struct fixture_elf){ .soname = "libcuda.so.1" });
-	fixture_record(fixture, "libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1", GRAFT_ABI_FLAGS_X86_64);
+	fixture_record(fixture, "libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1", graft_abi_flags_native());
 	fixture_cache(fixture);
 	assert_fails(
 	    fixture, GRAFT_NO_LIBRARY,
@@ -899,6 +930,7 @@ int main(void)
 		TEST(test_corrupt_cache_and_rhel),
 		TEST(test_nixos),
 		TEST(test_driver_root_without_proc_and_dev),
+		TEST(test_hidden_gpus),
 		TEST(test_broken_states),
 		TEST(test_versions_from_elsewhere),
 		TEST(test_permission),

@@ -17,7 +17,7 @@
 #include "../allocation.h"
 #include "base/cleanup.h"
 #include "fixture.h"
-#include "formats/elf.h"
+#include "formats/loader/elf.h"
 
 static int set_up(void **state)
 {
@@ -117,7 +117,7 @@ static void test_drm_of_wanted_gpus(void **state)
 	assert_int_equal(inventory->gpus[1].n_drm_nodes, 1);
 	assert_string_equal(inventory->gpus[1].drm_nodes[0].node.path, "/dev/dri/card0");
 	assert_null(inventory->gpus[1].drm_nodes[0].by_path);
-	assert_string_equal(fixture_find_omission(inventory, "/dev/dri/renderD128"), "what is there is no DRM node");
+	assert_string_equal(fixture_find_omission(inventory, "/dev/dri/renderD128"), "it is not a DRM node");
 	assert_int_equal(graft_host_look_at_gpus(&fixture->options, inventory, NULL, 0, &err), 0);
 	(void)graft_inventory_free(inventory);
 
@@ -262,7 +262,7 @@ static void test_gates_that_lead_nowhere(void **state)
 	inventory = discover(fixture, GRAFT_NEED_NODES);
 	assert_int_equal(inventory->n_gate_nodes, 0);
 	assert_int_equal(inventory->n_gate_files, 0);
-	assert_string_equal(fixture_find_omission(inventory, "gds"), "the host has no device node of it");
+	assert_string_equal(fixture_find_omission(inventory, "gds"), "the host has no device node for it");
 	assert_non_null(fixture_find_omission(inventory, "nvswitch"));
 	(void)graft_inventory_free(inventory);
 }
@@ -272,27 +272,27 @@ static void test_gates_that_lead_nowhere(void **state)
 static void add_unknown(struct fixture *fixture)
 {
 	fixture_library(fixture, FIXTURE_LIBDIR, "libnvidia-brandnew.so", FIXTURE_VERSION, "libnvidia-brandnew.so.2",
-			GRAFT_ABI_FLAGS_X86_64);
+			graft_abi_flags_native());
 	fixture_record(fixture, "libnvidia-brandnew.so", FIXTURE_LIBDIR "/libnvidia-brandnew.so",
-		       GRAFT_ABI_FLAGS_X86_64);
+		       graft_abi_flags_native());
 	fixture_link(fixture, "libnvidia-brandnew.so.2", FIXTURE_LIBDIR "/libnvidia-brandnew.so");
 	/* no "nvidia" in its name, but the driver's version */
 	fixture_library(fixture, FIXTURE_LIBDIR, "libnvnew.so", FIXTURE_VERSION, "libnvnew.so." FIXTURE_VERSION,
-			GRAFT_ABI_FLAGS_X86_64);
+			graft_abi_flags_native());
 	/* another version; nobody's */
 	fixture_library(fixture, FIXTURE_LIBDIR, "libnvidia-container.so", "1.17.8", "libnvidia-container.so.1",
-			GRAFT_ABI_FLAGS_X86_64);
-	fixture_library(fixture, FIXTURE_LIBDIR, "libzzz.so", "1.2", "libzzz.so.1", GRAFT_ABI_FLAGS_X86_64);
+			graft_abi_flags_native());
+	fixture_library(fixture, FIXTURE_LIBDIR, "libzzz.so", "1.2", "libzzz.so.1", graft_abi_flags_native());
 	/* of a row that not everybody asks for */
 	fixture_library(fixture, FIXTURE_LIBDIR, "libnvidia-vulkan-producer.so", FIXTURE_VERSION,
-			"libnvidia-vulkan-producer.so." FIXTURE_VERSION, GRAFT_ABI_FLAGS_X86_64);
+			"libnvidia-vulkan-producer.so." FIXTURE_VERSION, graft_abi_flags_native());
 	fixture_library(fixture, FIXTURE_LIBDIR, "libnvidia-egl-gbm.so", "1.1.1", "libnvidia-egl-gbm.so.1",
-			GRAFT_ABI_FLAGS_X86_64);
+			graft_abi_flags_native());
 	fixture_elf(fixture, FIXTURE_LIBDIR "/libnvidia-nvvm70.so.4",
 		    &(struct fixture_elf){ .soname = "libnvidia-nvvm70.so.4" });
 	fixture_record(fixture, "libnvidia-nvvm70.so.4", FIXTURE_LIBDIR "/libnvidia-nvvm70.so.4",
-		       GRAFT_ABI_FLAGS_X86_64);
-	fixture_library(fixture, FIXTURE_LIBDIR, "libOpenCL.so", "1.0.0", "libOpenCL.so.1", GRAFT_ABI_FLAGS_X86_64);
+		       graft_abi_flags_native());
+	fixture_library(fixture, FIXTURE_LIBDIR, "libOpenCL.so", "1.0.0", "libOpenCL.so.1", graft_abi_flags_native());
 	fixture_link(fixture, "libcuda.so.1", FIXTURE_LIBDIR "/libcuda.so");
 	fixture_write(fixture, FIXTURE_LIBDIR "/libnvidia-ml.so",
 		      "INPUT(-lnvidia-ml)"); /* a linker script is no link */

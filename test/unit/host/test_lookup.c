@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "host/filelist.h"
 #include "host/lookup.h"
+#include "host/survey.h"
 
 /* Names in a tree with links of all kinds, and where they must lead. */
 static void test_links(void **state)

@@ -13,10 +13,10 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "fixture.h"
-#include "formats/elf.h"
+#include "formats/loader/elf.h"
 #include "host/mounted_libraries.h"
 
-static const char *const folders[] = { "/usr/lib/x86_64-linux-gnu", "/lib64", "/opt" };
+static const char *const folders[] = { FIXTURE_LIBDIR, "/lib64", "/opt" };
 
 static void make_host(struct fixture *f)
 {
@@ -40,8 +40,8 @@ static void test_rows(void **state)
 		bool bits32;
 		bool absent, directory;
 	} rows[] = {
-		{ "libcuda.so.5", "/usr/lib/x86_64-linux-gnu/libcuda.so.5", "libcuda.so.1", false },
-		{ "libcuda.so.5", "/lib/x86_64-linux-gnu/libcuda.so.5", "libcuda.so.1", false },
+		{ "libcuda.so.5", FIXTURE_LIBDIR "/libcuda.so.5", "libcuda.so.1", false },
+		{ "libcuda.so.5", "/lib/" MACHINE_TRIPLET "/libcuda.so.5", "libcuda.so.1", false },
 		{ "libcuda.so.5", "/usr/lib64/libcuda.so.5", "libcuda.so.1", false },
 		{ "libcuda.so.5", "/opt//libcuda.so.5", "libcuda.so.1", false },
 		{ "liblink.so", "/opt/libanother.so", "libcuda.so.1", false },
@@ -49,7 +49,7 @@ static void test_rows(void **state)
 		{ "libold.so.5", "/opt/libold.so.5", "libold.so.1", true },
 		/* elsewhere, or by a name that ldconfig passes over */
 		{ "libcuda.so.5", "/opt/below/libcuda.so.5", NULL, false },
-		{ "libcuda.so.5", "/usr/lib/x86_64-linux-gnux/libcuda.so.5", NULL, false },
+		{ "libcuda.so.5", FIXTURE_LIBDIR "x/libcuda.so.5", NULL, false },
 		{ "libcuda.so.5", "/libcuda.so.5", NULL, false },
 		{ "libcuda.so.5", "/opt/cuda.so.5", NULL, false },
 		{ "libcuda.so.5", "/opt/libcuda", NULL, false },

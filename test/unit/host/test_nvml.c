@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,15 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "fixture.h"
-#include "formats/elf.h"
+#include "formats/loader/elf.h"
+#include "host/kept_facts.h"
 
 #define NVML_PATH FIXTURE_LIBDIR "/libnvidia-ml.so." FIXTURE_VERSION
 #define ALL_FACTS                                                                                                     \
@@ -138,7 +143,7 @@ static void test_fills_what_procfs_lacks(void **state)
 	assert_string_equal(inventory->gpus[1].mig_devices[0].profile.value, "1g.10gb+me");
 	assert_string_equal(inventory->gpus[1].mig_devices[0].profile.source, "nvml");
 	assert_null(inventory->gpus[1].mig_devices[1].profile.value); /* a name without one */
-	/* procfs is kept where the two differ, and the difference is told. */
+	/* If the two differ, procfs wins, and the difference is logged. */
 	assert_string_equal(inventory->gpus[1].model.value, "NVIDIA H100 PCIe");
 	assert_non_null(strstr(fixture_find_omission(inventory, "00000000:2c:00.0"), "NVIDIA H100 80GB HBM3"));
 	(void)graft_inventory_free(inventory);
@@ -184,6 +189,60 @@ static void test_asks_only_for_what_is_wanted(void **state)
 	fixture_write(fixture, "/nvml-mode", "crash");
 	inventory = complete(fixture, 0);
 	(void)graft_inventory_free(inventory);
+}
+
+/* What is kept for a boot: everything, asked once. */
+static void test_kept_facts(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_arena *arena = graft_arena_new((size_t)8 << 20);
+	struct graft_kept_facts facts = { .version = GRAFT_KEPT_VERSION };
+	struct graft_inventory *inventory;
+	struct graft_error err = { 0 };
+	const struct graft_nvml_mig *migs;
+
+	if (!can_chroot())
+		skip();
+	make_host(fixture, stub_path, "normal");
+	inventory = discover(fixture);
+	assert_int_equal(graft_kept_ask(&fixture->options, inventory, arena, &facts, &err), 0);
+	assert_no_child();
+	assert_int_equal(facts.nvml.cuda_version, 12040);
+	assert_int_equal(facts.nvml.n_gpus, 2);
+	assert_true(facts.nvml.gpus[0].has_memory);
+	assert_int_equal(facts.nvml.gpus[0].memory_mib, 81559);
+	assert_string_equal(facts.nvml.gpus[0].clique, "00010203-0405-0607-0809-0a0b0c0d0e0f.7");
+	assert_null(facts.nvml.gpus[1].clique);
+	assert_int_equal(facts.nvml.gpus[0].n_links, 2);
+	assert_string_equal(facts.nvml.gpus[0].links[0].bus_id, "00000000:5e:00.0");
+	assert_int_equal(facts.nvml.gpus[0].links[0].count, 3);
+	assert_string_equal(facts.nvml.gpus[0].links[1].bus_id, "00000000:ff:00.0");
+	assert_int_equal(facts.nvml.gpus[0].links[1].count, 1);
+	assert_int_equal(facts.nvml.gpus[1].n_links, 0);
+	assert_int_equal(facts.nvml.gpus[1].n_migs, 2);
+	migs = facts.nvml.gpus[1].migs;
+	assert_true(migs[0].has_size);
+	assert_int_equal(migs[0].multiprocessors, 10);
+	assert_int_equal(migs[0].copy_engines, 11);
+	assert_int_equal(migs[0].decoders, 12);
+	assert_int_equal(migs[0].encoders, 13);
+	assert_int_equal(migs[0].jpeg_engines, 14);
+	assert_int_equal(migs[0].ofa_engines, 15);
+	assert_int_equal(migs[0].gi_slices, 16);
+	assert_int_equal(migs[0].ci_slices, 17);
+	assert_int_equal(migs[0].memory_mib, 9856);
+	assert_false(migs[1].has_size);
+	assert_int_equal(graft_kept_complete(&facts, NULL, inventory, &err), 0);
+	assert_string_equal(inventory->gpus[1].mig_devices[0].uuid.value, "MIG-0");
+	assert_string_equal(inventory->cuda_version.value, "12.4");
+	/* Amounts that cannot be are not known. */
+	fixture_write(fixture, "/nvml-mode", "evil");
+	facts = (struct graft_kept_facts){ .version = GRAFT_KEPT_VERSION };
+	assert_int_equal(graft_kept_ask(&fixture->options, inventory, arena, &facts, &err), 0);
+	assert_false(facts.nvml.gpus[0].has_memory);
+	assert_false(facts.nvml.gpus[1].migs[0].has_size);
+	(void)graft_inventory_free(inventory);
+	(void)graft_arena_free(arena);
 }
 
 static void test_old_library_without_many_functions(void **state)
@@ -288,7 +347,7 @@ static void test_time(void **state)
 
 	if (!can_chroot())
 		skip();
-	/* Slow: progress is told, and the answer comes. */
+	/* Slow: progress is logged, and the answer arrives. */
 	make_host(fixture, stub_path, "slow");
 	inventory = complete(fixture, GRAFT_NVML_UUID);
 	assert_string_equal(inventory->gpus[1].uuid.value, "GPU-from-nvml-1");
@@ -323,14 +382,56 @@ static void test_child_has_no_privileges(void **state)
 	inventory = complete(fixture, GRAFT_NVML_UUID);
 	why = fixture_find_omission(inventory, "driver");
 	assert_non_null(why);
-	assert_non_null(strstr(why, "u12345 g23456 n1 d0 c0 f1 p0 "));
+	assert_non_null(strstr(why, "u12345 g23456 s0 n1 d0 c0 f1 p0 "));
 	(void)graft_inventory_free(inventory);
 	/* By default it is nobody. */
 	fixture->options.nvml_uid = (uid_t)-1;
 	fixture->options.nvml_gid = (gid_t)-1;
 	inventory = complete(fixture, GRAFT_NVML_UUID);
-	assert_non_null(strstr(fixture_find_omission(inventory, "driver"), "u65534 g65534 "));
+	assert_non_null(strstr(fixture_find_omission(inventory, "driver"), "u65534 g65534 s0 "));
 	(void)graft_inventory_free(inventory);
+}
+
+/* What the child tells of itself, asked with other supplementary groups and, unless `setgid`, without the right to change them. */
+static int confess_with_groups(struct fixture *fixture, bool setgid, const char *want)
+{
+	static const gid_t groups[] = { 4, 6 };
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[2];
+	struct graft_inventory *inventory;
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (setgroups(GRAFT_COUNT(groups), groups) < 0 || syscall(SYS_capget, &header, sets) < 0)
+			_exit(1);
+		if (!setgid) {
+			sets[0].effective &= ~(1u << CAP_SETGID);
+			sets[0].permitted &= ~(1u << CAP_SETGID);
+		}
+		if (syscall(SYS_capset, &header, sets) < 0)
+			_exit(2);
+		inventory = discover(fixture);
+		if (graft_host_complete(&fixture->options, inventory, GRAFT_NVML_UUID, NULL) < 0)
+			_exit(3);
+		_exit(strstr(fixture_find_omission(inventory, "driver"), want) ? 0 : 4);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+/* Supplementary groups go with the right to give them up, also where the group itself stays. */
+static void test_groups(void **state)
+{
+	struct fixture *fixture = *state;
+
+	if (!can_chroot())
+		skip();
+	make_host(fixture, stub_path, "confess");
+	fixture->options.nvml_uid = 12345;
+	fixture->options.nvml_gid = getegid();
+	assert_int_equal(confess_with_groups(fixture, true, " s0 "), 0);
+	assert_int_equal(confess_with_groups(fixture, false, " s2 "), 0);
 }
 
 /* Under WSL2 NVML is the only list of GPUs there is. */
@@ -422,6 +523,7 @@ int main(int argc, char **argv)
 		TEST(test_fills_what_procfs_lacks),
 		TEST(test_mig_mode_is_asked_for_mig_config_only),
 		TEST(test_asks_only_for_what_is_wanted),
+		TEST(test_kept_facts),
 		TEST(test_old_library_without_many_functions),
 		TEST(test_other_order_is_told),
 		TEST(test_lost_gpu),
@@ -429,6 +531,7 @@ int main(int argc, char **argv)
 		TEST(test_errors),
 		TEST(test_time),
 		TEST(test_child_has_no_privileges),
+		TEST(test_groups),
 		TEST(test_wsl),
 		TEST(test_orphan_dies),
 	};

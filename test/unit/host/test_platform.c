@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "fixture.h"
-#include "formats/elf.h"
+#include "formats/loader/elf.h"
 #include "host/platform.h"
 
 enum {

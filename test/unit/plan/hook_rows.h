@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hook_rows: hooks of a specification from text, one a line: "stage path|env|args". */
+/* hook_rows: hooks of a specification from text and back, one a line: "stage path|env|args". */
 #ifndef GRAFT_TEST_PLAN_HOOK_ROWS_H
 #define GRAFT_TEST_PLAN_HOOK_ROWS_H
 
 #include <string.h>
 
 #include "base/arena.h"
-#include "formats/cdi.h"
+#include "base/buffer.h"
+#include "formats/cdi/cdi.h"
 
 #define HOOK_PROGRAM "/usr/bin/nvidia-cdi-hook"
 #define HOOK         "createContainer " HOOK_PROGRAM "|E=0|nvidia-cdi-hook "
@@ -59,6 +60,30 @@ static inline struct graft_cdi_edits hook_rows_parse(const char *text)
 		hook_rows_split(args, ' ', &hook->args, &hook->n_args);
 	}
 	return edits;
+}
+
+static inline void hook_rows_add_words(struct graft_buffer *out, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		graft_buffer_printf(out, "%s%s", i > 0 ? " " : "", words[i]);
+}
+
+/* Whether the hooks are those of `text`. */
+static inline void hook_rows_assert(const struct graft_cdi_edits *edits, const char *text)
+{
+	struct graft_buffer out = { .max = 0 };
+
+	for (size_t i = 0; i < edits->n_hooks; i++) {
+		const struct graft_cdi_hook *hook = &edits->hooks[i];
+
+		graft_buffer_printf(&out, "%s %s|", hook->stage, hook->path);
+		hook_rows_add_words(&out, hook->env, hook->n_env);
+		graft_buffer_string(&out, "|");
+		hook_rows_add_words(&out, hook->args, hook->n_args);
+		graft_buffer_string(&out, "\n");
+	}
+	assert_string_equal(graft_buffer_text(&out), text);
+	graft_buffer_done(&out);
 }
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "../allocation.h"
 #include "fixture.h"
-#include "formats/cdi_write.h"
+#include "formats/cdi/cdi_write.h"
 #include "plan/cdi_fingerprint.h"
 
 #define ARENA_MAX ((size_t)1 << 20)
@@ -65,6 +65,10 @@ static void test_make(void **state)
 	made = make(&f, false);
 	assert_null(made.gpus);
 	assert_null(made.mig);
+	/* What procfs does not show cannot be compared later. */
+	f.inventory.gpus[0].source = "nvml";
+	assert_null(make(&f, true).gpus);
+	assert_null(make(&f, true).mig);
 	f.inventory.n_gpus = 0;
 	made = make(&f, true);
 	assert_string_equal(made.gpus, "");
@@ -151,7 +155,7 @@ static void test_places(void **state)
 	}
 }
 
-/* A file that somebody else wrote, or another release of ours. */
+/* A file of another program, or of another release of ours. */
 static void test_foreign(void **state)
 {
 	static const struct {
@@ -252,17 +256,17 @@ static void test_compare(void **state)
 		{ { .driver_version = "1" },
 		  { .driver_version = "2" },
 		  "it was made for driver 1, and this host has 2" },
-		{ { .gpus = "a=X,b=Y" }, { .gpus = "a=X" }, "the GPU at b is not there any more" },
+		{ { .gpus = "a=X,b=Y" }, { .gpus = "a=X" }, "the GPU at b is no longer there" },
 		{ { .gpus = "a=X" }, { .gpus = "a=X,b=Y" }, "the GPU at b is new" },
 		{ { .gpus = "" }, { .gpus = "b=Y" }, "the GPU at b is new" },
 		{ { .gpus = "a=X,b=Y" }, { .gpus = "b=y,A=X" }, NULL },
 		{ { .gpus = "a=X" }, { .gpus = "a=Z" }, "at a there is another GPU: Z instead of X" },
 		{ { .gpus = "a=" }, { .gpus = "a=X" }, NULL }, /* it was not known then */
 		{ { .gpus = "a" }, { .gpus = "a=X" }, NULL },
-		{ { .gpus = "aa=X" }, { .gpus = "a=X" }, "the GPU at aa is not there any more" },
-		{ { .mig = "" }, { .mig = "a=1/0" }, "the MIG devices of the GPU at a are others now" },
-		{ { .mig = "a=1/0" }, { .mig = "" }, "the MIG devices of the GPU at a are others now" },
-		{ { .mig = "a=1/0" }, { .mig = "a=1/0+2/0" }, "the MIG devices of the GPU at a are others now" },
+		{ { .gpus = "aa=X" }, { .gpus = "a=X" }, "the GPU at aa is no longer there" },
+		{ { .mig = "" }, { .mig = "a=1/0" }, "the MIG devices of the GPU at a have changed" },
+		{ { .mig = "a=1/0" }, { .mig = "" }, "the MIG devices of the GPU at a have changed" },
+		{ { .mig = "a=1/0" }, { .mig = "a=1/0+2/0" }, "the MIG devices of the GPU at a have changed" },
 		{ { .mig = "a=1/0,b=3/1" }, { .mig = "a=1/0,b=3/1" }, NULL },
 	};
 	struct graft_error err = { .status = GRAFT_OK };
@@ -331,12 +335,11 @@ static void test_narrow_compare(void **state)
 		{ "00000000:1b:00.0=GPU-aaaa,00000000:1c:00.0=,00000001:1b:00.0=", "", NULL },
 		{ "00000000:1b:00.0=GPU-dddd,00000000:1c:00.0=,00000001:1b:00.0=", "",
 		  "at 00000000:1b:00.0 there is another GPU: GPU-dddd instead of GPU-aaaa" },
-		{ "00000000:1b:00.0=GPU-aaaa,00000000:1c:00.0=", "",
-		  "the GPU at 00000001:1b:00.0 is not there any more" },
+		{ "00000000:1b:00.0=GPU-aaaa,00000000:1c:00.0=", "", "the GPU at 00000001:1b:00.0 is no longer there" },
 		{ "00000000:1b:00.0=GPU-aaaa,00000000:1c:00.0=,00000000:1d:00.0=GPU-dddd,00000001:1b:00.0=", "",
 		  "the GPU at 00000000:1d:00.0 is new" },
 		{ "00000000:1b:00.0=GPU-aaaa,00000000:1c:00.0=,00000001:1b:00.0=", "00000000:1b:00.0=1/0",
-		  "the MIG devices of the GPU at 00000000:1b:00.0 are others now" },
+		  "the MIG devices of the GPU at 00000000:1b:00.0 have changed" },
 	};
 	static const char *const devices[] = { "0" };
 
@@ -354,7 +357,10 @@ static void test_narrow_compare(void **state)
 	}
 }
 
-/* Nodes are numbered anew when the driver leaves a GPU alone: the device would be another one. */
+/*
+ * Nodes get other numbers when the driver leaves a GPU alone, so a number would mean another
+ * device.
+ */
 static void test_compare_nodes(void **state)
 {
 	static struct graft_cdi_node nodes[] = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of Tegra boards: selection (SPEC runtime-and-hook 9.3, 14.18), edits and their order (9.4), and that none is none (Q13). */
+/*
+ * Plans of Tegra boards: selection (SPEC runtime-and-hook 9.3, 14.18), edits and their order (SPEC runtime-and-hook 9.4), and that none is none (SPEC
+ * runtime-and-hook Q13).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +15,7 @@
 
 #include "../allocation.h"
 #include "base/cleanup.h"
-#include "plan/csv.h"
+#include "plan/plan_csv.h"
 
 static struct graft_node orin_nodes[] = {
 	{ .path = "/dev/nvidia0", .major = 195, .minor = 0, .present = true, .mode = 0666 },
@@ -157,7 +160,10 @@ static void test_selection(void **state)
 	}
 }
 
-/* Two GPUs of which none, or both, are integrated, or in the wrong order, count as one, and somebody is told. */
+/*
+ * Two GPUs of which none, or both, are integrated, or in the wrong order, count as one, and a
+ * warning is logged.
+ */
 static void test_fallback(void **state)
 {
 	static const char *const all[] = { "all" };
@@ -290,7 +296,7 @@ static void test_no_nodes(void **state)
 	(void)state;
 	assert_int_equal(graft_csv_plan(&empty, &selection, &policy, &plan, &err), -1);
 	assert_int_equal(err.status, GRAFT_NOT_FOUND);
-	assert_non_null(strstr(err.msg, "no device node that is there"));
+	assert_non_null(strstr(err.msg, "no device node that the CSV files of this board list exists"));
 	selection.integrated = false;
 	assert_int_equal(graft_csv_plan(&empty, &selection, &policy, &plan, &err), 0);
 	assert_string_equal(text_of(plan), "env NVIDIA_VISIBLE_DEVICES = void\n");

@@ -145,6 +145,15 @@ static void test_words(void **state)
 		{ HOOK "update-ldcache\ncreateContainer /bin/x|E=0|x\n", NULL },
 		{ "createContainer /usr/local/bin/nvidia-cdi-hook|E=0|x update-ldcache\n", NULL },
 		{ HOOK "update-ldcache\nprestart " HOOK_PROGRAM "|E=0|x update-ldcache\n", NULL },
+		/* Limits of GPU memory, which this container does not ask for. */
+		{ HOOK "update-ldcache\ncreateRuntime " HOOK_PROGRAM
+		       "|E=0|nvidia-cdi-hook apply-cuda-memory-limits --driver-root / --gpu-id 0\n",
+		  "" },
+		{ HOOK "update-ldcache\ncreateRuntime /bin/x|E=0|nvidia-cdi-hook apply-cuda-memory-limits\n", NULL },
+		{ HOOK "update-ldcache\ncreateRuntime " HOOK_PROGRAM "|E=0|nvidia-cdi-hook update-ldcache\n", NULL },
+		/* One of the image's comes after all of these. */
+		{ HOOK "update-ldcache\nstartContainer " HOOK_PROGRAM "||x chmod\n", "" },
+		{ "startContainer " HOOK_PROGRAM "||x chmod\n", NULL },
 		{ "createContainer " HOOK_PROGRAM "|E=0|nvidia-cdi-hook\n", NULL },
 		{ "createContainer " HOOK_PROGRAM "|E=0|nvidia-ctk hook update-ldcache\n", NULL },
 		/* Options that are the hook's to judge. */
@@ -188,6 +197,19 @@ static void assert_same(const char *value, const char *expected)
 	assert_int_equal(value != NULL, expected != NULL);
 	if (value)
 		assert_string_equal(value, expected);
+}
+
+static void test_memory_limits(void **state)
+{
+	const char *env[] = { "A=1", "NVIDIA_GPU_MEMORY_REQUEST=1Gi" };
+	struct graft_cdi_edits edits = hook_rows_parse(HOOK "update-ldcache\ncreateRuntime " HOOK_PROGRAM
+							    "|E=0|nvidia-cdi-hook apply-cuda-memory-limits\n");
+	struct graft_oci_spec spec = { .env = env, .n_env = 1 };
+
+	(void)state;
+	assert_result(0, convert(&edits, &spec, NULL), "");
+	spec.n_env = 2;
+	assert_result(1, convert(&edits, &spec, NULL), NULL);
 }
 
 static void test_timeout(void **state)
@@ -574,7 +596,7 @@ static void test_development_links(void **state)
 	}
 }
 
-/* Without update-ldcache nobody asked for sonames' links. */
+/* Without update-ldcache no links for sonames are requested. */
 static void test_links_only(void **state)
 {
 	const struct graft_image image = image_of_tests();
@@ -639,7 +661,8 @@ static void test_compat_is_found_first(void **state)
 		  "libcuda.so.1 => " COMPAT "/libcuda.so.560.35.05 303\n"
 		  "libcuda.so => " COMPAT "/libcuda.so.560.35.05 303\n"
 		  "libcudadebugger.so.1 => " COMPAT "/libcudadebugger.so.560.35.05 303\n" DRIVER_CACHE COVER PROFILE(
-		      "0x2") "refused " COMPAT "/libnameless.so.560.35.05: the loader has no name to find it by\n"
+		      "0x2") "refused " COMPAT
+			     "/libnameless.so.560.35.05: it has no soname by which the loader could find it\n"
 			     "refused /usr/local/cuda/libelsewhere.so.1: in another directory than libcuda\n");
 }
 
@@ -658,15 +681,16 @@ static void test_compat_is_refused(void **state)
 		{ COMPAT "/libcuda.so.570.1", "libcuda.so.1", 0x303, 570 },
 	};
 	static struct graft_compat_library none[] = { { COMPAT "/libcuda.so.1", "libcuda.so.1", 0x303, 1 } };
-	static const char several[] = "there is not exactly one libcuda beside it, so nobody knows what it suits";
+	static const char several[] =
+	    "its directory does not have exactly one libcuda, so the drivers that it works with are not known";
 	static const struct {
 		struct graft_compat_library *compat;
 		size_t n;
 		const char *why;
 	} rows[] = {
 		{ NULL, 0, NULL },
-		{ same, 1, "libcuda beside it is not of a newer major version than the driver: not needed" },
-		{ noted, 1, "by its own word libcuda beside it does not suit this driver, or is not newer" },
+		{ same, 1, "the libcuda beside it has no newer major version than the driver: not needed" },
+		{ noted, 1, "the libcuda beside it states that it does not work with this driver, or is not newer" },
 		{ two, 2, several },
 		{ none, 1, several },
 	};
@@ -702,7 +726,7 @@ static void test_compat_by_its_own_word(void **state)
 							   "/opt/compat/libcuda.so.560.35.05 303\n");
 }
 
-/* What the image has is nobody's matter when the hook is not there. */
+/* Without the hook, the contents of the image do not matter. */
 static void test_compat_without_hook(void **state)
 {
 	const struct graft_image image = image_with_compat(newer, GRAFT_COUNT(newer));
@@ -744,7 +768,7 @@ static void test_rules(void **state)
 		{ "spec-link", "the specification asks for it" },
 		{ "soname-link", "programs ask for the library by its soname" },
 		{ "spec-ldcache", "the specification asks for it" },
-		{ "driver-params", "the driver's libraries are told to leave device nodes alone" },
+		{ "driver-params", "keeps the driver's libraries from creating device nodes" },
 		{ "application-profile", "keeps EGL from showing GPUs that were not selected" },
 		{ "application-profile", "keeps EGL from showing GPUs that were not selected" },
 	};
@@ -847,6 +871,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_words, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_timeout, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_memory_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_links_and_mounts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_compat_words, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_compat_and_mounts, setup, teardown),

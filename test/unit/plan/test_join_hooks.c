@@ -12,35 +12,11 @@
 #include <string.h>
 
 #include "../allocation.h"
-#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "hook_rows.h"
-#include "plan/join_hooks.h"
+#include "plan/spec_hooks.h"
 
 #define PROGRAM HOOK_PROGRAM
-
-static void add_words(struct graft_buffer *out, const char *const *words, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		graft_buffer_printf(out, "%s%s", i > 0 ? " " : "", words[i]);
-}
-
-static void assert_hooks(const struct graft_cdi_edits *edits, const char *text)
-{
-	struct graft_buffer out = { .max = 0 };
-
-	for (size_t i = 0; i < edits->n_hooks; i++) {
-		const struct graft_cdi_hook *hook = &edits->hooks[i];
-
-		graft_buffer_printf(&out, "%s %s|", hook->stage, hook->path);
-		add_words(&out, hook->env, hook->n_env);
-		graft_buffer_string(&out, "|");
-		add_words(&out, hook->args, hook->n_args);
-		graft_buffer_string(&out, "\n");
-	}
-	assert_string_equal(graft_buffer_text(&out), text);
-	graft_buffer_done(&out);
-}
 
 static const struct {
 	const char *before, *after;
@@ -86,7 +62,10 @@ static const struct {
 #define ROOT "/run/bundle/rootfs"
 #define TOLD HOOK "sequence --rootfs " ROOT " "
 
-/* What is told the root is a sequence, of one hook as well; what is not joined is not told. */
+/*
+ * A hook that gets the root is a sequence, also a single one; a hook that is not joined does not
+ * get it.
+ */
 static const struct {
 	const char *before, *after;
 } told_rows[] = {
@@ -118,8 +97,8 @@ static void test_told_rows(void **state)
 		struct graft_cdi_edits edits = hook_rows_parse(told_rows[i].before), given = edits;
 
 		assert_int_equal(graft_join_hooks(PROGRAM, ROOT, arena, &edits, NULL), 0);
-		assert_hooks(&edits, told_rows[i].after ? told_rows[i].after : told_rows[i].before);
-		assert_hooks(&given, told_rows[i].before);
+		hook_rows_assert(&edits, told_rows[i].after ? told_rows[i].after : told_rows[i].before);
+		hook_rows_assert(&given, told_rows[i].before);
 	}
 }
 
@@ -130,7 +109,7 @@ static void test_rows(void **state)
 		struct graft_cdi_edits edits = hook_rows_parse(rows[i].before);
 
 		assert_int_equal(graft_join_hooks(PROGRAM, NULL, arena, &edits, NULL), 0);
-		assert_hooks(&edits, rows[i].after ? rows[i].after : rows[i].before);
+		hook_rows_assert(&edits, rows[i].after ? rows[i].after : rows[i].before);
 	}
 }
 
@@ -144,11 +123,11 @@ static void test_timeout(void **state)
 	edits.hooks[1].has_timeout = true;
 	edits.hooks[1].timeout = 5;
 	assert_int_equal(graft_join_hooks(PROGRAM, NULL, arena, &edits, NULL), 0);
-	assert_hooks(&edits, text);
+	hook_rows_assert(&edits, text);
 	assert_true(edits.hooks[1].has_timeout);
 	assert_int_equal(edits.hooks[1].timeout, 5);
 	assert_int_equal(graft_join_hooks(PROGRAM, ROOT, arena, &edits, NULL), 0);
-	assert_hooks(&edits, TOLD "chmod\n" HOOK "chmod\n" TOLD "chmod\n");
+	hook_rows_assert(&edits, TOLD "chmod\n" HOOK "chmod\n" TOLD "chmod\n");
 	assert_true(edits.hooks[1].has_timeout);
 }
 
@@ -159,7 +138,7 @@ static void test_input_stays(void **state)
 
 	(void)state;
 	assert_int_equal(graft_join_hooks(PROGRAM, NULL, arena, &edits, NULL), 0);
-	assert_hooks(&given, rows[1].before);
+	hook_rows_assert(&given, rows[1].before);
 }
 
 static void fail_allocations(const char *root, const char *after)
@@ -176,8 +155,8 @@ static void fail_allocations(const char *root, const char *after)
 		(void)allocation_failed();
 		if (rc < 0)
 			assert_int_equal(err.status, GRAFT_NO_MEMORY);
-		assert_hooks(&edits, rc < 0 ? rows[1].before : after);
-		assert_hooks(&given, rows[1].before);
+		hook_rows_assert(&edits, rc < 0 ? rows[1].before : after);
+		hook_rows_assert(&given, rows[1].before);
 		(void)graft_arena_free(own);
 		assert_true(n < 100);
 	}

@@ -25,7 +25,6 @@ struct result {
 static void make(struct result *result, const struct fixture *f, const char *devices, const char *capabilities,
 		 void (*change)(struct graft_request *request))
 {
-	const char *prefix;
 
 	memset(result, 0, sizeof(*result));
 	result->request = graft_request_new();
@@ -34,10 +33,27 @@ static void make(struct result *result, const struct fixture *f, const char *dev
 	assert_int_equal(graft_request_capabilities(result->request, capabilities, &result->err), 0);
 	if (change)
 		change(result->request);
-	assert_int_equal(
-	    graft_select(&f->inventory, result->request, result->arena, &result->selection, &prefix, &result->err), 0);
+	assert_int_equal(graft_select(&f->inventory, result->request, result->arena, &result->selection, &result->err),
+			 0);
 	result->result = graft_plan_make(&f->inventory, result->request, &f->policy, &result->selection, &result->plan,
 					 &result->err);
+}
+
+static void refuse_selection(const struct fixture *f, const char *devices)
+{
+	struct graft_request *request = graft_request_new();
+	struct graft_arena *arena = graft_arena_new(1 << 20);
+	struct graft_selection selection;
+	struct graft_error err = { .status = GRAFT_OK };
+	char expected[64];
+
+	assert_int_equal(graft_request_devices(request, devices, &err), 0);
+	assert_int_equal(graft_select(&f->inventory, request, arena, &selection, &err), -1);
+	assert_int_equal(err.status, GRAFT_UNKNOWN_DEVICE);
+	(void)snprintf(expected, sizeof(expected), "%s: unknown device", devices);
+	assert_string_equal(err.msg, expected);
+	(void)graft_request_free(request);
+	(void)graft_arena_free(arena);
 }
 
 static void done(struct result *result)
@@ -103,7 +119,8 @@ static void check_invariants(const struct graft_plan *plan)
 			assert_null(strstr(edit->target, ".."));
 		}
 		if (mounts) {
-			assert_true((edit->flags & GRAFT_MOUNT_NOSUID) != 0); /* SPEC 11, invariant 6 */
+			/* SPEC libnvidia-container 11, invariant 6 */
+			assert_true((edit->flags & GRAFT_MOUNT_NOSUID) != 0);
 			assert_true(edit->mode != 0);
 		}
 		if (edit->kind == GRAFT_EDIT_BIND) {
@@ -145,7 +162,7 @@ static void check_invariants(const struct graft_plan *plan)
 	}
 }
 
-/* SPEC 9.4 to 9.7: the order that callers who read mounts know. */
+/* SPEC libnvidia-container 9.4 to 9.7: the order that callers who read mounts know. */
 static void test_order(void **state)
 {
 	static const char *const order[] = { "procfs-view",  "application-profile", "binary",
@@ -217,7 +234,7 @@ static void test_procfs_view(void **state)
 	assert_true(refuses(r.plan, "procfs directory of GPU 2"));
 	done(&r);
 
-	/* nothing to put it on: told, and nothing is put below it */
+	/* no place to mount it: reported, and nothing is put below it */
 	f.policy.image.proc_driver = false;
 	make(&r, &f, "all", NULL, NULL);
 	assert_true(refuses(r.plan, "procfs view"));
@@ -350,7 +367,7 @@ static void test_library_links(void **state)
 	done(&r);
 }
 
-/* SPEC 9.2 */
+/* SPEC libnvidia-container 9.2 */
 static void test_targets(void **state)
 {
 	static const struct {
@@ -519,6 +536,36 @@ static void test_sockets_are_writable_and_optional(void **state)
 	done(&r);
 }
 
+/* What the command line of the existing stack does not give may find no place in the container. */
+static void test_dispensable(void **state)
+{
+	static const struct {
+		enum graft_edit_kind kind;
+		const char *target;
+		bool dispensable;
+	} rows[] = {
+		{ GRAFT_EDIT_BIND, "/etc/OpenCL/vendors/nvidia.icd", true },
+		{ GRAFT_EDIT_BIND, "/etc/vulkan/icd.d/nvidia_icd.json", true },
+		{ GRAFT_EDIT_BIND, "/usr/bin/nvidia-smi", false },
+		{ GRAFT_EDIT_BIND, "/tmp/nvidia-mps", false },
+	};
+	struct fixture f;
+	struct result r;
+
+	(void)state;
+	fixture_init(&f);
+	make(&r, &f, "0", "all", NULL);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const struct graft_edit *edit = expect(r.plan, rows[i].kind, rows[i].target);
+
+		assert_true(edit && edit->dispensable == rows[i].dispensable);
+	}
+	for (size_t i = 0; i < r.plan->n_edits; i++)
+		if (r.plan->edits[i].kind != GRAFT_EDIT_BIND && r.plan->edits[i].kind != GRAFT_EDIT_SYMLINK)
+			assert_false(r.plan->edits[i].dispensable);
+	done(&r);
+}
+
 static void test_mig_devices(void **state)
 {
 	static const char access[] = "/proc/driver/nvidia/capabilities/gpu1/mig/gi1/access";
@@ -594,7 +641,7 @@ static void test_mig_config(void **state)
 	assert_false(allows(r.plan, 234, 2));
 	assert_true(allows(r.plan, 234, 10)); /* of caps_nodes */
 	assert_false(allows(r.plan, 234, 20));
-	/* it takes the place of access to single devices */
+	/* it replaces access to single devices */
 	assert_null(find(r.plan, GRAFT_EDIT_BIND, "/proc/driver/nvidia/capabilities/gpu1/mig/gi1/access"));
 	done(&r);
 
@@ -884,6 +931,11 @@ static void test_platforms(void **state)
 		f.inventory.nodes = tegra;
 		f.inventory.n_nodes = 2;
 		f.inventory.n_proc_files = 0;
+		/* A board that lists no GPU has one, and no word but these two means it. */
+		if (!rows[i].granted && rows[i].devices[0] != '\0') {
+			refuse_selection(&f, rows[i].devices);
+			continue;
+		}
 		make(&r, &f, rows[i].devices, "compute", NULL);
 		check_invariants(r.plan);
 		assert_int_equal(count(r.plan, GRAFT_EDIT_DEVICE), rows[i].granted ? 2 : 0);
@@ -892,7 +944,7 @@ static void test_platforms(void **state)
 	}
 }
 
-/* One node leads to all GPUs of WSL2: what cannot be hidden is told. */
+/* One node leads to all GPUs of WSL2: what cannot be hidden is reported. */
 static void test_wsl_with_listed_gpus(void **state)
 {
 	static struct graft_node dxg[] = { FIXTURE_NODE("/dev/dxg", 10, 125) };
@@ -1046,6 +1098,7 @@ int main(void)
 		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_exclusions),
 		cmocka_unit_test(test_sockets_are_writable_and_optional),
+		cmocka_unit_test(test_dispensable),
 		cmocka_unit_test(test_mig_devices),
 		cmocka_unit_test(test_mig_config),
 		cmocka_unit_test(test_imex_channels),

@@ -37,7 +37,6 @@ static void setup(struct fixture *f)
 static void make(struct result *result, const struct fixture *f, const char *devices, const char *capabilities,
 		 void (*change)(struct graft_request *request))
 {
-	const char *prefix;
 
 	memset(result, 0, sizeof(*result));
 	result->request = graft_request_new();
@@ -47,8 +46,8 @@ static void make(struct result *result, const struct fixture *f, const char *dev
 	assert_int_equal(graft_request_capabilities(result->request, capabilities, &result->err), 0);
 	if (change)
 		change(result->request);
-	assert_int_equal(
-	    graft_select(&f->inventory, result->request, result->arena, &result->selection, &prefix, &result->err), 0);
+	assert_int_equal(graft_select(&f->inventory, result->request, result->arena, &result->selection, &result->err),
+			 0);
 	result->result = graft_plan_make(&f->inventory, result->request, &f->policy, &result->selection, &result->plan,
 					 &result->err);
 }
@@ -160,7 +159,7 @@ static void check_invariants(const struct graft_plan *plan)
 	}
 }
 
-/* SPEC 7.2, 7.5: devices first, what they have in common after them, then what only the root or a hook can do; links before the cache. */
+/* SPEC runtime-and-hook 7.2, 7.5: devices first, what they have in common after them, then what only the root or a hook can do; links before the cache. */
 static void test_order(void **state)
 {
 	static const char *const order[] = {
@@ -221,7 +220,7 @@ static void test_paths_are_the_hosts(void **state)
 	done(&r);
 }
 
-/* A program is at the host's path, unless it is one where nobody looks for programs. */
+/* A program is at the host's path, unless that is not in a usual PATH. */
 static void test_programs(void **state)
 {
 	static const struct {
@@ -247,7 +246,7 @@ static void test_programs(void **state)
 	}
 }
 
-/* SPEC 7.4 */
+/* SPEC runtime-and-hook 7.4 */
 static void test_gpu(void **state)
 {
 	struct fixture f;
@@ -264,7 +263,7 @@ static void test_gpu(void **state)
 			    "symlink /dev/dri/by-path/pci-0000:1b:00.0-card -> ../card1\n"
 			    "symlink /dev/dri/by-path/pci-0000:1b:00.0-render -> ../renderD129");
 	done(&r);
-	/* Q12: by index and by UUID is one GPU */
+	/* SPEC runtime-and-hook Q12: by index and by UUID is one GPU */
 	make(&r, &f, "0,GPU-aaaa,0000:1b:00.0", EVERYTHING, NULL);
 	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia0");
 	assert_int_equal(r.plan->n_grants, 1);
@@ -275,7 +274,7 @@ static void test_gpu(void **state)
 	assert_string_equal(edits_of(&r, "drm-link"), "");
 	assert_string_equal(refusal(r.plan, "DRM nodes of GPU 0: 2"), "neither graphics nor display was asked for");
 	done(&r);
-	/* another GPU's are nobody's business */
+	/* another GPU's do not matter */
 	make(&r, &f, "2", EVERYTHING, NULL);
 	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia7");
 	assert_string_equal(edits_of(&r, "drm-node"), "");
@@ -323,7 +322,7 @@ static void test_graphics_in_a_namespace(void **state)
 	done(&r);
 }
 
-/* SPEC 7.4: a MIG device brings the parent's node and two capability nodes, and nothing of the whole GPU. */
+/* SPEC runtime-and-hook 7.4: a MIG device brings the parent's node and two capability nodes, and nothing of the whole GPU. */
 static void test_mig(void **state)
 {
 	struct fixture f;
@@ -355,7 +354,10 @@ static void test_mig(void **state)
 	done(&r);
 }
 
-/* SPEC 7.4: display nodes go with profiles that have graphics; which one a MIG device has, NVML knows, and is asked only where it can matter. */
+/*
+ * SPEC runtime-and-hook 7.4: display nodes go with profiles that have graphics; which one a MIG device has, NVML knows, and is asked only where it
+ * can matter.
+ */
 static void test_mig_with_graphics(void **state)
 {
 	struct fixture f;
@@ -408,7 +410,7 @@ static void ask_mig_both(struct graft_request *request)
 	request->mig_config = request->mig_monitor = true;
 }
 
-/* Each node with its rule: a rule without a node could not be told to a low-level runtime. */
+/* Each node with its rule: a low-level runtime cannot get a rule without a node. */
 static void test_mig_config(void **state)
 {
 	struct fixture f;
@@ -472,7 +474,7 @@ static void test_mig_config_of_instances_to_come(void **state)
 	done(&r);
 }
 
-/* SPEC 7.4: "all" is what programs can run on. */
+/* SPEC runtime-and-hook 7.4: "all" is what programs can run on. */
 static void test_all(void **state)
 {
 	struct fixture f;
@@ -496,7 +498,7 @@ static void test_all(void **state)
 	done(&r);
 }
 
-/* SPEC 7.4, 15.3: the driver and its control nodes, no GPU. */
+/* SPEC runtime-and-hook 7.4, 15.3: the driver and its control nodes, no GPU. */
 static void test_none(void **state)
 {
 	struct fixture f;
@@ -519,7 +521,7 @@ static void test_none(void **state)
 	done(&r);
 }
 
-/* SPEC 7.5 (1), 7.9: sorted; what is not there is left out, except what nothing works without. */
+/* SPEC runtime-and-hook 7.5 (1), 7.9: sorted; what is not there is left out, except what nothing works without. */
 static void test_control_nodes(void **state)
 {
 	struct fixture f;
@@ -558,7 +560,7 @@ static void open_gds(struct graft_request *request)
 	request->gates = 1u << GRAFT_GATE_GDS | 1u << GRAFT_GATE_NVSWITCH;
 }
 
-/* SPEC 7.10: nothing found is no error. */
+/* SPEC runtime-and-hook 7.10: nothing found is no error. */
 static void test_gates(void **state)
 {
 	struct fixture f;
@@ -572,7 +574,7 @@ static void test_gates(void **state)
 	assert_string_equal(edits_of(&r, "gate-file"), "bind /run/udev\nbind /etc/cufile.json");
 	assert_int_equal(expect(r.plan, GRAFT_EDIT_BIND, "/run/udev")->type, GRAFT_SOURCE_DIRECTORY);
 	assert_string_equal(expect(r.plan, GRAFT_EDIT_BIND, "/etc/cufile.json")->source, "/usr/local/cuda/cufile.json");
-	assert_string_equal(refusal(r.plan, "nvswitch"), "the host has no device node of it");
+	assert_string_equal(refusal(r.plan, "nvswitch"), "the host has no device node for it");
 	assert_null(refusal(r.plan, "gds"));
 	done(&r);
 	make(&r, &f, "0", EVERYTHING, NULL);
@@ -604,7 +606,7 @@ static void ask_all_channels(struct graft_request *request)
 	assert_int_equal(graft_request_imex_word(request, "all", &err), 0);
 }
 
-/* SPEC 7.11 */
+/* SPEC runtime-and-hook 7.11 */
 static void test_imex(void **state)
 {
 #define CHANNELS "/dev/nvidia-caps-imex-channels"
@@ -636,7 +638,7 @@ static void test_imex(void **state)
 	done(&r);
 }
 
-/* SPEC 7.5 (3): sonames, the few names of SPEC 9.5, the host's development links, plug-ins of graphics. */
+/* SPEC runtime-and-hook 7.5 (3): sonames, the few names of SPEC libnvidia-container 9.5, the host's development links, plug-ins of graphics. */
 static void test_links(void **state)
 {
 	struct fixture f;
@@ -735,7 +737,7 @@ static void test_capabilities(void **state)
 	}
 }
 
-/* SPEC 6.6, 7.5: the loader's cache has what was mounted, where it was mounted. */
+/* SPEC runtime-and-hook 6.6, 7.5: the loader's cache has what was mounted, where it was mounted. */
 static void test_loader_cache(void **state)
 {
 	static const char *dirs[] = { "/usr/lib/", "/lib64" };
@@ -839,7 +841,7 @@ static void test_compat_refused(void **state)
 	f.policy.image.compat = compat;
 	f.policy.image.n_compat = 2;
 	make(&r, &f, "0", EVERYTHING, NULL);
-	assert_non_null(strstr(refusal(r.plan, compat[0].path), "not exactly one libcuda"));
+	assert_non_null(strstr(refusal(r.plan, compat[0].path), "not have exactly one libcuda"));
 	done(&r);
 	f.policy.image.n_compat = 1;
 	make(&r, &f, "0", EVERYTHING, NULL);
@@ -857,7 +859,7 @@ static void test_compat_refused(void **state)
 	done(&r);
 }
 
-/* SPEC 7.7: what a hook would do is left out, and nothing else. */
+/* SPEC runtime-and-hook 7.7: what a hook would do is left out, and nothing else. */
 static void test_disabled_hooks(void **state)
 {
 	static const struct {
@@ -898,7 +900,7 @@ static void test_disabled_hooks(void **state)
 	done(&whole);
 }
 
-/* SPEC 6.6: only where the host's own file says something else. */
+/* SPEC runtime-and-hook 6.6: only where the host's own file says something else. */
 static void test_params(void **state)
 {
 	static const struct {
@@ -964,7 +966,7 @@ static void without_daemons(struct graft_request *request)
 	request->no_persistenced = request->no_fabricmanager = request->no_mps = true;
 }
 
-/* SPEC 7.8, disable-ipc-discoverer */
+/* SPEC runtime-and-hook 7.8, disable-ipc-discoverer */
 static void test_without_daemons(void **state)
 {
 	struct fixture f;
@@ -982,7 +984,7 @@ static void test_without_daemons(void **state)
 	done(&r);
 }
 
-/* Q11: WSL2 honours "none", unlike what it takes the place of. */
+/* SPEC runtime-and-hook Q11: WSL2 honours "none", unlike the existing stack. */
 static void test_wsl(void **state)
 {
 	static struct graft_node dxg[] = { FIXTURE_NODE("/dev/dxg", 10, 125) };

@@ -16,13 +16,12 @@ static int check(const struct graft_inventory *inventory, const char *devices, c
 	struct graft_request *request = graft_request_new();
 	struct graft_arena *arena = graft_arena_new(1 << 20);
 	struct graft_selection selection = { 0 };
-	const char *prefix;
 	int result;
 
 	assert_int_equal(graft_request_devices(request, devices, err), 0);
 	for (; *expressions; expressions++)
 		assert_int_equal(graft_request_requirement(request, *expressions, err), 0);
-	assert_int_equal(graft_select(inventory, request, arena, &selection, &prefix, err), 0);
+	assert_int_equal(graft_select(inventory, request, arena, &selection, err), 0);
 	result = graft_plan_check_requirements(inventory, request, &selection, ret_missing, err);
 	(void)graft_request_free(request);
 	(void)graft_arena_free(arena);

@@ -15,7 +15,6 @@ struct choice {
 	struct graft_request *request;
 	struct graft_arena *arena;
 	struct graft_selection selection;
-	const char *prefix;
 	struct graft_error err;
 	int result;
 };
@@ -29,8 +28,7 @@ static void choose(struct choice *choice, const struct graft_inventory *inventor
 	assert_int_equal(graft_request_devices(choice->request, devices, &choice->err), 0);
 	choice->request->mig_config = mig_config;
 	choice->request->mig_monitor = mig_monitor;
-	choice->result = graft_select(inventory, choice->request, choice->arena, &choice->selection, &choice->prefix,
-				      &choice->err);
+	choice->result = graft_select(inventory, choice->request, choice->arena, &choice->selection, &choice->err);
 }
 
 static void done(struct choice *choice)
@@ -108,7 +106,7 @@ static void test_words(void **state)
 			assert_int_equal(choice.result, -1);
 			assert_int_equal(choice.err.status, GRAFT_UNKNOWN_DEVICE);
 			assert_string_equal(choice.err.msg, text);
-			assert_string_equal(choice.prefix, "device error");
+			assert_string_equal(graft_error_step(&choice.err), "device error");
 			assert_int_equal(choice.selection.n_gpus, 0);
 			assert_int_equal(choice.selection.n_migs, 0);
 		}
@@ -116,7 +114,7 @@ static void test_words(void **state)
 	}
 }
 
-/* SPEC 3.5: with no GPU nothing is validated. An excluded one does not count. */
+/* SPEC libnvidia-container 3.5: with no GPU nothing is validated. An excluded one does not count. */
 static void test_no_gpus(void **state)
 {
 	struct fixture f;
@@ -137,6 +135,33 @@ static void test_no_gpus(void **state)
 	assert_true(choice.selection.all);
 	assert_int_equal(choice.selection.n_mig_config_gpus, 0);
 	done(&choice);
+}
+
+/* A Tegra board has one GPU, which its driver does not list. */
+static void test_board(void **state)
+{
+	static const struct {
+		const char *words;
+		bool known;
+	} rows[] = {
+		{ "all", true }, { "0", true },      { "0,all", true },           { "", true },
+		{ "1", false },  { "GPU-x", false }, { "0,0000:00:00.0", false }, { "0:0", false },
+	};
+	struct fixture f;
+	struct choice choice;
+
+	(void)state;
+	fixture_init(&f);
+	f.inventory.n_gpus = 0;
+	f.inventory.platform = GRAFT_PLATFORM_TEGRA;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		print_message("# %s\n", rows[i].words);
+		choose(&choice, &f.inventory, rows[i].words, false, false);
+		assert_int_equal(choice.result, rows[i].known ? 0 : -1);
+		if (!rows[i].known)
+			assert_int_equal(choice.err.status, GRAFT_UNKNOWN_DEVICE);
+		done(&choice);
+	}
 }
 
 static void test_missing_facts(void **state)
@@ -187,7 +212,7 @@ static void test_mig_config_and_monitor(void **state)
 		const char *devices;
 		bool config, monitor;
 		size_t n_config, n_monitor;
-		const char *prefix, *error;
+		const char *step, *error;
 	} rows[] = {
 		{ "all", true, true, 2, 2, NULL, NULL },
 		{ "all", false, true, 0, 2, NULL, NULL },
@@ -195,9 +220,9 @@ static void test_mig_config_and_monitor(void **state)
 		{ "0", true, true, 0, 0, NULL, NULL },
 		{ "", true, true, 0, 0, NULL, NULL },
 		{ "1:0", true, false, 0, 0, "mig-config error",
-		  "cannot enable mig-config with specific MIG devices selected" },
+		  "all: cannot enable mig-config with specific MIG devices selected" },
 		{ "1:0", false, true, 0, 0, "mig-monitor error",
-		  "cannot enable mig-monitor with specific MIG devices selected" },
+		  "all: cannot enable mig-monitor with specific MIG devices selected" },
 		{ "1:0", false, false, 0, 0, NULL, NULL },
 	};
 	struct choice choice;
@@ -211,7 +236,7 @@ static void test_mig_config_and_monitor(void **state)
 		if (rows[i].error) {
 			assert_int_equal(choice.err.status, GRAFT_INVALID);
 			assert_string_equal(choice.err.msg, rows[i].error);
-			assert_string_equal(choice.prefix, rows[i].prefix);
+			assert_string_equal(graft_error_step(&choice.err), rows[i].step);
 		}
 		assert_int_equal(choice.selection.n_mig_config_gpus, rows[i].n_config);
 		assert_int_equal(choice.selection.n_mig_monitor_gpus, rows[i].n_monitor);
@@ -231,11 +256,10 @@ static void test_arena_exhausted(void **state)
 		struct graft_arena *arena = graft_arena_new(max);
 		struct graft_selection selection = { 0 };
 		struct graft_error err = { 0 };
-		const char *prefix;
 
 		assert_int_equal(graft_request_devices(request, "all", &err), 0);
 		request->mig_config = request->mig_monitor = true;
-		result = graft_select(&f.inventory, request, arena, &selection, &prefix, &err);
+		result = graft_select(&f.inventory, request, arena, &selection, &err);
 		if (result < 0) {
 			assert_int_equal(err.status, GRAFT_NO_MEMORY);
 			assert_int_equal(selection.n_gpus, 0);
@@ -249,8 +273,11 @@ static void test_arena_exhausted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),           cmocka_unit_test(test_no_gpus),
-		cmocka_unit_test(test_missing_facts),   cmocka_unit_test(test_mig_config_and_monitor),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_no_gpus),
+		cmocka_unit_test(test_board),
+		cmocka_unit_test(test_missing_facts),
+		cmocka_unit_test(test_mig_config_and_monitor),
 		cmocka_unit_test(test_arena_exhausted),
 	};
 

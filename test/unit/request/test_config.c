@@ -12,9 +12,11 @@
 
 #include "../allocation.h"
 #include "base/cleanup.h"
+#include "host/capability.h"
 #include "request/config.h"
 
 #define ALL_CAPABILITIES "compat32,compute,display,graphics,ngx,utility,video"
+#define CAPABILITIES     "all, compat32, compute, display, graphics, ngx, utility or video"
 
 /* The JSON form of what `text` configures, or the error's text; to be freed by the next call. */
 static const char *read_config(const char *text, const struct graft_config_host *host, bool *ret_failed)
@@ -81,6 +83,8 @@ static void test_defaults(void **state)
 		{ "nvidia-container-runtime.modes.cdi.spec-dirs", "[\"/etc/cdi\", \"/var/run/cdi\"]" },
 		{ "nvidia-container-runtime.modes.cdi.default-kind", "\"nvidia.com/gpu\"" },
 		{ "nvidia-container-runtime.modes.cdi.annotation-prefixes", "[\"cdi.k8s.io/\"]" },
+		{ "nvidia-container-runtime.modes.cdi.allowed-envvar-kinds",
+		  "[\"nvidia.com/*\", \"runtime.nvidia.com/*\"]" },
 		{ "nvidia-container-runtime.modes.jit-cdi.nvcdi-feature-flags", "[]" },
 		{ "nvidia-container-runtime.modes.jit-cdi.nvcdi-disable-hooks", "[]" },
 		{ "nvidia-container-runtime.modes.legacy.cuda-compat-mode", "\"ldconfig\"" },
@@ -373,12 +377,179 @@ static void test_example(void **state)
 	}
 }
 
+static void test_unknown(void **state)
+{
+	static const struct {
+		const char *text, *warnings[3];
+	} rows[] = {
+		{ "disable-require = true\n[nvidia-container-cli]\nno-cgroups = true", { NULL } },
+		{ "[nvidia-container-cli]\n\nno_cgroups = true",
+		  { "config.toml: line 3: ignoring unknown key 'nvidia-container-cli.no_cgroups' (did you mean "
+		    "'no-cgroups'?)" } },
+		{ "Disable-Require = true",
+		  { "config.toml: line 1: ignoring unknown key 'Disable-Require' (did you mean "
+		    "'disable-require'?)" } },
+		/* In the wrong table. */
+		{ "no-cgroups = true",
+		  { "config.toml: line 1: ignoring unknown key 'no-cgroups' (did you mean "
+		    "'nvidia-container-cli.no-cgroups'?)" } },
+		{ "nvidia-container-cli.cuda-compat-mode = 'mount'",
+		  { "config.toml: line 1: ignoring unknown key 'nvidia-container-cli.cuda-compat-mode' (did "
+		    "you mean "
+		    "'nvidia-container-runtime.modes.legacy.cuda-compat-mode'?)" } },
+		/* Our own keys count among those that are meant. */
+		{ "[nvidia-container-runtime.modes.cdi]\nallowed-envvar-kind = ['x']",
+		  { "config.toml: line 2: ignoring unknown key "
+		    "'nvidia-container-runtime.modes.cdi.allowed-envvar-kind' "
+		    ""
+		    "(did you mean 'allowed-envvar-kinds'?)" } },
+		/* Tables, whose keys are not told one by one. */
+		{ "\n[nvidia-container-runtimes]\nmode = 'cdi'\ndebug = '/x'",
+		  { "config.toml: line 2: ignoring unknown table 'nvidia-container-runtimes' (did you mean "
+		    "'nvidia-container-runtime'?)" } },
+		{ "[x]\ny = 1\n[features]\nelephant = true\n\"a b\" = 1",
+		  { "config.toml: line 1: ignoring unknown table 'x'",
+		    "config.toml: line 4: ignoring unknown key 'features.elephant'",
+		    "config.toml: line 5: ignoring unknown key 'features.\"a b\"'" } },
+		/* Upper case is read; keys of older releases may stay. */
+		{ "[NVIDIA-CONTAINER-RUNTIME]\nMODE = 'cdi'\ndebug = ''", { NULL } },
+		{ "[nvidia-container-runtime]\nexperimental = true\ndiscover-mode = 'legacy'\n[features]\ngds = "
+		  "true\nmofed = "
+		  "true\nnvswitch = true\ngdrcopy = true\ninclude-persistenced-socket = true",
+		  { NULL } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+		auto_toml struct graft_toml *toml = NULL;
+		struct graft_config config;
+		struct graft_error err = { 0 };
+		size_t n = 0;
+
+		assert_int_equal(graft_toml_parse("config.toml", rows[i].text, strlen(rows[i].text), &toml, &err), 0);
+		assert_int_equal(graft_config_read(toml, NULL, arena, &config, &err), 0);
+		while (n < GRAFT_COUNT(rows[i].warnings) && rows[i].warnings[n]) {
+			if (n >= config.unknown.n)
+				fail_msg("row %zu: no '%s'", i, rows[i].warnings[n]);
+			assert_string_equal(config.unknown.items[n], rows[i].warnings[n]);
+			n++;
+		}
+		if (config.unknown.n != n)
+			fail_msg("row %zu: also '%s'", i, config.unknown.items[n]);
+		graft_arena_free(arena);
+	}
+}
+
+static void test_many_unknown(void **state)
+{
+	struct graft_buffer text = { .max = 0 };
+	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+	auto_toml struct graft_toml *toml = NULL;
+	struct graft_strings unknown;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		graft_buffer_printf(&text, "key%d = 1\n", i);
+	assert_int_equal(graft_toml_parse("x", graft_buffer_text(&text), text.length, &toml, NULL), 0);
+	assert_int_equal(graft_config_find_unknown(toml, arena, &unknown, NULL), 0);
+	assert_int_equal(unknown.n, GRAFT_CONFIG_UNKNOWN_MAX);
+	graft_arena_free(arena);
+	graft_buffer_done(&text);
+}
+
+/* Each mistake as "KEY VALUE: ALLOWED". */
+static void test_mistakes(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *mistakes[3];
+	} rows[] = {
+		{ "", { NULL } },
+		{ "supported-driver-capabilities = ''", { NULL } },
+		{ "supported-driver-capabilities = 'all'", { NULL } },
+		{ "supported-driver-capabilities = 'compute,foo,,videos'",
+		  { "supported-driver-capabilities foo: " CAPABILITIES,
+		    "supported-driver-capabilities videos: " CAPABILITIES " (did you mean 'video'?)" } },
+		{ "[nvidia-container-runtime]\nlog-level = 'WARN'\nmode = 'jit-cdi'", { NULL } },
+		{ "[nvidia-container-runtime]\nlog-level = 'loud'\nmode = 'CDI'",
+		  { "nvidia-container-runtime.log-level loud: error, warning, warn, info, debug, panic, fatal or trace",
+		    "nvidia-container-runtime.mode CDI: auto, legacy, cdi, jit-cdi or csv (did you mean 'cdi'?)" } },
+		{ "[nvidia-container-runtime]\nmode = ''",
+		  { "nvidia-container-runtime.mode : auto, legacy, cdi, jit-cdi or csv" } },
+		{ "[nvidia-container-runtime.modes]\ncdi.default-kind = 'vendor.com/class_1'", { NULL } },
+		{ "[nvidia-container-runtime.modes]\ncdi.default-kind = 'nvidia/gpu='\nlegacy.cuda-compat-mode = "
+		  "'mnt'\n"
+		  "jit-cdi.nvcdi-disable-hooks = ['update-ldcache', 'chmod', 'create_symlinks']",
+		  { "nvidia-container-runtime.modes.cdi.default-kind nvidia/gpu=: VENDOR/CLASS",
+		    "nvidia-container-runtime.modes.jit-cdi.nvcdi-disable-hooks create_symlinks: all, create-symlinks, "
+		    "update-ldcache, enable-cuda-compat, disable-device-node-modification, update-application-profile "
+		    "or "
+		    "chmod (did you mean 'create-symlinks'?)",
+		    "nvidia-container-runtime.modes.legacy.cuda-compat-mode mnt: ldconfig, mount, hook or disabled" } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+		auto_toml struct graft_toml *toml = NULL;
+		struct graft_config_mistake *mistakes;
+		struct graft_config config;
+		struct graft_error err = { 0 };
+		size_t n, known = 0;
+		char text[512];
+
+		assert_int_equal(graft_toml_parse("config.toml", rows[i].text, strlen(rows[i].text), &toml, &err), 0);
+		assert_int_equal(graft_config_read(toml, NULL, arena, &config, &err), 0);
+		assert_int_equal(graft_config_find_mistakes(&config, arena, &mistakes, &n, &err), 0);
+		for (size_t k = 0; k < n; k++) {
+			(void)snprintf(text, sizeof(text), "%s %s: %s", mistakes[k].key, mistakes[k].value,
+				       mistakes[k].allowed);
+			if (k >= GRAFT_COUNT(rows[i].mistakes) || !rows[i].mistakes[k])
+				fail_msg("row %zu: also '%s'", i, text);
+			assert_string_equal(text, rows[i].mistakes[k]);
+		}
+		while (known < GRAFT_COUNT(rows[i].mistakes) && rows[i].mistakes[known])
+			known++;
+		assert_int_equal(n, known);
+		graft_arena_free(arena);
+	}
+}
+
+/* The words of the table are those that the programs take: capabilities from their own list. */
+static void test_allowed(void **state)
+{
+	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+	struct graft_config_mistake *mistakes;
+	struct graft_config config;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(graft_config_defaults(NULL, arena, &config, NULL), 0);
+	config.supported_driver_capabilities = "x";
+	config.runtime.cdi_default_kind = "";
+	assert_int_equal(graft_config_find_mistakes(&config, arena, &mistakes, &n, NULL), 0);
+	assert_int_equal(n, 2);
+	assert_string_equal(mistakes[0].allowed, CAPABILITIES);
+	assert_string_equal(mistakes[1].allowed, "VENDOR/CLASS");
+	for (unsigned int i = 0; i < GRAFT_CAP_BITS; i++) {
+		config.supported_driver_capabilities = graft_capability_names[i];
+		assert_int_equal(graft_config_find_mistakes(&config, arena, &mistakes, &n, NULL), 0);
+		assert_int_equal(n, 1);
+	}
+	graft_arena_free(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults), cmocka_unit_test(test_each_key), cmocka_unit_test(test_spellings),
-		cmocka_unit_test(test_refused),  cmocka_unit_test(test_host),     cmocka_unit_test(test_allocations),
-		cmocka_unit_test(test_document), cmocka_unit_test(test_manual),   cmocka_unit_test(test_example),
+		cmocka_unit_test(test_mistakes),     cmocka_unit_test(test_allowed),
+		cmocka_unit_test(test_defaults),     cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_many_unknown), cmocka_unit_test(test_each_key),
+		cmocka_unit_test(test_spellings),    cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_host),         cmocka_unit_test(test_allocations),
+		cmocka_unit_test(test_document),     cmocka_unit_test(test_manual),
+		cmocka_unit_test(test_example),
 	};
 
 	return cmocka_run_group_tests_name("config", tests, NULL, NULL);

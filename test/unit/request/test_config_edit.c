@@ -25,7 +25,7 @@ struct row {
 };
 
 static const struct row rows[] = {
-	/* SPEC 6.2, line by line */
+	/* SPEC ctk-and-cdi 6.2, line by line */
 	{ "", "undefined=new-value", NULL, NULL, "invalid config option: undefined field: \"undefined\"" },
 	{ "", "nvidia-container-cli.undefined", NULL, NULL, "invalid config option: undefined field: \"undefined\"" },
 	{ "", "disable-require", NULL, "disable-require = true\n", NULL },
@@ -69,7 +69,13 @@ static const struct row rows[] = {
 	/* names */
 	{ "", "", NULL, NULL, "invalid config option: undefined field: \"\"" },
 	{ "", "=x", NULL, NULL, "invalid config option: undefined field: \"\"" },
-	{ "", "disable-requir=true", NULL, NULL, "invalid config option: undefined field: \"disable-requir\"" },
+	{ "", "disable-requir=true", NULL, NULL,
+	  "invalid config option: undefined field: \"disable-requir\" (did you mean 'disable-require'?)" },
+	{ "", "no_cgroups=true", NULL, NULL,
+	  "invalid config option: undefined field: \"no_cgroups\" (did you mean 'nvidia-container-cli.no-cgroups'?)" },
+	{ "", "nvidia-container-runtime.log_level=x", NULL, NULL,
+	  "invalid config option: undefined field: \"log_level\" (did you mean "
+	  "'nvidia-container-runtime.log-level'?)" },
 	{ "", "a.b.c=true", NULL, NULL, "invalid config option: undefined field: \"a\"" },
 	{ "", "disable-require.x=true", NULL, NULL, "invalid config option: undefined field: \"x\"" },
 	{ "", "nvidia-container-runtime.modes.x.y=1", NULL, NULL, "invalid config option: undefined field: \"x\"" },
@@ -87,7 +93,7 @@ static const struct row rows[] = {
 	  "nvidia-container-cli = { root = \"/b\" }\n", NULL },
 	{ "DISABLE-REQUIRE = false\n", "disable-require", NULL, "DISABLE-REQUIRE = true\n", NULL },
 	{ "features = 3\n", "features.allow-ldconfig-from-container", NULL, NULL,
-	  "config.toml: 'features.allow-ldconfig-from-container' cannot be set: a part of it is no table" },
+	  "config.toml: 'features.allow-ldconfig-from-container' cannot be set: a part of it is not a table" },
 	/* the place of the sample, in the same table only, and only of that very line */
 	{ "#swarm-resource = \"DOCKER_RESOURCE_GPU\"\nx = 1\n", "swarm-resource=A", NULL,
 	  "swarm-resource = \"A\"\nx = 1\n", NULL },

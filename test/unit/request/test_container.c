@@ -26,6 +26,7 @@ struct input {
 	struct graft_oci_annotation annotations[MAX_ENTRIES];
 	const char *prefixes[MAX_ENTRIES];
 	const char *swarm;
+	const char *kinds[MAX_ENTRIES]; /* allowed-envvar-kinds; empty = the default */
 	bool privileged, refuse_unprivileged, accept_mounts, ignore_imex, disable_require;
 };
 
@@ -36,6 +37,8 @@ struct read {
 	struct graft_container container;
 	struct graft_oci_mount mounts[MAX_ENTRIES];
 };
+
+static const char *nvidia_kinds[] = { "nvidia.com/*", "runtime.nvidia.com/*" };
 
 static void prepare(struct input *input, struct read *r)
 {
@@ -57,6 +60,11 @@ static void prepare(struct input *input, struct read *r)
 	r->config.accept_volume_mounts = input->accept_mounts;
 	r->config.features.ignore_imex_channel_requests = input->ignore_imex;
 	r->config.disable_require = input->disable_require;
+	r->config.runtime.cdi_allowed_envvar_kinds = (struct graft_strings){ nvidia_kinds, GRAFT_COUNT(nvidia_kinds) };
+	if (input->kinds[0])
+		r->config.runtime.cdi_allowed_envvar_kinds = (struct graft_strings){ input->kinds, 0 };
+	while (input->kinds[0] && input->kinds[r->config.runtime.cdi_allowed_envvar_kinds.n])
+		r->config.runtime.cdi_allowed_envvar_kinds.n++;
 	r->config.runtime.cdi_annotation_prefixes.items = input->prefixes;
 	while (r->config.runtime.cdi_annotation_prefixes.n < MAX_ENTRIES &&
 	       input->prefixes[r->config.runtime.cdi_annotation_prefixes.n])
@@ -96,7 +104,7 @@ static void expect_words(const struct graft_strings *words, const char *expected
 #define LEGACY "CUDA_VERSION=9.0"
 #define MODERN "NVIDIA_REQUIRE_CUDA=cuda>=9.0"
 
-/* SPEC 14.4 and the table of 4.4 */
+/* SPEC runtime-and-hook 14.4, 4.4 */
 static void test_environment(void **state)
 {
 	static const struct {
@@ -120,8 +128,8 @@ static void test_environment(void **state)
 		{ { .env = { NVD "GPU-12345", DRG "x", LEGACY } }, "GPU-12345" },
 		{ { .env = { NVD "0, 1 ,,\t2" } }, "0|1|2" },
 		{ { .env = { NVD "0:1,nvidia.com/gpu=0,MIG-GPU-a/1/2" } }, "0:1|nvidia.com/gpu=0|MIG-GPU-a/1/2" },
-		{ { .env = { NVD "0,0" } }, "0" },     /* Q6 */
-		{ { .env = { NVD "0,1,0" } }, "0|1" }, /* Q6 */
+		{ { .env = { NVD "0,0" } }, "0" },     /* SPEC runtime-and-hook Q6 */
+		{ { .env = { NVD "0,1,0" } }, "0|1" }, /* SPEC runtime-and-hook Q6 */
 		{ { .env = { NVD "0", NVD "1" } }, "1" } /* the last one counts */,
 		{ { .env = { LEGACY } }, "all" },
 		{ { .env = { LEGACY, DRG "0" } }, "all" },
@@ -161,7 +169,7 @@ static void test_environment(void **state)
 	}
 }
 
-/* SPEC 14.5 */
+/* SPEC runtime-and-hook 14.5 */
 static void test_mounts(void **state)
 {
 	static const struct {
@@ -176,7 +184,7 @@ static void test_mounts(void **state)
 		{ { .mounts = { "/other/prefix/GPU0" } }, NULL, "-", "-" },
 		{ { .mounts = { DIRECTORY } }, NULL, "-", "-" },
 		{ { .mounts = { DIRECTORY "/" } }, NULL, "-", "-" },
-		{ { .mounts = { DIRECTORY "-other/GPU0" } }, NULL, "-", "-" }, /* Q7 */
+		{ { .mounts = { DIRECTORY "-other/GPU0" } }, NULL, "-", "-" }, /* SPEC runtime-and-hook Q7 */
 		{ { .mounts = { DIRECTORY "/../x/GPU0" } }, NULL, "-", "-" },
 		{ { .mounts = { "/../var//run/./nvidia-container-devices/GPU0/" } }, NULL, "GPU0", "-" },
 		{ { .mounts = { DIRECTORY "/GPU0", DIRECTORY "/GPU1", DIRECTORY "/GPU0" } }, NULL, "GPU0|GPU1", "-" },
@@ -196,7 +204,7 @@ static void test_mounts(void **state)
 		  "nvidia.com/gpu=0|nvidia.com/gpu=1",
 		  "-" },
 		{ { .mounts = { DIRECTORY "/cdi/nvidia.com/gpu=0" } }, NULL, "nvidia.com/gpu=0", "-" },
-		{ { .mounts = { DIRECTORY "/cdi/v/c/x" } }, NULL, "v/c=x", "-" }, /* Q23 */
+		{ { .mounts = { DIRECTORY "/cdi/v/c/x" } }, NULL, "v/c=x", "-" }, /* SPEC runtime-and-hook Q23 */
 		{ { .mounts = { DIRECTORY "/cdi/nvidia.com" } }, NULL, "-", "-" },
 		{ { .mounts = { DIRECTORY "/cdi/nvidia.com/gpu" } }, NULL, "-", "-" },
 		{ { .mounts = { DIRECTORY "/cdi/nvidia.com/gpu/0/1" } }, NULL, "-", "-" },
@@ -239,7 +247,7 @@ static void test_mount_without_paths(void **state)
 	(void)graft_arena_free(r.arena);
 }
 
-/* SPEC 14.6 */
+/* SPEC runtime-and-hook 14.6 */
 static void test_precedence(void **state)
 {
 #define MOUNTED DIRECTORY "/GPU0", DIRECTORY "/GPU1"
@@ -292,7 +300,7 @@ static void test_precedence(void **state)
 	}
 }
 
-/* SPEC 14.7; mapping to a kind is the modes' matter */
+/* SPEC runtime-and-hook 14.7; mapping to a kind is the modes' matter */
 static void test_annotations(void **state)
 {
 	static const struct {
@@ -331,7 +339,7 @@ static void test_annotations(void **state)
 	}
 }
 
-/* SPEC 4.8, 14.15 */
+/* SPEC runtime-and-hook 4.8, 14.15 */
 static void test_channels(void **state)
 {
 #define IMEX "NVIDIA_IMEX_CHANNELS="
@@ -345,7 +353,7 @@ static void test_channels(void **state)
 		{ { .env = { IMEX "3,4", LEGACY } }, "3|4" },
 		{ { .env = { IMEX "all" } }, "-" },
 		{ { .env = { IMEX "3,all" } }, "-" },
-		{ { .env = { IMEX "none" } }, "-" }, /* Q8 */
+		{ { .env = { IMEX "none" } }, "-" }, /* SPEC runtime-and-hook Q8 */
 		{ { .env = { IMEX "void" } }, "-" },
 		{ { .env = { IMEX "3" }, .ignore_imex = true }, "-" },
 		{ { .env = { IMEX "3" }, .refuse_unprivileged = true }, "-" },
@@ -367,12 +375,15 @@ static void test_channels(void **state)
 	}
 }
 
+#define GATES                                                                                              \
+	"NVIDIA_GDS=enabled", "NVIDIA_MOFED=enabled", "NVIDIA_GDRCOPY=enabled", "NVIDIA_NVSWITCH=enabled", \
+	    "NVIDIA_REQUIRE_JETPACK=csv-mounts=all"
+
 static void test_other_variables(void **state)
 {
-	static struct input on = { .env = { "NVIDIA_GDS=enabled", "NVIDIA_MOFED=enabled", "NVIDIA_GDRCOPY=enabled",
-					    "NVIDIA_NVSWITCH=enabled", "NVIDIA_REQUIRE_JETPACK=csv-mounts=all",
-					    "NVIDIA_MIG_CONFIG_DEVICES=all", "NVIDIA_MIG_MONITOR_DEVICES=0" } },
-			    off = { .env = { "NVIDIA_GDS=Enabled", "NVIDIA_MOFED=1", "NVIDIA_GDRCOPY=",
+	static struct input on = { .env = { GATES, NVD "0", "NVIDIA_MIG_CONFIG_DEVICES=all",
+					    "NVIDIA_MIG_MONITOR_DEVICES=0" } },
+			    off = { .env = { "NVIDIA_GDS=Enabled", "NVIDIA_MOFED=1", "NVIDIA_GDRCOPY=", NVD "0",
 					     "NVIDIA_REQUIRE_JETPACK=all", "NVIDIA_MIG_CONFIG_DEVICES=" } };
 	struct read r;
 
@@ -395,7 +406,146 @@ static void test_other_variables(void **state)
 	(void)graft_arena_free(r.arena);
 }
 
-/* SPEC 4.10, 14.10, 14.14 */
+/*
+ * Whatever an image's environment adds to its GPUs counts as config.toml says, however the GPUs
+ * were requested.
+ */
+static void test_additions(void **state)
+{
+	static const struct {
+		struct input input;
+		bool added;
+	} rows[] = {
+		{ { .env = { GATES, NVD "0" } }, true },
+		{ { .env = { GATES } }, false }, /* no GPU, nothing to add to */
+		{ { .env = { GATES, NVD "0" }, .refuse_unprivileged = true }, false },
+		{ { .env = { GATES, NVD "0" }, .refuse_unprivileged = true, .privileged = true }, true },
+		{ { .env = { GATES }, .mounts = { DIRECTORY "/0" }, .accept_mounts = true }, true },
+		{ { .env = { GATES },
+		    .mounts = { DIRECTORY "/0" },
+		    .accept_mounts = true,
+		    .refuse_unprivileged = true },
+		  false },
+		{ { .env = { GATES },
+		    .mounts = { DIRECTORY "/0" },
+		    .accept_mounts = true,
+		    .refuse_unprivileged = true,
+		    .privileged = true },
+		  true },
+		{ { .env = { GATES },
+		    .annotations = { { "cdi.k8s.io/a", "nvidia.com/gpu=0" } },
+		    .prefixes = { "cdi.k8s.io/" },
+		    .refuse_unprivileged = true },
+		  false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct input input = rows[i].input;
+		struct read r;
+
+		read_container(&input, &r);
+		for (size_t gate = 0; gate < GRAFT_GATE_MAX; gate++) {
+			if (r.container.gates[gate] != rows[i].added)
+				fail_msg("row %zu: gate %zu", i, gate);
+		}
+		if (r.container.jetpack_csv_mounts_all != rows[i].added)
+			fail_msg("row %zu: csv-mounts=all", i);
+		(void)graft_arena_free(r.arena);
+	}
+}
+
+/* CDI devices that a variable names; NULL: it is refused. Annotations and mounts are another's word. */
+static void test_kinds(void **state)
+{
+#define NIC "vendor.example/nic"
+	static const struct {
+		struct input input;
+		const char *devices;
+	} rows[] = {
+		{ { .env = { NVD "nvidia.com/gpu=0,nvidia.com/pva=all" } }, "nvidia.com/gpu=0|nvidia.com/pva=all" },
+		{ { .env = { NVD "runtime.nvidia.com/gpu=all" } }, "runtime.nvidia.com/gpu=all" },
+		{ { .env = { NVD NIC "=0" } }, NULL },
+		{ { .env = { NVD "nvidia.com/gpu=0," NIC "=0" } }, NULL },
+		{ { .env = { NVD "0," NIC "=0" } }, NULL },
+		{ { .env = { NVD "management.nvidia.com/gpu=all" } }, NULL },
+		{ { .env = { NVD "nvidia.com.example/gpu=0" } }, NULL },
+		{ { .env = { NVD "evilnvidia.com/gpu=0" } }, NULL },
+		{ { .env = { NVD "Nvidia.com/gpu=0" } }, NULL },
+		{ { .env = { NVD NIC "=0" }, .privileged = true }, NULL },
+		{ { .env = { DRG NIC "=0" }, .swarm = SWARM }, NULL },
+		/* nothing of it counts, so there is nothing to refuse */
+		{ { .env = { NVD NIC "=0" }, .refuse_unprivileged = true }, "-" },
+		{ { .env = { NVD NIC "=0,void" } }, "-" },
+		{ { .env = { NVD NIC "=0" }, .annotations = { { "p/a", NIC "=1" } }, .prefixes = { "p/" } }, NIC "=1" },
+		{ { .env = { NVD NIC "=0" }, .mounts = { DIRECTORY "/cdi/" NIC "/1" }, .accept_mounts = true },
+		  NIC "=1" },
+		/* no CDI names */
+		{ { .env = { NVD "vendor.example/nic" } }, "vendor.example/nic" },
+		{ { .env = { NVD "MIG-GPU-a/1/2" } }, "MIG-GPU-a/1/2" },
+		/* the key replaces the default */
+		{ { .env = { NVD NIC "=0" }, .kinds = { NIC } }, NIC "=0" },
+		{ { .env = { NVD NIC "=0" }, .kinds = { "a.example/b", "vendor.example/*" } }, NIC "=0" },
+		{ { .env = { NVD NIC "=0" }, .kinds = { "*" } }, NIC "=0" },
+		{ { .env = { NVD NIC "=0" }, .kinds = { NIC "=0" } }, NULL },
+		{ { .env = { NVD NIC "=0" }, .kinds = { "vendor.example" } }, NULL },
+		{ { .env = { NVD NIC "=0" }, .kinds = { "vendor.example/" } }, NULL },
+		{ { .env = { NVD NIC "=0" }, .kinds = { "vendor.example/ni*" } }, NULL },
+		{ { .env = { NVD NIC "=0" }, .kinds = { "*/nic" } }, NULL },
+		{ { .env = { NVD NIC "=0" }, .kinds = { "/*" } }, NULL },
+		{ { .env = { NVD NIC "=0" }, .kinds = { "" } }, NULL },
+		{ { .env = { NVD "nvidia.com/gpu=0" }, .kinds = { NIC } }, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct input input = rows[i].input;
+		struct graft_error err = { .status = GRAFT_OK };
+		struct read r;
+		int rc;
+
+		prepare(&input, &r);
+		rc = graft_container_read(&r.spec, &r.config, true, NULL, r.arena, &r.container, &err);
+		if ((rc == 0) != (rows[i].devices != NULL))
+			fail_msg("row %zu: %s", i, rc == 0 ? "accepted" : err.msg);
+		if (rc == 0) {
+			expect_words(&r.container.devices, rows[i].devices, i);
+		} else {
+			assert_int_equal(err.status, GRAFT_INVALID);
+			assert_non_null(strstr(err.msg, "modes.cdi.allowed-envvar-kinds in config.toml"));
+		}
+		(void)graft_arena_free(r.arena);
+	}
+}
+
+/* Variable, device, kind, key and file are in the one line that a person sees, also where the image's words are long. */
+static void test_the_refusal_of_a_kind(void **state)
+{
+	static char entry[400];
+	struct input input = { .env = { entry } };
+	struct graft_error err = { .status = GRAFT_OK };
+	struct read r;
+
+	(void)state;
+	(void)snprintf(entry, sizeof(entry), NVD NIC "=0");
+	prepare(&input, &r);
+	r.config.file = "/etc/x.toml";
+	assert_int_equal(graft_container_read(&r.spec, &r.config, true, NULL, r.arena, &r.container, &err), -1);
+	assert_string_equal(err.msg,
+			    "NVIDIA_VISIBLE_DEVICES asks for the CDI device 'vendor.example/nic=0': variables of "
+			    "containers may not name devices of the kind 'vendor.example/nic'; request it with an "
+			    "annotation or a volume mount, or add the kind to "
+			    "nvidia-container-runtime.modes.cdi.allowed-envvar-kinds in /etc/x.toml");
+	(void)graft_arena_free(r.arena);
+	(void)snprintf(entry, sizeof(entry), NVD "vendor.example/c%0200d=%0100d", 0, 0);
+	prepare(&input, &r);
+	r.config.file = "/etc/x.toml";
+	assert_int_equal(graft_container_read(&r.spec, &r.config, true, NULL, r.arena, &r.container, &err), -1);
+	assert_non_null(strstr(err.msg, "allowed-envvar-kinds in /etc/x.toml"));
+	(void)graft_arena_free(r.arena);
+}
+
+/* SPEC runtime-and-hook 4.10, 14.10, 14.14 */
 static void test_requirements(void **state)
 {
 	static const struct {
@@ -432,7 +582,7 @@ static void test_requirements(void **state)
 	}
 }
 
-/* SPEC 14.13 */
+/* SPEC runtime-and-hook 14.13 */
 static void test_cuda_versions(void **state)
 {
 	static const struct {
@@ -495,7 +645,7 @@ static void test_cuda_versions(void **state)
 	}
 }
 
-/* SPEC 14.10, 14.11 */
+/* SPEC runtime-and-hook 14.10, 14.11 */
 static void test_capabilities(void **state)
 {
 	static const struct {
@@ -625,6 +775,10 @@ static void keep_warning(void *arg, enum graft_log_level level, const char *file
 static void test_what_is_dropped_is_logged(void **state)
 {
 	static struct input variable = { .env = { NVD "0" }, .refuse_unprivileged = true },
+			    gate = { .env = { "NVIDIA_MOFED=enabled" },
+				     .mounts = { DIRECTORY "/0" },
+				     .accept_mounts = true,
+				     .refuse_unprivileged = true },
 			    mount = { .mounts = { DIRECTORY "/cdi/x" }, .accept_mounts = true };
 	struct graft_error err = { .status = GRAFT_OK };
 	char warning[512] = "";
@@ -635,6 +789,10 @@ static void test_what_is_dropped_is_logged(void **state)
 	prepare(&variable, &r);
 	assert_int_equal(graft_container_read(&r.spec, &r.config, true, &log, r.arena, &r.container, &err), 0);
 	assert_non_null(strstr(warning, "ignoring devices requested by NVIDIA_VISIBLE_DEVICES: the container is not"));
+	(void)graft_arena_free(r.arena);
+	prepare(&gate, &r);
+	assert_int_equal(graft_container_read(&r.spec, &r.config, true, &log, r.arena, &r.container, &err), 0);
+	assert_non_null(strstr(warning, "ignoring mofed requested by NVIDIA_MOFED: the container is not privileged"));
 	(void)graft_arena_free(r.arena);
 	prepare(&mount, &r);
 	assert_int_equal(graft_container_read(&r.spec, &r.config, true, &log, r.arena, &r.container, &err), 0);
@@ -688,6 +846,9 @@ int main(void)
 		cmocka_unit_test(test_annotations),
 		cmocka_unit_test(test_channels),
 		cmocka_unit_test(test_other_variables),
+		cmocka_unit_test(test_additions),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_the_refusal_of_a_kind),
 		cmocka_unit_test(test_requirements),
 		cmocka_unit_test(test_cuda_versions),
 		cmocka_unit_test(test_capabilities),

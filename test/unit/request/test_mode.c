@@ -12,11 +12,11 @@
 #include "request/container.h"
 
 struct host {
-	struct graft_platform_probes probes;
+	struct graft_platform_facts probes;
 	int asked;
 };
 
-static struct graft_platform_probes probe(void *arg)
+static struct graft_platform_facts probe(void *arg)
 {
 	struct host *host = arg;
 
@@ -29,7 +29,7 @@ static void test_modes(void **state)
 	static struct {
 		const char *word;
 		const char *devices[3];
-		struct graft_platform_probes probes;
+		struct graft_platform_facts probes;
 		enum graft_mode runtime, hook;
 		bool asks;
 	} rows[] = {
@@ -75,7 +75,7 @@ static void test_modes(void **state)
 		  GRAFT_MODE_CSV,
 		  GRAFT_MODE_CSV,
 		  true },
-		/* Q23; and what is no name of a CDI device */
+		/* SPEC runtime-and-hook Q23; and what is no name of a CDI device */
 		{ "auto", { "v/c=x" }, { false, false, true, false }, GRAFT_MODE_CDI, GRAFT_MODE_CDI, false },
 		{ "auto",
 		  { "MIG-GPU-3c8e/3/0" },

@@ -37,7 +37,7 @@ static const struct {
 	const char *const *line;
 	const char *subcommand, *bundle;
 } create_rows[] = {
-	/* SPEC 14.1 */
+	/* SPEC runtime-and-hook 14.1 */
 	{ LINE(NULL), NULL, NULL },
 	{ LINE("create"), "create", NULL },
 	{ LINE("--bundle", "/foo/bar"), NULL, "/foo/bar" },

@@ -74,7 +74,7 @@ static void test_device_words(void **state)
 		{ "0:1x", GRAFT_DEVICE_UNKNOWN, 0, 0, NULL },
 		{ "MIG-", GRAFT_DEVICE_UNKNOWN, 0, 0, NULL },
 		{ "mig-aaaa", GRAFT_DEVICE_MIG_UUID, 0, 0, NULL },
-		/* SPEC 7.2: these two mean nothing as a device word */
+		/* SPEC libnvidia-container 7.2: these two mean nothing as a device word */
 		{ "none", GRAFT_DEVICE_UNKNOWN, 0, 0, NULL },
 		{ "void", GRAFT_DEVICE_UNKNOWN, 0, 0, NULL },
 		{ "../../etc", GRAFT_DEVICE_UNKNOWN, 0, 0, NULL },
@@ -485,7 +485,10 @@ void *__wrap_calloc(size_t n, size_t size)
 	return is_time_to_fail() ? NULL : __real_calloc(n, size);
 }
 
-/* A request so large that its arena needs several blocks. Returns -1 when an allocation failed, and checks that it was told. */
+/*
+ * A request so large that its arena needs several blocks. Returns -1 when an allocation failed, and
+ * checks that it was reported.
+ */
 static int build(const char *list)
 {
 	struct graft_request *request = graft_request_new();

@@ -186,7 +186,7 @@ static void test_open_ended_bounds(void **state)
 	assert_int_equal(missing, CUDA);
 }
 
-/* SPEC 8: missing data counts as satisfied. */
+/* SPEC libnvidia-container 8: missing data counts as satisfied. */
 static void test_absent_facts_are_satisfied(void **state)
 {
 	static const struct graft_requirement_facts facts = { .driver = "550.54.14",

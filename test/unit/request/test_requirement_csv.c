@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requirements in mode csv: SPEC runtime-and-hook 9.5 and the rows of 14.14. */
+/* Requirements in mode csv: SPEC runtime-and-hook 9.5, 14.14. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "request/requirement_csv.h"
+#include "request/requirement.h"
 
 #define CUDA GRAFT_REQUIREMENT_CUDA
 #define ARCH GRAFT_REQUIREMENT_ARCH

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <elf.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +16,12 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "../folder.h"
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "create.h"
-#include "formats/ldcache.h"
+#include "formats/loader/elf.h"
+#include "formats/loader/ldcache.h"
 #include "formats/procfs.h"
 #include "topology.h"
 
@@ -37,19 +39,11 @@ static int setup(void **state)
 	return mkdtemp(directory) && arena ? 0 : -1;
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
-{
-	(void)status;
-	(void)type;
-	(void)walk;
-	return remove(path);
-}
-
 static int teardown(void **state)
 {
 	(void)state;
 	arena = graft_arena_free(arena);
-	return nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	return test_remove_folder(directory);
 }
 
 static struct sim_topology *shipped(const char *name)
@@ -230,7 +224,7 @@ static void test_another_topology_leaves_nothing(void **state)
 	create(second);
 	assert_false(exists("/proc/driver"));
 	assert_false(exists("/usr/bin/nvidia-smi"));
-	assert_true(exists("/usr/bin/mine")); /* somebody else's file stays */
+	assert_true(exists("/usr/bin/mine")); /* another program's file stays */
 	(void)unlink(mine);
 	(void)sim_topology_free(first);
 	(void)sim_topology_free(second);
@@ -408,7 +402,63 @@ static void test_versions_of_their_own(void **state)
 	assert_true(
 	    is_link("/usr/lib/x86_64-linux-gnu/libnvidia-egl-wayland2.so.1", "libnvidia-egl-wayland2.so.1.0.1"));
 	assert_true(exists("/usr/share/egl/egl_external_platform.d/09_nvidia_wayland2.json"));
+	assert_true(exists("/usr/lib/x86_64-linux-gnu/libnvidia-tileiras.so.570.124.06"));
+	assert_true(is_link("/usr/lib/x86_64-linux-gnu/libnvidia-egl-xcb.so.1", "libnvidia-egl-xcb.so.1.0.5"));
+	assert_true(exists("/usr/share/egl/egl_external_platform.d/20_nvidia_xlib.json"));
+	assert_true(exists("/usr/bin/nvidia-xconfig"));
+	assert_false(exists("/usr/lib/firmware/nvidia/570.124.06/ucodes_ga10x.bin")); /* since 610 */
 	check_cache();
+	topology->driver_major = 610;
+	create(topology);
+	assert_true(exists("/usr/lib/firmware/nvidia/570.124.06/ucodes_ga10x.bin"));
+	(void)sim_topology_free(topology);
+}
+
+/* A driver for arm64 is one on every machine; for another than this one nothing of it pretends to run. */
+static void test_machines(void **state)
+{
+	static const struct {
+		enum sim_machine machine;
+		uint16_t elf;
+		uint32_t flags;
+		const char *libcuda;
+		const char *version;
+	} rows[] = {
+		{ SIM_MACHINE_AARCH64, EM_AARCH64, GRAFT_ABI_FLAGS_AARCH64,
+		  "/usr/lib/aarch64-linux-gnu/libcuda.so.570.124.06", "Open Kernel Module for aarch64 " },
+		{ SIM_MACHINE_X86_64, EM_X86_64, GRAFT_ABI_FLAGS_X86_64,
+		  "/usr/lib/x86_64-linux-gnu/libcuda.so.570.124.06", "Open Kernel Module for x86_64 " },
+	};
+	struct sim_topology *topology = shipped("gh200");
+
+	(void)state;
+	assert_int_equal(topology->machine, SIM_MACHINE_AARCH64);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_ldcache cache;
+		struct graft_error err = { .status = GRAFT_OK };
+		const char *bytes;
+		Elf64_Ehdr header;
+		size_t length;
+
+		topology->machine = rows[i].machine;
+		create(topology);
+		bytes = content(rows[i].libcuda, &length);
+		assert_true(length > sizeof(header));
+		memcpy(&header, bytes, sizeof(header));
+		assert_int_equal(header.e_machine, rows[i].elf);
+		assert_non_null(strstr(content("/proc/driver/nvidia/version", &length), rows[i].version));
+		bytes = content("/usr/bin/nvidia-smi", &length);
+		if (rows[i].machine == sim_machine_native())
+			assert_memory_equal(bytes, ELFMAG, SELFMAG);
+		else
+			assert_non_null(strstr(bytes, "its programs and libraries cannot run here"));
+		check_cache();
+		bytes = content("/etc/ld.so.cache", &length);
+		assert_int_equal(graft_ldcache_read(bytes, length, "cache", arena, &cache, &err), 0);
+		assert_true(cache.n_records > 10);
+		for (size_t k = 0; k < cache.n_records; k++)
+			assert_int_equal(cache.records[k].flags, rows[i].flags);
+	}
 	(void)sim_topology_free(topology);
 }
 
@@ -474,6 +524,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_drm_nodes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gates, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_versions_of_their_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_machines, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_missing_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unknown_uuids, setup, teardown),
 	};

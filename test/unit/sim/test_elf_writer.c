@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "elf_writer.h"
-#include "formats/elf.h"
+#include "formats/loader/elf.h"
 
 static const char *const needed[] = { "libnvidia-glcore.so.550.54.14", "libc.so.6", NULL };
 static const uint32_t tls_kernel[3] = { 2, 3, 99 };

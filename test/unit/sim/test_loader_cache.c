@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "formats/ldcache.h"
+#include "formats/loader/ldcache.h"
 #include "loader_cache.h"
 
 static struct graft_arena *arena;

@@ -82,15 +82,34 @@ static void test_errors_name_line_and_column(void **state)
 		{ GPUS "model: A30\n    mig: [3g.20gb]\n", "dir/host.yaml:5:11: A30 has no MIG profile '3g.20gb' (it "
 							   "has: 1g.6gb 1g.6gb+me 2g.12gb 2g.12gb+me 4g.24gb)" },
 		{ GPUS "model: A100-SXM4-40GB\n    mig: [4g.20gb, 4g.20gb]\n",
-		  "dir/host.yaml:5:20: '4g.20gb' does not fit on the GPU any more" },
+		  "dir/host.yaml:5:20: '4g.20gb' no longer fits on the GPU" },
 		{ GPUS "model: A100-SXM4-40GB\n    mig: [3g.20gb/2c/2c]\n",
 		  "dir/host.yaml:5:11: the compute instances do not fit into 3g.20gb" },
 		{ GPUS "model: A100-SXM4-40GB\n    mig: [3g.20gb/9c]\n",
 		  "dir/host.yaml:5:11: '9c' is not a size of a compute instance, such as 1c" },
+		{ GPUS "model: T4\n    numa-nodes: [64]\n", "dir/host.yaml:4:5: '64' is not a NUMA node from 0 to 63" },
+		{ GPUS "model: T4\n    bridges: [\"0000:00:01.0\"]\n",
+		  "dir/host.yaml:4:5: '0000:00:01.0' are no bridges above a GPU, such as \"pci0000:16/0000:16:01.0\"" },
+		{ GPUS "model: T4\n    bridges: [\"pci0000:16/0000:16:01.0/\"]\n",
+		  "dir/host.yaml:4:5: 'pci0000:16/0000:16:01.0/' are no bridges above a GPU, such as "
+		  "\"pci0000:16/0000:16:01.0\"" },
+		{ GPUS "model: T4\n    count: 2\n    bridges: [\"pci0000:16/0000:16:01.0\", "
+		       "\"pci0000:17/0000:16:01.0\"]\n",
+		  "dir/host.yaml: a bridge is at two places: 'pci0000:16/0000:16:01.0' and 'pci0000:17/0000:16:01.0'" },
+		{ GPUS "model: A30\n    count: 2\nnvlinks: [0-2]\n",
+		  "dir/host.yaml:6:11: '0-2' are no NVLinks between two GPUs, such as 0-3:2" },
+		{ GPUS "model: A30\n    count: 2\nnvlinks: [\"0-1:\"]\n",
+		  "dir/host.yaml:6:11: '0-1:' are no NVLinks between two GPUs, such as 0-3:2" },
+		{ GPUS "model: A30\n    count: 2\nnvlinks: [\"0-1:5\"]\n",
+		  "dir/host.yaml:6:11: '0-1:5': one of these GPUs has fewer NVLinks" },
+		{ GPUS "model: T4\n    count: 2\nnvlinks: [0-1]\n",
+		  "dir/host.yaml:6:11: '0-1': one of these GPUs has fewer NVLinks" },
+		{ GPUS "model: A100-SXM4-40GB\n    count: 2\nnvswitches: 2\nnvlinks: [0-1]\n",
+		  "dir/host.yaml:7:10: NVSwitches connect the GPUs already" },
 		{ GPUS "model: T4\nfaults: [gpu-lost=1]\n",
 		  "dir/host.yaml:5:10: fault 'gpu-lost=1': the topology has no GPU of that index" },
 		{ GPUS "model: T4\nfaults: [fire]\n",
-		  "dir/host.yaml:5:10: fault 'fire': unknown; 'graft-sim --help' lists the faults" },
+		  "dir/host.yaml:5:10: fault 'fire': unknown; 'graft-sim run --help' lists the faults" },
 	};
 
 	(void)state;
@@ -234,7 +253,7 @@ static void test_faults(void **state)
 		{ "nvml-crash=1", "it takes no value" },
 		{ "missing=", "a name is expected" },
 		{ "gpu-lost=4", "the topology has no GPU of that index" },
-		{ "", "unknown; 'graft-sim --help' lists the faults" },
+		{ "", "unknown; 'graft-sim run --help' lists the faults" },
 	};
 	struct sim_topology *topology = read_text(GPUS "model: T4\n    count: 4\n");
 	struct graft_error err;

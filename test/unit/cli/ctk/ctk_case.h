@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../folder.h"
 #include "base/cleanup.h"
 #include "cli/ctk/ctk.h"
 
@@ -139,11 +140,9 @@ static inline int case_run(struct ctk_case *test, const struct graft_command *co
 static int case_close(void **state)
 {
 	struct ctk_case *test = *state;
-	char command[64];
 
 	(void)graft_arena_free(test->ctk.arena);
-	(void)snprintf(command, sizeof(command), "/bin/rm -rf %s", test->directory);
-	assert_int_equal(system(command), 0);
+	assert_int_equal(test_remove_folder(test->directory), 0);
 	free(test);
 	return 0;
 }

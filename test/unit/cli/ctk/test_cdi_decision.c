@@ -82,7 +82,7 @@ static void test_refused(void **state)
 		  "--library-search-path: /usr/lib is not below the driver root /", -1 },
 		{ NVML "--config-search-path=@/rootfs", "/rootfs is not below the driver root /", -1 },
 		{ "--driver-root=/nowhere/at/all", "/nowhere/at/all", -1 },
-		/* The order that scripts see (SPEC 1.5). */
+		/* The order that scripts see (SPEC ctk-and-cdi 1.5). */
 		{ "--class=? --vendor=? --device-name-strategy=? --mode=? --format=?", "invalid output format: ?", -1 },
 		{ "--class=? --vendor=? --device-name-strategy=? --mode=?", "invalid discovery mode: ?", -1 },
 		{ "--class=? --vendor=? --device-name-strategy=?", "invalid device name strategy: ?", -1 },
@@ -108,25 +108,25 @@ static void test_modes(void **state)
 {
 	static const struct {
 		const char *words;
-		enum ctk_cdi_mode mode;
+		enum graft_cdi_mode mode;
 		const char *kind;
 		bool told; /* that it is not nvidia.com/gpu */
 	} rows[] = {
-		{ "--mode=nvml", CTK_CDI_NVML, "nvidia.com/gpu", false },
-		{ "--discovery-mode=NVML", CTK_CDI_NVML, "nvidia.com/gpu", false },
-		{ "--mode=auto", CTK_CDI_NVML, "nvidia.com/gpu", false },
-		{ "", CTK_CDI_NVML, "nvidia.com/gpu", false },
-		{ "--mode=csv", CTK_CDI_CSV, "nvidia.com/gpu", false },
-		{ "--mode=Wsl", CTK_CDI_WSL, "nvidia.com/gpu", false },
-		{ "--mode=management", CTK_CDI_MANAGEMENT, "management.nvidia.com/gpu", true },
-		{ "--mode=gds", CTK_CDI_GDS, "nvidia.com/gds", true },
-		{ "--mode=gdrcopy", CTK_CDI_GDRCOPY, "nvidia.com/gdrcopy", true },
-		{ "--mode=mofed", CTK_CDI_MOFED, "nvidia.com/mofed", true },
-		{ "--mode=nvswitch", CTK_CDI_NVSWITCH, "nvidia.com/nvswitch", true },
-		{ "--mode=imex", CTK_CDI_IMEX, "nvidia.com/imex-channel", true },
-		{ "--mode=imex --class=x", CTK_CDI_IMEX, "nvidia.com/x", false },
-		{ "--mode=management --cdi-vendor=nvidia.com", CTK_CDI_MANAGEMENT, "nvidia.com/gpu", false },
-		{ "--mode=nvml --vendor=a.b --cdi-class=c", CTK_CDI_NVML, "a.b/c", false },
+		{ "--mode=nvml", GRAFT_CDI_MODE_NVML, "nvidia.com/gpu", false },
+		{ "--discovery-mode=NVML", GRAFT_CDI_MODE_NVML, "nvidia.com/gpu", false },
+		{ "--mode=auto", GRAFT_CDI_MODE_NVML, "nvidia.com/gpu", false },
+		{ "", GRAFT_CDI_MODE_NVML, "nvidia.com/gpu", false },
+		{ "--mode=csv", GRAFT_CDI_MODE_CSV, "nvidia.com/gpu", false },
+		{ "--mode=Wsl", GRAFT_CDI_MODE_WSL, "nvidia.com/gpu", false },
+		{ "--mode=management", GRAFT_CDI_MODE_MANAGEMENT, "management.nvidia.com/gpu", true },
+		{ "--mode=gds", GRAFT_CDI_MODE_GDS, "nvidia.com/gds", true },
+		{ "--mode=gdrcopy", GRAFT_CDI_MODE_GDRCOPY, "nvidia.com/gdrcopy", true },
+		{ "--mode=mofed", GRAFT_CDI_MODE_MOFED, "nvidia.com/mofed", true },
+		{ "--mode=nvswitch", GRAFT_CDI_MODE_NVSWITCH, "nvidia.com/nvswitch", true },
+		{ "--mode=imex", GRAFT_CDI_MODE_IMEX, "nvidia.com/imex-channel", true },
+		{ "--mode=imex --class=x", GRAFT_CDI_MODE_IMEX, "nvidia.com/x", false },
+		{ "--mode=management --cdi-vendor=nvidia.com", GRAFT_CDI_MODE_MANAGEMENT, "nvidia.com/gpu", false },
+		{ "--mode=nvml --vendor=a.b --cdi-class=c", GRAFT_CDI_MODE_NVML, "a.b/c", false },
 	};
 	struct ctk_case *test = *state;
 
@@ -149,12 +149,12 @@ static void test_mode_of_the_host(void **state)
 {
 	struct ctk_case *test = *state;
 
-	assert_int_equal(decided(test, "--driver-root=@/root").wish.mode, CTK_CDI_NVML);
+	assert_int_equal(decided(test, "--driver-root=@/root").wish.mode, GRAFT_CDI_MODE_NVML);
 	assert_non_null(strstr(test->said, "warning: Unsupported platform detected: unknown; assuming nvml\n"));
 	assert_non_null(strstr(test->said, "info: Auto-detected mode as 'nvml'\n"));
 	assert_int_equal(mkdir(case_path(test, "root/etc"), 0755), 0);
 	case_write(test, "root/etc/nv_tegra_release", "# R36\n", 0644);
-	assert_int_equal(decided(test, "--driver-root=@/root").wish.mode, CTK_CDI_CSV);
+	assert_int_equal(decided(test, "--driver-root=@/root").wish.mode, GRAFT_CDI_MODE_CSV);
 	assert_non_null(strstr(test->said, "info: Auto-detected mode as 'csv'\n"));
 }
 
@@ -221,7 +221,7 @@ static void test_capabilities(void **state)
 static void test_feature_flags(void **state)
 {
 	struct ctk_case *test = *state;
-	struct ctk_cdi_wish wish = decided(test, NVML).wish;
+	struct graft_cdi_wish wish = decided(test, NVML).wish;
 
 	assert_false(wish.explicit_libraries || wish.coherent || wish.single_csv_device || wish.no_additional_gids ||
 		     wish.no_daemons);
@@ -230,9 +230,9 @@ static void test_feature_flags(void **state)
 	assert_true(decided(test, NVML "--feature-flag=disable-multiple-csv-devices").wish.single_csv_device);
 	assert_true(decided(test, NVML "--feature-flag=no-additional-gids-for-device-nodes").wish.no_additional_gids);
 	assert_true(decided(test, NVML "--feature-flag=disable-ipc-discoverer").wish.no_daemons);
-	/* Names of other versions are none of our business. */
+	/* Names of other versions are ignored. */
 	(void)decided(test, NVML "--debug --feature-flag=disable-nvsandboxutils,disable-nvsandbox-utils,new-one");
-	assert_non_null(strstr(test->said, "debug: feature flag 'new-one' changes nothing here\n"));
+	assert_non_null(strstr(test->said, "debug: feature flag 'new-one' has no effect here\n"));
 	assert_null(strstr(test->said, "nvsandbox"));
 }
 
@@ -377,10 +377,10 @@ static void test_configuration_that_cannot_be_read(void **state)
 static void test_places(void **state)
 {
 	struct ctk_case *test = *state;
-	struct ctk_cdi_places places = decided(test, NVML "--library-search-path=@/root/a//b/,@/root "
-							  "--config-search-path=@/root/etc --dev-root=@/ "
-							  "--csv.file=/a.csv,/b.csv --csv.ignore-pattern=*.so")
-					   .places;
+	struct graft_cdi_places places = decided(test, NVML "--library-search-path=@/root/a//b/,@/root "
+							    "--config-search-path=@/root/etc --dev-root=@/ "
+							    "--csv.file=/a.csv,/b.csv --csv.ignore-pattern=*.so")
+					     .places;
 
 	assert_int_equal(places.n_library_directories, 2);
 	assert_string_equal(places.library_directories[0], "/a/b");
@@ -400,7 +400,7 @@ static void test_places(void **state)
 static void test_the_rest(void **state)
 {
 	struct ctk_case *test = *state;
-	struct ctk_cdi_wish wish = decided(test, NVML).wish;
+	struct graft_cdi_wish wish = decided(test, NVML).wish;
 
 	assert_int_equal(wish.provenance, GRAFT_CDI_PROVENANCE_AUTO);
 	assert_null(wish.ldconfig_path);

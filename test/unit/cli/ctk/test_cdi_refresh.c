@@ -201,7 +201,10 @@ static void test_stale(void **state)
 	}
 }
 
-/* Made with the words that stand in it, by themselves; its own words are not told, and the environment has no say. */
+/*
+ * Made with exactly the arguments in it; its own arguments are not logged, and the environment does
+ * not count.
+ */
 static void test_options_are_those_of_the_specification(void **state)
 {
 	struct ctk_case *test = *state;
@@ -303,10 +306,10 @@ static void test_made_together(void **state)
 	assert_string_equal(host.calls, TOGETHER "\n");
 	assert_driver(test, "run/a.yaml", "560.35.03");
 	assert_driver(test, "run/a.coherent.yaml", "560.35.03");
-	/* One is not made any more; nobody shall use it. */
+	/* One is no longer made, and must not be used. */
 	host.coherent = false;
 	assert_int_equal(refresh(test, "--check"), 2);
-	assert_said(test, "/run/a.coherent.yaml is stale: this host has no GPUs of that kind any more\n");
+	assert_said(test, "/run/a.coherent.yaml is stale: this host no longer has such GPUs\n");
 	assert_string_equal(test->out, wanted);
 	assert_driver(test, "run/a.coherent.yaml", "560.35.03");
 	assert_int_equal(refresh(test, "--exit-code"), 2);

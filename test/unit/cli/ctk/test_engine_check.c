@@ -56,7 +56,7 @@ static struct graft_engine_text text_of(const char *text)
 	return (struct graft_engine_text){ text, text ? strlen(text) : 0 };
 }
 
-/* The files as they are, and as they shall be: NULL = there is none, or it goes. Paths are below the test's directory. */
+/* The files before and after: NULL = missing, or removed. Paths are below the test's directory. */
 static void set_files(struct ctk_case *test, struct asked *asked, const char *config, const char *drop_in,
 		      const char *new_config, const char *new_drop_in)
 {
@@ -148,7 +148,7 @@ static void test_source_that_fails(void **state)
 			 -1);
 	assert_text(graft_error_text(&err, text, sizeof(text)),
 		    "failed to run command /nowhere/c [config dump]: /nowhere/c cannot be run: ");
-	/* Both of CRI-O's are told. */
+	/* Both of CRI-O's files are reported. */
 	err = (struct graft_error){ .status = GRAFT_OK };
 	put_program(test, "crio", "exit 4");
 	put_program(test, "crio-status", "exit 5");
@@ -361,7 +361,7 @@ static void test_crio(void **state)
 	assert_string_equal(case_read(test, "seen-names"), "10-others\n99-nvidia.toml\n");
 	assert_cleared(test);
 	assert_string_equal(case_read(test, "etc/conf.d/10-others"), "others"); /* the link went, not the file */
-	/* The drop-in goes; its directory is not there at all; there is none. */
+	/* The drop-in is removed; its directory is missing; there is no drop-in. */
 	set_files(test, &asked, "config\n", "old", "config\n", NULL);
 	assert_int_equal(check(test, &graft_engine_crio, NULL, &asked), 0);
 	assert_string_equal(case_read(test, "seen-names"), "10-others\n");
@@ -466,6 +466,28 @@ static void test_memory(void **state)
 	}
 }
 
+/* An engine that does not support this file is not mistaken for another one. */
+static void test_unknown_engine(void **state)
+{
+	static const struct graft_engine other = { .name = "lxd" };
+	struct ctk_case *test = *state;
+	struct graft_engine_request request = { .runtime_name = "nvidia" };
+	struct graft_error err = { .status = GRAFT_OK };
+	struct asked asked;
+	char text[800];
+
+	put_program(test, "crio", "touch @/called; echo '[crio]'");
+	put_program(test, "podman", "touch @/called");
+	assert_int_equal(ctk_engine_read_source(&test->ctk, &other, NULL, &request, &err), -1);
+	assert_string_equal(graft_error_text(&err, text, sizeof(text)),
+			    "failed to load config: no command of lxd prints its configuration");
+	set_files(test, &asked, "", NULL, "", NULL);
+	assert_int_equal(check(test, &other, NULL, &asked), -1);
+	assert_string_equal(asked.text, "the configuration of lxd cannot be checked");
+	assert_null(request.source.bytes);
+	assert_null(case_read(test, "called"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -474,6 +496,7 @@ int main(void)
 		ON_HOST(test_docker),          ON_HOST(test_containerd_imports),
 		ON_HOST(test_containerd_dump), ON_HOST(test_crio),
 		ON_HOST(test_podman),          ON_HOST(test_memory),
+		ON_HOST(test_unknown_engine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

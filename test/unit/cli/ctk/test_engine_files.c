@@ -54,8 +54,9 @@ static int close_place(void **state)
 static void read_both(struct place *place)
 {
 	assert_int_equal(
-	    ctk_engine_file_read(&place->files[0], place->drop_in, CTK_FILE_IN_DROP_INS, place->arena, NULL), 0);
-	assert_int_equal(ctk_engine_file_read(&place->files[1], place->config, CTK_FILE_ALONE, place->arena, NULL), 0);
+	    ctk_engine_file_read(&place->files[0], place->drop_in, CTK_FILE_IN_DROP_INS, false, place->arena, NULL), 0);
+	assert_int_equal(
+	    ctk_engine_file_read(&place->files[1], place->config, CTK_FILE_ALONE, false, place->arena, NULL), 0);
 }
 
 /* Both files get these texts; NULL: they go. */
@@ -168,11 +169,11 @@ static void test_files_that_cannot_be_read(void **state)
 	struct graft_error err = { 0 };
 	char text[800];
 
-	assert_int_equal(ctk_engine_file_read(&file, place->directory, CTK_FILE_ALONE, place->arena, &err), -1);
+	assert_int_equal(ctk_engine_file_read(&file, place->directory, CTK_FILE_ALONE, false, place->arena, &err), -1);
 	assert_non_null(strstr(graft_error_text(&err, text, sizeof(text)), "unable to read config: cannot read /tmp/"));
 	assert_int_equal(mkdir(place->backup, 0755), 0);
-	assert_int_equal(ctk_engine_file_read(&file, place->config, CTK_FILE_ALONE, place->arena, &err), -1);
-	assert_int_equal(ctk_engine_file_read(&file, NULL, CTK_FILE_ALONE, place->arena, &err), 0);
+	assert_int_equal(ctk_engine_file_read(&file, place->config, CTK_FILE_ALONE, false, place->arena, &err), -1);
+	assert_int_equal(ctk_engine_file_read(&file, NULL, CTK_FILE_ALONE, false, place->arena, &err), 0);
 	assert_null(file.path);
 }
 

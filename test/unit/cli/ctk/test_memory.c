@@ -95,7 +95,7 @@ static void run_well(struct ctk_case *test, size_t row, struct result *ret_resul
 	take_result(test, row, ret_result);
 }
 
-/* Out of memory: told, and nothing was done; or it made no difference. */
+/* Out of memory: reported, and nothing was done; or it made no difference. */
 static void assert_all_or_nothing(struct ctk_case *test, size_t row, int status, const struct result *well)
 {
 	struct result result;

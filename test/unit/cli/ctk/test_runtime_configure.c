@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runtime configure from its words to files: what is refused in which order, what is told, what is kept of what was there, dry runs, hooks, failures half way.
- * No engine is installed, but for the scripts of a test.
+ * runtime configure from its arguments to files: the order of refusals, messages, what is kept, dry
+ * runs, hooks, failures half way. No engine is installed, but for the scripts of a test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,6 +102,7 @@ static void test_passed_over(void **state)
 		const char *engine, *words, *message;
 	} rows[] = {
 		{ DOCKER, "--config-mode=other", "warning: Ignoring unsupported config mode for docker: \"other\"\n" },
+		{ DOCKER, "--config-mode=config-fle", "warning: Did you mean --config-mode=config-file?\n" },
 		{ DOCKER, "--executable-path=/x", "warning: Ignoring executable-path=\"/x\" flag for docker\n" },
 		{ DOCKER, "--config-source=command",
 		  "warning: A command Config Source is not supported for docker; using file\n" },
@@ -252,12 +253,17 @@ static void test_nothing_by_halves(void **state)
 	assert_int_equal(configure(test, CONTAINERD, ""), 1);
 	assert_said(test, "error: unable to load config for runtime containerd: ");
 	assert_file(test, "etc/conf.d/99.toml", NULL);
-	case_write(test, "bin/dockerd", "#!/bin/sh\necho no >&2\nexit 1\n", 0755);
-	assert_int_equal(configure(test, DOCKER, ""), 1);
+	assert_int_equal(unlink(case_path(test, "etc/config.toml")), 0);
+	case_write(test, "bin/crio", "#!/bin/sh\necho no >&2\nexit 1\n", 0755);
+	assert_int_equal(configure(test, CRIO, "--executable-path=crio"), 1);
 	assert_said(test,
-		    "error: unable to update config: dockerd refuses the new configuration, nothing was changed: no");
-	assert_file(test, "etc/daemon.json", NULL);
-	assert_file(test, "etc/daemon.json.nvidia-ctk.bak", NULL);
+		    "error: unable to update config: crio refuses the new configuration, nothing was changed: no");
+	assert_file(test, "etc/conf.d/99.toml", NULL);
+	assert_file(test, "etc/99.toml.nvidia-ctk.bak", NULL);
+	/* Files elsewhere may be another engine's. */
+	assert_int_equal(configure(test, CRIO, ""), 0);
+	assert_said(test, "warning: The crio in PATH does not accept the new configuration: no\n");
+	assert_has(test, "etc/conf.d/99.toml", "nvidia");
 }
 
 #define HOOK "configure --config-mode=oci-hook "
@@ -284,13 +290,13 @@ static void test_hook(void **state)
 	assert_file(test, "etc/hook.json", "{}");
 	assert_int_equal(configure(test, HOOK, "--oci-hook-path=@/etc/hook.json --undo"), 0);
 	assert_said(test, "warning: ");
-	assert_said(test, "/etc/hook.json was changed since, and stays\n");
+	assert_said(test, "/etc/hook.json has been changed since, so it stays\n");
 	assert_file(test, "etc/hook.json", "{}");
 	assert_int_equal(configure(test, HOOK, "--oci-hook-path=@/etc/none.json --undo"), 0);
 	assert_said(test, "There is nothing to undo: there is no ");
 }
 
-/* Podman reads the directory only if it is told to. */
+/* Podman reads the directory only if it is configured. */
 static void test_podman_hook(void **state)
 {
 	struct ctk_case *test = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a static runtime asks NVML: the words for graft-nvml, and what is said when there is no such program. Asking itself is tried with containers. */
+/*
+ * How a static runtime asks NVML: the arguments of graft-nvml, and the message if the program is
+ * missing. Asking itself is tried with containers.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "cli/runtime/nvml.h"
+#include "cli/runtime/nvml_program.h"
 
 static const char *const usual[] = { "graft-nvml", "4711", "/",     "/usr/lib/libnvidia-ml.so.1",
 				     "63",         "0",    "65534", "4294967295" };

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * oci_hooks: hooks of an OCI configuration: those of edits and that of the NVIDIA runtime (SPEC
+ * runtime-and-hook 6.2, 6.3). Runs nothing.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "apply/oci/oci_edits.h"
+#include "apply/oci/oci_put.h"
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "plan/spec_hooks.h"
+
+/*
+ * This stage comes after the container's mounts are made and before its root is changed: it runs
+ * files of the host in surroundings that the image controls.
+ */
+#define CREATE_CONTAINER "createContainer"
+
+static bool is_stage(const char *name)
+{
+	static const char *const stages[] = { "prestart",       "createRuntime", "createContainer",
+					      "startContainer", "poststart",     "poststop" };
+
+	for (size_t i = 0; i < GRAFT_COUNT(stages); i++) {
+		if (strcmp(name, stages[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * SECURITY: a hook with no list, or an empty one, inherits the low-level runtime's environment,
+ * which images can influence (CVE-2025-23266).
+ */
+static int put_environment(struct graft_json_document *document, struct graft_json_node *object, const char *path,
+			   const char *const *env, size_t n_env, struct graft_error *err)
+{
+	const char *own = graft_spec_hook_variable(path);
+
+	return n_env > 0 ? oci_put_strings(document, object, "env", env, n_env, err)
+			 : oci_put_strings(document, object, "env", &own, 1, err);
+}
+
+/* SECURITY: the working directory of such a hook is the image's. */
+static int check_path(const char *stage, const char *path, struct graft_error *err)
+{
+	if (strcmp(stage, CREATE_CONTAINER) != 0 || path[0] == '/')
+		return 0;
+	return graft_fail(err, GRAFT_INVALID, 0,
+			  "the path of hook program '%s' is not absolute, so a program of the image would run", path);
+}
+
+int oci_put_hook(struct graft_json_document *document, const struct graft_cdi_hook *hook, struct graft_error *err)
+{
+	struct graft_json_node *list, *object;
+	char path[64];
+
+	if (!is_stage(hook->stage))
+		return graft_fail(err, GRAFT_INVALID, 0, "unknown hook name \"%s\"", hook->stage);
+	if (check_path(hook->stage, hook->path, err) < 0)
+		return -1;
+	(void)snprintf(path, sizeof(path), "hooks.%s", hook->stage);
+	list = graft_json_make(document, path, GRAFT_JSON_ARRAY, err);
+	object = list ? graft_json_new_object(document, err) : NULL;
+	if (!object || oci_put_string(document, object, "path", hook->path, err) < 0 ||
+	    oci_put_strings(document, object, "args", hook->args, hook->n_args, err) < 0 ||
+	    ((hook->n_env > 0 || !graft_cdi_hook_is_of_image(hook)) &&
+	     put_environment(document, object, hook->path, hook->env, hook->n_env, err) < 0) ||
+	    (hook->has_timeout && oci_put_number(document, object, "timeout", hook->timeout, err) < 0))
+		return -1;
+	return graft_json_append(document, list, object, err);
+}
+
+static bool is_runtime_hook(const struct graft_json_node *hook)
+{
+	const char *path = graft_json_node_string(graft_json_node_member(hook, "path"));
+	const char *name = path ? graft_path_name(path) : "";
+
+	return strcmp(name, "nvidia-container-runtime-hook") == 0 || strcmp(name, "nvidia-container-toolkit") == 0;
+}
+
+/*
+ * Finds the hooks of a stage; *ret_list is NULL if it has none. Fails if a name occurs twice, since
+ * it is undefined which list would be run.
+ */
+static int find_stage(struct graft_json_document *document, const char *stage, struct graft_json_node **ret_list,
+		      struct graft_error *err)
+{
+	struct graft_json_node *hooks = graft_json_node_at(graft_json_document_root(document), "hooks"), *list;
+	char path[64];
+
+	*ret_list = NULL;
+	if (graft_json_node_kind(hooks) != GRAFT_JSON_OBJECT)
+		return 0;
+	if (!graft_json_make(document, "hooks", GRAFT_JSON_OBJECT, err))
+		return -1;
+	list = graft_json_node_member(hooks, stage);
+	if (graft_json_node_kind(list) != GRAFT_JSON_ARRAY)
+		return 0;
+	(void)snprintf(path, sizeof(path), "hooks.%s", stage);
+	*ret_list = graft_json_make(document, path, GRAFT_JSON_ARRAY, err);
+	return *ret_list ? 0 : -1;
+}
+
+int graft_oci_close_hooks(struct graft_json_document *document, struct graft_error *err)
+{
+	struct graft_json_node *list;
+	int n = 0;
+
+	if (find_stage(document, CREATE_CONTAINER, &list, err) < 0)
+		return -1;
+	for (struct graft_json_node *hook = graft_json_node_first(list); hook; hook = graft_json_node_next(hook)) {
+		const struct graft_json_node *env = graft_json_node_member(hook, "env");
+		const char *path = graft_json_node_string(graft_json_node_member(hook, "path"));
+
+		if (graft_json_node_kind(hook) != GRAFT_JSON_OBJECT)
+			continue;
+		if (path && check_path(CREATE_CONTAINER, path, err) < 0)
+			return -1;
+		if (graft_json_node_first(env))
+			continue;
+		if (put_environment(document, hook, path ? path : "", NULL, 0, err) < 0)
+			return -1;
+		n++;
+	}
+	return n;
+}
+
+int graft_oci_remove_runtime_hook(struct graft_json_document *document, struct graft_error *err)
+{
+	struct graft_json_node *list, *next;
+	int n = 0;
+
+	if (find_stage(document, "prestart", &list, err) < 0)
+		return -1;
+	for (struct graft_json_node *hook = graft_json_node_first(list); hook; hook = next) {
+		next = graft_json_node_next(hook);
+		if (is_runtime_hook(hook)) {
+			graft_json_remove(document, hook);
+			n++;
+		}
+	}
+	if (n > 0 && !graft_json_node_first(list))
+		graft_json_remove(document, list);
+	return n;
+}
+
+int graft_oci_insert_runtime_hook(struct graft_json_document *document, const char *path, const char **env,
+				  size_t n_env, struct graft_error *err)
+{
+	const char *args[] = { graft_path_name(path), "prestart" };
+	const struct graft_cdi_hook ours = {
+		.stage = "prestart", .path = path, .args = args, .n_args = 2, .env = env, .n_env = n_env
+	};
+	struct graft_json_node *list;
+
+	if (find_stage(document, "prestart", &list, err) < 0)
+		return -1;
+	for (const struct graft_json_node *hook = graft_json_node_first(list); hook;
+	     hook = graft_json_node_next(hook)) {
+		if (is_runtime_hook(hook))
+			return 0;
+	}
+	return oci_put_hook(document, &ours, err);
+}

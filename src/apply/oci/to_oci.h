@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * to_oci: applies a plan to a container that does not exist yet: to its OCI configuration, and to
+ * its root file system before the low-level runtime starts. There are three places, in this order
+ * of preference (docs/decisions/0010-one-hook.md):
+ *
+ *   config.json       device nodes, cgroup rules, mounts, variables, groups: the low-level runtime does them
+ *   the root itself   links, files, the loader's cache, when it is mounted, writable, and no mount of config.json covers the paths
+ *   one hook          what is left, as the argument of one static program at createContainer
+ *
+ * If the caller returns after the low-level runtime has created the container and before it is
+ * started, edits below /proc and /dev wait for that moment (graft_apply_to_created()), and there is
+ * no hook (docs/decisions/0023-after-create.md).
+ */
+#ifndef GRAFT_APPLY_OCI_TO_OCI_H
+#define GRAFT_APPLY_OCI_TO_OCI_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/root.h"
+#include "formats/cdi/cdi.h"
+#include "formats/json/json_document.h"
+#include "formats/oci_spec.h"
+#include "plan/plan.h"
+
+/* Edits to make after the low-level runtime has created the container. */
+struct graft_oci_waiting {
+	struct graft_plan *plan; /* with memory of its own; NULL: nothing */
+	dev_t dev;               /* the directory that will be the container's root */
+	ino_t inode;
+};
+/* Frees the plan and leaves the struct empty. */
+void graft_oci_waiting_done(struct graft_oci_waiting *waiting);
+
+struct graft_oci_options {
+	const char *hook_path; /* absolute path of nvidia-cdi-hook */
+	/* Root directory passed to the hook, absolute; NULL: it reads the OCI state. Borrowed. */
+	const char *hook_root;
+	bool no_additional_gids; /* features.no-additional-gids-for-device-nodes */
+	bool no_root_work; /* always leave the root's edits to the hook (for tests, and if the root is not known) */
+	/* Directories that the loader of the container's root searches; 0: unknown. Borrowed. */
+	const char **loader_dirs;
+	size_t n_loader_dirs;
+	/*
+	 * Paths over which something is mounted, in addition to the mounts of `spec` and the plan.
+	 * Borrowed.
+	 */
+	const char **other_mounts;
+	size_t n_other_mounts;
+	struct graft_budget *budget; /* of this start; NULL: one for this call. Borrowed */
+	const struct graft_log *log;
+	/*
+	 * Receives the edits that wait until the container is created; release it with
+	 * graft_oci_waiting_done(). NULL: the caller does not return after the creation.
+	 */
+	struct graft_oci_waiting *ret_waiting;
+};
+
+/*
+ * Applies the plan: edits `document`, which is not yet written, and changes the root where
+ * possible. All or nothing: a failure undoes what was done in the root. `bundle` is the bundle's
+ * directory, NULL = the working directory; root.path is relative to it.
+ */
+int graft_apply_to_oci(const struct graft_plan *plan, const char *bundle, const struct graft_oci_spec *spec,
+		       const struct graft_oci_options *options, struct graft_json_document *document,
+		       struct graft_error *err);
+
+/*
+ * Applies the waiting edits to a container that is created and not started. `pid` is that of its
+ * process, which already has the container's root as its own. All or nothing. Fails like
+ * graft_target_open_created() and graft_apply_to_namespace().
+ */
+int graft_apply_to_created(const struct graft_oci_waiting *waiting, pid_t pid, const struct graft_log *log,
+			   struct graft_error *err);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * budget: the processor time of this process and of its children, which run one at a time. Does not
+ * know what the time is spent on.
+ */
+#include "base/budget.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct graft_budget {
+	int64_t limit_us;          /* of our own processor time, as CLOCK_PROCESS_CPUTIME_ID shows it */
+	int64_t children_us;       /* spent by children that have ended, plus the whole allowance of the current one */
+	struct timespec looked_at; /* CLOCK_MONOTONIC_COARSE */
+	bool spent;
+	struct graft_budget_child child; /* pid 0: none */
+	pid_t parent;                    /* the process that started the child */
+};
+
+static int64_t own_time_us(void)
+{
+	struct timespec time = { 0 };
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
+}
+
+static int64_t left_us(const struct graft_budget *budget)
+{
+	return budget->limit_us - budget->children_us - own_time_us();
+}
+
+struct graft_budget *graft_budget_new(int64_t cpu_ms)
+{
+	struct graft_budget *budget = calloc(1, sizeof(*budget));
+
+	if (budget)
+		budget->limit_us = own_time_us() + cpu_ms * 1000;
+	return budget;
+}
+
+struct graft_budget *graft_budget_free(struct graft_budget *budget)
+{
+	if (budget)
+		(void)graft_budget_end_child(budget);
+	free(budget);
+	return NULL;
+}
+
+/* The coarse clock ticks every few milliseconds, and costs no system call. */
+static bool has_ticked(struct graft_budget *budget)
+{
+	struct timespec now = { 0 };
+
+	if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0 && now.tv_nsec == budget->looked_at.tv_nsec &&
+	    now.tv_sec == budget->looked_at.tv_sec)
+		return false;
+	budget->looked_at = now;
+	return true;
+}
+
+bool graft_budget_is_spent(struct graft_budget *budget)
+{
+	if (!budget->spent && has_ticked(budget))
+		budget->spent = left_us(budget) <= 0;
+	return budget->spent;
+}
+
+void graft_budget_extend(struct graft_budget *budget, int64_t cpu_ms)
+{
+	budget->limit_us += cpu_ms * 1000;
+}
+
+int64_t graft_budget_left_ms(struct graft_budget *budget)
+{
+	int64_t left = budget->spent ? 0 : left_us(budget);
+
+	return left > 0 ? left / 1000 : 0;
+}
+
+void graft_budget_add_child(struct graft_budget *budget, const struct graft_budget_child *child)
+{
+	(void)graft_budget_end_child(budget);
+	budget->child = *child;
+	budget->parent = getpid();
+	budget->children_us += child->allowed_ms * 1000;
+}
+
+const struct graft_budget_child *graft_budget_child(const struct graft_budget *budget)
+{
+	return budget->child.pid != 0 && budget->child.fd >= 0 && budget->parent == getpid() ? &budget->child : NULL;
+}
+
+void graft_budget_dismiss_child(struct graft_budget *budget)
+{
+	if (budget->child.pid != 0 && budget->child.fd >= 0)
+		(void)close(budget->child.fd);
+	budget->child.fd = -1;
+}
+
+bool graft_budget_end_child(struct graft_budget *budget)
+{
+	struct graft_budget_child child;
+	struct rusage usage = { .ru_utime = { 0 } };
+	int64_t taken_us;
+	siginfo_t info;
+
+	graft_budget_dismiss_child(budget);
+	child = budget->child;
+	budget->child = (struct graft_budget_child){ .pid = 0 };
+	if (child.pid == 0)
+		return false;
+	/*
+	 * QUIRK: where SIGCHLD is ignored, children leave no zombie, and the PID may belong to
+	 * another process by now.
+	 */
+	if (waitid(P_PID, (id_t)child.pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+		return true;
+	(void)kill(child.pid, SIGKILL);
+	while (wait4(child.pid, NULL, 0, &usage) < 0) {
+		if (errno != EINTR)
+			return true;
+	}
+	taken_us = (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec +
+		   usage.ru_stime.tv_usec;
+	budget->children_us += taken_us - child.allowed_ms * 1000;
+	return taken_us >= child.allowed_ms * 1000;
+}
+
+void graft_budget_become_child(struct graft_budget *budget, int64_t left_ms)
+{
+	budget->limit_us = own_time_us() + left_ms * 1000;
+	budget->children_us = 0;
+	budget->child = (struct graft_budget_child){ .pid = 0 };
+	budget->spent = left_ms <= 0;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options_meant: what was probably meant by a command, an option or a value that no table has. Does
+ * not print: messages that callers of the existing stack read keep their text, and these come after
+ * it.
+ */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/nearest.h"
+#include "base/options_table.h"
+#include "base/strings.h"
+
+/* Copies the name of the option in "unrecognized option '--x=1'" or "... not defined: -x". */
+static bool read_wrong_name(const char *message, char name[GRAFT_NEAREST_MAX + 1])
+{
+	static const char *const beginnings[] = { "unrecognized option '", "flag provided but not defined: " };
+	size_t length;
+
+	for (size_t i = 0; i < GRAFT_COUNT(beginnings); i++) {
+		if (!graft_starts_with(message, beginnings[i]))
+			continue;
+		message += strlen(beginnings[i]);
+		message += strspn(message, "-");
+		length = strcspn(message, "='");
+		/* A letter is near to every other letter. */
+		if (length < 2 || length > GRAFT_NEAREST_MAX)
+			return false;
+		memcpy(name, message, length);
+		name[length] = '\0';
+		return true;
+	}
+	return false;
+}
+
+static void consider_options(const struct graft_command *command, struct graft_nearest_search *search)
+{
+	GRAFT_FOR_EACH_OPTION(option, command)
+	graft_nearest_consider(search, option->name);
+}
+
+const char *graft_options_meant_option(const struct graft_command *command, const struct graft_command *inherited,
+				       const struct graft_error *err)
+{
+	char name[GRAFT_NEAREST_MAX + 1];
+	struct graft_nearest_search search = { .word = name };
+
+	if (!read_wrong_name(err->msg, name))
+		return NULL;
+	consider_options(command, &search);
+	/* Not those that every command has: --version is the program's alone. */
+	for (size_t i = 0; inherited && i < inherited->n_options; i++) {
+		if (!inherited->options[i].hidden)
+			graft_nearest_consider(&search, inherited->options[i].name);
+	}
+	return search.best;
+}
+
+const char *graft_options_meant_command(const struct graft_command *command, const char *name)
+{
+	struct graft_nearest_search search = { .word = name };
+
+	for (size_t i = 0; command->subcommands && command->subcommands[i]; i++) {
+		if (!command->subcommands[i]->hidden)
+			graft_nearest_consider(&search, command->subcommands[i]->name);
+	}
+	return search.best;
+}
+
+const char *graft_options_meant_value(const struct graft_option *option, const char *value)
+{
+	struct graft_nearest_search search = { .word = value };
+
+	for (size_t i = 0; option->values && option->values[i]; i++) {
+		if (strcmp(option->values[i], value) == 0)
+			return NULL;
+		graft_nearest_consider(&search, option->values[i]);
+	}
+	return search.best;
+}

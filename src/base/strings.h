@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* strings: predicates on strings that the C library lacks. */
+#ifndef GRAFT_BASE_STRINGS_H
+#define GRAFT_BASE_STRINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Return whether `text` begins with `prefix` or ends with `suffix`. A text equal to it does both.
+ */
+bool graft_starts_with(const char *text, const char *prefix);
+bool graft_ends_with(const char *text, const char *suffix);
+/* Returns whether one of the words in `list`, which commas separate, equals `word`. */
+bool graft_list_has(const char *list, const char *word);
+/* Returns whether one of the n items equals `item`. */
+bool graft_is_in(const char *const *items, size_t n, const char *item);
+/* For qsort(3) and bsearch(3): compares elements of type `const char *` like strcmp(3). */
+int graft_compare_strings(const void *a, const void *b);
+
+/*
+ * Returns the length of the sequence of two or more bytes at `s`, reading at most `left` bytes (at
+ * least 1). Returns 0 if it is malformed: it starts with an ASCII or continuation byte, is cut off
+ * or overlong, or encodes a surrogate or a value beyond U+10FFFF.
+ */
+size_t graft_utf8_length(const unsigned char *s, size_t left);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hook_container: opens the container's root from the OCI state, or from a path that was given
+ * (SPEC ctk-and-cdi 2.0). State, bundle and path come from the engine and are trusted; nothing
+ * below the root is read yet.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "cli/cdi_hook/cdi_hook.h"
+#include "formats/json/json_document.h"
+#include "formats/oci_spec.h"
+
+#define MAX_STATE         ((size_t)1 << 20) /* engines copy all annotations into it */
+#define MAX_CONFIGURATION ((size_t)16 << 20)
+
+/* The file given instead of standard input; NULL if none. */
+static const char *state_file(const struct cdi_hook *hook)
+{
+	const char *path = hook->container_spec;
+
+	return path && path[0] != '\0' && strcmp(path, "-") != 0 ? path : NULL;
+}
+
+static int read_cdi_hook_state(struct cdi_hook *hook, struct graft_oci_state *ret_state, struct graft_error *err)
+{
+	const char *path = state_file(hook), *text = NULL;
+	size_t length = 0;
+	int rc;
+
+	/* The hook was started in a directory of the image, so a relative path is refused. */
+	if (path && path[0] != '/')
+		return graft_fail(err, GRAFT_INVALID, 0, "failed to open file: %s: the path must be absolute", path);
+	path = path ? path : "-";
+	rc = graft_read_input(path, MAX_STATE, hook->arena, &text, &length);
+	if (rc == -ENOENT || rc == -EACCES)
+		return graft_fail_errno(err, -rc, "failed to open file: %s", path);
+	if (rc < 0)
+		return graft_fail_errno(err, -rc, "failed to decode container state: %s", graft_input_name(path));
+	return graft_oci_state_read(text, length, hook->arena, ret_state, err);
+}
+
+static int read_configuration(struct cdi_hook *hook, const char *bundle, struct graft_json_document **ret_document,
+			      struct graft_error *err)
+{
+	const char *path = graft_arena_printf(hook->arena, "%s/config.json", bundle ? bundle : ""), *text = NULL;
+	auto_close int fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+	size_t length = 0;
+	int rc;
+
+	if (!bundle || bundle[0] != '/')
+		return graft_fail(err, GRAFT_FORMAT, 0, "the container's state names no bundle by an absolute path");
+	if (!path)
+		return graft_fail_memory(err);
+	if (fd < 0)
+		return graft_fail_errno(err, errno, "failed to open OCI spec file: %s", path);
+	rc = graft_read_fd(fd, MAX_CONFIGURATION, hook->arena, &text, &length);
+	if (rc < 0)
+		return graft_fail_errno(err, -rc, "failed to load minimal OCI spec: %s", path);
+	if (graft_json_document_parse(path, text, length, ret_document, err) < 0)
+		return graft_wrap(err, "failed to load minimal OCI spec");
+	return 0;
+}
+
+/* Reads root.path from the configuration and makes it absolute, in the arena. */
+static int find_root(struct cdi_hook *hook, const char *bundle, const char **ret_rootfs, struct graft_error *err)
+{
+	auto_json_document struct graft_json_document *document = NULL;
+	const char *path;
+
+	if (read_configuration(hook, bundle, &document, err) < 0)
+		return -1;
+	path = graft_json_node_string(graft_json_node_at(graft_json_document_root(document), "root.path"));
+	if (!path || path[0] == '\0')
+		return graft_fail(err, GRAFT_FORMAT, 0,
+				  "empty container root detected: %s/config.json has no root.path", bundle);
+	*ret_rootfs = path[0] == '/' ? graft_arena_strdup(hook->arena, path)
+				     : graft_arena_printf(hook->arena, "%s/%s", bundle, path);
+	return *ret_rootfs ? 0 : graft_fail_memory(err);
+}
+
+/* The hook was started in a directory of the image, so a relative path is refused. */
+static int check_cdi_hook_rootfs(const char *rootfs, struct graft_error *err)
+{
+	if (rootfs[0] == '/')
+		return 0;
+	return graft_fail(err, GRAFT_INVALID, 0, "the container's root must be an absolute path: '%s'", rootfs);
+}
+
+/* Standard input can be read only once; all hooks of a sequence belong to one container. */
+static int find_rootfs(struct cdi_hook *hook, const char **ret_rootfs, struct graft_error *err)
+{
+	struct graft_oci_state state = { .pid = 0 };
+
+	*ret_rootfs = state_file(hook) ? NULL : hook->rootfs;
+	if (*ret_rootfs)
+		return check_cdi_hook_rootfs(*ret_rootfs, err);
+	if (read_cdi_hook_state(hook, &state, err) < 0)
+		return graft_wrap(err, "failed to load container state");
+	if (find_root(hook, state.bundle, ret_rootfs, err) < 0)
+		return graft_wrap(err, "failed to determined container root");
+	if (!state_file(hook))
+		hook->rootfs = *ret_rootfs;
+	return 0;
+}
+
+int cdi_hook_open(struct cdi_hook *hook, struct graft_target *ret_target, struct graft_error *err)
+{
+	const char *rootfs = NULL;
+
+	if (find_rootfs(hook, &rootfs, err) < 0)
+		return -1;
+	if (graft_target_open(getpid(), false, rootfs, hook->budget, &hook->log, ret_target, err) < 0)
+		return graft_wrap(err, "failed to determined container root");
+	return 0;
+}
+
+int cdi_hook_read_spec(struct cdi_hook *hook, struct graft_json_document **ret_document,
+		       struct graft_oci_spec *ret_spec, struct graft_error *err)
+{
+	struct graft_oci_state state = { .pid = 0 };
+
+	if (read_cdi_hook_state(hook, &state, err) < 0)
+		return graft_wrap(err, "failed to load container state");
+	if (read_configuration(hook, state.bundle, ret_document, err) < 0)
+		return -1;
+	return graft_oci_spec_read(*ret_document, hook->arena, ret_spec, err);
+}

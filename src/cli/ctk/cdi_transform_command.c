@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cdi_transform_command: nvidia-ctk cdi transform root (SPEC ctk-and-cdi 1.3): adapts a spec to a
+ * driver that has moved since the spec was made.
+ */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/ctk/cdi_file.h"
+#include "formats/cdi/cdi_transform.h"
+
+struct transform_options {
+	struct ctk_base base;
+	const char *from, *to, *input, *output, *relative_to;
+};
+
+#define AT(member) offsetof(struct transform_options, member)
+static const struct graft_option options[] = {
+	{ .name = "from",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "ROOT",
+	  .help = "Directory to replace (default /)",
+	  .parse = graft_option_set_string,
+	  .offset = AT(from) },
+	{ .name = "to",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "ROOT",
+	  .help = "Directory to put in its place (default /)",
+	  .parse = graft_option_set_string,
+	  .offset = AT(to) },
+	{ .name = "input",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "FILE",
+	  .help = "Spec to change; - is standard input (default -)",
+	  .parse = graft_option_set_string,
+	  .offset = AT(input) },
+	{ .name = "output",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "FILE",
+	  .help = "Output file, .json or .yaml (default standard output, in YAML)",
+	  .parse = graft_option_set_string,
+	  .offset = AT(output) },
+	{ .name = "relative-to",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "SIDE",
+	  .help = "Which paths to change: host or container (default host)",
+	  .parse = graft_option_set_string,
+	  .offset = AT(relative_to),
+	  .values = (const char *const[]){ "host", "container", NULL } },
+};
+
+static int transform(struct ctk *ctk, const struct transform_options *given)
+{
+	const struct graft_cdi_root_change change = { given->from, given->to,
+						      strcmp(given->relative_to, "container") == 0 };
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_cdi_spec spec, changed;
+
+	if (!change.in_container && strcmp(given->relative_to, "host") != 0) {
+		(void)graft_fail(&err, GRAFT_INVALID, 0, "invalid --relative-to value: %s", given->relative_to);
+		return ctk_fail(ctk, &err, "%s", "");
+	}
+	if (ctk_cdi_read(ctk, given->input, &spec, &err) < 0)
+		return ctk_fail(ctk, &err, "failed to load CDI specification");
+	if (graft_cdi_spec_change_root(&spec, &change, ctk->arena, &changed, &err) < 0)
+		return ctk_fail(ctk, &err, "failed to transform CDI specification");
+	if (ctk_cdi_save(ctk, &changed, given->output, NULL, &err) < 0)
+		return ctk_fail(ctk, &err, "failed to save CDI specification");
+	return 0;
+}
+
+static int run_cdi_transform_root(void *context, int argc, char **argv)
+{
+	struct transform_options given = { .input = "-", .relative_to = "host" };
+	int first, status = 0;
+
+	if (ctk_parse(context, &ctk_cdi_transform_root, &given, argc, argv, &first, &status) < 0)
+		return status;
+	return transform(context, &given);
+}
+
+const struct graft_command ctk_cdi_transform_root = {
+	CTK_COMMAND,
+	.name = "root",
+	.summary = "Change the root of the paths in a CDI spec",
+	.description = "Replaces a directory at the beginning of paths by another one: for a driver in a container, "
+		       "whose files have one path there and another one on the host.\n\nOnly whole components match: "
+		       "--from /root changes /root/lib, but not /rootfs.",
+	.options = options,
+	.n_options = GRAFT_COUNT(options),
+	.bundled = true,
+	.run = run_cdi_transform_root,
+};

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config_command: prints config.toml, or the defaults, with some settings changed (SPEC ctk-and-cdi
+ * 1.4). Comments, order and unknown keys of a file are kept. A result that the other programs could
+ * not use is neither printed nor written. request/config.h defines the settings.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "apply/host_file.h"
+#include "base/cleanup.h"
+#include "base/read.h"
+#include "cli/ctk/ctk.h"
+#include "start/config_file.h"
+
+#define FILE_MODE 0644
+
+struct config_options {
+	struct ctk_base base;
+	const char *file; /* NULL: search the usual places; "": none */
+	struct graft_strings settings;
+	const char *separator;
+	bool in_place;
+	const char *output; /* NULL or "": standard output */
+};
+
+/* A document and its origin. */
+struct document {
+	const char *path; /* "": no file */
+	struct graft_config_host host;
+	struct graft_toml *toml; /* owned */
+	bool missing;            /* the file does not exist; these are the defaults */
+};
+
+static int parse_settings(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
+{
+	struct config_options *options = target;
+	struct graft_arena *arena = options->base.ctk->arena;
+	struct graft_strings settings;
+
+	(void)option;
+	if (graft_config_split_settings(value, arena, &settings, err) < 0)
+		return -1;
+	for (size_t i = 0; i < settings.n; i++) {
+		if (!graft_arena_push_string(arena, &options->settings.items, &options->settings.n, settings.items[i]))
+			return graft_fail_memory(err);
+	}
+	return 0;
+}
+
+static void read_ctk_config_host(struct graft_arena *arena, struct graft_config_host *ret_host)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+
+	*ret_host = (struct graft_config_host){ 0 };
+	if (graft_root_open(&root, "/", NULL) == 0)
+		graft_config_file_host(&root, arena, ret_host);
+}
+
+/* ---- the document ---- */
+
+static int make_defaults(struct document *document, struct graft_arena *arena, struct graft_error *err)
+{
+	struct graft_buffer text = { .max = 0 };
+	int rc = graft_config_default_document(&document->host, arena, &text, err);
+
+	if (rc == 0)
+		rc = graft_toml_parse("built-in configuration", graft_buffer_text(&text), text.length, &document->toml,
+				      err);
+	graft_buffer_done(&text);
+	return rc;
+}
+
+/* Returns whether the file being read will also be written. */
+static bool is_rewritten(const struct config_options *options, const char *path)
+{
+	return options->in_place || (options->output && strcmp(options->output, path) == 0);
+}
+
+/*
+ * SECURITY: what is written back must not have been read through another user's link. Returns -1
+ * with err->sys ENOENT if there is no file.
+ */
+static int read_to_rewrite(const char *path, struct graft_arena *arena, struct graft_toml **ret_toml,
+			   struct graft_error *err)
+{
+	const char *text;
+	size_t length;
+	int found = graft_host_file_read(path, GRAFT_CONFIG_MAX_BYTES, arena, &text, &length, err);
+
+	if (found == 0)
+		return graft_fail_errno(err, ENOENT, "cannot read %s", path);
+	return found < 0 ? -1 : graft_toml_parse(path, text, length, ret_toml, err);
+}
+
+static int load_ctk_config(struct document *document, const struct config_options *options, struct graft_error *err)
+{
+	struct graft_arena *arena = options->base.ctk->arena;
+	const char *file = options->file;
+	bool required;
+
+	document->path = file ? file : graft_config_file_path(GRAFT_CONFIG_OF_RUNTIME, NULL, arena, &required);
+	if (!document->path)
+		return graft_fail_memory(err);
+	read_ctk_config_host(arena, &document->host);
+	document->missing = document->path[0] == '\0';
+	if (!document->missing) {
+		if ((is_rewritten(options, document->path)
+			 ? read_to_rewrite(document->path, arena, &document->toml, err)
+			 : graft_config_file_read(document->path, file != NULL, arena, &document->toml, err)) == 0)
+			return 0;
+		document->missing = err->sys == ENOENT;
+	}
+	if (!document->missing)
+		return graft_wrap(err, "unable to create config: failed to load specified config file");
+	graft_error_clear(err);
+	return make_defaults(document, arena, err);
+}
+
+/* Values are written as they are: another version of the programs may understand them. */
+static int warn_of_mistakes(const struct ctk *ctk, const struct graft_config *config, struct graft_error *err)
+{
+	struct graft_config_mistake *mistakes;
+	size_t n;
+
+	if (graft_config_find_mistakes(config, ctk->arena, &mistakes, &n, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		graft_warn(&ctk->log, "%s is '%s'; it can be %s", mistakes[i].key, mistakes[i].value,
+			   mistakes[i].allowed);
+	return 0;
+}
+
+/* Applies the settings. Also fails if the result is not a valid configuration. */
+static int change_ctk_config(struct document *document, const struct config_options *options, struct graft_error *err)
+{
+	const struct ctk *ctk = options->base.ctk;
+	struct graft_config config;
+
+	for (size_t i = 0; i < options->settings.n; i++) {
+		if (graft_config_set(&document->toml, options->settings.items[i], options->separator, err) < 0)
+			return -1;
+	}
+	if (graft_config_read(document->toml, &document->host, ctk->arena, &config, err) < 0)
+		return graft_wrap(err, "unable to create config");
+	return warn_of_mistakes(ctk, &config, err);
+}
+
+static int write_ctk_config(const struct ctk *ctk, const char *path, const char *text, size_t length)
+{
+	struct graft_buffer out = { .max = 0 };
+	struct graft_error err = { .status = GRAFT_OK };
+
+	if (!path || path[0] == '\0') {
+		graft_buffer_add(&out, text, length);
+		return ctk_print(ctk, &out);
+	}
+	if (graft_host_file_write(path, text, length, FILE_MODE, &err) < 0)
+		return ctk_fail(ctk, &err, "unable to save config");
+	return 0;
+}
+
+/* Leaves the file alone if it already contains the result. */
+static int write_ctk_config_in_place(const struct ctk *ctk, const struct document *document, bool changed)
+{
+	size_t length;
+	const char *text = graft_toml_text(document->toml, &length);
+
+	return changed || document->missing ? write_ctk_config(ctk, document->path, text, length) : 0;
+}
+
+/* ---- config ---- */
+
+static int check_ctk_config_options(const struct config_options *options, struct graft_error *err)
+{
+	if (options->separator[0] == '\0')
+		return graft_fail(err, GRAFT_INVALID, 0, "set-list-separator must be set");
+	if (options->in_place && options->output && options->output[0] != '\0')
+		return graft_fail(err, GRAFT_INVALID, 0, "--in-place and --output cannot both be given");
+	if (options->in_place && options->file && options->file[0] == '\0')
+		return graft_fail(err, GRAFT_INVALID, 0, "--in-place needs a file, and --config-file names none");
+	if (options->in_place && options->file && graft_is_stream(options->file))
+		return graft_fail(err, GRAFT_INVALID, 0, "--in-place needs a file, and %s is not one",
+				  graft_input_name(options->file));
+	return 0;
+}
+
+static int edit_ctk_config(const struct config_options *options, struct document *document)
+{
+	const struct ctk *ctk = options->base.ctk;
+	struct graft_error err = { .status = GRAFT_OK };
+	const char *before;
+	size_t length, length_before;
+
+	if (check_ctk_config_options(options, &err) < 0 || load_ctk_config(document, options, &err) < 0)
+		return ctk_fail(ctk, &err, "%s", "");
+	before = graft_toml_text(document->toml, &length_before);
+	before = graft_arena_memdup(ctk->arena, before, length_before);
+	if (!before)
+		(void)graft_fail_memory(&err);
+	if (!before || change_ctk_config(document, options, &err) < 0)
+		return ctk_fail(ctk, &err, "%s", "");
+	(void)graft_toml_text(document->toml, &length);
+	if (options->in_place)
+		return write_ctk_config_in_place(
+		    ctk, document,
+		    length != length_before || memcmp(graft_toml_text(document->toml, &length), before, length) != 0);
+	return write_ctk_config(ctk, options->output, graft_toml_text(document->toml, &length), length);
+}
+
+static int run_ctk_config(void *context, int argc, char **argv)
+{
+	struct config_options options = { .separator = ":" };
+	struct document document = { .toml = NULL };
+	int first, status = 0;
+
+	if (ctk_parse(context, &ctk_config, &options, argc, argv, &first, &status) < 0)
+		return status;
+	status = edit_ctk_config(&options, &document);
+	graft_toml_free(document.toml);
+	return status;
+}
+
+/* ---- config default ---- */
+
+struct default_options {
+	struct ctk_base base;
+	const char *output;
+};
+
+static const struct graft_option default_table[] = {
+	{ .name = "output",
+	  .letter = 'o',
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "FILE",
+	  .help = "Write to FILE instead of standard output",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct default_options, output) },
+};
+
+static int run_default(void *context, int argc, char **argv);
+
+static const struct graft_command config_default = {
+	CTK_COMMAND,
+	.name = "default",
+	.aliases = (const char *const[]){ "create-default", "generate-default", NULL },
+	.summary = "Print the built-in configuration",
+	.options = default_table,
+	.n_options = GRAFT_COUNT(default_table),
+	.run = run_default,
+};
+
+static int run_default(void *context, int argc, char **argv)
+{
+	struct ctk *ctk = context;
+	struct default_options options = { .output = NULL };
+	struct graft_config_host host;
+	struct graft_buffer text = { .max = 0 };
+	struct graft_error err = { .status = GRAFT_OK };
+	int first, status = 0;
+
+	if (ctk_parse(ctk, &config_default, &options, argc, argv, &first, &status) < 0)
+		return status;
+	read_ctk_config_host(ctk->arena, &host);
+	if (graft_config_default_document(&host, ctk->arena, &text, &err) < 0)
+		status = ctk_fail(ctk, &err, "%s", "");
+	else
+		status = write_ctk_config(ctk, options.output, graft_buffer_text(&text), text.length);
+	graft_buffer_done(&text);
+	return status;
+}
+
+/* ---- tables ---- */
+
+static const struct graft_option table[] = {
+	{ .name = "config-file",
+	  .letter = 'c',
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "FILE",
+	  .help = "Read FILE instead of /etc/nvidia-container-runtime/config.toml; - is standard input",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct config_options, file),
+	  .aliases = (const char *const[]){ "config", NULL } },
+	{ .name = "set",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "KEY[=VALUE]",
+	  .help = "Set a key; can be repeated. KEY alone sets a boolean to true, the value nil deletes a key of "
+		  "[features], and colons or commas separate the items of a list",
+	  .parse = parse_settings },
+	{ .name = "set-list-separator",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "TEXT",
+	  .hidden = true,
+	  .help = "What separates the items of a list",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct config_options, separator) },
+	{ .name = "in-place",
+	  .letter = 'i',
+	  .help = "Write the result to the file that was read",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct config_options, in_place) },
+	{ .name = "output",
+	  .letter = 'o',
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "FILE",
+	  .help = "Write to FILE instead of standard output",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct config_options, output) },
+};
+
+static const struct graft_command *const subcommands[] = { &config_default, NULL };
+
+const struct graft_command ctk_config = {
+	CTK_COMMAND,
+	.name = "config",
+	.summary = "Print or change config.toml",
+	.description =
+	    "Prints the configuration file, or the built-in configuration if there is none, with the settings of --set "
+	    "applied. Everything else stays as written, including comments and unknown keys.",
+	.options = table,
+	.n_options = GRAFT_COUNT(table),
+	.bundled = true,
+	.subcommands = subcommands,
+	.run = run_ctk_config,
+};

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_command: prints what configure would do with the same options, as a tree or as JSON, and
+ * does nothing. Needs no privileges. Host, request and image can come from files, so that a start
+ * on one machine can be examined on another.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "apply/namespace/target.h"
+#include "apply/to_summary.h"
+#include "apply/to_text.h"
+#include "base/cleanup.h"
+#include "base/read.h"
+#include "cli/cli.h"
+#include "cli/container_options.h"
+#include "cli/terminal.h"
+#include "start/open_container.h"
+#include "start/pipeline.h"
+
+#define VALUE_FILE_MAX ((size_t)16 * 1024 * 1024)
+
+/* What can be printed; each value needs the ones before it. */
+enum shown { SHOW_REQUEST, SHOW_IMAGE, SHOW_INVENTORY, SHOW_PLAN };
+static const char *const shown_names[] = { "request", "image", "inventory", "plan", NULL };
+
+struct plan_options {
+	struct cli_container_options container; /* must be first: the shared parsers write to it */
+	const char *inventory, *request, *image;
+	enum shown show;
+	enum graft_style style;
+	bool json, all;
+};
+
+static int set_show(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
+{
+	struct plan_options *o = target;
+
+	(void)option;
+	for (size_t i = 0; shown_names[i]; i++) {
+		if (strcmp(value, shown_names[i]) == 0) {
+			o->show = (enum shown)i;
+			return 0;
+		}
+	}
+	return graft_fail(err, GRAFT_INVALID, 0, "input error: unsupported value of --show: %s", value);
+}
+
+static const char *const style_names[] = { "namespace", "oci", NULL };
+
+static int set_style(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
+{
+	(void)option;
+	for (size_t i = 0; style_names[i]; i++) {
+		if (strcmp(value, style_names[i]) == 0) {
+			((struct plan_options *)target)->style = (enum graft_style)i;
+			return 0;
+		}
+	}
+	return graft_fail(err, GRAFT_INVALID, 0, "input error: unsupported value of --style: %s", value);
+}
+
+static const struct graft_option options[] = {
+	CLI_CONTAINER_OPTIONS,
+	{ .name = "style",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "STYLE",
+	  .help = "Plan for an existing container (namespace), or for a container's configuration (oci)",
+	  .parse = set_style,
+	  .values = style_names },
+	{ .name = "json",
+	  .help = "Print JSON instead of text",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct plan_options, json) },
+	{ .name = "all",
+	  .help = "Print every edit with its reason instead of a summary",
+	  .parse = graft_option_set_true,
+	  .offset = offsetof(struct plan_options, all) },
+	{ .name = "inventory",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "FILE",
+	  .help = "Take the host from FILE (output of 'info --json') instead of looking at this one",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct plan_options, inventory) },
+	{ .name = "request",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "FILE",
+	  .help = "Take the request from FILE (output of '--show=request') instead of the options",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct plan_options, request) },
+	{ .name = "image",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "FILE",
+	  .help = "Take what depends on the image from FILE (output of '--show=image') instead of ROOTFS",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct plan_options, image) },
+	{ .name = "show",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "WHAT",
+	  .help = "Print what goes into the plan instead: inventory, request or image, as JSON",
+	  .parse = set_show,
+	  .values = shown_names },
+};
+
+struct planning {
+	struct cli *cli;
+	struct plan_options options;
+	struct graft_request *request; /* from the options or from a file; borrowed */
+	const char *rootfs;            /* NULL = not given */
+	struct graft_policy policy;
+	struct graft_pipeline pipeline;
+	struct graft_budget *budget; /* owned */
+	struct graft_plan *plan;     /* owned */
+};
+
+/*
+ * Fails with the exit status for the kind of error: this command has no older callers that expect
+ * 1.
+ */
+static int fail_plan(const struct planning *p, enum graft_step step, struct graft_error *err)
+{
+	(void)cli_fail_in(p->cli, step, err);
+	return graft_status_exit(err->status);
+}
+
+static int read_value_file(const char *path, struct graft_arena *arena, const char **ret_text, size_t *ret_length,
+			   struct graft_error *err)
+{
+	int rc = graft_read_input(path, VALUE_FILE_MAX, arena, ret_text, ret_length);
+
+	return rc < 0 ? graft_fail_errno(err, -rc, "cannot read '%s'", graft_input_name(path)) : 0;
+}
+
+/* Reads the values that are given as files. Their text is kept in `files`. */
+static int read_values(struct planning *p, struct graft_arena *files, struct graft_request **ret_request,
+		       struct graft_error *err)
+{
+	const struct plan_options *o = &p->options;
+	const char *text = NULL;
+	size_t length = 0;
+
+	if (o->request && (read_value_file(o->request, files, &text, &length, err) < 0 ||
+			   graft_request_read(text, length, ret_request, err) < 0))
+		return graft_wrap(err, "--request");
+	if (o->inventory && (read_value_file(o->inventory, files, &text, &length, err) < 0 ||
+			     graft_inventory_read(text, length, &p->pipeline.inventory, err) < 0))
+		return graft_wrap(err, "--inventory");
+	if (o->image && (read_value_file(o->image, files, &text, &length, err) < 0 ||
+			 graft_record_read(&graft_image_record, text, length, files, &p->policy.image, err) < 0))
+		return graft_wrap(err, "--image");
+	return 0;
+}
+
+static int open_image(const struct planning *p, struct graft_image_root *ret_root, struct graft_error *err)
+{
+	int fd = open(p->rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return graft_fail_errno(err, errno, "open failed: %s", p->rootfs);
+	graft_image_root_take(ret_root, fd, p->budget);
+	return 0;
+}
+
+/*
+ * With --pid the root is what the container's process sees, including its mounts, as in configure.
+ */
+static int inspect(struct planning *p, struct graft_arena *arena, struct graft_error *err)
+{
+	auto_image_root struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
+	auto_target struct graft_target target = GRAFT_TARGET_INIT;
+	pid_t pid = p->options.container.pid;
+
+	if (!p->rootfs || p->options.image)
+		return 0;
+	if (graft_caps_enter(&p->cli->caps, GRAFT_CAPS_CONTAINER, err) < 0)
+		return -1;
+	if (pid == 0 && open_image(p, &root, err) < 0)
+		return -1;
+	if (pid > 0 && graft_target_open(pid, true, p->rootfs, p->budget, p->cli->log, &target, err) < 0)
+		return -1;
+	p->policy.user_namespace = target.user_namespace;
+	if (graft_inspect_container(p->request, pid > 0 ? &target.root : &root, p->cli->log, arena, &p->policy.image,
+				    err) < 0)
+		return -1;
+	return graft_caps_enter(&p->cli->caps, GRAFT_CAPS_INFO, err);
+}
+
+static int make_shown_values(struct planning *p, struct graft_arena *arena, struct graft_error *err)
+{
+	enum shown show = p->options.show;
+	unsigned int needs = show == SHOW_INVENTORY ? (unsigned int)GRAFT_NEED_ALL
+						    : graft_pipeline_needs(p->request, p->options.style);
+
+	if (show >= SHOW_IMAGE && inspect(p, arena, err) < 0)
+		return graft_in_step(err, GRAFT_STEP_CONTAINER);
+	if (show >= SHOW_INVENTORY && graft_pipeline_discover(&p->pipeline, needs, err) < 0)
+		return -1;
+	if (show < SHOW_PLAN)
+		return 0;
+	if (!p->rootfs && !p->options.image)
+		p->policy = graft_pipeline_default_policy(p->pipeline.inventory);
+	p->policy.style = p->options.style;
+	if (graft_pipeline_select(&p->pipeline, p->request, err) < 0 ||
+	    graft_pipeline_require(&p->pipeline, p->request, err) < 0)
+		return -1;
+	return graft_pipeline_plan(&p->pipeline, p->request, &p->policy, &p->plan, err);
+}
+
+static void print_summary(const struct planning *p, struct graft_buffer *out)
+{
+	const bool colours = cli_has_colours(STDOUT_FILENO);
+	const struct graft_summary_style style = { .colours = colours, .lines = colours && cli_has_utf8() };
+
+	graft_plan_to_summary(p->plan, &style, out);
+	if (p->plan->n_missing > 0 && p->plan->n_grants == 0 && p->request->n_devices == 0)
+		graft_buffer_string(out, "\nTo ask for a GPU: --device=all, or --device=0.\n");
+	graft_buffer_string(out, "\nEvery edit, with its reason: --all\n");
+}
+
+static int print_shown_value(struct planning *p)
+{
+	struct graft_buffer out = { .max = 0 };
+
+	switch (p->options.show) {
+	case SHOW_REQUEST:
+		graft_request_write(p->request, &out);
+		break;
+	case SHOW_IMAGE:
+		graft_record_write(&graft_image_record, &p->policy.image, &out);
+		break;
+	case SHOW_INVENTORY:
+		graft_inventory_write(p->pipeline.inventory, &out);
+		break;
+	case SHOW_PLAN:
+		if (p->options.json)
+			graft_plan_write(p->plan, &out);
+		else if (p->options.all)
+			graft_plan_to_text(p->plan, &out);
+		else
+			print_summary(p, &out);
+		break;
+	}
+	cli_tell_simulated(p->pipeline.inventory);
+	cli_warn_of_ldcache(p->cli, p->pipeline.inventory);
+	return cli_print(p->cli, &out);
+}
+
+static int plan_and_print(struct planning *p, struct graft_arena *arena)
+{
+	struct graft_request *from_file = NULL;
+	struct graft_error err = { .status = GRAFT_OK };
+	int status;
+
+	p->request = p->options.container.request;
+	if (read_values(p, arena, &from_file, &err) < 0) {
+		graft_request_free(from_file);
+		return fail_plan(p, GRAFT_STEP_INPUT, &err);
+	}
+	if (from_file)
+		p->request = from_file;
+	p->request->all_usable |= p->options.style == GRAFT_STYLE_OCI;
+	cli_host_options(p->cli, p->request, &p->pipeline.host);
+	p->pipeline.host.capabilities = p->request->capabilities;
+	if (p->options.show == SHOW_INVENTORY) {
+		p->pipeline.host.capabilities = GRAFT_CAP_ALL;
+		p->pipeline.host.gates = GRAFT_GATE_ALL;
+	}
+	p->pipeline.replay = p->pipeline.inventory != NULL;
+	if (make_shown_values(p, arena, &err) < 0)
+		status = fail_plan(p, GRAFT_STEP_NONE, &err);
+	else
+		status = print_shown_value(p);
+	graft_request_free(from_file);
+	return status;
+}
+
+static int plan_with_options(struct planning *p, struct graft_arena *arena)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	int status;
+
+	cli_pipeline_start(p->cli, p->options.container.request, &p->pipeline);
+	cli_phase(p->cli, "parse");
+	status = cli_limit(p->cli, false);
+	if (status != 0)
+		return status;
+	p->budget = graft_budget_new(GRAFT_BUDGET_CPU_MS);
+	if (arena && p->budget)
+		return plan_and_print(p, arena);
+	(void)graft_fail_memory(&err);
+	return fail_plan(p, GRAFT_STEP_INPUT, &err);
+}
+
+static int run_plan(void *context, int argc, char **argv)
+{
+	struct planning p = { .cli = context,
+			      .options = { .container = { .request = graft_request_new() }, .show = SHOW_PLAN } };
+	struct graft_arena *arena = graft_arena_new(4 * VALUE_FILE_MAX);
+	struct graft_error err;
+	int first = 0, status = 0;
+
+	if (!p.options.container.request) {
+		(void)graft_fail_memory(&err);
+		status = cli_fail_in(p.cli, GRAFT_STEP_INPUT, &err);
+	} else if (cli_parse(p.cli, &cli_plan, argc, argv, &p.options, &first, &status) == 0) {
+		p.rootfs = first < argc ? argv[first] : NULL;
+		status = plan_with_options(&p, arena);
+	}
+	graft_plan_free(p.plan);
+	graft_pipeline_done(&p.pipeline);
+	graft_budget_free(p.budget);
+	graft_arena_free(arena);
+	graft_request_free(p.options.container.request);
+	return status;
+}
+
+const struct graft_command cli_plan = {
+	.name = "plan",
+	.arguments = "[ROOTFS]",
+	.summary = "Print what configure would do, and do nothing",
+	.description =
+	    "Takes the options of configure. Prints what the container asked for and will not get because the "
+	    "host lacks it, what it gets, and what is left out. With --all every edit is printed with its "
+	    "reason. With ROOTFS the image below it is inspected, as configure does; without it and without "
+	    "--image an ordinary glibc image is assumed. Needs no privileges.\n\n"
+	    "The exit status distinguishes kinds of failure.",
+	.options = options,
+	.n_options = GRAFT_COUNT(options),
+	.max_arguments = 1,
+	.abbreviations = true,
+	.run = run_plan,
+};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clear_request: how an administrator says that a GPU is healthy: a file of the GPU's name in a folder
+ * of root's, which the plugin takes away. It waits there for a plugin that does not run yet.
+ */
+#ifndef GRAFT_DAEMON_CLEAR_REQUEST_H
+#define GRAFT_DAEMON_CLEAR_REQUEST_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "rpc/loop.h"
+
+#define CLEAR_ALL "all" /* instead of a PCI address */
+
+struct clear_requests {
+	struct graft_loop *loop;
+	struct graft_loop_watch watch; /* inotify */
+	struct graft_loop_timer again; /* looks for what cannot be watched */
+	bool failed;                   /* it cannot be watched, and the log says so */
+	const char *state_folder;      /* borrowed */
+	const struct graft_log *log;
+	void (*clear)(void *arg, const char *name);
+	void *arg;
+};
+
+/*
+ * Takes requests from the folder `clear-health` in `state_folder`; both are made. `clear` is called
+ * for each, at once for those that wait there. A folder that is removed is made again; one that cannot
+ * be watched is a warning, and is looked at every five seconds. `state_folder` is borrowed.
+ */
+void clear_requests_begin(struct clear_requests *requests, struct graft_loop *loop, const char *state_folder,
+			  const struct graft_log *log, void (*clear)(void *arg, const char *name), void *arg);
+/* Ends it. Does nothing if it has not begun. */
+void clear_requests_done(struct clear_requests *requests);
+
+/*
+ * Makes a request, "0000:3b:00.0" or CLEAR_ALL, and waits for a plugin to take it. Returns 1 if one
+ * has, 0 if none has within `wait_ms`, or -1 with the error set.
+ */
+int clear_request_make(const char *state_folder, const char *name, int64_t wait_ms, struct graft_error *err);
+
+#endif

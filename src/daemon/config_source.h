@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config_source: the config file that a label of the node chooses, for as long as a program runs. It
+ * watches the label, and the folder with the files: another label is another file, and a ConfigMap
+ * that changes is another content. While the API server is away, or the label names no file, what was
+ * chosen last stays.
+ */
+#ifndef GRAFT_DAEMON_CONFIG_SOURCE_H
+#define GRAFT_DAEMON_CONFIG_SOURCE_H
+
+#include <stdbool.h>
+
+#include "cluster/cluster_watch.h"
+#include "kubernetes/kube_choice.h"
+
+struct config_source {
+	/* Set by the caller, and borrowed. */
+	struct graft_kube_choice choice;
+	const char *node; /* its name */
+	/*
+	 * Called with the path of the file ("": none), when it is known first, and whenever it is
+	 * another one or has other content. The path lives until the next call. Returns 0, or -1: it
+	 * cannot be applied now, and is tried again, first after five seconds.
+	 */
+	int (*chosen)(void *arg, const char *path);
+	/* Called if nothing can be chosen. What was chosen before stays. */
+	void (*failed)(void *arg, const struct graft_error *err);
+	void *arg;
+
+	/* Its own. */
+	struct graft_loop *loop;
+	const struct graft_log *log;
+	struct graft_cluster *cluster;
+	struct graft_cluster_watch watch;
+	char *query;
+	char value[GRAFT_CLUSTER_VERSION_SIZE]; /* of the label; "": it has none */
+	bool known;                             /* the label has been read */
+	bool pending;                           /* what is chosen could not be applied */
+	bool blind;                             /* the folder cannot be watched */
+	int64_t delay_ms;                       /* after which a failure is tried again; 0: there was none */
+	struct graft_loop_watch folder;         /* inotify */
+	struct graft_loop_timer settle;         /* looks at the folder, soon after an event */
+	struct graft_arena *arena;              /* of what is chosen */
+	const char *path, *content;             /* NULL: nothing is chosen yet */
+	size_t length;
+	char failure[sizeof(((struct graft_error *)0)->msg)];
+};
+
+/*
+ * Begins to ask the API server. `source` does not move until config_source_end(). Returns 0, or -1:
+ * GRAFT_INVALID if label, node or folder is not named, or the label's name is none; the errors of
+ * graft_cluster_open(). The loop and the log are those of `cluster`.
+ */
+int config_source_begin(struct config_source *source, const struct graft_cluster_sources *cluster,
+			struct graft_error *err);
+/*
+ * The same once, waiting for it without limit, for programs that print and end: *ret_path is in the
+ * arena. The loop of `cluster` is not used, nor are the callbacks of `source`. Returns 0, or -1 with
+ * the errors of config_source_begin() and graft_kube_choose().
+ */
+int config_source_once(const struct config_source *source, const struct graft_cluster_sources *cluster,
+		       struct graft_arena *arena, const char **ret_path, struct graft_error *err);
+/* Looks at the folder anew, and says again what is wrong with it. */
+void config_source_look(struct config_source *source);
+/* Ends it. Does nothing if it has not begun. */
+void config_source_end(struct config_source *source);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * discovery: keeps the labels of this node up to date: where they are written, and what makes them
+ * anew (SPEC kubernetes 8.1). The labels themselves are src/kubernetes' work.
+ *
+ * Nothing wakes it when nothing happens, except that the driver's list of MIG devices, whose
+ * changes nothing reports, is read once in an interval while a GPU is in MIG mode.
+ */
+#ifndef GRAFT_DAEMON_DISCOVERY_H
+#define GRAFT_DAEMON_DISCOVERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "daemon/hardware.h"
+#include "daemon/health.h"
+#include "daemon/node_feature.h"
+#include "kubernetes/kube_config.h"
+#include "rpc/loop.h"
+
+struct discovery {
+	struct graft_loop *loop;
+	const struct graft_log *log;
+	struct graft_kube_sources sources; /* of the configuration */
+	int64_t timestamp;                 /* seconds since 1970, when the program was started */
+
+	/* The discovery's own. */
+	struct graft_arena *arena; /* of the configuration and the labels as they are */
+	struct graft_kube_config config;
+	const char *text;               /* the labels; NULL: none yet */
+	int64_t interval_ms;            /* -1: labels are made once */
+	int64_t changed_ms;             /* when they were changed last */
+	bool look_again;                /* something changes without an event */
+	bool event;                     /* `again` is due because of one */
+	struct node_feature feature;    /* the labels' way to the API server, where they go there */
+	struct graft_error err;         /* why the loop has ended, if it is not GRAFT_OK */
+	struct health health;           /* reads the kernel log */
+	struct hardware hardware;       /* events of PCI devices, modules and device nodes */
+	struct graft_loop_watch events; /* inotify: configuration, output, capability nodes */
+	int output_watch;               /* which of them is of the output; -1: none */
+	struct graft_loop_timer again;  /* makes the labels anew */
+};
+
+/*
+ * Reads configuration and host, makes the labels and writes them. `loop`, `log`, `sources` and
+ * `timestamp` are set. Unless they are to be made once, waits from then on for what changes them,
+ * and, unless `fail_on_init_error`, for a driver that is not there yet. Returns 0 if the loop is to
+ * run, 1 if nothing is left to do, or -1 with the error set; discovery_done() in each case.
+ */
+int discovery_begin(struct discovery *discovery, struct graft_error *err);
+/* The same anew, after SIGHUP, and NVML is asked again. Where it fails the labels stay as they are. */
+void discovery_reload(struct discovery *discovery);
+/* Removes the file, if that is to be, and frees everything. */
+void discovery_done(struct discovery *discovery);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hardware: says when something of the host's hardware has changed: the kernel's own events (uevents:
+ * PCI devices come and go, drivers take them and give them up, the driver's modules are loaded and
+ * unloaded), and device nodes that appear and vanish. What has changed, others look up.
+ */
+#ifndef GRAFT_DAEMON_HARDWARE_H
+#define GRAFT_DAEMON_HARDWARE_H
+
+#include "base/log.h"
+#include "rpc/loop.h"
+
+#define HARDWARE_SETTLE_MS 100 /* several events that come together are one change */
+#define HARDWARE_POLL_MS   10000
+
+struct hardware {
+	struct graft_loop *loop;
+	struct graft_loop_watch events, nodes; /* netlink; inotify */
+	struct graft_loop_timer settle;
+	struct graft_loop_timer poll; /* set if one of them is missing */
+	void (*changed)(void *arg);
+	void *arg;
+};
+
+/*
+ * Begins to listen. `dev_folder` is where the driver's device nodes are. `changed` is called from the
+ * loop after each change. What cannot be listened to is a line in the log, and `changed` is then called
+ * every ten seconds as well.
+ */
+void hardware_begin(struct hardware *hardware, struct graft_loop *loop, const char *dev_folder,
+		    const struct graft_log *log, void (*changed)(void *arg), void *arg);
+/* Ends it. Does nothing if it has not begun. */
+void hardware_done(struct hardware *hardware);
+
+#endif

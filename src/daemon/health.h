@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * health: which GPUs have failed, without waking a GPU (SPEC kubernetes 6.8): what the driver writes
+ * to the kernel log, and what of a GPU is there: its PCI device, the driver's place for it in procfs,
+ * its device node.
+ *
+ * The log of this boot is read from its beginning, so that a plugin that starts anew knows what its
+ * predecessor knew. How a fault ends the log does not always say; what was seen of that is kept in a
+ * file (daemon/health_file.h). What is not known to be over is not over.
+ */
+#ifndef GRAFT_DAEMON_HEALTH_H
+#define GRAFT_DAEMON_HEALTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "daemon/xid.h"
+#include "host/inventory.h"
+#include "host/nvml_watch.h"
+#include "rpc/loop.h"
+
+#define HEALTH_MAX_FAULTS 256 /* when there are more, every GPU counts as failed */
+#define HEALTH_MAX_GPUS   256 /* of which it is seen whether they are there */
+
+/* Why a GPU is unhealthy: name in metrics, text in the log. */
+#define HEALTH_CAUSE_LIST(X)                                               \
+	X(XID, "xid", "Xid")                                               \
+	X(PCI, "pci-device", "its PCI device is gone, or does not answer") \
+	X(DRIVER, "driver", "the driver does not have it")                 \
+	X(NODE, "device-node", "its device node is gone")                  \
+	X(NVML, "nvml", "NVML gets no answer from it")                     \
+	X(TABLE, "too-many", "more GPUs have failed than can be remembered")
+/* How a fault ends. */
+#define HEALTH_END_LIST(X)                                       \
+	X(RESET, "reset", "the driver needs no reset of it")     \
+	X(LOADED, "loaded", "the driver was loaded again")        \
+	X(FOUND, "found", "the kernel has found it again")        \
+	X(BOUND, "bound", "the driver has it again")              \
+	X(RETURNED, "returned", "it is there again")             \
+	X(CLEARED, "administrator", "the administrator says so") \
+	X(UNCHECKED, "configuration", "this is not checked any more")
+
+#define HEALTH_ENUM(name, word, text) HEALTH_##name,
+enum health_cause { HEALTH_CAUSE_LIST(HEALTH_ENUM) HEALTH_CAUSES };
+enum health_end { HEALTH_END_LIST(HEALTH_ENUM) HEALTH_ENDS };
+/* Their names in metrics. */
+extern const char *const health_cause_names[HEALTH_CAUSES], *const health_end_names[HEALTH_ENDS];
+
+/*
+ * Which binding of the driver to a GPU this is: the kernel's numbers of the link in sysfs, which it
+ * gives in a circle, and of the folder in procfs, which it may give again. 0 = there is none.
+ */
+struct health_place {
+	uint64_t bound, procfs;
+};
+
+struct health_fault {
+	enum health_cause cause;
+	struct xid_line line;      /* of other causes than XID, only the GPU */
+	struct health_place place; /* when it failed */
+};
+
+/* What the log says of one GPU up to this record is over. */
+struct health_mark {
+	struct xid_line gpu;
+	uint64_t sequence;
+};
+
+/* A GPU of the inventory: what was there of it. */
+struct health_gpu {
+	bool had_pci, had_procfs, had_node;
+};
+
+struct health_options {
+	struct graft_loop *loop;
+	const struct graft_log *log;
+	const char *kernel_log;   /* path: /dev/kmsg, or a FIFO or file that plays it; NULL: it is not read */
+	const char *state_folder; /* of the file of daemon/health_file.h; NULL: nothing is kept */
+	const char *sys_root;     /* what stands in front of /sys; "" for "/" */
+	void (*changed)(void *arg);
+	void (*loaded)(void *arg); /* may be set after health_begin(): the driver was loaded, or a GPU recovered */
+	void *arg;
+};
+
+struct health {
+	struct health_options options; /* loop NULL: it has not begun */
+	struct xid_rules rules;
+	const struct graft_inventory *inventory; /* borrowed; NULL: none yet */
+	struct health_gpu gpus[HEALTH_MAX_GPUS]; /* as in the inventory */
+	struct graft_loop_watch watch;           /* of the log, or of changes of a file that plays it */
+	int log_fd;                              /* -1: not read */
+	bool numbered, counted;                  /* how records get their numbers: from the kernel, or by counting */
+	uint64_t sequence;                       /* of the last record */
+	char line[1024];                         /* read so far */
+	size_t n_line;
+	struct health_fault faults[HEALTH_MAX_FAULTS];
+	size_t n_faults;
+	struct health_fault flood; /* of all GPUs */
+	bool flooded;
+	struct health_mark marks[HEALTH_MAX_FAULTS]; /* the oldest first */
+	size_t n_marks;
+	struct health_fault known[HEALTH_MAX_FAULTS]; /* by the predecessor */
+	size_t n_known;
+	struct graft_loop_timer look; /* while there are faults */
+	uint64_t n_nvml_xids;         /* that NVML has reported, whether they matter or not */
+	uint64_t n_xids;              /* seen, whether they matter or not */
+	uint64_t n_changes;           /* all of the following */
+	uint64_t n_began[HEALTH_CAUSES], n_ended[HEALTH_ENDS];
+};
+
+/*
+ * Begins to read the log. `changed` is called when a GPU fails or recovers. A log that cannot be read
+ * is a warning: nothing of it is checked then. Paths are borrowed until this returns, the rest until
+ * health_done().
+ */
+void health_begin(struct health *health, const struct health_options *options);
+/* Sets what has changed with a new configuration. The inventory is borrowed until the next call. */
+void health_configure(struct health *health, const struct xid_rules *rules, const struct graft_inventory *inventory);
+/* Looks at what of the GPUs is there: something of the hardware has changed. */
+void health_look(struct health *health);
+/*
+ * Forgets what the log has said until now of the GPU at `bus_id`, "00000000:3b:00.0", or with NULL of
+ * all GPUs. Returns whether there was a fault.
+ */
+bool health_clear(struct health *health, const char *bus_id);
+/* Takes what NVML reports: an Xid, unless the log has it too; or that a GPU answers, or does not. */
+void health_take_report(struct health *health, const struct graft_nvml_report *report);
+/* NVML is not asked any more: what it said ends. */
+void health_forget_nvml(struct health *health);
+/* Closes the log. */
+void health_done(struct health *health);
+
+/*
+ * Returns the fault of a GPU, or of a MIG device of it (`mig`), or NULL: a fault of the GPU is one
+ * of all its MIG devices, one of a MIG device of that one alone. A device without `bus_id` has none.
+ */
+const struct health_fault *health_find(const struct health *health, const char *bus_id, bool mig, uint32_t gi,
+				       uint32_t ci);
+
+#endif

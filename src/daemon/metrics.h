@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metrics: the device plugin's state for monitoring, as pages for daemon/http.h. */
+#ifndef GRAFT_DAEMON_METRICS_H
+#define GRAFT_DAEMON_METRICS_H
+
+#include "base/buffer.h"
+
+/*
+ * Appends a page of the struct plugin `arg`: /metrics in Prometheus' text format; /healthz, which
+ * is 200 while every resource is served, registered or not: a kubelet that is away is no reason to
+ * start the plugin anew. Returns the status of HTTP.
+ */
+int metrics_page(void *arg, const char *path, struct graft_buffer *body);
+
+#endif

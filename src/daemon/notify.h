@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* notify: reports to the service manager how far a daemon is: sd_notify(3), without its library. */
+#ifndef GRAFT_DAEMON_NOTIFY_H
+#define GRAFT_DAEMON_NOTIFY_H
+
+/*
+ * Sends `state`, lines like "READY=1", to `socket`, the value of NOTIFY_SOCKET. NULL or empty: to
+ * nobody. Failures are ignored: the manager has its own limits of time.
+ */
+void notify_send(const char *socket_name, const char *state);
+/* The same with RELOADING=1 and the time that systemd wants with it. */
+void notify_reloading(const char *socket_name);
+
+#endif

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plugin: the life of the device plugin (SPEC kubernetes 6.4): starts, and starts anew when the
+ * kubelet does or the administrator says so.
+ */
+#include "daemon/plugin.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "formats/procfs.h"
+#include "kubernetes/kube_cdi.h"
+
+#define MAX_NODE_MEMORY ((size_t)256 << 20)
+#define START_AGAIN_MS  30000
+#define FOLDER_AGAIN_MS 1000
+#define LOST_AGAIN_MS   5000
+#define BLIND_MS        2000
+#define LOOK_AT_MIGS_MS 10000
+#define LOOK_SLACK_MS   100
+#define FAILED_FIRST_MS 10000
+#define FAILED_LAST_MS  300000
+#define FOLDER_EVENTS   (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
+
+static struct plugin_node *free_node(struct plugin_node *node)
+{
+	struct graft_arena *arena = node->arena;
+
+	graft_kube_node_done(&node->facts);
+	(void)graft_arena_free(arena);
+	return NULL;
+}
+
+/* Where the sockets are: in the folder that the kubelet searches by itself, if there is one, else beside its own. */
+static void choose_folder(struct plugin_node *node)
+{
+	const struct graft_kube_plugin_flags *flags = &node->config.flags.plugin;
+	const char *slash = strrchr(flags->kubelet_socket, '/');
+	struct stat st;
+
+	node->folder = "/var/lib/kubelet/device-plugins";
+	if (slash)
+		node->folder = graft_arena_strndup(node->arena, flags->kubelet_socket,
+						   (size_t)(slash - flags->kubelet_socket));
+	/* Without a kubelet to register with, no other way is taken either. */
+	if (slash && flags->registry[0] != '\0' && stat(flags->registry, &st) == 0 && S_ISDIR(st.st_mode)) {
+		node->registry = true;
+		node->folder = flags->registry;
+	}
+}
+
+/* SPEC kubernetes 4: a name of its own for each resource, with the vendor in it, since others have theirs there. */
+static const char *socket_path(const struct plugin_node *node, const struct graft_kube_resource *offer)
+{
+	char *name;
+
+	if (!node->registry)
+		return graft_arena_printf(node->arena, "%s/%s", node->folder, offer->socket);
+	name = graft_arena_printf(node->arena, "%s/%s-reg.sock", node->folder, offer->name);
+	for (char *at = name ? name + strlen(node->folder) + 1 : NULL; at && *at != '\0'; at++) {
+		if (*at == '/')
+			*at = '-';
+	}
+	return name;
+}
+
+static int fill_resources(struct plugin *plugin, struct plugin_node *node, struct graft_error *err)
+{
+	size_t n = node->facts.offer.n_resources;
+
+	node->resources = graft_arena_list(node->arena, n, sizeof(*node->resources));
+	for (size_t i = 0; i < n && node->resources; i++) {
+		node->resources[i] = (struct plugin_resource){
+			.plugin = plugin,
+			.offer = &node->facts.offer.resources[i],
+			.socket = socket_path(node, &node->facts.offer.resources[i]),
+		};
+	}
+	node->n_resources = n;
+	return graft_arena_failed(node->arena) ? graft_fail_memory(err) : 0;
+}
+
+/* Configuration and host, as they are now. */
+static struct plugin_node *read_node(struct plugin *plugin, enum graft_kube_ask ask, const struct graft_log *log,
+				     struct graft_error *err)
+{
+	bool serving = plugin->node && plugin->node->n_resources > 0;
+	struct graft_arena *arena = graft_arena_new(MAX_NODE_MEMORY);
+	struct plugin_node *node = arena ? graft_arena_alloc(arena, sizeof(*node)) : NULL;
+	enum graft_parse_result result = GRAFT_PARSE_OK;
+
+	if (!node) {
+		(void)graft_arena_free(arena);
+		(void)graft_fail_memory(err);
+		return NULL;
+	}
+	node->arena = arena;
+	if (graft_kube_configure(&plugin->sources, arena, &node->config, &result, err) < 0)
+		return free_node(node);
+	/* A host that cannot be read is no reason to take away what is served. */
+	node->config.flags.fail_on_init_error |= serving;
+	if (graft_kube_node_read(&node->config, ask, log, arena, &node->facts, err) < 0)
+		return free_node(node);
+	/* Before the first answer can name a device of them. */
+	if (node->facts.offer.n_resources > 0 &&
+	    graft_kube_cdi_write(&node->config, &node->facts, GRAFT_KUBE_CDI_DIRECTORY, plugin->log, err) < 0)
+		return free_node(node);
+	choose_folder(node);
+	if (fill_resources(plugin, node, err) < 0)
+		return free_node(node);
+	return node;
+}
+
+static void plugin_warn(const struct plugin *plugin, const char *before, const struct graft_error *err,
+			const char *after)
+{
+	char text[sizeof(err->msg) + sizeof(err->ctx)];
+
+	graft_warn(plugin->log, "%s: %s%s", before, graft_error_text(err, text, sizeof(text)), after);
+}
+
+static void stop_serving(struct plugin *plugin)
+{
+	for (size_t i = 0; plugin->node && i < plugin->node->n_resources; i++)
+		plugin_resource_end(&plugin->node->resources[i]);
+}
+
+static void start_serving(void *arg)
+{
+	struct plugin *plugin = arg;
+	struct graft_error err = { .status = GRAFT_OK };
+	size_t i;
+
+	graft_loop_clear_timer(&plugin->start);
+	for (i = 0; i < plugin->node->n_resources; i++) {
+		if (plugin_resource_serve(&plugin->node->resources[i], &err) < 0)
+			break;
+		plugin_register(&plugin->node->resources[i]);
+	}
+	if (i == plugin->node->n_resources)
+		return;
+	/* All or none: half of a node's resources would be no better than none. */
+	plugin_warn(plugin, plugin->node->resources[i].offer->name, &err, "; trying again in 30 s");
+	stop_serving(plugin);
+	graft_loop_set_timer(plugin->loop, &plugin->start, START_AGAIN_MS);
+}
+
+static void look_at_host(struct plugin *plugin, enum graft_kube_ask ask);
+
+/* --- the kubelet's folder --- */
+
+static void watch_folder(void *arg);
+
+static void stop_watching(struct plugin *plugin)
+{
+	graft_loop_forget(plugin->loop, &plugin->folder_watch);
+	if (plugin->folder_watch.fd >= 0)
+		(void)close(plugin->folder_watch.fd);
+	plugin->folder_watch.fd = -1;
+}
+
+/*
+ * Serves again whatever has lost its socket; registers it, or with `all` everything, again. A socket
+ * that another plugin has taken, such as the next one of a rolling update, is that one's while it
+ * lives: two that took it from each other would serve nobody.
+ */
+static void serve_lost(struct plugin *plugin, bool all)
+{
+	struct plugin_node *node = plugin->node;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	for (size_t i = 0; i < node->n_resources; i++) {
+		struct plugin_resource *resource = &node->resources[i];
+		bool lost = resource->server && !graft_rpc_server_is_there(resource->server);
+
+		if (!resource->server || (!lost && !all))
+			continue;
+		if (lost && graft_rpc_server_is_replaced(resource->server)) {
+			plugin_register_end(resource);
+			graft_loop_set_timer(plugin->loop, &plugin->lost, LOST_AGAIN_MS);
+			continue;
+		}
+		if (lost && plugin_resource_serve(resource, &err) < 0) {
+			plugin_warn(plugin, resource->offer->name, &err, "; trying again in 5 s");
+			plugin_register_end(resource);
+			graft_loop_set_timer(plugin->loop, &plugin->lost, LOST_AGAIN_MS);
+			continue;
+		}
+		plugin_register(resource);
+	}
+}
+
+static void serve_lost_again(void *arg)
+{
+	serve_lost(arg, false);
+}
+
+/* A new kubelet, which may have come with a new driver, or have cleared what was in the way: no wait goes on. */
+static void greet_kubelet(struct plugin *plugin)
+{
+	if (plugin->node->n_resources == 0)
+		look_at_host(plugin, GRAFT_KUBE_ASK_EVENT);
+	else if (plugin->start.link)
+		start_serving(plugin);
+	else
+		serve_lost(plugin, true);
+}
+
+static void folder_changed(void *arg, short events)
+{
+	struct plugin *plugin = arg;
+	const char *kubelet = strrchr(plugin->node->config.flags.plugin.kubelet_socket, '/');
+	_Alignas(struct inotify_event) char bytes[4096];
+	bool gone = false, new_kubelet = false;
+	ssize_t n;
+
+	(void)events;
+	while ((n = read(plugin->folder_watch.fd, bytes, sizeof(bytes))) > 0) {
+		for (ssize_t at = 0; at < n;) {
+			struct inotify_event event;
+			const char *name = bytes + at + sizeof(event);
+
+			memcpy(&event, bytes + at, sizeof(event));
+			/* What is lost of a full queue may be the kubelet's start. */
+			new_kubelet |= (event.mask & IN_Q_OVERFLOW) != 0;
+			gone |= (event.mask & (IN_DELETE_SELF | IN_MOVE_SELF)) != 0 &&
+				event.wd == plugin->folder_number;
+			new_kubelet |= (event.mask & (IN_CREATE | IN_MOVED_TO)) != 0 && event.len > 0 && kubelet &&
+				       strcmp(name, kubelet + 1) == 0;
+			at += (ssize_t)(sizeof(event) + event.len);
+		}
+	}
+	if (new_kubelet && !plugin->node->registry)
+		graft_info(plugin->log, "the kubelet has started");
+	if (!new_kubelet)
+		serve_lost(plugin, false);
+	if (gone) {
+		stop_watching(plugin);
+		watch_folder(plugin);
+	} else if (new_kubelet) {
+		greet_kubelet(plugin);
+	}
+}
+
+/* In a registry, the kubelet's own socket is elsewhere, and is watched for its start alone. */
+static void watch_kubelet(const struct plugin *plugin, int fd)
+{
+	const char *kubelet = plugin->node->config.flags.plugin.kubelet_socket, *slash = strrchr(kubelet, '/');
+	char folder[PATH_MAX];
+
+	if (!plugin->node->registry || !slash || (size_t)(slash - kubelet) >= sizeof(folder))
+		return;
+	memcpy(folder, kubelet, (size_t)(slash - kubelet));
+	folder[slash - kubelet] = '\0';
+	(void)inotify_add_watch(fd, folder, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+}
+
+/* Another socket is another kubelet. Returns whether it is another one than at the last call, and there. */
+static bool is_new_kubelet(struct plugin *plugin)
+{
+	const struct timespec before = plugin->kubelet_made;
+	struct stat st;
+
+	if (stat(plugin->node->config.flags.plugin.kubelet_socket, &st) < 0)
+		return false;
+	plugin->kubelet_made = st.st_ctim;
+	return before.tv_sec != st.st_ctim.tv_sec || before.tv_nsec != st.st_ctim.tv_nsec;
+}
+
+/* What no event reports is looked for: a kubelet that has started, a socket that was removed. */
+static void look_without_events(struct plugin *plugin)
+{
+	if (is_new_kubelet(plugin))
+		greet_kubelet(plugin);
+	else
+		serve_lost(plugin, false);
+}
+
+/* Without inotify, which others may have used up, the folder is looked at every two seconds. */
+static void serve_blind(struct plugin *plugin, int sys)
+{
+	bool first = !plugin->blind;
+
+	plugin->blind = true;
+	graft_loop_set_timer(plugin->loop, &plugin->look, BLIND_MS);
+	if (first) {
+		graft_warn(plugin->log, "cannot watch %s: %s; it is looked at every two seconds", plugin->node->folder,
+			   strerror(sys));
+		(void)is_new_kubelet(plugin);
+		start_serving(plugin);
+	} else {
+		look_without_events(plugin);
+	}
+}
+
+/* A folder that is not there yet is looked for; until it is, there is nothing else to do. */
+static void watch_folder(void *arg)
+{
+	struct plugin *plugin = arg;
+	int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), sys;
+	bool blind = plugin->blind;
+	struct stat st;
+
+	plugin->folder_watch =
+	    (struct graft_loop_watch){ .fd = fd, .events = POLLIN, .ready = folder_changed, .arg = plugin };
+	plugin->folder_number = fd >= 0 ? inotify_add_watch(fd, plugin->node->folder, FOLDER_EVENTS) : -1;
+	sys = errno;
+	if (plugin->folder_number < 0 || graft_loop_watch(plugin->loop, &plugin->folder_watch, NULL) < 0) {
+		stop_watching(plugin);
+		if (stat(plugin->node->folder, &st) == 0 && S_ISDIR(st.st_mode))
+			serve_blind(plugin, sys);
+		else
+			graft_loop_set_timer(plugin->loop, &plugin->look, FOLDER_AGAIN_MS);
+		return;
+	}
+	plugin->blind = false;
+	watch_kubelet(plugin, fd);
+	if (blind)
+		look_without_events(plugin);
+	else
+		start_serving(plugin);
+}
+
+/* --- begin and end --- */
+
+static void health_changed(void *arg)
+{
+	struct plugin *plugin = arg;
+
+	for (size_t i = 0; plugin->node && i < plugin->node->n_resources; i++)
+		plugin_resource_push(&plugin->node->resources[i]);
+}
+
+static void clear_health(void *arg, const char *name)
+{
+	struct plugin *plugin = arg;
+	bool all = strcmp(name, CLEAR_ALL) == 0;
+	struct graft_pci_address address;
+
+	if (!all && !graft_pci_parse(name, &address))
+		graft_warn(plugin->log, "--clear-health: '%s' is no PCI address", name);
+	else if (!health_clear(&plugin->health, all ? NULL : name))
+		graft_info(plugin->log, "--clear-health: %s has nothing to clear", all ? "any GPU" : name);
+}
+
+bool plugin_find_nodes(struct plugin *plugin)
+{
+	struct plugin_node *node = plugin->node;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	if (!graft_kube_node_find_nodes(&node->config, &node->facts))
+		return false;
+	if (graft_kube_cdi_write(&node->config, &node->facts, GRAFT_KUBE_CDI_DIRECTORY, plugin->log, &err) < 0)
+		plugin_warn(plugin, "new device nodes are in no CDI specification", &err, "");
+	return true;
+}
+
+/* A host that had nothing to offer may have a driver now; what NVML had not ready may be. */
+static void hardware_changed(void *arg)
+{
+	struct plugin *plugin = arg;
+	struct stat st;
+
+	if (plugin->health.options.loop)
+		health_look(&plugin->health);
+	(void)plugin_find_nodes(plugin);
+	if (plugin->node->facts.unsettled ||
+	    (plugin->node->n_resources == 0 && stat("/proc/driver/nvidia/version", &st) == 0))
+		look_at_host(plugin, GRAFT_KUBE_ASK_EVENT);
+}
+
+static void begin_health(struct plugin *plugin)
+{
+	const char *simulated = plugin->sources.variable("SIMULATED_KMSG");
+	bool reads_log = (plugin->node->config.flags.plugin.health_sources & GRAFT_KUBE_HEALTH_KMSG) != 0;
+	const struct health_options options = {
+		.loop = plugin->loop,
+		.log = plugin->log,
+		.kernel_log = !reads_log                                              ? NULL
+			      : simulated && plugin->node->facts.inventory->simulated ? simulated
+										      : "/dev/kmsg",
+		.state_folder = plugin->state_folder,
+		.sys_root = "",
+		.changed = health_changed,
+		.arg = plugin,
+	};
+
+	health_begin(&plugin->health, &options);
+}
+
+static void end_health(struct plugin *plugin)
+{
+	health_nvml_done(&plugin->nvml);
+	if (!plugin->health.options.loop)
+		return;
+	health_done(&plugin->health);
+	plugin->health.options.loop = NULL;
+	plugin->health.n_faults = 0;
+	plugin->health.flooded = false;
+}
+
+static void configure_health(struct plugin *plugin)
+{
+	const struct graft_kube_plugin_flags *flags = &plugin->node->config.flags.plugin;
+	const struct xid_rules rules = xid_rules_make(flags->disable_health_checks, flags->enable_health_checks);
+	const struct graft_inventory *inventory = plugin->node->facts.inventory;
+	char dev_folder[PATH_MAX];
+
+	/* Another choice of sources begins anew. */
+	if (plugin->health.options.loop && flags->health_sources != plugin->health_sources)
+		end_health(plugin);
+	if (!plugin->health.options.loop && inventory->n_gpus > 0 && xid_any_matters(&rules) &&
+	    flags->health_sources != GRAFT_KUBE_HEALTH_NONE)
+		begin_health(plugin);
+	plugin->health_sources = flags->health_sources;
+	if (plugin->health.options.loop)
+		health_configure(&plugin->health, &rules, inventory);
+	if (plugin->health.options.loop && (flags->health_sources & GRAFT_KUBE_HEALTH_NVML) != 0)
+		health_nvml_begin(&plugin->nvml, &plugin->health, &plugin->node->config.flags, inventory);
+	/* After the log has been read: what waits there is about what it says. */
+	if (plugin->health.options.loop && !plugin->clear_requests.loop)
+		clear_requests_begin(&plugin->clear_requests, plugin->loop, plugin->state_folder, plugin->log,
+				     clear_health, plugin);
+	(void)snprintf(dev_folder, sizeof(dev_folder), "%s/dev",
+		       inventory->dev_root && strcmp(inventory->dev_root, "/") != 0 ? inventory->dev_root : "");
+	hardware_done(&plugin->hardware);
+	hardware_begin(&plugin->hardware, plugin->loop, dev_folder, plugin->log, hardware_changed, plugin);
+}
+
+static void stop_waiting(struct plugin *plugin)
+{
+	graft_loop_clear_timer(&plugin->look);
+	graft_loop_clear_timer(&plugin->start);
+	graft_loop_clear_timer(&plugin->lost);
+	graft_loop_clear_timer(&plugin->again);
+}
+
+/*
+ * When the host is looked at although nothing was reported: after a failure, more and more seldom;
+ * when NVML is to be asked again; and for MIG devices, of which the kernel reports nothing.
+ */
+static void plan_next_look(struct plugin *plugin, int64_t wait_s, bool failed)
+{
+	int64_t delay_ms = wait_s >= 0 ? wait_s * 1000 + LOOK_SLACK_MS : -1;
+
+	plugin->failed_ms = failed ? graft_loop_next_delay(plugin->failed_ms, FAILED_FIRST_MS, FAILED_LAST_MS) : 0;
+	if (failed)
+		delay_ms = plugin->failed_ms;
+	plugin->settle_ms = delay_ms >= 0 && !failed ? graft_clock_ms() + delay_ms : -1;
+	if (plugin->node->facts.watch_migs && (delay_ms < 0 || delay_ms > LOOK_AT_MIGS_MS))
+		delay_ms = LOOK_AT_MIGS_MS;
+	if (delay_ms >= 0)
+		graft_loop_set_timer(plugin->loop, &plugin->again, delay_ms);
+}
+
+static void look_is_due(void *arg)
+{
+	struct plugin *plugin = arg;
+	const struct plugin_node *node = plugin->node;
+
+	if (plugin->failed_ms > 0 || (plugin->settle_ms >= 0 && graft_clock_ms() >= plugin->settle_ms) ||
+	    graft_kube_node_has_other_migs(&node->config, &node->facts))
+		look_at_host(plugin, GRAFT_KUBE_ASK_UNSETTLED);
+	else
+		graft_loop_set_timer(plugin->loop, &plugin->again, LOOK_AT_MIGS_MS);
+}
+
+/* Serves what a node offers, and no longer what the one before did. */
+static void serve_node(struct plugin *plugin, struct plugin_node *take_node)
+{
+	struct plugin_node *before = plugin->node;
+
+	stop_waiting(plugin);
+	stop_watching(plugin);
+	stop_serving(plugin);
+	health_nvml_done(&plugin->nvml);
+	plugin->node = take_node;
+	plugin->pending = plugin->blind = false;
+	configure_health(plugin);
+	if (before)
+		(void)free_node(before);
+	if (plugin->node->n_resources == 0)
+		graft_info(plugin->log, "No devices found. Waiting indefinitely.");
+	watch_folder(plugin);
+	plan_next_look(plugin, plugin->node->facts.wait_s, plugin->node->facts.failed);
+}
+
+int plugin_begin(struct plugin *plugin, struct graft_error *err)
+{
+	struct plugin_node *node = read_node(plugin, GRAFT_KUBE_ASK_UNSETTLED, plugin->log, err);
+
+	if (!node)
+		return -1;
+	plugin->folder_watch.fd = -1;
+	plugin->look = (struct graft_loop_timer){ .due = watch_folder, .arg = plugin };
+	plugin->start = (struct graft_loop_timer){ .due = start_serving, .arg = plugin };
+	plugin->lost = (struct graft_loop_timer){ .due = serve_lost_again, .arg = plugin };
+	plugin->again = (struct graft_loop_timer){ .due = look_is_due, .arg = plugin };
+	serve_node(plugin, node);
+	return 0;
+}
+
+/* The same offer is not made anew: the kubelet would take every device for a failed one meanwhile. */
+static bool offers_the_same(const struct plugin *plugin, const struct plugin_node *node)
+{
+	return !plugin->pending && strcmp(node->facts.state, plugin->node->facts.state) == 0;
+}
+
+/* What goes on failing is in the log once. */
+static void look_at_host(struct plugin *plugin, enum graft_kube_ask ask)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_log log = *plugin->log;
+	struct plugin_node *node;
+
+	if (plugin->failed_ms > 0)
+		log.max = GRAFT_LOG_ERROR;
+	node = read_node(plugin, ask, &log, &err);
+	if (node && !offers_the_same(plugin, node)) {
+		serve_node(plugin, node);
+		graft_info(plugin->log, "read configuration and host again, which have changed");
+		return;
+	}
+	if (!node && plugin->failed_ms == 0)
+		plugin_warn(plugin, "nothing is changed", &err, "");
+	if (node) {
+		plugin->node->facts.unsettled = node->facts.unsettled;
+		plugin->node->facts.wait_s = node->facts.wait_s;
+	}
+	plan_next_look(plugin, plugin->node->facts.wait_s, !node || node->facts.failed);
+	if (node)
+		(void)free_node(node);
+}
+
+void plugin_reload(struct plugin *plugin)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct plugin_node *node = read_node(plugin, GRAFT_KUBE_ASK_ANEW, plugin->log, &err);
+
+	if (!node) {
+		plugin_warn(plugin, "nothing is changed", &err, "; trying again later");
+		plugin->pending = true;
+		plugin->failed_ms = 0;
+		plan_next_look(plugin, -1, true);
+		return;
+	}
+	serve_node(plugin, node);
+	graft_info(plugin->log, "read configuration and host again");
+}
+
+void plugin_done(struct plugin *plugin)
+{
+	if (!plugin->node)
+		return;
+	stop_waiting(plugin);
+	stop_watching(plugin);
+	stop_serving(plugin);
+	hardware_done(&plugin->hardware);
+	clear_requests_done(&plugin->clear_requests);
+	end_health(plugin);
+	plugin->node = free_node(plugin->node);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plugin: the device plugin: one server for each resource that the node offers, and their
+ * registration with the kubelet (SPEC kubernetes 2 to 4, 6.4).
+ *
+ * All state but the counters can be made anew: from the configuration, the host, and the kernel log.
+ */
+#ifndef GRAFT_DAEMON_PLUGIN_H
+#define GRAFT_DAEMON_PLUGIN_H
+
+#include <time.h>
+
+#include "daemon/clear_request.h"
+#include "daemon/hardware.h"
+#include "daemon/health.h"
+#include "daemon/health_nvml.h"
+#include "kubernetes/kube_config.h"
+#include "kubernetes/kube_node.h"
+#include "rpc/client.h"
+#include "rpc/loop.h"
+#include "rpc/server.h"
+
+#define PLUGIN_WATCHERS 4 /* streams of one resource: the kubelet's, and one that has not ended yet */
+
+struct plugin;
+
+/* Methods that are counted, in the order of the table of methods. */
+enum plugin_method {
+	PLUGIN_OPTIONS,
+	PLUGIN_WATCH,
+	PLUGIN_PREFER,
+	PLUGIN_ALLOCATE,
+	PLUGIN_PRESTART,
+	PLUGIN_INFO,
+	PLUGIN_STATUS,
+	PLUGIN_METHODS,
+};
+extern const struct graft_rpc_method plugin_methods[PLUGIN_METHODS];
+
+struct plugin_calls {
+	uint64_t answered, refused;
+	int64_t took_us;
+};
+
+struct plugin_resource {
+	struct plugin *plugin;
+	const struct graft_kube_resource *offer; /* the name of the resource, and its devices */
+	const char *socket;                      /* path */
+	struct graft_rpc_server *server;
+	struct graft_rpc_call *watchers[PLUGIN_WATCHERS];
+	struct graft_rpc_client *client; /* Register, while it is asked */
+	struct graft_loop_timer again;   /* registers, or asks whether that had an effect */
+	int64_t delay_ms; /* until the next attempt; short again when the kubelet has watched for a while */
+	bool accepted;    /* the kubelet has said so */
+	bool contested;   /* another plugin has the resource */
+	uint64_t n_registrations;
+	struct plugin_calls calls[PLUGIN_METHODS];
+};
+
+/* What a configuration makes of the host: all of it is made, and let go, at once. */
+struct plugin_node {
+	struct graft_arena *arena;
+	struct graft_kube_config config;
+	struct graft_kube_node_facts facts;
+	const char *folder; /* of the sockets */
+	bool registry;      /* the kubelet finds them there by itself; else they are registered with it */
+	struct plugin_resource *resources;
+	size_t n_resources;
+};
+
+struct plugin {
+	struct graft_loop *loop;
+	const struct graft_log *log;
+	struct graft_kube_sources sources; /* of the configuration */
+	const char *state_folder;          /* of what is kept over a restart */
+	struct plugin_node *node;          /* NULL before the first one */
+	struct health health;
+	struct health_nvml nvml; /* with --health=nvml */
+	uint32_t health_sources; /* that `health` has begun with */
+	struct hardware hardware;
+	struct clear_requests clear_requests;
+	struct graft_loop_watch folder_watch; /* inotify */
+	int folder_number;                    /* of the folder of the sockets there */
+	bool blind;                           /* inotify is not available */
+	struct timespec kubelet_made;         /* the kubelet's socket, while `blind` */
+	/* Each has a timer of its own, so that none can stop another: */
+	struct graft_loop_timer look;  /* for a folder that is not there */
+	struct graft_loop_timer start; /* everything, which could not be served */
+	struct graft_loop_timer lost;  /* serves sockets that were lost */
+	struct graft_loop_timer again; /* looks at the host */
+	bool pending;                  /* a reload has failed: what it was for is still to be done */
+	int64_t failed_ms;             /* the delay after which that is tried again; 0: it has not failed */
+	int64_t settle_ms;             /* when NVML is to be asked again; -1: its answer is final */
+};
+
+/*
+ * Makes the configuration, reads the host and starts to serve. Returns 0, also where there is
+ * nothing to offer, or -1 with the error set.
+ */
+int plugin_begin(struct plugin *plugin, struct graft_error *err);
+/*
+ * The same anew, after SIGHUP, and NVML is asked again. Where it fails the plugin goes on as it was,
+ * with a warning, and tries again later.
+ */
+void plugin_reload(struct plugin *plugin);
+/* Removes the sockets and frees everything. */
+void plugin_done(struct plugin *plugin);
+
+/* For the parts of the plugin (plugin_resource.c, plugin_register.c). */
+
+/* Serves the resource at its socket. Returns 0, or -1 with the error set. */
+int plugin_resource_serve(struct plugin_resource *resource, struct graft_error *err);
+/* Ends all calls and removes the socket. */
+void plugin_resource_end(struct plugin_resource *resource);
+/* Sends the devices to all who watch. */
+void plugin_resource_push(struct plugin_resource *resource);
+/* Returns the fault of a device, or NULL. */
+const struct health_fault *plugin_device_fault(const struct plugin *plugin, const struct graft_kube_device *device);
+/*
+ * Finds the driver's device nodes that have appeared since the host was read (nvidia-uvm, when its
+ * module is loaded), and names them in CDI specifications. Returns whether there were any.
+ */
+bool plugin_find_nodes(struct plugin *plugin);
+/* Returns whether somebody watches the devices. */
+bool plugin_resource_is_watched(const struct plugin_resource *resource);
+
+/* Registers the resource with the kubelet, at once and again until it is. Nothing is to be done in a registry. */
+void plugin_register(struct plugin_resource *resource);
+/* Gives up registering. */
+void plugin_register_end(struct plugin_resource *resource);
+/* The last stream of the resource has ended: registers it anew, or in a registry offers it anew, unless the kubelet comes back by itself. */
+void plugin_register_stream_ended(struct plugin_resource *resource);
+
+#endif

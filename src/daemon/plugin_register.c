@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plugin_register: reports a resource to the kubelet by its Register call, and again whenever it has
+ * forgotten. Knows nothing of devices.
+ */
+#include <device_plugin.pb-c.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "daemon/plugin.h"
+#include "rpc/unix_socket.h"
+
+/* QUIRK: the kubelet's socket has its name before the kubelet listens there (SPEC kubernetes 15.4): the first attempts are quick. */
+#define FIRST_DELAY_MS 10
+#define LAST_DELAY_MS  30000
+/* The kubelet answers Register after it has dialled the plugin, for which it gives itself 10 s. */
+#define REGISTER_MS 15000
+/* By then the kubelet that has registered a resource watches it. */
+#define WATCH_MS 10000
+/* Until a resource of the registry that was watched is offered anew. */
+#define OFFER_MS 2000
+
+static void register_now(void *arg);
+
+static void try_later(struct plugin_resource *resource)
+{
+	graft_loop_set_timer(resource->plugin->loop, &resource->again, resource->delay_ms);
+	resource->delay_ms = graft_loop_next_delay(resource->delay_ms, FIRST_DELAY_MS, LAST_DELAY_MS);
+}
+
+/* A kubelet that drops the stream at once, or never watches, is asked less and less often. */
+static void check_watched(void *arg)
+{
+	struct plugin_resource *resource = arg;
+
+	if (plugin_resource_is_watched(resource)) {
+		resource->delay_ms = FIRST_DELAY_MS;
+		return;
+	}
+	graft_warn(resource->plugin->log, "%s: registered, but the kubelet does not watch it; registering again",
+		   resource->offer->name);
+	resource->accepted = false;
+	resource->again.due = register_now;
+	try_later(resource);
+}
+
+static void register_answered(void *arg, enum graft_rpc_status status, const char *text, const ProtobufCMessage *answer)
+{
+	struct plugin_resource *resource = arg;
+
+	(void)answer;
+	resource->client = NULL;
+	resource->accepted = status == GRAFT_RPC_OK;
+	if (!resource->accepted) {
+		graft_warn(resource->plugin->log, "%s: the kubelet did not register it: %s", resource->offer->name,
+			   text);
+		try_later(resource);
+		return;
+	}
+	resource->n_registrations++;
+	resource->again.due = check_watched;
+	graft_loop_set_timer(resource->plugin->loop, &resource->again, WATCH_MS);
+	graft_info(resource->plugin->log, "%s: registered with the kubelet", resource->offer->name);
+}
+
+static void register_now(void *arg)
+{
+	struct plugin_resource *resource = arg;
+	V1beta1__DevicePluginOptions options;
+	V1beta1__RegisterRequest message;
+	const struct graft_rpc_request request = {
+		.socket = resource->plugin->node->config.flags.plugin.kubelet_socket,
+		.method = "/v1beta1.Registration/Register",
+		.message = &message.base,
+		.answer = &v1beta1__empty__descriptor,
+		.deadline_ms = REGISTER_MS,
+		.done = register_answered,
+		.arg = resource,
+	};
+	struct graft_error err = { .status = GRAFT_OK };
+
+	v1beta1__device_plugin_options__init(&options);
+	v1beta1__register_request__init(&message);
+	options.get_preferred_allocation_available = true;
+	message.version = graft_rpc_read_only("v1beta1");
+	message.endpoint = graft_rpc_read_only(strrchr(resource->socket, '/') + 1);
+	message.resource_name = graft_rpc_read_only(resource->offer->name);
+	message.options = &options;
+	resource->client = graft_rpc_call(resource->plugin->loop, &request, &err);
+	if (!resource->client) {
+		/* Without a kubelet this is the usual state; a new one is noticed at once. */
+		graft_debug(resource->plugin->log, "%s: not registered yet: %s", resource->offer->name, err.msg);
+		try_later(resource);
+	}
+}
+
+/* Whether another plugin has registered the resource by its Register call: where such plugins are, somebody listens at its socket. */
+static bool is_contested(const struct plugin_resource *resource)
+{
+	const char *kubelet = resource->plugin->node->config.flags.plugin.kubelet_socket;
+	auto_close int fd = -1;
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%.*s/%s", (int)(strrchr(kubelet, '/') - kubelet), kubelet,
+		       resource->offer->socket);
+	fd = graft_unix_connect(path);
+	if (fd >= 0 && !resource->contested)
+		graft_warn(resource->plugin->log,
+			   "%s: another device plugin has taken it over, at %s; a node has room for one of them",
+			   resource->offer->name, path);
+	return fd >= 0;
+}
+
+/*
+ * Nobody watches a resource of the registry. A kubelet that has started since then finds its socket
+ * there by itself; one that has not looks only at sockets that are new. A resource that another
+ * plugin has is that one's while it lives: two that took it from each other would serve nobody.
+ */
+static void offer_again(void *arg)
+{
+	struct plugin_resource *resource = arg;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	if (plugin_resource_is_watched(resource) || graft_rpc_server_is_replaced(resource->server))
+		return;
+	resource->contested = is_contested(resource);
+	if (!resource->contested) {
+		graft_debug(resource->plugin->log, "%s: making its socket again, as the kubelet has not come back",
+			    resource->offer->name);
+		if (plugin_resource_serve(resource, &err) < 0)
+			graft_warn(resource->plugin->log, "%s: %s", resource->offer->name, err.msg);
+	}
+	try_later(resource);
+}
+
+void plugin_register(struct plugin_resource *resource)
+{
+	plugin_register_end(resource);
+	if (resource->plugin->node->registry || resource->plugin->node->config.flags.plugin.kubelet_socket[0] == '\0')
+		return;
+	resource->delay_ms = FIRST_DELAY_MS;
+	resource->again = (struct graft_loop_timer){ .due = register_now, .arg = resource };
+	register_now(resource);
+}
+
+void plugin_register_end(struct plugin_resource *resource)
+{
+	graft_rpc_cancel(resource->client);
+	resource->client = NULL;
+	resource->accepted = false;
+	graft_loop_clear_timer(&resource->again);
+}
+
+void plugin_register_stream_ended(struct plugin_resource *resource)
+{
+	if (!resource->server)
+		return;
+	graft_info(resource->plugin->log, "%s: the kubelet does not watch it any more", resource->offer->name);
+	if (resource->plugin->node->registry) {
+		resource->delay_ms = OFFER_MS;
+		resource->again.due = offer_again;
+		resource->again.arg = resource;
+		try_later(resource);
+		return;
+	}
+	/* A call that is under way, or waits, brings the next stream. */
+	if (resource->client || !resource->accepted)
+		return;
+	resource->accepted = false;
+	resource->again.due = register_now;
+	try_later(resource);
+}

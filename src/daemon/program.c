@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program: the frame of a daemon's main. */
+#include "daemon/program.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "daemon/config_source.h"
+
+int program_complain(const char *name, const struct graft_error *err)
+{
+	char text[sizeof(err->msg) + sizeof(err->ctx)];
+
+	(void)fprintf(stderr, "%s: %s\n  %s\n", name, graft_error_text(err, text, sizeof(text)), graft_error_hint(err));
+	return 1;
+}
+
+int program_print(const char *name, struct graft_buffer *text)
+{
+	bool failed = graft_buffer_failed(text);
+
+	(void)fputs(graft_buffer_text(text), stdout);
+	graft_buffer_done(text);
+	if (fflush(stdout) != 0 || failed) {
+		(void)fprintf(stderr, "%s: not everything could be written\n", name);
+		return 1;
+	}
+	return 0;
+}
+
+/* What prints and ends has the file that the node's label chooses, too. */
+static int configure_by_label(struct graft_kube_sources *sources, struct graft_arena *arena,
+			      struct graft_kube_config *ret_config, enum graft_parse_result *ret_result,
+			      struct graft_error *err)
+{
+	const struct graft_cluster_sources cluster = { .log = sources->log,
+						       .kubeconfig = ret_config->api.kubeconfig,
+						       .variable = sources->variable };
+	const struct config_source source = { .choice = ret_config->choice, .node = ret_config->api.node_name };
+
+	if (config_source_once(&source, &cluster, arena, &sources->config_file, err) < 0)
+		return -1;
+	return graft_kube_configure(sources, arena, ret_config, ret_result, err);
+}
+
+int program_main(const struct graft_command *command, int argc, char **argv, const char *(*variable)(const char *name),
+		 int (*run)(const struct graft_kube_sources *sources, const struct graft_kube_config *config,
+			    struct graft_arena *arena))
+{
+	struct graft_log_file log;
+	struct graft_kube_sources sources = {
+		.command = command, .argc = argc, .argv = argv, .variable = variable, .log = &log.log
+	};
+	struct graft_arena *arena = graft_arena_new((size_t)256 << 20);
+	enum graft_parse_result result = GRAFT_PARSE_OK;
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_buffer text = { .max = 0 };
+	struct graft_kube_config config;
+	int status;
+
+	/* A peer that is gone is an error of the write to it. */
+	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+	graft_log_file_init(&log, STDERR_FILENO, GRAFT_LOG_INFO);
+	if (!arena)
+		(void)graft_fail_memory(&err);
+	if (!arena || graft_kube_configure(&sources, arena, &config, &result, &err) < 0 ||
+	    (result == GRAFT_PARSE_OK && (config.print_config || config.once) && config.choice.label[0] != '\0' &&
+	     configure_by_label(&sources, arena, &config, &result, &err) < 0)) {
+		status = program_complain(command->name, &err);
+	} else if (result == GRAFT_PARSE_OK && !config.print_config) {
+		status = run(&sources, &config, arena);
+	} else {
+		if (result == GRAFT_PARSE_VERSION)
+			graft_buffer_printf(&text, "%s version " GRAFT_VERSION "\n", command->name);
+		else if (result != GRAFT_PARSE_OK)
+			graft_options_help(command, command->name, &text);
+		else
+			graft_kube_config_write(&config, &text);
+		status = program_print(command->name, &text);
+	}
+	(void)graft_arena_free(arena);
+	return status;
+}
+
+static void take_signal(void *arg, short events)
+{
+	struct program_signals *signals = arg;
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(signals->watch.fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return;
+	/* A child that the driver held for longer than it was waited for (host/nvml.h). */
+	if (info.ssi_signo == SIGCHLD) {
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		return;
+	}
+	if (info.ssi_signo == SIGHUP) {
+		signals->hang_up(signals->arg);
+		return;
+	}
+	graft_info(signals->log, "ends, by signal %u", info.ssi_signo);
+	graft_loop_stop(signals->loop);
+}
+
+int program_watch_signals(struct program_signals *signals, struct graft_loop *loop, const struct graft_log *log,
+			  void (*hang_up)(void *arg), void *arg, struct graft_error *err)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCHLD);
+	(void)sigaddset(&set, SIGHUP);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGQUIT);
+	(void)sigaddset(&set, SIGTERM);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return graft_fail_errno(err, errno, "cannot block signals");
+	*signals = (struct program_signals){ .loop = loop, .log = log, .hang_up = hang_up, .arg = arg };
+	signals->watch = (struct graft_loop_watch){ .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
+						    .events = POLLIN,
+						    .ready = take_signal,
+						    .arg = signals };
+	if (signals->watch.fd < 0)
+		return graft_fail_errno(err, errno, "cannot wait for signals");
+	return graft_loop_watch(loop, &signals->watch, err);
+}
+
+void program_signals_done(struct program_signals *signals)
+{
+	if (signals->watch.fd >= 0)
+		(void)close(signals->watch.fd);
+	signals->watch.fd = -1;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * program: what the mains of daemons for Kubernetes have in common: command line, messages, signals,
+ * exit status. Only for mains: it prints.
+ */
+#ifndef GRAFT_DAEMON_PROGRAM_H
+#define GRAFT_DAEMON_PROGRAM_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "kubernetes/kube_config.h"
+#include "rpc/loop.h"
+
+/* Prints an error and what to do; returns the exit status. */
+int program_complain(const char *name, const struct graft_error *err);
+/* Prints the text to standard output and frees it; returns the exit status. */
+int program_print(const char *name, struct graft_buffer *text);
+
+/*
+ * main(): reads the configuration of `command`, prints what is asked for (help, version, the
+ * configuration), or calls `run`, whose result is the exit status. `variable` is secure_getenv(3),
+ * which only a main itself may name. `arena` of `run` is freed after it.
+ */
+int program_main(const struct graft_command *command, int argc, char **argv, const char *(*variable)(const char *name),
+		 int (*run)(const struct graft_kube_sources *sources, const struct graft_kube_config *config,
+			    struct graft_arena *arena));
+
+struct program_signals {
+	struct graft_loop *loop;
+	const struct graft_log *log;
+	struct graft_loop_watch watch;
+	void (*hang_up)(void *arg);
+	void *arg;
+};
+#define PROGRAM_SIGNALS_INIT    \
+	{                       \
+		.watch = { -1 } \
+	}
+
+/*
+ * From here on SIGHUP calls `hang_up`; SIGINT, SIGQUIT and SIGTERM end the loop; children that end and
+ * that nobody waits for are reaped. Returns 0, or -1
+ * with the error set.
+ */
+int program_watch_signals(struct program_signals *signals, struct graft_loop *loop, const struct graft_log *log,
+			  void (*hang_up)(void *arg), void *arg, struct graft_error *err);
+void program_signals_done(struct program_signals *signals);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * xid: what the kernel log says of GPUs, line by line, and which of it makes a GPU unhealthy (SPEC
+ * kubernetes 6.8). Pure.
+ */
+#ifndef GRAFT_DAEMON_XID_H
+#define GRAFT_DAEMON_XID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define XID_RECOVERY 154  /* what a GPU needs is another thing than before; the log says what */
+#define XID_MAX      1024 /* numbers that are distinguished; larger ones are as bad as any */
+
+enum xid_kind {
+	XID_NOTHING,
+	XID_FAULT,     /* of one GPU */
+	XID_RECOVERED, /* one GPU needs no reset any more */
+	XID_LOADED,    /* the driver was loaded: all GPUs begin anew */
+	XID_FOUND,     /* the kernel has found one PCI device of NVIDIA, at boot or after it was away */
+};
+
+struct xid_line {
+	enum xid_kind kind;
+	uint32_t domain, bus, device; /* of the GPU */
+	bool has_instance;            /* of a MIG device alone */
+	uint32_t gi, ci;
+	uint32_t number;
+	uint64_t sequence; /* of the record of /dev/kmsg; 0: the line has no such prefix */
+};
+
+/*
+ * Reads one line, with or without the prefix of /dev/kmsg. SECURITY: what a process has written to
+ * the log is no message of the kernel, and nothing.
+ */
+struct xid_line xid_parse(const char *line);
+
+/* Which numbers do not matter. */
+struct xid_rules {
+	bool none; /* none matters but those of `enabled` */
+	uint64_t ignored[XID_MAX / 64];
+	uint64_t enabled[XID_MAX / 64];
+};
+
+/*
+ * Makes the rules of two lists: numbers, separated by commas, "all" or "xids". Those of
+ * applications do not matter, those in `disable` neither, but those in `enable` do. What is no
+ * number is left out.
+ */
+struct xid_rules xid_rules_make(const char *disable, const char *enable);
+/* Returns whether a fault of that number makes its GPU unhealthy. */
+bool xid_matters(const struct xid_rules *rules, uint32_t number);
+/* Returns whether any fault does. */
+bool xid_any_matters(const struct xid_rules *rules);
+
+/* Returns whether `bus_id`, "00000000:3b:00.0", is the GPU of the line. */
+bool xid_is_of(const struct xid_line *line, const char *bus_id);
+/* Returns whether both lines are of one GPU. */
+bool xid_is_same_gpu(const struct xid_line *a, const struct xid_line *b);
+/* The same, and of the same MIG device of it, or both of the GPU as a whole. */
+bool xid_is_same_device(const struct xid_line *a, const struct xid_line *b);
+
+#endif

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * container_sources: reads where engines and low-level runtimes keep their containers. Other state
+ * directories than the usual ones are known from the command lines of their processes.
+ */
+#include "doctor/container_sources.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/listing.h"
+#include "base/path.h"
+#include "base/strings.h"
+#include "doctor/engine_processes.h"
+#include "formats/json/json_document.h"
+#include "formats/procfs.h"
+
+#define NAMES_MAX      65536u
+#define CONTAINERS_MAX 4096u
+#define TEXT_MAX       ((size_t)16 << 20) /* containers.json of a host with many containers */
+#define SMALL_MAX      ((size_t)64 << 10)
+#define TEXTS_MAX      ((size_t)64 << 20) /* all of them together */
+
+/* ---- reading ---- */
+
+static int note_denied(struct graft_finder *finder, int rc)
+{
+	finder->denied |= rc == -EACCES || rc == -EPERM;
+	return rc;
+}
+
+static const char *read_text(struct graft_finder *finder, const char *path, size_t max, size_t *ret_length)
+{
+	const char *text = NULL;
+	size_t length = 0, left = TEXTS_MAX - finder->n_read;
+
+	/* SECURITY: users may have any number of files of containers. */
+	max = max < left ? max : left;
+	if (!path || max == 0 ||
+	    note_denied(finder, graft_root_read_foreign(finder->host, path, max, finder->arena, &text, &length)) < 0)
+		return NULL;
+	finder->n_read += length;
+	if (ret_length)
+		*ret_length = length;
+	return text;
+}
+
+static struct graft_json_document *read_json(struct graft_finder *finder, const char *path)
+{
+	struct graft_json_document *document = NULL;
+	size_t length;
+	const char *text = read_text(finder, path, TEXT_MAX, &length);
+
+	return text && graft_json_document_parse_first(path, text, length, &document, NULL) == 0 ? document : NULL;
+}
+
+/* NULL, which every function that reads takes for nothing, for a document that is not there. */
+static struct graft_json_node *root_of(const struct graft_json_document *document)
+{
+	return document ? graft_json_document_root(document) : NULL;
+}
+
+static void list(struct graft_finder *finder, const char *path, const char ***ret_names, size_t *ret_n)
+{
+	*ret_n = 0;
+	if (path)
+		(void)note_denied(
+		    finder, graft_root_list(finder->host, path, NAMES_MAX, finder->arena, ret_names, ret_n, NULL));
+}
+
+static const char *join(struct graft_finder *finder, const char *directory, const char *name)
+{
+	return directory ? graft_arena_join(finder->arena, directory, strlen(directory), name) : NULL;
+}
+
+static const char *copy_string(struct graft_finder *finder, const struct graft_json_node *node)
+{
+	const char *string = graft_json_node_string(node);
+
+	return string && string[0] != '\0' ? graft_arena_strdup(finder->arena, string) : NULL;
+}
+
+int graft_finder_stat_link(const struct graft_finder *finder, const char *path, struct stat *ret_stat)
+{
+	auto_close int fd = graft_root_openat(finder->host, path, O_PATH | O_NOFOLLOW);
+	char target[64];
+	ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof(target) - 1);
+	const char *number;
+
+	if (n < 0)
+		return fd < 0 ? fd : -errno;
+	target[n] = '\0';
+	number = strchr(target, '[');
+	*ret_stat = (struct stat){ .st_ino = number ? strtoull(number + 1, NULL, 10) : 0 };
+	return number ? 0 : -EINVAL;
+}
+
+/* ---- what is known of one container ---- */
+
+/* Returns the container of that ID, a new one if need be; NULL if it cannot be kept. */
+static struct graft_found_container *know(struct graft_finder *finder, const char *id, enum graft_keeper keeper)
+{
+	struct graft_found_container *container;
+
+	for (size_t i = 0; i < finder->n_containers; i++) {
+		container = &finder->containers[i];
+		if (strcmp(container->id, id) != 0)
+			continue;
+		if (keeper > container->keeper)
+			container->keeper = keeper;
+		return container;
+	}
+	if (finder->n_containers >= CONTAINERS_MAX || !graft_path_is_component(id))
+		return NULL;
+	container = graft_arena_push(finder->arena, &finder->containers, &finder->n_containers, sizeof(*container));
+	if (!container)
+		return NULL;
+	container->id = graft_arena_strdup(finder->arena, id);
+	container->keeper = keeper;
+	if (!container->id) {
+		finder->n_containers--;
+		return NULL;
+	}
+	return container;
+}
+
+static void set_string(const char **ret_member, const char *value)
+{
+	if (!*ret_member && value)
+		*ret_member = value;
+}
+
+/* A number from a file may be that of a process which has ended. */
+static void set_pid(struct graft_finder *finder, struct graft_found_container *container, int64_t pid)
+{
+	const char *directory = pid > 0 ? graft_arena_printf(finder->arena, "/proc/%lld", (long long)pid) : NULL;
+
+	if (container->pid == 0 && directory && graft_root_has(finder->host, directory, O_DIRECTORY))
+		container->pid = pid;
+}
+
+static void set_pid_of_file(struct graft_finder *finder, struct graft_found_container *container, const char *path)
+{
+	const char *text = read_text(finder, path, SMALL_MAX, NULL);
+
+	if (text)
+		set_pid(finder, container, strtoll(text, NULL, 10));
+}
+
+/* ---- runc and crun ---- */
+
+static void read_runc_state(struct graft_finder *finder, const char *directory, const char *id)
+{
+	auto_json_document struct graft_json_document *document = read_json(finder,
+									    join(finder, directory, "state.json"));
+	const struct graft_json_node *root = root_of(document);
+	struct graft_found_container *container = document ? know(finder, id, GRAFT_KEEPER_RUNC) : NULL;
+	const char *label;
+	int64_t pid = 0;
+
+	if (!container)
+		return;
+	(void)graft_json_node_i64(graft_json_node_member(root, "init_process_pid"), &pid);
+	set_pid(finder, container, pid);
+	for (struct graft_json_node *node = graft_json_node_first(graft_json_node_at(root, "config.labels")); node;
+	     node = graft_json_node_next(node)) {
+		label = graft_json_node_string(node);
+		if (label && graft_starts_with(label, "bundle="))
+			set_string(&container->bundle, graft_arena_strdup(finder->arena, label + strlen("bundle=")));
+	}
+}
+
+static void read_crun_status(struct graft_finder *finder, const char *directory, const char *id)
+{
+	auto_json_document struct graft_json_document *document = read_json(finder, join(finder, directory, "status"));
+	const struct graft_json_node *root = root_of(document);
+	struct graft_found_container *container = document ? know(finder, id, GRAFT_KEEPER_CRUN) : NULL;
+	int64_t pid = 0;
+
+	if (!container)
+		return;
+	(void)graft_json_node_i64(graft_json_node_member(root, "pid"), &pid);
+	set_pid(finder, container, pid);
+	set_string(&container->bundle, copy_string(finder, graft_json_node_member(root, "bundle")));
+}
+
+/* The state directory of a low-level runtime: one directory for each container. */
+static void read_runtime_root(struct graft_finder *finder, const char *root)
+{
+	const char **names, *directory;
+	size_t n;
+
+	list(finder, root, &names, &n);
+	for (size_t i = 0; i < n; i++) {
+		directory = join(finder, root, names[i]);
+		if (!directory)
+			return;
+		read_runc_state(finder, directory, names[i]);
+		read_crun_status(finder, directory, names[i]);
+	}
+}
+
+/* Those below a directory in which each engine or namespace has one. */
+static void read_runtime_roots(struct graft_finder *finder, const char *parent)
+{
+	const char **names, *root;
+	size_t n;
+
+	list(finder, parent, &names, &n);
+	for (size_t i = 0; i < n; i++) {
+		root = join(finder, parent, names[i]);
+		if (root)
+			read_runtime_root(finder, root);
+	}
+}
+
+static void read_low_level(struct graft_finder *finder)
+{
+	const char **names, *directory;
+	size_t n;
+
+	read_runtime_root(finder, "/run/runc");
+	read_runtime_root(finder, "/run/crun");
+	read_runtime_roots(finder, "/run/containerd/runc");
+	list(finder, "/run/docker", &names, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (graft_starts_with(names[i], "runtime-") && (directory = join(finder, "/run/docker", names[i])))
+			read_runtime_roots(finder, directory);
+	}
+	list(finder, "/run/user", &names, &n);
+	for (size_t i = 0; i < n; i++) {
+		directory = join(finder, "/run/user", names[i]);
+		if (!directory)
+			return;
+		read_runtime_root(finder, join(finder, directory, "runc"));
+		read_runtime_root(finder, join(finder, directory, "crun"));
+	}
+}
+
+/* ---- containerd ---- */
+
+#define CRI "io.kubernetes.cri."
+
+/* The names that containerd's CRI, and nerdctl, write into config.json. */
+static void read_bundle_names(struct graft_finder *finder, struct graft_found_container *container)
+{
+	auto_json_document struct graft_json_document *document = NULL;
+	const char *name, *type = NULL;
+
+	document = read_json(finder, join(finder, container->bundle, "config.json"));
+	for (struct graft_json_node *node =
+		 graft_json_node_first(graft_json_node_member(root_of(document), "annotations"));
+	     node; node = graft_json_node_next(node)) {
+		name = graft_json_node_name(node);
+		if (!name)
+			continue;
+		if (strcmp(name, CRI "container-name") == 0 || strcmp(name, "nerdctl/name") == 0)
+			set_string(&container->name, copy_string(finder, node));
+		if (strcmp(name, CRI "sandbox-name") == 0)
+			set_string(&container->pod, copy_string(finder, node));
+		if (strcmp(name, CRI "container-type") == 0) {
+			type = graft_json_node_string(node);
+			container->keeper = GRAFT_KEEPER_KUBERNETES;
+		}
+	}
+	/* A pod's name means its containers, not what keeps its namespaces. */
+	if (type && strcmp(type, "sandbox") == 0)
+		container->pod = NULL;
+}
+
+/* The directory in which a namespace of containerd, or Docker, has its bundles. */
+static void read_bundles(struct graft_finder *finder, const char *directory)
+{
+	bool docker = strcmp(graft_path_name(directory), "moby") == 0;
+	const char **names, *bundle, *text;
+	size_t n;
+
+	list(finder, directory, &names, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct graft_found_container *container;
+
+		bundle = join(finder, directory, names[i]);
+		if (!bundle || !graft_root_has(finder->host, join(finder, bundle, "config.json"), 0))
+			continue;
+		container = know(finder, names[i], docker ? GRAFT_KEEPER_DOCKER : GRAFT_KEEPER_CONTAINERD);
+		if (!container)
+			continue;
+		set_string(&container->bundle, bundle);
+		text = read_text(finder, join(finder, bundle, "runtime"), SMALL_MAX, NULL);
+		if (text && text[0] == '/')
+			set_string(&container->runtime, graft_arena_strndup(finder->arena, text, strcspn(text, "\n")));
+		set_pid_of_file(finder, container, join(finder, bundle, "init.pid"));
+		if (!docker)
+			read_bundle_names(finder, container);
+	}
+}
+
+static void read_containerd(struct graft_finder *finder)
+{
+	static const char *const states[] = { "/run/containerd", "/run/k3s/containerd",
+					      "/var/snap/microk8s/common/run/containerd",
+					      "/run/docker/containerd/daemon" };
+	const char **names, *directory;
+	size_t n;
+
+	for (size_t i = 0; i < GRAFT_COUNT(states); i++) {
+		directory = join(finder, states[i], "io.containerd.runtime.v2.task");
+		list(finder, directory, &names, &n);
+		for (size_t k = 0; k < n; k++) {
+			const char *bundles = join(finder, directory, names[k]);
+
+			if (bundles)
+				read_bundles(finder, bundles);
+		}
+	}
+}
+
+/* ---- Docker ---- */
+
+static void read_docker_container(struct graft_finder *finder, const char *directory, const char *id)
+{
+	auto_json_document struct graft_json_document *document = NULL, *host = NULL;
+	const struct graft_json_node *root;
+	struct graft_found_container *container;
+	int64_t pid = 0;
+	const char *name;
+
+	document = read_json(finder, join(finder, directory, "config.v2.json"));
+	container = document ? know(finder, id, GRAFT_KEEPER_DOCKER) : NULL;
+	if (!container)
+		return;
+	host = read_json(finder, join(finder, directory, "hostconfig.json"));
+	root = root_of(document);
+	name = copy_string(finder, graft_json_node_member(root, "Name"));
+	container->settings = directory;
+	set_string(&container->name, name && name[0] == '/' ? name + 1 : name);
+	/* Its own name for the runtime says more than the path of a program. */
+	name = copy_string(finder, graft_json_node_member(root_of(host), "Runtime"));
+	if (name)
+		container->runtime = name;
+	(void)graft_json_node_i64(graft_json_node_at(root, "State.Pid"), &pid);
+	set_pid(finder, container, pid);
+}
+
+static void read_docker(struct graft_finder *finder, const char *data_root)
+{
+	const char *containers = join(finder, data_root, "containers"), *directory;
+	const char **names;
+	size_t n;
+
+	list(finder, containers, &names, &n);
+	for (size_t i = 0; i < n; i++) {
+		directory = join(finder, containers, names[i]);
+		if (directory)
+			read_docker_container(finder, directory, names[i]);
+	}
+}
+
+/* ---- Podman and CRI-O ---- */
+
+static void read_storage_list(struct graft_finder *finder, const char *directory)
+{
+	auto_json_document struct graft_json_document *document = NULL;
+
+	document = read_json(finder, join(finder, directory, "containers.json"));
+	for (struct graft_json_node *node = graft_json_node_first(root_of(document)); node;
+	     node = graft_json_node_next(node)) {
+		const char *id = graft_json_node_string(graft_json_node_member(node, "id")), *path;
+		const char *metadata = graft_json_node_string(graft_json_node_member(node, "metadata"));
+		struct graft_found_container *container;
+
+		if (!id)
+			continue;
+		container = know(
+		    finder, id, metadata && strstr(metadata, "\"pod-name\"") ? GRAFT_KEEPER_CRIO : GRAFT_KEEPER_PODMAN);
+		if (!container)
+			continue;
+		set_string(&container->name,
+			   copy_string(finder, graft_json_node_first(graft_json_node_member(node, "names"))));
+		path = graft_arena_printf(finder->arena, "%s/%s/userdata", directory, id);
+		if (path && graft_root_has(finder->host, join(finder, path, "config.json"), 0))
+			set_string(&container->bundle, path);
+		set_pid_of_file(finder, container, path ? join(finder, path, "pidfile") : NULL);
+	}
+}
+
+/* A directory of containers/storage has one of each driver: overlay-containers, vfs-containers. */
+static void read_storage(struct graft_finder *finder, const char *root)
+{
+	const char **names, *directory;
+	size_t n;
+
+	list(finder, root, &names, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (graft_ends_with(names[i], "-containers") && (directory = join(finder, root, names[i])))
+			read_storage_list(finder, directory);
+	}
+}
+
+/* ---- processes ---- */
+
+/* Its working directory is the bundle of its first container; the others are beside that. */
+static void read_shim(struct graft_finder *finder, const struct graft_engine_process *process)
+{
+	const char *bundle = graft_engine_process_directory(finder->host, process, finder->arena, &finder->denied);
+	const char *directory = bundle ? graft_path_directory(bundle, finder->arena) : NULL;
+
+	if (directory && directory[1] != '\0')
+		read_bundles(finder, directory);
+}
+
+static void read_conmon(struct graft_finder *finder, const struct graft_engine_process *process)
+{
+	const struct graft_command_line *line = &process->line;
+	const char *id = graft_procfs_option(line, "-c"), *bundle = graft_procfs_option(line, "-b"),
+		   *name = graft_procfs_option(line, "-n"), *pid_file = graft_procfs_option(line, "-p"),
+		   *runtime = graft_procfs_option(line, "-r"), *end = line->text + line->length;
+	struct graft_found_container *container;
+	bool podman = false;
+
+	for (const char *at = line->text; at < end; at += strlen(at) + 1)
+		podman |= graft_ends_with(at, "podman");
+	container = id ? know(finder, id, podman ? GRAFT_KEEPER_PODMAN : GRAFT_KEEPER_CRIO) : NULL;
+	if (!container)
+		return;
+	set_string(&container->name, name ? graft_arena_strdup(finder->arena, name) : NULL);
+	set_string(&container->bundle, bundle ? graft_arena_strdup(finder->arena, bundle) : NULL);
+	set_string(&container->runtime, runtime ? graft_arena_strdup(finder->arena, runtime) : NULL);
+	set_pid_of_file(finder, container, pid_file);
+}
+
+static void read_dockerd(struct graft_finder *finder, const struct graft_engine_process *process)
+{
+	auto_json_document struct graft_json_document *document = NULL;
+	const char *file = graft_procfs_option(&process->line, "--config-file");
+	const char *root = graft_procfs_option(&process->line, "--data-root");
+
+	if (!root) {
+		document = read_json(finder, file ? file : "/etc/docker/daemon.json");
+		root = copy_string(finder, graft_json_node_member(root_of(document), "data-root"));
+	}
+	if (root && root[0] == '/')
+		read_docker(finder, graft_arena_strdup(finder->arena, root));
+}
+
+static void read_engine_processes(struct graft_finder *finder)
+{
+	struct graft_engine_process *processes;
+	size_t n;
+
+	graft_engine_processes(finder->host, finder->arena, &processes, &n, &finder->denied);
+	for (size_t i = 0; i < n; i++) {
+		switch (processes[i].program) {
+		case GRAFT_ENGINE_SHIM:
+			read_shim(finder, &processes[i]);
+			break;
+		case GRAFT_ENGINE_CONMON:
+			read_conmon(finder, &processes[i]);
+			break;
+		case GRAFT_ENGINE_DOCKERD:
+			read_dockerd(finder, &processes[i]);
+			break;
+		}
+	}
+}
+
+/* ---- users ---- */
+
+/* Engines without root keep their containers in their user's home directory. */
+static void read_homes(struct graft_finder *finder)
+{
+	const char *text = read_text(finder, "/etc/passwd", TEXT_MAX, NULL), *field;
+
+	for (const char *line = text; line && *line != '\0'; line = strchr(line, '\n'), line += line ? 1 : 0) {
+		const char *home, *end = line + strcspn(line, "\n");
+		int n = 0;
+
+		field = line;
+		while (n < 5 && (field = memchr(field, ':', (size_t)(end - field))) != NULL) {
+			field++;
+			n++;
+		}
+		if (n < 5 || field[0] != '/' || field[1] == ':')
+			continue;
+		home = graft_arena_strndup(finder->arena, field, strcspn(field, ":\n"));
+		if (!home || strcmp(home, "/nonexistent") == 0)
+			continue;
+		read_docker(finder, join(finder, home, ".local/share/docker"));
+		read_storage(finder, join(finder, home, ".local/share/containers/storage"));
+	}
+}
+
+void graft_finder_collect(struct graft_finder *finder)
+{
+	read_engine_processes(finder);
+	read_docker(finder, "/var/lib/docker");
+	/* What the daemon is running with is newer than what it keeps. */
+	read_storage(finder, "/run/containers/storage");
+	read_storage(finder, "/var/lib/containers/storage");
+	read_containerd(finder);
+	read_low_level(finder);
+	read_homes(finder);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * look_cluster: what makes this host a node of a cluster with GPUs: the kubelet and its folders,
+ * the device plugin, and what the kubelet has recorded of both. All of it is in files: the kubelet
+ * is asked nothing, and so may be down. Processes in containers count here, since the device plugin
+ * usually is one.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "doctor/look.h"
+#include "formats/json/json_document.h"
+#include "formats/procfs.h"
+
+#define KUBELET_DIRECTORY "/var/lib/kubelet"
+#define CHECKPOINT        "device-plugins/kubelet_internal_checkpoint"
+#define VENDOR            "nvidia.com/"
+#define VALIDATIONS       "/run/nvidia/validations"
+#define CDI_DIRECTORY     "/var/run/cdi"
+#define FEATURES          "/etc/kubernetes/node-feature-discovery/features.d/gfd"
+/* Names as in the kernel, which has 15 bytes of them. */
+#define PLUGIN_NAME    "nvidia-device-p"
+#define DISCOVERY_NAME "gpu-feature-dis"
+/* Of /proc/net/unix: a socket listens; it is connected. */
+#define ACCEPTS   0x10000ul
+#define CONNECTED 3ul
+
+static struct graft_health_cluster *cluster_of(struct graft_health_look *look)
+{
+	return &look->health->cluster;
+}
+
+static void push_cluster_text(struct graft_health_look *look, const char ***items, size_t *n, const char *text)
+{
+	const char *copy = text ? graft_arena_strdup(look->arena, text) : NULL;
+
+	if (copy)
+		(void)graft_arena_push_string(look->arena, items, n, copy);
+}
+
+/* --- the kubelet --- */
+
+/* Distributions with the kubelet in a larger program have its folder in the usual place. */
+static const char *const kubelets[] = { "kubelet", "kubelite", "k3s-server", "k3s", "rke2" };
+
+static void look_at_kubelet(struct graft_health_look *look)
+{
+	struct graft_health_cluster *cluster = cluster_of(look);
+	const struct graft_health_process *process = NULL;
+	struct graft_command_line line;
+	const char *path, *directory = NULL;
+
+	for (size_t i = 0; i < GRAFT_COUNT(kubelets) && !process; i++)
+		process = graft_health_find_process(look, kubelets[i]);
+	cluster->running = process != NULL;
+	path = process ? graft_arena_printf(look->scratch, "%s/cmdline", process->directory) : NULL;
+	if (path && graft_health_read_file(look, path, &line.text, &line.length) == 0)
+		directory = graft_procfs_option(&line, "--root-dir");
+	cluster->directory = graft_arena_strdup(look->arena, directory ? directory : KUBELET_DIRECTORY);
+}
+
+static const char *below_kubelet(struct graft_health_look *look, const char *name)
+{
+	return graft_arena_printf(look->scratch, "%s/%s", cluster_of(look)->directory, name);
+}
+
+static void look_at_folder(struct graft_health_look *look, const char *name)
+{
+	struct graft_health_cluster *cluster = cluster_of(look);
+	const char *folder = below_kubelet(look, name), **names;
+	size_t n;
+
+	if (!folder || graft_health_list(look, folder, &names, &n) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		/* As NVIDIA's plugin and ours call theirs; one that begins with a dot is not there yet. */
+		if (strncmp(names[i], "nvidia", strlen("nvidia")) == 0 && strstr(names[i], ".sock"))
+			push_cluster_text(look, &cluster->sockets, &cluster->n_sockets,
+					  graft_arena_printf(look->scratch, "%s/%s", folder, names[i]));
+	}
+}
+
+static void look_at_folders(struct graft_health_look *look)
+{
+	struct graft_health_cluster *cluster = cluster_of(look);
+	const char *socket = below_kubelet(look, "device-plugins/kubelet.sock");
+	const char *registry = below_kubelet(look, "plugins_registry");
+
+	cluster->has_socket = socket && graft_health_exists(look, socket);
+	cluster->has_registry = registry && graft_health_exists(look, registry);
+	look_at_folder(look, "device-plugins");
+	look_at_folder(look, "plugins_registry");
+}
+
+/* --- what the kubelet has recorded --- */
+
+static struct graft_health_resource *find_cluster_resource(struct graft_health_look *look, const char *name)
+{
+	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_resource *resource;
+
+	if (!name || strncmp(name, VENDOR, strlen(VENDOR)) != 0)
+		return NULL;
+	for (size_t i = 0; i < cluster->n_resources; i++) {
+		if (strcmp(cluster->resources[i].name, name) == 0)
+			return &cluster->resources[i];
+	}
+	resource = graft_arena_push(look->arena, &cluster->resources, &cluster->n_resources, sizeof(*resource));
+	if (resource)
+		resource->name = graft_arena_strdup(look->arena, name);
+	return resource;
+}
+
+/* Kubelets before 1.20 have a list of devices, others one for each NUMA node. */
+static uint32_t count_cluster_devices(const struct graft_json_node *devices)
+{
+	size_t n = 0;
+
+	if (graft_json_node_kind(devices) == GRAFT_JSON_ARRAY)
+		return (uint32_t)graft_json_node_count(devices);
+	if (graft_json_node_kind(devices) != GRAFT_JSON_OBJECT)
+		return 0;
+	for (struct graft_json_node *node = graft_json_node_first(devices); node; node = graft_json_node_next(node))
+		n += graft_json_node_kind(node) == GRAFT_JSON_ARRAY ? graft_json_node_count(node) : 0;
+	return (uint32_t)n;
+}
+
+static void read_kubelet_record(struct graft_health_look *look, const struct graft_json_node *data)
+{
+	const struct graft_json_node *offered = graft_json_node_member(data, "RegisteredDevices");
+	const struct graft_json_node *given = graft_json_node_member(data, "PodDeviceEntries");
+	struct graft_health_resource *resource;
+
+	if (graft_json_node_kind(offered) == GRAFT_JSON_OBJECT) {
+		for (struct graft_json_node *node = graft_json_node_first(offered); node;
+		     node = graft_json_node_next(node)) {
+			resource = find_cluster_resource(look, graft_json_node_name(node));
+			if (resource)
+				resource->n_devices = count_cluster_devices(node);
+		}
+	}
+	if (graft_json_node_kind(given) != GRAFT_JSON_ARRAY)
+		return;
+	for (struct graft_json_node *node = graft_json_node_first(given); node; node = graft_json_node_next(node)) {
+		resource = find_cluster_resource(look,
+						 graft_json_node_string(graft_json_node_member(node, "ResourceName")));
+		if (resource)
+			resource->n_in_use += count_cluster_devices(graft_json_node_member(node, "DeviceIDs"));
+	}
+}
+
+static void look_at_record(struct graft_health_look *look)
+{
+	struct graft_health_cluster *cluster = cluster_of(look);
+	auto_json_document struct graft_json_document *document = NULL;
+	const char *path = below_kubelet(look, CHECKPOINT), *text;
+	struct graft_error err = { .status = GRAFT_OK };
+	size_t length;
+
+	if (!path || graft_health_read_file(look, path, &text, &length) < 0)
+		return;
+	if (graft_json_document_parse(path, text, length, &document, &err) < 0) {
+		cluster->record_problem = graft_arena_strdup(look->arena, err.msg);
+		return;
+	}
+	cluster->has_record = true;
+	read_kubelet_record(look, graft_json_node_member(graft_json_document_root(document), "Data"));
+}
+
+/* --- the device plugin --- */
+
+/* Whether the process has the socket, by the links of its descriptors. */
+static bool has_socket_inode(const char *const *inodes, size_t n, unsigned long inode)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strtoul(inodes[i], NULL, 10) == inode)
+			return true;
+	}
+	return false;
+}
+
+/* The inodes of the process's sockets. Returns false if that is not to be seen. */
+static bool list_socket_inodes(struct graft_health_look *look, const char *directory, const char ***inodes, size_t *n)
+{
+	const char *folder = graft_arena_printf(look->scratch, "%s/fd", directory), **names;
+	size_t n_names;
+
+	*n = 0;
+	if (!folder || graft_health_list(look, folder, &names, &n_names) < 0)
+		return false;
+	for (size_t i = 0; i < n_names; i++) {
+		const char *path = graft_arena_printf(look->scratch, "%s/%s", folder, names[i]);
+		const char *target = path ? graft_health_read_link(look, path) : NULL;
+
+		if (target && strncmp(target, "socket:[", strlen("socket:[")) == 0)
+			(void)graft_arena_push_string(look->scratch, inodes, n, target + strlen("socket:["));
+	}
+	return true;
+}
+
+/*
+ * A line of /proc/net/unix: address, references, protocol, flags, type, state, inode, path. What
+ * somebody has connected to has the path of the socket that listens, and a client has none.
+ */
+static void count_unix_socket(const char *line, const char *const *inodes, size_t n, struct graft_health_plugin *plugin)
+{
+	enum { ADDRESS, REFERENCES, PROTOCOL, FLAGS, TYPE, STATE, INODE, FIELDS };
+	unsigned long fields[FIELDS];
+
+	for (int i = 0; i < FIELDS; i++) {
+		char *end;
+
+		fields[i] = strtoul(line, &end, i == INODE ? 10 : 16);
+		line = end + strspn(end, ": ");
+	}
+	if (*line == '\0' || *line == '\n' || !has_socket_inode(inodes, n, fields[INODE]))
+		return;
+	plugin->n_served += (fields[FLAGS] & ACCEPTS) != 0;
+	plugin->n_watched += fields[STATE] == CONNECTED;
+}
+
+static void count_sockets(struct graft_health_look *look, const char *directory, struct graft_health_plugin *plugin)
+{
+	const char *path = graft_arena_printf(look->scratch, "%s/net/unix", directory), *text, **inodes = NULL;
+	size_t length, n = 0;
+
+	if (!path || !list_socket_inodes(look, directory, &inodes, &n) ||
+	    graft_health_read_file(look, path, &text, &length) < 0)
+		return;
+	plugin->seen = true;
+	for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
+		count_unix_socket(line, inodes, n, plugin);
+}
+
+static const char *plugin_setting(struct graft_health_look *look, const char *directory, const char *option,
+				  const char *variable)
+{
+	const char *path = graft_arena_printf(look->scratch, "%s/cmdline", directory), *value = NULL, *text;
+	struct graft_command_line line;
+	size_t length;
+
+	if (path && graft_health_read_file(look, path, &line.text, &line.length) == 0)
+		value = graft_procfs_option(&line, option);
+	path = graft_arena_printf(look->scratch, "%s/environ", directory);
+	if (!value && path && graft_health_read_file(look, path, &text, &length) == 0)
+		value = graft_health_find_variable(text, length, variable);
+	return value && value[0] != '\0' ? graft_arena_strdup(look->arena, value) : NULL;
+}
+
+static void add_device_plugin(struct graft_health_look *look, const char *pid, const char *directory)
+{
+	struct graft_health_cluster *cluster = cluster_of(look);
+	const char *path = graft_arena_printf(look->scratch, "%s/status", directory), *text;
+	struct graft_health_plugin *plugin;
+	struct graft_key_value *items;
+	size_t length, n;
+
+	/* A process may exit at any time. */
+	if (!path || graft_root_read(look->host, path, GRAFT_SOURCE_FILE_MAX, look->scratch, &text, &length) < 0 ||
+	    graft_procfs_key_values(text, length, look->scratch, &items, &n) < 0)
+		return;
+	plugin = graft_arena_push(look->arena, &cluster->plugins, &cluster->n_plugins, sizeof(*plugin));
+	if (!plugin)
+		return;
+	plugin->pid = (uint32_t)strtoul(pid, NULL, 10);
+	plugin->container = graft_procfs_is_in_container(graft_key_value_find(items, n, "NSpid"));
+	plugin->strategy = plugin_setting(look, directory, "--device-list-strategy", "DEVICE_LIST_STRATEGY");
+	plugin->config = plugin_setting(look, directory, "--config-file", "CONFIG_FILE");
+	count_sockets(look, directory, plugin);
+}
+
+static void look_at_programs_of_cluster(struct graft_health_look *look)
+{
+	const char **names, *text;
+	size_t n, length;
+
+	if (graft_health_list(look, "/proc", &names, &n) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const char *directory = graft_arena_printf(look->scratch, "/proc/%s", names[i]);
+		const char *path = directory ? graft_arena_printf(look->scratch, "%s/comm", directory) : NULL;
+
+		if (!isdigit((unsigned char)names[i][0]) || !path ||
+		    graft_root_read(look->host, path, GRAFT_SOURCE_FILE_MAX, look->scratch, &text, &length) < 0)
+			continue;
+		if (strcmp(text, PLUGIN_NAME "\n") == 0)
+			add_device_plugin(look, names[i], directory);
+		cluster_of(look)->discovers |= strcmp(text, DISCOVERY_NAME "\n") == 0;
+	}
+}
+
+/* --- what is beside them --- */
+
+static void look_at_plugin_specs(struct graft_health_look *look)
+{
+	struct graft_health_cluster *cluster = cluster_of(look);
+	const char **names;
+	size_t n;
+
+	if (graft_health_list(look, CDI_DIRECTORY, &names, &n) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		if (strncmp(names[i], "k8s.", strlen("k8s.")) == 0 && strstr(names[i], "nvidia.com"))
+			push_cluster_text(look, &cluster->plugin_specs, &cluster->n_plugin_specs,
+					  graft_arena_printf(look->scratch, CDI_DIRECTORY "/%s", names[i]));
+	}
+}
+
+static void look_at_operator(struct graft_health_look *look)
+{
+	struct graft_health_cluster *cluster = cluster_of(look);
+	const char **names;
+	size_t n;
+
+	if (graft_health_list(look, VALIDATIONS, &names, &n) < 0)
+		return;
+	cluster->has_operator = true;
+	for (size_t i = 0; i < n; i++)
+		push_cluster_text(look, &cluster->validations, &cluster->n_validations, names[i]);
+}
+
+static void look_at_labels(struct graft_health_look *look)
+{
+	struct graft_health_cluster *cluster = cluster_of(look);
+	const char *text;
+	size_t length;
+
+	if (!graft_health_exists(look, FEATURES) || graft_health_read_file(look, FEATURES, &text, &length) < 0)
+		return;
+	cluster->labels_file = FEATURES;
+	for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
+		cluster->n_labels += strchr(line, '=') != NULL && line[0] != '#' && line[0] != '\n';
+}
+
+void graft_health_look_cluster(struct graft_health_look *look)
+{
+	if (!look->options->look_at_cluster)
+		return;
+	cluster_of(look)->asked = true;
+	look_at_kubelet(look);
+	if (!cluster_of(look)->directory)
+		return;
+	look_at_folders(look);
+	look_at_record(look);
+	look_at_programs_of_cluster(look);
+	look_at_plugin_specs(look);
+	look_at_operator(look);
+	look_at_labels(look);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pci_vgpu: what a virtual GPU says of its host, in its PCI configuration space. Bytes in, values
+ * out. The bytes come from the hypervisor and are not trusted.
+ */
+#ifndef GRAFT_FORMATS_PCI_VGPU_H
+#define GRAFT_FORMATS_PCI_VGPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+
+struct graft_pci_vgpu {
+	const char *host_driver_version; /* "470.63" */
+	const char *host_driver_branch;  /* "r470_00" */
+};
+
+/*
+ * Reads the configuration space of a PCI device. Returns whether the device is a virtual GPU whose
+ * host has said what it is; the texts are in the arena and NULL if that is exhausted. A space that
+ * is cut short, as users without rights see it, says nothing.
+ */
+bool graft_pci_vgpu_parse(const char *space, size_t length, struct graft_arena *arena, struct graft_pci_vgpu *ret_vgpu);
+
+#endif

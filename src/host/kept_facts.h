@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kept_facts: what a host says only when it is asked at a price: NVML wakes the GPUs, and so does a
+ * look at their PCI configuration space. It is asked once per boot and kept in a small file, which
+ * the programs that need such facts share (docs/feature-discovery.md).
+ *
+ * The file says of what host it is: boot, driver, and the GPUs and MIG devices that the kernel
+ * driver shows. Where one of them is another one now, the file says nothing.
+ */
+#ifndef GRAFT_HOST_KEPT_FACTS_H
+#define GRAFT_HOST_KEPT_FACTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "formats/record.h"
+#include "host/discover.h"
+#include "host/inventory.h"
+#include "host/nvml.h"
+
+#define GRAFT_KEPT_FILE    "/run/graft/facts.json"
+#define GRAFT_KEPT_VERSION 3u
+
+/*
+ * NVML answers before everything is ready: the fabric, the links, a switch of the MIG mode, all GPUs.
+ * Such an answer is kept with that mark, and asked for again: after 10 s, then after twice as long
+ * each time, ten minutes at most, and eight times in all.
+ */
+#define GRAFT_KEPT_FIRST_S 10
+#define GRAFT_KEPT_LAST_S  600
+#define GRAFT_KEPT_ASKS    8u
+
+/* A GPU that a hypervisor has made, and what that has said of its own driver. */
+struct graft_kept_vgpu {
+	const char *bus_id;
+	const char *host_driver_version, *host_driver_branch;
+};
+
+struct graft_kept_facts {
+	uint32_t version; /* GRAFT_KEPT_VERSION */
+	const char *boot_id, *driver_version;
+	const char **devices; /* GPUs and MIG devices that the kernel driver shows, one text each */
+	size_t n_devices;
+	struct graft_nvml_snapshot nvml; /* every fact of enum graft_nvml_fact; `unsettled`: it is not final */
+	uint32_t n_asked;                /* how often, in a row, without a final answer */
+	uint32_t asked_s;                /* when, in seconds of graft_clock_ms() */
+	struct graft_kept_vgpu *vgpus;
+	size_t n_vgpus;
+};
+extern const struct graft_record graft_kept_facts_record;
+
+/*
+ * Says of what host facts are: fills all members but `nvml` and `vgpus`, from an inventory that
+ * NVML has not completed, and from the kernel below `options->host_root`. Strings are in the arena.
+ * Returns 0, or -1 with GRAFT_NO_MEMORY, or if a root cannot be opened.
+ */
+int graft_kept_identify(const struct graft_host_options *options, const struct graft_inventory *inventory,
+			struct graft_arena *arena, struct graft_kept_facts *ret_facts, struct graft_error *err);
+
+/*
+ * Reads kept facts. Returns 1, with everything in `facts`, if the text is complete and of the host
+ * that `facts` names; 0 if it is not, with the reason in the log. -1: GRAFT_NO_MEMORY.
+ */
+int graft_kept_parse(const char *text, size_t length, const struct graft_log *log, struct graft_arena *arena,
+		     struct graft_kept_facts *facts, struct graft_error *err);
+/* Appends the text that graft_kept_parse() reads. */
+void graft_kept_write(const struct graft_kept_facts *facts, struct graft_buffer *out);
+
+/*
+ * Asks for everything: NVML, or on a board without NVML libcuda, in the child of host/nvml.h, and
+ * PCI devices. Fills `nvml` and `vgpus`. GPUs and MIG devices of the inventory that the answer lacks
+ * make it one that is not final. Returns 0, or -1 with the errors of graft_nvml_ask(), or
+ * GRAFT_NO_LIBRARY if there is no library to ask.
+ */
+int graft_kept_ask(const struct graft_host_options *options, const struct graft_inventory *inventory,
+		   struct graft_arena *arena, struct graft_kept_facts *facts, struct graft_error *err);
+
+/*
+ * Returns the seconds from `now_s` until facts are to be asked for again; 0: they are due; -1: they
+ * are final, or were asked for often enough.
+ */
+int64_t graft_kept_wait_s(const struct graft_kept_facts *facts, int64_t now_s);
+
+/* Fills in what the inventory lacks, as graft_host_complete() does. Returns 0, or -1 with GRAFT_NO_MEMORY. */
+int graft_kept_complete(const struct graft_kept_facts *facts, const struct graft_log *log,
+			struct graft_inventory *inventory, struct graft_error *err);
+
+#endif

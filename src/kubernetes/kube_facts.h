@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kube_facts: completes what is known of this node by facts that are kept for a boot
+ * (host/kept_facts.h), and asks for them where none are kept.
+ */
+#ifndef GRAFT_KUBERNETES_KUBE_FACTS_H
+#define GRAFT_KUBERNETES_KUBE_FACTS_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "host/discover.h"
+#include "host/inventory.h"
+#include "host/kept_facts.h"
+#include "host/nvml_watch.h"
+#include "kubernetes/kube_config.h"
+
+/* Returns whether the driver of this host is the simulated one, which has a kernel log of its own. */
+bool graft_kube_is_simulated(const struct graft_kube_flags *flags);
+
+/* Has a child of NVML watch the GPUs of the inventory, as graft_nvml_watch_begin() does. */
+int graft_kube_watch_nvml(const struct graft_kube_flags *flags, const struct graft_log *log,
+			  const struct graft_inventory *inventory, struct graft_nvml_watch *ret_watch,
+			  struct graft_error *err);
+
+/* When NVML is asked although it has answered in this boot. */
+enum graft_kube_ask {
+	GRAFT_KUBE_ASK_UNSETTLED, /* if its answer was not final, and it is time to ask again */
+	GRAFT_KUBE_ASK_EVENT,     /* the same after an event, which makes the delays short again */
+	GRAFT_KUBE_ASK_ANEW,      /* in any case */
+};
+
+/*
+ * Fills in what `inventory` lacks. The facts are those that `file` keeps (NULL: the usual file; of a
+ * simulated host, one of its own), if they are of this host and `ask` does not say otherwise; else
+ * they are asked for, and kept if that is possible. An answer that is not final stays if the next
+ * question fails. *ret_facts is in the arena. Returns 0, or -1 with the errors of graft_kept_ask().
+ */
+int graft_kube_facts(const struct graft_host_options *options, const char *file, enum graft_kube_ask ask,
+		     struct graft_inventory *inventory, struct graft_arena *arena, struct graft_kept_facts *ret_facts,
+		     struct graft_error *err);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kube_manager_options: the command line of config-manager (SPEC kubernetes 7). */
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "kubernetes/kube_options.h"
+
+/* Empty, which manifests give for what is not set, changes nothing. */
+static int parse_signal(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
+{
+	char *end;
+	long number = strtol(value, &end, 10);
+
+	if (value[0] == '\0')
+		return 0;
+	if (*end != '\0' || number < 1 || number >= _NSIG)
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid --%s option: %s; allowed: a number from 1 to %d",
+				  option->name, value, _NSIG - 1);
+	*(int *)(void *)((char *)target + option->offset) = (int)number;
+	return 0;
+}
+
+/* clang-format off */
+static const struct graft_option manager_options[] = {
+	{ .name = "oneshot", FLAG, AT(manager.oneshot), ENV("ONESHOT"), .help = "Make the link and end, as an init container does" },
+	KUBE_NODE_OPTIONS,
+	KUBE_CHOICE_OPTIONS("nvidia.com/device-plugin.config"),
+	{ .name = "config-file-dst", TEXT, AT(manager.destination), .value_name = "PATH", ENV("CONFIG_FILE_DST"),
+	  .help = "Link that is made to the config file" },
+	{ .name = "send-signal", FLAG, AT(manager.send_signal), ENV("SEND_SIGNAL"),
+	  .help = "Send a signal when another file applies, or when it has changed (default true)" },
+	{ .name = "signal", .argument = GRAFT_OPTION_REQUIRED, .parse = parse_signal, AT(manager.signal), .value_name = "NUMBER", ENV("SIGNAL"),
+	  .help = "Number of the signal (default 1, SIGHUP)" },
+	{ .name = "process-to-signal", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_filled, AT(manager.process), .value_name = "NAME",
+	  ENV("PROCESS_TO_SIGNAL"), .help = "Process that gets the signal: the first argument it was started with, with or without its folder (default nvidia-device-plugin)" },
+};
+/* clang-format on */
+
+static const struct graft_manual_section manager_sections[] = {
+	{ "WHICH FILE",
+	  "The label's value is the name of a file in _--config-file-srcdir_, where a ConfigMap is mounted. A node "
+	  "without the label gets _--default-config_, else what the first possible one of _--fallback-strategies_ "
+	  "finds. If no file applies, the link leads to _/dev/null_, which is an empty configuration.\n\nA name that "
+	  "is "
+	  "no file is an error: with _--oneshot_ the program ends with it; otherwise it says so in its log, and "
+	  "the link stays until label or folder change. While the API server cannot be reached, everything stays." },
+	{ "SIGNALS", "*SIGHUP*\n\tChoose again.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tEnd. The link stays." },
+	{ "RIGHTS", "The service account may get, list and watch _nodes_. To reach the process, the pod has "
+		    "_shareProcessNamespace: true_." },
+	{ "EXIT STATUS",
+	  "*0* after a signal, and with _--oneshot_ when the link is there. *1* on failure; the message names cause "
+	  "and remedy." },
+	{ "EXAMPLES", "```\nkubectl label node worker-1 nvidia.com/device-plugin.config=shared\n"
+		      "config-manager --node-name=worker-1 --config-file-srcdir=/available-configs "
+		      "--config-file-dst=/config/config.yaml\n```" },
+	{ "SEE ALSO", "*nvidia-device-plugin*(8), whose option _--node-label_ does the same without this program" },
+};
+
+const struct graft_command graft_kube_manager_command = {
+	.name = "config-manager",
+	.arguments = "",
+	.summary = "choose a config file by a label of the node",
+	.description =
+	    "Watches a label of the node, makes a link to the config file that it names, and sends a signal to the "
+	    "program that reads it. Runs beside that program in a pod, and before it as an init container.\n\n"
+	    "Each option can also be given by its variable; the command line counts first.",
+	.sections = manager_sections,
+	.n_sections = GRAFT_COUNT(manager_sections),
+	.options = manager_options,
+	.n_options = GRAFT_COUNT(manager_options),
+	.max_arguments = -1,
+	.go_style = true,
+	.stop_at_first_argument = true,
+};

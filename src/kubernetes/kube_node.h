@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kube_node: reads this node's facts once, and makes from them everything that the device plugin
+ * serves. NVML is asked only for what the kernel driver does not say (UUIDs of MIG devices), and
+ * once per boot (kubernetes/kube_facts.h).
+ */
+#ifndef GRAFT_KUBERNETES_KUBE_NODE_H
+#define GRAFT_KUBERNETES_KUBE_NODE_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "host/inventory.h"
+#include "host/pci_tree.h"
+#include "kubernetes/kube_config.h"
+#include "kubernetes/kube_devices.h"
+#include "kubernetes/kube_facts.h"
+
+struct graft_kube_node_facts {
+	struct graft_inventory *inventory; /* owned */
+	struct graft_pci_tree tree;
+	struct graft_kube_offer offer;
+	const char **migs; /* MIG devices that the kernel shows, one text each, if they matter */
+	size_t n_migs;
+	bool watch_migs;   /* they matter, and there are GPUs */
+	bool unsettled;    /* NVML's answer is not final */
+	int64_t wait_s;    /* until NVML is to be asked again; -1: it was asked often enough */
+	bool failed;       /* the host could not be read, and `fail_on_init_error` is off */
+	const char *state; /* of all that is offered and why: equal texts, equal offers */
+};
+
+/*
+ * Reads the host: the driver as this process sees it, at the container driver root if that is
+ * there, else at the driver root. A host without a driver has no devices: it is an error only with
+ * `fail_on_init_error`. Everything but the inventory belongs to the arena; *ret_facts must be
+ * released with graft_kube_node_done(), after a failure too. Returns 0, or -1 with the errors of
+ * graft_host_discover(), graft_kube_facts() and graft_kube_offer().
+ */
+int graft_kube_node_read(const struct graft_kube_config *config, enum graft_kube_ask ask, const struct graft_log *log,
+			 struct graft_arena *arena, struct graft_kube_node_facts *ret_facts, struct graft_error *err);
+void graft_kube_node_done(struct graft_kube_node_facts *facts);
+
+/*
+ * Returns whether MIG devices were made or removed since the node was read. Nothing reports that:
+ * the kernel's list of them is read, which wakes no GPU. A GPU that is gone is no such change, and
+ * nor is what cannot be read.
+ */
+bool graft_kube_node_has_other_migs(const struct graft_kube_config *config, const struct graft_kube_node_facts *facts);
+/*
+ * Adds to the inventory those of the driver's common device nodes (kube_allocate.h) that have appeared
+ * since the node was read. Returns whether there were any. Costs nothing if none was missing.
+ */
+bool graft_kube_node_find_nodes(const struct graft_kube_config *config, struct graft_kube_node_facts *facts);
+
+/*
+ * Appends what --once prints, as JSON: the resources with their devices and, for each resource, the
+ * answer to a request for its first device.
+ */
+int graft_kube_node_report(const struct graft_kube_config *config, const struct graft_kube_node_facts *facts,
+			   struct graft_buffer *out, struct graft_error *err);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * message: the messages of gRPC as bytes: a protobuf message behind five bytes that say its length,
+ * statuses, and their texts as they are in HTTP headers (SPEC kubernetes 1). Does no I/O.
+ */
+#ifndef GRAFT_RPC_MESSAGE_H
+#define GRAFT_RPC_MESSAGE_H
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+
+/* The largest message that is accepted, as in gRPC's implementation for Go. */
+#define GRAFT_RPC_MAX_MESSAGE ((size_t)4 << 20)
+
+/* Statuses of gRPC. Those that nobody here uses are left out. */
+enum graft_rpc_status {
+	GRAFT_RPC_OK = 0,
+	GRAFT_RPC_CANCELLED = 1,
+	GRAFT_RPC_UNKNOWN = 2,
+	GRAFT_RPC_INVALID_ARGUMENT = 3,
+	GRAFT_RPC_DEADLINE_EXCEEDED = 4,
+	GRAFT_RPC_RESOURCE_EXHAUSTED = 8,
+	GRAFT_RPC_UNIMPLEMENTED = 12,
+	GRAFT_RPC_INTERNAL = 13,
+	GRAFT_RPC_UNAVAILABLE = 14,
+};
+
+/* Collects one message from the DATA frames of a stream. Starts zeroed. */
+struct graft_rpc_collector {
+	uint8_t prefix[5];
+	size_t n_prefix;
+	struct graft_buffer message;
+};
+
+/*
+ * Takes the next n bytes of a stream. Returns GRAFT_RPC_OK, or the status with which the call fails
+ * and its text in *ret_text: a compressed message, one that is too large, a second one.
+ */
+enum graft_rpc_status graft_rpc_collect(struct graft_rpc_collector *collector, const uint8_t *bytes, size_t n,
+					const char **ret_text);
+/* Returns whether the stream held exactly one message. */
+bool graft_rpc_is_collected(const struct graft_rpc_collector *collector);
+/* Frees the bytes. */
+void graft_rpc_collector_done(struct graft_rpc_collector *collector);
+
+/*
+ * Encodes a message behind its five bytes. *ret_bytes belongs to the caller, who frees it. Returns
+ * 0, or -1 with GRAFT_NO_MEMORY, or GRAFT_TOO_BIG for more than GRAFT_RPC_MAX_MESSAGE.
+ */
+int graft_rpc_encode(const ProtobufCMessage *message, uint8_t **ret_bytes, size_t *ret_n, struct graft_error *err);
+
+/*
+ * Decodes what was collected. The message lives in `arena`, which bounds what a hostile message can
+ * cost, and must not be freed. Returns NULL if it is malformed or needs more memory than that.
+ */
+ProtobufCMessage *graft_rpc_decode(const ProtobufCMessageDescriptor *type, const struct graft_rpc_collector *collector,
+				   struct graft_arena *arena);
+
+/* Appends the value of grpc-message: everything but printable ASCII, and '%', as %XX. */
+void graft_rpc_escape(struct graft_buffer *out, const char *text);
+/*
+ * Appends the text of a grpc-message of n bytes. What is not a valid %XX stays as it is; NUL ends
+ * the text.
+ */
+void graft_rpc_unescape(struct graft_buffer *out, const char *value, size_t n);
+
+/* Returns the same pointer without const, as protobuf-c and nghttp2 want it for bytes that they only read. */
+void *graft_rpc_read_only(const void *bytes);
+
+#endif

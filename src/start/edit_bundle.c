@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * edit_bundle: reads config.json, determines what its container requests and the mode that provides
+ * it, lets the mode edit the document, and writes it back. The edits themselves are left to the
+ * modes.
+ */
+
+#include <string.h>
+
+#include "apply/oci/oci_edits.h"
+#include "apply/oci/oci_file.h"
+#include "base/cleanup.h"
+#include "host/platform.h"
+#include "start/give.h"
+#include "start/locate.h"
+#include "start/start.h"
+
+struct choice {
+	enum graft_mode mode;
+	bool no_board;                    /* the host was looked at, and is no Tegra board */
+	struct graft_container container; /* without annotations unless the mode is cdi (SPEC runtime-and-hook 5.3) */
+};
+
+/* ---- the mode ---- */
+
+/*
+ * The kind of host matters only to a container that requests a GPU: for any other, all modes that
+ * "auto" can resolve to do the same. Looks at files, not at the driver.
+ */
+static struct graft_platform_facts probe_host(void *arg)
+{
+	const struct graft_log *const *log = arg;
+	const struct graft_platform_facts facts = graft_platform_of_host();
+
+	graft_debug(*log, "platform: dxcore=%d tegra-files=%d nvml=%d integrated-gpu=%d", facts.dxcore,
+		    facts.tegra_files, facts.nvml, facts.integrated_gpu);
+	return facts;
+}
+
+static struct graft_platform_facts probe_nothing(void *arg)
+{
+	(void)arg;
+	return (struct graft_platform_facts){ .nvml = false };
+}
+
+static int fail_mode(const struct graft_config *config, struct graft_error *err)
+{
+	return graft_wrap(err, "nvidia-container-runtime.mode in %s", config->file ? config->file : "the defaults");
+}
+
+/*
+ * SPEC runtime-and-hook 5.3: annotations can request CDI devices and nothing else. They take part
+ * in choosing the mode; if the result is not cdi, the container is read again without them and the
+ * mode stays.
+ */
+static int choose_mode(const struct graft_config *config, const char *word, const struct graft_oci_spec *spec,
+		       const struct graft_log *log, struct graft_arena *arena, struct choice *ret_choice,
+		       struct graft_error *err)
+{
+	struct graft_container first;
+	bool may_be_cdi = strcmp(word, "auto") == 0 || strcmp(word, graft_mode_names[GRAFT_MODE_CDI]) == 0;
+
+	if (graft_container_read(spec, config, may_be_cdi, log, arena, &first, err) < 0)
+		return -1;
+	ret_choice->container = first;
+	ret_choice->no_board = false;
+	if (graft_mode_resolve(word, &first, GRAFT_MODE_JIT_CDI, probe_nothing, NULL, &ret_choice->mode, err) < 0)
+		return fail_mode(config, err);
+	if (ret_choice->mode == GRAFT_MODE_CDI || strcmp(word, "auto") != 0)
+		return 0;
+	if (first.origin == GRAFT_ORIGIN_ANNOTATIONS) {
+		graft_debug(log, "ignoring the annotations: not all of them name CDI devices");
+		if (graft_container_read(spec, config, false, log, arena, &ret_choice->container, err) < 0)
+			return -1;
+	}
+	if (!ret_choice->container.wants_devices)
+		return 0;
+	if (graft_mode_resolve(word, &first, GRAFT_MODE_JIT_CDI, probe_host, &log, &ret_choice->mode, err) < 0)
+		return -1;
+	ret_choice->no_board = ret_choice->mode == GRAFT_MODE_JIT_CDI;
+	return 0;
+}
+
+static void log_mode(const struct graft_log *log, const char *word, const struct choice *choice)
+{
+	const char *name = graft_mode_names[choice->mode];
+
+	if (!choice->container.wants_devices)
+		graft_debug(log, "mode %s (configured: %s); the container asks for no GPU", name, word);
+	else if (strcmp(word, "auto") == 0)
+		graft_info(log, "Auto-detected mode as '%s'; devices are requested by %s", name,
+			   choice->container.origin_name);
+	else
+		graft_info(log, "Using requested mode '%s'; devices are requested by %s", name,
+			   choice->container.origin_name);
+}
+
+/* ---- the edits ---- */
+
+static int (*const modes[GRAFT_MODE_MAX])(struct graft_start *create, struct graft_error *err) = {
+	[GRAFT_MODE_LEGACY] = graft_mode_legacy,
+	[GRAFT_MODE_JIT_CDI] = graft_mode_jit_cdi,
+	[GRAFT_MODE_CDI] = graft_mode_cdi,
+	[GRAFT_MODE_CSV] = graft_mode_csv,
+};
+
+/*
+ * SPEC runtime-and-hook 6.2: in all modes but legacy the hook of `docker run --gpus` would do the
+ * work a second time.
+ */
+static int remove_hooks(const struct graft_start *create, struct graft_error *err)
+{
+	int n = create->spec->n_prestart > 0 ? graft_oci_remove_runtime_hook(create->document, err) : 0;
+
+	if (n > 0)
+		graft_debug(create->log, "removed %d prestart hooks of NVIDIA: this mode does their work", n);
+	return n < 0 ? -1 : 0;
+}
+
+/*
+ * SECURITY: this includes the hooks of others, which an engine took from CDI specifications itself.
+ */
+static int close_hooks(const struct graft_start *create, struct graft_error *err)
+{
+	int n = graft_oci_close_hooks(create->document, err);
+
+	if (n > 0)
+		graft_debug(create->log, "gave %d createContainer hooks without an environment one of their own", n);
+	return n < 0 ? -1 : 0;
+}
+
+/*
+ * root.path as an absolute path; NULL if it cannot be made one, or if hooks have to read the OCI
+ * state.
+ */
+static const char *find_hook_root(const struct graft_start *create)
+{
+	const char *path = create->spec->root_path, *bundle = create->bundle;
+	bool absolute = path && path[0] == '/', joinable = path && path[0] != '\0' && bundle && bundle[0] == '/';
+
+	if ((!absolute && !joinable) || !graft_low_level_ignores_unread_state(create->low_level, create->arena))
+		return NULL;
+	return absolute ? path : graft_arena_printf(create->arena, "%s/%s", bundle, path);
+}
+
+static int find_helpers(struct graft_start *create, enum graft_mode mode, struct graft_error *err)
+{
+	if (mode == GRAFT_MODE_LEGACY)
+		create->hook_path = graft_locate_hook(create->config, create->log, create->arena);
+	if (create->container->wants_devices) {
+		create->cdi_hook_path = graft_locate_cdi_hook(create->config, create->log, create->arena);
+		create->hook_root = find_hook_root(create);
+	}
+	return graft_arena_failed(create->arena) ? graft_fail_memory(err) : 0;
+}
+
+static int edit(struct graft_start *create, enum graft_mode mode, struct graft_error *err)
+{
+	int rc;
+
+	if (close_hooks(create, err) < 0 || (mode != GRAFT_MODE_LEGACY && remove_hooks(create, err) < 0))
+		return -1;
+	if (mode != GRAFT_MODE_LEGACY && !create->container->wants_devices)
+		return 0;
+	if (find_helpers(create, mode, err) < 0)
+		return -1;
+	create->budget = graft_budget_new(GRAFT_BUDGET_CPU_MS);
+	if (!create->budget)
+		return graft_fail_memory(err);
+	rc = create->container->wants_devices ? graft_start_check_mounts(create, err) : 0;
+	if (rc == 0)
+		rc = modes[mode](create, err);
+	create->budget = graft_budget_free(create->budget);
+	return rc;
+}
+
+static int edit_and_write(struct graft_start *create, enum graft_mode mode, struct graft_error *err)
+{
+	if (edit(create, mode, err) < 0)
+		return graft_wrap(err, "could not apply required modification to OCI specification: error modifying "
+				       "OCI spec");
+	if (!graft_json_document_changed(create->document)) {
+		graft_debug(create->log, "config.json stays unchanged");
+		return 0;
+	}
+	if (graft_oci_file_write(create->bundle, create->document, err) < 0)
+		return graft_wrap(err,
+				  "could not apply required modification to OCI specification: error writing OCI spec");
+	graft_debug(create->log, "config.json was rewritten");
+	return 0;
+}
+
+/*
+ * Errors of opening and reading already name the file. Errors in the content get the prefix that
+ * tools look for.
+ */
+static int fail_content(struct graft_error *err)
+{
+	if (err->status != GRAFT_FORMAT && err->status != GRAFT_TOO_BIG)
+		return -1;
+	return graft_wrap(err, "error loading OCI specification from file: error reading OCI specification");
+}
+
+int graft_start_edit_bundle(const struct graft_config *config, const char *word, const char *low_level,
+			    const char *bundle, const struct graft_log *log, struct graft_arena *arena,
+			    struct graft_oci_waiting *ret_waiting, struct graft_error *err)
+{
+	auto_json_document struct graft_json_document *document = NULL;
+	struct graft_start create = {
+		.config = config, .low_level = low_level, .comes_back = ret_waiting != NULL, .log = log, .arena = arena
+	};
+	struct graft_oci_spec spec;
+	struct choice choice;
+
+	bundle = bundle && bundle[0] != '\0' ? bundle : NULL;
+	if (graft_oci_file_read(bundle, &document, err) < 0)
+		return -1;
+	if (graft_oci_spec_read(document, arena, &spec, err) < 0)
+		return fail_content(err);
+	if (choose_mode(config, word, &spec, log, arena, &choice, err) < 0)
+		return -1;
+	log_mode(log, word, &choice);
+	create.bundle = bundle;
+	create.document = document;
+	create.spec = &spec;
+	create.container = &choice.container;
+	create.no_board = choice.no_board;
+	if (edit_and_write(&create, choice.mode, err) < 0) {
+		graft_oci_waiting_done(&create.waiting);
+		return -1;
+	}
+	if (ret_waiting)
+		*ret_waiting = create.waiting;
+	return 0;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gated_devices: discovers and plans the gated devices alone. */
+#include "start/gated_devices.h"
+
+#include <string.h>
+
+#include "apply/oci/oci_edits.h"
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "host/discover.h"
+#include "plan/planner.h"
+#include "plan/spec_hooks.h"
+#include "start/give.h"
+
+static uint32_t gates_of(const struct graft_container *container)
+{
+	uint32_t gates = 0;
+
+	for (unsigned int i = 0; i < GRAFT_GATE_MAX; i++) {
+		if (container->gates[i])
+			gates |= 1u << i;
+	}
+	return gates;
+}
+
+static int discover_gates(const struct graft_start *create, uint32_t gates, struct graft_inventory **ret_inventory,
+			  struct graft_error *err)
+{
+	const char *root = create->config->cli.root;
+	const struct graft_host_options options = { .root = root && root[0] != '\0' ? root : NULL,
+						    .nvml_uid = (uid_t)-1,
+						    .nvml_gid = (gid_t)-1,
+						    .gates = gates,
+						    .log = create->log };
+
+	return graft_host_discover(&options, 0, ret_inventory, err);
+}
+
+/* The planner plans a whole container. This one gets its GPUs elsewhere, so drop the rest. */
+static void keep_gates(struct graft_plan *plan)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		if (strncmp(plan->edits[i].rule, "gate-", strlen("gate-")) == 0)
+			plan->edits[n++] = plan->edits[i];
+	}
+	plan->n_edits = n;
+	plan->n_grants = 0;
+}
+
+static int plan_gates(const struct graft_inventory *inventory, uint32_t gates, struct graft_plan **ret_plan,
+		      struct graft_error *err)
+{
+	const struct graft_policy policy = { .style = GRAFT_STYLE_OCI };
+	struct graft_selection selection = { .n_gpus = 0 };
+	struct graft_request *request = graft_request_new();
+	int rc;
+
+	if (!request)
+		return graft_fail_memory(err);
+	request->gates = gates;
+	rc = graft_plan_make(inventory, request, &policy, &selection, ret_plan, err);
+	graft_request_free(request);
+	if (rc == 0)
+		keep_gates(*ret_plan);
+	return rc;
+}
+
+int graft_start_give_gates(struct graft_start *create, struct graft_error *err)
+{
+	uint32_t gates = gates_of(create->container);
+	struct graft_inventory *inventory = NULL;
+	struct graft_plan *plan = NULL;
+	int rc;
+
+	if (gates == 0)
+		return 0;
+	rc = discover_gates(create, gates, &inventory, err);
+	if (rc == 0)
+		rc = plan_gates(inventory, gates, &plan, err);
+	if (rc == 0 && plan->n_edits > 0)
+		rc = graft_start_give(create, plan, NULL, create->log, err);
+	(void)graft_plan_free(plan);
+	(void)graft_inventory_free(inventory);
+	return rc;
+}
+
+/* --- compatibility libraries in mode legacy --- */
+
+static bool wants_compat(const struct graft_start *create)
+{
+	const char *mode = create->config->runtime.cuda_compat_mode;
+
+	return mode && strcmp(mode, "hook") == 0 && !create->config->features.disable_cuda_compat_lib_hook;
+}
+
+static int make_version_argument(const struct graft_start *create, const char **ret_argument, struct graft_error *err)
+{
+	struct graft_inventory *inventory = NULL;
+	int rc = 0;
+
+	if (discover_gates(create, 0, &inventory, err) < 0)
+		return -1;
+	*ret_argument = NULL;
+	if (!inventory->driver_version.value)
+		rc = graft_fail(err, GRAFT_NO_DRIVER, 0,
+				"failed to determine driver version, which cuda-compat-mode = \"hook\" needs");
+	else
+		*ret_argument = graft_arena_printf(create->arena, "--host-driver-version=%s",
+						   inventory->driver_version.value);
+	(void)graft_inventory_free(inventory);
+	return rc == 0 && !*ret_argument ? graft_fail_memory(err) : rc;
+}
+
+int graft_start_give_compat(struct graft_start *create, struct graft_error *err)
+{
+	/* SECURITY: must not be empty (SPEC runtime-and-hook 6.6) */
+	static const char *env[] = { "NVIDIA_CTK_DEBUG=false" };
+	const char *program = create->cdi_hook_path;
+	const char *compat[3] = { NULL, "enable-cuda-compat", NULL }, *refresh[2] = { NULL, "update-ldcache" };
+	struct graft_cdi_hook hooks[] = {
+		{ .stage = "createContainer", .path = program, .args = compat, .n_args = 3, .env = env, .n_env = 1 },
+		{ .stage = "createContainer", .path = program, .args = refresh, .n_args = 2, .env = env, .n_env = 1 },
+	};
+	struct graft_cdi_edits edits = { .hooks = hooks, .n_hooks = GRAFT_COUNT(hooks) };
+
+	if (!wants_compat(create))
+		return 0;
+	if (make_version_argument(create, &compat[2], err) < 0)
+		return -1;
+	compat[0] = refresh[0] = graft_path_name(program);
+	if (graft_join_hooks(program, create->hook_root, create->arena, &edits, err) < 0)
+		return -1;
+	return graft_oci_apply_edits(create->document, &edits, err);
+}

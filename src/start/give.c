@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* give: applies a plan to a container's configuration. Decides nothing. */
+#include "start/give.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "apply/namespace/target.h"
+#include "apply/oci/to_oci.h"
+#include "base/caps.h"
+#include "start/host_directories.h"
+#include "start/room.h"
+
+/* --- before the plan --- */
+
+int graft_start_open_image(const struct graft_start *create, struct graft_image_root *root, struct graft_error *err)
+{
+	const char *path = create->spec->root_path;
+	int fd;
+
+	if (!path || path[0] == '\0')
+		return 0;
+	if (path[0] != '/' && create->bundle)
+		path = graft_arena_printf(create->arena, "%s/%s", create->bundle, path);
+	if (!path)
+		return graft_fail_memory(err);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		graft_debug(create->log, "the container's root is not visible yet: %s", path);
+		return 0;
+	}
+	graft_image_root_take(root, fd, create->budget);
+	return 1;
+}
+
+/*
+ * Whether this is a bind mount below the root. Only these have content of the host that could be
+ * changed.
+ */
+static bool is_volume(const struct graft_oci_mount *mount)
+{
+	bool bind = mount->type && strcmp(mount->type, "bind") == 0;
+
+	for (size_t i = 0; i < mount->n_options && !bind; i++)
+		bind = strcmp(mount->options[i], "bind") == 0 || strcmp(mount->options[i], "rbind") == 0;
+	return bind && mount->destination && strcmp(mount->destination, "/") != 0;
+}
+
+int graft_start_check_mounts(const struct graft_start *create, struct graft_error *err)
+{
+	auto_image_root struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
+	int rc = graft_start_open_image(create, &root, err);
+	struct stat whole, st;
+
+	if (rc <= 0)
+		return rc;
+	if (fstat(root.fd, &whole) < 0)
+		return graft_fail_errno(err, errno, "path error: %s", create->spec->root_path);
+	for (size_t i = 0; i < create->spec->n_mounts; i++) {
+		const struct graft_oci_mount *mount = &create->spec->mounts[i];
+
+		if (!is_volume(mount) || graft_start_is_plain(&root, mount->destination))
+			continue;
+		if (graft_image_root_stat(&root, mount->destination, &st) == 0 && st.st_dev == whole.st_dev &&
+		    st.st_ino == whole.st_ino)
+			return graft_fail(err, GRAFT_UNSAFE, 0,
+					  "a link in the image leads the mount at %s over the whole root",
+					  mount->destination);
+		if (graft_start_is_led_over_system(&root, mount->destination, create->arena))
+			return graft_fail(err, GRAFT_UNSAFE, 0,
+					  "a link in the image leads the mount at %s over /dev, /proc or /sys",
+					  mount->destination);
+	}
+	return 0;
+}
+
+uint32_t graft_start_disabled_hooks(const struct graft_start *create)
+{
+	const struct graft_strings *words = &create->config->runtime.jit_disable_hooks;
+	uint32_t hooks = 0;
+
+	for (size_t i = 0; i < words->n; i++) {
+		struct graft_error why = { .status = GRAFT_OK };
+
+		if (graft_policy_disable_hook(&hooks, words->items[i], &why) < 0)
+			graft_warn(create->log, "%s", why.msg);
+	}
+	return hooks;
+}
+
+bool graft_start_binds_nodes(const struct graft_start *create)
+{
+	return create->spec->new_user_namespace || geteuid() != 0 || graft_in_user_namespace();
+}
+
+/* --- the plan --- */
+
+static void log_plan(const struct graft_log *log, const struct graft_plan *plan)
+{
+	if (plan->simulated)
+		graft_warn(log, "the driver is simulated: there is no real GPU");
+	for (size_t i = 0; i < plan->n_grants; i++) {
+		const struct graft_grant *grant = &plan->grants[i];
+		const char *name = grant->uuid ? grant->uuid : grant->model;
+
+		graft_info(log, "granting GPU %u%s%s", grant->index, name ? ": " : "", name ? name : "");
+	}
+	for (size_t i = 0; i < plan->n_edits; i++)
+		graft_debug(log, "%s %s: %s", graft_edit_names[plan->edits[i].kind],
+			    plan->edits[i].target ? plan->edits[i].target : "", plan->edits[i].why);
+	for (size_t i = 0; i < plan->n_refusals; i++)
+		graft_debug(log, "not given: %s: %s", plan->refusals[i].what, plan->refusals[i].why);
+}
+
+/* systemd's cgroups are named "slice:prefix:name", or cgroupsPath is absent. */
+static bool may_be_systemd(const struct graft_oci_spec *spec)
+{
+	return !spec->cgroups_path || strchr(spec->cgroups_path, ':');
+}
+
+void graft_start_link_nodes(const struct graft_start *create, const struct graft_dev_char *nodes, size_t n_nodes)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+
+	if (n_nodes == 0 || geteuid() != 0 || !may_be_systemd(create->spec))
+		return;
+	if (graft_dev_char_make(nodes, n_nodes, create->log, &why) < 0)
+		graft_warn(create->log, "%s; the container may lose its GPUs at the next 'systemctl daemon-reload'",
+			   why.msg);
+}
+
+/*
+ * Optional nodes are left out: low-level runtimes follow these links, so one to a missing node is
+ * useless.
+ */
+static int link_nodes_of_plan(const struct graft_start *create, const struct graft_plan *plan, struct graft_error *err)
+{
+	struct graft_dev_char *nodes = graft_arena_list(create->arena, plan->n_edits, sizeof(*nodes));
+	size_t n = 0;
+
+	if (plan->n_edits > 0 && !nodes)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+
+		if (edit->kind == GRAFT_EDIT_DEVICE && !edit->optional)
+			nodes[n++] = (struct graft_dev_char){ .major = edit->major,
+							      .minor = edit->minor,
+							      .path = edit->source ? edit->source : edit->target };
+	}
+	graft_start_link_nodes(create, nodes, n);
+	return 0;
+}
+
+/* The directories that ldconfig would search in this root. */
+static const char **list_loader_dirs(struct graft_arena *arena, const struct graft_image *image, size_t *ret_n)
+{
+	const char **dirs;
+
+	*ret_n = image->n_loader_dirs;
+	if (image->n_added_dirs == 0)
+		return image->loader_dirs;
+	*ret_n = image->n_added_dirs + image->n_loader_dirs;
+	dirs = graft_arena_list(arena, *ret_n, sizeof(*dirs));
+	if (!dirs)
+		return NULL;
+	memcpy(dirs, image->added_dirs, image->n_added_dirs * sizeof(*dirs));
+	memcpy(dirs + image->n_added_dirs, image->loader_dirs, image->n_loader_dirs * sizeof(*dirs));
+	return dirs;
+}
+
+/*
+ * Whether the caller comes back after `create` and may join the container then. The mounts of a
+ * user namespace can only be changed from inside it.
+ */
+static bool may_wait_for_create(const struct graft_start *create)
+{
+	return create->comes_back && !create->waiting.plan && !graft_start_binds_nodes(create) &&
+	       graft_caps_hold(GRAFT_CAPS_MOUNT);
+}
+
+int graft_start_give(struct graft_start *create, const struct graft_plan *plan, const struct graft_image *image,
+		     const struct graft_log *detail, struct graft_error *err)
+{
+	bool known = image && image->libc != GRAFT_LIBC_MUSL; /* musl has no ld.so.conf */
+	size_t n_loader_dirs = 0;
+	struct graft_oci_waiting waiting = { .plan = NULL };
+	const char **loader_dirs = known ? list_loader_dirs(create->arena, image, &n_loader_dirs) : NULL;
+	const struct graft_oci_options options = {
+		.hook_path = create->cdi_hook_path,
+		.hook_root = create->hook_root,
+		.no_additional_gids = create->config->features.no_additional_gids_for_device_nodes,
+		.loader_dirs = loader_dirs,
+		.n_loader_dirs = n_loader_dirs,
+		.other_mounts = create->other_mounts,
+		.n_other_mounts = create->n_other_mounts,
+		.budget = create->budget,
+		.log = detail,
+		.ret_waiting = may_wait_for_create(create) ? &waiting : NULL,
+	};
+
+	if (n_loader_dirs > 0 && !loader_dirs)
+		return graft_fail_memory(err);
+	log_plan(create->log, plan);
+	plan = graft_start_leave_out_edits(create, plan, err);
+	if (!plan)
+		return -1;
+	if (graft_start_check_plan_directories(create, plan, err) < 0)
+		return -1;
+	if (link_nodes_of_plan(create, plan, err) < 0)
+		return -1;
+	/* ---- privileged work starts here: all input is parsed, all decisions are in the plan ---- */
+	if (graft_apply_to_oci(plan, create->bundle, create->spec, &options, create->document, err) < 0)
+		return -1;
+	if (waiting.plan)
+		create->waiting = waiting;
+	return 0;
+}

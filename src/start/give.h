@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * give: the steps around a container's plan that the modes share: examine the image beforehand;
+ * afterwards log the plan, link its nodes for systemd, and apply it.
+ */
+#ifndef GRAFT_START_GIVE_H
+#define GRAFT_START_GIVE_H
+
+#include "apply/dev_char.h"
+#include "base/image_root.h"
+#include "plan/plan.h"
+#include "plan/planner.h"
+#include "start/start.h"
+
+/*
+ * Opens the container's root. 1: *root is open, and the caller closes it. 0: it is not visible,
+ * because config.json has no root or because it is mounted later; plan for an ordinary image then.
+ * -1: GRAFT_NO_MEMORY.
+ */
+int graft_start_open_image(const struct graft_start *create, struct graft_image_root *root, struct graft_error *err);
+/*
+ * Refuses a container in which a link of the image redirects a mount of config.json to the root
+ * itself, /dev, /proc or /sys: whatever is created there later, nodes above all, would be created
+ * in that mount. -1: GRAFT_UNSAFE, GRAFT_NO_MEMORY.
+ */
+int graft_start_check_mounts(const struct graft_start *create, struct graft_error *err);
+/* The bits (GRAFT_HOOK_*) of nvcdi-disable-hooks. An unknown name is only a warning. */
+uint32_t graft_start_disabled_hooks(const struct graft_start *create);
+/*
+ * Whether the low-level runtime will bind the host's nodes into the container because it cannot
+ * create any: as an ordinary user, or in a user namespace.
+ */
+bool graft_start_binds_nodes(const struct graft_start *create);
+
+/*
+ * Logs each decision, links the nodes, and edits the document and the container's root; fails as
+ * apply/oci/to_oci.h does. `image`: what is known of the root, NULL = it was not examined.
+ * `detail`: log for the progress of the edits; NULL = none. A link that cannot be made is only a
+ * warning. If create->comes_back, create->waiting receives the edits that must wait for the mounts.
+ */
+int graft_start_give(struct graft_start *create, const struct graft_plan *plan, const struct graft_image *image,
+		     const struct graft_log *detail, struct graft_error *err);
+
+/*
+ * Makes links in /dev/char for nodes that a container gets (apply/dev_char.h) if we are root and
+ * systemd may manage the container: systemd revokes access to a device without such a link when it
+ * reloads. Failures are only warnings.
+ */
+void graft_start_link_nodes(const struct graft_start *create, const struct graft_dev_char *nodes, size_t n_nodes);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * room: looks at places in a root and in volumes before the low-level runtime makes mount points
+ * there. Only looks; if a volume changes in the meantime, the runtime fails.
+ */
+#include "start/room.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "base/strings.h"
+#include "plan/dispensable.h"
+#include "start/give.h"
+#include "start/host_directories.h"
+
+static const char no_directory[] = "a component of the path is not a directory";
+
+struct room {
+	const struct graft_start *create;
+	struct graft_image_root root;
+	bool opened, visible;
+	const char **mounts; /* where each mount of config.json will be; NULL: the root, or unknown */
+};
+
+static void room_done(struct room *room)
+{
+	graft_image_root_close(&room->root);
+}
+#define auto_room __attribute__((cleanup(room_done)))
+
+/* What a mount of config.json covers, wherever links of the image lead it. */
+static const char *find_mount_place(const struct room *room, const char *destination)
+{
+	struct graft_arena *arena = room->create->arena;
+	const char *clean = destination ? graft_path_clean("/", destination, arena) : NULL;
+
+	if (!clean || strcmp(clean, "/") == 0)
+		return NULL;
+	return room->visible && !graft_path_is_system(clean) ? graft_start_find_place(&room->root, clean, arena)
+							     : clean;
+}
+
+/* Opens the root for the first question: most containers that ask for no extras have none. */
+static int open_room(struct room *room, struct graft_error *err)
+{
+	const struct graft_oci_spec *spec = room->create->spec;
+	int rc;
+
+	if (room->opened)
+		return 0;
+	rc = graft_start_open_image(room->create, &room->root, err);
+	if (rc < 0)
+		return -1;
+	room->opened = true;
+	room->visible = rc > 0;
+	room->mounts = graft_arena_list(room->create->arena, spec->n_mounts + 1, sizeof(*room->mounts));
+	if (!room->mounts)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		room->mounts[i] = find_mount_place(room, spec->mounts[i].destination);
+	return 0;
+}
+
+/* Returns why a file cannot be mounted at `path`; NULL if it can. */
+static const char *find_place_obstacle(const struct graft_image_root *root, const char *path, bool read_only)
+{
+	struct stat st;
+	int rc = graft_image_root_stat(root, path, &st);
+
+	if (rc == 0)
+		return S_ISDIR(st.st_mode) ? "a directory has that name" : NULL;
+	if (rc == -ENOENT)
+		return read_only ? "cannot create a file there: read-only file system" : NULL;
+	return rc == -ENOTDIR ? no_directory : NULL;
+}
+
+static bool is_read_only(int fd)
+{
+	struct statvfs fs;
+
+	return fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY) != 0;
+}
+
+static bool has_mount_option(const struct graft_oci_mount *mount, const char *word)
+{
+	return graft_is_in(mount->options, mount->n_options, word);
+}
+
+static bool is_bound_volume(const struct graft_oci_mount *mount)
+{
+	return (mount->type && strcmp(mount->type, "bind") == 0) || has_mount_option(mount, "bind") ||
+	       has_mount_option(mount, "rbind");
+}
+
+/* `below`: the place below the mount's destination. */
+static const char *find_obstacle_in_mount(const struct room *room, const struct graft_oci_mount *mount,
+					  const char *below)
+{
+	const struct graft_start *create = room->create;
+	auto_image_root struct graft_image_root volume = GRAFT_IMAGE_ROOT_INIT;
+	bool read_only = has_mount_option(mount, "ro") || has_mount_option(mount, "rro");
+	const char *source = mount->source;
+	struct stat st;
+	int fd;
+
+	if (!is_bound_volume(mount))
+		return read_only ? "cannot create a file there: read-only file system" : NULL;
+	if (source && source[0] != '/' && create->bundle)
+		source = graft_arena_printf(create->arena, "%s/%s", create->bundle, source);
+	fd = source ? open(source, O_PATH | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return NULL; /* the runtime says what is wrong with it */
+	graft_image_root_take(&volume, fd, create->budget);
+	if (fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
+		return below[0] == '\0' ? NULL : no_directory;
+	return find_place_obstacle(&volume, below[0] == '\0' ? "/" : below, read_only || is_read_only(fd));
+}
+
+/*
+ * Finds the mount of config.json in which `place` will lie; NULL: none but the root. A mount at
+ * `target` itself is replaced by ours (apply/oci/oci_mounts.c). Deeper mounts come later.
+ */
+static const struct graft_oci_mount *find_mount_around(const struct room *room, const char *target, const char *place,
+						       const char **ret_below)
+{
+	const struct graft_oci_spec *spec = room->create->spec;
+	const struct graft_oci_mount *found = NULL;
+	size_t length = 0;
+
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		const char *at = room->mounts[i];
+
+		if (!at || strcmp(spec->mounts[i].destination, target) == 0 || !graft_path_is_within(place, at) ||
+		    strlen(at) < length)
+			continue;
+		found = &spec->mounts[i];
+		length = strlen(at);
+	}
+	*ret_below = place + length;
+	return found;
+}
+
+/* Returns why the low-level runtime will not be able to mount a file at `target`; NULL: it will. */
+static const char *find_why_no_room(const struct room *room, const char *target)
+{
+	const char *clean = graft_path_clean("/", target, room->create->arena), *place = clean, *below;
+	const struct graft_oci_mount *mount;
+
+	if (clean && room->visible)
+		place = graft_start_find_place(&room->root, clean, room->create->arena);
+	if (!clean)
+		return NULL; /* out of memory, which the caller sees */
+	if (!place)
+		return "a link in the path leads nowhere";
+	mount = find_mount_around(room, target, place, &below);
+	if (mount)
+		return find_obstacle_in_mount(room, mount, below);
+	return room->visible ? find_place_obstacle(&room->root, place, is_read_only(room->root.fd)) : NULL;
+}
+
+/* Whether the container has no place for a file that it does without. Then warns. */
+static bool has_no_room(const struct room *room, const char *target)
+{
+	const char *why = find_why_no_room(room, target);
+
+	if (why)
+		graft_warn(room->create->log, "%s is left out: %s", target, why);
+	return why != NULL;
+}
+
+static bool may_be_left_out(const struct graft_edit *edit)
+{
+	return edit->kind == GRAFT_EDIT_BIND && edit->type == GRAFT_SOURCE_FILE && edit->dispensable;
+}
+
+static bool has_dispensable_mount(const struct graft_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_edits; i++)
+		if (may_be_left_out(&plan->edits[i]))
+			return true;
+	return false;
+}
+
+const struct graft_plan *graft_start_leave_out_edits(const struct graft_start *create, const struct graft_plan *plan,
+						     struct graft_error *err)
+{
+	auto_room struct room room = { .create = create, .root = GRAFT_IMAGE_ROOT_INIT };
+	struct graft_plan *rest;
+
+	if (!has_dispensable_mount(plan))
+		return plan;
+	if (open_room(&room, err) < 0)
+		return NULL;
+	rest = graft_arena_memdup(create->arena, plan, sizeof(*plan));
+	if (rest)
+		rest->edits = graft_arena_memdup(create->arena, plan->edits, plan->n_edits * sizeof(*plan->edits));
+	if (rest && rest->edits) {
+		rest->n_edits = 0;
+		for (size_t i = 0; i < plan->n_edits; i++)
+			if (!may_be_left_out(&plan->edits[i]) || !has_no_room(&room, plan->edits[i].target))
+				rest->edits[rest->n_edits++] = plan->edits[i];
+	}
+	if (graft_arena_failed(create->arena)) {
+		(void)graft_fail_memory(err);
+		return NULL;
+	}
+	return rest;
+}
+
+int graft_start_leave_out_mounts(const struct graft_start *create, struct graft_cdi_edits *edits,
+				 struct graft_error *err)
+{
+	auto_room struct room room = { .create = create, .root = GRAFT_IMAGE_ROOT_INIT };
+	size_t n = 0;
+
+	for (size_t i = 0; i < edits->n_mounts; i++) {
+		bool dispensable = graft_is_dispensable(edits->mounts[i].container_path);
+
+		if (dispensable && open_room(&room, err) < 0)
+			return -1;
+		if (!dispensable || !has_no_room(&room, edits->mounts[i].container_path))
+			edits->mounts[n++] = edits->mounts[i];
+	}
+	edits->n_mounts = n;
+	return graft_arena_failed(create->arena) ? graft_fail_memory(err) : 0;
+}

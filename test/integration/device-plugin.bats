@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+# lane: work
+# The device plugin on a simulated host, and a kubelet on another implementation of gRPC: each case of test/kubernetes/kubelet.py.
+
+load lib.bash
+
+setup_file() {
+  [ -x "$build/src/daemon/nvidia-device-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
+  start_host dgx-h100
+}
+teardown_file() { stop_host; }
+setup() {
+  test_setup
+  program=$build/src/daemon/nvidia-device-plugin
+}
+teardown() {
+  test_teardown
+  stop_other_host
+}
+
+# information NAME: what procfs says of each GPU, with commas between.
+information() { on_host sh -c 'cat /proc/driver/nvidia/gpus/*/information' | sed -n "s/^$1:[[:space:]]*//p" | paste -sd,; }
+
+# kubelet CASE [OPTION...]: the case, with what procfs of the host says of its GPUs.
+kubelet() {
+  local name=$1
+  shift
+  mkdir -p "$work/run"
+  KUBELET_UUIDS=$(information 'GPU UUID') KUBELET_PCI=$(information 'Bus Location' | sed 's/\.[0-9]//g') \
+    on_host sh -c 'cd "$0" && exec timeout 120 /usr/bin/python3 "$@"' "$work/run" "$top/test/kubernetes/kubelet.py" "$name" "$program" "$@"
+}
+
+@test "registration says version, socket and resource, and the plugin serves meanwhile" { kubelet registers; }
+@test "the plugin is there before the kubelet's folder" { kubelet starts-before-the-kubelet; }
+@test "the plugin is there before the kubelet's socket" { kubelet starts-before-the-socket; }
+@test "a kubelet that refuses is asked again" { kubelet is-refused; }
+@test "fifty kubelet restarts: every device is back within a second of each" { kubelet restarts; }
+@test "a stream that is lost is made again" { kubelet stream-is-lost; }
+@test "a kubelet that drops the stream at once is asked less and less often" { kubelet stream-is-dropped-at-once; }
+@test "a socket that could not be made again is tried again" { kubelet socket-cannot-be-made; }
+@test "without a driver the plugin answers over HTTP, and a new kubelet ends the wait" { kubelet waits-for-the-driver; }
+@test "a driver that comes later is found" { kubelet driver-comes-later; }
+@test "a new kubelet ends the wait for what was in the way" { kubelet waits-to-serve; }
+@test "a socket that is removed is made again" { kubelet socket-is-removed; }
+@test "a folder that is replaced is found again" { kubelet folder-is-replaced; }
+@test "a second plugin takes over, and the first one is there again when it has died" { kubelet two-plugins; }
+@test "containers get the devices that the kubelet gives them" { kubelet allocates; }
+@test "unknown devices are refused with the message that users know" { kubelet refuses-unknown-devices; }
+@test "a request for no device is refused" { kubelet refuses-nothing; }
+@test "the plugin has a preference, and refuses what is impossible" { kubelet prefers; }
+@test "PreStartContainer is answered with nothing" { kubelet pre-start; }
+@test "a failed GPU is unhealthy at once, and healthy again by the driver's word" { kubelet health; }
+@test "a recovery and a failure that are read at once are both seen" { kubelet health-in-one-read; }
+@test "a GPU whose device node is gone is unhealthy until it is back" { kubelet health-of-what-is-gone; }
+@test "the administrator can say that a GPU is healthy, and that outlives the plugin" { kubelet health-is-cleared; }
+@test "NVML can be the source of health, in a process without rights" { kubelet health-by-nvml; }
+@test "NVML can be a second source of health" { kubelet health-by-both; }
+@test "which failures count is the administrator's choice" { kubelet health-rules; }
+@test "SIGHUP reads everything anew; a wrong configuration changes nothing" { kubelet hang-up; }
+@test "what NVML has not ready is asked for again, and by SIGHUP at once" {
+  other_host quad
+  KUBELET_GPUS=4 kubelet nvml-answers-later
+}
+@test "a MIG device that is made or removed is noticed" {
+  other_host a100-mig
+  kubelet migs-change
+}
+@test "a device node that appears after the start is given to the next container" { kubelet node-comes-later; }
+@test "without inotify the plugin serves, and looks for what no event reports" { kubelet without-inotify; }
+@test "a reload that fails takes nothing away, and is made up for" { kubelet reload-fails; }
+@test "SIGTERM, SIGINT and SIGQUIT end it without a trace" { kubelet ends; }
+@test "the kubelet finds the plugin in its registry, and Register is not called" { kubelet registry; }
+@test "in the registry, the plugin can be first" { kubelet registry-is-first; }
+@test "each container of a pod is answered for itself" { kubelet several-containers; }
+@test "the next plugin answers as the last one did" { kubelet answers-last; }
+@test "a new kubelet gives out what its checkpoint leaves" { kubelet uses-the-checkpoint; }
+@test "a GPU that fails between choice and call is answered for" { kubelet fails-meanwhile; }
+@test "a preference includes what it must, or is refused" { kubelet must-include; }
+@test "a kubelet that dies in the middle of a call leaves nothing" { kubelet dies-in-allocate; }
+@test "two thousand calls, many at a time, have their own answers" { kubelet many-at-once; }
+@test "requests that are too large are refused" { kubelet large-requests; }
+@test "unknown methods are refused by their name; pings are answered" { kubelet unknown-methods; }
+@test "devices have the NUMA nodes of their GPUs" { kubelet topology; }
+@test "a kubelet that lags reads the newest state" { kubelet lags; }
+@test "a slow kubelet is asked once" { kubelet registers-slowly; }
+@test "a plugin that the kubelet takes twice stays registered" { kubelet registers-twice; }
+@test "a resource that is renamed leaves nothing behind" { kubelet is-renamed; }
+@test "the next plugin follows one that was killed" { kubelet is-killed; }
+@test "in the registry, the plugin says what it is" { kubelet registry-is-asked; }
+@test "in the registry, a kubelet that refuses says why, and asks again" { kubelet registry-refuses; }
+@test "in the registry, a socket that is removed is made again" { kubelet registry-socket-is-removed; }
+@test "in the registry, a plugin that was too slow is registered later" { kubelet registry-is-slow; }
+@test "in the registry, a stream that is lost is made again" { kubelet registry-stream-is-lost; }
+@test "in the registry, a plugin leaves the resource to another one that has registered it" { kubelet registry-has-a-rival; }
+@test "metrics and health are answered over HTTP" { kubelet metrics; }
+@test "the service manager hears of start, reload and end" { kubelet notifies; }
+@test "nothing wakes an idle plugin; it opens no GPU and loads no NVML" { kubelet idle; }
+@test "with sixteen GPUs, calls are answered within milliseconds and 8 MiB are enough" {
+  other_host dgx-h100-16
+  KUBELET_GPUS=16 kubelet costs
+}
+@test "processes that talk nonsense disturb nobody" { kubelet nonsense; }
+@test "more devices than a message can hold are refused" { kubelet too-many-devices; }
+
+@test "MIG devices: a resource for each kind" {
+  other_host a100-mig
+  KUBELET_RESOURCES=nvidia.com/gpu=1,nvidia.com/mig-1g.5gb=8,nvidia.com/mig-2g.10gb=1,nvidia.com/mig-3g.20gb=1,nvidia.com/mig-4g.20gb=1 MIG_STRATEGY=mixed kubelet several-resources
+}
+
+@test "without a kubelet's socket the plugin serves, and registers nowhere" {
+  # shellcheck disable=SC2016
+  on_host unshare --mount sh -c 'mkdir -p /var/lib/kubelet && mount -t tmpfs tmpfs /var/lib/kubelet && mkdir "$0" && cd "$0" && exec timeout 60 /usr/bin/python3 "$@"' \
+    "$work/run" "$top/test/kubernetes/kubelet.py" registers-nowhere "$program"
+}
+
+@test "every case of the kubelet is run" {
+  local name
+  for name in $(/usr/bin/python3 "$top/test/kubernetes/kubelet.py" --list); do
+    grep -qE "kubelet(\.py\")? ${name}([; ]|\$)" "$BATS_TEST_DIRNAME"/device-plugin* || die "$name is missing"
+  done
+}
+
+@test "no driver: an error that says what to do, or with fail-on-init-error=false nothing to offer" {
+  local options=(--kubelet-socket "$work/kubelet.sock" --plugin-registry "" --driver-root "$work/empty")
+  mkdir "$work/empty"
+  run -1 on_host "$program" "${options[@]}"
+  [[ $output == *$'\n'"nvidia-device-plugin: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory"$'\n  Install the driver'* ]]
+  on_host timeout --signal=TERM 2 "$program" "${options[@]}" --fail-on-init-error=false 2>"$work/log" || [ $? -eq 124 ]
+  grep -q 'No devices found. Waiting indefinitely.$' "$work/log"
+  grep -q 'ends, by signal 15$' "$work/log"
+  [ ! -e "$work/nvidia-gpu.sock" ]
+}
+
+@test "--health=nvml with an NVML that does not work: a warning, and every GPU is offered" {
+  other_host dgx-h100 --fault nvml-init-fail=999
+  on_host timeout --signal=TERM 4 "$program" --kubelet-socket "$work/kubelet.sock" --plugin-registry "" --state-dir "$work/state" \
+    --health=nvml 2>"$work/log" || [ $? -eq 124 ]
+  [ "$(grep -c 'NVML does not report what happens to GPUs: nvml error: .*; trying again$' "$work/log")" -eq 1 ] || die "$(cat "$work/log")"
+  run -1 grep 'unhealthy' "$work/log"
+  run -1 on_host "$program" --health=kmsg,none --once
+  [[ $output == *"nvidia-device-plugin: invalid --health option: none cannot be combined with kmsg or nvml"* ]]
+}
+
+@test "an answer of NVML that is not final is kept, and asked for again: later, and eight times at most" {
+  local facts=/run/graft-sim/facts.json pci
+  other_host quad
+  pci=$(information 'Bus Location' | cut -d, -f2)
+  say "NVRM: Xid (PCI:${pci%.*}): 79, pid=1, name=app, GPU has fallen off the bus." >"$work/kmsg"
+  chmod 755 "$work"
+  # look N_ASKED ASKED_S: what the plugin logs if that is kept.
+  look() {
+    [ $# -eq 0 ] || on_host sed -i -E "s/\"n_asked\": [0-9]+/\"n_asked\": $1/; s/\"asked_s\": [0-9]+/\"asked_s\": $2/" "$facts"
+    run -0 --separate-stderr on_host env SIMULATED_KMSG="$work/kmsg" "$program" --once
+  }
+  # kept: reasons, questions, GPUs.
+  kept() { on_host jq -c '[.nvml.unsettled // [], .n_asked // 0, (.nvml.gpus | length)]' "$facts"; }
+  on_host rm -f "$facts"
+  look
+  [[ $stderr == *"NVML's answer is not final: NVML does not list GPU 0000$pci (reason 1 of 1); it is asked again later"* ]] || die "$stderr"
+  [ "$(kept)" = "[[\"NVML does not list GPU 0000$pci\"],1,3]" ] || die "$(kept)"
+  look
+  [[ $stderr != *"asking NVML"* ]]
+  look 1 0
+  [[ $stderr == *"asking NVML"*"is not final"* ]]
+  [ "$(kept)" = "[[\"NVML does not list GPU 0000$pci\"],2,3]" ] || die "$(kept)"
+  look 7 0
+  [[ $stderr == *"it is asked again after an event or SIGHUP"* ]]
+  look 8 0
+  [[ $stderr != *"asking NVML"* ]]
+  say "NVRM: GPU ${pci%.*}.0: GPU reset" >>"$work/kmsg"
+  look 3 0
+  [ "$(kept)" = '[[],0,4]' ] || die "$(kept)"
+  look
+  [[ $stderr != *"asking NVML"* ]]
+}
+
+@test "NVLinks between GPUs are asked for once per boot; without them GPUs are offered as well" {
+  printf '%s\n' 'driver: 535.161.08' 'cuda: "12.2"' 'gpus: [{model: A100-SXM4-40GB, count: 4}]' >"$work/four.yaml"
+  # shellcheck disable=SC2016
+  run -0 "$build/sim/graft-sim" run --topology "$work/four.yaml" -- sh -c '
+    facts=/run/graft-sim/facts.json && "$0" --once >"$1/first" && cp $facts "$1" && stat -c %i $facts && "$0" --once >/dev/null && stat -c %i $facts' "$program" "$work"
+  [ "$(grep -xcE '[0-9]+' <<<"$output")" = 2 ]
+  [ "$(grep -xE '[0-9]+' <<<"$output" | sort -u | wc -l)" = 1 ]
+  [ "$(jq -c '[.nvml.gpus[].links | map(.count)]' "$work/facts.json")" = '[[4,4,4],[4,4,4],[4,4,4],[4,4,4]]' ]
+  # shellcheck disable=SC2016
+  run -0 "$build/sim/graft-sim" run --topology "$work/four.yaml" --fault nvml-init-fail=999 -- sh -c '"$0" --once >"$1/second"' "$program" "$work"
+  [[ $output == *'] the NVLinks between GPUs are not known: nvml error: '* ]]
+  cmp "$work/first" "$work/second"
+}

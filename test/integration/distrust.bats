@@ -1,0 +1,501 @@
+# SPDX-License-Identifier: Apache-2.0
+# An image must not make our programs open a device of the image, write into a volume, or compute
+# without end. And these precautions must not cost a container with volumes its GPU.
+
+load lib.bash
+
+setup_file() {
+  start_host dgx-h100
+  find "$build/src/cli" -name '*nvidia-*' -type f -perm /100 -exec install -m 0755 {} "$BATS_FILE_TMPDIR/programs" \;
+  install -m 0755 "$build/src/cli/runtime/graft-nvml" "$BATS_FILE_TMPDIR/programs"
+  printf 'int graft_trees;\n' | "${CC:-cc}" -shared -fPIC -nostdlib -Wl,-soname,libtemplate0000.so.1 -o "$BATS_FILE_TMPDIR/library.so" -x c -
+}
+teardown_file() { stop_host; }
+setup() {
+  test_setup
+  programs=$BATS_FILE_TMPDIR/programs
+  state=$work/runc
+  volume=$work/volume
+  libraries=/usr/lib/x86_64-linux-gnu
+  version=550.54.14
+  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
+  unset XDG_CONFIG_HOME
+  # Seconds of CPU; a program that exceeds the limit is killed.
+  budget=2.5 limit=3
+  ! grep -q __asan_init "$cli" || budget=12 limit=15
+  mkdir "$state"
+}
+teardown() { test_teardown; }
+
+# ---- an image, and who is given it ----
+
+# fresh_root KIND: of the test's own, seen from here, too.
+fresh_root() {
+  ! on_host mountpoint -q "$root" || on_host umount --lazy "$root"
+  rm -rf "${root:?}" "$bundle" "$volume"
+  make_root "$1" "${2:-copy}"
+  mkdir -p "$root/etc/ld.so.conf.d" "$root$libraries" "$root/usr/local/lib" "$volume"
+  [ -e "$root/etc/debian_version" ] || echo 12.1 >"$root/etc/debian_version"
+}
+
+# mounted SOURCE DESTINATION: a filter for make_bundle.
+mounted() { printf '.mounts += [{destination: "%s", source: "%s", type: "bind", options: ["rbind", "rw"]}]' "$2" "$1"; }
+
+# asks MODE FILTER...: config.toml and a bundle for GPU 0, by that mode (jit-cdi, cdi, csv, legacy).
+asks() {
+  local mode=$1 device=0
+  shift
+  cat >"$work/config.toml" <<TOML
+[nvidia-ctk]
+path = "$programs/nvidia-cdi-hook"
+[nvidia-container-runtime-hook]
+path = "$programs/nvidia-container-runtime-hook"
+skip-mode-detection = true
+[nvidia-container-runtime]
+mode = "$mode"
+log-level = "debug"
+debug = "$work/runtime.log"
+runtimes = ["$(type -P runc)"]
+[nvidia-container-runtime.modes.cdi]
+spec-dirs = ["$work/cdi"]
+[nvidia-container-runtime.modes.csv]
+mount-spec-path = "$work/csv"
+TOML
+  mkdir -p "$work/csv"
+  printf 'dev, /dev/nvidia0\ndev, /dev/nvidiactl\ndev, /dev/nvidia-uvm\nlib, %s\nlib, %s\nlib, /usr/bin/nvidia-smi\n' "$libraries/libcuda.so.$version" \
+    "$libraries/libnvidia-ml.so.$version" >"$work/csv/devices.csv"
+  if [ "$mode" = cdi ]; then
+    device=nvidia.com/gpu=0
+    [ -e "$work/cdi/nvidia.json" ] || specification
+  fi
+  rm -rf "$bundle"
+  make_bundle "del(.hooks) | .linux.cgroupsPath = \"/$container\" | .process.env += [\"NVIDIA_VISIBLE_DEVICES=$device\", \"NVIDIA_DRIVER_CAPABILITIES=compute,utility\"]" "$@"
+}
+unprivileged='.process.user = {uid: 1000, gid: 1000} | .process.capabilities = {} | .process.noNewPrivileges = true'
+
+# specification [HOOK...]: what generators write, with five hooks, which become edits, or with those that are named, "all" of them.
+specification() {
+  mkdir -p "$work/cdi"
+  jq -n --arg lib "$libraries" --arg v "$version" --arg hook "$programs/nvidia-cdi-hook" --arg wanted "${*:-$five}" '
+    def bind: {hostPath: ., containerPath: ., options: ["ro", "nosuid", "nodev", "rbind", "rprivate"]};
+    def hook(words): {hookName: "createContainer", path: $hook, args: (["nvidia-cdi-hook"] + words), env: ["NVIDIA_CTK_DEBUG=false"]};
+    {cdiVersion: "0.5.0", kind: "nvidia.com/gpu",
+     devices: [{name: "0", containerEdits: {deviceNodes: [{path: "/dev/nvidia0"}]}}],
+     containerEdits: {
+       env: ["NVIDIA_VISIBLE_DEVICES=void"],
+       deviceNodes: [{path: "/dev/nvidiactl"}, {path: "/dev/nvidia-uvm"}, {path: "/dev/nvidia-uvm-tools"}],
+       mounts: [("/usr/bin/nvidia-smi", "\($lib)/libcuda.so.\($v)", "\($lib)/libnvidia-ml.so.\($v)") | bind],
+       hooks: [hook(["create-symlinks", "--link", "libcuda.so.1::\($lib)/libcuda.so"]), hook(["enable-cuda-compat", "--host-driver-version=\($v)"]),
+         hook(["update-ldcache", "--folder", $lib]), hook(["disable-device-node-modification"]), hook(["update-application-profile"]),
+         hook(["chmod", "--mode", "755", "--path", "/dev/dri"])] | map(select($wanted == "all" or (.args[1] | IN($wanted | split(" ")[])))),
+     }}' >"$work/cdi/nvidia.json"
+}
+
+five="create-symlinks enable-cuda-compat update-ldcache disable-device-node-modification update-application-profile"
+
+# witnessed COMMAND...: what it opened and how long it took comes into $work/report, what it said into $work/said.
+witnessed() {
+  on_host "$build/test/tools/witness" --programs "$programs" --report "$work/report" --cpu "$limit" --time 60 "$@" \
+    </dev/null >"$work/said" 2>&1 3>&- 4>&-
+}
+
+# Only regular files and directories were opened.
+opened_no_node() { [[ $(cat "$work/report") != *unsafe* ]] || die "$(cat "$work/report")"; }
+
+within_budget() {
+  awk -v budget="$budget" '/^over/ { exit 1 } /^cpu/ { exit $2 > budget }' "$work/report" || die "$(cat "$work/report" "$work/said")"
+}
+
+# shim_create [OPTION...]: creates, and with runc behind it runs the hooks. The container ends with the witness.
+shim_create() {
+  witnessed "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$@" "$container" || status=$?
+  on_host runc --root "$state" delete --force "$container" 2>/dev/null || true
+}
+
+# at_hook WORD...: nvidia-cdi-hook in mounts of its own, with the root on a mount of its own and the volume at $place.
+at_hook() {
+  local place=$1
+  shift
+  printf '{"ociVersion": "1.0.2", "id": "x", "pid": 1, "status": "creating", "bundle": "%s"}' "$bundle" >"$work/state"
+  # shellcheck disable=SC2016
+  witnessed unshare --mount --propagation private -- bash -c 'root=$1 place=$2 volume=$3 state=$4; shift 4
+    mount --rbind "$root" "$root" && cd "$root" || exit
+    [ -z "$place" ] || { mkdir -p "$root$place" && mount --bind "$volume" "$root$place"; } || exit
+    exec "$@" <"$state"' - "$root" "$place" "$volume" "$work/state" "$programs/nvidia-cdi-hook" "$@" || status=$?
+}
+
+# ---- devices ----
+
+# Every line of the loader's configuration leads to a device; more patterns than are read, where `forced`.
+watchdog() {
+  mknod "$root/w" c 10 130
+  {
+    echo 'include /w'
+    [ "${1-}" != forced ] || printf 'include /none%s/*.conf\n' {1..70}
+  } >"$root/etc/ld.so.conf"
+}
+
+@test "jit-cdi, cdi, legacy with a volume: ld.so.conf of more patterns than are read names a device" {
+  local mode
+  for mode in jit-cdi cdi legacy; do
+    fresh_root small
+    watchdog forced
+    asks "$mode" "$(mounted "$volume" /data)"
+    shim_create
+    opened_no_node || die "$mode" || return
+    within_budget
+  done
+}
+
+@test "csv, with and without a volume: ld.so.conf names a device" {
+  local volumes
+  for volumes in . "$(mounted "$volume" /data)"; do
+    fresh_root small
+    watchdog
+    asks csv "$volumes"
+    shim_create
+    grep -q 'csv' "$work/runtime.log"
+    opened_no_node || die "$volumes" || return
+    within_budget
+  done
+}
+
+@test "plan ROOTFS: ld.so.conf names a device" {
+  local style
+  fresh_root small
+  watchdog
+  for style in namespace oci; do
+    witnessed "$programs/nvidia-container-cli" plan --style="$style" --device=0 --compute --utility "$root" || true
+    opened_no_node
+  done
+}
+
+@test "doctor --image: ld.so.conf names a device" {
+  fresh_root small
+  watchdog
+  witnessed "$programs/nvidia-ctk" doctor --quick --image "$root" || true
+  opened_no_node
+  grep -q ' ok, ' "$work/said"
+}
+
+# table LAYOUT: each kind of node at each path that is read, for each program.
+table() {
+  mkdir -p "$work/tree"
+  on_host "$top/test/tools/trees" --programs "$programs" --witness "$build/test/tools/witness" --library "$BATS_FILE_TMPDIR/library.so" --work "$work/tree" \
+    --budget "$budget" --nodes "$@" >"$work/table" 2>&1 3>&- || { cat "$work/table" && return 1; }
+}
+
+@test "nodes of eight kinds at each path that is read, for each program" { table at_paths; }
+@test "links to nodes of eight kinds at each path that is read, for each program" { table at_links; }
+@test "nodes of eight kinds where configuration or directories name them, for each program" { table named; }
+@test "the same with more patterns than are read, for each program" { table forced; }
+@test "nodes of eight kinds for musl's loader, for each program" { table musl; }
+
+# ---- volumes ----
+
+# A folder of the host's, as a container of any user may have it: an old cache, a configuration, a library without its link, a link that leads nowhere.
+fill_volume() {
+  local directory
+  rm -rf "$volume"
+  for directory in "" /lib /etc /nvidia/nvidia-application-profiles-rc.d; do
+    mkdir -p "$volume$directory"
+    cp "$BATS_FILE_TMPDIR/library.so" "$volume$directory/libtemplate0000.so.1.0"
+    ln -s gone.so.1.0 "$volume$directory/libgone.so.1"
+    echo "# of the host" >"$volume$directory/ld.so.conf"
+    echo old >"$volume$directory/ld.so.cache"
+  done
+  cp "$(image small)"/etc/{passwd,group} "$volume"
+  mkdir "$volume/ld.so.conf.d"
+}
+
+# All of it: names, types, modes, owners, sizes, times, links, contents. With "runc" not the empty places that runc makes for its mounts.
+volume_state() {
+  local what=()
+  [ "${1-}" != runc ] || what=(! -empty ! -type d)
+  (cd "$volume" && find . "${what[@]}" -printf '%p %y %#m %U:%G %s %T@ %l\n' | sort && find . "${what[@]}" -type f -print0 | sort -z | xargs -0 sha256sum
+    find . -type f ! -empty -printf '%h\n' | sort -u | xargs -d '\n' stat -c '%n %a %u:%g')
+}
+
+# Each row: what the image does, and where the volume is.
+volumes='etc-link       /data
+conf-line      /data
+local-lib      /usr/local/lib
+nvidia         /etc/nvidia
+lib-link       /data
+conf.d         /etc/ld.so.conf.d
+etc            /etc'
+lead_there() {
+  case "$1" in
+  etc-link)
+    rm -rf "${root:?}/etc"
+    ln -s data "$root/etc"
+    ;;
+  conf-line) sed -i '1i /data/lib' "$root/etc/ld.so.conf" ;;
+  lib-link)
+    rm -rf "${root:?}/usr/local/lib"
+    ln -s ../../data/lib "$root/usr/local/lib"
+    ;;
+  nvidia) mknod "$root/dev/nvidia0" c 195 0 ;;
+  esac
+}
+
+# stays MODE FILTER [CREATE-OPTION...]: for each row the container of an ordinary user starts or does not start; the volume is as it was.
+stays() {
+  local mode=$1 filter=$2 case place told=
+  shift 2
+  while read -r case place; do
+    fresh_root small
+    lead_there "$case"
+    fill_volume
+    asks "$mode" "$(mounted "$volume" "$place")" "$unprivileged" "$filter"
+    volume_state runc >"$work/before"
+    shim_create "$@"
+    volume_state runc >"$work/after"
+    diff "$work/before" "$work/after" >"$work/changed" || told+="$mode, $case at $place:"$'\n'"$(cat "$work/changed")"$'\n'
+    opened_no_node || told+="$mode, $case: it opens a node"$'\n'
+  done <<<"$volumes"
+  [ -z "$told" ] || die "$told"
+}
+
+@test "jit-cdi: no volume is changed, by whatever way the image leads there" { stays jit-cdi .; }
+@test "jit-cdi, with a pid file: no volume is changed, by whatever way the image leads there" { stays jit-cdi . --pid-file "$work/pid"; }
+@test "cdi, five hooks as edits: no volume is changed, by whatever way the image leads there" { stays cdi .; }
+@test "csv: no volume is changed, by whatever way the image leads there" { stays csv .; }
+@test "legacy: no volume is changed, by whatever way the image leads there" { stays legacy .; }
+
+@test "cdi, the hook of the cache alone: no volume is changed, by whatever way the image leads there" {
+  specification update-ldcache
+  stays cdi .
+}
+
+@test "cdi, six hooks in one process: no volume is changed, by whatever way the image leads there" {
+  specification all
+  stays cdi .
+}
+
+@test "cdi, hooks that another maker's is among: no volume is changed, by whatever way the image leads there" {
+  specification
+  jq '.containerEdits.hooks += [{hookName: "createContainer", path: "/bin/true", args: ["true"]}]' "$work/cdi/nvidia.json" >"$work/new"
+  mv "$work/new" "$work/cdi/nvidia.json"
+  stays cdi .
+}
+
+@test "each hook by itself: no volume is changed, by whatever way the image leads there" {
+  local case place hook told=
+  local hooks=("create-symlinks --link libcuda.so.1::$libraries/libcuda.so --link x::/usr/local/lib/libgone.so.1 --link x::/etc/link --link x::/data/link"
+    "enable-cuda-compat --host-driver-version=$version" "update-ldcache --folder $libraries" update-application-profile "chmod --mode 777 --path /etc,/usr/local/lib,/data/lib")
+  while read -r case place; do
+    for hook in "${hooks[@]}"; do
+      fresh_root small
+      lead_there "$case"
+      mknod -m 666 "$root/dev/nvidia1" c 195 1
+      mkdir -p "$root/usr/local/cuda/compat"
+      cp "/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/root$libraries/libcuda.so.$version" "$root/usr/local/cuda/compat/libcuda.so.999.1"
+      fill_volume
+      asks jit-cdi
+      volume_state >"$work/before"
+      # shellcheck disable=SC2086
+      at_hook "$place" $hook
+      volume_state >"$work/after"
+      diff "$work/before" "$work/after" >"$work/changed" || told+="$hook, $case at $place:"$'\n'"$(cat "$work/changed")"$'\n'
+      opened_no_node || told+="$hook, $case: it opens a node"$'\n'
+    done
+  done <<<"$volumes"
+  [ -z "$told" ] || die "$told"
+}
+
+# Where the volume itself covers a place that a library or file is mounted at, an empty file is made there, as low-level runtimes make it; not where a link leads there.
+# A directory of the host that a container is given and can write to: a specification's, or that of MPS. Each row: where the image has a link, and whereto it leads.
+steer='/tmp/shared /dev
+/tmp/shared /dev/dri
+/tmp/shared /proc
+/tmp/shared /sys/fs
+/tmp/shared /usr/bin
+LIBRARIES /tmp/shared
+/usr/bin ../tmp/shared'
+steered() {
+  rm -rf "${root:?}$1"
+  mkdir -p "$root$(dirname "$1")"
+  ln -s "$2" "$root$1"
+}
+
+@test "cdi: nothing is made in a directory of the specification's, by whatever way the image leads there" {
+  local at to
+  while read -r at to; do
+    fresh_root small
+    specification
+    jq --arg from "$volume" '.containerEdits.mounts += [{hostPath: $from, containerPath: "/tmp/shared", options: ["rw", "rbind"]}]' "$work/cdi/nvidia.json" >"$work/spec"
+    mv "$work/spec" "$work/cdi/nvidia.json"
+    steered "${at/LIBRARIES/$libraries}" "$to"
+    asks cdi .
+    shim_create
+    [ -z "$(ls -A "$volume")" ] || die "$at -> $to: $(ls -AR "$volume") $(cat "$work/said")"
+    grep -qE "a link in the image leads the mount at [^ ]+ (over /dev, /proc or /sys|into a directory of the host)" "$work/said" || die "$at -> $to: $(cat "$work/said")"
+  done <<<"$steer"
+  # As nobody leads it elsewhere, or to where nothing else is, it is there.
+  for to in /tmp/shared /var/pipes; do
+    fresh_root small
+    [ "$to" = /tmp/shared ] || { mkdir -p "$root/var/pipes" "$root/tmp" && ln -s "$to" "$root/tmp/shared"; }
+    asks cdi .
+    shim_create
+    ! grep -q "a link of the image" "$work/said" || die "$to: $(cat "$work/said")"
+  done
+}
+
+@test "jit-cdi: no node is made in a volume, wherever the image leads it" {
+  local to
+  for to in /dev /dev/dri dev/../dev/new /proc/sys; do
+    fresh_root small
+    steered /data "$to"
+    asks jit-cdi "$(mounted "$volume" /data)"
+    shim_create
+    [ -z "$(ls -A "$volume")" ] || die "$to: $(ls -AR "$volume") $(cat "$work/said")"
+    grep -q "a link in the image leads the mount at /data over /dev, /proc or /sys" "$work/said" || die "$to: $(cat "$work/said")"
+  done
+}
+
+@test "configure: nothing is made in the directory of MPS, by whatever way the image leads there" {
+  local at to
+  while read -r at to; do
+    fresh_root small
+    at=${at/LIBRARIES/$libraries}
+    at=${at/#\/tmp\/shared/$volume}
+    steered "$at" "${to/\/tmp\/shared/$volume}"
+    run on_host env CUDA_MPS_PIPE_DIRECTORY="$volume" unshare --mount --propagation private -- \
+      nvidia-container-cli configure --no-cgroups --device=all --compute --utility --compat32 "$root"
+    [ -z "$(ls -A "$volume")" ] || die "$at -> $to: $(ls -AR "$volume") $output"
+    [[ $to != /dev || $output == *"path error: a link in the image leads $root$volume to a place that must not be covered"* ]] || die "$output"
+  done <<<"$steer"
+}
+
+@test "configure at a container that runs: no volume is changed, by whatever way the image leads there" {
+  local case place told='' places
+  while read -r case place; do
+    fresh_root small
+    lead_there "$case"
+    fill_volume
+    case "$case" in
+    *-link) places='' ;;
+    *) places=runc ;;
+    esac
+    volume_state "$places" >"$work/before"
+    # shellcheck disable=SC2016
+    witnessed unshare --mount --propagation private -- bash -c 'root=$1 place=$2 volume=$3; shift 3
+      mount --rbind "$root" "$root" && cd / && { [ -d "$root$place" ] || mkdir -p "$root$place"; } && mount --bind "$volume" "$root$place" || exit
+      exec "$@" "$root"' - "$root" "$place" "$volume" "$programs/nvidia-container-cli" configure --no-cgroups --device=0 --compute --utility || true
+    volume_state "$places" >"$work/after"
+    diff "$work/before" "$work/after" >"$work/changed" || told+="$case at $place:"$'\n'"$(cat "$work/changed")"$'\n'
+    opened_no_node || told+="$case: it opens a node"$'\n'
+  done <<<"$volumes"
+  [ -z "$told" ] || die "$told"
+}
+
+# ---- CPU ----
+
+# N lines, each of a long path behind a chain of links, of which nothing is there: each look costs the kernel milliseconds, and each part of the path may get one.
+# Thirteen links: the kernel counts up to 40, and those of a first, quick try as well.
+slow_configuration() {
+  on_host perl -e 'my ($root, $n) = @ARGV;
+    open F, ">", "$root/etc/ld.so.conf" or die;
+    print F "/d/l0", "/x" x 100, "/$_\n" for 1 .. $n;
+    print F "/usr/lib/x86_64-linux-gnu\n";
+    mkdir "$root/d"; chdir "$root/d" or die;
+    my $far = "/d/" . "s/" x 1800;
+    symlink $far . "l1", "l0" or die;
+    for (1 .. 1800) { mkdir "s"; chdir "s" or die $! }
+    for my $i (1 .. 12) { symlink($far . ($i < 12 ? "l" . ($i + 1) : ""), "l$i") or die $! }' "$root" "$1"
+}
+
+@test "jit-cdi with a volume: 4,000 directories with deep paths and links" {
+  fresh_root small
+  slow_configuration 4000
+  asks jit-cdi "$(mounted "$volume" /data)"
+  shim_create
+  within_budget
+}
+
+@test "cdi without a volume: 2,000 directories with deep paths and links, two mounts of the specification" {
+  fresh_root small
+  slow_configuration 2000
+  specification
+  jq --arg source "$volume" '.containerEdits.mounts += [("/usr/share/one", "/usr/share/two") | {hostPath: $source, containerPath: ., options: ["ro", "rbind"]}]' \
+    "$work/cdi/nvidia.json" >"$work/new"
+  mv "$work/new" "$work/cdi/nvidia.json"
+  asks cdi
+  shim_create
+  within_budget
+}
+
+@test "csv and legacy, and cdi with the hook of the cache alone: 4,000 directories with deep paths and links" {
+  local mode
+  specification update-ldcache
+  for mode in csv legacy cdi; do
+    fresh_root small
+    slow_configuration 4000
+    asks "$mode" "$(mounted "$volume" /data)"
+    shim_create
+    within_budget || die "$mode" || return
+  done
+}
+
+@test "each hook by itself, configure, plan, doctor: 4,000 directories with deep paths and links" {
+  local hook
+  for hook in "create-symlinks --link x::/d/l0/a --link x::/d/l0/b" "enable-cuda-compat --host-driver-version=$version --cuda-compat-container-root /d/l0" \
+    "update-ldcache --folder /d/l0 --folder /opt" "sequence --rootfs $root update-ldcache --folder /opt --then update-ldcache --folder /opt/b" update-application-profile; do
+    fresh_root small
+    slow_configuration 4000
+    asks jit-cdi
+    # shellcheck disable=SC2086
+    at_hook "" $hook
+    within_budget || die "$hook" || return
+  done
+  fresh_root small
+  slow_configuration 4000
+  witnessed "$programs/nvidia-container-cli" plan --device=0 --compute "$root" || true
+  within_budget
+  witnessed "$programs/nvidia-container-cli" plan --style=oci --device=0 --compute "$root" || true
+  within_budget
+  witnessed "$programs/nvidia-ctk" doctor --quick --image "$root" || true
+  within_budget
+  witnessed unshare --mount --propagation private -- "$programs/nvidia-container-cli" configure --no-cgroups --device=0 --compute --utility "$root" || true
+  within_budget
+}
+
+# ---- friendly containers ----
+
+# works MODE PLACE [CREATE-OPTION...]: with a volume there, a program of the container finds its GPU by dlopen(3).
+works() {
+  local mode=$1 place=$2
+  shift 2
+  fresh_root debian overlay
+  case "$place" in
+  /data | /usr/local/lib)
+    cp "$BATS_FILE_TMPDIR/library.so" "$volume/libtemplate0000.so.1.0"
+    ;;
+  *)
+    rm -rf "$volume"
+    # As a copy of what the image has there.
+    cp -a "$(image debian)$(realpath -m --relative-base=/ "/$place")" "$volume" 2>/dev/null || cp -a "$(image debian)$place" "$volume"
+    ;;
+  esac
+  asks "$mode" "$(mounted "$volume" "$place")"
+  on_host "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$@" "$container" </dev/null >"$work/out" 2>&1 3>&- 4>&- ||
+    die "$mode, $place: $(cat "$work/out")" || return
+  run_created on_host runc --root "$state"
+  expect nvidia-smi 1 || die "$mode, $place" || return
+  [[ ${answer[loader]} == */libcuda.so.$version ]] || die "$mode, $place: libcuda.so.1 is '${answer[loader]}': $output"
+}
+
+# in_all PLACE
+in_all() {
+  local mode
+  for mode in jit-cdi cdi legacy; do works "$mode" "$1" || return; done
+  works jit-cdi "$1" --pid-file "$work/pid"
+}
+
+@test "a volume at /data costs nobody the GPU" { in_all /data; }
+@test "a volume at /usr/local/lib costs nobody the GPU" { in_all /usr/local/lib; }
+@test "a volume at the directory of the libraries costs nobody the GPU" { in_all "$libraries"; }
+@test "a volume at /etc costs nobody the GPU" { in_all /etc; }
+@test "a volume that is the cache of the loader costs nobody the GPU" { in_all /etc/ld.so.cache; }
+@test "a volume that is the configuration of the loader costs nobody the GPU" { in_all /etc/ld.so.conf; }

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# A machine on which the commands of a page of docs/ run as they stand there, on top of engines.bash.
+
+# page_machine TOPOLOGY: a machine whose programs are installed, with the commands that a page takes for granted.
+page_machine() {
+  start_machine "$@"
+  chmod a+rx "$machine"
+  page_commands=$BATS_FILE_TMPDIR/bin
+  private_root
+  on_host cp "$BATS_FILE_TMPDIR"/programs/nvidia-* /usr/bin/
+  # Where a program that was not installed looks for its helpers: of the checkout's prefix.
+  install -D --target-directory "$machine/local/libexec/graft" "$BATS_FILE_TMPDIR"/programs/graft-*
+  on_host mount --bind "$machine/local" /usr/local
+  on_host ln -sf nvidia-container-runtime-hook /usr/bin/nvidia-container-toolkit
+  on_host mkdir -p /etc/nvidia-container-runtime /etc/cdi "$work/home"
+  rm -f "$page_commands"/nvidia-*
+  chmod 1777 "$work/home"
+  chmod a+rx "$work" "$work/.."
+  command_of sudo 'exec "$@"'
+  cat >"$work/shell" <<SHELL
+#!/bin/bash
+# SHELL root|user LINE
+cd "$work/home"
+enter=(nsenter --target $(cat "$BATS_FILE_TMPDIR/host.pid") --mount --pid --net --ipc --wd="$work/home" -- \$([ ! -e "$work/named" ] || echo nsenter --uts=/run/uts) env -i PATH="$page_commands:/usr/sbin:/usr/bin:/sbin:/bin" LC_ALL=C)
+case \$1 in
+root) "\${enter[@]}" HOME="$work/home" sh -c "\$2" ;;
+user) "\${enter[@]}" setpriv --reuid 65534 --regid 65534 --clear-groups env USER=nobody HOME="$machine/home" XDG_RUNTIME_DIR=/run/session TMPDIR="$machine/home" sh -c "\$2" ;;
+esac 2>&1 | sed -E '/(: simulated by Graft|: note: the driver is simulated), |^srun: job [0-9]+ (queued|has been allocated)/d'
+exit "\${PIPESTATUS[0]}"
+SHELL
+  chmod 0755 "$work/shell"
+}
+
+# private_root: what the pages change below /usr, /etc, /var and /opt is lost with the machine, since these are overlays of graft-sim. The mounts below them
+# that graft-sim takes along from this computer, such as the stores of engines, are taken away; all else of this computer cannot be written to.
+private_root() {
+  # shellcheck disable=SC2016
+  on_host sh -c '
+    set -e
+    mkdir /run/bats
+    mount --rbind "$0" /run/bats
+    # The list also has mounts that an overlay hides: those are no mount points any more.
+    for place in $(findmnt --raw --noheadings --output TARGET,SOURCE,FSTYPE | grep -v " graft-sim overlay$" | grep -oE "^/(usr|etc|var|opt)/[^ ]+"); do
+      while umount -l "$place" 2>/dev/null; do :; done
+    done
+    [ "$(findmnt --raw --noheadings --types overlay --source graft-sim --output TARGET | grep -cxE "/(usr|etc|var)")" -eq 3 ]
+    mount -t tmpfs -o mode=1777 tmp /tmp
+    mkdir -p "$0"
+    chmod a+rx "$0"
+    mount --rbind /run/bats "$0"
+    mount -o remount,bind,ro /
+    ! touch /graft-docs-suite 2>/dev/null' "$BATS_RUN_TMPDIR" || die "the machine shares directories with this computer"
+}
+
+# command_of NAME TEXT: a command of the machine, in front of its own; TEXT is of sh.
+command_of() {
+  printf '#!/bin/sh\n%s\n' "$2" >"$page_commands/$1"
+  chmod 0755 "$page_commands/$1"
+}
+
+run_page() { "$top/test/tools/page" run "$top/docs/$1.md" "$work/shell"; }

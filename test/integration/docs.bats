@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+# files: disk
+# The pages of docs/ that show people what to type: each command is run as it stands there (test/tools/page), by the real engine, on a simulated host with our
+# programs in /usr/bin. The images are local ones under the names that the pages use.
+# lane: work
+
+load lib.bash
+load engines.bash
+load docs.bash
+
+cuda=nvcr.io/nvidia/cuda:12.6.3-base-ubuntu24.04
+pytorch=pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime
+ubuntu=ubuntu:24.04
+# What NVIDIA's and PyTorch's images say of themselves.
+cuda_variables=(CUDA_VERSION=12.6.3 NVIDIA_VISIBLE_DEVICES=all "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+  "NVIDIA_REQUIRE_CUDA=cuda>=12.6 brand=tesla,driver>=550,driver<551 brand=nvidia,driver>=550,driver<551")
+pytorch_variables=(NVIDIA_VISIBLE_DEVICES=all "NVIDIA_DRIVER_CAPABILITIES=compute,utility")
+
+setup() { work=$BATS_TEST_TMPDIR; }
+teardown() {
+  local name
+  for name in $(cgroups_of_engines); do rmdir "$name" 2>/dev/null || true; done
+  stop_machine
+}
+
+# Where engines make cgroups for containers below those of this suite, they have gone with the machine.
+cgroups_of_engines() { find /sys/fs/cgroup -depth -type d -path "*$machine_cgroup*" 2>/dev/null; }
+
+# page_root KIND: the tar archive of a root with what images of a distribution have besides.
+page_root() { tar --create --directory "$(image "$1")" .; }
+
+# --- Docker ---
+
+# docker_machine TOPOLOGY: with a daemon that begins without a configuration, and the images.
+docker_machine() {
+  page_machine "$@"
+  on_host sh -c 'ip link add name graft-probe type bridge && ip link delete graft-probe' 2>/dev/null || skip "this machine's kernel has no bridges"
+  mkdir -p "$machine/docker"
+  command_of dockerd-of-page "exec dockerd --host unix:///run/docker.sock --data-root $machine/docker/data --exec-root /run/docker-exec \
+--pidfile /run/dockerd.pid --cgroup-parent /$machine_cgroup --iptables=false \"\$@\""
+  command_of docker 'export DOCKER_HOST=unix:///run/docker.sock
+case $1 in
+compose) shift; exec /usr/bin/docker-compose "$@" ;;
+esac
+exec /usr/bin/docker "$@"'
+  command_of systemctl "
+case \"\$1 \$2\" in
+'reload docker') kill -HUP \"\$(cat /run/dockerd.pid)\"; sleep 1 ;;
+'restart docker')
+  if [ -e /run/dockerd.pid ]; then
+    old=\$(cat /run/dockerd.pid)
+    kill \"\$old\"
+    while kill -0 \"\$old\" 2>/dev/null; do sleep 0.1; done
+  fi
+  setsid dockerd-of-page >>$machine/docker/log 2>&1 </dev/null &
+  for i in \$(seq 300); do
+    docker version >/dev/null 2>&1 && exit
+    sleep 0.1
+  done
+  tail -n 20 $machine/docker/log
+  exit 1
+  ;;
+*) echo \"systemctl \$*: not on this machine\" >&2; exit 1 ;;
+esac"
+  # Installed after the daemon was started, which the page says what to do about.
+  on_host mv /usr/bin/nvidia-container-runtime-hook /usr/bin/later
+  "$work/shell" root "systemctl restart docker"
+  on_host mv /usr/bin/later /usr/bin/nvidia-container-runtime-hook
+}
+
+import_docker() {
+  local name=$1 kind=$2 line changes=()
+  shift 2
+  for line in "$@"; do changes+=(--change "ENV ${line%%=*}=\"${line#*=}\""); done
+  page_root "$kind" | on_host docker import "${changes[@]}" - "$name" >/dev/null
+}
+
+@test "docs/docker.md" {
+  docker_machine dgx-h100
+  import_docker "$cuda" debian "${cuda_variables[@]}"
+  import_docker "$pytorch" debian "${pytorch_variables[@]}"
+  import_docker "$ubuntu" debian
+  on_host docker swarm init --advertise-addr 127.0.0.1 --listen-addr 127.0.0.1:2377 >/dev/null
+  run_page docker
+}
+
+# --- Podman ---
+
+# podman_machine TOPOLOGY: Podman's limits go beyond what a test's machine may give its root; crun of Debian 12 wants one hierarchy of cgroups, so runc it is.
+podman_machine() {
+  page_machine "$@"
+  mkdir -p "$machine/containers" "$machine/podman"
+  [ ! -d /etc/containers ] || cp -a /etc/containers/. "$machine/containers"
+  on_host mount --bind "$machine/containers" /etc/containers
+  command_of podman "
+if [ \"\$(id -u)\" = 0 ]; then
+  store='--root $machine/podman/root --runroot /run/podman --tmpdir /run/podman-tmp --storage-driver overlay' group=--cgroup-parent=/$machine_cgroup
+else
+  store='--root $machine/rootless/root --runroot /run/rootless --tmpdir /run/session/tmp --storage-driver vfs' group=
+fi
+verb=\$1
+shift
+case \$verb in
+run) set -- --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 \$group \"\$@\" ;;
+build) set -- --network none --isolation oci --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 \$group/build \"\$@\" ;;
+esac
+exec /usr/bin/podman \$store --cgroup-manager cgroupfs --events-backend none --runtime \"\${PODMAN_RUNTIME:-/usr/sbin/runc}\" \"\$verb\" \"\$@\""
+}
+
+@test "docs/podman.md" {
+  podman_machine dgx-h100
+  rootless true
+  for image in docker.io/library/ubuntu:24.04 "$cuda" "docker.io/$pytorch"; do
+    page_root small | on_host podman import --quiet - "$image"
+  done
+  page_root small | rootless podman import --quiet - docker.io/library/ubuntu:24.04
+  run_page podman
+}
+
+@test "docs/coming-from-nvidia.md, docs/troubleshooting.md, docs/faq.md" {
+  docker_machine dgx-h100
+  import_docker "$cuda" debian "${cuda_variables[@]}"
+  import_docker "$ubuntu" small
+  # As it was set up before.
+  on_host nvidia-ctk --quiet runtime configure --runtime=docker
+  "$work/shell" root "systemctl restart docker"
+  run_page coming-from-nvidia
+  run_page troubleshooting
+  run_page faq
+}
+
+# --- other hosts, with Docker ---
+
+@test "docs/jetson.md" {
+  docker_machine orin
+  # Without libraries of ours: the C library of the small root is enough for what the page runs.
+  import_docker nvcr.io/nvidia/l4t-base:r35.4.1 small NVIDIA_VISIBLE_DEVICES=all
+  import_docker nvcr.io/nvidia/l4t-jetpack:r35.4.1 small NVIDIA_VISIBLE_DEVICES=all
+  run_page jetson
+}
+
+@test "docs/wsl2.md" {
+  docker_machine wsl2
+  import_docker nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04 small NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility "NVIDIA_REQUIRE_CUDA=cuda>=12.4"
+  run_page wsl2
+}
+
+# --- Kubernetes' node ---
+
+# containerd_machine TOPOLOGY: with containerd, which begins without our runtime.
+containerd_machine() {
+  page_machine "$@"
+  mkdir -p "$machine/containerd"
+  configure_containerd ""
+  # Without the handlers that the other suites have: the page registers its own.
+  sed '/runtimes.nvidia\]/,$d' "$machine/containerd/config.toml" | sed '/enable_cdi/d' | on_host tee /etc/containerd/config.toml >/dev/null
+  command_of ctr 'exec /usr/bin/ctr --address /run/containerd-suite/sock "$@"'
+  command_of systemctl "
+old=\$(pgrep --full --oldest 'containerd --config /etc/containerd/config.toml') && kill \"\$old\"
+while [ -n \"\$old\" ] && kill -0 \"\$old\" 2>/dev/null; do sleep 0.1; done
+setsid containerd --config /etc/containerd/config.toml >>$machine/containerd/log 2>&1 </dev/null &
+for i in \$(seq 300); do
+  ctr version >/dev/null 2>&1 && exit
+  sleep 0.1
+done
+tail -n 20 $machine/containerd/log
+exit 1"
+  on_host systemctl restart containerd
+}
+
+@test "docs/kubernetes.md: containerd, and pods of the runtime class by CRI" {
+  containerd_machine dgx-h100
+  import_archive k8s.io small small /probe
+  import_archive k8s.io pause small /bin/sleep 86400
+  on_host ctr --namespace k8s.io image tag docker.io/library/small:latest "$cuda"
+  # run_page kubernetes , with a stop where the page takes back what it registered.
+  sed 's/^## Take it back$/&\n\n```sh\npods-of-the-class\n```/' "$top/docs/kubernetes.md" >"$work/kubernetes.md"
+  command_of pods-of-the-class 'touch "$HOME/reached" && while [ ! -e "$HOME/go-on" ]; do sleep 0.1; done'
+  "$top/test/tools/page" run "$work/kubernetes.md" "$work/shell" &
+  within 120 test -e "$work/home/reached"
+  # The page has told the runtime that a variable of the image counts for nothing, and a mount of the device plugin does.
+  name=docs
+  cri_run --handler nvidia --env NVIDIA_VISIBLE_DEVICES=all
+  expect_no_gpu
+  cri_run --handler nvidia --env NVIDIA_VISIBLE_DEVICES=all --mount "/dev/null:/var/run/nvidia-container-devices/$(host_uuids | sed -n 7p)"
+  expect_gpus 6
+  touch "$work/home/go-on"
+  wait $!
+}
+
+@test "docs/kubernetes-install.md: the image" {
+  [ -x "$build/src/daemon/nvidia-device-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
+  containerd_machine dgx-h100
+  "$top/packaging/image" --build "$build" "$machine/image" >/dev/null
+  # The page has it made from packages.
+  mkdir "$work/home/packaging"
+  printf '#!/bin/sh\ncp -r "%s" "$1"\n' "$machine/image" >"$work/home/packaging/image"
+  chmod +x "$work/home/packaging/image"
+  run_page kubernetes-install
+}
+
+# --- LXC ---
+
+@test "docs/lxc.md" {
+  page_machine dgx-h100
+  root=$machine/lxc/train/rootfs
+  mkdir -p "$root"
+  cp -a "$(image small)/." "$root"
+  chown --recursive --no-dereference 100000:100000 "$root"
+  chmod a+rx "$machine/lxc" "$machine/lxc/train"
+  printf 'root:100000:65536\n' >"$machine/subid"
+  on_host mount --bind "$machine/subid" /etc/subuid
+  on_host mount --bind "$machine/subid" /etc/subgid
+  on_host mkdir -p /run/lxc
+  on_host mount --bind "$machine/lxc" /var/lib/lxc
+  show_whole_proc
+  cat >"$machine/lxc/train/config" <<CONFIG
+lxc.rootfs.path = dir:/var/lib/lxc/train/rootfs
+lxc.idmap = u 0 100000 65536
+lxc.idmap = g 0 100000 65536
+lxc.uts.name = train
+lxc.autodev = 1
+lxc.mount.auto = proc:mixed
+lxc.net.0.type = empty
+lxc.apparmor.profile = unconfined
+lxc.init.cmd = /bin/sleep infinity
+lxc.cgroup.dir = $machine_cgroup
+CONFIG
+  run_page lxc
+}

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+# Slurm: one node of Debian's own packages, whose device cgroup lets a job open its GPUs and no other; in jobs, containers made in the ways that HPC has. What
+# docs/hpc.md shows is the configuration and the first test. Charliecloud and runc are Debian's; enroot and Apptainer (apptainer.bats has the program itself) are played by what they do.
+# lane: suite slurm
+
+load lib.bash
+load engines.bash
+load docs.bash
+
+setup_file() {
+  work=$BATS_FILE_TMPDIR/work
+  mkdir -p "$work"
+  page_machine dgx-h100
+  rootless true
+  slurm_machine
+}
+teardown_file() {
+  # The daemons' cgroups are the machine's own, named after the node.
+  stop_machine
+  find /sys/fs/cgroup/*/slurm_"$(node)" -depth -type d -exec rmdir {} + 2>/dev/null || true
+}
+setup() {
+  work=$BATS_FILE_TMPDIR/work
+  [ ! -e "$work/why" ] || skip "$(cat "$work/why")"
+}
+
+node() { echo gpu01; }
+
+# slurm_machine: what a node has besides Slurm's configuration: its name, munge's key, and the programs that make containers.
+slurm_machine() {
+  local directory
+  [ ! -e "/sys/fs/cgroup/devices/slurm_$(node)" ] || { echo "another Slurm runs on this machine" >"$work/why"; return 0; }
+  [ -e /sys/fs/cgroup/devices/cgroup.procs ] || { echo "Debian 12's Slurm restricts devices by cgroup v1, which this machine has not" >"$work/why"; return 0; }
+  # shellcheck disable=SC2016
+  on_host sh -ec '
+    touch /run/uts
+    unshare --uts=/run/uts hostname "$0"
+    # Names are looked up for addresses beside the loopback only.
+    ip address add 192.0.2.1/32 dev lo
+    printf "127.0.0.1 localhost\n192.0.2.1 %s\n" "$0" >/etc/hosts
+    mkdir -p /etc/enroot/hooks.d /run/munge /run/slurm /var/spool/slurmctld /var/spool/slurmd /var/log/slurm
+    chown slurm /var/spool/slurmctld /var/log/slurm
+    chown munge /run/munge' "$(node)"
+  : >"$work/named"
+  command_of systemctl 'for name in "$@"; do
+  case $name in
+  munge) setpriv --reuid munge --regid munge --clear-groups munged --force >/dev/null 2>&1 ;;
+  slurmctld | slurmd) "$name" >/var/log/slurm/$name.start 2>&1 ;;
+  esac
+done
+end=$(($(date +%s) + 20))
+while [ "$(date +%s)" -lt "$end" ]; do
+  [ "$(timeout 5 sinfo --noheader --format %t 2>/dev/null)" != idle ] || exit 0
+  sleep 0.1
+done
+tail /var/log/slurm/*
+exit 1'
+  for directory in cuda cuda.sif; do
+    cp -a "$(image small)" "$work/home/$directory"
+    install -m 0755 "$top/test/integration/probe" "$work/home/$directory/probe"
+    chown -R --no-dereference 65534:65534 "$work/home/$directory"
+  done
+  install -m 0755 "$top/test/integration/enroot-hook" "$work/98-nvidia.sh"
+  # enroot start NAME COMMAND...: the hooks in their order, then the root becomes the process's own.
+  command_of enroot 'shift
+export ENROOT_ROOTFS=$PWD/$1 ENROOT_ENVIRON=$(mktemp)
+shift
+printf "NVIDIA_VISIBLE_DEVICES=all\nNVIDIA_DRIVER_CAPABILITIES=compute,utility\n" >"$ENROOT_ENVIRON"
+exec unshare --user --map-root-user --mount --propagation private sh -ec "
+mount --rbind \"\$ENROOT_ROOTFS\" \"\$ENROOT_ROOTFS\"
+mount -t tmpfs -o mode=755 tmpfs \"\$ENROOT_ROOTFS/dev\"
+for node in null zero urandom; do
+  : >\"\$ENROOT_ROOTFS/dev/\$node\"
+  mount --bind /dev/\$node \"\$ENROOT_ROOTFS/dev/\$node\"
+done
+mount --rbind /proc \"\$ENROOT_ROOTFS/proc\"
+for hook in \$(ls /etc/enroot/hooks.d) '"$work"'/98-nvidia.sh; do
+  [ -e \$hook ] || hook=/etc/enroot/hooks.d/\$hook
+  \$hook 2>>'"$work"'/home/hook.log
+done
+cd \"\$ENROOT_ROOTFS\"
+pivot_root . .
+umount -l .
+exec \"\$@\"" sh "$@"'
+  # apptainer exec --nvccli ROOT COMMAND...: an overlay of its own, in which nvidia-container-cli is called without an environment.
+  command_of apptainer 'shift 2
+export ROOT=$PWD/$1
+shift
+exec unshare --user --map-root-user --mount --propagation private sh -ec "
+session=\$(mktemp -d)
+mount -t tmpfs tmpfs \"\$session\"
+mkdir \"\$session/upper\" \"\$session/scratch\" \"\$session/final\"
+mount -t overlay -o \"lowerdir=\$ROOT,upperdir=\$session/upper,workdir=\$session/scratch,userxattr\" overlay \"\$session/final\"
+mount --rbind /proc \"\$session/final/proc\"
+mount -t tmpfs -o mode=755 tmpfs \"\$session/final/dev\"
+: >\"\$session/final/dev/null\"
+mount --bind /dev/null \"\$session/final/dev/null\"
+env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin nvidia-container-cli --user configure --no-cgroups \
+  --device=\"\${NVIDIA_VISIBLE_DEVICES:-all}\" --compute --utility --ldconfig=@/sbin/ldconfig \"\$session/final\"
+cd \"\$session/final\"
+pivot_root . .
+umount -l .
+exec \"\$@\"" sh "$@"'
+}
+
+@test "docs/hpc.md" { run_page hpc; }
+
+# --- two jobs at once ---
+
+# two_jobs TEXT: the same job twice, each with two GPUs, the second while the first runs. The answers are in $work/home/1 and 2.
+two_jobs() {
+  local job pids=()
+  rm -f "$work"/home/{1,2}{,.done}
+  for job in 1 2; do
+    # Each waits for the other: they have their GPUs at the same time.
+    timeout --kill-after=5 60 "$work/shell" user "srun --immediate=30 --gres=gpu:2 sh -c 'job=$job; touch $job.here; for i in \$(seq 200); do [ ! -e 1.here ] || [ ! -e 2.here ] || break; sleep 0.1; done; export PROBE_MINORS=\"0 1 2 3 4 5 6 7\"; echo gpus: \$SLURM_STEP_GPUS; $1' >$job 2>&1" 3>&- 4>&- &
+    pids+=($!)
+  done
+  wait "${pids[@]}" || true
+  rm -f "$work"/home/{1,2}.here
+}
+
+# expect_job JOB NODES: exactly its two GPUs are seen and may be opened. NODES: own, if it has nodes of no other; all, if it has.
+expect_job() {
+  local gpus gpu uuids
+  output=$(cat "$work/home/$1")
+  read_answers
+  IFS=, read -ra gpus <<<"${answer[gpus]-}"
+  [ "${#gpus[@]}" -eq 2 ] || { say "$output" && cat "$work/home/hook.log" && return 1; }
+  mapfile -t uuids < <(host_uuids)
+  expect nvidia-smi 2 || return
+  expect nvidia-smi-uuids "${uuids[gpus[0]]} ${uuids[gpus[1]]} " || return
+  for gpu in 0 1 2 3 4 5 6 7; do
+    if [[ " ${gpus[*]} " == *" $gpu "* ]]; then
+      expect "open-nvidia$gpu" "No such device or address" || return # the simulated node: the open was allowed
+    elif [ "$2" = own ]; then
+      expect "open-nvidia$gpu" "" || return # no such node
+    else
+      expect "open-nvidia$gpu" "Operation not permitted" || return
+    fi
+  done
+  expect made-nvidia7 "mknod refused" || return
+  echo "${gpus[*]}"
+}
+
+# expect_disjoint NODES
+expect_disjoint() {
+  local first second
+  first=$(expect_job 1 "$1") || { say "$first" && return 1; }
+  second=$(expect_job 2 "$1") || { say "$second" && return 1; }
+  [ -z "$(tr ' ' '\n' <<<"$first $second" | sort | uniq -d)" ] || die "both have a GPU: $first, $second"
+}
+
+@test "two jobs at once, enroot's way: disjoint GPUs, and nodes of no other" {
+  cp -a "$work/home/cuda" "$work/home/cuda1"
+  cp -a "$work/home/cuda" "$work/home/cuda2"
+  two_jobs 'enroot start cuda$job /probe'
+  expect_disjoint own
+}
+
+@test "two jobs at once, Apptainer's way: disjoint GPUs, and nodes of no other" {
+  two_jobs 'NVIDIA_VISIBLE_DEVICES=$SLURM_STEP_GPUS apptainer exec --nvccli cuda.sif /probe'
+  expect_disjoint own
+}
+
+@test "two jobs at once, Apptainer's way, all: nodes of all, and only the job's can be opened" {
+  two_jobs 'apptainer exec --nvccli cuda.sif /probe'
+  expect_disjoint all
+}
+
+# The container stays in the job's cgroup, since an ordinary user's runc makes none.
+@test "two jobs at once, runc and the hook: disjoint GPUs, and nodes of no other" {
+  local job
+  for job in 1 2; do
+    mkdir -p "$work/home/bundle$job"
+    cp -a "$(image small)" "$work/home/bundle$job/rootfs"
+    install -m 0755 "$top/test/integration/probe" "$work/home/bundle$job/rootfs/probe"
+    chown -R --no-dereference 65534:65534 "$work/home/bundle$job"
+    "$work/shell" user "cd bundle$job && runc spec --rootless"
+    jq '.process.terminal = false | .process.args = ["/probe"] | .process.env += ["PROBE_MINORS=0 1 2 3 4 5 6 7"] | del(.process.rlimits) | .root.readonly = false |
+      .hooks.prestart = [{path: "/usr/bin/nvidia-container-runtime-hook", args: ["nvidia-container-runtime-hook", "prestart"]}]' \
+      "$work/home/bundle$job/config.json" >"$work/home/bundle$job/job.json"
+  done
+  cat >"$work/home/runc-job" <<'JOB'
+jq --arg gpus "$SLURM_STEP_GPUS" '.process.env += ["NVIDIA_VISIBLE_DEVICES=" + $gpus]' "bundle$1/job.json" >"bundle$1/config.json"
+exec runc --root "$PWD/runc$1" run --bundle "bundle$1" "job$1"
+JOB
+  two_jobs 'sh ./runc-job $job'
+  expect_disjoint own
+}

@@ -1,0 +1,1489 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+A kubelet, as far as device plugins see it (SPEC kubernetes 2 to 4), on Debian's python3-grpcio, and what it finds out about nvidia-device-plugin.
+
+  kubelet.py CASE PROGRAM [OPTION...]     run one case against the program with these options
+  kubelet.py --list                       the cases, one a line
+  kubelet.py stays N                      a kubelet, in the folders device-plugins and plugins_registry, with N devices of each resource in use
+
+Sockets and files are made in the current directory. Exit status 1, with the plugin's log: the case failed.
+"""
+import json
+import os
+import random
+import resource
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from concurrent import futures
+
+import grpc
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
+from protobuf import decode, encode, fields, repeated  # noqa: E402
+
+DIAL_LIMIT = 10  # seconds: the kubelet's own, for an endpoint that has registered
+INFO_LIMIT = 1  # and for GetInfo
+RIGHT_WITHIN = 1.0  # after a restart
+PLUGIN = "/v1beta1.DevicePlugin/"
+REGISTRATION = "/pluginregistration.Registration/"
+
+
+def handlers(service, methods):
+    return grpc.method_handlers_generic_handler(service, {name: grpc.unary_unary_rpc_method_handler(method) for name, method in methods.items()})
+
+
+def channel_to(path, authority=None):
+    """QUIRK: kubelets send the path as :authority (SPEC kubernetes 1)."""
+    options = [("grpc.default_authority", authority)] if authority else []
+    return grpc.insecure_channel("unix://" + path, options=options + [("grpc.use_local_subchannel_pool", 1)])
+
+
+class Endpoint:
+    """The kubelet's side of one plugin: the options, the stream, the devices."""
+
+    def __init__(self, kubelet, resource, path):
+        self.kubelet, self.resource, self.devices, self.messages, self.ended = kubelet, resource, {}, 0, False
+        self.numa = {}
+        self.channel = channel_to(path, path)
+        grpc.channel_ready_future(self.channel).result(timeout=DIAL_LIMIT)
+        self.options = self.call("GetDevicePluginOptions", b"")
+        self.stream = None
+
+    def call(self, method, message, timeout=20):
+        return self.channel.unary_unary(PLUGIN + method)(message, timeout=timeout)
+
+    def watch(self):
+        self.stream = self.channel.unary_stream(PLUGIN + "ListAndWatch")(b"")
+        threading.Thread(target=self.follow, daemon=True).start()
+
+    def follow(self):
+        try:
+            for message in self.stream:
+                devices = [decode(device) for device in repeated(message, 1)]
+                with self.kubelet.changed:
+                    self.devices = {device[1].decode(): device[2].decode() for device in devices}
+                    self.numa = {device[1].decode(): device.get(3) for device in devices}
+                    self.messages += 1
+                    self.kubelet.changed.notify_all()
+                if self.kubelet.drops:
+                    self.channel.close()
+        except grpc.RpcError:
+            pass
+        with self.kubelet.changed:
+            # The stream is over: everything is unhealthy.
+            self.ended = True
+            self.devices = {name: "Unhealthy" for name in self.devices}
+            self.kubelet.changed.notify_all()
+
+    def close(self):
+        self.channel.close()
+
+
+class Kubelet:
+    def __init__(self, folder="device-plugins", registry=None):
+        self.folder, self.registry = os.path.abspath(folder), registry and os.path.abspath(registry)
+        self.changed = threading.Condition()
+        self.endpoints, self.requests, self.refuse, self.server, self.seen = {}, [], 0, None, {}
+        self.in_use, self.drops, self.delay = {}, False, 0
+
+    def start(self):
+        os.makedirs(self.folder, mode=0o750, exist_ok=True)
+        for name in os.listdir(self.folder):
+            path = os.path.join(self.folder, name)
+            if stat.S_ISSOCK(os.lstat(path).st_mode):
+                os.unlink(path)
+        self.server = grpc.server(futures.ThreadPoolExecutor(8))
+        self.server.add_generic_rpc_handlers([handlers("v1beta1.Registration", {"Register": self.register})])
+        self.server.add_insecure_port("unix://" + os.path.join(self.folder, "kubelet.sock"))
+        self.server.start()
+        if self.registry:
+            self.searching = True
+            self.searcher = threading.Thread(target=self.search, daemon=True)
+            self.searcher.start()
+        return self
+
+    def stop(self):
+        """The process is gone, and leaves everything as it is."""
+        self.searching = False
+        self.server.stop(None).wait()
+        if self.registry:
+            self.searcher.join()
+        with self.changed:
+            endpoints, self.endpoints, self.seen = self.endpoints, {}, {}
+        for endpoint in endpoints.values():
+            endpoint.close()
+
+    def restart(self):
+        self.stop()
+        self.start()
+
+    def register(self, message, context):
+        request = {number: value for number, value in fields(message)}
+        with self.changed:
+            self.requests.append(request)
+            refused = self.refuse > 0
+            self.refuse -= refused
+        if refused:
+            context.abort(grpc.StatusCode.UNKNOWN, "not now")
+        if request.get(1) != b"v1beta1":
+            context.abort(grpc.StatusCode.UNKNOWN, "version")
+        endpoint = request[2].decode()
+        assert "/" not in endpoint, endpoint
+        time.sleep(self.delay)
+        self.add(request[3].decode(), os.path.join(self.folder, endpoint))
+        return b""
+
+    def add(self, resource, path):
+        endpoint = Endpoint(self, resource, path)
+        with self.changed:
+            before, self.endpoints[resource] = self.endpoints.get(resource), endpoint
+        if before:
+            before.close()
+        time.sleep(self.delay)
+        endpoint.watch()
+
+    def search(self):
+        """The plugin watcher: each socket that appears in the registry is asked what it is, until it is registered."""
+        while self.searching:
+            for name in sorted(os.listdir(self.registry)):
+                path = os.path.join(self.registry, name)
+                try:
+                    found = os.lstat(path)
+                except FileNotFoundError:
+                    continue
+                # The next socket may have the inode of the last one.
+                mode, found = found.st_mode, (found.st_ino, found.st_ctime_ns)
+                if name.startswith(".") or not stat.S_ISSOCK(mode) or self.seen.get(path) == found:
+                    continue
+                if self.ask(path):
+                    self.seen[path] = found
+                else:
+                    time.sleep(0.2)
+            time.sleep(0.02)
+
+    def ask(self, path):
+        """Returns whether it is registered."""
+        with channel_to(path, path) as channel:
+            try:
+                info = channel.unary_unary(REGISTRATION + "GetInfo")(b"", timeout=INFO_LIMIT)
+            except grpc.RpcError:
+                return False
+            said = decode(info)
+            assert said[1] == b"DevicePlugin" and repeated(info, 4) == [b"v1beta1"], said
+            status = {1: 1}
+            if self.refuse > 0:
+                self.refuse, status = self.refuse - 1, {2: "not now"}
+            else:
+                self.add(said[2].decode(), said.get(3, path.encode()).decode() or path)
+            channel.unary_unary(REGISTRATION + "NotifyRegistrationStatus")(encode(status), timeout=INFO_LIMIT)
+            return 1 in status
+
+    # What the node's status says.
+
+    def capacity(self, resource):
+        endpoint = self.endpoints.get(resource)
+        return len(endpoint.devices) if endpoint else 0
+
+    def healthy(self, resource):
+        endpoint = self.endpoints.get(resource)
+        return sorted(name for name, health in endpoint.devices.items() if health == "Healthy") if endpoint else []
+
+    def wait(self, condition, what, seconds=20.0):
+        """Returns how long it took."""
+        began = time.monotonic()
+        with self.changed:
+            while not condition():
+                left = began + seconds - time.monotonic()
+                assert left > 0, "waited %.1f s for: %s" % (seconds, what)
+                self.changed.wait(min(left, 0.05))
+        return time.monotonic() - began
+
+    def wait_for(self, resource, n, seconds=20.0):
+        return self.wait(lambda: len(self.healthy(resource)) == n, "%d devices of %s, there are %s" % (n, resource, self.healthy(resource)), seconds)
+
+    def admit(self, resource, n):
+        """A container that asks for n devices. Returns its devices and the ContainerAllocateResponse."""
+        endpoint = self.endpoints[resource]
+        free = [device for device in self.healthy(resource) if device not in self.in_use]
+        assert len(free) >= n, "UnexpectedAdmissionError"
+        random.shuffle(free)
+        chosen = free[:n]
+        if len(free) > n and decode(endpoint.options).get(2):
+            answer = endpoint.call("GetPreferredAllocation", encode({1: {1: free, 3: n}}))
+            chosen = [device.decode() for device in repeated(decode(answer)[1], 1) if device.decode() in free]
+            chosen += [device for device in free if device not in chosen][: n - len(chosen)]
+        answer = endpoint.call("Allocate", encode({1: {1: chosen}}))
+        (container,) = repeated(answer, 1)
+        self.in_use.update(dict.fromkeys(chosen, True))
+        return chosen, container
+
+
+class Plugin:
+    def __init__(self, program, *options, **variables):
+        self.log = "plugin.log"
+        environment = dict(os.environ, **variables)
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([*program, *options], stderr=log, stdin=subprocess.DEVNULL, env=environment)
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def end(self, number=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.send(number)
+        return self.process.wait(timeout=20)
+
+    def says(self, text, seconds=10.0):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with open(self.log, encoding="utf-8") as log:
+                if text in log.read():
+                    return True
+            time.sleep(0.02)
+        return False
+
+    def wake_ups(self):
+        with open("/proc/%d/status" % self.process.pid, encoding="ascii") as status:
+            return sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
+
+
+class Case:
+    """A kubelet and a plugin, of which the former has seen the latter."""
+
+    def __init__(self, program):
+        self.program, self.plugin, self.kubelet = program, None, Kubelet()
+        self.plugin_options = ["--kubelet-socket", os.path.abspath("device-plugins/kubelet.sock"), "--state-dir", os.path.abspath("state")]
+        # Where the plugin sees the registry in any case, as a pod of its DaemonSet does.
+        if os.environ.get("KUBELET_REGISTRY"):
+            self.use_registry()
+
+    def launch(self, *options, **variables):
+        self.plugin = Plugin(self.program, *self.plugin_options, *options, **variables)
+        return self.plugin
+
+    def run(self, *options):
+        """The program does something else than to stay."""
+        return subprocess.run([*self.program, *self.plugin_options, *options], capture_output=True, encoding="utf-8", timeout=30, check=False)
+
+    def end(self, number=signal.SIGTERM):
+        """The plugin ends well, and the kubelet has seen that its devices are gone."""
+        assert self.plugin.end(number) == 0
+        self.kubelet.wait(lambda: all(endpoint.ended for endpoint in self.kubelet.endpoints.values()), "the end of each stream")
+
+    def begin(self, *options, **variables):
+        self.kubelet.start()
+        self.launch(*options, **variables)
+        self.kubelet.wait_for("nvidia.com/gpu", GPUS)
+
+    def use_registry(self):
+        os.makedirs("plugins_registry", exist_ok=True)
+        self.plugin_options += ["--plugin-registry", os.path.abspath("plugins_registry")]
+        self.kubelet = Kubelet(registry="plugins_registry")
+
+
+GPU = "nvidia.com/gpu"
+GPUS = int(os.environ.get("KUBELET_GPUS", "8"))
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__.replace("_", "-")] = function
+    return function
+
+
+# --- behaviours ---
+
+
+@case
+def registers(c):
+    """Register says version, socket, resource and options; the plugin serves while it registers; both ways to its options agree."""
+    c.begin()
+    (request,) = c.kubelet.requests
+    assert request[1] == b"v1beta1" and request[2] == b"nvidia-gpu.sock" and request[3] == GPU.encode(), request
+    assert decode(request[4]) == {2: 1}, request
+    assert decode(c.kubelet.endpoints[GPU].options) == {2: 1}
+    assert c.kubelet.capacity(GPU) == GPUS
+    mode = os.lstat("device-plugins/nvidia-gpu.sock").st_mode
+    assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o600, oct(mode)
+    assert sorted(os.listdir("device-plugins")) == ["kubelet.sock", "nvidia-gpu.sock"]
+
+
+@case
+def starts_before_the_kubelet(c):
+    """Neither folder nor kubelet is there."""
+    c.launch()
+    time.sleep(0.5)
+    c.kubelet.start()
+    c.kubelet.wait_for(GPU, GPUS, 3)
+
+
+@case
+def starts_before_the_socket(c):
+    """The folder is there, the kubelet is not: registered when it is."""
+    os.mkdir("device-plugins")
+    c.launch()
+    time.sleep(0.5)
+    c.kubelet.start()
+    c.kubelet.wait_for(GPU, GPUS, RIGHT_WITHIN)
+
+
+@case
+def is_refused(c):
+    """A kubelet that refuses is asked again, and again."""
+    c.kubelet.start()
+    c.kubelet.refuse = 3
+    c.launch()
+    c.kubelet.wait_for(GPU, GPUS)
+    assert len(c.kubelet.requests) == 4
+    assert c.plugin.says("nvidia.com/gpu: the kubelet did not register it: not now")
+
+
+@case
+def restarts(c):
+    """Fifty kubelets, one after the other, at random moments: each knows all devices within a second."""
+    c.begin()
+    slowest = 0
+    for _ in range(50):
+        time.sleep(random.choice((0, 0.001, 0.01, 0.05, 0.2)) * random.random())
+        c.kubelet.restart()
+        slowest = max(slowest, c.kubelet.wait_for(GPU, GPUS, RIGHT_WITHIN))
+    print("# slowest: %.3f s" % slowest)
+    time.sleep(0.3)
+    assert c.kubelet.healthy(GPU) == c.kubelet.healthy(GPU) and len(c.kubelet.healthy(GPU)) == GPUS
+
+
+@case
+def stream_is_lost(c):
+    """The kubelet lets the stream go, and is not new: it is registered again."""
+    c.begin()
+    c.kubelet.endpoints[GPU].close()
+    c.kubelet.wait(lambda: len(c.kubelet.requests) == 2, "a second Register")
+    c.kubelet.wait_for(GPU, GPUS)
+
+
+@case
+def stream_is_dropped_at_once(c):
+    """A kubelet that registers and never keeps the stream is asked less and less often; when it keeps one, all is well."""
+    c.kubelet.start()
+    c.kubelet.drops = True
+    c.launch()
+    c.kubelet.wait(lambda: len(c.kubelet.requests) >= 3, "a third Register")
+    time.sleep(3)
+    assert len(c.kubelet.requests) <= 12, len(c.kubelet.requests)
+    c.kubelet.drops = False
+    c.kubelet.wait_for(GPU, GPUS)
+
+
+@case
+def socket_cannot_be_made(c):
+    """The plugin's socket is lost while it has no descriptor left: it is there again soon after there are some, though nothing changes in the folder."""
+    c.begin()
+    used = {int(fd) for fd in os.listdir("/proc/%d/fd" % c.plugin.process.pid)}
+    none_free = min(set(range(1000)) - used)
+    _, hard = resource.prlimit(c.plugin.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(c.plugin.process.pid, resource.RLIMIT_NOFILE, (none_free, hard))
+    os.unlink("device-plugins/nvidia-gpu.sock")
+    assert c.plugin.says("too many open files; trying again in 5 s")
+    resource.prlimit(c.plugin.process.pid, resource.RLIMIT_NOFILE, (1024, hard))
+    c.kubelet.wait(lambda: len(c.kubelet.requests) == 2, "a second Register")
+    c.kubelet.wait_for(GPU, GPUS)
+
+
+@case
+def waits_for_the_driver(c):
+    """Without a driver, /healthz is answered; a new kubelet has the host read anew, and its GPUs are there within a second."""
+    global PORT
+    PORT = free_port()
+    os.mkdir("root")
+    c.kubelet.start()
+    c.launch("--fail-on-init-error=false", "--driver-root", os.path.abspath("root"), "--listen", "127.0.0.1:%d" % PORT)
+    assert c.plugin.says("No devices found. Waiting indefinitely.")
+    assert get("/healthz") == (200, "ok\n")
+    assert "graft_device_plugin_xids_total 0\n" in get("/metrics")[1]
+    os.rmdir("root")
+    os.symlink("/", "root")
+    time.sleep(0.5)
+    assert c.kubelet.requests == []
+    c.kubelet.restart()
+    c.kubelet.wait_for(GPU, GPUS, 3)
+
+
+@case
+def driver_comes_later(c):
+    """Without a driver and without a new kubelet: the driver's device nodes are the sign."""
+    os.mkdir("root")
+    c.kubelet.start()
+    c.launch("--fail-on-init-error=false", "--driver-root", os.path.abspath("root"))
+    assert c.plugin.says("No devices found. Waiting indefinitely.")
+    os.rmdir("root")
+    os.symlink("/", "root")
+    with open("/dev/a-sign", "w", encoding="ascii"):
+        pass
+    os.unlink("/dev/a-sign")
+    c.kubelet.wait_for(GPU, GPUS, 3)
+
+
+@case
+def waits_to_serve(c):
+    """What is in the way of the plugin's socket is gone when the kubelet starts: it does not wait for its next attempt."""
+    global PORT
+    PORT = free_port()
+    os.makedirs("device-plugins/nvidia-gpu.sock")
+    c.launch("--listen", "127.0.0.1:%d" % PORT)
+    assert c.plugin.says("it is there and is no socket; trying again in 30 s")
+    assert get("/healthz") == (503, "not every resource is served; the log says why\n")
+    os.rmdir("device-plugins/nvidia-gpu.sock")
+    c.kubelet.start()
+    c.kubelet.wait_for(GPU, GPUS, 3)
+    assert get("/healthz") == (200, "ok\n")
+
+
+@case
+def socket_is_removed(c):
+    """Somebody removes the plugin's socket: it is there again, and registered."""
+    c.begin()
+    os.unlink("device-plugins/nvidia-gpu.sock")
+    c.kubelet.wait(lambda: len(c.kubelet.requests) == 2, "a second Register")
+    c.kubelet.wait_for(GPU, GPUS)
+    assert os.path.exists("device-plugins/nvidia-gpu.sock")
+
+
+@case
+def folder_is_replaced(c):
+    """The whole folder goes, and comes back with a kubelet in it."""
+    c.begin()
+    c.kubelet.stop()
+    os.rename("device-plugins", "gone")
+    c.kubelet.start()
+    c.kubelet.wait_for(GPU, GPUS, 3)
+
+
+@case
+def two_plugins(c):
+    """A second one takes the socket over; the first one leaves it alone while the second one lives."""
+    c.begin()
+    first = c.plugin
+    c.launch()
+    c.kubelet.wait(lambda: len(c.kubelet.requests) >= 2, "the second one")
+    c.kubelet.wait_for(GPU, GPUS)
+    # The first one has seen that its socket is another's, and does not take it back.
+    before = len(c.kubelet.requests)
+    time.sleep(1)
+    assert len(c.kubelet.requests) == before, "they take it from each other: %d calls of Register" % len(c.kubelet.requests)
+    c.plugin.end(signal.SIGKILL)
+    c.plugin = first
+    c.kubelet.wait(lambda: len(c.kubelet.requests) > before, "the first one again")
+    c.kubelet.wait_for(GPU, GPUS)
+
+
+@case
+def allocates(c):
+    """One container request a call; variables name the devices."""
+    c.begin()
+    devices, container = c.kubelet.admit(GPU, 2)
+    envs = {decode(pair)[1].decode(): decode(pair)[2].decode() for pair in repeated(container, 1)}
+    assert sorted(envs["NVIDIA_VISIBLE_DEVICES"].split(",")) == sorted(devices), envs
+    rest, _ = c.kubelet.admit(GPU, GPUS - 2)
+    assert not set(devices) & set(rest)
+    try:
+        c.kubelet.admit(GPU, 1)
+        raise SystemExit("there was none left")
+    except AssertionError as error:
+        assert str(error) == "UnexpectedAdmissionError", error
+
+
+@case
+def several_resources(c):
+    """Each resource has a socket and a registration of its own. KUBELET_RESOURCES: NAME=DEVICES,..."""
+    expected = dict(word.split("=") for word in os.environ["KUBELET_RESOURCES"].split(","))
+    c.kubelet.start()
+    c.launch()
+    for resource, n in expected.items():
+        c.kubelet.wait_for(resource, int(n))
+        devices, answer = c.kubelet.admit(resource, 1)
+        assert ("NVIDIA_VISIBLE_DEVICES", devices[0]) in [(decode(pair)[1].decode(), decode(pair)[2].decode()) for pair in repeated(answer, 1)]
+    assert sorted(c.kubelet.endpoints) == sorted(expected), c.kubelet.endpoints
+    c.kubelet.restart()
+    for resource, n in expected.items():
+        c.kubelet.wait_for(resource, int(n), RIGHT_WITHIN)
+
+
+@case
+def container(c):
+    """What a container of two GPUs gets, as arguments of test/tools/cri in the file `arguments`; its GPUs in the file `devices`."""
+    c.begin()
+    devices, answer = c.kubelet.admit(GPU, 2)
+    words = []
+    for pair in repeated(answer, 1):
+        words += ["--env", "%s=%s" % (decode(pair)[1].decode(), decode(pair)[2].decode())]
+    for mount in repeated(answer, 2):
+        words += ["--mount", "%s:%s" % (decode(mount)[2].decode(), decode(mount)[1].decode())]
+    for pair in repeated(answer, 4):
+        words += ["--annotation", "%s=%s" % (decode(pair)[1].decode(), decode(pair)[2].decode())]
+    for name in repeated(answer, 5):
+        words += ["--cdi-device", decode(name)[1].decode()]
+    for file, lines in (("arguments", words), ("devices", devices)):
+        with open(file, "w", encoding="utf-8") as out:
+            out.write("".join(line + "\n" for line in lines))
+
+
+@case
+def refuses_unknown_devices(c):
+    c.begin()
+    try:
+        c.kubelet.endpoints[GPU].call("Allocate", encode({1: {1: ["GPU-1", c.kubelet.healthy(GPU)[0]]}}))
+        raise SystemExit("it was answered")
+    except grpc.RpcError as error:
+        assert error.details() == 'invalid allocation request for "nvidia.com/gpu": invalid request: unknown device: GPU-1', error.details()
+    assert c.plugin.says('refused: invalid allocation request for "nvidia.com/gpu": invalid request: unknown device: GPU-1')
+    # It goes on.
+    c.kubelet.admit(GPU, 1)
+
+
+@case
+def refuses_nothing(c):
+    """A request for no device is no request for all of them."""
+    c.begin()
+    try:
+        c.kubelet.endpoints[GPU].call("Allocate", encode({1: {}}))
+        raise SystemExit("it was answered")
+    except grpc.RpcError as error:
+        assert error.details() == 'invalid allocation request for "nvidia.com/gpu": invalid request: no device is named', error.details()
+    c.kubelet.admit(GPU, 1)
+
+
+@case
+def prefers(c):
+    """What must be included is; an impossible request is an error."""
+    c.begin()
+    endpoint, devices = c.kubelet.endpoints[GPU], c.kubelet.healthy(GPU)
+    answer = endpoint.call("GetPreferredAllocation", encode({1: {1: devices, 2: [devices[3]], 3: 2}}))
+    chosen = [device.decode() for device in repeated(decode(answer)[1], 1)]
+    assert len(chosen) == 2 and devices[3] in chosen and set(chosen) <= set(devices), chosen
+    try:
+        endpoint.call("GetPreferredAllocation", encode({1: {1: devices[:1], 3: 2}}))
+        raise SystemExit("it was answered")
+    except grpc.RpcError as error:
+        assert "not enough available devices to satisfy allocation" in error.details(), error.details()
+    try:
+        endpoint.call("GetPreferredAllocation", encode({1: {1: devices + devices[:1], 3: 2}}))
+        raise SystemExit("it was answered")
+    except grpc.RpcError as error:
+        assert error.details() == "device %s is named twice" % devices[0], error.details()
+
+
+@case
+def pre_start(c):
+    c.begin()
+    assert c.kubelet.endpoints[GPU].call("PreStartContainer", encode({1: c.kubelet.healthy(GPU)[:1]}), timeout=30) == b""
+
+
+def write_kernel_log(text):
+    with open("kmsg", "a", encoding="ascii") as log:
+        log.write(text + "\n")
+
+
+def uuid_of_gpu(index):
+    return os.environ["KUBELET_UUIDS"].split(",")[index]
+
+
+def pci_of_gpu(index):
+    return os.environ["KUBELET_PCI"].split(",")[index]
+
+
+@case
+def health(c):
+    """A fault is on the stream at once, is only of that GPU, outlives the plugin, and ends by the driver's own word."""
+    write_kernel_log("6,1,1,-;NVRM: Xid (PCI:%s): 13, pid=1, name=app, of an application" % pci_of_gpu(0))
+    c.begin(SIMULATED_KMSG=os.path.abspath("kmsg"))
+    all_of_them = c.kubelet.healthy(GPU)
+    write_kernel_log("6,2,2,-;NVRM: Xid (PCI:%s): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus." % pci_of_gpu(1))
+    print("# unhealthy after %.3f s" % c.kubelet.wait_for(GPU, GPUS - 1, 2))
+    assert c.kubelet.capacity(GPU) == GPUS
+    (bad,) = set(all_of_them) - set(c.kubelet.healthy(GPU))
+    assert bad == os.environ["KUBELET_UUIDS"].split(",")[1], bad
+    assert c.plugin.says("is unhealthy: Xid 79")
+    c.end()
+    c.launch(SIMULATED_KMSG=os.path.abspath("kmsg"))
+    c.kubelet.wait(lambda: len(c.kubelet.requests) == 2, "the second plugin")
+    c.kubelet.wait_for(GPU, GPUS - 1)
+    write_kernel_log("6,3,3,-;NVRM: Xid (PCI:%s): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)" % pci_of_gpu(1))
+    c.kubelet.wait_for(GPU, GPUS, 2)
+    write_kernel_log("NVRM: Xid (PCI:%s): 48, pid=1, name=app, Double Bit ECC Error" % pci_of_gpu(0))
+    c.kubelet.wait_for(GPU, GPUS - 1, 2)
+    write_kernel_log("12,4,4,-;NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.14, says a process")
+    write_kernel_log("NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.14")
+    c.kubelet.wait_for(GPU, GPUS, 2)
+    assert c.kubelet.endpoints[GPU].messages == 4, c.kubelet.endpoints[GPU].messages
+
+
+@case
+def health_in_one_read(c):
+    """A recovery and a new fault that are read at once: the kubelet has the last state, and both are counted."""
+    global PORT
+    PORT = free_port()
+    write_kernel_log("NVRM: Xid (PCI:%s): 48, pid=1, name=app, Double Bit ECC Error" % pci_of_gpu(0))
+    c.kubelet.start()
+    c.launch("--listen", "127.0.0.1:%d" % PORT, SIMULATED_KMSG=os.path.abspath("kmsg"))
+    c.kubelet.wait_for(GPU, GPUS - 1)
+    write_kernel_log("NVRM: Xid (PCI:%s): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)\n"
+                     "NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus." % (pci_of_gpu(0), pci_of_gpu(1)))
+    c.kubelet.wait(lambda: uuid_of_gpu(0) in c.kubelet.healthy(GPU) and uuid_of_gpu(1) not in c.kubelet.healthy(GPU), "the last state", 2)
+    text = get("/metrics")[1]
+    for line in (
+        'gpu_unhealthy{pci="%s.0",cause="xid",xid="79"} 1' % pci_of_gpu(1),
+        'faults_total{cause="xid"} 2',
+        'recoveries_total{cause="reset"} 1',
+    ):
+        assert "graft_device_plugin_" + line + "\n" in text, (line, text)
+
+
+@case
+def health_of_what_is_gone(c):
+    """A device node that vanishes takes its GPU away, and brings it back, without a wait."""
+    c.begin()
+    os.rename("/dev/nvidia1", "/dev/nvidia1.gone")
+    try:
+        print("# unhealthy after %.3f s" % c.kubelet.wait_for(GPU, GPUS - 1, 2))
+        assert uuid_of_gpu(1) not in c.kubelet.healthy(GPU)
+        assert c.plugin.says("is unhealthy: its device node is gone")
+        # Neither a new configuration nor a new kubelet takes that for how it was.
+        c.plugin.send(signal.SIGHUP)
+        assert c.plugin.says("read configuration and host again")
+        c.kubelet.wait(lambda: len(c.kubelet.requests) == 2, "a second Register")
+        c.kubelet.wait_for(GPU, GPUS - 1)
+    finally:
+        os.rename("/dev/nvidia1.gone", "/dev/nvidia1")
+    c.kubelet.wait_for(GPU, GPUS, 2)
+    assert c.plugin.says("is healthy again after 'its device node is gone': it is there again")
+
+
+@case
+def health_is_cleared(c):
+    """The administrator says that a GPU is healthy: it is, for the plugin that runs and for the next one, until it fails again."""
+    fault = "NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus."
+    write_kernel_log(fault % pci_of_gpu(1))
+    c.kubelet.start()
+    c.launch(SIMULATED_KMSG=os.path.abspath("kmsg"))
+    c.kubelet.wait_for(GPU, GPUS - 1)
+    wrong = c.run("--clear-health=GPU-1")
+    assert wrong.returncode == 1 and "no GPU of this host is called 'GPU-1': give its UUID, index or PCI address, or all\n" in wrong.stderr, wrong
+    done = c.run("--clear-health=" + uuid_of_gpu(1))
+    assert done.returncode == 0 and done.stdout == "0000%s.0: the plugin offers it again, until it fails again\n" % pci_of_gpu(1), done
+    c.kubelet.wait_for(GPU, GPUS, 2)
+    assert c.plugin.says("is healthy again after 'Xid 79': the administrator says so")
+    c.end()
+    c.launch(SIMULATED_KMSG=os.path.abspath("kmsg"))
+    c.kubelet.wait(lambda: len(c.kubelet.requests) == 2, "the second plugin")
+    c.kubelet.wait_for(GPU, GPUS)
+    write_kernel_log(fault % pci_of_gpu(1))
+    c.kubelet.wait_for(GPU, GPUS - 1, 2)
+    # Said before it starts, it waits for the plugin.
+    c.end()
+    assert "no plugin has answered; the next one that starts offers it again\n" in c.run("--clear-health=all").stdout
+    c.launch(SIMULATED_KMSG=os.path.abspath("kmsg"))
+    c.kubelet.wait(lambda: len(c.kubelet.requests) == 3, "the third plugin")
+    c.kubelet.wait_for(GPU, GPUS)
+
+
+def children_of(process):
+    with open("/proc/%d/task/%d/children" % (process.pid, process.pid), encoding="ascii") as children:
+        return [int(pid) for pid in children.read().split()]
+
+
+@case
+def health_by_nvml(c):
+    """NVML as the only source: an Xid, a GPU that does not answer until it is reset, and a child that dies. All of it from a process without rights."""
+    global PORT
+    PORT = free_port()
+    write_kernel_log("")
+    os.chmod("kmsg", 0o644)
+    c.kubelet.start()
+    c.launch("--health=nvml", "--listen", "127.0.0.1:%d" % PORT, SIMULATED_KMSG=os.path.abspath("kmsg"))
+    c.kubelet.wait_for(GPU, GPUS)
+    (child,) = children_of(c.plugin.process)
+    with open("/proc/%d/status" % child, encoding="ascii") as status:
+        text = status.read()
+    assert "CapEff:\t0000000000000000\n" in text and "\nUid:\t65534\t65534\t65534\t65534\n" in text, text
+    with open("/proc/%d/maps" % c.plugin.process.pid, encoding="ascii") as maps:
+        assert "nvidia-ml" not in maps.read()
+    c.kubelet.wait(lambda: "graft_device_plugin_nvml_watched 1\n" in get("/metrics")[1], "NVML's child")
+    time.sleep(1)
+    write_kernel_log("NVRM: Xid (PCI:%s): 13, pid=1, name=app, of an application" % pci_of_gpu(0))
+    write_kernel_log("NVRM: Xid (PCI:%s): 48, pid=1, name=app, Double Bit ECC Error" % pci_of_gpu(2))
+    print("# unhealthy after %.3f s" % c.kubelet.wait_for(GPU, GPUS - 1, 5))
+    assert uuid_of_gpu(2) not in c.kubelet.healthy(GPU)
+    assert c.plugin.says("NVML reports Xid 48 of GPU 0000%s.0" % pci_of_gpu(2)) and c.plugin.says("is unhealthy: Xid 48")
+    assert 'graft_device_plugin_gpu_unhealthy{pci="%s.0",cause="xid",xid="48"} 1\n' % pci_of_gpu(2) in get("/metrics")[1]
+    assert "graft_device_plugin_nvml_xids_total 2\n" in get("/metrics")[1]
+    # What is enabled here is no Xid that counts: the GPU does not answer, which does.
+    write_kernel_log("NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus." % pci_of_gpu(1))
+    c.kubelet.wait_for(GPU, GPUS - 2)
+    assert c.plugin.says("is unhealthy: NVML gets no answer from it")
+    assert 'graft_device_plugin_gpu_unhealthy{pci="%s.0",cause="nvml",xid="0"} 1\n' % pci_of_gpu(1) in get("/metrics")[1]
+    write_kernel_log("NVRM: GPU %s.0: GPU reset" % pci_of_gpu(1))
+    assert c.plugin.says("after 'NVML gets no answer from it': it is there again", 25)
+    # The log says nothing here of the Xids: the administrator does.
+    assert "offers it again" in c.run("--clear-health=all").stdout
+    c.kubelet.wait_for(GPU, GPUS)
+    (child,) = children_of(c.plugin.process)
+    os.kill(child, signal.SIGKILL)
+    c.kubelet.wait(lambda: children_of(c.plugin.process) not in ([], [child]), "another child")
+    assert not os.path.exists("/proc/%d" % child), "it is not reaped"
+    assert len(c.kubelet.healthy(GPU)) == GPUS
+
+
+@case
+def health_by_both(c):
+    """The kernel log and NVML report one Xid: it is one fault, and ends by the driver's word. NVML that does not work takes no GPU away."""
+    write_kernel_log("")
+    os.chmod("kmsg", 0o644)
+    c.begin("--health=kmsg,nvml", SIMULATED_KMSG=os.path.abspath("kmsg"))
+    c.kubelet.wait(lambda: children_of(c.plugin.process), "the child")
+    time.sleep(1)
+    write_kernel_log("NVRM: Xid (PCI:%s): 48, pid=1, name=app, Double Bit ECC Error" % pci_of_gpu(2))
+    c.kubelet.wait_for(GPU, GPUS - 1, 5)
+    time.sleep(1)
+    write_kernel_log("NVRM: Xid (PCI:%s): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)" % pci_of_gpu(2))
+    c.kubelet.wait_for(GPU, GPUS, 5)
+    time.sleep(1)
+    assert len(c.kubelet.healthy(GPU)) == GPUS
+    with open(c.plugin.log, encoding="utf-8") as log:
+        assert log.read().count("is unhealthy: Xid 48") == 1
+    c.end()
+    assert not c.run("--health=none,nvml", "--once").stdout
+
+
+@case
+def health_rules(c):
+    """`all` checks nothing, but what is enabled is checked even so (SPEC kubernetes 15.4)."""
+    write_kernel_log("")
+    c.begin(SIMULATED_KMSG=os.path.abspath("kmsg"), DP_DISABLE_HEALTHCHECKS="all", DP_ENABLE_HEALTHCHECKS="79")
+    write_kernel_log("NVRM: Xid (PCI:%s): 48, pid=1, name=app, Double Bit ECC Error" % pci_of_gpu(0))
+    write_kernel_log("NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus." % pci_of_gpu(1))
+    c.kubelet.wait_for(GPU, GPUS - 1, 2)
+    assert os.environ["KUBELET_UUIDS"].split(",")[1] not in c.kubelet.healthy(GPU)
+
+
+@case
+def hang_up(c):
+    """SIGHUP: everything is read and registered anew. A configuration that is wrong changes nothing."""
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\n")
+    c.begin("--config-file", "config.yaml")
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v9\n")
+    c.plugin.send(signal.SIGHUP)
+    assert c.plugin.says("nothing is changed: ")
+    assert len(c.kubelet.requests) == 1 and len(c.kubelet.healthy(GPU)) == GPUS
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 3\n")
+    c.plugin.send(signal.SIGHUP)
+    c.kubelet.wait_for(GPU, GPUS * 3)
+    assert len(c.kubelet.requests) == 2
+
+
+@case
+def nvml_answers_later(c):
+    """What NVML says at first lacks a GPU. It is asked again after ten seconds, and the offer is made anew; on SIGHUP it is asked at once."""
+    os.makedirs("/run/graft-sim", exist_ok=True)
+    facts = "/run/graft-sim/facts.json"
+    if os.path.exists(facts):
+        os.unlink(facts)
+
+    def kept():
+        with open(facts, encoding="ascii") as file:
+            return json.load(file)
+
+    lost = "NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus." % pci_of_gpu(1)
+    reset = "NVRM: GPU %s.0: GPU reset" % pci_of_gpu(1)
+    write_kernel_log(lost)
+    os.chmod("kmsg", 0o644)
+    c.kubelet.start()
+    c.launch(SIMULATED_KMSG=os.path.abspath("kmsg"), DP_DISABLE_HEALTHCHECKS="all")
+    c.kubelet.wait_for(GPU, GPUS)
+    assert c.plugin.says("NVML's answer is not final: NVML does not list GPU 0000%s.0 (reason 1 of 1); it is asked again later" % pci_of_gpu(1))
+    assert kept()["n_asked"] == 1 and len(kept()["nvml"]["gpus"]) == GPUS - 1
+    write_kernel_log(reset)
+    c.kubelet.wait(lambda: len(c.kubelet.requests) == 2, "the whole offer")
+    assert len(kept()["nvml"]["gpus"]) == GPUS and "unsettled" not in kept()["nvml"] and kept().get("n_asked", 0) == 0, kept()
+    c.kubelet.wait_for(GPU, GPUS)
+    write_kernel_log(lost)
+    c.plugin.send(signal.SIGHUP)
+    c.kubelet.wait(lambda: len(kept()["nvml"]["gpus"]) == GPUS - 1, "NVML's answer after SIGHUP")
+
+
+@case
+def migs_change(c):
+    """A MIG device is removed, of which nothing reports: the kernel's list is looked at."""
+    c.kubelet.start()
+    c.launch("--mig-strategy=mixed")
+    small = "nvidia.com/mig-1g.5gb"
+    c.kubelet.wait_for(small, 8)
+    time.sleep(11)
+    assert c.plugin.process.poll() is None and len(c.kubelet.requests) == 5, c.kubelet.requests
+    instance = "/proc/driver/nvidia/capabilities/gpu2/mig/gi13"
+    os.rename(instance, instance.replace("gi", "away"))
+    c.kubelet.wait_for(small, 7)
+    os.rename(instance.replace("gi", "away"), instance)
+    c.kubelet.wait_for(small, 8)
+
+
+@case
+def node_comes_later(c):
+    """The module of unified memory is loaded after the plugin's start: the next container has its node."""
+    for name in ("nvidia-uvm", "nvidia-uvm-tools"):
+        os.rename("/dev/" + name, "/dev/away-" + name)
+    try:
+        c.begin("--pass-device-specs=true")
+        first = c.kubelet.admit(GPU, 1)[1]
+        assert b"/dev/nvidiactl" in first and b"/dev/nvidia-uvm" not in first, first
+    finally:
+        for name in ("nvidia-uvm", "nvidia-uvm-tools"):
+            os.rename("/dev/away-" + name, "/dev/" + name)
+    second = c.kubelet.admit(GPU, 1)[1]
+    assert b"/dev/nvidia-uvm" in second and b"/dev/nvidia-uvm-tools" in second, second
+
+
+@case
+def without_inotify(c):
+    """Others have used up inotify: the plugin says so once, serves, and looks for what no event reports."""
+    c.program = ["unshare", "--user", "--map-root-user", "sh", "-c", 'echo 0 >/proc/sys/user/max_inotify_instances && exec "$@"', "-", *c.program]
+    c.begin()
+    c.kubelet.restart()
+    c.kubelet.wait_for(GPU, GPUS, 8)
+    os.unlink("device-plugins/nvidia-gpu.sock")
+    c.kubelet.wait(lambda: os.path.exists("device-plugins/nvidia-gpu.sock"), "the socket", 8)
+    c.kubelet.wait_for(GPU, GPUS, 8)
+    os.rename("/dev/nvidia1", "/dev/nvidia1.gone")
+    try:
+        c.kubelet.wait_for(GPU, GPUS - 1)
+    finally:
+        os.rename("/dev/nvidia1.gone", "/dev/nvidia1")
+    c.kubelet.wait_for(GPU, GPUS)
+    with open(c.plugin.log, encoding="utf-8") as log:
+        text = log.read()
+    assert text.count("cannot watch ") == 1 and "/device-plugins: Too many open files; it is looked at every two seconds" in text, text
+    assert text.count("that device nodes come and go is looked for every ten seconds: Too many open files") == 1, text
+
+
+@case
+def reload_fails(c):
+    """Without fail-on-init-error, a host that cannot be read takes nothing away; what was to be read is read when that is possible."""
+    os.symlink("/", "root")
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\n")
+    c.begin("--fail-on-init-error=false", "--driver-root", os.path.abspath("root"), "--config-file", "config.yaml")
+    os.unlink("root")
+    os.mkdir("root")
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 3\n")
+    c.plugin.send(signal.SIGHUP)
+    assert c.plugin.says("nothing is changed: ")
+    assert len(c.kubelet.requests) == 1 and len(c.kubelet.healthy(GPU)) == GPUS
+    os.rmdir("root")
+    os.symlink("/", "root")
+    c.kubelet.wait_for(GPU, GPUS * 3)
+
+
+@case
+def ends(c):
+    """Each signal that ends it: status 0, no socket is left."""
+    c.begin()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+        c.end(number)
+        assert os.listdir("device-plugins") == ["kubelet.sock"]
+        c.launch()
+        c.kubelet.wait_for(GPU, GPUS)
+
+
+@case
+def registry(c):
+    """Where the kubelet searches by itself, it finds the plugin, before and after a restart, and Register is never called."""
+    c.use_registry()
+    c.begin()
+    assert os.listdir("plugins_registry") == ["nvidia.com-gpu-reg.sock"]
+    for _ in range(10):
+        c.kubelet.restart()
+        c.kubelet.wait_for(GPU, GPUS, RIGHT_WITHIN)
+    c.kubelet.admit(GPU, 1)
+    assert c.kubelet.requests == [] and os.listdir("device-plugins") == ["kubelet.sock"]
+    assert c.plugin.says("nvidia.com/gpu: registered with the kubelet")
+    c.end()
+    assert os.listdir("plugins_registry") == []
+
+
+@case
+def registry_is_first(c):
+    """After a reboot the plugin is there before the kubelet, and before any pod is admitted."""
+    c.use_registry()
+    c.launch()
+    time.sleep(0.5)
+    c.kubelet.start()
+    c.kubelet.wait_for(GPU, GPUS, RIGHT_WITHIN)
+
+
+@case
+def registers_nowhere(c):
+    """An empty --kubelet-socket: it serves where plugins do, and does not register, whatever folders there are."""
+    folder = "/var/lib/kubelet/device-plugins"
+    c.use_registry()
+    c.kubelet = Kubelet(folder, registry="plugins_registry").start()
+    c.plugin_options += ["--kubelet-socket", ""]
+    c.launch()
+    end = time.monotonic() + 10
+    while not os.path.exists(folder + "/nvidia-gpu.sock") and time.monotonic() < end:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    assert c.kubelet.requests == [] and os.listdir("plugins_registry") == []
+    with channel_to(folder + "/nvidia-gpu.sock") as channel:
+        assert decode(channel.unary_unary(PLUGIN + "GetDevicePluginOptions")(b"", timeout=5)) == {2: 1}
+
+
+def container_of(answer):
+    """Of the answer to Allocate for one container: {variable: value}."""
+    return {decode(pair)[1].decode(): decode(pair)[2].decode() for pair in repeated(answer, 1)}
+
+
+def refused_with(call, code):
+    """What is said by a call that has to be refused with this status."""
+    try:
+        call()
+    except grpc.RpcError as error:
+        assert error.code() == code, error
+        return error.details()
+    raise AssertionError("it was answered")
+
+
+@case
+def several_containers(c):
+    """A pod: each container is a call of its own, and one after init containers gets their devices again. Several in one call are answered in order."""
+    c.begin()
+    init, first = c.kubelet.admit(GPU, 2)
+    again = c.kubelet.endpoints[GPU].call("Allocate", encode({1: {1: init}}))
+    assert repeated(again, 1) == [first]
+    other, _ = c.kubelet.admit(GPU, 1)
+    assert not set(other) & set(init)
+    both = repeated(c.kubelet.endpoints[GPU].call("Allocate", encode({1: [{1: other}, {1: init}]})), 1)
+    assert [container_of(answer)["NVIDIA_VISIBLE_DEVICES"].split(",") for answer in both] == [other, init], both
+    # One that cannot be answered is no answer for any.
+    refused_with(lambda: c.kubelet.endpoints[GPU].call("Allocate", encode({1: [{1: other}, {1: ["GPU-1"]}]})), grpc.StatusCode.UNKNOWN)
+
+
+@case
+def answers_last(c):
+    """The kubelet keeps an answer, and gives it to a container that starts again, whatever has happened to the plugin: the next one would answer the same."""
+    c.begin()
+    devices = c.kubelet.healthy(GPU)[:3]
+    before = c.kubelet.endpoints[GPU].call("Allocate", encode({1: {1: devices}}))
+    c.end()
+    c.kubelet.restart()
+    c.launch()
+    c.kubelet.wait_for(GPU, GPUS)
+    assert c.kubelet.endpoints[GPU].call("Allocate", encode({1: {1: devices}})) == before
+
+
+@case
+def uses_the_checkpoint(c):
+    """What pods hold, the kubelet knows from its checkpoint: a new one gives out the rest, and what a pod has released. The plugin keeps no record that could differ."""
+    c.begin()
+    held, _ = c.kubelet.admit(GPU, 5)
+    c.kubelet.restart()
+    c.kubelet.wait_for(GPU, GPUS, RIGHT_WITHIN)
+    rest, _ = c.kubelet.admit(GPU, GPUS - 5)
+    assert not set(held) & set(rest)
+    for device in held[:2]:
+        del c.kubelet.in_use[device]
+    c.end()
+    c.launch()
+    c.kubelet.wait_for(GPU, GPUS)
+    released, answer = c.kubelet.admit(GPU, 2)
+    assert sorted(released) == sorted(held[:2])
+    assert sorted(container_of(answer)["NVIDIA_VISIBLE_DEVICES"].split(",")) == sorted(released)
+
+
+@case
+def fails_meanwhile(c):
+    """A GPU fails between the kubelet's choice and its call: it is answered, as the kubelet will hear of the failure by its stream."""
+    write_kernel_log("")
+    c.begin(SIMULATED_KMSG=os.path.abspath("kmsg"))
+    uuid = os.environ["KUBELET_UUIDS"].split(",")[1]
+    write_kernel_log("NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus." % pci_of_gpu(1))
+    c.kubelet.wait_for(GPU, GPUS - 1, 2)
+    (answer,) = repeated(c.kubelet.endpoints[GPU].call("Allocate", encode({1: {1: [uuid]}})), 1)
+    assert container_of(answer)["NVIDIA_VISIBLE_DEVICES"] == uuid
+
+
+@case
+def must_include(c):
+    """What must be included fills the request, or is more than it, or is not to be had."""
+    c.begin()
+    devices = c.kubelet.healthy(GPU)
+
+    def prefer(available, required, n):
+        answer = c.kubelet.endpoints[GPU].call("GetPreferredAllocation", encode({1: {1: available, 2: required, 3: n}}))
+        return sorted(device.decode() for device in repeated(decode(answer)[1], 1))
+
+    assert prefer(devices, devices[2:4], 2) == devices[2:4]
+    assert prefer(devices, devices, len(devices)) == devices
+    chosen = prefer(devices[1:], devices[4:6], 4)
+    assert len(set(chosen)) == 4 and set(devices[4:6]) <= set(chosen) <= set(devices[1:]), chosen
+    for available, required, n in ((devices, devices[:3], 2), (devices[1:], devices[:1], 2), (devices[:3], [], 4), (devices, ["GPU-1"], 1)):
+        refused_with(lambda: prefer(available, required, n), grpc.StatusCode.UNKNOWN)
+    assert prefer(devices, [], len(devices)) == devices
+
+
+@case
+def dies_in_allocate(c):
+    """A kubelet that dies in the middle of a call: nothing is held for it, and no descriptor is left."""
+    c.begin()
+    descriptors = "/proc/%d/fd" % c.plugin.process.pid
+    before, devices = len(os.listdir(descriptors)), c.kubelet.healthy(GPU)
+    for i in range(60):
+        with channel_to(os.path.abspath("device-plugins/nvidia-gpu.sock")) as channel:
+            grpc.channel_ready_future(channel).result(timeout=DIAL_LIMIT)
+            future = channel.unary_unary(PLUGIN + "Allocate").future(encode({1: [{1: devices}] * 2000}))
+            time.sleep(0.0005 * (i % 10))
+            if i % 2:
+                future.cancel()
+    c.kubelet.wait(lambda: len(os.listdir(descriptors)) == before, "descriptors as before")
+    c.kubelet.admit(GPU, GPUS)
+    assert len(c.kubelet.requests) == 1 and not c.kubelet.endpoints[GPU].ended
+
+
+@case
+def many_at_once(c):
+    """Two thousand calls, twenty at a time, on the kubelet's one connection: each has its own answer."""
+    c.begin()
+    endpoint, devices = c.kubelet.endpoints[GPU], c.kubelet.healthy(GPU)
+
+    def allocate(i):
+        wanted = devices[i % len(devices) :][:2]
+        (answer,) = repeated(endpoint.call("Allocate", encode({1: {1: wanted}})), 1)
+        return container_of(answer)["NVIDIA_VISIBLE_DEVICES"] == ",".join(wanted)
+
+    with futures.ThreadPoolExecutor(20) as threads:
+        assert all(threads.map(allocate, range(2000)))
+
+
+@case
+def large_requests(c):
+    """A request of more than 4 MiB is refused, and so is a large one of devices that are not there, soon; the next one is answered."""
+    c.begin()
+    endpoint = c.kubelet.endpoints[GPU]
+    refused_with(lambda: endpoint.call("Allocate", encode({1: {1: ["x" * 1000] * 5000}})), grpc.StatusCode.RESOURCE_EXHAUSTED)
+    many = endpoint.devices.keys() | {"GPU-%d" % i for i in range(200000)}
+    for method, request in (("Allocate", {1: sorted(many)}), ("GetPreferredAllocation", {1: sorted(many), 2: [], 3: 4})):
+        request, began = encode({1: request}), time.monotonic()
+        refused_with(lambda: endpoint.call(method, request), grpc.StatusCode.UNKNOWN)
+        print("# %s refused after %.3f s" % (method, time.monotonic() - began))
+        assert time.monotonic() - began < 5
+    c.kubelet.admit(GPU, 1)
+    assert not endpoint.ended
+
+
+@case
+def unknown_methods(c):
+    """What the plugin does not have is unimplemented, by the name that was asked for; pings and other names of the host are answered."""
+    c.begin()
+    path = os.path.abspath("device-plugins/nvidia-gpu.sock")
+    options = [("grpc.default_authority", "any.name"), ("grpc.keepalive_time_ms", 1000), ("grpc.keepalive_timeout_ms", 1000), ("grpc.keepalive_permit_without_calls", 1)]
+    with grpc.insecure_channel("unix://" + path, options=options) as channel:
+        for method in ("/v1beta2.DevicePlugin/Allocate", PLUGIN + "allocate", PLUGIN, REGISTRATION + "GetInformation"):
+            said = refused_with(lambda: channel.unary_unary(method)(b"", timeout=10), grpc.StatusCode.UNIMPLEMENTED)
+            assert said == "unknown method '%s'" % method, said
+        refused_with(lambda: channel.unary_unary(PLUGIN + "Allocate")(b"\xff\xff", timeout=10), grpc.StatusCode.INVALID_ARGUMENT)
+        time.sleep(2.5)
+        assert decode(channel.unary_unary(PLUGIN + "GetDevicePluginOptions")(b"", timeout=10)) == {2: 1}
+
+
+@case
+def topology(c):
+    """Each device has the NUMA node of its GPU, which the kubelet's topology manager goes by."""
+    c.begin()
+    for uuid, pci in zip(os.environ["KUBELET_UUIDS"].split(","), os.environ["KUBELET_PCI"].split(",")):
+        with open("/sys/bus/pci/devices/%s.0/numa_node" % pci, encoding="ascii") as file:
+            node = int(file.read())
+        told = c.kubelet.endpoints[GPU].numa[uuid]
+        # A zero has no bytes.
+        assert (node < 0 and told is None) or decode(decode(told)[1]).get(1, 0) == node, (uuid, node, told)
+
+
+@case
+def lags(c):
+    """A kubelet that does not read its stream: what it then reads is the newest, and not all that has been."""
+    write_kernel_log("")
+    with open("many.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: %s\n      replicas: 500\n" % GPU)
+    c.kubelet.start()
+    c.launch("--config-file", "many.yaml", SIMULATED_KMSG=os.path.abspath("kmsg"))
+    c.kubelet.wait_for(GPU, GPUS * 500)
+    with channel_to(os.path.abspath("device-plugins/nvidia-gpu.sock")) as channel:
+        stream = channel.unary_stream(PLUGIN + "ListAndWatch")(b"")
+        next(stream)
+        for i in range(20):
+            write_kernel_log("NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus." % pci_of_gpu(i % GPUS))
+            c.kubelet.wait_for(GPU, (GPUS - 1) * 500, 5)
+            write_kernel_log("NVRM: Xid (PCI:%s): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)" % pci_of_gpu(i % GPUS))
+            c.kubelet.wait_for(GPU, GPUS * 500, 5)
+        write_kernel_log("NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus." % pci_of_gpu(0))
+        c.kubelet.wait_for(GPU, (GPUS - 1) * 500, 5)
+        read, healthy = 0, None
+        while healthy != (GPUS - 1) * 500 or read < 2:
+            healthy = sum(decode(device)[2] == b"Healthy" for device in repeated(next(stream), 1))
+            read += 1
+        print("# read %d of 41" % read)
+        assert read < 20, read
+        stream.cancel()
+
+
+@case
+def registers_slowly(c):
+    """A kubelet that takes its time for Register, and again until it watches, is asked once."""
+    c.kubelet.delay = 2
+    c.begin()
+    time.sleep(1)
+    assert len(c.kubelet.requests) == 1 and c.kubelet.endpoints[GPU].messages == 1
+
+
+@case
+def registers_twice(c):
+    """The kubelet takes the same plugin a second time, and lets its first stream go: the second one is told what happens."""
+    write_kernel_log("")
+    c.use_registry()
+    c.begin(SIMULATED_KMSG=os.path.abspath("kmsg"))
+    first = c.kubelet.endpoints[GPU]
+    assert c.kubelet.ask(os.path.abspath("plugins_registry/nvidia.com-gpu-reg.sock"))
+    c.kubelet.wait(lambda: first.ended, "the end of the first stream")
+    c.kubelet.wait_for(GPU, GPUS)
+    write_kernel_log("NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus." % pci_of_gpu(1))
+    c.kubelet.wait_for(GPU, GPUS - 1, 2)
+    assert c.kubelet.endpoints[GPU].messages == 2
+
+
+@case
+def is_renamed(c):
+    """A configuration that renames the resource: the new one is registered, and of the old one neither stream nor socket is left."""
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\n")
+    c.begin("--config-file", "config.yaml")
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\nsharing: {timeSlicing: {renameByDefault: true, resources: [{name: gpu, replicas: 2}]}}\n")
+    c.plugin.send(signal.SIGHUP)
+    c.kubelet.wait_for(GPU + ".shared", GPUS * 2)
+    c.kubelet.wait(lambda: c.kubelet.endpoints[GPU].ended, "the end of the old stream")
+    assert c.kubelet.healthy(GPU) == [] and c.kubelet.capacity(GPU) == GPUS
+    assert sorted(os.listdir("device-plugins")) == ["kubelet.sock", "nvidia-gpu.shared.sock"]
+    assert [request[3].decode() for request in c.kubelet.requests] == [GPU, GPU + ".shared"]
+
+
+@case
+def is_killed(c):
+    """A plugin that is killed leaves its socket: its devices are unhealthy at once and still counted, and the next plugin has them again."""
+    c.begin()
+    held, _ = c.kubelet.admit(GPU, 3)
+    for n in range(2, 5):
+        c.plugin.end(signal.SIGKILL)
+        c.kubelet.wait(lambda: c.kubelet.healthy(GPU) == [], "the end of the stream", 2)
+        assert c.kubelet.capacity(GPU) == GPUS and os.path.exists("device-plugins/nvidia-gpu.sock")
+        c.launch()
+        c.kubelet.wait_for(GPU, GPUS)
+        assert len(c.kubelet.requests) == n
+    rest, _ = c.kubelet.admit(GPU, GPUS - 3)
+    assert not set(rest) & set(held)
+
+
+@case
+def registry_is_asked(c):
+    """What a kubelet is told that has found the socket: within its second, and whatever name of the host it says."""
+    c.use_registry()
+    c.begin()
+    path = os.path.abspath("plugins_registry/nvidia.com-gpu-reg.sock")
+    for authority in (None, path, "localhost"):
+        with channel_to(path, authority) as channel:
+            info = channel.unary_unary(REGISTRATION + "GetInfo")(b"", timeout=INFO_LIMIT)
+            assert list(fields(info)) == [(1, b"DevicePlugin"), (2, GPU.encode()), (4, b"v1beta1")], info
+            assert decode(channel.unary_unary(PLUGIN + "GetDevicePluginOptions")(b"", timeout=5)) == {2: 1}
+            refused_with(lambda: channel.unary_unary("/pluginregistration/GetInfo")(b"", timeout=5), grpc.StatusCode.UNIMPLEMENTED)
+
+
+@case
+def registry_refuses(c):
+    """A kubelet that has found the plugin and does not take it says why; it asks again by itself."""
+    c.use_registry()
+    c.kubelet.refuse = 2
+    c.begin()
+    assert c.plugin.says("nvidia.com/gpu: the kubelet did not register it: not now")
+    assert c.plugin.says("nvidia.com/gpu: registered with the kubelet")
+
+
+@case
+def registry_socket_is_removed(c):
+    """The socket in the registry is removed, which takes the plugin out of the kubelet: it is there again, and found."""
+    c.use_registry()
+    c.begin()
+    for _ in range(3):
+        before = c.kubelet.endpoints[GPU]
+        os.unlink("plugins_registry/nvidia.com-gpu-reg.sock")
+        c.kubelet.wait(lambda: c.kubelet.endpoints.get(GPU) not in (None, before), "another registration")
+        c.kubelet.wait_for(GPU, GPUS)
+
+
+@case
+def registry_is_slow(c):
+    """The plugin cannot answer within the kubelet's second, as the machine is busy: it is asked again, and registered once."""
+    c.use_registry()
+    c.begin()
+    c.plugin.send(signal.SIGSTOP)
+    c.kubelet.restart()
+    time.sleep(INFO_LIMIT + 0.5)
+    assert c.kubelet.healthy(GPU) == []
+    c.plugin.send(signal.SIGCONT)
+    c.kubelet.wait_for(GPU, GPUS, 5)
+
+
+@case
+def registry_stream_is_lost(c):
+    """The kubelet lets the stream go, and does not look into its registry again: the plugin's socket is made anew there, which it sees."""
+    c.use_registry()
+    c.begin()
+    before = c.kubelet.endpoints[GPU]
+    c.kubelet.endpoints[GPU].close()
+    c.kubelet.wait(lambda: c.kubelet.endpoints[GPU] is not before, "another registration", 20)
+    c.kubelet.wait_for(GPU, GPUS)
+    assert c.kubelet.requests == []
+
+
+@case
+def registry_has_a_rival(c):
+    """Another plugin takes the resource over by Register: it keeps it while it lives. The first one says so once, and is there again afterwards."""
+    c.use_registry()
+    c.begin()
+    first = c.plugin
+    rival = c.launch("--plugin-registry", "")
+    c.kubelet.wait(lambda: len(c.kubelet.requests) == 1, "the rival's Register")
+    c.kubelet.wait_for(GPU, GPUS)
+    taken = c.kubelet.endpoints[GPU]
+    assert first.says("nvidia.com/gpu: another device plugin has taken it over, at %s;" % os.path.abspath("device-plugins/nvidia-gpu.sock"))
+    time.sleep(5)
+    assert c.kubelet.endpoints[GPU] is taken and not taken.ended and len(c.kubelet.requests) == 1
+    c.plugin = first
+    assert rival.end() == 0
+    c.kubelet.wait(lambda: c.kubelet.endpoints[GPU] is not taken, "the first one")
+    c.kubelet.wait_for(GPU, GPUS)
+    with open(first.log, encoding="utf-8") as log:
+        assert log.read().count("another device plugin") == 1
+
+
+def get(path):
+    try:
+        with urllib.request.urlopen("http://127.0.0.1:%d%s" % (PORT, path), timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@case
+def metrics(c):
+    global PORT
+    PORT = free_port()
+    write_kernel_log("")
+    c.begin("--listen", "127.0.0.1:%d" % PORT, SIMULATED_KMSG=os.path.abspath("kmsg"))
+    assert get("/healthz") == (200, "ok\n")
+    assert get("/other")[0] == 404
+    c.kubelet.admit(GPU, 2)
+    write_kernel_log("NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus." % pci_of_gpu(1))
+    c.kubelet.wait_for(GPU, GPUS - 1, 2)
+    status, text = get("/metrics")
+    assert status == 200
+    for line in (
+        'devices{resource="nvidia.com/gpu",health="Healthy"} %d' % (GPUS - 1),
+        'devices{resource="nvidia.com/gpu",health="Unhealthy"} 1',
+        'watched{resource="nvidia.com/gpu"} 1',
+        'registrations_total{resource="nvidia.com/gpu"} 1',
+        'calls_total{resource="nvidia.com/gpu",method="Allocate",result="answered"} 1',
+        'calls_total{resource="nvidia.com/gpu",method="Allocate",result="refused"} 0',
+        "xids_total 1",
+    ):
+        assert "graft_device_plugin_" + line + "\n" in text, (line, text)
+    # Whoever says nothing, or too much, is left after a while; others are served meanwhile.
+    silent = [socket.create_connection(("127.0.0.1", PORT)) for _ in range(4)]
+    with socket.create_connection(("127.0.0.1", PORT)) as much:
+        much.sendall(b"x" * 8192)
+        much.settimeout(5)
+        try:
+            assert much.recv(100) == b""
+        except ConnectionResetError:
+            pass
+    assert get("/healthz") == (200, "ok\n")
+    for s in silent:
+        s.close()
+
+
+@case
+def notifies(c):
+    """The service manager hears of start, reload and end."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind("notify.sock")
+        manager.settimeout(10)
+        c.begin(NOTIFY_SOCKET=os.path.abspath("notify.sock"))
+        assert manager.recv(100) == b"READY=1"
+        c.plugin.send(signal.SIGHUP)
+        assert manager.recv(100).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+        assert manager.recv(100) == b"READY=1"
+        assert c.plugin.end() == 0
+        assert manager.recv(100) == b"STOPPING=1"
+
+
+@case
+def idle(c):
+    """Nothing happens, and nothing wakes it. It has one thread, no node of a GPU, and no NVML. The kernel's own log is this machine's, which may be busy."""
+    write_kernel_log("")
+    c.begin(SIMULATED_KMSG=os.path.abspath("kmsg"))
+    time.sleep(11)
+    before = c.plugin.wake_ups()
+    time.sleep(5)
+    assert c.plugin.wake_ups() == before, c.plugin.wake_ups() - before
+    proc = "/proc/%d/" % c.plugin.process.pid
+    assert len(os.listdir(proc + "task")) == 1
+    with open(proc + "maps", encoding="ascii") as maps:
+        assert "nvidia-ml" not in maps.read()
+    for fd in os.listdir(proc + "fd"):
+        assert not os.readlink(proc + "fd/" + fd).startswith("/dev/nvidia")
+    with open(proc + "status", encoding="ascii") as status:
+        (memory,) = [int(line.split()[1]) for line in status if line.startswith("VmRSS")]
+    print("# %d KiB" % memory)
+
+
+def spent(method, call, *arguments):
+    """Seconds that the plugin itself says it took, the best of five calls."""
+    def total():
+        line = 'graft_device_plugin_call_seconds_total{resource="%s",method="%s"} ' % (GPU, method)
+        return float(get("/metrics")[1].split(line)[1].split("\n")[0])
+
+    best = 1e9
+    for _ in range(5):
+        before = total()
+        call(*arguments)
+        best = min(best, total() - before)
+    return best
+
+
+@case
+def costs(c):
+    """Allocate within 1 ms, a preference for any number of 16 GPUs within 5 ms, and less than 8 MiB of memory after all that."""
+    global PORT
+    PORT = free_port()
+    c.begin("--listen", "127.0.0.1:%d" % PORT)
+    endpoint, devices = c.kubelet.endpoints[GPU], c.kubelet.healthy(GPU)
+    allocate = max(spent("Allocate", endpoint.call, "Allocate", encode({1: {1: devices[:n]}})) for n in (1, GPUS))
+    prefer = {n: spent("GetPreferredAllocation", endpoint.call, "GetPreferredAllocation", encode({1: {1: devices, 3: n}})) for n in range(1, GPUS + 1)}
+    slowest = max(prefer, key=prefer.get)
+    with open("/proc/%d/status" % c.plugin.process.pid, encoding="ascii") as status:
+        (memory,) = [int(line.split()[1]) for line in status if line.startswith("VmRSS")]
+    print("# Allocate %.3f ms; GetPreferredAllocation of %d of %d %.3f ms; %d KiB" % (allocate * 1e3, slowest, GPUS, prefer[slowest] * 1e3, memory))
+    assert allocate < 0.001 and prefer[slowest] < 0.005 and memory < 8192, (allocate, prefer, memory)
+
+
+@case
+def nonsense(c):
+    """Processes that open the socket and say nonsense, half a greeting or nothing, in numbers: the kubelet notices nothing."""
+    c.begin()
+    peers = []
+    for i in range(40):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect("device-plugins/nvidia-gpu.sock")
+        s.setblocking(False)
+        try:
+            s.send((b"", b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n", random.randbytes(5000))[i % 4])
+        except OSError:
+            pass
+        peers.append(s)
+    c.kubelet.admit(GPU, 1)
+    assert not c.kubelet.endpoints[GPU].ended and len(c.kubelet.requests) == 1
+    for s in peers:
+        s.close()
+    c.kubelet.admit(GPU, 1)
+
+
+@case
+def too_many_devices(c):
+    """A list of devices that no message can hold is refused, and the plugin lives on."""
+    global PORT
+    PORT = free_port()
+    write_kernel_log("")
+    with open("many.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: %s\n      replicas: 20000\n" % GPU)
+    options = ("--plugin-registry", "", "--kubelet-socket", os.path.abspath("kubelet.sock"), "--listen", "127.0.0.1:%d" % PORT)
+    plugin = c.launch("--config-file", "many.yaml", *options, SIMULATED_KMSG=os.path.abspath("kmsg"))
+    end = time.monotonic() + 20
+    while not os.path.exists("nvidia-gpu.sock") and time.monotonic() < end:
+        time.sleep(0.02)
+    with channel_to(os.path.abspath("nvidia-gpu.sock")) as channel:
+        for _ in range(2):
+            try:
+                next(channel.unary_stream(PLUGIN + "ListAndWatch")(b"", timeout=10))
+                raise SystemExit("a list of more than 4 MiB")
+            except grpc.RpcError as error:
+                assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, error
+        write_kernel_log("NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus." % pci_of_gpu(1))
+        assert plugin.says("is unhealthy: Xid 79")
+        assert 'watched{resource="nvidia.com/gpu"} 0\n' in get("/metrics")[1]
+        channel.unary_unary(PLUGIN + "GetDevicePluginOptions")(b"", timeout=10)
+    assert plugin.end() == 0
+
+
+def stay(given_away):
+    """A kubelet that finds plugins in its registry and keeps its record, until it is ended; the first `given_away` devices belong to a pod."""
+    kubelet = Kubelet(registry="plugins_registry").start()
+    while True:
+        offered = {resource: kubelet.healthy(resource) for resource in kubelet.endpoints}
+        given = [{"PodUID": "1", "ContainerName": "c", "ResourceName": resource, "DeviceIDs": {"-1": devices[:given_away]}} for resource, devices in offered.items()]
+        record = {"Data": {"PodDeviceEntries": given, "RegisteredDevices": offered}, "Checksum": 1}
+        if all(offered.values()):
+            with open("device-plugins/.new", "w", encoding="ascii") as file:
+                json.dump(record, file)
+            os.rename("device-plugins/.new", "device-plugins/kubelet_internal_checkpoint")
+        time.sleep(0.1)
+
+
+def main():
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(CASES))
+        return 0
+    if sys.argv[1] == "stays":
+        return stay(int(sys.argv[2]))
+    c = Case(sys.argv[2:])
+    status = 1
+    try:
+        CASES[sys.argv[1]](c)
+        status = 0
+    finally:
+        if c.plugin:
+            ended = c.plugin.end()
+            if status != 0 and os.path.exists(c.plugin.log):
+                with open(c.plugin.log, encoding="utf-8") as log:
+                    sys.stderr.write("".join(log.readlines()[-20:]))
+            assert ended == 0, ended
+        # Threads of grpcio would wait for a server that nobody stops.
+        sys.stdout.flush()
+        if status == 0:
+            os._exit(0)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

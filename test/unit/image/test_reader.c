@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reader: what comes back, what a child that the image has got the better of can do, and what it costs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../image_root.h"
+#include "base/cleanup.h"
+#include "image/reader.h"
+
+struct answer {
+	const char *text;
+	uint32_t number;
+};
+static const struct graft_field fields[] = {
+	GRAFT_F_STRING(struct answer, text, false, "a text"),
+	GRAFT_F_U32(struct answer, number, false, "a number"),
+};
+static const struct graft_record record = { "answer", sizeof(struct answer), fields, GRAFT_COUNT(fields) };
+
+typedef int read_function(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
+			  struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err);
+
+struct fixture {
+	char top[64];
+	struct graft_image_root root;
+	struct graft_arena *arena;
+	char lines[512];
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	char path[128];
+
+	if (!f)
+		return -1;
+	(void)snprintf(f->top, sizeof(f->top), "/tmp/graft-reader.XXXXXX");
+	assert_non_null(mkdtemp(f->top));
+	(void)snprintf(path, sizeof(path), "%s/file", f->top);
+	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_int_equal(write(fd, "content", 7), 7);
+	assert_int_equal(test_image_root_open(&f->root, f->top), 0);
+	f->arena = graft_arena_new((size_t)32 << 20);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/file", f->top);
+	(void)unlink(path);
+	assert_int_equal(rmdir(f->top), 0);
+	test_image_root_close(&f->root);
+	graft_arena_free(f->arena);
+	free(f);
+	return 0;
+}
+
+static void write_line(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
+{
+	struct fixture *f = arg;
+	size_t used = strlen(f->lines);
+
+	(void)line;
+	(void)snprintf(f->lines + used, sizeof(f->lines) - used, "%d %s %s\n", (int)level, file, message);
+}
+
+/* What was asked is always a number. */
+static int ask(struct fixture *f, read_function *read, uint32_t arg, struct answer *answer, struct graft_error *err)
+{
+	const struct graft_log log = { .write = write_line, .arg = f, .max = GRAFT_LOG_INFO };
+	const struct graft_reader_question question = {
+		.root = &f->root, .record = &record, .read = read, .arg = &arg, .arg_length = sizeof(arg), .log = &log
+	};
+
+	*answer = (struct answer){ .text = NULL };
+	return graft_reader_ask(&question, f->arena, answer, NULL, NULL, err);
+}
+
+/* ---- what comes back ---- */
+
+static int read_file(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
+		     struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
+{
+	struct answer *a = answer;
+	size_t length;
+	int rc = graft_image_root_read(root, "/file", 100, arena, &a->text, &length);
+
+	a->number = *(const uint32_t *)arg;
+	graft_info(log, "reading\nit");
+	graft_debug(log, "not wanted");
+	graft_buffer_add(bytes, "a\0b", 3);
+	return rc < 0 ? graft_fail_errno(err, -rc, "cannot read /file") : 0;
+}
+
+static void test_answer(void **state)
+{
+	struct fixture *f = *state;
+	const struct graft_log log = { .write = write_line, .arg = f, .max = GRAFT_LOG_INFO };
+	uint32_t number = 4711;
+	const struct graft_reader_question question = { .root = &f->root,
+							.record = &record,
+							.read = read_file,
+							.arg = &number,
+							.arg_length = sizeof(number),
+							.log = &log };
+	struct answer answer;
+	const char *bytes;
+	size_t n;
+
+	assert_int_equal(graft_reader_ask(&question, f->arena, &answer, &bytes, &n, NULL), 0);
+	assert_string_equal(answer.text, "content");
+	assert_int_equal(answer.number, 4711);
+	assert_int_equal(n, 3);
+	assert_memory_equal(bytes, "a\0b", 3);
+	assert_string_equal(f->lines, "2 test_reader.c reading?it\n");
+}
+
+static int give_up(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
+		   struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
+{
+	(void)root, (void)arg, (void)log, (void)arena, (void)answer, (void)bytes;
+	(void)graft_fail(err, GRAFT_FORMAT, ENOEXEC, "bad bytes: /file");
+	return graft_wrap(err, "the loader's cache");
+}
+
+static void test_error(void **state)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct answer answer;
+
+	assert_int_equal(ask(*state, give_up, 0, &answer, &err), -1);
+	assert_int_equal(err.status, GRAFT_FORMAT);
+	assert_int_equal(err.sys, ENOEXEC);
+	assert_string_equal(err.msg, "bad bytes: /file");
+	assert_string_equal(err.ctx, "the loader's cache");
+}
+
+/* ---- one after the other ---- */
+
+static int crash(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
+		 struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
+{
+	(void)root, (void)arg, (void)log, (void)arena, (void)answer, (void)bytes, (void)err;
+	_exit(0);
+}
+
+static int who(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
+	       struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
+{
+	(void)root, (void)arg, (void)log, (void)arena, (void)bytes, (void)err;
+	((struct answer *)answer)->number = (uint32_t)getpid();
+	return 0;
+}
+
+static uint32_t ask_who(struct fixture *f)
+{
+	struct answer answer;
+
+	assert_int_equal(ask(f, who, 0, &answer, NULL), 0);
+	return answer.number;
+}
+
+/* One child answers all that is asked of one root, until it is dismissed, fails to answer, or there is another root. */
+static void test_same_child(void **state)
+{
+	struct fixture *f = *state;
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_image_root other;
+	struct answer answer;
+	uint32_t first = ask_who(f);
+
+	assert_int_equal(ask(f, give_up, 0, &answer, &err), -1);
+	assert_int_equal(ask(f, read_file, 4711, &answer, NULL), 0);
+	assert_int_equal(answer.number, 4711);
+	if (f->root.mount_id != 0)
+		assert_int_equal(ask_who(f), first);
+	assert_int_equal(ask(f, crash, 0, &answer, &err), -1);
+	assert_int_not_equal(ask_who(f), first);
+	first = ask_who(f);
+	graft_budget_dismiss_child(f->root.budget);
+	assert_int_not_equal(ask_who(f), first);
+	first = ask_who(f);
+	graft_image_root_take(&other, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), f->root.budget);
+	{
+		const struct graft_reader_question question = { .root = &other, .record = &record, .read = who };
+
+		assert_int_equal(graft_reader_ask(&question, f->arena, &answer, NULL, NULL, NULL), 0);
+		assert_int_not_equal(answer.number, first);
+	}
+	graft_image_root_close(&other);
+}
+
+/* A late answer is not taken for the answer to the next question. */
+static void test_dropped(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t number = 1;
+	const struct graft_reader_question question = {
+		.root = &f->root, .record = &record, .read = read_file, .arg = &number, .arg_length = sizeof(number)
+	};
+	struct answer answer;
+
+	{
+		auto_reader struct graft_reader reader = GRAFT_READER_INIT;
+
+		assert_int_equal(graft_reader_start(&question, &reader, NULL), 0);
+	}
+	assert_int_equal(ask(f, read_file, 2, &answer, NULL), 0);
+	assert_int_equal(answer.number, 2);
+}
+
+static bool is_odd(const void *answer, size_t n_bytes)
+{
+	return n_bytes == 3 && ((const struct answer *)answer)->number % 2 == 1;
+}
+
+static void test_not_sound(void **state)
+{
+	struct fixture *f = *state;
+	struct graft_error err = { .status = GRAFT_OK };
+	uint32_t number = 1;
+	const struct graft_reader_question question = { .root = &f->root,
+							.record = &record,
+							.read = read_file,
+							.arg = &number,
+							.arg_length = sizeof(number),
+							.is_sound = is_odd };
+	struct answer answer;
+
+	assert_int_equal(graft_reader_ask(&question, f->arena, &answer, NULL, NULL, &err), 0);
+	number = 2;
+	assert_int_equal(graft_reader_ask(&question, f->arena, &answer, NULL, NULL, &err), -1);
+	assert_int_equal(err.status, GRAFT_FORMAT);
+	assert_string_equal(err.msg, "the answer of the image's reader is malformed: answer");
+}
+
+/* ---- what it cannot do ---- */
+
+/* Bits of what could be done all the same. */
+enum { WROTE = 1, MADE = 2, REMOVED = 4, SAW_HOST = 8, RAN = 16, TALKED = 32, SIGNALLED = 64, EXECUTABLE = 128 };
+
+static bool has_seccomp(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+	return false;
+#else
+	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0;
+#endif
+}
+
+static int try_all(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
+		   struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
+{
+	char program[] = "/bin/true";
+	char *const argv[] = { program, NULL };
+	struct answer *a = answer;
+	int host_fd = (int)*(const uint32_t *)arg;
+	char byte;
+
+	(void)log, (void)arena, (void)bytes, (void)err;
+	if (openat(root->fd, "file", O_WRONLY | O_CLOEXEC) >= 0)
+		a->number |= WROTE;
+	if (openat(root->fd, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600) >= 0 || mkdirat(root->fd, "dir", 0700) == 0 ||
+	    symlinkat("x", root->fd, "link") == 0)
+		a->number |= MADE;
+	if (unlinkat(root->fd, "file", 0) == 0)
+		a->number |= REMOVED;
+	if (read(host_fd, &byte, 1) >= 0 || openat(AT_FDCWD, "/etc/passwd", O_RDONLY | O_CLOEXEC) >= 0)
+		a->number |= SAW_HOST;
+	if ((has_seccomp() && fork() >= 0) || execve(argv[0], argv, NULL) == 0)
+		a->number |= RAN;
+	if (socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) >= 0)
+		a->number |= TALKED;
+	if (root->self_fd >= 0 && (openat(root->self_fd, "../status", O_RDONLY | O_CLOEXEC) >= 0 ||
+				   openat(root->self_fd, "../../1/status", O_RDONLY | O_CLOEXEC) >= 0))
+		a->number |= SAW_HOST;
+	if (root->self_fd >= 0 && root->proc_fd >= 0)
+		a->number |= SAW_HOST;
+	if (kill(getppid(), 0) == 0 || fcntl(root->fd, F_SETOWN, getppid()) == 0 ||
+	    fcntl(root->fd, F_SETSIG, SIGKILL) == 0)
+		a->number |= SIGNALLED;
+	if (mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+		a->number |= EXECUTABLE;
+	return 0;
+}
+
+static void test_confined(void **state)
+{
+	struct fixture *f = *state;
+	auto_close int host_fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+	const uint32_t by_calls = TALKED | SIGNALLED | EXECUTABLE;
+	struct answer answer;
+
+	assert_int_equal(ask(f, try_all, (uint32_t)host_fd, &answer, NULL), 0);
+	assert_int_equal(answer.number & ~(has_seccomp() ? 0 : by_calls), 0);
+}
+
+/* ---- what becomes of one that misbehaves ---- */
+
+static int spin(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
+		struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
+{
+	(void)root, (void)arg, (void)log, (void)arena, (void)answer, (void)bytes, (void)err;
+	for (volatile unsigned int i = 1; i != 0; i |= 1)
+		;
+	return 0;
+}
+
+static int flood(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
+		 struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
+{
+	char text[4096];
+
+	(void)root, (void)arg, (void)log, (void)arena, (void)answer, (void)err;
+	memset(text, 'x', sizeof(text));
+	for (int i = 0; i < 8192; i++)
+		graft_buffer_add(bytes, text, sizeof(text));
+	return 0;
+}
+
+static void test_ends_without_answer(void **state)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct answer answer;
+
+	assert_int_equal(ask(*state, crash, 0, &answer, &err), -1);
+	assert_int_equal(err.status, GRAFT_INTERNAL);
+	assert_string_equal(err.msg, "the reader of the container's image ended without an answer");
+	/* More than an answer may be. */
+	assert_int_equal(ask(*state, flood, 0, &answer, &err), -1);
+	assert_int_equal(err.status, GRAFT_NO_MEMORY);
+}
+
+/* It does not ask the budget; the kernel ends it. */
+static void test_spins(void **state)
+{
+	struct fixture *f = *state;
+	struct graft_budget *budget = graft_budget_new(200), *whole = f->root.budget;
+	struct graft_error err = { .status = GRAFT_OK };
+	struct answer answer;
+
+	f->root.budget = budget;
+	assert_int_equal(ask(f, spin, 0, &answer, &err), -1);
+	assert_int_equal(err.status, GRAFT_TOO_BIG);
+	assert_string_equal(err.msg, "reading the container's image takes too long");
+	/* The kernel ends it when it has used its half, and what follows has the other one. */
+	assert_true(graft_budget_left_ms(budget) > 50);
+	assert_int_equal(ask(f, read_file, 1, &answer, &err), 0);
+	/* Nothing more is asked when that is spent. */
+	for (int i = 0; i < 16 && graft_budget_left_ms(budget) > 0; i++)
+		assert_int_equal(ask(f, spin, 0, &answer, &err), -1);
+	assert_int_equal(ask(f, read_file, 1, &answer, &err), -1);
+	assert_int_equal(err.status, GRAFT_TOO_BIG);
+	f->root.budget = whole;
+	graft_budget_free(budget);
+}
+
+/* A question that can do without an answer gets a zeroed one, for the same reason only. */
+static void test_zero_if_late(void **state)
+{
+	struct fixture *f = *state;
+	struct graft_budget *budget = graft_budget_new(200), *whole = f->root.budget;
+	const struct graft_log log = { .write = write_line, .arg = f, .max = GRAFT_LOG_INFO };
+	const uint32_t arg = 0;
+	struct graft_reader_question question = { .root = &f->root,
+						  .record = &record,
+						  .read = spin,
+						  .arg = &arg,
+						  .arg_length = sizeof(arg),
+						  .log = &log,
+						  .zero_if_late = true };
+	struct graft_error err = { .status = GRAFT_OK };
+	struct answer answer = { .text = "old", .number = 1 };
+	const char *bytes = "old";
+	size_t n_bytes = 1;
+
+	f->root.budget = budget;
+	assert_int_equal(graft_reader_ask(&question, f->arena, &answer, &bytes, &n_bytes, &err), 0);
+	assert_null(answer.text);
+	assert_int_equal(answer.number, 0);
+	assert_null(bytes);
+	assert_int_equal(n_bytes, 0);
+	assert_string_equal(f->lines, "1 reader.c reading the container's image takes too long: skipping all of it\n");
+	question.read = crash;
+	assert_int_equal(graft_reader_ask(&question, f->arena, &answer, NULL, NULL, &err), -1);
+	assert_int_equal(err.status, GRAFT_INTERNAL);
+	f->root.budget = whole;
+	graft_budget_free(budget);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_error, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_confined, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ends_without_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_spins, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_zero_if_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_same_child, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_sound, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
