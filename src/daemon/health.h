@@ -35,9 +35,9 @@
 /* How a fault ends. */
 #define HEALTH_END_LIST(X)                                       \
 	X(RESET, "reset", "the driver needs no reset of it")     \
-	X(LOADED, "loaded", "the driver was loaded again")        \
-	X(FOUND, "found", "the kernel has found it again")        \
-	X(BOUND, "bound", "the driver has it again")              \
+	X(LOADED, "loaded", "the driver was loaded again")       \
+	X(FOUND, "found", "the kernel has found it again")       \
+	X(BOUND, "bound", "the driver has it again")             \
 	X(RETURNED, "returned", "it is there again")             \
 	X(CLEARED, "administrator", "the administrator says so") \
 	X(UNCHECKED, "configuration", "this is not checked any more")

@@ -163,7 +163,8 @@ static void judge_way(struct judge *judge)
 	case GRAFT_CASE_WAY_NONE:
 		add_case_finding(
 		    judge, GRAFT_CASE_WAY, GRAFT_LEVEL_BROKEN, how_to_be_heard(one),
-		    "no program read that it asked for GPUs: it was created by %s, without a hook or CDI device", runtime);
+		    "no program read that it asked for GPUs: it was created by %s, without a hook or CDI device",
+		    runtime);
 		break;
 	case GRAFT_CASE_WAY_RUNTIME:
 		add_case_finding(judge, GRAFT_CASE_WAY, GRAFT_LEVEL_OK, NULL,

@@ -228,11 +228,11 @@ static const struct graft_option plugin_options[] = {
 /* clang-format on */
 
 static const struct graft_manual_section plugin_sections[] = {
-	{ "SIGNALS",
-	  "*SIGHUP*\n\tRead configuration and host again, ask NVML again, and register again. If that fails, the plugin "
-	  "goes on with what it has, says so in its log, and tries again later.\n\n*SIGTERM*, *SIGINT*, "
-	  "*SIGQUIT*\n\tRemove the "
-	  "sockets and end. Containers keep their GPUs." },
+	{ "SIGNALS", "*SIGHUP*\n\tRead configuration and host again, ask NVML again, and register again. If that "
+		     "fails, the plugin "
+		     "goes on with what it has, says so in its log, and tries again later.\n\n*SIGTERM*, *SIGINT*, "
+		     "*SIGQUIT*\n\tRemove the "
+		     "sockets and end. Containers keep their GPUs." },
 	{ "HEALTH",
 	  "A GPU whose failure the driver reports in the kernel log (Xid) is offered as unhealthy, with all its "
 	  "replicas and MIG devices. It is healthy again when the driver says that it needs no reset any more, "

@@ -93,7 +93,7 @@ except jsonschema.ValidationError as error:
   sed -n 's/.*ENV("\([A-Z_]*\)".*/\1/p' src/kubernetes/kube_options.c >"$BATS_TEST_TMPDIR/names"
   while read -r name; do
     case $name in
-    NVIDIA_DEV_ROOT | SHARED_DEVICES_ALLOCATION_POLICY | IMEX_CHANNEL_IDS | IMEX_REQUIRED | KUBELET_SOCKET | PLUGIN_REGISTRY | CDI_ANNOTATION_PREFIX | CDI_DISABLE_HOOKS | DP_*_HEALTHCHECKS | STATE_DIR | CONFIG_FILE) continue ;;
+    NVIDIA_DEV_ROOT | SHARED_DEVICES_ALLOCATION_POLICY | IMEX_CHANNEL_IDS | IMEX_REQUIRED | KUBELET_SOCKET | PLUGIN_REGISTRY | CDI_ANNOTATION_PREFIX | CDI_DISABLE_HOOKS | DP_*_HEALTHCHECKS | STATE_DIR | CONFIG_FILE | HEALTH) continue ;;
     DRIVER_ROOT_CTR_PATH) name=CONTAINER_DRIVER_ROOT ;;
     esac
     grep -q -- "- name: $name\$" <<<"$output" || { echo "$name is not set"; return 1; }

@@ -88,6 +88,7 @@ s|step|time|quiet|disk|[ "\$TMPDIR" = /disk ]
 s|step|alone|alone|time|[ "\$TMPDIR" = /disk ]
 JOBS
   [ "$output" = $'ok s: work\nok s: suite\nok s: disk\nok s: time\nok s: alone' ]
+  unset GRAFT_MEMORY
   TMPDIR=/disk lanes s <<<'s|step|work|work||[ "$TMPDIR" = /disk ]'
   [ "$output" = 'ok s: work' ]
 }
