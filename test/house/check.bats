@@ -175,6 +175,29 @@ JOBS
   [[ $(cat "$results/limit.tap") =~ ^1..1.not\ ok\ 1\ -\ all\ stages\ together\ take\ at\ most\ 1\ s,\ and\ a\ quarter\ more\ on\ a\ busy\ machine.#\ [0-9]+\ s$ ]]
 }
 
+@test "lanes: --again runs what failed a second time, alone, and says so; no more than asked for, and nothing that failed alone" {
+  local name
+  for name in once always other; do
+    printf 'n=$(cat %s/%s 2>/dev/null || echo 0); echo $((n + 1)) >%s/%s; echo 1..1\n' "$BATS_TEST_TMPDIR" "n-$name" "$BATS_TEST_TMPDIR" "n-$name" >"$BATS_TEST_TMPDIR/$name"
+  done
+  echo '[ $n -gt 0 ] && ! [ -e there ] && echo ok 1 - a || { echo not ok 1 - a; exit 1; }' >>"$BATS_TEST_TMPDIR/once"
+  echo 'echo not ok 1 - a; exit 1' | tee -a "$BATS_TEST_TMPDIR/always" >>"$BATS_TEST_TMPDIR/other"
+  run -0 test/tools/lanes --again 1 --limit 60 "$results" "$BATS_TEST_TMPDIR/durations" s <<JOBS
+s|tap|once|suite||cd $BATS_TEST_TMPDIR && . ./once
+s|step|beside|suite||cd $BATS_TEST_TMPDIR && touch there && sleep 0.5 && rm there
+s|tap|always|suite|beside|cd $BATS_TEST_TMPDIR && . ./always
+s|tap|other|alone||cd $BATS_TEST_TMPDIR && . ./other
+JOBS
+  [ "$(cat "$BATS_TEST_TMPDIR"/n-*)" = $'1\n2\n1' ]
+  [[ $output == *$'\n           s: once: to be run again, alone\n'* ]]
+  [ "$(cat "$results/s-once.tap")" = $'1..1\nok 1 - a' ]
+  [ "$(cat "$results/s-once.tap.first")" = $'1..1\nnot ok 1 - a' ]
+  [ "$(cat "$results/unsteady")" = "s: once" ]
+  run -1 tools/tally "$results"
+  [[ $output == *"UNSTEADY s: once: failed beside other tests, and passed alone; mend the test, or what it found"* ]]
+  [ "${lines[-1]}" = "3 passed, 2 failed, 0 skipped" ]
+}
+
 @test "build: a preset has tests or has none; if it has them and libcmocka is missing, it cannot be configured" {
   local line
   run -0 tools/build --list
