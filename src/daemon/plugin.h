@@ -52,6 +52,7 @@ struct plugin_resource {
 	struct graft_loop_timer again;   /* registers, or asks whether that had an effect */
 	int64_t delay_ms; /* until the next attempt; short again when the kubelet has watched for a while */
 	bool accepted;    /* the kubelet has said so */
+	bool dropped;     /* a stream has ended since the call of Register */
 	bool contested;   /* another plugin has the resource */
 	uint64_t n_registrations;
 	struct plugin_calls calls[PLUGIN_METHODS];

@@ -19,6 +19,8 @@
 #define REGISTER_MS 15000
 /* By then the kubelet that has registered a resource watches it. */
 #define WATCH_MS 10000
+/* The same where a stream has ended during the call: that may have been the one that the call brought. */
+#define WATCH_AGAIN_MS 500
 /* Until a resource of the registry that was watched is offered anew. */
 #define OFFER_MS 2000
 
@@ -61,7 +63,7 @@ static void register_answered(void *arg, enum graft_rpc_status status, const cha
 	}
 	resource->n_registrations++;
 	resource->again.due = check_watched;
-	graft_loop_set_timer(resource->plugin->loop, &resource->again, WATCH_MS);
+	graft_loop_set_timer(resource->plugin->loop, &resource->again, resource->dropped ? WATCH_AGAIN_MS : WATCH_MS);
 	graft_info(resource->plugin->log, "%s: registered with the kubelet", resource->offer->name);
 }
 
@@ -88,6 +90,7 @@ static void register_now(void *arg)
 	message.endpoint = graft_rpc_read_only(strrchr(resource->socket, '/') + 1);
 	message.resource_name = graft_rpc_read_only(resource->offer->name);
 	message.options = &options;
+	resource->dropped = false;
 	resource->client = graft_rpc_call(resource->plugin->loop, &request, &err);
 	if (!resource->client) {
 		/* Without a kubelet this is the usual state; a new one is noticed at once. */
@@ -165,7 +168,8 @@ void plugin_register_stream_ended(struct plugin_resource *resource)
 		try_later(resource);
 		return;
 	}
-	/* A call that is under way, or waits, brings the next stream. */
+	/* A call that waits brings the next stream; one that is under way may have brought this one. */
+	resource->dropped = true;
 	if (resource->client || !resource->accepted)
 		return;
 	resource->accepted = false;

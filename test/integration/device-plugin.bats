@@ -37,6 +37,7 @@ kubelet() {
 @test "fifty kubelet restarts: every device is back within a second of each" { kubelet restarts; }
 @test "a stream that is lost is made again" { kubelet stream-is-lost; }
 @test "a kubelet that drops the stream at once is asked less and less often" { kubelet stream-is-dropped-at-once; }
+@test "a stream that is dropped before Register is answered is missed soon" { kubelet stream-is-dropped-before-the-answer; }
 @test "a socket that could not be made again is tried again" { kubelet socket-cannot-be-made; }
 @test "without a driver the plugin answers over HTTP, and a new kubelet ends the wait" { kubelet waits-for-the-driver; }
 @test "a driver that comes later is found" { kubelet driver-comes-later; }

@@ -91,7 +91,7 @@ class Kubelet:
         self.folder, self.registry = os.path.abspath(folder), registry and os.path.abspath(registry)
         self.changed = threading.Condition()
         self.endpoints, self.requests, self.refuse, self.server, self.seen = {}, [], 0, None, {}
-        self.in_use, self.drops, self.delay = {}, False, 0
+        self.in_use, self.drops, self.delay, self.answer_delay = {}, False, 0, 0
 
     def start(self):
         os.makedirs(self.folder, mode=0o750, exist_ok=True)
@@ -138,6 +138,7 @@ class Kubelet:
         assert "/" not in endpoint, endpoint
         time.sleep(self.delay)
         self.add(request[3].decode(), os.path.join(self.folder, endpoint))
+        time.sleep(self.answer_delay)
         return b""
 
     def add(self, resource, path):
@@ -377,6 +378,17 @@ def stream_is_dropped_at_once(c):
     c.kubelet.wait(lambda: len(c.kubelet.requests) >= 3, "a third Register")
     time.sleep(3)
     assert len(c.kubelet.requests) <= 12, len(c.kubelet.requests)
+    c.kubelet.drops = False
+    c.kubelet.wait_for(GPU, GPUS)
+
+
+@case
+def stream_is_dropped_before_the_answer(c):
+    """The same where the stream has begun and ended before Register is answered."""
+    c.kubelet.start()
+    c.kubelet.drops, c.kubelet.answer_delay = True, 0.3
+    c.launch()
+    c.kubelet.wait(lambda: len(c.kubelet.requests) >= 3, "a third Register", 5)
     c.kubelet.drops = False
     c.kubelet.wait_for(GPU, GPUS)
 
