@@ -148,7 +148,7 @@ kubelet() {
   pci=$(information 'Bus Location' | cut -d, -f2)
   say "NVRM: Xid (PCI:${pci%.*}): 79, pid=1, name=app, GPU has fallen off the bus." >"$work/kmsg"
   chmod 755 "$work"
-  # look N_ASKED ASKED_S: what the plugin logs if that is kept.
+  # look N_ASKED ASKED_S: what the plugin logs if that is kept. A time that lies ahead is another boot's: whatever was to be asked is due.
   look() {
     [ $# -eq 0 ] || on_host sed -i -E "s/\"n_asked\": [0-9]+/\"n_asked\": $1/; s/\"asked_s\": [0-9]+/\"asked_s\": $2/" "$facts"
     run -0 --separate-stderr on_host env SIMULATED_KMSG="$work/kmsg" "$program" --once
@@ -161,15 +161,15 @@ kubelet() {
   [ "$(kept)" = "[[\"NVML does not list GPU 0000$pci\"],1,3]" ] || die "$(kept)"
   look
   [[ $stderr != *"asking NVML"* ]]
-  look 1 0
+  look 1 4294967295
   [[ $stderr == *"asking NVML"*"is not final"* ]]
   [ "$(kept)" = "[[\"NVML does not list GPU 0000$pci\"],2,3]" ] || die "$(kept)"
-  look 7 0
+  look 7 4294967295
   [[ $stderr == *"it is asked again after an event or SIGHUP"* ]]
-  look 8 0
+  look 8 4294967295
   [[ $stderr != *"asking NVML"* ]]
   say "NVRM: GPU ${pci%.*}.0: GPU reset" >>"$work/kmsg"
-  look 3 0
+  look 3 4294967295
   [ "$(kept)" = '[[],0,4]' ] || die "$(kept)"
   look
   [[ $stderr != *"asking NVML"* ]]
