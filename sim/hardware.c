@@ -13,14 +13,23 @@
 
 #define BRIDGES_MAX 16u
 
+/* "pci0000:16" */
+static bool is_host_bridge(const char *name)
+{
+	static const char digits[] = "0123456789abcdefABCDEF";
+
+	return strncmp(name, "pci", 3) == 0 && strspn(name + 3, digits) == 4 && name[7] == ':' &&
+	       strspn(name + 8, digits) == 2;
+}
+
 bool sim_hardware_bridges_valid(const char *bridges)
 {
-	unsigned int domain, bus, n = 0;
+	unsigned int n = 0;
 	int length = 0;
 
-	if (sscanf(bridges, "pci%4x:%2x%n", &domain, &bus, &length) != 2 || length != (int)strlen("pci0000:16"))
+	if (!is_host_bridge(bridges))
 		return false;
-	for (bridges += length; *bridges == '/' && n < BRIDGES_MAX; n++) {
+	for (bridges += strlen("pci0000:16"); *bridges == '/' && n < BRIDGES_MAX; n++) {
 		struct graft_pci_address address;
 		char name[16];
 

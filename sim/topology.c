@@ -677,18 +677,43 @@ static int finish_groups(const struct sim_yaml *yaml, struct draft *draft)
 	return finish_mig(yaml, draft->topology);
 }
 
+/* Takes a number of one or two digits from the beginning of *text. */
+static bool take_number(const char **text, unsigned int *ret_number)
+{
+	size_t length = strspn(*text, "0123456789");
+
+	if (length == 0 || length > 2)
+		return false;
+	*ret_number = (unsigned int)strtoul(*text, NULL, 10);
+	*text += length;
+	return true;
+}
+
+static bool take_character(const char **text, char c)
+{
+	bool there = **text == c;
+
+	*text += there;
+	return there;
+}
+
+static bool parse_nvlink(const char *text, struct sim_nvlink *link)
+{
+	link->count = 1;
+	return take_number(&text, &link->a) && take_character(&text, '-') && take_number(&text, &link->b) &&
+	       (!take_character(&text, ':') || take_number(&text, &link->count)) && *text == '\0';
+}
+
 /* "0-3:2": two NVLinks between the GPUs 0 and 3 */
 static int add_nvlink(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
 {
 	struct sim_topology *topology = arg;
 	const char *text = sim_yaml_scalar(yaml, node);
-	struct sim_nvlink link = { .count = 1 }, *added;
-	char end;
-	int n = text ? sscanf(text, "%2u-%2u:%2u%c", &link.a, &link.b, &link.count, &end) : 0;
+	struct sim_nvlink link, *added;
 
 	if (!text)
 		return -1;
-	if ((n != 3 && (n != 2 || strchr(text, ':'))) || link.a == link.b || link.a >= topology->n_gpus ||
+	if (!parse_nvlink(text, &link) || link.a == link.b || link.a >= topology->n_gpus ||
 	    link.b >= topology->n_gpus || link.count == 0)
 		return sim_yaml_fail(yaml, node, "'%s' are no NVLinks between two GPUs, such as 0-3:2", text);
 	added = graft_arena_push(topology->arena, &topology->nvlinks, &topology->n_nvlinks, sizeof(*added));

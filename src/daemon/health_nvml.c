@@ -26,7 +26,7 @@ static void start_again(struct health_nvml *nvml, const char *why)
 {
 	if (why && nvml->delay_ms <= CHILD_FIRST_MS)
 		graft_warn(nvml->log, "NVML does not report what happens to GPUs: %s; trying again", why);
-	nvml->delay_ms = why ? graft_loop_next_delay(nvml->delay_ms, CHILD_FIRST_MS * 2, CHILD_LAST_MS) : 0;
+	nvml->delay_ms = why ? graft_loop_next_delay(nvml->delay_ms, 2L * CHILD_FIRST_MS, CHILD_LAST_MS) : 0;
 	graft_loop_set_timer(nvml->loop, &nvml->again, why ? nvml->delay_ms : CHILD_FIRST_MS);
 }
 
