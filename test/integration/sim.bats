@@ -122,11 +122,11 @@ gpus() {
   [ -c "$root/dev/nvidia-caps/nvidia-cap148" ]
 }
 
-@test "a driver root of 8 GPUs takes less than a second" {
-  local start
-  start=$(date +%s%N)
-  "$sim" create -t dgx-h100 "$root"
-  [ $((($(date +%s%N) - start) / 1000000)) -lt 1000 ]
+@test "a driver root of 8 GPUs takes less than a second of the processor" {
+  local TIMEFORMAT='%3U %3S' user system
+  { time "$sim" create -t dgx-h100 "$root"; } 2>"$BATS_TEST_TMPDIR/time"
+  read -r user system < <(tail -n 1 "$BATS_TEST_TMPDIR/time")
+  [ $((10#${user/./} + 10#${system/./})) -lt 1000 ] || { cat "$BATS_TEST_TMPDIR/time" && return 1; }
 }
 
 @test "without privileges there is a driver root, only without nodes" {
