@@ -226,8 +226,8 @@ static int open_cluster(struct graft_cluster *cluster, const struct graft_cluste
 	    graft_curl_load(NULL, &cluster->curl, err) < 0 || begin_multi(cluster, err) < 0)
 		return -1;
 	if (config->insecure)
-		graft_warn(sources->log, "%s: the certificate of the API server is not checked, by %s", config->server,
-			   sources->kubeconfig);
+		graft_warn(sources->log, "%s: the API server's certificate is not verified, as %s requests",
+			   config->server, sources->kubeconfig);
 	return 0;
 }
 
@@ -327,7 +327,7 @@ static int read_token(const struct graft_cluster_config *config, struct graft_ar
 	if (rc < 0)
 		return graft_fail_errno(err, -rc, "cannot read the token %s", config->token_file);
 	*ret_token = graft_cluster_clean_token(bytes, length, arena);
-	return *ret_token ? 0 : graft_fail(err, GRAFT_FORMAT, 0, "%s: this is no token", config->token_file);
+	return *ret_token ? 0 : graft_fail(err, GRAFT_FORMAT, 0, "%s: not a valid token", config->token_file);
 }
 
 static int add_request_headers(struct graft_cluster_call *call, const struct graft_cluster_request *request,
@@ -444,7 +444,7 @@ static void call_due(void *arg)
 {
 	struct graft_cluster_call *call = arg;
 
-	/* It fails only without memory: the call ends then as one that the network has broken. */
+	/* Fails only if memory is exhausted; the call then ends like one whose connection broke. */
 	if (call->cluster->curl.multi_add_handle(call->cluster->multi, call->easy) != CURLM_OK)
 		finish_call(call, CURLE_OUT_OF_MEMORY);
 }
@@ -493,11 +493,9 @@ static const char *hint_of_status(int status)
 {
 	switch (status) {
 	case 401:
-		return "The API server does not accept the token or certificate: see that it is this cluster's, and "
-		       "has "
-		       "not expired.";
+		return "Check that the token or certificate belongs to this cluster and has not expired.";
 	case 403:
-		return "Bind a role (RBAC) with the rights that are named to the service account or user.";
+		return "Bind a role (RBAC) that grants this right to the service account or user.";
 	default:
 		return "See the log of the API server; the request is repeated.";
 	}
@@ -540,15 +538,14 @@ static void fail_by_curl(const struct graft_cluster_call *call, CURLcode result,
 {
 	const char *reason = call->reason[0] != '\0' ? call->reason : call->cluster->curl.easy_strerror(result);
 	enum graft_status status = result == CURLE_OPERATION_TIMEDOUT ? GRAFT_TIMEOUT : GRAFT_IO;
-	const char *hint = "See that the API server runs, and can be reached from here.";
+	const char *hint = "Check that the API server is running and can be reached from here.";
 
 	if (call->too_big) {
 		status = GRAFT_TOO_BIG;
 		reason = "the answer is too large";
-		hint = "No answer of that size is expected: see that this is an API server.";
+		hint = "Check that this is an API server: no answer should be that large.";
 	} else if (result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CACERT_BADFILE) {
-		hint = "The certificate of the API server does not fit to the CA: see the service account's ca.crt, or "
-		       "certificate-authority in the kubeconfig.";
+		hint = "Check the CA: the service account's ca.crt, or certificate-authority in the kubeconfig.";
 	}
 	(void)graft_fail(err, status, 0, "%s %s: %s", call->method, call->url, reason);
 	graft_error_flatten(err->msg);
@@ -629,7 +626,7 @@ static CURL *find_finished(struct graft_cluster *cluster, CURLcode *ret_result)
 
 /*
  * Callbacks come from here alone: libcurl does not allow its functions to be called by its own
- * callbacks. Any of them may end any call, so the search begins anew after each.
+ * callbacks. Any of them may end any call, so the search starts again after each.
  */
 static void deliver_answers(struct graft_cluster *cluster)
 {

@@ -99,9 +99,9 @@ const char *graft_cluster_server(const struct graft_cluster *cluster);
 struct graft_loop *graft_cluster_loop(const struct graft_cluster *cluster, const struct graft_log **ret_log);
 
 /*
- * Sends a request, of which nothing is kept but copies. Returns the call, which lives until it is
+ * Sends a request, and copies what it needs of it. Returns the call, which lives until it is
  * answered or cancelled; or NULL with GRAFT_NO_MEMORY, or the error of reading the token, which is
- * read anew each time.
+ * read for each request.
  */
 struct graft_cluster_call *graft_cluster_send(struct graft_cluster *cluster,
 					      const struct graft_cluster_request *request, struct graft_error *err);

@@ -33,8 +33,8 @@ static int read_account(const char *account, const char *(*variable)(const char 
 
 	if (!host || host[0] == '\0' || !port || port[0] == '\0') {
 		(void)graft_fail(err, GRAFT_NOT_FOUND, 0,
-				 "no API server is known: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not "
-				 "set, as they are in a pod, and no kubeconfig is given");
+				 "cannot find the API server: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are "
+				 "not set, as they are in a pod, and no kubeconfig is given");
 		return graft_with_hint(err, "Outside of a pod, give --kubeconfig=FILE.");
 	}
 	ret_config->server = graft_arena_printf(arena, "https://%s%s%s:%s", bare ? "[" : "", host, bare ? "]" : "",

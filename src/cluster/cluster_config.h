@@ -35,7 +35,7 @@ struct graft_cluster_config {
  * Makes the configuration: of the file `kubeconfig`, or if that is empty of the pod's variables
  * KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT and the files of its service account in
  * `account`. `variable` returns the value of a variable, or NULL. Returns 0, or -1: GRAFT_NOT_FOUND
- * if this is no pod, the error of reading, or those of graft_kubeconfig_parse().
+ * outside of a pod, the error of reading, or those of graft_kubeconfig_parse().
  */
 int graft_cluster_config_read(const char *kubeconfig, const char *account, const char *(*variable)(const char *name),
 			      struct graft_arena *arena, struct graft_cluster_config *ret_config,

@@ -53,10 +53,10 @@ static void watch_works(struct graft_cluster_watch *watch)
 	watch->failure = (struct graft_error){ .status = GRAFT_OK };
 }
 
-/* What came is no list, or no event. */
+/* The answer is not a list, or not an event. */
 static void watch_got_nonsense(struct graft_cluster_watch *watch, struct graft_error *err)
 {
-	(void)graft_with_hint(err, "See that this is an API server, and that nothing on the way changes its answers.");
+	(void)graft_with_hint(err, "Check that this is an API server, and that no proxy changes its answers.");
 	(void)graft_wrap(err, "GET %s%s", graft_cluster_server(watch->cluster), watch->path);
 	watch_failed(watch, err);
 }
@@ -71,8 +71,8 @@ static bool stream_lived(struct graft_cluster_watch *watch)
 	return lived;
 }
 
-/* The server does not know from where to go on. The first time costs nothing; one that never does is not pressed. */
-static void list_anew(struct graft_cluster_watch *watch)
+/* The server has lost our position: lists again, at once the first time, after growing delays if that repeats. */
+static void list_again(struct graft_cluster_watch *watch)
 {
 	watch->version[0] = '\0';
 	attempt_later(watch, watch->delay_ms);
@@ -146,14 +146,14 @@ static int read_event(const struct graft_json_node *root, struct graft_cluster_e
 
 	*ret_event = (struct graft_cluster_event){ .object = object, .version = "" };
 	if (!find_event_type(graft_json_node_string(graft_json_node_member(root, "type")), &ret_event->change))
-		return graft_fail(err, GRAFT_FORMAT, 0, "event: the type is not known");
+		return graft_fail(err, GRAFT_FORMAT, 0, "event: unknown type");
 	if (graft_json_node_kind(object) != GRAFT_JSON_OBJECT)
-		return graft_fail(err, GRAFT_FORMAT, 0, "event: there is no object");
+		return graft_fail(err, GRAFT_FORMAT, 0, "event: no object");
 	if (ret_event->change == GRAFT_CLUSTER_ERROR) {
 		if (graft_json_node_i64(graft_json_node_member(object, "code"), &code) && code > 0 && code < 1000)
 			ret_event->status = (int)code;
 	} else if (!copy_object_version(object, ret_event->version)) {
-		return graft_fail(err, GRAFT_FORMAT, 0, "event: the object has no resourceVersion");
+		return graft_fail(err, GRAFT_FORMAT, 0, "event: no resourceVersion");
 	}
 	return 0;
 }
@@ -188,7 +188,7 @@ static void take_error(struct graft_cluster_watch *watch, const struct graft_clu
 
 	end_stream(watch);
 	if (event->status == 410) {
-		list_anew(watch);
+		list_again(watch);
 		return;
 	}
 	watch->version[0] = '\0';
@@ -268,7 +268,7 @@ static void stream_answered(void *arg, const struct graft_cluster_answer *answer
 	watch->call = NULL;
 	graft_buffer_done(&watch->line);
 	if (answer->status == 410) {
-		list_anew(watch);
+		list_again(watch);
 	} else if (answer->err && !(lived && answer->err->status == GRAFT_TIMEOUT)) {
 		watch_failed(watch, answer->err);
 	} else if (!lived) {

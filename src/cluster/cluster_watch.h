@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cluster_watch: the objects of a collection, and what becomes of them, for as long as the watch
- * lasts. It lists them, then follows the server's stream of events from there. A stream that ends is
- * begun anew where it ended, by the newest resourceVersion that events and bookmarks named; if the
- * server has forgotten that (410 Gone), or sends what is no event, the objects are listed anew. A
- * failure is logged once, and the next attempt waits 1 s, then 2 s, up to 30 s.
+ * cluster_watch: follows the objects of a collection until the watch is closed. It lists them, then
+ * reads the server's stream of events. A stream that ends is continued from the newest
+ * resourceVersion of its events and bookmarks. If the server no longer has that version (410 Gone)
+ * or sends something that is not an event, the objects are listed again. A failure is logged once,
+ * and the next attempt waits 1 s, then 2 s, up to 30 s.
  */
 #ifndef GRAFT_CLUSTER_CLUSTER_WATCH_H
 #define GRAFT_CLUSTER_CLUSTER_WATCH_H
@@ -28,7 +28,7 @@ struct graft_cluster_watch {
 	const char *query; /* "fieldSelector=metadata.name%3DNODE"; "": none */
 	/*
 	 * Called with all objects: `list` has the array "items". First, and whenever they had to be
-	 * listed anew: what is not in it has been deleted. Nodes live until the callback returns.
+	 * listed again: what is not in it has been deleted. Nodes live until the callback returns.
 	 */
 	void (*listed)(void *arg, const struct graft_json_node *list);
 	/* Called for each change after that. Both callbacks may end the watch. */

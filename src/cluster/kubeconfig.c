@@ -41,7 +41,7 @@ static int find_member(struct kubeconfig *kube, const struct graft_tree_value *m
 	struct graft_tree_value at;
 
 	if (map->kind != GRAFT_TREE_MAP)
-		return refuse_at(kube, map, GRAFT_FORMAT, "an object belongs here");
+		return refuse_at(kube, map, GRAFT_FORMAT, "must be an object");
 	for (const struct graft_tree_value *member = graft_tree_first(map, &at); member;
 	     member = graft_tree_next(member, &at)) {
 		if (kube->budget-- == 0)
@@ -65,7 +65,7 @@ static int find_text(struct kubeconfig *kube, const struct graft_tree_value *map
 	if (rc <= 0)
 		return rc;
 	if (value.kind != GRAFT_TREE_STRING || !value.text) {
-		(void)snprintf(what, sizeof(what), "%s: a string belongs here", name);
+		(void)snprintf(what, sizeof(what), "%s must be a string", name);
 		return refuse_at(kube, &value, GRAFT_FORMAT, what);
 	}
 	if (value.text[0] == '\0')
@@ -79,13 +79,14 @@ static int find_entry(struct kubeconfig *kube, const struct graft_tree_value *ro
 		      const char *name, struct graft_tree_value *ret_object)
 {
 	struct graft_tree_value entries, view;
+	char what[QUOTED_MAX];
 	const char *text;
 	int rc = find_member(kube, root, list, &entries);
 
 	if (rc < 0)
 		return -1;
 	if (rc > 0 && entries.kind != GRAFT_TREE_LIST)
-		return refuse_at(kube, &entries, GRAFT_FORMAT, "a list belongs here");
+		return refuse_at(kube, &entries, GRAFT_FORMAT, "must be a list");
 	for (const struct graft_tree_value *entry = rc > 0 ? graft_tree_first(&entries, &view) : NULL; entry;
 	     entry = graft_tree_next(entry, &view)) {
 		text = "";
@@ -93,8 +94,9 @@ static int find_entry(struct kubeconfig *kube, const struct graft_tree_value *ro
 			return -1;
 		if (strcmp(text, name) != 0)
 			continue;
+		(void)snprintf(what, sizeof(what), "the entry has no %s", kind);
 		rc = find_member(kube, entry, kind, ret_object);
-		return rc == 0 ? refuse_at(kube, entry, GRAFT_FORMAT, "the entry has no content") : rc < 0 ? -1 : 0;
+		return rc == 0 ? refuse_at(kube, entry, GRAFT_FORMAT, what) : rc < 0 ? -1 : 0;
 	}
 	return graft_fail(kube->err, GRAFT_INVALID, 0, "%s: there is no %s '%s'", kube->file, kind, name);
 }
@@ -158,7 +160,7 @@ static int find_file(struct kubeconfig *kube, const struct graft_tree_value *map
 	if (has_data > 0) {
 		ret_file->data = decode_base64(data, kube->arena, &ret_file->length);
 		if (!ret_file->data) {
-			(void)snprintf(what, sizeof(what), "%s: base64 belongs here", data_name);
+			(void)snprintf(what, sizeof(what), "%s must be base64", data_name);
 			return refuse_at(kube, map, GRAFT_FORMAT, what);
 		}
 	} else if (has_path > 0) {
@@ -178,24 +180,24 @@ static int read_cluster(struct kubeconfig *kube, const struct graft_tree_value *
 	int rc = find_text(kube, cluster, "server", &server);
 
 	if (rc == 0 || (rc > 0 && !graft_starts_with(server, "https://") && !graft_starts_with(server, "http://")))
-		rc = refuse_at(kube, cluster, GRAFT_INVALID, "server: a URL that begins with https:// belongs here");
+		rc = refuse_at(kube, cluster, GRAFT_INVALID, "server must be a URL that begins with https://");
 	if (rc < 0 || find_text(kube, cluster, "proxy-url", &config->proxy) < 0 ||
 	    find_file(kube, cluster, "certificate-authority", &config->ca) < 0)
 		return -1;
 	for (const char *at = server; *at != '\0'; at++) {
 		if (*at <= ' ' || *at > '~' || strchr("?#@", *at))
 			return refuse_at(kube, cluster, GRAFT_INVALID,
-					 "server: scheme, host, port and path belong here, and nothing else");
+					 "server may only have a scheme, host, port and path");
 	}
 	for (length = strlen(server); server[length - 1] == '/'; length--)
 		;
 	config->server = graft_arena_strndup(kube->arena, server, length);
 	if (find_text(kube, cluster, "tls-server-name", &ignored) != 0)
 		return refuse_at(kube, cluster, GRAFT_UNSUPPORTED,
-				 "tls-server-name is not supported: name the server as its certificate does");
+				 "tls-server-name is not supported; server must have a name that its certificate has");
 	rc = find_member(kube, cluster, "insecure-skip-tls-verify", &value);
 	if (rc > 0 && value.kind != GRAFT_TREE_BOOL)
-		return refuse_at(kube, &value, GRAFT_FORMAT, "true or false belongs here");
+		return refuse_at(kube, &value, GRAFT_FORMAT, "insecure-skip-tls-verify must be true or false");
 	config->insecure = rc > 0 && value.magnitude != 0;
 	return rc < 0 ? -1 : 0;
 }
@@ -206,8 +208,8 @@ static int refuse_logins(struct kubeconfig *kube, const struct graft_tree_value 
 	static const struct {
 		const char *key, *why;
 	} refused[] = {
-		{ "exec", "exec is not supported: no program is run for a login; use a client certificate, token or "
-			  "tokenFile" },
+		{ "exec",
+		  "exec is not supported: no login program is ever run; use a client certificate, token or tokenFile" },
 		{ "auth-provider", "auth-provider is not supported; use a client certificate, token or tokenFile" },
 		{ "username", "username and password are not supported; use a client certificate, token or tokenFile" },
 		{ "as", "impersonation (as) is not supported" },
@@ -234,7 +236,7 @@ static int read_user(struct kubeconfig *kube, const struct graft_tree_value *use
 	if (token) {
 		config->token = graft_cluster_clean_token(token, strlen(token), kube->arena);
 		if (!config->token && !graft_arena_failed(kube->arena))
-			return refuse_at(kube, user, GRAFT_INVALID, "token: this is no token");
+			return refuse_at(kube, user, GRAFT_INVALID, "token is not valid");
 	}
 	if (token_file)
 		config->token_file = relative_path(kube, token_file);
@@ -244,7 +246,7 @@ static int read_user(struct kubeconfig *kube, const struct graft_tree_value *use
 	return 0;
 }
 
-/* SECURITY: nothing that proves who we are goes over a line that others can read. */
+/* SECURITY: never send credentials unencrypted. */
 static int check_scheme(struct kubeconfig *kube, const struct graft_cluster_config *config)
 {
 	if (graft_starts_with(config->server, "https://") ||

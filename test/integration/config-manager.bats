@@ -100,7 +100,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   label '"shared"'
   stop server
   manager --oneshot --default-config=plain
-  within logs "trying again. See that the API server runs, and can be reached from here."
+  within logs "trying again. Check that the API server is running and can be reached from here."
   [ ! -e "$link" ]
   serve
   ctl POST /api/v1/nodes '{"metadata": {"name": "worker", "labels": {"nvidia.com/device-plugin.config": "shared"}}}' >/dev/null
@@ -143,7 +143,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   run -1 "$program" --kubeconfig="$work/none"
   [[ $output == "config-manager: unable to read kubeconfig $work/none: no such file or directory"* ]]
   run -1 env -u KUBERNETES_SERVICE_HOST KUBECONFIG= "$program"
-  [[ $output == "config-manager: no API server is known: KUBERNETES_SERVICE_HOST"*"Outside of a pod, give --kubeconfig=FILE." ]]
+  [[ $output == "config-manager: cannot find the API server: KUBERNETES_SERVICE_HOST"*"Outside of a pod, give --kubeconfig=FILE." ]]
   run -0 "$program" --version
   run -0 "$program" --help
   [[ $output == *'$PROCESS_TO_SIGNAL'* ]]
@@ -265,7 +265,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   within logs_times "the API server answers again" 1
   ctl POST /-/fault '{"match": "/api/v1/nodes?", "kind": "status", "code": 403, "message": "nodes is forbidden: User \"x\" cannot list resource \"nodes\"", "count": 2}' >/dev/null
   ctl POST /-/stream '{"kind": "gone"}' >/dev/null
-  within logs 'nodes is forbidden: User "x" cannot list resource "nodes" (status 403); trying again. Bind a role (RBAC) with the rights that are named'
+  within logs 'nodes is forbidden: User "x" cannot list resource "nodes" (status 403); trying again. Bind a role (RBAC) that grants this right'
   links_to "$source/plain"
   signals 1
   label '"shared"'
@@ -273,7 +273,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   within signals 2
   sleep 1.1
   stop server
-  within logs "See that the API server runs"
+  within logs "Check that the API server is running"
   sleep 1
   links_to "$source/shared"
   serve
@@ -335,7 +335,7 @@ offers() { page metrics | grep -qF "devices{resource=\"$1\",health=\"Healthy\"} 
   stop server
   plugin
   # Until the label is known nothing is offered: another configuration could give a pod less than it was promised.
-  within logs "trying again. See that the API server runs"
+  within logs "trying again. Check that the API server is running"
   [ "$(page healthz)" = "waiting for the node's label, which chooses the configuration" ]
   kill -HUP "$(cat "$work/manager.pid")"
   serve

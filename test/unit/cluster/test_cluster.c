@@ -152,17 +152,17 @@ static void test_certificates(void **state)
 	assert_int_equal(world_send("GET", NODES, NULL), 0);
 	assert_int_equal(world.err.status, GRAFT_IO);
 	assert_non_null(strstr(world.err.msg, "certificate"));
-	assert_non_null(strstr(graft_error_hint(&world.err), "does not fit to the CA"));
+	assert_non_null(strstr(graft_error_hint(&world.err), "Check the CA: the service account's ca.crt"));
 
 	write_kubeconfig("certificate-authority: none.crt", "tokenFile: token");
 	assert_int_equal(world_connect("written", NULL), 0);
 	assert_int_equal(world_send("GET", NODES, NULL), 0);
-	assert_non_null(strstr(graft_error_hint(&world.err), "does not fit to the CA"));
+	assert_non_null(strstr(graft_error_hint(&world.err), "Check the CA: the service account's ca.crt"));
 
 	write_kubeconfig("insecure-skip-tls-verify: true", "tokenFile: token");
 	assert_int_equal(world_connect("written", NULL), 0);
 	assert_non_null(
-	    strstr(world.warnings, ": the certificate of the API server is not checked, by /tmp/graft-cluster-"));
+	    strstr(world.warnings, ": the API server's certificate is not verified, as /tmp/graft-cluster-"));
 	assert_int_equal(world_send("GET", NODES, NULL), 200);
 }
 
@@ -362,7 +362,7 @@ static void test_server_is_away(void **state)
 	assert_int_equal(world_send("GET", NODES, NULL), 0);
 	assert_int_equal(world.err.status, GRAFT_IO);
 	assert_string_equal(graft_error_hint(&world.err),
-			    "See that the API server runs, and can be reached from here.");
+			    "Check that the API server is running and can be reached from here.");
 	assert_true(world_serve());
 	for (int i = 0; i < 100 && world_send("GET", NODES, NULL) != 200; i++)
 		(void)usleep(50000);
@@ -401,9 +401,8 @@ static void test_in_cluster(void **state)
 	sources.variable = no_variable;
 	assert_int_equal(graft_cluster_open(&sources, &world.cluster, &err), -1);
 	assert_int_equal(err.status, GRAFT_NOT_FOUND);
-	assert_string_equal(err.msg,
-			    "no API server is known: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set, "
-			    "as they are in a pod, and no kubeconfig is given");
+	assert_string_equal(err.msg, "cannot find the API server: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT "
+				     "are not set, as they are in a pod, and no kubeconfig is given");
 	world.cluster = NULL;
 }
 

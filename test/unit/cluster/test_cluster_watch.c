@@ -203,11 +203,11 @@ static void test_nonsense(void **state)
 		const char *what, *warning;
 	} rows[] = {
 		{ "{\"kind\": \"garbage\"}", ": event: line 1, column 1: " },
-		{ "{\"kind\": \"raw\", \"text\": \"{}\\n\"}", ": event: the type is not known; trying again." },
+		{ "{\"kind\": \"raw\", \"text\": \"{}\\n\"}", ": event: unknown type; trying again." },
 		{ "{\"kind\": \"raw\", \"text\": \"{\\\"type\\\": \\\"ADDED\\\"}\\n\"}",
-		  ": event: there is no object; trying again." },
+		  ": event: no object; trying again." },
 		{ "{\"kind\": \"raw\", \"text\": \"{\\\"type\\\": \\\"ADDED\\\", \\\"object\\\": {}}\\n\"}",
-		  ": event: the object has no resourceVersion; trying again." },
+		  ": event: no resourceVersion; trying again." },
 		{ "{\"kind\": \"error\", \"code\": 500, \"message\": \"etcd is\\nfull\"}",
 		  ": etcd is?full (event ERROR, code 500); trying again." },
 	};
@@ -241,7 +241,7 @@ static void test_list_fails(void **state)
 		{ "{\"match\": \"/api\", \"kind\": \"garbage\"}", ": list: line 1, column 1: " },
 		{ "{\"match\": \"/api\", \"kind\": \"status\", \"code\": 200, \"text\": \"{}\"}",
 		  ": the list has no resourceVersion; trying again." },
-		{ "{\"match\": \"/api\", \"kind\": \"cut\"}", "; trying again. See that the API server runs" },
+		{ "{\"match\": \"/api\", \"kind\": \"cut\"}", "; trying again. Check that the API server is running" },
 	};
 
 	(void)state;

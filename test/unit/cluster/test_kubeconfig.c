@@ -128,8 +128,7 @@ static void test_data(void **state)
 		if (!rows[i].bytes) {
 			assert_int_equal(parse_parts(user, ""), -1);
 			assert_string_equal(
-			    err.msg,
-			    "/etc/kube/config: line 7, column 3: certificate-authority-data: base64 belongs here");
+			    err.msg, "/etc/kube/config: line 7, column 3: certificate-authority-data must be base64");
 			continue;
 		}
 		assert_int_equal(parse_parts(user, ""), 0);
@@ -146,23 +145,22 @@ static void test_refused_parts(void **state)
 		enum graft_status status;
 		const char *message;
 	} rows[] = {
-		{ "", "", GRAFT_INVALID, AT(7, 3) "server: a URL that begins with https:// belongs here" },
-		{ "server: ''", "", GRAFT_INVALID, AT(7, 3) "server: a URL that begins with https:// belongs here" },
-		{ "server: 'ftp://s'", "", GRAFT_INVALID,
-		  AT(7, 3) "server: a URL that begins with https:// belongs here" },
-		{ "server: 5", "", GRAFT_FORMAT, AT(7, 13) "server: a string belongs here" },
+		{ "", "", GRAFT_INVALID, AT(7, 3) "server must be a URL that begins with https://" },
+		{ "server: ''", "", GRAFT_INVALID, AT(7, 3) "server must be a URL that begins with https://" },
+		{ "server: 'ftp://s'", "", GRAFT_INVALID, AT(7, 3) "server must be a URL that begins with https://" },
+		{ "server: 5", "", GRAFT_FORMAT, AT(7, 13) "server must be a string" },
 		{ "server: 'https://s/?x'", "", GRAFT_INVALID,
-		  AT(7, 3) "server: scheme, host, port and path belong here, and nothing else" },
+		  AT(7, 3) "server may only have a scheme, host, port and path" },
 		{ "server: 'https://a:b@s'", "", GRAFT_INVALID,
-		  AT(7, 3) "server: scheme, host, port and path belong here, and nothing else" },
+		  AT(7, 3) "server may only have a scheme, host, port and path" },
 		{ "server: \"https://s\\r\\nX: y\"", "", GRAFT_INVALID,
-		  AT(7, 3) "server: scheme, host, port and path belong here, and nothing else" },
+		  AT(7, 3) "server may only have a scheme, host, port and path" },
 		{ "server: 'https://s', tls-server-name: x", "", GRAFT_UNSUPPORTED,
-		  AT(7, 3) "tls-server-name is not supported: name the server as its certificate does" },
+		  AT(7, 3) "tls-server-name is not supported; server must have a name that its certificate has" },
 		{ "server: 'https://s', insecure-skip-tls-verify: maybe", "", GRAFT_FORMAT,
-		  AT(7, 34) "true or false belongs here" },
+		  AT(7, 34) "insecure-skip-tls-verify must be true or false" },
 		{ "server: 'https://s'", "exec: {command: aws}", GRAFT_UNSUPPORTED,
-		  AT(10, 10) "exec is not supported: no program is run for a login; use a client certificate, token or "
+		  AT(10, 10) "exec is not supported: no login program is ever run; use a client certificate, token or "
 			     "tokenFile" },
 		{ "server: 'https://s'", "auth-provider: {name: gcp}", GRAFT_UNSUPPORTED,
 		  AT(10, 10) "auth-provider is not supported; use a client certificate, token or tokenFile" },
@@ -170,8 +168,8 @@ static void test_refused_parts(void **state)
 		  AT(10, 10) "username and password are not supported; use a client certificate, token or tokenFile" },
 		{ "server: 'https://s'", "as: root", GRAFT_UNSUPPORTED,
 		  AT(10, 10) "impersonation (as) is not supported" },
-		{ "server: 'https://s'", "token: \"a\\nb\"", GRAFT_INVALID, AT(10, 3) "token: this is no token" },
-		{ "server: 'https://s'", "token: \"  \"", GRAFT_INVALID, AT(10, 3) "token: this is no token" },
+		{ "server: 'https://s'", "token: \"a\\nb\"", GRAFT_INVALID, AT(10, 3) "token is not valid" },
+		{ "server: 'https://s'", "token: \"  \"", GRAFT_INVALID, AT(10, 3) "token is not valid" },
 		{ "server: 'https://s'", "client-certificate: c", GRAFT_INVALID,
 		  AT(10, 3) "a client certificate needs its key, and a key its certificate" },
 		{ "server: 'https://s'", "client-key-data: aGVs", GRAFT_INVALID,
@@ -202,10 +200,10 @@ static void test_refused_files(void **state)
 		{ "current-context: ''", GRAFT_INVALID,
 		  "/etc/kube/config: current-context is not set: it names the cluster and the user" },
 		{ "current-context: a", GRAFT_INVALID, "/etc/kube/config: there is no context 'a'" },
-		{ "[]", GRAFT_FORMAT, AT(1, 1) "an object belongs here" },
-		{ "current-context: a\ncontexts: {}", GRAFT_FORMAT, AT(2, 1) "a list belongs here" },
-		{ "current-context: a\ncontexts: [1]", GRAFT_FORMAT, AT(2, 12) "an object belongs here" },
-		{ "current-context: a\ncontexts: [{name: a}]", GRAFT_FORMAT, AT(2, 12) "the entry has no content" },
+		{ "[]", GRAFT_FORMAT, AT(1, 1) "must be an object" },
+		{ "current-context: a\ncontexts: {}", GRAFT_FORMAT, AT(2, 1) "must be a list" },
+		{ "current-context: a\ncontexts: [1]", GRAFT_FORMAT, AT(2, 12) "must be an object" },
+		{ "current-context: a\ncontexts: [{name: a}]", GRAFT_FORMAT, AT(2, 12) "the entry has no context" },
 		{ "current-context: a\ncontexts: [{name: a, context: {}}]", GRAFT_INVALID,
 		  AT(2, 22) "the context names no cluster" },
 		{ "current-context: a\ncontexts: [{name: a, context: {cluster: c}}]", GRAFT_INVALID,
