@@ -173,7 +173,7 @@ static int remove_hook(const struct graft_engine_request *request, struct graft_
 	if (graft_engine_oci_hook(request->hook_path, arena, &ours.text, err) < 0)
 		return -1;
 	if (graft_engine_edit_changes(&ours))
-		return engine_note(changes, arena, ENGINE_WARNS, err, "%s has been changed since, so it stays",
+		return engine_note(changes, arena, ENGINE_WARNS, err, "%s has been changed since, so it is kept",
 				   hook->path);
 	return engine_edit(changes, arena, hook, "OCI hook:", hook->backup.bytes, hook->backup.length, err);
 }

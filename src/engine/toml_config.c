@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 
 const char *engine_key(struct graft_arena *arena, const char *const *names)
 {
@@ -211,7 +212,7 @@ static bool has_comments_of(const struct graft_engine_text *text, const char *li
 {
 	while (*lines) {
 		size_t n = strcspn(lines, "\n"), with_newline = n + (lines[n] == '\n');
-		bool ours = strncmp(lines, ENGINE_DROP_IN_HEADER, strlen(ENGINE_DROP_IN_HEADER)) == 0;
+		bool ours = graft_starts_with(lines, ENGINE_DROP_IN_MARK);
 
 		if (memchr(lines, '#', n) && !ours && !memmem(text->bytes, text->length, lines, n))
 			return false;

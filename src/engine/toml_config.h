@@ -11,8 +11,9 @@
 
 #define ENGINE_MAX_NAMES 8
 
-/* The first line of a drop-in that we make. */
-#define ENGINE_DROP_IN_HEADER "# Made by nvidia-ctk runtime configure; its option --undo takes it away.\n"
+/* The first line of a drop-in that we make. Its beginning marks it: earlier releases ended it differently. */
+#define ENGINE_DROP_IN_MARK   "# Made by nvidia-ctk runtime configure; "
+#define ENGINE_DROP_IN_HEADER ENGINE_DROP_IN_MARK "--undo removes it.\n"
 
 /* Returns the names as a dotted key; NULL: no memory. */
 const char *engine_key(struct graft_arena *arena, const char *const *names);

@@ -29,11 +29,10 @@ static const struct engine_case rows[] = {
 	{ "an empty file", .config = "", .expected_config = IMPORTS "version = 2\n",
 	  .expected_drop_in = "version = 2\n" FRESH(V2) },
 	{ "comments alone", .config = "# mine\n", .expected_config = "# mine\nversion = 2\n" IMPORTS,
-	  .expected_drop_in =
-	      "# Made by nvidia-ctk runtime configure; its option --undo takes it away.\nversion = 2\n\n"
-	      "[" V2 ".containerd.runtimes.nvidia]\nruntime_root = \"\"\nruntime_engine = "
-	      "\"\"\nprivileged_without_host_devices = false\n" TYPE "\n[" V2
-	      ".containerd.runtimes.nvidia.options]\n" BINARY,
+	  .expected_drop_in = "# Made by nvidia-ctk runtime configure; --undo removes it.\nversion = 2\n\n[" V2
+			      ".containerd.runtimes.nvidia]\nruntime_root = \"\"\nruntime_engine = "
+			      "\"\"\nprivileged_without_host_devices = false\n" TYPE "\n[" V2
+			      ".containerd.runtimes.nvidia.options]\n" BINARY,
 	  .exactly = true },
 	{ "the default runtime, CDI", .set_as_default = true, .enable_cdi = true,
 	  .expected_config = IMPORTS "version = 2\n",
@@ -44,11 +43,10 @@ static const struct engine_case rows[] = {
 			      ".containerd.runtimes.\"g.p u\".options]\nBinaryName = \"/opt/r\"\n" },
 	{ "imports of others", .config = "version = 2\nimports = [\"/foo/bar/*.toml\"] # why\n",
 	  .expected_config = "version = 2\nimports = [\"/foo/bar/*.toml\", \"/etc/containerd/conf.d/*.toml\"] # why\n",
-	  .expected_drop_in =
-	      "# Made by nvidia-ctk runtime configure; its option --undo takes it away.\nversion = 2\n\n"
-	      "[" V2 ".containerd.runtimes.nvidia]\nruntime_root = \"\"\nruntime_engine = "
-	      "\"\"\nprivileged_without_host_devices = false\n" TYPE "\n[" V2
-	      ".containerd.runtimes.nvidia.options]\n" BINARY,
+	  .expected_drop_in = "# Made by nvidia-ctk runtime configure; --undo removes it.\nversion = 2\n\n[" V2
+			      ".containerd.runtimes.nvidia]\nruntime_root = \"\"\nruntime_engine = "
+			      "\"\"\nprivileged_without_host_devices = false\n" TYPE "\n[" V2
+			      ".containerd.runtimes.nvidia.options]\n" BINARY,
 	  .exactly = true },
 	{ "imported already", .config = "version = 2\nimports = [\"conf.d/9*.toml\"]\n",
 	  .expected_config = "version = 2\nimports = [\"conf.d/9*.toml\"]\n",

@@ -15,8 +15,7 @@
 #define HOOKS "/usr/share/containers/oci/hooks.d"
 
 static const struct engine_case rows[] = {
-	{ "nothing there",
-	  .expected_drop_in = "# Made by nvidia-ctk runtime configure; its option --undo takes it away.\n\n" OURS,
+	{ "nothing there", .expected_drop_in = "# Made by nvidia-ctk runtime configure; --undo removes it.\n\n" OURS,
 	  .exactly = true },
 	{ "the default runtime", .set_as_default = true, .expected_drop_in = "[engine]\nruntime = 'nvidia'\n" OURS },
 	{ "another name", .name = "g.p", .path = "/x", .expected_drop_in = "[engine.runtimes]\n\"g.p\" = ['/x']\n" },
@@ -132,7 +131,30 @@ static void test_hook_files(void **state)
 		request.hook.text = text_of("{}");
 		assert_fine(graft_engine_podman_unhook(&request, arena, &again, &err), &err);
 		assert_null(edit_of(&again, &request.hook));
-		assert_true(has_note(&again, "has been changed since, so it stays"));
+		assert_true(has_note(&again, "has been changed since, so it is kept"));
+		(void)graft_arena_free(arena);
+	}
+}
+
+/* The first line of our drop-in is not a comment of the administrator's, in the form of earlier releases either. */
+static void test_first_line(void **state)
+{
+	static const char *const drop_ins[] = {
+		"# Made by nvidia-ctk runtime configure; --undo removes it.\nx = 1\n" OURS,
+		"# Made by nvidia-ctk runtime configure; its option --undo takes it away.\nx = 1\n" OURS,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(drop_ins); i++) {
+		const struct engine_case row = { "", .drop_in = drop_ins[i] };
+		struct graft_engine_request request = request_of(&graft_engine_podman, &row);
+		struct graft_arena *arena = graft_arena_new((size_t)4 << 20);
+		struct graft_engine_changes changes;
+		struct graft_error err = { 0 };
+
+		request.drop_in.backup = text_of("x   = 1\n");
+		assert_fine(graft_engine_podman.undo(&request, arena, &changes, &err), &err);
+		assert_edit(&changes, &request.drop_in, "x   = 1\n", true);
 		(void)graft_arena_free(arena);
 	}
 }
@@ -199,6 +221,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),       cmocka_unit_test(test_refusals), cmocka_unit_test(test_hook),
 		cmocka_unit_test(test_hook_files), cmocka_unit_test(test_find),     cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_first_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
