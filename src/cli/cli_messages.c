@@ -28,7 +28,7 @@ void cli_warn_of_ldcache(const struct cli *cli, const struct graft_inventory *in
 		if (!inventory->ldcache || strcmp(omission->what, inventory->ldcache) != 0)
 			continue;
 		(void)fprintf(stderr,
-			      CLI_PROGRAM ": warning: %s%s%s%c%s; libraries are looked for in the usual directories\n",
+			      CLI_PROGRAM ": warning: %s%s%s%c%s; searching the usual directories for libraries\n",
 			      read ? "" : "open failed: ", read ? "" : omission->what, read ? "" : ": ",
 			      tolower((unsigned char)omission->why[0]), omission->why + (omission->why[0] != '\0'));
 		return;

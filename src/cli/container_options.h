@@ -46,10 +46,10 @@ extern const char *const cli_compat_modes[], *const cli_all_word[];
 	  .help = "Device UUID(s), index(es), bus id(s) or MIG device(s), separated by commas, or 'all'",              \
 	  .parse = cli_option_device },                                                                                \
 	{ .name = "mig-config", .argument = GRAFT_OPTION_REQUIRED, .value_name = "ID",                                 \
-	  .help = "MIG devices to allow the configuration of ('all')", .parse = cli_option_mig,                        \
+	  .help = "MIG devices that the container may configure ('all')", .parse = cli_option_mig,                     \
 	  .offset = offsetof(struct graft_request, mig_config), .values = cli_all_word },                              \
 	{ .name = "mig-monitor", .argument = GRAFT_OPTION_REQUIRED, .value_name = "ID",                                \
-	  .help = "MIG devices to allow the monitoring of ('all')", .parse = cli_option_mig,                           \
+	  .help = "MIG devices that the container may monitor ('all')", .parse = cli_option_mig,                       \
 	  .offset = offsetof(struct graft_request, mig_monitor), .values = cli_all_word },                             \
 	{ .name = "imex-channel", .argument = GRAFT_OPTION_REQUIRED, .value_name = "CHANNEL",                          \
 	  .help = "IMEX channel(s), separated by commas", .parse = cli_option_imex }

@@ -69,7 +69,7 @@ static int find_group(const char *name, gid_t *ret_gid)
 	return 0;
 }
 
-/* (uid_t)-1 means "no change" to the kernel and is no valid user ID. */
+/* (uid_t)-1 means "no change" to the kernel and is not a valid user ID. */
 static int resolve_user(const char *text, bool want_group, uid_t *ret_uid, gid_t *ret_gid)
 {
 	auto_free char *buffer = NULL;

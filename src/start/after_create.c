@@ -171,7 +171,7 @@ int graft_after_create(const struct graft_oci_arguments *arguments, const char *
 	if (back)
 		delete_again(arguments, low_level, argv, log, arena);
 	else
-		graft_warn(log, "container '%s' is not deleted: its mounts could not be left again",
+		graft_warn(log, "container '%s' is not deleted: cannot leave its mount namespace",
 			   arguments->container);
 	return -1;
 }

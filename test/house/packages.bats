@@ -434,7 +434,7 @@ repository() {
   cp "$(command -v sleep)" "$root/run/dockerd"
   run in_root bash -c '/run/dockerd 60 & until grep -qx dockerd /proc/$!/comm; do sleep 0.02; done; . /commands'
   [ "$status" -ne 0 ]
-  [[ $output == *"docker starts containers with the runtime 'nvidia' by default, and could start none without it. Run 'nvidia-ctk runtime configure --runtime=docker --undo' and restart docker first; it is running."* ]] ||
+  [[ $output == *"docker starts containers with the runtime 'nvidia' by default, and could not start any without it. Run 'nvidia-ctk runtime configure --runtime=docker --undo' and restart docker first; it is running."* ]] ||
     { echo "$output" && return 1; }
   cmp "$root/etc/docker/daemon.json" "$BATS_TEST_TMPDIR/configured"
   [ -x "$root/usr/bin/nvidia-container-runtime" ]
@@ -481,7 +481,7 @@ rpms_of_root() { rpm --root "$root" -qa --queryformat '%{NAME} %{VERSION}-%{RELE
   # shellcheck disable=SC2016
   run in_rpm_root bash -c 'chroot "$1" /run/dockerd 60 & until grep -qx dockerd /proc/$!/comm; do sleep 0.02; done; . "$2"' bash "$root" "$BATS_TEST_TMPDIR/commands"
   [ "$status" -ne 0 ]
-  [[ $output == *"docker starts containers with the runtime 'nvidia' by default, and could start none without it. Run 'nvidia-ctk runtime configure --runtime=docker --undo' and restart docker first; it is running."* ]] ||
+  [[ $output == *"docker starts containers with the runtime 'nvidia' by default, and could not start any without it. Run 'nvidia-ctk runtime configure --runtime=docker --undo' and restart docker first; it is running."* ]] ||
     { echo "$output" && return 1; }
   cmp "$root/etc/docker/daemon.json" "$BATS_TEST_TMPDIR/configured"
   [ -x "$root/usr/bin/nvidia-container-runtime" ] && [ -e "$root/run/cdi/nvidia.yaml" ]

@@ -779,7 +779,7 @@ The container gets:
 }
 
 @test "--ldcache: one that cannot be used is a warning, with what to make of it; the default one is none" {
-  local then="; libraries are looked for in the usual directories" command
+  local then="; searching the usual directories for libraries" command
   echo text >"$hosts/t4/etc/text"
   for command in "list --libraries" info "plan --compute /" ; do
     # shellcheck disable=SC2086

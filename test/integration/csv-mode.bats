@@ -187,7 +187,7 @@ lives() {
   refuse "*requirements not met: unsatisfied condition: cuda>=12.4 (cuda=11.4)*"
   # Without the program that asks, the reason is told, and no empty version.
   mv "$BATS_FILE_TMPDIR/programs/graft-nvml" "$work"
-  refuse "*requirements not met: the driver does not state its CUDA version: nvml error: the program that asks cannot be started: */graft-nvml: no such file or directory*"
+  refuse "*requirements not met: the driver does not state its CUDA version: nvml error: cannot start the program that asks NVML: */graft-nvml: no such file or directory*"
   mv "$work/graft-nvml" "$BATS_FILE_TMPDIR/programs"
   make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)" "$(env 'NVIDIA_REQUIRE_CUDA=cuda>=12.4')" "$(env NVIDIA_DISABLE_REQUIRE=1)"
   start_container

@@ -176,7 +176,7 @@ refuse() {
   refuse 'enabling all hooks is not supported' --enable-hook=all
   refuse 'invalid --provenance value: odd' --provenance=odd --cdi-version=odd
   refuse 'invalid --cdi-version value: 0.8.0' --cdi-version=0.8.0
-  refuse "is no absolute path" --library-search-path=lib
+  refuse "is not an absolute path" --library-search-path=lib
   generate --odd
   [ "$status" -eq 1 ]
   [[ $said == *"flag provided but not defined: -odd"* ]]
@@ -222,7 +222,7 @@ refuse() {
   jq -e .kind "$specs/y.json"
   generate --output="$specs/z.json" --format=yaml
   jq -e .kind "$specs/z.json"
-  [[ $said == *"--format=yaml does not go with the name $specs/z.json, which decides"* ]]
+  [[ $said == *"--format=yaml contradicts the name $specs/z.json, by which engines read the file"* ]]
 }
 
 @test "stdout has the spec alone; the layout is that of other toolkits" {
@@ -431,7 +431,7 @@ devices:
   NVIDIA_CTK_CONFIG=$work/other.toml spec_of --format=json
   check '[.. | strings | select(contains("--config="))] | length == 1'
   refuse 'libnvidia-ml.so.1' --config="$work/nowhere.toml"
-  [[ $said == *"there is no $work/nowhere.toml: the driver root is that of a host without a configuration"* ]]
+  [[ $said == *"$work/nowhere.toml does not exist: using the default driver root"* ]]
   mv "$work/other.toml" "$work/config.toml"
   refuse 'is not below the driver root /run/nvidia/driver' --library-search-path=/opt/lib
   spec_of --format=json --library-search-path=/run/nvidia/driver/usr/lib/x86_64-linux-gnu

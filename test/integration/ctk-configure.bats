@@ -264,10 +264,10 @@ runtimes = { nvidia = ['$binary'] }"
   succeeds
   cmp printed new/hook.json
   configure --config-mode hook --oci-hook-path "$work/new/hook.json"
-  says info "$work/new/hook.json is there already: nothing was changed."
+  says info "$work/new/hook.json already exists: nothing was changed."
   echo >>new/hook.json
   configure --config-mode hook --oci-hook-path "$work/new/hook.json" --undo
-  says warning "$work/new/hook.json has been changed since, so it stays"
+  says warning "$work/new/hook.json has been changed since, so it is kept"
   cp printed new/hook.json
   configure --config-mode hook --oci-hook-path "$work/new/hook.json" --undo
   succeeds
@@ -455,7 +455,7 @@ SH
     "$ctk" runtime configure; status=$?
     /bin/ls -AR /etc >"$work/there"
     exit $status'
-  fails 'unable to update config: dockerd refuses the new configuration, nothing was changed: unable to configure the Docker daemon with file: no such thing'
+  fails 'unable to update config: dockerd rejects the new configuration; nothing was changed: unable to configure the Docker daemon with file: no such thing'
   [ "$(cat there)" = /etc: ]
   engine dockerd <<<'exit 0'
   docker
@@ -468,7 +468,7 @@ SH
   mkdir etc/conf.d
   echo '# ten' >etc/conf.d/10-ten.toml
   crio --executable-path=crio
-  fails 'unable to update config: crio refuses the new configuration, nothing was changed: bad crio'
+  fails 'unable to update config: crio rejects the new configuration; nothing was changed: bad crio'
   [ ! -e "$drop_in" ]
   [ -z "$(find /tmp -maxdepth 1 -name 'nvidia-ctk-*' -newer bin/crio)" ]
 }
@@ -484,7 +484,7 @@ SH
     succeeds
     says warning "The $engine in PATH does not accept the new configuration: "
     [[ $stderr == *": $engine"*": no"* || $stderr == *": dockerd: no"* ]]
-    says warning "It may be another one than reads $work/etc/$file$hint\""
+    says warning "It may not be the one that reads $work/etc/$file$hint\""
     silent_about 'nothing was changed'
     says info "Wrote updated config to $work/etc/"
     "$engine" --undo
@@ -492,13 +492,13 @@ SH
     [ -z "$(find etc -type f)" ]
   done <<'TABLE'
 docker daemon.json
-containerd config.toml ; name that one with --executable-path
-crio config.toml ; name that one with --executable-path
+containerd config.toml ; name the right one with --executable-path
+crio config.toml ; name the right one with --executable-path
 podman config.toml
 TABLE
   # Named, it is believed, wherever the files are.
   containerd --executable-path="$work/bin/containerd"
-  fails "unable to update config: $work/bin/containerd refuses the new configuration, nothing was changed: containerd: no"
+  fails "unable to update config: $work/bin/containerd rejects the new configuration; nothing was changed: containerd: no"
   [ -z "$(find etc -type f)" ]
 }
 
@@ -509,7 +509,7 @@ exit 125
 SH
   run --separate-stderr env PATH="$path" "$ctk" --debug runtime configure --config="$work/etc/daemon.json"
   succeeds
-  says debug 'The result is not read back: this dockerd has no --validate'
+  says debug 'The new configuration was not checked: this dockerd has no --validate'
 }
 
 @test "containerd itself reads the result: what it refuses, what it does not find" {
@@ -518,7 +518,7 @@ SH
   path=/usr/sbin:/usr/bin:/sbin:/bin
   printf 'version = 2\n[grpc]\naddress = 5\n' >"$config"
   containerd --executable-path=containerd
-  fails 'unable to update config: containerd refuses the new configuration, nothing was changed: containerd: '
+  fails 'unable to update config: containerd rejects the new configuration; nothing was changed: containerd: '
   [ "$(ls -A etc)" = config.toml ]
   printf 'version = 2\n' >"$config"
   # To containerd 1, the section of a later file is all that there is of it.
@@ -526,7 +526,7 @@ SH
     mkdir etc/conf.d
     printf 'version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd]\nsnapshotter = "native"\n' >etc/conf.d/99-zz.toml
     containerd --executable-path=containerd
-    fails 'unable to update config: containerd refuses the new configuration, nothing was changed: it reads the files, but finds no such runtime in them'
+    fails 'unable to update config: containerd rejects the new configuration; nothing was changed: it reads the files, but finds no such runtime in them'
     rm etc/conf.d/99-zz.toml
   fi
   containerd --executable-path=containerd --cdi.enabled --set-as-default

@@ -126,7 +126,7 @@ identity() { stat -c '%i %Y' "$@"; }
   faults=(--fault missing=libnvidia-encode.so.1)
   refresh -0 old
   [ "$output" = "$work/run/nvidia.yaml" ]
-  says 'is stale: what containers get by it is something else now'
+  says 'is stale: what containers get from it has changed'
   run -1 grep -q libnvidia-encode run/nvidia.yaml
   faults=()
   refresh -0 old
@@ -161,7 +161,7 @@ identity() { stat -c '%i %Y' "$@"; }
   refresh -0 old --exit-code
   variables[1]=NVIDIA_CTK_CDI_GENERATE_DEVICE_NAME_STRATEGIES=uuid,index
   refresh -2 old --exit-code
-  says 'is stale: it was made with other options'
+  says 'is stale: it was made with different options'
   grep -q 'GPU-' <(ctk old cdi list 2>/dev/null)
   # The same file by another name is one spec.
   ln -s run other
@@ -181,14 +181,14 @@ identity() { stat -c '%i %Y' "$@"; }
   faults=(--fault missing=/proc/driver/nvidia --fault nvml-init-fail=9)
   refresh -1 old
   [ -z "$output" ]
-  says "level=error msg=\"CDI spec $work/etc/a.yaml stays as it is"
+  says "level=error msg=\"CDI spec $work/etc/a.yaml is left unchanged"
   cmp etc/a.yaml before
   faults=()
   ctk old cdi generate --output "$work/etc/b.yaml" --class b --device-id 1:0
   topology whole '/mig:/d'
   refresh -1 whole
   [ "$output" = "$work/etc/a.yaml" ]
-  says "CDI spec $work/etc/b.yaml stays as it is"
+  says "CDI spec $work/etc/b.yaml is left unchanged"
 }
 
 @test "specs of others, and those that do not say how they were made" {
@@ -199,7 +199,7 @@ identity() { stat -c '%i %Y' "$@"; }
   refresh -0 new --exit-code
   [ -z "$output" ]
   says 'skipping CDI spec: '
-  says 'No CDI spec says how it was made; there is nothing to refresh'
+  says 'No CDI spec records how it was made; there is nothing to refresh'
   identity etc/* run/* | diff - before
 }
 
@@ -256,7 +256,7 @@ old_spec() {
   says "CDI spec $work/etc/old.json has hooks without an environment ($work/bin/nvidia-ctk)"
   says "CDI spec $work/etc/foreign.json has hooks without an environment ($work/bin/nvidia-ctk)"
   says "It is left alone, as nvidia-ctk did not write it"
-  says "It is left alone, as it has comments of a person"
+  says "It is left alone, as it has comments, which would be lost"
   says "CDI spec $work/etc/changed.json has"
   for name in old foreign changed; do cmp "etc/$name.json" "kept/$name.json"; done
   refresh -0 old

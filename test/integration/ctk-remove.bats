@@ -143,7 +143,7 @@ engines() {
   done
   keep
   processes="/ dockerd" ctk runtime remove
-  refuses "docker starts containers with the runtime 'nvidia' by default, and could start none without it. Run 'nvidia-ctk runtime configure --runtime=docker --undo' and restart docker first; it is running."
+  refuses "docker starts containers with the runtime 'nvidia' by default, and could not start any without it. Run 'nvidia-ctk runtime configure --runtime=docker --undo' and restart docker first; it is running."
   ctk runtime remove
   succeeds
   run ! grep -q nvidia "$host/etc/docker/daemon.json"
@@ -210,7 +210,7 @@ engines() {
   sed -i 's/"prestart"/"prestart", "poststop"/' "$host"/usr/share/containers/oci/hooks.d/*.json
   keep
   ctk runtime remove
-  refuses "/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json still names /usr/bin/nvidia-container-runtime-hook. It was changed by hand: take that out of the file, then try again."
+  refuses "/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json still names /usr/bin/nvidia-container-runtime-hook. It was changed by hand: remove that from the file, then try again."
   rm "$host"/usr/share/containers/oci/hooks.d/*
   echo '{' >"$host/etc/docker/daemon.json"
   keep
@@ -218,6 +218,6 @@ engines() {
   keep
   ctk runtime remove
   succeeds
-  [[ $stderr == *"level=warning msg=\"/etc/docker/daemon.json stays as it is, for it cannot be understood: "* ]]
+  [[ $stderr == *"level=warning msg=\"/etc/docker/daemon.json is left unchanged, because it cannot be parsed: "* ]]
   unchanged
 }

@@ -73,7 +73,7 @@ has_no_runtime() { ! has_runtime "$1"; }
   within 5 has_runtime nvidia
   default_runtime nvidia
   run -1 on_host nvidia-ctk runtime remove
-  [[ $output == *"msg=\"docker starts containers with the runtime 'nvidia' by default, and could start none without it. Run "* ]]
+  [[ $output == *"msg=\"docker starts containers with the runtime 'nvidia' by default, and could not start any without it. Run "* ]]
   default_runtime runc
   container=$(docker_start --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=0)
   run -1 on_host nvidia-ctk runtime remove
@@ -189,7 +189,7 @@ podman_run() {
   printf '[containers]\npids_limit = "many"\n' >"$machine/containers/containers.conf.d/99-nvidia.conf"
   run on_host nvidia-ctk runtime configure --runtime=podman
   [ "$status" -eq 1 ]
-  [[ $output == *"podman refuses the new configuration, nothing was changed: "* ]]
+  [[ $output == *"podman rejects the new configuration; nothing was changed: "* ]]
   [ "$(wc -l <"$machine/containers/containers.conf.d/99-nvidia.conf")" -eq 2 ]
   rm "$machine/containers/containers.conf.d/99-nvidia.conf"
 }

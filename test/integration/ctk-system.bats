@@ -59,9 +59,9 @@ count() { find "$1" -mindepth 1 -maxdepth 1 | wc -l; }
   : >"$work/root/dev/nvidiactl"
   system create-device-nodes --dev-root "$work/root/" --control-devices
   succeeds
-  tells "level=warning msg=\"Skipping: $work/root/dev/nvidiactl already exists, and is no device\""
+  tells "level=warning msg=\"Skipping: $work/root/dev/nvidiactl already exists, but is not a device\""
   tells "level=info msg=\"Skipping: $work/root/dev/nvidia-modeset already exists\""
-  tells "level=warning msg=\"$work/root/dev/nvidia-uvm is another device than $uvm:0 and is replaced\""
+  tells "level=warning msg=\"$work/root/dev/nvidia-uvm is not device $uvm:0; replacing it\""
   [ "$(node root/dev/nvidia-uvm)" = "$uvm:0 666" ]
 }
 

@@ -304,7 +304,7 @@ ROWS
   call_hook
   expect_refusal "could not open OCI spec" "Check the bundle"
   run --separate-stderr on_host nvidia-container-runtime-hook prestart </dev/null
-  expect_refusal "could not decode container state" "The hook is to be called by an OCI runtime"
+  expect_refusal "could not decode container state" "An OCI runtime must run the hook"
 }
 
 @test "a state without a process is refused before anything is touched" {

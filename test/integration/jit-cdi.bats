@@ -594,7 +594,7 @@ rootless_bundle() {
   on_host runc --root "$work/runc" delete --force "$container"
   [ $static = 0 ] && return
   jit_bundle 0 '.process.env += ["NVIDIA_REQUIRE_ARCH=arch>=9.0"]'
-  fails_to_create 'the program that asks cannot be started: '
+  fails_to_create 'cannot start the program that asks NVML: '
 }
 
 # bats test_tags=old-kernel

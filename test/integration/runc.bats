@@ -184,6 +184,6 @@ oci_hook_line() {
   make_hook --global=--ldcache=/nothing --device=0 --compute --utility
   run_container v2
   expect_one_gpu
-  grep -qFx "nvidia-container-cli: warning: open failed: /nothing: no such file or directory; libraries are looked for in the usual directories" "$hook_log" ||
+  grep -qFx "nvidia-container-cli: warning: open failed: /nothing: no such file or directory; searching the usual directories for libraries" "$hook_log" ||
     die "$(cat "$hook_log")"
 }

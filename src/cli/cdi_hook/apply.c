@@ -39,7 +39,7 @@ static int refuse_others(const struct graft_plan *plan, struct graft_error *err)
 
 		if (kind == GRAFT_EDIT_CGROUP || kind == GRAFT_EDIT_ENV)
 			return graft_fail(err, GRAFT_UNSUPPORTED, 0,
-					  "a hook cannot make an edit of kind '%s'; it belongs into config.json",
+					  "a hook cannot make edits of kind '%s'; they must be in config.json",
 					  graft_edit_names[kind]);
 	}
 	return 0;

@@ -250,8 +250,8 @@ static int find_hook_word(int argc, char **argv)
 }
 
 /*
- * An option of a newer release in front of a hook's name must not take the hook's work away: each
- * of them is a warning. What is no option there is the value of one.
+ * An unknown option before a hook's name, from a newer release, must not keep the hook from running:
+ * each causes a warning. An argument there that is not an option is the value of one.
  */
 static int run_without_unknown_options(struct cdi_hook *hook, int argc, char **argv)
 {

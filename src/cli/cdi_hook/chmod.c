@@ -74,12 +74,10 @@ static int change_all(struct cdi_hook *hook, struct graft_error *err)
 		int rc = chmod_container_path(&target, hook->paths.items[i], mode);
 
 		if (rc == -EXDEV)
-			graft_warn(&hook->log,
-				   "leaving the mode of %s as it is: it lies on another mount than the root",
+			graft_warn(&hook->log, "not changing the mode of %s: it is not on the mount of the root",
 				   hook->paths.items[i]);
 		else if (rc == -EPERM || rc == -EACCES)
-			graft_debug(&hook->log, "leaving the mode of %s as it is: %s", hook->paths.items[i],
-				    strerror(-rc));
+			graft_debug(&hook->log, "not changing the mode of %s: %s", hook->paths.items[i], strerror(-rc));
 		else if (rc < 0)
 			return graft_fail_errno(err, -rc, "failed to change the mode of %s", hook->paths.items[i]);
 	}

@@ -202,7 +202,7 @@ static int name_output(const struct ctk *ctk, const struct ctk_cdi_flags *given,
 			continue;
 		if (given->format && decision->format != endings[i].format)
 			graft_warn(&ctk->log,
-				   "--format=%s does not go with the name %s, which decides: it is read as %s",
+				   "--format=%s contradicts the name %s, by which engines read the file: writing %s",
 				   given->format, name, endings[i].proper + 1);
 		decision->format = endings[i].format;
 		decision->output = graft_arena_printf(
@@ -235,8 +235,7 @@ static int read_driver_root(struct ctk *ctk, const struct ctk_cdi_flags *given, 
 		return -1;
 	graft_config_file_warn(&config, &ctk->log);
 	if (ctk->config && ctk->config[0] != '\0' && !config.file)
-		graft_warn(&ctk->log, "there is no %s: the driver root is that of a host without a configuration",
-			   ctk->config);
+		graft_warn(&ctk->log, "%s does not exist: using the default driver root", ctk->config);
 	*ret_root = config.cli.root;
 	return 0;
 }
@@ -257,7 +256,7 @@ static int rebase(struct ctk *ctk, const char *option, const char *root, const s
 		if (!path && graft_arena_failed(ctk->arena))
 			return graft_fail_memory(err);
 		if (!path)
-			return graft_fail(err, GRAFT_INVALID, 0, "--%s: '%s' is no absolute path", option,
+			return graft_fail(err, GRAFT_INVALID, 0, "--%s: '%s' is not an absolute path", option,
 					  paths->items[i]);
 		if (strncmp(path, root, length) != 0 || (length > 0 && path[length] != '/' && path[length] != '\0'))
 			return graft_fail(err, GRAFT_INVALID, 0, "--%s: %s is not below the driver root %s", option,

@@ -161,8 +161,8 @@ static void report_cdi_specs(const struct ctk *ctk, const struct graft_cdi_wish 
 				      "driver installed completely?");
 	if (wish->mode == GRAFT_CDI_MODE_NVML && wish->provenance == GRAFT_CDI_PROVENANCE_AUTO && specs->n > 0 &&
 	    !specs->items[0].has_provenance)
-		graft_info(&ctk->log, "The spec does not say which driver it was made for: it has no hook to say it "
-				      "with; --provenance=annotations says it, to readers of version 0.6.0");
+		graft_info(&ctk->log, "The spec does not record which driver it was made for, because it has no hook; "
+				      "--provenance=annotations records it, for engines that read CDI 0.6.0");
 }
 
 /* ---- versions ---- */
@@ -186,7 +186,7 @@ static struct reader find_reader(const struct ctk *ctk, const struct ctk_cdi_dec
 	if (reader.reads)
 		return reader;
 	if (graft_health_collect_readers(&look, &health, &err) < 0) {
-		graft_debug(&ctk->log, "engines of this host were not read: %s", err.msg);
+		graft_debug(&ctk->log, "cannot examine the engines of this host: %s", err.msg);
 		return reader;
 	}
 	oldest = graft_doctor_oldest_reader(health, &engine);

@@ -17,8 +17,8 @@
 #define SPEC_MODE      0644
 #define SPEC_MAX       ((size_t)16 * 1024 * 1024)
 #define STATUS_CHANGED 2
-#define OTHER_OPTIONS  "it was made with other options"
-#define OTHER_CONTENT  "what containers get by it is something else now"
+#define OTHER_OPTIONS  "it was made with different options"
+#define OTHER_CONTENT  "what containers get from it has changed"
 #define NOT_MADE       "this host no longer has such GPUs"
 #define COHERENT       "enable-coherent-annotations" /* the feature flag that makes several files */
 
@@ -150,7 +150,7 @@ static int add_refresh_spec(struct refresh *refresh, const struct graft_cdi_spec
 		return 0;
 	}
 	if (found == 0 || !made.flags) {
-		graft_debug(&refresh->ctk->log, "CDI spec %s does not say how it was made, and is left alone",
+		graft_debug(&refresh->ctk->log, "CDI spec %s does not record how it was made, and is left alone",
 			    spec->file);
 		return 0;
 	}
@@ -360,7 +360,7 @@ static void refresh_target(struct refresh *refresh, const struct target *target)
 	struct graft_error err = { .status = GRAFT_OK };
 
 	if (generate_refresh_target(refresh, target) != 0) {
-		(void)graft_fail(&err, GRAFT_STALE, 0, "CDI spec %s stays as it is", target->path);
+		(void)graft_fail(&err, GRAFT_STALE, 0, "CDI spec %s is left unchanged", target->path);
 		graft_log_write(&refresh->ctk->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s", err.msg);
 		refresh->n_failed++;
 		return;
@@ -422,7 +422,7 @@ static int find_mending_obstacle(struct refresh *refresh, const struct graft_cdi
 	if (graft_cdi_file_read(spec->file, refresh->ctk->arena, &text, &length, err) < 0)
 		return -1;
 	if (has_comments(text))
-		*ret_why = "it has comments of a person";
+		*ret_why = "it has comments, which would be lost";
 	return 0;
 }
 
@@ -437,7 +437,7 @@ static int mend_open_spec(struct refresh *refresh, struct graft_cdi_spec *spec, 
 		graft_warn(
 		    &ctk->log,
 		    "CDI spec %s has hooks without an environment (%s): an image's variables reach them "
-		    "(CVE-2025-23266). It is left alone, as %s: give each a list 'env' with one variable at least",
+		    "(CVE-2025-23266). It is left alone, as %s: give each a list 'env' with at least one variable",
 		    spec->file, program, why);
 		return 0;
 	}
@@ -473,7 +473,7 @@ static int refresh_all(struct refresh *refresh)
 	if (find_targets(refresh, &err) < 0)
 		return ctk_fail(refresh->ctk, &err, "%s", "");
 	if (refresh->n_targets == 0 && refresh->n_open == 0)
-		graft_info(&refresh->ctk->log, "No CDI spec says how it was made; there is nothing to refresh");
+		graft_info(&refresh->ctk->log, "No CDI spec records how it was made; there is nothing to refresh");
 	for (size_t i = 0; i < refresh->n_targets; i++)
 		refresh_target(refresh, &refresh->targets[i]);
 	mend_open_specs(refresh);
@@ -505,10 +505,10 @@ const struct graft_command ctk_cdi_refresh = {
 	    "outdated, because the driver, a GPU, a MIG instance or a library has changed. Each is made with the same "
 	    "options as before. With --output, a spec of that name must exist afterwards; if it does not, it is made "
 	    "with the options from the environment variables of 'cdi generate'.\n\nA spec that does not record how it "
-	    "was made stays as it is, except that hooks without an environment get one if nvidia-ctk made the spec; in "
+	    "was made is left alone, except that hooks without an environment get one if nvidia-ctk made the spec; in "
 	    "other specs they are only reported.\n\nPrints the names of the files that were written, or would be, and "
 	    "the reasons on stderr. The exit status is 0 if all specs are up to date afterwards, 1 if one could not be "
-	    "made (it stays as it is), and 2 with --check or --exit-code if there was something to do.",
+	    "made (it is left unchanged), and 2 with --check or --exit-code if there was something to do.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.run = run_cdi_refresh,

@@ -83,9 +83,9 @@ const struct graft_command ctk_cdi_transform_root = {
 	CTK_COMMAND,
 	.name = "root",
 	.summary = "Change the root of the paths in a CDI spec",
-	.description = "Replaces a directory at the beginning of paths by another one: for a driver in a container, "
-		       "whose files have one path there and another one on the host.\n\nOnly whole components match: "
-		       "--from /root changes /root/lib, but not /rootfs.",
+	.description = "Replaces a directory at the beginning of paths with another: for a driver in a container, "
+		       "whose files have different paths in the container and on the host.\n\nOnly whole components "
+		       "match: --from /root changes /root/lib, but not /rootfs.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.bundled = true,

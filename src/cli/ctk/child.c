@@ -197,8 +197,8 @@ static int fail_ctk_child(const struct ctk_child *child, int rc, struct graft_er
 	if (rc == -ENOMEM)
 		return graft_fail_memory(err);
 	if (rc == -EFBIG)
-		return graft_fail(err, GRAFT_TOO_BIG, 0, "%s says more than %zu bytes", child->argv[0], OUTPUT_MAX);
-	return graft_fail_errno(err, -rc, "cannot read what %s says", child->argv[0]);
+		return graft_fail(err, GRAFT_TOO_BIG, 0, "%s printed more than %zu bytes", child->argv[0], OUTPUT_MAX);
+	return graft_fail_errno(err, -rc, "cannot read the output of %s", child->argv[0]);
 }
 
 static int collect_ctk_child(const struct ctk_child *child, struct run *run, struct graft_arena *arena,

@@ -179,8 +179,8 @@ static const struct graft_option table[] = {
 	{ .name = "driver-root",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "DIR",
-	  .help = "Directory in which the driver is installed: its modprobe is run, and nodes that the host lacks are "
-		  "searched there",
+	  .help = "Directory in which the driver is installed: its modprobe is run, and it is searched for nodes that "
+		  "the host lacks",
 	  .parse = graft_option_set_string,
 	  .offset = offsetof(struct options, driver_root),
 	  .environment = (const char *const[]){ "NVIDIA_DRIVER_ROOT", "DRIVER_ROOT", NULL } },

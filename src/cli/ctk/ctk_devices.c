@@ -122,11 +122,11 @@ static bool is_ctk_control_node_wanted(const struct work *work, const struct gra
 		graft_info(log, "Skipping: %s%s already exists", work->prefix, node->path);
 		return false;
 	case GRAFT_NODE_OTHER:
-		graft_warn(log, "%s%s is another device than %u:%u and is replaced", work->prefix, node->path,
-			   node->major, node->minor);
+		graft_warn(log, "%s%s is not device %u:%u; replacing it", work->prefix, node->path, node->major,
+			   node->minor);
 		return true;
 	case GRAFT_NODE_NONE:
-		graft_warn(log, "Skipping: %s%s already exists, and is no device", work->prefix, node->path);
+		graft_warn(log, "Skipping: %s%s already exists, but is not a device", work->prefix, node->path);
 		return false;
 	}
 	return false;

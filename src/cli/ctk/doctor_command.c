@@ -78,7 +78,7 @@ static const struct graft_option options[] = {
 	{ .name = "image",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "DIR",
-	  .help = "Check an image too, which is unpacked in this directory",
+	  .help = "Also check the image that is unpacked in this directory",
 	  .parse = graft_option_set_string,
 	  .offset = offsetof(struct doctor_options, image) },
 	{ .name = "container",
@@ -95,7 +95,7 @@ static const struct graft_option options[] = {
 	  .offset = offsetof(struct doctor_options, driver_root) },
 	CTK_CDI_DIRECTORIES_OPTION(struct doctor_options, cdi_directories),
 	{ .name = "quick",
-	  .help = "Do not ask NVML, which initialises GPUs that no program uses, nor Docker's daemon",
+	  .help = "Ask neither NVML, which initialises GPUs that no program uses, nor Docker's daemon",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct doctor_options, quick) },
 	{ .name = "timeout",
@@ -111,7 +111,7 @@ static const struct graft_option options[] = {
 	{ .name = "from",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "FILE",
-	  .help = "Judge the output of --facts, possibly of another host, instead of this host",
+	  .help = "Judge the output of --facts, possibly from another host, instead of this host",
 	  .parse = graft_option_set_string,
 	  .offset = offsetof(struct doctor_options, from) },
 };
@@ -551,13 +551,12 @@ const struct graft_command ctk_doctor = {
 	.interspersed = true,
 	.summary = "Find out why containers on this host get no GPU, and how to repair it",
 	.description =
-	    "Checks everything between the kernel and a container: driver, device nodes, libraries, daemons, "
-	    "control groups, CDI specs, container engines. Prints what is wrong, why, and the command that repairs "
-	    "it; then each way in which containers get GPUs here, and whether it works. Changes nothing. MESSAGE is "
-	    "an error message of an engine or a program: its cause comes first.\n\n"
-	    "With the word kubernetes, also looks at what a node of a cluster has: the kubelet and what it has "
-	    "recorded, the "
-	    "device plugin, the GPU Operator's files.\n\n"
+	    "Checks everything between the kernel and a container: driver, device nodes, libraries, daemons, control "
+	    "groups, CDI specs, container engines. Prints what is wrong, why, and the command that repairs it; then "
+	    "each way in which containers get GPUs here, and whether it works. Changes nothing. MESSAGE is an error "
+	    "message of an engine or a program: its cause comes first.\n\n"
+	    "With the argument kubernetes, also checks the Kubernetes side: the kubelet and its records, the device "
+	    "plugin, the GPU Operator's files.\n\n"
 	    "With --container, checks one container instead: what it asked for, in which way, what it got, and what "
 	    "has changed since. Only reads files; starts no program.\n\n"
 	    "Exit status: 0 = healthy; 4 = there are warnings; 5 = something is broken; 1 = the doctor itself "

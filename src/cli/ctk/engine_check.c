@@ -214,7 +214,7 @@ static const char *after_log(const char *words)
 static int refuse_new_configuration(const struct workspace *workspace, const char *program, const char *words)
 {
 	(void)graft_fail(workspace->err, GRAFT_PROGRAM, 0, "%s", translate(workspace, after_log(words)));
-	return graft_wrap(workspace->err, "%s refuses the new configuration, nothing was changed", program);
+	return graft_wrap(workspace->err, "%s rejects the new configuration; nothing was changed", program);
 }
 
 /*
@@ -230,7 +230,7 @@ static int ask_engine_program(const struct workspace *workspace, const char *con
 	if (run_engine_program(workspace->ctk, argv, variables, ret_result, &err) == 0)
 		return ret_result->status == 0 ? 1 : refuse_new_configuration(workspace, argv[0], ret_result->err);
 	if (err.status == GRAFT_NOT_FOUND) {
-		graft_debug(&workspace->ctk->log, "The result is not read back: %s",
+		graft_debug(&workspace->ctk->log, "The new configuration was not checked: %s",
 			    graft_error_text(&err, text, sizeof(text)));
 		return 0;
 	}
@@ -255,7 +255,8 @@ static int check_docker(const struct workspace *workspace)
 		return -1;
 	rc = ask_engine_program(workspace, argv, NULL, &result);
 	if (rc < 0 && strstr(result.err, "unknown flag: --validate")) {
-		graft_debug(&workspace->ctk->log, "The result is not read back: this dockerd has no --validate");
+		graft_debug(&workspace->ctk->log,
+			    "The new configuration was not checked: this dockerd has no --validate");
 		*workspace->err = (struct graft_error){ .status = GRAFT_OK };
 		return 0;
 	}

@@ -356,8 +356,8 @@ static void tell_unchanged(const struct work *work)
 }
 
 /*
- * Has the engine read the result. Files in other places are those of another engine (k3s, an image
- * that is being built), and what the one in PATH says of them is only a warning.
+ * Lets the engine check the result. Files in unusual places belong to another engine (k3s, an image
+ * that is being built), so an objection of the one in PATH is only a warning.
  */
 static int check_result(const struct work *work, struct graft_error *err)
 {
@@ -370,9 +370,9 @@ static int check_result(const struct work *work, struct graft_error *err)
 	if (configure->is_usual || err->status == GRAFT_NO_MEMORY)
 		return -1;
 	graft_warn(&work->ctk->log, "The %s in PATH does not accept the new configuration: %s", name, err->msg);
-	graft_warn(&work->ctk->log, "It may be another one than reads %s%s", configure->config,
+	graft_warn(&work->ctk->log, "It may not be the one that reads %s%s", configure->config,
 		   configure->engine == &graft_engine_containerd || configure->engine == &graft_engine_crio
-		       ? "; name that one with --executable-path"
+		       ? "; name the right one with --executable-path"
 		       : "");
 	graft_error_clear(err);
 	return 0;
@@ -420,12 +420,12 @@ static int undo_hook(struct configure *configure, const struct graft_engine_file
 	const struct graft_log *log = &configure->base.ctk->log;
 
 	if (!file->text.bytes) {
-		graft_info(log, "There is nothing to undo: there is no %s.", file->path);
+		graft_info(log, "There is nothing to undo: %s does not exist.", file->path);
 		return 0;
 	}
 	edit->text = *text;
 	if (graft_engine_edit_changes(edit)) {
-		graft_warn(log, "%s has been changed since, so it stays", file->path);
+		graft_warn(log, "%s has been changed since, so it is kept", file->path);
 		return 0;
 	}
 	edit->text = file->backup;
@@ -446,7 +446,7 @@ static int write_hook(struct configure *configure, const struct graft_engine_tex
 	if (configure->undo && undo_hook(configure, &file, text, &edit) == 0)
 		return 0;
 	if (!graft_engine_edit_changes(&edit)) {
-		graft_info(&ctk->log, "%s is there already: nothing was changed.", file.path);
+		graft_info(&ctk->log, "%s already exists: nothing was changed.", file.path);
 		return 0;
 	}
 	if (ctk_engine_files_save(&save, 1, ctk->arena, err) < 0)

@@ -117,7 +117,7 @@ static int check_defaults(struct ctk *ctk, const struct graft_health *health, st
 			    engine_of(engine)->name, engine->name);
 		(void)graft_fail(
 		    err, GRAFT_INVALID, 0,
-		    "%s starts containers with the runtime '%s' by default, and could start none without it",
+		    "%s starts containers with the runtime '%s' by default, and could not start any without it",
 		    engine->name, runtime->name);
 		return hint ? graft_with_hint(err, hint) : graft_fail_memory(err);
 	}
@@ -258,7 +258,7 @@ static int remove_from_engine(const struct removal *removal, const struct graft_
 static int fail_left(struct graft_error *err, const char *file, const char *what)
 {
 	(void)graft_fail(err, GRAFT_INVALID, 0, "%s still names %s", file, what);
-	return graft_with_hint(err, "It was changed by hand: take that out of the file, then try again.");
+	return graft_with_hint(err, "It was changed by hand: remove that from the file, then try again.");
 }
 
 static int check_rest(const struct removal *removal, const struct graft_health *health, struct graft_error *err)
@@ -302,8 +302,8 @@ static void tell_problems(const struct ctk *ctk, const struct graft_health *heal
 			const struct graft_health_file *file = &health->engines[i].files[k];
 
 			if (file->problem)
-				graft_warn(&ctk->log, "%s stays as it is, for it cannot be understood: %s", file->path,
-					   file->problem);
+				graft_warn(&ctk->log, "%s is left unchanged, because it cannot be parsed: %s",
+					   file->path, file->problem);
 		}
 	}
 }

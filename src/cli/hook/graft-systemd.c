@@ -81,7 +81,6 @@ int main(int argc, char **argv)
 		right = parse_scope_device(argv[i], &devices[n++]);
 	if (right)
 		return tell_result(pid, devices, n);
-	(void)fprintf(stderr, HOOK_SYSTEMD_PROGRAM
-		      ": nvidia-container-runtime-hook starts this program; it is of no use by hand\n");
+	(void)fprintf(stderr, HOOK_SYSTEMD_PROGRAM ": run by nvidia-container-runtime-hook, not by hand\n");
 	return HOOK_SYSTEMD_WRONG;
 }

@@ -54,7 +54,7 @@ static int fail_hook(const struct hook *h, const struct graft_error *err)
 
 static int load_config(struct hook *h, struct graft_error *err)
 {
-	static const char correct_file[] = "Correct the file, or take it away to have the defaults.";
+	static const char correct_file[] = "Correct the file, or remove it to use the defaults.";
 	const struct graft_container none = { .wants_devices = false };
 	unsigned int capabilities;
 
@@ -80,7 +80,7 @@ static int read_bundle(struct hook *h, struct graft_error *err)
 {
 	if (hook_state_read(STDIN_FILENO, h->arena, &h->state, err) < 0)
 		return graft_with_hint(
-		    err, "The hook is to be called by an OCI runtime, with the container's state on standard input.");
+		    err, "An OCI runtime must run the hook, with the container's state on standard input.");
 	h->bundle = hook_bundle(&h->state, h->arena, err);
 	/* SECURITY: the working directory may be in the image. */
 	if (h->bundle && chdir("/") < 0)

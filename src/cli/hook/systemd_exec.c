@@ -110,7 +110,7 @@ static int listen_to_graft_systemd(const struct child *child, struct graft_buffe
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return graft_fail_errno(err, errno, HOOK_SYSTEMD_PROGRAM " cannot be listened to");
+			return graft_fail_errno(err, errno, HOOK_SYSTEMD_PROGRAM ": cannot read its answer");
 		if (n == 0)
 			return graft_buffer_failed(answer) ? graft_fail_memory(err) : 0;
 		graft_buffer_add(answer, bytes, (size_t)n);

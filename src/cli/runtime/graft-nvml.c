@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 	pid_t parent;
 
 	if (!runtime_nvml_parse(argc, (const char *const *)argv, &question, &parent)) {
-		(void)fprintf(stderr, "graft-nvml: the static programs start this one; it is of no use by hand\n");
+		(void)fprintf(stderr, "graft-nvml: run by Graft's static programs, not by hand\n");
 		return 64;
 	}
 	graft_nvml_child(&question, parent, STDOUT_FILENO);

@@ -101,7 +101,7 @@ static int run_runtime(struct runtime *runtime, struct graft_error *err)
 		(void)fflush(stdout);
 	}
 	if (!arguments->create)
-		graft_debug(log, "'%s' is forwarded as it is", arguments->subcommand ? arguments->subcommand : "");
+		graft_debug(log, "forwarding '%s' unchanged", arguments->subcommand ? arguments->subcommand : "");
 	else if (create(runtime, path, script, err) < 0)
 		return -1;
 	return become_low_level(runtime, path, script, err);

@@ -21,7 +21,7 @@
 _Noreturn static void give_up(int out_fd, int sys)
 {
 	const struct graft_nvml_snapshot snapshot = {
-		.failure = "nvml error: the program that asks cannot be started: " INSTALLED, .sys = (uint32_t)sys
+		.failure = "nvml error: cannot start the program that asks NVML: " INSTALLED, .sys = (uint32_t)sys
 	};
 	struct graft_buffer out = { .max = 0 };
 

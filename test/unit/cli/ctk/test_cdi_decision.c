@@ -77,7 +77,7 @@ static void test_refused(void **state)
 		{ "--driver-capabilities=flying", "flying", -1 },
 		{ "--driver-root=here", "error: --driver-root \"here\" is not an absolute path", 1 },
 		{ "--driver-root=@/root --dev-root=dev", "error: --dev-root \"dev\" is not an absolute path", 1 },
-		{ NVML "--library-search-path=lib", "--library-search-path: 'lib' is no absolute path", -1 },
+		{ NVML "--library-search-path=lib", "--library-search-path: 'lib' is not an absolute path", -1 },
 		{ NVML "--library-search-path=/usr/lib",
 		  "--library-search-path: /usr/lib is not below the driver root /", -1 },
 		{ NVML "--config-search-path=@/rootfs", "/rootfs is not below the driver root /", -1 },
@@ -319,7 +319,7 @@ static void test_output(void **state)
 		{ "--output=x.yml", "x.yaml", GRAFT_CDI_YAML, "writing x.yaml" },
 		{ "--output=x.JSON", "x.json", GRAFT_CDI_JSON, "writing x.json" },
 		{ "--output=x.json --format=yaml", "x.json", GRAFT_CDI_JSON,
-		  "--format=yaml does not go with the name x.json, which decides: it is read as json" },
+		  "--format=yaml contradicts the name x.json, by which engines read the file: writing json" },
 		{ "--output=x.yaml --format=yaml", "x.yaml", GRAFT_CDI_YAML, NULL },
 		{ "--output=.json", ".json.yaml", GRAFT_CDI_YAML, "writing .json.yaml" },
 	};
@@ -371,7 +371,7 @@ static void test_configuration_that_cannot_be_read(void **state)
 	assert_non_null(strstr(err.msg, "config.toml: line 2"));
 	/* One that was named, and is not there, does not go unsaid. */
 	assert_string_equal(decided(test, "--mode=nvml --config=@/nowhere.toml").places.driver_root, "/");
-	assert_non_null(strstr(test->said, "/nowhere.toml: the driver root is that of a host without"));
+	assert_non_null(strstr(test->said, "/nowhere.toml does not exist: using the default driver root"));
 }
 
 static void test_places(void **state)

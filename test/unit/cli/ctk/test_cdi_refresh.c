@@ -175,8 +175,8 @@ static void test_stale(void **state)
 	} rows[] = {
 		{ "550.54.14", "--mode=nvml", "1",
 		  "stale: it was made for driver 550.54.14, and this host has 560.35.03" },
-		{ "560.35.03", "--mode=nvml", "2", "stale: what containers get by it is something else now" },
-		{ "560.35.03", "--mode=nvml --a=b", "2", "stale: what containers get by it is something else now" },
+		{ "560.35.03", "--mode=nvml", "2", "stale: what containers get from it has changed" },
+		{ "560.35.03", "--mode=nvml --a=b", "2", "stale: what containers get from it has changed" },
 		/* As long as the new one. */
 		{ "560.35.04", "--mode=nvml", "1", "it was made for driver 560.35.04" },
 	};
@@ -237,9 +237,9 @@ static void test_left_alone(void **state)
 	assert_int_equal(refresh(test, "--debug"), 0);
 	assert_string_equal(host.calls, "");
 	assert_string_equal(test->out, "");
-	assert_said(test, "/etc/a.yaml does not say how it was made, and is left alone\n");
+	assert_said(test, "/etc/a.yaml does not record how it was made, and is left alone\n");
 	assert_said(test, "/etc/c.yaml");
-	assert_said(test, "No CDI spec says how it was made; there is nothing to refresh\n");
+	assert_said(test, "No CDI spec records how it was made; there is nothing to refresh\n");
 	text = case_read(test, "etc/a.yaml");
 	assert_non_null(strstr(text, "550.54.14"));
 }
@@ -267,7 +267,7 @@ static void test_output(void **state)
 	assert_string_equal(host.calls, "--mode=nvml\n");
 	assert_int_equal(setenv("GRAFT_TEST_MODE", "imex", 1), 0);
 	assert_int_equal(refresh(test, "--output=@/run/new.yaml"), 0);
-	assert_said(test, "is stale: it was made with other options\n");
+	assert_said(test, "is stale: it was made with different options\n");
 	assert_driver(test, "run/new.yaml", "--mode=imex");
 	/* By its variable, and none at all. */
 	assert_int_equal(setenv("NVIDIA_CTK_CDI_OUTPUT_FILE_PATH", case_path(test, "etc/x.yaml"), 1), 0);
@@ -335,7 +335,7 @@ static void test_one_that_cannot_be_made(void **state)
 	put(test, "etc/b.yaml", "550.54.14", OLD_BOOT, "--mode=nvml");
 	host.broken = "a.yaml";
 	assert_int_equal(refresh(test, "--exit-code"), 1);
-	assert_said(test, "/etc/a.yaml stays as it is\n");
+	assert_said(test, "/etc/a.yaml is left unchanged\n");
 	assert_driver(test, "etc/a.yaml", "550.54.14");
 	assert_driver(test, "etc/b.yaml", "560.35.03");
 	host.broken = NULL;

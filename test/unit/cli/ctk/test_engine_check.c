@@ -201,7 +201,7 @@ static void test_not_installed(void **state)
 			asked.request.drop_in.path = NULL;
 		test->n_said = 0;
 		assert_int_equal(check(test, engines[i], NULL, &asked), 0);
-		assert_text(test->said, "debug: The result is not read back: ");
+		assert_text(test->said, "debug: The new configuration was not checked: ");
 		assert_int_equal(asked.err.status, GRAFT_OK);
 	}
 	/* A file that is no program is no engine either, but not for want of one. */
@@ -225,14 +225,14 @@ static void test_docker(void **state)
 	assert_cleared(test);
 	put_program(test, "dockerd", "echo \"$3\" >@/seen-path; echo \"unable to read $3: bad\" >&2; exit 1");
 	assert_int_equal(check(test, &graft_engine_docker, NULL, &asked), -1);
-	assert_text(asked.text, "dockerd refuses the new configuration, nothing was changed: unable to read /tmp/");
+	assert_text(asked.text, "dockerd rejects the new configuration; nothing was changed: unable to read /tmp/");
 	assert_text(asked.text, "/etc/config.toml: bad");
 	assert_cleared(test);
 	/* Before release 23. */
 	put_program(test, "dockerd", "echo 'unknown flag: --validate' >&2; exit 125");
 	test->ctk.log.max = GRAFT_LOG_DEBUG;
 	assert_int_equal(check(test, &graft_engine_docker, NULL, &asked), 0);
-	assert_text(test->said, "debug: The result is not read back: this dockerd has no --validate\n");
+	assert_text(test->said, "debug: The new configuration was not checked: this dockerd has no --validate\n");
 	assert_int_equal(asked.err.status, GRAFT_OK);
 	/* A file that goes is nothing to read. */
 	put_program(test, "dockerd", "exit 9");
@@ -375,7 +375,7 @@ static void test_crio(void **state)
 	put_program(test, "crio", "echo 'validating: no such runtime' >&2; exit 1");
 	assert_int_equal(check(test, &graft_engine_crio, case_path(test, "crio"), &asked), -1);
 	assert_text(asked.text,
-		    "/crio refuses the new configuration, nothing was changed: validating: no such runtime");
+		    "/crio rejects the new configuration; nothing was changed: validating: no such runtime");
 	/* Log lines that come first say the same, or nothing of it; alone they are better than nothing. */
 	put_program(test, "crio", "echo 'time=\"now\" level=error msg=\"a\"\ntime=\"now\"\nb: c' >&2; exit 1");
 	assert_int_equal(check(test, &graft_engine_crio, NULL, &asked), -1);
@@ -403,7 +403,7 @@ static void test_podman(void **state)
 	put_program(test, "podman", "echo \"toml: line 1 of $CONTAINERS_CONF\" >&2; exit 125");
 	assert_int_equal(check(test, &graft_engine_podman, NULL, &asked), -1);
 	assert_text(asked.text,
-		    "podman refuses the new configuration, nothing was changed: toml: line 1 of /tmp/graft-");
+		    "podman rejects the new configuration; nothing was changed: toml: line 1 of /tmp/graft-");
 }
 
 /* ---- memory ---- */

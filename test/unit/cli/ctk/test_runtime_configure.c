@@ -180,7 +180,7 @@ static void test_source(void **state)
 	/* It is asked to read the result, too, and refuses: its last words are those of `config dump`. */
 	assert_int_equal(configure(test, CONTAINERD, "--config-source=command --executable-path=@/bin/other"), 1);
 	assert_said(test, "error: unable to update config: ");
-	assert_said(test, "/bin/other refuses the new configuration, nothing was changed");
+	assert_said(test, "/bin/other rejects the new configuration; nothing was changed");
 	assert_file(test, "etc/config.toml", NULL);
 	case_write(test, "bin/other",
 		   "#!/bin/sh\necho 'version = 3'\necho "
@@ -257,7 +257,7 @@ static void test_nothing_by_halves(void **state)
 	case_write(test, "bin/crio", "#!/bin/sh\necho no >&2\nexit 1\n", 0755);
 	assert_int_equal(configure(test, CRIO, "--executable-path=crio"), 1);
 	assert_said(test,
-		    "error: unable to update config: crio refuses the new configuration, nothing was changed: no");
+		    "error: unable to update config: crio rejects the new configuration; nothing was changed: no");
 	assert_file(test, "etc/conf.d/99.toml", NULL);
 	assert_file(test, "etc/99.toml.nvidia-ctk.bak", NULL);
 	/* Files elsewhere may be another engine's. */
@@ -285,15 +285,16 @@ static void test_hook(void **state)
 	assert_said(test, "/etc/hook.json\n");
 	assert_file(test, "etc/hook.json", text);
 	assert_int_equal(configure(test, HOOK, "--oci-hook-path=@/etc/hook.json"), 0);
-	assert_said(test, "/etc/hook.json is there already: nothing was changed.\n");
+	assert_said(test, "/etc/hook.json already exists: nothing was changed.\n");
 	assert_int_equal(configure(test, HOOK, "--oci-hook-path=@/etc/hook.json --undo"), 0);
 	assert_file(test, "etc/hook.json", "{}");
 	assert_int_equal(configure(test, HOOK, "--oci-hook-path=@/etc/hook.json --undo"), 0);
 	assert_said(test, "warning: ");
-	assert_said(test, "/etc/hook.json has been changed since, so it stays\n");
+	assert_said(test, "/etc/hook.json has been changed since, so it is kept\n");
 	assert_file(test, "etc/hook.json", "{}");
 	assert_int_equal(configure(test, HOOK, "--oci-hook-path=@/etc/none.json --undo"), 0);
-	assert_said(test, "There is nothing to undo: there is no ");
+	assert_said(test, "There is nothing to undo: ");
+	assert_said(test, "/etc/none.json does not exist.\n");
 }
 
 /* Podman reads the directory only if it is configured. */

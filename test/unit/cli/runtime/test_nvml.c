@@ -87,7 +87,7 @@ static void test_no_program(void **state)
 	(void)state;
 	assert_int_equal(graft_nvml_ask(&question, arena, &snapshot, &err), -1);
 	assert_int_equal(err.status, GRAFT_NVML);
-	assert_string_equal(err.msg, "nvml error: the program that asks cannot be started: /nonexistent/graft-nvml");
+	assert_string_equal(err.msg, "nvml error: cannot start the program that asks NVML: /nonexistent/graft-nvml");
 	assert_int_equal(err.sys, ENOENT);
 	graft_arena_free(arena);
 }
