@@ -29,7 +29,7 @@
 /* How GPUs come to the container. */
 #define GRAFT_CASE_WAY_LIST(X)                                                                       \
 	X(UNKNOWN, "unknown") /* its config.json cannot be read, or is gone */                       \
-	X(NONE, "none")       /* nobody was in the way who could give it GPUs */                     \
+	X(NONE, "none")       /* nothing that took part in its start could give it GPUs */           \
 	X(RUNTIME, "runtime") /* nvidia-container-runtime edited its config.json */                  \
 	X(HOOK, "hook")       /* a prestart hook; also of nvidia-container-runtime in mode legacy */ \
 	X(CDI, "cdi")         /* the engine itself, from CDI specs */                                \
@@ -98,7 +98,7 @@ struct graft_case_library {
 
 struct graft_case_got {
 	bool known;          /* the container runs and could be looked at */
-	const char *problem; /* why it could not be */
+	const char *problem; /* why it was not examined */
 	struct graft_case_node *nodes;
 	size_t n_nodes;
 	struct graft_case_library *libraries;

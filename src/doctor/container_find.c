@@ -111,7 +111,8 @@ static bool is_process(const struct graft_finder *finder, const char *word)
 static int fail_no_process(const char *word, struct graft_error *err)
 {
 	(void)graft_fail(err, GRAFT_NOT_FOUND, 0, "no container and no process %s", word);
-	return graft_with_hint(err, "See 'docker ps', 'podman ps', 'ctr task list' or 'crictl ps' for what runs.");
+	return graft_with_hint(err,
+			       "See 'docker ps', 'podman ps', 'ctr task list' or 'crictl ps' for what is running.");
 }
 
 /* The container whose first process, or whose mounts, the process has. */
@@ -142,8 +143,8 @@ static int pick_process(struct graft_finder *finder, const char *word, struct gr
 		}
 	}
 	if (theirs == ours) {
-		(void)graft_fail(err, GRAFT_INVALID, 0, "process %s is in no container: it has the mounts of this one",
-				 word);
+		(void)graft_fail(err, GRAFT_INVALID, 0,
+				 "process %s is not in a container: it has the same mounts as this program", word);
 		return graft_with_hint(err, "Give the ID or the name of a container, or a process that is in it.");
 	}
 	*ret_container = (struct graft_found_container){ .id = word, .pid = pid };
@@ -165,7 +166,7 @@ static int pick_bundle(struct graft_finder *finder, const char *word, struct gra
 	if (!config)
 		return graft_fail_memory(err);
 	if (!graft_root_has(finder->host, config, 0)) {
-		(void)graft_fail(err, GRAFT_NOT_FOUND, 0, "%s is no bundle: it has no config.json", bundle);
+		(void)graft_fail(err, GRAFT_NOT_FOUND, 0, "%s is not a bundle: it has no config.json", bundle);
 		return graft_with_hint(err, "Give the absolute path of the directory that holds config.json.");
 	}
 	for (size_t i = 0; i < finder->n_containers; i++) {

@@ -25,7 +25,7 @@ const char *const graft_case_check_ids[GRAFT_CASE_CHECK_MAX] = {
 							   GRAFT_COUNT(name##_fields) }
 
 static const struct graft_field request_fields[] = {
-	GRAFT_F_BOOL(struct graft_case_request, known, "something says what it asked for"),
+	GRAFT_F_BOOL(struct graft_case_request, known, "what it asked for is known"),
 	GRAFT_F_BOOL(struct graft_case_request, configured, "its config.json was read"),
 	GRAFT_F_STRING(struct graft_case_request, problem, false, "why it could not be read or understood"),
 	GRAFT_F_BOOL(struct graft_case_request, wants, "it asks for GPUs in a way that counts"),
@@ -49,7 +49,7 @@ static const struct graft_field node_fields[] = {
 	GRAFT_F_BOOL(struct graft_case_node, present, "the container has it"),
 	GRAFT_F_U32(struct graft_case_node, major, false, "its numbers there"),
 	GRAFT_F_U32(struct graft_case_node, minor, false, ""),
-	GRAFT_F_BOOL(struct graft_case_node, on_host, "the host has one of that path"),
+	GRAFT_F_BOOL(struct graft_case_node, on_host, "the host has a node at that path"),
 	GRAFT_F_U32(struct graft_case_node, host_major, false, "its numbers on the host"),
 	GRAFT_F_U32(struct graft_case_node, host_minor, false, ""),
 	GRAFT_F_BOOL(struct graft_case_node, has_link, "the host has its link in /dev/char"),
@@ -71,8 +71,8 @@ static const struct graft_field library_fields[] = {
 RECORD(library, struct graft_case_library);
 
 static const struct graft_field got_fields[] = {
-	GRAFT_F_BOOL(struct graft_case_got, known, "it runs and was looked at"),
-	GRAFT_F_STRING(struct graft_case_got, problem, false, "why it could not be"),
+	GRAFT_F_BOOL(struct graft_case_got, known, "it is running and was examined"),
+	GRAFT_F_STRING(struct graft_case_got, problem, false, "why it was not examined"),
 	GRAFT_F_RECORDS(struct graft_case_got, nodes, &node_record, "device nodes of the driver"),
 	GRAFT_F_RECORDS(struct graft_case_got, libraries, &library_record, "libraries of the driver"),
 	GRAFT_F_BOOL(struct graft_case_got, has_cache, "it has /etc/ld.so.cache"),
@@ -87,7 +87,7 @@ RECORD(got, struct graft_case_got);
 static const struct graft_field case_finding_fields[] = {
 	GRAFT_F_ENUM(struct graft_case_finding, check, graft_case_check_ids, GRAFT_CASE_CHECK_MAX, true, "id"),
 	GRAFT_F_ENUM(struct graft_case_finding, level, graft_level_names, GRAFT_LEVEL_MAX, true, "how bad it is"),
-	GRAFT_F_STRING(struct graft_case_finding, cause, true, "what is so"),
+	GRAFT_F_STRING(struct graft_case_finding, cause, true, "what was found"),
 	GRAFT_F_STRING(struct graft_case_finding, remedy, false, "what to do"),
 };
 static const struct graft_record case_finding_record = { "container_finding", sizeof(struct graft_case_finding),
@@ -104,7 +104,7 @@ static const struct graft_field case_fields[] = {
 	GRAFT_F_STRING(struct graft_case, pod, false, "Kubernetes: its pod"),
 	GRAFT_F_STRING(struct graft_case, bundle, false, "directory of its config.json"),
 	GRAFT_F_STRING(struct graft_case, runtime, false, "runtime that its engine called"),
-	GRAFT_F_U32(struct graft_case, pid, false, "its first process; absent if it does not run"),
+	GRAFT_F_U32(struct graft_case, pid, false, "its first process; absent if it is not running"),
 	GRAFT_F_STRING(struct graft_case, start_error, false, "Docker: why it could not be started"),
 	GRAFT_F_ENUM(struct graft_case, way, graft_case_way_names, GRAFT_CASE_WAY_MAX, true, "how GPUs come to it"),
 	GRAFT_F_STRING(struct graft_case, mode, false, "mode of the runtime or hook"),

@@ -16,7 +16,7 @@ const char *const graft_health_engine_names[] = { "docker", "containerd", "cri-o
 
 #define S struct graft_health_unseen
 static const struct graft_field unseen_fields[] = {
-	GRAFT_F_STRING(S, path, true, "what could not be looked at"),
+	GRAFT_F_STRING(S, path, true, "what could not be examined"),
 	GRAFT_F_STRING(S, why, true, "the system's reason"),
 };
 #undef S
@@ -81,7 +81,7 @@ static const struct graft_field node_fields[] = {
 	GRAFT_F_U32(S, mode, false, "permission bits as a decimal number"),
 	GRAFT_F_U32(S, uid, false, "owner"),
 	GRAFT_F_U32(S, gid, false, "group"),
-	GRAFT_F_STRING(S, char_link, false, "what /dev/char/MAJOR:MINOR says"),
+	GRAFT_F_STRING(S, char_link, false, "where the link /dev/char/MAJOR:MINOR leads"),
 	GRAFT_F_BOOL(S, link_leads_here, "that link leads to a device with these numbers"),
 };
 #undef S
@@ -104,7 +104,7 @@ static const struct graft_field loader_fields[] = {
 	GRAFT_F_STRING(S, problem, false, "why not"),
 	GRAFT_F_I64(S, changed, false, "when it was written, in seconds since 1970"),
 	GRAFT_F_RECORDS(S, libraries, &library_record, "the most important libraries of the driver"),
-	GRAFT_F_STRING(S, other_root, false, "root of a driver's container that was not looked at"),
+	GRAFT_F_STRING(S, other_root, false, "root of a driver's container that was not examined"),
 };
 #undef S
 RECORD(loader, loader);
@@ -158,7 +158,7 @@ RECORD(userns, userns);
 
 #define S struct graft_health_lsm
 static const struct graft_field lsm_fields[] = {
-	GRAFT_F_BOOL(S, selinux, "SELinux is there"),
+	GRAFT_F_BOOL(S, selinux, "SELinux is enabled"),
 	GRAFT_F_BOOL(S, selinux_enforcing, "and enforces"),
 	GRAFT_F_BOOL(S, has_container_devices, "the policy has the boolean container_use_devices"),
 	GRAFT_F_BOOL(S, container_devices, "which is on"),
@@ -182,7 +182,7 @@ RECORD(file, file);
 static const struct graft_field runtime_fields[] = {
 	GRAFT_F_STRING(S, name, true, "name that containers ask for"),
 	GRAFT_F_STRING(S, path, false, "program"),
-	GRAFT_F_STRING(S, file, false, "what says so"),
+	GRAFT_F_STRING(S, file, false, "what defines it"),
 	GRAFT_F_STRING(S, table, false, "containerd: table of the CRI plugin in which it stands"),
 	GRAFT_F_BOOL(S, found, "the program is there"),
 };
@@ -218,7 +218,7 @@ static const struct graft_field engine_fields[] = {
 	GRAFT_F_STRING(S, program, false, "its program"),
 	GRAFT_F_STRING(S, version, false, "its version"),
 	GRAFT_F_STRING(S, cdi_library, false, "without a version: that of the CDI library in its program"),
-	GRAFT_F_RECORD(S, answer, &answer_record, "what its daemon says"),
+	GRAFT_F_RECORD(S, answer, &answer_record, "what its daemon reports"),
 	GRAFT_F_BOOL(S, running, "its daemon runs"),
 	GRAFT_F_I64(S, started, false, "when the daemon was started, in seconds since 1970"),
 	GRAFT_F_STRING(S, path, false, "PATH of the daemon"),
@@ -231,7 +231,7 @@ static const struct graft_field engine_fields[] = {
 	GRAFT_F_RECORDS(S, runtimes, &runtime_record, "runtimes that are NVIDIA's or ours"),
 	GRAFT_F_STRING(S, default_runtime, false, "runtime of containers that ask for none"),
 	GRAFT_F_BOOL(S, no_cri, "containerd: the CRI plugin is switched off"),
-	GRAFT_F_BOOL(S, has_cdi, "the configuration speaks of CDI"),
+	GRAFT_F_BOOL(S, has_cdi, "the configuration mentions CDI"),
 	GRAFT_F_BOOL(S, cdi, "and switches it on"),
 	GRAFT_F_STRINGS(S, cdi_directories, "directories of CDI specs, as configured"),
 	GRAFT_F_STRINGS(S, resources, "docker: node-generic-resources"),
@@ -254,7 +254,7 @@ RECORD(spec, spec);
 
 #define S struct graft_health_cdi
 static const struct graft_field cdi_fields[] = {
-	GRAFT_F_STRINGS(S, directories, "directories that were looked at"),
+	GRAFT_F_STRINGS(S, directories, "directories that were searched"),
 	GRAFT_F_RECORDS(S, specs, &spec_record, "specs that can be read"),
 	GRAFT_F_RECORDS(S, problems, &file_record, "files that cannot be used"),
 	GRAFT_F_STRINGS(S, devices, "qualified names of all devices"),
@@ -291,11 +291,11 @@ static const struct graft_record mistake_record = { "config_mistake", sizeof(str
 
 #define S struct graft_health_config
 static const struct graft_field config_fields[] = {
-	GRAFT_F_STRING(S, file, false, "where config.toml was looked for"),
+	GRAFT_F_STRING(S, file, false, "where config.toml was expected"),
 	GRAFT_F_STRING(S, problem, false, "why it cannot be used"),
 	GRAFT_F_STRING(S, mode, false, "mode of the runtime"),
 	GRAFT_F_STRING(S, root, false, "driver root; absent: /"),
-	GRAFT_F_STRING(S, root_problem, false, "why the driver root cannot be used; / was looked at instead"),
+	GRAFT_F_STRING(S, root_problem, false, "why the driver root cannot be used; / was searched instead"),
 	GRAFT_F_BOOL(S, present, "the file is there"),
 	GRAFT_F_BOOL(S, no_cgroups, "the hook leaves the device cgroup alone"),
 	GRAFT_F_BOOL(S, accepts_envvar, "unprivileged containers may ask by environment"),
@@ -340,7 +340,7 @@ RECORD(resource, resource);
 
 #define S struct graft_health_cluster
 static const struct graft_field cluster_fields[] = {
-	GRAFT_F_BOOL(S, asked, "the rest was looked at"),
+	GRAFT_F_BOOL(S, asked, "the rest was examined"),
 	GRAFT_F_BOOL(S, running, "a kubelet runs"),
 	GRAFT_F_STRING(S, directory, false, "the kubelet's folder"),
 	GRAFT_F_BOOL(S, has_socket, "it has a socket for device plugins"),
@@ -363,12 +363,12 @@ RECORD(cluster, cluster);
 #define S struct graft_health
 static const struct graft_field health_fields[] = {
 	GRAFT_F_U32(S, version, true, "version of this format"),
-	GRAFT_F_RECORD(S, self, &self_record, "user who looked"),
+	GRAFT_F_RECORD(S, self, &self_record, "user who ran the doctor"),
 	GRAFT_F_RECORD(S, inventory, &graft_inventory_record, "the driver, as far as its state allows"),
 	GRAFT_F_RECORD(S, kernel, &kernel_record, "the kernel's side"),
 	GRAFT_F_RECORDS(S, nodes, &node_record, "device nodes that should be there"),
 	GRAFT_F_RECORD(S, loader, &loader_record, "the loader's side"),
-	GRAFT_F_RECORD(S, nvml, &nvml_record, "what the management library says"),
+	GRAFT_F_RECORD(S, nvml, &nvml_record, "what the management library reports"),
 	GRAFT_F_RECORDS(S, daemons, &daemon_record, "daemons of the driver"),
 	GRAFT_F_RECORD(S, cgroup, &cgroup_record, "control groups"),
 	GRAFT_F_RECORD(S, userns, &userns_record, "user namespaces"),
@@ -382,7 +382,7 @@ static const struct graft_field health_fields[] = {
 	GRAFT_F_RECORD(S, image, &image_record, "the image that was asked about"),
 	GRAFT_F_RECORDS(S, full_disks, &disk_record, "file systems that engines write to, and that are full"),
 	GRAFT_F_BOOL(S, processes_hidden, "only the caller's own processes are seen"),
-	GRAFT_F_RECORDS(S, unseen, &unseen_record, "what could not be looked at"),
+	GRAFT_F_RECORDS(S, unseen, &unseen_record, "what could not be examined"),
 };
 #undef S
 const struct graft_record graft_health_record = { "health", sizeof(struct graft_health), health_fields,

@@ -31,17 +31,16 @@ static void judge_kubelet(struct graft_judge *judge)
 		    ->remedy = REMEDY_ROOT;
 	else if (!cluster->running)
 		graft_judge_add(judge, GRAFT_CHECK_KUBELET, GRAFT_LEVEL_BROKEN, "kubelet",
-				"does not run on this host, so no pod is started here")
-		    ->remedy =
-		    "Run 'systemctl restart kubelet'; 'journalctl --unit kubelet' says why it ended. If this "
-		    "host is no node of the cluster, run the doctor on one.";
+				"is not running on this host, so no pod starts here")
+		    ->remedy = "Run 'systemctl restart kubelet'; 'journalctl --unit kubelet' shows why it ended. If "
+			       "this host is not a node of the cluster, run the doctor on one.";
 	else if (cluster->has_socket)
 		graft_judge_add(judge, GRAFT_CHECK_KUBELET, GRAFT_LEVEL_OK, "kubelet",
-				"runs, and takes device plugins in %s/device-plugins%s", cluster->directory,
+				"is running, and accepts device plugins in %s/device-plugins%s", cluster->directory,
 				cluster->has_registry ? " and plugins_registry" : "");
 	else if (is_blind(judge))
 		graft_judge_add(judge, GRAFT_CHECK_KUBELET, GRAFT_LEVEL_UNKNOWN, "kubelet",
-				"runs; its folder %s cannot be seen", cluster->directory)
+				"is running; its folder %s cannot be seen", cluster->directory)
 		    ->remedy = REMEDY_ROOT;
 	else
 		graft_judge_add(judge, GRAFT_CHECK_KUBELET, GRAFT_LEVEL_BROKEN, "kubelet",
@@ -73,7 +72,7 @@ static void judge_no_plugin(struct graft_judge *judge)
 		return;
 	}
 	graft_judge_add(judge, GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_LEVEL_BROKEN, "nvidia-device-plugin",
-			"does not run on this node, so the kubelet has no GPU to offer")
+			"is not running on this node, so the kubelet has no GPU to offer")
 	    ->remedy =
 	    "Run 'systemctl enable --now nvidia-device-plugin' (package nvidia-device-plugin), or install its "
 	    "DaemonSet. If there is one, its node selector or a taint may keep it away: 'kubectl get "
@@ -94,11 +93,10 @@ static bool judge_two_plugins(struct graft_judge *judge)
 	if (n < GRAFT_COUNT(serving))
 		return false;
 	graft_judge_add(judge, GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_LEVEL_BROKEN, "two device plugins",
-			"%s and %s both offer GPUs, and take each other's place with the kubelet",
+			"%s and %s both offer GPUs, and replace each other's registration with the kubelet",
 			plugin_subject(judge, serving[0]), plugin_subject(judge, serving[1]))
-	    ->remedy =
-	    "Keep one: 'systemctl disable --now nvidia-device-plugin' ends the node's own; a DaemonSet is found "
-	    "with 'kubectl get daemonsets --all-namespaces'.";
+	    ->remedy = "Keep one: 'systemctl disable --now nvidia-device-plugin' stops the node's own; 'kubectl get "
+		       "daemonsets --all-namespaces' lists the DaemonSets.";
 	return true;
 }
 
@@ -127,11 +125,11 @@ static void judge_device_plugin(struct graft_judge *judge, const struct graft_he
 
 	if (!plugin->seen)
 		graft_judge_add(judge, GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_LEVEL_UNKNOWN, subject,
-				"runs; whether the kubelet is connected to it cannot be seen")
+				"is running; whether the kubelet is connected to it cannot be seen")
 		    ->remedy = REMEDY_ROOT;
 	else if (plugin->n_served == 0)
 		graft_judge_add(judge, GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_LEVEL_BROKEN, subject,
-				"runs, and offers nothing: it has found no driver, no GPU, or no kubelet's folder")
+				"is running, and offers nothing: it has found no driver, no GPU, or no kubelet folder")
 		    ->remedy = graft_judge_text(judge, "See '%s.", plugin_log_command(plugin));
 	else if (plugin->n_watched == 0)
 		judge_unwatched(judge, plugin);
@@ -157,9 +155,9 @@ static void judge_device_plugins(struct graft_judge *judge)
 static void judge_resource(struct graft_judge *judge, const struct graft_health_resource *resource, bool others)
 {
 	if (resource->n_devices == 0) {
-		graft_judge_add(judge, GRAFT_CHECK_NODE_CAPACITY, others ? GRAFT_LEVEL_WARNING : GRAFT_LEVEL_BROKEN,
-				resource->name,
-				"the kubelet has no healthy device of it: no pod that asks for it runs here")
+		graft_judge_add(
+		    judge, GRAFT_CHECK_NODE_CAPACITY, others ? GRAFT_LEVEL_WARNING : GRAFT_LEVEL_BROKEN, resource->name,
+		    "the kubelet has no healthy device of this resource: no pod that asks for one can run here")
 		    ->remedy =
 		    "If the device plugin serves (see device-plugin), all of its devices are unhealthy: look "
 		    "for Xids in 'dmesg | grep -i xid'.";
@@ -171,9 +169,8 @@ static void judge_resource(struct graft_judge *judge, const struct graft_health_
 	    ->remedy =
 	    resource->n_in_use < resource->n_devices
 		? NULL
-		: "All are given away: wait for a pod to end, or share GPUs (sharing.timeSlicing of the device "
-		  "plugin's config file). The kubelet frees devices of pods that have ended when it next "
-		  "admits one.";
+		: "All are in use: wait for a pod to end, or share GPUs (sharing.timeSlicing of the device plugin's "
+		  "config file). The kubelet frees devices of pods that have ended when it next admits one.";
 }
 
 static void judge_capacity(struct graft_judge *judge)
@@ -191,11 +188,11 @@ static void judge_capacity(struct graft_judge *judge)
 		    cluster->directory);
 	else if (!cluster->has_record)
 		graft_judge_add(judge, GRAFT_CHECK_NODE_CAPACITY, GRAFT_LEVEL_UNKNOWN, cluster->directory,
-				"has no record of devices that can be read")
+				"has no readable record of devices")
 		    ->remedy = is_blind(judge) ? REMEDY_ROOT : NULL;
 	else if (cluster->n_resources == 0)
 		graft_judge_add(judge, GRAFT_CHECK_NODE_CAPACITY, GRAFT_LEVEL_BROKEN, "nvidia.com/gpu",
-				"the kubelet knows no such resource: no device plugin has registered it")
+				"the kubelet does not know this resource: no device plugin has registered it")
 		    ->remedy =
 		    "See device-plugin; if that is ok, run 'systemctl restart nvidia-device-plugin', or delete "
 		    "the pod of its DaemonSet.";
@@ -339,8 +336,9 @@ static void judge_labels(struct graft_judge *judge)
 	const struct graft_health_cluster *cluster = cluster_facts(judge);
 
 	if (cluster->labels_file && !cluster->discovers && !judge->health->processes_hidden)
-		graft_judge_add(judge, GRAFT_CHECK_NODE_LABELS, GRAFT_LEVEL_WARNING, cluster->labels_file,
-				"is of a gpu-feature-discovery that does not run any more: labels stay as they were")
+		graft_judge_add(
+		    judge, GRAFT_CHECK_NODE_LABELS, GRAFT_LEVEL_WARNING, cluster->labels_file,
+		    "was written by a gpu-feature-discovery that is no longer running: its labels are out of date")
 		    ->remedy = graft_judge_text(judge, "Start it again, or run 'rm %s'.", cluster->labels_file);
 	else if (cluster->labels_file)
 		graft_judge_add(judge, GRAFT_CHECK_NODE_LABELS, GRAFT_LEVEL_OK, cluster->labels_file,
@@ -348,7 +346,7 @@ static void judge_labels(struct graft_judge *judge)
 				cluster->n_labels == 1 ? "" : "s");
 	else if (cluster->discovers)
 		graft_judge_add(judge, GRAFT_CHECK_NODE_LABELS, GRAFT_LEVEL_OK, "gpu-feature-discovery",
-				"runs, and writes no file: labels go through the API server");
+				"is running, and writes no file: it sends the labels to the API server");
 }
 
 void graft_judge_cluster(struct graft_judge *judge)

@@ -136,14 +136,15 @@ static bool judge_case_request(struct judge *judge)
 		add_case_finding(judge, GRAFT_CASE_REQUEST, GRAFT_LEVEL_OK, NULL, "it asked for GPUs (%s)",
 				 asked->n_options > 0       ? asked->options[0]
 				 : asked->n_annotations > 0 ? asked->annotations[0]
-				 : asked->replaced          ? "the runtime has noted so in its environment"
+				 : asked->replaced          ? "the runtime has recorded this in its environment"
 				 : asked->n_nodes > 0       ? asked->nodes[0]
 							    : "its configuration");
 	else if (asked->ignored)
 		add_case_finding(judge, GRAFT_CASE_REQUEST, GRAFT_LEVEL_BROKEN,
 				 "Ask with an option of the engine; or set "
 				 "'accept-nvidia-visible-devices-envvar-when-unprivileged = true' in config.toml.",
-				 "it asks by %s, which config.toml lets only privileged containers do", asked->ignored);
+				 "it asks through %s, which config.toml allows only for privileged containers",
+				 asked->ignored);
 	else
 		add_case_finding(judge, GRAFT_CASE_REQUEST, GRAFT_LEVEL_WARNING, how_to_ask(one),
 				 "it never asked for a GPU");
@@ -161,10 +162,9 @@ static void judge_way(struct judge *judge)
 	case GRAFT_CASE_WAY_UNKNOWN:
 		break;
 	case GRAFT_CASE_WAY_NONE:
-		add_case_finding(
-		    judge, GRAFT_CASE_WAY, GRAFT_LEVEL_BROKEN, how_to_be_heard(one),
-		    "no program read that it asked for GPUs: it was created by %s, without a hook or CDI device",
-		    runtime);
+		add_case_finding(judge, GRAFT_CASE_WAY, GRAFT_LEVEL_BROKEN, how_to_be_heard(one),
+				 "nothing read its request for GPUs: %s created it, without a hook or CDI device",
+				 runtime);
 		break;
 	case GRAFT_CASE_WAY_RUNTIME:
 		add_case_finding(judge, GRAFT_CASE_WAY, GRAFT_LEVEL_OK, NULL,
@@ -243,10 +243,10 @@ static bool judge_case_running(struct judge *judge)
 		judge_start_error(judge);
 	else if (one->pid == 0)
 		add_case_finding(judge, GRAFT_CASE_RUNNING, GRAFT_LEVEL_UNKNOWN, NULL,
-				 "it does not run, so what it got cannot be seen");
+				 "it is not running, so what it got cannot be seen");
 	else if (!one->got.known)
 		add_case_finding(judge, GRAFT_CASE_RUNNING, GRAFT_LEVEL_UNKNOWN, "Run it as root.",
-				 "its process %u cannot be looked at: %s", one->pid,
+				 "its process %u cannot be examined: %s", one->pid,
 				 one->got.problem ? one->got.problem : "it belongs to another system");
 	return one->got.known;
 }
@@ -306,11 +306,10 @@ static void judge_case_nodes(struct judge *judge)
 	}
 	gpus = name_gpus(judge, &n_gpus);
 	if (n_present == 0)
-		add_case_finding(
-		    judge, GRAFT_CASE_NODES, GRAFT_LEVEL_BROKEN,
-		    "Start it again with 'nvidia-container-cli.debug' and 'nvidia-container-runtime.debug' set "
-		    "in config.toml, and read what they say.",
-		    "it asked for GPUs and has no device node of the driver");
+		add_case_finding(judge, GRAFT_CASE_NODES, GRAFT_LEVEL_BROKEN,
+				 "Start it again with 'nvidia-container-cli.debug' and "
+				 "'nvidia-container-runtime.debug' set in config.toml, and read these logs.",
+				 "it asked for GPUs and has no device node of the driver");
 	else
 		add_case_finding(judge, GRAFT_CASE_NODES, GRAFT_LEVEL_OK, NULL,
 				 "it has %zu device nodes, %zu GPU%s%s%s%s", n_present, n_gpus, n_gpus == 1 ? "" : "s",
@@ -338,7 +337,7 @@ static void judge_rules(struct judge *judge)
 		    judge, GRAFT_CASE_RULES, GRAFT_LEVEL_BROKEN,
 		    "Start the container again. 'nvidia-ctk doctor' reports whether systemd can remove them again.",
 		    "its device cgroup (v%u) no longer lets it open %s: its rules were rewritten, as by 'systemctl "
-		    "daemon-reload' where systemd does not know the devices, or nobody set them",
+		    "daemon-reload' where systemd does not know the devices, or they were never set",
 		    got->cgroup_version, join_names(judge, denied, n_denied));
 	else if (n_present > 0 && n_unknown > 0)
 		add_case_finding(judge, GRAFT_CASE_RULES, GRAFT_LEVEL_UNKNOWN,

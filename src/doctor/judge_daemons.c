@@ -27,7 +27,7 @@ static void judge_persistence(struct graft_judge *judge)
 		    ->remedy = "Run 'systemctl restart nvidia-persistenced'.";
 	else
 		graft_judge_add(judge, GRAFT_CHECK_PERSISTENCE, GRAFT_LEVEL_OK, daemon->name,
-				"is not running: the driver initialises a GPU again for each first program")
+				"is not running: the driver initialises an idle GPU again for each program")
 		    ->remedy = "Run 'systemctl enable --now nvidia-persistenced'.";
 }
 

@@ -60,7 +60,7 @@ static void judge_library_presence(struct graft_judge *judge)
 							 "and libcuda1; Ubuntu: libnvidia-compute and nvidia-utils; "
 							 "RHEL: nvidia-driver-cuda).",
 							 module)
-				      : "Install the NVIDIA driver, as kernel-module says.";
+				      : "Install the NVIDIA driver; see kernel-module.";
 		return;
 	}
 	if (!graft_health_find_library_file(judge->health, GRAFT_CUDA_SONAME)) {
@@ -214,7 +214,7 @@ static const struct {
 	const char *status, *cause, *remedy;
 } failures[] = {
 	{ "NO_DRIVER", "reports that the driver is not loaded",
-	  "See kernel-module and device-nodes; if both are well, run 'nvidia-smi' as root, which creates missing "
+	  "See kernel-module and device-nodes; if both are ok, run 'nvidia-smi' as root, which creates missing "
 	  "nodes." },
 	{ "MISMATCH", "reports that kernel module and library have different versions",
 	  "Reboot; library-versions has both versions." },
@@ -223,7 +223,7 @@ static const struct {
 	{ "TIMEOUT", "does not answer in time",
 	  "See 'dmesg | grep -iE \"nvrm|xid\"'. Run the doctor with a longer --timeout to learn whether the driver is "
 	  "only slow." },
-	{ "NO_MEMORY", "has not enough memory", "Free some memory, or raise the limit of the calling service." },
+	{ "NO_MEMORY", "does not have enough memory", "Free some memory, or raise the limit of the calling service." },
 };
 
 static void judge_failure(struct graft_judge *judge)

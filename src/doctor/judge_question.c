@@ -59,7 +59,7 @@ static const char *why_unknown(const struct graft_judge *judge, const char *word
 	if (mig)
 		return "no GPU has MIG instances";
 	if (strncasecmp(word, "GPU-", 4) == 0)
-		return "the GPU was replaced, or the name is of another host";
+		return "the GPU was replaced, or the name is from another host";
 	return "the host has fewer GPUs";
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * look_cluster: what makes this host a node of a cluster with GPUs: the kubelet and its folders,
- * the device plugin, and what the kubelet has recorded of both. All of it is in files: the kubelet
- * is asked nothing, and so may be down. Processes in containers count here, since the device plugin
- * usually is one.
+ * look_cluster: the Kubernetes side of a host: the kubelet and its folders, the device plugin, and
+ * what the kubelet has recorded of both. Reads only files, so the kubelet may be down. Includes
+ * processes in containers, since the device plugin usually runs in one.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -202,8 +201,8 @@ static bool list_socket_inodes(struct graft_health_look *look, const char *direc
 }
 
 /*
- * A line of /proc/net/unix: address, references, protocol, flags, type, state, inode, path. What
- * somebody has connected to has the path of the socket that listens, and a client has none.
+ * A line of /proc/net/unix: address, references, protocol, flags, type, state, inode, path. The
+ * server's end of a connection has the path of the listening socket; the client's has none.
  */
 static void count_unix_socket(const char *line, const char *const *inodes, size_t n, struct graft_health_plugin *plugin)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * look_nodes: the device nodes that containers need, and the links /dev/char/MAJOR:MINOR by which
- * systemd knows them. They are looked at and never opened: opening one wakes a GPU.
+ * systemd knows them. They are examined, but never opened: opening one wakes a GPU.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -59,8 +59,8 @@ bool graft_doctor_is_of_cluster(const char *message)
 }
 
 /*
- * What is no problem in itself, but has a remedy, is the cause of the message if a check of the
- * message found it: that '--runtime=nvidia' is not set up hurts those alone who use it.
+ * A finding that is not a problem, but has a remedy, is the cause of the message if the message's
+ * checks include it: a missing runtime nvidia affects only those who use '--runtime=nvidia'.
  */
 void graft_judge_message(struct graft_judge *judge)
 {

@@ -35,14 +35,14 @@
 	  GRAFT_CHECK_RUNTIME_HANDLER, GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_CHECK_CONTAINERD_RUNTIME) \
 	X("maximum request size for shared resources", \
 	  "The device plugin's config file has failRequestsGreaterThanOne, or shares GPUs by MPS: a container may ask for one share.", \
-	  "Ask for one. Two shares are no more of a GPU than one; if several GPUs are meant, set sharedDevicesAllocationPolicy: distinct and failRequestsGreaterThanOne: false.", \
+	  "Ask for one. Two shares give no more of a GPU than one; if several GPUs are meant, set sharedDevicesAllocationPolicy: distinct and failRequestsGreaterThanOne: false.", \
 	  GRAFT_CHECK_DEVICE_PLUGIN) \
 	X("cannot allocate unhealthy devices|no healthy devices present", \
-	  "All devices of the resource are unhealthy: the device plugin does not run or has lost the kubelet, or the driver has reported a failure of the GPUs.", \
+	  "All devices of the resource are unhealthy: the device plugin is not running or has lost the kubelet, or the driver has reported a failure of the GPUs.", \
 	  "Run 'sudo nvidia-ctk doctor kubernetes' on the node, and look for Xids in 'dmesg | grep -i xid'.", \
 	  GRAFT_CHECK_NODE_CAPACITY, GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_CHECK_GPU) \
 	X("insufficient nvidia.com/|nodes are available", \
-	  "No node has as many free devices as a container of the pod asks for: none are offered (no device plugin runs there, or the kubelet does not know it), all are given away, or the pod asks for another name than the plugin offers, such as nvidia.com/gpu.shared or nvidia.com/mig-1g.5gb.", \
+	  "No node has as many free devices as a container of the pod asks for: none are offered (no device plugin runs there, or the kubelet does not know it), all are in use, or the pod asks for another name than the plugin offers, such as nvidia.com/gpu.shared or nvidia.com/mig-1g.5gb.", \
 	  "See what nodes offer with 'kubectl get nodes --output custom-columns=NODE:.metadata.name,GPUS:.status.allocatable.nvidia\\.com/gpu'; on a node that should have more, run 'sudo nvidia-ctk doctor kubernetes'.", \
 	  GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_CHECK_NODE_CAPACITY, GRAFT_CHECK_KUBELET, GRAFT_CHECK_GPU, GRAFT_CHECK_GPU_OPERATOR) \
 	X("nvidia-container-runtime\": executable file not found|nvidia-container-runtime: no such file|nvidia-container-runtime-hook\": executable file not found|nvidia-container-runtime-hook: no such file|nvidia-container-toolkit: no such file|nvidia-cdi-hook: no such file|nvidia-ctk: no such file", \
@@ -62,7 +62,7 @@
 	  "Correct the line that the message names; 'nvidia-ctk config default' prints a correct file.", \
 	  GRAFT_CHECK_CONFIG) \
 	X("unsupported capabilities found in|supported-driver-capabilities", \
-	  "NVIDIA_DRIVER_CAPABILITIES of the container, or of its image, names something that is no capability, or that supported-driver-capabilities in config.toml leaves out.", \
+	  "NVIDIA_DRIVER_CAPABILITIES of the container, or of its image, names something that is not a capability, or that supported-driver-capabilities in config.toml leaves out.", \
 	  "Start it with '--env NVIDIA_DRIVER_CAPABILITIES=compute,utility', or 'all'.", \
 	  GRAFT_CHECK_CONFIG) \
 	X("in non privileged container", \
@@ -98,7 +98,7 @@
 	  "Install the NVIDIA driver on the host. If 'nvidia-smi' works there, start the container with a GPU ('docker run --gpus all').", \
 	  GRAFT_CHECK_DRIVER_LIBRARY, GRAFT_CHECK_LOADER_CACHE, GRAFT_CHECK_CONFIG, GRAFT_CHECK_KERNEL_MODULE, GRAFT_CHECK_DOCKER_GPUS) \
 	X("unsupported display driver / cuda driver combination|error 803|cuda_error_system_driver_mismatch|cudaerrorsystemdrivermismatch", \
-	  "The CUDA library that was loaded and the kernel module are of different drivers: the image's compatibility libraries do not suit this driver, the image ships a driver of its own, or the driver was upgraded without a reboot.", \
+	  "The CUDA library that was loaded and the kernel module are of different drivers: the image's compatibility libraries do not suit this driver, the image ships its own driver, or the driver was upgraded without a reboot.", \
 	  "Reboot after an upgrade of the driver. Otherwise take the image's 'compat' directory out of LD_LIBRARY_PATH, or use an image for this driver's CUDA.", \
 	  GRAFT_CHECK_LIBRARY_VERSIONS, GRAFT_CHECK_CUDA_COMPAT, GRAFT_CHECK_IMAGE, GRAFT_CHECK_REQUIREMENT) \
 	X("forward compatibility was attempted|error 804|cuda_error_compat_not_supported_on_device|cudaerrorcompatnotsupportedondevice", \
@@ -174,12 +174,12 @@
 	  "Run 'nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml', then 'nvidia-ctk cdi list' for the names.", \
 	  GRAFT_CHECK_REQUESTED_DEVICES, GRAFT_CHECK_CDI_SPECS, GRAFT_CHECK_CDI_STALE, GRAFT_CHECK_PODMAN, GRAFT_CHECK_GPU, GRAFT_CHECK_MIG) \
 	X("unknown device", \
-	  "This host does not have the device, or no longer: the GPU was replaced, MIG was set up again, or the name is of another host.", \
+	  "This host does not have the device, or no longer: the GPU was replaced, MIG was set up again, or the name is from another host.", \
 	  "Run 'nvidia-smi -L' for the names, and correct the compose file, pod or template.", \
 	  GRAFT_CHECK_REQUESTED_DEVICES, GRAFT_CHECK_DOCKER_RUNTIME, GRAFT_CHECK_GPU, GRAFT_CHECK_MIG) \
 	X("unexpectedadmissionerror|allocate failed due to|requested number of devices unavailable", \
 	  "The kubelet could not give the pod its devices: the device plugin was not there yet, as right after a boot or a restart of the kubelet, or has refused them.", \
-	  "Delete the pod: the kubelet does not try again, its controller makes a new one. If it happens after each boot, run the device plugin as a service of the node, which is there before the kubelet admits pods.", \
+	  "Delete the pod: the kubelet does not try again, but its controller makes a new one. If it happens after each boot, run the device plugin as a service of the node, which is there before the kubelet admits pods.", \
 	  GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_CHECK_NODE_CAPACITY, GRAFT_CHECK_KUBELET, GRAFT_CHECK_GPU) \
 	X("rpc error: timed out", \
 	  "The driver needs more than 10 s to initialise the GPUs, which it does for each start when no program keeps them initialised.", \

@@ -342,7 +342,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
 @test "unknown device: a replaced GPU, another MIG layout, no MIG, too high an index, a name of CDI" {
   host "$(doctor 'nvidia-container-cli: device error: GPU-01234567-89ab-cdef-0123-456789abcdef: unknown device')"
   wrong requested-devices
-  finds requested-devices broken 'the GPU was replaced, or the name is of another host. This host has: GPU-' 'nvidia-smi -L'
+  finds requested-devices broken 'the GPU was replaced, or the name is from another host. This host has: GPU-' 'nvidia-smi -L'
   explains requested-devices
   host "$(doctor --device 3)"
   finds requested-devices broken 'the host has fewer GPUs'

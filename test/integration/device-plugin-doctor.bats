@@ -59,7 +59,7 @@ finds() {
 
 @test "a node on which all is well" {
   node 'kubelet 2; plugin env; known' kubernetes
-  finds kubelet ok 'runs, and takes device plugins in /var/lib/kubelet/device-plugins and plugins_registry'
+  finds kubelet ok 'is running, and accepts device plugins in /var/lib/kubelet/device-plugins and plugins_registry'
   finds device-plugin ok 'process [0-9]+: serves, and the kubelet is connected to it'
   finds node-capacity ok 'nvidia.com/gpu: the kubelet has 8 healthy devices, and has given 2 to pods'
   finds runtime-handler ok "containerd: has the runtime nvidia, which is not the default: pods need 'runtimeClassName: nvidia'"
@@ -80,11 +80,11 @@ finds() {
 @test "no kubelet, and no device plugin" {
   node '' kubernetes
   [ "$status" -eq 5 ]
-  finds kubelet broken 'does not run on this host' 'systemctl restart kubelet'
-  finds device-plugin broken 'does not run on this node' 'systemctl enable --now nvidia-device-plugin'
+  finds kubelet broken 'is not running on this host' 'systemctl restart kubelet'
+  finds device-plugin broken 'is not running on this node' 'systemctl enable --now nvidia-device-plugin'
   node 'kubelet 0' kubernetes
-  finds device-plugin broken 'does not run on this node' 'systemctl enable --now nvidia-device-plugin'
-  finds node-capacity broken 'knows no such resource'
+  finds device-plugin broken 'is not running on this node' 'systemctl enable --now nvidia-device-plugin'
+  finds node-capacity broken 'does not know this resource'
 }
 
 @test "a device plugin that nobody watches, or that serves nothing" {
@@ -99,7 +99,7 @@ finds() {
 
 @test "two device plugins" {
   node 'kubelet 0; plugin env; known; mkdir "$work/other"; plugin env KUBELET_SOCKET="$work/other/kubelet.sock" PLUGIN_REGISTRY=; within test -S "$work/other/nvidia-gpu.sock"' kubernetes
-  finds device-plugin broken 'both offer GPUs, and take each other.s place' 'Keep one'
+  finds device-plugin broken 'both offer GPUs, and replace each other.s registration' 'Keep one'
 }
 
 @test "no GPU is free, or healthy: the message of the scheduler is understood, with the word and without" {
@@ -125,7 +125,7 @@ finds() {
 @test "the operator's files, and labels that have grown old" {
   node 'mkdir -p /run/nvidia/validations; own /etc/kubernetes; mkdir -p /etc/kubernetes/node-feature-discovery/features.d; echo nvidia.com/gpu.count=8 >/etc/kubernetes/node-feature-discovery/features.d/gfd' kubernetes
   finds gpu-operator warning 'has no driver-ready' 'driver-validation'
-  finds node-labels warning 'does not run any more' 'rm /etc/kubernetes'
+  finds node-labels warning 'is no longer running' 'rm /etc/kubernetes'
   node 'mkdir -p /run/nvidia/validations; touch /run/nvidia/validations/driver-ready /run/nvidia/validations/toolkit-ready; own /etc/kubernetes; mkdir -p /etc/kubernetes/node-feature-discovery/features.d
     echo nvidia.com/gpu.count=8 >/etc/kubernetes/node-feature-discovery/features.d/gfd; "$programs/gpu-feature-discovery" 60 &' kubernetes
   finds gpu-operator ok 'usable'

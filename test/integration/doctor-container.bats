@@ -112,7 +112,7 @@ docker_group() { echo "/sys/fs/cgroup/devices/$machine_cgroup/$1"; }
 @test "docker: asked by its environment, and nobody was in the way" {
   docker_start --env NVIDIA_VISIBLE_DEVICES=all
   doctor "$name"
-  says 5 "^broken   $name .*: no program read that it asked for GPUs: it was created by runc, without a hook or CDI device"
+  says 5 "^broken   $name .*: nothing read its request for GPUs: runc created it, without a hook or CDI device"
   [[ $output == *'docker run --gpus all'* ]]
 }
 
@@ -126,7 +126,7 @@ docker_group() { echo "/sys/fs/cgroup/devices/$machine_cgroup/$1"; }
   docker_start --gpus all
   docker kill "$name"
   doctor "$name"
-  says 0 "^\?        $name \(docker [0-9a-f]+, not running\): it does not run, so what it got cannot be seen"
+  says 0 "^\?        $name \(docker [0-9a-f]+, not running\): it is not running, so what it got cannot be seen"
   doctor "$name" --json
   fact '.asked.options[0]' '--gpus all'
 }
@@ -187,7 +187,7 @@ docker_group() { echo "/sys/fs/cgroup/devices/$machine_cgroup/$1"; }
   # shellcheck disable=SC2016
   run --separate-stderr on_host sh -c '"$0" doctor --container $$' "$BATS_FILE_TMPDIR/bin/nvidia-ctk"
   [ "$status" -eq 1 ]
-  [[ $stderr == *"is in no container: it has the mounts of this one"* ]] || die "$stderr"
+  [[ $stderr == *"is not in a container: it has the same mounts as this program"* ]] || die "$stderr"
   doctor 999999999
   [ "$status" -eq 1 ]
   [[ $stderr == *"no container and no process 999999999"* ]] || die "$stderr"
@@ -343,7 +343,7 @@ gpu1='.process.env += ["NVIDIA_VISIBLE_DEVICES=1"]'
   oci run --detach --bundle "$bundle" "$name" </dev/null >"$work/out" 2>&1 3>&- 4>&-
   printf 'accept-nvidia-visible-devices-envvar-when-unprivileged = false\n' | config_toml
   doctor "$name"
-  says 5 "^broken   $name \(runc\): it asks by NVIDIA_VISIBLE_DEVICES=all, which config.toml lets only privileged containers do"
+  says 5 "^broken   $name \(runc\): it asks through NVIDIA_VISIBLE_DEVICES=all, which config.toml allows only for privileged containers"
 }
 
 @test "a container that wants to be believed: nothing of it reaches the terminal or is opened" {

@@ -162,7 +162,7 @@ static void test_docker(void **state)
 	expect_error("", GRAFT_NOT_FOUND, "no container '' among the 2 that can be seen");
 	expect_error("77", GRAFT_NOT_FOUND, "no container and no process 77");
 	expect_error("/nowhere", GRAFT_NOT_FOUND, "no bundle at /nowhere");
-	expect_error("/proc", GRAFT_NOT_FOUND, "/proc is no bundle: it has no config.json");
+	expect_error("/proc", GRAFT_NOT_FOUND, "/proc is not a bundle: it has no config.json");
 }
 
 static void test_docker_elsewhere(void **state)
@@ -279,27 +279,25 @@ static void test_requests(void **state)
 		  "it never asked for a GPU", NULL },
 		{ VISIBLE("all"), "", VISIBLE("all"), "{\"Runtime\": \"runc\"}", GRAFT_CASE_WAY_NONE,
 		  GRAFT_LEVEL_BROKEN,
-		  "no program read that it asked for GPUs: it was created by runc, without a hook or CDI device",
-		  NULL },
+		  "nothing read its request for GPUs: runc created it, without a hook or CDI device", NULL },
 		{ VISIBLE("none"), HOOK, IMAGE, "{}", GRAFT_CASE_WAY_HOOK, GRAFT_LEVEL_WARNING,
 		  "it asks for the driver without a GPU (NVIDIA_VISIBLE_DEVICES=none)", "legacy" },
 		{ VISIBLE("all"), HOOK, IMAGE,
 		  "{\"DeviceRequests\": [{\"Driver\": \"\", \"Count\": -1, \"Capabilities\": [[\"gpu\"]]}]}",
 		  GRAFT_CASE_WAY_HOOK, GRAFT_LEVEL_UNKNOWN,
-		  "its process 4242 cannot be looked at: it belongs to another system", "legacy" },
+		  "its process 4242 cannot be examined: it belongs to another system", "legacy" },
 		{ IMAGE, CLI, IMAGE, "{}", GRAFT_CASE_WAY_HOOK, GRAFT_LEVEL_UNKNOWN,
-		  "its process 4242 cannot be looked at: it belongs to another system", "legacy" },
+		  "its process 4242 cannot be examined: it belongs to another system", "legacy" },
 		{ VISIBLE("void"), DRIVER, VISIBLE("1"), "{\"Runtime\": \"nvidia\"}", GRAFT_CASE_WAY_RUNTIME,
-		  GRAFT_LEVEL_UNKNOWN, "its process 4242 cannot be looked at: it belongs to another system",
-		  "jit-cdi" },
+		  GRAFT_LEVEL_UNKNOWN, "its process 4242 cannot be examined: it belongs to another system", "jit-cdi" },
 		{ VISIBLE("void"), DRIVER, VISIBLE("nvidia.com/gpu=0"), "{\"Runtime\": \"nvidia\"}",
 		  GRAFT_CASE_WAY_RUNTIME, GRAFT_LEVEL_UNKNOWN,
-		  "its process 4242 cannot be looked at: it belongs to another system", "cdi" },
+		  "its process 4242 cannot be examined: it belongs to another system", "cdi" },
 		{ VISIBLE("void"), DRIVER, IMAGE,
 		  "{\"Runtime\": \"runc\", \"DeviceRequests\": [{\"Driver\": \"cdi\", \"DeviceIDs\": "
 		  "[\"nvidia.com/gpu=0\"]}]}",
 		  GRAFT_CASE_WAY_CDI, GRAFT_LEVEL_UNKNOWN,
-		  "its process 4242 cannot be looked at: it belongs to another system", NULL },
+		  "its process 4242 cannot be examined: it belongs to another system", NULL },
 		{ IMAGE, NODES, IMAGE, "{\"Runtime\": \"runc\", \"Devices\": [{\"PathOnHost\": \"/dev/nvidia0\"}]}",
 		  GRAFT_CASE_WAY_DEVICES, GRAFT_LEVEL_WARNING,
 		  "it has single device nodes, such as /dev/nvidia0, and nothing else of the driver", NULL },
@@ -355,7 +353,8 @@ static void test_details(void **state)
 	look("web");
 	assert_int_equal(one.verdict, GRAFT_LEVEL_BROKEN);
 	assert_string_equal(
-	    one.summary, "it asks by NVIDIA_VISIBLE_DEVICES=all, which config.toml lets only privileged containers do");
+	    one.summary,
+	    "it asks through NVIDIA_VISIBLE_DEVICES=all, which config.toml allows only for privileged containers");
 
 	/* Its configuration cannot be understood. */
 	write_file(TASKS "moby/" WEB, "config.json", "{");
@@ -391,8 +390,7 @@ static void test_verdicts(void **state)
 		{ "well", GRAFT_LEVEL_OK, "it has 1 GPU and may use it: GPU-1" },
 		{ "denied", GRAFT_LEVEL_BROKEN,
 		  "its device cgroup (v2) no longer lets it open /dev/nvidia0: its rules were rewritten, as by "
-		  "'systemctl "
-		  "daemon-reload' where systemd does not know the devices, or nobody set them" },
+		  "'systemctl daemon-reload' where systemd does not know the devices, or they were never set" },
 		{ "unknown", GRAFT_LEVEL_UNKNOWN,
 		  "whether it may open its devices is not known: its device program cannot be read" },
 		{ "hidden", GRAFT_LEVEL_UNKNOWN, "whether it may open its devices is not known: permission denied" },
