@@ -4,7 +4,7 @@
  * link in it. Only the following operations are possible:
  *
  *   looking    returns an O_PATH descriptor, which has no effect whatever the object is
- *   reading    of an object that was looked at and is a regular file or a directory; nothing else is ever opened
+ *   reading    of an object that is already open as O_PATH and is a regular file or a directory; nothing else is ever opened
  *   making     a directory, a mount point, a parent directory; graft_image_root_may_write() decides where
  *
  * Paths are resolved below the root (base/beneath.h). Each call checks the budget of the start;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pci_vgpu: what a virtual GPU says of its host, in its PCI configuration space. Bytes in, values
- * out. The bytes come from the hypervisor and are not trusted.
+ * pci_vgpu: what the PCI configuration space of a virtual GPU contains about its host. Bytes in,
+ * values out. The bytes come from the hypervisor and are not trusted.
  */
 #ifndef GRAFT_FORMATS_PCI_VGPU_H
 #define GRAFT_FORMATS_PCI_VGPU_H

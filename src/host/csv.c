@@ -383,7 +383,7 @@ static int read_csv_list(struct look *look, const char *path, struct graft_csv_e
 	if (graft_csv_read(text, length, look->arena, entries, n_entries, &skipped, &why) < 0) {
 		if (why.status == GRAFT_NO_MEMORY)
 			return graft_fail_memory(err);
-		graft_warn(look->options->log, "CSV file %s is cut: %s", path, why.msg);
+		graft_warn(look->options->log, "CSV file %s is truncated: %s", path, why.msg);
 	}
 	if (*n_entries == before)
 		graft_warn(look->options->log, "Skipping CSV file %s: it has no entries", path);

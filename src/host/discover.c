@@ -99,7 +99,7 @@ static int look_behind_procfs(struct graft_survey *survey, struct graft_error *e
 			   : graft_wrap(err, "the kernel shows no driver, and NVML cannot be asked: %s",
 					graft_error_text(&why, text, sizeof(text)));
 	}
-	graft_survey_omit(survey, "skipping", "GPUs", "procfs has no list of them, and NVML says: %s", why.msg);
+	graft_survey_omit(survey, "skipping", "GPUs", "procfs does not list them, and NVML fails: %s", why.msg);
 	return 0;
 }
 

@@ -168,7 +168,7 @@ static const struct graft_record imex_node_record = { "imex_node", sizeof(struct
 						      GRAFT_COUNT(imex_node_fields) };
 
 static const struct graft_field omission_fields[] = {
-	GRAFT_F_STRING(struct graft_omission, what, true, "what was looked for"),
+	GRAFT_F_STRING(struct graft_omission, what, true, "what was searched for"),
 	GRAFT_F_STRING(struct graft_omission, why, true, "why it is not here"),
 };
 static const struct graft_record omission_record = { "omission", sizeof(struct graft_omission), omission_fields,
@@ -178,7 +178,7 @@ static const struct graft_field inventory_fields[] = {
 	GRAFT_F_U32(struct graft_inventory, version, true, "version of this format"),
 	GRAFT_F_ENUM(struct graft_inventory, platform, graft_platform_names, GRAFT_COUNT(graft_platform_names), true,
 		     "kind of host"),
-	GRAFT_F_BOOL(struct graft_inventory, simulated, "the driver says that it is simulated"),
+	GRAFT_F_BOOL(struct graft_inventory, simulated, "the driver states that it is simulated"),
 	GRAFT_F_STRING(struct graft_inventory, root, false, "driver root on the host"),
 	GRAFT_F_STRING(struct graft_inventory, dev_root, false, "prefix of device node paths"),
 	GRAFT_F_STRING(struct graft_inventory, proc_root, false, "prefix of procfs paths"),
@@ -214,7 +214,7 @@ static const struct graft_field inventory_fields[] = {
 	GRAFT_F_RECORDS(struct graft_inventory, management_nodes, &node_record,
 			"every device node of the driver, to manage all GPUs"),
 	GRAFT_F_RECORDS(struct graft_inventory, omissions, &omission_record,
-			"what was looked for and is missing, or was found and refused, and why"),
+			"what was searched for and is missing, or was found and refused, and why"),
 };
 
 const struct graft_record graft_inventory_record = { "inventory", sizeof(struct graft_inventory), inventory_fields,

@@ -147,7 +147,7 @@ struct graft_imex_node {
 };
 
 /*
- * Something that was looked for and not found or not taken, and why: explains why something is
+ * Something that was searched for and not found or not taken, and why: explains why something is
  * missing.
  */
 struct graft_omission {

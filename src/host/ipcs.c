@@ -11,8 +11,8 @@
 #define DEFAULT_MPS_PIPES "/tmp/nvidia-mps"
 
 /*
- * A directory of the default name that was left behind, or made as a mount point, is no running
- * daemon.
+ * A directory of the default name that was left behind, or made as a mount point, does not prove
+ * that the daemon is running.
  */
 static bool is_left_behind(struct graft_survey *survey, const char *path)
 {

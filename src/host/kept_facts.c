@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kept_facts: asks, compares, reads and writes. Where the file is, and when it is asked for anew, is
- * for callers to know.
+ * kept_facts: asks, compares, reads and writes. Callers decide where the file is, and when to ask
+ * again.
  */
 #include "host/kept_facts.h"
 
@@ -43,8 +43,8 @@ const struct graft_record graft_kept_facts_record = { "kept_facts", sizeof(struc
 /* --- of what host --- */
 
 /*
- * The folder of a MIG instance is another one when the instance is. QUIRK: a number may be given
- * again, but ids, place and number of a new instance are seldom all those of the one before.
+ * A new MIG instance has a new directory. QUIRK: inode numbers are reused, but ids, position and
+ * inode of a new instance rarely all equal the old ones.
  */
 static int identify_mig(const struct graft_root *proc, const struct graft_gpu *gpu, const struct graft_mig_device *mig,
 			struct graft_arena *arena, struct graft_kept_facts *facts, struct graft_error *err)
@@ -153,7 +153,7 @@ void graft_kept_write(const struct graft_kept_facts *facts, struct graft_buffer 
 
 /* --- asked --- */
 
-/* A board's libcuda, which is looked for only here: most programs need no list of libraries. */
+/* A board's libcuda, which is searched for only here: most programs need no list of libraries. */
 static int find_kept_cuda(const struct graft_host_options *options, struct graft_arena *arena, const char **ret_path,
 			  struct graft_error *err)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kept_facts: what a host says only when it is asked at a price: NVML wakes the GPUs, and so does a
- * look at their PCI configuration space. It is asked once per boot and kept in a small file, which
- * the programs that need such facts share (docs/feature-discovery.md).
+ * kept_facts: facts of a host that are expensive to get: NVML wakes the GPUs, and so does reading
+ * their PCI configuration space. They are collected once per boot and kept in a small file, which
+ * the programs that need them share (docs/feature-discovery.md).
  *
- * The file says of what host it is: boot, driver, and the GPUs and MIG devices that the kernel
- * driver shows. Where one of them is another one now, the file says nothing.
+ * The file also identifies the host: boot, driver, and the GPUs and MIG devices that the kernel
+ * driver shows. If one of these has changed, the file is ignored.
  */
 #ifndef GRAFT_HOST_KEPT_FACTS_H
 #define GRAFT_HOST_KEPT_FACTS_H
@@ -35,7 +35,7 @@
 #define GRAFT_KEPT_LAST_S  600
 #define GRAFT_KEPT_ASKS    8u
 
-/* A GPU that a hypervisor has made, and what that has said of its own driver. */
+/* A GPU that a hypervisor has made, and what that reported about its own driver. */
 struct graft_kept_vgpu {
 	const char *bus_id;
 	const char *host_driver_version, *host_driver_branch;

@@ -88,7 +88,7 @@ struct graft_nvml_question {
 	bool cuda;
 	/*
 	 * Do not answer, but report what happens to these GPUs, line by line (nvml_events.c), until
-	 * somebody ends the child.
+	 * the child is ended.
 	 */
 	const char *const *watched; /* PCI addresses; NULL: answer */
 	size_t n_watched;

@@ -365,7 +365,7 @@ static void load_nvml(struct child *child)
 		fail_nvml(child, rc);
 }
 
-/* MiB that fit: a number beyond that is no amount of memory. */
+/* MiB that fit: a number beyond that is not an amount of memory. */
 static uint32_t to_mib(unsigned long long bytes)
 {
 	return bytes >> 20 <= UINT32_MAX ? (uint32_t)(bytes >> 20) : 0;

@@ -17,7 +17,7 @@
 #include "host/inventory.h"
 #include "host/nvml.h"
 
-/* The child has an own end: after it, another one asks anew whether lost GPUs are there again. */
+/* A child that has lost a GPU ends itself after this time: its successor asks again whether the GPU is back. */
 #define GRAFT_NVML_LOST_ANEW_MS 10000
 
 struct graft_nvml_watch {
@@ -48,7 +48,7 @@ int graft_nvml_watch_begin(const struct graft_host_options *options, const struc
 			   struct graft_nvml_watch *ret_watch, struct graft_error *err);
 /* Closes the descriptor, and with `kill_child` kills the child. Does not wait for it. `pid` stays. */
 void graft_nvml_watch_end(struct graft_nvml_watch *watch, bool kill_child);
-/* Reads one line of the child. Returns false if it is no report. */
+/* Reads one line of the child. Returns false if it is not a report. */
 bool graft_nvml_report_parse(const char *line, struct graft_nvml_report *ret_report);
 
 /* The child's side (nvml_events.c): reports to `out_fd` until it ends. `library` is NVML's, of dlopen(3). */

@@ -44,7 +44,7 @@ int graft_pci_tree_read(const char *host_root, const struct graft_inventory *inv
 			struct graft_pci_tree *ret_tree, struct graft_error *err);
 
 /*
- * Takes over what NVML has said of NVLinks between the GPUs of the tree (GRAFT_NVML_LINKS); those to
+ * Takes over the NVLinks that NVML reported between the GPUs of the tree (GRAFT_NVML_LINKS); those to
  * other devices are left out. Strings are those of the snapshot. Returns 0, or -1 with
  * GRAFT_NO_MEMORY.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * links: names under which the injected libraries are looked for. ldconfig would make the soname
+ * links: names by which programs load the injected libraries. ldconfig would make the soname
  * links; here they are edits like all others. The few other links are those of SPEC
  * libnvidia-container 9.5.
  */

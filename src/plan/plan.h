@@ -28,18 +28,17 @@
 #define GRAFT_PLAN_VERSION 1u
 
 /* Identifier, name, meaning. Sinks switch over the enum without a default. */
-#define GRAFT_EDIT_LIST(X)                                                                                     \
-	X(DIRECTORY, "directory", "make a directory at target with mode")                                      \
-	X(TMPFS, "tmpfs",                                                                                      \
-	  "mount an empty tmpfs (root mode) at target with flags; what follows below it is written there")     \
-	X(FILE, "file", "write content to a new file at target with mode")                                     \
-	X(BIND, "bind", "bind-mount the host's source (file, directory or socket: type) at target with flags") \
-	X(DEVICE, "device", "make the host's device node source (major:minor) visible at target with flags")   \
-	X(SYMLINK, "symlink", "make a symbolic link at target to content")                                     \
-	X(CGROUP, "cgroup", "allow access to character device major:minor")                                    \
-	X(COVER, "cover",                                                                                      \
-	  "bind-mount a private read-only file that says content over the file at target, if there is one")    \
-	X(LDCACHE, "ldcache", "make the loader's cache know entries; folders are where they lie")              \
+#define GRAFT_EDIT_LIST(X)                                                                                             \
+	X(DIRECTORY, "directory", "make a directory at target with mode")                                              \
+	X(TMPFS, "tmpfs",                                                                                              \
+	  "mount an empty tmpfs (root mode) at target with flags; what follows below it is written there")             \
+	X(FILE, "file", "write content to a new file at target with mode")                                             \
+	X(BIND, "bind", "bind-mount the host's source (file, directory or socket: type) at target with flags")         \
+	X(DEVICE, "device", "make the host's device node source (major:minor) visible at target with flags")           \
+	X(SYMLINK, "symlink", "make a symbolic link at target to content")                                             \
+	X(CGROUP, "cgroup", "allow access to character device major:minor")                                            \
+	X(COVER, "cover", "bind-mount a private read-only file with content over the file at target, if there is one") \
+	X(LDCACHE, "ldcache", "add entries to the loader's cache; folders are their directories")                      \
 	X(ENV, "env", "set environment variable target to content (sinks that own the environment)")
 
 enum graft_edit_kind {

@@ -110,7 +110,7 @@ void graft_rule_missing(struct graft_planner *planner)
 {
 	enum graft_platform platform = planner->inventory->platform;
 
-	/* What all containers share is no container, and Tegra's files come from lists of its own. */
+	/* The part that all containers share requests nothing, and Tegra has its own lists of files. */
 	if (planner->policy->shared || platform == GRAFT_PLATFORM_TEGRA)
 		return;
 	if (!planner->wants_gpu && !planner->request->management)

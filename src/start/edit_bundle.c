@@ -17,7 +17,7 @@
 
 struct choice {
 	enum graft_mode mode;
-	bool no_board;                    /* the host was looked at, and is no Tegra board */
+	bool no_board;                    /* the host was examined, and is not a Tegra board */
 	struct graft_container container; /* without annotations unless the mode is cdi (SPEC runtime-and-hook 5.3) */
 };
 
