@@ -180,6 +180,8 @@ src/base/x.c|turn|/* An image of ill will. */
 src/base/x.c|turn|const char *f(void) { return "the caller is told"; }
 src/base/x.c|turn|const char *f(void) { return "it is made anew"; }
 src/base/x.c|turn|const char *f(void) { return "it takes the " "place of the old file"; }
+src/host/x.c|turn|/* It belongs here. */
+src/host/x.c|turn|const char *f(void) { return "this is no file"; }
 src/base/x.c|word|/* $fixme: later */
 TABLE
 }
