@@ -33,10 +33,20 @@ static bool read_wrong_name(const char *message, char name[GRAFT_NEAREST_MAX + 1
 	return false;
 }
 
+/* A name and its aliases, which are NULL-terminated or NULL. An alias may be a letter: see above. */
+static void consider(const char *name, const char *const *aliases, struct graft_nearest_search *search)
+{
+	graft_nearest_consider(search, name);
+	for (size_t i = 0; aliases && aliases[i]; i++) {
+		if (aliases[i][1] != '\0')
+			graft_nearest_consider(search, aliases[i]);
+	}
+}
+
 static void consider_options(const struct graft_command *command, struct graft_nearest_search *search)
 {
 	GRAFT_FOR_EACH_OPTION(option, command)
-	graft_nearest_consider(search, option->name);
+	consider(option->name, option->aliases, search);
 }
 
 const char *graft_options_meant_option(const struct graft_command *command, const struct graft_command *inherited,
@@ -51,7 +61,7 @@ const char *graft_options_meant_option(const struct graft_command *command, cons
 	/* Not those that every command has: --version is the program's alone. */
 	for (size_t i = 0; inherited && i < inherited->n_options; i++) {
 		if (!inherited->options[i].hidden)
-			graft_nearest_consider(&search, inherited->options[i].name);
+			consider(inherited->options[i].name, inherited->options[i].aliases, &search);
 	}
 	return search.best;
 }
@@ -62,7 +72,7 @@ const char *graft_options_meant_command(const struct graft_command *command, con
 
 	for (size_t i = 0; command->subcommands && command->subcommands[i]; i++) {
 		if (!command->subcommands[i]->hidden)
-			graft_nearest_consider(&search, command->subcommands[i]->name);
+			consider(command->subcommands[i]->name, command->subcommands[i]->aliases, &search);
 	}
 	return search.best;
 }

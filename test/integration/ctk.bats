@@ -63,6 +63,11 @@ complains() {
   run -1 --separate-stderr "$ctk" runtime configure --runtim docker
   [ "${stderr_lines[0]}" = "Incorrect Usage: flag provided but not defined: -runtim" ]
   [ "${stderr_lines[1]}" = "Did you mean '--runtime'?" ]
+  # Other names of a flag count as well.
+  run -1 --separate-stderr "$ctk" runtime configure --set-as-defualt
+  [ "${stderr_lines[1]}" = "Did you mean '--set-as-default'?" ]
+  run -1 --separate-stderr "$ctk" cdi generate --discovery-mod=nvml
+  [ "${stderr_lines[1]}" = "Did you mean '--discovery-mode'?" ]
   run -1 --separate-stderr "$ctk" runtime configure --runtime=Docker --dry-run
   [[ $stderr == *"unrecognized runtime 'Docker'. Did you mean 'docker'? Run the command with --help"* ]] || die "$stderr"
   run -1 --separate-stderr "$ctk" runtime configure --runtime=containerd --config-source=files --dry-run

@@ -23,6 +23,7 @@ static int parse_style(void *target, const struct graft_option *option, const ch
 
 static const struct graft_option options[] = {
 	{ .name = "driver-root",
+	  .aliases = (const char *const[]){ "r", "library-path", NULL },
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "DIR",
 	  .help = "Root",
@@ -42,11 +43,17 @@ static const struct graft_option options[] = {
 	{ .name = "secret", .hidden = true, .help = "", .parse = graft_option_set_true },
 };
 static const struct graft_option root_options[] = {
-	{ .name = "debug", .help = "Debug", .parse = graft_option_set_true },
+	{ .name = "debug",
+	  .aliases = (const char *const[]){ "talkative", NULL },
+	  .help = "Debug",
+	  .parse = graft_option_set_true },
 };
-static const struct graft_command generate = {
-	.name = "generate", .arguments = "", .summary = "Make", .options = options, .n_options = GRAFT_COUNT(options)
-};
+static const struct graft_command generate = { .name = "generate",
+					       .aliases = (const char *const[]){ "create", NULL },
+					       .arguments = "",
+					       .summary = "Make",
+					       .options = options,
+					       .n_options = GRAFT_COUNT(options) };
 static const struct graft_command hidden = { .name = "hook", .arguments = "", .summary = "Hook", .hidden = true };
 static const struct graft_command *const commands[] = { &generate, &hidden, NULL };
 static const struct graft_command root = { .name = "prog",
@@ -65,10 +72,13 @@ static void test_options(void **state)
 		{ "unrecognized option '--driver_root=/x'", "driver-root" },
 		{ "flag provided but not defined: -driverroot", "driver-root" },
 		{ "flag provided but not defined: -debgu", "debug" },
+		{ "unrecognized option '--libary-path=/x'", "library-path" },
+		{ "flag provided but not defined: -talkativ", "talkative" },
 		{ "unrecognized option '--elephant'", NULL },
 		{ "unrecognized option '--secrte'", NULL },
 		/* A letter is near to any other. */
 		{ "flag provided but not defined: -x", NULL },
+		{ "flag provided but not defined: -rx", NULL },
 		{ "option '--style' requires an argument", NULL },
 		{ "", NULL },
 	};
@@ -90,6 +100,7 @@ static void test_commands_and_values(void **state)
 	(void)state;
 	assert_string_equal(graft_options_meant_command(&root, "genexate"), "generate");
 	assert_string_equal(graft_options_meant_command(&root, "gen"), "generate");
+	assert_string_equal(graft_options_meant_command(&root, "creat"), "create");
 	assert_null(graft_options_meant_command(&root, "hok"));
 	assert_null(graft_options_meant_command(&generate, "x"));
 	assert_string_equal(graft_options_meant_value(&options[1], "namespaces"), "namespace");
