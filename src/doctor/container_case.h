@@ -103,7 +103,7 @@ struct graft_case_got {
 	size_t n_nodes;
 	struct graft_case_library *libraries;
 	size_t n_libraries;
-	bool has_cache;            /* it has an /etc/ld.so.cache */
+	bool has_cache;            /* it has an /etc/ld.so.cache, and that could be opened */
 	const char *cache_problem; /* why that cannot be used; NULL = it can */
 	uint32_t cgroup_version;   /* 0 = unknown */
 	const char *cgroup;        /* directory of the device cgroup */

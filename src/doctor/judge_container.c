@@ -432,26 +432,32 @@ static void judge_case_libraries(struct judge *judge)
 				 "its libraries are of the driver that is loaded, %s", one->driver_version);
 }
 
+/*
+ * Without a cache the loader searches its directories (musl, or a cache that was removed): whether
+ * the library's is one of them is not known, but the name must be there.
+ */
 static void judge_case_loader(struct judge *judge)
 {
 	const struct graft_case_got *got = &judge->one->got;
 
 	for (size_t i = 0; i < got->n_libraries; i++) {
 		const struct graft_case_library *library = &got->libraries[i];
+		bool is_found = library->linked && (library->cached || !got->has_cache);
 
-		if (library->deleted || (library->linked && library->cached) || !got->has_cache)
+		if (library->deleted || (is_found && !got->cache_problem))
 			continue;
 		if (got->cache_problem)
 			add_case_finding(judge, GRAFT_CASE_LOADER_CACHE, GRAFT_LEVEL_WARNING,
 					 "Run 'ldconfig' in the container.", "its /etc/ld.so.cache cannot be used: %s",
 					 got->cache_problem);
 		else
-			add_case_finding(judge, GRAFT_CASE_LOADER_CACHE, GRAFT_LEVEL_WARNING,
-					 "Run 'ldconfig' in the container, or set LD_LIBRARY_PATH there.",
-					 "its loader does not find %s, which is mounted at %s: %s", library->soname,
-					 library->path,
-					 library->linked ? "/etc/ld.so.cache does not have that name"
-							 : "there is no link of that name beside it");
+			add_case_finding(
+			    judge, GRAFT_CASE_LOADER_CACHE, GRAFT_LEVEL_WARNING,
+			    library->linked ? "Run 'ldconfig' in the container, or set LD_LIBRARY_PATH there."
+					    : "Start the container again, or run 'ldconfig' in it.",
+			    "its loader does not find %s, which is mounted at %s: %s", library->soname, library->path,
+			    library->linked ? "/etc/ld.so.cache does not have that name"
+					    : "there is no link of that name beside it");
 		return;
 	}
 	if (got->n_libraries > 0 && got->has_cache)

@@ -172,6 +172,33 @@ docker_group() { echo "/sys/fs/cgroup/devices/$machine_cgroup/$1"; }
   fact '.id' "$id"
 }
 
+@test "docker: what the loader does not find: a link that is gone, a cache that is damaged, lacks the name, or is not there" {
+  local link to missing="^warning  $name .*: its loader does not find libcuda\.so\.1, which is mounted at /usr/[^ ]*/libcuda\.so\.[0-9.]*: "
+  docker_start --gpus '"device=0"'
+  link=$(docker exec "$name" find /usr -name libcuda.so.1)
+  to=$(docker exec "$name" readlink "$link")
+  # A cache of this machine's own libraries.
+  ldconfig -C "$work/cache" -f /dev/null -X
+  docker exec "$name" rm "$link"
+  doctor "$name"
+  says 4 "${missing}there is no link of that name beside it\$"
+  [[ $output == *"-> Start the container again, or run 'ldconfig' in it."* ]] || die "$output"
+  docker exec "$name" ln -s "$to" "$link"
+  docker exec "$name" sh -c 'echo x >/etc/ld.so.cache'
+  doctor "$name"
+  says 4 "^warning  $name .*: its /etc/ld\.so\.cache cannot be used: it is damaged, or of an unknown format\$"
+  docker exec --interactive "$name" sh -c 'cat >/etc/ld.so.cache' <"$work/cache"
+  doctor "$name"
+  says 4 "^warning  $name .*: its loader does not find lib(cuda|nvidia-ml)\.so\.1, .*: /etc/ld\.so\.cache does not have that name\$"
+  # Without a cache the loader looks at the names in its directories.
+  docker exec "$name" rm /etc/ld.so.cache
+  doctor "$name"
+  says 0 "^ok       $name "
+  docker exec "$name" rm "$link"
+  doctor "$name"
+  says 4 "${missing}there is no link of that name beside it\$"
+}
+
 @test "a name that is not there: one line, with one that is near" {
   docker_start
   doctor "${name/t/tt}"

@@ -491,6 +491,17 @@ make_cdi_spec() {
   docker_start --runtime nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=0
   expect_gpu_survives
 }
+@test "cgroup v2: doctor --container: a link in /dev/char that is gone, and what that means" {
+  use v2
+  docker_start --runtime nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=0
+  run -0 --separate-stderr on_host nvidia-ctk doctor --container "$name"
+  [[ $output != *" no /dev/char/"* ]] || die "$output"
+  on_host rm /dev/char/195:0
+  run -4 --separate-stderr on_host nvidia-ctk doctor --container "$name" --json
+  jq -e '.findings | map(select(.check == "links" and .level == "warning") | .cause) ==
+    ["systemd keeps its device rules and does not know /dev/nvidia0 (no /dev/char/195:0 on the host): the next " +
+     "\u0027systemctl daemon-reload\u0027 may take it away"]' >/dev/null <<<"$output" || die "$output"
+}
 @test "cgroup v2: nvidia-container-runtime in front of crun, legacy mode" {
   use v2
   crun_runtime_start legacy

@@ -423,6 +423,12 @@ static void test_verdicts(void **state)
 		  "is no link "
 		  "of that name beside it" },
 		{ "damaged cache", GRAFT_LEVEL_WARNING, "its /etc/ld.so.cache cannot be used: it is damaged" },
+		{ "unreadable cache", GRAFT_LEVEL_WARNING, "its /etc/ld.so.cache cannot be used: permission denied" },
+		{ "not linked, no cache", GRAFT_LEVEL_WARNING,
+		  "its loader does not find libcuda.so.1, which is mounted at /usr/lib64/libcuda.so.550.54.14: there "
+		  "is no link "
+		  "of that name beside it" },
+		{ "no cache", GRAFT_LEVEL_OK, "it has 1 GPU and may use it: GPU-1" },
 		{ "no link", GRAFT_LEVEL_WARNING,
 		  "systemd keeps its device rules and does not know /dev/nvidia0 (no /dev/char/195:0 on the host): the "
 		  "next "
@@ -493,6 +499,12 @@ static void test_verdicts(void **state)
 			library.linked = false;
 		else if (strcmp(what, "damaged cache") == 0)
 			library.cached = false, one.got.cache_problem = "it is damaged";
+		else if (strcmp(what, "unreadable cache") == 0)
+			library.cached = false, one.got.has_cache = false, one.got.cache_problem = "permission denied";
+		else if (strcmp(what, "not linked, no cache") == 0)
+			library.linked = library.cached = one.got.has_cache = false;
+		else if (strcmp(what, "no cache") == 0)
+			library.cached = one.got.has_cache = false;
 		else if (strcmp(what, "no link") == 0)
 			nodes[0].has_link = false, one.got.scope = true;
 		else if (strcmp(what, "unknown device") == 0)
