@@ -502,6 +502,36 @@ TABLE
   [ -z "$(find etc -type f)" ]
 }
 
+@test "a path that was given and whose folder is missing: the folder is created with a warning, as for drop-ins one above it" {
+  configure --config="$work/misspelt/daemon.json"
+  succeeds
+  says warning "The folder $work/misspelt does not exist and is created. Is $work/misspelt/daemon.json the right path?\""
+  [ -e misspelt/daemon.json ]
+  # Once it is there, no more.
+  configure --config="$work/misspelt/daemon.json" --undo
+  succeeds
+  configure --config="$work/misspelt/daemon.json"
+  succeeds
+  silent_about 'is created'
+  configure --config="$work/mistyped/daemon.json" --dry-run
+  succeeds
+  silent_about 'is created'
+  [ ! -e mistyped ]
+  configure --config="$work/mistyped/daemon.json" --undo
+  succeeds
+  silent_about 'is created'
+  [ ! -e mistyped ]
+  # conf.d need not be there.
+  rm -rf etc/conf.d
+  crio
+  succeeds
+  silent_about 'is created'
+  [ -e "$drop_in" ]
+  configure --runtime=crio --config="$config" --drop-in-config="$work/mistyped/conf.d/99-nvidia.toml"
+  succeeds
+  says warning "The folder $work/mistyped/conf.d does not exist and is created. Is $work/mistyped/conf.d/99-nvidia.toml the right path?\""
+}
+
 @test "a dockerd without --validate is not asked" {
   engine dockerd <<'SH'
 echo "unknown flag: --validate" >&2

@@ -4,11 +4,14 @@
  * removes it again (SPEC ctk-and-cdi 1.1). See docs/engine-configuration.md. src/engine decides on
  * the content of the files; this file deals with the user. No engine is restarted or signalled.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/nearest.h"
+#include "base/path.h"
 #include "cli/ctk/ctk.h"
 #include "cli/ctk/engine_check.h"
 #include "cli/ctk/engine_files.h"
@@ -259,7 +262,7 @@ static int show_configured_engine(const struct work *work)
 		if (edit->label)
 			graft_info(&work->ctk->log, "%s", edit->label);
 		if (!edit->text.bytes)
-			graft_info(&work->ctk->log, "%s goes", edit->file->path);
+			graft_info(&work->ctk->log, "%s would be removed", edit->file->path);
 		else
 			graft_buffer_add(&document, edit->text.bytes, edit->text.length);
 		graft_buffer_string(&document, edit->text.bytes ? "\n" : "");
@@ -298,6 +301,31 @@ static int has_trace(const struct work *work, const struct graft_engine_file *fi
 	return 0;
 }
 
+/*
+ * SPEC ctk-and-cdi 1.1 "Flow": missing folders are created, on which builders of images rely. A
+ * mistyped path would leave folders that no engine reads, so the user is asked about a path that was
+ * given. That of drop-ins an engine may not have yet.
+ */
+static void warn_of_new_folder(const struct work *work, const struct graft_engine_edit *edit)
+{
+	const struct graft_engine *engine = work->configure->engine;
+	const struct graft_engine_request *request = &work->request;
+	struct graft_arena *arena = work->ctk->arena;
+	const char *path = edit->file->path, *folder = graft_path_directory(path, arena), *there = folder;
+	const char *usual = edit->file == &request->config    ? engine->config_path
+			    : edit->file == &request->drop_in ? engine->drop_in_path
+							      : PODMAN_HOOK;
+	struct stat status;
+
+	if (!edit->text.bytes || !folder || (usual && strcmp(path, usual) == 0))
+		return;
+	if (edit->file != &request->config)
+		there = graft_path_directory(folder, arena);
+	if (there && stat(there, &status) < 0 && errno == ENOENT)
+		graft_warn(&work->ctk->log, "The folder %s does not exist and is created. Is %s the right path?",
+			   folder, path);
+}
+
 static int save_configured_engine(struct work *work, struct graft_error *err)
 {
 	struct ctk_engine_save saves[GRAFT_ENGINE_MAX_EDITS] = { { .edit = NULL } };
@@ -309,6 +337,7 @@ static int save_configured_engine(struct work *work, struct graft_error *err)
 
 		if (!undo && has_trace(work, edit->file, &has, err) < 0)
 			return -1;
+		warn_of_new_folder(work, edit);
 		saves[i] = (struct ctk_engine_save){
 			.edit = edit,
 			.place = edit->file == &work->request.config ? CTK_FILE_ALONE : CTK_FILE_IN_DROP_INS,

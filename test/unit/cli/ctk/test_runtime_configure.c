@@ -209,7 +209,7 @@ static void test_dry_run(void **state)
 	assert_file(test, "etc/conf.d/99.toml", NULL);
 	assert_int_equal(configure(test, DOCKER, ""), 0);
 	assert_int_equal(configure(test, DOCKER, "--undo --dry-run"), 0);
-	assert_said(test, "/etc/daemon.json goes\n");
+	assert_said(test, "/etc/daemon.json would be removed\n");
 	assert_string_equal(test->out, "");
 	assert_has(test, "etc/daemon.json", "nvidia");
 }
