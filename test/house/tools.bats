@@ -186,6 +186,18 @@ src/base/x.c|word|/* $fixme: later */
 TABLE
 }
 
+@test "lint: texts for people outside docs/ are read as well: documents, man pages, descriptions of packages" {
+  make_tree
+  mkdir debian packaging sim/pages
+  local file
+  for file in README.md sim/pages/x.1.scd packaging/x.spec debian/control; do
+    printf 'Description: x\n It takes the place of another.\n' >"$file"
+    run -1 tools/lint
+    [ "$output" = "$file:2: turn: 'takes the place of': replace, instead of" ] || { echo "$output" && return 1; }
+    rm "$file"
+  done
+}
+
 @test "lint: no two functions of src, and no two files, share a name" {
   make_tree
   source_file src/base/x.c 'static int parse_size(int a,\n\t\t      int b)\n{\n\treturn a;\n}'
