@@ -117,7 +117,7 @@ static const struct graft_manual_section sections[] = {
 		      "/proc/1234/root*" },
 	{ "SEE ALSO",
 	  "*nvidia-ctk*(1), *nvidia-container-runtime*(8), *nvidia-container-runtime-hook*(8), *nvidia-cdi-hook*(8), "
-	  "*nvidia-container-runtime-config*(5)" },
+	  "*nvidia-container-runtime-config*(5), *graft-sim*(1)" },
 };
 
 const struct graft_command cli_root = {

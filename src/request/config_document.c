@@ -148,9 +148,11 @@ void graft_config_manual(struct graft_buffer *out)
 	for (size_t i = 0; i < graft_config_n_keys; i++)
 		manual_key(&graft_config_keys[i], out);
 	graft_buffer_string(
-	    out, "# EXAMPLES\n\nLog what the runtime decides:\n\n\t\\[nvidia-container-runtime\\]++\n"
-		 "debug = \"/var/log/nvidia-container-runtime.log\"++\nlog-level = \"debug\"\n\n"
-		 "# SEE ALSO\n\n*nvidia-container-runtime*(8), *nvidia-container-runtime-hook*(8), *nvidia-ctk*(1)\n");
+	    out,
+	    "# EXAMPLES\n\nLog what the runtime decides:\n\n\t\\[nvidia-container-runtime\\]++\n"
+	    "debug = \"/var/log/nvidia-container-runtime.log\"++\nlog-level = \"debug\"\n\n"
+	    "# SEE ALSO\n\n*nvidia-container-runtime*(8), *nvidia-container-runtime-hook*(8), *nvidia-cdi-hook*(8), "
+	    "*nvidia-container-cli*(1), *nvidia-ctk*(1)\n");
 }
 
 /* ---- config.toml ---- */

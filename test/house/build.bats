@@ -63,6 +63,24 @@ elf_files() {
   done
 }
 
+@test "SEE ALSO: our pages that it names are there, and each names those that name it" {
+  local page name named status=0
+  for page in "$tree"/D/usr/share/man/man*/*; do
+    ! grep -q '^\.so ' "$page" || continue
+    # As "nvidia-ctk(1)": the end of the page, without the marks of its letters.
+    sed -n '/^\.SH SEE ALSO/,$p' "$page" | sed 's/\\f.//g; s/\\//g' | grep -oE '[a-z][a-z0-9-]*\([0-9]\)' | sed "s/^/$(basename "$page" | sed 's/\.\([0-9]\)$/(\1)/') /"
+  done >"$BATS_TEST_TMPDIR/named"
+  named=$(<"$BATS_TEST_TMPDIR/named")
+  [ -n "$named" ]
+  while read -r page name; do
+    [[ $name =~ ^(nvidia|graft|config-manager|gpu-feature) ]] || continue
+    # Without the libraries of gRPC there is no plugin.
+    [ -e "$tree/D/usr/bin/nvidia-device-plugin" ] || [[ $name != nvidia-device-plugin* ]] || continue
+    grep -qxF "$name $page" <<<"$named" || { echo "$page names $name, which is not there or does not name it" && status=1; }
+  done <<<"$named"
+  return $status
+}
+
 @test "units, preset and udev rules are installed where systemd and udev look, and say where the program is" {
   local systemd=$tree/D/usr/lib/systemd
   grep -qx 'ExecStart=/usr/bin/nvidia-ctk cdi refresh' "$systemd/system/nvidia-cdi-refresh.service"

@@ -53,7 +53,8 @@ static const struct graft_manual_section sections[] = {
 	  "root directory, by hand:\n\n"
 	  "*nvidia-cdi-hook sequence --rootfs=/path/to/rootfs update-ldcache "
 	  "--folder=/usr/lib/x86_64-linux-gnu*" },
-	{ "SEE ALSO", "*nvidia-ctk*(1), *nvidia-container-runtime*(8)" },
+	{ "SEE ALSO", "*nvidia-ctk*(1), *nvidia-container-cli*(1), *nvidia-container-runtime*(8), "
+		      "*nvidia-container-runtime-config*(5)" },
 };
 
 const struct graft_command cdi_hook_program = {

@@ -117,7 +117,8 @@ static const struct graft_manual_section sections[] = {
 		      "Change a setting of config.toml:\n\n"
 		      "*nvidia-ctk config --in-place --set nvidia-container-runtime.log-level=debug*" },
 	{ "SEE ALSO", "*nvidia-container-cli*(1), *nvidia-container-runtime*(8), *nvidia-container-runtime-hook*(8), "
-		      "*nvidia-cdi-hook*(8), *nvidia-container-runtime-config*(5)" },
+		      "*nvidia-cdi-hook*(8), *nvidia-container-runtime-config*(5), *nvidia-device-plugin*(8), "
+		      "*nvidia-docker*(1), *graft-sim*(1)" },
 };
 
 const struct graft_command ctk_program = {
