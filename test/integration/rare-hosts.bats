@@ -99,8 +99,10 @@ filters=()
 
 @test "GPUs that only NVML lists: the one that was asked for, and no other, by every way" {
   local way fault
-  for fault in '' --fault=missing=/sys/module/nvidia; do
-    rare_host dgx-h100 --fault missing=/proc/driver/nvidia ${fault:+"$fault"}
+  # The last one has the driver's version in procfs, and no list of GPUs.
+  for fault in --fault=missing=/proc/driver/nvidia "--fault=missing=/proc/driver/nvidia --fault=missing=/sys/module/nvidia" --fault=missing=/proc/driver/nvidia/gpus; do
+    # shellcheck disable=SC2086 # words
+    rare_host dgx-h100 $fault
     for way in $ways; do
       new_root debian
       "by_$way" 1
@@ -114,6 +116,9 @@ filters=()
     on_host "$cli" list --device=1 >"$work/listed" 2>/dev/null
     grep -x /dev/nvidia1 "$work/listed"
     run ! grep '/dev/nvidia[02-7]' "$work/listed"
+    on_host "$cli" info --csv 2>/dev/null >"$work/listed"
+    diff <(on_host nvidia-smi -L 2>/dev/null | grep -o 'GPU-[0-9a-f-]*') <(grep -o 'GPU-[0-9a-f-]*' "$work/listed")
+    [ "$(grep -c 'GPU-' "$work/listed")" -eq 8 ]
     on_host "$BATS_FILE_TMPDIR/programs/nvidia-ctk" cdi list --spec-dir "$work/cdi" 2>/dev/null | sort >"$work/listed"
     { printf 'nvidia.com/gpu=%s\n' all 0 1 2 3 4 5 6 7 && on_host nvidia-smi -L 2>/dev/null | sed -n 's/.*UUID: \(.*\))/nvidia.com\/gpu=\1/p'; } |
       sort | diff - "$work/listed"
