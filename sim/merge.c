@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -20,6 +21,7 @@
 #include "formats/procfs.h"
 #include "run_parts.h"
 
+#define SIM_NEW_ROOT    SIM_STAGE "/new-root"
 #define MAX_DEPTH       16u
 #define MOUNTINFO_MAX   ((size_t)8 * 1024 * 1024)
 #define MAX_KEPT_MOUNTS 256u
@@ -175,19 +177,28 @@ static void keep_devices(struct kept_mounts *kept, const char *directory)
 	}
 }
 
-/* The outermost mounts below a directory, and then the stores that none of them contains. */
-static void keep_mounts(struct kept_mounts *kept, const char *directory)
+/* Returns how many mounts there are; 0 also if they cannot be read. */
+static size_t read_mounts(struct graft_arena *arena, struct graft_mountinfo **ret_mounts)
 {
 	auto_close int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-	struct graft_mountinfo *mounts = NULL;
 	size_t n_bytes, n = 0;
 	const char *text;
 
+	if (!arena || fd < 0 || graft_read_fd(fd, MOUNTINFO_MAX, arena, &text, &n_bytes) < 0 ||
+	    graft_procfs_mountinfo(text, n_bytes, arena, ret_mounts, &n) < 0)
+		return 0;
+	return n;
+}
+
+/* The outermost mounts below a directory, and then the stores that none of them contains. */
+static void keep_mounts(struct kept_mounts *kept, const char *directory)
+{
+	struct graft_mountinfo *mounts = NULL;
+	size_t n;
+
 	kept->arena = graft_arena_new(2 * MOUNTINFO_MAX);
 	keep_devices(kept, directory);
-	if (kept->arena && fd >= 0 && graft_read_fd(fd, MOUNTINFO_MAX, kept->arena, &text, &n_bytes) == 0 &&
-	    graft_procfs_mountinfo(text, n_bytes, kept->arena, &mounts, &n) < 0)
-		n = 0;
+	n = read_mounts(kept->arena, &mounts);
 	for (size_t i = 0; i < n && kept->n < MAX_KEPT_MOUNTS; i++) {
 		const char *path = mounts[i].mount_point;
 
@@ -499,6 +510,65 @@ static int make_read_only(const char *directory, struct graft_error *err)
 	return 0;
 }
 
+static bool is_mount_point(const char *path, const struct graft_mountinfo *mounts, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(mounts[i].mount_point, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Directories, and files that are mount points, are mounted in the new root as they are. */
+static int fill_root(const struct graft_mountinfo *mounts, size_t n)
+{
+	auto_dir DIR *dir = opendir("/");
+	const struct dirent *entry;
+	char from[PATH_MAX], to[PATH_MAX];
+
+	while (dir && (entry = readdir(dir))) {
+		if (is_dots(entry->d_name) || !join(from, sizeof(from), "", entry->d_name) ||
+		    !join(to, sizeof(to), SIM_NEW_ROOT, entry->d_name))
+			continue;
+		if ((is_directory(from) || is_mount_point(from, mounts, n)) &&
+		    mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0)
+			return -1;
+	}
+	return dir ? 0 : -1;
+}
+
+static int enter_root(void)
+{
+	if (chdir(SIM_NEW_ROOT) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+		return -1;
+	/* The old root is mounted on the new one now. */
+	(void)umount2(".", MNT_DETACH);
+	(void)mount(NULL, "/", NULL, MS_PRIVATE, NULL);
+	return chdir("/");
+}
+
+/*
+ * What a package makes directly in / would stay on the machine: an overlay becomes the root of the
+ * namespace. An overlay over / alone would not do, since what is mounted below / would be under it.
+ * Where the kernel refuses (a chroot, an initramfs, an overlay that lies on two others), / stays the
+ * machine's.
+ */
+static void cover_root(void)
+{
+	struct graft_arena *arena = graft_arena_new(2 * MOUNTINFO_MAX);
+	struct graft_mountinfo *mounts = NULL;
+	size_t n = read_mounts(arena, &mounts);
+
+	/* Unbindable, or it would be mounted in itself with all that is below /run. */
+	if (make_upper(SIM_STAGE "/root-upper", "/") == 0 && mkdir(SIM_STAGE "/root-work", 0700) == 0 &&
+	    mkdir(SIM_NEW_ROOT, 0755) == 0 &&
+	    mount("graft-sim", SIM_NEW_ROOT, "overlay", 0,
+		  "lowerdir=/,upperdir=" SIM_STAGE "/root-upper,workdir=" SIM_STAGE "/root-work") == 0 &&
+	    (mount(NULL, SIM_NEW_ROOT, NULL, MS_UNBINDABLE, NULL) < 0 || fill_root(mounts, n) < 0 || enter_root() < 0))
+		(void)umount2(SIM_NEW_ROOT, MNT_DETACH);
+	(void)graft_arena_free(arena);
+}
+
 /* Sets `ret_done` if all required overlays could be made. */
 static int cover_by_overlays(bool *ret_done, struct graft_error *err)
 {
@@ -542,8 +612,10 @@ int sim_cover_system(bool overlays, struct graft_error *err)
 
 	if (overlays && cover_by_overlays(&done, err) < 0)
 		return -1;
-	if (done)
+	if (done) {
+		cover_root();
 		return 0;
+	}
 	if (merge_directory("/usr", overlays, err) < 0 || merge_directory("/etc", overlays, err) < 0)
 		return -1;
 	return protect_packages(err);

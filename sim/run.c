@@ -346,7 +346,9 @@ static int replace_all(struct sim_topology *topology, const char *devices, bool 
 
 int sim_enter(struct sim_topology *topology, bool force, bool overlays, struct graft_error *err)
 {
-	char directory[4096];
+	char path[4096];
+	/* The path leads elsewhere when its directory, or one above it, is covered by a mount. */
+	const char *directory = getcwd(path, sizeof(path));
 	struct sim_traces traces;
 	const char *devices;
 	size_t length;
@@ -371,8 +373,7 @@ int sim_enter(struct sim_topology *topology, bool force, bool overlays, struct g
 	sim_traces_guard(&traces, SIM_STAGE);
 	if (rc < 0 || make_kernel_log(topology, err) < 0 || replace_all(topology, devices, overlays, err) < 0)
 		return -1;
-	/* The working directory may be below a directory that was covered by a mount. */
-	if (getcwd(directory, sizeof(directory)) && directory[0] == '/' && chdir(directory) < 0 && chdir("/") < 0)
+	if (directory && directory[0] == '/' && chdir(directory) < 0 && chdir("/") < 0)
 		return graft_fail_errno(err, errno, "chdir failed: /");
 	return 0;
 }

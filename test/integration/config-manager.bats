@@ -387,7 +387,7 @@ offers() { page metrics | grep -qF "devices{resource=\"$1\",health=\"Healthy\"} 
   # A first configuration that cannot be used ends the program, as one of --config-file does.
   echo 'flags: {migStrategy: no}' >"$source/shared"
   label '"shared"'
-  run -1 timeout 30 nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wd="$PWD" -- "$plugin"
+  run -1 timeout 30 nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wdns="$PWD" -- "$plugin"
   [[ $output == *"nvidia-device-plugin: $source/shared: line 1, column 9: flags.migStrategy: "* ]]
 }
 

@@ -50,7 +50,7 @@ setup() {
 }
 
 on_simulated_host() {
-  nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wd="$PWD" -- "$@"
+  nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wdns="$PWD" -- "$@"
 }
 on_host() {
   "$top/test/tools/systemd-host" run "$machine/host" "$@"

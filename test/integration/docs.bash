@@ -23,7 +23,7 @@ page_machine() {
 #!/bin/bash
 # SHELL root|user LINE
 cd "$work/home"
-enter=(nsenter --target $(cat "$BATS_FILE_TMPDIR/host.pid") --mount --pid --net --ipc --wd="$work/home" -- \$([ ! -e "$work/named" ] || echo nsenter --uts=/run/uts) env -i PATH="$page_commands:/usr/sbin:/usr/bin:/sbin:/bin" LC_ALL=C)
+enter=(nsenter --target $(cat "$BATS_FILE_TMPDIR/host.pid") --mount --pid --net --ipc --wdns="$work/home" -- \$([ ! -e "$work/named" ] || echo nsenter --uts=/run/uts) env -i PATH="$page_commands:/usr/sbin:/usr/bin:/sbin:/bin" LC_ALL=C)
 case \$1 in
 root) "\${enter[@]}" HOME="$work/home" sh -c "\$2" ;;
 user) "\${enter[@]}" setpriv --reuid 65534 --regid 65534 --clear-groups env USER=nobody HOME="$machine/home" XDG_RUNTIME_DIR=/run/session TMPDIR="$machine/home" sh -c "\$2" ;;
@@ -49,9 +49,15 @@ private_root() {
     mount -t tmpfs -o mode=1777 tmp /tmp
     mkdir -p "$0"
     chmod a+rx "$0"
-    mount --rbind /run/bats "$0"
+    # All else of / are mounts of this computer.
+    for place in /*; do
+      case $place in /proc | /sys | /dev | /run | /tmp) continue ;; esac
+      ! mountpoint -q "$place" || findmnt --raw --noheadings --output SOURCE --mountpoint "$place" | grep -qx graft-sim || mount -o remount,bind,ro "$place"
+    done
     mount -o remount,bind,ro /
-    ! touch /graft-docs-suite 2>/dev/null' "$BATS_RUN_TMPDIR" || die "the machine shares directories with this computer"
+    mount --rbind /run/bats "$0"
+    ! touch /graft-docs-suite 2>/dev/null
+    ! touch /root/graft-docs-suite 2>/dev/null' "$BATS_RUN_TMPDIR" || die "the machine shares directories with this computer"
 }
 
 # command_of NAME TEXT: a command of the machine, in front of its own; TEXT is of sh.

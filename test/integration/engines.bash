@@ -106,7 +106,7 @@ within() {
 
 # on_host COMMAND...: on the machine. The environment has what a daemon's has.
 on_host() {
-  nsenter --target "$(cat "$BATS_FILE_TMPDIR/host.pid")" --mount --pid --net --ipc --wd="$PWD" -- \
+  nsenter --target "$(cat "$BATS_FILE_TMPDIR/host.pid")" --mount --pid --net --ipc --wdns="$PWD" -- \
     env PATH="$BATS_FILE_TMPDIR/bin:$PATH" XDG_CONFIG_HOME="$machine/config" "$@"
 }
 

@@ -49,7 +49,7 @@ requests() { grep -cE "^($1) $nodefeatures" "$work/api/log"; }
 # begin [OPTION...]: the daemon, when it has made labels or waits for the driver. Its log is in $log.
 begin() {
   rm -f "$log"
-  nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wd="$PWD" -- env SIMULATED_KMSG="$work/kmsg" "${variables[@]}" \
+  nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wdns="$PWD" -- env SIMULATED_KMSG="$work/kmsg" "${variables[@]}" \
     "$program" "${options[@]}" "$@" 2>"$log" 3>&- 4>&- &
   daemon=$!
   until_true grep -qsE "labels are (written|given)|waiting for the driver" "$log"
@@ -318,7 +318,7 @@ for i in range(int(sys.argv[2])):
 @test "without inotify, changes of files are looked for once in an interval" {
   say 'flags: {migStrategy: single}' >"$work/config.yaml"
   begin_without_inotify() {
-    nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wd="$PWD" -- env SIMULATED_KMSG="$work/kmsg" \
+    nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wdns="$PWD" -- env SIMULATED_KMSG="$work/kmsg" \
       unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_inotify_instances && exec "$@"' - \
       "$program" "${options[@]}" --config-file "$work/config.yaml" --sleep-interval 500ms 2>"$log" 3>&- 4>&- &
     daemon=$!
@@ -450,7 +450,7 @@ for i in range(int(sys.argv[2])):
   run -0 once --mig-strategy mixed
   is_object '.spec.labels["nvidia.com/mig.strategy"] == "mixed" and (.metadata.ownerReferences | length) == 2'
   ctl POST /-/fault "{\"match\": \"$nodefeatures/nvidia\", \"method\": \"PUT\", \"kind\": \"status\", \"code\": 409, \"message\": \"modified\", \"count\": 99}" >"$work/answer"
-  run -1 timeout 120 nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wd="$PWD" -- "$program" "${options[@]}" --oneshot
+  run -1 timeout 120 nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wdns="$PWD" -- "$program" "${options[@]}" --oneshot
   [[ $output == *"gpu-feature-discovery: PUT https://"*": modified (status 409)"* ]] || die "$output"
 }
 

@@ -97,7 +97,7 @@ on_host() {
   local pid
   # Called thousands of times: by nothing but the shell.
   read -r pid <"$BATS_FILE_TMPDIR/host.pid" || return
-  nsenter --mount="/proc/$pid/ns/mnt" --wd="$PWD" -- \
+  nsenter --mount="/proc/$pid/ns/mnt" --wdns="$PWD" -- \
     env PATH="$BATS_FILE_TMPDIR/bin:$PATH" "$@"
 }
 

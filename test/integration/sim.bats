@@ -644,15 +644,63 @@ device 0: NVIDIA A10, 23028 MiB, 8.6, 0000:17:00.0" ] || { echo "$output $stderr
 @test "the machine is left as it was" {
   state() {
     find /dev /usr/lib /usr/bin /usr/share/vulkan /etc /proc/driver -xdev -printf '%p %y %s %l\n' 2> /dev/null | grep -v '^/dev/\(pts\|shm\)' | LC_ALL=C sort
+    ls -A /
     cat /proc/self/mountinfo
     cat /proc/devices
   }
   state > "$BATS_TEST_TMPDIR/before"
-  simulated dgx-h100 sh -c 'nvidia-smi -L; touch /usr/bin/new /etc/new /dev/new; rm /usr/bin/nvidia-smi' > /dev/null
+  simulated dgx-h100 sh -c 'nvidia-smi -L; touch /usr/bin/new /etc/new /dev/new; rm /usr/bin/nvidia-smi; mkdir /graft-sim-test; touch /graft-sim-test-file' > /dev/null
   simulated wsl2 true
   simulated orin true
   state > "$BATS_TEST_TMPDIR/after"
   diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
+}
+
+@test "what is made directly in / is lost at the end; its other directories and mounts are the machine's" {
+  mkdir "$BATS_TEST_TMPDIR/root"
+  # shellcheck disable=SC2016
+  run -0 --separate-stderr unshare -m bash -ec '
+    # A machine of its own, whose / has a directory, a mount of a directory, one of a file, and links.
+    mount -t tmpfs root "$1"
+    cd "$1"
+    mkdir own mounted old proc sys dev run tmp
+    for name in bin etc lib lib32 lib64 libx32 opt sbin usr var; do
+      if [ -L "/$name" ]; then cp -a "/$name" .; elif [ -d "/$name" ]; then mkdir "$name" && mount --rbind "/$name" "$name"; fi
+    done
+    for name in proc sys dev; do mount --rbind "/$name" "$name"; done
+    mount -t tmpfs mounted mounted
+    echo text >mounted/text
+    touch there file removed
+    mount --bind mounted/text file
+    cp "$2" run/graft-sim-of-test
+    pivot_root . old
+    umount -l old
+    rmdir old
+    before=$(ls -A /)
+    cd /own
+    /run/graft-sim-of-test run -t single -- bash -ec "
+      pwd
+      mkdir /new
+      echo new >/new/file
+      touch /there
+      rm /removed
+      cat /file
+      rmdir /opt 2>/dev/null || echo busy
+      touch /own/file /mounted/file /tmp/file /etc/file /usr/file
+      findmnt --noheadings --output FSTYPE,PROPAGATION --target /
+      grep -c new-root /proc/self/mountinfo || :
+      nvidia-smi -L | wc -l"
+    [ "$(ls -A /)" = "$before" ]
+    find / /own /mounted /etc /usr -maxdepth 1 -name file' - "$BATS_TEST_TMPDIR/root" "$sim"
+  [ "$output" = "/own
+text
+busy
+overlay private
+0
+1
+/file
+/own/file
+/mounted/file" ] || { echo "$output $stderr"; return 1; }
 }
 
 # with_packages COMMAND [ARGUMENT...]: COMMAND, in a shell of a mount namespace with package databases of its own, since another

@@ -49,7 +49,7 @@ host() {
 
 # On the simulated host without systemd, which the other two start from.
 on_simulated_host() {
-  nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wd="$PWD" -- "$@"
+  nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wdns="$PWD" -- "$@"
 }
 
 on_host() {
