@@ -186,6 +186,41 @@ src/base/x.c|word|/* $fixme: later */
 TABLE
 }
 
+@test "differences: a row without a test, a line without a row, a test that is gone" {
+  local page=docs/coming-from-nvidia.md
+  mkdir -p "$BATS_TEST_TMPDIR"/tree/{docs,test,tools}
+  cp tools/differences "$BATS_TEST_TMPDIR/tree/tools"
+  cd "$BATS_TEST_TMPDIR/tree"
+  printf '%s\n' '## All differences' '' '| where | what | NVIDIA | Graft |' '|---|---|---|---|' '| **`a`** | one | x | y |' '| | `two \| three` | | |' '| **b** | one | x | y |' >$page
+  printf '@test "it works, always" {\n}\n' >test/x.bats
+  printf 'static void test_it(void **state)\n{\n}\n' >test/x.c
+  list() { printf '%s\n' '# rows' '' '[a]' 'one => test/x.bats: it works' '`two \| three` => test/x.c: test_it' '' '[b]' "$@" >test/differences; }
+  finds() {
+    run -1 tools/differences
+    [ "$output" = "$1" ] || { echo "$output" && return 1; }
+  }
+  list 'one => untested: it is not there'
+  run -0 tools/differences
+  list
+  finds "$page: b: one: test/differences names no test"
+  list 'one => test/x.bats: it fails'
+  finds "test/differences:8: b: one: test/x.bats has not a test 'it fails'"
+  list 'one => test/x.c: test_other'
+  finds 'test/differences:8: b: one: test/x.c has not a function test_other()'
+  list 'one => $page: x | y' 'one => test/x.bats: it works'
+  finds "test/differences:8: b: one: no file and test: '\$page: x | y'
+test/differences:9: b: one: this row has a line already"
+  list "one => $page: x | y" 'gone => test/x.bats: it works'
+  finds "test/differences:9: b: gone: $page has no such row"
+  list "one => $page: of no text"
+  finds "test/differences:8: b: one: $page has not 'of no text'"
+  list 'one => untested'
+  finds "test/differences:8: b: one: no file and test: 'untested'"
+  echo >$page
+  run -1 tools/differences
+  [ "${lines[-1]}" = "$page: there is no table of differences" ]
+}
+
 @test "lint: texts for people outside docs/ are read as well: documents, man pages, descriptions of packages" {
   make_tree
   mkdir debian packaging sim/pages

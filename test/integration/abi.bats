@@ -94,6 +94,15 @@ comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<
   expect loader ""
 }
 
+@test "what the caller puts into the driver's lists is not mounted" {
+  make_bundle
+  echo text >"$work/added"
+  make_walk_hook -A "$work/added" -- "compute utility" 0
+  edit_bundle --arg added "$work/added" '.process.args = ["sh", "-c", "ls \($added) || ls /usr/lib/*/libcuda.so.1"]'
+  run on_host runc --root "$work/runc" run --bundle "$bundle" "$container"
+  [[ $output == *"$work/added"*"o such file or directory"*"/libcuda.so.1" ]] || die "$output"
+}
+
 @test "option strings of nvc_driver_info_new leave out what they name" {
   make_bundle
   make_walk_hook -d "no-uvm  no-persistenced" -- "compute utility" 0

@@ -171,6 +171,10 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   within logs "no config was set, no default was provided, and all fallbacks failed; nothing is changed."
   links_to "$source/shared"
   signals 1
+  label '"gone"'
+  within logs "names the config 'gone', which is no file in $source; files there: plain, shared"
+  links_to "$source/shared"
+  signals 1
   label '"plain"'
   within links_to "$source/plain"
   within signals 2

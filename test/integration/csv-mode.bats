@@ -156,6 +156,14 @@ lives() {
   run -0 on_host nvidia-container-cli plan --device=0 --compute /
 }
 
+@test "the board's libnvidia-container.so.0 is not used" {
+  local program
+  [ "$(find "$BATS_FILE_TMPDIR/programs" -name 'nvidia-*' | wc -l)" -gt 3 ]
+  for program in "$BATS_FILE_TMPDIR"/programs/*; do
+    run ! grep -qF 'libnvidia-container.so.0' "$program"
+  done
+}
+
 @test "a container that asks for nothing is left alone" {
   make_board_bundle
   sha256sum "$bundle/config.json" >"$work/before"

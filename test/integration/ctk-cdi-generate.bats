@@ -191,6 +191,13 @@ refuse() {
   [ "$(jq -r .kind "$specs/from-variable.json")" = nvidia.com/yours ]
 }
 
+@test "XDG_DATA_DIRS of the caller does not count" {
+  spec_of --format=json
+  check '[.containerEdits.mounts[].hostPath] | any(startswith("/usr/share/vulkan/"))'
+  XDG_DATA_DIRS=/nowhere spec_of --format=json
+  check '[.containerEdits.mounts[].hostPath] | any(startswith("/usr/share/vulkan/"))'
+}
+
 # --- files ---
 
 @test "a file's name says its format; it is readable for all, new each time, and the same for the same host" {

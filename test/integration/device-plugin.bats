@@ -53,6 +53,7 @@ kubelet() {
 @test "a failed GPU is unhealthy at once, and healthy again by the driver's word" { kubelet health; }
 @test "a recovery and a failure that are read at once are both seen" { kubelet health-in-one-read; }
 @test "a GPU whose device node is gone is unhealthy until it is back" { kubelet health-of-what-is-gone; }
+@test "a failed GPU takes all of its replicas with it" { kubelet health-of-replicas; }
 @test "the administrator can say that a GPU is healthy, and that outlives the plugin" { kubelet health-is-cleared; }
 @test "NVML can be the source of health, in a process without rights" { kubelet health-by-nvml; }
 @test "NVML can be a second source of health" { kubelet health-by-both; }

@@ -121,6 +121,7 @@ YAML
 @test "labels to standard output" {
   run -0 --separate-stderr once --output-file= --no-timestamp
   [[ $output == "nvidia.com/cuda.driver-version.full=550.54.14"$'\n'* ]]
+  LC_ALL=C sort --check <<<"$output"
   [ ! -e "$features" ]
 }
 
@@ -131,6 +132,8 @@ YAML
   [ ! -e "$features" ]
   run -1 once --mig-strategy both
   [[ $output == "gpu-feature-discovery: invalid --mig-strategy option: both; allowed: none, single, mixed"* ]]
+  run -1 once --device-discovery-strategy=vfio
+  [[ $output == "gpu-feature-discovery: invalid --device-discovery-strategy option: vfio; allowed: auto, nvml, tegra"* ]] || die "$output"
   run -1 once --sleep-interval soon
   [[ $output == "gpu-feature-discovery: invalid --sleep-interval option: soon; allowed: 90s, 1h30m, infinite, or a number of nanoseconds"* ]]
   run -1 once --config-file "$work/none.yaml"

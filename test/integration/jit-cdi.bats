@@ -133,17 +133,36 @@ expect_two_gpus() {
   expect_two_gpus "No such device or address" # no cgroup, no rules
 }
 
-@test "GPUs by UUID, the same one twice, all of them" {
-  local uuid
+@test "GPUs by UUID, the same one twice, by PCI address, all of them" {
+  local uuid pci
   uuid=$(on_host nvidia-smi -L | sed -n 's/^GPU 3:.*UUID: \(.*\))/\1/p')
   jit_bundle "$uuid,3,runtime.nvidia.com/gpu=3"
   jit v2 runc
   expect nvidia-smi 1
   expect ls-nvidia "nvidia-modeset nvidia-uvm nvidia-uvm-tools nvidia3 nvidiactl"
   [ "$(jq '[.linux.resources.devices[] | select(.major == 195 and .minor == 3)] | length' "$bundle/config.json")" = 1 ]
+  pci=$(on_host nvidia-smi --query-gpu=pci.bus_id --format=csv,noheader | sed -n 3p)
+  [ -n "$pci" ]
+  jit_bundle "$pci"
+  jit v2 runc
+  expect nvidia-smi 1
+  expect ls-nvidia "nvidia-modeset nvidia-uvm nvidia-uvm-tools nvidia2 nvidiactl"
   jit_bundle all
   jit v2 runc
   expect nvidia-smi 8
+}
+
+@test "at level info the log has a line for a container with GPUs and one for each GPU, and none for another" {
+  sed -i 's/^log-level = .*/log-level = "info"/' "$config"
+  rm -f "$work/runtime.log"
+  jit_bundle void
+  jit v1 runc
+  [ ! -s "$work/runtime.log" ] || die "$(cat "$work/runtime.log")"
+  jit_bundle 0,1
+  jit v1 runc
+  # The simulated driver is a warning.
+  [ "$(grep -o 'level=info msg="[A-Za-z]*' "$work/runtime.log")" = $'level=info msg="Auto\nlevel=info msg="granting\nlevel=info msg="granting' ] || die "$(cat "$work/runtime.log")"
+  [ "$(grep -vc 'level=info' "$work/runtime.log")" -eq 1 ] || die "$(cat "$work/runtime.log")"
 }
 
 @test "none is the driver without a GPU; void, empty and unset are nothing" {

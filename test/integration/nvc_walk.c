@@ -3,11 +3,11 @@
  * nvc_walk: the whole life of a container through nvc.h, and whether the caller is unchanged after
  * every call.
  *
- *	nvc_walk [-s] [-t N] [-r ROOT] [-i OPTIONS] [-d OPTIONS] [-D PATH] [-m] [-w] [-c] [-x CHANNEL] OPTIONS PID ROOTFS [GPU...]
+ *	nvc_walk [-s] [-t N] [-r ROOT] [-i OPTIONS] [-d OPTIONS] [-D PATH] [-A PATH] [-m] [-w] [-c] [-x CHANNEL] OPTIONS PID ROOTFS [GPU...]
  *
  * -s: ignore SIGCHLD; -t: N threads, each with its own context and container: ROOTFS0, ROOTFS1,
  * ...; -r: driver root; -i, -d: options of nvc_init, nvc_driver_info_new; -D: remove the path from
- * the driver's lists; -m: give the GPUs' MIG devices, -c: give the right to configure them; -w:
+ * the driver's lists, -A: add one to its libraries; -m: give the GPUs' MIG devices, -c: give the right to configure them; -w:
  * also to watch them, before or after -m; -x: give an IMEX channel. "nvc_walk driver" prints what
  * nvc_driver_info has.
  */
@@ -21,12 +21,14 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MAX_THREADS 16
 
 struct walk {
 	const char *root, *init_options, *driver_options, *taken_out, *options;
+	char *added;
 	int mig, config, monitor, monitor_first, channel;
 	pid_t pid;
 	char rootfs[4096];
@@ -40,7 +42,7 @@ struct state {
 	char cwd[4096], mount_ns[64], user_ns[64], root[4096], status[2048];
 	sigset_t mask;
 	struct sigaction child;
-	int dumpable, no_new_privs, n_fds;
+	int dumpable, no_new_privs, n_fds, has_children;
 };
 
 static void read_link(const char *name, char *to, size_t size)
@@ -93,7 +95,9 @@ static void read_state(struct state *state)
 	sigaction(SIGCHLD, NULL, &state->child);
 	state->dumpable = prctl(PR_GET_DUMPABLE);
 	state->no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
-	state->n_fds = in_threads ? 0 : count_fds(); /* those of other threads vary */
+	/* Those of other threads vary. */
+	state->n_fds = in_threads ? 0 : count_fds();
+	state->has_children = !in_threads && waitpid(-1, NULL, WNOHANG) >= 0;
 }
 
 /*
@@ -108,12 +112,13 @@ static int same(const struct state *before, const char *call, int keeps_fds)
 	    strcmp(before->user_ns, after.user_ns) == 0 && strcmp(before->root, after.root) == 0 &&
 	    strcmp(before->status, after.status) == 0 && memcmp(&before->mask, &after.mask, 8) == 0 &&
 	    before->child.sa_handler == after.child.sa_handler && (in_threads || before->dumpable == after.dumpable) &&
-	    before->no_new_privs == after.no_new_privs && (keeps_fds || before->n_fds == after.n_fds))
+	    before->no_new_privs == after.no_new_privs && (keeps_fds || before->n_fds == after.n_fds) &&
+	    !after.has_children)
 		return 1;
-	fprintf(stderr, "nvc_walk: %s changed the caller:\n%s %s %s\n%s%d %d %d\n%s %s %s\n%s%d %d %d\n", call,
+	fprintf(stderr, "nvc_walk: %s changed the caller:\n%s %s %s\n%s%d %d %d\n%s %s %s\n%s%d %d %d %d\n", call,
 		before->cwd, before->mount_ns, before->root, before->status, before->dumpable, before->no_new_privs,
 		before->n_fds, after.cwd, after.mount_ns, after.root, after.status, after.dumpable, after.no_new_privs,
-		after.n_fds);
+		after.n_fds, after.has_children);
 	return 0;
 }
 
@@ -147,6 +152,18 @@ static void take_out(struct nvc_driver_info *driver, const char *path)
 		driver->nlibs = n;
 }
 
+/* Not in threads. */
+static void put_in(struct nvc_driver_info *driver, char *path)
+{
+	static char *libs[512];
+
+	if (!path || driver->nlibs >= sizeof(libs) / sizeof(libs[0]))
+		return;
+	memcpy(libs, driver->libs, driver->nlibs * sizeof(libs[0]));
+	libs[driver->nlibs++] = path;
+	driver->libs = libs;
+}
+
 /* All three rights over MIG devices at once. */
 static int watch_all(struct nvc_context *ctx, struct nvc_container *container, const struct nvc_device *gpu)
 {
@@ -177,6 +194,7 @@ static void *run(void *arg)
 	CALL((driver = nvc_driver_info_new(ctx, walk->driver_options)), 0);
 	CALL((devices = nvc_device_info_new(ctx, NULL)), 0);
 	take_out(driver, walk->taken_out);
+	put_in(driver, walk->added);
 	CALL(nvc_driver_mount(ctx, container, driver) == 0, 0);
 	for (int i = 0; i < walk->n_gpus; i++) {
 		size_t index = strtoul(walk->gpus[i], NULL, 10);
@@ -271,7 +289,7 @@ int main(int argc, char **argv)
 	getrlimit(RLIMIT_NOFILE, &limits[0]);
 	getrlimit(RLIMIT_MEMLOCK, &limits[1]);
 
-	while ((option = getopt(argc, argv, "+st:r:i:d:D:mwcx:")) != -1) {
+	while ((option = getopt(argc, argv, "+st:r:i:d:D:A:mwcx:")) != -1) {
 		switch (option) {
 		case 's':
 			signal(SIGCHLD, SIG_IGN);
@@ -290,6 +308,9 @@ int main(int argc, char **argv)
 			break;
 		case 'D':
 			walk.taken_out = optarg;
+			break;
+		case 'A':
+			walk.added = optarg;
 			break;
 		case 'm':
 			walk.mig = 1;

@@ -678,6 +678,20 @@ def health_of_what_is_gone(c):
 
 
 @case
+def health_of_replicas(c):
+    """A failed GPU takes all of its replicas with it, and no other's."""
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 3\n")
+    write_kernel_log("")
+    c.kubelet.start()
+    c.launch("--config-file", "config.yaml", SIMULATED_KMSG=os.path.abspath("kmsg"))
+    c.kubelet.wait_for(GPU, GPUS * 3)
+    write_kernel_log("NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus." % pci_of_gpu(1))
+    c.kubelet.wait_for(GPU, GPUS * 3 - 3, 2)
+    assert not [device for device in c.kubelet.healthy(GPU) if device.startswith(uuid_of_gpu(1))]
+
+
+@case
 def health_is_cleared(c):
     """The administrator says that a GPU is healthy: it is, for the plugin that runs and for the next one, until it fails again."""
     fault = "NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus."
