@@ -467,7 +467,7 @@ in_rpm_root() {
     mount --bind "$1" "$1" && mount -t proc proc /proc && mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && PATH=$2:$PATH
     shift 2 && exec "$@"' sh "$root" "$BATS_TEST_TMPDIR/dnf-bin" "$@"
 }
-# dnf_page NUMBER: the command of docs/removal.md for Fedora and RHEL: 1 removes, 2 goes back.
+# dnf_page NUMBER: the command of docs/removal.md for Fedora and RHEL: 1 removes, 2 goes back to NVIDIA's packages, 3 comes from them.
 dnf_page() { page 'Fedora and RHEL' | sed -e ':a; /\\$/{N; s/\\\n *//; ba}' | sed -n "$1p"; }
 rpms_of_root() { rpm --root "$root" -qa --queryformat '%{NAME} %{VERSION}-%{RELEASE}\n' '*nvidia*' | sort; }
 
@@ -509,7 +509,7 @@ rpms_of_root() { rpm --root "$root" -qa --queryformat '%{NAME} %{VERSION}-%{RELE
   engines_are_as_before
 }
 
-@test "RPM: from ours to NVIDIA's packages, by the command of the page; engines and settings stay" {
+@test "RPM: from ours to NVIDIA's packages and back, by the commands of the page; engines and settings stay" {
   local nvidia=$BATS_TEST_TMPDIR/nvidia
   rpm_root
   echo '# mine' >>"$root/etc/nvidia-container-runtime/config.toml"
@@ -556,7 +556,7 @@ SPEC
   rpmbuild -bb --quiet --target "$machine" --define "_topdir $nvidia" --define "_rpmdir $nvidia/rpms" "$nvidia/nvidia.spec"
   createrepo_c --quiet "$nvidia/rpms"
   printf '[nvidia]\nname=nvidia\nbaseurl=file://%s\ngpgcheck=0\n' "$nvidia/rpms" >"$root/etc/yum.repos.d/nvidia.repo"
-  rm "$root/etc/yum.repos.d/graft.repo"
+  mv "$root/etc/yum.repos.d/graft.repo" "$BATS_TEST_TMPDIR"
   dnf_page 2 >"$BATS_TEST_TMPDIR/commands"
   grep -q '^dnf downgrade ' "$BATS_TEST_TMPDIR/commands"
   run in_rpm_root bash -e "$BATS_TEST_TMPDIR/commands"
@@ -566,6 +566,25 @@ SPEC
   grep -q theirs "$root/usr/bin/nvidia-container-runtime"
   cmp "$root/etc/docker/daemon.json" "$BATS_TEST_TMPDIR/configured"
   cmp "$root/etc/nvidia-container-runtime/config.toml" "$BATS_TEST_TMPDIR/config.toml"
+  # From theirs to ours, which are newer. NVIDIA's repository is still there.
+  mv "$BATS_TEST_TMPDIR/graft.repo" "$root/etc/yum.repos.d"
+  dnf_page 3 >"$BATS_TEST_TMPDIR/commands"
+  grep -q '^dnf upgrade ' "$BATS_TEST_TMPDIR/commands"
+  run in_rpm_root bash -e "$BATS_TEST_TMPDIR/commands"
+  [ "$status" -eq 0 ] || { echo "$output" && return 1; }
+  [ "$(rpms_of_root | cut -d ' ' -f 2 | uniq -c | awk '{ print $1 }')" -eq 4 ]
+  [[ $(rpms_of_root) == *graft* ]] || { rpms_of_root && return 1; }
+  run ! grep -lr theirs "$root"/usr/bin/nvidia-*
+  [ "$output" = "" ]
+  in_root nvidia-ctk --version | grep -q '^graft-version: '
+  cmp "$root/etc/docker/daemon.json" "$BATS_TEST_TMPDIR/configured"
+  cmp "$root/etc/nvidia-container-runtime/config.toml" "$BATS_TEST_TMPDIR/config.toml"
+  # Theirs excluded, as the page says.
+  sed -n '/^## Fedora and RHEL/,$s/.*`\(exclude=[^`]*\)`.*/\1/p' "$top/docs/removal.md" >>"$root/etc/yum.repos.d/nvidia.repo"
+  grep -q '^exclude=' "$root/etc/yum.repos.d/nvidia.repo"
+  dnf_page 2 >"$BATS_TEST_TMPDIR/commands"
+  run in_rpm_root bash -e "$BATS_TEST_TMPDIR/commands"
+  [[ $(rpms_of_root) != *1.20.1-1* ]] || { rpms_of_root && return 1; }
 }
 
 # stand_in NAME VERSION FILE...: a package as an older toolkit had it.
