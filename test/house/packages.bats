@@ -28,13 +28,14 @@ teardown_file() {
 # make_release DIRECTORY [OPTION...]: its programs are not optimised; build.bats and the benchmarks
 # use optimised ones.
 # The packages of both kinds share what is compiled, since -O0 and -g0 at the end override the options
-# that differ; two releases share nothing.
+# that differ. Two releases share what is in CACHE.
 make_release() {
-  DEB_CFLAGS_APPEND="-O0 -g0" CFLAGS="-O0 -g0" DEB_BUILD_OPTIONS=noautodbgsym "$top/test/tools/cached" "$BATS_FILE_TMPDIR/ccache-${1##*/}" \
+  DEB_CFLAGS_APPEND="-O0 -g0" CFLAGS="-O0 -g0" DEB_BUILD_OPTIONS=noautodbgsym "$top/test/tools/cached" "$BATS_FILE_TMPDIR/${CACHE:-cache}" \
     --ignore "-O2 -g -Wformat -Werror=* -Wdate-time -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" "$top/packaging/release" "${@:2}" --key "$key" "$1"
 }
 
-# make_both: $both, a release for every architecture that this machine can build, made once.
+# make_both: $both, a release for every architecture that this machine can build, made once. What it
+# has in common with $release is compiled once.
 make_both() {
   both=$BATS_FILE_TMPDIR/both
   [ ! -e "$both/SHA256SUMS" ] || return 0
@@ -68,6 +69,20 @@ in_root() {
 }
 
 files_of() { (cd "$root" && find . -xdev \( -path ./packages -o -path ./var/lib/dpkg -o -path ./var/log -o -path ./var/cache -o -path ./proc -o -path ./old -o -path ./run \) -prune -o -print | sort); }
+
+@test "release: twice the same from nothing is the same to the last byte, mode and time" {
+  local again=$BATS_FILE_TMPDIR/again
+  CACHE=another-cache run make_release "$again" --arch "$architecture"
+  [ "$status" -eq 0 ] || { echo "$output" && return 1; }
+  # The sums are those of all other files.
+  run diff "$release/SHA256SUMS" "$again/SHA256SUMS"
+  [ "$output" = "" ] || { echo "$output" && return 1; }
+  cmp "$release/SHA256SUMS.asc" "$again/SHA256SUMS.asc"
+  (cd "$again" && sha256sum --check --strict --quiet SHA256SUMS)
+  run diff <(cd "$release" && find . -printf '%P %y %m %u %T@\n' | sort) <(cd "$again" && find . -printf '%P %y %m %u %T@\n' | sort)
+  [ "$output" = "" ] || { echo "$output" && return 1; }
+  rm -r "$again" "$BATS_FILE_TMPDIR/another-cache"
+}
 
 @test "release: the same source and key give the same bytes, whatever else is made with them" {
   make_both
