@@ -15,14 +15,16 @@
 #include <sys/types.h>
 
 /*
- * A start runs two of our programs at most (nvidia-container-runtime and a hook): 2 s altogether,
- * with some room for their other work.
+ * A start runs two of our programs at most (nvidia-container-runtime and a hook). One of them
+ * applies edits, and may have to undo them: 2 s altogether.
  */
 #if defined(__SANITIZE_ADDRESS__)
 #define GRAFT_BUDGET_CPU_MS  16000
+#define GRAFT_BUDGET_UNDO_MS 4000
 #define GRAFT_BUDGET_EDIT_MS 80
 #else
 #define GRAFT_BUDGET_CPU_MS  900
+#define GRAFT_BUDGET_UNDO_MS 200
 #define GRAFT_BUDGET_EDIT_MS 8 /* extra time for each edit of a plan, on any kernel: the host determines their number */
 #endif
 

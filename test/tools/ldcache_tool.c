@@ -121,7 +121,7 @@ static int refresh(const struct graft_image_root *root, const char *word, char *
 	if ((!edit.musl_path_file &&
 	     graft_loader_cache_read(root, &wish, state, false, &log, arena, &work, &err) < 0) ||
 	    graft_ldcache_refresh(root, &edit, &work, journal, &log, &err) < 0) {
-		graft_journal_undo(journal);
+		graft_journal_undo(journal, NULL);
 		return complain(&err);
 	}
 	(void)getrusage(RUSAGE_SELF, &usage);

@@ -206,7 +206,7 @@ static int write_own_conf(const struct refresh *refresh, const struct graft_edit
 		return 0;
 	if (why.status == GRAFT_NO_MEMORY)
 		return graft_fail_memory(err);
-	if (!graft_journal_undo_to(refresh->journal, length)) {
+	if (!graft_journal_undo_to(refresh->journal, length, NULL)) {
 		*err = why;
 		return graft_wrap(err, "%s was created only in part, and could not be undone", GRAFT_LDSOCONF_OWN);
 	}

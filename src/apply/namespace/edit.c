@@ -377,7 +377,7 @@ bool graft_apply_does_without(struct graft_apply *apply, const struct graft_edit
 
 	if (!edit->dispensable || err->status == GRAFT_NO_MEMORY)
 		return false;
-	undone = graft_journal_undo_to(apply->journal, length);
+	undone = graft_journal_undo_to(apply->journal, length, NULL);
 	graft_place_forget(&apply->place); /* undoing closed the directories that this edit opened */
 	if (!undone) {
 		(void)graft_wrap(err, "%s was created only in part, and could not be undone", edit->target);

@@ -31,6 +31,7 @@ struct entry {
 	bool settled;
 	int made_fd;            /* owned; -1: nothing, or too many are open */
 	struct graft_mark mark; /* valid if there is no descriptor */
+	size_t earlier;         /* of the same name, plus 1; 0: none. Valid if the journal is linked */
 };
 
 struct graft_journal {
@@ -39,6 +40,7 @@ struct graft_journal {
 	struct entry *entries;
 	size_t n, capacity;
 	size_t n_made_fds; /* opened so far */
+	bool linked;       /* link_entries() has been called for these entries */
 };
 
 /* An image can make us create thousands of objects, and a process may open a thousand files. */
@@ -331,12 +333,70 @@ static int undo_entry(struct graft_journal *journal, struct entry *entry)
 	return 0;
 }
 
-static bool is_same_journal_directory(int a, int b)
-{
-	struct stat first, second;
+/* A name as its file system identifies it, whichever descriptor of the directory an entry has. */
+struct place_of_entry {
+	dev_t dev;
+	ino_t inode;
+	const char *name;
+	size_t index;
+};
 
-	return a == b || (fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
-			  first.st_ino == second.st_ino);
+static int compare_places(const void *a, const void *b)
+{
+	const struct place_of_entry *first = a, *second = b;
+
+	if (first->dev != second->dev)
+		return first->dev < second->dev ? -1 : 1;
+	if (first->inode != second->inode)
+		return first->inode < second->inode ? -1 : 1;
+	return strcmp(first->name, second->name);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct place_of_entry *first = a, *second = b;
+	int rc = compare_places(a, b);
+
+	return rc != 0 ? rc : (first->index > second->index) - (first->index < second->index);
+}
+
+static size_t find_places(const struct graft_journal *journal, struct place_of_entry *places)
+{
+	struct stat st = { .st_ino = 0 };
+	int fd = -1;
+	size_t n = 0;
+
+	for (size_t i = 0; i < journal->n; i++) {
+		const struct entry *entry = &journal->entries[i];
+
+		if (!entry->name)
+			continue;
+		if (entry->parent_fd != fd && fstat(entry->parent_fd, &st) < 0)
+			continue;
+		fd = entry->parent_fd;
+		places[n++] = (struct place_of_entry){ st.st_dev, st.st_ino, entry->name, i };
+	}
+	return n;
+}
+
+/*
+ * Links each entry to the earlier one of the same name. SECURITY: an image can cause thousands of
+ * entries, so they are sorted once, and not searched for each of them. Without memory no entry is
+ * linked; then copies are not recognized and stay.
+ */
+static void link_entries(struct graft_journal *journal)
+{
+	auto_free struct place_of_entry *places = journal->linked ? NULL : calloc(journal->n, sizeof(*places));
+	size_t n = places ? find_places(journal, places) : 0;
+
+	for (size_t i = 0; i < journal->n && !journal->linked; i++)
+		journal->entries[i].earlier = 0;
+	if (n > 0)
+		qsort(places, n, sizeof(*places), compare_entries);
+	for (size_t i = 1; i < n; i++)
+		if (compare_places(&places[i - 1], &places[i]) == 0)
+			journal->entries[places[i].index].earlier = places[i - 1].index + 1;
+	journal->linked = true;
 }
 
 /*
@@ -363,25 +423,26 @@ static bool made_what_was_replaced(const struct entry *entry, const struct entry
 static void hand_mark_on(struct graft_journal *journal, size_t index)
 {
 	const struct entry *from = &journal->entries[index];
+	struct entry *to;
 
-	for (size_t i = index; i > 0; i--) {
-		struct entry *to = &journal->entries[i - 1];
-
-		if (!to->name || strcmp(to->name, from->name) != 0 ||
-		    !is_same_journal_directory(to->parent_fd, from->parent_fd))
-			continue;
-		if (!made_what_was_replaced(to, from))
-			return;
-		if (to->made_fd >= 0)
-			(void)close(to->made_fd);
-		to->made_fd = -1;
-		to->mark = from->mark;
-		to->settled = true;
+	link_entries(journal);
+	to = from->earlier > 0 ? &journal->entries[from->earlier - 1] : NULL;
+	if (!to || !made_what_was_replaced(to, from))
 		return;
-	}
+	if (to->made_fd >= 0)
+		(void)close(to->made_fd);
+	to->made_fd = -1;
+	to->mark = from->mark;
+	to->settled = true;
 }
 
-bool graft_journal_undo_to(struct graft_journal *journal, size_t length)
+/* Mounts are undone in any case: only the host determines their number. */
+static bool is_too_late(const struct entry *entry, struct graft_budget *budget)
+{
+	return budget && entry->kind != MOUNTED && entry->kind != HELD && graft_budget_is_spent(budget);
+}
+
+bool graft_journal_undo_to(struct graft_journal *journal, size_t length, struct graft_budget *budget)
 {
 	static const char *const words[] = {
 		[MOUNTED] = "unmount",    [CREATED_FILE] = "remove file", [CREATED_DIRECTORY] = "remove directory",
@@ -389,12 +450,18 @@ bool graft_journal_undo_to(struct graft_journal *journal, size_t length)
 		[HELD] = "release",
 	};
 	auto_close int cwd_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	size_t n_left = 0;
 	bool undone = true;
 
 	for (size_t i = journal->n; i > length; i--) {
 		struct entry *entry = &journal->entries[i - 1];
-		int rc = undo_entry(journal, entry);
+		int rc;
 
+		if (is_too_late(entry, budget)) {
+			n_left++;
+			continue;
+		}
+		rc = undo_entry(journal, entry);
 		if (rc == 0 && (entry->kind == REPLACED || entry->kind == RELINKED))
 			hand_mark_on(journal, i - 1);
 		undone = undone && rc >= 0;
@@ -404,6 +471,11 @@ bool graft_journal_undo_to(struct graft_journal *journal, size_t length)
 				   rc == -ESTALE ? "another file now has that name" : strerror(-rc));
 	}
 	forget_to(journal, length);
+	journal->linked = false;
+	if (n_left > 0) {
+		graft_warn(journal->log, "undoing takes too long: %zu changes stay", n_left);
+		undone = false;
+	}
 	if (cwd_fd >= 0 && fchdir(cwd_fd) < 0) {
 		graft_warn(journal->log, "could not return to the working directory: %s", strerror(errno));
 		undone = false;
@@ -411,9 +483,9 @@ bool graft_journal_undo_to(struct graft_journal *journal, size_t length)
 	return undone;
 }
 
-void graft_journal_undo(struct graft_journal *journal)
+void graft_journal_undo(struct graft_journal *journal, struct graft_budget *budget)
 {
-	(void)graft_journal_undo_to(journal, 0);
+	(void)graft_journal_undo_to(journal, 0, budget);
 }
 
 static int note_created(void *arg, int parent_fd, const char *name, bool is_directory)

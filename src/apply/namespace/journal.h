@@ -13,7 +13,7 @@
  *		graft_journal_settle(journal);
  *	...
  *	if (failed)
- *		graft_journal_undo(journal);
+ *		graft_journal_undo(journal, budget);
  *	graft_journal_free(journal);
  */
 #ifndef GRAFT_APPLY_NAMESPACE_JOURNAL_H
@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/budget.h"
 #include "base/log.h"
 #include "base/root.h"
 
@@ -100,14 +101,15 @@ void graft_journal_forget(struct graft_journal *journal);
 
 /*
  * Undoes everything, last change first. Failures are logged and do not stop it. The journal is
- * empty afterwards.
+ * empty afterwards. `budget` is that of the undo, not of the work that failed, which may have spent
+ * its own; once it is spent, only mounts are still undone. NULL: there is no limit.
  */
-void graft_journal_undo(struct graft_journal *journal);
+void graft_journal_undo(struct graft_journal *journal, struct graft_budget *budget);
 /*
  * The same for the entries after the first `length` (graft_journal_length()); those stay. Closes
  * the directories that were held since. Returns whether all of it was undone.
  */
-bool graft_journal_undo_to(struct graft_journal *journal, size_t length);
+bool graft_journal_undo_to(struct graft_journal *journal, size_t length, struct graft_budget *budget);
 
 /*
  * Returns a watch that records what graft_image_root_mkdir() and graft_image_root_mountpoint()

@@ -400,11 +400,14 @@ static int change_container(struct graft_apply *apply, const struct graft_namesp
  */
 static void undo_apply(struct graft_apply *apply, const struct graft_namespace_options *options)
 {
+	struct graft_budget *budget = graft_budget_new(GRAFT_BUDGET_UNDO_MS);
+
 	if (graft_join_enter(&apply->join, NULL) < 0)
 		graft_warn(apply->log, "could not enter the container again to undo the changes");
 	if (take_next_step(apply, options, "mount", NULL) < 0)
 		graft_warn(apply->log, "undoing with the rights of the step that failed");
-	graft_journal_undo(apply->journal);
+	graft_journal_undo(apply->journal, budget);
+	(void)graft_budget_free(budget);
 	graft_seclude_end(&apply->mounter.seclusion, apply->log);
 	graft_identity_leave(&apply->identity);
 	if (apply->cgroup)

@@ -102,7 +102,7 @@ static void test_write(void **state)
 			check_file(f, cases[i].name, "new", 0444);
 	}
 	check_file(f, "host", "host", 0600);
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	assert_int_equal(fstatat(f->fd, "fresh", &st, AT_SYMLINK_NOFOLLOW), -1);
 	check_file(f, "hard", "host", 0600);
 	assert_int_equal(fstatat(f->fd, "link", &st, AT_SYMLINK_NOFOLLOW), 0);
@@ -148,7 +148,7 @@ static void test_link(void **state)
 		else
 			assert_string_equal(text, cases[i].says);
 	}
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	assert_int_equal(fstatat(f->fd, "fresh", &st, AT_SYMLINK_NOFOLLOW), -1);
 	assert_int_equal(fstatat(f->fd, "other", &st, AT_SYMLINK_NOFOLLOW), -1);
 	assert_int_equal(fstatat(f->fd, "newest", &st, AT_SYMLINK_NOFOLLOW), -1);

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../folder.h"
@@ -48,13 +49,13 @@ static void note(void *arg, enum graft_log_level level, const char *file, int li
 
 static struct graft_log test_log = { .write = note, .max = GRAFT_LOG_DEBUG };
 
-static int setup(void **state)
+static int setup_at(void **state, const char *template)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	assert_non_null(f);
 	test_log.arg = f;
-	(void)snprintf(f->top, sizeof(f->top), "/tmp/graft-journal.XXXXXX");
+	(void)snprintf(f->top, sizeof(f->top), "%s", template);
 	assert_non_null(mkdtemp(f->top));
 	f->fd = open(f->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	assert_true(f->fd >= 0);
@@ -62,6 +63,17 @@ static int setup(void **state)
 	assert_non_null(f->journal);
 	*state = f;
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_at(state, "/tmp/graft-journal.XXXXXX");
+}
+
+/* Where thousands of links cost little. */
+static int setup_in_memory(void **state)
+{
+	return setup_at(state, "/dev/shm/graft-journal.XXXXXX");
 }
 
 static int teardown(void **state)
@@ -118,7 +130,7 @@ static void test_created(void **state)
 	assert_int_equal(graft_image_root_mountpoint(&root, "/a/b/c", false, 0644, &watch, &fd), 0);
 	assert_int_equal(graft_image_root_mkdir(&root, "/a/d", 0755, GRAFT_IMAGE_CONTENT, &watch, &other), 0);
 	assert_int_equal(entries_in(f), 1);
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	assert_int_equal(entries_in(f), 0);
 	assert_string_equal(f->log, "");
 }
@@ -131,10 +143,10 @@ static void test_undo_goes_on(void **state)
 	write_file(f, "one", "1");
 	assert_int_equal(graft_journal_created(f->journal, f->fd, "one", false), 0);
 	assert_int_equal(graft_journal_created(f->journal, f->fd, "gone", false), 0);
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	assert_int_equal(entries_in(f), 0);
 	assert_string_equal(f->log, "could not undo: remove file gone: No such file or directory\n");
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 }
 
 static void test_forget(void **state)
@@ -144,7 +156,7 @@ static void test_forget(void **state)
 	write_file(f, "kept", "1");
 	assert_int_equal(graft_journal_created(f->journal, f->fd, "kept", false), 0);
 	graft_journal_forget(f->journal);
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	assert_int_equal(entries_in(f), 1);
 }
 
@@ -175,7 +187,7 @@ static void test_replaced_file(void **state)
 	replace(f, "cache", "new");
 	replace(f, "cache", "newer");
 	replace(f, "fresh", "was not there");
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	assert_string_equal(f->log, "");
 	assert_string_equal(read_file(f, "cache"), "old content");
 	assert_int_equal(fstatat(f->fd, "cache", &after, AT_SYMLINK_NOFOLLOW), 0);
@@ -199,7 +211,7 @@ static void test_replaced_hard_link(void **state)
 	replace(f, "cache", "new");
 	assert_string_equal(read_file(f, "host"), "host's content");
 	assert_string_equal(read_file(f, "cache"), "new");
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	assert_int_equal(fstatat(f->fd, "cache", &after, 0), 0);
 	assert_int_equal(after.st_ino, before.st_ino);
 	assert_int_equal(after.st_nlink, 2);
@@ -224,7 +236,7 @@ static void test_replaced_kinds(void **state)
 	replace(f, "fifo", "1");
 	replace(f, "link", "2");
 	replace(f, "sparse", "3");
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	assert_string_equal(f->log, "");
 	assert_int_equal(fstatat(f->fd, "fifo", &st, AT_SYMLINK_NOFOLLOW), 0);
 	assert_true(S_ISFIFO(st.st_mode));
@@ -247,7 +259,7 @@ static void test_relinked(void **state)
 	graft_journal_settle(f->journal);
 	assert_int_equal(graft_journal_relinked(f->journal, f->fd, "made", NULL), 0);
 	assert_int_equal(symlinkat("fresh", f->fd, "made"), 0);
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	assert_int_equal(readlinkat(f->fd, "link", text, sizeof(text)), 3);
 	assert_memory_equal(text, "old", 3);
 	assert_int_equal(entries_in(f), 1);
@@ -281,7 +293,7 @@ static void test_linked(void **state)
 	assert_int_equal(unlinkat(f->fd, "between", 0), 0);
 	write_file(f, "between", "somebody's too");
 	replace(f, "between", "ours");
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	assert_string_equal(f->log, "could not undo: remove link between: another file now has that name\n"
 				    "could not undo: remove link file: another file now has that name\n"
 				    "could not undo: remove link taken: another file now has that name\n");
@@ -318,7 +330,7 @@ static void test_held_directory(void **state)
 	}
 	/* 500 entries hold one descriptor, and those of the first files that were made. */
 	assert_int_equal(count_fds(), before + 1 + 256);
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	assert_int_equal(entries_in(f), 0);
 	assert_int_equal(count_fds(), before);
 }
@@ -349,7 +361,7 @@ static void test_mounted(void **state)
 	(void)snprintf(point, sizeof(point), "%s/renamed", f->top);
 	assert_int_equal(rename(moved, point), 0);
 	assert_non_null(getcwd(want, sizeof(want)));
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	assert_non_null(getcwd(cwd, sizeof(cwd)));
 	assert_string_equal(cwd, want);
 	assert_string_equal(f->log, "");
@@ -373,15 +385,104 @@ static void test_undo_to(void **state)
 	assert_int_equal(graft_journal_created(f->journal, held, "second", false), 0);
 	assert_int_equal(mkdirat(f->fd, "third", 0755), 0);
 	assert_int_equal(graft_journal_created(f->journal, held, "third", true), 0);
-	assert_true(graft_journal_undo_to(f->journal, length));
+	assert_true(graft_journal_undo_to(f->journal, length, NULL));
 	assert_int_equal(entries_in(f), 1);
 	assert_int_equal(graft_journal_length(f->journal), length);
 	assert_int_equal(fcntl(held, F_GETFD), -1);
-	assert_true(graft_journal_undo_to(f->journal, length));
+	assert_true(graft_journal_undo_to(f->journal, length, NULL));
 	assert_int_equal(entries_in(f), 1);
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	assert_int_equal(entries_in(f), 0);
 	assert_string_equal(f->log, "");
+}
+
+#define DIRECTORIES 600
+#define NAMES       13
+
+/* Records the removal of links of the same few names in many directories, as an image can cause it. */
+static void remove_many_links(struct fixture *f)
+{
+	char name[32];
+
+	for (int i = 0; i < DIRECTORIES; i++) {
+		int fd;
+
+		(void)snprintf(name, sizeof(name), "d%d", i);
+		assert_int_equal(mkdirat(f->fd, name, 0755), 0);
+		fd = openat(f->fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		assert_int_equal(graft_journal_hold(f->journal, fd), 0);
+		for (int j = 0; j < NAMES; j++) {
+			(void)snprintf(name, sizeof(name), "lib%d.so", j);
+			assert_int_equal(graft_journal_relinked(f->journal, fd, name, "gone"), 0);
+		}
+	}
+	graft_journal_settle(f->journal);
+}
+
+static int links_in(struct fixture *f)
+{
+	char name[32], text[8];
+	int n = 0;
+
+	for (int i = 0; i < DIRECTORIES * NAMES; i++) {
+		(void)snprintf(name, sizeof(name), "d%d/lib%d.so", i / NAMES, i % NAMES);
+		n += readlinkat(f->fd, name, text, sizeof(text)) == 4;
+	}
+	return n;
+}
+
+static double cpu_seconds(void)
+{
+	struct timespec time;
+
+	assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time), 0);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Entries of the same name in other directories are not compared one by one. */
+static void test_undo_many(void **state)
+{
+	struct fixture *f = *state;
+	double begin;
+
+	remove_many_links(f);
+	begin = cpu_seconds();
+	graft_journal_undo(f->journal, NULL);
+	assert_true(cpu_seconds() - begin < GRAFT_BUDGET_UNDO_MS * 2 / 1e3);
+	assert_string_equal(f->log, "");
+	assert_int_equal(links_in(f), DIRECTORIES * NAMES);
+}
+
+/* What an image can cause stays if it takes too long to undo. */
+static void test_undo_late(void **state)
+{
+	struct fixture *f = *state;
+	struct graft_budget *budget = graft_budget_new(0);
+
+	remove_many_links(f);
+	graft_journal_undo(f->journal, budget);
+	assert_string_equal(f->log, "undoing takes too long: 7800 changes stay\n");
+	assert_int_equal(links_in(f), 0);
+	assert_int_equal(graft_journal_length(f->journal), 0);
+	graft_budget_free(budget);
+}
+
+/* The same name through another descriptor of the directory, and far from its earlier change. */
+static void test_undo_other_descriptor(void **state)
+{
+	struct fixture *f = *state;
+	int whole_fd = f->fd;
+
+	write_file(f, "cache", "old");
+	replace(f, "cache", "new");
+	remove_many_links(f);
+	f->fd = open(f->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	replace(f, "cache", "newer");
+	(void)close(f->fd);
+	f->fd = whole_fd;
+	graft_journal_undo(f->journal, NULL);
+	assert_string_equal(f->log, "");
+	assert_string_equal(read_file(f, "cache"), "old");
 }
 
 static void test_temporary_names_differ(void **state)
@@ -396,7 +497,8 @@ static void test_temporary_names_differ(void **state)
 	assert_int_equal(graft_temporary_file(-1, 0600, first), -EBADF);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f)           cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST_IN_MEMORY(f) cmocka_unit_test_setup_teardown(f, setup_in_memory, teardown)
 
 int main(void)
 {
@@ -410,6 +512,9 @@ int main(void)
 		TEST(test_relinked),
 		TEST(test_held_directory),
 		TEST(test_undo_to),
+		TEST_IN_MEMORY(test_undo_many),
+		TEST_IN_MEMORY(test_undo_late),
+		TEST_IN_MEMORY(test_undo_other_descriptor),
 		TEST(test_temporary_names_differ),
 		TEST(test_mounted),
 		TEST(test_linked),

@@ -428,7 +428,7 @@ static void test_undo(void **state)
 	put_text(CACHE, "damaged");
 	refresh(GRAFT_LDCACHE_REBUILD);
 	assert_string_equal(link_text(LIB "/liba.so.1"), "liba.so.1.10");
-	graft_journal_undo(fix.journal);
+	graft_journal_undo(fix.journal, NULL);
 	assert_string_equal(text_of(CACHE), "damaged");
 	assert_string_equal(link_text(LIB "/liba.so.1"), "liba.so.1.2");
 	assert_string_equal(link_text(LIB "/libgone.so.1"), "libgone.so.1.0");
@@ -482,7 +482,7 @@ static void test_missing_folder(void **state)
 	refresh_missing();
 	assert_non_null(strstr(text_of("/etc/ld.so.conf.d/00-graft.conf"), "\n/opt/driver\n"));
 	assert_string_equal(text_of("/etc/ld.so.conf"), "include /etc/ld.so.conf.d/*.conf\n");
-	graft_journal_undo(fix.journal);
+	graft_journal_undo(fix.journal, NULL);
 	assert_null(text_of("/etc/ld.so.conf.d/00-graft.conf"));
 }
 
@@ -496,7 +496,7 @@ static void test_own_configuration_has_no_place(void **state)
 	refresh_missing();
 	assert_non_null(text_of(CACHE));
 	assert_string_equal(text_of(OUR_CONF "/full"), "");
-	graft_journal_undo(fix.journal);
+	graft_journal_undo(fix.journal, NULL);
 	assert_string_equal(text_of(OUR_CONF "/full"), "");
 	assert_null(text_of(CACHE));
 }
@@ -533,7 +533,7 @@ static void test_missing_folders_of_before(void **state)
 	inode = inode_of(OUR_CONF);
 	assert_int_equal(refresh_with(&none, GRAFT_LDCACHE_REBUILD, &err), 0);
 	assert_int_equal(inode_of(OUR_CONF), inode);
-	graft_journal_undo(fix.journal);
+	graft_journal_undo(fix.journal, NULL);
 	assert_string_equal(text_of(OUR_CONF), COMMENT COMPAT "\n/opt/driver\n");
 }
 
@@ -587,7 +587,7 @@ static void test_missing_folder_without_configuration(void **state)
 	assert_string_equal(text_of("/etc/ld.so.conf"), "include /etc/ld.so.conf.d/00-graft.conf\n");
 	refresh_missing();
 	assert_string_equal(text_of("/etc/ld.so.conf"), "include /etc/ld.so.conf.d/00-graft.conf\n");
-	graft_journal_undo(fix.journal);
+	graft_journal_undo(fix.journal, NULL);
 	assert_null(text_of("/etc/ld.so.conf"));
 	assert_int_equal(access(path_of("/etc/ld.so.conf.d"), F_OK), -1);
 }
@@ -626,7 +626,7 @@ static void test_missing_folder_and_ways_to_include(void **state)
 		(void)snprintf(wanted, sizeof(wanted), "%s%s",
 			       rows[i].adds ? "include /etc/ld.so.conf.d/00-graft.conf\n" : "", rows[i].text);
 		assert_string_equal(text_of("/etc/ld.so.conf"), wanted);
-		graft_journal_undo(fix.journal);
+		graft_journal_undo(fix.journal, NULL);
 	}
 }
 
@@ -646,7 +646,7 @@ static void test_root_without_etc(void **state)
 	assert_int_equal(rmdir(path_of("/etc")), 0);
 	refresh(GRAFT_LDCACHE_REBUILD);
 	assert_non_null(text_of(CACHE));
-	graft_journal_undo(fix.journal);
+	graft_journal_undo(fix.journal, NULL);
 	assert_int_equal(access(path_of("/etc"), F_OK), -1);
 }
 
@@ -683,7 +683,7 @@ static void test_hard_links_to_host_files(void **state)
 	refresh_missing();
 	assert_outside_untouched();
 	(void)read_cache();
-	graft_journal_undo(fix.journal);
+	graft_journal_undo(fix.journal, NULL);
 	assert_outside_untouched();
 	assert_string_equal(text_of(CACHE), "precious");
 }
@@ -702,7 +702,7 @@ static void test_links_out_of_the_root(void **state)
 	assert_outside_untouched();
 	assert_null(link_text(CACHE));
 	(void)read_cache();
-	graft_journal_undo(fix.journal);
+	graft_journal_undo(fix.journal, NULL);
 	assert_string_equal(link_text(CACHE), outside);
 }
 
@@ -1060,7 +1060,7 @@ static void fail_allocations(void)
 		(void)allocation_failed();
 		if (rc < 0)
 			assert_int_equal(err.status, GRAFT_NO_MEMORY);
-		graft_journal_undo(fix.journal);
+		graft_journal_undo(fix.journal, NULL);
 		(void)graft_budget_end_child(fix.root.budget);
 		assert_int_equal(count_fds(), fds);
 		assert_memory_equal(text_of(CACHE), before, (size_t)st.st_size);

@@ -284,7 +284,7 @@ static void undo(struct fixture *f, const struct change *change, bool before, in
 	race.n_calls = 0;
 	race.at = at;
 	race.refused = refused;
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	f->journal = graft_journal_free(f->journal);
 }
 
@@ -366,7 +366,7 @@ static void test_taken_twice(void **state)
 	create_file(f);
 	race.at = 1;
 	race.again = 2;
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	f->journal = graft_journal_free(f->journal);
 	assert_string_equal(look(f, "name"), "a third one's");
 	assert_int_equal(others(f, other, sizeof(other)), 1);
@@ -381,7 +381,7 @@ static void test_filled_directory(void **state)
 	f->journal = graft_journal_new(&test_log);
 	create_directory(f);
 	write_file(f, "name/inside", "theirs");
-	graft_journal_undo(f->journal);
+	graft_journal_undo(f->journal, NULL);
 	f->journal = graft_journal_free(f->journal);
 	assert_string_equal(f->log, "could not undo: remove directory name: Directory not empty\n");
 	assert_string_equal(look(f, "name/inside"), "theirs");
