@@ -15,6 +15,7 @@
 
 struct graft_budget {
 	int64_t limit_us;          /* of our own processor time, as CLOCK_PROCESS_CPUTIME_ID shows it */
+	int64_t extended_us;       /* part of limit_us */
 	int64_t children_us;       /* spent by children that have ended, plus the whole allowance of the current one */
 	struct timespec looked_at; /* CLOCK_MONOTONIC_COARSE */
 	bool spent;
@@ -71,9 +72,15 @@ bool graft_budget_is_spent(struct graft_budget *budget)
 	return budget->spent;
 }
 
-void graft_budget_extend(struct graft_budget *budget, int64_t cpu_ms)
+void graft_budget_extend(struct graft_budget *budget, int64_t cpu_ms, int64_t max_ms)
 {
-	budget->limit_us += cpu_ms * 1000;
+	int64_t most_us = max_ms * 1000 - budget->extended_us;
+	int64_t more_us = cpu_ms * 1000 < most_us ? cpu_ms * 1000 : most_us;
+
+	if (more_us <= 0)
+		return;
+	budget->extended_us += more_us;
+	budget->limit_us += more_us;
 }
 
 int64_t graft_budget_left_ms(struct graft_budget *budget)

@@ -197,10 +197,18 @@ static int leave_foreign_edits(struct graft_apply *apply, struct graft_error *er
 
 /* ---- the order of the steps ---- */
 
+static void extend_budget(const struct graft_apply *apply)
+{
+	bool old = mounts(apply->plan) && !graft_mounter_detaches(&apply->mounter);
+
+	graft_budget_extend(apply->root.budget,
+			    (int64_t)apply->plan->n_edits * (old ? GRAFT_BUDGET_OLD_EDIT_MS : GRAFT_BUDGET_EDIT_MS),
+			    old ? GRAFT_BUDGET_OLD_EDITS_MS : GRAFT_BUDGET_EDITS_MS);
+}
+
 /* Looks up everything on the host. */
 static int prepare_apply(struct graft_apply *apply, struct graft_error *err)
 {
-	graft_budget_extend(apply->root.budget, (int64_t)apply->plan->n_edits * GRAFT_BUDGET_EDIT_MS);
 	if (leave_foreign_edits(apply, err) < 0)
 		return -1;
 	apply->sources = calloc(apply->plan->n_edits + 1, sizeof(*apply->sources));
@@ -215,6 +223,7 @@ static int prepare_apply(struct graft_apply *apply, struct graft_error *err)
 	graft_place_init(&apply->place, &apply->root, apply->journal);
 	if (mounts(apply->plan))
 		graft_mounter_probe(&apply->mounter, graft_journal_proc_fd(apply->journal));
+	extend_budget(apply);
 	apply->late = apply->target->user_ns_fd >= 0 || !graft_mounter_detaches(&apply->mounter);
 	graft_log_settle(apply->log);
 	if (graft_join_prepare(&apply->join, apply->target, err) < 0)

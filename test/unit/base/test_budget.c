@@ -56,6 +56,28 @@ static void test_own_time(void **state)
 	assert_null(graft_budget_free(NULL));
 }
 
+/* However often it is extended. */
+static void test_extended(void **state)
+{
+	struct graft_budget *budget = graft_budget_new(1000);
+	int64_t left;
+
+	(void)state;
+	graft_budget_extend(budget, 150, 200);
+	left = graft_budget_left_ms(budget);
+	assert_true(left > 1050 && left <= 1150);
+	graft_budget_extend(budget, 150, 200);
+	graft_budget_extend(budget, 100000, 200);
+	graft_budget_extend(budget, 1, 0);
+	left = graft_budget_left_ms(budget);
+	assert_true(left > 1100 && left <= 1200);
+	assert_null(graft_budget_free(budget));
+#if !defined(__SANITIZE_ADDRESS__)
+	/* A start of two programs, with as many edits as there may be, and the undo. */
+	assert_true(2 * GRAFT_BUDGET_CPU_MS + GRAFT_BUDGET_EDITS_MS + GRAFT_BUDGET_UNDO_MS <= 2000);
+#endif
+}
+
 static pid_t start(int ms)
 {
 	pid_t pid = fork();
@@ -177,9 +199,10 @@ static void test_in_child(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_time),       cmocka_unit_test(test_time_of_children),
-		cmocka_unit_test(test_child_is_ended), cmocka_unit_test(test_reaped_by_another),
-		cmocka_unit_test(test_who_asks),       cmocka_unit_test(test_in_child),
+		cmocka_unit_test(test_own_time),          cmocka_unit_test(test_extended),
+		cmocka_unit_test(test_time_of_children),  cmocka_unit_test(test_child_is_ended),
+		cmocka_unit_test(test_reaped_by_another), cmocka_unit_test(test_who_asks),
+		cmocka_unit_test(test_in_child),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
