@@ -143,6 +143,7 @@ void graft_budget_become_child(struct graft_budget *budget, int64_t left_ms)
 {
 	budget->limit_us = own_time_us() + left_ms * 1000;
 	budget->children_us = 0;
+	graft_budget_dismiss_child(budget);
 	budget->child = (struct graft_budget_child){ .pid = 0 };
 	budget->spent = left_ms <= 0;
 }

@@ -170,6 +170,10 @@ static int edit(struct graft_start *create, enum graft_mode mode, struct graft_e
 	rc = create->container->wants_devices ? graft_start_check_mounts(create, err) : 0;
 	if (rc == 0)
 		rc = modes[mode](create, err);
+	/* What waits uses the rest. The runtime sees no reader of ours. */
+	(void)graft_budget_end_child(create->budget);
+	if (create->waiting.plan)
+		create->waiting.budget = TAKE_PTR(create->budget);
 	create->budget = graft_budget_free(create->budget);
 	return rc;
 }

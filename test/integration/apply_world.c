@@ -539,13 +539,16 @@ static int apply_now(struct world *world)
 	struct graft_namespace_options options = { .log = &world->log_sink,
 						   .cgroup = world->cgroup,
 						   .step = world->step };
+	struct graft_budget *budget = world->spends_budget ? graft_budget_new(20) : NULL;
 	auto_target struct graft_target target = GRAFT_TARGET_INIT;
 	pid_t pid = world->container > 0 ? world->container : getppid();
-	int rc = graft_target_open(pid, world->container > 0, world->rootfs, NULL, &world->log_sink, &target,
+	int rc = graft_target_open(pid, world->container > 0, world->rootfs, budget, &world->log_sink, &target,
 				   &world->error);
 
 	if (rc < 0)
 		return rc;
+	while (budget && graft_budget_left_ms(budget) > 0)
+		continue;
 	if (world->kind == WORLD_ROOTLESS)
 		assert_true(target.user_ns_fd >= 0);
 	return graft_apply_to_namespace(&world->plan, &target, &options, &world->error);

@@ -45,6 +45,7 @@ struct world {
 	char log[1 << 16];
 	struct graft_log log_sink;
 	struct graft_cgroup *cgroup; /* for the options; may be NULL */
+	bool spends_budget;          /* it is spent when the target has been opened */
 	int (*step)(void *arg, const char *step, struct graft_error *err);
 	struct graft_error error;
 };

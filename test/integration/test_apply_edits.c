@@ -79,6 +79,24 @@ static void test_rootless(void **state)
 	apply_all(WORLD_ROOTLESS);
 }
 
+/* The process of a rootless caller has a clock of its own, and no budget of its own. */
+static void test_late(void **state)
+{
+	struct world *world = usual(WORLD_ROOTLESS);
+	struct graft_buffer before = { 0 }, after = { 0 };
+
+	(void)state;
+	world_start(world);
+	world_snapshot(world, &before);
+	world->spends_budget = true;
+	assert_int_equal(world_apply(world), -1);
+	world_snapshot(world, &after);
+	world_assert_same(&before, &after, "late");
+	graft_buffer_done(&before);
+	graft_buffer_done(&after);
+	world_free(world);
+}
+
 /* What is made belongs to the container's owner. */
 static void test_owner(void **state)
 {
@@ -280,11 +298,17 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_standalone), cmocka_unit_test(test_supervised),
-		cmocka_unit_test(test_userns),     cmocka_unit_test(test_rootless),
-		cmocka_unit_test(test_owner),      cmocka_unit_test(test_undo),
-		cmocka_unit_test(test_twice),      cmocka_unit_test(test_wrong_sources),
-		cmocka_unit_test(test_targets),    cmocka_unit_test(test_flags_are_added),
+		cmocka_unit_test(test_standalone),
+		cmocka_unit_test(test_supervised),
+		cmocka_unit_test(test_userns),
+		cmocka_unit_test(test_rootless),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_owner),
+		cmocka_unit_test(test_undo),
+		cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_wrong_sources),
+		cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_flags_are_added),
 		cmocka_unit_test(test_many),
 	};
 

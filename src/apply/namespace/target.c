@@ -269,8 +269,8 @@ int graft_target_open_running(pid_t pid, const struct graft_log *log, struct gra
 	return open_whole(&target, open_running, NULL, log, ret_target, err);
 }
 
-int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, const struct graft_log *log,
-			      struct graft_target *ret_target, struct graft_error *err)
+int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, struct graft_budget *budget,
+			      const struct graft_log *log, struct graft_target *ret_target, struct graft_error *err)
 {
 	auto_target struct graft_target target = GRAFT_TARGET_INIT;
 	struct graft_target opened = GRAFT_TARGET_INIT;
@@ -280,7 +280,7 @@ int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, const struct gr
 	target.pid = pid;
 	target.supervised = true;
 	target.rootfs = "";
-	if (open_whole(&target, open_created, NULL, log, &opened, err) < 0 ||
+	if (open_whole(&target, open_created, budget, log, &opened, err) < 0 ||
 	    refuse_stranger(&opened, dev, inode, err) < 0) {
 		graft_target_close(&opened);
 		return -1;

@@ -50,8 +50,8 @@ int graft_target_open(pid_t pid, bool supervised, const char *rootfs, struct gra
  * GRAFT_PROGRAM: the process has another root, shares our mount namespace, or is in a user
  * namespace other than the initial one; GRAFT_UNSAFE: its root is ours.
  */
-int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, const struct graft_log *log,
-			      struct graft_target *ret_target, struct graft_error *err);
+int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, struct graft_budget *budget,
+			      const struct graft_log *log, struct graft_target *ret_target, struct graft_error *err);
 /*
  * The same for a container that runs, in order to look at it: the root is all that its process
  * sees, whatever that is. Not for changes: nothing is refused. Fails with GRAFT_NOT_FOUND,

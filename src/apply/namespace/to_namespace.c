@@ -484,6 +484,7 @@ struct job {
 	const struct graft_plan *plan;
 	const struct graft_target *target;
 	const struct graft_namespace_options *options;
+	int64_t left_ms; /* of the budget; a child's clock starts at 0 */
 };
 
 static int apply_in_child(void *arg, struct graft_rootless_child *child, struct graft_error *err)
@@ -491,6 +492,7 @@ static int apply_in_child(void *arg, struct graft_rootless_child *child, struct 
 	const struct job *job = arg;
 	struct graft_namespace_options options = *job->options;
 
+	graft_budget_become_child(job->target->root.budget, job->left_ms);
 	options.step = graft_rootless_step;
 	options.arg = child;
 	return apply_here(job->plan, job->target, &options, err);
@@ -503,5 +505,6 @@ int graft_apply_to_namespace(const struct graft_plan *plan, struct graft_target 
 
 	if (target->user_ns_fd < 0)
 		return apply_here(plan, target, options, err);
+	job.left_ms = graft_budget_left_ms(target->root.budget);
 	return graft_rootless_run(apply_in_child, &job, options->step, options->arg, err);
 }

@@ -310,6 +310,7 @@ static struct graft_plan *copy_waiting(const struct graft_plan *plan)
 void graft_oci_waiting_done(struct graft_oci_waiting *waiting)
 {
 	(void)graft_plan_free(waiting->plan);
+	(void)graft_budget_free(waiting->budget);
 	*waiting = (struct graft_oci_waiting){ .plan = NULL };
 }
 
@@ -319,7 +320,7 @@ int graft_apply_to_created(const struct graft_oci_waiting *waiting, pid_t pid, c
 	auto_target struct graft_target target = GRAFT_TARGET_INIT;
 	const struct graft_namespace_options options = { .log = log };
 
-	if (graft_target_open_created(pid, waiting->dev, waiting->inode, log, &target, err) < 0)
+	if (graft_target_open_created(pid, waiting->dev, waiting->inode, waiting->budget, log, &target, err) < 0)
 		return -1;
 	return graft_apply_to_namespace(waiting->plan, &target, &options, err);
 }

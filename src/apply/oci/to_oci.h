@@ -31,8 +31,9 @@ struct graft_oci_waiting {
 	struct graft_plan *plan; /* with memory of its own; NULL: nothing */
 	dev_t dev;               /* the directory that will be the container's root */
 	ino_t inode;
+	struct graft_budget *budget; /* the rest of that of this start; owned; NULL: one for this call */
 };
-/* Frees the plan and leaves the struct empty. */
+/* Frees the plan and the budget, and leaves the struct empty. */
 void graft_oci_waiting_done(struct graft_oci_waiting *waiting);
 
 struct graft_oci_options {

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
@@ -26,6 +27,7 @@
 #include "../folder.h"
 #include "apply/oci/plan_to_edits.h"
 #include "apply/temporary.h"
+#include "base/budget.h"
 #include "base/cleanup.h"
 
 #define HOOK         "/usr/bin/nvidia-cdi-hook"
@@ -1157,6 +1159,39 @@ static void test_created(void **state)
 	graft_oci_waiting_done(&waiting);
 }
 
+/* What waits has what the rest of the start left of the budget. */
+static void test_created_late(void **state)
+{
+	static struct graft_edit edits[] = { { .kind = GRAFT_EDIT_DIRECTORY, .target = "/dev/a", .mode = 0755 } };
+	struct bundle *b = *state;
+	const char *root = graft_arena_printf(b->arena, "%s/rootfs", b->top);
+	struct graft_oci_waiting waiting = waiting_for(root);
+	struct graft_error err = { .status = GRAFT_OK };
+	int status = 1;
+	pid_t pid, child;
+
+	need_root();
+	waiting.plan->edits = edits;
+	waiting.plan->n_edits = 1;
+	waiting.budget = graft_budget_new(0);
+	while (!graft_budget_is_spent(waiting.budget))
+		continue;
+	pid = start_process(true, root);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		(void)graft_apply_to_created(&waiting, pid, NULL, &err);
+		print_error("%s\n", err.msg);
+		_exit(err.sys == ETIME && strcmp(err.msg, "file creation failed: /dev/a") == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_false(has(b, "rootfs/dev/a"));
+	end_process(pid);
+	graft_oci_waiting_done(&waiting);
+	assert_null(waiting.budget);
+}
+
 static void take(const struct bundle *b, const char *path)
 {
 	assert_int_equal(unlink(graft_arena_printf(b->arena, "%s/%s", b->top, path)), 0);
@@ -1227,6 +1262,7 @@ int main(void)
 		cmocka_unit_test(test_no_container),
 		cmocka_unit_test_setup_teardown(test_another_root, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_created, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_created_late, setup, teardown),
 	};
 
 	(void)umask(022);

@@ -23,6 +23,7 @@ static struct {
 	char hook_path[128], cdi_hook_path[128], hook_root[128];
 	bool fails, removes_bundle;
 	bool comes_back, leaves_waiting;
+	const struct graft_budget *budget; /* of the start */
 	const struct world *world;
 } seen;
 
@@ -44,6 +45,7 @@ static int stand_in(struct graft_start *create, enum graft_mode mode, struct gra
 		assert_int_equal(test_remove_folder(graft_arena_printf(create->arena, "%s/b", seen.world->directory)),
 				 0);
 	seen.comes_back = create->comes_back;
+	seen.budget = create->budget;
 	if (seen.leaves_waiting)
 		create->waiting = (struct graft_oci_waiting){ .plan = graft_plan_new(), .dev = 7, .inode = 8 };
 	if (graft_json_set(create->document, graft_json_document_root(create->document), "seen",
@@ -269,6 +271,7 @@ static void test_waiting(void **state)
 	assert_true(seen.comes_back);
 	assert_non_null(waiting.plan);
 	assert_true(waiting.dev == 7 && waiting.inode == 8);
+	assert_ptr_equal(waiting.budget, seen.budget);
 	graft_oci_waiting_done(&waiting);
 	seen.fails = true;
 	assert_int_equal(edit_bundle(world, "", "cdi", json, NULL), -1);
