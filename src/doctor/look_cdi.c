@@ -82,7 +82,7 @@ void graft_health_look_cdi(struct graft_health_look *look)
 		(void)graft_arena_push_string(look->arena, &cdi->directories, &cdi->n_directories, directory);
 		/* Separately, so that an unreadable directory does not hide the others. */
 		registry = (struct graft_cdi_registry){ .n_specs = 0 };
-		if (graft_cdi_registry_read(&directory, 1, NULL, 0, NULL, look->scratch, &registry, &err) < 0) {
+		if (graft_cdi_registry_read(&directory, 1, NULL, 0, NULL, NULL, look->scratch, &registry, &err) < 0) {
 			graft_note_shortage(&look->survey.shortage, -err.sys);
 			(void)graft_health_note(look, directory, err.status == GRAFT_PERMISSION ? -err.sys : 0);
 			add_cdi_problem(look, directory, err.msg);

@@ -24,6 +24,7 @@ struct scan {
 	struct graft_cdi_registry *registry;
 	const char *const *kinds;
 	size_t n_kinds, priority;
+	struct graft_budget *budget; /* may be NULL */
 	const struct graft_log *log;
 	struct graft_arena *arena;
 	struct graft_arena *scratch; /* holds the contents of files */
@@ -138,6 +139,8 @@ static int read_registry_spec(struct scan *scan, const char *directory, const ch
 
 	if (!path)
 		return graft_fail_memory(err);
+	if (scan->budget && graft_budget_is_spent(scan->budget))
+		return graft_fail(err, GRAFT_TOO_BIG, 0, "reading the CDI specs takes too long: %s", path);
 	if (graft_cdi_file_read(path, scan->scratch, &bytes, &length, &why) == 0) {
 		if (!may_speak_of(scan, bytes, length)) {
 			scan->registry->n_passed_over++;
@@ -181,10 +184,15 @@ static int read_directory(struct scan *scan, const char *directory, struct graft
 }
 
 int graft_cdi_registry_read(const char *const *directories, size_t n_directories, const char *const *kinds,
-			    size_t n_kinds, const struct graft_log *log, struct graft_arena *arena,
-			    struct graft_cdi_registry *ret_registry, struct graft_error *err)
+			    size_t n_kinds, struct graft_budget *budget, const struct graft_log *log,
+			    struct graft_arena *arena, struct graft_cdi_registry *ret_registry, struct graft_error *err)
 {
-	struct scan scan = { .registry = ret_registry, .kinds = kinds, .n_kinds = n_kinds, .log = log, .arena = arena };
+	struct scan scan = { .registry = ret_registry,
+			     .kinds = kinds,
+			     .n_kinds = n_kinds,
+			     .budget = budget,
+			     .log = log,
+			     .arena = arena };
 
 	*ret_registry = (struct graft_cdi_registry){ .n_priorities = n_directories };
 	for (scan.priority = 0; scan.priority < n_directories; scan.priority++) {

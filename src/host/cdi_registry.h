@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "formats/cdi/cdi.h"
@@ -36,12 +37,14 @@ struct graft_cdi_registry {
  * Reads the directories, which are in ascending priority. If `kinds` ("vendor/class") are given,
  * files that cannot define any of them are not parsed. A missing directory is not an error; an
  * invalid file is recorded as a problem. Returns -1 with GRAFT_IO or GRAFT_PERMISSION if a
- * directory cannot be read, since it might contain a spec that overrides another one, or with
+ * directory cannot be read, since it might contain a spec that overrides another one; with
+ * GRAFT_TOO_BIG if `budget` is spent before the last file is read (NULL: no limit); or with
  * GRAFT_NO_MEMORY.
  */
 int graft_cdi_registry_read(const char *const *directories, size_t n_directories, const char *const *kinds,
-			    size_t n_kinds, const struct graft_log *log, struct graft_arena *arena,
-			    struct graft_cdi_registry *ret_registry, struct graft_error *err);
+			    size_t n_kinds, struct graft_budget *budget, const struct graft_log *log,
+			    struct graft_arena *arena, struct graft_cdi_registry *ret_registry,
+			    struct graft_error *err);
 
 /*
  * Parts of graft_cdi_registry_read(). Lists the files in a directory that are specs by their

@@ -309,8 +309,8 @@ static int inject(struct graft_start *create, const struct graft_strings *names,
 	size_t n;
 
 	if (cdi_image_start(create, &image, err) < 0 || list_kinds(create, names, &kinds, err) < 0 ||
-	    graft_cdi_registry_read(directories->items, directories->n, kinds.items, kinds.n, create->log,
-				    create->arena, &registry, err) < 0)
+	    graft_cdi_registry_read(directories->items, directories->n, kinds.items, kinds.n, create->budget,
+				    create->log, create->arena, &registry, err) < 0)
 		return -1;
 	if (graft_cdi_registry_resolve(&registry, names->items, names->n, create->arena, &choices, &n, err) < 0)
 		return err->status == GRAFT_UNKNOWN_DEVICE

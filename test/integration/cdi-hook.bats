@@ -56,6 +56,17 @@ is_static() { ! readelf -lW "$hook_program" | grep -q INTERP; }
 
 # ---- arguments ----
 
+@test "links without end: the hook stops" {
+  local words=() i
+  # 100,000 links, which differ.
+  for i in $(seq 0 9); do
+    words+=(--link "$(seq -f "a::/%.0f" -s , "$((100000 + i * 10000))" "$((109999 + i * 10000))")")
+  done
+  hook create-symlinks "${words[@]}"
+  fails 'msg="failed to create links: checking 100000 links takes too long. The named object exceeds what Graft reads or creates."'
+  [ ! -e "$at/100000" ]
+}
+
 @test "what is not known is a warning and no failure" {
   hook
   succeeds

@@ -37,6 +37,8 @@ static int fill_symlinks(struct cdi_hook *hook, const struct graft_target *targe
 	for (size_t i = 0; i < hook->links.n; i++) {
 		struct graft_hook_link link;
 
+		if (graft_budget_is_spent(hook->budget))
+			return graft_fail(err, GRAFT_TOO_BIG, 0, "checking %zu links takes too long", hook->links.n);
 		if (is_repeated(&hook->links, i))
 			continue;
 		if (graft_hook_read_link(hook->links.items[i], hook->arena, &link, err) < 0)

@@ -124,8 +124,8 @@ static int list_cdi_devices(struct ctk *ctk, const struct ctk_list *directories)
 	if (directories->n == 0)
 		(void)graft_fail(&err, GRAFT_INVALID, 0, "at least one CDI specification directory must be specified");
 	if (err.status != GRAFT_OK ||
-	    graft_cdi_registry_read(directories->items, directories->n, NULL, 0, NULL, ctk->arena, &registry, &err) <
-		0 ||
+	    graft_cdi_registry_read(directories->items, directories->n, NULL, 0, NULL, NULL, ctk->arena, &registry,
+				    &err) < 0 ||
 	    graft_cdi_registry_definitions(&registry, ctk->arena, &definitions, &n, &err) < 0 ||
 	    add_conflicts(ctk, &registry, definitions, n, &err) < 0)
 		return ctk_fail(ctk, &err, "%s", "");

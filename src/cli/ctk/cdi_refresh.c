@@ -182,7 +182,7 @@ static int find_targets(struct refresh *refresh, struct graft_error *err)
 		if (add_target(refresh, given->output, flags, err) < 0)
 			return -1;
 	}
-	if (graft_cdi_registry_read(given->directories.items, given->directories.n, NULL, 0, &refresh->ctk->log,
+	if (graft_cdi_registry_read(given->directories.items, given->directories.n, NULL, 0, NULL, &refresh->ctk->log,
 				    refresh->ctk->arena, &registry, err) < 0)
 		return -1;
 	for (size_t i = 0; i < registry.n_specs; i++) {

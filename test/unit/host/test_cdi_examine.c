@@ -158,7 +158,7 @@ static void test_definitions(void **state)
 	write_spec("/etc/cdi/a.yaml", "b a");
 	write_spec("/etc/cdi/b.yaml", "b c");
 	write_spec("/run/cdi/a.yaml", "b");
-	assert_int_equal(graft_cdi_registry_read(directories, 2, NULL, 0, NULL, arena, &registry, NULL), 0);
+	assert_int_equal(graft_cdi_registry_read(directories, 2, NULL, 0, NULL, NULL, arena, &registry, NULL), 0);
 	assert_int_equal(graft_cdi_registry_definitions(&registry, arena, &definitions, &n, NULL), 0);
 	assert_int_equal(n, 5);
 	assert_string_equal(definitions[0].name, "v/c=a");

@@ -70,7 +70,7 @@ static void read_all(const char *const *kinds, size_t n_kinds)
 {
 	struct graft_error err = { .status = GRAFT_OK };
 
-	if (graft_cdi_registry_read(directories, 2, kinds, n_kinds, &fixture->logger, arena, &registry, &err) < 0)
+	if (graft_cdi_registry_read(directories, 2, kinds, n_kinds, NULL, &fixture->logger, arena, &registry, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
@@ -228,8 +228,25 @@ static void test_missing_directories(void **state)
 	assert_string_equal(resolve("v/c=1"), "unresolvable CDI devices v/c=1");
 	/* Something other than a directory is reported: it may hide the real one. */
 	fixture_write(fixture, "/run/cdi", "");
-	assert_int_equal(graft_cdi_registry_read(directories, 2, NULL, 0, NULL, arena, &registry, &err), -1);
+	assert_int_equal(graft_cdi_registry_read(directories, 2, NULL, 0, NULL, NULL, arena, &registry, &err), -1);
 	assert_non_null(strstr(err.msg, "failed to read CDI directory: "));
+}
+
+/* A file after the one that took all the time is not read. */
+static void test_registry_late(void **state)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_budget *budget = graft_budget_new(0);
+
+	(void)state;
+	write_spec("/etc/cdi/a.yaml", "v/c", "0");
+	while (!graft_budget_is_spent(budget))
+		continue;
+	assert_int_equal(graft_cdi_registry_read(directories, 2, NULL, 0, budget, NULL, arena, &registry, &err), -1);
+	assert_int_equal(err.status, GRAFT_TOO_BIG);
+	assert_string_equal(
+	    err.msg, graft_arena_printf(arena, "reading the CDI specs takes too long: %s/a.yaml", directories[0]));
+	graft_budget_free(budget);
 }
 
 /* --- stale specs --- */
@@ -372,7 +389,7 @@ static void test_memory(void **state)
 
 		assert_non_null(own);
 		allocation_fail(n);
-		rc = graft_cdi_registry_read(directories, 2, NULL, 0, NULL, own, &found, &err);
+		rc = graft_cdi_registry_read(directories, 2, NULL, 0, NULL, NULL, own, &found, &err);
 		if (rc == 0)
 			rc = graft_cdi_registry_resolve(&found, names, 2, own, &choices, &n_choices, &err);
 		if (rc == 0)
@@ -393,6 +410,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_registry_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_priority, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_conflict, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_conflict_below, setup, teardown),
