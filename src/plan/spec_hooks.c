@@ -137,13 +137,22 @@ static bool has_only_hooks_of_ours(const struct graft_cdi_edits *edits)
 	return true;
 }
 
+/* The existing stack also writes management.nvidia.com, and what --vendor says. */
+static bool is_vendor_of_toolkit(const char *vendor)
+{
+	static const char name[] = "nvidia.com";
+	size_t length = strlen(vendor), n = sizeof(name) - 1;
+
+	return length >= n && strcmp(vendor + length - n, name) == 0 && (length == n || vendor[length - n - 1] == '.');
+}
+
 bool graft_spec_is_of_toolkit(const struct graft_cdi_spec *spec)
 {
 	bool marked = false;
 
 	for (size_t i = 0; i < spec->edits.n_env && !marked; i++)
 		marked = strcmp(spec->edits.env[i], MARK) == 0;
-	if (!marked || strcmp(spec->vendor, "nvidia.com") != 0 || !has_only_hooks_of_ours(&spec->edits))
+	if (!marked || !is_vendor_of_toolkit(spec->vendor) || !has_only_hooks_of_ours(&spec->edits))
 		return false;
 	for (size_t i = 0; i < spec->n_devices; i++)
 		if (!has_only_hooks_of_ours(&spec->devices[i].edits))

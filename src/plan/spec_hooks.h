@@ -58,7 +58,7 @@ const char *graft_spec_hooks_find_toolkit(const struct graft_cdi_spec *spec);
 
 /*
  * Returns whether a specification was written by this nvidia-ctk or that of the existing stack, as
- * far as its contents show: it has NVIDIA's vendor name, the variable that both give to all
+ * far as its contents show: it has a vendor name of NVIDIA, the variable that both give to all
  * containers, and no hooks but theirs.
  */
 bool graft_spec_is_of_toolkit(const struct graft_cdi_spec *spec);

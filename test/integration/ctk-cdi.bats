@@ -90,7 +90,7 @@ ${escape}[1mv.com/c${escape}[0m
   printf '%s\n' 'cdiVersion: 0.3.0' 'kind: v/c' 'devices:' '- name: d' '  containerEdits:' '    deviceNodes:' \
     '    - path: /root/dev/a' '    - path: /dev/b' 'containerEdits:' '  mounts:' \
     '  - {hostPath: /root/lib/x, containerPath: /lib/x, options: [ro]}' '  - {hostPath: /rootfs/y, containerPath: /y}' \
-    '  hooks:' '  - {hookName: createContainer, path: /root/bin/hook, args: [hook, --link, "a::/root/b"]}' >in.yaml
+    '  hooks:' '  - {hookName: createContainer, path: /root/bin/hook, args: [hook, --link, "a::/root/b"], env: [A=1]}' >in.yaml
   run -0 --separate-stderr "$ctk" cdi transform root --from /root --to /target <in.yaml
   [ -z "$stderr" ]
   [ "$output" = "$(cat <<'END'
@@ -112,6 +112,8 @@ containerEdits:
             - hook
             - --link
             - a::/root/b
+          env:
+            - A=1
     mounts:
         - hostPath: /target/lib/x
           containerPath: /lib/x
@@ -129,6 +131,15 @@ END
   [ "$(cat changes)" = $'< cdiVersion: 0.3.0\n> cdiVersion: 0.5.0\n>               hostPath: /root/dev/a' ]
   [ "$(stat -c %a there.json back.yaml | sort -u)" = 644 ]
   jq -e '.containerEdits.mounts[0].hostPath == "/target/lib/x"' there.json
+}
+
+@test "transform root: hooks without an environment get one" {
+  printf '%s\n' 'cdiVersion: 0.3.0' 'kind: v/c' 'devices:' '- name: d' '  containerEdits:' '    hooks:' \
+    '    - {hookName: createContainer, path: /usr/bin/nvidia-ctk, args: [nvidia-ctk, hook, chmod]}' 'containerEdits:' \
+    '  hooks:' '  - {hookName: createContainer, path: /root/bin/hook}' '  - {hookName: createContainer, path: /bin/x, env: [A=1]}' >in.yaml
+  "$ctk" cdi transform root --from /root --to /target --input in.yaml --output out.json
+  [ "$(jq -c '[.devices[0].containerEdits.hooks[], .containerEdits.hooks[]] | map([.path, .env])' out.json)" = \
+    '[["/usr/bin/nvidia-ctk",["NVIDIA_CTK_DEBUG=false"]],["/target/bin/hook",["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]],["/bin/x",["A=1"]]]' ]
 }
 
 @test "transform root, validate: pipes, named in every way, and no more than a file may have" {

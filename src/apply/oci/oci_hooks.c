@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "apply/oci/oci_edits.h"
 #include "apply/oci/oci_put.h"
@@ -104,6 +105,26 @@ static int find_stage(struct graft_json_document *document, const char *stage, s
 	return *ret_list ? 0 : -1;
 }
 
+/*
+ * SECURITY: what is given twice, or is no list of strings, is an environment for some readers and
+ * none for others. Returns 1 if there is one, 0 if there is none.
+ */
+static int has_environment(const struct graft_json_node *hook, struct graft_error *err)
+{
+	const struct graft_json_node *env = graft_json_node_member(hook, "env");
+	enum graft_json_kind kind = graft_json_node_kind(env);
+	bool sound = !env || kind == GRAFT_JSON_ARRAY || kind == GRAFT_JSON_NULL;
+
+	for (const struct graft_json_node *m = graft_json_node_first(hook); m; m = graft_json_node_next(m))
+		sound = sound && (m == env || strcasecmp(graft_json_node_name(m), "env") != 0);
+	for (const struct graft_json_node *item = graft_json_node_first(env); item; item = graft_json_node_next(item))
+		sound = sound && graft_json_node_string(item);
+	if (!sound)
+		return graft_fail(err, GRAFT_FORMAT, 0,
+				  "the environment of a createContainer hook is not one list of strings");
+	return graft_json_node_first(env) != NULL;
+}
+
 int graft_oci_close_hooks(struct graft_json_document *document, struct graft_error *err)
 {
 	struct graft_json_node *list;
@@ -112,14 +133,17 @@ int graft_oci_close_hooks(struct graft_json_document *document, struct graft_err
 	if (find_stage(document, CREATE_CONTAINER, &list, err) < 0)
 		return -1;
 	for (struct graft_json_node *hook = graft_json_node_first(list); hook; hook = graft_json_node_next(hook)) {
-		const struct graft_json_node *env = graft_json_node_member(hook, "env");
 		const char *path = graft_json_node_string(graft_json_node_member(hook, "path"));
+		int found;
 
 		if (graft_json_node_kind(hook) != GRAFT_JSON_OBJECT)
 			continue;
 		if (path && check_path(CREATE_CONTAINER, path, err) < 0)
 			return -1;
-		if (graft_json_node_first(env))
+		found = has_environment(hook, err);
+		if (found < 0)
+			return -1;
+		if (found > 0)
 			continue;
 		if (put_environment(document, hook, path ? path : "", NULL, 0, err) < 0)
 			return -1;

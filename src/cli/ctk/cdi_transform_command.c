@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "cli/ctk/cdi_file.h"
 #include "formats/cdi/cdi_transform.h"
+#include "plan/spec_hooks.h"
 
 struct transform_options {
 	struct ctk_base base;
@@ -63,6 +64,9 @@ static int transform(struct ctk *ctk, const struct transform_options *given)
 	if (ctk_cdi_read(ctk, given->input, &spec, &err) < 0)
 		return ctk_fail(ctk, &err, "failed to load CDI specification");
 	if (graft_cdi_spec_change_root(&spec, &change, ctk->arena, &changed, &err) < 0)
+		return ctk_fail(ctk, &err, "failed to transform CDI specification");
+	/* SECURITY: what is written anew has no hook that an image's variables reach. */
+	if (graft_spec_hooks_mend_all(NULL, ctk->arena, &changed, &err) < 0)
 		return ctk_fail(ctk, &err, "failed to transform CDI specification");
 	if (ctk_cdi_save(ctk, &changed, given->output, NULL, &err) < 0)
 		return ctk_fail(ctk, &err, "failed to save CDI specification");

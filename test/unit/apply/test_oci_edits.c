@@ -439,6 +439,13 @@ static const struct {
 	/* It is undefined which of them is read. */
 	{ "{\"hooks\":{\"createContainer\":[],\"createContainer\":[{\"path\":\"/x\"}]}}", NULL, -1 },
 	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":[\"A=\"],\"env\":[]}]}}", NULL, -1 },
+	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":[],\"env\":[\"A=\"]}]}}", NULL, -1 },
+	/* Neither are these environments. */
+	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":{\"A\":\"1\"}}]}}", NULL, -1 },
+	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":{}}]}}", NULL, -1 },
+	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":\"A=1\"}]}}", NULL, -1 },
+	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":[1]}]}}", NULL, -1 },
+	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":[\"A=\",null]}]}}", NULL, -1 },
 };
 
 static void test_closing(void **state)
