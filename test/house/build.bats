@@ -128,6 +128,21 @@ elf_files() {
   done
 }
 
+@test "without the archive of libyaml no build makes these programs dynamic, unless it is told to" {
+  local folder=$BATS_TEST_TMPDIR/yaml
+  mkdir -p "$folder"
+  cp -L "$(pkg-config --variable=libdir yaml-0.1)/libyaml.so" "$folder/libyaml-shared.so"
+  printf 'Name: yaml-0.1\nDescription: \nVersion: 0.2.5\nLibs: -L%s -lyaml-shared\nCflags: -I%s\n' "$folder" "$(pkg-config --variable=includedir yaml-0.1)" >"$folder/yaml-0.1.pc"
+  export PKG_CONFIG_LIBDIR=$folder
+  cd "$top"
+  local reason='nvidia-ctk and nvidia-container-runtime-hook are not static: if a CDI specification names them without an environment, an image can put its libraries into them (CVE-2025-23266)'
+  run -1 meson setup "$BATS_TEST_TMPDIR/B" -Dtests=disabled -Ddaemons=disabled
+  [[ $output == *"ERROR: Problem encountered: libyaml.a is missing, without which $reason - install it, or choose -Dstatic-yaml=disabled"* ]] || { echo "$output"; return 1; }
+  run -0 meson setup "$BATS_TEST_TMPDIR/B" -Dtests=disabled -Ddaemons=disabled -Dstatic-yaml=disabled
+  [[ $output == *"WARNING: $reason"* ]] || { echo "$output"; return 1; }
+  grep -q -- -Dstatic-yaml=enabled packaging/graft.spec
+}
+
 @test "full RELRO: read-only relocations, bound at start" {
   local file
   for file in $(elf_files); do
