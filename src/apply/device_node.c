@@ -5,10 +5,12 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "formats/procfs.h"
 
 static unsigned long number_of(const struct graft_key_value *items, size_t n, const char *key, unsigned long otherwise)
@@ -44,10 +46,32 @@ enum graft_node_found graft_device_node_look(int parent_fd, const char *name, de
 	return S_ISCHR(st.st_mode) && st.st_rdev == number ? GRAFT_NODE_SAME : GRAFT_NODE_OTHER;
 }
 
+/*
+ * SECURITY: another user may own the directory and exchange the name for a link. What is opened is
+ * a link then, and no device; nothing follows it.
+ */
+static int set_attributes(int parent_fd, const char *name, dev_t number, const struct graft_node_attributes *attributes)
+{
+	auto_close int fd = openat(parent_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	char path[32];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != number)
+		return -ESTALE;
+	if (fchownat(fd, "", attributes->uid, attributes->gid, AT_EMPTY_PATH) < 0)
+		return -errno;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	/* mknod(2) applies the umask. */
+	return chmod(path, attributes->mode) < 0 ? -errno : 0;
+}
+
 int graft_device_node_put(int parent_fd, const char *name, dev_t number, const struct graft_node_attributes *attributes)
 {
 	struct stat st;
 	bool made = false;
+	int rc;
 
 	if (fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		bool same = S_ISCHR(st.st_mode) && st.st_rdev == number;
@@ -65,15 +89,8 @@ int graft_device_node_put(int parent_fd, const char *name, dev_t number, const s
 	}
 	if (made && mknodat(parent_fd, name, S_IFCHR | attributes->mode, number) < 0)
 		return -errno;
-	/* mknod(2) applies the umask. */
-	if (fchmodat(parent_fd, name, attributes->mode, 0) == 0 &&
-	    fchownat(parent_fd, name, attributes->uid, attributes->gid, AT_SYMLINK_NOFOLLOW) == 0)
-		return 0;
-	{
-		int sys = errno;
-
-		if (made)
-			(void)unlinkat(parent_fd, name, 0);
-		return -sys;
-	}
+	rc = set_attributes(parent_fd, name, number, attributes);
+	if (rc < 0 && made && rc != -ESTALE)
+		(void)unlinkat(parent_fd, name, 0);
+	return rc;
 }

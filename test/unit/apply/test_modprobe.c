@@ -196,6 +196,48 @@ static void test_nodes(void **state)
 	assert_int_equal(graft_device_node_put(fd, "no/such", zero, &attributes), -ENOENT);
 }
 
+/* What another user puts there as soon as the node is made: a link to "secret", or another device. */
+static enum { NOTHING, LINK, DEVICE } exchange;
+
+int __real_mknodat(int parent_fd, const char *name, mode_t mode, dev_t number);
+int __wrap_mknodat(int parent_fd, const char *name, mode_t mode, dev_t number);
+
+int __wrap_mknodat(int parent_fd, const char *name, mode_t mode, dev_t number)
+{
+	int rc = __real_mknodat(parent_fd, name, mode, number);
+
+	if (rc == 0 && exchange != NOTHING)
+		assert_int_equal(renameat(parent_fd, name, parent_fd, "theirs"), 0);
+	if (rc == 0 && exchange == LINK)
+		assert_int_equal(symlinkat("secret", parent_fd, name), 0);
+	if (rc == 0 && exchange == DEVICE)
+		assert_int_equal(__real_mknodat(parent_fd, name, S_IFCHR | 0600, makedev(1, 5)), 0);
+	return rc;
+}
+
+static void test_exchanged_node(void **state)
+{
+	static const struct graft_node_attributes attributes = { 7, 44, 0666, true };
+	auto_close int fd = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	put("/secret", "", 0600);
+	for (exchange = LINK; exchange <= DEVICE; exchange++) {
+		assert_int_equal(graft_device_node_put(fd, "n", makedev(1, 3), &attributes), -ESTALE);
+		assert_int_equal(fstatat(fd, "secret", &st, 0), 0);
+		assert_int_equal(st.st_mode & 07777, 0600);
+		assert_int_equal(st.st_uid, 0);
+		/* It is theirs, and stays as it is. */
+		assert_int_equal(fstatat(fd, "n", &st, AT_SYMLINK_NOFOLLOW), 0);
+		assert_true(exchange == LINK ? S_ISLNK(st.st_mode) : (st.st_mode & 07777) == 0600);
+		assert_int_equal(unlinkat(fd, "n", 0), 0);
+	}
+	exchange = NOTHING;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -203,6 +245,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_run, setup, teardown),
 		cmocka_unit_test(test_attributes),
 		cmocka_unit_test_setup_teardown(test_nodes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_exchanged_node, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
