@@ -144,6 +144,7 @@ qemu-user" ]
 
 @test "lint: each rule finds its fault, and says which" {
   make_tree
+  mkdir src/start src/image
   run -0 tools/lint
   local fixme
   fixme='FIX''ME'
@@ -170,6 +171,12 @@ src/doctor/judge_x.c|pure|int f(void) { return open("/", O_CLOEXEC); }
 src/doctor/look_x.c|read-only|int f(void) { return mkdir("/x", 0755); }
 src/host/x.c|read-only|int f(void) { return mkdir("/x", 0755); }
 src/host/x.c|read-only|int f(void) { return open("/x", O_WRONLY | O_CLOEXEC); }
+src/start/x.c|roots|int f(struct graft_root *r) { return graft_root_take(r, 1); }
+src/start/x.c|roots|int f(void) { return graft_openat2(1, "x", O_CLOEXEC, 0, 0); }
+src/image/x.c|roots|int f(void) { return openat(1, "x", O_RDONLY | O_CLOEXEC); }
+src/start/x.c|roots|#include "base/image_root.h"\nint f(void) { return open("/x", O_RDONLY | O_CLOEXEC); }
+src/start/x.c|roots|#include "apply/namespace/target.h"\nint f(struct graft_root *r) { return graft_root_open(r, "/x", NULL); }
+src/start/x.c|roots|#include "image/inspect.h"\nint f(struct graft_root *r) { return graft_root_read(r, "/x"); }
 src/base/x.h|undocumented|#ifndef X\n#define X\n\nint f(void);\n#endif
 src/base/x.c|turn|/* The caller is told. */
 src/base/x.c|turn|/* What the user wishes. */

@@ -38,11 +38,41 @@
  */
 static const char *const system_dirs[] = { "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/libx32", "/usr/libx32" };
 
-/* Only one of them is set. */
+/*
+ * How the files of a root are read. SECURITY: an image's are not read like the host's, so the kind
+ * of a root comes with its functions, and not from a pointer that may be missing.
+ */
 struct source {
-	const struct graft_root *host;
-	const struct graft_image_root *image;
+	const void *root;
+	int (*read)(const void *root, const char *path, size_t max, struct graft_arena *arena, const char **ret_text,
+		    size_t *ret_length);
+	int (*list)(const void *root, const char *dir, size_t max, struct graft_arena *arena, const char ***ret_names,
+		    size_t *ret_n, bool *ret_more);
 };
+
+static int read_conf_of_host(const void *root, const char *path, size_t max, struct graft_arena *arena,
+			     const char **ret_text, size_t *ret_length)
+{
+	return graft_root_read(root, path, max, arena, ret_text, ret_length);
+}
+
+static int list_confs_of_host(const void *root, const char *dir, size_t max, struct graft_arena *arena,
+			      const char ***ret_names, size_t *ret_n, bool *ret_more)
+{
+	return graft_root_list(root, dir, max, arena, ret_names, ret_n, ret_more);
+}
+
+static int read_conf_of_image(const void *root, const char *path, size_t max, struct graft_arena *arena,
+			      const char **ret_text, size_t *ret_length)
+{
+	return graft_image_root_read(root, path, max, arena, ret_text, ret_length);
+}
+
+static int list_confs_of_image(const void *root, const char *dir, size_t max, struct graft_arena *arena,
+			       const char ***ret_names, size_t *ret_n, bool *ret_more)
+{
+	return graft_image_root_list(root, dir, max, arena, ret_names, ret_n, ret_more);
+}
 
 struct reader {
 	struct source source;
@@ -58,19 +88,13 @@ struct reader {
 static int read_bytes(const struct reader *reader, const char *path, size_t max, const char **ret_text,
 		      size_t *ret_length)
 {
-	const struct source *source = &reader->source;
-
-	return source->image ? graft_image_root_read(source->image, path, max, reader->arena, ret_text, ret_length)
-			     : graft_root_read(source->host, path, max, reader->arena, ret_text, ret_length);
+	return reader->source.read(reader->source.root, path, max, reader->arena, ret_text, ret_length);
 }
 
 static int list_conf_names(const struct reader *reader, const char *dir, size_t max, const char ***ret_names,
 			   size_t *ret_n, bool *ret_more)
 {
-	const struct source *source = &reader->source;
-
-	return source->image ? graft_image_root_list(source->image, dir, max, reader->arena, ret_names, ret_n, ret_more)
-			     : graft_root_list(source->host, dir, max, reader->arena, ret_names, ret_n, ret_more);
+	return reader->source.list(reader->source.root, dir, max, reader->arena, ret_names, ret_n, ret_more);
 }
 
 static int fail_conf_time(const struct reader *reader, const char *path)
@@ -301,7 +325,9 @@ static int read_conf_tree(struct reader *reader)
 int graft_ldsoconf_read(const struct graft_root *root, struct graft_arena *arena, const char ***ret_dirs, size_t *ret_n,
 			struct graft_error *err)
 {
-	struct reader reader = { .source = { .host = root }, .arena = arena, .err = err };
+	struct reader reader = { .source = { root, read_conf_of_host, list_confs_of_host },
+				 .arena = arena,
+				 .err = err };
 
 	if (read_conf_tree(&reader) < 0)
 		return -1;
@@ -313,9 +339,11 @@ int graft_ldsoconf_read(const struct graft_root *root, struct graft_arena *arena
 int graft_ldsoconf_read_image(const struct graft_image_root *root, bool apart, const char *own_text,
 			      struct graft_arena *arena, struct graft_ldsoconf *ret_conf, struct graft_error *err)
 {
-	struct reader reader = {
-		.source = { .image = root }, .arena = arena, .apart = apart, .own_text = own_text, .err = err
-	};
+	struct reader reader = { .source = { root, read_conf_of_image, list_confs_of_image },
+				 .arena = arena,
+				 .apart = apart,
+				 .own_text = own_text,
+				 .err = err };
 
 	int rc = read_conf_tree(&reader);
 
