@@ -30,7 +30,6 @@ static int ask_budget(const struct graft_image_root *root)
 
 void graft_image_root_take(struct graft_image_root *ret_root, int take_fd, struct graft_budget *budget)
 {
-	struct stat st;
 	struct statfs fs;
 
 	*ret_root = (struct graft_image_root)GRAFT_IMAGE_ROOT_INIT;
@@ -42,7 +41,6 @@ void graft_image_root_take(struct graft_image_root *ret_root, int take_fd, struc
 		ret_root->proc_fd = -1;
 	}
 	ret_root->mount_id = graft_image_root_mount_id(ret_root, take_fd);
-	ret_root->host_dev = stat("/dev", &st) == 0 ? st.st_dev : 0;
 }
 
 void graft_image_root_close(struct graft_image_root *root)
@@ -185,25 +183,17 @@ int graft_image_root_list(const struct graft_image_root *root, const char *path,
 
 /* ---- making ---- */
 
-/*
- * Whether `fd` is on a tmpfs of the container, not on the host's /dev. Mounting some other tmpfs of
- * the host there is a deliberate choice.
- */
-static bool is_own_tmpfs(const struct graft_image_root *root, int fd)
-{
-	struct statfs fs;
-	struct stat st;
-
-	return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC && fstat(fd, &st) == 0 && st.st_dev != root->host_dev;
-}
-
-/* Whether `fd` is below the container's /dev, on the mount that is there. */
+/* Whether `fd` is below the container's own /dev, on the mount that is there. */
 static bool is_dev(const struct graft_image_root *root, int fd)
 {
-	auto_close int dev_fd = openat(root->fd, "dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int dev_fd = root->own_dev == 0
+				    ? -1
+				    : openat(root->fd, "dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	uint64_t id = graft_image_root_mount_id(root, fd);
+	struct stat st;
 
-	return dev_fd >= 0 && graft_image_root_mount_id(root, dev_fd) == graft_image_root_mount_id(root, fd) &&
-	       is_own_tmpfs(root, fd);
+	return dev_fd >= 0 && id != 0 && graft_image_root_mount_id(root, dev_fd) == id && fstat(fd, &st) == 0 &&
+	       st.st_dev == root->own_dev;
 }
 
 void graft_image_root_add_mount(struct graft_image_root *root, int mount_fd)

@@ -32,7 +32,7 @@ struct graft_image_root {
 	int self_fd;            /* in a reader: a mount of its own /proc/self/fd alone; owned; or -1 */
 	int mount_ns_fd;        /* the mount namespace of the root, if it is not ours; borrowed; or -1 */
 	uint64_t mount_id;      /* of the root's own mount */
-	dev_t host_dev;         /* of the host's /dev, which must never be written to */
+	dev_t own_dev;          /* of a tmpfs of the container's own at its /dev; 0: none, or unknown */
 	uint64_t own_mounts[4]; /* ids of mounts that we made in it, see graft_image_root_add_mount() */
 	size_t n_own_mounts;
 	bool no_openat2;             /* resolve by hand */

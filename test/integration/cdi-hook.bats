@@ -56,6 +56,33 @@ is_static() { ! readelf -lW "$hook_program" | grep -q INTERP; }
 
 # ---- arguments ----
 
+@test "a tmpfs of the host at /dev stays as it is; the container's own gets its links" {
+  local source
+  on_host mount -t tmpfs tmpfs "$work/outside"
+  on_host mkdir -m 700 "$work/outside/part"
+  for source in "$work/outside" "$work/outside/part"; do
+    on_host mount --bind "$source" "$root/dev"
+    hook create-symlinks --link a::/dev/a --link a::/dev/char/a
+    succeeds
+    says 'not done: symlink /dev/a: it would lie on another mount than the container'"'"'s root'
+    hook chmod --mode 755 --path /dev
+    succeeds
+    says 'leaving the mode of /dev as it is: it lies on another mount than the root'
+    [ "$(on_host find "$work/outside" -mindepth 1 -printf '%P %m\n')" = 'part 700' ] || die "$(on_host find "$work/outside" -ls)" || return
+    on_host umount "$root/dev"
+  done
+  on_host umount "$work/outside"
+  on_host mount -t tmpfs -o mode=700 tmpfs "$root/dev"
+  # As engines cover files below /proc.
+  on_host touch "$root/dev/null" "$root/proc/covered"
+  on_host mount --bind "$root/dev/null" "$root/proc/covered"
+  hook create-symlinks --link a::/dev/a --link a::/dev/char/a
+  succeeds
+  hook chmod --mode 755 --path /dev
+  succeeds
+  [ "$(link dev/a)$(link dev/char/a)$(stat -c %a "$at/dev")" = aa755 ]
+}
+
 @test "links without end: the hook stops" {
   local words=() i
   # 100,000 links, which differ.

@@ -43,23 +43,27 @@ static const char *last_name(const char *target)
 	return name;
 }
 
-/* Returns the descriptor of a remembered directory, or -1. */
-static int recall(const struct graft_place *place, const char *target, size_t length)
+/* Returns the descriptor of a remembered directory in which that may be changed, or -1. */
+static int recall(const struct graft_place *place, const char *target, size_t length, enum graft_image_change change)
 {
 	for (size_t i = 0; i < place->n_directories; i++) {
-		if (place->directories[i].length == length && memcmp(place->directories[i].target, target, length) == 0)
+		if (place->directories[i].length == length &&
+		    (place->directories[i].change == GRAFT_IMAGE_CONTENT || place->directories[i].change == change) &&
+		    memcmp(place->directories[i].target, target, length) == 0)
 			return place->directories[i].fd;
 	}
 	return -1;
 }
 
-static void remember(struct graft_place *place, const char *target, size_t length, int fd)
+static void remember(struct graft_place *place, const char *target, size_t length, enum graft_image_change change,
+		     int fd)
 {
 	size_t i = place->next;
 
 	place->directories[i].target = target;
 	place->directories[i].length = length;
 	place->directories[i].fd = fd;
+	place->directories[i].change = change;
 	place->next = (i + 1) % GRAFT_PLACE_DIRECTORIES;
 	if (place->n_directories < GRAFT_PLACE_DIRECTORIES)
 		place->n_directories++;
@@ -96,17 +100,16 @@ int graft_place_parent(struct graft_place *place, const char *target, enum graft
 	if (!name || length == 0)
 		return -EINVAL;
 	*ret_name = name;
-	/* A directory in which only mount points may be made is not remembered. */
-	fd = recall(place, target, length);
+	fd = recall(place, target, length, change);
 	if (fd < 0) {
-		fd = open_target_parent(place, target, length, GRAFT_IMAGE_CONTENT);
-		if (fd >= 0)
-			remember(place, target, length, fd);
-	}
-	if (fd == -EXDEV && change != GRAFT_IMAGE_CONTENT)
 		fd = open_target_parent(place, target, length, change);
-	if (fd < 0)
-		return fd;
+		if (fd < 0)
+			return fd;
+		/* On the root's own mount, everything may be changed. */
+		if (graft_image_root_may_write_at(place->root, fd, true, GRAFT_IMAGE_CONTENT) == 0)
+			change = GRAFT_IMAGE_CONTENT;
+		remember(place, target, length, change, fd);
+	}
 	*ret_fd = fd;
 	return 0;
 }

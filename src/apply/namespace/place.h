@@ -22,9 +22,10 @@ struct graft_place {
 	struct graft_journal *journal;
 	bool want_parents; /* spots need parent_fd and name (mount(2) is in use) */
 	struct {
-		const char *target; /* begins with the directory's path as the edits write it; borrowed */
-		size_t length;      /* of that path, including its last slash */
-		int fd;             /* held by the journal */
+		const char *target;             /* begins with the directory's path as the edits write it; borrowed */
+		size_t length;                  /* of that path, including its last slash */
+		int fd;                         /* held by the journal */
+		enum graft_image_change change; /* what may be changed in it */
 	} directories[GRAFT_PLACE_DIRECTORIES];
 	size_t n_directories, next; /* next: the entry to overwrite */
 };

@@ -12,13 +12,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/read.h"
+#include "formats/procfs.h"
+
+#define MOUNTINFO_MAX ((size_t)4 << 20)
 
 /*
  * Inode of the initial user namespace (include/linux/proc_ns.h, part of the kernel's ABI since
@@ -287,6 +295,52 @@ int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, struct graft_bu
 	}
 	*ret_target = opened;
 	return 0;
+}
+
+/*
+ * SECURITY: a tmpfs of the host, or a directory of one, may be a volume at /dev. Ours to change is
+ * a whole tmpfs that is mounted nowhere else: in our namespace if the container's mounts are in it,
+ * and not at all otherwise. Parts of it may cover files (/dev/null over /proc/kcore).
+ */
+static bool is_mounted_once(const struct graft_mountinfo *mounts, size_t n, uint64_t id, dev_t dev)
+{
+	bool whole = false, in_part = false, inside = false, elsewhere = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct graft_mountinfo *mount = &mounts[i];
+		bool is_whole = strcmp(mount->root, "/") == 0;
+
+		if (makedev(mount->major, mount->minor) != dev)
+			continue;
+		if ((uint64_t)mount->mount_id == id) {
+			inside = true;
+			whole = is_whole;
+		} else {
+			elsewhere = elsewhere || is_whole;
+			in_part = in_part || !is_whole;
+		}
+	}
+	return inside ? whole && !elsewhere : !elsewhere && !in_part;
+}
+
+void graft_target_find_dev(struct graft_image_root *root)
+{
+	auto_close int dev_fd = openat(root->fd, "dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int fd = dev_fd < 0 ? -1 : openat(root->proc_fd, "self/mountinfo", O_RDONLY | O_CLOEXEC);
+	struct graft_arena *arena = fd < 0 ? NULL : graft_arena_new(4 * MOUNTINFO_MAX);
+	struct graft_mountinfo *mounts;
+	struct statfs fs;
+	struct stat st;
+	const char *text;
+	size_t length, n;
+	uint64_t id = arena ? graft_image_root_mount_id(root, dev_fd) : 0;
+
+	root->own_dev = 0;
+	if (id != 0 && id != root->mount_id && fstatfs(dev_fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC &&
+	    fstat(dev_fd, &st) == 0 && graft_read_fd(fd, MOUNTINFO_MAX, arena, &text, &length) == 0 &&
+	    graft_procfs_mountinfo(text, length, arena, &mounts, &n) == 0 && is_mounted_once(mounts, n, id, st.st_dev))
+		root->own_dev = st.st_dev;
+	graft_arena_free(arena);
 }
 
 void graft_target_close(struct graft_target *target)

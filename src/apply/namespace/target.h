@@ -59,6 +59,12 @@ int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, struct graft_bu
  */
 int graft_target_open_running(pid_t pid, const struct graft_log *log, struct graft_target *ret_target,
 			      struct graft_error *err);
+/*
+ * Finds out whether the root's /dev is a tmpfs that was mounted for this container (root->own_dev).
+ * Without this call, none is. Call it before joining anything: a tmpfs that the host has mounted
+ * elsewhere is in our own table of mounts.
+ */
+void graft_target_find_dev(struct graft_image_root *root);
 /* Whether this process is in a user namespace other than the initial one. */
 bool graft_in_user_namespace(void);
 void graft_target_close(struct graft_target *target);

@@ -8,10 +8,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "apply/namespace/edit.h"
@@ -154,16 +156,34 @@ static bool is_foreign_directory(const struct graft_apply *apply, const char *di
 	return fd >= 0 && graft_image_root_may_write(&apply->root, fd, directory, GRAFT_IMAGE_CONTENT) < 0;
 }
 
+/* Whether the plan makes more below /dev than mount points, which may be made anywhere. */
+static bool changes_dev(const struct graft_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+
+		if ((edit->kind == GRAFT_EDIT_DIRECTORY || edit->kind == GRAFT_EDIT_SYMLINK ||
+		     edit->kind == GRAFT_EDIT_FILE) &&
+		    graft_path_is_within(edit->target, "/dev"))
+			return true;
+	}
+	return false;
+}
+
 /* A tmpfs of an earlier call is still in place, and no link of the image leads there. */
 static void add_earlier_mounts(struct graft_apply *apply, const struct graft_plan *done)
 {
+	struct statfs fs;
+
 	for (size_t i = 0; done && i < done->n_edits; i++) {
 		const struct graft_edit *edit = &done->edits[i];
 		auto_close int fd = edit->kind == GRAFT_EDIT_TMPFS
 					? graft_image_root_look(&apply->root, edit->target, O_DIRECTORY)
 					: -1;
 
-		if (fd >= 0 && graft_image_root_may_write(&apply->root, fd, edit->target, GRAFT_IMAGE_MOUNTPOINT) == 0)
+		/* The container may have put another mount there. */
+		if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC &&
+		    graft_image_root_may_write(&apply->root, fd, edit->target, GRAFT_IMAGE_MOUNTPOINT) == 0)
 			graft_image_root_add_mount(&apply->root, fd);
 	}
 }
@@ -452,6 +472,8 @@ static int apply_here(const struct graft_plan *plan, const struct graft_target *
 	bool raised = raise_descriptor_limit(plan->n_edits, &old_limit);
 	int rc;
 
+	if (changes_dev(plan))
+		graft_target_find_dev(&apply.root);
 	add_earlier_mounts(&apply, options->done);
 	rc = call_step(options, "mount", err) < 0 ? -1 : prepare_apply(&apply, err);
 
