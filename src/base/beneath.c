@@ -191,14 +191,14 @@ int graft_beneath_resolve(const struct graft_beneath *root, const char *path, in
 	return rc == -ELOOP ? graft_beneath_resolve_by_hand(root, path, flags, arena, ret_path, ret_fd) : rc;
 }
 
-/* Returns whether `path` resolves to `fd` without following a link. */
-bool graft_beneath_is_plain(const struct graft_beneath *root, const char *path, int fd)
+int graft_beneath_look_without_links(const struct graft_beneath *root, const char *path)
 {
 	auto_walk struct graft_walk walk;
-	struct stat st;
+	int rc = graft_walk_path(&walk, root, path, false, NULL);
 
-	return graft_walk_path(&walk, root, path, false, NULL) == 0 && walk.n_links == 0 && fstat(fd, &st) == 0 &&
-	       st.st_dev == walk.stat.st_dev && st.st_ino == walk.stat.st_ino;
+	if (rc < 0)
+		return rc;
+	return walk.n_links > 0 ? -ELOOP : TAKE_FD(walk.fd);
 }
 
 /*

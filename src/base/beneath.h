@@ -61,8 +61,11 @@ int graft_beneath_resolve_plain(const struct graft_beneath *root, const char *pa
 /* The same without openat2. */
 int graft_beneath_resolve_by_hand(const struct graft_beneath *root, const char *path, int flags,
 				  struct graft_arena *arena, const char **ret_path, int *ret_fd);
-/* Returns whether `path` resolves to `fd` without following a link. */
-bool graft_beneath_is_plain(const struct graft_beneath *root, const char *path, int fd);
+/*
+ * Returns an O_PATH descriptor of the object at `path`, or -errno: -ELOOP if a link had to be
+ * followed.
+ */
+int graft_beneath_look_without_links(const struct graft_beneath *root, const char *path);
 /*
  * See graft_image_root_look_plain(), graft_root_mkdir(), graft_image_root_mountpoint(),
  * graft_root_parent().

@@ -224,14 +224,24 @@ int graft_image_root_may_write_at(const struct graft_image_root *root, int fd, b
 	return change == GRAFT_IMAGE_MOUNTPOINT || is_dev(root, fd) ? 0 : -EXDEV;
 }
 
+/* Whether `path` leads to the same object through the same mount, and no link is on the way. */
+static bool is_plainly_at(const struct graft_image_root *root, const char *path, int fd)
+{
+	const struct graft_beneath at = make_image_beneath(root);
+	auto_close int plain_fd = graft_beneath_look_without_links(&at, path);
+	uint64_t id = graft_image_root_mount_id(root, fd);
+	struct stat st, plain;
+
+	return plain_fd >= 0 && id != 0 && graft_image_root_mount_id(root, plain_fd) == id && fstat(fd, &st) == 0 &&
+	       fstat(plain_fd, &plain) == 0 && st.st_dev == plain.st_dev && st.st_ino == plain.st_ino;
+}
+
 int graft_image_root_may_write(const struct graft_image_root *root, int fd, const char *path,
 			       enum graft_image_change change)
 {
-	const struct graft_beneath at = make_image_beneath(root);
-
 	if (graft_image_root_may_write_at(root, fd, true, change) == 0)
 		return 0;
-	return graft_image_root_may_write_at(root, fd, !graft_beneath_is_plain(&at, path, fd), change);
+	return graft_image_root_may_write_at(root, fd, !is_plainly_at(root, path, fd), change);
 }
 
 /* The caller's watch, plus the check whether a directory may be changed. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image_root: what is no regular file or directory is never opened, nothing leads outside, a spent budget ends everything. Mounts need rights: test/integration. */
+/* image_root: what is no regular file or directory is never opened, nothing leads outside, a spent budget ends everything. Some mounts need root. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,12 +9,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../folder.h"
@@ -211,6 +214,45 @@ static void test_unknown_mount(void **state)
 	assert_int_equal(graft_image_root_mkdir(&root, "/new", 0755, GRAFT_IMAGE_CONTENT, NULL, &(int){ -1 }), -EXDEV);
 }
 
+/* In a mount namespace of its own. Returns what the parent exits with. */
+static int look_through_two_mounts(const char *top, bool by_hand)
+{
+	auto_test_image_root struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
+	char first[128], second[128];
+	auto_close int fd = -1;
+
+	(void)snprintf(first, sizeof(first), "%s/first", top);
+	(void)snprintf(second, sizeof(second), "%s/second", top);
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mkdir(first, 0755) < 0 || mkdir(second, 0755) < 0 || mount(first, second, NULL, MS_BIND, NULL) < 0 ||
+	    test_image_root_open(&root, top) < 0)
+		return 1;
+	root.no_openat2 = by_hand;
+	fd = graft_image_root_look(&root, "/second", O_DIRECTORY);
+	if (graft_image_root_may_write(&root, fd, "/second", GRAFT_IMAGE_MOUNTPOINT) != 0)
+		return 2;
+	if (graft_image_root_may_write(&root, fd, "/second", GRAFT_IMAGE_CONTENT) != -EXDEV)
+		return 3;
+	return graft_image_root_may_write(&root, fd, "/first", GRAFT_IMAGE_MOUNTPOINT) == -EXDEV ? 0 : 4;
+}
+
+/* The same directory through another mount is not where the path leads. */
+static void test_two_mounts(void **state)
+{
+	const struct fixture *f = *state;
+	int status = 0;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(look_through_two_mounts(f->top, f->root.no_openat2));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 #define TWO_WAYS(f)                                            \
 	{ #f " (openat2)", f, setup, teardown, NULL },         \
 	{                                                      \
@@ -220,8 +262,8 @@ static void test_unknown_mount(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TWO_WAYS(test_read),   TWO_WAYS(test_look), TWO_WAYS(test_without_procfs),
-		TWO_WAYS(test_budget), TWO_WAYS(test_make), TWO_WAYS(test_unknown_mount),
+		TWO_WAYS(test_read), TWO_WAYS(test_look),          TWO_WAYS(test_without_procfs), TWO_WAYS(test_budget),
+		TWO_WAYS(test_make), TWO_WAYS(test_unknown_mount), TWO_WAYS(test_two_mounts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
