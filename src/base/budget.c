@@ -6,6 +6,7 @@
 #include "base/budget.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -13,10 +14,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/sys.h"
+
+#define REAP_WAIT_MS 2000
+
 struct graft_budget {
 	int64_t limit_us;          /* of our own processor time, as CLOCK_PROCESS_CPUTIME_ID shows it */
 	int64_t extended_us;       /* part of limit_us */
 	int64_t children_us;       /* spent by children that have ended, plus the whole allowance of the current one */
+	int64_t waited_ms;         /* for answers of children */
 	struct timespec looked_at; /* CLOCK_MONOTONIC_COARSE */
 	bool spent;
 	struct graft_budget_child child; /* pid 0: none */
@@ -103,11 +109,40 @@ const struct graft_budget_child *graft_budget_child(const struct graft_budget *b
 	return budget->child.pid != 0 && budget->child.fd >= 0 && budget->parent == getpid() ? &budget->child : NULL;
 }
 
+int64_t graft_budget_wait_ms(struct graft_budget *budget, int64_t more_ms, int64_t max_ms)
+{
+	budget->waited_ms += more_ms;
+	return budget->waited_ms < max_ms ? max_ms - budget->waited_ms : 0;
+}
+
 void graft_budget_dismiss_child(struct graft_budget *budget)
 {
 	if (budget->child.pid != 0 && budget->child.fd >= 0)
 		(void)close(budget->child.fd);
 	budget->child.fd = -1;
+}
+
+/*
+ * Waits until the killed child has ended, but not for a disk or server that never answers: then the
+ * child cannot be reaped, and is left to the kernel. BASELINE: before Linux 5.3 there is no pidfd.
+ */
+static bool reap_killed(pid_t pid, struct rusage *usage)
+{
+	struct pollfd pollfd = { .events = POLLIN };
+	pid_t reaped = wait4(pid, NULL, WNOHANG, usage);
+
+	if (reaped == 0) {
+		pollfd.fd = graft_pidfd_open(pid, 0);
+		if (pollfd.fd >= 0) {
+			while (poll(&pollfd, 1, REAP_WAIT_MS) < 0 && errno == EINTR)
+				continue;
+			(void)close(pollfd.fd);
+		}
+		do
+			reaped = wait4(pid, NULL, pollfd.fd >= 0 ? WNOHANG : 0, usage);
+		while (reaped < 0 && errno == EINTR);
+	}
+	return reaped == pid;
 }
 
 bool graft_budget_end_child(struct graft_budget *budget)
@@ -129,10 +164,8 @@ bool graft_budget_end_child(struct graft_budget *budget)
 	if (waitid(P_PID, (id_t)child.pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
 		return true;
 	(void)kill(child.pid, SIGKILL);
-	while (wait4(child.pid, NULL, 0, &usage) < 0) {
-		if (errno != EINTR)
-			return true;
-	}
+	if (!reap_killed(child.pid, &usage))
+		return true;
 	taken_us = (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec +
 		   usage.ru_stime.tv_usec;
 	budget->children_us += taken_us - child.allowed_ms * 1000;

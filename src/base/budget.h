@@ -76,11 +76,16 @@ struct graft_budget_child {
 void graft_budget_add_child(struct graft_budget *budget, const struct graft_budget_child *child);
 /* Returns the child that works for this very process, or NULL. */
 const struct graft_budget_child *graft_budget_child(const struct graft_budget *budget);
+/*
+ * Adds the time that a child was waited for, and returns how much of `max_ms` is left for all
+ * answers. Waiting takes no processor time, so nothing else limits it.
+ */
+int64_t graft_budget_wait_ms(struct graft_budget *budget, int64_t more_ms, int64_t max_ms);
 /* Closes the connection, which makes the child exit. Does not wait for it. */
 void graft_budget_dismiss_child(struct graft_budget *budget);
 /*
  * Closes the connection, kills the child if it still runs, and reaps it. Returns true if it used up
- * its whole allowance.
+ * its whole allowance, or that is unknown, as of a child that does not end within 2 s.
  */
 bool graft_budget_end_child(struct graft_budget *budget);
 /*

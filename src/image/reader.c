@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "image/confine.h"
 
-#define ANSWER_WAIT_MS 10000 /* for slow storage; processor time is limited by the budget */
+#define ANSWER_WAIT_MS 10000 /* for all answers of a start, on slow storage; the budget limits processor time */
 #define ARENA_MAX      ((size_t)64 << 20)
 #define TEXT_MAX       ((size_t)4 << 20) /* each byte may cost the parent forty bytes of memory */
 #define BYTES_MAX      ((size_t)12 << 20)
@@ -351,9 +351,11 @@ struct received {
 };
 
 /* Returns like receive(). */
-static int receive_answer(int fd, struct graft_arena *arena, struct received *received, struct graft_error *err)
+static int receive_answer(int fd, struct graft_budget *budget, struct graft_arena *arena, struct received *received,
+			  struct graft_error *err)
 {
-	int64_t deadline_ms = graft_clock_ms() + ANSWER_WAIT_MS;
+	int64_t began_ms = graft_clock_ms();
+	int64_t deadline_ms = began_ms + graft_budget_wait_ms(budget, 0, ANSWER_WAIT_MS);
 	struct header *header = &received->header;
 	char *text;
 	int rc = receive(fd, header, sizeof(*header), deadline_ms, err);
@@ -371,6 +373,7 @@ static int receive_answer(int fd, struct graft_arena *arena, struct received *re
 		rc = received->bytes ? receive(fd, received->bytes, header->n_bytes, deadline_ms, err)
 				     : graft_fail_memory(err);
 	}
+	(void)graft_budget_wait_ms(budget, graft_clock_ms() - began_ms, ANSWER_WAIT_MS);
 	return rc;
 }
 
@@ -474,7 +477,7 @@ int graft_reader_finish(struct graft_reader *reader, struct graft_arena *arena, 
 {
 	struct received received = { .text = { .max = TEXT_MAX } };
 	const struct graft_reader_question *question = &reader->question;
-	int rc = receive_answer(reader->fd, arena, &received, err);
+	int rc = receive_answer(reader->fd, question->root->budget, arena, &received, err);
 
 	if (rc < 0 || (rc == 0 && received.header.is_last))
 		graft_reader_drop(reader);

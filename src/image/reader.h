@@ -67,7 +67,7 @@ void graft_reader_drop(struct graft_reader *reader);
 /*
  * Asks and waits. Fills *ret_answer according to the record, from `arena`, and likewise the bytes,
  * if `ret_bytes` is not NULL. Returns 0, or -1 with the error of `read`; GRAFT_TOO_BIG if the
- * budget is spent (but see `zero_if_late`) or there is no answer within 10 s; GRAFT_PERMISSION if a child cannot be
+ * budget is spent (but see `zero_if_late`) or answers, all of this start together, take more than 10 s; GRAFT_PERMISSION if a child cannot be
  * confined; GRAFT_FORMAT if the answer is malformed; GRAFT_INTERNAL if the child exited without an
  * answer.
  */

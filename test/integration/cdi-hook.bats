@@ -83,6 +83,13 @@ is_static() { ! readelf -lW "$hook_program" | grep -q INTERP; }
   [ "$(link dev/a)$(link dev/char/a)$(stat -c %a "$at/dev")" = aa755 ]
 }
 
+@test "a caller that ignores SIGCHLD: what the reader used is known" {
+  local old_kernel=(strace -f -o "$work/trace" -e "trace=wait4" env --ignore-signal=CHLD)
+  hook update-ldcache --folder /usr/lib
+  succeeds
+  grep -q 'wait4(.* = [1-9]' "$work/trace" || die "$(cat "$work/trace")"
+}
+
 @test "links without end: the hook stops" {
   local words=() i
   # 100,000 links, which differ.

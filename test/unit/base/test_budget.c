@@ -147,6 +147,18 @@ static void test_reaped_by_another(void **state)
 	graft_budget_free(budget);
 }
 
+static void test_waiting(void **state)
+{
+	struct graft_budget *budget = graft_budget_new(1000);
+
+	(void)state;
+	assert_int_equal(graft_budget_wait_ms(budget, 0, 100), 100);
+	assert_int_equal(graft_budget_wait_ms(budget, 60, 100), 40);
+	assert_int_equal(graft_budget_wait_ms(budget, 60, 100), 0);
+	assert_true(graft_budget_left_ms(budget) > 900);
+	graft_budget_free(budget);
+}
+
 /* Only the process that started it can ask it, and no process once the connection is closed. */
 static void test_who_asks(void **state)
 {
@@ -199,10 +211,10 @@ static void test_in_child(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_time),          cmocka_unit_test(test_extended),
-		cmocka_unit_test(test_time_of_children),  cmocka_unit_test(test_child_is_ended),
-		cmocka_unit_test(test_reaped_by_another), cmocka_unit_test(test_who_asks),
-		cmocka_unit_test(test_in_child),
+		cmocka_unit_test(test_own_time),       cmocka_unit_test(test_extended),
+		cmocka_unit_test(test_waiting),        cmocka_unit_test(test_time_of_children),
+		cmocka_unit_test(test_child_is_ended), cmocka_unit_test(test_reaped_by_another),
+		cmocka_unit_test(test_who_asks),       cmocka_unit_test(test_in_child),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@
 
 #include "../image_root.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "image/reader.h"
 
 struct answer {
@@ -376,6 +377,38 @@ static void test_spins(void **state)
 	graft_budget_free(budget);
 }
 
+/* Does not answer for a second of its processor time. */
+static int dawdle(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
+		  struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
+{
+	int64_t until_ms = graft_clock_ms() + 1000;
+
+	(void)root;
+	(void)arg;
+	(void)log;
+	(void)arena;
+	(void)answer;
+	(void)bytes;
+	(void)err;
+	while (graft_clock_ms() < until_ms)
+		continue;
+	return 0;
+}
+
+/* All answers of a start together are waited for 10 s, whatever processor time they take. */
+static void test_waits(void **state)
+{
+	struct fixture *f = *state;
+	struct graft_error err = { .status = GRAFT_OK };
+	struct answer answer;
+
+	assert_int_equal(ask(f, dawdle, 0, &answer, &err), 0);
+	(void)graft_budget_wait_ms(f->root.budget, 8500, 0);
+	assert_int_equal(ask(f, dawdle, 0, &answer, &err), -1);
+	assert_int_equal(err.status, GRAFT_TOO_BIG);
+	assert_string_equal(err.msg, "reading the container's image takes too long");
+}
+
 /* A question that can do without an answer gets a zeroed one, for the same reason only. */
 static void test_zero_if_late(void **state)
 {
@@ -418,6 +451,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ends_without_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_spins, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_zero_if_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_same_child, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_sound, setup, teardown),
