@@ -45,6 +45,16 @@ needs_nvml=(--require 'arch>=3.0')
   holds configure reader
 }
 
+# Apptainer's way: a user with capabilities of root's.
+@test "configure by a user to whom capabilities were given" {
+  local caps=+kill,+setuid,+setgid,+sys_chroot,+chown,+fowner,+mknod,+sys_admin,+dac_read_search,+sys_ptrace,+dac_override,+setpcap
+  make_root small overlay
+  traced setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps="$caps" --ambient-caps="$caps" \
+    "$cli" configure --no-cgroups --compute --utility --device=0 "$root"
+  on_host grep -qF libcuda.so.1 "$root/etc/ld.so.cache"
+  holds "configure, as a user" reader
+}
+
 @test "configure that has to ask NVML" {
   make_root small overlay
   traced "$cli" configure --no-cgroups --compute --utility --device=0 "${needs_nvml[@]}" "$root"

@@ -48,6 +48,7 @@ OURS = {
     "nvidia-container-runtime-hook": "hook",
     "nvidia-cdi-hook": "cdi-hook",
 }
+AS_USER = ", as a user"  # behind a command: it is not root that calls it
 CHANGING = ("mount", "ldcache", "ldcache-user")  # steps in which a container may be changed
 TOUCHING = ("setns", "mount", "move_mount", "umount2")  # calls from which on it has been
 FORKS = ("clone", "clone3", "fork", "vfork")
@@ -150,6 +151,8 @@ class Check:
     @staticmethod
     def command(words):
         for command in ("configure", "info", "list", "plan"):
+            if '"%s"' % command in words and command + AS_USER in sys.argv[3:]:
+                return command + AS_USER
             if '"%s"' % command in words:
                 return command + (" --load-kmods" if '"--load-kmods"' in words else "")
         return "?"
