@@ -10,6 +10,8 @@
 #include "plan/plan_csv.h"
 
 #define INTEGRATED_PLACE "00000000:01:00.0"
+/* SPEC kubernetes 6.3: what the device plugin of Kubernetes calls the GPU of a board, whose UUID it does not know. */
+#define PLUGIN_WORD "tegra"
 
 bool graft_csv_is_integrated(const struct graft_gpu *gpu)
 {
@@ -55,7 +57,7 @@ static int fail_word(const char *word, const char *allowed, struct graft_error *
 
 static int select_only(const char *word, struct graft_csv_selection *selection, struct graft_error *err)
 {
-	if (strcmp(word, "all") != 0 && strcmp(word, "0") != 0)
+	if (strcmp(word, "all") != 0 && strcmp(word, "0") != 0 && strcmp(word, PLUGIN_WORD) != 0)
 		return fail_word(word, "0 and all", err);
 	selection->integrated = true;
 	return 0;
@@ -77,10 +79,11 @@ static int select_of_two(const char *word, const struct graft_gpu *integrated, c
 			 struct graft_csv_selection *selection, struct graft_error *err)
 {
 	bool all = strcmp(word, "all") == 0;
+	bool first = strcmp(word, PLUGIN_WORD) == 0 || names_board_gpu(word, integrated, "0");
 
-	if (!all && !names_board_gpu(word, integrated, "0") && !names_board_gpu(word, discrete, "1"))
+	if (!all && !first && !names_board_gpu(word, discrete, "1"))
 		return fail_word(word, "0, 1, all and their UUIDs", err);
-	if (all || names_board_gpu(word, integrated, "0")) {
+	if (all || first) {
 		selection->integrated = true;
 		selection->integrated_gpu = integrated;
 	}

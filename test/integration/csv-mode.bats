@@ -126,6 +126,29 @@ lives() {
   expect ldconfig "$tegra/libcuda.so.1"
 }
 
+@test "a container gets the board's GPU by the answer of the device plugin, in its variable and in its volume mounts" {
+  local reply plugin=$build/src/daemon/nvidia-device-plugin
+  [ -x "$plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
+  # plugin_answers STRATEGY: what the plugin answers for the board's GPU.
+  plugin_answers() {
+    run -0 --separate-stderr on_host "$plugin" --once --kubelet-socket="$work/none" --device-list-strategy="$1"
+    reply=$(jq -c '.resources[0].example' <<<"$output")
+  }
+  plugin_answers envvar
+  make_board_bundle "$(jq -r '.envs | map(".process.env += [\"\(.name)=\(.value)\"]") | join(" | ")' <<<"$reply")"
+  jq -e '.process.env | any(startswith("NVIDIA_VISIBLE_DEVICES="))' "$bundle/config.json"
+  start_container
+  expect ls-nodes "$all_nodes"
+  expect ldconfig "$tegra/libcuda.so.1"
+  sed -i '1i accept-nvidia-visible-devices-as-volume-mounts = true' "$work/config.toml"
+  plugin_answers volume-mounts
+  make_board_bundle "$(jq -r '.mounts | map(".mounts += [{destination: \"\(.container_path)\", source: \"\(.host_path)\", type: \"bind\", options: [\"bind\", \"ro\"]}]") | join(" | ")' <<<"$reply")"
+  jq -e '.mounts | any(.destination | startswith("/var/run/nvidia-container-devices/"))' "$bundle/config.json"
+  start_container
+  expect ls-nodes "$all_nodes"
+  expect ldconfig "$tegra/libcuda.so.1"
+}
+
 @test "mode jit-cdi and its names: the lists say what is in the container; what is unknown is refused" {
   local mode devices
   for mode in jit-cdi cdi auto; do

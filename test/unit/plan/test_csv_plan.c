@@ -98,6 +98,8 @@ static const struct {
 } selections[] = {
 	{ "one GPU: all", &orin, &none, false, "all", "nvidia0 nvmap" },
 	{ "one GPU: 0", &orin, &none, false, "0", "nvidia0 nvmap" },
+	{ "one GPU: as the device plugin calls it", &orin, &none, false, "tegra", "nvidia0 nvmap" },
+	{ "one GPU: another word of that kind", &orin, &none, false, "Tegra", NULL },
 	{ "one GPU: twice", &orin, &one, false, "0 all", "nvidia0 nvmap" },
 	{ "one GPU: none", &orin, &none, false, "none", "" },
 	{ "one GPU: nothing", &orin, &none, false, "", "" },
@@ -105,6 +107,8 @@ static const struct {
 	{ "one GPU: 0 and what is not there", &orin, &none, false, "0 GPU-x", NULL },
 	{ "one GPU: its UUID", &orin, &one, false, "54f8e9a0-0000-0000-0000-000000000000", NULL },
 	{ "Thor and a card: 0", &thor, &two, false, "0", "nvidia0 nvidiactl nvmap nvidia2" },
+	{ "Thor and a card: as the device plugin calls the first", &thor, &two, false, "tegra",
+	  "nvidia0 nvidiactl nvmap nvidia2" },
 	{ "Thor and a card: 1", &thor, &two, false, "1", "nvidia1 nvidiactl nvmap" },
 	{ "Thor and a card: all", &thor, &two, false, "all", "nvidia0 nvidiactl nvmap nvidia2 nvidia1" },
 	{ "Thor and a card: both", &thor, &two, false, "1 0", "nvidia0 nvidiactl nvmap nvidia2 nvidia1" },
