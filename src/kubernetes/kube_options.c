@@ -93,6 +93,8 @@ int kube_parse_list(void *to, const struct graft_option *option, const char *val
 	const char ***items = (const char ***)(void *)((char *)target + option->offset);
 	size_t *n = (size_t *)(void *)((char *)target + *(const size_t *)option->extra);
 
+	if (value[0] == '\0')
+		return 0;
 	if (is_first_use(target, option)) {
 		*items = NULL;
 		*n = 0;
@@ -114,6 +116,8 @@ int kube_parse_channels(void *to, const struct graft_option *option, const char 
 	uint32_t channels = 0;
 
 	(void)option;
+	if (value[0] == '\0')
+		return 0;
 	for (const char *at = value; *at != '\0';) {
 		size_t length = strcspn(at, ",");
 

@@ -195,17 +195,25 @@ static void test_precedence(void **state)
 
 	(void)state;
 	write_config("flags:\n  migStrategy: single\n  failOnInitError: false\n  gdsEnabled: true\n"
-		     "  plugin:\n    deviceIDStrategy: index\n    deviceListStrategy: [volume-mounts, envvar]\n",
+		     "  plugin:\n    deviceIDStrategy: index\n    deviceListStrategy: [volume-mounts, envvar]\n"
+		     "    cdiFeatureFlags: [a, b]\n    cdiDisableHooks: [c]\nimex: {channelIDs: [0]}\n",
 		     path);
 	(void)snprintf(option, sizeof(option), "--config-file=%s", path);
 	config = configured(LIST(option, "--mig-strategy=none", "--device-list-strategy=cdi-cri"),
 			    LIST("MIG_STRATEGY=mixed", "GDS_ENABLED=false", "DEVICE_LIST_STRATEGY=envvar"));
-	(void)unlink(path);
 	assert_int_equal(config.flags.mig_strategy, GRAFT_KUBE_MIG_NONE);
 	assert_false(config.flags.fail_on_init_error);
 	assert_false(config.flags.gds);
 	assert_int_equal(config.flags.plugin.device_id_strategy, GRAFT_KUBE_ID_INDEX);
 	assert_int_equal(config.flags.plugin.device_list_strategy, GRAFT_KUBE_LIST_CDI_CRI);
+	assert_int_equal(config.imex.channels, 1);
+
+	/* What is set to nothing is not set, and beats no file. */
+	config = configured(LIST(option), LIST("IMEX_CHANNEL_IDS=", "CDI_FEATURE_FLAGS=", "CDI_DISABLE_HOOKS="));
+	assert_int_equal(config.imex.channels, 1);
+	assert_int_equal(config.flags.plugin.n_cdi_feature_flags, 2);
+	assert_int_equal(config.flags.plugin.n_cdi_disabled_hooks, 1);
+	(void)unlink(path);
 	assert_int_equal(warnings.length, 0);
 }
 
