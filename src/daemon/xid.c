@@ -90,6 +90,16 @@ static struct xid_line read_fault(const char *text)
 	return line;
 }
 
+/* "0000:3b:00.0: GPU reset": older drivers say no more of a reset that has been done. */
+static struct xid_line read_reset(const char *text)
+{
+	struct xid_line line = { .kind = XID_RECOVERED };
+
+	if (!take_xid_address(&text, &line) || strcmp(text, ".0: GPU reset") != 0)
+		return (struct xid_line){ .kind = XID_NOTHING };
+	return line;
+}
+
 /* "0000:3b:00.0: [10de:2330] type 00 class 0x030200" */
 static struct xid_line read_found(const char *text)
 {
@@ -104,6 +114,8 @@ static struct xid_line read_kernel_text(const char *text)
 {
 	if (text && graft_starts_with(text, "NVRM: Xid ("))
 		return read_fault(text + strlen("NVRM: Xid ("));
+	if (text && graft_starts_with(text, "NVRM: GPU "))
+		return read_reset(text + strlen("NVRM: GPU "));
 	if (text && graft_starts_with(text, "NVRM: loading NVIDIA UNIX "))
 		return (struct xid_line){ .kind = XID_LOADED };
 	if (text && graft_starts_with(text, "pci "))

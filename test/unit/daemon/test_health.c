@@ -276,6 +276,22 @@ static void test_one_read(void **state)
 	close_ward(&ward);
 }
 
+/* A driver that does not say 154 says that a GPU was reset. */
+static void test_reset_line(void **state)
+{
+	struct ward ward;
+
+	(void)state;
+	open_ward(&ward, false, "NVRM: Xid (PCI:0000:5e:00): 48, pid=1\nNVRM: Xid (PCI:0000:3b:00): 79, pid=1\n");
+	report(&ward, "NVRM: GPU 0000:5e:00.0: GPU reset\n");
+	assert_true(is_healthy(&ward, GPU_B));
+	assert_false(is_healthy(&ward, GPU_A));
+	assert_int_equal(ward.health.n_ended[HEALTH_RESET], 1);
+	report(&ward, "NVRM: Xid (PCI:0000:5e:00): 48, pid=1\n");
+	assert_false(is_healthy(&ward, GPU_B));
+	close_ward(&ward);
+}
+
 static void test_found(void **state)
 {
 	struct ward ward;
@@ -517,6 +533,7 @@ int main(void)
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_many_instances),
 		cmocka_unit_test(test_one_read),
+		cmocka_unit_test(test_reset_line),
 		cmocka_unit_test(test_found),
 		cmocka_unit_test(test_recovery_outlives),
 		cmocka_unit_test(test_recovery_meanwhile),

@@ -36,7 +36,13 @@ static const struct {
 	  0, 0, false, 0, 0 },
 	{ "6,77,5678,-;pci 0000:3b:00.0: [10de:2330] type 00 class 0x030200 PCIe Endpoint", XID_FOUND, 0, 0x3b, 0, 0,
 	  false, 0, 0 },
+	{ "NVRM: GPU 0000:3b:00.0: GPU reset", XID_RECOVERED, 0, 0x3b, 0, 0, false, 0, 0 },
+	{ "6,78,5678,-;NVRM: GPU 0001:41:00.0: GPU reset", XID_RECOVERED, 1, 0x41, 0, 0, false, 0, 0 },
 	/* What is none of them. */
+	{ "12,78,5678,-;NVRM: GPU 0000:3b:00.0: GPU reset", XID_NOTHING, 0, 0, 0, 0, false, 0, 0 },
+	{ "NVRM: GPU 0000:3b:00.0: GPU reset required", XID_NOTHING, 0, 0, 0, 0, false, 0, 0 },
+	{ "NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x26:0x56:1463)", XID_NOTHING, 0, 0, 0, 0, false, 0, 0 },
+	{ "NVRM: GPU reset", XID_NOTHING, 0, 0, 0, 0, false, 0, 0 },
 	{ "pci 0000:3b:00.1: [10de:22bc] type 00 class 0x040300", XID_NOTHING, 0, 0, 0, 0, false, 0, 0 },
 	{ "pci 0000:3b:00.0: [8086:2330] type 00 class 0x030200", XID_NOTHING, 0, 0, 0, 0, false, 0, 0 },
 	{ "12,77,5678,-;pci 0000:3b:00.0: [10de:2330] type 00 class 0x030200", XID_NOTHING, 0, 0, 0, 0, false, 0, 0 },
