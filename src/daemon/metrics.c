@@ -110,12 +110,21 @@ static bool is_served(const struct plugin *plugin)
 	return true;
 }
 
+static const char *why_nothing(const struct plugin *plugin)
+{
+	if (!plugin->begun)
+		return "waiting for the node's label, which chooses the configuration\n";
+	if (plugin->reading.node)
+		return "waiting for NVML, which is asked what GPUs there are\n";
+	return "nothing can be offered; the log says why\n";
+}
+
 int metrics_page(void *arg, const char *path, struct graft_buffer *body)
 {
 	const struct plugin *plugin = arg;
 
 	if (!plugin->node) {
-		graft_buffer_string(body, "waiting for the node's label, which chooses the configuration\n");
+		graft_buffer_string(body, why_nothing(plugin));
 		return 503;
 	}
 	if (strcmp(path, "/healthz") == 0) {

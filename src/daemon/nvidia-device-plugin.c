@@ -24,7 +24,7 @@ struct daemon {
 	struct http_server http;
 	struct program_signals signals;
 	struct config_source source; /* with --node-label */
-	struct graft_error err;      /* why the first configuration that it chose cannot be used */
+	struct graft_error err;      /* why nothing can be served */
 	const char *notify_socket;
 };
 
@@ -38,11 +38,22 @@ static void hang_up(void *arg)
 	struct daemon *daemon = arg;
 
 	/* Until the label is known there is nothing to be read anew. */
-	if (!daemon->plugin.node)
+	if (!daemon->plugin.begun)
 		return;
 	notify_reloading(daemon->notify_socket);
 	plugin_reload(&daemon->plugin);
-	notify_send(daemon->notify_socket, "READY=1");
+}
+
+static void plugin_is_ready(void *arg, const struct graft_error *err)
+{
+	struct daemon *daemon = arg;
+
+	if (!err) {
+		notify_send(daemon->notify_socket, "READY=1");
+		return;
+	}
+	daemon->err = *err;
+	graft_loop_stop(&daemon->loop);
 }
 
 /* --- the configuration that the node's label chooses --- */
@@ -54,10 +65,10 @@ static int plugin_config_chosen(void *arg, const char *path)
 
 	graft_info(&daemon->log.log, "configuration by the node's label: %s", path[0] != '\0' ? path : "no file");
 	daemon->plugin.sources.config_file = path;
-	if (daemon->plugin.node)
+	if (daemon->plugin.begun)
 		hang_up(daemon);
-	else if (plugin_begin(&daemon->plugin, &daemon->err) < 0)
-		graft_loop_stop(&daemon->loop);
+	else
+		plugin_begin(&daemon->plugin);
 	return 0;
 }
 
@@ -78,8 +89,11 @@ static int begin_plugin(struct daemon *daemon, const struct graft_kube_config *c
 						       .kubeconfig = config->api.kubeconfig,
 						       .variable = daemon->plugin.sources.variable };
 
-	if (config->choice.label[0] == '\0')
-		return plugin_begin(&daemon->plugin, err);
+	if (config->choice.label[0] == '\0') {
+		plugin_begin(&daemon->plugin);
+		*err = daemon->err;
+		return err->status == GRAFT_OK ? 0 : -1;
+	}
 	daemon->source = (struct config_source){ .choice = config->choice,
 						 .node = config->api.node_name,
 						 .chosen = plugin_config_chosen,
@@ -92,13 +106,16 @@ static int run_daemon(struct daemon *daemon, const struct graft_kube_config *con
 {
 	const char *listen = config->flags.plugin.listen;
 
-	if (program_watch_signals(&daemon->signals, &daemon->loop, &daemon->log.log, hang_up, daemon, err) < 0 ||
-	    begin_plugin(daemon, config, err) < 0)
+	if (program_watch_signals(&daemon->signals, &daemon->loop, &daemon->log.log, hang_up, daemon, err) < 0)
 		return -1;
 	if (listen[0] != '\0' &&
 	    http_begin(&daemon->http, &daemon->loop, listen, metrics_page, &daemon->plugin, err) < 0)
 		return -1;
-	notify_send(daemon->notify_socket, "READY=1");
+	if (begin_plugin(daemon, config, err) < 0)
+		return -1;
+	/* What the label says may take long to be known: the service has started. */
+	if (config->choice.label[0] != '\0')
+		notify_send(daemon->notify_socket, "READY=1");
 	if (graft_loop_run(&daemon->loop, err) < 0)
 		return -1;
 	*err = daemon->err;
@@ -116,6 +133,9 @@ static int run_plugin(const struct graft_kube_sources *sources, const struct gra
 	daemon.plugin.log = &daemon.log.log;
 	daemon.plugin.sources = *sources;
 	daemon.plugin.state_folder = config->flags.plugin.state_folder;
+	daemon.plugin.fail_on_init_error = config->flags.fail_on_init_error;
+	daemon.plugin.done = plugin_is_ready;
+	daemon.plugin.arg = &daemon;
 	rc = run_daemon(&daemon, config, &err);
 	notify_send(daemon.notify_socket, "STOPPING=1");
 	http_done(&daemon.http);

@@ -18,7 +18,6 @@
 #include "formats/procfs.h"
 #include "kubernetes/kube_cdi.h"
 
-#define MAX_NODE_MEMORY ((size_t)256 << 20)
 #define START_AGAIN_MS  30000
 #define FOLDER_AGAIN_MS 1000
 #define LOST_AGAIN_MS   5000
@@ -28,95 +27,6 @@
 #define FAILED_FIRST_MS 10000
 #define FAILED_LAST_MS  300000
 #define FOLDER_EVENTS   (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
-
-static struct plugin_node *free_node(struct plugin_node *node)
-{
-	struct graft_arena *arena = node->arena;
-
-	graft_kube_node_done(&node->facts);
-	(void)graft_arena_free(arena);
-	return NULL;
-}
-
-/* Where the sockets are: in the folder that the kubelet searches by itself, if there is one, else beside its own. */
-static void choose_folder(struct plugin_node *node)
-{
-	const struct graft_kube_plugin_flags *flags = &node->config.flags.plugin;
-	const char *slash = strrchr(flags->kubelet_socket, '/');
-	struct stat st;
-
-	node->folder = "/var/lib/kubelet/device-plugins";
-	if (slash)
-		node->folder = graft_arena_strndup(node->arena, flags->kubelet_socket,
-						   (size_t)(slash - flags->kubelet_socket));
-	/* Without a kubelet to register with, no other way is taken either. */
-	if (slash && flags->registry[0] != '\0' && stat(flags->registry, &st) == 0 && S_ISDIR(st.st_mode)) {
-		node->registry = true;
-		node->folder = flags->registry;
-	}
-}
-
-/* SPEC kubernetes 4: a name of its own for each resource, with the vendor in it, since others have theirs there. */
-static const char *socket_path(const struct plugin_node *node, const struct graft_kube_resource *offer)
-{
-	char *name;
-
-	if (!node->registry)
-		return graft_arena_printf(node->arena, "%s/%s", node->folder, offer->socket);
-	name = graft_arena_printf(node->arena, "%s/%s-reg.sock", node->folder, offer->name);
-	for (char *at = name ? name + strlen(node->folder) + 1 : NULL; at && *at != '\0'; at++) {
-		if (*at == '/')
-			*at = '-';
-	}
-	return name;
-}
-
-static int fill_resources(struct plugin *plugin, struct plugin_node *node, struct graft_error *err)
-{
-	size_t n = node->facts.offer.n_resources;
-
-	node->resources = graft_arena_list(node->arena, n, sizeof(*node->resources));
-	for (size_t i = 0; i < n && node->resources; i++) {
-		node->resources[i] = (struct plugin_resource){
-			.plugin = plugin,
-			.offer = &node->facts.offer.resources[i],
-			.socket = socket_path(node, &node->facts.offer.resources[i]),
-		};
-	}
-	node->n_resources = n;
-	return graft_arena_failed(node->arena) ? graft_fail_memory(err) : 0;
-}
-
-/* Configuration and host, as they are now. */
-static struct plugin_node *read_node(struct plugin *plugin, enum graft_kube_ask ask, const struct graft_log *log,
-				     struct graft_error *err)
-{
-	bool serving = plugin->node && plugin->node->n_resources > 0;
-	struct graft_arena *arena = graft_arena_new(MAX_NODE_MEMORY);
-	struct plugin_node *node = arena ? graft_arena_alloc(arena, sizeof(*node)) : NULL;
-	enum graft_parse_result result = GRAFT_PARSE_OK;
-
-	if (!node) {
-		(void)graft_arena_free(arena);
-		(void)graft_fail_memory(err);
-		return NULL;
-	}
-	node->arena = arena;
-	if (graft_kube_configure(&plugin->sources, arena, &node->config, &result, err) < 0)
-		return free_node(node);
-	/* A host that cannot be read is no reason to take away what is served. */
-	node->config.flags.fail_on_init_error |= serving;
-	if (graft_kube_node_read(&node->config, ask, log, arena, &node->facts, err) < 0)
-		return free_node(node);
-	/* Before the first answer can name a device of them. */
-	if (node->facts.offer.n_resources > 0 &&
-	    graft_kube_cdi_write(&node->config, &node->facts, GRAFT_KUBE_CDI_DIRECTORY, plugin->log, err) < 0)
-		return free_node(node);
-	choose_folder(node);
-	if (fill_resources(plugin, node, err) < 0)
-		return free_node(node);
-	return node;
-}
 
 static void plugin_warn(const struct plugin *plugin, const char *before, const struct graft_error *err,
 			const char *after)
@@ -454,7 +364,7 @@ static void plan_next_look(struct plugin *plugin, int64_t wait_s, bool failed)
 	if (failed)
 		delay_ms = plugin->failed_ms;
 	plugin->settle_ms = delay_ms >= 0 && !failed ? graft_clock_ms() + delay_ms : -1;
-	if (plugin->node->facts.watch_migs && (delay_ms < 0 || delay_ms > LOOK_AT_MIGS_MS))
+	if (plugin->node && plugin->node->facts.watch_migs && (delay_ms < 0 || delay_ms > LOOK_AT_MIGS_MS))
 		delay_ms = LOOK_AT_MIGS_MS;
 	if (delay_ms >= 0)
 		graft_loop_set_timer(plugin->loop, &plugin->again, delay_ms);
@@ -465,7 +375,7 @@ static void look_is_due(void *arg)
 	struct plugin *plugin = arg;
 	const struct plugin_node *node = plugin->node;
 
-	if (plugin->failed_ms > 0 || (plugin->settle_ms >= 0 && graft_clock_ms() >= plugin->settle_ms) ||
+	if (!node || plugin->failed_ms > 0 || (plugin->settle_ms >= 0 && graft_clock_ms() >= plugin->settle_ms) ||
 	    graft_kube_node_has_other_migs(&node->config, &node->facts))
 		look_at_host(plugin, GRAFT_KUBE_ASK_UNSETTLED);
 	else
@@ -484,28 +394,14 @@ static void serve_node(struct plugin *plugin, struct plugin_node *take_node)
 	plugin->node = take_node;
 	plugin->pending = plugin->blind = false;
 	configure_health(plugin);
-	if (before)
-		(void)free_node(before);
+	(void)plugin_node_free(before);
 	if (plugin->node->n_resources == 0)
 		graft_info(plugin->log, "No devices found. Waiting indefinitely.");
 	watch_folder(plugin);
 	plan_next_look(plugin, plugin->node->facts.wait_s, plugin->node->facts.failed);
 }
 
-int plugin_begin(struct plugin *plugin, struct graft_error *err)
-{
-	struct plugin_node *node = read_node(plugin, GRAFT_KUBE_ASK_UNSETTLED, plugin->log, err);
-
-	if (!node)
-		return -1;
-	plugin->folder_watch.fd = -1;
-	plugin->look = (struct graft_loop_timer){ .due = watch_folder, .arg = plugin };
-	plugin->start = (struct graft_loop_timer){ .due = start_serving, .arg = plugin };
-	plugin->lost = (struct graft_loop_timer){ .due = serve_lost_again, .arg = plugin };
-	plugin->again = (struct graft_loop_timer){ .due = look_is_due, .arg = plugin };
-	serve_node(plugin, node);
-	return 0;
-}
+/* --- reading --- */
 
 /* The same offer is not made anew: the kubelet would take every device for a failed one meanwhile. */
 static bool offers_the_same(const struct plugin *plugin, const struct plugin_node *node)
@@ -513,57 +409,104 @@ static bool offers_the_same(const struct plugin *plugin, const struct plugin_nod
 	return !plugin->pending && strcmp(node->facts.state, plugin->node->facts.state) == 0;
 }
 
-/* What goes on failing is in the log once. */
-static void look_at_host(struct plugin *plugin, enum graft_kube_ask ask)
+/* What was asked for while something was read. */
+static void do_later(struct plugin *plugin)
 {
-	struct graft_error err = { .status = GRAFT_OK };
-	struct graft_log log = *plugin->log;
-	struct plugin_node *node;
+	enum plugin_later later = plugin->later;
 
-	if (plugin->failed_ms > 0)
-		log.max = GRAFT_LOG_ERROR;
-	node = read_node(plugin, ask, &log, &err);
-	if (node && !offers_the_same(plugin, node)) {
-		serve_node(plugin, node);
-		graft_info(plugin->log, "read configuration and host again, which have changed");
-		return;
-	}
+	plugin->later = PLUGIN_LATER_NOTHING;
+	if (later == PLUGIN_LATER_RELOAD)
+		plugin_reload(plugin);
+	else if (later == PLUGIN_LATER_LOOK && plugin->node)
+		hardware_changed(plugin);
+}
+
+/* The offer is the same, or cannot be made. What goes on failing is in the log once. */
+static void change_nothing(struct plugin *plugin, const struct plugin_node *node, const struct graft_error *err)
+{
 	if (!node && plugin->failed_ms == 0)
-		plugin_warn(plugin, "nothing is changed", &err, "");
+		plugin_warn(plugin, "nothing is changed", err, "");
 	if (node) {
 		plugin->node->facts.unsettled = node->facts.unsettled;
 		plugin->node->facts.wait_s = node->facts.wait_s;
 	}
-	plan_next_look(plugin, plugin->node->facts.wait_s, !node || node->facts.failed);
-	if (node)
-		(void)free_node(node);
+	plan_next_look(plugin, node ? node->facts.wait_s : -1, !node || node->facts.failed);
+}
+
+static void look_is_read(struct plugin *plugin, struct plugin_node *take_node, const struct graft_error *err)
+{
+	if (take_node && !offers_the_same(plugin, take_node)) {
+		serve_node(plugin, take_node);
+		graft_info(plugin->log, "read configuration and host again, which have changed");
+	} else {
+		change_nothing(plugin, take_node, err);
+		(void)plugin_node_free(take_node);
+	}
+	do_later(plugin);
+}
+
+/* What a reload was for, and could not do, is still to be done. */
+static void look_at_host(struct plugin *plugin, enum graft_kube_ask ask)
+{
+	if (!plugin->reading.node)
+		plugin_read(plugin, plugin->pending && plugin->node ? GRAFT_KUBE_ASK_ANEW : ask, plugin->failed_ms > 0,
+			    look_is_read);
+	else if (plugin->later < PLUGIN_LATER_LOOK)
+		plugin->later = PLUGIN_LATER_LOOK;
+}
+
+/* A start or a reload. */
+static void all_is_read(struct plugin *plugin, struct plugin_node *take_node, const struct graft_error *err)
+{
+	bool first = !plugin->node;
+
+	if (!take_node && first && plugin->fail_on_init_error) {
+		plugin->done(plugin->arg, err);
+		return;
+	}
+	if (take_node) {
+		serve_node(plugin, take_node);
+		if (!first)
+			graft_info(plugin->log, "read configuration and host again");
+	} else {
+		plugin_warn(plugin, first ? "nothing is offered" : "nothing is changed", err, "; trying again later");
+		plugin->pending = true;
+		plugin->failed_ms = 0;
+		plan_next_look(plugin, -1, true);
+	}
+	plugin->done(plugin->arg, NULL);
+	do_later(plugin);
+}
+
+void plugin_begin(struct plugin *plugin)
+{
+	plugin->begun = true;
+	plugin->folder_watch.fd = -1;
+	plugin->look = (struct graft_loop_timer){ .due = watch_folder, .arg = plugin };
+	plugin->start = (struct graft_loop_timer){ .due = start_serving, .arg = plugin };
+	plugin->lost = (struct graft_loop_timer){ .due = serve_lost_again, .arg = plugin };
+	plugin->again = (struct graft_loop_timer){ .due = look_is_due, .arg = plugin };
+	plugin_read(plugin, GRAFT_KUBE_ASK_UNSETTLED, false, all_is_read);
 }
 
 void plugin_reload(struct plugin *plugin)
 {
-	struct graft_error err = { .status = GRAFT_OK };
-	struct plugin_node *node = read_node(plugin, GRAFT_KUBE_ASK_ANEW, plugin->log, &err);
-
-	if (!node) {
-		plugin_warn(plugin, "nothing is changed", &err, "; trying again later");
-		plugin->pending = true;
-		plugin->failed_ms = 0;
-		plan_next_look(plugin, -1, true);
-		return;
-	}
-	serve_node(plugin, node);
-	graft_info(plugin->log, "read configuration and host again");
+	if (plugin->reading.node)
+		plugin->later = PLUGIN_LATER_RELOAD;
+	else
+		plugin_read(plugin, GRAFT_KUBE_ASK_ANEW, false, all_is_read);
 }
 
 void plugin_done(struct plugin *plugin)
 {
+	plugin_read_stop(plugin);
+	stop_waiting(plugin);
 	if (!plugin->node)
 		return;
-	stop_waiting(plugin);
 	stop_watching(plugin);
 	stop_serving(plugin);
 	hardware_done(&plugin->hardware);
 	clear_requests_done(&plugin->clear_requests);
 	end_health(plugin);
-	plugin->node = free_node(plugin->node);
+	plugin->node = plugin_node_free(plugin->node);
 }

@@ -69,12 +69,37 @@ struct plugin_node {
 	size_t n_resources;
 };
 
+/* What was read, which the callee takes; NULL: it could not be, for this reason. */
+typedef void plugin_read_done(struct plugin *plugin, struct plugin_node *take_node, const struct graft_error *err);
+
+/* Configuration and host, while they are read; longer than a moment where NVML has to be asked. */
+struct plugin_reading {
+	struct plugin_node *node; /* NULL: nothing is read */
+	struct graft_kube_node_question question;
+	struct graft_loop_watch watch; /* of the answer */
+	struct graft_log log;
+	plugin_read_done *done;
+};
+
+/* What is to be done when that has been read; what comes later includes what comes before. */
+enum plugin_later { PLUGIN_LATER_NOTHING, PLUGIN_LATER_LOOK, PLUGIN_LATER_RELOAD };
+
 struct plugin {
 	struct graft_loop *loop;
 	const struct graft_log *log;
 	struct graft_kube_sources sources; /* of the configuration */
 	const char *state_folder;          /* of what is kept over a restart */
-	struct plugin_node *node;          /* NULL before the first one */
+	/*
+	 * A start or reload is over. With an error, which only a start has: nothing is served, and nothing
+	 * will be.
+	 */
+	void (*done)(void *arg, const struct graft_error *err);
+	void *arg;
+	bool begun;
+	bool fail_on_init_error;  /* as the last configuration said that could be read; at first the caller's */
+	struct plugin_node *node; /* NULL before the first one */
+	struct plugin_reading reading;
+	enum plugin_later later;
 	struct health health;
 	struct health_nvml nvml; /* with --health=nvml */
 	uint32_t health_sources; /* that `health` has begun with */
@@ -95,10 +120,11 @@ struct plugin {
 };
 
 /*
- * Makes the configuration, reads the host and starts to serve. Returns 0, also where there is
- * nothing to offer, or -1 with the error set.
+ * Makes the configuration, reads the host and starts to serve, or to wait where there is nothing to
+ * offer. What it is about, the caller has filled in; `done` is called at once, or when NVML has answered.
+ * Where it fails and `fail_on_init_error` is off, the plugin offers nothing, and tries again later.
  */
-int plugin_begin(struct plugin *plugin, struct graft_error *err);
+void plugin_begin(struct plugin *plugin);
 /*
  * The same anew, after SIGHUP, and NVML is asked again. Where it fails the plugin goes on as it was,
  * with a warning, and tries again later.
@@ -107,7 +133,17 @@ void plugin_reload(struct plugin *plugin);
 /* Removes the sockets and frees everything. */
 void plugin_done(struct plugin *plugin);
 
-/* For the parts of the plugin (plugin_resource.c, plugin_register.c). */
+/* For the parts of the plugin (plugin_read.c, plugin_resource.c, plugin_register.c). */
+
+/*
+ * Reads configuration and host as they are now, and calls `done`: at once, or when NVML has answered. Only
+ * one reading at a time. `quiet`: nothing but errors is logged.
+ */
+void plugin_read(struct plugin *plugin, enum graft_kube_ask ask, bool quiet, plugin_read_done *done);
+/* Gives up what is being read, without a call of `done`. */
+void plugin_read_stop(struct plugin *plugin);
+/* Frees a node, or nothing. */
+struct plugin_node *plugin_node_free(struct plugin_node *node);
 
 /* Serves the resource at its socket. Returns 0, or -1 with the error set. */
 int plugin_resource_serve(struct plugin_resource *resource, struct graft_error *err);

@@ -71,24 +71,86 @@ static int ask_again(const struct graft_host_options *options, const char *file,
 	return 0;
 }
 
+/*
+ * Identifies the host, and looks for what is kept of it. Returns 1 if that will do; 0 if NVML is to be
+ * asked, with the number of questions so far in *ret_n_asked; -1 with the error set.
+ */
+static int find_kept(const struct graft_host_options *options, const char *file, enum graft_kube_ask ask,
+		     const struct graft_inventory *inventory, struct graft_arena *arena, struct graft_kept_facts *facts,
+		     uint32_t *ret_n_asked, struct graft_error *err)
+{
+	int kept = 0;
+
+	if (graft_kept_identify(options, inventory, arena, facts, err) < 0)
+		return -1;
+	if (ask != GRAFT_KUBE_ASK_ANEW)
+		kept = read_kept(file, options->log, arena, facts, err);
+	if (kept < 0)
+		return -1;
+	if (ask == GRAFT_KUBE_ASK_EVENT && facts->n_asked > 1)
+		facts->n_asked = 1;
+	*ret_n_asked = kept > 0 ? facts->n_asked : 0;
+	return kept > 0 && graft_kept_wait_s(facts, graft_clock_ms() / 1000) != 0;
+}
+
+static const char *kept_file(const char *file, const struct graft_inventory *inventory)
+{
+	if (file)
+		return file;
+	return inventory->simulated ? SIMULATED_FILE : GRAFT_KEPT_FILE;
+}
+
 int graft_kube_facts(const struct graft_host_options *options, const char *file, enum graft_kube_ask ask,
 		     struct graft_inventory *inventory, struct graft_arena *arena, struct graft_kept_facts *ret_facts,
 		     struct graft_error *err)
 {
-	int kept = 0;
+	uint32_t n_asked = 0;
+	int rc;
 
-	if (!file)
-		file = inventory->simulated ? SIMULATED_FILE : GRAFT_KEPT_FILE;
-	if (graft_kept_identify(options, inventory, arena, ret_facts, err) < 0)
+	file = kept_file(file, inventory);
+	rc = find_kept(options, file, ask, inventory, arena, ret_facts, &n_asked, err);
+	if (rc == 0)
+		rc = ask_again(options, file, n_asked, inventory, arena, ret_facts, err);
+	return rc < 0 ? -1 : graft_kept_complete(ret_facts, options->log, inventory, err);
+}
+
+struct facts_question {
+	const struct graft_host_options *options;
+	const char *file;
+	uint32_t n_asked;
+	const struct graft_inventory *inventory;
+};
+
+static int ask_elsewhere(const void *arg, struct graft_arena *arena, struct graft_kept_facts *facts,
+			 struct graft_error *err)
+{
+	const struct facts_question *question = arg;
+
+	return ask_again(question->options, question->file, question->n_asked, question->inventory, arena, facts, err);
+}
+
+int graft_kube_facts_begin(const struct graft_host_options *options, const char *file, enum graft_kube_ask ask,
+			   struct graft_inventory *inventory, struct graft_arena *arena,
+			   struct graft_kept_facts *ret_facts, struct graft_kube_question *ret_question,
+			   struct graft_error *err)
+{
+	struct facts_question asked = { .options = options,
+					.file = kept_file(file, inventory),
+					.inventory = inventory };
+	int rc = find_kept(options, asked.file, ask, inventory, arena, ret_facts, &asked.n_asked, err);
+
+	if (rc > 0)
+		return graft_kept_complete(ret_facts, options->log, inventory, err);
+	if (rc < 0 || graft_kube_question_begin(ret_question, ask_elsewhere, &asked, arena, ret_facts, err) < 0)
 		return -1;
-	if (ask != GRAFT_KUBE_ASK_ANEW)
-		kept = read_kept(file, options->log, arena, ret_facts, err);
-	if (kept < 0)
+	return 1;
+}
+
+int graft_kube_facts_end(struct graft_kube_question *question, const struct graft_log *log,
+			 struct graft_inventory *inventory, struct graft_arena *arena, struct graft_kept_facts *facts,
+			 struct graft_error *err)
+{
+	if (graft_kube_question_take(question, arena, facts, err) < 0)
 		return -1;
-	if (ask == GRAFT_KUBE_ASK_EVENT && ret_facts->n_asked > 1)
-		ret_facts->n_asked = 1;
-	if ((kept == 0 || graft_kept_wait_s(ret_facts, graft_clock_ms() / 1000) == 0) &&
-	    ask_again(options, file, kept > 0 ? ret_facts->n_asked : 0, inventory, arena, ret_facts, err) < 0)
-		return -1;
-	return graft_kept_complete(ret_facts, options->log, inventory, err);
+	return graft_kept_complete(facts, log, inventory, err);
 }

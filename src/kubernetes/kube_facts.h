@@ -15,6 +15,7 @@
 #include "host/kept_facts.h"
 #include "host/nvml_watch.h"
 #include "kubernetes/kube_config.h"
+#include "kubernetes/kube_question.h"
 
 /* Returns whether the driver of this host is the simulated one, which has a kernel log of its own. */
 bool graft_kube_is_simulated(const struct graft_kube_flags *flags);
@@ -40,5 +41,17 @@ enum graft_kube_ask {
 int graft_kube_facts(const struct graft_host_options *options, const char *file, enum graft_kube_ask ask,
 		     struct graft_inventory *inventory, struct graft_arena *arena, struct graft_kept_facts *ret_facts,
 		     struct graft_error *err);
+/*
+ * The same without waiting for NVML. Returns 0 if it need not be asked; 1 if another process asks it,
+ * and graft_kube_facts_end() is to be called when *ret_question has been read; or -1.
+ */
+int graft_kube_facts_begin(const struct graft_host_options *options, const char *file, enum graft_kube_ask ask,
+			   struct graft_inventory *inventory, struct graft_arena *arena,
+			   struct graft_kept_facts *ret_facts, struct graft_kube_question *ret_question,
+			   struct graft_error *err);
+/* Takes the answer into what graft_kube_facts_begin() has filled in. Returns as graft_kube_facts() does. */
+int graft_kube_facts_end(struct graft_kube_question *question, const struct graft_log *log,
+			 struct graft_inventory *inventory, struct graft_arena *arena, struct graft_kept_facts *facts,
+			 struct graft_error *err);
 
 #endif

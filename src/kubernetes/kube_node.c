@@ -45,28 +45,43 @@ static bool wants_links(const struct graft_kube_node_facts *facts)
 }
 
 /* Links make a choice better; that they are not known is no reason to offer nothing. */
-static int ask_what_is_unknown(const struct graft_kube_config *config, const struct graft_host_options *options,
-			       enum graft_kube_ask ask, struct graft_arena *arena, struct graft_kube_node_facts *facts,
-			       struct graft_kept_facts *kept, struct graft_error *err)
+static int take_kept(const struct graft_log *log, struct graft_arena *arena, struct graft_kube_node_facts *facts,
+		     struct graft_kube_node_question *question, int rc, const struct graft_error *why,
+		     struct graft_error *err)
 {
-	bool needed = has_unknown_facts(config, facts->inventory);
-	struct graft_error why = { .status = GRAFT_OK };
 	char text[768];
 
-	if (!needed && !wants_links(facts))
-		return 0;
-	if (graft_kube_facts(options, NULL, ask, facts->inventory, arena, kept, &why) == 0) {
-		facts->unsettled = kept->nvml.n_unsettled > 0;
-		facts->wait_s = graft_kept_wait_s(kept, graft_clock_ms() / 1000);
-		return graft_pci_tree_add_links(&facts->tree, &kept->nvml, arena, err);
+	if (rc == 0) {
+		facts->unsettled = question->kept.nvml.n_unsettled > 0;
+		facts->wait_s = graft_kept_wait_s(&question->kept, graft_clock_ms() / 1000);
+		return graft_pci_tree_add_links(&facts->tree, &question->kept.nvml, arena, err);
 	}
-	if (needed || why.status == GRAFT_NO_MEMORY) {
-		*err = why;
+	if (question->needed || why->status == GRAFT_NO_MEMORY) {
+		*err = *why;
 		return -1;
 	}
-	graft_warn(options->log, "the NVLinks between GPUs are not known: %s",
-		   graft_error_text(&why, text, sizeof(text)));
+	graft_warn(log, "the NVLinks between GPUs are not known: %s", graft_error_text(why, text, sizeof(text)));
 	return 0;
+}
+
+/* Returns 1 if another process asks, which happens only if `elsewhere` allows it. */
+static int ask_what_is_unknown(const struct graft_kube_config *config, const struct graft_host_options *options,
+			       enum graft_kube_ask ask, bool elsewhere, struct graft_arena *arena,
+			       struct graft_kube_node_facts *facts, struct graft_kube_node_question *question,
+			       struct graft_error *err)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+	int rc;
+
+	question->needed = has_unknown_facts(config, facts->inventory);
+	if (!question->needed && !wants_links(facts))
+		return 0;
+	if (elsewhere)
+		rc = graft_kube_facts_begin(options, NULL, ask, facts->inventory, arena, &question->kept,
+					    &question->nvml, &why);
+	else
+		rc = graft_kube_facts(options, NULL, ask, facts->inventory, arena, &question->kept, &why);
+	return rc > 0 ? 1 : take_kept(options->log, arena, facts, question, rc, &why, err);
 }
 
 /* --- MIG devices, as the kernel shows them --- */
@@ -209,11 +224,12 @@ static int describe_state(const struct graft_kept_facts *kept, struct graft_aren
 	return facts->state ? 0 : graft_fail_memory(err);
 }
 
-static int read_node_facts(const struct graft_kube_config *config, enum graft_kube_ask ask, const struct graft_log *log,
-			   struct graft_arena *arena, struct graft_kube_node_facts *facts, struct graft_error *err)
+/* All that comes before NVML's answer. Returns 1 if that is not there yet. */
+static int begin_node_facts(const struct graft_kube_config *config, enum graft_kube_ask ask, bool elsewhere,
+			    const struct graft_log *log, struct graft_arena *arena, struct graft_kube_node_facts *facts,
+			    struct graft_kube_node_question *question, struct graft_error *err)
 {
 	const struct graft_host_options options = kube_host_options(&config->flags, log);
-	struct graft_kept_facts kept = { .version = 0 };
 
 	if (graft_host_discover(&options, GRAFT_NEED_NODES | GRAFT_NEED_GPUS | GRAFT_NEED_MIG | GRAFT_NEED_IMEX,
 				&facts->inventory, err) < 0)
@@ -225,30 +241,78 @@ static int read_node_facts(const struct graft_kube_config *config, enum graft_ku
 	if (facts->watch_migs &&
 	    list_kernel_migs(&options, facts->inventory, arena, &facts->migs, &facts->n_migs, err) < 0)
 		return -1;
-	if (ask_what_is_unknown(config, &options, ask, arena, facts, &kept, err) < 0 ||
-	    graft_kube_offer(config, facts->inventory, &facts->tree, log, arena, &facts->offer, err) < 0)
+	return ask_what_is_unknown(config, &options, ask, elsewhere, arena, facts, question, err);
+}
+
+static int make_offer(const struct graft_kube_config *config, const struct graft_log *log, struct graft_arena *arena,
+		      struct graft_kube_node_facts *facts, const struct graft_kube_node_question *question,
+		      struct graft_error *err)
+{
+	if (graft_kube_offer(config, facts->inventory, &facts->tree, log, arena, &facts->offer, err) < 0)
 		return -1;
-	return describe_state(&kept, arena, facts, err);
+	return describe_state(&question->kept, arena, facts, err);
+}
+
+/* What a host that could not be read means. */
+static int offer_nothing(const struct graft_kube_config *config, const struct graft_log *log,
+			 const struct graft_error *why, struct graft_kube_node_facts *facts, struct graft_error *err)
+{
+	char text[768];
+
+	if (config->flags.fail_on_init_error || why->status == GRAFT_NO_MEMORY) {
+		*err = *why;
+		return -1;
+	}
+	graft_warn(log, "no devices are offered: %s", graft_error_text(why, text, sizeof(text)));
+	graft_kube_node_done(facts);
+	*facts = (struct graft_kube_node_facts){ .inventory = graft_inventory_new(), .wait_s = -1, .state = "" };
+	facts->failed = true;
+	return facts->inventory ? 0 : graft_fail_memory(err);
+}
+
+static int begin_node(const struct graft_kube_config *config, enum graft_kube_ask ask, bool elsewhere,
+		      const struct graft_log *log, struct graft_arena *arena, struct graft_kube_node_facts *ret_facts,
+		      struct graft_kube_node_question *ret_question, struct graft_error *err)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+	int rc;
+
+	*ret_facts = (struct graft_kube_node_facts){ .wait_s = -1 };
+	*ret_question = (struct graft_kube_node_question){ .nvml = { .fd = -1 } };
+	rc = begin_node_facts(config, ask, elsewhere, log, arena, ret_facts, ret_question, &why);
+	if (rc > 0)
+		return 1;
+	if (rc == 0)
+		rc = make_offer(config, log, arena, ret_facts, ret_question, &why);
+	return rc < 0 ? offer_nothing(config, log, &why, ret_facts, err) : 0;
 }
 
 int graft_kube_node_read(const struct graft_kube_config *config, enum graft_kube_ask ask, const struct graft_log *log,
 			 struct graft_arena *arena, struct graft_kube_node_facts *ret_facts, struct graft_error *err)
 {
-	struct graft_error why = { .status = GRAFT_OK };
-	char text[768];
+	struct graft_kube_node_question question;
 
-	*ret_facts = (struct graft_kube_node_facts){ .wait_s = -1 };
-	if (read_node_facts(config, ask, log, arena, ret_facts, &why) == 0)
-		return 0;
-	if (config->flags.fail_on_init_error || why.status == GRAFT_NO_MEMORY) {
-		*err = why;
-		return -1;
-	}
-	graft_warn(log, "no devices are offered: %s", graft_error_text(&why, text, sizeof(text)));
-	graft_kube_node_done(ret_facts);
-	*ret_facts = (struct graft_kube_node_facts){ .inventory = graft_inventory_new(), .wait_s = -1, .state = "" };
-	ret_facts->failed = true;
-	return ret_facts->inventory ? 0 : graft_fail_memory(err);
+	return begin_node(config, ask, false, log, arena, ret_facts, &question, err);
+}
+
+int graft_kube_node_begin(const struct graft_kube_config *config, enum graft_kube_ask ask, const struct graft_log *log,
+			  struct graft_arena *arena, struct graft_kube_node_facts *ret_facts,
+			  struct graft_kube_node_question *ret_question, struct graft_error *err)
+{
+	return begin_node(config, ask, true, log, arena, ret_facts, ret_question, err);
+}
+
+int graft_kube_node_end(const struct graft_kube_config *config, const struct graft_log *log, struct graft_arena *arena,
+			struct graft_kube_node_facts *facts, struct graft_kube_node_question *question,
+			struct graft_error *err)
+{
+	struct graft_error why = { .status = GRAFT_OK }, no_answer = { .status = GRAFT_OK };
+	int rc = graft_kube_facts_end(&question->nvml, log, facts->inventory, arena, &question->kept, &no_answer);
+
+	rc = take_kept(log, arena, facts, question, rc, &no_answer, &why);
+	if (rc == 0)
+		rc = make_offer(config, log, arena, facts, question, &why);
+	return rc < 0 ? offer_nothing(config, log, &why, facts, err) : 0;
 }
 
 void graft_kube_node_done(struct graft_kube_node_facts *facts)

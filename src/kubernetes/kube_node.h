@@ -30,6 +30,13 @@ struct graft_kube_node_facts {
 	const char *state; /* of all that is offered and why: equal texts, equal offers */
 };
 
+/* What NVML is asked while a node is read. */
+struct graft_kube_node_question {
+	struct graft_kube_question nvml;
+	struct graft_kept_facts kept; /* the answer */
+	bool needed;                  /* without an answer nothing can be offered */
+};
+
 /*
  * Reads the host: the driver as this process sees it, at the container driver root if that is
  * there, else at the driver root. A host without a driver has no devices: it is an error only with
@@ -39,6 +46,18 @@ struct graft_kube_node_facts {
  */
 int graft_kube_node_read(const struct graft_kube_config *config, enum graft_kube_ask ask, const struct graft_log *log,
 			 struct graft_arena *arena, struct graft_kube_node_facts *ret_facts, struct graft_error *err);
+/*
+ * The same without waiting for NVML. Returns 1 if another process asks it: graft_kube_node_end() is to
+ * be called when `nvml` of *ret_question has been read (kubernetes/kube_question.h); what it is called
+ * with lives until then, or until graft_kube_question_done().
+ */
+int graft_kube_node_begin(const struct graft_kube_config *config, enum graft_kube_ask ask, const struct graft_log *log,
+			  struct graft_arena *arena, struct graft_kube_node_facts *ret_facts,
+			  struct graft_kube_node_question *ret_question, struct graft_error *err);
+/* Reads the rest. Returns as graft_kube_node_read() does. */
+int graft_kube_node_end(const struct graft_kube_config *config, const struct graft_log *log, struct graft_arena *arena,
+			struct graft_kube_node_facts *facts, struct graft_kube_node_question *question,
+			struct graft_error *err);
 void graft_kube_node_done(struct graft_kube_node_facts *facts);
 
 /*

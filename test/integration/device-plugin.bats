@@ -63,6 +63,10 @@ kubelet() {
   other_host quad
   KUBELET_GPUS=4 kubelet nvml-answers-later
 }
+@test "while NVML is asked, kubelet, HTTP and signals are answered" {
+  other_host quad --fault nvml-init-delay=5
+  KUBELET_GPUS=4 kubelet nvml-takes-long
+}
 @test "a MIG device that is made or removed is noticed" {
   other_host a100-mig
   kubelet migs-change

@@ -250,6 +250,11 @@ class Plugin:
             time.sleep(0.02)
         return False
 
+    def said(self, text):
+        """How often it is in the log by now."""
+        with open(self.log, encoding="utf-8") as log:
+            return log.read().count(text)
+
     def wake_ups(self):
         with open("/proc/%d/status" % self.process.pid, encoding="ascii") as status:
             return sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
@@ -720,7 +725,8 @@ def health_is_cleared(c):
 
 
 def children_of(process):
-    with open("/proc/%d/task/%d/children" % (process.pid, process.pid), encoding="ascii") as children:
+    pid = getattr(process, "pid", process)
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as children:
         return [int(pid) for pid in children.read().split()]
 
 
@@ -844,6 +850,48 @@ def nvml_answers_later(c):
     write_kernel_log(lost)
     c.plugin.send(signal.SIGHUP)
     c.kubelet.wait(lambda: len(kept()["nvml"]["gpus"]) == GPUS - 1, "NVML's answer after SIGHUP")
+
+
+@case
+def nvml_takes_long(c):
+    """NVML takes five seconds to answer. The plugin does not: at the start it ends when it is told to; later a new kubelet has its devices, and calls are answered, while NVML is asked."""
+    global PORT
+    PORT = free_port()
+    facts = "/run/graft-sim/facts.json"
+    if os.path.exists(facts):
+        os.unlink(facts)
+    c.kubelet.start()
+    for _ in range(2):
+        c.launch("--listen", "127.0.0.1:%d" % PORT)
+        c.kubelet.wait(lambda: children_of(c.plugin.process), "NVML's child")
+        assert get("/healthz") == (503, "waiting for NVML, which is asked what GPUs there are\n")
+        (child,) = children_of(c.plugin.process)
+        began = time.monotonic()
+        assert c.plugin.end() == 0 and time.monotonic() - began < 1
+        c.kubelet.wait(lambda: not os.path.exists("/proc/%d" % child), "the end of its child", 2)
+    assert c.kubelet.requests == [] and not os.path.exists(facts)
+    c.launch("--listen", "127.0.0.1:%d" % PORT)
+    c.kubelet.wait_for(GPU, GPUS)
+    # A second SIGHUP meanwhile is answered after the first.
+    c.plugin.send(signal.SIGHUP)
+    c.kubelet.wait(lambda: children_of(c.plugin.process), "NVML's child")
+    (child,) = children_of(c.plugin.process)
+    c.kubelet.wait(lambda: children_of(child), "the process without rights")
+    with open("/proc/%d/comm" % child, encoding="ascii") as comm:
+        assert comm.read() == "graft:[facts]\n"
+    sockets = [fd for fd in os.listdir("/proc/%d/fd" % child) if int(fd) > 3 and os.readlink("/proc/%d/fd/%s" % (child, fd)).startswith("socket:")]
+    assert sockets == [], sockets
+    c.plugin.send(signal.SIGHUP)
+    for _ in range(3):
+        c.kubelet.restart()
+        c.kubelet.wait_for(GPU, GPUS, RIGHT_WITHIN)
+    devices, _ = c.kubelet.admit(GPU, 1)
+    del c.kubelet.in_use[devices[0]]
+    assert get("/healthz") == (200, "ok\n")
+    assert children_of(c.plugin.process) == [child], "it came too late to be seen"
+    c.kubelet.wait(lambda: children_of(c.plugin.process) not in ([], [child]), "the second question")
+    c.kubelet.wait(lambda: not children_of(c.plugin.process) and c.plugin.said("read configuration and host again") == 2, "its answer")
+    c.kubelet.wait_for(GPU, GPUS)
 
 
 @case
