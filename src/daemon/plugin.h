@@ -161,8 +161,13 @@ bool plugin_find_nodes(struct plugin *plugin);
 /* Returns whether somebody watches the devices. */
 bool plugin_resource_is_watched(const struct plugin_resource *resource);
 
-/* Registers the resource with the kubelet, at once and again until it is. Nothing is to be done in a registry. */
+/*
+ * Registers the resource with the kubelet, at once and again until it is. In a registry the kubelet does
+ * that: there it is offered anew if no stream follows.
+ */
 void plugin_register(struct plugin_resource *resource);
+/* The kubelet has found the resource in the registry, and has taken it, or not. */
+void plugin_register_found(struct plugin_resource *resource, bool accepted);
 /* Gives up registering. */
 void plugin_register_end(struct plugin_resource *resource);
 /* The last stream of the resource has ended: registers it anew, or in a registry offers it anew, unless the kubelet comes back by itself. */

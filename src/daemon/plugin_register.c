@@ -21,7 +21,7 @@
 #define WATCH_MS 10000
 /* The same where a stream has ended during the call: that may have been the one that the call brought. */
 #define WATCH_AGAIN_MS 500
-/* Until a resource of the registry that was watched is offered anew. */
+/* Until a resource of the registry that was watched, or has got no stream, is offered anew. */
 #define OFFER_MS 2000
 
 static void register_now(void *arg);
@@ -138,11 +138,33 @@ static void offer_again(void *arg)
 	try_later(resource);
 }
 
+/* Whatever became of the socket in the registry: by then the kubelet watches it, or it is made again. */
+static void expect_stream(struct plugin_resource *resource)
+{
+	resource->delay_ms = OFFER_MS;
+	resource->again = (struct graft_loop_timer){ .due = offer_again, .arg = resource };
+	graft_loop_set_timer(resource->plugin->loop, &resource->again, WATCH_MS);
+}
+
+void plugin_register_found(struct plugin_resource *resource, bool accepted)
+{
+	resource->accepted = accepted;
+	resource->n_registrations += accepted;
+	if (accepted && resource->plugin->node->registry && !plugin_resource_is_watched(resource)) {
+		graft_loop_clear_timer(&resource->again);
+		expect_stream(resource);
+	}
+}
+
 void plugin_register(struct plugin_resource *resource)
 {
 	plugin_register_end(resource);
-	if (resource->plugin->node->registry || resource->plugin->node->config.flags.plugin.kubelet_socket[0] == '\0')
+	if (resource->plugin->node->config.flags.plugin.kubelet_socket[0] == '\0')
 		return;
+	if (resource->plugin->node->registry) {
+		expect_stream(resource);
+		return;
+	}
 	resource->delay_ms = FIRST_DELAY_MS;
 	resource->again = (struct graft_loop_timer){ .due = register_now, .arg = resource };
 	register_now(resource);

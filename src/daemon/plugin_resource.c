@@ -348,9 +348,8 @@ static void serve_status(void *service, struct graft_rpc_call *call, const Proto
 	    PLUGINREGISTRATION__REGISTRATION_STATUS_RESPONSE__INIT;
 	struct plugin_resource *resource = service;
 
-	resource->accepted = status->plugin_registered;
+	plugin_register_found(resource, status->plugin_registered);
 	if (status->plugin_registered) {
-		resource->n_registrations++;
 		graft_info(resource->plugin->log, "%s: registered with the kubelet", resource->offer->name);
 	} else {
 		graft_warn(resource->plugin->log, "%s: the kubelet did not register it: %s", resource->offer->name,

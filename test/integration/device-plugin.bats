@@ -97,6 +97,7 @@ kubelet() {
 @test "in the registry, a socket that is removed is made again" { kubelet registry-socket-is-removed; }
 @test "in the registry, a plugin that was too slow is registered later" { kubelet registry-is-slow; }
 @test "in the registry, a stream that is lost is made again" { kubelet registry-stream-is-lost; }
+@test "in the registry, a stream that never begins is missed" { kubelet registry-brings-no-stream; }
 @test "in the registry, a plugin leaves the resource to another one that has registered it" { kubelet registry-has-a-rival; }
 @test "metrics and health are answered over HTTP" { kubelet metrics; }
 @test "the service manager hears of start, reload and end" { kubelet notifies; }

@@ -92,6 +92,7 @@ class Kubelet:
         self.changed = threading.Condition()
         self.endpoints, self.requests, self.refuse, self.server, self.seen = {}, [], 0, None, {}
         self.in_use, self.drops, self.delay, self.answer_delay = {}, False, 0, 0
+        self.silent = 0  # so many registrations end before the stream begins
 
     def start(self):
         os.makedirs(self.folder, mode=0o750, exist_ok=True)
@@ -148,7 +149,11 @@ class Kubelet:
         if before:
             before.close()
         time.sleep(self.delay)
-        endpoint.watch()
+        if self.silent > 0:
+            self.silent -= 1
+            endpoint.close()
+        else:
+            endpoint.watch()
 
     def search(self):
         """The plugin watcher: each socket that appears in the registry is asked what it is, until it is registered."""
@@ -1332,6 +1337,23 @@ def registry_stream_is_lost(c):
     c.kubelet.endpoints[GPU].close()
     c.kubelet.wait(lambda: c.kubelet.endpoints[GPU] is not before, "another registration", 20)
     c.kubelet.wait_for(GPU, GPUS)
+    assert c.kubelet.requests == []
+
+
+@case
+def registry_brings_no_stream(c):
+    """The kubelet says that the plugin is registered, and never watches: the plugin's socket is made anew, also where another kubelet has started meanwhile, which missed it."""
+    c.use_registry()
+    c.kubelet.silent = 1
+    c.kubelet.start()
+    c.launch()
+    assert c.plugin.says("nvidia.com/gpu: registered with the kubelet")
+    time.sleep(0.5)
+    assert c.kubelet.healthy(GPU) == []
+    # A kubelet starts, of which the registry is told nothing.
+    os.rename("device-plugins/kubelet.sock", "device-plugins/away")
+    os.rename("device-plugins/away", "device-plugins/kubelet.sock")
+    print("# watched after %.1f s" % c.kubelet.wait_for(GPU, GPUS, 16))
     assert c.kubelet.requests == []
 
 
