@@ -54,6 +54,9 @@ struct plugin_resource {
 	bool accepted;    /* the kubelet has said so */
 	bool dropped;     /* a stream has ended since the call of Register */
 	bool contested;   /* another plugin has the resource */
+	struct timespec watched_since;   /* CLOCK_REALTIME, of the last stream */
+	unsigned int n_contested;        /* how often in a row nobody watched, and another plugin was there */
+	struct timespec overruled_rival; /* its socket, beside which the resource was offered all the same */
 	uint64_t n_registrations;
 	struct plugin_calls calls[PLUGIN_METHODS];
 };

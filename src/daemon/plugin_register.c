@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "daemon/plugin.h"
@@ -21,6 +22,8 @@
 #define WATCH_MS 10000
 /* The same where a stream has ended during the call: that may have been the one that the call brought. */
 #define WATCH_AGAIN_MS 500
+/* So often a plugin that was there before the last stream is left the resource, before it is taken for one that has lost it. */
+#define CONTESTED_TURNS 3
 /* Until a resource of the registry that was watched, or has got no stream, is offered anew. */
 #define OFFER_MS 2000
 
@@ -99,21 +102,55 @@ static void register_now(void *arg)
 	}
 }
 
-/* Whether another plugin has registered the resource by its Register call: where such plugins are, somebody listens at its socket. */
-static bool is_contested(const struct plugin_resource *resource)
+/*
+ * Whether another plugin has registered the resource by its Register call: where such plugins are,
+ * somebody listens at its socket, which was made at *ret_made.
+ */
+static bool is_contested(const struct plugin_resource *resource, struct timespec *ret_made)
 {
 	const char *kubelet = resource->plugin->node->config.flags.plugin.kubelet_socket;
 	auto_close int fd = -1;
 	char path[PATH_MAX];
+	struct stat st;
 
 	(void)snprintf(path, sizeof(path), "%.*s/%s", (int)(strrchr(kubelet, '/') - kubelet), kubelet,
 		       resource->offer->socket);
+	*ret_made = (struct timespec){ .tv_sec = stat(path, &st) == 0 ? st.st_ctim.tv_sec : 0 };
+	if (ret_made->tv_sec > 0)
+		ret_made->tv_nsec = st.st_ctim.tv_nsec;
 	fd = graft_unix_connect(path);
 	if (fd >= 0 && !resource->contested)
 		graft_warn(resource->plugin->log,
 			   "%s: another device plugin has taken it over, at %s; a node has room for one of them",
 			   resource->offer->name, path);
 	return fd >= 0;
+}
+
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool is_earlier(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+/*
+ * A plugin from before our last stream has lost the resource to us, and may not have it again, though
+ * it lives. Only once for each: if it is taken from us again, that is who has it.
+ */
+static bool is_overruled(struct plugin_resource *resource, const struct timespec *rival_made)
+{
+	if (!is_earlier(rival_made, &resource->watched_since) || is_same_time(rival_made, &resource->overruled_rival) ||
+	    ++resource->n_contested <= CONTESTED_TURNS)
+		return false;
+	resource->overruled_rival = *rival_made;
+	resource->n_contested = 0;
+	graft_warn(resource->plugin->log,
+		   "%s: nobody watches it, and the other device plugin had lost it before: offering it again",
+		   resource->offer->name);
+	return true;
 }
 
 /*
@@ -125,11 +162,12 @@ static void offer_again(void *arg)
 {
 	struct plugin_resource *resource = arg;
 	struct graft_error err = { .status = GRAFT_OK };
+	struct timespec rival_made;
 
 	if (plugin_resource_is_watched(resource) || graft_rpc_server_is_replaced(resource->server))
 		return;
-	resource->contested = is_contested(resource);
-	if (!resource->contested) {
+	resource->contested = is_contested(resource, &rival_made);
+	if (!resource->contested || is_overruled(resource, &rival_made)) {
 		graft_debug(resource->plugin->log, "%s: making its socket again, as the kubelet has not come back",
 			    resource->offer->name);
 		if (plugin_resource_serve(resource, &err) < 0)

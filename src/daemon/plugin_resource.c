@@ -106,6 +106,7 @@ static void serve_watch(void *service, struct graft_rpc_call *call, const Protob
 		graft_rpc_refuse(call, GRAFT_RPC_RESOURCE_EXHAUSTED, list ? "too many streams" : "out of memory");
 	} else if (graft_rpc_reply(call, &list->base)) {
 		resource->watchers[i] = call;
+		(void)clock_gettime(CLOCK_REALTIME, &resource->watched_since);
 		graft_info(resource->plugin->log, "%s: the kubelet watches %zu devices", resource->offer->name,
 			   list->n_devices);
 	}

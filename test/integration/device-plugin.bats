@@ -99,6 +99,7 @@ kubelet() {
 @test "in the registry, a stream that is lost is made again" { kubelet registry-stream-is-lost; }
 @test "in the registry, a stream that never begins is missed" { kubelet registry-brings-no-stream; }
 @test "in the registry, a plugin leaves the resource to another one that has registered it" { kubelet registry-has-a-rival; }
+@test "in the registry, a plugin that another one has lost the resource to is offered again" { kubelet registry-had-a-rival; }
 @test "metrics and health are answered over HTTP" { kubelet metrics; }
 @test "the service manager hears of start, reload and end" { kubelet notifies; }
 @test "nothing wakes an idle plugin; it opens no GPU and loads no NVML" { kubelet idle; }

@@ -1378,6 +1378,28 @@ def registry_has_a_rival(c):
         assert log.read().count("another device plugin") == 1
 
 
+@case
+def registry_had_a_rival(c):
+    """The resource was another plugin's, which lives on when the kubelet has taken ours. Then the kubelet loses ours: neither would be registered again by itself."""
+    c.use_registry()
+    c.kubelet.start()
+    rival = c.launch("--plugin-registry", "")
+    c.kubelet.wait_for(GPU, GPUS)
+    theirs = c.kubelet.endpoints[GPU]
+    # It does not come back by itself, as NVIDIA's plugin does not.
+    rival.send(signal.SIGSTOP)
+    try:
+        c.launch()
+        c.kubelet.wait(lambda: c.kubelet.endpoints[GPU] is not theirs and len(c.kubelet.healthy(GPU)) == GPUS, "ours")
+        ours = c.kubelet.endpoints[GPU]
+        ours.close()
+        print("# again after %.1f s" % c.kubelet.wait(lambda: c.kubelet.endpoints[GPU] is not ours and len(c.kubelet.healthy(GPU)) == GPUS, "ours again", 45))
+        assert len(c.kubelet.requests) == 1
+        assert c.plugin.says("nvidia.com/gpu: nobody watches it, and the other device plugin had lost it before: offering it again")
+    finally:
+        rival.end(signal.SIGKILL)
+
+
 def get(path):
     try:
         with urllib.request.urlopen("http://127.0.0.1:%d%s" % (PORT, path), timeout=5) as answer:
