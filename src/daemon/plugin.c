@@ -74,6 +74,8 @@ static void stop_watching(struct plugin *plugin)
 	if (plugin->folder_watch.fd >= 0)
 		(void)close(plugin->folder_watch.fd);
 	plugin->folder_watch.fd = -1;
+	plugin->kubelet_number = -1;
+	graft_loop_clear_timer(&plugin->kubelet);
 }
 
 /*
@@ -140,6 +142,9 @@ static void folder_changed(void *arg, short events)
 			memcpy(&event, bytes + at, sizeof(event));
 			/* What is lost of a full queue may be the kubelet's start. */
 			new_kubelet |= (event.mask & IN_Q_OVERFLOW) != 0;
+			/* It may come back; the timer finds it. */
+			if ((event.mask & IN_IGNORED) != 0 && event.wd == plugin->kubelet_number)
+				graft_loop_set_timer(plugin->loop, &plugin->kubelet, BLIND_MS);
 			gone |= (event.mask & (IN_DELETE_SELF | IN_MOVE_SELF)) != 0 &&
 				event.wd == plugin->folder_number;
 			new_kubelet |= (event.mask & (IN_CREATE | IN_MOVED_TO)) != 0 && event.len > 0 && kubelet &&
@@ -159,17 +164,33 @@ static void folder_changed(void *arg, short events)
 	}
 }
 
-/* In a registry, the kubelet's own socket is elsewhere, and is watched for its start alone. */
-static void watch_kubelet(const struct plugin *plugin, int fd)
+/*
+ * In a registry, the kubelet's own socket is elsewhere, and is watched for its start alone. Its folder is
+ * not there before the first start of a node's first kubelet. Returns whether it is.
+ */
+static bool watch_kubelet(struct plugin *plugin)
 {
 	const char *kubelet = plugin->node->config.flags.plugin.kubelet_socket, *slash = strrchr(kubelet, '/');
 	char folder[PATH_MAX];
 
 	if (!plugin->node->registry || !slash || (size_t)(slash - kubelet) >= sizeof(folder))
-		return;
+		return false;
 	memcpy(folder, kubelet, (size_t)(slash - kubelet));
 	folder[slash - kubelet] = '\0';
-	(void)inotify_add_watch(fd, folder, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+	plugin->kubelet_number = inotify_add_watch(plugin->folder_watch.fd, folder,
+						   IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+	if (plugin->kubelet_number < 0)
+		graft_loop_set_timer(plugin->loop, &plugin->kubelet, BLIND_MS);
+	return plugin->kubelet_number >= 0;
+}
+
+static void watch_kubelet_again(void *arg)
+{
+	struct plugin *plugin = arg;
+	struct stat st;
+
+	if (watch_kubelet(plugin) && stat(plugin->node->config.flags.plugin.kubelet_socket, &st) == 0)
+		greet_kubelet(plugin);
 }
 
 /* Another socket is another kubelet. Returns whether it is another one than at the last call, and there. */
@@ -231,7 +252,7 @@ static void watch_folder(void *arg)
 		return;
 	}
 	plugin->blind = false;
-	watch_kubelet(plugin, fd);
+	(void)watch_kubelet(plugin);
 	if (blind)
 		look_without_events(plugin);
 	else
@@ -483,6 +504,7 @@ void plugin_begin(struct plugin *plugin)
 	plugin->begun = true;
 	plugin->folder_watch.fd = -1;
 	plugin->look = (struct graft_loop_timer){ .due = watch_folder, .arg = plugin };
+	plugin->kubelet = (struct graft_loop_timer){ .due = watch_kubelet_again, .arg = plugin };
 	plugin->start = (struct graft_loop_timer){ .due = start_serving, .arg = plugin };
 	plugin->lost = (struct graft_loop_timer){ .due = serve_lost_again, .arg = plugin };
 	plugin->again = (struct graft_loop_timer){ .due = look_is_due, .arg = plugin };

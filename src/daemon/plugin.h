@@ -110,16 +110,18 @@ struct plugin {
 	struct clear_requests clear_requests;
 	struct graft_loop_watch folder_watch; /* inotify */
 	int folder_number;                    /* of the folder of the sockets there */
+	int kubelet_number;                   /* of the kubelet's own folder, in a registry; -1: it is not watched */
 	bool blind;                           /* inotify is not available */
 	struct timespec kubelet_made;         /* the kubelet's socket, while `blind` */
 	/* Each has a timer of its own, so that none can stop another: */
-	struct graft_loop_timer look;  /* for a folder that is not there */
-	struct graft_loop_timer start; /* everything, which could not be served */
-	struct graft_loop_timer lost;  /* serves sockets that were lost */
-	struct graft_loop_timer again; /* looks at the host */
-	bool pending;                  /* a reload has failed: what it was for is still to be done */
-	int64_t failed_ms;             /* the delay after which that is tried again; 0: it has not failed */
-	int64_t settle_ms;             /* when NVML is to be asked again; -1: its answer is final */
+	struct graft_loop_timer look;    /* for a folder that is not there */
+	struct graft_loop_timer kubelet; /* for the kubelet's folder, if it is another one and not there */
+	struct graft_loop_timer start;   /* everything, which could not be served */
+	struct graft_loop_timer lost;    /* serves sockets that were lost */
+	struct graft_loop_timer again;   /* looks at the host */
+	bool pending;                    /* a reload has failed: what it was for is still to be done */
+	int64_t failed_ms;               /* the delay after which that is tried again; 0: it has not failed */
+	int64_t settle_ms;               /* when NVML is to be asked again; -1: its answer is final */
 };
 
 /*

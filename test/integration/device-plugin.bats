@@ -40,6 +40,7 @@ kubelet() {
 @test "a stream that is dropped before Register is answered is missed soon" { kubelet stream-is-dropped-before-the-answer; }
 @test "a socket that could not be made again is tried again" { kubelet socket-cannot-be-made; }
 @test "without a driver the plugin answers over HTTP, and a new kubelet ends the wait" { kubelet waits-for-the-driver; }
+@test "in the registry, the first kubelet of a node ends the wait" { kubelet waits-for-the-first-kubelet; }
 @test "a driver that comes later is found" { kubelet driver-comes-later; }
 @test "a new kubelet ends the wait for what was in the way" { kubelet waits-to-serve; }
 @test "a socket that is removed is made again" { kubelet socket-is-removed; }

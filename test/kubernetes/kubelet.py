@@ -13,6 +13,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import socket
 import stat
@@ -435,6 +436,32 @@ def waits_for_the_driver(c):
     assert c.kubelet.requests == []
     c.kubelet.restart()
     c.kubelet.wait_for(GPU, GPUS, 3)
+
+
+@case
+def waits_for_the_first_kubelet(c):
+    """In the registry, where neither the kubelet's folder nor a driver is there: the folder is waited for, and a kubelet in it has the host read anew. The same when the folder was away."""
+    os.mkdir("root")
+    c.use_registry()
+    c.launch("--fail-on-init-error=false", "--driver-root", os.path.abspath("root"))
+    assert c.plugin.says("No devices found. Waiting indefinitely.")
+    time.sleep(0.5)
+    os.rmdir("root")
+    os.symlink("/", "root")
+    c.kubelet.start()
+    c.kubelet.wait_for(GPU, GPUS, 5)
+    os.unlink("root")
+    os.mkdir("root")
+    c.plugin.end()
+    c.kubelet.stop()
+    c.launch("--fail-on-init-error=false", "--driver-root", os.path.abspath("root"))
+    c.kubelet.wait(lambda: c.plugin.said("No devices found. Waiting indefinitely.") == 2, "the second plugin")
+    shutil.rmtree("device-plugins")
+    time.sleep(0.5)
+    os.rmdir("root")
+    os.symlink("/", "root")
+    c.kubelet.start()
+    c.kubelet.wait_for(GPU, GPUS, 5)
 
 
 @case
