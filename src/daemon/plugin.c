@@ -293,17 +293,18 @@ bool plugin_find_nodes(struct plugin *plugin)
 	return true;
 }
 
-/* A host that had nothing to offer may have a driver now; what NVML had not ready may be. */
+/* A host that had nothing to offer may have a driver now, or another GPU; what NVML had not ready may be. */
 static void hardware_changed(void *arg)
 {
 	struct plugin *plugin = arg;
+	const struct plugin_node *node = plugin->node;
 	struct stat st;
 
 	if (plugin->health.options.loop)
 		health_look(&plugin->health);
 	(void)plugin_find_nodes(plugin);
-	if (plugin->node->facts.unsettled ||
-	    (plugin->node->n_resources == 0 && stat("/proc/driver/nvidia/version", &st) == 0))
+	if (node->facts.unsettled || (node->n_resources == 0 && stat("/proc/driver/nvidia/version", &st) == 0) ||
+	    graft_kube_node_has_more_gpus(&node->config, &node->facts))
 		look_at_host(plugin, GRAFT_KUBE_ASK_EVENT);
 }
 

@@ -155,6 +155,19 @@ bool graft_kube_node_has_other_migs(const struct graft_kube_config *config, cons
 	return other;
 }
 
+bool graft_kube_node_has_more_gpus(const struct graft_kube_config *config, const struct graft_kube_node_facts *facts)
+{
+	const struct graft_host_options options = kube_host_options(&config->flags, NULL);
+	struct graft_inventory *inventory = NULL;
+	struct graft_error err = { .status = GRAFT_OK };
+	bool more = facts->inventory->platform == GRAFT_PLATFORM_NATIVE &&
+		    graft_host_discover(&options, GRAFT_NEED_GPUS, &inventory, &err) == 0 &&
+		    !has_all_gpus(facts->inventory, inventory);
+
+	(void)graft_inventory_free(inventory);
+	return more;
+}
+
 /* --- device nodes that come later --- */
 
 static bool has_every_node(const struct graft_inventory *inventory)

@@ -66,6 +66,8 @@ void graft_kube_node_done(struct graft_kube_node_facts *facts);
  * nor is what cannot be read.
  */
 bool graft_kube_node_has_other_migs(const struct graft_kube_config *config, const struct graft_kube_node_facts *facts);
+/* Returns whether the driver has a GPU that it did not have when the node was read. */
+bool graft_kube_node_has_more_gpus(const struct graft_kube_config *config, const struct graft_kube_node_facts *facts);
 /*
  * Adds to the inventory those of the driver's common device nodes (kube_allocate.h) that have appeared
  * since the node was read. Returns whether there were any. Costs nothing if none was missing.

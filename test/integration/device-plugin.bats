@@ -72,6 +72,7 @@ kubelet() {
   other_host a100-mig
   kubelet migs-change
 }
+@test "a GPU that appears after the start is offered" { kubelet gpu-comes-later; }
 @test "a device node that appears after the start is given to the next container" { kubelet node-comes-later; }
 @test "without inotify the plugin serves, and looks for what no event reports" { kubelet without-inotify; }
 @test "a reload that fails takes nothing away, and is made up for" { kubelet reload-fails; }

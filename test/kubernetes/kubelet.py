@@ -943,6 +943,43 @@ def migs_change(c):
 
 
 @case
+def gpu_comes_later(c):
+    """The driver gets a GPU after the plugin has read the host: at the start, or while the GPU was away over SIGHUP. It is offered when the driver has it."""
+    folder = "/proc/driver/nvidia/gpus/%s.0" % pci_of_gpu(1)
+    away = "/proc/driver/nvidia/away"
+
+    def has_changed():
+        with open("/dev/a-sign", "w", encoding="ascii"):
+            pass
+        os.unlink("/dev/a-sign")
+
+    os.rename(folder, away)
+    try:
+        c.kubelet.start()
+        c.launch()
+        c.kubelet.wait_for(GPU, GPUS - 1)
+    finally:
+        os.rename(away, folder)
+    has_changed()
+    print("# offered after %.3f s" % c.kubelet.wait_for(GPU, GPUS, 2))
+    os.rename(folder, away)
+    try:
+        has_changed()
+        c.kubelet.wait_for(GPU, GPUS - 1, 2)
+        assert c.kubelet.capacity(GPU) == GPUS
+        c.plugin.send(signal.SIGHUP)
+        c.kubelet.wait(lambda: c.kubelet.capacity(GPU) == GPUS - 1, "what SIGHUP reads")
+    finally:
+        os.rename(away, folder)
+    has_changed()
+    c.kubelet.wait_for(GPU, GPUS, 2)
+    # Once each: an offer that is the same is not made anew.
+    has_changed()
+    time.sleep(0.5)
+    assert len(c.kubelet.requests) == 4, c.kubelet.requests
+
+
+@case
 def node_comes_later(c):
     """The module of unified memory is loaded after the plugin's start: the next container has its node."""
     for name in ("nvidia-uvm", "nvidia-uvm-tools"):
