@@ -116,14 +116,20 @@ void health_nvml_begin(struct health_nvml *nvml, struct health *health, const st
 	start_nvml_watcher(nvml);
 }
 
-void health_nvml_done(struct health_nvml *nvml)
+void health_nvml_pause(struct health_nvml *nvml)
 {
 	if (!nvml->loop)
 		return;
 	end_nvml_watcher(nvml);
 	graft_loop_clear_timer(&nvml->again);
-	health_forget_nvml(nvml->health);
 	nvml->loop = NULL;
+}
+
+void health_nvml_done(struct health_nvml *nvml)
+{
+	if (nvml->loop)
+		health_forget_nvml(nvml->health);
+	health_nvml_pause(nvml);
 }
 
 bool health_nvml_runs(const struct health_nvml *nvml)

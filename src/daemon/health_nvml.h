@@ -31,6 +31,11 @@ struct health_nvml {
 /* Begins to watch the GPUs of an inventory. What is borrowed lives until health_nvml_done(). */
 void health_nvml_begin(struct health_nvml *nvml, struct health *health, const struct graft_kube_flags *flags,
 		       const struct graft_inventory *inventory);
+/*
+ * Ends it, but not what it has reported: health_nvml_begin() follows, whose child says of each GPU
+ * whether it answers. Does nothing if it has not begun.
+ */
+void health_nvml_pause(struct health_nvml *nvml);
 /* Ends it, and what it has reported of GPUs that do not answer. Does nothing if it has not begun. */
 void health_nvml_done(struct health_nvml *nvml);
 /* Returns whether NVML is asked at the moment. */

@@ -412,7 +412,7 @@ static void serve_node(struct plugin *plugin, struct plugin_node *take_node)
 	stop_waiting(plugin);
 	stop_watching(plugin);
 	stop_serving(plugin);
-	health_nvml_done(&plugin->nvml);
+	health_nvml_pause(&plugin->nvml);
 	plugin->node = take_node;
 	plugin->pending = plugin->blind = false;
 	configure_health(plugin);

@@ -792,6 +792,11 @@ def health_by_nvml(c):
     c.kubelet.wait_for(GPU, GPUS - 2)
     assert c.plugin.says("is unhealthy: NVML gets no answer from it")
     assert 'graft_device_plugin_gpu_unhealthy{pci="%s.0",cause="nvml",xid="0"} 1\n' % pci_of_gpu(1) in get("/metrics")[1]
+    # A reload does not forget it, though it takes NVML some time to say so again.
+    c.plugin.send(signal.SIGHUP)
+    c.kubelet.wait(lambda: len(c.kubelet.requests) == 2 and c.kubelet.capacity(GPU) == GPUS, "a second Register")
+    c.kubelet.wait_for(GPU, GPUS - 2)
+    assert c.plugin.said("after 'NVML gets no answer from it'") == 0
     write_kernel_log("NVRM: GPU %s.0: GPU reset" % pci_of_gpu(1))
     assert c.plugin.says("after 'NVML gets no answer from it': it is there again", 25)
     # The log says nothing here of the Xids: the administrator does.
