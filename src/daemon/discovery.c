@@ -365,6 +365,7 @@ int discovery_begin(struct discovery *discovery, struct graft_error *err)
 	struct graft_error why = { .status = GRAFT_OK };
 	char text[sizeof(why.msg) + sizeof(why.ctx)];
 	struct discovery_pass pass;
+	bool watched;
 	int rc;
 
 	discovery->events.fd = -1;
@@ -375,6 +376,10 @@ int discovery_begin(struct discovery *discovery, struct graft_error *err)
 		return -1;
 	}
 	adopt(discovery, &pass);
+	/* Before anything is read, so that nothing happens unseen while NVML is asked. */
+	watched = !discovery->config.flags.gfd.oneshot && discovery->interval_ms >= 0;
+	if (watched && watch_all(discovery, err) < 0)
+		return -1;
 	rc = make_pass(discovery, PASS_REQUEST, &why);
 	if (rc < 0 && (discovery->config.flags.gfd.oneshot || discovery->config.flags.fail_on_init_error)) {
 		*err = why;
@@ -388,8 +393,9 @@ int discovery_begin(struct discovery *discovery, struct graft_error *err)
 		return discovery->config.flags.use_node_feature_api ? 0 : 1;
 	if (rc == 0 && discovery->interval_ms < 0)
 		return 0;
-	if (watch_all(discovery, err) < 0)
+	if (!watched && watch_all(discovery, err) < 0)
 		return -1;
+	watch_places(discovery);
 	set_interval(discovery, rc < 0 || discovery->look_again);
 	return 0;
 }

@@ -54,7 +54,7 @@ static void drain(int fd)
 }
 
 /* Events that go on do not put the look off. */
-static void note_hardware_event(struct hardware *hardware)
+void hardware_look_soon(struct hardware *hardware)
 {
 	if (!hardware->settle.link)
 		graft_loop_set_timer(hardware->loop, &hardware->settle, HARDWARE_SETTLE_MS);
@@ -66,7 +66,7 @@ static void event_came(void *arg, short events)
 
 	(void)events;
 	drain(hardware->events.fd);
-	note_hardware_event(hardware);
+	hardware_look_soon(hardware);
 }
 
 static void device_node_changed(void *arg, short events)
@@ -75,7 +75,7 @@ static void device_node_changed(void *arg, short events)
 
 	(void)events;
 	drain(hardware->nodes.fd);
-	note_hardware_event(hardware);
+	hardware_look_soon(hardware);
 }
 
 static void settled(void *arg)

@@ -29,6 +29,8 @@ struct hardware {
  */
 void hardware_begin(struct hardware *hardware, struct graft_loop *loop, const char *dev_folder,
 		    const struct graft_log *log, void (*changed)(void *arg), void *arg);
+/* Has `changed` called soon, as after a change: for what may have happened before anybody listened. */
+void hardware_look_soon(struct hardware *hardware);
 /* Ends it. Does nothing if it has not begun. */
 void hardware_done(struct hardware *hardware);
 

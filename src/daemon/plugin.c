@@ -364,6 +364,8 @@ static void configure_health(struct plugin *plugin)
 		       inventory->dev_root && strcmp(inventory->dev_root, "/") != 0 ? inventory->dev_root : "");
 	hardware_done(&plugin->hardware);
 	hardware_begin(&plugin->hardware, plugin->loop, dev_folder, plugin->log, hardware_changed, plugin);
+	/* What has happened since the host was read, which NVML may have made long. */
+	hardware_look_soon(&plugin->hardware);
 }
 
 static void stop_waiting(struct plugin *plugin)

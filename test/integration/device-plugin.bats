@@ -64,6 +64,10 @@ kubelet() {
   other_host quad
   KUBELET_GPUS=4 kubelet nvml-answers-later
 }
+@test "what SIGHUP asks of NVML is asked, when a wrong configuration is right again" {
+  other_host quad
+  KUBELET_GPUS=4 kubelet reload-fails-and-asks
+}
 @test "while NVML is asked, kubelet, HTTP and signals are answered" {
   other_host quad --fault nvml-init-delay=5
   KUBELET_GPUS=4 kubelet nvml-takes-long

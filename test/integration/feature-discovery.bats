@@ -286,6 +286,17 @@ YAML
   [ "$status" -eq 0 ]
 }
 
+@test "what happens while NVML is asked for the first time is not missed" {
+  other_host t4 --fault nvml-init-delay=2
+  on_host rm -f "$facts"
+  say 'flags: {migStrategy: single}' >"$work/config.yaml"
+  # shellcheck disable=SC2016
+  timeout 10 bash -c 'until grep -qs "asking NVML" "$0"; do sleep 0.05; done; echo "flags: {migStrategy: mixed}" >"$1"' "$log" "$work/config.yaml" 3>&- 4>&- &
+  begin --config-file "$work/config.yaml" --sleep-interval 300ms
+  until_true is_label mig.strategy mixed
+  end TERM
+}
+
 @test "SIMULATED_KMSG is a simulated host's; elsewhere it is ignored" {
   [ ! -e /proc/driver/nvidia/version ] || skip "this machine has a driver"
   SIMULATED_KMSG=$work/kmsg "$program" "${options[@]}" --fail-on-init-error=false --sleep-interval infinite 2>"$log" 3>&- 4>&- &

@@ -430,6 +430,8 @@ def waits_for_the_driver(c):
     assert c.plugin.says("No devices found. Waiting indefinitely.")
     assert get("/healthz") == (200, "ok\n")
     assert "graft_device_plugin_xids_total 0\n" in get("/metrics")[1]
+    # It looks once more, soon after the start.
+    time.sleep(0.5)
     os.rmdir("root")
     os.symlink("/", "root")
     time.sleep(0.5)
@@ -907,8 +909,18 @@ def nvml_takes_long(c):
         assert c.plugin.end() == 0 and time.monotonic() - began < 1
         c.kubelet.wait(lambda: not os.path.exists("/proc/%d" % child), "the end of its child", 2)
     assert c.kubelet.requests == [] and not os.path.exists(facts)
-    c.launch("--listen", "127.0.0.1:%d" % PORT)
+    # What the driver gets meanwhile is offered after that.
+    folder, away = "/proc/driver/nvidia/gpus/%s.0" % pci_of_gpu(1), "/proc/driver/nvidia/away"
+    os.rename(folder, away)
+    try:
+        c.launch("--listen", "127.0.0.1:%d" % PORT)
+        c.kubelet.wait(lambda: children_of(c.plugin.process), "NVML's child")
+        time.sleep(1)
+    finally:
+        os.rename(away, folder)
+    c.kubelet.wait_for(GPU, GPUS - 1)
     c.kubelet.wait_for(GPU, GPUS)
+    c.kubelet.wait(lambda: not children_of(c.plugin.process), "that everything is known", 15)
     # A second SIGHUP meanwhile is answered after the first.
     c.plugin.send(signal.SIGHUP)
     c.kubelet.wait(lambda: children_of(c.plugin.process), "NVML's child")
@@ -929,6 +941,29 @@ def nvml_takes_long(c):
     c.kubelet.wait(lambda: children_of(c.plugin.process) not in ([], [child]), "the second question")
     c.kubelet.wait(lambda: not children_of(c.plugin.process) and c.plugin.said("read configuration and host again") == 2, "its answer")
     c.kubelet.wait_for(GPU, GPUS)
+
+
+@case
+def reload_fails_and_asks(c):
+    """SIGHUP has NVML asked anew, also where the configuration is wrong at first."""
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\n")
+    c.begin("--config-file", "config.yaml")
+    # What is kept has a mark, which an answer does not have.
+    facts = "/run/graft-sim/facts.json"
+    with open(facts, encoding="ascii") as file:
+        kept = file.read()
+    with open(facts, "w", encoding="ascii") as file:
+        file.write(kept + "\n\n")
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v9\n")
+    c.plugin.send(signal.SIGHUP)
+    assert c.plugin.says("nothing is changed: config.yaml: line 1, column 1: unknown version: v9; trying again later")
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\n")
+    assert c.plugin.says("read configuration and host again, which have changed", 15)
+    with open(facts, encoding="ascii") as file:
+        assert not file.read().endswith("\n\n"), "NVML was not asked"
 
 
 @case

@@ -43,6 +43,12 @@ static void test_nodes(void **state)
 	(void)snprintf(path, sizeof(path), "%s/nvidia0", folder);
 	(void)snprintf(other, sizeof(other), "%s/nvidia1", folder);
 	hardware_begin(&hardware, &loop, folder, NULL, count_change, &n);
+	hardware_look_soon(&hardware);
+	hardware_look_soon(&hardware);
+	assert_int_equal(n, 0);
+	turn_for(&loop, 5000, &n);
+	assert_int_equal(n, 1);
+	n = 0;
 	assert_int_equal(symlink("/dev/null", path), 0);
 	assert_int_equal(rename(path, other), 0);
 	turn_for(&loop, 5000, &n);
