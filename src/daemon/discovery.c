@@ -360,6 +360,31 @@ static int watch_all(struct discovery *discovery, struct graft_error *err)
 
 /* --- begin and end --- */
 
+/* The config file is wrong: until it is another one, what is known without it says where it is, and how often to look. */
+static int wait_for_configuration(struct discovery *discovery, struct graft_error *err)
+{
+	const char *file = discovery->sources.config_file;
+	const struct graft_error why = *err;
+	struct discovery_pass pass;
+	char text[sizeof(why.msg) + sizeof(why.ctx)];
+	int rc;
+
+	discovery->sources.config_file = "";
+	rc = read_pass_configuration(discovery, &pass, err);
+	discovery->sources.config_file = file;
+	if (rc < 0 || pass.config.flags.gfd.oneshot) {
+		(void)graft_arena_free(pass.arena);
+		*err = why;
+		return -1;
+	}
+	adopt(discovery, &pass);
+	graft_warn(discovery->log, "no labels: %s; trying again later", graft_error_text(&why, text, sizeof(text)));
+	if (watch_all(discovery, err) < 0)
+		return -1;
+	set_interval(discovery, true);
+	return 0;
+}
+
 int discovery_begin(struct discovery *discovery, struct graft_error *err)
 {
 	struct graft_error why = { .status = GRAFT_OK };
@@ -373,7 +398,7 @@ int discovery_begin(struct discovery *discovery, struct graft_error *err)
 	discovery->again = (struct graft_loop_timer){ .due = again_due, .arg = discovery };
 	if (read_pass_configuration(discovery, &pass, err) < 0) {
 		(void)graft_arena_free(pass.arena);
-		return -1;
+		return discovery->waits ? wait_for_configuration(discovery, err) : -1;
 	}
 	adopt(discovery, &pass);
 	/* Before anything is read, so that nothing happens unseen while NVML is asked. */

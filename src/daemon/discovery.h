@@ -36,6 +36,7 @@ struct discovery {
 	bool look_again;                /* something changes without an event */
 	bool event;                     /* `again` is due because of one */
 	struct node_feature feature;    /* the labels' way to the API server, where they go there */
+	bool waits;                     /* fail-on-init-error is off, as far as is known without a config file */
 	struct graft_error err;         /* why the loop has ended, if it is not GRAFT_OK */
 	struct health health;           /* reads the kernel log */
 	struct hardware hardware;       /* events of PCI devices, modules and device nodes */

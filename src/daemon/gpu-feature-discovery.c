@@ -126,6 +126,7 @@ static int run_discovery(const struct graft_kube_sources *sources, const struct 
 
 	(void)arena;
 	daemon.discovery.loop = &daemon.loop;
+	daemon.discovery.waits = !config->flags.fail_on_init_error;
 	rc = run_loop(&daemon, config, &err);
 	notify_send(daemon.notify_socket, "STOPPING=1");
 	config_source_end(&daemon.source);

@@ -48,6 +48,33 @@ static int configure_by_label(struct graft_kube_sources *sources, struct graft_a
 	return graft_kube_configure(sources, arena, ret_config, ret_result, err);
 }
 
+static void fill_signal_set(sigset_t *set)
+{
+	static const int numbers[] = { SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+
+	(void)sigemptyset(set);
+	for (size_t i = 0; i < GRAFT_COUNT(numbers); i++)
+		(void)sigaddset(set, numbers[i]);
+}
+
+/*
+ * A config file that is wrong ends a program only if that is what it is to do in general: if command
+ * line and variables, which can be read, do not say otherwise. What only prints ends in any case.
+ */
+static bool waits_for_config(const struct graft_kube_sources *sources, struct graft_arena *arena,
+			     struct graft_kube_config *config)
+{
+	struct graft_kube_sources without_file = *sources;
+	enum graft_parse_result result = GRAFT_PARSE_OK;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	without_file.config_file = "";
+	without_file.log = NULL;
+	return graft_kube_configure(&without_file, arena, config, &result, &err) == 0 && result == GRAFT_PARSE_OK &&
+	       config->config_file[0] != '\0' && !config->flags.fail_on_init_error && !config->flags.gfd.oneshot &&
+	       !config->print_config && !config->once && config->clear_health[0] == '\0';
+}
+
 int program_main(const struct graft_command *command, int argc, char **argv, const char *(*variable)(const char *name),
 		 int (*run)(const struct graft_kube_sources *sources, const struct graft_kube_config *config,
 			    struct graft_arena *arena))
@@ -61,16 +88,27 @@ int program_main(const struct graft_command *command, int argc, char **argv, con
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_buffer text = { .max = 0 };
 	struct graft_kube_config config;
+	bool failed;
+	sigset_t signals, before;
 	int status;
 
+	/* One that comes before the program is ready for it has its effect then. */
+	fill_signal_set(&signals);
+	(void)sigprocmask(SIG_BLOCK, &signals, &before);
 	/* A peer that is gone is an error of the write to it. */
 	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	graft_log_file_init(&log, STDERR_FILENO, GRAFT_LOG_INFO);
 	if (!arena)
 		(void)graft_fail_memory(&err);
-	if (!arena || graft_kube_configure(&sources, arena, &config, &result, &err) < 0 ||
-	    (result == GRAFT_PARSE_OK && (config.print_config || config.once) && config.choice.label[0] != '\0' &&
-	     configure_by_label(&sources, arena, &config, &result, &err) < 0)) {
+	failed = !arena || (graft_kube_configure(&sources, arena, &config, &result, &err) < 0 &&
+			    !waits_for_config(&sources, arena, &config));
+	if (!failed && result == GRAFT_PARSE_OK &&
+	    (config.print_config || config.once || config.clear_health[0] != '\0')) {
+		(void)sigprocmask(SIG_SETMASK, &before, NULL);
+		failed = (config.print_config || config.once) && config.choice.label[0] != '\0' &&
+			 configure_by_label(&sources, arena, &config, &result, &err) < 0;
+	}
+	if (failed) {
 		status = program_complain(command->name, &err);
 	} else if (result == GRAFT_PARSE_OK && !config.print_config) {
 		status = run(&sources, &config, arena);
@@ -114,12 +152,7 @@ int program_watch_signals(struct program_signals *signals, struct graft_loop *lo
 {
 	sigset_t set;
 
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGCHLD);
-	(void)sigaddset(&set, SIGHUP);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGQUIT);
-	(void)sigaddset(&set, SIGTERM);
+	fill_signal_set(&set);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return graft_fail_errno(err, errno, "cannot block signals");
 	*signals = (struct program_signals){ .loop = loop, .log = log, .hang_up = hang_up, .arg = arg };

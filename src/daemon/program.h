@@ -19,9 +19,10 @@ int program_complain(const char *name, const struct graft_error *err);
 int program_print(const char *name, struct graft_buffer *text);
 
 /*
- * main(): reads the configuration of `command`, prints what is asked for (help, version, the
+ * main(): blocks the signals of program_watch_signals(), reads the configuration of `command`, prints what is asked for (help, version, the
  * configuration), or calls `run`, whose result is the exit status. `variable` is secure_getenv(3),
- * which only a main itself may name. `arena` of `run` is freed after it.
+ * which only a main itself may name. `arena` of `run` is freed after it. Where the config file is wrong
+ * and fail-on-init-error off, `run` gets the configuration without a file, and tries the file again.
  */
 int program_main(const struct graft_command *command, int argc, char **argv, const char *(*variable)(const char *name),
 		 int (*run)(const struct graft_kube_sources *sources, const struct graft_kube_config *config,

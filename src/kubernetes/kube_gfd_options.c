@@ -43,7 +43,7 @@ static const struct graft_option gfd_options[] = {
 	  WORDS("none", "single", "mixed"),
 	  .help = "How MIG devices are labelled: none, single (as GPUs) or mixed (as mig-PROFILE) (default none)" },
 	{ .name = "fail-on-init-error", FLAG, AT(flags.fail_on_init_error), ENV("GFD_FAIL_ON_INIT_ERROR", "FAIL_ON_INIT_ERROR"),
-	  .help = "End with an error where the driver cannot be read; with false, wait for it (default true)" },
+	  .help = "End with an error where driver or config file cannot be read; with false, wait (default true)" },
 	{ .name = "oneshot", FLAG, AT(flags.gfd.oneshot), ENV("GFD_ONESHOT"), .help = "Label once, leave the labels there and end" },
 	{ .name = "no-timestamp", FLAG, AT(flags.gfd.no_timestamp), ENV("GFD_NO_TIMESTAMP"),
 	  .help = "Leave out the label that says when this program was started" },

@@ -165,7 +165,7 @@ static const struct graft_option plugin_options[] = {
 	{ .name = "mig-strategy", WORD, AT(flags.mig_strategy), ENV("MIG_STRATEGY"), WORDS("none", "single", "mixed"),
 	  .help = "How MIG devices are offered: none, single (as GPUs) or mixed (as nvidia.com/mig-PROFILE) (default none)" },
 	{ .name = "fail-on-init-error", FLAG, AT(flags.fail_on_init_error), ENV("FAIL_ON_INIT_ERROR"),
-	  .help = "End with an error where the driver cannot be read; with false, wait (default true)" },
+	  .help = "End with an error where driver or config file cannot be read; with false, wait (default true)" },
 	{ .name = "driver-root", DIRECTORY, AT(flags.driver_root), ALIAS("nvidia-driver-root"), ENV("NVIDIA_DRIVER_ROOT"),
 	  .help = "Root of the driver's files on the host (default /)" },
 	{ .name = "dev-root", TEXT, AT(flags.dev_root), .value_name = "DIR", ALIAS("nvidia-dev-root"), ENV("NVIDIA_DEV_ROOT"),

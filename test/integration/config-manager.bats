@@ -393,6 +393,13 @@ offers() { page metrics | grep -qF "devices{resource=\"$1\",health=\"Healthy\"} 
   label '"shared"'
   run -1 timeout 30 nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wdns="$PWD" -- "$plugin"
   [[ $output == *"nvidia-device-plugin: $source/shared: line 1, column 9: flags.migStrategy: "* ]]
+  # Unless it is to wait.
+  export FAIL_ON_INIT_ERROR=false LISTEN_ADDRESS=$work/metrics
+  plugin
+  within logs "nothing is offered: $source/shared: line 1, column 9: flags.migStrategy: "
+  echo 'version: v1' >"$source/shared"
+  within offers nvidia.com/gpu 8
+  stop manager
 }
 
 @test "--node-label: feature discovery labels by the file that the node's label chooses" {

@@ -60,6 +60,7 @@ kubelet() {
 @test "NVML can be a second source of health" { kubelet health-by-both; }
 @test "which failures count is the administrator's choice" { kubelet health-rules; }
 @test "SIGHUP reads everything anew; a wrong configuration changes nothing" { kubelet hang-up; }
+@test "a wrong configuration at the start is an error, or is waited for" { kubelet waits-for-the-configuration; }
 @test "what NVML has not ready is asked for again, and by SIGHUP at once" {
   other_host quad
   KUBELET_GPUS=4 kubelet nvml-answers-later

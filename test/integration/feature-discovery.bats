@@ -52,7 +52,7 @@ begin() {
   nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wdns="$PWD" -- env SIMULATED_KMSG="$work/kmsg" "${variables[@]}" \
     "$program" "${options[@]}" "$@" 2>"$log" 3>&- 4>&- &
   daemon=$!
-  until_true grep -qsE "labels are (written|given)|waiting for the driver" "$log"
+  until_true grep -qsE "labels are (written|given)|waiting for the driver|trying again later" "$log"
 }
 # end SIGNAL: ends the daemon; $status is its exit status.
 end() {
@@ -140,6 +140,17 @@ YAML
   [[ $output == "gpu-feature-discovery: unable to read config file $work/none.yaml"* ]]
   run -1 once --output-file /proc/gfd
   [[ $output == *"gpu-feature-discovery: cannot write /proc/gfd"* ]]
+}
+
+@test "a wrong configuration at the start, with --fail-on-init-error=false: it is waited for" {
+  say 'flags: {migStrategy: no}' >"$work/config.yaml"
+  run -1 once --config-file "$work/config.yaml" --fail-on-init-error=false
+  begin --config-file "$work/config.yaml" --fail-on-init-error=false --sleep-interval 300ms
+  grep -q "no labels: $work/config.yaml: line 1, column 9: flags.migStrategy: .*; trying again later$" "$log"
+  [ ! -e "$features" ]
+  say 'flags: {migStrategy: mixed}' >"$work/config.yaml"
+  until_true is_label mig.strategy mixed
+  end TERM
 }
 
 @test "no driver: an error that says what to do; or the daemon waits, and labels when the driver is there" {

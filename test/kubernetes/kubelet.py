@@ -862,6 +862,41 @@ def hang_up(c):
 
 
 @case
+def waits_for_the_configuration(c):
+    """A config file that is wrong at the start ends the plugin, unless command line or environment say that it waits: then the file is tried again, and SIGHUP tries it at once."""
+    global PORT
+    PORT = free_port()
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\nflags: {migStrategy: no}\n")
+    wrong = c.run("--config-file", "config.yaml")
+    said = "config.yaml: line 2, column 9: flags.migStrategy: "
+    assert wrong.returncode == 1 and "nvidia-device-plugin: " + said in wrong.stderr, wrong
+    for option in ("--once", "--print-config"):
+        assert c.run("--config-file", "config.yaml", "--fail-on-init-error=false", option).returncode == 1
+    c.kubelet.start()
+    c.launch("--config-file", "config.yaml", "--listen", "127.0.0.1:%d" % PORT, FAIL_ON_INIT_ERROR="false")
+    assert c.plugin.says("nothing is offered: " + said)
+    assert get("/healthz") == (503, "nothing can be offered; the log says why\n")
+    c.plugin.send(signal.SIGHUP)
+    c.kubelet.wait(lambda: c.plugin.said(said) == 2, "another look at it")
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\n")
+    c.plugin.send(signal.SIGHUP)
+    c.kubelet.wait_for(GPU, GPUS, 3)
+    assert get("/healthz") == (200, "ok\n")
+    c.end()
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v9\n")
+    c.launch("--config-file", "config.yaml", "--fail-on-init-error=false")
+    assert c.plugin.says("unknown version: v9; trying again later")
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\n")
+    c.kubelet.wait(lambda: len(c.kubelet.requests) == 2, "the next look, without a signal", 15)
+    c.kubelet.wait_for(GPU, GPUS)
+    assert c.plugin.said("unknown version: v9") == 1
+
+
+@case
 def nvml_answers_later(c):
     """What NVML says at first lacks a GPU. It is asked again after ten seconds, and the offer is made anew; on SIGHUP it is asked at once."""
     os.makedirs("/run/graft-sim", exist_ok=True)

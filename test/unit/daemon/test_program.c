@@ -63,9 +63,47 @@ static void test_reaps(void **state)
 	program_signals_done(&signals);
 }
 
+/* The environment, of which one look comes with a signal. */
+static const char *hang_up_meanwhile(const char *name)
+{
+	(void)name;
+	(void)raise(SIGHUP);
+	return NULL;
+}
+
+static int see_signals(const struct graft_kube_sources *sources, const struct graft_kube_config *config,
+		       struct graft_arena *arena)
+{
+	sigset_t pending;
+
+	(void)sources;
+	(void)config;
+	(void)arena;
+	assert_int_equal(sigpending(&pending), 0);
+	assert_true(sigismember(&pending, SIGHUP));
+	return 3;
+}
+
+/* A signal that comes while the configuration is read does not end the program. */
+static void test_early_signal(void **state)
+{
+	char name[] = "nvidia-device-plugin", *argv[] = { name, NULL };
+	const struct timespec no_time = { .tv_sec = 0 };
+	sigset_t before, hang_up;
+
+	(void)state;
+	assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &before), 0);
+	assert_int_equal(program_main(&graft_kube_plugin_command, 1, argv, hang_up_meanwhile, see_signals), 3);
+	(void)sigemptyset(&hang_up);
+	(void)sigaddset(&hang_up, SIGHUP);
+	assert_int_equal(sigtimedwait(&hang_up, NULL, &no_time), SIGHUP);
+	assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_early_signal),
 		cmocka_unit_test(test_reaps),
 	};
 
