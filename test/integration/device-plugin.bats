@@ -114,6 +114,11 @@ kubelet() {
   other_host dgx-h100-16
   KUBELET_GPUS=16 kubelet costs
 }
+@test "calls are answered within milliseconds where one of the driver's nodes is missing, as it is on servers" {
+  other_host dgx-h100-16 --fault missing=/dev/nvidia-modeset
+  on_host test ! -e /dev/nvidia-modeset
+  KUBELET_GPUS=16 kubelet costs
+}
 @test "processes that talk nonsense disturb nobody" { kubelet nonsense; }
 @test "more devices than a message can hold are refused" { kubelet too-many-devices; }
 
