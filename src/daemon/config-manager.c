@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config-manager: the entry point: the choice becomes a link and a signal (SPEC kubernetes 7). */
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -46,14 +47,17 @@ static void choice_impossible(void *arg, const struct graft_error *err)
 	}
 }
 
-static void send_signal(const struct manager *manager)
+/* With `changed`, to who has started before that, if there is anybody. */
+static void send_signal(const struct manager *manager, const struct timespec *changed)
 {
 	const struct graft_kube_manager_flags *flags = manager->flags;
 	struct graft_error err = { .status = GRAFT_OK };
 	size_t n;
 
-	if (config_link_signal("/proc", flags->process, flags->signal, &n, &err) < 0)
+	if (config_link_signal("/proc", flags->process, flags->signal, changed, &n, &err) < 0)
 		manager_warn(manager, &err, "it goes on with what it has read");
+	else if (n == 0 && changed)
+		graft_debug(manager->log, "%s has read it", flags->process);
 	else if (n == 0)
 		graft_warn(manager->log,
 			   "no process %s gets signal %d: it must run, and its pod have shareProcessNamespace: true",
@@ -64,7 +68,8 @@ static void send_signal(const struct manager *manager)
 
 /*
  * The first link that is right already was made by the init container, and read by the program
- * since. After that, the same link means that the file has changed.
+ * since, unless the file is newer than that: then it has changed while this program was away. After
+ * that, the same link means that the file has changed.
  */
 static int config_chosen(void *arg, const char *path)
 {
@@ -72,6 +77,7 @@ static int config_chosen(void *arg, const char *path)
 	struct graft_error err = { .status = GRAFT_OK };
 	int rc = config_link_set(manager->flags->destination, path, &err);
 	bool changed = rc > 0 || manager->linked;
+	struct stat st;
 
 	if (rc < 0) {
 		choice_impossible(manager, &err);
@@ -83,7 +89,9 @@ static int config_chosen(void *arg, const char *path)
 	if (manager->flags->oneshot)
 		graft_loop_stop(&manager->loop);
 	else if (changed && manager->flags->send_signal)
-		send_signal(manager);
+		send_signal(manager, NULL);
+	else if (manager->flags->send_signal && path[0] != '\0' && stat(path, &st) == 0)
+		send_signal(manager, &st.st_ctim);
 	return 0;
 }
 

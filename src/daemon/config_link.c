@@ -66,7 +66,31 @@ static bool is_started_as(const char *argument, const char *name)
 	return argument[0] != '\0' && (strcmp(argument, name) == 0 || strcmp(graft_path_name(argument), name) == 0);
 }
 
-int config_link_signal(const char *proc, const char *name, int signal, size_t *ret_n, struct graft_error *err)
+/* "PID (NAME) STATE ...": field 22 is when it was started, in ticks since boot. What is gone is not before anything. */
+static bool is_started_before(int proc_fd, const char *pid, const struct timespec *changed)
+{
+	char path[64], text[1024] = "";
+	struct timespec now, since_boot;
+	auto_close int fd = -1;
+	const char *at;
+	double started;
+
+	(void)snprintf(path, sizeof(path), "%.40s/stat", pid);
+	fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return false;
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	if (!at || clock_gettime(CLOCK_REALTIME, &now) < 0 || clock_gettime(CLOCK_BOOTTIME, &since_boot) < 0)
+		return false;
+	started = (double)(now.tv_sec - since_boot.tv_sec) + (double)(now.tv_nsec - since_boot.tv_nsec) / 1e9 +
+		  (double)strtoull(at, NULL, 10) / (double)sysconf(_SC_CLK_TCK);
+	return started < (double)changed->tv_sec + (double)changed->tv_nsec / 1e9;
+}
+
+int config_link_signal(const char *proc, const char *name, int signal, const struct timespec *changed, size_t *ret_n,
+		       struct graft_error *err)
 {
 	auto_dir DIR *directory = opendir(proc);
 	char argument[PATH_MAX];
@@ -81,7 +105,8 @@ int config_link_signal(const char *proc, const char *name, int signal, size_t *r
 		if (pid <= 0 || pid == getpid())
 			continue;
 		read_first_argument(dirfd(directory), entry->d_name, argument, sizeof(argument));
-		if (!is_started_as(argument, name))
+		if (!is_started_as(argument, name) ||
+		    (changed && !is_started_before(dirfd(directory), entry->d_name, changed)))
 			continue;
 		if (kill(pid, signal) == 0) {
 			++*ret_n;

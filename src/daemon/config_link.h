@@ -4,6 +4,7 @@
 #define GRAFT_DAEMON_CONFIG_LINK_H
 
 #include <stddef.h>
+#include <time.h>
 
 #include "base/error.h"
 
@@ -18,9 +19,11 @@ int config_link_set(const char *path, const char *target, struct graft_error *er
 
 /*
  * Sends a signal to every process that was started as `name`: the first of its arguments is that, or
- * a path that ends in it. Not to this process. `proc` is procfs. *ret_n is how many there were.
+ * a path that ends in it. Not to this process, and with `changed` only to those that were started before
+ * that time (CLOCK_REALTIME). `proc` is procfs. *ret_n is how many there were.
  * Returns 0, or -1 with GRAFT_IO, or GRAFT_PERMISSION if one may not be signalled.
  */
-int config_link_signal(const char *proc, const char *name, int signal, size_t *ret_n, struct graft_error *err);
+int config_link_signal(const char *proc, const char *name, int signal, const struct timespec *changed, size_t *ret_n,
+		       struct graft_error *err);
 
 #endif

@@ -44,7 +44,9 @@ static const struct graft_manual_section manager_sections[] = {
 	  "finds. If no file applies, the link leads to _/dev/null_, which is an empty configuration.\n\nA name that "
 	  "is "
 	  "no file is an error: with _--oneshot_ the program ends with it; otherwise it says so in its log, and "
-	  "the link stays until label or folder change. While the API server cannot be reached, everything stays." },
+	  "the link stays until label or folder change. While the API server cannot be reached, everything stays.\n\n"
+	  "The process gets the signal when the link is another one, or the file has changed. At the start of this "
+	  "program it gets it if it has started before the file's last change." },
 	{ "SIGNALS", "*SIGHUP*\n\tChoose again.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tEnd. The link stays." },
 	{ "RIGHTS", "The service account may get, list and watch _nodes_. To reach the process, the pod has "
 		    "_shareProcessNamespace: true_." },

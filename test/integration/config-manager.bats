@@ -180,6 +180,23 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   within signals 2
   stop manager
   links_to "$source/plain"
+  # A file that has changed while nobody looked: the reader has started before that. One that starts now has read it.
+  manager
+  within logs_times "$link: $source/plain" 3
+  sleep 0.3
+  signals 2
+  stop manager
+  echo '# changed' >>"$source/plain"
+  manager
+  within signals 3
+  stop manager
+  stop reader
+  rm "$work/ready"
+  reader
+  manager
+  within logs_times "$link: $source/plain" 5
+  sleep 0.3
+  signals 0
 }
 
 @test "the signal is the one that is asked for, or none" {

@@ -137,7 +137,7 @@ static void test_signal(void **state)
 		pids[i] = start_as(rows[i].started_as);
 		wait_until_started(pids[i], rows[i].started_as);
 	}
-	assert_int_equal(config_link_signal("/proc", "graft-test-plugin", SIGUSR1, &n, &err), 0);
+	assert_int_equal(config_link_signal("/proc", "graft-test-plugin", SIGUSR1, NULL, &n, &err), 0);
 	assert_int_equal(n, 2);
 	(void)usleep(100000);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
@@ -147,10 +147,34 @@ static void test_signal(void **state)
 			(void)waitpid(pids[i], NULL, 0);
 		}
 	}
-	assert_int_equal(config_link_signal("/proc", "graft-test-none", SIGUSR1, &n, &err), 0);
+	assert_int_equal(config_link_signal("/proc", "graft-test-none", SIGUSR1, NULL, &n, &err), 0);
 	assert_int_equal(n, 0);
-	assert_int_equal(config_link_signal("/nowhere", "x", SIGUSR1, &n, &err), -1);
+	assert_int_equal(config_link_signal("/nowhere", "x", SIGUSR1, NULL, &n, &err), -1);
 	assert_string_equal(err.msg, "cannot list /nowhere");
+}
+
+/* Only who has started before a time gets the signal. */
+static void test_signal_by_time(void **state)
+{
+	struct timespec before, after;
+	struct graft_error err;
+	pid_t pid;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(clock_gettime(CLOCK_REALTIME, &before), 0);
+	(void)usleep(100000);
+	pid = start_as("graft-test-old) plugin");
+	wait_until_started(pid, "graft-test-old) plugin");
+	(void)usleep(100000);
+	assert_int_equal(clock_gettime(CLOCK_REALTIME, &after), 0);
+	assert_int_equal(config_link_signal("/proc", "graft-test-old) plugin", SIGUSR1, &before, &n, &err), 0);
+	assert_int_equal(n, 0);
+	assert_int_equal(signal_of(pid), 0);
+	assert_int_equal(config_link_signal("/proc", "graft-test-old) plugin", SIGUSR1, &after, &n, &err), 0);
+	assert_int_equal(n, 1);
+	(void)usleep(100000);
+	assert_int_equal(signal_of(pid), SIGUSR1);
 }
 
 int main(void)
@@ -158,6 +182,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_link),
 		cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_signal_by_time),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
