@@ -249,6 +249,22 @@ static const char *plugin_setting(struct graft_health_look *look, const char *di
 	return value && value[0] != '\0' ? graft_arena_strdup(look->arena, value) : NULL;
 }
 
+/* Whether the program has that name, too: a link to another one gives any program this process's name. */
+static bool is_program(struct graft_health_look *look, const char *directory, const char *name)
+{
+	const char *path = graft_arena_printf(look->scratch, "%s/exe", directory);
+	const char *target = path ? graft_health_read_link(look, path) : NULL;
+	size_t length = strlen(name);
+
+	/* Only its owner may see it. */
+	if (!target)
+		return true;
+	target = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
+	/* " (deleted)" follows when it was updated. */
+	return strncmp(target, name, length) == 0 && (target[length] == '\0' || target[length] == ' ');
+}
+
+/* SECURITY: what a user has given that name is no device plugin, whose sockets belong to root. */
 static void add_device_plugin(struct graft_health_look *look, const char *pid, const char *directory)
 {
 	struct graft_health_cluster *cluster = cluster_of(look);
@@ -256,10 +272,14 @@ static void add_device_plugin(struct graft_health_look *look, const char *pid, c
 	struct graft_health_plugin *plugin;
 	struct graft_key_value *items;
 	size_t length, n;
+	const char *owner;
 
 	/* A process may exit at any time. */
 	if (!path || graft_root_read(look->host, path, GRAFT_SOURCE_FILE_MAX, look->scratch, &text, &length) < 0 ||
 	    graft_procfs_key_values(text, length, look->scratch, &items, &n) < 0)
+		return;
+	owner = graft_key_value_find(items, n, "Uid");
+	if (!owner || strtoul(owner, NULL, 10) != 0)
 		return;
 	plugin = graft_arena_push(look->arena, &cluster->plugins, &cluster->n_plugins, sizeof(*plugin));
 	if (!plugin)
@@ -285,9 +305,10 @@ static void look_at_programs_of_cluster(struct graft_health_look *look)
 		if (!isdigit((unsigned char)names[i][0]) || !path ||
 		    graft_root_read(look->host, path, GRAFT_SOURCE_FILE_MAX, look->scratch, &text, &length) < 0)
 			continue;
-		if (strcmp(text, PLUGIN_NAME "\n") == 0)
+		if (strcmp(text, PLUGIN_NAME "\n") == 0 && is_program(look, directory, "nvidia-device-plugin"))
 			add_device_plugin(look, names[i], directory);
-		cluster_of(look)->discovers |= strcmp(text, DISCOVERY_NAME "\n") == 0;
+		cluster_of(look)->discovers |= strcmp(text, DISCOVERY_NAME "\n") == 0 &&
+					       is_program(look, directory, "gpu-feature-discovery");
 	}
 }
 

@@ -102,6 +102,16 @@ finds() {
   finds device-plugin broken 'both offer GPUs, and replace each other.s registration' 'Keep one'
 }
 
+@test "what has the name of a device plugin and is none is not taken for one" {
+  node 'kubelet 0; plugin env; known; mkdir "$work/users"; chmod 755 "$work" "$work/users"
+    cp "$(command -v sleep)" "$work/users/nvidia-device-plugin"; ln -s "$(command -v sleep)" "$work/users/gpu-feature-discovery"
+    setpriv --reuid 1000 --regid 1000 --clear-groups "$work/users/nvidia-device-plugin" 60 & "$work/users/gpu-feature-discovery" 60 &
+    within sh -c "grep -lx nvidia-device-p /proc/[0-9]*/comm | wc -l | grep -qx 2 && grep -qx gpu-feature-dis /proc/[0-9]*/comm"' kubernetes
+  finds device-plugin ok 'process [0-9]+: serves, and the kubelet is connected to it'
+  [ "$(jq '[.findings[] | select(.check == "device-plugin")] | length' <<<"$output")" -eq 1 ]
+  run -1 grep -q 'gpu-feature-discovery.*runs' <<<"$output"
+}
+
 @test "no GPU is free, or healthy: the message of the scheduler is understood, with the word and without" {
   local message='0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available'
   node 'kubelet 8; plugin env; known' kubernetes "$message"
