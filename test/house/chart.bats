@@ -123,6 +123,12 @@ namespaceOverride: default'
   [[ $output == *"automountServiceAccountToken: false"* ]] && [[ $output != *ServiceAccount$'\n'* ]]
 }
 
+@test "no port is open unless one is asked for" {
+  run ! grep -rlE 'LISTEN_ADDRESS|containerPort|hostNetwork: true' packaging/kubernetes/nvidia-device-plugin.yaml test/kubernetes/chart/defaults.yaml
+  render 'metricsPort: 9401'
+  [[ $output == *'value: "0.0.0.0:9401"'* && $output == *'containerPort: 9401'* ]]
+}
+
 @test "the notes name the DaemonSet and the doctor" {
   run -0 "$program" --namespace gpu --release nvdp --notes "$chart"
   [[ $output == *"kubectl --namespace gpu rollout status daemonset nvdp-nvidia-device-plugin"* ]]
