@@ -253,15 +253,16 @@ static void drop_capabilities(struct child *child)
 
 /*
  * The calling program may have handlers for signals that the driver's code dies of; they must not
- * run here.
+ * run here. Who has a daemon read its configuration again goes by command lines, and this process has
+ * the daemon's; when a terminal hangs up, the parent ends, and this process with it.
  */
 static void reset_signals(void)
 {
-	const struct sigaction by_default = { .sa_handler = SIG_DFL };
+	const struct sigaction by_default = { .sa_handler = SIG_DFL }, ignore = { .sa_handler = SIG_IGN };
 	sigset_t none;
 
 	for (int number = 1; number < NSIG; number++)
-		(void)sigaction(number, &by_default, NULL);
+		(void)sigaction(number, number == SIGHUP ? &ignore : &by_default, NULL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

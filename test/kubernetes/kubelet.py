@@ -805,6 +805,10 @@ def health_by_nvml(c):
     assert "offers it again" in c.run("--clear-health=all").stdout
     c.kubelet.wait_for(GPU, GPUS)
     (child,) = children_of(c.plugin.process)
+    # config-manager signals every process that was started as the plugin was.
+    os.kill(child, signal.SIGHUP)
+    time.sleep(0.5)
+    assert children_of(c.plugin.process) == [child]
     os.kill(child, signal.SIGKILL)
     c.kubelet.wait(lambda: children_of(c.plugin.process) not in ([], [child]), "another child")
     assert not os.path.exists("/proc/%d" % child), "it is not reaped"
