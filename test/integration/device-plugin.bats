@@ -52,6 +52,7 @@ kubelet() {
 @test "the plugin has a preference, and refuses what is impossible" { kubelet prefers; }
 @test "PreStartContainer is answered with nothing" { kubelet pre-start; }
 @test "a failed GPU is unhealthy at once, and healthy again by the driver's word" { kubelet health; }
+@test "a GPU is healthy again when it was reset, by whatever its driver says of that" { kubelet health-after-reset; }
 @test "a recovery and a failure that are read at once are both seen" { kubelet health-in-one-read; }
 @test "a GPU whose device node is gone is unhealthy until it is back" { kubelet health-of-what-is-gone; }
 @test "a failed GPU takes all of its replicas with it" { kubelet health-of-replicas; }

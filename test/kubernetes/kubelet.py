@@ -676,6 +676,24 @@ def health(c):
 
 
 @case
+def health_after_reset(c):
+    """The administrator resets the GPUs, on a driver that says no more of it than that: they are healthy again, and that is in the metrics."""
+    global PORT
+    PORT = free_port()
+    write_kernel_log("NVRM: Xid (PCI:%s): 48, pid=1, name=app, Double Bit ECC Error" % pci_of_gpu(1))
+    variables = {"SIMULATED_KMSG": os.path.abspath("kmsg")}
+    c.kubelet.start()
+    c.launch("--listen", "127.0.0.1:%d" % PORT, **variables)
+    c.kubelet.wait_for(GPU, GPUS - 1)
+    subprocess.run(["nvidia-smi", "--gpu-reset"], env=dict(os.environ, **variables), check=True, stdout=subprocess.DEVNULL)
+    with open("kmsg", encoding="ascii") as log:
+        lines = log.read()
+    assert "NVRM: GPU %s.0: GPU reset\n" % pci_of_gpu(1) in lines and " 154, " not in lines, lines
+    c.kubelet.wait_for(GPU, GPUS, 2)
+    assert 'graft_device_plugin_recoveries_total{cause="reset"} 1\n' in get("/metrics")[1]
+
+
+@case
 def health_in_one_read(c):
     """A recovery and a new fault that are read at once: the kubelet has the last state, and both are counted."""
     global PORT
