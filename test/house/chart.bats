@@ -129,6 +129,23 @@ namespaceOverride: default'
   [[ $output == *'value: "0.0.0.0:9401"'* && $output == *'containerPort: 9401'* ]]
 }
 
+@test "only feature discovery may write to the API server, and config-manager has no right" {
+  /usr/bin/python3 - test/kubernetes/chart/sidecar.yaml <<'PYTHON'
+import sys, yaml
+with open(sys.argv[1], encoding="utf-8") as stream:
+    objects = list(yaml.safe_load_all(stream))
+def of(kind): return [o for o in objects if o["kind"] == kind]
+pods = {o["metadata"]["name"]: o["spec"]["template"]["spec"] for o in of("DaemonSet")}
+writers = {s["name"] for kind in ("RoleBinding", "ClusterRoleBinding") for o in of(kind) for s in o["subjects"]
+           if any(set(rule["verbs"]) - {"get", "list", "watch"} for r in of(o["roleRef"]["kind"]) if r["metadata"]["name"] == o["roleRef"]["name"] for rule in r["rules"])}
+assert {name for name, pod in pods.items() if pod["serviceAccountName"] in writers} == {"nvdp-nvidia-device-plugin-gpu-feature-discovery"}, writers
+managers = [c for pod in pods.values() for c in pod["containers"] + pod["initContainers"] if c["command"] == ["config-manager"]]
+assert len(managers) == 4
+for manager in managers:
+    assert manager["securityContext"] == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}, manager
+PYTHON
+}
+
 @test "the notes name the DaemonSet and the doctor" {
   run -0 "$program" --namespace gpu --release nvdp --notes "$chart"
   [[ $output == *"kubectl --namespace gpu rollout status daemonset nvdp-nvidia-device-plugin"* ]]

@@ -219,6 +219,18 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   within logs "no process $PROCESS_TO_SIGNAL gets signal 10: it must run, and its pod have shareProcessNamespace: true"
 }
 
+# As the chart runs it beside the program: as the same user, without any right.
+@test "without capabilities it makes the link and sends the signal" {
+  label '"plain"'
+  reader
+  program="/usr/bin/setpriv --bounding-set=-all --inh-caps=-all --no-new-privs $program"
+  # shellcheck disable=SC2016
+  start manager sh -c 'exec $0 2>>"$1"' "$program" "$log"
+  within links_to "$source/plain"
+  within signals 1
+  grep -qx 'CapEff:[[:space:]]*0*' "/proc/$(cat "$work/manager.pid")/status"
+}
+
 @test "a file that changes under its name is noticed, as is a ConfigMap that is mounted anew" {
   label '"shared"'
   rm -r "${source:?}"

@@ -60,15 +60,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if kindIs "slice" .Values.deviceListStrategy }}{{ join "," .Values.deviceListStrategy }}{{ else }}{{ .Values.deviceListStrategy }}{{ end }}
 {{- end }}
 
-{{/* Whether the program talks to the API server, and needs an account that may. */}}
-{{- define "graft.needsAccount" -}}
-{{- if or (include "graft.hasConfig" .) (and .Values.gfd.enabled .Values.nfd.enableNodeFeatureApi) }}true{{ end }}
+{{/* Whether feature discovery talks to the API server, and needs an account that may. The device plugin does so only for its configuration. */}}
+{{- define "graft.gfd.needsAccount" -}}
+{{- if and .Values.gfd.enabled (or (include "graft.hasConfig" .) .Values.nfd.enableNodeFeatureApi) }}true{{ end }}
 {{- end }}
 
-{{/* Fields of a pod: dict "root" "needed". */}}
+{{/* Fields of a pod: dict "account" "needed". */}}
 {{- define "graft.accountFields" -}}
 {{- if .needed -}}
-serviceAccountName: {{ include "graft.fullname" .root }}
+serviceAccountName: {{ .account }}
 {{- else -}}
 automountServiceAccountToken: false
 {{- end }}
@@ -152,6 +152,12 @@ capabilities:
     value: "1"
   - name: PROCESS_TO_SIGNAL
     value: {{ .process }}
+  # The process that gets the signal runs as the same user: that needs no right.
+  securityContext:
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
   volumeMounts:
   - name: available-configs
     mountPath: /available-configs
