@@ -27,9 +27,9 @@ struct saved_health {
 
 #define FAULT(member) struct health_fault, line.member
 #define MARK(member)  struct health_mark, gpu.member
-#define NUMBER(name_, kind_, where, doc_)                                                              \
-	{                                                                                              \
-		.name = (name_), .kind = GRAFT_FIELD_##kind_, .offset = offsetof(where), .doc = (doc_) \
+#define NUMBER(name_, kind_, where, doc_)                                                                       \
+	{                                                                                                       \
+		.name = (name_), .kind = GRAFT_FIELD_##kind_, .offset = offsetof(where), .doc = GRAFT_DOC(doc_) \
 	}
 
 /* clang-format off */

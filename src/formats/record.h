@@ -21,6 +21,7 @@
 
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/cleanup.h"
 #include "base/error.h"
 
 enum graft_field_kind {
@@ -43,13 +44,13 @@ enum graft_field_kind {
 struct graft_field {
 	const char *name; /* JSON member name, snake_case */
 	enum graft_field_kind kind;
-	size_t offset;                     /* of the field, or of the pointer to the list */
-	size_t count_offset;               /* of the list's size_t; lists only */
+	uint32_t offset;                   /* of the field, or of the pointer to the list */
+	uint32_t count_offset;             /* of the list's size_t; lists only */
 	const struct graft_record *record; /* RECORD, RECORDS */
 	const char *const *enum_names;     /* ENUM, FLAGS */
-	size_t n_enum_names;
+	uint32_t n_enum_names;
 	bool required;   /* always written; an error if absent when read */
-	const char *doc; /* one sentence for docs/FORMATS.md */
+	const char *doc; /* one sentence for docs/FORMATS.md; NULL in a program that does not write it */
 };
 
 struct graft_record {
@@ -84,45 +85,45 @@ void graft_record_document(const struct graft_record *record, struct graft_buffe
  * Rows of a table of fields. `S` is the struct, `m` the member. The size of a list is a member
  * named n_<m>.
  */
-#define GRAFT_F_STRING(S, m, req, d)                                             \
-	{                                                                        \
-#m, GRAFT_FIELD_STRING, offsetof(S, m), 0, NULL, NULL, 0, req, d \
+#define GRAFT_F_STRING(S, m, req, d)                                                        \
+	{                                                                                   \
+#m, GRAFT_FIELD_STRING, offsetof(S, m), 0, NULL, NULL, 0, req, GRAFT_DOC(d) \
 	}
-#define GRAFT_F_BOOL(S, m, d)                                                    \
-	{                                                                        \
-#m, GRAFT_FIELD_BOOL, offsetof(S, m), 0, NULL, NULL, 0, false, d \
+#define GRAFT_F_BOOL(S, m, d)                                                               \
+	{                                                                                   \
+#m, GRAFT_FIELD_BOOL, offsetof(S, m), 0, NULL, NULL, 0, false, GRAFT_DOC(d) \
 	}
-#define GRAFT_F_U32(S, m, req, d)                                             \
-	{                                                                     \
-#m, GRAFT_FIELD_U32, offsetof(S, m), 0, NULL, NULL, 0, req, d \
+#define GRAFT_F_U32(S, m, req, d)                                                        \
+	{                                                                                \
+#m, GRAFT_FIELD_U32, offsetof(S, m), 0, NULL, NULL, 0, req, GRAFT_DOC(d) \
 	}
-#define GRAFT_F_U64(S, m, req, d)                                             \
-	{                                                                     \
-#m, GRAFT_FIELD_U64, offsetof(S, m), 0, NULL, NULL, 0, req, d \
+#define GRAFT_F_U64(S, m, req, d)                                                        \
+	{                                                                                \
+#m, GRAFT_FIELD_U64, offsetof(S, m), 0, NULL, NULL, 0, req, GRAFT_DOC(d) \
 	}
-#define GRAFT_F_I64(S, m, req, d)                                             \
-	{                                                                     \
-#m, GRAFT_FIELD_I64, offsetof(S, m), 0, NULL, NULL, 0, req, d \
+#define GRAFT_F_I64(S, m, req, d)                                                        \
+	{                                                                                \
+#m, GRAFT_FIELD_I64, offsetof(S, m), 0, NULL, NULL, 0, req, GRAFT_DOC(d) \
 	}
-#define GRAFT_F_ENUM(S, m, names, n, req, d)                                    \
-	{                                                                       \
-#m, GRAFT_FIELD_ENUM, offsetof(S, m), 0, NULL, names, n, req, d \
+#define GRAFT_F_ENUM(S, m, names, n, req, d)                                               \
+	{                                                                                  \
+#m, GRAFT_FIELD_ENUM, offsetof(S, m), 0, NULL, names, n, req, GRAFT_DOC(d) \
 	}
-#define GRAFT_F_FLAGS(S, m, names, n, d)                                           \
-	{                                                                          \
-#m, GRAFT_FIELD_FLAGS, offsetof(S, m), 0, NULL, names, n, false, d \
+#define GRAFT_F_FLAGS(S, m, names, n, d)                                                      \
+	{                                                                                     \
+#m, GRAFT_FIELD_FLAGS, offsetof(S, m), 0, NULL, names, n, false, GRAFT_DOC(d) \
 	}
-#define GRAFT_F_STRINGS(S, m, d)                                                                     \
-	{                                                                                            \
-#m, GRAFT_FIELD_STRINGS, offsetof(S, m), offsetof(S, n_##m), NULL, NULL, 0, false, d \
+#define GRAFT_F_STRINGS(S, m, d)                                                                                \
+	{                                                                                                       \
+#m, GRAFT_FIELD_STRINGS, offsetof(S, m), offsetof(S, n_##m), NULL, NULL, 0, false, GRAFT_DOC(d) \
 	}
-#define GRAFT_F_RECORD(S, m, rec, d)                                              \
-	{                                                                         \
-#m, GRAFT_FIELD_RECORD, offsetof(S, m), 0, rec, NULL, 0, false, d \
+#define GRAFT_F_RECORD(S, m, rec, d)                                                         \
+	{                                                                                    \
+#m, GRAFT_FIELD_RECORD, offsetof(S, m), 0, rec, NULL, 0, false, GRAFT_DOC(d) \
 	}
-#define GRAFT_F_RECORDS(S, m, rec, d)                                                               \
-	{                                                                                           \
-#m, GRAFT_FIELD_RECORDS, offsetof(S, m), offsetof(S, n_##m), rec, NULL, 0, false, d \
+#define GRAFT_F_RECORDS(S, m, rec, d)                                                                          \
+	{                                                                                                      \
+#m, GRAFT_FIELD_RECORDS, offsetof(S, m), offsetof(S, n_##m), rec, NULL, 0, false, GRAFT_DOC(d) \
 	}
 
 #endif

@@ -20,9 +20,10 @@
 const char *const graft_platform_names[4] = { "none", "native", "wsl2", "tegra" };
 
 /* The member is called `class_` for C++; the JSON name has no underscore. */
-#define F_CLASS(S, d)                                                                                                \
-	{                                                                                                            \
-		"class", GRAFT_FIELD_ENUM, offsetof(S, class_), 0, NULL, graft_class_names, GRAFT_CLASS_MAX, true, d \
+#define F_CLASS(S, d)                                                                                              \
+	{                                                                                                          \
+		"class", GRAFT_FIELD_ENUM, offsetof(S, class_), 0, NULL, graft_class_names, GRAFT_CLASS_MAX, true, \
+		    GRAFT_DOC(d)                                                                                   \
 	}
 
 static const struct graft_field fact_fields[] = {

@@ -689,7 +689,7 @@ versions() { in_root dpkg-query --show --showformat '${Version} ${db:Status-Stat
   local file
   file=$(package nvidia-device-plugin)
   run dpkg-deb --field "$file" Depends
-  [ "$(grep -oE '[a-z0-9.+-]+' <<<"$output" | grep -E '^lib[a-z]' | tr '\n' ' ')" = "libc6 libnghttp2-14 libprotobuf-c1 " ]
+  [ "$(grep -oE '[a-z0-9.+-]+' <<<"$output" | grep -E '^lib[a-z]' | tr '\n' ' ')" = "libc6 libnghttp2-14 libprotobuf-c1 libyaml-0-2 " ]
   # What asks a cluster loads it; the service does not need it.
   [[ $(dpkg-deb --field "$file" Recommends) == *"libcurl4 | libcurl3-gnutls"* ]]
   run dpkg-deb --contents "$file"
@@ -700,7 +700,7 @@ versions() { in_root dpkg-query --show --showformat '${Version} ${db:Status-Stat
   local file
   file=$(package gpu-feature-discovery)
   run dpkg-deb --field "$file" Depends
-  [ "$(grep -oE '[a-z0-9.+-]+' <<<"$output" | grep -E '^lib[a-z]' | tr '\n' ' ')" = "libc6 " ]
+  [ "$(grep -oE '[a-z0-9.+-]+' <<<"$output" | grep -E '^lib[a-z]' | tr '\n' ' ')" = "libc6 libyaml-0-2 " ]
   [ "$(dpkg-deb --field "$file" Recommends)" = "libcurl4 | libcurl3-gnutls" ]
   run dpkg-deb --contents "$file"
   [[ $output == *./usr/bin/gpu-feature-discovery$'\n'* && $output == *./usr/share/man/man8/gpu-feature-discovery.8.gz* && $output == */systemd/system/gpu-feature-discovery.service* ]]
