@@ -112,6 +112,13 @@ YAML
   [ "$(jq -r '.flags | .migStrategy, .gfd.oneshot, .gfd.sleepInterval, .gfd.outputFile' <<<"$output" | paste -sd' ')" = "single true infinite /from/option" ]
   run -0 on_host env GFD_CONFIG_FILE="$work/config.yaml" "$program" --output= --print-config
   [ "$(jq -r '.flags.gfd | .outputFile, .sleepInterval' <<<"$output" | paste -sd' ')" = " 1h30m" ]
+  # Of two names, that of this program comes first.
+  run -0 on_host env GFD_FAIL_ON_INIT_ERROR=false FAIL_ON_INIT_ERROR=true GFD_ONESHOT=true GFD_MACHINE_TYPE_FILE=/from/variable USE_NODE_FEATURE_API=false \
+    DRIVER_ROOT_CTR_PATH=/driver CONTAINER_DRIVER_ROOT=/other "$program" --print-config
+  [ "$(jq -r '.flags | .failOnInitError, .gfd.oneshot, .gfd.machineTypeFile, .useNodeFeatureAPI, .plugin.containerDriverRoot' <<<"$output" | paste -sd' ')" = \
+    "false true /from/variable false /driver" ] || die "$output"
+  run -0 on_host env FAIL_ON_INIT_ERROR=false GFD_USE_NODE_FEATURE_API=true USE_NODE_FEATURE_API=false "$program" --print-config
+  [ "$(jq -r '.flags | .failOnInitError, .useNodeFeatureAPI' <<<"$output" | paste -sd' ')" = "false true" ]
   run -0 "$program" --version
   [[ $output == "gpu-feature-discovery version "* ]]
   run -0 "$program" --help

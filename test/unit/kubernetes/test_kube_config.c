@@ -169,6 +169,12 @@ static void test_flags(void **state)
 	assert_string_equal(config.flags.plugin.disable_health_checks, "79,48");
 	assert_string_equal(config.flags.plugin.enable_health_checks, "13");
 
+	/* The newer name of a variable comes first. */
+	config = configured(NULL, LIST("NVIDIA_CTK_PATH=/ctk", "NVIDIA_CDI_HOOK_PATH=/hook", "CONTAINER_DRIVER_ROOT=/c",
+				       "DRIVER_ROOT_CTR_PATH=/d"));
+	assert_string_equal(config.flags.plugin.cdi_hook_path, "/hook");
+	assert_string_equal(config.flags.plugin.container_driver_root, "/d");
+
 	/* What manifests set to nothing is not set. */
 	config = configured(NULL, LIST("MIG_STRATEGY=", "DEVICE_LIST_STRATEGY=", "PASS_DEVICE_SPECS=", "CONFIG_FILE=",
 				       "NVIDIA_DRIVER_ROOT=", "IMEX_CHANNEL_IDS="));
