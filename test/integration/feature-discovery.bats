@@ -38,7 +38,9 @@ serve() {
   /usr/bin/python3 "$top/test/kubernetes/apiserver.py" serve "$work/api" >"$work/api.log" 2>&1 3>&- 4>&- &
   server=$!
   until_true test -s "$work/api/port"
-  options=(--kubeconfig "$work/api/kubeconfig" --node-name gpu-node --namespace gpu-tools --pod-name gfd-x --machine-type-file "$work/machine" --no-timestamp)
+  # The namespace by its variable, as manifests have it.
+  export NAMESPACE=gpu-tools
+  options=(--kubeconfig "$work/api/kubeconfig" --node-name gpu-node --pod-name gfd-x --machine-type-file "$work/machine" --no-timestamp)
   ctl POST "${pods%/*}" '{"metadata": {"name": "gfd-x", "uid": "pod-uid", "ownerReferences": [
     {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "gfd", "uid": "set-uid", "controller": true, "blockOwnerDeletion": true}]}}' >"$work/answer"
 }
