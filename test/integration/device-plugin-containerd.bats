@@ -13,6 +13,9 @@ teardown() { engine_teardown; }
 
 @test "by variables" { by_variables; }
 @test "by mounts" { by_mounts; }
+@test "device nodes beside variables" { by_nodes; }
+@test "an IMEX channel, by variables" { by_imex envvar --handler nvidia; }
+@test "a share of a GPU, by variables" { by_replicas envvar --handler nvidia; }
 @test "GDRCopy, GPUDirect Storage and RDMA, by variables" { by_gates envvar --handler nvidia; }
 
 @test "by annotations, with the specification that the plugin has written" {

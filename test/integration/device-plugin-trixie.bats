@@ -22,5 +22,8 @@ teardown() { [ -e "$machine/why" ] || engine_teardown; }
 @test "by names of CDI devices, without a runtime class" { by_names; }
 @test "by names of CDI devices, with the runtime class" { by_names --handler nvidia; }
 @test "by annotations and names, with the runtime class, as the GPU Operator has it" { by_annotations_and_names; }
+@test "device nodes beside variables" { by_nodes; }
+@test "an IMEX channel, by names of CDI devices" { by_imex cdi-cri; }
+@test "a share of a GPU, by names of CDI devices" { by_replicas cdi-cri; }
 @test "GDRCopy, GPUDirect Storage and RDMA, by names of CDI devices" { by_gates cdi-cri; }
 @test "a name that the plugin has not given is refused" { by_wrong_names; }

@@ -3,10 +3,12 @@
 #
 # What the suites share that give the device plugin's answers to containerd by Kubernetes' interface, as a kubelet does; on top of engines.bash.
 
-# start_plugin_machine [RELEASE]: with this machine's containerd, or the one of that release of Debian, which reads CDI specifications itself.
+# start_plugin_machine [RELEASE]: with this machine's containerd, or the one of that release of Debian, which reads CDI specifications itself. The host is an
+# HGX H100 with IMEX channels, or $topology.
 start_plugin_machine() {
   [ -x "$build/src/daemon/nvidia-device-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
-  start_machine dgx-h100
+  sed '$a imex-channels: 2' "$top/sim/topologies/dgx-h100.yaml" >"$BATS_FILE_TMPDIR/host.yaml"
+  start_machine "${topology:-$BATS_FILE_TMPDIR/host.yaml}"
   [ $# -eq 0 ] || use_engines "$1" containerd ctr || return
   [ ! -e "$machine/why" ] || return 0
   configure_containerd ""
@@ -16,15 +18,22 @@ start_plugin_machine() {
   import_archive k8s.io pause small /bin/sleep 86400
 }
 
-# plugin_gives STRATEGY...: a container of two GPUs; $expected are their indexes, $arguments what a kubelet asks of containerd for it.
+# plugin_answers RESOURCE=DEVICES OPTION...: a container of that many; $arguments are what a kubelet asks of containerd for it, $devices the devices.
+plugin_answers() {
+  rm -rf "$work/answer"
+  mkdir -p "$work/answer"
+  KUBELET_CONTAINER=$1 NVIDIA_CDI_HOOK_PATH=$BATS_FILE_TMPDIR/bin/nvidia-cdi-hook on_host sh -c 'cd "$0" && exec timeout 120 /usr/bin/python3 "$@"' \
+    "$work/answer" "$top/test/kubernetes/kubelet.py" container "$build/src/daemon/nvidia-device-plugin" "${@:2}"
+  mapfile -t arguments <"$work/answer/arguments"
+  mapfile -t devices <"$work/answer/devices"
+}
+
+# plugin_gives STRATEGY...: a container of two GPUs; $expected are their indexes.
 plugin_gives() {
   local word options=()
   for word; do options+=(--device-list-strategy "$word"); done
-  mkdir -p "$work/$1"
-  NVIDIA_CDI_HOOK_PATH=$BATS_FILE_TMPDIR/bin/nvidia-cdi-hook on_host sh -c 'cd "$0" && exec timeout 120 /usr/bin/python3 "$@"' "$work/$1" \
-    "$top/test/kubernetes/kubelet.py" container "$build/src/daemon/nvidia-device-plugin" "${options[@]}"
-  mapfile -t arguments <"$work/$1/arguments"
-  mapfile -t expected < <(host_uuids | grep -nFf "$work/$1/devices" | while IFS=: read -r line _; do echo $((line - 1)); done)
+  plugin_answers nvidia.com/gpu=2 "${options[@]}"
+  mapfile -t expected < <(host_uuids | grep -nFf "$work/answer/devices" | while IFS=: read -r line _; do echo $((line - 1)); done)
   [ ${#expected[@]} -eq 2 ]
 }
 
@@ -92,4 +101,64 @@ by_gates() {
   plugin_gives "$strategy"
   cri_run "$@" "${arguments[@]}" -- /bin/sh -c "$nodes"
   [ "$output" = "" ]
+}
+
+# Device nodes beside the variables, as the CPU manager needs them: the container has those of its GPUs and of the driver without any runtime class, and
+# its GPUs with it.
+by_nodes() {
+  local index nodes=(/dev/nvidia-modeset /dev/nvidia-uvm /dev/nvidia-uvm-tools)
+  PASS_DEVICE_SPECS=true plugin_gives envvar
+  [[ " ${arguments[*]} " == *" --device /dev/nvidiactl:/dev/nvidiactl:rw "* ]]
+  cri_run "${arguments[@]}"
+  [ "$status" -eq 0 ]
+  for index in "${expected[@]}"; do
+    nodes+=("/dev/nvidia$index")
+    expect "open-nvidia$index" "No such device or address" # the simulated node: the open was allowed
+  done
+  expect ls-nodes "${nodes[*]} /dev/nvidiactl "
+  expect_container --handler nvidia
+}
+
+# by_imex STRATEGY [CRI-OPTION...]: the channel that was chosen, and no other.
+by_imex() {
+  local strategy=$1
+  shift
+  IMEX_CHANNEL_IDS=0 plugin_gives "$strategy"
+  cri_run "$@" "${arguments[@]}" -- /bin/sh -c 'ls /dev/nvidia-caps-imex-channels'
+  [ "$status" -eq 0 ] && [ "$output" = channel0 ]
+  expect_container "$@"
+  plugin_gives "$strategy"
+  cri_run "$@" "${arguments[@]}" -- /bin/sh -c 'ls -d /dev/nvidia-caps-imex-channels 2>/dev/null; true'
+  [ "$output" = "" ]
+}
+
+# by_replicas STRATEGY [CRI-OPTION...]: a container with a share of a GPU has that GPU, named by its UUID or its index.
+by_replicas() {
+  local strategy=$1 option base
+  shift
+  cat >"$work/shared.yaml" <<YAML
+version: v1
+sharing: {timeSlicing: {resources: [{name: gpu, rename: gpu.quarter, replicas: 4, devices: [5]}]}}
+YAML
+  for option in --device-id-strategy=uuid --device-id-strategy=index; do
+    plugin_answers nvidia.com/gpu.quarter=1 --config-file "$work/shared.yaml" --device-list-strategy "$strategy" "$option"
+    base=${devices[0]%%::*}
+    [ "${devices[0]}" != "$base" ]
+    [ "$base" = "$(host_uuids | sed -n 6p)" ]
+    cri_run "$@" "${arguments[@]}"
+    expect_gpus 5
+  done
+}
+
+# by_mig STRATEGY [CRI-OPTION...]: a MIG device, of its own resource, and nothing of the rest of its GPU.
+by_mig() {
+  local strategy=$1
+  shift
+  MIG_STRATEGY=mixed plugin_answers nvidia.com/mig-2g.10gb=1 --device-list-strategy "$strategy"
+  [[ ${devices[0]} == MIG-* ]]
+  cri_run "$@" "${arguments[@]}"
+  [ "$status" -eq 0 ]
+  expect nvidia-smi 1
+  expect nvidia-smi-mig 1
+  [[ ${answer[nvidia-smi-uuids]} == *"${devices[0]} "* ]]
 }

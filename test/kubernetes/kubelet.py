@@ -568,14 +568,22 @@ def several_resources(c):
 
 @case
 def container(c):
-    """What a container of two GPUs gets, as arguments of test/tools/cri in the file `arguments`; its GPUs in the file `devices`."""
-    c.begin()
-    devices, answer = c.kubelet.admit(GPU, 2)
+    """
+    What a container gets, as arguments of test/tools/cri in the file `arguments`; its devices in the file `devices`. KUBELET_CONTAINER: RESOURCE=DEVICES,
+    two GPUs if it is not set.
+    """
+    resource, n = os.environ.get("KUBELET_CONTAINER", GPU + "=2").split("=")
+    c.kubelet.start()
+    c.launch()
+    c.kubelet.wait(lambda: len(c.kubelet.healthy(resource)) >= int(n), n + " devices")
+    devices, answer = c.kubelet.admit(resource, int(n))
     words = []
     for pair in repeated(answer, 1):
         words += ["--env", "%s=%s" % (decode(pair)[1].decode(), decode(pair)[2].decode())]
     for mount in repeated(answer, 2):
         words += ["--mount", "%s:%s" % (decode(mount)[2].decode(), decode(mount)[1].decode())]
+    for device in repeated(answer, 3):
+        words += ["--device", ":".join(decode(device)[number].decode() for number in (2, 1, 3))]
     for pair in repeated(answer, 4):
         words += ["--annotation", "%s=%s" % (decode(pair)[1].decode(), decode(pair)[2].decode())]
     for name in repeated(answer, 5):

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the device plugin answers for MIG devices, given to this machine's containerd.
+
+load lib.bash
+load engines.bash
+load device-plugin.bash
+
+setup_file() { topology=a100-mig start_plugin_machine; }
+teardown_file() { stop_machine; }
+setup() { engine_setup; }
+teardown() { engine_teardown; }
+
+@test "a MIG device, by variables" { by_mig envvar --handler nvidia; }
+
+@test "a MIG device, by annotations" {
+  config_toml <<TOML
+[nvidia-ctk]
+path = "$BATS_FILE_TMPDIR/bin/nvidia-cdi-hook"
+TOML
+  by_mig cdi-annotations --handler nvidia
+}
