@@ -30,6 +30,13 @@ kubelet() {
     on_host sh -c 'cd "$0" && exec timeout 120 /usr/bin/python3 "$@"' "$work/run" "$top/test/kubernetes/kubelet.py" "$name" "$program" "$@"
 }
 
+# traced_kubelet CASE: the same, and what the program and its children open is in the file KUBELET_TRACE.
+traced_kubelet() {
+  printf '#!/bin/sh\nexec strace -D -f -qq -e trace=open,openat,openat2 -e signal=none -o %q %q "$@"\n' "$KUBELET_TRACE" "$program" >"$work/traced"
+  chmod +x "$work/traced"
+  program=$work/traced kubelet "$@"
+}
+
 @test "registration says version, socket and resource, and the plugin serves meanwhile" { kubelet registers; }
 @test "the plugin is there before the kubelet's folder" { kubelet starts-before-the-kubelet; }
 @test "the plugin is there before the kubelet's socket" { kubelet starts-before-the-socket; }
@@ -119,6 +126,16 @@ kubelet() {
   other_host dgx-h100-16 --fault missing=/dev/nvidia-modeset
   on_host test ! -e /dev/nvidia-modeset
   KUBELET_GPUS=16 kubelet costs
+}
+@test "no GPU is opened, be it at the start, by calls, by failures, or by a reload" {
+  local name
+  # The tracer is a child of the program, so that signals go to the program.
+  for name in allocates health hang-up; do
+    KUBELET_TRACE=$work/$name.trace traced_kubelet "$name"
+    grep -q '"/proc/driver/nvidia/' "$work/$name.trace"
+    # By its path, or below /dev by its name. O_PATH opens no device, and the folder of IMEX channels is none.
+    run -1 grep -E '"(/dev/)?nvidia([0-9]|ctl|-uvm|-caps)[^.]*"' <(grep -vE 'O_PATH|O_DIRECTORY' "$work/$name.trace")
+  done
 }
 @test "processes that talk nonsense disturb nobody" { kubelet nonsense; }
 @test "more devices than a message can hold are refused" { kubelet too-many-devices; }
