@@ -92,6 +92,11 @@ elf_files() {
   [[ $output != *"nvidia-cdi-refresh."*[Ii]gnoring* ]] || { echo "$output"; false; }
   [ ! -e "$tree/D/usr/bin/gpu-feature-discovery" ] || {
     grep -qx 'ExecStart=/usr/bin/gpu-feature-discovery' "$systemd/system/gpu-feature-discovery.service"
+    grep -qx 'ExecStart=/usr/bin/nvidia-device-plugin' "$systemd/system/nvidia-device-plugin.service"
+    # The plugin is there before the kubelet admits the first pod, and waits for a driver that is late.
+    grep -qx 'Before=kubelet.service' "$systemd/system/nvidia-device-plugin.service"
+    grep -qx 'Environment=FAIL_ON_INIT_ERROR=false' "$systemd/system/nvidia-device-plugin.service"
+    grep -qx 'Type=notify' "$systemd/system/nvidia-device-plugin.service"
     run systemd-analyze --root "$tree/D" verify gpu-feature-discovery.service nvidia-device-plugin.service
     [[ $output != *[Ii]gnoring* ]] || { echo "$output"; false; }
   }
