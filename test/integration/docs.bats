@@ -173,6 +173,7 @@ exit 1"
   import_archive k8s.io small small /probe
   import_archive k8s.io pause small /bin/sleep 86400
   on_host ctr --namespace k8s.io image tag docker.io/library/small:latest "$cuda"
+  daemons_of_page
   # run_page kubernetes , with a stop where the page takes back what it registered.
   sed 's/^## Take it back$/&\n\n```sh\npods-of-the-class\n```/' "$top/docs/kubernetes.md" >"$work/kubernetes.md"
   command_of pods-of-the-class 'touch "$HOME/reached" && while [ ! -e "$HOME/go-on" ]; do sleep 0.1; done'
@@ -186,6 +187,22 @@ exit 1"
   expect_gpus 6
   touch "$work/home/go-on"
   wait $!
+}
+
+# daemons_of_page: the programs for Kubernetes, which packages of their own install.
+daemons_of_page() {
+  [ -x "$build/src/daemon/nvidia-device-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
+  on_host cp "$build/src/daemon/nvidia-device-plugin" "$build/src/daemon/gpu-feature-discovery" /usr/bin/
+}
+
+@test "docs/device-plugin.md, docs/feature-discovery.md" {
+  page_machine dgx-h100
+  daemons_of_page
+  # The plugin that the page speaks to.
+  on_host nvidia-device-plugin --kubelet-socket "$work/kubelet.sock" --plugin-registry "" 2>"$work/log" &
+  within 20 grep -q '/dev/nvidia7' "$work/log"
+  run_page device-plugin
+  run_page feature-discovery
 }
 
 @test "docs/kubernetes-install.md: the image" {

@@ -12,6 +12,7 @@ Sockets and files are made in the current directory. Exit status 1, with the plu
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -1606,6 +1607,10 @@ def metrics(c):
         "xids_total 1",
     ):
         assert "graft_device_plugin_" + line + "\n" in text, (line, text)
+    # The page has all of them, and no other.
+    with open(os.path.join(os.path.dirname(__file__), "../../docs/device-plugin.md"), encoding="utf-8") as page:
+        documented = re.findall(r"^\| `(graft_device_plugin_\w+)`", page.read(), re.M)
+    assert sorted(documented) == sorted(re.findall(r"^# TYPE (\w+)", text, re.M)), documented
     # Whoever says nothing, or too much, is left after a while; others are served meanwhile.
     silent = [socket.create_connection(("127.0.0.1", PORT)) for _ in range(4)]
     with socket.create_connection(("127.0.0.1", PORT)) as much:
