@@ -26,13 +26,10 @@ static uint32_t gates_of(const struct graft_container *container)
 static int discover_gates(const struct graft_start *create, uint32_t gates, struct graft_inventory **ret_inventory,
 			  struct graft_error *err)
 {
-	const char *root = create->config->cli.root;
-	const struct graft_host_options options = { .root = root && root[0] != '\0' ? root : NULL,
-						    .nvml_uid = (uid_t)-1,
-						    .nvml_gid = (gid_t)-1,
-						    .gates = gates,
-						    .log = create->log };
+	struct graft_host_options options = graft_start_host_options(create);
 
+	options.gates = gates;
+	options.log = create->log;
 	return graft_host_discover(&options, 0, ret_inventory, err);
 }
 

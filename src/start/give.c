@@ -219,3 +219,12 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 		create->waiting = waiting;
 	return 0;
 }
+
+struct graft_host_options graft_start_host_options(const struct graft_start *create)
+{
+	const char *root = create->config->cli.root;
+
+	return (struct graft_host_options){ .root = root && root[0] != '\0' ? root : NULL,
+					    .nvml_uid = (uid_t)-1,
+					    .nvml_gid = (gid_t)-1 };
+}

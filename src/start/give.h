@@ -8,6 +8,7 @@
 
 #include "apply/dev_char.h"
 #include "base/image_root.h"
+#include "host/discover.h"
 #include "plan/plan.h"
 #include "plan/planner.h"
 #include "start/start.h"
@@ -47,5 +48,11 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
  * reloads. Failures are only warnings.
  */
 void graft_start_link_nodes(const struct graft_start *create, const struct graft_dev_char *nodes, size_t n_nodes);
+
+/*
+ * The driver root of config.toml, with NVML's child as nobody, for discovery that logs nothing. The
+ * root belongs to the configuration.
+ */
+struct graft_host_options graft_start_host_options(const struct graft_start *create);
 
 #endif

@@ -78,13 +78,6 @@ static int find_why_stale(const struct graft_start *create, const struct graft_c
 	return 0;
 }
 
-static struct graft_host_options host_options(const struct graft_start *create)
-{
-	const char *root = create->config->cli.root;
-
-	return (struct graft_host_options){ .root = root && root[0] != '\0' ? root : NULL };
-}
-
 /* The names of the devices that were chosen from a spec. */
 static int list_devices(const struct graft_start *create, const struct graft_cdi_choice *choices, size_t n,
 			const struct graft_cdi_spec *spec, const char ***ret_names, size_t *ret_n,
@@ -102,7 +95,7 @@ static int list_devices(const struct graft_start *create, const struct graft_cdi
 static int refuse_stale(const struct graft_start *create, const struct graft_cdi_choice *choices, size_t n,
 			struct graft_error *err)
 {
-	const struct graft_host_options options = host_options(create);
+	const struct graft_host_options options = graft_start_host_options(create);
 	const struct graft_cdi_host host = { .options = &options, .arena = create->arena };
 
 	for (size_t i = 0; i < n; i++) {
@@ -152,7 +145,7 @@ static bool is_kind_of(const struct graft_cdi_spec *spec, const char *name)
 static bool tell_stale(struct graft_buffer *text, const struct graft_start *create,
 		       const struct graft_cdi_registry *registry, const char *name)
 {
-	const struct graft_host_options options = host_options(create);
+	const struct graft_host_options options = graft_start_host_options(create);
 	const struct graft_cdi_host host = { .options = &options, .arena = create->arena };
 
 	for (size_t i = 0; i < registry->n_specs; i++) {

@@ -217,15 +217,9 @@ static int start_inspection(const struct graft_start *create, bool compat, const
 static void set_jit_host_options(const struct graft_start *create, const struct graft_request *request,
 				 const struct graft_log *log, struct graft_host_options *options)
 {
-	const char *root = create->config->cli.root;
-
-	*options = (struct graft_host_options){
-		.root = root && root[0] != '\0' ? root : NULL,
-		.nvml_uid = (uid_t)-1,
-		.nvml_gid = (gid_t)-1,
-		.capabilities = request->capabilities,
-		.log = log,
-	};
+	*options = graft_start_host_options(create);
+	options->capabilities = request->capabilities;
+	options->log = log;
 	graft_pipeline_host_options(request, options);
 }
 
