@@ -152,12 +152,4 @@ int graft_toml_get_kind(const struct graft_toml *toml, const char *path, enum gr
  */
 bool graft_toml_is_same(const struct graft_toml *toml, const struct graft_toml *other, const char *path);
 
-/*
- * Appends the document as JSON in the tagged form of the public suite toml-test: tables and arrays
- * as they are, every other value as {"type": "integer", "value": "1"}. Floats keep their spelling
- * without underscores and plus signs; dates have upper-case T and Z. Returns 0, or -1 with
- * GRAFT_NO_MEMORY.
- */
-int graft_toml_to_json(const struct graft_toml *toml, struct graft_buffer *out, struct graft_error *err);
-
 #endif

@@ -324,23 +324,17 @@ static int parse_single(const char *value, struct graft_toml **ret_toml, struct 
 	return 0;
 }
 
-static int replace_toml_value(struct graft_toml *toml, const struct toml_node *node, const struct toml_node *with,
+static int replace_toml_value(struct graft_toml *toml, const struct toml_node *node, const struct graft_toml *single,
 			      const char *value, struct graft_error *err)
 {
-	struct graft_buffer before = { 0 }, after = { 0 };
-	int rc = 0;
+	struct graft_buffer text = { 0 };
+	int rc;
 
-	toml_node_json(&before, node);
-	toml_node_json(&after, with);
-	if (graft_buffer_failed(&before) || graft_buffer_failed(&after)) {
-		rc = graft_fail_memory(err);
-	} else if (strcmp(graft_buffer_text(&before), graft_buffer_text(&after)) != 0) {
-		after.length = 0;
-		graft_buffer_string(&after, value);
-		rc = toml_splice(toml, node->start, node->end, &after, err);
-	}
-	graft_buffer_done(&before);
-	graft_buffer_done(&after);
+	if (toml_is_equal(toml, node, single, single->root->first))
+		return 0;
+	graft_buffer_string(&text, value);
+	rc = toml_splice(toml, node->start, node->end, &text, err);
+	graft_buffer_done(&text);
 	return rc;
 }
 
@@ -359,7 +353,7 @@ int graft_toml_set(struct graft_toml *toml, const char *path, const char *value,
 		return insert_toml_value(toml, node, rest, value, err);
 	if (node->form != TOML_BY_VALUE)
 		return graft_fail(err, GRAFT_INVALID, 0, "%s: '%s' is a table, not a value", toml->name, path);
-	return replace_toml_value(toml, node, single->root->first, value, err);
+	return replace_toml_value(toml, node, single, value, err);
 }
 
 static int set_buffer(struct graft_toml *toml, const char *path, struct graft_buffer *value, struct graft_error *err)

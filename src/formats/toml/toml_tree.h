@@ -136,7 +136,5 @@ void toml_add_key(struct graft_buffer *out, const struct toml_text *key);
 /* Returns whether two values are equal. The order of keys and the form of tables are ignored. */
 bool toml_is_equal(const struct graft_toml *toml, const struct toml_node *node, const struct graft_toml *other_toml,
 		   const struct toml_node *other);
-/* Appends a value in the tagged form. */
-void toml_node_json(struct graft_buffer *out, const struct toml_node *node);
 
 #endif
