@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "cli/cli.h"
 
 void cli_tell_simulated(const struct graft_inventory *inventory)
@@ -23,7 +24,7 @@ void cli_warn_of_ldcache(const struct cli *cli, const struct graft_inventory *in
 {
 	for (size_t i = 0; cli->global.ldcache && inventory && i < inventory->n_omissions; i++) {
 		const struct graft_omission *omission = &inventory->omissions[i];
-		bool read = strncmp(omission->why, "unsupported", strlen("unsupported")) == 0;
+		bool read = graft_starts_with(omission->why, "unsupported");
 
 		if (!inventory->ldcache || strcmp(omission->what, inventory->ldcache) != 0)
 			continue;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "cli/cli.h"
 #include "cli/container_options.h"
 #include "plan/planner.h"
@@ -176,7 +177,7 @@ static void add_plain_list(struct graft_buffer *out, const struct graft_pipeline
  */
 static bool is_counted(const char *word)
 {
-	if (strncmp(word, "--j", 3) == 0)
+	if (graft_starts_with(word, "--j"))
 		return false;
 	return word[0] != '-' || word[1] == '\0' || word[1 + strspn(word + 1, "cguvnD")] != '\0';
 }

@@ -180,7 +180,7 @@ static void judge_spec_hooks(struct graft_judge *judge)
 		    "(CVE-2025-23266)",
 		    spec->open_hook)
 		    ->remedy =
-		    strncmp(spec->kind, "nvidia.com/", strlen("nvidia.com/")) == 0
+		    graft_starts_with(spec->kind, "nvidia.com/")
 			? graft_judge_text(judge,
 					   "Run 'nvidia-ctk cdi refresh', or 'nvidia-ctk cdi generate "
 					   "--output=%s'.",
@@ -227,7 +227,7 @@ static void judge_stale(struct graft_judge *judge)
 		n++;
 		graft_judge_add(judge, GRAFT_CHECK_CDI_STALE, GRAFT_LEVEL_BROKEN, cdi->specs[i].file, "is stale: %s",
 				cdi->specs[i].stale)
-		    ->remedy = strncmp(cdi->specs[i].kind, "nvidia.com/", strlen("nvidia.com/")) == 0
+		    ->remedy = graft_starts_with(cdi->specs[i].kind, "nvidia.com/")
 				   ? graft_judge_text(judge,
 						      "Run 'nvidia-ctk cdi refresh', or 'nvidia-ctk cdi generate "
 						      "--output=%s'.",

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "doctor/judge_state.h"
 
 #define HOOK           "nvidia-container-runtime-hook"
@@ -235,7 +236,7 @@ static void judge_resources(struct graft_judge *judge, const struct graft_health
 	for (size_t i = 0; i < engine->n_resources; i++) {
 		const char *equals = strchr(engine->resources[i], '=');
 
-		if (!equals || (strncmp(equals + 1, "GPU-", 4) != 0 && strncmp(equals + 1, "MIG-", 4) != 0) ||
+		if (!equals || (!graft_starts_with(equals + 1, "GPU-") && !graft_starts_with(equals + 1, "MIG-")) ||
 		    is_known_uuid(&judge->health->inventory, equals + 1))
 			continue;
 		graft_judge_add(judge, GRAFT_CHECK_DOCKER_RUNTIME, GRAFT_LEVEL_BROKEN, engine->name,

@@ -73,7 +73,7 @@ static void judge_omitted_gpus(struct graft_judge *judge)
 	for (size_t i = 0; i < inventory->n_omissions; i++) {
 		const struct graft_omission *omission = &inventory->omissions[i];
 
-		if (strncmp(omission->what, "/proc/driver/nvidia/gpus/", strlen("/proc/driver/nvidia/gpus/")) == 0)
+		if (graft_starts_with(omission->what, "/proc/driver/nvidia/gpus/"))
 			graft_judge_add(judge, GRAFT_CHECK_GPU, GRAFT_LEVEL_BROKEN, omission->what,
 					"the driver has lost this GPU: %s", omission->why)
 			    ->remedy = "See 'dmesg | grep -iE \"nvrm|xid\"', then power the host off and on.";

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/strings.h"
 #include "doctor/judge_state.h"
 
 #define SLOW_MS 2000u
@@ -129,8 +130,7 @@ static void judge_library_versions(struct graft_judge *judge)
  */
 static bool is_without_cache(const char *path)
 {
-	return strncmp(path, "/run/opengl-driver", strlen("/run/opengl-driver")) == 0 ||
-	       strncmp(path, "/nix/store/", strlen("/nix/store/")) == 0;
+	return graft_starts_with(path, "/run/opengl-driver") || graft_starts_with(path, "/nix/store/");
 }
 
 /* Finds a library that is installed and not in the cache. */

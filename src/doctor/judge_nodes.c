@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/strings.h"
 #include "doctor/judge_state.h"
 
 #define ALL_READ       0444u
@@ -17,7 +18,7 @@ static const char remedy_make[] = "Run 'nvidia-smi' once as root, or 'nvidia-mod
 
 static bool is_capability(const struct graft_health_node *node)
 {
-	return strncmp(node->path, "/dev/nvidia-caps/", strlen("/dev/nvidia-caps/")) == 0;
+	return graft_starts_with(node->path, "/dev/nvidia-caps/");
 }
 
 static const char *remedy_for(const struct graft_health_node *node)
@@ -25,8 +26,7 @@ static const char *remedy_for(const struct graft_health_node *node)
 	if (is_capability(node))
 		return "Run 'nvidia-smi -L' once as root, or 'nvidia-modprobe -f FILE' for each file 'access' below "
 		       "/proc/driver/nvidia/capabilities.";
-	if (strcmp(node->path, "/dev/nvidiactl") == 0 ||
-	    strncmp(node->path, "/dev/nvidia-", strlen("/dev/nvidia-")) == 0)
+	if (strcmp(node->path, "/dev/nvidiactl") == 0 || graft_starts_with(node->path, "/dev/nvidia-"))
 		return "Run 'nvidia-ctk system create-device-nodes --control-devices --load-kernel-modules'.";
 	return remedy_make;
 }
@@ -36,7 +36,7 @@ static bool is_of_absent_module(const struct graft_judge *judge, const struct gr
 {
 	const struct graft_health_module *uvm = graft_health_find_module(judge->health, "nvidia_uvm");
 
-	return uvm && !uvm->loaded && strncmp(node->path, "/dev/nvidia-uvm", strlen("/dev/nvidia-uvm")) == 0;
+	return uvm && !uvm->loaded && graft_starts_with(node->path, "/dev/nvidia-uvm");
 }
 
 /* Returns whether the node is as it should be. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "doctor/judge_state.h"
 
 /* --- config.toml --- */
@@ -93,7 +94,7 @@ static size_t judge_settings(struct graft_judge *judge)
 		size_t length = strlen(config->file);
 
 		/* The finding names the file itself. */
-		if (strncmp(text, config->file, length) == 0 && strncmp(text + length, ": ", 2) == 0)
+		if (strncmp(text, config->file, length) == 0 && graft_starts_with(text + length, ": "))
 			text += length + 2;
 		graft_judge_add(judge, GRAFT_CHECK_CONFIG, GRAFT_LEVEL_WARNING, config->file, "%s", text)->remedy =
 		    "Correct or remove it; 'man nvidia-container-runtime-config' lists every key.";
@@ -140,7 +141,7 @@ static bool judge_own_programs(struct graft_judge *judge)
 	for (size_t i = 0; i < health->n_programs; i++) {
 		const struct graft_health_program *program = &health->programs[i];
 
-		if (!program->path && strncmp(program->name, "nvidia-", strlen("nvidia-")) == 0)
+		if (!program->path && graft_starts_with(program->name, "nvidia-"))
 			missing = missing ? graft_judge_text(judge, "%s, %s", missing, program->name) : program->name;
 	}
 	if (missing)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "doctor/look.h"
 #include "formats/json/json_document.h"
 #include "formats/procfs.h"
@@ -76,7 +77,7 @@ static void look_at_folder(struct graft_health_look *look, const char *name)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		/* As NVIDIA's plugin and ours call theirs; one that begins with a dot is not there yet. */
-		if (strncmp(names[i], "nvidia", strlen("nvidia")) == 0 && strstr(names[i], ".sock"))
+		if (graft_starts_with(names[i], "nvidia") && strstr(names[i], ".sock"))
 			push_cluster_text(look, &cluster->sockets, &cluster->n_sockets,
 					  graft_arena_printf(look->scratch, "%s/%s", folder, names[i]));
 	}
@@ -194,7 +195,7 @@ static bool list_socket_inodes(struct graft_health_look *look, const char *direc
 		const char *path = graft_arena_printf(look->scratch, "%s/%s", folder, names[i]);
 		const char *target = path ? graft_health_read_link(look, path) : NULL;
 
-		if (target && strncmp(target, "socket:[", strlen("socket:[")) == 0)
+		if (target && graft_starts_with(target, "socket:["))
 			(void)graft_arena_push_string(look->scratch, inodes, n, target + strlen("socket:["));
 	}
 	return true;
@@ -323,7 +324,7 @@ static void look_at_plugin_specs(struct graft_health_look *look)
 	if (graft_health_list(look, CDI_DIRECTORY, &names, &n) < 0)
 		return;
 	for (size_t i = 0; i < n; i++) {
-		if (strncmp(names[i], "k8s.", strlen("k8s.")) == 0 && strstr(names[i], "nvidia.com"))
+		if (graft_starts_with(names[i], "k8s.") && strstr(names[i], "nvidia.com"))
 			push_cluster_text(look, &cluster->plugin_specs, &cluster->n_plugin_specs,
 					  graft_arena_printf(look->scratch, CDI_DIRECTORY "/%s", names[i]));
 	}

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "doctor/look.h"
 #include "formats/toml/toml.h"
 
@@ -142,8 +143,8 @@ void graft_health_look_daemon(struct graft_health_look *look, struct graft_healt
 		program = path ? graft_health_read_link(look, path) : NULL;
 		engine->program = program ? program : engine->program;
 	}
-	engine->snap = engine->program && (strncmp(engine->program, "/snap/", strlen("/snap/")) == 0 ||
-					   strncmp(engine->program, "/var/lib/snapd/", strlen("/var/lib/snapd/")) == 0);
+	engine->snap = engine->program && (graft_starts_with(engine->program, "/snap/") ||
+					   graft_starts_with(engine->program, "/var/lib/snapd/"));
 	if (!look->versions_only)
 		look_at_hook_program(look, engine);
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "engine/toml_config.h"
 
 #define NAME "containerd"
@@ -256,7 +257,7 @@ static int keep_other_runtimes(struct work *work, struct graft_toml *section)
 		base = base ? base + 1 : binary;
 		if (graft_toml_get_kind(section, key, &kind, work->err) < 0)
 			return -1;
-		if (strncmp(base, "nvidia-", strlen("nvidia-")) == 0 && kind == GRAFT_TOML_ABSENT &&
+		if (graft_starts_with(base, "nvidia-") && kind == GRAFT_TOML_ABSENT &&
 		    graft_toml_assign(section, key, work->drop_in, key, work->err) < 0)
 			return -1;
 	}

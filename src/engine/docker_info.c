@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/strings.h"
 #include "formats/json/json_document.h"
 
 #define TEXT_MAX     256u
@@ -80,7 +81,7 @@ static const char *find_body(const char *answer, size_t length, struct graft_err
 		return NULL;
 	}
 	status = memchr(answer, ' ', line);
-	if (!status || line < (size_t)(status - answer) + 4 || strncmp(status, " 200", 4) != 0) {
+	if (!status || line < (size_t)(status - answer) + 4 || !graft_starts_with(status, " 200")) {
 		(void)graft_fail(err, GRAFT_FORMAT, 0, "it answers '%.*s'",
 				 (int)(line < STATUS_SHOWN ? line : STATUS_SHOWN), answer);
 		return NULL;

@@ -68,7 +68,7 @@ int engine_toml_inherit(const struct graft_toml *source, const char *const *runt
 	if (graft_toml_get_string(source, default_key, &candidates[0], err) < 0 ||
 	    graft_toml_parse("runtime", section, strlen(section), &table, err) < 0)
 		return -1;
-	if (strncmp(candidates[0], "nvidia", strlen("nvidia")) == 0 && strcmp(candidates[0], name) != 0)
+	if (graft_starts_with(candidates[0], "nvidia") && strcmp(candidates[0], name) != 0)
 		candidates[0] = "";
 	*ret_tried = NULL;
 	for (size_t i = 0; i < GRAFT_COUNT(candidates); i++) {

@@ -10,6 +10,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/strings.h"
+
 /* A part of the text. */
 struct span {
 	const char *s;
@@ -351,7 +353,7 @@ static bool parse_mount(char *line, struct graft_mountinfo *item)
 		word = cut_word(&line);
 		if (!word)
 			return false;
-		item->shared = item->shared || strncmp(word, "shared:", strlen("shared:")) == 0;
+		item->shared = item->shared || graft_starts_with(word, "shared:");
 	} while (strcmp(word, "-") != 0);
 	return parse_mount_end(line, item);
 }

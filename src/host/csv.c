@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/root.h"
+#include "base/strings.h"
 #include "formats/loader/elf.h"
 #include "host/lookup.h"
 
@@ -150,7 +151,7 @@ static bool is_csv_library_name(const char *name)
 {
 	const char *so = NULL;
 
-	if (strncmp(name, "lib", 3) != 0)
+	if (!graft_starts_with(name, "lib"))
 		return false;
 	for (const char *at = name + 4; strlen(name) > 4 && (at = strstr(at, ".so")); at++)
 		so = at;

@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 
 #define FILE_MAX    ((size_t)1 << 20)
 #define PCI_DEVICES "/sys/bus/pci/devices"
@@ -91,7 +92,7 @@ static bool has_nvidia_major(const char *text)
 		const char *name = line + strspn(line, " ");
 
 		name += strspn(name, "0123456789");
-		if (name[0] == ' ' && strncmp(name + 1, "nvidia", strlen("nvidia")) == 0)
+		if (name[0] == ' ' && graft_starts_with(name + 1, "nvidia"))
 			return true;
 	}
 	return false;

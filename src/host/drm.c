@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "formats/procfs.h"
 #include "host/survey.h"
 
@@ -28,12 +29,12 @@ static bool is_node_name(const char *name)
 /* Returns whether a by-path link points to the node; udev writes "../card1". */
 static bool leads_to(const char *content, const char *name)
 {
-	return strncmp(content, "../", strlen("../")) == 0 && strcmp(content + strlen("../"), name) == 0;
+	return graft_starts_with(content, "../") && strcmp(content + strlen("../"), name) == 0;
 }
 
 static void look_at_drm_link(struct graft_survey *survey, const char *pci, const char *name, struct graft_drm_node *drm)
 {
-	const char *kind = strncmp(name, "render", strlen("render")) == 0 ? "render" : "card";
+	const char *kind = graft_starts_with(name, "render") ? "render" : "card";
 	const char *path = graft_arena_printf(survey->arena, DRM_DIR "/by-path/pci-%s-%s", pci, kind);
 	char content[PATH_MAX];
 	ssize_t length;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "formats/loader/ldsoconf.h"
 #include "host/library_search.h"
 #include "host/survey.h"
@@ -294,7 +295,7 @@ static void search_cache(struct search *search, const struct graft_ldcache *cach
 		struct slot *slot;
 
 		if (!(record->flags & 1u) || (record->flags & ABI_MASK) != (search->abi_flags & ABI_MASK) ||
-		    strncmp(record->soname, "lib", 3) != 0 ||
+		    !graft_starts_with(record->soname, "lib") ||
 		    (!search->first_letters[(unsigned char)record->soname[3]] && !search->wants_others))
 			continue;
 		slot = search->first_letters[(unsigned char)record->soname[3]] ? find_slot(search, record->soname)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/strings.h"
 #include "host/library_search.h"
 
 #define NAME_MAX_LENGTH 256
@@ -90,7 +91,7 @@ void graft_library_scan_others(struct search *search, const char *path)
 		struct graft_elf elf;
 		struct stat st;
 
-		if (strncmp(names[i], "lib", 3) != 0 || graft_library_prefix_length(names[i]) == 0 ||
+		if (!graft_starts_with(names[i], "lib") || graft_library_prefix_length(names[i]) == 0 ||
 		    !graft_library_has_version(names[i], version) || graft_library_is_known(search, names[i]) ||
 		    graft_lookup_file(&survey->lookup, directory, names[i], &found, &st) < 0 || !S_ISREG(st.st_mode) ||
 		    find_other(search, found) || graft_library_read(search, found, &elf, &err) < 0 ||

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/strings.h"
 #include "formats/loader/elf.h"
 #include "formats/loader/ldcache.h"
 
@@ -18,7 +19,7 @@
  */
 static const char *skip_usr(const char *path)
 {
-	return strncmp(path, "/usr/", strlen("/usr/")) == 0 ? path + strlen("/usr") : path;
+	return graft_starts_with(path, "/usr/") ? path + strlen("/usr") : path;
 }
 
 static bool is_in_folders(const char *path, const char *const *folders, size_t n_folders)

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/strings.h"
 #include "formats/loader/ldcache.h"
 #include "plan/compat_directory.h"
 #include "plan/driver_nodes.h"
@@ -347,7 +348,7 @@ static bool has_link_by_either_name(const struct graft_hook_work *work, const ch
 		return true;
 	if (graft_path_is_within(path, usr))
 		return has_link(work, path + strlen(usr));
-	if (strncmp(path, "/lib", 4) != 0 && strncmp(path, "/bin", 4) != 0 && strncmp(path, "/sbin", 5) != 0)
+	if (!graft_starts_with(path, "/lib") && !graft_starts_with(path, "/bin") && !graft_starts_with(path, "/sbin"))
 		return false;
 	other = graft_arena_join(arena, usr, strlen(usr), path + 1);
 	return !other || has_link(work, other);

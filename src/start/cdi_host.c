@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/root.h"
+#include "base/strings.h"
 #include "host/discover.h"
 #include "host/platform.h"
 #include "plan/cdi_devices.h"
@@ -62,7 +63,7 @@ static bool is_ordinary(const char *message)
 static void write_cdi_step(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
 {
 	const struct graft_log *to = arg;
-	bool nvml = strncmp(file, "nvml", strlen("nvml")) == 0 || strncmp(file, "complete", strlen("complete")) == 0;
+	bool nvml = graft_starts_with(file, "nvml") || graft_starts_with(file, "complete");
 
 	if (level == GRAFT_LOG_WARN && !nvml && is_ordinary(message))
 		level = GRAFT_LOG_INFO;

@@ -178,8 +178,7 @@ static bool is_cdi_edit_wanted(const struct making *making, const struct graft_e
 	case GRAFT_CDI_MODE_NVSWITCH:
 	case GRAFT_CDI_MODE_IMEX:
 		if (!shared)
-			return strncmp(edit->rule, "gate-", strlen("gate-")) == 0 ||
-			       strcmp(edit->rule, "imex-channel") == 0;
+			return graft_starts_with(edit->rule, "gate-") || strcmp(edit->rule, "imex-channel") == 0;
 		/* SPEC ctk-and-cdi 4.4 (8): in all modes. */
 		return edit->kind == GRAFT_EDIT_ENV && strcmp(edit->target, "NVIDIA_VISIBLE_DEVICES") == 0;
 	case GRAFT_CDI_MODES:

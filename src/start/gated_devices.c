@@ -7,6 +7,7 @@
 #include "apply/oci/oci_edits.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/strings.h"
 #include "host/discover.h"
 #include "plan/planner.h"
 #include "plan/spec_hooks.h"
@@ -39,7 +40,7 @@ static void keep_gates(struct graft_plan *plan)
 	size_t n = 0;
 
 	for (size_t i = 0; i < plan->n_edits; i++) {
-		if (strncmp(plan->edits[i].rule, "gate-", strlen("gate-")) == 0)
+		if (graft_starts_with(plan->edits[i].rule, "gate-"))
 			plan->edits[n++] = plan->edits[i];
 	}
 	plan->n_edits = n;

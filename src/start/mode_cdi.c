@@ -8,6 +8,7 @@
 #include "apply/oci/oci_edits.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "host/cdi_registry.h"
 #include "plan/spec_hooks.h"
 #include "start/cdi_staleness.h"
@@ -184,7 +185,7 @@ static void tell_what_to_do(struct graft_buffer *text, const struct graft_cdi_re
 {
 	if (list_known(text, registry, name))
 		graft_buffer_string(text, "; ask for one of them, or regenerate the spec");
-	else if (strncmp(name, "nvidia.com/", strlen("nvidia.com/")) == 0)
+	else if (graft_starts_with(name, "nvidia.com/"))
 		graft_buffer_string(text, "; make a spec: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml");
 	else
 		graft_buffer_string(text, "; no spec has such a device");

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "formats/cdi/cdi.h"
 #include "host/platform.h"
 #include "plan/planner.h"
@@ -164,7 +165,7 @@ struct detail {
 
 static enum graft_log_level level_of_detail(const struct detail *detail, enum graft_log_level level, const char *file)
 {
-	bool nvml = strncmp(file, "nvml", strlen("nvml")) == 0 || strncmp(file, "complete", strlen("complete")) == 0;
+	bool nvml = graft_starts_with(file, "nvml") || graft_starts_with(file, "complete");
 	bool is_detail = level == GRAFT_LOG_INFO || (level == GRAFT_LOG_WARN && detail->discovery);
 
 	return is_detail && !nvml ? GRAFT_LOG_DEBUG : level;

@@ -32,7 +32,7 @@ static bool is_option(const char *word, const char *name)
 
 static bool is_kept_generate_option(const char *word)
 {
-	return strncmp(word, "--", 2) == 0 && word[2] != '\0' && !is_option(word, "--output") &&
+	return graft_starts_with(word, "--") && word[2] != '\0' && !is_option(word, "--output") &&
 	       !is_option(word, "--format");
 }
 

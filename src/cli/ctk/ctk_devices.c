@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/root.h"
+#include "base/strings.h"
 #include "plan/driver_nodes.h"
 
 #define OUTPUT_SIZE 256
@@ -106,7 +107,7 @@ static struct graft_node_attributes attributes_of(const struct work *work, const
 {
 	static const struct graft_node_attributes usual = GRAFT_NODE_ATTRIBUTES_INIT;
 
-	return strncmp(node->path, "/dev/nvidia-uvm", strlen("/dev/nvidia-uvm")) == 0 ? usual : work->attributes;
+	return graft_starts_with(node->path, "/dev/nvidia-uvm") ? usual : work->attributes;
 }
 
 /* Returns whether the node must be created; logs why not. */

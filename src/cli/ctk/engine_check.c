@@ -18,6 +18,7 @@
 
 #include "apply/host_file.h"
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "cli/ctk/child.h"
 #include "formats/toml/toml.h"
 
@@ -194,7 +195,7 @@ static const char *translate(const struct workspace *workspace, const char *word
 		return words;
 	slash = copy + strlen(workspace->path);
 	length = strcspn(slash, ": \t\r\n,'\"") + strlen(workspace->path);
-	real = strncmp(slash, "/drop-in", strlen("/drop-in")) == 0 ? request->drop_in.path : request->config.path;
+	real = graft_starts_with(slash, "/drop-in") ? request->drop_in.path : request->config.path;
 	if (!real)
 		return words;
 	words = graft_arena_printf(workspace->ctk->arena, "%.*s%s%s", (int)(copy - words), words, real, copy + length);
@@ -206,7 +207,7 @@ static const char *after_log(const char *words)
 {
 	const char *end;
 
-	while (strncmp(words, "time=\"", strlen("time=\"")) == 0 && (end = strchr(words, '\n')) != NULL)
+	while (graft_starts_with(words, "time=\"") && (end = strchr(words, '\n')) != NULL)
 		words = end + 1;
 	return words;
 }

@@ -16,6 +16,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "cli/log_line.h"
 #include "formats/json/json.h"
 
@@ -153,10 +154,9 @@ static const char *log_argument(const char *argument)
 {
 	if (!argument || argument[0] == '\0')
 		return NULL;
-	if (strncmp(argument, "journald:", strlen("journald:")) == 0 ||
-	    strncmp(argument, "syslog:", strlen("syslog:")) == 0)
+	if (graft_starts_with(argument, "journald:") || graft_starts_with(argument, "syslog:"))
 		return NULL;
-	return strncmp(argument, "file:", strlen("file:")) == 0 ? argument + strlen("file:") : argument;
+	return graft_starts_with(argument, "file:") ? argument + strlen("file:") : argument;
 }
 
 static void close_files(struct runtime_log *log)

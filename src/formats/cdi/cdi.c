@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "formats/cdi/cdi_object.h"
 
 #define QUOTED_MAX 160
@@ -207,11 +208,11 @@ static int add_syntax_error(struct graft_cdi_faults *faults, const char *file, s
 
 	if (!fault)
 		return graft_fail_memory(err);
-	if (strncmp(what, file, strlen(file)) == 0 && strncmp(what + strlen(file), ": ", 2) == 0)
+	if (strncmp(what, file, strlen(file)) == 0 && graft_starts_with(what + strlen(file), ": "))
 		what += strlen(file) + 2;
 	place = what;
 	if (take_number(&place, "line ", &fault->line) && take_number(&place, ", column ", &fault->column) &&
-	    strncmp(place, ": ", 2) == 0)
+	    graft_starts_with(place, ": "))
 		what = place + 2;
 	if (strncmp(what, CDI_INVALID, strlen(CDI_INVALID)) == 0)
 		what += strlen(CDI_INVALID);

@@ -199,8 +199,8 @@ bool graft_tree_is_utf8(const char *text)
 static bool begins_like_plain(const char *text)
 {
 	if (text[0] == '-')
-		return text[1] != ' ' && text[1] != '\0' && strncmp(text, "---", 3) != 0;
-	return !strchr("?:,[]{}#&*!|>'\"%@` ", text[0]) && strncmp(text, "...", 3) != 0;
+		return text[1] != ' ' && text[1] != '\0' && !graft_starts_with(text, "---");
+	return !strchr("?:,[]{}#&*!|>'\"%@` ", text[0]) && !graft_starts_with(text, "...");
 }
 
 static bool is_plain_scalar(const char *text)
