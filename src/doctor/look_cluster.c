@@ -265,7 +265,7 @@ static bool is_program(struct graft_health_look *look, const char *directory, co
 	return strncmp(target, name, length) == 0 && (target[length] == '\0' || target[length] == ' ');
 }
 
-/* SECURITY: what a user has given that name is no device plugin, whose sockets belong to root. */
+/* SECURITY: a process that an ordinary user has given that name is not a device plugin, whose sockets belong to root. */
 static void add_device_plugin(struct graft_health_look *look, const char *pid, const char *directory)
 {
 	struct graft_health_cluster *cluster = cluster_of(look);

@@ -65,7 +65,7 @@ static int transform(struct ctk *ctk, const struct transform_options *given)
 		return ctk_fail(ctk, &err, "failed to load CDI specification");
 	if (graft_cdi_spec_change_root(&spec, &change, ctk->arena, &changed, &err) < 0)
 		return ctk_fail(ctk, &err, "failed to transform CDI specification");
-	/* SECURITY: what is written anew has no hook that an image's variables reach. */
+	/* SECURITY: a rewritten specification has no hook that an image's variables reach. */
 	if (graft_spec_hooks_mend_all(NULL, ctk->arena, &changed, &err) < 0)
 		return ctk_fail(ctk, &err, "failed to transform CDI specification");
 	if (ctk_cdi_save(ctk, &changed, given->output, NULL, &err) < 0)
