@@ -426,3 +426,45 @@ README.md|[source](src/none.c)|README.md:5: src/none.c does not exist
 docs/lonely.md|# Lonely|docs/lonely.md:1: no page links to it
 ROWS
 }
+
+@test "commit-msg: each fault of a message is found; a good one, a merge and a revert pass" {
+  local message=$BATS_TEST_TMPDIR/message long
+  printf -v long 'apply: %065d' 0
+  while IFS='|' read -r text expected; do
+    # shellcheck disable=SC2059 # the text has line ends
+    printf "$text" >"$message"
+    run tools/hooks/commit-msg "$message"
+    [ "$status $output" = "${expected:+1 commit-msg: $expected}" ] || [ "$status$output$expected" = 0 ] || { echo "$text: $status $output" && return 1; }
+  done <<ROWS
+apply: refuse a link to /dev\n\nAn image could lead there.\n|
+c interface, docs: say so\n\nWhy.\n|
+Merge branch 'work'\n|
+Revert "apply: refuse a link"\n|
+$long\n\nWhy.\n|
+${long}0\n\nWhy.\n|the subject has 73 characters; at most 72
+Refuse a link to /dev\n\nWhy.\n|the subject is 'area: imperative', like 'apply: refuse a link to /dev'
+apply: refuse a link\nto /dev\n|the second line is empty
+apply: refuse a link\n|the body says why
+apply: refuse a link\n\n# Please enter the commit message.\n|the body says why
+ROWS
+}
+
+@test "measure: functions, names, comments, blank and wide lines are counted" {
+  make_tree
+  cp "$top/tools/measure" tools/
+  run -1 tools/measure
+  [ "$output" = "tools/measure: no function in src" ]
+  source_file src/base/x.c 'static int one(void)\n{\n\treturn 1; /* "one" */\n}\n\nint two(void)\n{\n\tint a = one();\n\n\treturn a;\n}'
+  source_file src/plan/y.c "/* comment */\nstatic int one(void)\n{\n\treturn $(printf '%0120d' 0);\n}"
+  printf '/* no code */\n' >src/plan/y.h
+  run -0 tools/measure
+  [ "$output" = ".c / .h files: 2 / 1
+median lines of a .c: 10
+functions: 3
+lines of a function, p50 / p90 / p99 / max: 1 / 3 / 3 / 3
+functions whose name another has too: 66.7 %
+lines over 120 columns: 1, 4.76 %
+lines of all: 21: code 13, comments 6, blank 2
+lines of src/base: 13: code 9, comments 2, blank 2
+lines of src/plan: 8: code 4, comments 4, blank 0" ]
+}
