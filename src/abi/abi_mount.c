@@ -132,7 +132,7 @@ static int apply_difference(const struct step *step, const struct graft_plan *be
 		return -1;
 	choose_step_edits(step, plan);
 	job.plan = plan;
-	/* ---- privileged work starts here: all input is parsed, all decisions are in the plan ---- */
+	/* ---- privileged work starts here: input is parsed, all decisions are in the plan ---- */
 	if (plan->n_edits > 0)
 		rc = abi_run_apart(apply_step, &job, err);
 	graft_plan_free(plan);

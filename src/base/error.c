@@ -133,7 +133,9 @@ void graft_error_clear(struct graft_error *err)
 void graft_error_flatten(char *text)
 {
 	for (; *text != '\0'; text++) {
-		/* In UTF-8, 0xc2 and a byte below 0xa0 are one of the further control characters. */
+		/*
+		 * In UTF-8, 0xc2 and a byte below 0xa0 are one of the further control characters.
+		 */
 		if ((unsigned char)*text < ' ' || *text == 0x7f ||
 		    ((unsigned char)text[0] == 0xc2 && (unsigned char)text[1] >= 0x80 && (unsigned char)text[1] < 0xa0))
 			*text = '?';

@@ -172,7 +172,9 @@ void graft_error_flatten(char *text);
 
 /* The text of an error's step; "" for none. Never NULL. */
 const char *graft_error_step(const struct graft_error *err);
-/* What to do about an error: its own hint, else that of a full disk or of its status. Never NULL. */
+/*
+ * What to do about an error: its own hint, else that of a full disk or of its status. Never NULL.
+ */
 const char *graft_error_hint(const struct graft_error *err);
 
 /* Return the stable name ("NO_DRIVER"), hint and exit status of a status. Never NULL. */

@@ -134,7 +134,7 @@ static int configure_container(struct configuration *c)
 	c->pipeline.host.capabilities = c->options.request->capabilities;
 	if (make_configuration(c, &err) < 0)
 		return cli_fail(c->cli, &err);
-	/* ---- privileged work starts here: all input is parsed, all decisions are in the plan ---- */
+	/* ---- privileged work starts here: input is parsed, all decisions are in the plan ---- */
 	if (c->cli->planned)
 		c->cli->planned(c->cli, c->plan, c->target.pid);
 	if (c->cgroup.version != 0)

@@ -49,7 +49,9 @@ struct graft_case_request {
 	bool configured;     /* its config.json could be read */
 	const char *problem; /* why not; NULL if it could */
 	bool wants;          /* it asks for GPUs in a way that counts */
-	/* The runtime has replaced NVIDIA_VISIBLE_DEVICES by "void": its value is no longer known. */
+	/*
+	 * The runtime has replaced NVIDIA_VISIBLE_DEVICES by "void": its value is no longer known.
+	 */
 	bool replaced;
 	const char *origin;   /* a variable's name, "annotations", "volume mounts"; NULL = it asks for nothing */
 	const char **devices; /* names asked for, as far as they are known */

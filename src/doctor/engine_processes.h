@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_processes: the processes of a host that keep containers, or start them. Asks no engine, and
- * does not know what their arguments mean.
+ * engine_processes: the processes of a host that keep containers, or start them. Asks no engine,
+ * and does not know what their arguments mean.
  */
 #ifndef GRAFT_DOCTOR_ENGINE_PROCESSES_H
 #define GRAFT_DOCTOR_ENGINE_PROCESSES_H
@@ -27,9 +27,9 @@ struct graft_engine_process {
 };
 
 /*
- * Lists them; those of containers, which may be engines within engines, are left out. What cannot be
- * read is not there, since processes end; *ret_denied is set if it may not be read, and left alone
- * otherwise. Failed allocations are recorded in the arena.
+ * Lists them; those of containers, which may be engines within engines, are left out. What cannot
+ * be read is not there, since processes end; *ret_denied is set if it may not be read, and left
+ * alone otherwise. Failed allocations are recorded in the arena.
  */
 void graft_engine_processes(const struct graft_root *host, struct graft_arena *arena,
 			    struct graft_engine_process **ret_processes, size_t *ret_n, bool *ret_denied);

@@ -218,7 +218,10 @@ struct graft_health_engine {
 	int64_t hook_changed;              /* when that was installed */
 	bool snap;                         /* installed by snap, whose programs do not see the host's driver */
 	bool desktop;                      /* Docker Desktop: containers run in a virtual machine */
-	/* The daemon, or for Docker every containerd, is in another mount namespace than the caller. */
+	/*
+	 * The daemon, or for Docker every containerd, is in another mount namespace than the
+	 * caller.
+	 */
 	bool other_mounts;
 	struct graft_health_file *files;
 	size_t n_files;

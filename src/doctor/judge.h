@@ -141,7 +141,9 @@ struct graft_diagnosis {
 	size_t n_findings;
 	struct graft_way *ways; /* in the order of the engines */
 	size_t n_ways;
-	/* The usual cause and remedy of the message in the question; NULL = unknown, or no message. */
+	/*
+	 * The usual cause and remedy of the message in the question; NULL = unknown, or no message.
+	 */
 	const char *message, *message_remedy;
 	bool simulated; /* the driver is Graft's simulated one: there is no GPU */
 };

@@ -111,7 +111,9 @@ struct graft_judge_cdi graft_judge_cdi_of(const struct graft_judge *judge, const
 	return found;
 }
 
-/* Reports an engine that reads specs and finds none that it can use. Podman has a check of its own. */
+/*
+ * Reports an engine that reads specs and finds none that it can use. Podman has a check of its own.
+ */
 static void judge_need(struct graft_judge *judge, const struct graft_health_engine *engine)
 {
 	struct graft_judge_cdi cdi = graft_judge_cdi_of(judge, engine);

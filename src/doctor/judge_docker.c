@@ -43,8 +43,8 @@ static bool judge_kind(struct graft_judge *judge, const struct graft_health_engi
 }
 
 /*
- * QUIRK: an upgrade of the package makes the hook newer than the daemon as well, and nothing shows whether
- * there was an older one when the daemon started; so this is not a warning.
+ * QUIRK: an upgrade of the package makes the hook newer than the daemon as well, and nothing shows
+ * whether there was an older one when the daemon started; so this is not a warning.
  */
 bool graft_judge_is_hook_newer(const struct graft_health_engine *engine)
 {

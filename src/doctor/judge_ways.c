@@ -28,8 +28,8 @@ static bool is_broken(const struct graft_judge *judge, enum graft_check check)
 }
 
 /*
- * Returns the first check that is part of every way, or NULL. config.toml is not part of CDI devices
- * and nvidia-container-cli.
+ * Returns the first check that is part of every way, or NULL. config.toml is not part of CDI
+ * devices and nvidia-container-cli.
  */
 static const char *find_obstacle(const struct graft_judge *judge, enum graft_judge_reader reader)
 {

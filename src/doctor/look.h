@@ -169,7 +169,9 @@ void graft_health_look_hooks(struct graft_health_look *look, struct graft_health
 /* Records the PATH, start and program of a running daemon; `process` NULL = it does not run. */
 void graft_health_look_daemon(struct graft_health_look *look, struct graft_health_engine *engine,
 			      const struct graft_health_process *process);
-/* Whether the process is in another mount namespace than the caller; false if that is not visible. */
+/*
+ * Whether the process is in another mount namespace than the caller; false if that is not visible.
+ */
 bool graft_health_has_other_mounts(struct graft_health_look *look, const struct graft_health_process *process);
 /* Finds a variable in the text of /proc/PID/environ; NULL if it is not there. */
 const char *graft_health_find_variable(const char *environment, size_t length, const char *name);

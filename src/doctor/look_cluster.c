@@ -76,7 +76,10 @@ static void look_at_folder(struct graft_health_look *look, const char *name)
 	if (!folder || graft_health_list(look, folder, &names, &n) < 0)
 		return;
 	for (size_t i = 0; i < n; i++) {
-		/* As NVIDIA's plugin and ours call theirs; one that begins with a dot is not there yet. */
+		/*
+		 * As NVIDIA's plugin and ours call theirs; one that begins with a dot is not there
+		 * yet.
+		 */
 		if (graft_starts_with(names[i], "nvidia") && strstr(names[i], ".sock"))
 			push_cluster_text(look, &cluster->sockets, &cluster->n_sockets,
 					  graft_arena_printf(look->scratch, "%s/%s", folder, names[i]));

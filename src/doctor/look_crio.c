@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* look_crio: CRI-O: its file, its drop-ins in the order of their names, and the hook files that it shares with Podman. */
+/*
+ * look_crio: CRI-O: its file, its drop-ins in the order of their names, and the hook files that it
+ * shares with Podman.
+ */
 #include <string.h>
 
 #include "base/cleanup.h"

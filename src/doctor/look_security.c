@@ -191,7 +191,9 @@ static void look_at_security_modules(struct graft_health_look *look)
 
 #define FREE_MIN ((uint64_t)1 << 20)
 
-/* Full ones are listed once, by the first directory. Those that are read-only are full by nature. */
+/*
+ * Full ones are listed once, by the first directory. Those that are read-only are full by nature.
+ */
 static void look_at_disks(struct graft_health_look *look)
 {
 	static const char *const directories[] = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* docker_info: parses a Docker daemon's answer about itself. Does not know where the bytes come from. */
+/*
+ * docker_info: parses a Docker daemon's answer about itself. Does not know where the bytes come
+ * from.
+ */
 #include "engine/docker_info.h"
 
 #include <stdint.h>

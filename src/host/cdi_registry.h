@@ -143,7 +143,8 @@ struct graft_cdi_examined {
  * whose extension makes readers ignore it.
  *
  * A named file may also be a pipe, or "-" for standard input. A file that cannot be read has that
- * as its fault. With `may_be_missing`, paths that do not exist are ignored. Returns -1 if a directory cannot be read, or with GRAFT_NO_MEMORY.
+ * as its fault. With `may_be_missing`, paths that do not exist are ignored. Returns -1 if a
+ * directory cannot be read, or with GRAFT_NO_MEMORY.
  */
 int graft_cdi_examine(const char *const *paths, size_t n_paths, bool may_be_missing, struct graft_arena *arena,
 		      struct graft_cdi_examined **ret_files, size_t *ret_n, struct graft_error *err);

@@ -145,8 +145,8 @@ int graft_host_complete(const struct graft_host_options *options, struct graft_i
 const char *graft_cuda_version_bound(const char *driver_version);
 
 /*
- * The id that the kernel shows for a user or group that cannot be mapped, which is what NVML's child
- * runs as if root asks and no other id was given. `path`: one of the two files below.
+ * The id that the kernel shows for a user or group that cannot be mapped, which is what NVML's
+ * child runs as if root asks and no other id was given. `path`: one of the two files below.
  */
 #define GRAFT_OVERFLOW_UID "/proc/sys/kernel/overflowuid"
 #define GRAFT_OVERFLOW_GID "/proc/sys/kernel/overflowgid"

@@ -40,8 +40,9 @@ static bool has_module_directory(const struct graft_root *root, const char *path
 }
 
 /*
- * WSL2, Tegra and a hidden procfs have no text from the kernel driver that could carry the mark. The simulator
- * leaves a list of its files in a driver root, and a file in /run while it runs a program.
+ * WSL2, Tegra and a hidden procfs have no text from the kernel driver that could carry the mark.
+ * The simulator leaves a list of its files in a driver root, and a file in /run while it runs a
+ * program.
  */
 static bool has_simulator_files(const struct graft_survey *survey)
 {

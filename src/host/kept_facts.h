@@ -27,9 +27,9 @@
 #define GRAFT_KEPT_VERSION 3u
 
 /*
- * NVML answers before everything is ready: the fabric, the links, a switch of the MIG mode, all GPUs.
- * Such an answer is kept with that mark, and asked for again: after 10 s, then after twice as long
- * each time, ten minutes at most, and eight times in all.
+ * NVML answers before everything is ready: the fabric, the links, a switch of the MIG mode, all
+ * GPUs. Such an answer is kept with that mark, and asked for again: after 10 s, then after twice as
+ * long each time, ten minutes at most, and eight times in all.
  */
 #define GRAFT_KEPT_FIRST_S 10
 #define GRAFT_KEPT_LAST_S  600
@@ -73,8 +73,8 @@ void graft_kept_write(const struct graft_kept_facts *facts, struct graft_buffer 
 
 /*
  * Asks for everything: NVML, or on a board without NVML libcuda, in the child of host/nvml.h, and
- * PCI devices. Fills `nvml` and `vgpus`. GPUs and MIG devices of the inventory that the answer lacks
- * make it one that is not final. Returns 0, or -1 with the errors of graft_nvml_ask(), or
+ * PCI devices. Fills `nvml` and `vgpus`. GPUs and MIG devices of the inventory that the answer
+ * lacks make it one that is not final. Returns 0, or -1 with the errors of graft_nvml_ask(), or
  * GRAFT_NO_LIBRARY if there is no library to ask.
  */
 int graft_kept_ask(const struct graft_host_options *options, const struct graft_inventory *inventory,
@@ -86,7 +86,10 @@ int graft_kept_ask(const struct graft_host_options *options, const struct graft_
  */
 int64_t graft_kept_wait_s(const struct graft_kept_facts *facts, int64_t now_s);
 
-/* Fills in what the inventory lacks, as graft_host_complete() does. Returns 0, or -1 with GRAFT_NO_MEMORY. */
+/*
+ * Fills in what the inventory lacks, as graft_host_complete() does. Returns 0, or -1 with
+ * GRAFT_NO_MEMORY.
+ */
 int graft_kept_complete(const struct graft_kept_facts *facts, const struct graft_log *log,
 			struct graft_inventory *inventory, struct graft_error *err);
 

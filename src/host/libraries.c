@@ -593,8 +593,8 @@ static void publish_nvml(struct search *search)
 }
 
 /*
- * If the module does not report its version, or procfs does not show it, the version of the libraries is the best
- * available.
+ * If the module does not report its version, or procfs does not show it, the version of the
+ * libraries is the best available.
  */
 static void version_from_library(struct search *search, const struct graft_ldcache *cache)
 {

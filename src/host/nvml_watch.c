@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml_watch: the parent's side: starts and ends the child, and reads its lines. Loads no code of the driver. */
+/*
+ * nvml_watch: the parent's side: starts and ends the child, and reads its lines. Loads no code of
+ * the driver.
+ */
 #include "host/nvml_watch.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvml_watch: what happens to GPUs, as NVML reports it, from a child process without privileges that
- * lives as long as it is wanted (host/nvml.h says how it is confined). NVML keeps the GPUs awake
- * meanwhile. The child's lines are untrusted input.
+ * nvml_watch: what happens to GPUs, as NVML reports it, from a child process without privileges
+ * that lives as long as it is wanted (host/nvml.h says how it is confined). NVML keeps the GPUs
+ * awake meanwhile. The child's lines are untrusted input.
  */
 #ifndef GRAFT_HOST_NVML_WATCH_H
 #define GRAFT_HOST_NVML_WATCH_H
@@ -46,12 +46,17 @@ struct graft_nvml_report {
  */
 int graft_nvml_watch_begin(const struct graft_host_options *options, const struct graft_inventory *inventory,
 			   struct graft_nvml_watch *ret_watch, struct graft_error *err);
-/* Closes the descriptor, and with `kill_child` kills the child. Does not wait for it. `pid` stays. */
+/*
+ * Closes the descriptor, and with `kill_child` kills the child. Does not wait for it. `pid` stays.
+ */
 void graft_nvml_watch_end(struct graft_nvml_watch *watch, bool kill_child);
 /* Reads one line of the child. Returns false if it is not a report. */
 bool graft_nvml_report_parse(const char *line, struct graft_nvml_report *ret_report);
 
-/* The child's side (nvml_events.c): reports to `out_fd` until it ends. `library` is NVML's, of dlopen(3). */
+/*
+ * The child's side (nvml_events.c): reports to `out_fd` until it ends. `library` is NVML's, of
+ * dlopen(3).
+ */
 _Noreturn void graft_nvml_events(const struct graft_nvml_question *question, void *library, int out_fd);
 /* Reports that NVML cannot be asked, and ends. */
 _Noreturn void graft_nvml_events_fail(int out_fd, const char *why);

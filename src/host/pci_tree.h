@@ -21,7 +21,10 @@ struct graft_pci_place {
 	bool has_numa_node;
 	uint32_t numa_node;
 	uint32_t class_; /* of PCI: 0x030000 drives displays, 0x030200 does not; 0 = not known */
-	/* From the host bridge down: "pci0000:16", "0000:16:01.0", ...; empty if sysfs does not say. */
+	/*
+	 * From the host bridge down: "pci0000:16", "0000:16:01.0", ...; empty if sysfs does not
+	 * say.
+	 */
 	const char **bridges;
 	size_t n_bridges;
 	struct graft_nvml_link *links; /* NVLinks to other GPUs; only after graft_pci_tree_add_links() */
@@ -44,8 +47,8 @@ int graft_pci_tree_read(const char *host_root, const struct graft_inventory *inv
 			struct graft_pci_tree *ret_tree, struct graft_error *err);
 
 /*
- * Takes over the NVLinks that NVML reported between the GPUs of the tree (GRAFT_NVML_LINKS); those to
- * other devices are left out. Strings are those of the snapshot. Returns 0, or -1 with
+ * Takes over the NVLinks that NVML reported between the GPUs of the tree (GRAFT_NVML_LINKS); those
+ * to other devices are left out. Strings are those of the snapshot. Returns 0, or -1 with
  * GRAFT_NO_MEMORY.
  */
 int graft_pci_tree_add_links(struct graft_pci_tree *tree, const struct graft_nvml_snapshot *snapshot,

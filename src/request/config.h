@@ -123,19 +123,19 @@ int graft_config_read(const struct graft_toml *toml, const struct graft_config_h
 
 /*
  * Lists the keys and tables that are not in the table of keys, nor among those of older releases
- * (SPEC runtime-and-hook 2.4): "FILE: line 3: ignoring unknown key 'nvidia-container-cli.no_cgroups'
- * (did you mean 'no-cgroups'?)". What is below an unknown table is not listed. At most
- * GRAFT_CONFIG_UNKNOWN_MAX; the texts are in the arena. graft_config_read() does it, too. Returns -1
- * with GRAFT_NO_MEMORY.
+ * (SPEC runtime-and-hook 2.4): "FILE: line 3: ignoring unknown key
+ * 'nvidia-container-cli.no_cgroups' (did you mean 'no-cgroups'?)". What is below an unknown table
+ * is not listed. At most GRAFT_CONFIG_UNKNOWN_MAX; the texts are in the arena. graft_config_read()
+ * does it, too. Returns -1 with GRAFT_NO_MEMORY.
  */
 #define GRAFT_CONFIG_UNKNOWN_MAX 16u
 int graft_config_find_unknown(const struct graft_toml *toml, struct graft_arena *arena,
 			      struct graft_strings *ret_unknown, struct graft_error *err);
 
 /*
- * A setting whose value no program understands. `allowed` follows "it can be", and has the word that
- * was probably meant: "mount, hook or disabled (did you mean 'mount'?)". `standard` is the default,
- * "" if there is none.
+ * A setting whose value no program understands. `allowed` follows "it can be", and has the word
+ * that was probably meant: "mount, hook or disabled (did you mean 'mount'?)". `standard` is the
+ * default, "" if there is none.
  */
 struct graft_config_mistake {
 	const char *key, *value, *allowed, *standard;

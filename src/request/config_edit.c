@@ -184,7 +184,9 @@ static int refuse_setting(const char *setting, const struct graft_error *why, st
 	return graft_with_hint(err, "See 'man nvidia-container-runtime-config' for every key and its values.");
 }
 
-/* The key that was probably meant: one that is spelled nearly so, or is called so in another table. */
+/*
+ * The key that was probably meant: one that is spelled nearly so, or is called so in another table.
+ */
 static const char *find_meant_key(const char *name, size_t length)
 {
 	char word[GRAFT_CONFIG_NAME_SIZE];

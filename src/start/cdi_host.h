@@ -29,10 +29,9 @@ int graft_cdi_detect_mode(const struct graft_cdi_places *places, const struct gr
 			  enum graft_cdi_mode *ret_mode, struct graft_error *err);
 
 /*
- * Reads the host. The inventory belongs to *ret_host and must be released with graft_cdi_host_done(),
- * after a failure too; everything else belongs to `arena`. `steps`
- * gets what the library logs. Returns 0, or -1 with the
- * error set.
+ * Reads the host. The inventory belongs to *ret_host and must be released with
+ * graft_cdi_host_done(), after a failure too; everything else belongs to `arena`. `steps` gets what
+ * the library logs. Returns 0, or -1 with the error set.
  */
 int graft_cdi_read_host(const struct graft_cdi_wish *wish, const struct graft_cdi_places *places,
 			struct graft_log *steps, struct graft_arena *arena, struct graft_cdi_host *ret_host,

@@ -104,8 +104,8 @@ struct graft_request *graft_cdi_request(const struct graft_cdi_wish *wish, struc
 	request->explicit_driver_libraries = wish->explicit_libraries;
 	request->no_persistenced = request->no_fabricmanager = wish->no_daemons;
 	/*
-	 * MPS is started and stopped while the host is up; containers of a specification that names its
-	 * directory would not start without it.
+	 * MPS is started and stopped while the host is up; containers of a specification that names
+	 * its directory would not start without it.
 	 */
 	request->no_mps = true;
 	request->all_usable = true;

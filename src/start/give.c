@@ -212,7 +212,7 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 		return -1;
 	if (link_nodes_of_plan(create, plan, err) < 0)
 		return -1;
-	/* ---- privileged work starts here: all input is parsed, all decisions are in the plan ---- */
+	/* ---- privileged work starts here: input is parsed, all decisions are in the plan ---- */
 	if (graft_apply_to_oci(plan, create->bundle, create->spec, &options, create->document, err) < 0)
 		return -1;
 	if (waiting.plan)

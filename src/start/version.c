@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* version: the text of --version, with the labels that tools look for (SPEC libnvidia-container 3.9). */
+/*
+ * version: the text of --version, with the labels that tools look for (SPEC libnvidia-container
+ * 3.9).
+ */
 #include <sys/utsname.h>
 
 #include "start/build_flags.h"

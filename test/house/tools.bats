@@ -180,6 +180,8 @@ src/start/x.c|roots|#include "base/image_root.h"\nint f(void) { return open("/x"
 src/start/x.c|roots|#include "apply/namespace/target.h"\nint f(struct graft_root *r) { return graft_root_open(r, "/x", NULL); }
 src/start/x.c|roots|#include "image/inspect.h"\nint f(struct graft_root *r) { return graft_root_read(r, "/x"); }
 src/base/x.h|undocumented|#ifndef X\n#define X\n\nint f(void);\n#endif
+src/base/x.c|columns|/* $(printf '%095d' 0) */
+src/base/x.c|columns|/*\n * $(printf '%098d' 0)\n */
 src/base/x.c|turn|/* The caller is told. */
 src/base/x.c|turn|/* What the user wishes. */
 src/base/x.c|turn|/* It shall be closed. */
@@ -278,6 +280,9 @@ docs/x.md:5: calls: other() is not in src/base/x.c" ]
 @test "lint: comments and strings are no code" {
   make_tree
   source_file src/base/x.c '/* never call system() or open(x) */ const char *s = "sprintf(x)"; // exit(1)'
+  run -0 tools/lint
+  # Rows of a table and comments behind code may be wider than others.
+  source_file src/base/x.c "/*\n *   row  $(printf '%095d' 0)\n * $(printf '%097d' 0)\n */\nint x; /* $(printf '%095d' 0) */"
   run -0 tools/lint
 }
 

@@ -20,7 +20,10 @@ static bool is_repeated(const struct cdi_hook_list *list, size_t i)
 	return false;
 }
 
-/* A file at the path of a link to itself is what was meant, and stays: the link would point to itself. */
+/*
+ * A file at the path of a link to itself is what was meant, and stays: the link would point to
+ * itself.
+ */
 static bool is_its_own_target(const struct graft_image_root *root, const struct graft_hook_link *link)
 {
 	struct stat st;

@@ -224,7 +224,9 @@ static int make_cdi_specs_again(struct ctk *ctk, struct ctk_cdi_decision *decisi
 	return graft_cdi_make(&decision->wish, host, ctk->arena, specs, err);
 }
 
-/* Makes the specs; if they are too new for the reader, without the groups of nodes, if that helps. */
+/*
+ * Makes the specs; if they are too new for the reader, without the groups of nodes, if that helps.
+ */
 static int make_for_reader(struct ctk *ctk, struct ctk_cdi_decision *decision, const struct graft_cdi_host *host,
 			   struct graft_cdi_specs *specs, struct graft_error *err)
 {

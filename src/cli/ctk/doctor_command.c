@@ -150,7 +150,9 @@ static void read_ctk_doctor_config(struct ctk *ctk, struct graft_health_config *
 	ret_config->n_unknown = config->unknown.n;
 }
 
-/* Whether the host has the user and the group is found out here: the other mistakes need no host. */
+/*
+ * Whether the host has the user and the group is found out here: the other mistakes need no host.
+ */
 static void find_mistakes(struct ctk *ctk, const struct graft_config *config, struct graft_health_config *ret_facts)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -498,7 +500,10 @@ static int join_message(struct ctk *ctk, int n_words, char **words, const char *
 	return graft_with_hint(err, "Give the text that the engine or the program printed.");
 }
 
-/* The message that was given, or NULL. "kubernetes" in front of it asks about the cluster, and so does the message of one. */
+/*
+ * The message that was given, or NULL. "kubernetes" in front of it asks about the cluster, and so
+ * does the message of one.
+ */
 static int take_doctor_words(struct ctk *ctk, struct doctor_options *given, int n_words, char **words,
 			     const char **ret_message, struct graft_error *err)
 {

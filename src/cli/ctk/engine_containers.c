@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_containers: reads the command lines of containerd's shims and of conmon. Does not know what a
- * runtime is.
+ * engine_containers: reads the command lines of containerd's shims and of conmon. Does not know
+ * what a runtime is.
  */
 #include "cli/ctk/engine_containers.h"
 
@@ -19,7 +19,10 @@ static const char *find_either(const struct graft_command_line *line, const char
 	return value ? value : graft_procfs_option(line, name);
 }
 
-/* A shim runs in the directory of its container, where the file "runtime" has the program that it calls. */
+/*
+ * A shim runs in the directory of its container, where the file "runtime" has the program that it
+ * calls.
+ */
 static const char *read_runtime_of_shim(const struct graft_root *host, const struct graft_engine_process *process,
 					struct graft_arena *arena)
 {
@@ -31,7 +34,9 @@ static const char *read_runtime_of_shim(const struct graft_root *host, const str
 	return path && graft_root_read_foreign(host, path, FILE_MAX, arena, &text, &length) == 0 ? text : NULL;
 }
 
-/* Returns the runtime of the container that the process keeps, and its id; NULL if it keeps none. */
+/*
+ * Returns the runtime of the container that the process keeps, and its id; NULL if it keeps none.
+ */
 static const char *find_runtime(const struct graft_root *host, const struct graft_engine_process *process,
 				struct graft_arena *arena, const char **ret_id)
 {

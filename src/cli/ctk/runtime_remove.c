@@ -382,7 +382,9 @@ static int run_runtime_remove(void *context, int argc, char **argv)
 
 	if (ctk_parse(ctk, &ctk_runtime_remove, &removal, argc, argv, &first, &status) < 0)
 		return status;
-	/* The files are those of the packages, whatever the caller's variables say of "configure". */
+	/*
+	 * The files are those of the packages, whatever the caller's variables say of "configure".
+	 */
 	ctk->no_variables = true;
 	if (collect_removals(ctk, &health, &err) < 0)
 		return ctk_fail(ctk, &err, "%s", "");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * go_build: section -> text -> one line of it. The text has a line "dep<TAB>MODULE<TAB>VERSION<TAB>SUM" for each
- * module, and where that is replaced, "=>" in place of "dep" in the next line.
+ * go_build: section -> text -> one line of it. The text has a line
+ * "dep<TAB>MODULE<TAB>VERSION<TAB>SUM" for each module, and where that is replaced, "=>" in place
+ * of "dep" in the next line.
  */
 #include "formats/loader/go_build.h"
 

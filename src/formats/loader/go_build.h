@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * go_build: the modules that a Go program was built from, with their versions, as Go's linker writes
- * them into the section .go.buildinfo since Go 1.18. Programs built without modules, as Debian's,
- * do not list any.
+ * go_build: the modules that a Go program was built from, with their versions, as Go's linker
+ * writes them into the section .go.buildinfo since Go 1.18. Programs built without modules, as
+ * Debian's, do not list any.
  */
 #ifndef GRAFT_FORMATS_LOADER_GO_BUILD_H
 #define GRAFT_FORMATS_LOADER_GO_BUILD_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tree_json: makes values from a JSON text, using the strict JSON parser, and walks values of either
- * kind. The parser's tree of nodes is not copied: a view is made of each node that is visited.
+ * tree_json: makes values from a JSON text, using the strict JSON parser, and walks values of
+ * either kind. The parser's tree of nodes is not copied: a view is made of each node that is
+ * visited.
  */
 #include "formats/json/json_document.h"
 #include "formats/tree/tree.h"
