@@ -47,7 +47,10 @@ static inline int graft_take_fd(int *fd)
 		taken_;                     \
 	})
 
-/* A sentence in a row of a table, for documents and readers of the table. Programs that are built to be small leave it out. */
+/*
+ * A sentence in a row of a table, for documents and readers of the table. Programs that are built
+ * to be small leave it out.
+ */
 #ifdef GRAFT_WITHOUT_DOCS
 #define GRAFT_DOC(text) NULL
 #else

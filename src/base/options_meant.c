@@ -33,7 +33,7 @@ static bool read_wrong_name(const char *message, char name[GRAFT_NEAREST_MAX + 1
 	return false;
 }
 
-/* A name and its aliases, which are NULL-terminated or NULL. An alias may be a letter: see above. */
+/* A name and its aliases (NULL-terminated, or NULL). An alias may be a letter: see above. */
 static void consider(const char *name, const char *const *aliases, struct graft_nearest_search *search)
 {
 	graft_nearest_consider(search, name);

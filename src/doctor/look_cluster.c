@@ -253,7 +253,7 @@ static const char *plugin_setting(struct graft_health_look *look, const char *di
 	return value && value[0] != '\0' ? graft_arena_strdup(look->arena, value) : NULL;
 }
 
-/* Whether the program has that name, too: a link to another one gives any program this process's name. */
+/* Whether the program has that name, too: a link to a program gives its process any name. */
 static bool is_program(struct graft_health_look *look, const char *directory, const char *name)
 {
 	const char *path = graft_arena_printf(look->scratch, "%s/exe", directory);
@@ -268,7 +268,10 @@ static bool is_program(struct graft_health_look *look, const char *directory, co
 	return strncmp(target, name, length) == 0 && (target[length] == '\0' || target[length] == ' ');
 }
 
-/* SECURITY: a process that an ordinary user has given that name is not a device plugin, whose sockets belong to root. */
+/*
+ * SECURITY: a process that an ordinary user has given that name is not a device plugin, whose
+ * sockets belong to root.
+ */
 static void add_device_plugin(struct graft_health_look *look, const char *pid, const char *directory)
 {
 	struct graft_health_cluster *cluster = cluster_of(look);

@@ -11,7 +11,7 @@
 
 #define ENGINE_MAX_NAMES 8
 
-/* The first line of a drop-in that we make. Its beginning marks it: earlier releases ended it differently. */
+/* How the first line of a drop-in of ours begins; earlier releases ended it differently. */
 #define ENGINE_DROP_IN_MARK   "# Made by nvidia-ctk runtime configure; "
 #define ENGINE_DROP_IN_HEADER ENGINE_DROP_IN_MARK "--undo removes it.\n"
 

@@ -17,7 +17,7 @@
 #include "host/inventory.h"
 #include "host/nvml.h"
 
-/* A child that has lost a GPU ends itself after this time: its successor asks again whether the GPU is back. */
+/* A child that has lost a GPU ends after this time; its successor asks whether the GPU is back. */
 #define GRAFT_NVML_LOST_ANEW_MS 10000
 
 struct graft_nvml_watch {

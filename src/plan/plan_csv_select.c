@@ -10,7 +10,7 @@
 #include "plan/plan_csv.h"
 
 #define INTEGRATED_PLACE "00000000:01:00.0"
-/* SPEC kubernetes 6.3: what the device plugin of Kubernetes calls the GPU of a board, whose UUID it does not know. */
+/* SPEC kubernetes 6.3: the device plugin's name for the GPU of a board, which has no UUID. */
 #define PLUGIN_WORD "tegra"
 
 bool graft_csv_is_integrated(const struct graft_gpu *gpu)

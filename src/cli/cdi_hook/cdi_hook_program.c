@@ -251,8 +251,8 @@ static int find_hook_word(int argc, char **argv)
 }
 
 /*
- * An unknown option before a hook's name, from a newer release, must not keep the hook from running:
- * each causes a warning. An argument there that is not an option is the value of one.
+ * An unknown option before a hook's name, from a newer release, must not keep the hook from
+ * running: each causes a warning. An argument there that is not an option is the value of one.
  */
 static int run_without_unknown_options(struct cdi_hook *hook, int argc, char **argv)
 {

@@ -303,8 +303,8 @@ static int has_trace(const struct work *work, const struct graft_engine_file *fi
 
 /*
  * SPEC ctk-and-cdi 1.1 "Flow": missing folders are created, on which builders of images rely. A
- * mistyped path would leave folders that no engine reads, so the user is asked about a path that was
- * given. That of drop-ins an engine may not have yet.
+ * mistyped path would leave folders that no engine reads, so the user is asked about a path that
+ * was given. That of drop-ins an engine may not have yet.
  */
 static void warn_of_new_folder(const struct work *work, const struct graft_engine_edit *edit)
 {
