@@ -43,7 +43,8 @@ static bool send_some(struct graft_rpc_session *session)
 	}
 	session->unsent += n;
 	session->n_unsent -= (size_t)n;
-	if (session->stall.link)
+	/* A session that has broken meanwhile, because the stream that this ends was its last, ends by the same timer. */
+	if (session->stall.link && !session->broken)
 		graft_loop_set_timer(session->loop, &session->stall, GRAFT_RPC_STALL_MS);
 	return true;
 }

@@ -146,6 +146,34 @@ static void test_bad_servers(void **state)
 	world_close(&world);
 }
 
+/* An answer that is refused ends the call at once, not when its time is over. */
+static void test_refused_answer(void **state)
+{
+	static const char answer[] = "\0\0\0\4\0\0\0\0\0"
+				     "\0\0\1\1\4\0\0\0\1\210"
+				     "\0\0\5\0\0\0\0\0\1\1\0\0\0\0";
+	struct graft_unix_socket listener = GRAFT_UNIX_SOCKET_INIT;
+	struct world world;
+	struct outcome outcome;
+	int64_t began;
+	int fd;
+
+	(void)state;
+	assert_true(world_open(&world, NULL));
+	assert_int_equal(graft_unix_listen(world.path, &listener, NULL), 0);
+	began = graft_clock_ms();
+	assert_non_null(ask(&world, ALLOCATE, "1", WORLD_LIMIT_MS / 2, &outcome, NULL));
+	fd = accept(listener.fd, NULL, NULL);
+	assert_int_equal(write(fd, answer, sizeof(answer) - 1), sizeof(answer) - 1);
+	assert_true(world_until(&world, outcome.n > 0));
+	assert_int_equal(outcome.status, GRAFT_RPC_UNAVAILABLE);
+	assert_string_equal(outcome.text, "the connection ended before the answer");
+	assert_true(graft_clock_ms() - began < WORLD_LIMIT_MS / 2);
+	(void)close(fd);
+	graft_unix_close(&listener);
+	world_close(&world);
+}
+
 static void test_no_server(void **state)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -186,8 +214,9 @@ static void test_cancel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_calls),     cmocka_unit_test(test_many),   cmocka_unit_test(test_bad_servers),
-		cmocka_unit_test(test_no_server), cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_calls),       cmocka_unit_test(test_many),
+		cmocka_unit_test(test_bad_servers), cmocka_unit_test(test_refused_answer),
+		cmocka_unit_test(test_no_server),   cmocka_unit_test(test_cancel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
