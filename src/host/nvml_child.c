@@ -253,8 +253,8 @@ static void drop_capabilities(struct child *child)
 
 /*
  * The calling program may have handlers for signals that the driver's code dies of; they must not
- * run here. SIGHUP, by which a daemon reads its configuration again, may be sent to all processes of
- * one command line, which this one shares. When a terminal hangs up, the parent ends, and this
+ * run here. SIGHUP, by which a daemon reads its configuration again, may be sent to all processes
+ * of one command line, which this one shares. When a terminal hangs up, the parent ends, and this
  * process with it.
  */
 static void reset_signals(void)
