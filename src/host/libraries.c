@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/strings.h"
 #include "formats/loader/ldsoconf.h"
 #include "host/library_search.h"
@@ -127,13 +128,6 @@ bool graft_library_is_known(const struct search *search, const char *name)
 	return find_library_row(search, name, false) != NULL;
 }
 
-const char *graft_library_file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 bool graft_library_has_version(const char *name, const char *version)
 {
 	size_t length = strlen(name), version_length = strlen(version);
@@ -216,7 +210,7 @@ static const char *judge_library(struct search *search, const struct slot *slot,
 		return NULL;
 	if (!inventory->driver_version.value)
 		return "the version of the loaded driver is not known";
-	if (!graft_library_has_version(graft_library_file_name(path), inventory->driver_version.value))
+	if (!graft_library_has_version(graft_path_name(path), inventory->driver_version.value))
 		return "its name does not end with the driver's version";
 	return judge_bytes(search, slot, path);
 }
@@ -355,8 +349,7 @@ static bool try_file(struct search *search, struct slot *slot, const struct graf
 		return false;
 	}
 	take_library(search, slot, path,
-		     elf.soname ? elf.soname : graft_arena_strdup(survey->scratch, graft_library_file_name(path)),
-		     source);
+		     elf.soname ? elf.soname : graft_arena_strdup(survey->scratch, graft_path_name(path)), source);
 	return slot->soname != NULL;
 }
 
@@ -503,7 +496,7 @@ static void search_siblings(struct search *search)
 	search->beside = true;
 	for (size_t i = 0; i < search->n_slots; i++) {
 		const char *path = search->slots[i].path;
-		size_t length = path ? (size_t)(graft_library_file_name(path) - path) : 0;
+		size_t length = path ? (size_t)(graft_path_name(path) - path) : 0;
 		const char *directory;
 
 		if (length <= 1 || (length == done_length && memcmp(path, done, length) == 0))
@@ -567,7 +560,7 @@ static void publish_libraries(struct search *search, struct graft_library **list
  */
 static const char *version_in_name(const char *path)
 {
-	const char *name = graft_library_file_name(path);
+	const char *name = graft_path_name(path);
 	size_t length = graft_library_prefix_length(name);
 	const char *version = length > 0 && name[length] == '.' ? name + length + 1 : NULL;
 
@@ -624,7 +617,7 @@ static const char *find_library_beside(struct search *search, const struct graft
 				       const char *beside)
 {
 	struct graft_survey *survey = search->survey;
-	size_t directory_length = (size_t)(graft_library_file_name(beside) - beside);
+	size_t directory_length = (size_t)(graft_path_name(beside) - beside);
 
 	for (size_t i = 0; i < cache->n_records; i++) {
 		const struct graft_ldcache_record *record = &cache->records[i];
@@ -634,7 +627,7 @@ static const char *find_library_beside(struct search *search, const struct graft
 		if (record->flags != search->abi_flags || strcmp(record->soname, soname) != 0 ||
 		    graft_lookup_path(&survey->lookup, record->path, &path, &st) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		if ((size_t)(graft_library_file_name(path) - path) == directory_length &&
+		if ((size_t)(graft_path_name(path) - path) == directory_length &&
 		    memcmp(path, beside, directory_length) == 0)
 			return path;
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "base/strings.h"
 #include "host/library_search.h"
 
@@ -65,7 +66,7 @@ bool graft_library_consider_other(struct search *search, const struct graft_ldca
 
 	if (!may_be_other(search, record->soname) || graft_lookup_path(&survey->lookup, record->path, &path, &st) < 0 ||
 	    !S_ISREG(st.st_mode) ||
-	    !graft_library_has_version(graft_library_file_name(path), survey->inventory->driver_version.value))
+	    !graft_library_has_version(graft_path_name(path), survey->inventory->driver_version.value))
 		return false;
 	other = find_other(search, path);
 	if (!other)
@@ -110,7 +111,7 @@ bool graft_library_has_development_link(struct search *search, const struct graf
 
 	if (length == 0 || length >= sizeof(name) || library->soname[length] == '\0')
 		return false;
-	path_length = (size_t)(graft_library_file_name(library->path) - library->path);
+	path_length = (size_t)(graft_path_name(library->path) - library->path);
 	directory = graft_lookup_directory(lookup, library->path, path_length > 1 ? path_length - 1 : 1);
 	if (!directory || directory->fd < 0)
 		return false;

@@ -62,8 +62,6 @@ struct search {
 
 /* The length of a file name or soname up to and including its first ".so"; 0 if it has none. */
 size_t graft_library_prefix_length(const char *name);
-/* The last component of a path. */
-const char *graft_library_file_name(const char *path);
 /* Returns whether a file name ends in ".<version>". */
 bool graft_library_has_version(const char *name, const char *version);
 /*
