@@ -56,7 +56,9 @@
 	  "Write it like 'cuda>=12.0,brand=tesla', or set NVIDIA_DISABLE_REQUIRE=true in the container.")            \
 	X(STALE, 86, "out of date",                                                                                  \
 	  "Run 'nvidia-ctk cdi refresh' as root, or enable nvidia-cdi-refresh.path, which does it.")                 \
-	X(PROGRAM, 87, "another program failed", "See its message, or run it by hand to find out more.")
+	X(PROGRAM, 87, "another program failed", "See its message, or run it by hand to find out more.")             \
+	X(BUSY, 88, "not enough free GPUs", "Run 'nvidia-ctk lease list' to see who holds them, and try again.")     \
+	X(LEASES, 89, "table of leases not usable", "Run 'nvidia-ctk lease doctor' as root.")
 
 enum graft_status {
 #define X(name, exit_status, text, hint) GRAFT_##name,

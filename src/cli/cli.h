@@ -36,6 +36,7 @@ struct cli_global_options {
 	int nvml_timeout_ms; /* 0 = no limit */
 };
 
+struct graft_config;
 struct graft_plan;
 
 struct cli {
@@ -47,7 +48,8 @@ struct cli {
 	 * ID of its process; may be NULL.
 	 */
 	void (*planned)(struct cli *cli, const struct graft_plan *plan, pid_t pid);
-	struct graft_log_file log_file; /* valid while a debug log is open */
+	const struct graft_config *config; /* the caller has read it; NULL: read it if there is a claim */
+	struct graft_log_file log_file;    /* valid while a debug log is open */
 	int log_fd;
 	const struct graft_log *log; /* NULL = none */
 	struct graft_caps caps;

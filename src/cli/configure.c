@@ -13,6 +13,9 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/container_options.h"
+#include "lease/lease_take.h"
+#include "start/config_file.h"
+#include "start/lease_claim.h"
 #include "start/open_container.h"
 #include "start/pipeline.h"
 
@@ -118,6 +121,40 @@ static bool is_rootless(const struct cli_container_options *container)
 	return container->pid > 0 && graft_caps_is_unprivileged();
 }
 
+/*
+ * Takes a lease if the devices are a claim. Without one, config.toml is not even looked for: the
+ * options say everything.
+ */
+static int take_claim(struct configuration *c, struct graft_error *err)
+{
+	struct graft_request *request = c->options.request;
+	const struct graft_lease_for whom = { .pid = c->options.pid > 0 ? c->options.pid : getppid() };
+	const struct graft_config *config = c->cli->config;
+	struct graft_config own;
+	struct graft_strings words = { .n = 0 };
+	const char *id;
+
+	for (size_t i = 0; i < request->n_devices; i++)
+		if (!graft_arena_push_string(request->arena, &words.items, &words.n, request->devices[i].text))
+			return graft_fail_memory(err);
+	if (!graft_claim_is_in(&words))
+		return 0;
+	if (!config) {
+		config = &own;
+		if (graft_config_file_load(GRAFT_CONFIG_OF_HOOK, NULL, request->arena, &own, err) < 0)
+			return -1;
+	}
+	if (!graft_lease_is_on(config))
+		return 0;
+	if (graft_start_lease_claim(config, &whom, c->cli->log, request->arena, &words, &id, err) < 0)
+		return -1;
+	request->n_devices = 0;
+	for (size_t i = 0; i < words.n; i++)
+		if (graft_request_devices(request, words.items[i], err) < 0)
+			return -1;
+	return 0;
+}
+
 static int configure_container(struct configuration *c)
 {
 	struct graft_namespace_options namespace_options = {
@@ -129,6 +166,8 @@ static int configure_container(struct configuration *c)
 
 	if (check_configure_rootfs(c->rootfs, &err) < 0)
 		return cli_fail_in(c->cli, GRAFT_STEP_INPUT, &err);
+	if (take_claim(c, &err) < 0)
+		return cli_fail_in(c->cli, GRAFT_STEP_DEVICE, &err);
 	if (cli_begin(c->cli, c->options.request, !is_rootless(&c->options), &c->pipeline) != 0)
 		return 1;
 	c->pipeline.host.capabilities = c->options.request->capabilities;

@@ -14,6 +14,7 @@ static const struct {
 	{ "configure", "nvidia-ctk runtime configure" },
 	{ "doctor", "nvidia-ctk doctor" },
 	{ "generate", "nvidia-ctk cdi generate" },
+	{ "lease", "nvidia-ctk lease" },
 	{ "list", "nvidia-ctk cdi list" },
 	{ "plan", "nvidia-container-cli plan" },
 	{ "refresh", "nvidia-ctk cdi refresh" },

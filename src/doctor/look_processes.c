@@ -50,21 +50,19 @@ static int64_t read_boot_time(struct graft_health_look *look)
 /*
  * Returns the latest second in which the process can have started, since /proc/stat and the
  * division each lose up to a second. With an earlier time, a file that existed before the daemon
- * could seem newer. Field 22 of /proc/PID/stat is in clock ticks; the name in field 2 may contain
- * anything and ends with the last bracket.
+ * could seem newer.
  */
 static int64_t read_start(struct graft_health_look *look, const char *directory, int64_t boot_time)
 {
-	const char *path = graft_arena_printf(look->scratch, "%s/stat", directory), *text, *at;
+	const char *path = graft_arena_printf(look->scratch, "%s/stat", directory), *text;
 	long ticks = sysconf(_SC_CLK_TCK);
+	uint64_t start;
 	size_t length;
+	char state;
 
 	if (!path || boot_time == 0 || ticks <= 0 || graft_health_read_file(look, path, &text, &length) < 0)
 		return 0;
-	at = strrchr(text, ')');
-	for (int field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	return at ? boot_time + strtoll(at, NULL, 10) / ticks + 1 : 0;
+	return graft_procfs_stat(text, &state, &start) ? boot_time + (int64_t)start / ticks + 1 : 0;
 }
 
 static void look_at_process(struct graft_health_look *look, const char *pid, int64_t boot_time)

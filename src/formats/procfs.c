@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/strings.h"
@@ -510,4 +511,20 @@ const char *graft_procfs_option(const struct graft_command_line *line, const cha
 			return next;
 	}
 	return NULL;
+}
+
+bool graft_procfs_stat(const char *text, char *ret_state, uint64_t *ret_start)
+{
+	const char *at = strrchr(text, ')');
+	char *end;
+
+	if (!at || at[1] != ' ' || at[2] == '\0')
+		return false;
+	*ret_state = at[2];
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	if (!at || at[1] < '0' || at[1] > '9')
+		return false;
+	*ret_start = strtoull(at + 1, &end, 10);
+	return *end == ' ' || *end == '\n' || *end == '\0';
 }

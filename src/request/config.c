@@ -46,6 +46,7 @@
 #define CLI     "nvidia-container-cli."
 #define RUNTIME "nvidia-container-runtime."
 #define MODES   RUNTIME "modes."
+#define LEASES  "graft.leases."
 
 /* clang-format off */
 const struct graft_config_key graft_config_keys[] = {
@@ -143,6 +144,14 @@ const struct graft_config_key graft_config_keys[] = {
 		"Mode `jit-cdi`: check `NVIDIA_REQUIRE_*`."),
 	FEATURE("inject-compat32-libraries", compat32,
 		"Mode `jit-cdi`: include the 32-bit libraries."),
+
+	STRING(LEASES "mode", leases.mode, "off",
+	       "`on`: a request may be a claim, such as `any:2`, for GPUs that nobody holds ([leases.md](leases.md)). `off`: it may not.",
+		     .omitted = true),
+	STRING(LEASES "directory", leases.directory, "/run/graft/leases",
+	       "Directory of the table that says who holds which GPU. Only root may write to it; every program on the host uses the same one.",
+		     .omitted = true),
+	OWN_STRINGS(LEASES "pool", leases.pool, "GPUs that may be lent: indexes and UUIDs; `all` = every one.", "all"),
 };
 /* clang-format on */
 const size_t graft_config_n_keys = GRAFT_COUNT(graft_config_keys);

@@ -68,6 +68,13 @@ struct graft_config {
 		bool honor_driver_capabilities, honor_requirements, compat32;
 	} features;
 
+	/* Graft's own: GPUs that are lent (docs/leases.md) */
+	struct {
+		const char *mode; /* "off" or "on", as written */
+		const char *directory;
+		struct graft_strings pool; /* indexes and UUIDs of the GPUs that may be lent; "all" = every one */
+	} leases;                          /* [graft.leases] */
+
 	/*
 	 * Unknown keys and tables of the file, a warning each: see
 	 * graft_config_find_unknown().

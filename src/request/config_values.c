@@ -32,6 +32,7 @@ static const struct rule {
 			 "disable-device-node-modification", "update-application-profile", "chmod") },
 	{ .key = "nvidia-container-runtime.modes.legacy.cuda-compat-mode",
 	  .words = WORDS("ldconfig", "mount", "hook", "disabled") },
+	{ .key = "graft.leases.mode", .words = WORDS("off", "on") },
 };
 /* clang-format on */
 

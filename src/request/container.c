@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "formats/cdi/cdi.h"
+#include "request/claim.h"
 #include "request/container_words.h"
 
 static const char *const gate_variables[GRAFT_GATE_MAX] = {
@@ -151,7 +152,9 @@ static int read_environment(const struct reading *r, struct graft_error *err)
 		return -1;
 	if (!present && read_container_variable(r, "NVIDIA_VISIBLE_DEVICES", &variables, err) < 0)
 		return -1;
-	graft_words_reduce(&variables.words);
+	/* A list with "all" and a claim is no "all": it is refused where the claim is read. */
+	if (strcmp(r->config->leases.mode, "on") != 0 || !graft_claim_is_in(&variables.words))
+		graft_words_reduce(&variables.words);
 	if (variables.words.n == 0 || !may_use_environment(r, variables.names, "devices"))
 		return 0;
 	if (check_kinds(r, &variables, err) < 0)

@@ -11,9 +11,14 @@
 #include "apply/oci/oci_file.h"
 #include "base/cleanup.h"
 #include "host/platform.h"
+#include "lease/lease_take.h"
 #include "start/give.h"
+#include "start/lease_claim.h"
 #include "start/locate.h"
 #include "start/start.h"
+
+/* The id of the lease whose GPUs the edited configuration has. */
+#define LEASE_ANNOTATION "graft.lease"
 
 struct choice {
 	enum graft_mode mode;
@@ -205,10 +210,50 @@ static int fail_content(struct graft_error *err)
 	return graft_wrap(err, "error loading OCI specification from file: error reading OCI specification");
 }
 
-int graft_start_edit_bundle(const struct graft_config *config, const char *word, const char *low_level,
-			    const char *bundle, const struct graft_log *log, struct graft_arena *arena,
-			    struct graft_oci_waiting *ret_waiting, struct graft_error *err)
+/*
+ * A configuration that was edited has the nodes of a lease's GPUs, and asks for nothing any more: a
+ * second container of it would have them without a lease.
+ */
+static int refuse_used_bundle(const struct graft_config *config, const struct graft_oci_spec *spec,
+			      struct graft_error *err)
 {
+	for (size_t i = 0; graft_lease_is_on(config) && i < spec->n_annotations; i++) {
+		if (strcmp(spec->annotations[i].key, LEASE_ANNOTATION) != 0)
+			continue;
+		(void)graft_fail(err, GRAFT_INVALID, 0,
+				 "config.json has the GPUs of lease %.32s, which are another container's",
+				 spec->annotations[i].value);
+		return graft_with_hint(err, "Make a new bundle for each container.");
+	}
+	return 0;
+}
+
+static int lease_devices(const struct graft_config *config, const struct graft_oci_arguments *arguments,
+			 const struct graft_start *create, struct choice *choice, struct graft_error *err)
+{
+	const struct graft_lease_container container = { .cgroups_path = create->spec->cgroups_path,
+							 .pid_file = arguments->pid_file,
+							 .id = arguments->container };
+	const struct graft_lease_for whom = { .container = &container };
+	struct graft_json_node *annotations, *value;
+	const char *id;
+
+	if (refuse_used_bundle(config, create->spec, err) < 0 ||
+	    graft_start_lease_claim(config, &whom, create->log, create->arena, &choice->container.devices, &id, err) <
+		0)
+		return -1;
+	if (!id)
+		return 0;
+	annotations = graft_json_make(create->document, "annotations", GRAFT_JSON_OBJECT, err);
+	value = annotations ? graft_json_new_string(create->document, id, err) : NULL;
+	return value ? graft_json_set_key(create->document, annotations, LEASE_ANNOTATION, value, err) : -1;
+}
+
+int graft_start_edit_bundle(const struct graft_config *config, const char *word, const char *low_level,
+			    const struct graft_oci_arguments *arguments, const struct graft_log *log,
+			    struct graft_arena *arena, struct graft_oci_waiting *ret_waiting, struct graft_error *err)
+{
+	const char *bundle = arguments->bundle && arguments->bundle[0] != '\0' ? arguments->bundle : NULL;
 	auto_json_document struct graft_json_document *document = NULL;
 	struct graft_start create = {
 		.config = config, .low_level = low_level, .comes_back = ret_waiting != NULL, .log = log, .arena = arena
@@ -216,7 +261,6 @@ int graft_start_edit_bundle(const struct graft_config *config, const char *word,
 	struct graft_oci_spec spec;
 	struct choice choice;
 
-	bundle = bundle && bundle[0] != '\0' ? bundle : NULL;
 	if (graft_oci_file_read(bundle, &document, err) < 0)
 		return -1;
 	if (graft_oci_spec_read(document, arena, &spec, err) < 0)
@@ -227,6 +271,9 @@ int graft_start_edit_bundle(const struct graft_config *config, const char *word,
 	create.bundle = bundle;
 	create.document = document;
 	create.spec = &spec;
+	/* In mode legacy the hook does it, which knows the container's process. */
+	if (choice.mode != GRAFT_MODE_LEGACY && lease_devices(config, arguments, &create, &choice, err) < 0)
+		return -1;
 	create.container = &choice.container;
 	create.no_board = choice.no_board;
 	if (edit_and_write(&create, choice.mode, err) < 0) {

@@ -33,6 +33,8 @@ static enum graft_step discovery_step(const struct graft_error *err)
 	case GRAFT_READ_ONLY:
 	case GRAFT_UNSUPPORTED:
 	case GRAFT_MOUNT:
+	case GRAFT_BUSY:
+	case GRAFT_LEASES:
 	case GRAFT_CGROUP:
 	case GRAFT_STALE:
 	case GRAFT_PROGRAM:

@@ -16,6 +16,7 @@
 #include "formats/oci_spec.h"
 #include "request/config.h"
 #include "request/container.h"
+#include "request/oci_arguments.h"
 
 /*
  * One `create`, as a mode gets it. A mode edits `document` and, where it may, the container's root;
@@ -48,16 +49,17 @@ int graft_mode_cdi(struct graft_start *create, struct graft_error *err);     /* 
 int graft_mode_csv(struct graft_start *create, struct graft_error *err);     /* SPEC runtime-and-hook 9 */
 
 /*
- * Edits <bundle>/config.json as its container requests, in the mode `word` ("auto", "legacy", ...).
+ * Edits config.json in the bundle of `arguments` (its `bundle` NULL or empty = the working directory)
+ * as its container requests, in the mode `word` ("auto", "legacy", ...).
  * If the container requests no GPU, only mode legacy is called; for the other modes the file is
  * then rewritten only if it holds a prestart hook of NVIDIA's or a createContainer hook without an
- * environment. `low_level` is the path of the low-level runtime that will read the file. `bundle`
- * NULL = the working directory. *ret_waiting is the work left for when the container has been
+ * environment. `low_level` is the path of the low-level runtime that will read the file.
+ * *ret_waiting is the work left for when the container has been
  * created (after_create.h), and belongs to the caller; `ret_waiting` NULL: the caller does not come
  * back. -1: nothing was written.
  */
 int graft_start_edit_bundle(const struct graft_config *config, const char *word, const char *low_level,
-			    const char *bundle, const struct graft_log *log, struct graft_arena *arena,
-			    struct graft_oci_waiting *ret_waiting, struct graft_error *err);
+			    const struct graft_oci_arguments *arguments, const struct graft_log *log,
+			    struct graft_arena *arena, struct graft_oci_waiting *ret_waiting, struct graft_error *err);
 
 #endif

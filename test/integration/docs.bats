@@ -84,6 +84,12 @@ import_docker() {
   run_page docker
 }
 
+@test "docs/leases.md" {
+  docker_machine dgx-h100
+  import_docker "$ubuntu" debian
+  run_page leases
+}
+
 # --- Podman ---
 
 # podman_machine TOPOLOGY: Podman's limits go beyond what a test's machine may give its root; crun of Debian 12 wants one hierarchy of cgroups, so runc it is.

@@ -14,6 +14,7 @@
 #include "base/root.h"
 #include "doctor/judge.h"
 #include "host/inventory.h"
+#include "lease/lease.h"
 #include "plan/plan.h"
 #include "plan/planner.h"
 #include "request/request.h"
@@ -47,6 +48,9 @@ static const struct {
 	{ "Policy", "What the planner needs to know besides: the caller's choices and facts of the image.",
 	  &graft_policy_record },
 	{ "Plan", "The ordered edits that give one container its GPUs; each says why.", &graft_plan_record },
+	{ "Lease",
+	  "Who holds which GPUs: a file of the table ([leases.md](leases.md)), and in `nvidia-ctk lease list --json`.",
+	  &graft_lease_record },
 	{ "Diagnosis", "What it means: `nvidia-ctk doctor --json`.", &graft_diagnosis_record },
 };
 

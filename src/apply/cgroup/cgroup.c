@@ -33,6 +33,9 @@ struct search {
 	pid_t pid;
 	struct graft_mountinfo *mounts;
 	size_t n_mounts;
+	/* What was found: the mount that shows the cgroup, and its path below that. */
+	const struct graft_mountinfo *mount;
+	const char *rest;
 };
 
 static void search_done(struct search *search)
@@ -168,8 +171,8 @@ static int fail_no_mount(const struct search *search, int version, const char *p
  * Opens the cgroup `path` in one of the mounts of its version. Returns 1 when opened, 0 if no mount
  * of this version shows it, -1 on failure.
  */
-static int open_cgroup_directory(const struct search *search, int version, const char *path,
-				 struct graft_cgroup *ret_cgroup, struct graft_error *err)
+static int open_cgroup_directory(struct search *search, int version, const char *path, struct graft_cgroup *ret_cgroup,
+				 struct graft_error *err)
 {
 	for (size_t i = 0; i < search->n_mounts; i++) {
 		const struct graft_mountinfo *mount = &search->mounts[i];
@@ -189,6 +192,8 @@ static int open_cgroup_directory(const struct search *search, int version, const
 		}
 		ret_cgroup->dir_fd = fd;
 		ret_cgroup->version = version;
+		search->mount = mount;
+		search->rest = rest;
 		return 1;
 	}
 	return 0;
@@ -226,20 +231,44 @@ static void log_skip(const struct graft_log *log, const struct graft_error *err)
 	graft_warn(log, "skipping device cgroup rules: %s", graft_error_text(err, text, sizeof(text)));
 }
 
+static int start_search(struct search *search, int proc_root_fd, struct graft_error *err)
+{
+	int fd = fcntl(proc_root_fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return graft_fail_errno(err, errno, "cannot use the root directory");
+	graft_root_take(&search->root, fd);
+	search->arena = graft_arena_new(ARENA_MAX);
+	return search->arena ? 0 : graft_fail_memory(err);
+}
+
+int graft_cgroup_find(int proc_root_fd, pid_t pid, struct graft_arena *arena, struct graft_cgroup_place *ret_place,
+		      struct graft_error *err)
+{
+	auto_cgroup struct graft_cgroup cgroup = GRAFT_CGROUP_INIT;
+	__attribute__((cleanup(search_done))) struct search search = { .root = GRAFT_ROOT_INIT, .pid = pid };
+	struct stat st;
+
+	if (start_search(&search, proc_root_fd, err) < 0 || find_devices_cgroup(&search, &cgroup, err) < 0)
+		return -1;
+	if (fstat(cgroup.dir_fd, &st) < 0)
+		return graft_fail_errno(err, errno, "%s", cgroup.path);
+	ret_place->version = (uint32_t)cgroup.version;
+	ret_place->mount = graft_arena_strdup(arena, search.mount->mount_point);
+	ret_place->path = graft_arena_strdup(arena, search.rest[0] != '\0' ? search.rest : "/");
+	ret_place->id = st.st_ino;
+	return ret_place->mount && ret_place->path ? 0 : graft_fail_memory(err);
+}
+
 int graft_cgroup_open(int proc_root_fd, pid_t pid, bool user_namespace, bool required, const struct graft_log *log,
 		      struct graft_cgroup *ret_cgroup, struct graft_error *err)
 {
 	struct graft_cgroup cgroup = GRAFT_CGROUP_INIT;
 	__attribute__((cleanup(search_done))) struct search search = { .root = GRAFT_ROOT_INIT, .pid = pid };
 	struct graft_error own = { 0 };
-	int fd = fcntl(proc_root_fd, F_DUPFD_CLOEXEC, 0);
 
-	if (fd < 0)
-		return graft_fail_errno(err, errno, "cannot use the root directory");
-	graft_root_take(&search.root, fd);
-	search.arena = graft_arena_new(ARENA_MAX);
-	if (!search.arena)
-		return graft_fail_memory(err);
+	if (start_search(&search, proc_root_fd, err) < 0)
+		return -1;
 	cgroup.required = required;
 	if (find_devices_cgroup(&search, &cgroup, &own) < 0) {
 		bool skip = own.status == GRAFT_PERMISSION || (user_namespace && own.status == GRAFT_NOT_FOUND);

@@ -30,6 +30,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -68,6 +69,19 @@ struct graft_cgroup {
  */
 int graft_cgroup_open(int proc_root_fd, pid_t pid, bool user_namespace, bool required, const struct graft_log *log,
 		      struct graft_cgroup *ret_cgroup, struct graft_error *err);
+/* Where the devices cgroup of a process is, for those who look at it later. */
+struct graft_cgroup_place {
+	uint32_t version;  /* 1 or 2 */
+	const char *mount; /* where its hierarchy is mounted */
+	const char *path;  /* below that; "/" = the root of the mount */
+	uint64_t id;       /* inode of the directory */
+};
+/*
+ * Finds it as graft_cgroup_open() does. Strings are in the arena. Returns -1 with the same errors;
+ * nothing is skipped.
+ */
+int graft_cgroup_find(int proc_root_fd, pid_t pid, struct graft_arena *arena, struct graft_cgroup_place *ret_place,
+		      struct graft_error *err);
 /*
  * Allows all rules at once. Does nothing if the version is 0 or there are no rules. Without
  * permission it logs one line and returns 0, or fails if the cgroup is required. A failure leaves

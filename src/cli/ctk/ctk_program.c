@@ -55,6 +55,18 @@ static const struct graft_command ctk_cdi = {
 	.subcommands = cdi_commands,
 };
 
+static const struct graft_command *const lease_commands[] = {
+	&ctk_lease_acquire, &ctk_lease_doctor, &ctk_lease_explain,
+	&ctk_lease_history, &ctk_lease_list,   &ctk_lease_reclaim,
+	&ctk_lease_release, &ctk_lease_run,    NULL,
+};
+static const struct graft_command ctk_lease = {
+	CTK_COMMAND,
+	.name = "lease",
+	.summary = "Lend GPUs, and show who has them",
+	.subcommands = lease_commands,
+};
+
 static const struct graft_command *const system_commands[] = {
 	&ctk_system_create_dev_char_symlinks,
 	&ctk_system_create_device_nodes,
@@ -74,7 +86,8 @@ static const struct graft_command ctk_info = {
 };
 
 static const struct graft_command *const commands[] = {
-	&ctk_doctor, &ctk_hook, &ctk_runtime, &ctk_info, &ctk_cdi, &ctk_system, &ctk_config, &ctk_completion, NULL,
+	&ctk_doctor, &ctk_hook,   &ctk_runtime, &ctk_info,       &ctk_cdi,
+	&ctk_lease,  &ctk_system, &ctk_config,  &ctk_completion, NULL,
 };
 
 static const struct graft_option options[] = {

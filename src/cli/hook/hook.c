@@ -196,6 +196,7 @@ static int configure_in_process(struct hook *h, int argc, char **argv)
 	if (hook_environment_apply(&h->config, h->arena, &err) < 0)
 		return fail_hook(h, &err);
 	h->cli.one_line = true;
+	h->cli.config = &h->config;
 	h->cli.planned = hook_announce_devices;
 	return cli_main(&h->cli, argc, argv);
 }

@@ -63,7 +63,7 @@ static int create(struct runtime *runtime, const char *path, bool script, struct
 	struct graft_oci_waiting waiting = { .plan = NULL };
 	int status = 0, rc;
 
-	if (graft_start_edit_bundle(&runtime->config, word, path, arguments->bundle, &runtime->log.log, runtime->arena,
+	if (graft_start_edit_bundle(&runtime->config, word, path, arguments, &runtime->log.log, runtime->arena,
 				    can_finish ? &waiting : NULL, err) < 0)
 		return -1;
 	if (!waiting.plan)

@@ -199,13 +199,13 @@ void runtime_log_start(struct runtime_log *log, const struct graft_config *confi
 	set_runtime_level(log, config, arguments->debug);
 }
 
-/* The status' hint, except where the message itself states what is allowed or missing. */
+/* The error's hint or its status', except where the message itself states what is allowed or missing. */
 static const char *hint_beyond_message(const struct graft_error *err)
 {
 	bool says_itself = err->status == GRAFT_INVALID || err->status == GRAFT_FORMAT ||
 			   err->status == GRAFT_NOT_FOUND;
 
-	if (err->status == GRAFT_IO)
+	if (err->hint || err->status == GRAFT_IO)
 		return graft_error_hint(err);
 	return says_itself ? "" : graft_status_hint(err->status);
 }
@@ -213,7 +213,7 @@ static const char *hint_beyond_message(const struct graft_error *err)
 void runtime_log_fatal(struct runtime_log *log, const struct graft_error *err)
 {
 	char text[sizeof(err->msg) + sizeof(err->ctx) + 128];
-	char message[sizeof(text) + 256];
+	char message[sizeof(text) + 2048];
 	const char *hint = hint_beyond_message(err);
 
 	/* Engines show a single line, so it includes the hint. */

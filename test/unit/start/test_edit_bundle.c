@@ -86,7 +86,8 @@ static int edit_bundle(const struct world *world, const char *toml_text, const c
 	assert_int_equal(graft_toml_parse("/c.toml", toml_text, strlen(toml_text), &toml, err), 0);
 	assert_int_equal(graft_config_read(toml, NULL, world->arena, &config, err), 0);
 	return graft_start_edit_bundle(&config, word ? word : config.runtime.mode, "/nowhere/runc",
-				       world_path(world, "b"), NULL, world->arena, ret_waiting, err);
+				       &(struct graft_oci_arguments){ .bundle = world_path(world, "b") }, NULL,
+				       world->arena, ret_waiting, err);
 }
 
 #define SPEC(env, rest)                                                                                   \
@@ -222,9 +223,11 @@ static void test_no_bundle(void **state)
 	struct graft_error err = { 0 };
 	char text[1024];
 
-	assert_int_equal(graft_start_edit_bundle(&config, "auto", "/nowhere/runc", world_path(world, "nowhere"), NULL,
-						 world->arena, NULL, &err),
-			 -1);
+	assert_int_equal(
+	    graft_start_edit_bundle(&config, "auto", "/nowhere/runc",
+				    &(struct graft_oci_arguments){ .bundle = world_path(world, "nowhere") }, NULL,
+				    world->arena, NULL, &err),
+	    -1);
 	(void)graft_error_text(&err, text, sizeof(text));
 	assert_memory_equal(text, "error opening OCI specification file ", 37);
 	assert_non_null(strstr(text, "/nowhere/config.json': no such file or directory"));
@@ -364,8 +367,10 @@ static void test_hook_root(void **state)
 		assert_int_equal(
 		    graft_start_edit_bundle(&config, words[i % GRAFT_COUNT(words)],
 					    low_level[0] == '@' ? world_path(world, low_level + 1) : low_level,
-					    bundle && bundle[0] == '@' ? world_path(world, bundle + 1) : bundle, NULL,
-					    world->arena, NULL, NULL),
+					    &(struct graft_oci_arguments){ .bundle = bundle && bundle[0] == '@'
+											 ? world_path(world, bundle + 1)
+											 : bundle },
+					    NULL, world->arena, NULL, NULL),
 		    0);
 		print_message("# %s %s %s\n", words[i % GRAFT_COUNT(words)], rows[row].root, bundle ? bundle : "-");
 		assert_string_equal(seen.hook_root, want[0] == '@' ? world_path(world, want + 1) : want);
@@ -397,7 +402,8 @@ static void test_allocations(void **state)
 
 		world_put(world, "b/config.json", json, 0644);
 		allocation_fail(n);
-		rc = graft_start_edit_bundle(&config, "auto", runc, bundle, NULL, arena, NULL, &err);
+		rc = graft_start_edit_bundle(&config, "auto", runc, &(struct graft_oci_arguments){ .bundle = bundle },
+					     NULL, arena, NULL, &err);
 		failed = allocation_failed();
 		graft_arena_free(arena);
 		text = world_get(world, "b/config.json");

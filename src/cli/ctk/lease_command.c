@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_command: nvidia-ctk lease run, acquire, release and reclaim: take GPUs without a container,
+ * and end leases.
+ */
+#include "cli/ctk/lease_command.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "lease/lease_holder.h"
+#include "lease/lease_take.h"
+#include "start/config_file.h"
+
+#define TOKEN_TIME   "12h"
+#define GRACE        "10s"
+#define EXIT_NO_EXEC 126
+#define POLL_MS      50
+
+/* ---- shared ---- */
+
+int lease_load_config(struct ctk *ctk, struct graft_config *ret_config, struct graft_error *err)
+{
+	return graft_config_file_load(GRAFT_CONFIG_OF_RUNTIME, ctk->config, ctk->arena, ret_config, err);
+}
+
+int lease_require(struct ctk *ctk, struct graft_config *ret_config, struct graft_error *err)
+{
+	if (lease_load_config(ctk, ret_config, err) < 0)
+		return -1;
+	if (graft_lease_is_on(ret_config))
+		return 0;
+	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "leases are off in %s",
+			 ret_config->file ? ret_config->file : "the built-in configuration");
+	return graft_with_hint(err, "Run 'nvidia-ctk config --in-place --set graft.leases.mode=on'.");
+}
+
+const char *lease_gpu_name(const struct graft_lendable *host, const char *uuid, struct graft_arena *arena)
+{
+	const char *name = NULL;
+
+	for (size_t i = 0; i < host->n_gpus && !name; i++) {
+		if (host->gpus[i].uuid && strcmp(host->gpus[i].uuid, uuid) == 0)
+			name = graft_arena_printf(arena, "%u", host->gpus[i].index);
+	}
+	return name ? name : uuid;
+}
+
+/* The user who became root with sudo, as sudo says. */
+static uint32_t get_owner(void)
+{
+	const char *text = getuid() == 0 ? secure_getenv("SUDO_UID") : NULL;
+	char *end = NULL;
+	unsigned long uid = text ? strtoul(text, &end, 10) : 0;
+
+	return end && end != text && *end == '\0' && uid < UINT32_MAX ? (uint32_t)uid : (uint32_t)getuid();
+}
+
+static int read_claim(struct ctk *ctk, const struct lease_options *given, struct graft_claim *claim,
+		      struct graft_error *err)
+{
+	const char *text = given->claim;
+
+	if (text && given->count)
+		return graft_fail(err, GRAFT_INVALID, 0, "--count and --claim cannot be used together");
+	if (!text)
+		text = graft_arena_printf(ctk->arena, "any:%s", given->count ? given->count : "1");
+	if (!text)
+		return graft_fail_memory(err);
+	return graft_claim_parse(text, ctk->arena, claim, err);
+}
+
+static int take_lease(struct ctk *ctk, const struct lease_options *given, struct graft_lease_ask *ask,
+		      struct graft_lease *lease, struct graft_error *err)
+{
+	struct graft_config config;
+	struct graft_claim claim;
+
+	ask->claim = &claim;
+	ask->uid = get_owner();
+	if (read_claim(ctk, given, &claim, err) < 0 || lease_require(ctk, &config, err) < 0)
+		return -1;
+	return graft_lease_take(&config, ask, &ctk->waiting, ctk->arena, lease, err);
+}
+
+/* ---- run ---- */
+
+static int set_variables(const struct graft_lease *lease, struct graft_arena *arena, struct graft_error *err)
+{
+	struct graft_strings devices;
+	const char *list = "";
+
+	if (graft_lease_devices(lease, arena, &devices, err) < 0)
+		return -1;
+	for (size_t i = 0; list && i < devices.n; i++)
+		list = graft_arena_printf(arena, "%s%s%s", list, i > 0 ? "," : "", devices.items[i]);
+	if (!list || setenv("CUDA_VISIBLE_DEVICES", list, 1) < 0 || setenv("NVIDIA_VISIBLE_DEVICES", list, 1) < 0 ||
+	    setenv("NVIDIA_LEASE", lease->id, 1) < 0)
+		return graft_fail_memory(err);
+	return 0;
+}
+
+static int find_lease_user(const char *name, struct passwd *ret_user, struct graft_error *err)
+{
+	const struct passwd *user = getpwnam(name);
+
+	if (!user)
+		return graft_fail(err, GRAFT_NOT_FOUND, 0, "there is no user '%.64s'", name);
+	*ret_user = *user;
+	return 0;
+}
+
+static int become_user(const struct passwd *user, const char *name, struct graft_error *err)
+{
+	if (initgroups(name, user->pw_gid) < 0 || setgid(user->pw_gid) < 0 || setuid(user->pw_uid) < 0)
+		return graft_fail_errno(err, errno, "cannot become user '%.64s'", name);
+	return 0;
+}
+
+static int run_with_lease(struct ctk *ctk, const struct lease_options *given, char **argv, struct graft_error *err)
+{
+	struct graft_lease_ask ask = { .what = argv[0] };
+	struct graft_lease lease;
+	struct passwd user = { 0 };
+
+	if (!argv[0])
+		return graft_fail(err, GRAFT_INVALID, 0, "a command is needed, after '--'");
+	if ((given->user && find_lease_user(given->user, &user, err) < 0) ||
+	    graft_lease_holder_of_process(getpid(), ctk->arena, &ask.holder, err) < 0 ||
+	    take_lease(ctk, given, &ask, &lease, err) < 0 || set_variables(&lease, ctk->arena, err) < 0 ||
+	    (given->user && become_user(&user, given->user, err) < 0))
+		return -1;
+	(void)execvp(argv[0], argv);
+	return graft_fail_errno(err, errno, "exec failed: %s", argv[0]);
+}
+
+static int run_lease_run(void *context, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct lease_options given = { .json = false };
+	struct ctk *ctk = context;
+	int first, status = 0;
+
+	if (ctk_parse(ctk, &ctk_lease_run, &given, argc, argv, &first, &status) < 0)
+		return status;
+	if (run_with_lease(ctk, &given, argv + first, &err) < 0)
+		(void)ctk_fail(ctk, &err, "%s", "");
+	return EXIT_NO_EXEC;
+}
+
+#define COUNT_OPTION                                                                                     \
+	{                                                                                                \
+		.name = "count", .letter = 'n', .value_name = "N", .help = "Number of GPUs (default 1)", \
+		LEASE_TEXT(count)                                                                        \
+	}
+#define CLAIM_OPTION                                                                                        \
+	{                                                                                                   \
+		.name = "claim", .value_name = "CLAIM", .help = "What to take, such as 'any:2,model=H100'", \
+		LEASE_TEXT(claim)                                                                           \
+	}
+static const struct graft_option run_options[] = {
+	COUNT_OPTION,
+	CLAIM_OPTION,
+	{ .name = "user", .value_name = "NAME", .help = "Run the command as this user", LEASE_TEXT(user) },
+};
+const struct graft_command ctk_lease_run = {
+	LEASE_COMMAND("-- COMMAND [ARG...]"),
+	.name = "run",
+	.summary = "Take GPUs and run a command that holds them until it ends",
+	.options = run_options,
+	.n_options = GRAFT_COUNT(run_options),
+	.run = run_lease_run,
+};
+
+/* ---- acquire ---- */
+
+static int run_lease_acquire(void *context, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_lease_ask ask = { .holder = { .kind = GRAFT_HOLDER_TOKEN } };
+	struct lease_options given = { .span = TOKEN_TIME };
+	struct graft_buffer out = { .max = 0 };
+	struct ctk *ctk = context;
+	struct graft_lease lease;
+	int first, status = 0;
+
+	if (ctk_parse(ctk, &ctk_lease_acquire, &given, argc, argv, &first, &status) < 0)
+		return status;
+	if (graft_lease_read_span(given.span, &ask.for_ms, &err) == 0 && ask.for_ms == 0)
+		(void)graft_fail(&err, GRAFT_INVALID, 0, "--for 0 is no time at all");
+	if (err.status != GRAFT_OK || take_lease(ctk, &given, &ask, &lease, &err) < 0)
+		return ctk_fail(ctk, &err, "%s", "");
+	if (given.json)
+		graft_lease_write(&lease, &out);
+	else
+		graft_buffer_printf(&out, "%s\n", lease.id);
+	return ctk_print(ctk, &out);
+}
+
+static const struct graft_option acquire_options[] = {
+	COUNT_OPTION,
+	CLAIM_OPTION,
+	{ .name = "for",
+	  .value_name = "TIME",
+	  .help = "How long to hold them: 90s, 30m, 8h or 2d (default " TOKEN_TIME ")",
+	  LEASE_TEXT(span) },
+	LEASE_JSON,
+};
+const struct graft_command ctk_lease_acquire = {
+	CTK_COMMAND,
+	.name = "acquire",
+	.summary = "Take GPUs by hand, and print the lease's id; containers use it as lease:ID",
+	.options = acquire_options,
+	.n_options = GRAFT_COUNT(acquire_options),
+	.run = run_lease_acquire,
+};
+
+/* ---- release and reclaim ---- */
+
+/* Opens the table for a change, and finds the lease that the only argument names. */
+static int open_lease(struct ctk *ctk, int n_arguments, char **arguments, struct graft_lease_table *table,
+		      const struct graft_lease **ret_lease, struct graft_error *err)
+{
+	struct graft_config config;
+
+	if (n_arguments != 1)
+		return graft_fail(err, GRAFT_INVALID, 0, "the id of one lease is needed");
+	if (lease_load_config(ctk, &config, err) < 0 ||
+	    graft_lease_table_open(table, config.leases.directory, true, ctk->arena, err) < 0)
+		return -1;
+	*ret_lease = graft_lease_table_find(table, arguments[0]);
+	if (*ret_lease)
+		return 0;
+	(void)graft_fail(err, GRAFT_NOT_FOUND, 0, "lease %.32s does not exist, or has ended", arguments[0]);
+	return graft_with_hint(err, "Run 'nvidia-ctk lease list' to see the leases of this host.");
+}
+
+static int release_lease(struct graft_lease_table *table, const struct graft_lease *lease, struct graft_error *err)
+{
+	struct graft_buffer holder = { .max = 512 };
+
+	if (lease->holder.kind == GRAFT_HOLDER_TOKEN)
+		return graft_lease_table_remove(table, lease, "freed", "released", err);
+	graft_lease_describe(lease, table->now.time, &holder);
+	(void)graft_fail(err, GRAFT_INVALID, 0, "lease %s ends with its holder, %s", lease->id,
+			 graft_buffer_text(&holder));
+	graft_buffer_done(&holder);
+	return graft_with_hint(err, "End the holder, or run 'nvidia-ctk lease reclaim', which does it.");
+}
+
+static int run_lease_release(void *context, int argc, char **argv)
+{
+	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	struct graft_error err = { .status = GRAFT_OK };
+	struct lease_options given = { .json = false };
+	const struct graft_lease *lease;
+	struct ctk *ctk = context;
+	int first, status = 0;
+
+	if (ctk_parse(ctk, &ctk_lease_release, &given, argc, argv, &first, &status) < 0)
+		return status;
+	if (open_lease(ctk, argc - first, argv + first, &table, &lease, &err) < 0 ||
+	    release_lease(&table, lease, &err) < 0)
+		return ctk_fail(ctk, &err, "%s", "");
+	return 0;
+}
+
+const struct graft_command ctk_lease_release = {
+	LEASE_COMMAND("ID"),
+	.name = "release",
+	.summary = "End a lease that was taken by hand",
+	.run = run_lease_release,
+};
+
+static bool is_confirmed(const struct graft_lease *lease, uint64_t now)
+{
+	struct graft_buffer holder = { .max = 512 };
+	char answer[8] = "";
+
+	graft_lease_describe(lease, now, &holder);
+	(void)fprintf(stderr, "End lease %s of %s? [y/N] ", lease->id, graft_buffer_text(&holder));
+	graft_buffer_done(&holder);
+	return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static int signal_holder(const struct graft_lease_now *now, const struct graft_lease *lease, int number,
+			 struct graft_arena *arena, size_t *ret_n, struct graft_error *err)
+{
+	uint32_t *pids;
+
+	if (graft_lease_processes(now, lease, arena, &pids, ret_n, err) < 0)
+		return -1;
+	for (size_t i = 0; number != 0 && i < *ret_n; i++)
+		if (kill((pid_t)pids[i], number) < 0 && errno != ESRCH)
+			return graft_fail_errno(err, errno, "kill failed: process %u", pids[i]);
+	return 0;
+}
+
+/* Returns -1 if the holder still lives after that time. */
+static int wait_for_end(const struct graft_lease_now *now, const struct graft_lease *lease, uint64_t ms,
+			struct graft_error *err)
+{
+	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
+	const int64_t until = graft_clock_ms() + (int64_t)ms;
+	struct graft_arena *arena;
+	size_t n = 1;
+	int rc = 0;
+
+	for (;;) {
+		arena = graft_arena_new((size_t)16 << 20);
+		rc = arena ? signal_holder(now, lease, 0, arena, &n, err) : graft_fail_memory(err);
+		(void)graft_arena_free(arena);
+		if (rc < 0 || n == 0)
+			return rc;
+		if (graft_clock_ms() >= until)
+			return graft_fail(err, GRAFT_TIMEOUT, 0, "%zu processes of lease %s do not end", n, lease->id);
+		(void)nanosleep(&pause, NULL);
+	}
+}
+
+/* The table is closed by now: nobody waits for the lock meanwhile. */
+static int end_holder(struct ctk *ctk, const struct graft_lease *lease, uint64_t grace_ms, struct graft_error *err)
+{
+	auto_lease_now struct graft_lease_now now = GRAFT_LEASE_NOW_INIT;
+	size_t n;
+
+	if (graft_lease_now_read(&now, ctk->arena, err) < 0 ||
+	    signal_holder(&now, lease, SIGTERM, ctk->arena, &n, err) < 0)
+		return -1;
+	if (wait_for_end(&now, lease, grace_ms, err) == 0)
+		return 0;
+	if (err->status != GRAFT_TIMEOUT)
+		return -1;
+	graft_error_clear(err);
+	if (signal_holder(&now, lease, SIGKILL, ctk->arena, &n, err) < 0)
+		return -1;
+	return wait_for_end(&now, lease, grace_ms, err);
+}
+
+static int reclaim_lease(struct ctk *ctk, const struct lease_options *given, int n_arguments, char **arguments,
+			 struct graft_error *err)
+{
+	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	const struct graft_lease *lease = NULL;
+	uint64_t grace_ms = 0, now;
+	int rc;
+
+	if (graft_lease_read_span(given->grace, &grace_ms, err) < 0)
+		return -1;
+	rc = open_lease(ctk, n_arguments, arguments, &table, &lease, err);
+	now = table.now.time;
+	graft_lease_table_close(&table);
+	if (rc < 0)
+		return -1;
+	if (!given->yes && isatty(STDIN_FILENO) && !is_confirmed(lease, now))
+		return graft_fail(err, GRAFT_INVALID, 0, "nothing was done");
+	if (lease->holder.kind != GRAFT_HOLDER_TOKEN && end_holder(ctk, lease, grace_ms, err) < 0)
+		return -1;
+	table = (struct graft_lease_table)GRAFT_LEASE_TABLE_INIT;
+	/* A token's lease is still there; others go by themselves. */
+	rc = open_lease(ctk, n_arguments, arguments, &table, &lease, err);
+	if (rc == 0 && lease->holder.kind != GRAFT_HOLDER_TOKEN)
+		rc = graft_fail(err, GRAFT_TIMEOUT, 0, "the holder of lease %s cannot be looked at from here",
+				lease->id);
+	else if (rc == 0)
+		rc = graft_lease_table_remove(&table, lease, "freed", "reclaimed", err);
+	else if (err->status == GRAFT_NOT_FOUND)
+		rc = 0;
+	graft_lease_table_close(&table);
+	return rc;
+}
+
+static int run_lease_reclaim(void *context, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct lease_options given = { .grace = GRACE };
+	struct ctk *ctk = context;
+	int first, status = 0;
+
+	if (ctk_parse(ctk, &ctk_lease_reclaim, &given, argc, argv, &first, &status) < 0)
+		return status;
+	if (reclaim_lease(ctk, &given, argc - first, argv + first, &err) < 0)
+		return ctk_fail(ctk, &err, "%s", "");
+	return 0;
+}
+
+static const struct graft_option reclaim_options[] = {
+	{ .name = "grace",
+	  .value_name = "TIME",
+	  .help = "How long to wait after SIGTERM before SIGKILL (default " GRACE ")",
+	  LEASE_TEXT(grace) },
+	{ .name = "yes", .letter = 'y', .help = "Do not ask", LEASE_FLAG(yes) },
+};
+const struct graft_command ctk_lease_reclaim = {
+	LEASE_COMMAND("ID"),
+	.name = "reclaim",
+	.summary = "End the processes that hold a lease, and so the lease",
+	.options = reclaim_options,
+	.n_options = GRAFT_COUNT(reclaim_options),
+	.run = run_lease_reclaim,
+};

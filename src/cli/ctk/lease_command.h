@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease_command: what the commands of `nvidia-ctk lease` share: configuration, table, host. */
+#ifndef GRAFT_CLI_CTK_LEASE_COMMAND_H
+#define GRAFT_CLI_CTK_LEASE_COMMAND_H
+
+#include "cli/ctk/ctk.h"
+#include "lease/lease_choice.h"
+#include "lease/lease_table.h"
+#include "request/config.h"
+
+/* Must be the first member of each command's options. */
+struct lease_options {
+	struct ctk_base base;
+	bool json, yes, repair;
+	const char *count, *claim, *span, *grace, *owner, *user;
+};
+
+#define LEASE_FLAG(member) .parse = graft_option_set_true, .offset = offsetof(struct lease_options, member)
+#define LEASE_TEXT(member)                                                   \
+	.argument = GRAFT_OPTION_REQUIRED, .parse = graft_option_set_string, \
+	.offset = offsetof(struct lease_options, member)
+#define LEASE_JSON                                                                   \
+	{                                                                            \
+		.name = "json", .help = "Print the result as JSON", LEASE_FLAG(json) \
+	}
+
+/* As CTK_COMMAND, for a command with arguments, before which its options are. */
+#define LEASE_COMMAND(words) .arguments = words, .max_arguments = -1, .go_style = true
+
+/* Loads config.toml. Returns -1 with the error. */
+int lease_load_config(struct ctk *ctk, struct graft_config *ret_config, struct graft_error *err);
+/* The same, and fails unless leases are on. */
+int lease_require(struct ctk *ctk, struct graft_config *ret_config, struct graft_error *err);
+/* Returns the index of the GPU with that UUID as a text, or the UUID if this host has none. */
+const char *lease_gpu_name(const struct graft_lendable *host, const char *uuid, struct graft_arena *arena);
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_show: nvidia-ctk lease list, explain, history and doctor: what is lent, to whom, and what is
+ * wrong. Anybody may ask; only `doctor --repair` changes anything.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/listing.h"
+#include "cli/ctk/lease_command.h"
+#include "formats/json/json.h"
+#include "lease/lease_host.h"
+#include "lease/lease_log.h"
+#include "lease/lease_take.h"
+
+#define GPU_MAJOR     195u
+#define GPU_MINOR_MAX 254u
+#define PROCESSES_MAX ((size_t)1 << 20)
+#define FILES_MAX     4096u
+
+/* Configuration, host and table of a command that only looks. */
+struct view {
+	struct ctk *ctk;
+	struct graft_config config;
+	struct graft_lendable host;
+	struct graft_lease_table table;
+};
+
+static int open_view(struct ctk *ctk, const struct graft_claim *claim, bool change, struct view *view,
+		     struct graft_error *err)
+{
+	*view = (struct view){ .ctk = ctk, .table = GRAFT_LEASE_TABLE_INIT };
+	if (lease_load_config(ctk, &view->config, err) < 0 ||
+	    graft_lease_host_read(&view->config, claim, &ctk->waiting, ctk->arena, &view->host, err) < 0)
+		return -1;
+	return graft_lease_table_open(&view->table, view->config.leases.directory, change, ctk->arena, err);
+}
+
+static void close_view(struct view *view)
+{
+	graft_lease_table_close(&view->table);
+}
+
+/* ---- list ---- */
+
+static void add_lease_row(const struct view *view, const char *gpu, const struct graft_lease *lease, const char *mig,
+			  struct graft_buffer *out)
+{
+	struct graft_buffer holder = { .max = 512 };
+
+	graft_lease_describe(lease, view->table.now.time, &holder);
+	graft_buffer_printf(out, "%-4s held   %s  %s", gpu, lease->id, graft_buffer_text(&holder));
+	if (lease->what)
+		graft_buffer_printf(out, "  %s", lease->what);
+	if (mig)
+		graft_buffer_printf(out, "  %s", mig);
+	graft_buffer_char(out, '\n');
+	graft_buffer_done(&holder);
+}
+
+static const char *mig_of(const struct graft_lease *lease, const char *gpu)
+{
+	for (size_t i = 0; i < lease->n_slots; i++) {
+		if (strcmp(lease->slots[i].gpu, gpu) == 0)
+			return lease->slots[i].mig;
+	}
+	return NULL;
+}
+
+static void add_gpu_rows(const struct view *view, const struct graft_lendable_gpu *gpu, struct graft_buffer *out)
+{
+	const struct graft_lease *leases = view->table.leases;
+	size_t n = view->table.n_leases;
+	size_t i = gpu->uuid ? graft_lease_next_of_gpu(leases, n, 0, gpu->uuid) : n;
+	char index[16];
+
+	(void)snprintf(index, sizeof(index), "%u", gpu->index);
+	if (i == n)
+		graft_buffer_printf(out, "%-4s %s%s\n", index, gpu->why_not ? "not lent: " : "free",
+				    gpu->why_not ? gpu->why_not : "");
+	for (; i < n; i = graft_lease_next_of_gpu(leases, n, i + 1, gpu->uuid))
+		add_lease_row(view, index, &leases[i], mig_of(&leases[i], gpu->uuid), out);
+}
+
+static void add_lease_table(const struct view *view, struct graft_buffer *out)
+{
+	graft_buffer_string(out, "GPU  STATE  LEASE         HOLDER\n");
+	for (size_t i = 0; i < view->host.n_gpus; i++)
+		add_gpu_rows(view, &view->host.gpus[i], out);
+}
+
+static void add_json_gpu(const struct view *view, const struct graft_lendable_gpu *gpu, struct graft_buffer *out)
+{
+	size_t n = view->table.n_leases, i = gpu->uuid ? 0 : n;
+	const char *separator = "";
+
+	graft_buffer_printf(out, "{\"index\": %u, \"uuid\": ", gpu->index);
+	graft_json_quote(out, gpu->uuid ? gpu->uuid : "");
+	graft_buffer_string(out, ", \"model\": ");
+	graft_json_quote(out, gpu->model ? gpu->model : "");
+	if (gpu->why_not) {
+		graft_buffer_string(out, ", \"not_lent\": ");
+		graft_json_quote(out, gpu->why_not);
+	}
+	graft_buffer_string(out, ", \"leases\": [");
+	for (; i < n; i++) {
+		i = graft_lease_next_of_gpu(view->table.leases, n, i, gpu->uuid);
+		if (i == n)
+			break;
+		graft_buffer_printf(out, "%s\"%s\"", separator, view->table.leases[i].id);
+		separator = ", ";
+	}
+	graft_buffer_string(out, "]}");
+}
+
+static void add_lease_json(const struct view *view, struct graft_buffer *out)
+{
+	graft_buffer_string(out, "{\"gpus\": [");
+	for (size_t i = 0; i < view->host.n_gpus; i++) {
+		graft_buffer_string(out, i > 0 ? ",\n" : "\n");
+		add_json_gpu(view, &view->host.gpus[i], out);
+	}
+	graft_buffer_string(out, "],\n\"leases\": [");
+	for (size_t i = 0; i < view->table.n_leases; i++) {
+		graft_buffer_string(out, i > 0 ? "," : "");
+		graft_lease_write(&view->table.leases[i], out);
+	}
+	graft_buffer_string(out, "],\n\"damaged\": [");
+	for (size_t i = 0; i < view->table.n_damages; i++) {
+		graft_buffer_string(out, i > 0 ? ", " : "");
+		graft_json_quote(out, view->table.damages[i].name);
+	}
+	graft_buffer_string(out, "]}\n");
+}
+
+static void warn_of_damages(const struct view *view)
+{
+	for (size_t i = 0; i < view->table.n_damages; i++)
+		graft_warn(&view->ctk->log,
+			   "%s/held/%s is damaged (%s): nothing is lent; see 'nvidia-ctk lease doctor'",
+			   view->table.directory, view->table.damages[i].name, view->table.damages[i].why);
+}
+
+static int run_lease_list(void *context, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct lease_options given = { .json = false };
+	struct graft_buffer out = { .max = 0 };
+	struct ctk *ctk = context;
+	int first, status = 0;
+	struct view view;
+
+	if (ctk_parse(ctk, &ctk_lease_list, &given, argc, argv, &first, &status) < 0)
+		return status;
+	if (open_view(ctk, NULL, false, &view, &err) < 0) {
+		close_view(&view);
+		return ctk_fail(ctk, &err, "%s", "");
+	}
+	warn_of_damages(&view);
+	if (given.json)
+		add_lease_json(&view, &out);
+	else
+		add_lease_table(&view, &out);
+	close_view(&view);
+	return ctk_print(ctk, &out);
+}
+
+static const struct graft_option list_options[] = { LEASE_JSON };
+const struct graft_command ctk_lease_list = {
+	CTK_COMMAND,
+	.name = "list",
+	.summary = "List the GPUs of this host, and who holds them",
+	.options = list_options,
+	.n_options = GRAFT_COUNT(list_options),
+	.run = run_lease_list,
+};
+
+/* ---- explain ---- */
+
+static int explain_claim(struct ctk *ctk, const char *text, bool json, struct graft_error *err)
+{
+	struct graft_buffer out = { .max = 0 };
+	struct graft_lease_slot *slots;
+	struct graft_claim claim;
+	struct view view;
+	size_t n;
+	int rc;
+
+	if (graft_claim_parse(text, ctk->arena, &claim, err) < 0)
+		return -1;
+	rc = open_view(ctk, &claim, false, &view, err) < 0 || graft_lease_table_check(&view.table, err) < 0 ||
+		     graft_lease_choose(&view.host, view.table.leases, view.table.n_leases, &claim, view.table.now.time,
+					ctk->arena, &slots, &n, err) < 0
+		 ? -1
+		 : 0;
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		const char *name = slots[i].mig ? slots[i].mig : slots[i].gpu;
+
+		if (json)
+			graft_buffer_printf(&out, "%s\"%s\"%s", i == 0 ? "[" : ", ", name, i + 1 == n ? "]\n" : "");
+		else
+			graft_buffer_printf(&out, "GPU %s: %s\n", lease_gpu_name(&view.host, slots[i].gpu, ctk->arena),
+					    name);
+	}
+	close_view(&view);
+	return rc == 0 ? ctk_print(ctk, &out) : rc;
+}
+
+static int run_lease_explain(void *context, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct lease_options given = { .json = false };
+	struct ctk *ctk = context;
+	int first, status = 0;
+
+	if (ctk_parse(ctk, &ctk_lease_explain, &given, argc, argv, &first, &status) < 0)
+		return status;
+	if (first + 1 == argc)
+		status = explain_claim(ctk, argv[first], given.json, &err);
+	else
+		status = graft_fail(&err, GRAFT_INVALID, 0, "one claim is needed, such as any:2");
+	return status < 0 ? ctk_fail(ctk, &err, "%s", "") : status;
+}
+
+static const struct graft_option explain_options[] = { LEASE_JSON };
+const struct graft_command ctk_lease_explain = {
+	LEASE_COMMAND("CLAIM"),
+	.name = "explain",
+	.summary = "Show what a claim would get now, or why it would get nothing; takes nothing",
+	.options = explain_options,
+	.n_options = GRAFT_COUNT(explain_options),
+	.run = run_lease_explain,
+};
+
+/* ---- history ---- */
+
+static int print_history(struct ctk *ctk, const char *owner, struct graft_error *err)
+{
+	struct graft_buffer out = { .max = 0 };
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	const char *text = "", *path, *word = NULL, *next;
+	struct graft_config config;
+	size_t length;
+	int rc;
+
+	if (lease_load_config(ctk, &config, err) < 0 || graft_root_open(&root, "/", err) < 0)
+		return -1;
+	path = graft_arena_printf(ctk->arena, "%s/" GRAFT_LEASE_LOG, config.leases.directory);
+	if (owner)
+		word = graft_arena_printf(ctk->arena, " uid %s ", owner);
+	if (!path || (owner && !word))
+		return graft_fail_memory(err);
+	rc = graft_root_read_foreign(&root, path, 2 * GRAFT_LEASE_LOG_MAX, ctk->arena, &text, &length);
+	if (rc < 0 && rc != -ENOENT)
+		return graft_fail_errno(err, -rc, "%s", path);
+	for (; *text != '\0'; text = next) {
+		const char *end = strchrnul(text, '\n'), *found = word ? strstr(text, word) : text;
+
+		next = *end == '\n' ? end + 1 : end;
+		if (found && found < end)
+			graft_buffer_add(&out, text, (size_t)(next - text));
+	}
+	return ctk_print(ctk, &out);
+}
+
+static int run_lease_history(void *context, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct lease_options given = { .json = false };
+	struct ctk *ctk = context;
+	int first, status = 0;
+
+	if (ctk_parse(ctk, &ctk_lease_history, &given, argc, argv, &first, &status) < 0)
+		return status;
+	status = print_history(ctk, given.owner, &err);
+	return status < 0 ? ctk_fail(ctk, &err, "%s", "") : status;
+}
+
+static const struct graft_option history_options[] = {
+	{ .name = "owner", .value_name = "UID", .help = "Only leases of this user id", LEASE_TEXT(owner) },
+};
+const struct graft_command ctk_lease_history = {
+	CTK_COMMAND,
+	.name = "history",
+	.summary = "Print what has been taken and freed, the oldest first: seconds since 1970, event, lease, owner",
+	.options = history_options,
+	.n_options = GRAFT_COUNT(history_options),
+	.run = run_lease_history,
+};
+
+/* ---- doctor ---- */
+
+static bool is_holder(const struct view *view, uint32_t pid)
+{
+	uint32_t *pids;
+	size_t n;
+
+	for (size_t i = 0; i < view->table.n_leases; i++) {
+		if (graft_lease_processes(&view->table.now, &view->table.leases[i], view->ctk->arena, &pids, &n, NULL) <
+		    0)
+			return false;
+		for (size_t k = 0; k < n; k++) {
+			if (pids[k] == pid)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Returns whether one of the process's descriptors is a GPU's node. */
+static bool has_gpu_open(const struct graft_root *root, const char *pid, struct graft_arena *arena)
+{
+	const char *directory = graft_arena_printf(arena, "/proc/%s/fd", pid), **names;
+	auto_close int fd = directory ? graft_root_openat(root, directory, O_RDONLY | O_DIRECTORY) : -1;
+	struct stat st;
+	size_t n;
+
+	if (fd < 0 || graft_list_names(fd, FILES_MAX, arena, &names, &n, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (fstatat(fd, names[i], &st, 0) == 0 && S_ISCHR(st.st_mode) && major(st.st_rdev) == GPU_MAJOR &&
+		    minor(st.st_rdev) <= GPU_MINOR_MAX)
+			return true;
+	}
+	return false;
+}
+
+/* Lists the processes that use a GPU without a lease. */
+static size_t find_strangers(const struct view *view, struct graft_buffer *out)
+{
+	struct graft_arena *arena = graft_arena_new((size_t)64 << 20);
+	const char **names = NULL;
+	size_t n = 0, found = 0;
+
+	if (arena)
+		(void)graft_root_list(&view->table.now.root, "/proc", PROCESSES_MAX, arena, &names, &n, NULL);
+	for (size_t i = 0; i < n; i++) {
+		if (names[i][strspn(names[i], "0123456789")] != '\0' ||
+		    !has_gpu_open(&view->table.now.root, names[i], arena) ||
+		    is_holder(view, (uint32_t)strtoul(names[i], NULL, 10)))
+			continue;
+		graft_buffer_printf(out, "warning: process %s uses a GPU without a lease\n", names[i]);
+		found++;
+	}
+	(void)graft_arena_free(arena);
+	return found;
+}
+
+/* A damaged file may have been somebody's lease. */
+static int repair_table(struct view *view, size_t n_strangers, struct graft_error *err)
+{
+	if (n_strangers > 0) {
+		(void)graft_fail(err, GRAFT_LEASES, 0, "processes use GPUs without a lease, which may be damaged");
+		return graft_with_hint(err, "End them, or wait until they have ended, and repair the table then.");
+	}
+	for (size_t i = 0; i < view->table.n_damages; i++) {
+		if (graft_lease_table_repair(&view->table, &view->table.damages[i], err) < 0)
+			return -1;
+	}
+	view->table.n_damages = 0;
+	return 0;
+}
+
+static int run_lease_doctor(void *context, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct lease_options given = { .json = false };
+	struct graft_buffer out = { .max = 0 };
+	struct ctk *ctk = context;
+	size_t n_strangers = 0;
+	int first, status = 0, rc;
+	struct view view;
+
+	if (ctk_parse(ctk, &ctk_lease_doctor, &given, argc, argv, &first, &status) < 0)
+		return status;
+	rc = open_view(ctk, NULL, given.repair, &view, &err);
+	if (rc == 0) {
+		graft_buffer_printf(&out, "%s: leases are %s; %zu held\n", view.config.leases.directory,
+				    graft_lease_is_on(&view.config) ? "on" : "off", view.table.n_leases);
+		for (size_t i = 0; i < view.table.n_damages; i++)
+			graft_buffer_printf(&out, "%s: %s: %s\n", given.repair ? "repair" : "error",
+					    view.table.damages[i].name, view.table.damages[i].why);
+		n_strangers = find_strangers(&view, &out);
+		if (given.repair && view.table.n_damages > 0)
+			rc = repair_table(&view, n_strangers, &err);
+	}
+	status = ctk_print(ctk, &out);
+	if (view.table.n_damages > 0)
+		status = 1;
+	close_view(&view);
+	return rc < 0 ? ctk_fail(ctk, &err, "%s", "") : status;
+}
+
+static const struct graft_option doctor_options[] = {
+	{ .name = "repair",
+	  .help = "Remove damaged files, if no process uses a GPU without a lease",
+	  LEASE_FLAG(repair) },
+};
+const struct graft_command ctk_lease_doctor = {
+	CTK_COMMAND,
+	.name = "doctor",
+	.summary = "Find out whether the table of leases is sound, and who uses GPUs without a lease",
+	.options = doctor_options,
+	.n_options = GRAFT_COUNT(doctor_options),
+	.run = run_lease_doctor,
+};

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease: the table of a lease's fields, and what a lease must be like to be believed. */
+#include "lease/lease.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "base/strings.h"
+#include "request/claim.h"
+
+#define LABEL_MAX 64u
+#define TEXT_MAX  4096u
+
+static const char *const holder_names[] = { "cgroup", "process", "pid-file", "token" };
+
+static const struct graft_field slot_fields[] = {
+	GRAFT_F_STRING(struct graft_lease_slot, gpu, true, "UUID of the GPU"),
+	GRAFT_F_STRING(struct graft_lease_slot, mig, false, "UUID of the MIG device; absent: the whole GPU"),
+};
+static const struct graft_record slot_record = { "lease_slot", sizeof(struct graft_lease_slot), slot_fields,
+						 GRAFT_COUNT(slot_fields) };
+
+static const struct graft_field holder_fields[] = {
+	GRAFT_F_ENUM(struct graft_lease_holder, kind, holder_names, GRAFT_COUNT(holder_names), true,
+		     "what keeps the lease alive beside its process"),
+	GRAFT_F_U32(struct graft_lease_holder, pid, false, "the process; of a container, the one that makes it"),
+	GRAFT_F_U64(struct graft_lease_holder, start_time, false, "when it started: field 22 of /proc/PID/stat"),
+	GRAFT_F_U64(struct graft_lease_holder, pid_namespace, false, "inode of the namespace that `pid` belongs to"),
+	GRAFT_F_U32(struct graft_lease_holder, cgroup_version, false, "1 or 2"),
+	GRAFT_F_STRING(struct graft_lease_holder, cgroup_mount, false, "where the hierarchy is mounted"),
+	GRAFT_F_STRING(struct graft_lease_holder, cgroup, false, "the cgroup below it"),
+	GRAFT_F_U64(struct graft_lease_holder, cgroup_id, false, "its inode; absent: it did not exist yet"),
+	GRAFT_F_STRING(struct graft_lease_holder, pid_file, false, "the file that names the container's process"),
+	GRAFT_F_STRING(struct graft_lease_holder, container, false, "id of the container"),
+};
+static const struct graft_record holder_record = { "lease_holder", sizeof(struct graft_lease_holder), holder_fields,
+						   GRAFT_COUNT(holder_fields) };
+
+static const struct graft_field lease_fields[] = {
+	GRAFT_F_STRING(struct graft_lease, id, true, "12 letters; the name of the file"),
+	GRAFT_F_STRING(struct graft_lease, boot, true, "boot id of the host"),
+	GRAFT_F_RECORDS(struct graft_lease, slots, &slot_record, "what is lent"),
+	GRAFT_F_STRING(struct graft_lease, claim, true, "what was asked for"),
+	GRAFT_F_STRING(struct graft_lease, of, false, "the lease whose slots these are, too"),
+	GRAFT_F_RECORD(struct graft_lease, holder, &holder_record, "what keeps it alive"),
+	GRAFT_F_U32(struct graft_lease, uid, true, "user id of the owner"),
+	GRAFT_F_STRING(struct graft_lease, what, false, "an image, a container's program or a command"),
+	GRAFT_F_U64(struct graft_lease, since, true, "milliseconds since the host started"),
+	GRAFT_F_U64(struct graft_lease, until, false, "likewise, when a token's time is over"),
+	GRAFT_F_I64(struct graft_lease, date, true, "when it was taken, in seconds since 1970"),
+};
+const struct graft_record graft_lease_record = { "lease", sizeof(struct graft_lease), lease_fields,
+						 GRAFT_COUNT(lease_fields) };
+
+/* Returns whether a text that may be absent is short and of printable ASCII. */
+static bool is_plain(const char *text, size_t max)
+{
+	size_t length = text ? strlen(text) : 0;
+
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] < ' ' || text[i] > '~')
+			return false;
+	}
+	return length <= max;
+}
+
+static bool is_lease_path(const char *path)
+{
+	return path && path[0] == '/' && is_plain(path, TEXT_MAX) && !graft_path_has_dots(path);
+}
+
+/* "GPU-...", "MIG-...", "MIG-GPU-.../1/0" */
+static bool is_lease_uuid(const char *text)
+{
+	return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-/") == strlen(text) &&
+	       text[0] != '\0' && strlen(text) <= 96;
+}
+
+static const char *check_holder(const struct graft_lease_holder *holder, const struct graft_lease *lease)
+{
+	if (!is_plain(holder->container, TEXT_MAX))
+		return "holder.container";
+	if (holder->pid_file && !is_lease_path(holder->pid_file))
+		return "holder.pid_file";
+	switch (holder->kind) {
+	case GRAFT_HOLDER_CGROUP:
+		if (holder->cgroup_version < 1 || holder->cgroup_version > 2 || !is_lease_path(holder->cgroup_mount) ||
+		    !is_lease_path(holder->cgroup) || holder->cgroup[1] == '\0')
+			return "holder.cgroup";
+		break;
+	case GRAFT_HOLDER_PID_FILE:
+		if (!holder->pid_file)
+			return "holder.pid_file";
+		break;
+	case GRAFT_HOLDER_TOKEN:
+		return lease->until > 0 ? NULL : "until";
+	case GRAFT_HOLDER_PROCESS:
+		break;
+	}
+	return holder->pid > 0 && holder->pid <= INT32_MAX ? NULL : "holder.pid";
+}
+
+/* Returns the member that is wrong, or NULL. */
+static const char *check_lease(const struct graft_lease *lease)
+{
+	if (!graft_lease_id_is_valid(lease->id) || (lease->of && !graft_lease_id_is_valid(lease->of)))
+		return "id";
+	if (!is_plain(lease->boot, LABEL_MAX) || !is_plain(lease->what, LABEL_MAX) || !is_plain(lease->claim, TEXT_MAX))
+		return "text";
+	if (lease->n_slots == 0 || lease->n_slots > GRAFT_LEASE_SLOTS_MAX)
+		return "slots";
+	for (size_t i = 0; i < lease->n_slots; i++) {
+		if (!is_lease_uuid(lease->slots[i].gpu) || (lease->slots[i].mig && !is_lease_uuid(lease->slots[i].mig)))
+			return "slots";
+	}
+	return check_holder(&lease->holder, lease);
+}
+
+int graft_lease_parse(const char *text, size_t length, struct graft_arena *arena, struct graft_lease *ret_lease,
+		      struct graft_error *err)
+{
+	const char *wrong;
+
+	*ret_lease = (struct graft_lease){ .id = NULL };
+	if (length > GRAFT_LEASE_BYTES_MAX)
+		return graft_fail(err, GRAFT_TOO_BIG, 0, "a lease has at most %zu bytes", GRAFT_LEASE_BYTES_MAX);
+	if (graft_record_read(&graft_lease_record, text, length, arena, ret_lease, err) < 0)
+		return -1;
+	wrong = check_lease(ret_lease);
+	return wrong ? graft_fail(err, GRAFT_FORMAT, 0, "%s: not of a lease", wrong) : 0;
+}
+
+void graft_lease_write(const struct graft_lease *lease, struct graft_buffer *out)
+{
+	graft_record_write(&graft_lease_record, lease, out);
+}
+
+const char *graft_lease_new_id(struct graft_arena *arena)
+{
+	unsigned char bytes[GRAFT_LEASE_ID_SIZE];
+	char id[GRAFT_LEASE_ID_SIZE + 1] = "";
+
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		return NULL;
+	for (size_t i = 0; i < GRAFT_LEASE_ID_SIZE; i++)
+		id[i] = "abcdefghijklmnopqrstuvwxyz234567"[bytes[i] % 32];
+	return graft_arena_strdup(arena, id);
+}
+
+const char *graft_lease_label(const char *text, struct graft_arena *arena)
+{
+	char *label = text ? graft_arena_strndup(arena, text, LABEL_MAX) : NULL;
+
+	for (char *at = label; at && *at != '\0'; at++) {
+		if (*at < ' ' || *at > '~')
+			*at = '?';
+	}
+	return label;
+}
+
+void graft_lease_add_span(uint64_t ms, struct graft_buffer *out)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ms;
+	} rows[] = { { "d", 86400000 }, { "h", 3600000 }, { "min", 60000 }, { "s", 1000 } };
+	size_t i = 0;
+
+	while (i + 1 < GRAFT_COUNT(rows) && ms < rows[i].ms)
+		i++;
+	graft_buffer_printf(out, "%llu %s", (unsigned long long)(ms / rows[i].ms), rows[i].unit);
+}
+
+void graft_lease_describe(const struct graft_lease *lease, uint64_t now, struct graft_buffer *out)
+{
+	const struct graft_lease_holder *holder = &lease->holder;
+
+	graft_buffer_printf(out, "uid %u (", lease->uid);
+	if (holder->container)
+		graft_buffer_printf(out, "container %.12s", holder->container);
+	else if (holder->kind == GRAFT_HOLDER_TOKEN)
+		graft_buffer_printf(out, "lease %s", lease->id);
+	else
+		graft_buffer_printf(out, "process %u", holder->pid);
+	graft_buffer_string(out, ", ");
+	graft_lease_add_span(now > lease->since ? now - lease->since : 0, out);
+	graft_buffer_string(out, ")");
+}
+
+int graft_lease_read_span(const char *text, uint64_t *ret_ms, struct graft_error *err)
+{
+	static const struct {
+		char unit;
+		uint64_t ms;
+	} rows[] = { { 's', 1000 }, { 'm', 60000 }, { 'h', 3600000 }, { 'd', 86400000 } };
+	const uint64_t year = 366 * 86400000ull;
+	uint64_t n = 0;
+	const char *at = text;
+
+	for (; *at >= '0' && *at <= '9' && n <= year; at++)
+		n = n * 10 + (uint64_t)(*at - '0');
+	for (size_t i = 0; i < GRAFT_COUNT(rows) && at > text; i++) {
+		if (at[0] != rows[i].unit || at[1] != '\0' || n > year / rows[i].ms)
+			continue;
+		*ret_ms = n * rows[i].ms;
+		return 0;
+	}
+	(void)graft_fail(err, GRAFT_INVALID, 0, "'%.32s' is no span of time", text);
+	return graft_with_hint(err, "Write a number and a unit: 90s, 30m, 8h or 2d.");
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease: who holds which GPUs, as plain data with a JSON form: what a file of the table says. Whether
+ * it still counts is decided by looking whether the holder exists (lease/lease_alive.h).
+ */
+#ifndef GRAFT_LEASE_LEASE_H
+#define GRAFT_LEASE_LEASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "formats/record.h"
+
+#define GRAFT_LEASE_BYTES_MAX ((size_t)16 * 1024)
+#define GRAFT_LEASE_SLOTS_MAX 64u
+
+/* What is lent: a GPU, or a MIG device of it. */
+struct graft_lease_slot {
+	const char *gpu; /* UUID */
+	const char *mig; /* UUID; NULL = the whole GPU */
+};
+
+/* What keeps a lease alive. A living process always does, and beside it what the kind names. */
+enum graft_holder_kind {
+	GRAFT_HOLDER_CGROUP,   /* a cgroup with processes */
+	GRAFT_HOLDER_PROCESS,  /* nothing else */
+	GRAFT_HOLDER_PID_FILE, /* the process that the file names */
+	GRAFT_HOLDER_TOKEN,    /* time, until it is over or the lease is released; no process */
+};
+
+struct graft_lease_holder {
+	enum graft_holder_kind kind;
+	uint32_t pid;           /* of the process; of a container that is being made, the one that makes it */
+	uint64_t start_time;    /* of that process, in clock ticks since the host started */
+	uint64_t pid_namespace; /* inode; pid means nothing in another one */
+	uint32_t cgroup_version;
+	const char *cgroup_mount; /* where the hierarchy is mounted */
+	const char *cgroup;       /* below it, "/docker/3f2a"; never "/" */
+	uint64_t cgroup_id;       /* inode; 0 = the cgroup did not exist yet */
+	const char *pid_file;     /* absolute */
+	const char *container;    /* its id; NULL = none */
+};
+
+struct graft_lease {
+	const char *id;   /* graft_lease_id_is_valid() */
+	const char *boot; /* boot id of the host on which it was taken */
+	struct graft_lease_slot *slots;
+	size_t n_slots;
+	const char *claim; /* as graft_claim_write() writes it */
+	const char *of;    /* id of the lease whose slots these are, too; NULL = none */
+	struct graft_lease_holder holder;
+	uint32_t uid;     /* of the owner */
+	const char *what; /* what it is for: an image or a command; printable; NULL = not known */
+	uint64_t since;   /* milliseconds since the host started, including those asleep */
+	uint64_t until;   /* likewise; only a token's */
+	int64_t date;     /* when it was taken, in seconds since 1970 */
+};
+extern const struct graft_record graft_lease_record;
+
+/*
+ * Reads a lease and checks all of it: every string that people or programs will see has few,
+ * harmless letters, and the holder is complete. Strings are in the arena. Returns -1 with
+ * GRAFT_FORMAT, GRAFT_TOO_BIG or GRAFT_NO_MEMORY.
+ */
+int graft_lease_parse(const char *text, size_t length, struct graft_arena *arena, struct graft_lease *ret_lease,
+		      struct graft_error *err);
+/* Appends the JSON form. */
+void graft_lease_write(const struct graft_lease *lease, struct graft_buffer *out);
+
+/* Makes a new id. NULL: out of memory, or no random bytes. */
+const char *graft_lease_new_id(struct graft_arena *arena);
+/*
+ * Returns what may be kept of a text from an image or a command line: the first 64 letters, with '?'
+ * for everything that is not printable ASCII. NULL for NULL, or out of memory.
+ */
+const char *graft_lease_label(const char *text, struct graft_arena *arena);
+/* Appends who holds the lease: "uid 1000 (docker 3f2a91c0d1e2, 2 h)". `now` as `since`. */
+void graft_lease_describe(const struct graft_lease *lease, uint64_t now, struct graft_buffer *out);
+/*
+ * Reads a span of time, "90s", "30m", "8h" or "2d", of at most a year, in milliseconds. Returns -1 with
+ * GRAFT_INVALID.
+ */
+int graft_lease_read_span(const char *text, uint64_t *ret_ms, struct graft_error *err);
+/* Appends a span of time in the largest unit that fits: "5 s", "3 min", "2 h", "4 d". */
+void graft_lease_add_span(uint64_t ms, struct graft_buffer *out);
+
+#endif

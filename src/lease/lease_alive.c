@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_alive: processes by pid and start time, cgroups by path and inode. A path is no identity:
+ * when an engine restarts a container, the cgroup of its path is another one.
+ */
+#include "lease/lease_alive.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/listing.h"
+#include "formats/procfs.h"
+#include "host/discover.h"
+
+#define STAT_MAX     ((size_t)4096)
+#define PROCS_MAX    ((size_t)1 << 20)
+#define CHILDREN_MAX 4096u
+#define DEPTH_MAX    16u
+
+/* What a look at something gives. */
+enum life { GONE, LIVES, NOT_KNOWN };
+
+uint64_t graft_lease_clock(void)
+{
+	struct timespec now = { 0 };
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+int graft_lease_now_read(struct graft_lease_now *ret_now, struct graft_arena *arena, struct graft_error *err)
+{
+	struct stat st;
+
+	if (graft_root_open(&ret_now->root, "/", err) < 0 ||
+	    graft_host_boot_id(&ret_now->root, arena, &ret_now->boot, err) < 0)
+		return -1;
+	if (!ret_now->boot)
+		return graft_fail(err, GRAFT_LEASES, 0, "the kernel says no boot id: is /proc mounted?");
+	if (stat("/proc/self/ns/pid", &st) < 0)
+		return graft_fail_errno(err, errno, "stat failed: /proc/self/ns/pid");
+	ret_now->pid_namespace = st.st_ino;
+	ret_now->time = graft_lease_clock();
+	return 0;
+}
+
+void graft_lease_now_done(struct graft_lease_now *now)
+{
+	graft_root_close(&now->root);
+}
+
+/* ---- processes ---- */
+
+uint64_t graft_lease_process_start(const struct graft_root *root, uint32_t pid, struct graft_arena *scratch,
+				   int *ret_rc)
+{
+	char path[64], state = '\0';
+	const char *text;
+	uint64_t start = 0;
+	size_t length;
+
+	(void)snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	*ret_rc = graft_root_read(root, path, STAT_MAX, scratch, &text, &length);
+	if (*ret_rc < 0)
+		return 0;
+	if (!graft_procfs_stat(text, &state, &start))
+		*ret_rc = -EIO;
+	return state == 'Z' || state == 'X' ? 0 : start;
+}
+
+static enum life look_at_holder(const struct graft_lease_now *now, const struct graft_lease_holder *holder,
+				struct graft_arena *scratch)
+{
+	uint64_t start;
+	int rc;
+
+	if (holder->pid_namespace != now->pid_namespace)
+		return NOT_KNOWN;
+	start = graft_lease_process_start(&now->root, holder->pid, scratch, &rc);
+	if (rc < 0)
+		return rc == -ENOENT || rc == -ESRCH ? GONE : NOT_KNOWN;
+	return start == holder->start_time && start != 0 ? LIVES : GONE;
+}
+
+/*
+ * The file was written by the low-level runtime at the end of `create`. Its process has started after
+ * the lease was taken.
+ */
+static enum life look_at_pid_file(const struct graft_lease_now *now, struct graft_lease *lease,
+				  struct graft_arena *scratch, bool *ret_bound)
+{
+	struct graft_lease_holder *holder = &lease->holder;
+	const uint64_t ticks = (uint64_t)sysconf(_SC_CLK_TCK);
+	const char *text;
+	uint64_t start;
+	size_t length;
+	char *end;
+	long pid;
+	int rc = graft_root_read_foreign(&now->root, holder->pid_file, 32, scratch, &text, &length);
+
+	if (holder->pid_namespace != now->pid_namespace)
+		return NOT_KNOWN;
+	if (rc < 0)
+		return rc == -ENOENT ? GONE : NOT_KNOWN;
+	pid = strtol(text, &end, 10);
+	if (end == text || pid <= 0 || pid > INT32_MAX)
+		return GONE;
+	start = graft_lease_process_start(&now->root, (uint32_t)pid, scratch, &rc);
+	if (rc < 0)
+		return rc == -ENOENT || rc == -ESRCH ? GONE : NOT_KNOWN;
+	/* One tick, because the clocks are not read at the same moment. */
+	if (start == 0 || (start + 1) * 1000 / ticks < lease->since)
+		return GONE;
+	holder->kind = GRAFT_HOLDER_PROCESS;
+	holder->pid = (uint32_t)pid;
+	holder->start_time = start;
+	*ret_bound = true;
+	return LIVES;
+}
+
+/* ---- cgroups ---- */
+
+/* Whether cgroup.procs of a v1 cgroup or of one below it has a process. */
+static enum life look_at_procs(const struct graft_root *cgroup, const char *path, unsigned int depth,
+			       struct graft_arena *scratch)
+{
+	const char *procs = graft_arena_printf(scratch, "%s/cgroup.procs", path), *text, **names;
+	size_t length, n;
+	int rc = procs ? graft_root_read(cgroup, procs, PROCS_MAX, scratch, &text, &length) : -ENOMEM;
+
+	if (rc < 0)
+		return rc == -ENOENT || rc == -ENODEV ? GONE : NOT_KNOWN;
+	if (length > 0)
+		return LIVES;
+	if (depth == DEPTH_MAX)
+		return NOT_KNOWN;
+	rc = graft_root_list(cgroup, depth > 0 ? path : "/", CHILDREN_MAX, scratch, &names, &n, NULL);
+	if (rc < 0)
+		return rc == -ENOENT || rc == -ENODEV ? GONE : NOT_KNOWN;
+	for (size_t i = 0; i < n; i++) {
+		const char *child = graft_arena_printf(scratch, "%s/%s", path, names[i]);
+		enum life life;
+
+		if (child && !graft_root_has(cgroup, child, O_DIRECTORY))
+			continue;
+		life = child ? look_at_procs(cgroup, child, depth + 1, scratch) : NOT_KNOWN;
+		if (life != GONE)
+			return life;
+	}
+	return GONE;
+}
+
+static enum life look_at_events(const struct graft_root *cgroup, struct graft_arena *scratch)
+{
+	const char *text;
+	size_t length;
+	int rc = graft_root_read(cgroup, "/cgroup.events", STAT_MAX, scratch, &text, &length);
+
+	if (rc < 0)
+		return rc == -ENOENT || rc == -ENODEV ? GONE : NOT_KNOWN;
+	return strstr(text, "populated 0") ? GONE : LIVES;
+}
+
+/* LIVES: the cgroup exists, and is open. */
+static enum life open_cgroup(const struct graft_lease_now *now, const struct graft_lease_holder *holder,
+			     struct graft_arena *scratch, struct graft_root *ret_cgroup, uint64_t *ret_id)
+{
+	auto_close int mount_fd = graft_root_openat(&now->root, holder->cgroup_mount, O_PATH | O_DIRECTORY);
+	const char *path = graft_arena_printf(scratch, "%s%s", holder->cgroup_mount, holder->cgroup);
+	struct graft_error err = { .status = GRAFT_OK };
+	struct statfs fs;
+	struct stat st;
+
+	/* In another mount namespace there may be something else here. */
+	if (!path || mount_fd < 0 || fstatfs(mount_fd, &fs) < 0 ||
+	    fs.f_type != (holder->cgroup_version == 2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC))
+		return NOT_KNOWN;
+	if (graft_root_open(ret_cgroup, path, &err) < 0)
+		return err.sys == ENOENT ? GONE : NOT_KNOWN;
+	if (fstat(ret_cgroup->fd, &st) < 0)
+		return NOT_KNOWN;
+	*ret_id = st.st_ino;
+	return holder->cgroup_id != 0 && holder->cgroup_id != st.st_ino ? GONE : LIVES;
+}
+
+static enum life look_at_group(const struct graft_lease_now *now, struct graft_lease_holder *holder,
+			       struct graft_arena *scratch, bool *ret_bound)
+{
+	auto_root struct graft_root cgroup = GRAFT_ROOT_INIT;
+	uint64_t id = 0;
+	enum life life = open_cgroup(now, holder, scratch, &cgroup, &id);
+
+	if (life != LIVES)
+		return life;
+	life = holder->cgroup_version == 2 ? look_at_events(&cgroup, scratch) : look_at_procs(&cgroup, "", 0, scratch);
+	if (life == LIVES && holder->cgroup_id == 0) {
+		holder->cgroup_id = id;
+		*ret_bound = true;
+	}
+	return life;
+}
+
+/* Adds the processes of a cgroup and of those below it. */
+static void list_processes(const struct graft_root *cgroup, const char *path, unsigned int depth,
+			   struct graft_arena *arena, uint32_t **pids, size_t *n_pids)
+{
+	const char *procs = graft_arena_printf(arena, "%s/cgroup.procs", path), *text, **names;
+	size_t length, n;
+	char *end;
+
+	if (!procs || graft_root_read(cgroup, procs, PROCS_MAX, arena, &text, &length) < 0)
+		return;
+	for (; *text != '\0'; text = *end == '\n' ? end + 1 : end) {
+		uint32_t *pid = graft_arena_push(arena, pids, n_pids, sizeof(*pid));
+
+		if (!pid)
+			return;
+		*pid = (uint32_t)strtoul(text, &end, 10);
+		if (end == text)
+			return;
+	}
+	if (depth == DEPTH_MAX ||
+	    graft_root_list(cgroup, depth > 0 ? path : "/", CHILDREN_MAX, arena, &names, &n, NULL) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const char *child = graft_arena_printf(arena, "%s/%s", path, names[i]);
+
+		if (child && graft_root_has(cgroup, child, O_DIRECTORY))
+			list_processes(cgroup, child, depth + 1, arena, pids, n_pids);
+	}
+}
+
+int graft_lease_processes(const struct graft_lease_now *now, const struct graft_lease *lease, struct graft_arena *arena,
+			  uint32_t **ret_pids, size_t *ret_n, struct graft_error *err)
+{
+	auto_root struct graft_root cgroup = GRAFT_ROOT_INIT;
+	const struct graft_lease_holder *holder = &lease->holder;
+	uint64_t id;
+	uint32_t *pid;
+
+	*ret_pids = NULL;
+	*ret_n = 0;
+	if (holder->kind == GRAFT_HOLDER_CGROUP && open_cgroup(now, holder, arena, &cgroup, &id) == LIVES)
+		list_processes(&cgroup, "", 0, arena, ret_pids, ret_n);
+	if (*ret_n == 0 && holder->kind != GRAFT_HOLDER_TOKEN && look_at_holder(now, holder, arena) == LIVES) {
+		pid = graft_arena_push(arena, ret_pids, ret_n, sizeof(*pid));
+		if (pid)
+			*pid = holder->pid;
+	}
+	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
+}
+
+/* ---- leases ---- */
+
+bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease *lease, struct graft_arena *scratch,
+			  bool *ret_bound, const char **ret_why)
+{
+	struct graft_lease_holder *holder = &lease->holder;
+
+	*ret_bound = false;
+	*ret_why = "the host was started again";
+	if (strcmp(lease->boot, now->boot) != 0)
+		return false;
+	*ret_why = "its time is over";
+	if (holder->kind == GRAFT_HOLDER_TOKEN)
+		return lease->until > now->time;
+	/* While the process makes the container, whatever else there is may be an older container's. */
+	*ret_why = "its process has ended";
+	if (look_at_holder(now, holder, scratch) == LIVES)
+		return true;
+	switch (holder->kind) {
+	case GRAFT_HOLDER_CGROUP:
+		*ret_why = "no process is left in its cgroup";
+		if (look_at_group(now, holder, scratch, ret_bound) != GONE)
+			return true;
+		/* A cgroup that nobody has seen yet may have another path than was thought. */
+		return holder->cgroup_id == 0 && holder->pid_file &&
+		       look_at_pid_file(now, lease, scratch, ret_bound) != GONE;
+	case GRAFT_HOLDER_PID_FILE:
+		return look_at_pid_file(now, lease, scratch, ret_bound) != GONE;
+	case GRAFT_HOLDER_PROCESS:
+		return look_at_holder(now, holder, scratch) != GONE;
+	case GRAFT_HOLDER_TOKEN:
+		break;
+	}
+	return false;
+}

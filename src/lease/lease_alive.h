@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_alive: whether the holder of a lease still exists: the one question on which the table
+ * depends. Looks at processes and cgroups of this host; changes nothing. What cannot be found out
+ * counts as alive: better a GPU that is idle than one that two have.
+ */
+#ifndef GRAFT_LEASE_LEASE_ALIVE_H
+#define GRAFT_LEASE_LEASE_ALIVE_H
+
+#include <stdbool.h>
+
+#include "base/root.h"
+#include "lease/lease.h"
+
+/* What leases are compared with. */
+struct graft_lease_now {
+	struct graft_root root; /* "/" */
+	const char *boot;       /* boot id; never NULL */
+	uint64_t time;          /* milliseconds since the host started, including those asleep */
+	uint64_t pid_namespace; /* inode of ours */
+};
+#define GRAFT_LEASE_NOW_INIT            \
+	{                               \
+		.root = GRAFT_ROOT_INIT \
+	}
+
+/* Returns -1 if the kernel says no boot id (GRAFT_LEASES), or with GRAFT_NO_MEMORY. */
+int graft_lease_now_read(struct graft_lease_now *ret_now, struct graft_arena *arena, struct graft_error *err);
+void graft_lease_now_done(struct graft_lease_now *now);
+#define auto_lease_now __attribute__((cleanup(graft_lease_now_done)))
+/* Milliseconds since the host started. */
+uint64_t graft_lease_clock(void);
+
+/*
+ * Returns whether the lease counts; if not, *ret_why says why: "the host was started again".
+ * *ret_bound: the lease has learned which cgroup or process it is whose name it had, and is to be
+ * written again, or another one of that name would keep it alive later. `scratch` is for reading.
+ */
+bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease *lease, struct graft_arena *scratch,
+			  bool *ret_bound, const char **ret_why);
+
+/*
+ * Lists the processes that hold the lease: those of its cgroup, or its process. Those of what cannot
+ * be looked at are left out. Returns -1 with GRAFT_NO_MEMORY.
+ */
+int graft_lease_processes(const struct graft_lease_now *now, const struct graft_lease *lease, struct graft_arena *arena,
+			  uint32_t **ret_pids, size_t *ret_n, struct graft_error *err);
+
+/*
+ * Returns when the process started, in clock ticks since the host did; 0 if there is none or it is a
+ * zombie. *ret_rc is 0, or -errno if its file could not be read.
+ */
+uint64_t graft_lease_process_start(const struct graft_root *root, uint32_t pid, struct graft_arena *scratch,
+				   int *ret_rc);
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_choice: first what fits, then what is free, then the links. Fails closed: a fact that a
+ * constraint needs and that is not known makes a GPU not fit.
+ */
+#include "lease/lease_choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/strings.h"
+#include "plan/linked_gpus.h"
+
+#define HOLDERS_SHOWN 4u
+#define HINT_MAX      2048u
+
+struct choosing {
+	const struct graft_lendable *host;
+	const struct graft_lease *leases;
+	size_t n_leases;
+	const struct graft_claim *claim;
+	struct graft_arena *arena;
+	struct graft_lease_slot *slots; /* the answer */
+	size_t n_slots;
+	size_t n_fit; /* GPUs or MIG devices, free or not */
+};
+
+/* ---- what fits ---- */
+
+static bool is_excluded(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu)
+{
+	char index[16];
+
+	(void)snprintf(index, sizeof(index), "%u", gpu->index);
+	return graft_is_in(claim->excluded.items, claim->excluded.n, index) ||
+	       graft_is_in(claim->excluded.items, claim->excluded.n, gpu->uuid);
+}
+
+static bool fits_gpu(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu)
+{
+	if (gpu->why_not || !gpu->uuid || is_excluded(claim, gpu))
+		return false;
+	if (claim->model && (!gpu->model || !strcasestr(gpu->model, claim->model)))
+		return false;
+	return gpu->memory_mib >= claim->memory_mib;
+}
+
+/* ---- what is held ---- */
+
+static bool holds_gpu(const struct graft_lease *lease, const char *gpu)
+{
+	for (size_t i = 0; i < lease->n_slots; i++) {
+		if (strcmp(lease->slots[i].gpu, gpu) == 0)
+			return true;
+	}
+	return false;
+}
+
+size_t graft_lease_next_of_gpu(const struct graft_lease *leases, size_t n_leases, size_t from, const char *gpu)
+{
+	while (from < n_leases && !holds_gpu(&leases[from], gpu))
+		from++;
+	return from;
+}
+
+static bool is_gpu_held(const struct choosing *choosing, const char *gpu)
+{
+	return graft_lease_next_of_gpu(choosing->leases, choosing->n_leases, 0, gpu) < choosing->n_leases;
+}
+
+/* Whether the MIG device is held, or all of its GPU. */
+static bool is_mig_held(const struct choosing *choosing, const char *gpu, const char *mig)
+{
+	for (size_t i = 0; i < choosing->n_leases; i++) {
+		const struct graft_lease *lease = &choosing->leases[i];
+
+		for (size_t k = 0; k < lease->n_slots; k++) {
+			if (strcmp(lease->slots[k].gpu, gpu) == 0 &&
+			    (!lease->slots[k].mig || strcmp(lease->slots[k].mig, mig) == 0))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* ---- refusals ---- */
+
+/* "GPU 0, 1: uid 0 (container 3f2a, 2 h)" for a lease. */
+static void describe_holder(const struct choosing *choosing, const struct graft_lease *lease, uint64_t now,
+			    struct graft_buffer *out)
+{
+	const char *separator = "GPU ";
+
+	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
+
+		if (!gpu->uuid || !holds_gpu(lease, gpu->uuid))
+			continue;
+		graft_buffer_printf(out, "%s%u", separator, gpu->index);
+		separator = ", ";
+	}
+	graft_buffer_string(out, " by ");
+	graft_lease_describe(lease, now, out);
+}
+
+static int fail_busy(const struct choosing *choosing, const char *noun, size_t n_free, uint64_t now,
+		     struct graft_error *err)
+{
+	struct graft_buffer hint = { .max = HINT_MAX };
+	const char *text;
+	size_t n = 0;
+
+	for (size_t i = 0; i < choosing->n_leases; i++, n++) {
+		if (n >= HOLDERS_SHOWN)
+			continue;
+		graft_buffer_string(&hint, n == 0 ? "Held: " : "; ");
+		describe_holder(choosing, &choosing->leases[i], now, &hint);
+	}
+	if (n > HOLDERS_SHOWN)
+		graft_buffer_printf(&hint, "; %zu more", n - HOLDERS_SHOWN);
+	graft_buffer_string(&hint, ". See 'nvidia-ctk lease list'.");
+	text = graft_arena_strdup(choosing->arena, graft_buffer_text(&hint));
+	graft_buffer_done(&hint);
+	(void)graft_fail(err, GRAFT_BUSY, 0, "%u %s%s asked for, %zu of %zu %s free", choosing->claim->count, noun,
+			 choosing->claim->count == 1 ? " was" : "s were", n_free, choosing->n_fit,
+			 n_free == 1 ? "is" : "are");
+	return text ? graft_with_hint(err, text) : -1;
+}
+
+static int fail_few(const struct choosing *choosing, const char *noun, struct graft_error *err)
+{
+	(void)graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0,
+			 "%u %s%s asked for, but this host has %zu that can be lent and fit", choosing->claim->count,
+			 noun, choosing->claim->count == 1 ? " was" : "s were", choosing->n_fit);
+	return graft_with_hint(err, "Run 'nvidia-ctk lease list' to see what this host has.");
+}
+
+/* ---- whole GPUs ---- */
+
+static bool is_near(const struct choosing *choosing, const struct graft_lendable_gpu *a,
+		    const struct graft_lendable_gpu *b)
+{
+	const struct graft_pci_place *x = a->place, *y = b->place;
+
+	if (choosing->claim->same == GRAFT_SAME_NOTHING || a == b)
+		return true;
+	if (choosing->claim->same == GRAFT_SAME_NVLINK && choosing->host->switches)
+		return true;
+	if (!x || !y)
+		return false;
+	if (choosing->claim->same == GRAFT_SAME_NVLINK)
+		return graft_pci_tree_links(x, y) > 0;
+	if (choosing->claim->same == GRAFT_SAME_NUMA)
+		return x->has_numa_node && y->has_numa_node && x->numa_node == y->numa_node;
+	return x->n_bridges > 1 && y->n_bridges > 1 && strcmp(x->bridges[0], y->bridges[0]) == 0 &&
+	       strcmp(x->bridges[1], y->bridges[1]) == 0;
+}
+
+static bool may_take(const struct choosing *choosing, const struct graft_lendable_gpu *gpu, bool free_only)
+{
+	return !gpu->mig && fits_gpu(choosing->claim, gpu) && !(free_only && is_gpu_held(choosing, gpu->uuid));
+}
+
+/*
+ * Collects GPUs that are all near each other and near the one at `first`, by index. Returns how many;
+ * `free_only` leaves out those that are held.
+ */
+static size_t collect_group(const struct choosing *choosing, size_t first, bool free_only,
+			    const struct graft_lendable_gpu **group)
+{
+	const struct graft_lendable_gpu *gpus = choosing->host->gpus;
+	size_t n = 0;
+
+	if (!may_take(choosing, &gpus[first], free_only))
+		return 0;
+	for (size_t i = 0; i < choosing->host->n_gpus && n < GRAFT_LINKED_GPUS_MAX; i++) {
+		bool near = may_take(choosing, &gpus[i], free_only) && is_near(choosing, &gpus[first], &gpus[i]);
+
+		for (size_t k = 0; k < n && near; k++)
+			near = is_near(choosing, group[k], &gpus[i]);
+		if (near)
+			group[n++] = &gpus[i];
+	}
+	return n;
+}
+
+/*
+ * Finds the smallest group that is large enough, so that larger ones stay whole. Returns the number of
+ * its GPUs, or the largest number that there is if none is large enough.
+ */
+static size_t find_near(const struct choosing *choosing, bool free_only, const struct graft_lendable_gpu **ret_group)
+{
+	const struct graft_lendable_gpu *group[GRAFT_LINKED_GPUS_MAX];
+	size_t best = 0;
+
+	for (size_t first = 0; first < choosing->host->n_gpus; first++) {
+		size_t n = collect_group(choosing, first, free_only, group);
+		bool enough = n >= choosing->claim->count, had = best >= choosing->claim->count;
+
+		if (n == 0 || (had ? !enough || n >= best : n <= best))
+			continue;
+		best = n;
+		memcpy(ret_group, group, n * sizeof(*group));
+	}
+	return best;
+}
+
+/* Without same=, every GPU that fits is near every other: the first group that is found is all of them. */
+static size_t find_every(const struct choosing *choosing, bool free_only, const struct graft_lendable_gpu **ret_group)
+{
+	size_t n = 0;
+
+	for (size_t first = 0; first < choosing->host->n_gpus && n == 0; first++)
+		n = collect_group(choosing, first, free_only, ret_group);
+	return n;
+}
+
+static int choose_gpus(struct choosing *choosing, uint64_t now, struct graft_error *err)
+{
+	size_t (*find)(const struct choosing *, bool,
+		       const struct graft_lendable_gpu **) = choosing->claim->same == GRAFT_SAME_NOTHING ? find_every
+													 : find_near;
+	const struct graft_lendable_gpu *group[GRAFT_LINKED_GPUS_MAX];
+	const struct graft_pci_place *places[GRAFT_LINKED_GPUS_MAX];
+	struct graft_linked_gpus linked = { .places = places, .switches = choosing->host->switches };
+	uint32_t set = 0;
+
+	linked.size = choosing->claim->count;
+	choosing->n_fit = find(choosing, false, group);
+	if (choosing->n_fit < linked.size)
+		return fail_few(choosing, "GPU", err);
+	linked.n = find(choosing, true, group);
+	if (linked.n < linked.size)
+		return fail_busy(choosing, "GPU", linked.n, now, err);
+	for (size_t i = 0; i < linked.n; i++)
+		places[i] = group[i]->place;
+	if (graft_choose_linked(&linked, choosing->arena, &set, err) < 0)
+		return -1;
+	for (; set != 0; set &= set - 1)
+		choosing->slots[choosing->n_slots++].gpu = group[__builtin_ctz(set)]->uuid;
+	return 0;
+}
+
+/* ---- MIG devices ---- */
+
+static bool fits_mig(const struct graft_claim *claim, const struct graft_lendable_mig *mig)
+{
+	return mig->uuid && mig->profile && strcmp(mig->profile, claim->profile) == 0;
+}
+
+static bool has_slot(const struct choosing *choosing, const char *mig)
+{
+	for (size_t i = 0; i < choosing->n_slots; i++) {
+		if (strcmp(choosing->slots[i].mig, mig) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* How many MIG devices of the GPU are held, or are in the answer. */
+static size_t count_used(const struct choosing *choosing, const struct graft_lendable_gpu *gpu)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < gpu->n_migs; i++) {
+		const char *uuid = gpu->migs[i].uuid;
+
+		n += uuid && (is_mig_held(choosing, gpu->uuid, uuid) || has_slot(choosing, uuid));
+	}
+	return n;
+}
+
+/* Takes one more MIG device, of the GPU that is used most. Returns false if none is free. */
+static bool take_mig(struct choosing *choosing)
+{
+	const struct graft_lendable_gpu *best = NULL;
+	const struct graft_lendable_mig *best_mig = NULL;
+	size_t best_used = 0;
+
+	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
+		size_t used = fits_gpu(choosing->claim, gpu) ? count_used(choosing, gpu) : 0;
+
+		for (size_t k = 0; fits_gpu(choosing->claim, gpu) && k < gpu->n_migs; k++) {
+			const struct graft_lendable_mig *mig = &gpu->migs[k];
+
+			if (!fits_mig(choosing->claim, mig) || is_mig_held(choosing, gpu->uuid, mig->uuid) ||
+			    has_slot(choosing, mig->uuid) || (best && used <= best_used))
+				continue;
+			best = gpu;
+			best_mig = mig;
+			best_used = used;
+		}
+	}
+	if (!best)
+		return false;
+	choosing->slots[choosing->n_slots++] = (struct graft_lease_slot){ best->uuid, best_mig->uuid };
+	return true;
+}
+
+static int choose_migs(struct choosing *choosing, uint64_t now, struct graft_error *err)
+{
+	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
+
+		for (size_t k = 0; fits_gpu(choosing->claim, gpu) && k < gpu->n_migs; k++)
+			choosing->n_fit += fits_mig(choosing->claim, &gpu->migs[k]);
+	}
+	if (choosing->n_fit < choosing->claim->count)
+		return fail_few(choosing, "MIG device", err);
+	while (choosing->n_slots < choosing->claim->count) {
+		if (!take_mig(choosing))
+			return fail_busy(choosing, "MIG device", choosing->n_slots, now, err);
+	}
+	return 0;
+}
+
+/* ---- leases ---- */
+
+static int choose_lease(struct choosing *choosing, struct graft_error *err)
+{
+	for (size_t i = 0; i < choosing->n_leases; i++) {
+		const struct graft_lease *lease = &choosing->leases[i];
+
+		if (strcmp(lease->id, choosing->claim->lease) != 0)
+			continue;
+		memcpy(choosing->slots, lease->slots, lease->n_slots * sizeof(*lease->slots));
+		choosing->n_slots = lease->n_slots;
+		return 0;
+	}
+	(void)graft_fail(err, GRAFT_NOT_FOUND, 0, "lease %s does not exist, or has ended", choosing->claim->lease);
+	return graft_with_hint(err, "Run 'nvidia-ctk lease list' to see the leases of this host.");
+}
+
+int graft_lease_choose(const struct graft_lendable *host, const struct graft_lease *leases, size_t n_leases,
+		       const struct graft_claim *claim, uint64_t now, struct graft_arena *arena,
+		       struct graft_lease_slot **ret_slots, size_t *ret_n, struct graft_error *err)
+{
+	struct choosing choosing = {
+		.host = host, .leases = leases, .n_leases = n_leases, .claim = claim, .arena = arena
+	};
+	int rc = -1;
+
+	choosing.slots = graft_arena_list(arena, GRAFT_LEASE_SLOTS_MAX, sizeof(*choosing.slots));
+	if (!choosing.slots)
+		return graft_fail_memory(err);
+	switch (claim->kind) {
+	case GRAFT_CLAIM_ANY:
+		rc = choose_gpus(&choosing, now, err);
+		break;
+	case GRAFT_CLAIM_MIG:
+		rc = choose_migs(&choosing, now, err);
+		break;
+	case GRAFT_CLAIM_LEASE:
+		rc = choose_lease(&choosing, err);
+		break;
+	}
+	*ret_slots = choosing.slots;
+	*ret_n = choosing.n_slots;
+	return rc;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_choice: which of the GPUs that nobody holds a claim gets. Pure: from what the host has, what
+ * is held, and the claim.
+ */
+#ifndef GRAFT_LEASE_LEASE_CHOICE_H
+#define GRAFT_LEASE_LEASE_CHOICE_H
+
+#include <stdbool.h>
+
+#include "host/pci_tree.h"
+#include "lease/lease.h"
+#include "request/claim.h"
+
+struct graft_lendable_mig {
+	const char *uuid;    /* NULL: not known */
+	const char *profile; /* "1g.10gb"; NULL: not known */
+};
+
+struct graft_lendable_gpu {
+	const char *uuid, *model; /* NULL: not known */
+	uint32_t index;
+	uint32_t memory_mib;                 /* 0: not known */
+	const struct graft_pci_place *place; /* NULL: not known */
+	bool mig;                            /* in MIG mode: only its MIG devices can be used */
+	struct graft_lendable_mig *migs;
+	size_t n_migs;
+	const char *why_not; /* it is not lent: "not in graft.leases.pool"; NULL: it may be */
+};
+
+struct graft_lendable {
+	struct graft_lendable_gpu *gpus; /* by index */
+	size_t n_gpus;
+	bool switches; /* all GPUs are linked to each other alike */
+};
+
+/*
+ * Chooses. Whole GPUs are chosen by their links, so that those that remain stay well connected; MIG
+ * devices so that as few GPUs as possible are in use. Slots and their strings are in the arena, are
+ * the host's or a lease's. `now` is for messages. Returns -1 with GRAFT_BUSY if some that fit are
+ * held, with a hint that names who holds them; GRAFT_UNKNOWN_DEVICE if the host has too few that fit;
+ * GRAFT_NOT_FOUND for a lease that does not exist; GRAFT_NO_MEMORY.
+ */
+int graft_lease_choose(const struct graft_lendable *host, const struct graft_lease *leases, size_t n_leases,
+		       const struct graft_claim *claim, uint64_t now, struct graft_arena *arena,
+		       struct graft_lease_slot **ret_slots, size_t *ret_n, struct graft_error *err);
+
+/* Returns the place of the first lease, from `from` on, that holds the GPU or a MIG device of it; n_leases: none. */
+size_t graft_lease_next_of_gpu(const struct graft_lease *leases, size_t n_leases, size_t from, const char *gpu);
+
+#endif

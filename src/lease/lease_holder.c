@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_holder: cgroups and processes as holders. The cgroup "/", our own, or one above ours is never
+ * one: it has processes whatever becomes of the container.
+ */
+#include "lease/lease_holder.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "apply/cgroup/cgroup.h"
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "base/root.h"
+#include "base/strings.h"
+#include "lease/lease_alive.h"
+
+int graft_lease_holder_of_process(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
+				  struct graft_error *err)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	struct stat st;
+	int rc;
+
+	*ret_holder = (struct graft_lease_holder){ .kind = GRAFT_HOLDER_PROCESS, .pid = (uint32_t)pid };
+	if (graft_root_open(&root, "/", err) < 0)
+		return -1;
+	ret_holder->start_time = graft_lease_process_start(&root, (uint32_t)pid, arena, &rc);
+	if (rc < 0 || ret_holder->start_time == 0)
+		return graft_fail_errno(err, rc < 0 ? -rc : ESRCH, "process %d", (int)pid);
+	if (stat("/proc/self/ns/pid", &st) < 0)
+		return graft_fail_errno(err, errno, "stat failed: /proc/self/ns/pid");
+	ret_holder->pid_namespace = st.st_ino;
+	return 0;
+}
+
+/* The cgroup of a process, 0 = ours. Returns false if it cannot be found. */
+static bool find_cgroup(pid_t pid, struct graft_arena *arena, struct graft_cgroup_place *ret_place)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+
+	return graft_root_open(&root, "/", NULL) == 0 && graft_cgroup_find(root.fd, pid, arena, ret_place, NULL) == 0;
+}
+
+static bool may_hold(const char *path, const struct graft_cgroup_place *own)
+{
+	return strcmp(path, "/") != 0 && !graft_path_is_within(own->path, path);
+}
+
+int graft_lease_holder_of_container(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
+				    struct graft_error *err)
+{
+	struct graft_cgroup_place place, own;
+
+	if (graft_lease_holder_of_process(pid, arena, ret_holder, err) < 0)
+		return -1;
+	if (!find_cgroup(pid, arena, &place) || !find_cgroup(0, arena, &own) || !may_hold(place.path, &own))
+		return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
+	ret_holder->kind = GRAFT_HOLDER_CGROUP;
+	ret_holder->cgroup_version = place.version;
+	ret_holder->cgroup_mount = place.mount;
+	ret_holder->cgroup = place.path;
+	ret_holder->cgroup_id = place.id;
+	ret_holder->container = graft_lease_label(graft_path_name(place.path), arena);
+	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
+}
+
+/* "/a.slice/a-b.slice" for "a-b.slice"; "" for "-.slice". NULL: no slice, or out of memory. */
+static const char *slice_path(const char *slice, struct graft_arena *arena)
+{
+	const char *path = "";
+	size_t length = strlen(slice);
+
+	if (strcmp(slice, "-.slice") == 0)
+		return path;
+	if (!graft_ends_with(slice, ".slice") || slice[0] == '-' || slice[0] == '.')
+		return NULL;
+	length -= strlen(".slice");
+	for (size_t i = 1; path && i <= length; i++) {
+		if (i == length || slice[i] == '-')
+			path = graft_arena_printf(arena, "%s/%.*s.slice", path, (int)i, slice);
+	}
+	return path;
+}
+
+const char *graft_lease_cgroup_path(const char *cgroups_path, struct graft_arena *arena)
+{
+	const char *prefix = strchr(cgroups_path, ':'), *name = prefix ? strchr(prefix + 1, ':') : NULL, *slice;
+
+	if (cgroups_path[0] == '/') {
+		cgroups_path = graft_path_clean(NULL, cgroups_path, arena);
+		return cgroups_path && strcmp(cgroups_path, "/") != 0 ? cgroups_path : NULL;
+	}
+	if (!name || strchr(cgroups_path, '/') || strchr(name + 1, ':') || name[1] == '\0')
+		return NULL;
+	slice = prefix == cgroups_path ? "system.slice"
+				       : graft_arena_strndup(arena, cgroups_path, (size_t)(prefix - cgroups_path));
+	slice = slice ? slice_path(slice, arena) : NULL;
+	if (!slice || graft_ends_with(name + 1, ".slice"))
+		return NULL;
+	return graft_arena_printf(arena, "%s/%.*s%s%s.scope", slice, (int)(name - prefix - 1), prefix + 1,
+				  name - prefix > 1 ? "-" : "", name + 1);
+}
+
+static const char *absolute_path(const char *path, struct graft_arena *arena)
+{
+	char directory[PATH_MAX];
+
+	return path[0] == '/' || getcwd(directory, sizeof(directory)) ? graft_path_clean(directory, path, arena) : NULL;
+}
+
+int graft_lease_holder_to_be(const struct graft_lease_container *container, struct graft_arena *arena,
+			     struct graft_lease_holder *ret_holder, struct graft_error *err)
+{
+	struct graft_cgroup_place own;
+	const char *path = NULL;
+
+	if (graft_lease_holder_of_process(getpid(), arena, ret_holder, err) < 0)
+		return -1;
+	ret_holder->container = graft_lease_label(container->id, arena);
+	ret_holder->pid_file = container->pid_file ? absolute_path(container->pid_file, arena) : NULL;
+	if (container->cgroups_path && container->cgroups_path[0] != '\0' && find_cgroup(0, arena, &own))
+		path = graft_lease_cgroup_path(container->cgroups_path, arena);
+	if (graft_arena_failed(arena))
+		return graft_fail_memory(err);
+	if (path && may_hold(path, &own)) {
+		ret_holder->kind = GRAFT_HOLDER_CGROUP;
+		ret_holder->cgroup_version = own.version;
+		ret_holder->cgroup_mount = own.mount;
+		ret_holder->cgroup = path;
+		return 0;
+	}
+	ret_holder->kind = GRAFT_HOLDER_PID_FILE;
+	if (ret_holder->pid_file)
+		return 0;
+	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0,
+			 "the container cannot be found once it is made: it has neither linux.cgroupsPath nor a "
+			 "--pid-file");
+	return graft_with_hint(err, "Give the container a cgroup, or call 'create' with --pid-file.");
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_holder: what will keep a lease alive, from what is known when it is taken: a process, a
+ * container whose first process exists, or a container that is being made.
+ */
+#ifndef GRAFT_LEASE_LEASE_HOLDER_H
+#define GRAFT_LEASE_LEASE_HOLDER_H
+
+#include <sys/types.h>
+
+#include "lease/lease.h"
+
+/* What the configuration and the command line say of a container that does not exist yet. */
+struct graft_lease_container {
+	const char *cgroups_path; /* linux.cgroupsPath; NULL = none */
+	const char *pid_file;     /* the file that the low-level runtime will write; NULL = none */
+	const char *id;           /* NULL = not known */
+};
+
+/* All return 0, or -1 with GRAFT_NO_MEMORY or an error of what cannot be read. Strings are in the arena. */
+
+/* A process, and nothing beside it. */
+int graft_lease_holder_of_process(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
+				  struct graft_error *err);
+/* The cgroup of a container's process; without one of its own, the process. */
+int graft_lease_holder_of_container(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
+				    struct graft_error *err);
+/*
+ * The container that this process, which becomes the low-level runtime, will make. -1 also with
+ * GRAFT_UNSUPPORTED, if nothing says how to find it afterwards.
+ */
+int graft_lease_holder_to_be(const struct graft_lease_container *container, struct graft_arena *arena,
+			     struct graft_lease_holder *ret_holder, struct graft_error *err);
+
+/*
+ * Returns the path of a cgroup that linux.cgroupsPath stands for: an absolute path as it is,
+ * "SLICE:PREFIX:NAME" as systemd will make it. NULL: a relative path, which only the low-level
+ * runtime can resolve, one that is no container's own, or out of memory. Pure.
+ */
+const char *graft_lease_cgroup_path(const char *cgroups_path, struct graft_arena *arena);
+
+#endif

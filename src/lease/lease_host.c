@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease_host: from an inventory, the PCI tree and NVML's answer to what can be lent. */
+#include "lease/lease_host.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "base/strings.h"
+#include "host/discover.h"
+#include "host/kept_facts.h"
+
+#define KEPT_FILE_SIMULATED "/run/graft-sim/facts.json"
+#define KEPT_MAX            ((size_t)4 << 20)
+
+struct reading {
+	const struct graft_config *config;
+	const struct graft_claim *claim;
+	struct graft_host_options options;
+	struct graft_inventory *inventory;
+	struct graft_pci_tree tree;
+	struct graft_kept_facts facts; /* zeroed unless NVML had to be asked */
+	struct graft_arena *arena;
+};
+
+/* ---- what NVML knows ---- */
+
+static bool has_unknown_uuid(const struct graft_inventory *inventory)
+{
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		if (!inventory->gpus[i].excluded && !inventory->gpus[i].uuid.value)
+			return true;
+	}
+	return false;
+}
+
+static bool has_mig_mode(const struct graft_inventory *inventory)
+{
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		if (inventory->gpus[i].mig_enabled)
+			return true;
+	}
+	return false;
+}
+
+/* With switches all GPUs are linked alike, and of two there is no choice to make. */
+static bool needs_links(const struct reading *r)
+{
+	return r->claim->kind == GRAFT_CLAIM_ANY && r->claim->count > 1 && r->tree.n_nvswitches == 0 &&
+	       r->inventory->n_gpus > 2;
+}
+
+static bool needs_nvml(const struct reading *r)
+{
+	if (has_unknown_uuid(r->inventory))
+		return true;
+	if (!r->claim)
+		return has_mig_mode(r->inventory);
+	return r->claim->kind == GRAFT_CLAIM_MIG || r->claim->memory_mib > 0 || needs_links(r);
+}
+
+/* What another program has asked and kept. */
+static int read_kept_answer(struct reading *r, struct graft_error *err)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	const char *text, *file = r->inventory->simulated ? KEPT_FILE_SIMULATED : GRAFT_KEPT_FILE;
+	size_t length;
+
+	if (graft_kept_identify(&r->options, r->inventory, r->arena, &r->facts, err) < 0 ||
+	    graft_root_open(&root, "/", err) < 0)
+		return -1;
+	if (graft_root_read(&root, file, KEPT_MAX, r->arena, &text, &length) < 0)
+		return graft_arena_failed(r->arena) ? graft_fail_memory(err) : 0;
+	return graft_kept_parse(text, length, r->options.log, r->arena, &r->facts, err);
+}
+
+static int ask_nvml(struct reading *r, struct graft_error *err)
+{
+	int kept = read_kept_answer(r, err);
+
+	if (kept < 0 || (kept == 0 && graft_kept_ask(&r->options, r->inventory, r->arena, &r->facts, err) < 0) ||
+	    graft_kept_complete(&r->facts, r->options.log, r->inventory, err) < 0)
+		return -1;
+	return graft_pci_tree_add_links(&r->tree, &r->facts.nvml, r->arena, err);
+}
+
+/* ---- GPUs ---- */
+
+static const char *copy(const struct reading *r, const char *text)
+{
+	return graft_arena_strdup(r->arena, text);
+}
+
+static bool is_in_pool(const struct reading *r, const struct graft_gpu *gpu)
+{
+	const struct graft_strings *pool = &r->config->leases.pool;
+	char index[16];
+
+	(void)snprintf(index, sizeof(index), "%u", gpu->index);
+	return graft_is_in(pool->items, pool->n, "all") || graft_is_in(pool->items, pool->n, index) ||
+	       (gpu->uuid.value && graft_is_in(pool->items, pool->n, gpu->uuid.value));
+}
+
+static void read_lendable(const struct reading *r, size_t place, struct graft_lendable_gpu *gpu)
+{
+	const struct graft_gpu *from = &r->inventory->gpus[place];
+
+	*gpu = (struct graft_lendable_gpu){ .uuid = copy(r, from->uuid.value),
+					    .model = copy(r, from->model.value),
+					    .index = from->index,
+					    .place = place < r->tree.n_gpus ? &r->tree.gpus[place] : NULL,
+					    .mig = from->mig_enabled };
+	if (!is_in_pool(r, from))
+		gpu->why_not = "not in graft.leases.pool";
+	else if (!from->node.present)
+		gpu->why_not = "its device node does not exist";
+	for (size_t i = 0; i < r->facts.nvml.n_gpus; i++) {
+		if (r->facts.nvml.gpus[i].bus_id && strcmp(r->facts.nvml.gpus[i].bus_id, from->bus_id) == 0)
+			gpu->memory_mib = r->facts.nvml.gpus[i].memory_mib;
+	}
+	gpu->n_migs = from->n_mig_devices;
+	gpu->migs = graft_arena_list(r->arena, gpu->n_migs, sizeof(*gpu->migs));
+	for (size_t i = 0; gpu->migs && i < gpu->n_migs; i++)
+		gpu->migs[i] = (struct graft_lendable_mig){ copy(r, from->mig_devices[i].uuid.value),
+							    copy(r, from->mig_devices[i].profile.value) };
+}
+
+static int read_lendables(const struct reading *r, struct graft_lendable *host, struct graft_error *err)
+{
+	host->switches = r->tree.n_nvswitches > 0;
+	host->gpus = graft_arena_list(r->arena, r->inventory->n_gpus, sizeof(*host->gpus));
+	for (size_t i = 0; host->gpus && i < r->inventory->n_gpus; i++) {
+		if (!r->inventory->gpus[i].excluded)
+			read_lendable(r, i, &host->gpus[host->n_gpus++]);
+	}
+	if (graft_arena_failed(r->arena))
+		return graft_fail_memory(err);
+	return host->n_gpus > 0
+		   ? 0
+		   : graft_fail(err, GRAFT_UNSUPPORTED, 0, "no GPU can be lent: the kernel driver lists none");
+}
+
+static int read_host(struct reading *r, struct graft_lendable *host, struct graft_error *err)
+{
+	if (graft_host_identify(&r->options, NULL, 0, &r->inventory, err) < 0 ||
+	    graft_pci_tree_read("/", r->inventory, r->arena, &r->tree, err) < 0)
+		return -1;
+	if (needs_nvml(r)) {
+		/* Where NVML is, only the whole way finds out. */
+		r->inventory = graft_inventory_free(r->inventory);
+		if (graft_host_discover(&r->options, GRAFT_NEED_GPUS | GRAFT_NEED_MIG, &r->inventory, err) < 0 ||
+		    graft_pci_tree_read("/", r->inventory, r->arena, &r->tree, err) < 0 || ask_nvml(r, err) < 0)
+			return -1;
+	}
+	return read_lendables(r, host, err);
+}
+
+int graft_lease_host_read(const struct graft_config *config, const struct graft_claim *claim,
+			  const struct graft_log *log, struct graft_arena *arena, struct graft_lendable *ret_host,
+			  struct graft_error *err)
+{
+	const char *root = config->cli.root;
+	struct reading r = { .config = config, .claim = claim, .arena = arena };
+	int rc;
+
+	r.options = (struct graft_host_options){
+		.root = root && root[0] != '\0' ? root : NULL, .nvml_uid = (uid_t)-1, .nvml_gid = (gid_t)-1, .log = log
+	};
+	*ret_host = (struct graft_lendable){ .n_gpus = 0 };
+	rc = read_host(&r, ret_host, err);
+	(void)graft_inventory_free(r.inventory);
+	return rc;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_host: the GPUs of this host that can be lent. Looks at procfs and sysfs; NVML is asked only
+ * if the claim needs a fact that the kernel does not show and that nobody has kept.
+ */
+#ifndef GRAFT_LEASE_LEASE_HOST_H
+#define GRAFT_LEASE_LEASE_HOST_H
+
+#include "base/log.h"
+#include "lease/lease_choice.h"
+#include "request/config.h"
+
+/*
+ * Reads them. `claim` says which facts matter; NULL: those of a list. All is in the arena. Returns -1
+ * with GRAFT_UNSUPPORTED if there are no GPUs that the kernel driver lists, or as graft_host_identify()
+ * and graft_nvml_ask().
+ */
+int graft_lease_host_read(const struct graft_config *config, const struct graft_claim *claim,
+			  const struct graft_log *log, struct graft_arena *arena, struct graft_lendable *ret_host,
+			  struct graft_error *err);
+
+#endif

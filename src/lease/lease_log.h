@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_log: what has happened to the table, a line for each event, for people and for `lease
+ * history`. The last thousand or so are kept. No decision depends on it, and failing to write it is
+ * no failure.
+ *
+ *	1732627861 taken k3vab2cdefgh uid 1000 any:2 GPU-a,GPU-b container 3f2a91c0d1e2
+ *	1732627999 freed k3vab2cdefgh uid 1000 no process is left in its cgroup
+ */
+#ifndef GRAFT_LEASE_LEASE_LOG_H
+#define GRAFT_LEASE_LEASE_LOG_H
+
+#include "base/buffer.h"
+#include "lease/lease.h"
+
+#define GRAFT_LEASE_LOG       "log"
+#define GRAFT_LEASE_LOG_MAX   ((size_t)256 * 1024)
+#define GRAFT_LEASE_EVENT_MAX 512u /* bytes of a line */
+
+/* Adds a line to `lines`. `why` may be NULL: what was taken. */
+void graft_lease_log_add(const struct graft_lease *lease, const char *event, const char *why,
+			 struct graft_buffer *lines);
+/* Appends the lines to the file in the table's directory; of one that is full, the newer half stays. */
+void graft_lease_log_write(int directory_fd, const struct graft_buffer *lines);
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease_table: files, their names, and the lock. Does not know which GPUs there are. */
+#include "lease/lease_table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "apply/temporary.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/listing.h"
+#include "base/strings.h"
+#include "lease/lease_log.h"
+#include "request/claim.h"
+
+#define HELD        "held"
+#define LOCK        "lock"
+#define EVENT       "event"
+#define RECORD_MODE 0644
+#define NAMES_MAX   ((size_t)1 << 20)
+#define SCRATCH_MAX ((size_t)16 << 20)
+#define LOCKS_MAX   ((size_t)4 << 20)
+#define PAUSE_US    500
+
+static int fail_table(const struct graft_lease_table *table, int rc, const char *name, struct graft_error *err)
+{
+	(void)graft_fail_errno(err, -rc, "%s/%s", table->directory, name);
+	return graft_wrap(err, "table of leases");
+}
+
+/* ---- the lock ---- */
+
+/* The process that holds the lock, as far as /proc/locks says; 0 = not known. */
+static long find_lock_holder(const struct graft_lease_table *table, struct graft_arena *scratch)
+{
+	const char *text, *line;
+	char inode[32];
+	struct stat st;
+	size_t length;
+	long pid = 0;
+
+	if (fstat(table->lock_fd, &st) < 0 ||
+	    graft_root_read(&table->now.root, "/proc/locks", LOCKS_MAX, scratch, &text, &length) < 0)
+		return 0;
+	(void)snprintf(inode, sizeof(inode), ":%llu ", (unsigned long long)st.st_ino);
+	for (line = text; line && pid == 0; line = strchr(line + 1, '\n')) {
+		const char *found = strstr(line, inode), *end = strchr(line + 1, '\n');
+
+		if (found && (!end || found < end) && sscanf(line, " %*[^:]: FLOCK ADVISORY WRITE %ld", &pid) != 1)
+			pid = 0;
+	}
+	return pid;
+}
+
+static int fail_locked(const struct graft_lease_table *table, struct graft_error *err)
+{
+	struct graft_arena *scratch = graft_arena_new(2 * LOCKS_MAX);
+	long pid = scratch ? find_lock_holder(table, scratch) : 0;
+
+	(void)graft_arena_free(scratch);
+	if (pid > 0)
+		return graft_fail(err, GRAFT_LEASES, 0, "process %ld has held %s/" LOCK " for %d s", pid,
+				  table->directory, GRAFT_LEASE_LOCK_MS / 1000);
+	return graft_fail(err, GRAFT_LEASES, 0, "another process has held %s/" LOCK " for %d s", table->directory,
+			  GRAFT_LEASE_LOCK_MS / 1000);
+}
+
+static int lock_table(struct graft_lease_table *table, struct graft_error *err)
+{
+	const int64_t until = graft_clock_ms() + GRAFT_LEASE_LOCK_MS;
+	const struct timespec pause = { .tv_nsec = PAUSE_US * 1000 };
+	struct stat st;
+
+	table->lock_fd = openat(table->root.fd, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	if (table->lock_fd < 0)
+		return fail_table(table, -errno, LOCK, err);
+	if (fstat(table->lock_fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & 0077) != 0)
+		return graft_fail(err, GRAFT_LEASES, 0, "%s/" LOCK " is not a file of its owner alone",
+				  table->directory);
+	while (flock(table->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return fail_table(table, -errno, LOCK, err);
+		if (graft_clock_ms() >= until)
+			return fail_locked(table, err);
+		(void)nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+/* ---- the directory ---- */
+
+static int open_directory(struct graft_lease_table *table, bool change, struct graft_error *err)
+{
+	const char *held = graft_arena_printf(table->arena, "%s/" HELD, table->directory);
+	struct graft_error own = { .status = GRAFT_OK };
+	struct stat st;
+	int fd = -1, rc;
+
+	if (!held)
+		return graft_fail_memory(err);
+	if (table->directory[0] != '/')
+		return graft_fail(err, GRAFT_LEASES, 0, "graft.leases.directory is no absolute path: '%s'",
+				  table->directory);
+	if (change) {
+		rc = graft_root_mkdir(&table->now.root, held, 0755, NULL, &fd);
+		if (rc < 0)
+			return fail_table(table, rc, HELD, err);
+		(void)close(fd);
+	}
+	if (graft_root_open(&table->root, table->directory, &own) < 0) {
+		if (own.sys == ENOENT && !change)
+			return 0;
+		return fail_table(table, own.sys ? -own.sys : -EIO, HELD, err);
+	}
+	if (change && (fstat(table->root.fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 0022) != 0))
+		return graft_fail(err, GRAFT_LEASES, 0, "%s is not a directory that only its owner, uid %u, may change",
+				  table->directory, (unsigned int)geteuid());
+	return 0;
+}
+
+/* ---- leases ---- */
+
+/* What waiters watch. */
+static void touch_event(const struct graft_lease_table *table)
+{
+	auto_close int fd = openat(table->root.fd, EVENT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+				   RECORD_MODE);
+
+	if (fd >= 0)
+		(void)futimens(fd, NULL);
+}
+
+static int open_held(const struct graft_lease_table *table)
+{
+	return openat(table->root.fd, HELD, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Writes the lease to a new file and gives it its name. */
+static int write_lease(const struct graft_lease_table *table, const struct graft_lease *lease, struct graft_error *err)
+{
+	auto_close int held_fd = open_held(table);
+	struct graft_buffer text = { .max = GRAFT_LEASE_BYTES_MAX };
+	struct graft_lease read_back;
+	char name[GRAFT_TEMPORARY_SIZE] = "";
+	auto_close int fd = held_fd >= 0 ? graft_temporary_file(held_fd, RECORD_MODE, name) : -errno;
+	int rc = fd < 0 ? fd : 0;
+
+	graft_lease_write(lease, &text);
+	/* What would not be believed is not written. */
+	if (graft_buffer_failed(&text) ||
+	    graft_lease_parse(text.bytes, text.length, table->arena, &read_back, err) < 0) {
+		rc = -EINVAL;
+	} else if (rc == 0) {
+		rc = fchmod(fd, RECORD_MODE) < 0 ? -errno : graft_write_all(fd, text.bytes, text.length);
+		if (rc == 0 && renameat(held_fd, name, held_fd, lease->id) < 0)
+			rc = -errno;
+	}
+	graft_buffer_done(&text);
+	if (rc < 0 && fd >= 0)
+		(void)unlinkat(held_fd, name, 0);
+	return rc < 0 ? fail_table(table, rc, HELD, err) : 0;
+}
+
+static int push_damage(struct graft_lease_table *table, const char *name, const char *why, struct graft_error *err)
+{
+	struct graft_lease_damage *damage = graft_arena_push(table->arena, &table->damages, &table->n_damages,
+							     sizeof(*damage));
+	struct graft_buffer visible = { .max = 4096 };
+
+	if (!damage)
+		return graft_fail_memory(err);
+	graft_buffer_visible(&visible, why);
+	damage->name = graft_arena_strdup(table->arena, name);
+	damage->why = graft_arena_strdup(table->arena, graft_buffer_text(&visible));
+	graft_buffer_done(&visible);
+	return damage->name && damage->why ? 0 : graft_fail_memory(err);
+}
+
+/* Keeps a lease that counts, and what has been learned of it. */
+static int keep_lease(struct graft_lease_table *table, const struct graft_lease *lease, bool bound,
+		      struct graft_error *err)
+{
+	struct graft_lease *kept;
+	struct graft_buffer text = { .max = GRAFT_LEASE_BYTES_MAX };
+	int rc;
+
+	if (bound && table->lock_fd >= 0 && write_lease(table, lease, err) < 0)
+		return -1;
+	kept = graft_arena_push(table->arena, &table->leases, &table->n_leases, sizeof(*kept));
+	if (!kept)
+		return graft_fail_memory(err);
+	graft_lease_write(lease, &text);
+	rc = graft_buffer_failed(&text) ? graft_fail_memory(err)
+					: graft_lease_parse(text.bytes, text.length, table->arena, kept, err);
+	graft_buffer_done(&text);
+	return rc;
+}
+
+/* Reads a file. Damage is no failure. */
+static int read_held(struct graft_lease_table *table, const struct graft_root *held, const char *name,
+		     struct graft_arena *scratch, struct graft_error *err)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+	struct graft_lease lease;
+	const char *text, *ended;
+	size_t length;
+	bool bound;
+	int rc = graft_root_read_foreign(held, name, GRAFT_LEASE_BYTES_MAX, scratch, &text, &length);
+
+	/* Somebody else has removed it. */
+	if (rc == -ENOENT && table->lock_fd < 0)
+		return 0;
+	if (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE)
+		return fail_table(table, rc, HELD, err);
+	if (rc < 0)
+		return push_damage(table, name, rc == -EINVAL ? "not a file" : strerror(-rc), err);
+	if (graft_lease_parse(text, length, scratch, &lease, &why) < 0)
+		return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(err) : push_damage(table, name, why.msg, err);
+	if (strcmp(lease.id, name) != 0)
+		return push_damage(table, name, "it has the id of another lease", err);
+	if (graft_lease_is_alive(&table->now, &lease, scratch, &bound, &ended))
+		return keep_lease(table, &lease, bound, err);
+	if (table->lock_fd < 0)
+		return 0;
+	graft_lease_log_add(&lease, "freed", ended, &table->events);
+	if (unlinkat(held->fd, name, 0) < 0)
+		return fail_table(table, -errno, HELD, err);
+	return 0;
+}
+
+static int read_name(struct graft_lease_table *table, const struct graft_root *held, const char *name,
+		     struct graft_error *err)
+{
+	struct graft_arena *scratch;
+	int rc;
+
+	if (!graft_lease_id_is_valid(name)) {
+		/* Left by a process that was killed while it wrote. */
+		if (graft_starts_with(name, ".graft-")) {
+			if (table->lock_fd >= 0)
+				(void)unlinkat(held->fd, name, 0);
+			return 0;
+		}
+		return push_damage(table, name, "no name of a lease", err);
+	}
+	scratch = graft_arena_new(SCRATCH_MAX);
+	rc = scratch ? read_held(table, held, name, scratch, err) : graft_fail_memory(err);
+	(void)graft_arena_free(scratch);
+	return rc;
+}
+
+static int read_leases(struct graft_lease_table *table, struct graft_error *err)
+{
+	const char *path = graft_arena_printf(table->arena, "%s/" HELD, table->directory), **names;
+	auto_root struct graft_root held = GRAFT_ROOT_INIT;
+	struct graft_error own = { .status = GRAFT_OK };
+	size_t n;
+	int rc;
+
+	if (!path)
+		return graft_fail_memory(err);
+	if (graft_root_open(&held, path, &own) < 0) {
+		if (own.sys == ENOENT && table->lock_fd < 0)
+			return 0;
+		return fail_table(table, own.sys ? -own.sys : -EIO, HELD, err);
+	}
+	rc = graft_root_list(&held, "/", NAMES_MAX, table->arena, &names, &n, NULL);
+	if (rc < 0)
+		return fail_table(table, rc, HELD, err);
+	for (size_t i = 0; i < n; i++) {
+		if (read_name(table, &held, names[i], err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int graft_lease_table_open(struct graft_lease_table *table, const char *directory, bool change,
+			   struct graft_arena *arena, struct graft_error *err)
+{
+	table->directory = directory;
+	table->arena = arena;
+	table->events.max = 4 * GRAFT_LEASE_LOG_MAX;
+	if (graft_lease_now_read(&table->now, arena, err) < 0 || open_directory(table, change, err) < 0 ||
+	    (change && lock_table(table, err) < 0))
+		return -1;
+	return table->root.fd >= 0 ? read_leases(table, err) : 0;
+}
+
+void graft_lease_table_close(struct graft_lease_table *table)
+{
+	if (table->lock_fd >= 0 && table->events.length > 0) {
+		touch_event(table);
+		graft_lease_log_write(table->root.fd, &table->events);
+	}
+	graft_buffer_done(&table->events);
+	if (table->lock_fd >= 0)
+		(void)close(TAKE_FD(table->lock_fd));
+	graft_root_close(&table->root);
+	graft_lease_now_done(&table->now);
+}
+
+int graft_lease_table_check(const struct graft_lease_table *table, struct graft_error *err)
+{
+	if (table->n_damages == 0)
+		return 0;
+	return graft_fail(err, GRAFT_LEASES, 0, "%s/" HELD "/%.64s is damaged: %.200s", table->directory,
+			  table->damages[0].name, table->damages[0].why);
+}
+
+int graft_lease_table_add(struct graft_lease_table *table, const struct graft_lease *lease, struct graft_error *err)
+{
+	if (write_lease(table, lease, err) < 0)
+		return -1;
+	graft_lease_log_add(lease, "taken", NULL, &table->events);
+	return 0;
+}
+
+int graft_lease_table_remove(struct graft_lease_table *table, const struct graft_lease *lease, const char *event,
+			     const char *why, struct graft_error *err)
+{
+	auto_close int held_fd = open_held(table);
+
+	if (held_fd < 0 || unlinkat(held_fd, lease->id, 0) < 0)
+		return fail_table(table, -errno, HELD, err);
+	graft_lease_log_add(lease, event, why, &table->events);
+	return 0;
+}
+
+int graft_lease_table_repair(struct graft_lease_table *table, const struct graft_lease_damage *damage,
+			     struct graft_error *err)
+{
+	auto_close int held_fd = open_held(table);
+
+	if (held_fd < 0 ||
+	    (unlinkat(held_fd, damage->name, 0) < 0 && unlinkat(held_fd, damage->name, AT_REMOVEDIR) < 0))
+		return fail_table(table, -errno, damage->name, err);
+	return 0;
+}
+
+const struct graft_lease *graft_lease_table_find(const struct graft_lease_table *table, const char *id)
+{
+	for (size_t i = 0; i < table->n_leases; i++) {
+		if (strcmp(table->leases[i].id, id) == 0)
+			return &table->leases[i];
+	}
+	return NULL;
+}

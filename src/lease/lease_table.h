@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_table: the directory that says who holds what: a file for each lease in held/, which is
+ * written to a new name and renamed. Readers need no lock. Those who change it hold the lock, for as
+ * long as it takes to read the leases and write one, and never while they wait for something else.
+ *
+ * SECURITY: only the directory's owner, root, may write there, and only root may open the lock: a
+ * process that can open it can hold it.
+ */
+#ifndef GRAFT_LEASE_LEASE_TABLE_H
+#define GRAFT_LEASE_LEASE_TABLE_H
+
+#include <stdbool.h>
+
+#include "base/buffer.h"
+#include "base/log.h"
+#include "base/root.h"
+#include "lease/lease.h"
+#include "lease/lease_alive.h"
+
+#define GRAFT_LEASE_LOCK_MS 5000
+
+/* A file of the table that is no lease. As long as it is there, nothing is lent. */
+struct graft_lease_damage {
+	const char *name;
+	const char *why;
+};
+
+struct graft_lease_table {
+	const char *directory;
+	struct graft_root root; /* the directory; its fd is -1 if there is none */
+	int lock_fd;            /* -1: only for reading */
+	struct graft_lease_now now;
+	struct graft_lease *leases; /* that count */
+	size_t n_leases;
+	struct graft_lease_damage *damages;
+	size_t n_damages;
+	struct graft_buffer events; /* to be logged when the table is closed */
+	struct graft_arena *arena;  /* borrowed */
+};
+#define GRAFT_LEASE_TABLE_INIT                                                      \
+	{                                                                           \
+		.root = GRAFT_ROOT_INIT, .lock_fd = -1, .now = GRAFT_LEASE_NOW_INIT \
+	}
+
+/*
+ * Opens the table and reads the leases that count. `change` makes a missing table, takes the lock and
+ * removes what no longer counts. Close it in either case. Returns -1 with GRAFT_LEASES, GRAFT_PERMISSION
+ * or the like: "no lease can be taken: ...".
+ */
+int graft_lease_table_open(struct graft_lease_table *table, const char *directory, bool change,
+			   struct graft_arena *arena, struct graft_error *err);
+/* Logs the events and gives up the lock. */
+void graft_lease_table_close(struct graft_lease_table *table);
+#define auto_lease_table __attribute__((cleanup(graft_lease_table_close)))
+
+/* Returns -1 with GRAFT_LEASES, naming the first of the damaged files, if there are any. */
+int graft_lease_table_check(const struct graft_lease_table *table, struct graft_error *err);
+/* Writes a new lease. Returns -1 if it is not in the table: then nothing was lent. */
+int graft_lease_table_add(struct graft_lease_table *table, const struct graft_lease *lease, struct graft_error *err);
+/* Removes a lease. `event` and `why` are logged. */
+int graft_lease_table_remove(struct graft_lease_table *table, const struct graft_lease *lease, const char *event,
+			     const char *why, struct graft_error *err);
+/* Removes a damaged file. */
+int graft_lease_table_repair(struct graft_lease_table *table, const struct graft_lease_damage *damage,
+			     struct graft_error *err);
+/* Returns the lease with that id, or NULL. */
+const struct graft_lease *graft_lease_table_find(const struct graft_lease_table *table, const char *id);
+
+#endif

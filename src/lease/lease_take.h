@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_take: takes a lease: reads the table, chooses and writes, with the lock of the table held in
+ * between. After it the lease needs no further step: it counts for as long as its holder exists.
+ */
+#ifndef GRAFT_LEASE_LEASE_TAKE_H
+#define GRAFT_LEASE_LEASE_TAKE_H
+
+#include "base/log.h"
+#include "lease/lease.h"
+#include "request/claim.h"
+#include "request/config.h"
+
+struct graft_lease_ask {
+	const struct graft_claim *claim;
+	struct graft_lease_holder holder;
+	uint32_t uid;     /* of the owner */
+	const char *what; /* what it is for; NULL = not known */
+	uint64_t for_ms;  /* a token's time */
+};
+
+/* Returns whether claims count here: graft.leases.mode is "on". */
+bool graft_lease_is_on(const struct graft_config *config);
+
+/*
+ * Takes a lease. Strings are in the arena. A claim for what another lease holds makes a lease of its
+ * own, which lasts when the other one ends. Returns -1 as graft_lease_choose(),
+ * graft_lease_host_read() and graft_lease_table_open(); nothing is lent then.
+ */
+int graft_lease_take(const struct graft_config *config, const struct graft_lease_ask *ask, const struct graft_log *log,
+		     struct graft_arena *arena, struct graft_lease *ret_lease, struct graft_error *err);
+
+/* Makes a list of devices of what a lease holds. Returns -1 with GRAFT_NO_MEMORY. */
+int graft_lease_devices(const struct graft_lease *lease, struct graft_arena *arena, struct graft_strings *ret_devices,
+			struct graft_error *err);
+
+#endif

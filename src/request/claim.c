@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * claim: reads and writes claims. Does not know which GPUs there are, nor who holds them. SECURITY: a
+ * claim may come from an image; what is kept of it consists of few, harmless letters.
+ */
+#include "request/claim.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/strings.h"
+
+#define SEPARATORS  ",;/"
+#define LETTERS     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS      "0123456789"
+#define MODEL_MAX   64u
+#define PROFILE_MAX 32u
+#define HINT        "Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'."
+
+const char *const graft_claim_same_names[4] = { "", "nvlink", "numa", "pcie" };
+
+static bool is_claim_word(const char *word)
+{
+	size_t length = strcspn(word, ":" SEPARATORS);
+
+	if (length == strlen("any") && strncmp(word, "any", length) == 0)
+		return true;
+	return graft_starts_with(word, "mig:") || graft_starts_with(word, "lease:");
+}
+
+bool graft_claim_is_in(const struct graft_strings *words)
+{
+	for (size_t i = 0; i < words->n; i++) {
+		if (is_claim_word(words->items[i]))
+			return true;
+	}
+	return false;
+}
+
+bool graft_lease_id_is_valid(const char *text)
+{
+	return strspn(text, "abcdefghijklmnopqrstuvwxyz234567") == GRAFT_LEASE_ID_SIZE &&
+	       text[GRAFT_LEASE_ID_SIZE] == '\0';
+}
+
+static int fail_claim(const char *text, const char *why, struct graft_error *err)
+{
+	(void)graft_fail(err, GRAFT_INVALID, 0, "'%.100s': %s", text, why);
+	return graft_with_hint(err, HINT);
+}
+
+static bool is_of_letters(const char *text, const char *letters, size_t max)
+{
+	size_t length = strlen(text);
+
+	return length > 0 && length <= max && strspn(text, letters) == length;
+}
+
+/* Returns false unless `text` is a number from 1 to `max`, without a sign or leading zeros. */
+static bool read_count(const char *text, uint32_t max, uint32_t *ret_count)
+{
+	uint32_t count = 0;
+
+	if (text[0] < '1' || text[0] > '9')
+		return false;
+	for (; *text >= '0' && *text <= '9'; text++) {
+		count = count * 10 + (uint32_t)(*text - '0');
+		if (count > max)
+			return false;
+	}
+	*ret_count = count;
+	return *text == '\0';
+}
+
+/* "40G", "500M", in MiB. */
+static bool read_claim_memory(char *text, uint32_t *ret_mib)
+{
+	size_t length = strlen(text);
+	char unit = length > 0 ? text[length - 1] : '\0';
+
+	if (unit != 'G' && unit != 'M')
+		return false;
+	text[length - 1] = '\0';
+	if (!read_count(text, unit == 'G' ? 1024 : 1024 * 1024, ret_mib))
+		return false;
+	*ret_mib *= unit == 'G' ? 1024u : 1u;
+	return true;
+}
+
+static int read_head(char *piece, struct graft_claim *claim, struct graft_error *err)
+{
+	char *rest = strchr(piece, ':'), *count;
+
+	if (rest)
+		*rest++ = '\0';
+	claim->count = 1;
+	if (strcmp(piece, "any") == 0) {
+		claim->kind = GRAFT_CLAIM_ANY;
+		return !rest || read_count(rest, GRAFT_CLAIM_COUNT_MAX, &claim->count)
+			   ? 0
+			   : fail_claim(rest, "the number of GPUs is 1 to 64", err);
+	}
+	if (strcmp(piece, "lease") == 0 && rest) {
+		claim->kind = GRAFT_CLAIM_LEASE;
+		claim->count = 0;
+		claim->lease = rest;
+		return graft_lease_id_is_valid(rest) ? 0 : fail_claim(rest, "no id of a lease", err);
+	}
+	if (strcmp(piece, "mig") != 0 || !rest)
+		return fail_claim(piece, "a device stands beside a claim; a list has either devices or one claim", err);
+	claim->kind = GRAFT_CLAIM_MIG;
+	claim->profile = rest;
+	count = strchr(rest, ':');
+	if (count)
+		*count++ = '\0';
+	if (!is_of_letters(rest, LETTERS DIGITS ".+", PROFILE_MAX))
+		return fail_claim(rest, "no MIG profile", err);
+	return !count || read_count(count, GRAFT_CLAIM_COUNT_MAX, &claim->count)
+		   ? 0
+		   : fail_claim(count, "the number of MIG devices is 1 to 64", err);
+}
+
+static int read_same(const char *value, struct graft_claim *claim, struct graft_error *err)
+{
+	for (unsigned int i = GRAFT_SAME_NVLINK; i <= GRAFT_SAME_PCIE; i++) {
+		if (strcmp(value, graft_claim_same_names[i]) == 0) {
+			claim->same = (enum graft_claim_same)i;
+			return 0;
+		}
+	}
+	return fail_claim(value, "same= is nvlink, numa or pcie", err);
+}
+
+static int exclude(const char *value, struct graft_arena *arena, struct graft_claim *claim, struct graft_error *err)
+{
+	if (!is_of_letters(value, LETTERS DIGITS "-", 64))
+		return fail_claim(value, "not= takes the index or the UUID of a GPU", err);
+	return graft_arena_push_string(arena, &claim->excluded.items, &claim->excluded.n, value)
+		   ? 0
+		   : graft_fail_memory(err);
+}
+
+/* *excluding: a piece without a key goes on with the list of not=. */
+static int read_constraint(char *piece, bool *excluding, struct graft_arena *arena, struct graft_claim *claim,
+			   struct graft_error *err)
+{
+	char *value = strchr(piece, '=');
+
+	if (!value && *excluding && !is_claim_word(piece))
+		return exclude(piece, arena, claim, err);
+	if (!value)
+		return fail_claim(piece, "a device stands beside a claim; a list has either devices or one claim", err);
+	*value++ = '\0';
+	*excluding = strcmp(piece, "not") == 0;
+	if (*excluding)
+		return exclude(value, arena, claim, err);
+	if (strcmp(piece, "model") == 0) {
+		claim->model = value;
+		return is_of_letters(value, LETTERS DIGITS " -._()", MODEL_MAX)
+			   ? 0
+			   : fail_claim(value, "model= takes a part of a GPU's name", err);
+	}
+	if (strcmp(piece, "mem>") == 0)
+		return read_claim_memory(value, &claim->memory_mib)
+			   ? 0
+			   : fail_claim(value, "mem>= takes a size like 40G", err);
+	if (strcmp(piece, "same") == 0)
+		return read_same(value, claim, err);
+	return fail_claim(piece, "no constraint has this name; there are model=, mem>=, same= and not=", err);
+}
+
+int graft_claim_parse(const char *text, struct graft_arena *arena, struct graft_claim *ret_claim,
+		      struct graft_error *err)
+{
+	char *rest = graft_arena_strdup(arena, text), *piece;
+	bool excluding = false;
+	int rc;
+
+	*ret_claim = (struct graft_claim){ .kind = GRAFT_CLAIM_ANY };
+	if (!rest)
+		return graft_fail_memory(err);
+	rc = read_head(strsep(&rest, SEPARATORS), ret_claim, err);
+	while (rc == 0 && rest) {
+		piece = strsep(&rest, SEPARATORS);
+		rc = ret_claim->kind == GRAFT_CLAIM_LEASE
+			 ? fail_claim(text, "a lease that is held has no constraints", err)
+			 : read_constraint(piece, &excluding, arena, ret_claim, err);
+	}
+	return rc;
+}
+
+int graft_claim_read(const struct graft_strings *words, struct graft_arena *arena, struct graft_claim *ret_claim,
+		     struct graft_error *err)
+{
+	struct graft_buffer text = { .max = 64u * 1024u };
+	int rc;
+
+	for (size_t i = 0; i < words->n; i++)
+		graft_buffer_printf(&text, "%s%s", i > 0 ? "," : "", words->items[i]);
+	rc = graft_buffer_failed(&text) ? graft_fail_memory(err)
+					: graft_claim_parse(graft_buffer_text(&text), arena, ret_claim, err);
+	graft_buffer_done(&text);
+	return rc;
+}
+
+void graft_claim_write(const struct graft_claim *claim, struct graft_buffer *out)
+{
+	switch (claim->kind) {
+	case GRAFT_CLAIM_ANY:
+		graft_buffer_printf(out, "any:%u", claim->count);
+		break;
+	case GRAFT_CLAIM_MIG:
+		graft_buffer_printf(out, "mig:%s:%u", claim->profile, claim->count);
+		break;
+	case GRAFT_CLAIM_LEASE:
+		graft_buffer_printf(out, "lease:%s", claim->lease);
+		break;
+	}
+	if (claim->model)
+		graft_buffer_printf(out, ",model=%s", claim->model);
+	if (claim->memory_mib > 0)
+		graft_buffer_printf(out, ",mem>=%uM", claim->memory_mib);
+	if (claim->same != GRAFT_SAME_NOTHING)
+		graft_buffer_printf(out, ",same=%s", graft_claim_same_names[claim->same]);
+	for (size_t i = 0; i < claim->excluded.n; i++)
+		graft_buffer_printf(out, "%s%s", i > 0 ? "," : ",not=", claim->excluded.items[i]);
+}

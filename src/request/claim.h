@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * claim: GPUs that are asked for by number or kind and not by name: "any:2", "mig:1g.10gb",
+ * "lease:k3v...". It stands where a list of devices stands, and takes all of the list. Pure.
+ *
+ *	any[:N]             N whole GPUs that nobody holds
+ *	mig:PROFILE[:N]     N MIG devices of a profile that nobody holds
+ *	lease:ID            what the lease ID holds
+ *
+ * Constraints follow, separated by ',', ';' or '/', for engines and shells that split at one of
+ * them: model=TEXT (a part of the name), mem>=SIZE (of the GPU: "40G", "500M"), same=nvlink, numa or
+ * pcie, not=GPU (an index or UUID; more may follow).
+ */
+#ifndef GRAFT_REQUEST_CLAIM_H
+#define GRAFT_REQUEST_CLAIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "request/config.h"
+
+#define GRAFT_CLAIM_COUNT_MAX 64u
+#define GRAFT_LEASE_ID_SIZE   12u /* letters of the id of a lease: a to z and 2 to 7 */
+
+enum graft_claim_kind { GRAFT_CLAIM_ANY, GRAFT_CLAIM_MIG, GRAFT_CLAIM_LEASE };
+enum graft_claim_same { GRAFT_SAME_NOTHING, GRAFT_SAME_NVLINK, GRAFT_SAME_NUMA, GRAFT_SAME_PCIE };
+extern const char *const graft_claim_same_names[4]; /* "" nvlink numa pcie */
+
+struct graft_claim {
+	enum graft_claim_kind kind;
+	uint32_t count;      /* at least 1; of LEASE 0 */
+	const char *profile; /* MIG */
+	const char *lease;   /* LEASE: its id */
+	const char *model;   /* a part of the GPU's model, letters of any case; NULL = every one */
+	uint32_t memory_mib; /* at least so much; 0 = any */
+	enum graft_claim_same same;
+	struct graft_strings excluded; /* indexes and UUIDs */
+};
+
+/* Returns whether a word of the list is the beginning of a claim. */
+bool graft_claim_is_in(const struct graft_strings *words);
+/*
+ * Reads a claim from a list of devices that has been split at commas. Strings are in the arena.
+ * Returns -1 with GRAFT_INVALID, also if the list has devices beside the claim, or GRAFT_NO_MEMORY.
+ */
+int graft_claim_read(const struct graft_strings *words, struct graft_arena *arena, struct graft_claim *ret_claim,
+		     struct graft_error *err);
+/* The same for a text. */
+int graft_claim_parse(const char *text, struct graft_arena *arena, struct graft_claim *ret_claim,
+		      struct graft_error *err);
+/* Appends the claim as graft_claim_parse() reads it: "any:2,model=H100". */
+void graft_claim_write(const struct graft_claim *claim, struct graft_buffer *out);
+/* Returns whether a text has the form of a lease's id. */
+bool graft_lease_id_is_valid(const char *text);
+
+#endif

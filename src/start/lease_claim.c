@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease_claim: the step between PARSE and PLAN that turns "two that are free" into two devices. */
+#include "start/lease_claim.h"
+
+#include <unistd.h>
+
+#include "lease/lease_take.h"
+
+static int make_holder(const struct graft_lease_for *whom, struct graft_arena *arena,
+		       struct graft_lease_holder *ret_holder, struct graft_error *err)
+{
+	if (whom->container)
+		return graft_lease_holder_to_be(whom->container, arena, ret_holder, err);
+	return graft_lease_holder_of_container(whom->pid, arena, ret_holder, err);
+}
+
+static int take_for(const struct graft_config *config, const struct graft_lease_for *whom, const struct graft_log *log,
+		    struct graft_arena *arena, struct graft_strings *devices, const char **ret_id,
+		    struct graft_error *err)
+{
+	struct graft_lease_ask ask = { .uid = getuid() };
+	struct graft_lease lease;
+	struct graft_claim claim;
+
+	if (graft_claim_read(devices, arena, &claim, err) < 0)
+		return -1;
+	ask.claim = &claim;
+	if (make_holder(whom, arena, &ask.holder, err) < 0 ||
+	    graft_lease_take(config, &ask, log, arena, &lease, err) < 0 ||
+	    graft_lease_devices(&lease, arena, devices, err) < 0)
+		return -1;
+	*ret_id = lease.id;
+	for (size_t i = 0; i < devices->n; i++)
+		graft_info(log, "lease %s (%s): %s", lease.id, lease.claim, devices->items[i]);
+	return 0;
+}
+
+int graft_start_lease_claim(const struct graft_config *config, const struct graft_lease_for *whom,
+			    const struct graft_log *log, struct graft_arena *arena, struct graft_strings *devices,
+			    const char **ret_id, struct graft_error *err)
+{
+	*ret_id = NULL;
+	if (!graft_lease_is_on(config) || !graft_claim_is_in(devices))
+		return 0;
+	return take_for(config, whom, log, arena, devices, ret_id, err) < 0 ? graft_wrap(err, "lease") : 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_claim: replaces a claim in a container's list of devices by the devices of a lease that it
+ * takes. Without a claim, or where leases are off, it does nothing and opens nothing.
+ */
+#ifndef GRAFT_START_LEASE_CLAIM_H
+#define GRAFT_START_LEASE_CLAIM_H
+
+#include <sys/types.h>
+
+#include "base/log.h"
+#include "lease/lease_holder.h"
+#include "request/config.h"
+
+/* Whom the lease is for: a container that is being made, or one whose first process exists. */
+struct graft_lease_for {
+	const struct graft_lease_container *container; /* NULL: there is a process */
+	pid_t pid;
+};
+
+/*
+ * Replaces. The new list is in the arena. *ret_id is the id of the lease, NULL without one. Returns -1 with GRAFT_INVALID for a claim that cannot be
+ * read, or as graft_lease_take(): then there is no GPU.
+ */
+int graft_start_lease_claim(const struct graft_config *config, const struct graft_lease_for *whom,
+			    const struct graft_log *log, struct graft_arena *arena, struct graft_strings *devices,
+			    const char **ret_id, struct graft_error *err);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which GPUs a claim gets, on a made-up machine: eight GPUs on two nodes, one of them in MIG mode; every refusal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../allocation.h"
+#include "base/cleanup.h"
+#include "lease/lease_choice.h"
+
+#define GPUS 8u
+
+static struct graft_arena *arena;
+static struct graft_pci_place places[GPUS];
+static struct graft_lendable_gpu gpus[GPUS];
+static struct graft_lendable_mig migs[3] = { { "MIG-a", "1g.10gb" }, { "MIG-b", "1g.10gb" }, { "MIG-c", "2g.20gb" } };
+static const char *const uuids[GPUS] = { "GPU-0", "GPU-1", "GPU-2", "GPU-3", "GPU-4", "GPU-5", "GPU-6", "GPU-7" };
+static const char *const bus_ids[GPUS] = { "b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7" };
+/* The bridges above each pair of GPUs. */
+static const char *bridges[GPUS / 2][2] = {
+	{ "root0", "p0" }, { "root0", "p1" }, { "root1", "p2" }, { "root1", "p3" }
+};
+static const struct graft_lendable host = { .gpus = gpus, .n_gpus = GPUS };
+
+static int setup(void **state)
+{
+	(void)state;
+	arena = graft_arena_new((size_t)16 << 20);
+	for (uint32_t i = 0; i < GPUS; i++) {
+		places[i] = (struct graft_pci_place){ .bus_id = bus_ids[i],
+						      .has_numa_node = true,
+						      .numa_node = i / 4,
+						      .bridges = bridges[i / 2],
+						      .n_bridges = 2 };
+		gpus[i] = (struct graft_lendable_gpu){ .uuid = uuids[i],
+						       .model = i < 4 ? "NVIDIA A100" : "NVIDIA H100",
+						       .index = i,
+						       .memory_mib = i < 4 ? 40960 : 81920,
+						       .place = &places[i] };
+	}
+	gpus[7].mig = true;
+	gpus[7].migs = migs;
+	gpus[7].n_migs = 3;
+	gpus[6].why_not = "not in graft.leases.pool";
+	return arena ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	arena = graft_arena_free(arena);
+	return 0;
+}
+
+/* A lease of "0 1", or of "MIG-a". */
+static struct graft_lease make_lease(const char *id, const char *held)
+{
+	static struct graft_lease_slot slots[16][GPUS];
+	static size_t next;
+	struct graft_lease lease = {
+		.id = id,
+		.slots = slots[next++ % 16],
+		.uid = 1000,
+		.since = 1000,
+		.holder = { .kind = GRAFT_HOLDER_CGROUP, .pid = 12, .container = "3f2a91c0d1e2aaaa" },
+	};
+
+	if (held[0] == 'M')
+		lease.slots[lease.n_slots++] = (struct graft_lease_slot){ "GPU-7", held };
+	for (; held[0] != 'M' && *held != '\0'; held++) {
+		if (*held != ' ')
+			lease.slots[lease.n_slots++] = (struct graft_lease_slot){ uuids[*held - '0'], NULL };
+	}
+	return lease;
+}
+
+/* The answer as "GPU-1 GPU-2", or the message. */
+static const char *choose(const char *text, const char *held, const char *also_held, struct graft_error *err)
+{
+	struct graft_lease leases[2];
+	struct graft_lease_slot *slots;
+	struct graft_claim claim;
+	const char *answer = "";
+	size_t n_leases = 0, n;
+
+	*err = (struct graft_error){ .status = GRAFT_OK };
+	if (held)
+		leases[n_leases++] = make_lease("abcdefgh2345", held);
+	if (also_held)
+		leases[n_leases++] = make_lease("bbcdefgh2345", also_held);
+	assert_int_equal(graft_claim_parse(text, arena, &claim, err), 0);
+	if (graft_lease_choose(&host, leases, n_leases, &claim, 61000, arena, &slots, &n, err) < 0)
+		return err->msg;
+	for (size_t i = 0; i < n; i++)
+		answer = graft_arena_printf(arena, "%s%s%s", answer, i > 0 ? " " : "",
+					    slots[i].mig ? slots[i].mig : slots[i].gpu);
+	return answer;
+}
+
+static void test_choose(void **state)
+{
+	static const struct {
+		const char *claim, *held, *also_held, *want;
+	} rows[] = {
+		{ "any", NULL, NULL, "GPU-0" },
+		{ "any:2", NULL, NULL, "GPU-0 GPU-1" },
+		{ "any:2", "0", NULL, "GPU-2 GPU-3" }, /* a pair stays a pair */
+		{ "any:6", NULL, NULL, "GPU-0 GPU-1 GPU-2 GPU-3 GPU-4 GPU-5" },
+		{ "any:7", NULL, NULL, "7 GPUs were asked for, but this host has 6 that can be lent and fit" },
+		{ "any:6", "0", NULL, "6 GPUs were asked for, 5 of 6 are free" },
+		{ "any", "0 1 2 3 4 5", NULL, "1 GPU was asked for, 0 of 6 are free" },
+		{ "any:2;model=h100", NULL, NULL, "GPU-4 GPU-5" },
+		{ "any:2;model=h100", "4", NULL, "2 GPUs were asked for, 1 of 2 is free" },
+		{ "any;mem>=80G", NULL, NULL, "GPU-4" },
+		{ "any;mem>=81G", NULL, NULL, "1 GPU was asked for, but this host has 0 that can be lent and fit" },
+		{ "any:2;not=0;GPU-1", NULL, NULL, "GPU-2 GPU-3" },
+		{ "any:3;same=numa", "0", "1", "3 GPUs were asked for, 2 of 4 are free" },
+		{ "any:2;same=numa", "0 1 2", NULL, "GPU-4 GPU-5" },
+		{ "any:2;same=pcie", "0 3", NULL, "GPU-4 GPU-5" },
+		{ "any:2;same=pcie", "0 2 4", NULL, "2 GPUs were asked for, 1 of 2 is free" },
+		{ "any:2;same=nvlink", NULL, NULL,
+		  "2 GPUs were asked for, but this host has 1 that can be lent and fit" },
+		{ "mig:1g.10gb", NULL, NULL, "MIG-a" },
+		{ "mig:1g.10gb", "MIG-a", NULL, "MIG-b" },
+		{ "mig:1g.10gb:2", NULL, NULL, "MIG-a MIG-b" },
+		{ "mig:1g.10gb:2", "MIG-b", NULL, "2 MIG devices were asked for, 1 of 2 is free" },
+		{ "mig:1g.10gb", "7", NULL, "1 MIG device was asked for, 0 of 2 are free" },
+		{ "mig:7g.80gb", NULL, NULL,
+		  "1 MIG device was asked for, but this host has 0 that can be lent and fit" },
+		{ "lease:bbcdefgh2345", "0", "2 3", "GPU-2 GPU-3" },
+		{ "lease:cbcdefgh2345", "0", "2 3", "lease cbcdefgh2345 does not exist, or has ended" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_error err;
+
+		print_message("# %s of %s, %s\n", rows[i].claim, rows[i].held ? rows[i].held : "-",
+			      rows[i].also_held ? rows[i].also_held : "-");
+		assert_string_equal(choose(rows[i].claim, rows[i].held, rows[i].also_held, &err), rows[i].want);
+	}
+}
+
+static void test_refusals(void **state)
+{
+	struct graft_error err;
+
+	(void)state;
+	(void)choose("any:5", "0 1", "3", &err);
+	assert_int_equal(err.status, GRAFT_BUSY);
+	assert_string_equal(err.hint, "Held: GPU 0, 1 by uid 1000 (container 3f2a91c0d1e2, 1 min); GPU 3 by uid 1000 "
+				      "(container 3f2a91c0d1e2, 1 min). See 'nvidia-ctk lease list'.");
+	(void)choose("any:9", NULL, NULL, &err);
+	assert_int_equal(err.status, GRAFT_UNKNOWN_DEVICE);
+	(void)choose("lease:cbcdefgh2345", NULL, NULL, &err);
+	assert_int_equal(err.status, GRAFT_NOT_FOUND);
+}
+
+/* What is not known does not fit. */
+static void test_unknown(void **state)
+{
+	struct graft_error err;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		gpus[i].uuid = NULL;
+		gpus[4 + i].memory_mib = 0;
+		gpus[4 + i].model = NULL;
+		gpus[4 + i].place = NULL;
+	}
+	assert_string_equal(choose("any:2", NULL, NULL, &err), "GPU-4 GPU-5");
+	assert_string_equal(choose("any;mem>=1M", NULL, NULL, &err),
+			    "1 GPU was asked for, but this host has 0 that can be lent and fit");
+	assert_string_equal(choose("any;model=A", NULL, NULL, &err),
+			    "1 GPU was asked for, but this host has 0 that can be lent and fit");
+	assert_string_equal(choose("any:2;same=numa", NULL, NULL, &err),
+			    "2 GPUs were asked for, but this host has 1 that can be lent and fit");
+}
+
+static void test_choice_allocations(void **state)
+{
+	const struct graft_lease lease = make_lease("abcdefgh2345", "0 1 2 3");
+	bool failed = true;
+
+	(void)state;
+	for (int n = 1; failed; n++) {
+		struct graft_arena *own = graft_arena_new((size_t)1 << 20);
+		struct graft_error err = { .status = GRAFT_OK };
+		const struct graft_claim claim = { .kind = GRAFT_CLAIM_ANY, .count = n % 2 == 0 ? 2 : 4 };
+		struct graft_lease_slot *slots;
+		size_t n_slots;
+		int rc;
+
+		allocation_fail(n / 2 + 1);
+		rc = graft_lease_choose(&host, &lease, 1, &claim, 0, own, &slots, &n_slots, &err);
+		failed = allocation_failed();
+		assert_int_equal(rc, failed || claim.count == 4 ? -1 : 0);
+		if (failed && claim.count == 2)
+			assert_int_equal(err.status, GRAFT_NO_MEMORY);
+		(void)graft_arena_free(own);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_choose, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_choice_allocations, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table in a directory of its own: leases come, go and stay as their holders do; every allocation fails once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../allocation.h"
+#include "../folder.h"
+#include "base/cleanup.h"
+#include "lease/lease_holder.h"
+#include "lease/lease_table.h"
+
+static struct graft_arena *arena;
+static char directory[] = "/tmp/graft-leases-XXXXXX";
+static const char *table_path;
+
+static int setup(void **state)
+{
+	(void)state;
+	(void)memcpy(directory + sizeof(directory) - 7, "XXXXXX", 6);
+	arena = graft_arena_new((size_t)64 << 20);
+	if (!arena || !mkdtemp(directory))
+		return -1;
+	table_path = graft_arena_printf(arena, "%s/leases", directory);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	(void)test_remove_folder(directory);
+	arena = graft_arena_free(arena);
+	return 0;
+}
+
+static struct graft_lease lease_of(const struct graft_lease_table *table, pid_t pid, const char *id)
+{
+	static struct graft_lease_slot slot = { "GPU-1", NULL };
+	struct graft_lease lease = {
+		.id = id, .boot = table->now.boot, .slots = &slot, .n_slots = 1, .claim = "any:1"
+	};
+
+	lease.since = table->now.time;
+	assert_int_equal(graft_lease_holder_of_process(pid, arena, &lease.holder, NULL), 0);
+	return lease;
+}
+
+/* How many leases count; all that do not are gone afterwards. */
+static size_t count_leases(void)
+{
+	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	struct graft_error err = { .status = GRAFT_OK };
+	size_t n;
+
+	assert_int_equal(graft_lease_table_open(&table, table_path, true, arena, &err), 0);
+	assert_int_equal(table.n_damages, 0);
+	n = table.n_leases;
+	graft_lease_table_close(&table);
+	return n;
+}
+
+static void add(pid_t pid, const char *id)
+{
+	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_lease lease;
+
+	assert_int_equal(graft_lease_table_open(&table, table_path, true, arena, &err), 0);
+	lease = lease_of(&table, pid, id);
+	assert_int_equal(graft_lease_table_add(&table, &lease, &err), 0);
+}
+
+static void test_life(void **state)
+{
+	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	assert_int_equal(graft_lease_table_open(&table, table_path, false, arena, NULL), 0);
+	assert_int_equal(table.n_leases, 0);
+	graft_lease_table_close(&table);
+	add(getpid(), "abcdefgh2345");
+	add(child, "bbcdefgh2345");
+	assert_int_equal(count_leases(), 2);
+	(void)kill(child, SIGKILL);
+	/* A zombie holds nothing. */
+	assert_int_equal(waitid(P_PID, (id_t)child, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
+	assert_int_equal(count_leases(), 1);
+	(void)waitpid(child, NULL, 0);
+	assert_int_equal(count_leases(), 1);
+}
+
+static void test_believed_ids(void **state)
+{
+	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_lease lease;
+
+	(void)state;
+	assert_int_equal(graft_lease_table_open(&table, table_path, true, arena, &err), 0);
+	lease = lease_of(&table, getpid(), "no id");
+	assert_int_equal(graft_lease_table_add(&table, &lease, &err), -1);
+	assert_int_equal(table.events.length, 0);
+	graft_lease_table_close(&table);
+	assert_int_equal(count_leases(), 0);
+}
+
+/* A pid file: of a process that has started since; learned when it is first seen. */
+static void test_pid_file(void **state)
+{
+	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	const char *path = graft_arena_printf(arena, "%s/pid", directory);
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_lease lease;
+	pid_t maker = fork(), child;
+	FILE *file;
+
+	(void)state;
+	if (maker == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	assert_int_equal(graft_lease_table_open(&table, table_path, true, arena, &err), 0);
+	lease = lease_of(&table, maker, "abcdefgh2345");
+	lease.holder.kind = GRAFT_HOLDER_PID_FILE;
+	lease.holder.pid_file = path;
+	assert_int_equal(graft_lease_table_add(&table, &lease, &err), 0);
+	graft_lease_table_close(&table);
+	assert_int_equal(count_leases(), 1); /* there is no file, but its maker lives */
+	(void)usleep(30000);
+	child = fork();
+	if (child == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	file = fopen(path, "we");
+	assert_non_null(file);
+	(void)fprintf(file, "%d", (int)child);
+	(void)fclose(file);
+	(void)kill(maker, SIGKILL);
+	(void)waitpid(maker, NULL, 0);
+	assert_int_equal(count_leases(), 1);
+	(void)unlink(path);
+	assert_int_equal(count_leases(), 1);
+	(void)kill(child, SIGKILL);
+	(void)waitpid(child, NULL, 0);
+	assert_int_equal(count_leases(), 0);
+}
+
+static void test_table_allocations(void **state)
+{
+	bool failed = true;
+
+	(void)state;
+	add(getpid(), "abcdefgh2345");
+	for (int n = 1; failed; n++) {
+		struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+		struct graft_arena *own = graft_arena_new((size_t)16 << 20);
+		struct graft_error err = { .status = GRAFT_OK };
+		struct graft_lease lease;
+		int rc;
+
+		allocation_fail(n);
+		rc = graft_lease_table_open(&table, table_path, true, own, &err);
+		if (rc == 0) {
+			int left = *allocation_countdown;
+
+			allocation_fail(0);
+			lease = lease_of(&table, getpid(), "bbcdefgh2345");
+			allocation_fail(left);
+			rc = graft_lease_table_add(&table, &lease, &err);
+		}
+		failed = allocation_failed();
+		graft_lease_table_close(&table);
+		(void)graft_arena_free(own);
+		/* What was said to be there is there, and nothing else. Only an event may be lost. */
+		if (!failed)
+			assert_int_equal(rc, 0);
+		assert_int_equal(count_leases(), rc == 0 ? 2 : 1);
+		(void)unlink(graft_arena_printf(arena, "%s/held/bbcdefgh2345", table_path));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_life, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_believed_ids, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pid_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_table_allocations, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

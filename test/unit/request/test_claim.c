@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Claims: what each text means, every message, and that what is written is read back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "../allocation.h"
+#include "base/cleanup.h"
+#include "request/claim.h"
+
+static struct graft_arena *arena;
+
+static int setup(void **state)
+{
+	(void)state;
+	arena = graft_arena_new((size_t)1 << 20);
+	return arena ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	arena = graft_arena_free(arena);
+	return 0;
+}
+
+static const char *written(const struct graft_claim *claim)
+{
+	struct graft_buffer out = { .max = 4096 };
+	const char *text;
+
+	graft_claim_write(claim, &out);
+	text = graft_arena_strdup(arena, graft_buffer_text(&out));
+	graft_buffer_done(&out);
+	return text;
+}
+
+static void test_read(void **state)
+{
+	static const struct {
+		const char *text, *want; /* want NULL: as the text */
+	} rows[] = {
+		{ "any", "any:1" },
+		{ "any:1", NULL },
+		{ "any:64", NULL },
+		{ "any;model=H100", "any:1,model=H100" },
+		{ "any:2/model=NVIDIA A100-SXM4-40GB;mem>=40G,same=nvlink",
+		  "any:2,model=NVIDIA A100-SXM4-40GB,mem>=40960M,same=nvlink" },
+		{ "any:2;not=0;3;GPU-ab-1;model=x", "any:2,model=x,not=0,3,GPU-ab-1" },
+		{ "any:2,not=0,not=1,same=pcie", "any:2,same=pcie,not=0,1" },
+		{ "any,mem>=1M,same=numa", "any:1,mem>=1M,same=numa" },
+		{ "mig:1g.10gb", "mig:1g.10gb:1" },
+		{ "mig:1g.5gb+me:7,model=A100", NULL },
+		{ "lease:abcdefgh2345", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const char *want = rows[i].want ? rows[i].want : rows[i].text;
+		struct graft_error err = { .status = GRAFT_OK };
+		struct graft_claim claim;
+
+		print_message("# %s\n", rows[i].text);
+		assert_int_equal(graft_claim_parse(rows[i].text, arena, &claim, &err), 0);
+		assert_string_equal(written(&claim), want);
+		assert_int_equal(graft_claim_parse(want, arena, &claim, &err), 0);
+		assert_string_equal(written(&claim), want);
+	}
+}
+
+static void test_refused(void **state)
+{
+	static const char beside[] = ": a device stands beside a claim; a list has either devices or one claim";
+	static const struct {
+		const char *text, *want;
+	} rows[] = {
+		{ "any:", "'': the number of GPUs is 1 to 64" },
+		{ "any:0", "'0': the number of GPUs is 1 to 64" },
+		{ "any:65", "'65': the number of GPUs is 1 to 64" },
+		{ "any:99999999999999999999", "'99999999999999999999': the number of GPUs is 1 to 64" },
+		{ "any:+1", "'+1': the number of GPUs is 1 to 64" },
+		{ "any:1 ", "'1 ': the number of GPUs is 1 to 64" },
+		{ "any:2,0", "'0'" },
+		{ "any:2,", "''" },
+		{ "0,any:2", "'0'" },
+		{ "any:1,any:2", "'any:2'" },
+		{ "any:1,not=0,any:2", "'any:2'" },
+		{ "mig", "'mig'" },
+		{ "mig:", "'': no MIG profile" },
+		{ "mig:1g/5", "'5'" },
+		{ "mig:1g:0", "'0': the number of MIG devices is 1 to 64" },
+		{ "mig:\x1b[1m", "'\x1b[1m': no MIG profile" },
+		{ "lease:", "'': no id of a lease" },
+		{ "lease:ABCDEFGH2345", "'ABCDEFGH2345': no id of a lease" },
+		{ "lease:abcdefgh2345x", "'abcdefgh2345x': no id of a lease" },
+		{ "lease:abcdefgh2345,model=x",
+		  "'lease:abcdefgh2345,model=x': a lease that is held has no constraints" },
+		{ "any,mem>=40", "'40': mem>= takes a size like 40G" },
+		{ "any,mem>=", "'': mem>= takes a size like 40G" },
+		{ "any,mem>=2000G", "'2000': mem>= takes a size like 40G" },
+		{ "any,mem=4G", "'mem': no constraint has this name; there are model=, mem>=, same= and not=" },
+		{ "any,same=host", "'host': same= is nvlink, numa or pcie" },
+		{ "any,model=", "'': model= takes a part of a GPU's name" },
+		{ "any,model=a\nb", "'a\nb': model= takes a part of a GPU's name" },
+		{ "any,not=", "'': not= takes the index or the UUID of a GPU" },
+		{ "any,not=0,../x", "'..': not= takes the index or the UUID of a GPU" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_error err = { .status = GRAFT_OK };
+		struct graft_claim claim;
+		const char *want = rows[i].want;
+
+		print_message("# %s\n", want);
+		if (!strstr(want, ": "))
+			want = graft_arena_printf(arena, "%s%s", want, beside);
+		assert_int_equal(graft_claim_parse(rows[i].text, arena, &claim, &err), -1);
+		assert_int_equal(err.status, GRAFT_INVALID);
+		assert_string_equal(err.msg, want);
+		assert_string_equal(err.hint, "Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: "
+					      "'any:2;model=H100'.");
+	}
+}
+
+static void test_is_claim(void **state)
+{
+	static const struct {
+		const char *words[3];
+		bool want;
+	} rows[] = {
+		{ { "any" }, true },
+		{ { "0", "any:2" }, true },
+		{ { "anything" }, false },
+		{ { "all" }, false },
+		{ { "any;x" }, true },
+		{ { "MIG-1" }, false },
+		{ { "mig:x" }, true },
+		{ { "lease:x" }, true },
+		{ { "nvidia.com/gpu=any" }, false },
+		{ { "none", "GPU-1" }, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_strings words = { .items = (const char **)(uintptr_t)rows[i].words,
+					       .n = rows[i].words[1] ? 2 : 1 };
+
+		assert_int_equal(graft_claim_is_in(&words), rows[i].want);
+	}
+}
+
+static void test_claim_allocations(void **state)
+{
+	const char *items[] = { "any:2", "not=0", "1", "2", "3" };
+	const struct graft_strings words = { .items = items, .n = 5 };
+	bool failed = true;
+
+	(void)state;
+	for (int n = 1; failed; n++) {
+		struct graft_error err = { .status = GRAFT_OK };
+		struct graft_arena *own = graft_arena_new((size_t)1 << 20);
+		struct graft_claim claim;
+		int rc;
+
+		allocation_fail(n);
+		rc = graft_claim_read(&words, own, &claim, &err);
+		failed = allocation_failed();
+		assert_int_equal(rc, failed ? -1 : 0);
+		assert_int_equal(err.status, failed ? GRAFT_NO_MEMORY : GRAFT_OK);
+		(void)graft_arena_free(own);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test(test_is_claim),
+		cmocka_unit_test(test_claim_allocations),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
