@@ -48,6 +48,7 @@ struct cli {
 	 * ID of its process; may be NULL.
 	 */
 	void (*planned)(struct cli *cli, const struct graft_plan *plan, pid_t pid);
+	const char *lease_wait;            /* NVIDIA_LEASE_WAIT of the container; NULL = unset */
 	const struct graft_config *config; /* the caller has read it; NULL: read it if there is a claim */
 	struct graft_log_file log_file;    /* valid while a debug log is open */
 	int log_fd;

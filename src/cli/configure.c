@@ -128,7 +128,8 @@ static bool is_rootless(const struct cli_container_options *container)
 static int take_claim(struct configuration *c, struct graft_error *err)
 {
 	struct graft_request *request = c->options.request;
-	const struct graft_lease_for whom = { .pid = c->options.pid > 0 ? c->options.pid : getppid() };
+	const struct graft_lease_for whom = { .pid = c->options.pid > 0 ? c->options.pid : getppid(),
+					      .wait = c->cli->lease_wait };
 	const struct graft_config *config = c->cli->config;
 	struct graft_config own;
 	struct graft_strings words = { .n = 0 };
@@ -144,7 +145,7 @@ static int take_claim(struct configuration *c, struct graft_error *err)
 		if (graft_config_file_load(GRAFT_CONFIG_OF_HOOK, NULL, request->arena, &own, err) < 0)
 			return -1;
 	}
-	if (!graft_lease_is_on(config))
+	if (!graft_config_lends(config))
 		return 0;
 	if (graft_start_lease_claim(config, &whom, c->cli->log, request->arena, &words, &id, err) < 0)
 		return -1;

@@ -109,7 +109,9 @@ static const char *check_lease(const struct graft_lease *lease)
 		return "id";
 	if (!is_plain(lease->boot, LABEL_MAX) || !is_plain(lease->what, LABEL_MAX) || !is_plain(lease->claim, TEXT_MAX))
 		return "text";
-	if (lease->n_slots == 0 || lease->n_slots > GRAFT_LEASE_SLOTS_MAX)
+	/* Without slots it is a ticket, which no token can hold. */
+	if (lease->n_slots > GRAFT_LEASE_SLOTS_MAX ||
+	    (lease->n_slots == 0 && lease->holder.kind != GRAFT_HOLDER_PROCESS))
 		return "slots";
 	for (size_t i = 0; i < lease->n_slots; i++) {
 		if (!is_lease_uuid(lease->slots[i].gpu) || (lease->slots[i].mig && !is_lease_uuid(lease->slots[i].mig)))
@@ -187,26 +189,4 @@ void graft_lease_describe(const struct graft_lease *lease, uint64_t now, struct 
 	graft_buffer_string(out, ", ");
 	graft_lease_add_span(now > lease->since ? now - lease->since : 0, out);
 	graft_buffer_string(out, ")");
-}
-
-int graft_lease_read_span(const char *text, uint64_t *ret_ms, struct graft_error *err)
-{
-	static const struct {
-		char unit;
-		uint64_t ms;
-	} rows[] = { { 's', 1000 }, { 'm', 60000 }, { 'h', 3600000 }, { 'd', 86400000 } };
-	const uint64_t year = 366 * 86400000ull;
-	uint64_t n = 0;
-	const char *at = text;
-
-	for (; *at >= '0' && *at <= '9' && n <= year; at++)
-		n = n * 10 + (uint64_t)(*at - '0');
-	for (size_t i = 0; i < GRAFT_COUNT(rows) && at > text; i++) {
-		if (at[0] != rows[i].unit || at[1] != '\0' || n > year / rows[i].ms)
-			continue;
-		*ret_ms = n * rows[i].ms;
-		return 0;
-	}
-	(void)graft_fail(err, GRAFT_INVALID, 0, "'%.32s' is no span of time", text);
-	return graft_with_hint(err, "Write a number and a unit: 90s, 30m, 8h or 2d.");
 }

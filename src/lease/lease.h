@@ -48,7 +48,7 @@ struct graft_lease {
 	const char *id;   /* graft_lease_id_is_valid() */
 	const char *boot; /* boot id of the host on which it was taken */
 	struct graft_lease_slot *slots;
-	size_t n_slots;
+	size_t n_slots;    /* 0: a ticket of a process that waits for a lease */
 	const char *claim; /* as graft_claim_write() writes it */
 	const char *of;    /* id of the lease whose slots these are, too; NULL = none */
 	struct graft_lease_holder holder;
@@ -79,11 +79,6 @@ const char *graft_lease_new_id(struct graft_arena *arena);
 const char *graft_lease_label(const char *text, struct graft_arena *arena);
 /* Appends who holds the lease: "uid 1000 (docker 3f2a91c0d1e2, 2 h)". `now` as `since`. */
 void graft_lease_describe(const struct graft_lease *lease, uint64_t now, struct graft_buffer *out);
-/*
- * Reads a span of time, "90s", "30m", "8h" or "2d", of at most a year, in milliseconds. Returns -1 with
- * GRAFT_INVALID.
- */
-int graft_lease_read_span(const char *text, uint64_t *ret_ms, struct graft_error *err);
 /* Appends a span of time in the largest unit that fits: "5 s", "3 min", "2 h", "4 d". */
 void graft_lease_add_span(uint64_t ms, struct graft_buffer *out);
 

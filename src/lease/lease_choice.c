@@ -37,7 +37,7 @@ static bool is_excluded(const struct graft_claim *claim, const struct graft_lend
 	       graft_is_in(claim->excluded.items, claim->excluded.n, gpu->uuid);
 }
 
-static bool fits_gpu(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu)
+bool graft_lease_fits(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu)
 {
 	if (gpu->why_not || !gpu->uuid || is_excluded(claim, gpu))
 		return false;
@@ -159,7 +159,7 @@ static bool is_near(const struct choosing *choosing, const struct graft_lendable
 
 static bool may_take(const struct choosing *choosing, const struct graft_lendable_gpu *gpu, bool free_only)
 {
-	return !gpu->mig && fits_gpu(choosing->claim, gpu) && !(free_only && is_gpu_held(choosing, gpu->uuid));
+	return !gpu->mig && graft_lease_fits(choosing->claim, gpu) && !(free_only && is_gpu_held(choosing, gpu->uuid));
 }
 
 /*
@@ -280,9 +280,9 @@ static bool take_mig(struct choosing *choosing)
 
 	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
 		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
-		size_t used = fits_gpu(choosing->claim, gpu) ? count_used(choosing, gpu) : 0;
+		size_t used = graft_lease_fits(choosing->claim, gpu) ? count_used(choosing, gpu) : 0;
 
-		for (size_t k = 0; fits_gpu(choosing->claim, gpu) && k < gpu->n_migs; k++) {
+		for (size_t k = 0; graft_lease_fits(choosing->claim, gpu) && k < gpu->n_migs; k++) {
 			const struct graft_lendable_mig *mig = &gpu->migs[k];
 
 			if (!fits_mig(choosing->claim, mig) || is_mig_held(choosing, gpu->uuid, mig->uuid) ||
@@ -304,7 +304,7 @@ static int choose_migs(struct choosing *choosing, uint64_t now, struct graft_err
 	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
 		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
 
-		for (size_t k = 0; fits_gpu(choosing->claim, gpu) && k < gpu->n_migs; k++)
+		for (size_t k = 0; graft_lease_fits(choosing->claim, gpu) && k < gpu->n_migs; k++)
 			choosing->n_fit += fits_mig(choosing->claim, &gpu->migs[k]);
 	}
 	if (choosing->n_fit < choosing->claim->count)

@@ -45,6 +45,8 @@ int graft_lease_choose(const struct graft_lendable *host, const struct graft_lea
 		       const struct graft_claim *claim, uint64_t now, struct graft_arena *arena,
 		       struct graft_lease_slot **ret_slots, size_t *ret_n, struct graft_error *err);
 
+/* Returns whether the GPU may be lent and fits the claim's constraints, held or not. */
+bool graft_lease_fits(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu);
 /* Returns the place of the first lease, from `from` on, that holds the GPU or a MIG device of it; n_leases: none. */
 size_t graft_lease_next_of_gpu(const struct graft_lease *leases, size_t n_leases, size_t from, const char *gpu);
 

@@ -21,6 +21,7 @@
 #include "request/claim.h"
 
 #define HELD        "held"
+#define QUEUE       "queue"
 #define LOCK        "lock"
 #define EVENT       "event"
 #define RECORD_MODE 0644
@@ -137,15 +138,16 @@ static void touch_event(const struct graft_lease_table *table)
 		(void)futimens(fd, NULL);
 }
 
-static int open_held(const struct graft_lease_table *table)
+static int open_lease_folder(const struct graft_lease_table *table, const char *folder)
 {
-	return openat(table->root.fd, HELD, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return openat(table->root.fd, folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 /* Writes the lease to a new file and gives it its name. */
-static int write_lease(const struct graft_lease_table *table, const struct graft_lease *lease, struct graft_error *err)
+static int write_lease(const struct graft_lease_table *table, const char *folder, const struct graft_lease *lease,
+		       struct graft_error *err)
 {
-	auto_close int held_fd = open_held(table);
+	auto_close int held_fd = open_lease_folder(table, folder);
 	struct graft_buffer text = { .max = GRAFT_LEASE_BYTES_MAX };
 	struct graft_lease read_back;
 	char name[GRAFT_TEMPORARY_SIZE] = "";
@@ -165,7 +167,7 @@ static int write_lease(const struct graft_lease_table *table, const struct graft
 	graft_buffer_done(&text);
 	if (rc < 0 && fd >= 0)
 		(void)unlinkat(held_fd, name, 0);
-	return rc < 0 ? fail_table(table, rc, HELD, err) : 0;
+	return rc < 0 ? fail_table(table, rc, folder, err) : 0;
 }
 
 static int push_damage(struct graft_lease_table *table, const char *name, const char *why, struct graft_error *err)
@@ -183,17 +185,27 @@ static int push_damage(struct graft_lease_table *table, const char *name, const 
 	return damage->name && damage->why ? 0 : graft_fail_memory(err);
 }
 
-/* Keeps a lease that counts, and what has been learned of it. */
-static int keep_lease(struct graft_lease_table *table, const struct graft_lease *lease, bool bound,
-		      struct graft_error *err)
+/* A folder of the table while it is read. */
+struct folder {
+	const char *name;
+	bool queue;
+	struct graft_root root;
+};
+
+/* Keeps a lease or ticket that counts, and what has been learned of it. */
+static int keep_lease(struct graft_lease_table *table, const struct folder *folder, const struct graft_lease *lease,
+		      bool bound, struct graft_error *err)
 {
-	struct graft_lease *kept;
 	struct graft_buffer text = { .max = GRAFT_LEASE_BYTES_MAX };
+	struct graft_lease *kept;
 	int rc;
 
-	if (bound && table->lock_fd >= 0 && write_lease(table, lease, err) < 0)
+	if (bound && table->lock_fd >= 0 && write_lease(table, folder->name, lease, err) < 0)
 		return -1;
-	kept = graft_arena_push(table->arena, &table->leases, &table->n_leases, sizeof(*kept));
+	if (folder->queue)
+		kept = graft_arena_push(table->arena, &table->tickets, &table->n_tickets, sizeof(*kept));
+	else
+		kept = graft_arena_push(table->arena, &table->leases, &table->n_leases, sizeof(*kept));
 	if (!kept)
 		return graft_fail_memory(err);
 	graft_lease_write(lease, &text);
@@ -203,8 +215,19 @@ static int keep_lease(struct graft_lease_table *table, const struct graft_lease 
 	return rc;
 }
 
+/* In the queue only an order is lost, and the file goes with the next change. */
+static int note_damage(struct graft_lease_table *table, const struct folder *folder, const char *name, const char *why,
+		       struct graft_error *err)
+{
+	if (!folder->queue)
+		return push_damage(table, name, why, err);
+	if (table->lock_fd >= 0 && unlinkat(folder->root.fd, name, 0) < 0)
+		(void)unlinkat(folder->root.fd, name, AT_REMOVEDIR);
+	return 0;
+}
+
 /* Reads a file. Damage is no failure. */
-static int read_held(struct graft_lease_table *table, const struct graft_root *held, const char *name,
+static int read_file(struct graft_lease_table *table, const struct folder *folder, const char *name,
 		     struct graft_arena *scratch, struct graft_error *err)
 {
 	struct graft_error why = { .status = GRAFT_OK };
@@ -212,30 +235,33 @@ static int read_held(struct graft_lease_table *table, const struct graft_root *h
 	const char *text, *ended;
 	size_t length;
 	bool bound;
-	int rc = graft_root_read_foreign(held, name, GRAFT_LEASE_BYTES_MAX, scratch, &text, &length);
+	int rc = graft_root_read_foreign(&folder->root, name, GRAFT_LEASE_BYTES_MAX, scratch, &text, &length);
 
 	/* Somebody else has removed it. */
 	if (rc == -ENOENT && table->lock_fd < 0)
 		return 0;
 	if (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE)
-		return fail_table(table, rc, HELD, err);
+		return fail_table(table, rc, folder->name, err);
 	if (rc < 0)
-		return push_damage(table, name, rc == -EINVAL ? "not a file" : strerror(-rc), err);
+		return note_damage(table, folder, name, rc == -EINVAL ? "not a file" : strerror(-rc), err);
 	if (graft_lease_parse(text, length, scratch, &lease, &why) < 0)
-		return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(err) : push_damage(table, name, why.msg, err);
+		return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(err)
+						     : note_damage(table, folder, name, why.msg, err);
 	if (strcmp(lease.id, name) != 0)
-		return push_damage(table, name, "it has the id of another lease", err);
+		return note_damage(table, folder, name, "it has the id of another lease", err);
+	if ((lease.n_slots == 0) != folder->queue)
+		return note_damage(table, folder, name, "it lends nothing", err);
 	if (graft_lease_is_alive(&table->now, &lease, scratch, &bound, &ended))
-		return keep_lease(table, &lease, bound, err);
+		return keep_lease(table, folder, &lease, bound, err);
 	if (table->lock_fd < 0)
 		return 0;
-	graft_lease_log_add(&lease, "freed", ended, &table->events);
-	if (unlinkat(held->fd, name, 0) < 0)
-		return fail_table(table, -errno, HELD, err);
+	graft_lease_log_add(&lease, folder->queue ? "left" : "freed", ended, &table->events);
+	if (unlinkat(folder->root.fd, name, 0) < 0)
+		return fail_table(table, -errno, folder->name, err);
 	return 0;
 }
 
-static int read_name(struct graft_lease_table *table, const struct graft_root *held, const char *name,
+static int read_name(struct graft_lease_table *table, const struct folder *folder, const char *name,
 		     struct graft_error *err)
 {
 	struct graft_arena *scratch;
@@ -245,40 +271,50 @@ static int read_name(struct graft_lease_table *table, const struct graft_root *h
 		/* Left by a process that was killed while it wrote. */
 		if (graft_starts_with(name, ".graft-")) {
 			if (table->lock_fd >= 0)
-				(void)unlinkat(held->fd, name, 0);
+				(void)unlinkat(folder->root.fd, name, 0);
 			return 0;
 		}
-		return push_damage(table, name, "no name of a lease", err);
+		return note_damage(table, folder, name, "no name of a lease", err);
 	}
 	scratch = graft_arena_new(SCRATCH_MAX);
-	rc = scratch ? read_held(table, held, name, scratch, err) : graft_fail_memory(err);
+	rc = scratch ? read_file(table, folder, name, scratch, err) : graft_fail_memory(err);
 	(void)graft_arena_free(scratch);
 	return rc;
 }
 
-static int read_leases(struct graft_lease_table *table, struct graft_error *err)
+static int read_lease_folder(struct graft_lease_table *table, struct folder *folder, struct graft_error *err)
 {
-	const char *path = graft_arena_printf(table->arena, "%s/" HELD, table->directory), **names;
-	auto_root struct graft_root held = GRAFT_ROOT_INIT;
+	const char *path = graft_arena_printf(table->arena, "%s/%s", table->directory, folder->name), **names;
 	struct graft_error own = { .status = GRAFT_OK };
 	size_t n;
 	int rc;
 
 	if (!path)
 		return graft_fail_memory(err);
-	if (graft_root_open(&held, path, &own) < 0) {
-		if (own.sys == ENOENT && table->lock_fd < 0)
+	if (graft_root_open(&folder->root, path, &own) < 0) {
+		if (own.sys == ENOENT && (table->lock_fd < 0 || folder->queue))
 			return 0;
-		return fail_table(table, own.sys ? -own.sys : -EIO, HELD, err);
+		return fail_table(table, own.sys ? -own.sys : -EIO, folder->name, err);
 	}
-	rc = graft_root_list(&held, "/", NAMES_MAX, table->arena, &names, &n, NULL);
+	rc = graft_root_list(&folder->root, "/", NAMES_MAX, table->arena, &names, &n, NULL);
 	if (rc < 0)
-		return fail_table(table, rc, HELD, err);
+		return fail_table(table, rc, folder->name, err);
 	for (size_t i = 0; i < n; i++) {
-		if (read_name(table, &held, names[i], err) < 0)
+		if (read_name(table, folder, names[i], err) < 0)
 			return -1;
 	}
 	return 0;
+}
+
+static int read_leases(struct graft_lease_table *table, struct graft_error *err)
+{
+	struct folder held = { .name = HELD, .root = GRAFT_ROOT_INIT };
+	struct folder queue = { .name = QUEUE, .queue = true, .root = GRAFT_ROOT_INIT };
+	int rc = read_lease_folder(table, &held, err) < 0 || read_lease_folder(table, &queue, err) < 0 ? -1 : 0;
+
+	graft_root_close(&held.root);
+	graft_root_close(&queue.root);
+	return rc;
 }
 
 int graft_lease_table_open(struct graft_lease_table *table, const char *directory, bool change,
@@ -316,7 +352,7 @@ int graft_lease_table_check(const struct graft_lease_table *table, struct graft_
 
 int graft_lease_table_add(struct graft_lease_table *table, const struct graft_lease *lease, struct graft_error *err)
 {
-	if (write_lease(table, lease, err) < 0)
+	if (write_lease(table, HELD, lease, err) < 0)
 		return -1;
 	graft_lease_log_add(lease, "taken", NULL, &table->events);
 	return 0;
@@ -325,7 +361,7 @@ int graft_lease_table_add(struct graft_lease_table *table, const struct graft_le
 int graft_lease_table_remove(struct graft_lease_table *table, const struct graft_lease *lease, const char *event,
 			     const char *why, struct graft_error *err)
 {
-	auto_close int held_fd = open_held(table);
+	auto_close int held_fd = open_lease_folder(table, HELD);
 
 	if (held_fd < 0 || unlinkat(held_fd, lease->id, 0) < 0)
 		return fail_table(table, -errno, HELD, err);
@@ -333,10 +369,49 @@ int graft_lease_table_remove(struct graft_lease_table *table, const struct graft
 	return 0;
 }
 
+int graft_lease_table_queue(struct graft_lease_table *table, const struct graft_lease *ticket, struct graft_error *err)
+{
+	if (mkdirat(table->root.fd, QUEUE, 0755) < 0 && errno != EEXIST)
+		return fail_table(table, -errno, QUEUE, err);
+	return write_lease(table, QUEUE, ticket, err);
+}
+
+void graft_lease_table_unqueue(struct graft_lease_table *table, const char *id)
+{
+	auto_close int fd = open_lease_folder(table, QUEUE);
+
+	if (fd >= 0)
+		(void)unlinkat(fd, id, 0);
+}
+
+const char *graft_lease_table_event(const struct graft_lease_table *table)
+{
+	auto_close int fd = openat(table->root.fd, EVENT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+				   RECORD_MODE);
+
+	return graft_arena_printf(table->arena, "%s/" EVENT, table->directory);
+}
+
+void graft_lease_table_left(struct graft_lease_table *table, const struct graft_lease *ticket, const char *why)
+{
+	graft_lease_log_add(ticket, "left", why, &table->events);
+}
+
+const char *graft_lease_table_log(const struct graft_lease_table *table)
+{
+	const char *text = "";
+	size_t length;
+
+	if (graft_root_read_foreign(&table->root, GRAFT_LEASE_LOG, 2 * GRAFT_LEASE_LOG_MAX, table->arena, &text,
+				    &length) == 0)
+		return text;
+	return graft_arena_failed(table->arena) ? NULL : "";
+}
+
 int graft_lease_table_repair(struct graft_lease_table *table, const struct graft_lease_damage *damage,
 			     struct graft_error *err)
 {
-	auto_close int held_fd = open_held(table);
+	auto_close int held_fd = open_lease_folder(table, HELD);
 
 	if (held_fd < 0 ||
 	    (unlinkat(held_fd, damage->name, 0) < 0 && unlinkat(held_fd, damage->name, AT_REMOVEDIR) < 0))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_table: the directory that says who holds what: a file for each lease in held/, which is
- * written to a new name and renamed. Readers need no lock. Those who change it hold the lock, for as
+ * lease_table: the directory that says who holds what: a file for each lease in held/, and for each
+ * ticket of a process that waits in queue/, written to a new name and renamed. Readers need no lock. Those who change it hold the lock, for as
  * long as it takes to read the leases and write one, and never while they wait for something else.
  *
  * SECURITY: only the directory's owner, root, may write there, and only root may open the lock: a
@@ -33,6 +33,8 @@ struct graft_lease_table {
 	struct graft_lease_now now;
 	struct graft_lease *leases; /* that count */
 	size_t n_leases;
+	struct graft_lease *tickets; /* of processes that wait, and live */
+	size_t n_tickets;
 	struct graft_lease_damage *damages;
 	size_t n_damages;
 	struct graft_buffer events; /* to be logged when the table is closed */
@@ -61,6 +63,18 @@ int graft_lease_table_add(struct graft_lease_table *table, const struct graft_le
 /* Removes a lease. `event` and `why` are logged. */
 int graft_lease_table_remove(struct graft_lease_table *table, const struct graft_lease *lease, const char *event,
 			     const char *why, struct graft_error *err);
+/*
+ * Writes a ticket, a lease without slots; removes one, if it is there. What is damaged in the queue is
+ * removed by the next change: only an order is lost.
+ */
+int graft_lease_table_queue(struct graft_lease_table *table, const struct graft_lease *ticket, struct graft_error *err);
+void graft_lease_table_unqueue(struct graft_lease_table *table, const char *id);
+/* Makes the file that each change touches, if it is missing. Returns its path; NULL: out of memory. */
+const char *graft_lease_table_event(const struct graft_lease_table *table);
+/* Logs that a ticket is gone, so that others look. */
+void graft_lease_table_left(struct graft_lease_table *table, const struct graft_lease *ticket, const char *why);
+/* Reads the log. "" if there is none. NULL: out of memory. */
+const char *graft_lease_table_log(const struct graft_lease_table *table);
 /* Removes a damaged file. */
 int graft_lease_table_repair(struct graft_lease_table *table, const struct graft_lease_damage *damage,
 			     struct graft_error *err);

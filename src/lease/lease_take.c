@@ -4,16 +4,17 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "lease/lease_choice.h"
+#include "lease/lease_holder.h"
 #include "lease/lease_host.h"
+#include "lease/lease_order.h"
 #include "lease/lease_table.h"
+#include "lease/lease_wait.h"
 
-bool graft_lease_is_on(const struct graft_config *config)
-{
-	return strcmp(config->leases.mode, "on") == 0;
-}
+#define SCRATCH_MAX ((size_t)256 << 20)
 
 static int make_lease(const struct graft_lease_table *table, const struct graft_lease_ask *ask,
 		      struct graft_arena *arena, struct graft_lease *lease, struct graft_error *err)
@@ -22,7 +23,7 @@ static int make_lease(const struct graft_lease_table *table, const struct graft_
 
 	graft_claim_write(ask->claim, &claim);
 	lease->id = graft_lease_new_id(arena);
-	lease->boot = table->now.boot;
+	lease->boot = graft_arena_strdup(arena, table->now.boot);
 	lease->claim = graft_arena_strdup(arena, graft_buffer_text(&claim));
 	lease->of = ask->claim->lease;
 	lease->holder = ask->holder;
@@ -37,22 +38,147 @@ static int make_lease(const struct graft_lease_table *table, const struct graft_
 	return lease->id ? 0 : graft_fail(err, GRAFT_LEASES, 0, "the kernel gives no random bytes");
 }
 
+int graft_lease_set_wait(const struct graft_config *config, const char *text, struct graft_claim *claim,
+			 struct graft_error *err)
+{
+	const char *name = text ? "the time to wait" : "graft.leases.wait";
+
+	if (claim->has_wait)
+		return 0;
+	text = text ? text : config->leases.wait;
+	if (graft_claim_read_span(text, &claim->wait_ms))
+		return 0;
+	(void)graft_fail(err, GRAFT_INVALID, 0, "%s is no span of time: '%.32s'", name, text);
+	return graft_with_hint(err, "Write a number and a unit: 90s, 30m, 8h or 2d.");
+}
+
+/* One try: with the lock held. Returns -1 with GRAFT_BUSY if it is not its turn. */
+static int try_once(struct graft_lease_table *table, const struct graft_config *config,
+		    const struct graft_lendable *host, const struct graft_lease_ask *ask, struct graft_lease *lease,
+		    size_t *ret_place, struct graft_error *err)
+{
+	struct graft_lease_queue queue = { .host = host,
+					   .leases = table->leases,
+					   .n_leases = table->n_leases,
+					   .tickets = table->tickets,
+					   .n_tickets = table->n_tickets,
+					   .log = "",
+					   .config = config,
+					   .now = table->now.time,
+					   .date = (int64_t)time(NULL) };
+
+	if (table->n_tickets > 0)
+		queue.log = graft_lease_table_log(table);
+	if (!queue.log)
+		return graft_fail_memory(err);
+	if (graft_lease_turn(&queue, lease, ask->claim, table->arena, &lease->slots, &lease->n_slots, ret_place, err) <
+	    0)
+		return -1;
+	return graft_lease_table_add(table, lease, err);
+}
+
+/* What the lease holds, in an arena that lasts. */
+static int copy_slots(struct graft_lease *lease, struct graft_arena *arena, struct graft_error *err)
+{
+	struct graft_lease_slot *slots = graft_arena_list(arena, lease->n_slots, sizeof(*slots));
+
+	for (size_t i = 0; slots && i < lease->n_slots; i++)
+		slots[i] = (struct graft_lease_slot){ graft_arena_strdup(arena, lease->slots[i].gpu),
+						      graft_arena_strdup(arena, lease->slots[i].mig) };
+	lease->slots = slots;
+	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
+}
+
+/* The process that waits is the holder of the ticket. */
+static int queue_up(struct graft_lease_table *table, const struct graft_lease *lease, struct graft_error *err)
+{
+	struct graft_lease ticket = *lease;
+
+	ticket.slots = NULL;
+	ticket.n_slots = 0;
+	ticket.until = 0;
+	return graft_lease_holder_of_process(getpid(), table->arena, &ticket.holder, err) < 0
+		   ? -1
+		   : graft_lease_table_queue(table, &ticket, err);
+}
+
+struct taking {
+	const struct graft_config *config;
+	const struct graft_lendable *host;
+	const struct graft_lease_ask *ask;
+	struct graft_lease_wait wait;
+	struct graft_lease lease; /* without an id before the first try */
+	struct graft_arena *arena;
+};
+
+/*
+ * One look at the table. Returns 0 if the lease is taken, 1 if it is to wait. What is read of the
+ * table is in `scratch`: there may be many looks.
+ */
+static int try_for_turn(struct taking *taking, struct graft_arena *scratch, struct graft_error *err)
+{
+	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	struct graft_lease *lease = &taking->lease;
+	bool first = !lease->id;
+	int rc;
+
+	if (graft_lease_table_open(&table, taking->config->leases.directory, true, scratch, err) < 0 ||
+	    graft_lease_table_check(&table, err) < 0 ||
+	    (first && make_lease(&table, taking->ask, taking->arena, lease, err) < 0))
+		return -1;
+	rc = try_once(&table, taking->config, taking->host, taking->ask, lease, &taking->wait.place, err);
+	if (rc < 0 && err->status == GRAFT_BUSY && table.now.time < taking->wait.until) {
+		if ((first && queue_up(&table, lease, err) < 0) ||
+		    graft_lease_wait_watch(&taking->wait, &table, err) < 0)
+			return -1;
+		graft_error_clear(err);
+		return 1;
+	}
+	if (!first) {
+		graft_lease_table_unqueue(&table, lease->id);
+		if (rc < 0)
+			graft_lease_table_left(&table, lease, "it has waited long enough");
+	}
+	return rc == 0 ? copy_slots(lease, taking->arena, err) : -1;
+}
+
+static int take_in_turn(struct taking *taking, struct graft_error *err)
+{
+	struct graft_arena *scratch;
+	const char *hint;
+	int rc;
+
+	do {
+		scratch = graft_arena_new(SCRATCH_MAX);
+		rc = scratch ? try_for_turn(taking, scratch, err) : graft_fail_memory(err);
+		/* The hint goes with the arena. */
+		hint = rc < 0 && err && err->hint ? graft_arena_strdup(taking->arena, err->hint) : NULL;
+		if (rc < 0 && err)
+			err->hint = hint;
+		(void)graft_arena_free(scratch);
+	} while (rc > 0 && graft_lease_wait_next(&taking->wait, err) == 0);
+	return rc == 0 ? 0 : -1;
+}
+
 int graft_lease_take(const struct graft_config *config, const struct graft_lease_ask *ask, const struct graft_log *log,
 		     struct graft_arena *arena, struct graft_lease *ret_lease, struct graft_error *err)
 {
-	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
-	struct graft_lease lease = { .id = NULL };
+	struct taking taking = { .config = config, .ask = ask, .wait = { .log = log }, .arena = arena };
+	struct graft_error own = { .status = GRAFT_OK };
 	struct graft_lendable host;
+	int rc;
 
-	if (graft_lease_host_read(config, ask->claim, log, arena, &host, err) < 0 ||
-	    graft_lease_table_open(&table, config->leases.directory, true, arena, err) < 0 ||
-	    graft_lease_table_check(&table, err) < 0 ||
-	    graft_lease_choose(&host, table.leases, table.n_leases, ask->claim, table.now.time, arena, &lease.slots,
-			       &lease.n_slots, err) < 0 ||
-	    make_lease(&table, ask, arena, &lease, err) < 0 || graft_lease_table_add(&table, &lease, err) < 0)
+	if (graft_lease_host_read(config, ask->claim, log, arena, &host, err) < 0)
 		return -1;
-	*ret_lease = lease;
-	return 0;
+	taking.host = &host;
+	if (ask->claim->wait_ms > 0)
+		taking.wait.until = graft_lease_clock() + ask->claim->wait_ms;
+	rc = take_in_turn(&taking, &own);
+	graft_lease_wait_done(&taking.wait);
+	if (rc < 0 && err)
+		*err = own;
+	*ret_lease = taking.lease;
+	return rc;
 }
 
 int graft_lease_devices(const struct graft_lease *lease, struct graft_arena *arena, struct graft_strings *ret_devices,

@@ -19,11 +19,15 @@ struct graft_lease_ask {
 	uint64_t for_ms;  /* a token's time */
 };
 
-/* Returns whether claims count here: graft.leases.mode is "on". */
-bool graft_lease_is_on(const struct graft_config *config);
+/*
+ * Sets how long the claim waits, unless it says so itself: as `text` says, or, if that is NULL, as the
+ * configuration does. Returns -1 with GRAFT_INVALID for what is no span of time.
+ */
+int graft_lease_set_wait(const struct graft_config *config, const char *text, struct graft_claim *claim,
+			 struct graft_error *err);
 
 /*
- * Takes a lease. Strings are in the arena. A claim for what another lease holds makes a lease of its
+ * Takes a lease, and waits as long as the claim says. Strings are in the arena. A claim for what another lease holds makes a lease of its
  * own, which lasts when the other one ends. Returns -1 as graft_lease_choose(),
  * graft_lease_host_read() and graft_lease_table_open(); nothing is lent then.
  */

@@ -120,6 +120,27 @@ static int read_head(char *piece, struct graft_claim *claim, struct graft_error 
 		   : fail_claim(count, "the number of MIG devices is 1 to 64", err);
 }
 
+bool graft_claim_read_span(const char *text, uint64_t *ret_ms)
+{
+	static const struct {
+		char unit;
+		uint64_t ms;
+	} rows[] = { { 's', 1000 }, { 'm', 60000 }, { 'h', 3600000 }, { 'd', 86400000 } };
+	const uint64_t year = 366 * 86400000ull;
+	uint64_t n = 0;
+	const char *at = text;
+
+	for (; *at >= '0' && *at <= '9' && n <= year; at++)
+		n = n * 10 + (uint64_t)(*at - '0');
+	for (size_t i = 0; i < GRAFT_COUNT(rows) && at > text; i++) {
+		if (at[0] != rows[i].unit || at[1] != '\0' || n > year / rows[i].ms)
+			continue;
+		*ret_ms = n * rows[i].ms;
+		return true;
+	}
+	return false;
+}
+
 static int read_same(const char *value, struct graft_claim *claim, struct graft_error *err)
 {
 	for (unsigned int i = GRAFT_SAME_NVLINK; i <= GRAFT_SAME_PCIE; i++) {
@@ -166,7 +187,11 @@ static int read_constraint(char *piece, bool *excluding, struct graft_arena *are
 			   : fail_claim(value, "mem>= takes a size like 40G", err);
 	if (strcmp(piece, "same") == 0)
 		return read_same(value, claim, err);
-	return fail_claim(piece, "no constraint has this name; there are model=, mem>=, same= and not=", err);
+	if (strcmp(piece, "wait") == 0) {
+		claim->has_wait = graft_claim_read_span(value, &claim->wait_ms);
+		return claim->has_wait ? 0 : fail_claim(value, "wait= takes a time like 90s, 30m or 8h", err);
+	}
+	return fail_claim(piece, "no constraint has this name; there are model=, mem>=, same=, not= and wait=", err);
 }
 
 int graft_claim_parse(const char *text, struct graft_arena *arena, struct graft_claim *ret_claim,

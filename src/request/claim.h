@@ -9,7 +9,7 @@
  *
  * Constraints follow, separated by ',', ';' or '/', for engines and shells that split at one of
  * them: model=TEXT (a part of the name), mem>=SIZE (of the GPU: "40G", "500M"), same=nvlink, numa or
- * pcie, not=GPU (an index or UUID; more may follow).
+ * pcie, not=GPU (an index or UUID; more may follow), wait=TIME (how long to wait for them: "30m").
  */
 #ifndef GRAFT_REQUEST_CLAIM_H
 #define GRAFT_REQUEST_CLAIM_H
@@ -39,6 +39,8 @@ struct graft_claim {
 	uint32_t memory_mib; /* at least so much; 0 = any */
 	enum graft_claim_same same;
 	struct graft_strings excluded; /* indexes and UUIDs */
+	bool has_wait;
+	uint64_t wait_ms;
 };
 
 /* Returns whether a word of the list is the beginning of a claim. */
@@ -54,6 +56,11 @@ int graft_claim_parse(const char *text, struct graft_arena *arena, struct graft_
 		      struct graft_error *err);
 /* Appends the claim as graft_claim_parse() reads it: "any:2,model=H100". */
 void graft_claim_write(const struct graft_claim *claim, struct graft_buffer *out);
+/*
+ * Reads a span of time, "90s", "30m", "8h" or "2d", of at most a year, in milliseconds. Returns false for
+ * any other text.
+ */
+bool graft_claim_read_span(const char *text, uint64_t *ret_ms);
 /* Returns whether a text has the form of a lease's id. */
 bool graft_lease_id_is_valid(const char *text);
 

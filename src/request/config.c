@@ -151,10 +151,23 @@ const struct graft_config_key graft_config_keys[] = {
 	STRING(LEASES "directory", leases.directory, "/run/graft/leases",
 	       "Directory of the table that says who holds which GPU. Only root may write to it; every program on the host uses the same one.",
 		     .omitted = true),
+	STRING(LEASES "wait", leases.wait, "0s",
+	       "How long a claim waits for GPUs if it does not say so itself (`any:2;wait=30m`, or `NVIDIA_LEASE_WAIT` of the container). `0s`: it is refused at once.",
+		     .omitted = true),
+	STRING(LEASES "order", leases.order, "fair",
+	       "The order of those who wait. `fifo`: the oldest first; `fair`: the user who has had least, and within a user the oldest.",
+		     .omitted = true),
+	OWN_STRINGS(LEASES "limits", leases.limits,
+		    "How many GPUs and MIG devices a user may hold at once: `UID=N`, or `default=N` for all others. Empty = as many as there are."),
 	OWN_STRINGS(LEASES "pool", leases.pool, "GPUs that may be lent: indexes and UUIDs; `all` = every one.", "all"),
 };
 /* clang-format on */
 const size_t graft_config_n_keys = GRAFT_COUNT(graft_config_keys);
+
+bool graft_config_lends(const struct graft_config *config)
+{
+	return config->leases.mode && strcmp(config->leases.mode, "on") == 0;
+}
 
 static void *config_slot(struct graft_config *config, const struct graft_config_key *key)
 {

@@ -72,8 +72,11 @@ struct graft_config {
 	struct {
 		const char *mode; /* "off" or "on", as written */
 		const char *directory;
-		struct graft_strings pool; /* indexes and UUIDs of the GPUs that may be lent; "all" = every one */
-	} leases;                          /* [graft.leases] */
+		struct graft_strings pool;   /* indexes and UUIDs of the GPUs that may be lent; "all" = every one */
+		const char *wait;            /* how long a claim waits that does not say so itself */
+		const char *order;           /* "fair" or "fifo" */
+		struct graft_strings limits; /* "1000=8", "default=4": GPUs that a user may hold at once */
+	} leases;                            /* [graft.leases] */
 
 	/*
 	 * Unknown keys and tables of the file, a warning each: see
@@ -83,6 +86,9 @@ struct graft_config {
 
 	struct graft_arena *arena; /* borrowed */
 };
+
+/* Returns whether claims count: graft.leases.mode is "on". */
+bool graft_config_lends(const struct graft_config *config);
 
 enum graft_config_kind { GRAFT_CONFIG_BOOL, GRAFT_CONFIG_STRING, GRAFT_CONFIG_STRINGS };
 

@@ -153,7 +153,7 @@ static int read_environment(const struct reading *r, struct graft_error *err)
 	if (!present && read_container_variable(r, "NVIDIA_VISIBLE_DEVICES", &variables, err) < 0)
 		return -1;
 	/* A list with "all" and a claim is no "all": it is refused where the claim is read. */
-	if (strcmp(r->config->leases.mode, "on") != 0 || !graft_claim_is_in(&variables.words))
+	if (!graft_config_lends(r->config) || !graft_claim_is_in(&variables.words))
 		graft_words_reduce(&variables.words);
 	if (variables.words.n == 0 || !may_use_environment(r, variables.names, "devices"))
 		return 0;
@@ -252,6 +252,7 @@ static void read_container_words(const struct reading *r)
 	struct graft_container *container = r->container;
 
 	container->driver_capabilities = graft_oci_spec_env(r->spec, "NVIDIA_DRIVER_CAPABILITIES");
+	container->lease_wait = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_LEASE_WAIT"));
 	container->mig_config = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_MIG_CONFIG_DEVICES"));
 	container->mig_monitor = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_MIG_MONITOR_DEVICES"));
 }

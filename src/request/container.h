@@ -38,6 +38,7 @@ struct graft_container {
 	const char *mig_config, *mig_monitor; /* values; NULL = unset or empty */
 	struct graft_strings imex_channels;   /* SPEC runtime-and-hook 4.8, Q8: "none" means none */
 	bool gates[GRAFT_GATE_MAX];
+	const char *lease_wait;      /* NVIDIA_LEASE_WAIT as written; NULL = unset */
 	bool jetpack_csv_mounts_all; /* NVIDIA_REQUIRE_JETPACK=csv-mounts=all */
 };
 

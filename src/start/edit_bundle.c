@@ -217,7 +217,7 @@ static int fail_content(struct graft_error *err)
 static int refuse_used_bundle(const struct graft_config *config, const struct graft_oci_spec *spec,
 			      struct graft_error *err)
 {
-	for (size_t i = 0; graft_lease_is_on(config) && i < spec->n_annotations; i++) {
+	for (size_t i = 0; graft_config_lends(config) && i < spec->n_annotations; i++) {
 		if (strcmp(spec->annotations[i].key, LEASE_ANNOTATION) != 0)
 			continue;
 		(void)graft_fail(err, GRAFT_INVALID, 0,
@@ -234,7 +234,7 @@ static int lease_devices(const struct graft_config *config, const struct graft_o
 	const struct graft_lease_container container = { .cgroups_path = create->spec->cgroups_path,
 							 .pid_file = arguments->pid_file,
 							 .id = arguments->container };
-	const struct graft_lease_for whom = { .container = &container };
+	const struct graft_lease_for whom = { .container = &container, .wait = choice->container.lease_wait };
 	struct graft_json_node *annotations, *value;
 	const char *id;
 

@@ -25,6 +25,8 @@ static int take_for(const struct graft_config *config, const struct graft_lease_
 	if (graft_claim_read(devices, arena, &claim, err) < 0)
 		return -1;
 	ask.claim = &claim;
+	if (graft_lease_set_wait(config, whom->wait, &claim, err) < 0)
+		return -1;
 	if (make_holder(whom, arena, &ask.holder, err) < 0 ||
 	    graft_lease_take(config, &ask, log, arena, &lease, err) < 0 ||
 	    graft_lease_devices(&lease, arena, devices, err) < 0)
@@ -40,7 +42,7 @@ int graft_start_lease_claim(const struct graft_config *config, const struct graf
 			    const char **ret_id, struct graft_error *err)
 {
 	*ret_id = NULL;
-	if (!graft_lease_is_on(config) || !graft_claim_is_in(devices))
+	if (!graft_config_lends(config) || !graft_claim_is_in(devices))
 		return 0;
 	return take_for(config, whom, log, arena, devices, ret_id, err) < 0 ? graft_wrap(err, "lease") : 0;
 }

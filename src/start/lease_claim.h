@@ -16,6 +16,7 @@
 struct graft_lease_for {
 	const struct graft_lease_container *container; /* NULL: there is a process */
 	pid_t pid;
+	const char *wait; /* NVIDIA_LEASE_WAIT of the container; NULL = unset */
 };
 
 /*

@@ -87,6 +87,8 @@ import_docker() {
 @test "docs/leases.md" {
   docker_machine dgx-h100
   import_docker "$ubuntu" debian
+  # So that it finds the hook.
+  "$work/shell" root "systemctl restart docker"
   run_page leases
 }
 

@@ -27,10 +27,18 @@ teardown() {
   [ ! -d "$work/runc" ] || for name in "$work"/runc/*; do
     on_host runc --root "$work/runc" delete --force "${name##*/}" 2>/dev/null || true
   done
+  kill_holders
   [ ! -e "$work/pids" ] || xargs kill -9 <"$work/pids" 2>/dev/null || true
   test_teardown
 }
 
+# The processes of all that the table has, dead or alive: those that were started here.
+kill_holders() {
+  local pid
+  for pid in $(cat "$table"/held/* "$table"/queue/* 2>/dev/null | jq -r '.holder.pid // empty'); do
+    [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") != @(*"$ctk"*|"sleep 1000 "|"sh -c "*) ]] || kill -9 "$pid" 2>/dev/null || true
+  done
+}
 lease() { on_host "$ctk" --quiet lease "$@"; }
 # How many GPUs are held.
 held() { lease list --json | jq '[.gpus[] | select(.leases != [])] | length'; }
@@ -215,7 +223,7 @@ lease: 'all': a device stands beside a claim; a list has either devices or one c
 lease: '0': a device stands beside a claim; a list has either devices or one claim. Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
 lease: '0': the number of GPUs is 1 to 64. Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
 lease: 9 GPUs were asked for, but this host has 8 that can be lent and fit. Run 'nvidia-ctk lease list' to see what this host has.
-lease: 'speed': no constraint has this name; there are model=, mem>=, same= and not=. Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
+lease: 'speed': no constraint has this name; there are model=, mem>=, same=, not= and wait=. Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
 lease: 'abc': no id of a lease. Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
 lease: lease abcdefgh2345 does not exist, or has ended. Run 'nvidia-ctk lease list' to see the leases of this host.
 lease: 1 MIG device was asked for, but this host has 0 that can be lent and fit. Run 'nvidia-ctk lease list' to see what this host has.
@@ -537,4 +545,157 @@ PYTHON
   run -1 on_host setpriv --reuid=65534 --regid=65534 --clear-groups "$ctk" lease acquire
   [[ $output == *"is not a directory that only its owner, uid 65534, may change"* ]]
   is_held 1
+}
+
+# --- waiting ---
+
+# hold_all FILE: holds all eight until FILE exists, and says when it ends.
+hold_all() {
+  # shellcheck disable=SC2016
+  on_host "$ctk" --quiet lease run -n 8 -- sh -c 'while [ ! -e "$0" ]; do sleep 0.01; done; date +%s%N >"$0.ended"' "$1" 3>&- 4>&- &
+  echo $! >>"$work/pids"
+  becomes_held 8
+}
+# queued N: so many wait, within five seconds.
+queued() {
+  for _ in $(seq 250); do
+    [ "$(find "$table/queue" -type f -name '[a-z2-7]*' 2>/dev/null | wc -l)" != "$1" ] || return 0
+    sleep 0.02
+  done
+  die "$(lease list) instead of $1 waiting"
+}
+# waiter UID WORD...: in the background, with `lease run --wait 60s`.
+waiter() {
+  local uid=$1
+  shift
+  SUDO_UID=$uid on_host "$ctk" --quiet lease run --wait 60s "$@" 3>&- 4>&- &
+  echo $! >>"$work/pids"
+}
+
+@test "whoever waits starts within 50 ms of the end of the holder" {
+  local i best=1000000000 ended started
+  for i in 1 2 3 4 5; do
+    hold_all "$work/go$i"
+    # shellcheck disable=SC2016
+    waiter 1000 -n 2 -- sh -c 'date +%s%N >"$0.new"; mv "$0.new" "$0"' "$work/started$i"
+    queued 1
+    touch "$work/go$i"
+    within_seconds 10 test -e "$work/started$i"
+    ended=$(cat "$work/go$i.ended") started=$(cat "$work/started$i")
+    [ $((started - ended)) -ge "$best" ] || best=$((started - ended))
+    becomes_held 0
+  done
+  echo "$((best / 1000)) us"
+  [ "$best" -lt 50000000 ]
+}
+within_seconds() {
+  local limit=$1
+  shift
+  for _ in $(seq $((limit * 50))); do
+    ! "$@" || return 0
+    sleep 0.02
+  done
+  die "not within $limit s: $*"
+}
+
+@test "a container waits as NVIDIA_LEASE_WAIT says, by the runtime and by the hook" {
+  make_shared
+  lease_bundle a any:8 'sleep 1000'
+  create a
+  lease_bundle b any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_WAIT=60s"]'
+  create b &
+  queued 1
+  lease list | grep -E '^-    waits  [a-z2-7]{12}  uid 0 \(process [0-9]+, [0-9]+ s\)  any:2$'
+  of_runc delete --force a
+  wait $!
+  is_held 2
+  of_runc delete --force b
+  lease_bundle c 'any:8;wait=100s' 'sleep 1000'
+  create c
+  lease_bundle d any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_WAIT=60s"]' ".hooks = {prestart: [{path: \"$BATS_FILE_TMPDIR/programs/nvidia-container-runtime-hook\",
+    args: [\"hook\", \"prestart\"], env: [\"NVIDIA_CTK_CONFIG_FILE_PATH=$config\", \"PATH=/usr/sbin:/usr/bin:/sbin:/bin\"]}]}"
+  of_runc create --bundle "$bundle" --pid-file "$work/d.pid" d </dev/null >"$work/d.out" 2>&1 3>&- 4>&- &
+  queued 1
+  of_runc delete --force c
+  wait $!
+  is_held 2
+  lease_bundle e any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_WAIT=soon"]'
+  run ! create e
+  grep -F "the time to wait is no span of time: 'soon'. Write a number and a unit: 90s, 30m, 8h or 2d." "$work/e.out"
+}
+
+@test "fifo: 50 who wait, of three users, start by age; one that was killed is left out" {
+  local i
+  printf 'order = "fifo"\n' >>"$config"
+  hold_all "$work/go"
+  for i in $(seq 50); do
+    # shellcheck disable=SC2016
+    waiter $((1000 + i % 3)) -n 8 -- sh -c 'echo "$1" >>"$0"' "$work/order" "$i"
+    queued "$i"
+    [ "$i" != 10 ] || jq -s 'max_by(.since).holder.pid' "$table"/queue/* >"$work/tenth"
+  done
+  kill -9 "$(cat "$work/tenth")"
+  # Who comes now and does not wait is refused, and cannot jump the queue either.
+  run -126 on_host "$ctk" lease run -- true
+  touch "$work/go"
+  for _ in $(seq 1500); do
+    [ "$(wc -l <"$work/order" 2>/dev/null || echo 0)" -lt 49 ] || break
+    sleep 0.02
+  done
+  diff <(seq 50 | grep -vx 10) "$work/order"
+  becomes_held 0
+  queued 0
+}
+
+@test "fair: who holds less goes first; a limit keeps a user waiting, and nobody else" {
+  local uid
+  hold_all "$work/go"
+  for uid in 1001 1002 1003; do
+    for _ in 1 2 3 4 5; do waiter $uid -- sleep 1000; done
+  done
+  queued 15
+  touch "$work/go"
+  becomes_held 8
+  [ "$(lease list --json | jq -c '[.leases[].uid] | group_by(.) | map(length) | sort')" = "[2,3,3]" ]
+  kill_holders
+  becomes_held 0
+  printf 'limits = ["1001=2", "default=4"]\n' >>"$config"
+  waiter 1001 -n 2 -- sleep 1000
+  becomes_held 2
+  waiter 1001 -- sleep 1000
+  queued 1
+  waiter 1002 -n 4 -- sleep 1000
+  becomes_held 6
+  SUDO_UID=1001 run -126 on_host "$ctk" lease run -- true
+  [[ $output == *"uid 1001 holds 2 and may hold 2 at once. Wait until one of them is free, or raise graft.leases.limits in config.toml."* ]]
+  SUDO_UID=1003 run -126 on_host "$ctk" lease run -n 5 -- true
+  [[ $output == *"uid 1003 holds 0 and may hold 4 at once."* ]]
+}
+
+@test "the head of the queue is not starved, and those behind it take what it has no use for" {
+  printf 'order = "fifo"\n' >>"$config"
+  waiter 1001 -n 3 -- sleep 1000
+  becomes_held 3
+  waiter 1002 --claim 'any:4;not=4;5;6;7' -- sleep 1000
+  queued 1
+  run -126 on_host "$ctk" lease run --claim 'any;not=4;5;6;7' -- true
+  [[ $output == *"GPUs are free, but 1 waits first. See 'nvidia-ctk lease list'; wait with NVIDIA_LEASE_WAIT=30m or --wait."* ||
+    $output == *"1 GPU was asked for, 0 of 4 are free"* ]]
+  run -0 lease run -- true
+}
+
+@test "list --watch, and metrics for node_exporter" {
+  lease acquire -n 3 --for 1h >/dev/null
+  SUDO_UID=1000 lease acquire -n 1 --for 1h >/dev/null
+  on_host timeout 3 "$ctk" --quiet lease list --watch >"$work/watched" || true
+  [ "$(grep -c '^GPU  STATE' "$work/watched")" -ge 2 ]
+  run ! grep $'\033' "$work/watched"
+  lease metrics >"$work/metrics"
+  [ "$(grep -c '^graft_lease_gpu_leases{gpu="[0-7]",uuid="GPU-[0-9a-f-]*"} 1$' "$work/metrics")" = 4 ]
+  grep -Fx 'graft_lease_owner_slots{uid="0"} 3' "$work/metrics"
+  grep -Fx 'graft_lease_owner_slots{uid="1000"} 1' "$work/metrics"
+  grep -Fx 'graft_lease_waiting 0' "$work/metrics"
+  grep -Fx 'graft_lease_damaged 0' "$work/metrics"
+  lease metrics --output "$work/metrics.prom"
+  diff "$work/metrics" "$work/metrics.prom"
 }

@@ -37,7 +37,7 @@ int lease_require(struct ctk *ctk, struct graft_config *ret_config, struct graft
 {
 	if (lease_load_config(ctk, ret_config, err) < 0)
 		return -1;
-	if (graft_lease_is_on(ret_config))
+	if (graft_config_lends(ret_config))
 		return 0;
 	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "leases are off in %s",
 			 ret_config->file ? ret_config->file : "the built-in configuration");
@@ -65,6 +65,14 @@ static uint32_t get_owner(void)
 	return end && end != text && *end == '\0' && uid < UINT32_MAX ? (uint32_t)uid : (uint32_t)getuid();
 }
 
+static int read_span(const char *text, uint64_t *ret_ms, struct graft_error *err)
+{
+	if (graft_claim_read_span(text, ret_ms))
+		return 0;
+	(void)graft_fail(err, GRAFT_INVALID, 0, "'%.32s' is no span of time", text);
+	return graft_with_hint(err, "Write a number and a unit: 90s, 30m, 8h or 2d.");
+}
+
 static int read_claim(struct ctk *ctk, const struct lease_options *given, struct graft_claim *claim,
 		      struct graft_error *err)
 {
@@ -87,7 +95,8 @@ static int take_lease(struct ctk *ctk, const struct lease_options *given, struct
 
 	ask->claim = &claim;
 	ask->uid = get_owner();
-	if (read_claim(ctk, given, &claim, err) < 0 || lease_require(ctk, &config, err) < 0)
+	if (read_claim(ctk, given, &claim, err) < 0 || lease_require(ctk, &config, err) < 0 ||
+	    graft_lease_set_wait(&config, given->wait, &claim, err) < 0)
 		return -1;
 	return graft_lease_take(&config, ask, &ctk->waiting, ctk->arena, lease, err);
 }
@@ -162,6 +171,11 @@ static int run_lease_run(void *context, int argc, char **argv)
 		.name = "count", .letter = 'n', .value_name = "N", .help = "Number of GPUs (default 1)", \
 		LEASE_TEXT(count)                                                                        \
 	}
+#define WAIT_OPTION                                                                                 \
+	{                                                                                           \
+		.name = "wait", .value_name = "TIME",                                               \
+		.help = "How long to wait for them (default as config.toml says)", LEASE_TEXT(wait) \
+	}
 #define CLAIM_OPTION                                                                                        \
 	{                                                                                                   \
 		.name = "claim", .value_name = "CLAIM", .help = "What to take, such as 'any:2,model=H100'", \
@@ -170,6 +184,7 @@ static int run_lease_run(void *context, int argc, char **argv)
 static const struct graft_option run_options[] = {
 	COUNT_OPTION,
 	CLAIM_OPTION,
+	WAIT_OPTION,
 	{ .name = "user", .value_name = "NAME", .help = "Run the command as this user", LEASE_TEXT(user) },
 };
 const struct graft_command ctk_lease_run = {
@@ -195,7 +210,7 @@ static int run_lease_acquire(void *context, int argc, char **argv)
 
 	if (ctk_parse(ctk, &ctk_lease_acquire, &given, argc, argv, &first, &status) < 0)
 		return status;
-	if (graft_lease_read_span(given.span, &ask.for_ms, &err) == 0 && ask.for_ms == 0)
+	if (read_span(given.span, &ask.for_ms, &err) == 0 && ask.for_ms == 0)
 		(void)graft_fail(&err, GRAFT_INVALID, 0, "--for 0 is no time at all");
 	if (err.status != GRAFT_OK || take_lease(ctk, &given, &ask, &lease, &err) < 0)
 		return ctk_fail(ctk, &err, "%s", "");
@@ -209,6 +224,7 @@ static int run_lease_acquire(void *context, int argc, char **argv)
 static const struct graft_option acquire_options[] = {
 	COUNT_OPTION,
 	CLAIM_OPTION,
+	WAIT_OPTION,
 	{ .name = "for",
 	  .value_name = "TIME",
 	  .help = "How long to hold them: 90s, 30m, 8h or 2d (default " TOKEN_TIME ")",
@@ -354,7 +370,7 @@ static int reclaim_lease(struct ctk *ctk, const struct lease_options *given, int
 	uint64_t grace_ms = 0, now;
 	int rc;
 
-	if (graft_lease_read_span(given->grace, &grace_ms, err) < 0)
+	if (read_span(given->grace, &grace_ms, err) < 0)
 		return -1;
 	rc = open_lease(ctk, n_arguments, arguments, &table, &lease, err);
 	now = table.now.time;

@@ -11,8 +11,8 @@
 /* Must be the first member of each command's options. */
 struct lease_options {
 	struct ctk_base base;
-	bool json, yes, repair;
-	const char *count, *claim, *span, *grace, *owner, *user;
+	bool json, yes, repair, watch;
+	const char *count, *claim, *wait, *span, *grace, *owner, *user, *output;
 };
 
 #define LEASE_FLAG(member) .parse = graft_option_set_true, .offset = offsetof(struct lease_options, member)

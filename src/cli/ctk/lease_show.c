@@ -10,8 +10,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "apply/host_file.h"
 #include "base/cleanup.h"
 #include "base/listing.h"
 #include "cli/ctk/lease_command.h"
@@ -24,6 +26,7 @@
 #define GPU_MINOR_MAX 254u
 #define PROCESSES_MAX ((size_t)1 << 20)
 #define FILES_MAX     4096u
+#define ROUND_MAX     ((size_t)64 << 20)
 
 /* Configuration, host and table of a command that only looks. */
 struct view {
@@ -94,6 +97,13 @@ static void add_lease_table(const struct view *view, struct graft_buffer *out)
 	graft_buffer_string(out, "GPU  STATE  LEASE         HOLDER\n");
 	for (size_t i = 0; i < view->host.n_gpus; i++)
 		add_gpu_rows(view, &view->host.gpus[i], out);
+	for (size_t i = 0; i < view->table.n_tickets; i++) {
+		const struct graft_lease *ticket = &view->table.tickets[i];
+
+		graft_buffer_printf(out, "-    waits  %s  ", ticket->id);
+		graft_lease_describe(ticket, view->table.now.time, out);
+		graft_buffer_printf(out, "  %s\n", ticket->claim);
+	}
 }
 
 static void add_json_gpu(const struct view *view, const struct graft_lendable_gpu *gpu, struct graft_buffer *out)
@@ -132,6 +142,11 @@ static void add_lease_json(const struct view *view, struct graft_buffer *out)
 		graft_buffer_string(out, i > 0 ? "," : "");
 		graft_lease_write(&view->table.leases[i], out);
 	}
+	graft_buffer_string(out, "],\n\"waiting\": [");
+	for (size_t i = 0; i < view->table.n_tickets; i++) {
+		graft_buffer_string(out, i > 0 ? "," : "");
+		graft_lease_write(&view->table.tickets[i], out);
+	}
 	graft_buffer_string(out, "],\n\"damaged\": [");
 	for (size_t i = 0; i < view->table.n_damages; i++) {
 		graft_buffer_string(out, i > 0 ? ", " : "");
@@ -148,23 +163,20 @@ static void warn_of_damages(const struct view *view)
 			   view->table.directory, view->table.damages[i].name, view->table.damages[i].why);
 }
 
-static int run_lease_list(void *context, int argc, char **argv)
+/* Prints the table once. */
+static int print_list(struct ctk *ctk, const struct lease_options *given, bool clear)
 {
 	struct graft_error err = { .status = GRAFT_OK };
-	struct lease_options given = { .json = false };
 	struct graft_buffer out = { .max = 0 };
-	struct ctk *ctk = context;
-	int first, status = 0;
 	struct view view;
 
-	if (ctk_parse(ctk, &ctk_lease_list, &given, argc, argv, &first, &status) < 0)
-		return status;
 	if (open_view(ctk, NULL, false, &view, &err) < 0) {
 		close_view(&view);
 		return ctk_fail(ctk, &err, "%s", "");
 	}
 	warn_of_damages(&view);
-	if (given.json)
+	graft_buffer_string(&out, clear ? "\033[H\033[2J" : "");
+	if (given->json)
 		add_lease_json(&view, &out);
 	else
 		add_lease_table(&view, &out);
@@ -172,7 +184,40 @@ static int run_lease_list(void *context, int argc, char **argv)
 	return ctk_print(ctk, &out);
 }
 
-static const struct graft_option list_options[] = { LEASE_JSON };
+/* Until somebody ends it. Each round has memory of its own. */
+static int watch_list(struct ctk *ctk, const struct lease_options *given)
+{
+	const struct timespec pause = { .tv_sec = 1 };
+	struct graft_arena *arena = ctk->arena;
+	int status;
+
+	do {
+		ctk->arena = graft_arena_new(ROUND_MAX);
+		status = ctk->arena ? print_list(ctk, given, isatty(STDOUT_FILENO) == 1) : 1;
+		(void)graft_arena_free(ctk->arena);
+	} while (status == 0 && nanosleep(&pause, NULL) == 0);
+	ctk->arena = arena;
+	return status;
+}
+
+static int run_lease_list(void *context, int argc, char **argv)
+{
+	struct lease_options given = { .json = false };
+	struct ctk *ctk = context;
+	int first, status = 0;
+
+	if (ctk_parse(ctk, &ctk_lease_list, &given, argc, argv, &first, &status) < 0)
+		return status;
+	return given.watch ? watch_list(ctk, &given) : print_list(ctk, &given, false);
+}
+
+static const struct graft_option list_options[] = {
+	LEASE_JSON,
+	{ .name = "watch",
+	  .letter = 'w',
+	  .help = "Print it again each second, until it is interrupted",
+	  LEASE_FLAG(watch) },
+};
 const struct graft_command ctk_lease_list = {
 	CTK_COMMAND,
 	.name = "list",
@@ -180,6 +225,92 @@ const struct graft_command ctk_lease_list = {
 	.options = list_options,
 	.n_options = GRAFT_COUNT(list_options),
 	.run = run_lease_list,
+};
+
+/* ---- metrics ---- */
+
+static void add_owner_metrics(const struct view *view, struct graft_buffer *out)
+{
+	graft_buffer_string(out, "# HELP graft_lease_owner_slots GPUs and MIG devices that a user holds.\n"
+				 "# TYPE graft_lease_owner_slots gauge\n");
+	for (size_t i = 0; i < view->table.n_leases; i++) {
+		uint32_t uid = view->table.leases[i].uid;
+		size_t n = 0, first = 0;
+
+		while (view->table.leases[first].uid != uid)
+			first++;
+		for (size_t k = i; first == i && k < view->table.n_leases; k++)
+			n += view->table.leases[k].uid == uid && !view->table.leases[k].of
+				 ? view->table.leases[k].n_slots
+				 : 0;
+		if (first == i)
+			graft_buffer_printf(out, "graft_lease_owner_slots{uid=\"%u\"} %zu\n", uid, n);
+	}
+}
+
+/* The text that node_exporter's textfile collector reads. */
+static void add_lease_metrics(const struct view *view, struct graft_buffer *out)
+{
+	graft_buffer_string(out, "# HELP graft_lease_gpu_leases Leases that hold the GPU or a MIG device of it.\n"
+				 "# TYPE graft_lease_gpu_leases gauge\n");
+	for (size_t i = 0; i < view->host.n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &view->host.gpus[i];
+		size_t n = 0, at = 0;
+
+		while (gpu->uuid && (at = graft_lease_next_of_gpu(view->table.leases, view->table.n_leases, at,
+								  gpu->uuid)) < view->table.n_leases) {
+			n++;
+			at++;
+		}
+		graft_buffer_printf(out, "graft_lease_gpu_leases{gpu=\"%u\",uuid=\"%s\"} %zu\n", gpu->index,
+				    gpu->uuid ? gpu->uuid : "", n);
+	}
+	add_owner_metrics(view, out);
+	graft_buffer_printf(out,
+			    "# HELP graft_lease_waiting Processes that wait for a lease.\n"
+			    "# TYPE graft_lease_waiting gauge\ngraft_lease_waiting %zu\n"
+			    "# HELP graft_lease_damaged Files because of which nothing is lent.\n"
+			    "# TYPE graft_lease_damaged gauge\ngraft_lease_damaged %zu\n",
+			    view->table.n_tickets, view->table.n_damages);
+}
+
+static int run_lease_metrics(void *context, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct lease_options given = { .json = false };
+	struct graft_buffer out = { .max = 0 };
+	struct ctk *ctk = context;
+	int first, status = 0, rc;
+	struct view view;
+
+	if (ctk_parse(ctk, &ctk_lease_metrics, &given, argc, argv, &first, &status) < 0)
+		return status;
+	rc = open_view(ctk, NULL, false, &view, &err);
+	if (rc == 0)
+		add_lease_metrics(&view, &out);
+	close_view(&view);
+	if (rc == 0 && !given.output)
+		return ctk_print(ctk, &out);
+	if (rc == 0)
+		rc = graft_buffer_failed(&out) ? graft_fail_memory(&err)
+					       : graft_host_file_write(given.output, out.bytes, out.length, 0644, &err);
+	graft_buffer_done(&out);
+	return rc < 0 ? ctk_fail(ctk, &err, "%s", "") : 0;
+}
+
+static const struct graft_option metrics_options[] = {
+	{ .name = "output",
+	  .value_name = "FILE",
+	  .help = "Write to this file, whole or not at all (default standard output)",
+	  LEASE_TEXT(output) },
+};
+const struct graft_command ctk_lease_metrics = {
+	CTK_COMMAND,
+	.name = "metrics",
+	.summary = "Print who holds how much, as text for node_exporter's textfile collector",
+	.options = metrics_options,
+	.n_options = GRAFT_COUNT(metrics_options),
+	.run = run_lease_metrics,
 };
 
 /* ---- explain ---- */
@@ -383,7 +514,7 @@ static int run_lease_doctor(void *context, int argc, char **argv)
 	rc = open_view(ctk, NULL, given.repair, &view, &err);
 	if (rc == 0) {
 		graft_buffer_printf(&out, "%s: leases are %s; %zu held\n", view.config.leases.directory,
-				    graft_lease_is_on(&view.config) ? "on" : "off", view.table.n_leases);
+				    graft_config_lends(&view.config) ? "on" : "off", view.table.n_leases);
 		for (size_t i = 0; i < view.table.n_damages; i++)
 			graft_buffer_printf(&out, "%s: %s: %s\n", given.repair ? "repair" : "error",
 					    view.table.damages[i].name, view.table.damages[i].why);

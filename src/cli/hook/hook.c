@@ -197,6 +197,7 @@ static int configure_in_process(struct hook *h, int argc, char **argv)
 		return fail_hook(h, &err);
 	h->cli.one_line = true;
 	h->cli.config = &h->config;
+	h->cli.lease_wait = h->container.lease_wait;
 	h->cli.planned = hook_announce_devices;
 	return cli_main(&h->cli, argc, argv);
 }

@@ -64,7 +64,8 @@ static void test_parse(void **state)
 		  "\"holder\": {\"kind\": \"cgroup\", \"pid\": 3, \"cgroup_version\": 3, \"cgroup_mount\": \"/c\", "
 		  "\"cgroup\": \"/a\"}}",
 		  "holder.cgroup: not of a lease" },
-		{ HEAD "\"holder\": {\"kind\": \"process\", \"pid\": 3}}", "slots: not of a lease" },
+		{ HEAD "\"holder\": {\"kind\": \"process\", \"pid\": 3}}", NULL }, /* a ticket */
+		{ HEAD "\"until\": 9, \"holder\": {\"kind\": \"token\"}}", "slots: not of a lease" },
 		{ HEAD "\"slots\": [{\"gpu\": \"a b\"}], \"holder\": {\"kind\": \"process\", \"pid\": 3}}",
 		  "slots: not of a lease" },
 		{ HEAD SLOT "\"of\": \"x\", \"holder\": {\"kind\": \"process\", \"pid\": 3}}", "id: not of a lease" },
@@ -136,7 +137,7 @@ static void test_spans(void **state)
 		uint64_t ms = 0;
 
 		print_message("# '%s'\n", rows[i].text);
-		assert_int_equal(graft_lease_read_span(rows[i].text, &ms, NULL), rows[i].rc);
+		assert_int_equal(graft_claim_read_span(rows[i].text, &ms) ? 0 : -1, rows[i].rc);
 		assert_int_equal(ms, rows[i].ms);
 	}
 	graft_lease_add_span(0, &out);

@@ -103,10 +103,11 @@ static void test_refused(void **state)
 		{ "any,mem>=40", "'40': mem>= takes a size like 40G" },
 		{ "any,mem>=", "'': mem>= takes a size like 40G" },
 		{ "any,mem>=2000G", "'2000': mem>= takes a size like 40G" },
-		{ "any,mem=4G", "'mem': no constraint has this name; there are model=, mem>=, same= and not=" },
+		{ "any,mem=4G", "'mem': no constraint has this name; there are model=, mem>=, same=, not= and wait=" },
 		{ "any,same=host", "'host': same= is nvlink, numa or pcie" },
 		{ "any,model=", "'': model= takes a part of a GPU's name" },
 		{ "any,model=a\nb", "'a\nb': model= takes a part of a GPU's name" },
+		{ "any,wait=5", "'5': wait= takes a time like 90s, 30m or 8h" },
 		{ "any,not=", "'': not= takes the index or the UUID of a GPU" },
 		{ "any,not=0,../x", "'..': not= takes the index or the UUID of a GPU" },
 	};

@@ -98,6 +98,12 @@ static void test_defaults(void **state)
 		{ "features.honor-driver-capabilities", "false" },
 		{ "features.honor-requirements", "false" },
 		{ "features.inject-compat32-libraries", "false" },
+		{ "graft.leases.mode", "\"off\"" },
+		{ "graft.leases.directory", "\"/run/graft/leases\"" },
+		{ "graft.leases.pool", "[\"all\"]" },
+		{ "graft.leases.wait", "\"0s\"" },
+		{ "graft.leases.order", "\"fair\"" },
+		{ "graft.leases.limits", "[]" },
 	};
 	bool failed = true;
 	const char *json = read_config("", NULL, &failed);

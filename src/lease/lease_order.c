@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease_order: an order of tickets, and a walk along it up to the one that asks. */
+#include "lease/lease_order.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define DAY_S     86400
+#define HALF_S    21600.0
+#define UNLIMITED UINT32_MAX
+
+/* ---- what users have had ---- */
+
+/* One half to the power of x, near enough for an order; x is 0 to 4. */
+static double halve(double x)
+{
+	double value = 1;
+
+	for (; x >= 1; x -= 1)
+		value /= 2;
+	return value * (1 - x / 2);
+}
+
+static size_t count_devices(const char *list, const char *end)
+{
+	size_t n = 1;
+
+	for (; list < end && *list != ' '; list++)
+		n += *list == ',';
+	return n;
+}
+
+/* When the lease of that id was freed: the date in its line, or `otherwise`. */
+static int64_t find_freed(const char *log, const char *id, int64_t otherwise)
+{
+	char text[32];
+	const char *found, *line;
+
+	(void)snprintf(text, sizeof(text), " freed %.12s ", id);
+	found = strstr(log, text);
+	if (!found)
+		return otherwise;
+	line = found;
+	while (line > log && line[-1] != '\n')
+		line--;
+	return strtoll(line, NULL, 10);
+}
+
+double graft_lease_use(const char *log, uint32_t uid, int64_t date)
+{
+	double use = 0;
+
+	for (const char *line = log, *next; *line != '\0'; line = next) {
+		const char *end = strchrnul(line, '\n');
+		long long since;
+		unsigned int owner;
+		char id[16], claim[132];
+		int devices = 0;
+		int64_t until;
+
+		next = *end == '\n' ? end + 1 : end;
+		if (sscanf(line, "%lld taken %12s uid %u %131s %n", &since, id, &owner, claim, &devices) != 4 ||
+		    devices == 0 || line + devices > end || owner != uid)
+			continue;
+		until = find_freed(next, id, date);
+		if (since < date - DAY_S)
+			since = date - DAY_S;
+		if (until > date)
+			until = date;
+		if (until > since)
+			use += (double)(until - since) * (double)count_devices(line + devices, end) *
+			       halve((double)(date - until) / HALF_S);
+	}
+	return use;
+}
+
+/* ---- limits ---- */
+
+static bool read_limit_number(const char *text, const char *end, uint32_t *ret_value)
+{
+	char *stop;
+	unsigned long value = strtoul(text, &stop, 10);
+
+	*ret_value = (uint32_t)value;
+	return text[0] >= '0' && text[0] <= '9' && stop == end && value < UINT32_MAX;
+}
+
+int graft_lease_limit(const struct graft_strings *limits, uint32_t uid, uint32_t *ret_limit, struct graft_error *err)
+{
+	bool own = false;
+
+	*ret_limit = UNLIMITED;
+	for (size_t i = 0; i < limits->n; i++) {
+		const char *text = limits->items[i], *value = strchr(text, '=');
+		uint32_t owner = 0, limit;
+		bool standard = strncmp(text, "default=", strlen("default=")) == 0;
+
+		if (!value || !read_limit_number(value + 1, text + strlen(text), &limit) ||
+		    (!standard && !read_limit_number(text, value, &owner)))
+			return graft_fail(err, GRAFT_INVALID, 0,
+					  "graft.leases.limits: '%.64s' is neither UID=N nor default=N", text);
+		if (standard ? own : owner != uid)
+			continue;
+		own = !standard;
+		*ret_limit = limit;
+	}
+	return 0;
+}
+
+static uint32_t count_held(const struct graft_lease *leases, size_t n_leases, uint32_t uid)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < n_leases; i++) {
+		/* What another lease has lent as well is counted there. */
+		if (leases[i].uid == uid && !leases[i].of)
+			n += (uint32_t)leases[i].n_slots;
+	}
+	return n;
+}
+
+/* ---- order ---- */
+
+struct waiting {
+	const struct graft_lease *ticket;
+	bool is_long;
+	bool asks;
+	uint32_t held; /* by its owner */
+	double use;
+};
+
+static int compare_age(const struct waiting *a, const struct waiting *b)
+{
+	if (a->ticket->since != b->ticket->since)
+		return a->ticket->since < b->ticket->since ? -1 : 1;
+	return strcmp(a->ticket->id, b->ticket->id);
+}
+
+static int compare_fifo(const void *a, const void *b)
+{
+	return compare_age(a, b);
+}
+
+static int compare_fair(const void *a, const void *b)
+{
+	const struct waiting *x = a, *y = b;
+
+	if (x->is_long != y->is_long)
+		return x->is_long ? -1 : 1;
+	if (!x->is_long && x->held != y->held)
+		return x->held < y->held ? -1 : 1;
+	if (!x->is_long && (x->use < y->use || x->use > y->use))
+		return x->use < y->use ? -1 : 1;
+	return compare_age(x, y);
+}
+
+/* Adds a ticket. What an owner has had is found out once. */
+static void add_waiting(const struct graft_lease_queue *queue, const struct graft_lease *ticket,
+			struct waiting *waiting, size_t n)
+{
+	size_t same = 0;
+
+	while (same < n && waiting[same].ticket->uid != ticket->uid)
+		same++;
+	waiting[n] = (struct waiting){
+		.ticket = ticket,
+		.is_long = queue->now > ticket->since && queue->now - ticket->since > GRAFT_LEASE_LONG_MS,
+		.held = same < n ? waiting[same].held : count_held(queue->leases, queue->n_leases, ticket->uid),
+		.use = same < n ? waiting[same].use : graft_lease_use(queue->log, ticket->uid, queue->date),
+	};
+}
+
+/* All tickets with `ask` among them, in order. */
+static struct waiting *sort_tickets(const struct graft_lease_queue *queue, const struct graft_lease *ask,
+				    struct graft_arena *arena, size_t *ret_n)
+{
+	bool fifo = strcmp(queue->config->leases.order, "fifo") == 0;
+	struct waiting *waiting = graft_arena_list(arena, queue->n_tickets + 1, sizeof(*waiting));
+	size_t n = 0;
+
+	for (size_t i = 0; waiting && i < queue->n_tickets; i++) {
+		if (strcmp(queue->tickets[i].id, ask->id) != 0)
+			add_waiting(queue, &queue->tickets[i], waiting, n++);
+	}
+	if (waiting) {
+		add_waiting(queue, ask, waiting, n);
+		waiting[n++].asks = true;
+		qsort(waiting, n, sizeof(*waiting), fifo ? compare_fifo : compare_fair);
+	}
+	*ret_n = n;
+	return waiting;
+}
+
+/* ---- turns ---- */
+
+/* The leases, and behind them what those who go first would have or keep. */
+struct turns {
+	const struct graft_lease_queue *queue;
+	struct graft_lease *leases;
+	size_t n_leases;
+	struct graft_arena *arena;
+};
+
+/* Returns 1 if the owner may hold what it asks for, 0 if not. */
+static int is_within_limit(const struct turns *turns, uint32_t uid, uint32_t count, uint32_t *ret_held,
+			   uint32_t *ret_limit, struct graft_error *err)
+{
+	*ret_held = count_held(turns->leases, turns->n_leases, uid);
+	if (graft_lease_limit(&turns->queue->config->leases.limits, uid, ret_limit, err) < 0)
+		return -1;
+	return *ret_limit == UNLIMITED || (uint64_t)*ret_held + count <= *ret_limit;
+}
+
+/* Keeps every GPU that fits the claim for the ticket. */
+static int keep_for(struct turns *turns, const struct graft_claim *claim, struct graft_lease *kept,
+		    struct graft_error *err)
+{
+	const struct graft_lendable *host = turns->queue->host;
+
+	kept->slots = graft_arena_list(turns->arena, host->n_gpus, sizeof(*kept->slots));
+	if (host->n_gpus > 0 && !kept->slots)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < host->n_gpus; i++) {
+		if (graft_lease_fits(claim, &host->gpus[i]))
+			kept->slots[kept->n_slots++].gpu = host->gpus[i].uuid;
+	}
+	return 0;
+}
+
+/* Gives those who go first what they would have now. */
+static int go_before(struct turns *turns, const struct graft_lease *ticket, struct graft_error *err)
+{
+	struct graft_lease *kept = &turns->leases[turns->n_leases];
+	struct graft_error why = { .status = GRAFT_OK };
+	struct graft_claim claim;
+	uint32_t held, limit;
+	int rc;
+
+	/* What another version has written keeps nothing. */
+	if (graft_claim_parse(ticket->claim, turns->arena, &claim, &why) < 0)
+		return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(err) : 0;
+	rc = is_within_limit(turns, ticket->uid, claim.count, &held, &limit, err);
+	if (rc <= 0)
+		return rc;
+	*kept = *ticket;
+	rc = graft_lease_choose(turns->queue->host, turns->leases, turns->n_leases, &claim, turns->queue->now,
+				turns->arena, &kept->slots, &kept->n_slots, &why);
+	if (rc < 0 && why.status == GRAFT_NO_MEMORY)
+		return graft_fail_memory(err);
+	if (rc < 0) {
+		kept->n_slots = 0;
+		/* Of another owner than all: what waits counts for no limit. */
+		kept->of = ticket->id;
+		if (why.status == GRAFT_BUSY && keep_for(turns, &claim, kept, err) < 0)
+			return -1;
+	}
+	turns->n_leases++;
+	return 0;
+}
+
+static int fail_limit(const struct graft_lease *ask, uint32_t held, uint32_t limit, struct graft_error *err)
+{
+	(void)graft_fail(err, GRAFT_BUSY, 0, "uid %u holds %u and may hold %u at once", ask->uid, held, limit);
+	return graft_with_hint(err, "Wait until one of them is free, or raise graft.leases.limits in config.toml.");
+}
+
+/* Says why others go first, if it is not for want of free GPUs. */
+static int fail_turn(const struct turns *turns, const struct graft_claim *claim, size_t place, struct graft_error *err)
+{
+	struct graft_lease_slot *slots;
+	size_t n;
+
+	if (graft_lease_choose(turns->queue->host, turns->queue->leases, turns->queue->n_leases, claim,
+			       turns->queue->now, turns->arena, &slots, &n, err) < 0)
+		return -1;
+	(void)graft_fail(err, GRAFT_BUSY, 0, "GPUs are free, but %zu %s first", place, place == 1 ? "waits" : "wait");
+	return graft_with_hint(err, "See 'nvidia-ctk lease list'; wait with NVIDIA_LEASE_WAIT=30m or --wait.");
+}
+
+int graft_lease_turn(const struct graft_lease_queue *queue, const struct graft_lease *ask,
+		     const struct graft_claim *claim, struct graft_arena *arena, struct graft_lease_slot **ret_slots,
+		     size_t *ret_n, size_t *ret_place, struct graft_error *err)
+{
+	struct turns turns = { .queue = queue, .n_leases = queue->n_leases, .arena = arena };
+	struct waiting *waiting = sort_tickets(queue, ask, arena, ret_n);
+	size_t n_waiting = *ret_n;
+	uint32_t held, limit;
+	int rc;
+
+	turns.leases = graft_arena_list(arena, queue->n_leases + n_waiting + 1, sizeof(*turns.leases));
+	if (!waiting || !turns.leases)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < queue->n_leases; i++)
+		turns.leases[i] = queue->leases[i];
+	*ret_place = 0;
+	/* What is held already needs no turn. */
+	if (claim->kind != GRAFT_CLAIM_LEASE) {
+		rc = is_within_limit(&turns, ask->uid, claim->count, &held, &limit, err);
+		if (rc <= 0)
+			return rc < 0 ? -1 : fail_limit(ask, held, limit, err);
+		for (; !waiting[*ret_place].asks; (*ret_place)++)
+			if (go_before(&turns, waiting[*ret_place].ticket, err) < 0)
+				return -1;
+	}
+	rc = graft_lease_choose(queue->host, turns.leases, turns.n_leases, claim, queue->now, arena, ret_slots, ret_n,
+				err);
+	return rc < 0 && err->status == GRAFT_BUSY ? fail_turn(&turns, claim, *ret_place, err) : rc;
+}

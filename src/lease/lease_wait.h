@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_wait: sleeps until it is worth looking at the table again: somebody has changed it, a process
+ * that holds a lease has ended, or some time has passed, for what the kernel does not report.
+ */
+#ifndef GRAFT_LEASE_LEASE_WAIT_H
+#define GRAFT_LEASE_LEASE_WAIT_H
+
+#include <poll.h>
+
+#include "base/log.h"
+#include "lease/lease_table.h"
+
+#define GRAFT_LEASE_WATCHED 64u
+
+struct graft_lease_wait {
+	uint64_t until; /* on graft_lease_clock() */
+	size_t place;   /* how many are before this one */
+	const struct graft_log *log;
+	struct pollfd fds[GRAFT_LEASE_WATCHED + 1]; /* the first is of inotify; owned */
+	size_t n_fds;
+	int pause_ms;
+	uint64_t said; /* when it was last logged */
+};
+#define GRAFT_LEASE_WAIT_INIT \
+	{                     \
+		.n_fds = 0    \
+	}
+
+/* Watches the table and the processes that hold its leases. Call it with the lock held. */
+int graft_lease_wait_watch(struct graft_lease_wait *wait, const struct graft_lease_table *table,
+			   struct graft_error *err);
+/* Sleeps. Returns 0 when it is time to look, at the end of the time as well; -1 with GRAFT_IO. */
+int graft_lease_wait_next(struct graft_lease_wait *wait, struct graft_error *err);
+void graft_lease_wait_done(struct graft_lease_wait *wait);
+#define auto_lease_wait __attribute__((cleanup(graft_lease_wait_done)))
+
+#endif

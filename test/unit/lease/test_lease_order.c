@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose turn it is, on a made-up machine of four GPUs: both orders, who blocks whom, limits, what users have had. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../allocation.h"
+#include "base/cleanup.h"
+#include "lease/lease_order.h"
+
+static struct graft_arena *arena;
+static struct graft_lendable_gpu gpus[] = {
+	{ .uuid = "GPU-0", .model = "A100", .index = 0 },
+	{ .uuid = "GPU-1", .model = "A100", .index = 1 },
+	{ .uuid = "GPU-2", .model = "H100", .index = 2 },
+	{ .uuid = "GPU-3", .model = "H100", .index = 3 },
+};
+static const struct graft_lendable host = { .gpus = gpus, .n_gpus = 4 };
+static struct graft_lease_slot slots[] = { { "GPU-0", NULL }, { "GPU-1", NULL }, { "GPU-2", NULL }, { "GPU-3", NULL } };
+
+static int setup(void **state)
+{
+	(void)state;
+	arena = graft_arena_new((size_t)16 << 20);
+	return arena ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	arena = graft_arena_free(arena);
+	return 0;
+}
+
+/* "UID:SINCE:CLAIM" */
+static struct graft_lease make_ticket(const char *text, const char *id)
+{
+	struct graft_lease ticket = { .id = id };
+	unsigned int uid, since;
+	int at = 0;
+
+	assert_int_equal(sscanf(text, "%u:%u:%n", &uid, &since, &at), 2);
+	ticket.uid = uid;
+	ticket.since = since;
+	ticket.claim = text + at;
+	return ticket;
+}
+
+struct row {
+	const char *order, *limit, *log;
+	const char *held;       /* a lease of these first GPUs, "UID:N"; NULL: none */
+	const char *tickets[3]; /* those who wait already */
+	const char *asks;
+	const char *want; /* GPUs, or the message */
+};
+
+static const char *turn(const struct row *row, const char **ret_place)
+{
+	static const char *const ids[] = { "abcdefgh2222", "abcdefgh3333", "abcdefgh4444" };
+	struct graft_lease lease = { .id = "abcdefgh7777", .slots = slots }, tickets[3];
+	struct graft_config config = { .leases = { .order = row->order } };
+	struct graft_lease_queue queue = { .host = &host,
+					   .leases = &lease,
+					   .tickets = tickets,
+					   .log = row->log ? row->log : "",
+					   .config = &config,
+					   .now = 4000000,
+					   .date = 200000 };
+	struct graft_lease ask = make_ticket(row->asks, "abcdefgh5555");
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_lease_slot *chosen;
+	struct graft_claim claim;
+	const char *answer = "";
+	size_t n, place = 0;
+
+	if (row->limit)
+		config.leases.limits = (struct graft_strings){ (const char *[]){ row->limit, "default=100" }, 2 };
+	if (row->held) {
+		assert_int_equal(sscanf(row->held, "%u:%zu", &lease.uid, &lease.n_slots), 2);
+		queue.n_leases = 1;
+	}
+	for (; queue.n_tickets < 3 && row->tickets[queue.n_tickets]; queue.n_tickets++)
+		tickets[queue.n_tickets] = make_ticket(row->tickets[queue.n_tickets], ids[queue.n_tickets]);
+	assert_int_equal(graft_claim_parse(ask.claim, arena, &claim, &err), 0);
+	if (graft_lease_turn(&queue, &ask, &claim, arena, &chosen, &n, &place, &err) < 0)
+		answer = graft_arena_strdup(arena, err.msg);
+	else
+		for (size_t i = 0; i < n; i++)
+			answer = graft_arena_printf(arena, "%s%s", answer, chosen[i].gpu + 3);
+	*ret_place = graft_arena_printf(arena, "%zu", place);
+	return answer;
+}
+
+#define NEW "3999000" /* since then: a second */
+#define OLD "1000"    /* more than an hour */
+
+static void test_turns(void **state)
+{
+	static const struct row rows[] = {
+		{ "fifo", .asks = "1:" NEW ":any:4", .want = "-0-1-2-3" },
+		/* What those before would have now is theirs. */
+		{ "fifo", .tickets = { "1:3000000:any:2" }, .asks = "2:" NEW ":any:2", .want = "-2-3" },
+		{ "fifo", .tickets = { "1:3000000:any:2" }, .asks = "2:" NEW ":any:3",
+		  .want = "GPUs are free, but 1 waits first" },
+		{ "fifo", .tickets = { "1:3999500:any:2" }, .asks = "2:" NEW ":any:3", .want = "-0-1-2" },
+		/* The head keeps what it waits for. */
+		{ "fifo", .held = "9:1", .tickets = { "1:3000000:any:4" }, .asks = "2:" NEW ":any:1",
+		  .want = "GPUs are free, but 1 waits first" },
+		{ "fifo", .held = "9:1", .tickets = { "1:3000000:any:4", "1:3000001:any" }, .asks = "2:" NEW ":any:1",
+		  .want = "GPUs are free, but 2 wait first" },
+		{ "fifo", .held = "9:1", .tickets = { "1:3000000:any:2;model=A" }, .asks = "2:" NEW ":any:1",
+		  .want = "-2" },
+		{ "fifo", .held = "9:4", .tickets = { "1:3000000:any:4" }, .asks = "2:" NEW ":any:1",
+		  .want = "1 GPU was asked for, 0 of 4 are free" },
+		/* What can never be had keeps nobody. */
+		{ "fifo", .tickets = { "1:3000000:any:5" }, .asks = "2:" NEW ":any:4", .want = "-0-1-2-3" },
+		{ "fifo", .tickets = { "1:3000000:nonsense" }, .asks = "2:" NEW ":any:4", .want = "-0-1-2-3" },
+		/* fair: who holds less goes first, then who has had less. */
+		{ "fair", .held = "1:2", .tickets = { "1:3000000:any:2" }, .asks = "2:" NEW ":any:2", .want = "-2-3" },
+		{ "fair", .held = "2:1", .tickets = { "1:" NEW ":any:3" }, .asks = "2:3000000:any:3",
+		  .want = "GPUs are free, but 1 waits first" },
+		{ "fair", .log = "100000 taken abcdefgh9999 uid 1 any:1 GPU-0 process 1\n",
+		  .tickets = { "1:3000000:any:3" }, .asks = "2:" NEW ":any:3", .want = "-0-1-2" },
+		{ "fair", .log = "100000 taken abcdefgh9999 uid 2 any:1 GPU-0\n", .tickets = { "1:3999500:any:3" },
+		  .asks = "2:" NEW ":any:3", .want = "GPUs are free, but 1 waits first" },
+		/* Who has waited for an hour goes first. */
+		{ "fair", .held = "1:1", .tickets = { "1:" OLD ":any:3" }, .asks = "2:" NEW ":any:3",
+		  .want = "GPUs are free, but 1 waits first" },
+		/* Limits. */
+		{ "fair", "2=1", .held = "2:1", .asks = "2:" NEW ":any:1",
+		  .want = "uid 2 holds 1 and may hold 1 at once" },
+		{ "fair", "2=2", .held = "2:1", .asks = "2:" NEW ":any:1", .want = "-1" },
+		{ "fifo", "1=1", .held = "1:1", .tickets = { "1:3000000:any:1" }, .asks = "2:" NEW ":any:3",
+		  .want = "-1-2-3" },
+		{ "fifo", "x=1", .asks = "2:" NEW ":any:3",
+		  .want = "graft.leases.limits: 'x=1' is neither UID=N nor default=N" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const char *place;
+
+		print_message("# %zu: %s\n", i, rows[i].want);
+		assert_string_equal(turn(&rows[i], &place), rows[i].want);
+	}
+}
+
+/* Three users, whose tickets came at the same pace: each of them in turn, then by age. */
+static void test_fair_order(void **state)
+{
+	const struct row row = { "fair",
+				 .log = "199000 taken abcdefgh9999 uid 1 any:1 GPU-0\n"
+					"199500 taken abcdefgh8888 uid 2 any:1 GPU-0\n"
+					"199600 freed abcdefgh8888 uid 2 its process has ended\n",
+				 .tickets = { "1:3000000:any:4", "2:3000001:any:4", "3:3000002:any:4" },
+				 .asks = "1:" NEW ":any:4" };
+	const char *place;
+
+	(void)state;
+	(void)turn(&row, &place);
+	assert_string_equal(place, "3");
+}
+
+static void test_use(void **state)
+{
+	static const char log[] = "1000 taken abcdefgh2222 uid 7 any:2 GPU-a,GPU-b container x\n"
+				  "1100 freed abcdefgh2222 uid 7 no process is left in its cgroup\n"
+				  "1100 taken abcdefgh3333 uid 8 any:1 GPU-a process 3\n"
+				  "1150 taken abcdefgh4444 uid 7 any:1 GPU-b process 3\nnonsense\n1160 taken";
+
+	(void)state;
+	assert_int_equal((int)graft_lease_use(log, 7, 1100), 200);
+	assert_int_equal((int)graft_lease_use(log, 8, 1150), 50);
+	assert_int_equal((int)graft_lease_use(log, 9, 1150), 0);
+	assert_int_equal((int)graft_lease_use("1000 taken abcdefgh2222 uid 7 any:1 GPU-a\n1100 freed abcdefgh2222 x\n",
+					      7, 1100 + 21600),
+			 50);
+	assert_int_equal((int)graft_lease_use("1000 taken abcdefgh2222 uid 7 any:1 GPU-a\n1100 freed abcdefgh2222 x\n",
+					      7, 1100 + 86400),
+			 0);
+}
+
+static void test_limits(void **state)
+{
+	const char *items[] = { "1000=8", "default=4", "1001=0" };
+	const struct graft_strings limits = { items, 3 };
+	uint32_t limit;
+
+	(void)state;
+	assert_int_equal(graft_lease_limit(&limits, 1000, &limit, NULL), 0);
+	assert_int_equal(limit, 8);
+	assert_int_equal(graft_lease_limit(&limits, 1001, &limit, NULL), 0);
+	assert_int_equal(limit, 0);
+	assert_int_equal(graft_lease_limit(&limits, 5, &limit, NULL), 0);
+	assert_int_equal(limit, 4);
+	items[2] = "-1=3";
+	assert_int_equal(graft_lease_limit(&limits, 5, &limit, NULL), -1);
+	items[2] = "7";
+	assert_int_equal(graft_lease_limit(&limits, 5, &limit, NULL), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_turns, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fair_order, setup, teardown),
+		cmocka_unit_test(test_use),
+		cmocka_unit_test(test_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
