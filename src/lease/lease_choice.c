@@ -186,7 +186,8 @@ static size_t collect_group(const struct choosing *choosing, size_t first, bool 
 }
 
 /*
- * Finds the smallest group that is large enough, so that larger ones stay whole. Returns the number of
+ * Finds the smallest group that is large enough, so that larger ones stay whole; of linked GPUs, which
+ * are in several groups, the largest, so that there is a choice by links. Returns the number of
  * its GPUs, or the largest number that there is if none is large enough.
  */
 static size_t find_near(const struct choosing *choosing, bool free_only, const struct graft_lendable_gpu **ret_group)
@@ -197,8 +198,9 @@ static size_t find_near(const struct choosing *choosing, bool free_only, const s
 	for (size_t first = 0; first < choosing->host->n_gpus; first++) {
 		size_t n = collect_group(choosing, first, free_only, group);
 		bool enough = n >= choosing->claim->count, had = best >= choosing->claim->count;
+		bool larger = !had || choosing->claim->same == GRAFT_SAME_NVLINK;
 
-		if (n == 0 || (had ? !enough || n >= best : n <= best))
+		if (n == 0 || (had && !enough) || (larger ? n <= best : n >= best))
 			continue;
 		best = n;
 		memcpy(ret_group, group, n * sizeof(*group));

@@ -51,6 +51,12 @@ static bool needs_links(const struct reading *r)
 	       r->inventory->n_gpus > 2;
 }
 
+/* Where a GPU is matters only beside another one. */
+static bool needs_tree(const struct reading *r)
+{
+	return r->claim && r->claim->kind == GRAFT_CLAIM_ANY && r->claim->count > 1;
+}
+
 static bool needs_nvml(const struct reading *r)
 {
 	if (has_unknown_uuid(r->inventory))
@@ -82,7 +88,7 @@ static int ask_nvml(struct reading *r, struct graft_error *err)
 	if (kept < 0 || (kept == 0 && graft_kept_ask(&r->options, r->inventory, r->arena, &r->facts, err) < 0) ||
 	    graft_kept_complete(&r->facts, r->options.log, r->inventory, err) < 0)
 		return -1;
-	return graft_pci_tree_add_links(&r->tree, &r->facts.nvml, r->arena, err);
+	return needs_tree(r) ? graft_pci_tree_add_links(&r->tree, &r->facts.nvml, r->arena, err) : 0;
 }
 
 /* ---- GPUs ---- */
@@ -141,16 +147,20 @@ static int read_lendables(const struct reading *r, struct graft_lendable *host, 
 		   : graft_fail(err, GRAFT_UNSUPPORTED, 0, "no GPU can be lent: the kernel driver lists none");
 }
 
+static int read_tree(struct reading *r, struct graft_error *err)
+{
+	return needs_tree(r) ? graft_pci_tree_read("/", r->inventory, r->arena, &r->tree, err) : 0;
+}
+
 static int read_host(struct reading *r, struct graft_lendable *host, struct graft_error *err)
 {
-	if (graft_host_identify(&r->options, NULL, 0, &r->inventory, err) < 0 ||
-	    graft_pci_tree_read("/", r->inventory, r->arena, &r->tree, err) < 0)
+	if (graft_host_identify(&r->options, NULL, 0, &r->inventory, err) < 0 || read_tree(r, err) < 0)
 		return -1;
 	if (needs_nvml(r)) {
 		/* Where NVML is, only the whole way finds out. */
 		r->inventory = graft_inventory_free(r->inventory);
 		if (graft_host_discover(&r->options, GRAFT_NEED_GPUS | GRAFT_NEED_MIG, &r->inventory, err) < 0 ||
-		    graft_pci_tree_read("/", r->inventory, r->arena, &r->tree, err) < 0 || ask_nvml(r, err) < 0)
+		    read_tree(r, err) < 0 || ask_nvml(r, err) < 0)
 			return -1;
 	}
 	return read_lendables(r, host, err);
