@@ -82,9 +82,9 @@ int graft_procfs_cgroup(const char *text, size_t length, struct graft_arena *are
 			struct graft_cgroup_entry **ret_items, size_t *ret_n, struct graft_error *err);
 
 /*
- * Reads /proc/PID/stat: the state ('Z' is a zombie) and when the process started, in clock ticks since the
- * host did. The name in field 2 may contain anything and ends with the last bracket. Returns false
- * if the text has another form.
+ * Reads /proc/PID/stat: the state ('Z' is a zombie) and when the process started, in clock ticks
+ * since the host did. The name in field 2 may contain anything and ends with the last bracket.
+ * Returns false if the text has another form.
  */
 bool graft_procfs_stat(const char *text, char *ret_state, uint64_t *ret_start);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease: who holds which GPUs, as plain data with a JSON form: what a file of the table says. Whether
- * it still counts is decided by looking whether the holder exists (lease/lease_alive.h).
+ * lease: who holds which GPUs, as plain data with a JSON form: what a file of the table says.
+ * Whether it still counts is decided by looking whether the holder exists (lease/lease_alive.h).
  */
 #ifndef GRAFT_LEASE_LEASE_H
 #define GRAFT_LEASE_LEASE_H
@@ -73,8 +73,8 @@ void graft_lease_write(const struct graft_lease *lease, struct graft_buffer *out
 /* Makes a new id. NULL: out of memory, or no random bytes. */
 const char *graft_lease_new_id(struct graft_arena *arena);
 /*
- * Returns what may be kept of a text from an image or a command line: the first 64 letters, with '?'
- * for everything that is not printable ASCII. NULL for NULL, or out of memory.
+ * Returns what may be kept of a text from an image or a command line: the first 64 letters, with
+ * '?' for everything that is not printable ASCII. NULL for NULL, or out of memory.
  */
 const char *graft_lease_label(const char *text, struct graft_arena *arena);
 /* Appends who holds the lease: "uid 1000 (docker 3f2a91c0d1e2, 2 h)". `now` as `since`. */

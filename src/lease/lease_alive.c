@@ -92,8 +92,8 @@ static enum life look_at_holder(const struct graft_lease_now *now, const struct 
 }
 
 /*
- * The file was written by the low-level runtime at the end of `create`. Its process has started after
- * the lease was taken.
+ * The file was written by the low-level runtime at the end of `create`. Its process has started
+ * after the lease was taken.
  */
 static enum life look_at_pid_file(const struct graft_lease_now *now, struct graft_lease *lease,
 				  struct graft_arena *scratch, bool *ret_bound)

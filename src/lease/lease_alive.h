@@ -40,15 +40,15 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 			  bool *ret_bound, const char **ret_why);
 
 /*
- * Lists the processes that hold the lease: those of its cgroup, or its process. Those of what cannot
- * be looked at are left out. Returns -1 with GRAFT_NO_MEMORY.
+ * Lists the processes that hold the lease: those of its cgroup, or its process. Those of what
+ * cannot be looked at are left out. Returns -1 with GRAFT_NO_MEMORY.
  */
 int graft_lease_processes(const struct graft_lease_now *now, const struct graft_lease *lease, struct graft_arena *arena,
 			  uint32_t **ret_pids, size_t *ret_n, struct graft_error *err);
 
 /*
- * Returns when the process started, in clock ticks since the host did; 0 if there is none or it is a
- * zombie. *ret_rc is 0, or -errno if its file could not be read.
+ * Returns when the process started, in clock ticks since the host did; 0 if there is none or it is
+ * a zombie. *ret_rc is 0, or -errno if its file could not be read.
  */
 uint64_t graft_lease_process_start(const struct graft_root *root, uint32_t pid, struct graft_arena *scratch,
 				   int *ret_rc);

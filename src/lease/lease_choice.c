@@ -163,8 +163,8 @@ static bool may_take(const struct choosing *choosing, const struct graft_lendabl
 }
 
 /*
- * Collects GPUs that are all near each other and near the one at `first`, by index. Returns how many;
- * `free_only` leaves out those that are held.
+ * Collects GPUs that are all near each other and near the one at `first`, by index. Returns how
+ * many; `free_only` leaves out those that are held.
  */
 static size_t collect_group(const struct choosing *choosing, size_t first, bool free_only,
 			    const struct graft_lendable_gpu **group)
@@ -186,9 +186,9 @@ static size_t collect_group(const struct choosing *choosing, size_t first, bool 
 }
 
 /*
- * Finds the smallest group that is large enough, so that larger ones stay whole; of linked GPUs, which
- * are in several groups, the largest, so that there is a choice by links. Returns the number of
- * its GPUs, or the largest number that there is if none is large enough.
+ * Finds the smallest group that is large enough, so that larger ones stay whole; of linked GPUs,
+ * which are in several groups, the largest, so that there is a choice by links. Returns the number
+ * of its GPUs, or the largest number that there is if none is large enough.
  */
 static size_t find_near(const struct choosing *choosing, bool free_only, const struct graft_lendable_gpu **ret_group)
 {
@@ -208,7 +208,10 @@ static size_t find_near(const struct choosing *choosing, bool free_only, const s
 	return best;
 }
 
-/* Without same=, every GPU that fits is near every other: the first group that is found is all of them. */
+/*
+ * Without same=, every GPU that fits is near every other: the first group that is found is all of
+ * them.
+ */
 static size_t find_every(const struct choosing *choosing, bool free_only, const struct graft_lendable_gpu **ret_group)
 {
 	size_t n = 0;

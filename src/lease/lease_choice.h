@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_choice: which of the GPUs that nobody holds a claim gets. Pure: from what the host has, what
- * is held, and the claim.
+ * lease_choice: which of the GPUs that nobody holds a claim gets. Pure: from what the host has,
+ * what is held, and the claim.
  */
 #ifndef GRAFT_LEASE_LEASE_CHOICE_H
 #define GRAFT_LEASE_LEASE_CHOICE_H
@@ -38,8 +38,8 @@ struct graft_lendable {
  * Chooses. Whole GPUs are chosen by their links, so that those that remain stay well connected; MIG
  * devices so that as few GPUs as possible are in use. Slots and their strings are in the arena, are
  * the host's or a lease's. `now` is for messages. Returns -1 with GRAFT_BUSY if some that fit are
- * held, with a hint that names who holds them; GRAFT_UNKNOWN_DEVICE if the host has too few that fit;
- * GRAFT_NOT_FOUND for a lease that does not exist; GRAFT_NO_MEMORY.
+ * held, with a hint that names who holds them; GRAFT_UNKNOWN_DEVICE if the host has too few that
+ * fit; GRAFT_NOT_FOUND for a lease that does not exist; GRAFT_NO_MEMORY.
  */
 int graft_lease_choose(const struct graft_lendable *host, const struct graft_lease *leases, size_t n_leases,
 		       const struct graft_claim *claim, uint64_t now, struct graft_arena *arena,
@@ -47,7 +47,10 @@ int graft_lease_choose(const struct graft_lendable *host, const struct graft_lea
 
 /* Returns whether the GPU may be lent and fits the claim's constraints, held or not. */
 bool graft_lease_fits(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu);
-/* Returns the place of the first lease, from `from` on, that holds the GPU or a MIG device of it; n_leases: none. */
+/*
+ * Returns the place of the first lease, from `from` on, that holds the GPU or a MIG device of it;
+ * n_leases: none.
+ */
 size_t graft_lease_next_of_gpu(const struct graft_lease *leases, size_t n_leases, size_t from, const char *gpu);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_holder: cgroups and processes as holders. The cgroup "/", our own, or one above ours is never
- * one: it has processes whatever becomes of the container.
+ * lease_holder: cgroups and processes as holders. The cgroup "/", our own, or one above ours is
+ * never one: it has processes whatever becomes of the container.
  */
 #include "lease/lease_holder.h"
 

@@ -17,7 +17,10 @@ struct graft_lease_container {
 	const char *id;           /* NULL = not known */
 };
 
-/* All return 0, or -1 with GRAFT_NO_MEMORY or an error of what cannot be read. Strings are in the arena. */
+/*
+ * All return 0, or -1 with GRAFT_NO_MEMORY or an error of what cannot be read. Strings are in the
+ * arena.
+ */
 
 /* A process, and nothing beside it. */
 int graft_lease_holder_of_process(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lease_log: what has happened to the table, a line for each event, for people and for `lease
- * history`. The last thousand or so are kept. No GPU is given by it, only the order of those who wait
- * depends on it, and failing to write it is no failure.
+ * history`. The last thousand or so are kept. No GPU is given by it, only the order of those who
+ * wait depends on it, and failing to write it is no failure.
  *
  *	1732627861 taken k3vab2cdefgh uid 1000 any:2 GPU-a,GPU-b container 3f2a91c0d1e2
  *	1732627999 freed k3vab2cdefgh uid 1000 no process is left in its cgroup
@@ -20,7 +20,10 @@
 /* Adds a line to `lines`. `why` may be NULL: what was taken. */
 void graft_lease_log_add(const struct graft_lease *lease, const char *event, const char *why,
 			 struct graft_buffer *lines);
-/* Appends the lines to the file in the table's directory; of one that is full, the newer half stays. */
+/*
+ * Appends the lines to the file in the table's directory; of one that is full, the newer half
+ * stays.
+ */
 void graft_lease_log_write(int directory_fd, const struct graft_buffer *lines);
 
 #endif

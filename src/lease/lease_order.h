@@ -30,16 +30,17 @@ struct graft_lease_queue {
 
 /*
  * Chooses for `ask`, a ticket of the queue or one that is not in it, which is behind all others of
- * its owner; `claim` is what it asks for. Returns as graft_lease_choose(), and -1 with GRAFT_BUSY if
- * the owner would be over its limit or others go first. *ret_place is how many tickets are before it.
+ * its owner; `claim` is what it asks for. Returns as graft_lease_choose(), and -1 with GRAFT_BUSY
+ * if the owner would be over its limit or others go first. *ret_place is how many tickets are
+ * before it.
  */
 int graft_lease_turn(const struct graft_lease_queue *queue, const struct graft_lease *ask,
 		     const struct graft_claim *claim, struct graft_arena *arena, struct graft_lease_slot **ret_slots,
 		     size_t *ret_n, size_t *ret_place, struct graft_error *err);
 
 /*
- * Returns what an owner has had in the last 24 hours, in seconds of a GPU: those of six hours ago count
- * half.
+ * Returns what an owner has had in the last 24 hours, in seconds of a GPU: those of six hours ago
+ * count half.
  */
 double graft_lease_use(const char *log, uint32_t uid, int64_t date);
 

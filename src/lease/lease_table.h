@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lease_table: the directory that says who holds what: a file for each lease in held/, and for each
- * ticket of a process that waits in queue/, written to a new name and renamed. Readers need no lock. Those who change it hold the lock, for as
- * long as it takes to read the leases and write one, and never while they wait for something else.
+ * ticket of a process that waits in queue/, written to a new name and renamed. Readers need no
+ * lock. Those who change it hold the lock, for as long as it takes to read the leases and write
+ * one, and never while they wait for something else.
  *
  * SECURITY: only the directory's owner, root, may write there, and only root may open the lock: a
  * process that can open it can hold it.
@@ -46,9 +47,9 @@ struct graft_lease_table {
 	}
 
 /*
- * Opens the table and reads the leases that count. `change` makes a missing table, takes the lock and
- * removes what no longer counts. Close it in either case. Returns -1 with GRAFT_LEASES, GRAFT_PERMISSION
- * or the like: "no lease can be taken: ...".
+ * Opens the table and reads the leases that count. `change` makes a missing table, takes the lock
+ * and removes what no longer counts. Close it in either case. Returns -1 with GRAFT_LEASES,
+ * GRAFT_PERMISSION or the like: "no lease can be taken: ...".
  */
 int graft_lease_table_open(struct graft_lease_table *table, const char *directory, bool change,
 			   struct graft_arena *arena, struct graft_error *err);
@@ -64,12 +65,14 @@ int graft_lease_table_add(struct graft_lease_table *table, const struct graft_le
 int graft_lease_table_remove(struct graft_lease_table *table, const struct graft_lease *lease, const char *event,
 			     const char *why, struct graft_error *err);
 /*
- * Writes a ticket, a lease without slots; removes one, if it is there. What is damaged in the queue is
- * removed by the next change: only an order is lost.
+ * Writes a ticket, a lease without slots; removes one, if it is there. What is damaged in the queue
+ * is removed by the next change: only an order is lost.
  */
 int graft_lease_table_queue(struct graft_lease_table *table, const struct graft_lease *ticket, struct graft_error *err);
 void graft_lease_table_unqueue(struct graft_lease_table *table, const char *id);
-/* Makes the file that each change touches, if it is missing. Returns its path; NULL: out of memory. */
+/*
+ * Makes the file that each change touches, if it is missing. Returns its path; NULL: out of memory.
+ */
 const char *graft_lease_table_event(const struct graft_lease_table *table);
 /* Logs that a ticket is gone, so that others look. */
 void graft_lease_table_left(struct graft_lease_table *table, const struct graft_lease *ticket, const char *why);

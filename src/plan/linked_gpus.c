@@ -9,8 +9,8 @@
 #include <string.h>
 
 /*
- * So many cuts are followed at once. Of up to eight GPUs that is all of them: there are at most 280,
- * into sets of three. Of more than CUT_MAX GPUs, one set is grown instead.
+ * So many cuts are followed at once. Of up to eight GPUs that is all of them: there are at most
+ * 280, into sets of three. Of more than CUT_MAX GPUs, one set is grown instead.
  */
 #define CUT_WIDTH 512u
 #define CUT_MAX   16u
@@ -163,9 +163,9 @@ static void try_sets(struct linking *linking, const struct cut *cut, uint32_t se
 }
 
 /*
- * Gives each cut one more set. `n_sets` is how many it will have to make of what it has left. The first
- * set is the one with what is required: later, none of the cuts that are followed may have room for a
- * good one.
+ * Gives each cut one more set. `n_sets` is how many it will have to make of what it has left. The
+ * first set is the one with what is required: later, none of the cuts that are followed may have
+ * room for a good one.
  */
 static void next_sets(struct linking *linking, uint32_t n_sets)
 {

@@ -26,8 +26,8 @@ struct graft_linked_gpus {
 };
 
 /*
- * Chooses a set. *ret_set has the bits of its GPUs; 0: no set has `size` GPUs and all required ones.
- * Returns -1 with GRAFT_NO_MEMORY.
+ * Chooses a set. *ret_set has the bits of its GPUs; 0: no set has `size` GPUs and all required
+ * ones. Returns -1 with GRAFT_NO_MEMORY.
  */
 int graft_choose_linked(const struct graft_linked_gpus *gpus, struct graft_arena *arena, uint32_t *ret_set,
 			struct graft_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * claim: reads and writes claims. Does not know which GPUs there are, nor who holds them. SECURITY: a
- * claim may come from an image; what is kept of it consists of few, harmless letters.
+ * claim: reads and writes claims. Does not know which GPUs there are, nor who holds them. SECURITY:
+ * a claim may come from an image; what is kept of it consists of few, harmless letters.
  */
 #include "request/claim.h"
 

@@ -3,13 +3,14 @@
  * claim: GPUs that are asked for by number or kind and not by name: "any:2", "mig:1g.10gb",
  * "lease:k3v...". It stands where a list of devices stands, and takes all of the list. Pure.
  *
- *	any[:N]             N whole GPUs that nobody holds
- *	mig:PROFILE[:N]     N MIG devices of a profile that nobody holds
+ *	any[:N]             N whole GPUs that are not lent
+ *	mig:PROFILE[:N]     N MIG devices of a profile that are not lent
  *	lease:ID            what the lease ID holds
  *
  * Constraints follow, separated by ',', ';' or '/', for engines and shells that split at one of
- * them: model=TEXT (a part of the name), mem>=SIZE (of the GPU: "40G", "500M"), same=nvlink, numa or
- * pcie, not=GPU (an index or UUID; more may follow), wait=TIME (how long to wait for them: "30m").
+ * them: model=TEXT (a part of the name), mem>=SIZE (of the GPU: "40G", "500M"), same=nvlink, numa
+ * or pcie, not=GPU (an index or UUID; more may follow), wait=TIME (how long to wait for them:
+ * "30m").
  */
 #ifndef GRAFT_REQUEST_CLAIM_H
 #define GRAFT_REQUEST_CLAIM_H
@@ -57,8 +58,8 @@ int graft_claim_parse(const char *text, struct graft_arena *arena, struct graft_
 /* Appends the claim as graft_claim_parse() reads it: "any:2,model=H100". */
 void graft_claim_write(const struct graft_claim *claim, struct graft_buffer *out);
 /*
- * Reads a span of time, "90s", "30m", "8h" or "2d", of at most a year, in milliseconds. Returns false for
- * any other text.
+ * Reads a span of time, "90s", "30m", "8h" or "2d", of at most a year, in milliseconds. Returns
+ * false for any other text.
  */
 bool graft_claim_read_span(const char *text, uint64_t *ret_ms);
 /* Returns whether a text has the form of a lease's id. */

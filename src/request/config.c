@@ -146,7 +146,7 @@ const struct graft_config_key graft_config_keys[] = {
 		"Mode `jit-cdi`: include the 32-bit libraries."),
 
 	STRING(LEASES "mode", leases.mode, "off",
-	       "`on`: a request may be a claim, such as `any:2`, for GPUs that nobody holds ([leases.md](leases.md)). `off`: it may not.",
+	       "`on`: a request may be a claim, such as `any:2`, for GPUs that are not lent ([leases.md](leases.md)). `off`: it may not.",
 		     .omitted = true),
 	STRING(LEASES "directory", leases.directory, "/run/graft/leases",
 	       "Directory of the table that says who holds which GPU. Only root may write to it; every program on the host uses the same one.",

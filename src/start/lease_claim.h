@@ -20,8 +20,9 @@ struct graft_lease_for {
 };
 
 /*
- * Replaces. The new list is in the arena. *ret_id is the id of the lease, NULL without one. Returns -1 with GRAFT_INVALID for a claim that cannot be
- * read, or as graft_lease_take(): then there is no GPU.
+ * Replaces. The new list is in the arena. *ret_id is the id of the lease, NULL without one. Returns
+ * -1 with GRAFT_INVALID for a claim that cannot be read, or as graft_lease_take(): then there is no
+ * GPU.
  */
 int graft_start_lease_claim(const struct graft_config *config, const struct graft_lease_for *whom,
 			    const struct graft_log *log, struct graft_arena *arena, struct graft_strings *devices,

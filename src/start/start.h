@@ -49,14 +49,14 @@ int graft_mode_cdi(struct graft_start *create, struct graft_error *err);     /* 
 int graft_mode_csv(struct graft_start *create, struct graft_error *err);     /* SPEC runtime-and-hook 9 */
 
 /*
- * Edits config.json in the bundle of `arguments` (its `bundle` NULL or empty = the working directory)
- * as its container requests, in the mode `word` ("auto", "legacy", ...).
- * If the container requests no GPU, only mode legacy is called; for the other modes the file is
- * then rewritten only if it holds a prestart hook of NVIDIA's or a createContainer hook without an
+ * Edits config.json in the bundle of `arguments` (its `bundle` NULL or empty = the working
+ * directory) as its container requests, in the mode `word` ("auto", "legacy", ...). If the
+ * container requests no GPU, only mode legacy is called; for the other modes the file is then
+ * rewritten only if it holds a prestart hook of NVIDIA's or a createContainer hook without an
  * environment. `low_level` is the path of the low-level runtime that will read the file.
- * *ret_waiting is the work left for when the container has been
- * created (after_create.h), and belongs to the caller; `ret_waiting` NULL: the caller does not come
- * back. -1: nothing was written.
+ * *ret_waiting is the work left for when the container has been created (after_create.h), and
+ * belongs to the caller; `ret_waiting` NULL: the caller does not come back. -1: nothing was
+ * written.
  */
 int graft_start_edit_bundle(const struct graft_config *config, const char *word, const char *low_level,
 			    const struct graft_oci_arguments *arguments, const struct graft_log *log,

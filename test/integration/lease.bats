@@ -414,7 +414,7 @@ reaper() {
   run -126 on_host "$ctk" lease run
   [[ $output == *"a command is needed, after '--'. Run the command with --help to see what it accepts."* ]]
   run -1 on_host "$ctk" lease acquire --for 3x
-  [[ $output == *"'3x' is no span of time. Write a number and a unit: 90s, 30m, 8h or 2d."* ]]
+  [[ $output == *"'3x' is not a span of time. Write a number and a unit: 90s, 30m, 8h or 2d."* ]]
   run -1 on_host "$ctk" lease acquire -n 1 --claim any
   [[ $output == *"--count and --claim cannot be used together"* ]]
   SUDO_UID=1000 on_host "$ctk" lease run -- sh -c 'trap "" TERM; while :; do sleep 1; done' 3>&- 4>&- &
@@ -621,7 +621,7 @@ within_seconds() {
   is_held 2
   lease_bundle e any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_WAIT=soon"]'
   run ! create e
-  grep -F "the time to wait is no span of time: 'soon'. Write a number and a unit: 90s, 30m, 8h or 2d." "$work/e.out"
+  grep -F "the time to wait is not a span of time: 'soon'. Write a number and a unit: 90s, 30m, 8h or 2d." "$work/e.out"
 }
 
 @test "fifo: 50 who wait, of three users, start by age; one that was killed is left out" {

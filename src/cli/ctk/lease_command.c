@@ -69,7 +69,7 @@ static int read_span(const char *text, uint64_t *ret_ms, struct graft_error *err
 {
 	if (graft_claim_read_span(text, ret_ms))
 		return 0;
-	(void)graft_fail(err, GRAFT_INVALID, 0, "'%.32s' is no span of time", text);
+	(void)graft_fail(err, GRAFT_INVALID, 0, "'%.32s' is not a span of time", text);
 	return graft_with_hint(err, "Write a number and a unit: 90s, 30m, 8h or 2d.");
 }
 
@@ -211,7 +211,7 @@ static int run_lease_acquire(void *context, int argc, char **argv)
 	if (ctk_parse(ctk, &ctk_lease_acquire, &given, argc, argv, &first, &status) < 0)
 		return status;
 	if (read_span(given.span, &ask.for_ms, &err) == 0 && ask.for_ms == 0)
-		(void)graft_fail(&err, GRAFT_INVALID, 0, "--for 0 is no time at all");
+		(void)graft_fail(&err, GRAFT_INVALID, 0, "--for must be longer than 0");
 	if (err.status != GRAFT_OK || take_lease(ctk, &given, &ask, &lease, &err) < 0)
 		return ctk_fail(ctk, &err, "%s", "");
 	if (given.json)
@@ -343,7 +343,7 @@ static int wait_for_end(const struct graft_lease_now *now, const struct graft_le
 	}
 }
 
-/* The table is closed by now: nobody waits for the lock meanwhile. */
+/* The table is closed by now: no process waits for the lock meanwhile. */
 static int end_holder(struct ctk *ctk, const struct graft_lease *lease, uint64_t grace_ms, struct graft_error *err)
 {
 	auto_lease_now struct graft_lease_now now = GRAFT_LEASE_NOW_INIT;

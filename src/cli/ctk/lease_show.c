@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_show: nvidia-ctk lease list, explain, history and doctor: what is lent, to whom, and what is
- * wrong. Anybody may ask; only `doctor --repair` changes anything.
+ * lease_show: nvidia-ctk lease list, explain, history and doctor: what is lent, to whom, and what
+ * is wrong. Anybody may ask; only `doctor --repair` changes anything.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -184,7 +184,7 @@ static int print_list(struct ctk *ctk, const struct lease_options *given, bool c
 	return ctk_print(ctk, &out);
 }
 
-/* Until somebody ends it. Each round has memory of its own. */
+/* Until the user ends it. Each round has memory of its own. */
 static int watch_list(struct ctk *ctk, const struct lease_options *given)
 {
 	const struct timespec pause = { .tv_sec = 1 };
@@ -484,7 +484,7 @@ static size_t find_strangers(const struct view *view, struct graft_buffer *out)
 	return found;
 }
 
-/* A damaged file may have been somebody's lease. */
+/* A damaged file may have been a lease that counts. */
 static int repair_table(struct view *view, size_t n_strangers, struct graft_error *err)
 {
 	if (n_strangers > 0) {

@@ -199,7 +199,10 @@ void runtime_log_start(struct runtime_log *log, const struct graft_config *confi
 	set_runtime_level(log, config, arguments->debug);
 }
 
-/* The error's hint or its status', except where the message itself states what is allowed or missing. */
+/*
+ * The error's hint or its status', except where the message itself states what is allowed or
+ * missing.
+ */
 static const char *hint_beyond_message(const struct graft_error *err)
 {
 	bool says_itself = err->status == GRAFT_INVALID || err->status == GRAFT_FORMAT ||
