@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 
 #define DAY_S     86400
 #define HALF_S    21600.0
@@ -49,29 +50,40 @@ static int64_t find_freed(const char *log, const char *id, int64_t otherwise)
 	return strtoll(line, NULL, 10);
 }
 
+/* The fields of a line "DATE taken ID uid UID CLAIM DEVICES ..." */
+enum { FIELD_DATE, FIELD_EVENT, FIELD_ID, FIELD_UID_MARK, FIELD_UID, FIELD_CLAIM, FIELD_DEVICES, N_FIELDS };
+
+static bool split_line(const char *line, const char *end, const char *fields[N_FIELDS])
+{
+	for (size_t i = 0; i < N_FIELDS; i++) {
+		const char *space = memchr(line, ' ', (size_t)(end - line));
+
+		fields[i] = line;
+		line = space ? space + 1 : end;
+	}
+	return fields[FIELD_DEVICES] < end;
+}
+
 double graft_lease_use(const char *log, uint32_t uid, int64_t date)
 {
 	double use = 0;
 
 	for (const char *line = log, *next; *line != '\0'; line = next) {
-		const char *end = strchrnul(line, '\n');
-		long long since;
-		unsigned int owner;
-		char id[16], claim[132];
-		int devices = 0;
-		int64_t until;
+		const char *end = strchrnul(line, '\n'), *fields[N_FIELDS];
+		int64_t since, until;
 
 		next = *end == '\n' ? end + 1 : end;
-		if (sscanf(line, "%lld taken %12s uid %u %131s %n", &since, id, &owner, claim, &devices) != 4 ||
-		    devices == 0 || line + devices > end || owner != uid)
+		if (!split_line(line, end, fields) || !graft_starts_with(fields[FIELD_EVENT], "taken ") ||
+		    strtoul(fields[FIELD_UID], NULL, 10) != uid)
 			continue;
-		until = find_freed(next, id, date);
+		since = strtoll(fields[FIELD_DATE], NULL, 10);
+		until = find_freed(next, fields[FIELD_ID], date);
 		if (since < date - DAY_S)
 			since = date - DAY_S;
 		if (until > date)
 			until = date;
 		if (until > since)
-			use += (double)(until - since) * (double)count_devices(line + devices, end) *
+			use += (double)(until - since) * (double)count_devices(fields[FIELD_DEVICES], end) *
 			       halve((double)(date - until) / HALF_S);
 	}
 	return use;
@@ -96,7 +108,7 @@ int graft_lease_limit(const struct graft_strings *limits, uint32_t uid, uint32_t
 	for (size_t i = 0; i < limits->n; i++) {
 		const char *text = limits->items[i], *value = strchr(text, '=');
 		uint32_t owner = 0, limit;
-		bool standard = strncmp(text, "default=", strlen("default=")) == 0;
+		bool standard = graft_starts_with(text, "default=");
 
 		if (!value || !read_limit_number(value + 1, text + strlen(text), &limit) ||
 		    (!standard && !read_limit_number(text, value, &owner)))

@@ -53,9 +53,10 @@ static long find_lock_holder(const struct graft_lease_table *table, struct graft
 	(void)snprintf(inode, sizeof(inode), ":%llu ", (unsigned long long)st.st_ino);
 	for (line = text; line && pid == 0; line = strchr(line + 1, '\n')) {
 		const char *found = strstr(line, inode), *end = strchr(line + 1, '\n');
+		const char *holder = strstr(line, ": FLOCK  ADVISORY  WRITE ");
 
-		if (found && (!end || found < end) && sscanf(line, " %*[^:]: FLOCK ADVISORY WRITE %ld", &pid) != 1)
-			pid = 0;
+		if (found && holder && holder < found && (!end || found < end))
+			pid = strtol(holder + strlen(": FLOCK  ADVISORY  WRITE "), NULL, 10);
 	}
 	return pid;
 }
