@@ -20,6 +20,7 @@ struct graft_lendable_mig {
 struct graft_lendable_gpu {
 	const char *uuid, *model; /* NULL: not known */
 	uint32_t index;
+	uint32_t major, minor;               /* of its node */
 	uint32_t memory_mib;                 /* 0: not known */
 	const struct graft_pci_place *place; /* NULL: not known */
 	bool mig;                            /* in MIG mode: only its MIG devices can be used */

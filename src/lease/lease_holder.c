@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "apply/cgroup/cgroup.h"
+#include "apply/cgroup/cgroup_scope.h"
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/root.h"
@@ -66,6 +66,26 @@ int graft_lease_holder_of_container(pid_t pid, struct graft_arena *arena, struct
 	ret_holder->cgroup_id = place.id;
 	ret_holder->container = graft_lease_label(graft_path_name(place.path), arena);
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
+}
+
+int graft_lease_holder_in_scope(struct graft_arena *arena, struct graft_lease_holder *ret_holder,
+				struct graft_cgroup_place *ret_place, struct graft_error *err)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	const char *id = graft_lease_new_id(arena),
+		   *name = graft_arena_printf(arena, GRAFT_LEASE_SCOPE "%s", id ? id : "");
+
+	if (!id || !name)
+		return graft_fail_memory(err);
+	if (graft_lease_holder_of_process(getpid(), arena, ret_holder, err) < 0 ||
+	    graft_root_open(&root, "/", err) < 0 || graft_cgroup_scope_make(root.fd, name, arena, ret_place, err) < 0)
+		return -1;
+	ret_holder->kind = GRAFT_HOLDER_CGROUP;
+	ret_holder->cgroup_version = ret_place->version;
+	ret_holder->cgroup_mount = ret_place->mount;
+	ret_holder->cgroup = ret_place->path;
+	ret_holder->cgroup_id = ret_place->id;
+	return 0;
 }
 
 /* "/a.slice/a-b.slice" for "a-b.slice"; "" for "-.slice". NULL: no slice, or out of memory. */

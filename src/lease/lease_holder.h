@@ -8,7 +8,10 @@
 
 #include <sys/types.h>
 
+#include "apply/cgroup/cgroup.h"
 #include "lease/lease.h"
+
+#define GRAFT_LEASE_SCOPE "graft-lease-" /* how the names of cgroups begin that are made for leases */
 
 /* What the configuration and the command line say of a container that does not exist yet. */
 struct graft_lease_container {
@@ -28,6 +31,12 @@ int graft_lease_holder_of_process(pid_t pid, struct graft_arena *arena, struct g
 /* The cgroup of a container's process; without one of its own, the process. */
 int graft_lease_holder_of_container(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				    struct graft_error *err);
+/*
+ * This process, in a cgroup of its own that is made for it. *ret_place is to be entered once the lease
+ * is taken (apply/cgroup/cgroup_scope.h).
+ */
+int graft_lease_holder_in_scope(struct graft_arena *arena, struct graft_lease_holder *ret_holder,
+				struct graft_cgroup_place *ret_place, struct graft_error *err);
 /*
  * The container that this process, which becomes the low-level runtime, will make. -1 also with
  * GRAFT_UNSUPPORTED, if nothing says how to find it afterwards.

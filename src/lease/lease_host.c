@@ -115,6 +115,8 @@ static void read_lendable(const struct reading *r, size_t place, struct graft_le
 	*gpu = (struct graft_lendable_gpu){ .uuid = copy(r, from->uuid.value),
 					    .model = copy(r, from->model.value),
 					    .index = from->index,
+					    .major = from->node.major,
+					    .minor = from->node.minor,
 					    .place = place < r->tree.n_gpus ? &r->tree.gpus[place] : NULL,
 					    .mig = from->mig_enabled };
 	if (!is_in_pool(r, from))

@@ -12,11 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apply/cgroup/cgroup_scope.h"
 #include "apply/temporary.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/listing.h"
+#include "base/path.h"
 #include "base/strings.h"
+#include "lease/lease_holder.h"
 #include "lease/lease_log.h"
 #include "request/claim.h"
 
@@ -227,6 +230,17 @@ static int note_damage(struct graft_lease_table *table, const struct folder *fol
 	return 0;
 }
 
+/* A cgroup that was made for the lease; one with processes stays. */
+static void remove_scope(const struct graft_lease_holder *holder)
+{
+	const struct graft_cgroup_place place = { .mount = holder->cgroup_mount, .path = holder->cgroup };
+
+	if (holder->kind != GRAFT_HOLDER_CGROUP || holder->container ||
+	    !graft_starts_with(graft_path_name(holder->cgroup), GRAFT_LEASE_SCOPE))
+		return;
+	graft_cgroup_scope_remove(&place);
+}
+
 /* Reads a file. Damage is no failure. */
 static int read_file(struct graft_lease_table *table, const struct folder *folder, const char *name,
 		     struct graft_arena *scratch, struct graft_error *err)
@@ -257,6 +271,7 @@ static int read_file(struct graft_lease_table *table, const struct folder *folde
 	if (table->lock_fd < 0)
 		return 0;
 	graft_lease_log_add(&lease, folder->queue ? "left" : "freed", ended, &table->events);
+	remove_scope(&lease.holder);
 	if (unlinkat(folder->root.fd, name, 0) < 0)
 		return fail_table(table, -errno, folder->name, err);
 	return 0;

@@ -34,7 +34,10 @@ teardown() {
 
 # The processes of all that the table has, dead or alive: those that were started here.
 kill_holders() {
-  local pid
+  local pid cgroup
+  for cgroup in $(cat "$table"/held/* 2>/dev/null | jq -r '.holder.cgroup // empty'); do
+    [ ! -e "/sys/fs/cgroup/devices$cgroup/cgroup.procs" ] || xargs -r kill -9 <"/sys/fs/cgroup/devices$cgroup/cgroup.procs" 2>/dev/null || true
+  done
   for pid in $(cat "$table"/held/* "$table"/queue/* 2>/dev/null | jq -r '.holder.pid // empty'); do
     [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") != @(*"$ctk"*|"sleep 1000 "|"sh -c "*) ]] || kill -9 "$pid" 2>/dev/null || true
   done
@@ -698,4 +701,34 @@ within_seconds() {
   grep -Fx 'graft_lease_damaged 0' "$work/metrics"
   lease metrics --output "$work/metrics.prom"
   diff "$work/metrics" "$work/metrics.prom"
+}
+
+# scope WORLD: which nodes a command with two GPUs can open, in a cgroup of its own.
+scope() {
+  # shellcheck disable=SC2016
+  "$1" "$ctk" --quiet lease run --scope -n 2 -- sh -c 'for node in /dev/nvidia[0-7] /dev/nvidiactl; do
+    printf "%s: " "${node#/dev/}"; (: <"$node") 2>&1 | sed "s/.*: //"; done; grep -c graft-lease /proc/self/cgroup'
+}
+
+@test "run --scope: no other GPU can be opened, what it leaves behind holds the lease, and the cgroup goes" {
+  local world
+  for world in on_host v2; do
+    scope $world >"$work/$world" || [ $world = v2 ] || die "$(cat "$work/$world")"
+    # Where a program may not be loaded, there is no such cgroup.
+    ! grep -q 'cannot load device program' "$work/$world" || continue
+    [ "$(grep -cE '^nvidia[0-7]: No such device or address$' "$work/$world")" = 2 ] || die "$world: $(cat "$work/$world")"
+    [ "$(grep -cE '^nvidia[0-7]: Operation not permitted$' "$work/$world")" = 6 ]
+    grep -Fx 'nvidiactl: No such device or address' "$work/$world"
+    [ "$(tail -n 1 "$work/$world")" = 1 ]
+    # From where its hierarchy is seen, it is gone.
+    $world "$ctk" --quiet lease run -- true
+  done
+  lease run --scope -- sh -c 'sleep 1000 >/dev/null 2>&1 3>&- 4>&- &'
+  is_held 1
+  on_host xargs kill <"/sys/fs/cgroup/devices$(jq -r 'select(.claim == "any:1").holder.cgroup' "$table"/held/* | tail -n 1)/cgroup.procs"
+  becomes_held 0
+  lease run -- true
+  run ! ls -d /sys/fs/cgroup/devices/graft-lease-*
+  run -126 on_host "$ctk" lease run --scope -n 9 -- true
+  run ! ls -d /sys/fs/cgroup/devices/graft-lease-*
 }

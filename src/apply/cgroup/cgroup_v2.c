@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "apply/cgroup/cgroup_scope.h"
 #include "apply/cgroup/cgroup_versions.h"
 #include "apply/cgroup/device_program.h"
 #include "base/arena.h"
@@ -476,4 +477,51 @@ int graft_cgroup_v2_look(struct graft_cgroup *cgroup, const struct graft_device_
 		return 0;
 	}
 	return graft_fail(err, GRAFT_CGROUP, 0, "the device programs of %s keep changing", cgroup->path);
+}
+
+/* -------- a cgroup of our own -------- */
+
+/* Forbids the nodes of GPUs. The jumps end at the last two instructions, which allow. */
+static const struct bpf_insn no_gpu[] = {
+	{ .code = BPF_LDX | BPF_MEM | BPF_W,
+	  .dst_reg = BPF_REG_2,
+	  .src_reg = BPF_REG_1,
+	  .off = 0 }, /* type and access */
+	{ .code = BPF_ALU | BPF_AND | BPF_K, .dst_reg = BPF_REG_2, .imm = 0xffff },
+	{ .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = BPF_REG_2, .off = 6, .imm = BPF_DEVCG_DEV_CHAR },
+	{ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = BPF_REG_2, .src_reg = BPF_REG_1, .off = 4 }, /* major */
+	{ .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = BPF_REG_2, .off = 4, .imm = GRAFT_SCOPE_GPU_MAJOR },
+	{ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = BPF_REG_2, .src_reg = BPF_REG_1, .off = 8 }, /* minor */
+	{ .code = BPF_JMP | BPF_JGT | BPF_K, .dst_reg = BPF_REG_2, .off = 2, .imm = GRAFT_SCOPE_GPU_MAX },
+	{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
+	{ .code = BPF_JMP | BPF_EXIT },
+	{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 1 },
+	{ .code = BPF_JMP | BPF_EXIT },
+};
+
+int graft_cgroup_v2_confine(int dir_fd, const struct graft_device_rule *rules, size_t n_rules,
+			    const struct graft_log *log, struct graft_error *err)
+{
+	const struct program program = { .name = PROGRAM_NAME };
+	struct work work = { .cgroup_fd = dir_fd, .log = log };
+	struct bpf_insn *insns;
+	int fd = -1, rc = -1;
+	size_t n;
+
+	work.arena = graft_arena_new(ARENA_MAX);
+	if (!work.arena)
+		return graft_fail_memory(err);
+	if (graft_device_program_prepend(no_gpu, GRAFT_COUNT(no_gpu), rules, n_rules, work.arena, &insns, &n, err) == 0)
+		fd = load_device_program(&work, &program, insns, n, err);
+	if (fd >= 0) {
+		rc = attach(dir_fd, fd, -1, BPF_F_ALLOW_MULTI);
+		/* Above is a program that wants to be the only one, or to be replaced. */
+		if (rc == -EPERM)
+			rc = attach(dir_fd, fd, -1, 0);
+		if (rc < 0)
+			rc = graft_fail(err, GRAFT_CGROUP, -rc, "cannot attach a device program");
+		(void)close(fd);
+	}
+	(void)graft_arena_free(work.arena);
+	return rc;
 }

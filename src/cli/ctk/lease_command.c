@@ -15,9 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apply/cgroup/cgroup_scope.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "lease/lease_holder.h"
+#include "lease/lease_host.h"
 #include "lease/lease_take.h"
 #include "start/config_file.h"
 
@@ -135,19 +137,62 @@ static int become_user(const struct passwd *user, const char *name, struct graft
 	return 0;
 }
 
+/* Forbids all GPUs but those of the lease. */
+static int enter_scope(struct ctk *ctk, const struct graft_lease *lease, const struct graft_cgroup_place *place,
+		       struct graft_error *err)
+{
+	/* That of one GPU asks NVML for nothing. */
+	const struct graft_claim plain = { .kind = GRAFT_CLAIM_ANY, .count = 1 };
+	struct graft_device_rule *rules = graft_arena_list(ctk->arena, lease->n_slots, sizeof(*rules));
+	struct graft_lendable host;
+	struct graft_config config;
+	size_t n = 0;
+
+	if (!rules)
+		return graft_fail_memory(err);
+	if (lease_load_config(ctk, &config, err) < 0 ||
+	    graft_lease_host_read(&config, &plain, &ctk->waiting, ctk->arena, &host, err) < 0)
+		return -1;
+	for (size_t i = 0; i < lease->n_slots; i++) {
+		if (lease->slots[i].mig)
+			return graft_fail(err, GRAFT_UNSUPPORTED, 0, "--scope cannot be used with MIG devices");
+		for (size_t k = 0; k < host.n_gpus; k++) {
+			if (host.gpus[k].uuid && strcmp(host.gpus[k].uuid, lease->slots[i].gpu) == 0)
+				rules[n++] = (struct graft_device_rule){ host.gpus[k].major, host.gpus[k].minor, true,
+									 true };
+		}
+	}
+	if (n != lease->n_slots)
+		return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "a GPU of lease %s is gone", lease->id);
+	return graft_cgroup_scope_enter(place, rules, n, &ctk->steps, err);
+}
+
+static int make_run_holder(struct ctk *ctk, const struct lease_options *given, struct graft_lease_holder *holder,
+			   struct graft_cgroup_place *place, struct graft_error *err)
+{
+	return given->scope ? graft_lease_holder_in_scope(ctk->arena, holder, place, err)
+			    : graft_lease_holder_of_process(getpid(), ctk->arena, holder, err);
+}
+
 static int run_with_lease(struct ctk *ctk, const struct lease_options *given, char **argv, struct graft_error *err)
 {
 	struct graft_lease_ask ask = { .what = argv[0] };
+	struct graft_cgroup_place place = { .path = NULL };
 	struct graft_lease lease;
 	struct passwd user = { 0 };
 
 	if (!argv[0])
 		return graft_fail(err, GRAFT_INVALID, 0, "a command is needed, after '--'");
 	if ((given->user && find_lease_user(given->user, &user, err) < 0) ||
-	    graft_lease_holder_of_process(getpid(), ctk->arena, &ask.holder, err) < 0 ||
-	    take_lease(ctk, given, &ask, &lease, err) < 0 || set_variables(&lease, ctk->arena, err) < 0 ||
-	    (given->user && become_user(&user, given->user, err) < 0))
+	    make_run_holder(ctk, given, &ask.holder, &place, err) < 0)
 		return -1;
+	if (take_lease(ctk, given, &ask, &lease, err) < 0 ||
+	    (given->scope && enter_scope(ctk, &lease, &place, err) < 0) || set_variables(&lease, ctk->arena, err) < 0 ||
+	    (given->user && become_user(&user, given->user, err) < 0)) {
+		if (given->scope)
+			graft_cgroup_scope_remove(&place);
+		return -1;
+	}
 	(void)execvp(argv[0], argv);
 	return graft_fail_errno(err, errno, "exec failed: %s", argv[0]);
 }
@@ -186,6 +231,9 @@ static const struct graft_option run_options[] = {
 	CLAIM_OPTION,
 	WAIT_OPTION,
 	{ .name = "user", .value_name = "NAME", .help = "Run the command as this user", LEASE_TEXT(user) },
+	{ .name = "scope",
+	  .help = "Run it in a cgroup of its own, in which no other GPU can be opened",
+	  LEASE_FLAG(scope) },
 };
 const struct graft_command ctk_lease_run = {
 	LEASE_COMMAND("-- COMMAND [ARG...]"),

@@ -77,10 +77,11 @@ static const char *turn(const struct row *row, const char **ret_place)
 	struct graft_lease_slot *chosen;
 	struct graft_claim claim;
 	const char *answer = "";
+	const char *limits[] = { row->limit, "default=100" };
 	size_t n, place = 0;
 
 	if (row->limit)
-		config.leases.limits = (struct graft_strings){ (const char *[]){ row->limit, "default=100" }, 2 };
+		config.leases.limits = (struct graft_strings){ limits, 2 };
 	if (row->held) {
 		assert_int_equal(sscanf(row->held, "%u:%zu", &lease.uid, &lease.n_slots), 2);
 		queue.n_leases = 1;

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup_scope: directories and files of cgroupfs; the rules of v2 are cgroup_v2.c's. */
+#include "apply/cgroup/cgroup_scope.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "apply/cgroup/cgroup_versions.h"
+#include "apply/temporary.h"
+#include "base/cleanup.h"
+
+int graft_cgroup_scope_make(int proc_root_fd, const char *name, struct graft_arena *arena,
+			    struct graft_cgroup_place *ret_place, struct graft_error *err)
+{
+	struct graft_cgroup_place own;
+	const char *path;
+	struct stat st;
+
+	if (graft_cgroup_find(proc_root_fd, 0, arena, &own, err) < 0)
+		return -1;
+	*ret_place = own;
+	ret_place->path = graft_arena_printf(arena, "%s/%s", strcmp(own.path, "/") == 0 ? "" : own.path, name);
+	path = ret_place->path ? graft_arena_printf(arena, "%s%s", own.mount, ret_place->path) : NULL;
+	if (!path)
+		return graft_fail_memory(err);
+	if (mkdir(path, 0755) < 0 || stat(path, &st) < 0)
+		return graft_fail(err, GRAFT_CGROUP, errno, "cannot make the cgroup %s", path);
+	ret_place->id = st.st_ino;
+	return 0;
+}
+
+/* Writes to a file of the cgroup. Returns 0 or -errno. */
+static int write_cgroup_file(int dir_fd, const char *name, const char *text)
+{
+	auto_close int fd = openat(dir_fd, name, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : graft_write_all(fd, text, strlen(text));
+}
+
+static bool is_gpu_allowed(const struct graft_device_rule *rules, size_t n_rules, uint32_t minor)
+{
+	for (size_t i = 0; i < n_rules; i++) {
+		if (rules[i].major == GRAFT_SCOPE_GPU_MAJOR && rules[i].minor == minor)
+			return true;
+	}
+	return false;
+}
+
+/* One by one: an exception for all of them would forbid nvidiactl as well. */
+static int confine_v1(int dir_fd, const struct graft_device_rule *rules, size_t n_rules, struct graft_error *err)
+{
+	char text[64];
+	int rc = 0;
+
+	for (uint32_t minor = 0; rc == 0 && minor <= GRAFT_SCOPE_GPU_MAX; minor++) {
+		(void)snprintf(text, sizeof(text), "c %u:%u rwm", GRAFT_SCOPE_GPU_MAJOR, minor);
+		if (!is_gpu_allowed(rules, n_rules, minor))
+			rc = write_cgroup_file(dir_fd, "devices.deny", text);
+	}
+	return rc < 0 ? graft_fail(err, GRAFT_CGROUP, -rc, "cannot forbid '%s'", text) : 0;
+}
+
+int graft_cgroup_scope_enter(const struct graft_cgroup_place *place, const struct graft_device_rule *rules,
+			     size_t n_rules, const struct graft_log *log, struct graft_error *err)
+{
+	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+	const char *path = arena ? graft_arena_printf(arena, "%s%s", place->mount, place->path) : NULL;
+	auto_close int dir_fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -ENOMEM;
+	int rc = dir_fd < 0 ? graft_fail(err, GRAFT_CGROUP, errno, "cannot open the cgroup %s", place->path) : 0;
+
+	if (rc == 0)
+		rc = place->version == 1 ? confine_v1(dir_fd, rules, n_rules, err)
+					 : graft_cgroup_v2_confine(dir_fd, rules, n_rules, log, err);
+	if (rc == 0) {
+		rc = write_cgroup_file(dir_fd, "cgroup.procs", "0");
+		if (rc < 0)
+			rc = graft_fail(err, GRAFT_CGROUP, -rc, "cannot enter the cgroup %s", place->path);
+	}
+	(void)graft_arena_free(arena);
+	return rc;
+}
+
+void graft_cgroup_scope_remove(const struct graft_cgroup_place *place)
+{
+	struct graft_arena *arena = graft_arena_new((size_t)1 << 16);
+	const char *path = arena ? graft_arena_printf(arena, "%s%s", place->mount, place->path) : NULL;
+
+	if (path)
+		(void)rmdir(path);
+	(void)graft_arena_free(arena);
+}
