@@ -76,8 +76,10 @@ static bool read_count(const char *text, uint32_t max, uint32_t *ret_count)
 static bool read_claim_memory(char *text, uint32_t *ret_mib)
 {
 	size_t length = strlen(text);
-	char unit = length > 0 ? text[length - 1] : '\0';
+	char unit = '\0';
 
+	if (length > 0)
+		unit = text[length - 1];
 	if (unit != 'G' && unit != 'M')
 		return false;
 	text[length - 1] = '\0';
@@ -217,7 +219,7 @@ int graft_claim_parse(const char *text, struct graft_arena *arena, struct graft_
 int graft_claim_read(const struct graft_strings *words, struct graft_arena *arena, struct graft_claim *ret_claim,
 		     struct graft_error *err)
 {
-	struct graft_buffer text = { .max = 64u * 1024u };
+	struct graft_buffer text = { .max = (size_t)64 * 1024 };
 	int rc;
 
 	for (size_t i = 0; i < words->n; i++)
