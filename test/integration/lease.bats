@@ -381,6 +381,7 @@ reaper() {
   becomes_held 2
   id=$(lease list --json | jq -r '.leases[0].id')
   start=$(jq .holder.start_time "$table/held/$id")
+  jq .holder.pid "$table/held/$id" >>"$work/pids"
   sed -i "s/\"start_time\": $start/\"start_time\": $((start - 1))/" "$table/held/$id"
   is_held 0
   lease history | tail -n 3
