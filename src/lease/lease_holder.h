@@ -32,8 +32,8 @@ int graft_lease_holder_of_process(pid_t pid, struct graft_arena *arena, struct g
 int graft_lease_holder_of_container(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				    struct graft_error *err);
 /*
- * This process, in a cgroup of its own that is made for it. *ret_place is to be entered once the lease
- * is taken (apply/cgroup/cgroup_scope.h).
+ * This process, in a cgroup of its own that is made for it. *ret_place is to be entered once the
+ * lease is taken (apply/cgroup/cgroup_scope.h).
  */
 int graft_lease_holder_in_scope(struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				struct graft_cgroup_place *ret_place, struct graft_error *err);

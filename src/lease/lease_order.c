@@ -15,14 +15,15 @@
 
 /* ---- what users have had ---- */
 
-/* One half to the power of x, near enough for an order; x is 0 to 4. */
+/*
+ * One half to the power of x, near enough for an order; x is 0 to 4, as a day has four times six
+ * hours.
+ */
 static double halve(double x)
 {
-	double value = 1;
+	unsigned int whole = (unsigned int)x;
 
-	for (; x >= 1; x -= 1)
-		value /= 2;
-	return value * (1 - x / 2);
+	return (1 - (x - whole) / 2) / (double)(1u << whole);
 }
 
 static size_t count_devices(const char *list, const char *end)
