@@ -156,13 +156,13 @@ static int read_tree(struct reading *r, struct graft_error *err)
 
 static int read_host(struct reading *r, struct graft_lendable *host, struct graft_error *err)
 {
-	if (graft_host_identify(&r->options, NULL, 0, &r->inventory, err) < 0 || read_tree(r, err) < 0)
+	if (graft_host_identify(&r->options, NULL, 0, &r->inventory, err) < 0 || !r->inventory || read_tree(r, err) < 0)
 		return -1;
 	if (needs_nvml(r)) {
 		/* Where NVML is, only the whole way finds out. */
 		r->inventory = graft_inventory_free(r->inventory);
 		if (graft_host_discover(&r->options, GRAFT_NEED_GPUS | GRAFT_NEED_MIG, &r->inventory, err) < 0 ||
-		    read_tree(r, err) < 0 || ask_nvml(r, err) < 0)
+		    !r->inventory || read_tree(r, err) < 0 || ask_nvml(r, err) < 0)
 			return -1;
 	}
 	return read_lendables(r, host, err);

@@ -31,7 +31,7 @@
 #define NAMES_MAX   ((size_t)1 << 20)
 #define SCRATCH_MAX ((size_t)16 << 20)
 #define LOCKS_MAX   ((size_t)4 << 20)
-#define PAUSE_US    500
+#define PAUSE_NS    500000
 
 static int fail_table(const struct graft_lease_table *table, int rc, const char *name, struct graft_error *err)
 {
@@ -80,7 +80,7 @@ static int fail_locked(const struct graft_lease_table *table, struct graft_error
 static int lock_table(struct graft_lease_table *table, struct graft_error *err)
 {
 	const int64_t until = graft_clock_ms() + GRAFT_LEASE_LOCK_MS;
-	const struct timespec pause = { .tv_nsec = PAUSE_US * 1000 };
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	struct stat st;
 
 	table->lock_fd = openat(table->root.fd, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);

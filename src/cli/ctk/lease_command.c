@@ -94,13 +94,16 @@ static int take_lease(struct ctk *ctk, const struct lease_options *given, struct
 {
 	struct graft_config config;
 	struct graft_claim claim;
+	int rc;
 
-	ask->claim = &claim;
-	ask->uid = get_owner();
 	if (read_claim(ctk, given, &claim, err) < 0 || lease_require(ctk, &config, err) < 0 ||
 	    graft_lease_set_wait(&config, given->wait, &claim, err) < 0)
 		return -1;
-	return graft_lease_take(&config, ask, &ctk->waiting, ctk->arena, lease, err);
+	ask->claim = &claim;
+	ask->uid = get_owner();
+	rc = graft_lease_take(&config, ask, &ctk->waiting, ctk->arena, lease, err);
+	ask->claim = NULL;
+	return rc;
 }
 
 /* ---- run ---- */
