@@ -80,7 +80,9 @@ static size_t find_row(const struct graft_edit *edit)
 	return row;
 }
 
-/* Appends one of `n` names; only the first NAMES_MAX are printed, the rest is counted at the end. */
+/*
+ * Appends one of `n` names; only the first NAMES_MAX are printed, the rest is counted at the end.
+ */
 static void add_some_name(const struct summary *summary, size_t position, size_t n, const char *name)
 {
 	if (position < NAMES_MAX) {

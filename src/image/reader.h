@@ -67,9 +67,9 @@ void graft_reader_drop(struct graft_reader *reader);
 /*
  * Asks and waits. Fills *ret_answer according to the record, from `arena`, and likewise the bytes,
  * if `ret_bytes` is not NULL. Returns 0, or -1 with the error of `read`; GRAFT_TOO_BIG if the
- * budget is spent (but see `zero_if_late`) or answers, all of this start together, take more than 10 s; GRAFT_PERMISSION if a child cannot be
- * confined; GRAFT_FORMAT if the answer is malformed; GRAFT_INTERNAL if the child exited without an
- * answer.
+ * budget is spent (but see `zero_if_late`) or answers, all of this start together, take more than
+ * 10 s; GRAFT_PERMISSION if a child cannot be confined; GRAFT_FORMAT if the answer is malformed;
+ * GRAFT_INTERNAL if the child exited without an answer.
  */
 int graft_reader_ask(const struct graft_reader_question *question, struct graft_arena *arena, void *ret_answer,
 		     const char **ret_bytes, size_t *ret_n_bytes, struct graft_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_alive: processes by pid and start time, cgroups by path and inode. A path is no identity:
- * when an engine restarts a container, the cgroup of its path is another one.
+ * lease_alive: processes by pid and start time, cgroups by path and inode. A path is not an
+ * identity: when an engine restarts a container, its path leads to another cgroup.
  */
 #include "lease/lease_alive.h"
 
@@ -282,7 +282,7 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 		*ret_why = "no process is left in its cgroup";
 		if (look_at_group(now, holder, scratch, ret_bound) != GONE)
 			return true;
-		/* A cgroup that nobody has seen yet may have another path than was thought. */
+		/* A cgroup that has not been seen yet may have another path than expected. */
 		return holder->cgroup_id == 0 && holder->pid_file &&
 		       look_at_pid_file(now, lease, scratch, ret_bound) != GONE;
 	case GRAFT_HOLDER_PID_FILE:

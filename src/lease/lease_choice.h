@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_choice: which of the GPUs that nobody holds a claim gets. Pure: from what the host has,
+ * lease_choice: which of the GPUs without a holder a claim gets. Pure: from what the host has,
  * what is held, and the claim.
  */
 #ifndef GRAFT_LEASE_LEASE_CHOICE_H

@@ -47,7 +47,7 @@ int graft_lease_holder_to_be(const struct graft_lease_container *container, stru
 /*
  * Returns the path of a cgroup that linux.cgroupsPath stands for: an absolute path as it is,
  * "SLICE:PREFIX:NAME" as systemd will make it. NULL: a relative path, which only the low-level
- * runtime can resolve, one that is no container's own, or out of memory. Pure.
+ * runtime can resolve, one that does not belong to a single container, or out of memory. Pure.
  */
 const char *graft_lease_cgroup_path(const char *cgroups_path, struct graft_arena *arena);
 

@@ -44,7 +44,7 @@ static bool has_mig_mode(const struct graft_inventory *inventory)
 	return false;
 }
 
-/* With switches all GPUs are linked alike, and of two there is no choice to make. */
+/* With switches all GPUs are linked alike, and two GPUs leave no choice. */
 static bool needs_links(const struct reading *r)
 {
 	return r->claim->kind == GRAFT_CLAIM_ANY && r->claim->count > 1 && r->tree.n_nvswitches == 0 &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lease_host: the GPUs of this host that can be lent. Looks at procfs and sysfs; NVML is asked only
- * if the claim needs a fact that the kernel does not show and that nobody has kept.
+ * if the claim needs a fact that the kernel does not show and that no file has kept.
  */
 #ifndef GRAFT_LEASE_LEASE_HOST_H
 #define GRAFT_LEASE_LEASE_HOST_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lease_log: what has happened to the table, a line for each event, for people and for `lease
- * history`. The last thousand or so are kept. No GPU is given by it, only the order of those who
- * wait depends on it, and failing to write it is no failure.
+ * history`. The last thousand or so are kept. The order of those who wait depends on it, but not
+ * which GPUs are held, so a failure to write it is ignored.
  *
  *	1732627861 taken k3vab2cdefgh uid 1000 any:2 GPU-a,GPU-b container 3f2a91c0d1e2
  *	1732627999 freed k3vab2cdefgh uid 1000 no process is left in its cgroup

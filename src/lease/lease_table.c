@@ -111,7 +111,7 @@ static int open_directory(struct graft_lease_table *table, bool change, struct g
 	if (!held)
 		return graft_fail_memory(err);
 	if (table->directory[0] != '/')
-		return graft_fail(err, GRAFT_LEASES, 0, "graft.leases.directory is no absolute path: '%s'",
+		return graft_fail(err, GRAFT_LEASES, 0, "graft.leases.directory is not an absolute path: '%s'",
 				  table->directory);
 	if (change) {
 		rc = graft_root_mkdir(&table->now.root, held, 0755, NULL, &fd);
@@ -241,7 +241,7 @@ static void remove_scope(const struct graft_lease_holder *holder)
 	graft_cgroup_scope_remove(&place);
 }
 
-/* Reads a file. Damage is no failure. */
+/* Reads a file. Damage does not count as failure. */
 static int read_file(struct graft_lease_table *table, const struct folder *folder, const char *name,
 		     struct graft_arena *scratch, struct graft_error *err)
 {
@@ -290,7 +290,7 @@ static int read_name(struct graft_lease_table *table, const struct folder *folde
 				(void)unlinkat(folder->root.fd, name, 0);
 			return 0;
 		}
-		return note_damage(table, folder, name, "no name of a lease", err);
+		return note_damage(table, folder, name, "not the name of a lease", err);
 	}
 	scratch = graft_arena_new(SCRATCH_MAX);
 	rc = scratch ? read_file(table, folder, name, scratch, err) : graft_fail_memory(err);

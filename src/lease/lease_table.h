@@ -21,7 +21,7 @@
 
 #define GRAFT_LEASE_LOCK_MS 5000
 
-/* A file of the table that is no lease. As long as it is there, nothing is lent. */
+/* A file of the table that is not a lease. As long as it exists, nothing is lent. */
 struct graft_lease_damage {
 	const char *name;
 	const char *why;
@@ -74,7 +74,7 @@ void graft_lease_table_unqueue(struct graft_lease_table *table, const char *id);
  * Makes the file that each change touches, if it is missing. Returns its path; NULL: out of memory.
  */
 const char *graft_lease_table_event(const struct graft_lease_table *table);
-/* Logs that a ticket is gone, so that others look. */
+/* Logs that a ticket is gone, which wakes those who wait. */
 void graft_lease_table_left(struct graft_lease_table *table, const struct graft_lease *ticket, const char *why);
 /* Reads the log. "" if there is none. NULL: out of memory. */
 const char *graft_lease_table_log(const struct graft_lease_table *table);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_wait: sleeps until it is worth looking at the table again: somebody has changed it, a
- * process that holds a lease has ended, or some time has passed, for what the kernel does not
- * report.
+ * lease_wait: sleeps until the table may have changed: another process has changed it, a process
+ * that holds a lease has ended, or some time has passed, for what the kernel does not report.
  */
 #ifndef GRAFT_LEASE_LEASE_WAIT_H
 #define GRAFT_LEASE_LEASE_WAIT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linked_gpus: cuts all GPUs that are available into sets of the size that is asked for. The best
- * cut is the one after which the next containers of that size find good sets, too (SPEC kubernetes
- * 6.7). Cuts are tried all where there are few, otherwise the most promising ones.
+ * linked_gpus: partitions the available GPUs into sets of the requested size, so that later
+ * containers of that size also find good sets (SPEC kubernetes 6.7). Tries every partition if there
+ * are few, otherwise the most promising ones.
  */
 #include "plan/linked_gpus.h"
 
@@ -182,7 +182,7 @@ static void next_sets(struct linking *linking, uint32_t n_sets)
 		uint32_t left = (uint32_t)__builtin_popcount(cut->left), padding = n_sets * linking->size - left;
 		size_t lowest = (size_t)__builtin_ctz(cut->left);
 
-		/* Sets of nothing but padding do not occur: there is less of it than one set. */
+		/* No set consists of padding only, because there is less padding than one set needs. */
 		try_sets(linking, cut, 1u << lowest, 0, lowest + 1,
 			 padding < linking->size ? linking->size - padding : 1);
 	}

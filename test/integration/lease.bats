@@ -486,10 +486,10 @@ refuses() {
   refuses "is damaged: it has the id of another lease"
   rm "$file"
   mkdir "$table/held/other"
-  refuses "$table/held/other is damaged: no name of a lease"
+  refuses "$table/held/other is damaged: not the name of a lease"
   run -1 on_host "$ctk" lease doctor
   [[ $output == *"$table: leases are on; 1 held
-error: other: no name of a lease"* ]]
+error: other: not the name of a lease"* ]]
   lease list | grep "$(cat "$work/id")"
   lease doctor --repair
   lease doctor

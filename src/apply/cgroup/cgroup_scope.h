@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cgroup_scope: a cgroup of our own below the one that we are in, in which no GPU can be opened but
- * those that are allowed. All other devices stay as they are. Nobody removes it: that is left to those
- * who find it empty.
+ * those that are allowed. All other devices stay as they are. Nobody removes it: that is left to
+ * those who find it empty.
  */
 #ifndef GRAFT_APPLY_CGROUP_CGROUP_SCOPE_H
 #define GRAFT_APPLY_CGROUP_CGROUP_SCOPE_H
@@ -15,7 +15,10 @@
 /* Makes it. Strings are in the arena. Returns -1 as graft_cgroup_find(), or GRAFT_CGROUP. */
 int graft_cgroup_scope_make(int proc_root_fd, const char *name, struct graft_arena *arena,
 			    struct graft_cgroup_place *ret_place, struct graft_error *err);
-/* Forbids all GPUs but those of the rules, and moves this process into it. Returns -1 with GRAFT_CGROUP. */
+/*
+ * Forbids all GPUs but those of the rules, and moves this process into it. Returns -1 with
+ * GRAFT_CGROUP.
+ */
 int graft_cgroup_scope_enter(const struct graft_cgroup_place *place, const struct graft_device_rule *rules,
 			     size_t n_rules, const struct graft_log *log, struct graft_error *err);
 /* Removes it if no process is in it. */

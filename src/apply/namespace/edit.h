@@ -51,8 +51,8 @@ struct graft_apply {
 int graft_apply_edit(struct graft_apply *apply, size_t index, struct graft_error *err);
 /*
  * Whether the container does without an edit that failed with `err`. If so, warns, undoes what the
- * journal has recorded after its first `length` entries, and clears the error. What cannot be undone
- * is no such edit: the error says that.
+ * journal has recorded after its first `length` entries, and clears the error. Returns false if the
+ * edit cannot be undone; the error says so.
  */
 bool graft_apply_does_without(struct graft_apply *apply, const struct graft_edit *edit, size_t length,
 			      struct graft_error *err);

@@ -5,7 +5,10 @@
  *
  * supervised: another process, by host pid; its root is looked up through /proc/PID/root, which
  * shows that process' mounts.
- * created:    the same, for a process that has already changed its root: all that it sees is the container's.
+ *
+ * created: the same, for a process that has already changed its root: all that it sees is the
+ * container's.
+ *
  * standalone: the caller's own view (an LXC hook, enroot, bubblewrap): nothing is joined.
  */
 #ifndef GRAFT_APPLY_NAMESPACE_TARGET_H

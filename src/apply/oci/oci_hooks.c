@@ -106,8 +106,8 @@ static int find_stage(struct graft_json_document *document, const char *stage, s
 }
 
 /*
- * SECURITY: what is given twice, or is no list of strings, is an environment for some readers and
- * none for others. Returns 1 if there is one, 0 if there is none.
+ * SECURITY: what is given twice, or is not a list of strings, is an environment for some readers
+ * and none for others. Returns 1 if there is one, 0 if there is none.
  */
 static int has_environment(const struct graft_json_node *hook, struct graft_error *err)
 {
