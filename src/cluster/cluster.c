@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cluster: libcurl's sockets and timer in the loop, and what answers mean. Does not know objects. */
+/*
+ * cluster: libcurl's sockets and timer in the loop, and what answers mean. Does not know objects.
+ */
 #include "cluster/cluster.h"
 
 #include <ctype.h>
@@ -347,7 +349,9 @@ static int add_request_headers(struct graft_cluster_call *call, const struct gra
 	return rc;
 }
 
-/* All options, with the first failure; what a build of libcurl does not know must not be ignored. */
+/*
+ * All options, with the first failure; what a build of libcurl does not know must not be ignored.
+ */
 static CURLcode set_request_options(struct graft_cluster_call *call, const struct graft_cluster_request *request)
 {
 	const struct graft_cluster_config *config = &call->cluster->config;

@@ -43,8 +43,8 @@ struct graft_cluster_sources {
 	const char *account;                       /* its folder; NULL: GRAFT_CLUSTER_ACCOUNT */
 	const char *(*variable)(const char *name); /* the environment */
 	/*
-	 * At most `burst` requests at once, and `per_second` of them in the long run; others wait for
-	 * their turn. `per_second` <= 0: no limit.
+	 * At most `burst` requests at once, and `per_second` of them in the long run; others wait
+	 * for their turn. `per_second` <= 0: no limit.
 	 */
 	double per_second;
 	int burst;
@@ -53,9 +53,9 @@ struct graft_cluster_sources {
 /* Only valid while it is delivered. */
 struct graft_cluster_answer {
 	/*
-	 * NULL for a status of 2xx. Otherwise "GET URL: " and the message of the server's Status, or
-	 * why there is no answer. Statuses: GRAFT_PERMISSION (401, 403), GRAFT_NOT_FOUND (404, 410),
-	 * GRAFT_INVALID (other 4xx), GRAFT_TIMEOUT, GRAFT_TOO_BIG, GRAFT_IO.
+	 * NULL for a status of 2xx. Otherwise "GET URL: " and the message of the server's Status,
+	 * or why there is no answer. Statuses: GRAFT_PERMISSION (401, 403), GRAFT_NOT_FOUND (404,
+	 * 410), GRAFT_INVALID (other 4xx), GRAFT_TIMEOUT, GRAFT_TOO_BIG, GRAFT_IO.
 	 */
 	const struct graft_error *err;
 	int status;       /* of HTTP; 0: there is no answer, or not all of it */
@@ -72,13 +72,13 @@ struct graft_cluster_request {
 	int timeout_ms;           /* for all of it; 0: GRAFT_CLUSTER_TIMEOUT_MS */
 	size_t max;               /* bytes of an answer; 0: GRAFT_CLUSTER_BODY_MAX */
 	/*
-	 * Called once, after graft_cluster_send() has returned, unless the call is cancelled before. The
-	 * call is over then. It may send and cancel, but not close the cluster.
+	 * Called once, after graft_cluster_send() has returned, unless the call is cancelled
+	 * before. The call is over then. It may send and cancel, but not close the cluster.
 	 */
 	void (*answered)(void *arg, const struct graft_cluster_answer *answer);
 	/*
-	 * If set, the bytes of an answer of 2xx are given to it as they come, and `answered` has none.
-	 * May send and cancel as above, this call too. `max` applies to what waits for it.
+	 * If set, the bytes of an answer of 2xx are given to it as they come, and `answered` has
+	 * none. May send and cancel as above, this call too. `max` applies to what waits for it.
 	 */
 	void (*received)(void *arg, const char *bytes, size_t n);
 	void *arg;
@@ -109,8 +109,8 @@ struct graft_cluster_call *graft_cluster_send(struct graft_cluster *cluster,
 void graft_cluster_cancel(struct graft_cluster_call *call);
 
 /*
- * Whether a failure is the one that was logged before: numbers are left out of the comparison, since
- * libcurl's messages have times in them, and those of the server versions of objects.
+ * Whether a failure is the one that was logged before: numbers are left out of the comparison,
+ * since libcurl's messages have times in them, and those of the server versions of objects.
  */
 bool graft_cluster_is_same_failure(const struct graft_error *before, const struct graft_error *now);
 

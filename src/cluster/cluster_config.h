@@ -42,8 +42,8 @@ int graft_cluster_config_read(const char *kubeconfig, const char *account, const
 			      struct graft_error *err);
 
 /*
- * Parses a kubeconfig file, YAML or JSON; `file` is its path, to which paths in it are relative. The
- * entries that its current-context names apply. Returns 0, or -1: GRAFT_FORMAT "FILE: line 1,
+ * Parses a kubeconfig file, YAML or JSON; `file` is its path, to which paths in it are relative.
+ * The entries that its current-context names apply. Returns 0, or -1: GRAFT_FORMAT "FILE: line 1,
  * column 2: ..."; GRAFT_UNSUPPORTED for ways to log in that would run a program (exec,
  * auth-provider) or send a password; GRAFT_INVALID for what is missing or does not fit together;
  * GRAFT_TOO_BIG; GRAFT_NO_MEMORY.

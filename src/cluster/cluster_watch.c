@@ -71,7 +71,10 @@ static bool stream_lived(struct graft_cluster_watch *watch)
 	return lived;
 }
 
-/* The server has lost our position: lists again, at once the first time, after growing delays if that repeats. */
+/*
+ * The server has lost our position: lists again, at once the first time, after growing delays if
+ * that repeats.
+ */
 static void list_again(struct graft_cluster_watch *watch)
 {
 	watch->version[0] = '\0';
@@ -79,7 +82,9 @@ static void list_again(struct graft_cluster_watch *watch)
 	watch->delay_ms = graft_loop_next_delay(watch->delay_ms, DELAY_MIN_MS, DELAY_MAX_MS);
 }
 
-/* SECURITY: it becomes part of a URL, escaped. Returns false if there is none, or an endless one. */
+/*
+ * SECURITY: it becomes part of a URL, escaped. Returns false if there is none, or an endless one.
+ */
 static bool copy_object_version(const struct graft_json_node *object, char *version)
 {
 	const char *text = graft_json_node_string(graft_json_node_at(object, "metadata.resourceVersion"));
@@ -258,7 +263,10 @@ static void stream_received(void *arg, const char *bytes, size_t n)
 	}
 }
 
-/* Ended by the server, after the time that was asked for, or by a failure. What has come is not asked for again. */
+/*
+ * Ended by the server, after the time that was asked for, or by a failure. What has come is not
+ * asked for again.
+ */
 static void stream_answered(void *arg, const struct graft_cluster_answer *answer)
 {
 	struct graft_cluster_watch *watch = arg;

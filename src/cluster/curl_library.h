@@ -37,9 +37,9 @@ struct graft_curl {
 };
 
 /*
- * Loads the first of `libraries` (NULL-terminated names or paths; NULL: those of distributions) that
- * is there. It stays loaded until the process ends. Returns 0, or -1 with GRAFT_NOT_FOUND, or with
- * GRAFT_UNSUPPORTED if a function is missing in it.
+ * Loads the first of `libraries` (NULL-terminated names or paths; NULL: those of distributions)
+ * that is there. It stays loaded until the process ends. Returns 0, or -1 with GRAFT_NOT_FOUND, or
+ * with GRAFT_UNSUPPORTED if a function is missing in it.
  */
 int graft_curl_load(const char *const *libraries, struct graft_curl *ret_curl, struct graft_error *err);
 /* Ends its use. */

@@ -111,7 +111,10 @@ static int base64_digit(char c)
 	return at ? (int)(at - digits) : -1;
 }
 
-/* Decodes base64, with line ends and blanks between. Returns the bytes, or NULL if it is something else. */
+/*
+ * Decodes base64, with line ends and blanks between. Returns the bytes, or NULL if it is something
+ * else.
+ */
 static char *decode_base64(const char *text, struct graft_arena *arena, size_t *ret_length)
 {
 	char *bytes = graft_arena_alloc(arena, strlen(text) / 4 * 3 + 4);

@@ -40,7 +40,7 @@ static int open_folder(const char *state_folder)
 	return fd < 0 ? -errno : fd;
 }
 
-/* What is taken away is taken: a request that cannot be removed is not followed, or it would be for ever. */
+/* Handles only requests that it could remove; others would be repeated for ever. */
 static void take_requests(struct clear_requests *requests, int take_fd)
 {
 	DIR *folder = fdopendir(take_fd);
@@ -76,9 +76,9 @@ static int watch_requests(struct clear_requests *requests)
 }
 
 /*
- * Makes the folder where it is missing, watches it, and takes what is in it. What cannot be watched is
- * looked at from time to time. QUIRK: no descriptor of the folder is kept, because the kernel does not
- * report the removal of one that is open.
+ * Makes the folder where it is missing, watches it, and takes what is in it. What cannot be watched
+ * is checked from time to time. QUIRK: no descriptor of the folder is kept, because the kernel does
+ * not report the removal of one that is open.
  */
 static void look_for_requests(void *arg)
 {
@@ -86,8 +86,7 @@ static void look_for_requests(void *arg)
 	int fd = open_folder(requests->state_folder), rc = fd < 0 ? fd : watch_requests(requests);
 
 	if (rc < 0 && !requests->failed)
-		graft_warn(requests->log,
-			   "--clear-health takes a few seconds to have an effect: %s/" FOLDER_NAME ": %s",
+		graft_warn(requests->log, "cannot watch %s/" FOLDER_NAME ": %s; --clear-health will take a few seconds",
 			   requests->state_folder, strerror(-rc));
 	requests->failed = rc < 0;
 	if (rc < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clear_request: how an administrator says that a GPU is healthy: a file of the GPU's name in a folder
- * of root's, which the plugin takes away. It waits there for a plugin that does not run yet.
+ * clear_request: how an administrator declares a GPU healthy: by a file with the GPU's name in a
+ * folder of root, which the plugin removes. It stays there until a plugin runs.
  */
 #ifndef GRAFT_DAEMON_CLEAR_REQUEST_H
 #define GRAFT_DAEMON_CLEAR_REQUEST_H
@@ -17,7 +17,7 @@
 struct clear_requests {
 	struct graft_loop *loop;
 	struct graft_loop_watch watch; /* inotify */
-	struct graft_loop_timer again; /* looks for what cannot be watched */
+	struct graft_loop_timer again; /* checks what cannot be watched */
 	bool failed;                   /* it cannot be watched, and the log says so */
 	const char *state_folder;      /* borrowed */
 	const struct graft_log *log;
@@ -27,8 +27,9 @@ struct clear_requests {
 
 /*
  * Takes requests from the folder `clear-health` in `state_folder`; both are made. `clear` is called
- * for each, at once for those that wait there. A folder that is removed is made again; one that cannot
- * be watched is a warning, and is looked at every five seconds. `state_folder` is borrowed.
+ * for each, at once for those that wait there. A folder that is removed is made again; one that
+ * cannot be watched causes a warning, and is checked every five seconds. `state_folder` is
+ * borrowed.
  */
 void clear_requests_begin(struct clear_requests *requests, struct graft_loop *loop, const char *state_folder,
 			  const struct graft_log *log, void (*clear)(void *arg, const char *name), void *arg);

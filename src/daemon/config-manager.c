@@ -27,7 +27,7 @@ static const char *manager_variable(const char *name)
 	return secure_getenv(name);
 }
 
-/* An error in the log, with what to do; the program goes on. */
+/* Logs an error with its hint; the program continues. */
 static void manager_warn(const struct manager *manager, const struct graft_error *err, const char *after)
 {
 	char text[sizeof(err->msg) + sizeof(err->ctx)];
@@ -47,7 +47,7 @@ static void choice_impossible(void *arg, const struct graft_error *err)
 	}
 }
 
-/* With `changed`, to who has started before that, if there is anybody. */
+/* With `changed`, only to processes that have started before that. */
 static void send_signal(const struct manager *manager, const struct timespec *changed)
 {
 	const struct graft_kube_manager_flags *flags = manager->flags;
@@ -55,15 +55,16 @@ static void send_signal(const struct manager *manager, const struct timespec *ch
 	size_t n;
 
 	if (config_link_signal("/proc", flags->process, flags->signal, changed, &n, &err) < 0)
-		manager_warn(manager, &err, "it goes on with what it has read");
+		manager_warn(manager, &err, "it keeps its old configuration");
 	else if (n == 0 && changed)
 		graft_debug(manager->log, "%s has read it", flags->process);
 	else if (n == 0)
 		graft_warn(manager->log,
-			   "no process %s gets signal %d: it must run, and its pod have shareProcessNamespace: true",
+			   "found no process %s to send signal %d to: it must be running, and the pod must have "
+			   "shareProcessNamespace: true",
 			   flags->process, flags->signal);
 	else
-		graft_info(manager->log, "signal %d is sent to %s", flags->signal, flags->process);
+		graft_info(manager->log, "sent signal %d to %s", flags->signal, flags->process);
 }
 
 /*
@@ -85,7 +86,7 @@ static int config_chosen(void *arg, const char *path)
 	}
 	manager->linked = true;
 	graft_info(manager->log, "%s: %s", manager->flags->destination,
-		   path[0] != '\0' ? path : "no file, by the fallback strategy empty");
+		   path[0] != '\0' ? path : "no file (fallback strategy 'empty')");
 	if (manager->flags->oneshot)
 		graft_loop_stop(&manager->loop);
 	else if (changed && manager->flags->send_signal)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_link: changes one link, and sends one signal. When, others decide. */
+/* config_link: changes one link, and sends one signal. The caller decides when. */
 #include "daemon/config_link.h"
 
 #include <dirent.h>
@@ -40,9 +40,9 @@ int config_link_set(const char *path, const char *target, struct graft_error *er
 		rc = graft_link_replace(place.dir_fd, place.name, target);
 	if (rc < 0) {
 		(void)graft_fail_errno(err, -rc, "cannot link %s to %s", path, target);
-		return graft_with_hint(err,
-				       "The folder of --config-file-dst must be one that may be written to, and the "
-				       "name in it no folder and no mount.");
+		return graft_with_hint(
+		    err,
+		    "--config-file-dst must be in a writable directory, and must not be a directory or a mount point.");
 	}
 	return 1;
 }
@@ -66,7 +66,10 @@ static bool is_started_as(const char *argument, const char *name)
 	return argument[0] != '\0' && (strcmp(argument, name) == 0 || strcmp(graft_path_name(argument), name) == 0);
 }
 
-/* "PID (NAME) STATE ...": field 22 is when it was started, in ticks since boot. What is gone is not before anything. */
+/*
+ * "PID (NAME) STATE ...": field 22 is when it was started, in ticks since boot. What is gone is not
+ * before anything.
+ */
 static bool is_started_before(int proc_fd, const char *pid, const struct timespec *changed)
 {
 	char path[64], text[1024] = "";

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_link: the link by which a program finds its config file, and the signal that it is another one. */
+/*
+ * config_link: the link through which a program finds its config file, and the signal that
+ * announces a new one.
+ */
 #ifndef GRAFT_DAEMON_CONFIG_LINK_H
 #define GRAFT_DAEMON_CONFIG_LINK_H
 
@@ -12,15 +15,15 @@
 
 /*
  * Makes the link at `path` lead to `target`, or if that is empty to CONFIG_LINK_NOTHING. What is
- * there is replaced at once: no reader finds nothing. Returns 1; 0 if it leads to that file already;
- * or -1 "cannot link PATH to TARGET".
+ * there is replaced at once: no reader finds nothing. Returns 1; 0 if it leads to that file
+ * already; or -1 "cannot link PATH to TARGET".
  */
 int config_link_set(const char *path, const char *target, struct graft_error *err);
 
 /*
- * Sends a signal to every process that was started as `name`: the first of its arguments is that, or
- * a path that ends in it. Not to this process, and with `changed` only to those that were started before
- * that time (CLOCK_REALTIME). `proc` is procfs. *ret_n is how many there were.
+ * Sends a signal to every process that was started as `name`: the first of its arguments is that,
+ * or a path that ends in it. Not to this process, and with `changed` only to those that were
+ * started before that time (CLOCK_REALTIME). `proc` is procfs. *ret_n is how many there were.
  * Returns 0, or -1 with GRAFT_IO, or GRAFT_PERMISSION if one may not be signalled.
  */
 int config_link_signal(const char *proc, const char *name, int signal, const struct timespec *changed, size_t *ret_n,

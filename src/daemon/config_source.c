@@ -47,21 +47,21 @@ static int read_choice(const struct config_source *source, struct graft_arena *a
 	return rc < 0 ? graft_fail_errno(err, -rc, "unable to read config file %s", *ret_path) : 0;
 }
 
-/* At the latest then; events that go on do not put it off. */
+/* At the latest then; a steady stream of events does not delay it. */
 static void settle_within(struct config_source *source, int64_t delay_ms)
 {
 	if (!source->settle.link || source->settle.at_ms > graft_clock_ms() + delay_ms)
 		graft_loop_set_timer(source->loop, &source->settle, delay_ms);
 }
 
-/* What may have been in the way is tried again, less and less often. */
+/* Tries again at growing intervals, since the cause may have gone. */
 static void try_again(struct config_source *source)
 {
 	source->delay_ms = graft_loop_next_delay(source->delay_ms, AGAIN_FIRST_MS, AGAIN_LAST_MS);
 	settle_within(source, source->delay_ms);
 }
 
-/* Once each: a folder that is being changed is looked at often. */
+/* Logs each failure once: a folder that is being changed is read often. */
 static void choice_failed(struct config_source *source, const struct graft_error *err)
 {
 	bool again = strcmp(source->failure, err->msg) == 0;
@@ -154,7 +154,7 @@ static void config_folder_changed(void *arg, short events)
 	settle_within(source, SETTLE_MS);
 }
 
-/* One that cannot be watched is looked at from time to time, so that it is found when it is there. */
+/* Checks a folder that cannot be watched from time to time, so that it is found once it exists. */
 static void watch_config_folder(struct config_source *source)
 {
 	int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), sys;
@@ -169,8 +169,8 @@ static void watch_config_folder(struct config_source *source)
 	/* A folder that is not there is the choice's error. */
 	sys = errno;
 	if (!source->blind && sys != ENOENT)
-		graft_warn(source->log, "cannot watch %s: %s; it is looked at every five seconds",
-			   source->choice.folder, strerror(sys));
+		graft_warn(source->log, "cannot watch %s: %s; checking it every five seconds", source->choice.folder,
+			   strerror(sys));
 	source->blind = sys != ENOENT;
 	forget_config_folder(source);
 	settle_within(source, FOLDER_AGAIN_MS);
@@ -199,7 +199,7 @@ static void take_label(struct config_source *source, const struct graft_json_nod
 	if (!value)
 		value = "";
 	same = source->known && strcmp(source->value, value) == 0;
-	/* What is cut here is longer than a label can be, and no name of a file that is listed. */
+	/* A value that is truncated here is too long for a label, so it cannot name a listed file. */
 	(void)snprintf(source->value, sizeof(source->value), "%s", value);
 	source->known = true;
 	if (!same)
@@ -215,8 +215,8 @@ static void nodes_listed(void *arg, const struct graft_json_node *list)
 		take_label(source, node);
 	else
 		graft_warn(source->log,
-			   "there is no node '%s': waiting until there is; --node-name must be as 'kubectl get nodes' "
-			   "shows it",
+			   "node '%s' does not exist; waiting for it. --node-name must be a name that 'kubectl get "
+			   "nodes' lists",
 			   source->node);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config_source: the config file that a label of the node chooses, for as long as a program runs. It
- * watches the label, and the folder with the files: another label is another file, and a ConfigMap
- * that changes is another content. While the API server is away, or the label names no file, what was
- * chosen last stays.
+ * config_source: the config file that a label of the node chooses, for as long as a program runs.
+ * It watches the label, and the folder with the files: a new label selects another file, a changed
+ * ConfigMap changes its content. While the API server is unreachable, or the label names no file,
+ * the last choice stays.
  */
 #ifndef GRAFT_DAEMON_CONFIG_SOURCE_H
 #define GRAFT_DAEMON_CONFIG_SOURCE_H
@@ -19,8 +19,8 @@ struct config_source {
 	const char *node; /* its name */
 	/*
 	 * Called with the path of the file ("": none), when it is known first, and whenever it is
-	 * another one or has other content. The path lives until the next call. Returns 0, or -1: it
-	 * cannot be applied now, and is tried again, first after five seconds.
+	 * another one or has other content. The path lives until the next call. Returns 0, or -1:
+	 * it cannot be applied now, and is tried again, first after five seconds.
 	 */
 	int (*chosen)(void *arg, const char *path);
 	/* Called if nothing can be chosen. What was chosen before stays. */
@@ -55,12 +55,12 @@ int config_source_begin(struct config_source *source, const struct graft_cluster
 			struct graft_error *err);
 /*
  * The same once, waiting for it without limit, for programs that print and end: *ret_path is in the
- * arena. The loop of `cluster` is not used, nor are the callbacks of `source`. Returns 0, or -1 with
- * the errors of config_source_begin() and graft_kube_choose().
+ * arena. The loop of `cluster` is not used, nor are the callbacks of `source`. Returns 0, or -1
+ * with the errors of config_source_begin() and graft_kube_choose().
  */
 int config_source_once(const struct config_source *source, const struct graft_cluster_sources *cluster,
 		       struct graft_arena *arena, const char **ret_path, struct graft_error *err);
-/* Looks at the folder anew, and says again what is wrong with it. */
+/* Reads the folder again, and reports again what is wrong with it. */
 void config_source_look(struct config_source *source);
 /* Ends it. Does nothing if it has not begun. */
 void config_source_end(struct config_source *source);

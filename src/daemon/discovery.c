@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* discovery: one pass from the configuration to the file, and the events that begin it anew. */
+/* discovery: one pass from the configuration to the file, and the events that repeat it. */
 #include "daemon/discovery.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #define FOLDER_EVENTS (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM)
 #define FILE_EVENTS   (IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF)
 
-/* Why labels are made anew, which decides what of it is logged. */
+/* Why labels are made again, which decides what of it is logged. */
 enum pass_cause { PASS_REQUEST, PASS_EVENT, PASS_INTERVAL, PASS_CAUSES };
 
 /* What one pass makes; all of it replaces what was before. */
@@ -55,7 +55,9 @@ static void labels_settled(void *arg, const struct graft_error *err)
 		graft_loop_stop(discovery->loop);
 }
 
-/* Gives the labels to the API server; how to reach it stays the same as long as the program runs. */
+/*
+ * Gives the labels to the API server; how to reach it stays the same as long as the program runs.
+ */
 static int publish(struct discovery *discovery, const struct discovery_pass *pass, struct graft_error *err)
 {
 	if (!discovery->feature.cluster) {
@@ -110,7 +112,7 @@ static int write_file(struct discovery *discovery, const char *path, const struc
 		return 0;
 	if (graft_host_file_write(path, pass->text, strlen(pass->text), LABELS_MODE, err) < 0)
 		return -1;
-	graft_info(discovery->log, "labels are written to %s", path);
+	graft_info(discovery->log, "labels written to %s", path);
 	discovery->changed_ms = graft_clock_ms();
 	return 0;
 }
@@ -190,8 +192,8 @@ static void adopt(struct discovery *discovery, struct discovery_pass *take_pass)
 }
 
 /*
- * Only who asks for it hears of all that is found. NVML is asked again for SIGHUP alone, not at the
- * start.
+ * Logs everything that is found only if the user asked for this pass. Only SIGHUP asks NVML again,
+ * not the start.
  */
 static int make_pass(struct discovery *discovery, enum pass_cause cause, struct graft_error *err)
 {
@@ -217,7 +219,10 @@ static int make_pass(struct discovery *discovery, enum pass_cause cause, struct 
 
 static void watch_places(struct discovery *discovery);
 
-/* What nothing reports is looked at once in an interval: MIG devices, and a driver that does not answer yet. */
+/*
+ * Checks once per interval what no event reports: MIG devices, and a driver that does not answer
+ * yet.
+ */
 static void set_interval(struct discovery *discovery, bool needed)
 {
 	discovery->event = false;
@@ -340,7 +345,7 @@ static int watch_all(struct discovery *discovery, struct graft_error *err)
 						       .ready = places_changed,
 						       .arg = discovery };
 	if (discovery->events.fd < 0)
-		graft_warn(discovery->log, "changes of files are looked for once in --sleep-interval: %s",
+		graft_warn(discovery->log, "cannot watch files, checking once per --sleep-interval: %s",
 			   strerror(errno));
 	else if (graft_loop_watch(discovery->loop, &discovery->events, err) < 0)
 		return -1;
@@ -360,7 +365,10 @@ static int watch_all(struct discovery *discovery, struct graft_error *err)
 
 /* --- begin and end --- */
 
-/* The config file is wrong: until it is another one, what is known without it says where it is, and how often to look. */
+/*
+ * The config file is wrong: until it is another one, what is known without it says where it is, and
+ * how often to look.
+ */
 static int wait_for_configuration(struct discovery *discovery, struct graft_error *err)
 {
 	const char *file = discovery->sources.config_file;

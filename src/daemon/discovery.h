@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * discovery: keeps the labels of this node up to date: where they are written, and what makes them
- * anew (SPEC kubernetes 8.1). The labels themselves are src/kubernetes' work.
+ * discovery: keeps the labels of this node up to date: where they are written, and which events
+ * cause an update (SPEC kubernetes 8.1). The labels themselves are src/kubernetes' work.
  *
- * Nothing wakes it when nothing happens, except that the driver's list of MIG devices, whose
+ * It is idle while nothing happens, except that the driver's list of MIG devices, whose
  * changes nothing reports, is read once in an interval while a GPU is in MIG mode.
  */
 #ifndef GRAFT_DAEMON_DISCOVERY_H
@@ -42,7 +42,7 @@ struct discovery {
 	struct hardware hardware;       /* events of PCI devices, modules and device nodes */
 	struct graft_loop_watch events; /* inotify: configuration, output, capability nodes */
 	int output_watch;               /* which of them is of the output; -1: none */
-	struct graft_loop_timer again;  /* makes the labels anew */
+	struct graft_loop_timer again;  /* makes the labels again */
 };
 
 /*
@@ -52,7 +52,10 @@ struct discovery {
  * run, 1 if nothing is left to do, or -1 with the error set; discovery_done() in each case.
  */
 int discovery_begin(struct discovery *discovery, struct graft_error *err);
-/* The same anew, after SIGHUP, and NVML is asked again. Where it fails the labels stay as they are. */
+/*
+ * Does the same again after SIGHUP, and asks NVML again. If that fails, the labels stay as they
+ * are.
+ */
 void discovery_reload(struct discovery *discovery);
 /* Removes the file, if that is to be, and frees everything. */
 void discovery_done(struct discovery *discovery);

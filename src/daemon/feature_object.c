@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* feature_object: JSON of the API server into what can be compared, and what is wanted into JSON. */
+/*
+ * feature_object: JSON of the API server into what can be compared, and what is wanted into JSON.
+ */
 #include "daemon/feature_object.h"
 
 #include <stdlib.h>

@@ -42,12 +42,16 @@ void feature_object_read(struct feature_object *object, const struct graft_json_
 /* Frees its memory; there is no object then. */
 void feature_object_done(struct feature_object *object);
 
-/* Appends a text that is the same for what need not be written anew: the labels, sorted, and the node's name. */
+/*
+ * Appends a text that is the same for what need not be written again: the labels, sorted, and the
+ * node's name.
+ */
 void feature_object_describe(const struct graft_kube_labels *labels, const char *node, struct graft_buffer *out);
 
 /*
- * Replaces *owners with the pod that `document` is, an object of the API server, and with those that
- * the pod belongs to. Returns 0, or -1 with GRAFT_FORMAT for what is no pod, or GRAFT_NO_MEMORY.
+ * Replaces *owners with the pod that `document` is, an object of the API server, and with those
+ * that the pod belongs to. Returns 0, or -1 with GRAFT_FORMAT for what is not a pod, or
+ * GRAFT_NO_MEMORY.
  */
 int feature_owners_of_pod(struct feature_owners *owners, const struct graft_json_node *document,
 			  struct graft_error *err);

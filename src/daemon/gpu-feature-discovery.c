@@ -52,7 +52,8 @@ static int gfd_config_chosen(void *arg, const char *path)
 {
 	struct feature_daemon *daemon = arg;
 
-	graft_info(daemon->discovery.log, "configuration by the node's label: %s", path[0] != '\0' ? path : "no file");
+	graft_info(daemon->discovery.log, "configuration chosen by the node's label: %s",
+		   path[0] != '\0' ? path : "no file");
 	daemon->discovery.sources.config_file = path;
 	if (daemon->begun)
 		gfd_hang_up(daemon);
@@ -75,7 +76,10 @@ static void gfd_config_failed(void *arg, const struct graft_error *err)
 		   daemon->begun ? "the labels stay as they are" : "no labels", graft_error_hint(err));
 }
 
-/* Makes the labels at once, or when the node's own label has been read. Returns as discovery_begin(). */
+/*
+ * Makes the labels at once, or when the node's own label has been read. Returns as
+ * discovery_begin().
+ */
 static int begin_by_config(struct feature_daemon *daemon, const struct graft_kube_config *config,
 			   struct graft_error *err)
 {

@@ -13,7 +13,10 @@
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 
-/* A file of the GPU's PCI device; "" names the device itself. Returns false if the GPU has no such address. */
+/*
+ * A file of the GPU's PCI device; "" names the device itself. Returns false if the GPU has no such
+ * address.
+ */
 static bool pci_path(const struct graft_gpu *gpu, const char *sys_root, const char *file, char path[PATH_MAX])
 {
 	struct graft_pci_address at;
@@ -32,7 +35,10 @@ static size_t read_first_bytes(const char *path, void *bytes, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* To read the configuration space would wake a GPU that sleeps. What answers nothing reads as ones. */
+/*
+ * Reading the configuration space would wake a sleeping GPU. A device that does not answer reads as
+ * all ones.
+ */
 static bool answers(const struct graft_gpu *gpu, const char *sys_root)
 {
 	static const unsigned char ones[4] = { 0xff, 0xff, 0xff, 0xff };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_presence: what of a GPU is there at the moment, from sysfs, procfs and /dev, without waking it:
- * a GPU that sleeps is not asked whether it answers.
+ * gpu_presence: what of a GPU is there at the moment, from sysfs, procfs and /dev, without waking
+ * it: a GPU that sleeps is not asked whether it answers.
  */
 #ifndef GRAFT_DAEMON_GPU_PRESENCE_H
 #define GRAFT_DAEMON_GPU_PRESENCE_H

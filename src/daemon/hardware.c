@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hardware: a netlink socket and an inotify watch. Does not read what they say: it is a reason to look. */
+/*
+ * hardware: a netlink socket and an inotify watch. Does not read the events: each only causes a
+ * check.
+ */
 #include "daemon/hardware.h"
 
 #include <errno.h>
@@ -16,9 +19,10 @@
 #define WORD(a, b, c, d) ((uint32_t)(a) << 24 | (uint32_t)(b) << 16 | (uint32_t)(c) << 8 | (uint32_t)(d))
 
 /*
- * Lets "ACTION@/devices/..." through, but what is virtual, and "ACTION@/module/nv...": each container
- * that starts makes events of network devices and loops, for which nobody should wake up. The path
- * begins after 4, 5 or 7 letters: add@, bind@ and move@, remove@, change@ and unbind@.
+ * Lets "ACTION@/devices/..." of devices that are not virtual through, and "ACTION@/module/nv...":
+ * each container that starts makes events of network devices and loops, which should wake no
+ * process. The path begins after 4, 5 or 7 letters: add@, bind@ and move@, remove@, change@ and
+ * unbind@.
  */
 static const struct sock_filter filter[] = {
 	/* 0 */ BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 3),
@@ -48,12 +52,12 @@ static void drain(int fd)
 {
 	char bytes[8192];
 
-	/* ENOBUFS: some were lost, which is a reason to look as well. */
+	/* ENOBUFS: some were lost, which needs a check as well. */
 	while (read(fd, bytes, sizeof(bytes)) > 0 || errno == ENOBUFS || errno == EINTR)
 		;
 }
 
-/* Events that go on do not put the look off. */
+/* A steady stream of events does not delay the check. */
 void hardware_look_soon(struct hardware *hardware)
 {
 	if (!hardware->settle.link)
@@ -85,7 +89,7 @@ static void settled(void *arg)
 	hardware->changed(hardware->arg);
 }
 
-/* What nothing reports is looked at. */
+/* Checks what no event reports. */
 static void poll_hardware(void *arg)
 {
 	struct hardware *hardware = arg;
@@ -139,9 +143,9 @@ void hardware_begin(struct hardware *hardware, struct graft_loop *loop, const ch
 	hardware->settle = (struct graft_loop_timer){ .due = settled, .arg = hardware };
 	hardware->poll = (struct graft_loop_timer){ .due = poll_hardware, .arg = hardware };
 	begin_watch(hardware, &hardware->events, listen_to_kernel(), event_came,
-		    "that PCI devices come and go is looked for every ten seconds", log);
+		    "cannot watch PCI devices, checking every ten seconds", log);
 	begin_watch(hardware, &hardware->nodes, watch_nodes(dev_folder), device_node_changed,
-		    "that device nodes come and go is looked for every ten seconds", log);
+		    "cannot watch device nodes, checking every ten seconds", log);
 }
 
 void hardware_done(struct hardware *hardware)

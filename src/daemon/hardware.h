@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hardware: says when something of the host's hardware has changed: the kernel's own events (uevents:
+ * hardware: reports that the host's hardware has changed: the kernel's own events (uevents:
  * PCI devices come and go, drivers take them and give them up, the driver's modules are loaded and
- * unloaded), and device nodes that appear and vanish. What has changed, others look up.
+ * unloaded), and device nodes that appear and vanish. Callers find out what has changed.
  */
 #ifndef GRAFT_DAEMON_HARDWARE_H
 #define GRAFT_DAEMON_HARDWARE_H
@@ -23,13 +23,15 @@ struct hardware {
 };
 
 /*
- * Begins to listen. `dev_folder` is where the driver's device nodes are. `changed` is called from the
- * loop after each change. What cannot be listened to is a line in the log, and `changed` is then called
- * every ten seconds as well.
+ * Begins to listen. `dev_folder` is where the driver's device nodes are. `changed` is called from
+ * the loop after each change. What cannot be listened to is a line in the log, and `changed` is
+ * then called every ten seconds as well.
  */
 void hardware_begin(struct hardware *hardware, struct graft_loop *loop, const char *dev_folder,
 		    const struct graft_log *log, void (*changed)(void *arg), void *arg);
-/* Has `changed` called soon, as after a change: for what may have happened before anybody listened. */
+/*
+ * Has `changed` called soon, as after a change: for what may have happened before anybody listened.
+ */
 void hardware_look_soon(struct hardware *hardware);
 /* Ends it. Does nothing if it has not begun. */
 void hardware_done(struct hardware *hardware);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* health: keeps the list of faults. What is offered because of them, others decide. */
+/* health: keeps the list of faults. The caller decides what is offered because of them. */
 #include "daemon/health.h"
 
 #include <errno.h>
@@ -90,7 +90,7 @@ static void end_flood(struct health *health, enum health_end end)
 	health->flooded = false;
 	health->n_ended[end]++;
 	health->n_changes++;
-	graft_info(health->options.log, "all GPUs count by their own faults again: %s", end_texts[end]);
+	graft_info(health->options.log, "GPUs are judged one by one again: %s", end_texts[end]);
 }
 
 /* Makes one fault of those that the MIG devices of a GPU have. Returns whether that made room. */
@@ -144,7 +144,10 @@ static bool has_fault(const struct health *health, enum health_cause cause, cons
 	return false;
 }
 
-/* Ends the faults of a GPU that the log has reported; with NULL, of all of them. Returns whether there was one. */
+/*
+ * Ends the faults of a GPU that the log has reported; with NULL, of all of them. Returns whether
+ * there was one.
+ */
 static bool end_logged(struct health *health, const struct xid_line *gpu, enum health_end end)
 {
 	size_t before = health->n_faults;
@@ -160,7 +163,7 @@ static bool end_logged(struct health *health, const struct xid_line *gpu, enum h
 
 /* --- what the log does not say --- */
 
-/* Remembers that what the log has said of a GPU is over. */
+/* Remembers that what the log has reported about a GPU is over. */
 static void add_mark(struct health *health, const struct xid_line *gpu)
 {
 	size_t i = 0;
@@ -198,7 +201,10 @@ static bool end_and_mark(struct health *health, const struct xid_line *gpu, enum
 	return true;
 }
 
-/* The place of a GPU when it failed, as the predecessor saw it, else as it is now. */
+/*
+ * Returns where the GPU was when it failed, if the previous process recorded it, otherwise where it
+ * is now.
+ */
 static struct health_place place_of_fault(const struct health *health, const struct xid_line *line)
 {
 	for (size_t i = 0; i < health->n_known; i++) {
@@ -290,8 +296,8 @@ static void read_log(struct health *health)
 }
 
 /*
- * A change is reported once for all that has happened, so that the last state is what is seen; what
- * was in between is in the log and in the counters.
+ * Reports several changes once, so that callers see the final state; the log and the counters have
+ * the steps.
  */
 static void report_changes(struct health *health, uint64_t before)
 {
@@ -332,7 +338,10 @@ static void set_fault(struct health *health, const struct xid_line *gpu, enum he
 		push_fault(health, &(struct health_fault){ .cause = cause, .line = *gpu });
 }
 
-/* The driver has given up a GPU and has it anew, or the kernel has removed and found it. */
+/*
+ * Returns whether the driver has released a GPU and taken it again, or the kernel has removed and
+ * found it.
+ */
 static bool is_another_place(const struct health_place *a, const struct health_place *b)
 {
 	if (a->bound != 0 && b->bound != 0)
@@ -422,8 +431,8 @@ static bool line_of_report(const struct graft_nvml_report *report, struct xid_li
 }
 
 /*
- * An Xid has no number of the log here: a mark does not concern it. How it ends, the log says; and so
- * it does what XID_RECOVERY means.
+ * An Xid from NVML has no log sequence number, so marks do not apply to it. The log reports how it
+ * ends, and what XID_RECOVERY means.
  */
 static void take_nvml_xid(struct health *health, struct xid_line *line, const struct graft_nvml_report *report)
 {
@@ -512,16 +521,16 @@ static void open_log(struct health *health, const char *path)
 	flags |= stat(path, &st) == 0 && S_ISFIFO(st.st_mode) ? O_RDWR : O_RDONLY;
 	health->log_fd = open(path, flags);
 	if (health->log_fd < 0) {
-		graft_warn(log, "what the driver reports of GPUs is not checked: cannot open %s: %s", path,
+		graft_warn(log, "GPU failures in the kernel log are not detected: cannot open %s: %s", path,
 			   strerror(errno));
 		return;
 	}
-	/* What a FIFO says is said once; the records of a file have the numbers of its lines. */
+	/* A FIFO cannot be read again; the records of a file have the numbers of its lines. */
 	health->numbered = !S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode);
 	health->counted = S_ISREG(st.st_mode);
 	health->watch.fd = S_ISREG(st.st_mode) ? watch_for_changes(path) : health->log_fd;
 	if (health->watch.fd < 0 || graft_loop_watch(health->options.loop, &health->watch, NULL) < 0)
-		graft_warn(log, "what the driver reports of GPUs is not checked: cannot watch %s", path);
+		graft_warn(log, "GPU failures in the kernel log are not detected: cannot watch %s", path);
 }
 
 void health_begin(struct health *health, const struct health_options *options)
@@ -536,7 +545,10 @@ void health_begin(struct health *health, const struct health_options *options)
 		open_log(health, options->kernel_log);
 }
 
-/* What there is of the GPUs now; of one whose fault it is that something is gone, that was there. */
+/*
+ * Records what of each GPU exists now. A part whose absence is a known fault counts as having
+ * existed.
+ */
 static void note_presence(struct health *health)
 {
 	for (size_t i = 0; i < count_gpus(health); i++) {

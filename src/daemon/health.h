@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * health: which GPUs have failed, without waking a GPU (SPEC kubernetes 6.8): what the driver writes
- * to the kernel log, and what of a GPU is there: its PCI device, the driver's place for it in procfs,
- * its device node.
+ * health: which GPUs have failed, without waking a GPU (SPEC kubernetes 6.8): what the driver
+ * writes to the kernel log, and what of a GPU is there: its PCI device, the driver's place for it
+ * in procfs, its device node.
  *
- * The log of this boot is read from its beginning, so that a plugin that starts anew knows what its
- * predecessor knew. How a fault ends the log does not always say; what was seen of that is kept in a
- * file (daemon/health_file.h). What is not known to be over is not over.
+ * The log of this boot is read from its beginning, so that a restarted plugin knows what its
+ * predecessor knew. The log does not always say how a fault ended; what was observed is kept in a
+ * file (daemon/health_file.h). A fault lasts until it is known to have ended.
  */
 #ifndef GRAFT_DAEMON_HEALTH_H
 #define GRAFT_DAEMON_HEALTH_H
@@ -33,14 +33,14 @@
 	X(NVML, "nvml", "NVML gets no answer from it")                     \
 	X(TABLE, "too-many", "more GPUs have failed than can be remembered")
 /* How a fault ends. */
-#define HEALTH_END_LIST(X)                                       \
-	X(RESET, "reset", "the driver needs no reset of it")     \
-	X(LOADED, "loaded", "the driver was loaded again")       \
-	X(FOUND, "found", "the kernel has found it again")       \
-	X(BOUND, "bound", "the driver has it again")             \
-	X(RETURNED, "returned", "it is there again")             \
-	X(CLEARED, "administrator", "the administrator says so") \
-	X(UNCHECKED, "configuration", "this is not checked any more")
+#define HEALTH_END_LIST(X)                                          \
+	X(RESET, "reset", "the driver no longer needs to reset it") \
+	X(LOADED, "loaded", "the driver was loaded again")          \
+	X(FOUND, "found", "the kernel has found it again")          \
+	X(BOUND, "bound", "the driver has it again")                \
+	X(RETURNED, "returned", "it is there again")                \
+	X(CLEARED, "administrator", "cleared by the administrator") \
+	X(UNCHECKED, "configuration", "no longer checked")
 
 #define HEALTH_ENUM(name, word, text) HEALTH_##name,
 enum health_cause { HEALTH_CAUSE_LIST(HEALTH_ENUM) HEALTH_CAUSES };
@@ -49,8 +49,8 @@ enum health_end { HEALTH_END_LIST(HEALTH_ENUM) HEALTH_ENDS };
 extern const char *const health_cause_names[HEALTH_CAUSES], *const health_end_names[HEALTH_ENDS];
 
 /*
- * Which binding of the driver to a GPU this is: the kernel's numbers of the link in sysfs, which it
- * gives in a circle, and of the folder in procfs, which it may give again. 0 = there is none.
+ * Identifies one binding of the driver to a GPU, by the inode numbers of its link in sysfs (reused
+ * cyclically) and of its folder in procfs (may be reused). 0 = not bound.
  */
 struct health_place {
 	uint64_t bound, procfs;
@@ -62,7 +62,7 @@ struct health_fault {
 	struct health_place place; /* when it failed */
 };
 
-/* What the log says of one GPU up to this record is over. */
+/* What the log reports about one GPU up to this record is over. */
 struct health_mark {
 	struct xid_line gpu;
 	uint64_t sequence;
@@ -111,9 +111,9 @@ struct health {
 };
 
 /*
- * Begins to read the log. `changed` is called when a GPU fails or recovers. A log that cannot be read
- * is a warning: nothing of it is checked then. Paths are borrowed until this returns, the rest until
- * health_done().
+ * Begins to read the log. `changed` is called when a GPU fails or recovers. A log that cannot be
+ * read is a warning: nothing of it is checked then. Paths are borrowed until this returns, the rest
+ * until health_done().
  */
 void health_begin(struct health *health, const struct health_options *options);
 /* Sets what has changed with a new configuration. The inventory is borrowed until the next call. */
@@ -121,11 +121,13 @@ void health_configure(struct health *health, const struct xid_rules *rules, cons
 /* Looks at what of the GPUs is there: something of the hardware has changed. */
 void health_look(struct health *health);
 /*
- * Forgets what the log has said until now of the GPU at `bus_id`, "00000000:3b:00.0", or with NULL of
- * all GPUs. Returns whether there was a fault.
+ * Forgets what the log has said until now of the GPU at `bus_id`, "00000000:3b:00.0", or with NULL
+ * of all GPUs. Returns whether there was a fault.
  */
 bool health_clear(struct health *health, const char *bus_id);
-/* Takes what NVML reports: an Xid, unless the log has it too; or that a GPU answers, or does not. */
+/*
+ * Takes what NVML reports: an Xid, unless the log has it too; or that a GPU answers, or does not.
+ */
 void health_take_report(struct health *health, const struct graft_nvml_report *report);
 /* NVML is not asked any more: what it said ends. */
 void health_forget_nvml(struct health *health);
@@ -134,7 +136,8 @@ void health_done(struct health *health);
 
 /*
  * Returns the fault of a GPU, or of a MIG device of it (`mig`), or NULL: a fault of the GPU is one
- * of all its MIG devices, one of a MIG device of that one alone. A device without `bus_id` has none.
+ * of all its MIG devices, one of a MIG device of that one alone. A device without `bus_id` has
+ * none.
  */
 const struct health_fault *health_find(const struct health *health, const char *bus_id, bool mig, uint32_t gi,
 				       uint32_t ci);

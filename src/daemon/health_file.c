@@ -86,7 +86,7 @@ static int read_saved(int fd, struct graft_arena *arena, struct saved_health *sa
 	int rc = graft_read_fd(fd, FILE_MAX, arena, &text, &length);
 
 	if (rc < 0)
-		return graft_fail_errno(err, -rc, "it cannot be read");
+		return graft_fail_errno(err, -rc, "cannot read it");
 	return graft_record_read(&saved_record, text, length, arena, saved, err);
 }
 
@@ -111,7 +111,7 @@ void health_file_read(const char *folder, struct health *health, const struct gr
 	(void)graft_arena_free(arena);
 }
 
-/* Only what the log has reported: the rest is seen anew. */
+/* Only what the log has reported: the rest is detected again. */
 static size_t copy_logged(const struct health *health, struct health_fault *to)
 {
 	size_t n = 0;
@@ -153,7 +153,7 @@ void health_file_write(const char *folder, const struct health *health, const st
 		rc = graft_buffer_failed(&text) ? -ENOMEM : write_health_text(folder, &text);
 	}
 	if (rc < 0)
-		graft_warn(log, "how GPUs recover is not kept in %s/" FILE_NAME ": %s", folder, strerror(-rc));
+		graft_warn(log, "cannot save the health of GPUs in %s/" FILE_NAME ": %s", folder, strerror(-rc));
 	graft_buffer_done(&text);
 	(void)graft_arena_free(arena);
 }

@@ -21,11 +21,13 @@ static void end_nvml_watcher(struct health_nvml *nvml)
 	nvml->n_line = 0;
 }
 
-/* One that ends by itself because a GPU is lost has not failed; at each failure the delay doubles. */
+/*
+ * One that ends by itself because a GPU is lost has not failed; at each failure the delay doubles.
+ */
 static void start_again(struct health_nvml *nvml, const char *why)
 {
 	if (why && nvml->delay_ms <= CHILD_FIRST_MS)
-		graft_warn(nvml->log, "NVML does not report what happens to GPUs: %s; trying again", why);
+		graft_warn(nvml->log, "cannot watch GPUs through NVML: %s; trying again", why);
 	nvml->delay_ms = why ? graft_loop_next_delay(nvml->delay_ms, 2L * CHILD_FIRST_MS, CHILD_LAST_MS) : 0;
 	graft_loop_set_timer(nvml->loop, &nvml->again, why ? nvml->delay_ms : CHILD_FIRST_MS);
 }
@@ -79,14 +81,14 @@ static bool is_alive(pid_t pid)
 	return pid > 0 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | WNOHANG) == 0 && info.si_pid == 0;
 }
 
-/* A child that the driver still holds has no successor: they would become many. */
+/* Does not replace a child that is stuck in the driver: stuck children would accumulate. */
 static void start_nvml_watcher(void *arg)
 {
 	struct health_nvml *nvml = arg;
 	struct graft_error err = { .status = GRAFT_OK };
 
 	if (is_alive(nvml->child.pid)) {
-		start_again(nvml, "the driver holds the process that asked");
+		start_again(nvml, "the process that asked NVML is stuck in the driver");
 		return;
 	}
 	if (graft_kube_watch_nvml(nvml->flags, nvml->log, nvml->inventory, &nvml->child, &err) < 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * health_nvml: NVML as a second source of health (SPEC kubernetes 6.8): keeps a child that waits for
- * its events (host/nvml_watch.h), and gives what it reports to health.h. A child that fails takes no
- * GPU away: it is started anew, less and less often.
+ * health_nvml: NVML as a second source of health (SPEC kubernetes 6.8): keeps a child that waits
+ * for its events (host/nvml_watch.h), and gives what it reports to health.h. A child that fails
+ * makes no GPU unhealthy: it is started again, at growing intervals.
  */
 #ifndef GRAFT_DAEMON_HEALTH_NVML_H
 #define GRAFT_DAEMON_HEALTH_NVML_H
@@ -32,11 +32,13 @@ struct health_nvml {
 void health_nvml_begin(struct health_nvml *nvml, struct health *health, const struct graft_kube_flags *flags,
 		       const struct graft_inventory *inventory);
 /*
- * Ends it, but not what it has reported: health_nvml_begin() follows, whose child says of each GPU
- * whether it answers. Does nothing if it has not begun.
+ * Ends it, but not what it has reported: health_nvml_begin() follows, whose child reports about
+ * each GPU whether it answers. Does nothing if it has not begun.
  */
 void health_nvml_pause(struct health_nvml *nvml);
-/* Ends it, and what it has reported of GPUs that do not answer. Does nothing if it has not begun. */
+/*
+ * Ends it, and what it has reported of GPUs that do not answer. Does nothing if it has not begun.
+ */
 void health_nvml_done(struct health_nvml *nvml);
 /* Returns whether NVML is asked at the moment. */
 bool health_nvml_runs(const struct health_nvml *nvml);

@@ -190,7 +190,7 @@ static int listen_tcp(const char *address, struct graft_error *err)
 	if (split_address(address, host, sizeof(host), &port) < 0 || port[0] == '\0' ||
 	    getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &found) != 0)
 		return graft_fail(err, GRAFT_INVALID, 0,
-				  "'%s' is no address: a port, ADDRESS:PORT or the path of a socket", address);
+				  "'%s' is not an address; use PORT, ADDRESS:PORT or the path of a socket", address);
 	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
 	    bind(fd, found->ai_addr, found->ai_addrlen) < 0 || listen(fd, HTTP_CONNECTIONS) < 0) {

@@ -7,8 +7,8 @@
 
 /*
  * Appends a page of the struct plugin `arg`: /metrics in Prometheus' text format; /healthz, which
- * is 200 while every resource is served, registered or not: a kubelet that is away is no reason to
- * start the plugin anew. Returns the status of HTTP.
+ * is 200 while every resource is served, registered or not: the plugin need not be restarted
+ * because the kubelet is away. Returns the status of HTTP.
  */
 int metrics_page(void *arg, const char *path, struct graft_buffer *body);
 

@@ -52,20 +52,20 @@ static void feature_failed(struct node_feature *feature, const struct graft_erro
 		return;
 	}
 	if (!graft_cluster_is_same_failure(&feature->failure, err))
-		graft_warn(feature->log, "the API server does not get the labels: %s. %s",
+		graft_warn(feature->log, "cannot send the labels to the API server: %s. %s",
 			   graft_error_text(err, text, sizeof(text)), graft_error_hint(err));
 	feature->failure = *err;
 	feature->delay_ms = graft_loop_next_delay(feature->delay_ms, FIRST_DELAY_MS, LAST_DELAY_MS);
 	pause_writing(feature, feature->delay_ms);
 }
 
-/* --- somebody else who writes the object --- */
+/* --- another client that writes the object --- */
 
 static void say_changes(const struct node_feature *feature)
 {
 	graft_warn(feature->log,
-		   "somebody else writes %s in namespace %s again and again; the labels are given again less and less "
-		   "often, once a minute at last. Only one gpu-feature-discovery may run on a node: see 'kubectl get "
+		   "another client keeps overwriting %s in namespace %s; the labels are now restored at growing "
+		   "intervals of up to a minute. Run only one gpu-feature-discovery per node: see 'kubectl get "
 		   "pods --all-namespaces --field-selector spec.nodeName=%s', and metadata.managedFields of the object "
 		   "in 'kubectl get nodefeatures --namespace %s %s --output yaml --show-managed-fields'",
 		   feature->name, feature->flags->namespace_, feature->flags->node_name, feature->flags->namespace_,
@@ -137,8 +137,8 @@ static void object_written(void *arg, const struct graft_cluster_answer *answer)
 	}
 	feature->delay_ms = 0;
 	feature->failure = (struct graft_error){ .status = GRAFT_OK };
-	graft_info(feature->log, "labels are given to %s, as %s in namespace %s",
-		   graft_cluster_server(feature->cluster), feature->name, feature->flags->namespace_);
+	graft_info(feature->log, "labels sent to %s as %s in namespace %s", graft_cluster_server(feature->cluster),
+		   feature->name, feature->flags->namespace_);
 	/* What the watch has reported meanwhile may be newer than the answer. */
 	if (!feature->moved && graft_json_document_parse("answer", answer->body, answer->length, &document, &why) == 0)
 		feature_object_read(&feature->seen, graft_json_document_root(document));
@@ -259,16 +259,16 @@ static void watch_object(struct node_feature *feature)
 
 /* --- owners --- */
 
-/* Without its owners the object would stay when the pod is gone. */
+/* Without its owners the object would not be removed with the pod. */
 static void pod_failed(struct node_feature *feature, const struct graft_error *err)
 {
 	char text[sizeof(err->msg) + sizeof(err->ctx)];
 
 	if (!graft_cluster_is_same_failure(&feature->pod_failure, err))
 		graft_warn(feature->log,
-			   "the labels will stay when this pod is gone, since it cannot be read: %s. The service "
-			   "account must be allowed to get pods, and --pod-name (POD_NAME) and --namespace (NAMESPACE) "
-			   "name this one",
+			   "the labels will not be removed with this pod, because the pod cannot be read: %s. Allow "
+			   "the service account to get pods, and set --pod-name (POD_NAME) and --namespace (NAMESPACE) "
+			   "to this pod",
 			   graft_error_text(err, text, sizeof(text)));
 	feature->pod_failure = *err;
 	if (feature->once)
@@ -351,8 +351,8 @@ static int open_feature(struct node_feature *feature, struct graft_error *err)
 
 	if (feature->flags->node_name[0] == '\0')
 		return graft_fail(err, GRAFT_INVALID, 0,
-				  "the labels are for the API server, but the name of this node is not known; give "
-				  "--node-name (NODE_NAME), or write a file: --use-node-feature-api=false");
+				  "cannot send labels to the API server without a node name; set --node-name "
+				  "(NODE_NAME), or write a file: --use-node-feature-api=false");
 	feature->arena = graft_arena_new(MAX_MEMORY);
 	if (!feature->arena)
 		return graft_fail_memory(err);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * node_feature: gives labels to the API server, as the object of kind NodeFeature from which Node
- * Feature Discovery labels the node (SPEC kubernetes 8.1). The object is watched, so that it is
- * made again when somebody removes or changes it: the first time at once; if that goes on, after
- * 1 s, 2 s and so on up to a minute, with one warning. Owned by the pod that made it and by the
- * pod's owners, it goes away with them; until the pod can be read, it keeps the owners that it has.
+ * node_feature: sends the labels to the API server, as the object of kind NodeFeature from which
+ * Node Feature Discovery labels the node (SPEC kubernetes 8.1). The object is watched and restored
+ * if another client removes or changes it: at once the first time, then after 1 s, 2 s and so on up
+ * to a minute, with one warning. Owned by the pod that made it and by the pod's owners, it goes
+ * away with them; until the pod can be read, it keeps the owners that it has.
  */
 #ifndef GRAFT_DAEMON_NODE_FEATURE_H
 #define GRAFT_DAEMON_NODE_FEATURE_H

@@ -4,8 +4,8 @@
 #define GRAFT_DAEMON_NOTIFY_H
 
 /*
- * Sends `state`, lines like "READY=1", to `socket`, the value of NOTIFY_SOCKET. NULL or empty: to
- * nobody. Failures are ignored: the manager has its own limits of time.
+ * Sends `state`, lines like "READY=1", to `socket`, the value of NOTIFY_SOCKET. NULL or empty:
+ * nothing is sent. Failures are ignored: the manager has its own timeouts.
  */
 void notify_send(const char *socket_name, const char *state);
 /* The same with RELOADING=1 and the time that systemd wants with it. */

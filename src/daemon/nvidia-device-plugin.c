@@ -37,7 +37,7 @@ static void hang_up(void *arg)
 {
 	struct daemon *daemon = arg;
 
-	/* Until the label is known there is nothing to be read anew. */
+	/* Until the label is known there is nothing to read again. */
 	if (!daemon->plugin.begun)
 		return;
 	notify_reloading(daemon->notify_socket);
@@ -63,7 +63,8 @@ static int plugin_config_chosen(void *arg, const char *path)
 {
 	struct daemon *daemon = arg;
 
-	graft_info(&daemon->log.log, "configuration by the node's label: %s", path[0] != '\0' ? path : "no file");
+	graft_info(&daemon->log.log, "configuration chosen by the node's label: %s",
+		   path[0] != '\0' ? path : "no file");
 	daemon->plugin.sources.config_file = path;
 	if (daemon->plugin.begun)
 		hang_up(daemon);
@@ -190,7 +191,7 @@ static int name_gpu(const struct graft_inventory *inventory, const char *name, c
 			return 0;
 	}
 	return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0,
-			  "no GPU of this host is called '%s': give its UUID, index or PCI address, or all", name);
+			  "this host has no GPU '%s'; give a UUID, an index, a PCI address, or all", name);
 }
 
 static int clear_gpu(const struct graft_kube_config *config, const struct graft_log *log, struct graft_arena *arena)
@@ -206,9 +207,9 @@ static int clear_gpu(const struct graft_kube_config *config, const struct graft_
 	if (rc == 0)
 		rc = clear_request_make(config->flags.plugin.state_folder, name, CLEAR_WAIT_MS, &err);
 	if (rc > 0)
-		graft_buffer_printf(&text, "%s: the plugin offers it again, until it fails again\n", name);
+		graft_buffer_printf(&text, "%s: the plugin offers it again, until its next failure\n", name);
 	else if (rc == 0)
-		graft_buffer_printf(&text, "%s: no plugin has answered; the next one that starts offers it again\n",
+		graft_buffer_printf(&text, "%s: no plugin is running; the next one to start will offer it again\n",
 				    name);
 	graft_kube_node_done(&facts);
 	return rc < 0 ? program_complain(PROGRAM, &err) : program_print(PROGRAM, &text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plugin: the life of the device plugin (SPEC kubernetes 6.4): starts, and starts anew when the
- * kubelet does or the administrator says so.
+ * plugin: the life of the device plugin (SPEC kubernetes 6.4): starts, and starts again when the
+ * kubelet does or the administrator requests it.
  */
 #include "daemon/plugin.h"
 
@@ -56,7 +56,7 @@ static void start_serving(void *arg)
 	}
 	if (i == plugin->node->n_resources)
 		return;
-	/* All or none: half of a node's resources would be no better than none. */
+	/* All or none: serving only some of a node's resources would not help. */
 	plugin_warn(plugin, plugin->node->resources[i].offer->name, &err, "; trying again in 30 s");
 	stop_serving(plugin);
 	graft_loop_set_timer(plugin->loop, &plugin->start, START_AGAIN_MS);
@@ -79,9 +79,9 @@ static void stop_watching(struct plugin *plugin)
 }
 
 /*
- * Serves again whatever has lost its socket; registers it, or with `all` everything, again. A socket
- * that another plugin has taken, such as the next one of a rolling update, is that one's while it
- * lives: two that took it from each other would serve nobody.
+ * Serves again whatever has lost its socket; registers it, or with `all` everything, again. A
+ * socket that another plugin has taken, such as the next one of a rolling update, belongs to that
+ * plugin while it lives: two that took it from each other would serve no kubelet.
  */
 static void serve_lost(struct plugin *plugin, bool all)
 {
@@ -114,7 +114,10 @@ static void serve_lost_again(void *arg)
 	serve_lost(arg, false);
 }
 
-/* A new kubelet, which may have come with a new driver, or have cleared what was in the way: no wait goes on. */
+/*
+ * A new kubelet, which may have come with a new driver, or have removed what prevented serving:
+ * ends all waits.
+ */
 static void greet_kubelet(struct plugin *plugin)
 {
 	if (plugin->node->n_resources == 0)
@@ -165,8 +168,8 @@ static void folder_changed(void *arg, short events)
 }
 
 /*
- * In a registry, the kubelet's own socket is elsewhere, and is watched for its start alone. Its folder is
- * not there before the first start of a node's first kubelet. Returns whether it is.
+ * In a registry, the kubelet's own socket is elsewhere, and is watched for its start alone. Its
+ * folder is not there before the first start of a node's first kubelet. Returns whether it is.
  */
 static bool watch_kubelet(struct plugin *plugin)
 {
@@ -193,7 +196,10 @@ static void watch_kubelet_again(void *arg)
 		greet_kubelet(plugin);
 }
 
-/* Another socket is another kubelet. Returns whether it is another one than at the last call, and there. */
+/*
+ * Another socket is another kubelet. Returns whether it is another one than at the last call, and
+ * there.
+ */
 static bool is_new_kubelet(struct plugin *plugin)
 {
 	const struct timespec before = plugin->kubelet_made;
@@ -205,7 +211,7 @@ static bool is_new_kubelet(struct plugin *plugin)
 	return before.tv_sec != st.st_ctim.tv_sec || before.tv_nsec != st.st_ctim.tv_nsec;
 }
 
-/* What no event reports is looked for: a kubelet that has started, a socket that was removed. */
+/* Checks for what no event reports: a kubelet that has started, a socket that was removed. */
 static void look_without_events(struct plugin *plugin)
 {
 	if (is_new_kubelet(plugin))
@@ -214,7 +220,10 @@ static void look_without_events(struct plugin *plugin)
 		serve_lost(plugin, false);
 }
 
-/* Without inotify, which others may have used up, the folder is looked at every two seconds. */
+/*
+ * Without inotify, whose instances other processes may have used up, checks the folder every two
+ * seconds.
+ */
 static void serve_blind(struct plugin *plugin, int sys)
 {
 	bool first = !plugin->blind;
@@ -222,7 +231,7 @@ static void serve_blind(struct plugin *plugin, int sys)
 	plugin->blind = true;
 	graft_loop_set_timer(plugin->loop, &plugin->look, BLIND_MS);
 	if (first) {
-		graft_warn(plugin->log, "cannot watch %s: %s; it is looked at every two seconds", plugin->node->folder,
+		graft_warn(plugin->log, "cannot watch %s: %s; checking it every two seconds", plugin->node->folder,
 			   strerror(sys));
 		(void)is_new_kubelet(plugin);
 		start_serving(plugin);
@@ -231,7 +240,7 @@ static void serve_blind(struct plugin *plugin, int sys)
 	}
 }
 
-/* A folder that is not there yet is looked for; until it is, there is nothing else to do. */
+/* Waits for a folder that does not exist yet; until it does, there is nothing else to do. */
 static void watch_folder(void *arg)
 {
 	struct plugin *plugin = arg;
@@ -276,7 +285,7 @@ static void clear_health(void *arg, const char *name)
 	struct graft_pci_address address;
 
 	if (!all && !graft_pci_parse(name, &address))
-		graft_warn(plugin->log, "--clear-health: '%s' is no PCI address", name);
+		graft_warn(plugin->log, "--clear-health: '%s' is not a PCI address", name);
 	else if (!health_clear(&plugin->health, all ? NULL : name))
 		graft_info(plugin->log, "--clear-health: %s has nothing to clear", all ? "any GPU" : name);
 }
@@ -289,11 +298,14 @@ bool plugin_find_nodes(struct plugin *plugin)
 	if (!graft_kube_node_find_nodes(&node->config, &node->facts))
 		return false;
 	if (graft_kube_cdi_write(&node->config, &node->facts, GRAFT_KUBE_CDI_DIRECTORY, plugin->log, &err) < 0)
-		plugin_warn(plugin, "new device nodes are in no CDI specification", &err, "");
+		plugin_warn(plugin, "new device nodes were not added to the CDI specifications", &err, "");
 	return true;
 }
 
-/* A host that had nothing to offer may have a driver now, or another GPU; what NVML had not ready may be. */
+/*
+ * A host that had nothing to offer may have a driver now, or another GPU; what NVML had not ready
+ * may be.
+ */
 static void hardware_changed(void *arg)
 {
 	struct plugin *plugin = arg;
@@ -345,7 +357,7 @@ static void configure_health(struct plugin *plugin)
 	const struct graft_inventory *inventory = plugin->node->facts.inventory;
 	char dev_folder[PATH_MAX];
 
-	/* Another choice of sources begins anew. */
+	/* Another choice of sources starts from nothing. */
 	if (plugin->health.options.loop && flags->health_sources != plugin->health_sources)
 		end_health(plugin);
 	if (!plugin->health.options.loop && inventory->n_gpus > 0 && xid_any_matters(&rules) &&
@@ -377,8 +389,9 @@ static void stop_waiting(struct plugin *plugin)
 }
 
 /*
- * When the host is looked at although nothing was reported: after a failure, more and more seldom;
- * when NVML is to be asked again; and for MIG devices, of which the kernel reports nothing.
+ * When the host is read again although no event was reported: after a failure, at growing
+ * intervals; when NVML is to be asked again; and for MIG devices, of which the kernel reports
+ * nothing.
  */
 static void plan_next_look(struct plugin *plugin, int64_t wait_s, bool failed)
 {
@@ -427,7 +440,7 @@ static void serve_node(struct plugin *plugin, struct plugin_node *take_node)
 
 /* --- reading --- */
 
-/* The same offer is not made anew: the kubelet would take every device for a failed one meanwhile. */
+/* Do not restart an unchanged offer: the kubelet would consider every device failed meanwhile. */
 static bool offers_the_same(const struct plugin *plugin, const struct plugin_node *node)
 {
 	return !plugin->pending && strcmp(node->facts.state, plugin->node->facts.state) == 0;
@@ -445,7 +458,7 @@ static void do_later(struct plugin *plugin)
 		hardware_changed(plugin);
 }
 
-/* The offer is the same, or cannot be made. What goes on failing is in the log once. */
+/* The offer is the same, or cannot be made. A failure that persists is logged once. */
 static void change_nothing(struct plugin *plugin, const struct plugin_node *node, const struct graft_error *err)
 {
 	if (!node && plugin->failed_ms == 0)
@@ -469,7 +482,7 @@ static void look_is_read(struct plugin *plugin, struct plugin_node *take_node, c
 	do_later(plugin);
 }
 
-/* What a reload was for, and could not do, is still to be done. */
+/* A reload that failed is still pending. */
 static void look_at_host(struct plugin *plugin, enum graft_kube_ask ask)
 {
 	if (!plugin->reading.node)

@@ -3,7 +3,7 @@
  * plugin: the device plugin: one server for each resource that the node offers, and their
  * registration with the kubelet (SPEC kubernetes 2 to 4, 6.4).
  *
- * All state but the counters can be made anew: from the configuration, the host, and the kernel log.
+ * All state but the counters can be rebuilt from the configuration, the host, and the kernel log.
  */
 #ifndef GRAFT_DAEMON_PLUGIN_H
 #define GRAFT_DAEMON_PLUGIN_H
@@ -55,7 +55,7 @@ struct plugin_resource {
 	bool dropped;     /* a stream has ended since the call of Register */
 	bool contested;   /* another plugin has the resource */
 	struct timespec watched_since;   /* CLOCK_REALTIME, of the last stream */
-	unsigned int n_contested;        /* how often in a row nobody watched, and another plugin was there */
+	unsigned int n_contested;        /* how often in a row no kubelet watched, and another plugin was there */
 	struct timespec overruled_rival; /* its socket, beside which the resource was offered all the same */
 	uint64_t n_registrations;
 	struct plugin_calls calls[PLUGIN_METHODS];
@@ -93,8 +93,8 @@ struct plugin {
 	struct graft_kube_sources sources; /* of the configuration */
 	const char *state_folder;          /* of what is kept over a restart */
 	/*
-	 * A start or reload is over. With an error, which only a start has: nothing is served, and nothing
-	 * will be.
+	 * A start or reload is over. With an error, which only a start has: nothing is served, and
+	 * nothing will be.
 	 */
 	void (*done)(void *arg, const struct graft_error *err);
 	void *arg;
@@ -119,20 +119,21 @@ struct plugin {
 	struct graft_loop_timer start;   /* everything, which could not be served */
 	struct graft_loop_timer lost;    /* serves sockets that were lost */
 	struct graft_loop_timer again;   /* looks at the host */
-	bool pending;                    /* a reload has failed: what it was for is still to be done */
+	bool pending;                    /* a reload has failed and is pending */
 	int64_t failed_ms;               /* the delay after which that is tried again; 0: it has not failed */
 	int64_t settle_ms;               /* when NVML is to be asked again; -1: its answer is final */
 };
 
 /*
  * Makes the configuration, reads the host and starts to serve, or to wait where there is nothing to
- * offer. What it is about, the caller has filled in; `done` is called at once, or when NVML has answered.
- * Where it fails and `fail_on_init_error` is off, the plugin offers nothing, and tries again later.
+ * offer. What it is about, the caller has filled in; `done` is called at once, or when NVML has
+ * answered. Where it fails and `fail_on_init_error` is off, the plugin offers nothing, and tries
+ * again later.
  */
 void plugin_begin(struct plugin *plugin);
 /*
- * The same anew, after SIGHUP, and NVML is asked again. Where it fails the plugin goes on as it was,
- * with a warning, and tries again later.
+ * Does the same again after SIGHUP, and asks NVML again. If that fails, the plugin keeps what it
+ * has, with a warning, and tries again later.
  */
 void plugin_reload(struct plugin *plugin);
 /* Removes the sockets and frees everything. */
@@ -141,8 +142,8 @@ void plugin_done(struct plugin *plugin);
 /* For the parts of the plugin (plugin_read.c, plugin_resource.c, plugin_register.c). */
 
 /*
- * Reads configuration and host as they are now, and calls `done`: at once, or when NVML has answered. Only
- * one reading at a time. `quiet`: nothing but errors is logged.
+ * Reads configuration and host as they are now, and calls `done`: at once, or when NVML has
+ * answered. Only one reading at a time. `quiet`: nothing but errors is logged.
  */
 void plugin_read(struct plugin *plugin, enum graft_kube_ask ask, bool quiet, plugin_read_done *done);
 /* Gives up what is being read, without a call of `done`. */
@@ -163,19 +164,22 @@ const struct health_fault *plugin_device_fault(const struct plugin *plugin, cons
  * module is loaded), and names them in CDI specifications. Returns whether there were any.
  */
 bool plugin_find_nodes(struct plugin *plugin);
-/* Returns whether somebody watches the devices. */
+/* Returns whether a kubelet watches the devices. */
 bool plugin_resource_is_watched(const struct plugin_resource *resource);
 
 /*
- * Registers the resource with the kubelet, at once and again until it is. In a registry the kubelet does
- * that: there it is offered anew if no stream follows.
+ * Registers the resource with the kubelet: at once, and again until that succeeds. In a registry
+ * the kubelet does that: there the resource is offered again if no stream follows.
  */
 void plugin_register(struct plugin_resource *resource);
 /* The kubelet has found the resource in the registry, and has taken it, or not. */
 void plugin_register_found(struct plugin_resource *resource, bool accepted);
 /* Gives up registering. */
 void plugin_register_end(struct plugin_resource *resource);
-/* The last stream of the resource has ended: registers it anew, or in a registry offers it anew, unless the kubelet comes back by itself. */
+/*
+ * The last stream of the resource has ended: registers it again, or in a registry offers it again,
+ * unless the kubelet comes back by itself.
+ */
 void plugin_register_stream_ended(struct plugin_resource *resource);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plugin_read: reads configuration and host. Where NVML has to be asked, another process does that, and
- * the kubelet's calls are answered meanwhile. What is served, plugin.c decides.
+ * plugin_read: reads configuration and host. Where NVML has to be asked, another process does that,
+ * and the kubelet's calls are answered meanwhile. What is served, plugin.c decides.
  */
 #include <limits.h>
 #include <string.h>
@@ -24,7 +24,10 @@ struct plugin_node *plugin_node_free(struct plugin_node *node)
 	return NULL;
 }
 
-/* Where the sockets are: in the folder that the kubelet searches by itself, if there is one, else beside its own. */
+/*
+ * Where the sockets are: in the folder that the kubelet searches by itself, if there is one, else
+ * beside its own.
+ */
 static void choose_folder(struct plugin_node *node)
 {
 	const struct graft_kube_plugin_flags *flags = &node->config.flags.plugin;
@@ -35,14 +38,17 @@ static void choose_folder(struct plugin_node *node)
 	if (slash)
 		node->folder = graft_arena_strndup(node->arena, flags->kubelet_socket,
 						   (size_t)(slash - flags->kubelet_socket));
-	/* Without a kubelet to register with, no other way is taken either. */
+	/* If registration is disabled, the registry is not used either. */
 	if (slash && flags->registry[0] != '\0' && stat(flags->registry, &st) == 0 && S_ISDIR(st.st_mode)) {
 		node->registry = true;
 		node->folder = flags->registry;
 	}
 }
 
-/* SPEC kubernetes 4: a name of its own for each resource, with the vendor in it, since others have theirs there. */
+/*
+ * SPEC kubernetes 4: a name of its own for each resource, with the vendor in it, since others have
+ * theirs there.
+ */
 static const char *socket_path(const struct plugin_node *node, const struct graft_kube_resource *offer)
 {
 	char *name;
@@ -120,7 +126,7 @@ static int begin_reading(struct plugin *plugin, enum graft_kube_ask ask, struct 
 	if (graft_kube_configure(&plugin->sources, node->arena, &node->config, &result, err) < 0)
 		return -1;
 	plugin->fail_on_init_error = node->config.flags.fail_on_init_error;
-	/* A host that cannot be read is no reason to take away what is served. */
+	/* Keep serving if the host cannot be read. */
 	node->config.flags.fail_on_init_error |= serving;
 	rc = graft_kube_node_begin(&node->config, ask, &reading->log, node->arena, &node->facts, &reading->question,
 				   err);

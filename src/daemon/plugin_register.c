@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plugin_register: reports a resource to the kubelet by its Register call, and again whenever it has
- * forgotten. Knows nothing of devices.
+ * plugin_register: reports a resource to the kubelet by its Register call, and again whenever it
+ * has forgotten. Knows nothing of devices.
  */
 #include <device_plugin.pb-c.h>
 #include <limits.h>
@@ -13,18 +13,24 @@
 #include "daemon/plugin.h"
 #include "rpc/unix_socket.h"
 
-/* QUIRK: the kubelet's socket has its name before the kubelet listens there (SPEC kubernetes 15.4): the first attempts are quick. */
+/*
+ * QUIRK: the kubelet's socket has its name before the kubelet listens there (SPEC kubernetes 15.4):
+ * the first attempts are quick.
+ */
 #define FIRST_DELAY_MS 10
 #define LAST_DELAY_MS  30000
 /* The kubelet answers Register after it has dialled the plugin, for which it gives itself 10 s. */
 #define REGISTER_MS 15000
 /* By then the kubelet that has registered a resource watches it. */
 #define WATCH_MS 10000
-/* The same where a stream has ended during the call: that may have been the one that the call brought. */
+/* The same if a stream has ended during the call: that may have been the stream of this call. */
 #define WATCH_AGAIN_MS 500
-/* So often a plugin that was there before the last stream is left the resource, before it is taken for one that has lost it. */
+/*
+ * How often in a row a plugin that was there before the last stream is left the resource, before it
+ * counts as one that has lost it.
+ */
 #define CONTESTED_TURNS 3
-/* Until a resource of the registry that was watched, or has got no stream, is offered anew. */
+/* Until a resource of the registry that was watched, or has got no stream, is offered again. */
 #define OFFER_MS 2000
 
 static void register_now(void *arg);
@@ -35,7 +41,7 @@ static void try_later(struct plugin_resource *resource)
 	resource->delay_ms = graft_loop_next_delay(resource->delay_ms, FIRST_DELAY_MS, LAST_DELAY_MS);
 }
 
-/* A kubelet that drops the stream at once, or never watches, is asked less and less often. */
+/* A kubelet that drops the stream at once, or never watches, is asked at growing intervals. */
 static void check_watched(void *arg)
 {
 	struct plugin_resource *resource = arg;
@@ -103,8 +109,8 @@ static void register_now(void *arg)
 }
 
 /*
- * Whether another plugin has registered the resource by its Register call: where such plugins are,
- * somebody listens at its socket, which was made at *ret_made.
+ * Returns whether another plugin has registered the resource by Register: whether its usual socket,
+ * made at *ret_made, accepts connections.
  */
 static bool is_contested(const struct plugin_resource *resource, struct timespec *ret_made)
 {
@@ -121,7 +127,7 @@ static bool is_contested(const struct plugin_resource *resource, struct timespec
 	fd = graft_unix_connect(path);
 	if (fd >= 0 && !resource->contested)
 		graft_warn(resource->plugin->log,
-			   "%s: another device plugin has taken it over, at %s; a node has room for one of them",
+			   "%s: another device plugin, at %s, has taken over this resource; run only one on a node",
 			   resource->offer->name, path);
 	return fd >= 0;
 }
@@ -137,8 +143,8 @@ static bool is_earlier(const struct timespec *a, const struct timespec *b)
 }
 
 /*
- * A plugin from before our last stream has lost the resource to us, and may not have it again, though
- * it lives. Only once for each: if it is taken from us again, that is who has it.
+ * A plugin from before our last stream has lost the resource to us, and must not get it back,
+ * though it lives. Only once for each: if it takes the resource again, it keeps it.
  */
 static bool is_overruled(struct plugin_resource *resource, const struct timespec *rival_made)
 {
@@ -148,15 +154,17 @@ static bool is_overruled(struct plugin_resource *resource, const struct timespec
 	resource->overruled_rival = *rival_made;
 	resource->n_contested = 0;
 	graft_warn(resource->plugin->log,
-		   "%s: nobody watches it, and the other device plugin had lost it before: offering it again",
+		   "%s: the kubelet does not watch this resource, and the other device plugin had lost it before: "
+		   "offering it again",
 		   resource->offer->name);
 	return true;
 }
 
 /*
- * Nobody watches a resource of the registry. A kubelet that has started since then finds its socket
- * there by itself; one that has not looks only at sockets that are new. A resource that another
- * plugin has is that one's while it lives: two that took it from each other would serve nobody.
+ * No kubelet watches a resource of the registry. A kubelet that has started since then finds its
+ * socket there by itself; one that has not looks only at sockets that are new. A resource that
+ * another plugin has belongs to that plugin while it lives: two that took it from each other would
+ * serve no kubelet.
  */
 static void offer_again(void *arg)
 {
@@ -176,7 +184,10 @@ static void offer_again(void *arg)
 	try_later(resource);
 }
 
-/* Whatever became of the socket in the registry: by then the kubelet watches it, or it is made again. */
+/*
+ * Whatever became of the socket in the registry: by then the kubelet watches it, or it is made
+ * again.
+ */
 static void expect_stream(struct plugin_resource *resource)
 {
 	resource->delay_ms = OFFER_MS;

@@ -86,7 +86,7 @@ void plugin_resource_push(struct plugin_resource *resource)
 
 	for (size_t i = 0; i < PLUGIN_WATCHERS; i++) {
 		if (resource->watchers[i] && (!list || graft_rpc_push(resource->watchers[i], &list->base, &err) < 0))
-			graft_warn(resource->plugin->log, "%s: the kubelet does not get a change: %s",
+			graft_warn(resource->plugin->log, "%s: cannot send an update to the kubelet: %s",
 				   resource->offer->name, list ? err.msg : "out of memory");
 	}
 	(void)graft_arena_free(arena);
@@ -169,7 +169,10 @@ static int make_uuid(char text[37], struct graft_error *err)
 	return 0;
 }
 
-/* An array of n messages of a type, and the array of pointers to them that protobuf-c wants. Fills *ret_pointers. */
+/*
+ * An array of n messages of a type, and the array of pointers to them that protobuf-c wants. Fills
+ * *ret_pointers.
+ */
 static void *message_list(struct graft_arena *arena, size_t n, const ProtobufCMessageDescriptor *type,
 			  void *ret_pointers)
 {
@@ -404,7 +407,7 @@ void plugin_resource_end(struct plugin_resource *resource)
 {
 	struct graft_rpc_server *server = resource->server;
 
-	/* Streams end with the server, and are no reason to register anew. */
+	/* Streams that end with the server do not start another registration. */
 	resource->server = NULL;
 	graft_rpc_server_free(server);
 	plugin_register_end(resource);

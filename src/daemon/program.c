@@ -27,7 +27,7 @@ int program_print(const char *name, struct graft_buffer *text)
 	(void)fputs(graft_buffer_text(text), stdout);
 	graft_buffer_done(text);
 	if (fflush(stdout) != 0 || failed) {
-		(void)fprintf(stderr, "%s: not everything could be written\n", name);
+		(void)fprintf(stderr, "%s: could not write everything\n", name);
 		return 1;
 	}
 	return 0;
@@ -58,8 +58,9 @@ static void fill_signal_set(sigset_t *set)
 }
 
 /*
- * A config file that is wrong ends a program only if that is what it is to do in general: if command
- * line and variables, which can be read, do not say otherwise. What only prints ends in any case.
+ * A config file that is wrong ends a program only if that is what it is to do in general: if
+ * command line and variables, which can be read, do not say otherwise. What only prints ends in any
+ * case.
  */
 static bool waits_for_config(const struct graft_kube_sources *sources, struct graft_arena *arena,
 			     struct graft_kube_config *config)
@@ -143,7 +144,7 @@ static void take_signal(void *arg, short events)
 		signals->hang_up(signals->arg);
 		return;
 	}
-	graft_info(signals->log, "ends, by signal %u", info.ssi_signo);
+	graft_info(signals->log, "exiting on signal %u", info.ssi_signo);
 	graft_loop_stop(signals->loop);
 }
 

@@ -10,14 +10,17 @@
 #include "base/strings.h"
 #include "formats/procfs.h"
 
-/* GPU recovery action: the driver reports with this number that a GPU needs a reset, and that it does no longer. */
+/*
+ * GPU recovery action: the driver reports with this number that a GPU needs a reset, and that it no
+ * longer does.
+ */
 
 /* Faults of applications (SPEC kubernetes 6.8). */
 static const uint32_t of_applications[] = { 13, 31, 43, 45, 68, 109 };
 
 /*
  * "level,sequence,time,flags;text": the level of the kernel's own messages is below 8, since their
- * facility is 0, which no process can use. NULL if the line is of somebody else.
+ * facility is 0, which no process can use. NULL if a process wrote the line.
  */
 static const char *kernel_text(const char *line)
 {

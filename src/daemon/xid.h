@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xid: what the kernel log says of GPUs, line by line, and which of it makes a GPU unhealthy (SPEC
- * kubernetes 6.8). Pure.
+ * xid: what the kernel log reports about GPUs, line by line, and which of it makes a GPU unhealthy
+ * (SPEC kubernetes 6.8). Pure.
  */
 #ifndef GRAFT_DAEMON_XID_H
 #define GRAFT_DAEMON_XID_H
@@ -9,14 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define XID_RECOVERY 154  /* what a GPU needs is another thing than before; the log says what */
+#define XID_RECOVERY 154  /* the GPU needs a different action than before; the log says which */
 #define XID_MAX      1024 /* numbers that are distinguished; larger ones are as bad as any */
 
 enum xid_kind {
 	XID_NOTHING,
 	XID_FAULT,     /* of one GPU */
 	XID_RECOVERED, /* one GPU needs no reset any more */
-	XID_LOADED,    /* the driver was loaded: all GPUs begin anew */
+	XID_LOADED,    /* the driver was loaded: all GPUs start without faults */
 	XID_FOUND,     /* the kernel has found one PCI device of NVIDIA, at boot or after it was away */
 };
 
@@ -31,7 +31,7 @@ struct xid_line {
 
 /*
  * Reads one line, with or without the prefix of /dev/kmsg. SECURITY: what a process has written to
- * the log is no message of the kernel, and nothing.
+ * the log is not a message of the kernel, and is ignored.
  */
 struct xid_line xid_parse(const char *line);
 
@@ -43,9 +43,9 @@ struct xid_rules {
 };
 
 /*
- * Makes the rules of two lists: numbers, separated by commas, "all" or "xids". Those of
- * applications do not matter, those in `disable` neither, but those in `enable` do. What is no
- * number is left out.
+ * Makes the rules of two lists: numbers, separated by commas, "all" or "xids". Application errors
+ * and numbers in `disable` are ignored; numbers in `enable` count in any case. Words that are not
+ * numbers are skipped.
  */
 struct xid_rules xid_rules_make(const char *disable, const char *enable);
 /* Returns whether a fault of that number makes its GPU unhealthy. */

@@ -46,7 +46,7 @@ struct graft_kept_facts {
 	const char *boot_id, *driver_version;
 	const char **devices; /* GPUs and MIG devices that the kernel driver shows, one text each */
 	size_t n_devices;
-	struct graft_nvml_snapshot nvml; /* every fact of enum graft_nvml_fact; `unsettled`: it is not final */
+	struct graft_nvml_snapshot nvml; /* every fact of enum graft_nvml_fact; `unsettled`: it is preliminary */
 	uint32_t n_asked;                /* how often, in a row, without a final answer */
 	uint32_t asked_s;                /* when, in seconds of graft_clock_ms() */
 	struct graft_kept_vgpu *vgpus;
@@ -74,7 +74,7 @@ void graft_kept_write(const struct graft_kept_facts *facts, struct graft_buffer 
 /*
  * Asks for everything: NVML, or on a board without NVML libcuda, in the child of host/nvml.h, and
  * PCI devices. Fills `nvml` and `vgpus`. GPUs and MIG devices of the inventory that the answer
- * lacks make it one that is not final. Returns 0, or -1 with the errors of graft_nvml_ask(), or
+ * lacks make it preliminary. Returns 0, or -1 with the errors of graft_nvml_ask(), or
  * GRAFT_NO_LIBRARY if there is no library to ask.
  */
 int graft_kept_ask(const struct graft_host_options *options, const struct graft_inventory *inventory,

@@ -150,7 +150,7 @@ static int take_request(struct allocation *allocation, struct graft_error *err)
 {
 	/* SECURITY: the variable would be empty, which a container runtime may take for one that is not set. */
 	if (allocation->n_ids == 0)
-		return refuse_request(allocation, GRAFT_INVALID, err, "no device is named");
+		return refuse_request(allocation, GRAFT_INVALID, err, "no device was requested");
 	allocation->devices = graft_arena_list(allocation->arena, allocation->n_ids + 1, sizeof(*allocation->devices));
 	allocation->names = graft_arena_list(allocation->arena, allocation->n_ids + 1, sizeof(*allocation->names));
 	if (!allocation->devices || !allocation->names)

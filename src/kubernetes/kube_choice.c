@@ -59,7 +59,7 @@ static const char *join_config_names(const struct file_names *files, char *buffe
 	return buffer;
 }
 
-/* The file that is named, by whom `source` says. */
+/* Chooses the named file. `source`: where the name comes from. */
 static int choose_named(const struct graft_kube_choice *choice, const struct file_names *files, const char *source,
 			const char *name, struct graft_arena *arena, const char **ret_path, struct graft_error *err)
 {
@@ -67,7 +67,7 @@ static int choose_named(const struct graft_kube_choice *choice, const struct fil
 
 	if (!graft_is_in(files->names, files->n, name)) {
 		(void)graft_fail(err, GRAFT_NOT_FOUND, 0,
-				 "%s names the config '%s', which is no file in %s%s; files there: %s", source, name,
+				 "%s names the config '%s', but %s has no such file%s; it has: %s", source, name,
 				 choice->folder, graft_nearest_hint(files->names, files->n, name, arena),
 				 join_config_names(files, there, sizeof(there)));
 		return graft_with_hint(

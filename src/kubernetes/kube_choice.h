@@ -22,11 +22,11 @@ struct graft_kube_choice {
 };
 
 /*
- * Chooses for a node whose label has this value (NULL or empty: it has none). *ret_path is the file,
- * "FOLDER/NAME", in the arena; "" if none is to apply. Names that begin with "..", as a mounted
- * ConfigMap has them, and folders are no files. Returns 0, or -1: GRAFT_NOT_FOUND for a name that is
- * none of the files, with those that there are; the error of listing the folder; GRAFT_INVALID "no
- * config was set, no default was provided, and all fallbacks failed"; GRAFT_NO_MEMORY.
+ * Chooses for a node whose label has this value (NULL or empty: it has none). *ret_path is the
+ * file, "FOLDER/NAME", in the arena; "" if none is to apply. Folders, and names that begin with
+ * ".." as in mounted ConfigMaps, do not count. Returns 0, or -1: GRAFT_NOT_FOUND, listing the
+ * files, if none has that name; the error of listing the folder; GRAFT_INVALID "no config was set,
+ * no default was provided, and all fallbacks failed"; GRAFT_NO_MEMORY.
  */
 int graft_kube_choose(const struct graft_kube_choice *choice, const char *value, struct graft_arena *arena,
 		      const char **ret_path, struct graft_error *err);

@@ -33,7 +33,10 @@ enum graft_kube_list_strategy {
 	GRAFT_KUBE_LIST_CDI_CRI = 1u << 3,
 };
 #define GRAFT_KUBE_LIST_CDI ((uint32_t)(GRAFT_KUBE_LIST_CDI_ANNOTATIONS | GRAFT_KUBE_LIST_CDI_CRI))
-/* What says that a GPU has failed; bits. What of a GPU is there is looked at unless it is none. */
+/*
+ * How failed GPUs are detected; bits. Unless it is none, the presence of each GPU is checked as
+ * well.
+ */
 enum graft_kube_health_source {
 	GRAFT_KUBE_HEALTH_KMSG = 1u << 0,
 	GRAFT_KUBE_HEALTH_NVML = 1u << 1,
@@ -179,16 +182,16 @@ struct graft_kube_sources {
 	char **argv;
 	const char *(*variable)(const char *name); /* as in base/options.h */
 	const struct graft_log *log;               /* for warnings: unknown keys, keys that are ignored */
-	/* The file that is read instead of the one that the options name; "": none; NULL: theirs. */
+	/* The file to read instead of the one that the options name; "": none; NULL: the one of the options. */
 	const char *config_file;
 };
 
 /*
- * Makes the configuration of `sources`, reading the config file if one is named. May be called again
- * with the same arguments, after the file has changed. *ret_result as in graft_options_parse(): with
- * HELP, USAGE and VERSION *ret_config is not set. Returns 0, or -1: GRAFT_INVALID with the messages
- * of base/options.h or, for a value, those of SPEC kubernetes 6.2; GRAFT_FORMAT for a file,
- * "FILE: line 1, column 2: ..."; the error of reading it; GRAFT_NO_MEMORY.
+ * Makes the configuration of `sources`, reading the config file if one is named. May be called
+ * again with the same arguments, after the file has changed. *ret_result as in
+ * graft_options_parse(): with HELP, USAGE and VERSION *ret_config is not set. Returns 0, or -1:
+ * GRAFT_INVALID with the messages of base/options.h or, for a value, those of SPEC kubernetes 6.2;
+ * GRAFT_FORMAT for a file, "FILE: line 1, column 2: ..."; the error of reading it; GRAFT_NO_MEMORY.
  */
 int graft_kube_configure(const struct graft_kube_sources *sources, struct graft_arena *arena,
 			 struct graft_kube_config *ret_config, enum graft_parse_result *ret_result,

@@ -57,7 +57,7 @@ static void warn_key(const struct file_reader *reader, const struct graft_tree_v
 static int charge_value(struct file_reader *reader, const struct graft_tree_value *value)
 {
 	if (reader->budget == 0)
-		return refuse_key(reader, value, "aliases make too many values");
+		return refuse_key(reader, value, "aliases expand to too many values");
 	reader->budget--;
 	return 0;
 }
@@ -110,7 +110,7 @@ static int read_key_word(struct file_reader *reader, const struct graft_tree_val
 static int read_number(struct file_reader *reader, const struct graft_tree_value *value, uint32_t *ret_number)
 {
 	if (value->kind != GRAFT_TREE_INTEGER || value->negative || value->magnitude > UINT32_MAX)
-		return refuse_key(reader, value, "a whole number from 0 to %" PRIu32 " belongs here", UINT32_MAX);
+		return refuse_key(reader, value, "must be a whole number from 0 to %" PRIu32, UINT32_MAX);
 	*ret_number = (uint32_t)value->magnitude;
 	return 0;
 }
@@ -196,9 +196,7 @@ static int add_shared_device(struct file_reader *reader, const struct graft_tree
 	if (item->kind == GRAFT_TREE_INTEGER && !item->negative)
 		word = graft_arena_printf(reader->arena, "%" PRIu64, item->magnitude);
 	if (!word || !kube_is_device_word(word))
-		return refuse_key(reader, item,
-				  "the index of a GPU, the index of a MIG device such as \"0:1\", or a "
-				  "UUID belongs here");
+		return refuse_key(reader, item, "must be a GPU index, a MIG index such as \"0:1\", or a UUID");
 	return graft_arena_push_string(reader->arena, &resource->devices, &resource->n_devices, word)
 		   ? 0
 		   : graft_fail_memory(reader->err);
@@ -220,7 +218,7 @@ static int read_shared_devices(struct file_reader *reader, const struct graft_tr
 		return 0;
 	}
 	if (value->kind != GRAFT_TREE_LIST || graft_tree_count(value) == 0)
-		return refuse_key(reader, value, "\"all\", a number above 0 or a list of devices belongs here");
+		return refuse_key(reader, value, "must be \"all\", a number above 0, or a list of devices");
 	for (const struct graft_tree_value *item = graft_tree_first(value, &view); item;
 	     item = graft_tree_next(item, &view)) {
 		if (add_shared_device(reader, item, resource) < 0)
@@ -290,7 +288,10 @@ static int read_resource_list(struct file_reader *reader, const struct graft_tre
 	return 0;
 }
 
-/* SPEC kubernetes 6.2: the list must be there, and MPS hands out one replica unless it says otherwise. */
+/*
+ * SPEC kubernetes 6.2: the list must be there, and MPS hands out one replica unless it says
+ * otherwise.
+ */
 static int read_replication(struct file_reader *reader, const struct graft_tree_value *value, bool mps,
 			    struct graft_kube_replication *replication)
 {

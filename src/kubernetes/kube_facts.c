@@ -38,11 +38,14 @@ static void keep_facts(const char *file, const struct graft_log *log, const stru
 
 	graft_kept_write(facts, &text);
 	if (!graft_buffer_failed(&text) && graft_host_file_write(file, text.bytes, text.length, KEPT_MODE, &why) < 0)
-		graft_info(log, "what NVML said is not kept: %s", graft_error_text(&why, reason, sizeof(reason)));
+		graft_info(log, "cannot save the answer of NVML: %s", graft_error_text(&why, reason, sizeof(reason)));
 	graft_buffer_done(&text);
 }
 
-/* Asks, and counts how often in a row the answer was not final. What was kept stays if nothing answers. */
+/*
+ * Asks, and counts how often in a row the answer was preliminary. The saved answer stays if NVML
+ * does not answer.
+ */
 static int ask_again(const struct graft_host_options *options, const char *file, uint32_t n_asked,
 		     const struct graft_inventory *inventory, struct graft_arena *arena, struct graft_kept_facts *facts,
 		     struct graft_error *err)
@@ -57,23 +60,23 @@ static int ask_again(const struct graft_host_options *options, const char *file,
 		return -1;
 	}
 	if (rc < 0) {
-		graft_warn(options->log, "NVML does not answer again: %s", graft_error_text(&why, text, sizeof(text)));
+		graft_warn(options->log, "NVML has stopped answering: %s", graft_error_text(&why, text, sizeof(text)));
 		*facts = before;
 	}
 	facts->asked_s = (uint32_t)(graft_clock_ms() / 1000);
 	facts->n_asked = facts->nvml.n_unsettled > 0 ? n_asked + 1 : 0;
 	if (facts->n_asked > 0)
-		graft_info(options->log, "NVML's answer is not final: %s (reason 1 of %zu); %s",
+		graft_info(options->log, "NVML's answer is preliminary: %s (1 of %zu reasons); %s",
 			   facts->nvml.unsettled[0], facts->nvml.n_unsettled,
-			   facts->n_asked < GRAFT_KEPT_ASKS ? "it is asked again later"
-							    : "it is asked again after an event or SIGHUP");
+			   facts->n_asked < GRAFT_KEPT_ASKS ? "asking again later"
+							    : "asking again after an event or SIGHUP");
 	keep_facts(file, options->log, facts);
 	return 0;
 }
 
 /*
- * Identifies the host, and looks for what is kept of it. Returns 1 if that will do; 0 if NVML is to be
- * asked, with the number of questions so far in *ret_n_asked; -1 with the error set.
+ * Identifies the host, and looks for what is kept of it. Returns 1 if that will do; 0 if NVML is to
+ * be asked, with the number of questions so far in *ret_n_asked; -1 with the error set.
  */
 static int find_kept(const struct graft_host_options *options, const char *file, enum graft_kube_ask ask,
 		     const struct graft_inventory *inventory, struct graft_arena *arena, struct graft_kept_facts *facts,

@@ -17,7 +17,9 @@
 #include "kubernetes/kube_config.h"
 #include "kubernetes/kube_question.h"
 
-/* Returns whether the driver of this host is the simulated one, which has a kernel log of its own. */
+/*
+ * Returns whether the driver of this host is the simulated one, which has a kernel log of its own.
+ */
 bool graft_kube_is_simulated(const struct graft_kube_flags *flags);
 
 /* Has a child of NVML watch the GPUs of the inventory, as graft_nvml_watch_begin() does. */
@@ -27,29 +29,33 @@ int graft_kube_watch_nvml(const struct graft_kube_flags *flags, const struct gra
 
 /* When NVML is asked although it has answered in this boot. */
 enum graft_kube_ask {
-	GRAFT_KUBE_ASK_UNSETTLED, /* if its answer was not final, and it is time to ask again */
+	GRAFT_KUBE_ASK_UNSETTLED, /* if its answer was preliminary, and it is time to ask again */
 	GRAFT_KUBE_ASK_EVENT,     /* the same after an event, which makes the delays short again */
 	GRAFT_KUBE_ASK_ANEW,      /* in any case */
 };
 
 /*
- * Fills in what `inventory` lacks. The facts are those that `file` keeps (NULL: the usual file; of a
- * simulated host, one of its own), if they are of this host and `ask` does not say otherwise; else
- * they are asked for, and kept if that is possible. An answer that is not final stays if the next
- * question fails. *ret_facts is in the arena. Returns 0, or -1 with the errors of graft_kept_ask().
+ * Fills in what `inventory` lacks. The facts are those that `file` keeps (NULL: the usual file; of
+ * a simulated host, one of its own), if they are of this host and `ask` does not say otherwise;
+ * else they are asked for, and kept if that is possible. A preliminary answer stays if the
+ * next question fails. *ret_facts is in the arena. Returns 0, or -1 with the errors of
+ * graft_kept_ask().
  */
 int graft_kube_facts(const struct graft_host_options *options, const char *file, enum graft_kube_ask ask,
 		     struct graft_inventory *inventory, struct graft_arena *arena, struct graft_kept_facts *ret_facts,
 		     struct graft_error *err);
 /*
- * The same without waiting for NVML. Returns 0 if it need not be asked; 1 if another process asks it,
- * and graft_kube_facts_end() is to be called when *ret_question has been read; or -1.
+ * The same without waiting for NVML. Returns 0 if it need not be asked; 1 if another process asks
+ * it, and graft_kube_facts_end() is to be called when *ret_question has been read; or -1.
  */
 int graft_kube_facts_begin(const struct graft_host_options *options, const char *file, enum graft_kube_ask ask,
 			   struct graft_inventory *inventory, struct graft_arena *arena,
 			   struct graft_kept_facts *ret_facts, struct graft_kube_question *ret_question,
 			   struct graft_error *err);
-/* Takes the answer into what graft_kube_facts_begin() has filled in. Returns as graft_kube_facts() does. */
+/*
+ * Takes the answer into what graft_kube_facts_begin() has filled in. Returns as graft_kube_facts()
+ * does.
+ */
 int graft_kube_facts_end(struct graft_kube_question *question, const struct graft_log *log,
 			 struct graft_inventory *inventory, struct graft_arena *arena, struct graft_kept_facts *facts,
 			 struct graft_error *err);

@@ -43,65 +43,63 @@ static const struct graft_option gfd_options[] = {
 	  WORDS("none", "single", "mixed"),
 	  .help = "How MIG devices are labelled: none, single (as GPUs) or mixed (as mig-PROFILE) (default none)" },
 	{ .name = "fail-on-init-error", FLAG, AT(flags.fail_on_init_error), ENV("GFD_FAIL_ON_INIT_ERROR", "FAIL_ON_INIT_ERROR"),
-	  .help = "End with an error where driver or config file cannot be read; with false, wait (default true)" },
-	{ .name = "oneshot", FLAG, AT(flags.gfd.oneshot), ENV("GFD_ONESHOT"), .help = "Label once, leave the labels there and end" },
+	  .help = "Exit with an error if the driver or the config file cannot be read; if false, wait (default true)" },
+	{ .name = "oneshot", FLAG, AT(flags.gfd.oneshot), ENV("GFD_ONESHOT"), .help = "Label once, leave the labels in place and exit" },
 	{ .name = "no-timestamp", FLAG, AT(flags.gfd.no_timestamp), ENV("GFD_NO_TIMESTAMP"),
 	  .help = "Leave out the label that says when this program was started" },
 	{ .name = "sleep-interval", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_interval, .value_name = "TIME",
 	  AT(flags.gfd.sleep_interval), ENV("GFD_SLEEP_INTERVAL"),
-	  .help = "Least time between two changes of the labels: 60s, 1h30m; infinite: label once and stay (default 60s)" },
+	  .help = "Minimum time between two changes of the labels: 60s, 1h30m; infinite: label once and stay (default 60s)" },
 	{ .name = "output-file", .letter = 'o', TEXT, AT(flags.gfd.output_file), .value_name = "FILE", ALIAS("output"),
 	  ENV("GFD_OUTPUT_FILE"),
 	  .help = "File for the labels; empty: standard output (default /etc/kubernetes/node-feature-discovery/features.d/gfd)" },
 	{ .name = "machine-type-file", TEXT, AT(flags.gfd.machine_type_file), .value_name = "FILE", ENV("GFD_MACHINE_TYPE_FILE"),
-	  .help = "File that says what machine this is (default /sys/class/dmi/id/product_name)" },
+	  .help = "File with the type of this machine (default /sys/class/dmi/id/product_name)" },
 	{ .name = "config-file", TEXT, AT(config_file), .value_name = "FILE", ENV("GFD_CONFIG_FILE", "CONFIG_FILE"),
-	  .help = "File with further settings, in YAML or JSON; the one of nvidia-device-plugin" },
+	  .help = "File with further settings, in YAML or JSON, as for nvidia-device-plugin" },
 	{ .name = "use-node-feature-api", FLAG, AT(flags.use_node_feature_api),
 	  ENV("GFD_USE_NODE_FEATURE_API", "USE_NODE_FEATURE_API"),
-	  .help = "Give the labels to the API server as a NodeFeature object, not to a file (default true)" },
+	  .help = "Send the labels to the API server as a NodeFeature object instead of writing a file (default true)" },
 	{ .name = "device-discovery-strategy", WORD, AT(flags.discovery), ENV("DEVICE_DISCOVERY_STRATEGY"),
 	  WORDS("auto", "nvml", "tegra"), .help = "What kind of system this is: auto, nvml or tegra (default auto)" },
 	{ .name = "driver-root-ctr-path", DIRECTORY, AT(flags.plugin.container_driver_root), ALIAS("container-driver-root"),
 	  ENV("DRIVER_ROOT_CTR_PATH", "CONTAINER_DRIVER_ROOT"),
 	  .help = "Where the driver root is, as this process sees it (default /driver-root)" },
 	{ .name = "kube-api-qps", .argument = GRAFT_OPTION_REQUIRED, .parse = parse_qps, AT(api.qps), .value_name = "NUMBER", ENV("KUBE_API_QPS"),
-	  .help = "Requests to the API server in a second, in the long run; negative: no limit (default 5)" },
+	  .help = "Requests to the API server per second, on average; negative: no limit (default 5)" },
 	{ .name = "kube-api-burst", .argument = GRAFT_OPTION_REQUIRED, .parse = parse_burst, AT(api.burst), .value_name = "NUMBER", ENV("KUBE_API_BURST"),
 	  .help = "Requests to the API server that may be sent at once (default 10)" },
 	{ .name = "namespace", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_filled, AT(api.namespace_), .value_name = "NAME", ENV("NAMESPACE"),
 	  .help = "Namespace of the NodeFeature object (default default)" },
 	KUBE_NODE_OPTIONS,
 	{ .name = "pod-name", TEXT, AT(api.pod_name), .value_name = "NAME", ENV("POD_NAME"),
-	  .help = "Name of this pod, with which the NodeFeature object goes away" },
+	  .help = "Name of this pod, with which the NodeFeature object is removed" },
 	KUBE_CHOICE_OPTIONS("none: --config-file applies"),
-	{ .name = "print-config", FLAG, AT(print_config), .help = "Print the effective configuration as JSON and end" },
+	{ .name = "print-config", FLAG, AT(print_config), .help = "Print the effective configuration as JSON and exit" },
 };
 /* clang-format on */
 
 static const struct graft_manual_section gfd_sections[] = {
 	{ "WHEN LABELS CHANGE",
 	  "Labels are made again when the kernel log says that the driver was loaded or that a GPU was reset, when "
-	  "PCI devices, modules or device nodes of the driver come or go, when the configuration file is another "
-	  "one, when the file of the labels was changed or removed by others, and after *SIGHUP*; but not more "
+	  "PCI devices, modules or device nodes of the driver come or go, when the configuration file has changed, "
+	  "when another process has changed or removed the file of the labels, and after *SIGHUP*; but not more "
 	  "often than _--sleep-interval_ says. "
-	  "They are written only if they are others than before. While GPUs are in MIG mode, the driver's "
-	  "list of MIG devices is read once in that time, because nothing else reports them.\n\nWhat only NVML knows "
-	  "is "
-	  "asked once per boot, by a child without rights, and kept in _/run/graft/facts.json_; after *SIGHUP* "
-	  "it is asked again. An answer that came too early, such as before a GPU has joined its fabric, is asked for "
-	  "again, eight times at most." },
+	  "They are written only if they differ from those before. While GPUs are in MIG mode, the driver's "
+	  "list of MIG devices is read once in that time, because nothing else reports them.\n\nNVML is asked for what "
+	  "only it knows once per boot, by a child without rights; the answer is kept in _/run/graft/facts.json_; "
+	  "after *SIGHUP* it is asked again. If the answer came too early, for example before a GPU has joined its "
+	  "fabric, NVML is "
+	  "asked again, eight times at most." },
 	{ "SIGNALS",
 	  "*SIGHUP*\n\tRead configuration and host, and ask NVML, again. If the new configuration is wrong, the "
 	  "labels stay as they are and the log says why.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tRemove the file of the "
-	  "labels, "
-	  "unless _--sleep-interval_ is infinite, and end." },
+	  "labels, unless _--sleep-interval_ is infinite, and exit." },
 	{ "FILES", "_/etc/kubernetes/node-feature-discovery/features.d/gfd_\n\tThe labels, where the worker of "
-		   "Node Feature Discovery finds them.\n\n_/run/graft/facts.json_\n\tWhat NVML has said in this boot. "
-		   "May be removed "
-		   "at any time." },
-	{ "EXIT STATUS",
-	  "*0* after a signal, and for what is done once. *1* on failure; the message names cause and remedy." },
+		   "Node Feature Discovery finds them.\n\n_/run/graft/facts.json_\n\tThe answers of NVML in this boot. "
+		   "May be removed at any time." },
+	{ "EXIT STATUS", "*0* after a signal, with _--oneshot_, and for options that only print. *1* on failure; the "
+			 "message names cause and remedy." },
 	{ "EXAMPLES", "The labels that this node would get:\n\n```\ngpu-feature-discovery --oneshot --output-file= "
 		      "--use-node-feature-api=false\n```" },
 	{ "SEE ALSO", "*nvidia-device-plugin*(8)" },
@@ -112,8 +110,8 @@ const struct graft_command graft_kube_gfd_command = {
 	.arguments = "",
 	.summary = "label this node with what its GPUs are",
 	.description =
-	    "Makes labels such as nvidia.com/gpu.product of this node's GPUs, for Node Feature Discovery, which labels "
-	    "the "
+	    "Makes labels such as nvidia.com/gpu.product from this node's GPUs, for Node Feature Discovery, which "
+	    "labels the "
 	    "node in Kubernetes. No GPU is kept awake.\n\nEach option can also be given by its variable, and by its "
 	    "key in the config file; the command line counts first, then the variable, then the file.",
 	.sections = gfd_sections,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kube_host: where this node's driver is, and how it is looked at. */
+/* kube_host: where this node's driver is, and how it is read. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "kubernetes/kube_facts.h"
 #include "kubernetes/kube_tables.h"
 
-/* A GPU that hangs must not hang the program that is to report it. */
+/* A hung GPU must not block the program that reports it. */
 #define NVML_TIMEOUT_MS 30000
 
 static bool is_host_directory(const char *path)

@@ -40,7 +40,7 @@ static int read_kept_facts(const struct graft_kube_config *config, const struct 
 		*err = why;
 		return -1;
 	}
-	graft_warn(options->log, "labels lack what only NVML says: %s", graft_error_text(&why, text, sizeof(text)));
+	graft_warn(options->log, "omitting the labels that need NVML: %s", graft_error_text(&why, text, sizeof(text)));
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kube_labels: first what is said of the node, then of its GPUs, and, where the strategy says so, of
- * its MIG devices instead of GPUs or beside them. A later label replaces an earlier one of its name.
+ * kube_labels: first the labels of the node, then of its GPUs, and, where the strategy says so, of
+ * its MIG devices instead of GPUs or beside them. A later label replaces an earlier one of its
+ * name.
  */
 #include "kubernetes/kube_labels.h"
 
@@ -49,7 +50,10 @@ struct labelled_group {
 
 /* --- labels --- */
 
-/* The value as Kubernetes takes it: runs of blanks become a dash, what is left of other characters goes. */
+/*
+ * Returns the value in the form that Kubernetes accepts: runs of blanks become a dash, other
+ * invalid characters are dropped.
+ */
 static const char *clean_value(const char *value, struct graft_arena *arena)
 {
 	char *clean = graft_arena_strdup(arena, value);
@@ -191,7 +195,8 @@ static void add_clique(struct labelling *labelling)
 		const char *other = kept->nvml.gpus[i].clique;
 
 		if (clique && other && strcmp(clique, other) != 0) {
-			graft_warn(labelling->log, "no label says the clique: GPUs are in several, %s and %s", clique,
+			graft_warn(labelling->log,
+				   "omitting the clique label: the GPUs are in several cliques, %s and %s", clique,
 				   other);
 			return;
 		}
@@ -442,7 +447,7 @@ static void label_gpus(struct labelling *labelling, const struct labelled_group 
 		if (group.n_items == 0 || group.items[0].gpu != gpus->items[i].gpu)
 			continue;
 		if (last)
-			graft_warn(labelling->log, "GPUs of several models: the labels are those of %s, not of %s",
+			graft_warn(labelling->log, "GPUs of several models: the labels describe %s, not %s",
 				   group.product, last);
 		last = group.product;
 		label_gpu_group(labelling, &group);
@@ -491,7 +496,9 @@ static void label_mig_group(struct labelling *labelling, const char *resource, c
 	add_sharing(labelling, resource, group->product, group->n_items, &sharing);
 	label_renamed(labelling, group);
 	if (!mig) {
-		graft_warn(labelling->log, "no labels say what a MIG device of %s has: NVML does not", group->product);
+		graft_warn(labelling->log,
+			   "omitting the labels for the size of MIG devices of %s: NVML does not report it",
+			   group->product);
 		return;
 	}
 	add_number(labelling, resource, "memory", mig->memory_mib);
@@ -545,7 +552,7 @@ static const char *find_single_fault(const struct labelled_group *gpus)
 			const char *other = gpu->mig_devices[j].profile.value;
 
 			if (!other)
-				return "NVML does not say what a MIG device is";
+				return "NVML does not report the profile of a MIG device";
 			if (profile && strcmp(profile, other) != 0)
 				return "MIG devices are of several kinds";
 			profile = other;
@@ -566,7 +573,7 @@ static void label_single(struct labelling *labelling, const struct labelled_grou
 		return;
 	fault = find_single_fault(gpus);
 	if (fault) {
-		graft_warn(labelling->log, "labels cannot be those of --mig-strategy=single: %s", fault);
+		graft_warn(labelling->log, "cannot label GPUs with --mig-strategy=single: %s", fault);
 		add_kube_label(labelling, "gpu.product", name_mig_product(labelling, first, "INVALID"));
 		add_kube_label(labelling, "gpu.count", "0");
 		add_kube_label(labelling, "gpu.replicas", "0");

@@ -42,9 +42,9 @@ struct graft_kube_labels {
 /*
  * Makes the labels. Values have the form that Kubernetes wants: at most 63 characters of
  * "A-Za-z0-9-_.", the first and the last a letter or digit. What is not known has no label. Reports
- * to `log` what labels cannot say: several models, MIG devices that `single` does not allow. Strings
- * are in the arena. Returns 0, or -1 with GRAFT_INVALID if MPS is configured and a GPU is in MIG
- * mode, or GRAFT_NO_MEMORY.
+ * to `log` what labels cannot say: several models, MIG devices that `single` does not allow.
+ * Strings are in the arena. Returns 0, or -1 with GRAFT_INVALID if MPS is configured and a GPU is
+ * in MIG mode, or GRAFT_NO_MEMORY.
  */
 int graft_kube_labels(const struct graft_kube_config *config, const struct graft_kube_label_facts *facts,
 		      const struct graft_log *log, struct graft_arena *arena, struct graft_kube_labels *ret_labels,
@@ -53,9 +53,9 @@ int graft_kube_labels(const struct graft_kube_config *config, const struct graft
 /*
  * Reads this node and makes its labels (kube_label_node.c); NVML is asked once per boot, unless
  * `ask` or its answer says otherwise. Without `fail_on_init_error`, a driver whose NVML does not
- * answer has the labels that the kernel knows. *ret_look_again: what changes without an event, a GPU
- * in MIG mode or a driver whose NVML does not answer or not finally, is there. Returns 0, or -1 with the errors of
- * graft_host_discover(), graft_kube_facts() and graft_kube_labels().
+ * answer has the labels that the kernel knows. *ret_look_again: what changes without an event, a
+ * GPU in MIG mode or a driver whose NVML does not answer, or only preliminarily, is there. Returns
+ * 0, or -1 with the errors of graft_host_discover(), graft_kube_facts() and graft_kube_labels().
  */
 int graft_kube_label_node(const struct graft_kube_config *config, int64_t timestamp, enum graft_kube_ask ask,
 			  const struct graft_log *log, struct graft_arena *arena, struct graft_kube_labels *ret_labels,

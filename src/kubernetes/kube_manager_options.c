@@ -23,17 +23,17 @@ static int parse_signal(void *target, const struct graft_option *option, const c
 
 /* clang-format off */
 static const struct graft_option manager_options[] = {
-	{ .name = "oneshot", FLAG, AT(manager.oneshot), ENV("ONESHOT"), .help = "Make the link and end, as an init container does" },
+	{ .name = "oneshot", FLAG, AT(manager.oneshot), ENV("ONESHOT"), .help = "Make the link and exit, as an init container does" },
 	KUBE_NODE_OPTIONS,
 	KUBE_CHOICE_OPTIONS("nvidia.com/device-plugin.config"),
 	{ .name = "config-file-dst", TEXT, AT(manager.destination), .value_name = "PATH", ENV("CONFIG_FILE_DST"),
-	  .help = "Link that is made to the config file" },
+	  .help = "Link to make, which leads to the config file" },
 	{ .name = "send-signal", FLAG, AT(manager.send_signal), ENV("SEND_SIGNAL"),
-	  .help = "Send a signal when another file applies, or when it has changed (default true)" },
+	  .help = "Send a signal when another file is chosen, or when the file has changed (default true)" },
 	{ .name = "signal", .argument = GRAFT_OPTION_REQUIRED, .parse = parse_signal, AT(manager.signal), .value_name = "NUMBER", ENV("SIGNAL"),
 	  .help = "Number of the signal (default 1, SIGHUP)" },
 	{ .name = "process-to-signal", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_filled, AT(manager.process), .value_name = "NAME",
-	  ENV("PROCESS_TO_SIGNAL"), .help = "Process that gets the signal: the first argument it was started with, with or without its folder (default nvidia-device-plugin)" },
+	  ENV("PROCESS_TO_SIGNAL"), .help = "Process to signal: the first argument it was started with, with or without its folder (default nvidia-device-plugin)" },
 };
 /* clang-format on */
 
@@ -42,16 +42,16 @@ static const struct graft_manual_section manager_sections[] = {
 	  "The label's value is the name of a file in _--config-file-srcdir_, where a ConfigMap is mounted. A node "
 	  "without the label gets _--default-config_, else what the first possible one of _--fallback-strategies_ "
 	  "finds. If no file applies, the link leads to _/dev/null_, which is an empty configuration.\n\nA name that "
-	  "is "
-	  "no file is an error: with _--oneshot_ the program ends with it; otherwise it says so in its log, and "
-	  "the link stays until label or folder change. While the API server cannot be reached, everything stays.\n\n"
-	  "The process gets the signal when the link is another one, or the file has changed. At the start of this "
-	  "program it gets it if it has started before the file's last change." },
-	{ "SIGNALS", "*SIGHUP*\n\tChoose again.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tEnd. The link stays." },
+	  "is not among the files is an error: with _--oneshot_ the program exits with it; otherwise it logs the error "
+	  "and keeps the link until the label or the folder changes. While the API server cannot be reached, "
+	  "everything stays.\n\n"
+	  "The process gets the signal when the link or the file has changed. When this program starts, it sends the "
+	  "signal to a process that started before the file's last change." },
+	{ "SIGNALS", "*SIGHUP*\n\tChoose again.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tExit. The link stays." },
 	{ "RIGHTS", "The service account may get, list and watch _nodes_. To reach the process, the pod has "
 		    "_shareProcessNamespace: true_." },
 	{ "EXIT STATUS",
-	  "*0* after a signal, and with _--oneshot_ when the link is there. *1* on failure; the message names cause "
+	  "*0* after a signal, and with _--oneshot_ when the link exists. *1* on failure; the message names cause "
 	  "and remedy." },
 	{ "EXAMPLES", "```\nkubectl label node worker-1 nvidia.com/device-plugin.config=shared\n"
 		      "config-manager --node-name=worker-1 --config-file-srcdir=/available-configs "

@@ -37,14 +37,14 @@ static int check_channel(const struct graft_kube_config *config, const struct gr
 			  "/dev/nvidia-caps-imex-channels");
 }
 
-/* With switches all GPUs are linked alike, and of two there is no choice to make. */
+/* With switches all GPUs are linked alike, and two GPUs leave no choice. */
 static bool wants_links(const struct graft_kube_node_facts *facts)
 {
 	return facts->inventory->platform == GRAFT_PLATFORM_NATIVE && facts->inventory->n_gpus > 2 &&
 	       facts->tree.n_nvswitches == 0;
 }
 
-/* Links make a choice better; that they are not known is no reason to offer nothing. */
+/* Links improve a choice; GPUs are offered without them, too. */
 static int take_kept(const struct graft_log *log, struct graft_arena *arena, struct graft_kube_node_facts *facts,
 		     struct graft_kube_node_question *question, int rc, const struct graft_error *why,
 		     struct graft_error *err)
@@ -60,7 +60,7 @@ static int take_kept(const struct graft_log *log, struct graft_arena *arena, str
 		*err = *why;
 		return -1;
 	}
-	graft_warn(log, "the NVLinks between GPUs are not known: %s", graft_error_text(why, text, sizeof(text)));
+	graft_warn(log, "cannot determine the NVLinks between GPUs: %s", graft_error_text(why, text, sizeof(text)));
 	return 0;
 }
 
@@ -224,7 +224,7 @@ bool graft_kube_node_find_nodes(const struct graft_kube_config *config, struct g
 
 /* --- the whole --- */
 
-/* What the offer is made of. When it was asked for is no part of it. */
+/* What the offer is made of, without the time at which NVML was asked. */
 static int describe_state(const struct graft_kept_facts *kept, struct graft_arena *arena,
 			  struct graft_kube_node_facts *facts, struct graft_error *err)
 {

@@ -24,7 +24,7 @@ struct graft_kube_node_facts {
 	const char **migs; /* MIG devices that the kernel shows, one text each, if they matter */
 	size_t n_migs;
 	bool watch_migs;   /* they matter, and there are GPUs */
-	bool unsettled;    /* NVML's answer is not final */
+	bool unsettled;    /* NVML's answer is preliminary */
 	int64_t wait_s;    /* until NVML is to be asked again; -1: it was asked often enough */
 	bool failed;       /* the host could not be read, and `fail_on_init_error` is off */
 	const char *state; /* of all that is offered and why: equal texts, equal offers */
@@ -47,9 +47,9 @@ struct graft_kube_node_question {
 int graft_kube_node_read(const struct graft_kube_config *config, enum graft_kube_ask ask, const struct graft_log *log,
 			 struct graft_arena *arena, struct graft_kube_node_facts *ret_facts, struct graft_error *err);
 /*
- * The same without waiting for NVML. Returns 1 if another process asks it: graft_kube_node_end() is to
- * be called when `nvml` of *ret_question has been read (kubernetes/kube_question.h); what it is called
- * with lives until then, or until graft_kube_question_done().
+ * The same without waiting for NVML. Returns 1 if another process asks it: graft_kube_node_end() is
+ * to be called when `nvml` of *ret_question has been read (kubernetes/kube_question.h); what it is
+ * called with lives until then, or until graft_kube_question_done().
  */
 int graft_kube_node_begin(const struct graft_kube_config *config, enum graft_kube_ask ask, const struct graft_log *log,
 			  struct graft_arena *arena, struct graft_kube_node_facts *ret_facts,
@@ -62,15 +62,16 @@ void graft_kube_node_done(struct graft_kube_node_facts *facts);
 
 /*
  * Returns whether MIG devices were made or removed since the node was read. Nothing reports that:
- * the kernel's list of them is read, which wakes no GPU. A GPU that is gone is no such change, and
- * nor is what cannot be read.
+ * the kernel's list of them is read, which wakes no GPU. A GPU that is gone does not count as a
+ * change, nor does what cannot be read.
  */
 bool graft_kube_node_has_other_migs(const struct graft_kube_config *config, const struct graft_kube_node_facts *facts);
 /* Returns whether the driver has a GPU that it did not have when the node was read. */
 bool graft_kube_node_has_more_gpus(const struct graft_kube_config *config, const struct graft_kube_node_facts *facts);
 /*
- * Adds to the inventory those of the driver's common device nodes (kube_allocate.h) that have appeared
- * since the node was read. Returns whether there were any. Costs nothing if none was missing.
+ * Adds to the inventory those of the driver's common device nodes (kube_allocate.h) that have
+ * appeared since the node was read. Returns whether there were any. Costs nothing if none was
+ * missing.
  */
 bool graft_kube_node_find_nodes(const struct graft_kube_config *config, struct graft_kube_node_facts *facts);
 

@@ -24,7 +24,7 @@ struct options_target {
 	const struct graft_command *command;
 	/* Lists that an option has replaced, by the option's place in the table. */
 	uint64_t replaced;
-	int first; /* place of the first argument that is no option; argc: there is none */
+	int first; /* place of the first argument that is not an option; argc: none */
 };
 
 /* Returns whether this is the option's first use, which replaces what the config file says. */
@@ -165,13 +165,13 @@ static const struct graft_option plugin_options[] = {
 	{ .name = "mig-strategy", WORD, AT(flags.mig_strategy), ENV("MIG_STRATEGY"), WORDS("none", "single", "mixed"),
 	  .help = "How MIG devices are offered: none, single (as GPUs) or mixed (as nvidia.com/mig-PROFILE) (default none)" },
 	{ .name = "fail-on-init-error", FLAG, AT(flags.fail_on_init_error), ENV("FAIL_ON_INIT_ERROR"),
-	  .help = "End with an error where driver or config file cannot be read; with false, wait (default true)" },
+	  .help = "Exit with an error if the driver or the config file cannot be read; if false, wait (default true)" },
 	{ .name = "driver-root", DIRECTORY, AT(flags.driver_root), ALIAS("nvidia-driver-root"), ENV("NVIDIA_DRIVER_ROOT"),
 	  .help = "Root of the driver's files on the host (default /)" },
 	{ .name = "dev-root", TEXT, AT(flags.dev_root), .value_name = "DIR", ALIAS("nvidia-dev-root"), ENV("NVIDIA_DEV_ROOT"),
 	  .help = "Root of the device nodes on the host (default the driver root)" },
 	{ .name = "pass-device-specs", FLAG, AT(flags.plugin.pass_device_specs), ENV("PASS_DEVICE_SPECS"),
-	  .help = "Give the device nodes to the kubelet, too, as its CPU manager needs it" },
+	  .help = "Pass the device nodes to the kubelet as well; its CPU manager needs them" },
 	{ .name = "device-list-strategy", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_bits, .value_name = "LIST",
 	  AT(flags.plugin.device_list_strategy), ENV("DEVICE_LIST_STRATEGY"),
 	  WORDS("envvar", "volume-mounts", "cdi-annotations", "cdi-cri"),
@@ -199,15 +199,15 @@ static const struct graft_option plugin_options[] = {
 	{ .name = "imex-channel-ids", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_channels, .value_name = "LIST",
 	  ENV("IMEX_CHANNEL_IDS"), .help = "IMEX channels that every container gets: none or 0" },
 	{ .name = "imex-required", FLAG, AT(imex.required), ENV("IMEX_REQUIRED"),
-	  .help = "Refuse containers where the IMEX channel does not exist" },
+	  .help = "Refuse containers if the IMEX channel does not exist" },
 	{ .name = "kubelet-socket", TEXT, AT(flags.plugin.kubelet_socket), .value_name = "PATH", ENV("KUBELET_SOCKET"),
 	  .help = "Socket of the kubelet; empty: serve, but do not register (default /var/lib/kubelet/device-plugins/kubelet.sock)" },
 	{ .name = "plugin-registry", TEXT, AT(flags.plugin.registry), .value_name = "DIR", ENV("PLUGIN_REGISTRY"),
-	  .help = "Folder where the kubelet looks for plugins by itself; where it does not exist or is empty, register at the kubelet's socket (default /var/lib/kubelet/plugins_registry)" },
+	  .help = "Folder in which the kubelet finds plugins by itself; empty, or if it does not exist: register at the kubelet's socket (default /var/lib/kubelet/plugins_registry)" },
 	{ .name = "listen", TEXT, AT(flags.plugin.listen), .value_name = "ADDRESS", ENV("LISTEN_ADDRESS"),
 	  .help = "Answer /metrics and /healthz at this PORT, ADDRESS:PORT or path of a socket (default none)" },
 	{ .name = "state-dir", DIRECTORY, AT(flags.plugin.state_folder), ENV("STATE_DIR"),
-	  .help = "Directory of what is known of the health of GPUs until the next boot (default /run/graft)" },
+	  .help = "Directory in which the health of GPUs is kept until the next boot (default /run/graft)" },
 	{ .name = "config-file", TEXT, AT(config_file), .value_name = "FILE", ENV("CONFIG_FILE"),
 	  .help = "File with further settings, in YAML or JSON" },
 	{ .name = "cdi-feature-flags", LIST(flags.plugin.n_cdi_feature_flags), AT(flags.plugin.cdi_feature_flags),
@@ -216,47 +216,47 @@ static const struct graft_option plugin_options[] = {
 	  ENV("CDI_DISABLE_HOOKS"), .help = "Hooks to leave out of CDI specifications, or all" },
 	{ .name = "health", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_bits, .value_name = "LIST",
 	  AT(flags.plugin.health_sources), ENV("HEALTH"), WORDS("kmsg", "nvml", "none"),
-	  .help = "What says that a GPU has failed: kmsg, the kernel log; nvml, which keeps GPUs awake; both; or none (default kmsg)" },
+	  .help = "How failed GPUs are detected: kmsg, the kernel log; nvml, which keeps GPUs awake; both; or none (default kmsg)" },
 	{ .name = "disable-health-checks", TEXT, AT(flags.plugin.disable_health_checks), .value_name = "LIST",
 	  ENV("DP_DISABLE_HEALTHCHECKS"), .help = "Xids that do not make a device unhealthy; all or xids: none does" },
 	{ .name = "enable-health-checks", TEXT, AT(flags.plugin.enable_health_checks), .value_name = "LIST",
-	  ENV("DP_ENABLE_HEALTHCHECKS"), .help = "Xids that make a device unhealthy though they usually do not; all: every one" },
+	  ENV("DP_ENABLE_HEALTHCHECKS"), .help = "Xids that make a device unhealthy although they usually do not; all: every one" },
 	KUBE_CHOICE_OPTIONS("none: --config-file applies"),
 	KUBE_NODE_OPTIONS,
 	{ .name = "clear-health", TEXT, AT(clear_health), .value_name = "GPU",
-	  .help = "Have the plugin offer a failed GPU again, by UUID, index or PCI address, or all of them, and end" },
-	{ .name = "print-config", FLAG, AT(print_config), .help = "Print the effective configuration as JSON and end" },
+	  .help = "Make the plugin offer a failed GPU again (its UUID, index or PCI address, or all), and exit" },
+	{ .name = "print-config", FLAG, AT(print_config), .help = "Print the effective configuration as JSON and exit" },
 	{ .name = "once", FLAG, AT(once),
-	  .help = "Print the resources, their devices and what a container would get, as JSON, and end" },
+	  .help = "Print the resources, their devices and what a container would get, as JSON, and exit" },
 };
 /* clang-format on */
 
 static const struct graft_manual_section plugin_sections[] = {
-	{ "SIGNALS", "*SIGHUP*\n\tRead configuration and host again, ask NVML again, and register again. If that "
-		     "fails, the plugin "
-		     "goes on with what it has, says so in its log, and tries again later.\n\n*SIGTERM*, *SIGINT*, "
-		     "*SIGQUIT*\n\tRemove the "
-		     "sockets and end. Containers keep their GPUs." },
+	{ "SIGNALS",
+	  "*SIGHUP*\n\tRead configuration and host again, ask NVML again, and register again. If that "
+	  "fails, the plugin keeps what it has, logs the reason, and tries again later.\n\n*SIGTERM*, *SIGINT*, "
+	  "*SIGQUIT*\n\tRemove the "
+	  "sockets and exit. Containers keep their GPUs." },
 	{ "HEALTH",
 	  "A GPU whose failure the driver reports in the kernel log (Xid) is offered as unhealthy, with all its "
-	  "replicas and MIG devices. It is healthy again when the driver says that it needs no reset any more, "
-	  "when the driver is loaded again, or when the GPU was removed and came back. Xids of applications (13, 31, "
-	  "43, 45, 68, 109) do not count. To read _/dev/kmsg_ takes CAP_SYSLOG, or kernel.dmesg_restrict=0; "
-	  "without it the log has a warning and this is not checked.\n\nWith *--health=kmsg,nvml*, NVML is a second "
-	  "source: a child without rights waits for its events, and a GPU that does not answer is unhealthy "
-	  "until it does. A GPU is kept awake by that.\n\nA GPU is also unhealthy as long as its PCI "
-	  "device, its place in the driver or its device node is gone. *--clear-health* is for a GPU that was "
-	  "repaired in a way that nobody has reported:\n\n```\nnvidia-device-plugin --clear-health=0000:3b:00.0\n"
+	  "replicas and MIG devices. It is healthy again when the driver reports that it no longer needs a reset, when "
+	  "the driver is loaded again, or when the GPU was removed and came back. Xids of applications (13, 31, "
+	  "43, 45, 68, 109) do not count. Reading _/dev/kmsg_ takes CAP_SYSLOG, or kernel.dmesg_restrict=0; without it "
+	  "the plugin logs a warning and does not detect these failures.\n\nWith *--health=kmsg,nvml*, NVML is a "
+	  "second source: a child without rights waits for its events, and a GPU that does not answer is unhealthy "
+	  "until it does. This keeps GPUs awake.\n\nA GPU is also unhealthy as long as its PCI "
+	  "device, its place in the driver or its device node is gone. *--clear-health* is for a GPU whose repair the "
+	  "driver has not reported:\n\n```\nnvidia-device-plugin --clear-health=0000:3b:00.0\n"
 	  "```" },
 	{ "FILES",
 	  "_/var/lib/kubelet/plugins_registry/nvidia.com-gpu-reg.sock_\n\tThe socket of a resource, where that "
 	  "folder exists: the kubelet finds it there by itself, also after a restart.\n\n"
 	  "_/var/lib/kubelet/device-plugins/nvidia-gpu.sock_\n\tThe same where it does not; registered at "
-	  "_kubelet.sock_ beside it.\n\n_/run/graft/health.json_\n\tHow GPUs have recovered, as far as the kernel log "
-	  "does not say it, and which have failed; of this boot. _/run/graft/clear-health_ has requests of "
+	  "_kubelet.sock_ beside it.\n\n_/run/graft/health.json_\n\tWhich GPUs have failed in this boot, and "
+	  "recoveries that the kernel log does not report. _/run/graft/clear-health_ holds the requests of "
 	  "*--clear-health* until the plugin takes them." },
-	{ "EXIT STATUS",
-	  "*0* after a signal, and for what only prints or asks. *1* on failure; the message names cause and remedy." },
+	{ "EXIT STATUS", "*0* after a signal, and for options that only print or send a request. *1* on failure; the "
+			 "message names cause and remedy." },
 	{ "EXAMPLES",
 	  "What this node would offer, without offering it:\n\n```\nnvidia-device-plugin --once\n```\n\nEach GPU "
 	  "four times:\n\n```\ncat >plugin.yaml <<EOF\nversion: v1\nsharing:\n  timeSlicing:\n    resources:\n    "

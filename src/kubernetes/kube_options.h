@@ -16,9 +16,14 @@
  * uses, so only the commands that are given to it may have such rows.
  */
 
-/* One of the row's `values`, as the number of its place. Empty, which manifests give for what is not set: no change. */
+/*
+ * One of the row's `values`, as the number of its place. Empty, which manifests give for what is
+ * not set: no change.
+ */
 int kube_parse_word(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
-/* Several of them, with commas between, as bits; the first use replaces what the config file says. */
+/*
+ * Several of them, with commas between, as bits; the first use replaces what the config file says.
+ */
 int kube_parse_bits(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
 /* Texts with commas between; `extra` is the offset of their count. */
 int kube_parse_list(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
@@ -54,7 +59,7 @@ int kube_parse_fallbacks(void *target, const struct graft_option *option, const 
 	  .help = "Config file of a node without the label" },                                                                  \
 	{ .name = "fallback-strategies", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_fallbacks, .value_name = "LIST", \
 	  AT(choice.fallbacks), ENV("FALLBACK_STRATEGIES"), WORDS("named", "single", "empty"),                                  \
-	  .help = "What applies without label and default: named (the file default), single (the only file), empty (no file); the first that is possible" }
+	  .help = "What to use without label and default: named (the file 'default'), single (the only file), empty (no file); the first that is possible" }
 /* Which node this is, and where the API server. */
 #define KUBE_NODE_OPTIONS                                                                                                         \
 	{ .name = "node-name", TEXT, AT(api.node_name), .value_name = "NAME", ENV("NODE_NAME"), .help = "Name of this node" },  \

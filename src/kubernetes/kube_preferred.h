@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kube_preferred: which of the available devices a container had best get (SPEC kubernetes 6.6,
+ * kube_preferred: which of the available devices suit a container best (SPEC kubernetes 6.6,
  * 6.7). Whole GPUs are chosen by their links, so that those that remain stay well connected;
  * replicas and MIG devices by the policy. Pure.
  */
@@ -27,9 +27,9 @@ struct graft_kube_preference {
 
 /*
  * Chooses `size` of the available devices. *ret_ids has that many, the required ones first. `tree`
- * may be NULL: all links are equal. Returns 0, or -1: GRAFT_INVALID "not enough available devices to
- * satisfy allocation", also if the policy `distinct` would need one device twice, or "device ID is
- * named twice"; GRAFT_UNKNOWN_DEVICE for an id that the resource does not have; GRAFT_NO_MEMORY.
+ * may be NULL: all links are equal. Returns 0, or -1: GRAFT_INVALID "not enough available devices
+ * to satisfy allocation", also if the policy `distinct` would need one device twice, or "device ID
+ * is named twice"; GRAFT_UNKNOWN_DEVICE for an id that the resource does not have; GRAFT_NO_MEMORY.
  */
 int graft_kube_prefer(const struct graft_kube_config *config, const struct graft_kube_resource *resource,
 		      const struct graft_pci_tree *tree, const struct graft_kube_preference *preference,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kube_question: a process and its answer, which is an error and the text of kept facts. Does not know what is asked. */
+/*
+ * kube_question: a process and its answer, which is an error and the text of kept facts. Does not
+ * know what is asked.
+ */
 #include "kubernetes/kube_question.h"
 
 #include <errno.h>
@@ -16,8 +19,8 @@
 #define OLD_FD_MAX 4096 /* for kernels without close_range(2) */
 
 /*
- * Leaves standard error, and the answer as descriptor 3. A socket of this program that stayed open here
- * would go on after it was closed there.
+ * Leaves standard error, and the answer as descriptor 3. A socket of this program that stayed open
+ * here would live on after this program closed it.
  */
 static void leave_answer_open(int fd)
 {
@@ -47,7 +50,10 @@ _Noreturn static void write_answer(const struct graft_error *err, const struct g
 	_exit(graft_buffer_failed(&answer) ? 2 : 0);
 }
 
-/* Signals stay blocked as they are: those who send them mean the parent, whose end ends this process. */
+/*
+ * Signals stay blocked as they are: those who send them mean the parent, whose end ends this
+ * process.
+ */
 _Noreturn static void ask_and_tell(pid_t parent, int fd, graft_kube_asker *ask, const void *arg,
 				   struct graft_arena *arena, struct graft_kept_facts *facts)
 {

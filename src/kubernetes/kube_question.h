@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kube_question: asks for kept facts (kubernetes/kube_facts.h) in a process of its own, so that the
- * one that needs them can do other things until the answer is there: NVML may take half a minute. That
- * process has the rights of its parent; NVML itself runs in the one without rights that it starts in
- * turn (host/nvml.h).
+ * one that needs them can do other things until the answer is there: NVML may take half a minute.
+ * That process has the rights of its parent; NVML itself runs in the one without rights that it
+ * starts in turn (host/nvml.h).
  */
 #ifndef GRAFT_KUBERNETES_KUBE_QUESTION_H
 #define GRAFT_KUBERNETES_KUBE_QUESTION_H
@@ -27,16 +27,17 @@ typedef int graft_kube_asker(const void *arg, struct graft_arena *arena, struct 
 			     struct graft_error *err);
 
 /*
- * Has `ask` called with these facts in another process, which has only standard error open beside the
- * answer, and ends with this one. Returns 0, or -1 if no process can be made. The caller reaps it.
+ * Has `ask` called with these facts in another process, which has only standard error open beside
+ * the answer, and ends with this one. Returns 0, or -1 if no process can be made. The caller reaps
+ * it.
  */
 int graft_kube_question_begin(struct graft_kube_question *question, graft_kube_asker *ask, const void *arg,
 			      struct graft_arena *arena, struct graft_kept_facts *facts, struct graft_error *err);
 /* Reads what there is of the answer. Returns whether that is all of it. */
 bool graft_kube_question_read(struct graft_kube_question *question);
 /*
- * Takes the answer: the facts that `ask` has filled in. Returns 0, or -1 with the error of `ask`, or
- * GRAFT_NVML if the process has not answered.
+ * Takes the answer: the facts that `ask` has filled in. Returns 0, or -1 with the error of `ask`,
+ * or GRAFT_NVML if the process has not answered.
  */
 int graft_kube_question_take(struct graft_kube_question *question, struct graft_arena *arena,
 			     struct graft_kept_facts *facts, struct graft_error *err);

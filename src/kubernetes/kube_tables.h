@@ -37,16 +37,16 @@ bool kube_has_node(const struct graft_inventory *inventory, const char *path);
 /* Returns whether this host has IMEX channel 0. */
 bool kube_has_channel_node(const struct graft_inventory *inventory);
 /*
- * Returns whether containers get IMEX channel 0: it is configured, and this host has it. One that is
- * not required, and that the host does not have, is left out.
+ * Returns whether containers get IMEX channel 0: it is configured, and this host has it. One that
+ * is not required, and that the host does not have, is left out.
  */
 bool kube_has_channel(const struct graft_kube_config *config, const struct graft_inventory *inventory);
 /*
- * Where the driver is, as this process sees it: at the container driver root, if that is mounted; on
- * the host itself at the driver root; in a container that has got the driver's files, at "/".
+ * Where the driver is, as this process sees it: at the container driver root, if that is mounted;
+ * on the host itself at the driver root; in a container that has got the driver's files, at "/".
  */
 const char *kube_driver_root(const struct graft_kube_flags *flags);
-/* How this node's driver is looked at. */
+/* How this node's driver is read. */
 struct graft_host_options kube_host_options(const struct graft_kube_flags *flags, const struct graft_log *log);
 
 /*
@@ -56,12 +56,16 @@ struct graft_host_options kube_host_options(const struct graft_kube_flags *flags
 bool kube_is_board(const struct graft_kube_config *config, const struct graft_inventory *inventory);
 /*
  * Returns the rule by which a device is shared, the `place`th of `resource`, with this index ("0",
- * "0:1") and UUID: the first one that includes it. NULL: it is not shared. `replication` may be NULL.
+ * "0:1") and UUID: the first one that includes it. NULL: it is not shared. `replication` may be
+ * NULL.
  */
 const struct graft_kube_shared_resource *kube_find_sharing(const struct graft_kube_replication *replication,
 							   const char *resource, const char *index, const char *id,
 							   size_t place);
-/* Returns the resource that the rule's replicas are of, in the arena if it is made; NULL: out of memory. */
+/*
+ * Returns the resource that the rule's replicas are of, in the arena if it is made; NULL: out of
+ * memory.
+ */
 const char *kube_name_shared(const struct graft_kube_replication *replication,
 			     const struct graft_kube_shared_resource *shared, struct graft_arena *arena);
 /* Returns "nvidia.com/mig-1g.10gb.me" for "1g.10gb+me", in the arena; NULL: out of memory. */

@@ -13,7 +13,10 @@
 #include "base/clock.h"
 #include "base/strings.h"
 
-/* SECURITY: what one request may cost beyond its bytes, and what all requests of a connection may hold. */
+/*
+ * SECURITY: what one request may cost beyond its bytes, and what all requests of a connection may
+ * hold.
+ */
 #define MAX_DECODED   ((size_t)32 << 20)
 #define MAX_COLLECTED (GRAFT_RPC_MAX_MESSAGE * 2)
 #define MAX_HEADERS   16384
@@ -26,7 +29,7 @@ struct graft_rpc_call {
 	struct graft_loop_timer limit; /* until the request is complete; then, until more of the answer can be sent */
 	int64_t began_us;
 	size_t header_bytes;
-	char path[96];   /* longer ones are no method's */
+	char path[96];   /* no method has a longer one */
 	bool post, grpc; /* what the headers said */
 	struct graft_rpc_collector request;
 	bool answered, streaming, over; /* over: trailers follow what is left to send */
@@ -35,7 +38,9 @@ struct graft_rpc_call {
 	struct graft_rpc_call *next, **link;
 };
 
-/* A lack of memory in nghttp2 leaves the stream without an answer; better to lose the connection. */
+/*
+ * A lack of memory in nghttp2 leaves the stream without an answer; better to lose the connection.
+ */
 static void must_submit(struct graft_rpc_call *call, int rc)
 {
 	if (rc < 0)
@@ -58,7 +63,10 @@ static int submit_trailer(nghttp2_session *http2, int32_t stream)
 	return nghttp2_submit_trailer(http2, stream, &trailer, 1);
 }
 
-/* SECURITY: a peer whose window of flow control stays closed would hold the call, and its memory, for ever. */
+/*
+ * SECURITY: a peer whose window of flow control stays closed would hold the call, and its memory,
+ * for ever.
+ */
 static void answer_too_slow(void *arg)
 {
 	struct graft_rpc_call *call = arg;
@@ -173,7 +181,7 @@ int graft_rpc_push(struct graft_rpc_call *call, const ProtobufCMessage *message,
 	call->n_waiting = n;
 	if (!call->limit.link)
 		limit_answer(call);
-	/* It fails if the stream is not waiting for data: then these bytes are asked for when it is their turn. */
+	/* Fails if the stream is not waiting for data; nghttp2 will then ask for these bytes later. */
 	(void)nghttp2_session_resume_data(call->connection->session.http2, call->stream);
 	graft_rpc_session_flush(&call->connection->session);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client: one request and its answer. Who is asked, and when again, others know. */
+/* client: one request and its answer. The caller knows the server, and when to ask again. */
 #include "rpc/client.h"
 
 #include <stdio.h>

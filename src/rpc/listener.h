@@ -19,8 +19,8 @@ struct graft_listener {
 
 /*
  * Accepts at `fd`, a non-blocking listening socket, which is borrowed. `accepted` takes each
- * connection, a non-blocking descriptor, and closes it. `listener` does not move afterwards. Returns
- * 0, or -1 with GRAFT_NO_MEMORY and nothing to release.
+ * connection, a non-blocking descriptor, and closes it. `listener` does not move afterwards.
+ * Returns 0, or -1 with GRAFT_NO_MEMORY and nothing to release.
  */
 int graft_listener_begin(struct graft_listener *listener, struct graft_loop *loop, int fd,
 			 void (*accepted)(void *arg, int take_fd), void *arg, struct graft_error *err);

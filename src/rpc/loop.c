@@ -42,7 +42,7 @@ int graft_loop_watch(struct graft_loop *loop, struct graft_loop_watch *watch, st
 {
 	if (loop->n_watches == loop->capacity && grow_lists(loop) < 0)
 		return graft_fail_memory(err);
-	/* Nothing is said of it in this turn, in which it may get the place of another one. */
+	/* Report nothing for it in this turn, in which it may move to another place in the list. */
 	loop->polled[loop->n_watches].revents = 0;
 	loop->watches[loop->n_watches++] = watch;
 	watch->place = loop->n_watches;
@@ -117,7 +117,8 @@ static void call_due_timers(struct graft_loop *loop)
 
 /*
  * The last watch moves to the place of one that is removed, and a callback may remove any: so each
- * place is looked at until nothing is left to report there. What is reported is taken out first.
+ * place is checked until nothing is left to report there. Each event is cleared before its
+ * callback.
  */
 static void call_ready_watches(struct graft_loop *loop)
 {

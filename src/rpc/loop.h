@@ -53,7 +53,7 @@ int graft_loop_watch(struct graft_loop *loop, struct graft_loop_watch *watch, st
 /* Stops watching. Does nothing if the watch is not watched. */
 void graft_loop_forget(struct graft_loop *loop, struct graft_loop_watch *watch);
 
-/* Sets the timer, or sets it anew, to be due in `delay_ms`. Cannot fail. */
+/* Sets the timer, or changes it, to be due in `delay_ms`. Cannot fail. */
 void graft_loop_set_timer(struct graft_loop *loop, struct graft_loop_timer *timer, int64_t delay_ms);
 /* Clears the timer. Does nothing if it is not set. */
 void graft_loop_clear_timer(struct graft_loop_timer *timer);
@@ -68,7 +68,10 @@ int graft_loop_run(struct graft_loop *loop, struct graft_error *err);
 /* Ends graft_loop_run() after the current turn. */
 void graft_loop_stop(struct graft_loop *loop);
 
-/* Returns the delay after `delay_ms` of something that is tried again: twice as long, within both limits. */
+/*
+ * Returns the delay after `delay_ms` of something that is tried again: twice as long, within both
+ * limits.
+ */
 static inline int64_t graft_loop_next_delay(int64_t delay_ms, int64_t first_ms, int64_t last_ms)
 {
 	int64_t next_ms = delay_ms > 0 ? delay_ms * 2 : first_ms;

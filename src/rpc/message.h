@@ -18,7 +18,7 @@
 /* The largest message that is accepted, as in gRPC's implementation for Go. */
 #define GRAFT_RPC_MAX_MESSAGE ((size_t)4 << 20)
 
-/* Statuses of gRPC. Those that nobody here uses are left out. */
+/* Statuses of gRPC. Those that this project does not use are left out. */
 enum graft_rpc_status {
 	GRAFT_RPC_OK = 0,
 	GRAFT_RPC_CANCELLED = 1,
@@ -70,7 +70,10 @@ void graft_rpc_escape(struct graft_buffer *out, const char *text);
  */
 void graft_rpc_unescape(struct graft_buffer *out, const char *value, size_t n);
 
-/* Returns the same pointer without const, as protobuf-c and nghttp2 want it for bytes that they only read. */
+/*
+ * Returns the same pointer without const, as protobuf-c and nghttp2 want it for bytes that they
+ * only read.
+ */
 void *graft_rpc_read_only(const void *bytes);
 
 #endif

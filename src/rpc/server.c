@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * server: sockets and connections. What is said on a connection is in call.c; what the methods
- * mean, their table knows.
+ * server: sockets and connections. call.c handles the data of a connection; the table of methods
+ * knows what they mean.
  */
 #include "rpc/server.h"
 

@@ -62,7 +62,7 @@ void graft_rpc_server_free(struct graft_rpc_server *server);
 int graft_rpc_server_listen(struct graft_rpc_server *server, const char *path, struct graft_error *err);
 /* Returns whether the socket has its name still. */
 bool graft_rpc_server_is_there(const struct graft_rpc_server *server);
-/* Returns whether somebody else listens at the socket's name now (rpc/unix_socket.h). */
+/* Returns whether another process listens at the socket's name now (rpc/unix_socket.h). */
 bool graft_rpc_server_is_replaced(const struct graft_rpc_server *server);
 /*
  * Serves a connection: a non-blocking stream socket, which is closed in any case. When there are

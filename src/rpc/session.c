@@ -111,7 +111,10 @@ static void session_ready(void *arg, short events)
 	graft_rpc_session_flush(session);
 }
 
-/* nghttp2's own checks of HTTP are off: kubelets send paths as :authority, which HTTP forbids. QUIRK: SPEC kubernetes 1 */
+/*
+ * nghttp2's own checks of HTTP are off: kubelets send paths as :authority, which HTTP forbids.
+ * QUIRK: SPEC kubernetes 1
+ */
 static int make_http2(struct graft_rpc_session *session, const nghttp2_session_callbacks *callbacks, bool server)
 {
 	nghttp2_option *option = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unix_socket: names of sockets. What is said over them is known to others. */
+/* unix_socket: names and files of sockets. Does not interpret the data. */
 #include "rpc/unix_socket.h"
 
 #include <errno.h>
@@ -110,8 +110,8 @@ int graft_unix_listen(const char *path, struct graft_unix_socket *ret_socket, st
 	if (rc < 0) {
 		graft_unix_close(&made);
 		if (rc == -EEXIST)
-			return graft_fail(err, GRAFT_INVALID, 0, "cannot listen at '%s': it is there and is no socket",
-					  path);
+			return graft_fail(err, GRAFT_INVALID, 0,
+					  "cannot listen at '%s': the file exists and is not a socket", path);
 		return graft_fail_errno(err, -rc, "cannot listen at '%s'", path);
 	}
 	*ret_socket = made;

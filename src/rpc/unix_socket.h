@@ -24,14 +24,17 @@ struct graft_unix_socket {
 	}
 
 /*
- * Listens at `path`, with mode 0600, non-blocking. The socket gets the name by rename(2) when
- * it listens, so that a client that sees the name can connect. A socket of that name is replaced, anything else refused
- * with GRAFT_INVALID.
+ * Listens at `path`, with mode 0600, non-blocking. The socket gets the name by rename(2) when it
+ * listens, so that a client that sees the name can connect. A socket of that name is replaced,
+ * anything else refused with GRAFT_INVALID.
  */
 int graft_unix_listen(const char *path, struct graft_unix_socket *ret_socket, struct graft_error *err);
 /* Returns whether the name still belongs to the socket. */
 bool graft_unix_is_there(const struct graft_unix_socket *socket);
-/* Returns whether its name is that of another socket now, at which somebody listens. Connects to it to find out. */
+/*
+ * Returns whether another socket has its name now, at which a process listens. Connects to it to
+ * find out.
+ */
 bool graft_unix_is_replaced(const struct graft_unix_socket *socket);
 /*
  * Closes the socket and removes its name, unless the name belongs to another one by now. Closing

@@ -112,7 +112,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
 @test "oneshot: what cannot be chosen is an error with cause and remedy, and changes nothing" {
   label '"share"'
   run -1 "$program" --oneshot --fallback-strategies=empty
-  [ "$output" = "config-manager: the node's label nvidia.com/device-plugin.config names the config 'share', which is no file in $source (did you mean 'shared'?); files there: plain, shared
+  [ "$output" = "config-manager: the node's label nvidia.com/device-plugin.config names the config 'share', but $source has no such file (did you mean 'shared'?); it has: plain, shared
   Correct the name, or add a file of that name, which is a key of the ConfigMap." ]
   [ ! -e "$link" ]
   label null
@@ -120,7 +120,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   [ "$output" = "config-manager: no config was set, no default was provided, and all fallbacks failed
   Label the node, or give --default-config or --fallback-strategies." ]
   run -1 "$program" --oneshot --default-config=gone
-  [[ $output == "config-manager: the default names the config 'gone', which is no file in $source; files there: plain, shared"* ]]
+  [[ $output == "config-manager: the default names the config 'gone', but $source has no such file; it has: plain, shared"* ]]
   run -1 "$program" --oneshot --default-config=plain --config-file-srcdir="$work/none"
   [[ $output == "config-manager: cannot list the config files in $work/none: no such file or directory"* ]]
   mkdir "$work/folder"
@@ -172,7 +172,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   links_to "$source/shared"
   signals 1
   label '"gone"'
-  within logs "names the config 'gone', which is no file in $source; files there: plain, shared"
+  within logs "names the config 'gone', but $source has no such file; it has: plain, shared"
   links_to "$source/shared"
   signals 1
   label '"plain"'
@@ -214,9 +214,9 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   label '"plain"'
   # SIGUSR1 ends the reader, which has no trap for it.
   within bash -c "! kill -0 $(cat "$work/reader.pid")"
-  within logs "signal 10 is sent to $PROCESS_TO_SIGNAL"
+  within logs "sent signal 10 to $PROCESS_TO_SIGNAL"
   label '"shared"'
-  within logs "no process $PROCESS_TO_SIGNAL gets signal 10: it must run, and its pod have shareProcessNamespace: true"
+  within logs "found no process $PROCESS_TO_SIGNAL to send signal 10 to: it must be running, and the pod must have shareProcessNamespace: true"
 }
 
 # As the chart runs it beside the program: as the same user, without any right.
@@ -323,7 +323,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   }
   [ "$(readlink /var/run)" = /run ] || skip "/var/run is no link to /run"
   pod other
-  within logs "there is no node 'other': waiting until there is"
+  within logs "node 'other' does not exist; waiting for it"
   echo second-token >"$api/token.new"
   mv "$api/token.new" "$api/token"
   within grep -q watch=true "$api/log"
@@ -374,11 +374,11 @@ offers() { page metrics | grep -qF "devices{resource=\"$1\",health=\"Healthy\"} 
   serve
   ctl POST /api/v1/nodes '{"metadata": {"name": "worker", "labels": {"nvidia.com/device-plugin.config": "shared"}}}' >/dev/null
   within offers nvidia.com/gpu 32
-  logs "configuration by the node's label: $source/shared"
+  logs "configuration chosen by the node's label: $source/shared"
   label '"plain"'
   within offers nvidia.com/gpu 8
   label '"none"'
-  within logs "which is no file in $source; files there: plain, shared; nothing is changed. Correct the name"
+  within logs "but $source has no such file; it has: plain, shared; nothing is changed. Correct the name"
   offers nvidia.com/gpu 8
   # The content of the file.
   sed 's/replicas: 4/replicas: 2/' "$source/shared" >"$source/plain"
@@ -439,11 +439,11 @@ offers() { page metrics | grep -qF "devices{resource=\"$1\",health=\"Healthy\"} 
   grep -qx 'nvidia.com/gpu.replicas=4' "$labels"
   label '"none"'
   run -1 on_host timeout 60 "$gfd" --oneshot
-  [[ $output == *"gpu-feature-discovery: the node's label nvidia.com/device-plugin.config names the config 'none', which is no file in $source"* ]]
+  [[ $output == *"gpu-feature-discovery: the node's label nvidia.com/device-plugin.config names the config 'none', but $source has no such file"* ]]
   rm "$labels"
   # shellcheck disable=SC2016
   start manager sh -c 'exec nsenter --mount="$1" -- "$2" 2>>"$0"' "$log" "/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" "$gfd"
-  within logs "files there: plain, shared; no labels. Correct the name"
+  within logs "it has: plain, shared; no labels. Correct the name"
   label '"shared"'
   within grep -qx 'nvidia.com/gpu.replicas=4' "$labels"
   label '"plain"'

@@ -165,7 +165,7 @@ traced_kubelet() {
   [[ $output == *$'\n'"nvidia-device-plugin: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory"$'\n  Install the driver'* ]]
   on_host timeout --signal=TERM 2 "$program" "${options[@]}" --fail-on-init-error=false 2>"$work/log" || [ $? -eq 124 ]
   grep -q 'No devices found. Waiting indefinitely.$' "$work/log"
-  grep -q 'ends, by signal 15$' "$work/log"
+  grep -q 'exiting on signal 15$' "$work/log"
   [ ! -e "$work/nvidia-gpu.sock" ]
 }
 
@@ -173,13 +173,13 @@ traced_kubelet() {
   other_host dgx-h100 --fault nvml-init-fail=999
   on_host timeout --signal=TERM 4 "$program" --kubelet-socket "$work/kubelet.sock" --plugin-registry "" --state-dir "$work/state" \
     --health=nvml 2>"$work/log" || [ $? -eq 124 ]
-  [ "$(grep -c 'NVML does not report what happens to GPUs: nvml error: .*; trying again$' "$work/log")" -eq 1 ] || die "$(cat "$work/log")"
+  [ "$(grep -c 'cannot watch GPUs through NVML: nvml error: .*; trying again$' "$work/log")" -eq 1 ] || die "$(cat "$work/log")"
   run -1 grep 'unhealthy' "$work/log"
   run -1 on_host "$program" --health=kmsg,none --once
   [[ $output == *"nvidia-device-plugin: invalid --health option: none cannot be combined with kmsg or nvml"* ]]
 }
 
-@test "an answer of NVML that is not final is kept, and asked for again: later, and eight times at most" {
+@test "a preliminary answer of NVML is kept, and asked for again: later, and eight times at most" {
   local facts=/run/graft-sim/facts.json pci
   other_host quad
   pci=$(information 'Bus Location' | cut -d, -f2)
@@ -194,15 +194,15 @@ traced_kubelet() {
   kept() { on_host jq -c '[.nvml.unsettled // [], .n_asked // 0, (.nvml.gpus | length)]' "$facts"; }
   on_host rm -f "$facts"
   look
-  [[ $stderr == *"NVML's answer is not final: NVML does not list GPU 0000$pci (reason 1 of 1); it is asked again later"* ]] || die "$stderr"
+  [[ $stderr == *"NVML's answer is preliminary: NVML does not list GPU 0000$pci (1 of 1 reasons); asking again later"* ]] || die "$stderr"
   [ "$(kept)" = "[[\"NVML does not list GPU 0000$pci\"],1,3]" ] || die "$(kept)"
   look
   [[ $stderr != *"asking NVML"* ]]
   look 1 4294967295
-  [[ $stderr == *"asking NVML"*"is not final"* ]]
+  [[ $stderr == *"asking NVML"*"is preliminary"* ]]
   [ "$(kept)" = "[[\"NVML does not list GPU 0000$pci\"],2,3]" ] || die "$(kept)"
   look 7 4294967295
-  [[ $stderr == *"it is asked again after an event or SIGHUP"* ]]
+  [[ $stderr == *"asking again after an event or SIGHUP"* ]]
   look 8 4294967295
   [[ $stderr != *"asking NVML"* ]]
   say "NVRM: GPU ${pci%.*}.0: GPU reset" >>"$work/kmsg"
@@ -222,6 +222,6 @@ traced_kubelet() {
   [ "$(jq -c '[.nvml.gpus[].links | map(.count)]' "$work/facts.json")" = '[[4,4,4],[4,4,4],[4,4,4],[4,4,4]]' ]
   # shellcheck disable=SC2016
   run -0 "$build/sim/graft-sim" run --topology "$work/four.yaml" --fault nvml-init-fail=999 -- sh -c '"$0" --once >"$1/second"' "$program" "$work"
-  [[ $output == *'] the NVLinks between GPUs are not known: nvml error: '* ]]
+  [[ $output == *'] cannot determine the NVLinks between GPUs: nvml error: '* ]]
   cmp "$work/first" "$work/second"
 }

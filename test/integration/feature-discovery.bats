@@ -84,7 +84,7 @@ written() { grep -c 'labels are written' "$log"; }
   is_label gpu.product NVIDIA-H100-80GB-HBM3
   is_label gpu.machine Simulated-machine
   [ $(($(date +%s) - $(label gfd.timestamp))) -le 60 ]
-  [[ $output == *"labels are written to $features" ]]
+  [[ $output == *"labels written to $features" ]]
 }
 
 @test "a file that would be the same is not written again" {
@@ -190,11 +190,11 @@ YAML
   run -1 grep -E 'libnvidia-ml.so.*O_RDONLY|"(/dev/)?nvidia[0-9c]|clone|fork' "$work/second"
 }
 
-@test "a fabric that is not ready is kept as not final; a daemon asks again after an event" {
+@test "a fabric that is not ready is kept as preliminary; a daemon asks again after an event" {
   "$build/sim/graft-sim" show dgx-h100 | sed 's/^fabricmanager: true/fabricmanager: false/' >"$work/early.yaml"
   other_host "$work/early.yaml"
   begin --sleep-interval 300ms
-  grep -q "NVML's answer is not final: GPU 0 has not joined its NVLink fabric (reason 1 of 8); it is asked again later" "$log"
+  grep -q "NVML's answer is preliminary: GPU 0 has not joined its NVLink fabric (1 of 8 reasons); asking again later" "$log"
   on_host sed -i 's/"n_asked": 1/"n_asked": 8/; s/"asked_s": [0-9]*/"asked_s": 0/' "$facts"
   say '6,2,2,-;NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  550.54.14' >>"$work/kmsg"
   until_true on_host jq -e '.n_asked == 2' "$facts"
@@ -220,7 +220,7 @@ YAML
   run -0 --separate-stderr on_host setpriv --reuid 65534 --regid 65534 --clear-groups "$program" "${options[@]}" --oneshot --output-file=
   [[ $output == *"nvidia.com/gpu.memory=81559"* ]]
   # shellcheck disable=SC2154
-  [[ $stderr == *"what NVML said is not kept: cannot write $facts"* ]]
+  [[ $stderr == *"cannot save the answer of NVML: cannot write $facts"* ]]
 }
 
 @test "NVML does not answer: an error, or the labels that the kernel knows" {
@@ -228,7 +228,7 @@ YAML
   run -1 once
   [[ $output == *$'\n'"gpu-feature-discovery: nvml error: "* ]] || die "$output"
   begin --fail-on-init-error=false
-  grep -q 'labels lack what only NVML says: nvml error: ' "$log"
+  grep -q 'omitting the labels that need NVML: nvml error: ' "$log"
   is_label gpu.product NVIDIA-H100-80GB-HBM3
   is_label gpu.memory ''
   end TERM
@@ -243,7 +243,7 @@ YAML
     [ "$status" -eq 0 ]
     [ ! -e "$features" ]
   done
-  grep -q 'ends, by signal 3$' "$log"
+  grep -q 'exiting on signal 3$' "$log"
   begin --sleep-interval infinite
   end TERM
   [ "$status" -eq 0 ]
@@ -349,7 +349,7 @@ for i in range(int(sys.argv[2])):
   end TERM
 }
 
-@test "without inotify, changes of files are looked for once in an interval" {
+@test "without inotify, files are checked once per interval" {
   say 'flags: {migStrategy: single}' >"$work/config.yaml"
   begin_without_inotify() {
     nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wdns="$PWD" -- env SIMULATED_KMSG="$work/kmsg" \
@@ -359,7 +359,7 @@ for i in range(int(sys.argv[2])):
     until_true grep -q "labels are written" "$log"
   }
   begin_without_inotify
-  grep -q 'changes of files are looked for once in --sleep-interval: Too many open files$' "$log"
+  grep -q 'cannot watch files, checking once per --sleep-interval: Too many open files$' "$log"
   say 'flags: {migStrategy: mixed}' >"$work/config.yaml"
   until_true is_label mig.strategy mixed
   end TERM
@@ -412,7 +412,7 @@ for i in range(int(sys.argv[2])):
 @test "NodeFeature: once, with owners; and again, where nothing is to be written" {
   serve
   run -0 once
-  [[ $output == *"labels are given to https://127.0.0.1:"*", as nvidia-features-for-gpu-node in namespace gpu-tools" ]]
+  [[ $output == *"labels sent to https://127.0.0.1:"*" as nvidia-features-for-gpu-node in namespace gpu-tools" ]]
   is_object '.apiVersion == "nfd.k8s-sigs.io/v1alpha1" and .kind == "NodeFeature"'
   is_object '.metadata | .name == "nvidia-features-for-gpu-node" and .namespace == "gpu-tools" and .labels == {"nfd.node.kubernetes.io/node-name": "gpu-node"}'
   is_object '.metadata.ownerReferences | sort_by(.kind) == [
@@ -449,7 +449,7 @@ for i in range(int(sys.argv[2])):
   say Two >"$work/machine"
   say '6,2,2,-;NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  550.54.14' >>"$work/kmsg"
   until_true is_object '.spec.labels["nvidia.com/gpu.machine"] == "Two"'
-  [ "$(grep -c 'the API server does not get the labels: .*you may not' "$log")" -eq 1 ]
+  [ "$(grep -c 'cannot send the labels to the API server: .*you may not' "$log")" -eq 1 ]
   kill -KILL "$server"
   say Three >"$work/machine"
   say '6,2,2,-;NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  550.54.14' >>"$work/kmsg"
@@ -465,7 +465,7 @@ for i in range(int(sys.argv[2])):
 @test "NodeFeature: what is missing is an error that says what to do" {
   options=(--machine-type-file "$work/machine")
   run -1 once
-  [[ $output == *$'\n'"gpu-feature-discovery: the labels are for the API server, but the name of this node is not known; give --node-name (NODE_NAME), or write a file: --use-node-feature-api=false"* ]]
+  [[ $output == *$'\n'"gpu-feature-discovery: cannot send labels to the API server without a node name; set --node-name (NODE_NAME), or write a file: --use-node-feature-api=false"* ]]
   run -1 once --node-name gpu-node
   [[ $output == *$'\n'"gpu-feature-discovery: "*KUBERNETES_SERVICE_HOST* ]] || die "$output"
   serve
@@ -478,7 +478,7 @@ for i in range(int(sys.argv[2])):
   serve
   ctl POST /-/fault "{\"match\": \"$pods\", \"kind\": \"status\", \"code\": 403, \"message\": \"no pods\"}" >"$work/answer"
   run -0 once
-  [[ $output == *"the labels will stay when this pod is gone, since it cannot be read: "*"no pods"* ]]
+  [[ $output == *"the labels will not be removed with this pod, because the pod cannot be read: "*"no pods"* ]]
   is_object '.metadata.ownerReferences == []'
   ctl POST /-/fault "{\"match\": \"$nodefeatures/nvidia\", \"method\": \"PUT\", \"kind\": \"status\", \"code\": 409}" >"$work/answer"
   run -0 once --mig-strategy mixed
@@ -508,7 +508,7 @@ for i in range(int(sys.argv[2])):
   # At once, then after 1, 2 and 4 s.
   n=$(requests PUT)
   [ "$n" -ge 3 ] && [ "$n" -le 5 ] || die "$n times"
-  [ "$(grep -c "somebody else writes nvidia-features-for-gpu-node in namespace gpu-tools again and again; .*Only one gpu-feature-discovery may run on a node: see 'kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-node'" "$log")" -eq 1 ]
+  [ "$(grep -c "another client keeps overwriting nvidia-features-for-gpu-node in namespace gpu-tools; .*Run only one gpu-feature-discovery per node: see 'kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-node'" "$log")" -eq 1 ]
   # The other one is gone: the labels are given once more, and stay.
   until_true is_object '.spec.labels["nvidia.com/gpu.count"] == "8"'
   n=$(requests PUT)
@@ -526,7 +526,7 @@ for i in range(int(sys.argv[2])):
   sleep 6
   n=$(requests PUT)
   [ "$n" -ge 2 ] && [ "$n" -le 4 ] || die "$n times"
-  [ "$(grep -c "somebody else writes" "$log")" -eq 1 ]
+  [ "$(grep -c "another client keeps overwriting" "$log")" -eq 1 ]
   end TERM
 }
 

@@ -489,7 +489,7 @@ def waits_to_serve(c):
     PORT = free_port()
     os.makedirs("device-plugins/nvidia-gpu.sock")
     c.launch("--listen", "127.0.0.1:%d" % PORT)
-    assert c.plugin.says("it is there and is no socket; trying again in 30 s")
+    assert c.plugin.says("the file exists and is not a socket; trying again in 30 s")
     assert get("/healthz") == (503, "not every resource is served; the log says why\n")
     os.rmdir("device-plugins/nvidia-gpu.sock")
     c.kubelet.start()
@@ -615,7 +615,7 @@ def refuses_nothing(c):
         c.kubelet.endpoints[GPU].call("Allocate", encode({1: {}}))
         raise SystemExit("it was answered")
     except grpc.RpcError as error:
-        assert error.details() == 'invalid allocation request for "nvidia.com/gpu": invalid request: no device is named', error.details()
+        assert error.details() == 'invalid allocation request for "nvidia.com/gpu": invalid request: no device was requested', error.details()
     c.kubelet.admit(GPU, 1)
 
 
@@ -759,18 +759,18 @@ def health_of_replicas(c):
 
 @case
 def health_is_cleared(c):
-    """The administrator says that a GPU is healthy: it is, for the plugin that runs and for the next one, until it fails again."""
+    """The administrator says that a GPU is healthy: it is, for the plugin that runs and for the next one, until its next failure."""
     fault = "NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus."
     write_kernel_log(fault % pci_of_gpu(1))
     c.kubelet.start()
     c.launch(SIMULATED_KMSG=os.path.abspath("kmsg"))
     c.kubelet.wait_for(GPU, GPUS - 1)
     wrong = c.run("--clear-health=GPU-1")
-    assert wrong.returncode == 1 and "no GPU of this host is called 'GPU-1': give its UUID, index or PCI address, or all\n" in wrong.stderr, wrong
+    assert wrong.returncode == 1 and "this host has no GPU 'GPU-1'; give a UUID, an index, a PCI address, or all\n" in wrong.stderr, wrong
     done = c.run("--clear-health=" + uuid_of_gpu(1))
-    assert done.returncode == 0 and done.stdout == "0000%s.0: the plugin offers it again, until it fails again\n" % pci_of_gpu(1), done
+    assert done.returncode == 0 and done.stdout == "0000%s.0: the plugin offers it again, until its next failure\n" % pci_of_gpu(1), done
     c.kubelet.wait_for(GPU, GPUS, 2)
-    assert c.plugin.says("is healthy again after 'Xid 79': the administrator says so")
+    assert c.plugin.says("is healthy again after 'Xid 79': cleared by the administrator")
     c.end()
     c.launch(SIMULATED_KMSG=os.path.abspath("kmsg"))
     c.kubelet.wait(lambda: len(c.kubelet.requests) == 2, "the second plugin")
@@ -779,7 +779,7 @@ def health_is_cleared(c):
     c.kubelet.wait_for(GPU, GPUS - 1, 2)
     # Said before it starts, it waits for the plugin.
     c.end()
-    assert "no plugin has answered; the next one that starts offers it again\n" in c.run("--clear-health=all").stdout
+    assert "no plugin is running; the next one to start will offer it again\n" in c.run("--clear-health=all").stdout
     c.launch(SIMULATED_KMSG=os.path.abspath("kmsg"))
     c.kubelet.wait(lambda: len(c.kubelet.requests) == 3, "the third plugin")
     c.kubelet.wait_for(GPU, GPUS)
@@ -829,7 +829,7 @@ def health_by_nvml(c):
     write_kernel_log("NVRM: GPU %s.0: GPU reset" % pci_of_gpu(1))
     assert c.plugin.says("after 'NVML gets no answer from it': it is there again", 25)
     # The log says nothing here of the Xids: the administrator does.
-    assert "offers it again" in c.run("--clear-health=all").stdout
+    assert "will offer it again" in c.run("--clear-health=all").stdout
     c.kubelet.wait_for(GPU, GPUS)
     (child,) = children_of(c.plugin.process)
     # config-manager signals every process that was started as the plugin was.
@@ -946,7 +946,7 @@ def nvml_answers_later(c):
     c.kubelet.start()
     c.launch(SIMULATED_KMSG=os.path.abspath("kmsg"), DP_DISABLE_HEALTHCHECKS="all")
     c.kubelet.wait_for(GPU, GPUS)
-    assert c.plugin.says("NVML's answer is not final: NVML does not list GPU 0000%s.0 (reason 1 of 1); it is asked again later" % pci_of_gpu(1))
+    assert c.plugin.says("NVML's answer is preliminary: NVML does not list GPU 0000%s.0 (1 of 1 reasons); asking again later" % pci_of_gpu(1))
     assert kept()["n_asked"] == 1 and len(kept()["nvml"]["gpus"]) == GPUS - 1
     write_kernel_log(reset)
     c.kubelet.wait(lambda: len(c.kubelet.requests) == 2, "the whole offer")
@@ -1119,8 +1119,8 @@ def without_inotify(c):
     c.kubelet.wait_for(GPU, GPUS)
     with open(c.plugin.log, encoding="utf-8") as log:
         text = log.read()
-    assert text.count("cannot watch ") == 1 and "/device-plugins: Too many open files; it is looked at every two seconds" in text, text
-    assert text.count("that device nodes come and go is looked for every ten seconds: Too many open files") == 1, text
+    assert text.count("/device-plugins: Too many open files; checking it every two seconds") == 1, text
+    assert text.count("cannot watch device nodes, checking every ten seconds: Too many open files") == 1, text
 
 
 @case
@@ -1537,7 +1537,7 @@ def registry_has_a_rival(c):
     c.kubelet.wait(lambda: len(c.kubelet.requests) == 1, "the rival's Register")
     c.kubelet.wait_for(GPU, GPUS)
     taken = c.kubelet.endpoints[GPU]
-    assert first.says("nvidia.com/gpu: another device plugin has taken it over, at %s;" % os.path.abspath("device-plugins/nvidia-gpu.sock"))
+    assert first.says("nvidia.com/gpu: another device plugin, at %s, has taken over this resource;" % os.path.abspath("device-plugins/nvidia-gpu.sock"))
     time.sleep(5)
     assert c.kubelet.endpoints[GPU] is taken and not taken.ended and len(c.kubelet.requests) == 1
     c.plugin = first
@@ -1565,7 +1565,7 @@ def registry_had_a_rival(c):
         ours.close()
         print("# again after %.1f s" % c.kubelet.wait(lambda: c.kubelet.endpoints[GPU] is not ours and len(c.kubelet.healthy(GPU)) == GPUS, "ours again", 45))
         assert len(c.kubelet.requests) == 1
-        assert c.plugin.says("nvidia.com/gpu: nobody watches it, and the other device plugin had lost it before: offering it again")
+        assert c.plugin.says("nvidia.com/gpu: the kubelet does not watch this resource, and the other device plugin had lost it before: offering it again")
     finally:
         rival.end(signal.SIGKILL)
 

@@ -183,8 +183,8 @@ static void test_addresses(void **state)
 	assert_non_null(other);
 	for (size_t i = 0; i < GRAFT_COUNT(wrong); i++) {
 		assert_int_equal(http_begin(other, &loop, wrong[i], page, NULL, &err), -1);
-		(void)snprintf(text, sizeof(text), "'%s' is no address: a port, ADDRESS:PORT or the path of a socket",
-			       wrong[i]);
+		(void)snprintf(text, sizeof(text),
+			       "'%s' is not an address; use PORT, ADDRESS:PORT or the path of a socket", wrong[i]);
 		assert_string_equal(err.msg, text);
 	}
 	for (size_t i = 0; i < GRAFT_COUNT(right); i++) {

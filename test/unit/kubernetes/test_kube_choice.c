@@ -83,24 +83,22 @@ static void test_choices(void **state)
 		{ NULL, "", "single,,empty", "", NULL },
 		{ NULL, "", "empty,named", "", NULL },
 		{ "share", "plain.yaml", "empty", NULL,
-		  "the node's label l names the config 'share', which is no file in FOLDER (did you mean 'shared'?); "
-		  "files "
-		  "there: "
-		  "default, plain.yaml, shared" },
+		  "the node's label l names the config 'share', but FOLDER has no such file (did you mean 'shared'?); "
+		  "it has: default, plain.yaml, shared" },
 		{ "folder", "", "empty", NULL,
-		  "the node's label l names the config 'folder', which is no file in FOLDER; files there: default, "
+		  "the node's label l names the config 'folder', but FOLDER has no such file; it has: default, "
 		  "plain.yaml, shared" },
 		{ "dangling", "", "empty", NULL,
-		  "the node's label l names the config 'dangling', which is no file in FOLDER; files there: default, "
+		  "the node's label l names the config 'dangling', but FOLDER has no such file; it has: default, "
 		  "plain.yaml, shared" },
 		{ "..data", "", "empty", NULL,
-		  "the node's label l names the config '..data', which is no file in FOLDER; files there: default, "
+		  "the node's label l names the config '..data', but FOLDER has no such file; it has: default, "
 		  "plain.yaml, shared" },
 		{ "../x", "", "empty", NULL,
-		  "the node's label l names the config '../x', which is no file in FOLDER; files there: default, "
+		  "the node's label l names the config '../x', but FOLDER has no such file; it has: default, "
 		  "plain.yaml, shared" },
 		{ NULL, "gone", "empty", NULL,
-		  "the default names the config 'gone', which is no file in FOLDER; files there: default, plain.yaml, "
+		  "the default names the config 'gone', but FOLDER has no such file; it has: default, plain.yaml, "
 		  "shared" },
 		{ NULL, "", "", NULL, "no config was set, no default was provided, and all fallbacks failed" },
 		{ NULL, "", "single", NULL, "no config was set, no default was provided, and all fallbacks failed" },
@@ -142,7 +140,7 @@ static void test_few_files(void **state)
 	assert_int_equal(graft_kube_choose(&choice, NULL, arena, &path, &err), -1);
 	assert_int_equal(graft_kube_choose(&choice, "x", arena, &path, &err), -1);
 	(void)snprintf(expected, sizeof(expected),
-		       "the node's label l names the config 'x', which is no file in %s; files there: none", empty);
+		       "the node's label l names the config 'x', but %s has no such file; it has: none", empty);
 	assert_string_equal(err.msg, expected);
 	assert_int_equal(err.status, GRAFT_NOT_FOUND);
 	touch("empty/only");

@@ -318,12 +318,12 @@ static const struct {
 	  "characters or less: nvidia.com/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 	  "" },
 	{ "sharing:\n  timeSlicing:\n    resources:\n    - {name: gpu, replicas: 3, devices: [0, x]}\n",
-	  "f.yaml: line 4, column 45: sharing.timeSlicing.resources[0].devices: the index of a GPU, the index of a MIG "
-	  "device such as \"0:1\", or a UUID belongs here",
+	  "f.yaml: line 4, column 45: sharing.timeSlicing.resources[0].devices: must be a GPU index, a MIG index "
+	  "such as \"0:1\", or a UUID",
 	  "" },
 	{ "sharing:\n  timeSlicing:\n    resources:\n    - {name: gpu, replicas: 3, devices: 0}\n",
-	  "f.yaml: line 4, column 32: sharing.timeSlicing.resources[0].devices: \"all\", a number above 0 or a list of "
-	  "devices belongs here",
+	  "f.yaml: line 4, column 32: sharing.timeSlicing.resources[0].devices: must be \"all\", a number above 0, or "
+	  "a list of devices",
 	  "" },
 	{ "imex:\n  channelIDs: [1]\n",
 	  "f.yaml: line 2, column 16: imex.channelIDs: invalid IMEX channel IDs: [1]: channelIDs must be [] or [0]",

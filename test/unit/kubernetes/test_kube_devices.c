@@ -225,8 +225,9 @@ static void test_requests(void **state)
 	assert_string_equal(answer.cdi_devices[0], "k8s.device-plugin.nvidia.com/gpu=0:1");
 	assert_int_equal(answer.n_envs + answer.n_mounts + answer.n_devices + answer.n_annotations, 0);
 	/* The kubelet never asks for nothing, but an empty list is no "all". */
-	assert_string_equal(answered("", inventory, NULL, 0, &answer),
-			    "invalid allocation request for \"nvidia.com/gpu\": invalid request: no device is named");
+	assert_string_equal(
+	    answered("", inventory, NULL, 0, &answer),
+	    "invalid allocation request for \"nvidia.com/gpu\": invalid request: no device was requested");
 }
 
 static void test_shared_requests(void **state)

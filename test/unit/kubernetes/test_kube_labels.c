@@ -227,8 +227,7 @@ static void test_several_models(void **state)
 	gpus[1].model.value = "Tesla T4";
 	nvml_gpus[1].memory_mib = 15360;
 	assert_string_equal(LABELS("", GPU_LABELS, "gpu.memory"), "Tesla-T4 1 1 none 15360");
-	assert_string_equal(warned,
-			    "GPUs of several models: the labels are those of Tesla T4, not of NVIDIA A100-SXM4-40GB");
+	assert_string_equal(warned, "GPUs of several models: the labels describe Tesla T4, not NVIDIA A100-SXM4-40GB");
 	gpus[1].excluded = true;
 	assert_string_equal(LABELS("", GPU_LABELS), "NVIDIA-A100-SXM4-40GB 2 1 none");
 	inventory.n_gpus = 0;
@@ -243,9 +242,10 @@ static void test_cliques(void **state)
 	assert_string_equal(LABELS("", "gpu.clique"), "999a544d-e212-26e9-a48b-9a8c0149312e.1");
 	nvml_gpus[2].clique = "999a544d-e212-26e9-a48b-9a8c0149312e.2";
 	assert_string_equal(LABELS("", "gpu.clique"), "-");
-	assert_string_equal(warned,
-			    "no label says the clique: GPUs are in several, 999a544d-e212-26e9-a48b-9a8c0149312e.1 and "
-			    "999a544d-e212-26e9-a48b-9a8c0149312e.2");
+	assert_string_equal(
+	    warned,
+	    "omitting the clique label: the GPUs are in several cliques, 999a544d-e212-26e9-a48b-9a8c0149312e.1 and "
+	    "999a544d-e212-26e9-a48b-9a8c0149312e.2");
 }
 
 static void test_vgpus(void **state)
@@ -328,7 +328,7 @@ static void test_single(void **state)
 	assert_non_null(strstr(warned, "MIG devices are of several kinds"));
 	migs[1].profile.value = NULL;
 	assert_string_equal(labels_of(SINGLE, names), invalid);
-	assert_non_null(strstr(warned, "NVML does not say what a MIG device is"));
+	assert_non_null(strstr(warned, "NVML does not report the profile of a MIG device"));
 }
 
 static void test_mixed(void **state)
@@ -354,8 +354,8 @@ static void test_mixed(void **state)
 	/* NVML has said no more than the profile. */
 	nvml_migs[0].has_size = false;
 	assert_string_equal(LABELS(MIXED, "mig-1g.5gb.count", "mig-1g.5gb.memory"), "1 -");
-	assert_string_equal(warned,
-			    "no labels say what a MIG device of NVIDIA A100-SXM4-40GB-MIG-1g.5gb has: NVML does not");
+	assert_string_equal(warned, "omitting the labels for the size of MIG devices of NVIDIA "
+				    "A100-SXM4-40GB-MIG-1g.5gb: NVML does not report it");
 }
 
 static void test_mps(void **state)

@@ -100,7 +100,7 @@ static void test_refused(void **state)
 	(void)close(fd);
 	assert_int_equal(graft_unix_listen(path, &s, &err), -1);
 	assert_int_equal(err.status, GRAFT_INVALID);
-	(void)snprintf(text, sizeof(text), "cannot listen at '%s': it is there and is no socket", path);
+	(void)snprintf(text, sizeof(text), "cannot listen at '%s': the file exists and is not a socket", path);
 	assert_string_equal(err.msg, text);
 	assert_int_equal(unlink(path), 0);
 	(void)snprintf(path, sizeof(path), "%s/none/s.sock", directory);
