@@ -402,9 +402,10 @@ void graft_lease_table_unqueue(struct graft_lease_table *table, const char *id)
 
 const char *graft_lease_table_event(const struct graft_lease_table *table)
 {
-	auto_close int fd = openat(table->root.fd, EVENT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-				   RECORD_MODE);
+	int fd = openat(table->root.fd, EVENT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, RECORD_MODE);
 
+	if (fd >= 0)
+		(void)close(fd);
 	return graft_arena_printf(table->arena, "%s/" EVENT, table->directory);
 }
 

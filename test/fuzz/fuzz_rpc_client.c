@@ -21,7 +21,7 @@ static void note_end(void *arg, enum graft_rpc_status status, const char *text, 
 /* Begins a call, and returns the server's end of its connection. */
 static int begin_call(struct graft_loop *loop, const char *path, int *n_ends)
 {
-	V1beta1__RegisterRequest message = V1BETA1__REGISTER_REQUEST__INIT;
+	V1beta1__RegisterRequest message;
 	const struct graft_rpc_request request = { .socket = path,
 						   .method = "/v1beta1.Registration/Register",
 						   .message = &message.base,
@@ -32,6 +32,7 @@ static int begin_call(struct graft_loop *loop, const char *path, int *n_ends)
 	struct graft_unix_socket listener = GRAFT_UNIX_SOCKET_INIT;
 	int fd = -1;
 
+	v1beta1__register_request__init(&message);
 	if (graft_unix_listen(path, &listener, NULL) == 0 && graft_rpc_call(loop, &request, NULL))
 		fd = accept4(listener.fd, NULL, NULL, SOCK_CLOEXEC);
 	graft_unix_close(&listener);
