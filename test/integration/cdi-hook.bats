@@ -67,7 +67,7 @@ is_static() { ! readelf -lW "$hook_program" | grep -q INTERP; }
     says 'not done: symlink /dev/a: it would lie on another mount than the container'"'"'s root'
     hook chmod --mode 755 --path /dev
     succeeds
-    says 'leaving the mode of /dev as it is: it lies on another mount than the root'
+    says 'not changing the mode of /dev: it is not on the mount of the root'
     [ "$(on_host find "$work/outside" -mindepth 1 -printf '%P %m\n')" = 'part 700' ] || die "$(on_host find "$work/outside" -ls)" || return
     on_host umount "$root/dev"
   done
