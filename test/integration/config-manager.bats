@@ -125,7 +125,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   [[ $output == "config-manager: cannot list the config files in $work/none: no such file or directory"* ]]
   mkdir "$work/folder"
   run -1 "$program" --oneshot --default-config=plain --config-file-dst="$work/folder"
-  [[ $output == "config-manager: cannot link $work/folder to $source/plain: is a directory"$'\n'"  The folder of --config-file-dst"* ]]
+  [[ $output == "config-manager: cannot link $work/folder to $source/plain: is a directory"$'\n'"  --config-file-dst must be in a writable directory, "* ]]
 }
 
 @test "options: what is missing or wrong is named; empty variables of manifests are no error" {

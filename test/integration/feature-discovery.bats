@@ -54,7 +54,7 @@ begin() {
   nsenter --mount="/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/ns/mnt" --wdns="$PWD" -- env SIMULATED_KMSG="$work/kmsg" "${variables[@]}" \
     "$program" "${options[@]}" "$@" 2>"$log" 3>&- 4>&- &
   daemon=$!
-  until_true grep -qsE "labels are (written|given)|waiting for the driver|trying again later" "$log"
+  until_true grep -qsE "labels (written|sent) to|waiting for the driver|trying again later" "$log"
 }
 # end SIGNAL: ends the daemon; $status is its exit status.
 end() {
@@ -75,7 +75,7 @@ until_true() {
 label() { sed -n "s|^nvidia.com/$1=||p" "$features"; }
 is_label() { [ "$(label "$1")" = "$2" ]; }
 is_other_file() { [ "$(stat -c '%i %Z' "$features" 2>/dev/null)" != "$1" ] && [ -s "$features" ]; }
-written() { grep -c 'labels are written' "$log"; }
+written() { grep -c 'labels written' "$log"; }
 
 @test "once: the file is written as a whole, readable for all, and stays" {
   run -0 once
@@ -94,7 +94,7 @@ written() { grep -c 'labels are written' "$log"; }
   [ -z "$(label gfd.timestamp)" ]
   run -0 once --no-timestamp
   [ "$(stat -c '%i %Y %Z' "$features")" = "$before" ]
-  [[ $output != *"labels are written"* ]]
+  [[ $output != *"labels written"* ]]
   say 'nvidia.com/gpu.count=99' >"$features"
   once --no-timestamp
   is_label gpu.count 8
@@ -356,7 +356,7 @@ for i in range(int(sys.argv[2])):
       unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_inotify_instances && exec "$@"' - \
       "$program" "${options[@]}" --config-file "$work/config.yaml" --sleep-interval 500ms 2>"$log" 3>&- 4>&- &
     daemon=$!
-    until_true grep -q "labels are written" "$log"
+    until_true grep -q "labels written" "$log"
   }
   begin_without_inotify
   grep -q 'cannot watch files, checking once per --sleep-interval: Too many open files$' "$log"

@@ -829,7 +829,7 @@ def health_by_nvml(c):
     write_kernel_log("NVRM: GPU %s.0: GPU reset" % pci_of_gpu(1))
     assert c.plugin.says("after 'NVML gets no answer from it': it is there again", 25)
     # The log says nothing here of the Xids: the administrator does.
-    assert "will offer it again" in c.run("--clear-health=all").stdout
+    assert "until its next failure" in c.run("--clear-health=all").stdout
     c.kubelet.wait_for(GPU, GPUS)
     (child,) = children_of(c.plugin.process)
     # config-manager signals every process that was started as the plugin was.
