@@ -539,7 +539,7 @@ for i in range(int(sys.argv[2])):
   begin --sleep-interval 300ms
   until_true is_object '.spec.labels["nvidia.com/gpu.machine"] == "One"'
   is_object '(.metadata.ownerReferences | length) == 2'
-  [ "$(grep -c 'cannot be read: .*no pods .*must be allowed to get pods' "$log")" -eq 1 ]
+  [ "$(grep -c 'cannot be read: .*no pods .*Allow the service account to get pods' "$log")" -eq 1 ]
   # The object goes, with its owners; they are known when the pod can be read.
   ctl DELETE "$nodefeatures/nvidia-features-for-gpu-node" >"$work/answer"
   until_true is_object '(.metadata.ownerReferences | length) == 2'
