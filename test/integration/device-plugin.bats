@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# lane: work
 # The device plugin on a simulated host, and a kubelet on another implementation of gRPC: each case of test/kubernetes/kubelet.py.
 
 load lib.bash
