@@ -18,6 +18,7 @@ static const char *const holder_names[] = { "cgroup", "process", "pid-file", "to
 static const struct graft_field slot_fields[] = {
 	GRAFT_F_STRING(struct graft_lease_slot, gpu, true, "UUID of the GPU"),
 	GRAFT_F_STRING(struct graft_lease_slot, mig, false, "UUID of the MIG device; absent: the whole GPU"),
+	GRAFT_F_U32(struct graft_lease_slot, replica, false, "number of the slot of a shared GPU; absent: not shared"),
 };
 static const struct graft_record slot_record = { "lease_slot", sizeof(struct graft_lease_slot), slot_fields,
 						 GRAFT_COUNT(slot_fields) };
@@ -114,7 +115,8 @@ static const char *check_lease(const struct graft_lease *lease)
 	    (lease->n_slots == 0 && lease->holder.kind != GRAFT_HOLDER_PROCESS))
 		return "slots";
 	for (size_t i = 0; i < lease->n_slots; i++) {
-		if (!is_lease_uuid(lease->slots[i].gpu) || (lease->slots[i].mig && !is_lease_uuid(lease->slots[i].mig)))
+		if (lease->slots[i].replica > GRAFT_LEASE_REPLICAS || !is_lease_uuid(lease->slots[i].gpu) ||
+		    (lease->slots[i].mig && !is_lease_uuid(lease->slots[i].mig)))
 			return "slots";
 	}
 	return check_holder(&lease->holder, lease);

@@ -16,11 +16,13 @@
 
 #define GRAFT_LEASE_BYTES_MAX ((size_t)16 * 1024)
 #define GRAFT_LEASE_SLOTS_MAX 64u
+#define GRAFT_LEASE_REPLICAS  48u /* slots of a GPU at most, as MPS serves no more clients */
 
-/* What is lent: a GPU, or a MIG device of it. */
+/* What is lent: a GPU, a MIG device of it, or a slot of a GPU that several share. */
 struct graft_lease_slot {
-	const char *gpu; /* UUID */
-	const char *mig; /* UUID; NULL = the whole GPU */
+	const char *gpu;  /* UUID */
+	const char *mig;  /* UUID; NULL = the whole GPU */
+	uint32_t replica; /* the number of a slot of a GPU that is shared, from 1; 0 = not shared */
 };
 
 /* What keeps a lease alive. A living process always does, and beside it what the kind names. */

@@ -41,6 +41,9 @@ bool graft_lease_fits(const struct graft_claim *claim, const struct graft_lendab
 {
 	if (gpu->why_not || !gpu->uuid || is_excluded(claim, gpu))
 		return false;
+	/* MIG devices are not shared again. */
+	if (claim->kind == GRAFT_CLAIM_SHARE ? gpu->replicas == 0 || gpu->mig : gpu->replicas > 0 && !gpu->mig)
+		return false;
 	if (claim->model && (!gpu->model || !strcasestr(gpu->model, claim->model)))
 		return false;
 	return gpu->memory_mib >= claim->memory_mib;
@@ -82,6 +85,29 @@ static bool is_mig_held(const struct choosing *choosing, const char *gpu, const 
 		}
 	}
 	return false;
+}
+
+/* A bit for each slot of the GPU that is held; all bits if the whole GPU is. */
+static uint64_t held_slots(const struct graft_lease *leases, size_t n_leases, const char *gpu)
+{
+	uint64_t held = 0;
+
+	for (size_t i = 0; i < n_leases; i++) {
+		for (size_t k = 0; k < leases[i].n_slots; k++) {
+			const struct graft_lease_slot *slot = &leases[i].slots[k];
+
+			if (strcmp(slot->gpu, gpu) == 0)
+				held |= slot->replica > 0 ? UINT64_C(1) << (slot->replica - 1) : UINT64_MAX;
+		}
+	}
+	return held;
+}
+
+uint32_t graft_lease_free_slots(const struct graft_lease *leases, size_t n_leases, const struct graft_lendable_gpu *gpu)
+{
+	uint32_t held = (uint32_t)__builtin_popcountll(held_slots(leases, n_leases, gpu->uuid));
+
+	return held < gpu->replicas ? gpu->replicas - held : 0;
 }
 
 /* ---- refusals ---- */
@@ -159,7 +185,13 @@ static bool is_near(const struct choosing *choosing, const struct graft_lendable
 
 static bool may_take(const struct choosing *choosing, const struct graft_lendable_gpu *gpu, bool free_only)
 {
-	return !gpu->mig && graft_lease_fits(choosing->claim, gpu) && !(free_only && is_gpu_held(choosing, gpu->uuid));
+	if (choosing->claim->kind != GRAFT_CLAIM_SHARE && gpu->mig)
+		return false;
+	if (!graft_lease_fits(choosing->claim, gpu) || !free_only)
+		return graft_lease_fits(choosing->claim, gpu);
+	return choosing->claim->kind == GRAFT_CLAIM_SHARE
+		   ? graft_lease_free_slots(choosing->leases, choosing->n_leases, gpu) > 0
+		   : !is_gpu_held(choosing, gpu->uuid);
 }
 
 /*
@@ -221,29 +253,82 @@ static size_t find_every(const struct choosing *choosing, bool free_only, const 
 	return n;
 }
 
-static int choose_gpus(struct choosing *choosing, uint64_t now, struct graft_error *err)
+/* The GPUs that fit and are near each other, free ones of them. */
+static int find_gpus_near(struct choosing *choosing, const char *noun, uint64_t now,
+			  const struct graft_lendable_gpu **ret_group, size_t *ret_n, struct graft_error *err)
 {
 	size_t (*find)(const struct choosing *, bool,
 		       const struct graft_lendable_gpu **) = choosing->claim->same == GRAFT_SAME_NOTHING ? find_every
 													 : find_near;
+
+	choosing->n_fit = find(choosing, false, ret_group);
+	if (choosing->n_fit < choosing->claim->count)
+		return fail_few(choosing, noun, err);
+	*ret_n = find(choosing, true, ret_group);
+	return *ret_n < choosing->claim->count ? fail_busy(choosing, noun, *ret_n, now, err) : 0;
+}
+
+static int choose_gpus(struct choosing *choosing, uint64_t now, struct graft_error *err)
+{
 	const struct graft_lendable_gpu *group[GRAFT_LINKED_GPUS_MAX];
 	const struct graft_pci_place *places[GRAFT_LINKED_GPUS_MAX];
 	struct graft_linked_gpus linked = { .places = places, .switches = choosing->host->switches };
 	uint32_t set = 0;
 
 	linked.size = choosing->claim->count;
-	choosing->n_fit = find(choosing, false, group);
-	if (choosing->n_fit < linked.size)
-		return fail_few(choosing, "GPU", err);
-	linked.n = find(choosing, true, group);
-	if (linked.n < linked.size)
-		return fail_busy(choosing, "GPU", linked.n, now, err);
+	if (find_gpus_near(choosing, "GPU", now, group, &linked.n, err) < 0)
+		return -1;
 	for (size_t i = 0; i < linked.n; i++)
 		places[i] = group[i]->place;
 	if (graft_choose_linked(&linked, choosing->arena, &set, err) < 0)
 		return -1;
 	for (; set != 0; set &= set - 1)
 		choosing->slots[choosing->n_slots++].gpu = group[__builtin_ctz(set)]->uuid;
+	return 0;
+}
+
+/* ---- slots of shared GPUs ---- */
+
+/* Takes the lowest free slot of the GPU of which most slots are held, or fewest. */
+static void take_slot(struct choosing *choosing, const struct graft_lendable_gpu **group, size_t n)
+{
+	uint32_t best_free = 0;
+	size_t best = n;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t free = group[i] ? graft_lease_free_slots(choosing->leases, choosing->n_leases, group[i]) : 0;
+
+		if (!group[i] || (best < n && (choosing->claim->spread ? free <= best_free : free >= best_free)))
+			continue;
+		best = i;
+		best_free = free;
+	}
+	choosing->slots[choosing->n_slots++] = (struct graft_lease_slot){
+		.gpu = group[best]->uuid,
+		.replica = 1 + (uint32_t)__builtin_ctzll(
+				   ~held_slots(choosing->leases, choosing->n_leases, group[best]->uuid)),
+	};
+	group[best] = NULL;
+}
+
+/* SECURITY: a limit that nothing enforces is not promised. */
+static int check_limits(const struct choosing *choosing, struct graft_error *err)
+{
+	if ((choosing->claim->limit_mib == 0 && choosing->claim->limit_percent == 0) || choosing->host->mps)
+		return 0;
+	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "mem= and sm= limit nothing where GPUs are shared by time slices");
+	return graft_with_hint(err, "Leave them out, or set graft.leases.sharing to \"mps\" in config.toml.");
+}
+
+static int choose_slots(struct choosing *choosing, uint64_t now, struct graft_error *err)
+{
+	const struct graft_lendable_gpu *group[GRAFT_LINKED_GPUS_MAX];
+	size_t n = 0;
+
+	if (check_limits(choosing, err) < 0 || find_gpus_near(choosing, "shared GPU", now, group, &n, err) < 0)
+		return -1;
+	while (choosing->n_slots < choosing->claim->count)
+		take_slot(choosing, group, n);
 	return 0;
 }
 
@@ -300,7 +385,7 @@ static bool take_mig(struct choosing *choosing)
 	}
 	if (!best)
 		return false;
-	choosing->slots[choosing->n_slots++] = (struct graft_lease_slot){ best->uuid, best_mig->uuid };
+	choosing->slots[choosing->n_slots++] = (struct graft_lease_slot){ .gpu = best->uuid, .mig = best_mig->uuid };
 	return true;
 }
 
@@ -356,6 +441,9 @@ int graft_lease_choose(const struct graft_lendable *host, const struct graft_lea
 		break;
 	case GRAFT_CLAIM_MIG:
 		rc = choose_migs(&choosing, now, err);
+		break;
+	case GRAFT_CLAIM_SHARE:
+		rc = choose_slots(&choosing, now, err);
 		break;
 	case GRAFT_CLAIM_LEASE:
 		rc = choose_lease(&choosing, err);

@@ -26,6 +26,7 @@ struct graft_lendable_gpu {
 	bool mig;                            /* in MIG mode: only its MIG devices can be used */
 	struct graft_lendable_mig *migs;
 	size_t n_migs;
+	uint32_t replicas;   /* in how many slots it is lent; 0: to one holder */
 	const char *why_not; /* it is not lent: "not in graft.leases.pool"; NULL: it may be */
 };
 
@@ -33,19 +34,24 @@ struct graft_lendable {
 	struct graft_lendable_gpu *gpus; /* by index */
 	size_t n_gpus;
 	bool switches; /* all GPUs are linked to each other alike */
+	bool mps;      /* shared GPUs are shared by MPS */
 };
 
 /*
  * Chooses. Whole GPUs are chosen by their links, so that those that remain stay well connected; MIG
- * devices so that as few GPUs as possible are in use. Slots and their strings are in the arena, are
- * the host's or a lease's. `now` is for messages. Returns -1 with GRAFT_BUSY if some that fit are
- * held, with a hint that names who holds them; GRAFT_UNKNOWN_DEVICE if the host has too few that
- * fit; GRAFT_NOT_FOUND for a lease that does not exist; GRAFT_NO_MEMORY.
+ * devices and slots of shared GPUs so that as few GPUs as possible are in use. Slots and their
+ * strings are in the arena, are the host's or a lease's. `now` is for messages. Returns -1 with
+ * GRAFT_BUSY if some that fit are held, with a hint that names who holds them; GRAFT_UNKNOWN_DEVICE
+ * if the host has too few that fit; GRAFT_UNSUPPORTED for limits that nothing enforces;
+ * GRAFT_NOT_FOUND for a lease that does not exist; GRAFT_NO_MEMORY.
  */
 int graft_lease_choose(const struct graft_lendable *host, const struct graft_lease *leases, size_t n_leases,
 		       const struct graft_claim *claim, uint64_t now, struct graft_arena *arena,
 		       struct graft_lease_slot **ret_slots, size_t *ret_n, struct graft_error *err);
 
+/* Returns how many slots of a shared GPU are free. */
+uint32_t graft_lease_free_slots(const struct graft_lease *leases, size_t n_leases,
+				const struct graft_lendable_gpu *gpu);
 /* Returns whether the GPU may be lent and fits the claim's constraints, held or not. */
 bool graft_lease_fits(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu);
 /*

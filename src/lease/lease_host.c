@@ -3,6 +3,7 @@
 #include "lease/lease_host.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -47,14 +48,18 @@ static bool has_mig_mode(const struct graft_inventory *inventory)
 /* With switches all GPUs are linked alike, and two GPUs leave no choice. */
 static bool needs_links(const struct reading *r)
 {
-	return r->claim->kind == GRAFT_CLAIM_ANY && r->claim->count > 1 && r->tree.n_nvswitches == 0 &&
-	       r->inventory->n_gpus > 2;
+	bool choice = r->claim->kind == GRAFT_CLAIM_ANY ||
+		      (r->claim->kind == GRAFT_CLAIM_SHARE && r->claim->same == GRAFT_SAME_NVLINK);
+
+	return choice && r->claim->count > 1 && r->tree.n_nvswitches == 0 && r->inventory->n_gpus > 2;
 }
 
 /* Where a GPU is matters only beside another one. */
 static bool needs_tree(const struct reading *r)
 {
-	return r->claim && r->claim->kind == GRAFT_CLAIM_ANY && r->claim->count > 1;
+	return r->claim && r->claim->count > 1 &&
+	       (r->claim->kind == GRAFT_CLAIM_ANY ||
+		(r->claim->kind == GRAFT_CLAIM_SHARE && r->claim->same != GRAFT_SAME_NOTHING));
 }
 
 static bool needs_nvml(const struct reading *r)
@@ -108,7 +113,43 @@ static bool is_in_pool(const struct reading *r, const struct graft_gpu *gpu)
 	       (gpu->uuid.value && graft_is_in(pool->items, pool->n, gpu->uuid.value));
 }
 
-static void read_lendable(const struct reading *r, size_t place, struct graft_lendable_gpu *gpu)
+/*
+ * Reads graft.leases.shared: in how many slots the GPU is lent. A row that names it beats "all".
+ * Returns -1 with GRAFT_INVALID, naming a row that is not readable.
+ */
+static int read_replicas(const struct reading *r, const struct graft_gpu *gpu, uint32_t *ret_replicas,
+			 struct graft_error *err)
+{
+	const struct graft_strings *shared = &r->config->leases.shared;
+	char index[16];
+	bool named = false;
+
+	*ret_replicas = 0;
+	(void)snprintf(index, sizeof(index), "%u", gpu->index);
+	for (size_t i = 0; i < shared->n; i++) {
+		const char *row = shared->items[i], *value = strchr(row, '=');
+		size_t length = value ? (size_t)(value - row) : 0;
+		const char *name = graft_arena_strndup(r->arena, row, length);
+		char *end = NULL;
+		unsigned long n = value && value[1] >= '1' && value[1] <= '9' ? strtoul(value + 1, &end, 10) : 0;
+
+		if (!name)
+			return graft_fail_memory(err);
+		if (length == 0 || !end || *end != '\0' || n < 2 || n > GRAFT_LEASE_REPLICAS)
+			return graft_fail(
+			    err, GRAFT_INVALID, 0,
+			    "graft.leases.shared: '%.64s' is neither GPU=N nor all=N, with N from 2 to %u", row,
+			    GRAFT_LEASE_REPLICAS);
+		if (strcmp(name, index) != 0 && (!gpu->uuid.value || strcmp(name, gpu->uuid.value) != 0) &&
+		    (named || strcmp(name, "all") != 0))
+			continue;
+		named = strcmp(name, "all") != 0;
+		*ret_replicas = (uint32_t)n;
+	}
+	return 0;
+}
+
+static int read_lendable(const struct reading *r, size_t place, struct graft_lendable_gpu *gpu, struct graft_error *err)
 {
 	const struct graft_gpu *from = &r->inventory->gpus[place];
 
@@ -132,15 +173,17 @@ static void read_lendable(const struct reading *r, size_t place, struct graft_le
 	for (size_t i = 0; gpu->migs && i < gpu->n_migs; i++)
 		gpu->migs[i] = (struct graft_lendable_mig){ copy(r, from->mig_devices[i].uuid.value),
 							    copy(r, from->mig_devices[i].profile.value) };
+	return read_replicas(r, from, &gpu->replicas, err);
 }
 
 static int read_lendables(const struct reading *r, struct graft_lendable *host, struct graft_error *err)
 {
 	host->switches = r->tree.n_nvswitches > 0;
 	host->gpus = graft_arena_list(r->arena, r->inventory->n_gpus, sizeof(*host->gpus));
+	host->mps = strcmp(r->config->leases.sharing, "mps") == 0;
 	for (size_t i = 0; host->gpus && i < r->inventory->n_gpus; i++) {
-		if (!r->inventory->gpus[i].excluded)
-			read_lendable(r, i, &host->gpus[host->n_gpus++]);
+		if (!r->inventory->gpus[i].excluded && read_lendable(r, i, &host->gpus[host->n_gpus++], err) < 0)
+			return -1;
 	}
 	if (graft_arena_failed(r->arena))
 		return graft_fail_memory(err);

@@ -84,7 +84,8 @@ static int copy_slots(struct graft_lease *lease, struct graft_arena *arena, stru
 
 	for (size_t i = 0; slots && i < lease->n_slots; i++)
 		slots[i] = (struct graft_lease_slot){ graft_arena_strdup(arena, lease->slots[i].gpu),
-						      graft_arena_strdup(arena, lease->slots[i].mig) };
+						      graft_arena_strdup(arena, lease->slots[i].mig),
+						      lease->slots[i].replica };
 	lease->slots = slots;
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }

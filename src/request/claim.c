@@ -15,7 +15,7 @@
 #define DIGITS      "0123456789"
 #define MODEL_MAX   64u
 #define PROFILE_MAX 32u
-#define HINT        "Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'."
+#define HINT        "Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'."
 
 const char *const graft_claim_same_names[4] = { "", "nvlink", "numa", "pcie" };
 
@@ -23,7 +23,8 @@ static bool is_claim_word(const char *word)
 {
 	size_t length = strcspn(word, ":" SEPARATORS);
 
-	if (length == strlen("any") && strncmp(word, "any", length) == 0)
+	if ((length == strlen("any") && strncmp(word, "any", length) == 0) ||
+	    (length == strlen("share") && strncmp(word, "share", length) == 0))
 		return true;
 	return graft_starts_with(word, "mig:") || graft_starts_with(word, "lease:");
 }
@@ -89,6 +90,16 @@ static bool read_claim_memory(char *text, uint32_t *ret_mib)
 	return true;
 }
 
+/* "any", "any:2", "share:2"; `count` is what follows the colon, or NULL. */
+static int read_number_of_gpus(enum graft_claim_kind kind, const char *count, struct graft_claim *claim,
+			       struct graft_error *err)
+{
+	claim->kind = kind;
+	return !count || read_count(count, GRAFT_CLAIM_COUNT_MAX, &claim->count)
+		   ? 0
+		   : fail_claim(count, "the number of GPUs is 1 to 64", err);
+}
+
 static int read_head(char *piece, struct graft_claim *claim, struct graft_error *err)
 {
 	char *rest = strchr(piece, ':'), *count;
@@ -96,12 +107,10 @@ static int read_head(char *piece, struct graft_claim *claim, struct graft_error 
 	if (rest)
 		*rest++ = '\0';
 	claim->count = 1;
-	if (strcmp(piece, "any") == 0) {
-		claim->kind = GRAFT_CLAIM_ANY;
-		return !rest || read_count(rest, GRAFT_CLAIM_COUNT_MAX, &claim->count)
-			   ? 0
-			   : fail_claim(rest, "the number of GPUs is 1 to 64", err);
-	}
+	if (strcmp(piece, "any") == 0)
+		return read_number_of_gpus(GRAFT_CLAIM_ANY, rest, claim, err);
+	if (strcmp(piece, "share") == 0)
+		return read_number_of_gpus(GRAFT_CLAIM_SHARE, rest, claim, err);
 	if (strcmp(piece, "lease") == 0 && rest) {
 		claim->kind = GRAFT_CLAIM_LEASE;
 		claim->count = 0;
@@ -163,12 +172,24 @@ static int exclude(const char *value, struct graft_arena *arena, struct graft_cl
 		   : graft_fail_memory(err);
 }
 
+static int read_percent(const char *value, struct graft_claim *claim, struct graft_error *err)
+{
+	return read_count(value, 100, &claim->limit_percent)
+		   ? 0
+		   : fail_claim(value, "sm= takes a percentage, 1 to 100", err);
+}
+
 /* *excluding: a piece without a key goes on with the list of not=. */
 static int read_constraint(char *piece, bool *excluding, struct graft_arena *arena, struct graft_claim *claim,
 			   struct graft_error *err)
 {
+	bool share = claim->kind == GRAFT_CLAIM_SHARE;
 	char *value = strchr(piece, '=');
 
+	if (share && strcmp(piece, "spread") == 0) {
+		claim->spread = true;
+		return 0;
+	}
 	if (!value && *excluding && !is_claim_word(piece))
 		return exclude(piece, arena, claim, err);
 	if (!value)
@@ -193,7 +214,17 @@ static int read_constraint(char *piece, bool *excluding, struct graft_arena *are
 		claim->has_wait = graft_claim_read_span(value, &claim->wait_ms);
 		return claim->has_wait ? 0 : fail_claim(value, "wait= takes a time like 90s, 30m or 8h", err);
 	}
-	return fail_claim(piece, "no constraint has this name; there are model=, mem>=, same=, not= and wait=", err);
+	if (share && strcmp(piece, "mem") == 0)
+		return read_claim_memory(value, &claim->limit_mib)
+			   ? 0
+			   : fail_claim(value, "mem= takes a size like 8G", err);
+	if (share && strcmp(piece, "sm") == 0)
+		return read_percent(value, claim, err);
+	return fail_claim(
+	    piece,
+	    share ? "no constraint has this name; there are model=, mem>=, same=, not=, wait=, mem=, sm= and spread"
+		  : "no constraint has this name; there are model=, mem>=, same=, not= and wait=",
+	    err);
 }
 
 int graft_claim_parse(const char *text, struct graft_arena *arena, struct graft_claim *ret_claim,
@@ -239,10 +270,18 @@ void graft_claim_write(const struct graft_claim *claim, struct graft_buffer *out
 	case GRAFT_CLAIM_MIG:
 		graft_buffer_printf(out, "mig:%s:%u", claim->profile, claim->count);
 		break;
+	case GRAFT_CLAIM_SHARE:
+		graft_buffer_printf(out, "share:%u", claim->count);
+		break;
 	case GRAFT_CLAIM_LEASE:
 		graft_buffer_printf(out, "lease:%s", claim->lease);
 		break;
 	}
+	if (claim->limit_mib > 0)
+		graft_buffer_printf(out, ",mem=%uM", claim->limit_mib);
+	if (claim->limit_percent > 0)
+		graft_buffer_printf(out, ",sm=%u", claim->limit_percent);
+	graft_buffer_string(out, claim->spread ? ",spread" : "");
 	if (claim->model)
 		graft_buffer_printf(out, ",model=%s", claim->model);
 	if (claim->memory_mib > 0)

@@ -5,12 +5,14 @@
  *
  *	any[:N]             N whole GPUs that are not lent
  *	mig:PROFILE[:N]     N MIG devices of a profile that are not lent
+ *	share[:N]           a slot of each of N GPUs that are lent in slots
  *	lease:ID            what the lease ID holds
  *
  * Constraints follow, separated by ',', ';' or '/', for engines and shells that split at one of
  * them: model=TEXT (a part of the name), mem>=SIZE (of the GPU: "40G", "500M"), same=nvlink, numa
  * or pcie, not=GPU (an index or UUID; more may follow), wait=TIME (how long to wait for them:
- * "30m").
+ * "30m"). Of share only: mem=SIZE and sm=PERCENT, what the programs may use of each GPU, and
+ * spread, to take slots of the GPUs of which the fewest are taken.
  */
 #ifndef GRAFT_REQUEST_CLAIM_H
 #define GRAFT_REQUEST_CLAIM_H
@@ -27,7 +29,7 @@
 #define GRAFT_CLAIM_COUNT_MAX 64u
 #define GRAFT_LEASE_ID_SIZE   12u /* letters of the id of a lease: a to z and 2 to 7 */
 
-enum graft_claim_kind { GRAFT_CLAIM_ANY, GRAFT_CLAIM_MIG, GRAFT_CLAIM_LEASE };
+enum graft_claim_kind { GRAFT_CLAIM_ANY, GRAFT_CLAIM_MIG, GRAFT_CLAIM_SHARE, GRAFT_CLAIM_LEASE };
 enum graft_claim_same { GRAFT_SAME_NOTHING, GRAFT_SAME_NVLINK, GRAFT_SAME_NUMA, GRAFT_SAME_PCIE };
 extern const char *const graft_claim_same_names[4]; /* "" nvlink numa pcie */
 
@@ -40,6 +42,9 @@ struct graft_claim {
 	uint32_t memory_mib; /* at least so much; 0 = any */
 	enum graft_claim_same same;
 	struct graft_strings excluded; /* indexes and UUIDs */
+	uint32_t limit_mib;            /* SHARE: memory of each GPU that may be used; 0 = not said */
+	uint32_t limit_percent;        /* SHARE: of its multiprocessors; 0 = not said */
+	bool spread;                   /* SHARE */
 	bool has_wait;
 	uint64_t wait_ms;
 };

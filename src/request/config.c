@@ -159,6 +159,11 @@ const struct graft_config_key graft_config_keys[] = {
 		     .omitted = true),
 	OWN_STRINGS(LEASES "limits", leases.limits,
 		    "How many GPUs and MIG devices a user may hold at once: `UID=N`, or `default=N` for all others. Empty = as many as there are."),
+	OWN_STRINGS(LEASES "shared", leases.shared,
+		    "GPUs that are lent in slots, to several holders at once: `GPU=N`, by index or UUID, or `all=N`. N is 2 to 48. Other claims do not get them."),
+	STRING(LEASES "sharing", leases.sharing, "time-slice",
+	       "How holders share a GPU. `time-slice`: they take turns, and nothing limits one of them. `mps`: through NVIDIA's Multi-Process Service, which can limit them.",
+		     .omitted = true),
 	OWN_STRINGS(LEASES "pool", leases.pool, "GPUs that may be lent: indexes and UUIDs; `all` = every one.", "all"),
 };
 /* clang-format on */

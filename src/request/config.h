@@ -76,7 +76,10 @@ struct graft_config {
 		const char *wait;            /* how long a claim waits that does not say so itself */
 		const char *order;           /* "fair" or "fifo" */
 		struct graft_strings limits; /* "1000=8", "default=4": GPUs that a user may hold at once */
-	} leases;                            /* [graft.leases] */
+		struct graft_strings
+		    shared;          /* "2=4", "GPU-...=4", "all=4": GPUs that are lent in slots, and in how many */
+		const char *sharing; /* "time-slice" or "mps" */
+	} leases;                    /* [graft.leases] */
 
 	/*
 	 * Unknown keys and tables of the file, a warning each: see

@@ -33,6 +33,7 @@ static const struct rule {
 	{ .key = "nvidia-container-runtime.modes.legacy.cuda-compat-mode",
 	  .words = WORDS("ldconfig", "mount", "hook", "disabled") },
 	{ .key = "graft.leases.mode", .words = WORDS("off", "on") },
+	{ .key = "graft.leases.sharing", .words = WORDS("time-slice", "mps") },
 	{ .key = "graft.leases.order", .words = WORDS("fair", "fifo") },
 };
 /* clang-format on */

@@ -223,12 +223,12 @@ mig:1g.10gb
 CLAIMS
   cat "$work/messages"
   diff "$work/messages" - <<'MESSAGES'
-lease: 'all': a device stands beside a claim; a list has either devices or one claim. Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
-lease: '0': a device stands beside a claim; a list has either devices or one claim. Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
-lease: '0': the number of GPUs is 1 to 64. Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
+lease: 'all': a device stands beside a claim; a list has either devices or one claim. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
+lease: '0': a device stands beside a claim; a list has either devices or one claim. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
+lease: '0': the number of GPUs is 1 to 64. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
 lease: 9 GPUs were asked for, but this host has 8 that can be lent and fit. Run 'nvidia-ctk lease list' to see what this host has.
-lease: 'speed': no constraint has this name; there are model=, mem>=, same=, not= and wait=. Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
-lease: 'abc': no id of a lease. Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
+lease: 'speed': no constraint has this name; there are model=, mem>=, same=, not= and wait=. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
+lease: 'abc': no id of a lease. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
 lease: lease abcdefgh2345 does not exist, or has ended. Run 'nvidia-ctk lease list' to see the leases of this host.
 lease: 1 MIG device was asked for, but this host has 0 that can be lent and fit. Run 'nvidia-ctk lease list' to see what this host has.
 MESSAGES

@@ -82,8 +82,11 @@ static int read_claim(struct ctk *ctk, const struct lease_options *given, struct
 
 	if (text && given->count)
 		return graft_fail(err, GRAFT_INVALID, 0, "--count and --claim cannot be used together");
+	if (text && given->share)
+		return graft_fail(err, GRAFT_INVALID, 0, "--share and --claim cannot be used together");
 	if (!text)
-		text = graft_arena_printf(ctk->arena, "any:%s", given->count ? given->count : "1");
+		text = graft_arena_printf(ctk->arena, "%s:%s", given->share ? "share" : "any",
+					  given->count ? given->count : "1");
 	if (!text)
 		return graft_fail_memory(err);
 	return graft_claim_parse(text, ctk->arena, claim, err);
@@ -229,8 +232,13 @@ static int run_lease_run(void *context, int argc, char **argv)
 		.name = "claim", .value_name = "CLAIM", .help = "What to take, such as 'any:2,model=H100'", \
 		LEASE_TEXT(claim)                                                                           \
 	}
+#define SHARE_OPTION                                                                                             \
+	{                                                                                                        \
+		.name = "share", .help = "Take slots of GPUs that are shared, not whole GPUs", LEASE_FLAG(share) \
+	}
 static const struct graft_option run_options[] = {
 	COUNT_OPTION,
+	SHARE_OPTION,
 	CLAIM_OPTION,
 	WAIT_OPTION,
 	{ .name = "user", .value_name = "NAME", .help = "Run the command as this user", LEASE_TEXT(user) },
@@ -274,6 +282,7 @@ static int run_lease_acquire(void *context, int argc, char **argv)
 
 static const struct graft_option acquire_options[] = {
 	COUNT_OPTION,
+	SHARE_OPTION,
 	CLAIM_OPTION,
 	WAIT_OPTION,
 	{ .name = "for",

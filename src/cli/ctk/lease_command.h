@@ -11,7 +11,7 @@
 /* Must be the first member of each command's options. */
 struct lease_options {
 	struct ctk_base base;
-	bool json, yes, repair, watch, scope;
+	bool json, yes, repair, watch, scope, share;
 	const char *count, *claim, *wait, *span, *grace, *owner, *user, *output;
 };
 

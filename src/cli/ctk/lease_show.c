@@ -53,8 +53,8 @@ static void close_view(struct view *view)
 
 /* ---- list ---- */
 
-static void add_lease_row(const struct view *view, const char *gpu, const struct graft_lease *lease, const char *mig,
-			  struct graft_buffer *out)
+static void add_lease_row(const struct view *view, const char *gpu, const struct graft_lease *lease,
+			  const struct graft_lease_slot *slot, struct graft_buffer *out)
 {
 	struct graft_buffer holder = { .max = 512 };
 
@@ -62,19 +62,36 @@ static void add_lease_row(const struct view *view, const char *gpu, const struct
 	graft_buffer_printf(out, "%-4s held   %s  %s", gpu, lease->id, graft_buffer_text(&holder));
 	if (lease->what)
 		graft_buffer_printf(out, "  %s", lease->what);
-	if (mig)
-		graft_buffer_printf(out, "  %s", mig);
+	if (slot->mig)
+		graft_buffer_printf(out, "  %s", slot->mig);
+	if (slot->replica > 0)
+		graft_buffer_printf(out, "  slot %u", slot->replica);
 	graft_buffer_char(out, '\n');
 	graft_buffer_done(&holder);
 }
 
-static const char *mig_of(const struct graft_lease *lease, const char *gpu)
+/* What is held of a GPU that the lease holds. */
+static const struct graft_lease_slot *find_lease_slot(const struct graft_lease *lease, const char *gpu)
 {
-	for (size_t i = 0; i < lease->n_slots; i++) {
-		if (strcmp(lease->slots[i].gpu, gpu) == 0)
-			return lease->slots[i].mig;
-	}
-	return NULL;
+	size_t i = 0;
+
+	while (i + 1 < lease->n_slots && strcmp(lease->slots[i].gpu, gpu) != 0)
+		i++;
+	return &lease->slots[i];
+}
+
+static uint32_t count_free_slots(const struct view *view, const struct graft_lendable_gpu *gpu)
+{
+	return gpu->uuid ? graft_lease_free_slots(view->table.leases, view->table.n_leases, gpu) : 0;
+}
+
+/* Of a shared GPU: how much of it is free, and what sharing means. */
+static void add_shared_row(const struct view *view, const struct graft_lendable_gpu *gpu, const char *index,
+			   struct graft_buffer *out)
+{
+	graft_buffer_printf(
+	    out, "%-4s shared %u of %u slots free; %s\n", index, count_free_slots(view, gpu), gpu->replicas,
+	    view->host.mps ? "MPS: a fatal fault of one program ends all of them" : "time-sliced: no isolation");
 }
 
 static void add_gpu_rows(const struct view *view, const struct graft_lendable_gpu *gpu, struct graft_buffer *out)
@@ -85,11 +102,13 @@ static void add_gpu_rows(const struct view *view, const struct graft_lendable_gp
 	char index[16];
 
 	(void)snprintf(index, sizeof(index), "%u", gpu->index);
-	if (i == n)
+	if (gpu->replicas > 0 && !gpu->mig && !gpu->why_not)
+		add_shared_row(view, gpu, index, out);
+	else if (i == n)
 		graft_buffer_printf(out, "%-4s %s%s\n", index, gpu->why_not ? "not lent: " : "free",
 				    gpu->why_not ? gpu->why_not : "");
 	for (; i < n; i = graft_lease_next_of_gpu(leases, n, i + 1, gpu->uuid))
-		add_lease_row(view, index, &leases[i], mig_of(&leases[i], gpu->uuid), out);
+		add_lease_row(view, index, &leases[i], find_lease_slot(&leases[i], gpu->uuid), out);
 }
 
 static void add_lease_table(const struct view *view, struct graft_buffer *out)
@@ -119,6 +138,9 @@ static void add_json_gpu(const struct view *view, const struct graft_lendable_gp
 		graft_buffer_string(out, ", \"not_lent\": ");
 		graft_json_quote(out, gpu->why_not);
 	}
+	if (gpu->replicas > 0)
+		graft_buffer_printf(out, ", \"sharing\": \"%s\", \"slots\": %u, \"free\": %u",
+				    view->host.mps ? "mps" : "time-slice", gpu->replicas, count_free_slots(view, gpu));
 	graft_buffer_string(out, ", \"leases\": [");
 	for (; i < n; i++) {
 		i = graft_lease_next_of_gpu(view->table.leases, n, i, gpu->uuid);
@@ -248,6 +270,21 @@ static void add_owner_metrics(const struct view *view, struct graft_buffer *out)
 	}
 }
 
+static void add_slot_metrics(const struct view *view, struct graft_buffer *out)
+{
+	graft_buffer_string(out, "# HELP graft_lease_gpu_free_slots Slots of a shared GPU that are free.\n"
+				 "# TYPE graft_lease_gpu_free_slots gauge\n");
+	for (size_t i = 0; i < view->host.n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &view->host.gpus[i];
+
+		if (gpu->replicas > 0)
+			graft_buffer_printf(out,
+					    "graft_lease_gpu_free_slots{gpu=\"%u\",uuid=\"%s\",sharing=\"%s\"} %u\n",
+					    gpu->index, gpu->uuid ? gpu->uuid : "",
+					    view->host.mps ? "mps" : "time-slice", count_free_slots(view, gpu));
+	}
+}
+
 /* The text that node_exporter's textfile collector reads. */
 static void add_lease_metrics(const struct view *view, struct graft_buffer *out)
 {
@@ -265,6 +302,7 @@ static void add_lease_metrics(const struct view *view, struct graft_buffer *out)
 		graft_buffer_printf(out, "graft_lease_gpu_leases{gpu=\"%u\",uuid=\"%s\"} %zu\n", gpu->index,
 				    gpu->uuid ? gpu->uuid : "", n);
 	}
+	add_slot_metrics(view, out);
 	add_owner_metrics(view, out);
 	graft_buffer_printf(out,
 			    "# HELP graft_lease_waiting Processes that wait for a lease.\n"
@@ -337,8 +375,11 @@ static int explain_claim(struct ctk *ctk, const char *text, bool json, struct gr
 		if (json)
 			graft_buffer_printf(&out, "%s\"%s\"%s", i == 0 ? "[" : ", ", name, i + 1 == n ? "]\n" : "");
 		else
-			graft_buffer_printf(&out, "GPU %s: %s\n", lease_gpu_name(&view.host, slots[i].gpu, ctk->arena),
+			graft_buffer_printf(&out, "GPU %s: %s", lease_gpu_name(&view.host, slots[i].gpu, ctk->arena),
 					    name);
+		if (!json && slots[i].replica > 0)
+			graft_buffer_printf(&out, ", slot %u", slots[i].replica);
+		graft_buffer_string(&out, json ? "" : "\n");
 	}
 	close_view(&view);
 	return rc == 0 ? ctk_print(ctk, &out) : rc;

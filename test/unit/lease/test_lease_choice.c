@@ -72,10 +72,10 @@ static struct graft_lease make_lease(const char *id, const char *held)
 	};
 
 	if (held[0] == 'M')
-		lease.slots[lease.n_slots++] = (struct graft_lease_slot){ "GPU-7", held };
+		lease.slots[lease.n_slots++] = (struct graft_lease_slot){ .gpu = "GPU-7", .mig = held };
 	for (; held[0] != 'M' && *held != '\0'; held++) {
 		if (*held != ' ')
-			lease.slots[lease.n_slots++] = (struct graft_lease_slot){ uuids[*held - '0'], NULL };
+			lease.slots[lease.n_slots++] = (struct graft_lease_slot){ .gpu = uuids[*held - '0'] };
 	}
 	return lease;
 }

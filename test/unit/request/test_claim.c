@@ -57,6 +57,9 @@ static void test_read(void **state)
 		{ "mig:1g.10gb", "mig:1g.10gb:1" },
 		{ "mig:1g.5gb+me:7,model=A100", NULL },
 		{ "lease:abcdefgh2345", NULL },
+		{ "share", "share:1" },
+		{ "share:2;mem=8G/sm=25,spread;not=3;spread", "share:2,mem=8192M,sm=25,spread,not=3" },
+		{ "share:1,mem>=80G,mem=500M", "share:1,mem=500M,mem>=81920M" },
 	};
 
 	(void)state;
@@ -83,6 +86,13 @@ static void test_refused(void **state)
 		{ "any:0", "'0': the number of GPUs is 1 to 64" },
 		{ "any:65", "'65': the number of GPUs is 1 to 64" },
 		{ "any:99999999999999999999", "'99999999999999999999': the number of GPUs is 1 to 64" },
+		{ "share:0", "'0': the number of GPUs is 1 to 64" },
+		{ "share,sm=101", "'101': sm= takes a percentage, 1 to 100" },
+		{ "share,sm=0", "'0': sm= takes a percentage, 1 to 100" },
+		{ "share,mem=8", "'8': mem= takes a size like 8G" },
+		{ "share,speed=1", "'speed': no constraint has this name; there are model=, mem>=, same=, not=, wait=, "
+				   "mem=, sm= and spread" },
+		{ "any,mem=8G", "'mem': no constraint has this name; there are model=, mem>=, same=, not= and wait=" },
 		{ "any:+1", "'+1': the number of GPUs is 1 to 64" },
 		{ "any:1 ", "'1 ': the number of GPUs is 1 to 64" },
 		{ "any:2,0", "'0'" },
@@ -124,8 +134,9 @@ static void test_refused(void **state)
 		assert_int_equal(graft_claim_parse(rows[i].text, arena, &claim, &err), -1);
 		assert_int_equal(err.status, GRAFT_INVALID);
 		assert_string_equal(err.msg, want);
-		assert_string_equal(err.hint, "Write 'any:2', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: "
-					      "'any:2;model=H100'.");
+		assert_string_equal(err.hint,
+				    "Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: "
+				    "'any:2;model=H100'.");
 	}
 }
 
