@@ -1,88 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Leases: GPUs that are lent to one holder at a time, on a host of eight GPUs: nothing is ever lent twice, whoever is killed when; nothing has to be given back.
-# lane: work
+# Leases: GPUs that are lent to one holder at a time, on a host of eight GPUs: what a container and a command get, and when it ends.
 
 load lib.bash
+load lease.bash
 
-setup_file() {
-  local name
-  start_host dgx-h100
-  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk; do
-    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
-  done
-}
+setup_file() { lease_host dgx-h100; }
 teardown_file() { stop_host; }
-setup() {
-  test_setup
-  runtime=$BATS_FILE_TMPDIR/programs/nvidia-container-runtime
-  ctk=$BATS_FILE_TMPDIR/programs/nvidia-ctk
-  config=$work/config.toml
-  table=$work/leases
-  printf '[nvidia-container-runtime]\nruntimes = ["runc"]\n[graft.leases]\nmode = "on"\ndirectory = "%s"\n' "$table" >"$config"
-  export NVIDIA_CTK_CONFIG_FILE_PATH=$config
-  unset XDG_CONFIG_HOME
-}
-teardown() {
-  local name
-  [ ! -d "$work/runc" ] || for name in "$work"/runc/*; do
-    on_host runc --root "$work/runc" delete --force "${name##*/}" 2>/dev/null || true
-  done
-  kill_holders
-  [ ! -e "$work/pids" ] || xargs kill -9 <"$work/pids" 2>/dev/null || true
-  test_teardown
-}
-
-# The processes of all that the table has, dead or alive: those that were started here.
-kill_holders() {
-  local pid cgroup
-  for cgroup in $(cat "$table"/held/* 2>/dev/null | jq -r '.holder.cgroup // empty'); do
-    [ ! -e "/sys/fs/cgroup/devices$cgroup/cgroup.procs" ] || xargs -r kill -9 <"/sys/fs/cgroup/devices$cgroup/cgroup.procs" 2>/dev/null || true
-  done
-  for pid in $(cat "$table"/held/* "$table"/queue/* 2>/dev/null | jq -r '.holder.pid // empty'); do
-    [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") != @(*"$ctk"*|"sleep 1000 "|"sh -c "*) ]] || kill -9 "$pid" 2>/dev/null || true
-  done
-}
-lease() { on_host "$ctk" --quiet lease "$@"; }
-# How many GPUs are held.
-held() { lease list --json | jq '[.gpus[] | select(.leases != [])] | length'; }
-is_held() { [ "$(held)" = "$1" ] || die "$(lease list) instead of $1 held"; }
-count_files() { find "$table/held" -type f | wc -l; }
-# becomes_held N: within two seconds.
-becomes_held() {
-  for _ in $(seq 100); do
-    [ "$(held)" != "$1" ] || return 0
-    sleep 0.02
-  done
-  is_held "$1"
-}
-
-# lease_bundle NAME CLAIM COMMAND [JQ-FILTER...]: a container with a cgroup of that name.
-lease_bundle() {
-  local name=$1 claim=$2 command=$3
-  shift 3
-  bundle=$work/bundle-$name
-  new_bundle
-  edit_bundle --arg root "$root" --arg claim "$claim" --arg name "$name" --arg command "$command" --arg shared "$work/shared" "$(piped '
-    .process.terminal = false | .process.args = ["sh", "-c", $command] | del(.process.rlimits) | .root = {path: $root, readonly: true} |
-    .linux.cgroupsPath = "/graft-lease-" + $name | .process.env += ["NVIDIA_VISIBLE_DEVICES=" + $claim, "NAME=" + $name] |
-    .mounts += [{destination: "/tmp", type: "bind", source: $shared, options: ["bind", "rw"]}]' "$@")"
-}
-
-# create NAME [OPTION...] as an engine does it: the pid file says which process it is.
-create() {
-  local name=$1
-  shift
-  on_host "$runtime" --root "$work/runc" create --bundle "$work/bundle-$name" --pid-file "$work/$name.pid" "$@" "$name" \
-    </dev/null >"$work/$name.out" 2>&1 3>&- 4>&-
-}
-of_runc() { on_host runc --root "$work/runc" "$@"; }
-make_shared() {
-  make_root small overlay
-  mkdir -p "$work/shared" "$work/runc"
-  chmod 0777 "$work/shared"
-}
-# The GPUs of a container, by their nodes: "nvidia0 nvidia1".
-gpus_of() { on_host nsenter --target "$(cat "$work/$1.pid")" --mount sh -c 'ls /dev' | grep -x 'nvidia[0-9]*' | xargs; }
+setup() { lease_setup; }
+teardown() { lease_teardown; }
 
 # --- containers ---
 
@@ -139,7 +64,6 @@ gpus_of() { on_host nsenter --target "$(cat "$work/$1.pid")" --mount sh -c 'ls /
   create a
   is_held 1
   of_runc start a
-  on_host sh -c 'echo 1' >/dev/null
   of_runc pause a 2>/dev/null || true
   is_held 1
   of_runc resume a 2>/dev/null || true
@@ -190,8 +114,7 @@ gpus_of() { on_host nsenter --target "$(cat "$work/$1.pid")" --mount sh -c 'ls /
   make_shared
   export PATH=$BATS_FILE_TMPDIR/bin:$PATH
   for name in a b; do
-    lease_bundle $name any:2 'sleep 1000' ".hooks = {prestart: [{path: \"$BATS_FILE_TMPDIR/programs/nvidia-container-runtime-hook\", args: [\"hook\", \"prestart\"],
-      env: [\"NVIDIA_CTK_CONFIG_FILE_PATH=$config\", \"PATH=/usr/sbin:/usr/bin:/sbin:/bin\"]}]}"
+    lease_bundle $name any:2 'sleep 1000' "$(by_hook)"
     of_runc create --bundle "$bundle" --pid-file "$work/$name.pid" $name </dev/null >"$work/$name.out" 2>&1 3>&- 4>&- || die "$(cat "$work/$name.out")"
   done
   is_held 4
@@ -232,139 +155,6 @@ lease: 'abc': no id of a lease. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:
 lease: lease abcdefgh2345 does not exist, or has ended. Run 'nvidia-ctk lease list' to see the leases of this host.
 lease: 1 MIG device was asked for, but this host has 0 that can be lent and fit. Run 'nvidia-ctk lease list' to see what this host has.
 MESSAGES
-}
-
-# --- two never get one ---
-
-# The container's program takes a lock for each GPU that it sees, which the kernel frees with the process, and says so if one is taken.
-witness=/witness
-make_witness() {
-  make_shared
-  cat >"$work/witness.c" <<'C'
-#include <fcntl.h>
-#include <glob.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/file.h>
-#include <time.h>
-#include <unistd.h>
-static void say(const char *file, const char *gpu)
-{
-	int fd = open(file, O_WRONLY | O_CREAT | O_APPEND, 0666);
-	char line[256] = "";
-	strcat(strcat(strcat(strcat(line, gpu), " "), getenv("NAME")), "\n");
-	if (write(fd, line, strlen(line)) < 0)
-		_exit(1);
-	close(fd);
-}
-int main(void)
-{
-	glob_t found;
-	struct timespec now, pause = { 0 };
-	glob("/dev/nvidia[0-9]*", 0, NULL, &found);
-	for (size_t i = 0; i < found.gl_pathc; i++) {
-		char path[64] = "/tmp/";
-		int fd = open(strcat(path, strrchr(found.gl_pathv[i], '/') + 1), O_RDWR | O_CREAT, 0666);
-		if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-			say("/tmp/twice", found.gl_pathv[i]);
-		say("/tmp/given", found.gl_pathv[i]);
-	}
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	pause.tv_nsec = 100000000 + now.tv_nsec % 200000000;
-	nanosleep(&pause, NULL);
-	return 0;
-}
-C
-  cc -static -o "$work/witness" "$work/witness.c"
-  on_host install -m 0755 "$work/witness" "$root/witness"
-}
-
-# one NUMBER: a container from its creation to its end; it tries again when all GPUs are held.
-one() {
-  local name=c$1 bundle
-  for _ in $(seq 200); do
-    # As engines do it: one that was edited has the GPUs in it.
-    lease_bundle "$name" any:1 "$witness"
-    if create "$name"; then
-      of_runc start "$name" >/dev/null 2>&1 || true
-      for _ in $(seq 200); do
-        [ "$(of_runc state "$name" 2>/dev/null | jq -r .status)" = running ] || break
-        sleep 0.05
-      done
-      of_runc delete --force "$name" >/dev/null 2>&1 || true
-      return 0
-    fi
-    of_runc delete --force "$name" >/dev/null 2>&1 || true
-    sleep 0.1
-  done
-  echo "$name: $(cat "$work/$name.out")" >>"$work/failed"
-}
-
-many() {
-  local i
-  # Once, before they are many.
-  new_bundle
-  for i in $(seq "$1"); do
-    while [ "$(jobs -rp | wc -l)" -ge "$2" ]; do wait -n || true; done
-    one "$i" 3>&- 4>&- &
-  done
-  wait
-}
-
-@test "200 containers, 16 at a time: no GPU is lent twice, and all are free afterwards" {
-  make_witness
-  many "${GRAFT_LEASE_CONTAINERS:-200}" 16
-  [ ! -e "$work/failed" ] || die "$(cat "$work/failed")"
-  [ ! -e "$work/shared/twice" ] || die "$(cat "$work/shared/twice")"
-  [ "$(wc -l <"$work/shared/given")" = "${GRAFT_LEASE_CONTAINERS:-200}" ]
-  [ "$(cut -d ' ' -f 1 "$work/shared/given" | sort -u | wc -l)" -ge 4 ]
-  becomes_held 0
-  lease run -- true
-  [ "$(count_files)" -le 1 ]
-}
-
-# Kills something of the test's own, at random moments.
-reaper() {
-  local pids pid
-  while [ ! -e "$work/enough" ]; do
-    mapfile -t pids < <(pgrep -f -- "--root $work/runc" || true)
-    pid=${pids[RANDOM % (${#pids[@]} + 1)]:-}
-    [ -z "$pid" ] || [ "$pid" = $$ ] || kill -9 "$pid" 2>/dev/null || true
-    sleep 0.0$((RANDOM % 9 + 1))
-  done
-}
-
-@test "the same with kill -9 of runtime, runc and init at random moments: afterwards all are free" {
-  make_witness
-  reaper 3>&- 4>&- &
-  local reaper=$!
-  many "${GRAFT_LEASE_KILLED:-60}" 16 &
-  local many=$!
-  wait $many || true
-  touch "$work/enough"
-  wait $reaper || true
-  [ ! -e "$work/shared/twice" ] || die "$(cat "$work/shared/twice" "$work/shared/given" "$table/log")"
-  for name in "$work"/runc/*; do of_runc delete --force "${name##*/}" 2>/dev/null || true; done
-  for procs in /sys/fs/cgroup/devices/graft-lease-*/cgroup.procs; do [ ! -e "$procs" ] || xargs -r kill -9 <"$procs" 2>/dev/null || true; done
-  becomes_held 0
-}
-
-@test "acquire, killed at every system call: afterwards all is free, or held by a whole lease" {
-  local n=0 total
-  on_host strace -f -qq -o "$work/calls" "$ctk" lease run -- true
-  # From the directory of the table on.
-  total=$(grep -n "$table" "$work/calls" | tail -n 1 | cut -d : -f 1)
-  [ "$total" -gt 20 ]
-  for n in $(seq "$(grep -n "$table" "$work/calls" | head -n 1 | cut -d : -f 1)" $((total + 10))); do
-    local call when
-    call=$(sed -n "${n}p" "$work/calls" | sed -E 's/^[0-9]+ +([a-z0-9_]+)\(.*/\1/')
-    [[ $call =~ ^[a-z0-9_]+$ ]] && [ "$call" != execve ] && [ "$call" != arch_prctl ] || continue
-    when=$(head -n "$n" "$work/calls" | grep -cE "^[0-9]+ +$call\(")
-    on_host timeout 20 strace -f -qq -o /dev/null -e "inject=$call:signal=KILL:when=$when" "$ctk" lease run -- true >/dev/null 2>&1 || true
-    # Whoever comes next gets all eight.
-    on_host timeout 20 "$ctk" --quiet lease run -n 8 -- true 2>"$work/said" || die "killed at $call $when: $(cat "$work/said")" || return
-    [ "$(count_files)" = "$(find "$table/held" -type f -regex '.*/[a-z2-7]*' | wc -l)" ] || die "killed at $call $when: $(ls -la "$table/held")" || return
-  done
 }
 
 # --- holders ---
@@ -457,238 +247,6 @@ reaper() {
   lease list | grep '^1    not lent: not in graft.leases.pool$'
 }
 
-# --- a table that is damaged ---
-
-# refuses TEXT: nothing is lent, at once, and the message says why.
-refuses() {
-  status=0
-  on_host timeout 10 "$ctk" lease acquire -n 1 >"$work/said" 2>&1 || status=$?
-  [ "$status" = 1 ] || die "status $status: $(cat "$work/said")" || return
-  grep -F -- "$1" "$work/said" || die "$(cat "$work/said")"
-}
-
-@test "damage: nothing is lent, nobody hangs, and doctor repairs" {
-  lease release "$(lease acquire)"
-  local file=$table/held/abcdefgh2345
-  mkfifo "$file"
-  refuses "$table/held/abcdefgh2345 is damaged: not a file. Run 'nvidia-ctk lease doctor' as root."
-  rm "$file"
-  ln -s /dev/zero "$file"
-  refuses "is damaged"
-  rm "$file"
-  truncate -s 1G "$file"
-  refuses "is damaged"
-  rm "$file"
-  echo '{' >"$file"
-  refuses "is damaged: invalid JSON"
-  rm "$file"
-  lease acquire --for 1h >"$work/id"
-  cp "$table/held/$(cat "$work/id")" "$file"
-  refuses "is damaged: it has the id of another lease"
-  rm "$file"
-  mkdir "$table/held/other"
-  refuses "$table/held/other is damaged: not the name of a lease"
-  run -1 on_host "$ctk" lease doctor
-  [[ $output == *"$table: leases are on; 1 held
-error: other: not the name of a lease"* ]]
-  lease list | grep "$(cat "$work/id")"
-  lease doctor --repair
-  lease doctor
-  [ ! -e "$table/held/other" ]
-  is_held 1
-  # The lock is the owner's alone, and no other file.
-  rm "$table/lock"
-  mkfifo -m 0600 "$table/lock"
-  refuses "$table/lock is not a file of its owner alone"
-  rm "$table/lock"
-  lease acquire >/dev/null
-  chmod 0777 "$table"
-  refuses "is not a directory that only its owner, uid 0, may change"
-  chmod 0755 "$table"
-  flock "$table/lock" sleep 30 3>&- 4>&- &
-  echo $! >>"$work/pids"
-  sleep 0.2
-  refuses "has held $table/lock for 5 s"
-}
-
-@test "100,000 dead leases are no hindrance, and a full disk refuses before it forgets" {
-  local id
-  # As below /run, where the table is unless somebody says otherwise.
-  mkdir -m 0755 "$table"
-  on_host mount -t tmpfs -o mode=755 none "$table"
-  lease acquire --for 1h >"$work/id"
-  id=$(cat "$work/id")
-  on_host python3 - "$table/held" "$id" "${GRAFT_LEASE_DEAD:-100000}" <<'PYTHON'
-import itertools, sys
-folder, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-text = open(folder + "/" + name).read().replace('"boot": "', '"boot": "0')
-letters = "abcdefghijklmnopqrstuvwxyz234567"
-for i, word in zip(range(count), itertools.product(letters, repeat=4)):
-    other = "deadlyal" + "".join(word)
-    open(folder + "/" + other, "w").write(text.replace(name, other))
-PYTHON
-  lease list | grep "$id"
-  on_host timeout 60 "$ctk" lease acquire --for 1h
-  is_held 2
-  [ "$(on_host find "$table/held" -type f | wc -l)" = 2 ]
-  on_host umount "$table"
-  on_host mount -t tmpfs -o size=64k,mode=755 none "$table"
-  head -c 60000 /dev/zero | on_host tee "$table/filler" >/dev/null
-  on_host "$ctk" --quiet lease acquire --for 1h >/dev/null || true
-  on_host sh -c "dd if=/dev/zero of=$table/filler2 2>/dev/null; true"
-  run -1 on_host "$ctk" lease acquire -n 2
-  [[ $output == *"no space left on device"* ]]
-  on_host umount "$table"
-}
-
-@test "others can see the table, and cannot change it" {
-  lease acquire --for 1h >/dev/null
-  chmod a+rx "$work" "$BATS_FILE_TMPDIR/programs"
-  chmod a+r "$config"
-  run -0 on_host setpriv --reuid=65534 --regid=65534 --clear-groups "$ctk" --quiet lease list
-  [[ $output == *"0    held"* ]]
-  run -1 on_host setpriv --reuid=65534 --regid=65534 --clear-groups "$ctk" lease acquire
-  [[ $output == *"is not a directory that only its owner, uid 65534, may change"* ]]
-  is_held 1
-}
-
-# --- waiting ---
-
-# hold_all FILE: holds all eight until FILE exists, and says when it ends.
-hold_all() {
-  # shellcheck disable=SC2016
-  on_host "$ctk" --quiet lease run -n 8 -- sh -c 'while [ ! -e "$0" ]; do sleep 0.01; done; date +%s%N >"$0.ended"' "$1" 3>&- 4>&- &
-  echo $! >>"$work/pids"
-  becomes_held 8
-}
-# queued N: so many wait, within five seconds.
-queued() {
-  for _ in $(seq 250); do
-    [ "$(find "$table/queue" -type f -name '[a-z2-7]*' 2>/dev/null | wc -l)" != "$1" ] || return 0
-    sleep 0.02
-  done
-  die "$(lease list) instead of $1 waiting"
-}
-# waiter UID WORD...: in the background, with `lease run --wait 60s`.
-waiter() {
-  local uid=$1
-  shift
-  SUDO_UID=$uid on_host "$ctk" --quiet lease run --wait 60s "$@" 3>&- 4>&- &
-  echo $! >>"$work/pids"
-}
-
-@test "whoever waits starts within 50 ms of the end of the holder" {
-  local i best=1000000000 ended started
-  for i in 1 2 3 4 5; do
-    hold_all "$work/go$i"
-    # shellcheck disable=SC2016
-    waiter 1000 -n 2 -- sh -c 'date +%s%N >"$0.new"; mv "$0.new" "$0"' "$work/started$i"
-    queued 1
-    touch "$work/go$i"
-    within_seconds 10 test -e "$work/started$i"
-    ended=$(cat "$work/go$i.ended") started=$(cat "$work/started$i")
-    [ $((started - ended)) -ge "$best" ] || best=$((started - ended))
-    becomes_held 0
-  done
-  echo "$((best / 1000)) us"
-  [ "$best" -lt 50000000 ]
-}
-within_seconds() {
-  local limit=$1
-  shift
-  for _ in $(seq $((limit * 50))); do
-    ! "$@" || return 0
-    sleep 0.02
-  done
-  die "not within $limit s: $*"
-}
-
-@test "a container waits as NVIDIA_LEASE_WAIT says, by the runtime and by the hook" {
-  make_shared
-  lease_bundle a any:8 'sleep 1000'
-  create a
-  lease_bundle b any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_WAIT=60s"]'
-  create b &
-  queued 1
-  lease list | grep -E '^-    waits  [a-z2-7]{12}  uid 0 \(process [0-9]+, [0-9]+ s\)  any:2$'
-  of_runc delete --force a
-  wait $!
-  is_held 2
-  of_runc delete --force b
-  lease_bundle c 'any:8;wait=100s' 'sleep 1000'
-  create c
-  lease_bundle d any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_WAIT=60s"]' ".hooks = {prestart: [{path: \"$BATS_FILE_TMPDIR/programs/nvidia-container-runtime-hook\",
-    args: [\"hook\", \"prestart\"], env: [\"NVIDIA_CTK_CONFIG_FILE_PATH=$config\", \"PATH=/usr/sbin:/usr/bin:/sbin:/bin\"]}]}"
-  of_runc create --bundle "$bundle" --pid-file "$work/d.pid" d </dev/null >"$work/d.out" 2>&1 3>&- 4>&- &
-  queued 1
-  of_runc delete --force c
-  wait $!
-  is_held 2
-  lease_bundle e any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_WAIT=soon"]'
-  run ! create e
-  grep -F "the time to wait is not a span of time: 'soon'. Write a number and a unit: 90s, 30m, 8h or 2d." "$work/e.out"
-}
-
-@test "fifo: 50 who wait, of three users, start by age; one that was killed is left out" {
-  local i
-  printf 'order = "fifo"\n' >>"$config"
-  hold_all "$work/go"
-  for i in $(seq 50); do
-    # shellcheck disable=SC2016
-    waiter $((1000 + i % 3)) -n 8 -- sh -c 'echo "$1" >>"$0"' "$work/order" "$i"
-    queued "$i"
-    [ "$i" != 10 ] || jq -s 'max_by(.since).holder.pid' "$table"/queue/* >"$work/tenth"
-  done
-  kill -9 "$(cat "$work/tenth")"
-  # Who comes now and does not wait is refused, and cannot jump the queue either.
-  run -126 on_host "$ctk" lease run -- true
-  touch "$work/go"
-  for _ in $(seq 1500); do
-    [ "$(wc -l <"$work/order" 2>/dev/null || echo 0)" -lt 49 ] || break
-    sleep 0.02
-  done
-  diff <(seq 50 | grep -vx 10) "$work/order"
-  becomes_held 0
-  queued 0
-}
-
-@test "fair: who holds less goes first; a limit keeps a user waiting, and nobody else" {
-  local uid
-  hold_all "$work/go"
-  for uid in 1001 1002 1003; do
-    for _ in 1 2 3 4 5; do waiter $uid -- sleep 1000; done
-  done
-  queued 15
-  touch "$work/go"
-  becomes_held 8
-  [ "$(lease list --json | jq -c '[.leases[].uid] | group_by(.) | map(length) | sort')" = "[2,3,3]" ]
-  kill_holders
-  becomes_held 0
-  printf 'limits = ["1001=2", "default=4"]\n' >>"$config"
-  waiter 1001 -n 2 -- sleep 1000
-  becomes_held 2
-  waiter 1001 -- sleep 1000
-  queued 1
-  waiter 1002 -n 4 -- sleep 1000
-  becomes_held 6
-  SUDO_UID=1001 run -126 on_host "$ctk" lease run -- true
-  [[ $output == *"uid 1001 holds 2 and may hold 2 at once. Wait until one of them is free, or raise graft.leases.limits in config.toml."* ]]
-  SUDO_UID=1003 run -126 on_host "$ctk" lease run -n 5 -- true
-  [[ $output == *"uid 1003 holds 0 and may hold 4 at once."* ]]
-}
-
-@test "the head of the queue is not starved, and those behind it take what it has no use for" {
-  printf 'order = "fifo"\n' >>"$config"
-  waiter 1001 -n 3 -- sleep 1000
-  becomes_held 3
-  waiter 1002 --claim 'any:4;not=4;5;6;7' -- sleep 1000
-  queued 1
-  run -126 on_host "$ctk" lease run --claim 'any;not=4;5;6;7' -- true
-  [[ $output == *"GPUs are free, but 1 waits first. See 'nvidia-ctk lease list'; wait with NVIDIA_LEASE_WAIT=30m or --wait."* ||
-    $output == *"1 GPU was asked for, 0 of 4 are free"* ]]
-  run -0 lease run -- true
-}
-
 @test "list --watch, and metrics for node_exporter" {
   lease acquire -n 3 --for 1h >/dev/null
   SUDO_UID=1000 lease acquire -n 1 --for 1h >/dev/null
@@ -705,15 +263,29 @@ within_seconds() {
   diff "$work/metrics" "$work/metrics.prom"
 }
 
-# scope WORLD: which nodes a command with two GPUs can open, in a cgroup of its own.
+# own_cgroup WORLD COMMAND...: in a cgroup of this test, below which those of --scope are made.
+own_cgroup() {
+  local world=$1 directory
+  shift
+  for directory in /sys/fs/cgroup/{devices,unified,}; do
+    [ ! -e "$directory/cgroup.procs" ] || mkdir -p "$directory/$group"
+  done
+  # shellcheck disable=SC2016
+  sh -c 'for procs in "/sys/fs/cgroup/devices/$0" "/sys/fs/cgroup/unified/$0" "/sys/fs/cgroup/$0"; do
+    [ ! -d "$procs" ] || echo $$ >"$procs/cgroup.procs"; done; exec "$@"' "$group" \
+    bash -c '. "$0"; "$@"' "$work/functions" "$world" "$@"
+}
+# Which nodes a command with two GPUs can open, in a cgroup of its own.
 scope() {
   # shellcheck disable=SC2016
-  "$1" "$ctk" --quiet lease run --scope -n 2 -- sh -c 'for node in /dev/nvidia[0-7] /dev/nvidiactl; do
+  own_cgroup "$1" "$ctk" --quiet lease run --scope -n 2 -- sh -c 'for node in /dev/nvidia[0-7] /dev/nvidiactl; do
     printf "%s: " "${node#/dev/}"; (: <"$node") 2>&1 | sed "s/.*: //"; done; grep -c graft-lease /proc/self/cgroup'
 }
+no_scope() { [ -z "$(find /sys/fs/cgroup -path "*/$group/*" -name 'graft-lease-*' 2>/dev/null)" ] || die "a cgroup is left"; }
 
 @test "run --scope: no other GPU can be opened, what it leaves behind holds the lease, and the cgroup goes" {
   local world
+  declare -f on_host v2 >"$work/functions"
   for world in on_host v2; do
     scope $world >"$work/$world" || [ $world = v2 ] || die "$(cat "$work/$world")"
     # Where a program may not be loaded, there is no such cgroup.
@@ -724,13 +296,14 @@ scope() {
     [ "$(tail -n 1 "$work/$world")" = 1 ]
     # From where its hierarchy is seen, it is gone.
     $world "$ctk" --quiet lease run -- true
+    no_scope
   done
-  lease run --scope -- sh -c 'sleep 1000 >/dev/null 2>&1 3>&- 4>&- &'
+  own_cgroup on_host "$ctk" --quiet lease run --scope -- sh -c 'sleep 1000 >/dev/null 2>&1 3>&- 4>&- &'
   is_held 1
-  on_host xargs kill <"/sys/fs/cgroup/devices$(jq -r 'select(.claim == "any:1").holder.cgroup' "$table"/held/* | tail -n 1)/cgroup.procs"
+  on_host xargs kill <"/sys/fs/cgroup/devices$(jq -r 'select(.claim == "any:1").holder.cgroup' "$table"/held/* | grep graft-lease)/cgroup.procs"
   becomes_held 0
   lease run -- true
-  run ! ls -d /sys/fs/cgroup/devices/graft-lease-*
-  run -126 on_host "$ctk" lease run --scope -n 9 -- true
-  run ! ls -d /sys/fs/cgroup/devices/graft-lease-*
+  no_scope
+  run -126 own_cgroup on_host "$ctk" lease run --scope -n 9 -- true
+  no_scope
 }

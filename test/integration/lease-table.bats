@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+# A table of leases that is damaged, full or somebody else's: nothing is lent twice, and nobody hangs.
+
+load lib.bash
+load lease.bash
+
+setup_file() { lease_host dgx-h100; }
+teardown_file() { stop_host; }
+setup() { lease_setup; }
+teardown() { lease_teardown; }
+
+# --- a table that is damaged ---
+
+# refuses TEXT: nothing is lent, at once, and the message says why.
+refuses() {
+  status=0
+  on_host timeout 10 "$ctk" lease acquire -n 1 >"$work/said" 2>&1 || status=$?
+  [ "$status" = 1 ] || die "status $status: $(cat "$work/said")" || return
+  grep -F -- "$1" "$work/said" || die "$(cat "$work/said")"
+}
+
+@test "damage: nothing is lent, nobody hangs, and doctor repairs" {
+  lease release "$(lease acquire)"
+  local file=$table/held/abcdefgh2345
+  mkfifo "$file"
+  refuses "$table/held/abcdefgh2345 is damaged: not a file. Run 'nvidia-ctk lease doctor' as root."
+  rm "$file"
+  ln -s /dev/zero "$file"
+  refuses "is damaged"
+  rm "$file"
+  truncate -s 1G "$file"
+  refuses "is damaged"
+  rm "$file"
+  echo '{' >"$file"
+  refuses "is damaged: invalid JSON"
+  rm "$file"
+  lease acquire --for 1h >"$work/id"
+  cp "$table/held/$(cat "$work/id")" "$file"
+  refuses "is damaged: it has the id of another lease"
+  rm "$file"
+  mkdir "$table/held/other"
+  refuses "$table/held/other is damaged: not the name of a lease"
+  run -1 on_host "$ctk" lease doctor
+  [[ $output == *"$table: leases are on; 1 held
+error: other: not the name of a lease"* ]]
+  lease list | grep "$(cat "$work/id")"
+  lease doctor --repair
+  lease doctor
+  [ ! -e "$table/held/other" ]
+  is_held 1
+  # The lock is the owner's alone, and no other file.
+  rm "$table/lock"
+  mkfifo -m 0600 "$table/lock"
+  refuses "$table/lock is not a file of its owner alone"
+  rm "$table/lock"
+  lease acquire >/dev/null
+  chmod 0777 "$table"
+  refuses "is not a directory that only its owner, uid 0, may change"
+  chmod 0755 "$table"
+  flock "$table/lock" sleep 30 3>&- 4>&- &
+  echo $! >>"$work/pids"
+  sleep 0.2
+  refuses "has held $table/lock for 5 s"
+}
+
+@test "100,000 dead leases are no hindrance, and a full disk refuses before it forgets" {
+  local id
+  # As below /run, where the table is unless somebody says otherwise.
+  mkdir -m 0755 "$table"
+  on_host mount -t tmpfs -o mode=755 none "$table"
+  lease acquire --for 1h >"$work/id"
+  id=$(cat "$work/id")
+  on_host python3 - "$table/held" "$id" "${GRAFT_LEASE_DEAD:-100000}" <<'PYTHON'
+import itertools, sys
+folder, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+text = open(folder + "/" + name).read().replace('"boot": "', '"boot": "0')
+letters = "abcdefghijklmnopqrstuvwxyz234567"
+for i, word in zip(range(count), itertools.product(letters, repeat=4)):
+    other = "deadlyal" + "".join(word)
+    open(folder + "/" + other, "w").write(text.replace(name, other))
+PYTHON
+  lease list | grep "$id"
+  on_host timeout 60 "$ctk" lease acquire --for 1h
+  is_held 2
+  [ "$(on_host find "$table/held" -type f | wc -l)" = 2 ]
+  on_host umount "$table"
+  on_host mount -t tmpfs -o size=64k,mode=755 none "$table"
+  head -c 60000 /dev/zero | on_host tee "$table/filler" >/dev/null
+  on_host "$ctk" --quiet lease acquire --for 1h >/dev/null || true
+  on_host sh -c "dd if=/dev/zero of=$table/filler2 2>/dev/null; true"
+  run -1 on_host "$ctk" lease acquire -n 2
+  [[ $output == *"no space left on device"* ]]
+  on_host umount "$table"
+}
+
+@test "others can see the table, and cannot change it" {
+  lease acquire --for 1h >/dev/null
+  chmod a+rx "$work" "$BATS_FILE_TMPDIR/programs"
+  chmod a+r "$config"
+  run -0 on_host setpriv --reuid=65534 --regid=65534 --clear-groups "$ctk" --quiet lease list
+  [[ $output == *"0    held"* ]]
+  run -1 on_host setpriv --reuid=65534 --regid=65534 --clear-groups "$ctk" lease acquire
+  [[ $output == *"is not a directory that only its owner, uid 65534, may change"* ]]
+  is_held 1
+}
+

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+# Waiting for GPUs: who goes first, who is kept waiting, and how soon.
+
+load lib.bash
+load lease.bash
+
+setup_file() { lease_host dgx-h100; }
+teardown_file() { stop_host; }
+setup() { lease_setup; }
+teardown() { lease_teardown; }
+
+
+@test "whoever waits starts within 50 ms of the end of the holder" {
+  local i best=1000000000 ended started
+  for i in 1 2 3 4 5; do
+    hold_all "$work/go$i"
+    # shellcheck disable=SC2016
+    waiter 1000 -n 2 -- sh -c 'date +%s%N >"$0.new"; mv "$0.new" "$0"' "$work/started$i"
+    queued 1
+    touch "$work/go$i"
+    within_seconds 10 test -e "$work/started$i"
+    ended=$(cat "$work/go$i.ended") started=$(cat "$work/started$i")
+    [ $((started - ended)) -ge "$best" ] || best=$((started - ended))
+    becomes_held 0
+  done
+  echo "$((best / 1000)) us"
+  [ "$best" -lt 50000000 ]
+}
+
+@test "a container waits as NVIDIA_LEASE_WAIT says, by the runtime and by the hook" {
+  make_shared
+  lease_bundle a any:8 'sleep 1000'
+  create a
+  lease_bundle b any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_WAIT=60s"]'
+  create b &
+  queued 1
+  lease list | grep -E '^-    waits  [a-z2-7]{12}  uid 0 \(process [0-9]+, [0-9]+ s\)  any:2$'
+  of_runc delete --force a
+  wait $!
+  is_held 2
+  of_runc delete --force b
+  lease_bundle c 'any:8;wait=100s' 'sleep 1000'
+  create c
+  lease_bundle d any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_WAIT=60s"]' "$(by_hook)"
+  of_runc create --bundle "$bundle" --pid-file "$work/d.pid" d </dev/null >"$work/d.out" 2>&1 3>&- 4>&- &
+  queued 1
+  of_runc delete --force c
+  wait $!
+  is_held 2
+  lease_bundle e any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_WAIT=soon"]'
+  run ! create e
+  grep -F "the time to wait is not a span of time: 'soon'. Write a number and a unit: 90s, 30m, 8h or 2d." "$work/e.out"
+}
+
+@test "fifo: 50 who wait, of three users, start by age; one that was killed is left out" {
+  local i
+  printf 'order = "fifo"\n' >>"$config"
+  hold_all "$work/go"
+  for i in $(seq 50); do
+    # shellcheck disable=SC2016
+    waiter $((1000 + i % 3)) -n 8 -- sh -c 'echo "$1" >>"$0"' "$work/order" "$i"
+    queued "$i"
+    [ "$i" != 10 ] || jq -s 'max_by(.since).holder.pid' "$table"/queue/* >"$work/tenth"
+  done
+  kill -9 "$(cat "$work/tenth")"
+  # Who comes now and does not wait is refused, and cannot jump the queue either.
+  run -126 on_host "$ctk" lease run -- true
+  touch "$work/go"
+  for _ in $(seq 1500); do
+    [ "$(wc -l <"$work/order" 2>/dev/null || echo 0)" -lt 49 ] || break
+    sleep 0.02
+  done
+  diff <(seq 50 | grep -vx 10) "$work/order"
+  becomes_held 0
+  queued 0
+}
+
+@test "fair: who holds less goes first; a limit keeps a user waiting, and nobody else" {
+  local uid
+  hold_all "$work/go"
+  for uid in 1001 1002 1003; do
+    for _ in 1 2 3 4 5; do waiter $uid -- sleep 1000; done
+  done
+  queued 15
+  touch "$work/go"
+  becomes_held 8
+  [ "$(lease list --json | jq -c '[.leases[].uid] | group_by(.) | map(length) | sort')" = "[2,3,3]" ]
+  kill_holders
+  becomes_held 0
+  printf 'limits = ["1001=2", "default=4"]\n' >>"$config"
+  waiter 1001 -n 2 -- sleep 1000
+  becomes_held 2
+  waiter 1001 -- sleep 1000
+  queued 1
+  waiter 1002 -n 4 -- sleep 1000
+  becomes_held 6
+  SUDO_UID=1001 run -126 on_host "$ctk" lease run -- true
+  [[ $output == *"uid 1001 holds 2 and may hold 2 at once. Wait until one of them is free, or raise graft.leases.limits in config.toml."* ]]
+  SUDO_UID=1003 run -126 on_host "$ctk" lease run -n 5 -- true
+  [[ $output == *"uid 1003 holds 0 and may hold 4 at once."* ]]
+}
+
+@test "the head of the queue is not starved, and those behind it take what it has no use for" {
+  printf 'order = "fifo"\n' >>"$config"
+  waiter 1001 -n 3 -- sleep 1000
+  becomes_held 3
+  waiter 1002 --claim 'any:4;not=4;5;6;7' -- sleep 1000
+  queued 1
+  run -126 on_host "$ctk" lease run --claim 'any;not=4;5;6;7' -- true
+  [[ $output == *"GPUs are free, but 1 waits first. See 'nvidia-ctk lease list'; wait with NVIDIA_LEASE_WAIT=30m or --wait."* ||
+    $output == *"1 GPU was asked for, 0 of 4 are free"* ]]
+  run -0 lease run -- true
+}
+
