@@ -213,17 +213,25 @@ static int add_fingerprint_variable(const struct graft_cdi_fingerprint *fingerpr
 	return text && graft_arena_push_string(arena, &hook->env, &hook->n_env, text) ? 0 : -1;
 }
 
+/* A specification of leases has no hook that all devices share. */
+static struct graft_cdi_hook *find_first_hook(const struct graft_cdi_spec *spec)
+{
+	if (spec->edits.n_hooks > 0)
+		return &spec->edits.hooks[0];
+	return spec->n_devices > 0 && spec->devices[0].edits.n_hooks > 0 ? &spec->devices[0].edits.hooks[0] : NULL;
+}
+
 int graft_cdi_fingerprint_store(const struct graft_cdi_fingerprint *fingerprint, enum graft_cdi_provenance where,
 				struct graft_arena *arena, struct graft_cdi_spec *spec, struct graft_error *err)
 {
 	bool annotated = where == GRAFT_CDI_PROVENANCE_ANNOTATIONS ||
 			 strcmp(graft_cdi_spec_minimum_version(spec), ANNOTATED) >= 0;
+	struct graft_cdi_hook *hook = find_first_hook(spec);
 	int rc;
 
-	if (where == GRAFT_CDI_PROVENANCE_NONE || (!annotated && spec->edits.n_hooks == 0))
+	if (where == GRAFT_CDI_PROVENANCE_NONE || (!annotated && !hook))
 		return 0;
-	rc = annotated ? annotate(fingerprint, arena, spec)
-		       : add_fingerprint_variable(fingerprint, arena, &spec->edits.hooks[0]);
+	rc = annotated ? annotate(fingerprint, arena, spec) : add_fingerprint_variable(fingerprint, arena, hook);
 	return rc < 0 ? graft_fail_memory(err) : 1;
 }
 
@@ -293,6 +301,8 @@ int graft_cdi_fingerprint_find(const struct graft_cdi_spec *spec, struct graft_a
 	if (find_annotations(spec, ret_fingerprint))
 		return 1;
 	variable = find_fingerprint_variable(&spec->edits);
+	if (!variable && spec->n_devices > 0)
+		variable = find_fingerprint_variable(&spec->devices[0].edits);
 	if (!variable)
 		return 0;
 	return split_variable(variable, arena, ret_fingerprint) < 0 ? graft_fail_memory(err) : 1;

@@ -15,6 +15,7 @@
 #include "plan/cdi_devices.h"
 #include "plan/plan_csv.h"
 #include "plan/planner.h"
+#include "plan/spec_hooks.h"
 
 #define ALL        "all"
 #define LINKS_HOOK "create-symlinks"
@@ -578,6 +579,68 @@ static int finish_cdi_spec_item(struct making *making, struct graft_cdi_item *it
 	return add_provenance(making, item);
 }
 
+/* --- leases --- */
+
+/* The GPUs that can be lent, if the configuration says nothing else. */
+static size_t count_lendable(const struct graft_inventory *inventory)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < inventory->n_gpus; i++)
+		n += !inventory->gpus[i].excluded;
+	return n;
+}
+
+/* Fills the hook that takes a lease of `count` GPUs for the container and gives it these GPUs. */
+static void fill_lease_hook(const struct making *making, const char *count, struct graft_cdi_hook *hook)
+{
+	const struct graft_cdi_wish *wish = making->wish;
+	const char *const words[] = { graft_path_name(wish->lease_hook_path),
+				      wish->config ? "--config" : NULL,
+				      wish->config,
+				      "lease",
+				      "--count",
+				      count };
+
+	/* The container has a process and a cgroup then, and the hook runs in the host's namespaces. */
+	*hook = (struct graft_cdi_hook){ .stage = "createRuntime", .path = wish->lease_hook_path };
+	for (size_t i = 0; i < GRAFT_COUNT(words); i++)
+		if (words[i])
+			(void)graft_arena_push_string(making->arena, &hook->args, &hook->n_args, words[i]);
+	(void)graft_arena_push_string(making->arena, &hook->env, &hook->n_env, GRAFT_HOOK_PATH);
+}
+
+/*
+ * Adds the specification of GPUs by number. The driver's files are the hook's business: which ones
+ * a container gets then does not depend on when the specification was made.
+ */
+static int add_lease_item(struct making *making)
+{
+	static const char *void_variable = "NVIDIA_VISIBLE_DEVICES=void";
+	struct graft_cdi_item *item = &making->specs->items[making->specs->n++];
+	struct graft_cdi_spec *spec = &item->spec;
+	size_t n = count_lendable(making->host->inventory);
+
+	*item = (struct graft_cdi_item){ .infix = GRAFT_CDI_LEASE_INFIX,
+					 .spec = { .vendor = making->wish->vendor, .class_ = GRAFT_CDI_LEASE } };
+	/* Other hooks and runtimes give such a container nothing. */
+	(void)graft_arena_push_string(making->arena, &spec->edits.env, &spec->edits.n_env, void_variable);
+	for (size_t i = 1; i <= n; i++) {
+		struct graft_cdi_device *device = graft_arena_push(making->arena, &spec->devices, &spec->n_devices,
+								   sizeof(*device));
+		struct graft_cdi_hook *hook;
+
+		if (!device)
+			return graft_fail_memory(making->err);
+		device->name = graft_arena_printf(making->arena, "%zu", i);
+		hook = graft_arena_push(making->arena, &device->edits.hooks, &device->edits.n_hooks, sizeof(*hook));
+		if (!device->name || !hook)
+			return graft_fail_memory(making->err);
+		fill_lease_hook(making, device->name, hook);
+	}
+	return graft_arena_failed(making->arena) ? graft_fail_memory(making->err) : add_provenance(making, item);
+}
+
 static int fail_empty(const struct making *making)
 {
 	static const char *const noun[GRAFT_CDI_MODES] = {
@@ -638,6 +701,8 @@ static int make_specs(struct making *making)
 		if (finish_cdi_spec_item(making, &making->specs->items[i]) < 0)
 			return -1;
 	}
+	if (making->wish->leases && add_lease_item(making) < 0)
+		return -1;
 	return graft_arena_failed(making->arena) ? graft_fail_memory(making->err) : 0;
 }
 

@@ -34,6 +34,10 @@
 	X(NVSWITCH, "nvswitch", "nvidia.com", "nvswitch", "NVSwitches")                        \
 	X(WSL, "wsl", "nvidia.com", "gpu", "the GPUs of Windows Subsystem for Linux")
 
+/* Class and part of the file name of the specification of leases. */
+#define GRAFT_CDI_LEASE       "lease"
+#define GRAFT_CDI_LEASE_INFIX "." GRAFT_CDI_LEASE
+
 enum graft_cdi_mode {
 #define X(name, word, vendor, class_, help) GRAFT_CDI_MODE_##name,
 	GRAFT_CDI_MODE_LIST(X)
@@ -56,8 +60,11 @@ struct graft_cdi_wish {
 	uint32_t disabled_hooks; /* bits GRAFT_HOOK_* */
 	bool chmod;
 	bool no_hooks, no_additional_gids, no_all_device;
+	bool leases; /* also describe GPUs by number: nvidia.com/lease=2 (docs/leases.md) */
 	bool explicit_libraries, no_daemons, single_csv_device, coherent; /* feature flags */
 	const char *hook_path, *ldconfig_path;
+	const char *lease_hook_path;      /* nvidia-container-runtime-hook; only with `leases` */
+	const char *config;               /* the configuration file that this hook is to read; NULL = the usual one */
 	const char *csv_compat_directory; /* for boards with an Orin */
 	enum graft_cdi_provenance provenance;
 	const char *flags; /* the options to record in the specification, from graft_cdi_flags_write() */
@@ -74,12 +81,12 @@ struct graft_cdi_host {
 
 struct graft_cdi_item {
 	struct graft_cdi_spec spec;
-	const char *infix; /* part of the file name: "", ".coherent", ".noncoherent" */
+	const char *infix; /* part of the file name: "", ".coherent", ".noncoherent", ".lease" */
 	bool has_provenance;
 };
 
 struct graft_cdi_specs {
-	struct graft_cdi_item items[3];
+	struct graft_cdi_item items[4];
 	size_t n;
 	const char **warnings; /* sentences for the user */
 	size_t n_warnings;
@@ -98,10 +105,10 @@ bool graft_cdi_set_feature(struct graft_cdi_wish *wish, const char *word);
 struct graft_request *graft_cdi_request(const struct graft_cdi_wish *wish, struct graft_error *err);
 
 /*
- * Makes the specifications: one, and with `coherent` one more for each kind of GPU, coherent and
- * not, that exists. *ret_specs must be released with graft_cdi_specs_done(), after a failure too.
- * Returns 0, or -1: GRAFT_NOT_FOUND if the host has no such device, or its node is missing;
- * otherwise the errors of graft_cdi_choose() and the planner.
+ * Makes the specifications: one, with `coherent` one more for each kind of GPU, coherent and not,
+ * that exists, and with `leases` one more of GPUs by number. *ret_specs must be released with
+ * graft_cdi_specs_done(), after a failure too. Returns 0, or -1: GRAFT_NOT_FOUND if the host has no
+ * such device, or its node is missing; otherwise the errors of graft_cdi_choose() and the planner.
  */
 int graft_cdi_make(const struct graft_cdi_wish *wish, const struct graft_cdi_host *host, struct graft_arena *arena,
 		   struct graft_cdi_specs *ret_specs, struct graft_error *err);

@@ -6,6 +6,15 @@
 
 #include "lease/lease_take.h"
 
+int graft_start_lease_require(const struct graft_config *config, struct graft_error *err)
+{
+	if (graft_config_lends(config))
+		return 0;
+	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "leases are off in %s",
+			 config->file ? config->file : "the built-in configuration");
+	return graft_with_hint(err, "Run 'nvidia-ctk config --in-place --set graft.leases.mode=on'.");
+}
+
 static int make_holder(const struct graft_lease_for *whom, struct graft_arena *arena,
 		       struct graft_lease_holder *ret_holder, struct graft_error *err)
 {

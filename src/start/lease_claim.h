@@ -19,6 +19,9 @@ struct graft_lease_for {
 	const char *wait; /* NVIDIA_LEASE_WAIT of the container; NULL = unset */
 };
 
+/* Returns -1 with GRAFT_UNSUPPORTED, file and remedy unless leases are on. */
+int graft_start_lease_require(const struct graft_config *config, struct graft_error *err);
+
 /*
  * Replaces. The new list is in the arena. *ret_id is the id of the lease, NULL without one. Returns
  * -1 with GRAFT_INVALID for a claim that cannot be read, or as graft_lease_take(): then there is no

@@ -89,6 +89,25 @@ docker() { DOCKER_CONFIG=$machine/docker "$BATS_FILE_TMPDIR/bin/docker" --host "
   [[ $output == *"nvidia.com/gpu=8"* ]]
 }
 
+@test "docker run --device and CRI: nvidia.com/lease=2, which are free" {
+  config_toml <<<$'[graft.leases]\nmode = "on"'
+  on_host nvidia-ctk --quiet --config "$machine/config/nvidia-container-runtime/config.toml" cdi generate --leases --output /var/run/cdi/nvidia.yaml
+  docker_start --device nvidia.com/lease=5
+  docker_run --device nvidia.com/lease=2
+  expect_gpus 5 6
+  docker_run --device nvidia.com/lease=4
+  [ "$status" -ne 0 ]
+  [[ $output == *"lease: 4 GPUs were asked for, 3 of 8 are free; Held: GPU 0, 1, 2, 3, 4 by uid 0 (container "* ]] || die "$output"
+  cri_run --cdi-device nvidia.com/lease=3 --update
+  expect_gpus 5 6 7
+  docker restart --time 0 "$name"
+  docker rm --force "$name"
+  docker_run --device nvidia.com/lease=8
+  expect_gpus 0 1 2 3 4 5 6 7
+  config_toml </dev/null
+  on_host rm /var/run/cdi/nvidia.lease.yaml
+}
+
 @test "a spec of another driver: refresh makes the engine's next container right" {
   docker_run --device nvidia.com/gpu=0
   expect_gpus 0

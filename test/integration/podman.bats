@@ -109,6 +109,22 @@ with_runtime() {
   RUNTIME=$BATS_FILE_TMPDIR/bin/$program HOOKS=$hooks "$@"
 }
 
+@test "podman run --device nvidia.com/lease=2: two that are free" {
+  printf '[graft.leases]\nmode = "on"\n' >"$machine/leases.toml"
+  on_host nvidia-ctk --quiet --config "$machine/leases.toml" cdi generate --leases --cdi-version=auto --output=/run/cdi/nvidia.yaml
+  mkdir -p "$machine/no-hooks"
+  HOOKS=$machine/no-hooks podman run --detach --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --cgroup-parent "/$machine_cgroup" --cap-add MKNOD \
+    --name "$name" --device nvidia.com/lease=3 small sleep 600
+  HOOKS=$machine/no-hooks podman_run --device nvidia.com/lease=2
+  expect_gpus 4 5
+  HOOKS=$machine/no-hooks podman_run --device nvidia.com/lease=6
+  [ "$status" -ne 0 ]
+  [[ $output == *"lease: 6 GPUs were asked for, 5 of 8 are free; Held: GPU 0, 1, 2 by uid 0 (container "* ]] || die "$output"
+  podman rm --force --time 0 "$name"
+  rm -f "$machine/leases.toml"
+  on_host rm /run/cdi/nvidia.yaml /run/cdi/nvidia.lease.yaml
+}
+
 @test "podman --runtime nvidia-container-runtime: GPU 0 and 1 of 8" {
   with_runtime nvidia-container-runtime podman_run --env NVIDIA_VISIBLE_DEVICES=0,1
   expect_gpus 0 1

@@ -18,8 +18,9 @@
 #include "start/config_file.h"
 #include "start/find_program.h"
 
-#define USUAL_PLACE "/usr/bin/"
-#define ALL         "all"
+#define USUAL_PLACE     "/usr/bin/"
+#define LEASE_HOOK_NAME "nvidia-container-runtime-hook"
+#define ALL             "all"
 
 /* ---- flags with a fixed set of values ---- */
 
@@ -164,6 +165,42 @@ static const char *choose_cdi_hook_path(const struct ctk *ctk, const char *value
 	if (usual)
 		graft_warn(&ctk->log, "the hook program '%s' was not found; the spec says %s", name, usual);
 	return usual;
+}
+
+/* The hook of leases: beside the other hook program, unless it is found only elsewhere. */
+static const char *choose_lease_hook_path(const struct ctk *ctk, const char *hook_path)
+{
+	const char *slash = strrchr(hook_path, '/');
+	const char *beside = graft_arena_printf(ctk->arena, "%.*s/" LEASE_HOOK_NAME, (int)(slash - hook_path),
+						hook_path);
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (!beside || graft_is_program(beside, &st))
+		return beside;
+	if (graft_find_program(LEASE_HOOK_NAME, NULL, NULL, &ctk->log, path))
+		return graft_arena_strdup(ctk->arena, path);
+	graft_warn(&ctk->log, "the hook program '" LEASE_HOOK_NAME "' was not found; the spec says %s", beside);
+	return beside;
+}
+
+static int read_cdi_leases(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_wish *wish,
+			   struct graft_error *err)
+{
+	wish->leases = given->leases;
+	if (!given->leases)
+		return 0;
+	if (wish->mode != GRAFT_CDI_MODE_NVML)
+		return graft_fail(err, GRAFT_INVALID, 0, "--leases needs mode nvml, and the mode is %s",
+				  graft_cdi_modes[wish->mode].word);
+	if (given->no_hooks)
+		return graft_fail(err, GRAFT_INVALID, 0, "--leases and --no-hooks cannot be used together");
+	wish->config = ctk->config && ctk->config[0] != '\0' ? ctk->config : NULL;
+	if (wish->config && wish->config[0] != '/')
+		return graft_fail(err, GRAFT_INVALID, 0, "--config must be an absolute path with --leases: '%s'",
+				  wish->config);
+	wish->lease_hook_path = choose_lease_hook_path(ctk, wish->hook_path);
+	return wish->lease_hook_path ? 0 : graft_fail_memory(err);
 }
 
 /* ---- name of the output ---- */
@@ -377,6 +414,8 @@ int ctk_cdi_decide(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ct
 	    graft_cdi_detect_mode(&ret_decision->places, &ctk->log, &wish->mode, err) < 0)
 		return -1;
 	set_kind(ctk, given, wish);
+	if (read_cdi_leases(ctk, given, wish, err) < 0)
+		return -1;
 	read_features(ctk, &given->features, wish);
 	read_hooks(ctk, given, wish);
 	wish->no_hooks = given->no_hooks;

@@ -10,9 +10,11 @@
 
 #include "apply/host_file.h"
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "cli/ctk/cdi_file.h"
 #include "host/cdi_registry.h"
 #include "plan/spec_hooks.h"
+#include "start/cdi_spec.h"
 
 #define SPEC_MODE      0644
 #define SPEC_MAX       ((size_t)16 * 1024 * 1024)
@@ -20,7 +22,9 @@
 #define OTHER_OPTIONS  "it was made with different options"
 #define OTHER_CONTENT  "what containers get from it has changed"
 #define NOT_MADE       "this host no longer has such GPUs"
-#define COHERENT       "enable-coherent-annotations" /* the feature flag that makes several files */
+/* Options that make several files */
+#define COHERENT "enable-coherent-annotations"
+#define LEASES   "--leases"
 
 struct refresh_options {
 	struct ctk_base base;
@@ -113,19 +117,26 @@ static int add_target(struct refresh *refresh, const char *path, const char *fla
 
 /*
  * "nvidia.coherent.yaml" of class "gpu.coherent" was made together with "nvidia.yaml" (SPEC
- * ctk-and-cdi 1.5) if the recorded flags split specs by coherence.
+ * ctk-and-cdi 1.5) if the recorded flags split specs by coherence, and "nvidia.lease.yaml" of class
+ * "lease" if they ask for leases.
  */
 static const char *first_file(struct refresh *refresh, const struct graft_cdi_spec *spec, const char *flags)
 {
-	static const char *const infixes[] = { ".coherent", ".noncoherent" };
+	static const struct {
+		const char *infix, *class_, *flag; /* how its class ends */
+	} rows[] = {
+		{ ".coherent", ".coherent", COHERENT },
+		{ ".noncoherent", ".noncoherent", COHERENT },
+		{ GRAFT_CDI_LEASE_INFIX, GRAFT_CDI_LEASE, LEASES },
+	};
 	const char *dot = strrchr(spec->file, '.');
-	size_t stem = (size_t)(dot - spec->file), class_ = strlen(spec->class_);
+	size_t stem = (size_t)(dot - spec->file);
 
-	for (size_t i = 0; i < GRAFT_COUNT(infixes) && strstr(flags, COHERENT); i++) {
-		size_t n = strlen(infixes[i]);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		size_t n = strlen(rows[i].infix);
 
-		if (stem > n && strncmp(dot - n, infixes[i], n) == 0 && class_ > n &&
-		    strcmp(spec->class_ + class_ - n, infixes[i]) == 0)
+		if (strstr(flags, rows[i].flag) && stem > n && strncmp(dot - n, rows[i].infix, n) == 0 &&
+		    graft_ends_with(spec->class_, rows[i].class_))
 			return graft_arena_printf(refresh->ctk->arena, "%.*s%s", (int)(stem - n), spec->file, dot);
 	}
 	return spec->file;

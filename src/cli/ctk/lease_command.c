@@ -22,6 +22,7 @@
 #include "lease/lease_host.h"
 #include "lease/lease_take.h"
 #include "start/config_file.h"
+#include "start/lease_claim.h"
 
 #define TOKEN_TIME   "12h"
 #define GRACE        "10s"
@@ -37,13 +38,7 @@ int lease_load_config(struct ctk *ctk, struct graft_config *ret_config, struct g
 
 int lease_require(struct ctk *ctk, struct graft_config *ret_config, struct graft_error *err)
 {
-	if (lease_load_config(ctk, ret_config, err) < 0)
-		return -1;
-	if (graft_config_lends(ret_config))
-		return 0;
-	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "leases are off in %s",
-			 ret_config->file ? ret_config->file : "the built-in configuration");
-	return graft_with_hint(err, "Run 'nvidia-ctk config --in-place --set graft.leases.mode=on'.");
+	return lease_load_config(ctk, ret_config, err) < 0 ? -1 : graft_start_lease_require(ret_config, err);
 }
 
 const char *lease_gpu_name(const struct graft_lendable *host, const char *uuid, struct graft_arena *arena)

@@ -43,7 +43,33 @@ static const struct graft_command poststop = {
 	.max_arguments = -1,
 	.go_style = true,
 };
-static const struct graft_command *const commands[] = { &prestart, &poststart, &poststop, NULL };
+static const struct graft_option lease_options[] = {
+	{ .name = "count",
+	  .letter = 'n',
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "N",
+	  .help = "Number of GPUs (default 1)",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct hook_arguments, count) },
+	{ .name = "claim",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "CLAIM",
+	  .help = "What to take, such as 'any:2;model=H100'",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct hook_arguments, claim) },
+};
+static const struct graft_command lease = {
+	.name = "lease",
+	.arguments = "",
+	.summary = "Take a lease of GPUs for the container, and give it these",
+	.description =
+	    "The hook of the CDI devices that *nvidia-ctk cdi generate --leases* describes, at createRuntime. "
+	    "NVIDIA_VISIBLE_DEVICES of the container does not count. Leases must be on in config.toml.",
+	.options = lease_options,
+	.n_options = GRAFT_COUNT(lease_options),
+	.go_style = true,
+};
+static const struct graft_command *const commands[] = { &prestart, &poststart, &poststop, &lease, NULL };
 
 static const struct graft_manual_section sections[] = {
 	{ "EXIT STATUS", "*0* on success and for a container that asks for no GPU. *1* on failure; one line on stderr "
@@ -83,14 +109,21 @@ const struct graft_command hook_program = {
 int hook_arguments_read(int argc, char **argv, struct hook_arguments *ret_arguments,
 			enum graft_parse_result *ret_result, struct graft_error *err)
 {
-	int first = 0;
+	int first = 0, rest;
 
-	*ret_arguments = (struct hook_arguments){ .command = HOOK_NONE };
+	*ret_arguments = (struct hook_arguments){ .command = HOOK_NONE, .asked = &hook_program };
 	if (graft_options_parse(&hook_program, argc, argv, ret_arguments, &first, ret_result, err) < 0)
 		return -1;
 	for (size_t i = 0; first < argc && commands[i]; i++) {
 		if (strcmp(argv[first], commands[i]->name) == 0)
 			ret_arguments->command = (enum hook_command)(HOOK_PRESTART + i);
 	}
+	if (*ret_result != GRAFT_PARSE_OK || ret_arguments->command != HOOK_LEASE)
+		return 0;
+	ret_arguments->asked = &lease;
+	if (graft_options_parse(&lease, argc - first, argv + first, ret_arguments, &rest, ret_result, err) < 0)
+		return -1;
+	if (ret_arguments->claim && ret_arguments->count)
+		return graft_fail(err, GRAFT_INVALID, 0, "--count and --claim cannot be used together");
 	return 0;
 }

@@ -17,7 +17,9 @@
 #include "cli/hook/command.h"
 #include "cli/hook/state.h"
 #include "host/platform.h"
+#include "request/claim.h"
 #include "start/config_file.h"
+#include "start/lease_claim.h"
 #include "start/version.h"
 
 /* state, config.json and config.toml at their maximum size, and what is parsed from them */
@@ -98,6 +100,29 @@ static int read_container(struct hook *h, struct graft_error *err)
 	return 0;
 }
 
+/* What the hook of a CDI device asks for instead of what the container's variables do. */
+static int set_lease_claim(struct hook *h, struct graft_error *err)
+{
+	const struct hook_arguments *given = h->arguments;
+	const char *claim = given->claim;
+
+	if (graft_start_lease_require(&h->config, err) < 0)
+		return -1;
+	if (!claim)
+		claim = graft_arena_printf(h->arena, "any:%s", given->count ? given->count : "1");
+	h->container.devices = (struct graft_strings){ .n = 0 };
+	h->container.wants_devices = true;
+	h->container.origin_name = "a CDI device";
+	if (!claim || !graft_arena_push_string(h->arena, &h->container.devices.items, &h->container.devices.n, claim))
+		return graft_fail_memory(err);
+	/* Anything else would be a name of a device, for which nothing is lent. */
+	if (!graft_claim_is_in(&h->container.devices)) {
+		(void)graft_fail(err, GRAFT_INVALID, 0, "'%.64s' is not a claim", claim);
+		return graft_with_hint(err, "Write 'any:2' or 'mig:1g.10gb', and constraints after it.");
+	}
+	return 0;
+}
+
 static int refuse_mig_variable(const char *what, struct graft_error *err)
 {
 	(void)graft_fail(err, GRAFT_PERMISSION, 0, "cannot set %s in non privileged container", what);
@@ -133,7 +158,8 @@ static int check_mode(struct hook *h, struct graft_error *err)
 	const char *word = h->config.runtime.mode;
 	enum graft_mode mode;
 
-	if (h->config.hook.skip_mode_detection)
+	/* The hook of a CDI device is the only one who can do the work. */
+	if (h->config.hook.skip_mode_detection || h->arguments->command == HOOK_LEASE)
 		return 0;
 	if (graft_mode_resolve(word, &h->container, GRAFT_MODE_LEGACY, probe_platform, NULL, &mode, err) < 0)
 		return graft_with_hint(
@@ -212,6 +238,9 @@ static int work(struct hook *h)
 
 	if (check_container(h, &err) < 0 || check_mode(h, &err) < 0)
 		return fail_hook(h, &err);
+	/* Another program knows no leases. */
+	if (h->arguments->command == HOOK_LEASE)
+		h->config.cli.path = "";
 	if (hook_program_find(&h->config, h->arena, &err) < 0) {
 		(void)graft_with_hint(&err, path_hint);
 		return fail_hook(h, &err);
@@ -229,7 +258,8 @@ static int prestart(struct hook *h)
 {
 	struct graft_error err = { .status = GRAFT_OK };
 
-	if (read_bundle(h, &err) < 0 || load_config(h, &err) < 0 || read_container(h, &err) < 0)
+	if (read_bundle(h, &err) < 0 || load_config(h, &err) < 0 || read_container(h, &err) < 0 ||
+	    (h->arguments->command == HOOK_LEASE && set_lease_claim(h, &err) < 0))
 		return fail_hook(h, &err);
 	return h->container.wants_devices ? work(h) : 0;
 }
@@ -269,6 +299,7 @@ static int run_hook_command(struct hook_environment *environment, const struct h
 
 	switch (arguments->command) {
 	case HOOK_PRESTART:
+	case HOOK_LEASE:
 		return run_prestart(environment, arguments);
 	case HOOK_POSTSTART:
 	case HOOK_POSTSTOP:
@@ -280,20 +311,27 @@ static int run_hook_command(struct hook_environment *environment, const struct h
 	return print_hook_text(stderr, &text, 2);
 }
 
+/* The program's name, and the command's for help about one. */
+static const char *hook_name(const struct graft_command *asked)
+{
+	return asked == &hook_program ? HOOK_PROGRAM : HOOK_PROGRAM " lease";
+}
+
 int hook_main(struct hook_environment *environment, int argc, char **argv)
 {
 	enum graft_parse_result result = GRAFT_PARSE_OK;
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_buffer text = { .max = 0 };
 	struct hook_arguments arguments;
-	const char *meant;
+	const char *program, *meant;
 
 	if (hook_arguments_read(argc, argv, &arguments, &result, &err) < 0) {
-		meant = graft_options_meant_option(&hook_program, NULL, &err);
+		program = hook_name(arguments.asked);
+		meant = graft_options_meant_option(arguments.asked, NULL, &err);
 		graft_buffer_printf(&text, "%s\n", err.msg);
 		if (meant)
 			graft_buffer_printf(&text, "Did you mean '--%s'?\n", meant);
-		graft_options_help(&hook_program, HOOK_PROGRAM, &text);
+		graft_options_help(arguments.asked, program, &text);
 		return print_hook_text(stderr, &text, 2);
 	}
 	if (result == GRAFT_PARSE_OK)
@@ -303,6 +341,6 @@ int hook_main(struct hook_environment *environment, int argc, char **argv)
 				    graft_version_revision());
 		return print_hook_text(stdout, &text, 0);
 	}
-	graft_options_help(&hook_program, HOOK_PROGRAM, &text);
+	graft_options_help(arguments.asked, hook_name(arguments.asked), &text);
 	return print_hook_text(stderr, &text, 0);
 }

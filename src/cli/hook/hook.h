@@ -22,11 +22,13 @@ void hook_announce_devices(struct cli *cli, const struct graft_plan *plan, pid_t
 
 #define HOOK_PROGRAM "nvidia-container-runtime-hook"
 
-enum hook_command { HOOK_NONE, HOOK_PRESTART, HOOK_POSTSTART, HOOK_POSTSTOP };
+enum hook_command { HOOK_NONE, HOOK_PRESTART, HOOK_POSTSTART, HOOK_POSTSTOP, HOOK_LEASE };
 
 struct hook_arguments {
 	enum hook_command command;
-	const char *config; /* NULL = not given */
+	const char *config;                /* NULL = not given */
+	const char *claim, *count;         /* of HOOK_LEASE, not checked; NULL = not given */
+	const struct graft_command *asked; /* what --help is about */
 	bool debug;
 };
 
