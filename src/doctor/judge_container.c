@@ -103,7 +103,8 @@ static const char *how_to_be_heard(const struct graft_case *one)
 	case GRAFT_KEEPER_MAX:
 		break;
 	}
-	return "Create it with nvidia-container-runtime instead.";
+	return "Create it with nvidia-container-runtime instead, which changes containers on 'create' and passes 'run' "
+	       "on.";
 }
 
 static bool judge_case_request(struct judge *judge)

@@ -153,6 +153,10 @@
 	  "CUDA cannot use the driver although the GPU is there: nvidia-uvm is not loaded, its node is missing or of an earlier boot, the host was suspended, or a GPU has failed.", \
 	  "Run 'modprobe nvidia-uvm' on the host; after a suspend, end all CUDA programs and run 'modprobe -r nvidia-uvm && modprobe nvidia-uvm'.", \
 	  GRAFT_CHECK_KERNEL_MODULE, GRAFT_CHECK_DEVICE_NODES, GRAFT_CHECK_NVML, GRAFT_CHECK_FABRIC_MANAGER, GRAFT_CHECK_GPU, GRAFT_CHECK_MIG) \
+	X("libxext.so.6: cannot open|libx11.so.6: cannot open|associated with icd json libglx_nvidia|vkcreateinstance: found no drivers|vkcreateinstance failed with error_incompatible_driver", \
+	  "The driver's Vulkan library needs libXext.so.6 and libX11.so.6, also without a display, and the image does not have them; or the container was started without the capability graphics.", \
+	  "Install them in the image (Debian, Ubuntu: 'apt-get install libxext6'), and start it with NVIDIA_DRIVER_CAPABILITIES=all, or with graphics in the list.", \
+	  GRAFT_CHECK_IMAGE, GRAFT_CHECK_DRIVER_LIBRARY) \
 	X("file creation failed|: file exists", \
 	  "The image contains libraries of a driver as files, which were usually installed as a dependency. Another toolkit refuses to replace them; this one mounts over them.", \
 	  "Remove them from the image (Debian, Ubuntu: 'apt-get purge \"libnvidia-compute-*\"').", \

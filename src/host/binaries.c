@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * binaries: finds the driver's programs in the caller's PATH, then in the usual directories, all
- * below the driver root (SPEC libnvidia-container 6.2). The first directory that has a name wins.
+ * below the driver root (SPEC libnvidia-container 6.2). The first directory that has a name wins,
+ * but a script only where no other directory has the program.
  */
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "host/survey.h"
 
 #define DIRECTORIES_MAX 64
+#define WRAPPER_MAX     4096
 
 struct directories {
 	const struct graft_lookup_directory *items[DIRECTORIES_MAX];
@@ -53,28 +55,53 @@ static void list_directories(struct graft_survey *survey, struct directories *di
 			      strlen(graft_catalog_binary_directories[i].path));
 }
 
+/*
+ * A script that starts the program from elsewhere on the host (/usr/bin/nvidia-smi that executes
+ * /usr/local/nvidia/bin/nvidia-smi) fails in a container. Only small files are read: no program of
+ * a driver is.
+ */
+static bool is_wrapper(const struct graft_survey *survey, const char *path, const struct stat *st)
+{
+	const char *bytes;
+	size_t length;
+
+	return st->st_size > 2 && st->st_size <= WRAPPER_MAX &&
+	       graft_root_read(survey->lookup.root, path, WRAPPER_MAX, survey->arena, &bytes, &length) == 0 &&
+	       length > 2 && memcmp(bytes, "#!", 2) == 0;
+}
+
 static void look_up_binary(struct graft_survey *survey, const struct directories *directories,
 			   const struct graft_catalog_binary *row)
 {
 	struct graft_inventory *inventory = survey->inventory;
+	struct graft_binary found = { .name = row->name, .class_ = row->class_ }, *binary;
 
 	for (size_t i = 0; i < directories->n; i++) {
-		struct graft_binary *binary;
 		const char *path;
 		struct stat st;
+		bool wrapper;
 
 		if (graft_lookup_file(&survey->lookup, directories->items[i], row->name, &path, &st) < 0 ||
 		    !S_ISREG(st.st_mode))
 			continue;
-		binary = graft_arena_push(survey->arena, &inventory->binaries, &inventory->n_binaries, sizeof(*binary));
-		if (!binary)
-			return;
-		*binary = (struct graft_binary){ path, row->name, row->class_, directories->items[i]->path };
-		graft_info(survey->log, "selecting %s", path);
+		wrapper = is_wrapper(survey, path, &st);
+		if (!wrapper || !found.path) {
+			found.path = path;
+			found.source = directories->items[i]->path;
+		}
+		if (!wrapper)
+			break;
+	}
+	if (!found.path) {
+		graft_survey_omit(survey, "missing binary", row->name,
+				  "it is in no directory of PATH and in none of the usual ones");
 		return;
 	}
-	graft_survey_omit(survey, "missing binary", row->name,
-			  "it is in no directory of PATH and in none of the usual ones");
+	binary = graft_arena_push(survey->arena, &inventory->binaries, &inventory->n_binaries, sizeof(*binary));
+	if (!binary)
+		return;
+	*binary = found;
+	graft_info(survey->log, "selecting %s", found.path);
 }
 
 void graft_survey_binaries(struct graft_survey *survey)

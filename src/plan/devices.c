@@ -109,10 +109,10 @@ static const char *node_obstacle(const struct graft_planner *planner, const stru
 	if (!planner->wants_gpu)
 		return "it does not exist, and no selected GPU needs it";
 	/*
-	 * Style OCI normally requests everything, so what the host lacks is not an error (SPEC
-	 * runtime-and-hook 7.5).
+	 * What only one capability uses may be absent, as nvidia-modeset on a server without
+	 * displays: images ask for all capabilities.
 	 */
-	return planner->oci && !needed ? "it is not there" : NULL;
+	return needed ? NULL : "the host does not have it";
 }
 
 static int plan_driver_level_node(struct graft_planner *planner, const struct graft_node *node, struct graft_error *err)

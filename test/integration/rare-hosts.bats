@@ -27,7 +27,7 @@ new_root() {
 # by_configure DEVICE, by_MODE DEVICE: a container with this GPU, by each way; its answers.
 by_configure() {
   make_bundle "${filters[@]}"
-  make_hook "--device=$1" --compute --utility
+  make_hook "--device=$1" --compute --utility ${capabilities:+--display --graphics --video}
   run_container v2
 }
 
@@ -35,8 +35,8 @@ by_configure() {
 by_prestart_hook() {
   make_bundle "${filters[@]}"
   printf '[nvidia-container-cli]\ndebug = "%s"\n' "$work/cli.log" >"$work/config.toml"
-  edit_bundle --arg device "$1" --arg path "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" --arg config "$work/config.toml" '
-    .process.env += ["NVIDIA_VISIBLE_DEVICES=" + $device, "NVIDIA_DRIVER_CAPABILITIES=compute,utility"] |
+  edit_bundle --arg device "$1" --arg capabilities "${capabilities:-compute,utility}" --arg path "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" --arg config "$work/config.toml" '
+    .process.env += ["NVIDIA_VISIBLE_DEVICES=" + $device, "NVIDIA_DRIVER_CAPABILITIES=" + $capabilities] |
     .hooks.prestart = [{path: $path, args: ["nvidia-container-runtime-hook", "-config", $config, "prestart"], env: ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]}]'
   run_container v2
 }
@@ -95,6 +95,18 @@ filters=()
   make_hook --device=0 --compute --utility --no-gsp-firmware
   run ! on_host runc --root "$work/runc" run --bundle "$bundle" "$container"
   [[ $output == *"$folder: No such file or directory"* || $output == *"can't cd to $folder"* ]] || die "$output"
+}
+
+@test "a server without nvidia-modeset: a container that asks for all capabilities starts, by every way" {
+  local way
+  rare_host dgx-h100 --fault missing=/dev/nvidia-modeset
+  for way in $ways; do
+    new_root debian
+    capabilities=all
+    "by_$way" 1
+    expect ls-nvidia "nvidia-uvm nvidia-uvm-tools nvidia1 nvidiactl" || die "$way" || return
+    expect_libraries
+  done
 }
 
 @test "GPUs that only NVML lists: the one that was asked for, and no other, by every way" {

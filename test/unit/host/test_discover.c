@@ -577,6 +577,27 @@ static void test_nixos(void **state)
 	(void)graft_inventory_free(inventory);
 }
 
+/* A script that starts the program from elsewhere counts only where no directory has the program. */
+static void test_wrapper_of_a_program(void **state)
+{
+	struct fixture *fixture = *state;
+	struct graft_inventory *inventory;
+
+	fixture_kernel(fixture, FIXTURE_VERSION);
+	fixture_write(fixture, "/usr/bin/nvidia-smi", "#!/bin/sh\nexec /usr/local/nvidia/bin/nvidia-smi \"$@\"\n");
+	fixture_write(fixture, "/usr/local/bin/nvidia-smi", "#!/bin/sh\nexec other\n");
+	fixture_write(fixture, "/usr/local/nvidia/bin/nvidia-smi", "\177ELF");
+	fixture_write(fixture, "/usr/bin/nvidia-debugdump", "#!/bin/sh\n");
+	fixture_write(fixture, "/usr/local/bin/nvidia-debugdump", "#!/bin/sh\n");
+	inventory = discover(fixture, GRAFT_NEED_BINARIES);
+	assert_int_equal(inventory->n_binaries, 2);
+	assert_string_equal(inventory->binaries[0].path, "/usr/local/nvidia/bin/nvidia-smi");
+	assert_string_equal(inventory->binaries[0].source, "/usr/local/nvidia/bin");
+	assert_string_equal(inventory->binaries[1].path, "/usr/bin/nvidia-debugdump");
+	assert_string_equal(inventory->binaries[1].source, "/usr/bin");
+	(void)graft_inventory_free(inventory);
+}
+
 /* A driver container's root: its own libraries, but the kernel's files and the nodes are the host's. */
 static void test_driver_root_without_proc_and_dev(void **state)
 {
@@ -929,6 +950,7 @@ int main(void)
 		TEST(test_siblings_of_known_libraries),
 		TEST(test_corrupt_cache_and_rhel),
 		TEST(test_nixos),
+		TEST(test_wrapper_of_a_program),
 		TEST(test_driver_root_without_proc_and_dev),
 		TEST(test_hidden_gpus),
 		TEST(test_broken_states),

@@ -443,6 +443,11 @@ static void test_devices(void **state)
 	assert_int_equal(r.err.status, GRAFT_NOT_FOUND);
 	assert_string_equal(r.err.msg, "stat failed: /dev/nvidia7");
 	done(&r);
+	f.nodes[3].present = false;
+	make(&r, &f, "0", "display", NULL);
+	assert_int_equal(r.result, 0);
+	assert_true(refuses(r.plan, "/dev/nvidia-modeset"));
+	done(&r);
 	f.nodes[0].present = false;
 	make(&r, &f, "", "utility", NULL);
 	assert_int_equal(r.result, 0);

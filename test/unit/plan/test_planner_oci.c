@@ -534,7 +534,7 @@ static void test_control_nodes(void **state)
 	make(&r, &f, "0", EVERYTHING, NULL);
 	assert_int_equal(r.result, 0);
 	assert_string_equal(edits_of(&r, "driver-node"), "device /dev/nvidia-uvm-tools\ndevice /dev/nvidiactl");
-	assert_string_equal(refusal(r.plan, "/dev/nvidia-modeset"), "it is not there");
+	assert_string_equal(refusal(r.plan, "/dev/nvidia-modeset"), "the host does not have it");
 	done(&r);
 	f.nodes[0].present = false;
 	make(&r, &f, "0", EVERYTHING, NULL);
