@@ -120,3 +120,13 @@ int graft_host_file_remove(const char *path, struct graft_error *err)
 		rc = -errno;
 	return rc < 0 && rc != -ENOENT ? fail_place(&place, -rc, "remove", path, err) : 0;
 }
+
+int graft_host_folder_remove(const char *path, struct graft_error *err)
+{
+	auto_host_place struct graft_host_place place = GRAFT_HOST_PLACE_INIT;
+	int rc = graft_host_place_find(AT_FDCWD, -1, path, GRAFT_HOST_NO_FOLLOW, &place);
+
+	if (rc == 0 && place.found != GRAFT_HOST_NOTHING && unlinkat(place.dir_fd, place.name, AT_REMOVEDIR) < 0)
+		rc = -errno;
+	return rc < 0 && rc != -ENOENT ? fail_place(&place, -rc, "remove", path, err) : 0;
+}

@@ -44,4 +44,7 @@ int graft_host_file_write(const char *path, const void *bytes, size_t length, mo
  */
 int graft_host_file_remove(const char *path, struct graft_error *err);
 
+/* The same for a directory that is empty; a link is refused. */
+int graft_host_folder_remove(const char *path, struct graft_error *err);
+
 #endif

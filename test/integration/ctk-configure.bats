@@ -364,6 +364,58 @@ runtimes = { nvidia = ['$binary'] }"
   done
 }
 
+@test "--undo removes the folders that were created, unless others put something into them" {
+  local engine file
+  for engine in docker containerd crio podman; do
+    for file in '' etc/other etc/conf.d/other; do
+      rm -rf etc
+      "$engine" --set-as-default
+      succeeds
+      [ -d etc ]
+      [ -z "$file" ] || { mkdir -p etc/conf.d && echo x >"$file"; }
+      # A second time keeps the record of the first.
+      "$engine" --set-as-default --nvidia-runtime-path=/other
+      succeeds
+      "$engine" --undo
+      succeeds
+      case $file in
+      '') [ ! -e etc ] ;;
+      etc/other) [ "$(find etc -mindepth 1 ! -name conf.d)" = etc/other ] ;;
+      *) [ "$(find etc -type f)" = etc/conf.d/other ] ;;
+      esac
+    done
+  done
+  rm -rf etc
+  # Folders that were there stay.
+  mkdir etc
+  crio
+  crio --undo
+  succeeds
+  [ "$(find etc)" = etc ]
+  # A record that was edited removes no other folder, and a link is none.
+  rm -rf etc
+  mkdir -p elsewhere/empty
+  docker
+  printf '# nvidia-ctk: there was no such file\n# nvidia-ctk: there was no folder %s\n' "$work/elsewhere/empty" >etc/daemon.json.nvidia-ctk.bak
+  docker --undo
+  succeeds
+  [ -d etc ] && [ -d elsewhere/empty ]
+  rm -rf etc
+  docker
+  mv etc real
+  ln -s real etc
+  docker --undo
+  succeeds
+  [ -L etc ] && [ -z "$(ls -A real)" ]
+  rm -r etc real
+  # A hook of Podman.
+  mkdir etc
+  run -0 "$ctk" runtime configure --runtime=podman --config-mode=oci-hook --oci-hook-path="$work/etc/a/hooks.d/x.json"
+  [ -e etc/a/hooks.d/x.json ]
+  run -0 "$ctk" runtime configure --runtime=podman --config-mode=oci-hook --oci-hook-path="$work/etc/a/hooks.d/x.json" --undo
+  [ -z "$(ls -A etc)" ]
+}
+
 @test "--undo leaves what others changed since" {
   printf 'version = 2\n' >"$config"
   containerd --set-as-default
@@ -507,12 +559,18 @@ TABLE
   succeeds
   says warning "The folder $work/misspelt does not exist and is created. Is $work/misspelt/daemon.json the right path?\""
   [ -e misspelt/daemon.json ]
-  # Once it is there, no more.
+  # --undo removes the folder again.
   configure --config="$work/misspelt/daemon.json" --undo
   succeeds
+  [ ! -e misspelt ]
+  # Once it is there, no more.
+  mkdir misspelt
   configure --config="$work/misspelt/daemon.json"
   succeeds
   silent_about 'is created'
+  configure --config="$work/misspelt/daemon.json" --undo
+  succeeds
+  [ -d misspelt ]
   configure --config="$work/mistyped/daemon.json" --dry-run
   succeeds
   silent_about 'is created'

@@ -3,19 +3,26 @@
 #include "cli/ctk/engine_files.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "apply/host_file.h"
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/read.h"
+#include "base/strings.h"
 
 #define FILE_MAX ((size_t)16 << 20)
 #define NEW_MODE 0644
 
-/* The backup of a file that did not exist. */
-static const char no_file[] = "# nvidia-ctk: there was no such file\n";
+/*
+ * The backup of a file that did not exist. If folders were missing too, a second line has the
+ * uppermost of them, so that undo removes what was created.
+ */
+#define NO_FILE   "# nvidia-ctk: there was no such file\n"
+#define NO_FOLDER "# nvidia-ctk: there was no folder "
 
 const char *ctk_backup_path(const char *path, enum ctk_file_place place, struct graft_arena *arena)
 {
@@ -61,7 +68,7 @@ int ctk_engine_file_read(struct graft_engine_file *file, const char *path, enum 
 		return graft_wrap(err, "unable to read config");
 	if (graft_host_file_read(backup, FILE_MAX, arena, &file->backup.bytes, &file->backup.length, err) < 0)
 		return -1;
-	file->is_ours = file->backup.bytes && strcmp(file->backup.bytes, no_file) == 0;
+	file->is_ours = file->backup.bytes && graft_starts_with(file->backup.bytes, NO_FILE);
 	if (file->is_ours)
 		file->backup = (struct graft_engine_text){ NULL, 0 };
 	return 0;
@@ -101,61 +108,142 @@ static int put_engine_file(const char *path, const struct graft_engine_text *tex
 	return 0;
 }
 
-static int save_engine_file(const struct ctk_engine_save *save, const char *backup, struct graft_error *err)
+/* ---- folders ---- */
+
+/* The uppermost folder above `path` that does not exist, or NULL. */
+static const char *missing_folder(const char *path, struct graft_arena *arena)
+{
+	const char *folder = path, *missing = NULL;
+	struct stat st;
+
+	while ((folder = graft_path_directory(folder, arena)) != NULL && stat(folder, &st) < 0 && errno == ENOENT)
+		missing = folder;
+	return missing;
+}
+
+/* The folder that the backup of `path` names, or NULL. */
+static const char *folder_in_backup(const char *backup, struct graft_arena *arena)
+{
+	const size_t start = strlen(NO_FILE NO_FOLDER);
+	const char *bytes;
+	size_t length;
+
+	if (graft_host_file_read(backup, FILE_MAX, arena, &bytes, &length, NULL) <= 0 ||
+	    !graft_starts_with(bytes, NO_FILE NO_FOLDER) || bytes[length - 1] != '\n')
+		return NULL;
+	return graft_arena_printf(arena, "%.*s", (int)(length - start - 1), bytes + start);
+}
+
+/*
+ * Removes the folders from that of `path` up to `last`, as long as they are empty. Errors are
+ * ignored: a remaining folder does no harm. The backup may have been edited, so `last` has to be
+ * above `path`.
+ */
+static void remove_folders(const char *path, const char *last, struct graft_arena *arena)
+{
+	const char *folder = graft_path_directory(path, arena);
+	size_t length = last ? strlen(last) : 0;
+
+	if (!folder || length == 0 || strncmp(folder, last, length) != 0 ||
+	    (folder[length] != '\0' && folder[length] != '/'))
+		return;
+	while (folder && strlen(folder) >= length && graft_host_folder_remove(folder, NULL) == 0)
+		folder = graft_path_directory(folder, arena);
+}
+
+/* ---- several files ---- */
+
+/* What is next to a file, or above it. */
+struct surroundings {
+	const char *backup; /* its path */
+	const char *folder; /* the uppermost that is missing before the file is written, and to be removed with it */
+};
+
+static int save_engine_file(const struct ctk_engine_save *save, struct surroundings *around, struct graft_arena *arena,
+			    struct graft_error *err)
 {
 	const struct graft_engine_file *file = save->edit->file;
 	struct graft_engine_text kept = file->text;
 
-	if (!kept.bytes)
-		kept = (struct graft_engine_text){ no_file, strlen(no_file) };
-	if (save->keep && graft_host_file_write(backup, kept.bytes, kept.length, mode_of(file->path), err) < 0)
-		return -1;
+	if (save->keep) {
+		around->folder = missing_folder(file->path, arena);
+		if (!kept.bytes)
+			kept.bytes = around->folder
+					 ? graft_arena_printf(arena, NO_FILE NO_FOLDER "%s\n", around->folder)
+					 : NO_FILE;
+		if (!kept.bytes)
+			return graft_fail_memory(err);
+		if (!file->text.bytes)
+			kept.length = strlen(kept.bytes);
+		if (graft_host_file_write(around->backup, kept.bytes, kept.length, mode_of(file->path), err) < 0)
+			return -1;
+	}
 	return put_engine_file(file->path, &save->edit->text, err);
 }
 
 /*
- * Returns the paths of the backups, or NULL if out of memory. They are made before anything is
- * written, because undoing a failure must not fail for lack of memory.
+ * Returns NULL if out of memory. The paths are made before anything is written, because undoing a
+ * failure must not fail for lack of memory.
  */
-static const char **backup_paths(const struct ctk_engine_save *saves, size_t n, struct graft_arena *arena)
+static struct surroundings *find_surroundings(const struct ctk_engine_save *saves, size_t n, struct graft_arena *arena)
 {
-	const char **paths = graft_arena_list(arena, n, sizeof(*paths));
+	struct surroundings *around = graft_arena_list(arena, n, sizeof(*around));
 
-	for (size_t i = 0; paths && i < n; i++) {
-		paths[i] = ctk_backup_path(saves[i].edit->file->path, saves[i].place, arena);
-		if (!paths[i])
+	for (size_t i = 0; around && i < n; i++) {
+		around[i].backup = ctk_backup_path(saves[i].edit->file->path, saves[i].place, arena);
+		if (!around[i].backup)
 			return NULL;
+		around[i].folder = saves[i].drop ? folder_in_backup(around[i].backup, arena) : NULL;
 	}
-	return paths;
+	return around;
 }
 
 /* Errors are ignored: a remaining backup does no harm. */
-static void drop_backup(const char *path, bool drop)
+static void drop_backup(const struct surroundings *around, bool drop)
 {
 	if (drop)
-		(void)graft_host_file_remove(path, NULL);
+		(void)graft_host_file_remove(around->backup, NULL);
+}
+
+/* Restores the first `n` files. */
+static void restore_files(const struct ctk_engine_save *saves, const struct surroundings *around, size_t n,
+			  struct graft_arena *arena)
+{
+	while (n-- > 0) {
+		const struct graft_engine_file *file = saves[n].edit->file;
+
+		if (!graft_engine_edit_changes(saves[n].edit))
+			continue;
+		(void)put_engine_file(file->path, &file->text, NULL);
+		drop_backup(&around[n], saves[n].keep);
+		if (saves[n].keep)
+			remove_folders(file->path, around[n].folder, arena);
+	}
 }
 
 int ctk_engine_files_save(const struct ctk_engine_save *saves, size_t n, struct graft_arena *arena,
 			  struct graft_error *err)
 {
-	const char **backups = backup_paths(saves, n, arena);
+	struct surroundings *around = find_surroundings(saves, n, arena);
 
-	if (!backups && n > 0)
+	if (!around && n > 0)
 		return graft_fail_memory(err);
 	for (size_t i = 0; i < n; i++) {
-		if (!graft_engine_edit_changes(saves[i].edit) || save_engine_file(&saves[i], backups[i], err) == 0)
+		if (!graft_engine_edit_changes(saves[i].edit) ||
+		    save_engine_file(&saves[i], &around[i], arena, err) == 0)
 			continue;
-		drop_backup(backups[i], saves[i].keep);
-		while (i-- > 0) {
-			if (!graft_engine_edit_changes(saves[i].edit))
-				continue;
-			(void)put_engine_file(saves[i].edit->file->path, &saves[i].edit->file->text, NULL);
-			drop_backup(backups[i], saves[i].keep);
-		}
+		drop_backup(&around[i], saves[i].keep);
+		if (saves[i].keep)
+			remove_folders(saves[i].edit->file->path, around[i].folder, arena);
+		restore_files(saves, around, i, arena);
 		return -1;
 	}
 	for (size_t i = 0; i < n; i++)
-		drop_backup(backups[i], saves[i].drop);
+		drop_backup(&around[i], saves[i].drop);
+	/* The folder of the first file may be above that of the second. */
+	for (size_t i = n; i-- > 0;) {
+		if (saves[i].drop)
+			remove_folders(saves[i].edit->file->path, around[i].folder, arena);
+	}
 	return 0;
 }

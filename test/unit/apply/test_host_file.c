@@ -369,6 +369,29 @@ static void test_remove(void **state)
 	assert_non_null(strstr(graft_error_text(&err, text, sizeof(text)), "cannot remove /tmp/graft-test-"));
 }
 
+static void test_remove_folder(void **state)
+{
+	const struct place *place = *state;
+	struct graft_error err = { 0 };
+	char text[800], folder[256], link[256];
+
+	(void)snprintf(folder, sizeof(folder), "%s/folder", place->directory);
+	(void)snprintf(link, sizeof(link), "%s/link", place->directory);
+	assert_int_equal(mkdir(folder, 0755), 0);
+	assert_int_equal(symlink("folder", link), 0);
+	assert_int_equal(graft_host_folder_remove(link, &err), -1);
+	assert_non_null(strstr(graft_error_text(&err, text, sizeof(text)), "/link: "));
+	graft_error_clear(&err);
+	assert_int_equal(unlink(link), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(graft_host_folder_remove(folder, &err), 0);
+	assert_int_equal(n_files(place->directory), 0);
+	put_file(place->path, "four", 4);
+	assert_int_equal(graft_host_folder_remove(place->directory, &err), -1);
+	assert_non_null(strstr(graft_error_text(&err, text, sizeof(text)), "cannot remove /tmp/graft-test-"));
+	assert_int_equal(n_files(place->directory), 1);
+}
+
 static void test_memory(void **state)
 {
 	const struct place *place = *state;
@@ -408,6 +431,7 @@ int main(void)
 		AT_PLACE(test_another_writer),
 		AT_PLACE(test_read),
 		AT_PLACE(test_remove),
+		AT_PLACE(test_remove_folder),
 		AT_PLACE(test_memory),
 	};
 
