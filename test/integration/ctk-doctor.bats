@@ -137,6 +137,23 @@ wrong() {
   finds engines broken '^docker: it starts containers outside of this simulated host' "'graft-sim run'"
 }
 
+@test "a simulated host from outside: the doctor in the mount namespace of its engine, as docs/simulated-driver.md shows" {
+  grep -qF '    sudo nsenter --target "$(pidof dockerd)" --mount nvidia-ctk doctor' "$top/docs/simulated-driver.md"
+  # shellcheck disable=SC2016
+  run --separate-stderr timeout 60 env work="$work" unshare --mount --propagation private --pid --fork --kill-child --mount-proc -- sh -ec '
+    mount -t tmpfs -o mode=755 run /run
+    cp /usr/bin/sleep /run/dockerd
+    "$1" run --topology single -- /run/dockerd 60 &
+    n=0
+    until pid=$(pidof dockerd) && nsenter --target "$pid" --mount test -e /proc/driver/nvidia/version; do n=$((n + 1)) && [ "$n" -lt 100 ] && sleep 0.1; done
+    "$work/bin/nvidia-ctk" doctor --quick | head -n 1
+    nsenter --target "$pid" --mount "$work/bin/nvidia-ctk" doctor --quick || true' sh "$sim"
+  [ "$status" -eq 0 ]
+  [ "${lines[0]}" = 'broken   gpu                 PCI bus: no NVIDIA GPU was found' ] || { say "$output" "$stderr"; return 1; }
+  [ "${lines[1]}" = "The driver is simulated (graft-sim): there is no real GPU on this host." ]
+  [[ $output == *$'\ndocker run --gpus all: '* && $output != *'outside of this simulated host'* ]] || { say "$output" "$stderr"; return 1; }
+}
+
 # Docker's daemon as snap installs it.
 snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   cp /usr/bin/sleep /snap/docker/current/bin/dockerd; /snap/docker/current/bin/dockerd 60 &'

@@ -367,7 +367,8 @@ static void tell_written(const struct work *work)
 		graft_info(log, "It is recommended that %s daemon be restarted.", engine->name);
 	/* QUIRK dockerd: a reload does not forget what the file no longer names. */
 	if (engine == &graft_engine_docker && !work->configure->undo)
-		graft_info(log, "For docker a reload (SIGHUP, 'systemctl reload docker') is enough.");
+		graft_info(log, "For --runtime, 'systemctl reload docker' is enough. For --gpus, docker has to be "
+				"restarted once after the hook is installed.");
 }
 
 static void tell_unchanged(const struct work *work)

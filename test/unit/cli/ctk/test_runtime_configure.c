@@ -130,7 +130,8 @@ static void test_defaults(void **state)
 		    "{\n    \"runtimes\": {\n        \"nvidia\": {\n            \"args\": [],\n            \"path\": "
 		    "\"nvidia-container-runtime\"\n        }\n    }\n}\n");
 	assert_said(test, "info: It is recommended that docker daemon be restarted.\n");
-	assert_said(test, "info: For docker a reload (SIGHUP, 'systemctl reload docker') is enough.\n");
+	assert_said(test, "info: For --runtime, 'systemctl reload docker' is enough. For --gpus, docker has to be "
+			  "restarted once after the hook is installed.\n");
 	assert_int_equal(configure(test, CONTAINERD, ""), 0);
 	assert_has(test, "etc/conf.d/99.toml", "BinaryName = \"/usr/bin/nvidia-container-runtime\"");
 	assert_has(test, "etc/config.toml", "/etc/conf.d/*.toml\"]");
