@@ -158,14 +158,18 @@ static int make_labels(struct discovery *discovery, struct discovery_pass *pass,
 	return pass->text ? write_labels(discovery, pass, err) : graft_fail_memory(err);
 }
 
-static int read_pass_configuration(struct discovery *discovery, struct discovery_pass *pass, struct graft_error *err)
+/* `log`, for warnings, can be NULL. */
+static int read_pass_configuration(struct discovery *discovery, const struct graft_log *log,
+				   struct discovery_pass *pass, struct graft_error *err)
 {
+	struct graft_kube_sources sources = discovery->sources;
 	enum graft_parse_result result = GRAFT_PARSE_OK;
 
 	*pass = (struct discovery_pass){ .arena = graft_arena_new(MAX_MEMORY) };
 	if (!pass->arena)
 		return graft_fail_memory(err);
-	return graft_kube_configure(&discovery->sources, pass->arena, &pass->config, &result, err);
+	sources.log = log;
+	return graft_kube_configure(&sources, pass->arena, &pass->config, &result, err);
 }
 
 static int64_t find_interval(const struct graft_kube_config *config)
@@ -206,7 +210,8 @@ static int make_pass(struct discovery *discovery, enum pass_cause cause, struct 
 		ask = GRAFT_KUBE_ASK_ANEW;
 	log.max = levels[cause];
 	discovery->look_again = false;
-	if (read_pass_configuration(discovery, &pass, err) < 0 || make_labels(discovery, &pass, ask, &log, err) < 0) {
+	if (read_pass_configuration(discovery, &log, &pass, err) < 0 ||
+	    make_labels(discovery, &pass, ask, &log, err) < 0) {
 		(void)graft_arena_free(pass.arena);
 		return -1;
 	}
@@ -378,7 +383,7 @@ static int wait_for_configuration(struct discovery *discovery, struct graft_erro
 	int rc;
 
 	discovery->sources.config_file = "";
-	rc = read_pass_configuration(discovery, &pass, err);
+	rc = read_pass_configuration(discovery, NULL, &pass, err);
 	discovery->sources.config_file = file;
 	if (rc < 0 || pass.config.flags.gfd.oneshot) {
 		(void)graft_arena_free(pass.arena);
@@ -404,7 +409,7 @@ int discovery_begin(struct discovery *discovery, struct graft_error *err)
 	discovery->events.fd = -1;
 	discovery->output_watch = -1;
 	discovery->again = (struct graft_loop_timer){ .due = again_due, .arg = discovery };
-	if (read_pass_configuration(discovery, &pass, err) < 0) {
+	if (read_pass_configuration(discovery, NULL, &pass, err) < 0) {
 		(void)graft_arena_free(pass.arena);
 		return discovery->waits ? wait_for_configuration(discovery, err) : -1;
 	}

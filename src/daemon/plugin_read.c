@@ -121,9 +121,11 @@ static int begin_reading(struct plugin *plugin, enum graft_kube_ask ask, struct 
 	struct plugin_reading *reading = &plugin->reading;
 	struct plugin_node *node = reading->node;
 	enum graft_parse_result result = GRAFT_PARSE_OK;
+	struct graft_kube_sources sources = plugin->sources;
 	int rc;
 
-	if (graft_kube_configure(&plugin->sources, node->arena, &node->config, &result, err) < 0)
+	sources.log = &reading->log;
+	if (graft_kube_configure(&sources, node->arena, &node->config, &result, err) < 0)
 		return -1;
 	plugin->fail_on_init_error = node->config.flags.fail_on_init_error;
 	/* Keep serving if the host cannot be read. */

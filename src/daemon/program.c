@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -76,6 +77,37 @@ static bool waits_for_config(const struct graft_kube_sources *sources, struct gr
 	       !config->print_config && !config->once && config->clear_health[0] == '\0';
 }
 
+/*
+ * Returns whether `run` reads the configuration again, and warns of it then: that of a program with
+ * a config file, which does not only print something. Command line and variables say so.
+ */
+static bool reads_again(const struct graft_kube_sources *sources, const struct graft_kube_config *config)
+{
+	return graft_kube_has_option(sources->command, "config-file") && !config->print_config && !config->once &&
+	       config->clear_health[0] == '\0';
+}
+
+static int read_at_start(const struct graft_kube_sources *sources, struct graft_arena *arena,
+			 struct graft_kube_config *config, enum graft_parse_result *ret_result, struct graft_error *err)
+{
+	struct graft_kube_sources quiet = *sources;
+
+	quiet.config_file = "";
+	quiet.log = NULL;
+	if (graft_kube_configure(&quiet, arena, config, ret_result, err) < 0)
+		return -1;
+	if (*ret_result != GRAFT_PARSE_OK)
+		return 0;
+	quiet.config_file = NULL;
+	if (!reads_again(sources, config))
+		return graft_kube_configure(sources, arena, config, ret_result, err);
+	if (strcmp(config->config_file, "-") == 0)
+		return graft_fail(
+		    err, GRAFT_INVALID, 0,
+		    "--config-file=-: standard input cannot be read again, as a program that stays has to");
+	return graft_kube_configure(&quiet, arena, config, ret_result, err);
+}
+
 int program_main(const struct graft_command *command, int argc, char **argv, const char *(*variable)(const char *name),
 		 int (*run)(const struct graft_kube_sources *sources, const struct graft_kube_config *config,
 			    struct graft_arena *arena))
@@ -101,7 +133,7 @@ int program_main(const struct graft_command *command, int argc, char **argv, con
 	graft_log_file_init(&log, STDERR_FILENO, GRAFT_LOG_INFO);
 	if (!arena)
 		(void)graft_fail_memory(&err);
-	failed = !arena || (graft_kube_configure(&sources, arena, &config, &result, &err) < 0 &&
+	failed = !arena || (read_at_start(&sources, arena, &config, &result, &err) < 0 &&
 			    !waits_for_config(&sources, arena, &config));
 	if (!failed && result == GRAFT_PARSE_OK &&
 	    (config.print_config || config.once || config.clear_health[0] != '\0')) {

@@ -12,6 +12,7 @@
 #include "base/listing.h"
 #include "base/nearest.h"
 #include "base/strings.h"
+#include "kubernetes/kube_tables.h"
 
 #define FILES_MAX ((size_t)4096)
 
@@ -92,10 +93,10 @@ static const char *try_fallbacks(const char *fallbacks, const struct file_names 
 	const char *name = NULL;
 
 	while (!name && *fallbacks != '\0') {
-		size_t length = strcspn(fallbacks, ",");
+		const char *strategy;
+		size_t length = kube_take_item(&fallbacks, &strategy);
 
-		name = fall_back(fallbacks, length, files);
-		fallbacks += length + (fallbacks[length] == ',');
+		name = fall_back(strategy, length, files);
 	}
 	return name;
 }

@@ -216,19 +216,32 @@ const char *kube_list_words(const char *const *words, size_t n, char *buffer, si
 	return buffer;
 }
 
+size_t kube_take_item(const char **list, const char **ret_item)
+{
+	static const char blanks[] = " \t\r\n";
+	const char *item = *list + strspn(*list, blanks);
+	size_t length = strcspn(item, ",");
+
+	*list = item + length + (item[length] == ',');
+	while (length > 0 && strchr(blanks, item[length - 1]))
+		length--;
+	*ret_item = item;
+	return length;
+}
+
 const char *kube_read_bits(const char *text, const char *const *words, size_t n, struct graft_arena *arena,
 			   uint32_t *ret_bits)
 {
 	while (*text != '\0') {
-		size_t length = strcspn(text, ",");
-		const char *word = graft_arena_strndup(arena, text, length);
+		const char *item;
+		size_t length = kube_take_item(&text, &item);
+		const char *word = graft_arena_strndup(arena, item, length);
 		int bit = word ? kube_find_word(words, n, word) : -1;
 
 		if (bit >= 0)
 			*ret_bits |= 1u << bit;
 		else if (length > 0)
 			return word ? word : "";
-		text += length + (text[length] == ',');
 	}
 	return NULL;
 }
@@ -389,6 +402,16 @@ const struct graft_kube_replication *graft_kube_replication(const struct graft_k
 	return NULL;
 }
 
+int graft_kube_sharing_check(const struct graft_kube_config *config, struct graft_error *err)
+{
+	enum graft_kube_sharing_strategy sharing;
+
+	(void)graft_kube_replication(config, &sharing);
+	if (sharing == GRAFT_KUBE_MPS && config->flags.mig_strategy == GRAFT_KUBE_MIG_MIXED)
+		return graft_fail(err, GRAFT_INVALID, 0, "using --mig-strategy=mixed is not supported with MPS");
+	return 0;
+}
+
 int graft_kube_config_check(const struct graft_kube_config *config, struct graft_error *err)
 {
 	const struct graft_kube_flags *flags = &config->flags;
@@ -402,8 +425,8 @@ int graft_kube_config_check(const struct graft_kube_config *config, struct graft
 	    flags->plugin.health_sources != GRAFT_KUBE_HEALTH_NONE)
 		return graft_fail(err, GRAFT_INVALID, 0,
 				  "invalid --health option: none cannot be combined with kmsg or nvml");
-	if (sharing == GRAFT_KUBE_MPS && flags->mig_strategy == GRAFT_KUBE_MIG_MIXED)
-		return graft_fail(err, GRAFT_INVALID, 0, "using --mig-strategy=mixed is not supported with MPS");
+	if (graft_kube_sharing_check(config, err) < 0)
+		return -1;
 	if (sharing == GRAFT_KUBE_MPS && flags->mps_root[0] == '\0')
 		return graft_fail(err, GRAFT_INVALID, 0, "using MPS requires --mps-root to be specified");
 	return 0;

@@ -175,6 +175,9 @@ extern const struct graft_command graft_kube_gfd_command;
 /* The command line of config-manager. */
 extern const struct graft_command graft_kube_manager_command;
 
+/* Returns whether the program has that option, of which `option` is the name without dashes. */
+bool graft_kube_has_option(const struct graft_command *command, const char *option);
+
 /* The caller's arguments and environment. */
 struct graft_kube_sources {
 	const struct graft_command *command; /* graft_kube_plugin_command, or another with such options */
@@ -207,9 +210,10 @@ void graft_kube_config_default(struct graft_kube_config *config);
 int graft_kube_config_parse(const char *file, const char *text, size_t length, const struct graft_log *log,
 			    struct graft_arena *arena, struct graft_kube_config *config, struct graft_error *err);
 /*
- * Checks what settings mean together. Returns 0, or -1 with GRAFT_INVALID and the messages of SPEC
- * kubernetes 6.2.
+ * Checks what settings mean together: for the devices and their labels; for all that the plugin
+ * gives. Returns 0, or -1 with GRAFT_INVALID and the messages of SPEC kubernetes 6.2.
  */
+int graft_kube_sharing_check(const struct graft_kube_config *config, struct graft_error *err);
 int graft_kube_config_check(const struct graft_kube_config *config, struct graft_error *err);
 /* Appends the configuration as JSON, which is a config file with every key. */
 void graft_kube_config_write(const struct graft_kube_config *config, struct graft_buffer *out);

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/nearest.h"
+#include "base/strings.h"
 #include "formats/tree/tree.h"
 #include "kubernetes/kube_tables.h"
 
@@ -240,6 +241,20 @@ static int complete_name(struct file_reader *reader, const struct graft_tree_val
 	return graft_kube_check_resource(*name, &why) < 0 ? refuse_key(reader, value, "%s", why.msg) : 0;
 }
 
+/* A rule for a resource that no node has. That one has no MIG device of a profile is usual. */
+static void warn_no_resource(const struct file_reader *reader, const struct graft_tree_value *value, const char *name)
+{
+	static const char *const gpu[] = { GRAFT_KUBE_PREFIX "gpu" };
+
+	if (strcmp(name, gpu[0]) == 0 || graft_starts_with(name, GRAFT_KUBE_PREFIX "mig-"))
+		return;
+	graft_warn(reader->log,
+		   "%s: line %u: %s: no node has a resource '%s'%s; there are %s, and " GRAFT_KUBE_PREFIX
+		   "mig-PROFILE for MIG devices",
+		   reader->file, graft_tree_line(value), reader->path, name,
+		   graft_nearest_hint(gpu, 1, name, reader->arena), gpu[0]);
+}
+
 static int check_shared_resource(struct file_reader *reader, const struct graft_tree_value *value,
 				 struct graft_kube_shared_resource *resource)
 {
@@ -249,6 +264,7 @@ static int check_shared_resource(struct file_reader *reader, const struct graft_
 		return -1;
 	if (resource->replicas < 2)
 		return refuse_key(reader, value, "number of replicas must be >= 2");
+	warn_no_resource(reader, value, resource->name);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/nearest.h"
@@ -100,12 +101,12 @@ int kube_parse_list(void *to, const struct graft_option *option, const char *val
 		*n = 0;
 	}
 	while (*value != '\0') {
-		size_t length = strcspn(value, ",");
-		const char *item = graft_arena_strndup(target->arena, value, length);
+		const char *at;
+		size_t length = kube_take_item(&value, &at);
+		const char *item = graft_arena_strndup(target->arena, at, length);
 
 		if (!item || (length > 0 && !graft_arena_push_string(target->arena, items, n, item)))
 			return graft_fail_memory(err);
-		value += length + (value[length] == ',');
 	}
 	return 0;
 }
@@ -118,14 +119,13 @@ int kube_parse_channels(void *to, const struct graft_option *option, const char 
 	(void)option;
 	if (value[0] == '\0')
 		return 0;
-	for (const char *at = value; *at != '\0';) {
-		size_t length = strcspn(at, ",");
+	for (const char *at = value, *item; *at != '\0';) {
+		size_t length = kube_take_item(&at, &item);
 
-		if (length != 1 || *at != '0')
+		if (length != 1 || *item != '0')
 			return graft_fail(err, GRAFT_INVALID, 0,
 					  "invalid IMEX channel IDs: [%s]: channelIDs must be [] or [0]", value);
 		channels = 1;
-		at += length + (at[length] == ',');
 	}
 	target->config.imex.channels = channels;
 	return 0;
@@ -308,6 +308,31 @@ static int parse_options(const struct graft_kube_sources *sources, struct option
 				      ret_result, err);
 }
 
+/* A word that is no Xid, and none of those for all of them, has no effect. */
+static void warn_about_xids(const struct graft_log *log, const char *option, const char *list)
+{
+	while (*list != '\0') {
+		size_t length;
+
+		list += strspn(list, ", ");
+		length = strcspn(list, ", ");
+		if (strspn(list, "0123456789") < length && (length != 3 || strncasecmp(list, "all", 3) != 0) &&
+		    (length != 4 || strncasecmp(list, "xids", 4) != 0))
+			graft_warn(log, "--%s: ignoring '%.*s': it takes numbers of Xids, all, and xids", option,
+				   (int)length, list);
+		list += length;
+	}
+}
+
+bool graft_kube_has_option(const struct graft_command *command, const char *option)
+{
+	for (size_t i = 0; i < command->n_options; i++) {
+		if (strcmp(command->options[i].name, option) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* The options name the file, but apply after it: they are parsed once for each. */
 int graft_kube_configure(const struct graft_kube_sources *sources, struct graft_arena *arena,
 			 struct graft_kube_config *ret_config, enum graft_parse_result *ret_result,
@@ -332,8 +357,16 @@ int graft_kube_configure(const struct graft_kube_sources *sources, struct graft_
 	graft_kube_config_default(&target.config);
 	if (file[0] != '\0' && read_config_file(sources, arena, file, &target.config, err) < 0)
 		return -1;
-	if (parse_options(sources, &target, ret_result, err) < 0 || graft_kube_config_check(&target.config, err) < 0)
+	if (parse_options(sources, &target, ret_result, err) < 0)
 		return -1;
+	if (graft_kube_sharing_check(&target.config, err) < 0)
+		return -1;
+	/* What containers get concerns no other program that reads the plugin's file. */
+	if (graft_kube_has_option(sources->command, "device-list-strategy") &&
+	    graft_kube_config_check(&target.config, err) < 0)
+		return -1;
+	warn_about_xids(sources->log, "disable-health-checks", target.config.flags.plugin.disable_health_checks);
+	warn_about_xids(sources->log, "enable-health-checks", target.config.flags.plugin.enable_health_checks);
 	*ret_config = target.config;
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }

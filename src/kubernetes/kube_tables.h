@@ -25,6 +25,11 @@ int kube_find_word(const char *const *words, size_t n, const char *text);
 const char *kube_list_words(const char *const *words, size_t n, char *buffer, size_t size);
 
 /*
+ * Takes the next item of a list that commas separate, without the blanks around it, from the front
+ * of `*list`. It may be empty. Returns its length.
+ */
+size_t kube_take_item(const char **list, const char **ret_item);
+/*
  * Sets the bits of a list of words, which commas separate; an empty word is ignored. Returns NULL,
  * or the first word that is not known, in the arena ("" if that is exhausted).
  */

@@ -168,6 +168,19 @@ traced_kubelet() {
   [ ! -e "$work/nvidia-gpu.sock" ]
 }
 
+@test "what is odd about the configuration is logged once; standard input is for what only prints" {
+  printf 'version: v1\nflags: {migStrtegy: none}\n' >"$work/config.yaml"
+  local options=(--kubelet-socket "" --plugin-registry "" --state-dir "$work/state" --config-file)
+  on_host timeout --signal=TERM 2 "$program" "${options[@]}" "$work/config.yaml" extra 2>"$work/log" || [ $? -eq 124 ]
+  [ "$(grep -c "line 2: ignoring unknown key 'flags.migStrtegy' (did you mean 'migStrategy'?)$" "$work/log")" -eq 1 ] || die "$(cat "$work/log")"
+  [ "$(grep -c "'extra', and what follows it, is ignored: give options as --option=VALUE$" "$work/log")" -eq 1 ] || die "$(cat "$work/log")"
+  run -1 on_host "$program" "${options[@]}" - </dev/null
+  [ "$output" = "nvidia-device-plugin: --config-file=-: standard input cannot be read again, as a program that stays has to
+  Run the command with --help to see what it accepts." ]
+  run -0 --separate-stderr on_host "$program" "${options[@]}" - --print-config <"$work/config.yaml"
+  [ "$(grep -c "^.*standard input: line 2: ignoring unknown key" <<<"$stderr")" -eq 1 ]
+}
+
 @test "--health=nvml with an NVML that does not work: a warning, and every GPU is offered" {
   other_host dgx-h100 --fault nvml-init-fail=999
   on_host timeout --signal=TERM 4 "$program" --kubelet-socket "$work/kubelet.sock" --plugin-registry "" --state-dir "$work/state" \

@@ -302,8 +302,23 @@ YAML
   until_true is_label gpu.count 8
   say 'flags: {migStrategy: single}' >"$work/map/two/config.yaml"
   until_true is_label mig.strategy single
+  # What is odd about a file is logged when it is read for an event; not when nothing has happened.
+  say 'flags: {migStrtegy: none}' >"$work/map/two/config.yaml"
+  until_true grep -q "line 1: ignoring unknown key 'flags.migStrtegy' (did you mean 'migStrategy'?)$" "$log"
   end TERM
   [ "$status" -eq 0 ]
+}
+
+@test "what is odd about the configuration is logged once at the start" {
+  say 'flags: {migStrtegy: none}' >"$work/config.yaml"
+  begin --config-file "$work/config.yaml" --sleep-interval 300ms extra
+  end TERM
+  [ "$(grep -c "line 1: ignoring unknown key 'flags.migStrtegy' (did you mean 'migStrategy'?)$" "$log")" -eq 1 ] || die "$(cat "$log")"
+  [ "$(grep -c "'extra', and what follows it, is ignored: give options as --option=VALUE$" "$log")" -eq 1 ] || die "$(cat "$log")"
+  run -0 --separate-stderr once --config-file "$work/config.yaml"
+  [ "$(grep -c "ignoring unknown key" <<<"$stderr")" -eq 1 ]
+  run -1 once --config-file - </dev/null
+  [[ $output == "gpu-feature-discovery: --config-file=-: standard input cannot be read again, as a program that stays has to"$'\n'* ]] || die "$output"
 }
 
 @test "what happens while NVML is asked for the first time is not missed" {

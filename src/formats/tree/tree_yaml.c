@@ -317,10 +317,19 @@ static int read_stream(struct yaml *yaml, struct graft_tree_value **ret_root)
 int graft_tree_from_yaml(struct graft_tree_builder *builder, const char *text, size_t length,
 			 const struct graft_tree_value **ret_root)
 {
+	static const char mark[] = "\xef\xbb\xbf";
 	struct yaml yaml = { .builder = builder };
 	struct graft_tree_value *root = NULL;
 	int rc;
 
+	/*
+	 * QUIRK: libyaml accepts a byte order mark, which editors on Windows write, only where it
+	 * detects the encoding.
+	 */
+	if (length >= strlen(mark) && memcmp(text, mark, strlen(mark)) == 0) {
+		text += strlen(mark);
+		length -= strlen(mark);
+	}
 	if (!yaml_parser_initialize(&yaml.parser))
 		return graft_fail_memory(builder->err);
 	yaml_parser_set_encoding(&yaml.parser, YAML_UTF8_ENCODING);

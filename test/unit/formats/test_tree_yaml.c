@@ -95,6 +95,9 @@ static const struct {
 	{ "!!str yes", GRAFT_TREE_STRING, false, 0, "yes" },
 	{ "!!int 7", GRAFT_TREE_INTEGER, false, 7, "7" },
 	{ "! 7", GRAFT_TREE_STRING, false, 0, "7" },
+	{ "\xef\xbb\xbf"
+	  "7",
+	  GRAFT_TREE_INTEGER, false, 7, "7" },
 	{ "|\n  a\n  b\n", GRAFT_TREE_STRING, false, 0, "a\nb\n" },
 	{ ">-\n  a\n  b\n", GRAFT_TREE_STRING, false, 0, "a b" },
 };

@@ -80,6 +80,7 @@ static void test_choices(void **state)
 		{ "", "plain.yaml", "", "plain.yaml", NULL },
 		{ NULL, "", "named", "default", NULL },
 		{ NULL, "", "single,named", "default", NULL },
+		{ NULL, "", " single, named ", "default", NULL },
 		{ NULL, "", "single,,empty", "", NULL },
 		{ NULL, "", "empty,named", "", NULL },
 		{ "share", "plain.yaml", "empty", NULL,

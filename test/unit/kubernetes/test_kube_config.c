@@ -180,6 +180,29 @@ static void test_flags(void **state)
 				       "NVIDIA_DRIVER_ROOT=", "IMEX_CHANNEL_IDS="));
 	assert_int_equal(config.flags.plugin.device_list_strategy, GRAFT_KUBE_LIST_ENVVAR);
 	assert_string_equal(config.flags.driver_root, "/");
+
+	/* Blanks around the items of a list do not count. */
+	config = configured(LIST("--device-list-strategy=envvar, cdi-cri ", "--cdi-disable-hooks= a ,b c"),
+			    LIST("IMEX_CHANNEL_IDS= 0 ", "FALLBACK_STRATEGIES=named, single"));
+	assert_int_equal(config.flags.plugin.device_list_strategy, GRAFT_KUBE_LIST_ENVVAR | GRAFT_KUBE_LIST_CDI_CRI);
+	assert_int_equal(config.flags.plugin.n_cdi_disabled_hooks, 2);
+	assert_string_equal(config.flags.plugin.cdi_disabled_hooks[0], "a");
+	assert_string_equal(config.flags.plugin.cdi_disabled_hooks[1], "b c");
+	assert_int_equal(config.imex.channels, 1);
+}
+
+/* What is no Xid has no effect, and is said to have none. */
+static void test_xid_lists(void **state)
+{
+	(void)state;
+	(void)configured(NULL, LIST("DP_DISABLE_HEALTHCHECKS=48, 79,,ALL,Xids", "DP_ENABLE_HEALTHCHECKS=all"));
+	assert_int_equal(warnings.length, 0);
+	(void)configured(LIST("--disable-health-checks=48;74, Xid 79,xid"), LIST("DP_ENABLE_HEALTHCHECKS=-1"));
+	assert_string_equal(graft_buffer_text(&warnings),
+			    "--disable-health-checks: ignoring '48;74': it takes numbers of Xids, all, and xids\n"
+			    "--disable-health-checks: ignoring 'Xid': it takes numbers of Xids, all, and xids\n"
+			    "--disable-health-checks: ignoring 'xid': it takes numbers of Xids, all, and xids\n"
+			    "--enable-health-checks: ignoring '-1': it takes numbers of Xids, all, and xids\n");
 }
 
 static void write_config(const char *text, char path[32])
@@ -275,6 +298,9 @@ static const struct {
 	{ "flags:\n  migStrategie: none\n", NULL,
 	  "f.yaml: line 2: ignoring unknown key 'flags.migStrategie' (did you mean 'migStrategy'?)\n" },
 	{ "FLAGS:\n  MIGstrategy: none\n", NULL, "" },
+	{ "\xef\xbb\xbf"
+	  "flags:\r\n  migStrategy: single\r\n",
+	  NULL, "" },
 	{ "flags:\n  migStrategy: nne\n",
 	  "f.yaml: line 2, column 3: flags.migStrategy: invalid value \"nne\" (did you mean 'none'?); allowed: none, "
 	  "single, mixed",
@@ -305,6 +331,11 @@ static const struct {
 	  "f.yaml: line 2, column 3: sharing.timeSlicing: no resources specified", "" },
 	{ "sharing:\n  mps:\n    resources:\n    - name: gpu\n      replicas: 1\n",
 	  "f.yaml: line 4, column 7: sharing.mps.resources[0]: number of replicas must be >= 2", "" },
+	{ "sharing:\n  timeSlicing:\n    resources:\n    - {name: gpuu, replicas: 2}\n    - {name: mig-1g.5gb, "
+	  "replicas: 2}\n",
+	  NULL,
+	  "f.yaml: line 4: sharing.timeSlicing.resources[0]: no node has a resource 'nvidia.com/gpuu' (did you mean "
+	  "'nvidia.com/gpu'?); there are nvidia.com/gpu, and nvidia.com/mig-PROFILE for MIG devices\n" },
 	{ "sharing:\n  mps:\n    resources:\n    - replicas: 3\n",
 	  "f.yaml: line 4, column 7: sharing.mps.resources[0]: a resource needs a name", "" },
 	{ "sharing:\n  timeSlicing:\n    resources:\n    - {name: GPU, replicas: 3}\n",
@@ -421,6 +452,33 @@ static void test_rules(void **state)
 	assert_string_equal(err.msg, "using --mig-strategy=mixed is not supported with MPS");
 }
 
+/* Feature discovery reads the same file, and has no --mps-root. */
+static void test_rules_of_the_plugin(void **state)
+{
+	char name[] = "program", option[64], path[32], *argv[] = { name, option };
+	struct graft_kube_sources sources = {
+		.command = &graft_kube_plugin_command, .argc = 2, .argv = argv, .variable = variable, .log = &log_
+	};
+	struct graft_error err = { .status = GRAFT_OK };
+	enum graft_kube_sharing_strategy strategy;
+	struct graft_kube_config config;
+	enum graft_parse_result result;
+
+	(void)state;
+	write_config(
+	    "flags: {migStrategy: single, deviceDiscoveryStrategy: tegra, plugin: {deviceListStrategy: cdi-cri}}\n"
+	    "sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\n",
+	    path);
+	(void)snprintf(option, sizeof(option), "--config-file=%s", path);
+	variables = NULL;
+	assert_int_equal(graft_kube_configure(&sources, arena, &config, &result, &err), -1);
+	sources.command = &graft_kube_gfd_command;
+	assert_int_equal(graft_kube_configure(&sources, arena, &config, &result, &err), 0);
+	assert_non_null(graft_kube_replication(&config, &strategy));
+	assert_int_equal(strategy, GRAFT_KUBE_MPS);
+	(void)unlink(path);
+}
+
 /* What is printed is a config file that gives the same again. */
 static void test_json(void **state)
 {
@@ -535,11 +593,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_defaults, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_arguments, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flags, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_xid_lists, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_precedence, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wrong_options, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_sharing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rules, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rules_of_the_plugin, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_json, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_durations, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_aliases, setup, teardown),
