@@ -4,10 +4,11 @@
 # A node of Kubernetes without a cluster, on top of engines.bash: a simulated host with containerd, whose default runtime is ours, a kubelet that takes its pods
 # from a folder, and our device plugin.
 #
-#   setup_file()    { start_node; }          the kubelet is that of GRAFT_KUBELET, else that of tools/kubelet
+#   setup_file()    { start_node; }          the kubelet is that of GRAFT_KUBELET, else that of tools/kubelet; containerd is that of GRAFT_CONTAINERD, a
+#                                            release of Debian, else this machine's
 #   teardown_file() { stop_machine; }
-#   setup()         { engine_setup; }
-#   teardown()      { clear_node; }          no pod is left, and kubelet and plugin are there
+#   setup()         { need_engines && engine_setup; }
+#   teardown()      { [ -e "$machine/why" ] || clear_node; }          no pod is left, and kubelet and plugin are there
 #
 # QUIRK: a pod from a folder is admitted without devices where its resource is not registered yet (SPEC kubernetes 15.1), and a name that was refused
 # stays refused: pods follow the plugin, and each has a name of its own.
@@ -16,7 +17,7 @@ resource=nvidia.com/gpu
 port=10255 # of the machine's own loopback
 
 start_node() {
-  local status=0 found
+  local status=0 found release=${GRAFT_CONTAINERD:-}
   [ -x "$build/src/daemon/nvidia-device-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
   kubelet=${GRAFT_KUBELET:-}
   [ -n "$kubelet" ] || kubelet=$("$top/tools/kubelet" 2>"$BATS_FILE_TMPDIR/why") || status=$?
@@ -24,12 +25,18 @@ start_node() {
   [ "$status" -eq 0 ] || { cat "$BATS_FILE_TMPDIR/why" >&2 && return 1; }
   start_machine dgx-h100
   install -m 0755 "$kubelet" "$BATS_FILE_TMPDIR/programs/kubelet"
+  install -m 0755 "$build/src/daemon/nvidia-device-plugin" "$BATS_FILE_TMPDIR/programs"
   found=$("$BATS_FILE_TMPDIR/programs/kubelet" --version)
   say "# $found" >&3
   echo "${found#*v1.}" | cut -d . -f 1 >"$machine/minor"
-  # The last one for containerd 1 is 1.35.
-  [ "$(cat "$machine/minor")" -le 35 ] || use_engines forky containerd ctr || return
-  need_engines
+  # The last one for containerd 1 is 1.35; the first one that speaks as containerd 2 does is 1.23.
+  [ "$(cat "$machine/minor")" -le 35 ] || release=${release:-forky}
+  case "$release:$(cat "$machine/minor")" in
+  trixie:3[6-9] | trixie:[4-9]?) echo "kubelet 1.$(cat "$machine/minor") needs containerd 2" >"$machine/why" ;;
+  forky:? | forky:1? | forky:2[0-2]) echo "kubelet 1.$(cat "$machine/minor") speaks a version of CRI that containerd 2 does not have" >"$machine/why" ;;
+  ?*:*) use_engines "$release" containerd ctr || return ;;
+  esac
+  [ ! -e "$machine/why" ] || return 0
   # Folders of the machine's own, which leave nothing here. What the kubelet mounts for pods is seen by containerd.
   # shellcheck disable=SC2016
   on_host sh -ec 'for name in lib log; do
@@ -40,12 +47,15 @@ start_node() {
     mount -t tmpfs -o mode=750 kubelet /var/lib/kubelet
     mount --make-shared /var/lib/kubelet' "$machine/own"
   configure_containerd ""
+  # From 1.7 it reads CDI specifications itself.
+  [ -z "$release" ] || sed -i 's/^enable_cdi = false$/enable_cdi = true/' "$machine/containerd/config.toml"
   # A pod without a cluster has no RuntimeClass.
   cat >>"$machine/containerd/config.toml" <<'TOML'
 [plugins."io.containerd.grpc.v1.cri".containerd]
 default_runtime_name = "nvidia"
 TOML
   restart_containerd
+  say "# $(ctr version | sed -n '/^Server:/,/Version:/s/^ *Version: */containerd /p')" >&3
   import_archive k8s.io small small /probe
   import_archive k8s.io pause small /bin/sleep 86400
   : >"$machine/kmsg"
@@ -94,7 +104,7 @@ kubelet_is_there() { node pods "$port" >/dev/null 2>&1 && on_host test -S /var/l
 
 # launch_plugin [OPTION...]
 launch_plugin() {
-  SIMULATED_KMSG=$machine/kmsg on_host "$build/src/daemon/nvidia-device-plugin" --listen 127.0.0.1:9400 "$@" >>"$machine/plugin.log" 2>&1 3>&- 4>&- &
+  SIMULATED_KMSG=$machine/kmsg on_host "$BATS_FILE_TMPDIR/programs/nvidia-device-plugin" --listen 127.0.0.1:9400 "$@" >>"$machine/plugin.log" 2>&1 3>&- 4>&- &
 }
 
 # run_plugin [OPTION...]: and the kubelet watches its devices.
@@ -180,15 +190,29 @@ expect_pod() {
   await_running "$1"
   mapfile -t gpus < <(gpus_of "$1" "${3:-}")
   [ ${#gpus[@]} -eq "$2" ] || die "pod $1 has GPUs ${gpus[*]}" || return
-  CTR_NAMESPACE=k8s.io run ctr task exec --exec-id "probe-$RANDOM" "$(container_id "$1" "${3:-}")" /probe
-  read_answers
+  probe_pod "$1" "${3:-}"
   if [ "$2" -eq 0 ]; then expect_no_gpu; else expect_gpus "${gpus[@]}"; fi
+}
+
+# probe_pod NAME [CONTAINER]: what the container sees.
+probe_pod() {
+  CTR_NAMESPACE=k8s.io run ctr task exec --exec-id "probe-$RANDOM" "$(container_id "$1" "${2:-}")" /probe
+  read_answers
 }
 
 # uuid_of INDEX, xid INDEX TEXT: of a GPU; a line of the kernel's log about it.
 uuid_of() { host_uuids | sed -n "$(($1 + 1))p"; }
 xid() {
   printf 'NVRM: Xid (PCI:%s): %s\n' "$(information 'Bus Location' | sed -n "$(($1 + 1)){s/\.[0-9]$//;p}")" "$2" >>"$machine/kmsg"
+}
+
+# reset_gpu INDEX: as an administrator does. The driver says so in its log.
+reset_gpu() {
+  local pci
+  pci=$(information 'Bus Location' | sed -n "$(($1 + 1))p")
+  SIMULATED_KMSG=$machine/kmsg run on_host nvidia-smi --gpu-reset -i "$1"
+  [ "$status" -eq 0 ] && [[ $output == *" was successfully reset."* ]] || die "$output" || return
+  [ "$(tail -n 1 "$machine/kmsg")" = "NVRM: GPU $pci: GPU reset" ] || die "$(tail -n 1 "$machine/kmsg")"
 }
 
 # watched: how often a kubelet has begun to watch the plugin's devices; what it has done since then is after all of it.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A real kubelet, containerd, our runtime and our device plugin, on a simulated host of eight GPUs (./check kubelet).
+# With GRAFT_CONTAINERD=trixie or forky on containerd of that release of Debian.
 
 load ../integration/lib.bash
 load ../integration/engines.bash
@@ -7,8 +8,11 @@ load kubelet.bash
 
 setup_file() { start_node; }
 teardown_file() { stop_machine; }
-setup() { engine_setup; }
-teardown() { clear_node; }
+setup() {
+  need_engines
+  engine_setup
+}
+teardown() { [ -e "$machine/why" ] || clear_node; }
 
 @test "the kubelet finds the plugin by itself, and has eight GPUs" {
   diff <(host_uuids | sort) <(registered)
@@ -119,7 +123,7 @@ teardown() { clear_node; }
   [ "${gpus[*]}" = "${before[*]}" ]
 }
 
-@test "the kernel reports a fault: no pod gets that GPU, until the driver says that it needs no reset" {
+@test "an Xid takes a GPU away: no pod gets it, until a reset brings it back" {
   xid 7 "79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
   expect_registered 7
   [[ $(registered) != *"$(uuid_of 7)"* ]]
@@ -128,14 +132,14 @@ teardown() { clear_node; }
   add_pod without-it 7
   expect_pod without-it 7
   [ "${gpus[*]}" = "0 1 2 3 4 5 6" ]
-  xid 7 "154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
+  reset_gpu 7
   expect_registered 8
   add_pod with-it 1
   expect_pod with-it 1
   [ "${gpus[*]}" = 7 ]
 }
 
-@test "a fault of a GPU in use: its pod is left alone, and the GPU is given to nobody else" {
+@test "an Xid of a GPU in use: its pod is left alone, and nobody else gets the GPU until it was reset" {
   add_pod sick 1
   expect_pod sick 1
   sick=${gpus[0]}
@@ -150,8 +154,20 @@ teardown() { clear_node; }
   [[ " ${gpus[*]} " != *" $sick "* ]]
   add_pod that-one 1
   await_refused that-one
-  xid "$sick" "154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
+  reset_gpu "$sick"
   expect_registered 8
+  add_pod that-one-again 1
+  expect_pod that-one-again 1
+  [ "${gpus[*]}" = "$sick" ]
+}
+
+@test "a driver that says that the GPU needs no reset any more has the same effect" {
+  xid 3 "95, pid=1, name=app, Uncontained ECC error"
+  expect_registered 7
+  xid 3 "154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
+  expect_registered 8
+  add_pod after-the-word 8
+  expect_pod after-the-word 8
 }
 
 @test "the plugin ends: pods keep their GPUs, no new one gets any; it comes back, and all is as before" {
@@ -270,6 +286,21 @@ TOML
   expect_registered 8
   add_pod by-annotations 2
   expect_pod by-annotations 2
+  end TERM nvidia-device-plugin
+}
+
+@test "by names of CDI devices, from Kubernetes 1.28; an older kubelet drops them, and the container has no GPU" {
+  NVIDIA_CDI_HOOK_PATH=$BATS_FILE_TMPDIR/bin/nvidia-cdi-hook plugin_with --device-list-strategy cdi-cri
+  expect_registered 8
+  add_pod by-names 2
+  if [ "$(cat "$machine/minor")" -ge 28 ]; then
+    expect_pod by-names 2
+  else
+    await_running by-names
+    [ "$(gpus_of by-names | wc -l)" -eq 2 ]
+    probe_pod by-names
+    expect_no_gpu
+  fi
   end TERM nvidia-device-plugin
 }
 
