@@ -512,6 +512,59 @@ static void check_all_misled(bool directory)
 		check_misled(world, &mounter, directory, &misleds[i]);
 	assert_int_equal(remove(world_path(world, "place/mine")), 0);
 	assert_int_equal(umount2(other, MNT_DETACH), 0);
+	graft_mounter_done(&mounter);
+	world_free(world);
+}
+
+static void bind_secret(struct world *world, struct graft_mounter *mounter, const char *path)
+{
+	auto_close int source_fd = open(outside(world, "secret"), O_PATH | O_CLOEXEC);
+	auto_spot struct graft_spot spot = GRAFT_SPOT_INIT;
+	auto_close int fd = -1;
+	bool done = false;
+
+	world_file(world, path, "");
+	spot.fd = open(world_path(world, path), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	spot.parent_fd = open(world_path(world, "place"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	(void)snprintf(spot.name, sizeof(spot.name), "%s", path + strlen("place/"));
+	assert_int_equal(graft_mount_bind(mounter, source_fd, &spot, &fd), 0);
+	assert_int_equal(graft_mount_settle(mounter, fd, GRAFT_MOUNT_RDONLY, true, &done), 0);
+}
+
+static bool ends_with_line_feed(const struct graft_buffer *table)
+{
+	return table->bytes[table->length - 1] == '\n';
+}
+
+/*
+ * The mount table, which may be long, is read once, unless another process mounts: of our own mounts
+ * only the ids are added.
+ */
+static void test_table(void **state)
+{
+	struct world *world = new_image(WORLD_SUPERVISED);
+	auto_close int proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct graft_mounter mounter;
+	size_t length;
+
+	(void)state;
+	graft_mounter_probe(&mounter, proc_fd);
+	world_directory(world, "place");
+	bind_secret(world, &mounter, "place/a");
+	assert_false(ends_with_line_feed(&mounter.table));
+	length = mounter.table.length;
+	bind_secret(world, &mounter, "place/b");
+	bind_secret(world, &mounter, "place/c");
+	assert_in_range(mounter.table.length, length + 2, length + 64);
+	assert_int_equal(umount2(world_path(world, "place/b"), MNT_DETACH), 0);
+	length = mounter.table.length;
+	bind_secret(world, &mounter, "place/d");
+	assert_true(mounter.table.length > length + 64);
+	assert_int_equal(umount2(world_path(world, "place/a"), MNT_DETACH), 0);
+	assert_int_equal(umount2(world_path(world, "place/c"), MNT_DETACH), 0);
+	assert_int_equal(umount2(world_path(world, "place/d"), MNT_DETACH), 0);
+	graft_mounter_done(&mounter);
+	graft_mounter_done(&mounter);
 	world_free(world);
 }
 
@@ -627,7 +680,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_traps),          cmocka_unit_test(test_hard_links),
 		cmocka_unit_test(test_read_only_root), cmocka_unit_test(test_overlay_root),
-		cmocka_unit_test(test_misled),         cmocka_unit_test(test_swaps),
+		cmocka_unit_test(test_misled),         cmocka_unit_test(test_table),
+		cmocka_unit_test(test_swaps),
 	};
 
 	world_enter("apply_hostile");

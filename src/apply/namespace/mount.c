@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -81,6 +82,7 @@ void graft_mounter_probe(struct graft_mounter *mounter, int proc_fd)
 	*mounter = (struct graft_mounter){
 		.proc_fd = proc_fd,
 		.seclusion = { .proc_fd = proc_fd, .spared_fd = -1 },
+		.table_fd = -1,
 	};
 	for (int i = 0; i < GRAFT_MOUNT_CALL_MAX; i++) {
 		if (probes[i]() >= 0)
@@ -88,6 +90,14 @@ void graft_mounter_probe(struct graft_mounter *mounter, int proc_fd)
 		mounter->missing[i] = errno == ENOSYS || errno == EPERM;
 		mounter->refused = mounter->refused || errno == EPERM;
 	}
+}
+
+void graft_mounter_done(struct graft_mounter *mounter)
+{
+	if (mounter->table_fd > 0)
+		(void)close(mounter->table_fd);
+	mounter->table_fd = -1;
+	graft_buffer_done(&mounter->table);
 }
 
 bool graft_mounter_detaches(const struct graft_mounter *mounter)
@@ -153,6 +163,86 @@ static int old_mount(const struct graft_mounter *mounter, int source_fd, int tar
 	return mount(source_fd < 0 ? "tmpfs" : source.text, target.text, type, flags, data) < 0 ? -errno : 0;
 }
 
+/* ---- the mount table ---- */
+
+/* Whether the table may have changed since this function was called last. */
+static bool has_table_changed(const struct graft_mounter *mounter)
+{
+	struct pollfd pollfd = { .fd = mounter->table_fd, .events = POLLPRI };
+
+	return poll(&pollfd, 1, 0) != 0;
+}
+
+/* Called before and after a change of ours, which leaves the table valid. */
+static void begin_change(struct graft_mounter *mounter)
+{
+	if (mounter->table_fd >= 0)
+		mounter->is_table_old = mounter->is_table_old || has_table_changed(mounter);
+}
+
+static void end_change(const struct graft_mounter *mounter)
+{
+	if (mounter->table_fd >= 0)
+		(void)has_table_changed(mounter);
+}
+
+static int read_table(struct graft_mounter *mounter)
+{
+	struct graft_arena *arena = graft_arena_new(MAX_TABLE);
+	const char *bytes = "";
+	size_t length;
+	int rc = !arena ? -ENOMEM : lseek(mounter->table_fd, 0, SEEK_SET) < 0 ? -errno : 0;
+
+	if (rc == 0)
+		rc = graft_read_fd(mounter->table_fd, MAX_TABLE, arena, &bytes, &length);
+	graft_buffer_done(&mounter->table);
+	mounter->table.max = 2 * MAX_TABLE;
+	graft_buffer_char(&mounter->table, '\n');
+	graft_buffer_string(&mounter->table, bytes);
+	graft_arena_free(arena);
+	if (rc == 0 && graft_buffer_failed(&mounter->table))
+		rc = -ENOMEM;
+	mounter->is_table_old = rc < 0;
+	return rc;
+}
+
+/*
+ * Reads the table again only if another process has changed it: it may be long, and nearly all of
+ * it the host's. It comes from our own procfs: "/proc" may be the image's.
+ */
+static int refresh_table(struct graft_mounter *mounter)
+{
+	if (mounter->table_fd < 0) {
+		mounter->table_fd = openat(mounter->proc_fd, "../mountinfo", O_RDONLY | O_CLOEXEC);
+		mounter->is_table_old = true;
+	}
+	if (mounter->table_fd < 0)
+		return -errno;
+	begin_change(mounter);
+	return mounter->is_table_old ? read_table(mounter) : 0;
+}
+
+/* How the line of a mount begins. */
+struct line {
+	char text[32];
+};
+
+static struct line line_of(uint64_t id)
+{
+	struct line line;
+
+	(void)snprintf(line.text, sizeof(line.text), "\n%" PRIu64 " ", id);
+	return line;
+}
+
+/* Adds a mount of ours. */
+static void note_mount(struct graft_mounter *mounter, int mount_fd)
+{
+	graft_buffer_string(&mounter->table, line_of(graft_mount_id(mounter->proc_fd, "../fdinfo", mount_fd)).text);
+}
+
+/* ---- flags ---- */
+
 /*
  * QUIRK: a remount replaces the flags of a mount, and locked ones must be given again. The atime
  * flags are kept if none is given.
@@ -171,17 +261,19 @@ static int settle_by_remount(const struct graft_mounter *mounter, int mount_fd, 
 	return old_mount(mounter, -1, mount_fd, NULL, MS_PRIVATE, NULL);
 }
 
-int graft_mount_settle(const struct graft_mounter *mounter, int mount_fd, uint32_t flags, bool attached, bool *ret_done)
+int graft_mount_settle(struct graft_mounter *mounter, int mount_fd, uint32_t flags, bool attached, bool *ret_done)
 {
 	struct graft_mount_attr attr = { .attr_set = flags & KNOWN_FLAGS,
 					 .propagation = attached ? MS_PRIVATE : MS_UNBINDABLE };
 	bool missing = mounter->missing[GRAFT_MOUNT_CALL_MOUNT_SETATTR];
 	int rc = 0;
 
+	begin_change(mounter);
 	if (!missing && graft_mount_setattr(mount_fd, "", EMPTY_PATH, &attr) < 0)
-		return -errno;
+		rc = -errno;
 	if (missing && attached)
 		rc = settle_by_remount(mounter, mount_fd, flags & KNOWN_FLAGS);
+	end_change(mounter);
 	*ret_done = rc == 0 && (!missing || attached);
 	return rc;
 }
@@ -228,37 +320,16 @@ int graft_mount_attach(struct graft_mounter *mounter, int mount_fd, const struct
 /* What mount(2) made, and what distinguishes it from everything else. */
 struct search {
 	struct graft_mounter *mounter;
-	const char *table;       /* the mount table before the call, with a line feed before each line */
 	const struct stat *want; /* a bind shows this object; NULL for a tmpfs, */
 	struct stat below;       /* which has another device number than what it is mounted on */
 };
-
-/*
- * Reads the current mount table, with a line feed in front, from our own procfs: "/proc" may be the
- * image's.
- */
-static int read_table(const struct graft_mounter *mounter, struct graft_arena *arena, const char **ret_table)
-{
-	auto_close int fd = openat(mounter->proc_fd, "../mountinfo", O_RDONLY | O_CLOEXEC);
-	const char *bytes = "";
-	size_t length;
-	int rc = fd < 0 ? -errno : graft_read_fd(fd, MAX_TABLE, arena, &bytes, &length);
-
-	if (rc < 0)
-		return rc;
-	*ret_table = graft_arena_printf(arena, "\n%s", bytes);
-	return *ret_table ? 0 : -ENOMEM;
-}
 
 /* Whether `fd` is on a mount that did not exist before. False if that cannot be determined. */
 static bool is_on_new_mount(const struct search *search, int fd)
 {
 	uint64_t id = graft_mount_id(search->mounter->proc_fd, "../fdinfo", fd);
-	char line[32];
 
-	/* Lines of the table begin with the id. */
-	(void)snprintf(line, sizeof(line), "\n%" PRIu64 " ", id);
-	return id > 0 && !strstr(search->table, line);
+	return id > 0 && !strstr(graft_buffer_text(&search->mounter->table), line_of(id).text);
 }
 
 static bool is_wanted_mount(const struct search *search, int fd)
@@ -314,19 +385,20 @@ static int mount_and_find(struct search *search, int source_fd, const struct gra
 {
 	struct graft_mounter *mounter = search->mounter;
 	const char *type = source_fd < 0 ? "tmpfs" : NULL;
-	struct graft_arena *arena = graft_arena_new(MAX_TABLE);
-	int rc = arena ? read_table(mounter, arena, &search->table) : -ENOMEM;
+	int rc = graft_seclude(&mounter->seclusion, spot->fd);
 
-	if (rc == 0)
-		rc = graft_seclude(&mounter->seclusion, spot->fd);
+	if (rc >= 0)
+		rc = refresh_table(mounter);
 	if (rc >= 0)
 		rc = old_mount(mounter, source_fd, spot->fd, type, flags, data);
-	if (rc == 0) {
-		rc = find_new_mount(search, spot, ret_mount_fd);
-		if (rc < 0)
-			undo_by_spot(mounter, spot);
-	}
-	graft_arena_free(arena);
+	if (rc < 0)
+		return rc;
+	end_change(mounter);
+	rc = find_new_mount(search, spot, ret_mount_fd);
+	if (rc < 0)
+		undo_by_spot(mounter, spot);
+	else
+		note_mount(mounter, *ret_mount_fd);
 	return rc;
 }
 
@@ -340,7 +412,7 @@ int graft_mount_bind(struct graft_mounter *mounter, int source_fd, const struct 
 	return mount_and_find(&search, source_fd, spot, MS_BIND, NULL, ret_mount_fd);
 }
 
-int graft_mount_new_tmpfs(const struct graft_mounter *mounter, mode_t mode, uint32_t flags)
+int graft_mount_new_tmpfs(struct graft_mounter *mounter, mode_t mode, uint32_t flags)
 {
 	auto_close int fs_fd = graft_fsopen("tmpfs", FSOPEN_CLOEXEC_);
 	auto_close int fd = -1;

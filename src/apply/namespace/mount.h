@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "apply/namespace/seclude.h"
+#include "base/buffer.h"
 
 /* call, what we do without it */
 enum graft_mount_call {
@@ -38,13 +39,19 @@ struct graft_mounter {
 	bool missing[GRAFT_MOUNT_CALL_MAX];
 	bool refused; /* a call failed with EPERM: a filter, or no rights in the current mount namespace */
 	struct graft_seclusion seclusion;
+	/* Only if mount(2) has to be used; of the mount namespace in which it is used first. */
+	int table_fd;              /* the mount table, which reports changes; -1: none yet; owned */
+	struct graft_buffer table; /* what is mounted, ours included, with a line feed before each line */
+	bool is_table_old;         /* another process has changed it */
 };
 
 /*
  * Determines which calls exist. Nothing is secluded yet. May be repeated after joining a namespace
- * in which we have more rights.
+ * in which we have more rights, before anything is mounted.
  */
 void graft_mounter_probe(struct graft_mounter *mounter, int proc_fd);
+/* Frees what mounting needed. A zeroed mounter, without a probe, is allowed. */
+void graft_mounter_done(struct graft_mounter *mounter);
 /* Whether bind mounts can be made detached, and whether tmpfs can. */
 bool graft_mounter_detaches(const struct graft_mounter *mounter);
 bool graft_mounter_makes_tmpfs(const struct graft_mounter *mounter);
@@ -79,8 +86,7 @@ int graft_mount_clone_fd(int fd);
  * nothing has to be checked before; without mount_setattr a detached mount is left unchanged.
  * *ret_done receives whether the flags are set. Returns 0 or -errno.
  */
-int graft_mount_settle(const struct graft_mounter *mounter, int mount_fd, uint32_t flags, bool attached,
-		       bool *ret_done);
+int graft_mount_settle(struct graft_mounter *mounter, int mount_fd, uint32_t flags, bool attached, bool *ret_done);
 
 /*
  * Attaches a detached mount without propagating it to the peers of the mount below; its descriptor
@@ -95,7 +101,7 @@ int graft_mount_attach(struct graft_mounter *mounter, int mount_fd, const struct
 int graft_mount_bind(struct graft_mounter *mounter, int source_fd, const struct graft_spot *spot, int *ret_mount_fd);
 
 /* Makes a detached, settled, empty tmpfs with flags. Returns a descriptor or -errno. */
-int graft_mount_new_tmpfs(const struct graft_mounter *mounter, mode_t mode, uint32_t flags);
+int graft_mount_new_tmpfs(struct graft_mounter *mounter, mode_t mode, uint32_t flags);
 /* Mounts a tmpfs with its flags by mount(2) and opens its root. Fails like graft_mount_bind(). */
 int graft_mount_tmpfs(struct graft_mounter *mounter, const struct graft_spot *spot, mode_t mode, uint32_t flags,
 		      int *ret_mount_fd);

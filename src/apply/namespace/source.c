@@ -77,8 +77,8 @@ static int open_or_clone(const struct graft_edit *edit, bool *late, bool *ret_de
 	return fd < 0 ? -errno : fd;
 }
 
-static int settle_source(const struct graft_mounter *mounter, const struct graft_edit *edit,
-			 struct graft_source *source, struct graft_error *err)
+static int settle_source(struct graft_mounter *mounter, const struct graft_edit *edit, struct graft_source *source,
+			 struct graft_error *err)
 {
 	int rc = graft_mount_settle(mounter, source->fd, edit->flags, false, &source->settled);
 
@@ -87,7 +87,7 @@ static int settle_source(const struct graft_mounter *mounter, const struct graft
 	return 0;
 }
 
-int graft_source_open(const struct graft_mounter *mounter, const struct graft_edit *edit, bool *late,
+int graft_source_open(struct graft_mounter *mounter, const struct graft_edit *edit, bool *late,
 		      const struct graft_log *log, struct graft_source *ret_source, struct graft_error *err)
 {
 	struct graft_source source = GRAFT_SOURCE_INIT;
@@ -131,7 +131,7 @@ static int find_again(const struct graft_edit *edit, const struct graft_image_ro
 	return 0;
 }
 
-int graft_source_bring(const struct graft_mounter *mounter, const struct graft_edit *edit,
+int graft_source_bring(struct graft_mounter *mounter, const struct graft_edit *edit,
 		       const struct graft_image_root *root, struct graft_source *source, struct graft_error *err)
 {
 	int fd;

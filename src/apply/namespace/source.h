@@ -35,7 +35,7 @@ struct graft_source {
  * Opens and verifies a source. `*late` means that no copy can be made yet; it is set if that turns
  * out to be so. A missing optional source is not a failure (fd stays -1, a warning is logged).
  */
-int graft_source_open(const struct graft_mounter *mounter, const struct graft_edit *edit, bool *late,
+int graft_source_open(struct graft_mounter *mounter, const struct graft_edit *edit, bool *late,
 		      const struct graft_log *log, struct graft_source *ret_source, struct graft_error *err);
 
 /*
@@ -43,7 +43,7 @@ int graft_source_open(const struct graft_mounter *mounter, const struct graft_ed
  * NULL if none was joined. Afterwards the source is detached if the mounter supports that,
  * otherwise an O_PATH descriptor that mount(2) can use.
  */
-int graft_source_bring(const struct graft_mounter *mounter, const struct graft_edit *edit,
+int graft_source_bring(struct graft_mounter *mounter, const struct graft_edit *edit,
 		       const struct graft_image_root *root, struct graft_source *source, struct graft_error *err);
 
 /* Closes the source; a copy that was not attached is destroyed. */

@@ -217,15 +217,6 @@ static int leave_foreign_edits(struct graft_apply *apply, struct graft_error *er
 
 /* ---- the order of the steps ---- */
 
-static void extend_budget(const struct graft_apply *apply)
-{
-	bool old = mounts(apply->plan) && !graft_mounter_detaches(&apply->mounter);
-
-	graft_budget_extend(apply->root.budget,
-			    (int64_t)apply->plan->n_edits * (old ? GRAFT_BUDGET_OLD_EDIT_MS : GRAFT_BUDGET_EDIT_MS),
-			    old ? GRAFT_BUDGET_OLD_EDITS_MS : GRAFT_BUDGET_EDITS_MS);
-}
-
 /* Looks up everything on the host. */
 static int prepare_apply(struct graft_apply *apply, struct graft_error *err)
 {
@@ -243,7 +234,8 @@ static int prepare_apply(struct graft_apply *apply, struct graft_error *err)
 	graft_place_init(&apply->place, &apply->root, apply->journal);
 	if (mounts(apply->plan))
 		graft_mounter_probe(&apply->mounter, graft_journal_proc_fd(apply->journal));
-	extend_budget(apply);
+	graft_budget_extend(apply->root.budget, (int64_t)apply->plan->n_edits * GRAFT_BUDGET_EDIT_MS,
+			    GRAFT_BUDGET_EDITS_MS);
 	apply->late = apply->target->user_ns_fd >= 0 || !graft_mounter_detaches(&apply->mounter);
 	graft_log_settle(apply->log);
 	if (graft_join_prepare(&apply->join, apply->target, err) < 0)
@@ -452,6 +444,7 @@ static void finish_apply(struct graft_apply *apply)
 	(void)graft_budget_end_child(apply->root.budget);
 	apply->arena = graft_arena_free(apply->arena);
 	graft_join_done(&apply->join);
+	graft_mounter_done(&apply->mounter);
 	apply->journal = graft_journal_free(apply->journal);
 }
 
