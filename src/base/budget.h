@@ -15,27 +15,22 @@
 #include <sys/types.h>
 
 /*
- * A start runs two of our programs at most (nvidia-container-runtime and a hook). One of them
- * applies edits, and may have to undo them: 2 s altogether.
+ * 2 s altogether for a start of nvidia-container-runtime and a hook, one of which applies edits and
+ * may have to undo them. Further hooks of the same container use what the first has left of its
+ * time, or a little (cli/cdi_hook/earlier_hooks.c): four of them fit into the 2 s.
  */
 #if defined(__SANITIZE_ADDRESS__)
-#define GRAFT_BUDGET_CPU_MS       16000
-#define GRAFT_BUDGET_UNDO_MS      4000
-#define GRAFT_BUDGET_EDIT_MS      80
-#define GRAFT_BUDGET_EDITS_MS     4000
-#define GRAFT_BUDGET_OLD_EDIT_MS  80
-#define GRAFT_BUDGET_OLD_EDITS_MS 16000
+#define GRAFT_BUDGET_CPU_MS   12000
+#define GRAFT_BUDGET_LEAST_MS 2000
+#define GRAFT_BUDGET_UNDO_MS  4000
+#define GRAFT_BUDGET_EDIT_MS  80
+#define GRAFT_BUDGET_EDITS_MS 4000
 #else
-#define GRAFT_BUDGET_CPU_MS       800
-#define GRAFT_BUDGET_UNDO_MS      200
-#define GRAFT_BUDGET_EDIT_MS      1   /* extra time for each edit of a plan: the host determines their number */
-#define GRAFT_BUDGET_EDITS_MS     200 /* extra time for all edits */
-/*
- * BASELINE: before Linux 5.2 each mount is found in the host's table of mounts, which takes longer
- * the more there are.
- */
-#define GRAFT_BUDGET_OLD_EDIT_MS  8
-#define GRAFT_BUDGET_OLD_EDITS_MS 4000
+#define GRAFT_BUDGET_CPU_MS   600
+#define GRAFT_BUDGET_LEAST_MS 100 /* however much earlier hooks used: they may be another vendor's */
+#define GRAFT_BUDGET_UNDO_MS  200
+#define GRAFT_BUDGET_EDIT_MS  1   /* extra time for each edit of a plan: the host determines their number */
+#define GRAFT_BUDGET_EDITS_MS 200 /* extra time for all edits */
 #endif
 
 struct graft_budget;
@@ -55,6 +50,11 @@ bool graft_budget_is_spent(struct graft_budget *budget);
  * spent budget stays spent.
  */
 void graft_budget_extend(struct graft_budget *budget, int64_t cpu_ms, int64_t max_ms);
+/*
+ * Deducts what other processes of the same start have used already, so that at least `least_ms` of
+ * a new budget remain. Only the first call counts.
+ */
+void graft_budget_share(struct graft_budget *budget, int64_t used_ms, int64_t least_ms);
 /* Returns the milliseconds left, at least 0. */
 int64_t graft_budget_left_ms(struct graft_budget *budget);
 
@@ -70,8 +70,8 @@ struct graft_budget_child {
 
 /*
  * Registers a child that has begun to work for this process, and ends the previous one. The child's
- * whole allowance is deducted at once. What it did not use comes back when it is ended, unless
- * other code reaps it.
+ * whole allowance is deducted at once. What it did not use comes back when it is ended, also where
+ * SIGCHLD is ignored, but not if it ended before it was dismissed and other code reaps it.
  */
 void graft_budget_add_child(struct graft_budget *budget, const struct graft_budget_child *child);
 /* Returns the child that works for this very process, or NULL. */

@@ -513,18 +513,51 @@ const char *graft_procfs_option(const struct graft_command_line *line, const cha
 	return NULL;
 }
 
-bool graft_procfs_stat(const char *text, char *ret_state, uint64_t *ret_start)
+/* Reads a field of /proc/PID/stat that is a number, from the fourth on, which follows the state. */
+static bool read_stat_number(const char *state, int field, uint64_t *ret_number)
 {
-	const char *at = strrchr(text, ')');
+	const char *at = state;
 	char *end;
 
-	if (!at || at[1] != ' ' || at[2] == '\0')
-		return false;
-	*ret_state = at[2];
-	for (int field = 2; at && field < 22; field++)
+	for (int i = 3; at && i < field; i++)
 		at = strchr(at + 1, ' ');
 	if (!at || at[1] < '0' || at[1] > '9')
 		return false;
-	*ret_start = strtoull(at + 1, &end, 10);
+	*ret_number = strtoull(at + 1, &end, 10);
 	return *end == ' ' || *end == '\n' || *end == '\0';
+}
+
+/* Returns the state, after the name, or NULL. */
+static const char *find_stat_state(const char *text)
+{
+	const char *end = strrchr(text, ')');
+
+	return end && end[1] == ' ' && end[2] != '\0' ? end + 2 : NULL;
+}
+
+bool graft_procfs_stat(const char *text, char *ret_state, uint64_t *ret_start)
+{
+	const char *state = find_stat_state(text);
+
+	if (!state)
+		return false;
+	*ret_state = *state;
+	return read_stat_number(state, 22, ret_start);
+}
+
+bool graft_procfs_family(const char *text, struct graft_process_family *ret_family)
+{
+	const char *state = find_stat_state(text), *name = strchr(text, '(');
+	uint64_t parent, user, system;
+	size_t length;
+
+	if (!state || !name || !read_stat_number(state, 4, &parent) || parent > INT_MAX ||
+	    !read_stat_number(state, 16, &user) || !read_stat_number(state, 17, &system) || user + system < user)
+		return false;
+	length = (size_t)(state - 2 - ++name);
+	if (length >= sizeof(ret_family->name))
+		return false;
+	*ret_family = (struct graft_process_family){ .parent = (int)parent, .children_ticks = user + system };
+	memcpy(ret_family->name, name, length);
+	return true;
 }

@@ -89,6 +89,18 @@ int graft_procfs_cgroup(const char *text, size_t length, struct graft_arena *are
 bool graft_procfs_stat(const char *text, char *ret_state, uint64_t *ret_start);
 
 /*
+ * The same file: the process's name, which anybody may choose, its parent, and the processor time
+ * of its children and of theirs that have been waited for, in clock ticks.
+ */
+struct graft_process_family {
+	char name[64];
+	int parent;
+	uint64_t children_ticks;
+};
+/* Returns false if the text has another form, or the name is too long. */
+bool graft_procfs_family(const char *text, struct graft_process_family *ret_family);
+
+/*
  * Parses a PCI address "DDDD:BB:DD.F" in upper or lower case. The domain has 4 to 8 digits (the
  * kernel prints as many as needed). Returns false if it is malformed.
  */

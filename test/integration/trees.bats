@@ -25,8 +25,7 @@ install_programs() {
 trees() {
   local name=$1 budget=2
   shift
-  # On old kernels edits may take more (src/base/budget.h). The sanitizers take their time.
-  [[ " $* " != *" --old-kernel "* ]] || budget=2.5
+  # The sanitizers take their time.
   ! grep -q __asan_init "$cli" || budget=12
   mkdir "$work/$name.tree"
   on_host "$top/test/tools/trees" --programs "$BATS_FILE_TMPDIR/programs" --witness "$build/test/tools/witness" --library "$BATS_FILE_TMPDIR/library.so" \

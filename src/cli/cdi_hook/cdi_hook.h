@@ -94,6 +94,13 @@ int cdi_hook_read_spec(struct cdi_hook *hook, struct graft_json_document **ret_d
 		       struct graft_oci_spec *ret_spec, struct graft_error *err);
 
 /*
+ * earlier_hooks.c: deducts from the budget what earlier hooks of the same container have used.
+ * `state` is what standard input says, or NULL if it was not read. Does nothing if that cannot be
+ * found out.
+ */
+void cdi_hook_share_budget(struct cdi_hook *hook, const struct graft_oci_state *state);
+
+/*
  * The common shape of a hook: open the container, let `fill` add edits to an empty plan, apply the
  * plan. `fill` returns 0, 1 if there is nothing to do, or -1 with the error set. Error messages
  * start with `failure`.

@@ -98,10 +98,13 @@ static int find_rootfs(struct cdi_hook *hook, const char **ret_rootfs, struct gr
 	struct graft_oci_state state = { .pid = 0 };
 
 	*ret_rootfs = state_file(hook) ? NULL : hook->rootfs;
-	if (*ret_rootfs)
+	if (*ret_rootfs) {
+		cdi_hook_share_budget(hook, NULL);
 		return check_cdi_hook_rootfs(*ret_rootfs, err);
+	}
 	if (read_cdi_hook_state(hook, &state, err) < 0)
 		return graft_wrap(err, "failed to load container state");
+	cdi_hook_share_budget(hook, &state);
 	if (find_root(hook, state.bundle, ret_rootfs, err) < 0)
 		return graft_wrap(err, "failed to determined container root");
 	if (!state_file(hook))

@@ -48,9 +48,8 @@ static void close_inherited(void)
 /* Neither a closed log pipe nor a file size limit may kill the process between two changes. */
 static void ignore_signals(void)
 {
-	const struct sigaction ignore = { .sa_handler = SIG_IGN }, usual = { .sa_handler = SIG_DFL };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 
-	(void)sigaction(SIGCHLD, &usual, NULL); /* if it is ignored, what a reader used is unknown */
 	(void)sigaction(SIGPIPE, &ignore, NULL);
 	(void)sigaction(SIGXFSZ, &ignore, NULL);
 }

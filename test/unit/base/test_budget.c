@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,9 +74,30 @@ static void test_extended(void **state)
 	assert_true(left > 1100 && left <= 1200);
 	assert_null(graft_budget_free(budget));
 #if !defined(__SANITIZE_ADDRESS__)
-	/* A start of two programs, with as many edits as there may be, and the undo. */
-	assert_true(2 * GRAFT_BUDGET_CPU_MS + GRAFT_BUDGET_EDITS_MS + GRAFT_BUDGET_UNDO_MS <= 2000);
+	/* A start of the runtime and five hooks, with as many edits as there may be, and the undo. */
+	assert_true(
+	    2 * GRAFT_BUDGET_CPU_MS + 4 * GRAFT_BUDGET_LEAST_MS + GRAFT_BUDGET_EDITS_MS + GRAFT_BUDGET_UNDO_MS <= 2000);
 #endif
+}
+
+static void test_shared(void **state)
+{
+	static const struct {
+		int64_t used_ms, most_ms;
+	} rows[] = { { 0, 1000 }, { 300, 700 }, { 899, 101 }, { 900, 100 }, { 100000, 100 }, { INT64_MAX, 100 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct graft_budget *budget = graft_budget_new(1000);
+		int64_t left;
+
+		graft_budget_share(budget, rows[i].used_ms, 100);
+		graft_budget_share(budget, 500, 100);
+		left = graft_budget_left_ms(budget);
+		if (left > rows[i].most_ms || left < rows[i].most_ms - 50)
+			fail_msg("%lld", (long long)left);
+		graft_budget_free(budget);
+	}
 }
 
 static pid_t start(int ms)
@@ -147,6 +169,59 @@ static void test_reaped_by_another(void **state)
 	graft_budget_free(budget);
 }
 
+/*
+ * Where SIGCHLD is ignored, nothing is left of a child that has ended. Also one that goes on after
+ * it was dismissed is counted.
+ */
+static void test_sigchld_is_ignored(void **state)
+{
+	static const struct {
+		int further_ms, least_ms, most_ms;
+		bool dismissed;
+	} rows[] = {
+		{ 0, 800, 905, true },
+		{ 0, 800, 905, false },
+		{ 60000, 600, 905, false },
+	};
+	struct sigaction old;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_IGN }, &old), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct graft_budget *budget = graft_budget_new(1000);
+		int64_t left;
+		int fds[2];
+		char byte;
+		pid_t pid;
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			(void)close(fds[1]);
+			work(100);
+			assert_int_equal(write(fds[0], "x", 1), 1);
+			work(rows[i].further_ms);
+			_exit((int)read(fds[0], &byte, 1));
+		}
+		(void)close(fds[0]);
+		graft_budget_add_child(budget,
+				       &(struct graft_budget_child){ .pid = pid, .fd = fds[1], .allowed_ms = 400 });
+		assert_int_equal(read(fds[1], &byte, 1), 1);
+		if (rows[i].dismissed) {
+			graft_budget_dismiss_child(budget);
+			while (kill(pid, 0) == 0)
+				(void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		}
+		(void)graft_budget_end_child(budget);
+		left = graft_budget_left_ms(budget);
+		if (left < rows[i].least_ms || left > rows[i].most_ms)
+			fail_msg("%zu: %lld ms are left", i, (long long)left);
+		graft_budget_free(budget);
+	}
+	assert_int_equal(sigaction(SIGCHLD, &old, NULL), 0);
+}
+
 static void test_waiting(void **state)
 {
 	struct graft_budget *budget = graft_budget_new(1000);
@@ -215,6 +290,7 @@ int main(void)
 		cmocka_unit_test(test_waiting),        cmocka_unit_test(test_time_of_children),
 		cmocka_unit_test(test_child_is_ended), cmocka_unit_test(test_reaped_by_another),
 		cmocka_unit_test(test_who_asks),       cmocka_unit_test(test_in_child),
+		cmocka_unit_test(test_shared),         cmocka_unit_test(test_sigchld_is_ignored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

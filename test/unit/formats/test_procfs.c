@@ -307,6 +307,52 @@ static void test_pci_parse(void **state)
 	}
 }
 
+/* The name may contain anything. */
+static void test_stat(void **state)
+{
+	static const struct {
+		const char *text, *name;
+		int parent;
+		uint64_t children_ticks;
+	} rows[] = {
+		{ "7 (runc:[2:INIT]) S 5 7 7 0 -1 4 1 2 3 4 10 20 30 40 20 0 1 0 999 1 2\n", "runc:[2:INIT]", 5, 70 },
+		{ "7 (a) R 9 (b) S 5 7 7 0 -1 4 1 2 3 4 10 20 30 40 20 0 1 0 999 1 2", "a) R 9 (b", 5, 70 },
+		{ "7 () Z 0 7 7 0 -1 4 1 2 3 4 0 0 0 0 20 0 1 0 999", "", 0, 0 },
+	};
+	static const char *const wrong[] = {
+		"",
+		"7 runc S 5",
+		"7 (a)",
+		"7 (a) S",
+		"7 (a) S 5 7 7 0 -1 4 1 2 3 4 10 20 30",
+		"7 (a) S -5 7 7 0 -1 4 1 2 3 4 10 20 30 40 20 0 1 0 999",
+		"7 (a) S 4294967297 7 7 0 -1 4 1 2 3 4 10 20 30 40 20 0 1 0 999",
+		"7 (a) S 5 7 7 0 -1 4 1 2 3 4 10 20 18446744073709551615 40 20 0 1 0 999",
+		"7 (a) S 5 7 7 0 -1 4 1 2 3 4 10 20 x 40 20 0 1 0 999",
+		") (a S 5 7 7 0 -1 4 1 2 3 4 10 20 30 40 20 0 1 0 999",
+		"7 (0123456789012345678901234567890123456789012345678901234567890123) S 5 7 7 0 -1 4 1 2 3 4 10 20 30 "
+		"40 20",
+	};
+	struct graft_process_family family;
+	uint64_t start = 0;
+	char letter = '\0';
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		assert_true(graft_procfs_family(rows[i].text, &family));
+		assert_string_equal(family.name, rows[i].name);
+		assert_int_equal(family.parent, rows[i].parent);
+		assert_int_equal(family.children_ticks, rows[i].children_ticks);
+		assert_true(graft_procfs_stat(rows[i].text, &letter, &start));
+		assert_int_equal(start, 999);
+	}
+	assert_int_equal(letter, 'Z');
+	for (size_t i = 0; i < GRAFT_COUNT(wrong); i++)
+		if (graft_procfs_family(wrong[i], &family))
+			fail_msg("'%s'", wrong[i]);
+	assert_false(graft_procfs_stat("7 (a) S 5 7 7 0 -1 4 1 2 3 4 10 20 30 40 20 0 1 0", &letter, &start));
+}
+
 static void test_pci_sysfs_name(void **state)
 {
 	(void)state;
@@ -496,6 +542,7 @@ int main(void)
 		cmocka_unit_test(test_mountinfo_skips_what_it_does_not_understand),
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_cgroup_malformed),
+		cmocka_unit_test(test_stat),
 		cmocka_unit_test(test_pci_parse),
 		cmocka_unit_test(test_pci_sysfs_name),
 		cmocka_unit_test(test_pci_order),
