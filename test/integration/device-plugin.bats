@@ -144,6 +144,11 @@ traced_kubelet() {
   KUBELET_RESOURCES=nvidia.com/gpu=1,nvidia.com/mig-1g.5gb=8,nvidia.com/mig-2g.10gb=1,nvidia.com/mig-3g.20gb=1,nvidia.com/mig-4g.20gb=1 MIG_STRATEGY=mixed kubelet several-resources
 }
 
+@test "MIG devices of GPUs that are divided alike are offered as GPUs" {
+  other_host a100-uniform
+  KUBELET_RESOURCES=nvidia.com/gpu=14 MIG_STRATEGY=single kubelet several-resources
+}
+
 @test "without a kubelet's socket the plugin serves, and registers nowhere" {
   # shellcheck disable=SC2016
   on_host unshare --mount sh -c 'mkdir -p /var/lib/kubelet && mount -t tmpfs tmpfs /var/lib/kubelet && mkdir "$0" && cd "$0" && exec timeout 60 /usr/bin/python3 "$@"' \

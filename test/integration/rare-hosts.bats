@@ -139,3 +139,34 @@ filters=()
     stop_host
   done
 }
+
+@test "WSL2: the GPU that the device plugin answers with, by every way" {
+  local way word plugin=$build/src/daemon/nvidia-device-plugin
+  [ -x "$plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
+  rare_host wsl2
+  word=$(on_host "$plugin" --once 2>/dev/null | jq -r '.resources[0].example.envs[] | select(.name == "NVIDIA_VISIBLE_DEVICES").value')
+  [[ $word == GPU-* ]]
+  for way in configure prestart_hook jit_cdi after_create legacy; do
+    new_root debian
+    "by_$way" "$word"
+    expect_wsl "$word" || die "$way" || return
+  done
+  # By the specification that the plugin writes, which has one device for all GPUs.
+  mkdir -p "$work/kubelet" "$work/cdi"
+  KUBELET_GPUS=1 KUBELET_CONTAINER=nvidia.com/gpu=1 NVIDIA_CDI_HOOK_PATH=$BATS_FILE_TMPDIR/programs/nvidia-cdi-hook on_host \
+    sh -c 'cd "$0" && exec timeout 120 /usr/bin/python3 "$@"' "$work/kubelet" "$top/test/kubernetes/kubelet.py" container "$plugin" --device-list-strategy cdi-cri
+  [ "$(cat "$work/kubelet/arguments")" = $'--cdi-device\nk8s.device-plugin.nvidia.com/gpu=all' ]
+  on_host cp /var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json "$work/cdi"
+  new_root debian
+  gpu_bundle void '.annotations["cdi.k8s.io/nvidia-device-plugin"] = "k8s.device-plugin.nvidia.com/gpu=all"'
+  run_with cdi runc
+  expect_wsl "$word"
+}
+# expect_wsl UUID: the container has the node that all GPUs share, and works.
+expect_wsl() {
+  expect ls-nodes "/dev/dxg "
+  expect ls-nvidia ""
+  expect nvidia-smi 1
+  expect nvidia-smi-uuids "$1 "
+  [[ ${answer[ldconfig]} == */libcuda.so.1 ]]
+}
