@@ -19,3 +19,20 @@ path = "$BATS_FILE_TMPDIR/bin/nvidia-cdi-hook"
 TOML
   by_mig cdi-annotations --handler nvidia
 }
+
+@test "two kinds of MIG devices: the kubelet keeps one variable of two, and the container has one device" { by_two_kinds envvar 1 --handler nvidia; }
+
+@test "two kinds of MIG devices, by mounts: the container has both" {
+  config_toml <<TOML
+accept-nvidia-visible-devices-as-volume-mounts = true
+TOML
+  by_two_kinds volume-mounts 2 --handler nvidia
+}
+
+@test "two kinds of MIG devices, by annotations: the container has both" {
+  config_toml <<TOML
+[nvidia-ctk]
+path = "$BATS_FILE_TMPDIR/bin/nvidia-cdi-hook"
+TOML
+  by_two_kinds cdi-annotations 2 --handler nvidia
+}

@@ -150,6 +150,19 @@ YAML
   done
 }
 
+# by_two_kinds STRATEGY N [CRI-OPTION...]: a container that asks for two resources, whose answers the kubelet joins, sees N of its two devices.
+by_two_kinds() {
+  local strategy=$1 n=$2
+  shift 2
+  MIG_STRATEGY=mixed plugin_answers nvidia.com/mig-2g.10gb=1,nvidia.com/mig-1g.5gb=1 --device-list-strategy "$strategy"
+  [ ${#devices[@]} -eq 2 ]
+  cri_run "$@" "${arguments[@]}"
+  [ "$status" -eq 0 ]
+  expect nvidia-smi-mig "$n"
+  [[ ${answer[nvidia-smi-uuids]} == *"${devices[0]} "* ]]
+  [ "$n" -eq 1 ] || [[ ${answer[nvidia-smi-uuids]} == *"${devices[1]} "* ]]
+}
+
 # by_mig STRATEGY [CRI-OPTION...]: a MIG device, of its own resource, and nothing of the rest of its GPU.
 by_mig() {
   local strategy=$1

@@ -567,28 +567,41 @@ def several_resources(c):
         c.kubelet.wait_for(resource, int(n), RIGHT_WITHIN)
 
 
+def merged(answers, field):
+    """What the answers for a container have in a field, whose items are told apart by their first member: on a conflict the first one stays."""
+    items = {}
+    for answer in answers:
+        for item in repeated(answer, field):
+            items.setdefault(decode(item)[1], decode(item))
+    return [{number: value.decode() for number, value in item.items() if isinstance(value, bytes)} for item in items.values()]
+
+
 @case
 def container(c):
     """
-    What a container gets, as arguments of test/tools/cri in the file `arguments`; its devices in the file `devices`. KUBELET_CONTAINER: RESOURCE=DEVICES,
-    two GPUs if it is not set.
+    What a container gets, as arguments of test/tools/cri in the file `arguments`; its devices in the file `devices`. KUBELET_CONTAINER: RESOURCE=DEVICES,...
+    Two GPUs if it is not set.
     """
-    resource, n = os.environ.get("KUBELET_CONTAINER", GPU + "=2").split("=")
+    wanted = [word.split("=") for word in os.environ.get("KUBELET_CONTAINER", GPU + "=2").split(",")]
     c.kubelet.start()
     c.launch()
-    c.kubelet.wait(lambda: len(c.kubelet.healthy(resource)) >= int(n), n + " devices")
-    devices, answer = c.kubelet.admit(resource, int(n))
+    devices, answers = [], []
+    for resource, n in wanted:
+        c.kubelet.wait(lambda: len(c.kubelet.healthy(resource)) >= int(n), n + " devices of " + resource)
+        chosen, answer = c.kubelet.admit(resource, int(n))
+        devices += chosen
+        answers.append(answer)
     words = []
-    for pair in repeated(answer, 1):
-        words += ["--env", "%s=%s" % (decode(pair)[1].decode(), decode(pair)[2].decode())]
-    for mount in repeated(answer, 2):
-        words += ["--mount", "%s:%s" % (decode(mount)[2].decode(), decode(mount)[1].decode())]
-    for device in repeated(answer, 3):
-        words += ["--device", ":".join(decode(device)[number].decode() for number in (2, 1, 3))]
-    for pair in repeated(answer, 4):
-        words += ["--annotation", "%s=%s" % (decode(pair)[1].decode(), decode(pair)[2].decode())]
-    for name in repeated(answer, 5):
-        words += ["--cdi-device", decode(name)[1].decode()]
+    for item in merged(answers, 1):
+        words += ["--env", "%s=%s" % (item[1], item[2])]
+    for item in merged(answers, 2):
+        words += ["--mount", "%s:%s" % (item[2], item[1])]
+    for item in merged(answers, 3):
+        words += ["--device", "%s:%s:%s" % (item[2], item[1], item[3])]
+    for item in merged(answers, 4):
+        words += ["--annotation", "%s=%s" % (item[1], item[2])]
+    for item in merged(answers, 5):
+        words += ["--cdi-device", item[1]]
     for file, lines in (("arguments", words), ("devices", devices)):
         with open(file, "w", encoding="utf-8") as out:
             out.write("".join(line + "\n" for line in lines))
