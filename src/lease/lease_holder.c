@@ -18,6 +18,9 @@
 #include "base/strings.h"
 #include "lease/lease_alive.h"
 
+/* Of Docker, Podman, containerd and CRI-O. */
+#define ID_LENGTH 64
+
 int graft_lease_holder_of_process(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				  struct graft_error *err)
 {
@@ -50,6 +53,33 @@ static bool may_hold(const char *path, const struct graft_cgroup_place *own)
 	return strcmp(path, "/") != 0 && !graft_path_is_within(own->path, path);
 }
 
+/* An id in the name of a cgroup, "ID" or "PREFIX-ID.scope". NULL: there is none. */
+static const char *find_id(const char *name, size_t length)
+{
+	if (length > strlen(".scope") && strncmp(name + length - strlen(".scope"), ".scope", strlen(".scope")) == 0)
+		length -= strlen(".scope");
+	if (length < ID_LENGTH || (length > ID_LENGTH && name[length - ID_LENGTH - 1] != '-'))
+		return NULL;
+	name += length - ID_LENGTH;
+	return strspn(name, "0123456789abcdef") >= ID_LENGTH ? name : NULL;
+}
+
+const char *graft_lease_container_of(const char *cgroup, struct graft_arena *arena)
+{
+	const char *end = cgroup + strlen(cgroup);
+
+	/* The last: a container may be below another, and crun makes a cgroup below the container's. */
+	while (end > cgroup) {
+		const char *slash = memrchr(cgroup, '/', (size_t)(end - cgroup)), *name = slash ? slash + 1 : cgroup;
+		const char *id = find_id(name, (size_t)(end - name));
+
+		if (id)
+			return graft_arena_strndup(arena, id, ID_LENGTH);
+		end = slash ? slash : cgroup;
+	}
+	return graft_lease_label(graft_path_name(cgroup), arena);
+}
+
 int graft_lease_holder_of_container(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				    struct graft_error *err)
 {
@@ -64,7 +94,7 @@ int graft_lease_holder_of_container(pid_t pid, struct graft_arena *arena, struct
 	ret_holder->cgroup_mount = place.mount;
 	ret_holder->cgroup = place.path;
 	ret_holder->cgroup_id = place.id;
-	ret_holder->container = graft_lease_label(graft_path_name(place.path), arena);
+	ret_holder->container = graft_lease_container_of(place.path, arena);
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }
 

@@ -51,4 +51,10 @@ int graft_lease_holder_to_be(const struct graft_lease_container *container, stru
  */
 const char *graft_lease_cgroup_path(const char *cgroups_path, struct graft_arena *arena);
 
+/*
+ * Returns the id of the container that has a cgroup, as engines name them, or the cgroup's name.
+ * NULL: out of memory.
+ */
+const char *graft_lease_container_of(const char *cgroup, struct graft_arena *arena);
+
 #endif

@@ -32,6 +32,8 @@
 #define SCRATCH_MAX ((size_t)16 << 20)
 #define LOCKS_MAX   ((size_t)4 << 20)
 #define PAUSE_NS    500000
+/* PROC_USER_INIT_INO of the kernel. */
+#define INITIAL_USER_NAMESPACE 0xEFFFFFFDU
 
 static int fail_table(const struct graft_lease_table *table, int rc, const char *name, struct graft_error *err)
 {
@@ -101,6 +103,23 @@ static int lock_table(struct graft_lease_table *table, struct graft_error *err)
 
 /* ---- the directory ---- */
 
+/* Root of another user namespace than the initial one may not change what root has. */
+static bool is_root(void)
+{
+	struct stat st;
+
+	return geteuid() == 0 && stat("/proc/self/ns/user", &st) == 0 && st.st_ino == INITIAL_USER_NAMESPACE;
+}
+
+static int fail_not_root(const struct graft_lease_table *table, struct graft_error *err)
+{
+	(void)graft_fail(err, GRAFT_LEASES, 0, "only root can take GPUs: this process may not change %s",
+			 table->directory);
+	return graft_with_hint(err,
+			       "Run 'sudo nvidia-ctk lease run --user NAME -- COMMAND': the command finds the GPUs "
+			       "in NVIDIA_VISIBLE_DEVICES.");
+}
+
 static int open_directory(struct graft_lease_table *table, bool change, struct graft_error *err)
 {
 	const char *held = graft_arena_printf(table->arena, "%s/" HELD, table->directory);
@@ -115,6 +134,8 @@ static int open_directory(struct graft_lease_table *table, bool change, struct g
 				  table->directory);
 	if (change) {
 		rc = graft_root_mkdir(&table->now.root, held, 0755, NULL, &fd);
+		if ((rc == -EACCES || rc == -EPERM) && !is_root())
+			return fail_not_root(table, err);
 		if (rc < 0)
 			return fail_table(table, rc, HELD, err);
 		(void)close(fd);
@@ -124,7 +145,12 @@ static int open_directory(struct graft_lease_table *table, bool change, struct g
 			return 0;
 		return fail_table(table, own.sys ? -own.sys : -EIO, HELD, err);
 	}
-	if (change && (fstat(table->root.fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 0022) != 0))
+	if (!change)
+		return 0;
+	rc = fstat(table->root.fd, &st);
+	if (rc == 0 && st.st_uid != geteuid() && !is_root())
+		return fail_not_root(table, err);
+	if (rc < 0 || st.st_uid != geteuid() || (st.st_mode & 0022) != 0)
 		return graft_fail(err, GRAFT_LEASES, 0, "%s is not a directory that only its owner, uid %u, may change",
 				  table->directory, (unsigned int)geteuid());
 	return 0;

@@ -54,7 +54,7 @@ setup() {
 
 @test "docs/README.md leads to a page for each kind of reader, and the packages install it" {
   local page
-  for page in docker podman kubernetes hpc lxc jetson wsl2 coming-from-nvidia troubleshooting faq glossary removal packages doctor; do
+  for page in docker podman kubernetes hpc lxc leases leases-admin jetson wsl2 coming-from-nvidia troubleshooting faq glossary removal packages doctor; do
     grep -qF "]($page.md)" docs/README.md || { echo "no link to $page.md"; return 1; }
     [ -s "docs/$page.md" ]
   done

@@ -84,12 +84,14 @@ import_docker() {
   run_page docker
 }
 
-@test "docs/leases.md" {
+@test "docs/leases.md, docs/leases-admin.md" {
   docker_machine dgx-h100
+  command_of sudo 'SUDO_USER=nobody SUDO_UID=65534 exec "$@"'
   import_docker "$ubuntu" debian
   # So that it finds the hook.
   "$work/shell" root "systemctl restart docker"
   run_page leases
+  run_page leases-admin
 }
 
 # --- Podman ---

@@ -10,45 +10,10 @@ teardown_file() { stop_host; }
 setup() { lease_setup; }
 teardown() { lease_teardown; }
 
-# The container's program takes a lock for each GPU that it sees, which the kernel frees with the process, and says so if one is taken.
+# What the containers run says whether it sees a GPU that another one has (lease_witness.c).
 make_witness() {
   make_shared
-  cat >"$work/witness.c" <<'C'
-#include <fcntl.h>
-#include <glob.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/file.h>
-#include <time.h>
-#include <unistd.h>
-static void say(const char *file, const char *gpu)
-{
-	int fd = open(file, O_WRONLY | O_CREAT | O_APPEND, 0666);
-	char line[256] = "";
-	strcat(strcat(strcat(strcat(line, gpu), " "), getenv("NAME")), "\n");
-	if (write(fd, line, strlen(line)) < 0)
-		_exit(1);
-	close(fd);
-}
-int main(void)
-{
-	glob_t found;
-	struct timespec now, pause = { 0 };
-	glob("/dev/nvidia[0-9]*", 0, NULL, &found);
-	for (size_t i = 0; i < found.gl_pathc; i++) {
-		char path[64] = "/tmp/";
-		int fd = open(strcat(path, strrchr(found.gl_pathv[i], '/') + 1), O_RDWR | O_CREAT, 0666);
-		if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-			say("/tmp/twice", found.gl_pathv[i]);
-		say("/tmp/given", found.gl_pathv[i]);
-	}
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	pause.tv_nsec = 50000000 + now.tv_nsec % 150000000;
-	nanosleep(&pause, NULL);
-	return 0;
-}
-C
-  cc -static -o "$work/witness" "$work/witness.c"
+  cc -static -o "$work/witness" "$top/test/integration/lease_witness.c"
   on_host install -m 0755 "$work/witness" "$root/witness"
 }
 

@@ -15,12 +15,13 @@ import json
 import os
 import random
 import select
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+import lease_reaper
 
 TRIES, LIFE_S = 300, 20
 PR_SET_CHILD_SUBREAPER = 36
@@ -66,17 +67,6 @@ class Processes:
                 left.append(pid)
         return found
 
-    @staticmethod
-    def kind(pid):
-        try:
-            name = os.path.basename(os.readlink(f"/proc/{pid}/exe")).removesuffix(" (deleted)")
-            with open(f"/proc/{pid}/cmdline", "rb") as stream:
-                words = stream.read().split(b"\0")
-        except OSError:
-            return None
-        # That runs a copy of runc which has no name.
-        return "runc init" if b"init" in words[1:2] else name
-
     def reap(self):
         while not self.stopped:
             with self.lock:
@@ -89,15 +79,11 @@ class Processes:
         while not self.stopped:
             kinds = collections.defaultdict(list)
             for pid, _ in self.descendants():
-                kinds[self.kind(pid)].append(pid)
+                kinds[lease_reaper.kind_of(pid)].append(pid)
             kinds.pop(None, None)
             if kinds:
                 kind = chance.choice(sorted(kinds))
-                try:
-                    os.kill(chance.choice(kinds[kind]), signal.SIGKILL)
-                    self.killed[kind] += 1
-                except ProcessLookupError:
-                    pass
+                self.killed[kind] += lease_reaper.kill_one(kinds[kind], chance)
             time.sleep(chance.uniform(0.03, 0.15))
 
 

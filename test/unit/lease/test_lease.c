@@ -200,6 +200,29 @@ static void test_cgroup_paths(void **state)
 	}
 }
 
+#define ID "3f2a00000000000000000000000000000000000000000000000000000000beef"
+
+static void test_containers(void **state)
+{
+	static const struct {
+		const char *cgroup, *want;
+	} rows[] = {
+		{ "/docker/" ID, ID },
+		{ "/system.slice/docker-" ID ".scope", ID },
+		{ "/machine.slice/libpod-" ID ".scope/container", ID },
+		{ "/kubepods/burstable/pod1-2/cri-containerd-" ID ".scope", ID },
+		{ "/docker/" ID "/docker/0" ID, ID },
+		{ "/default/train", "train" },
+		{ "/system.slice/run-1.scope", "run-1.scope" },
+		{ "/x" ID, "x3f2a00000000000000000000000000000000000000000000000000000000bee" },
+		{ "/", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
+		assert_string_equal(graft_lease_container_of(rows[i].cgroup, arena), rows[i].want);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +231,7 @@ int main(void)
 		cmocka_unit_test(test_spans),
 		cmocka_unit_test_setup_teardown(test_labels, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cgroup_paths, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_containers, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
