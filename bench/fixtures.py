@@ -31,7 +31,8 @@ SHIM_FILES = {
         "ociVersion": "1.0.2",
         "process": {"args": ["sh"], "env": ["PATH=/usr/bin:/bin"] + [f"VARIABLE_{i}={i}" for i in range(20)]},
         "root": {"path": "rootfs"},
-        "mounts": [{"destination": f"/mnt/{i}", "source": "/srv", "options": ["rbind", "ro"]} for i in range(10)],
+        "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}, {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"},
+                   *[{"destination": f"/mnt/{i}", "source": "/srv", "options": ["rbind", "ro"]} for i in range(10)]],
         "linux": {"namespaces": [{"type": "mount"}, {"type": "pid"}], "maskedPaths": [f"/proc/{i}" for i in range(20)]},
     }),
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
+
 static bool read_u32(const struct graft_json_node *node, uint32_t *ret_value)
 {
 	uint64_t value;
@@ -320,6 +322,19 @@ const char *graft_oci_spec_env(const struct graft_oci_spec *spec, const char *na
 
 		if (strncmp(entry, name, length) == 0 && entry[length] == '=')
 			return entry + length + 1;
+	}
+	return NULL;
+}
+
+const struct graft_oci_mount *graft_oci_spec_mount_at(const struct graft_oci_spec *spec, const char *place,
+						      struct graft_arena *arena)
+{
+	for (size_t i = spec->n_mounts; i-- > 0;) {
+		const char *given = spec->mounts[i].destination;
+		const char *path = given ? graft_path_clean("/", given, arena) : NULL;
+
+		if (path && strcmp(path, place) == 0)
+			return &spec->mounts[i];
 	}
 	return NULL;
 }

@@ -86,6 +86,12 @@ int graft_oci_spec_read(const struct graft_json_document *document, struct graft
 int graft_oci_spec_check(const struct graft_oci_spec *spec, struct graft_error *err);
 /* Returns the value of the last variable with that name, or NULL. */
 const char *graft_oci_spec_env(const struct graft_oci_spec *spec, const char *name);
+/*
+ * Returns the mount that the container sees at `place`, however its destination is spelled ("/dev/"
+ * is /dev); NULL if there is none, or no memory in the arena.
+ */
+const struct graft_oci_mount *graft_oci_spec_mount_at(const struct graft_oci_spec *spec, const char *place,
+						      struct graft_arena *arena);
 
 /* The state that a hook reads from its standard input (OCI runtime-spec, "State"). */
 struct graft_oci_state {

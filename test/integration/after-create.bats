@@ -217,6 +217,17 @@ hook_does() {
   [ -z "$(find "$work/volume" -type l)" ]
 }
 
+# bats test_tags=old-kernel
+@test "how much the host has mounted makes no difference: its table of mounts is not read" {
+  make_asking_bundle
+  created on_host strace -o "$work/trace" -e trace=open,openat,openat2
+  [ "$(hooks)" = '[]' ]
+  run_created on_host runc --root "$state"
+  expect link ../card0
+  grep -q '"dev"' "$work/trace"
+  ! grep mountinfo "$work/trace" || die "it was read"
+}
+
 @test "where the pid file's name is relative or it is no plain file, a hook does it" {
   local low got reader
   cd "$work"

@@ -96,6 +96,39 @@ is_static() { ! readelf -lW "$hook_program" | grep -q INTERP; }
   done
 }
 
+# makes_links YES: the hook makes the directory at the container's /dev, or (YES empty) leaves /dev as it is.
+makes_links() {
+  hook create-symlinks --link a::/dev/char/a
+  succeeds
+  [ "$(link dev/char/a)" = "${1:+a}" ] || die "$output" || return
+  rm -rf "$at/dev/char"
+}
+
+@test "config.json says what is at /dev, and the host's table of mounts is not read" {
+  local old_kernel=(strace -o "$work/trace" -e "trace=open,openat,openat2") mount
+  on_host mount -t tmpfs tmpfs "$work/outside"
+  on_host mount -t tmpfs tmpfs "$root/dev"
+  jq '.mounts = [{destination: "/proc", type: "proc", source: "proc"}, {destination: "/dev/", type: "tmpfs", source: "tmpfs", options: ["nosuid"]},
+    {destination: "/data", type: "bind", source: "/srv", options: ["rbind"]}]' "$bundle/config.json" >"$work/plain"
+  cp "$work/plain" "$bundle/config.json"
+  makes_links yes
+  ! grep mountinfo "$work/trace" || die "it was read"
+  # What it does not say, the table says.
+  for mount in '{destination: "/dev", type: "tmpfs", source: "/srv", options: ["bind"]}' '{destination: "/x", type: "devtmpfs", source: "devtmpfs"}' \
+    '{destination: "/x", source: "/proc/self/fd/4", options: ["rbind"]}' '{destination: "/x", source: "/nonexistent", options: ["rbind"]}' \
+    '{destination: "/x", source: "srv", options: ["rbind"]}' "{destination: \"/x\", source: \"$root\", options: [\"rbind\"]}"; do
+    jq ".mounts += [$mount]" "$work/plain" >"$bundle/config.json"
+    makes_links yes
+    grep -q mountinfo "$work/trace" || die "$mount" || return
+  done
+  # A link of the image has led the volume over the tmpfs.
+  jq --arg source "$work/outside" '.mounts += [{destination: "/data", source: $source, type: "bind", options: ["rbind"]}]' "$work/plain" >"$bundle/config.json"
+  on_host mount --bind "$work/outside" "$root/dev"
+  makes_links ''
+  says "symlink $root/dev/char/a is left out: it would not be on the mount of the container's root"
+  [ -z "$(on_host ls "$work/outside")" ]
+}
+
 @test "links without end: the hook stops" {
   local words=() i
   # 100,000 links, which differ.

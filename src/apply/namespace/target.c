@@ -297,10 +297,30 @@ int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, struct graft_bu
 	return 0;
 }
 
+/* ---- SECURITY: a tmpfs of the host, or a directory of one, may be a volume at /dev ---- */
+
 /*
- * SECURITY: a tmpfs of the host, or a directory of one, may be a volume at /dev. Ours to change is
- * a whole tmpfs that is mounted nowhere else: in our namespace if the container's mounts are in it,
- * and not at all otherwise. Parts of it may cover files (/dev/null over /proc/kcore).
+ * Whether /dev is the tmpfs of config.json. SECURITY: a link of the image may have led a volume
+ * over it, or over the root; then the volume's file system is that of /dev, or of the root.
+ */
+static bool is_of_config(const struct graft_oci_dev *config, dev_t dev, const struct graft_image_root *root)
+{
+	struct stat st;
+	dev_t root_dev;
+
+	if (!config->tmpfs || fstat(root->fd, &st) < 0)
+		return false;
+	root_dev = st.st_dev;
+	for (size_t i = 0; i < config->n_sources; i++)
+		if (stat(config->sources[i], &st) < 0 || st.st_dev == dev || st.st_dev == root_dev)
+			return false;
+	return true;
+}
+
+/*
+ * By our table of mounts, which takes longer to read the more the host has mounted. Ours to change
+ * is a whole tmpfs that is mounted nowhere else: in our namespace if the container's mounts are in
+ * it, and not at all otherwise. Parts of it may cover files (/dev/null over /proc/kcore).
  */
 static bool is_mounted_once(const struct graft_mountinfo *mounts, size_t n, uint64_t id, dev_t dev)
 {
@@ -323,24 +343,32 @@ static bool is_mounted_once(const struct graft_mountinfo *mounts, size_t n, uint
 	return inside ? whole && !elsewhere : !elsewhere && !in_part;
 }
 
-void graft_target_find_dev(struct graft_image_root *root)
+static bool is_once_in_table(const struct graft_image_root *root, uint64_t id, dev_t dev)
 {
-	auto_close int dev_fd = openat(root->fd, "dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	auto_close int fd = dev_fd < 0 ? -1 : openat(root->proc_fd, "self/mountinfo", O_RDONLY | O_CLOEXEC);
+	auto_close int fd = openat(root->proc_fd, "self/mountinfo", O_RDONLY | O_CLOEXEC);
 	struct graft_arena *arena = fd < 0 ? NULL : graft_arena_new(4 * MOUNTINFO_MAX);
 	struct graft_mountinfo *mounts;
-	struct statfs fs;
-	struct stat st;
 	const char *text;
 	size_t length, n;
-	uint64_t id = arena ? graft_image_root_mount_id(root, dev_fd) : 0;
+	bool once = arena && graft_read_fd(fd, MOUNTINFO_MAX, arena, &text, &length) == 0 &&
+		    graft_procfs_mountinfo(text, length, arena, &mounts, &n) == 0 &&
+		    is_mounted_once(mounts, n, id, dev);
+
+	graft_arena_free(arena);
+	return once;
+}
+
+void graft_target_find_dev(struct graft_image_root *root, const struct graft_oci_dev *config)
+{
+	auto_close int fd = openat(root->fd, "dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	uint64_t id = fd < 0 ? 0 : graft_image_root_mount_id(root, fd);
+	struct statfs fs;
+	struct stat st;
 
 	root->own_dev = 0;
-	if (id != 0 && id != root->mount_id && fstatfs(dev_fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC &&
-	    fstat(dev_fd, &st) == 0 && graft_read_fd(fd, MOUNTINFO_MAX, arena, &text, &length) == 0 &&
-	    graft_procfs_mountinfo(text, length, arena, &mounts, &n) == 0 && is_mounted_once(mounts, n, id, st.st_dev))
+	if (id != 0 && id != root->mount_id && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC &&
+	    fstat(fd, &st) == 0 && (is_of_config(config, st.st_dev, root) || is_once_in_table(root, id, st.st_dev)))
 		root->own_dev = st.st_dev;
-	graft_arena_free(arena);
 }
 
 void graft_target_close(struct graft_target *target)

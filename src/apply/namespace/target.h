@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/image_root.h"
 #include "base/log.h"
+#include "formats/oci_dev.h"
 
 struct graft_target {
 	pid_t pid; /* the container's process; standalone: the caller's parent */
@@ -33,6 +34,7 @@ struct graft_target {
 	gid_t gid;
 	bool user_namespace;             /* the container's user namespace is not the initial one */
 	struct graft_budget *own_budget; /* of `root`, if the caller passed none; owned */
+	struct graft_oci_dev oci_dev;    /* set by a caller that has read config.json; borrowed */
 };
 #define GRAFT_TARGET_INIT                                                                            \
 	{                                                                                            \
@@ -65,9 +67,9 @@ int graft_target_open_running(pid_t pid, const struct graft_log *log, struct gra
 /*
  * Finds out whether the root's /dev is a tmpfs that was mounted for this container (root->own_dev).
  * Without this call, none is. Call it before joining anything: a tmpfs that the host has mounted
- * elsewhere is in our own table of mounts.
+ * elsewhere is in our own table of mounts, and the paths of config.json are those of our namespace.
  */
-void graft_target_find_dev(struct graft_image_root *root);
+void graft_target_find_dev(struct graft_image_root *root, const struct graft_oci_dev *config);
 /* Whether this process is in a user namespace other than the initial one. */
 bool graft_in_user_namespace(void);
 void graft_target_close(struct graft_target *target);

@@ -466,7 +466,7 @@ static int apply_here(const struct graft_plan *plan, const struct graft_target *
 	int rc;
 
 	if (changes_dev(plan))
-		graft_target_find_dev(&apply.root);
+		graft_target_find_dev(&apply.root, &target->oci_dev);
 	add_earlier_mounts(&apply, options->done);
 	rc = call_step(options, "mount", err) < 0 ? -1 : prepare_apply(&apply, err);
 

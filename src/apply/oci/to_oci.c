@@ -190,29 +190,12 @@ static int add_hook(const struct graft_plan *plan, const struct graft_oci_option
 /* ---- edits that wait ---- */
 
 /*
- * Finds the mount that the container sees at `place`, however its destination is spelled ("/dev/"
- * is /dev); NULL if there is none.
- */
-static const struct graft_oci_mount *find_mount_at(const struct graft_oci_spec *spec, const char *place,
-						   struct graft_arena *arena)
-{
-	for (size_t i = spec->n_mounts; i-- > 0;) {
-		const char *given = spec->mounts[i].destination;
-		const char *path = given ? graft_path_clean("/", given, arena) : NULL;
-
-		if (path && strcmp(path, place) == 0)
-			return &spec->mounts[i];
-	}
-	return NULL;
-}
-
-/*
  * Whether the low-level runtime mounts a tmpfs at /dev that stays writable even if the root is
  * read-only.
  */
 static bool has_own_dev(const struct graft_oci_spec *spec, struct graft_arena *arena)
 {
-	const struct graft_oci_mount *mount = find_mount_at(spec, "/dev", arena);
+	const struct graft_oci_mount *mount = graft_oci_spec_mount_at(spec, "/dev", arena);
 
 	if (!mount || !mount->type || strcmp(mount->type, "tmpfs") != 0)
 		return false;
@@ -276,7 +259,7 @@ static bool all_may_wait(const struct graft_plan *plan, const struct graft_oci_s
 {
 	bool own_dev = has_own_dev(spec, arena);
 
-	if (!spec->new_mount_namespace || root->obstacle || find_mount_at(spec, "/", arena))
+	if (!spec->new_mount_namespace || root->obstacle || graft_oci_spec_mount_at(spec, "/", arena))
 		return false;
 	for (size_t i = 0; i < plan->n_edits; i++)
 		if (!may_edit_wait(&plan->edits[i], spec, root, own_dev))
@@ -322,6 +305,7 @@ int graft_apply_to_created(const struct graft_oci_waiting *waiting, pid_t pid, c
 
 	if (graft_target_open_created(pid, waiting->dev, waiting->inode, waiting->budget, log, &target, err) < 0)
 		return -1;
+	target.oci_dev = waiting->oci_dev;
 	return graft_apply_to_namespace(waiting->plan, &target, &options, err);
 }
 
@@ -364,6 +348,8 @@ static int put_off(const struct graft_plan *later, const struct graft_oci_spec *
 	if (!waits || fstat(root->target.root.fd, &st) < 0)
 		return add_hook(later, options, root, arena, edits, err);
 	waiting->plan = copy_waiting(later);
+	if (waiting->plan)
+		graft_oci_dev_read(spec, waiting->plan->arena, &waiting->oci_dev);
 	waiting->dev = st.st_dev;
 	waiting->inode = st.st_ino;
 	return waiting->plan ? 0 : graft_fail_memory(err);

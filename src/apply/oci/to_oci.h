@@ -23,6 +23,7 @@
 #include "base/root.h"
 #include "formats/cdi/cdi.h"
 #include "formats/json/json_document.h"
+#include "formats/oci_dev.h"
 #include "formats/oci_spec.h"
 #include "plan/plan.h"
 
@@ -31,7 +32,8 @@ struct graft_oci_waiting {
 	struct graft_plan *plan; /* with memory of its own; NULL: nothing */
 	dev_t dev;               /* the directory that will be the container's root */
 	ino_t inode;
-	struct graft_budget *budget; /* the rest of that of this start; owned; NULL: one for this call */
+	struct graft_oci_dev oci_dev; /* in the memory of the plan */
+	struct graft_budget *budget;  /* the rest of that of this start; owned; NULL: one for this call */
 };
 /* Frees the plan and the budget, and leaves the struct empty. */
 void graft_oci_waiting_done(struct graft_oci_waiting *waiting);

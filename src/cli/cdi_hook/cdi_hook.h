@@ -38,18 +38,21 @@ struct cdi_hook_list {
 	size_t n;
 };
 
+/* The container's root, and what config.json mounts at its /dev. */
+struct cdi_hook_root {
+	const char *path; /* absolute; NULL until known */
+	struct graft_oci_dev oci_dev;
+};
+
 struct cdi_hook {
 	const char *program; /* how the help text calls the program: "nvidia-cdi-hook", "nvidia-ctk hook" */
 	bool debug, quiet;
 	struct graft_log log; /* writes to stderr */
 	struct graft_arena *arena;
 	struct graft_caps caps;
-	struct graft_budget *budget; /* CPU time, shared by all hooks of this process */
-	/*
-	 * Absolute path of the container's root, from --rootfs or, once read, from the state on
-	 * standard input. NULL until known.
-	 */
-	const char *rootfs;
+	struct graft_budget *budget;     /* CPU time, shared by all hooks of this process */
+	const char *rootfs;              /* absolute path of the container's root, from --rootfs; NULL: not given */
+	struct cdi_hook_root known_root; /* what the state on standard input led to, once it is read */
 	/* Options of the individual hooks. */
 	const char *container_spec; /* file with the OCI state; NULL, "" or "-": standard input */
 	struct cdi_hook_list links, folders, paths;

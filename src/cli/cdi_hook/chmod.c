@@ -70,7 +70,7 @@ static int change_all(struct cdi_hook *hook, struct graft_error *err)
 	if (parse_mode(hook->mode, &mode, err) < 0 || check_chmod_paths(hook, err) < 0 ||
 	    cdi_hook_open(hook, &target, err) < 0)
 		return -1;
-	graft_target_find_dev(&target.root);
+	graft_target_find_dev(&target.root, &target.oci_dev);
 	for (size_t i = 0; i < hook->paths.n; i++) {
 		int rc = chmod_container_path(&target, hook->paths.items[i], mode);
 

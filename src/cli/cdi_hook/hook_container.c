@@ -67,21 +67,27 @@ static int read_configuration(struct cdi_hook *hook, const char *bundle, struct 
 	return 0;
 }
 
-/* Reads root.path from the configuration and makes it absolute, in the arena. */
-static int find_root(struct cdi_hook *hook, const char *bundle, const char **ret_rootfs, struct graft_error *err)
+/*
+ * Reads root.path from the configuration and makes it absolute, in the arena, and what is mounted
+ * at /dev.
+ */
+static int find_root(struct cdi_hook *hook, const char *bundle, struct cdi_hook_root *ret_root, struct graft_error *err)
 {
 	auto_json_document struct graft_json_document *document = NULL;
+	struct graft_oci_spec spec;
 	const char *path;
 
-	if (read_configuration(hook, bundle, &document, err) < 0)
+	if (read_configuration(hook, bundle, &document, err) < 0 ||
+	    graft_oci_spec_read(document, hook->arena, &spec, err) < 0)
 		return -1;
-	path = graft_json_node_string(graft_json_node_at(graft_json_document_root(document), "root.path"));
+	path = spec.root_path;
 	if (!path || path[0] == '\0')
 		return graft_fail(err, GRAFT_FORMAT, 0,
 				  "empty container root detected: %s/config.json has no root.path", bundle);
-	*ret_rootfs = path[0] == '/' ? graft_arena_strdup(hook->arena, path)
-				     : graft_arena_printf(hook->arena, "%s/%s", bundle, path);
-	return *ret_rootfs ? 0 : graft_fail_memory(err);
+	ret_root->path = path[0] == '/' ? graft_arena_strdup(hook->arena, path)
+					: graft_arena_printf(hook->arena, "%s/%s", bundle, path);
+	graft_oci_dev_read(&spec, hook->arena, &ret_root->oci_dev);
+	return ret_root->path ? 0 : graft_fail_memory(err);
 }
 
 /* The hook was started in a directory of the image, so a relative path is refused. */
@@ -93,33 +99,34 @@ static int check_cdi_hook_rootfs(const char *rootfs, struct graft_error *err)
 }
 
 /* Standard input can be read only once; all hooks of a sequence belong to one container. */
-static int find_rootfs(struct cdi_hook *hook, const char **ret_rootfs, struct graft_error *err)
+static int find_rootfs(struct cdi_hook *hook, struct cdi_hook_root *ret_root, struct graft_error *err)
 {
 	struct graft_oci_state state = { .pid = 0 };
 
-	*ret_rootfs = state_file(hook) ? NULL : hook->rootfs;
-	if (*ret_rootfs) {
+	*ret_root = hook->rootfs ? (struct cdi_hook_root){ .path = hook->rootfs } : hook->known_root;
+	if (!state_file(hook) && ret_root->path) {
 		cdi_hook_share_budget(hook, NULL);
-		return check_cdi_hook_rootfs(*ret_rootfs, err);
+		return check_cdi_hook_rootfs(ret_root->path, err);
 	}
 	if (read_cdi_hook_state(hook, &state, err) < 0)
 		return graft_wrap(err, "failed to load container state");
 	cdi_hook_share_budget(hook, &state);
-	if (find_root(hook, state.bundle, ret_rootfs, err) < 0)
+	if (find_root(hook, state.bundle, ret_root, err) < 0)
 		return graft_wrap(err, "failed to determined container root");
 	if (!state_file(hook))
-		hook->rootfs = *ret_rootfs;
+		hook->known_root = *ret_root;
 	return 0;
 }
 
 int cdi_hook_open(struct cdi_hook *hook, struct graft_target *ret_target, struct graft_error *err)
 {
-	const char *rootfs = NULL;
+	struct cdi_hook_root root;
 
-	if (find_rootfs(hook, &rootfs, err) < 0)
+	if (find_rootfs(hook, &root, err) < 0)
 		return -1;
-	if (graft_target_open(getpid(), false, rootfs, hook->budget, &hook->log, ret_target, err) < 0)
+	if (graft_target_open(getpid(), false, root.path, hook->budget, &hook->log, ret_target, err) < 0)
 		return graft_wrap(err, "failed to determined container root");
+	ret_target->oci_dev = root.oci_dev;
 	return 0;
 }
 

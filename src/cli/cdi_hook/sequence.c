@@ -32,6 +32,7 @@ static int run_hook_sequence(void *context, int argc, char **argv)
 		n = count_words(argc - first, argv + first);
 		status = cdi_hook_run_one(&one, n, argv + first);
 		hook->rootfs = one.rootfs;
+		hook->known_root = one.known_root;
 		/*
 		 * The last cache replaces all earlier ones, so it must list the folders of all
 		 * specifications.
