@@ -7,7 +7,8 @@ load lib.bash
 setup_file() {
   start_host dgx-h100
   find "$build/src/cli" -name '*nvidia-*' -type f -perm /100 -exec install -m 0755 {} "$BATS_FILE_TMPDIR/programs" \;
-  install -m 0755 "$build/src/cli/runtime/graft-nvml" "$BATS_FILE_TMPDIR/programs"
+  install -m 0755 "$build/src/cli/runtime/graft-nvml" "$build/test/integration/nvc_walk" "$BATS_FILE_TMPDIR/programs"
+  install -m 0644 "$build/src/abi/libnvidia-container.so.1" "$BATS_FILE_TMPDIR/programs"
   printf 'int graft_trees;\n' | "${CC:-cc}" -shared -fPIC -nostdlib -Wl,-soname,libtemplate0000.so.1 -o "$BATS_FILE_TMPDIR/library.so" -x c -
 }
 teardown_file() { stop_host; }
@@ -181,8 +182,10 @@ watchdog() {
 # table LAYOUT: each kind of node at each path that is read, for each program.
 table() {
   mkdir -p "$work/tree"
-  on_host "$top/test/tools/trees" --programs "$programs" --witness "$build/test/tools/witness" --library "$BATS_FILE_TMPDIR/library.so" --work "$work/tree" \
+  on_host "$top/test/tools/trees" --verbose --programs "$programs" --witness "$build/test/tools/witness" --library "$BATS_FILE_TMPDIR/library.so" --work "$work/tree" \
     --budget "$budget" --nodes "$@" >"$work/table" 2>&1 3>&- || { cat "$work/table" && return 1; }
+  # The rows that need the image to be one that a GPU can be given to reach its files.
+  [ "$1" != named ] || [ "$(grep -cE 'doctor --container [0-9]+: 4 .*|nvc_walk .*: 0 $' "$work/table")" -eq 2 ] || die "$(cat "$work/table")"
 }
 
 @test "nodes of eight kinds at each path that is read, for each program" { table at_paths; }
