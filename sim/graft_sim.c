@@ -169,14 +169,14 @@ static const char *const fault_words[] = {
 #define TOPOLOGY_OPTION                                                                                           \
 	{                                                                                                         \
 		.name = "topology", .letter = 't', .argument = GRAFT_OPTION_REQUIRED, .value_name = "FILE|NAME",  \
-		.help = "the host to simulate: a YAML file or one that 'graft-sim list' names (default: single)", \
+		.help = "The host to simulate: a YAML file or one that 'graft-sim list' names (default: single)", \
 		.parse = graft_option_set_string, .offset = offsetof(struct arguments, topology),                 \
 		.values = topology_names                                                                          \
 	}
 #define FAULT_OPTION                                                                                              \
 	{                                                                                                         \
 		.name = "fault", .letter = 'f', .argument = GRAFT_OPTION_REQUIRED, .value_name = "FAULT",         \
-		.help = "a fault of that host, see below; may be given several times", .parse = add_fault_option, \
+		.help = "A fault of that host, see below; may be given several times", .parse = add_fault_option, \
 		.values = fault_words                                                                             \
 	}
 
@@ -185,17 +185,17 @@ static const struct graft_option run_options[] = {
 	TOPOLOGY_OPTION,
 	FAULT_OPTION,
 	{ .name = "force",
-	  .help = "run even where a real driver is loaded; COMMAND does not see that one",
+	  .help = "Run even where a real driver is loaded; COMMAND does not see that one",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct arguments, force) },
 	{ .name = "bind-libs",
-	  .help = "use directories of links instead of overlays, which some kernels refuse",
+	  .help = "Use directories of links instead of overlays, which some kernels refuse",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct arguments, links) },
 };
 static const struct graft_option list_options[] = {
 	{ .name = "models",
-	  .help = "list the GPU models that a topology may name",
+	  .help = "List the GPU models that a topology may name",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct arguments, models) },
 };
@@ -353,7 +353,7 @@ static int run_check(void *context, int argc, char **argv)
 static const struct graft_command create_command = {
 	.name = "create",
 	.arguments = "DIR",
-	.summary = "make a driver root in DIR; it replaces one that an earlier create made there",
+	.summary = "Make a driver root in DIR; it replaces one that an earlier create made there",
 	.options = create_options,
 	.n_options = GRAFT_COUNT(create_options),
 	.min_arguments = 1,
@@ -364,7 +364,7 @@ static const struct graft_command create_command = {
 static const struct graft_command run_command = {
 	.name = "run",
 	.arguments = "[--] COMMAND [ARG...]",
-	.summary = "run COMMAND (a shell, a container engine) on the simulated host, in its own mount namespace",
+	.summary = "Run COMMAND (a shell, a container engine) on the simulated host, in its own mount namespace",
 	.options = run_options,
 	.n_options = GRAFT_COUNT(run_options),
 	.min_arguments = 1,
@@ -376,7 +376,7 @@ static const struct graft_command run_command = {
 static const struct graft_command list_command = {
 	.name = "list",
 	.arguments = "",
-	.summary = "list the topologies that ship with graft-sim",
+	.summary = "List the topologies that ship with graft-sim",
 	.options = list_options,
 	.n_options = GRAFT_COUNT(list_options),
 	.abbreviations = true,
@@ -386,7 +386,7 @@ static const struct graft_command show_command = {
 	.name = "show",
 	.arguments = "NAME",
 	.values = topology_names,
-	.summary = "print a topology, from which you can start your own",
+	.summary = "Print a topology, from which you can start your own",
 	.min_arguments = 1,
 	.max_arguments = 1,
 	.run = run_show,
@@ -394,7 +394,7 @@ static const struct graft_command show_command = {
 static const struct graft_command check_command = {
 	.name = "check",
 	.arguments = "FILE...",
-	.summary = "check topology files; errors name line and column",
+	.summary = "Check topology files; errors name line and column",
 	.min_arguments = 1,
 	.max_arguments = -1,
 	.run = run_check,
@@ -421,7 +421,7 @@ static const struct graft_manual_section sections[] = {
 const struct graft_command sim_program = {
 	.name = PROGRAM,
 	.arguments = "COMMAND [ARG...]",
-	.summary = "a simulated NVIDIA driver for machines without a GPU",
+	.summary = "A simulated NVIDIA driver for machines without a GPU",
 	.description =
 	    "graft-sim makes a driver root that looks real to everything above the kernel, and runs programs on it. "
 	    "No GPU is touched and no kernel module is loaded. The driver says of itself that it is simulated.\n\n"

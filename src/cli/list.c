@@ -63,7 +63,7 @@ static const struct graft_option options[] = {
 	  .parse = no_firmware,
 	  .offset = offsetof(struct graft_request, no_gsp_firmware) },
 	{ .name = "json",
-	  .help = "Print the edits that would give a container the same as JSON: sources, targets, links, devices, "
+	  .help = "Print, as JSON, the edits that would give a container the same: sources, targets, links, devices, "
 		  "environment, loader folders",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct list_options, json) },

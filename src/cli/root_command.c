@@ -94,7 +94,7 @@ static const struct graft_option options[] = {
 	  .help = "Give up waiting for NVML after SECONDS (default: wait forever)",
 	  .parse = set_nvml_timeout },
 	{ .name = "timing",
-	  .help = "Print how long each phase took on stderr",
+	  .help = "Print on stderr how long each phase took",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct cli, global.timing) },
 };

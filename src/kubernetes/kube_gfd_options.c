@@ -108,7 +108,7 @@ static const struct graft_manual_section gfd_sections[] = {
 const struct graft_command graft_kube_gfd_command = {
 	.name = "gpu-feature-discovery",
 	.arguments = "",
-	.summary = "label this node with what its GPUs are",
+	.summary = "Label this node with the properties of its GPUs",
 	.description =
 	    "Makes labels such as nvidia.com/gpu.product from this node's GPUs, for Node Feature Discovery, which "
 	    "labels the "

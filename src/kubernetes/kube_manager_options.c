@@ -62,7 +62,7 @@ static const struct graft_manual_section manager_sections[] = {
 const struct graft_command graft_kube_manager_command = {
 	.name = "config-manager",
 	.arguments = "",
-	.summary = "choose a config file by a label of the node",
+	.summary = "Choose a config file by a label of the node",
 	.description =
 	    "Watches a label of the node, makes a link to the config file that it names, and sends a signal to the "
 	    "program that reads it. Runs beside that program in a pod, and before it as an init container.\n\n"

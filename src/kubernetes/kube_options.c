@@ -218,9 +218,9 @@ static const struct graft_option plugin_options[] = {
 	  AT(flags.plugin.health_sources), ENV("HEALTH"), WORDS("kmsg", "nvml", "none"),
 	  .help = "How failed GPUs are detected: kmsg, the kernel log; nvml, which keeps GPUs awake; both; or none (default kmsg)" },
 	{ .name = "disable-health-checks", TEXT, AT(flags.plugin.disable_health_checks), .value_name = "LIST",
-	  ENV("DP_DISABLE_HEALTHCHECKS"), .help = "Xids that do not make a device unhealthy; all or xids: none does" },
+	  ENV("DP_DISABLE_HEALTHCHECKS"), .help = "Xids that do not make a device unhealthy; all or xids: no Xid does" },
 	{ .name = "enable-health-checks", TEXT, AT(flags.plugin.enable_health_checks), .value_name = "LIST",
-	  ENV("DP_ENABLE_HEALTHCHECKS"), .help = "Xids that make a device unhealthy although they usually do not; all: every one" },
+	  ENV("DP_ENABLE_HEALTHCHECKS"), .help = "Xids that make a device unhealthy although by default they do not; all: every Xid does" },
 	KUBE_CHOICE_OPTIONS("none: --config-file applies"),
 	KUBE_NODE_OPTIONS,
 	{ .name = "clear-health", TEXT, AT(clear_health), .value_name = "GPU",
@@ -268,7 +268,7 @@ static const struct graft_manual_section plugin_sections[] = {
 const struct graft_command graft_kube_plugin_command = {
 	.name = "nvidia-device-plugin",
 	.arguments = "",
-	.summary = "offer this node's GPUs to the kubelet",
+	.summary = "Offer this node's GPUs to the kubelet",
 	.description =
 	    "Serves the kubelet's interface for device plugins: pods can then ask for nvidia.com/gpu. No GPU is "
 	    "kept awake. NVML is asked for MIG devices, and for NVLinks where there are three GPUs or more without "

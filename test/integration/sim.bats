@@ -204,19 +204,19 @@ gpus() {
     run -0 "$sim" $command --help
     [[ $output == *"
  Faults:
-  nvml-init-delay=SECONDS    NVML takes that long to initialise, such as 0.5
-  nvml-init-fail=CODE        initialising NVML fails with that number of nvml.h
-  nvml-mismatch              kernel module and libraries have different versions
-  nvml-crash                 initialising NVML ends in SIGSEGV
-  gpu-lost=INDEX             that GPU has fallen off the bus
-  xid=INDEX:NUMBER           the kernel log has that Xid of that GPU
-  missing=NAME               that file is missing, or all at and below that path"* ]] || { echo "$output"; return 1; }
+  nvml-init-delay=SECONDS    NVML takes that long to initialise, for example 0.5
+  nvml-init-fail=CODE        Initialising NVML fails with that number of nvml.h
+  nvml-mismatch              Kernel module and libraries have different versions
+  nvml-crash                 Initialising NVML ends in SIGSEGV
+  gpu-lost=INDEX             That GPU has fallen off the bus
+  xid=INDEX:NUMBER           The kernel log has that Xid of that GPU
+  missing=NAME               That file is missing, or all at and below that path"* ]] || { echo "$output"; return 1; }
     [ "$(awk '{ print length($0) }' <<< "$output" | sort -n | tail -n 1)" -le 80 ]
   done
   run -0 "$sim" list --help
   [[ $output != *Faults* ]]
   run -0 "$build/sim/sim-generate" man
-  [[ $output == *$'*gpu-lost*=INDEX\n\tthat GPU has fallen off the bus.'* ]]
+  [[ $output == *$'*gpu-lost*=INDEX\n\tThat GPU has fallen off the bus.'* ]]
   run -64 "$sim" run --fault fire -- true
   [[ $output == "graft-sim: fault 'fire': unknown; 'graft-sim run --help' lists the faults"* ]]
 }

@@ -22,7 +22,7 @@
 #define CTK_CDI_DIRECTORIES_OPTION(type, member)                                                                      \
 	{                                                                                                             \
 		.name = "spec-dir", .argument = GRAFT_OPTION_REQUIRED, .value_name = "DIR",                           \
-		.help = "Directory of CDI specs, later ones override earlier ones (default " CTK_CDI_STATIC_DIRECTORY \
+		.help = "Directory of CDI specs; later ones override earlier ones (default " CTK_CDI_STATIC_DIRECTORY \
 			", " CTK_CDI_DYNAMIC_DIRECTORY ")",                                                           \
 		.parse = ctk_option_list, .offset = offsetof(type, member),                                           \
 		.environment = (const char *const[]){ "NVIDIA_CTK_CDI_SPEC_DIRS", NULL },                             \

@@ -61,7 +61,7 @@ static const struct graft_option options[] = {
 	  ENV("CDI_GENERATE_DISABLED_HOOKS"),
 	  .help = "Hooks to leave out, or all; their work is not done" },
 	{ .name = "enable-hook", LIST, AT(enabled_hooks), ALIAS("enable-hooks"), .value_name = "HOOK",
-	  ENV("CDI_GENERATE_ENABLED_HOOKS"), .help = "Hooks to include despite --disable-hook; chmod" },
+	  ENV("CDI_GENERATE_ENABLED_HOOKS"), .help = "Hooks to include despite --disable-hook; chmod is included only if it is named here" },
 	{ .name = "nvidia-cdi-hook-path", TEXT, AT(hook_path), ALIAS("nvidia-ctk-path"), .value_name = "PATH",
 	  ENV("CDI_HOOK_PATH"), .help = "Program for the hooks (default nvidia-cdi-hook, searched in PATH)" },
 	{ .name = "ldconfig-path", TEXT, AT(ldconfig_path), .value_name = "PATH", ENV("CDI_GENERATE_LDCONFIG_PATH"),

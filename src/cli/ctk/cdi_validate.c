@@ -100,7 +100,7 @@ static int run_cdi_validate(void *context, int argc, char **argv)
 const struct graft_command ctk_cdi_validate = {
 	.name = "validate",
 	.arguments = "[FILE|DIR...]",
-	.summary = "Report every fault of CDI specs",
+	.summary = "Report every fault in CDI specs",
 	.description = "Checks files, directories of files or, without arguments, the directories of --spec-dir. Later "
 		       "directories override earlier ones. Prints each fault with line and column; a warning is "
 		       "something that engines accept but should not. The exit status is 1 if an engine would reject "
