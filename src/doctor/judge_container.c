@@ -369,26 +369,49 @@ static void judge_case_links(struct judge *judge)
 	}
 }
 
-/* Whether its capabilities, or the lack of any, ask for CUDA. */
-static bool wants_cuda(const struct graft_case_request *asked)
+/* Its variable for capabilities if that does not ask for `word`; NULL if it does, or is not set. */
+static const char *leaves_out(const struct graft_case_request *asked, const char *word)
 {
 	for (size_t i = 0; i < asked->n_variables; i++) {
-		if (graft_starts_with(asked->variables[i], "NVIDIA_DRIVER_CAPABILITIES="))
-			return strstr(asked->variables[i], "compute") || strstr(asked->variables[i], "all");
+		const char *variable = asked->variables[i];
+
+		if (graft_starts_with(variable, "NVIDIA_DRIVER_CAPABILITIES="))
+			return strstr(variable, word) || strstr(variable, "all") ? NULL : variable;
 	}
-	return true;
+	return NULL;
+}
+
+static bool has_case_library(const struct graft_case_got *got, const char *soname)
+{
+	for (size_t i = 0; i < got->n_libraries; i++) {
+		if (strcmp(got->libraries[i].soname, soname) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* That it did not ask for a capability is fine, but answers why nvidia-smi or CUDA is missing. */
+static void judge_case_capabilities(struct judge *judge)
+{
+	const struct graft_case *one = judge->one;
+	const char *variable = leaves_out(&one->asked, "utility");
+
+	if (variable && !has_case_library(&one->got, "libnvidia-ml.so.1"))
+		add_case_finding(judge, GRAFT_CASE_LIBRARIES, GRAFT_LEVEL_OK, NULL,
+				 "it has no nvidia-smi: its %s does not ask for utility", variable);
+	variable = leaves_out(&one->asked, "compute");
+	if (variable && !has_case_library(&one->got, GRAFT_CUDA_SONAME))
+		add_case_finding(judge, GRAFT_CASE_LIBRARIES, GRAFT_LEVEL_OK, NULL,
+				 "it has no CUDA: its %s does not ask for compute", variable);
 }
 
 /* A library that the host lacks cannot be given to the container. */
 static void judge_case_cuda(struct judge *judge)
 {
-	const struct graft_case_got *got = &judge->one->got;
-
-	for (size_t i = 0; i < got->n_libraries; i++) {
-		if (strcmp(got->libraries[i].soname, GRAFT_CUDA_SONAME) == 0)
-			return;
-	}
-	if (wants_cuda(&judge->one->asked) && !graft_health_find_library_file(judge->health, GRAFT_CUDA_SONAME))
+	if (has_case_library(&judge->one->got, GRAFT_CUDA_SONAME))
+		return;
+	if (!leaves_out(&judge->one->asked, "compute") &&
+	    !graft_health_find_library_file(judge->health, GRAFT_CUDA_SONAME))
 		add_case_finding(judge, GRAFT_CASE_LIBRARIES, GRAFT_LEVEL_WARNING, GRAFT_REMEDY_CUDA,
 				 "it has no " GRAFT_CUDA_SONAME ", because the host has none: nvidia-smi works in it, "
 				 "CUDA does not");
@@ -409,6 +432,7 @@ static void judge_case_libraries(struct judge *judge)
 		return;
 	}
 	judge_case_cuda(judge);
+	judge_case_capabilities(judge);
 	for (size_t i = 0; i < got->n_libraries; i++) {
 		if (!got->libraries[i].deleted)
 			continue;

@@ -122,6 +122,13 @@ docker_group() { echo "/sys/fs/cgroup/devices/$machine_cgroup/$1"; }
   says 4 "^warning  $name .*: it has single device nodes, such as /dev/nvidia(0|ctl), and nothing else of the driver"
 }
 
+@test "docker: what is missing because its capabilities do not ask for it" {
+  docker_start --gpus 1 --env NVIDIA_DRIVER_CAPABILITIES=compute
+  doctor "$name"
+  [ "$status" -eq 0 ] || die "$output $stderr"
+  [[ $output == *'it has no nvidia-smi: its NVIDIA_DRIVER_CAPABILITIES=compute does not ask for utility'* ]] || die "$output"
+}
+
 @test "docker: a container that has ended" {
   docker_start --gpus all
   docker kill "$name"

@@ -366,6 +366,15 @@ static void test_details(void **state)
 
 /* ---- what it has ---- */
 
+static bool has_cause(const char *cause)
+{
+	for (size_t i = 0; i < one.n_findings; i++) {
+		if (strcmp(one.findings[i].cause, cause) == 0)
+			return true;
+	}
+	return false;
+}
+
 static struct graft_case_node node(const char *path, uint32_t minor)
 {
 	return (struct graft_case_node){ .path = path,
@@ -439,6 +448,7 @@ static void test_verdicts(void **state)
 		{ "no CUDA", GRAFT_LEVEL_WARNING,
 		  "it has no libcuda.so.1, because the host has none: nvidia-smi works in it, CUDA does not" },
 		{ "no CUDA wanted", GRAFT_LEVEL_OK, "it has 1 GPU and may use it: GPU-1" },
+		{ "no utility wanted", GRAFT_LEVEL_OK, "it has 1 GPU and may use it: GPU-1" },
 		{ "no CUDA, but the host's", GRAFT_LEVEL_OK, "it has 1 GPU and may use it: GPU-1" },
 		{ "not started", GRAFT_LEVEL_BROKEN, "it could not be started: nvml error: driver not loaded" },
 	};
@@ -454,6 +464,7 @@ static void test_verdicts(void **state)
 						      .cached = true };
 		struct graft_health_library cuda = { .soname = "libcuda.so.1", .file = "/usr/lib64/libcuda.so.550" };
 		const char *utility = "NVIDIA_DRIVER_CAPABILITIES=utility";
+		const char *compute = "NVIDIA_DRIVER_CAPABILITIES=compute";
 		struct graft_gpu gpu = { .uuid = { "GPU-1", "x" }, .node = { .path = "/dev/nvidia0" } };
 
 		one = (struct graft_case){ .version = GRAFT_CASE_VERSION,
@@ -519,7 +530,15 @@ static void test_verdicts(void **state)
 			one.asked.variables = &utility, one.asked.n_variables = 1;
 		health.loader.libraries = &cuda;
 		health.loader.n_libraries = strcmp(what, "no CUDA, but the host's") == 0;
+		if (strcmp(what, "no utility wanted") == 0)
+			one.asked.variables = &compute, one.asked.n_variables = 1;
 		assert_int_equal(graft_case_judge(&health, arena, &one, NULL), 0);
+		assert_int_equal(has_cause("it has no CUDA: its NVIDIA_DRIVER_CAPABILITIES=utility does not ask for "
+					   "compute"),
+				 strcmp(what, "no CUDA wanted") == 0);
+		assert_int_equal(has_cause("it has no nvidia-smi: its NVIDIA_DRIVER_CAPABILITIES=compute does not ask "
+					   "for utility"),
+				 strcmp(what, "no utility wanted") == 0);
 		if (one.verdict != rows[i].verdict || strcmp(one.summary, rows[i].summary) != 0)
 			fail_msg("%s: %s: %s", what, graft_level_names[one.verdict], one.summary);
 		assert_true(one.verdict <= GRAFT_LEVEL_UNKNOWN || one.remedy);
