@@ -15,6 +15,20 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* A sum of the file's bytes, so that for caches of compilers another file is another text. */
+static unsigned long long sum_of(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	unsigned long long sum = 14695981039346656037ull;
+	int byte;
+
+	while (file && (byte = getc(file)) != EOF)
+		sum = (sum ^ (unsigned int)byte) * 1099511628211ull;
+	if (file)
+		(void)fclose(file);
+	return sum;
+}
+
 int main(int argc, char **argv)
 {
 	FILE *out = argc > 3 ? fopen(argv[1], "we") : NULL;
@@ -25,8 +39,10 @@ int main(int argc, char **argv)
 	}
 	(void)fputs("\t.section .rodata\n", out);
 	for (int i = 3; i < argc; i++)
-		(void)fprintf(out, "name_%d:\t.asciz \"%s\"\n\t.balign 16\nfrom_%d:\t.incbin \"%s\"\nto_%d:\t.byte 0\n",
-			      i, base_name(argv[i]), i, argv[i], i);
+		(void)fprintf(
+		    out,
+		    "/* %016llx */\nname_%d:\t.asciz \"%s\"\n\t.balign 16\nfrom_%d:\t.incbin \"%s\"\nto_%d:\t.byte 0\n",
+		    sum_of(argv[i]), i, base_name(argv[i]), i, argv[i], i);
 	/*
 	 * A position-independent program must relocate the addresses, hence a section that is
 	 * read-only only after relocation.

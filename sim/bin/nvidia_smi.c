@@ -34,6 +34,8 @@
 	X(nvmlDeviceGetCudaComputeCapability, (nvmlDevice_t, int *, int *))                         \
 	X(nvmlDeviceGetMigMode, (nvmlDevice_t, unsigned int *, unsigned int *))                     \
 	X(nvmlDeviceSetMigMode, (nvmlDevice_t, unsigned int, nvmlReturn_t *))                       \
+	X(nvmlDeviceGetComputeMode, (nvmlDevice_t, unsigned int *))                                 \
+	X(nvmlDeviceSetComputeMode, (nvmlDevice_t, unsigned int))                                   \
 	X(nvmlDeviceGetTopologyCommonAncestor, (nvmlDevice_t, nvmlDevice_t, unsigned int *))        \
 	X(nvmlDeviceGetNvLinkState, (nvmlDevice_t, unsigned int, unsigned int *))                   \
 	X(nvmlDeviceGetNvLinkRemoteDeviceType, (nvmlDevice_t, unsigned int, unsigned int *))        \
@@ -482,10 +484,12 @@ static void put_enabled(const struct gpu *gpu, char *out, size_t size)
 	(void)gpu;
 	(void)snprintf(out, size, "Enabled");
 }
-static void put_default(const struct gpu *gpu, char *out, size_t size)
+static void put_compute_mode(const struct gpu *gpu, char *out, size_t size)
 {
-	(void)gpu;
-	(void)snprintf(out, size, "Default");
+	unsigned int mode = 0;
+
+	(void)nvml.nvmlDeviceGetComputeMode(gpu->handle, &mode);
+	(void)snprintf(out, size, "%s", mode == 3 ? "Exclusive_Process" : mode == 2 ? "Prohibited" : "Default");
 }
 static void put_p0(const struct gpu *gpu, char *out, size_t size)
 {
@@ -518,7 +522,7 @@ static const struct field {
 	{ "mig.mode.current", NULL, NULL, put_mig },
 	{ "mig.mode.pending", NULL, NULL, put_pending_mig },
 	{ "persistence_mode", NULL, NULL, put_enabled },
-	{ "compute_mode", NULL, NULL, put_default },
+	{ "compute_mode", NULL, NULL, put_compute_mode },
 	{ "pstate", NULL, NULL, put_p0 },
 };
 
@@ -598,14 +602,16 @@ static int query_gpus(const char *list_, const char *format, const char *only)
 
 /* --- the command line --- */
 
-static const char usage[] = "nvidia-smi of the simulated driver (Graft): there is no real GPU.\n\n"
-			    "    nvidia-smi                 a table of the GPUs\n"
-			    "    nvidia-smi -L              one line for each GPU and MIG device\n"
-			    "    nvidia-smi -q              details\n"
-			    "    nvidia-smi topo -m         how GPUs are connected\n"
-			    "    nvidia-smi -r [-i INDEX,...]      reset GPUs\n"
-			    "    nvidia-smi -mig 0|1 [-i INDEX,...] MIG mode off or on\n"
-			    "    nvidia-smi --query-gpu=FIELD,... --format=csv[,noheader][,nounits] [-i INDEX|UUID]\n";
+static const char usage[] =
+    "nvidia-smi of the simulated driver (Graft): there is no real GPU.\n\n"
+    "    nvidia-smi                 a table of the GPUs\n"
+    "    nvidia-smi -L              one line for each GPU and MIG device\n"
+    "    nvidia-smi -q              details\n"
+    "    nvidia-smi topo -m         how GPUs are connected\n"
+    "    nvidia-smi -r [-i INDEX,...]      reset GPUs\n"
+    "    nvidia-smi -mig 0|1 [-i INDEX,...] MIG mode off or on\n"
+    "    nvidia-smi -c MODE [-i INDEX|UUID]  compute mode: DEFAULT, EXCLUSIVE_PROCESS, PROHIBITED\n"
+    "    nvidia-smi --query-gpu=FIELD,... --format=csv[,noheader][,nounits] [-i INDEX|UUID]\n";
 
 /* Returns the GPUs that a list such as "0,2" means, as bits; all without a list; 0 after a message. */
 static unsigned int read_indices(const char *list)
@@ -694,6 +700,39 @@ static int set_mig_mode(const char *mode, const char *only)
 	return status;
 }
 
+static int set_compute_mode(const char *name, const char *only)
+{
+	static const char *const names[] = { "DEFAULT", NULL, "PROHIBITED", "EXCLUSIVE_PROCESS" };
+	unsigned int mode = 0, n = 0;
+
+	while (mode < 4 && (!names[mode] || strcmp(names[mode], name) != 0))
+		mode++;
+	if (mode == 4) {
+		(void)fprintf(stderr, "Invalid compute mode '%s' specified.\n", name);
+		return NVML_INVALID_ARGUMENT;
+	}
+	for (unsigned int i = 0; i < host.n_gpus; i++) {
+		char number[16];
+		nvmlReturn_t rc;
+
+		(void)snprintf(number, sizeof(number), "%u", i);
+		if (host.gpus[i].lost || (only && strcmp(only, number) != 0 && strcmp(only, host.gpus[i].uuid) != 0))
+			continue;
+		rc = nvml.nvmlDeviceSetComputeMode(host.gpus[i].handle, mode);
+		if (rc != NVML_SUCCESS) {
+			(void)printf("Unable to set the compute mode for GPU %s: %s\n", host.gpus[i].pci.busId,
+				     nvml.nvmlErrorString(rc));
+			return (int)rc;
+		}
+		(void)printf("Set compute mode to %s for GPU %s.\n", name, host.gpus[i].pci.busId);
+		n++;
+	}
+	if (n == 0)
+		return NVML_NOT_FOUND;
+	(void)puts("All done.");
+	return 0;
+}
+
 /* --- nvidia-smi topo -m --- */
 
 /* The NVLinks from one GPU to another; those to a switch lead to every GPU. */
@@ -777,7 +816,7 @@ static int show_topology(void)
 
 struct command {
 	bool list, all, help, reset, topology;
-	const char *query, *format, *only, *mig;
+	const char *query, *format, *only, *mig, *compute_mode;
 };
 
 static const char *value_of(const char *argument, const char *option)
@@ -804,6 +843,8 @@ static bool parse_smi_options(int argc, char **argv, struct command *command)
 			command->topology = ++i > 0;
 		else if ((strcmp(argv[i], "-mig") == 0 || strcmp(argv[i], "--multi-instance-gpu") == 0) && i + 1 < argc)
 			command->mig = argv[++i];
+		else if ((strcmp(argv[i], "-c") == 0 || strcmp(argv[i], "--compute-mode") == 0) && i + 1 < argc)
+			command->compute_mode = argv[++i];
 		else if (strcmp(argv[i], "-i") == 0 && i + 1 < argc)
 			command->only = argv[++i];
 		else if ((value = value_of(argv[i], "--id")))
@@ -843,6 +884,8 @@ int main(int argc, char **argv)
 		rc = reset_gpus(command.only);
 	else if (command.mig)
 		rc = set_mig_mode(command.mig, command.only);
+	else if (command.compute_mode)
+		rc = set_compute_mode(command.compute_mode, command.only);
 	else if (command.topology)
 		rc = show_topology();
 	else if (command.query)

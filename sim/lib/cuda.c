@@ -22,6 +22,7 @@
 	X(1, ERROR_INVALID_VALUE, "invalid argument")                                                           \
 	X(2, ERROR_OUT_OF_MEMORY, "out of memory")                                                              \
 	X(3, ERROR_NOT_INITIALIZED, "initialization error")                                                     \
+	X(46, ERROR_DEVICE_UNAVAILABLE, "CUDA-capable device(s) is/are busy or unavailable")                    \
 	X(100, ERROR_NO_DEVICE, "no CUDA-capable device is detected")                                           \
 	X(101, ERROR_INVALID_DEVICE, "invalid device ordinal")                                                  \
 	X(201, ERROR_INVALID_CONTEXT, "invalid device context")                                                 \
@@ -351,6 +352,10 @@ API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice dev
 	CUresult rc = check_cuda_device(device, context);
 
 	(void)flags;
+	/* A process that goes past MPS finds its server there, the one process that may use the GPU. */
+	if (rc == CUDA_SUCCESS && !state.mps &&
+	    sim_gpu_compute_mode((uint32_t)(state.devices[device].gpu - sim_data.gpus)) != 0)
+		rc = CUDA_ERROR_DEVICE_UNAVAILABLE;
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	state.contexts[device].device = device;
@@ -441,6 +446,18 @@ struct allocation {
 };
 #define ALLOCATION_MAGIC 0x67724146
 
+/* What a client of MPS may use of the device: CUDA_MPS_PINNED_DEVICE_MEM_LIMIT "0=8192M", of its first. */
+static uint64_t limit_of(CUdevice device)
+{
+	const char *text = state.mps ? secure_getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") : NULL;
+	char *end = NULL;
+	uint64_t limit = text && strncmp(text, "0=", 2) == 0 && device == 0 ? strtoull(text + 2, &end, 10) : 0;
+
+	if (end && (*end == 'M' || *end == 'G'))
+		limit <<= *end == 'M' ? 20 : 30;
+	return limit > 0 && limit < memory_of(device) ? limit : memory_of(device);
+}
+
 API CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes);
 API CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 {
@@ -448,7 +465,7 @@ API CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 
 	if (!current || !pointer || bytes == 0)
 		return current ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
-	if (bytes > memory_of(current->device) - state.used[current->device])
+	if (bytes > limit_of(current->device) - state.used[current->device])
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	allocation = malloc(sizeof(*allocation) + bytes);
 	if (!allocation)

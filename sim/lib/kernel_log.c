@@ -70,6 +70,10 @@ struct sim_log_event sim_log_parse(const char *line)
 	if (number && read_number_after(number, "MIG mode ", 10, &event.xid, &end) &&
 	    read_address(mig, "graft-sim: GPU ", &event.gpu))
 		event.kind = SIM_LOG_MIG;
+	number = mig ? strstr(mig, "compute mode ") : NULL;
+	if (number && read_number_after(number, "compute mode ", 10, &event.xid, &end) &&
+	    read_address(mig, "graft-sim: GPU ", &event.gpu))
+		event.kind = SIM_LOG_COMPUTE;
 	if (!xid)
 		return event;
 	xid += strlen("NVRM: Xid (");
@@ -94,6 +98,7 @@ static struct {
 	off_t size;
 	struct {
 		bool lost, faulty, mig, pending_mig;
+		uint32_t compute_mode;
 	} gpus[SIM_MAX_GPUS];
 } known;
 
@@ -120,6 +125,9 @@ static void apply_line(const char *line)
 		if (sim_data.gpus[event.gpu].arch >= HOPPER)
 			known.gpus[event.gpu].mig = event.xid == 1;
 		break;
+	case SIM_LOG_COMPUTE:
+		known.gpus[event.gpu].compute_mode = event.xid;
+		break;
 	}
 }
 
@@ -129,6 +137,7 @@ static void read_log(FILE *log)
 
 	for (uint32_t i = 0; i < sim_data.n_gpus; i++) {
 		known.gpus[i].lost = known.gpus[i].faulty = false;
+		known.gpus[i].compute_mode = 0;
 		known.gpus[i].mig = known.gpus[i].pending_mig = sim_data.gpus[i].mig_enabled;
 	}
 	while (fgets(line, sizeof(line), log))
@@ -166,6 +175,11 @@ bool sim_gpu_mig(uint32_t index, bool *ret_pending)
 	if (ret_pending)
 		*ret_pending = is_known ? known.gpus[index].pending_mig : sim_data.gpus[index].mig_enabled;
 	return is_known ? known.gpus[index].mig : sim_data.gpus[index].mig_enabled;
+}
+
+uint32_t sim_gpu_compute_mode(uint32_t index)
+{
+	return update_known() ? known.gpus[index].compute_mode : 0;
 }
 
 static bool append(const char *line)
@@ -208,5 +222,15 @@ bool sim_log_mig(uint32_t index, bool on)
 
 	(void)snprintf(line, sizeof(line), "graft-sim: GPU %04x:%02x:%02x.0: MIG mode %d\n", gpu->domain, gpu->bus,
 		       gpu->device, on);
+	return append(line);
+}
+
+bool sim_log_compute_mode(uint32_t index, uint32_t mode)
+{
+	const volatile struct sim_data_gpu *gpu = &sim_data.gpus[index];
+	char line[96];
+
+	(void)snprintf(line, sizeof(line), "graft-sim: GPU %04x:%02x:%02x.0: compute mode %u\n", gpu->domain, gpu->bus,
+		       gpu->device, mode);
 	return append(line);
 }

@@ -8,9 +8,11 @@
  *	NVRM: Xid (PCI:0000:41:00 GPU-I:02 GPU-CI:00): 43, ...
  *	NVRM: GPU 0000:1b:00.0: GPU reset
  *	graft-sim: GPU 0000:1b:00.0: MIG mode 1
+ *	graft-sim: GPU 0000:1b:00.0: compute mode 3
  *
  * A prefix is allowed, such as the prefix of /dev/kmsg or a time. After Xid 79 a GPU is
- * lost until it is reset. A new MIG mode, which no driver logs, waits for a reset until Hopper.
+ * lost until it is reset. A new MIG mode, which no driver logs, waits for a reset until Hopper. Nor
+ * does any log compute modes: 0 is the default, 3 EXCLUSIVE_PROCESS.
  */
 #ifndef GRAFT_SIM_KERNEL_LOG_H
 #define GRAFT_SIM_KERNEL_LOG_H
@@ -24,9 +26,9 @@
 #define SIM_NO_MIG     UINT32_MAX
 
 struct sim_log_event {
-	enum { SIM_LOG_OTHER, SIM_LOG_XID, SIM_LOG_RESET, SIM_LOG_MIG } kind;
+	enum { SIM_LOG_OTHER, SIM_LOG_XID, SIM_LOG_RESET, SIM_LOG_MIG, SIM_LOG_COMPUTE } kind;
 	uint32_t gpu;    /* index in sim_data.gpus */
-	uint32_t xid;    /* or the MIG mode */
+	uint32_t xid;    /* or the mode */
 	uint32_t gi, ci; /* SIM_NO_MIG if the line has none */
 };
 
@@ -42,11 +44,15 @@ bool sim_gpu_lost(uint32_t index);
 /* Returns whether a GPU is in MIG mode; *ret_pending, if not NULL: whether it is after the next reset. */
 bool sim_gpu_mig(uint32_t index, bool *ret_pending);
 
+/* Returns the compute mode of a GPU. */
+uint32_t sim_gpu_compute_mode(uint32_t index);
+
 /*
  * Append a line to the log: that a GPU was reset, after which newer drivers say that it needs no more
- * recovery if it did; that it gets another MIG mode. Return false if that is not permitted.
+ * recovery if it did; that it gets another MIG mode, or compute mode. Return false if that is not permitted.
  */
 bool sim_log_reset(uint32_t index);
 bool sim_log_mig(uint32_t index, bool on);
+bool sim_log_compute_mode(uint32_t index, uint32_t mode);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include <time.h>
 
+#include "kernel_log.h"
 #include "nvml_parts.h"
 
 static unsigned long long total_memory(const struct nvml_handle *device)
@@ -100,7 +101,18 @@ GIVE_NUMBER(nvmlDeviceGetPowerManagementLimit, nvml_check_gpu, unsigned int, dev
 GIVE_NUMBER(nvmlDeviceGetEnforcedPowerLimit, nvml_check_gpu, unsigned int, device->gpu->power_watts * 1000)
 GIVE_NUMBER(nvmlDeviceGetPerformanceState, nvml_check_gpu, unsigned int, 0)
 GIVE_NUMBER(nvmlDeviceGetPersistenceMode, nvml_check_gpu, unsigned int, 1)
-GIVE_NUMBER(nvmlDeviceGetComputeMode, nvml_check_device, unsigned int, 0)
+GIVE_NUMBER(nvmlDeviceGetComputeMode, nvml_check_gpu, unsigned int,
+	    sim_gpu_compute_mode((uint32_t)(device->gpu - sim_data.gpus)))
+
+ENTRY(nvmlDeviceSetComputeMode, nvmlDevice_t device, unsigned int mode)
+{
+	unsigned int now = 0;
+	nvmlReturn_t rc = nvml_check_gpu(device, &now);
+
+	if (rc != NVML_SUCCESS || (mode != 0 && mode != 2 && mode != 3))
+		return rc != NVML_SUCCESS ? rc : NVML_INVALID_ARGUMENT;
+	return sim_log_compute_mode((uint32_t)(device->gpu - sim_data.gpus), mode) ? NVML_SUCCESS : NVML_NO_PERMISSION;
+}
 GIVE_NUMBER(nvmlDeviceGetDisplayMode, nvml_check_gpu, unsigned int, device->gpu->display)
 GIVE_NUMBER(nvmlDeviceGetDisplayActive, nvml_check_gpu, unsigned int, 0)
 GIVE_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, nvml_check_gpu, unsigned int, 4)

@@ -6,6 +6,7 @@
 #ifndef GRAFT_LEASE_LEASE_H
 #define GRAFT_LEASE_LEASE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -54,11 +55,15 @@ struct graft_lease {
 	const char *claim; /* as graft_claim_write() writes it */
 	const char *of;    /* id of the lease whose slots these are, too; NULL = none */
 	struct graft_lease_holder holder;
-	uint32_t uid;     /* of the owner */
-	const char *what; /* what it is for: an image or a command; printable; NULL = not known */
-	uint64_t since;   /* milliseconds since the host started, including those asleep */
-	uint64_t until;   /* likewise; only a token's */
-	int64_t date;     /* when it was taken, in seconds since 1970 */
+	uint32_t uid; /* of the owner */
+	bool has_user;
+	uint32_t user;          /* as whom its programs run */
+	uint32_t limit_mib;     /* memory of a shared GPU that a program may use; 0 = its slot's part */
+	uint32_t limit_percent; /* likewise, of the processors */
+	const char *what;       /* what it is for: an image or a command; printable; NULL = not known */
+	uint64_t since;         /* milliseconds since the host started, including those asleep */
+	uint64_t until;         /* likewise; only a token's */
+	int64_t date;           /* when it was taken, in seconds since 1970 */
 };
 extern const struct graft_record graft_lease_record;
 

@@ -183,6 +183,21 @@ static bool is_near(const struct choosing *choosing, const struct graft_lendable
 	       strcmp(x->bridges[1], y->bridges[1]) == 0;
 }
 
+/*
+ * SPEC kubernetes 9: an MPS server serves one user at a time; programs of another would wait until
+ * all of the first have ended. Returns a lease of the GPU whose programs run as another user.
+ */
+static const struct graft_lease *find_other_user(const struct choosing *choosing, const char *gpu)
+{
+	for (size_t i = 0; choosing->host->mps && choosing->claim->has_user && i < choosing->n_leases; i++) {
+		const struct graft_lease *lease = &choosing->leases[i];
+
+		if (lease->has_user && lease->user != choosing->claim->user && holds_gpu(lease, gpu))
+			return lease;
+	}
+	return NULL;
+}
+
 static bool may_take(const struct choosing *choosing, const struct graft_lendable_gpu *gpu, bool free_only)
 {
 	if (choosing->claim->kind != GRAFT_CLAIM_SHARE && gpu->mig)
@@ -190,7 +205,8 @@ static bool may_take(const struct choosing *choosing, const struct graft_lendabl
 	if (!graft_lease_fits(choosing->claim, gpu) || !free_only)
 		return graft_lease_fits(choosing->claim, gpu);
 	return choosing->claim->kind == GRAFT_CLAIM_SHARE
-		   ? graft_lease_free_slots(choosing->leases, choosing->n_leases, gpu) > 0
+		   ? graft_lease_free_slots(choosing->leases, choosing->n_leases, gpu) > 0 &&
+			 !find_other_user(choosing, gpu->uuid)
 		   : !is_gpu_held(choosing, gpu->uuid);
 }
 
@@ -311,13 +327,60 @@ static void take_slot(struct choosing *choosing, const struct graft_lendable_gpu
 	group[best] = NULL;
 }
 
+/* A program finds one daemon, which serves one GPU; and has at most its slot's part of it. */
+static int check_mps(const struct choosing *choosing, struct graft_error *err)
+{
+	const struct graft_claim *claim = choosing->claim;
+
+	if (claim->count > 1) {
+		(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "a program can use one GPU that is shared by MPS, not %u",
+				 claim->count);
+		return graft_with_hint(err, "Ask for 'share', or set graft.leases.sharing to \"time-slice\".");
+	}
+	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
+
+		if (graft_lease_fits(claim, gpu) && claim->limit_percent <= 100 / gpu->replicas &&
+		    claim->limit_mib <= (claim->limit_mib > 0 ? gpu->memory_mib / gpu->replicas : 0))
+			return 0;
+	}
+	if (claim->limit_mib == 0 && claim->limit_percent == 0)
+		return 0;
+	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "mem= and sm= can only be less than a slot's part of the GPU");
+	return graft_with_hint(err, "Leave them out to have all of it; 'nvidia-ctk lease list' shows the slots.");
+}
+
 /* SECURITY: a limit that nothing enforces is not promised. */
 static int check_limits(const struct choosing *choosing, struct graft_error *err)
 {
-	if ((choosing->claim->limit_mib == 0 && choosing->claim->limit_percent == 0) || choosing->host->mps)
+	if (choosing->host->mps)
+		return check_mps(choosing, err);
+	if (choosing->claim->limit_mib == 0 && choosing->claim->limit_percent == 0)
 		return 0;
 	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "mem= and sm= limit nothing where GPUs are shared by time slices");
 	return graft_with_hint(err, "Leave them out, or set graft.leases.sharing to \"mps\" in config.toml.");
+}
+
+/* Says so if slots are free that the user cannot have. */
+static int fail_other_user(const struct choosing *choosing, struct graft_error *err)
+{
+	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
+		const struct graft_lease *other = NULL;
+
+		if (graft_lease_fits(choosing->claim, gpu) &&
+		    graft_lease_free_slots(choosing->leases, choosing->n_leases, gpu) > 0)
+			other = find_other_user(choosing, gpu->uuid);
+		if (!other)
+			continue;
+		(void)graft_fail(
+		    err, GRAFT_BUSY, 0,
+		    "GPU %u has free slots, but is used by programs of uid %u, and MPS serves one user at a "
+		    "time, not uid %u as well",
+		    gpu->index, other->user, choosing->claim->user);
+		return graft_with_hint(err, "Wait until they have ended, or run the programs as the same user.");
+	}
+	return -1;
 }
 
 static int choose_slots(struct choosing *choosing, uint64_t now, struct graft_error *err)
@@ -325,8 +388,10 @@ static int choose_slots(struct choosing *choosing, uint64_t now, struct graft_er
 	const struct graft_lendable_gpu *group[GRAFT_LINKED_GPUS_MAX];
 	size_t n = 0;
 
-	if (check_limits(choosing, err) < 0 || find_gpus_near(choosing, "shared GPU", now, group, &n, err) < 0)
+	if (check_limits(choosing, err) < 0)
 		return -1;
+	if (find_gpus_near(choosing, "shared GPU", now, group, &n, err) < 0)
+		return err && err->status == GRAFT_BUSY ? fail_other_user(choosing, err) : -1;
 	while (choosing->n_slots < choosing->claim->count)
 		take_slot(choosing, group, n);
 	return 0;
@@ -408,6 +473,16 @@ static int choose_migs(struct choosing *choosing, uint64_t now, struct graft_err
 
 /* ---- leases ---- */
 
+static int fail_lease_user(const struct choosing *choosing, const struct graft_lease *lease, struct graft_error *err)
+{
+	(void)graft_fail(
+	    err, GRAFT_BUSY, 0,
+	    "the GPU of lease %s is used by programs of uid %u, and MPS serves one user at a time, not uid "
+	    "%u as well",
+	    lease->id, find_other_user(choosing, lease->slots[0].gpu)->user, choosing->claim->user);
+	return graft_with_hint(err, "Wait until they have ended, or run the programs as the same user.");
+}
+
 static int choose_lease(struct choosing *choosing, struct graft_error *err)
 {
 	for (size_t i = 0; i < choosing->n_leases; i++) {
@@ -417,7 +492,10 @@ static int choose_lease(struct choosing *choosing, struct graft_error *err)
 			continue;
 		memcpy(choosing->slots, lease->slots, lease->n_slots * sizeof(*lease->slots));
 		choosing->n_slots = lease->n_slots;
-		return 0;
+		return lease->n_slots > 0 && lease->slots[0].replica > 0 &&
+			       find_other_user(choosing, lease->slots[0].gpu)
+			   ? fail_lease_user(choosing, lease, err)
+			   : 0;
 	}
 	(void)graft_fail(err, GRAFT_NOT_FOUND, 0, "lease %s does not exist, or has ended", choosing->claim->lease);
 	return graft_with_hint(err, "Run 'nvidia-ctk lease list' to see the leases of this host.");

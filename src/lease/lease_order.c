@@ -255,6 +255,8 @@ static int go_before(struct turns *turns, const struct graft_lease *ticket, stru
 	/* What another version has written keeps nothing. */
 	if (graft_claim_parse(ticket->claim, turns->arena, &claim, &why) < 0)
 		return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(err) : 0;
+	claim.has_user = ticket->has_user;
+	claim.user = ticket->user;
 	rc = is_within_limit(turns, ticket->uid, claim.count, &held, &limit, err);
 	if (rc <= 0)
 		return rc;

@@ -371,7 +371,7 @@ int graft_lease_table_open(struct graft_lease_table *table, const char *director
 	return table->root.fd >= 0 ? read_leases(table, err) : 0;
 }
 
-void graft_lease_table_close(struct graft_lease_table *table)
+void graft_lease_table_unlock(struct graft_lease_table *table)
 {
 	if (table->lock_fd >= 0 && table->events.length > 0) {
 		touch_event(table);
@@ -380,6 +380,11 @@ void graft_lease_table_close(struct graft_lease_table *table)
 	graft_buffer_done(&table->events);
 	if (table->lock_fd >= 0)
 		(void)close(TAKE_FD(table->lock_fd));
+}
+
+void graft_lease_table_close(struct graft_lease_table *table)
+{
+	graft_lease_table_unlock(table);
 	graft_root_close(&table->root);
 	graft_lease_now_done(&table->now);
 }

@@ -53,7 +53,9 @@ struct graft_lease_table {
  */
 int graft_lease_table_open(struct graft_lease_table *table, const char *directory, bool change,
 			   struct graft_arena *arena, struct graft_error *err);
-/* Logs the events and gives up the lock. */
+/* Logs the events and gives up the lock. What was read stays; nothing can be changed any more. */
+void graft_lease_table_unlock(struct graft_lease_table *table);
+/* The same, and closes the table. */
 void graft_lease_table_close(struct graft_lease_table *table);
 #define auto_lease_table __attribute__((cleanup(graft_lease_table_close)))
 

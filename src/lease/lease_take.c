@@ -10,6 +10,7 @@
 #include "lease/lease_choice.h"
 #include "lease/lease_holder.h"
 #include "lease/lease_host.h"
+#include "lease/lease_mps.h"
 #include "lease/lease_order.h"
 #include "lease/lease_table.h"
 #include "lease/lease_wait.h"
@@ -28,6 +29,10 @@ static int make_lease(const struct graft_lease_table *table, const struct graft_
 	lease->of = ask->claim->lease;
 	lease->holder = ask->holder;
 	lease->uid = ask->uid;
+	lease->has_user = ask->claim->has_user;
+	lease->user = ask->claim->user;
+	lease->limit_mib = ask->claim->limit_mib;
+	lease->limit_percent = ask->claim->limit_percent;
 	lease->what = graft_lease_label(ask->what, arena);
 	lease->since = table->now.time;
 	lease->until = ask->for_ms > 0 ? table->now.time + ask->for_ms : 0;
@@ -52,6 +57,17 @@ int graft_lease_set_wait(const struct graft_config *config, const char *text, st
 	return graft_with_hint(err, "Write a number and a unit: 90s, 30m, 8h or 2d.");
 }
 
+/* A lease on what another one holds has its limits. */
+static void copy_limits(const struct graft_lease_table *table, struct graft_lease *lease)
+{
+	const struct graft_lease *of = lease->of ? graft_lease_table_find(table, lease->of) : NULL;
+
+	if (!of)
+		return;
+	lease->limit_mib = of->limit_mib;
+	lease->limit_percent = of->limit_percent;
+}
+
 /* One try: with the lock held. Returns -1 with GRAFT_BUSY if it is not its turn. */
 static int try_once(struct graft_lease_table *table, const struct graft_config *config,
 		    const struct graft_lendable *host, const struct graft_lease_ask *ask, struct graft_lease *lease,
@@ -74,6 +90,7 @@ static int try_once(struct graft_lease_table *table, const struct graft_config *
 	if (graft_lease_turn(&queue, lease, ask->claim, table->arena, &lease->slots, &lease->n_slots, ret_place, err) <
 	    0)
 		return -1;
+	copy_limits(table, lease);
 	return graft_lease_table_add(table, lease, err);
 }
 
@@ -161,6 +178,19 @@ static int take_in_turn(struct taking *taking, struct graft_error *err)
 	return rc == 0 ? 0 : -1;
 }
 
+/* What cannot be used is not held: a token would last. */
+static void give_back(const struct graft_config *config, const struct graft_lease *lease)
+{
+	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	struct graft_arena *scratch = graft_arena_new(SCRATCH_MAX);
+
+	if (scratch && graft_lease_table_open(&table, config->leases.directory, true, scratch, NULL) == 0)
+		(void)graft_lease_table_remove(&table, lease, "freed", "the GPU cannot be shared", NULL);
+	graft_lease_table_close(&table);
+	table = (struct graft_lease_table)GRAFT_LEASE_TABLE_INIT;
+	(void)graft_arena_free(scratch);
+}
+
 int graft_lease_take(const struct graft_config *config, const struct graft_lease_ask *ask, const struct graft_log *log,
 		     struct graft_arena *arena, struct graft_lease *ret_lease, struct graft_error *err)
 {
@@ -176,6 +206,10 @@ int graft_lease_take(const struct graft_config *config, const struct graft_lease
 		taking.wait.until = graft_lease_clock() + ask->claim->wait_ms;
 	rc = take_in_turn(&taking, &own);
 	graft_lease_wait_done(&taking.wait);
+	if (rc == 0 && graft_lease_mps_ensure(config, &taking.lease, log, arena, &own) < 0) {
+		give_back(config, &taking.lease);
+		rc = -1;
+	}
 	if (rc < 0 && err)
 		*err = own;
 	*ret_lease = taking.lease;

@@ -148,7 +148,7 @@ static const struct {
 
 static bool is_ipc_excluded(const struct graft_request *request, const struct graft_ipc *ipc)
 {
-	if (request->no_mps && ipc->class_ == GRAFT_CLASS_COMPUTE)
+	if ((request->no_mps || request->mps_pipe) && ipc->class_ == GRAFT_CLASS_COMPUTE)
 		return true;
 	for (size_t i = 0; i < GRAFT_COUNT(daemons); i++) {
 		bool excluded;
@@ -160,9 +160,34 @@ static bool is_ipc_excluded(const struct graft_request *request, const struct gr
 	return false;
 }
 
+/* Of the daemon of a shared GPU, where programs look for one. */
+static void bind_mps_daemon(struct graft_planner *planner)
+{
+	const struct graft_request *request = planner->request;
+	const char *const sources[] = { request->mps_pipe, request->mps_shm };
+	static const char *const targets[] = { "/tmp/nvidia-mps", "/dev/shm" };
+
+	for (size_t i = 0; i < GRAFT_COUNT(sources); i++) {
+		struct graft_edit *edit;
+
+		if (!sources[i])
+			continue;
+		edit = graft_plan_edit(planner, GRAFT_EDIT_BIND, "ipc", "%s",
+				       i == 0 ? "pipes of the MPS daemon that serves the GPU"
+					      : "shared memory of the MPS daemon that serves the GPU");
+		edit->source = graft_plan_copy(planner, sources[i]);
+		edit->target = targets[i];
+		edit->type = GRAFT_SOURCE_DIRECTORY;
+		edit->mode = 0755;
+		edit->flags = GRAFT_FLAGS_SOCKET;
+	}
+}
+
 void graft_rule_ipcs(struct graft_planner *planner)
 {
 	const struct graft_inventory *inventory = planner->inventory;
+
+	bind_mps_daemon(planner);
 
 	for (size_t i = 0; i < inventory->n_ipcs; i++) {
 		const struct graft_ipc *ipc = &inventory->ipcs[i];

@@ -45,6 +45,8 @@ struct graft_claim {
 	uint32_t limit_mib;            /* SHARE: memory of each GPU that may be used; 0 = not said */
 	uint32_t limit_percent;        /* SHARE: of its multiprocessors; 0 = not said */
 	bool spread;                   /* SHARE */
+	bool has_user;                 /* not part of the text: */
+	uint32_t user;                 /* as whom the programs run that will use the GPUs */
 	bool has_wait;
 	uint64_t wait_ms;
 };

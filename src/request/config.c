@@ -164,6 +164,9 @@ const struct graft_config_key graft_config_keys[] = {
 	STRING(LEASES "sharing", leases.sharing, "time-slice",
 	       "How holders share a GPU. `time-slice`: they take turns, and nothing limits one of them. `mps`: through NVIDIA's Multi-Process Service, which can limit them.",
 		     .omitted = true),
+	BOOL(LEASES "mps-exclusive", leases.mps_exclusive, "true",
+	     "Set the compute mode of a GPU to `EXCLUSIVE_PROCESS` while it is shared by MPS, so that no program goes past MPS. It is set back afterwards.",
+		     .omitted = true),
 	OWN_STRINGS(LEASES "pool", leases.pool, "GPUs that may be lent: indexes and UUIDs; `all` = every one.", "all"),
 };
 /* clang-format on */

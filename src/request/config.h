@@ -79,6 +79,7 @@ struct graft_config {
 		struct graft_strings
 		    shared;          /* "2=4", "GPU-...=4", "all=4": GPUs that are lent in slots, and in how many */
 		const char *sharing; /* "time-slice" or "mps" */
+		bool mps_exclusive;  /* a GPU with MPS is in compute mode EXCLUSIVE_PROCESS */
 	} leases;                    /* [graft.leases] */
 
 	/*

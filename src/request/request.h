@@ -70,6 +70,11 @@ struct graft_request {
 	 * the JSON form
 	 */
 	bool compat_mode_given;
+	/*
+	 * Of the MPS daemon that serves the GPU, instead of those of the host; NULL = none, or, of
+	 * `mps_shm`, the container's own
+	 */
+	const char *mps_pipe, *mps_shm;
 	bool no_cgroups, no_devbind, no_persistenced, no_fabricmanager, no_gsp_firmware, no_mps;
 	uint32_t gates; /* bits 1 << GRAFT_GATE_*; a host without them is not an error */
 	/*

@@ -15,6 +15,7 @@
 #include "start/give.h"
 #include "start/lease_claim.h"
 #include "start/locate.h"
+#include "start/share_mps.h"
 #include "start/start.h"
 
 /* The id of the lease whose GPUs the edited configuration has. */
@@ -229,23 +230,29 @@ static int refuse_used_bundle(const struct graft_config *config, const struct gr
 }
 
 static int lease_devices(const struct graft_config *config, const struct graft_oci_arguments *arguments,
-			 const struct graft_start *create, struct choice *choice, struct graft_error *err)
+			 struct graft_start *create, struct choice *choice, struct graft_error *err)
 {
 	const struct graft_lease_container container = { .cgroups_path = create->spec->cgroups_path,
 							 .pid_file = arguments->pid_file,
 							 .id = arguments->container };
-	const struct graft_lease_for whom = { .container = &container, .wait = choice->container.lease_wait };
+	const struct graft_lease_for whom = { .container = &container,
+					      .wait = choice->container.lease_wait,
+					      .has_user = create->spec->has_process,
+					      .user = graft_start_host_uid(create->spec) };
 	struct graft_json_node *annotations, *value;
-	const char *id;
+	struct graft_lease lease;
 
 	if (refuse_used_bundle(config, create->spec, err) < 0 ||
-	    graft_start_lease_claim(config, &whom, create->log, create->arena, &choice->container.devices, &id, err) <
-		0)
+	    graft_start_lease_claim(config, &whom, create->log, create->arena, &choice->container.devices, &lease,
+				    err) < 0)
 		return -1;
-	if (!id)
+	if (!lease.id)
 		return 0;
+	if (graft_start_share_mps(config, create->spec, &lease, create->log, create->arena, create->document,
+				  &create->mps, err) < 0)
+		return graft_wrap(err, "lease");
 	annotations = graft_json_make(create->document, "annotations", GRAFT_JSON_OBJECT, err);
-	value = annotations ? graft_json_new_string(create->document, id, err) : NULL;
+	value = annotations ? graft_json_new_string(create->document, lease.id, err) : NULL;
 	return value ? graft_json_set_key(create->document, annotations, LEASE_ANNOTATION, value, err) : -1;
 }
 

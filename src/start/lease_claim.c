@@ -23,35 +23,47 @@ static int make_holder(const struct graft_lease_for *whom, struct graft_arena *a
 	return graft_lease_holder_of_container(whom->pid, arena, ret_holder, err);
 }
 
+/* SECURITY: a limit that does not reach the container is not promised. */
+static int check_limits_reach(const struct graft_lease_for *whom, uint32_t mib, uint32_t percent,
+			      struct graft_error *err)
+{
+	if (whom->container || (mib == 0 && percent == 0))
+		return 0;
+	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "mem= and sm= are variables, which a hook cannot give a container");
+	return graft_with_hint(err, "Use nvidia-container-runtime ('docker run --runtime=nvidia'), or leave them out.");
+}
+
 static int take_for(const struct graft_config *config, const struct graft_lease_for *whom, const struct graft_log *log,
-		    struct graft_arena *arena, struct graft_strings *devices, const char **ret_id,
+		    struct graft_arena *arena, struct graft_strings *devices, struct graft_lease *ret_lease,
 		    struct graft_error *err)
 {
 	struct graft_lease_ask ask = { .uid = getuid() };
-	struct graft_lease lease;
 	struct graft_claim claim;
 
 	if (graft_claim_read(devices, arena, &claim, err) < 0)
 		return -1;
 	ask.claim = &claim;
+	claim.has_user = whom->has_user;
+	claim.user = whom->user;
 	if (graft_lease_set_wait(config, whom->wait, &claim, err) < 0)
 		return -1;
 	if (make_holder(whom, arena, &ask.holder, err) < 0 ||
-	    graft_lease_take(config, &ask, log, arena, &lease, err) < 0 ||
-	    graft_lease_devices(&lease, arena, devices, err) < 0)
+	    check_limits_reach(whom, claim.limit_mib, claim.limit_percent, err) < 0 ||
+	    graft_lease_take(config, &ask, log, arena, ret_lease, err) < 0 ||
+	    check_limits_reach(whom, ret_lease->limit_mib, ret_lease->limit_percent, err) < 0 ||
+	    graft_lease_devices(ret_lease, arena, devices, err) < 0)
 		return -1;
-	*ret_id = lease.id;
 	for (size_t i = 0; i < devices->n; i++)
-		graft_info(log, "lease %s (%s): %s", lease.id, lease.claim, devices->items[i]);
+		graft_info(log, "lease %s (%s): %s", ret_lease->id, ret_lease->claim, devices->items[i]);
 	return 0;
 }
 
 int graft_start_lease_claim(const struct graft_config *config, const struct graft_lease_for *whom,
 			    const struct graft_log *log, struct graft_arena *arena, struct graft_strings *devices,
-			    const char **ret_id, struct graft_error *err)
+			    struct graft_lease *ret_lease, struct graft_error *err)
 {
-	*ret_id = NULL;
+	*ret_lease = (struct graft_lease){ .id = NULL };
 	if (!graft_config_lends(config) || !graft_claim_is_in(devices))
 		return 0;
-	return take_for(config, whom, log, arena, devices, ret_id, err) < 0 ? graft_wrap(err, "lease") : 0;
+	return take_for(config, whom, log, arena, devices, ret_lease, err) < 0 ? graft_wrap(err, "lease") : 0;
 }

@@ -17,18 +17,21 @@ struct graft_lease_for {
 	const struct graft_lease_container *container; /* NULL: there is a process */
 	pid_t pid;
 	const char *wait; /* NVIDIA_LEASE_WAIT of the container; NULL = unset */
+	bool has_user;
+	uint32_t user; /* as whom its programs run, on the host */
 };
 
 /* Returns -1 with GRAFT_UNSUPPORTED, file and remedy unless leases are on. */
 int graft_start_lease_require(const struct graft_config *config, struct graft_error *err);
 
 /*
- * Replaces. The new list is in the arena. *ret_id is the id of the lease, NULL without one. Returns
- * -1 with GRAFT_INVALID for a claim that cannot be read, or as graft_lease_take(): then there is no
- * GPU.
+ * Replaces. The new list is in the arena, and *ret_lease, whose id is NULL if there is none.
+ * Returns -1 with GRAFT_INVALID for a claim that cannot be read, or as graft_lease_take(): then
+ * there is no GPU. A container whose process exists has its environment already: there
+ * GRAFT_UNSUPPORTED if the lease has limits, which are variables.
  */
 int graft_start_lease_claim(const struct graft_config *config, const struct graft_lease_for *whom,
 			    const struct graft_log *log, struct graft_arena *arena, struct graft_strings *devices,
-			    const char **ret_id, struct graft_error *err);
+			    struct graft_lease *ret_lease, struct graft_error *err);
 
 #endif

@@ -34,6 +34,7 @@ struct graft_start {
 	const char *hook_root;     /* the root's absolute path, if its hooks need not read the state; or NULL */
 	const char **other_mounts; /* where container edits mount something that plans for the root do not contain */
 	size_t n_other_mounts;
+	bool mps;        /* config.json has what a lease gives of MPS: not that of the host */
 	bool no_board;   /* mode "auto" has found that this host is no Tegra board */
 	bool comes_back; /* the caller does what has to wait until the container is made */
 	struct graft_oci_waiting waiting;

@@ -4,6 +4,8 @@
  * each device by a kernel in PTX, and checks the sums. No header or library of CUDA is needed to build it.
  *
  *	cuda [--expect N]      exit 0 when N devices (default: at least one) worked, 1 otherwise
+ *	cuda --allocate MIB    exit 0 if the first device gives that much memory, 2 if it has too little
+ *	cuda --spin SECONDS    print how many short kernels, of one block, ran one after the other on the first device
  *
  * A simulated libcuda has devices but cannot run a kernel: it lacks cuModuleLoadData, and the program says so.
  */
@@ -12,8 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#define N 1024u
+#define N             1024u
+#define SPIN_CYCLES   2000000ull
+#define OUT_OF_MEMORY 2
 
 /* The driver API's functions that are used, with the symbol versions that headers of CUDA 12 choose. */
 static struct {
@@ -74,6 +79,23 @@ static const char kernel[] = ".version 6.0\n"
 			     "add.u32 %r7, %r5, %r6; st.global.u32 [%p7], %r7;\n"
 			     "ret;\n"
 			     "}\n";
+
+/* One block that is busy for so many cycles, and leaves nearly all of a GPU to others. */
+static const char spin_kernel[] = ".version 6.0\n"
+				  ".target sm_50\n"
+				  ".address_size 64\n"
+				  ".visible .entry spin(.param .u64 cycles)\n"
+				  "{\n"
+				  ".reg .u64 %t<5>; .reg .pred %p1;\n"
+				  "ld.param.u64 %t1, [cycles];\n"
+				  "mov.u64 %t2, %clock64;\n"
+				  "again:\n"
+				  "mov.u64 %t3, %clock64;\n"
+				  "sub.u64 %t4, %t3, %t2;\n"
+				  "setp.lt.u64 %p1, %t4, %t1;\n"
+				  "@%p1 bra again;\n"
+				  "ret;\n"
+				  "}\n";
 
 static int load(void)
 {
@@ -142,6 +164,57 @@ static int add_on(int device)
 	return failed("cuCtxDestroy", cuda.ctx_destroy(context)) ? -1 : 0;
 }
 
+static int use_first(void **context)
+{
+	int device;
+
+	return failed("cuDeviceGet", cuda.device_get(&device, 0)) ||
+	       failed("cuCtxCreate", cuda.ctx_create(context, 0, device));
+}
+
+static int allocate(unsigned long mib)
+{
+	uint64_t address;
+	void *context;
+	int result;
+
+	if (use_first(&context))
+		return 1;
+	result = cuda.mem_alloc(&address, (size_t)mib << 20);
+	if (result == OUT_OF_MEMORY)
+		(void)printf("cuda: %lu MiB are too much\n", mib);
+	else if (!failed("cuMemAlloc", result))
+		(void)printf("cuda: %lu MiB\n", mib);
+	return result == 0 ? 0 : result == OUT_OF_MEMORY ? 2 : 1;
+}
+
+static double now(void)
+{
+	struct timespec time;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static int spin(double seconds)
+{
+	uint64_t cycles = SPIN_CYCLES;
+	void *context, *module, *function, *arguments[] = { &cycles };
+	unsigned long n = 0;
+	double until;
+
+	if (use_first(&context) || failed("cuModuleLoadData", cuda.module_load(&module, spin_kernel)) ||
+	    failed("cuModuleGetFunction", cuda.module_get_function(&function, module, "spin")))
+		return 1;
+	for (until = now() + seconds; now() < until; n++) {
+		if (failed("cuLaunchKernel", cuda.launch(function, 1, 1, 1, 32, 1, 1, 0, NULL, arguments, NULL)) ||
+		    failed("cuCtxSynchronize", cuda.synchronize()))
+			return 1;
+	}
+	(void)printf("%lu\n", n);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	long expect = argc == 3 && strcmp(argv[1], "--expect") == 0 ? strtol(argv[2], NULL, 10) : -1;
@@ -149,6 +222,10 @@ int main(int argc, char **argv)
 
 	if (complete < 0 || failed("cuInit", cuda.init(0)) || failed("cuDeviceGetCount", cuda.device_get_count(&count)))
 		return 1;
+	if (argc == 3 && strcmp(argv[1], "--allocate") == 0)
+		return allocate(strtoul(argv[2], NULL, 10));
+	if (argc == 3 && strcmp(argv[1], "--spin") == 0 && complete)
+		return spin(strtod(argv[2], NULL));
 	(void)cuda.driver_get_version(&version);
 	(void)printf("cuda: driver API %d.%d, %d devices\n", version / 1000, version % 1000 / 10, count);
 	for (int i = 0; i < count; i++) {

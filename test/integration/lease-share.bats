@@ -28,6 +28,12 @@ teardown() {
     on_host runc --root "$work/runc" delete --force "${name##*/}" 2>/dev/null || true
   done
   [ ! -e "$work/pids" ] || xargs kill -9 <"$work/pids" 2>/dev/null || true
+  # What the table has was started here. With the last lease its daemons go.
+  cat "$table"/held/* "$table"/queue/* 2>/dev/null | jq -r '.holder.pid // empty' | xargs -r kill -9 2>/dev/null || true
+  rm -f "$table"/held/*
+  within_seconds 15 no_daemon >/dev/null 2>&1 || { keepers; daemons; } | xargs -r kill -9 2>/dev/null || true
+  on_host nvidia-smi -c DEFAULT >/dev/null 2>&1 || true
+  on_host sh -c 'umount "$0"/mps/*/shm' "$table" 2>/dev/null || true
   test_teardown
 }
 # configure LINE...: of [graft.leases].
@@ -151,4 +157,169 @@ LIST
   has_free '[2,3,2,2]'
   run -1 on_host "$ctk" lease acquire --share --claim share
   [[ $output == *"--share and --claim cannot be used together"* ]]
+}
+
+# --- MPS ---
+
+mps() { configure 'shared = ["all=4"]' 'sharing = "mps"' "$@"; }
+uuid_of() { lease list --json | jq -r ".gpus[$1].uuid"; }
+# The processes of MPS daemons and keepers of this test.
+daemons() { pgrep -f "nvidia-cuda-mps-control -d" | while read -r pid; do ! tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qF "$table" || echo "$pid"; done; }
+keepers() { pgrep -f "lease mps GPU-" | while read -r pid; do ! tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qF "$config" || echo "$pid"; done; }
+no_daemon() { [ -z "$(daemons)$(keepers)" ]; }
+has_daemons() { [ "$(daemons | wc -l)" = "$1" ] && [ "$(keepers | wc -l)" = "$1" ]; }
+ask_mps() { echo "$2" | on_host env CUDA_MPS_PIPE_DIRECTORY="$table/mps/$1/pipe" nvidia-cuda-mps-control; }
+modes() { on_host nvidia-smi --query-gpu=compute_mode --format=csv,noheader | xargs; }
+
+@test "MPS: one daemon for each GPU under 50 at once, and none after the last; the compute mode comes back" {
+  local gpu
+  mps
+  gpu=$(uuid_of 0)
+  for _ in $(seq 50); do
+    # shellcheck disable=SC2016
+    on_host "$ctk" --quiet lease run --share -- sh -c 'echo "$CUDA_MPS_PIPE_DIRECTORY" >>"$0"; while [ ! -e "$0.go" ]; do sleep 0.05; done' "$work/pipes" \
+      >>"$work/refused" 2>&1 3>&- 4>&- &
+  done
+  within_seconds 30 eval '[ "$(wc -l <"$work/pipes" 2>/dev/null)" = 16 ]'
+  within_seconds 30 eval '[ "$(grep -c "1 shared GPU was asked for, 0 of 4 are free" "$work/refused")" = 34 ]'
+  has_daemons 4 || die "$(pgrep -af mps)"
+  [ "$(sort "$work/pipes" | uniq -c | awk '{ print $1 }' | xargs)" = "4 4 4 4" ]
+  [ "$(grep -c 'Start, process' "$table/mps/$gpu/log/control.log")" = 1 ]
+  [ "$(ask_mps "$gpu" get_default_active_thread_percentage)" = 25.0 ]
+  [ "$(ask_mps "$gpu" 'get_default_device_pinned_mem_limit 0')" = 5757M ]
+  [ "$(modes)" = "Exclusive_Process Exclusive_Process Exclusive_Process Exclusive_Process" ]
+  touch "$work/pipes.go"
+  within_seconds 20 no_daemon
+  wait
+  [ "$(modes)" = "Default Default Default Default" ]
+  run ! grep -F "$table" /proc/self/mountinfo
+  run ! on_host grep -F "$table" /proc/self/mountinfo
+}
+
+# The environment of a container's process, as config.json has it.
+env_of() { jq -r '.process.env[]' "$work/bundle-$1/config.json" | grep '^CUDA_MPS_'; }
+
+@test "MPS: pipes, shared memory and limits arrive in the container; more than a slot's part is refused" {
+  local gpu
+  make_shared
+  mps
+  gpu=$(uuid_of 0)
+  container a 'share;mem=2G;sm=10' '.mounts += [{destination: "/dev/shm", type: "tmpfs", source: "shm", options: ["nosuid", "size=65536k"]}]'
+  [ "$(env_of a | sort | xargs)" = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=10 CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2048M CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps" ]
+  on_host nsenter --target "$(cat "$work/a.pid")" --mount sh -c 'test -S /tmp/nvidia-mps/control && stat -f -c %b /dev/shm' >"$work/shm"
+  [ "$(cat "$work/shm")" = "$(on_host stat -f -c %b "$table/mps/$gpu/shm")" ]
+  has_daemons 1
+  # Nobody goes past the daemon, and whoever goes through it has 2 GiB.
+  run on_host "$build/test/sim/cuda-client"
+  [[ $output != *"through MPS"* ]]
+  # One that was given a /dev/shm keeps it.
+  container b share '.mounts += [{destination: "/dev/shm", type: "tmpfs", source: "shm", options: ["nosuid", "size=1g"]}]'
+  [ "$(jq '[.mounts[] | select(.destination == "/dev/shm" and .type == "bind")] | length' "$work"/bundle-[ab]/config.json | xargs)" = "1 0" ]
+  run ! container c 'share;mem=20G'
+  grep -F "mem= and sm= can only be less than a slot's part of the GPU. Leave them out to have all of it; 'nvidia-ctk lease list' shows the slots." "$work/c.out"
+  run ! container d share:2
+  grep -F 'a program can use one GPU that is shared by MPS, not 2. Ask for ' "$work/d.out"
+  lease list | grep -E '^0    shared 2 of 4 slots free; MPS: a fatal fault of one program ends all of them$'
+  # What is taken by hand has limits as well, wherever it is used.
+  lease acquire --claim 'share;sm=5' --for 1h >"$work/id"
+  container e "lease:$(cat "$work/id")"
+  env_of e | grep -x CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=5
+  lease release "$(cat "$work/id")"
+  of_runc delete --force a
+  of_runc delete --force b
+  of_runc delete --force e
+  within_seconds 20 no_daemon
+}
+
+@test "MPS: another user is refused with the reason, and gets another GPU, or waits" {
+  make_shared
+  configure 'shared = ["0=4"]' 'pool = ["0"]' 'sharing = "mps"'
+  on_host "$ctk" --quiet lease run --share --user nobody -- sleep 1000 3>&- 4>&- &
+  echo $! >>"$work/pids"
+  within_seconds 10 has_free '[3]'
+  run -126 on_host "$ctk" lease run --share -- true
+  [[ $output == *"GPU 0 has free slots, but is used by programs of uid 65534, and MPS serves one user at a time, not uid 0 as well. Wait until they have ended, or run the programs as the same user."* ]]
+  run ! container a share
+  grep -F 'GPU 0 has free slots, but is used by programs of uid 65534, and MPS serves one user at a time, not uid 0 as well.' "$work/a.out"
+  # The container's user counts, as the host sees it.
+  container b share '.process.user = {uid: 65534, gid: 65534}'
+  has_free '[2]'
+  run ! container c share '.process.user = {uid: 1000, gid: 1000}'
+  grep -F 'not uid 1000 as well' "$work/c.out"
+  on_host "$ctk" --quiet lease run --share --wait 60s -- touch "$work/started" 3>&- 4>&- &
+  within_seconds 5 eval 'lease list | grep -q waits'
+  of_runc delete --force b
+  [ ! -e "$work/started" ]
+  lease list --json | jq '.leases[].holder.pid' | xargs kill
+  within_seconds 20 test -e "$work/started"
+  within_seconds 20 no_daemon
+}
+
+@test "MPS: kill -9 of the daemon, of the keeper, and of both; doctor ends what nobody uses" {
+  local gpu
+  mps
+  gpu=$(uuid_of 0)
+  lease acquire --share --for 1h >"$work/id"
+  has_daemons 1
+  kill -9 "$(daemons)"
+  within_seconds 10 eval 'has_daemons 1 && ask_mps "$gpu" get_default_active_thread_percentage | grep -x 25.0'
+  # The daemon outlives its keeper, and the next lease finds it.
+  kill -9 "$(keepers)"
+  within_seconds 5 eval '[ -z "$(keepers)" ]'
+  daemons >"$work/daemon"
+  run -0 lease doctor
+  [[ $output == *"warning: $gpu: its MPS daemon has no keeper that would end it"* ]]
+  lease run --share -- true
+  has_daemons 1
+  [ "$(daemons)" = "$(cat "$work/daemon")" ]
+  # Nobody is left who would end it.
+  kill -9 "$(keepers)"
+  within_seconds 5 eval '[ -z "$(keepers)" ]'
+  lease release "$(cat "$work/id")"
+  [ "$(daemons)" = "$(cat "$work/daemon")" ]
+  [[ $(modes) == Exclusive_Process* ]]
+  lease doctor --repair
+  within_seconds 20 no_daemon
+  [ "$(modes)" = "Default Default Default Default" ]
+  # After both.
+  lease acquire --share --for 1h >"$work/id"
+  kill -9 "$(keepers)" "$(daemons)"
+  within_seconds 5 no_daemon
+  lease run --share -- true
+  has_daemons 1 || die "keepers: $(keepers), daemons: $(daemons); $(cat "$table/mps/$gpu/keeper.log")"
+  lease release "$(cat "$work/id")"
+  within_seconds 20 no_daemon
+}
+
+@test "MPS: a driver without it, one that fails, and a compute mode that is left alone" {
+  mps
+  on_host mount --bind /bin/false /usr/bin/nvidia-cuda-mps-control
+  run -1 on_host "$ctk" lease acquire --share
+  [[ $output =~ "GPU-"[0-9a-f-]{36}" cannot be shared: MPS cannot be started: nvidia-cuda-mps-control failed with exit status 1: it said nothing." ]]
+  on_host umount /usr/bin/nvidia-cuda-mps-control
+  [ "$(count_held)" = 0 ]
+  [ "$(modes)" = "Default Default Default Default" ]
+  mps 'mps-exclusive = false'
+  lease acquire --share --for 1h >"$work/id"
+  [ "$(modes)" = "Default Default Default Default" ]
+  lease release "$(cat "$work/id")"
+  within_seconds 20 no_daemon
+}
+count_held() { lease list --json | jq '.leases | length'; }
+
+@test "MPS by the hook: docker run --gpus device=share gets pipes and shared memory, and limits are refused there" {
+  make_shared
+  mps
+  export PATH=$BATS_FILE_TMPDIR/bin:$PATH
+  hooks=".hooks = {prestart: [{path: \"$BATS_FILE_TMPDIR/programs/nvidia-container-runtime-hook\", args: [\"hook\", \"prestart\"],
+    env: [\"NVIDIA_CTK_CONFIG_FILE_PATH=$config\", \"PATH=/usr/sbin:/usr/bin:/sbin:/bin\"]}]}"
+  real_runtime=$runtime
+  runtime=runc container a share "$hooks" || die "$(cat "$work/a.out")"
+  on_host nsenter --target "$(cat "$work/a.pid")" --mount sh -c 'test -S /tmp/nvidia-mps/control && stat -f -c %b /dev/shm' >"$work/shm"
+  [ "$(cat "$work/shm")" = "$(on_host stat -f -c %b "$table/mps/$(uuid_of 0)/shm")" ]
+  runtime=runc run ! container b 'share;sm=10' "$hooks"
+  grep -F "mem= and sm= are variables, which a hook cannot give a container; Use nvidia-container-runtime ('docker run --runtime=nvidia'), or leave them out." "$work/b.out" || die "$(cat "$work/b.out")"
+  runtime=$real_runtime
+  of_runc delete --force a
+  within_seconds 20 no_daemon
 }

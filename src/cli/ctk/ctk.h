@@ -119,7 +119,7 @@ extern const struct graft_command ctk_hook;
 extern const struct graft_command ctk_system_create_dev_char_symlinks;
 extern const struct graft_command ctk_system_create_device_nodes;
 extern const struct graft_command ctk_lease_acquire, ctk_lease_doctor, ctk_lease_explain, ctk_lease_history,
-    ctk_lease_list, ctk_lease_metrics, ctk_lease_reclaim, ctk_lease_release, ctk_lease_run;
+    ctk_lease_list, ctk_lease_metrics, ctk_lease_reclaim, ctk_lease_release, ctk_lease_run, ctk_lease_mps;
 extern const struct graft_command ctk_runtime_configure, ctk_runtime_remove;
 extern const struct graft_command ctk_cdi_generate, ctk_cdi_list, ctk_cdi_refresh, ctk_cdi_transform_root,
     ctk_cdi_validate;

@@ -56,8 +56,17 @@ static const struct graft_command ctk_cdi = {
 };
 
 static const struct graft_command *const lease_commands[] = {
-	&ctk_lease_acquire, &ctk_lease_doctor,  &ctk_lease_explain, &ctk_lease_history, &ctk_lease_list,
-	&ctk_lease_metrics, &ctk_lease_reclaim, &ctk_lease_release, &ctk_lease_run,     NULL,
+	&ctk_lease_acquire,
+	&ctk_lease_doctor,
+	&ctk_lease_explain,
+	&ctk_lease_history,
+	&ctk_lease_list,
+	&ctk_lease_metrics,
+	&ctk_lease_mps,
+	&ctk_lease_reclaim,
+	&ctk_lease_release,
+	&ctk_lease_run,
+	NULL,
 };
 static const struct graft_command ctk_lease = {
 	CTK_COMMAND,

@@ -16,10 +16,12 @@
 #include <unistd.h>
 
 #include "apply/cgroup/cgroup_scope.h"
+#include "apply/mps.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "lease/lease_holder.h"
 #include "lease/lease_host.h"
+#include "lease/lease_mps.h"
 #include "lease/lease_take.h"
 #include "start/config_file.h"
 #include "start/lease_claim.h"
@@ -87,8 +89,10 @@ static int read_claim(struct ctk *ctk, const struct lease_options *given, struct
 	return graft_claim_parse(text, ctk->arena, claim, err);
 }
 
-static int take_lease(struct ctk *ctk, const struct lease_options *given, struct graft_lease_ask *ask,
-		      struct graft_lease *lease, struct graft_error *err)
+/* `user`: as whom the programs will run. */
+static int take_lease(struct ctk *ctk, const struct lease_options *given, bool has_user, uint32_t user,
+		      struct graft_lease_ask *ask, struct graft_lease *lease, struct graft_lease_mps *ret_mps,
+		      struct graft_error *err)
 {
 	struct graft_config config;
 	struct graft_claim claim;
@@ -99,7 +103,11 @@ static int take_lease(struct ctk *ctk, const struct lease_options *given, struct
 		return -1;
 	ask->claim = &claim;
 	ask->uid = get_owner();
+	claim.has_user = has_user;
+	claim.user = user;
 	rc = graft_lease_take(&config, ask, &ctk->waiting, ctk->arena, lease, err);
+	if (rc == 0 && ret_mps)
+		rc = graft_lease_mps_find(&config, lease, ctk->arena, ret_mps, err);
 	ask->claim = NULL;
 	return rc;
 }
@@ -119,6 +127,25 @@ static int set_variables(const struct graft_lease *lease, struct graft_arena *ar
 	    setenv("NVIDIA_LEASE", lease->id, 1) < 0)
 		return graft_fail_memory(err);
 	return 0;
+}
+
+/* Gives the command the pipes, the shared memory and the limits of its MPS daemon. */
+static int enter_mps(const struct graft_lease *lease, const struct graft_lease_mps *mps, struct graft_arena *arena,
+		     struct graft_error *err)
+{
+	const char **variables = NULL;
+	size_t n = 0;
+
+	if (graft_lease_mps_variables(lease, mps->pipe, arena, &variables, &n, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		const char *value = strchr(variables[i], '=') + 1;
+		const char *name = graft_arena_strndup(arena, variables[i], (size_t)(value - variables[i] - 1));
+
+		if (!name || setenv(name, value, 1) < 0)
+			return graft_fail_memory(err);
+	}
+	return mps->shm ? graft_mps_enter(mps->shm, err) : 0;
 }
 
 static int find_lease_user(const char *name, struct passwd *ret_user, struct graft_error *err)
@@ -179,6 +206,7 @@ static int run_with_lease(struct ctk *ctk, const struct lease_options *given, ch
 {
 	struct graft_lease_ask ask = { .what = argv[0] };
 	struct graft_cgroup_place place = { .path = NULL };
+	struct graft_lease_mps mps = { .base = NULL };
 	struct graft_lease lease;
 	struct passwd user = { 0 };
 
@@ -187,8 +215,9 @@ static int run_with_lease(struct ctk *ctk, const struct lease_options *given, ch
 	if ((given->user && find_lease_user(given->user, &user, err) < 0) ||
 	    make_run_holder(ctk, given, &ask.holder, &place, err) < 0)
 		return -1;
-	if (take_lease(ctk, given, &ask, &lease, err) < 0 ||
+	if (take_lease(ctk, given, true, given->user ? user.pw_uid : getuid(), &ask, &lease, &mps, err) < 0 ||
 	    (given->scope && enter_scope(ctk, &lease, &place, err) < 0) || set_variables(&lease, ctk->arena, err) < 0 ||
+	    (mps.base && enter_mps(&lease, &mps, ctk->arena, err) < 0) ||
 	    (given->user && become_user(&user, given->user, err) < 0)) {
 		if (given->scope)
 			graft_cgroup_scope_remove(&place);
@@ -266,7 +295,7 @@ static int run_lease_acquire(void *context, int argc, char **argv)
 		return status;
 	if (read_span(given.span, &ask.for_ms, &err) == 0 && ask.for_ms == 0)
 		(void)graft_fail(&err, GRAFT_INVALID, 0, "--for must be longer than 0");
-	if (err.status != GRAFT_OK || take_lease(ctk, &given, &ask, &lease, &err) < 0)
+	if (err.status != GRAFT_OK || take_lease(ctk, &given, false, 0, &ask, &lease, NULL, &err) < 0)
 		return ctk_fail(ctk, &err, "%s", "");
 	if (given.json)
 		graft_lease_write(&lease, &out);
@@ -478,4 +507,32 @@ const struct graft_command ctk_lease_reclaim = {
 	.options = reclaim_options,
 	.n_options = GRAFT_COUNT(reclaim_options),
 	.run = run_lease_reclaim,
+};
+
+/* ---- mps ---- */
+
+static int run_lease_mps(void *context, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct lease_options given = { .json = false };
+	struct ctk *ctk = context;
+	struct graft_config config;
+	int first, status = 0, rc;
+
+	if (ctk_parse(ctk, &ctk_lease_mps, &given, argc, argv, &first, &status) < 0)
+		return status;
+	if (argc - first != 1)
+		rc = graft_fail(&err, GRAFT_INVALID, 0, "the UUID of one GPU is needed");
+	else
+		rc = lease_load_config(ctk, &config, &err) < 0
+			 ? -1
+			 : graft_lease_mps_keep(&config, argv[first], &ctk->log, ctk->arena, &err);
+	return rc < 0 ? ctk_fail(ctk, &err, "%s", "") : 0;
+}
+
+const struct graft_command ctk_lease_mps = {
+	LEASE_COMMAND("GPU"),
+	.name = GRAFT_LEASE_MPS_COMMAND,
+	.summary = "Run the MPS daemon of a GPU for as long as a lease shares it; started by those who take leases",
+	.run = run_lease_mps,
 };

@@ -20,6 +20,7 @@
 #include "formats/json/json.h"
 #include "lease/lease_host.h"
 #include "lease/lease_log.h"
+#include "lease/lease_mps.h"
 #include "lease/lease_take.h"
 
 #define GPU_MAJOR     195u
@@ -540,6 +541,25 @@ static int repair_table(struct view *view, size_t n_strangers, struct graft_erro
 	return 0;
 }
 
+/* Daemons that would not be ended, and compute modes that would not be set back. */
+static int look_at_mps(struct view *view, bool repair, struct graft_buffer *out, struct graft_error *err)
+{
+	struct graft_strings gpus;
+
+	if (graft_lease_mps_abandoned(&view->config, view->ctk->arena, &gpus, err) < 0)
+		return -1;
+	/* A keeper needs the table. */
+	if (repair && gpus.n > 0)
+		graft_lease_table_unlock(&view->table);
+	for (size_t i = 0; i < gpus.n; i++) {
+		graft_buffer_printf(out, "%s: %s: its MPS daemon has no keeper that would end it\n",
+				    repair ? "repair" : "warning", gpus.items[i]);
+		if (repair && graft_lease_mps_mend(&view->config, gpus.items[i], view->ctk->arena, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int run_lease_doctor(void *context, int argc, char **argv)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -563,6 +583,8 @@ static int run_lease_doctor(void *context, int argc, char **argv)
 		if (given.repair && view.table.n_damages > 0)
 			rc = repair_table(&view, n_strangers, &err);
 	}
+	if (rc == 0)
+		rc = look_at_mps(&view, given.repair, &out, &err);
 	status = ctk_print(ctk, &out);
 	if (view.table.n_damages > 0)
 		status = 1;

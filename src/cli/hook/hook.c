@@ -20,6 +20,7 @@
 #include "request/claim.h"
 #include "start/config_file.h"
 #include "start/lease_claim.h"
+#include "start/share_mps.h"
 #include "start/version.h"
 
 /* state, config.json and config.toml at their maximum size, and what is parsed from them */
@@ -224,6 +225,9 @@ static int configure_in_process(struct hook *h, int argc, char **argv)
 	h->cli.one_line = true;
 	h->cli.config = &h->config;
 	h->cli.lease_wait = h->container.lease_wait;
+	h->cli.lease_has_user = h->spec.has_process;
+	h->cli.lease_user = graft_start_host_uid(&h->spec);
+	h->cli.own_shm = !graft_start_has_default_shm(&h->spec);
 	h->cli.planned = hook_announce_devices;
 	return cli_main(&h->cli, argc, argv);
 }

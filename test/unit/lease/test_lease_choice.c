@@ -162,6 +162,68 @@ static void test_refusals(void **state)
 	assert_int_equal(err.status, GRAFT_NOT_FOUND);
 }
 
+static const char *share(const char *text, bool mps, const struct graft_lease *held, struct graft_error *err)
+{
+	struct graft_lendable sharing = host;
+	struct graft_lease_slot *slots;
+	struct graft_claim claim;
+	size_t n;
+
+	*err = (struct graft_error){ .status = GRAFT_OK };
+	sharing.mps = mps;
+	assert_int_equal(graft_claim_parse(text, arena, &claim, err), 0);
+	claim.has_user = true;
+	claim.user = 1000;
+	if (graft_lease_choose(&sharing, held, 1, &claim, 61000, arena, &slots, &n, err) < 0)
+		return err->msg;
+	return graft_arena_printf(arena, "%s %u", slots[0].gpu, slots[0].replica);
+}
+
+/* GPU 0 has two slots and GPU 1 four; a slot of GPU 0 is held. */
+static void test_share(void **state)
+{
+	static const struct {
+		const char *claim;
+		bool mps;
+		uint32_t user; /* of the holder */
+		const char *want;
+	} rows[] = {
+		{ "share", false, 1000, "GPU-0 2" },
+		{ "share", false, 1001, "GPU-0 2" },
+		{ "share;spread", false, 1000, "GPU-1 1" },
+		{ "share;not=0", false, 1000, "GPU-1 1" },
+		{ "share:3", false, 1000,
+		  "3 shared GPUs were asked for, but this host has 2 that can be lent and fit" },
+		{ "share;sm=10", false, 1000, "mem= and sm= limit nothing where GPUs are shared by time slices" },
+		{ "share", true, 1000, "GPU-0 2" },
+		{ "share", true, 1001, "GPU-1 1" },
+		{ "share;not=1", true, 1001,
+		  "GPU 0 has free slots, but is used by programs of uid 1001, and MPS serves one user at a time, not "
+		  "uid "
+		  "1000 as well" },
+		{ "share:2", true, 1000, "a program can use one GPU that is shared by MPS, not 2" },
+		{ "share;mem=20G;sm=50", true, 1000, "GPU-0 2" },
+		{ "share;mem=21G", true, 1000, "mem= and sm= can only be less than a slot's part of the GPU" },
+		{ "share;sm=51", true, 1000, "mem= and sm= can only be less than a slot's part of the GPU" },
+		{ "lease:abcdefgh2345", true, 1000, "GPU-0 1" },
+		{ "any;not=2", false, 1000, "GPU-3 0" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_lease held = make_lease("abcdefgh2345", "0");
+		struct graft_error err;
+
+		gpus[0].replicas = 2;
+		gpus[1].replicas = 4;
+		held.slots[0].replica = 1;
+		held.has_user = true;
+		held.user = rows[i].user;
+		print_message("# %s, MPS %d, uid %u\n", rows[i].claim, rows[i].mps, rows[i].user);
+		assert_string_equal(share(rows[i].claim, rows[i].mps, &held, &err), rows[i].want);
+	}
+}
+
 /* What is not known does not fit. */
 static void test_unknown(void **state)
 {
@@ -212,6 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_choose, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_share, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_choice_allocations, setup, teardown),
 	};

@@ -104,6 +104,9 @@ static void test_defaults(void **state)
 		{ "graft.leases.wait", "\"0s\"" },
 		{ "graft.leases.order", "\"fair\"" },
 		{ "graft.leases.limits", "[]" },
+		{ "graft.leases.shared", "[]" },
+		{ "graft.leases.sharing", "\"time-slice\"" },
+		{ "graft.leases.mps-exclusive", "true" },
 	};
 	bool failed = true;
 	const char *json = read_config("", NULL, &failed);

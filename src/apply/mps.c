@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mps: runs nvidia-cuda-mps-control and nvidia-smi of the driver root, each with a time limit. */
+#include "apply/mps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/root.h"
+#include "base/strings.h"
+#include "base/sys.h"
+
+#define CONTROL     "nvidia-cuda-mps-control"
+#define SMI         "nvidia-smi"
+#define PID_FILE    CONTROL ".pid"
+#define ANSWER_MAX  ((size_t)64 * 1024)
+#define ASK_MS      5000
+#define START_MS    30000
+#define SMI_MS      60000
+#define QUIT_MS     10000
+#define PAUSE_NS    5000000L
+#define NOT_BEGUN   127
+#define TMPFS_MAGIC 0x01021994
+#define SHM         "/dev/shm"
+
+static const char *const directories[] = {
+	"/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/opt/bin", "/run/current-system/sw/bin"
+};
+
+static const char *driver_root_of(const struct graft_mps *mps)
+{
+	return !mps->root || strcmp(mps->root, "/") == 0 ? "" : mps->root;
+}
+
+/* ---- a program of the driver ---- */
+
+static int find_driver_program(const struct graft_mps *mps, const char *name, const char **ret_path,
+			       struct graft_error *err)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < GRAFT_COUNT(directories); i++) {
+		const char *path = graft_arena_printf(mps->arena, "%s%s/%s", driver_root_of(mps), directories[i], name);
+
+		if (!path)
+			return graft_fail_memory(err);
+		*ret_path = path;
+		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111) != 0)
+			return 0;
+	}
+	(void)graft_fail(err, GRAFT_NOT_FOUND, 0, "the driver has no %s", name);
+	return graft_with_hint(err, "Install the driver's compute utilities.");
+}
+
+/* The driver's program finds its server by PATH, and the server the driver's libraries. */
+static char **make_mps_environment(const struct graft_mps *mps)
+{
+	const char *root = driver_root_of(mps);
+	char **environment = graft_arena_list(mps->arena, 7, sizeof(*environment));
+	size_t n = 0;
+
+	if (!environment)
+		return NULL;
+	environment[n++] = graft_arena_printf(mps->arena, "PATH=%s/usr/bin:%s/bin:%s/usr/sbin:%s/opt/bin:/usr/bin:/bin",
+					      root, root, root, root);
+	environment[n++] = graft_arena_strdup(mps->arena, "LC_ALL=C");
+	environment[n++] = graft_arena_printf(mps->arena, "CUDA_MPS_PIPE_DIRECTORY=%s", mps->pipe);
+	environment[n++] = graft_arena_printf(mps->arena, "CUDA_MPS_LOG_DIRECTORY=%s", mps->log);
+	if (mps->devices)
+		environment[n++] = graft_arena_printf(mps->arena, "CUDA_VISIBLE_DEVICES=%s", mps->devices);
+	if (root[0] != '\0')
+		environment[n++] = graft_arena_printf(mps->arena,
+						      "LD_LIBRARY_PATH=%s/usr/lib/x86_64-linux-gnu:%s/usr/lib/"
+						      "aarch64-linux-gnu:%s/usr/lib64:%s/usr/lib",
+						      root, root, root, root);
+	environment[n] = NULL;
+	return graft_arena_failed(mps->arena) ? NULL : environment;
+}
+
+struct program {
+	const struct graft_mps *mps;
+	const char *name;
+	const char *const *arguments; /* after its name; NULL-terminated */
+	const char *input;            /* NULL = none */
+	bool own_shm;                 /* in a mount namespace of its own, with the daemon's /dev/shm */
+	int limit_ms;
+	const char *output; /* the answer */
+};
+
+int graft_mps_enter(const char *shm, struct graft_error *err)
+{
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
+	    mount(shm, SHM, NULL, MS_BIND, NULL) < 0)
+		return graft_fail(err, GRAFT_MOUNT, errno, "cannot mount %s at " SHM, shm);
+	return 0;
+}
+
+_Noreturn static void become_program(const struct program *program, const char *path, char *const *arguments,
+				     char *const *environment, int in_fd, int out_fd)
+{
+	if (setsid() < 0 || dup2(in_fd, STDIN_FILENO) < 0 || dup2(out_fd, STDOUT_FILENO) < 0 ||
+	    dup2(out_fd, STDERR_FILENO) < 0 || chdir("/") < 0)
+		_exit(NOT_BEGUN);
+	if (program->own_shm && program->mps->shm)
+		if (graft_mps_enter(program->mps->shm, NULL) < 0)
+			_exit(NOT_BEGUN);
+	(void)execve(path, arguments, environment);
+	_exit(NOT_BEGUN);
+}
+
+/* Returns the exit status, or -1 with GRAFT_TIMEOUT; what was started is killed then. */
+static int wait_for_program(const struct program *program, pid_t pid, struct graft_error *err)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	const int64_t until = graft_clock_ms() + program->limit_ms;
+	int status = 0;
+
+	for (;;) {
+		pid_t ended = waitpid(pid, &status, WNOHANG);
+
+		if (ended == pid)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		if (ended < 0 && errno != EINTR)
+			return graft_fail_errno(err, errno, "cannot wait for %s", program->name);
+		if (graft_clock_ms() >= until)
+			break;
+		(void)nanosleep(&pause, NULL);
+	}
+	(void)kill(-pid, SIGKILL);
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, &status, 0);
+	return graft_fail(err, GRAFT_TIMEOUT, 0, "%s gave no answer within %d seconds", program->name,
+			  program->limit_ms / 1000);
+}
+
+/* What the program said, without the last line break. */
+static int read_program_answer(struct program *program, int fd, struct graft_error *err)
+{
+	char *text = graft_arena_alloc(program->mps->arena, ANSWER_MAX + 1);
+	ssize_t n = text ? pread(fd, text, ANSWER_MAX, 0) : -1;
+
+	if (!text)
+		return graft_fail_memory(err);
+	while (n > 0 && text[n - 1] == '\n')
+		n--;
+	text[n > 0 ? n : 0] = '\0';
+	program->output = text;
+	return 0;
+}
+
+static int run_program(struct program *program, struct graft_error *err)
+{
+	auto_close int in_fd = memfd_create("input", MFD_CLOEXEC), out_fd = memfd_create("output", MFD_CLOEXEC);
+	char *arguments[8] = { NULL }, **environment = make_mps_environment(program->mps);
+	size_t length = program->input ? strlen(program->input) : 0;
+	const char *path;
+	int status;
+	pid_t pid;
+
+	if (find_driver_program(program->mps, program->name, &path, err) < 0)
+		return -1;
+	arguments[0] = graft_arena_strdup(program->mps->arena, path);
+	for (size_t i = 0; program->arguments[i] && i + 2 < GRAFT_COUNT(arguments); i++)
+		arguments[i + 1] = graft_arena_strdup(program->mps->arena, program->arguments[i]);
+	if (!environment || graft_arena_failed(program->mps->arena))
+		return graft_fail_memory(err);
+	if (in_fd < 0 || out_fd < 0 || (length > 0 && pwrite(in_fd, program->input, length, 0) != (ssize_t)length))
+		return graft_fail_errno(err, errno, "memfd_create failed");
+	pid = fork();
+	if (pid < 0)
+		return graft_fail_errno(err, errno, "process creation failed");
+	if (pid == 0)
+		become_program(program, path, arguments, environment, in_fd, out_fd);
+	status = wait_for_program(program, pid, err);
+	if (status < 0 || read_program_answer(program, out_fd, err) < 0)
+		return -1;
+	if (status != 0)
+		return graft_fail(err, GRAFT_PROGRAM, 0, "%s failed with exit status %d: %.300s", program->name, status,
+				  program->output[0] != '\0' ? program->output : "it said nothing");
+	return 0;
+}
+
+/* ---- directories ---- */
+
+/* SELinux: what containers may write to. A failure only means that SELinux is off. */
+static void label_for_containers(const char *path)
+{
+	static const char label[] = "system_u:object_r:container_file_t:s0";
+
+	(void)setxattr(path, "security.selinux", label, sizeof(label), 0);
+}
+
+static int make_mps_directory(const char *path, mode_t mode, struct graft_error *err)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	auto_close int fd = -1;
+	int rc;
+
+	if (graft_root_open(&root, "/", err) < 0)
+		return -1;
+	rc = graft_root_mkdir(&root, path, mode, NULL, &fd);
+	return rc < 0 ? graft_fail_errno(err, -rc, "cannot make %s", path) : 0;
+}
+
+static bool is_mounted_tmpfs(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct stat st, parent;
+	struct statfs fs;
+	char above[4096] = "";
+
+	if (!slash || (size_t)(slash - path) >= sizeof(above))
+		return false;
+	memcpy(above, path, (size_t)(slash - path));
+	return stat(path, &st) == 0 && stat(above, &parent) == 0 && st.st_dev != parent.st_dev &&
+	       statfs(path, &fs) == 0 && (unsigned long)fs.f_type == TMPFS_MAGIC;
+}
+
+int graft_mps_make_directories(struct graft_mps *mps, const char *shm_size, struct graft_error *err)
+{
+	const char *options = graft_arena_printf(mps->arena, "mode=1777,size=%s", shm_size);
+
+	if (!options)
+		return graft_fail_memory(err);
+	if (make_mps_directory(mps->pipe, 0755, err) < 0 || make_mps_directory(mps->log, 0755, err) < 0)
+		return -1;
+	label_for_containers(mps->pipe);
+	if (!mps->shm)
+		return 0;
+	if (make_mps_directory(mps->shm, 0755, err) < 0)
+		return -1;
+	if (!is_mounted_tmpfs(mps->shm) &&
+	    mount("shm", mps->shm, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0) {
+		if (errno != EPERM)
+			return graft_fail_errno(err, errno, "cannot mount a tmpfs at %s", mps->shm);
+		(void)rmdir(mps->shm);
+		mps->shm = NULL;
+		return 0;
+	}
+	label_for_containers(mps->shm);
+	return 0;
+}
+
+void graft_mps_unmount(const struct graft_mps *mps)
+{
+	while (mps->shm && is_mounted_tmpfs(mps->shm)) {
+		if (umount2(mps->shm, MNT_DETACH) < 0)
+			break;
+	}
+}
+
+/* ---- the daemon ---- */
+
+int graft_mps_ask(const struct graft_mps *mps, const char *command, const char **ret_answer, struct graft_error *err)
+{
+	static const char *const none[] = { NULL };
+	struct program program = { .mps = mps, .name = CONTROL, .arguments = none, .limit_ms = ASK_MS };
+
+	program.input = graft_arena_printf(mps->arena, "%s\n", command);
+	if (!program.input)
+		return graft_fail_memory(err);
+	if (run_program(&program, err) < 0)
+		return graft_wrap(err, "MPS, '%.40s'", command);
+	*ret_answer = program.output;
+	return 0;
+}
+
+int graft_mps_start(const struct graft_mps *mps, struct graft_error *err)
+{
+	static const char *const arguments[] = { "-d", NULL };
+	struct program program = {
+		.mps = mps, .name = CONTROL, .arguments = arguments, .own_shm = true, .limit_ms = START_MS
+	};
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	const int64_t until = graft_clock_ms() + ASK_MS;
+	const char *answer;
+
+	if (run_program(&program, err) < 0)
+		return graft_wrap(err, "MPS cannot be started");
+	while (graft_mps_ask(mps, "get_server_list", &answer, err) < 0) {
+		if (graft_clock_ms() >= until)
+			return graft_wrap(err, "MPS cannot be started");
+		graft_error_clear(err);
+		(void)nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+int graft_mps_limit(const struct graft_mps *mps, uint32_t percent, const uint32_t *mib, size_t n_devices,
+		    struct graft_error *err)
+{
+	const char *answer,
+	    *command = graft_arena_printf(mps->arena, "set_default_active_thread_percentage %u", percent);
+
+	if (!command)
+		return graft_fail_memory(err);
+	if (graft_mps_ask(mps, command, &answer, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n_devices; i++) {
+		if (mib[i] == 0)
+			continue;
+		command = graft_arena_printf(mps->arena, "set_default_device_pinned_mem_limit %zu %uM", i, mib[i]);
+		if (!command)
+			return graft_fail_memory(err);
+		if (graft_mps_ask(mps, command, &answer, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+pid_t graft_mps_pid(const struct graft_mps *mps)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	const char *text;
+	size_t length;
+	long pid;
+
+	if (graft_root_open(&root, mps->pipe, NULL) < 0 ||
+	    graft_root_read(&root, PID_FILE, 64, mps->arena, &text, &length) < 0)
+		return 0;
+	pid = strtol(text, NULL, 10);
+	return pid > 1 && pid <= INT32_MAX && kill((pid_t)pid, 0) == 0 ? (pid_t)pid : 0;
+}
+
+int graft_mps_quit(const struct graft_mps *mps, struct graft_error *err)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	const int64_t until = graft_clock_ms() + QUIT_MS;
+	pid_t pid = graft_mps_pid(mps);
+	const char *answer;
+	int rc = graft_mps_ask(mps, "quit", &answer, err);
+
+	while (pid > 0 && kill(pid, 0) == 0 && graft_clock_ms() < until)
+		(void)nanosleep(&pause, NULL);
+	/* It waits for programs that do not end. */
+	if (pid > 0 && kill(pid, 0) == 0)
+		rc = kill(pid, SIGKILL) < 0 ? graft_fail_errno(err, errno, "kill failed: process %d", (int)pid) : 0;
+	return rc;
+}
+
+/* ---- the compute mode ---- */
+
+int graft_mps_read_mode(const struct graft_mps *mps, const char *gpu, const char **ret_mode, struct graft_error *err)
+{
+	const char *const arguments[] = { "-i", gpu, "--query-gpu=compute_mode", "--format=csv,noheader", NULL };
+	struct program program = { .mps = mps, .name = SMI, .arguments = arguments, .limit_ms = SMI_MS };
+
+	if (run_program(&program, err) < 0)
+		return graft_wrap(err, "compute mode");
+	/* "Exclusive_Process" is written, EXCLUSIVE_PROCESS is read. */
+	*ret_mode = strncasecmp(program.output, GRAFT_MPS_EXCLUSIVE, strlen(GRAFT_MPS_EXCLUSIVE)) == 0
+			? GRAFT_MPS_EXCLUSIVE
+			: GRAFT_MPS_SHARED;
+	return 0;
+}
+
+int graft_mps_set_mode(const struct graft_mps *mps, const char *gpu, const char *mode, struct graft_error *err)
+{
+	const char *const arguments[] = { "-i", gpu, "-c", mode, NULL };
+	struct program program = { .mps = mps, .name = SMI, .arguments = arguments, .limit_ms = SMI_MS };
+
+	return run_program(&program, err) < 0 ? graft_wrap(err, "compute mode") : 0;
+}

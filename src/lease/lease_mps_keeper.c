@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease_mps_keeper: the process that keeps a daemon. It decides to end with the lock held under
+ * which others search for it, after a last look at the table: a process that took a lease before
+ * finds it alive, and one that takes a lease later finds it gone.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "apply/host_file.h"
+#include "apply/mps.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "base/strings.h"
+#include "lease/lease_host.h"
+#include "lease/lease_mps_parts.h"
+#include "lease/lease_table.h"
+#include "lease/lease_wait.h"
+
+#define ROUND_MAX ((size_t)256 << 20)
+#define SHM_SIZE  "1G"
+#define MODE_MAX  64u
+
+struct keeping {
+	const struct graft_config *config;
+	const char *gpu;
+	const struct graft_log *log;
+	struct graft_arena *arena;
+	struct graft_lease_mps places;
+	struct graft_mps mps;
+	const struct graft_lendable_gpu *lendable; /* NULL: not shared any more */
+	pid_t daemon;                              /* 0 = not known */
+};
+
+static int write_mps_file(const struct keeping *keeping, const char *name, const char *text, struct graft_error *err)
+{
+	const char *path = graft_arena_printf(keeping->arena, "%s/%s", keeping->places.base, name);
+
+	return path ? graft_host_file_write(path, text, strlen(text), 0644, err) : graft_fail_memory(err);
+}
+
+static void remove_file(const struct keeping *keeping, const char *name)
+{
+	const char *path = graft_arena_printf(keeping->arena, "%s/%s", keeping->places.base, name);
+
+	if (path)
+		(void)unlink(path);
+}
+
+/* ---- begin ---- */
+
+static int find_lendable(struct keeping *keeping, struct graft_error *err)
+{
+	/* One that needs the memory of GPUs. */
+	const struct graft_claim claim = { .kind = GRAFT_CLAIM_ANY, .count = 1, .memory_mib = 1 };
+	struct graft_lendable *host = graft_arena_list(keeping->arena, 1, sizeof(*host));
+
+	if (!host)
+		return graft_fail_memory(err);
+	if (graft_lease_host_read(keeping->config, &claim, keeping->log, keeping->arena, host, err) < 0)
+		return -1;
+	for (size_t i = 0; i < host->n_gpus; i++) {
+		if (host->gpus[i].uuid && strcmp(host->gpus[i].uuid, keeping->gpu) == 0)
+			keeping->lendable = &host->gpus[i];
+	}
+	return keeping->lendable
+		   ? 0
+		   : graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "this host has no GPU '%.64s'", keeping->gpu);
+}
+
+/* No program goes past the daemon then. What was set before is written down first. */
+static int set_exclusive(const struct keeping *keeping, struct graft_error *err)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	const char *mode;
+
+	if (!keeping->config->leases.mps_exclusive)
+		return 0;
+	if (graft_root_open(&root, keeping->places.base, err) < 0 ||
+	    graft_mps_read_mode(&keeping->mps, keeping->gpu, &mode, err) < 0)
+		return -1;
+	if (!graft_root_has(&root, GRAFT_LEASE_MPS_MODE, 0) &&
+	    write_mps_file(keeping, GRAFT_LEASE_MPS_MODE, mode, err) < 0)
+		return -1;
+	return graft_mps_set_mode(&keeping->mps, keeping->gpu, GRAFT_MPS_EXCLUSIVE, err);
+}
+
+/* A slot's part of the GPU is what its holder can have at most. */
+static int set_bounds(const struct keeping *keeping, struct graft_error *err)
+{
+	uint32_t replicas = keeping->lendable->replicas > 0 ? keeping->lendable->replicas : 1;
+	const uint32_t mib = keeping->lendable->memory_mib / replicas;
+
+	return graft_mps_limit(&keeping->mps, 100 / replicas, &mib, 1, err);
+}
+
+/* One that still runs, because only its keeper was killed, is taken over. */
+static int start_daemon(struct keeping *keeping, struct graft_error *err)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+	const char *answer;
+
+	if (graft_mps_make_directories(&keeping->mps, SHM_SIZE, err) < 0 || set_exclusive(keeping, err) < 0)
+		return -1;
+	if (graft_mps_ask(&keeping->mps, "get_server_list", &answer, &why) < 0 &&
+	    graft_mps_start(&keeping->mps, err) < 0)
+		return -1;
+	if (set_bounds(keeping, err) < 0)
+		return -1;
+	keeping->daemon = graft_mps_pid(&keeping->mps);
+	return 0;
+}
+
+/* ---- end ---- */
+
+/* The compute mode as it was. */
+static void set_shared(const struct keeping *keeping)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	const char *mode;
+	size_t length;
+
+	if (graft_root_open(&root, keeping->places.base, NULL) < 0 ||
+	    graft_root_read(&root, GRAFT_LEASE_MPS_MODE, MODE_MAX, keeping->arena, &mode, &length) < 0)
+		return;
+	if (strcmp(mode, GRAFT_MPS_EXCLUSIVE) != 0 && graft_mps_set_mode(&keeping->mps, keeping->gpu, mode, &err) < 0)
+		graft_warn(keeping->log, "%s keeps its compute mode: %s", keeping->gpu, err.msg);
+	remove_file(keeping, GRAFT_LEASE_MPS_MODE);
+}
+
+static void end_daemon(const struct keeping *keeping)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+
+	if (graft_mps_quit(&keeping->mps, &err) < 0)
+		graft_warn(keeping->log, "MPS of %s: %s", keeping->gpu, err.msg);
+	graft_mps_unmount(&keeping->mps);
+	set_shared(keeping);
+	remove_file(keeping, GRAFT_LEASE_MPS_STATE);
+}
+
+/* ---- in between ---- */
+
+static bool has_mps_lease(const struct graft_lease_table *table, const char *gpu)
+{
+	for (size_t i = 0; i < table->n_leases; i++) {
+		for (size_t k = 0; k < table->leases[i].n_slots; k++) {
+			if (table->leases[i].slots[k].replica > 0 && strcmp(table->leases[i].slots[k].gpu, gpu) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Returns 1 if a lease has a slot, 0 if none has, -1 for an error. `wait`: watches what may change.
+ */
+static int look_at_table(const struct keeping *keeping, struct graft_lease_wait *wait, struct graft_error *err)
+{
+	struct graft_arena *scratch = graft_arena_new(ROUND_MAX);
+	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	int rc = -1;
+
+	if (!scratch)
+		return graft_fail_memory(err);
+	if (graft_lease_table_open(&table, keeping->config->leases.directory, true, scratch, err) == 0) {
+		rc = has_mps_lease(&table, keeping->gpu) ? 1 : 0;
+		/* A file that cannot be read may be a lease. */
+		if (table.n_damages > 0)
+			rc = 1;
+		if (rc == 1 && wait && graft_lease_wait_watch(wait, &table, err) < 0)
+			rc = -1;
+	}
+	graft_lease_table_close(&table);
+	(void)graft_arena_free(scratch);
+	return rc;
+}
+
+/* Starts a daemon again that has ended too early: its programs have ended with it. */
+static void revive_daemon(struct keeping *keeping)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+
+	if (keeping->daemon == 0 || kill(keeping->daemon, 0) == 0)
+		return;
+	graft_warn(keeping->log, "MPS of %s has ended, process %d; starting it again", keeping->gpu,
+		   (int)keeping->daemon);
+	if (start_daemon(keeping, &err) < 0)
+		graft_warn(keeping->log, "MPS of %s: %s", keeping->gpu, err.msg);
+}
+
+/* Returns when no lease has a slot, with the lock. What it cannot find out is no reason to end. */
+static int keep_while_used(struct keeping *keeping, int *ret_lock_fd)
+{
+	auto_lease_wait struct graft_lease_wait wait = GRAFT_LEASE_WAIT_INIT;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	wait.until = UINT64_MAX;
+	for (;;) {
+		int rc = look_at_table(keeping, &wait, &err);
+
+		if (rc == 0 && graft_lease_mps_lock(&keeping->places, keeping->arena, ret_lock_fd, &err) == 0) {
+			rc = look_at_table(keeping, NULL, &err);
+			if (rc == 0)
+				return 0;
+			(void)close(TAKE_FD(*ret_lock_fd));
+		}
+		if (rc < 0) {
+			graft_warn(keeping->log, "MPS of %s: %s", keeping->gpu, err.msg);
+			graft_error_clear(&err);
+		}
+		revive_daemon(keeping);
+		if (wait.n_fds == 0)
+			(void)sleep(1);
+		else if (graft_lease_wait_next(&wait, &err) < 0)
+			return -1;
+	}
+}
+
+/* Others hold the lock for a moment, to see whether it is held. */
+static bool become_only_keeper(int fd)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+
+	for (unsigned int i = 0; i < 100; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return true;
+		(void)nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
+static int say_failure(const struct keeping *keeping, struct graft_error *err)
+{
+	char text[1024];
+
+	end_daemon(keeping);
+	(void)write_mps_file(keeping, GRAFT_LEASE_MPS_STATE, graft_error_text(err, text, sizeof(text)), NULL);
+	return -1;
+}
+
+int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, const struct graft_log *log,
+			 struct graft_arena *arena, struct graft_error *err)
+{
+	struct keeping keeping = { .config = config, .gpu = gpu, .log = log, .arena = arena };
+	/* The lock is given up last. */
+	auto_close int lock_fd = -1, keeper_fd = -1;
+
+	if (strchr(gpu, '/') || graft_lease_mps_place(config, gpu, arena, &keeping.places, err) < 0)
+		return graft_fail(err, GRAFT_INVALID, 0, "'%.64s' is no UUID of a GPU", gpu);
+	keeping.mps = (struct graft_mps){ .root = config->cli.root,
+					  .devices = gpu,
+					  .pipe = keeping.places.pipe,
+					  .log = keeping.places.log,
+					  .shm = keeping.places.shm,
+					  .arena = arena };
+	keeper_fd = graft_lease_mps_open(&keeping.places, GRAFT_LEASE_MPS_KEEPER, arena);
+	if (keeper_fd < 0)
+		return graft_fail_errno(err, errno, "%s/" GRAFT_LEASE_MPS_KEEPER, keeping.places.base);
+	if (!become_only_keeper(keeper_fd))
+		return graft_fail(err, GRAFT_BUSY, 0, "MPS of %s is kept by another process", gpu);
+	if (find_lendable(&keeping, err) < 0 || start_daemon(&keeping, err) < 0 ||
+	    write_mps_file(&keeping, GRAFT_LEASE_MPS_STATE, GRAFT_LEASE_MPS_READY, err) < 0)
+		return say_failure(&keeping, err);
+	if (keep_while_used(&keeping, &lock_fd) < 0)
+		return graft_fail(err, GRAFT_IO, 0, "MPS of %s is not watched any more", gpu);
+	end_daemon(&keeping);
+	return 0;
+}
