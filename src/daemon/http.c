@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -187,7 +189,9 @@ static int listen_tcp(const char *address, struct graft_error *err)
 	char host[64];
 	int on = 1, fd;
 
+	/* QUIRK: getaddrinfo() takes a larger number, too, and uses its last 16 bits. */
 	if (split_address(address, host, sizeof(host), &port) < 0 || port[0] == '\0' ||
+	    strtoul(port, NULL, 10) > UINT16_MAX ||
 	    getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &found) != 0)
 		return graft_fail(err, GRAFT_INVALID, 0,
 				  "'%s' is not an address; use PORT, ADDRESS:PORT or the path of a socket", address);

@@ -52,6 +52,8 @@ static void start_serving(void *arg)
 	for (i = 0; i < plugin->node->n_resources; i++) {
 		if (plugin_resource_serve(&plugin->node->resources[i], &err) < 0)
 			break;
+		graft_info(plugin->log, "%s: serving %zu devices at %s", plugin->node->resources[i].offer->name,
+			   plugin->node->resources[i].offer->n_devices, plugin->node->resources[i].socket);
 		plugin_register(&plugin->node->resources[i]);
 	}
 	if (i == plugin->node->n_resources)
@@ -240,6 +242,14 @@ static void serve_blind(struct plugin *plugin, int sys)
 	}
 }
 
+static void wait_for_folder(struct plugin *plugin)
+{
+	if (!plugin->waits_for_folder)
+		graft_info(plugin->log, "waiting for the kubelet: there is no directory %s yet", plugin->node->folder);
+	plugin->waits_for_folder = true;
+	graft_loop_set_timer(plugin->loop, &plugin->look, FOLDER_AGAIN_MS);
+}
+
 /* Waits for a folder that does not exist yet; until it does, there is nothing else to do. */
 static void watch_folder(void *arg)
 {
@@ -257,10 +267,10 @@ static void watch_folder(void *arg)
 		if (stat(plugin->node->folder, &st) == 0 && S_ISDIR(st.st_mode))
 			serve_blind(plugin, sys);
 		else
-			graft_loop_set_timer(plugin->loop, &plugin->look, FOLDER_AGAIN_MS);
+			wait_for_folder(plugin);
 		return;
 	}
-	plugin->blind = false;
+	plugin->blind = plugin->waits_for_folder = false;
 	(void)watch_kubelet(plugin);
 	if (blind)
 		look_without_events(plugin);

@@ -112,6 +112,7 @@ struct plugin {
 	int folder_number;                    /* of the folder of the sockets there */
 	int kubelet_number;                   /* of the kubelet's own folder, in a registry; -1: it is not watched */
 	bool blind;                           /* inotify is not available */
+	bool waits_for_folder;                /* the kubelet's folder is not there, which the log has */
 	struct timespec kubelet_made;         /* the kubelet's socket, while `blind` */
 	/* Each has a timer of its own, so that none can stop another: */
 	struct graft_loop_timer look;    /* for a folder that is not there */

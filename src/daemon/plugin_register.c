@@ -103,7 +103,9 @@ static void register_now(void *arg)
 	resource->client = graft_rpc_call(resource->plugin->loop, &request, &err);
 	if (!resource->client) {
 		/* Without a kubelet this is the usual state; a new one is noticed at once. */
-		graft_debug(resource->plugin->log, "%s: not registered yet: %s", resource->offer->name, err.msg);
+		if (resource->delay_ms == FIRST_DELAY_MS)
+			graft_info(resource->plugin->log, "%s: not registered yet, waiting for the kubelet: %s",
+				   resource->offer->name, err.msg);
 		try_later(resource);
 	}
 }

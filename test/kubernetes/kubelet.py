@@ -330,9 +330,11 @@ def registers(c):
 
 @case
 def starts_before_the_kubelet(c):
-    """Neither folder nor kubelet is there."""
+    """Neither folder nor kubelet is there, which the log says once."""
     c.launch()
-    time.sleep(0.5)
+    assert c.plugin.says("waiting for the kubelet: there is no directory %s yet\n" % os.path.abspath("device-plugins"))
+    time.sleep(2.5)
+    assert c.plugin.said("waiting for the kubelet") == 1
     c.kubelet.start()
     c.kubelet.wait_for(GPU, GPUS, 3)
 
@@ -342,7 +344,10 @@ def starts_before_the_socket(c):
     """The folder is there, the kubelet is not: registered when it is."""
     os.mkdir("device-plugins")
     c.launch()
+    assert c.plugin.says("%s: serving %d devices at %s\n" % (GPU, GPUS, os.path.abspath("device-plugins/nvidia-gpu.sock")))
+    assert c.plugin.says(GPU + ": not registered yet, waiting for the kubelet: ")
     time.sleep(0.5)
+    assert c.plugin.said("not registered yet") == 1
     c.kubelet.start()
     c.kubelet.wait_for(GPU, GPUS, RIGHT_WITHIN)
 

@@ -173,7 +173,8 @@ static void test_no_descriptors(void **state)
 
 static void test_addresses(void **state)
 {
-	static const char *const wrong[] = { "x", "localhost:80", "1.2.3:x", "127.0.0.1:", "" };
+	static const char *const wrong[] = { "65536",   "127.0.0.1:99999", "x", "localhost:80",
+					     "1.2.3:x", "127.0.0.1:",      "" };
 	static const char *const right[] = { "0", "127.0.0.1:0", "[::]:0", ":0" };
 	struct http_server *other = calloc(1, sizeof(*other));
 	struct graft_error err = { .status = GRAFT_OK };
