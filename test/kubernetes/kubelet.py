@@ -1311,6 +1311,8 @@ def must_include(c):
 def dies_in_allocate(c):
     """A kubelet that dies in the middle of a call: nothing is held for it, and no descriptor is left."""
     c.begin()
+    # The call of Register is over, whose connection would count.
+    assert c.plugin.says("registered with the kubelet")
     descriptors = "/proc/%d/fd" % c.plugin.process.pid
     before, devices = len(os.listdir(descriptors)), c.kubelet.healthy(GPU)
     for i in range(60):
@@ -1320,7 +1322,7 @@ def dies_in_allocate(c):
             time.sleep(0.0005 * (i % 10))
             if i % 2:
                 future.cancel()
-    c.kubelet.wait(lambda: len(os.listdir(descriptors)) == before, "descriptors as before")
+    c.kubelet.wait(lambda: len(os.listdir(descriptors)) <= before, "descriptors as before")
     c.kubelet.admit(GPU, GPUS)
     assert len(c.kubelet.requests) == 1 and not c.kubelet.endpoints[GPU].ended
 
