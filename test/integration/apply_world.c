@@ -732,6 +732,9 @@ void world_assert_same(const struct graft_buffer *before, const struct graft_buf
 {
 	const char *a = graft_buffer_text(before), *b = graft_buffer_text(after);
 
+	/* With strict checks of strings AddressSanitizer reads all that is left for each line. */
+	if (strcmp(a, b) == 0)
+		return;
 	while (*a != '\0' || *b != '\0') {
 		size_t n = strcspn(a, "\n"), m = strcspn(b, "\n");
 

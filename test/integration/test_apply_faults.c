@@ -161,29 +161,43 @@ char *__wrap_strdup(const char *s)
 	return fails(ALLOCATION, "strdup") ? NULL : __real_strdup(s);
 }
 
-static struct world *usual(enum world_kind kind)
-{
-	struct world *world = world_new(kind);
+/* A container before anything is applied, and its state, which is taken once: each failure leaves it the same. */
+struct fresh {
+	struct world *world;
+	struct graft_buffer all, process;
+};
 
-	world->cgroup = &standin_cgroup;
-	world->step = standin_step;
+static struct fresh fresh_new(enum world_kind kind)
+{
+	struct fresh fresh = { .world = world_new(kind) };
+
+	fresh.world->cgroup = &standin_cgroup;
+	fresh.world->step = standin_step;
 	standin_calls = (struct standin_calls){ .cgroup_allow = 0 };
-	world_usual_image(world);
-	world_plan_all(world);
-	world_start(world);
-	return world;
+	world_usual_image(fresh.world);
+	world_plan_all(fresh.world);
+	world_start(fresh.world);
+	world_snapshot(fresh.world, &fresh.all);
+	world_process(&fresh.process);
+	return fresh;
+}
+
+static void fresh_free(struct fresh *fresh)
+{
+	world_free(fresh->world);
+	graft_buffer_done(&fresh->all);
+	graft_buffer_done(&fresh->process);
 }
 
 /* Runs once with the n-th call failing. False: there were fewer calls. */
-static bool fail_nth(struct world *world, enum fault_class class, int n, bool *ret_applied)
+static bool fail_nth(const struct fresh *fresh, enum fault_class class, int n, bool *ret_applied)
 {
-	struct graft_buffer before = { 0 }, after = { 0 }, process = { 0 };
+	struct world *world = fresh->world;
+	struct graft_buffer after = { 0 };
 	char when[160];
 	bool happened;
 	int rc;
 
-	world_snapshot(world, &before);
-	world_process(&process);
 	arm(class, n);
 	rc = world_apply(world);
 	happened = disarm();
@@ -192,34 +206,32 @@ static bool fail_nth(struct world *world, enum fault_class class, int n, bool *r
 	if (rc == 0) {
 		world_check_all(world);
 		world_process(&after);
-		world_assert_same(&process, &after, when);
+		world_assert_same(&fresh->process, &after, when);
 	} else {
 		world_snapshot(world, &after);
-		world_assert_same(&before, &after, when);
+		world_assert_same(&fresh->all, &after, when);
 		if (world->error.status == GRAFT_OK || world->error.msg[0] == '\0')
 			fail_msg("%s: no error was told", when);
 		if (strstr(world->log, "could not undo"))
 			fail_msg("%s: %s", when, world->log);
 	}
-	graft_buffer_done(&before);
 	graft_buffer_done(&after);
-	graft_buffer_done(&process);
 	return happened;
 }
 
 static void fail_each(enum world_kind kind, enum fault_class class)
 {
-	struct world *world = usual(kind);
+	struct fresh fresh = fresh_new(kind);
 	bool happened = true, applied = false;
 	int n = 1, tolerated = 0;
 
 	for (; happened; n++) {
-		happened = fail_nth(world, class, n, &applied);
+		happened = fail_nth(&fresh, class, n, &applied);
 		if (happened && applied) {
 			tolerated++;
 			(void)fprintf(stderr, "# tolerated: %s\n", counter->name);
-			world_free(world);
-			world = usual(kind);
+			fresh_free(&fresh);
+			fresh = fresh_new(kind);
 		}
 	}
 	assert_true(applied);
@@ -228,7 +240,7 @@ static void fail_each(enum world_kind kind, enum fault_class class)
 	/* Otherwise nothing was wrapped. */
 	assert_true(n > (class == ALLOCATION ? 10 : 100));
 	assert_true(tolerated < n / 3);
-	world_free(world);
+	fresh_free(&fresh);
 }
 
 static void test_system_calls(void **state)
