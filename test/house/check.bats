@@ -132,8 +132,8 @@ JOBS
   [[ ${lines[0]} == "FAILED   s-x: fails" && $output == *$'\n         # why\n'* && ${lines[-1]} == "1 passed, 1 failed, 0 skipped" ]] || { echo "$output" && return 1; }
 }
 
-@test "lanes: alone is alone, work is one at a time, and so are suites that name the same" {
-  local name
+@test "lanes: alone is alone, work is two at a time, the second behind the first, and of suites that name the same one is" {
+  local name there=$BATS_TEST_TMPDIR/there
   # Each job says who else was there when it came and when it went.
   for name in one two; do printf '# lane: suite engine\n' >"$BATS_TEST_TMPDIR/$name.bats"; done
   mkdir "$BATS_TEST_TMPDIR/there"
@@ -141,9 +141,16 @@ JOBS
   meet() { awk -v a="$1" -v b="$2" '{ n[$0]++ } END { exit !(n[a] && n[b]) }' "$BATS_TEST_TMPDIR/seen"; }
   lanes s <<<"$(job time alone; job one suite "$BATS_TEST_TMPDIR/one.bats"; job two suite "$BATS_TEST_TMPDIR/two.bats")"
   [ "$(tr '\n' ' ' <"$BATS_TEST_TMPDIR/seen")" = "one one two two time time " ]
-  rm "$BATS_TEST_TMPDIR/seen"
-  lanes s <<<"$(job one work; job two work)"
-  [ "$(tr '\n' ' ' <"$BATS_TEST_TMPDIR/seen")" = "one one two two " ]
+  # The third comes when the first is gone, and the second is still there.
+  lanes s <<JOBS
+s|step|one|work||touch $there/one; until [ -e $there/two ]; do sleep 0.02; done; sleep 0.5; nice >>$there/seen; rm $there/one
+s|step|two|work||touch $there/two; until [ -e $there/three ]; do sleep 0.02; done; sleep 0.2; nice >>$there/seen
+s|step|three|work||[ ! -e $there/one ] && nice >>$there/seen; touch $there/three
+s|step|suite|suite||nice >>$there/suite
+JOBS
+  [ "$(cat "$there/suite")" = 0 ]
+  [ "$output" = $'ok s: suite\nok s: one\nok s: three\nok s: two' ] || { echo "$output" && return 1; }
+  [ "$(tr '\n' ' ' <"$there/seen")" = "10 19 19 " ] || { cat "$there/seen" && return 1; }
 }
 
 @test "lanes: suites wait for what is quiet, but for what that needs; work does not" {
