@@ -123,8 +123,8 @@ static bool is_rootless(const struct cli_container_options *container)
 }
 
 /*
- * Takes a lease if the devices are a claim. Without one, config.toml is not even looked for: the
- * options say everything.
+ * Takes a lease if the devices are a claim, or if the caller's configuration enforces leases.
+ * Otherwise config.toml is not even looked for: the options say everything.
  */
 static int take_claim(struct configuration *c, struct graft_error *err)
 {
@@ -142,7 +142,7 @@ static int take_claim(struct configuration *c, struct graft_error *err)
 	for (size_t i = 0; i < request->n_devices; i++)
 		if (!graft_arena_push_string(request->arena, &words.items, &words.n, request->devices[i].text))
 			return graft_fail_memory(err);
-	if (!graft_claim_is_in(&words))
+	if (!graft_claim_is_in(&words) && !(config && graft_config_enforces(config)))
 		return 0;
 	if (!config) {
 		config = &own;

@@ -37,11 +37,47 @@ static bool is_excluded(const struct graft_claim *claim, const struct graft_lend
 	       graft_is_in(claim->excluded.items, claim->excluded.n, gpu->uuid);
 }
 
+/* ---- names ---- */
+
+/* Whether a name means the GPU, as a whole. */
+static bool is_name_of_gpu(const char *name, const struct graft_lendable_gpu *gpu)
+{
+	char index[16];
+
+	(void)snprintf(index, sizeof(index), "%u", gpu->index);
+	return strcmp(name, "all") == 0 || strcmp(name, index) == 0 || strcmp(name, gpu->uuid) == 0;
+}
+
+/* Whether a name, "0:1" or a UUID, means the MIG device. */
+static bool is_name_of_mig(const char *name, const struct graft_lendable_gpu *gpu, size_t mig)
+{
+	char index[32];
+
+	(void)snprintf(index, sizeof(index), "%u:%zu", gpu->index, mig);
+	return strcmp(name, index) == 0 || (gpu->migs[mig].uuid && strcmp(name, gpu->migs[mig].uuid) == 0);
+}
+
+/* Whether it, or a MIG device of it, is named. */
+static bool is_gpu_named(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu)
+{
+	for (size_t i = 0; i < claim->names.n; i++) {
+		if (is_name_of_gpu(claim->names.items[i], gpu))
+			return true;
+		for (size_t k = 0; k < gpu->n_migs; k++) {
+			if (is_name_of_mig(claim->names.items[i], gpu, k))
+				return true;
+		}
+	}
+	return false;
+}
+
 bool graft_lease_fits(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu)
 {
 	if (gpu->why_not || !gpu->uuid || is_excluded(claim, gpu))
 		return false;
 	/* MIG devices are not shared again. */
+	if (claim->kind == GRAFT_CLAIM_NAMED)
+		return is_gpu_named(claim, gpu);
 	if (claim->kind == GRAFT_CLAIM_SHARE ? gpu->replicas == 0 || gpu->mig : gpu->replicas > 0 && !gpu->mig)
 		return false;
 	if (claim->model && (!gpu->model || !strcasestr(gpu->model, claim->model)))
@@ -471,6 +507,97 @@ static int choose_migs(struct choosing *choosing, uint64_t now, struct graft_err
 	return 0;
 }
 
+/* ---- GPUs by name ---- */
+
+static bool is_gpu_of_names(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu)
+{
+	for (size_t i = 0; i < claim->names.n; i++) {
+		if (is_name_of_gpu(claim->names.items[i], gpu))
+			return true;
+	}
+	return false;
+}
+
+static bool is_mig_of_names(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu, size_t mig)
+{
+	for (size_t i = 0; i < claim->names.n; i++) {
+		if (is_name_of_mig(claim->names.items[i], gpu, mig))
+			return true;
+	}
+	return false;
+}
+
+/* Calls `take` for each that is named, once. `slot->mig` NULL: the GPU, or a slot of it. */
+static void for_each_named(const struct graft_lendable *host, const struct graft_claim *claim,
+			   void (*take)(void *arg, const struct graft_lendable_gpu *gpu, const char *mig), void *arg)
+{
+	for (size_t i = 0; i < host->n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &host->gpus[i];
+
+		if (gpu->why_not || !gpu->uuid)
+			continue;
+		if (is_gpu_of_names(claim, gpu)) {
+			take(arg, gpu, NULL);
+			continue;
+		}
+		for (size_t k = 0; k < gpu->n_migs; k++) {
+			if (gpu->migs[k].uuid && is_mig_of_names(claim, gpu, k))
+				take(arg, gpu, gpu->migs[k].uuid);
+		}
+	}
+}
+
+static void count_one(void *arg, const struct graft_lendable_gpu *gpu, const char *mig)
+{
+	uint32_t *n = arg;
+
+	(void)gpu;
+	(void)mig;
+	(*n)++;
+}
+
+uint32_t graft_lease_count_named(const struct graft_lendable *host, const struct graft_claim *claim)
+{
+	uint32_t n = 0;
+
+	for_each_named(host, claim, count_one, &n);
+	return n;
+}
+
+static void take_named(void *arg, const struct graft_lendable_gpu *gpu, const char *mig)
+{
+	struct choosing *choosing = arg;
+	bool shared = !mig && !gpu->mig && gpu->replicas > 0;
+	bool free = shared ? graft_lease_free_slots(choosing->leases, choosing->n_leases, gpu) > 0 &&
+				 !find_other_user(choosing, gpu->uuid)
+		    : mig ? !is_mig_held(choosing, gpu->uuid, mig)
+			  : !is_gpu_held(choosing, gpu->uuid);
+
+	choosing->n_fit++;
+	if (!free || choosing->n_slots == GRAFT_LEASE_SLOTS_MAX)
+		return;
+	choosing->slots[choosing->n_slots] = (struct graft_lease_slot){ .gpu = gpu->uuid, .mig = mig };
+	if (shared)
+		choosing->slots[choosing->n_slots].replica = 1 + (uint32_t)__builtin_ctzll(~held_slots(
+								     choosing->leases, choosing->n_leases, gpu->uuid));
+	choosing->n_slots++;
+}
+
+static int choose_named_gpus(struct choosing *choosing, uint64_t now, struct graft_error *err)
+{
+	for_each_named(choosing->host, choosing->claim, take_named, choosing);
+	if (choosing->n_slots < choosing->n_fit)
+		return fail_busy(choosing, "GPU", choosing->n_slots, now, err);
+	for (size_t i = 0; choosing->host->mps && choosing->n_slots > 1 && i < choosing->n_slots; i++) {
+		if (choosing->slots[i].replica == 0)
+			continue;
+		(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "a program can use one GPU that is shared by MPS, not %zu",
+				 choosing->n_slots);
+		return graft_with_hint(err, "Name one GPU, or set graft.leases.sharing to \"time-slice\".");
+	}
+	return 0;
+}
+
 /* ---- leases ---- */
 
 static int fail_lease_user(const struct choosing *choosing, const struct graft_lease *lease, struct graft_error *err)
@@ -522,6 +649,9 @@ int graft_lease_choose(const struct graft_lendable *host, const struct graft_lea
 		break;
 	case GRAFT_CLAIM_SHARE:
 		rc = choose_slots(&choosing, now, err);
+		break;
+	case GRAFT_CLAIM_NAMED:
+		rc = choose_named_gpus(&choosing, now, err);
 		break;
 	case GRAFT_CLAIM_LEASE:
 		rc = choose_lease(&choosing, err);

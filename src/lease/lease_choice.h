@@ -49,6 +49,11 @@ int graft_lease_choose(const struct graft_lendable *host, const struct graft_lea
 		       const struct graft_claim *claim, uint64_t now, struct graft_arena *arena,
 		       struct graft_lease_slot **ret_slots, size_t *ret_n, struct graft_error *err);
 
+/*
+ * Returns how many GPUs and MIG devices the names of a claim mean. Names that mean none are left
+ * out, and GPUs that are not lent.
+ */
+uint32_t graft_lease_count_named(const struct graft_lendable *host, const struct graft_claim *claim);
 /* Returns how many slots of a shared GPU are free. */
 uint32_t graft_lease_free_slots(const struct graft_lease *leases, size_t n_leases,
 				const struct graft_lendable_gpu *gpu);

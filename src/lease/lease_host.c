@@ -68,6 +68,8 @@ static bool needs_nvml(const struct reading *r)
 		return true;
 	if (!r->claim)
 		return has_mig_mode(r->inventory);
+	if (r->claim->kind == GRAFT_CLAIM_NAMED)
+		return has_mig_mode(r->inventory);
 	return r->claim->kind == GRAFT_CLAIM_MIG || r->claim->memory_mib > 0 ||
 	       (r->claim->limit_mib > 0 && strcmp(r->config->leases.sharing, "mps") == 0) || needs_links(r);
 }

@@ -257,6 +257,8 @@ static int go_before(struct turns *turns, const struct graft_lease *ticket, stru
 		return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(err) : 0;
 	claim.has_user = ticket->has_user;
 	claim.user = ticket->user;
+	if (claim.kind == GRAFT_CLAIM_NAMED)
+		claim.count = graft_lease_count_named(turns->queue->host, &claim);
 	rc = is_within_limit(turns, ticket->uid, claim.count, &held, &limit, err);
 	if (rc <= 0)
 		return rc;

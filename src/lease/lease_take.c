@@ -194,14 +194,22 @@ static void give_back(const struct graft_config *config, const struct graft_leas
 int graft_lease_take(const struct graft_config *config, const struct graft_lease_ask *ask, const struct graft_log *log,
 		     struct graft_arena *arena, struct graft_lease *ret_lease, struct graft_error *err)
 {
-	struct taking taking = { .config = config, .ask = ask, .wait = { .log = log }, .arena = arena };
+	struct graft_claim claim = *ask->claim;
+	struct graft_lease_ask own_ask = *ask;
+	struct taking taking = { .config = config, .ask = &own_ask, .wait = { .log = log }, .arena = arena };
 	struct graft_error own = { .status = GRAFT_OK };
 	struct graft_lendable host;
 	int rc;
 
+	own_ask.claim = &claim;
 	if (graft_lease_host_read(config, ask->claim, log, arena, &host, err) < 0)
 		return -1;
 	taking.host = &host;
+	if (claim.kind == GRAFT_CLAIM_NAMED)
+		claim.count = graft_lease_count_named(&host, &claim);
+	*ret_lease = (struct graft_lease){ .id = NULL };
+	if (claim.kind == GRAFT_CLAIM_NAMED && claim.count == 0)
+		return 0;
 	if (ask->claim->wait_ms > 0)
 		taking.wait.until = graft_lease_clock() + ask->claim->wait_ms;
 	rc = take_in_turn(&taking, &own);

@@ -28,7 +28,8 @@ int graft_lease_set_wait(const struct graft_config *config, const char *text, st
 
 /*
  * Takes a lease, and waits as long as the claim says. Strings are in the arena. A claim for what
- * another lease holds makes a lease of its own, which lasts when the other one ends. Returns -1 as
+ * another lease holds makes a lease of its own, which lasts when the other one ends. A claim for
+ * names that mean nothing which is lent makes no lease: its id is NULL then. Returns -1 as
  * graft_lease_choose(), graft_lease_host_read() and graft_lease_table_open(); nothing is lent then.
  */
 int graft_lease_take(const struct graft_config *config, const struct graft_lease_ask *ask, const struct graft_log *log,

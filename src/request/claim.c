@@ -26,7 +26,8 @@ static bool is_claim_word(const char *word)
 	if ((length == strlen("any") && strncmp(word, "any", length) == 0) ||
 	    (length == strlen("share") && strncmp(word, "share", length) == 0))
 		return true;
-	return graft_starts_with(word, "mig:") || graft_starts_with(word, "lease:");
+	return graft_starts_with(word, "mig:") || graft_starts_with(word, "lease:") ||
+	       graft_starts_with(word, "named:");
 }
 
 bool graft_claim_is_in(const struct graft_strings *words)
@@ -100,7 +101,15 @@ static int read_number_of_gpus(enum graft_claim_kind kind, const char *count, st
 		   : fail_claim(count, "the number of GPUs is 1 to 64", err);
 }
 
-static int read_head(char *piece, struct graft_claim *claim, struct graft_error *err)
+/* "0", "GPU-...", "0:1", "MIG-...", "all" */
+static int name_device(const char *name, struct graft_arena *arena, struct graft_claim *claim, struct graft_error *err)
+{
+	if (!is_of_letters(name, LETTERS DIGITS "-:", 96))
+		return fail_claim(name, "no name of a GPU", err);
+	return graft_arena_push_string(arena, &claim->names.items, &claim->names.n, name) ? 0 : graft_fail_memory(err);
+}
+
+static int read_head(char *piece, struct graft_arena *arena, struct graft_claim *claim, struct graft_error *err)
 {
 	char *rest = strchr(piece, ':'), *count;
 
@@ -116,6 +125,11 @@ static int read_head(char *piece, struct graft_claim *claim, struct graft_error 
 		claim->count = 0;
 		claim->lease = rest;
 		return graft_lease_id_is_valid(rest) ? 0 : fail_claim(rest, "no id of a lease", err);
+	}
+	if (strcmp(piece, "named") == 0 && rest) {
+		claim->kind = GRAFT_CLAIM_NAMED;
+		claim->count = 0;
+		return name_device(rest, arena, claim, err);
 	}
 	if (strcmp(piece, "mig") != 0 || !rest)
 		return fail_claim(piece, "a device stands beside a claim; a list has either devices or one claim", err);
@@ -237,14 +251,39 @@ int graft_claim_parse(const char *text, struct graft_arena *arena, struct graft_
 	*ret_claim = (struct graft_claim){ .kind = GRAFT_CLAIM_ANY };
 	if (!rest)
 		return graft_fail_memory(err);
-	rc = read_head(strsep(&rest, SEPARATORS), ret_claim, err);
+	rc = read_head(strsep(&rest, SEPARATORS), arena, ret_claim, err);
 	while (rc == 0 && rest) {
 		piece = strsep(&rest, SEPARATORS);
-		rc = ret_claim->kind == GRAFT_CLAIM_LEASE
-			 ? fail_claim(text, "a lease that is held has no constraints", err)
-			 : read_constraint(piece, &excluding, arena, ret_claim, err);
+		if (ret_claim->kind == GRAFT_CLAIM_NAMED)
+			rc = name_device(piece, arena, ret_claim, err);
+		else
+			rc = ret_claim->kind == GRAFT_CLAIM_LEASE
+				 ? fail_claim(text, "a lease that is held has no constraints", err)
+				 : read_constraint(piece, &excluding, arena, ret_claim, err);
 	}
 	return rc;
+}
+
+int graft_claim_of_names(const struct graft_strings *words, struct graft_arena *arena, struct graft_claim *ret_claim,
+			 bool *ret_none, struct graft_error *err)
+{
+	*ret_claim = (struct graft_claim){ .kind = GRAFT_CLAIM_NAMED };
+	for (size_t i = 0; i < words->n; i++) {
+		const char *name = words->items[i], *equals = strchr(name, '=');
+
+		/* "nvidia.com/gpu=0"; other classes are no GPUs. */
+		if (equals && (equals - name < 4 || strncmp(equals - 4, "/gpu", 4) != 0))
+			continue;
+		name = equals ? equals + 1 : name;
+		/* Any other text is refused where devices are selected. */
+		if (strcmp(name, "none") == 0 || strcmp(name, "void") == 0 ||
+		    !is_of_letters(name, LETTERS DIGITS "-:", 96))
+			continue;
+		if (name_device(name, arena, ret_claim, err) < 0)
+			return -1;
+	}
+	*ret_none = ret_claim->names.n == 0;
+	return 0;
 }
 
 int graft_claim_read(const struct graft_strings *words, struct graft_arena *arena, struct graft_claim *ret_claim,
@@ -275,6 +314,10 @@ void graft_claim_write(const struct graft_claim *claim, struct graft_buffer *out
 		break;
 	case GRAFT_CLAIM_LEASE:
 		graft_buffer_printf(out, "lease:%s", claim->lease);
+		break;
+	case GRAFT_CLAIM_NAMED:
+		for (size_t i = 0; i < claim->names.n; i++)
+			graft_buffer_printf(out, "%s%s", i == 0 ? "named:" : ";", claim->names.items[i]);
 		break;
 	}
 	if (claim->limit_mib > 0)

@@ -7,6 +7,7 @@
  *	mig:PROFILE[:N]     N MIG devices of a profile that are not lent
  *	share[:N]           a slot of each of N GPUs that are lent in slots
  *	lease:ID            what the lease ID holds
+ *	named:NAME[;NAME]   these GPUs and MIG devices, as lists of devices name them; or "all"
  *
  * Constraints follow, separated by ',', ';' or '/', for engines and shells that split at one of
  * them: model=TEXT (a part of the name), mem>=SIZE (of the GPU: "40G", "500M"), same=nvlink, numa
@@ -29,19 +30,20 @@
 #define GRAFT_CLAIM_COUNT_MAX 64u
 #define GRAFT_LEASE_ID_SIZE   12u /* letters of the id of a lease: a to z and 2 to 7 */
 
-enum graft_claim_kind { GRAFT_CLAIM_ANY, GRAFT_CLAIM_MIG, GRAFT_CLAIM_SHARE, GRAFT_CLAIM_LEASE };
+enum graft_claim_kind { GRAFT_CLAIM_ANY, GRAFT_CLAIM_MIG, GRAFT_CLAIM_SHARE, GRAFT_CLAIM_LEASE, GRAFT_CLAIM_NAMED };
 enum graft_claim_same { GRAFT_SAME_NOTHING, GRAFT_SAME_NVLINK, GRAFT_SAME_NUMA, GRAFT_SAME_PCIE };
 extern const char *const graft_claim_same_names[4]; /* "" nvlink numa pcie */
 
 struct graft_claim {
 	enum graft_claim_kind kind;
-	uint32_t count;      /* at least 1; of LEASE 0 */
+	uint32_t count;      /* at least 1; of LEASE and NAMED 0 */
 	const char *profile; /* MIG */
 	const char *lease;   /* LEASE: its id */
 	const char *model;   /* a part of the GPU's model, letters of any case; NULL = every one */
 	uint32_t memory_mib; /* at least so much; 0 = any */
 	enum graft_claim_same same;
 	struct graft_strings excluded; /* indexes and UUIDs */
+	struct graft_strings names;    /* NAMED */
 	uint32_t limit_mib;            /* SHARE: memory of each GPU that may be used; 0 = not said */
 	uint32_t limit_percent;        /* SHARE: of its multiprocessors; 0 = not said */
 	bool spread;                   /* SHARE */
@@ -59,7 +61,14 @@ bool graft_claim_is_in(const struct graft_strings *words);
  */
 int graft_claim_read(const struct graft_strings *words, struct graft_arena *arena, struct graft_claim *ret_claim,
 		     struct graft_error *err);
-/* The same for a text. */
+/*
+ * Makes a claim of the devices that a list names, where these must be held (graft.leases.mode).
+ * Names of CDI devices are read as well; of another class than GPUs they need no lease. *ret_none:
+ * nothing is left. Returns -1 with GRAFT_NO_MEMORY.
+ */
+int graft_claim_of_names(const struct graft_strings *words, struct graft_arena *arena, struct graft_claim *ret_claim,
+			 bool *ret_none, struct graft_error *err);
+/* The same as graft_claim_read() for a text. */
 int graft_claim_parse(const char *text, struct graft_arena *arena, struct graft_claim *ret_claim,
 		      struct graft_error *err);
 /* Appends the claim as graft_claim_parse() reads it: "any:2,model=H100". */

@@ -146,7 +146,7 @@ const struct graft_config_key graft_config_keys[] = {
 		"Mode `jit-cdi`: include the 32-bit libraries."),
 
 	STRING(LEASES "mode", leases.mode, "off",
-	       "`on`: a request may be a claim, such as `any:2`, for GPUs that are not lent ([leases.md](leases.md)). `off`: it may not.",
+	       "`on`: a request may be a claim, such as `any:2`, for GPUs that are not lent ([leases.md](leases.md)). `enforce`: and who names GPUs holds them as well, and is refused if others do. `off`: it may not.",
 		     .omitted = true),
 	STRING(LEASES "directory", leases.directory, "/run/graft/leases",
 	       "Directory of the table that says who holds which GPU. Only root may write to it; every program on the host uses the same one.",
@@ -174,7 +174,12 @@ const size_t graft_config_n_keys = GRAFT_COUNT(graft_config_keys);
 
 bool graft_config_lends(const struct graft_config *config)
 {
-	return config->leases.mode && strcmp(config->leases.mode, "on") == 0;
+	return config->leases.mode && (strcmp(config->leases.mode, "on") == 0 || graft_config_enforces(config));
+}
+
+bool graft_config_enforces(const struct graft_config *config)
+{
+	return config->leases.mode && strcmp(config->leases.mode, "enforce") == 0;
 }
 
 static void *config_slot(struct graft_config *config, const struct graft_config_key *key)

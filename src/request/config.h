@@ -70,7 +70,7 @@ struct graft_config {
 
 	/* Graft's own: GPUs that are lent (docs/leases.md) */
 	struct {
-		const char *mode; /* "off" or "on", as written */
+		const char *mode; /* "off", "on" or "enforce", as written */
 		const char *directory;
 		struct graft_strings pool;   /* indexes and UUIDs of the GPUs that may be lent; "all" = every one */
 		const char *wait;            /* how long a claim waits that does not say so itself */
@@ -91,8 +91,10 @@ struct graft_config {
 	struct graft_arena *arena; /* borrowed */
 };
 
-/* Returns whether claims count: graft.leases.mode is "on". */
+/* Returns whether claims count: graft.leases.mode is "on" or "enforce". */
 bool graft_config_lends(const struct graft_config *config);
+/* Returns whether GPUs that are named are lent as well: graft.leases.mode is "enforce". */
+bool graft_config_enforces(const struct graft_config *config);
 
 enum graft_config_kind { GRAFT_CONFIG_BOOL, GRAFT_CONFIG_STRING, GRAFT_CONFIG_STRINGS };
 

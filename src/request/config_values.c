@@ -32,7 +32,7 @@ static const struct rule {
 			 "disable-device-node-modification", "update-application-profile", "chmod") },
 	{ .key = "nvidia-container-runtime.modes.legacy.cuda-compat-mode",
 	  .words = WORDS("ldconfig", "mount", "hook", "disabled") },
-	{ .key = "graft.leases.mode", .words = WORDS("off", "on") },
+	{ .key = "graft.leases.mode", .words = WORDS("off", "on", "enforce") },
 	{ .key = "graft.leases.sharing", .words = WORDS("time-slice", "mps") },
 	{ .key = "graft.leases.order", .words = WORDS("fair", "fifo") },
 };

@@ -38,10 +38,14 @@ static int take_for(const struct graft_config *config, const struct graft_lease_
 		    struct graft_error *err)
 {
 	struct graft_lease_ask ask = { .uid = getuid() };
+	bool named = !graft_claim_is_in(devices), none = false;
 	struct graft_claim claim;
 
-	if (graft_claim_read(devices, arena, &claim, err) < 0)
+	if ((named ? graft_claim_of_names(devices, arena, &claim, &none, err)
+		   : graft_claim_read(devices, arena, &claim, err)) < 0)
 		return -1;
+	if (none)
+		return 0;
 	ask.claim = &claim;
 	claim.has_user = whom->has_user;
 	claim.user = whom->user;
@@ -50,10 +54,12 @@ static int take_for(const struct graft_config *config, const struct graft_lease_
 	if (make_holder(whom, arena, &ask.holder, err) < 0 ||
 	    check_limits_reach(whom, claim.limit_mib, claim.limit_percent, err) < 0 ||
 	    graft_lease_take(config, &ask, log, arena, ret_lease, err) < 0 ||
-	    check_limits_reach(whom, ret_lease->limit_mib, ret_lease->limit_percent, err) < 0 ||
-	    graft_lease_devices(ret_lease, arena, devices, err) < 0)
+	    check_limits_reach(whom, ret_lease->limit_mib, ret_lease->limit_percent, err) < 0)
 		return -1;
-	for (size_t i = 0; i < devices->n; i++)
+	/* Those who name devices get what they named. */
+	if (!named && graft_lease_devices(ret_lease, arena, devices, err) < 0)
+		return -1;
+	for (size_t i = 0; ret_lease->id && i < devices->n; i++)
 		graft_info(log, "lease %s (%s): %s", ret_lease->id, ret_lease->claim, devices->items[i]);
 	return 0;
 }
@@ -63,7 +69,7 @@ int graft_start_lease_claim(const struct graft_config *config, const struct graf
 			    struct graft_lease *ret_lease, struct graft_error *err)
 {
 	*ret_lease = (struct graft_lease){ .id = NULL };
-	if (!graft_config_lends(config) || !graft_claim_is_in(devices))
+	if (!graft_config_lends(config) || (!graft_claim_is_in(devices) && !graft_config_enforces(config)))
 		return 0;
 	return take_for(config, whom, log, arena, devices, ret_lease, err) < 0 ? graft_wrap(err, "lease") : 0;
 }

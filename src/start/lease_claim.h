@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lease_claim: replaces a claim in a container's list of devices by the devices of a lease that it
- * takes. Without a claim, or where leases are off, it does nothing and opens nothing.
+ * takes. Where leases are enforced, it takes one for devices that are named, too, and leaves the
+ * list as it is. Otherwise without a claim, and where leases are off, it does nothing and opens
+ * nothing.
  */
 #ifndef GRAFT_START_LEASE_CLAIM_H
 #define GRAFT_START_LEASE_CLAIM_H

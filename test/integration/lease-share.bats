@@ -79,7 +79,7 @@ has_free() { [ "$(free_slots)" = "$1" ]; }
   container a share
   container b share:1
   container c 'share:1;spread'
-  # The minors of this host are in the reverse order of its GPUs.
+  # The minors of this host are not in the order of its GPUs: 3, 2, 0, 1.
   [ "$(gpus_of a) $(gpus_of b) $(gpus_of c)" = "nvidia3 nvidia3 nvidia2" ]
   has_free '[0,2]'
   container d any:2
@@ -322,4 +322,60 @@ count_held() { lease list --json | jq '.leases | length'; }
   runtime=$real_runtime
   of_runc delete --force a
   within_seconds 20 no_daemon
+}
+
+# --- enforce ---
+
+@test "enforce: who names GPUs holds them, conflicts are refused, and what is not lent is free" {
+  make_shared
+  configure 'shared = ["1=2"]' 'pool = ["0", "1", "2"]'
+  sed -i 's/"on"/"enforce"/' "$config"
+  container a 0
+  [ "$(gpus_of a)" = nvidia3 ]
+  [ "$(lease list --json | jq -r '.leases[] | .claim, .holder.container' | xargs)" = "named:0 a" ]
+  run ! container b 0
+  grep -E 'lease: 1 GPU was asked for, 0 of 1 are free\. Held: GPU 0 by uid 0 \(container a, [0-9]+ s\)\. See .nvidia-ctk lease list.\.' "$work/b.out"
+  run ! container b all
+  grep -F 'lease: 3 GPUs were asked for, 2 of 3 are free. Held: GPU 0 by uid 0 (container a, ' "$work/b.out"
+  # By its UUID, as a CDI device of this runtime, and one that is not in the pool.
+  container c "$(uuid_of 2)"
+  run ! container d "runtime.nvidia.com/gpu=2"
+  grep -E 'lease: 1 GPU was asked for, 0 of 1 are free\. Held: .*GPU 2 by uid 0 \(container c, ' "$work/d.out"
+  container e 3
+  container f 3
+  [ "$(gpus_of e) $(gpus_of f)" = "nvidia1 nvidia1" ]
+  # Of a shared GPU, a slot.
+  container g 1
+  container h 1
+  run ! container i 1
+  [ "$(lease list --json | jq '.leases | length')" = 4 ]
+  run ! container j any
+  grep -F '1 GPU was asked for, 0 of 2 are free. Held: ' "$work/j.out"
+  # Who waits gets it; an unknown name is an unknown device as ever, and nothing is held for it.
+  container k 0 '.process.env += ["NVIDIA_LEASE_WAIT=60s"]' &
+  within_seconds 5 eval 'lease list | grep -q waits'
+  of_runc delete --force a
+  wait $!
+  [ "$(gpus_of k)" = nvidia3 ]
+  run ! container l 9
+  grep -F '9: unknown device' "$work/l.out"
+  container m none
+  [ "$(lease list --json | jq '.leases | length')" = 4 ]
+}
+
+@test "enforce by the hook: docker run --gpus device=0" {
+  make_shared
+  configure
+  sed -i 's/"on"/"enforce"/' "$config"
+  export PATH=$BATS_FILE_TMPDIR/bin:$PATH
+  hooks=".hooks = {prestart: [{path: \"$BATS_FILE_TMPDIR/programs/nvidia-container-runtime-hook\", args: [\"hook\", \"prestart\"],
+    env: [\"NVIDIA_CTK_CONFIG_FILE_PATH=$config\", \"PATH=/usr/sbin:/usr/bin:/sbin:/bin\"]}]}"
+  runtime=runc
+  container a 0,1 "$hooks" || die "$(cat "$work/a.out")"
+  [ "$(lease list --json | jq -r '.leases[].claim')" = "named:0;1" ]
+  run ! container b 1 "$hooks"
+  grep -F 'lease: 1 GPU was asked for, 0 of 1 are free; Held: GPU 0, 1 by uid 0 (container ' "$work/b.out" || die "$(cat "$work/b.out")"
+  container c 2 "$hooks"
+  of_runc delete --force a
+  container d 1 "$hooks"
 }

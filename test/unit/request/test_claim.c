@@ -58,6 +58,7 @@ static void test_read(void **state)
 		{ "mig:1g.5gb+me:7,model=A100", NULL },
 		{ "lease:abcdefgh2345", NULL },
 		{ "share", "share:1" },
+		{ "named:0;GPU-ab;1:2,all", "named:0;GPU-ab;1:2;all" },
 		{ "share:2;mem=8G/sm=25,spread;not=3;spread", "share:2,mem=8192M,sm=25,spread,not=3" },
 		{ "share:1,mem>=80G,mem=500M", "share:1,mem=500M,mem>=81920M" },
 	};
@@ -86,6 +87,9 @@ static void test_refused(void **state)
 		{ "any:0", "'0': the number of GPUs is 1 to 64" },
 		{ "any:65", "'65': the number of GPUs is 1 to 64" },
 		{ "any:99999999999999999999", "'99999999999999999999': the number of GPUs is 1 to 64" },
+		{ "named:", "'': no name of a GPU" },
+		{ "named:0;../x", "'..': no name of a GPU" },
+		{ "named:0;model=x", "'model=x': no name of a GPU" },
 		{ "share:0", "'0': the number of GPUs is 1 to 64" },
 		{ "share,sm=101", "'101': sm= takes a percentage, 1 to 100" },
 		{ "share,sm=0", "'0': sm= takes a percentage, 1 to 100" },
