@@ -509,6 +509,8 @@ low_level() {
   within_budget
 }
 
+@test "4,000 directories with deep paths and links, for each program" { table slow; }
+
 # ---- friendly containers ----
 
 # works MODE PLACE [CREATE-OPTION...]: with a volume there, a program of the container finds its GPU by dlopen(3).
