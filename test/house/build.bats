@@ -111,6 +111,20 @@ elf_files() {
   run -1 grep -rlF "$top" "$tree/D"
 }
 
+# packages.bats compares what is made without optimisation.
+@test "daemons, which are optimised while they are linked, are the same from nothing in another folder" {
+  local copy=$BATS_TEST_TMPDIR/graft name programs=(src/daemon/config-manager src/daemon/gpu-feature-discovery src/daemon/nvidia-device-plugin)
+  [ -e "$top/build-release/${programs[0]}" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
+  mkdir "$copy"
+  (cd "$top" && . packaging/source.sh && source_files | tar --null --files-from=- -c) | tar -x -C "$copy"
+  # They name the commit.
+  GIT_DIR=$(git -C "$top" rev-parse --absolute-git-dir) TZ=Asia/Tokyo run "$copy/tools/build" release "${programs[@]}"
+  [ "$status" -eq 0 ] || { echo "$output" && return 1; }
+  for name in "${programs[@]}"; do
+    cmp "$top/build-release/$name" "$copy/build-release/$name"
+  done
+}
+
 @test "each program and library is position independent" {
   local file
   [ "$(elf_files | wc -l)" -ge 2 ]
