@@ -31,6 +31,9 @@ struct graft_lease_table {
 	const char *directory;
 	struct graft_root root; /* the directory; its fd is -1 if there is none */
 	int lock_fd;            /* -1: only for reading */
+	int64_t lock_wait_us;   /* how long others had the lock */
+	bool hurries;           /* with the lock, at another priority than this */
+	int priority;
 	struct graft_lease_now now;
 	struct graft_lease *leases; /* that count */
 	size_t n_leases;

@@ -144,6 +144,7 @@ static int try_for_turn(struct taking *taking, struct graft_arena *scratch, stru
 	    graft_lease_table_check(&table, err) < 0 ||
 	    (first && make_lease(&table, taking->ask, taking->arena, lease, err) < 0))
 		return -1;
+	graft_debug(taking->wait.log, "table of leases: locked after %lld us", (long long)table.lock_wait_us);
 	rc = try_once(&table, taking->config, taking->host, taking->ask, lease, &taking->wait.place, err);
 	if (rc < 0 && err->status == GRAFT_BUSY && table.now.time < taking->wait.until) {
 		if ((first && queue_up(&table, lease, err) < 0) ||

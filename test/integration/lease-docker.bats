@@ -184,6 +184,25 @@ YAML
   has_ended "$pid"
 }
 
+@test "another process gets the id of a holder that ended: the GPUs are free" {
+  on_host sh -c 'nvidia-ctk --quiet lease run -n 2 -- sleep 1000 >/dev/null 2>&1 3>&- 4>&- & echo $!' >"$work/pid"
+  becomes_held 2
+  on_host sh -c '
+    kill -KILL "$0"
+    while [ -e "/proc/$0" ]; do sleep 0.01; done
+    # The next process gets the next id, unless another one is started meanwhile.
+    for try in $(seq 100); do
+      echo $(($0 - 1)) >/proc/sys/kernel/ns_last_pid
+      sleep 1000 >/dev/null 2>&1 3>&- 4>&- &
+      [ "$!" = "$0" ] && exit 0
+      kill -KILL $!
+    done
+    exit 1' "$(cat "$work/pid")"
+  [ "$(on_host cat "/proc/$(cat "$work/pid")/comm")" = sleep ]
+  stays_held 0
+  on_host kill -KILL "$(cat "$work/pid")"
+}
+
 # --- everything, killed at random ---
 
 # one NUMBER: a container until its program has run, however often that takes.

@@ -11,8 +11,11 @@
 
 # lease_host TOPOLOGY [GRAFT-SIM OPTION...]
 lease_host() {
-  local name
   start_host "$@"
+  lease_programs
+}
+lease_programs() {
+  local name
   for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk; do
     install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
   done
@@ -42,6 +45,14 @@ lease_teardown() {
     [ ! -d "$name" ] || end_group "$name" || die "cgroup $name is still in use"
   done
   test_teardown
+  stop_other_host
+}
+
+# another_host TOPOLOGY: for one test.
+another_host() {
+  other_host "$@"
+  lease_programs
+  lease_setup
 }
 
 # end_group DIRECTORY: a cgroup, those below it and all their processes.
