@@ -192,16 +192,46 @@ static enum life open_cgroup(const struct graft_lease_now *now, const struct gra
 	return holder->cgroup_id != 0 && holder->cgroup_id != st.st_ino ? GONE : LIVES;
 }
 
+/*
+ * Whether the cgroup is seen to live at the first look, by few system calls: the usual case, while
+ * the table is locked. Otherwise there is more to find out.
+ */
+static bool lives_at_first_look(const struct graft_lease_now *now, const struct graft_lease_holder *holder,
+				struct graft_arena *scratch, uint64_t *ret_id)
+{
+	const bool v2 = holder->cgroup_version == 2;
+	const char *path = graft_arena_printf(scratch, "%s%s", holder->cgroup_mount, holder->cgroup);
+	auto_close int fd = path ? graft_root_openat(&now->root, path, O_PATH | O_DIRECTORY) : -ENOMEM;
+	auto_close int file_fd = -1;
+	char text[64];
+	struct statfs fs;
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != (v2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC) ||
+	    fstat(fd, &st) < 0 || (holder->cgroup_id != 0 && holder->cgroup_id != st.st_ino))
+		return false;
+	*ret_id = st.st_ino;
+	file_fd = openat(fd, v2 ? "cgroup.events" : "cgroup.procs", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	n = file_fd >= 0 ? read(file_fd, text, sizeof(text) - 1) : -1;
+	text[n > 0 ? n : 0] = '\0';
+	return v2 ? strstr(text, "populated 1") != NULL : n > 0;
+}
+
 static enum life look_at_group(const struct graft_lease_now *now, struct graft_lease_holder *holder,
 			       struct graft_arena *scratch, bool *ret_bound)
 {
 	auto_root struct graft_root cgroup = GRAFT_ROOT_INIT;
 	uint64_t id = 0;
-	enum life life = open_cgroup(now, holder, scratch, &cgroup, &id);
+	enum life life = lives_at_first_look(now, holder, scratch, &id)
+			     ? LIVES
+			     : open_cgroup(now, holder, scratch, &cgroup, &id);
 
 	if (life != LIVES)
 		return life;
-	life = holder->cgroup_version == 2 ? look_at_events(&cgroup, scratch) : look_at_procs(&cgroup, "", 0, scratch);
+	if (cgroup.fd >= 0)
+		life = holder->cgroup_version == 2 ? look_at_events(&cgroup, scratch)
+						   : look_at_procs(&cgroup, "", 0, scratch);
 	if (life == LIVES && holder->cgroup_id == 0) {
 		holder->cgroup_id = id;
 		*ret_bound = true;

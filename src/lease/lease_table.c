@@ -33,6 +33,7 @@
 #define RECORD_MODE 0644
 #define NAMES_MAX   ((size_t)1 << 20)
 #define SCRATCH_MAX ((size_t)16 << 20)
+#define FEW         256
 #define LOCKS_MAX   ((size_t)4 << 20)
 #define HURRY       (-20)
 /* PROC_USER_INIT_INO of the kernel. */
@@ -274,6 +275,7 @@ static int push_damage(struct graft_lease_table *table, const char *name, const 
 struct folder {
 	const char *name;
 	bool queue;
+	bool few; /* so that all of them are read into the table's arena */
 	struct graft_root root;
 };
 
@@ -293,6 +295,10 @@ static int keep_lease(struct graft_lease_table *table, const struct folder *fold
 		kept = graft_arena_push(table->arena, &table->leases, &table->n_leases, sizeof(*kept));
 	if (!kept)
 		return graft_fail_memory(err);
+	if (folder->few) {
+		*kept = *lease;
+		return 0;
+	}
 	graft_lease_write(lease, &text);
 	rc = graft_buffer_failed(&text) ? graft_fail_memory(err)
 					: graft_lease_parse(text.bytes, text.length, table->arena, kept, err);
@@ -322,16 +328,48 @@ static void remove_scope(const struct graft_lease_holder *holder)
 	graft_cgroup_scope_remove(&place);
 }
 
+/*
+ * The folder is its owner's alone, so only regular files are expected: a link is not
+ * followed, and nothing is waited for. Returns 0 or -errno.
+ */
+static int read_lease_text(const struct folder *folder, const char *name, struct graft_arena *arena,
+			   const char **ret_text, size_t *ret_length)
+{
+	auto_close int fd = openat(folder->root.fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+	char *text;
+	long length;
+
+	if (fd < 0)
+		return errno == ELOOP ? -EINVAL : -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (st.st_size > (off_t)GRAFT_LEASE_BYTES_MAX)
+		return -EFBIG;
+	text = graft_arena_alloc(arena, (size_t)st.st_size + 1);
+	if (!text)
+		return -ENOMEM;
+	length = graft_read_at(fd, text, (size_t)st.st_size, 0);
+	if (length < 0)
+		return -errno;
+	text[length] = '\0';
+	*ret_text = text;
+	*ret_length = (size_t)length;
+	return 0;
+}
+
 /* Reads a file. Damage does not count as failure. */
 static int read_file(struct graft_lease_table *table, const struct folder *folder, const char *name,
 		     struct graft_arena *scratch, struct graft_error *err)
 {
 	struct graft_error why = { .status = GRAFT_OK };
 	struct graft_lease lease;
-	const char *text, *ended;
-	size_t length;
+	const char *text = "", *ended;
+	size_t length = 0;
 	bool bound;
-	int rc = graft_root_read_foreign(&folder->root, name, GRAFT_LEASE_BYTES_MAX, scratch, &text, &length);
+	int rc = read_lease_text(folder, name, scratch, &text, &length);
 
 	/* Somebody else has removed it. */
 	if (rc == -ENOENT && table->lock_fd < 0)
@@ -373,6 +411,8 @@ static int read_name(struct graft_lease_table *table, const struct folder *folde
 		}
 		return note_damage(table, folder, name, "not the name of a lease", err);
 	}
+	if (folder->few)
+		return read_file(table, folder, name, table->arena, err);
 	scratch = graft_arena_new(SCRATCH_MAX);
 	rc = scratch ? read_file(table, folder, name, scratch, err) : graft_fail_memory(err);
 	(void)graft_arena_free(scratch);
@@ -396,6 +436,7 @@ static int read_lease_folder(struct graft_lease_table *table, struct folder *fol
 	rc = graft_root_list(&folder->root, "/", NAMES_MAX, table->arena, &names, &n, NULL);
 	if (rc < 0)
 		return fail_table(table, rc, folder->name, err);
+	folder->few = n <= FEW;
 	for (size_t i = 0; i < n; i++) {
 		if (read_name(table, folder, names[i], err) < 0)
 			return -1;
