@@ -82,7 +82,8 @@ int graft_fsmount(int fd, unsigned int flags, unsigned int attr)
 	return (int)syscall(NR_FSMOUNT, fd, flags, attr);
 }
 
-#define STATX_MOUNT_ID 0x1000u
+#define STATX_MOUNT_ID        0x1000u
+#define STATX_MOUNT_ID_UNIQUE 0x4000u
 
 /* The kernel's struct statx, reduced to the members needed here. */
 struct statx_answer {
@@ -94,14 +95,14 @@ struct statx_answer {
 _Static_assert(offsetof(struct statx_answer, mount_id) == 144 && sizeof(struct statx_answer) == 256,
 	       "struct statx is the kernel's");
 
-/* statx(2) for STATX_MNT_ID alone, which not all C libraries define. */
-static uint64_t mount_id_of_statx(int fd)
+/* statx(2) for STATX_MNT_ID or STATX_MNT_ID_UNIQUE alone, which not all C libraries define. */
+static uint64_t mount_id_of_statx(int fd, unsigned int mask)
 {
 	struct statx_answer answer = { .mask = 0 };
 
-	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_MOUNT_ID, &answer) < 0)
+	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, mask, &answer) < 0)
 		return 0;
-	return (answer.mask & STATX_MOUNT_ID) != 0 ? answer.mount_id : 0;
+	return (answer.mask & mask) != 0 ? answer.mount_id : 0;
 }
 
 /*
@@ -125,9 +126,41 @@ static uint64_t mount_id_of_info(int proc_fd, const char *fdinfo, int fd)
 
 uint64_t graft_mount_id(int proc_fd, const char *fdinfo, int fd)
 {
-	uint64_t id = mount_id_of_statx(fd);
+	uint64_t id = mount_id_of_statx(fd, STATX_MOUNT_ID);
 
 	return id > 0 ? id : mount_id_of_info(proc_fd, fdinfo, fd);
+}
+
+#define NR_STATMOUNT        457
+#define STATMOUNT_MNT_BASIC 0x2u
+
+struct mount_question {
+	uint32_t size, spare;
+	uint64_t id, mask;
+};
+
+/* The kernel's struct statmount, reduced to the member needed here. */
+struct mount_answer {
+	uint32_t size, options;
+	uint64_t mask;
+	char before[32];
+	uint64_t parent_id;
+	char after[456];
+};
+_Static_assert(offsetof(struct mount_answer, parent_id) == 48 && sizeof(struct mount_answer) == 512,
+	       "struct statmount is the kernel's");
+
+bool graft_is_mounted_on(int fd, int below_fd)
+{
+	const struct mount_question question = { .size = sizeof(question),
+						 .id = mount_id_of_statx(fd, STATX_MOUNT_ID_UNIQUE),
+						 .mask = STATMOUNT_MNT_BASIC };
+	uint64_t below_id = mount_id_of_statx(below_fd, STATX_MOUNT_ID_UNIQUE);
+	struct mount_answer answer = { .mask = 0 };
+
+	return question.id != 0 && below_id != 0 && question.id != below_id &&
+	       syscall(NR_STATMOUNT, &question, &answer, sizeof(answer), 0) == 0 &&
+	       (answer.mask & STATMOUNT_MNT_BASIC) != 0 && answer.parent_id == below_id;
 }
 
 int graft_pidfd_open(pid_t pid, unsigned int flags)

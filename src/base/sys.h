@@ -7,6 +7,7 @@
 #ifndef GRAFT_BASE_SYS_H
 #define GRAFT_BASE_SYS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -70,6 +71,12 @@ int graft_fsmount(int fd, unsigned int flags, unsigned int attr);
  * kernels say it in our own fdinfo, whose path below `proc_fd` (-1 = none) is `fdinfo`.
  */
 uint64_t graft_mount_id(int proc_fd, const char *fdinfo, int fd);
+/*
+ * Returns whether the mount that `fd` is on was made on the mount that `below_fd` is on, with
+ * nothing between them. BASELINE 6.8: older kernels do not say it, nor does a kernel of mounts that
+ * another namespace has.
+ */
+bool graft_is_mounted_on(int fd, int below_fd);
 int graft_pidfd_open(pid_t pid, unsigned int flags);
 int graft_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned int flags);
 int graft_statx(int dir_fd, const char *path, int flags, unsigned int mask, struct graft_statx *ret_st);

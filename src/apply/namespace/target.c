@@ -24,6 +24,7 @@
 
 #include "base/cleanup.h"
 #include "base/read.h"
+#include "base/sys.h"
 #include "formats/procfs.h"
 
 #define MOUNTINFO_MAX ((size_t)4 << 20)
@@ -301,15 +302,18 @@ int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, struct graft_bu
 
 /*
  * Whether /dev is the tmpfs of config.json. SECURITY: a link of the image may have led a volume
- * over it, or over the root; then the volume's file system is that of /dev, or of the root.
+ * over it. Then it does not lie on the root itself; and the volume's file system is that of /dev.
  */
-static bool is_of_config(const struct graft_oci_dev *config, dev_t dev, const struct graft_image_root *root)
+static bool is_of_config(const struct graft_oci_dev *config, int dev_fd, dev_t dev, const struct graft_image_root *root)
 {
 	struct stat st;
 	dev_t root_dev;
 
 	if (!config->tmpfs || fstat(root->fd, &st) < 0)
 		return false;
+	if (graft_is_mounted_on(dev_fd, root->fd))
+		return true;
+	/* A volume over the root may have brought a file system of its own for /dev. */
 	root_dev = st.st_dev;
 	for (size_t i = 0; i < config->n_sources; i++)
 		if (stat(config->sources[i], &st) < 0 || st.st_dev == dev || st.st_dev == root_dev)
@@ -367,7 +371,7 @@ void graft_target_find_dev(struct graft_image_root *root, const struct graft_oci
 
 	root->own_dev = 0;
 	if (id != 0 && id != root->mount_id && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC &&
-	    fstat(fd, &st) == 0 && (is_of_config(config, st.st_dev, root) || is_once_in_table(root, id, st.st_dev)))
+	    fstat(fd, &st) == 0 && (is_of_config(config, fd, st.st_dev, root) || is_once_in_table(root, id, st.st_dev)))
 		root->own_dev = st.st_dev;
 }
 
