@@ -86,9 +86,12 @@ bool graft_path_overlap(const char *a, const char *b)
 
 const char *graft_path_name(const char *path)
 {
-	const char *slash = strrchr(path, '/');
+	const char *name = path;
 
-	return slash ? slash + 1 : path;
+	for (; *path != '\0'; path++)
+		if (*path == '/')
+			name = path + 1;
+	return name;
 }
 
 bool graft_path_is_system(const char *path)

@@ -25,6 +25,15 @@ bool graft_library_wants_others(const struct graft_survey *survey)
 	       (survey->options->capabilities & all) == all;
 }
 
+/* strstr() prepares a search that is longer than these names. */
+static bool has_vendor(const char *soname)
+{
+	while ((soname = strchr(soname, 'n')))
+		if (graft_starts_with(soname++, "nvidia"))
+			return true;
+	return false;
+}
+
 /*
  * Returns whether the record may be for a library of the driver that no row knows, before its file
  * is examined.
@@ -33,8 +42,7 @@ static bool may_be_other(const struct search *search, const char *soname)
 {
 	const char *version = search->survey->inventory->driver_version.value;
 
-	return search->wants_others && version &&
-	       (strstr(soname, "nvidia") || graft_library_has_version(soname, version)) &&
+	return search->wants_others && version && (has_vendor(soname) || graft_library_has_version(soname, version)) &&
 	       !graft_library_is_known(search, soname);
 }
 

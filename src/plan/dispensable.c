@@ -8,10 +8,10 @@
 #include "base/strings.h"
 #include "host/catalog.h"
 
-/* Whether the path is `name` below some directory. */
-static bool is_named(const char *path, const char *name)
+/* Whether the path, of this length, is `name` below some directory. */
+static bool is_named(const char *path, size_t length, const char *name)
 {
-	size_t length = strlen(path), n = strlen(name);
+	size_t n = strlen(name);
 
 	return length > n && path[length - n - 1] == '/' && strcmp(path + length - n, name) == 0;
 }
@@ -56,11 +56,13 @@ static bool is_further_firmware(const char *name)
 bool graft_is_dispensable(const char *path)
 {
 	const char *name = path ? graft_path_name(path) : NULL;
+	size_t length;
 
 	if (!name)
 		return false;
+	length = strlen(path);
 	for (size_t i = 0; i < graft_n_catalog_extras; i++)
-		if (is_named(path, graft_catalog_extras[i].name))
+		if (is_named(path, length, graft_catalog_extras[i].name))
 			return true;
 	return is_further_library(name) || is_further_binary(name) || is_further_firmware(name) || is_xorg_module(name);
 }

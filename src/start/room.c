@@ -20,11 +20,12 @@
 #include "start/host_directories.h"
 
 static const char no_directory[] = "a component of the path is not a directory";
+static const char no_file[] = "cannot create a file there: read-only file system";
 
 struct room {
 	const struct graft_start *create;
 	struct graft_image_root root;
-	bool opened, visible;
+	bool opened, visible, read_only;
 	const char **mounts; /* where each mount of config.json will be; NULL: the root, or unknown */
 };
 
@@ -33,6 +34,13 @@ static void room_done(struct room *room)
 	graft_image_root_close(&room->root);
 }
 #define auto_room __attribute__((cleanup(room_done)))
+
+static bool is_read_only(int fd)
+{
+	struct statvfs fs;
+
+	return fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY) != 0;
+}
 
 /* What a mount of config.json covers, wherever links of the image lead it. */
 static const char *find_mount_place(const struct room *room, const char *destination)
@@ -59,6 +67,7 @@ static int open_room(struct room *room, struct graft_error *err)
 		return -1;
 	room->opened = true;
 	room->visible = rc > 0;
+	room->read_only = room->visible && is_read_only(room->root.fd);
 	room->mounts = graft_arena_list(room->create->arena, spec->n_mounts + 1, sizeof(*room->mounts));
 	if (!room->mounts)
 		return graft_fail_memory(err);
@@ -76,15 +85,8 @@ static const char *find_place_obstacle(const struct graft_image_root *root, cons
 	if (rc == 0)
 		return S_ISDIR(st.st_mode) ? "a directory has that name" : NULL;
 	if (rc == -ENOENT)
-		return read_only ? "cannot create a file there: read-only file system" : NULL;
+		return read_only ? no_file : NULL;
 	return rc == -ENOTDIR ? no_directory : NULL;
-}
-
-static bool is_read_only(int fd)
-{
-	struct statvfs fs;
-
-	return fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY) != 0;
 }
 
 static bool has_mount_option(const struct graft_oci_mount *mount, const char *word)
@@ -110,7 +112,7 @@ static const char *find_obstacle_in_mount(const struct room *room, const struct 
 	int fd;
 
 	if (!is_bound_volume(mount))
-		return read_only ? "cannot create a file there: read-only file system" : NULL;
+		return read_only ? no_file : NULL;
 	if (source && source[0] != '/' && create->bundle)
 		source = graft_arena_printf(create->arena, "%s/%s", create->bundle, source);
 	fd = source ? open(source, O_PATH | O_CLOEXEC) : -1;
@@ -151,8 +153,10 @@ static const char *find_why_no_room(const struct room *room, const char *target)
 {
 	const char *clean = graft_path_clean("/", target, room->create->arena), *place = clean, *below;
 	const struct graft_oci_mount *mount;
+	/* Most files are new to the image, and no link leads to their place. */
+	bool is_new = clean && room->visible && graft_image_root_look_plain(&room->root, clean) == -ENOENT;
 
-	if (clean && room->visible)
+	if (clean && room->visible && !is_new)
 		place = graft_start_find_place(&room->root, clean, room->create->arena);
 	if (!clean)
 		return NULL; /* out of memory, which the caller sees */
@@ -161,7 +165,9 @@ static const char *find_why_no_room(const struct room *room, const char *target)
 	mount = find_mount_around(room, target, place, &below);
 	if (mount)
 		return find_obstacle_in_mount(room, mount, below);
-	return room->visible ? find_place_obstacle(&room->root, place, is_read_only(room->root.fd)) : NULL;
+	if (is_new || !room->visible)
+		return room->read_only ? no_file : NULL;
+	return find_place_obstacle(&room->root, place, room->read_only);
 }
 
 /* Whether the container has no place for a file that it does without. Then warns. */
