@@ -45,8 +45,12 @@ int graft_lease_mps_variables(const struct graft_lease *lease, const char *pipe,
  */
 int graft_lease_mps_ensure(const struct graft_config *config, const struct graft_lease *lease,
 			   const struct graft_log *log, struct graft_arena *arena, struct graft_error *err);
-/* The keeper of a GPU. Returns when the daemon has ended; -1 if there cannot be one. */
-int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, const struct graft_log *log,
+/*
+ * The keeper of a GPU. Returns when the daemon has ended; -1 if there cannot be one. From time to
+ * time it becomes its program again, for what it has forgotten of its memory; `lock_fd` is the lock
+ * that it had before, -1 the first time.
+ */
+int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, int lock_fd, const struct graft_log *log,
 			 struct graft_arena *arena, struct graft_error *err);
 
 /*

@@ -5,8 +5,10 @@
  * finds it alive, and one that takes a lease later finds it gone.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
@@ -25,6 +27,7 @@
 #define ROUND_MAX ((size_t)256 << 20)
 #define SHM_SIZE  "1G"
 #define MODE_MAX  64u
+#define LOOKS_MAX 500u /* as one program */
 
 struct keeping {
 	const struct graft_config *config;
@@ -35,6 +38,7 @@ struct keeping {
 	struct graft_mps mps;
 	const struct graft_lendable_gpu *lendable; /* NULL: not shared any more */
 	pid_t daemon;                              /* 0 = not known */
+	int keeper_fd;
 };
 
 static int write_mps_file(const struct keeping *keeping, const char *name, const char *text, struct graft_error *err)
@@ -195,6 +199,23 @@ static void revive_daemon(struct keeping *keeping)
 		graft_warn(keeping->log, "MPS of %s: %s", keeping->gpu, err.msg);
 }
 
+/*
+ * Becomes the same program again, with the lock: what the heap of a static program has freed does
+ * not come back (docs/decisions/0020-musl.md). Returns if that is not possible.
+ */
+static void become_again(const struct keeping *keeping)
+{
+	char program[] = "/proc/self/exe", group[] = "lease", command[] = GRAFT_LEASE_MPS_COMMAND, lock[32];
+	char *gpu = graft_arena_strdup(keeping->arena, keeping->gpu);
+	char *const arguments[] = { program, group, command, lock, gpu, NULL };
+
+	(void)snprintf(lock, sizeof(lock), "--lock=%d", keeping->keeper_fd);
+	if (!gpu || fcntl(keeping->keeper_fd, F_SETFD, 0) < 0)
+		return;
+	(void)execv(program, arguments);
+	(void)fcntl(keeping->keeper_fd, F_SETFD, FD_CLOEXEC);
+}
+
 /* Returns when no lease has a slot, with the lock. What it cannot find out is no reason to end. */
 static int keep_while_used(struct keeping *keeping, int *ret_lock_fd)
 {
@@ -202,7 +223,7 @@ static int keep_while_used(struct keeping *keeping, int *ret_lock_fd)
 	struct graft_error err = { .status = GRAFT_OK };
 
 	wait.until = UINT64_MAX;
-	for (;;) {
+	for (unsigned int looks = 1;; looks++) {
 		int rc = look_at_table(keeping, &wait, &err);
 
 		if (rc == 0 && graft_lease_mps_lock(&keeping->places, keeping->arena, ret_lock_fd, &err) == 0) {
@@ -216,6 +237,8 @@ static int keep_while_used(struct keeping *keeping, int *ret_lock_fd)
 			graft_error_clear(&err);
 		}
 		revive_daemon(keeping);
+		if (rc == 1 && looks % LOOKS_MAX == 0)
+			become_again(keeping);
 		if (wait.n_fds == 0)
 			(void)sleep(1);
 		else if (graft_lease_wait_next(&wait, &err) < 0)
@@ -245,7 +268,7 @@ static int say_failure(const struct keeping *keeping, struct graft_error *err)
 	return -1;
 }
 
-int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, const struct graft_log *log,
+int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, int old_fd, const struct graft_log *log,
 			 struct graft_arena *arena, struct graft_error *err)
 {
 	struct keeping keeping = { .config = config, .gpu = gpu, .log = log, .arena = arena };
@@ -260,9 +283,13 @@ int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, con
 					  .log = keeping.places.log,
 					  .shm = keeping.places.shm,
 					  .arena = arena };
-	keeper_fd = graft_lease_mps_open(&keeping.places, GRAFT_LEASE_MPS_KEEPER, arena);
+	keeper_fd = old_fd >= 0 ? fcntl(old_fd, F_DUPFD_CLOEXEC, 0)
+				: graft_lease_mps_open(&keeping.places, GRAFT_LEASE_MPS_KEEPER, arena);
+	if (old_fd >= 0)
+		(void)close(old_fd);
 	if (keeper_fd < 0)
 		return graft_fail_errno(err, errno, "%s/" GRAFT_LEASE_MPS_KEEPER, keeping.places.base);
+	keeping.keeper_fd = keeper_fd;
 	if (!become_only_keeper(keeper_fd))
 		return graft_fail(err, GRAFT_BUSY, 0, "MPS of %s is kept by another process", gpu);
 	if (find_lendable(&keeping, err) < 0 || start_daemon(&keeping, err) < 0 ||

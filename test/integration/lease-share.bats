@@ -165,7 +165,7 @@ mps() { configure 'shared = ["all=4"]' 'sharing = "mps"' "$@"; }
 uuid_of() { lease list --json | jq -r ".gpus[$1].uuid"; }
 # The processes of MPS daemons and keepers of this test.
 daemons() { pgrep -f "nvidia-cuda-mps-control -d" | while read -r pid; do ! tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qF "$table" || echo "$pid"; done; }
-keepers() { pgrep -f "lease mps GPU-" | while read -r pid; do ! tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qF "$config" || echo "$pid"; done; }
+keepers() { pgrep -f "lease mps .*GPU-" | while read -r pid; do ! tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qF "$config" || echo "$pid"; done; }
 no_daemon() { [ -z "$(daemons)$(keepers)" ]; }
 has_daemons() { [ "$(daemons | wc -l)" = "$1" ] && [ "$(keepers | wc -l)" = "$1" ]; }
 ask_mps() { echo "$2" | on_host env CUDA_MPS_PIPE_DIRECTORY="$table/mps/$1/pipe" nvidia-cuda-mps-control; }
@@ -321,6 +321,21 @@ count_held() { lease list --json | jq '.leases | length'; }
   grep -F "mem= and sm= are variables, which a hook cannot give a container; Use nvidia-container-runtime ('docker run --runtime=nvidia'), or leave them out." "$work/b.out" || die "$(cat "$work/b.out")"
   runtime=$real_runtime
   of_runc delete --force a
+  within_seconds 20 no_daemon
+}
+
+@test "MPS: a keeper that has looked often starts itself anew, and keeps lock, daemon and little memory" {
+  local keeper daemon
+  mps 'mps-exclusive = false'
+  lease acquire --share --for 1h >"$work/id"
+  keeper=$(keepers) daemon=$(daemons)
+  # Each changes the table twice.
+  on_host sh -c 'for i in $(seq 400); do "$0" --quiet lease run --share -- true || exit; done' "$ctk"
+  within_seconds 10 eval 'tr "\0" " " <"/proc/$keeper/cmdline" | grep -q "lease mps --lock="'
+  [ "$(keepers) $(daemons)" = "$keeper $daemon" ]
+  [ "$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$keeper/status")" -lt 4000 ]
+  lease run --share -- true
+  lease release "$(cat "$work/id")"
   within_seconds 20 no_daemon
 }
 

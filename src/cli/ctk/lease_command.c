@@ -517,21 +517,32 @@ static int run_lease_mps(void *context, int argc, char **argv)
 	struct lease_options given = { .json = false };
 	struct ctk *ctk = context;
 	struct graft_config config;
-	int first, status = 0, rc;
+	int first, status = 0, rc, lock_fd = -1;
+	char *end = NULL;
 
 	if (ctk_parse(ctk, &ctk_lease_mps, &given, argc, argv, &first, &status) < 0)
 		return status;
-	if (argc - first != 1)
+	if (given.lock)
+		lock_fd = (int)strtol(given.lock, &end, 10);
+	if (argc - first != 1 || (given.lock && (end == given.lock || *end != '\0' || lock_fd <= STDERR_FILENO)))
 		rc = graft_fail(&err, GRAFT_INVALID, 0, "the UUID of one GPU is needed");
 	else
 		rc = lease_load_config(ctk, &config, &err) < 0
 			 ? -1
-			 : graft_lease_mps_keep(&config, argv[first], &ctk->log, ctk->arena, &err);
+			 : graft_lease_mps_keep(&config, argv[first], lock_fd, &ctk->log, ctk->arena, &err);
 	return rc < 0 ? ctk_fail(ctk, &err, "%s", "") : 0;
 }
 
+static const struct graft_option mps_options[] = {
+	{ .name = "lock",
+	  .value_name = "FD",
+	  .help = "The descriptor of its lock, when it starts itself again",
+	  LEASE_TEXT(lock) },
+};
 const struct graft_command ctk_lease_mps = {
 	LEASE_COMMAND("GPU"),
+	.options = mps_options,
+	.n_options = GRAFT_COUNT(mps_options),
 	.name = GRAFT_LEASE_MPS_COMMAND,
 	.summary = "Run the MPS daemon of a GPU for as long as a lease shares it; started by those who take leases",
 	.run = run_lease_mps,

@@ -12,7 +12,7 @@
 struct lease_options {
 	struct ctk_base base;
 	bool json, yes, repair, watch, scope, share;
-	const char *count, *claim, *wait, *span, *grace, *owner, *user, *output;
+	const char *count, *claim, *wait, *span, *grace, *owner, *user, *output, *lock;
 };
 
 #define LEASE_FLAG(member) .parse = graft_option_set_true, .offset = offsetof(struct lease_options, member)
