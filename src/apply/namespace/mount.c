@@ -196,7 +196,7 @@ static int read_table(struct graft_mounter *mounter)
 	if (rc == 0)
 		rc = graft_read_fd(mounter->table_fd, MAX_TABLE, arena, &bytes, &length);
 	graft_buffer_done(&mounter->table);
-	mounter->table.max = 2 * MAX_TABLE;
+	mounter->table.max = 2 * (size_t)MAX_TABLE;
 	graft_buffer_char(&mounter->table, '\n');
 	graft_buffer_string(&mounter->table, bytes);
 	graft_arena_free(arena);
