@@ -59,6 +59,13 @@ struct graft_manual_section {
 	const char *text;
 };
 
+/* The sections of a man page, in a command. Programs that are built to be small leave them out. */
+#ifdef GRAFT_WITHOUT_DOCS
+#define GRAFT_MANUAL(list) .sections = NULL, .n_sections = 0 * GRAFT_COUNT(list)
+#else
+#define GRAFT_MANUAL(list) .sections = (list), .n_sections = GRAFT_COUNT(list)
+#endif
+
 struct graft_command {
 	const char *name;          /* "configure"; messages put the program's name in front */
 	const char *arguments;     /* "ROOTFS", "COMMAND [ARG...]", or "" */

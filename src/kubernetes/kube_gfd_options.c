@@ -109,13 +109,12 @@ const struct graft_command graft_kube_gfd_command = {
 	.name = "gpu-feature-discovery",
 	.arguments = "",
 	.summary = "Label this node with the properties of its GPUs",
-	.description =
+	.description = GRAFT_DOC(
 	    "Makes labels such as nvidia.com/gpu.product from this node's GPUs, for Node Feature Discovery, which "
 	    "labels the "
 	    "node in Kubernetes. No GPU is kept awake.\n\nEach option can also be given by its variable, and by its "
-	    "key in the config file; the command line counts first, then the variable, then the file.",
-	.sections = gfd_sections,
-	.n_sections = GRAFT_COUNT(gfd_sections),
+	    "key in the config file; the command line counts first, then the variable, then the file."),
+	GRAFT_MANUAL(gfd_sections),
 	.options = gfd_options,
 	.n_options = GRAFT_COUNT(gfd_options),
 	.max_arguments = -1,

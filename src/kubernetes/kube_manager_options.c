@@ -63,12 +63,11 @@ const struct graft_command graft_kube_manager_command = {
 	.name = "config-manager",
 	.arguments = "",
 	.summary = "Choose a config file by a label of the node",
-	.description =
+	.description = GRAFT_DOC(
 	    "Watches a label of the node, makes a link to the config file that it names, and sends a signal to the "
 	    "program that reads it. Runs beside that program in a pod, and before it as an init container.\n\n"
-	    "Each option can also be given by its variable; the command line counts first.",
-	.sections = manager_sections,
-	.n_sections = GRAFT_COUNT(manager_sections),
+	    "Each option can also be given by its variable; the command line counts first."),
+	GRAFT_MANUAL(manager_sections),
 	.options = manager_options,
 	.n_options = GRAFT_COUNT(manager_options),
 	.max_arguments = -1,

@@ -106,7 +106,7 @@ static void add_missing_nodes(struct graft_planner *planner)
 						       essential_nodes[i].consequence));
 }
 
-void graft_rule_missing(struct graft_planner *planner)
+void(graft_rule_missing)(struct graft_planner *planner)
 {
 	enum graft_platform platform = planner->inventory->platform;
 

@@ -9,12 +9,12 @@
 /* Bytes of a sentence for a person; longer ones are truncated. */
 #define TEXT_MAX 512
 
-struct graft_edit *graft_plan_edit(struct graft_planner *planner, enum graft_edit_kind kind, const char *rule,
-				   const char *why, ...)
+struct graft_edit *(graft_plan_edit)(struct graft_planner *planner, enum graft_edit_kind kind, const char *rule,
+				     const char *why, ...)
 {
 	struct graft_plan *plan = planner->plan;
 	struct graft_edit *edit = graft_arena_push(plan->arena, &plan->edits, &plan->n_edits, sizeof(*edit));
-	char text[TEXT_MAX];
+	char text[TEXT_MAX] = "";
 	va_list args;
 
 	if (!edit) {
@@ -22,15 +22,16 @@ struct graft_edit *graft_plan_edit(struct graft_planner *planner, enum graft_edi
 		edit = &planner->scratch;
 	}
 	va_start(args, why);
-	(void)vsnprintf(text, sizeof(text), why, args);
+	if (why)
+		(void)vsnprintf(text, sizeof(text), why, args);
 	va_end(args);
 	edit->kind = kind;
 	edit->rule = graft_arena_strdup(plan->arena, rule);
-	edit->why = graft_arena_strdup(plan->arena, text);
+	edit->why = why ? graft_arena_strdup(plan->arena, text) : NULL;
 	return edit;
 }
 
-void graft_plan_refuse(struct graft_planner *planner, const char *why, const char *what, ...)
+void(graft_plan_refuse)(struct graft_planner *planner, const char *why, const char *what, ...)
 {
 	struct graft_plan *plan = planner->plan;
 	struct graft_refusal *refusal = graft_arena_push(plan->arena, &plan->refusals, &plan->n_refusals,

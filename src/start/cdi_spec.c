@@ -610,37 +610,6 @@ static void fill_lease_hook(const struct making *making, const char *count, stru
 	(void)graft_arena_push_string(making->arena, &hook->env, &hook->n_env, GRAFT_HOOK_PATH);
 }
 
-/*
- * Adds the specification of GPUs by number. The driver's files are the hook's business: which ones
- * a container gets then does not depend on when the specification was made.
- */
-static int add_lease_item(struct making *making)
-{
-	static const char *void_variable = "NVIDIA_VISIBLE_DEVICES=void";
-	struct graft_cdi_item *item = &making->specs->items[making->specs->n++];
-	struct graft_cdi_spec *spec = &item->spec;
-	size_t n = count_lendable(making->host->inventory);
-
-	*item = (struct graft_cdi_item){ .infix = GRAFT_CDI_LEASE_INFIX,
-					 .spec = { .vendor = making->wish->vendor, .class_ = GRAFT_CDI_LEASE } };
-	/* Other hooks and runtimes give such a container nothing. */
-	(void)graft_arena_push_string(making->arena, &spec->edits.env, &spec->edits.n_env, void_variable);
-	for (size_t i = 1; i <= n; i++) {
-		struct graft_cdi_device *device = graft_arena_push(making->arena, &spec->devices, &spec->n_devices,
-								   sizeof(*device));
-		struct graft_cdi_hook *hook;
-
-		if (!device)
-			return graft_fail_memory(making->err);
-		device->name = graft_arena_printf(making->arena, "%zu", i);
-		hook = graft_arena_push(making->arena, &device->edits.hooks, &device->edits.n_hooks, sizeof(*hook));
-		if (!device->name || !hook)
-			return graft_fail_memory(making->err);
-		fill_lease_hook(making, device->name, hook);
-	}
-	return graft_arena_failed(making->arena) ? graft_fail_memory(making->err) : add_provenance(making, item);
-}
-
 static int fail_empty(const struct making *making)
 {
 	static const char *const noun[GRAFT_CDI_MODES] = {
@@ -701,8 +670,6 @@ static int make_specs(struct making *making)
 		if (finish_cdi_spec_item(making, &making->specs->items[i]) < 0)
 			return -1;
 	}
-	if (making->wish->leases && add_lease_item(making) < 0)
-		return -1;
 	return graft_arena_failed(making->arena) ? graft_fail_memory(making->err) : 0;
 }
 
@@ -729,4 +696,37 @@ void graft_cdi_specs_done(struct graft_cdi_specs *specs)
 	for (size_t i = 0; i < specs->n_plans; i++)
 		(void)graft_plan_free(specs->plans[i]);
 	specs->n_plans = 0;
+}
+
+/*
+ * The driver's files are the hook's business: which ones a container gets then does not depend on
+ * when the specification was made.
+ */
+int graft_cdi_add_leases(const struct graft_cdi_wish *wish, const struct graft_cdi_host *host,
+			 struct graft_arena *arena, struct graft_cdi_specs *specs, struct graft_error *err)
+{
+	struct making making = { .wish = wish, .host = host, .arena = arena, .specs = specs, .err = err };
+	static const char *void_variable = "NVIDIA_VISIBLE_DEVICES=void";
+	struct graft_cdi_item *item = &specs->items[specs->n++];
+	struct graft_cdi_spec *spec = &item->spec;
+	size_t n = count_lendable(host->inventory);
+
+	*item = (struct graft_cdi_item){ .infix = GRAFT_CDI_LEASE_INFIX,
+					 .spec = { .vendor = wish->vendor, .class_ = GRAFT_CDI_LEASE } };
+	/* Other hooks and runtimes give such a container nothing. */
+	(void)graft_arena_push_string(arena, &spec->edits.env, &spec->edits.n_env, void_variable);
+	for (size_t i = 1; i <= n; i++) {
+		struct graft_cdi_device *device = graft_arena_push(arena, &spec->devices, &spec->n_devices,
+								   sizeof(*device));
+		struct graft_cdi_hook *hook;
+
+		if (!device)
+			return graft_fail_memory(err);
+		device->name = graft_arena_printf(arena, "%zu", i);
+		hook = graft_arena_push(arena, &device->edits.hooks, &device->edits.n_hooks, sizeof(*hook));
+		if (!device->name || !hook)
+			return graft_fail_memory(err);
+		fill_lease_hook(&making, device->name, hook);
+	}
+	return graft_arena_failed(arena) ? graft_fail_memory(err) : add_provenance(&making, item);
 }

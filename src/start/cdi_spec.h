@@ -60,10 +60,9 @@ struct graft_cdi_wish {
 	uint32_t disabled_hooks; /* bits GRAFT_HOOK_* */
 	bool chmod;
 	bool no_hooks, no_additional_gids, no_all_device;
-	bool leases; /* also describe GPUs by number: nvidia.com/lease=2 (docs/leases.md) */
 	bool explicit_libraries, no_daemons, single_csv_device, coherent; /* feature flags */
 	const char *hook_path, *ldconfig_path;
-	const char *lease_hook_path;      /* nvidia-container-runtime-hook; only with `leases` */
+	const char *lease_hook_path;      /* nvidia-container-runtime-hook; only for graft_cdi_add_leases() */
 	const char *config;               /* the configuration file that this hook is to read; NULL = the usual one */
 	const char *csv_compat_directory; /* for boards with an Orin */
 	enum graft_cdi_provenance provenance;
@@ -105,13 +104,16 @@ bool graft_cdi_set_feature(struct graft_cdi_wish *wish, const char *word);
 struct graft_request *graft_cdi_request(const struct graft_cdi_wish *wish, struct graft_error *err);
 
 /*
- * Makes the specifications: one, with `coherent` one more for each kind of GPU, coherent and not,
- * that exists, and with `leases` one more of GPUs by number. *ret_specs must be released with
- * graft_cdi_specs_done(), after a failure too. Returns 0, or -1: GRAFT_NOT_FOUND if the host has no
- * such device, or its node is missing; otherwise the errors of graft_cdi_choose() and the planner.
+ * Makes the specifications: one, and with `coherent` one more for each kind of GPU, coherent and
+ * not, that exists. *ret_specs must be released with graft_cdi_specs_done(), after a failure too.
+ * Returns 0, or -1: GRAFT_NOT_FOUND if the host has no such device, or its node is missing;
+ * otherwise the errors of graft_cdi_choose() and the planner.
  */
 int graft_cdi_make(const struct graft_cdi_wish *wish, const struct graft_cdi_host *host, struct graft_arena *arena,
 		   struct graft_cdi_specs *ret_specs, struct graft_error *err);
+/* Adds the specification of GPUs by number, nvidia.com/lease=2. Returns -1 with GRAFT_NO_MEMORY. */
+int graft_cdi_add_leases(const struct graft_cdi_wish *wish, const struct graft_cdi_host *host,
+			 struct graft_arena *arena, struct graft_cdi_specs *specs, struct graft_error *err);
 void graft_cdi_specs_done(struct graft_cdi_specs *specs);
 
 #endif

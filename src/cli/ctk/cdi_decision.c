@@ -187,7 +187,6 @@ static const char *choose_lease_hook_path(const struct ctk *ctk, const char *hoo
 static int read_cdi_leases(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_wish *wish,
 			   struct graft_error *err)
 {
-	wish->leases = given->leases;
 	if (!given->leases)
 		return 0;
 	if (wish->mode != GRAFT_CDI_MODE_NVML)
@@ -413,6 +412,7 @@ int ctk_cdi_decide(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ct
 	if (wish->mode == GRAFT_CDI_MODES &&
 	    graft_cdi_detect_mode(&ret_decision->places, &ctk->log, &wish->mode, err) < 0)
 		return -1;
+	ret_decision->leases = given->leases;
 	set_kind(ctk, given, wish);
 	if (read_cdi_leases(ctk, given, wish, err) < 0)
 		return -1;

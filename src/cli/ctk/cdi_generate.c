@@ -217,13 +217,21 @@ static const char *version_of(const struct graft_cdi_specs *specs)
 	return highest;
 }
 
+static int make_cdi_specs(struct ctk *ctk, const struct ctk_cdi_decision *decision, const struct graft_cdi_host *host,
+			  struct graft_cdi_specs *specs, struct graft_error *err)
+{
+	if (graft_cdi_make(&decision->wish, host, ctk->arena, specs, err) < 0)
+		return -1;
+	return decision->leases ? graft_cdi_add_leases(&decision->wish, host, ctk->arena, specs, err) : 0;
+}
+
 static int make_cdi_specs_again(struct ctk *ctk, struct ctk_cdi_decision *decision, const struct graft_cdi_host *host,
 				bool no_additional_gids, struct graft_cdi_specs *specs, struct graft_error *err)
 {
 	graft_cdi_specs_done(specs);
 	*specs = (struct graft_cdi_specs){ .n = 0 };
 	decision->wish.no_additional_gids = no_additional_gids;
-	return graft_cdi_make(&decision->wish, host, ctk->arena, specs, err);
+	return make_cdi_specs(ctk, decision, host, specs, err);
 }
 
 /*
@@ -235,7 +243,7 @@ static int make_for_reader(struct ctk *ctk, struct ctk_cdi_decision *decision, c
 	bool no_gids = decision->wish.no_additional_gids;
 	struct reader reader = find_reader(ctk, decision);
 
-	if (graft_cdi_make(&decision->wish, host, ctk->arena, specs, err) < 0)
+	if (make_cdi_specs(ctk, decision, host, specs, err) < 0)
 		return -1;
 	if (!reader.reads || graft_cdi_version_compare(version_of(specs), reader.reads) <= 0)
 		return 0;
