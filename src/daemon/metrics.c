@@ -27,7 +27,8 @@ static void write_devices(const struct plugin *plugin, struct graft_buffer *out)
 		size_t n_faulty = 0;
 
 		for (size_t k = 0; k < offer->n_devices; k++)
-			n_faulty += plugin_device_fault(plugin, &offer->devices[k]) != NULL;
+			n_faulty += plugin_device_fault(plugin, &offer->devices[k]) != NULL ||
+				    pod_leases_is_busy(&plugin->leases, &offer->devices[k]);
 		graft_buffer_printf(out, METRIC "devices{resource=\"%s\",health=\"Healthy\"} %zu\n", offer->name,
 				    offer->n_devices - n_faulty);
 		graft_buffer_printf(out, METRIC "devices{resource=\"%s\",health=\"Unhealthy\"} %zu\n", offer->name,
@@ -91,6 +92,8 @@ static void write_health(const struct plugin *plugin, struct graft_buffer *out)
 				    fault->line.domain, fault->line.bus, fault->line.device,
 				    health_cause_names[fault->cause], fault->line.number);
 	}
+	metric_head(out, "leased", "gauge", "GPUs and MIG devices that others than pods lease.");
+	graft_buffer_printf(out, METRIC "leased %zu\n", plugin->leases.n_busy);
 	metric_head(out, "faults_total", "counter", "Faults of GPUs that made them unhealthy, by cause.");
 	for (size_t i = 0; i < HEALTH_CAUSES; i++)
 		graft_buffer_printf(out, METRIC "faults_total{cause=\"%s\"} %" PRIu64 "\n", health_cause_names[i],

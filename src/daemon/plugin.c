@@ -390,6 +390,27 @@ static void configure_health(struct plugin *plugin)
 	hardware_look_soon(&plugin->hardware);
 }
 
+static void begin_leases(struct plugin *plugin)
+{
+	const struct graft_kube_plugin_flags *flags = &plugin->node->config.flags.plugin;
+	const char *slash = strrchr(flags->kubelet_socket, '/');
+	struct pod_offer offer = { .inventory = plugin->node->facts.inventory,
+				   .offer = &plugin->node->facts.offer,
+				   .kubelet_folder = "/var/lib/kubelet/device-plugins" };
+
+	if (slash)
+		offer.kubelet_folder = graft_arena_strndup(plugin->node->arena, flags->kubelet_socket,
+							   (size_t)(slash - flags->kubelet_socket));
+	plugin->leases.loop = plugin->loop;
+	plugin->leases.log = plugin->log;
+	plugin->leases.changed = health_changed;
+	plugin->leases.arg = plugin;
+	if (flags->respect_leases && offer.kubelet_folder)
+		pod_leases_begin(&plugin->leases, plugin->state_folder, &offer);
+	else
+		pod_leases_end(&plugin->leases);
+}
+
 static void stop_waiting(struct plugin *plugin)
 {
 	graft_loop_clear_timer(&plugin->look);
@@ -441,6 +462,7 @@ static void serve_node(struct plugin *plugin, struct plugin_node *take_node)
 	plugin->node = take_node;
 	plugin->pending = plugin->blind = false;
 	configure_health(plugin);
+	begin_leases(plugin);
 	(void)plugin_node_free(before);
 	if (plugin->node->n_resources == 0)
 		graft_info(plugin->log, "No devices found. Waiting indefinitely.");
@@ -556,5 +578,6 @@ void plugin_done(struct plugin *plugin)
 	hardware_done(&plugin->hardware);
 	clear_requests_done(&plugin->clear_requests);
 	end_health(plugin);
+	pod_leases_end(&plugin->leases);
 	plugin->node = plugin_node_free(plugin->node);
 }

@@ -14,6 +14,7 @@
 #include "daemon/hardware.h"
 #include "daemon/health.h"
 #include "daemon/health_nvml.h"
+#include "daemon/pod_leases.h"
 #include "kubernetes/kube_config.h"
 #include "kubernetes/kube_node.h"
 #include "rpc/client.h"
@@ -107,6 +108,7 @@ struct plugin {
 	struct health_nvml nvml; /* with --health=nvml */
 	uint32_t health_sources; /* that `health` has begun with */
 	struct hardware hardware;
+	struct pod_leases leases; /* with --respect-leases */
 	struct clear_requests clear_requests;
 	struct graft_loop_watch folder_watch; /* inotify */
 	int folder_number;                    /* of the folder of the sockets there */

@@ -36,7 +36,9 @@ static void fill_device_message(const struct plugin *plugin, const struct graft_
 {
 	v1beta1__device__init(&message->device);
 	message->device.id = graft_rpc_read_only(device->id);
-	message->device.health = graft_rpc_read_only(plugin_device_fault(plugin, device) ? "Unhealthy" : "Healthy");
+	message->device.health = graft_rpc_read_only(
+	    plugin_device_fault(plugin, device) || pod_leases_is_busy(&plugin->leases, device) ? "Unhealthy"
+											       : "Healthy");
 	if (!device->has_numa_node)
 		return;
 	v1beta1__numanode__init(&message->node);
@@ -252,6 +254,10 @@ static int answer_container(const struct plugin_resource *resource, const V1beta
 		       &message->annotations) < 0 ||
 	    fill_files(&answer, arena, message) < 0)
 		return graft_fail_memory(err);
+	/* Last: what is refused for another reason leaves no lease. */
+	if (pod_leases_count(&resource->plugin->leases))
+		return pod_leases_take(&resource->plugin->leases, resource->offer,
+				       (const char *const *)request->devices_ids, request->n_devices_ids, err);
 	return 0;
 }
 

@@ -81,6 +81,7 @@ struct graft_kube_plugin_flags {
 	const char *state_folder;   /* of what is kept until the next boot */
 	const char **cdi_feature_flags, **cdi_disabled_hooks;
 	size_t n_cdi_feature_flags, n_cdi_disabled_hooks;
+	bool respect_leases;     /* GPUs that others hold are not offered (docs/leases.md) */
 	uint32_t health_sources; /* bits GRAFT_KUBE_HEALTH_*; at least one */
 	const char *disable_health_checks,
 	    *enable_health_checks; /* lists of Xids, "all", "xids" (SPEC kubernetes 6.8) */

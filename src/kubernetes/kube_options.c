@@ -208,6 +208,8 @@ static const struct graft_option plugin_options[] = {
 	  .help = "Answer /metrics and /healthz at this PORT, ADDRESS:PORT or path of a socket (default none)" },
 	{ .name = "state-dir", DIRECTORY, AT(flags.plugin.state_folder), ENV("STATE_DIR"),
 	  .help = "Directory in which the health of GPUs is kept until the next boot (default /run/graft)" },
+	{ .name = "respect-leases", FLAG, AT(flags.plugin.respect_leases), ENV("RESPECT_LEASES"),
+	  .help = "Offer no GPU that is leased, and lease those of pods: the table is 'leases' in --state-dir" },
 	{ .name = "config-file", TEXT, AT(config_file), .value_name = "FILE", ENV("CONFIG_FILE"),
 	  .help = "File with further settings, in YAML or JSON" },
 	{ .name = "cdi-feature-flags", LIST(flags.plugin.n_cdi_feature_flags), AT(flags.plugin.cdi_feature_flags),
@@ -269,14 +271,13 @@ const struct graft_command graft_kube_plugin_command = {
 	.name = "nvidia-device-plugin",
 	.arguments = "",
 	.summary = "Offer this node's GPUs to the kubelet",
-	.description =
+	.description = GRAFT_DOC(
 	    "Serves the kubelet's interface for device plugins: pods can then ask for nvidia.com/gpu. No GPU is "
 	    "kept awake. NVML is asked for MIG devices, and for NVLinks where there are three GPUs or more without "
 	    "switches, by a child without rights, when configuration and host are "
 	    "read.\n\nEach option can also be given by its variable, and by its key in the config "
-	    "file; the command line counts first, then the variable, then the file.",
-	.sections = plugin_sections,
-	.n_sections = GRAFT_COUNT(plugin_sections),
+	    "file; the command line counts first, then the variable, then the file."),
+	GRAFT_MANUAL(plugin_sections),
 	.options = plugin_options,
 	.n_options = GRAFT_COUNT(plugin_options),
 	.max_arguments = -1,

@@ -145,6 +145,11 @@ void graft_lease_write(const struct graft_lease *lease, struct graft_buffer *out
 	graft_record_write(&graft_lease_record, lease, out);
 }
 
+bool graft_lease_is_of_pod(const struct graft_lease *lease)
+{
+	return strcmp(lease->claim, GRAFT_LEASE_OF_POD) == 0;
+}
+
 const char *graft_lease_new_id(struct graft_arena *arena)
 {
 	unsigned char bytes[GRAFT_LEASE_ID_SIZE];
@@ -185,8 +190,14 @@ void graft_lease_describe(const struct graft_lease *lease, uint64_t now, struct 
 {
 	const struct graft_lease_holder *holder = &lease->holder;
 
-	graft_buffer_printf(out, "uid %u (", lease->uid);
-	if (holder->container)
+	if (graft_lease_is_of_pod(lease))
+		graft_buffer_string(out, "Kubernetes (");
+	else
+		graft_buffer_printf(out, "uid %u (", lease->uid);
+	if (graft_lease_is_of_pod(lease))
+		graft_buffer_printf(out, "%s%.13s", holder->container ? "pod " : "a new pod",
+				    holder->container ? holder->container : "");
+	else if (holder->container)
 		graft_buffer_printf(out, "container %.12s", holder->container);
 	else if (holder->kind == GRAFT_HOLDER_TOKEN)
 		graft_buffer_printf(out, "lease %s", lease->id);

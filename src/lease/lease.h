@@ -17,7 +17,8 @@
 
 #define GRAFT_LEASE_BYTES_MAX ((size_t)16 * 1024)
 #define GRAFT_LEASE_SLOTS_MAX 64u
-#define GRAFT_LEASE_REPLICAS  48u /* slots of a GPU at most, as MPS serves no more clients */
+#define GRAFT_LEASE_OF_POD    "kubernetes" /* the claim of a pod's lease, which the device plugin writes */
+#define GRAFT_LEASE_REPLICAS  48u          /* slots of a GPU at most, as MPS serves no more clients */
 
 /* What is lent: a GPU, a MIG device of it, or a slot of a GPU that several share. */
 struct graft_lease_slot {
@@ -76,6 +77,9 @@ int graft_lease_parse(const char *text, size_t length, struct graft_arena *arena
 		      struct graft_error *err);
 /* Appends the JSON form. */
 void graft_lease_write(const struct graft_lease *lease, struct graft_buffer *out);
+
+/* Returns whether the lease is a pod's. Such leases count for no user. */
+bool graft_lease_is_of_pod(const struct graft_lease *lease);
 
 /* Makes a new id. NULL: out of memory, or no random bytes. */
 const char *graft_lease_new_id(struct graft_arena *arena);

@@ -75,6 +75,7 @@ double graft_lease_use(const char *log, uint32_t uid, int64_t date)
 
 		next = *end == '\n' ? end + 1 : end;
 		if (!split_line(line, end, fields) || !graft_starts_with(fields[FIELD_EVENT], "taken ") ||
+		    graft_starts_with(fields[FIELD_CLAIM], GRAFT_LEASE_OF_POD " ") ||
 		    strtoul(fields[FIELD_UID], NULL, 10) != uid)
 			continue;
 		since = strtoll(fields[FIELD_DATE], NULL, 10);
@@ -129,7 +130,7 @@ static uint32_t count_held(const struct graft_lease *leases, size_t n_leases, ui
 
 	for (size_t i = 0; i < n_leases; i++) {
 		/* What another lease has lent as well is counted there. */
-		if (leases[i].uid == uid && !leases[i].of)
+		if (leases[i].uid == uid && !leases[i].of && !graft_lease_is_of_pod(&leases[i]))
 			n += (uint32_t)leases[i].n_slots;
 	}
 	return n;

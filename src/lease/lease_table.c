@@ -502,6 +502,11 @@ int graft_lease_table_add(struct graft_lease_table *table, const struct graft_le
 	return 0;
 }
 
+int graft_lease_table_renew(struct graft_lease_table *table, const struct graft_lease *lease, struct graft_error *err)
+{
+	return write_lease(table, HELD, lease, err);
+}
+
 int graft_lease_table_remove(struct graft_lease_table *table, const struct graft_lease *lease, const char *event,
 			     const char *why, struct graft_error *err)
 {

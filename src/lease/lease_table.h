@@ -66,6 +66,8 @@ void graft_lease_table_close(struct graft_lease_table *table);
 int graft_lease_table_check(const struct graft_lease_table *table, struct graft_error *err);
 /* Writes a new lease. Returns -1 if it is not in the table: then nothing was lent. */
 int graft_lease_table_add(struct graft_lease_table *table, const struct graft_lease *lease, struct graft_error *err);
+/* Writes a lease of the table again, of which something has changed; it is still the same one. */
+int graft_lease_table_renew(struct graft_lease_table *table, const struct graft_lease *lease, struct graft_error *err);
 /* Removes a lease. `event` and `why` are logged. */
 int graft_lease_table_remove(struct graft_lease_table *table, const struct graft_lease *lease, const char *event,
 			     const char *why, struct graft_error *err);

@@ -1276,6 +1276,131 @@ def uses_the_checkpoint(c):
     assert sorted(container_of(answer)["NVIDIA_VISIBLE_DEVICES"].split(",")) == sorted(released)
 
 
+# --- leases ---
+
+
+def lease(*words):
+    """What nvidia-ctk lease prints; beside it its status."""
+    environment = dict(os.environ, NVIDIA_CTK_CONFIG_FILE_PATH=os.path.abspath("leases.toml"))
+    done = subprocess.run(
+        [os.environ["KUBELET_CTK"], "--quiet", "lease", *words], capture_output=True, encoding="utf-8", timeout=30, check=False, env=environment
+    )
+    return done.stdout + done.stderr, done.returncode
+
+
+def leases_of_pods():
+    """{kind of holder: its devices}"""
+    text, status = lease("list", "--json")
+    assert status == 0, text
+    found = [one for one in json.loads(text)["leases"] if one["claim"] == "kubernetes"]
+    return sorted((one["holder"]["kind"], sorted(slot["gpu"] for slot in one["slots"])) for one in found)
+
+
+def write_checkpoint(pod, devices):
+    entry = {"PodUID": pod, "ContainerName": "c", "ResourceName": GPU, "DeviceIDs": {"0": devices}, "AllocResp": ""}
+    with open("checkpoint", "w", encoding="utf-8") as file:
+        json.dump({"Data": {"PodDeviceEntries": [entry], "RegisteredDevices": {}}, "Checksum": 1}, file)
+    os.rename("checkpoint", "device-plugins/kubelet_internal_checkpoint")
+
+
+class Pod:
+    """What a pod is for the kernel: a cgroup, where the kubelet makes it, with a container's below it and a process in that."""
+
+    def __init__(self, pod):
+        top = "/sys/fs/cgroup" if os.path.exists("/sys/fs/cgroup/cgroup.controllers") else "/sys/fs/cgroup/devices"
+        self.path, self.process = "%s/kubepods/burstable/pod%s" % (top, pod), None
+        os.makedirs(self.path + "/container")
+
+    def run(self):
+        self.process = subprocess.Popen(["sleep", "1000"])
+        with open(self.path + "/container/cgroup.procs", "w", encoding="ascii") as procs:
+            procs.write("%d" % self.process.pid)
+
+    def end(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        for path in (self.path + "/container", self.path, os.path.dirname(self.path), os.path.dirname(os.path.dirname(self.path))):
+            for _ in range(100):
+                try:
+                    os.rmdir(path)
+                    break
+                except FileNotFoundError:
+                    break
+                except OSError:
+                    # That of all pods may be another test's as well.
+                    time.sleep(0.01 if "/pod" in path else 0)
+
+
+@case
+def respects_leases(c):
+    """GPUs that others hold are not offered; what a container gets is a lease, and its pod's cgroup holds it."""
+    global PORT
+    PORT = free_port()
+    with open("leases.toml", "w", encoding="utf-8") as file:
+        file.write('[graft.leases]\nmode = "on"\ndirectory = "%s"\n' % os.path.abspath("state/leases"))
+    taken, status = lease("acquire", "-n", "2", "--for", "1h")
+    assert status == 0, taken
+    c.kubelet.start()
+    c.launch("--respect-leases", LISTEN_ADDRESS="%d" % PORT)
+    c.kubelet.wait_for(GPU, GPUS - 2)
+    assert 'devices{resource="%s",health="Unhealthy"} 2' % GPU in get("/metrics")[1]
+    assert "\ngraft_device_plugin_leased 2\n" in get("/metrics")[1]
+    assert c.kubelet.capacity(GPU) == GPUS
+    assert c.plugin.says("leases: others than pods hold 2 GPUs or MIG devices")
+    busy = set(c.kubelet.endpoints[GPU].devices) - set(c.kubelet.healthy(GPU))
+    # The kubelet may have chosen before it has heard.
+    said = refused_with(lambda: c.kubelet.endpoints[GPU].call("Allocate", encode({1: {1: sorted(busy)[:1]}})), grpc.StatusCode.UNKNOWN)
+    assert said == "lease: %s is leased to another user: see 'nvidia-ctk lease list'" % sorted(busy)[0], said
+    assert leases_of_pods() == []
+    assert lease("release", taken.strip())[1] == 0
+    c.kubelet.wait_for(GPU, GPUS, 2)
+    # A container of three: nobody else gets them, and they stay on offer.
+    chosen, _ = c.kubelet.admit(GPU, 3)
+    assert leases_of_pods() == [("token", sorted(chosen))], leases_of_pods()
+    said, status = lease("explain", "any:%d" % (GPUS - 2))
+    assert status == 1 and "by Kubernetes (a new pod, 0 s)" in said, said
+    others, status = lease("acquire", "-n", str(GPUS - 3), "--for", "1h")
+    assert status == 0, others
+    c.kubelet.wait_for(GPU, 3, 2)
+    assert c.kubelet.healthy(GPU) == sorted(chosen)
+    uid = "%08x-1111-2222-3333-%012x" % (os.getpid(), time.time_ns() & 0xFFFFFFFFFFFF)
+    pod = Pod(uid)
+    try:
+        # The kubelet has written it down, and its image is still being fetched.
+        write_checkpoint(uid, chosen)
+        time.sleep(0.3)
+        assert leases_of_pods() == [("token", sorted(chosen))], leases_of_pods()
+        pod.run()
+        write_checkpoint(uid, chosen)
+        c.kubelet.wait(lambda: leases_of_pods() == [("cgroup", sorted(chosen))], "the pod's lease", 5)
+        assert "Kubernetes (pod %.13s, " % uid in lease("list")[0], lease("list")
+        # It does not need the plugin.
+        c.end(signal.SIGTERM)
+        assert leases_of_pods() == [("cgroup", sorted(chosen))]
+        c.launch("--respect-leases")
+        c.kubelet.wait(lambda: c.kubelet.endpoints[GPU].messages > 0 and not c.kubelet.endpoints[GPU].ended, "the second plugin")
+        c.kubelet.wait_for(GPU, 3)
+    finally:
+        pod.end()
+    # The checkpoint still names it.
+    assert lease("explain", "any:3")[1] == 0
+    write_checkpoint(uid, chosen)
+    time.sleep(0.3)
+    assert leases_of_pods() == []
+    # A table that is damaged lends nothing, and changes nothing on offer.
+    with open("state/leases/held/nonsense", "w", encoding="ascii") as file:
+        file.write("x")
+    said = refused_with(lambda: c.kubelet.endpoints[GPU].call("Allocate", encode({1: {1: chosen[:1]}})), grpc.StatusCode.UNKNOWN)
+    assert "held/nonsense is damaged: not the name of a lease" in said, said
+    assert c.kubelet.healthy(GPU) == sorted(chosen)
+    os.unlink("state/leases/held/nonsense")
+    # Without the option, nobody looks at the table.
+    c.end()
+    c.launch()
+    c.kubelet.wait_for(GPU, GPUS)
+
+
 @case
 def fails_meanwhile(c):
     """A GPU fails between the kubelet's choice and its call: it is answered, as the kubelet will hear of the failure by its stream."""

@@ -263,7 +263,8 @@ static void add_owner_metrics(const struct view *view, struct graft_buffer *out)
 		while (view->table.leases[first].uid != uid)
 			first++;
 		for (size_t k = i; first == i && k < view->table.n_leases; k++)
-			n += view->table.leases[k].uid == uid && !view->table.leases[k].of
+			n += view->table.leases[k].uid == uid && !view->table.leases[k].of &&
+				     !graft_lease_is_of_pod(&view->table.leases[k])
 				 ? view->table.leases[k].n_slots
 				 : 0;
 		if (first == i)

@@ -255,6 +255,10 @@ tolerations:
 {{- include "graft.env" (dict "name" "NVIDIA_CDI_HOOK_PATH" "value" .Values.cdi.nvidiaHookPath) }}
 {{- include "graft.env" (dict "name" "CDI_FEATURE_FLAGS" "value" .Values.cdi.featureFlags) }}
 {{- include "graft.env" (dict "name" "MPS_ROOT" "value" .Values.mps.root) }}
+{{- if .Values.respectLeases }}
+- name: RESPECT_LEASES
+  value: "true"
+{{- end }}
 {{- if not .Values.healthChecks }}
 - name: DP_DISABLE_HEALTHCHECKS
   value: all
