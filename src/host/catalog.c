@@ -6,7 +6,7 @@
 
 #define DISABLED_BY(member) offsetof(struct graft_host_options, member)
 #define ALWAYS              0
-/* A row's reason, which no program reads; a refusal's is reported. */
+/* A row's reason, which no program reads; a refusal's is reported by those that have it. */
 #define WHY(text) GRAFT_DOC(text)
 
 const struct graft_catalog_library graft_catalog_libraries[] = {
@@ -277,20 +277,20 @@ const struct graft_catalog_directory graft_catalog_binary_directories[] = {
 const size_t graft_n_catalog_binary_directories = GRAFT_COUNT(graft_catalog_binary_directories);
 
 const struct graft_catalog_refusal graft_catalog_refusals[] = {
-	{ "libGLX.so", "part of the vendor-neutral dispatch layer, which belongs to the image" },
-	{ "libOpenGL.so", "part of the vendor-neutral dispatch layer, which belongs to the image" },
-	{ "libGLdispatch.so", "part of the vendor-neutral dispatch layer, which belongs to the image" },
-	{ "libOpenCL.so", "the OpenCL loader belongs to the image; the driver's part is libnvidia-opencl.so" },
-	{ "libnvidia-gtk2.so", "part of nvidia-settings, which configures the host's X server" },
-	{ "libnvidia-gtk3.so", "part of nvidia-settings, which configures the host's X server" },
-	{ "libnvidia-wayland-client.so", "part of nvidia-settings, which configures the host's display" },
-	{ "libnvidia-sandboxutils.so", "a helper for container tools; Graft reads the driver's file list itself" },
-	{ "libnvidia-api.so", "NVAPI, for programs ported from Windows; no capability includes it" },
-	{ "libnvidia-vksc-core.so", "Vulkan SC; no capability includes it" },
-	{ "libnvidia-wfb.so", "part of the host's X server" },
-	{ "libglxserver_nvidia.so", "part of the host's X server" },
-	{ "nvidia-modprobe", "set-uid program that loads modules and makes device nodes on the host" },
-	{ "nvidia-settings", "configures the host's X server" },
+	{ "libGLX.so", WHY("part of the vendor-neutral dispatch layer, which belongs to the image") },
+	{ "libOpenGL.so", WHY("part of the vendor-neutral dispatch layer, which belongs to the image") },
+	{ "libGLdispatch.so", WHY("part of the vendor-neutral dispatch layer, which belongs to the image") },
+	{ "libOpenCL.so", WHY("the OpenCL loader belongs to the image; the driver's part is libnvidia-opencl.so") },
+	{ "libnvidia-gtk2.so", WHY("part of nvidia-settings, which configures the host's X server") },
+	{ "libnvidia-gtk3.so", WHY("part of nvidia-settings, which configures the host's X server") },
+	{ "libnvidia-wayland-client.so", WHY("part of nvidia-settings, which configures the host's display") },
+	{ "libnvidia-sandboxutils.so", WHY("a helper for container tools; Graft reads the driver's file list itself") },
+	{ "libnvidia-api.so", WHY("NVAPI, for programs ported from Windows; no capability includes it") },
+	{ "libnvidia-vksc-core.so", WHY("Vulkan SC; no capability includes it") },
+	{ "libnvidia-wfb.so", WHY("part of the host's X server") },
+	{ "libglxserver_nvidia.so", WHY("part of the host's X server") },
+	{ "nvidia-modprobe", WHY("set-uid program that loads modules and makes device nodes on the host") },
+	{ "nvidia-settings", WHY("configures the host's X server") },
 };
 const size_t graft_n_catalog_refusals = GRAFT_COUNT(graft_catalog_refusals);
 

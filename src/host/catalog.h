@@ -188,7 +188,7 @@ extern const size_t graft_n_catalog_tegra_nodes;
 /* A driver branch ("550") and the highest CUDA version that its libcuda implements. */
 struct graft_catalog_branch {
 	unsigned int branch;
-	const char *cuda;
+	char cuda[8]; /* here, and not elsewhere: a pointer is four times as large in a program */
 };
 extern const struct graft_catalog_branch graft_catalog_branches[];
 extern const size_t graft_n_catalog_branches;

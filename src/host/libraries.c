@@ -275,7 +275,8 @@ static void note_refusal(struct search *search, const struct graft_ldcache_recor
 		const struct graft_catalog_refusal *refusal = &graft_catalog_refusals[i];
 
 		if (strlen(refusal->name) == length && memcmp(refusal->name, record->soname, length) == 0) {
-			graft_survey_omit(search->survey, "leaving out", refusal->name, "%s", refusal->why);
+			if (refusal->why)
+				graft_survey_omit(search->survey, "leaving out", refusal->name, "%s", refusal->why);
 			return;
 		}
 	}

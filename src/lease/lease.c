@@ -147,7 +147,7 @@ void graft_lease_write(const struct graft_lease *lease, struct graft_buffer *out
 
 bool graft_lease_is_of_pod(const struct graft_lease *lease)
 {
-	return strcmp(lease->claim, GRAFT_LEASE_OF_POD) == 0;
+	return lease->claim && strcmp(lease->claim, GRAFT_LEASE_OF_POD) == 0;
 }
 
 const char *graft_lease_new_id(struct graft_arena *arena)

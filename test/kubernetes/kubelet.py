@@ -1338,7 +1338,7 @@ def respects_leases(c):
     global PORT
     PORT = free_port()
     with open("leases.toml", "w", encoding="utf-8") as file:
-        file.write('[graft.leases]\nmode = "on"\ndirectory = "%s"\n' % os.path.abspath("state/leases"))
+        file.write('[graft.leases]\nmode = "on"\nlimits = ["default=%d"]\ndirectory = "%s"\n' % (GPUS - 3, os.path.abspath("state/leases")))
     taken, status = lease("acquire", "-n", "2", "--for", "1h")
     assert status == 0, taken
     c.kubelet.start()
@@ -1360,6 +1360,7 @@ def respects_leases(c):
     assert leases_of_pods() == [("token", sorted(chosen))], leases_of_pods()
     said, status = lease("explain", "any:%d" % (GPUS - 2))
     assert status == 1 and "by Kubernetes (a new pod, 0 s)" in said, said
+    # What pods hold counts for no user's limit.
     others, status = lease("acquire", "-n", str(GPUS - 3), "--for", "1h")
     assert status == 0, others
     c.kubelet.wait_for(GPU, 3, 2)
