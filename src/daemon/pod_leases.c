@@ -471,15 +471,34 @@ static void tables_changed(void *arg, short events)
 	look_at_leases(leases);
 }
 
+/* Under the lock of the table. */
+static int take_slots(struct pod_leases *leases, const struct graft_lease_slot *slots, size_t n,
+		      struct graft_lease_table *table, struct graft_arena *arena, struct graft_error *err)
+{
+	struct graft_lease lease = { .holder = { .kind = GRAFT_HOLDER_TOKEN } };
+
+	if (graft_lease_table_open(table, leases->directory, true, arena, err) < 0 ||
+	    graft_lease_table_check(table, err) < 0)
+		return -1;
+	(void)take_busy(leases, table);
+	for (size_t i = 0; i < n; i++) {
+		if (is_slot_busy(leases, &slots[i]))
+			return graft_fail(err, GRAFT_BUSY, 0,
+					  "%s is leased to another user: see 'nvidia-ctk lease list'",
+					  slots[i].mig ? slots[i].mig : slots[i].gpu);
+	}
+	lease.until = table->now.time + PENDING_MS;
+	return fill_lease(table, slots, n, arena, &lease, err) < 0 ? -1 : graft_lease_table_add(table, &lease, err);
+}
+
 int pod_leases_take(struct pod_leases *leases, const struct graft_kube_resource *resource, const char *const *ids,
 		    size_t n_ids, struct graft_error *err)
 {
-	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
 	struct graft_lease_slot slots[GRAFT_LEASE_SLOTS_MAX];
-	struct graft_arena *arena = graft_arena_new(MEMORY_MAX);
-	struct graft_lease lease = { .holder = { .kind = GRAFT_HOLDER_TOKEN } };
+	struct graft_arena *arena;
 	size_t n = 0;
-	int rc = arena ? 0 : graft_fail_memory(err);
+	int rc;
 
 	for (size_t i = 0; i < n_ids; i++) {
 		const struct graft_kube_device *device = find_device(resource, ids[i]);
@@ -487,22 +506,10 @@ int pod_leases_take(struct pod_leases *leases, const struct graft_kube_resource 
 		if (device)
 			add_slot(slots, &n, slot_of_device(&leases->offer, device));
 	}
-	if (rc == 0 && n > 0)
-		rc = graft_lease_table_open(&table, leases->directory, true, arena, err);
-	if (rc == 0 && n > 0)
-		rc = graft_lease_table_check(&table, err);
-	if (rc == 0 && n > 0)
-		(void)take_busy(leases, &table);
-	for (size_t i = 0; rc == 0 && i < n; i++) {
-		if (is_slot_busy(leases, &slots[i]))
-			rc = graft_fail(err, GRAFT_BUSY, 0, "%s is leased to another user: see 'nvidia-ctk lease list'",
-					slots[i].mig ? slots[i].mig : slots[i].gpu);
-	}
-	if (rc == 0 && n > 0)
-		rc = fill_lease(&table, slots, n, arena, &lease, err);
-	lease.until = table.now.time + PENDING_MS;
-	if (rc == 0 && n > 0)
-		rc = graft_lease_table_add(&table, &lease, err);
+	if (n == 0)
+		return 0;
+	arena = graft_arena_new(MEMORY_MAX);
+	rc = arena ? take_slots(leases, slots, n, &table, arena, err) : graft_fail_memory(err);
 	graft_lease_table_close(&table);
 	(void)graft_arena_free(arena);
 	return rc < 0 ? graft_wrap(err, "lease") : 0;

@@ -69,7 +69,7 @@ const char *graft_plan_on_host(struct graft_planner *planner, const char *root, 
 	return root ? graft_plan_join(planner, root, path) : graft_plan_copy(planner, path);
 }
 
-const char *graft_plan_capability_words(struct graft_planner *planner, unsigned int capabilities)
+const char *(graft_plan_capability_words)(struct graft_planner *planner, unsigned int capabilities)
 {
 	char text[TEXT_MAX];
 	size_t length = 0;
