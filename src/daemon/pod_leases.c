@@ -277,20 +277,6 @@ static int make_pod_lease(const struct graft_lease_table *table, struct pod *pod
 	return fill_lease(table, pod->slots, pod->n_slots, arena, lease, err);
 }
 
-/* A lease of a pod that has fewer or other devices than now. */
-static bool is_outdated(const struct pods *pods, const struct graft_lease *lease)
-{
-	for (size_t i = 0; i < pods->n; i++) {
-		const struct pod *pod = &pods->pods[i];
-
-		if (lease->holder.kind == GRAFT_HOLDER_CGROUP && pod->lease.id &&
-		    lease->holder.cgroup_id == pod->lease.holder.cgroup_id &&
-		    strcmp(lease->holder.cgroup, pod->lease.holder.cgroup) == 0)
-			return lease->n_slots != pod->n_slots || !has_lease_slots(pod->slots, pod->n_slots, lease);
-	}
-	return false;
-}
-
 enum fate { KEPT, RENEWED, DROPPED };
 
 /* What becomes of a lease that was taken for a container which had no pod yet. */
@@ -331,14 +317,12 @@ static int settle(struct graft_lease_table *table, struct pods *pods, bool chang
 	}
 	for (size_t i = 0; i < table->n_leases; i++) {
 		struct graft_lease *lease = &table->leases[i];
-		enum fate fate = KEPT;
+		enum fate fate;
 
-		if (!graft_lease_is_of_pod(lease))
+		/* One that a pod's cgroup holds ends with it, also if the pod has got more since. */
+		if (!graft_lease_is_of_pod(lease) || lease->holder.kind != GRAFT_HOLDER_TOKEN)
 			continue;
-		if (lease->holder.kind == GRAFT_HOLDER_TOKEN)
-			fate = fate_of_pending(pods, lease, table->now.time);
-		else if (is_outdated(pods, lease))
-			fate = DROPPED;
+		fate = fate_of_pending(pods, lease, table->now.time);
 		any |= fate != KEPT;
 		if (fate == RENEWED)
 			lease->until = table->now.time + PENDING_MS;
