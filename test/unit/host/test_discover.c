@@ -584,6 +584,8 @@ static void test_wrapper_of_a_program(void **state)
 	struct graft_inventory *inventory;
 
 	fixture_kernel(fixture, FIXTURE_VERSION);
+	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
+	fixture_cache(fixture);
 	fixture_write(fixture, "/usr/bin/nvidia-smi", "#!/bin/sh\nexec /usr/local/nvidia/bin/nvidia-smi \"$@\"\n");
 	fixture_write(fixture, "/usr/local/bin/nvidia-smi", "#!/bin/sh\nexec other\n");
 	fixture_write(fixture, "/usr/local/nvidia/bin/nvidia-smi", "\177ELF");
