@@ -136,7 +136,7 @@ static void judge_need(struct graft_judge *judge, const struct graft_health_engi
 	case GRAFT_CDI_NO_SPEC:
 		if (!podman && asked_for)
 			graft_judge_add(judge, GRAFT_CHECK_CDI_SPECS, GRAFT_LEVEL_WARNING, engine->name,
-					"CDI is enabled, and no spec has devices of " GPU_KIND " (unresolvable CDI "
+					"CDI is enabled, but no spec has devices of " GPU_KIND " (unresolvable CDI "
 					"devices " GPU_KIND "=all)")
 			    ->remedy = graft_judge_text(judge, "Run 'nvidia-ctk cdi generate --output=%s/nvidia.yaml'.",
 							cdi.directory ? cdi.directory : "/etc/cdi");

@@ -108,8 +108,8 @@ static void judge_unwatched(struct graft_judge *judge, const struct graft_health
 	if (cluster->n_sockets == 0 && cluster->running)
 		graft_judge_add(judge, GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_LEVEL_BROKEN, subject,
 				"serves, but has no socket in the kubelet's folder %s", cluster->directory)
-		    ->remedy = "Give its pod the folders device-plugins and plugins_registry of that folder, under the "
-			       "same names below /var/lib/kubelet (kubeletRoot of the Helm chart).";
+		    ->remedy = "Mount device-plugins and plugins_registry of that folder in its pod, below "
+			       "/var/lib/kubelet (kubeletRoot of the Helm chart).";
 	else
 		graft_judge_add(judge, GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_LEVEL_BROKEN, subject,
 				"serves, but no kubelet is connected to it")
@@ -270,8 +270,9 @@ static void judge_plugin_specs(struct graft_judge *judge)
 		return;
 	if (cluster->n_plugin_specs == 0) {
 		graft_judge_add(judge, GRAFT_CHECK_PLUGIN_SPECS, GRAFT_LEVEL_BROKEN, "/var/run/cdi",
-				"has no CDI spec of the device plugin, which names devices of one")
-		    ->remedy = "Give the plugin's pod the node's /var/run/cdi under that name, then restart it.";
+				"has no CDI spec from the device plugin, although the plugin names CDI devices")
+		    ->remedy =
+		    "Mount the node's /var/run/cdi at the same path in the plugin's pod, then restart the pod.";
 		return;
 	}
 	for (size_t i = 0; i < judge->health->n_engines; i++) {
@@ -328,7 +329,7 @@ static void judge_operator(struct graft_judge *judge)
 		return;
 	}
 	graft_judge_add(judge, GRAFT_CHECK_GPU_OPERATOR, GRAFT_LEVEL_OK, "/run/nvidia/validations",
-			"the GPU Operator has found driver and container runtime usable");
+			"the GPU Operator has found the driver and the container runtime usable");
 }
 
 static void judge_labels(struct graft_judge *judge)

@@ -182,7 +182,7 @@ static void judge_way(struct judge *judge)
 		break;
 	case GRAFT_CASE_WAY_DEVICES:
 		add_case_finding(judge, GRAFT_CASE_WAY, GRAFT_LEVEL_WARNING, how_to_ask(one),
-				 "it has single device nodes, such as %s, and nothing else of the driver",
+				 "it has only device nodes, such as %s, and nothing else of the driver",
 				 one->asked.n_nodes > 0 ? one->asked.nodes[0] : "/dev/nvidia0");
 		break;
 	case GRAFT_CASE_WAY_MAX:
@@ -428,7 +428,7 @@ static void judge_case_libraries(struct judge *judge)
 			add_case_finding(judge, GRAFT_CASE_LIBRARIES, GRAFT_LEVEL_WARNING,
 					 "Set NVIDIA_DRIVER_CAPABILITIES=compute,utility in the container.",
 					 "it has neither libcuda nor libnvidia-ml of the driver: its "
-					 "NVIDIA_DRIVER_CAPABILITIES do not ask for them");
+					 "NVIDIA_DRIVER_CAPABILITIES does not ask for them");
 		return;
 	}
 	judge_case_cuda(judge);
@@ -449,12 +449,12 @@ static void judge_case_libraries(struct judge *judge)
 		    judge, GRAFT_CASE_VERSIONS, GRAFT_LEVEL_BROKEN,
 		    "Start the container again, after a reboot where 'nvidia-ctk doctor' says that the host's "
 		    "own libraries do not match.",
-		    "its libraries are of driver %s and the loaded kernel module is %s: they do not work "
+		    "its libraries belong to driver %s and the loaded kernel module is %s: they do not work "
 		    "together (driver/library version mismatch)",
 		    first->version, one->driver_version);
 	else
 		add_case_finding(judge, GRAFT_CASE_VERSIONS, GRAFT_LEVEL_OK, NULL,
-				 "its libraries are of the driver that is loaded, %s", one->driver_version);
+				 "its libraries match the loaded driver, %s", one->driver_version);
 }
 
 /*

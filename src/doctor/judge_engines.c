@@ -26,9 +26,10 @@ static void judge_place(struct graft_judge *judge)
 
 		if (!graft_judge_is_outside(judge, engine))
 			continue;
-		graft_judge_add(judge, GRAFT_CHECK_ENGINES, GRAFT_LEVEL_BROKEN, engine->name,
-				"it starts containers outside of this simulated host, where this driver is not (load "
-				"library failed: libnvidia-ml.so.1)")
+		graft_judge_add(
+		    judge, GRAFT_CHECK_ENGINES, GRAFT_LEVEL_BROKEN, engine->name,
+		    "it starts containers outside this simulated host, where this driver does not exist (load "
+		    "library failed: libnvidia-ml.so.1)")
 		    ->remedy = "Stop it, and start it with 'graft-sim run' together with this command: "
 			       "docs/simulated-driver.md, \"Engines\".";
 	}

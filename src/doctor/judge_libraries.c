@@ -118,7 +118,7 @@ static void judge_library_versions(struct graft_judge *judge)
 		    stranger->file ? stranger->file : stranger->soname);
 	else
 		graft_judge_add(judge, GRAFT_CHECK_LIBRARY_VERSIONS, GRAFT_LEVEL_OK, library,
-				module ? "is the version of libraries and kernel module"
+				module ? "is the version of the libraries and the kernel module"
 				       : "is the version of the libraries");
 }
 

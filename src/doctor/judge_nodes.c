@@ -62,8 +62,8 @@ static bool judge_node(struct graft_judge *judge, const struct graft_health_node
 	if (node->has_numbers && (node->major != node->want_major || node->minor != node->want_minor)) {
 		graft_judge_add(
 		    judge, GRAFT_CHECK_DEVICE_NODES, GRAFT_LEVEL_BROKEN, node->path,
-		    "is device %u:%u, but the driver now uses %u:%u: the node is of a driver that was loaded "
-		    "earlier",
+		    "is device %u:%u, but the driver now uses %u:%u: the node was made for a driver that was "
+		    "loaded earlier",
 		    node->major, node->minor, node->want_major, node->want_minor)
 		    ->remedy = graft_judge_text(judge, "Run 'rm %s'. %s", node->path, remedy_for(node));
 		return false;
@@ -103,7 +103,8 @@ static const char *remedy_for_modes(struct graft_judge *judge)
 	if (kernel->has_file_mode && (kernel->file_mode & ALL_READ_WRITE) != ALL_READ_WRITE)
 		return "Write 'options nvidia NVreg_DeviceFileMode=0666' into /etc/modprobe.d/nvidia.conf and reload "
 		       "the "
-		       "module; until then 'chmod 0666 /dev/nvidia*'. To keep the mode, run containers with the group, "
+		       "module; until then, run 'chmod 0666 /dev/nvidia*'. To keep the mode, run containers with the "
+		       "group, "
 		       "and 'nvidia-ctk config --in-place --set nvidia-container-cli.user=root:video'.";
 	return "Run 'chmod 0666 /dev/nvidia*', and find the udev rule that sets another mode: 'grep -r nvidia "
 	       "/etc/udev/rules.d /usr/lib/udev/rules.d'.";

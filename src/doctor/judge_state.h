@@ -49,7 +49,7 @@ const char *graft_judge_find_program(const struct graft_judge *judge, const char
  */
 const char *graft_judge_file_remedy(struct graft_judge *judge, const char *problem, const char *more);
 /*
- * Whether the driver is simulated and the engine starts its containers outside of this simulated
+ * Whether the driver is simulated and the engine starts its containers outside this simulated
  * host, where there is none. On a real host, a daemon with mounts of its own has the same driver.
  */
 bool graft_judge_is_outside(const struct graft_judge *judge, const struct graft_health_engine *engine);

@@ -45,7 +45,7 @@ int graft_lease_now_read(struct graft_lease_now *ret_now, struct graft_arena *ar
 	    graft_host_boot_id(&ret_now->root, arena, &ret_now->boot, err) < 0)
 		return -1;
 	if (!ret_now->boot)
-		return graft_fail(err, GRAFT_LEASES, 0, "the kernel says no boot id: is /proc mounted?");
+		return graft_fail(err, GRAFT_LEASES, 0, "the kernel reports no boot id: is /proc mounted?");
 	if (stat("/proc/self/ns/pid", &st) < 0)
 		return graft_fail_errno(err, errno, "stat failed: /proc/self/ns/pid");
 	ret_now->pid_namespace = st.st_ino;

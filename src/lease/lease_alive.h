@@ -24,7 +24,7 @@ struct graft_lease_now {
 		.root = GRAFT_ROOT_INIT \
 	}
 
-/* Returns -1 if the kernel says no boot id (GRAFT_LEASES), or with GRAFT_NO_MEMORY. */
+/* Returns -1 if the kernel reports no boot id (GRAFT_LEASES), or with GRAFT_NO_MEMORY. */
 int graft_lease_now_read(struct graft_lease_now *ret_now, struct graft_arena *arena, struct graft_error *err);
 void graft_lease_now_done(struct graft_lease_now *now);
 #define auto_lease_now __attribute__((cleanup(graft_lease_now_done)))

@@ -53,7 +53,7 @@ int graft_lease_set_wait(const struct graft_config *config, const char *text, st
 	text = text ? text : config->leases.wait;
 	if (graft_claim_read_span(text, &claim->wait_ms))
 		return 0;
-	(void)graft_fail(err, GRAFT_INVALID, 0, "%s is not a span of time: '%.32s'", name, text);
+	(void)graft_fail(err, GRAFT_INVALID, 0, "%s is not a duration: '%.32s'", name, text);
 	return graft_with_hint(err, "Write a number and a unit: 90s, 30m, 8h or 2d.");
 }
 

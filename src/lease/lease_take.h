@@ -21,7 +21,7 @@ struct graft_lease_ask {
 
 /*
  * Sets how long the claim waits, unless it says so itself: as `text` says, or, if that is NULL, as
- * the configuration does. Returns -1 with GRAFT_INVALID for what is not a span of time.
+ * the configuration does. Returns -1 with GRAFT_INVALID for what is not a duration.
  */
 int graft_lease_set_wait(const struct graft_config *config, const char *text, struct graft_claim *claim,
 			 struct graft_error *err);

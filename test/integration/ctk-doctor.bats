@@ -134,7 +134,7 @@ wrong() {
   [[ $output == *$'\ndocker run --gpus all: does not work: see engines\n'* ]] || { say "$output" "$stderr"; return 1; }
   host "$daemon"'unshare --mount "$ctk" doctor --json'
   wrong engines
-  finds engines broken '^docker: it starts containers outside of this simulated host' "'graft-sim run'"
+  finds engines broken '^docker: it starts containers outside this simulated host' "'graft-sim run'"
 }
 
 @test "a simulated host from outside: the doctor in the mount namespace of its engine, as docs/simulated-driver.md shows" {
@@ -151,7 +151,7 @@ wrong() {
   [ "$status" -eq 0 ]
   [ "${lines[0]}" = 'broken   gpu                 PCI bus: no NVIDIA GPU was found' ] || { say "$output" "$stderr"; return 1; }
   [ "${lines[1]}" = "The driver is simulated (graft-sim): there is no real GPU on this host." ]
-  [[ $output == *$'\ndocker run --gpus all: '* && $output != *'outside of this simulated host'* ]] || { say "$output" "$stderr"; return 1; }
+  [[ $output == *$'\ndocker run --gpus all: '* && $output != *'outside this simulated host'* ]] || { say "$output" "$stderr"; return 1; }
 }
 
 # Docker's daemon as snap installs it.
@@ -803,7 +803,7 @@ YAML
   host 'rm /dev/nvidia0; mkdir -p /run/systemd/system; "$ctk" doctor "nvml error: driver not loaded"'
   [ "$status" -eq 5 ]
   [[ $output == *"Usual cause: The host has no driver, its kernel module is not loaded, or its device nodes are
-    missing; in a container, it was started without a GPU.
+    missing; or the container was started without a GPU.
 Usual remedy: Run 'nvidia-smi' on the host. If it fails, install the driver or load it with
     'modprobe nvidia'; if it works, start the container with a GPU ('docker run --gpus all').
 

@@ -129,7 +129,7 @@ finds() {
   finds runtime-handler ok 'names CDI devices, which need none'
   finds plugin-specs ok '/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json: is the device plugin.s'
   node 'kubelet 0; plugin env DEVICE_LIST_STRATEGY=cdi-cri; known; rm /var/run/cdi/k8s.*' kubernetes
-  finds plugin-specs broken 'has no CDI spec of the device plugin'
+  finds plugin-specs broken 'has no CDI spec from the device plugin'
 }
 
 @test "the operator's files, and labels that have grown old" {

@@ -87,7 +87,7 @@ docker_group() { echo "/sys/fs/cgroup/devices/$machine_cgroup/$1"; }
   fact '[.got.nodes[] | select(.gpu) | .answer] | unique | join(" ")' allowed
   fact '.got.cgroup_version' 1
   finds way ok 'prestart .*/nvidia-container-runtime-hook'
-  finds versions ok 'of the driver that is loaded'
+  finds versions ok 'match the loaded driver'
 }
 
 @test "docker --gpus: rules that somebody has rewritten" {
@@ -119,7 +119,7 @@ docker_group() { echo "/sys/fs/cgroup/devices/$machine_cgroup/$1"; }
 @test "docker --device: single nodes without the driver's files" {
   docker_start --device /dev/nvidia0 --device /dev/nvidiactl
   doctor "$name"
-  says 4 "^warning  $name .*: it has single device nodes, such as /dev/nvidia(0|ctl), and nothing else of the driver"
+  says 4 "^warning  $name .*: it has only device nodes, such as /dev/nvidia(0|ctl), and nothing else of the driver"
 }
 
 @test "docker: what is missing because its capabilities do not ask for it" {
@@ -165,7 +165,7 @@ docker_group() { echo "/sys/fs/cgroup/devices/$machine_cgroup/$1"; }
   echo 560.35.03 >"$work/version"
   on_host mount --bind "$work/version" /sys/module/nvidia/version
   doctor "$name" --json
-  finds versions broken 'its libraries are of driver 5.* and the loaded kernel module is 560\.35\.03'
+  finds versions broken 'its libraries belong to driver 5.* and the loaded kernel module is 560\.35\.03'
 }
 
 @test "docker: a node with other numbers than the host's" {

@@ -50,7 +50,7 @@ teardown() { lease_teardown; }
   is_held 2
   lease_bundle e any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_WAIT=soon"]'
   run ! create e
-  grep -F "the time to wait is not a span of time: 'soon'. Write a number and a unit: 90s, 30m, 8h or 2d." "$work/e.out"
+  grep -F "the time to wait is not a duration: 'soon'. Write a number and a unit: 90s, 30m, 8h or 2d." "$work/e.out"
 }
 
 # taken NAME: when the lease of a container was written, in microseconds.

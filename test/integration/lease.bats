@@ -241,7 +241,7 @@ MESSAGES
   run -126 on_host "$ctk" lease run
   [[ $output == *"a command is needed, after '--'. Run the command with --help to see what it accepts."* ]]
   run -1 on_host "$ctk" lease acquire --for 3x
-  [[ $output == *"'3x' is not a span of time. Write a number and a unit: 90s, 30m, 8h or 2d."* ]]
+  [[ $output == *"'3x' is not a duration. Write a number and a unit: 90s, 30m, 8h or 2d."* ]]
   run -1 on_host "$ctk" lease acquire -n 1 --claim any
   [[ $output == *"--count and --claim cannot be used together"* ]]
   SUDO_UID=1000 on_host "$ctk" lease run -- sh -c 'trap "" TERM; while :; do sleep 1; done' 3>&- 4>&- &

@@ -44,7 +44,7 @@ static const struct graft_option options[] = {
 	{ .name = "no-all-device", FLAG, AT(no_all_device), ENV("CDI_GENERATE_NO_ALL_DEVICE"),
 	  .help = "Leave out the device that stands for all others" },
 	{ .name = "leases", FLAG, AT(leases), ENV("CDI_GENERATE_LEASES"),
-	  .help = "Also describe GPUs by number, nvidia.com/lease=2, in a spec of its own: *.lease.yaml beside the output" },
+	  .help = "Also describe leases of N GPUs (nvidia.com/lease=N), in a separate spec next to the output: *.lease.yaml" },
 	{ .name = "vendor", TEXT, AT(vendor), ALIAS("cdi-vendor"), .value_name = "VENDOR", ENV("CDI_GENERATE_VENDOR"),
 	  .help = "Vendor of the devices (default nvidia.com, in mode management management.nvidia.com)" },
 	{ .name = "class", TEXT, AT(class_), ALIAS("cdi-class"), .value_name = "CLASS", ENV("CDI_GENERATE_CLASS"),

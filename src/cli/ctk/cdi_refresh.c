@@ -39,7 +39,7 @@ static const struct graft_option options[] = {
 	{ .name = "output",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "FILE",
-	  .help = "Spec that must exist: it is made with the variables of 'cdi generate'",
+	  .help = "Spec that must exist; if missing, it is made with the variables of 'cdi generate'",
 	  .parse = graft_option_set_string,
 	  .offset = AT(output),
 	  .environment = (const char *const[]){ "NVIDIA_CTK_CDI_OUTPUT_FILE_PATH", NULL } },
@@ -512,10 +512,10 @@ const struct graft_command ctk_cdi_refresh = {
 	.name = "refresh",
 	.summary = "Regenerate CDI specs that no longer fit this host",
 	.description =
-	    "Checks all specs that 'cdi generate' made, which record how, and writes those again that have become "
-	    "outdated, because the driver, a GPU, a MIG instance or a library has changed. Each is made with the same "
-	    "options as before. With --output, a spec of that name must exist afterwards; if it does not, it is made "
-	    "with the options from the environment variables of 'cdi generate'.\n\nA spec that does not record how it "
+	    "Checks all specs that record how 'cdi generate' made them, and regenerates those that are outdated "
+	    "because the driver, a GPU, a MIG instance or a library has changed. Each is made with the same "
+	    "options as before. If the spec that --output names does not exist, it is made with the options from "
+	    "the environment variables of 'cdi generate'.\n\nA spec that does not record how it "
 	    "was made is left alone, except that hooks without an environment get one if nvidia-ctk made the spec; in "
 	    "other specs they are only reported.\n\nPrints the names of the files that were written, or would be, and "
 	    "the reasons on stderr. The exit status is 0 if all specs are up to date afterwards, 1 if one could not be "

@@ -562,7 +562,8 @@ const struct graft_command ctk_doctor = {
 	    "message of an engine or a program: its cause comes first.\n\n"
 	    "With the argument kubernetes, also checks the Kubernetes side: the kubelet and its records, the device "
 	    "plugin, the GPU Operator's files.\n\n"
-	    "With --container, checks one container instead: what it asked for, in which way, what it got, and what "
+	    "With --container, checks one container instead: what it asked for, what gave it GPUs, what it got, and "
+	    "what "
 	    "has changed since. Only reads files; starts no program.\n\n"
 	    "Exit status: 0 = healthy; 4 = there are warnings; 5 = something is broken; 1 = the doctor itself "
 	    "failed.",

@@ -68,7 +68,7 @@ static int read_span(const char *text, uint64_t *ret_ms, struct graft_error *err
 {
 	if (graft_claim_read_span(text, ret_ms))
 		return 0;
-	(void)graft_fail(err, GRAFT_INVALID, 0, "'%.32s' is not a span of time", text);
+	(void)graft_fail(err, GRAFT_INVALID, 0, "'%.32s' is not a duration", text);
 	return graft_with_hint(err, "Write a number and a unit: 90s, 30m, 8h or 2d.");
 }
 
@@ -256,9 +256,9 @@ static int run_lease_run(void *context, int argc, char **argv)
 		.name = "claim", .value_name = "CLAIM", .help = "What to take, such as 'any:2,model=H100'", \
 		LEASE_TEXT(claim)                                                                           \
 	}
-#define SHARE_OPTION                                                                                             \
-	{                                                                                                        \
-		.name = "share", .help = "Take slots of GPUs that are shared, not whole GPUs", LEASE_FLAG(share) \
+#define SHARE_OPTION                                                                                          \
+	{                                                                                                     \
+		.name = "share", .help = "Take slots of shared GPUs instead of whole GPUs", LEASE_FLAG(share) \
 	}
 static const struct graft_option run_options[] = {
 	COUNT_OPTION,
@@ -267,7 +267,7 @@ static const struct graft_option run_options[] = {
 	WAIT_OPTION,
 	{ .name = "user", .value_name = "NAME", .help = "Run the command as this user", LEASE_TEXT(user) },
 	{ .name = "scope",
-	  .help = "Run it in a cgroup of its own, in which no other GPU can be opened",
+	  .help = "Run the command in a cgroup of its own, which lets it open no other GPU",
 	  LEASE_FLAG(scope) },
 };
 const struct graft_command ctk_lease_run = {
@@ -503,7 +503,7 @@ static const struct graft_option reclaim_options[] = {
 const struct graft_command ctk_lease_reclaim = {
 	LEASE_COMMAND("ID"),
 	.name = "reclaim",
-	.summary = "End the processes that hold a lease, and so the lease",
+	.summary = "End a lease by ending the processes that hold it",
 	.options = reclaim_options,
 	.n_options = GRAFT_COUNT(reclaim_options),
 	.run = run_lease_reclaim,
@@ -544,6 +544,6 @@ const struct graft_command ctk_lease_mps = {
 	.options = mps_options,
 	.n_options = GRAFT_COUNT(mps_options),
 	.name = GRAFT_LEASE_MPS_COMMAND,
-	.summary = "Run the MPS daemon of a GPU for as long as a lease shares it; started by those who take leases",
+	.summary = "Run the MPS daemon of a GPU for as long as a lease shares it; started when a lease is taken",
 	.run = run_lease_mps,
 };

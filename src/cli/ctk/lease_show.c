@@ -238,7 +238,7 @@ static const struct graft_option list_options[] = {
 	LEASE_JSON,
 	{ .name = "watch",
 	  .letter = 'w',
-	  .help = "Print it again each second, until it is interrupted",
+	  .help = "Print the list again every second until interrupted",
 	  LEASE_FLAG(watch) },
 };
 const struct graft_command ctk_lease_list = {
@@ -341,13 +341,13 @@ static int run_lease_metrics(void *context, int argc, char **argv)
 static const struct graft_option metrics_options[] = {
 	{ .name = "output",
 	  .value_name = "FILE",
-	  .help = "Write to this file, whole or not at all (default standard output)",
+	  .help = "Write to this file, replacing it atomically (default standard output)",
 	  LEASE_TEXT(output) },
 };
 const struct graft_command ctk_lease_metrics = {
 	CTK_COMMAND,
 	.name = "metrics",
-	.summary = "Print who holds how much, as text for node_exporter's textfile collector",
+	.summary = "Print how much each user holds, as text for node_exporter's textfile collector",
 	.options = metrics_options,
 	.n_options = GRAFT_COUNT(metrics_options),
 	.run = run_lease_metrics,
@@ -601,7 +601,7 @@ static const struct graft_option doctor_options[] = {
 const struct graft_command ctk_lease_doctor = {
 	CTK_COMMAND,
 	.name = "doctor",
-	.summary = "Find out whether the table of leases is sound, and who uses GPUs without a lease",
+	.summary = "Check the table of leases, and list the processes that use GPUs without a lease",
 	.options = doctor_options,
 	.n_options = GRAFT_COUNT(doctor_options),
 	.run = run_lease_doctor,

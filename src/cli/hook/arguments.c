@@ -61,10 +61,10 @@ static const struct graft_option lease_options[] = {
 static const struct graft_command lease = {
 	.name = "lease",
 	.arguments = "",
-	.summary = "Take a lease of GPUs for the container, and give it these",
+	.summary = "Take GPUs on a lease for the container, and give it access to them",
 	.description =
 	    "The hook of the CDI devices that *nvidia-ctk cdi generate --leases* describes, at createRuntime. "
-	    "NVIDIA_VISIBLE_DEVICES of the container does not count. Leases must be on in config.toml.",
+	    "The container's NVIDIA_VISIBLE_DEVICES is ignored. Leases must be on in config.toml.",
 	.options = lease_options,
 	.n_options = GRAFT_COUNT(lease_options),
 	.go_style = true,

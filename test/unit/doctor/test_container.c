@@ -300,7 +300,7 @@ static void test_requests(void **state)
 		  "its process 4242 cannot be examined: it belongs to another system", NULL },
 		{ IMAGE, NODES, IMAGE, "{\"Runtime\": \"runc\", \"Devices\": [{\"PathOnHost\": \"/dev/nvidia0\"}]}",
 		  GRAFT_CASE_WAY_DEVICES, GRAFT_LEVEL_WARNING,
-		  "it has single device nodes, such as /dev/nvidia0, and nothing else of the driver", NULL },
+		  "it has only device nodes, such as /dev/nvidia0, and nothing else of the driver", NULL },
 		{ VISIBLE("other.com/gpu=0"), "", IMAGE, "{\"Runtime\": \"nvidia\"}", GRAFT_CASE_WAY_RUNTIME,
 		  GRAFT_LEVEL_BROKEN, NULL, "jit-cdi" },
 	};
@@ -413,7 +413,7 @@ static void test_verdicts(void **state)
 		  "was started" },
 		{ "driver", GRAFT_LEVEL_BROKEN, "the host's driver is not loaded now" },
 		{ "version", GRAFT_LEVEL_BROKEN,
-		  "its libraries are of driver 535.1.2 and the loaded kernel module is 550.54.14: they do not work "
+		  "its libraries belong to driver 535.1.2 and the loaded kernel module is 550.54.14: they do not work "
 		  "together "
 		  "(driver/library version mismatch)" },
 		{ "deleted", GRAFT_LEVEL_BROKEN,
@@ -421,7 +421,7 @@ static void test_verdicts(void **state)
 		  "since it was "
 		  "started" },
 		{ "no library", GRAFT_LEVEL_WARNING,
-		  "it has neither libcuda nor libnvidia-ml of the driver: its NVIDIA_DRIVER_CAPABILITIES do not ask "
+		  "it has neither libcuda nor libnvidia-ml of the driver: its NVIDIA_DRIVER_CAPABILITIES does not ask "
 		  "for them" },
 		{ "not cached", GRAFT_LEVEL_WARNING,
 		  "its loader does not find libcuda.so.1, which is mounted at /usr/lib64/libcuda.so.550.54.14: "
