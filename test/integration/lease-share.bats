@@ -324,14 +324,19 @@ count_held() { lease list --json | jq '.leases | length'; }
   within_seconds 20 no_daemon
 }
 
+renewed() { tr "\0" " " <"/proc/$keeper/cmdline" | grep -q "lease mps --lock="; }
+
 @test "MPS: a keeper that has looked often starts itself anew, and keeps lock, daemon and little memory" {
   local keeper daemon
   mps 'mps-exclusive = false'
   lease acquire --share --for 1h >"$work/id"
   keeper=$(keepers) daemon=$(daemons)
-  # Each changes the table twice.
-  on_host sh -c 'for i in $(seq 400); do "$0" --quiet lease run --share -- true || exit; done' "$ctk"
-  within_seconds 10 eval 'tr "\0" " " <"/proc/$keeper/cmdline" | grep -q "lease mps --lock="'
+  # Each changes the table twice; a keeper that is slow sees several changes as one.
+  for _ in 1 2 3 4 5 6; do
+    on_host sh -c 'for i in $(seq 300); do "$0" --quiet lease run --share -- true || exit; done' "$ctk"
+    if renewed; then break; fi
+  done
+  renewed
   [ "$(keepers) $(daemons)" = "$keeper $daemon" ]
   [ "$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$keeper/status")" -lt 4000 ]
   lease run --share -- true
