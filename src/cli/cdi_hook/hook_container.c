@@ -103,7 +103,9 @@ static int find_rootfs(struct cdi_hook *hook, struct cdi_hook_root *ret_root, st
 {
 	struct graft_oci_state state = { .pid = 0 };
 
-	*ret_root = hook->rootfs ? (struct cdi_hook_root){ .path = hook->rootfs } : hook->known_root;
+	*ret_root = hook->known_root;
+	if (hook->rootfs)
+		*ret_root = (struct cdi_hook_root){ .path = hook->rootfs };
 	if (!state_file(hook) && ret_root->path) {
 		cdi_hook_share_budget(hook, NULL);
 		return check_cdi_hook_rootfs(ret_root->path, err);
