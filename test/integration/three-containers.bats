@@ -50,7 +50,12 @@ inside() {
   if docker container inspect "$name" >/dev/null 2>&1; then
     docker exec --env "PROBE_MINORS=$(host_minors)" "$name" "$@"
   else
-    ctr task exec --exec-id "probe-$RANDOM" --cwd / "$name" env "PROBE_MINORS=$(host_minors)" "$@"
+    # ctr may lose what a short command prints.
+    for _ in 1 2 3; do
+      ctr task exec --exec-id "probe-$RANDOM" --cwd / "$name" env "PROBE_MINORS=$(host_minors)" "$@" >"$work/said" || break
+      if [ -s "$work/said" ]; then break; fi
+    done
+    cat "$work/said"
   fi
 }
 
