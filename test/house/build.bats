@@ -120,8 +120,11 @@ elf_files() {
   # They name the commit.
   GIT_DIR=$(git -C "$top" rev-parse --absolute-git-dir) TZ=Asia/Tokyo run "$copy/tools/build" release "${programs[@]}"
   [ "$status" -eq 0 ] || { echo "$output" && return 1; }
+  # Without debug information, in which an object that the cache has from another build names that build's folder.
   for name in "${programs[@]}"; do
-    cmp "$top/build-release/$name" "$copy/build-release/$name"
+    objcopy --strip-all --remove-section=.note.gnu.build-id "$top/build-release/$name" "$copy/ours"
+    objcopy --strip-all --remove-section=.note.gnu.build-id "$copy/build-release/$name" "$copy/theirs"
+    cmp "$copy/ours" "$copy/theirs"
   done
 }
 
