@@ -4,14 +4,9 @@
 # lane: work
 
 load lib.bash
+load lease.bash
 
-setup_file() {
-  local name
-  start_host dgx-h100
-  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk; do
-    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
-  done
-}
+setup_file() { lease_host dgx-h100; }
 teardown_file() { stop_host; }
 setup() {
   test_setup

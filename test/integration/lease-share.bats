@@ -3,24 +3,13 @@
 # lane: work
 
 load lib.bash
+load lease.bash
 
-setup_file() {
-  local name
-  start_host quad
-  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk; do
-    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
-  done
-}
+setup_file() { lease_host quad; }
 teardown_file() { stop_host; }
 setup() {
-  test_setup
-  runtime=$BATS_FILE_TMPDIR/programs/nvidia-container-runtime
-  ctk=$BATS_FILE_TMPDIR/programs/nvidia-ctk
-  config=$work/config.toml
-  table=$work/leases
+  lease_setup
   configure 'shared = ["0=2", "1=3"]'
-  export NVIDIA_CTK_CONFIG_FILE_PATH=$config
-  unset XDG_CONFIG_HOME
 }
 teardown() {
   local name
@@ -40,11 +29,6 @@ teardown() {
 configure() {
   printf '[nvidia-container-runtime]\nruntimes = ["runc"]\n[graft.leases]\nmode = "on"\ndirectory = "%s"\n' "$table" >"$config"
   printf '%s\n' "$@" >>"$config"
-}
-lease() { on_host "$ctk" --quiet lease "$@"; }
-make_shared() {
-  make_root small overlay
-  mkdir -p "$work/runc"
 }
 # container NAME CLAIM [JQ-FILTER...] makes one, as an engine does it.
 container() {
