@@ -119,7 +119,7 @@ static int run_manager_loop(struct manager *manager, const struct graft_kube_sou
 	if (manager->err.status != GRAFT_OK)
 		*err = manager->err;
 	else if (manager->flags->oneshot && !manager->linked)
-		(void)graft_fail(err, GRAFT_TIMEOUT, 0, "ended by a signal, before the node's label was known");
+		(void)graft_fail(err, GRAFT_TIMEOUT, 0, "stopped by a signal before the node's label was known");
 	return err->status == GRAFT_OK ? 0 : -1;
 }
 

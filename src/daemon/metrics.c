@@ -21,7 +21,7 @@ static void metric_head(struct graft_buffer *out, const char *name, const char *
 
 static void write_devices(const struct plugin *plugin, struct graft_buffer *out)
 {
-	metric_head(out, "devices", "gauge", "Devices that are offered to the kubelet.");
+	metric_head(out, "devices", "gauge", "Devices offered to the kubelet.");
 	for (size_t i = 0; i < plugin->node->n_resources; i++) {
 		const struct graft_kube_resource *offer = plugin->node->resources[i].offer;
 		size_t n_faulty = 0;
@@ -82,7 +82,7 @@ static void write_health(const struct plugin *plugin, struct graft_buffer *out)
 	graft_buffer_printf(out, METRIC "xids_total %" PRIu64 "\n", health->n_xids);
 	metric_head(out, "nvml_xids_total", "counter", "Xids that NVML has reported, with --health=nvml.");
 	graft_buffer_printf(out, METRIC "nvml_xids_total %" PRIu64 "\n", health->n_nvml_xids);
-	metric_head(out, "nvml_watched", "gauge", "Whether NVML is asked for the health of GPUs.");
+	metric_head(out, "nvml_watched", "gauge", "Whether NVML is asked about the health of GPUs.");
 	graft_buffer_printf(out, METRIC "nvml_watched %d\n", health_nvml_runs(&plugin->nvml));
 	metric_head(out, "gpu_unhealthy", "gauge", "A GPU that is not offered, and why.");
 	for (size_t i = 0; i < health->n_faults; i++) {
@@ -92,7 +92,7 @@ static void write_health(const struct plugin *plugin, struct graft_buffer *out)
 				    fault->line.domain, fault->line.bus, fault->line.device,
 				    health_cause_names[fault->cause], fault->line.number);
 	}
-	metric_head(out, "leased", "gauge", "GPUs and MIG devices that others than pods lease.");
+	metric_head(out, "leased", "gauge", "GPUs and MIG devices leased outside Kubernetes.");
 	graft_buffer_printf(out, METRIC "leased %zu\n", plugin->leases.n_busy);
 	metric_head(out, "faults_total", "counter", "Faults of GPUs that made them unhealthy, by cause.");
 	for (size_t i = 0; i < HEALTH_CAUSES; i++)
@@ -118,7 +118,7 @@ static const char *why_nothing(const struct plugin *plugin)
 	if (!plugin->begun)
 		return "waiting for the node's label, which chooses the configuration\n";
 	if (plugin->reading.node)
-		return "waiting for NVML, which is asked what GPUs there are\n";
+		return "waiting for NVML to list the GPUs\n";
 	return "nothing can be offered; the log says why\n";
 }
 
@@ -137,7 +137,7 @@ int metrics_page(void *arg, const char *path, struct graft_buffer *body)
 		return served ? 200 : 503;
 	}
 	if (strcmp(path, "/metrics") != 0) {
-		graft_buffer_string(body, "/metrics and /healthz are here\n");
+		graft_buffer_string(body, "see /metrics and /healthz\n");
 		return 404;
 	}
 	write_devices(plugin, body);

@@ -207,7 +207,7 @@ static int clear_gpu(const struct graft_kube_config *config, const struct graft_
 	if (rc == 0)
 		rc = clear_request_make(config->flags.plugin.state_folder, name, CLEAR_WAIT_MS, &err);
 	if (rc > 0)
-		graft_buffer_printf(&text, "%s: the plugin offers it again, until its next failure\n", name);
+		graft_buffer_printf(&text, "%s: the plugin offers it again until it next fails\n", name);
 	else if (rc == 0)
 		graft_buffer_printf(&text, "%s: no plugin is running; the next one to start will offer it again\n",
 				    name);

@@ -506,7 +506,7 @@ static void look_is_read(struct plugin *plugin, struct plugin_node *take_node, c
 {
 	if (take_node && !offers_the_same(plugin, take_node)) {
 		serve_node(plugin, take_node);
-		graft_info(plugin->log, "read configuration and host again, which have changed");
+		graft_info(plugin->log, "reread configuration and host, which have changed");
 	} else {
 		change_nothing(plugin, take_node, err);
 		(void)plugin_node_free(take_node);
@@ -536,7 +536,7 @@ static void all_is_read(struct plugin *plugin, struct plugin_node *take_node, co
 	if (take_node) {
 		serve_node(plugin, take_node);
 		if (!first)
-			graft_info(plugin->log, "read configuration and host again");
+			graft_info(plugin->log, "reread configuration and host");
 	} else {
 		plugin_warn(plugin, first ? "nothing is offered" : "nothing is changed", err, "; trying again later");
 		plugin->pending = true;

@@ -178,7 +178,7 @@ static void offer_again(void *arg)
 		return;
 	resource->contested = is_contested(resource, &rival_made);
 	if (!resource->contested || is_overruled(resource, &rival_made)) {
-		graft_debug(resource->plugin->log, "%s: making its socket again, as the kubelet has not come back",
+		graft_debug(resource->plugin->log, "%s: recreating its socket, as the kubelet has not come back",
 			    resource->offer->name);
 		if (plugin_resource_serve(resource, &err) < 0)
 			graft_warn(resource->plugin->log, "%s: %s", resource->offer->name, err.msg);
@@ -233,7 +233,7 @@ void plugin_register_stream_ended(struct plugin_resource *resource)
 {
 	if (!resource->server)
 		return;
-	graft_info(resource->plugin->log, "%s: the kubelet does not watch it any more", resource->offer->name);
+	graft_info(resource->plugin->log, "%s: the kubelet no longer watches it", resource->offer->name);
 	if (resource->plugin->node->registry) {
 		resource->delay_ms = OFFER_MS;
 		resource->again.due = offer_again;

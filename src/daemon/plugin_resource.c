@@ -163,7 +163,7 @@ static int make_uuid(char text[37], struct graft_error *err)
 	uint8_t b[16];
 
 	if (getrandom(b, sizeof(b), 0) != (ssize_t)sizeof(b))
-		return graft_fail_errno(err, errno, "no random bytes");
+		return graft_fail_errno(err, errno, "cannot get random bytes");
 	b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
 	b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
 	(void)snprintf(text, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],

@@ -440,7 +440,7 @@ static void look_at_leases(void *arg)
 	graft_loop_set_timer(leases->loop, &leases->look, LOOK_AGAIN_MS);
 	if (!changed)
 		return;
-	graft_info(leases->log, "leases: others than pods hold %zu GPUs or MIG devices", leases->n_busy);
+	graft_info(leases->log, "leases: %zu GPUs or MIG devices are leased outside Kubernetes", leases->n_busy);
 	leases->changed(leases->arg);
 }
 
@@ -467,8 +467,7 @@ static int take_slots(struct pod_leases *leases, const struct graft_lease_slot *
 	(void)take_busy(leases, table);
 	for (size_t i = 0; i < n; i++) {
 		if (is_slot_busy(leases, &slots[i]))
-			return graft_fail(err, GRAFT_BUSY, 0,
-					  "%s is leased to another user: see 'nvidia-ctk lease list'",
+			return graft_fail(err, GRAFT_BUSY, 0, "%s is already leased: see 'nvidia-ctk lease list'",
 					  slots[i].mig ? slots[i].mig : slots[i].gpu);
 	}
 	lease.until = table->now.time + PENDING_MS;

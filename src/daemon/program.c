@@ -104,7 +104,7 @@ static int read_at_start(const struct graft_kube_sources *sources, struct graft_
 	if (strcmp(config->config_file, "-") == 0)
 		return graft_fail(
 		    err, GRAFT_INVALID, 0,
-		    "--config-file=-: standard input cannot be read again, as a program that stays has to");
+		    "--config-file=-: a daemon rereads its config file, which standard input does not allow");
 	return graft_kube_configure(&quiet, arena, config, ret_result, err);
 }
 

@@ -41,12 +41,12 @@ static int parse_burst(void *target, const struct graft_option *option, const ch
 static const struct graft_option gfd_options[] = {
 	{ .name = "mig-strategy", WORD, AT(flags.mig_strategy), ENV("GFD_MIG_STRATEGY", "MIG_STRATEGY"),
 	  WORDS("none", "single", "mixed"),
-	  .help = "How MIG devices are labelled: none, single (as GPUs) or mixed (as mig-PROFILE) (default none)" },
+	  .help = "How to label MIG devices: none, single (as GPUs) or mixed (as mig-PROFILE) (default none)" },
 	{ .name = "fail-on-init-error", FLAG, AT(flags.fail_on_init_error), ENV("GFD_FAIL_ON_INIT_ERROR", "FAIL_ON_INIT_ERROR"),
 	  .help = "Exit with an error if the driver or the config file cannot be read; if false, wait (default true)" },
 	{ .name = "oneshot", FLAG, AT(flags.gfd.oneshot), ENV("GFD_ONESHOT"), .help = "Label once, leave the labels in place and exit" },
 	{ .name = "no-timestamp", FLAG, AT(flags.gfd.no_timestamp), ENV("GFD_NO_TIMESTAMP"),
-	  .help = "Leave out the label that says when this program was started" },
+	  .help = "Omit the label that says when this program was started" },
 	{ .name = "sleep-interval", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_interval, .value_name = "TIME",
 	  AT(flags.gfd.sleep_interval), ENV("GFD_SLEEP_INTERVAL"),
 	  .help = "Minimum time between two changes of the labels: 60s, 1h30m; infinite: label once and stay (default 60s)" },
@@ -64,7 +64,7 @@ static const struct graft_option gfd_options[] = {
 	  WORDS("auto", "nvml", "tegra"), .help = "What kind of system this is: auto, nvml or tegra (default auto)" },
 	{ .name = "driver-root-ctr-path", DIRECTORY, AT(flags.plugin.container_driver_root), ALIAS("container-driver-root"),
 	  ENV("DRIVER_ROOT_CTR_PATH", "CONTAINER_DRIVER_ROOT"),
-	  .help = "Where the driver root is, as this process sees it (default /driver-root)" },
+	  .help = "Path of the driver root as seen by this process (default /driver-root)" },
 	{ .name = "kube-api-qps", .argument = GRAFT_OPTION_REQUIRED, .parse = parse_qps, AT(api.qps), .value_name = "NUMBER", ENV("KUBE_API_QPS"),
 	  .help = "Requests to the API server per second, on average; negative: no limit (default 5)" },
 	{ .name = "kube-api-burst", .argument = GRAFT_OPTION_REQUIRED, .parse = parse_burst, AT(api.burst), .value_name = "NUMBER", ENV("KUBE_API_BURST"),
@@ -73,7 +73,7 @@ static const struct graft_option gfd_options[] = {
 	  .help = "Namespace of the NodeFeature object (default default)" },
 	KUBE_NODE_OPTIONS,
 	{ .name = "pod-name", TEXT, AT(api.pod_name), .value_name = "NAME", ENV("POD_NAME"),
-	  .help = "Name of this pod, with which the NodeFeature object is removed" },
+	  .help = "Name of this pod; the NodeFeature object is removed along with it" },
 	KUBE_CHOICE_OPTIONS("none: --config-file applies"),
 	{ .name = "print-config", FLAG, AT(print_config), .help = "Print the effective configuration as JSON and exit" },
 };
@@ -81,27 +81,26 @@ static const struct graft_option gfd_options[] = {
 
 static const struct graft_manual_section gfd_sections[] = {
 	{ "WHEN LABELS CHANGE",
-	  "Labels are made again when the kernel log says that the driver was loaded or that a GPU was reset, when "
-	  "PCI devices, modules or device nodes of the driver come or go, when the configuration file has changed, "
-	  "when another process has changed or removed the file of the labels, and after *SIGHUP*; but not more "
-	  "often than _--sleep-interval_ says. "
-	  "They are written only if they differ from those before. While GPUs are in MIG mode, the driver's "
-	  "list of MIG devices is read once in that time, because nothing else reports them.\n\nNVML is asked for what "
-	  "only it knows once per boot, by a child without rights; the answer is kept in _/run/graft/facts.json_; "
-	  "after *SIGHUP* it is asked again. If the answer came too early, for example before a GPU has joined its "
-	  "fabric, NVML is "
-	  "asked again, eight times at most." },
+	  "The program computes the labels again when the kernel log says that the driver was loaded or a GPU was "
+	  "reset, when PCI devices, modules or device nodes of the driver come or go, when the config file has "
+	  "changed, when another process has changed or removed the label file, and after *SIGHUP*; but no more often "
+	  "than _--sleep-interval_ allows. It writes them only if they have changed. While GPUs are in MIG mode, it "
+	  "reads the driver's list of MIG devices once per interval, because nothing announces changes to it.\n\n"
+	  "Once per boot, an unprivileged child process asks NVML for what only NVML knows. The answer is kept in "
+	  "_/run/graft/facts.json_; *SIGHUP* repeats the query. If the answer came too early, for example before a GPU "
+	  "has joined its fabric, the query is repeated, at most eight times." },
 	{ "SIGNALS",
-	  "*SIGHUP*\n\tRead configuration and host, and ask NVML, again. If the new configuration is wrong, the "
-	  "labels stay as they are and the log says why.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tRemove the file of the "
-	  "labels, unless _--sleep-interval_ is infinite, and exit." },
+	  "*SIGHUP*\n\tReread configuration and host, and query NVML again. If the new configuration is wrong, the "
+	  "labels stay as they are and the log says why.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tRemove the label "
+	  "file, unless _--sleep-interval_ is infinite, and exit." },
 	{ "FILES", "_/etc/kubernetes/node-feature-discovery/features.d/gfd_\n\tThe labels, where the worker of "
-		   "Node Feature Discovery finds them.\n\n_/run/graft/facts.json_\n\tThe answers of NVML in this boot. "
+		   "Node Feature Discovery finds them.\n\n_/run/graft/facts.json_\n\tNVML's answers since boot. "
 		   "May be removed at any time." },
 	{ "EXIT STATUS", "*0* after a signal, with _--oneshot_, and for options that only print. *1* on failure; the "
 			 "message names cause and remedy." },
-	{ "EXAMPLES", "The labels that this node would get:\n\n```\ngpu-feature-discovery --oneshot --output-file= "
-		      "--use-node-feature-api=false\n```" },
+	{ "EXAMPLES",
+	  "Show the labels that this node would get:\n\n```\ngpu-feature-discovery --oneshot --output-file= "
+	  "--use-node-feature-api=false\n```" },
 	{ "SEE ALSO", "*nvidia-device-plugin*(8)" },
 };
 
@@ -110,10 +109,9 @@ const struct graft_command graft_kube_gfd_command = {
 	.arguments = "",
 	.summary = "Label this node with the properties of its GPUs",
 	.description = GRAFT_DOC(
-	    "Makes labels such as nvidia.com/gpu.product from this node's GPUs, for Node Feature Discovery, which "
-	    "labels the "
-	    "node in Kubernetes. No GPU is kept awake.\n\nEach option can also be given by its variable, and by its "
-	    "key in the config file; the command line counts first, then the variable, then the file."),
+	    "Describes this node's GPUs in labels such as nvidia.com/gpu.product. Node Feature Discovery adds them to "
+	    "the node in Kubernetes. Keeps no GPU awake.\n\nEach option can also be set by its environment variable, "
+	    "and by its key in the config file. The command line takes precedence, then the variable."),
 	GRAFT_MANUAL(gfd_sections),
 	.options = gfd_options,
 	.n_options = GRAFT_COUNT(gfd_options),

@@ -27,29 +27,30 @@ static const struct graft_option manager_options[] = {
 	KUBE_NODE_OPTIONS,
 	KUBE_CHOICE_OPTIONS("nvidia.com/device-plugin.config"),
 	{ .name = "config-file-dst", TEXT, AT(manager.destination), .value_name = "PATH", ENV("CONFIG_FILE_DST"),
-	  .help = "Link to make, which leads to the config file" },
+	  .help = "Link to create, which points to the config file" },
 	{ .name = "send-signal", FLAG, AT(manager.send_signal), ENV("SEND_SIGNAL"),
 	  .help = "Send a signal when another file is chosen, or when the file has changed (default true)" },
 	{ .name = "signal", .argument = GRAFT_OPTION_REQUIRED, .parse = parse_signal, AT(manager.signal), .value_name = "NUMBER", ENV("SIGNAL"),
 	  .help = "Number of the signal (default 1, SIGHUP)" },
 	{ .name = "process-to-signal", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_filled, AT(manager.process), .value_name = "NAME",
-	  ENV("PROCESS_TO_SIGNAL"), .help = "Process to signal: the first argument it was started with, with or without its folder (default nvidia-device-plugin)" },
+	  ENV("PROCESS_TO_SIGNAL"), .help = "Process to signal: its argv[0], with or without the directory (default nvidia-device-plugin)" },
 };
 /* clang-format on */
 
 static const struct graft_manual_section manager_sections[] = {
 	{ "WHICH FILE",
 	  "The label's value is the name of a file in _--config-file-srcdir_, where a ConfigMap is mounted. A node "
-	  "without the label gets _--default-config_, else what the first possible one of _--fallback-strategies_ "
-	  "finds. If no file applies, the link leads to _/dev/null_, which is an empty configuration.\n\nA name that "
-	  "is not among the files is an error: with _--oneshot_ the program exits with it; otherwise it logs the error "
-	  "and keeps the link until the label or the folder changes. While the API server cannot be reached, "
-	  "everything stays.\n\n"
+	  "without the label gets _--default-config_. Without that option, the first possible one of "
+	  "_--fallback-strategies_ applies. If no file is chosen, the link points to _/dev/null_, an empty "
+	  "configuration.\n\nA label that names no file is an error: with _--oneshot_ the program exits; otherwise it "
+	  "logs the error and keeps the link until the label or the directory changes. While the API server cannot be "
+	  "reached, nothing changes.\n\n"
 	  "The process gets the signal when the link or the file has changed. When this program starts, it sends the "
 	  "signal to a process that started before the file's last change." },
-	{ "SIGNALS", "*SIGHUP*\n\tChoose again.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tExit. The link stays." },
-	{ "RIGHTS", "The service account may get, list and watch _nodes_. To reach the process, the pod has "
-		    "_shareProcessNamespace: true_." },
+	{ "SIGNALS", "*SIGHUP*\n\tChoose the file again.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tExit. The link stays." },
+	{ "RIGHTS",
+	  "The service account must be allowed to get, list and watch _nodes_. To signal the process, the pod "
+	  "needs _shareProcessNamespace: true_." },
 	{ "EXIT STATUS",
 	  "*0* after a signal, and with _--oneshot_ when the link exists. *1* on failure; the message names cause "
 	  "and remedy." },
@@ -64,9 +65,10 @@ const struct graft_command graft_kube_manager_command = {
 	.arguments = "",
 	.summary = "Choose a config file by a label of the node",
 	.description = GRAFT_DOC(
-	    "Watches a label of the node, makes a link to the config file that it names, and sends a signal to the "
-	    "program that reads it. Runs beside that program in a pod, and before it as an init container.\n\n"
-	    "Each option can also be given by its variable; the command line counts first."),
+	    "Watches a label of the node, creates a link to the config file that the label names, and sends a signal "
+	    "to the program that reads it. Runs in the pod of that program: beside it, and before it as an init "
+	    "container.\n\nEach option can also be set by its environment variable. The command line takes "
+	    "precedence."),
 	GRAFT_MANUAL(manager_sections),
 	.options = manager_options,
 	.n_options = GRAFT_COUNT(manager_options),

@@ -163,7 +163,7 @@ int kube_parse_fallbacks(void *to, const struct graft_option *option, const char
 /* clang-format off */
 static const struct graft_option plugin_options[] = {
 	{ .name = "mig-strategy", WORD, AT(flags.mig_strategy), ENV("MIG_STRATEGY"), WORDS("none", "single", "mixed"),
-	  .help = "How MIG devices are offered: none, single (as GPUs) or mixed (as nvidia.com/mig-PROFILE) (default none)" },
+	  .help = "How to offer MIG devices: none, single (as GPUs) or mixed (as nvidia.com/mig-PROFILE) (default none)" },
 	{ .name = "fail-on-init-error", FLAG, AT(flags.fail_on_init_error), ENV("FAIL_ON_INIT_ERROR"),
 	  .help = "Exit with an error if the driver or the config file cannot be read; if false, wait (default true)" },
 	{ .name = "driver-root", DIRECTORY, AT(flags.driver_root), ALIAS("nvidia-driver-root"), ENV("NVIDIA_DRIVER_ROOT"),
@@ -171,13 +171,13 @@ static const struct graft_option plugin_options[] = {
 	{ .name = "dev-root", TEXT, AT(flags.dev_root), .value_name = "DIR", ALIAS("nvidia-dev-root"), ENV("NVIDIA_DEV_ROOT"),
 	  .help = "Root of the device nodes on the host (default the driver root)" },
 	{ .name = "pass-device-specs", FLAG, AT(flags.plugin.pass_device_specs), ENV("PASS_DEVICE_SPECS"),
-	  .help = "Pass the device nodes to the kubelet as well; its CPU manager needs them" },
+	  .help = "Also pass device nodes to the kubelet; its CPU manager needs them" },
 	{ .name = "device-list-strategy", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_bits, .value_name = "LIST",
 	  AT(flags.plugin.device_list_strategy), ENV("DEVICE_LIST_STRATEGY"),
 	  WORDS("envvar", "volume-mounts", "cdi-annotations", "cdi-cri"),
-	  .help = "How a container runtime learns which devices a container has: envvar, volume-mounts, cdi-annotations, cdi-cri, or several (default envvar)" },
+	  .help = "How to pass a container's devices to the runtime: envvar, volume-mounts, cdi-annotations, cdi-cri, or several (default envvar)" },
 	{ .name = "device-id-strategy", WORD, AT(flags.plugin.device_id_strategy), ENV("DEVICE_ID_STRATEGY"),
-	  WORDS("uuid", "index"), .help = "How devices are named to the container runtime: uuid or index (default uuid)" },
+	  WORDS("uuid", "index"), .help = "How to identify devices to the runtime: uuid or index (default uuid)" },
 	{ .name = "gdrcopy-enabled", FLAG, AT(flags.gdrcopy), ENV("GDRCOPY_ENABLED"), .help = "Give containers GDRCopy" },
 	{ .name = "gds-enabled", FLAG, AT(flags.gds), ENV("GDS_ENABLED"), .help = "Give containers GPUDirect Storage" },
 	{ .name = "mofed-enabled", FLAG, AT(flags.mofed), ENV("MOFED_ENABLED"), .help = "Give containers the InfiniBand adapters" },
@@ -185,31 +185,31 @@ static const struct graft_option plugin_options[] = {
 	  ENV("CDI_ANNOTATION_PREFIX"), .help = "Prefix of the annotations that name CDI devices (default cdi.k8s.io/)" },
 	{ .name = "nvidia-cdi-hook-path", DIRECTORY, AT(flags.plugin.cdi_hook_path), ALIAS("nvidia-ctk-path"),
 	  ENV("NVIDIA_CDI_HOOK_PATH", "NVIDIA_CTK_PATH"),
-	  .help = "Program for the hooks of CDI specifications, on the host (default /usr/bin/nvidia-ctk)" },
+	  .help = "Program on the host for the hooks of CDI specifications (default /usr/bin/nvidia-ctk)" },
 	{ .name = "driver-root-ctr-path", DIRECTORY, AT(flags.plugin.container_driver_root), ALIAS("container-driver-root"),
 	  ENV("DRIVER_ROOT_CTR_PATH", "CONTAINER_DRIVER_ROOT"),
-	  .help = "Where the driver root is, as this process sees it (default /driver-root)" },
+	  .help = "Path of the driver root as seen by this process (default /driver-root)" },
 	{ .name = "mps-root", TEXT, AT(flags.mps_root), .value_name = "DIR", ENV("MPS_ROOT"),
 	  .help = "Directory of the MPS daemons on the host" },
 	{ .name = "shared-devices-allocation-policy", WORD, AT(flags.plugin.sharing_policy),
 	  ENV("SHARED_DEVICES_ALLOCATION_POLICY"), WORDS("distributed", "packed", "distinct"),
-	  .help = "Which replicas of shared devices a container gets: distributed over the devices, packed on few, or distinct, never two of one device (default distributed)" },
+	  .help = "How to choose replicas of shared devices: distributed over the devices, packed on few, or distinct (never two of one device) (default distributed)" },
 	{ .name = "device-discovery-strategy", WORD, AT(flags.discovery), ENV("DEVICE_DISCOVERY_STRATEGY"),
 	  WORDS("auto", "nvml", "tegra"), .help = "What kind of system this is: auto, nvml or tegra (default auto)" },
 	{ .name = "imex-channel-ids", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_channels, .value_name = "LIST",
-	  ENV("IMEX_CHANNEL_IDS"), .help = "IMEX channels that every container gets: none or 0" },
+	  ENV("IMEX_CHANNEL_IDS"), .help = "IMEX channels that every container gets: 0 (default none)" },
 	{ .name = "imex-required", FLAG, AT(imex.required), ENV("IMEX_REQUIRED"),
 	  .help = "Refuse containers if the IMEX channel does not exist" },
 	{ .name = "kubelet-socket", TEXT, AT(flags.plugin.kubelet_socket), .value_name = "PATH", ENV("KUBELET_SOCKET"),
 	  .help = "Socket of the kubelet; empty: serve, but do not register (default /var/lib/kubelet/device-plugins/kubelet.sock)" },
 	{ .name = "plugin-registry", TEXT, AT(flags.plugin.registry), .value_name = "DIR", ENV("PLUGIN_REGISTRY"),
-	  .help = "Folder in which the kubelet finds plugins by itself; empty, or if it does not exist: register at the kubelet's socket (default /var/lib/kubelet/plugins_registry)" },
+	  .help = "Directory in which the kubelet finds plugins; if empty or nonexistent, register at the kubelet's socket (default /var/lib/kubelet/plugins_registry)" },
 	{ .name = "listen", TEXT, AT(flags.plugin.listen), .value_name = "ADDRESS", ENV("LISTEN_ADDRESS"),
-	  .help = "Answer /metrics and /healthz at this PORT, ADDRESS:PORT or path of a socket (default none)" },
+	  .help = "Serve /metrics and /healthz at PORT, ADDRESS:PORT or the path of a socket (default none)" },
 	{ .name = "state-dir", DIRECTORY, AT(flags.plugin.state_folder), ENV("STATE_DIR"),
-	  .help = "Directory in which the health of GPUs is kept until the next boot (default /run/graft)" },
+	  .help = "Directory that keeps the health of GPUs until the next boot (default /run/graft)" },
 	{ .name = "respect-leases", FLAG, AT(flags.plugin.respect_leases), ENV("RESPECT_LEASES"),
-	  .help = "Offer no GPU that is leased, and lease those of pods: the table is 'leases' in --state-dir" },
+	  .help = "Offer no leased GPU, and lease the GPUs of pods; the table is 'leases' in --state-dir" },
 	{ .name = "config-file", TEXT, AT(config_file), .value_name = "FILE", ENV("CONFIG_FILE"),
 	  .help = "File with further settings, in YAML or JSON" },
 	{ .name = "cdi-feature-flags", LIST(flags.plugin.n_cdi_feature_flags), AT(flags.plugin.cdi_feature_flags),
@@ -218,11 +218,11 @@ static const struct graft_option plugin_options[] = {
 	  ENV("CDI_DISABLE_HOOKS"), .help = "Hooks to leave out of CDI specifications, or all" },
 	{ .name = "health", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_bits, .value_name = "LIST",
 	  AT(flags.plugin.health_sources), ENV("HEALTH"), WORDS("kmsg", "nvml", "none"),
-	  .help = "How failed GPUs are detected: kmsg, the kernel log; nvml, which keeps GPUs awake; both; or none (default kmsg)" },
+	  .help = "How to detect failed GPUs: kmsg (kernel log), nvml (keeps GPUs awake), both, or none (default kmsg)" },
 	{ .name = "disable-health-checks", TEXT, AT(flags.plugin.disable_health_checks), .value_name = "LIST",
 	  ENV("DP_DISABLE_HEALTHCHECKS"), .help = "Xids that do not make a device unhealthy; all or xids: no Xid does" },
 	{ .name = "enable-health-checks", TEXT, AT(flags.plugin.enable_health_checks), .value_name = "LIST",
-	  ENV("DP_ENABLE_HEALTHCHECKS"), .help = "Xids that make a device unhealthy although by default they do not; all: every Xid does" },
+	  ENV("DP_ENABLE_HEALTHCHECKS"), .help = "Further Xids that make a device unhealthy; all: every Xid does" },
 	KUBE_CHOICE_OPTIONS("none: --config-file applies"),
 	KUBE_NODE_OPTIONS,
 	{ .name = "clear-health", TEXT, AT(clear_health), .value_name = "GPU",
@@ -235,7 +235,7 @@ static const struct graft_option plugin_options[] = {
 
 static const struct graft_manual_section plugin_sections[] = {
 	{ "SIGNALS",
-	  "*SIGHUP*\n\tRead configuration and host again, ask NVML again, and register again. If that "
+	  "*SIGHUP*\n\tReread configuration and host, query NVML again, and register again. If that "
 	  "fails, the plugin keeps what it has, logs the reason, and tries again later.\n\n*SIGTERM*, *SIGINT*, "
 	  "*SIGQUIT*\n\tRemove the "
 	  "sockets and exit. Containers keep their GPUs." },
@@ -243,25 +243,27 @@ static const struct graft_manual_section plugin_sections[] = {
 	  "A GPU whose failure the driver reports in the kernel log (Xid) is offered as unhealthy, with all its "
 	  "replicas and MIG devices. It is healthy again when the driver reports that it no longer needs a reset, when "
 	  "the driver is loaded again, or when the GPU was removed and came back. Xids of applications (13, 31, "
-	  "43, 45, 68, 109) do not count. Reading _/dev/kmsg_ takes CAP_SYSLOG, or kernel.dmesg_restrict=0; without it "
+	  "43, 45, 68, 109) do not count. Reading _/dev/kmsg_ needs CAP_SYSLOG or kernel.dmesg_restrict=0; with "
+	  "neither, "
 	  "the plugin logs a warning and does not detect these failures.\n\nWith *--health=kmsg,nvml*, NVML is a "
-	  "second source: a child without rights waits for its events, and a GPU that does not answer is unhealthy "
-	  "until it does. This keeps GPUs awake.\n\nA GPU is also unhealthy as long as its PCI "
-	  "device, its place in the driver or its device node is gone. *--clear-health* is for a GPU whose repair the "
-	  "driver has not reported:\n\n```\nnvidia-device-plugin --clear-health=0000:3b:00.0\n"
+	  "second source: an unprivileged child process waits for its events, and a GPU that does not answer is "
+	  "unhealthy until it does. This keeps GPUs awake.\n\nA GPU is also unhealthy while its PCI "
+	  "device, its entry in the driver or its device node is missing. Use *--clear-health* for a GPU that has been "
+	  "repaired without a report by the driver:\n\n```\nnvidia-device-plugin --clear-health=0000:3b:00.0\n"
 	  "```" },
 	{ "FILES",
-	  "_/var/lib/kubelet/plugins_registry/nvidia.com-gpu-reg.sock_\n\tThe socket of a resource, where that "
-	  "folder exists: the kubelet finds it there by itself, also after a restart.\n\n"
-	  "_/var/lib/kubelet/device-plugins/nvidia-gpu.sock_\n\tThe same where it does not; registered at "
-	  "_kubelet.sock_ beside it.\n\n_/run/graft/health.json_\n\tWhich GPUs have failed in this boot, and "
+	  "_/var/lib/kubelet/plugins_registry/nvidia.com-gpu-reg.sock_\n\tThe socket of a resource, if that "
+	  "directory exists. The kubelet finds it there, even after a restart.\n\n"
+	  "_/var/lib/kubelet/device-plugins/nvidia-gpu.sock_\n\tThe socket if it does not. The plugin registers it at "
+	  "_kubelet.sock_ in the same directory.\n\n_/run/graft/health.json_\n\tThe GPUs that have failed since boot, "
+	  "and "
 	  "recoveries that the kernel log does not report. _/run/graft/clear-health_ holds the requests of "
-	  "*--clear-health* until the plugin takes them." },
+	  "*--clear-health* until the plugin handles them." },
 	{ "EXIT STATUS", "*0* after a signal, and for options that only print or send a request. *1* on failure; the "
 			 "message names cause and remedy." },
 	{ "EXAMPLES",
-	  "What this node would offer, without offering it:\n\n```\nnvidia-device-plugin --once\n```\n\nEach GPU "
-	  "four times:\n\n```\ncat >plugin.yaml <<EOF\nversion: v1\nsharing:\n  timeSlicing:\n    resources:\n    "
+	  "Show what this node would offer:\n\n```\nnvidia-device-plugin --once\n```\n\nOffer each "
+	  "GPU four times:\n\n```\ncat >plugin.yaml <<EOF\nversion: v1\nsharing:\n  timeSlicing:\n    resources:\n    "
 	  "- name: nvidia.com/gpu\n      replicas: 4\nEOF\nnvidia-device-plugin --config-file=plugin.yaml\n```" },
 	{ "SEE ALSO",
 	  "*gpu-feature-discovery*(8), *config-manager*(8), *nvidia-ctk*(1), *nvidia-container-runtime*(8)" },
@@ -272,11 +274,11 @@ const struct graft_command graft_kube_plugin_command = {
 	.arguments = "",
 	.summary = "Offer this node's GPUs to the kubelet",
 	.description = GRAFT_DOC(
-	    "Serves the kubelet's interface for device plugins: pods can then ask for nvidia.com/gpu. No GPU is "
-	    "kept awake. NVML is asked for MIG devices, and for NVLinks where there are three GPUs or more without "
-	    "switches, by a child without rights, when configuration and host are "
-	    "read.\n\nEach option can also be given by its variable, and by its key in the config "
-	    "file; the command line counts first, then the variable, then the file."),
+	    "Serves the kubelet's interface for device plugins, so that pods can request nvidia.com/gpu. Keeps no GPU "
+	    "awake. Whenever it reads configuration and host, an unprivileged child process queries NVML for MIG "
+	    "devices and, with three or more GPUs and no NVSwitch, for NVLinks.\n\n"
+	    "Each option can also be set by its environment variable, and by its key in the config "
+	    "file. The command line takes precedence, then the variable."),
 	GRAFT_MANUAL(plugin_sections),
 	.options = plugin_options,
 	.n_options = GRAFT_COUNT(plugin_options),
@@ -319,8 +321,8 @@ static void warn_about_xids(const struct graft_log *log, const char *option, con
 		length = strcspn(list, ", ");
 		if (strspn(list, "0123456789") < length && (length != 3 || strncasecmp(list, "all", 3) != 0) &&
 		    (length != 4 || strncasecmp(list, "xids", 4) != 0))
-			graft_warn(log, "--%s: ignoring '%.*s': it takes numbers of Xids, all, and xids", option,
-				   (int)length, list);
+			graft_warn(log, "--%s: ignoring '%.*s': expected Xid numbers, all or xids", option, (int)length,
+				   list);
 		list += length;
 	}
 }
@@ -349,7 +351,7 @@ int graft_kube_configure(const struct graft_kube_sources *sources, struct graft_
 		return 0;
 	/* As in NVIDIA's program; manifests say "--fail-on-init-error false". */
 	if (target.first < sources->argc)
-		graft_warn(sources->log, "'%s', and what follows it, is ignored: give options as --option=VALUE",
+		graft_warn(sources->log, "ignoring '%s' and all that follows: write options as --option=VALUE",
 			   sources->argv[target.first]);
 	file = sources->config_file ? sources->config_file : target.config.config_file;
 	if (target.config.choice.label[0] != '\0' && target.config.config_file[0] != '\0')

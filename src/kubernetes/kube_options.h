@@ -52,19 +52,19 @@ int kube_parse_fallbacks(void *target, const struct graft_option *option, const 
 /* The node's label chooses the config file: rows of every program that has one. */
 #define KUBE_CHOICE_OPTIONS(label_default)                                                                                        \
 	{ .name = "node-label", TEXT, AT(choice.label), .value_name = "LABEL", ENV("NODE_LABEL"),                               \
-	  .help = "Label of the node whose value names the config file (default " label_default ")" },                          \
+	  .help = "Node label whose value names the config file (default " label_default ")" },                          \
 	{ .name = "config-file-srcdir", TEXT, AT(choice.folder), .value_name = "DIR", ENV("CONFIG_FILE_SRCDIR"),                \
-	  .help = "Folder with the config files among which the label chooses" },                                               \
+	  .help = "Directory of the config files that the label can name" },                                                    \
 	{ .name = "default-config", TEXT, AT(choice.default_config), .value_name = "NAME", ENV("DEFAULT_CONFIG"),               \
-	  .help = "Config file of a node without the label" },                                                                  \
+	  .help = "Config file for a node without the label" },                                                                 \
 	{ .name = "fallback-strategies", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_fallbacks, .value_name = "LIST", \
 	  AT(choice.fallbacks), ENV("FALLBACK_STRATEGIES"), WORDS("named", "single", "empty"),                                  \
-	  .help = "What to use without label and default: named (the file 'default'), single (the only file), empty (no file); the first that is possible" }
+	  .help = "What to use without the label and --default-config: named (the file 'default'), single (the only file), empty (no file); the first possible one applies" }
 /* Which node this is, and where the API server. */
 #define KUBE_NODE_OPTIONS                                                                                                         \
 	{ .name = "node-name", TEXT, AT(api.node_name), .value_name = "NAME", ENV("NODE_NAME"), .help = "Name of this node" },  \
 	{ .name = "kubeconfig", TEXT, AT(api.kubeconfig), .value_name = "FILE", ENV("KUBECONFIG"),                              \
-	  .help = "How to reach the API server; empty: as a pod of the cluster" }
+	  .help = "How to reach the API server; empty: as a pod in the cluster" }
 /* clang-format on */
 
 #endif

@@ -392,7 +392,7 @@ offers() { page metrics | grep -qF "devices{resource=\"$1\",health=\"Healthy\"} 
   printf 'sharing: {timeSlicing: {resources: [{name: gpu, replicas: 3}]}}\n' >"$source/plain"
   within offers nvidia.com/gpu 24
   kill -HUP "$(cat "$work/manager.pid")"
-  within logs_times "read configuration and host again" 4
+  within logs_times "reread configuration and host" 4
   offers nvidia.com/gpu 24
   serve
   ctl POST /api/v1/nodes '{"metadata": {"name": "worker", "labels": {"nvidia.com/device-plugin.config": "shared"}}}' >/dev/null

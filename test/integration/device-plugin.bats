@@ -179,9 +179,9 @@ traced_kubelet() {
   local options=(--kubelet-socket "" --plugin-registry "" --state-dir "$work/state" --config-file)
   on_host timeout --signal=TERM 2 "$program" "${options[@]}" "$work/config.yaml" extra 2>"$work/log" || [ $? -eq 124 ]
   [ "$(grep -c "line 2: ignoring unknown key 'flags.migStrtegy' (did you mean 'migStrategy'?)$" "$work/log")" -eq 1 ] || die "$(cat "$work/log")"
-  [ "$(grep -c "'extra', and what follows it, is ignored: give options as --option=VALUE$" "$work/log")" -eq 1 ] || die "$(cat "$work/log")"
+  [ "$(grep -c "ignoring 'extra' and all that follows: write options as --option=VALUE$" "$work/log")" -eq 1 ] || die "$(cat "$work/log")"
   run -1 on_host "$program" "${options[@]}" - </dev/null
-  [ "$output" = "nvidia-device-plugin: --config-file=-: standard input cannot be read again, as a program that stays has to
+  [ "$output" = "nvidia-device-plugin: --config-file=-: a daemon rereads its config file, which standard input does not allow
   Run the command with --help to see what it accepts." ]
   run -0 --separate-stderr on_host "$program" "${options[@]}" - --print-config <"$work/config.yaml"
   [ "$(grep -c "^.*standard input: line 2: ignoring unknown key" <<<"$stderr")" -eq 1 ]

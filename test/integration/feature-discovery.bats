@@ -314,11 +314,11 @@ YAML
   begin --config-file "$work/config.yaml" --sleep-interval 300ms extra
   end TERM
   [ "$(grep -c "line 1: ignoring unknown key 'flags.migStrtegy' (did you mean 'migStrategy'?)$" "$log")" -eq 1 ] || die "$(cat "$log")"
-  [ "$(grep -c "'extra', and what follows it, is ignored: give options as --option=VALUE$" "$log")" -eq 1 ] || die "$(cat "$log")"
+  [ "$(grep -c "ignoring 'extra' and all that follows: write options as --option=VALUE$" "$log")" -eq 1 ] || die "$(cat "$log")"
   run -0 --separate-stderr once --config-file "$work/config.yaml"
   [ "$(grep -c "ignoring unknown key" <<<"$stderr")" -eq 1 ]
   run -1 once --config-file - </dev/null
-  [[ $output == "gpu-feature-discovery: --config-file=-: standard input cannot be read again, as a program that stays has to"$'\n'* ]] || die "$output"
+  [[ $output == "gpu-feature-discovery: --config-file=-: a daemon rereads its config file, which standard input does not allow"$'\n'* ]] || die "$output"
 }
 
 @test "what happens while NVML is asked for the first time is not missed" {

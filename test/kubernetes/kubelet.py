@@ -752,7 +752,7 @@ def health_of_what_is_gone(c):
         assert c.plugin.says("is unhealthy: its device node is gone")
         # Neither a new configuration nor a new kubelet takes that for how it was.
         c.plugin.send(signal.SIGHUP)
-        assert c.plugin.says("read configuration and host again")
+        assert c.plugin.says("reread configuration and host")
         c.kubelet.wait(lambda: len(c.kubelet.requests) == 2, "a second Register")
         c.kubelet.wait_for(GPU, GPUS - 1)
     finally:
@@ -777,7 +777,7 @@ def health_of_replicas(c):
 
 @case
 def health_is_cleared(c):
-    """The administrator says that a GPU is healthy: it is, for the plugin that runs and for the next one, until its next failure."""
+    """The administrator says that a GPU is healthy: it is, for the plugin that runs and for the next one, until it next fails."""
     fault = "NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus."
     write_kernel_log(fault % pci_of_gpu(1))
     c.kubelet.start()
@@ -786,7 +786,7 @@ def health_is_cleared(c):
     wrong = c.run("--clear-health=GPU-1")
     assert wrong.returncode == 1 and "this host has no GPU 'GPU-1'; give a UUID, an index, a PCI address, or all\n" in wrong.stderr, wrong
     done = c.run("--clear-health=" + uuid_of_gpu(1))
-    assert done.returncode == 0 and done.stdout == "0000%s.0: the plugin offers it again, until its next failure\n" % pci_of_gpu(1), done
+    assert done.returncode == 0 and done.stdout == "0000%s.0: the plugin offers it again until it next fails\n" % pci_of_gpu(1), done
     c.kubelet.wait_for(GPU, GPUS, 2)
     assert c.plugin.says("is healthy again after 'Xid 79': cleared by the administrator")
     c.end()
@@ -847,7 +847,7 @@ def health_by_nvml(c):
     write_kernel_log("NVRM: GPU %s.0: GPU reset" % pci_of_gpu(1))
     assert c.plugin.says("after 'NVML gets no answer from it': it is there again", 25)
     # The log says nothing here of the Xids: the administrator does.
-    assert "until its next failure" in c.run("--clear-health=all").stdout
+    assert "until it next fails" in c.run("--clear-health=all").stdout
     c.kubelet.wait_for(GPU, GPUS)
     (child,) = children_of(c.plugin.process)
     # config-manager signals every process that was started as the plugin was.
@@ -987,7 +987,7 @@ def nvml_takes_long(c):
     for _ in range(2):
         c.launch("--listen", "127.0.0.1:%d" % PORT)
         c.kubelet.wait(lambda: children_of(c.plugin.process), "NVML's child")
-        assert get("/healthz") == (503, "waiting for NVML, which is asked what GPUs there are\n")
+        assert get("/healthz") == (503, "waiting for NVML to list the GPUs\n")
         (child,) = children_of(c.plugin.process)
         began = time.monotonic()
         assert c.plugin.end() == 0 and time.monotonic() - began < 1
@@ -1023,7 +1023,7 @@ def nvml_takes_long(c):
     assert get("/healthz") == (200, "ok\n")
     assert children_of(c.plugin.process) == [child], "it came too late to be seen"
     c.kubelet.wait(lambda: children_of(c.plugin.process) not in ([], [child]), "the second question")
-    c.kubelet.wait(lambda: not children_of(c.plugin.process) and c.plugin.said("read configuration and host again") == 2, "its answer")
+    c.kubelet.wait(lambda: not children_of(c.plugin.process) and c.plugin.said("reread configuration and host") == 2, "its answer")
     c.kubelet.wait_for(GPU, GPUS)
 
 
@@ -1045,7 +1045,7 @@ def reload_fails_and_asks(c):
     assert c.plugin.says("nothing is changed: config.yaml: line 1, column 1: unknown version: v9; trying again later")
     with open("config.yaml", "w", encoding="ascii") as config:
         config.write("version: v1\n")
-    assert c.plugin.says("read configuration and host again, which have changed", 15)
+    assert c.plugin.says("reread configuration and host, which have changed", 15)
     with open(facts, encoding="ascii") as file:
         assert not file.read().endswith("\n\n"), "NVML was not asked"
 
@@ -1347,11 +1347,11 @@ def respects_leases(c):
     assert 'devices{resource="%s",health="Unhealthy"} 2' % GPU in get("/metrics")[1]
     assert "\ngraft_device_plugin_leased 2\n" in get("/metrics")[1]
     assert c.kubelet.capacity(GPU) == GPUS
-    assert c.plugin.says("leases: others than pods hold 2 GPUs or MIG devices")
+    assert c.plugin.says("leases: 2 GPUs or MIG devices are leased outside Kubernetes")
     busy = set(c.kubelet.endpoints[GPU].devices) - set(c.kubelet.healthy(GPU))
     # The kubelet may have chosen before it has heard.
     said = refused_with(lambda: c.kubelet.endpoints[GPU].call("Allocate", encode({1: {1: sorted(busy)[:1]}})), grpc.StatusCode.UNKNOWN)
-    assert said == "lease: %s is leased to another user: see 'nvidia-ctk lease list'" % sorted(busy)[0], said
+    assert said == "lease: %s is already leased: see 'nvidia-ctk lease list'" % sorted(busy)[0], said
     assert leases_of_pods() == []
     assert lease("release", taken.strip())[1] == 0
     c.kubelet.wait_for(GPU, GPUS, 2)

@@ -114,7 +114,7 @@ static void test_arguments(void **state)
 	assert_true(config.flags.fail_on_init_error);
 	assert_false(config.flags.gds);
 	assert_string_equal(graft_buffer_text(&warnings),
-			    "'false', and what follows it, is ignored: give options as --option=VALUE\n");
+			    "ignoring 'false' and all that follows: write options as --option=VALUE\n");
 }
 
 /* Every flag and variable, each seen by its effect. */
@@ -199,10 +199,10 @@ static void test_xid_lists(void **state)
 	assert_int_equal(warnings.length, 0);
 	(void)configured(LIST("--disable-health-checks=48;74, Xid 79,xid"), LIST("DP_ENABLE_HEALTHCHECKS=-1"));
 	assert_string_equal(graft_buffer_text(&warnings),
-			    "--disable-health-checks: ignoring '48;74': it takes numbers of Xids, all, and xids\n"
-			    "--disable-health-checks: ignoring 'Xid': it takes numbers of Xids, all, and xids\n"
-			    "--disable-health-checks: ignoring 'xid': it takes numbers of Xids, all, and xids\n"
-			    "--enable-health-checks: ignoring '-1': it takes numbers of Xids, all, and xids\n");
+			    "--disable-health-checks: ignoring '48;74': expected Xid numbers, all or xids\n"
+			    "--disable-health-checks: ignoring 'Xid': expected Xid numbers, all or xids\n"
+			    "--disable-health-checks: ignoring 'xid': expected Xid numbers, all or xids\n"
+			    "--enable-health-checks: ignoring '-1': expected Xid numbers, all or xids\n");
 }
 
 static void write_config(const char *text, char path[32])
