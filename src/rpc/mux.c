@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Returns the number of bytes that belong to the header. */
-static size_t take_header(struct graft_mux_reader *reader, const uint8_t *bytes, size_t n)
+static size_t take_mux_header(struct graft_mux_reader *reader, const uint8_t *bytes, size_t n)
 {
 	size_t wanted = GRAFT_MUX_HEADER - reader->n_header;
 
@@ -23,7 +23,7 @@ int graft_mux_read(struct graft_mux_reader *reader, const uint8_t *bytes, size_t
 		size_t used;
 
 		if (reader->n_header < GRAFT_MUX_HEADER) {
-			used = take_header(reader, bytes, n);
+			used = take_mux_header(reader, bytes, n);
 			if (reader->n_header == GRAFT_MUX_HEADER) {
 				reader->left = graft_mux_number(reader->header + 4);
 				if (reader->left > GRAFT_MUX_READ_MAX)
