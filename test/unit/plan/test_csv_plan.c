@@ -300,7 +300,9 @@ static void test_no_nodes(void **state)
 	(void)state;
 	assert_int_equal(graft_csv_plan(&empty, &selection, &policy, &plan, &err), -1);
 	assert_int_equal(err.status, GRAFT_NOT_FOUND);
-	assert_non_null(strstr(err.msg, "no device node that the CSV files of this board list exists"));
+	assert_string_equal(
+	    err.msg, "no device node that the CSV files of this board list exists: install its container packages, or "
+		     "state where the files are (--csv.file, nvidia-container-runtime.modes.csv.mount-spec-path)");
 	selection.integrated = false;
 	assert_int_equal(graft_csv_plan(&empty, &selection, &policy, &plan, &err), 0);
 	assert_string_equal(text_of(plan), "env NVIDIA_VISIBLE_DEVICES = void\n");
@@ -309,7 +311,7 @@ static void test_no_nodes(void **state)
 	pair[1].node.present = false;
 	selection = (struct graft_csv_selection){ .discrete_gpu = &pair[1] };
 	assert_int_equal(graft_csv_plan(&thor, &selection, &policy, &plan, &err), -1);
-	assert_non_null(strstr(err.msg, "/dev/nvidia1 is not on this host"));
+	assert_string_equal(err.msg, "GPU 1: its device node /dev/nvidia1 is not on this host");
 	pair[1].node.present = true;
 }
 

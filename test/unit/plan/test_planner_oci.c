@@ -439,7 +439,8 @@ static void test_mig_config(void **state)
 	f.inventory.mig_config_node.present = false;
 	make(&r, &f, "1", EVERYTHING, ask_mig_config);
 	assert_int_equal(r.result, -1);
-	assert_non_null(strstr(r.err.msg, "/dev/nvidia-caps/nvidia-cap1"));
+	assert_string_equal(r.err.msg, "device node /dev/nvidia-caps/nvidia-cap1 is missing on the host; running "
+				       "nvidia-smi or nvidia-modprobe there creates the nodes");
 	done(&r);
 }
 
@@ -540,7 +541,8 @@ static void test_control_nodes(void **state)
 	make(&r, &f, "0", EVERYTHING, NULL);
 	assert_int_equal(r.result, -1);
 	assert_int_equal(r.err.status, GRAFT_NOT_FOUND);
-	assert_non_null(strstr(r.err.msg, "device node /dev/nvidiactl is missing on the host; "));
+	assert_string_equal(r.err.msg, "device node /dev/nvidiactl is missing on the host; running nvidia-smi or "
+				       "nvidia-modprobe there creates the nodes");
 	done(&r);
 	/* without a GPU not even that */
 	make(&r, &f, "", EVERYTHING, NULL);
@@ -550,7 +552,8 @@ static void test_control_nodes(void **state)
 	f.gpus[0].node.present = false;
 	make(&r, &f, "0", EVERYTHING, NULL);
 	assert_int_equal(r.result, -1);
-	assert_non_null(strstr(r.err.msg, "/dev/nvidia0"));
+	assert_string_equal(r.err.msg, "device node /dev/nvidia0 is missing on the host; running nvidia-smi or "
+				       "nvidia-modprobe there creates the nodes");
 	assert_string_equal(r.err.ctx, "GPU 0");
 	done(&r);
 }
@@ -631,7 +634,9 @@ static void test_imex(void **state)
 	f.inventory.n_imex = 0;
 	make(&r, &f, "0", EVERYTHING, ask_absent_channel);
 	assert_int_equal(r.result, -1);
-	assert_non_null(strstr(r.err.msg, "the driver of this host has no channels"));
+	assert_string_equal(r.err.msg,
+			    "IMEX channel 5 not found at /dev/nvidia-caps-imex-channels/channel5; the driver of this "
+			    "host has no channels (no nvidia-caps-imex-channels in /proc/devices)");
 	done(&r);
 	make(&r, &f, "0", EVERYTHING, ask_all_channels);
 	assert_int_equal(r.result, -1); /* channel 0 was named */

@@ -78,7 +78,7 @@ static void test_rows(void **state)
 		if (rows[i].rc < 0)
 			assert_int_not_equal(err.status, GRAFT_OK);
 		if (rows[i].message)
-			assert_non_null(strstr(err.msg, rows[i].message));
+			assert_string_equal(err.msg, rows[i].message);
 		graft_arena_free(arena);
 	}
 }

@@ -396,12 +396,14 @@ static void test_channels(void **state)
 	set_up(&world, GRAFT_CDI_MODE_IMEX);
 	world.wish.ids = five;
 	assert_int_equal(make(&world), -1);
-	assert_non_null(strstr(world.err.msg, "IMEX channel 5 not found at /dev/nvidia-caps-imex-channels/channel5"));
+	assert_string_equal(world.err.msg,
+			    "IMEX channel 5 not found at /dev/nvidia-caps-imex-channels/channel5; on the host, 'mknod "
+			    "-m 0666 /dev/nvidia-caps-imex-channels/channel5 c 233 5' makes the node");
 	tear_down(&world);
 	set_up(&world, GRAFT_CDI_MODE_IMEX);
 	world.wish.ids = bogus;
 	assert_int_equal(make(&world), -1);
-	assert_non_null(strstr(world.err.msg, "invalid channel ID bogus"));
+	assert_string_equal(world.err.msg, "invalid channel ID bogus: must be a number, or 'channel' and a number");
 	tear_down(&world);
 	set_up(&world, GRAFT_CDI_MODE_IMEX);
 	world.f.inventory.n_imex = 0;
