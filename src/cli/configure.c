@@ -131,6 +131,7 @@ static int take_claim(struct configuration *c, struct graft_error *err)
 	struct graft_request *request = c->options.request;
 	const struct graft_lease_for whom = { .pid = c->options.pid > 0 ? c->options.pid : getppid(),
 					      .wait = c->cli->lease_wait,
+					      .owner = c->cli->lease_owner,
 					      .has_user = c->cli->lease_has_user,
 					      .user = c->cli->lease_user };
 	const struct graft_config *config = c->cli->config;

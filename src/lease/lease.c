@@ -12,6 +12,8 @@
 
 #define LABEL_MAX 64u
 #define TEXT_MAX  4096u
+#define OWNER_MAX 32u
+#define LETTERS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 static const char *const holder_names[] = { "cgroup", "process", "pid-file", "token" };
 
@@ -47,13 +49,15 @@ static const struct graft_field lease_fields[] = {
 	GRAFT_F_STRING(struct graft_lease, of, false, "the lease whose slots these are, too"),
 	GRAFT_F_RECORD(struct graft_lease, holder, &holder_record, "what keeps it alive"),
 	GRAFT_F_U32(struct graft_lease, uid, true, "user id of the owner"),
+	GRAFT_F_STRING(struct graft_lease, owner, false, "name of the owner, which counts instead of `uid`"),
+	GRAFT_F_BOOL(struct graft_lease, urgent, "it goes before all others that wait"),
 	GRAFT_F_BOOL(struct graft_lease, has_user, "`user` is known"),
 	GRAFT_F_U32(struct graft_lease, user, false, "user id of its programs"),
 	GRAFT_F_U32(struct graft_lease, limit_mib, false, "memory of a shared GPU that a program may use, in MiB"),
 	GRAFT_F_U32(struct graft_lease, limit_percent, false, "processors of a shared GPU that a program may use"),
 	GRAFT_F_STRING(struct graft_lease, what, false, "an image, a container's program or a command"),
 	GRAFT_F_U64(struct graft_lease, since, true, "milliseconds since the host started"),
-	GRAFT_F_U64(struct graft_lease, until, false, "likewise, when a token's time is over"),
+	GRAFT_F_U64(struct graft_lease, until, false, "likewise, when its time is over"),
 	GRAFT_F_I64(struct graft_lease, date, true, "when it was taken, in seconds since 1970"),
 };
 const struct graft_record graft_lease_record = { "lease", sizeof(struct graft_lease), lease_fields,
@@ -112,7 +116,8 @@ static const char *check_lease(const struct graft_lease *lease)
 {
 	if (!graft_lease_id_is_valid(lease->id) || (lease->of && !graft_lease_id_is_valid(lease->of)))
 		return "id";
-	if (!is_plain(lease->boot, LABEL_MAX) || !is_plain(lease->what, LABEL_MAX) || !is_plain(lease->claim, TEXT_MAX))
+	if (!is_plain(lease->boot, LABEL_MAX) || !is_plain(lease->what, LABEL_MAX) ||
+	    !is_plain(lease->claim, TEXT_MAX) || !is_plain(lease->owner, OWNER_MAX))
 		return "text";
 	/* Without slots it is a ticket, which no token can hold. */
 	if (lease->n_slots > GRAFT_LEASE_SLOTS_MAX ||
@@ -148,6 +153,29 @@ void graft_lease_write(const struct graft_lease *lease, struct graft_buffer *out
 bool graft_lease_is_of_pod(const struct graft_lease *lease)
 {
 	return lease->claim && strcmp(lease->claim, GRAFT_LEASE_OF_POD) == 0;
+}
+
+bool graft_lease_owner_is_valid(const char *text)
+{
+	size_t length = strlen(text);
+
+	return length <= OWNER_MAX && strspn(text, LETTERS) > 0 && strspn(text, LETTERS "0123456789.-_@") == length &&
+	       strcmp(text, "default") != 0;
+}
+
+bool graft_lease_has_same_owner(const struct graft_lease *a, const struct graft_lease *b)
+{
+	if (a->owner || b->owner)
+		return a->owner && b->owner && strcmp(a->owner, b->owner) == 0;
+	return a->uid == b->uid;
+}
+
+void graft_lease_add_owner(const struct graft_lease *lease, struct graft_buffer *out)
+{
+	if (lease->owner)
+		graft_buffer_string(out, lease->owner);
+	else
+		graft_buffer_printf(out, "uid %u", lease->uid);
 }
 
 const char *graft_lease_new_id(struct graft_arena *arena)
@@ -191,9 +219,10 @@ void graft_lease_describe(const struct graft_lease *lease, uint64_t now, struct 
 	const struct graft_lease_holder *holder = &lease->holder;
 
 	if (graft_lease_is_of_pod(lease))
-		graft_buffer_string(out, "Kubernetes (");
+		graft_buffer_string(out, "Kubernetes");
 	else
-		graft_buffer_printf(out, "uid %u (", lease->uid);
+		graft_lease_add_owner(lease, out);
+	graft_buffer_string(out, " (");
 	if (graft_lease_is_of_pod(lease))
 		graft_buffer_printf(out, "%s%.13s", holder->container ? "pod " : "a new pod",
 				    holder->container ? holder->container : "");
@@ -205,5 +234,10 @@ void graft_lease_describe(const struct graft_lease *lease, uint64_t now, struct 
 		graft_buffer_printf(out, "process %u", holder->pid);
 	graft_buffer_string(out, ", ");
 	graft_lease_add_span(now > lease->since ? now - lease->since : 0, out);
+	if (lease->until > 0) {
+		graft_buffer_string(out, ", ");
+		graft_lease_add_span(lease->until > now ? lease->until - now : now - lease->until, out);
+		graft_buffer_string(out, lease->until > now ? " left" : " too long");
+	}
 	graft_buffer_string(out, ")");
 }

@@ -56,14 +56,16 @@ struct graft_lease {
 	const char *claim; /* as graft_claim_write() writes it */
 	const char *of;    /* id of the lease whose slots these are, too; NULL = none */
 	struct graft_lease_holder holder;
-	uint32_t uid; /* of the owner */
+	uint32_t uid;      /* of the owner */
+	const char *owner; /* the owner's name, which then counts instead; NULL = none */
+	bool urgent;       /* of a ticket: it goes first */
 	bool has_user;
 	uint32_t user;          /* as whom its programs run */
 	uint32_t limit_mib;     /* memory of a shared GPU that a program may use; 0 = its slot's part */
 	uint32_t limit_percent; /* likewise, of the processors */
 	const char *what;       /* what it is for: an image or a command; printable; NULL = not known */
 	uint64_t since;         /* milliseconds since the host started, including those asleep */
-	uint64_t until;         /* likewise; only a token's */
+	uint64_t until;         /* likewise: a token's end; when others are expected to end; 0 = not known */
 	int64_t date;           /* when it was taken, in seconds since 1970 */
 };
 extern const struct graft_record graft_lease_record;
@@ -81,6 +83,16 @@ void graft_lease_write(const struct graft_lease *lease, struct graft_buffer *out
 /* Returns whether the lease is a pod's. Such leases count for no user. */
 bool graft_lease_is_of_pod(const struct graft_lease *lease);
 
+/*
+ * Returns whether a text may be the name of an owner: up to 32 letters, digits, '.', '-', '_' and
+ * '@', with a letter in front, and not "default".
+ */
+bool graft_lease_owner_is_valid(const char *text);
+/* Returns whether two leases or tickets count for the same owner. */
+bool graft_lease_has_same_owner(const struct graft_lease *a, const struct graft_lease *b);
+/* Appends the owner: "anna", "uid 1000". */
+void graft_lease_add_owner(const struct graft_lease *lease, struct graft_buffer *out);
+
 /* Makes a new id. NULL: out of memory, or no random bytes. */
 const char *graft_lease_new_id(struct graft_arena *arena);
 /*
@@ -88,7 +100,10 @@ const char *graft_lease_new_id(struct graft_arena *arena);
  * '?' for everything that is not printable ASCII. NULL for NULL, or out of memory.
  */
 const char *graft_lease_label(const char *text, struct graft_arena *arena);
-/* Appends who holds the lease: "uid 1000 (docker 3f2a91c0d1e2, 2 h)". `now` as `since`. */
+/*
+ * Appends who holds the lease, and how long they still need it, if they have said so: "uid 1000
+ * (container 3f2a91c0d1e2, 2 h, 4 h left)". `now` as `since`.
+ */
 void graft_lease_describe(const struct graft_lease *lease, uint64_t now, struct graft_buffer *out);
 /* Appends a span of time in the largest unit that fits: "5 s", "3 min", "2 h", "4 d". */
 void graft_lease_add_span(uint64_t ms, struct graft_buffer *out);

@@ -18,7 +18,10 @@
 void graft_lease_log_add(const struct graft_lease *lease, const char *event, const char *why,
 			 struct graft_buffer *lines)
 {
-	graft_buffer_printf(lines, "%lld %s %s uid %u ", (long long)time(NULL), event, lease->id, lease->uid);
+	graft_buffer_printf(lines, lease->owner ? "%lld %s %s owner %s " : "%lld %s %s ", (long long)time(NULL), event,
+			    lease->id, lease->owner);
+	if (!lease->owner)
+		graft_buffer_printf(lines, "uid %u ", lease->uid);
 	if (why) {
 		graft_buffer_printf(lines, "%s\n", why);
 		return;

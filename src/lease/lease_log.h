@@ -6,6 +6,7 @@
  *
  *	1732627861 taken k3vab2cdefgh uid 1000 any:2 GPU-a,GPU-b container 3f2a91c0d1e2
  *	1732627999 freed k3vab2cdefgh uid 1000 no process is left in its cgroup
+ *	1732628003 taken n4wbc3defghi owner anna any:1 GPU-a process 4711
  */
 #ifndef GRAFT_LEASE_LEASE_LOG_H
 #define GRAFT_LEASE_LEASE_LOG_H

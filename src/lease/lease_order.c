@@ -51,8 +51,8 @@ static int64_t find_freed(const char *log, const char *id, int64_t otherwise)
 	return strtoll(line, NULL, 10);
 }
 
-/* The fields of a line "DATE taken ID uid UID CLAIM DEVICES ..." */
-enum { FIELD_DATE, FIELD_EVENT, FIELD_ID, FIELD_UID_MARK, FIELD_UID, FIELD_CLAIM, FIELD_DEVICES, N_FIELDS };
+/* The fields of a line "DATE taken ID uid UID CLAIM DEVICES ...", or "owner NAME" */
+enum { FIELD_DATE, FIELD_EVENT, FIELD_ID, FIELD_OWNER_MARK, FIELD_OWNER, FIELD_CLAIM, FIELD_DEVICES, N_FIELDS };
 
 static bool split_line(const char *line, const char *end, const char *fields[N_FIELDS])
 {
@@ -65,7 +65,18 @@ static bool split_line(const char *line, const char *end, const char *fields[N_F
 	return fields[FIELD_DEVICES] < end;
 }
 
-double graft_lease_use(const char *log, uint32_t uid, int64_t date)
+static bool is_owner_of_line(const char *const fields[N_FIELDS], const struct graft_lease *owner)
+{
+	size_t length = (size_t)(fields[FIELD_CLAIM] - fields[FIELD_OWNER] - 1);
+
+	if (owner->owner)
+		return graft_starts_with(fields[FIELD_OWNER_MARK], "owner ") && strlen(owner->owner) == length &&
+		       strncmp(fields[FIELD_OWNER], owner->owner, length) == 0;
+	return graft_starts_with(fields[FIELD_OWNER_MARK], "uid ") &&
+	       strtoul(fields[FIELD_OWNER], NULL, 10) == owner->uid;
+}
+
+double graft_lease_use(const char *log, const struct graft_lease *owner, int64_t date)
 {
 	double use = 0;
 
@@ -75,8 +86,7 @@ double graft_lease_use(const char *log, uint32_t uid, int64_t date)
 
 		next = *end == '\n' ? end + 1 : end;
 		if (!split_line(line, end, fields) || !graft_starts_with(fields[FIELD_EVENT], "taken ") ||
-		    graft_starts_with(fields[FIELD_CLAIM], GRAFT_LEASE_OF_POD " ") ||
-		    strtoul(fields[FIELD_UID], NULL, 10) != uid)
+		    graft_starts_with(fields[FIELD_CLAIM], GRAFT_LEASE_OF_POD " ") || !is_owner_of_line(fields, owner))
 			continue;
 		since = strtoll(fields[FIELD_DATE], NULL, 10);
 		until = find_freed(next, fields[FIELD_ID], date);
@@ -102,35 +112,46 @@ static bool read_limit_number(const char *text, const char *end, uint32_t *ret_v
 	return text[0] >= '0' && text[0] <= '9' && stop == end && value < UINT32_MAX;
 }
 
-int graft_lease_limit(const struct graft_strings *limits, uint32_t uid, uint32_t *ret_limit, struct graft_error *err)
+int graft_lease_limit(const struct graft_strings *limits, const struct graft_lease *lease,
+		      struct graft_lease_limits *ret_limits, struct graft_error *err)
 {
-	bool own = false;
+	uint32_t standard = UNLIMITED;
 
-	*ret_limit = UNLIMITED;
+	*ret_limits = (struct graft_lease_limits){ UNLIMITED, UNLIMITED };
 	for (size_t i = 0; i < limits->n; i++) {
 		const char *text = limits->items[i], *value = strchr(text, '=');
-		uint32_t owner = 0, limit;
-		bool standard = graft_starts_with(text, "default=");
+		char name[64];
+		uint32_t uid, limit;
+		bool is_uid;
 
+		(void)snprintf(name, sizeof(name), "%.*s", value ? (int)(value - text) : 0, text);
+		is_uid = value && read_limit_number(text, value, &uid);
 		if (!value || !read_limit_number(value + 1, text + strlen(text), &limit) ||
-		    (!standard && !read_limit_number(text, value, &owner)))
+		    (!is_uid && strcmp(name, "default") != 0 && !graft_lease_owner_is_valid(name)))
 			return graft_fail(err, GRAFT_INVALID, 0,
-					  "graft.leases.limits: '%.64s' is neither UID=N nor default=N", text);
-		if (standard ? own : owner != uid)
-			continue;
-		own = !standard;
-		*ret_limit = limit;
+					  "graft.leases.limits: '%.64s' is none of UID=N, NAME=N and default=N", text);
+		if (strcmp(name, "default") == 0)
+			standard = limit;
+		else if (is_uid && uid == lease->uid)
+			ret_limits->uid = limit;
+		else if (lease->owner && strcmp(name, lease->owner) == 0)
+			ret_limits->owner = limit;
 	}
+	if (ret_limits->owner == UNLIMITED && (lease->owner || ret_limits->uid == UNLIMITED))
+		ret_limits->owner = standard;
 	return 0;
 }
 
-static uint32_t count_held(const struct graft_lease *leases, size_t n_leases, uint32_t uid)
+/* `by_uid`: for all owners with the user id. */
+static uint32_t count_held(const struct graft_lease *leases, size_t n_leases, const struct graft_lease *owner,
+			   bool by_uid)
 {
 	uint32_t n = 0;
 
 	for (size_t i = 0; i < n_leases; i++) {
 		/* What another lease has lent as well is counted there. */
-		if (leases[i].uid == uid && !leases[i].of && !graft_lease_is_of_pod(&leases[i]))
+		if ((by_uid ? leases[i].uid == owner->uid : graft_lease_has_same_owner(&leases[i], owner)) &&
+		    !leases[i].of && !graft_lease_is_of_pod(&leases[i]))
 			n += (uint32_t)leases[i].n_slots;
 	}
 	return n;
@@ -155,13 +176,19 @@ static int compare_age(const struct waiting *a, const struct waiting *b)
 
 static int compare_fifo(const void *a, const void *b)
 {
-	return compare_age(a, b);
+	const struct waiting *x = a, *y = b;
+
+	if (x->ticket->urgent != y->ticket->urgent)
+		return x->ticket->urgent ? -1 : 1;
+	return compare_age(x, y);
 }
 
 static int compare_fair(const void *a, const void *b)
 {
 	const struct waiting *x = a, *y = b;
 
+	if (x->ticket->urgent || y->ticket->urgent)
+		return compare_fifo(a, b);
 	if (x->is_long != y->is_long)
 		return x->is_long ? -1 : 1;
 	if (!x->is_long && x->held != y->held)
@@ -177,13 +204,13 @@ static void add_waiting(const struct graft_lease_queue *queue, const struct graf
 {
 	size_t same = 0;
 
-	while (same < n && waiting[same].ticket->uid != ticket->uid)
+	while (same < n && !graft_lease_has_same_owner(waiting[same].ticket, ticket))
 		same++;
 	waiting[n] = (struct waiting){
 		.ticket = ticket,
 		.is_long = queue->now > ticket->since && queue->now - ticket->since > GRAFT_LEASE_LONG_MS,
-		.held = same < n ? waiting[same].held : count_held(queue->leases, queue->n_leases, ticket->uid),
-		.use = same < n ? waiting[same].use : graft_lease_use(queue->log, ticket->uid, queue->date),
+		.held = same < n ? waiting[same].held : count_held(queue->leases, queue->n_leases, ticket, false),
+		.use = same < n ? waiting[same].use : graft_lease_use(queue->log, ticket, queue->date),
 	};
 }
 
@@ -218,14 +245,29 @@ struct turns {
 	struct graft_arena *arena;
 };
 
+/* Why an owner may not hold what it asks for. */
+struct over_limit {
+	uint32_t held, limit;
+	bool by_uid;
+};
+
 /* Returns 1 if the owner may hold what it asks for, 0 if not. */
-static int is_within_limit(const struct turns *turns, uint32_t uid, uint32_t count, uint32_t *ret_held,
-			   uint32_t *ret_limit, struct graft_error *err)
+static int is_within_limit(const struct turns *turns, const struct graft_lease *owner, uint32_t count,
+			   struct over_limit *ret_over, struct graft_error *err)
 {
-	*ret_held = count_held(turns->leases, turns->n_leases, uid);
-	if (graft_lease_limit(&turns->queue->config->leases.limits, uid, ret_limit, err) < 0)
+	struct graft_lease_limits limits;
+
+	if (graft_lease_limit(&turns->queue->config->leases.limits, owner, &limits, err) < 0)
 		return -1;
-	return *ret_limit == UNLIMITED || (uint64_t)*ret_held + count <= *ret_limit;
+	for (int by_uid = 0; by_uid < 2; by_uid++) {
+		uint32_t limit = by_uid ? limits.uid : limits.owner;
+		uint32_t held = limit == UNLIMITED ? 0 : count_held(turns->leases, turns->n_leases, owner, by_uid);
+
+		*ret_over = (struct over_limit){ held, limit, by_uid };
+		if (limit != UNLIMITED && (uint64_t)held + count > limit)
+			return 0;
+	}
+	return 1;
 }
 
 /* Keeps every GPU that fits the claim for the ticket. */
@@ -250,7 +292,7 @@ static int go_before(struct turns *turns, const struct graft_lease *ticket, stru
 	struct graft_lease *kept = &turns->leases[turns->n_leases];
 	struct graft_error why = { .status = GRAFT_OK };
 	struct graft_claim claim;
-	uint32_t held, limit;
+	struct over_limit over;
 	int rc;
 
 	/* What another version has written keeps nothing. */
@@ -260,7 +302,7 @@ static int go_before(struct turns *turns, const struct graft_lease *ticket, stru
 	claim.user = ticket->user;
 	if (claim.kind == GRAFT_CLAIM_NAMED)
 		claim.count = graft_lease_count_named(turns->queue->host, &claim);
-	rc = is_within_limit(turns, ticket->uid, claim.count, &held, &limit, err);
+	rc = is_within_limit(turns, ticket, claim.count, &over, err);
 	if (rc <= 0)
 		return rc;
 	*kept = *ticket;
@@ -279,9 +321,13 @@ static int go_before(struct turns *turns, const struct graft_lease *ticket, stru
 	return 0;
 }
 
-static int fail_limit(const struct graft_lease *ask, uint32_t held, uint32_t limit, struct graft_error *err)
+static int fail_limit(const struct graft_lease *ask, const struct over_limit *over, struct graft_error *err)
 {
-	(void)graft_fail(err, GRAFT_BUSY, 0, "uid %u holds %u and may hold %u at once", ask->uid, held, limit);
+	char uid[32];
+
+	(void)snprintf(uid, sizeof(uid), "uid %u", ask->uid);
+	(void)graft_fail(err, GRAFT_BUSY, 0, "%s holds %u and may hold %u at once",
+			 ask->owner && !over->by_uid ? ask->owner : uid, over->held, over->limit);
 	return graft_with_hint(err, "Wait until one of them is free, or raise graft.leases.limits in config.toml.");
 }
 
@@ -305,7 +351,7 @@ int graft_lease_turn(const struct graft_lease_queue *queue, const struct graft_l
 	struct turns turns = { .queue = queue, .n_leases = queue->n_leases, .arena = arena };
 	struct waiting *waiting = sort_tickets(queue, ask, arena, ret_n);
 	size_t n_waiting = *ret_n;
-	uint32_t held, limit;
+	struct over_limit over;
 	int rc;
 
 	turns.leases = graft_arena_list(arena, queue->n_leases + n_waiting + 1, sizeof(*turns.leases));
@@ -316,9 +362,9 @@ int graft_lease_turn(const struct graft_lease_queue *queue, const struct graft_l
 	*ret_place = 0;
 	/* What is held already needs no turn. */
 	if (claim->kind != GRAFT_CLAIM_LEASE) {
-		rc = is_within_limit(&turns, ask->uid, claim->count, &held, &limit, err);
+		rc = is_within_limit(&turns, ask, claim->count, &over, err);
 		if (rc <= 0)
-			return rc < 0 ? -1 : fail_limit(ask, held, limit, err);
+			return rc < 0 ? -1 : fail_limit(ask, &over, err);
 		for (; !waiting[*ret_place].asks; (*ret_place)++)
 			if (go_before(&turns, waiting[*ret_place].ticket, err) < 0)
 				return -1;

@@ -4,7 +4,8 @@
  * them. Pure: from tickets, leases and the log.
  *
  * The first in order that cannot have what it asks for keeps all GPUs that fit it: those behind it
- * take what it has no use for. An owner over its limit waits without keeping anything.
+ * take what it has no use for. An owner over its limit waits without keeping anything. Urgent
+ * tickets go before all others in either order.
  */
 #ifndef GRAFT_LEASE_LEASE_ORDER_H
 #define GRAFT_LEASE_LEASE_ORDER_H
@@ -42,9 +43,19 @@ int graft_lease_turn(const struct graft_lease_queue *queue, const struct graft_l
  * Returns what an owner has had in the last 24 hours, in seconds of a GPU: those of six hours ago
  * count half.
  */
-double graft_lease_use(const char *log, uint32_t uid, int64_t date);
+double graft_lease_use(const char *log, const struct graft_lease *owner, int64_t date);
 
-/* Reads the limit of an owner from graft.leases.limits. Returns -1 with GRAFT_INVALID. */
-int graft_lease_limit(const struct graft_strings *limits, uint32_t uid, uint32_t *ret_limit, struct graft_error *err);
+/* UINT32_MAX: as many as there are. */
+struct graft_lease_limits {
+	uint32_t owner; /* for an owner */
+	uint32_t uid;   /* for all owners whose user id is the same: names do not evade it */
+};
+
+/*
+ * Reads the limits of a lease's owner from graft.leases.limits: that of its name or else the
+ * default one, and that of its user id. Returns -1 with GRAFT_INVALID.
+ */
+int graft_lease_limit(const struct graft_strings *limits, const struct graft_lease *lease,
+		      struct graft_lease_limits *ret_limits, struct graft_error *err);
 
 #endif

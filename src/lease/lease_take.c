@@ -22,6 +22,10 @@ static int make_lease(const struct graft_lease_table *table, const struct graft_
 {
 	struct graft_buffer claim = { .max = 4096 };
 
+	if (ask->owner && !graft_lease_owner_is_valid(ask->owner)) {
+		(void)graft_fail(err, GRAFT_INVALID, 0, "'%.64s' is not a name of an owner", ask->owner);
+		return graft_with_hint(err, "Use up to 32 letters, digits, '.', '-', '_' and '@', a letter first.");
+	}
 	graft_claim_write(ask->claim, &claim);
 	lease->id = graft_lease_new_id(arena);
 	lease->boot = graft_arena_strdup(arena, table->now.boot);
@@ -29,6 +33,8 @@ static int make_lease(const struct graft_lease_table *table, const struct graft_
 	lease->of = ask->claim->lease;
 	lease->holder = ask->holder;
 	lease->uid = ask->uid;
+	lease->owner = ask->owner;
+	lease->urgent = ask->urgent;
 	lease->has_user = ask->claim->has_user;
 	lease->user = ask->claim->user;
 	lease->limit_mib = ask->claim->limit_mib;

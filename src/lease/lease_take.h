@@ -14,9 +14,11 @@
 struct graft_lease_ask {
 	const struct graft_claim *claim;
 	struct graft_lease_holder holder;
-	uint32_t uid;     /* of the owner */
-	const char *what; /* what it is for; NULL = not known */
-	uint64_t for_ms;  /* a token's time */
+	uint32_t uid;      /* of the owner */
+	const char *owner; /* the owner's name; NULL = none */
+	bool urgent;       /* goes before others that wait */
+	const char *what;  /* what it is for; NULL = not known */
+	uint64_t for_ms;   /* a token's time, or how long another is expected to last; 0 = not known */
 };
 
 /*

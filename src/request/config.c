@@ -158,7 +158,7 @@ const struct graft_config_key graft_config_keys[] = {
 	       "The order of waiting claims. `fifo`: the oldest first; `fair`: the user who has had the least first, and of one user's claims the oldest.",
 		     .omitted = true),
 	OWN_STRINGS(LEASES "limits", leases.limits,
-		    "How many GPUs and MIG devices a user may hold at once: `UID=N`, or `default=N` for all others. Empty = as many as there are."),
+		    "How many GPUs and MIG devices a user may hold at once: `UID=N`, `NAME=N` for an owner with a name, or `default=N` for all others. Empty = as many as there are."),
 	OWN_STRINGS(LEASES "shared", leases.shared,
 		    "GPUs that are lent in slots, to several holders at once: `GPU=N`, by index or UUID, or `all=N`. N is 2 to 48. Claims for whole GPUs do not get them."),
 	STRING(LEASES "sharing", leases.sharing, "time-slice",
@@ -166,6 +166,9 @@ const struct graft_config_key graft_config_keys[] = {
 		     .omitted = true),
 	BOOL(LEASES "mps-exclusive", leases.mps_exclusive, "true",
 	     "Set the compute mode of a GPU to `EXCLUSIVE_PROCESS` while it is shared by MPS, so that no program bypasses MPS. It is restored afterwards.",
+		     .omitted = true),
+	STRING(LEASES "max-time", leases.max_time, "0s",
+	       "A lease that is older is overdue: `nvidia-ctk lease reclaim --overdue` ends it. Nothing else does. `0s`: as long as its holder likes.",
 		     .omitted = true),
 	OWN_STRINGS(LEASES "pool", leases.pool, "GPUs that may be lent: indexes and UUIDs; `all` = every one.", "all"),
 };

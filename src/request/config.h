@@ -75,12 +75,13 @@ struct graft_config {
 		struct graft_strings pool;   /* indexes and UUIDs of the GPUs that may be lent; "all" = every one */
 		const char *wait;            /* how long a claim waits that does not say so itself */
 		const char *order;           /* "fair" or "fifo" */
-		struct graft_strings limits; /* "1000=8", "default=4": GPUs that a user may hold at once */
+		struct graft_strings limits; /* "1000=8", "anna=2", "default=4": GPUs that a user may hold at once */
 		struct graft_strings
-		    shared;          /* "2=4", "GPU-...=4", "all=4": GPUs that are lent in slots, and in how many */
-		const char *sharing; /* "time-slice" or "mps" */
-		bool mps_exclusive;  /* a GPU with MPS is in compute mode EXCLUSIVE_PROCESS */
-	} leases;                    /* [graft.leases] */
+		    shared;           /* "2=4", "GPU-...=4", "all=4": GPUs that are lent in slots, and in how many */
+		const char *sharing;  /* "time-slice" or "mps" */
+		bool mps_exclusive;   /* a GPU with MPS is in compute mode EXCLUSIVE_PROCESS */
+		const char *max_time; /* an older lease is overdue; "0s" = none is */
+	} leases;                     /* [graft.leases] */
 
 	/*
 	 * Unknown keys and tables of the file, a warning each: see

@@ -247,12 +247,23 @@ static void read_additions(const struct reading *r)
 								"the files of all CSV lists");
 }
 
+/* The annotation is the user's, the variable may be the image's. */
+static const char *read_lease_owner(const struct graft_oci_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_annotations; i++) {
+		if (strcmp(spec->annotations[i].key, "graft.owner") == 0)
+			return non_empty(spec->annotations[i].value);
+	}
+	return non_empty(graft_oci_spec_env(spec, "NVIDIA_LEASE_OWNER"));
+}
+
 static void read_container_words(const struct reading *r)
 {
 	struct graft_container *container = r->container;
 
 	container->driver_capabilities = graft_oci_spec_env(r->spec, "NVIDIA_DRIVER_CAPABILITIES");
 	container->lease_wait = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_LEASE_WAIT"));
+	container->lease_owner = read_lease_owner(r->spec);
 	container->mig_config = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_MIG_CONFIG_DEVICES"));
 	container->mig_monitor = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_MIG_MONITOR_DEVICES"));
 }

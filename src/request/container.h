@@ -39,6 +39,7 @@ struct graft_container {
 	struct graft_strings imex_channels;   /* SPEC runtime-and-hook 4.8, Q8: "none" means none */
 	bool gates[GRAFT_GATE_MAX];
 	const char *lease_wait;      /* NVIDIA_LEASE_WAIT as written; NULL = unset */
+	const char *lease_owner;     /* annotation graft.owner, or NVIDIA_LEASE_OWNER, as written; NULL = neither */
 	bool jetpack_csv_mounts_all; /* NVIDIA_REQUIRE_JETPACK=csv-mounts=all */
 };
 

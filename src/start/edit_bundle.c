@@ -237,6 +237,7 @@ static int lease_devices(const struct graft_config *config, const struct graft_o
 							 .id = arguments->container };
 	const struct graft_lease_for whom = { .container = &container,
 					      .wait = choice->container.lease_wait,
+					      .owner = choice->container.lease_owner,
 					      .has_user = create->spec->has_process,
 					      .user = graft_start_host_uid(create->spec) };
 	struct graft_json_node *annotations, *value;

@@ -18,7 +18,8 @@
 struct graft_lease_for {
 	const struct graft_lease_container *container; /* NULL: there is a process */
 	pid_t pid;
-	const char *wait; /* NVIDIA_LEASE_WAIT of the container; NULL = unset */
+	const char *wait;  /* NVIDIA_LEASE_WAIT of the container; NULL = unset */
+	const char *owner; /* the owner's name that the container states; NULL = none */
 	bool has_user;
 	uint32_t user; /* as whom its programs run, on the host */
 };

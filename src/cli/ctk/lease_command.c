@@ -81,9 +81,12 @@ static int read_claim(struct ctk *ctk, const struct lease_options *given, struct
 		return graft_fail(err, GRAFT_INVALID, 0, "--count and --claim cannot be used together");
 	if (text && given->share)
 		return graft_fail(err, GRAFT_INVALID, 0, "--share and --claim cannot be used together");
+	if (text && given->model)
+		return graft_fail(err, GRAFT_INVALID, 0, "--model and --claim cannot be used together");
 	if (!text)
-		text = graft_arena_printf(ctk->arena, "%s:%s", given->share ? "share" : "any",
-					  given->count ? given->count : "1");
+		text = graft_arena_printf(ctk->arena, "%s:%s%s%s", given->share ? "share" : "any",
+					  given->count ? given->count : "1", given->model ? ";model=" : "",
+					  given->model ? given->model : "");
 	if (!text)
 		return graft_fail_memory(err);
 	return graft_claim_parse(text, ctk->arena, claim, err);
@@ -103,6 +106,8 @@ static int take_lease(struct ctk *ctk, const struct lease_options *given, bool h
 		return -1;
 	ask->claim = &claim;
 	ask->uid = get_owner();
+	ask->owner = given->owner;
+	ask->urgent = given->urgent;
 	claim.has_user = has_user;
 	claim.user = user;
 	rc = graft_lease_take(&config, ask, &ctk->waiting, ctk->arena, lease, err);
@@ -212,6 +217,8 @@ static int run_with_lease(struct ctk *ctk, const struct lease_options *given, ch
 
 	if (!argv[0])
 		return graft_fail(err, GRAFT_INVALID, 0, "a command is needed, after '--'");
+	if (given->span && read_span(given->span, &ask.for_ms, err) < 0)
+		return -1;
 	if ((given->user && find_lease_user(given->user, &user, err) < 0) ||
 	    make_run_holder(ctk, given, &ask.holder, &place, err) < 0)
 		return -1;
@@ -260,11 +267,33 @@ static int run_lease_run(void *context, int argc, char **argv)
 	{                                                                                                     \
 		.name = "share", .help = "Take slots of shared GPUs instead of whole GPUs", LEASE_FLAG(share) \
 	}
+#define MODEL_OPTION                                                                                              \
+	{                                                                                                         \
+		.name = "model", .value_name = "TEXT", .help = "Only GPUs whose name contains this, in any case", \
+		LEASE_TEXT(model)                                                                                 \
+	}
+#define OWNER_OPTION                                                                                      \
+	{                                                                                                 \
+		.name = "owner", .value_name = "NAME",                                                    \
+		.help = "Whom the lease counts for (default the user who called sudo)", LEASE_TEXT(owner) \
+	}
+#define URGENT_OPTION                                                                                      \
+	{                                                                                                  \
+		.name = "urgent", .help = "Go before all others that wait; nothing is taken from anybody", \
+		LEASE_FLAG(urgent)                                                                         \
+	}
 static const struct graft_option run_options[] = {
 	COUNT_OPTION,
 	SHARE_OPTION,
+	MODEL_OPTION,
 	CLAIM_OPTION,
 	WAIT_OPTION,
+	URGENT_OPTION,
+	OWNER_OPTION,
+	{ .name = "for",
+	  .value_name = "TIME",
+	  .help = "How long it will need them; others see it, and 'reclaim --overdue' may end it afterwards",
+	  LEASE_TEXT(span) },
 	{ .name = "user", .value_name = "NAME", .help = "Run the command as this user", LEASE_TEXT(user) },
 	{ .name = "scope",
 	  .help = "Run the command in a cgroup of its own, which lets it open no other GPU",
@@ -307,8 +336,11 @@ static int run_lease_acquire(void *context, int argc, char **argv)
 static const struct graft_option acquire_options[] = {
 	COUNT_OPTION,
 	SHARE_OPTION,
+	MODEL_OPTION,
 	CLAIM_OPTION,
 	WAIT_OPTION,
+	URGENT_OPTION,
+	OWNER_OPTION,
 	{ .name = "for",
 	  .value_name = "TIME",
 	  .help = "How long to hold them: 90s, 30m, 8h or 2d (default " TOKEN_TIME ")",
@@ -446,37 +478,89 @@ static int end_holder(struct ctk *ctk, const struct graft_lease *lease, uint64_t
 	return wait_for_end(&now, lease, grace_ms, err);
 }
 
-static int reclaim_lease(struct ctk *ctk, const struct lease_options *given, int n_arguments, char **arguments,
-			 struct graft_error *err)
+/* Ends a lease of a table that was closed. */
+static int reclaim_lease(struct ctk *ctk, const struct lease_options *given, const struct graft_lease *lease,
+			 uint64_t now, uint64_t grace_ms, struct graft_error *err)
 {
 	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
-	const struct graft_lease *lease = NULL;
-	uint64_t grace_ms = 0, now;
+	const struct graft_lease *left;
+	char *words[] = { graft_arena_strdup(ctk->arena, lease->id) };
 	int rc;
 
-	if (read_span(given->grace, &grace_ms, err) < 0)
-		return -1;
-	rc = open_lease(ctk, n_arguments, arguments, &table, &lease, err);
-	now = table.now.time;
-	graft_lease_table_close(&table);
-	if (rc < 0)
-		return -1;
+	if (!words[0])
+		return graft_fail_memory(err);
 	if (!given->yes && isatty(STDIN_FILENO) && !is_confirmed(lease, now))
 		return graft_fail(err, GRAFT_INVALID, 0, "nothing was done");
 	if (lease->holder.kind != GRAFT_HOLDER_TOKEN && end_holder(ctk, lease, grace_ms, err) < 0)
 		return -1;
-	table = (struct graft_lease_table)GRAFT_LEASE_TABLE_INIT;
 	/* A token's lease is still there; others go by themselves. */
-	rc = open_lease(ctk, n_arguments, arguments, &table, &lease, err);
-	if (rc == 0 && lease->holder.kind != GRAFT_HOLDER_TOKEN)
+	rc = open_lease(ctk, 1, words, &table, &left, err);
+	if (rc == 0 && left->holder.kind != GRAFT_HOLDER_TOKEN) {
 		rc = graft_fail(err, GRAFT_TIMEOUT, 0, "the holder of lease %s cannot be looked at from here",
-				lease->id);
-	else if (rc == 0)
-		rc = graft_lease_table_remove(&table, lease, "freed", "reclaimed", err);
-	else if (err->status == GRAFT_NOT_FOUND)
+				left->id);
+	} else if (rc == 0) {
+		rc = graft_lease_table_remove(&table, left, "freed", "reclaimed", err);
+	} else if (err->status == GRAFT_NOT_FOUND) {
+		graft_error_clear(err);
 		rc = 0;
+	}
 	graft_lease_table_close(&table);
 	return rc;
+}
+
+static int reclaim_one(struct ctk *ctk, const struct lease_options *given, uint64_t grace_ms, int n_arguments,
+		       char **arguments, struct graft_error *err)
+{
+	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	const struct graft_lease *lease = NULL;
+	int rc = open_lease(ctk, n_arguments, arguments, &table, &lease, err);
+	uint64_t now = table.now.time;
+
+	graft_lease_table_close(&table);
+	return rc < 0 ? -1 : reclaim_lease(ctk, given, lease, now, grace_ms, err);
+}
+
+/* Pods are Kubernetes' to end. */
+static bool is_overdue(const struct graft_lease *lease, uint64_t now, uint64_t max_ms)
+{
+	if (graft_lease_is_of_pod(lease))
+		return false;
+	return (lease->until > 0 && now > lease->until) || (max_ms > 0 && now > lease->since + max_ms);
+}
+
+/* Ends those that are overdue, and prints each. One that does not end does not save the others. */
+static int reclaim_overdue(struct ctk *ctk, const struct lease_options *given, uint64_t grace_ms,
+			   struct graft_error *err)
+{
+	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	struct graft_config config;
+	struct graft_error own = { .status = GRAFT_OK };
+	uint64_t max_ms, now;
+	int rc = 0;
+
+	if (lease_load_config(ctk, &config, err) < 0)
+		return -1;
+	if (!graft_claim_read_span(config.leases.max_time, &max_ms))
+		return graft_fail(err, GRAFT_INVALID, 0, "graft.leases.max-time is not a duration: '%.32s'",
+				  config.leases.max_time);
+	rc = graft_lease_table_open(&table, config.leases.directory, true, ctk->arena, err);
+	now = table.now.time;
+	graft_lease_table_close(&table);
+	for (size_t i = 0; rc == 0 && i < table.n_leases; i++) {
+		struct graft_buffer line = { .max = 0 };
+
+		if (!is_overdue(&table.leases[i], now, max_ms))
+			continue;
+		if (reclaim_lease(ctk, given, &table.leases[i], now, grace_ms, &own) < 0) {
+			*err = own;
+			continue;
+		}
+		graft_buffer_printf(&line, "%s  ", table.leases[i].id);
+		graft_lease_describe(&table.leases[i], now, &line);
+		graft_buffer_char(&line, '\n');
+		(void)ctk_print(ctk, &line);
+	}
+	return rc < 0 || own.status != GRAFT_OK ? -1 : 0;
 }
 
 static int run_lease_reclaim(void *context, int argc, char **argv)
@@ -484,13 +568,19 @@ static int run_lease_reclaim(void *context, int argc, char **argv)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct lease_options given = { .grace = GRACE };
 	struct ctk *ctk = context;
-	int first, status = 0;
+	int first, status = 0, rc;
+	uint64_t grace_ms;
 
 	if (ctk_parse(ctk, &ctk_lease_reclaim, &given, argc, argv, &first, &status) < 0)
 		return status;
-	if (reclaim_lease(ctk, &given, argc - first, argv + first, &err) < 0)
-		return ctk_fail(ctk, &err, "%s", "");
-	return 0;
+	if (given.overdue && first < argc)
+		rc = graft_fail(&err, GRAFT_INVALID, 0, "--overdue cannot be used with the id of a lease");
+	else if (read_span(given.grace, &grace_ms, &err) < 0)
+		rc = -1;
+	else
+		rc = given.overdue ? reclaim_overdue(ctk, &given, grace_ms, &err)
+				   : reclaim_one(ctk, &given, grace_ms, argc - first, argv + first, &err);
+	return rc < 0 ? ctk_fail(ctk, &err, "%s", "") : 0;
 }
 
 static const struct graft_option reclaim_options[] = {
@@ -499,9 +589,12 @@ static const struct graft_option reclaim_options[] = {
 	  .help = "How long to wait after SIGTERM before SIGKILL (default " GRACE ")",
 	  LEASE_TEXT(grace) },
 	{ .name = "yes", .letter = 'y', .help = "Do not ask", LEASE_FLAG(yes) },
+	{ .name = "overdue",
+	  .help = "End all leases that have lasted longer than they said, or than graft.leases.max-time",
+	  LEASE_FLAG(overdue) },
 };
 const struct graft_command ctk_lease_reclaim = {
-	LEASE_COMMAND("ID"),
+	LEASE_COMMAND("[ID]"),
 	.name = "reclaim",
 	.summary = "End a lease by ending the processes that hold it",
 	.options = reclaim_options,

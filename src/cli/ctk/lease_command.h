@@ -11,8 +11,8 @@
 /* Must be the first member of each command's options. */
 struct lease_options {
 	struct ctk_base base;
-	bool json, yes, repair, watch, scope, share;
-	const char *count, *claim, *wait, *span, *grace, *owner, *user, *output, *lock;
+	bool json, yes, repair, watch, scope, share, urgent, overdue;
+	const char *count, *claim, *wait, *span, *grace, *owner, *user, *output, *lock, *model;
 };
 
 #define LEASE_FLAG(member) .parse = graft_option_set_true, .offset = offsetof(struct lease_options, member)

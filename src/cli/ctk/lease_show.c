@@ -122,7 +122,7 @@ static void add_lease_table(const struct view *view, struct graft_buffer *out)
 
 		graft_buffer_printf(out, "-    waits  %s  ", ticket->id);
 		graft_lease_describe(ticket, view->table.now.time, out);
-		graft_buffer_printf(out, "  %s\n", ticket->claim);
+		graft_buffer_printf(out, "  %s%s\n", ticket->claim, ticket->urgent ? "  urgent" : "");
 	}
 }
 
@@ -252,23 +252,38 @@ const struct graft_command ctk_lease_list = {
 
 /* ---- metrics ---- */
 
+/* How many the owner of a lease holds. */
+static size_t count_of_owner(const struct view *view, const struct graft_lease *owner)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < view->table.n_leases; i++) {
+		const struct graft_lease *lease = &view->table.leases[i];
+
+		if (graft_lease_has_same_owner(lease, owner) && !lease->of && !graft_lease_is_of_pod(lease))
+			n += lease->n_slots;
+	}
+	return n;
+}
+
 static void add_owner_metrics(const struct view *view, struct graft_buffer *out)
 {
+	const struct graft_lease *leases = view->table.leases;
+
 	graft_buffer_string(out, "# HELP graft_lease_owner_slots GPUs and MIG devices that a user holds.\n"
 				 "# TYPE graft_lease_owner_slots gauge\n");
 	for (size_t i = 0; i < view->table.n_leases; i++) {
-		uint32_t uid = view->table.leases[i].uid;
-		size_t n = 0, first = 0;
+		size_t first = 0;
 
-		while (view->table.leases[first].uid != uid)
+		while (!graft_lease_has_same_owner(&leases[first], &leases[i]))
 			first++;
-		for (size_t k = i; first == i && k < view->table.n_leases; k++)
-			n += view->table.leases[k].uid == uid && !view->table.leases[k].of &&
-				     !graft_lease_is_of_pod(&view->table.leases[k])
-				 ? view->table.leases[k].n_slots
-				 : 0;
-		if (first == i)
-			graft_buffer_printf(out, "graft_lease_owner_slots{uid=\"%u\"} %zu\n", uid, n);
+		if (first < i)
+			continue;
+		if (leases[i].owner)
+			graft_buffer_printf(out, "graft_lease_owner_slots{owner=\"%s\"}", leases[i].owner);
+		else
+			graft_buffer_printf(out, "graft_lease_owner_slots{uid=\"%u\"}", leases[i].uid);
+		graft_buffer_printf(out, " %zu\n", count_of_owner(view, &leases[i]));
 	}
 }
 
@@ -428,7 +443,8 @@ static int print_history(struct ctk *ctk, const char *owner, struct graft_error 
 		return -1;
 	path = graft_arena_printf(ctk->arena, "%s/" GRAFT_LEASE_LOG, config.leases.directory);
 	if (owner)
-		word = graft_arena_printf(ctk->arena, " uid %s ", owner);
+		word = graft_arena_printf(ctk->arena, " %s %s ", graft_lease_owner_is_valid(owner) ? "owner" : "uid",
+					  owner);
 	if (!path || (owner && !word))
 		return graft_fail_memory(err);
 	rc = graft_root_read_foreign(&root, path, 2 * GRAFT_LEASE_LOG_MAX, ctk->arena, &text, &length);
@@ -458,7 +474,7 @@ static int run_lease_history(void *context, int argc, char **argv)
 }
 
 static const struct graft_option history_options[] = {
-	{ .name = "owner", .value_name = "UID", .help = "Only leases of this user id", LEASE_TEXT(owner) },
+	{ .name = "owner", .value_name = "OWNER", .help = "Only leases of this user id or owner", LEASE_TEXT(owner) },
 };
 const struct graft_command ctk_lease_history = {
 	CTK_COMMAND,

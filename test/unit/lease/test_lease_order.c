@@ -38,15 +38,33 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* "UID", with the name of an owner and '!' for an urgent ticket after it. Returns what follows the colon. */
+static const char *read_owner(const char *text, struct graft_lease *lease)
+{
+	char name[33] = "";
+	int at = 0;
+
+	assert_int_equal(sscanf(text, "%u%n", &lease->uid, &at), 1);
+	text += at;
+	if (sscanf(text, "%32[a-z]%n", name, &at) == 1) {
+		lease->owner = graft_arena_strdup(arena, name);
+		text += at;
+	}
+	lease->urgent = *text == '!';
+	text += *text == '!';
+	assert_int_equal(*text, ':');
+	return text + 1;
+}
+
 /* "UID:SINCE:CLAIM" */
 static struct graft_lease make_ticket(const char *text, const char *id)
 {
 	struct graft_lease ticket = { .id = id };
-	unsigned int uid, since;
+	unsigned int since;
 	int at = 0;
 
-	assert_int_equal(sscanf(text, "%u:%u:%n", &uid, &since, &at), 2);
-	ticket.uid = uid;
+	text = read_owner(text, &ticket);
+	assert_int_equal(sscanf(text, "%u:%n", &since, &at), 1);
 	ticket.since = since;
 	ticket.claim = text + at;
 	return ticket;
@@ -83,7 +101,7 @@ static const char *turn(const struct row *row, const char **ret_place)
 	if (row->limit)
 		config.leases.limits = (struct graft_strings){ limits, 2 };
 	if (row->held) {
-		assert_int_equal(sscanf(row->held, "%u:%zu", &lease.uid, &lease.n_slots), 2);
+		assert_int_equal(sscanf(read_owner(row->held, &lease), "%zu", &lease.n_slots), 1);
 		queue.n_leases = 1;
 	}
 	for (; queue.n_tickets < 3 && row->tickets[queue.n_tickets]; queue.n_tickets++)
@@ -139,8 +157,25 @@ static void test_turns(void **state)
 		{ "fair", "2=2", .held = "2:1", .asks = "2:" NEW ":any:1", .want = "-1" },
 		{ "fifo", "1=1", .held = "1:1", .tickets = { "1:3000000:any:1" }, .asks = "2:" NEW ":any:3",
 		  .want = "-1-2-3" },
-		{ "fifo", "x=1", .asks = "2:" NEW ":any:3",
-		  .want = "graft.leases.limits: 'x=1' is neither UID=N nor default=N" },
+		{ "fifo", "-=1", .asks = "2:" NEW ":any:3",
+		  .want = "graft.leases.limits: '-=1' is none of UID=N, NAME=N and default=N" },
+		/* Names: one user's owners count apart, and within the limit of its id. */
+		{ "fair", "anna=1", .held = "7anna:1", .asks = "7ben:" NEW ":any:3", .want = "-1-2-3" },
+		{ "fair", "anna=1", .held = "7anna:1", .asks = "8anna:" NEW ":any:1",
+		  .want = "anna holds 1 and may hold 1 at once" },
+		{ "fair", "7=3", .held = "7anna:2", .asks = "7ben:" NEW ":any:2",
+		  .want = "uid 7 holds 2 and may hold 3 at once" },
+		{ "fair", .held = "7anna:1", .tickets = { "7anna:3000000:any:3" }, .asks = "7:" NEW ":any:3",
+		  .want = "-1-2-3" },
+		{ "fair", .log = "100000 taken abcdefgh9999 owner anna any:1 GPU-0\n",
+		  .tickets = { "7anna:3000000:any:3" }, .asks = "7annabel:" NEW ":any:3", .want = "-0-1-2" },
+		/* Urgent. */
+		{ "fair", .held = "1:1", .tickets = { "2:" OLD ":any:3" }, .asks = "1!:" NEW ":any:3",
+		  .want = "-1-2-3" },
+		{ "fifo", .tickets = { "2!:" NEW ":any:3" }, .asks = "1:3000000:any:3",
+		  .want = "GPUs are free, but 1 waits first" },
+		{ "fifo", .tickets = { "2!:3000000:any:3" }, .asks = "1!:" NEW ":any:3",
+		  .want = "GPUs are free, but 1 waits first" },
 	};
 
 	(void)state;
@@ -168,6 +203,13 @@ static void test_fair_order(void **state)
 	assert_string_equal(place, "3");
 }
 
+static double use_of(const char *log, uint32_t uid, int64_t date)
+{
+	const struct graft_lease owner = { .uid = uid };
+
+	return graft_lease_use(log, &owner, date);
+}
+
 static void test_use(void **state)
 {
 	static const char log[] = "1000 taken abcdefgh2222 uid 7 any:2 GPU-a,GPU-b container x\n"
@@ -176,34 +218,41 @@ static void test_use(void **state)
 				  "1150 taken abcdefgh4444 uid 7 any:1 GPU-b process 3\nnonsense\n1160 taken";
 
 	(void)state;
-	assert_int_equal((int)graft_lease_use(log, 7, 1100), 200);
-	assert_int_equal((int)graft_lease_use(log, 8, 1150), 50);
-	assert_int_equal((int)graft_lease_use(log, 9, 1150), 0);
-	assert_int_equal((int)graft_lease_use("1000 taken abcdefgh2222 uid 7 any:1 GPU-a\n1100 freed abcdefgh2222 x\n",
-					      7, 1100 + 21600),
-			 50);
-	assert_int_equal((int)graft_lease_use("1000 taken abcdefgh2222 uid 7 any:1 GPU-a\n1100 freed abcdefgh2222 x\n",
-					      7, 1100 + 86400),
-			 0);
+	assert_int_equal((int)use_of(log, 7, 1100), 200);
+	assert_int_equal((int)use_of(log, 8, 1150), 50);
+	assert_int_equal((int)use_of(log, 9, 1150), 0);
+	assert_int_equal(
+	    (int)use_of("1000 taken abcdefgh2222 uid 7 any:1 GPU-a\n1100 freed abcdefgh2222 x\n", 7, 1100 + 21600), 50);
+	assert_int_equal(
+	    (int)use_of("1000 taken abcdefgh2222 uid 7 any:1 GPU-a\n1100 freed abcdefgh2222 x\n", 7, 1100 + 86400), 0);
 }
 
 static void test_limits(void **state)
 {
-	const char *items[] = { "1000=8", "default=4", "1001=0" };
-	const struct graft_strings limits = { items, 3 };
-	uint32_t limit;
+	static const struct {
+		uint32_t uid;
+		const char *owner;
+		uint32_t of_owner, of_uid;
+	} rows[] = {
+		{ 1000, NULL, UINT32_MAX, 8 }, { 1001, NULL, UINT32_MAX, 0 }, { 5, NULL, 4, UINT32_MAX },
+		{ 1000, "anna", 2, 8 },        { 1000, "ben", 4, 8 },         { 5, "anna", 2, UINT32_MAX },
+	};
+	const char *items[] = { "1000=8", "default=4", "1001=0", "anna=2" };
+	const struct graft_strings limits = { items, 4 };
+	struct graft_lease_limits found;
 
 	(void)state;
-	assert_int_equal(graft_lease_limit(&limits, 1000, &limit, NULL), 0);
-	assert_int_equal(limit, 8);
-	assert_int_equal(graft_lease_limit(&limits, 1001, &limit, NULL), 0);
-	assert_int_equal(limit, 0);
-	assert_int_equal(graft_lease_limit(&limits, 5, &limit, NULL), 0);
-	assert_int_equal(limit, 4);
-	items[2] = "-1=3";
-	assert_int_equal(graft_lease_limit(&limits, 5, &limit, NULL), -1);
-	items[2] = "7";
-	assert_int_equal(graft_lease_limit(&limits, 5, &limit, NULL), -1);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const struct graft_lease lease = { .uid = rows[i].uid, .owner = rows[i].owner };
+
+		assert_int_equal(graft_lease_limit(&limits, &lease, &found, NULL), 0);
+		assert_int_equal(found.owner, rows[i].of_owner);
+		assert_int_equal(found.uid, rows[i].of_uid);
+	}
+	for (size_t i = 0; i < 3; i++) {
+		items[2] = (const char *const[]){ "-1=3", "7", "an na=3" }[i];
+		assert_int_equal(graft_lease_limit(&limits, &(struct graft_lease){ .uid = 5 }, &found, NULL), -1);
+	}
 }
 
 int main(void)

@@ -107,6 +107,7 @@ static void test_defaults(void **state)
 		{ "graft.leases.shared", "[]" },
 		{ "graft.leases.sharing", "\"time-slice\"" },
 		{ "graft.leases.mps-exclusive", "true" },
+		{ "graft.leases.max-time", "\"0s\"" },
 	};
 	bool failed = true;
 	const char *json = read_config("", NULL, &failed);

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+# Whom leases count for, who goes first, how long they are meant to last, and which GPUs are left out.
+
+load lib.bash
+load lease.bash
+
+setup_file() { lease_host dgx-h100; }
+teardown_file() { stop_host; }
+setup() { lease_setup; }
+teardown() { lease_teardown; }
+
+@test "owners with a name: of commands and of containers; limits, history, metrics, and a name that is none" {
+  make_shared
+  printf 'limits = ["anna=3", "0=6"]\n' >>"$config"
+  lease acquire --owner anna -n 2 --for 1h >"$work/id"
+  lease list | grep -E "^[0-7]    held   $(cat "$work/id")  anna \(lease $(cat "$work/id"), 0 s, 59 min left\)$"
+  # The annotation is the user's, and the variable may be the image's.
+  lease_bundle a any:1 'sleep 1000' '.annotations += {"graft.owner": "anna"} | .process.env += ["NVIDIA_LEASE_OWNER=ben"]'
+  create a || die "$(cat "$work/a.out")"
+  lease_bundle b any:1 'sleep 1000' '.process.env += ["NVIDIA_LEASE_OWNER=anna"]'
+  run ! create b
+  grep -F 'lease: anna holds 3 and may hold 3 at once. Wait until one of them is free, or raise graft.leases.limits in config.toml.' "$work/b.out" || die "$(cat "$work/b.out")"
+  lease_bundle c any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_OWNER=ben"]' "$(by_hook)"
+  of_runc create --bundle "$bundle" --pid-file "$work/c.pid" c </dev/null >"$work/c.out" 2>&1 3>&- 4>&- || die "$(cat "$work/c.out")"
+  # Another name does not evade the limit of the user id.
+  run -126 on_host "$ctk" lease run --owner carl -n 2 -- true
+  [[ $output == *"uid 0 holds 5 and may hold 6 at once. "* ]] || die "$output"
+  SUDO_UID=1000 lease run --owner carl -- true
+  [ "$(lease list --json | jq -c '[.leases[] | [.owner, (.slots | length)]] | sort')" = '[["anna",1],["anna",2],["ben",2]]' ]
+  [ "$(lease history --owner anna | cut -d ' ' -f 2,4,5)" = $'taken owner anna\ntaken owner anna' ]
+  [ "$(lease history --owner carl | cut -d ' ' -f 2,4,5 | head -n 1)" = 'taken owner carl' ]
+  lease metrics >"$work/metrics"
+  grep -Fx 'graft_lease_owner_slots{owner="anna"} 3' "$work/metrics"
+  grep -Fx 'graft_lease_owner_slots{owner="ben"} 2' "$work/metrics"
+  lease_bundle d any:1 'sleep 1000' '.process.env += ["NVIDIA_LEASE_OWNER=0 or 1=1"]'
+  run ! create d
+  grep -F "lease: '0 or 1=1' is not a name of an owner. Use up to 32 letters, digits, '.', '-', '_' and '@', a letter first." "$work/d.out" || die "$(cat "$work/d.out")"
+  is_held 5
+}
+
+@test "fair between names: who holds less goes first" {
+  local name
+  hold_all "$work/go"
+  for name in anna ben; do
+    for _ in 1 2 3 4 5 6; do waiter 1000 --owner $name -- sleep 1000; done
+  done
+  queued 12
+  touch "$work/go"
+  becomes_held 8
+  [ "$(lease list --json | jq -c '[.leases[].owner] | group_by(.) | map(length)')" = "[4,4]" ]
+}
+
+@test "urgent: it goes before all that wait, in either order, and nothing is taken from anybody" {
+  local order
+  for order in fair fifo; do
+    printf '[graft.leases]\nmode = "on"\ndirectory = "%s"\norder = "%s"\n' "$table" $order >"$config"
+    hold_all "$work/$order"
+    # shellcheck disable=SC2016
+    waiter 1000 -n 8 -- sh -c 'echo first >>"$0"' "$work/order-$order"
+    queued 1
+    # shellcheck disable=SC2016
+    waiter 1001 -n 8 --urgent -- sh -c 'echo urgent >>"$0"' "$work/order-$order"
+    queued 2
+    lease list | grep -E '^-    waits  [a-z2-7]{12}  uid 1001 \(process [0-9]+, [0-9]+ s\)  any:8  urgent$'
+    is_held 8
+    touch "$work/$order"
+    within_seconds 20 eval '[ "$(wc -l 2>/dev/null <"$work/order-$order")" = 2 ]'
+    [ "$(cat "$work/order-$order")" = $'urgent\nfirst' ]
+    becomes_held 0
+  done
+}
+
+@test "run --for and graft.leases.max-time: others see it, nothing ends by itself, and reclaim --overdue ends it" {
+  local id
+  on_host "$ctk" --quiet lease run --for 1s -- sleep 1000 3>&- 4>&- &
+  echo $! >>"$work/pids"
+  becomes_held 1
+  id=$(lease list --json | jq -r '.leases[0].id')
+  lease acquire --for 1h >"$work/token"
+  SUDO_UID=1000 on_host "$ctk" --quiet lease run --for 1h -- sleep 1000 3>&- 4>&- &
+  echo $! >>"$work/pids"
+  becomes_held 3
+  lease list | grep -E 'uid 1000 \(process [0-9]+, [0-9]+ s, (59 min|1 h) left\)  sleep$'
+  sleep 1.2
+  is_held 3
+  lease list | grep -E "$id  uid 0 \(process [0-9]+, [0-9]+ s, [0-9]+ s too long\)  sleep$"
+  run -0 lease reclaim --overdue --grace 5s </dev/null
+  [[ $output =~ ^$id\ \ uid\ 0\ \(process\ [0-9]+,\ [0-9]+\ s,\ [0-9]+\ s\ too\ long\)$ ]] || die "$output"
+  is_held 2
+  run -0 lease reclaim --overdue </dev/null
+  [ "$output" = "" ]
+  printf 'max-time = "1s"\n' >>"$config"
+  sleep 1
+  run -0 lease reclaim --overdue --grace 5s </dev/null
+  [ "$(wc -l <<<"$output")" = 2 ]
+  is_held 0
+  run -1 on_host "$ctk" lease reclaim --overdue "$id"
+  [[ $output == *"--overdue cannot be used with the id of a lease"* ]]
+  run -126 on_host "$ctk" lease run --for soon -- true
+  [[ $output == *"'soon' is not a duration. Write a number and a unit: 90s, 30m, 8h or 2d."* ]]
+}
+
+@test "run and acquire --model" {
+  run -0 lease run --model h100 -n 2 -- printenv NVIDIA_VISIBLE_DEVICES
+  [[ $output == GPU-*,GPU-* ]]
+  run -126 on_host "$ctk" lease run --model A100 -- true
+  [[ $output == *"1 GPU was asked for, but this host has 0 that can be lent and fit. Run 'nvidia-ctk lease list' to see what this host has."* ]]
+  run -1 on_host "$ctk" lease acquire --model H100 --claim any
+  [[ $output == *"--model and --claim cannot be used together"* ]]
+}
