@@ -123,7 +123,7 @@ static void copy_program(struct files *files, const char *path, const char *name
 	if (machine != sim_machine_native())
 		sim_tree_text(files->tree, path, 0755,
 			      "#!/bin/sh\n"
-			      "echo \"$0: this simulated driver is for %s, and made on %s: its programs and "
+			      "echo \"$0: this simulated driver is for %s, but was made on %s: its programs and "
 			      "libraries cannot run here\" >&2\n"
 			      "exit 126\n",
 			      sim_machine_name(machine), sim_machine_name(sim_machine_native()));

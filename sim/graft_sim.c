@@ -173,11 +173,11 @@ static const char *const fault_words[] = {
 		.parse = graft_option_set_string, .offset = offsetof(struct arguments, topology),                 \
 		.values = topology_names                                                                          \
 	}
-#define FAULT_OPTION                                                                                              \
-	{                                                                                                         \
-		.name = "fault", .letter = 'f', .argument = GRAFT_OPTION_REQUIRED, .value_name = "FAULT",         \
-		.help = "A fault of that host, see below; may be given several times", .parse = add_fault_option, \
-		.values = fault_words                                                                             \
+#define FAULT_OPTION                                                                                             \
+	{                                                                                                        \
+		.name = "fault", .letter = 'f', .argument = GRAFT_OPTION_REQUIRED, .value_name = "FAULT",        \
+		.help = "A fault of the host, see below; may be given several times", .parse = add_fault_option, \
+		.values = fault_words                                                                            \
 	}
 
 static const struct graft_option create_options[] = { TOPOLOGY_OPTION, FAULT_OPTION };
@@ -185,7 +185,7 @@ static const struct graft_option run_options[] = {
 	TOPOLOGY_OPTION,
 	FAULT_OPTION,
 	{ .name = "force",
-	  .help = "Run even where a real driver is loaded; COMMAND does not see that one",
+	  .help = "Run even if a real driver is loaded, and hide that driver from COMMAND",
 	  .parse = graft_option_set_true,
 	  .offset = offsetof(struct arguments, force) },
 	{ .name = "bind-libs",
@@ -269,7 +269,7 @@ static int run_run(void *context, int argc, char **argv)
 		(void)fprintf(stderr,
 			      PROGRAM
 			      ": its driver is for %s: programs built for that machine find it (nvidia-container-cli "
-			      "plan), and nothing of it runs on %s\n",
+			      "plan), but nothing of it runs on %s\n",
 			      sim_machine_name(topology->machine), sim_machine_name(sim_machine_native()));
 	(void)sim_topology_free(topology);
 	if (rc < 0)
@@ -353,7 +353,7 @@ static int run_check(void *context, int argc, char **argv)
 static const struct graft_command create_command = {
 	.name = "create",
 	.arguments = "DIR",
-	.summary = "Make a driver root in DIR; it replaces one that an earlier create made there",
+	.summary = "Create a driver root in DIR, replacing one that an earlier create made there",
 	.options = create_options,
 	.n_options = GRAFT_COUNT(create_options),
 	.min_arguments = 1,
@@ -386,7 +386,7 @@ static const struct graft_command show_command = {
 	.name = "show",
 	.arguments = "NAME",
 	.values = topology_names,
-	.summary = "Print a topology, from which you can start your own",
+	.summary = "Print a topology, as a start for your own",
 	.min_arguments = 1,
 	.max_arguments = 1,
 	.run = run_show,
@@ -407,14 +407,14 @@ static const struct graft_manual_section sections[] = {
 #undef X
 	{ "ENVIRONMENT",
 	  "*SIMULATED\\_KMSG*\n\tThe kernel log of the simulated host: a file or FIFO to which lines of the "
-	  "driver may be written, such as Xids. Unless it is set, *graft-sim run* makes a file and sets it "
+	  "driver, such as Xids, may be written. Unless it is set, *graft-sim run* creates a file and sets it "
 	  "for COMMAND.\n" },
 	{ "FILES", "_/usr/share/graft/topologies_\n\tThe topologies that *graft-sim list* names, to copy from.\n" },
 	{ "EXAMPLES",
-	  "What a program sees on a host with eight GPUs:\n\n*graft-sim run --topology dgx-h100 nvidia-smi -L*\n\n"
-	  "The same host, when its third GPU has fallen off the bus:\n\n"
+	  "Show what a program sees on a host with eight GPUs:\n\n*graft-sim run --topology dgx-h100 nvidia-smi -L*\n\n"
+	  "Show the same host after its third GPU has fallen off the bus:\n\n"
 	  "*graft-sim run --topology dgx-h100 --fault gpu-lost=2 nvidia-smi*\n\n"
-	  "A driver root for tests that cannot make namespaces:\n\n"
+	  "Create a driver root for tests that cannot create namespaces:\n\n"
 	  "*graft-sim create --topology single /tmp/driver*\n" },
 	{ "SEE ALSO", "*graft-topology*(5), *nvidia-container-cli*(1), *nvidia-ctk*(1)\n" },
 };
@@ -423,11 +423,10 @@ const struct graft_command sim_program = {
 	.arguments = "COMMAND [ARG...]",
 	.summary = "A simulated NVIDIA driver for machines without a GPU",
 	.description =
-	    "graft-sim makes a driver root that looks real to everything above the kernel, and runs programs on it. "
-	    "No GPU is touched and no kernel module is loaded. The driver says of itself that it is simulated.\n\n"
-	    "COMMAND of 'graft-sim run' and what it starts see the simulated host; the rest of the machine does not. "
-	    "What they change in the directories of the system, such as installed packages, is lost when the last of "
-	    "them ends.",
+	    "graft-sim creates a driver root that looks real to everything above the kernel, and runs programs on it. "
+	    "It touches no GPU and loads no kernel module. The driver identifies itself as simulated.\n\n"
+	    "Only COMMAND of 'graft-sim run' and the processes that it starts see the simulated host. Their changes "
+	    "to system directories, such as installed packages, are lost when the last of them ends.",
 	.min_arguments = 1,
 	.max_arguments = -1,
 	.stop_at_first_argument = true,

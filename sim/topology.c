@@ -482,7 +482,7 @@ static int add_gpu(const struct sim_yaml *yaml, struct draft *draft, const struc
 		gpu->bridges = group->bridges[place];
 		if (!sim_hardware_bridges_valid(gpu->bridges))
 			return sim_yaml_fail(yaml, group->node,
-					     "'%s' are no bridges above a GPU, such as \"pci0000:16/0000:16:01.0\"",
+					     "'%s' is not a path of PCI bridges, such as \"pci0000:16/0000:16:01.0\"",
 					     gpu->bridges);
 	}
 	return 0;
@@ -715,7 +715,7 @@ static int add_nvlink(const struct sim_yaml *yaml, const yaml_node_t *node, void
 		return -1;
 	if (!parse_nvlink(text, &link) || link.a == link.b || link.a >= topology->n_gpus ||
 	    link.b >= topology->n_gpus || link.count == 0)
-		return sim_yaml_fail(yaml, node, "'%s' are no NVLinks between two GPUs, such as 0-3:2", text);
+		return sim_yaml_fail(yaml, node, "'%s' does not name NVLinks between two GPUs, such as 0-3:2", text);
 	added = graft_arena_push(topology->arena, &topology->nvlinks, &topology->n_nvlinks, sizeof(*added));
 	if (!added)
 		return graft_fail_memory(yaml->err);

@@ -147,12 +147,12 @@ int sim_topology_add_fault(struct sim_topology *topology, const char *fault, str
  */
 #define SIM_FAULT_LIST(X)                                                                                      \
 	X("nvml-init-delay", "=", "SECONDS", add_delay, "NVML takes that long to initialise, for example 0.5") \
-	X("nvml-init-fail", "=", "CODE", add_failure, "Initialising NVML fails with that number of nvml.h")    \
+	X("nvml-init-fail", "=", "CODE", add_failure, "Initialising NVML fails with that nvmlReturn_t code")   \
 	X("nvml-mismatch", "", "", add_mismatch, "Kernel module and libraries have different versions")        \
 	X("nvml-crash", "", "", add_crash, "Initialising NVML ends in SIGSEGV")                                \
 	X("gpu-lost", "=", "INDEX", add_lost, "That GPU has fallen off the bus")                               \
-	X("xid", "=", "INDEX:NUMBER", add_xid, "The kernel log has that Xid of that GPU")                      \
-	X("missing", "=", "NAME", add_missing, "That file is missing, or all at and below that path")
+	X("xid", "=", "INDEX:NUMBER", add_xid, "The kernel log reports that Xid for that GPU")                 \
+	X("missing", "=", "NAME", add_missing, "That file, or all below that path, is missing")
 
 /* Writes the lines of the kernel log that faults put there. */
 void sim_fault_log(const struct sim_topology *topology, struct graft_buffer *out);

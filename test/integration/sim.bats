@@ -198,19 +198,19 @@ gpus() {
   [[ $output == "graft-sim "[0-9]* ]]
 }
 
-@test "each fault stands with what it does in the help of the commands that take it, and in the man page" {
+@test "the help of the commands that take faults lists each with what it does, and so does the man page" {
   local command
   for command in create run; do
     run -0 "$sim" $command --help
     [[ $output == *"
  Faults:
   nvml-init-delay=SECONDS    NVML takes that long to initialise, for example 0.5
-  nvml-init-fail=CODE        Initialising NVML fails with that number of nvml.h
+  nvml-init-fail=CODE        Initialising NVML fails with that nvmlReturn_t code
   nvml-mismatch              Kernel module and libraries have different versions
   nvml-crash                 Initialising NVML ends in SIGSEGV
   gpu-lost=INDEX             That GPU has fallen off the bus
-  xid=INDEX:NUMBER           The kernel log has that Xid of that GPU
-  missing=NAME               That file is missing, or all at and below that path"* ]] || { echo "$output"; return 1; }
+  xid=INDEX:NUMBER           The kernel log reports that Xid for that GPU
+  missing=NAME               That file, or all below that path, is missing"* ]] || { echo "$output"; return 1; }
     [ "$(awk '{ print length($0) }' <<< "$output" | sort -n | tail -n 1)" -le 80 ]
   done
   run -0 "$sim" list --help
@@ -271,8 +271,8 @@ END
 @test "a host for arm64 says on another machine that nothing of it runs there" {
   [ "$(uname -m)" != aarch64 ] || skip "this machine is arm64"
   run -126 simulated gh200 nvidia-smi -L
-  [[ $output == *"graft-sim: its driver is for aarch64: programs built for that machine find it (nvidia-container-cli plan), and nothing of it runs on x86_64"* ]]
-  [[ $output == *"/usr/bin/nvidia-smi: this simulated driver is for aarch64, and made on x86_64: its programs and libraries cannot run here"* ]]
+  [[ $output == *"graft-sim: its driver is for aarch64: programs built for that machine find it (nvidia-container-cli plan), but nothing of it runs on x86_64"* ]]
+  [[ $output == *"/usr/bin/nvidia-smi: this simulated driver is for aarch64, but was made on x86_64: its programs and libraries cannot run here"* ]]
 }
 
 @test "nvidia-smi -L has the real program's form" {

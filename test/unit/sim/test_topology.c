@@ -89,17 +89,18 @@ static void test_errors_name_line_and_column(void **state)
 		  "dir/host.yaml:5:11: '9c' is not a size of a compute instance, such as 1c" },
 		{ GPUS "model: T4\n    numa-nodes: [64]\n", "dir/host.yaml:4:5: '64' is not a NUMA node from 0 to 63" },
 		{ GPUS "model: T4\n    bridges: [\"0000:00:01.0\"]\n",
-		  "dir/host.yaml:4:5: '0000:00:01.0' are no bridges above a GPU, such as \"pci0000:16/0000:16:01.0\"" },
+		  "dir/host.yaml:4:5: '0000:00:01.0' is not a path of PCI bridges, such as "
+		  "\"pci0000:16/0000:16:01.0\"" },
 		{ GPUS "model: T4\n    bridges: [\"pci0000:16/0000:16:01.0/\"]\n",
-		  "dir/host.yaml:4:5: 'pci0000:16/0000:16:01.0/' are no bridges above a GPU, such as "
+		  "dir/host.yaml:4:5: 'pci0000:16/0000:16:01.0/' is not a path of PCI bridges, such as "
 		  "\"pci0000:16/0000:16:01.0\"" },
 		{ GPUS "model: T4\n    count: 2\n    bridges: [\"pci0000:16/0000:16:01.0\", "
 		       "\"pci0000:17/0000:16:01.0\"]\n",
 		  "dir/host.yaml: a bridge is at two places: 'pci0000:16/0000:16:01.0' and 'pci0000:17/0000:16:01.0'" },
 		{ GPUS "model: A30\n    count: 2\nnvlinks: [0-2]\n",
-		  "dir/host.yaml:6:11: '0-2' are no NVLinks between two GPUs, such as 0-3:2" },
+		  "dir/host.yaml:6:11: '0-2' does not name NVLinks between two GPUs, such as 0-3:2" },
 		{ GPUS "model: A30\n    count: 2\nnvlinks: [\"0-1:\"]\n",
-		  "dir/host.yaml:6:11: '0-1:' are no NVLinks between two GPUs, such as 0-3:2" },
+		  "dir/host.yaml:6:11: '0-1:' does not name NVLinks between two GPUs, such as 0-3:2" },
 		{ GPUS "model: A30\n    count: 2\nnvlinks: [\"0-1:5\"]\n",
 		  "dir/host.yaml:6:11: '0-1:5': one of these GPUs has fewer NVLinks" },
 		{ GPUS "model: T4\n    count: 2\nnvlinks: [0-1]\n",
