@@ -324,7 +324,7 @@ struct graft_health_cluster {
 	bool running;          /* a kubelet runs */
 	const char *directory; /* of the kubelet: "/var/lib/kubelet" */
 	bool has_socket;       /* it has one for device plugins */
-	bool has_registry;     /* it has a folder where it looks for plugins by itself */
+	bool has_registry;     /* it has a directory in which it looks for plugins */
 	const char **sockets;  /* of NVIDIA's resources in these two folders: paths */
 	size_t n_sockets;
 	struct graft_health_plugin *plugins;

@@ -183,7 +183,7 @@ static const struct graft_field runtime_fields[] = {
 	GRAFT_F_STRING(S, name, true, "name that containers ask for"),
 	GRAFT_F_STRING(S, path, false, "program"),
 	GRAFT_F_STRING(S, file, false, "what defines it"),
-	GRAFT_F_STRING(S, table, false, "containerd: table of the CRI plugin in which it stands"),
+	GRAFT_F_STRING(S, table, false, "containerd: table of the CRI plugin that contains it"),
 	GRAFT_F_BOOL(S, found, "the program is there"),
 };
 #undef S
@@ -344,7 +344,7 @@ static const struct graft_field cluster_fields[] = {
 	GRAFT_F_BOOL(S, running, "a kubelet runs"),
 	GRAFT_F_STRING(S, directory, false, "the kubelet's folder"),
 	GRAFT_F_BOOL(S, has_socket, "it has a socket for device plugins"),
-	GRAFT_F_BOOL(S, has_registry, "it has a folder where it looks for plugins by itself"),
+	GRAFT_F_BOOL(S, has_registry, "it has a directory in which it looks for plugins"),
 	GRAFT_F_STRINGS(S, sockets, "sockets of NVIDIA's resources in its folders"),
 	GRAFT_F_RECORDS(S, plugins, &plugin_record, "processes that offer GPUs to the kubelet"),
 	GRAFT_F_BOOL(S, has_record, "the kubelet's record of devices was read"),

@@ -27,7 +27,7 @@ static const struct graft_record slot_record = { "lease_slot", sizeof(struct gra
 
 static const struct graft_field holder_fields[] = {
 	GRAFT_F_ENUM(struct graft_lease_holder, kind, holder_names, GRAFT_COUNT(holder_names), true,
-		     "what keeps the lease alive beside its process"),
+		     "what keeps the lease alive besides its process"),
 	GRAFT_F_U32(struct graft_lease_holder, pid, false, "the process; of a container, the one that makes it"),
 	GRAFT_F_U64(struct graft_lease_holder, start_time, false, "when it started: field 22 of /proc/PID/stat"),
 	GRAFT_F_U64(struct graft_lease_holder, pid_namespace, false, "inode of the namespace that `pid` belongs to"),

@@ -382,8 +382,8 @@ static int check_mps(const struct choosing *choosing, struct graft_error *err)
 	}
 	if (claim->limit_mib == 0 && claim->limit_percent == 0)
 		return 0;
-	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "mem= and sm= can only be less than a slot's part of the GPU");
-	return graft_with_hint(err, "Leave them out to have all of it; 'nvidia-ctk lease list' shows the slots.");
+	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "mem= and sm= cannot exceed a slot's share of the GPU");
+	return graft_with_hint(err, "Leave them out to get the whole share; 'nvidia-ctk lease list' shows the slots.");
 }
 
 /* SECURITY: a limit that nothing enforces is not promised. */
@@ -393,7 +393,8 @@ static int check_limits(const struct choosing *choosing, struct graft_error *err
 		return check_mps(choosing, err);
 	if (choosing->claim->limit_mib == 0 && choosing->claim->limit_percent == 0)
 		return 0;
-	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "mem= and sm= limit nothing where GPUs are shared by time slices");
+	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0,
+			 "mem= and sm= have no effect on GPUs that are shared by time slicing");
 	return graft_with_hint(err, "Leave them out, or set graft.leases.sharing to \"mps\" in config.toml.");
 }
 

@@ -276,7 +276,7 @@ int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, int
 	auto_close int lock_fd = -1, keeper_fd = -1;
 
 	if (strchr(gpu, '/') || graft_lease_mps_place(config, gpu, arena, &keeping.places, err) < 0)
-		return graft_fail(err, GRAFT_INVALID, 0, "'%.64s' is no UUID of a GPU", gpu);
+		return graft_fail(err, GRAFT_INVALID, 0, "'%.64s' is not the UUID of a GPU", gpu);
 	keeping.mps = (struct graft_mps){ .root = config->cli.root,
 					  .devices = gpu,
 					  .pipe = keeping.places.pipe,
@@ -296,7 +296,7 @@ int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, int
 	    write_mps_file(&keeping, GRAFT_LEASE_MPS_STATE, GRAFT_LEASE_MPS_READY, err) < 0)
 		return say_failure(&keeping, err);
 	if (keep_while_used(&keeping, &lock_fd) < 0)
-		return graft_fail(err, GRAFT_IO, 0, "MPS of %s is not watched any more", gpu);
+		return graft_fail(err, GRAFT_IO, 0, "MPS of %s is no longer watched", gpu);
 	end_daemon(&keeping);
 	return 0;
 }

@@ -129,7 +129,7 @@ int graft_lease_limit(const struct graft_strings *limits, const struct graft_lea
 		if (!value || !read_limit_number(value + 1, text + strlen(text), &limit) ||
 		    (!is_uid && strcmp(name, "default") != 0 && !graft_lease_owner_is_valid(name)))
 			return graft_fail(err, GRAFT_INVALID, 0,
-					  "graft.leases.limits: '%.64s' is none of UID=N, NAME=N and default=N", text);
+					  "graft.leases.limits: '%.64s' is not UID=N, NAME=N or default=N", text);
 		if (strcmp(name, "default") == 0)
 			standard = limit;
 		else if (is_uid && uid == lease->uid)

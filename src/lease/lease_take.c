@@ -23,8 +23,9 @@ static int make_lease(const struct graft_lease_table *table, const struct graft_
 	struct graft_buffer claim = { .max = 4096 };
 
 	if (ask->owner && !graft_lease_owner_is_valid(ask->owner)) {
-		(void)graft_fail(err, GRAFT_INVALID, 0, "'%.64s' is not a name of an owner", ask->owner);
-		return graft_with_hint(err, "Use up to 32 letters, digits, '.', '-', '_' and '@', a letter first.");
+		(void)graft_fail(err, GRAFT_INVALID, 0, "'%.64s' is not a valid name of an owner", ask->owner);
+		return graft_with_hint(err,
+				       "Use up to 32 letters, digits, '.', '-', '_' and '@', beginning with a letter.");
 	}
 	graft_claim_write(ask->claim, &claim);
 	lease->id = graft_lease_new_id(arena);

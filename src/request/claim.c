@@ -15,7 +15,7 @@
 #define DIGITS      "0123456789"
 #define MODEL_MAX   64u
 #define PROFILE_MAX 32u
-#define HINT        "Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'."
+#define HINT        "Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'."
 
 const char *const graft_claim_same_names[4] = { "", "nvlink", "numa", "pcie" };
 
@@ -98,14 +98,14 @@ static int read_number_of_gpus(enum graft_claim_kind kind, const char *count, st
 	claim->kind = kind;
 	return !count || read_count(count, GRAFT_CLAIM_COUNT_MAX, &claim->count)
 		   ? 0
-		   : fail_claim(count, "the number of GPUs is 1 to 64", err);
+		   : fail_claim(count, "the number of GPUs must be 1 to 64", err);
 }
 
 /* "0", "GPU-...", "0:1", "MIG-...", "all" */
 static int name_device(const char *name, struct graft_arena *arena, struct graft_claim *claim, struct graft_error *err)
 {
 	if (!is_of_letters(name, LETTERS DIGITS "-:", 96))
-		return fail_claim(name, "no name of a GPU", err);
+		return fail_claim(name, "not the name of a GPU", err);
 	return graft_arena_push_string(arena, &claim->names.items, &claim->names.n, name) ? 0 : graft_fail_memory(err);
 }
 
@@ -124,7 +124,7 @@ static int read_head(char *piece, struct graft_arena *arena, struct graft_claim 
 		claim->kind = GRAFT_CLAIM_LEASE;
 		claim->count = 0;
 		claim->lease = rest;
-		return graft_lease_id_is_valid(rest) ? 0 : fail_claim(rest, "no id of a lease", err);
+		return graft_lease_id_is_valid(rest) ? 0 : fail_claim(rest, "not the id of a lease", err);
 	}
 	if (strcmp(piece, "named") == 0 && rest) {
 		claim->kind = GRAFT_CLAIM_NAMED;
@@ -132,7 +132,7 @@ static int read_head(char *piece, struct graft_arena *arena, struct graft_claim 
 		return name_device(rest, arena, claim, err);
 	}
 	if (strcmp(piece, "mig") != 0 || !rest)
-		return fail_claim(piece, "a device stands beside a claim; a list has either devices or one claim", err);
+		return fail_claim(piece, "a list has either devices or one claim, not both", err);
 	claim->kind = GRAFT_CLAIM_MIG;
 	claim->profile = rest;
 	count = strchr(rest, ':');
@@ -142,7 +142,7 @@ static int read_head(char *piece, struct graft_arena *arena, struct graft_claim 
 		return fail_claim(rest, "no MIG profile", err);
 	return !count || read_count(count, GRAFT_CLAIM_COUNT_MAX, &claim->count)
 		   ? 0
-		   : fail_claim(count, "the number of MIG devices is 1 to 64", err);
+		   : fail_claim(count, "the number of MIG devices must be 1 to 64", err);
 }
 
 bool graft_claim_read_span(const char *text, uint64_t *ret_ms)
@@ -207,7 +207,7 @@ static int read_constraint(char *piece, bool *excluding, struct graft_arena *are
 	if (!value && *excluding && !is_claim_word(piece))
 		return exclude(piece, arena, claim, err);
 	if (!value)
-		return fail_claim(piece, "a device stands beside a claim; a list has either devices or one claim", err);
+		return fail_claim(piece, "a list has either devices or one claim, not both", err);
 	*value++ = '\0';
 	*excluding = strcmp(piece, "not") == 0;
 	if (*excluding)
@@ -236,8 +236,8 @@ static int read_constraint(char *piece, bool *excluding, struct graft_arena *are
 		return read_percent(value, claim, err);
 	return fail_claim(
 	    piece,
-	    share ? "no constraint has this name; there are model=, mem>=, same=, not=, wait=, mem=, sm= and spread"
-		  : "no constraint has this name; there are model=, mem>=, same=, not= and wait=",
+	    share ? "unknown constraint; the constraints are model=, mem>=, same=, not=, wait=, mem=, sm= and spread"
+		  : "unknown constraint; the constraints are model=, mem>=, same=, not= and wait=",
 	    err);
 }
 
@@ -258,7 +258,7 @@ int graft_claim_parse(const char *text, struct graft_arena *arena, struct graft_
 			rc = name_device(piece, arena, ret_claim, err);
 		else
 			rc = ret_claim->kind == GRAFT_CLAIM_LEASE
-				 ? fail_claim(text, "a lease that is held has no constraints", err)
+				 ? fail_claim(text, "lease:ID takes no constraints", err)
 				 : read_constraint(piece, &excluding, arena, ret_claim, err);
 	}
 	return rc;

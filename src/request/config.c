@@ -146,7 +146,7 @@ const struct graft_config_key graft_config_keys[] = {
 		"Mode `jit-cdi`: include the 32-bit libraries."),
 
 	STRING(LEASES "mode", leases.mode, "off",
-	       "`on`: a request may be a claim, such as `any:2`, for GPUs that are not lent ([leases.md](leases.md)). `enforce`: and who names GPUs holds them as well, and is refused if others do. `off`: it may not.",
+	       "`on`: a request may be a claim, such as `any:2`, for GPUs that are not lent ([leases.md](leases.md)). `enforce`: in addition, a container that names GPUs holds them, and is refused if others do. `off`: claims are refused.",
 		     .omitted = true),
 	STRING(LEASES "directory", leases.directory, "/run/graft/leases",
 	       "Directory of the table that says who holds which GPU. Only root may write to it; every program on the host uses the same one.",

@@ -222,7 +222,7 @@ static int refuse_used_bundle(const struct graft_config *config, const struct gr
 		if (strcmp(spec->annotations[i].key, LEASE_ANNOTATION) != 0)
 			continue;
 		(void)graft_fail(err, GRAFT_INVALID, 0,
-				 "config.json has the GPUs of lease %.32s, which are another container's",
+				 "config.json has the GPUs of lease %.32s, which belong to another container",
 				 spec->annotations[i].value);
 		return graft_with_hint(err, "Make a new bundle for each container.");
 	}

@@ -34,7 +34,7 @@ teardown() { lease_teardown; }
   grep -Fx 'graft_lease_owner_slots{owner="ben"} 2' "$work/metrics"
   lease_bundle d any:1 'sleep 1000' '.process.env += ["NVIDIA_LEASE_OWNER=0 or 1=1"]'
   run ! create d
-  grep -F "lease: '0 or 1=1' is not a name of an owner. Use up to 32 letters, digits, '.', '-', '_' and '@', a letter first." "$work/d.out" || die "$(cat "$work/d.out")"
+  grep -F "lease: '0 or 1=1' is not a valid name of an owner. Use up to 32 letters, digits, '.', '-', '_' and '@', beginning with a letter." "$work/d.out" || die "$(cat "$work/d.out")"
   is_held 5
 }
 

@@ -73,7 +73,7 @@ has_free() { [ "$(free_slots)" = "$1" ]; }
   run ! container f share:2
   grep -F '2 shared GPUs were asked for, 1 of 2 is free. Held: ' "$work/f.out"
   run ! container g 'share;mem=8G'
-  grep -F 'lease: mem= and sm= limit nothing where GPUs are shared by time slices. Leave them out, or set graft.leases.sharing to ' "$work/g.out"
+  grep -F 'lease: mem= and sm= have no effect on GPUs that are shared by time slicing. Leave them out, or set graft.leases.sharing to ' "$work/g.out"
   lease list | sed -E 's/[a-z2-7]{12}/ID/; s/, [0-9]+ s/, TIME/' | sort >"$work/list"
   diff "$work/list" - <<'LIST'
 0    held   ID  uid 0 (container a, TIME)  slot 1
@@ -200,7 +200,7 @@ env_of() { jq -r '.process.env[]' "$work/bundle-$1/config.json" | grep '^CUDA_MP
   container b share '.mounts += [{destination: "/dev/shm", type: "tmpfs", source: "shm", options: ["nosuid", "size=1g"]}]'
   [ "$(jq '[.mounts[] | select(.destination == "/dev/shm" and .type == "bind")] | length' "$work"/bundle-[ab]/config.json | xargs)" = "1 0" ]
   run ! container c 'share;mem=20G'
-  grep -F "mem= and sm= can only be less than a slot's part of the GPU. Leave them out to have all of it; 'nvidia-ctk lease list' shows the slots." "$work/c.out"
+  grep -F "mem= and sm= cannot exceed a slot's share of the GPU. Leave them out to get the whole share; 'nvidia-ctk lease list' shows the slots." "$work/c.out"
   run ! container d share:2
   grep -F 'a program can use one GPU that is shared by MPS, not 2. Ask for ' "$work/d.out"
   lease list | grep -E '^0    shared 2 of 4 slots free; MPS: a fatal fault of one program ends all of them$'

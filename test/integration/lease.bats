@@ -71,7 +71,7 @@ teardown() { lease_teardown; }
   of_runc delete --force a
   becomes_held 0
   run ! create a
-  grep -E 'config.json has the GPUs of lease [a-z2-7]{12}, which are another container.s\. Make a new bundle for each container\.' "$work/a.out"
+  grep -E 'config.json has the GPUs of lease [a-z2-7]{12}, which belong to another container\. Make a new bundle for each container\.' "$work/a.out"
   # The record of the first is gone when the second has the same path.
   lease_bundle a any:1 'sleep 1000'
   create a
@@ -163,12 +163,12 @@ mig:1g.10gb
 CLAIMS
   cat "$work/messages"
   diff "$work/messages" - <<'MESSAGES'
-lease: 'all': a device stands beside a claim; a list has either devices or one claim. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
-lease: '0': a device stands beside a claim; a list has either devices or one claim. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
-lease: '0': the number of GPUs is 1 to 64. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
+lease: 'all': a list has either devices or one claim, not both. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'.
+lease: '0': a list has either devices or one claim, not both. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'.
+lease: '0': the number of GPUs must be 1 to 64. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'.
 lease: 9 GPUs were asked for, but this host has 8 that can be lent and fit. Run 'nvidia-ctk lease list' to see what this host has.
-lease: 'speed': no constraint has this name; there are model=, mem>=, same=, not= and wait=. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
-lease: 'abc': no id of a lease. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: 'any:2;model=H100'.
+lease: 'speed': unknown constraint; the constraints are model=, mem>=, same=, not= and wait=. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'.
+lease: 'abc': not the id of a lease. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'.
 lease: lease abcdefgh2345 does not exist, or has ended. Run 'nvidia-ctk lease list' to see the leases of this host.
 lease: 1 MIG device was asked for, but this host has 0 that can be lent and fit. Run 'nvidia-ctk lease list' to see what this host has.
 MESSAGES

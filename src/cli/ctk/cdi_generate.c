@@ -42,7 +42,7 @@ static const struct graft_option options[] = {
 	  .help = "How to name devices: index, uuid, type-index; each strategy given adds a name (default index, uuid)",
 	  WORDS("index", "uuid", "type-index") },
 	{ .name = "no-all-device", FLAG, AT(no_all_device), ENV("CDI_GENERATE_NO_ALL_DEVICE"),
-	  .help = "Leave out the device that stands for all others" },
+	  .help = "Leave out the device 'all'" },
 	{ .name = "leases", FLAG, AT(leases), ENV("CDI_GENERATE_LEASES"),
 	  .help = "Also describe leases of N GPUs (nvidia.com/lease=N), in a separate spec next to the output: *.lease.yaml" },
 	{ .name = "vendor", TEXT, AT(vendor), ALIAS("cdi-vendor"), .value_name = "VENDOR", ENV("CDI_GENERATE_VENDOR"),

@@ -454,7 +454,7 @@ static int wait_for_end(const struct graft_lease_now *now, const struct graft_le
 		if (rc < 0 || n == 0)
 			return rc;
 		if (graft_clock_ms() >= until)
-			return graft_fail(err, GRAFT_TIMEOUT, 0, "%zu processes of lease %s do not end", n, lease->id);
+			return graft_fail(err, GRAFT_TIMEOUT, 0, "%zu processes of lease %s did not end", n, lease->id);
 		(void)nanosleep(&pause, NULL);
 	}
 }
@@ -496,8 +496,7 @@ static int reclaim_lease(struct ctk *ctk, const struct lease_options *given, con
 	/* A token's lease is still there; others go by themselves. */
 	rc = open_lease(ctk, 1, words, &table, &left, err);
 	if (rc == 0 && left->holder.kind != GRAFT_HOLDER_TOKEN) {
-		rc = graft_fail(err, GRAFT_TIMEOUT, 0, "the holder of lease %s cannot be looked at from here",
-				left->id);
+		rc = graft_fail(err, GRAFT_TIMEOUT, 0, "the holder of lease %s cannot be examined from here", left->id);
 	} else if (rc == 0) {
 		rc = graft_lease_table_remove(&table, left, "freed", "reclaimed", err);
 	} else if (err->status == GRAFT_NOT_FOUND) {

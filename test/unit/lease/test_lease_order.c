@@ -158,7 +158,7 @@ static void test_turns(void **state)
 		{ "fifo", "1=1", .held = "1:1", .tickets = { "1:3000000:any:1" }, .asks = "2:" NEW ":any:3",
 		  .want = "-1-2-3" },
 		{ "fifo", "-=1", .asks = "2:" NEW ":any:3",
-		  .want = "graft.leases.limits: '-=1' is none of UID=N, NAME=N and default=N" },
+		  .want = "graft.leases.limits: '-=1' is not UID=N, NAME=N or default=N" },
 		/* Names: one user's owners count apart, and within the limit of its id. */
 		{ "fair", "anna=1", .held = "7anna:1", .asks = "7ben:" NEW ":any:3", .want = "-1-2-3" },
 		{ "fair", "anna=1", .held = "7anna:1", .asks = "8anna:" NEW ":any:1",

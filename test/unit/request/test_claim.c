@@ -79,26 +79,27 @@ static void test_read(void **state)
 
 static void test_refused(void **state)
 {
-	static const char beside[] = ": a device stands beside a claim; a list has either devices or one claim";
+	static const char beside[] = ": a list has either devices or one claim, not both";
 	static const struct {
 		const char *text, *want;
 	} rows[] = {
-		{ "any:", "'': the number of GPUs is 1 to 64" },
-		{ "any:0", "'0': the number of GPUs is 1 to 64" },
-		{ "any:65", "'65': the number of GPUs is 1 to 64" },
-		{ "any:99999999999999999999", "'99999999999999999999': the number of GPUs is 1 to 64" },
-		{ "named:", "'': no name of a GPU" },
-		{ "named:0;../x", "'..': no name of a GPU" },
-		{ "named:0;model=x", "'model=x': no name of a GPU" },
-		{ "share:0", "'0': the number of GPUs is 1 to 64" },
+		{ "any:", "'': the number of GPUs must be 1 to 64" },
+		{ "any:0", "'0': the number of GPUs must be 1 to 64" },
+		{ "any:65", "'65': the number of GPUs must be 1 to 64" },
+		{ "any:99999999999999999999", "'99999999999999999999': the number of GPUs must be 1 to 64" },
+		{ "named:", "'': not the name of a GPU" },
+		{ "named:0;../x", "'..': not the name of a GPU" },
+		{ "named:0;model=x", "'model=x': not the name of a GPU" },
+		{ "share:0", "'0': the number of GPUs must be 1 to 64" },
 		{ "share,sm=101", "'101': sm= takes a percentage, 1 to 100" },
 		{ "share,sm=0", "'0': sm= takes a percentage, 1 to 100" },
 		{ "share,mem=8", "'8': mem= takes a size like 8G" },
-		{ "share,speed=1", "'speed': no constraint has this name; there are model=, mem>=, same=, not=, wait=, "
-				   "mem=, sm= and spread" },
-		{ "any,mem=8G", "'mem': no constraint has this name; there are model=, mem>=, same=, not= and wait=" },
-		{ "any:+1", "'+1': the number of GPUs is 1 to 64" },
-		{ "any:1 ", "'1 ': the number of GPUs is 1 to 64" },
+		{ "share,speed=1",
+		  "'speed': unknown constraint; the constraints are model=, mem>=, same=, not=, wait=, "
+		  "mem=, sm= and spread" },
+		{ "any,mem=8G", "'mem': unknown constraint; the constraints are model=, mem>=, same=, not= and wait=" },
+		{ "any:+1", "'+1': the number of GPUs must be 1 to 64" },
+		{ "any:1 ", "'1 ': the number of GPUs must be 1 to 64" },
 		{ "any:2,0", "'0'" },
 		{ "any:2,", "''" },
 		{ "0,any:2", "'0'" },
@@ -107,17 +108,16 @@ static void test_refused(void **state)
 		{ "mig", "'mig'" },
 		{ "mig:", "'': no MIG profile" },
 		{ "mig:1g/5", "'5'" },
-		{ "mig:1g:0", "'0': the number of MIG devices is 1 to 64" },
+		{ "mig:1g:0", "'0': the number of MIG devices must be 1 to 64" },
 		{ "mig:\x1b[1m", "'\x1b[1m': no MIG profile" },
-		{ "lease:", "'': no id of a lease" },
-		{ "lease:ABCDEFGH2345", "'ABCDEFGH2345': no id of a lease" },
-		{ "lease:abcdefgh2345x", "'abcdefgh2345x': no id of a lease" },
-		{ "lease:abcdefgh2345,model=x",
-		  "'lease:abcdefgh2345,model=x': a lease that is held has no constraints" },
+		{ "lease:", "'': not the id of a lease" },
+		{ "lease:ABCDEFGH2345", "'ABCDEFGH2345': not the id of a lease" },
+		{ "lease:abcdefgh2345x", "'abcdefgh2345x': not the id of a lease" },
+		{ "lease:abcdefgh2345,model=x", "'lease:abcdefgh2345,model=x': lease:ID takes no constraints" },
 		{ "any,mem>=40", "'40': mem>= takes a size like 40G" },
 		{ "any,mem>=", "'': mem>= takes a size like 40G" },
 		{ "any,mem>=2000G", "'2000': mem>= takes a size like 40G" },
-		{ "any,mem=4G", "'mem': no constraint has this name; there are model=, mem>=, same=, not= and wait=" },
+		{ "any,mem=4G", "'mem': unknown constraint; the constraints are model=, mem>=, same=, not= and wait=" },
 		{ "any,same=host", "'host': same= is nvlink, numa or pcie" },
 		{ "any,model=", "'': model= takes a part of a GPU's name" },
 		{ "any,model=a\nb", "'a\nb': model= takes a part of a GPU's name" },
@@ -139,7 +139,7 @@ static void test_refused(void **state)
 		assert_int_equal(err.status, GRAFT_INVALID);
 		assert_string_equal(err.msg, want);
 		assert_string_equal(err.hint,
-				    "Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', and constraints behind it: "
+				    "Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: "
 				    "'any:2;model=H100'.");
 	}
 }
