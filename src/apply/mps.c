@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -36,9 +37,9 @@
 #define TMPFS_MAGIC 0x01021994
 #define SHM         "/dev/shm"
 
-static const char *const directories[] = {
-	"/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/opt/bin", "/run/current-system/sw/bin"
-};
+/* Where a program of a driver root that is not ours finds the daemon's directories. */
+#define OTHER_PIPE "/tmp/pipe"
+#define OTHER_LOG  "/tmp/log"
 
 static const char *driver_root_of(const struct graft_mps *mps)
 {
@@ -47,38 +48,73 @@ static const char *driver_root_of(const struct graft_mps *mps)
 
 /* ---- a program of the driver ---- */
 
-static int find_driver_program(const struct graft_mps *mps, const char *name, const char **ret_path,
-			       struct graft_error *err)
+/* The path below the driver root. */
+static int find_driver_program(const struct graft_mps *mps, const struct graft_root *root, const char *name,
+			       const char **ret_path, struct graft_error *err)
 {
 	struct stat st;
 
-	for (size_t i = 0; i < GRAFT_COUNT(directories); i++) {
-		const char *path = graft_arena_printf(mps->arena, "%s%s/%s", driver_root_of(mps), directories[i], name);
+	for (const char *at = mps->path; *at != '\0';) {
+		int length = (int)strcspn(at, ":");
+		const char *path = graft_arena_printf(mps->arena, "%.*s/%s", length, at, name);
 
 		if (!path)
 			return graft_fail_memory(err);
 		*ret_path = path;
-		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111) != 0)
+		if (graft_root_stat(root, path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111) != 0)
 			return 0;
+		at += length + (at[length] == ':');
 	}
 	(void)graft_fail(err, GRAFT_NOT_FOUND, 0, "the driver has no %s", name);
 	return graft_with_hint(err, "Install the driver's compute utilities.");
 }
 
-/* The driver's program finds its server by PATH, and the server the driver's libraries. */
-static char **make_mps_environment(const struct graft_mps *mps)
+/* A root file system, as a driver container has, and not only the driver's files. */
+static bool is_whole_system(const struct graft_root *root)
 {
-	const char *root = driver_root_of(mps);
+	static const char *const loaders[] = { "/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1" };
+	bool whole = false;
+
+	for (size_t i = 0; i < GRAFT_COUNT(loaders); i++)
+		whole |= graft_root_has(root, loaders[i], 0);
+	return whole && graft_root_has(root, "/tmp", O_DIRECTORY);
+}
+
+struct program {
+	const struct graft_mps *mps;
+	const char *name;
+	const char *const *arguments; /* after its name; NULL-terminated */
+	const char *input;            /* NULL = none */
+	bool own_shm;                 /* in a mount namespace of its own, with the daemon's /dev/shm */
+	const char *path;             /* of the program: below `other`, or as we see it */
+	const char *other;            /* what becomes its root directory; NULL = it has ours */
+	bool needs_pipe;              /* the daemon's directories exist, and it looks for them */
+	int limit_ms;
+	const char *output; /* the answer */
+};
+
+/* The driver's program finds its server by PATH, and the server the driver's libraries. */
+static char **make_mps_environment(const struct program *program)
+{
+	const struct graft_mps *mps = program->mps;
+	const char *root = program->other ? "" : driver_root_of(mps), *path = "PATH=";
 	char **environment = graft_arena_list(mps->arena, 7, sizeof(*environment));
 	size_t n = 0;
 
 	if (!environment)
 		return NULL;
-	environment[n++] = graft_arena_printf(mps->arena, "PATH=%s/usr/bin:%s/bin:%s/usr/sbin:%s/opt/bin:/usr/bin:/bin",
-					      root, root, root, root);
+	for (const char *at = mps->path; path && *at != '\0';) {
+		int length = (int)strcspn(at, ":");
+
+		path = graft_arena_printf(mps->arena, "%s%s%.*s:", path, root, length, at);
+		at += length + (at[length] == ':');
+	}
+	environment[n++] = path ? graft_arena_printf(mps->arena, "%s/usr/bin:/bin", path) : NULL;
 	environment[n++] = graft_arena_strdup(mps->arena, "LC_ALL=C");
-	environment[n++] = graft_arena_printf(mps->arena, "CUDA_MPS_PIPE_DIRECTORY=%s", mps->pipe);
-	environment[n++] = graft_arena_printf(mps->arena, "CUDA_MPS_LOG_DIRECTORY=%s", mps->log);
+	environment[n++] = graft_arena_printf(mps->arena, "CUDA_MPS_PIPE_DIRECTORY=%s",
+					      program->other ? OTHER_PIPE : mps->pipe);
+	environment[n++] = graft_arena_printf(mps->arena, "CUDA_MPS_LOG_DIRECTORY=%s",
+					      program->other ? OTHER_LOG : mps->log);
 	if (mps->devices)
 		environment[n++] = graft_arena_printf(mps->arena, "CUDA_VISIBLE_DEVICES=%s", mps->devices);
 	if (root[0] != '\0')
@@ -90,34 +126,78 @@ static char **make_mps_environment(const struct graft_mps *mps)
 	return graft_arena_failed(mps->arena) ? NULL : environment;
 }
 
-struct program {
-	const struct graft_mps *mps;
-	const char *name;
-	const char *const *arguments; /* after its name; NULL-terminated */
-	const char *input;            /* NULL = none */
-	bool own_shm;                 /* in a mount namespace of its own, with the daemon's /dev/shm */
-	int limit_ms;
-	const char *output; /* the answer */
-};
+static int make_own_mounts(void)
+{
+	return unshare(CLONE_NEWNS) < 0 ? -1 : mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL);
+}
+
+static bool is_at_shm(const char *shm)
+{
+	struct stat there, st;
+
+	return stat(SHM, &there) == 0 && stat(shm, &st) == 0 && there.st_dev == st.st_dev && there.st_ino == st.st_ino;
+}
 
 int graft_mps_enter(const char *shm, struct graft_error *err)
 {
-	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
-	    mount(shm, SHM, NULL, MS_BIND, NULL) < 0)
+	if (is_at_shm(shm))
+		return 0;
+	if (make_own_mounts() < 0 || mount(shm, SHM, NULL, MS_BIND, NULL) < 0)
 		return graft_fail(err, GRAFT_MOUNT, errno, "cannot mount %s at " SHM, shm);
 	return 0;
 }
 
-_Noreturn static void become_program(const struct program *program, const char *path, char *const *arguments,
-				     char *const *environment, int in_fd, int out_fd)
+/* ---- below a driver root that is not ours ---- */
+
+/* Makes a directory of ours visible at `place` of the root that we stand in. */
+static int show_directory(const char *directory, const char *place)
 {
+	if (mkdir(place, 0755) < 0 && errno != EEXIST)
+		return -1;
+	return mount(directory, place, NULL, MS_BIND | MS_REC, NULL);
+}
+
+/*
+ * The files of the driver with the loader and the C library that they were installed with: those of
+ * this system may be of another version. What is mounted there, only this process and what it
+ * starts can see.
+ */
+static int enter_driver_root(const struct program *program)
+{
+	const struct graft_mps *mps = program->mps;
+	const char *shm = mps->shm ? mps->shm : SHM;
+	struct stat st;
+
+	if (make_own_mounts() < 0 || chdir(program->other) < 0)
+		return -1;
+	if (stat("dev/nvidiactl", &st) < 0 && mount("/dev", "dev", NULL, MS_BIND | MS_REC, NULL) < 0)
+		return -1;
+	if (lstat("proc/self", &st) < 0 && mount("/proc", "proc", NULL, MS_BIND | MS_REC, NULL) < 0)
+		return -1;
+	if (mount("none", "tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") < 0)
+		return -1;
+	if (program->needs_pipe &&
+	    (show_directory(mps->pipe, &OTHER_PIPE[1]) < 0 || show_directory(mps->log, &OTHER_LOG[1]) < 0 ||
+	     mount(shm, &SHM[1], NULL, MS_BIND, NULL) < 0))
+		return -1;
+	return chroot(".") < 0 ? -1 : chdir("/");
+}
+
+_Noreturn static void become_program(const struct program *program, char *const *arguments, char *const *environment,
+				     int in_fd, int out_fd)
+{
+	sigset_t none;
+
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 	if (setsid() < 0 || dup2(in_fd, STDIN_FILENO) < 0 || dup2(out_fd, STDOUT_FILENO) < 0 ||
 	    dup2(out_fd, STDERR_FILENO) < 0 || chdir("/") < 0)
 		_exit(NOT_BEGUN);
-	if (program->own_shm && program->mps->shm)
-		if (graft_mps_enter(program->mps->shm, NULL) < 0)
-			_exit(NOT_BEGUN);
-	(void)execve(path, arguments, environment);
+	if (program->other ? enter_driver_root(program) < 0
+			   : program->own_shm && program->mps->shm && graft_mps_enter(program->mps->shm, NULL) < 0)
+		_exit(NOT_BEGUN);
+	(void)execve(program->path, arguments, environment);
 	_exit(NOT_BEGUN);
 }
 
@@ -161,18 +241,35 @@ static int read_program_answer(struct program *program, int fd, struct graft_err
 	return 0;
 }
 
+static int place_program(struct program *program, struct graft_error *err)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	const char *place = driver_root_of(program->mps);
+
+	if (graft_root_open(&root, place[0] != '\0' ? place : "/", err) < 0 ||
+	    find_driver_program(program->mps, &root, program->name, &program->path, err) < 0)
+		return -1;
+	if (place[0] == '\0')
+		return 0;
+	if (is_whole_system(&root))
+		program->other = place;
+	else
+		program->path = graft_arena_printf(program->mps->arena, "%s%s", place, program->path);
+	return program->path ? 0 : graft_fail_memory(err);
+}
+
 static int run_program(struct program *program, struct graft_error *err)
 {
 	auto_close int in_fd = memfd_create("input", MFD_CLOEXEC), out_fd = memfd_create("output", MFD_CLOEXEC);
-	char *arguments[8] = { NULL }, **environment = make_mps_environment(program->mps);
+	char *arguments[8] = { NULL }, **environment;
 	size_t length = program->input ? strlen(program->input) : 0;
-	const char *path;
 	int status;
 	pid_t pid;
 
-	if (find_driver_program(program->mps, program->name, &path, err) < 0)
+	if (place_program(program, err) < 0)
 		return -1;
-	arguments[0] = graft_arena_strdup(program->mps->arena, path);
+	environment = make_mps_environment(program);
+	arguments[0] = graft_arena_strdup(program->mps->arena, program->path);
 	for (size_t i = 0; program->arguments[i] && i + 2 < GRAFT_COUNT(arguments); i++)
 		arguments[i + 1] = graft_arena_strdup(program->mps->arena, program->arguments[i]);
 	if (!environment || graft_arena_failed(program->mps->arena))
@@ -183,7 +280,7 @@ static int run_program(struct program *program, struct graft_error *err)
 	if (pid < 0)
 		return graft_fail_errno(err, errno, "process creation failed");
 	if (pid == 0)
-		become_program(program, path, arguments, environment, in_fd, out_fd);
+		become_program(program, arguments, environment, in_fd, out_fd);
 	status = wait_for_program(program, pid, err);
 	if (status < 0 || read_program_answer(program, out_fd, err) < 0)
 		return -1;
@@ -229,28 +326,39 @@ static bool is_mounted_tmpfs(const char *path)
 	       statfs(path, &fs) == 0 && (unsigned long)fs.f_type == TMPFS_MAGIC;
 }
 
-int graft_mps_make_directories(struct graft_mps *mps, const char *shm_size, struct graft_error *err)
+int graft_mps_mount(const char *shm, const char *size, struct graft_arena *arena, struct graft_error *err)
 {
-	const char *options = graft_arena_printf(mps->arena, "mode=1777,size=%s", shm_size);
+	const char *options = graft_arena_printf(arena, "mode=1777,size=%s", size);
+	bool mounted;
 
 	if (!options)
 		return graft_fail_memory(err);
+	if (make_mps_directory(shm, 0755, err) < 0)
+		return -1;
+	mounted = is_mounted_tmpfs(shm);
+	if (!mounted && mount("shm", shm, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0) {
+		(void)graft_fail_errno(err, errno, "cannot mount a tmpfs at %s", shm);
+		(void)rmdir(shm);
+		return -1;
+	}
+	label_for_containers(shm);
+	return mounted ? 0 : 1;
+}
+
+int graft_mps_make_directories(struct graft_mps *mps, const char *shm_size, struct graft_error *err)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+
 	if (make_mps_directory(mps->pipe, 0755, err) < 0 || make_mps_directory(mps->log, 0755, err) < 0)
 		return -1;
 	label_for_containers(mps->pipe);
-	if (!mps->shm)
+	if (!mps->shm || graft_mps_mount(mps->shm, shm_size, mps->arena, &why) >= 0)
 		return 0;
-	if (make_mps_directory(mps->shm, 0755, err) < 0)
+	if (why.sys != EPERM) {
+		*err = why;
 		return -1;
-	if (!is_mounted_tmpfs(mps->shm) &&
-	    mount("shm", mps->shm, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0) {
-		if (errno != EPERM)
-			return graft_fail_errno(err, errno, "cannot mount a tmpfs at %s", mps->shm);
-		(void)rmdir(mps->shm);
-		mps->shm = NULL;
-		return 0;
 	}
-	label_for_containers(mps->shm);
+	mps->shm = NULL;
 	return 0;
 }
 
@@ -267,7 +375,9 @@ void graft_mps_unmount(const struct graft_mps *mps)
 int graft_mps_ask(const struct graft_mps *mps, const char *command, const char **ret_answer, struct graft_error *err)
 {
 	static const char *const none[] = { NULL };
-	struct program program = { .mps = mps, .name = CONTROL, .arguments = none, .limit_ms = ASK_MS };
+	struct program program = {
+		.mps = mps, .name = CONTROL, .arguments = none, .needs_pipe = true, .limit_ms = ASK_MS
+	};
 
 	program.input = graft_arena_printf(mps->arena, "%s\n", command);
 	if (!program.input)
@@ -281,9 +391,12 @@ int graft_mps_ask(const struct graft_mps *mps, const char *command, const char *
 int graft_mps_start(const struct graft_mps *mps, struct graft_error *err)
 {
 	static const char *const arguments[] = { "-d", NULL };
-	struct program program = {
-		.mps = mps, .name = CONTROL, .arguments = arguments, .own_shm = true, .limit_ms = START_MS
-	};
+	struct program program = { .mps = mps,
+				   .name = CONTROL,
+				   .arguments = arguments,
+				   .own_shm = true,
+				   .needs_pipe = true,
+				   .limit_ms = START_MS };
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	const int64_t until = graft_clock_ms() + ASK_MS;
 	const char *answer;
@@ -321,6 +434,18 @@ int graft_mps_limit(const struct graft_mps *mps, uint32_t percent, const uint32_
 	return 0;
 }
 
+/* A file that was left behind may name a process that is another one now. */
+static bool is_mps_process(pid_t pid, struct graft_arena *arena)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	const char *path = graft_arena_printf(arena, "%d/comm", (int)pid), *name;
+	size_t length;
+
+	return path && graft_root_open(&root, "/proc", NULL) == 0 &&
+	       graft_root_read(&root, path, 64, arena, &name, &length) == 0 &&
+	       graft_starts_with(name, "nvidia-cuda-mps");
+}
+
 pid_t graft_mps_pid(const struct graft_mps *mps)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
@@ -332,21 +457,43 @@ pid_t graft_mps_pid(const struct graft_mps *mps)
 	    graft_root_read(&root, PID_FILE, 64, mps->arena, &text, &length) < 0)
 		return 0;
 	pid = strtol(text, NULL, 10);
-	return pid > 1 && pid <= INT32_MAX && kill((pid_t)pid, 0) == 0 ? (pid_t)pid : 0;
+	return pid > 1 && pid <= INT32_MAX && is_mps_process((pid_t)pid, mps->arena) ? (pid_t)pid : 0;
+}
+
+/*
+ * Waits until the process has ended. Where this one is the first of a container, that is its child
+ * once it is in the background; elsewhere another process reaps it, sooner or later.
+ */
+static bool has_ended(pid_t pid, int limit_ms)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	const int64_t until = graft_clock_ms() + limit_ms;
+	auto_close int fd = graft_pidfd_open(pid, 0);
+	struct pollfd polled = { .fd = fd, .events = POLLIN };
+
+	if (fd >= 0 && poll(&polled, 1, limit_ms) > 0) {
+		(void)waitpid(pid, NULL, WNOHANG);
+		return true;
+	}
+	/* BASELINE 5.3: pidfd_open(2). */
+	while (fd < 0) {
+		if (waitpid(pid, NULL, WNOHANG) == pid || kill(pid, 0) < 0)
+			return true;
+		if (graft_clock_ms() >= until)
+			break;
+		(void)nanosleep(&pause, NULL);
+	}
+	return false;
 }
 
 int graft_mps_quit(const struct graft_mps *mps, struct graft_error *err)
 {
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
-	const int64_t until = graft_clock_ms() + QUIT_MS;
 	pid_t pid = graft_mps_pid(mps);
 	const char *answer;
 	int rc = graft_mps_ask(mps, "quit", &answer, err);
 
-	while (pid > 0 && kill(pid, 0) == 0 && graft_clock_ms() < until)
-		(void)nanosleep(&pause, NULL);
 	/* It waits for programs that do not end. */
-	if (pid > 0 && kill(pid, 0) == 0)
+	if (pid > 0 && !has_ended(pid, QUIT_MS))
 		rc = kill(pid, SIGKILL) < 0 ? graft_fail_errno(err, errno, "kill failed: process %d", (int)pid) : 0;
 	return rc;
 }

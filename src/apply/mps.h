@@ -12,11 +12,16 @@
 #include "base/arena.h"
 #include "base/error.h"
 
+/* In the directory of logs. */
+#define GRAFT_MPS_LOG        "control.log"
+#define GRAFT_MPS_SERVER_LOG "server.log"
+
 #define GRAFT_MPS_EXCLUSIVE "EXCLUSIVE_PROCESS"
 #define GRAFT_MPS_SHARED    "DEFAULT"
 
 struct graft_mps {
 	const char *root;    /* driver root; NULL or "" = "/" */
+	const char *path;    /* directories of programs below it, with colons between */
 	const char *devices; /* UUIDs that it serves, separated by commas; NULL = those that it sees */
 	const char *pipe;    /* directory through which programs find it */
 	const char *log;     /* directory of control.log and server.log */
@@ -25,16 +30,27 @@ struct graft_mps {
 };
 
 /*
+ * The driver's programs run as on its own system: where the driver root has a loader, it becomes
+ * their root directory, in mounts of their own.
+ *
  * All return 0, or -1 with GRAFT_NOT_FOUND if the driver lacks the program, GRAFT_TIMEOUT if it
  * does not answer, GRAFT_PROGRAM with what it said if it fails, or an error of the system.
  */
 
 /*
+ * Mounts a tmpfs of that size ("1G") at a directory, which is made, unless one is mounted there.
+ * Returns 1 if it was mounted.
+ */
+int graft_mps_mount(const char *shm, const char *size, struct graft_arena *arena, struct graft_error *err);
+/*
  * Makes the directories, for everybody to enter; `shm` is a tmpfs of that size ("1G"). Where
  * nothing may be mounted, there is none, mps->shm becomes NULL, and the daemon has the host's.
  */
 int graft_mps_make_directories(struct graft_mps *mps, const char *shm_size, struct graft_error *err);
-/* Gives this process a mount namespace of its own, with `shm` at /dev/shm. */
+/*
+ * Gives this process a mount namespace of its own, with `shm` at /dev/shm. Does nothing if that is
+ * there already.
+ */
 int graft_mps_enter(const char *shm, struct graft_error *err);
 /* Unmounts `shm`. */
 void graft_mps_unmount(const struct graft_mps *mps);

@@ -276,6 +276,15 @@ const struct graft_catalog_directory graft_catalog_binary_directories[] = {
 };
 const size_t graft_n_catalog_binary_directories = GRAFT_COUNT(graft_catalog_binary_directories);
 
+const char *graft_catalog_binary_path(struct graft_arena *arena)
+{
+	const char *path = graft_catalog_binary_directories[0].path;
+
+	for (size_t i = 1; path && i < GRAFT_COUNT(graft_catalog_binary_directories); i++)
+		path = graft_arena_printf(arena, "%s:%s", path, graft_catalog_binary_directories[i].path);
+	return path;
+}
+
 const struct graft_catalog_refusal graft_catalog_refusals[] = {
 	{ "libGLX.so", WHY("part of the vendor-neutral dispatch layer, which belongs to the image") },
 	{ "libOpenGL.so", WHY("part of the vendor-neutral dispatch layer, which belongs to the image") },

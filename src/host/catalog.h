@@ -161,6 +161,11 @@ extern const struct graft_catalog_directory graft_catalog_data_directories[];
 extern const size_t graft_n_catalog_data_directories;
 extern const struct graft_catalog_directory graft_catalog_binary_directories[];
 extern const size_t graft_n_catalog_binary_directories;
+/*
+ * Returns the directories of programs as PATH has them, with colons between, in the arena; NULL
+ * without memory.
+ */
+const char *graft_catalog_binary_path(struct graft_arena *arena);
 
 /*
  * A file that is known and deliberately left out. `name` is a prefix for libraries (it ends in

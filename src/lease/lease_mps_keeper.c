@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "base/strings.h"
+#include "host/catalog.h"
 #include "lease/lease_host.h"
 #include "lease/lease_mps_parts.h"
 #include "lease/lease_table.h"
@@ -278,11 +279,14 @@ int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, int
 	if (strchr(gpu, '/') || graft_lease_mps_place(config, gpu, arena, &keeping.places, err) < 0)
 		return graft_fail(err, GRAFT_INVALID, 0, "'%.64s' is not the UUID of a GPU", gpu);
 	keeping.mps = (struct graft_mps){ .root = config->cli.root,
+					  .path = graft_catalog_binary_path(arena),
 					  .devices = gpu,
 					  .pipe = keeping.places.pipe,
 					  .log = keeping.places.log,
 					  .shm = keeping.places.shm,
 					  .arena = arena };
+	if (!keeping.mps.path)
+		return graft_fail_memory(err);
 	keeper_fd = old_fd >= 0 ? fcntl(old_fd, F_DUPFD_CLOEXEC, 0)
 				: graft_lease_mps_open(&keeping.places, GRAFT_LEASE_MPS_KEEPER, arena);
 	if (old_fd >= 0)

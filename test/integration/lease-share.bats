@@ -289,6 +289,18 @@ env_of() { jq -r '.process.env[]' "$work/bundle-$1/config.json" | grep '^CUDA_MP
   lease release "$(cat "$work/id")"
   within_seconds 20 no_daemon
 }
+@test "MPS: the driver's programs are found where Container-Optimized OS has them" {
+  mps
+  # What cannot be executed is no program.
+  install -m 644 /dev/null "$work/nothing"
+  on_host sh -c 'mount -t tmpfs -o mode=755 none /usr/local && mkdir -p /usr/local/nvidia/bin && cp /usr/bin/nvidia-cuda-mps-control /usr/local/nvidia/bin && mount --bind "$0" /usr/bin/nvidia-cuda-mps-control' "$work/nothing"
+  lease acquire --share --for 1h >"$work/id" || { on_host umount /usr/bin/nvidia-cuda-mps-control /usr/local; false; }
+  on_host umount /usr/bin/nvidia-cuda-mps-control
+  [ "$(tr '\0' ' ' <"/proc/$(daemons)/cmdline")" = "/usr/local/nvidia/bin/nvidia-cuda-mps-control -d " ]
+  on_host umount --lazy /usr/local
+  lease release "$(cat "$work/id")"
+  within_seconds 20 no_daemon
+}
 count_held() { lease list --json | jq '.leases | length'; }
 
 @test "MPS by the hook: docker run --gpus device=share gets pipes and shared memory, and limits are refused there" {
