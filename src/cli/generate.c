@@ -27,6 +27,7 @@ static const struct {
 	{ "man-device-plugin", &graft_kube_plugin_command, 8 },
 	{ "man-config-manager", &graft_kube_manager_command, 8 },
 	{ "man-feature-discovery", &graft_kube_gfd_command, 8 },
+	{ "man-mps", &graft_kube_mps_command, 8 },
 };
 
 /* A completion for the program of a manual page. */
@@ -64,11 +65,10 @@ int main(int argc, char **argv)
 	cli_init(&cli);
 	if (argc < 2 || argc > 3 ||
 	    (argc == 3 ? generate_completion(argv[1], argv[2], &out) : generate_page(argv[1], &out)) < 0) {
-		(void)fprintf(
-		    stderr,
-		    "usage: generate "
-		    "man|man-hook|man-ctk|man-cdi-hook|man-device-plugin|man-config-manager|man-feature-discovery|man-"
-		    "config, or: generate bash|zsh|fish PROGRAM\n");
+		(void)fprintf(stderr, "usage: generate "
+				      "man|man-hook|man-ctk|man-cdi-hook|man-device-plugin|man-config-manager|man-"
+				      "feature-discovery|man-mps|"
+				      "man-config, or: generate bash|zsh|fish PROGRAM\n");
 		return 1;
 	}
 	return cli_print(&cli, &out);

@@ -175,6 +175,8 @@ extern const struct graft_command graft_kube_plugin_command;
 extern const struct graft_command graft_kube_gfd_command;
 /* The command line of config-manager. */
 extern const struct graft_command graft_kube_manager_command;
+/* The command line of mps-control-daemon. */
+extern const struct graft_command graft_kube_mps_command;
 
 /* Returns whether the program has that option, of which `option` is the name without dashes. */
 bool graft_kube_has_option(const struct graft_command *command, const char *option);

@@ -47,7 +47,7 @@ elf_files() {
   head -n 1 "$share/zsh/site-functions/_nvidia-container-cli" | grep -qx '#compdef nvidia-container-cli'
   grep -q 'complete -c nvidia-container-cli' "$share/fish/vendor_completions.d/nvidia-container-cli.fish"
   local program
-  for program in config-manager gpu-feature-discovery nvidia-device-plugin; do
+  for program in config-manager gpu-feature-discovery mps-control-daemon nvidia-device-plugin; do
     [ -e "$tree/D/usr/bin/$program" ] || continue
     bash -n "$share/bash-completion/completions/$program"
     grep -qx "complete -o filenames -F _${program//-/_} $program" "$share/bash-completion/completions/$program"
@@ -73,7 +73,7 @@ elf_files() {
   named=$(<"$BATS_TEST_TMPDIR/named")
   [ -n "$named" ]
   while read -r page name; do
-    [[ $name =~ ^(nvidia|graft|config-manager|gpu-feature) ]] || continue
+    [[ $name =~ ^(nvidia|graft|config-manager|gpu-feature|mps-control) ]] || continue
     # Without the libraries of gRPC there is no plugin.
     [ -e "$tree/D/usr/bin/nvidia-device-plugin" ] || [[ $name != nvidia-device-plugin* ]] || continue
     grep -qxF "$name $page" <<<"$named" || { echo "$page names $name, which is not there or does not name it" && status=1; }
@@ -97,7 +97,7 @@ elf_files() {
     grep -qx 'Before=kubelet.service' "$systemd/system/nvidia-device-plugin.service"
     grep -qx 'Environment=FAIL_ON_INIT_ERROR=false' "$systemd/system/nvidia-device-plugin.service"
     grep -qx 'Type=notify' "$systemd/system/nvidia-device-plugin.service"
-    run systemd-analyze --root "$tree/D" verify gpu-feature-discovery.service nvidia-device-plugin.service
+    run systemd-analyze --root "$tree/D" verify gpu-feature-discovery.service mps-control-daemon.service nvidia-device-plugin.service
     [[ $output != *[Ii]gnoring* ]] || { echo "$output"; false; }
   }
 }
@@ -113,7 +113,7 @@ elf_files() {
 
 # packages.bats compares what is made without optimisation.
 @test "daemons, which are optimised while they are linked, are the same from nothing in another folder" {
-  local copy=$BATS_TEST_TMPDIR/graft name programs=(src/daemon/config-manager src/daemon/gpu-feature-discovery src/daemon/nvidia-device-plugin)
+  local copy=$BATS_TEST_TMPDIR/graft name programs=(src/daemon/config-manager src/daemon/gpu-feature-discovery src/daemon/mps-control-daemon src/daemon/nvidia-device-plugin)
   [ -e "$top/build-release/${programs[0]}" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
   mkdir "$copy"
   (cd "$top" && . packaging/source.sh && source_files | tar --null --files-from=- -c) | tar -x -C "$copy"
@@ -195,7 +195,7 @@ elf_files() {
   while read -r file; do
     # libcurl is loaded when it is needed: daemons are not linked to it, either.
     if readelf -dW "$file" | grep -E 'NEEDED.*curl'; then false; fi
-    [[ ${file##*/} != @(nvidia-device-plugin|gpu-feature-discovery|config-manager) ]] || continue
+    [[ ${file##*/} != @(nvidia-device-plugin|gpu-feature-discovery|config-manager|mps-control-daemon) ]] || continue
     if readelf -dW "$file" | grep -E 'NEEDED.*(nghttp2|protobuf)' || readelf -sW "$file" | grep -E '(nghttp2|protobuf_c)_'; then
       echo "$file"
       false
@@ -208,6 +208,7 @@ elf_files() {
   linked_to nvidia-device-plugin libnghttp2 libprotobuf-c libyaml-0
   linked_to gpu-feature-discovery libyaml-0
   linked_to config-manager libyaml-0
+  linked_to mps-control-daemon libyaml-0
 }
 # linked_to PROGRAM LIBRARY...: beside the C library; and its size as a package has it.
 linked_to() {

@@ -140,7 +140,7 @@ writers = {s["name"] for kind in ("RoleBinding", "ClusterRoleBinding") for o in 
            if any(set(rule["verbs"]) - {"get", "list", "watch"} for r in of(o["roleRef"]["kind"]) if r["metadata"]["name"] == o["roleRef"]["name"] for rule in r["rules"])}
 assert {name for name, pod in pods.items() if pod["serviceAccountName"] in writers} == {"nvdp-nvidia-device-plugin-gpu-feature-discovery"}, writers
 managers = [c for pod in pods.values() for c in pod["containers"] + pod["initContainers"] if c["command"] == ["config-manager"]]
-assert len(managers) == 4
+assert len(managers) == 6
 for manager in managers:
     assert manager["securityContext"] == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}, manager
 PYTHON

@@ -51,6 +51,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if or .Values.config.name .Values.config.map }}true{{ end }}
 {{- end }}
 
+{{/* Whether pods share GPUs by MPS, of which a config file says how: the daemons are ours unless a value says otherwise. */}}
+{{- define "graft.mps.enabled" -}}
+{{- if and .Values.mps.root (include "graft.hasConfig" .) (ne (toString .Values.mps.enabled) "false") }}true{{ end }}
+{{- end }}
+
 {{- define "graft.configMap" -}}
 {{- if .Values.config.name }}{{ .Values.config.name }}{{ else }}{{ include "graft.fullname" . }}-configs{{ end }}
 {{- end }}

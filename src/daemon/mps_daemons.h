@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mps_daemons: all MPS daemons of this node, as configuration and host say: which are started,
+ * which are ended, and when what has failed is tried again.
+ */
+#ifndef GRAFT_DAEMON_MPS_DAEMONS_H
+#define GRAFT_DAEMON_MPS_DAEMONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "daemon/hardware.h"
+#include "daemon/mps_daemon.h"
+#include "kubernetes/kube_config.h"
+#include "rpc/loop.h"
+
+#define MPS_ROOT_IN_CONTAINER "/mps"
+#define MPS_ROOT_DEFAULT      "/run/nvidia/mps"
+
+/* Returns the directory of the daemons, as this process sees it. */
+const char *mps_root(const struct graft_kube_config *config);
+
+struct mps_daemons {
+	struct graft_loop *loop;
+	const struct graft_log *log;
+	struct graft_kube_sources sources; /* of the configuration */
+	int output_fd;                     /* where the daemons' logs are copied */
+	bool waits;                        /* fail-on-init-error is off, as far as is known without a config file */
+
+	/* Its own. */
+	struct graft_arena *arena; /* of places */
+	struct mps_host host;
+	struct mps_daemon **items;
+	size_t n_items;
+	bool mounted;  /* by this process */
+	bool complete; /* everything that is configured runs */
+	struct hardware hardware;
+	struct graft_loop_timer again;
+	int64_t delay_ms;
+};
+
+/*
+ * Reads configuration and host, ends what earlier processes have left and is not wanted, and starts
+ * what is. All but its own members are set. Without `fail_on_init_error`, what fails is tried again
+ * later. Returns 0, or -1 with the error set; mps_daemons_done() in each case.
+ */
+int mps_daemons_begin(struct mps_daemons *daemons, struct graft_error *err);
+/* The same again. What fails is tried again later; until then, what runs keeps running. */
+void mps_daemons_reload(struct mps_daemons *daemons);
+/* Ends all daemons and frees everything. */
+void mps_daemons_done(struct mps_daemons *daemons);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kube_mps_options: the command line of mps-control-daemon (SPEC kubernetes 9). */
+#include "base/cleanup.h"
+#include "kubernetes/kube_mps.h"
+#include "kubernetes/kube_options.h"
+
+/* clang-format off */
+static const struct graft_option mps_daemon_options[] = {
+	{ .name = "config-file", TEXT, AT(config_file), .value_name = "FILE", ENV("CONFIG_FILE"),
+	  .help = "File with the settings of nvidia-device-plugin, in YAML or JSON" },
+	{ .name = "mig-strategy", WORD, AT(flags.mig_strategy), ENV("MIG_STRATEGY"), WORDS("none", "single", "mixed"),
+	  .help = "How MIG devices are offered: none, single or mixed, which MPS does not allow (default none)" },
+	{ .name = "fail-on-init-error", FLAG, AT(flags.fail_on_init_error), ENV("FAIL_ON_INIT_ERROR"),
+	  .help = "Exit with an error if driver or config file cannot be read, or a daemon cannot be started; if false, try again (default true)" },
+	{ .name = "mps-root", TEXT, AT(flags.mps_root), .value_name = "DIR", ENV("MPS_ROOT"),
+	  .help = "Directory of the daemons; in a container it is at /mps (default /run/nvidia/mps)" },
+	{ .name = "driver-root", DIRECTORY, AT(flags.driver_root), ALIAS("nvidia-driver-root"), ENV("NVIDIA_DRIVER_ROOT"),
+	  .help = "Root of the driver's files on the host (default /)" },
+	{ .name = "driver-root-ctr-path", DIRECTORY, AT(flags.plugin.container_driver_root), ALIAS("container-driver-root"),
+	  ENV("DRIVER_ROOT_CTR_PATH", "CONTAINER_DRIVER_ROOT"),
+	  .help = "Where the driver root is, as this process sees it (default /driver-root)" },
+	{ .name = "device-discovery-strategy", WORD, AT(flags.discovery), ENV("DEVICE_DISCOVERY_STRATEGY"),
+	  WORDS("auto", "nvml", "tegra"), .help = "What kind of system this is: auto, nvml or tegra (default auto)" },
+	KUBE_CHOICE_OPTIONS("none: --config-file applies"),
+	KUBE_NODE_OPTIONS,
+	{ .name = "print-config", FLAG, AT(print_config), .help = "Print the effective configuration as JSON and exit" },
+};
+/* clang-format on */
+
+static const struct graft_manual_section mps_daemon_sections[] = {
+	{ "COMMANDS", "*mount-shm*\n\tMount the tmpfs that is the shared memory of the daemons and their programs at "
+		      "_shm_ in the directory of the daemons, unless there is one, and exit. For an init container "
+		      "whose mounts reach the host. Without it, the program does the same when it starts the first "
+		      "daemon." },
+	{ "DAEMONS",
+	  "There is one daemon for each resource that _sharing.mps_ of the config file shares. It serves the "
+	  "resource's GPUs. Each program on them gets at most the GPU's memory divided by the number of replicas, and "
+	  "the same part of its processors; more than 48 replicas (16 on GPUs before Volta), GPUs in MIG mode and MIG "
+	  "devices are errors. While a daemon runs, its GPUs are in compute mode EXCLUSIVE_PROCESS, so that no program "
+	  "bypasses it; afterwards they are in DEFAULT. The daemon's log is copied to standard output.\n\n"
+	  "A daemon that ends too early is started again. After *SIGHUP*, and when the node's label chooses another "
+	  "file, only daemons whose GPUs or limits have changed are restarted, which ends their programs. Daemons that "
+	  "this program finds when it starts, with the same GPUs and limits, keep running; others are ended.\n\n"
+	  "A daemon serves one user id at a time: programs of another one wait." },
+	{ "SIGNALS", "*SIGHUP*\n\tRead configuration and host again. If that fails, everything stays, and is tried "
+		     "again later.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tEnd the daemons and exit." },
+	{ "FILES",
+	  "_/run/nvidia/mps/nvidia.com/gpu/pipe_\n\tWhere programs find the daemon of a resource. "
+	  "*nvidia-device-plugin*(8) mounts it in containers at _/mps/nvidia.com/gpu/pipe_, and names it in "
+	  "CUDA_MPS_PIPE_DIRECTORY.\n\n_/run/nvidia/mps/nvidia.com/gpu/log_\n\tIts logs, until it ends.\n\n"
+	  "_/run/nvidia/mps/nvidia.com/gpu/.started_\n\tIs there while the daemon serves programs.\n\n"
+	  "_/run/nvidia/mps/nvidia.com/gpu/.daemon_\n\tIts GPUs and limits.\n\n"
+	  "_/run/nvidia/mps/shm_\n\tA tmpfs of half the memory of the host, _/dev/shm_ of daemons and containers.\n\n"
+	  "_/mps_\n\tThe same directory in a container; if it exists, _--mps-root_ is not used." },
+	{ "RIGHTS", "Root, with CAP_SYS_ADMIN for the mounts; in a pod, _privileged: true_." },
+	{ "EXIT STATUS", "*0* after a signal, and for *mount-shm* and options that only print. *1* on failure; the "
+			 "message names cause and remedy." },
+	{ "EXAMPLES",
+	  "Each GPU for four containers at a time:\n\n```\ncat >mps.yaml <<EOF\nversion: v1\nsharing:\n  mps:\n    "
+	  "resources:\n    - name: nvidia.com/gpu\n      replicas: 4\nEOF\nmps-control-daemon --config-file=mps.yaml\n"
+	  "```" },
+	{ "SEE ALSO", "*nvidia-device-plugin*(8), *config-manager*(8), *nvidia-ctk*(1)" },
+};
+
+const struct graft_command graft_kube_mps_command = {
+	.name = "mps-control-daemon",
+	.arguments = "[mount-shm]",
+	.values = (const char *const[]){ "mount-shm", NULL },
+	.summary = "Run the MPS daemons of GPUs that pods share",
+	.description = GRAFT_DOC(
+	    "Runs NVIDIA's MPS control daemon, nvidia-cuda-mps-control, for each resource whose GPUs the configuration "
+	    "of nvidia-device-plugin shares by MPS, with limits of memory and processors for each program.\n\n"
+	    "Each option can also be given by its variable, and by its key in the config file; the command line counts "
+	    "first, then the variable, then the file."),
+	GRAFT_MANUAL(mps_daemon_sections),
+	.options = mps_daemon_options,
+	.n_options = GRAFT_COUNT(mps_daemon_options),
+	.max_arguments = -1,
+	.go_style = true,
+	.stop_at_first_argument = true,
+};
