@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/ctk/ctk.h"
 #include "cli/hook/hook.h"
+#include "cli/installer/installer.h"
 #include "kubernetes/kube_config.h"
 #include "request/config.h"
 
@@ -24,6 +25,7 @@ static const struct {
 	{ "man-hook", &hook_program, 8 },
 	{ "man-ctk", &ctk_program, 1 },
 	{ "man-cdi-hook", &cdi_hook_program, 8 },
+	{ "man-installer", &installer_command, 8 },
 	{ "man-device-plugin", &graft_kube_plugin_command, 8 },
 	{ "man-config-manager", &graft_kube_manager_command, 8 },
 	{ "man-feature-discovery", &graft_kube_gfd_command, 8 },
@@ -66,9 +68,10 @@ int main(int argc, char **argv)
 	if (argc < 2 || argc > 3 ||
 	    (argc == 3 ? generate_completion(argv[1], argv[2], &out) : generate_page(argv[1], &out)) < 0) {
 		(void)fprintf(stderr, "usage: generate "
-				      "man|man-hook|man-ctk|man-cdi-hook|man-device-plugin|man-config-manager|man-"
+				      "man|man-hook|man-ctk|man-cdi-hook|man-installer|man-device-plugin|man-config-manager|man-"
 				      "feature-discovery|man-mps|"
-				      "man-config, or: generate bash|zsh|fish PROGRAM\n");
+				      "man-config, or: generate bash|zsh|fish PROGRAM
+");
 		return 1;
 	}
 	return cli_print(&cli, &out);

@@ -7,19 +7,16 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "start/installed.h"
 
 void cli_helper_exec(const char *name, char *const *argv, char *const *environment)
 {
-	char path[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-	char *slash;
+	char directory[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
 
-	path[length > 0 ? length : 0] = '\0';
-	slash = strrchr(path, '/');
-	if (slash && (size_t)(slash + 1 - path) + strlen(name) < sizeof(path)) {
-		memcpy(slash + 1, name, strlen(name) + 1);
+	if (graft_own_directory(directory)) {
+		(void)snprintf(path, sizeof(path), "%s/%s", directory, name);
 		(void)execve(path, argv, environment);
 	}
 	(void)snprintf(path, sizeof(path), "%s/%s", GRAFT_LIBEXEC_DIRECTORY, name);

@@ -95,9 +95,10 @@ bool graft_engine_containerd_merges_deeply(const char *version_line)
 }
 
 /* { "plugins", PLUGIN, "containerd", LAST... } */
-#define PLACE(plugin, ...)   ((const char *const[]){ "plugins", plugin, ##__VA_ARGS__, NULL })
-#define DEFAULT_NAME(plugin) PLACE(plugin, "containerd", "default_runtime_name")
-#define RUNTIMES(plugin)     PLACE(plugin, "containerd", "runtimes")
+#define PLACE(plugin, ...)    ((const char *const[]){ "plugins", plugin, ##__VA_ARGS__, NULL })
+#define DEFAULT_NAME(plugin)  PLACE(plugin, "containerd", "default_runtime_name")
+#define DEFAULT_TABLE(plugin) PLACE(plugin, "containerd", "default_runtime")
+#define RUNTIMES(plugin)      PLACE(plugin, "containerd", "runtimes")
 
 static int open_documents(struct work *work)
 {
@@ -145,6 +146,30 @@ static int use_defaults(struct graft_toml *table, struct graft_error *err)
 	return graft_toml_set_bool(table, "runtime.privileged_without_host_devices", false, err);
 }
 
+/* Those of the request, and then the others that the runtime inherits. */
+static int put_annotations(const struct work *work, struct graft_toml *table)
+{
+	static const char key[] = "runtime.container_annotations";
+	const struct graft_engine_request *request = work->request;
+	const char **inherited = NULL, **all = NULL;
+	size_t n_inherited = 0, n = 0;
+
+	if (request->n_annotations == 0)
+		return 0;
+	if (graft_toml_get_strings(table, key, work->arena, &inherited, &n_inherited, work->err) < 0)
+		return -1;
+	for (size_t i = 0; i < request->n_annotations; i++) {
+		if (!graft_arena_push_string(work->arena, &all, &n, request->annotations[i]))
+			return graft_fail_memory(work->err);
+	}
+	for (size_t i = 0; i < n_inherited; i++) {
+		if (!graft_is_in(request->annotations, request->n_annotations, inherited[i]) &&
+		    !graft_arena_push_string(work->arena, &all, &n, inherited[i]))
+			return graft_fail_memory(work->err);
+	}
+	return graft_toml_set_strings(table, key, all, n, work->err);
+}
+
 /* Makes a document whose table "runtime" is that of the new runtime. */
 static int make_containerd_runtime(struct work *work, struct graft_toml **ret_table)
 {
@@ -163,7 +188,11 @@ static int make_containerd_runtime(struct work *work, struct graft_toml **ret_ta
 		return -1;
 	if (graft_toml_get_string(table, "runtime.runtime_type", &type, err) < 0)
 		return -1;
-	if (!*type && graft_toml_set_string(table, "runtime.runtime_type", "io.containerd.runc.v2", err) < 0)
+	if (!*type && graft_toml_set_string(
+			  table, "runtime.runtime_type",
+			  work->request->runtime_type ? work->request->runtime_type : "io.containerd.runc.v2", err) < 0)
+		return -1;
+	if (put_annotations(work, table) < 0)
 		return -1;
 	if (graft_toml_set_string(table, "runtime.options.BinaryName", work->request->runtime_path, err) < 0)
 		return -1;
@@ -187,8 +216,17 @@ static int put_containerd_runtime(struct work *work, struct graft_toml *toml)
 		return graft_fail_memory(work->err);
 	if (make_containerd_runtime(work, &table) < 0 || graft_toml_assign(toml, key, table, "runtime", work->err) < 0)
 		return -1;
-	if (engine_toml_default(toml, default_key, request->runtime_name, request->set_as_default, work->err) < 0)
+	if (request->has_default_table && work->version == 1) {
+		const char *table_key = engine_key(work->arena, DEFAULT_TABLE(work->plugin));
+
+		if (!table_key)
+			return graft_fail_memory(work->err);
+		if (request->set_as_default && graft_toml_assign(toml, table_key, table, "runtime", work->err) < 0)
+			return -1;
+	} else if (engine_toml_default(toml, default_key, request->runtime_name, request->set_as_default, work->err) <
+		   0) {
 		return -1;
+	}
 	return request->enable_cdi ? graft_toml_set_bool(toml, cdi_key, true, work->err) : 0;
 }
 
@@ -311,10 +349,18 @@ static int edit_drop_in(struct work *work)
 				"Drop-in config:", work->err);
 }
 
+/* The drop-in's path as the engine sees it. */
+static const char *drop_in_of(const struct work *work)
+{
+	const struct graft_engine_request *request = work->request;
+
+	return request->drop_in_host_path ? request->drop_in_host_path : request->drop_in.path;
+}
+
 /* Returns the pattern that imports the drop-in's directory. */
 static const char *import_of(const struct work *work)
 {
-	const char *directory = engine_directory_of(work->request->drop_in.path, work->arena);
+	const char *directory = engine_directory_of(drop_in_of(work), work->arena);
 
 	return directory ? graft_arena_printf(work->arena, "%s/*.toml", directory) : NULL;
 }
@@ -340,7 +386,7 @@ static int is_imported(struct work *work, bool *ret_is)
 
 		if (!pattern)
 			return graft_fail_memory(work->err);
-		*ret_is = fnmatch(pattern, work->request->drop_in.path, FNM_PATHNAME) == 0;
+		*ret_is = fnmatch(pattern, drop_in_of(work), FNM_PATHNAME) == 0;
 	}
 	return 0;
 }
@@ -415,6 +461,9 @@ static int take_containerd_runtime(struct work *work, struct graft_toml *toml, c
 	if (engine_toml_restore(toml, PLACE(work->plugin, "containerd", "runtimes", name), backup, arena, work->err) <
 		0 ||
 	    engine_toml_restore_default(toml, DEFAULT_NAME(work->plugin), name, backup, arena, work->err) < 0)
+		return -1;
+	if (work->request->has_default_table && work->version == 1 &&
+	    engine_toml_restore(toml, DEFAULT_TABLE(work->plugin), backup, arena, work->err) < 0)
 		return -1;
 	return engine_toml_restore(toml, PLACE(work->plugin, "enable_cdi"), backup, arena, work->err);
 }

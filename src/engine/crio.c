@@ -74,7 +74,7 @@ static int undo_crio(const struct graft_engine_request *request, struct graft_ar
 	if (engine_toml_open(NAME, target->path, &target->text, "", &toml, err) < 0 ||
 	    (target->backup.bytes && engine_toml_open(NAME, target->path, &target->backup, "", &backup, err) < 0))
 		return -1;
-	if (engine_toml_restore(toml, runtime, backup, arena, err) < 0 ||
+	if ((!request->keeps_runtime && engine_toml_restore(toml, runtime, backup, arena, err) < 0) ||
 	    engine_toml_restore_default(toml, default_place, request->runtime_name, backup, arena, err) < 0)
 		return graft_wrap(err, "unable to update config");
 	return engine_toml_undo(toml, backup, ret_changes, arena, target, NULL, err);

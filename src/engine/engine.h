@@ -61,6 +61,19 @@ struct graft_engine_request {
 	bool merges_deeply;
 	/* containerd, undo: files other than the drop-in need the import of its directory. */
 	bool import_is_shared;
+	/*
+	 * containerd: the drop-in's path as the engine sees it, where that is another one. NULL: it
+	 * is the same.
+	 */
+	const char *drop_in_host_path;
+	/* containerd: annotations of pods that it passes on to the runtime, before those that are there. */
+	const char *const *annotations;
+	size_t n_annotations;
+	const char *runtime_type; /* containerd: of a runtime that inherits none; NULL: io.containerd.runc.v2 */
+	/* containerd before 1.3, version 1: the default runtime is a table of its own. */
+	bool has_default_table;
+	/* CRI-O, undo: only the default runtime is taken back; pods that run name the runtime. */
+	bool keeps_runtime;
 	/* Podman, by hook: the JSON file and the program of the hook. */
 	struct graft_engine_file hook;
 	const char *hook_path;
@@ -109,6 +122,15 @@ extern const struct graft_engine graft_engine_docker, graft_engine_containerd, g
 
 /* Finds an engine by name; NULL if there is none. */
 const struct graft_engine *graft_engine_find(const char *name);
+
+/*
+ * The program that a configuration registers under a name, in the arena; NULL if it registers none.
+ * `runtime` NULL: *ret_path is the name of the default runtime instead. `name` is for messages.
+ * Returns 0, or -1 if the text cannot be understood.
+ */
+int graft_engine_registered(const struct graft_engine *engine, const char *name, const struct graft_engine_text *text,
+			    const char *runtime, struct graft_arena *arena, const char **ret_path,
+			    struct graft_error *err);
 
 /* Whether an edit changes its file. */
 bool graft_engine_edit_changes(const struct graft_engine_edit *edit);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "start/installed.h"
 
 #define OS_RELEASE_MAX_BYTES ((size_t)1 << 16)
 
@@ -25,7 +26,12 @@ const char *graft_config_file_path(enum graft_config_program program, const char
 				   bool *ret_required)
 {
 	const char *named = config_variable("NVIDIA_CTK_CONFIG_FILE_PATH"), *home = config_variable("XDG_CONFIG_HOME");
+	const char *own = graft_own_config(arena);
 
+	if (graft_arena_failed(arena))
+		return NULL;
+	if (own)
+		named = own;
 	if (flag_path && flag_path[0] != '\0')
 		named = flag_path;
 	*ret_required = program == GRAFT_CONFIG_OF_HOOK && named;

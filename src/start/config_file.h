@@ -4,11 +4,12 @@
  * 2.5, 2.6). The first of these is used:
  *
  *	1. the file named by an option: -config of the hook, --config of nvidia-ctk
- *	2. the variable NVIDIA_CTK_CONFIG_FILE_PATH, unless empty
- *	3. $XDG_CONFIG_HOME/nvidia-container-runtime/config.toml, unless the variable is empty
- *	4. /etc/nvidia-container-runtime/config.toml
+ *	2. the file below the program's own directory, if it was installed with one (start/installed.h)
+ *	3. the variable NVIDIA_CTK_CONFIG_FILE_PATH, unless empty
+ *	4. $XDG_CONFIG_HOME/nvidia-container-runtime/config.toml, unless the variable is empty
+ *	5. /etc/nvidia-container-runtime/config.toml
  *
- * If that file does not exist, the defaults apply; for the hook it is an error if 1 or 2 named the
+ * If that file does not exist, the defaults apply; for the hook it is an error if 1 or 3 named the
  * file. Any other failure to read it is an error.
  */
 #ifndef GRAFT_START_CONFIG_FILE_H

@@ -18,6 +18,7 @@
 #include "base/path.h"
 #include "formats/loader/elf.h"
 #include "start/find_program.h"
+#include "start/installed.h"
 
 #define SELF         "nvidia-container-runtime"
 #define DEFAULT_HOOK "/usr/bin/nvidia-container-runtime-hook"
@@ -167,9 +168,9 @@ const char *graft_locate_hook(const struct graft_config *config, const struct gr
 }
 
 /* The program `name` in the directory of `path`; NULL: not there, or out of memory. */
-static const char *find_beside_own_program(const char *path, const char *name, struct graft_arena *arena)
+static const char *find_beside_own_program(const char *directory, const char *name, struct graft_arena *arena)
 {
-	char *beside = graft_arena_printf(arena, "%.*s%s", (int)(graft_path_name(path) - path), path, name);
+	char *beside = graft_arena_printf(arena, "%s/%s", directory, name);
 	struct stat st;
 
 	return beside && graft_is_program(beside, &st) ? beside : NULL;
@@ -179,16 +180,12 @@ const char *graft_locate_cdi_hook(const struct graft_config *config, const struc
 				  struct graft_arena *arena)
 {
 	const char *configured = config->ctk_path, *name = graft_path_name(DEFAULT_CDI), *found = NULL;
-	char self[PATH_MAX];
-	ssize_t n;
+	char directory[PATH_MAX];
 
 	if (configured[0] == '/' && strcmp(graft_path_name(configured), "nvidia-ctk") != 0)
 		return configured;
-	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n > 0) {
-		self[n] = '\0';
-		found = find_beside_own_program(self, name, arena);
-	}
+	if (graft_own_directory(directory))
+		found = find_beside_own_program(directory, name, arena);
 	if (!found)
 		found = find_program(name, DEFAULT_CDI, log, arena);
 	graft_debug(log, "hook program is '%s'", found ? found : "");

@@ -79,7 +79,8 @@ static char **make_environment(const struct ctk_child *child, struct graft_arena
 
 	if (!environment)
 		return NULL;
-	environment[n++] = make_ctk_child_variable(arena, "PATH", DEFAULT_PATH);
+	environment[n++] = child->root ? graft_arena_strdup(arena, "PATH=" DEFAULT_PATH)
+				       : make_ctk_child_variable(arena, "PATH", DEFAULT_PATH);
 	environment[n++] = make_ctk_child_variable(arena, "HOME", "/");
 	environment[n++] = graft_arena_strdup(arena, "LC_ALL=C");
 	for (const char *const *item = child->variables; item && *item && n < MAX_VARIABLES; item++)
@@ -91,8 +92,27 @@ static char **make_environment(const struct ctk_child *child, struct graft_arena
 	return environment;
 }
 
-_Noreturn static void exec_ctk_child(const struct run *run, const char *const *argv, char **environment)
+/* QUIRK execvpe(3) searches our PATH, not the one that the program gets. */
+static int become(const struct ctk_child *child, char *const *words, char **environment)
 {
+	static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
+					       "/usr/bin",        "/sbin",          "/bin" };
+	char path[4096];
+
+	if (!child->root || strchr(words[0], '/'))
+		return execvpe(words[0], words, environment);
+	for (size_t i = 0; i < GRAFT_COUNT(folders); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", folders[i], words[0]);
+		(void)execve(path, words, environment);
+		if (errno != ENOENT && errno != ENOTDIR)
+			break;
+	}
+	return -1;
+}
+
+_Noreturn static void exec_ctk_child(const struct run *run, const struct ctk_child *child, char **environment)
+{
+	const char *const *argv = child->argv;
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), why;
 
 	char **words;
@@ -101,8 +121,9 @@ _Noreturn static void exec_ctk_child(const struct run *run, const char *const *a
 	memcpy(&words, &argv, sizeof(words));
 	(void)setpgid(0, 0);
 	if (null_fd >= 0 && dup2(null_fd, STDIN_FILENO) >= 0 && dup2(run->write[OUT], STDOUT_FILENO) >= 0 &&
-	    dup2(run->write[ERR], STDERR_FILENO) >= 0)
-		(void)execvpe(argv[0], words, environment);
+	    dup2(run->write[ERR], STDERR_FILENO) >= 0 &&
+	    (!child->root || (chroot(child->root) == 0 && chdir("/") == 0)))
+		(void)become(child, words, environment);
 	why = errno;
 	(void)!write(run->write[WHY], &why, sizeof(why));
 	_exit(127);
@@ -241,7 +262,7 @@ int ctk_child_run(const struct ctk_child *child, struct graft_arena *arena, stru
 	if (run.pid < 0)
 		return graft_fail_errno(err, errno, "%s cannot be run", child->argv[0]);
 	if (run.pid == 0)
-		exec_ctk_child(&run, child->argv, environment);
+		exec_ctk_child(&run, child, environment);
 	(void)setpgid(run.pid, run.pid);
 	for (int i = 0; i < N_PIPES; i++)
 		close_fd(&run.write[i]);

@@ -16,6 +16,10 @@ struct ctk_child {
 	/* NULL-terminated; argv[0] is searched for in PATH unless it contains a slash */
 	const char *const *argv;
 	const char *const *variables; /* additional variables, "NAME=value", NULL-terminated; or NULL */
+	/*
+	 * A directory that becomes the program's root; its PATH is the usual one then. NULL: ours.
+	 */
+	const char *root;
 	int timeout_ms;
 };
 

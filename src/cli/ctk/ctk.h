@@ -40,6 +40,7 @@ struct ctk {
 	size_t n_given;
 	const struct graft_command *command; /* that command; NULL = none was parsed */
 	const struct ctk_sink *sink;         /* NULL: write files to disk */
+	const char *engine_root;             /* the root in which programs of engines are run; NULL: ours */
 	struct graft_arena *arena;           /* everything that lives as long as the process */
 };
 
@@ -72,6 +73,13 @@ struct ctk_list {
 
 /* Runs the program. Returns its exit status. */
 int ctk_main(int argc, char **argv);
+/*
+ * The same for another program that shares its messages: sets up standard descriptors, logs and
+ * memory, and calls `run`, whose result is the exit status.
+ */
+int ctk_run_program(const char *name, int argc, char **argv, int (*run)(struct ctk *ctk, int argc, char **argv));
+/* Sets what the logs show by the members `debug` and `quiet`. */
+void ctk_set_log_level(struct ctk *ctk);
 
 /*
  * Parses a command's arguments into `options`, which must start with a struct ctk_base; it is

@@ -194,21 +194,27 @@ static int make_nodes(struct work *work, struct graft_error *err)
 	return rc;
 }
 
-int ctk_make_control_nodes(const struct ctk *ctk, const char *dev_root, bool dry_run)
+int ctk_put_control_nodes(const struct ctk *ctk, const char *dev_root, bool dry_run, struct graft_error *err)
 {
 	struct work work = { .ctk = ctk,
 			     .root = GRAFT_HOST_PLACE_INIT,
 			     .prefix = strcmp(dev_root, "/") == 0 ? "" : dev_root,
 			     .dry_run = dry_run };
-	struct graft_error err = { .status = GRAFT_OK };
 	int rc = graft_host_place_find(AT_FDCWD, -1, dev_root, GRAFT_HOST_DIRECTORY, &work.root);
 
 	if (rc < 0 && work.root.why[0] != '\0')
-		rc = graft_fail(&err, GRAFT_PERMISSION, 0, "open failed: %s: %s", dev_root, work.root.why);
+		rc = graft_fail(err, GRAFT_PERMISSION, 0, "open failed: %s: %s", dev_root, work.root.why);
 	else if (rc < 0)
-		rc = graft_fail_errno(&err, -rc, "open failed: %s", dev_root);
+		rc = graft_fail_errno(err, -rc, "open failed: %s", dev_root);
 	else
-		rc = make_nodes(&work, &err);
+		rc = make_nodes(&work, err);
 	graft_host_place_close(&work.root);
-	return rc < 0 ? ctk_fail(ctk, &err, "%s", "") : 0;
+	return rc;
+}
+
+int ctk_make_control_nodes(const struct ctk *ctk, const char *dev_root, bool dry_run)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+
+	return ctk_put_control_nodes(ctk, dev_root, dry_run, &err) < 0 ? ctk_fail(ctk, &err, "%s", "") : 0;
 }

@@ -23,5 +23,7 @@ int ctk_load_kernel_modules(const struct ctk *ctk, const char *driver_root, bool
  * removed. With `dry_run` only logs what would be made. Returns the exit status.
  */
 int ctk_make_control_nodes(const struct ctk *ctk, const char *dev_root, bool dry_run);
+/* The same, with an error for the caller to report. Returns 0 or -1. */
+int ctk_put_control_nodes(const struct ctk *ctk, const char *dev_root, bool dry_run, struct graft_error *err);
 
 #endif

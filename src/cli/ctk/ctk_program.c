@@ -139,7 +139,7 @@ static const struct graft_manual_section sections[] = {
 		      "*nvidia-ctk config --in-place --set nvidia-container-runtime.log-level=debug*" },
 	{ "SEE ALSO", "*nvidia-container-cli*(1), *nvidia-container-runtime*(8), *nvidia-container-runtime-hook*(8), "
 		      "*nvidia-cdi-hook*(8), *nvidia-container-runtime-config*(5), *nvidia-device-plugin*(8), "
-		      "*nvidia-docker*(1), *graft-sim*(1)" },
+		      "*nvidia-ctk-installer*(8), *nvidia-docker*(1), *graft-sim*(1)" },
 };
 
 const struct graft_command ctk_program = {
@@ -221,7 +221,7 @@ static bool wants_ctk_step(const void *arg, enum graft_log_level level, const ch
 	return ctk->log.max == GRAFT_LOG_DEBUG || level < GRAFT_LOG_INFO || cli_wants_waiting(arg, level, file);
 }
 
-static void set_ctk_log_level(struct ctk *ctk)
+void ctk_set_log_level(struct ctk *ctk)
 {
 	ctk->log.max = GRAFT_LOG_INFO;
 	if (ctk->debug)
@@ -462,7 +462,7 @@ int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *target
 	ctk->command = command;
 	rc = graft_options_parse_in(&scope, command, argc, argv, command == &ctk_program ? ctk : target, ret_first,
 				    &result, &err);
-	set_ctk_log_level(ctk);
+	ctk_set_log_level(ctk);
 	if (rc < 0) {
 		*ret_status = complain(ctk, command, result, &err);
 		return -1;
@@ -519,6 +519,16 @@ static int find_hook(struct ctk *ctk, int argc, char **argv)
 	return first < argc && strcmp(argv[first], ctk_hook.name) == 0 ? first : 0;
 }
 
+static void begin_ctk(struct ctk *ctk)
+{
+	cli_open_standard_descriptors();
+	ctk->log = (struct graft_log){ .write = write_ctk_log_line, .arg = ctk };
+	ctk->steps = (struct graft_log){ .write = write_ctk_step, .wants = wants_ctk_step, .arg = ctk };
+	ctk->waiting = (struct graft_log){ .write = write_ctk_step, .wants = cli_wants_waiting, .arg = ctk };
+	ctk_set_log_level(ctk);
+	ctk->arena = graft_arena_new(ARENA_MAX);
+}
+
 int ctk_main(int argc, char **argv)
 {
 	struct ctk ctk = { .program = CTK_PROGRAM, .words = CTK_PROGRAM, .started_us = graft_clock_us() };
@@ -529,13 +539,19 @@ int ctk_main(int argc, char **argv)
 	first = find_hook(&ctk, argc, argv);
 	if (first > 0)
 		return ctk_hook.run(&ctk, argc - first, argv + first);
-	cli_open_standard_descriptors();
-	ctk.log = (struct graft_log){ .write = write_ctk_log_line, .arg = &ctk };
-	ctk.steps = (struct graft_log){ .write = write_ctk_step, .wants = wants_ctk_step, .arg = &ctk };
-	ctk.waiting = (struct graft_log){ .write = write_ctk_step, .wants = cli_wants_waiting, .arg = &ctk };
-	set_ctk_log_level(&ctk);
-	ctk.arena = graft_arena_new(ARENA_MAX);
+	begin_ctk(&ctk);
 	status = ctk.arena ? run_ctk_command(&ctk, &ctk_program, argc, argv) : fail_memory(&ctk);
+	ctk.arena = graft_arena_free(ctk.arena);
+	return status;
+}
+
+int ctk_run_program(const char *name, int argc, char **argv, int (*run)(struct ctk *ctk, int argc, char **argv))
+{
+	struct ctk ctk = { .program = name, .words = name, .started_us = graft_clock_us() };
+	int status;
+
+	begin_ctk(&ctk);
+	status = ctk.arena ? run(&ctk, argc, argv) : fail_memory(&ctk);
 	ctk.arena = graft_arena_free(ctk.arena);
 	return status;
 }

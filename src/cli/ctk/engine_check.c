@@ -27,7 +27,9 @@
 static int run_engine_program(struct ctk *ctk, const char *const *argv, const char *const *variables,
 			      struct ctk_child_result *ret_result, struct graft_error *err)
 {
-	const struct ctk_child child = { .argv = argv, .variables = variables, .timeout_ms = TIMEOUT_MS };
+	const struct ctk_child child = {
+		.argv = argv, .variables = variables, .root = ctk->engine_root, .timeout_ms = TIMEOUT_MS
+	};
 
 	graft_debug(&ctk->log, "Running %s %s", argv[0], argv[1] ? argv[1] : "");
 	return ctk_child_run(&child, ctk->arena, ret_result, err);

@@ -15,6 +15,7 @@
 #include "cli/runtime/runtime_log.h"
 #include "start/after_create.h"
 #include "start/config_file.h"
+#include "start/installed.h"
 #include "start/locate.h"
 #include "start/low_level.h"
 #include "start/start.h"
@@ -76,6 +77,20 @@ static int create(struct runtime *runtime, const char *path, bool script, struct
 	return -1;
 }
 
+/*
+ * SPEC installer-and-nri 4: where an installer has put the runtime on a node, other containers
+ * start before the driver is loaded, that of the driver among them.
+ */
+static bool waits_for_driver(const struct runtime *runtime, const char *path)
+{
+	const char *own = graft_own_config(runtime->arena);
+
+	if (!own || !runtime->config.file || strcmp(own, runtime->config.file) != 0 || graft_driver_is_loaded("/proc"))
+		return false;
+	(void)fprintf(stderr, "nvidia driver modules are not yet loaded, invoking %s directly\n", path);
+	return true;
+}
+
 static int run_runtime(struct runtime *runtime, struct graft_error *err)
 {
 	const struct graft_oci_arguments *arguments = &runtime->arguments;
@@ -102,7 +117,7 @@ static int run_runtime(struct runtime *runtime, struct graft_error *err)
 	}
 	if (!arguments->create)
 		graft_debug(log, "forwarding '%s' unchanged", arguments->subcommand ? arguments->subcommand : "");
-	else if (create(runtime, path, script, err) < 0)
+	else if (!waits_for_driver(runtime, path) && create(runtime, path, script, err) < 0)
 		return -1;
 	return become_low_level(runtime, path, script, err);
 }

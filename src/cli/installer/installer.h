@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * installer: nvidia-ctk-installer, which brings the toolkit onto a node of a cluster from a
+ * privileged pod, and stays to look after it (SPEC installer-and-nri 1 to 6). See
+ * docs/gpu-operator.md and docs/decisions/0035-installer.md.
+ *
+ *	installer_options    flags and variables
+ *	toolkit_files        the toolkit's directory: staged, exchanged
+ *	toolkit_config       its config.toml
+ *	toolkit_cdi          control nodes and the management specification
+ *	engine_edits         the files of the container engine
+ *	engine_reload        what makes the engine read them
+ *	upkeep               waits for a signal, and repairs what others change
+ *	installer_program    the sequence
+ */
+#ifndef GRAFT_CLI_INSTALLER_INSTALLER_H
+#define GRAFT_CLI_INSTALLER_INSTALLER_H
+
+#include "cli/ctk/ctk.h"
+#include "engine/engine.h"
+
+#define INSTALLER_PROGRAM "nvidia-ctk-installer"
+
+enum installer_restart { INSTALLER_RESTART_NONE, INSTALLER_RESTART_SIGNAL, INSTALLER_RESTART_SYSTEMD };
+
+/* SPEC installer-and-nri 2: every flag. */
+struct installer_options {
+	struct ctk_base base;
+	/* 2.1 the program */
+	bool no_daemon, no_runtime_config, nri, debug;
+	const char *nri_index, *nri_socket, *nri_namespace;
+	struct ctk_list nri_namespaces;
+	const char *runtime, *install_dir, *source_root, *package_type, *pid_file;
+	/* 2.2 the toolkit */
+	const char *driver_root, *driver_root_ctr, *dev_root, *dev_root_ctr;
+	const char *runtime_debug, *runtime_log_level, *runtime_mode, *cdi_default_kind, *cli_debug;
+	struct ctk_list annotation_prefixes, runtimes;
+	bool skip_mode_detection, accept_envvar, accept_mounts, cdi, ignore_errors;
+	const char *cdi_output_dir, *cdi_kind;
+	struct ctk_list device_nodes, opt_in_features;
+	/* 2.3 the engine */
+	const char *config, *drop_in, *drop_in_host, *executable, *socket, *restart_mode, *host_root, *runtime_name;
+	const char *cdi_in_runtime; /* a boolean as it was given; NULL: the value of cdi */
+	bool set_as_default, legacy_config;
+	struct ctk_list config_sources, containerd_annotation_prefixes;
+	const char *runtime_type, *config_override, *hooks_dir, *hook_filename, *crio_mode;
+	/* what follows from them */
+	const struct graft_engine *engine;
+	enum installer_restart restart;
+	bool enable_cdi;  /* in the engine */
+	bool by_hook;     /* CRI-O gets a hook */
+	bool makes_nodes; /* control nodes */
+	const char *vendor, *class_;
+	const char *toolkit;      /* DIR/toolkit */
+	const char *drop_in_path; /* NULL: none */
+};
+
+extern const struct graft_command installer_command;
+
+/* Sets the defaults of SPEC installer-and-nri 2. */
+void installer_options_init(struct installer_options *options);
+/*
+ * SPEC installer-and-nri 3 step 1: checks the options in their order and sets what follows from
+ * them. What is only strange is logged. Returns 0, or -1 with GRAFT_INVALID.
+ */
+int installer_options_check(struct installer_options *options, struct graft_error *err);
+
+/* One of the three runtimes that are registered. */
+struct installer_runtime {
+	const char *name, *path;
+	bool is_default;
+};
+#define INSTALLER_RUNTIMES 3
+/*
+ * The three runtimes; the default one comes last, since an engine's editor takes the default away
+ * when it adds another. Returns -1 if out of memory.
+ */
+int installer_list_runtimes(const struct installer_options *options,
+			    struct installer_runtime ret_runtimes[INSTALLER_RUNTIMES], struct graft_error *err);
+
+/* Path below the host's root, as this process sees it. NULL: out of memory. */
+const char *installer_host_path(const struct installer_options *options, const char *path);
+
+/* ---- the toolkit ---- */
+
+/*
+ * Installs the toolkit and exchanges it with the one that is there (SPEC installer-and-nri 4).
+ * `runtimes` are the low-level runtimes for its configuration. With `ignore_errors`, what cannot be
+ * installed is logged. Returns 1 if it was exchanged, 0 if the same is there already, or -1; the
+ * old one is whole then.
+ */
+int installer_toolkit_install(const struct installer_options *options, const struct ctk_list *runtimes,
+			      struct graft_error *err);
+/*
+ * Removes the toolkits that were exchanged or never finished and that no process runs or maps.
+ * Returns whether none is left.
+ */
+bool installer_toolkit_sweep(const struct installer_options *options);
+
+/* Makes the text of config.toml in the arena. */
+int installer_config_make(const struct installer_options *options, const struct ctk_list *runtimes,
+			  struct graft_engine_text *ret_text, struct graft_error *err);
+/* The runtimes of the configuration that is installed; none if there is none. */
+int installer_config_read_runtimes(const struct installer_options *options, struct ctk_list *ret_runtimes,
+				   struct graft_error *err);
+
+/* Makes the control nodes, if they are asked for. */
+int installer_nodes_make(const struct installer_options *options, struct graft_error *err);
+/* Writes the management specification, if CDI is on. */
+int installer_cdi_write(const struct installer_options *options, struct graft_error *err);
+
+/* ---- the engine ---- */
+
+/*
+ * The low-level runtimes that the engine's configuration has, and runc and crun after them (SPEC
+ * installer-and-nri 3 step 3).
+ */
+int installer_engine_list_runtimes(const struct installer_options *options, struct ctk_list *ret_runtimes,
+				   struct graft_error *err);
+/* Registers the runtimes. Returns 1 if a file was changed, 0 if none, or -1. */
+int installer_engine_configure(const struct installer_options *options, struct graft_error *err);
+/*
+ * Takes the registration back. Returns 1 if a file was changed, 0 if none, or -1; files that were
+ * not changed since get the bytes that they had before.
+ */
+int installer_engine_restore(const struct installer_options *options, struct graft_error *err);
+
+/*
+ * Makes the engine read its files, if it has not: because `changed`, because an earlier run was
+ * ended before it did this, or because it runs for longer than the files are there. `tries` is how
+ * often to look for it, five seconds apart. Returns 0 or -1.
+ */
+int installer_engine_reload(const struct installer_options *options, bool changed, int tries, struct graft_error *err);
+/*
+ * Notes on disk that the engine has to read its files. Errors are ignored: it only serves after a
+ * kill.
+ */
+void installer_engine_note_pending(const struct installer_options *options);
+
+/* ---- the program ---- */
+
+/*
+ * Takes the lock that one installer of a node holds (SPEC installer-and-nri 3 step 2), and writes
+ * the process ID. Returns a descriptor to keep open, or -1 with "unable to get flock on pidfile".
+ */
+int installer_pid_file_take(const struct installer_options *options, struct graft_error *err);
+
+/* The signals of SPEC installer-and-nri 6, ended by 0. */
+extern const int installer_signals[];
+
+/* Starts the program that serves NRI. Returns its process ID, or -1. */
+int installer_nri_start(const struct installer_options *options, struct graft_error *err);
+
+/*
+ * Waits for a signal of SPEC installer-and-nri 6. Meanwhile repairs the engine's files and the
+ * toolkit when others change them, three times in ten minutes. `nri` is the process that serves
+ * NRI, or -1: it ends this too. Returns 0, or -1 with the error set.
+ */
+int installer_wait(const struct installer_options *options, const struct ctk_list *runtimes, int nri,
+		   struct graft_error *err);
+
+/* Runs the program. Returns its exit status. */
+int installer_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * upkeep: what the installer does while it waits: nothing, until a signal comes or another program
+ * changes what it has installed. Then it repairs that and says so; but after the third time in ten
+ * minutes it lets things be until the ten minutes are over: two programs that correct each other
+ * would otherwise restart the engine without end.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/path.h"
+#include "cli/installer/installer.h"
+#include "start/installed.h"
+
+#define MAX_REPAIRS 3
+#define REPAIRS_MS  ((int64_t)10 * 60 * 1000)
+#define SETTLE_MS   200
+#define SWEEP_MS    ((int64_t)60 * 1000)
+#define TRIES       6
+#define MAX_WATCHES 8
+
+struct watch {
+	int number;
+	const char *name; /* the file in the directory that counts; NULL: all */
+};
+
+struct upkeep {
+	const struct installer_options *options;
+	const struct ctk_list *runtimes;
+	int nri;
+	int signal_fd, notify_fd;
+	struct watch watches[MAX_WATCHES];
+	size_t n_watches;
+	int64_t repairs[MAX_REPAIRS]; /* the last ones, the oldest first; 0: none */
+	int64_t sweep_ms, repair_ms;  /* when to sweep, when to look again; 0: never */
+	bool is_due;                  /* something has changed */
+};
+
+static void close_upkeep(struct upkeep *upkeep)
+{
+	if (upkeep->signal_fd >= 0)
+		(void)close(upkeep->signal_fd);
+	if (upkeep->notify_fd >= 0)
+		(void)close(upkeep->notify_fd);
+}
+
+/* ---- what is watched ---- */
+
+static void watch_directory(struct upkeep *upkeep, const char *directory, const char *name)
+{
+	const uint32_t mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_DELETE_SELF |
+			      IN_MOVE_SELF;
+	int number = directory ? inotify_add_watch(upkeep->notify_fd, directory, mask) : -1;
+
+	if (number >= 0 && upkeep->n_watches < MAX_WATCHES)
+		upkeep->watches[upkeep->n_watches++] = (struct watch){ number, name };
+}
+
+static void watch_file(struct upkeep *upkeep, const char *path)
+{
+	if (path)
+		watch_directory(upkeep, graft_path_directory(path, upkeep->options->base.ctk->arena),
+				graft_path_name(path));
+}
+
+/* The directories are others after an exchange: everything is watched again. */
+static int watch_installation(struct upkeep *upkeep, struct graft_error *err)
+{
+	const struct installer_options *o = upkeep->options;
+	struct graft_arena *arena = o->base.ctk->arena;
+	const char *config = graft_arena_printf(arena, "%s/" GRAFT_OWN_CONFIG, o->toolkit);
+
+	if (upkeep->notify_fd >= 0)
+		(void)close(upkeep->notify_fd);
+	upkeep->n_watches = 0;
+	upkeep->notify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (upkeep->notify_fd < 0)
+		return graft_fail_errno(err, errno, "cannot watch files");
+	watch_directory(upkeep, o->install_dir, GRAFT_TOOLKIT_DIRECTORY);
+	watch_directory(upkeep, o->toolkit, NULL);
+	watch_file(upkeep, config);
+	if (o->no_runtime_config || o->nri)
+		return 0;
+	if (o->by_hook) {
+		watch_directory(upkeep, o->hooks_dir, o->hook_filename);
+	} else {
+		watch_file(upkeep, o->config);
+		watch_file(upkeep, o->drop_in_path);
+	}
+	return 0;
+}
+
+static bool concerns_us(const struct upkeep *upkeep, const struct inotify_event *event)
+{
+	if ((event->mask & IN_IGNORED) != 0)
+		return false;
+	if ((event->mask & IN_Q_OVERFLOW) != 0)
+		return true;
+	for (size_t i = 0; i < upkeep->n_watches; i++) {
+		const struct watch *watch = &upkeep->watches[i];
+
+		if (watch->number == event->wd &&
+		    (!watch->name || event->len == 0 || strcmp(watch->name, event->name) == 0))
+			return true;
+	}
+	return false;
+}
+
+static void read_events(struct upkeep *upkeep)
+{
+	char bytes[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	ssize_t n;
+
+	while ((n = read(upkeep->notify_fd, bytes, sizeof(bytes))) > 0) {
+		for (ssize_t at = 0; at < n;) {
+			const struct inotify_event *event = (const void *)(bytes + at);
+
+			upkeep->is_due = upkeep->is_due || concerns_us(upkeep, event);
+			at += (ssize_t)(sizeof(*event) + event->len);
+		}
+	}
+}
+
+/* ---- repairs ---- */
+
+static void warn_of_failure(const struct upkeep *upkeep, const struct graft_error *err)
+{
+	char text[sizeof(err->msg) + sizeof(err->ctx)];
+
+	graft_warn(&upkeep->options->base.ctk->log, "Could not repair the installation: %s",
+		   graft_error_text(err, text, sizeof(text)));
+}
+
+/* Whether another repair is allowed now; otherwise says when. */
+static bool may_repair(struct upkeep *upkeep)
+{
+	int64_t now = graft_clock_ms();
+
+	if (upkeep->repairs[0] == 0 || now - upkeep->repairs[0] >= REPAIRS_MS)
+		return true;
+	if (upkeep->repair_ms == 0) {
+		upkeep->repair_ms = upkeep->repairs[0] + REPAIRS_MS;
+		graft_log_write(
+		    &upkeep->options->base.ctk->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__,
+		    "Files of this installation were changed again after %d repairs: not repairing for %lld "
+		    "seconds. 'nvidia-ctk doctor node' names other installers on this node",
+		    MAX_REPAIRS, (long long)(upkeep->repair_ms - now + 999) / 1000);
+	}
+	return false;
+}
+
+static void note_repair(struct upkeep *upkeep)
+{
+	memmove(upkeep->repairs, upkeep->repairs + 1, sizeof(upkeep->repairs) - sizeof(upkeep->repairs[0]));
+	upkeep->repairs[MAX_REPAIRS - 1] = graft_clock_ms();
+}
+
+static bool repair_toolkit(struct upkeep *upkeep)
+{
+	const struct installer_options *o = upkeep->options;
+	struct graft_error err = { .status = GRAFT_OK };
+	int rc = installer_toolkit_install(o, upkeep->runtimes, &err);
+
+	if (rc < 0)
+		warn_of_failure(upkeep, &err);
+	else if (rc > 0)
+		graft_warn(&o->base.ctk->log, "Another program has changed %s: it was installed again", o->toolkit);
+	return rc > 0;
+}
+
+static bool repair_engine(struct upkeep *upkeep)
+{
+	const struct installer_options *o = upkeep->options;
+	struct graft_error err = { .status = GRAFT_OK };
+	int rc;
+
+	if (o->no_runtime_config || o->nri)
+		return false;
+	rc = installer_engine_configure(o, &err);
+	if (rc > 0)
+		graft_warn(&o->base.ctk->log, "Another program has changed the configuration of %s: it was repaired",
+			   o->engine->name);
+	if (rc < 0 || (rc > 0 && installer_engine_reload(o, true, TRIES, &err) < 0))
+		warn_of_failure(upkeep, &err);
+	return rc > 0;
+}
+
+static int repair_again(struct upkeep *upkeep, struct graft_error *err)
+{
+	bool repaired;
+
+	upkeep->is_due = false;
+	if (!may_repair(upkeep))
+		return 0;
+	upkeep->repair_ms = 0;
+	if (watch_installation(upkeep, err) < 0)
+		return -1;
+	repaired = repair_toolkit(upkeep);
+	repaired = repair_engine(upkeep) || repaired;
+	if (!repaired)
+		return 0;
+	note_repair(upkeep);
+	if (!installer_toolkit_sweep(upkeep->options))
+		upkeep->sweep_ms = graft_clock_ms() + SWEEP_MS;
+	return watch_installation(upkeep, err);
+}
+
+/* ---- waiting ---- */
+
+/* Milliseconds until something is to be done by itself; -1: never. */
+static int next_wait(const struct upkeep *upkeep)
+{
+	int64_t at = upkeep->sweep_ms, now = graft_clock_ms();
+
+	if (upkeep->is_due && upkeep->repair_ms == 0)
+		return SETTLE_MS;
+	if (upkeep->repair_ms != 0 && (at == 0 || upkeep->repair_ms < at))
+		at = upkeep->repair_ms;
+	if (at == 0)
+		return -1;
+	return at <= now ? 0 : (int)(at - now);
+}
+
+/* Returns 1 if the signal ends the program, 0 if not, -1 if what serves NRI has ended. */
+static int read_signal(const struct upkeep *upkeep, struct graft_error *err)
+{
+	struct signalfd_siginfo info;
+	int status;
+
+	if (read(upkeep->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return 0;
+	if (info.ssi_signo != SIGCHLD)
+		return 1;
+	if (upkeep->nri > 0 && waitpid(upkeep->nri, &status, WNOHANG) == upkeep->nri)
+		return graft_fail(err, GRAFT_PROGRAM, 0, "the NRI plugin has ended with status %d",
+				  WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+	return 0;
+}
+
+static int wait_for_signal(struct upkeep *upkeep, struct graft_error *err)
+{
+	for (;;) {
+		struct pollfd polled[] = { { .fd = upkeep->signal_fd, .events = POLLIN },
+					   { .fd = upkeep->notify_fd, .events = POLLIN } };
+		int rc = poll(polled, GRAFT_COUNT(polled), next_wait(upkeep));
+		int64_t now = graft_clock_ms();
+
+		if (rc < 0 && errno != EINTR)
+			return graft_fail_errno(err, errno, "cannot wait");
+		if (rc > 0 && polled[0].revents != 0) {
+			int ended = read_signal(upkeep, err);
+
+			if (ended != 0)
+				return ended < 0 ? -1 : 0;
+		}
+		if (rc > 0 && polled[1].revents != 0)
+			read_events(upkeep);
+		if (upkeep->sweep_ms != 0 && now >= upkeep->sweep_ms)
+			upkeep->sweep_ms = installer_toolkit_sweep(upkeep->options) ? 0 : now + SWEEP_MS;
+		if ((rc == 0 && upkeep->is_due) || (upkeep->repair_ms != 0 && now >= upkeep->repair_ms)) {
+			if (repair_again(upkeep, err) < 0)
+				return -1;
+		}
+	}
+}
+
+int installer_wait(const struct installer_options *o, const struct ctk_list *runtimes, int nri, struct graft_error *err)
+{
+	struct upkeep upkeep = { .options = o, .runtimes = runtimes, .nri = nri, .signal_fd = -1, .notify_fd = -1 };
+	sigset_t signals;
+	int rc;
+
+	(void)sigemptyset(&signals);
+	for (size_t i = 0; installer_signals[i] != 0; i++)
+		(void)sigaddset(&signals, installer_signals[i]);
+	(void)sigaddset(&signals, SIGCHLD);
+	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
+	upkeep.signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (upkeep.signal_fd < 0)
+		return graft_fail_errno(err, errno, "cannot wait for signals");
+	if (!installer_toolkit_sweep(o))
+		upkeep.sweep_ms = graft_clock_ms() + SWEEP_MS;
+	rc = watch_installation(&upkeep, err);
+	if (rc == 0) {
+		/* What was changed before it was watched. */
+		upkeep.is_due = true;
+		rc = wait_for_signal(&upkeep, err);
+	}
+	close_upkeep(&upkeep);
+	return rc;
+}

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+# nvidia-ctk-installer with real engines: the toolkit is whole at every moment, engines are told what they have not read and nothing else, what others change is
+# repaired, and the engine's files are what they were when it goes. Each flag is in installer_flags.py.
+
+load lib.bash
+load engines.bash
+
+setup_file() {
+  start_machine dgx-h100
+  start_dockerd
+  import_image small
+  start_containerd
+  import_archive k8s.io small small /probe
+  import_archive k8s.io pause small /bin/sleep 86400
+  make_source "$machine/source"
+}
+teardown_file() { stop_machine; }
+setup() {
+  engine_setup
+  toolkit=$machine/nv/toolkit
+}
+teardown() {
+  # shellcheck disable=SC2046
+  on_host sh -c 'kill $(pidof nvidia-ctk-installer) 2>/dev/null; while pidof nvidia-ctk-installer >/dev/null; do sleep 0.05; done; true'
+  rm -rf "$machine/nv"
+  engine_teardown
+}
+
+# make_source FOLDER: the programs of this build, as an unpacked package has them.
+make_source() {
+  mkdir -p "$1/usr/bin" "$1/usr/libexec/graft" "$1/usr/lib/x86_64-linux-gnu"
+  cp "$BATS_FILE_TMPDIR"/programs/nvidia-{ctk,cdi-hook,container-runtime,container-runtime.cdi,container-runtime.legacy,container-cli,container-runtime-hook} "$1/usr/bin"
+  cp "$BATS_FILE_TMPDIR/programs/graft-nvml" "$1/usr/libexec/graft"
+  cp -a "$build"/src/abi/libnvidia-container.so.1* "$1/usr/lib/x86_64-linux-gnu" 2>/dev/null || true
+  rm -rf "$1"/usr/lib/x86_64-linux-gnu/*.p
+}
+
+# installer OPTION...: in the foreground.
+installer() {
+  run on_host nvidia-ctk-installer --pid-file="$machine/run/toolkit.pid" --toolkit-install-dir="$machine/nv" --toolkit-source-root="$machine/source" \
+    --host-root=/ --driver-root=/ --driver-root-ctr-path=/ --hooks-dir="$machine/hooks.d" --config-source=file "$@"
+}
+for_docker=(--runtime=docker)
+for_containerd=(--runtime=containerd)
+where() {
+  for_docker+=(--config="$machine/docker/daemon.json" --socket="$machine/docker/sock")
+  for_containerd+=(--config="$machine/containerd/config.toml" --drop-in-config="$machine/containerd/conf.d/99-nvidia.toml" --socket=/run/containerd-suite/sock)
+}
+# stay OPTION...: in the background, until it waits; its log is $work/log.
+stay() {
+  on_host nvidia-ctk-installer --pid-file="$machine/run/toolkit.pid" --toolkit-install-dir="$machine/nv" --toolkit-source-root="$machine/source" \
+    --host-root=/ --driver-root=/ --driver-root-ctr-path=/ --config-source=file "$@" >"$work/log" 2>&1 3>&- 4>&- &
+  within 20 grep -q 'msg="Waiting for signal"' "$work/log" || { cat "$work/log" && return 1; }
+}
+stop_installer() {
+  on_host sh -c 'kill -TERM $(cat "$1")' sh "$machine/run/toolkit.pid"
+  within 20 grep -q 'msg="Completed nvidia-ctk-installer"' "$work/log" || { cat "$work/log" && return 1; }
+  [ ! -e "$machine/run/toolkit.pid" ]
+}
+reloads() { grep -c 'Got signal to reload configuration' "$machine/docker/log" || true; }
+reloads_are() { [ "$(reloads)" = "$1" ]; }
+runtime_path() { docker info --format "{{(index .Runtimes \"$1\").Path}}"; }
+# is_whole: every part of the toolkit is there and what it was.
+is_whole() {
+  local name
+  for name in nvidia-ctk nvidia-container-runtime nvidia-container-runtime.cdi nvidia-container-runtime.legacy nvidia-container-cli nvidia-container-runtime-hook; do
+    cmp "$machine/source/usr/bin/$name" "$toolkit/$name" && cmp "$toolkit/$name" "$toolkit/$name.real" || return
+    [ "$(stat -c %a "$toolkit/$name")" = 755 ] || return
+  done
+  cmp "$machine/source/usr/bin/nvidia-cdi-hook" "$toolkit/nvidia-cdi-hook" || return
+  [ "$(readlink "$toolkit/nvidia-container-toolkit")" = nvidia-container-runtime-hook ] || return
+  [ -e "$toolkit/libnvidia-container.so.1" ] || return
+  grep -qF "path = \"$toolkit/nvidia-ctk\"" "$toolkit/.config/nvidia-container-runtime/config.toml"
+}
+
+@test "each flag and each variable, file by file, and the values that are refused" {
+  run -0 python3 "$top/test/integration/installer_flags.py" "$BATS_FILE_TMPDIR/bin/nvidia-ctk-installer" "$work/flags"
+  [[ $output == *" flags" ]]
+}
+
+@test "docker: reloaded once; a second run leaves it alone; the toolkit gives GPUs with the configuration beside it; at the end the file is what it was" {
+  local file=$machine/docker/daemon.json before
+  where
+  printf '{\n  "labels": ["a=b"],   "runtimes": {"plain": {"path": "runc"}}\n}\n' >"$file"
+  cp "$file" "$work/before"
+  before=$(reloads)
+  stay "${for_docker[@]}" --set-as-default=false
+  within 5 reloads_are $((before + 1))
+  is_whole
+  [ "$(runtime_path nvidia) $(runtime_path nvidia-cdi) $(runtime_path nvidia-legacy)" = \
+    "$toolkit/nvidia-container-runtime $toolkit/nvidia-container-runtime.cdi $toolkit/nvidia-container-runtime.legacy" ]
+  # Another configuration than that of the node: its low-level runtime does not exist.
+  config_toml <<<$'[nvidia-container-runtime]\nruntimes = ["none"]'
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=0,1
+  expect_gpus 0 1
+  # The lock.
+  installer "${for_docker[@]}" --no-daemon
+  [ "$status" -eq 1 ]
+  [[ ${lines[-1]} == *"level=error msg=\"error running nvidia-ctk-installer: unable to get flock on pidfile: $machine/run/toolkit.pid: "* ]]
+  stop_installer
+  cmp "$file" "$work/before"
+  [ ! -e "$file.nvidia-ctk.bak" ]
+  within 5 reloads_are $((before + 2))
+  is_whole
+}
+
+@test "docker: a second run changes nothing and tells nobody; a run that was killed before it told dockerd is made good" {
+  local file=$machine/docker/daemon.json before after
+  where
+  printf '{}\n' >"$file"
+  before=$(reloads)
+  installer "${for_docker[@]}" --no-daemon
+  [ "$status" -eq 0 ]
+  within 5 reloads_are $((before + 1))
+  after=$(stat -c '%i %Y' "$toolkit" "$file")
+  installer "${for_docker[@]}" --no-daemon
+  [ "$status" -eq 0 ]
+  [[ $output == *'msg="docker has read its configuration: it is not signaled"'* ]]
+  [ "$(stat -c '%i %Y' "$toolkit" "$file")" = "$after" ]
+  reloads_are $((before + 1))
+  touch "$machine/nv/.engine-has-to-read"
+  installer "${for_docker[@]}" --no-daemon
+  within 5 reloads_are $((before + 2))
+  [ ! -e "$machine/nv/.engine-has-to-read" ]
+  # A new release of the programs: exchanged, and dockerd is not told.
+  printf x >>"$machine/source/usr/bin/nvidia-ctk"
+  installer "${for_docker[@]}" --no-daemon
+  [ "$status" -eq 0 ]
+  is_whole
+  [ "$(ls -A "$machine/nv")" = toolkit ]
+  reloads_are $((before + 2))
+}
+
+@test "containers that start while installers are killed: none fails, and the toolkit is whole" {
+  # GRAFT_KILLS: how often; ./check has fewer.
+  local kills=${GRAFT_KILLS:-25} file=$machine/docker/daemon.json i pid n parts starter
+  where
+  printf '{}\n' >"$file"
+  installer "${for_docker[@]}" --no-daemon
+  docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=0
+  expect_gpus 0
+  parts=$(find "$toolkit" -mindepth 1 | wc -l)
+  cp "$machine/source/usr/bin/nvidia-ctk" "$work/ctk"
+  mkdir "$work/starts"
+  # shellcheck disable=SC2016
+  on_host sh -c 'n=0; until [ -e "$1/stop" ]; do
+    docker=$(/usr/bin/docker --host "unix://$2" run --rm --net=none --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=0 small nvidia-smi -L 2>&1) &&
+      [ "${docker#*GPU 0: }" != "$docker" ] || echo "$docker" >>"$1/failed"; n=$((n + 1)); echo $n >"$1/n"; done' \
+    sh "$work/starts" "$machine/docker/sock" >/dev/null 2>&1 3>&- 4>&- &
+  starter=$!
+  for i in $(seq "$kills"); do
+    # Each is another toolkit, so that there is something to exchange.
+    { cat "$work/ctk" && echo "$i"; } >"$machine/source/usr/bin/nvidia-ctk"
+    on_host nvidia-ctk-installer --pid-file="$machine/run/toolkit.pid" --toolkit-install-dir="$machine/nv" --toolkit-source-root="$machine/source" \
+      --host-root=/ --driver-root=/ --driver-root-ctr-path=/ --config-source=file --no-daemon "${for_docker[@]}" >/dev/null 2>&1 3>&- 4>&- &
+    pid=$!
+    sleep "0.$(printf %03d $((RANDOM % 120)))"
+    on_host sh -c 'pids=$(pidof nvidia-ctk-installer) && kill -KILL $pids' || true
+    wait "$pid" || true
+    # What is there is whole: the one before or this one.
+    [ -x "$toolkit/nvidia-ctk" ] && cmp "$toolkit/nvidia-ctk" "$toolkit/nvidia-ctk.real"
+    [ -z "$(find "$toolkit" -type f -size 0)" ]
+    [ "$(find "$toolkit" -mindepth 1 | wc -l)" -eq "$parts" ]
+  done
+  touch "$work/starts/stop"
+  wait "$starter" || true
+  n=$(cat "$work/starts/n")
+  [ ! -e "$work/starts/failed" ] || { cat "$work/starts/failed" && return 1; }
+  [ "$n" -ge 3 ]
+  echo "# $kills kills, $n containers started" >&3
+  installer "${for_docker[@]}" --no-daemon
+  [ "$status" -eq 0 ]
+  is_whole
+  [ "$(ls -A "$machine/nv")" = toolkit ]
+  cp "$work/ctk" "$machine/source/usr/bin/nvidia-ctk"
+}
+
+@test "containerd 1.6: ended by SIGHUP once; pods get GPUs; a second run leaves its pid; taken back at the end" {
+  local pid
+  where
+  cp "$machine/containerd/config.toml" "$work/before"
+  pid=$(our_containerd)
+  installer "${for_containerd[@]}" --no-daemon --set-as-default=false --cdi-enabled --cdi-output-dir="$machine/cdi-out"
+  [ "$status" -eq 0 ] || { say "$output" && return 1; }
+  [[ $output == *"msg=\"Sending SIGHUP signal to containerd (PID $pid)\""* ]]
+  within 10 has_ended "$pid"
+  restart_containerd
+  pid=$(our_containerd)
+  cri_run --handler nvidia --env NVIDIA_VISIBLE_DEVICES=2,3
+  expect_gpus 2 3
+  cri_run --handler nvidia-legacy --env NVIDIA_VISIBLE_DEVICES=1
+  expect_gpus 1
+  [ "$(on_host nvidia-ctk cdi list --spec-dir="$machine/cdi-out" 2>/dev/null)" = management.nvidia.com/gpu=all ]
+  grep -qF "$toolkit/nvidia-cdi-hook" "$machine/cdi-out/management.nvidia.com-gpu.yaml"
+  installer "${for_containerd[@]}" --no-daemon --set-as-default=false --cdi-enabled --cdi-output-dir="$machine/cdi-out"
+  [[ $output == *'msg="containerd has read its configuration: it is not signaled"'* ]]
+  [ "$(our_containerd)" = "$pid" ]
+  stay "${for_containerd[@]}" --set-as-default=false --cdi-enabled --cdi-output-dir="$machine/cdi-out"
+  [ "$(our_containerd)" = "$pid" ]
+  stop_installer
+  within 10 has_ended "$pid"
+  cmp "$machine/containerd/config.toml" "$work/before"
+  [ ! -e "$machine/containerd/conf.d/99-nvidia.toml" ]
+  restart_containerd
+}
+
+@test "what others change is repaired and said so, three times; then it is left alone" {
+  local i
+  where
+  printf '{}\n' >"$machine/docker/daemon.json"
+  stay "${for_docker[@]}"
+  for i in 1 2; do
+    printf '{}\n' >"$machine/docker/daemon.json"
+    within 5 grep -qF "$toolkit/nvidia-container-runtime.cdi" "$machine/docker/daemon.json"
+    within 5 eval "[ \$(grep -c 'msg=\"Another program has changed the configuration of docker: it was repaired\"' '$work/log') -eq $i ]"
+  done
+  rm "$toolkit/nvidia-ctk"
+  within 5 test -x "$toolkit/nvidia-ctk"
+  is_whole
+  within 5 grep -qF "msg=\"Another program has changed $toolkit: it was installed again\"" "$work/log"
+  printf '{}\n' >"$machine/docker/daemon.json"
+  within 5 grep -q "level=error msg=\"Files of this installation were changed again after 3 repairs: not repairing for [0-9]* seconds. 'nvidia-ctk doctor node' names other installers on this node\"" "$work/log"
+  [ "$(cat "$machine/docker/daemon.json")" = "{}" ]
+  stop_installer
+  [ "$(cat "$machine/docker/daemon.json")" = "{}" ]
+}
+
+@test "what was changed meanwhile stays when it goes; a runtime of a package stays" {
+  where
+  printf '{\n  "labels": ["a=b"]\n}\n' >"$machine/docker/daemon.json"
+  stay "${for_docker[@]}"
+  jq '.labels = ["c=d"]' "$machine/docker/daemon.json" >"$work/new"
+  cp "$work/new" "$machine/docker/daemon.json"
+  stop_installer
+  [ "$(jq -c . "$machine/docker/daemon.json")" = '{"labels":["c=d"]}' ]
+  printf '{"runtimes": {"nvidia": {"path": "/usr/bin/env"}}}\n' >"$machine/docker/daemon.json"
+  installer "${for_docker[@]}" --no-daemon --restart-mode=none
+  [[ $output == *"level=warning msg=\"The runtime \\\"nvidia\\\" of docker is /usr/bin/env, which a package of this node has registered: it stays. To use $toolkit, run 'nvidia-ctk runtime configure --runtime=docker --undo' on the node\""* ]]
+  [ "$(jq -r '.runtimes.nvidia.path, .runtimes["nvidia-cdi"].path' "$machine/docker/daemon.json" | paste -sd' ')" = "/usr/bin/env $toolkit/nvidia-container-runtime.cdi" ]
+}
+
+@test "a signal during the installation: exit 0 at once, without the pid file, and what was there is whole" {
+  local signal pid
+  where
+  printf '{}\n' >"$machine/docker/daemon.json"
+  installer "${for_docker[@]}" --no-daemon
+  for signal in HUP INT QUIT PIPE TERM; do
+    # It waits for an engine that is not there.
+    # shellcheck disable=SC2016
+    on_host sh -c 'env --default-signal nvidia-ctk-installer --pid-file="$1/run/toolkit.pid" --toolkit-install-dir="$1/nv" --toolkit-source-root="$1/source" \
+      --host-root=/ --driver-root=/ --driver-root-ctr-path=/ --config-source=file --runtime=docker --config="$1/docker/daemon.json" --socket=/none 2>"$2"; echo $? >"$3"' \
+      sh "$machine" "$work/log" "$work/status" >/dev/null 3>&- 4>&- &
+    pid=$!
+    within 10 grep -q 'Error signaling docker, attempt 1/6: unable to dial /none: no such file or directory' "$work/log" || { cat "$work/log" && return 1; }
+    on_host sh -c 'kill "-$1" "$(cat "$2")"' sh "$signal" "$machine/run/toolkit.pid"
+    wait "$pid"
+    [ "$(cat "$work/status")" = 0 ]
+    [ "$(tail -n 1 "$work/log")" = 'level=info msg="Signal received, exiting early"' ]
+    [ ! -e "$machine/run/toolkit.pid" ]
+    rm "$work/log"
+  done
+  is_whole
+}
+
+@test "before the driver is loaded the runtime is the low-level one; so it is for a bundle that asks for nothing" {
+  where
+  printf '{}\n' >"$machine/docker/daemon.json"
+  installer "${for_docker[@]}" --no-daemon --driver-root=/none
+  # shellcheck disable=SC2016
+  run on_host unshare --mount --propagation private sh -c 'mount -t tmpfs none /proc/driver && exec "$1" create --bundle /none x' sh "$toolkit/nvidia-container-runtime"
+  [ "$status" -ne 0 ]
+  [[ ${lines[0]} =~ ^"nvidia driver modules are not yet loaded, invoking "/.*/runc" directly"$ ]]
+}
+
+@test "CRI-O: the configuration and the hook, and what stays when it goes" {
+  local conf=$machine/crio.conf.d/99-nvidia.toml
+  mkdir -p "$machine/crio.conf.d"
+  installer --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=none --no-daemon
+  [ "$status" -eq 0 ]
+  grep -qxF 'default_runtime = "nvidia"' "$conf"
+  [ "$(grep -cE 'runtime_path = "'"$toolkit"'/nvidia-container-runtime(|.cdi|.legacy)"' "$conf")" -eq 3 ]
+  stay --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=none
+  stop_installer
+  run ! grep -q default_runtime "$conf"
+  [ "$(grep -c runtime_path "$conf")" -eq 3 ]
+  stay --runtime=crio --config-mode=hook --hooks-dir="$machine/hooks.d"
+  [ "$(jq -r .hook.path "$machine/hooks.d/oci-nvidia-hook.json")" = "$toolkit/nvidia-container-runtime-hook" ]
+  rm "$machine/hooks.d/oci-nvidia-hook.json"
+  within 5 test -e "$machine/hooks.d/oci-nvidia-hook.json"
+  stop_installer
+  [ ! -e "$machine/hooks.d/oci-nvidia-hook.json" ]
+}
