@@ -67,11 +67,11 @@ int main(int argc, char **argv)
 	cli_init(&cli);
 	if (argc < 2 || argc > 3 ||
 	    (argc == 3 ? generate_completion(argv[1], argv[2], &out) : generate_page(argv[1], &out)) < 0) {
-		(void)fprintf(stderr, "usage: generate "
-				      "man|man-hook|man-ctk|man-cdi-hook|man-installer|man-device-plugin|man-config-manager|man-"
-				      "feature-discovery|man-mps|"
-				      "man-config, or: generate bash|zsh|fish PROGRAM
-");
+		(void)fprintf(
+		    stderr, "usage: generate "
+			    "man|man-hook|man-ctk|man-cdi-hook|man-installer|man-device-plugin|man-config-manager|man-"
+			    "feature-discovery|man-mps|"
+			    "man-config, or: generate bash|zsh|fish PROGRAM\n");
 		return 1;
 	}
 	return cli_print(&cli, &out);

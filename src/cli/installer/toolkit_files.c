@@ -63,7 +63,7 @@ struct stage {
 
 /* ---- one file ---- */
 
-static int copy_bytes(int from, int to)
+static int copy_part_bytes(int from, int to)
 {
 	char bytes[65536];
 	ssize_t n;
@@ -98,7 +98,7 @@ static int copy_part(const struct stage *stage, const char *source, const char *
 		return graft_fail(err, GRAFT_INVALID, 0, "failed to install %s: %s is not a regular file", name,
 				  source);
 	to = openat(stage->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	rc = to < 0 ? -errno : copy_bytes(from, to);
+	rc = to < 0 ? -errno : copy_part_bytes(from, to);
 	if (rc == 0 && fchmod(to, (st.st_mode & 0777) | more) < 0)
 		rc = -errno;
 	return rc < 0 ? graft_fail_errno(err, -rc, "failed to install %s", name) : 0;
