@@ -19,7 +19,7 @@ struct graft_pci_vgpu {
 /*
  * Reads the configuration space of a PCI device. Returns whether the device is a virtual GPU whose
  * host has said what it is; the texts are in the arena and NULL if that is exhausted. A space that
- * is cut short, as users without rights see it, says nothing.
+ * is cut short, as unprivileged users see it, says nothing.
  */
 bool graft_pci_vgpu_parse(const char *space, size_t length, struct graft_arena *arena, struct graft_pci_vgpu *ret_vgpu);
 

@@ -2,7 +2,7 @@
 /*
  * kube_question: asks for kept facts (kubernetes/kube_facts.h) in a process of its own, so that the
  * one that needs them can do other things until the answer is there: NVML may take half a minute.
- * That process has the rights of its parent; NVML itself runs in the one without rights that it
+ * That process has the rights of its parent; NVML itself runs in the unprivileged one that it
  * starts in turn (host/nvml.h).
  */
 #ifndef GRAFT_KUBERNETES_KUBE_QUESTION_H

@@ -50,7 +50,7 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 void graft_start_link_nodes(const struct graft_start *create, const struct graft_dev_char *nodes, size_t n_nodes);
 
 /*
- * The driver root of config.toml, with NVML's child without rights, for discovery that logs
+ * The driver root of config.toml, with NVML's unprivileged child, for discovery that logs
  * nothing. The root belongs to the configuration.
  */
 struct graft_host_options graft_start_host_options(const struct graft_start *create);

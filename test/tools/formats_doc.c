@@ -45,7 +45,7 @@ static const struct {
 } values[] = {
 	{ "Inventory", "What this host has, and where each fact was read.", &graft_inventory_record },
 	{ "Request", "What a container asks for, before it is known what this host has.", &graft_request_record },
-	{ "Policy", "What the planner needs to know besides: the caller's choices and facts of the image.",
+	{ "Policy", "What else the planner needs to know: the caller's choices and facts of the image.",
 	  &graft_policy_record },
 	{ "Plan", "The ordered edits that give one container its GPUs; each says why.", &graft_plan_record },
 	{ "Lease",
