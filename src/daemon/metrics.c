@@ -27,8 +27,7 @@ static void write_devices(const struct plugin *plugin, struct graft_buffer *out)
 		size_t n_faulty = 0;
 
 		for (size_t k = 0; k < offer->n_devices; k++)
-			n_faulty += plugin_device_fault(plugin, &offer->devices[k]) != NULL ||
-				    pod_leases_is_busy(&plugin->leases, &offer->devices[k]);
+			n_faulty += !plugin_is_healthy(&plugin->node->resources[i], &offer->devices[k]);
 		graft_buffer_printf(out, METRIC "devices{resource=\"%s\",health=\"Healthy\"} %zu\n", offer->name,
 				    offer->n_devices - n_faulty);
 		graft_buffer_printf(out, METRIC "devices{resource=\"%s\",health=\"Unhealthy\"} %zu\n", offer->name,

@@ -42,6 +42,45 @@ static void stop_serving(struct plugin *plugin)
 		plugin_resource_end(&plugin->node->resources[i]);
 }
 
+/*
+ * SPEC kubernetes 9: a file beside its pipes says that a daemon serves programs. A pod may not see
+ * the directory: then it is not known.
+ */
+static bool has_mps(const struct plugin_node *node, const char *resource)
+{
+	const char *root = "/mps";
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (stat(root, &st) < 0)
+		root = node->config.flags.mps_root;
+	if (stat(root, &st) < 0)
+		return true;
+	(void)snprintf(path, sizeof(path), "%s/%s/.started", root, resource);
+	return stat(path, &st) == 0;
+}
+
+static void look_for_mps(void *arg)
+{
+	struct plugin *plugin = arg;
+
+	for (size_t i = 0; i < plugin->node->n_resources; i++) {
+		struct plugin_resource *resource = &plugin->node->resources[i];
+		bool missing;
+
+		if (resource->offer->sharing != GRAFT_KUBE_MPS)
+			continue;
+		missing = !has_mps(plugin->node, resource->offer->name);
+		graft_loop_set_timer(plugin->loop, &plugin->mps, BLIND_MS);
+		if (missing == resource->no_mps)
+			continue;
+		resource->no_mps = missing;
+		graft_warn(plugin->log, "%s: the MPS daemon %s", resource->offer->name,
+			   missing ? "does not run: shared devices are unhealthy" : "runs");
+		plugin_resource_push(resource);
+	}
+}
+
 static void start_serving(void *arg)
 {
 	struct plugin *plugin = arg;
@@ -49,6 +88,7 @@ static void start_serving(void *arg)
 	size_t i;
 
 	graft_loop_clear_timer(&plugin->start);
+	look_for_mps(plugin);
 	for (i = 0; i < plugin->node->n_resources; i++) {
 		if (plugin_resource_serve(&plugin->node->resources[i], &err) < 0)
 			break;
@@ -417,6 +457,7 @@ static void stop_waiting(struct plugin *plugin)
 	graft_loop_clear_timer(&plugin->start);
 	graft_loop_clear_timer(&plugin->lost);
 	graft_loop_clear_timer(&plugin->again);
+	graft_loop_clear_timer(&plugin->mps);
 }
 
 /*
@@ -556,6 +597,7 @@ void plugin_begin(struct plugin *plugin)
 	plugin->start = (struct graft_loop_timer){ .due = start_serving, .arg = plugin };
 	plugin->lost = (struct graft_loop_timer){ .due = serve_lost_again, .arg = plugin };
 	plugin->again = (struct graft_loop_timer){ .due = look_is_due, .arg = plugin };
+	plugin->mps = (struct graft_loop_timer){ .due = look_for_mps, .arg = plugin };
 	plugin_read(plugin, GRAFT_KUBE_ASK_UNSETTLED, false, all_is_read);
 }
 

@@ -55,6 +55,7 @@ struct plugin_resource {
 	bool accepted;    /* the kubelet has said so */
 	bool dropped;     /* a stream has ended since the call of Register */
 	bool contested;   /* another plugin has the resource */
+	bool no_mps;      /* its devices are shared by MPS, and the daemon for that does not run */
 	struct timespec watched_since;   /* CLOCK_REALTIME, of the last stream */
 	unsigned int n_contested;        /* how often in a row no kubelet watched, and another plugin was there */
 	struct timespec overruled_rival; /* its socket, beside which the resource was offered all the same */
@@ -122,6 +123,7 @@ struct plugin {
 	struct graft_loop_timer start;   /* everything, which could not be served */
 	struct graft_loop_timer lost;    /* serves sockets that were lost */
 	struct graft_loop_timer again;   /* looks at the host */
+	struct graft_loop_timer mps;     /* looks for MPS daemons */
 	bool pending;                    /* a reload has failed and is pending */
 	int64_t failed_ms;               /* the delay after which that is tried again; 0: it has not failed */
 	int64_t settle_ms;               /* when NVML is to be asked again; -1: its answer is final */
@@ -162,6 +164,8 @@ void plugin_resource_end(struct plugin_resource *resource);
 void plugin_resource_push(struct plugin_resource *resource);
 /* Returns the fault of a device, or NULL. */
 const struct health_fault *plugin_device_fault(const struct plugin *plugin, const struct graft_kube_device *device);
+/* Returns whether a container may get the device. */
+bool plugin_is_healthy(const struct plugin_resource *resource, const struct graft_kube_device *device);
 /*
  * Finds the driver's device nodes that have appeared since the host was read (nvidia-uvm, when its
  * module is loaded), and names them in CDI specifications. Returns whether there were any.

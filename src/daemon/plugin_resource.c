@@ -25,20 +25,24 @@ const struct health_fault *plugin_device_fault(const struct plugin *plugin, cons
 	return health_find(&plugin->health, device->bus_id, device->mig, device->gi, device->ci);
 }
 
+bool plugin_is_healthy(const struct plugin_resource *resource, const struct graft_kube_device *device)
+{
+	return !(resource->no_mps && device->replicas > 1) && !plugin_device_fault(resource->plugin, device) &&
+	       !pod_leases_is_busy(&resource->plugin->leases, device);
+}
+
 struct device_message {
 	V1beta1__Device device;
 	V1beta1__TopologyInfo topology;
 	V1beta1__NUMANode node, *nodes[1];
 };
 
-static void fill_device_message(const struct plugin *plugin, const struct graft_kube_device *device,
+static void fill_device_message(const struct plugin_resource *resource, const struct graft_kube_device *device,
 				struct device_message *message)
 {
 	v1beta1__device__init(&message->device);
 	message->device.id = graft_rpc_read_only(device->id);
-	message->device.health = graft_rpc_read_only(
-	    plugin_device_fault(plugin, device) || pod_leases_is_busy(&plugin->leases, device) ? "Unhealthy"
-											       : "Healthy");
+	message->device.health = graft_rpc_read_only(plugin_is_healthy(resource, device) ? "Healthy" : "Unhealthy");
 	if (!device->has_numa_node)
 		return;
 	v1beta1__numanode__init(&message->node);
@@ -63,7 +67,7 @@ static V1beta1__ListAndWatchResponse *device_list_message(const struct plugin_re
 		return NULL;
 	v1beta1__list_and_watch_response__init(list);
 	for (size_t i = 0; i < n; i++) {
-		fill_device_message(resource->plugin, &resource->offer->devices[i], &messages[i]);
+		fill_device_message(resource, &resource->offer->devices[i], &messages[i]);
 		devices[i] = &messages[i].device;
 	}
 	list->n_devices = n;

@@ -67,8 +67,7 @@ int graft_rpc_encode(const ProtobufCMessage *message, uint8_t **ret_bytes, size_
 	uint8_t *bytes;
 
 	if (n > GRAFT_RPC_MAX_MESSAGE)
-		return graft_fail(err, GRAFT_TOO_BIG, 0, "%s of %zu bytes is larger than 4 MiB",
-				  message->descriptor->name, n);
+		return graft_fail(err, GRAFT_TOO_BIG, 0, "a message of %zu bytes is larger than 4 MiB", n);
 	bytes = malloc(n + 5);
 	if (!bytes)
 		return graft_fail_memory(err);

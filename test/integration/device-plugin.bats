@@ -62,6 +62,7 @@ traced_kubelet() {
 @test "a recovery and a failure that are read at once are both seen" { kubelet health-in-one-read; }
 @test "a GPU whose device node is gone is unhealthy until it is back" { kubelet health-of-what-is-gone; }
 @test "a failed GPU takes all of its replicas with it" { kubelet health-of-replicas; }
+@test "what MPS shares is healthy while its daemon runs" { kubelet health-of-mps; }
 @test "the administrator can say that a GPU is healthy, and that outlives the plugin" { kubelet health-is-cleared; }
 @test "NVML can be the source of health, in a process without rights" { kubelet health-by-nvml; }
 @test "NVML can be a second source of health" { kubelet health-by-both; }

@@ -776,6 +776,28 @@ def health_of_replicas(c):
 
 
 @case
+def health_of_mps(c):
+    """Devices that MPS shares are healthy while the file of their daemon is there; others of the resource do not need it."""
+    with open("config.yaml", "w", encoding="ascii") as config:
+        config.write("version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 4, devices: [0]}\n")
+    os.makedirs("mps/nvidia.com/gpu")
+    c.kubelet.start()
+    c.launch("--config-file", "config.yaml", "--mps-root", os.path.abspath("mps"))
+    c.kubelet.wait_for(GPU, GPUS - 1)
+    assert c.plugin.says("nvidia.com/gpu: the MPS daemon does not run: shared devices are unhealthy")
+    for _ in range(2):
+        with open("mps/nvidia.com/gpu/.started", "w", encoding="ascii"):
+            pass
+        c.kubelet.wait_for(GPU, GPUS - 1 + 4, 4)
+        os.remove("mps/nvidia.com/gpu/.started")
+        c.kubelet.wait_for(GPU, GPUS - 1, 4)
+    assert c.plugin.says("nvidia.com/gpu: the MPS daemon runs")
+    # A pod may not see the directory; then it is not known.
+    shutil.rmtree("mps")
+    c.kubelet.wait_for(GPU, GPUS - 1 + 4, 4)
+
+
+@case
 def health_is_cleared(c):
     """The administrator says that a GPU is healthy: it is, for the plugin that runs and for the next one, until it next fails."""
     fault = "NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus."

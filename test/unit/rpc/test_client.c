@@ -64,7 +64,7 @@ static const struct {
 	{ ALLOCATE, "0", GRAFT_RPC_OK, "", 0 },
 	{ ALLOCATE, "4000000", GRAFT_RPC_OK, "", 4000000 },
 	{ ALLOCATE, "4194304", GRAFT_RPC_RESOURCE_EXHAUSTED,
-	  "v1beta1.AllocateResponse of 4194326 bytes is larger than 4 MiB", 0 },
+	  "a message of 4194326 bytes is larger than 4 MiB", 0 },
 	{ ALLOCATE, "fail 100 % wrong:\n\xc3\xa9", GRAFT_RPC_INVALID_ARGUMENT, "100 % wrong:\n\xc3\xa9", 0 },
 	{ ALLOCATE, "mute", GRAFT_RPC_INTERNAL, "the method did not answer", 0 },
 	{ "/v1beta1.DevicePlugin/Free", "1", GRAFT_RPC_UNIMPLEMENTED, "unknown method '/v1beta1.DevicePlugin/Free'",
