@@ -195,6 +195,38 @@ without_numa() { jq --sort-keys 'del(.. | .has_numa_node?, .numa_node?)'; }
   diff "$work/on-host" "$work/in-container"
 }
 
+# The chart's mounts; a container ends its first process alone, which has to end the daemon, its child by then.
+@test "the MPS daemon of the chart: in the driver's root, with shared memory that the host sees, until it is ended" {
+  local mps=$work/mps gpu=nvidia.com/gpu
+  mkdir "$mps"
+  on_host mount --bind "$mps" "$mps"
+  on_host mount --make-shared "$mps"
+  printf 'version: v1\nsharing: {mps: {resources: [{name: gpu, replicas: 4}]}}\n' >"$work/config.yaml"
+  ctr run --detach --privileged --rootfs-propagation rshared --env CONTAINER_DRIVER_ROOT=/driver-root --env CONFIG_FILE=/config.yaml \
+    --mount "type=bind,src=/,dst=/driver-root,options=rbind:ro:rslave" --mount "type=bind,src=$mps,dst=/mps,options=rbind:rw:rshared" \
+    --mount "type=bind,src=$work/config.yaml,dst=/config.yaml,options=rbind:ro" \
+    "$image_name:$image_version" "$name" mps-control-daemon >"$work/out" 2>&1 3>&- 4>&-
+  for _ in $(seq 200); do
+    [ ! -e "$mps/$gpu/.started" ] || break
+    sleep 0.1
+  done
+  [ -e "$mps/$gpu/.started" ] || die "$(cat "$work/out")"
+  ask() { echo "$1" | on_host env CUDA_MPS_PIPE_DIRECTORY="$mps/$gpu/pipe" nvidia-cuda-mps-control; }
+  [ "$(ask get_default_active_thread_percentage)" = 25.0 ]
+  on_host mountpoint -q "$mps/shm"
+  [[ $(on_host nvidia-smi -i 7 --query-gpu=compute_mode --format=csv,noheader) == Exclusive_Process ]]
+  ctr task kill --signal SIGTERM "$name"
+  for _ in $(seq 100); do
+    [[ $(ctr task list | awk -v name="$name" '$1 == name { print $3 }') == RUNNING ]] || break
+    sleep 0.1
+  done
+  ctr task delete "$name" >/dev/null
+  ctr container delete "$name"
+  [ ! -e "$mps/$gpu/.started" ] && [ ! -e "$mps/$gpu/.daemon" ]
+  run ! on_host mountpoint -q "$mps/shm"
+  [[ $(on_host nvidia-smi -i 7 --query-gpu=compute_mode --format=csv,noheader) == Default ]]
+}
+
 @test "docker load and podman load take it" {
   local archive
   archive=$(echo "$image_folder"/k8s-device-plugin-*.tar)
