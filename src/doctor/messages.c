@@ -5,6 +5,7 @@
  */
 #include "doctor/messages.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -26,8 +27,11 @@ const size_t graft_n_doctor_messages = GRAFT_COUNT(graft_doctor_messages);
 /* Whether the message contains `length` bytes of `text`, ignoring case. */
 static bool contains(const char *message, const char *text, size_t length)
 {
+	int first = tolower((unsigned char)text[0]);
+
 	for (; *message != '\0'; message++) {
-		if (strncasecmp(message, text, length) == 0)
+		/* Most places differ in the first byte. */
+		if (tolower((unsigned char)*message) == first && strncasecmp(message, text, length) == 0)
 			return true;
 	}
 	return false;
