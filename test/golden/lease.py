@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which GPUs a claim gets on simulated hosts, with some held and some not, compared with what is kept.
 
-    lease.py GRAFT_SIM NVIDIA_CTK FOLDER [--update]
+    lease.py GRAFT_SIM NVIDIA_CTK FOLDER [--update] [TOPOLOGY...]
 
-Each line of FOLDER/TOPOLOGY.txt is "CLAIM of what is left: GPUS", after "held: CLAIM" lines that take leases. TAP; --update writes all.
+Each line of FOLDER/TOPOLOGY.txt is "CLAIM of what is left: GPUS", after "held: CLAIM" lines that take leases. TAP; --update writes them. Without
+a TOPOLOGY it is all of them.
 """
 import os
 import subprocess
@@ -54,13 +55,14 @@ def answers(simulator, program, topology, settings, held, claims):
 def main():
     simulator, program, folder = (os.path.abspath(word) for word in sys.argv[1:4])
     update, tap = "--update" in sys.argv[4:], Tap()
+    topologies = [word for word in sys.argv[4:] if word != "--update"] or TOPOLOGIES
     if os.geteuid() != 0:
         print("1..0 # SKIP a simulated host needs root")
         return 77
     if os.environ.get("MESON_EXE_WRAPPER"):
         print("1..0 # SKIP an emulator does not see a program that is executed")
         return 0
-    for topology in TOPOLOGIES:
+    for topology in topologies:
         path = os.path.join(folder, topology + ".txt")
         text = answers(simulator, program, topology, "", HELD, CLAIMS)
         text += "shared:\n" + answers(simulator, program, topology, SHARED, SHARE_HELD, SHARE_CLAIMS)
