@@ -13,6 +13,7 @@
 #include "cli/hook/hook.h"
 #include "cli/installer/installer.h"
 #include "kubernetes/kube_config.h"
+#include "kubernetes/nri_options.h"
 #include "request/config.h"
 
 /* Man pages: the argument that selects one, the program's table, the section. */
@@ -30,6 +31,7 @@ static const struct {
 	{ "man-config-manager", &graft_kube_manager_command, 8 },
 	{ "man-feature-discovery", &graft_kube_gfd_command, 8 },
 	{ "man-mps", &graft_kube_mps_command, 8 },
+	{ "man-nri-plugin", &graft_nri_command, 8 },
 };
 
 /* A completion for the program of a manual page. */
@@ -70,7 +72,7 @@ int main(int argc, char **argv)
 		(void)fprintf(
 		    stderr, "usage: generate "
 			    "man|man-hook|man-ctk|man-cdi-hook|man-installer|man-device-plugin|man-config-manager|man-"
-			    "feature-discovery|man-mps|"
+			    "feature-discovery|man-mps|man-nri-plugin|"
 			    "man-config, or: generate bash|zsh|fish PROGRAM\n");
 		return 1;
 	}

@@ -47,6 +47,7 @@
 #define RUNTIME "nvidia-container-runtime."
 #define MODES   RUNTIME "modes."
 #define LEASES  "graft.leases."
+#define NRI     "nri."
 
 /* clang-format off */
 const struct graft_config_key graft_config_keys[] = {
@@ -171,6 +172,15 @@ const struct graft_config_key graft_config_keys[] = {
 	       "A lease that is older is overdue: `nvidia-ctk lease reclaim --overdue` ends it. Nothing else does. `0s`: as long as its holder likes.",
 		     .omitted = true),
 	OWN_STRINGS(LEASES "pool", leases.pool, "GPUs that may be lent: indexes and UUIDs; `all` = every one.", "all"),
+
+	OWN_STRINGS(NRI "allowed", nri.allowed,
+		    "Which kinds of CDI devices the pods of a namespace may ask for by annotation: `VENDOR/CLASS:NAMESPACE`; `*` for the namespace = every one ([nri.md](nri.md)). Empty = management devices alone, for the namespaces that the plugin's options name."),
+	STRING(NRI "environment", nri.environment, "allotted",
+	       "What `NVIDIA_VISIBLE_DEVICES` and its mounts give to a container through NRI. `allotted`: what the kubelet has given to this container, and nothing else. `accept`: what the two `accept-nvidia-visible-devices` keys accept. `ignore`: nothing.",
+		     .omitted = true),
+	STRING(NRI "refused", nri.refused, "error",
+	       "What becomes of a container whose pod asks by annotation for devices that it may not have. `error`: it is not created, and the pod's events say why. `skip`: it starts without them, as with NVIDIA's plugin.",
+		     .omitted = true),
 };
 /* clang-format on */
 const size_t graft_config_n_keys = GRAFT_COUNT(graft_config_keys);

@@ -83,6 +83,13 @@ struct graft_config {
 		const char *max_time; /* an older lease is overdue; "0s" = none is */
 	} leases;                     /* [graft.leases] */
 
+	/* Graft's own: pods whose containers the NRI plugin sees (docs/nri.md) */
+	struct {
+		struct graft_strings allowed; /* "VENDOR/CLASS:NAMESPACE" */
+		const char *environment;      /* "allotted", "accept" or "ignore" */
+		const char *refused;          /* "error" or "skip" */
+	} nri;
+
 	/*
 	 * Unknown keys and tables of the file, a warning each: see
 	 * graft_config_find_unknown().

@@ -34,6 +34,8 @@ static const struct rule {
 	  .words = WORDS("ldconfig", "mount", "hook", "disabled") },
 	{ .key = "graft.leases.mode", .words = WORDS("off", "on", "enforce") },
 	{ .key = "graft.leases.sharing", .words = WORDS("time-slice", "mps") },
+	{ .key = "nri.environment", .words = WORDS("allotted", "accept", "ignore") },
+	{ .key = "nri.refused", .words = WORDS("error", "skip") },
 	{ .key = "graft.leases.order", .words = WORDS("fair", "fifo") },
 };
 /* clang-format on */

@@ -92,12 +92,13 @@ elf_files() {
   [[ $output != *"nvidia-cdi-refresh."*[Ii]gnoring* ]] || { echo "$output"; false; }
   [ ! -e "$tree/D/usr/bin/gpu-feature-discovery" ] || {
     grep -qx 'ExecStart=/usr/bin/gpu-feature-discovery' "$systemd/system/gpu-feature-discovery.service"
+    grep -qx 'ExecStart=/usr/bin/nvidia-nri-plugin' "$systemd/system/nvidia-nri-plugin.service"
     grep -qx 'ExecStart=/usr/bin/nvidia-device-plugin' "$systemd/system/nvidia-device-plugin.service"
     # The plugin is there before the kubelet admits the first pod, and waits for a driver that is late.
     grep -qx 'Before=kubelet.service' "$systemd/system/nvidia-device-plugin.service"
     grep -qx 'Environment=FAIL_ON_INIT_ERROR=false' "$systemd/system/nvidia-device-plugin.service"
     grep -qx 'Type=notify' "$systemd/system/nvidia-device-plugin.service"
-    run systemd-analyze --root "$tree/D" verify gpu-feature-discovery.service mps-control-daemon.service nvidia-device-plugin.service
+    run systemd-analyze --root "$tree/D" verify gpu-feature-discovery.service mps-control-daemon.service nvidia-device-plugin.service nvidia-nri-plugin.service
     [[ $output != *[Ii]gnoring* ]] || { echo "$output"; false; }
   }
 }
@@ -113,7 +114,7 @@ elf_files() {
 
 # packages.bats compares what is made without optimisation.
 @test "daemons, which are optimised while they are linked, are the same from nothing in another folder" {
-  local copy=$BATS_TEST_TMPDIR/graft name programs=(src/daemon/config-manager src/daemon/gpu-feature-discovery src/daemon/mps-control-daemon src/daemon/nvidia-device-plugin)
+  local copy=$BATS_TEST_TMPDIR/graft name programs=(src/daemon/config-manager src/daemon/gpu-feature-discovery src/daemon/mps-control-daemon src/daemon/nvidia-device-plugin src/daemon/nvidia-nri-plugin)
   [ -e "$top/build-release/${programs[0]}" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
   mkdir "$copy"
   (cd "$top" && . packaging/source.sh && source_files | tar --null --files-from=- -c) | tar -x -C "$copy"
@@ -195,7 +196,7 @@ elf_files() {
   while read -r file; do
     # libcurl is loaded when it is needed: daemons are not linked to it, either.
     if readelf -dW "$file" | grep -E 'NEEDED.*curl'; then false; fi
-    [[ ${file##*/} != @(nvidia-device-plugin|gpu-feature-discovery|config-manager|mps-control-daemon) ]] || continue
+    [[ ${file##*/} != @(nvidia-device-plugin|gpu-feature-discovery|config-manager|mps-control-daemon|nvidia-nri-plugin) ]] || continue
     if readelf -dW "$file" | grep -E 'NEEDED.*(nghttp2|protobuf)' || readelf -sW "$file" | grep -E '(nghttp2|protobuf_c)_'; then
       echo "$file"
       false
@@ -209,6 +210,7 @@ elf_files() {
   linked_to gpu-feature-discovery libyaml-0
   linked_to config-manager libyaml-0
   linked_to mps-control-daemon libyaml-0
+  linked_to nvidia-nri-plugin libnghttp2 libprotobuf-c libyaml-0
 }
 # linked_to PROGRAM LIBRARY...: beside the C library; and its size as a package has it.
 linked_to() {

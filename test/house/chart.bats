@@ -41,7 +41,7 @@ refuses() {
 
 @test "what is rendered has only fields that Kubernetes knows, and they fit together" {
   local file
-  for file in packaging/kubernetes/nvidia-device-plugin.yaml $(find test/kubernetes/chart -name '*.yaml' ! -name '*.values.yaml'); do
+  for file in packaging/kubernetes/nvidia-{device,nri}-plugin.yaml $(find test/kubernetes/chart -name '*.yaml' ! -name '*.values.yaml'); do
     echo "$file"
     test/tools/manifests --known-config-map node-configs "$file"
     run ! grep -nE ' $|^$' "$file"

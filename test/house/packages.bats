@@ -703,6 +703,7 @@ versions() { in_root dpkg-query --show --showformat '${Version} ${db:Status-Stat
   run dpkg-deb --contents "$file"
   [[ $output == *./usr/bin/config-manager$'\n'* && $output == *./usr/share/man/man8/config-manager.8.gz* && $output == *./usr/bin/nvidia-device-plugin$'\n'* && $output == *./usr/share/man/man8/nvidia-device-plugin.8.gz* && $output == */systemd/system/nvidia-device-plugin.service* ]]
   [[ $output == *./usr/bin/mps-control-daemon$'\n'* && $output == *./usr/share/man/man8/mps-control-daemon.8.gz* && $output == */systemd/system/mps-control-daemon.service* ]]
+  [[ $output == *./usr/bin/nvidia-nri-plugin$'\n'* && $output == *./usr/share/man/man8/nvidia-nri-plugin.8.gz* && $output == */systemd/system/nvidia-nri-plugin.service* ]]
 }
 
 @test "feature discovery is a package of its own: program, page, service; libcurl is not needed for a file" {

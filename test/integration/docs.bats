@@ -202,10 +202,10 @@ exit 1"
 # daemons_of_page: the programs for Kubernetes, which packages of their own install.
 daemons_of_page() {
   [ -x "$build/src/daemon/nvidia-device-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
-  on_host cp "$build/src/daemon/nvidia-device-plugin" "$build/src/daemon/gpu-feature-discovery" /usr/bin/
+  on_host cp "$build/src/daemon/nvidia-device-plugin" "$build/src/daemon/gpu-feature-discovery" "$build/src/daemon/nvidia-nri-plugin" /usr/bin/
 }
 
-@test "docs/device-plugin.md, docs/feature-discovery.md" {
+@test "docs/device-plugin.md, docs/feature-discovery.md, docs/nri.md" {
   page_machine dgx-h100
   daemons_of_page
   # The plugin that the page speaks to.
@@ -213,6 +213,7 @@ daemons_of_page() {
   within 20 grep -q '/dev/nvidia7' "$work/log"
   run_page device-plugin
   run_page feature-discovery
+  run_page nri
 }
 
 @test "docs/kubernetes-install.md: the image" {

@@ -82,7 +82,7 @@ spec() { on_host jq --sort-keys 'walk(if type == "object" and .path and .hostPat
 @test "it holds the programs that were built, the libraries that they need, and no shell" {
   local program
   contents >"$work/contents"
-  for program in nvidia-device-plugin gpu-feature-discovery config-manager mps-control-daemon; do
+  for program in nvidia-device-plugin gpu-feature-discovery config-manager mps-control-daemon nvidia-nri-plugin; do
     if [ -x "$build/src/daemon/$program" ]; then
       grep -q "^-rwxr-xr-x root/root .* usr/bin/$program\$" "$work/contents" || die "$program is missing"
     else

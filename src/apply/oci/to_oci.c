@@ -135,7 +135,10 @@ static int write_bundle_file(const char *directory, const char *text, const stru
 	return rc;
 }
 
-/* Adds the plan itself or, if it is too long, the path of a file that contains it. */
+/*
+ * Adds the plan itself or, if it is too long, the path of a file that contains it. `root` NULL:
+ * there is no bundle for such a file.
+ */
 static int add_plan_arguments(const struct graft_plan *plan, const struct graft_oci_root *root,
 			      struct graft_arena *arena, struct graft_cdi_hook *hook, struct graft_error *err)
 {
@@ -144,6 +147,8 @@ static int add_plan_arguments(const struct graft_plan *plan, const struct graft_
 
 	if (!text)
 		return -1;
+	if (strlen(text) >= ARGUMENT_MAX && !root)
+		return graft_fail(err, GRAFT_TOO_BIG, 0, "the hook's plan has %zu bytes", strlen(text));
 	if (strlen(text) >= ARGUMENT_MAX) {
 		rc = write_bundle_file(root->bundle, text, root);
 		if (rc < 0)
@@ -185,6 +190,16 @@ static int add_hook(const struct graft_plan *plan, const struct graft_oci_option
 				   !graft_arena_push_string(arena, &hook->args, &hook->n_args, options->hook_root)))
 		return graft_fail_memory(err);
 	return 0;
+}
+
+int graft_plan_to_adjustment(const struct graft_plan *plan, const struct graft_oci_options *options,
+			     struct graft_arena *arena, struct graft_cdi_edits *ret_edits, struct graft_error *err)
+{
+	struct graft_plan *rest = NULL;
+
+	if (graft_plan_to_edits(plan, options, arena, ret_edits, &rest, err) < 0)
+		return -1;
+	return rest ? add_hook(rest, options, NULL, arena, ret_edits, err) : 0;
 }
 
 /* ---- edits that wait ---- */

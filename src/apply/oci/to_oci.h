@@ -72,6 +72,15 @@ int graft_apply_to_oci(const struct graft_plan *plan, const char *bundle, const 
 		       struct graft_error *err);
 
 /*
+ * For an engine that takes container edits and has no config.json yet: the plan as edits, with what
+ * edits cannot express as one createContainer hook. Everything is in the arena, or the plan's. Of
+ * `options` it uses the hook's path, hook_root and no_additional_gids. Opens nothing. -1:
+ * GRAFT_NO_MEMORY; GRAFT_TOO_BIG if the hook's argument would be too long for the kernel.
+ */
+int graft_plan_to_adjustment(const struct graft_plan *plan, const struct graft_oci_options *options,
+			     struct graft_arena *arena, struct graft_cdi_edits *ret_edits, struct graft_error *err);
+
+/*
  * Applies the waiting edits to a container that is created and not started. `pid` is that of its
  * process, which already has the container's root as its own. All or nothing. Fails like
  * graft_target_open_created() and graft_apply_to_namespace().

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nri_host: a process that discovers, and its answer: an error, then an inventory as JSON. */
+#include "daemon/nri_host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "apply/dev_char.h"
+#include "apply/temporary.h"
+#include "base/cleanup.h"
+#include "base/sys.h"
+#include "host/discover.h"
+#include "kubernetes/kube_facts.h"
+
+#define ANSWER_MAX      (sizeof(struct graft_error) + ((size_t)32 << 20))
+#define HOST_MEMORY     ((size_t)256 << 20)
+#define NVML_TIMEOUT_MS 30000
+#define SOON_MS         100
+#define OLD_FD_MAX      4096 /* for kernels without close_range(2) */
+
+/* --- the process --- */
+
+static bool wants_explicit_libraries(const struct graft_config *config)
+{
+	const struct graft_strings *flags = &config->runtime.jit_feature_flags;
+
+	for (size_t i = 0; i < flags->n; i++) {
+		if (strcmp(flags->items[i], "enable-explicit-driver-libraries") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whatever any container may ask for. */
+static unsigned int needs_of_all(const struct graft_config *config)
+{
+	unsigned int needs = GRAFT_NEED_ALL | GRAFT_NEED_MANAGEMENT;
+
+	return wants_explicit_libraries(config) ? needs | GRAFT_NEED_EXPLICIT : needs;
+}
+
+static bool has_all_uuids(const struct graft_inventory *inventory)
+{
+	for (size_t i = 0; i < inventory->n_gpus; i++) {
+		const struct graft_gpu *gpu = &inventory->gpus[i];
+
+		if (!gpu->uuid.value)
+			return false;
+		for (size_t k = 0; k < gpu->n_mig_devices; k++) {
+			if (!gpu->mig_devices[k].uuid.value)
+				return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * NVML is asked only for UUIDs that procfs lacks. Without its answer the devices have no such
+ * names. What it fills in is the arena's.
+ */
+static int ask_for_uuids(const struct graft_host_options *options, struct graft_inventory *inventory,
+			 struct graft_arena *arena, const struct graft_log *log, struct graft_error *err)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+	struct graft_kept_facts kept;
+	char text[sizeof(why.msg) + sizeof(why.ctx)];
+
+	if (has_all_uuids(inventory) ||
+	    graft_kube_facts(options, NULL, GRAFT_KUBE_ASK_UNSETTLED, inventory, arena, &kept, &why) == 0)
+		return 0;
+	graft_warn(log, "the names of some devices are unknown: %s", graft_error_text(&why, text, sizeof(text)));
+	return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(err) : 0;
+}
+
+static int discover_host(const struct nri_host *host, struct graft_arena *arena, struct graft_inventory **ret_inventory,
+			 struct graft_error *err)
+{
+	static const struct graft_log quiet = { .max = GRAFT_LOG_ERROR };
+	const struct graft_config *config = host->policy->config;
+	const char *root = host->policy->driver_root_seen;
+	const struct graft_host_options options = { .root = root && root[0] != '\0' ? root : NULL,
+						    .nvml_uid = (uid_t)-1,
+						    .nvml_gid = (gid_t)-1,
+						    .nvml_timeout_ms = NVML_TIMEOUT_MS,
+						    .capabilities = GRAFT_CAP_ALL,
+						    .gates = (1u << GRAFT_GATE_MAX) - 1u,
+						    .log = &quiet };
+
+	if (graft_host_discover(&options, needs_of_all(config), ret_inventory, err) < 0)
+		return -1;
+	return ask_for_uuids(&options, *ret_inventory, arena, host->log, err);
+}
+
+/*
+ * Leaves standard error, and the answer as descriptor 3: the engine's socket would stay open here
+ * after the plugin closed it.
+ */
+static void leave_host_answer_open(int fd)
+{
+	if (fd == 3 ? fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 : dup3(fd, 3, O_CLOEXEC) < 0)
+		_exit(2);
+	if (graft_close_range(4, ~0u, 0) == 0)
+		return;
+	/* BASELINE 5.9: close_range(2). */
+	for (int other = 4; other < OLD_FD_MAX; other++)
+		(void)close(other);
+}
+
+/* Signals stay blocked: those who send them mean the parent, whose end ends this process. */
+_Noreturn static void discover_and_tell(const struct nri_host *host, pid_t parent, int fd)
+{
+	struct graft_buffer answer = { .max = ANSWER_MAX };
+	struct graft_arena *arena = graft_arena_new(HOST_MEMORY);
+	struct graft_inventory *inventory = NULL;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	(void)prctl(PR_SET_NAME, "graft:[host]", 0, 0, 0);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+		_exit(2);
+	leave_host_answer_open(fd);
+	if (arena && discover_host(host, arena, &inventory, &err) == 0)
+		err = (struct graft_error){ .status = GRAFT_OK };
+	else if (!arena)
+		(void)graft_fail_memory(&err);
+	err.hint = NULL;
+	graft_buffer_add(&answer, &err, sizeof(err));
+	if (err.status == GRAFT_OK)
+		graft_inventory_write(inventory, &answer);
+	if (graft_buffer_failed(&answer) || graft_write_all(3, answer.bytes, answer.length) < 0)
+		_exit(2);
+	_exit(0);
+}
+
+/* --- its answer --- */
+
+/* systemd takes devices without such a link from containers when it reloads. */
+static void link_nodes(const struct nri_host *host)
+{
+	const struct graft_inventory *inventory = host->inventory;
+	struct graft_dev_char *nodes = calloc(inventory->n_management_nodes + 1, sizeof(*nodes));
+	struct graft_error why = { .status = GRAFT_OK };
+	size_t n = 0;
+
+	for (size_t i = 0; nodes && i < inventory->n_management_nodes; i++) {
+		const struct graft_node *node = &inventory->management_nodes[i];
+
+		if (node->present)
+			nodes[n++] =
+			    (struct graft_dev_char){ .major = node->major, .minor = node->minor, .path = node->path };
+	}
+	if (n > 0 && geteuid() == 0 && graft_dev_char_make(nodes, n, host->log, &why) < 0)
+		graft_warn(host->log, "%s; containers may lose their GPUs at the next 'systemctl daemon-reload'",
+			   why.msg);
+	free(nodes);
+}
+
+/* Pods name their devices seldom; who may is in the configuration, and what there is, here. */
+static void read_specs(struct nri_host *host)
+{
+	const struct graft_strings *directories = &host->policy->config->runtime.cdi_spec_dirs;
+	struct graft_error why = { .status = GRAFT_OK };
+	struct graft_strings kinds = { .n = 0 };
+	char text[sizeof(why.msg) + sizeof(why.ctx)];
+
+	(void)graft_arena_free(host->arena);
+	host->registry = (struct graft_cdi_registry){ .n_specs = 0 };
+	host->arena = graft_arena_new(HOST_MEMORY);
+	if (!host->arena || graft_nri_kinds(host->policy, host->arena, &kinds, &why) < 0 || kinds.n == 0)
+		return;
+	if (graft_cdi_registry_read(directories->items, directories->n, kinds.items, kinds.n, NULL, host->log,
+				    host->arena, &host->registry, &why) < 0) {
+		host->registry = (struct graft_cdi_registry){ .n_specs = 0 };
+		graft_warn(host->log, "no CDI specification is known: %s", graft_error_text(&why, text, sizeof(text)));
+	}
+}
+
+static void take_inventory(struct nri_host *host)
+{
+	struct graft_inventory *inventory = NULL;
+	struct graft_error said = { .status = GRAFT_OK };
+	char text[sizeof(said.msg) + sizeof(said.ctx)];
+
+	if (graft_buffer_failed(&host->answer) || host->answer.length < sizeof(said))
+		(void)graft_fail(&said, GRAFT_IO, 0, "the process that reads the host has ended without an answer");
+	else
+		memcpy(&said, host->answer.bytes, sizeof(said));
+	if (said.status == GRAFT_OK)
+		(void)graft_inventory_read(host->answer.bytes + sizeof(said), host->answer.length - sizeof(said),
+					   &inventory, &said);
+	if (!inventory)
+		graft_warn(host->log, "this node has no GPU for containers: %s",
+			   graft_error_text(&said, text, sizeof(text)));
+	else
+		graft_info(host->log, "driver %s%s, GPUs: %zu",
+			   inventory->driver_version.value ? inventory->driver_version.value : "unknown",
+			   inventory->simulated ? " (simulated: there is no real GPU)" : "", inventory->n_gpus);
+	host->why = said;
+	(void)graft_inventory_free(host->inventory);
+	host->inventory = inventory ? inventory : graft_inventory_new();
+	host->n_reads++;
+}
+
+static void end_reader(struct nri_host *host)
+{
+	if (host->watch.fd >= 0) {
+		graft_loop_forget(host->loop, &host->watch);
+		(void)close(host->watch.fd);
+	}
+	host->watch.fd = -1;
+	graft_buffer_done(&host->answer);
+	host->pid = 0;
+}
+
+static void host_answered(void *arg, short events)
+{
+	struct nri_host *host = arg;
+	char bytes[16384];
+	ssize_t n;
+
+	(void)events;
+	while ((n = read(host->watch.fd, bytes, sizeof(bytes))) > 0 || (n < 0 && errno == EINTR)) {
+		if (n > 0)
+			graft_buffer_add(&host->answer, bytes, (size_t)n);
+	}
+	if (n < 0 && errno == EAGAIN)
+		return;
+	take_inventory(host);
+	end_reader(host);
+	read_specs(host);
+	if (host->inventory)
+		link_nodes(host);
+	if (host->again)
+		nri_host_renew(host);
+	host->renewed(host->arg);
+}
+
+static int begin_reader(struct nri_host *host, struct graft_error *err)
+{
+	pid_t parent = getpid();
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return graft_fail_errno(err, errno, "pipe creation failed");
+	host->pid = fork();
+	if (host->pid == 0)
+		discover_and_tell(host, parent, fds[1]);
+	(void)close(fds[1]);
+	host->answer = (struct graft_buffer){ .max = ANSWER_MAX };
+	host->watch = (struct graft_loop_watch){ .fd = fds[0], .events = POLLIN, .ready = host_answered, .arg = host };
+	if (host->pid < 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0)
+		return graft_fail_errno(err, errno, "process creation failed");
+	return graft_loop_watch(host->loop, &host->watch, err);
+}
+
+void nri_host_renew(struct nri_host *host)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+
+	graft_loop_clear_timer(&host->soon);
+	host->again = host->watch.fd >= 0;
+	if (host->again || begin_reader(host, &err) == 0)
+		return;
+	graft_warn(host->log, "the host cannot be read: %s", err.msg);
+	if (host->watch.fd >= 0)
+		(void)close(host->watch.fd);
+	host->watch.fd = -1;
+	graft_loop_set_timer(host->loop, &host->soon, HARDWARE_POLL_MS);
+}
+
+/* --- events --- */
+
+static void soon_due(void *arg)
+{
+	nri_host_renew(arg);
+}
+
+static void nri_hardware_changed(void *arg)
+{
+	struct nri_host *host = arg;
+
+	graft_loop_set_timer(host->loop, &host->soon, SOON_MS);
+}
+
+static void spec_folder_changed(void *arg, short events)
+{
+	struct nri_host *host = arg;
+	char bytes[4096];
+
+	(void)events;
+	while (read(host->folders.fd, bytes, sizeof(bytes)) > 0)
+		;
+	graft_loop_set_timer(host->loop, &host->soon, SOON_MS);
+}
+
+/* A directory that is not there yet is found by the next change of hardware, or SIGHUP. */
+static void watch_folders(struct nri_host *host)
+{
+	const struct graft_strings *directories = &host->policy->config->runtime.cdi_spec_dirs;
+
+	host->folders = (struct graft_loop_watch){ .fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK),
+						   .events = POLLIN,
+						   .ready = spec_folder_changed,
+						   .arg = host };
+	if (host->folders.fd < 0)
+		return;
+	for (size_t i = 0; i < directories->n && host->policy->config->nri.allowed.n > 0; i++)
+		(void)inotify_add_watch(host->folders.fd, directories->items[i],
+					IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR);
+	(void)graft_loop_watch(host->loop, &host->folders, NULL);
+}
+
+void nri_host_begin(struct nri_host *host)
+{
+	host->watch.fd = -1;
+	host->soon = (struct graft_loop_timer){ .due = soon_due, .arg = host };
+	hardware_begin(&host->hardware, host->loop, "/dev", host->log, nri_hardware_changed, host);
+	watch_folders(host);
+	nri_host_renew(host);
+}
+
+bool nri_host_is_known(const struct nri_host *host, struct graft_nri_host *ret_host)
+{
+	*ret_host = (struct graft_nri_host){ .inventory = host->inventory, .registry = &host->registry };
+	return host->inventory != NULL;
+}
+
+void nri_host_done(struct nri_host *host)
+{
+	if (!host->soon.due)
+		return;
+	if (host->pid > 0)
+		(void)kill(host->pid, SIGKILL);
+	end_reader(host);
+	graft_loop_clear_timer(&host->soon);
+	hardware_done(&host->hardware);
+	graft_loop_forget(host->loop, &host->folders);
+	if (host->folders.fd >= 0)
+		(void)close(host->folders.fd);
+	host->inventory = graft_inventory_free(host->inventory);
+	host->arena = graft_arena_free(host->arena);
+	host->soon.due = NULL;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nri_parts: what the files of the NRI plugin share: nri_plugin.c has its life, nri_request.c the
+ * containers that wait for an answer, nri_metrics.c what is counted.
+ */
+#ifndef GRAFT_DAEMON_NRI_PARTS_H
+#define GRAFT_DAEMON_NRI_PARTS_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "daemon/nri_host.h"
+#include "daemon/nri_kubelet.h"
+#include "daemon/nri_plugin.h"
+#include "kubernetes/nri_container.h"
+#include "request/config.h"
+#include "rpc/ttrpc_link.h"
+
+enum nri_result { NRI_NOTHING, NRI_GIVEN, NRI_REFUSED, NRI_LATE, NRI_RESULTS };
+extern const char *const nri_result_names[NRI_RESULTS];
+
+/* Upper bounds of how long requests took, in microseconds; what took longer counts in the last. */
+#define NRI_BOUNDS 8
+extern const int64_t nri_bounds_us[NRI_BOUNDS];
+
+struct nri_counts {
+	uint64_t results[NRI_RESULTS];
+	uint64_t took[NRI_BOUNDS + 1];
+	int64_t took_us; /* of all together */
+	uint64_t n_registrations, n_losses;
+	uint64_t n_missed; /* containers that were made while no plugin answered */
+};
+
+/* A container that waits for an answer; without `is_call`, one that may have been missed. */
+struct nri_request {
+	struct nri_plugin *plugin;
+	bool is_call;
+	uint32_t stream;
+	struct graft_arena *arena; /* owned; of everything here */
+	struct graft_nri_container container;
+	struct graft_nri_wish wish;
+	struct nri_kubelet_question question;
+	const char **ids; /* that the kubelet has given, if `is_answered` */
+	size_t n_ids;
+	bool is_answered;
+	bool waits_for_kubelet, waits_for_host;
+	bool renewed; /* the host was read again for it */
+	struct graft_loop_timer limit;
+	int64_t began_us;
+	struct nri_request *next;
+};
+
+struct nri_plugin {
+	struct nri_plugin_options options;
+	const struct graft_log *log;
+	struct graft_loop *loop;
+
+	/* Of config.toml; both are replaced together by a reload. */
+	struct graft_arena *arena;
+	struct graft_config config;
+	struct graft_nri_policy policy;
+
+	struct nri_host host;
+	struct nri_kubelet kubelet;
+
+	struct graft_ttrpc_link link;
+	struct graft_ttrpc_link_options link_options;
+	bool connected, registered;
+	int64_t delay_ms;                /* until the next attempt */
+	struct graft_loop_timer connect; /* makes it; or ends one that the engine does not answer */
+	struct graft_loop_watch folder;  /* inotify of the socket's directory */
+	int folder_watch;                /* -1: it is not watched */
+	bool waiting;                    /* it was said that no engine is there */
+	int64_t limit_ms;                /* until a container is refused that is not answered */
+
+	struct nri_request *requests;
+	struct nri_counts counts;
+};
+
+/* CreateContainer and Synchronize, rows of the table of methods. */
+void nri_request_create(void *service, struct graft_ttrpc_call *call);
+void nri_request_synchronize(void *service, struct graft_ttrpc_call *call);
+/* Goes on with those that wait for the host. */
+void nri_request_host_renewed(struct nri_plugin *plugin);
+/* Refuses all, for that reason; NULL: drops them, as their connection is gone. */
+void nri_request_end_all(struct nri_plugin *plugin, const char *why);
+
+#endif

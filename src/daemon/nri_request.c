@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nri_request: from CreateContainer to its answer. An answer that cannot be given in time is a
+ * refusal: without one, the engine would start the container as it is (SPEC installer-and-nri 14).
+ */
+#include <nri.pb-c.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "daemon/nri_message.h"
+#include "daemon/nri_parts.h"
+
+typedef Nri__Pkg__Api__V1alpha1__PodSandbox nri_pod;
+typedef Nri__Pkg__Api__V1alpha1__Container nri_box;
+typedef Nri__Pkg__Api__V1alpha1__ContainerAdjustment nri_adjustment;
+
+#define REQUEST_MEMORY ((size_t)32 << 20)
+#define STOPPED        4 /* state of a container */
+
+const char *const nri_result_names[NRI_RESULTS] = { "nothing", "given", "refused", "late" };
+const int64_t nri_bounds_us[NRI_BOUNDS] = { 250, 500, 1000, 2500, 10000, 100000, 1000000, 2000000 };
+
+static void try_request(struct nri_request *request);
+
+static void free_request(struct nri_request *request)
+{
+	struct nri_plugin *plugin = request->plugin;
+	struct nri_request **link = &plugin->requests;
+
+	while (*link && *link != request)
+		link = &(*link)->next;
+	if (*link)
+		*link = request->next;
+	if (request->waits_for_kubelet)
+		nri_kubelet_forget(&plugin->kubelet, &request->question);
+	graft_loop_clear_timer(&request->limit);
+	(void)graft_arena_free(request->arena);
+	free(request);
+}
+
+static void count_request(struct nri_request *request, enum nri_result result)
+{
+	struct nri_counts *counts = &request->plugin->counts;
+	int64_t took_us = graft_clock_us() - request->began_us;
+	size_t bound = 0;
+
+	while (bound < NRI_BOUNDS && took_us > nri_bounds_us[bound])
+		bound++;
+	counts->results[result]++;
+	counts->took[bound]++;
+	counts->took_us += took_us;
+}
+
+/* --- answers --- */
+
+static void reply_with(struct nri_request *request, const nri_adjustment *adjustment)
+{
+	Nri__Pkg__Api__V1alpha1__CreateContainerResponse answer =
+	    NRI__PKG__API__V1ALPHA1__CREATE_CONTAINER_RESPONSE__INIT;
+
+	/* The engine only reads it. */
+	memcpy(&answer.adjust, &adjustment, sizeof(answer.adjust));
+	graft_ttrpc_link_reply(&request->plugin->link, request->stream, &answer.base);
+}
+
+/* What the pod's events show. */
+static void refuse_nri_request(struct nri_request *request, enum nri_result result, const struct graft_error *err)
+{
+	const struct graft_nri_container *container = &request->container;
+	struct nri_plugin *plugin = request->plugin;
+	char text[sizeof(err->msg) + sizeof(err->ctx)], said[sizeof(text) + 512];
+
+	(void)snprintf(said, sizeof(said), "graft: container %.63s of pod %.63s/%.63s: %s. %s", container->name,
+		       container->namespace_, container->pod, graft_error_text(err, text, sizeof(text)),
+		       graft_error_hint(err));
+	if (request->is_call) {
+		graft_warn(plugin->log, "refused: %s", said + strlen("graft: "));
+		graft_ttrpc_link_refuse(&plugin->link, request->stream, GRAFT_RPC_UNKNOWN, said);
+		count_request(request, result);
+	}
+	free_request(request);
+}
+
+/* It was made while no plugin was there, and has not what it would get. */
+static void report_missed(struct nri_request *request)
+{
+	struct nri_plugin *plugin = request->plugin;
+
+	plugin->counts.n_missed++;
+	graft_warn(plugin->log,
+		   "container %s of pod %s/%s was made without its devices while this plugin did not answer; delete "
+		   "the pod",
+		   request->container.name, request->container.namespace_, request->container.pod);
+}
+
+static void end_request(struct nri_request *request, const nri_adjustment *adjustment)
+{
+	const struct graft_nri_container *container = &request->container;
+	struct nri_plugin *plugin = request->plugin;
+
+	if (!request->is_call) {
+		if (adjustment)
+			report_missed(request);
+		free_request(request);
+		return;
+	}
+	if (adjustment)
+		graft_info(plugin->log, "container %s of pod %s/%s, by %s: %zu devices, %zu mounts", container->name,
+			   container->namespace_, container->pod, request->wish.origin,
+			   adjustment->linux_part ? adjustment->linux_part->n_devices : 0, adjustment->n_mounts);
+	reply_with(request, adjustment);
+	count_request(request, adjustment ? NRI_GIVEN : NRI_NOTHING);
+	free_request(request);
+}
+
+/* --- decisions --- */
+
+static int decide_request(struct nri_request *request, const struct graft_nri_host *host,
+			  const nri_adjustment **ret_adjustment, struct graft_nri_answer *answer,
+			  struct graft_error *err)
+{
+	struct nri_plugin *plugin = request->plugin;
+	struct graft_nri_wish *wish = &request->wish;
+
+	if (wish->compare && graft_nri_compare(&plugin->policy, host, request->ids, request->n_ids, plugin->log,
+					       request->arena, wish, err) < 0)
+		return -1;
+	if (wish->kind == GRAFT_NRI_NOTHING)
+		return 0;
+	if (graft_nri_decide(&plugin->policy, host, wish, plugin->log, request->arena, answer, err) < 0)
+		return -1;
+	*ret_adjustment = (const void *)nri_message_adjust(&answer->edits, request->arena, err);
+	return *ret_adjustment ? 0 : -1;
+}
+
+/* The driver's own words, if it is the driver. */
+static void explain_host(const struct nri_plugin *plugin, struct graft_error *err)
+{
+	char text[sizeof(err->msg) + sizeof(err->ctx)];
+
+	if (err->status == GRAFT_NO_DRIVER && plugin->host.why.status != GRAFT_OK)
+		(void)graft_fail(err, GRAFT_NO_DRIVER, 0, "this node has no GPU for containers: %.300s",
+				 graft_error_text(&plugin->host.why, text, sizeof(text)));
+}
+
+static void decide_and_answer(struct nri_request *request, const struct graft_nri_host *host)
+{
+	struct graft_nri_answer answer = { .plan = NULL };
+	const nri_adjustment *adjustment = NULL;
+	struct nri_plugin *plugin = request->plugin;
+	struct graft_error err = { .status = GRAFT_OK };
+	int rc = decide_request(request, host, &adjustment, &answer, &err);
+
+	/* It may have been made after the host was read: MIG devices come without an event. */
+	if (rc < 0 && !request->renewed &&
+	    (err.status == GRAFT_UNKNOWN_DEVICE || err.status == GRAFT_NO_DRIVER || err.status == GRAFT_NVML)) {
+		request->renewed = request->waits_for_host = true;
+		nri_host_renew(&plugin->host);
+	} else if (rc < 0) {
+		explain_host(plugin, &err);
+		refuse_nri_request(request, NRI_REFUSED, &err);
+	} else {
+		end_request(request, adjustment);
+	}
+	graft_nri_answer_done(&answer);
+}
+
+static void kubelet_answered(void *arg, const char *const *ids, size_t n_ids, const struct graft_error *err)
+{
+	struct nri_request *request = arg;
+
+	request->waits_for_kubelet = false;
+	request->is_answered = true;
+	for (size_t i = 0; i < n_ids; i++)
+		(void)graft_arena_push_string(request->arena, &request->ids, &request->n_ids, ids[i]);
+	if (err)
+		refuse_nri_request(request, NRI_REFUSED, err);
+	else
+		try_request(request);
+}
+
+static void ask_kubelet(struct nri_request *request)
+{
+	request->waits_for_kubelet = true;
+	request->question = (struct nri_kubelet_question){ .namespace_ = request->container.namespace_,
+							   .pod = request->container.pod,
+							   .uid = request->container.uid,
+							   .container = request->container.name,
+							   .answered = kubelet_answered,
+							   .arg = request };
+	nri_kubelet_ask(&request->plugin->kubelet, &request->question);
+}
+
+/* Goes on as far as it gets. The request may be gone afterwards. */
+static void try_request(struct nri_request *request)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_nri_host host;
+
+	if (graft_arena_failed(request->arena)) {
+		(void)graft_fail_memory(&err);
+		refuse_nri_request(request, NRI_REFUSED, &err);
+	} else if (request->wish.compare && !request->is_answered) {
+		ask_kubelet(request);
+	} else if (!nri_host_is_known(&request->plugin->host, &host)) {
+		request->waits_for_host = true;
+	} else {
+		decide_and_answer(request, &host);
+	}
+}
+
+void nri_request_host_renewed(struct nri_plugin *plugin)
+{
+	struct nri_request *request = plugin->requests;
+
+	while (request) {
+		if (request->waits_for_host) {
+			request->waits_for_host = false;
+			try_request(request);
+			request = plugin->requests;
+		} else {
+			request = request->next;
+		}
+	}
+}
+
+/* --- requests --- */
+
+/* SPEC installer-and-nri 14: later the engine would not listen any more. */
+static void answer_too_late(void *arg)
+{
+	struct nri_request *request = arg;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	(void)graft_fail(&err, GRAFT_TIMEOUT, 0, "%s has not answered in time",
+			 request->waits_for_kubelet ? "the kubelet" : "the process that reads the host's driver");
+	(void)graft_with_hint(&err, "The container is tried again.");
+	refuse_nri_request(request, NRI_LATE, &err);
+}
+
+static struct nri_request *new_request(struct nri_plugin *plugin, struct graft_arena *take_arena)
+{
+	struct nri_request *request = calloc(1, sizeof(*request));
+
+	if (!request) {
+		(void)graft_arena_free(take_arena);
+		return NULL;
+	}
+	*request = (struct nri_request){
+		.plugin = plugin, .arena = take_arena, .began_us = graft_clock_us(), .next = plugin->requests
+	};
+	request->limit = (struct graft_loop_timer){ .due = answer_too_late, .arg = request };
+	plugin->requests = request;
+	graft_loop_set_timer(plugin->loop, &request->limit, plugin->limit_ms);
+	return request;
+}
+
+void nri_request_create(void *service, struct graft_ttrpc_call *call)
+{
+	const Nri__Pkg__Api__V1alpha1__CreateContainerRequest *message = (const void *)call->message;
+	struct nri_request *request = new_request(service, TAKE_PTR(call->arena));
+	struct nri_plugin *plugin = service;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	if (!request) {
+		graft_ttrpc_link_refuse(&plugin->link, call->stream, GRAFT_RPC_RESOURCE_EXHAUSTED,
+					"graft: out of memory");
+		return;
+	}
+	request->is_call = true;
+	request->stream = call->stream;
+	if (nri_message_view(message->pod ? &message->pod->base : NULL,
+			     message->container ? &message->container->base : NULL, request->arena, &request->container,
+			     &err) < 0 ||
+	    graft_nri_read(&plugin->policy, &request->container, plugin->log, request->arena, &request->wish, &err) < 0)
+		refuse_nri_request(request, NRI_REFUSED, &err);
+	else if (request->wish.kind == GRAFT_NRI_NOTHING)
+		end_request(request, NULL);
+	else
+		try_request(request);
+}
+
+/* --- what was missed --- */
+
+static const nri_pod *find_pod(const Nri__Pkg__Api__V1alpha1__SynchronizeRequest *message, const char *id)
+{
+	for (size_t i = 0; i < message->n_pods; i++) {
+		if (strcmp(message->pods[i]->id, id) == 0)
+			return message->pods[i];
+	}
+	return NULL;
+}
+
+/*
+ * What this plugin gives, this variable shows; what others have given, the device of the driver.
+ */
+static bool has_been_served(const nri_box *container)
+{
+	const Nri__Pkg__Api__V1alpha1__LinuxContainer *part = container->linux_part;
+
+	for (size_t i = 0; i < container->n_env; i++) {
+		if (strcmp(container->env[i], "NVIDIA_VISIBLE_DEVICES=void") == 0)
+			return true;
+	}
+	for (size_t i = 0; part && i < part->n_devices; i++) {
+		if (strcmp(part->devices[i]->path, "/dev/nvidiactl") == 0)
+			return true;
+	}
+	return false;
+}
+
+static void copy_texts(struct graft_nri_container *container, struct graft_arena *arena)
+{
+	const char **const texts[] = { &container->namespace_, &container->pod, &container->uid, &container->name,
+				       &container->handler };
+
+	for (size_t i = 0; i < GRAFT_COUNT(texts); i++)
+		*texts[i] = graft_arena_strdup(arena, *texts[i]);
+	for (size_t i = 0; i < container->n_env; i++)
+		container->env[i] = graft_arena_strdup(arena, container->env[i]);
+}
+
+/*
+ * A container that exists, and asks for devices that it does not have, was made while no plugin
+ * answered: the engine does not say that by itself.
+ */
+static void look_at_existing(struct nri_plugin *plugin, const nri_pod *pod, const nri_box *container)
+{
+	static const struct graft_log quiet = { .max = GRAFT_LOG_ERROR };
+	struct graft_arena *arena = graft_arena_new(REQUEST_MEMORY);
+	struct nri_request *request = arena ? new_request(plugin, arena) : NULL;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	if (!request)
+		return;
+	if (nri_message_view(&pod->base, &container->base, arena, &request->container, &err) < 0) {
+		free_request(request);
+		return;
+	}
+	copy_texts(&request->container, arena);
+	if (graft_arena_failed(arena) ||
+	    graft_nri_read(&plugin->policy, &request->container, &quiet, arena, &request->wish, &err) < 0 ||
+	    request->wish.kind == GRAFT_NRI_NOTHING)
+		free_request(request);
+	else
+		try_request(request);
+}
+
+void nri_request_synchronize(void *service, struct graft_ttrpc_call *call)
+{
+	const Nri__Pkg__Api__V1alpha1__SynchronizeRequest *message = (const void *)call->message;
+	Nri__Pkg__Api__V1alpha1__SynchronizeResponse answer = NRI__PKG__API__V1ALPHA1__SYNCHRONIZE_RESPONSE__INIT;
+	struct nri_plugin *plugin = service;
+
+	answer.more = message->more;
+	graft_ttrpc_link_reply(&plugin->link, call->stream, &answer.base);
+	for (size_t i = 0; i < message->n_containers; i++) {
+		const nri_box *container = message->containers[i];
+		const nri_pod *pod = find_pod(message, container->pod_sandbox_id);
+
+		if (pod && container->state != STOPPED && !has_been_served(container))
+			look_at_existing(plugin, pod, container);
+	}
+}
+
+void nri_request_end_all(struct nri_plugin *plugin, const char *why)
+{
+	while (plugin->requests) {
+		struct graft_error err = { .status = GRAFT_OK };
+
+		if (why) {
+			(void)graft_fail(&err, GRAFT_BUSY, 0, "%s", why);
+			(void)graft_with_hint(&err, "The container is tried again.");
+			refuse_nri_request(plugin->requests, NRI_REFUSED, &err);
+		} else {
+			free_request(plugin->requests);
+		}
+	}
+}

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nri_container: what a container requests, whether it may have it, and the edits. */
+#include "kubernetes/nri_container.h"
+
+#include <string.h>
+
+#include "apply/oci/to_oci.h"
+#include "base/cleanup.h"
+#include "base/strings.h"
+#include "formats/cdi/cdi_simplify.h"
+#include "formats/cdi/cdi_transform.h"
+#include "plan/planner.h"
+#include "plan/select.h"
+#include "plan/spec_hooks.h"
+#include "request/request.h"
+#include "start/give.h"
+#include "start/jit_request.h"
+#include "start/pipeline.h"
+
+#define ANNOTATION  "nvidia.cdi.k8s.io"
+#define CONFIG_FILE "/etc/nvidia-container-runtime/config.toml"
+
+static const char *kind_of_management(const struct graft_nri_policy *policy)
+{
+	return policy->management_kind ? policy->management_kind : GRAFT_NRI_MANAGEMENT_KIND;
+}
+
+static bool is_of_nri_kind(const char *name, const char *kind)
+{
+	size_t length = strlen(kind);
+
+	return strncmp(name, kind, length) == 0 && name[length] == '=';
+}
+
+/* --- annotations --- */
+
+static const char *find_pod_annotation(const struct graft_nri_container *container, const char *key)
+{
+	for (size_t i = 0; i < container->n_pod_annotations; i++) {
+		if (strcmp(container->pod_annotations[i].key, key) == 0)
+			return container->pod_annotations[i].value;
+	}
+	return NULL;
+}
+
+/* SPEC installer-and-nri 15: the first of these three counts. */
+static const char *find_wish(const struct graft_nri_container *container, struct graft_arena *arena,
+			     const char **ret_key)
+{
+	const char *const keys[] = { graft_arena_printf(arena, ANNOTATION "/container.%s", container->name),
+				     ANNOTATION "/pod", ANNOTATION };
+
+	for (size_t i = 0; i < GRAFT_COUNT(keys); i++) {
+		const char *value = keys[i] ? find_pod_annotation(container, keys[i]) : NULL;
+
+		*ret_key = keys[i];
+		if (value)
+			return value;
+	}
+	return NULL;
+}
+
+/*
+ * Whether "VENDOR/CLASS:NAMESPACE" is this kind and namespace. Exact: a pattern for kinds would
+ * allow kinds that were added later.
+ */
+static bool is_allowed_by(const char *item, const char *name, const char *namespace_)
+{
+	const char *colon = strrchr(item, ':');
+	size_t length = colon ? (size_t)(colon - item) : 0;
+
+	return colon && strncmp(item, name, length) == 0 && name[length] == '=' &&
+	       (strcmp(colon + 1, "*") == 0 || strcmp(colon + 1, namespace_) == 0);
+}
+
+static bool may_have(const struct graft_nri_policy *policy, const struct graft_nri_container *container,
+		     const char *name)
+{
+	const struct graft_strings *allowed = &policy->config->nri.allowed;
+
+	for (size_t i = 0; i < allowed->n; i++) {
+		if (is_allowed_by(allowed->items[i], name, container->namespace_))
+			return true;
+	}
+	if (!is_of_nri_kind(name, kind_of_management(policy)) || container->namespace_[0] == '\0')
+		return false;
+	return strcmp(policy->own_namespace ? policy->own_namespace : "", container->namespace_) == 0 ||
+	       graft_is_in(policy->management_namespaces, policy->n_management_namespaces, container->namespace_);
+}
+
+#define ADMINISTRATOR "The administrator of the node decides that."
+
+static int refuse_nri_name(const struct graft_nri_policy *policy, const struct graft_nri_container *container,
+			   const char *key, const char *name, struct graft_error *err)
+{
+	(void)graft_fail(err, GRAFT_PERMISSION, 0,
+			 "the annotation %.100s asks for the CDI device '%.100s', which pods of the namespace '%.63s' "
+			 "may not have; if they may, add \"%.*s:%.63s\" to 'allowed' of [nri] in %.100s on this node",
+			 key, name, container->namespace_, (int)strcspn(name, "="), name, container->namespace_,
+			 policy->config->file ? policy->config->file : CONFIG_FILE);
+	return graft_with_hint(err, ADMINISTRATOR);
+}
+
+/* Splits at commas; blanks are part of a name, and then it is none. */
+static int read_names(const char *key, const char *value, struct graft_arena *arena, struct graft_strings *names,
+		      struct graft_error *err)
+{
+	for (const char *at = value;; at++) {
+		size_t length = strcspn(at, ",");
+		const char *name = graft_arena_strndup(arena, at, length);
+		struct graft_cdi_name parts;
+
+		if (!name)
+			return graft_fail_memory(err);
+		if (graft_cdi_parse_name(name, arena, &parts, err) < 0)
+			return graft_wrap(err, "annotation %.100s", key);
+		if (!graft_is_in(names->items, names->n, name) &&
+		    !graft_arena_push_string(arena, &names->items, &names->n, name))
+			return graft_fail_memory(err);
+		at += length;
+		if (*at == '\0')
+			return 0;
+	}
+}
+
+static int read_annotation(const struct graft_nri_policy *policy, const struct graft_nri_container *container,
+			   const char *key, const char *value, const struct graft_log *log, struct graft_arena *arena,
+			   struct graft_nri_wish *wish, struct graft_error *err)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+	int rc = read_names(key, value, arena, &wish->names, err);
+
+	if (rc < 0)
+		return -1;
+	wish->kind = GRAFT_NRI_NAMES;
+	wish->origin = key;
+	for (size_t i = 0; i < wish->names.n && rc == 0; i++) {
+		if (!may_have(policy, container, wish->names.items[i]))
+			rc = refuse_nri_name(policy, container, key, wish->names.items[i], &why);
+	}
+	if (rc < 0 && strcmp(policy->config->nri.refused, "skip") == 0) {
+		graft_info(log, "pod %s/%s, container %s: nothing is given: %s", container->namespace_, container->pod,
+			   container->name, why.msg);
+		*wish = (struct graft_nri_wish){ .kind = GRAFT_NRI_NOTHING };
+		return 0;
+	}
+	if (rc < 0)
+		*err = why;
+	return rc;
+}
+
+/* --- variables and mounts --- */
+
+static void view_container(const struct graft_nri_container *container, struct graft_arena *arena,
+			   struct graft_oci_spec *ret_spec)
+{
+	*ret_spec = (struct graft_oci_spec){ .has_process = true,
+					     .env = container->env,
+					     .n_env = container->n_env,
+					     .mounts = container->mounts,
+					     .n_mounts = container->n_mounts,
+					     .arena = arena };
+}
+
+/*
+ * SECURITY: NRI does not say whether a container is privileged; none counts as privileged. What the
+ * kubelet has given is compared before it counts, so that both ways may be read for that.
+ */
+static int read_devices(const struct graft_nri_policy *policy, const struct graft_nri_container *container,
+			const struct graft_log *log, struct graft_arena *arena, struct graft_nri_wish *wish,
+			struct graft_error *err)
+{
+	struct graft_config config = *policy->config;
+
+	wish->compare = strcmp(config.nri.environment, "accept") != 0;
+	if (wish->compare)
+		config.accept_envvar_unprivileged = config.accept_volume_mounts = true;
+	view_container(container, arena, &wish->spec);
+	if (graft_container_read(&wish->spec, &config, false, log, arena, &wish->container, err) < 0)
+		return -1;
+	wish->origin = wish->container.origin_name;
+	if (wish->container.wants_devices)
+		wish->kind = GRAFT_NRI_DEVICES;
+	return 0;
+}
+
+/* A RuntimeClass of ours has a runtime that gives the devices itself. */
+static bool has_runtime(const struct graft_nri_container *container)
+{
+	static const char *const handlers[] = { "nvidia", "nvidia-cdi", "nvidia-legacy" };
+
+	return graft_is_in(handlers, GRAFT_COUNT(handlers), container->handler);
+}
+
+int graft_nri_read(const struct graft_nri_policy *policy, const struct graft_nri_container *container,
+		   const struct graft_log *log, struct graft_arena *arena, struct graft_nri_wish *ret_wish,
+		   struct graft_error *err)
+{
+	const char *key, *value = find_wish(container, arena, &key);
+
+	*ret_wish = (struct graft_nri_wish){ .kind = GRAFT_NRI_NOTHING };
+	if (graft_arena_failed(arena))
+		return graft_fail_memory(err);
+	if (value)
+		return read_annotation(policy, container, key, value, log, arena, ret_wish, err);
+	if (has_runtime(container) || strcmp(policy->config->nri.environment, "ignore") == 0)
+		return 0;
+	return read_devices(policy, container, log, arena, ret_wish, err);
+}
+
+/* --- what the kubelet has given --- */
+
+static int check_nri_driver(const struct graft_nri_host *host, struct graft_error *err)
+{
+	const struct graft_inventory *inventory = host->inventory;
+
+	if (inventory->platform == GRAFT_PLATFORM_TEGRA)
+		return graft_fail(err, GRAFT_UNSUPPORTED, 0,
+				  "NRI does not serve Tegra boards; use the RuntimeClass nvidia");
+	if (inventory->n_gpus == 0)
+		return graft_fail(err, GRAFT_NO_DRIVER, 0, "this node has no GPU of a driver that is loaded");
+	return 0;
+}
+
+/* Selects devices by a list of words. The selection is in the request's arena. */
+static int select_words(const struct graft_inventory *inventory, const char *const *words, size_t n_words,
+			struct graft_request *request, struct graft_selection *ret_selection, struct graft_error *err)
+{
+	request->all_usable = true;
+	for (size_t i = 0; i < n_words; i++) {
+		if (strcmp(words[i], "none") != 0 && graft_request_devices(request, words[i], err) < 0)
+			return -1;
+	}
+	*ret_selection = (struct graft_selection){ .n_gpus = 0 };
+	return request->n_devices > 0 ? graft_select(inventory, request, request->arena, ret_selection, err) : 0;
+}
+
+/* "GPU-...::2" is a share of GPU-...; ids of other vendors' devices are not ours. */
+static int list_given(const char *const *ids, size_t n_ids, struct graft_arena *arena, struct graft_strings *given,
+		      struct graft_error *err)
+{
+	for (size_t i = 0; i < n_ids; i++) {
+		const char *share = strstr(ids[i], "::");
+		const char *id = graft_arena_strndup(arena, ids[i], share ? (size_t)(share - ids[i]) : strlen(ids[i]));
+
+		if (!id)
+			return graft_fail_memory(err);
+		if (!graft_starts_with(id, "GPU-") && !graft_starts_with(id, "MIG-"))
+			continue;
+		if (!graft_arena_push_string(arena, &given->items, &given->n, id))
+			return graft_fail_memory(err);
+	}
+	return 0;
+}
+
+static bool is_gpu_given(const struct graft_selection *given, const struct graft_gpu *gpu)
+{
+	for (size_t i = 0; i < given->n_gpus; i++) {
+		if (given->gpus[i] == gpu)
+			return true;
+	}
+	return false;
+}
+
+/* A MIG device is given by itself, or with its whole GPU. */
+static bool is_mig_given(const struct graft_selection *given, const struct graft_selected_mig *mig)
+{
+	for (size_t i = 0; i < given->n_migs; i++) {
+		if (given->migs[i].mig == mig->mig)
+			return true;
+	}
+	return is_gpu_given(given, mig->gpu);
+}
+
+/* The first device that is requested and was not given; NULL: there is none. */
+static const char *find_excess(const struct graft_selection *wanted, const struct graft_selection *given)
+{
+	for (size_t i = 0; i < wanted->n_gpus; i++) {
+		if (!is_gpu_given(given, wanted->gpus[i]))
+			return wanted->gpus[i]->uuid.value ? wanted->gpus[i]->uuid.value : wanted->gpus[i]->bus_id;
+	}
+	for (size_t i = 0; i < wanted->n_migs; i++) {
+		if (!is_mig_given(given, &wanted->migs[i]))
+			return wanted->migs[i].mig->uuid.value ? wanted->migs[i].mig->uuid.value : "a MIG device";
+	}
+	return NULL;
+}
+
+static int compare_with(const struct graft_nri_host *host, const struct graft_strings *given_ids,
+			const struct graft_nri_wish *wish, struct graft_request *wanted_request,
+			struct graft_request *given_request, struct graft_error *err)
+{
+	const struct graft_strings *names = &wish->container.devices;
+	struct graft_selection wanted, given;
+	const char *excess;
+
+	if (select_words(host->inventory, names->items, names->n, wanted_request, &wanted, err) < 0 ||
+	    select_words(host->inventory, given_ids->items, given_ids->n, given_request, &given, err) < 0)
+		return -1;
+	excess = find_excess(&wanted, &given);
+	if (!excess)
+		return 0;
+	(void)graft_fail(err, GRAFT_PERMISSION, 0,
+			 "%.100s asks for %.100s, which the kubelet has not given to this container", wish->origin,
+			 excess);
+	return graft_with_hint(
+	    err, "Ask for GPUs in the container's limits, and do not set NVIDIA_VISIBLE_DEVICES yourself.");
+}
+
+int graft_nri_compare(const struct graft_nri_policy *policy, const struct graft_nri_host *host, const char *const *ids,
+		      size_t n_ids, const struct graft_log *log, struct graft_arena *arena, struct graft_nri_wish *wish,
+		      struct graft_error *err)
+{
+	struct graft_strings given = { .n = 0 };
+	struct graft_request *wanted, *had;
+	int rc;
+
+	(void)policy;
+	if (list_given(ids, n_ids, arena, &given, err) < 0)
+		return -1;
+	if (given.n == 0) {
+		graft_debug(log, "%s counts for nothing: the kubelet has given no GPU to the container", wish->origin);
+		*wish = (struct graft_nri_wish){ .kind = GRAFT_NRI_NOTHING };
+		return 0;
+	}
+	if (check_nri_driver(host, err) < 0)
+		return -1;
+	wanted = graft_request_new();
+	had = graft_request_new();
+	rc = wanted && had ? compare_with(host, &given, wish, wanted, had, err) : graft_fail_memory(err);
+	(void)graft_request_free(wanted);
+	(void)graft_request_free(had);
+	wish->compare = false;
+	return rc;
+}
+
+/* --- edits --- */
+
+void graft_nri_answer_done(struct graft_nri_answer *answer)
+{
+	answer->plan = graft_plan_free(answer->plan);
+}
+
+static int move_driver_root(const struct graft_nri_policy *policy, struct graft_arena *arena,
+			    struct graft_cdi_edits *edits, struct graft_error *err)
+{
+	const struct graft_cdi_root_change change = { .from = policy->driver_root_seen, .to = policy->driver_root };
+	struct graft_cdi_spec spec = { .version = "0.8.0", .vendor = "", .class_ = "", .edits = *edits };
+
+	if (!policy->driver_root_seen || strcmp(policy->driver_root_seen, policy->driver_root) == 0)
+		return 0;
+	if (graft_cdi_spec_change_root(&spec, &change, arena, &spec, err) < 0)
+		return -1;
+	*edits = spec.edits;
+	return 0;
+}
+
+/* Plans from the inventory alone: what it lacks is not looked up. */
+static int plan_edits(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
+		      struct graft_request *request, uint32_t disabled_hooks, struct graft_arena *arena,
+		      struct graft_nri_answer *answer, struct graft_error *err)
+{
+	const struct graft_policy plan_policy = { .style = GRAFT_STYLE_OCI, .disabled_hooks = disabled_hooks };
+	struct graft_pipeline pipeline = { .replay = true };
+	const struct graft_oci_options options = {
+		.hook_path = policy->hook_path,
+		.no_additional_gids = policy->config->features.no_additional_gids_for_device_nodes,
+	};
+	int rc;
+
+	/* The pipeline would change an inventory that it asks NVML for; a replay does not. */
+	memcpy(&pipeline.inventory, &host->inventory, sizeof(pipeline.inventory));
+	rc = graft_pipeline_select(&pipeline, request, err);
+	if (rc == 0)
+		rc = graft_pipeline_require(&pipeline, request, err);
+	if (rc == 0)
+		rc = graft_pipeline_plan(&pipeline, request, &plan_policy, &answer->plan, err);
+	if (rc < 0)
+		return graft_wrap(err, "%s", graft_error_step(err));
+	if (graft_plan_to_adjustment(answer->plan, &options, arena, &answer->edits, err) < 0)
+		return -1;
+	return move_driver_root(policy, arena, &answer->edits, err);
+}
+
+static int decide_devices(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
+			  const struct graft_nri_wish *wish, const struct graft_log *log, struct graft_arena *arena,
+			  struct graft_nri_answer *answer, struct graft_error *err)
+{
+	const struct graft_start start = {
+		.config = policy->config, .spec = &wish->spec, .container = &wish->container, .log = log, .arena = arena
+	};
+	struct graft_request *request = graft_request_new();
+	struct graft_strings names;
+	size_t n_foreign;
+	int rc = request ? 0 : graft_fail_memory(err);
+
+	if (rc == 0)
+		rc = graft_jit_names(&start, &names, &n_foreign, err);
+	if (rc == 0 && n_foreign > 0)
+		rc = graft_fail(err, GRAFT_INVALID, 0,
+				"%.100s names a device of CDI: ask for it by the annotation " ANNOTATION "/pod",
+				wish->origin);
+	if (rc == 0)
+		rc = graft_jit_request(&start, &names, request, err);
+	if (rc == 0)
+		rc = plan_edits(policy, host, request, graft_start_disabled_hooks(&start), arena, answer, err);
+	(void)graft_request_free(request);
+	return rc;
+}
+
+/* All nodes of the driver (SPEC ctk-and-cdi 4.8). */
+static int decide_management(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
+			     const struct graft_log *log, struct graft_arena *arena, struct graft_nri_answer *answer,
+			     struct graft_error *err)
+{
+	const struct graft_start start = { .config = policy->config, .log = log, .arena = arena };
+	struct graft_request *request = graft_request_new();
+	int rc;
+
+	if (!request)
+		return graft_fail_memory(err);
+	request->management = true;
+	request->capabilities = (uint32_t)GRAFT_CAP_ALL & ~(uint32_t)GRAFT_CAP_COMPAT32;
+	rc = plan_edits(policy, host, request, graft_start_disabled_hooks(&start), arena, answer, err);
+	(void)graft_request_free(request);
+	return rc;
+}
+
+/* Specifications of the node, as an engine that reads them itself would apply them. */
+static int decide_specified(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
+			    const struct graft_strings *names, const struct graft_log *log, struct graft_arena *arena,
+			    struct graft_cdi_edits *edits, struct graft_error *err)
+{
+	struct graft_cdi_registry registry = { .n_specs = 0 };
+	struct graft_cdi_choice *choices;
+	size_t n;
+
+	if (host->registry)
+		registry = *host->registry;
+	if (graft_cdi_registry_resolve(&registry, names->items, names->n, arena, &choices, &n, err) < 0 ||
+	    graft_cdi_choices_realize_nodes(choices, n, log, arena, edits, err) < 0)
+		return -1;
+	return graft_spec_hooks_mend(policy->hook_path, arena, edits, err);
+}
+
+/* Appends one set of edits to another; the items are shared. */
+static int join_edits(struct graft_cdi_edits *to, const struct graft_cdi_edits *from, struct graft_arena *arena,
+		      struct graft_error *err)
+{
+	const struct graft_cdi_spec both[] = { { .edits = *to }, { .edits = *from } };
+	const struct graft_cdi_choice choices[] = { { .spec = &both[0] }, { .spec = &both[1] } };
+
+	return graft_cdi_choices_merge(choices, GRAFT_COUNT(choices), arena, to, err);
+}
+
+static int decide_names(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
+			const struct graft_nri_wish *wish, const struct graft_log *log, struct graft_arena *arena,
+			struct graft_nri_answer *answer, struct graft_error *err)
+{
+	struct graft_strings specified = { .n = 0 };
+	struct graft_cdi_edits edits = { .n_env = 0 };
+	bool management = false;
+
+	for (size_t i = 0; i < wish->names.n; i++) {
+		const char *name = wish->names.items[i];
+		bool is_management = is_of_nri_kind(name, kind_of_management(policy));
+
+		if (is_management && strcmp(strchr(name, '=') + 1, "all") != 0)
+			return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0,
+					  "unresolvable CDI devices %.100s; of that kind there is 'all'", name);
+		management |= is_management;
+		if (!is_management && !graft_arena_push_string(arena, &specified.items, &specified.n, name))
+			return graft_fail_memory(err);
+	}
+	if (management &&
+	    (check_nri_driver(host, err) < 0 || decide_management(policy, host, log, arena, answer, err) < 0))
+		return -1;
+	if (specified.n == 0)
+		return 0;
+	if (decide_specified(policy, host, &specified, log, arena, &edits, err) < 0)
+		return -1;
+	return join_edits(&answer->edits, &edits, arena, err);
+}
+
+int graft_nri_decide(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
+		     const struct graft_nri_wish *wish, const struct graft_log *log, struct graft_arena *arena,
+		     struct graft_nri_answer *ret_answer, struct graft_error *err)
+{
+	*ret_answer = (struct graft_nri_answer){ .plan = NULL };
+	switch (wish->kind) {
+	case GRAFT_NRI_NOTHING:
+		break;
+	case GRAFT_NRI_NAMES:
+		return decide_names(policy, host, wish, log, arena, ret_answer, err);
+	case GRAFT_NRI_DEVICES:
+		if (check_nri_driver(host, err) < 0)
+			return -1;
+		return decide_devices(policy, host, wish, log, arena, ret_answer, err);
+	}
+	return 0;
+}
+
+int graft_nri_kinds(const struct graft_nri_policy *policy, struct graft_arena *arena, struct graft_strings *ret_kinds,
+		    struct graft_error *err)
+{
+	const struct graft_strings *allowed = &policy->config->nri.allowed;
+
+	*ret_kinds = (struct graft_strings){ .n = 0 };
+	for (size_t i = 0; i < allowed->n; i++) {
+		const char *colon = strrchr(allowed->items[i], ':');
+		const char *kind = colon ? graft_arena_strndup(arena, allowed->items[i],
+							       (size_t)(colon - allowed->items[i]))
+					 : NULL;
+
+		if (!colon || (kind && strcmp(kind, kind_of_management(policy)) == 0))
+			continue;
+		if (!kind || !graft_arena_push_string(arena, &ret_kinds->items, &ret_kinds->n, kind))
+			return graft_fail_memory(err);
+	}
+	return 0;
+}

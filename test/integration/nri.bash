@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What the suites share that give pods their GPUs through NRI; on top of engines.bash. The engine knows nothing of us: it has neither our runtimes nor CDI,
+# and the pods have no RuntimeClass.
+
+# start_nri_machine RELEASE: containerd of that release of Debian with NRI, a kubelet that says which devices it has given, and the plugin.
+start_nri_machine() {
+  [ -x "$build/src/daemon/nvidia-nri-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
+  start_machine "${topology:-dgx-h100}"
+  install -m 0755 "$build/src/daemon/nvidia-nri-plugin" "$BATS_FILE_TMPDIR/bin/"
+  install -m 0755 "$top/test/kubernetes/pod_resources.py" "$top/test/tools/cri_storm" "$BATS_FILE_TMPDIR/programs"
+  use_engines "$1" containerd ctr || return
+  [ ! -e "$machine/why" ] || return 0
+  configure_nri_containerd
+  restart_containerd
+  import_archive k8s.io small small /probe
+  import_archive k8s.io pause small /bin/sleep 86400
+  given </dev/null
+  on_host /usr/bin/python3 "$BATS_FILE_TMPDIR/programs/pod_resources.py" /run/pods.sock "$machine/given" >"$machine/pods.log" 2>&1 3>&- 4>&- &
+  within 10 on_host test -S /run/pods.sock
+}
+
+configure_nri_containerd() {
+  mkdir -p "$machine/containerd"
+  cat >"$machine/containerd/config.toml" <<TOML
+version = 2
+root = "$machine/containerd/root"
+state = "$machine/containerd/state"
+[grpc]
+address = "/run/containerd-suite/sock"
+[plugins."io.containerd.nri.v1.nri"]
+disable = false
+socket_path = "/run/nri/nri.sock"
+plugin_path = "$machine/nri-plugins"
+plugin_config_path = "$machine/nri-config"
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "docker.io/library/pause:latest"
+stream_server_address = "127.0.0.1"
+# Below 0 a score may only go with a right that not every machine gives its root.
+restrict_oom_score_adj = true
+enable_cdi = false
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+TOML
+}
+
+# given: what stands on stdin, "NAMESPACE POD CONTAINER ID...", is what the kubelet has given.
+given() { cat >"$machine/given.new" && mv "$machine/given.new" "$machine/given"; }
+# give_gpus INDEX...: to the pod of test/tools/cri; $uuids are their names, with commas between.
+give_gpus() {
+  local index all
+  mapfile -t all < <(host_uuids)
+  uuids=
+  for index; do uuids+=${uuids:+,}${all[index]}; done
+  given <<<"default pod container ${uuids//,/ }"
+}
+
+# start_nri [OPTION...]: the plugin, which is registered then.
+start_nri() {
+  launch_nri "$@"
+  await_nri
+}
+launch_nri() {
+  # In the background of a shell of the machine: nsenter would stop along with it, and not go on.
+  on_host sh -c '"$@" & wait' sh nvidia-nri-plugin --nri-socket=/run/nri/nri.sock --pod-resources-socket=/run/pods.sock --kubelet-checkpoint="$machine/checkpoint" \
+    --nri-namespace=graft-system --listen=/run/nri-metrics "$@" >"$work/nri.log" 2>&1 3>&- 4>&- &
+}
+await_nri() {
+  within 20 nri_is_registered && return
+  cat "$work/nri.log" >&2
+  die "the plugin is not registered"
+}
+nri_is_registered() { [ "$(metric graft_nri_registered)" = 1 ] && [ "$(metric graft_nri_host_reads_total)" != 0 ]; }
+# metric NAME: its value.
+metric() { on_host curl --silent --max-time 5 --unix-socket /run/nri-metrics http://plugin/metrics | sed -n "s/^$1 //p"; }
+nri_pid() { on_host pgrep --oldest nvidia-nri-plug; }
+stop_nri() {
+  local pid
+  pid=$(nri_pid) || return 0
+  on_host kill -CONT "$pid"
+  on_host kill "$pid"
+  within 10 has_ended "$pid"
+}
+
+nri_setup() {
+  need_engines
+  engine_setup
+  given </dev/null
+  rm -f "$machine/checkpoint"
+}
+nri_teardown() {
+  [ -e "$machine/why" ] && return
+  stop_nri
+  engine_teardown
+}
+
+# --- cases of both releases ---
+
+nri_by_variable() {
+  start_nri
+  give_gpus 2 5
+  cri_run --env "NVIDIA_VISIBLE_DEVICES=$uuids"
+  expect_gpus 2 5
+  expect_libraries
+  [ "$(metric 'graft_nri_containers_total{result="given"}')" = 1 ]
+}
+
+nri_by_mounts() {
+  start_nri
+  give_gpus 6
+  cri_run --env NVIDIA_VISIBLE_DEVICES=/var/run/nvidia-container-devices --mount "/dev/null:/var/run/nvidia-container-devices/$uuids"
+  expect_gpus 6
+}
+
+# What an image or a pod sets itself gives nothing.
+nri_own_wish() {
+  start_nri
+  cri_run --env NVIDIA_VISIBLE_DEVICES=all
+  expect_no_gpu
+  cri_run --env NVIDIA_VISIBLE_DEVICES=0 --mount /dev/null:/var/run/nvidia-container-devices/0
+  expect_no_gpu
+  give_gpus 1
+  cri_run --env NVIDIA_VISIBLE_DEVICES=all
+  [ "$status" -ne 0 ]
+  [[ $output == *"graft: container container of pod default/pod: NVIDIA_VISIBLE_DEVICES asks for $(host_uuids | sed -n 1p), which the kubelet has not given to this container. Ask for GPUs in the container's limits, and do not set NVIDIA_VISIBLE_DEVICES yourself."* ]]
+}
+
+nri_foreign_annotation() {
+  start_nri --nri-management-cdi-device-namespaces=monitoring
+  cri_run --annotation nvidia.cdi.k8s.io/pod=management.nvidia.com/gpu=all
+  [ "$status" -ne 0 ]
+  [[ $output == *"graft: container container of pod default/pod: the annotation nvidia.cdi.k8s.io/pod asks for the CDI device 'management.nvidia.com/gpu=all', which pods of the namespace 'default' may not have; if they may, add \"management.nvidia.com/gpu:default\" to 'allowed' of [nri] in "*"config.toml on this node. The administrator of the node decides that."* ]]
+  # The existing plugin gives this to everybody.
+  cri_run --annotation nvidia.cdi.k8s.io/pod=nvidia.com/gpu=all
+  [ "$status" -ne 0 ]
+  [[ $output == *"which pods of the namespace 'default' may not have"* ]]
+  cri_run --annotation nvidia.cdi.k8s.io/pod=management.nvidia.com/gpu=all,nvidia.com/gpu=0 --namespace graft-system
+  [ "$status" -ne 0 ]
+  for namespace in graft-system monitoring; do
+    cri_run --annotation nvidia.cdi.k8s.io/pod=management.nvidia.com/gpu=all --namespace "$namespace"
+    expect_gpus 0 1 2 3 4 5 6 7
+  done
+  [ "$(metric 'graft_nri_containers_total{result="refused"}')" = 3 ]
+}
+
+# With the switch, as the existing plugin: the container starts without.
+nri_skipped_annotation() {
+  config_toml <<TOML
+[nri]
+refused = "skip"
+TOML
+  start_nri
+  cri_run --annotation nvidia.cdi.k8s.io/pod=management.nvidia.com/gpu=all
+  expect_no_gpu
+}
+
+# Other kinds, where the administrator says so.
+nri_allowed_kind() {
+  make_cdi
+  config_toml <<TOML
+[nri]
+allowed = ["nvidia.com/gpu:default"]
+[nvidia-container-runtime.modes.cdi]
+spec-dirs = ["$machine/cdi"]
+TOML
+  start_nri
+  cri_run --annotation nvidia.cdi.k8s.io/container.container=nvidia.com/gpu=3
+  expect_gpus 3
+  expect_libraries
+  cri_run --annotation nvidia.cdi.k8s.io/container.container=nvidia.com/gpu=9
+  [ "$status" -ne 0 ]
+  [[ $output == *"unresolvable CDI devices nvidia.com/gpu=9"* ]]
+  cri_run --annotation nvidia.cdi.k8s.io/container.other=nvidia.com/gpu=3
+  expect_no_gpu
+}
+
+# SPEC installer-and-nri 12: 20 kB in one frame would end the connection, and the container would start without them.
+nri_large_adjustment() {
+  mkdir -p "$machine/cdi"
+  jq -n '{cdiVersion: "0.5.0", kind: "example.com/large", devices: [{name: "one", containerEdits: {env: ["LAST=1"]}}],
+    containerEdits: {env: [range(200) | "LARGE_\(.)=" + ("x" * 100)]}}' >"$machine/cdi/large.json"
+  config_toml <<TOML
+[nri]
+allowed = ["example.com/large:*"]
+[nvidia-container-runtime.modes.cdi]
+spec-dirs = ["$machine/cdi"]
+TOML
+  start_nri
+  # shellcheck disable=SC2016
+  cri_run --annotation nvidia.cdi.k8s.io=example.com/large=one -- /bin/sh -c 'env | grep -c ^LARGE_; env | grep ^LAST; cat /proc/self/environ | wc -c'
+  [ "$status" -eq 0 ]
+  [[ $output == $'200\nLAST=1\n'2[0-9][0-9][0-9][0-9] ]]
+  [ "$(metric graft_nri_connections_lost_total)" = 0 ]
+  rm "$machine/cdi/large.json"
+}
+
+# While it stands still, for more than two seconds, the engine does not wait for it. That is not hidden: the plugin registers again, and names the container.
+nri_stopped_plugin() {
+  local pid
+  start_nri
+  give_gpus 4
+  pid=$(nri_pid)
+  on_host kill -STOP "$pid"
+  cri_run --env "NVIDIA_VISIBLE_DEVICES=$uuids" --between "kill -CONT $pid; sleep 2"
+  expect_no_gpu
+  await_nri
+  [ "$(metric graft_nri_connections_lost_total)" = 1 ]
+  [ "$(metric graft_nri_registrations_total)" = 2 ]
+  [ "$(metric graft_nri_missed_containers_total)" = 1 ]
+  grep -q "container container of pod default/pod was made without its devices while this plugin did not answer; delete the pod" "$work/nri.log"
+  cri_run --env "NVIDIA_VISIBLE_DEVICES=$uuids"
+  expect_gpus 4
+}
+# A kubelet that takes too long is a refusal before the engine stops waiting.
+nri_slow_kubelet() {
+  start_nri
+  given <<<"wait 3"
+  cri_run --env NVIDIA_VISIBLE_DEVICES=all
+  [ "$status" -ne 0 ]
+  [[ $output == *"the kubelet"*"The container is tried again."* || $output == *"the kubelet does not say which devices it has given"* ]]
+  given </dev/null
+  cri_run
+  expect_no_gpu
+  [ "$(metric graft_nri_connections_lost_total)" = 0 ]
+}
+
+# Init containers are not in PodResources; the kubelet's checkpoint has them.
+nri_init_container() {
+  start_nri
+  give_gpus 7
+  given <<<"default pod other"
+  jq -n --arg uuid "$uuids" '{Data: {PodDeviceEntries: [{PodUID: "uid-of-the-pod", ContainerName: "container", ResourceName: "nvidia.com/gpu",
+    DeviceIDs: {"0": [$uuid]}, AllocResp: ""}], RegisteredDevices: {}}, Checksum: 0}' >"$machine/checkpoint"
+  cri_run --env "NVIDIA_VISIBLE_DEVICES=$uuids"
+  expect_gpus 7
+}
+
+# storm N: pods while the engine restarts; none may be without its devices.
+nri_storm() {
+  local n=${GRAFT_NRI_PODS:-12} i engine
+  start_nri
+  give_gpus 3
+  for ((i = 0; i < n; i++)); do echo "default pod-$i container $uuids"; done | given
+  mkdir -p "$work/storm"
+  on_host "$BATS_FILE_TMPDIR/programs/cri_storm" /run/containerd-suite/sock "$work/storm" "$n" "/$machine_cgroup" "NVIDIA_VISIBLE_DEVICES=$uuids" -- \
+    /bin/sh -c 'nvidia-smi -L' >"$work/pods" 2>"$work/pods.err" 3>&- 4>&- &
+  within 20 test -e "$work/storm/begun"
+  for ((i = 0; i < (n + 24) / 25; i++)); do
+    engine=$(our_containerd)
+    on_host kill -KILL "$engine"
+    within 10 has_ended "$engine"
+    restart_containerd
+    sleep 1
+  done
+  within 120 storm_is_over "$n" || { cat "$work/pods.err" >&2 && return 1; }
+  [ "$(grep -c "^pod-[0-9]* GPU 0: .* (UUID: $uuids)$" "$work/pods")" -eq "$n" ] || { cat "$work/pods" "$work/nri.log" >&2 && return 1; }
+  [ "$(metric graft_nri_missed_containers_total)" = 0 ]
+}
+storm_is_over() { [ "$(wc -l <"$work/pods")" -eq "$1" ] || [ -s "$work/pods.err" ]; }
