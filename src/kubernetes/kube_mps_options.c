@@ -9,16 +9,16 @@ static const struct graft_option mps_daemon_options[] = {
 	{ .name = "config-file", TEXT, AT(config_file), .value_name = "FILE", ENV("CONFIG_FILE"),
 	  .help = "File with the settings of nvidia-device-plugin, in YAML or JSON" },
 	{ .name = "mig-strategy", WORD, AT(flags.mig_strategy), ENV("MIG_STRATEGY"), WORDS("none", "single", "mixed"),
-	  .help = "How MIG devices are offered: none, single or mixed, which MPS does not allow (default none)" },
+	  .help = "How to offer MIG devices: none, or single and mixed, which MPS does not allow (default none)" },
 	{ .name = "fail-on-init-error", FLAG, AT(flags.fail_on_init_error), ENV("FAIL_ON_INIT_ERROR"),
 	  .help = "Exit with an error if driver or config file cannot be read, or a daemon cannot be started; if false, try again (default true)" },
 	{ .name = "mps-root", TEXT, AT(flags.mps_root), .value_name = "DIR", ENV("MPS_ROOT"),
-	  .help = "Directory of the daemons; in a container it is at /mps (default /run/nvidia/mps)" },
+	  .help = "Directory of the daemons, which containers see at /mps (default /run/nvidia/mps)" },
 	{ .name = "driver-root", DIRECTORY, AT(flags.driver_root), ALIAS("nvidia-driver-root"), ENV("NVIDIA_DRIVER_ROOT"),
 	  .help = "Root of the driver's files on the host (default /)" },
 	{ .name = "driver-root-ctr-path", DIRECTORY, AT(flags.plugin.container_driver_root), ALIAS("container-driver-root"),
 	  ENV("DRIVER_ROOT_CTR_PATH", "CONTAINER_DRIVER_ROOT"),
-	  .help = "Where the driver root is, as this process sees it (default /driver-root)" },
+	  .help = "Path of the driver root as seen by this process (default /driver-root)" },
 	{ .name = "device-discovery-strategy", WORD, AT(flags.discovery), ENV("DEVICE_DISCOVERY_STRATEGY"),
 	  WORDS("auto", "nvml", "tegra"), .help = "What kind of system this is: auto, nvml or tegra (default auto)" },
 	KUBE_CHOICE_OPTIONS("none: --config-file applies"),
@@ -42,8 +42,8 @@ static const struct graft_manual_section mps_daemon_sections[] = {
 	  "file, only daemons whose GPUs or limits have changed are restarted, which ends their programs. Daemons that "
 	  "this program finds when it starts, with the same GPUs and limits, keep running; others are ended.\n\n"
 	  "A daemon serves one user id at a time: programs of another one wait." },
-	{ "SIGNALS", "*SIGHUP*\n\tRead configuration and host again. If that fails, everything stays, and is tried "
-		     "again later.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tEnd the daemons and exit." },
+	{ "SIGNALS", "*SIGHUP*\n\tReread configuration and host. If that fails, nothing changes, and the program "
+		     "tries again later.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tEnd the daemons and exit." },
 	{ "FILES",
 	  "_/run/nvidia/mps/nvidia.com/gpu/pipe_\n\tWhere programs find the daemon of a resource. "
 	  "*nvidia-device-plugin*(8) mounts it in containers at _/mps/nvidia.com/gpu/pipe_, and names it in "
@@ -56,7 +56,7 @@ static const struct graft_manual_section mps_daemon_sections[] = {
 	{ "EXIT STATUS", "*0* after a signal, and for *mount-shm* and options that only print. *1* on failure; the "
 			 "message names cause and remedy." },
 	{ "EXAMPLES",
-	  "Each GPU for four containers at a time:\n\n```\ncat >mps.yaml <<EOF\nversion: v1\nsharing:\n  mps:\n    "
+	  "Share each GPU among four containers:\n\n```\ncat >mps.yaml <<EOF\nversion: v1\nsharing:\n  mps:\n    "
 	  "resources:\n    - name: nvidia.com/gpu\n      replicas: 4\nEOF\nmps-control-daemon --config-file=mps.yaml\n"
 	  "```" },
 	{ "SEE ALSO", "*nvidia-device-plugin*(8), *config-manager*(8), *nvidia-ctk*(1)" },
@@ -70,8 +70,8 @@ const struct graft_command graft_kube_mps_command = {
 	.description = GRAFT_DOC(
 	    "Runs NVIDIA's MPS control daemon, nvidia-cuda-mps-control, for each resource whose GPUs the configuration "
 	    "of nvidia-device-plugin shares by MPS, with limits of memory and processors for each program.\n\n"
-	    "Each option can also be given by its variable, and by its key in the config file; the command line counts "
-	    "first, then the variable, then the file."),
+	    "Each option can also be set by its environment variable, and by its key in the config file. The command "
+	    "line takes precedence, then the variable."),
 	GRAFT_MANUAL(mps_daemon_sections),
 	.options = mps_daemon_options,
 	.n_options = GRAFT_COUNT(mps_daemon_options),
