@@ -108,6 +108,9 @@ static void test_defaults(void **state)
 		{ "graft.leases.sharing", "\"time-slice\"" },
 		{ "graft.leases.mps-exclusive", "true" },
 		{ "graft.leases.max-time", "\"0s\"" },
+		{ "nri.allowed", "[]" },
+		{ "nri.environment", "\"allotted\"" },
+		{ "nri.refused", "\"error\"" },
 	};
 	bool failed = true;
 	const char *json = read_config("", NULL, &failed);
