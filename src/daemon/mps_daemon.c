@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -72,6 +73,28 @@ void mps_host_unmount(const struct mps_host *host)
 
 	graft_mps_unmount(&mps);
 	(void)graft_arena_free(scratch);
+}
+
+int mps_host_lock(const struct mps_host *host, int *ret_fd, struct graft_error *err)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	auto_close int path_fd = -1, fd = -1;
+	int rc;
+
+	if (graft_root_open(&root, "/", err) < 0)
+		return -1;
+	rc = graft_root_mkdir(&root, host->root, 0755, NULL, &path_fd);
+	if (rc < 0)
+		return graft_fail_errno(err, -rc, "cannot make %s", host->root);
+	fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (fd < 0 || errno != EWOULDBLOCK)
+			return graft_fail_errno(err, errno, "cannot lock %s", host->root);
+		(void)graft_fail(err, GRAFT_BUSY, 0, "another mps-control-daemon uses %s", host->root);
+		return graft_with_hint(err, "Run one of them: the service of the node, or the one in a pod.");
+	}
+	*ret_fd = TAKE_FD(fd);
+	return 0;
 }
 
 static const char *mps_place_of(const struct mps_daemon *daemon, const char *name, struct graft_arena *arena)

@@ -37,6 +37,11 @@ struct mps_host {
  */
 int mps_host_mount(const struct mps_host *host, struct graft_error *err);
 void mps_host_unmount(const struct mps_host *host);
+/*
+ * Makes the directory of all daemons and locks it, as long as *ret_fd is open. Returns 0, or -1:
+ * GRAFT_BUSY if another process has it.
+ */
+int mps_host_lock(const struct mps_host *host, int *ret_fd, struct graft_error *err);
 struct mps_daemon {
 	const struct mps_host *host;
 	struct graft_arena *arena;

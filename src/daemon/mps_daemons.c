@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/listing.h"
@@ -167,12 +168,14 @@ static bool waits_for_gpu(const struct graft_log *log, const struct graft_kube_c
 /* Places stay as they are at the start: a daemon that runs cannot move. */
 static int find_mps_places(struct mps_daemons *daemons, const struct graft_kube_config *config, struct graft_error *err)
 {
-	if (daemons->host.root)
+	if (daemons->lock_fd > 0)
 		return 0;
 	daemons->host.root = graft_arena_strdup(daemons->arena, mps_root(config));
 	daemons->host.driver_root = graft_arena_strdup(daemons->arena, graft_kube_mps_driver_root(config));
 	if (!daemons->host.root || !daemons->host.driver_root)
 		return graft_fail_memory(err);
+	if (mps_host_lock(&daemons->host, &daemons->lock_fd, err) < 0)
+		return -1;
 	find_left(daemons);
 	return 0;
 }
@@ -252,7 +255,7 @@ static void mps_hardware_changed(void *arg)
 {
 	struct mps_daemons *daemons = arg;
 
-	if (!daemons->complete && daemons->host.root)
+	if (!daemons->complete && daemons->lock_fd > 0)
 		pass_again(daemons, GRAFT_LOG_ERROR);
 }
 
@@ -298,5 +301,7 @@ void mps_daemons_done(struct mps_daemons *daemons)
 	daemons->items = NULL;
 	if (daemons->mounted)
 		mps_host_unmount(&daemons->host);
+	if (daemons->lock_fd > 0)
+		(void)close(daemons->lock_fd);
 	daemons->arena = graft_arena_free(daemons->arena);
 }

@@ -231,6 +231,21 @@ refused() {
   stop
 }
 
+@test "a second program in the same directory is refused, and takes nothing from the first one" {
+  local pid
+  start
+  within has_started
+  pid=$(daemons)
+  run -1 on_host "$program"
+  [ "$(tail -n 2 <<<"$output")" = "mps-control-daemon: another mps-control-daemon uses $mps
+  Run one of them: the service of the node, or the one in a pod." ] || die "$output"
+  [ "$(daemons)" = "$pid" ] && has_started
+  stop
+  start
+  within has_started
+  stop
+}
+
 @test "with --node-label a label of the node chooses the file" {
   local api=$work/api
   mkdir "$api" "$work/source"
