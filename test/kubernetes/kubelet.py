@@ -1381,7 +1381,7 @@ def respects_leases(c):
     chosen, _ = c.kubelet.admit(GPU, 3)
     assert leases_of_pods() == [("token", sorted(chosen))], leases_of_pods()
     said, status = lease("explain", "any:%d" % (GPUS - 2))
-    assert status == 1 and "by Kubernetes (a new pod, 0 s)" in said, said
+    assert status == 1 and "by Kubernetes (a new pod, 0 s, 4 min left)" in said, said
     # What pods hold counts for no user's limit.
     others, status = lease("acquire", "-n", str(GPUS - 3), "--for", "1h")
     assert status == 0, others
