@@ -311,6 +311,20 @@ struct graft_health_plugin {
 	const char *config;   /* its config file, which may say more; NULL = none */
 };
 
+/* A process that installs the toolkit and looks after it. */
+struct graft_health_installer {
+	uint32_t pid;
+	bool container;
+	const char *directory; /* where it installs: "/usr/local/nvidia" */
+};
+
+/* A toolkit that an installer has put on this host: its directory, and parts that are not there. */
+struct graft_health_toolkit {
+	const char *directory; /* "/usr/local/nvidia/toolkit" */
+	const char **missing;
+	size_t n_missing;
+};
+
 /* A resource as the kubelet has recorded it. */
 struct graft_health_resource {
 	const char *name;   /* "nvidia.com/gpu" */
@@ -338,6 +352,10 @@ struct graft_health_cluster {
 	bool has_operator;        /* the GPU Operator's folder is there */
 	const char **validations; /* files in it: "driver-ready" */
 	size_t n_validations;
+	struct graft_health_installer *installers;
+	size_t n_installers;
+	struct graft_health_toolkit *toolkits;
+	size_t n_toolkits;
 	bool discovers;          /* gpu-feature-discovery runs */
 	const char *labels_file; /* its labels for Node Feature Discovery; NULL = no such file */
 	uint32_t n_labels;

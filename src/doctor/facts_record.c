@@ -338,6 +338,23 @@ static const struct graft_field resource_fields[] = {
 #undef S
 RECORD(resource, resource);
 
+#define S struct graft_health_installer
+static const struct graft_field installer_fields[] = {
+	GRAFT_F_U32(S, pid, true, "the process"),
+	GRAFT_F_BOOL(S, container, "it runs in a container"),
+	GRAFT_F_STRING(S, directory, true, "where it installs"),
+};
+#undef S
+RECORD(installer, installer);
+
+#define S struct graft_health_toolkit
+static const struct graft_field toolkit_fields[] = {
+	GRAFT_F_STRING(S, directory, true, "its directory"),
+	GRAFT_F_STRINGS(S, missing, "parts that are not there"),
+};
+#undef S
+RECORD(toolkit, toolkit);
+
 #define S struct graft_health_cluster
 static const struct graft_field cluster_fields[] = {
 	GRAFT_F_BOOL(S, asked, "the rest was examined"),
@@ -353,6 +370,8 @@ static const struct graft_field cluster_fields[] = {
 	GRAFT_F_STRINGS(S, plugin_specs, "CDI specs that a device plugin has written"),
 	GRAFT_F_BOOL(S, has_operator, "the GPU Operator's folder is there"),
 	GRAFT_F_STRINGS(S, validations, "names of the files in it"),
+	GRAFT_F_RECORDS(S, installers, &installer_record, "processes that install the toolkit"),
+	GRAFT_F_RECORDS(S, toolkits, &toolkit_record, "toolkits that an installer has put there"),
 	GRAFT_F_BOOL(S, discovers, "gpu-feature-discovery runs"),
 	GRAFT_F_STRING(S, labels_file, false, "its labels for Node Feature Discovery"),
 	GRAFT_F_U32(S, n_labels, false, "how many these are"),

@@ -83,6 +83,8 @@ extern const char *const graft_level_names[GRAFT_LEVEL_MAX];
 	  "`doctor kubernetes`: the CDI specs of a device plugin that names CDI devices")                          \
 	X(GPU_OPERATOR, "gpu-operator",                                                                            \
 	  "`doctor kubernetes`: the files by which the GPU Operator's pods wait for each other")                   \
+	X(TOOLKIT_OWNER, "toolkit-owner",                                                                          \
+	  "`doctor node`: whose the runtimes are that engines have: an installer's, a package's; two that fight")  \
 	X(NODE_LABELS, "node-labels", "`doctor kubernetes`: the labels of gpu-feature-discovery")                  \
 	X(REQUESTED_DEVICES, "requested-devices", "the devices of `--device`")                                     \
 	X(REQUIREMENT, "requirement", "the requirement of `--require`")                                            \

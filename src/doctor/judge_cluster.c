@@ -360,5 +360,6 @@ void graft_judge_cluster(struct graft_judge *judge)
 	judge_handlers(judge);
 	judge_plugin_specs(judge);
 	judge_operator(judge);
+	graft_judge_owners(judge);
 	judge_labels(judge);
 }

@@ -102,6 +102,7 @@ void graft_judge_specs(struct graft_judge *judge);                            /*
 void graft_judge_docker(struct graft_judge *judge);                           /* judge_docker.c */
 void graft_judge_engines(struct graft_judge *judge);                          /* judge_engines.c */
 void graft_judge_cluster(struct graft_judge *judge);                          /* judge_cluster.c */
+void graft_judge_owners(struct graft_judge *judge);                           /* judge_owners.c */
 int graft_judge_question(struct graft_judge *judge, struct graft_error *err); /* judge_question.c */
 void graft_judge_message(struct graft_judge *judge);                          /* messages.c */
 void graft_judge_ways(struct graft_judge *judge);                             /* judge_ways.c */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/strings.h"
 #include "doctor/look.h"
 #include "formats/json/json_document.h"
@@ -24,6 +25,12 @@
 /* Names as in the kernel, which has 15 bytes of them. */
 #define PLUGIN_NAME    "nvidia-device-p"
 #define DISCOVERY_NAME "gpu-feature-dis"
+/* The installer has the second name in the pods of the GPU Operator, by a link. */
+#define INSTALLER_NAME "nvidia-ctk-inst"
+#define INSTALLER_LINK "nvidia-toolkit"
+#define INSTALLER      "nvidia-ctk-installer"
+#define INSTALL_DIR    "/usr/local/nvidia"
+#define TOOLKIT_NAME   "toolkit"
 /* Of /proc/net/unix: a socket listens; it is connected. */
 #define ACCEPTS   0x10000ul
 #define CONNECTED 3ul
@@ -269,33 +276,59 @@ static bool is_program(struct graft_health_look *look, const char *directory, co
 }
 
 /*
- * SECURITY: a process that an ordinary user has given that name is not a device plugin, whose
- * sockets belong to root.
+ * SECURITY: a process that an ordinary user has given that name is not one of the cluster, whose
+ * programs are root's. *ret_container: it is in one. Returns false for such a process.
  */
-static void add_device_plugin(struct graft_health_look *look, const char *pid, const char *directory)
+static bool is_process_of_root(struct graft_health_look *look, const char *directory, bool *ret_container)
 {
-	struct graft_health_cluster *cluster = cluster_of(look);
-	const char *path = graft_arena_printf(look->scratch, "%s/status", directory), *text;
-	struct graft_health_plugin *plugin;
+	const char *path = graft_arena_printf(look->scratch, "%s/status", directory), *text, *owner;
 	struct graft_key_value *items;
 	size_t length, n;
-	const char *owner;
 
 	/* A process may exit at any time. */
 	if (!path || graft_root_read(look->host, path, GRAFT_SOURCE_FILE_MAX, look->scratch, &text, &length) < 0 ||
 	    graft_procfs_key_values(text, length, look->scratch, &items, &n) < 0)
-		return;
+		return false;
 	owner = graft_key_value_find(items, n, "Uid");
-	if (!owner || strtoul(owner, NULL, 10) != 0)
+	*ret_container = graft_procfs_is_in_container(graft_key_value_find(items, n, "NSpid"));
+	return owner && strtoul(owner, NULL, 10) == 0;
+}
+
+static void add_device_plugin(struct graft_health_look *look, const char *pid, const char *directory)
+{
+	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_plugin *plugin;
+	bool container;
+
+	if (!is_process_of_root(look, directory, &container))
 		return;
 	plugin = graft_arena_push(look->arena, &cluster->plugins, &cluster->n_plugins, sizeof(*plugin));
 	if (!plugin)
 		return;
 	plugin->pid = (uint32_t)strtoul(pid, NULL, 10);
-	plugin->container = graft_procfs_is_in_container(graft_key_value_find(items, n, "NSpid"));
+	plugin->container = container;
 	plugin->strategy = plugin_setting(look, directory, "--device-list-strategy", "DEVICE_LIST_STRATEGY");
 	plugin->config = plugin_setting(look, directory, "--config-file", "CONFIG_FILE");
 	count_sockets(look, directory, plugin);
+}
+
+/* An installer shares the host's process IDs, so that it can signal the engine. */
+static void add_installer(struct graft_health_look *look, const char *pid, const char *directory)
+{
+	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_installer *installer;
+	const char *root = plugin_setting(look, directory, "--toolkit-install-dir", "TOOLKIT_INSTALL_DIR");
+	bool container;
+
+	if (!is_process_of_root(look, directory, &container))
+		return;
+	if (!root)
+		root = plugin_setting(look, directory, "--root", "ROOT");
+	installer = graft_arena_push(look->arena, &cluster->installers, &cluster->n_installers, sizeof(*installer));
+	if (installer)
+		*installer = (struct graft_health_installer){ .pid = (uint32_t)strtoul(pid, NULL, 10),
+							      .container = container,
+							      .directory = root ? root : INSTALL_DIR };
 }
 
 static void look_at_programs_of_cluster(struct graft_health_look *look)
@@ -314,6 +347,9 @@ static void look_at_programs_of_cluster(struct graft_health_look *look)
 			continue;
 		if (strcmp(text, PLUGIN_NAME "\n") == 0 && is_program(look, directory, "nvidia-device-plugin"))
 			add_device_plugin(look, names[i], directory);
+		if ((strcmp(text, INSTALLER_NAME "\n") == 0 || strcmp(text, INSTALLER_LINK "\n") == 0) &&
+		    is_program(look, directory, INSTALLER))
+			add_installer(look, names[i], directory);
 		cluster_of(look)->discovers |= strcmp(text, DISCOVERY_NAME "\n") == 0 &&
 					       is_program(look, directory, "gpu-feature-discovery");
 	}
@@ -349,6 +385,60 @@ static void look_at_operator(struct graft_health_look *look)
 		push_cluster_text(look, &cluster->validations, &cluster->n_validations, names[i]);
 }
 
+/* --- toolkits --- */
+
+static bool has_toolkit(const struct graft_health_cluster *cluster, const char *directory)
+{
+	for (size_t i = 0; i < cluster->n_toolkits; i++) {
+		if (strcmp(cluster->toolkits[i].directory, directory) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void look_at_toolkit(struct graft_health_look *look, const char *directory)
+{
+	static const char *const parts[] = { "nvidia-container-runtime", "nvidia-container-runtime-hook",
+					     "nvidia-cdi-hook", "nvidia-ctk",
+					     ".config/nvidia-container-runtime/config.toml" };
+	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_toolkit *toolkit;
+
+	if (!directory || has_toolkit(cluster, directory) || !graft_health_exists(look, directory))
+		return;
+	toolkit = graft_arena_push(look->arena, &cluster->toolkits, &cluster->n_toolkits, sizeof(*toolkit));
+	if (!toolkit)
+		return;
+	*toolkit = (struct graft_health_toolkit){ .directory = graft_arena_strdup(look->arena, directory) };
+	for (size_t i = 0; i < GRAFT_COUNT(parts); i++) {
+		const char *path = graft_arena_printf(look->scratch, "%s/%s", directory, parts[i]);
+
+		if (path && !graft_health_exists(look, path))
+			push_cluster_text(look, &toolkit->missing, &toolkit->n_missing, parts[i]);
+	}
+}
+
+/* Those of installers, and those that engines name: the directory is always called the same. */
+static void look_at_toolkits(struct graft_health_look *look)
+{
+	const struct graft_health *health = look->health;
+
+	look_at_toolkit(look, INSTALL_DIR "/" TOOLKIT_NAME);
+	for (size_t i = 0; i < health->cluster.n_installers; i++)
+		look_at_toolkit(look, graft_arena_printf(look->scratch, "%s/" TOOLKIT_NAME,
+							 health->cluster.installers[i].directory));
+	for (size_t i = 0; i < health->n_engines; i++) {
+		for (size_t k = 0; k < health->engines[i].n_runtimes; k++) {
+			const char *path = health->engines[i].runtimes[k].path;
+			const char *directory = path && path[0] == '/' ? graft_path_directory(path, look->scratch)
+								       : NULL;
+
+			if (directory && strcmp(graft_path_name(directory), TOOLKIT_NAME) == 0)
+				look_at_toolkit(look, directory);
+		}
+	}
+}
+
 static void look_at_labels(struct graft_health_look *look)
 {
 	struct graft_health_cluster *cluster = cluster_of(look);
@@ -375,5 +465,6 @@ void graft_health_look_cluster(struct graft_health_look *look)
 	look_at_programs_of_cluster(look);
 	look_at_plugin_specs(look);
 	look_at_operator(look);
+	look_at_toolkits(look);
 	look_at_labels(look);
 }

@@ -290,3 +290,24 @@ is_whole() {
   stop_installer
   [ ! -e "$machine/hooks.d/oci-nvidia-hook.json" ]
 }
+
+@test "doctor node: whose the engine's files are, and two installers by name" {
+  local drop_in=/etc/containerd/conf.d/99-nvidia.toml pid
+  on_host mountpoint -q /etc/containerd || skip "this machine has no /etc/containerd"
+  stay --runtime=containerd --restart-mode=none
+  pid=$(cat "$machine/run/toolkit.pid")
+  run on_host nvidia-ctk doctor node
+  [[ $(tr -s ' \n' ' ' <<<"$output") == *"ok toolkit-owner $drop_in: gives containerd the runtime 'nvidia': $toolkit/nvidia-container-runtime, of an installer: process $pid, which installs to $toolkit"* ]] || { say "$output" && return 1; }
+  [[ $output == *$'\nThis node is '*"ready for pods with GPUs."$'\n'* ]]
+  on_host env TOOLKIT_INSTALL_DIR="$machine/nv2" nvidia-ctk-installer --pid-file="$machine/run2/toolkit.pid" --toolkit-source-root="$machine/source" --host-root=/ \
+    --no-runtime-config >"$work/log2" 2>&1 3>&- 4>&- &
+  within 20 grep -q 'msg="Waiting for signal"' "$work/log2"
+  run on_host nvidia-ctk doctor node
+  [[ $(tr -s ' \n' ' ' <<<"$output") == *"broken toolkit-owner two installers: process "*"which installs to $machine/nv"*", and process "*", change the same files of the engine -> Keep one: "* ]] || { say "$output" && return 1; }
+  rm "$toolkit/nvidia-cdi-hook"
+  on_host sh -c 'kill -KILL $(pidof nvidia-ctk-installer)'
+  rm -rf "$toolkit/nvidia-ctk"
+  run on_host nvidia-ctk doctor node
+  [[ $(tr -s ' \n' ' ' <<<"$output") == *"broken toolkit-owner $toolkit: is not whole: it has no "* ]] || { say "$output" && return 1; }
+  on_host rm -rf /etc/containerd/conf.d /etc/containerd/config.toml "$machine/nv2"
+}

@@ -27,6 +27,7 @@
 #define STATUS_BROKEN   5
 
 #define WORD_CLUSTER      "kubernetes"
+#define WORD_NODE         "node"
 #define DEFAULT_TIMEOUT_S 30
 #define FACTS_MAX         ((size_t)16 << 20)
 #define WIDTH_MIN         60
@@ -37,6 +38,7 @@ struct doctor_options {
 	struct ctk_base base;
 	bool json, facts, quick, all;
 	bool cluster; /* the first argument says so, or the message is of Kubernetes */
+	bool node;    /* the first argument asks whether this node is ready for pods */
 	const char *from, *timeout, *image, *driver_root, *container;
 	struct graft_strings devices, requirements; /* as given: values may contain commas */
 	struct ctk_list cdi_directories;
@@ -290,7 +292,8 @@ static int read_facts(struct ctk *ctk, const char *path, struct graft_health **r
 
 static bool is_shown(const struct doctor_options *given, const struct graft_finding *finding)
 {
-	return given->all || finding->level != GRAFT_LEVEL_OK;
+	return given->all || finding->level != GRAFT_LEVEL_OK ||
+	       (given->node && finding->check == GRAFT_CHECK_TOOLKIT_OWNER);
 }
 
 size_t ctk_doctor_width(void)
@@ -437,6 +440,10 @@ static void add_report(struct graft_buffer *out, const struct doctor_options *gi
 	if (add_findings(out, given, diagnosis, false, width) > 0)
 		graft_buffer_char(out, '\n');
 	add_ways(out, diagnosis);
+	if (given->node)
+		graft_buffer_string(out, diagnosis->verdict == GRAFT_LEVEL_BROKEN
+					     ? "This node is not ready for pods with GPUs.\n"
+					     : "This node is ready for pods with GPUs.\n");
 	add_verdict(out, diagnosis);
 }
 
@@ -501,13 +508,16 @@ static int join_message(struct ctk *ctk, int n_words, char **words, const char *
 }
 
 /*
- * The message that was given, or NULL. "kubernetes" in front of it asks about the cluster, and so
- * does the message of one.
+ * The message that was given, or NULL. "kubernetes" or "node" in front of it asks about the
+ * cluster, and so does the message of one.
  */
 static int take_doctor_words(struct ctk *ctk, struct doctor_options *given, int n_words, char **words,
 			     const char **ret_message, struct graft_error *err)
 {
-	bool named = n_words > 0 && strcmp(words[0], WORD_CLUSTER) == 0;
+	bool named;
+
+	given->node = n_words > 0 && strcmp(words[0], WORD_NODE) == 0;
+	named = given->node || (n_words > 0 && strcmp(words[0], WORD_CLUSTER) == 0);
 
 	if (join_message(ctk, n_words - named, words + named, ret_message, err) < 0)
 		return -1;
@@ -550,7 +560,7 @@ static int run_ctk_doctor(void *context, int argc, char **argv)
 
 const struct graft_command ctk_doctor = {
 	.name = "doctor",
-	.arguments = "[kubernetes] [MESSAGE]",
+	.arguments = "[kubernetes|node] [MESSAGE]",
 	.max_arguments = -1,
 	.go_style = true,
 	.interspersed = true,
@@ -561,7 +571,8 @@ const struct graft_command ctk_doctor = {
 	    "each way in which containers get GPUs here, and whether it works. Changes nothing. MESSAGE is an error "
 	    "message of an engine or a program: its cause comes first.\n\n"
 	    "With the argument kubernetes, also checks the Kubernetes side: the kubelet and its records, the device "
-	    "plugin, the GPU Operator's files.\n\n"
+	    "plugin, the GPU Operator's files. The argument node does the same, says whether the node is ready for "
+	    "pods with GPUs, and whose each file is by which they get them: a package's or an installer's.\n\n"
 	    "With --container, checks one container instead: what it asked for, what gave it GPUs, what it got, and "
 	    "what "
 	    "has changed since. Only reads files; starts no program.\n\n"

@@ -1128,6 +1128,43 @@ WRONG(two_device_plugins)
 {
 	w->health.cluster.n_plugins = 2;
 }
+static struct graft_health_installer both_installers[] = { { 56, true, "/usr/local/nvidia" },
+							   { 78, false, "/opt/nvidia" } };
+static const char *missing_parts[] = { "nvidia-cdi-hook" };
+static struct graft_health_toolkit half_toolkit[] = { { "/usr/local/nvidia/toolkit", missing_parts, 1 } };
+static struct graft_health_runtime two_owners[] = {
+	{ .name = "nvidia",
+	  .path = "/usr/bin/nvidia-container-runtime",
+	  .file = "/etc/containerd/config.toml",
+	  .found = true },
+	{ .name = "nvidia-cdi",
+	  .path = "/usr/local/nvidia/toolkit/nvidia-container-runtime.cdi",
+	  .file = "/etc/containerd/conf.d/99-nvidia.toml",
+	  .found = true },
+};
+WRONG(one_installer)
+{
+	w->health.cluster.installers = both_installers;
+	w->health.cluster.n_installers = 1;
+	w->runtimes[1].path = "/usr/local/nvidia/toolkit/nvidia-container-runtime";
+}
+WRONG(two_installers)
+{
+	w->health.cluster.installers = both_installers;
+	w->health.cluster.n_installers = 2;
+}
+WRONG(half_a_toolkit)
+{
+	w->health.cluster.toolkits = half_toolkit;
+	w->health.cluster.n_toolkits = 1;
+}
+WRONG(package_and_installer)
+{
+	w->health.cluster.installers = both_installers;
+	w->health.cluster.n_installers = 1;
+	w->engines[1].runtimes = two_owners;
+	w->engines[1].n_runtimes = 2;
+}
 WRONG(plugin_serves_nothing)
 {
 	w->plugins[0].n_served = 0;
@@ -1401,6 +1438,10 @@ static const struct {
 	{ old_compat, C(CUDA_COMPAT), WARN, "libcuda.so.470.57.02", "error 803", "LD_LIBRARY_PATH", { 0 } },
 	{ compat_for_others, C(CUDA_COMPAT), WARN, "libcuda.so.575.57.08", "error 803", "LD_LIBRARY_PATH", { 0 } },
 	{ compat_for_servers, C(CUDA_COMPAT), WARN, "libcuda.so.575.57.08", "error 804", "cuda-compat-mode=disabled", { 0 } },
+	{ one_installer, C(TOOLKIT_OWNER), OK, "/etc/containerd/config.toml", "gives containerd the runtime 'nvidia': /usr/local/nvidia/toolkit/nvidia-container-runtime, of an installer: process 56 of a pod, which installs to /usr/local/nvidia/toolkit", NULL, { 0 } },
+	{ two_installers, C(TOOLKIT_OWNER), BROKEN, "two installers", "process 56 of a pod, which installs to /usr/local/nvidia/toolkit, and process 78, which installs to /opt/nvidia/toolkit, change the same files of the engine", "Keep one: 'kubectl get daemonsets --all-namespaces'", { 0 } },
+	{ half_a_toolkit, C(TOOLKIT_OWNER), BROKEN, "/usr/local/nvidia/toolkit", "is not whole: it has no nvidia-cdi-hook", "Start its installer again", { 0 } },
+	{ package_and_installer, C(TOOLKIT_OWNER), WARN, "containerd", "has the runtime 'nvidia' of a package (/usr/bin/nvidia-container-runtime, in /etc/containerd/config.toml) and 'nvidia-cdi' of an installer (/usr/local/nvidia/toolkit/nvidia-container-runtime.cdi, in /etc/containerd/conf.d/99-nvidia.toml)", "Keep one", { 0 } },
 	{ no_kubelet, C(KUBELET), BROKEN, "kubelet", "is not running on this host", "systemctl restart kubelet", { 0 } },
 	{ kubelet_not_seen, C(KUBELET), UNKNOWN, "kubelet", "cannot be seen", "sudo", { 0 } },
 	{ no_kubelet_socket, C(KUBELET), BROKEN, "kubelet", "no socket /var/lib/kubelet/device-plugins/kubelet.sock", "kubeletRoot", { 0 } },
