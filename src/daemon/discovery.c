@@ -11,7 +11,7 @@
 #include "apply/host_file.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "daemon/xid.h"
+#include "formats/xid.h"
 #include "kubernetes/kube_labels.h"
 
 #define MAX_MEMORY    ((size_t)256 << 20)
@@ -340,7 +340,7 @@ static void watch_places(struct discovery *discovery)
 
 static int watch_all(struct discovery *discovery, struct graft_error *err)
 {
-	const struct xid_rules nothing = xid_rules_make("all", "");
+	const struct graft_xid_rules nothing = graft_xid_rules_make("all", "");
 	const char *simulated = discovery->sources.variable("SIMULATED_KMSG");
 
 	if (simulated && !graft_kube_is_simulated(&discovery->config.flags))

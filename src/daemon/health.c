@@ -33,16 +33,16 @@ static size_t count_gpus(const struct health *health)
 }
 
 /* The GPU that a line is about; NULL: the inventory has none. */
-static const struct graft_gpu *find_gpu_of_line(const struct health *health, const struct xid_line *line)
+static const struct graft_gpu *find_gpu_of_line(const struct health *health, const struct graft_xid_line *line)
 {
 	for (size_t i = 0; i < count_gpus(health); i++) {
-		if (xid_is_of(line, health->inventory->gpus[i].bus_id))
+		if (graft_xid_is_of(line, health->inventory->gpus[i].bus_id))
 			return &health->inventory->gpus[i];
 	}
 	return NULL;
 }
 
-static struct health_place place_of_line(const struct health *health, const struct xid_line *line)
+static struct health_place place_of_line(const struct health *health, const struct graft_xid_line *line)
 {
 	const struct graft_gpu *gpu = find_gpu_of_line(health, line);
 
@@ -61,10 +61,10 @@ static const char *describe_fault(const struct health_fault *fault, char *text, 
 	return text;
 }
 
-static bool is_failed(const struct health *health, const struct xid_line *gpu)
+static bool is_failed(const struct health *health, const struct graft_xid_line *gpu)
 {
 	for (size_t i = 0; i < health->n_faults; i++) {
-		if (xid_is_same_gpu(&health->faults[i].line, gpu))
+		if (graft_xid_is_same_gpu(&health->faults[i].line, gpu))
 			return true;
 	}
 	return health->flooded;
@@ -104,7 +104,7 @@ static bool merge_instances(struct health *health)
 		for (size_t k = health->n_faults; fault->cause == HEALTH_XID && k > i + 1; k--) {
 			struct health_fault *other = &health->faults[k - 1];
 
-			if (other->cause != HEALTH_XID || !xid_is_same_gpu(&fault->line, &other->line))
+			if (other->cause != HEALTH_XID || !graft_xid_is_same_gpu(&fault->line, &other->line))
 				continue;
 			fault->line.has_instance = false;
 			fault->line.gi = fault->line.ci = 0;
@@ -135,10 +135,10 @@ static void push_fault(struct health *health, const struct health_fault *fault)
 	graft_warn(health->options.log, "all GPUs are unhealthy: %s", cause_texts[HEALTH_TABLE]);
 }
 
-static bool has_fault(const struct health *health, enum health_cause cause, const struct xid_line *line)
+static bool has_fault(const struct health *health, enum health_cause cause, const struct graft_xid_line *line)
 {
 	for (size_t i = 0; i < health->n_faults; i++) {
-		if (health->faults[i].cause == cause && xid_is_same_device(&health->faults[i].line, line))
+		if (health->faults[i].cause == cause && graft_xid_is_same_device(&health->faults[i].line, line))
 			return true;
 	}
 	return false;
@@ -148,14 +148,14 @@ static bool has_fault(const struct health *health, enum health_cause cause, cons
  * Ends the faults of a GPU that the log has reported; with NULL, of all of them. Returns whether
  * there was one.
  */
-static bool end_logged(struct health *health, const struct xid_line *gpu, enum health_end end)
+static bool end_logged(struct health *health, const struct graft_xid_line *gpu, enum health_end end)
 {
 	size_t before = health->n_faults;
 
 	for (size_t i = health->n_faults; i > 0; i--) {
 		const struct health_fault *fault = &health->faults[i - 1];
 
-		if (fault->cause == HEALTH_XID && (!gpu || xid_is_same_gpu(&fault->line, gpu)))
+		if (fault->cause == HEALTH_XID && (!gpu || graft_xid_is_same_gpu(&fault->line, gpu)))
 			drop_fault(health, i - 1, end);
 	}
 	return health->n_faults < before;
@@ -164,13 +164,13 @@ static bool end_logged(struct health *health, const struct xid_line *gpu, enum h
 /* --- what the log does not say --- */
 
 /* Remembers that what the log has reported about a GPU is over. */
-static void add_mark(struct health *health, const struct xid_line *gpu)
+static void add_mark(struct health *health, const struct graft_xid_line *gpu)
 {
 	size_t i = 0;
 
 	if (!health->numbered && !health->counted)
 		return;
-	while (i < health->n_marks && !xid_is_same_gpu(&health->marks[i].gpu, gpu))
+	while (i < health->n_marks && !graft_xid_is_same_gpu(&health->marks[i].gpu, gpu))
 		i++;
 	/* The oldest mark is lost: that GPU will be unhealthy again, which is the safe side. */
 	if (i == HEALTH_MAX_FAULTS)
@@ -181,19 +181,19 @@ static void add_mark(struct health *health, const struct xid_line *gpu)
 	health->marks[health->n_marks - 1] = (struct health_mark){ .gpu = *gpu, .sequence = health->sequence };
 }
 
-static bool is_marked(const struct health *health, const struct xid_line *gpu)
+static bool is_marked(const struct health *health, const struct graft_xid_line *gpu)
 {
 	for (size_t i = 0; i < health->n_marks; i++) {
-		if (xid_is_same_gpu(&health->marks[i].gpu, gpu))
+		if (graft_xid_is_same_gpu(&health->marks[i].gpu, gpu))
 			return health->sequence <= health->marks[i].sequence;
 	}
 	return false;
 }
 
 /* Ends what the log has reported, by what it does not report. */
-static bool end_and_mark(struct health *health, const struct xid_line *gpu, enum health_end end)
+static bool end_and_mark(struct health *health, const struct graft_xid_line *gpu, enum health_end end)
 {
-	const struct xid_line which = *gpu;
+	const struct graft_xid_line which = *gpu;
 
 	if (!end_logged(health, &which, end))
 		return false;
@@ -205,13 +205,13 @@ static bool end_and_mark(struct health *health, const struct xid_line *gpu, enum
  * Returns where the GPU was when it failed, if the previous process recorded it, otherwise where it
  * is now.
  */
-static struct health_place place_of_fault(const struct health *health, const struct xid_line *line)
+static struct health_place place_of_fault(const struct health *health, const struct graft_xid_line *line)
 {
 	for (size_t i = 0; i < health->n_known; i++) {
-		const struct xid_line *known = &health->known[i].line;
+		const struct graft_xid_line *known = &health->known[i].line;
 
 		if (known->sequence == line->sequence && known->number == line->number &&
-		    xid_is_same_device(known, line))
+		    graft_xid_is_same_device(known, line))
 			return health->known[i].place;
 	}
 	return place_of_line(health, line);
@@ -225,10 +225,10 @@ static void save_health(const struct health *health)
 
 /* --- the log --- */
 
-static void take_fault(struct health *health, struct xid_line *line)
+static void take_fault(struct health *health, struct graft_xid_line *line)
 {
 	line->sequence = health->sequence;
-	if (!xid_matters(&health->rules, line->number) || is_marked(health, line) ||
+	if (!graft_xid_matters(&health->rules, line->number) || is_marked(health, line) ||
 	    has_fault(health, HEALTH_XID, line))
 		return;
 	push_fault(health,
@@ -237,29 +237,29 @@ static void take_fault(struct health *health, struct xid_line *line)
 
 static void take_line(struct health *health, const char *text)
 {
-	struct xid_line line = xid_parse(text);
+	struct graft_xid_line line = graft_xid_parse(text);
 
 	if (health->counted)
 		health->sequence++;
 	else if (line.sequence > 0)
 		health->sequence = line.sequence;
-	health->n_xids += line.kind == XID_FAULT;
-	if (health->options.loaded && (line.kind == XID_LOADED || line.kind == XID_RECOVERED))
+	health->n_xids += line.kind == GRAFT_XID_FAULT;
+	if (health->options.loaded && (line.kind == GRAFT_XID_LOADED || line.kind == GRAFT_XID_RECOVERED))
 		health->options.loaded(health->options.arg);
 	switch (line.kind) {
-	case XID_NOTHING:
+	case GRAFT_XID_NOTHING:
 		break;
-	case XID_FAULT:
+	case GRAFT_XID_FAULT:
 		take_fault(health, &line);
 		break;
-	case XID_RECOVERED:
+	case GRAFT_XID_RECOVERED:
 		(void)end_logged(health, &line, HEALTH_RESET);
 		break;
-	case XID_LOADED:
+	case GRAFT_XID_LOADED:
 		(void)end_logged(health, NULL, HEALTH_LOADED);
 		end_flood(health, HEALTH_LOADED);
 		break;
-	case XID_FOUND:
+	case GRAFT_XID_FOUND:
 		(void)end_logged(health, &line, HEALTH_FOUND);
 		break;
 	}
@@ -314,21 +314,21 @@ static void report_changes(struct health *health, uint64_t before)
 /* --- what is there --- */
 
 /* The line that stands for a GPU as a whole. */
-static bool line_of_gpu(const struct graft_gpu *gpu, struct xid_line *ret_line)
+static bool line_of_gpu(const struct graft_gpu *gpu, struct graft_xid_line *ret_line)
 {
 	struct graft_pci_address address;
 
 	if (!gpu->bus_id || !graft_pci_parse(gpu->bus_id, &address))
 		return false;
-	*ret_line = (struct xid_line){ .domain = address.domain, .bus = address.bus, .device = address.device };
+	*ret_line = (struct graft_xid_line){ .domain = address.domain, .bus = address.bus, .device = address.device };
 	return true;
 }
 
 /* Sets or ends a fault of a GPU. */
-static void set_fault(struct health *health, const struct xid_line *gpu, enum health_cause cause, bool failed)
+static void set_fault(struct health *health, const struct graft_xid_line *gpu, enum health_cause cause, bool failed)
 {
 	for (size_t i = health->n_faults; i > 0; i--) {
-		if (health->faults[i - 1].cause != cause || !xid_is_same_gpu(&health->faults[i - 1].line, gpu))
+		if (health->faults[i - 1].cause != cause || !graft_xid_is_same_gpu(&health->faults[i - 1].line, gpu))
 			continue;
 		if (failed)
 			return;
@@ -354,7 +354,7 @@ static void look_at_gpu(struct health *health, size_t i)
 	const struct graft_gpu *gpu = &health->inventory->gpus[i];
 	const struct health_gpu *had = &health->gpus[i];
 	struct gpu_presence now;
-	struct xid_line line;
+	struct graft_xid_line line;
 
 	if (!line_of_gpu(gpu, &line))
 		return;
@@ -365,7 +365,7 @@ static void look_at_gpu(struct health *health, size_t i)
 	for (size_t k = 0; k < health->n_faults; k++) {
 		struct health_fault *fault = &health->faults[k];
 
-		if (fault->cause != HEALTH_XID || !xid_is_same_gpu(&fault->line, &line))
+		if (fault->cause != HEALTH_XID || !graft_xid_is_same_gpu(&fault->line, &line))
 			continue;
 		/* Gone for a while: what comes back is another one. */
 		if ((had->had_pci && !now.pci) || (had->had_procfs && !now.procfs))
@@ -399,7 +399,7 @@ static const struct health_fault *find_logged(const struct health *health, const
 	for (size_t i = 0; i < health->n_faults; i++) {
 		const struct health_fault *fault = &health->faults[i];
 
-		if (fault->cause == HEALTH_XID && (!bus_id || xid_is_of(&fault->line, bus_id)))
+		if (fault->cause == HEALTH_XID && (!bus_id || graft_xid_is_of(&fault->line, bus_id)))
 			return fault;
 	}
 	return NULL;
@@ -420,24 +420,24 @@ bool health_clear(struct health *health, const char *bus_id)
 
 /* --- what NVML reports --- */
 
-static bool line_of_report(const struct graft_nvml_report *report, struct xid_line *ret_line)
+static bool line_of_report(const struct graft_nvml_report *report, struct graft_xid_line *ret_line)
 {
 	struct graft_pci_address address;
 
 	if (!graft_pci_parse(report->text, &address))
 		return false;
-	*ret_line = (struct xid_line){ .domain = address.domain, .bus = address.bus, .device = address.device };
+	*ret_line = (struct graft_xid_line){ .domain = address.domain, .bus = address.bus, .device = address.device };
 	return true;
 }
 
 /*
  * An Xid from NVML has no log sequence number, so marks do not apply to it. The log reports how it
- * ends, and what XID_RECOVERY means.
+ * ends, and what GRAFT_XID_RECOVERY means.
  */
-static void take_nvml_xid(struct health *health, struct xid_line *line, const struct graft_nvml_report *report)
+static void take_nvml_xid(struct health *health, struct graft_xid_line *line, const struct graft_nvml_report *report)
 {
 	health->n_nvml_xids++;
-	line->kind = XID_FAULT;
+	line->kind = GRAFT_XID_FAULT;
 	line->number = report->xid;
 	line->has_instance = report->has_instance;
 	line->gi = report->gi;
@@ -445,7 +445,7 @@ static void take_nvml_xid(struct health *health, struct xid_line *line, const st
 	line->sequence = health->sequence;
 	/* The log may have more to say of it, such as that it is over. */
 	read_log(health);
-	if (line->number == XID_RECOVERY || !xid_matters(&health->rules, line->number) ||
+	if (line->number == GRAFT_XID_RECOVERY || !graft_xid_matters(&health->rules, line->number) ||
 	    has_fault(health, HEALTH_XID, line))
 		return;
 	graft_info(health->options.log, "NVML reports Xid %u of GPU %s", report->xid, report->text);
@@ -456,7 +456,7 @@ static void take_nvml_xid(struct health *health, struct xid_line *line, const st
 void health_take_report(struct health *health, const struct graft_nvml_report *report)
 {
 	uint64_t before = health->n_changes;
-	struct xid_line line;
+	struct graft_xid_line line;
 
 	if (!line_of_report(report, &line) || !find_gpu_of_line(health, &line))
 		return;
@@ -554,7 +554,7 @@ static void note_presence(struct health *health)
 	for (size_t i = 0; i < count_gpus(health); i++) {
 		const struct graft_gpu *gpu = &health->inventory->gpus[i];
 		const struct gpu_presence now = gpu_presence_look(health->inventory, gpu, health->options.sys_root);
-		struct xid_line line = { .number = 0 };
+		struct graft_xid_line line = { .number = 0 };
 		bool known = line_of_gpu(gpu, &line);
 
 		health->gpus[i] = (struct health_gpu){
@@ -565,7 +565,8 @@ static void note_presence(struct health *health)
 	}
 }
 
-void health_configure(struct health *health, const struct xid_rules *rules, const struct graft_inventory *inventory)
+void health_configure(struct health *health, const struct graft_xid_rules *rules,
+		      const struct graft_inventory *inventory)
 {
 	uint64_t before = health->n_changes;
 
@@ -575,7 +576,7 @@ void health_configure(struct health *health, const struct xid_rules *rules, cons
 		const struct health_fault *fault = &health->faults[i - 1];
 
 		/* What is gone is not in the inventory any more, or will be seen to be gone again. */
-		if (fault->cause == HEALTH_XID ? !xid_matters(rules, fault->line.number)
+		if (fault->cause == HEALTH_XID ? !graft_xid_matters(rules, fault->line.number)
 					       : rules->none || !find_gpu_of_line(health, &fault->line))
 			drop_fault(health, i - 1, HEALTH_UNCHECKED);
 	}
@@ -602,9 +603,9 @@ const struct health_fault *health_find(const struct health *health, const char *
 				       uint32_t ci)
 {
 	for (size_t i = 0; i < health->n_faults; i++) {
-		const struct xid_line *line = &health->faults[i].line;
+		const struct graft_xid_line *line = &health->faults[i].line;
 
-		if (!xid_is_of(line, bus_id))
+		if (!graft_xid_is_of(line, bus_id))
 			continue;
 		if (!line->has_instance || !mig || (line->gi == gi && line->ci == ci))
 			return &health->faults[i];

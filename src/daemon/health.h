@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
-#include "daemon/xid.h"
+#include "formats/xid.h"
 #include "host/inventory.h"
 #include "host/nvml_watch.h"
 #include "rpc/loop.h"
@@ -58,13 +58,13 @@ struct health_place {
 
 struct health_fault {
 	enum health_cause cause;
-	struct xid_line line;      /* of other causes than XID, only the GPU */
-	struct health_place place; /* when it failed */
+	struct graft_xid_line line; /* of other causes than XID, only the GPU */
+	struct health_place place;  /* when it failed */
 };
 
 /* What the log reports about one GPU up to this record is over. */
 struct health_mark {
-	struct xid_line gpu;
+	struct graft_xid_line gpu;
 	uint64_t sequence;
 };
 
@@ -86,7 +86,7 @@ struct health_options {
 
 struct health {
 	struct health_options options; /* loop NULL: it has not begun */
-	struct xid_rules rules;
+	struct graft_xid_rules rules;
 	const struct graft_inventory *inventory; /* borrowed; NULL: none yet */
 	struct health_gpu gpus[HEALTH_MAX_GPUS]; /* as in the inventory */
 	struct graft_loop_watch watch;           /* of the log, or of changes of a file that plays it */
@@ -117,7 +117,8 @@ struct health {
  */
 void health_begin(struct health *health, const struct health_options *options);
 /* Sets what has changed with a new configuration. The inventory is borrowed until the next call. */
-void health_configure(struct health *health, const struct xid_rules *rules, const struct graft_inventory *inventory);
+void health_configure(struct health *health, const struct graft_xid_rules *rules,
+		      const struct graft_inventory *inventory);
 /* Looks at what of the GPUs is there: something of the hardware has changed. */
 void health_look(struct health *health);
 /*

@@ -403,14 +403,15 @@ static void end_health(struct plugin *plugin)
 static void configure_health(struct plugin *plugin)
 {
 	const struct graft_kube_plugin_flags *flags = &plugin->node->config.flags.plugin;
-	const struct xid_rules rules = xid_rules_make(flags->disable_health_checks, flags->enable_health_checks);
+	const struct graft_xid_rules rules = graft_xid_rules_make(flags->disable_health_checks,
+								  flags->enable_health_checks);
 	const struct graft_inventory *inventory = plugin->node->facts.inventory;
 	char dev_folder[PATH_MAX];
 
 	/* Another choice of sources starts from nothing. */
 	if (plugin->health.options.loop && flags->health_sources != plugin->health_sources)
 		end_health(plugin);
-	if (!plugin->health.options.loop && inventory->n_gpus > 0 && xid_any_matters(&rules) &&
+	if (!plugin->health.options.loop && inventory->n_gpus > 0 && graft_xid_any_matters(&rules) &&
 	    flags->health_sources != GRAFT_KUBE_HEALTH_NONE)
 		begin_health(plugin);
 	plugin->health_sources = flags->health_sources;

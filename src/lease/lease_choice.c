@@ -14,6 +14,7 @@
 
 #define HOLDERS_SHOWN 4u
 #define HINT_MAX      2048u
+#define WHOLE         SIZE_MAX /* instead of the place of a MIG device: all of its GPU */
 
 struct choosing {
 	const struct graft_lendable *host;
@@ -75,9 +76,11 @@ bool graft_lease_fits(const struct graft_claim *claim, const struct graft_lendab
 {
 	if (gpu->why_not || !gpu->uuid || is_excluded(claim, gpu))
 		return false;
-	/* MIG devices are not shared again. */
 	if (claim->kind == GRAFT_CLAIM_NAMED)
 		return is_gpu_named(claim, gpu);
+	if (gpu->ill)
+		return false;
+	/* MIG devices are not shared again. */
 	if (claim->kind == GRAFT_CLAIM_SHARE ? gpu->replicas == 0 || gpu->mig : gpu->replicas > 0 && !gpu->mig)
 		return false;
 	if (claim->model && (!gpu->model || !strcasestr(gpu->model, claim->model)))
@@ -103,14 +106,25 @@ size_t graft_lease_next_of_gpu(const struct graft_lease *leases, size_t n_leases
 	return from;
 }
 
-static bool is_gpu_held(const struct choosing *choosing, const char *gpu)
+const char *graft_lease_user_of(const struct graft_lease *leases, size_t n_leases, const struct graft_lendable_gpu *gpu)
 {
-	return graft_lease_next_of_gpu(choosing->leases, choosing->n_leases, 0, gpu) < choosing->n_leases;
+	return gpu->in_use && graft_lease_next_of_gpu(leases, n_leases, 0, gpu->uuid) == n_leases ? gpu->in_use : NULL;
 }
 
-/* Whether the MIG device is held, or all of its GPU. */
-static bool is_mig_held(const struct choosing *choosing, const char *gpu, const char *mig)
+/* By a lease, or by a process without one. */
+static bool is_gpu_held(const struct choosing *choosing, const struct graft_lendable_gpu *gpu)
 {
+	return gpu->in_use ||
+	       graft_lease_next_of_gpu(choosing->leases, choosing->n_leases, 0, gpu->uuid) < choosing->n_leases;
+}
+
+/* Whether the MIG device is held, or all of its GPU, or a process without a lease uses it. */
+static bool is_mig_held(const struct choosing *choosing, const struct graft_lendable_gpu *on, size_t place)
+{
+	const char *gpu = on->uuid, *mig = on->migs[place].uuid;
+
+	if (on->migs[place].in_use)
+		return true;
 	for (size_t i = 0; i < choosing->n_leases; i++) {
 		const struct graft_lease *lease = &choosing->leases[i];
 
@@ -146,6 +160,12 @@ uint32_t graft_lease_free_slots(const struct graft_lease *leases, size_t n_lease
 	return held < gpu->replicas ? gpu->replicas - held : 0;
 }
 
+/* The lowest free slot of a shared GPU. */
+static uint32_t find_free_slot(const struct choosing *choosing, const struct graft_lendable_gpu *gpu)
+{
+	return 1 + (uint32_t)__builtin_ctzll(~held_slots(choosing->leases, choosing->n_leases, gpu->uuid));
+}
+
 /* ---- refusals ---- */
 
 /* "GPU 0, 1: uid 0 (container 3f2a, 2 h)" for a lease. */
@@ -179,9 +199,17 @@ static int fail_busy(const struct choosing *choosing, const char *noun, size_t n
 		graft_buffer_string(&hint, n == 0 ? "Held: " : "; ");
 		describe_holder(choosing, &choosing->leases[i], now, &hint);
 	}
+	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
+		const char *user = graft_lease_user_of(choosing->leases, choosing->n_leases, gpu);
+
+		if (user && n++ < HOLDERS_SHOWN)
+			graft_buffer_printf(&hint, "%sGPU %u by %s without a lease", n == 1 ? "Held: " : "; ",
+					    gpu->index, user);
+	}
 	if (n > HOLDERS_SHOWN)
 		graft_buffer_printf(&hint, "; %zu more", n - HOLDERS_SHOWN);
-	graft_buffer_string(&hint, ". See 'nvidia-ctk lease list'.");
+	graft_buffer_string(&hint, n > 0 ? ". See 'nvidia-ctk lease list'." : "See 'nvidia-ctk lease list'.");
 	text = graft_arena_strdup(choosing->arena, graft_buffer_text(&hint));
 	graft_buffer_done(&hint);
 	(void)graft_fail(err, GRAFT_BUSY, 0, "%u %s%s asked for, %zu of %zu %s free", choosing->claim->count, noun,
@@ -242,8 +270,9 @@ static bool may_take(const struct choosing *choosing, const struct graft_lendabl
 		return graft_lease_fits(choosing->claim, gpu);
 	return choosing->claim->kind == GRAFT_CLAIM_SHARE
 		   ? graft_lease_free_slots(choosing->leases, choosing->n_leases, gpu) > 0 &&
+			 !graft_lease_user_of(choosing->leases, choosing->n_leases, gpu) &&
 			 !find_other_user(choosing, gpu->uuid)
-		   : !is_gpu_held(choosing, gpu->uuid);
+		   : !is_gpu_held(choosing, gpu);
 }
 
 /*
@@ -320,6 +349,28 @@ static int find_gpus_near(struct choosing *choosing, const char *noun, uint64_t 
 	return *ret_n < choosing->claim->count ? fail_busy(choosing, noun, *ret_n, now, err) : 0;
 }
 
+/* The one that has been free for longest first; of equals, the lower index. */
+static void sort_by_idleness(const struct graft_lendable_gpu **group, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		const struct graft_lendable_gpu *gpu = group[i];
+		size_t k = i;
+
+		for (; k > 0 && group[k - 1]->freed > gpu->freed; k--)
+			group[k] = group[k - 1];
+		group[k] = gpu;
+	}
+}
+
+static bool is_chosen(const struct graft_lendable_gpu *const *group, uint32_t set, const struct graft_lendable_gpu *gpu)
+{
+	for (; set != 0; set &= set - 1) {
+		if (group[__builtin_ctz(set)] == gpu)
+			return true;
+	}
+	return false;
+}
+
 static int choose_gpus(struct choosing *choosing, uint64_t now, struct graft_error *err)
 {
 	const struct graft_lendable_gpu *group[GRAFT_LINKED_GPUS_MAX];
@@ -330,13 +381,79 @@ static int choose_gpus(struct choosing *choosing, uint64_t now, struct graft_err
 	linked.size = choosing->claim->count;
 	if (find_gpus_near(choosing, "GPU", now, group, &linked.n, err) < 0)
 		return -1;
+	sort_by_idleness(group, linked.n);
 	for (size_t i = 0; i < linked.n; i++)
 		places[i] = group[i]->place;
 	if (graft_choose_linked(&linked, choosing->arena, &set, err) < 0)
 		return -1;
-	for (; set != 0; set &= set - 1)
-		choosing->slots[choosing->n_slots++].gpu = group[__builtin_ctz(set)]->uuid;
+	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
+		if (is_chosen(group, set, &choosing->host->gpus[i]))
+			choosing->slots[choosing->n_slots++].gpu = choosing->host->gpus[i].uuid;
+	}
 	return 0;
+}
+
+static bool fits_mig(const struct graft_claim *claim, const struct graft_lendable_mig *mig)
+{
+	return mig->uuid && !mig->ill && mig->profile && strcmp(mig->profile, claim->profile) == 0;
+}
+
+/* ---- what it had before ---- */
+
+/* The GPU, or the GPU of the MIG device, with that UUID; *ret_mig WHOLE. NULL: there is none. */
+static const struct graft_lendable_gpu *find_chosen_device(const struct choosing *choosing, const char *uuid,
+							   size_t *ret_mig)
+{
+	*ret_mig = WHOLE;
+	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
+
+		if (gpu->uuid && strcmp(gpu->uuid, uuid) == 0)
+			return gpu;
+		for (size_t k = 0; k < gpu->n_migs; k++) {
+			if (!gpu->migs[k].uuid || strcmp(gpu->migs[k].uuid, uuid) != 0)
+				continue;
+			*ret_mig = k;
+			return gpu;
+		}
+	}
+	return NULL;
+}
+
+static bool may_have_again(const struct choosing *choosing, const struct graft_lendable_gpu *gpu, size_t mig)
+{
+	if (choosing->claim->kind == GRAFT_CLAIM_MIG)
+		return mig != WHOLE && graft_lease_fits(choosing->claim, gpu) &&
+		       fits_mig(choosing->claim, &gpu->migs[mig]) && !is_mig_held(choosing, gpu, mig);
+	return mig == WHOLE && may_take(choosing, gpu, true);
+}
+
+/* Takes all that it had before. Returns false, and takes nothing, if it may not have that now. */
+static bool take_previous(struct choosing *choosing)
+{
+	const struct graft_claim *claim = choosing->claim;
+	const struct graft_lendable_gpu *group[GRAFT_LINKED_GPUS_MAX];
+
+	if (claim->previous.n != claim->count || claim->count > GRAFT_LINKED_GPUS_MAX)
+		return false;
+	for (size_t i = 0; i < claim->count; i++) {
+		size_t mig;
+		bool near = true;
+
+		group[i] = find_chosen_device(choosing, claim->previous.items[i], &mig);
+		for (size_t k = 0; k < i && near && group[i]; k++)
+			near = is_near(choosing, group[k], group[i]);
+		if (!group[i] || !near || !may_have_again(choosing, group[i], mig)) {
+			choosing->n_slots = 0;
+			return false;
+		}
+		choosing->slots[choosing->n_slots++] = (struct graft_lease_slot){
+			.gpu = group[i]->uuid,
+			.mig = mig == WHOLE ? NULL : group[i]->migs[mig].uuid,
+			.replica = claim->kind == GRAFT_CLAIM_SHARE ? find_free_slot(choosing, group[i]) : 0,
+		};
+	}
+	return true;
 }
 
 /* ---- slots of shared GPUs ---- */
@@ -357,8 +474,7 @@ static void take_slot(struct choosing *choosing, const struct graft_lendable_gpu
 	}
 	choosing->slots[choosing->n_slots++] = (struct graft_lease_slot){
 		.gpu = group[best]->uuid,
-		.replica = 1 + (uint32_t)__builtin_ctzll(
-				   ~held_slots(choosing->leases, choosing->n_leases, group[best]->uuid)),
+		.replica = find_free_slot(choosing, group[best]),
 	};
 	group[best] = NULL;
 }
@@ -429,17 +545,14 @@ static int choose_slots(struct choosing *choosing, uint64_t now, struct graft_er
 		return -1;
 	if (find_gpus_near(choosing, "shared GPU", now, group, &n, err) < 0)
 		return err && err->status == GRAFT_BUSY ? fail_other_user(choosing, err) : -1;
+	if (take_previous(choosing))
+		return 0;
 	while (choosing->n_slots < choosing->claim->count)
 		take_slot(choosing, group, n);
 	return 0;
 }
 
 /* ---- MIG devices ---- */
-
-static bool fits_mig(const struct graft_claim *claim, const struct graft_lendable_mig *mig)
-{
-	return mig->uuid && mig->profile && strcmp(mig->profile, claim->profile) == 0;
-}
 
 static bool has_slot(const struct choosing *choosing, const char *mig)
 {
@@ -458,12 +571,15 @@ static size_t count_used(const struct choosing *choosing, const struct graft_len
 	for (size_t i = 0; i < gpu->n_migs; i++) {
 		const char *uuid = gpu->migs[i].uuid;
 
-		n += uuid && (is_mig_held(choosing, gpu->uuid, uuid) || has_slot(choosing, uuid));
+		n += uuid && (is_mig_held(choosing, gpu, i) || has_slot(choosing, uuid));
 	}
 	return n;
 }
 
-/* Takes one more MIG device, of the GPU that is used most. Returns false if none is free. */
+/*
+ * Takes one more MIG device, of the GPU that is used most, or, with spread, least. Returns false if
+ * none is free.
+ */
 static bool take_mig(struct choosing *choosing)
 {
 	const struct graft_lendable_gpu *best = NULL;
@@ -477,8 +593,9 @@ static bool take_mig(struct choosing *choosing)
 		for (size_t k = 0; graft_lease_fits(choosing->claim, gpu) && k < gpu->n_migs; k++) {
 			const struct graft_lendable_mig *mig = &gpu->migs[k];
 
-			if (!fits_mig(choosing->claim, mig) || is_mig_held(choosing, gpu->uuid, mig->uuid) ||
-			    has_slot(choosing, mig->uuid) || (best && used <= best_used))
+			if (!fits_mig(choosing->claim, mig) || is_mig_held(choosing, gpu, k) ||
+			    has_slot(choosing, mig->uuid) ||
+			    (best && (choosing->claim->spread ? used >= best_used : used <= best_used)))
 				continue;
 			best = gpu;
 			best_mig = mig;
@@ -528,9 +645,9 @@ static bool is_mig_of_names(const struct graft_claim *claim, const struct graft_
 	return false;
 }
 
-/* Calls `take` for each that is named, once. `slot->mig` NULL: the GPU, or a slot of it. */
+/* Calls `take` for each that is named, once. `mig` WHOLE: the GPU, or a slot of it. */
 static void for_each_named(const struct graft_lendable *host, const struct graft_claim *claim,
-			   void (*take)(void *arg, const struct graft_lendable_gpu *gpu, const char *mig), void *arg)
+			   void (*take)(void *arg, const struct graft_lendable_gpu *gpu, size_t mig), void *arg)
 {
 	for (size_t i = 0; i < host->n_gpus; i++) {
 		const struct graft_lendable_gpu *gpu = &host->gpus[i];
@@ -538,17 +655,17 @@ static void for_each_named(const struct graft_lendable *host, const struct graft
 		if (gpu->why_not || !gpu->uuid)
 			continue;
 		if (is_gpu_of_names(claim, gpu)) {
-			take(arg, gpu, NULL);
+			take(arg, gpu, WHOLE);
 			continue;
 		}
 		for (size_t k = 0; k < gpu->n_migs; k++) {
 			if (gpu->migs[k].uuid && is_mig_of_names(claim, gpu, k))
-				take(arg, gpu, gpu->migs[k].uuid);
+				take(arg, gpu, k);
 		}
 	}
 }
 
-static void count_one(void *arg, const struct graft_lendable_gpu *gpu, const char *mig)
+static void count_one(void *arg, const struct graft_lendable_gpu *gpu, size_t mig)
 {
 	uint32_t *n = arg;
 
@@ -565,23 +682,23 @@ uint32_t graft_lease_count_named(const struct graft_lendable *host, const struct
 	return n;
 }
 
-static void take_named(void *arg, const struct graft_lendable_gpu *gpu, const char *mig)
+static void take_named(void *arg, const struct graft_lendable_gpu *gpu, size_t mig)
 {
 	struct choosing *choosing = arg;
-	bool shared = !mig && !gpu->mig && gpu->replicas > 0;
+	bool shared = mig == WHOLE && !gpu->mig && gpu->replicas > 0;
 	bool free = shared ? graft_lease_free_slots(choosing->leases, choosing->n_leases, gpu) > 0 &&
+				 !graft_lease_user_of(choosing->leases, choosing->n_leases, gpu) &&
 				 !find_other_user(choosing, gpu->uuid)
-		    : mig ? !is_mig_held(choosing, gpu->uuid, mig)
-			  : !is_gpu_held(choosing, gpu->uuid);
+		    : mig != WHOLE ? !is_mig_held(choosing, gpu, mig)
+				   : !is_gpu_held(choosing, gpu);
 
 	choosing->n_fit++;
 	if (!free || choosing->n_slots == GRAFT_LEASE_SLOTS_MAX)
 		return;
-	choosing->slots[choosing->n_slots] = (struct graft_lease_slot){ .gpu = gpu->uuid, .mig = mig };
-	if (shared)
-		choosing->slots[choosing->n_slots].replica = 1 + (uint32_t)__builtin_ctzll(~held_slots(
-								     choosing->leases, choosing->n_leases, gpu->uuid));
-	choosing->n_slots++;
+	choosing->slots[choosing->n_slots++] =
+	    (struct graft_lease_slot){ .gpu = gpu->uuid,
+				       .mig = mig == WHOLE ? NULL : gpu->migs[mig].uuid,
+				       .replica = shared ? find_free_slot(choosing, gpu) : 0 };
 }
 
 static int choose_named_gpus(struct choosing *choosing, uint64_t now, struct graft_error *err)
@@ -643,10 +760,10 @@ int graft_lease_choose(const struct graft_lendable *host, const struct graft_lea
 		return graft_fail_memory(err);
 	switch (claim->kind) {
 	case GRAFT_CLAIM_ANY:
-		rc = choose_gpus(&choosing, now, err);
+		rc = take_previous(&choosing) ? 0 : choose_gpus(&choosing, now, err);
 		break;
 	case GRAFT_CLAIM_MIG:
-		rc = choose_migs(&choosing, now, err);
+		rc = take_previous(&choosing) ? 0 : choose_migs(&choosing, now, err);
 		break;
 	case GRAFT_CLAIM_SHARE:
 		rc = choose_slots(&choosing, now, err);

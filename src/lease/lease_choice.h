@@ -13,12 +13,17 @@
 #include "request/claim.h"
 
 struct graft_lendable_mig {
-	const char *uuid;    /* NULL: not known */
-	const char *profile; /* "1g.10gb"; NULL: not known */
+	const char *uuid;                                /* NULL: not known */
+	const char *profile;                             /* "1g.10gb"; NULL: not known */
+	uint32_t gi, ci;                                 /* its instances */
+	uint32_t gi_major, gi_minor, ci_major, ci_minor; /* of their nodes; 0: there are none */
+	bool ill;
+	const char *in_use;
 };
 
 struct graft_lendable_gpu {
 	const char *uuid, *model; /* NULL: not known */
+	const char *bus_id;       /* NULL: not known */
 	uint32_t index;
 	uint32_t major, minor;               /* of its node */
 	uint32_t memory_mib;                 /* 0: not known */
@@ -28,6 +33,10 @@ struct graft_lendable_gpu {
 	size_t n_migs;
 	uint32_t replicas;   /* in how many slots it is lent; 0: to one holder */
 	const char *why_not; /* it is not lent: "not in graft.leases.pool"; NULL: it may be */
+	/* What changes (lease/lease_look.h): */
+	const char *ill;    /* it has failed, and is only lent to those who name it; NULL: not that it is known */
+	const char *in_use; /* who uses it and holds no lease: "process 4711 (python3, uid 1000)"; NULL: no process */
+	int64_t freed;      /* when a lease on it ended, in seconds since 1970; 0: long ago */
 };
 
 struct graft_lendable {
@@ -35,15 +44,17 @@ struct graft_lendable {
 	size_t n_gpus;
 	bool switches; /* all GPUs are linked to each other alike */
 	bool mps;      /* shared GPUs are shared by MPS */
+	bool simulated;
 };
 
 /*
- * Chooses. Whole GPUs are chosen by their links, so that those that remain stay well connected; MIG
- * devices and slots of shared GPUs so that as few GPUs as possible are in use. Slots and their
- * strings are in the arena, are the host's or a lease's. `now` is for messages. Returns -1 with
- * GRAFT_BUSY if some that fit are held, with a hint that names who holds them; GRAFT_UNKNOWN_DEVICE
- * if the host has too few that fit; GRAFT_UNSUPPORTED for limits that nothing enforces;
- * GRAFT_NOT_FOUND for a lease that does not exist; GRAFT_NO_MEMORY.
+ * Chooses. Whole GPUs are chosen by their links, so that those that remain stay well connected, and
+ * of equals those that have been free for longest; MIG devices and slots of shared GPUs so that as
+ * few GPUs as possible are in use. What the claim had before goes first, if it is all free. Slots
+ * and their strings are in the arena, are the host's or a lease's. `now` is for messages. Returns
+ * -1 with GRAFT_BUSY if some that fit are held, with a hint that names who holds them;
+ * GRAFT_UNKNOWN_DEVICE if the host has too few that fit; GRAFT_UNSUPPORTED for limits that nothing
+ * enforces; GRAFT_NOT_FOUND for a lease that does not exist; GRAFT_NO_MEMORY.
  */
 int graft_lease_choose(const struct graft_lendable *host, const struct graft_lease *leases, size_t n_leases,
 		       const struct graft_claim *claim, uint64_t now, struct graft_arena *arena,
@@ -54,6 +65,12 @@ int graft_lease_choose(const struct graft_lendable *host, const struct graft_lea
  * out, and GPUs that are not lent.
  */
 uint32_t graft_lease_count_named(const struct graft_lendable *host, const struct graft_claim *claim);
+/*
+ * Returns who uses the GPU and holds no lease, if that makes it busy: where leases hold it, too,
+ * they say what is free. NULL: no process does.
+ */
+const char *graft_lease_user_of(const struct graft_lease *leases, size_t n_leases,
+				const struct graft_lendable_gpu *gpu);
 /* Returns how many slots of a shared GPU are free. */
 uint32_t graft_lease_free_slots(const struct graft_lease *leases, size_t n_leases,
 				const struct graft_lendable_gpu *gpu);

@@ -152,12 +152,26 @@ static int read_replicas(const struct reading *r, const struct graft_gpu *gpu, u
 	return 0;
 }
 
+static void read_lendable_mig(const struct reading *r, const struct graft_mig_device *from,
+			      struct graft_lendable_mig *mig)
+{
+	*mig = (struct graft_lendable_mig){ .uuid = copy(r, from->uuid.value),
+					    .profile = copy(r, from->profile.value),
+					    .gi = from->gi,
+					    .ci = from->ci,
+					    .gi_major = from->gi_node.major,
+					    .gi_minor = from->gi_node.minor,
+					    .ci_major = from->ci_node.major,
+					    .ci_minor = from->ci_node.minor };
+}
+
 static int read_lendable(const struct reading *r, size_t place, struct graft_lendable_gpu *gpu, struct graft_error *err)
 {
 	const struct graft_gpu *from = &r->inventory->gpus[place];
 
 	*gpu = (struct graft_lendable_gpu){ .uuid = copy(r, from->uuid.value),
 					    .model = copy(r, from->model.value),
+					    .bus_id = copy(r, from->bus_id),
 					    .index = from->index,
 					    .major = from->node.major,
 					    .minor = from->node.minor,
@@ -174,8 +188,7 @@ static int read_lendable(const struct reading *r, size_t place, struct graft_len
 	gpu->n_migs = from->n_mig_devices;
 	gpu->migs = graft_arena_list(r->arena, gpu->n_migs, sizeof(*gpu->migs));
 	for (size_t i = 0; gpu->migs && i < gpu->n_migs; i++)
-		gpu->migs[i] = (struct graft_lendable_mig){ copy(r, from->mig_devices[i].uuid.value),
-							    copy(r, from->mig_devices[i].profile.value) };
+		read_lendable_mig(r, &from->mig_devices[i], &gpu->migs[i]);
 	return read_replicas(r, from, &gpu->replicas, err);
 }
 
@@ -183,6 +196,7 @@ static int read_lendables(const struct reading *r, struct graft_lendable *host, 
 {
 	host->switches = r->tree.n_nvswitches > 0;
 	host->gpus = graft_arena_list(r->arena, r->inventory->n_gpus, sizeof(*host->gpus));
+	host->simulated = r->inventory->simulated;
 	host->mps = strcmp(r->config->leases.sharing, "mps") == 0;
 	for (size_t i = 0; host->gpus && i < r->inventory->n_gpus; i++) {
 		if (!r->inventory->gpus[i].excluded && read_lendable(r, i, &host->gpus[host->n_gpus++], err) < 0)

@@ -80,3 +80,27 @@ void graft_lease_log_write(int directory_fd, const struct graft_buffer *lines)
 	if (fd >= 0)
 		(void)graft_write_all(fd, lines->bytes, lines->length);
 }
+
+const char *graft_lease_log_read(const char *directory, size_t max, struct graft_arena *arena)
+{
+	const char *path = graft_arena_printf(arena, "%s/" GRAFT_LEASE_LOG, directory), *start;
+	auto_close int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+	struct stat st;
+	size_t size;
+	char *text;
+	long n;
+
+	if (!path)
+		return NULL;
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return "";
+	size = (size_t)st.st_size < max ? (size_t)st.st_size : max;
+	text = graft_arena_alloc(arena, size + 1);
+	if (!text)
+		return NULL;
+	n = graft_read_at(fd, text, size, (uint64_t)st.st_size - size);
+	text[n > 0 ? n : 0] = '\0';
+	/* The first line may have lost its beginning. */
+	start = (size_t)st.st_size > size ? strchr(text, '\n') : NULL;
+	return start ? start + 1 : text;
+}

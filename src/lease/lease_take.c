@@ -10,6 +10,7 @@
 #include "lease/lease_choice.h"
 #include "lease/lease_holder.h"
 #include "lease/lease_host.h"
+#include "lease/lease_look.h"
 #include "lease/lease_mps.h"
 #include "lease/lease_order.h"
 #include "lease/lease_table.h"
@@ -129,8 +130,9 @@ static int queue_up(struct graft_lease_table *table, const struct graft_lease *l
 
 struct taking {
 	const struct graft_config *config;
-	const struct graft_lendable *host;
-	const struct graft_lease_ask *ask;
+	struct graft_lendable *host;
+	struct graft_lease_ask *ask;
+	struct graft_claim *claim; /* of `ask` */
 	struct graft_lease_wait wait;
 	struct graft_lease lease; /* without an id before the first try */
 	struct graft_arena *arena;
@@ -145,10 +147,13 @@ static int try_for_turn(struct taking *taking, struct graft_arena *scratch, stru
 	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
 	struct graft_lease *lease = &taking->lease;
 	bool first = !lease->id;
+	struct graft_lease_look look;
 	int rc;
 
-	if (graft_lease_table_open(&table, taking->config->leases.directory, true, scratch, err) < 0 ||
-	    graft_lease_table_check(&table, err) < 0 ||
+	if (graft_lease_look_first(taking->config, taking->ask->holder.container, taking->claim, scratch, taking->host,
+				   &look, err) < 0 ||
+	    graft_lease_table_open(&table, taking->config->leases.directory, true, scratch, err) < 0 ||
+	    graft_lease_table_check(&table, err) < 0 || graft_lease_look_at(&look, &table, taking->host, err) < 0 ||
 	    (first && make_lease(&table, taking->ask, taking->arena, lease, err) < 0))
 		return -1;
 	graft_debug(taking->wait.log, "table of leases: locked after %lld us", (long long)table.lock_wait_us);
@@ -204,7 +209,9 @@ int graft_lease_take(const struct graft_config *config, const struct graft_lease
 {
 	struct graft_claim claim = *ask->claim;
 	struct graft_lease_ask own_ask = *ask;
-	struct taking taking = { .config = config, .ask = &own_ask, .wait = { .log = log }, .arena = arena };
+	struct taking taking = {
+		.config = config, .ask = &own_ask, .claim = &claim, .wait = { .log = log }, .arena = arena
+	};
 	struct graft_error own = { .status = GRAFT_OK };
 	struct graft_lendable host;
 	int rc;

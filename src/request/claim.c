@@ -200,8 +200,12 @@ static int read_constraint(char *piece, bool *excluding, struct graft_arena *are
 	bool share = claim->kind == GRAFT_CLAIM_SHARE;
 	char *value = strchr(piece, '=');
 
-	if (share && strcmp(piece, "spread") == 0) {
+	if ((share || claim->kind == GRAFT_CLAIM_MIG) && strcmp(piece, "spread") == 0) {
 		claim->spread = true;
+		return 0;
+	}
+	if (strcmp(piece, "sticky") == 0) {
+		claim->sticky = true;
 		return 0;
 	}
 	if (!value && *excluding && !is_claim_word(piece))
@@ -236,8 +240,9 @@ static int read_constraint(char *piece, bool *excluding, struct graft_arena *are
 		return read_percent(value, claim, err);
 	return fail_claim(
 	    piece,
-	    share ? "unknown constraint; the constraints are model=, mem>=, same=, not=, wait=, mem=, sm= and spread"
-		  : "unknown constraint; the constraints are model=, mem>=, same=, not= and wait=",
+	    share ? "unknown constraint; the constraints are model=, mem>=, same=, not=, wait=, sticky, mem=, sm= and "
+		    "spread"
+		  : "unknown constraint; the constraints are model=, mem>=, same=, not=, wait= and sticky",
 	    err);
 }
 
@@ -325,6 +330,7 @@ void graft_claim_write(const struct graft_claim *claim, struct graft_buffer *out
 	if (claim->limit_percent > 0)
 		graft_buffer_printf(out, ",sm=%u", claim->limit_percent);
 	graft_buffer_string(out, claim->spread ? ",spread" : "");
+	graft_buffer_string(out, claim->sticky ? ",sticky" : "");
 	if (claim->model)
 		graft_buffer_printf(out, ",model=%s", claim->model);
 	if (claim->memory_mib > 0)

@@ -12,8 +12,9 @@
  * Constraints follow, separated by ',', ';' or '/', for engines and shells that split at one of
  * them: model=TEXT (a part of the name), mem>=SIZE (of the GPU: "40G", "500M"), same=nvlink, numa
  * or pcie, not=GPU (an index or UUID; more may follow), wait=TIME (how long to wait for them:
- * "30m"). Of share only: mem=SIZE and sm=PERCENT, what the programs may use of each GPU, and
- * spread, to take slots of the GPUs of which the fewest are taken.
+ * "30m"), sticky (what the container had before, if it is free). Of share and mig: spread, to take
+ * them of the GPUs of which the fewest are taken. Of share only: mem=SIZE and sm=PERCENT, what the
+ * programs may use of each GPU.
  */
 #ifndef GRAFT_REQUEST_CLAIM_H
 #define GRAFT_REQUEST_CLAIM_H
@@ -46,9 +47,11 @@ struct graft_claim {
 	struct graft_strings names;    /* NAMED */
 	uint32_t limit_mib;            /* SHARE: memory of each GPU that may be used; 0 = not said */
 	uint32_t limit_percent;        /* SHARE: of its multiprocessors; 0 = not said */
-	bool spread;                   /* SHARE */
+	bool spread;                   /* SHARE, MIG */
+	bool sticky;
 	bool has_user;                 /* not part of the text: */
 	uint32_t user;                 /* as whom the programs run that will use the GPUs */
+	struct graft_strings previous; /* what it had before: UUIDs */
 	bool has_wait;
 	uint64_t wait_ms;
 };

@@ -80,6 +80,8 @@ struct graft_config {
 		    shared;           /* "2=4", "GPU-...=4", "all=4": GPUs that are lent in slots, and in how many */
 		const char *sharing;  /* "time-slice" or "mps" */
 		bool mps_exclusive;   /* a GPU with MPS is in compute mode EXCLUSIVE_PROCESS */
+		const char *busy;     /* "leases" or "open": what makes a GPU not free */
+		bool health;          /* GPUs that have failed are not lent */
 		const char *max_time; /* an older lease is overdue; "0s" = none is */
 	} leases;                     /* [graft.leases] */
 

@@ -36,6 +36,7 @@ static const struct rule {
 	{ .key = "graft.leases.sharing", .words = WORDS("time-slice", "mps") },
 	{ .key = "nri.environment", .words = WORDS("allotted", "accept", "ignore") },
 	{ .key = "nri.refused", .words = WORDS("error", "skip") },
+	{ .key = "graft.leases.busy", .words = WORDS("leases", "open") },
 	{ .key = "graft.leases.order", .words = WORDS("fair", "fifo") },
 };
 /* clang-format on */

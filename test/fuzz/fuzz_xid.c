@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/xid.h"
+#include "formats/xid.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -15,10 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(line, data, size);
 	line[size] = '\0';
 	if (size <= 4096) {
-		struct xid_line read = xid_parse(line);
-		struct xid_rules rules = xid_rules_make(line, "79");
+		struct graft_xid_line read = graft_xid_parse(line);
+		struct graft_xid_rules rules = graft_xid_rules_make(line, "79");
 
-		if ((read.kind == XID_FAULT && read.bus > 0xff) || !xid_matters(&rules, 79))
+		if ((read.kind == GRAFT_XID_FAULT && read.bus > 0xff) || !graft_xid_matters(&rules, 79))
 			__builtin_trap();
 	}
 	free(line);

@@ -108,3 +108,106 @@ teardown() { lease_teardown; }
   run -1 on_host "$ctk" lease acquire --model H100 --claim any
   [[ $output == *"--model and --claim cannot be used together"* ]]
 }
+
+# opens FILE NODE...: a process that has these nodes open, as CUDA does; it makes the file when it has.
+write_stranger() {
+  cat >"$work/stranger" <<'PYTHON'
+import os, sys, time
+open("/proc/self/comm", "w").write("stranger")
+for node in sys.argv[2:]:
+    os.open(node, os.O_PATH)
+with open(sys.argv[1] + ".new", "w") as stream:
+    stream.write(str(os.getpid()))
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+time.sleep(1000)
+PYTHON
+}
+opens() {
+  write_stranger
+  on_host /usr/bin/python3 "$work/stranger" "$work/$1" "${@:2}" 3>&- 4>&- &
+  within_seconds 10 test -e "$work/$1"
+  cat "$work/$1" >>"$work/pids"
+  echo >>"$work/pids"
+}
+
+@test "busy = open: what somebody computes on without a lease is not lent, until that has ended" {
+  local pid
+  printf 'busy = "open"\n' >>"$config"
+  opens a /dev/nvidia0 /dev/nvidia2 /dev/nvidia-uvm /dev/nvidiactl
+  pid=$(cat "$work/a")
+  # Monitoring has the nodes open, and not that of unified memory.
+  opens b /dev/nvidia3 /dev/nvidiactl
+  [ "$(lease explain --json any:6 | jq length)" = 6 ]
+  lease list | grep -Fx "0    used   -             process $pid (stranger, uid 0), without a lease"
+  lease list | grep -Fx "3    free"
+  [ "$(lease list --json | jq -c '[.gpus[] | select(.in_use) | .index]')" = "[0,2]" ]
+  run -126 on_host "$ctk" lease run -n 7 -- true
+  [[ $output == *"7 GPUs were asked for, 6 of 8 are free. Held: GPU 0 by process $pid (stranger, uid 0) without a lease; GPU 2 by process $pid (stranger, uid 0) without a lease. See 'nvidia-ctk lease list'."* ]] || die "$output"
+  run -0 on_host "$ctk" lease doctor
+  [[ $output == *"warning: process $pid (stranger, uid 0) uses GPU 0, 2 without a lease"* ]] || die "$output"
+  [[ $output == *"warning: process $(cat "$work/b") (stranger, uid 0) has open, and does not compute on, GPU 3 without a lease"* ]] || die "$output"
+  # Who has a lease may have them all open, and its children.
+  # shellcheck disable=SC2016
+  on_host "$ctk" --quiet lease run -- sh -c '/usr/bin/python3 "$0/stranger" "$0/c" /dev/nvidia4 /dev/nvidia5 /dev/nvidia-uvm; true' "$work" 3>&- 4>&- &
+  within_seconds 10 test -e "$work/c"
+  cat "$work/c" >>"$work/pids"
+  echo >>"$work/pids"
+  [ "$(lease explain --json any:5 | jq length)" = 5 ]
+  # shellcheck disable=SC2016
+  waiter 1000 -n 7 -- sh -c ': >"$0"' "$work/started"
+  queued 1
+  kill -9 "$pid"
+  within_seconds 10 test -e "$work/started"
+}
+
+@test "enforce and busy = open: a GPU that is used without a lease is refused to who names it" {
+  make_shared
+  sed -i 's/"on"/"enforce"/' "$config"
+  printf 'busy = "open"\n' >>"$config"
+  opens a /dev/nvidia1 /dev/nvidia-uvm
+  lease_bundle a 1 'sleep 1000'
+  run ! create a
+  grep -F "1 GPU was asked for, 0 of 1 are free. Held: GPU 1 by process $(cat "$work/a") (stranger, uid 0) without a lease. See 'nvidia-ctk lease list'." "$work/a.out" || die "$(cat "$work/a.out")"
+  lease_bundle b 0 'sleep 1000'
+  create b || die "$(cat "$work/b.out")"
+}
+
+@test "a GPU that has failed is not lent until it has recovered; who does not care says so" {
+  local bus
+  bus=$(on_host ls /proc/driver/nvidia/gpus | head -n 1)
+  on_host sh -c 'echo "NVRM: Xid (PCI:${0%.*}): 79, pid=1, name=python, GPU has fallen off the bus." >>/run/graft-sim/kmsg' "$bus"
+  lease list | grep -Fx '0    not lent: it has failed: Xid 79'
+  [ "$(lease list --json | jq -r '.gpus[0].failed')" = "it has failed: Xid 79" ]
+  lease metrics | grep -E '^graft_lease_gpu_failed{gpu="0",uuid="GPU-[0-9a-f-]+"} 1$'
+  [ "$(lease explain any | cut -d : -f 1)" = "GPU 1" ]
+  run -126 on_host "$ctk" lease run -n 8 -- true
+  [[ $output == *"8 GPUs were asked for, but this host has 7 that can be lent and fit."* ]]
+  printf 'health = false\n' >>"$config"
+  lease run -n 8 -- true
+  sed -i '/^health/d' "$config"
+  on_host sh -c 'echo "NVRM: GPU $0: GPU reset" >>/run/graft-sim/kmsg' "$bus"
+  lease run -n 8 -- true
+}
+
+@test "sticky: a container that is started again has the same GPUs, if they are free; others get those that were free for longest" {
+  local first
+  make_shared
+  lease_bundle a 'any:2;sticky;not=0' 'sleep 1000'
+  create a || die "$(cat "$work/a.out")"
+  first=$(gpus_of a)
+  of_runc delete --force a
+  becomes_held 0
+  # Links do not decide here: these are not the ones that were just freed.
+  lease run -n 2 -- printenv NVIDIA_VISIBLE_DEVICES >"$work/others"
+  lease run -n 2 -- printenv NVIDIA_VISIBLE_DEVICES >"$work/again"
+  run ! cmp -s "$work/others" "$work/again"
+  lease_bundle a 'any:2;sticky;not=0' 'sleep 1000'
+  create a || die "$(cat "$work/a.out")"
+  [ "$(gpus_of a)" = "$first" ]
+  of_runc delete --force a
+  becomes_held 0
+  lease acquire --claim "any;not=0;$(seq -s ';' 0 7 | sed "s/;\?${first##*nvidia}//")" --for 1h >/dev/null
+  lease_bundle a 'any:2;sticky;not=0' 'sleep 1000'
+  create a || die "$(cat "$work/a.out")"
+  [ "$(gpus_of a)" != "$first" ]
+}

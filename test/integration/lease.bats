@@ -167,7 +167,7 @@ lease: 'all': a list has either devices or one claim, not both. Write 'any:2', '
 lease: '0': a list has either devices or one claim, not both. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'.
 lease: '0': the number of GPUs must be 1 to 64. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'.
 lease: 9 GPUs were asked for, but this host has 8 that can be lent and fit. Run 'nvidia-ctk lease list' to see what this host has.
-lease: 'speed': unknown constraint; the constraints are model=, mem>=, same=, not= and wait=. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'.
+lease: 'speed': unknown constraint; the constraints are model=, mem>=, same=, not=, wait= and sticky. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'.
 lease: 'abc': not the id of a lease. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'.
 lease: lease abcdefgh2345 does not exist, or has ended. Run 'nvidia-ctk lease list' to see the leases of this host.
 lease: 1 MIG device was asked for, but this host has 0 that can be lent and fit. Run 'nvidia-ctk lease list' to see what this host has.
@@ -248,7 +248,7 @@ MESSAGES
   echo $! >>"$work/pids"
   becomes_held 1
   id=$(lease list --json | jq -r '.leases[0].id')
-  lease list | grep -E "^0    held   $id  uid 1000 \(process [0-9]+, 0 s\)  sh$"
+  lease list | grep -E "^[0-7]    held   $id  uid 1000 \(process [0-9]+, 0 s\)  sh$"
   run -1 on_host "$ctk" lease release "$id"
   [[ $output == *"lease $id ends with its holder, uid 1000 (process "*"End the holder, or run 'nvidia-ctk lease reclaim', which does it."* ]]
   lease reclaim --grace 1s --yes "$id" </dev/null

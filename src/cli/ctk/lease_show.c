@@ -9,25 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "apply/host_file.h"
 #include "base/cleanup.h"
-#include "base/listing.h"
 #include "cli/ctk/lease_command.h"
 #include "formats/json/json.h"
 #include "lease/lease_host.h"
 #include "lease/lease_log.h"
+#include "lease/lease_look.h"
 #include "lease/lease_mps.h"
 #include "lease/lease_take.h"
 
-#define GPU_MAJOR     195u
-#define GPU_MINOR_MAX 254u
-#define PROCESSES_MAX ((size_t)1 << 20)
-#define FILES_MAX     4096u
-#define ROUND_MAX     ((size_t)64 << 20)
+#define ROUND_MAX ((size_t)64 << 20)
 
 /* Configuration, host and table of a command that only looks. */
 struct view {
@@ -37,14 +32,18 @@ struct view {
 	struct graft_lease_table table;
 };
 
-static int open_view(struct ctk *ctk, const struct graft_claim *claim, bool change, struct view *view,
+static int open_view(struct ctk *ctk, struct graft_claim *claim, bool change, struct view *view,
 		     struct graft_error *err)
 {
+	struct graft_lease_look look;
+
 	*view = (struct view){ .ctk = ctk, .table = GRAFT_LEASE_TABLE_INIT };
 	if (lease_load_config(ctk, &view->config, err) < 0 ||
-	    graft_lease_host_read(&view->config, claim, &ctk->waiting, ctk->arena, &view->host, err) < 0)
+	    graft_lease_host_read(&view->config, claim, &ctk->waiting, ctk->arena, &view->host, err) < 0 ||
+	    graft_lease_look_first(&view->config, NULL, claim, ctk->arena, &view->host, &look, err) < 0 ||
+	    graft_lease_table_open(&view->table, view->config.leases.directory, change, ctk->arena, err) < 0)
 		return -1;
-	return graft_lease_table_open(&view->table, view->config.leases.directory, change, ctk->arena, err);
+	return graft_lease_look_at(&look, &view->table, &view->host, err);
 }
 
 static void close_view(struct view *view)
@@ -100,14 +99,18 @@ static void add_gpu_rows(const struct view *view, const struct graft_lendable_gp
 	const struct graft_lease *leases = view->table.leases;
 	size_t n = view->table.n_leases;
 	size_t i = gpu->uuid ? graft_lease_next_of_gpu(leases, n, 0, gpu->uuid) : n;
+	const char *why_not = gpu->why_not && i < n ? NULL : gpu->why_not ? gpu->why_not : gpu->ill;
 	char index[16];
 
 	(void)snprintf(index, sizeof(index), "%u", gpu->index);
-	if (gpu->replicas > 0 && !gpu->mig && !gpu->why_not)
+	if (gpu->replicas > 0 && !gpu->mig && !why_not)
 		add_shared_row(view, gpu, index, out);
-	else if (i == n)
-		graft_buffer_printf(out, "%-4s %s%s\n", index, gpu->why_not ? "not lent: " : "free",
-				    gpu->why_not ? gpu->why_not : "");
+	else if (why_not)
+		graft_buffer_printf(out, "%-4s not lent: %s\n", index, why_not);
+	else if (i == n && !gpu->in_use)
+		graft_buffer_printf(out, "%-4s free\n", index);
+	if (i == n && gpu->in_use)
+		graft_buffer_printf(out, "%-4s used   -             %s, without a lease\n", index, gpu->in_use);
 	for (; i < n; i = graft_lease_next_of_gpu(leases, n, i + 1, gpu->uuid))
 		add_lease_row(view, index, &leases[i], find_lease_slot(&leases[i], gpu->uuid), out);
 }
@@ -138,6 +141,12 @@ static void add_json_gpu(const struct view *view, const struct graft_lendable_gp
 	if (gpu->why_not) {
 		graft_buffer_string(out, ", \"not_lent\": ");
 		graft_json_quote(out, gpu->why_not);
+	}
+	if (gpu->ill)
+		graft_buffer_printf(out, ", \"failed\": \"%s\"", gpu->ill);
+	if (graft_lease_user_of(view->table.leases, n, gpu)) {
+		graft_buffer_string(out, ", \"in_use\": ");
+		graft_json_quote(out, gpu->in_use);
 	}
 	if (gpu->replicas > 0)
 		graft_buffer_printf(out, ", \"sharing\": \"%s\", \"slots\": %u, \"free\": %u",
@@ -287,6 +296,16 @@ static void add_owner_metrics(const struct view *view, struct graft_buffer *out)
 	}
 }
 
+static void add_state_metrics(const struct view *view, struct graft_buffer *out)
+{
+	graft_buffer_string(out, "# HELP graft_lease_gpu_failed The GPU is not lent, because it has failed.\n"
+				 "# TYPE graft_lease_gpu_failed gauge\n");
+	for (size_t i = 0; i < view->host.n_gpus; i++)
+		graft_buffer_printf(out, "graft_lease_gpu_failed{gpu=\"%u\",uuid=\"%s\"} %d\n",
+				    view->host.gpus[i].index, view->host.gpus[i].uuid ? view->host.gpus[i].uuid : "",
+				    view->host.gpus[i].ill != NULL);
+}
+
 static void add_slot_metrics(const struct view *view, struct graft_buffer *out)
 {
 	graft_buffer_string(out, "# HELP graft_lease_gpu_free_slots Slots of a shared GPU that are free.\n"
@@ -319,6 +338,7 @@ static void add_lease_metrics(const struct view *view, struct graft_buffer *out)
 		graft_buffer_printf(out, "graft_lease_gpu_leases{gpu=\"%u\",uuid=\"%s\"} %zu\n", gpu->index,
 				    gpu->uuid ? gpu->uuid : "", n);
 	}
+	add_state_metrics(view, out);
 	add_slot_metrics(view, out);
 	add_owner_metrics(view, out);
 	graft_buffer_printf(out,
@@ -487,60 +507,47 @@ const struct graft_command ctk_lease_history = {
 
 /* ---- doctor ---- */
 
-static bool is_holder(const struct view *view, uint32_t pid)
+/* "GPU 0, 3" of those that the process has open; nothing if they are not of this host. */
+static void add_open_gpus(const struct view *view, const struct graft_lease_user *user, struct graft_buffer *out)
 {
-	uint32_t *pids;
-	size_t n;
+	const char *separator = "GPU ";
 
-	for (size_t i = 0; i < view->table.n_leases; i++) {
-		if (graft_lease_processes(&view->table.now, &view->table.leases[i], view->ctk->arena, &pids, &n, NULL) <
-		    0)
-			return false;
-		for (size_t k = 0; k < n; k++) {
-			if (pids[k] == pid)
-				return true;
-		}
-	}
-	return false;
-}
+	for (size_t i = 0; i < view->host.n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &view->host.gpus[i];
 
-/* Returns whether one of the process's descriptors is a GPU's node. */
-static bool has_gpu_open(const struct graft_root *root, const char *pid, struct graft_arena *arena)
-{
-	const char *directory = graft_arena_printf(arena, "/proc/%s/fd", pid), **names;
-	auto_close int fd = directory ? graft_root_openat(root, directory, O_RDONLY | O_DIRECTORY) : -1;
-	struct stat st;
-	size_t n;
-
-	if (fd < 0 || graft_list_names(fd, FILES_MAX, arena, &names, &n, NULL) < 0)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (fstatat(fd, names[i], &st, 0) == 0 && S_ISCHR(st.st_mode) && major(st.st_rdev) == GPU_MAJOR &&
-		    minor(st.st_rdev) <= GPU_MINOR_MAX)
-			return true;
-	}
-	return false;
-}
-
-/* Lists the processes that use a GPU without a lease. */
-static size_t find_strangers(const struct view *view, struct graft_buffer *out)
-{
-	struct graft_arena *arena = graft_arena_new((size_t)64 << 20);
-	const char **names = NULL;
-	size_t n = 0, found = 0;
-
-	if (arena)
-		(void)graft_root_list(&view->table.now.root, "/proc", PROCESSES_MAX, arena, &names, &n, NULL);
-	for (size_t i = 0; i < n; i++) {
-		if (names[i][strspn(names[i], "0123456789")] != '\0' ||
-		    !has_gpu_open(&view->table.now.root, names[i], arena) ||
-		    is_holder(view, (uint32_t)strtoul(names[i], NULL, 10)))
+		if (!graft_lease_user_has(user, gpu->major, gpu->minor))
 			continue;
-		graft_buffer_printf(out, "warning: process %s uses a GPU without a lease\n", names[i]);
-		found++;
+		graft_buffer_printf(out, "%s%u", separator, gpu->index);
+		separator = ", ";
 	}
-	(void)graft_arena_free(arena);
-	return found;
+	if (separator[0] == 'G')
+		graft_buffer_string(out, "a GPU");
+}
+
+/* Lists the processes that have a GPU open without a lease. */
+static int find_strangers(const struct view *view, struct graft_buffer *out, size_t *ret_n, struct graft_error *err)
+{
+	struct graft_arena *arena = view->ctk->arena;
+	struct graft_lease_user *users;
+	uint32_t *pids;
+	size_t n, n_pids;
+
+	*ret_n = 0;
+	if (graft_lease_users_read(&view->table.now.root, arena, &users, &n, err) < 0 ||
+	    graft_lease_users_holders(&view->table.now, view->table.leases, view->table.n_leases, arena, &pids, &n_pids,
+				      err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		if (graft_lease_user_is_of(&users[i], pids, n_pids))
+			continue;
+		graft_buffer_string(out, "warning: ");
+		graft_lease_user_describe(&users[i], out);
+		graft_buffer_string(out, users[i].computes ? " uses " : " has open, and does not compute on, ");
+		add_open_gpus(view, &users[i], out);
+		graft_buffer_string(out, " without a lease\n");
+		(*ret_n)++;
+	}
+	return 0;
 }
 
 /* A damaged file may have been a lease that counts. */
@@ -596,8 +603,8 @@ static int run_lease_doctor(void *context, int argc, char **argv)
 		for (size_t i = 0; i < view.table.n_damages; i++)
 			graft_buffer_printf(&out, "%s: %s: %s\n", given.repair ? "repair" : "error",
 					    view.table.damages[i].name, view.table.damages[i].why);
-		n_strangers = find_strangers(&view, &out);
-		if (given.repair && view.table.n_damages > 0)
+		rc = find_strangers(&view, &out, &n_strangers, &err);
+		if (rc == 0 && given.repair && view.table.n_damages > 0)
 			rc = repair_table(&view, n_strangers, &err);
 	}
 	if (rc == 0)

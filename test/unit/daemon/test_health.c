@@ -23,7 +23,7 @@ struct ward {
 	struct graft_loop loop;
 	struct health health;
 	struct graft_inventory *inventory;
-	struct xid_rules rules;
+	struct graft_xid_rules rules;
 	char directory[64], log[96], place[160], state[160];
 	int log_fd, n_changes;
 };
@@ -74,7 +74,7 @@ static void open_ward(struct ward *ward, bool fifo, const char *earlier)
 	ward->inventory->proc_root = ward->directory;
 	add_gpu(ward, GPU_A, "/gpu");
 	add_gpu(ward, GPU_B, NULL);
-	ward->rules = xid_rules_make("", "");
+	ward->rules = graft_xid_rules_make("", "");
 	begin_health(ward);
 }
 
@@ -206,7 +206,7 @@ static void test_configure(void **state)
 	open_ward(&ward, false, "");
 	report(&ward, "NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n");
 	report(&ward, "NVRM: Xid (PCI:0000:5e:00): 48, pid=1\n");
-	ward.rules = xid_rules_make("79", "");
+	ward.rules = graft_xid_rules_make("79", "");
 	health_configure(&ward.health, &ward.rules, ward.inventory);
 	assert_true(is_healthy(&ward, GPU_A));
 	assert_false(is_healthy(&ward, GPU_B));
@@ -498,7 +498,7 @@ static void test_absences(void **state)
 		       "/config");
 	assert_true(is_healthy(&ward, GPU_A));
 	/* With checks off, nothing is missed. */
-	ward.rules = xid_rules_make("all", "79");
+	ward.rules = graft_xid_rules_make("all", "79");
 	health_configure(&ward.health, &ward.rules, ward.inventory);
 	in_ward(&ward, "rm -r dev/nvidia0 gpu sys");
 	assert_true(is_healthy(&ward, GPU_A));
@@ -508,7 +508,7 @@ static void test_absences(void **state)
 static void test_no_log(void **state)
 {
 	auto_loop struct graft_loop loop = { 0 };
-	const struct xid_rules rules = xid_rules_make("", "");
+	const struct graft_xid_rules rules = graft_xid_rules_make("", "");
 	struct health health;
 	const struct health_options options = {
 		.loop = &loop, .kernel_log = "/tmp/graft-no-such-log", .sys_root = "", .changed = note_change

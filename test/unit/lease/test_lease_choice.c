@@ -19,7 +19,9 @@
 static struct graft_arena *arena;
 static struct graft_pci_place places[GPUS];
 static struct graft_lendable_gpu gpus[GPUS];
-static struct graft_lendable_mig migs[3] = { { "MIG-a", "1g.10gb" }, { "MIG-b", "1g.10gb" }, { "MIG-c", "2g.20gb" } };
+static struct graft_lendable_mig migs[3] = { { .uuid = "MIG-a", .profile = "1g.10gb" },
+					     { .uuid = "MIG-b", .profile = "1g.10gb" },
+					     { .uuid = "MIG-c", .profile = "2g.20gb" } };
 static const char *const uuids[GPUS] = { "GPU-0", "GPU-1", "GPU-2", "GPU-3", "GPU-4", "GPU-5", "GPU-6", "GPU-7" };
 static const char *const bus_ids[GPUS] = { "b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7" };
 /* The bridges above each pair of GPUs. */
@@ -80,6 +82,8 @@ static struct graft_lease make_lease(const char *id, const char *held)
 	return lease;
 }
 
+static struct graft_strings previous; /* what the claim had before */
+
 /* The answer as "GPU-1 GPU-2", or the message. */
 static const char *choose(const char *text, const char *held, const char *also_held, struct graft_error *err)
 {
@@ -95,6 +99,9 @@ static const char *choose(const char *text, const char *held, const char *also_h
 	if (also_held)
 		leases[n_leases++] = make_lease("bbcdefgh2345", also_held);
 	assert_int_equal(graft_claim_parse(text, arena, &claim, err), 0);
+	claim.previous = previous;
+	if (claim.kind == GRAFT_CLAIM_NAMED)
+		claim.count = graft_lease_count_named(&host, &claim);
 	if (graft_lease_choose(&host, leases, n_leases, &claim, 61000, arena, &slots, &n, err) < 0)
 		return err->msg;
 	for (size_t i = 0; i < n; i++)
@@ -269,9 +276,90 @@ static void test_choice_allocations(void **state)
 	}
 }
 
+/* What changes: who uses a GPU without a lease, which have failed, and since when they are free. */
+static void test_state(void **state)
+{
+	struct graft_error err;
+
+	(void)state;
+	gpus[0].in_use = "process 7 (python3, uid 1000)";
+	gpus[1].ill = "it has failed: Xid 79";
+	assert_string_equal(choose("any:2", NULL, NULL, &err), "GPU-2 GPU-3");
+	assert_string_equal(choose("any:5", NULL, NULL, &err), "5 GPUs were asked for, 4 of 5 are free");
+	assert_int_equal(err.status, GRAFT_BUSY);
+	assert_string_equal(
+	    err.hint, "Held: GPU 0 by process 7 (python3, uid 1000) without a lease. See 'nvidia-ctk lease list'.");
+	assert_string_equal(choose("any:5", "2", NULL, &err), "5 GPUs were asked for, 3 of 5 are free");
+	assert_non_null(strstr(err.hint, "; GPU 0 by process 7 (python3, uid 1000) without a lease. See "));
+	assert_string_equal(choose("any:6", NULL, NULL, &err),
+			    "6 GPUs were asked for, but this host has 5 that can be lent and fit");
+	/* Naming it is enough. */
+	assert_string_equal(choose("named:1", NULL, NULL, &err), "GPU-1");
+	assert_string_equal(choose("named:0", NULL, NULL, &err), "1 GPU was asked for, 0 of 1 are free");
+	/* Where leases hold it, they say what is free. */
+	gpus[0].replicas = 2;
+	assert_string_equal(choose("share", NULL, NULL, &err), "1 shared GPU was asked for, 0 of 1 are free");
+	gpus[0].in_use = NULL;
+	assert_string_equal(choose("share", NULL, NULL, &err), "GPU-0");
+	migs[0].in_use = "process 8 (python3, uid 1000)";
+	assert_string_equal(choose("mig:1g.10gb", NULL, NULL, &err), "MIG-b");
+	migs[0].in_use = NULL;
+	migs[1].ill = true;
+	assert_string_equal(choose("mig:1g.10gb:2", NULL, NULL, &err),
+			    "2 MIG devices were asked for, but this host has 1 that can be lent and fit");
+	migs[1].ill = false;
+}
+
+static void test_idle(void **state)
+{
+	struct graft_error err;
+
+	(void)state;
+	gpus[0].freed = 300;
+	gpus[1].freed = 200;
+	gpus[2].freed = gpus[3].freed = gpus[5].freed = 100;
+	gpus[4].freed = 400;
+	assert_string_equal(choose("any", NULL, NULL, &err), "GPU-2");
+	assert_string_equal(choose("any;not=2;3;5", NULL, NULL, &err), "GPU-1");
+	/* Links go first, and the answer is in the order of the host. */
+	assert_string_equal(choose("any:2;not=2;3", NULL, NULL, &err), "GPU-4 GPU-5");
+}
+
+static void test_previous(void **state)
+{
+	static const struct {
+		const char *claim, *previous[3], *held, *want;
+	} rows[] = {
+		{ "any:2;sticky", { "GPU-3", "GPU-4" }, NULL, "GPU-3 GPU-4" },
+		{ "any:2;sticky", { "GPU-3", "GPU-4" }, "4", "GPU-0 GPU-1" },
+		{ "any:2;sticky;not=3", { "GPU-3", "GPU-4" }, NULL, "GPU-0 GPU-1" },
+		{ "any:2;sticky;same=numa", { "GPU-3", "GPU-4" }, NULL, "GPU-4 GPU-5" },
+		{ "any;sticky", { "GPU-3", "GPU-4" }, NULL, "GPU-0" },
+		{ "any;sticky", { "GPU-9" }, NULL, "GPU-0" },
+		{ "any;sticky", { "MIG-a" }, NULL, "GPU-0" },
+		{ "mig:1g.10gb;sticky", { "MIG-b" }, NULL, "MIG-b" },
+		{ "mig:1g.10gb;sticky", { "MIG-b" }, "MIG-b", "MIG-a" },
+		{ "mig:1g.10gb;sticky", { "MIG-c" }, NULL, "MIG-a" },
+	};
+	struct graft_error err;
+
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		previous = (struct graft_strings){ (const char **)(uintptr_t)rows[i].previous, 0 };
+		while (previous.n < 3 && rows[i].previous[previous.n])
+			previous.n++;
+		print_message("# %zu\n", i);
+		assert_string_equal(choose(rows[i].claim, rows[i].held, NULL, &err), rows[i].want);
+	}
+	previous = (struct graft_strings){ .n = 0 };
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_state, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_idle, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_previous, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_choose, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_share, setup, teardown),

@@ -107,6 +107,8 @@ static void test_defaults(void **state)
 		{ "graft.leases.shared", "[]" },
 		{ "graft.leases.sharing", "\"time-slice\"" },
 		{ "graft.leases.mps-exclusive", "true" },
+		{ "graft.leases.busy", "\"leases\"" },
+		{ "graft.leases.health", "true" },
 		{ "graft.leases.max-time", "\"0s\"" },
 		{ "nri.allowed", "[]" },
 		{ "nri.environment", "\"allotted\"" },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* xid: lines of the kernel log. Does not know where they come from, nor what follows from them. */
-#include "daemon/xid.h"
+#include "formats/xid.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -58,14 +58,14 @@ static bool take_xid_number(const char **at, int base, uint32_t *ret_number)
 }
 
 /* "0000:3b:00", as the driver and procfs write it. */
-static bool take_xid_address(const char **at, struct xid_line *line)
+static bool take_xid_address(const char **at, struct graft_xid_line *line)
 {
 	return take_xid_number(at, 16, &line->domain) && skip_xid_text(at, ":") &&
 	       take_xid_number(at, 16, &line->bus) && skip_xid_text(at, ":") && take_xid_number(at, 16, &line->device);
 }
 
 /* " GPU-I:02 GPU-CI:00", between the address and the bracket; hexadecimal. */
-static void read_instance(const char *text, struct xid_line *line)
+static void read_instance(const char *text, struct graft_xid_line *line)
 {
 	uint32_t gi, ci;
 
@@ -77,9 +77,9 @@ static void read_instance(const char *text, struct xid_line *line)
 	}
 }
 
-static struct xid_line read_fault(const char *text)
+static struct graft_xid_line read_fault(const char *text)
 {
-	struct xid_line line = { .kind = XID_NOTHING }, nothing = { .kind = XID_NOTHING };
+	struct graft_xid_line line = { .kind = GRAFT_XID_NOTHING }, nothing = { .kind = GRAFT_XID_NOTHING };
 	const char *close = strchr(text, ')');
 
 	(void)skip_xid_text(&text, "PCI:");
@@ -89,72 +89,73 @@ static struct xid_line read_fault(const char *text)
 	if (!skip_xid_text(&close, "): ") || !take_xid_number(&close, 10, &line.number) || *close != ',')
 		return nothing;
 	/* At the end: before it there may be the name of a process, which its user has chosen. */
-	line.kind = line.number == XID_RECOVERY && graft_ends_with(close, " to 0x0 (None)") ? XID_RECOVERED : XID_FAULT;
+	line.kind = line.number == GRAFT_XID_RECOVERY && graft_ends_with(close, " to 0x0 (None)") ? GRAFT_XID_RECOVERED
+												  : GRAFT_XID_FAULT;
 	return line;
 }
 
 /* "0000:3b:00.0: GPU reset": older drivers say no more of a reset that has been done. */
-static struct xid_line read_reset(const char *text)
+static struct graft_xid_line read_reset(const char *text)
 {
-	struct xid_line line = { .kind = XID_RECOVERED };
+	struct graft_xid_line line = { .kind = GRAFT_XID_RECOVERED };
 
 	if (!take_xid_address(&text, &line) || strcmp(text, ".0: GPU reset") != 0)
-		return (struct xid_line){ .kind = XID_NOTHING };
+		return (struct graft_xid_line){ .kind = GRAFT_XID_NOTHING };
 	return line;
 }
 
 /* "0000:3b:00.0: [10de:2330] type 00 class 0x030200" */
-static struct xid_line read_found(const char *text)
+static struct graft_xid_line read_found(const char *text)
 {
-	struct xid_line line = { .kind = XID_FOUND };
+	struct graft_xid_line line = { .kind = GRAFT_XID_FOUND };
 
 	if (!take_xid_address(&text, &line) || !graft_starts_with(text, ".0: [10de:"))
-		return (struct xid_line){ .kind = XID_NOTHING };
+		return (struct graft_xid_line){ .kind = GRAFT_XID_NOTHING };
 	return line;
 }
 
-static struct xid_line read_kernel_text(const char *text)
+static struct graft_xid_line read_kernel_text(const char *text)
 {
 	if (text && graft_starts_with(text, "NVRM: Xid ("))
 		return read_fault(text + strlen("NVRM: Xid ("));
 	if (text && graft_starts_with(text, "NVRM: GPU "))
 		return read_reset(text + strlen("NVRM: GPU "));
 	if (text && graft_starts_with(text, "NVRM: loading NVIDIA UNIX "))
-		return (struct xid_line){ .kind = XID_LOADED };
+		return (struct graft_xid_line){ .kind = GRAFT_XID_LOADED };
 	if (text && graft_starts_with(text, "pci "))
 		return read_found(text + strlen("pci "));
-	return (struct xid_line){ .kind = XID_NOTHING };
+	return (struct graft_xid_line){ .kind = GRAFT_XID_NOTHING };
 }
 
-struct xid_line xid_parse(const char *line)
+struct graft_xid_line graft_xid_parse(const char *line)
 {
 	const char *text = kernel_text(line);
-	struct xid_line read = read_kernel_text(text);
+	struct graft_xid_line read = read_kernel_text(text);
 
 	if (text && text != line)
 		read.sequence = strtoull(line + strcspn(line, ",") + 1, NULL, 10);
 	return read;
 }
 
-bool xid_is_same_gpu(const struct xid_line *a, const struct xid_line *b)
+bool graft_xid_is_same_gpu(const struct graft_xid_line *a, const struct graft_xid_line *b)
 {
 	return a->domain == b->domain && a->bus == b->bus && a->device == b->device;
 }
 
-bool xid_is_same_device(const struct xid_line *a, const struct xid_line *b)
+bool graft_xid_is_same_device(const struct graft_xid_line *a, const struct graft_xid_line *b)
 {
-	return xid_is_same_gpu(a, b) && a->has_instance == b->has_instance && a->gi == b->gi && a->ci == b->ci;
+	return graft_xid_is_same_gpu(a, b) && a->has_instance == b->has_instance && a->gi == b->gi && a->ci == b->ci;
 }
 
 static void set_bit(uint64_t *bits, unsigned long number)
 {
-	if (number < XID_MAX)
+	if (number < GRAFT_XID_MAX)
 		bits[number / 64] |= (uint64_t)1 << (number % 64);
 }
 
 static bool has_bit(const uint64_t *bits, uint32_t number)
 {
-	return number < XID_MAX && (bits[number / 64] >> (number % 64) & 1) != 0;
+	return number < GRAFT_XID_MAX && (bits[number / 64] >> (number % 64) & 1) != 0;
 }
 
 /* Sets the bits of a list, all of them for "all"; returns whether it has one of the words. */
@@ -179,9 +180,9 @@ static bool read_numbers(const char *list, uint64_t *bits)
 	return all;
 }
 
-struct xid_rules xid_rules_make(const char *disable, const char *enable)
+struct graft_xid_rules graft_xid_rules_make(const char *disable, const char *enable)
 {
-	struct xid_rules rules = { .none = false };
+	struct graft_xid_rules rules = { .none = false };
 
 	rules.none = read_numbers(disable, rules.ignored);
 	for (size_t i = 0; i < GRAFT_COUNT(of_applications); i++)
@@ -193,21 +194,21 @@ struct xid_rules xid_rules_make(const char *disable, const char *enable)
 	return rules;
 }
 
-bool xid_matters(const struct xid_rules *rules, uint32_t number)
+bool graft_xid_matters(const struct graft_xid_rules *rules, uint32_t number)
 {
 	return has_bit(rules->enabled, number) || (!rules->none && !has_bit(rules->ignored, number));
 }
 
-bool xid_any_matters(const struct xid_rules *rules)
+bool graft_xid_any_matters(const struct graft_xid_rules *rules)
 {
-	for (uint32_t number = 0; number < XID_MAX; number++) {
-		if (xid_matters(rules, number))
+	for (uint32_t number = 0; number < GRAFT_XID_MAX; number++) {
+		if (graft_xid_matters(rules, number))
 			return true;
 	}
 	return false;
 }
 
-bool xid_is_of(const struct xid_line *line, const char *bus_id)
+bool graft_xid_is_of(const struct graft_xid_line *line, const char *bus_id)
 {
 	struct graft_pci_address own;
 
