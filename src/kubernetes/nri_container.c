@@ -178,6 +178,11 @@ static int read_devices(const struct graft_nri_policy *policy, const struct graf
 	view_container(container, arena, &wish->spec);
 	if (graft_container_read(&wish->spec, &config, false, log, arena, &wish->container, err) < 0)
 		return -1;
+	/* Beside devices, variables count as the configuration says: the kubelet gives no such thing. */
+	if (wish->compare && !policy->config->accept_envvar_unprivileged) {
+		wish->container.imex_channels = (struct graft_strings){ .n = 0 };
+		memset(wish->container.gates, 0, sizeof(wish->container.gates));
+	}
 	wish->origin = wish->container.origin_name;
 	if (wish->container.wants_devices)
 		wish->kind = GRAFT_NRI_DEVICES;
@@ -222,17 +227,76 @@ static int check_nri_driver(const struct graft_nri_host *host, struct graft_erro
 	return 0;
 }
 
-/* Selects devices by a list of words. The selection is in the request's arena. */
-static int select_words(const struct graft_inventory *inventory, const char *const *words, size_t n_words,
-			struct graft_request *request, struct graft_selection *ret_selection, struct graft_error *err)
+/* Whether a GPU was selected only because one of its MIG devices was. */
+static bool is_parent(const struct graft_selection *selection, const struct graft_gpu *gpu)
 {
-	request->all_usable = true;
-	for (size_t i = 0; i < n_words; i++) {
-		if (strcmp(words[i], "none") != 0 && graft_request_devices(request, words[i], err) < 0)
+	for (size_t i = 0; i < selection->n_migs; i++) {
+		if (selection->migs[i].gpu == gpu)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Adds what one word selects. SECURITY: the GPU of a MIG device is not added: who has the device
+ * has not the GPU, nor its other devices.
+ */
+static int add_selected(const struct graft_selection *one, struct graft_arena *arena, struct graft_selection *all,
+			struct graft_error *err)
+{
+	for (size_t i = 0; i < one->n_gpus; i++) {
+		const struct graft_gpu **gpu;
+
+		if (is_parent(one, one->gpus[i]))
+			continue;
+		gpu = graft_arena_push(arena, &all->gpus, &all->n_gpus, sizeof(*gpu));
+		if (!gpu)
+			return graft_fail_memory(err);
+		*gpu = one->gpus[i];
+	}
+	for (size_t i = 0; i < one->n_migs; i++) {
+		struct graft_selected_mig *mig = graft_arena_push(arena, &all->migs, &all->n_migs, sizeof(*mig));
+
+		if (!mig)
+			return graft_fail_memory(err);
+		*mig = one->migs[i];
+	}
+	return 0;
+}
+
+static int select_word(const struct graft_inventory *inventory, const char *word, struct graft_arena *arena,
+		       struct graft_selection *all, struct graft_error *err)
+{
+	struct graft_request *request = graft_request_new();
+	struct graft_selection one;
+	int rc = request ? 0 : graft_fail_memory(err);
+
+	if (rc == 0) {
+		request->all_usable = true;
+		rc = graft_request_devices(request, word, err);
+	}
+	if (rc == 0 && request->n_devices > 0) {
+		rc = graft_select(inventory, request, arena, &one, err);
+		rc = rc < 0 ? rc : add_selected(&one, arena, all, err);
+	}
+	(void)graft_request_free(request);
+	return rc;
+}
+
+/*
+ * Selects whole GPUs and MIG devices by a list of words, one by one: together, a MIG device would
+ * hide that its GPU was named as well.
+ */
+static int select_words(const struct graft_inventory *inventory, const struct graft_strings *words,
+			struct graft_arena *arena, struct graft_selection *ret_selection, struct graft_error *err)
+{
+	*ret_selection = (struct graft_selection){ .n_gpus = 0 };
+	for (size_t i = 0; i < words->n; i++) {
+		if (strcmp(words->items[i], "none") != 0 &&
+		    select_word(inventory, words->items[i], arena, ret_selection, err) < 0)
 			return -1;
 	}
-	*ret_selection = (struct graft_selection){ .n_gpus = 0 };
-	return request->n_devices > 0 ? graft_select(inventory, request, request->arena, ret_selection, err) : 0;
+	return 0;
 }
 
 /* "GPU-...::2" is a share of GPU-...; ids of other vendors' devices are not ours. */
@@ -287,15 +351,13 @@ static const char *find_excess(const struct graft_selection *wanted, const struc
 }
 
 static int compare_with(const struct graft_nri_host *host, const struct graft_strings *given_ids,
-			const struct graft_nri_wish *wish, struct graft_request *wanted_request,
-			struct graft_request *given_request, struct graft_error *err)
+			const struct graft_nri_wish *wish, struct graft_arena *arena, struct graft_error *err)
 {
-	const struct graft_strings *names = &wish->container.devices;
 	struct graft_selection wanted, given;
 	const char *excess;
 
-	if (select_words(host->inventory, names->items, names->n, wanted_request, &wanted, err) < 0 ||
-	    select_words(host->inventory, given_ids->items, given_ids->n, given_request, &given, err) < 0)
+	if (select_words(host->inventory, &wish->container.devices, arena, &wanted, err) < 0 ||
+	    select_words(host->inventory, given_ids, arena, &given, err) < 0)
 		return -1;
 	excess = find_excess(&wanted, &given);
 	if (!excess)
@@ -312,7 +374,6 @@ int graft_nri_compare(const struct graft_nri_policy *policy, const struct graft_
 		      struct graft_error *err)
 {
 	struct graft_strings given = { .n = 0 };
-	struct graft_request *wanted, *had;
 	int rc;
 
 	(void)policy;
@@ -325,11 +386,7 @@ int graft_nri_compare(const struct graft_nri_policy *policy, const struct graft_
 	}
 	if (check_nri_driver(host, err) < 0)
 		return -1;
-	wanted = graft_request_new();
-	had = graft_request_new();
-	rc = wanted && had ? compare_with(host, &given, wish, wanted, had, err) : graft_fail_memory(err);
-	(void)graft_request_free(wanted);
-	(void)graft_request_free(had);
+	rc = compare_with(host, &given, wish, arena, err);
 	wish->compare = false;
 	return rc;
 }

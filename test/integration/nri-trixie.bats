@@ -23,3 +23,4 @@ teardown() { nri_teardown; }
 @test "a kubelet that does not answer in time" { nri_slow_kubelet; }
 @test "an init container" { nri_init_container; }
 @test "pods during a restart of the engine: none without its devices" { nri_storm; }
+@test "the engine starts the plugin itself" { nri_started_by_engine; }

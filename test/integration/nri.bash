@@ -236,6 +236,27 @@ nri_init_container() {
   expect_gpus 7
 }
 
+# The engine starts the plugin itself, and gives it a connection; the plugin ends with it.
+nri_started_by_engine() {
+  local pid
+  mkdir -p "$machine/nri-plugins"
+  cat >"$machine/nri-plugins/20-graft" <<SH
+#!/bin/sh
+exec $BATS_FILE_TMPDIR/bin/nvidia-nri-plugin --pod-resources-socket=/run/pods.sock --listen=/run/nri-metrics 2>>$work/nri.log
+SH
+  chmod +x "$machine/nri-plugins/20-graft"
+  restart_containerd
+  await_nri
+  grep -q "registered as 20-graft" "$work/nri.log"
+  give_gpus 1
+  cri_run --env "NVIDIA_VISIBLE_DEVICES=$uuids"
+  rm "$machine/nri-plugins/20-graft"
+  expect_gpus 1
+  pid=$(nri_pid)
+  restart_containerd
+  within 10 has_ended "$pid"
+}
+
 # storm N: pods while the engine restarts; none may be without its devices.
 nri_storm() {
   local n=${GRAFT_NRI_PODS:-12} i engine
