@@ -75,10 +75,10 @@ field() { jq --raw-output ".$1" <<<"$result"; }
   run on_host nvidia-nri-plugin --nri-plugin-index=100
   [ "$status" -eq 1 ]
   [[ $output == *"the plugin's index '100' is not 00 to 99"* ]]
-  printf '[nri]\nenvironment = "alloted"\n' | config_toml
+  printf '[nri]\nenvironment = "allot"\n' | config_toml
   run on_host nvidia-nri-plugin
   [ "$status" -eq 1 ]
-  [[ $output == *"config.toml: nri.environment = 'alloted'; it can be allotted, accept or ignore (did you mean 'allotted'?)"* ]]
+  [[ $output == *"config.toml: nri.environment = 'allot'; it can be allotted, accept or ignore"* ]]
 }
 
 @test "--install-hook copies the hook, and names that one" {
