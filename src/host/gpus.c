@@ -64,15 +64,15 @@ static void place_gpu(const struct graft_survey *survey, struct found_gpu *found
 					       found->address.bus, found->address.device);
 }
 
-static void describe(struct graft_survey *survey, struct found_gpu *found, const char *directory,
+static void describe(struct graft_survey *survey, struct found_gpu *found, const char *information,
 		     const struct graft_key_value *items, size_t n, uint32_t minor)
 {
 	struct graft_gpu *gpu = &found->gpu;
 	struct graft_arena *arena = survey->arena;
 
 	place_gpu(survey, found);
-	gpu->procfs_path = graft_arena_printf(arena, GPUS_PATH "/%s", directory);
-	gpu->source = graft_arena_printf(arena, GPUS_PATH "/%s/information", directory);
+	gpu->procfs_path = graft_arena_strndup(arena, information, strlen(information) - strlen("/information"));
+	gpu->source = graft_arena_strdup(arena, information);
 	gpu->uuid = known_gpu_fact(survey, graft_key_value_find(items, n, "GPU UUID"), gpu->source);
 	gpu->model = known_gpu_fact(survey, graft_key_value_find(items, n, "Model"), gpu->source);
 	gpu->mig_caps_path = graft_arena_printf(arena, GRAFT_PROC_CAPS "/gpu%u", minor);
@@ -134,7 +134,7 @@ static bool read_gpu(struct graft_survey *survey, const char *directory, struct 
 				      : "it names no device minor: the GPU may have fallen off the bus");
 		return false;
 	}
-	describe(survey, ret_found, directory, items, n, minor);
+	describe(survey, ret_found, path, items, n, minor);
 	return true;
 }
 

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "formats/procfs.h"
 #include "host/survey.h"
@@ -197,10 +198,13 @@ static void add_instance(struct graft_survey *survey, struct minors *minors, str
 static void read_instances(struct graft_survey *survey, struct minors *minors, struct graft_gpu *gpu)
 {
 	const char *mig_path = graft_arena_printf(survey->scratch, "%s/mig", gpu->mig_caps_path);
-	size_t n_gis, n_cis;
-	long *gis, *cis;
+	size_t n_gis = 0, n_cis;
+	long *gis = NULL, *cis;
+	struct stat st;
 
-	if (list_numbers(survey, mig_path, "gi", &gis, &n_gis) < 0)
+	/* procfs counts directories in the links of their parent; other file systems may report 1. */
+	if (!mig_path || ((fstatat(survey->proc->fd, mig_path + 1, &st, 0) < 0 || st.st_nlink != 2) &&
+			  list_numbers(survey, mig_path, "gi", &gis, &n_gis) < 0))
 		return;
 	/*
 	 * QUIRK: the driver makes the directory for every GPU that it attaches; only an instance

@@ -295,6 +295,7 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 			  bool *ret_bound, const char **ret_why)
 {
 	struct graft_lease_holder *holder = &lease->holder;
+	uint64_t id;
 
 	*ret_bound = false;
 	*ret_why = "the host was started again";
@@ -303,9 +304,15 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 	*ret_why = "its time is over";
 	if (holder->kind == GRAFT_HOLDER_TOKEN)
 		return lease->until > now->time;
-	/* While the process makes the container, whatever else there is may be an older container's. */
+	/*
+	 * While the process makes the container, whatever else there is may be an older
+	 * container's. A cgroup that has been seen is the container's own, and mostly all there is
+	 * to find out.
+	 */
 	*ret_why = "its process has ended";
-	if (look_at_holder(now, holder, scratch) == LIVES)
+	if ((holder->kind == GRAFT_HOLDER_CGROUP && holder->cgroup_id != 0 &&
+	     lives_at_first_look(now, holder, scratch, &id)) ||
+	    look_at_holder(now, holder, scratch) == LIVES)
 		return true;
 	switch (holder->kind) {
 	case GRAFT_HOLDER_CGROUP:

@@ -36,6 +36,14 @@ teardown() { lease_teardown; }
   [ ! -e "$table" ]
 }
 
+@test "the cgroup of a command is found without the table of mounts, and with it in another cgroup namespace" {
+  on_host strace -f -qq -e trace=openat2 -o "$work/trace" "$ctk" lease run --scope -- true
+  grep -F '/cgroup"' "$work/trace"
+  [ "$(stat -c %i /sys/fs/cgroup/devices 2>/dev/null || stat -c %i /sys/fs/cgroup)" != 1 ] || run ! grep -F mountinfo "$work/trace"
+  on_host strace -f -qq -e trace=openat2 -o "$work/trace" unshare --cgroup "$ctk" lease run --scope -- true
+  grep -F mountinfo "$work/trace"
+}
+
 @test "any:2 twice gives four GPUs, a third of five is refused and names both holders, and the end of one frees two" {
   make_shared
   lease_bundle a any:2 'sleep 1000'
