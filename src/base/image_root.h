@@ -26,6 +26,16 @@
 #include "base/beneath.h"
 #include "base/budget.h"
 
+/* In a reader: files that it has read and may be asked about again. */
+struct graft_image_kept {
+	struct graft_arena *arena;
+	struct graft_image_file {
+		const char *path, *text;
+		size_t length;
+	} * files;
+	size_t n_files;
+};
+
 struct graft_image_root {
 	int fd;                 /* O_PATH|O_DIRECTORY|O_CLOEXEC; owned; -1 when closed */
 	int proc_fd;            /* our procfs, O_PATH; owned; -1 if unavailable */
@@ -35,9 +45,10 @@ struct graft_image_root {
 	dev_t own_dev;          /* of a tmpfs of the container's own at its /dev; 0: none, or unknown */
 	uint64_t own_mounts[4]; /* ids of mounts that we made in it, see graft_image_root_add_mount() */
 	size_t n_own_mounts;
-	bool no_openat2;             /* resolve by hand */
-	bool no_nodes;               /* its mounts are nodev copies: device nodes cannot be opened through them */
-	struct graft_budget *budget; /* borrowed; never NULL */
+	bool no_openat2;               /* resolve by hand */
+	bool no_nodes;                 /* its mounts are nodev copies: device nodes cannot be opened through them */
+	struct graft_budget *budget;   /* borrowed; never NULL */
+	struct graft_image_kept *kept; /* borrowed; or NULL */
 };
 #define GRAFT_IMAGE_ROOT_INIT                                             \
 	{                                                                 \

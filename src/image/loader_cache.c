@@ -668,6 +668,13 @@ static bool unpack_wish(const struct question *question, struct graft_arena *are
 	return true;
 }
 
+/* Edits follow: what another question asks about may be different then. */
+static void forget_kept(const struct graft_image_root *root)
+{
+	if (root->kept)
+		root->kept->n_files = 0;
+}
+
 static int read_wish(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
 		     struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
 {
@@ -681,7 +688,10 @@ static int read_wish(const struct graft_image_root *root, const void *arg, const
 			     .state = question->state,
 			     .early = question->early };
 
-	return unpack_wish(question, arena, &wish) ? make_cache(&work, bytes, err) : graft_fail_memory(err);
+	int rc = unpack_wish(question, arena, &wish) ? make_cache(&work, bytes, err) : graft_fail_memory(err);
+
+	forget_kept(root);
+	return rc;
 }
 
 /*
@@ -748,6 +758,7 @@ static int read_cache_state(const struct graft_image_root *root, const void *arg
 	look_at_old(&work);
 	(void)graft_ldsoconf_read_image(root, false, NULL, arena, &conf, &work.conf_error);
 	((struct answer *)answer)->stale = !is_old_fresh(&work, &conf);
+	forget_kept(root);
 	return 0;
 }
 

@@ -198,10 +198,12 @@ static void answer(struct child *child, const struct request *request, const str
 
 static _Noreturn void run_reader_child(const struct graft_image_root *root, int64_t left_ms, int fd)
 {
+	struct graft_image_kept kept = { .arena = graft_arena_new(ARENA_MAX) };
 	struct child child = { .root = *root, .fd = fd };
 	struct graft_error unconfined = { .status = GRAFT_OK };
 	struct request request;
 
+	child.root.kept = kept.arena ? &kept : NULL;
 	graft_budget_become_child(child.root.budget, left_ms);
 	(void)graft_confine(&child.root, fd, &unconfined);
 	for (;;) {

@@ -62,10 +62,28 @@ static int list_confs_of_host(const void *root, const char *dir, size_t max, str
 	return graft_root_list(root, dir, max, arena, ret_names, ret_n, ret_more);
 }
 
-static int read_conf_of_image(const void *root, const char *path, size_t max, struct graft_arena *arena,
+static int read_conf_of_image(const void *image, const char *path, size_t max, struct graft_arena *arena,
 			      const char **ret_text, size_t *ret_length)
 {
-	return graft_image_root_read(root, path, max, arena, ret_text, ret_length);
+	const struct graft_image_root *root = image;
+	struct graft_image_kept *kept = root->kept;
+	struct graft_image_file *file;
+	int rc;
+
+	for (size_t i = 0; kept && i < kept->n_files; i++) {
+		file = &kept->files[i];
+		if (file->length > max || strcmp(file->path, path) != 0)
+			continue;
+		*ret_text = file->text;
+		*ret_length = file->length;
+		return 0;
+	}
+	rc = graft_image_root_read(root, path, max, kept ? kept->arena : arena, ret_text, ret_length);
+	path = rc == 0 && kept ? graft_arena_strdup(kept->arena, path) : NULL;
+	file = path ? graft_arena_push(kept->arena, &kept->files, &kept->n_files, sizeof(*file)) : NULL;
+	if (file)
+		*file = (struct graft_image_file){ path, *ret_text, *ret_length };
+	return rc;
 }
 
 static int list_confs_of_image(const void *root, const char *dir, size_t max, struct graft_arena *arena,
