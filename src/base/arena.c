@@ -137,7 +137,7 @@ char *graft_arena_strndup(struct graft_arena *arena, const char *s, size_t n)
 
 char *graft_arena_strdup(struct graft_arena *arena, const char *s)
 {
-	return s ? graft_arena_strndup(arena, s, strlen(s)) : NULL;
+	return s ? graft_arena_memdup(arena, s, strlen(s) + 1) : NULL;
 }
 
 char *graft_arena_printf(struct graft_arena *arena, const char *format, ...)
@@ -217,11 +217,25 @@ void *graft_arena_push(struct graft_arena *arena, void *items_pointer, size_t *n
 
 	memcpy(&items, items_pointer, sizeof(items));
 	if (*n == capacity_of(*n)) {
-		char *larger = take_list(arena, *n + 1, *n, item_size);
+		struct block *block = arena->blocks;
+		size_t size = align_arena_size(*n * item_size);
+		/* What was allocated last can grow where it is, if the block has room. */
+		char *larger;
 
-		if (!larger)
+#ifdef __OPTIMIZE_SIZE__
+		size = 0;
+#endif
+		if (size == 0 || !block || items + size != (char *)block->bytes + block->used)
+			size = 0;
+		else
+			block->used -= size;
+		larger = take_list(arena, *n + 1, *n, item_size);
+		if (!larger) {
+			if (size > 0)
+				block->used += size;
 			return NULL;
-		if (*n > 0)
+		}
+		if (*n > 0 && larger != items)
 			memcpy(larger, items, *n * item_size);
 		items = larger;
 		memcpy(items_pointer, &items, sizeof(items));

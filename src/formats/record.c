@@ -6,7 +6,6 @@
 #include "formats/record.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -222,34 +221,45 @@ void graft_record_write(const struct graft_record *record, const void *object, s
 struct reader {
 	struct graft_arena *arena;
 	struct graft_error *err;
-	char path[PATH_SIZE];
-	size_t path_length;
+	/* The way to what is read, for messages: names of members, and NULL for an item of a list. */
+	struct step {
+		const char *name;
+		size_t index;
+	} way[DEPTH_MAX + 1];
+	size_t n_steps;
 };
 
-__attribute__((format(printf, 2, 3))) static size_t enter_path(struct reader *reader, const char *format, ...)
+/* JSON that is nested deeper than the way has room is not parsed. `name` NULL: a list's item. */
+static void enter(struct reader *reader, const char *name, size_t index)
 {
-	size_t before = reader->path_length;
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(reader->path + before, PATH_SIZE - before, format, args);
-	va_end(args);
-	if (n > 0)
-		reader->path_length += (size_t)n < PATH_SIZE - before ? (size_t)n : PATH_SIZE - before - 1;
-	return before;
+	reader->way[reader->n_steps++] = (struct step){ name, index };
 }
 
-static void leave_path(struct reader *reader, size_t before)
+static void leave(struct reader *reader)
 {
-	reader->path_length = before;
-	reader->path[before] = '\0';
+	reader->n_steps--;
+}
+
+/* `word` may be NULL. */
+static int fail_at_word(struct reader *reader, const char *what, const char *word)
+{
+	struct graft_buffer way = { .max = 0 };
+
+	for (size_t i = 0; i < reader->n_steps; i++) {
+		if (!reader->way[i].name)
+			graft_buffer_printf(&way, "[%zu]", reader->way[i].index);
+		else
+			graft_buffer_printf(&way, "%s%s", i > 0 ? "." : "", reader->way[i].name);
+	}
+	(void)graft_fail(reader->err, GRAFT_FORMAT, 0, word ? "%.255s: %s '%.64s'" : "%.255s: %s",
+			 way.length > 0 ? graft_buffer_text(&way) : "document", what, word);
+	graft_buffer_done(&way);
+	return -1;
 }
 
 static int fail_here(struct reader *reader, const char *what)
 {
-	return graft_fail(reader->err, GRAFT_FORMAT, 0, "%s: %s", reader->path[0] != '\0' ? reader->path : "document",
-			  what);
+	return fail_at_word(reader, what, NULL);
 }
 
 static int read_record(struct reader *reader, const struct graft_record *record, const struct graft_json_node *json,
@@ -314,7 +324,7 @@ static int read_enum(struct reader *reader, const struct graft_field *field, con
 			return 0;
 		}
 	}
-	return graft_fail(reader->err, GRAFT_FORMAT, 0, "%s: unknown word '%.64s'", reader->path, word);
+	return fail_at_word(reader, "unknown word", word);
 }
 
 static int read_flags_field(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
@@ -325,13 +335,13 @@ static int read_flags_field(struct reader *reader, const struct graft_field *fie
 	if (graft_json_node_kind(json) != GRAFT_JSON_ARRAY)
 		return fail_here(reader, "must be a list of strings");
 	for (size_t i = 0; item; i++, item = graft_json_node_next(item)) {
-		size_t before = enter_path(reader, "[%zu]", i);
 		uint32_t bit = 0;
 
+		enter(reader, NULL, i);
 		if (read_enum(reader, field, item, &bit) < 0)
 			return -1;
 		*ret_value |= 1u << bit;
-		leave_path(reader, before);
+		leave(reader);
 	}
 	return 0;
 }
@@ -366,12 +376,13 @@ static int read_list_field(struct reader *reader, const struct graft_field *fiel
 	memcpy((char *)object + field->offset, &items, sizeof(items));
 	memcpy((char *)object + field->count_offset, &n, sizeof(n));
 	for (size_t i = 0; i < n; i++, item = graft_json_node_next(item)) {
-		size_t before = enter_path(reader, "[%zu]", i);
-		int rc = read_item(reader, field, item, items + i * item_size);
+		int rc;
 
+		enter(reader, NULL, i);
+		rc = read_item(reader, field, item, items + i * item_size);
 		if (rc < 0)
 			return rc;
-		leave_path(reader, before);
+		leave(reader);
 	}
 	return 0;
 }
@@ -443,48 +454,31 @@ static int read_field(struct reader *reader, const struct graft_field *field, co
 	return fail_here(reader, "unknown kind of field");
 }
 
-static const struct graft_field *find_field(const struct graft_record *record, const char *name)
-{
-	for (size_t i = 0; i < record->n_fields; i++) {
-		if (strcmp(record->fields[i].name, name) == 0)
-			return &record->fields[i];
-	}
-	return NULL;
-}
-
-/* Compares exactly: the names in our own JSON have only one spelling. */
-static bool has_member(const struct graft_json_node *object, const char *name)
-{
-	const struct graft_json_node *member = graft_json_node_first(object);
-
-	while (member && strcmp(graft_json_node_name(member), name) != 0)
-		member = graft_json_node_next(member);
-	return member != NULL;
-}
-
 static int read_record(struct reader *reader, const struct graft_record *record, const struct graft_json_node *json,
 		       void *object)
 {
 	const struct graft_json_node *member = graft_json_node_first(json);
+	uint64_t seen = 0; /* no record has more fields */
+	size_t i;
 
 	if (graft_json_node_kind(json) != GRAFT_JSON_OBJECT)
 		return fail_here(reader, "must be an object");
 	for (; member; member = graft_json_node_next(member)) {
 		const char *name = graft_json_node_name(member);
-		const struct graft_field *field = find_field(record, name);
-		size_t before = enter_path(reader, reader->path_length > 0 ? ".%s" : "%s", name);
 
-		if (!field)
+		for (i = 0; i < record->n_fields && strcmp(record->fields[i].name, name) != 0;)
+			i++;
+		enter(reader, name, 0);
+		if (i == record->n_fields)
 			return fail_here(reader, "unknown member");
-		if (read_field(reader, field, member, object) < 0)
+		if (read_field(reader, &record->fields[i], member, object) < 0)
 			return -1;
-		leave_path(reader, before);
+		seen |= UINT64_C(1) << i;
+		leave(reader);
 	}
-	for (size_t i = 0; i < record->n_fields; i++) {
-		const struct graft_field *field = &record->fields[i];
-
-		if (field->required && !has_member(json, field->name)) {
-			(void)enter_path(reader, reader->path_length > 0 ? ".%s" : "%s", field->name);
+	for (i = 0; i < record->n_fields; i++) {
+		if (record->fields[i].required && (seen >> i & 1) == 0) {
+			enter(reader, record->fields[i].name, 0);
 			return fail_here(reader, "is missing");
 		}
 	}

@@ -253,9 +253,10 @@ int graft_config_defaults(const struct graft_config_host *host, struct graft_are
 
 void graft_config_spelling(const struct graft_toml *toml, const char *name, char path[GRAFT_CONFIG_NAME_SIZE])
 {
-	size_t begin = 0, end;
+	size_t begin = 0, end, length = strnlen(name, GRAFT_CONFIG_NAME_SIZE - 1);
 
-	(void)snprintf(path, GRAFT_CONFIG_NAME_SIZE, "%s", name);
+	memcpy(path, name, length);
+	path[length] = '\0';
 	if (graft_toml_has(toml, path))
 		return;
 	for (;; begin = end + 1) {
@@ -275,7 +276,8 @@ void graft_config_spelling(const struct graft_toml *toml, const char *name, char
 	 * Parts that exist keep the document's spelling, so that a parent that is not a table is
 	 * still found.
 	 */
-	(void)snprintf(path + begin, GRAFT_CONFIG_NAME_SIZE - begin, "%s", name + begin);
+	memcpy(path + begin, name + begin, length - begin);
+	path[length] = '\0';
 }
 
 static int read_config_string(const struct graft_toml *toml, const char *path, struct graft_arena *arena,

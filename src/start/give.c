@@ -49,20 +49,29 @@ static bool is_volume(const struct graft_oci_mount *mount)
 	return bind && mount->destination && strcmp(mount->destination, "/") != 0;
 }
 
-int graft_start_check_mounts(const struct graft_start *create, struct graft_error *err)
+int graft_start_check_mounts(struct graft_start *create, struct graft_error *err)
 {
 	auto_image_root struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
 	int rc = graft_start_open_image(create, &root, err);
 	struct stat whole, st;
+	bool *plain;
 
 	if (rc <= 0)
 		return rc;
+	plain = graft_arena_list(create->arena, create->spec->n_mounts + 1, sizeof(*plain));
+	if (!plain)
+		return graft_fail_memory(err);
+	create->plain_mounts = plain;
 	if (fstat(root.fd, &whole) < 0)
 		return graft_fail_errno(err, errno, "path error: %s", create->spec->root_path);
 	for (size_t i = 0; i < create->spec->n_mounts; i++) {
 		const struct graft_oci_mount *mount = &create->spec->mounts[i];
 
-		if (!is_volume(mount) || graft_start_is_plain(&root, mount->destination))
+		if (!is_volume(mount))
+			continue;
+		rc = graft_image_root_look_plain(&root, mount->destination);
+		plain[i] = rc == 0 || rc == -ENOENT;
+		if (plain[i] || rc == -ENOTDIR)
 			continue;
 		if (graft_image_root_stat(&root, mount->destination, &st) == 0 && st.st_dev == whole.st_dev &&
 		    st.st_ino == whole.st_ino)
@@ -195,6 +204,7 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 		.no_additional_gids = create->config->features.no_additional_gids_for_device_nodes,
 		.loader_dirs = loader_dirs,
 		.n_loader_dirs = n_loader_dirs,
+		.plain_mounts = create->plain_mounts,
 		.other_mounts = create->other_mounts,
 		.n_other_mounts = create->n_other_mounts,
 		.budget = create->budget,

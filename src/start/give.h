@@ -24,7 +24,7 @@ int graft_start_open_image(const struct graft_start *create, struct graft_image_
  * itself, /dev, /proc or /sys: whatever is created there later, nodes above all, would be created
  * in that mount. -1: GRAFT_UNSAFE, GRAFT_NO_MEMORY.
  */
-int graft_start_check_mounts(const struct graft_start *create, struct graft_error *err);
+int graft_start_check_mounts(struct graft_start *create, struct graft_error *err);
 /* The bits (GRAFT_HOOK_*) of nvcdi-disable-hooks. An unknown name is only a warning. */
 uint32_t graft_start_disabled_hooks(const struct graft_start *create);
 /*

@@ -43,13 +43,16 @@ static bool is_read_only(int fd)
 }
 
 /* What a mount of config.json covers, wherever links of the image lead it. */
-static const char *find_mount_place(const struct room *room, const char *destination)
+static const char *find_mount_place(const struct room *room, size_t mount)
 {
+	const char *destination = room->create->spec->mounts[mount].destination;
 	struct graft_arena *arena = room->create->arena;
 	const char *clean = destination ? graft_path_clean("/", destination, arena) : NULL;
 
 	if (!clean || strcmp(clean, "/") == 0)
 		return NULL;
+	if (room->create->plain_mounts && room->create->plain_mounts[mount])
+		return clean;
 	return room->visible && !graft_path_is_system(clean) ? graft_start_find_place(&room->root, clean, arena)
 							     : clean;
 }
@@ -72,7 +75,7 @@ static int open_room(struct room *room, struct graft_error *err)
 	if (!room->mounts)
 		return graft_fail_memory(err);
 	for (size_t i = 0; i < spec->n_mounts; i++)
-		room->mounts[i] = find_mount_place(room, spec->mounts[i].destination);
+		room->mounts[i] = find_mount_place(room, i);
 	return 0;
 }
 
@@ -193,30 +196,42 @@ static bool has_dispensable_mount(const struct graft_plan *plan)
 	return false;
 }
 
+/* Returns the plan with only its first `n` edits and room for all, or NULL. */
+static struct graft_plan *copy_first_edits(const struct graft_plan *plan, size_t n, struct graft_arena *arena)
+{
+	struct graft_plan *copy = graft_arena_memdup(arena, plan, sizeof(*plan));
+
+	if (copy)
+		copy->edits = graft_arena_memdup(arena, plan->edits, plan->n_edits * sizeof(*plan->edits));
+	if (!copy || !copy->edits)
+		return NULL;
+	copy->n_edits = n;
+	return copy;
+}
+
 const struct graft_plan *graft_start_leave_out_edits(const struct graft_start *create, const struct graft_plan *plan,
 						     struct graft_error *err)
 {
 	auto_room struct room room = { .create = create, .root = GRAFT_IMAGE_ROOT_INIT };
-	struct graft_plan *rest;
+	struct graft_plan *rest = NULL;
 
 	if (!has_dispensable_mount(plan))
 		return plan;
 	if (open_room(&room, err) < 0)
 		return NULL;
-	rest = graft_arena_memdup(create->arena, plan, sizeof(*plan));
-	if (rest)
-		rest->edits = graft_arena_memdup(create->arena, plan->edits, plan->n_edits * sizeof(*plan->edits));
-	if (rest && rest->edits) {
-		rest->n_edits = 0;
-		for (size_t i = 0; i < plan->n_edits; i++)
-			if (!may_be_left_out(&plan->edits[i]) || !has_no_room(&room, plan->edits[i].target))
-				rest->edits[rest->n_edits++] = plan->edits[i];
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		bool out = may_be_left_out(&plan->edits[i]) && has_no_room(&room, plan->edits[i].target);
+
+		if (out && !rest)
+			rest = copy_first_edits(plan, i, create->arena);
+		else if (!out && rest)
+			rest->edits[rest->n_edits++] = plan->edits[i];
 	}
 	if (graft_arena_failed(create->arena)) {
 		(void)graft_fail_memory(err);
 		return NULL;
 	}
-	return rest;
+	return rest ? rest : plan;
 }
 
 int graft_start_leave_out_mounts(const struct graft_start *create, struct graft_cdi_edits *edits,

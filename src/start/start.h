@@ -27,7 +27,8 @@ struct graft_start {
 	const char *low_level; /* path of the low-level runtime */
 	const char *bundle;    /* NULL = the working directory */
 	struct graft_json_document *document;
-	const struct graft_oci_spec *spec;       /* view of the document as it was read */
+	const struct graft_oci_spec *spec; /* view of the document as it was read */
+	const bool *plain_mounts; /* of spec: graft_start_check_mounts() has seen no link on the way there; or NULL */
 	const struct graft_container *container; /* its wants_devices is set, except in mode legacy */
 	const char *hook_path;     /* nvidia-container-runtime-hook, resolved (SPEC runtime-and-hook 3.6) */
 	const char *cdi_hook_path; /* nvidia-cdi-hook, resolved; absolute */

@@ -214,7 +214,7 @@ static bool is_below_another(const struct graft_oci_root *root, const char *give
 	return false;
 }
 
-static int add_mounts(struct graft_oci_root *root, const struct graft_oci_spec *spec)
+static int add_mounts(struct graft_oci_root *root, const struct graft_oci_spec *spec, const bool *plain)
 {
 	for (size_t i = 0; i < spec->n_mounts; i++) {
 		const char *given = spec->mounts[i].destination;
@@ -224,7 +224,7 @@ static int add_mounts(struct graft_oci_root *root, const struct graft_oci_spec *
 
 		if (!given || is_below_another(root, given))
 			continue;
-		path = canonical(root, make_absolute("/", given, root->arena), &own_mount);
+		path = plain && plain[i] ? given : canonical(root, make_absolute("/", given, root->arena), &own_mount);
 		if (!path) {
 			root->obstacle = "a mount in config.json may cover it";
 			return 0;
@@ -285,7 +285,8 @@ int graft_oci_root_open(struct graft_oci_root *ret_root, const char *bundle, con
 	if (open_oci_target(root, make_absolute(root->bundle, spec->root_path, arena), options->budget, options->log,
 			    err) < 0)
 		return -1;
-	if (!root->obstacle && (add_mounts(root, spec) < 0 || add_plan_mounts(root, plan, options) < 0))
+	if (!root->obstacle &&
+	    (add_mounts(root, spec, options->plain_mounts) < 0 || add_plan_mounts(root, plan, options) < 0))
 		return graft_fail_memory(err);
 	return 0;
 }

@@ -48,6 +48,11 @@ struct graft_oci_options {
 	const char **loader_dirs;
 	size_t n_loader_dirs;
 	/*
+	 * Of each mount of `spec`: that its destination is canonical in the root, on the root's own
+	 * mount as far as it exists, has been seen. NULL: nothing is known. Borrowed.
+	 */
+	const bool *plain_mounts;
+	/*
 	 * Paths over which something is mounted, in addition to the mounts of `spec` and the plan.
 	 * Borrowed.
 	 */
