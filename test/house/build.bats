@@ -112,9 +112,10 @@ elf_files() {
   run -1 grep -rlF "$top" "$tree/D"
 }
 
-# packages.bats compares what is made without optimisation.
-@test "daemons, which are optimised while they are linked, are the same from nothing in another folder" {
-  local copy=$BATS_TEST_TMPDIR/graft name programs=(src/daemon/config-manager src/daemon/gpu-feature-discovery src/daemon/mps-control-daemon src/daemon/nvidia-device-plugin src/daemon/nvidia-nri-plugin)
+# packages.bats compares what is made of the same objects.
+@test "daemons, which are optimised while they are linked, and objects of static programs are the same from nothing in another folder" {
+  local copy=$BATS_TEST_TMPDIR/graft name objects
+  local programs=(src/daemon/config-manager src/daemon/gpu-feature-discovery src/daemon/mps-control-daemon src/daemon/nvidia-device-plugin src/daemon/nvidia-nri-plugin)
   [ -e "$top/build-release/${programs[0]}" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
   mkdir "$copy"
   (cd "$top" && . packaging/source.sh && source_files | tar --null --files-from=- -c) | tar -x -C "$copy"
@@ -125,6 +126,15 @@ elf_files() {
   for name in "${programs[@]}"; do
     objcopy --strip-all --remove-section=.note.gnu.build-id "$top/build-release/$name" "$copy/ours"
     objcopy --strip-all --remove-section=.note.gnu.build-id "$copy/build-release/$name" "$copy/theirs"
+    cmp "$copy/ours" "$copy/theirs"
+  done
+  # Of what static programs are linked from, every tenth file.
+  mapfile -t objects < <(ninja -C "$copy/build-release" -t inputs src/libgraft_musl.a | grep '\.o$' | awk 'NR % 10 == 1')
+  [ ${#objects[@]} -gt 20 ] || [ ! -e "$top/build-release/src/libgraft_musl.a" ]
+  [ ${#objects[@]} -eq 0 ] || run -0 "$copy/tools/build" release "${objects[@]}"
+  for name in "${objects[@]}"; do
+    objcopy --strip-debug "$top/build-release/$name" "$copy/ours"
+    objcopy --strip-debug "$copy/build-release/$name" "$copy/theirs"
     cmp "$copy/ours" "$copy/theirs"
   done
 }

@@ -394,7 +394,7 @@ TABLE
   # All but what reads no source.
   run -0 tools/check --only "layers,lint,whitespace,sources listed,generated documents,format,headers stand alone,spelling"
   # All else has been compiled by ./check.
-  "$top/test/tools/cached" "${results:-$BATS_TEST_TMPDIR}/ccache" tools/build debug test/unit/test_trial >/dev/null
+  "$top/test/tools/cached" "${results:-$BATS_TEST_TMPDIR}/ccache" --ignore "${alike-}" tools/build debug test/unit/test_trial >/dev/null
   run -0 build-debug/test/unit/test_trial
   run -1 tools/new-module plan/trial "again"
   run -1 tools/new-module nowhere/trial "a folder that is not there"
