@@ -46,6 +46,7 @@
 #define CLI     "nvidia-container-cli."
 #define RUNTIME "nvidia-container-runtime."
 #define MODES   RUNTIME "modes."
+#define OWN     "graft."
 #define LEASES  "graft.leases."
 #define NRI     "nri."
 
@@ -145,6 +146,10 @@ const struct graft_config_key graft_config_keys[] = {
 		"Mode `jit-cdi`: check `NVIDIA_REQUIRE_*`."),
 	FEATURE("inject-compat32-libraries", compat32,
 		"Mode `jit-cdi`: include the 32-bit libraries."),
+
+	BOOL(OWN "late-mounts", late_mounts, "false",
+	     "Modes `jit-cdi` and `csv`: mount the driver's files after the low-level runtime has created the container, instead of by the low-level runtime, which takes longer ([runtime.md](runtime.md#late-mounts)).",
+		     .omitted = true),
 
 	STRING(LEASES "mode", leases.mode, "off",
 	       "`on`: a request may be a claim, such as `any:2`, for GPUs that are not lent ([leases.md](leases.md)). `enforce`: in addition, a container that names GPUs holds them, and is refused if others do. `off`: claims are refused.",

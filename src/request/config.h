@@ -68,6 +68,8 @@ struct graft_config {
 		bool honor_driver_capabilities, honor_requirements, compat32;
 	} features;
 
+	bool late_mounts; /* Graft's own: see docs/runtime.md */
+
 	/* Graft's own: GPUs that are lent (docs/leases.md) */
 	struct {
 		const char *mode; /* "off", "on" or "enforce", as written */

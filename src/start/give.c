@@ -208,6 +208,7 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 		.other_mounts = create->other_mounts,
 		.n_other_mounts = create->n_other_mounts,
 		.budget = create->budget,
+		.late_mounts = create->config->late_mounts,
 		.log = detail,
 		.ret_waiting = may_wait_for_create(create) ? &waiting : NULL,
 	};

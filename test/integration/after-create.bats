@@ -25,7 +25,8 @@ setup() {
 teardown() { test_teardown; }
 
 low_level() {
-  printf '[nvidia-container-runtime]\nlog-level = "debug"\ndebug = "%s"\nruntimes = ["%s"]\n' "$work/runtime.log" "$1" >"$work/config.toml"
+  printf '[nvidia-container-runtime]\nlog-level = "debug"\ndebug = "%s"\nruntimes = ["%s"]\n[graft]\nlate-mounts = %s\n' \
+    "$work/runtime.log" "$1" "${late:-false}" >"$work/config.toml"
 }
 
 # make_asking_bundle FILTER...: GPU 0, and a program that prints what it sees. Only a procfs of the
@@ -492,4 +493,114 @@ C
   grep -qx "cwd $work fd9 open variable value argc 13 last $container death 9" "$work/out" || die "$(cat "$work/out")"
   [ "$(cat "$work/nine")" = written ]
   run ! grep -q '"level":"error"' "$work/log.json"
+}
+
+# ---- graft.late-mounts ----
+
+# Files of the driver that config.json has.
+driver_files() { jq -r '[.mounts[].destination | select(test("nvidia|cuda"))] | length' "$bundle/config.json"; }
+# What the container of the pid file sees: sources, paths, flags, propagation, in any order.
+container_mounts() { awk '{ $1 = $2 = $3 = ""; print }' "/proc/$(cat "$work/pid")/mountinfo" | sed 's/\(master\|shared\):[0-9]*/\1/' | sort; }
+
+# same_mounts WORLD LOW-LEVEL-RUNTIME
+same_mounts() {
+  local way
+  for way in false true; do
+    late=$way low_level "$2"
+    make_asking_bundle
+    created "$1"
+    container_mounts >"$work/mounts.$way"
+    driver_files >"$work/files.$way"
+    run_created "$1" "$2" --root "$state"
+    expect nvidia-smi 1
+    expect ModifyDeviceFiles 0
+    printf '%s\n' "$output" >"$work/output.$way"
+  done
+  [ "$(hooks)" = '[]' ]
+  [ "$(cat "$work/files.false")" -gt 40 ]
+  # Sockets, and the directory of MPS.
+  [ "$(cat "$work/files.true")" -le 3 ] || die "$(cat "$work/files.true"): $(jq .mounts "$bundle/config.json")" || return
+  sed "s|${work}[^ ]*|ROOT|" "$work/mounts.false" >"$work/wanted"
+  sed "s|${work}[^ ]*|ROOT|" "$work/mounts.true" | diff "$work/wanted" - || return
+  diff "$work/output.false" "$work/output.true"
+}
+
+@test "runc: files that we mount are those that runc mounts, with the same flags" { same_mounts on_host runc; }
+@test "crun: files that we mount are those that crun mounts, with the same flags" { same_mounts v2_raising crun; }
+
+@test "a program of the driver can be what the container starts" {
+  local low args
+  for low in runc crun; do
+    for args in '["nvidia-smi", "-L"]' '["/usr/bin/nvidia-smi", "-L"]' '["/shows-gpus", "-L"]' '["shows-gpus", "-L"]'; do
+      late=true low_level "$low"
+      make_asking_bundle ".process.args = $args" '.process.env += ["PATH=/usr/bin:/bin:/"]'
+      on_host ln -s usr/bin/nvidia-smi "$root/shows-gpus"
+      created v2_raising
+      [ "$(driver_files)" -gt 2 ]
+      [ "$(driver_files)" -lt 12 ]
+      run_created v2_raising "$low" --root "$state"
+      grep -q '^GPU 0: ' <<<"$output" || die "$low, $args: $output" || return
+    done
+  done
+}
+
+# stays FILTER...: the low-level runtime mounts all files but those that were named.
+stays() {
+  make_asking_bundle "$@"
+  created on_host
+  [ "$(driver_files)" -gt 40 ] || die "$*: $(driver_files)" || return
+  on_host runc --root "$state" delete --force "$container"
+}
+
+@test "where it would make a difference, the low-level runtime mounts all files" {
+  late=true low_level runc
+  stays '.root.readonly = true'
+  grep -q 'mounted by the low-level runtime: .*/libcuda.so.550.54.14: the root will be read-only' "$work/runtime.log"
+  stays '.hooks = {createRuntime: [{path: "/bin/true"}]}'
+  grep -q 'mounted by the low-level runtime: .*/libcuda.so.550.54.14: a hook may use them' "$work/runtime.log"
+  old_kernel=("$build/test/tools/enosys" --only open_tree)
+  stays
+  grep -q 'mounted by the low-level runtime: .*/libcuda.so.550.54.14: this kernel cannot mount them later' "$work/runtime.log"
+  old_kernel=() with_pid=()
+  stays
+}
+
+@test "a volume over a directory of the driver gets its files from the low-level runtime" {
+  local library
+  late=true low_level runc
+  make_asking_bundle
+  created on_host
+  library=$(sed -n 's|.* \(/[^ ]*/libcuda.so.550.54.14\) .*|\1|p' "/proc/$(cat "$work/pid")/mountinfo")
+  on_host runc --root "$state" delete --force "$container"
+  mkdir "$work/volume"
+  make_asking_bundle "$(printf '.mounts += [{destination: "%s", source: "%s", type: "bind", options: ["rbind", "rw"]}]' "${library%/*}" "$work/volume")"
+  created on_host
+  jq -e --arg path "$library" '.mounts[] | select(.destination == $path)' "$bundle/config.json" >"$work/mount"
+  on_host runc --root "$state" delete --force "$container"
+  [ -z "$(find "$work/volume" -type l)" ]
+}
+
+@test "a container whose files cannot be mounted is deleted, and nothing stays" {
+  local call n n_failed=0
+  late=true low_level runc
+  make_asking_bundle
+  cp "$bundle/config.json" "$work/config.json.before"
+  on_host cat /proc/self/mountinfo >"$work/mounts"
+  for call in setns:1 move_mount:9 move_mount:30 open_tree:3 open_tree:30 mount:20; do
+    n=${call#*:} call=${call%:*}
+    cp "$work/config.json.before" "$bundle/config.json"
+    rm -f "$work/log.json" "$work/pid"
+    status=0
+    create on_host strace -o "$work/trace" -e "trace=$call" -e "inject=$call:error=EIO:when=$n" || status=$?
+    if [ "$status" -eq 0 ]; then
+      on_host runc --root "$state" delete --force "$container"
+      continue
+    fi
+    [ "$status" -eq 1 ] || die "$call: $status: $(cat "$work/out" "$work/trace")" || return
+    [[ "$(last_error "$work/log.json")" == "failed to set up the container's GPUs: "* ]]
+    [ ! -e "$state/$container" ]
+    on_host cat /proc/self/mountinfo | diff "$work/mounts" -
+    n_failed=$((n_failed + 1))
+  done
+  [ "$n_failed" -ge 3 ] || die "$n_failed"
 }

@@ -189,3 +189,28 @@ int graft_oci_insert_runtime_hook(struct graft_json_document *document, const ch
 	}
 	return oci_put_hook(document, &ours, err);
 }
+
+/* How dockerd calls itself to put an interface into the network namespace; it looks at no file. */
+static bool is_network_hook(const struct graft_json_node *hook)
+{
+	const struct graft_json_node *args = graft_json_node_member(hook, "args");
+	const char *name = graft_json_node_string(graft_json_node_first(args));
+
+	return name && strcmp(name, "libnetwork-setkey") == 0;
+}
+
+bool graft_oci_has_early_hooks(const struct graft_json_document *document)
+{
+	static const char *const stages[] = { "prestart", "createRuntime", CREATE_CONTAINER };
+	const struct graft_json_node *hooks = graft_json_node_at(graft_json_document_root(document), "hooks");
+
+	for (size_t i = 0; i < GRAFT_COUNT(stages); i++) {
+		const struct graft_json_node *list = graft_json_node_member(hooks, stages[i]);
+
+		for (const struct graft_json_node *hook = graft_json_node_first(list); hook;
+		     hook = graft_json_node_next(hook))
+			if (!is_network_hook(hook))
+				return true;
+	}
+	return false;
+}

@@ -439,6 +439,59 @@ const char *graft_oci_root_obstacle(struct graft_oci_root *root, const struct gr
 	return "it is not a change of files";
 }
 
+static bool is_container_program(const struct graft_oci_root *root, const char *path)
+{
+	struct stat st;
+
+	return graft_image_root_stat(&root->target.root, path, &st) == 0 && S_ISREG(st.st_mode) &&
+	       (st.st_mode & 0111u) != 0;
+}
+
+bool graft_oci_root_has_program(const struct graft_oci_root *root, const struct graft_oci_spec *spec, const char *name)
+{
+	const char *path = graft_oci_spec_env(spec, "PATH");
+
+	if (root->obstacle || name[0] == '/')
+		return !root->obstacle && is_container_program(root, name);
+	if (strchr(name, '/'))
+		return false; /* below a working directory that may be a volume */
+	while (path && path[0] != '\0') {
+		size_t length = strcspn(path, ":");
+		const char *file = graft_arena_join(root->arena, path, length, name);
+
+		if (file && file[0] == '/' && is_container_program(root, file))
+			return true;
+		path += length + (path[length] == ':' ? 1 : 0);
+	}
+	return false;
+}
+
+static bool is_in_search_path(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	size_t length = slash ? (size_t)(slash - path) : 0;
+
+	return (length >= 4 && memcmp(slash - 4, "/bin", 4) == 0) ||
+	       (length >= 5 && memcmp(slash - 5, "/sbin", 5) == 0);
+}
+
+/*
+ * QUIRK: while they create a container, runc and crun look for the program that it will start, and
+ * fail if there is none.
+ */
+const char *graft_oci_root_obstacle_later(struct graft_oci_root *root, const struct graft_edit *edit,
+					  const char *program, bool has_program)
+{
+	if (edit->type != GRAFT_SOURCE_FILE)
+		return "it is not a file";
+	if (!edit->source || !edit->target || graft_path_has_dots(edit->target))
+		return "its location is not known";
+	if (strcmp(graft_path_name(edit->target), graft_path_name(program)) == 0 ||
+	    (!has_program && is_in_search_path(edit->target)))
+		return "the low-level runtime may look for this program";
+	return obstacle_of_file(root, edit->target);
+}
+
 int graft_oci_root_apply(struct graft_oci_root *root, const struct graft_plan *plan, const struct graft_log *log,
 			 struct graft_error *err)
 {

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apply/namespace/mount.h"
 #include "apply/namespace/to_namespace.h"
 #include "apply/oci/oci_edits.h"
 #include "apply/oci/oci_root.h"
@@ -252,9 +253,10 @@ static bool may_edit_wait(const struct graft_edit *edit, const struct graft_oci_
 		return own_dev && graft_path_is_within(edit->target, "/dev") &&
 		       !graft_oci_root_is_covered_below(root, spec, "/dev", edit->target) &&
 		       !overlaps_one(edit->target, spec->readonly_paths, spec->n_readonly_paths, arena);
+	case GRAFT_EDIT_BIND:
+		return !overlaps_one(edit->target, spec->readonly_paths, spec->n_readonly_paths, arena);
 	case GRAFT_EDIT_FILE:
 	case GRAFT_EDIT_TMPFS:
-	case GRAFT_EDIT_BIND:
 	case GRAFT_EDIT_DEVICE:
 	case GRAFT_EDIT_CGROUP:
 	case GRAFT_EDIT_LDCACHE:
@@ -293,6 +295,9 @@ static struct graft_plan *copy_waiting(const struct graft_plan *plan)
 
 		if (item)
 			*item = (struct graft_edit){ .kind = edit->kind,
+						     .source = graft_arena_strdup(copy->arena, edit->source),
+						     .type = edit->type,
+						     .optional = edit->optional,
 						     .target = graft_arena_strdup(copy->arena, edit->target),
 						     .content = graft_arena_strdup(copy->arena, edit->content),
 						     .conflict = edit->conflict,
@@ -324,6 +329,79 @@ int graft_apply_to_created(const struct graft_oci_waiting *waiting, pid_t pid, c
 	return graft_apply_to_namespace(waiting->plan, &target, &options, err);
 }
 
+/* ---- mounts that wait ---- */
+
+/* BASELINE 5.2: a file of the host cannot be taken along into another mount namespace. */
+static bool can_mount_later(void)
+{
+	struct graft_mounter mounter;
+
+	graft_mounter_probe(&mounter, -1);
+	return graft_mounter_detaches(&mounter);
+}
+
+/*
+ * Why no mount of a file may wait, although everything else may; NULL: they may. A read-only root
+ * has no room for mount points by then, and hooks of others may use what is mounted.
+ */
+static const char *obstacle_of_mounts(const struct graft_oci_spec *spec, const struct graft_json_document *document)
+{
+	if (spec->root_readonly)
+		return "the root will be read-only";
+	if (graft_oci_has_early_hooks(document))
+		return "a hook may use them";
+	return can_mount_later() ? NULL : "this kernel cannot mount them later";
+}
+
+/* Whether a mount of the edits is that of a plan's edit: both point to the plan's strings. */
+static bool is_mount_of(const struct graft_cdi_mount *mount, const struct graft_edit *edit)
+{
+	return mount->host_path == edit->source && mount->container_path == edit->target;
+}
+
+static void take_mount_out(const struct graft_edit *edit, struct graft_cdi_edits *edits)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < edits->n_mounts; i++)
+		if (!is_mount_of(&edits->mounts[i], edit))
+			edits->mounts[n++] = edits->mounts[i];
+	edits->n_mounts = n;
+}
+
+/* Has the mounts of files wait, as far as that makes no difference to the container. */
+static int let_mounts_wait(const struct graft_plan *plan, const struct graft_oci_spec *spec,
+			   const struct graft_oci_options *options, struct graft_oci_root *root,
+			   const struct graft_json_document *document, struct graft_arena *arena,
+			   struct graft_plan *later, struct graft_cdi_edits *edits)
+{
+	const struct graft_json_node *args = graft_json_node_at(graft_json_document_root(document), "process.args");
+	const char *program = graft_json_node_string(graft_json_node_first(args));
+	const char *why_none = program ? obstacle_of_mounts(spec, document) : "it is not known what will be started";
+	bool has_program = !why_none && graft_oci_root_has_program(root, spec, program);
+
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+		const char *why_not = why_none;
+
+		if (edit->kind != GRAFT_EDIT_BIND)
+			continue;
+		if (!why_not)
+			why_not = graft_oci_root_obstacle_later(root, edit, program, has_program);
+		if (!why_not && !may_edit_wait(edit, spec, root, false))
+			why_not = "it is masked or made read-only";
+		if (why_not) {
+			graft_debug(options->log, "mounted by the low-level runtime: %s: %s", edit->target, why_not);
+			continue;
+		}
+		graft_debug(options->log, "mounted when the container is created: %s", edit->target);
+		if (oci_add_rest(edit, arena, later) < 0)
+			return -1;
+		take_mount_out(edit, edits);
+	}
+	return 0;
+}
+
 /* ---- the whole configuration ---- */
 
 /* Divides the edits into those for the root now and those for later. */
@@ -347,21 +425,22 @@ static int divide(const struct graft_plan *rest, const struct graft_oci_options 
 }
 
 /* Defers what could not be done now: it waits, or a hook does it. */
-static int put_off(const struct graft_plan *later, const struct graft_oci_spec *spec,
+static int put_off(const struct graft_plan *later, bool waits, const struct graft_oci_spec *spec,
 		   const struct graft_oci_options *options, const struct graft_oci_root *root,
 		   struct graft_arena *arena, struct graft_cdi_edits *edits, struct graft_error *err)
 {
 	struct graft_oci_waiting *waiting = options->ret_waiting;
-	bool waits = waiting && all_may_wait(later, spec, root, arena);
 	struct stat st;
 
 	if (later->n_edits == 0)
 		return 0;
 	if (graft_arena_failed(arena))
 		return graft_fail_memory(err);
-	/* If the container ends up with another root, the number will not match. */
-	if (!waits || fstat(root->target.root.fd, &st) < 0)
+	if (!waits)
 		return add_hook(later, options, root, arena, edits, err);
+	/* If the container ends up with another root, the number will not match. */
+	if (fstat(root->target.root.fd, &st) < 0)
+		return graft_fail_errno(err, errno, "path error: %s", spec->root_path);
 	waiting->plan = copy_waiting(later);
 	if (waiting->plan)
 		graft_oci_dev_read(spec, waiting->plan->arena, &waiting->oci_dev);
@@ -377,18 +456,22 @@ static int apply_to_oci(const struct graft_plan *plan, const char *bundle, const
 	auto_oci_root struct graft_oci_root root = GRAFT_OCI_ROOT_INIT;
 	struct graft_plan *rest = NULL, *now = oci_new_rest(plan, arena), *later = oci_new_rest(plan, arena);
 	struct graft_cdi_edits edits;
+	bool waits, late_mounts = options->late_mounts && options->ret_waiting;
 
 	if (!now || !later)
 		return graft_fail_memory(err);
 	if (graft_plan_to_edits(plan, options, arena, &edits, &rest, err) < 0)
 		return -1;
 	keep_usable_gids(spec, options->log, &edits);
-	if (rest && graft_oci_root_open(&root, bundle, spec, plan, options, arena, err) < 0)
+	if ((rest || late_mounts) && graft_oci_root_open(&root, bundle, spec, plan, options, arena, err) < 0)
 		return -1;
 	/* Without memory a comparison cannot be decided; but then the rest would fail as well. */
 	if (rest && (divide(rest, options, &root, arena, now, later) < 0 || graft_arena_failed(arena)))
 		return graft_fail_memory(err);
-	if (put_off(later, spec, options, &root, arena, &edits, err) < 0)
+	waits = options->ret_waiting && all_may_wait(later, spec, &root, arena);
+	if (waits && late_mounts && let_mounts_wait(plan, spec, options, &root, document, arena, later, &edits) < 0)
+		return graft_fail_memory(err);
+	if (put_off(later, waits, spec, options, &root, arena, &edits, err) < 0)
 		return -1;
 	if (graft_oci_apply_edits(document, &edits, err) < 0)
 		return -1;

@@ -10,7 +10,8 @@
  *
  * If the caller returns after the low-level runtime has created the container and before it is
  * started, edits below /proc and /dev wait for that moment (graft_apply_to_created()), and there is
- * no hook (docs/decisions/0023-after-create.md).
+ * no hook (docs/decisions/0023-after-create.md). With `late_mounts`, so do mounts of files
+ * (docs/decisions/0034-driver-tree.md).
  */
 #ifndef GRAFT_APPLY_OCI_TO_OCI_H
 #define GRAFT_APPLY_OCI_TO_OCI_H
@@ -59,6 +60,11 @@ struct graft_oci_options {
 	const char **other_mounts;
 	size_t n_other_mounts;
 	struct graft_budget *budget; /* of this start; NULL: one for this call. Borrowed */
+	/*
+	 * Files are mounted when the container is created, instead of by the low-level runtime,
+	 * where that makes no difference (docs/decisions/0034-driver-tree.md). Needs `ret_waiting`.
+	 */
+	bool late_mounts;
 	const struct graft_log *log;
 	/*
 	 * Receives the edits that wait until the container is created; release it with

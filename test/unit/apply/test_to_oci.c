@@ -937,6 +937,163 @@ static void test_what_waits(void **state)
 		check_waiting_case(i);
 }
 
+/* ---- mounts that wait ---- */
+
+#define LIBRARY "/usr/lib/libcuda.so.5"
+#define HOOKS(stage, args) \
+	"{" ROOT MOUNTS(DEV) NAMESPACE ",\"hooks\":{\"" stage "\":[{\"path\":\"/x\",\"args\":[" args "]}]}}"
+#define VOLUME(destination) "{" ROOT MOUNTS(DEV ",{\"destination\":\"" destination "\"}") NAMESPACE "}"
+
+static const struct {
+	const char *name;
+	const char *config; /* NULL = the one for which everything waits */
+	const char *target; /* NULL = a library */
+	enum graft_source_type type;
+	const char *program; /* process.args; NULL = one that the root has */
+	bool stays;          /* the low-level runtime mounts it */
+} late_cases[] = {
+	{ .name = "a library" },
+	{ .name = "a file where the image has no directory", .target = "/opt/a/b.json" },
+	{ .name = "a name like those of programs", .target = "/usr/lib/bin" },
+	{ .name = "dockerd's hook for the network", .config = HOOKS("prestart", "\"libnetwork-setkey\",\"x\"") },
+	{ .name = "a hook that runs after the start", .config = HOOKS("poststart", "") },
+	{ .name = "a volume elsewhere", .config = VOLUME("/data") },
+	{ .name = "a list of other places", .config = "{" ROOT MOUNTS(DEV) LISTS("\"/proc/kcore\"", "\"/proc/bus\"") },
+	{ .name = "a program", .target = "/usr/bin/nvidia-smi" },
+	{ .name = "a program, where another one is started by its path",
+	  .program = "\"/usr/tools/sh\",\"-c\"",
+	  .target = "/usr/bin/nvidia-smi" },
+	{ .name = "a library, where the root lacks what is started", .program = "\"x\"" },
+	{ .name = "the program that is started",
+	  .program = "\"nvidia-smi\"",
+	  .target = "/usr/bin/nvidia-smi",
+	  .stays = true },
+	{ .name = "the same by a path",
+	  .program = "\"/a/nvidia-smi\"",
+	  .target = "/usr/bin/nvidia-smi",
+	  .stays = true },
+	{ .name = "one of the same name, in another directory", .target = "/usr/bin/sh", .stays = true },
+	{ .name = "a program, where the root lacks what is started",
+	  .program = "\"x\"",
+	  .target = "/sbin/y",
+	  .stays = true },
+	{ .name = "the same, where that is not executable", .program = "\"plain\"", .target = "/bin/y", .stays = true },
+	{ .name = "the same, where that is in another directory",
+	  .program = "\"/sh\"",
+	  .target = "/bin/y",
+	  .stays = true },
+	{ .name = "the same, where that is a directory", .program = "\"/usr\"", .target = "/bin/y", .stays = true },
+	{ .name = "the same, below the working directory",
+	  .program = "\"usr/tools/sh\"",
+	  .target = "/bin/y",
+	  .stays = true },
+	{ .name = "nobody says what is started", .program = "", .stays = true },
+	{ .name = "a socket", .type = GRAFT_SOURCE_SOCKET, .stays = true },
+	{ .name = "a directory", .type = GRAFT_SOURCE_DIRECTORY, .stays = true },
+	{ .name = "a way out", .target = "/usr/lib/../../etc/passwd", .stays = true },
+	{ .name = "another file system", .target = "/proc/a", .stays = true },
+	{ .name = "a root that becomes read-only",
+	  .config = "{\"root\":{\"path\":\"rootfs\",\"readonly\":true}" MOUNTS(DEV) NAMESPACE "}",
+	  .stays = true },
+	{ .name = "a hook before the root is changed", .config = HOOKS("createContainer", ""), .stays = true },
+	{ .name = "a hook before the start",
+	  .config = HOOKS("prestart", "\"x\",\"libnetwork-setkey\""),
+	  .stays = true },
+	{ .name = "a hook when it is created", .config = HOOKS("createRuntime", "\"x\""), .stays = true },
+	{ .name = "a volume over its directory", .config = VOLUME("/usr/lib"), .stays = true },
+	{ .name = "a volume at its place", .config = VOLUME("/usr/./lib/libcuda.so.5"), .stays = true },
+	{ .name = "a mask", .config = "{" ROOT MOUNTS(DEV) LISTS("\"/usr/lib\"", ""), .stays = true },
+	{ .name = "what becomes read-only", .config = "{" ROOT MOUNTS(DEV) LISTS("", "\"/usr\""), .stays = true },
+	{ .name = "another one's mount namespace", .config = "{" ROOT MOUNTS(DEV) "}", .stays = true },
+	{ .name = "a root that is not there yet",
+	  .config = "{\"root\":{\"path\":\"missing\"}" MOUNTS(DEV) NAMESPACE "}",
+	  .stays = true },
+};
+
+static void check_late_case(size_t i, bool wanted)
+{
+	const char *target = late_cases[i].target ? late_cases[i].target : LIBRARY;
+	const char *program = late_cases[i].program ? late_cases[i].program : "\"sh\"", *text = "", *config;
+	struct graft_edit edit = { .kind = GRAFT_EDIT_BIND,
+				   .source = "/host" LIBRARY,
+				   .target = target,
+				   .type = late_cases[i].type,
+				   .flags = FILE_FLAGS,
+				   .mode = 0755,
+				   .optional = true };
+	bool stays = late_cases[i].stays || !wanted;
+	struct graft_oci_waiting waiting = { .plan = NULL };
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_plan plan = plan_of(&edit, 1);
+	struct bundle *b;
+	void *state;
+
+	print_message("# %s\n", late_cases[i].name);
+	(void)setup(&state);
+	b = state;
+	put(b, "rootfs/usr/tools/plain", "x");
+	put(b, "rootfs/usr/tools/sh", "x");
+	assert_int_equal(chmod(graft_arena_printf(b->arena, "%s/rootfs/usr/tools/sh", b->top), 0755), 0);
+	config = graft_arena_printf(b->arena, "{\"process\":{\"env\":[\"PATH=/none:/usr/tools\"],\"args\":[%s]},%s",
+				    program, (late_cases[i].config ? late_cases[i].config : WAITS) + 1);
+	if (apply(b, &plan, config, (struct graft_oci_options){ .ret_waiting = &waiting, .late_mounts = wanted }, &text,
+		  &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(strstr(text, "/host" LIBRARY) != NULL, stays);
+	assert_int_equal(waiting.plan == NULL, stays);
+	if (waiting.plan) {
+		const struct graft_edit *got = &waiting.plan->edits[0];
+
+		assert_string_equal(text, config);
+		assert_int_equal(waiting.plan->n_edits, 1);
+		assert_int_equal(got->kind, GRAFT_EDIT_BIND);
+		assert_string_equal(got->source, edit.source);
+		assert_string_equal(got->target, target);
+		assert_true(got->source != edit.source && got->target != target);
+		assert_int_equal(got->type, GRAFT_SOURCE_FILE);
+		assert_int_equal(got->flags, FILE_FLAGS);
+		assert_int_equal(got->mode, 0755);
+		assert_true(got->optional);
+	}
+	assert_false(has(b, "rootfs" LIBRARY));
+	graft_oci_waiting_done(&waiting);
+	(void)teardown(&state);
+}
+
+static void test_late_mounts(void **state)
+{
+	(void)state;
+	need_root();
+	for (size_t i = 0; i < GRAFT_COUNT(late_cases); i++) {
+		check_late_case(i, true);
+		check_late_case(i, false);
+	}
+}
+
+/* Where something needs a hook, the low-level runtime mounts what the hook may use. */
+static void test_no_late_mounts_with_hook(void **state)
+{
+	struct graft_edit edits[] = {
+		{ .kind = GRAFT_EDIT_BIND, .source = "/host" LIBRARY, .target = LIBRARY, .flags = FILE_FLAGS },
+		COVER("/etc/passwd"),
+	};
+	struct graft_oci_waiting waiting = { .plan = NULL };
+	struct graft_plan plan = plan_of(edits, GRAFT_COUNT(edits));
+	struct bundle *b = *state;
+	const char *text = "";
+
+	need_root();
+	assert_int_equal(apply(b, &plan, WAITS,
+			       (struct graft_oci_options){ .ret_waiting = &waiting, .late_mounts = true }, &text, NULL),
+			 0);
+	assert_string_equal(hook_of(b, text), "cover /etc/passwd");
+	assert_non_null(strstr(text, "/host" LIBRARY));
+	assert_null(waiting.plan);
+	/* The caller does not come back. */
+	assert_int_equal(apply(b, &plan, WAITS, (struct graft_oci_options){ .late_mounts = true }, &text, NULL), 0);
+	assert_non_null(strstr(text, "/host" LIBRARY));
+}
+
 /* The caller does not come back, or the work in the root is to be left to the hook. */
 static void test_hook_instead(void **state)
 {
@@ -1256,6 +1413,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_waiting, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing_waits, setup, teardown),
 		cmocka_unit_test(test_what_waits),
+		cmocka_unit_test(test_late_mounts),
+		cmocka_unit_test_setup_teardown(test_no_late_mounts_with_hook, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hook_instead, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failure_leaves_nothing_waiting, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_waiting_allocations, setup, teardown),

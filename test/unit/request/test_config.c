@@ -98,6 +98,7 @@ static void test_defaults(void **state)
 		{ "features.honor-driver-capabilities", "false" },
 		{ "features.honor-requirements", "false" },
 		{ "features.inject-compat32-libraries", "false" },
+		{ "graft.late-mounts", "false" },
 		{ "graft.leases.mode", "\"off\"" },
 		{ "graft.leases.directory", "\"/run/graft/leases\"" },
 		{ "graft.leases.pool", "[\"all\"]" },
