@@ -211,3 +211,14 @@ opens() {
   create a || die "$(cat "$work/a.out")"
   [ "$(gpus_of a)" != "$first" ]
 }
+
+@test "a claim of an image's own ENV counts as little as its list of devices would" {
+  make_shared
+  sed -i '1i accept-nvidia-visible-devices-envvar-when-unprivileged = false' "$config"
+  lease_bundle a any:8 'sleep 1000'
+  create a || die "$(cat "$work/a.out")"
+  is_held 0
+  [ "$(gpus_of a)" = "" ]
+  # The table is not in a container.
+  run ! on_host nsenter --target "$(cat "$work/a.pid")" --mount ls "$table"
+}

@@ -18,10 +18,11 @@ teardown() { lease_teardown; }
   run ! create a
   grep -F 'any:1: unknown device' "$work/a.out"
   [ ! -e "$table" ]
-  # A start without a claim makes the same calls whether leases are on or off, and opens nothing of theirs.
+  # A start without a claim makes the same calls without a configuration of leases, with them off and on, and opens nothing of theirs.
   # The first changes the root, and the others find it changed.
-  for mode in off off "on"; do
-    printf '[graft.leases]\nmode = "%-3s"\ndirectory = "%s"\n' $mode "$table" | sed 's/ "$/"/' >"$config"
+  for mode in none none off "on"; do
+    printf '[nvidia-container-runtime]\nruntimes = ["runc"]\n' >"$config"
+    [ $mode = none ] || printf '[graft.leases]\nmode = "%-3s"\ndirectory = "%s"\n' $mode "$table" | sed 's/ "$/"/' >>"$config"
     lease_bundle same 0 'sleep 1000'
     on_host strace -qq -e signal=none -o "$work/trace" "$runtime" --root "$work/none" create --bundle "$bundle" --pid-file "$work/none.pid" "" \
       </dev/null >"$work/out" 2>&1 || true
@@ -32,6 +33,7 @@ teardown() { lease_teardown; }
     run ! grep -F "$table" "$work/$mode.trace"
   done
   [ "$(wc -l <"$work/off.calls")" -gt 100 ]
+  diff "$work/none.calls" "$work/off.calls"
   diff "$work/off.calls" "$work/on.calls"
   [ ! -e "$table" ]
 }
