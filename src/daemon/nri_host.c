@@ -304,6 +304,9 @@ static void watch_folders(struct nri_host *host)
 {
 	const struct graft_strings *directories = &host->policy->config->runtime.cdi_spec_dirs;
 
+	graft_loop_forget(host->loop, &host->folders);
+	if (host->folders.place == 0 && host->folders.ready && host->folders.fd >= 0)
+		(void)close(host->folders.fd);
 	host->folders = (struct graft_loop_watch){ .fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK),
 						   .events = POLLIN,
 						   .ready = spec_folder_changed,
@@ -321,6 +324,12 @@ void nri_host_begin(struct nri_host *host)
 	host->watch.fd = -1;
 	host->soon = (struct graft_loop_timer){ .due = soon_due, .arg = host };
 	hardware_begin(&host->hardware, host->loop, "/dev", host->log, nri_hardware_changed, host);
+	watch_folders(host);
+	nri_host_renew(host);
+}
+
+void nri_host_reload(struct nri_host *host)
+{
 	watch_folders(host);
 	nri_host_renew(host);
 }

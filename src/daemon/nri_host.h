@@ -52,6 +52,8 @@ struct nri_host {
 void nri_host_begin(struct nri_host *host);
 /* Reads again; `renewed` is called when that is done. */
 void nri_host_renew(struct nri_host *host);
+/* The same after the policy has changed. */
+void nri_host_reload(struct nri_host *host);
 /* As data for a decision; false if nothing is known yet. */
 bool nri_host_is_known(const struct nri_host *host, struct graft_nri_host *ret_host);
 /* Frees everything. Does nothing if it has not begun. */

@@ -373,7 +373,7 @@ void nri_plugin_reload(struct nri_plugin *plugin)
 	if (load_configuration(plugin, &err) < 0)
 		graft_warn(plugin->log, "the configuration stays as it was: %s",
 			   graft_error_text(&err, text, sizeof(text)));
-	nri_host_renew(&plugin->host);
+	nri_host_reload(&plugin->host);
 }
 
 void nri_plugin_end(struct nri_plugin *plugin)

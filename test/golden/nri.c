@@ -23,6 +23,7 @@ struct row {
 	const char *given[MAX];                  /* by the kubelet */
 	const char *allowed[MAX];
 	const char *environment, *refused; /* NULL: the defaults */
+	const char *root;                  /* the driver root on the host, where it is not that of the inventory */
 	bool hardened;                     /* accept-nvidia-visible-devices-envvar-when-unprivileged = false */
 };
 
@@ -83,6 +84,11 @@ static const struct row rows[] = {
 	  .env = { "NVIDIA_VISIBLE_DEVICES=@0", "NVIDIA_IMEX_CHANNELS=0", "NVIDIA_GDRCOPY=enabled" },
 	  .given = { "@0" },
 	  .hardened = true },
+	{ .name = "driver-root",
+	  .host = "driver-container",
+	  .env = { "NVIDIA_VISIBLE_DEVICES=@0" },
+	  .given = { "@0" },
+	  .root = "/somewhere/else" },
 	{ .name = "tegra", .host = "orin", .env = { "NVIDIA_VISIBLE_DEVICES=all" }, .environment = "accept" },
 	{ .name = "no-driver", .host = NULL, .env = { "NVIDIA_VISIBLE_DEVICES=all" }, .given = { GPU0 } },
 	{ .name = "management",
@@ -254,6 +260,8 @@ static int run_row(const char *folder, const struct row *row, struct graft_arena
 		config.nri.environment = row->environment ? row->environment : config.nri.environment;
 		config.nri.refused = row->refused ? row->refused : config.nri.refused;
 		config.accept_envvar_unprivileged = !row->hardened;
+		policy.driver_root = row->root;
+		policy.driver_root_seen = row->root ? inventory->root : NULL;
 		host.inventory = inventory;
 		rc = decide(row, &policy, &host, arena, out, &err);
 	}

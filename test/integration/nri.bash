@@ -74,6 +74,7 @@ await_nri() {
 nri_is_registered() { [ "$(metric graft_nri_registered)" = 1 ] && [ "$(metric graft_nri_host_reads_total)" != 0 ]; }
 # metric NAME: its value.
 metric() { on_host curl --silent --max-time 5 --unix-socket /run/nri-metrics http://plugin/metrics | sed -n "s/^$1 //p"; }
+nri_has_read() { [ "$(metric graft_nri_host_reads_total)" -ge "$1" ]; }
 nri_pid() { on_host pgrep --oldest nvidia-nri-plug; }
 stop_nri() {
   local pid
@@ -173,6 +174,17 @@ TOML
   [[ $output == *"unresolvable CDI devices nvidia.com/gpu=9"* ]]
   cri_run --annotation nvidia.cdi.k8s.io/container.other=nvidia.com/gpu=3
   expect_no_gpu
+  # Another configuration, and another specification, without a restart.
+  jq '.devices |= map(select(.name != "3"))' "$machine/cdi/nvidia.json" >"$machine/cdi/new" && mv "$machine/cdi/new" "$machine/cdi/nvidia.json"
+  within 10 nri_has_read 2
+  cri_run --annotation nvidia.cdi.k8s.io/container.container=nvidia.com/gpu=3
+  [ "$status" -ne 0 ]
+  config_toml </dev/null
+  on_host kill -HUP "$(nri_pid)"
+  within 10 nri_has_read 3
+  cri_run --annotation nvidia.cdi.k8s.io/container.container=nvidia.com/gpu=2
+  [ "$status" -ne 0 ]
+  [[ $output == *"which pods of the namespace 'default' may not have"* ]]
 }
 
 # SPEC installer-and-nri 12: 20 kB in one frame would end the connection, and the container would start without them.
