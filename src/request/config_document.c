@@ -152,7 +152,8 @@ void graft_config_manual(struct graft_buffer *out)
 	    "# EXAMPLES\n\nLog what the runtime decides:\n\n\t\\[nvidia-container-runtime\\]++\n"
 	    "debug = \"/var/log/nvidia-container-runtime.log\"++\nlog-level = \"debug\"\n\n"
 	    "# SEE ALSO\n\n*nvidia-container-runtime*(8), *nvidia-container-runtime-hook*(8), *nvidia-cdi-hook*(8), "
-	    "*nvidia-container-cli*(1), *nvidia-ctk*(1), *nvidia-ctk-installer*(8)\n");
+	    "*nvidia-container-cli*(1), *nvidia-ctk*(1), *nvidia-ctk-installer*(8), "
+	    "*nvidia-nri-plugin*(8)\n");
 }
 
 /* ---- config.toml ---- */
