@@ -311,3 +311,28 @@ is_whole() {
   [[ $(tr -s ' \n' ' ' <<<"$output") == *"broken toolkit-owner $toolkit: is not whole: it has no "* ]] || { say "$output" && return 1; }
   on_host rm -rf /etc/containerd/conf.d /etc/containerd/config.toml "$machine/nv2"
 }
+
+@test "NRI: served by a program of its own, which ends with the installer; without a socket nothing is served" {
+  [ -x "$build/src/daemon/nvidia-nri-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
+  install -m 0755 "$build/src/daemon/nvidia-nri-plugin" "$BATS_FILE_TMPDIR/bin"
+  installer --runtime=containerd --enable-nri-plugin --nri-namespace=gpu-operator --nri-socket=/none
+  [ "$status" -eq 1 ]
+  [[ ${lines[-1]} == *'msg="error running nvidia-ctk-installer: unable to start the NRI plugin: unable to connect to the NRI socket /none: no such file or directory.'* ]]
+  # An engine that accepts and says nothing.
+  # shellcheck disable=SC2016
+  on_host python3 -c 'import socket, sys, time
+s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8); time.sleep(60)' "$work/nri" >/dev/null 2>&1 3>&- 4>&- &
+  within 5 test -S "$work/nri"
+  stay --runtime=containerd --config=/none/config.toml --enable-nri-plugin --nri-namespace=gpu-operator --nri-socket="$work/nri" --nri-plugin-index=7
+  grep -qF "Serving NRI on $work/nri by $BATS_FILE_TMPDIR/bin/nvidia-nri-plugin" "$work/log"
+  within 5 on_host pidof nvidia-nri-plugin
+  on_host sh -c 'tr "\\0" " " </proc/$(pidof nvidia-nri-plugin)/cmdline' >"$work/words" || { cat "$work/log" && return 1; }
+  grep -qF -- "--nri-socket=$work/nri --nri-plugin-index=07 --nri-namespace=gpu-operator --cdi-kind=management.nvidia.com/gpu --driver-root=/ --driver-root-ctr-path=/ --config=$toolkit/.config/nvidia-container-runtime/config.toml --nvidia-cdi-hook-path=$toolkit/nvidia-cdi-hook" "$work/words"
+  [ ! -e /none ]
+  stop_installer
+  within 5 eval '! on_host pidof nvidia-nri-plugin >/dev/null'
+  stay --runtime=containerd --enable-nri-plugin --nri-namespace=gpu-operator --nri-socket="$work/nri"
+  within 5 on_host pidof nvidia-nri-plugin
+  on_host sh -c 'kill -KILL $(pidof nvidia-nri-plugin)'
+  within 5 grep -qF 'msg="error running nvidia-ctk-installer: the NRI plugin has ended with status 137.' "$work/log" || { cat "$work/log" && return 1; }
+}

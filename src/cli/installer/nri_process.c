@@ -1,11 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nri_process: the program that serves NRI. It is not part of this one: it is linked to libraries,
- * and stays in memory for every start of a container.
+ * nri_process: the program that serves NRI, next to this one. It is not part of this one: it is
+ * linked to libraries, and stays in memory for every start of a container.
  */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
 #include "cli/installer/installer.h"
+#include "start/find_program.h"
+#include "start/installed.h"
+
+#define NRI_PROGRAM "nvidia-nri-plugin"
+#define MAX_WORDS   12
+
+struct words {
+	struct graft_arena *arena;
+	char *items[MAX_WORDS + 1];
+	size_t n;
+};
+
+static void add_word(struct words *words, const char *option, const char *value)
+{
+	if (words->n < MAX_WORDS)
+		words->items[words->n++] = graft_arena_printf(words->arena, "%s%s", option, value);
+}
+
+static const char *join_namespaces(const struct installer_options *o)
+{
+	const char *names = "";
+
+	for (size_t i = 0; names && i < o->nri_namespaces.n; i++)
+		names = graft_arena_printf(o->base.ctk->arena, "%s%s%s", names, i > 0 ? "," : "",
+					   o->nri_namespaces.items[i]);
+	return names ? names : "";
+}
+
+/* The toolkit's configuration and hook count, whatever the node has besides. */
+static void list_words(const struct installer_options *o, struct words *words)
+{
+	add_word(words, NRI_PROGRAM, "");
+	add_word(words, "--nri-socket=", o->nri_socket);
+	/* Two digits: it was checked to be a number below 100. */
+	add_word(words, strlen(o->nri_index) == 1 ? "--nri-plugin-index=0" : "--nri-plugin-index=", o->nri_index);
+	add_word(words, "--nri-namespace=", o->nri_namespace);
+	if (o->nri_namespaces.n > 0)
+		add_word(words, "--nri-management-cdi-device-namespaces=", join_namespaces(o));
+	add_word(words, "--cdi-kind=", o->cdi_kind);
+	add_word(words, "--driver-root=", o->driver_root);
+	add_word(words, "--driver-root-ctr-path=", o->driver_root_ctr);
+	add_word(words, "--config=", graft_arena_printf(words->arena, "%s/" GRAFT_OWN_CONFIG, o->toolkit));
+	add_word(words, "--nvidia-cdi-hook-path=", graft_arena_printf(words->arena, "%s/nvidia-cdi-hook", o->toolkit));
+}
+
+/* It ends with this process, and does not share what this process does on signals. */
+_Noreturn static void become_nri(const char *path, char *const *words, pid_t parent)
+{
+	const struct sigaction usual = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(0);
+	for (size_t i = 0; installer_signals[i] != 0; i++)
+		(void)sigaction(installer_signals[i], &usual, NULL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)execv(path, words);
+	_exit(127);
+}
 
 int installer_nri_start(const struct installer_options *o, struct graft_error *err)
 {
-	return graft_fail(err, GRAFT_UNSUPPORTED, 0, "this release serves no NRI on %s", o->nri_socket);
+	struct words words = { .arena = o->base.ctk->arena };
+	char directory[PATH_MAX];
+	pid_t parent = getpid(), pid;
+	const char *path;
+	struct stat st;
+
+	path = graft_own_directory(directory) ? graft_arena_printf(words.arena, "%s/" NRI_PROGRAM, directory) : NULL;
+	list_words(o, &words);
+	if (graft_arena_failed(words.arena))
+		return graft_fail_memory(err);
+	if (!path || !graft_is_program(path, &st))
+		return graft_fail(err, GRAFT_NOT_FOUND, 0, "there is no program %s",
+				  path ? path : "/usr/bin/" NRI_PROGRAM);
+	pid = fork();
+	if (pid < 0)
+		return graft_fail_errno(err, errno, "%s cannot be run", path);
+	if (pid == 0)
+		become_nri(path, words.items, parent);
+	graft_info(&o->base.ctk->log, "Serving NRI on %s by %s (PID %d)", o->nri_socket, path, (int)pid);
+	return pid;
 }
