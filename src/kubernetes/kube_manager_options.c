@@ -57,7 +57,8 @@ static const struct graft_manual_section manager_sections[] = {
 	{ "EXAMPLES", "```\nkubectl label node worker-1 nvidia.com/device-plugin.config=shared\n"
 		      "config-manager --node-name=worker-1 --config-file-srcdir=/available-configs "
 		      "--config-file-dst=/config/config.yaml\n```" },
-	{ "SEE ALSO", "*nvidia-device-plugin*(8), whose option _--node-label_ does the same without this program" },
+	{ "SEE ALSO", "*nvidia-device-plugin*(8), whose option _--node-label_ does the same without this program; "
+		      "*mps-control-daemon*(8)" },
 };
 
 const struct graft_command graft_kube_manager_command = {

@@ -59,7 +59,7 @@ static const struct graft_manual_section mps_daemon_sections[] = {
 	  "Share each GPU among four containers:\n\n```\ncat >mps.yaml <<EOF\nversion: v1\nsharing:\n  mps:\n    "
 	  "resources:\n    - name: nvidia.com/gpu\n      replicas: 4\nEOF\nmps-control-daemon --config-file=mps.yaml\n"
 	  "```" },
-	{ "SEE ALSO", "*nvidia-device-plugin*(8), *config-manager*(8), *nvidia-ctk*(1)" },
+	{ "SEE ALSO", "*nvidia-device-plugin*(8), *config-manager*(8)" },
 };
 
 const struct graft_command graft_kube_mps_command = {

@@ -265,8 +265,9 @@ static const struct graft_manual_section plugin_sections[] = {
 	  "Show what this node would offer:\n\n```\nnvidia-device-plugin --once\n```\n\nOffer each "
 	  "GPU four times:\n\n```\ncat >plugin.yaml <<EOF\nversion: v1\nsharing:\n  timeSlicing:\n    resources:\n    "
 	  "- name: nvidia.com/gpu\n      replicas: 4\nEOF\nnvidia-device-plugin --config-file=plugin.yaml\n```" },
-	{ "SEE ALSO", "*gpu-feature-discovery*(8), *config-manager*(8), *nvidia-nri-plugin*(8), *nvidia-ctk*(1), "
-		      "*nvidia-container-runtime*(8)" },
+	{ "SEE ALSO",
+	  "*gpu-feature-discovery*(8), *config-manager*(8), *mps-control-daemon*(8), *nvidia-nri-plugin*(8), "
+	  "*nvidia-ctk*(1), *nvidia-container-runtime*(8)" },
 };
 
 const struct graft_command graft_kube_plugin_command = {

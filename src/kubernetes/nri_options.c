@@ -102,7 +102,8 @@ static const struct graft_manual_section nri_sections[] = {
 	  "*0* after a signal, and when an engine that started it has gone. *1* on failure; the message names "
 	  "cause and remedy." },
 	{ "EXAMPLES", "```\nnvidia-nri-plugin --nri-namespace=gpu-operator --listen=127.0.0.1:9402\n```" },
-	{ "SEE ALSO", "*nvidia-device-plugin*(8), *nvidia-container-runtime-config*(5)" },
+	{ "SEE ALSO", "*nvidia-device-plugin*(8), *nvidia-cdi-hook*(8), *nvidia-ctk-installer*(8), "
+		      "*nvidia-container-runtime-config*(5)" },
 };
 
 const struct graft_command graft_nri_command = {

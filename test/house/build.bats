@@ -75,7 +75,7 @@ elf_files() {
   while read -r page name; do
     [[ $name =~ ^(nvidia|graft|config-manager|gpu-feature|mps-control) ]] || continue
     # Without the libraries of gRPC there is no plugin.
-    [ -e "$tree/D/usr/bin/nvidia-device-plugin" ] || [[ $name != nvidia-device-plugin* ]] || continue
+    [ -e "$tree/D/usr/bin/nvidia-device-plugin" ] || [[ $name != @(nvidia-device-plugin|nvidia-nri-plugin)* ]] || continue
     grep -qxF "$name $page" <<<"$named" || { echo "$page names $name, which is not there or does not name it" && status=1; }
   done <<<"$named"
   return $status

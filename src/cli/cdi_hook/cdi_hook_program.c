@@ -54,7 +54,7 @@ static const struct graft_manual_section sections[] = {
 	  "*nvidia-cdi-hook sequence --rootfs=/path/to/rootfs update-ldcache "
 	  "--folder=/usr/lib/x86_64-linux-gnu*" },
 	{ "SEE ALSO", "*nvidia-ctk*(1), *nvidia-container-cli*(1), *nvidia-container-runtime*(8), "
-		      "*nvidia-container-runtime-config*(5)" },
+		      "*nvidia-container-runtime-config*(5), *nvidia-nri-plugin*(8)" },
 };
 
 const struct graft_command cdi_hook_program = {

@@ -430,7 +430,8 @@ static const struct graft_manual_section sections[] = {
 		   "_/var/run/cdi/management.nvidia.com-gpu.yaml_\n\tThe specification." },
 	{ "EXAMPLES", "```\nnvidia-ctk-installer --runtime=containerd --driver-root=/ --driver-root-ctr-path=/host "
 		      "--cdi-enabled --set-as-default=false\n```" },
-	{ "SEE ALSO", "*nvidia-ctk*(1), *nvidia-container-runtime*(8), *nvidia-container-runtime-config*(5)" },
+	{ "SEE ALSO", "*nvidia-ctk*(1), *nvidia-container-runtime*(8), *nvidia-nri-plugin*(8), "
+		      "*nvidia-container-runtime-config*(5)" },
 };
 
 const struct graft_command installer_command = {
