@@ -177,7 +177,8 @@ static void read_specs(struct nri_host *host)
 	if (graft_cdi_registry_read(directories->items, directories->n, kinds.items, kinds.n, NULL, host->log,
 				    host->arena, &host->registry, &why) < 0) {
 		host->registry = (struct graft_cdi_registry){ .n_specs = 0 };
-		graft_warn(host->log, "no CDI specification is known: %s", graft_error_text(&why, text, sizeof(text)));
+		graft_warn(host->log, "CDI specifications cannot be read: %s",
+			   graft_error_text(&why, text, sizeof(text)));
 	}
 }
 

@@ -122,7 +122,7 @@ static int find_ids(const struct nri_kubelet *kubelet, const struct nri_kubelet_
 		return 0;
 	(void)graft_fail(err, GRAFT_IO, 0, "the kubelet does not say which devices it has given to this container: %s",
 			 why);
-	return graft_with_hint(err, "Check that the plugin can reach the kubelet's socket of PodResources.");
+	return graft_with_hint(err, "Check that the plugin can reach the kubelet's PodResources socket.");
 }
 
 static void answer_question(struct nri_kubelet *kubelet, struct nri_kubelet_question *question,

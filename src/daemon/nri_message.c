@@ -280,7 +280,7 @@ const ProtobufCMessage *nri_message_adjust(const struct graft_cdi_edits *edits, 
 	nri_adjustment *adjustment = graft_arena_alloc(arena, sizeof(*adjustment));
 
 	if (edits->n_net_devices > 0 || edits->rdt) {
-		(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "NRI does not carry %s of a CDI specification",
+		(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "NRI cannot express %s of a CDI specification",
 				 edits->rdt ? "intelRdt" : "network devices");
 		return NULL;
 	}

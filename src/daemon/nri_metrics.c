@@ -22,7 +22,7 @@ static void write_requests(const struct nri_counts *counts, struct graft_buffer 
 {
 	uint64_t n = 0;
 
-	nri_metric(out, "containers_total", "counter", "Containers that the engine has asked about, by the answer.");
+	nri_metric(out, "containers_total", "counter", "Containers that the engine asked about, by result.");
 	for (size_t i = 0; i < NRI_RESULTS; i++)
 		graft_buffer_printf(out, METRIC "containers_total{result=\"%s\"} %" PRIu64 "\n", nri_result_names[i],
 				    counts->results[i]);
@@ -43,21 +43,24 @@ void nri_plugin_metrics(const struct nri_plugin *plugin, struct graft_buffer *ou
 {
 	const struct nri_counts *counts = &plugin->counts;
 
-	write_number(out, "registered", "gauge", "Whether an engine knows the plugin.", plugin->registered);
-	write_number(out, "registrations_total", "counter", "How often an engine has registered the plugin.",
+	write_number(out, "registered", "gauge", "Whether the plugin is registered with an engine.",
+		     plugin->registered);
+	write_number(out, "registrations_total", "counter", "How often the plugin was registered.",
 		     counts->n_registrations);
 	write_number(out, "connections_lost_total", "counter",
-		     "How often the connection to the engine has ended; until the next registration, containers "
-		     "start without what the plugin gives.",
+		     "How often the connection to the engine was lost; until the next registration, "
+		     "containers start without their devices.",
 		     counts->n_losses);
 	write_number(out, "missed_containers_total", "counter",
-		     "Containers that were made without their devices while the plugin did not answer.",
+		     "Containers that were created without their devices while the plugin did not answer.",
 		     counts->n_missed);
 	write_requests(counts, out);
-	write_number(out, "host_reads_total", "counter", "How often driver and GPUs were read.", plugin->host.n_reads);
-	write_number(out, "gpus", "gauge", "GPUs that are known.",
+	write_number(out, "host_reads_total", "counter", "How often the driver and the GPUs were read.",
+		     plugin->host.n_reads);
+	write_number(out, "gpus", "gauge", "Number of known GPUs.",
 		     plugin->host.inventory ? plugin->host.inventory->n_gpus : 0);
-	write_number(out, "kubelet_calls_total", "counter", "Calls of the kubelet's PodResources.",
+	write_number(out, "kubelet_calls_total", "counter", "Calls to the kubelet's PodResources.",
 		     plugin->kubelet.n_calls);
-	write_number(out, "kubelet_failures_total", "counter", "Those that have failed.", plugin->kubelet.n_failures);
+	write_number(out, "kubelet_failures_total", "counter", "Calls to the kubelet's PodResources that failed.",
+		     plugin->kubelet.n_failures);
 }

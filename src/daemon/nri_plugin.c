@@ -156,7 +156,7 @@ static void lose_link(struct nri_plugin *plugin, const struct graft_error *why)
 	bool registered = plugin->registered;
 	char text[sizeof(why->msg) + sizeof(why->ctx)];
 
-	graft_warn(plugin->log, "%s: until it is connected again, containers start without what this plugin gives",
+	graft_warn(plugin->log, "%s: until the plugin is connected again, containers start without its devices",
 		   graft_error_text(why, text, sizeof(text)));
 	close_link(plugin);
 	plugin->counts.n_losses++;
@@ -279,7 +279,7 @@ static void connect_now(void *arg)
 	int fd;
 
 	if (plugin->connected) {
-		(void)graft_fail(&err, GRAFT_TIMEOUT, 0, "the engine does not register the plugin");
+		(void)graft_fail(&err, GRAFT_TIMEOUT, 0, "the engine has not registered the plugin");
 		lose_link(plugin, &err);
 		return;
 	}
@@ -371,7 +371,7 @@ void nri_plugin_reload(struct nri_plugin *plugin)
 	char text[sizeof(err.msg) + sizeof(err.ctx)];
 
 	if (load_configuration(plugin, &err) < 0)
-		graft_warn(plugin->log, "the configuration stays as it was: %s",
+		graft_warn(plugin->log, "the configuration is unchanged: %s",
 			   graft_error_text(&err, text, sizeof(text)));
 	nri_host_reload(&plugin->host);
 }

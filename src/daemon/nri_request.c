@@ -92,7 +92,7 @@ static void report_missed(struct nri_request *request)
 
 	plugin->counts.n_missed++;
 	graft_warn(plugin->log,
-		   "container %s of pod %s/%s was made without its devices while this plugin did not answer; delete "
+		   "container %s of pod %s/%s was created without its devices while this plugin did not answer; delete "
 		   "the pod",
 		   request->container.name, request->container.namespace_, request->container.pod);
 }
@@ -238,7 +238,7 @@ static void answer_too_late(void *arg)
 
 	(void)graft_fail(&err, GRAFT_TIMEOUT, 0, "%s has not answered in time",
 			 request->waits_for_kubelet ? "the kubelet" : "the process that reads the host's driver");
-	(void)graft_with_hint(&err, "The container is tried again.");
+	(void)graft_with_hint(&err, "The kubelet will try again.");
 	refuse_nri_request(request, NRI_LATE, &err);
 }
 
@@ -374,7 +374,7 @@ void nri_request_end_all(struct nri_plugin *plugin, const char *why)
 
 		if (why) {
 			(void)graft_fail(&err, GRAFT_BUSY, 0, "%s", why);
-			(void)graft_with_hint(&err, "The container is tried again.");
+			(void)graft_with_hint(&err, "The kubelet will try again.");
 			refuse_nri_request(plugin->requests, NRI_REFUSED, &err);
 		} else {
 			free_request(plugin->requests);

@@ -88,14 +88,14 @@ static bool may_have(const struct graft_nri_policy *policy, const struct graft_n
 	       graft_is_in(policy->management_namespaces, policy->n_management_namespaces, container->namespace_);
 }
 
-#define ADMINISTRATOR "The administrator of the node decides that."
+#define ADMINISTRATOR "Only the administrator of the node can do that."
 
 static int refuse_nri_name(const struct graft_nri_policy *policy, const struct graft_nri_container *container,
 			   const char *key, const char *name, struct graft_error *err)
 {
 	(void)graft_fail(err, GRAFT_PERMISSION, 0,
-			 "the annotation %.100s asks for the CDI device '%.100s', which pods of the namespace '%.63s' "
-			 "may not have; if they may, add \"%.*s:%.63s\" to 'allowed' of [nri] in %.100s on this node",
+			 "the annotation %.100s asks for the CDI device '%.100s', which pods in the namespace '%.63s' "
+			 "may not use; to allow it, add \"%.*s:%.63s\" to 'allowed' in [nri] of %.100s on this node",
 			 key, name, container->namespace_, (int)strcspn(name, "="), name, container->namespace_,
 			 policy->config->file ? policy->config->file : CONFIG_FILE);
 	return graft_with_hint(err, ADMINISTRATOR);
@@ -139,8 +139,8 @@ static int read_annotation(const struct graft_nri_policy *policy, const struct g
 			rc = refuse_nri_name(policy, container, key, wish->names.items[i], &why);
 	}
 	if (rc < 0 && strcmp(policy->config->nri.refused, "skip") == 0) {
-		graft_info(log, "pod %s/%s, container %s: nothing is given: %s", container->namespace_, container->pod,
-			   container->name, why.msg);
+		graft_info(log, "pod %s/%s, container %s: starts without devices: %s", container->namespace_,
+			   container->pod, container->name, why.msg);
 		*wish = (struct graft_nri_wish){ .kind = GRAFT_NRI_NOTHING };
 		return 0;
 	}
@@ -221,9 +221,9 @@ static int check_nri_driver(const struct graft_nri_host *host, struct graft_erro
 
 	if (inventory->platform == GRAFT_PLATFORM_TEGRA)
 		return graft_fail(err, GRAFT_UNSUPPORTED, 0,
-				  "NRI does not serve Tegra boards; use the RuntimeClass nvidia");
+				  "the NRI plugin does not support Tegra boards; use the RuntimeClass nvidia");
 	if (inventory->n_gpus == 0)
-		return graft_fail(err, GRAFT_NO_DRIVER, 0, "this node has no GPU of a driver that is loaded");
+		return graft_fail(err, GRAFT_NO_DRIVER, 0, "no NVIDIA driver is loaded on this node");
 	return 0;
 }
 
@@ -380,7 +380,7 @@ int graft_nri_compare(const struct graft_nri_policy *policy, const struct graft_
 	if (list_given(ids, n_ids, arena, &given, err) < 0)
 		return -1;
 	if (given.n == 0) {
-		graft_debug(log, "%s counts for nothing: the kubelet has given no GPU to the container", wish->origin);
+		graft_debug(log, "%s is ignored: the kubelet has given no GPU to the container", wish->origin);
 		*wish = (struct graft_nri_wish){ .kind = GRAFT_NRI_NOTHING };
 		return 0;
 	}
@@ -455,7 +455,7 @@ static int decide_devices(const struct graft_nri_policy *policy, const struct gr
 		rc = graft_jit_names(&start, &names, &n_foreign, err);
 	if (rc == 0 && n_foreign > 0)
 		rc = graft_fail(err, GRAFT_INVALID, 0,
-				"%.100s names a device of CDI: ask for it by the annotation " ANNOTATION "/pod",
+				"%.100s names a CDI device; name it in the annotation " ANNOTATION "/pod instead",
 				wish->origin);
 	if (rc == 0)
 		rc = graft_jit_request(&start, &names, request, err);
@@ -524,7 +524,8 @@ static int decide_names(const struct graft_nri_policy *policy, const struct graf
 
 		if (is_management && strcmp(strchr(name, '=') + 1, "all") != 0)
 			return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0,
-					  "unresolvable CDI devices %.100s; of that kind there is 'all'", name);
+					  "unresolvable CDI devices %.100s; the only device of that kind is 'all'",
+					  name);
 		management |= is_management;
 		if (!is_management && !graft_arena_push_string(arena, &specified.items, &specified.n, name))
 			return graft_fail_memory(err);

@@ -49,57 +49,57 @@ static int parse_namespaces(void *target, const struct graft_option *option, con
 /* clang-format off */
 static const struct graft_option nri_options[] = {
 	{ .name = "nri-socket", NRI_AT(socket), .value_name = "PATH", NRI_ENV("NRI_SOCKET"), NRI_ALIAS("socket"),
-	  .help = "Socket of the engine's NRI (default /var/run/nri/nri.sock)" },
+	  .help = "The engine's NRI socket (default /var/run/nri/nri.sock)" },
 	{ .name = "nri-plugin-index", NRI_AT(index), .value_name = "NN", NRI_ENV("NRI_PLUGIN_INDEX", "NRI_PLUGIN_IDX"), NRI_ALIAS("index"),
-	  .help = "Place among the engine's plugins, 00 to 99 (default 10)" },
+	  .help = "Position among the engine's NRI plugins, 00 to 99 (default 10)" },
 	{ .name = "nri-namespace", NRI_AT(own_namespace), .value_name = "NAMESPACE", NRI_ENV("NRI_NAMESPACE"), NRI_ALIAS("namespace"),
-	  .help = "Namespace of the plugin's own pod, whose pods may ask for management devices" },
+	  .help = "Namespace of the plugin's own pod; pods in it may ask for management devices" },
 	{ .name = "nri-management-cdi-device-namespaces", .argument = GRAFT_OPTION_REQUIRED, .parse = parse_namespaces, .value_name = "LIST",
 	  NRI_ENV("NRI_MANAGEMENT_CDI_DEVICE_NAMESPACES"), NRI_ALIAS("management-namespaces"),
-	  .help = "Other namespaces whose pods may ask for them" },
+	  .help = "Other namespaces whose pods may ask for management devices, separated by commas" },
 	{ .name = "cdi-kind", NRI_AT(management_kind), .value_name = "KIND", NRI_ENV("CDI_KIND"),
-	  .help = "Name of the management devices, without =all (default management.nvidia.com/gpu)" },
+	  .help = "CDI kind of the management devices (default management.nvidia.com/gpu)" },
 	{ .name = "config", NRI_AT(config), .value_name = "FILE", NRI_ENV("NVIDIA_CTK_CONFIG_FILE_PATH"),
-	  .help = "config.toml (default /etc/nvidia-container-runtime/config.toml)" },
+	  .help = "Configuration file (default /etc/nvidia-container-runtime/config.toml)" },
 	{ .name = "driver-root", NRI_AT(driver_root), .value_name = "DIR", NRI_ENV("NVIDIA_DRIVER_ROOT", "DRIVER_ROOT"),
-	  .help = "Driver root on the host (default: that of config.toml, else /)" },
+	  .help = "Root of the driver's files on the host (default: as in config.toml, else /)" },
 	{ .name = "driver-root-ctr-path", NRI_AT(driver_root_seen), .value_name = "DIR", NRI_ENV("DRIVER_ROOT_CTR_PATH"),
-	  .help = "The same directory as this program sees it, in a container (default: the same path)" },
+	  .help = "Path of the driver root as seen by this process (default: the same path)" },
 	{ .name = "nvidia-cdi-hook-path", NRI_AT(hook_path), .value_name = "PATH", NRI_ENV("NVIDIA_CDI_HOOK_PATH"),
-	  .help = "nvidia-cdi-hook on the host (default: found as nvidia-container-runtime finds it)" },
+	  .help = "Path of nvidia-cdi-hook on the host (default: found as nvidia-container-runtime finds it)" },
 	{ .name = "install-hook", NRI_AT(install_hook), .value_name = "DIR", NRI_ENV("NRI_INSTALL_HOOK"),
-	  .help = "Copy nvidia-cdi-hook to this directory of the host first, and use that; in a container the path must be the same in both" },
+	  .help = "First copy nvidia-cdi-hook to this directory of the host, and use the copy; a container must mount the directory at the same path" },
 	{ .name = "pod-resources-socket", NRI_AT(pods_socket), .value_name = "PATH", NRI_ENV("POD_RESOURCES_SOCKET"),
-	  .help = "Socket of the kubelet's PodResources (default /var/lib/kubelet/pod-resources/kubelet.sock)" },
+	  .help = "The kubelet's PodResources socket (default /var/lib/kubelet/pod-resources/kubelet.sock)" },
 	{ .name = "kubelet-checkpoint", NRI_AT(pods_checkpoint), .value_name = "PATH", NRI_ENV("KUBELET_CHECKPOINT"),
-	  .help = "The kubelet's list of devices, for init containers (default /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint)" },
+	  .help = "The kubelet's checkpoint of devices, used for init containers (default /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint)" },
 	{ .name = "listen", NRI_AT(listen), .value_name = "ADDRESS", NRI_ENV("LISTEN"),
-	  .help = "Serve metrics and health at a port, ADDRESS:PORT, or a socket's path" },
+	  .help = "Serve metrics and health on PORT, ADDRESS:PORT or the path of a socket" },
 };
 /* clang-format on */
 
 static const struct graft_manual_section nri_sections[] = {
 	{ "WHAT PODS GET",
-	  "A container to which the kubelet has given GPUs, by the device plugin's variables or mounts, gets them, "
-	  "with "
-	  "the driver's files, without a RuntimeClass and without any configuration of its engine but NRI. What its "
-	  "image or its pod sets itself counts for nothing: *[nri] environment* of _config.toml_ says otherwise.\n\n"
-	  "A pod with the annotation _nvidia.cdi.k8s.io/container.NAME_, _nvidia.cdi.k8s.io/pod_ or "
+	  "A container gets the GPUs that the kubelet has given it, by the device plugin's variables or mounts, "
+	  "together with the driver's files. It needs no RuntimeClass, and its engine needs no configuration except "
+	  "NRI. What the image or the pod itself sets is ignored unless *[nri] environment* of _config.toml_ changes "
+	  "that.\n\n"
+	  "A pod with an annotation _nvidia.cdi.k8s.io/container.NAME_, _nvidia.cdi.k8s.io/pod_ or "
 	  "_nvidia.cdi.k8s.io_ gets the CDI devices that the annotation names. It may name "
-	  "_management.nvidia.com/gpu=all_ in the namespaces of *--nri-namespace* and "
-	  "*--nri-management-cdi-device-namespaces*, and what *[nri] allowed* of _config.toml_ lists. Anything else is "
-	  "refused: the container is not created, and the pod's events say why." },
-	{ "WHEN THE PLUGIN IS AWAY",
-	  "Engines start containers without a plugin that does not answer. This program connects again at once, and "
-	  "warns of containers that were made meanwhile without their devices. Their number is the metric "
+	  "_management.nvidia.com/gpu=all_ in the namespaces that *--nri-namespace* and "
+	  "*--nri-management-cdi-device-namespaces* name, and whatever *[nri] allowed* of _config.toml_ lists. "
+	  "Anything else is refused: the container is not created, and the pod's events say why." },
+	{ "WHEN THE PLUGIN DOES NOT RUN",
+	  "An engine starts containers even if a plugin does not answer. This program reconnects at once, and warns of "
+	  "containers that were created without their devices in the meantime. The metric for their number is "
 	  "_graft_nri_missed_containers_total_." },
 	{ "SIGNALS", "*SIGHUP*\n\tRead _config.toml_ and the host again.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tExit." },
 	{ "ENVIRONMENT",
 	  "*NRI_PLUGIN_SOCKET*, *NRI_PLUGIN_NAME*, *NRI_PLUGIN_IDX*\n\tSet by an engine that starts the plugin itself, "
-	  "from _/opt/nri/plugins_: the number of the connection's descriptor, the name and the index. Then the "
-	  "program exits when the engine does." },
+	  "from _/opt/nri/plugins_: the file descriptor of the connection, the name and the index. The program then "
+	  "exits when the engine does." },
 	{ "EXIT STATUS",
-	  "*0* after a signal, and when an engine that started it has gone. *1* on failure; the message names "
+	  "*0* after a signal, and when the engine that started it has exited. *1* on failure; the message names "
 	  "cause and remedy." },
 	{ "EXAMPLES", "```\nnvidia-nri-plugin --nri-namespace=gpu-operator --listen=127.0.0.1:9402\n```" },
 	{ "SEE ALSO", "*nvidia-device-plugin*(8), *nvidia-cdi-hook*(8), *nvidia-ctk-installer*(8), "
@@ -111,9 +111,10 @@ const struct graft_command graft_nri_command = {
 	.arguments = "",
 	.summary = "Give pods their GPUs through the engine's NRI",
 	.description = GRAFT_DOC(
-	    "Registers with containerd or CRI-O as a plugin, and adds GPUs to containers of Kubernetes when they are "
-	    "created. The engine's configuration does not change, and it is not restarted.\n\n"
-	    "Each option can also be given by its variable; the command line counts first."),
+	    "Registers with containerd or CRI-O as an NRI plugin, and adds GPUs to the containers of pods when they "
+	    "are "
+	    "created. The engine is neither reconfigured nor restarted.\n\n"
+	    "Each option can also be set by its environment variable; the command line takes precedence."),
 	GRAFT_MANUAL(nri_sections),
 	.options = nri_options,
 	.n_options = GRAFT_COUNT(nri_options),

@@ -131,11 +131,11 @@ nri_foreign_annotation() {
   start_nri --nri-management-cdi-device-namespaces=monitoring
   cri_run --annotation nvidia.cdi.k8s.io/pod=management.nvidia.com/gpu=all
   [ "$status" -ne 0 ]
-  [[ $output == *"graft: container container of pod default/pod: the annotation nvidia.cdi.k8s.io/pod asks for the CDI device 'management.nvidia.com/gpu=all', which pods of the namespace 'default' may not have; if they may, add \"management.nvidia.com/gpu:default\" to 'allowed' of [nri] in "*"config.toml on this node. The administrator of the node decides that."* ]]
+  [[ $output == *"graft: container container of pod default/pod: the annotation nvidia.cdi.k8s.io/pod asks for the CDI device 'management.nvidia.com/gpu=all', which pods in the namespace 'default' may not use; to allow it, add \"management.nvidia.com/gpu:default\" to 'allowed' in [nri] of "*"config.toml on this node. Only the administrator of the node can do that."* ]]
   # The existing plugin gives this to everybody.
   cri_run --annotation nvidia.cdi.k8s.io/pod=nvidia.com/gpu=all
   [ "$status" -ne 0 ]
-  [[ $output == *"which pods of the namespace 'default' may not have"* ]]
+  [[ $output == *"which pods in the namespace 'default' may not use"* ]]
   cri_run --annotation nvidia.cdi.k8s.io/pod=management.nvidia.com/gpu=all,nvidia.com/gpu=0 --namespace graft-system
   [ "$status" -ne 0 ]
   for namespace in graft-system monitoring; do
@@ -184,7 +184,7 @@ TOML
   within 10 nri_has_read 3
   cri_run --annotation nvidia.cdi.k8s.io/container.container=nvidia.com/gpu=2
   [ "$status" -ne 0 ]
-  [[ $output == *"which pods of the namespace 'default' may not have"* ]]
+  [[ $output == *"which pods in the namespace 'default' may not use"* ]]
 }
 
 # SPEC installer-and-nri 12: 20 kB in one frame would end the connection, and the container would start without them.
@@ -220,7 +220,7 @@ nri_stopped_plugin() {
   [ "$(metric graft_nri_connections_lost_total)" = 1 ]
   [ "$(metric graft_nri_registrations_total)" = 2 ]
   [ "$(metric graft_nri_missed_containers_total)" = 1 ]
-  grep -q "container container of pod default/pod was made without its devices while this plugin did not answer; delete the pod" "$work/nri.log"
+  grep -q "container container of pod default/pod was created without its devices while this plugin did not answer; delete the pod" "$work/nri.log"
   cri_run --env "NVIDIA_VISIBLE_DEVICES=$uuids"
   expect_gpus 4
 }
@@ -230,7 +230,7 @@ nri_slow_kubelet() {
   given <<<"wait 3"
   cri_run --env NVIDIA_VISIBLE_DEVICES=all
   [ "$status" -ne 0 ]
-  [[ $output == *"the kubelet"*"The container is tried again."* || $output == *"the kubelet does not say which devices it has given"* ]]
+  [[ $output == *"the kubelet"*"The kubelet will try again."* || $output == *"the kubelet does not say which devices it has given"* ]]
   given </dev/null
   cri_run
   expect_no_gpu
