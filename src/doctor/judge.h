@@ -84,7 +84,7 @@ extern const char *const graft_level_names[GRAFT_LEVEL_MAX];
 	X(GPU_OPERATOR, "gpu-operator",                                                                            \
 	  "`doctor kubernetes`: the files by which the GPU Operator's pods wait for each other")                   \
 	X(TOOLKIT_OWNER, "toolkit-owner",                                                                          \
-	  "`doctor node`: whose the runtimes are that engines have: an installer's, a package's; two that fight")  \
+	  "`doctor node`: what owns the runtimes of the engines: an installer, a package; two that conflict")      \
 	X(NODE_LABELS, "node-labels", "`doctor kubernetes`: the labels of gpu-feature-discovery")                  \
 	X(REQUESTED_DEVICES, "requested-devices", "the devices of `--device`")                                     \
 	X(REQUIREMENT, "requirement", "the requirement of `--require`")                                            \

@@ -34,7 +34,7 @@ static enum owner owner_of(struct graft_judge *judge, const char *program, const
 	}
 	for (size_t i = 0; i < cluster->n_toolkits; i++) {
 		if (graft_path_is_within(program, cluster->toolkits[i].directory)) {
-			*ret_words = "of an installer that does not run now";
+			*ret_words = "of an installer that is not running";
 			return OWNER_INSTALLER;
 		}
 	}
@@ -69,7 +69,7 @@ static void judge_toolkit_directories(struct graft_judge *judge)
 
 		if (toolkit->n_missing > 0)
 			graft_judge_add(judge, GRAFT_CHECK_TOOLKIT_OWNER, GRAFT_LEVEL_BROKEN, toolkit->directory,
-					"is not whole: it has no %s", toolkit->missing[0])
+					"is incomplete: %s is missing", toolkit->missing[0])
 			    ->remedy = "Start its installer again: 'kubectl delete pod --namespace gpu-operator "
 				       "--selector app=nvidia-container-toolkit-daemonset'.";
 	}

@@ -308,7 +308,7 @@ is_whole() {
   on_host sh -c 'kill -KILL $(pidof nvidia-ctk-installer)'
   rm -rf "$toolkit/nvidia-ctk"
   run on_host nvidia-ctk doctor node
-  [[ $(tr -s ' \n' ' ' <<<"$output") == *"broken toolkit-owner $toolkit: is not whole: it has no "* ]] || { say "$output" && return 1; }
+  [[ $(tr -s ' \n' ' ' <<<"$output") == *"broken toolkit-owner $toolkit: is incomplete: "* ]] || { say "$output" && return 1; }
   on_host rm -rf /etc/containerd/conf.d /etc/containerd/config.toml "$machine/nv2"
 }
 

@@ -1440,7 +1440,7 @@ static const struct {
 	{ compat_for_servers, C(CUDA_COMPAT), WARN, "libcuda.so.575.57.08", "error 804", "cuda-compat-mode=disabled", { 0 } },
 	{ one_installer, C(TOOLKIT_OWNER), OK, "/etc/containerd/config.toml", "gives containerd the runtime 'nvidia': /usr/local/nvidia/toolkit/nvidia-container-runtime, of an installer: process 56 of a pod, which installs to /usr/local/nvidia/toolkit", NULL, { 0 } },
 	{ two_installers, C(TOOLKIT_OWNER), BROKEN, "two installers", "process 56 of a pod, which installs to /usr/local/nvidia/toolkit, and process 78, which installs to /opt/nvidia/toolkit, change the same files of the engine", "Keep one: 'kubectl get daemonsets --all-namespaces'", { 0 } },
-	{ half_a_toolkit, C(TOOLKIT_OWNER), BROKEN, "/usr/local/nvidia/toolkit", "is not whole: it has no nvidia-cdi-hook", "Start its installer again", { 0 } },
+	{ half_a_toolkit, C(TOOLKIT_OWNER), BROKEN, "/usr/local/nvidia/toolkit", "is incomplete: nvidia-cdi-hook is missing", "Start its installer again", { 0 } },
 	{ package_and_installer, C(TOOLKIT_OWNER), WARN, "containerd", "has the runtime 'nvidia' of a package (/usr/bin/nvidia-container-runtime, in /etc/containerd/config.toml) and 'nvidia-cdi' of an installer (/usr/local/nvidia/toolkit/nvidia-container-runtime.cdi, in /etc/containerd/conf.d/99-nvidia.toml)", "Keep one", { 0 } },
 	{ no_kubelet, C(KUBELET), BROKEN, "kubelet", "is not running on this host", "systemctl restart kubelet", { 0 } },
 	{ kubelet_not_seen, C(KUBELET), UNKNOWN, "kubelet", "cannot be seen", "sudo", { 0 } },
