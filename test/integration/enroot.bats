@@ -112,7 +112,7 @@ contents() {
 }
 
 # bats test_tags=old-kernel
-@test "GPU 0 of 8, with the driver's procfs cut down to it" {
+@test "enroot's calls, made by a script: GPU 0 of 8, with the driver's procfs cut down to it" {
   start
   expect uid 0
   expect_gpus 0
@@ -247,7 +247,7 @@ contents() {
 # --- Apptainer ---
 
 # bats test_tags=old-kernel
-@test "Apptainer: an overlay of the user's own, and its words" {
+@test "Apptainer's calls, made by a script: an overlay of the user's own" {
   cat >"$work/hook" <<'HOOK'
 #!/bin/bash
 exec env -i PATH="$PATH" nvidia-container-cli --user configure --no-cgroups --device=0 --compute --utility \
