@@ -217,25 +217,11 @@ void *graft_arena_push(struct graft_arena *arena, void *items_pointer, size_t *n
 
 	memcpy(&items, items_pointer, sizeof(items));
 	if (*n == capacity_of(*n)) {
-		struct block *block = arena->blocks;
-		size_t size = align_arena_size(*n * item_size);
-		/* What was allocated last can grow where it is, if the block has room. */
-		char *larger;
+		char *larger = take_list(arena, *n + 1, *n, item_size);
 
-#ifdef __OPTIMIZE_SIZE__
-		size = 0;
-#endif
-		if (size == 0 || !block || items + size != (char *)block->bytes + block->used)
-			size = 0;
-		else
-			block->used -= size;
-		larger = take_list(arena, *n + 1, *n, item_size);
-		if (!larger) {
-			if (size > 0)
-				block->used += size;
+		if (!larger)
 			return NULL;
-		}
-		if (*n > 0 && larger != items)
+		if (*n > 0)
 			memcpy(larger, items, *n * item_size);
 		items = larger;
 		memcpy(items_pointer, &items, sizeof(items));

@@ -134,8 +134,7 @@ static int pack(const ProtobufCMessage *message, ProtobufCBinaryData *ret_bytes,
 
 	*ret_bytes = (ProtobufCBinaryData){ .len = 0 };
 	if (n > GRAFT_TTRPC_MAX)
-		return graft_fail(err, GRAFT_TOO_BIG, 0, "%s of %zu bytes is larger than 4 MiB",
-				  message->descriptor->name, n);
+		return graft_fail(err, GRAFT_TOO_BIG, 0, "a message of %zu bytes is larger than 4 MiB", n);
 	ret_bytes->data = malloc(n + 1);
 	if (!ret_bytes->data)
 		return graft_fail_memory(err);

@@ -103,7 +103,7 @@ static void test_encode_too_big(void **state)
 	device.name = name;
 	assert_int_equal(graft_rpc_encode(&device.base, &bytes, &n, &err), -1);
 	assert_int_equal(err.status, GRAFT_TOO_BIG);
-	assert_string_equal(err.msg, "v1beta1.CDIDevice of 4194309 bytes is larger than 4 MiB");
+	assert_string_equal(err.msg, "a message of 4194309 bytes is larger than 4 MiB");
 	assert_null(bytes);
 }
 
