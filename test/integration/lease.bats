@@ -349,3 +349,34 @@ no_scope() { [ -z "$(find /sys/fs/cgroup -path "*/$group/*" -name 'graft-lease-*
   run -126 own_cgroup on_host "$ctk" lease run --scope -n 9 -- true
   no_scope
 }
+
+# Which nodes a command with MIG devices can open, its devices, and those that nvidia-smi sees.
+scope_of_migs() {
+  # shellcheck disable=SC2016
+  own_cgroup "$1" "$ctk" --quiet lease run --scope --claim "$2" -- sh -c '
+    for node in /dev/nvidia[0-9]* /dev/nvidia-caps/*; do
+      printf "%s: " "$node"; (: <"$node") 2>&1 | sed "s/.*: //"; done; echo "devices: $NVIDIA_VISIBLE_DEVICES"; nvidia-smi -L'
+}
+
+@test "run --scope with MIG devices: of all instances only their own nodes can be opened, and no right to change any" {
+  local world claim devices
+  another_host a100-mig
+  declare -f on_host v2 >"$work/functions"
+  # The second has a GPU instance whose other compute instance is not its own.
+  for claim in mig:1g.5gb:2 mig:1c.3g.20gb; do
+    for world in on_host v2; do
+      scope_of_migs $world $claim >"$work/$world" 2>&1 || [ $world = v2 ] || die "$(cat "$work/$world")"
+      ! grep -q 'cannot load device program' "$work/$world" || continue
+      devices=$(sed -n 's/^devices: //p' "$work/$world")
+      on_host nvidia-container-cli list --device="$devices" | grep -E '^/dev/nvidia([0-9]|-caps/)' | sort >"$work/wanted"
+      [ "$(grep -c /dev/nvidia-caps/ "$work/wanted")" = $((2 * ($(say "$devices" | tr -cd , | wc -c) + 1))) ]
+      sed -n 's/^\(\/dev\/.*\): No such device or address$/\1/p' "$work/$world" | sort | diff "$work/wanted" - || die "$world: $(cat "$work/$world")"
+      [ "$(grep -c '^/dev/.*: Operation not permitted$' "$work/$world")" = $(($(grep -c '^/dev/' "$work/$world") - $(wc -l <"$work/wanted"))) ]
+      # As variable and from nvidia-smi.
+      grep -oE 'MIG-[0-9a-f-]+' "$work/$world" | sort | uniq -c | awk '$1 != 2 {exit 1}'
+      # From where its hierarchy is seen, it is gone.
+      $world "$ctk" --quiet lease run -- true
+      no_scope
+    done
+  done
+}

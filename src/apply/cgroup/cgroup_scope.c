@@ -41,31 +41,46 @@ static int write_cgroup_file(int dir_fd, const char *name, const char *text)
 	return fd < 0 ? -errno : graft_write_all(fd, text, strlen(text));
 }
 
-static bool is_gpu_allowed(const struct graft_device_rule *rules, size_t n_rules, uint32_t minor)
+static bool is_allowed_in(const struct graft_cgroup_scope *scope, uint32_t major, uint32_t minor)
 {
-	for (size_t i = 0; i < n_rules; i++) {
-		if (rules[i].major == GRAFT_SCOPE_GPU_MAJOR && rules[i].minor == minor)
+	for (size_t i = 0; i < scope->n_rules; i++) {
+		if (scope->rules[i].major == major && scope->rules[i].minor == minor)
 			return true;
 	}
 	return false;
 }
 
-/* One by one: an exception for all of them would forbid nvidiactl as well. */
-static int confine_v1(int dir_fd, const struct graft_device_rule *rules, size_t n_rules, struct graft_error *err)
+/*
+ * One by one: an exception for all of a major could not be taken back for some of them, and of GPUs
+ * would forbid nvidiactl as well.
+ */
+static int forbid_v1(int deny_fd, const struct graft_cgroup_scope *scope, uint32_t major, uint32_t last,
+		     struct graft_error *err)
 {
 	char text[64];
 	int rc = 0;
 
-	for (uint32_t minor = 0; rc == 0 && minor <= GRAFT_SCOPE_GPU_MAX; minor++) {
-		(void)snprintf(text, sizeof(text), "c %u:%u rwm", GRAFT_SCOPE_GPU_MAJOR, minor);
-		if (!is_gpu_allowed(rules, n_rules, minor))
-			rc = write_cgroup_file(dir_fd, "devices.deny", text);
+	for (uint32_t minor = 0; rc == 0 && minor <= last; minor++) {
+		(void)snprintf(text, sizeof(text), "c %u:%u rwm", major, minor);
+		if (!is_allowed_in(scope, major, minor))
+			rc = graft_write_all(deny_fd, text, strlen(text));
 	}
 	return rc < 0 ? graft_fail(err, GRAFT_CGROUP, -rc, "cannot forbid '%s'", text) : 0;
 }
 
-int graft_cgroup_scope_enter(const struct graft_cgroup_place *place, const struct graft_device_rule *rules,
-			     size_t n_rules, const struct graft_log *log, struct graft_error *err)
+static int confine_v1(int dir_fd, const struct graft_cgroup_scope *scope, struct graft_error *err)
+{
+	auto_close int deny_fd = openat(dir_fd, "devices.deny", O_WRONLY | O_CLOEXEC);
+
+	if (deny_fd < 0)
+		return graft_fail(err, GRAFT_CGROUP, errno, "cannot open devices.deny");
+	if (forbid_v1(deny_fd, scope, GRAFT_SCOPE_GPU_MAJOR, GRAFT_SCOPE_GPU_MAX, err) < 0)
+		return -1;
+	return scope->caps_major > 0 ? forbid_v1(deny_fd, scope, scope->caps_major, GRAFT_SCOPE_CAPS_MAX, err) : 0;
+}
+
+int graft_cgroup_scope_enter(const struct graft_cgroup_place *place, const struct graft_cgroup_scope *scope,
+			     const struct graft_log *log, struct graft_error *err)
 {
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 	const char *path = arena ? graft_arena_printf(arena, "%s%s", place->mount, place->path) : NULL;
@@ -73,8 +88,8 @@ int graft_cgroup_scope_enter(const struct graft_cgroup_place *place, const struc
 	int rc = dir_fd < 0 ? graft_fail(err, GRAFT_CGROUP, errno, "cannot open the cgroup %s", place->path) : 0;
 
 	if (rc == 0)
-		rc = place->version == 1 ? confine_v1(dir_fd, rules, n_rules, err)
-					 : graft_cgroup_v2_confine(dir_fd, rules, n_rules, log, err);
+		rc = place->version == 1 ? confine_v1(dir_fd, scope, err)
+					 : graft_cgroup_v2_confine(dir_fd, scope, log, err);
 	if (rc == 0) {
 		rc = write_cgroup_file(dir_fd, "cgroup.procs", "0");
 		if (rc < 0)

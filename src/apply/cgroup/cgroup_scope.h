@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cgroup_scope: a cgroup of our own below the one that we are in, in which no GPU can be opened but
- * those that are allowed. All other devices stay as they are. Nobody removes it: that is left to
- * those who find it empty.
+ * those that are allowed and, if it is asked for, no MIG instance. All other devices stay as they
+ * are. Nobody removes it: that is left to those who find it empty.
  */
 #ifndef GRAFT_APPLY_CGROUP_CGROUP_SCOPE_H
 #define GRAFT_APPLY_CGROUP_CGROUP_SCOPE_H
@@ -11,16 +11,24 @@
 
 #define GRAFT_SCOPE_GPU_MAJOR 195u
 #define GRAFT_SCOPE_GPU_MAX   253u /* larger minors are not of GPUs */
+/* The driver numbers the instances of 32 GPUs and a few rights beside them, up to 4323. */
+#define GRAFT_SCOPE_CAPS_MAX 4607u
+
+struct graft_cgroup_scope {
+	const struct graft_device_rule *rules; /* what is allowed of that which the scope forbids */
+	size_t n_rules;
+	uint32_t caps_major; /* the nodes of MIG instances are forbidden as well; 0: they stay as they are */
+};
 
 /* Makes it. Strings are in the arena. Returns -1 as graft_cgroup_find(), or GRAFT_CGROUP. */
 int graft_cgroup_scope_make(int proc_root_fd, const char *name, struct graft_arena *arena,
 			    struct graft_cgroup_place *ret_place, struct graft_error *err);
 /*
- * Forbids all GPUs but those of the rules, and moves this process into it. Returns -1 with
- * GRAFT_CGROUP.
+ * Forbids all GPUs and instances but those of the rules, and moves this process into it. Returns -1
+ * with GRAFT_CGROUP.
  */
-int graft_cgroup_scope_enter(const struct graft_cgroup_place *place, const struct graft_device_rule *rules,
-			     size_t n_rules, const struct graft_log *log, struct graft_error *err);
+int graft_cgroup_scope_enter(const struct graft_cgroup_place *place, const struct graft_cgroup_scope *scope,
+			     const struct graft_log *log, struct graft_error *err);
 /* Removes it if no process is in it. */
 void graft_cgroup_scope_remove(const struct graft_cgroup_place *place);
 

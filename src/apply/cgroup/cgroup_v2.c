@@ -481,15 +481,21 @@ int graft_cgroup_v2_look(struct graft_cgroup *cgroup, const struct graft_device_
 
 /* -------- a cgroup of our own -------- */
 
-/* Forbids the nodes of GPUs. The jumps end at the last two instructions, which allow. */
+#define NO_MAJOR (-1)
+
+/*
+ * Forbids the nodes of GPUs, and all of one major. The jumps end at the last two instructions,
+ * which allow.
+ */
 static const struct bpf_insn no_gpu[] = {
 	{ .code = BPF_LDX | BPF_MEM | BPF_W,
 	  .dst_reg = BPF_REG_2,
 	  .src_reg = BPF_REG_1,
 	  .off = 0 }, /* type and access */
 	{ .code = BPF_ALU | BPF_AND | BPF_K, .dst_reg = BPF_REG_2, .imm = 0xffff },
-	{ .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = BPF_REG_2, .off = 6, .imm = BPF_DEVCG_DEV_CHAR },
+	{ .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = BPF_REG_2, .off = 7, .imm = BPF_DEVCG_DEV_CHAR },
 	{ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = BPF_REG_2, .src_reg = BPF_REG_1, .off = 4 }, /* major */
+	{ .code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = BPF_REG_2, .off = 3, .imm = NO_MAJOR },
 	{ .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = BPF_REG_2, .off = 4, .imm = GRAFT_SCOPE_GPU_MAJOR },
 	{ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = BPF_REG_2, .src_reg = BPF_REG_1, .off = 8 }, /* minor */
 	{ .code = BPF_JMP | BPF_JGT | BPF_K, .dst_reg = BPF_REG_2, .off = 2, .imm = GRAFT_SCOPE_GPU_MAX },
@@ -498,20 +504,25 @@ static const struct bpf_insn no_gpu[] = {
 	{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 1 },
 	{ .code = BPF_JMP | BPF_EXIT },
 };
+#define NO_GPU_CAPS 4u /* the one that compares with NO_MAJOR */
 
-int graft_cgroup_v2_confine(int dir_fd, const struct graft_device_rule *rules, size_t n_rules,
-			    const struct graft_log *log, struct graft_error *err)
+int graft_cgroup_v2_confine(int dir_fd, const struct graft_cgroup_scope *scope, const struct graft_log *log,
+			    struct graft_error *err)
 {
 	const struct program program = { .name = PROGRAM_NAME };
 	struct work work = { .cgroup_fd = dir_fd, .log = log };
-	struct bpf_insn *insns;
+	struct bpf_insn forbid[GRAFT_COUNT(no_gpu)], *insns;
 	int fd = -1, rc = -1;
 	size_t n;
 
 	work.arena = graft_arena_new(ARENA_MAX);
 	if (!work.arena)
 		return graft_fail_memory(err);
-	if (graft_device_program_prepend(no_gpu, GRAFT_COUNT(no_gpu), rules, n_rules, work.arena, &insns, &n, err) == 0)
+	memcpy(forbid, no_gpu, sizeof(forbid));
+	if (scope->caps_major > 0)
+		forbid[NO_GPU_CAPS].imm = (int32_t)scope->caps_major;
+	if (graft_device_program_prepend(forbid, GRAFT_COUNT(forbid), scope->rules, scope->n_rules, work.arena, &insns,
+					 &n, err) == 0)
 		fd = load_device_program(&work, &program, insns, n, err);
 	if (fd >= 0) {
 		rc = attach(dir_fd, fd, -1, BPF_F_ALLOW_MULTI);

@@ -31,11 +31,12 @@ int graft_cgroup_v1_allow(struct graft_cgroup *cgroup, const struct graft_device
 int graft_cgroup_v2_allow(struct graft_cgroup *cgroup, const struct graft_device_rule *rules, size_t n_rules,
 			  const struct graft_log *log, struct graft_error *err);
 /*
- * Attaches a program to a new cgroup that forbids all GPUs but those of the rules, and nothing else
+ * Attaches a program to a new cgroup that forbids what the scope forbids, and nothing else
  * (cgroup_scope.h).
  */
-int graft_cgroup_v2_confine(int dir_fd, const struct graft_device_rule *rules, size_t n_rules,
-			    const struct graft_log *log, struct graft_error *err);
+struct graft_cgroup_scope;
+int graft_cgroup_v2_confine(int dir_fd, const struct graft_cgroup_scope *scope, const struct graft_log *log,
+			    struct graft_error *err);
 /* Undoes one change. Returns 0 or -errno. */
 int graft_cgroup_v1_undo(const struct graft_cgroup *cgroup, const struct graft_cgroup_change *change);
 /* Swaps one program back. Returns 0 or -errno. */

@@ -170,34 +170,77 @@ static int become_user(const struct passwd *user, const char *name, struct graft
 	return 0;
 }
 
-/* Forbids all GPUs but those of the lease. */
+static void allow_in_scope(struct graft_device_rule *rules, size_t *n, uint32_t major, uint32_t minor)
+{
+	rules[(*n)++] = (struct graft_device_rule){ major, minor, true, true };
+}
+
+static const struct graft_lendable_gpu *find_leased_gpu(const struct graft_lendable *host, const char *uuid)
+{
+	for (size_t i = 0; i < host->n_gpus; i++) {
+		if (host->gpus[i].uuid && strcmp(host->gpus[i].uuid, uuid) == 0)
+			return &host->gpus[i];
+	}
+	return NULL;
+}
+
+static const struct graft_lendable_mig *find_leased_mig(const struct graft_lendable_gpu *gpu, const char *uuid)
+{
+	for (size_t i = 0; i < gpu->n_migs; i++) {
+		if (gpu->migs[i].uuid && strcmp(gpu->migs[i].uuid, uuid) == 0)
+			return &gpu->migs[i];
+	}
+	return NULL;
+}
+
+/* Adds to the rules. Of a MIG device sets the major of all instances, which forbids the others. */
+static int allow_slot(const struct graft_lendable *host, const struct graft_lease *lease,
+		      const struct graft_lease_slot *slot, struct graft_device_rule *rules,
+		      struct graft_cgroup_scope *scope, struct graft_error *err)
+{
+	const struct graft_lendable_gpu *gpu = find_leased_gpu(host, slot->gpu);
+	const struct graft_lendable_mig *mig = gpu && slot->mig ? find_leased_mig(gpu, slot->mig) : NULL;
+
+	if (!gpu || (slot->mig && !mig))
+		return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "a GPU of lease %s is gone", lease->id);
+	allow_in_scope(rules, &scope->n_rules, gpu->major, gpu->minor);
+	if (!mig)
+		return 0;
+	if (mig->gi_major == 0 || mig->ci_major != mig->gi_major)
+		return graft_fail(err, GRAFT_UNSUPPORTED, 0,
+				  "--scope cannot be used with MIG devices here: their instances have no device nodes");
+	scope->caps_major = mig->gi_major;
+	allow_in_scope(rules, &scope->n_rules, mig->gi_major, mig->gi_minor);
+	allow_in_scope(rules, &scope->n_rules, mig->ci_major, mig->ci_minor);
+	return 0;
+}
+
+/* Forbids all GPUs but those of the lease and, if it has MIG devices, all instances but theirs. */
 static int enter_scope(struct ctk *ctk, const struct graft_lease *lease, const struct graft_cgroup_place *place,
 		       struct graft_error *err)
 {
 	/* That of one GPU asks NVML for nothing. */
-	const struct graft_claim plain = { .kind = GRAFT_CLAIM_ANY, .count = 1 };
-	struct graft_device_rule *rules = graft_arena_list(ctk->arena, lease->n_slots, sizeof(*rules));
+	struct graft_claim plain = { .kind = GRAFT_CLAIM_ANY, .count = 1 };
+	/* Of a MIG device: the GPU and its two instances. */
+	struct graft_device_rule *rules = graft_arena_list(ctk->arena, 3 * lease->n_slots, sizeof(*rules));
+	struct graft_cgroup_scope scope = { .rules = rules };
 	struct graft_lendable host;
 	struct graft_config config;
-	size_t n = 0;
 
 	if (!rules)
 		return graft_fail_memory(err);
+	for (size_t i = 0; i < lease->n_slots; i++) {
+		if (lease->slots[i].mig)
+			plain.kind = GRAFT_CLAIM_MIG;
+	}
 	if (lease_load_config(ctk, &config, err) < 0 ||
 	    graft_lease_host_read(&config, &plain, &ctk->waiting, ctk->arena, &host, err) < 0)
 		return -1;
 	for (size_t i = 0; i < lease->n_slots; i++) {
-		if (lease->slots[i].mig)
-			return graft_fail(err, GRAFT_UNSUPPORTED, 0, "--scope cannot be used with MIG devices");
-		for (size_t k = 0; k < host.n_gpus; k++) {
-			if (host.gpus[k].uuid && strcmp(host.gpus[k].uuid, lease->slots[i].gpu) == 0)
-				rules[n++] = (struct graft_device_rule){ host.gpus[k].major, host.gpus[k].minor, true,
-									 true };
-		}
+		if (allow_slot(&host, lease, &lease->slots[i], rules, &scope, err) < 0)
+			return -1;
 	}
-	if (n != lease->n_slots)
-		return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "a GPU of lease %s is gone", lease->id);
-	return graft_cgroup_scope_enter(place, rules, n, &ctk->steps, err);
+	return graft_cgroup_scope_enter(place, &scope, &ctk->steps, err);
 }
 
 static int make_run_holder(struct ctk *ctk, const struct lease_options *given, struct graft_lease_holder *holder,
@@ -296,7 +339,7 @@ static const struct graft_option run_options[] = {
 	  LEASE_TEXT(span) },
 	{ .name = "user", .value_name = "NAME", .help = "Run the command as this user", LEASE_TEXT(user) },
 	{ .name = "scope",
-	  .help = "Run the command in a cgroup of its own, which lets it open no other GPU",
+	  .help = "Run the command in a cgroup of its own, which lets it open no other GPU or MIG device",
 	  LEASE_FLAG(scope) },
 };
 const struct graft_command ctk_lease_run = {
