@@ -118,6 +118,16 @@ void cli_host_options(const struct cli *cli, const struct graft_request *request
 		      struct graft_host_options *ret_options);
 
 /*
+ * Takes a lease if the request's devices are a claim, or if the caller's configuration enforces
+ * leases, and replaces the claim by what it gets. Otherwise config.toml is not even looked
+ * for, since the options say everything, and the lease's id is NULL.
+ */
+struct graft_lease;
+struct graft_lease_for;
+int cli_claim(const struct cli *cli, const struct graft_lease_for *whom, struct graft_request *request,
+	      struct graft_lease *ret_lease, struct graft_error *err);
+
+/*
  * Parse the values of --user and --pid (SPEC libnvidia-container 3.6). cli_parse_user: `text` NULL
  * = the caller's own IDs. -1: GRAFT_INVALID, "input error: parse user/group failed" and "input
  * error: parse pid failed".

@@ -13,9 +13,6 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/container_options.h"
-#include "lease/lease_mps.h"
-#include "lease/lease_take.h"
-#include "start/config_file.h"
 #include "start/lease_claim.h"
 #include "start/open_container.h"
 #include "start/pipeline.h"
@@ -122,46 +119,16 @@ static bool is_rootless(const struct cli_container_options *container)
 	return container->pid > 0 && graft_caps_is_unprivileged();
 }
 
-/*
- * Takes a lease if the devices are a claim, or if the caller's configuration enforces leases.
- * Otherwise config.toml is not even looked for: the options say everything.
- */
 static int take_claim(struct configuration *c, struct graft_error *err)
 {
-	struct graft_request *request = c->options.request;
 	const struct graft_lease_for whom = { .pid = c->options.pid > 0 ? c->options.pid : getppid(),
 					      .wait = c->cli->lease_wait,
 					      .owner = c->cli->lease_owner,
 					      .has_user = c->cli->lease_has_user,
 					      .user = c->cli->lease_user };
-	const struct graft_config *config = c->cli->config;
-	struct graft_config own;
-	struct graft_strings words = { .n = 0 };
-	struct graft_lease_mps mps;
 	struct graft_lease lease;
 
-	for (size_t i = 0; i < request->n_devices; i++)
-		if (!graft_arena_push_string(request->arena, &words.items, &words.n, request->devices[i].text))
-			return graft_fail_memory(err);
-	if (!graft_claim_is_in(&words) && !(config && graft_config_enforces(config)))
-		return 0;
-	if (!config) {
-		config = &own;
-		if (graft_config_file_load(GRAFT_CONFIG_OF_HOOK, NULL, request->arena, &own, err) < 0)
-			return -1;
-	}
-	if (!graft_config_lends(config))
-		return 0;
-	if (graft_start_lease_claim(config, &whom, c->cli->log, request->arena, &words, &lease, err) < 0 ||
-	    graft_lease_mps_find(config, &lease, request->arena, &mps, err) < 0)
-		return -1;
-	request->mps_pipe = mps.pipe;
-	request->mps_shm = c->cli->own_shm ? NULL : mps.shm;
-	request->n_devices = 0;
-	for (size_t i = 0; i < words.n; i++)
-		if (graft_request_devices(request, words.items[i], err) < 0)
-			return -1;
-	return 0;
+	return cli_claim(c->cli, &whom, c->options.request, &lease, err);
 }
 
 static int configure_container(struct configuration *c)

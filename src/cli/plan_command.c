@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,6 +18,9 @@
 #include "cli/cli.h"
 #include "cli/container_options.h"
 #include "cli/terminal.h"
+#include "lease/lease.h"
+#include "request/claim.h"
+#include "start/lease_claim.h"
 #include "start/open_container.h"
 #include "start/pipeline.h"
 
@@ -187,12 +191,56 @@ static int inspect(struct planning *p, struct graft_arena *arena, struct graft_e
 	return graft_caps_enter(&p->cli->caps, GRAFT_CAPS_INFO, err);
 }
 
+static bool has_claim(const struct graft_request *request)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < request->n_devices && !found; i++) {
+		const char *text = request->devices[i].text;
+
+		found = graft_claim_is_in(&(struct graft_strings){ .items = &text, .n = 1 });
+	}
+	return found;
+}
+
+static void print_choice(const struct graft_request *request, const struct graft_lease *lease)
+{
+	(void)fprintf(stderr, CLI_PROGRAM ": note: %s would get ", lease->claim);
+	for (size_t i = 0; i < request->n_devices; i++)
+		(void)fprintf(stderr, "%s%s", i > 0 ? ", " : "", request->devices[i].text);
+	(void)fputs(" now; nothing is taken\n", stderr);
+}
+
+/* Puts what a claim would get now in its place. */
+static int foresee_claim(struct planning *p, struct graft_error *err)
+{
+	/* A container that does not exist yet can be given variables. */
+	const struct graft_lease_container none = { .id = NULL };
+	const struct graft_lease_for whom = { .container = p->options.style == GRAFT_STYLE_OCI ? &none : NULL,
+					      .only_look = true };
+	struct graft_lease lease;
+
+	if (!has_claim(p->request))
+		return 0;
+	if (p->options.inventory)
+		return graft_fail(err, GRAFT_INVALID, 0,
+				  "--inventory cannot be used with a claim, which depends on the leases of this host");
+	if (cli_claim(p->cli, &whom, p->request, &lease, err) < 0)
+		return -1;
+	if (lease.id)
+		print_choice(p->request, &lease);
+	return 0;
+}
+
 static int make_shown_values(struct planning *p, struct graft_arena *arena, struct graft_error *err)
 {
 	enum shown show = p->options.show;
-	unsigned int needs = show == SHOW_INVENTORY ? (unsigned int)GRAFT_NEED_ALL
-						    : graft_pipeline_needs(p->request, p->options.style);
+	unsigned int needs;
 
+	if (show == SHOW_PLAN && foresee_claim(p, err) < 0)
+		return graft_in_step(err, GRAFT_STEP_DEVICE);
+	needs = show == SHOW_INVENTORY ? (unsigned int)GRAFT_NEED_ALL
+				       : graft_pipeline_needs(p->request, p->options.style);
 	if (show >= SHOW_IMAGE && inspect(p, arena, err) < 0)
 		return graft_in_step(err, GRAFT_STEP_CONTAINER);
 	if (show >= SHOW_INVENTORY && graft_pipeline_discover(&p->pipeline, needs, err) < 0)
@@ -324,7 +372,8 @@ const struct graft_command cli_plan = {
 	    "Takes the options of configure. Prints what the container asked for and will not get because the "
 	    "host lacks it, what it gets, and what is left out. With --all every edit is printed with its "
 	    "reason. With ROOTFS the image below it is inspected, as configure does; without it and without "
-	    "--image an ordinary glibc image is assumed. Needs no privileges.\n\n"
+	    "--image an ordinary glibc image is assumed. A claim such as --device=any:2 is replaced by what it would "
+	    "get now; nothing is taken. Needs no privileges.\n\n"
 	    "The exit status distinguishes kinds of failure.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),

@@ -99,7 +99,7 @@ static int try_once(struct graft_lease_table *table, const struct graft_config *
 	    0)
 		return -1;
 	copy_limits(table, lease);
-	return graft_lease_table_add(table, lease, err);
+	return ask->only_look ? 0 : graft_lease_table_add(table, lease, err);
 }
 
 /* What the lease holds, in an arena that lasts. */
@@ -152,7 +152,8 @@ static int try_for_turn(struct taking *taking, struct graft_arena *scratch, stru
 
 	if (graft_lease_look_first(taking->config, taking->ask->holder.container, taking->claim, scratch, taking->host,
 				   &look, err) < 0 ||
-	    graft_lease_table_open(&table, taking->config->leases.directory, true, scratch, err) < 0 ||
+	    graft_lease_table_open(&table, taking->config->leases.directory, !taking->ask->only_look, scratch, err) <
+		0 ||
 	    graft_lease_table_check(&table, err) < 0 || graft_lease_look_at(&look, &table, taking->host, err) < 0 ||
 	    (first && make_lease(&table, taking->ask, taking->arena, lease, err) < 0))
 		return -1;
@@ -225,11 +226,11 @@ int graft_lease_take(const struct graft_config *config, const struct graft_lease
 	*ret_lease = (struct graft_lease){ .id = NULL };
 	if (claim.kind == GRAFT_CLAIM_NAMED && claim.count == 0)
 		return 0;
-	if (ask->claim->wait_ms > 0)
+	if (ask->claim->wait_ms > 0 && !ask->only_look)
 		taking.wait.until = graft_lease_clock() + ask->claim->wait_ms;
 	rc = take_in_turn(&taking, &own);
 	graft_lease_wait_done(&taking.wait);
-	if (rc == 0 && graft_lease_mps_ensure(config, &taking.lease, log, arena, &own) < 0) {
+	if (rc == 0 && !ask->only_look && graft_lease_mps_ensure(config, &taking.lease, log, arena, &own) < 0) {
 		give_back(config, &taking.lease);
 		rc = -1;
 	}

@@ -17,6 +17,7 @@ struct graft_lease_ask {
 	uint32_t uid;      /* of the owner */
 	const char *owner; /* the owner's name; NULL = none */
 	bool urgent;       /* goes before others that wait */
+	bool only_look;    /* says what it would get now: takes nothing, changes nothing and does not wait */
 	const char *what;  /* what it is for; NULL = not known */
 	uint64_t for_ms;   /* a token's time, or how long another is expected to last; 0 = not known */
 };

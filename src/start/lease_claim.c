@@ -37,7 +37,7 @@ static int take_for(const struct graft_config *config, const struct graft_lease_
 		    struct graft_arena *arena, struct graft_strings *devices, struct graft_lease *ret_lease,
 		    struct graft_error *err)
 {
-	struct graft_lease_ask ask = { .uid = getuid(), .owner = whom->owner };
+	struct graft_lease_ask ask = { .uid = getuid(), .owner = whom->owner, .only_look = whom->only_look };
 	bool named = !graft_claim_is_in(devices), none = false;
 	struct graft_claim claim;
 
@@ -51,7 +51,7 @@ static int take_for(const struct graft_config *config, const struct graft_lease_
 	claim.user = whom->user;
 	if (graft_lease_set_wait(config, whom->wait, &claim, err) < 0)
 		return -1;
-	if (make_holder(whom, arena, &ask.holder, err) < 0 ||
+	if ((!whom->only_look && make_holder(whom, arena, &ask.holder, err) < 0) ||
 	    check_limits_reach(whom, claim.limit_mib, claim.limit_percent, err) < 0 ||
 	    graft_lease_take(config, &ask, log, arena, ret_lease, err) < 0 ||
 	    check_limits_reach(whom, ret_lease->limit_mib, ret_lease->limit_percent, err) < 0)
@@ -59,7 +59,7 @@ static int take_for(const struct graft_config *config, const struct graft_lease_
 	/* Those who name devices get what they named. */
 	if (!named && graft_lease_devices(ret_lease, arena, devices, err) < 0)
 		return -1;
-	for (size_t i = 0; ret_lease->id && i < devices->n; i++)
+	for (size_t i = 0; ret_lease->id && !whom->only_look && i < devices->n; i++)
 		graft_info(log, "lease %s (%s): %s", ret_lease->id, ret_lease->claim, devices->items[i]);
 	return 0;
 }

@@ -21,7 +21,8 @@ struct graft_lease_for {
 	const char *wait;  /* NVIDIA_LEASE_WAIT of the container; NULL = unset */
 	const char *owner; /* the owner's name that the container states; NULL = none */
 	bool has_user;
-	uint32_t user; /* as whom its programs run, on the host */
+	uint32_t user;  /* as whom its programs run, on the host */
+	bool only_look; /* takes nothing: says what it would get now */
 };
 
 /* Returns -1 with GRAFT_UNSUPPORTED, file and remedy unless leases are on. */

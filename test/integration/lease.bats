@@ -305,6 +305,37 @@ MESSAGES
   diff "$work/metrics" "$work/metrics.prom"
 }
 
+@test "plan: a claim is replaced by what it would get now, and nothing is taken" {
+  local gpus gpu plan=(on_host nvidia-container-cli plan)
+  "${plan[@]}" --device='any:2;not=0' --compute >"$work/out" 2>"$work/err"
+  gpus=$(lease explain 'any:2;not=0' | sed 's/.*: //' | paste -sd, | sed 's/,/, /')
+  diff - "$work/err" <<EOF
+nvidia-container-cli: note: any:2,not=0 would get $gpus now; nothing is taken
+nvidia-container-cli: note: the driver is simulated: there is no real GPU
+EOF
+  [ "$(grep -c '^  GPU [1-7]  .*GPU-' "$work/out")" = 2 ]
+  for gpu in ${gpus/,/}; do grep -F "$gpu" "$work/out"; done
+  [ ! -e "$table" ]
+  # Of JSON only the note differs from the plan for these names.
+  "${plan[@]}" --json --device='any:2;not=0' --compute 2>/dev/null >"$work/claim"
+  "${plan[@]}" --json --device="${gpus/, /,}" --compute 2>/dev/null | diff "$work/claim" -
+  # What is held is not in it.
+  lease acquire -n 7
+  run -88 --separate-stderr "${plan[@]}" --device=any:2 --compute
+  [[ $stderr == 'nvidia-container-cli: device error: lease: 2 GPUs were asked for, 1 of 8 is free'* ]] || die "$stderr"
+  is_held 7
+  [ -z "$(find "$table/queue" -type f 2>/dev/null)" ]
+  on_host nvidia-container-cli info --json >"$work/inventory" 2>/dev/null
+  run --separate-stderr "${plan[@]}" --device=any:1 --inventory="$work/inventory"
+  [ "$stderr" = 'nvidia-container-cli: device error: --inventory cannot be used with a claim, which depends on the leases of this host
+nvidia-container-cli: hint: Run the command with --help to see what it accepts.' ] || die "$stderr"
+  # The request is shown as it is.
+  "${plan[@]}" --device=any:1 --show=request | grep -F any:1
+  sed -i s/on/off/ "$config"
+  run --separate-stderr "${plan[@]}" --device=any:1 --compute
+  [[ $stderr == *'any:1: unknown device'* ]]
+}
+
 # own_cgroup WORLD COMMAND...: in a cgroup of this test, below which those of --scope are made.
 own_cgroup() {
   local world=$1 directory
