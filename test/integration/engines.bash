@@ -343,6 +343,17 @@ expect_no_gpu() {
   expect made-nvidia0 "Operation not permitted"
 }
 
+# --- the installer ---
+
+# make_source FOLDER: the programs of this build, as an unpacked package has them.
+make_source() {
+  mkdir -p "$1/usr/bin" "$1/usr/libexec/graft" "$1/usr/lib/x86_64-linux-gnu"
+  cp "$BATS_FILE_TMPDIR"/programs/nvidia-{ctk,cdi-hook,container-runtime,container-runtime.cdi,container-runtime.legacy,container-cli,container-runtime-hook} "$1/usr/bin"
+  cp "$BATS_FILE_TMPDIR/programs/graft-nvml" "$1/usr/libexec/graft"
+  cp -a "$build"/src/abi/libnvidia-container.so.1* "$1/usr/lib/x86_64-linux-gnu" 2>/dev/null || true
+  rm -rf "$1"/usr/lib/x86_64-linux-gnu/*.p
+}
+
 # --- containerd ---
 
 # configure_containerd LINES: with its CRI service; the handlers nvidia and nvidia-legacy are what a RuntimeClass names. The lines
@@ -451,7 +462,7 @@ ctr_run() {
   read_answers
 }
 
-# cri_run OPTION... [-- COMMAND...]: a pod of one container by CRI (test/tools/cri); the probe is run in it.
+# cri_run OPTION... [-- COMMAND...]: a pod of one container by CRI (test/tools/cri); the probe is run in it. CRI_SOCKET: another engine than containerd.
 cri_run() {
   local options=()
   while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -460,7 +471,7 @@ cri_run() {
   done
   [ $# -eq 0 ] || shift
   mkdir -p "$work/pod"
-  run on_host "$BATS_FILE_TMPDIR/programs/cri" /run/containerd-suite/sock "$work/pod" --cgroup "/$machine_cgroup" \
+  run on_host "$BATS_FILE_TMPDIR/programs/cri" "${CRI_SOCKET:-/run/containerd-suite/sock}" "$work/pod" --cgroup "/$machine_cgroup" \
     --env "PROBE_MINORS=$(host_minors)" "${options[@]}" -- "${@:-/probe}"
   read_answers
 }

@@ -26,15 +26,6 @@ teardown() {
   engine_teardown
 }
 
-# make_source FOLDER: the programs of this build, as an unpacked package has them.
-make_source() {
-  mkdir -p "$1/usr/bin" "$1/usr/libexec/graft" "$1/usr/lib/x86_64-linux-gnu"
-  cp "$BATS_FILE_TMPDIR"/programs/nvidia-{ctk,cdi-hook,container-runtime,container-runtime.cdi,container-runtime.legacy,container-cli,container-runtime-hook} "$1/usr/bin"
-  cp "$BATS_FILE_TMPDIR/programs/graft-nvml" "$1/usr/libexec/graft"
-  cp -a "$build"/src/abi/libnvidia-container.so.1* "$1/usr/lib/x86_64-linux-gnu" 2>/dev/null || true
-  rm -rf "$1"/usr/lib/x86_64-linux-gnu/*.p
-}
-
 # installer OPTION...: in the foreground.
 installer() {
   run on_host nvidia-ctk-installer --pid-file="$machine/run/toolkit.pid" --toolkit-install-dir="$machine/nv" --toolkit-source-root="$machine/source" \

@@ -6,20 +6,33 @@
 
 # start_nri_machine RELEASE: containerd of that release of Debian with NRI, a kubelet that says which devices it has given, and the plugin.
 start_nri_machine() {
-  [ -x "$build/src/daemon/nvidia-nri-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
+  need_nri_plugin
   start_machine "${topology:-dgx-h100}"
-  install -m 0755 "$build/src/daemon/nvidia-nri-plugin" "$BATS_FILE_TMPDIR/bin/"
-  install -m 0755 "$top/test/kubernetes/pod_resources.py" "$top/test/tools/cri_storm" "$BATS_FILE_TMPDIR/programs"
+  install_nri_plugin
   use_engines "$1" containerd ctr || return
   [ ! -e "$machine/why" ] || return 0
   configure_nri_containerd
   restart_containerd
   import_archive k8s.io small small /probe
   import_archive k8s.io pause small /bin/sleep 86400
+  start_pod_resources
+}
+need_nri_plugin() {
+  [ -x "$build/src/daemon/nvidia-nri-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
+}
+install_nri_plugin() {
+  install -m 0755 "$build/src/daemon/nvidia-nri-plugin" "$BATS_FILE_TMPDIR/bin/"
+  install -m 0755 "$top/test/kubernetes/pod_resources.py" "$top/test/tools/cri_storm" "$BATS_FILE_TMPDIR/programs"
+}
+start_pod_resources() {
   given </dev/null
   on_host /usr/bin/python3 "$BATS_FILE_TMPDIR/programs/pod_resources.py" /run/pods.sock "$machine/given" >"$machine/pods.log" 2>&1 3>&- 4>&- &
   within 10 on_host test -S /run/pods.sock
 }
+
+# A suite with another engine defines these two, and CRI_SOCKET.
+engine_pid() { our_containerd; }
+restart_engine() { restart_containerd; }
 
 configure_nri_containerd() {
   mkdir -p "$machine/containerd"
@@ -257,7 +270,7 @@ nri_started_by_engine() {
 exec $BATS_FILE_TMPDIR/bin/nvidia-nri-plugin --pod-resources-socket=/run/pods.sock --listen=/run/nri-metrics 2>>$work/nri.log
 SH
   chmod +x "$machine/nri-plugins/20-graft"
-  restart_containerd
+  restart_engine
   await_nri
   grep -q "registered as 20-graft" "$work/nri.log"
   give_gpus 1
@@ -265,7 +278,7 @@ SH
   rm "$machine/nri-plugins/20-graft"
   expect_gpus 1
   pid=$(nri_pid)
-  restart_containerd
+  restart_engine
   within 10 has_ended "$pid"
 }
 
@@ -276,14 +289,14 @@ nri_storm() {
   give_gpus 3
   for ((i = 0; i < n; i++)); do echo "default pod-$i container $uuids"; done | given
   mkdir -p "$work/storm"
-  on_host "$BATS_FILE_TMPDIR/programs/cri_storm" /run/containerd-suite/sock "$work/storm" "$n" "/$machine_cgroup" "NVIDIA_VISIBLE_DEVICES=$uuids" -- \
+  on_host "$BATS_FILE_TMPDIR/programs/cri_storm" "${CRI_SOCKET:-/run/containerd-suite/sock}" "$work/storm" "$n" "/$machine_cgroup" "NVIDIA_VISIBLE_DEVICES=$uuids" -- \
     /bin/sh -c 'nvidia-smi -L' >"$work/pods" 2>"$work/pods.err" 3>&- 4>&- &
   within 20 test -e "$work/storm/begun"
   for ((i = 0; i < (n + 24) / 25; i++)); do
-    engine=$(our_containerd)
+    engine=$(engine_pid)
     on_host kill -KILL "$engine"
     within 10 has_ended "$engine"
-    restart_containerd
+    restart_engine
     sleep 1
   done
   within 120 storm_is_over "$n" || { cat "$work/pods.err" >&2 && return 1; }
