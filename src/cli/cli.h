@@ -50,6 +50,7 @@ struct cli {
 	void (*planned)(struct cli *cli, const struct graft_plan *plan, pid_t pid);
 	const char *lease_wait;            /* NVIDIA_LEASE_WAIT of the container; NULL = unset */
 	const char *lease_owner;           /* whom its lease counts for, by name; NULL = not said */
+	const char *lease_what;            /* what the container runs; NULL = not known */
 	bool lease_has_user, own_shm;      /* of the container: its user is known; it was given a /dev/shm */
 	uint32_t lease_user;               /* as whom its process runs, on the host */
 	const struct graft_config *config; /* the caller has read it; NULL: read it if there is a claim */

@@ -124,6 +124,7 @@ static int take_claim(struct configuration *c, struct graft_error *err)
 	const struct graft_lease_for whom = { .pid = c->options.pid > 0 ? c->options.pid : getppid(),
 					      .wait = c->cli->lease_wait,
 					      .owner = c->cli->lease_owner,
+					      .what = c->cli->lease_what,
 					      .has_user = c->cli->lease_has_user,
 					      .user = c->cli->lease_user };
 	struct graft_lease lease;

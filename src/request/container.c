@@ -257,6 +257,19 @@ static const char *read_lease_owner(const struct graft_oci_spec *spec)
 	return non_empty(graft_oci_spec_env(spec, "NVIDIA_LEASE_OWNER"));
 }
 
+/* Engines of Kubernetes name the image. */
+static const char *read_lease_purpose(const struct graft_oci_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_annotations; i++) {
+		const char *key = spec->annotations[i].key;
+
+		if (strcmp(key, "io.kubernetes.cri.image-name") == 0 ||
+		    strcmp(key, "io.kubernetes.cri-o.ImageName") == 0)
+			return non_empty(spec->annotations[i].value);
+	}
+	return non_empty(spec->program);
+}
+
 static void read_container_words(const struct reading *r)
 {
 	struct graft_container *container = r->container;
@@ -264,6 +277,7 @@ static void read_container_words(const struct reading *r)
 	container->driver_capabilities = graft_oci_spec_env(r->spec, "NVIDIA_DRIVER_CAPABILITIES");
 	container->lease_wait = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_LEASE_WAIT"));
 	container->lease_owner = read_lease_owner(r->spec);
+	container->lease_what = read_lease_purpose(r->spec);
 	container->mig_config = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_MIG_CONFIG_DEVICES"));
 	container->mig_monitor = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_MIG_MONITOR_DEVICES"));
 }

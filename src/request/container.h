@@ -40,6 +40,7 @@ struct graft_container {
 	bool gates[GRAFT_GATE_MAX];
 	const char *lease_wait;      /* NVIDIA_LEASE_WAIT as written; NULL = unset */
 	const char *lease_owner;     /* annotation graft.owner, or NVIDIA_LEASE_OWNER, as written; NULL = neither */
+	const char *lease_what;      /* the image, if the engine names it, or the program; NULL = neither */
 	bool jetpack_csv_mounts_all; /* NVIDIA_REQUIRE_JETPACK=csv-mounts=all */
 };
 

@@ -238,6 +238,7 @@ static int lease_devices(const struct graft_config *config, const struct graft_o
 	const struct graft_lease_for whom = { .container = &container,
 					      .wait = choice->container.lease_wait,
 					      .owner = choice->container.lease_owner,
+					      .what = choice->container.lease_what,
 					      .has_user = create->spec->has_process,
 					      .user = graft_start_host_uid(create->spec) };
 	struct graft_json_node *annotations, *value;

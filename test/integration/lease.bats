@@ -336,6 +336,28 @@ nvidia-container-cli: hint: Run the command with --help to see what it accepts.'
   [[ $stderr == *'any:1: unknown device'* ]]
 }
 
+@test "a lease says what its container runs: the image if the engine names it, else the program, by the runtime and by the hook" {
+  local name
+  make_shared
+  lease_bundle a any:1 'sleep 1000'
+  lease_bundle b any:1 'sleep 1000' '.annotations += {"io.kubernetes.cri.image-name": "docker.io/library/train:2"}'
+  lease_bundle c any:1 'sleep 1000' '.annotations += {"io.kubernetes.cri-o.ImageName": "quay.io/infer\u001b:1"}'
+  for name in a b c; do create $name; done
+  for name in d e; do
+    lease_bundle $name any:1 'sleep 1000' "$(by_hook)"
+    [ $name = d ] || edit_bundle '.annotations += {"io.kubernetes.cri.image-name": "by-hook"}'
+    of_runc create --bundle "$bundle" --pid-file "$work/$name.pid" $name </dev/null >"$work/$name.out" 2>&1 3>&- 4>&-
+  done
+  lease list | sed -nE 's/.*\(container ([a-e]), [0-9]+ s\)  /\1 /p' | sort >"$work/list"
+  diff - "$work/list" <<'EOF'
+a sh
+b docker.io/library/train:2
+c quay.io/infer?:1
+d sh
+e by-hook
+EOF
+}
+
 # own_cgroup WORLD COMMAND...: in a cgroup of this test, below which those of --scope are made.
 own_cgroup() {
   local world=$1 directory

@@ -226,6 +226,7 @@ static int configure_in_process(struct hook *h, int argc, char **argv)
 	h->cli.config = &h->config;
 	h->cli.lease_wait = h->container.lease_wait;
 	h->cli.lease_owner = h->container.lease_owner;
+	h->cli.lease_what = h->container.lease_what;
 	h->cli.lease_has_user = h->spec.has_process;
 	h->cli.lease_user = graft_start_host_uid(&h->spec);
 	h->cli.own_shm = !graft_start_has_default_shm(&h->spec);
