@@ -282,6 +282,55 @@ is_whole() {
   [ ! -e "$machine/hooks.d/oci-nvidia-hook.json" ]
 }
 
+@test "nodes: 'control' makes them below the root of devices; none or an empty item, wherever it stands, turns all off" {
+  local value dev=$work/root
+  for value in control none "," "control," ",control" control,none control,,control ""; do
+    rm -rf "$dev"
+    mkdir -p "$dev/dev"
+    installer --no-daemon --no-runtime-config --cdi-enabled --cdi-output-dir="$work/cdi" --dev-root=/other --dev-root-ctr-path="$dev" --create-device-nodes="$value"
+    if [ "$value" = control ]; then
+      [ "$(stat -c '%F %t:%T' "$dev/dev/nvidiactl")" = "character special file c3:ff" ] || { say "$output" && return 1; }
+    else
+      [ -z "$(ls "$dev/dev")" ] || { say "$value: $(ls "$dev/dev")" && return 1; }
+    fi
+  done
+}
+
+@test "config-source=command: containerd's own answer, from the host's root; then the file" {
+  local host=$work/host conf=$work/etc/conf.d/99-nvidia.toml words
+  cp -a "$(image small)" "$host"
+  mkdir -p "$host/usr/bin"
+  cat >"$host/usr/bin/containerd" <<'SH'
+#!/bin/sh
+echo "$* $(pwd)" >>/said
+case "$*" in
+--version) echo "containerd github.com/containerd/containerd 1.7.24 x" ;;
+"config dump") printf 'version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd]\ndefault_runtime_name = "kata"\n%s\nruntime_type = "io.dumped.v9"\n%s\nBinaryName = "/opt/kata"\n' \
+  '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.kata]' '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.kata.options]' ;;
+*) exit 9 ;;
+esac
+SH
+  chmod 0755 "$host/usr/bin/containerd"
+  words=(--runtime=containerd --no-daemon --restart-mode=none --pid-file="$machine/run/toolkit.pid" --toolkit-install-dir="$machine/nv"
+    --toolkit-source-root="$machine/source" --host-root="$host" --driver-root=/ --driver-root-ctr-path=/ --config="$work/etc/config.toml" --drop-in-config="$conf")
+  # The default of the option.
+  run -0 on_host nvidia-ctk-installer "${words[@]}"
+  [ "$(sort -u "$host/said" | paste -sd,)" = "--version /,config dump /" ]
+  # Of our three; and of kata, which containerd 1.7 would forget if the file did not repeat it.
+  [ "$(grep -cxF 'runtime_type = "io.dumped.v9"' "$conf")" -eq 4 ]
+  grep -qxF 'runtimes = ["/opt/kata", "runc", "crun"]' "$toolkit/.config/nvidia-container-runtime/config.toml"
+  printf '#!/bin/sh\necho "no such thing" >&2; exit 4\n' >"$host/usr/bin/containerd"
+  run -0 on_host nvidia-ctk-installer "${words[@]}"
+  [[ $output == *'level=info msg="Could not load config from \"command\": failed to load config: failed to run command containerd [config dump]: exit status 4: no such thing"'* ]]
+  run -1 on_host nvidia-ctk-installer "${words[@]}" --config-source=command
+  [[ ${lines[-1]} == *'error running nvidia-ctk-installer: unable to determine the low-level runtimes: unable to load config for runtime containerd: failed to load config: failed to run command containerd [config dump]: exit status 4: no such thing. See its message, or run it by hand to find out more."' ]] || die "$output"
+  # A program by its path is one of the host's root, too.
+  printf '#!/bin/sh\necho "$0" >>/said\n' >"$host/opt-containerd"
+  chmod 0755 "$host/opt-containerd"
+  run -0 on_host nvidia-ctk-installer "${words[@]}" --config-source=command --executable-path=/opt-containerd
+  [ "$(tail -n 1 "$host/said")" = /opt-containerd ]
+}
+
 @test "doctor node: whose the engine's files are, and two installers by name" {
   local drop_in=/etc/containerd/conf.d/99-nvidia.toml pid
   on_host mountpoint -q /etc/containerd || skip "this machine has no /etc/containerd"

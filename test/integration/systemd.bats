@@ -541,3 +541,55 @@ make_cdi_spec() {
   use v2
   expect_pod_keeps_gpu nvidia-legacy
 }
+
+# --- the installer ---
+
+# An engine as far as the installer looks at it: a name, and somebody who listens on the socket.
+crio_service() {
+  cat >"$work/crio" <<'PY'
+#!/usr/bin/python3
+import os, socket, sys, time
+listener = socket.socket(socket.AF_UNIX)
+if os.path.exists(sys.argv[1]):
+    os.unlink(sys.argv[1])
+listener.bind(sys.argv[1])
+listener.listen(8)
+time.sleep(600)
+PY
+  chmod 0755 "$work/crio"
+  on_host systemd-run --quiet --unit crio "$work/crio" /run/crio.sock
+  within 10 on_host test -S /run/crio.sock
+}
+crio_pid() { on_host systemctl show --value --property=MainPID crio; }
+
+@test "the installer has systemd restart CRI-O, by its private socket, once for a change" {
+  local pid conf=$work/99-nvidia.toml words
+  use v2
+  make_source "$work/source"
+  crio_service
+  pid=$(crio_pid)
+  # Without systemctl in PATH, as in the installer's image.
+  words=(env PATH="$BATS_FILE_TMPDIR/bin" nvidia-ctk-installer --runtime=crio --no-daemon --pid-file="$work/toolkit.pid" --toolkit-install-dir="$work/nv"
+    --toolkit-source-root="$work/source" --host-root=/ --driver-root=/ --driver-root-ctr-path=/ --config-source=file --config="$work/none" --drop-in-config="$conf"
+    --socket=/run/crio.sock)
+  run -0 on_host "${words[@]}"
+  [[ $output == *'msg="Restarting crio using systemd"'* ]]
+  [ "$(on_host systemctl is-active crio)" = active ]
+  [ "$(crio_pid)" != "$pid" ]
+  within 10 on_host test -S /run/crio.sock
+  pid=$(crio_pid)
+  run -0 on_host "${words[@]}"
+  [[ $output == *'msg="crio has read its configuration: it is not restarted"'* ]]
+  [ "$(crio_pid)" = "$pid" ]
+  # Somebody has changed the file since CRI-O started.
+  echo >>"$conf"
+  run -0 on_host "${words[@]}"
+  [ "$(crio_pid)" != "$pid" ]
+  on_host systemctl stop crio
+  echo '# more' >>"$conf"
+  touch "$work/nv/.engine-has-to-read"
+  run -1 on_host "${words[@]}"
+  [[ ${lines[-1]} == *'error restarting crio using systemd: systemd does not restart crio.service: org.freedesktop.systemd1.NoSuchUnit'* ]] || die "$output"
+  # Not done: the next run tries again.
+  [ -e "$work/nv/.engine-has-to-read" ]
+}

@@ -28,6 +28,21 @@ static int set_given_bool(void *target, const struct graft_option *option, const
 	return 0;
 }
 
+/* A list whose last item may be empty: lists of other options end at a last comma. */
+static int set_nodes(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
+{
+	struct ctk_base *base = target;
+	struct ctk_list *list = (struct ctk_list *)(void *)((char *)target + option->offset);
+	size_t length = strlen(value);
+
+	if (ctk_option_list(target, option, value, err) < 0)
+		return -1;
+	if (length > 0 && value[length - 1] == ',' &&
+	    !graft_arena_push_string(base->ctk->arena, &list->items, &list->n, ""))
+		return graft_fail_memory(err);
+	return 0;
+}
+
 /* clang-format off */
 #define AT(member) .offset = offsetof(struct installer_options, member)
 #define TEXT       .argument = GRAFT_OPTION_REQUIRED, .parse = graft_option_set_string
@@ -98,7 +113,7 @@ static const struct graft_option options[] = {
 	  .help = "Directory of that specification (default /var/run/cdi)" },
 	{ .name = "cdi-kind", TEXT, AT(cdi_kind), .value_name = "KIND", ENV("CDI_KIND"),
 	  .help = "Vendor and class of that specification (default management.nvidia.com/gpu)" },
-	{ .name = "create-device-nodes", LIST, AT(device_nodes), .value_name = "WHICH", ENV("CREATE_DEVICE_NODES"),
+	{ .name = "create-device-nodes", .argument = GRAFT_OPTION_REQUIRED, .parse = set_nodes, AT(device_nodes), .value_name = "WHICH", ENV("CREATE_DEVICE_NODES"),
 	  .help = "Nodes to create with CDI: control or none (default control)", WORDS("control", "none") },
 	{ .name = "opt-in-features", LIST, AT(opt_in_features), .hidden = true, .value_name = "FEATURE",
 	  ENV("NVIDIA_CONTAINER_TOOLKIT_OPT_IN_FEATURES"), .help = "Features of config.toml to switch on" },
