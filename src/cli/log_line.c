@@ -63,5 +63,5 @@ void cli_log_failure(const struct graft_log *log, const char *prefix, const stru
 bool cli_wants_waiting(const void *arg, enum graft_log_level level, const char *file)
 {
 	(void)arg;
-	return level == GRAFT_LOG_INFO && strcmp(file, "nvml.c") == 0;
+	return level == GRAFT_LOG_INFO && (strcmp(file, "nvml.c") == 0 || strcmp(file, "lease_wait.c") == 0);
 }

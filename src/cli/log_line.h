@@ -38,7 +38,7 @@ void cli_log_failure(const struct graft_log *log, const char *prefix, const stru
 
 /*
  * For the `wants` of a log that shows a person at a terminal what takes more than a second: whether
- * the message can be one that begins with GRAFT_NVML_WAITING.
+ * the message can be one that begins with GRAFT_NVML_WAITING or GRAFT_LEASE_WAITING.
  */
 bool cli_wants_waiting(const void *arg, enum graft_log_level level, const char *file);
 

@@ -84,7 +84,7 @@ static void say_place(struct graft_lease_wait *wait, uint64_t now)
 	if (now - wait->said < SAY_MS)
 		return;
 	wait->said = now;
-	graft_info(wait->log, "waiting for GPUs behind %zu others, for up to %llu s more", wait->place,
+	graft_info(wait->log, GRAFT_LEASE_WAITING " behind %zu others, for up to %llu s more", wait->place,
 		   wait->until > now ? (unsigned long long)(wait->until - now) / 1000 : 0);
 }
 

@@ -53,6 +53,30 @@ teardown() { lease_teardown; }
   grep -F "the time to wait is not a duration: 'soon'. Write a number and a unit: 90s, 30m, 8h or 2d." "$work/e.out"
 }
 
+# says_that_it_waits FILE: with what time is left.
+says_that_it_waits() { grep -qE 'waiting for GPUs behind [012] others, for up to (4[0-9]|50) s more' "$1"; }
+
+@test "whoever waits says so every 10 s: the runtime in its log, a command on a terminal" {
+  make_shared
+  lease_bundle a any:8 'sleep 1000'
+  create a
+  lease_bundle b any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_WAIT=60s"]'
+  on_host "$runtime" --root "$work/runc" --log "$work/b.log" create --bundle "$work/bundle-b" --pid-file "$work/b.pid" b \
+    </dev/null >"$work/b.out" 2>&1 3>&- 4>&- &
+  on_host script --quiet --return --command "$ctk lease run --wait 60s -n 2 -- true" /dev/null </dev/null >"$work/c.out" 2>&1 3>&- 4>&- &
+  on_host "$ctk" lease run --wait 60s -n 2 -- true >"$work/d.out" 2>&1 3>&- 4>&- &
+  queued 3
+  sleep 8
+  run ! grep -h waiting "$work/b.log" "$work/c.out"
+  within_seconds 15 says_that_it_waits "$work/b.log"
+  within_seconds 15 says_that_it_waits "$work/c.out"
+  of_runc delete --force a
+  wait
+  is_held 2
+  # Where nobody reads, it is silent.
+  [ ! -s "$work/d.out" ] || die "$(cat "$work/d.out")"
+}
+
 # taken NAME: when the lease of a container was written, in microseconds.
 taken() {
   local record

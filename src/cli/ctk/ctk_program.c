@@ -22,6 +22,7 @@
 #include "cli/log_line.h"
 #include "cli/terminal.h"
 #include "host/nvml.h"
+#include "lease/lease_wait.h"
 #include "start/version.h"
 
 #define ARENA_MAX            ((size_t)256 << 20)
@@ -195,11 +196,15 @@ static void write_ctk_log_line(void *arg, enum graft_log_level level, const char
 		cli_log_line_write(STDERR_FILENO, level, message);
 }
 
+static bool is_of_waiting(const char *message)
+{
+	return graft_starts_with(message, GRAFT_NVML_WAITING) || graft_starts_with(message, GRAFT_LEASE_WAITING);
+}
+
 /* Returns the level at which a message of the library is shown; GRAFT_LOG_DEBUG for its steps. */
 static enum graft_log_level step_level(enum graft_log_level level, const char *message)
 {
-	bool step = level == GRAFT_LOG_INFO &&
-		    !(graft_starts_with(message, GRAFT_NVML_WAITING) && isatty(STDERR_FILENO));
+	bool step = level == GRAFT_LOG_INFO && !(is_of_waiting(message) && isatty(STDERR_FILENO));
 
 	return step ? GRAFT_LOG_DEBUG : level;
 }
@@ -213,7 +218,7 @@ static void write_ctk_step(void *arg, enum graft_log_level level, const char *fi
 		write_ctk_log_line(arg, level, file, line, message);
 }
 
-/* Only one step is for everybody. */
+/* Only the steps that wait are for everybody. */
 static bool wants_ctk_step(const void *arg, enum graft_log_level level, const char *file)
 {
 	const struct ctk *ctk = arg;
