@@ -335,11 +335,12 @@ struct graft_health_resource {
 /* The node of a cluster; collected on request. */
 struct graft_health_cluster {
 	bool asked;
-	bool running;          /* a kubelet runs */
-	const char *directory; /* of the kubelet: "/var/lib/kubelet" */
-	bool has_socket;       /* it has one for device plugins */
-	bool has_registry;     /* it has a directory in which it looks for plugins */
-	const char **sockets;  /* of NVIDIA's resources in these two folders: paths */
+	const char *distribution; /* "K3s": a name in distributions.c; NULL = none of them */
+	bool running;             /* a kubelet runs */
+	const char *directory;    /* of the kubelet: "/var/lib/kubelet" */
+	bool has_socket;          /* it has one for device plugins */
+	bool has_registry;        /* it has a directory in which it looks for plugins */
+	const char **sockets;     /* of NVIDIA's resources in these two folders: paths */
 	size_t n_sockets;
 	struct graft_health_plugin *plugins;
 	size_t n_plugins;

@@ -358,6 +358,8 @@ RECORD(toolkit, toolkit);
 #define S struct graft_health_cluster
 static const struct graft_field cluster_fields[] = {
 	GRAFT_F_BOOL(S, asked, "the rest was examined"),
+	GRAFT_F_STRING(S, distribution, false,
+		       "distribution of Kubernetes with its own paths: K3s, RKE2, MicroK8s, Talos"),
 	GRAFT_F_BOOL(S, running, "a kubelet runs"),
 	GRAFT_F_STRING(S, directory, false, "the kubelet's folder"),
 	GRAFT_F_BOOL(S, has_socket, "it has a socket for device plugins"),

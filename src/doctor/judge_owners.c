@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/strings.h"
+#include "doctor/distributions.h"
 #include "doctor/judge_state.h"
 
 enum owner { OWNER_PACKAGE, OWNER_INSTALLER, OWNER_OTHER };
@@ -124,10 +125,23 @@ static void judge_files_of_engine(struct graft_judge *judge, const struct graft_
 	}
 }
 
+/* Its engine's files are elsewhere, and no installer finds them by itself. */
+static void judge_distribution(struct graft_judge *judge)
+{
+	const struct graft_distribution *own = graft_distribution_find(judge->health->cluster.distribution);
+
+	if (own)
+		graft_judge_add(
+		    judge, GRAFT_CHECK_TOOLKIT_OWNER, GRAFT_LEVEL_OK, own->name,
+		    "has the engine's files in places of its own (found by %s): set %s for an installer%s%s", own->file,
+		    own->settings, own->remark ? ", " : "", own->remark ? own->remark : "");
+}
+
 void graft_judge_owners(struct graft_judge *judge)
 {
 	const struct graft_health *health = judge->health;
 
+	judge_distribution(judge);
 	judge_installers(judge);
 	judge_toolkit_directories(judge);
 	for (size_t i = 0; i < health->n_engines; i++) {

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/strings.h"
+#include "doctor/distributions.h"
 #include "doctor/look.h"
 #include "formats/json/json_document.h"
 #include "formats/procfs.h"
@@ -46,6 +47,40 @@ static void push_cluster_text(struct graft_health_look *look, const char ***item
 
 	if (copy)
 		(void)graft_arena_push_string(look->arena, items, n, copy);
+}
+
+/* --- the distribution --- */
+
+/* Whether the text has that line, also in quotation marks: "ID=talos", "ID=\"talos\"". */
+static bool has_line_of(const char *text, const char *wanted)
+{
+	size_t key = strcspn(wanted, "=") + 1, value = strlen(wanted) - key;
+
+	for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL)) {
+		size_t length = strcspn(line, "\n");
+		bool quoted = length == key + value + 2 && (line[key] == '"' || line[key] == '\'');
+
+		if ((quoted || length == key + value) && strncmp(line, wanted, key) == 0 &&
+		    strncmp(line + key + quoted, wanted + key, value) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void look_at_distribution(struct graft_health_look *look)
+{
+	for (const struct graft_distribution *at = graft_distributions; at->name; at++) {
+		const char *text;
+		size_t length;
+
+		if (!graft_health_exists(look, at->file))
+			continue;
+		if (at->line &&
+		    (graft_health_read_file(look, at->file, &text, &length) < 0 || !has_line_of(text, at->line)))
+			continue;
+		cluster_of(look)->distribution = at->name;
+		return;
+	}
 }
 
 /* --- the kubelet --- */
@@ -457,6 +492,7 @@ void graft_health_look_cluster(struct graft_health_look *look)
 	if (!look->options->look_at_cluster)
 		return;
 	cluster_of(look)->asked = true;
+	look_at_distribution(look);
 	look_at_kubelet(look);
 	if (!cluster_of(look)->directory)
 		return;

@@ -855,3 +855,18 @@ broken   device-nodes        /dev/nvidia0: does not exist
   finds config warning "config.toml: line 2: ignoring unknown key 'nvidia-container-cli.no_cgroups' \(did you mean 'no-cgroups'\?\)\$" \
     'man nvidia-container-runtime-config'
 }
+
+@test "the page of the operator has the paths of distributions that the doctor says" {
+  local setting n=0
+  while read -r setting; do
+    grep -qF "\`$setting\`" "$top/docs/gpu-operator.md" || die "docs/gpu-operator.md lacks $setting"
+    n=$((n + 1))
+  done < <(grep -o '[A-Z_]*=/[^ "]*' "$top/src/doctor/distributions.c")
+  [ "$n" -eq 6 ]
+}
+
+@test "doctor node: RKE2 by its files" {
+  # shellcheck disable=SC2016
+  host 'mount -t tmpfs none /var/lib && mkdir -p /var/lib/rancher/rke2/agent && { "$ctk" doctor node || true; }'
+  [[ $(tr -s ' \n' ' ' <<<"$output") == *"ok toolkit-owner RKE2: has the engine's files in places of its own (found by /var/lib/rancher/rke2/agent): set CONTAINERD_CONFIG=/var/lib/rancher/rke2/agent/etc/containerd/config.toml.tmpl CONTAINERD_SOCKET=/run/k3s/containerd/containerd.sock for an installer, or nothing: RKE2 finds /usr/local/nvidia/toolkit when it starts"* ]] || die "$output"
+}

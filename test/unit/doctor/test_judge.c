@@ -1142,6 +1142,18 @@ static struct graft_health_runtime two_owners[] = {
 	  .file = "/etc/containerd/conf.d/99-nvidia.toml",
 	  .found = true },
 };
+WRONG(node_of_k3s)
+{
+	w->health.cluster.distribution = "K3s";
+}
+WRONG(node_of_microk8s)
+{
+	w->health.cluster.distribution = "MicroK8s";
+}
+WRONG(node_of_talos)
+{
+	w->health.cluster.distribution = "Talos";
+}
 WRONG(one_installer)
 {
 	w->health.cluster.installers = both_installers;
@@ -1438,6 +1450,9 @@ static const struct {
 	{ old_compat, C(CUDA_COMPAT), WARN, "libcuda.so.470.57.02", "error 803", "LD_LIBRARY_PATH", { 0 } },
 	{ compat_for_others, C(CUDA_COMPAT), WARN, "libcuda.so.575.57.08", "error 803", "LD_LIBRARY_PATH", { 0 } },
 	{ compat_for_servers, C(CUDA_COMPAT), WARN, "libcuda.so.575.57.08", "error 804", "cuda-compat-mode=disabled", { 0 } },
+	{ node_of_k3s, C(TOOLKIT_OWNER), OK, "K3s", "has the engine's files in places of its own (found by /var/lib/rancher/k3s/agent): set CONTAINERD_CONFIG=/var/lib/rancher/k3s/agent/etc/containerd/config.toml.tmpl CONTAINERD_SOCKET=/run/k3s/containerd/containerd.sock for an installer, or nothing: K3s finds /usr/local/nvidia/toolkit when it starts", NULL, { 0 } },
+	{ node_of_microk8s, C(TOOLKIT_OWNER), OK, "MicroK8s", "has the engine's files in places of its own (found by /var/snap/microk8s/current/args): set CONTAINERD_CONFIG=/var/snap/microk8s/current/args/containerd-template.toml CONTAINERD_SOCKET=/var/snap/microk8s/common/run/containerd.sock for an installer", NULL, { 0 } },
+	{ node_of_talos, C(TOOLKIT_OWNER), OK, "Talos", "has the engine's files in places of its own (found by /etc/os-release): set RUNTIME_CONFIG RUNTIME_DROP_IN_CONFIG for an installer, with files in /var, which the machine configuration imports, since nothing can be written below /etc; or use CDI", NULL, { 0 } },
 	{ one_installer, C(TOOLKIT_OWNER), OK, "/etc/containerd/config.toml", "gives containerd the runtime 'nvidia': /usr/local/nvidia/toolkit/nvidia-container-runtime, of an installer: process 56 of a pod, which installs to /usr/local/nvidia/toolkit", NULL, { 0 } },
 	{ two_installers, C(TOOLKIT_OWNER), BROKEN, "two installers", "process 56 of a pod, which installs to /usr/local/nvidia/toolkit, and process 78, which installs to /opt/nvidia/toolkit, change the same files of the engine", "Keep one: 'kubectl get daemonsets --all-namespaces'", { 0 } },
 	{ half_a_toolkit, C(TOOLKIT_OWNER), BROKEN, "/usr/local/nvidia/toolkit", "is incomplete: nvidia-cdi-hook is missing", "Start its installer again", { 0 } },

@@ -19,6 +19,7 @@
 #include "../allocation.h"
 #include "../host/fixture.h"
 #include "base/cleanup.h"
+#include "doctor/distributions.h"
 #include "doctor/facts.h"
 
 static struct fixture *fixture;
@@ -659,6 +660,27 @@ static void test_allocations(void **state)
 
 /* --- a node of a cluster --- */
 
+static const char *distribution_with(const char *file, const char *text)
+{
+	fixture_write(fixture, file, text);
+	look();
+	fixture_remove(fixture, file);
+	return health->cluster.distribution;
+}
+
+static void test_distributions(void **state)
+{
+	(void)state;
+	options.look_at_cluster = true;
+	for (const struct graft_distribution *at = graft_distributions; at->name; at++)
+		assert_string_equal(distribution_with(at->file, at->line ? at->line : ""), at->name);
+	assert_string_equal(distribution_with("/etc/os-release", "NAME=x\nID=\"talos\"\n"), "Talos");
+	assert_null(distribution_with("/etc/os-release", "NAME=talos\nID=talos2\nID=\"talos\nBUILD_ID=talos\n"));
+	assert_null(distribution_with("/etc/os-release", "ID=debian\nID"));
+	assert_null(graft_distribution_find("Debian"));
+	assert_null(graft_distribution_find(NULL));
+}
+
 #define STATUS(name, ids) "Name:\t" name "\nUid:\t0\t0\t0\t0\nNSpid:\t" ids "\n"
 
 static void test_cluster(void **state)
@@ -786,6 +808,7 @@ int main(void)
 		TEST(image),
 		TEST(json),
 		TEST(other_version),
+		TEST(distributions),
 		TEST(cluster),
 		TEST(cluster_settings),
 		TEST(allocations),

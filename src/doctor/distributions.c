@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* distributions: the list, which docs/gpu-operator.md repeats as a table. */
+#include "doctor/distributions.h"
+
+#include <string.h>
+
+const struct graft_distribution graft_distributions[] = {
+	{ "K3s", "/var/lib/rancher/k3s/agent", NULL,
+	  "CONTAINERD_CONFIG=/var/lib/rancher/k3s/agent/etc/containerd/config.toml.tmpl "
+	  "CONTAINERD_SOCKET=/run/k3s/containerd/containerd.sock",
+	  "or nothing: K3s finds /usr/local/nvidia/toolkit when it starts" },
+	{ "RKE2", "/var/lib/rancher/rke2/agent", NULL,
+	  "CONTAINERD_CONFIG=/var/lib/rancher/rke2/agent/etc/containerd/config.toml.tmpl "
+	  "CONTAINERD_SOCKET=/run/k3s/containerd/containerd.sock",
+	  "or nothing: RKE2 finds /usr/local/nvidia/toolkit when it starts" },
+	{ "MicroK8s", "/var/snap/microk8s/current/args", NULL,
+	  "CONTAINERD_CONFIG=/var/snap/microk8s/current/args/containerd-template.toml "
+	  "CONTAINERD_SOCKET=/var/snap/microk8s/common/run/containerd.sock",
+	  NULL },
+	{ "Talos", "/etc/os-release", "ID=talos", "RUNTIME_CONFIG RUNTIME_DROP_IN_CONFIG",
+	  "with files in /var, which the machine configuration imports, since nothing can be written below "
+	  "/etc; or use CDI" },
+	{ .name = NULL },
+};
+
+const struct graft_distribution *graft_distribution_find(const char *name)
+{
+	for (const struct graft_distribution *at = graft_distributions; name && at->name; at++) {
+		if (strcmp(at->name, name) == 0)
+			return at;
+	}
+	return NULL;
+}
