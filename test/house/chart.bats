@@ -106,6 +106,7 @@ except jsonschema.ValidationError as error:
   refuses 'config: {name: a, map: {b: ""}}' "config.name and config.map: give one of them"
   refuses 'config: {default: c, map: {b: "", a: ""}}' "config.default is 'c', which is not in config.map: a, b"
   refuses 'mps: {enableHostPID: true}' "mps.enableHostPID needs mps.root"
+  refuses '{nri: {enabled: true}, deviceListStrategy: cdi-cri}' "nri.enabled needs deviceListStrategy envvar or volume-mounts, not cdi-cri: the NRI plugin reads which GPUs a container asks for from these"
   render 'allowDefaultNamespace: true
 namespaceOverride: default'
   [ "$status" -eq 0 ]
