@@ -200,8 +200,9 @@ static void registration_answered(void *arg, enum graft_rpc_status status, const
 
 static int register_plugin(struct nri_plugin *plugin, struct graft_error *err)
 {
-	Nri__Pkg__Api__V1alpha1__RegisterPluginRequest message = NRI__PKG__API__V1ALPHA1__REGISTER_PLUGIN_REQUEST__INIT;
+	Nri__Pkg__Api__V1alpha1__RegisterPluginRequest message;
 
+	nri__pkg__api__v1alpha1__register_plugin_request__init(&message);
 	message.plugin_name = graft_rpc_read_only(or_standard(plugin->options.name, NRI_PLUGIN_NAME));
 	message.plugin_idx = graft_rpc_read_only(or_standard(plugin->options.index, NRI_PLUGIN_INDEX));
 	connect_later(plugin, REGISTER_LIMIT);

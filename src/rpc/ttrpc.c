@@ -145,9 +145,10 @@ static int pack(const ProtobufCMessage *message, ProtobufCBinaryData *ret_bytes,
 int graft_ttrpc_write_request(struct graft_buffer *out, uint32_t stream, const char *service, const char *method,
 			      const ProtobufCMessage *payload, struct graft_error *err)
 {
-	Graft__Ttrpc__Request request = GRAFT__TTRPC__REQUEST__INIT;
+	Graft__Ttrpc__Request request;
 	int rc;
 
+	graft__ttrpc__request__init(&request);
 	request.service = graft_rpc_read_only(service);
 	request.method = graft_rpc_read_only(method);
 	if (pack(payload, &request.payload, err) < 0)
@@ -160,10 +161,12 @@ int graft_ttrpc_write_request(struct graft_buffer *out, uint32_t stream, const c
 int graft_ttrpc_write_response(struct graft_buffer *out, uint32_t stream, const ProtobufCMessage *payload,
 			       int32_t status, const char *text, struct graft_error *err)
 {
-	Graft__Ttrpc__Response response = GRAFT__TTRPC__RESPONSE__INIT;
-	Graft__Ttrpc__Status refusal = GRAFT__TTRPC__STATUS__INIT;
+	Graft__Ttrpc__Response response;
+	Graft__Ttrpc__Status refusal;
 	int rc;
 
+	graft__ttrpc__response__init(&response);
+	graft__ttrpc__status__init(&refusal);
 	if (payload) {
 		if (pack(payload, &response.payload, err) < 0)
 			return -1;

@@ -98,7 +98,7 @@ comparable() { grep -v -e 'overlay overlay' -e ' - cgroup' -e '/dev/console' <<<
   make_bundle
   echo text >"$work/added"
   make_walk_hook -A "$work/added" -- "compute utility" 0
-  edit_bundle --arg added "$work/added" '.process.args = ["sh", "-c", "ls \($added) || ls /usr/lib/*/libcuda.so.1"]'
+  edit_bundle --arg added "$work/added" '.process.args = ["sh", "-c", "exec 2>&1; ls \($added) || ls /usr/lib/*/libcuda.so.1"]'
   run on_host runc --root "$work/runc" run --bundle "$bundle" "$container"
   [[ $output == *"$work/added"*"o such file or directory"*"/libcuda.so.1" ]] || die "$output"
 }

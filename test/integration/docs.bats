@@ -185,7 +185,7 @@ exit 1"
   on_host ctr --namespace k8s.io image tag docker.io/library/small:latest "$cuda"
   daemons_of_page
   # run_page kubernetes , with a stop where the page takes back what it registered.
-  sed 's/^## Undo it$/&\n\n```sh\npods-of-the-class\n```/' "$top/docs/kubernetes.md" >"$work/kubernetes.md"
+  sed 's/^## Undo the configuration$/&\n\n```sh\npods-of-the-class\n```/' "$top/docs/kubernetes.md" >"$work/kubernetes.md"
   command_of pods-of-the-class 'touch "$HOME/reached" && while [ ! -e "$HOME/go-on" ]; do sleep 0.1; done'
   "$top/test/tools/page" run "$work/kubernetes.md" "$work/shell" &
   within 120 test -e "$work/home/reached"

@@ -202,15 +202,15 @@ is_whole() {
   stay "${for_docker[@]}"
   for i in 1 2; do
     printf '{}\n' >"$machine/docker/daemon.json"
-    within 5 grep -qF "$toolkit/nvidia-container-runtime.cdi" "$machine/docker/daemon.json"
-    within 5 eval "[ \$(grep -c 'msg=\"Another program has changed the configuration of docker: it was repaired\"' '$work/log') -eq $i ]"
+    within 20 grep -qF "$toolkit/nvidia-container-runtime.cdi" "$machine/docker/daemon.json"
+    within 20 eval "[ \$(grep -c 'msg=\"Another program has changed the configuration of docker: it was repaired\"' '$work/log') -eq $i ]"
   done
   rm "$toolkit/nvidia-ctk"
-  within 5 test -x "$toolkit/nvidia-ctk"
+  within 20 test -x "$toolkit/nvidia-ctk"
   is_whole
-  within 5 grep -qF "msg=\"Another program has changed $toolkit: it was installed again\"" "$work/log"
+  within 20 grep -qF "msg=\"Another program has changed $toolkit: it was installed again\"" "$work/log"
   printf '{}\n' >"$machine/docker/daemon.json"
-  within 5 grep -q "level=error msg=\"Files of this installation were changed again after 3 repairs: not repairing for [0-9]* seconds. 'nvidia-ctk doctor node' names other installers on this node\"" "$work/log"
+  within 20 grep -q "level=error msg=\"Files of this installation were changed again after 3 repairs: not repairing for [0-9]* seconds. 'nvidia-ctk doctor node' names other installers on this node\"" "$work/log"
   [ "$(cat "$machine/docker/daemon.json")" = "{}" ]
   stop_installer
   [ "$(cat "$machine/docker/daemon.json")" = "{}" ]

@@ -107,7 +107,7 @@ static ssize_t receive_with_sender(int fd, char *bytes, size_t size, pid_t *ret_
 		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)
 	};
 	ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *header;
+	struct cmsghdr *header;
 	struct ucred sender;
 
 	*ret_pid = 0;

@@ -41,7 +41,9 @@ struct upkeep {
 	size_t n_watches;
 	int64_t repairs[MAX_REPAIRS]; /* the last ones, the oldest first; 0: none */
 	int64_t sweep_ms, repair_ms;  /* when to sweep, when to look again; 0: never */
-	bool is_due;                  /* something has changed */
+	bool is_due;                  /* something may have changed */
+	bool by_others;               /* an event has said so */
+	bool refusal_logged;
 };
 
 static void close_upkeep(struct upkeep *upkeep)
@@ -123,7 +125,8 @@ static void read_events(struct upkeep *upkeep)
 		for (ssize_t at = 0; at < n;) {
 			const struct inotify_event *event = (const void *)(bytes + at);
 
-			upkeep->is_due = upkeep->is_due || concerns_us(upkeep, event);
+			if (concerns_us(upkeep, event))
+				upkeep->is_due = upkeep->by_others = true;
 			at += (ssize_t)(sizeof(*event) + event->len);
 		}
 	}
@@ -139,15 +142,16 @@ static void warn_of_failure(const struct upkeep *upkeep, const struct graft_erro
 		   graft_error_text(err, text, sizeof(text)));
 }
 
-/* Whether another repair is allowed now; otherwise says when. */
+/* Whether another repair is allowed now; otherwise says when, if another program has changed something. */
 static bool may_repair(struct upkeep *upkeep)
 {
 	int64_t now = graft_clock_ms();
 
 	if (upkeep->repairs[0] == 0 || now - upkeep->repairs[0] >= REPAIRS_MS)
 		return true;
-	if (upkeep->repair_ms == 0) {
-		upkeep->repair_ms = upkeep->repairs[0] + REPAIRS_MS;
+	upkeep->repair_ms = upkeep->repairs[0] + REPAIRS_MS;
+	if (upkeep->by_others && !upkeep->refusal_logged) {
+		upkeep->refusal_logged = true;
 		graft_log_write(
 		    &upkeep->options->base.ctk->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__,
 		    "Files of this installation were changed again after %d repairs: not repairing for %lld "
@@ -195,12 +199,13 @@ static bool repair_engine(struct upkeep *upkeep)
 
 static int repair_again(struct upkeep *upkeep, struct graft_error *err)
 {
-	bool repaired;
+	bool repaired, allowed = may_repair(upkeep);
 
-	upkeep->is_due = false;
-	if (!may_repair(upkeep))
+	upkeep->is_due = upkeep->by_others = false;
+	if (!allowed)
 		return 0;
 	upkeep->repair_ms = 0;
+	upkeep->refusal_logged = false;
 	if (watch_installation(upkeep, err) < 0)
 		return -1;
 	repaired = repair_toolkit(upkeep);
@@ -210,6 +215,8 @@ static int repair_again(struct upkeep *upkeep, struct graft_error *err)
 	note_repair(upkeep);
 	if (!installer_toolkit_sweep(upkeep->options))
 		upkeep->sweep_ms = graft_clock_ms() + SWEEP_MS;
+	/* What was changed before it was watched again. */
+	upkeep->is_due = true;
 	return watch_installation(upkeep, err);
 }
 
@@ -220,7 +227,7 @@ static int next_wait(const struct upkeep *upkeep)
 {
 	int64_t at = upkeep->sweep_ms, now = graft_clock_ms();
 
-	if (upkeep->is_due && upkeep->repair_ms == 0)
+	if (upkeep->is_due)
 		return SETTLE_MS;
 	if (upkeep->repair_ms != 0 && (at == 0 || upkeep->repair_ms < at))
 		at = upkeep->repair_ms;

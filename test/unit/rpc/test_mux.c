@@ -135,9 +135,10 @@ static int take_message(void *arg, const struct graft_ttrpc_message *message, st
 
 static void test_messages(void **state)
 {
-	Nri__Pkg__Api__V1alpha1__RegisterPluginRequest message = NRI__PKG__API__V1ALPHA1__REGISTER_PLUGIN_REQUEST__INIT;
+	Nri__Pkg__Api__V1alpha1__RegisterPluginRequest message;
 
 	(void)state;
+	nri__pkg__api__v1alpha1__register_plugin_request__init(&message);
 	message.plugin_name = (char *)(uintptr_t) "graft";
 	message.plugin_idx = (char *)(uintptr_t) "10";
 	for (size_t step = 1; step < 300; step += 13) {

@@ -43,12 +43,13 @@ static void serve_create(void *service, struct graft_ttrpc_call *call)
 {
 	struct link_world *world = service;
 	const Nri__Pkg__Api__V1alpha1__CreateContainerRequest *request = (const void *)call->message;
-	Nri__Pkg__Api__V1alpha1__Mount mount = NRI__PKG__API__V1ALPHA1__MOUNT__INIT, *mounts[] = { &mount };
+	Nri__Pkg__Api__V1alpha1__Mount mount, *mounts[] = { &mount };
 	Nri__Pkg__Api__V1alpha1__ContainerAdjustment adjust = NRI__PKG__API__V1ALPHA1__CONTAINER_ADJUSTMENT__INIT;
 	Nri__Pkg__Api__V1alpha1__CreateContainerResponse answer =
 	    NRI__PKG__API__V1ALPHA1__CREATE_CONTAINER_RESPONSE__INIT;
 	const char *name = request->container ? request->container->name : "";
 
+	nri__pkg__api__v1alpha1__mount__init(&mount);
 	if (strcmp(name, "refused") == 0) {
 		graft_ttrpc_link_refuse(&world->link, call->stream, GRAFT_RPC_UNKNOWN, "it may not");
 		return;
@@ -188,10 +189,11 @@ static void engine_calls(struct link_world *world, uint32_t stream, const char *
 
 static void engine_creates(struct link_world *world, uint32_t stream, const char *name)
 {
-	Nri__Pkg__Api__V1alpha1__Container container = NRI__PKG__API__V1ALPHA1__CONTAINER__INIT;
+	Nri__Pkg__Api__V1alpha1__Container container;
 	Nri__Pkg__Api__V1alpha1__CreateContainerRequest request =
 	    NRI__PKG__API__V1ALPHA1__CREATE_CONTAINER_REQUEST__INIT;
 
+	nri__pkg__api__v1alpha1__container__init(&container);
 	container.name = (char *)(uintptr_t)name;
 	request.container = &container;
 	engine_calls(world, stream, SERVICE, "CreateContainer", &request.base);
@@ -308,8 +310,9 @@ static void test_call(void **state)
 {
 	static const int32_t statuses[] = { 0, 3 };
 	struct link_world *world = *state;
-	Nri__Pkg__Api__V1alpha1__RegisterPluginRequest message = NRI__PKG__API__V1ALPHA1__REGISTER_PLUGIN_REQUEST__INIT;
+	Nri__Pkg__Api__V1alpha1__RegisterPluginRequest message;
 
+	nri__pkg__api__v1alpha1__register_plugin_request__init(&message);
 	for (size_t i = 0; i < GRAFT_COUNT(statuses); i++) {
 		struct graft_buffer bytes = { .max = 0 }, frames = { .max = 0 };
 		int64_t end = graft_clock_ms() + TIME_LIMIT_MS;
