@@ -218,7 +218,7 @@ static int await_answer(const struct bus *bus, const char *unit)
 		if (head[0] != 'l' || body > MESSAGE_MAX || fields > MESSAGE_MAX)
 			return graft_fail(bus->err, GRAFT_FORMAT, 0, "systemd's answer is not understood");
 		n = ((fields + 7) & ~(size_t)7) + body;
-		rest = malloc(n + 1);
+		rest = calloc(n + 1, 1);
 		if (!rest)
 			return graft_fail_memory(bus->err);
 		if (receive_bytes(bus, rest, n) < 0)

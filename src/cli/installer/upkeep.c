@@ -142,7 +142,7 @@ static void warn_of_failure(const struct upkeep *upkeep, const struct graft_erro
 		   graft_error_text(err, text, sizeof(text)));
 }
 
-/* Whether another repair is allowed now; otherwise says when, if another program has changed something. */
+/* Whether another repair is allowed now. If not, and an event asked for it, says when one is. */
 static bool may_repair(struct upkeep *upkeep)
 {
 	int64_t now = graft_clock_ms();
