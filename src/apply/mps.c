@@ -486,12 +486,16 @@ static bool has_ended(pid_t pid, int limit_ms)
 	return false;
 }
 
-int graft_mps_quit(const struct graft_mps *mps, struct graft_error *err)
+int graft_mps_quit(const struct graft_mps *mps, pid_t pid, struct graft_error *err)
 {
-	pid_t pid = graft_mps_pid(mps);
 	const char *answer;
-	int rc = graft_mps_ask(mps, "quit", &answer, err);
+	int rc;
 
+	if (pid <= 0)
+		pid = graft_mps_pid(mps);
+	else if (!is_mps_process(pid, mps->arena))
+		pid = 0;
+	rc = graft_mps_ask(mps, "quit", &answer, err);
 	/* It waits for programs that do not end. */
 	if (pid > 0 && !has_ended(pid, QUIT_MS))
 		rc = kill(pid, SIGKILL) < 0 ? graft_fail_errno(err, errno, "kill failed: process %d", (int)pid) : 0;

@@ -66,8 +66,11 @@ int graft_mps_limit(const struct graft_mps *mps, uint32_t percent, const uint32_
 		    struct graft_error *err);
 /* The daemon's process; 0 = not known. */
 pid_t graft_mps_pid(const struct graft_mps *mps);
-/* Makes the daemon end, and waits until it has. */
-int graft_mps_quit(const struct graft_mps *mps, struct graft_error *err);
+/*
+ * Makes the daemon end, and waits until it has. `pid` is its process; 0 = not known: then the file
+ * beside its socket says it. SECURITY: programs that share the GPU may write to that directory.
+ */
+int graft_mps_quit(const struct graft_mps *mps, pid_t pid, struct graft_error *err);
 
 /* The compute mode of a GPU, as nvidia-smi spells it. */
 int graft_mps_read_mode(const struct graft_mps *mps, const char *gpu, const char **ret_mode, struct graft_error *err);

@@ -118,8 +118,12 @@ static int find_ids(const struct nri_kubelet *kubelet, const struct nri_kubelet_
 	if (container)
 		return list_ids(container, arena, ids, n, err);
 	rc = nri_kubelet_checkpoint(kubelet->checkpoint, question->uid, question->container, arena, ids, n, &unread);
-	if (rc > 0 || list)
+	if (rc > 0 || (rc == 0 && list))
 		return 0;
+	if (list) {
+		*err = unread;
+		return graft_with_hint(err, "Check that the plugin can read the kubelet's checkpoint of devices.");
+	}
 	(void)graft_fail(err, GRAFT_IO, 0, "the kubelet does not say which devices it has given to this container: %s",
 			 why);
 	return graft_with_hint(err, "Check that the plugin can reach the kubelet's PodResources socket.");

@@ -126,13 +126,12 @@ static int decide_request(struct nri_request *request, const struct graft_nri_ho
 	struct nri_plugin *plugin = request->plugin;
 	struct graft_nri_wish *wish = &request->wish;
 
-	if (wish->compare && graft_nri_compare(&plugin->policy, host, request->ids, request->n_ids, plugin->log,
-					       request->arena, wish, err) < 0)
+	const struct graft_strings ids = { .items = request->ids, .n = request->n_ids };
+
+	if (graft_nri_decide(&plugin->policy, host, &ids, wish, plugin->log, request->arena, answer, err) < 0)
 		return -1;
 	if (wish->kind == GRAFT_NRI_NOTHING)
 		return 0;
-	if (graft_nri_decide(&plugin->policy, host, wish, plugin->log, request->arena, answer, err) < 0)
-		return -1;
 	*ret_adjustment = (const void *)nri_message_adjust(&answer->edits, request->arena, err);
 	return *ret_adjustment ? 0 : -1;
 }

@@ -300,12 +300,13 @@ static int select_words(const struct graft_inventory *inventory, const struct gr
 }
 
 /* "GPU-...::2" is a share of GPU-...; ids of other vendors' devices are not ours. */
-static int list_given(const char *const *ids, size_t n_ids, struct graft_arena *arena, struct graft_strings *given,
+static int list_given(const struct graft_strings *ids, struct graft_arena *arena, struct graft_strings *given,
 		      struct graft_error *err)
 {
-	for (size_t i = 0; i < n_ids; i++) {
-		const char *share = strstr(ids[i], "::");
-		const char *id = graft_arena_strndup(arena, ids[i], share ? (size_t)(share - ids[i]) : strlen(ids[i]));
+	for (size_t i = 0; i < ids->n; i++) {
+		const char *share = strstr(ids->items[i], "::");
+		const char *id = graft_arena_strndup(arena, ids->items[i],
+						     share ? (size_t)(share - ids->items[i]) : strlen(ids->items[i]));
 
 		if (!id)
 			return graft_fail_memory(err);
@@ -351,44 +352,22 @@ static const char *find_excess(const struct graft_selection *wanted, const struc
 }
 
 static int compare_with(const struct graft_nri_host *host, const struct graft_strings *given_ids,
-			const struct graft_nri_wish *wish, struct graft_arena *arena, struct graft_error *err)
+			const struct graft_strings *names, const char *origin, struct graft_arena *arena,
+			struct graft_error *err)
 {
 	struct graft_selection wanted, given;
 	const char *excess;
 
-	if (select_words(host->inventory, &wish->container.devices, arena, &wanted, err) < 0 ||
+	if (select_words(host->inventory, names, arena, &wanted, err) < 0 ||
 	    select_words(host->inventory, given_ids, arena, &given, err) < 0)
 		return -1;
 	excess = find_excess(&wanted, &given);
 	if (!excess)
 		return 0;
 	(void)graft_fail(err, GRAFT_PERMISSION, 0,
-			 "%.100s asks for %.100s, which the kubelet has not given to this container", wish->origin,
-			 excess);
+			 "%.100s asks for %.100s, which the kubelet has not given to this container", origin, excess);
 	return graft_with_hint(
 	    err, "Ask for GPUs in the container's limits, and do not set NVIDIA_VISIBLE_DEVICES yourself.");
-}
-
-int graft_nri_compare(const struct graft_nri_policy *policy, const struct graft_nri_host *host, const char *const *ids,
-		      size_t n_ids, const struct graft_log *log, struct graft_arena *arena, struct graft_nri_wish *wish,
-		      struct graft_error *err)
-{
-	struct graft_strings given = { .n = 0 };
-	int rc;
-
-	(void)policy;
-	if (list_given(ids, n_ids, arena, &given, err) < 0)
-		return -1;
-	if (given.n == 0) {
-		graft_debug(log, "%s is ignored: the kubelet has given no GPU to the container", wish->origin);
-		*wish = (struct graft_nri_wish){ .kind = GRAFT_NRI_NOTHING };
-		return 0;
-	}
-	if (check_nri_driver(host, err) < 0)
-		return -1;
-	rc = compare_with(host, &given, wish, arena, err);
-	wish->compare = false;
-	return rc;
 }
 
 /* --- edits --- */
@@ -439,30 +418,49 @@ static int plan_edits(const struct graft_nri_policy *policy, const struct graft_
 	return move_driver_root(policy, arena, &answer->edits, err);
 }
 
+static int plan_devices(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
+			const struct graft_start *start, const struct graft_strings *names,
+			struct graft_nri_answer *answer, struct graft_error *err)
+{
+	struct graft_request *request = graft_request_new();
+	int rc = request ? graft_jit_request(start, names, request, err) : graft_fail_memory(err);
+
+	if (rc == 0)
+		rc = plan_edits(policy, host, request, graft_start_disabled_hooks(start), start->arena, answer, err);
+	(void)graft_request_free(request);
+	return rc;
+}
+
+/*
+ * SECURITY: what is compared with the kubelet's word are the names that the plan is made of,
+ * on the same inventory, each time: a name can mean another device on a host that was read again.
+ */
 static int decide_devices(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
-			  const struct graft_nri_wish *wish, const struct graft_log *log, struct graft_arena *arena,
-			  struct graft_nri_answer *answer, struct graft_error *err)
+			  const struct graft_strings *ids, struct graft_nri_wish *wish, const struct graft_log *log,
+			  struct graft_arena *arena, struct graft_nri_answer *answer, struct graft_error *err)
 {
 	const struct graft_start start = {
 		.config = policy->config, .spec = &wish->spec, .container = &wish->container, .log = log, .arena = arena
 	};
-	struct graft_request *request = graft_request_new();
-	struct graft_strings names;
+	struct graft_strings names, given = { .n = 0 };
 	size_t n_foreign;
-	int rc = request ? 0 : graft_fail_memory(err);
 
-	if (rc == 0)
-		rc = graft_jit_names(&start, &names, &n_foreign, err);
-	if (rc == 0 && n_foreign > 0)
-		rc = graft_fail(err, GRAFT_INVALID, 0,
-				"%.100s names a CDI device; name it in the annotation " ANNOTATION "/pod instead",
-				wish->origin);
-	if (rc == 0)
-		rc = graft_jit_request(&start, &names, request, err);
-	if (rc == 0)
-		rc = plan_edits(policy, host, request, graft_start_disabled_hooks(&start), arena, answer, err);
-	(void)graft_request_free(request);
-	return rc;
+	if (wish->compare && list_given(ids, arena, &given, err) < 0)
+		return -1;
+	if (wish->compare && given.n == 0) {
+		graft_debug(log, "%s is ignored: the kubelet has given no GPU to the container", wish->origin);
+		wish->kind = GRAFT_NRI_NOTHING;
+		return 0;
+	}
+	if (check_nri_driver(host, err) < 0 || graft_jit_names(&start, &names, &n_foreign, err) < 0)
+		return -1;
+	if (n_foreign > 0)
+		return graft_fail(err, GRAFT_INVALID, 0,
+				  "%.100s names a CDI device; name it in the annotation " ANNOTATION "/pod instead",
+				  wish->origin);
+	if (wish->compare && compare_with(host, &given, &names, wish->origin, arena, err) < 0)
+		return -1;
+	return plan_devices(policy, host, &start, &names, answer, err);
 }
 
 /* All nodes of the driver (SPEC ctk-and-cdi 4.8). */
@@ -541,8 +539,8 @@ static int decide_names(const struct graft_nri_policy *policy, const struct graf
 }
 
 int graft_nri_decide(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
-		     const struct graft_nri_wish *wish, const struct graft_log *log, struct graft_arena *arena,
-		     struct graft_nri_answer *ret_answer, struct graft_error *err)
+		     const struct graft_strings *ids, struct graft_nri_wish *wish, const struct graft_log *log,
+		     struct graft_arena *arena, struct graft_nri_answer *ret_answer, struct graft_error *err)
 {
 	*ret_answer = (struct graft_nri_answer){ .plan = NULL };
 	switch (wish->kind) {
@@ -551,9 +549,7 @@ int graft_nri_decide(const struct graft_nri_policy *policy, const struct graft_n
 	case GRAFT_NRI_NAMES:
 		return decide_names(policy, host, wish, log, arena, ret_answer, err);
 	case GRAFT_NRI_DEVICES:
-		if (check_nri_driver(host, err) < 0)
-			return -1;
-		return decide_devices(policy, host, wish, log, arena, ret_answer, err);
+		return decide_devices(policy, host, ids, wish, log, arena, ret_answer, err);
 	}
 	return 0;
 }

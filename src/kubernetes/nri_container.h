@@ -66,7 +66,7 @@ struct graft_nri_wish {
 	struct graft_strings names;       /* of NAMES: qualified, each once */
 	struct graft_container container; /* of DEVICES */
 	struct graft_oci_spec spec;       /* the same as a view that the requests are made from */
-	bool compare;                     /* of DEVICES: graft_nri_compare() decides */
+	bool compare;                     /* of DEVICES: only those that the kubelet has given */
 };
 
 /*
@@ -78,15 +78,6 @@ int graft_nri_read(const struct graft_nri_policy *policy, const struct graft_nri
 		   const struct graft_log *log, struct graft_arena *arena, struct graft_nri_wish *ret_wish,
 		   struct graft_error *err);
 
-/*
- * Compares a request for devices with those that the kubelet has given to the container, by their
- * ids. With none, nothing is requested: it was the image's own. Returns -1 with GRAFT_PERMISSION if
- * it names a device that is not among them; GRAFT_UNKNOWN_DEVICE if the host has no such device.
- */
-int graft_nri_compare(const struct graft_nri_policy *policy, const struct graft_nri_host *host, const char *const *ids,
-		      size_t n_ids, const struct graft_log *log, struct graft_arena *arena, struct graft_nri_wish *wish,
-		      struct graft_error *err);
-
 /* What a container gets. */
 struct graft_nri_answer {
 	struct graft_cdi_edits edits; /* in the arena, and of the plan */
@@ -95,13 +86,15 @@ struct graft_nri_answer {
 void graft_nri_answer_done(struct graft_nri_answer *answer);
 
 /*
- * Makes the edits of a request. *ret_answer must be released with graft_nri_answer_done(), after a
- * failure too. Returns -1 with GRAFT_NO_DRIVER if the host has none; GRAFT_UNKNOWN_DEVICE for a
- * device that it lacks; or the error of the rule that failed.
+ * Makes the edits of a request. `ids` are those of the devices that the kubelet has given to the
+ * container; with none, a request that is compared with them becomes NOTHING: it was the image's
+ * own. *ret_answer must be released with graft_nri_answer_done(), after a failure too. Returns -1
+ * with GRAFT_PERMISSION for a device that is not among them; GRAFT_NO_DRIVER if the host has no
+ * driver; GRAFT_UNKNOWN_DEVICE for a device that it lacks; or the error of the rule that failed.
  */
 int graft_nri_decide(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
-		     const struct graft_nri_wish *wish, const struct graft_log *log, struct graft_arena *arena,
-		     struct graft_nri_answer *ret_answer, struct graft_error *err);
+		     const struct graft_strings *ids, struct graft_nri_wish *wish, const struct graft_log *log,
+		     struct graft_arena *arena, struct graft_nri_answer *ret_answer, struct graft_error *err);
 
 /*
  * Returns whether the configuration names CDI kinds, and which: those of `allowed` without the

@@ -143,7 +143,7 @@ static void end_daemon(const struct keeping *keeping)
 {
 	struct graft_error err = { .status = GRAFT_OK };
 
-	if (graft_mps_quit(&keeping->mps, &err) < 0)
+	if (graft_mps_quit(&keeping->mps, keeping->daemon, &err) < 0)
 		graft_warn(keeping->log, "MPS of %s: %s", keeping->gpu, err.msg);
 	graft_mps_unmount(&keeping->mps);
 	set_shared(keeping);

@@ -49,6 +49,16 @@ static void forget_faults(struct faults *faults, const struct graft_xid_line *of
 	faults->n = kept;
 }
 
+/* A GPU that repeats a fault must not hide those of others. */
+static bool has_fault_line(const struct faults *faults, const struct graft_xid_line *line)
+{
+	for (size_t i = 0; i < faults->n; i++) {
+		if (faults->lines[i].number == line->number && graft_xid_is_same_device(&faults->lines[i], line))
+			return true;
+	}
+	return false;
+}
+
 static void take_fault_line(struct faults *faults, const struct graft_xid_rules *rules, const char *text)
 {
 	struct graft_xid_line line = graft_xid_parse(text);
@@ -57,7 +67,7 @@ static void take_fault_line(struct faults *faults, const struct graft_xid_rules 
 	case GRAFT_XID_NOTHING:
 		break;
 	case GRAFT_XID_FAULT:
-		if (graft_xid_matters(rules, line.number) && faults->n < FAULTS_MAX)
+		if (graft_xid_matters(rules, line.number) && faults->n < FAULTS_MAX && !has_fault_line(faults, &line))
 			faults->lines[faults->n++] = line;
 		break;
 	case GRAFT_XID_RECOVERED:

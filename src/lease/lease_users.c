@@ -2,12 +2,14 @@
 /* lease_users: one pass over the descriptors of all processes. */
 #include "lease/lease_users.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/listing.h"
@@ -17,7 +19,6 @@
 #define GPU_MAJOR     195u
 #define MODESET_MINOR 254u /* nvidia-modeset, for displays; 255 is nvidiactl */
 #define PROCESSES_MAX ((size_t)1 << 20)
-#define FILES_MAX     4096u
 #define STAT_MAX      ((size_t)4096)
 #define DEPTH_MAX     64u
 /* The kernel keeps 15 letters of a name. */
@@ -46,19 +47,29 @@ bool graft_lease_user_has(const struct graft_lease_user *user, uint32_t node_maj
 static bool read_nodes(const struct graft_root *root, const char *pid, struct graft_arena *arena,
 		       struct graft_lease_user *user)
 {
-	const char *directory = graft_arena_printf(arena, "/proc/%s/fd", pid), **names;
-	auto_close int fd = directory ? graft_root_openat(root, directory, O_RDONLY | O_DIRECTORY) : -1;
+	char directory[64];
+	const struct dirent *entry;
 	bool gpu = false;
 	struct stat st;
-	size_t n;
+	int fd;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || graft_list_names(fd, FILES_MAX, arena, &names, &n, NULL) < 0)
+	(void)snprintf(directory, sizeof(directory), "/proc/%.20s/fd", pid);
+	fd = graft_root_openat(root, directory, O_RDONLY | O_DIRECTORY);
+	/* One by one: a process chooses how many it has. */
+	auto_dir DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!stream && fd >= 0)
+		(void)close(fd);
+	if (!stream)
+		return false;
+	if (fstat(dirfd(stream), &st) < 0)
 		return false;
 	user->uid = st.st_uid;
-	for (size_t i = 0; i < n; i++) {
+	while ((entry = readdir(stream))) {
 		dev_t *node;
 
-		if (fstatat(fd, names[i], &st, 0) < 0 || !S_ISCHR(st.st_mode) || has_open_node(user, st.st_rdev))
+		if (fstatat(dirfd(stream), entry->d_name, &st, 0) < 0 || !S_ISCHR(st.st_mode) ||
+		    has_open_node(user, st.st_rdev))
 			continue;
 		gpu |= is_gpu(st.st_rdev);
 		node = graft_arena_push(arena, &user->nodes, &user->n_nodes, sizeof(*node));

@@ -43,6 +43,15 @@ static const struct row rows[] = {
 	{ .name = "more-than-given", .host = "dgx-h100", .env = { "NVIDIA_VISIBLE_DEVICES=all" }, .given = { "@0" } },
 	{ .name = "another-than-given", .host = "dgx-h100", .env = { "NVIDIA_VISIBLE_DEVICES=@1" }, .given = { "@0" } },
 	{ .name = "unknown-device", .host = "dgx-h100", .env = { "NVIDIA_VISIBLE_DEVICES=9" }, .given = { "@0" } },
+	{ .name = "all-by-kind",
+	  .host = "dgx-h100",
+	  .env = { "NVIDIA_VISIBLE_DEVICES=runtime.nvidia.com/gpu=all" },
+	  .given = { "@0" } },
+	{ .name = "one-by-kind",
+	  .host = "dgx-h100",
+	  .env = { "NVIDIA_VISIBLE_DEVICES=runtime.nvidia.com/gpu=@0" },
+	  .given = { "@0" } },
+	{ .name = "given-unknown", .host = "dgx-h100", .env = { "NVIDIA_VISIBLE_DEVICES=all" }, .given = { "GPU-x" } },
 	{ .name = "void", .host = "dgx-h100", .env = { "NVIDIA_VISIBLE_DEVICES=void" }, .given = { "@0" } },
 	{ .name = "nothing", .host = "dgx-h100", .env = { "PATH=/bin" }, .given = { "@0" } },
 	{ .name = "runtime-class",
@@ -223,10 +232,14 @@ static int decide(const struct row *row, const struct graft_nri_policy *policy, 
 	make_container(row, host->inventory, arena, &container);
 	list(row->given, host->inventory, arena, &given);
 	rc = graft_nri_read(policy, &container, NULL, arena, &wish, err);
-	if (rc == 0 && wish.compare && wish.kind == GRAFT_NRI_DEVICES)
-		rc = graft_nri_compare(policy, host, given.items, given.n, NULL, arena, &wish, err);
 	if (rc == 0)
-		rc = graft_nri_decide(policy, host, &wish, NULL, arena, &answer, err);
+		rc = graft_nri_decide(policy, host, &given, &wish, NULL, arena, &answer, err);
+	/* The host is read again for a device that it lacks, and the same is asked for once more. */
+	if (rc < 0 && err->status == GRAFT_UNKNOWN_DEVICE) {
+		graft_nri_answer_done(&answer);
+		graft_error_clear(err);
+		rc = graft_nri_decide(policy, host, &given, &wish, NULL, arena, &answer, err);
+	}
 	device.edits = answer.edits;
 	if (rc == 0 && wish.kind == GRAFT_NRI_NOTHING)
 		graft_buffer_string(out, "nothing\n");

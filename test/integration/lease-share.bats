@@ -76,13 +76,13 @@ has_free() { [ "$(free_slots)" = "$1" ]; }
   grep -F 'lease: mem= and sm= have no effect on GPUs that are shared by time slicing. Leave them out, or set graft.leases.sharing to ' "$work/g.out"
   lease list | sed -E 's/[a-z2-7]{12}/ID/; s/, [0-9]+ s/, TIME/' | sort >"$work/list"
   diff "$work/list" - <<'LIST'
-0    held   ID  uid 0 (container a, TIME)  slot 1
-0    held   ID  uid 0 (container b, TIME)  slot 2
+0    held   ID  uid 0 (container a, TIME)  sleep  slot 1
+0    held   ID  uid 0 (container b, TIME)  sleep  slot 2
 0    shared 0 of 2 slots free; time-sliced: no isolation
-1    held   ID  uid 0 (container c, TIME)  slot 1
+1    held   ID  uid 0 (container c, TIME)  sleep  slot 1
 1    shared 2 of 3 slots free; time-sliced: no isolation
-2    held   ID  uid 0 (container d, TIME)
-3    held   ID  uid 0 (container d, TIME)
+2    held   ID  uid 0 (container d, TIME)  sleep
+3    held   ID  uid 0 (container d, TIME)  sleep
 GPU  STATE  LEASE         HOLDER
 LIST
   lease metrics >"$work/metrics"

@@ -16,6 +16,8 @@
 #ifndef GRAFT_CLI_INSTALLER_INSTALLER_H
 #define GRAFT_CLI_INSTALLER_INSTALLER_H
 
+#include <sys/types.h>
+
 #include "cli/ctk/ctk.h"
 #include "engine/engine.h"
 
@@ -153,10 +155,10 @@ int installer_nri_start(const struct installer_options *options, struct graft_er
 
 /*
  * Waits for a signal of SPEC installer-and-nri 6. Meanwhile repairs the engine's files and the
- * toolkit when others change them, three times in ten minutes. `nri` is the process that serves
- * NRI, or -1: it ends this too. Returns 0, or -1 with the error set.
+ * toolkit when others change them, three times in ten minutes. *nri is the process that
+ * serves NRI, or -1: it ends this too, and *nri is -1 then. Returns 0, or -1 with the error set.
  */
-int installer_wait(const struct installer_options *options, const struct ctk_list *runtimes, int nri,
+int installer_wait(const struct installer_options *options, const struct ctk_list *runtimes, pid_t *nri,
 		   struct graft_error *err);
 
 /* Runs the program. Returns its exit status. */

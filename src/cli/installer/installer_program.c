@@ -135,7 +135,8 @@ static int start_nri(const struct installer_options *o, struct graft_error *err)
 static int stay(const struct installer_options *o, const struct ctk_list *runtimes, struct graft_error *err)
 {
 	const struct graft_log *log = &o->base.ctk->log;
-	int nri = -1, rc;
+	pid_t nri = -1;
+	int rc;
 
 	if (o->nri) {
 		nri = start_nri(o, err);
@@ -143,7 +144,7 @@ static int stay(const struct installer_options *o, const struct ctk_list *runtim
 			return graft_wrap(err, "unable to start the NRI plugin");
 	}
 	graft_info(log, "Waiting for signal");
-	rc = installer_wait(o, runtimes, nri, err);
+	rc = installer_wait(o, runtimes, &nri, err);
 	if (rc == 0)
 		rc = clean_engine_up(o, err);
 	if (nri > 0)

@@ -23,6 +23,7 @@
 #define MAX_REPAIRS 3
 #define REPAIRS_MS  ((int64_t)10 * 60 * 1000)
 #define SETTLE_MS   200
+#define RETRY_MS    ((int64_t)60 * 1000)
 #define SWEEP_MS    ((int64_t)60 * 1000)
 #define TRIES       6
 #define MAX_WATCHES 8
@@ -35,7 +36,7 @@ struct watch {
 struct upkeep {
 	const struct installer_options *options;
 	const struct ctk_list *runtimes;
-	int nri;
+	pid_t *nri;
 	int signal_fd, notify_fd;
 	struct watch watches[MAX_WATCHES];
 	size_t n_watches;
@@ -44,6 +45,7 @@ struct upkeep {
 	bool is_due;                  /* something may have changed */
 	bool by_others;               /* an event has said so */
 	bool refusal_logged;
+	bool has_failed; /* the last repair; it is tried again */
 };
 
 static void close_upkeep(struct upkeep *upkeep)
@@ -167,7 +169,8 @@ static void note_repair(struct upkeep *upkeep)
 	upkeep->repairs[MAX_REPAIRS - 1] = graft_clock_ms();
 }
 
-static bool repair_toolkit(struct upkeep *upkeep)
+/* Returns 1 after a repair, 0 if there was nothing to repair, -1 after a failure, which is logged. */
+static int repair_toolkit(struct upkeep *upkeep)
 {
 	const struct installer_options *o = upkeep->options;
 	struct graft_error err = { .status = GRAFT_OK };
@@ -177,29 +180,33 @@ static bool repair_toolkit(struct upkeep *upkeep)
 		warn_of_failure(upkeep, &err);
 	else if (rc > 0)
 		graft_warn(&o->base.ctk->log, "Another program has changed %s: it was installed again", o->toolkit);
-	return rc > 0;
+	return rc < 0 ? -1 : rc > 0;
 }
 
-static bool repair_engine(struct upkeep *upkeep)
+static int repair_engine(struct upkeep *upkeep)
 {
 	const struct installer_options *o = upkeep->options;
 	struct graft_error err = { .status = GRAFT_OK };
 	int rc;
 
 	if (o->no_runtime_config || o->nri)
-		return false;
+		return 0;
 	rc = installer_engine_configure(o, &err);
 	if (rc > 0)
 		graft_warn(&o->base.ctk->log, "Another program has changed the configuration of %s: it was repaired",
 			   o->engine->name);
-	if (rc < 0 || (rc > 0 && installer_engine_reload(o, true, TRIES, &err) < 0))
+	/* A reload that failed before is done now. */
+	if (rc < 0 || ((rc > 0 || upkeep->has_failed) && installer_engine_reload(o, rc > 0, TRIES, &err) < 0)) {
 		warn_of_failure(upkeep, &err);
+		return -1;
+	}
 	return rc > 0;
 }
 
 static int repair_again(struct upkeep *upkeep, struct graft_error *err)
 {
-	bool repaired, allowed = may_repair(upkeep);
+	bool allowed = may_repair(upkeep);
+	int toolkit, engine;
 
 	upkeep->is_due = upkeep->by_others = false;
 	if (!allowed)
@@ -208,9 +215,12 @@ static int repair_again(struct upkeep *upkeep, struct graft_error *err)
 	upkeep->refusal_logged = false;
 	if (watch_installation(upkeep, err) < 0)
 		return -1;
-	repaired = repair_toolkit(upkeep);
-	repaired = repair_engine(upkeep) || repaired;
-	if (!repaired)
+	toolkit = repair_toolkit(upkeep);
+	engine = repair_engine(upkeep);
+	upkeep->has_failed = toolkit < 0 || engine < 0;
+	if (upkeep->has_failed)
+		upkeep->repair_ms = graft_clock_ms() + RETRY_MS;
+	if (toolkit <= 0 && engine <= 0)
 		return 0;
 	note_repair(upkeep);
 	if (!installer_toolkit_sweep(upkeep->options))
@@ -236,20 +246,28 @@ static int next_wait(const struct upkeep *upkeep)
 	return at <= now ? 0 : (int)(at - now);
 }
 
+/* Returns -1 if what serves NRI has ended. Its process ID may be another process's then. */
+static int check_nri_process(const struct upkeep *upkeep, struct graft_error *err)
+{
+	int status;
+
+	if (*upkeep->nri <= 0 || waitpid(*upkeep->nri, &status, WNOHANG) != *upkeep->nri)
+		return 0;
+	*upkeep->nri = -1;
+	return graft_fail(err, GRAFT_PROGRAM, 0, "the NRI plugin has ended with status %d",
+			  WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
 /* Returns 1 if the signal ends the program, 0 if not, -1 if what serves NRI has ended. */
 static int read_signal(const struct upkeep *upkeep, struct graft_error *err)
 {
 	struct signalfd_siginfo info;
-	int status;
 
 	if (read(upkeep->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return 0;
 	if (info.ssi_signo != SIGCHLD)
 		return 1;
-	if (upkeep->nri > 0 && waitpid(upkeep->nri, &status, WNOHANG) == upkeep->nri)
-		return graft_fail(err, GRAFT_PROGRAM, 0, "the NRI plugin has ended with status %d",
-				  WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-	return 0;
+	return check_nri_process(upkeep, err);
 }
 
 static int wait_for_signal(struct upkeep *upkeep, struct graft_error *err)
@@ -279,7 +297,8 @@ static int wait_for_signal(struct upkeep *upkeep, struct graft_error *err)
 	}
 }
 
-int installer_wait(const struct installer_options *o, const struct ctk_list *runtimes, int nri, struct graft_error *err)
+int installer_wait(const struct installer_options *o, const struct ctk_list *runtimes, pid_t *nri,
+		   struct graft_error *err)
 {
 	struct upkeep upkeep = { .options = o, .runtimes = runtimes, .nri = nri, .signal_fd = -1, .notify_fd = -1 };
 	sigset_t signals;
@@ -295,7 +314,10 @@ int installer_wait(const struct installer_options *o, const struct ctk_list *run
 		return graft_fail_errno(err, errno, "cannot wait for signals");
 	if (!installer_toolkit_sweep(o))
 		upkeep.sweep_ms = graft_clock_ms() + SWEEP_MS;
-	rc = watch_installation(&upkeep, err);
+	/* It may have ended before its signal was waited for. */
+	rc = check_nri_process(&upkeep, err);
+	if (rc == 0)
+		rc = watch_installation(&upkeep, err);
 	if (rc == 0) {
 		/* What was changed before it was watched. */
 		upkeep.is_due = true;
