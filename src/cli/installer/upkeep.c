@@ -169,7 +169,7 @@ static void note_repair(struct upkeep *upkeep)
 	upkeep->repairs[MAX_REPAIRS - 1] = graft_clock_ms();
 }
 
-/* Returns 1 after a repair, 0 if there was nothing to repair, -1 after a failure, which is logged. */
+/* Returns 1 after a repair, 0 without one, -1 after a failure, which is logged. */
 static int repair_toolkit(struct upkeep *upkeep)
 {
 	const struct installer_options *o = upkeep->options;
