@@ -27,6 +27,7 @@
 #define SWEEP_MS    ((int64_t)60 * 1000)
 #define TRIES       6
 #define MAX_WATCHES 8
+#define ROUND_MAX   ((size_t)256 << 20) /* files at their largest, and what is made of them */
 
 struct watch {
 	int number;
@@ -68,6 +69,7 @@ static void watch_directory(struct upkeep *upkeep, const char *directory, const 
 		upkeep->watches[upkeep->n_watches++] = (struct watch){ number, name };
 }
 
+/* `path` lives as long as the process. */
 static void watch_file(struct upkeep *upkeep, const char *path)
 {
 	if (path)
@@ -81,6 +83,7 @@ static int watch_installation(struct upkeep *upkeep, struct graft_error *err)
 	const struct installer_options *o = upkeep->options;
 	struct graft_arena *arena = o->base.ctk->arena;
 	const char *config = graft_arena_printf(arena, "%s/" GRAFT_OWN_CONFIG, o->toolkit);
+	const char *directory = config ? graft_path_directory(config, arena) : NULL;
 
 	if (upkeep->notify_fd >= 0)
 		(void)close(upkeep->notify_fd);
@@ -90,7 +93,7 @@ static int watch_installation(struct upkeep *upkeep, struct graft_error *err)
 		return graft_fail_errno(err, errno, "cannot watch files");
 	watch_directory(upkeep, o->install_dir, GRAFT_TOOLKIT_DIRECTORY);
 	watch_directory(upkeep, o->toolkit, NULL);
-	watch_file(upkeep, config);
+	watch_directory(upkeep, directory, graft_path_name(GRAFT_OWN_CONFIG));
 	if (o->no_runtime_config || o->nri)
 		return 0;
 	if (o->by_hook) {
@@ -203,7 +206,7 @@ static int repair_engine(struct upkeep *upkeep)
 	return rc > 0;
 }
 
-static int repair_again(struct upkeep *upkeep, struct graft_error *err)
+static int repair_now(struct upkeep *upkeep, struct graft_error *err)
 {
 	bool allowed = may_repair(upkeep);
 	int toolkit, engine;
@@ -228,6 +231,21 @@ static int repair_again(struct upkeep *upkeep, struct graft_error *err)
 	/* What was changed before it was watched again. */
 	upkeep->is_due = true;
 	return watch_installation(upkeep, err);
+}
+
+/* Others may make us look again and again: what a look takes is given back. */
+static int repair_again(struct upkeep *upkeep, struct graft_error *err)
+{
+	struct ctk *ctk = upkeep->options->base.ctk;
+	struct graft_arena *kept = ctk->arena;
+	int rc;
+
+	ctk->arena = graft_arena_new(ROUND_MAX);
+	rc = ctk->arena ? repair_now(upkeep, err) : graft_fail_memory(err);
+	if (ctk->arena)
+		(void)graft_arena_free(ctk->arena);
+	ctk->arena = kept;
+	return rc;
 }
 
 /* ---- waiting ---- */
