@@ -14,6 +14,7 @@
 
 #include "apply/host_file.h"
 #include "apply/mps.h"
+#include "apply/temporary.h"
 #include "base/cleanup.h"
 #include "base/listing.h"
 #include "base/root.h"
@@ -211,18 +212,6 @@ struct mps_daemon *mps_daemon_free(struct mps_daemon *daemon)
 
 /* ---- its log ---- */
 
-static bool copy_bytes(int fd, const char *bytes, size_t length)
-{
-	for (size_t done = 0; done < length;) {
-		ssize_t n = write(fd, bytes + done, length - done);
-
-		if (n < 0 && errno != EINTR)
-			return false;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return true;
-}
-
 /*
  * The daemon appends to its logs as long as it runs, which may be months, and they are in memory
  * where the directory is on a tmpfs. The files keep their length.
@@ -262,7 +251,7 @@ static void copy_log(struct mps_daemon *daemon)
 		(void)lseek(daemon->log_fd, 0, SEEK_SET);
 	while ((n = read(daemon->log_fd, bytes, sizeof(bytes))) > 0) {
 		if (daemon->host->output_fd >= 0)
-			(void)copy_bytes(daemon->host->output_fd, bytes, (size_t)n);
+			(void)graft_write_all(daemon->host->output_fd, bytes, (size_t)n);
 	}
 	trim_logs(daemon, lseek(daemon->log_fd, 0, SEEK_CUR));
 }

@@ -18,12 +18,12 @@
 #include "base/sys.h"
 #include "host/discover.h"
 #include "kubernetes/kube_facts.h"
+#include "kubernetes/kube_question.h"
 
 #define ANSWER_MAX      (sizeof(struct graft_error) + ((size_t)32 << 20))
 #define HOST_MEMORY     ((size_t)256 << 20)
 #define NVML_TIMEOUT_MS 30000
 #define SOON_MS         100
-#define OLD_FD_MAX      4096 /* for kernels without close_range(2) */
 
 /* --- the process --- */
 
@@ -98,21 +98,6 @@ static int discover_host(const struct nri_host *host, struct graft_arena *arena,
 	return ask_for_uuids(&options, *ret_inventory, arena, host->log, err);
 }
 
-/*
- * Leaves standard error, and the answer as descriptor 3: the engine's socket would stay open here
- * after the plugin closed it.
- */
-static void leave_host_answer_open(int fd)
-{
-	if (fd == 3 ? fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 : dup3(fd, 3, O_CLOEXEC) < 0)
-		_exit(2);
-	if (graft_close_range(4, ~0u, 0) == 0)
-		return;
-	/* BASELINE 5.9: close_range(2). */
-	for (int other = 4; other < OLD_FD_MAX; other++)
-		(void)close(other);
-}
-
 /* Signals stay blocked: those who send them mean the parent, whose end ends this process. */
 _Noreturn static void discover_and_tell(const struct nri_host *host, pid_t parent, int fd)
 {
@@ -124,7 +109,7 @@ _Noreturn static void discover_and_tell(const struct nri_host *host, pid_t paren
 	(void)prctl(PR_SET_NAME, "graft:[host]", 0, 0, 0);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
 		_exit(2);
-	leave_host_answer_open(fd);
+	graft_kube_question_leave_open(fd);
 	if (arena && discover_host(host, arena, &inventory, &err) == 0)
 		err = (struct graft_error){ .status = GRAFT_OK };
 	else if (!arena)

@@ -12,17 +12,14 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "apply/temporary.h"
 #include "base/cleanup.h"
 #include "base/sys.h"
 
 #define ANSWER_MAX (sizeof(struct graft_error) + ((size_t)4 << 20))
 #define OLD_FD_MAX 4096 /* for kernels without close_range(2) */
 
-/*
- * Leaves standard error, and the answer as descriptor 3. A socket of this program that stayed open
- * here would live on after this program closed it.
- */
-static void leave_answer_open(int fd)
+void graft_kube_question_leave_open(int fd)
 {
 	if (fd == 3 ? fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 : dup3(fd, 3, O_CLOEXEC) < 0)
 		_exit(2);
@@ -36,18 +33,10 @@ static void leave_answer_open(int fd)
 _Noreturn static void write_answer(const struct graft_error *err, const struct graft_buffer *facts)
 {
 	struct graft_buffer answer = { .max = ANSWER_MAX };
-	size_t done = 0;
 
 	graft_buffer_add(&answer, err, sizeof(*err));
 	graft_buffer_add(&answer, graft_buffer_text(facts), facts->length);
-	while (!graft_buffer_failed(&answer) && done < answer.length) {
-		ssize_t n = write(3, answer.bytes + done, answer.length - done);
-
-		if (n <= 0 && errno != EINTR)
-			_exit(2);
-		done += n > 0 ? (size_t)n : 0;
-	}
-	_exit(graft_buffer_failed(&answer) ? 2 : 0);
+	_exit(graft_buffer_failed(&answer) || graft_write_all(3, answer.bytes, answer.length) < 0 ? 2 : 0);
 }
 
 /*
@@ -63,7 +52,7 @@ _Noreturn static void ask_and_tell(pid_t parent, int fd, graft_kube_asker *ask, 
 	(void)prctl(PR_SET_NAME, "graft:[facts]", 0, 0, 0);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
 		_exit(2);
-	leave_answer_open(fd);
+	graft_kube_question_leave_open(fd);
 	if (ask(arg, arena, facts, &err) == 0) {
 		err.status = GRAFT_OK;
 		graft_kept_write(facts, &text);

@@ -41,6 +41,12 @@ bool graft_kube_question_read(struct graft_kube_question *question);
  */
 int graft_kube_question_take(struct graft_kube_question *question, struct graft_arena *arena,
 			     struct graft_kept_facts *facts, struct graft_error *err);
+/*
+ * In the process that answers: leaves standard error open, and `fd` as descriptor 3. Otherwise a
+ * socket of the program would stay open here after the program has closed it. Ends the process on
+ * failure.
+ */
+void graft_kube_question_leave_open(int fd);
 /* Ends the process, if it has not ended, and frees the answer. Does nothing if nothing is asked. */
 void graft_kube_question_done(struct graft_kube_question *question);
 

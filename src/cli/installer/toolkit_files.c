@@ -67,19 +67,16 @@ static int copy_part_bytes(int from, int to)
 {
 	char bytes[65536];
 	ssize_t n;
+	int rc;
 
 	while ((n = read(from, bytes, sizeof(bytes))) != 0) {
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		for (ssize_t done = 0; done < n;) {
-			ssize_t written = write(to, bytes + done, (size_t)(n - done));
-
-			if (written < 0 && errno != EINTR)
-				return -errno;
-			done += written > 0 ? written : 0;
-		}
+		rc = graft_write_all(to, bytes, (size_t)n);
+		if (rc < 0)
+			return rc;
 	}
 	return fdatasync(to) < 0 && errno != EINVAL ? -errno : 0;
 }
