@@ -91,7 +91,7 @@ static void judge_kernel_gpus(struct graft_judge *judge)
 				graft_judge_text(judge, "%zu GPU%s", n, n == 1 ? "" : "s"), "%s%s%s",
 				inventory->gpus[0].model.value ? inventory->gpus[0].model.value : "of unknown model",
 				inventory->simulated ? " (simulated)" : "",
-				health->nvml.lists_gpus ? "; only NVML lists them, procfs shows no driver" : "");
+				health->nvml.lists_gpus ? "; only NVML lists them, procfs does not" : "");
 	if (graft_judge_is_native(judge) && n > 0 && health->kernel.pci_listed && on_bus > 0)
 		judge_lost_gpus(judge);
 	judge_omitted_gpus(judge);

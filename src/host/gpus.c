@@ -181,7 +181,7 @@ void graft_survey_gpus(struct graft_survey *survey)
 
 	if (graft_survey_list(survey, survey->proc, GPUS_PATH, &names, &n_names) < 0)
 		return;
-	survey->gpus_listed = true;
+	survey->gpus_listed = n_names > 0;
 	for (size_t i = 0; i < n_names; i++) {
 		struct found_gpu *next, gpu;
 

@@ -49,7 +49,7 @@ struct graft_survey {
 	const char *devices;               /* text of /proc/devices; "" if there is none */
 	size_t devices_length;
 	bool module_loaded;
-	bool gpus_listed;   /* the driver's procfs has a list of GPUs, even an empty one */
+	bool gpus_listed;   /* the driver's procfs lists GPUs, even if none of them can be used */
 	bool mig_undecided; /* procfs does not show whether some GPU has MIG */
 	/* GPUs of which only the presence matters; borrowed. */
 	const struct graft_pci_address *assumed;

@@ -531,7 +531,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
     options=(--topology dgx-h100 --fault missing=/proc/driver/nvidia ${fault:+"$fault"})
     host "$(doctor)"
     wrong ""
-    finds gpu ok '8 GPUs: NVIDIA H100 80GB HBM3 .simulated.; only NVML lists them, procfs shows no driver'
+    finds gpu ok '8 GPUs: NVIDIA H100 80GB HBM3 .simulated.; only NVML lists them, procfs does not'
     jq -e .simulated <<<"$output"
   done
   # And where NVML knows none either.

@@ -180,6 +180,24 @@ no_library='load library failed: libnvidia-ml.so.1: cannot open shared object fi
   done
 }
 
+@test "a driver without a GPU: none for the container, whatever NVML answers" {
+  local fault
+  printf 'driver: 550.54.14\ncuda: "12.4"\ngpus: []\n' >"$BATS_TEST_TMPDIR/none.yaml"
+  for fault in '' --fault=nvml-init-fail=9 --fault=nvml-crash; do
+    start_host "$BATS_TEST_TMPDIR/none.yaml" ${fault:+"$fault"}
+    # All GPUs may be reserved for virtual machines: then the list is there, and empty.
+    on_host mkdir -p /proc/driver/nvidia/gpus
+    make_root small overlay
+    make_bundle
+    make_hook --device=all --compute --utility
+    run_container v2
+    expect ls-nodes "/dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidiactl "
+    [ -z "$fault" ] || grep -q 'skipping GPUs: procfs does not list them, and NVML fails: nvml error: ' "$hook_log"
+    test_teardown
+    stop_host
+  done
+}
+
 @test "libraries of another version than the kernel module: no container" {
   refused 'initialization error: nvml error: driver/library version mismatch' single --fault nvml-mismatch
 }

@@ -110,11 +110,12 @@ filters=()
 }
 
 @test "GPUs that only NVML lists: the one that was asked for, and no other, by every way" {
-  local way fault
-  # The last one has the driver's version in procfs, and no list of GPUs.
-  for fault in --fault=missing=/proc/driver/nvidia "--fault=missing=/proc/driver/nvidia --fault=missing=/sys/module/nvidia" --fault=missing=/proc/driver/nvidia/gpus; do
+  local way fault list=--fault=missing=/proc/driver/nvidia/gpus
+  # The last ones have the driver's version in procfs, and no list of GPUs, or an empty one.
+  for fault in --fault=missing=/proc/driver/nvidia "--fault=missing=/proc/driver/nvidia --fault=missing=/sys/module/nvidia" $list "$list "; do
     # shellcheck disable=SC2086 # words
     rare_host dgx-h100 $fault
+    [ "$fault" != "$list " ] || on_host mkdir /proc/driver/nvidia/gpus
     for way in $ways; do
       new_root debian
       "by_$way" 1

@@ -643,8 +643,14 @@ static void test_hidden_gpus(void **state)
 	assert_int_equal(inventory->n_gpus, 0);
 	assert_non_null(fixture_find_omission(inventory, "GPUs"));
 	(void)graft_inventory_free(inventory);
-	/* An empty list is a list: NVML is not asked. */
+	/* An empty list says no more than none: NVML is asked. */
 	fixture_directory(fixture, "/proc/driver/nvidia/gpus");
+	inventory = discover(fixture, GRAFT_NEED_GPUS);
+	assert_int_equal(inventory->n_gpus, 0);
+	assert_non_null(fixture_find_omission(inventory, "GPUs"));
+	(void)graft_inventory_free(inventory);
+	/* It is not asked where the list has a GPU, not even one that cannot be used. */
+	fixture_write(fixture, "/proc/driver/nvidia/gpus/0000:1b:00.0/information", "Model: \t NVIDIA H100\n");
 	inventory = discover(fixture, GRAFT_NEED_GPUS);
 	assert_int_equal(inventory->n_gpus, 0);
 	assert_null(fixture_find_omission(inventory, "GPUs"));
