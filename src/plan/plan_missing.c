@@ -115,7 +115,8 @@ void(graft_rule_missing)(struct graft_planner *planner)
 		return;
 	if (!planner->wants_gpu && !planner->request->management)
 		add_missing(planner, graft_plan_copy(planner, "GPU"),
-			    graft_plan_copy(planner, "no device was asked for"));
+			    graft_plan_copy(planner, planner->request->n_devices > 0 ? "the host's driver lists none"
+										     : "no device was asked for"));
 	if (platform == GRAFT_PLATFORM_NATIVE) {
 		add_missing_files(planner);
 		add_missing_nodes(planner);

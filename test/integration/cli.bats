@@ -87,10 +87,15 @@ EXPECTED
   [ "$stderr" = "$simulated" ]
 }
 
+# no_gpu: a driver in $BATS_TEST_TMPDIR/none whose procfs has an empty list of GPUs, and whose NVML knows none either.
+no_gpu() {
+  printf 'driver: 418.226.00\ncuda: "10.1"\ngpus: []\n' >"$BATS_TEST_TMPDIR/none.yaml"
+  "$build/sim/graft-sim" create --topology "$BATS_TEST_TMPDIR/none.yaml" "$BATS_TEST_TMPDIR/none" >/dev/null 2>&1
+  mkdir "$BATS_TEST_TMPDIR/none/proc/driver/nvidia/gpus"
+}
+
 @test "info --csv: the header of the second table is there without a GPU too" {
-  mkdir "$BATS_TEST_TMPDIR/empty"
-  cp -a "$hosts/t4" "$BATS_TEST_TMPDIR/none"
-  rm -r "$BATS_TEST_TMPDIR"/none/proc/driver/nvidia/gpus/*
+  no_gpu
   run --separate-stderr "$cli" -r "$BATS_TEST_TMPDIR/none" info --csv
   [ "$status" -eq 0 ]
   [ "$output" = "NVRM version,CUDA version
@@ -663,6 +668,16 @@ The container gets:
   [[ $output == *$'\n\nTo ask for a GPU: --device=all, or --device=0.\n\nEvery edit, with its reason: --all' ]]
   on t4 plan -d 0 -cu
   [[ $output != *Missing* && $output != *"To ask for"* ]]
+}
+
+@test "plan: a host whose driver lists no GPU" {
+  local word
+  no_gpu
+  for word in all 0; do
+    run --separate-stderr "$cli" -r "$BATS_TEST_TMPDIR/none" plan -d "$word" -cu
+    [ "$status" -eq 0 ]
+    [[ $output == *$'\n\nMissing:\n  GPU: the host\'s driver lists none\n\n'* && $output != *"To ask for"* ]]
+  done
 }
 
 @test "plan, info: colours and lines on a terminal, unless NO_COLOR or TERM forbid them" {
