@@ -5,13 +5,6 @@
  */
 #include "apply_standins.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../unit/unit.h"
 #include "apply/loader/ldcache_refresh.h"
 #include "apply/temporary.h"
 #include "apply_world.h"

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "apply_world.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../unit/unit.h"
 #include "apply/temporary.h"
 #include "base/cleanup.h"
 

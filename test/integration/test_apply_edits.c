@@ -3,13 +3,6 @@
  * Every kind of edit, for every kind of target; its effects on the calling process; and that a late
  * failure undoes everything.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../unit/unit.h"
 #include "apply_standins.h"
 #include "apply_world.h"
 #include "base/cleanup.h"

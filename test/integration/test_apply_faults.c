@@ -7,13 +7,6 @@
  * The calls are counted in the C library's functions (ld --wrap), between arm() and disarm(). The
  * counter is shared with children.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,6 +17,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "../unit/unit.h"
 #include "apply_standins.h"
 #include "apply_world.h"
 

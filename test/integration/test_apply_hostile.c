@@ -4,13 +4,6 @@
  * is created, changed, removed or mounted over, nothing hangs, and a failure leaves the image as it
  * was. Uses the real refresh of the loader's cache.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -29,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../unit/unit.h"
 #include "apply/namespace/mount.h"
 #include "apply_world.h"
 #include "base/cleanup.h"

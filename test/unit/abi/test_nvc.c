@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvc: layouts, lifetimes, option strings and errors of the C interface, where no driver is needed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "nvc.h"
 
 /* SPEC libnvidia-container 2.1: programs that were compiled against other headers have these numbers in them. */

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvc_host: the C interface on a host made of files: what stands in its structs, and how long it lives. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../host/fixture.h"
+#include "../unit.h"
 #include "nvc.h"
 
 #define BUS_ID "00000000:2c:00.0"

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../unit.h"
+
 struct device_request {
 	uint32_t type, access, major, minor;
 };

@@ -27,6 +27,8 @@
 #include <systemd/sd-bus.h>
 #include <unistd.h>
 
+#include "../unit.h"
+
 enum fake_mode {
 	FAKE_ANSWERS,
 	FAKE_REFUSES,         /* any order */

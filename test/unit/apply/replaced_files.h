@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 
 int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);

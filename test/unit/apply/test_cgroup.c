@@ -3,13 +3,6 @@
  * cgroup: which directory is found from the content of /proc, in simulated roots; devices.list and
  * the files of v1 as plain files. Needs no privileges; test_cgroup_kernel.c tests real cgroups.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -22,6 +15,7 @@
 #include <unistd.h>
 
 #include "../folder.h"
+#include "../unit.h"
 #include "apply/cgroup/cgroup_versions.h"
 #include "base/cleanup.h"
 

@@ -6,13 +6,6 @@
  *
  * Needs root and cgroup file systems that can be mounted; skipped otherwise.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <bpf/bpf.h>
 #include <dirent.h>
 #include <errno.h>
@@ -35,6 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "apply/cgroup/cgroup_versions.h"
 #include "base/cleanup.h"
 

@@ -3,13 +3,7 @@
  * device_answer: what programs as runc, systemd and Graft make them answer to reading and writing;
  * and those that are not understood, which give no answer.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "apply/cgroup/cgroup_versions.h"
 #include "apply/cgroup/device_program.h"
 #include "base/cleanup.h"

@@ -3,15 +3,9 @@
  * device_program: the answers of the generated instructions to every kind of request, run by the
  * test's own interpreter.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 
+#include "../unit.h"
 #include "apply/cgroup/device_program.h"
 #include "base/cleanup.h"
 #include "device_machine.h"

@@ -3,13 +3,6 @@
  * Files of the host: what is kept of the old file, what is made, and each error. test_oci_file also
  * tests how files are replaced.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -24,6 +17,7 @@
 #include <unistd.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "apply/host_file.h"
 #include "apply/replace.h"
 #include "base/cleanup.h"

@@ -4,13 +4,6 @@
  * must own a link, at every component of a path; that the file found is the file written; and paths
  * that no rule forbids.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "apply/host_file.h"
 #include "apply/host_place.h"
 #include "base/cleanup.h"

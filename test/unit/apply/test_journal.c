@@ -3,13 +3,6 @@
  * journal, restore, temporary: after an undo, names, contents, owners, modes, times and mounts are
  * as before.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +18,7 @@
 
 #include "../folder.h"
 #include "../image_root.h"
+#include "../unit.h"
 #include "apply/namespace/journal.h"
 #include "apply/namespace/restore.h"
 #include "apply/temporary.h"

@@ -3,13 +3,6 @@
  * The native refresh in small roots made for each test: what ldconfig would do, and what hostile
  * images try.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,6 +17,7 @@
 #include "../folder.h"
 #include "../image_root.h"
 #include "../machine.h"
+#include "../unit.h"
 #include "apply/loader/ldcache_refresh.h"
 #include "base/cleanup.h"
 #include "base/read.h"

@@ -3,13 +3,6 @@
  * modprobe: which program is found, its arguments, and what is done with its output and exit
  * status; and device nodes. Needs root.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,6 +13,7 @@
 #include <unistd.h>
 
 #include "../folder.h"
+#include "../unit.h"
 #include "apply/device_node.h"
 #include "apply/modprobe.h"
 #include "base/cleanup.h"

@@ -3,19 +3,13 @@
  * Container edits in an OCI configuration: each kind alone, what is replaced and what is kept,
  * order, errors, and memory.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "apply/oci/oci_edits.h"
 #include "base/cleanup.h"
 #include "plan/spec_hooks.h"

@@ -3,13 +3,6 @@
  * config.json on disk: what is kept of the old file, how the new one is written, and that a kill
  * never leaves a partial file.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,6 +14,7 @@
 #include <unistd.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "apply/oci/oci_file.h"
 #include "base/cleanup.h"
 #include "replaced_files.h"

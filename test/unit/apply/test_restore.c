@@ -4,13 +4,6 @@
  * undo. Its files are there afterwards, and none of ours are. The moments are the calls of
  * renameat2(2), before each of which a function of the test is called (ld --wrap).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +16,7 @@
 #include <unistd.h>
 
 #include "../folder.h"
+#include "../unit.h"
 #include "apply/namespace/journal.h"
 #include "apply/namespace/restore.h"
 #include "apply/temporary.h"

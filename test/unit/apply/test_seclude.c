@@ -3,13 +3,6 @@
  * seclude: a shared mount leaves its peer group and returns to it; mounts that are not shared, or
  * are to be spared, stay as they are.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -20,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "apply/namespace/seclude.h"
 #include "base/cleanup.h"
 

@@ -3,14 +3,8 @@
  * systemd_bus: the requests to systemd, and every way in which systemd, its bus or its library may
  * be missing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../allocation.h"
+#include "../unit.h"
 #include "apply/cgroup/systemd_bus.h"
 #include "base/clock.h"
 #include "fake_systemd.h"

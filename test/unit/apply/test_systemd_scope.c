@@ -3,14 +3,8 @@
  * systemd_scope: which scope a process is in, and what is requested of systemd for it: no more than
  * necessary, and nothing that removes a right.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../allocation.h"
+#include "../unit.h"
 #include "apply/cgroup/systemd_scope.h"
 #include "base/cleanup.h"
 #include "fake_systemd.h"

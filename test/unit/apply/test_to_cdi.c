@@ -3,18 +3,12 @@
  * Plans as edits of CDI specifications: what becomes a hook and with which arguments, what belongs
  * to a single device, and what remains without hooks.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "apply/to_cdi.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"

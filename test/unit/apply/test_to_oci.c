@@ -3,13 +3,6 @@
  * A plan in an OCI configuration: what each edit becomes, what is done in the root at once, what is
  * left to a single hook, and that a failure leaves nothing behind.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,6 +18,7 @@
 
 #include "../allocation.h"
 #include "../folder.h"
+#include "../unit.h"
 #include "apply/oci/plan_to_edits.h"
 #include "apply/temporary.h"
 #include "base/budget.h"

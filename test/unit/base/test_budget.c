@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* budget: processor time is counted, of this process and of its children; waiting is not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "base/budget.h"
 
 /* Until this process has used that much of the processor. */

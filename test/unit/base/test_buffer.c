@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Byte strings up to their maximum: the last byte that fits, the first that does not, and nothing behind it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buffer.h"
 
 static void test_all_ways_to_append(void **state)

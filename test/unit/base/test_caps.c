@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Capability limits, each tried in a child and read back from /proc/self/status, in a user namespace where everybody has them all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -18,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "base/caps.h"
 #include "base/cleanup.h"
 

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image_root: what is no regular file or directory is never opened, nothing leads outside, a spent budget ends everything. Some mounts need root. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -22,6 +15,7 @@
 
 #include "../folder.h"
 #include "../image_root.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 
 struct fixture {

@@ -3,18 +3,12 @@
  * Options against glibc's argp: each row of words is parsed by both, and the uses in order, the positional arguments and the bytes on
  * stderr must be the same. Where argp has no say (hidden options, Go's style) the row states what is expected.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <argp.h>
 #include <ctype.h>
 #include <fcntl.h>
 #include <string.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/options.h"
 #include "base/options_table.h"

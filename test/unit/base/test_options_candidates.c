@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What could come next on a command line: rows of words and candidates. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "../unit.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/options.h"

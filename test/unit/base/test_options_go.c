@@ -3,15 +3,9 @@
  * Options in the style of Go's programs (SPEC ctk-and-cdi 1.0): further names, inherited options, bundles, positional words before options, sub-commands'
  * names, variables. Each row is words and what became of them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "../unit.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/options.h"

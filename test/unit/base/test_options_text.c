@@ -3,18 +3,12 @@
  * Man page and completions: well-formed for the programs that read them (scdoc, bash, zsh, fish where they are installed), and complete:
  * every visible option of every command is in them. --help and --usage are compared with argp in test_options.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/options.h"
 

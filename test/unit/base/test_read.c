@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* read: regular files alone by descriptor, also pipes and devices where a user names them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "base/read.h"
 
 struct feed {

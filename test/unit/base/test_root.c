@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* root: every lookup in both ways, by openat2(2) and by the walk, over a tree that is made to lead outside. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +14,7 @@
 #include <unistd.h>
 
 #include "../folder.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/root.h"
 

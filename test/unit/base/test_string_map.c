@@ -1,29 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* string_map: against a list that is searched from its beginning. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../arena.h"
+#include "../unit.h"
 #include "base/string_map.h"
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)1 << 22);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 static void test_first_index_stays(void **state)
 {
@@ -88,10 +67,10 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_first_index_stays, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_first_index_stays, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_many, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_full, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_memory, arena_setup, arena_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

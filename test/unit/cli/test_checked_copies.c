@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* checked_copies: under names of its own, since glibc has functions of these names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "../unit.h"
 
 /* checked_copies.c under names of the test's own (meson.build). */
 void *checked_memcpy(void *to, const void *from, size_t n, size_t size);

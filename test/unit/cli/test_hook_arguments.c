@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPEC runtime-and-hook 11.1 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "cli/hook/hook.h"
 

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPEC runtime-and-hook 11.3, 11.6, 11.7: the words for nvidia-container-cli, and the environment of another one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "cli/hook/command.h"
 #include "cli/hook/hook_program.h"

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of the log: time, level, message, in quotes; and what becomes of an error. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "cli/log_line.h"
 

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* static_heap: under names of its own, so that the test has the C library's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "../unit.h"
 
 /* static_heap.c under names of the test's own (meson.build). */
 void *heap_malloc(size_t size);

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of --user and --pid, row by row. The user database has at least root and nobody. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "cli/cli.h"
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <dirent.h>
 
+#include "../unit.h"
 #include "cluster/cluster_config.h"
 #include "cluster/curl_library.h"
 #include "cluster_world.h"

@@ -1,38 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kubeconfig file: what of it applies, and every message. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../allocation.h"
+#include "../arena.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "cluster/cluster_config.h"
 
-static struct graft_arena *arena;
 static struct graft_cluster_config config;
 static struct graft_error err;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)16 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 static int parse(const char *text)
 {
@@ -300,5 +280,5 @@ int main(void)
 		cmocka_unit_test(test_token),         cmocka_unit_test(test_memory),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, arena_setup, arena_teardown);
 }

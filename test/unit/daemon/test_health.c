@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/health.h"

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/http.h"

@@ -3,18 +3,12 @@
  * One container of a host: found in the files of each engine, by each kind of word; what its files
  * say that it asked for; and what is made of that, and of what it has.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../host/fixture.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "doctor/container_case.h"
 

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The processes that keep containers: which of a host's there are, whose, and where they run. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
 #include "../host/fixture.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "doctor/engine_processes.h"
 

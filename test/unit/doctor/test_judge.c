@@ -4,17 +4,12 @@
  * and a remedy that contain the essential facts, and no other check does, except those that the row
  * allows.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "doctor/judge.h"
 #include "doctor/messages.h"

@@ -3,13 +3,6 @@
  * The facts about a host's health, except for its engines (test_look_engines.c): each fact from the
  * file that contains it, including odd and missing files.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +11,7 @@
 
 #include "../allocation.h"
 #include "../host/fixture.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "doctor/distributions.h"
 #include "doctor/facts.h"

@@ -3,13 +3,6 @@
  * What the files and processes of container engines contain about GPUs: the usual files, those of
  * users, and those that cannot be understood.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +15,7 @@
 
 #include "../formats/go_program.h"
 #include "../host/fixture.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "doctor/facts.h"
 #include "doctor/judge.h"

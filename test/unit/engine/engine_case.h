@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "engine/engine.h"
 #include "formats/json/json_document.h"

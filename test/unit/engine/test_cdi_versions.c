@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which CDI versions each version of an engine reads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "engine/cdi_versions.h"
 

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.toml of containerd, versions 1 to 3: the top-level file, drop-ins, imports, inheritance, and the way back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../allocation.h"
+#include "../unit.h"
 #include "engine_case.h"
 
 #define V2       "plugins.\"io.containerd.grpc.v1.cri\""

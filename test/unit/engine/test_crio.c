@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crio.conf and its drop-in. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../allocation.h"
+#include "../unit.h"
 #include "engine_case.h"
 
 #define TABLE "[crio.runtime.runtimes.nvidia]\n"

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* daemon.json: what is added, what is kept to the byte, what is refused, and the way back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../allocation.h"
+#include "../unit.h"
 #include "engine_case.h"
 
 #define BARE    "nvidia-container-runtime"

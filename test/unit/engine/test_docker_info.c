@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a Docker daemon answers about itself: real answers, refusals, and malformed answers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "../allocation.h"
+#include "../arena.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "engine/docker_info.h"
 
@@ -20,22 +16,6 @@ static const char full[] = OK_HEAD
     " \"nvidia\": {\"path\": \"nvidia-container-runtime\"}, \"shim\": {\"runtimeType\": \"x\"},"
     " \"bad\\u001bname\": {\"path\": \"/x\"}, \"escape\": {\"path\": \"/x\\u001b[31m\"}},"
     " \"CDISpecDirs\": [\"/etc/cdi\", 5, \"relative\", \"/var/run/cdi\"]}\n";
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new(1 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 static void test_answer(void **state)
 {
@@ -128,9 +108,9 @@ static void test_allocations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_answer, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_little, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_answer, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_little, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_refused, arena_setup, arena_teardown),
 		cmocka_unit_test(test_allocations),
 	};
 

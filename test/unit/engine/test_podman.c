@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* containers.conf, the hooks directory, and the description of a hook. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../allocation.h"
+#include "../unit.h"
 #include "engine_case.h"
 
 #define OURS  "[engine.runtimes]\nnvidia = [\"/usr/bin/nvidia-container-runtime\"]\n"

@@ -6,6 +6,8 @@
 #include <elf.h>
 #include <string.h>
 
+#include "../unit.h"
+
 struct go_section {
 	unsigned char bytes[1024];
 	size_t length;

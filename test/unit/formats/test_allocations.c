@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of the readers fails once: each reports it, and frees what it read before. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "../allocation.h"
 #include "../elf_stub.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "formats/loader/elf.h"
 #include "formats/loader/ldsoconf.h"

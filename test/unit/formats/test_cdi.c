@@ -1,40 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading CDI specs: every field in both spellings, what is refused and where, versions, the public examples, and memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../arena.h"
+#include "../unit.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "formats/cdi/cdi.h"
 
 #define ARENA_MAX ((size_t)64 << 20)
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new(ARENA_MAX);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 static int read_text(const char *file, const char *text, struct graft_cdi_spec *spec, struct graft_error *err)
 {
@@ -641,17 +620,17 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_everything, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_one_gpu, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_bad, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_versions, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_faults, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_many_faults, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_many_remarks, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_suite, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_braces, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_everything, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_one_gpu, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_bad, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_versions, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_faults, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_many_faults, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_many_remarks, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_suite, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_braces, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_limits, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_memory, arena_setup, arena_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of CDI: the rows of SPEC ctk-and-cdi 5.2, 6.11, SPEC runtime-and-hook Q23. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "formats/cdi/cdi.h"
 

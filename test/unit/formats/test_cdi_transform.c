@@ -1,39 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Paths below another root: what changes on which side, what does not, whole components, versions, and memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../arena.h"
+#include "../unit.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "formats/cdi/cdi_transform.h"
 #include "formats/cdi/cdi_write.h"
 
 #define ARENA_MAX ((size_t)64 << 20)
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new(ARENA_MAX);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 /* One change of one device: edits before, the version that the file has and gets, edits after. */
 static const struct {
@@ -243,10 +222,10 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_cases, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_shared, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_wrong, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cases, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_shared, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_wrong, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_memory, arena_setup, arena_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

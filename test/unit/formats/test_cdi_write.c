@@ -1,39 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing CDI specs: the layout to the byte, what must be quoted, versions, annotations, what is never written, and memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../arena.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "formats/cdi/cdi_write.h"
 
 #define ARENA_MAX ((size_t)64 << 20)
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new(ARENA_MAX);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 /* A spec as text; the arena's. */
 static const char *write_spec(const struct graft_cdi_spec *spec, enum graft_cdi_format format)
@@ -446,13 +425,13 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_layout, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_round_trips, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_scalars, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_versions, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_annotations, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_layout, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_round_trips, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_scalars, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_versions, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_refused, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_annotations, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_memory, arena_setup, arena_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_compat: the note of a CUDA forward-compatibility library, whole and damaged, and when a library suits a host (SPEC ctk-and-cdi 2.4, 6.6). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <elf.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "formats/loader/cuda_compat.h"
 #include "formats/loader/elf.h"

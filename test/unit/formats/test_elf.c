@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Real libraries against readelf, this test's own program against truncation at every byte and flipped bytes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -16,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/root.h"

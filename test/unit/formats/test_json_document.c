@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON document: what it accepts, what it gives back byte for byte, how names are found, what edits look like, and memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +7,7 @@
 #include <string.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/root.h"

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "../allocation.h"
+#include "../arena.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "formats/loader/elf.h"
 #include "formats/loader/ldcache.h"
@@ -16,22 +11,6 @@
 #define HWCAPS(index, level) ((uint64_t)1 << 62 | (uint64_t)(level) << 32 | (index))
 #define HEADER               ((size_t)48)
 #define RECORD               ((size_t)24)
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)64 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 static const char *hwcap_names[] = { "x86-64-v2", "x86-64-v3" };
 
@@ -551,5 +530,5 @@ int main(void)
 		cmocka_unit_test(test_development_links),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, arena_setup, arena_teardown);
 }

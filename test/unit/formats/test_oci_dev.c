@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oci_dev: what config.json says about /dev. Mounts are made by test/integration/cdi-hook.bats. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "formats/oci_dev.h"
 

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration spaces with and without the vendor's capability, and broken ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "formats/pci_vgpu.h"
 
 static struct graft_arena *arena;

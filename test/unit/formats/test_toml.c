@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The TOML document against a public suite (skipped by name when it is not there), its getters, its edits, its limits, and memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +7,7 @@
 #include <string.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/root.h"

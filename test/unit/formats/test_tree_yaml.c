@@ -1,35 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* YAML as the readers of Go take it: what a plain scalar is, anchors, documents, and what is refused with its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../arena.h"
+#include "../unit.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "formats/tree/tree.h"
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)256 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 static int parse(const char *text, const struct graft_tree_value **ret_root, struct graft_error *err)
 {
@@ -237,11 +216,11 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_scalars, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_bad, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_aliases, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_laughs, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_scalars, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_bad, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_aliases, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_laughs, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_hostile, arena_setup, arena_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Differences of texts, to the byte as diff -u prints them; and that each one leads from the one text to the other. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "formats/unified_diff.h"
 

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files and directories of specs: their faults, which definition counts, what is passed over, memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "fixture.h"
 #include "host/cdi_registry.h"

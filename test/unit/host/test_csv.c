@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Tegra board's lists, and what of them is there: SPEC runtime-and-hook 9.1, 9.2, 9.4, 14.18, SPEC ctk-and-cdi 6.10; patterns; memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "fixture.h"
 #include "host/csv.h"

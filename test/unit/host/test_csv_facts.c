@@ -3,17 +3,11 @@
  * The question to the driver of a Tegra board (SPEC runtime-and-hook 9.5, 9.6, Q21): which library is asked, for what, as whom; what becomes of its
  * answer; that no answer is no failure. The child that would ask is a stand-in.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "host/csv.h"

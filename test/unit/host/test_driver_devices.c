@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel says of the driver's devices, and the nodes that there are: on a host made of files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "fixture.h"
 #include "host/driver_devices.h"

@@ -3,18 +3,13 @@
  * What few containers ask for (SPEC runtime-and-hook 7.4, 7.5, 7.10): DRM nodes of wanted GPUs, gates, every library of the driver, modules of
  * the X server, firmware in all places of the kernel. Each of it only when asked for.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
-#include <cmocka.h>
-
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "fixture.h"
 #include "formats/loader/elf.h"

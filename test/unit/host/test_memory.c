@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of a discovery fails once, and descriptors end at every number of them: the result is an error that says so, or the same inventory; nothing leaks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "fixture.h"
 
 static char *text_of(const struct graft_inventory *inventory)

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mounts of a specification: which are libraries that the loader will look for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
+#include "../unit.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "fixture.h"

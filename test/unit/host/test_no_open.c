@@ -3,16 +3,11 @@
  * Discovery wakes no GPU: under strace it opens no device node of the driver and starts no process, whatever it looks
  * for. The program runs itself: with a root directory as argument it discovers, without one it is the test.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "fixture.h"
 
 static const char *self;

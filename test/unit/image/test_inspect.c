@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <elf.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../allocation.h"
 #include "../host/fixture.h"
 #include "../image_root.h"
+#include "../unit.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "formats/loader/elf.h"

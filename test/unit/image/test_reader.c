@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reader: what comes back, what a child that the image has got the better of can do, and what it costs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,6 +13,7 @@
 #include <unistd.h>
 
 #include "../image_root.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "image/reader.h"

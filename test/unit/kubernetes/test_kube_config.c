@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration of the programs for Kubernetes: each source, their order, every message, the JSON form. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "kubernetes/kube_config.h"
 

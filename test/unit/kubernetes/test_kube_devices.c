@@ -2,35 +2,14 @@
 /*
  * Devices of MIG layouts that no golden host has, and requests for several devices with every message; the golden test golden-kube has the rest.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../arena.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "kubernetes/kube_allocate.h"
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)16 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 /* A host of GPUs with these profiles, one text for each GPU: "1g.5gb 1g.5gb", "" for MIG mode without a device, NULL without MIG. */
 static struct graft_inventory *make_host(const char *const *layouts, size_t n)
@@ -300,13 +279,13 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_mig, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_sharing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_places, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_requests, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_shared_requests, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mig, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_unknown, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_sharing, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_places, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_requests, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_shared_requests, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_memory, arena_setup, arena_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node without a driver, which is an error or none as the configuration says; golden-kube-cdi reads nodes that have one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/strings.h"
 #include "kubernetes/kube_cdi.h"

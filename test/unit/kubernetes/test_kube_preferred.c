@@ -3,18 +3,13 @@
  * Preferred devices: the policies, case by case; the choice by links against a brute-force search that follows SPEC kubernetes 6.7 word for
  * word, for random machines of up to eight GPUs; and how long sixteen take.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "../arena.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "kubernetes/kube_preferred.h"
 
@@ -26,22 +21,6 @@
 #endif
 #define GPUS_MAX 16
 #define IDS_MAX  40
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)512 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 /* Splits "a b c". */
 static size_t split(const char *text, const char **words)
@@ -473,12 +452,12 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_policies, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_bridged_pairs, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_brute_force, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_sixteen, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_policies, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_bridged_pairs, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_brute_force, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_sixteen, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_time, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_many, arena_setup, arena_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

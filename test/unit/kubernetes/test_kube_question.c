@@ -1,11 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,24 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../arena.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "kubernetes/kube_question.h"
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)1 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 enum answers { ANSWERS, FAILS, DIES, WAITS };
 
@@ -151,8 +130,8 @@ static void test_done(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_answers, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_done, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_answers, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_done, arena_setup, arena_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

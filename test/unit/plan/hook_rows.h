@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "../unit.h"
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "formats/cdi/cdi.h"

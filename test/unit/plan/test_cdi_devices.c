@@ -1,38 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The devices of a specification and their names: what "all" means, each form of an id, strategies, what is asked of NVML, refusals. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../allocation.h"
+#include "../arena.h"
+#include "../unit.h"
 #include "fixture.h"
 #include "host/discover.h"
 #include "plan/cdi_devices.h"
 
 #define ARENA_MAX ((size_t)1 << 20)
 #define USUAL     (GRAFT_CDI_NAMING_INDEX | GRAFT_CDI_NAMING_UUID)
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new(ARENA_MAX);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 static void set_up_host(struct fixture *f)
 {
@@ -256,12 +235,12 @@ static void test_allocations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_choose, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_selections, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_all, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_names_left_out, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_missing_facts, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_allocations, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_choose, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_selections, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_all, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_names_left_out, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_missing_facts, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_allocations, arena_setup, arena_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a specification was made from: the facts of a host, both places where they are kept, and what tells that the host is another one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../arena.h"
+#include "../unit.h"
 #include "fixture.h"
 #include "formats/cdi/cdi_write.h"
 #include "plan/cdi_fingerprint.h"
@@ -21,22 +16,6 @@
 #define GPUS      "00000000:1b:00.0=GPU-aaaa,00000000:1c:00.0=GPU-bbbb,00000001:1b:00.0=GPU-cccc"
 #define FLAGS     "--mode=nvml --csv.file=/a%20b%3B%25"
 #define MIG       "00000000:1c:00.0=1/0+2/0"
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new(ARENA_MAX);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 static struct graft_cdi_fingerprint make(const struct fixture *f, bool gpus)
 {
@@ -464,16 +443,16 @@ static void test_allocations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_make, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_places, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_foreign, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_drop, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_flags, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_compare, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_narrow, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_narrow_compare, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_compare_nodes, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_allocations, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_make, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_places, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_foreign, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_drop, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_flags, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_compare, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_narrow, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_narrow_compare, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_compare_nodes, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_allocations, arena_setup, arena_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,17 +3,11 @@
  * Plans of Tegra boards: selection (SPEC runtime-and-hook 9.3, 14.18), edits and their order (SPEC runtime-and-hook 9.4), and that none is none (SPEC
  * runtime-and-hook Q13).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "plan/plan_csv.h"
 

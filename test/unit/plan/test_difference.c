@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/plan.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "../allocation.h"
+#include "../unit.h"
 
 static struct graft_edit directory(const char *target, uint32_t mode, const char *why)
 {

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dispensable: each kind of file that a container does without, and the neighbours that it needs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "host/catalog.h"
 #include "plan/dispensable.h"

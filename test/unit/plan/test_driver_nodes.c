@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The nodes that the driver wants (SPEC ctk-and-cdi 1.7, 1.8, 6.8): from numbers to paths. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "plan/driver_nodes.h"

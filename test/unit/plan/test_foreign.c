@@ -3,17 +3,11 @@
  * foreign: what is removed, what stays, what the loader's cache gets instead, and that nothing else
  * changes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "plan/plan.h"
 

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The style for a container that is not there yet (SPEC runtime-and-hook 7), rule by rule, each known by its tag. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "../allocation.h"
+#include "../unit.h"
 #include "fixture.h"
 #include "host/discover.h"
 

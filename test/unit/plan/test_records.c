@@ -3,14 +3,9 @@
  * Properties of the JSON forms of inventory, request, policy and plan: read(write(x)) = x and write(read(t)) = t, with random values made
  * from the field tables; the same seed gives the same values.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "fixture.h"
 
 #define ROUNDS 300

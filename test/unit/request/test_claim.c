@@ -1,33 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: what each text means, every message, and that what is written is read back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "../allocation.h"
+#include "../arena.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "request/claim.h"
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)1 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 static const char *written(const struct graft_claim *claim)
 {
@@ -200,8 +179,8 @@ static void test_claim_allocations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_read, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_read, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_refused, arena_setup, arena_teardown),
 		cmocka_unit_test(test_is_claim),
 		cmocka_unit_test(test_claim_allocations),
 	};

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.toml: defaults, each key, spellings, what is ignored and what is refused (SPEC runtime-and-hook 2, 14.19). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "host/capability.h"
 #include "request/config.h"

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requirements in mode csv: SPEC runtime-and-hook 9.5, 14.14. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "request/requirement.h"
 

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server as a client of another implementation sees it: Debian's python3-grpcio, driven by grpcio_peer.py. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include "../unit.h"
 #include "rpc_world.h"
 
 extern char **environ;

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mux and ttrpc as bytes: what is written is read, in pieces of every size; what is too long is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "rpc/mux.h"
 #include "rpc/ttrpc.h"

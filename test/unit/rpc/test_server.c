@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <nghttp2/nghttp2.h>
 
+#include "../unit.h"
 #include "base/buffer.h"
 #include "rpc_world.h"
 

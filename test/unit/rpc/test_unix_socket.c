@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../unit.h"
 #include "rpc/unix_socket.h"
 
 static char directory[64];

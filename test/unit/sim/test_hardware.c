@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What follows from the models of a host's GPUs: links, fabric, NUMA nodes, MIG profiles and places. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "hardware.h"
 

@@ -1,32 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "../arena.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "formats/loader/ldcache.h"
 #include "loader_cache.h"
-
-static struct graft_arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)4 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 static struct graft_ldcache read_back(const struct graft_buffer *bytes)
 {
@@ -131,5 +110,5 @@ int main(void)
 		cmocka_unit_test(test_merge),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, arena_setup, arena_teardown);
 }

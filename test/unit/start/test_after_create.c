@@ -4,19 +4,13 @@
  * nothing remains of a container that could not be finished. A script that records its calls
  * replaces the low-level runtime.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "../allocation.h"
+#include "../unit.h"
 #include "creation.h"
 #include "start/after_create.h"
 

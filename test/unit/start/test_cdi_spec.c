@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Specifications from a host in memory: the devices of each mode, what stands with all of them, kinds of coherence, hosts that have nothing, memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../allocation.h"
 #include "../plan/fixture.h"
+#include "../unit.h"
 #include "formats/cdi/cdi_write.h"
 #include "plan/cdi_devices.h"
 #include "start/cdi_spec.h"

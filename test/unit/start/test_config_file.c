@@ -3,13 +3,6 @@
  * Where config.toml is searched for, what happens if it is missing or invalid, and what a host adds
  * (SPEC runtime-and-hook 2.1, 2.5, 2.6).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +11,7 @@
 #include <unistd.h>
 
 #include "../folder.h"
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "start/config_file.h"
 

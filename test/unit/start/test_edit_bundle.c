@@ -3,15 +3,9 @@
  * Which mode is chosen for which container, and what happens to config.json (SPEC runtime-and-hook
  * 5.3, 6.1, 14.2, 14.3). The modes are stand-ins that record their input.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../allocation.h"
 #include "../folder.h"
+#include "../unit.h"
 #include "start/start.h"
 #include "world.h"
 

@@ -3,14 +3,8 @@
  * What a container gets besides its GPUs in the modes legacy and csv (SPEC runtime-and-hook 10.2):
  * the gates that it requests, and hooks for its compatibility libraries. The host is a stand-in.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../allocation.h"
+#include "../unit.h"
 #include "creation.h"
 #include "host/discover.h"
 #include "start/gated_devices.h"

@@ -3,14 +3,8 @@
  * What the modes share: the image's root, disabled hooks, a plan's lines in the log, links for its
  * nodes, and its edits. /dev/char and our user are stand-ins.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../allocation.h"
+#include "../unit.h"
 #include "base/caps.h"
 #include "creation.h"
 #include "start/give.h"

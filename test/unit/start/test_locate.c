@@ -3,13 +3,7 @@
  * Finding the low-level runtime and the hooks, and never this program itself (SPEC runtime-and-hook
  * 3.4, 3.6, Q4, Q19).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "start/locate.h"
 #include "world.h"
 

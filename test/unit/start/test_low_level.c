@@ -3,17 +3,11 @@
  * Calling another program and ending as it did, tested with the shell; and that it never outlives
  * us.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "../unit.h"
 #include "start/low_level.h"
 #include "world.h"
 

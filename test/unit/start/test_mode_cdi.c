@@ -3,13 +3,7 @@
  * Mode cdi: names to edits, the default kind (SPEC runtime-and-hook 8, 14.7), generated names, and
  * errors. The generator is a stand-in.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buffer.h"
 #include "start/start.h"
 #include "world.h"

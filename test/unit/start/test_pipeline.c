@@ -3,17 +3,11 @@
  * What a request needs of the host, and the stages on an inventory from a file, where the host must
  * not be examined.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "start/pipeline.h"

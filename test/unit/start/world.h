@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../folder.h"
+#include "../unit.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../../folder.h"
+#include "../../unit.h"
 #include "base/cleanup.h"
 #include "cli/ctk/ctk.h"
 

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What command lines of cdi generate mean: each flag, several together, the order in which they are refused, each allocation failing once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../../allocation.h"
+#include "../../unit.h"
 #include "cli/ctk/cdi_decision.h"
 #include "ctk_case.h"
 #include "plan/cdi_devices.h"

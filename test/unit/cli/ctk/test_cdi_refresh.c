@@ -3,14 +3,8 @@
  * Which specifications are made anew, with which options, why, and what the exit status says of it. `cdi generate` is a stand-in that notes how it is called
  * and makes what a test says.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../../allocation.h"
+#include "../../unit.h"
 #include "ctk_case.h"
 
 #define OLD_BOOT "0bd5b3a1-0d1c-4f2b-9a54-3f7c2b1e8a90"

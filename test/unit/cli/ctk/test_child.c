@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that are run and listened to: what they get, what they say, how they end, and those that do not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../allocation.h"
+#include "../../unit.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/ctk/child.h"

@@ -3,14 +3,8 @@
  * What is asked of engines' programs: the words that they are called with, the files that they are shown, what their answers mean. The programs are scripts of
  * the test; nothing of what they were shown stays behind.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../../allocation.h"
+#include "../../unit.h"
 #include "cli/ctk/engine_check.h"
 #include "ctk_case.h"
 

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several files of an engine: read with their backups, replaced all together or not at all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../../allocation.h"
 #include "../../apply/replaced_files.h"
+#include "../../unit.h"
 #include "cli/ctk/engine_files.h"
 
 struct place {

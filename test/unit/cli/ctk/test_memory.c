@@ -3,14 +3,8 @@
  * Commands that read a file and print or write something, out of memory at each point once: the exit status says so, one line tells it, and what was there
  * stays as it was.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../../allocation.h"
+#include "../../unit.h"
 #include "ctk_case.h"
 
 static const char spec[] =

@@ -3,14 +3,8 @@
  * runtime configure from its arguments to files: the order of refusals, messages, what is kept, dry
  * runs, hooks, failures half way. No engine is installed, but for the scripts of a test.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../../allocation.h"
+#include "../../unit.h"
 #include "ctk_case.h"
 
 static int open_host(void **state)

@@ -4,16 +4,11 @@
  * missing. Asking itself is tried with containers.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../../unit.h"
 #include "base/cleanup.h"
 #include "cli/runtime/nvml_program.h"
 

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of the runtime's log, and which file each of them goes to (SPEC runtime-and-hook 3.5). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "../../start/world.h"
+#include "../../unit.h"
 #include "base/buffer.h"
 #include "base/log.h"
 #include "cli/runtime/runtime_log.h"
