@@ -121,7 +121,7 @@ static bool is_rootless(const struct cli_container_options *container)
 
 static int take_claim(struct configuration *c, struct graft_error *err)
 {
-	const struct graft_lease_for whom = { .pid = c->options.pid > 0 ? c->options.pid : getppid(),
+	const struct graft_lease_for whom = { .pid = c->options.pid,
 					      .wait = c->cli->lease_wait,
 					      .owner = c->cli->lease_owner,
 					      .what = c->cli->lease_what,

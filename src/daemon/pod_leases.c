@@ -220,6 +220,7 @@ static bool find_pod_cgroup(const struct graft_root *root, const struct pod *pod
 	holder->kind = GRAFT_HOLDER_CGROUP;
 	holder->cgroup_version = v2 ? 2 : 1;
 	holder->cgroup_mount = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/devices";
+	holder->cgroup_root = graft_root_stat(root, holder->cgroup_mount, &st) == 0 ? st.st_ino : 0;
 	for (size_t i = 0; i < GRAFT_COUNT(places) && underscored; i++) {
 		const char *path = graft_arena_printf(arena, "%s%s%s%s", holder->cgroup_mount, places[i].before,
 						      places[i].systemd ? underscored : pod->uid,

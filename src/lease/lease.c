@@ -33,6 +33,7 @@ static const struct graft_field holder_fields[] = {
 	GRAFT_F_U64(struct graft_lease_holder, pid_namespace, false, "inode of the namespace that `pid` belongs to"),
 	GRAFT_F_U32(struct graft_lease_holder, cgroup_version, false, "1 or 2"),
 	GRAFT_F_STRING(struct graft_lease_holder, cgroup_mount, false, "where the hierarchy is mounted"),
+	GRAFT_F_U64(struct graft_lease_holder, cgroup_root, false, "inode of that directory"),
 	GRAFT_F_STRING(struct graft_lease_holder, cgroup, false, "the cgroup below it"),
 	GRAFT_F_U64(struct graft_lease_holder, cgroup_id, false, "its inode; absent: it did not exist yet"),
 	GRAFT_F_STRING(struct graft_lease_holder, pid_file, false, "the file that names the container's process"),

@@ -39,9 +39,10 @@ struct graft_lease_holder {
 	enum graft_holder_kind kind;
 	uint32_t pid;           /* of the process; of a container that is being made, the one that makes it */
 	uint64_t start_time;    /* of that process, in clock ticks since the host started */
-	uint64_t pid_namespace; /* inode; pid means nothing in another one */
+	uint64_t pid_namespace; /* inode; pid and start_time mean nothing in another one */
 	uint32_t cgroup_version;
 	const char *cgroup_mount; /* where the hierarchy is mounted */
+	uint64_t cgroup_root;     /* inode of that; 0 = not known */
 	const char *cgroup;       /* below it, "/docker/3f2a"; never "/" */
 	uint64_t cgroup_id;       /* inode; 0 = the cgroup did not exist yet */
 	const char *pid_file;     /* absolute */

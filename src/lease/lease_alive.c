@@ -25,6 +25,8 @@
 #define PROCS_MAX    ((size_t)1 << 20)
 #define CHILDREN_MAX 4096u
 #define DEPTH_MAX    16u
+/* PROC_PID_INIT_INO of the kernel. */
+#define INITIAL_PID_NAMESPACE 0xEFFFFFFCu
 
 /* What a look at something gives. */
 enum life { GONE, LIVES, NOT_KNOWN };
@@ -37,18 +39,39 @@ uint64_t graft_lease_clock(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-int graft_lease_now_read(struct graft_lease_now *ret_now, struct graft_arena *arena, struct graft_error *err)
+uint32_t graft_lease_own_pid(void)
 {
+	char text[16];
+	ssize_t n = readlink("/proc/self", text, sizeof(text) - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	return (uint32_t)strtoul(text, NULL, 10);
+}
+
+int graft_lease_namespaces(uint64_t *ret_of_proc, uint64_t *ret_own, struct graft_error *err)
+{
+	const char *path = "/proc/self/ns/pid";
 	struct stat st;
 
+	if (stat(path, &st) < 0)
+		return graft_fail_errno(err, errno, "stat failed: %s", path);
+	*ret_own = st.st_ino;
+	path = "/proc/1/ns/pid";
+	if (graft_lease_own_pid() != (uint32_t)getpid() && stat(path, &st) < 0)
+		return graft_fail_errno(err, errno, "stat failed: %s", path);
+	*ret_of_proc = st.st_ino;
+	return 0;
+}
+
+int graft_lease_now_read(struct graft_lease_now *ret_now, struct graft_arena *arena, struct graft_error *err)
+{
 	if (graft_root_open(&ret_now->root, "/", err) < 0 ||
 	    graft_host_boot_id(&ret_now->root, arena, &ret_now->boot, err) < 0)
 		return -1;
 	if (!ret_now->boot)
 		return graft_fail(err, GRAFT_LEASES, 0, "the kernel reports no boot id: is /proc mounted?");
-	if (stat("/proc/self/ns/pid", &st) < 0)
-		return graft_fail_errno(err, errno, "stat failed: /proc/self/ns/pid");
-	ret_now->pid_namespace = st.st_ino;
+	if (graft_lease_namespaces(&ret_now->pid_namespace, &ret_now->own_namespace, err) < 0)
+		return -1;
 	ret_now->time = graft_lease_clock();
 	return 0;
 }
@@ -180,9 +203,13 @@ static enum life open_cgroup(const struct graft_lease_now *now, const struct gra
 	struct statfs fs;
 	struct stat st;
 
-	/* In another mount namespace there may be something else here. */
-	if (!path || mount_fd < 0 || fstatfs(mount_fd, &fs) < 0 ||
-	    fs.f_type != (holder->cgroup_version == 2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC))
+	/*
+	 * In another mount namespace there may be something else here, and in another cgroup
+	 * namespace another part of the hierarchy.
+	 */
+	if (!path || mount_fd < 0 || fstatfs(mount_fd, &fs) < 0 || fstat(mount_fd, &st) < 0 ||
+	    fs.f_type != (holder->cgroup_version == 2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC) ||
+	    (holder->cgroup_root != 0 && holder->cgroup_root != st.st_ino))
 		return NOT_KNOWN;
 	if (graft_root_open(ret_cgroup, path, &err) < 0)
 		return err.sys == ENOENT ? GONE : NOT_KNOWN;
@@ -232,6 +259,10 @@ static enum life look_at_group(const struct graft_lease_now *now, struct graft_l
 	if (cgroup.fd >= 0)
 		life = holder->cgroup_version == 2 ? look_at_events(&cgroup, scratch)
 						   : look_at_procs(&cgroup, "", 0, scratch);
+	/* QUIRK: cgroup.procs of v1 leaves out the processes that our PID namespace does not have. */
+	if (life == GONE && cgroup.fd >= 0 && holder->cgroup_version == 1 &&
+	    now->own_namespace != INITIAL_PID_NAMESPACE && now->own_namespace != holder->pid_namespace)
+		life = NOT_KNOWN;
 	if (life == LIVES && holder->cgroup_id == 0) {
 		holder->cgroup_id = id;
 		*ret_bound = true;
@@ -250,13 +281,14 @@ static void list_processes(const struct graft_root *cgroup, const char *path, un
 	if (!procs || graft_root_read(cgroup, procs, PROCS_MAX, arena, &text, &length) < 0)
 		return;
 	for (; *text != '\0'; text = *end == '\n' ? end + 1 : end) {
-		uint32_t *pid = graft_arena_push(arena, pids, n_pids, sizeof(*pid));
+		uint32_t value = (uint32_t)strtoul(text, &end, 10), *pid;
 
-		if (!pid)
-			return;
-		*pid = (uint32_t)strtoul(text, &end, 10);
 		if (end == text)
 			return;
+		/* QUIRK: 0 stands for each process that our PID namespace does not have. */
+		pid = value > 0 ? graft_arena_push(arena, pids, n_pids, sizeof(*pid)) : NULL;
+		if (pid)
+			*pid = value;
 	}
 	if (depth == DEPTH_MAX ||
 	    graft_root_list(cgroup, depth > 0 ? path : "/", CHILDREN_MAX, arena, &names, &n, NULL) < 0)
@@ -281,7 +313,8 @@ int graft_lease_processes(const struct graft_lease_now *now, const struct graft_
 	*ret_n = 0;
 	if (holder->kind == GRAFT_HOLDER_CGROUP && open_cgroup(now, holder, arena, &cgroup, &id) == LIVES)
 		list_processes(&cgroup, "", 0, arena, ret_pids, ret_n);
-	if (*ret_n == 0 && holder->kind != GRAFT_HOLDER_TOKEN && look_at_holder(now, holder, arena) == LIVES) {
+	if (*ret_n == 0 && holder->kind != GRAFT_HOLDER_TOKEN && now->pid_namespace == now->own_namespace &&
+	    look_at_holder(now, holder, arena) == LIVES) {
 		pid = graft_arena_push(arena, ret_pids, ret_n, sizeof(*pid));
 		if (pid)
 			*pid = holder->pid;

@@ -17,7 +17,8 @@ struct graft_lease_now {
 	struct graft_root root; /* "/" */
 	const char *boot;       /* boot id; never NULL */
 	uint64_t time;          /* milliseconds since the host started, including those asleep */
-	uint64_t pid_namespace; /* inode of ours */
+	uint64_t pid_namespace; /* inode of the one whose ids /proc has */
+	uint64_t own_namespace; /* inode of ours, mostly the same */
 };
 #define GRAFT_LEASE_NOW_INIT            \
 	{                               \
@@ -28,6 +29,13 @@ struct graft_lease_now {
 int graft_lease_now_read(struct graft_lease_now *ret_now, struct graft_arena *arena, struct graft_error *err);
 void graft_lease_now_done(struct graft_lease_now *now);
 #define auto_lease_now __attribute__((cleanup(graft_lease_now_done)))
+/*
+ * Finds the PID namespace whose ids /proc has, and ours. What starts in a new one, as hooks of LXC
+ * do, may still see the /proc of the old one.
+ */
+int graft_lease_namespaces(uint64_t *ret_of_proc, uint64_t *ret_own, struct graft_error *err);
+/* This process as /proc numbers it; 0: it does not. */
+uint32_t graft_lease_own_pid(void);
 /* Milliseconds since the host started. */
 uint64_t graft_lease_clock(void);
 
@@ -40,8 +48,8 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 			  bool *ret_bound, const char **ret_why);
 
 /*
- * Lists the processes that hold the lease: those of its cgroup, or its process. Those of what
- * cannot be looked at are left out. Returns -1 with GRAFT_NO_MEMORY.
+ * Lists the processes that hold the lease: those of its cgroup, or its process, by ids that mean
+ * the same to us. Those of what cannot be looked at are left out. Returns -1 with GRAFT_NO_MEMORY.
  */
 int graft_lease_processes(const struct graft_lease_now *now, const struct graft_lease *lease, struct graft_arena *arena,
 			  uint32_t **ret_pids, size_t *ret_n, struct graft_error *err);

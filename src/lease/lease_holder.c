@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,28 +17,64 @@
 #include "base/path.h"
 #include "base/root.h"
 #include "base/strings.h"
+#include "formats/procfs.h"
 #include "lease/lease_alive.h"
 
 /* Of Docker, Podman, containerd and CRI-O. */
 #define ID_LENGTH 64
+#define STAT_MAX  ((size_t)4096)
 
 int graft_lease_holder_of_process(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				  struct graft_error *err)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	struct stat st;
+	uint64_t own;
 	int rc;
 
-	*ret_holder = (struct graft_lease_holder){ .kind = GRAFT_HOLDER_PROCESS, .pid = (uint32_t)pid };
+	*ret_holder = (struct graft_lease_holder){ .kind = GRAFT_HOLDER_PROCESS,
+						   .pid = pid > 0 ? (uint32_t)pid : graft_lease_own_pid() };
 	if (graft_root_open(&root, "/", err) < 0)
 		return -1;
-	ret_holder->start_time = graft_lease_process_start(&root, (uint32_t)pid, arena, &rc);
+	ret_holder->start_time = graft_lease_process_start(&root, ret_holder->pid, arena, &rc);
 	if (rc < 0 || ret_holder->start_time == 0)
-		return graft_fail_errno(err, rc < 0 ? -rc : ESRCH, "process %d", (int)pid);
-	if (stat("/proc/self/ns/pid", &st) < 0)
-		return graft_fail_errno(err, errno, "stat failed: /proc/self/ns/pid");
-	ret_holder->pid_namespace = st.st_ino;
-	return 0;
+		return graft_fail_errno(err, rc < 0 ? -rc : ESRCH, "process %u", ret_holder->pid);
+	return graft_lease_namespaces(&ret_holder->pid_namespace, &own, err);
+}
+
+/* The parent of a process, by the ids that /proc has; 0: there is none. */
+static uint32_t find_holder_parent(const struct graft_root *root, uint32_t pid, struct graft_arena *arena)
+{
+	struct graft_process_family family = { .parent = 0 };
+	char path[64];
+	const char *text;
+	size_t length;
+
+	(void)snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	return graft_root_read(root, path, STAT_MAX, arena, &text, &length) == 0 && graft_procfs_family(text, &family)
+		   ? (uint32_t)family.parent
+		   : 0;
+}
+
+pid_t graft_lease_caller(struct graft_arena *arena)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	uint64_t of_proc, own;
+	uint32_t pid = graft_lease_own_pid(), first = 0;
+	struct stat st;
+	char path[64];
+
+	if (pid == (uint32_t)getpid())
+		return getppid();
+	if (graft_lease_namespaces(&of_proc, &own, NULL) < 0 || graft_root_open(&root, "/", NULL) < 0)
+		return -1;
+	/* Each has an ancestor in the namespace of /proc. */
+	while ((pid = find_holder_parent(&root, pid, arena)) > 0) {
+		(void)snprintf(path, sizeof(path), "/proc/%u/ns/pid", pid);
+		if (stat(path, &st) < 0 || st.st_ino != own)
+			break;
+		first = pid;
+	}
+	return first > 0 ? (pid_t)first : -1;
 }
 
 /* The cgroup of a process, 0 = ours. Returns false if it cannot be found. */
@@ -80,6 +117,18 @@ const char *graft_lease_container_of(const char *cgroup, struct graft_arena *are
 	return graft_lease_label(graft_path_name(cgroup), arena);
 }
 
+/* A cgroup of the same hierarchy as `place`. */
+static void hold_by_cgroup(const struct graft_cgroup_place *place, const char *path, struct graft_lease_holder *holder)
+{
+	struct stat st;
+
+	holder->kind = GRAFT_HOLDER_CGROUP;
+	holder->cgroup_version = place->version;
+	holder->cgroup_mount = place->mount;
+	holder->cgroup_root = stat(place->mount, &st) == 0 ? st.st_ino : 0;
+	holder->cgroup = path;
+}
+
 int graft_lease_holder_of_container(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				    struct graft_error *err)
 {
@@ -89,10 +138,7 @@ int graft_lease_holder_of_container(pid_t pid, struct graft_arena *arena, struct
 		return -1;
 	if (!find_cgroup(pid, arena, &place) || !find_cgroup(0, arena, &own) || !may_hold(place.path, &own))
 		return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
-	ret_holder->kind = GRAFT_HOLDER_CGROUP;
-	ret_holder->cgroup_version = place.version;
-	ret_holder->cgroup_mount = place.mount;
-	ret_holder->cgroup = place.path;
+	hold_by_cgroup(&place, place.path, ret_holder);
 	ret_holder->cgroup_id = place.id;
 	ret_holder->container = graft_lease_container_of(place.path, arena);
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
@@ -107,14 +153,10 @@ int graft_lease_holder_in_scope(struct graft_arena *arena, struct graft_lease_ho
 
 	if (!id || !name)
 		return graft_fail_memory(err);
-	if (graft_lease_holder_of_process(getpid(), arena, ret_holder, err) < 0 ||
-	    graft_root_open(&root, "/", err) < 0 || graft_cgroup_scope_make(root.fd, name, arena, ret_place, err) < 0)
+	if (graft_lease_holder_of_process(0, arena, ret_holder, err) < 0 || graft_root_open(&root, "/", err) < 0 ||
+	    graft_cgroup_scope_place(root.fd, name, arena, ret_place, err) < 0)
 		return -1;
-	ret_holder->kind = GRAFT_HOLDER_CGROUP;
-	ret_holder->cgroup_version = ret_place->version;
-	ret_holder->cgroup_mount = ret_place->mount;
-	ret_holder->cgroup = ret_place->path;
-	ret_holder->cgroup_id = ret_place->id;
+	hold_by_cgroup(ret_place, ret_place->path, ret_holder);
 	return 0;
 }
 
@@ -168,7 +210,7 @@ int graft_lease_holder_to_be(const struct graft_lease_container *container, stru
 	struct graft_cgroup_place own;
 	const char *path = NULL;
 
-	if (graft_lease_holder_of_process(getpid(), arena, ret_holder, err) < 0)
+	if (graft_lease_holder_of_process(0, arena, ret_holder, err) < 0)
 		return -1;
 	ret_holder->container = graft_lease_label(container->id, arena);
 	ret_holder->pid_file = container->pid_file ? absolute_path(container->pid_file, arena) : NULL;
@@ -177,10 +219,7 @@ int graft_lease_holder_to_be(const struct graft_lease_container *container, stru
 	if (graft_arena_failed(arena))
 		return graft_fail_memory(err);
 	if (path && may_hold(path, &own)) {
-		ret_holder->kind = GRAFT_HOLDER_CGROUP;
-		ret_holder->cgroup_version = own.version;
-		ret_holder->cgroup_mount = own.mount;
-		ret_holder->cgroup = path;
+		hold_by_cgroup(&own, path, ret_holder);
 		return 0;
 	}
 	ret_holder->kind = GRAFT_HOLDER_PID_FILE;

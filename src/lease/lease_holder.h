@@ -25,15 +25,21 @@ struct graft_lease_container {
  * arena.
  */
 
-/* A process, and nothing beside it. */
+/* A process, 0 = this one, and nothing beside it. */
 int graft_lease_holder_of_process(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				  struct graft_error *err);
+/*
+ * The process that called this one to change its container, as /proc numbers it. In a PID namespace
+ * whose /proc is not mounted yet, that is the first process there, which is as old as the
+ * container. -1: it cannot be found.
+ */
+pid_t graft_lease_caller(struct graft_arena *arena);
 /* The cgroup of a container's process; without one of its own, the process. */
 int graft_lease_holder_of_container(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				    struct graft_error *err);
 /*
- * This process, in a cgroup of its own that is made for it. *ret_place is to be entered once the
- * lease is taken (apply/cgroup/cgroup_scope.h).
+ * This process, in a cgroup of its own. *ret_place is to be made and entered once the lease is
+ * taken (apply/cgroup/cgroup_scope.h): the lease says what is to be removed when it has ended.
  */
 int graft_lease_holder_in_scope(struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				struct graft_cgroup_place *ret_place, struct graft_error *err);

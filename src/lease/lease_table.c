@@ -167,13 +167,11 @@ static bool is_root(void)
 	return geteuid() == 0 && stat("/proc/self/ns/user", &st) == 0 && st.st_ino == INITIAL_USER_NAMESPACE;
 }
 
-static int fail_not_root(const struct graft_lease_table *table, struct graft_error *err)
+int graft_lease_table_fail_permission(const char *directory, struct graft_error *err)
 {
-	(void)graft_fail(err, GRAFT_LEASES, 0, "only root can take GPUs: this process may not change %s",
-			 table->directory);
-	return graft_with_hint(err,
-			       "Run 'sudo nvidia-ctk lease run --user NAME -- COMMAND': the command finds the GPUs "
-			       "in NVIDIA_VISIBLE_DEVICES.");
+	(void)graft_fail(err, GRAFT_PERMISSION, 0, "only root can take GPUs: this process may not change %s",
+			 directory);
+	return graft_with_hint(err, "Run the command with sudo.");
 }
 
 static int open_directory(struct graft_lease_table *table, bool change, struct graft_error *err)
@@ -191,7 +189,7 @@ static int open_directory(struct graft_lease_table *table, bool change, struct g
 	if (change) {
 		rc = graft_root_mkdir(&table->now.root, held, 0755, NULL, &fd);
 		if ((rc == -EACCES || rc == -EPERM) && !is_root())
-			return fail_not_root(table, err);
+			return graft_lease_table_fail_permission(table->directory, err);
 		if (rc < 0)
 			return fail_table(table, rc, HELD, err);
 		(void)close(fd);
@@ -205,7 +203,7 @@ static int open_directory(struct graft_lease_table *table, bool change, struct g
 		return 0;
 	rc = fstat(table->root.fd, &st);
 	if (rc == 0 && st.st_uid != geteuid() && !is_root())
-		return fail_not_root(table, err);
+		return graft_lease_table_fail_permission(table->directory, err);
 	if (rc < 0 || st.st_uid != geteuid() || (st.st_mode & 0022) != 0)
 		return graft_fail(err, GRAFT_LEASES, 0, "%s is not a directory that only its owner, uid %u, may change",
 				  table->directory, (unsigned int)geteuid());

@@ -51,11 +51,13 @@ struct graft_lease_table {
 
 /*
  * Opens the table and reads the leases that count. `change` makes a missing table, takes the lock
- * and removes what no longer counts. Close it in either case. Returns -1 with GRAFT_LEASES,
- * GRAFT_PERMISSION or the like: "no lease can be taken: ...".
+ * and removes what no longer counts. Close it in either case. Returns -1 with GRAFT_LEASES or the
+ * like; with GRAFT_PERMISSION if only root can.
  */
 int graft_lease_table_open(struct graft_lease_table *table, const char *directory, bool change,
 			   struct graft_arena *arena, struct graft_error *err);
+/* Says that this process may not change the table: GRAFT_PERMISSION. Returns -1. */
+int graft_lease_table_fail_permission(const char *directory, struct graft_error *err);
 /* Logs the events and gives up the lock. What was read stays; nothing can be changed any more. */
 void graft_lease_table_unlock(struct graft_lease_table *table);
 /* The same, and closes the table. */

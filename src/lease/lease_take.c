@@ -123,7 +123,7 @@ static int queue_up(struct graft_lease_table *table, const struct graft_lease *l
 	ticket.slots = NULL;
 	ticket.n_slots = 0;
 	ticket.until = 0;
-	return graft_lease_holder_of_process(getpid(), table->arena, &ticket.holder, err) < 0
+	return graft_lease_holder_of_process(0, table->arena, &ticket.holder, err) < 0
 		   ? -1
 		   : graft_lease_table_queue(table, &ticket, err);
 }

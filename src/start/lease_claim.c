@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "lease/lease_table.h"
 #include "lease/lease_take.h"
 
 int graft_start_lease_require(const struct graft_config *config, struct graft_error *err)
@@ -15,12 +17,17 @@ int graft_start_lease_require(const struct graft_config *config, struct graft_er
 	return graft_with_hint(err, "Run 'nvidia-ctk config --in-place --set graft.leases.mode=on'.");
 }
 
-static int make_holder(const struct graft_lease_for *whom, struct graft_arena *arena,
+/* In a user namespace that is not root's, /proc hides who has called. */
+static int make_holder(const struct graft_config *config, const struct graft_lease_for *whom, struct graft_arena *arena,
 		       struct graft_lease_holder *ret_holder, struct graft_error *err)
 {
+	pid_t pid;
+
 	if (whom->container)
 		return graft_lease_holder_to_be(whom->container, arena, ret_holder, err);
-	return graft_lease_holder_of_container(whom->pid, arena, ret_holder, err);
+	pid = whom->pid > 0 ? whom->pid : graft_lease_caller(arena);
+	return pid > 0 ? graft_lease_holder_of_container(pid, arena, ret_holder, err)
+		       : graft_lease_table_fail_permission(config->leases.directory, err);
 }
 
 /* SECURITY: a limit that does not reach the container is not promised. */
@@ -31,6 +38,27 @@ static int check_limits_reach(const struct graft_lease_for *whom, uint32_t mib, 
 		return 0;
 	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "mem= and sm= are variables, which a hook cannot give a container");
 	return graft_with_hint(err, "Use nvidia-container-runtime ('docker run --runtime=nvidia'), or leave them out.");
+}
+
+/* Without root nothing can be taken for a container; what starts it finds what root has taken. */
+static int say_who_can(const struct graft_claim *claim, struct graft_arena *arena, struct graft_error *err)
+{
+	struct graft_buffer text = { .max = 1024 };
+	const char *hint;
+
+	if (!err || err->status != GRAFT_PERMISSION)
+		return -1;
+	graft_claim_write(claim, &text);
+	hint = graft_arena_printf(
+	    arena,
+	    "Run 'sudo nvidia-ctk lease run --claim \"%s\" --user NAME -- COMMAND', where COMMAND "
+	    "starts the container with the NVIDIA_VISIBLE_DEVICES that it finds: 'podman run --env "
+	    "NVIDIA_VISIBLE_DEVICES ...'.",
+	    graft_buffer_text(&text));
+	graft_buffer_done(&text);
+	if (hint)
+		err->hint = hint;
+	return -1;
 }
 
 static int take_for(const struct graft_config *config, const struct graft_lease_for *whom, const struct graft_log *log,
@@ -53,10 +81,12 @@ static int take_for(const struct graft_config *config, const struct graft_lease_
 	claim.user = whom->user;
 	if (graft_lease_set_wait(config, whom->wait, &claim, err) < 0)
 		return -1;
-	if ((!whom->only_look && make_holder(whom, arena, &ask.holder, err) < 0) ||
-	    check_limits_reach(whom, claim.limit_mib, claim.limit_percent, err) < 0 ||
-	    graft_lease_take(config, &ask, log, arena, ret_lease, err) < 0 ||
-	    check_limits_reach(whom, ret_lease->limit_mib, ret_lease->limit_percent, err) < 0)
+	if (check_limits_reach(whom, claim.limit_mib, claim.limit_percent, err) < 0)
+		return -1;
+	if ((!whom->only_look && make_holder(config, whom, arena, &ask.holder, err) < 0) ||
+	    graft_lease_take(config, &ask, log, arena, ret_lease, err) < 0)
+		return say_who_can(&claim, arena, err);
+	if (check_limits_reach(whom, ret_lease->limit_mib, ret_lease->limit_percent, err) < 0)
 		return -1;
 	/* Those who name devices get what they named. */
 	if (!named && graft_lease_devices(ret_lease, arena, devices, err) < 0)

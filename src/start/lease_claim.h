@@ -17,10 +17,10 @@
 /* Whom the lease is for: a container that is being made, or one whose first process exists. */
 struct graft_lease_for {
 	const struct graft_lease_container *container; /* NULL: there is a process */
-	pid_t pid;
-	const char *wait;  /* NVIDIA_LEASE_WAIT of the container; NULL = unset */
-	const char *owner; /* the owner's name that the container states; NULL = none */
-	const char *what;  /* what it runs: an image or a program; NULL = not known */
+	pid_t pid;                                     /* 0: the one that called this program */
+	const char *wait;                              /* NVIDIA_LEASE_WAIT of the container; NULL = unset */
+	const char *owner;                             /* the owner's name that the container states; NULL = none */
+	const char *what;                              /* what it runs: an image or a program; NULL = not known */
 	bool has_user;
 	uint32_t user;  /* as whom its programs run, on the host */
 	bool only_look; /* takes nothing: says what it would get now */

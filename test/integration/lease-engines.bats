@@ -110,7 +110,8 @@ limits=(--net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768)
 # --- who is not root ---
 
 only_root="only root can take GPUs: this process may not change /run/graft/leases"
-remedy="Run 'sudo nvidia-ctk lease run --user NAME -- COMMAND': the command finds the GPUs in NVIDIA_VISIBLE_DEVICES."
+remedy="Run 'sudo nvidia-ctk lease run --claim \"any:2\" --user NAME -- COMMAND', where COMMAND starts the container with the NVIDIA_VISIBLE_DEVICES that \
+it finds: 'podman run --env NVIDIA_VISIBLE_DEVICES ...'."
 
 # make_enroot: enroot's own steps (enroot.bats) for $root: what it says is the probe's, or the hook's.
 make_enroot() {
@@ -205,7 +206,7 @@ lxc_start=(lxc-start --foreground --name lease --logpriority DEBUG)
 }
 
 @test "rootless Podman: what lease run took, while it runs; a claim of its own is refused, with what to do" {
-  local podman
+  local podman options
   lease release "$(lease acquire -n 1 --for 1h)"
   rootless true
   podman=(/usr/bin/podman --root "$machine/rootless/root" --runroot /run/rootless --storage-driver vfs --tmpdir /run/session/tmp --cgroup-manager cgroupfs
@@ -215,10 +216,71 @@ lxc_start=(lxc-start --foreground --name lease --logpriority DEBUG)
   [ "$status" -ne 0 ]
   [[ $output == *"$only_root"*"$remedy"* ]] || die "$output"
   is_held 0
-  run lease run -n 2 --user nobody -- env HOME="$machine/home" TMPDIR="$machine/home" XDG_RUNTIME_DIR=/run/session XDG_CONFIG_HOME="$machine/home/.config" \
-    sh -c 'cd / && exec "$@"' sh "${podman[@]}" run --rm "${limits[@]}" --env NVIDIA_VISIBLE_DEVICES small /probe
-  read_answers
-  [ "$status" -eq 0 ] || die "$output"
-  expect nvidia-smi 2
+  # The command of the message: the GPUs are held as long as the container runs. --scope: also when what started it is killed.
+  for options in '' --scope; do
+    # shellcheck disable=SC2086
+    lease run --claim any:2 $options --user nobody -- env HOME="$machine/home" TMPDIR="$machine/home" XDG_RUNTIME_DIR=/run/session \
+      XDG_CONFIG_HOME="$machine/home/.config" sh -c 'cd / && exec "$@"' sh "${podman[@]}" run --rm --name "held$options" "${limits[@]}" \
+      --env NVIDIA_VISIBLE_DEVICES small sh -c '/probe; sleep 1000' >"$work/out" 2>&1 3>&- 4>&- &
+    within 20 grep -q '^procfs' "$work/out" || die "$(cat "$work/out")"
+    output=$(cat "$work/out")
+    read_answers
+    expect nvidia-smi 2
+    is_held 2
+    if [ -n "$options" ]; then
+      on_host pkill -9 -f 'podman .*--name held--scope'
+      wait $! || true
+      is_held 2
+    fi
+    rootless "${podman[@]}" kill "held$options"
+    wait $! || true
+    becomes_held 0
+  done
+}
+
+# --- root without an engine ---
+
+# holds_two FILE COMMAND...: a container, whose answers come into that file, holds two GPUs as long as it lives, and no longer, also if it is killed.
+holds_two() {
+  local answers=$1 how
+  shift
+  for how in end kill; do
+    rm -f "$answers"
+    touch "$root/stay"
+    "$@" >"$work/out" 2>&1 3>&- 4>&- &
+    within 20 grep -q '^procfs' "$answers" || die "$(cat "$work/out" "$work/log")"
+    output=$(cat "$answers")
+    read_answers
+    expect nvidia-smi 2
+    is_held 2
+    if [ $how = end ]; then rm "$root/stay"; else on_host pkill -9 -f "^/bin/sh .*$inside"; fi
+    wait $! || true
+    becomes_held 0
+  done
+}
+
+@test "enroot, by root: a claim is met, held while the container lives, and free afterwards" {
+  make_enroot
+  chown -R --no-dereference 0:0 "$root"
+  sed -i "s|^exec env -i .*|exec env -i /bin/sh -c '/probe; while [ -e /stay ]; do sleep 0.1; done'|" "$work/start"
+  inside=/probe
+  holds_two "$work/out" on_host env NVIDIA_VISIBLE_DEVICES=any:2 "$work/enroot"
+}
+
+@test "LXC, privileged: its hook refuses; by one of one's own a claim is met, held while the container lives, and free afterwards" {
+  local start
+  make_lxc '=any:2'
+  chown --recursive --no-dereference 0:0 "$root"
+  sed -i '/^lxc.idmap/d' "$work/config"
+  start=(timeout 60 "${lxc_start[@]}" --lxcpath "$work/lxc" --rcfile "$work/config" --logfile "$work/log")
+  run on_host "${start[@]}" </dev/null
+  [ "$status" -ne 0 ]
+  grep -F 'This hook currently only works in unprivileged mode.' "$work/log"
   is_held 0
+  # The hook of docs/lxc.md.
+  sed -n '/^```text file=gpu-hook$/,/^```$/{/^```/!p}' "$top/docs/lxc.md" >"$work/hook"
+  chmod 0755 "$work/hook"
+  sed -i "s|^lxc.hook.mount = .*|lxc.hook.mount = $work/hook|" "$work/config"
+  inside=/init
+  holds_two "$root/answers" on_host "${start[@]}"
 }

@@ -101,7 +101,7 @@ PYTHON
   run -0 on_host setpriv --reuid=65534 --regid=65534 --clear-groups "$ctk" --quiet lease list
   [[ $output == *"0    held"* ]]
   run -1 on_host setpriv --reuid=65534 --regid=65534 --clear-groups "$ctk" lease acquire
-  [[ $output == *"msg=\"only root can take GPUs: this process may not change $table. Run 'sudo nvidia-ctk lease run --user NAME -- COMMAND': the command finds the GPUs in NVIDIA_VISIBLE_DEVICES.\""* ]] || die "$output"
+  [[ $output == *"msg=\"only root can take GPUs: this process may not change $table. Run the command with sudo.\""* ]] || die "$output"
   is_held 1
 }
 

@@ -403,6 +403,47 @@ no_scope() { [ -z "$(find /sys/fs/cgroup -path "*/$group/*" -name 'graft-lease-*
   no_scope
 }
 
+@test "run --scope: one that is killed while it waits, or before it is in its cgroup, leaves none" {
+  local world call
+  declare -f on_host v2 >"$work/functions"
+  lease acquire -n 8 --for 1h >"$work/id"
+  own_cgroup on_host "$ctk" --quiet lease run --scope --wait 60s -- true 3>&- 4>&- &
+  queued 1
+  kill -9 "$(jq -r .holder.pid "$table"/queue/*)"
+  wait $! || true
+  no_scope
+  lease release "$(cat "$work/id")"
+  for world in on_host v2; do
+    for call in mkdir:2 write; do
+      own_cgroup $world timeout 20 strace -qq -o /dev/null -e "inject=${call%:*}:signal=KILL" "$ctk" --quiet lease run --scope -- true >/dev/null 2>&1 || true
+    done
+    $world "$ctk" --quiet lease run -n 8 -- true
+    no_scope
+  done
+}
+
+@test "from other PID and cgroup namespaces, what cannot be seen to have ended counts as held" {
+  make_shared
+  lease_bundle a any:8 'sleep 1000'
+  create a
+  # From now on the lease has its cgroup's id.
+  run -126 lease run -- true
+  declare -f on_host >"$work/functions"
+  mkdir "$work/driver"
+  # shellcheck disable=SC2016
+  run -126 on_host unshare --pid --fork --mount --propagation private sh -c '
+    mount --rbind /proc/driver "$1" && mount -t proc proc /proc && mount --rbind "$1" /proc/driver && "$0" lease run -- true' "$ctk" "$work/driver"
+  [[ $output == *'1 GPU was asked for, 0 of 8 are free'* ]] || die "$output"
+  # shellcheck disable=SC2016
+  run -126 own_cgroup on_host unshare --cgroup --mount --propagation private sh -c '
+    if mountpoint -q /sys/fs/cgroup/devices; then
+      umount -l /sys/fs/cgroup/devices && mount -t cgroup -o devices none /sys/fs/cgroup/devices
+    else
+      umount -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup
+    fi && exec "$0" lease run -- true' "$ctk"
+  [[ $output == *'1 GPU was asked for, 0 of 8 are free'* ]] || die "$output"
+}
+
 # Which nodes a command with MIG devices can open, its devices, and those that nvidia-smi sees.
 scope_of_migs() {
   # shellcheck disable=SC2016

@@ -13,24 +13,15 @@
 #include "apply/temporary.h"
 #include "base/cleanup.h"
 
-int graft_cgroup_scope_make(int proc_root_fd, const char *name, struct graft_arena *arena,
-			    struct graft_cgroup_place *ret_place, struct graft_error *err)
+int graft_cgroup_scope_place(int proc_root_fd, const char *name, struct graft_arena *arena,
+			     struct graft_cgroup_place *ret_place, struct graft_error *err)
 {
-	struct graft_cgroup_place own;
-	const char *path;
-	struct stat st;
-
-	if (graft_cgroup_find(proc_root_fd, 0, arena, &own, err) < 0)
+	if (graft_cgroup_find(proc_root_fd, 0, arena, ret_place, err) < 0)
 		return -1;
-	*ret_place = own;
-	ret_place->path = graft_arena_printf(arena, "%s/%s", strcmp(own.path, "/") == 0 ? "" : own.path, name);
-	path = ret_place->path ? graft_arena_printf(arena, "%s%s", own.mount, ret_place->path) : NULL;
-	if (!path)
-		return graft_fail_memory(err);
-	if (mkdir(path, 0755) < 0 || stat(path, &st) < 0)
-		return graft_fail(err, GRAFT_CGROUP, errno, "cannot make the cgroup %s", path);
-	ret_place->id = st.st_ino;
-	return 0;
+	ret_place->id = 0;
+	ret_place->path = graft_arena_printf(arena, "%s/%s", strcmp(ret_place->path, "/") == 0 ? "" : ret_place->path,
+					     name);
+	return ret_place->path ? 0 : graft_fail_memory(err);
 }
 
 /* Writes to a file of the cgroup. Returns 0 or -errno. */
@@ -84,8 +75,8 @@ int graft_cgroup_scope_enter(const struct graft_cgroup_place *place, const struc
 {
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 	const char *path = arena ? graft_arena_printf(arena, "%s%s", place->mount, place->path) : NULL;
-	auto_close int dir_fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -ENOMEM;
-	int rc = dir_fd < 0 ? graft_fail(err, GRAFT_CGROUP, errno, "cannot open the cgroup %s", place->path) : 0;
+	auto_close int dir_fd = path && mkdir(path, 0755) == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int rc = dir_fd < 0 ? graft_fail(err, GRAFT_CGROUP, errno, "cannot make the cgroup %s", place->path) : 0;
 
 	if (rc == 0)
 		rc = place->version == 1 ? confine_v1(dir_fd, scope, err)

@@ -20,12 +20,12 @@ struct graft_cgroup_scope {
 	uint32_t caps_major; /* the nodes of MIG instances are forbidden as well; 0: they stay as they are */
 };
 
-/* Makes it. Strings are in the arena. Returns -1 as graft_cgroup_find(), or GRAFT_CGROUP. */
-int graft_cgroup_scope_make(int proc_root_fd, const char *name, struct graft_arena *arena,
-			    struct graft_cgroup_place *ret_place, struct graft_error *err);
+/* Says where it will be. Strings are in the arena. Returns -1 as graft_cgroup_find(). */
+int graft_cgroup_scope_place(int proc_root_fd, const char *name, struct graft_arena *arena,
+			     struct graft_cgroup_place *ret_place, struct graft_error *err);
 /*
- * Forbids all GPUs and instances but those of the rules, and moves this process into it. Returns -1
- * with GRAFT_CGROUP.
+ * Makes it, forbids all GPUs and instances but those of the rules, and moves this process into it.
+ * Returns -1 with GRAFT_CGROUP.
  */
 int graft_cgroup_scope_enter(const struct graft_cgroup_place *place, const struct graft_cgroup_scope *scope,
 			     const struct graft_log *log, struct graft_error *err);

@@ -247,7 +247,7 @@ static int make_run_holder(struct ctk *ctk, const struct lease_options *given, s
 			   struct graft_cgroup_place *place, struct graft_error *err)
 {
 	return given->scope ? graft_lease_holder_in_scope(ctk->arena, holder, place, err)
-			    : graft_lease_holder_of_process(getpid(), ctk->arena, holder, err);
+			    : graft_lease_holder_of_process(0, ctk->arena, holder, err);
 }
 
 static int run_with_lease(struct ctk *ctk, const struct lease_options *given, char **argv, struct graft_error *err)
