@@ -5,8 +5,10 @@
  */
 #include "apply/host_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -129,4 +131,35 @@ int graft_host_folder_remove(const char *path, struct graft_error *err)
 	if (rc == 0 && place.found != GRAFT_HOST_NOTHING && unlinkat(place.dir_fd, place.name, AT_REMOVEDIR) < 0)
 		rc = -errno;
 	return rc < 0 && rc != -ENOENT ? fail_place(&place, -rc, "remove", path, err) : 0;
+}
+
+int graft_host_folder_open(const char *path, struct graft_error *err)
+{
+	const unsigned int flags = GRAFT_HOST_MAKE_PARENTS | GRAFT_HOST_DIRECTORY;
+	auto_host_place struct graft_host_place place = GRAFT_HOST_PLACE_INIT;
+	int rc = graft_host_place_find(AT_FDCWD, -1, path, flags, &place), fd;
+
+	fd = rc < 0 ? -1 : openat(place.dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (rc == 0 && fd < 0)
+		rc = -errno;
+	return rc < 0 ? fail_place(&place, -rc, "create", path, err) : fd;
+}
+
+void graft_host_tree_remove(int parent_fd, const char *name)
+{
+	auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int fd;
+
+	if (unlinkat(parent_fd, name, 0) == 0 || errno == ENOENT)
+		return;
+	fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir && fd >= 0)
+		(void)close(fd);
+	while (dir && (entry = readdir(dir)) != NULL) {
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			graft_host_tree_remove(dirfd(dir), entry->d_name);
+	}
+	(void)unlinkat(parent_fd, name, AT_REMOVEDIR);
 }

@@ -47,4 +47,16 @@ int graft_host_file_remove(const char *path, struct graft_error *err);
 /* The same for a directory that is empty; a link is refused. */
 int graft_host_folder_remove(const char *path, struct graft_error *err);
 
+/*
+ * Opens a directory for reading; it and its parents are made (0755) where they are missing. Returns
+ * the descriptor, or -1: "cannot create PATH".
+ */
+int graft_host_folder_open(const char *path, struct graft_error *err);
+
+/*
+ * Removes `name` in `parent_fd` (AT_FDCWD is fine) and, if it is a directory, what is in it,
+ * without following links. What cannot be removed stays.
+ */
+void graft_host_tree_remove(int parent_fd, const char *name);
+
 #endif

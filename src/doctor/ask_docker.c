@@ -8,14 +8,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/dial.h"
 #include "doctor/look.h"
 #include "engine/docker_info.h"
 
@@ -23,25 +22,15 @@
 #define ANSWER_MS  3000
 #define CHUNK      16384u
 
-/*
- * Connects to the socket below the host's root. Returns the descriptor or -errno. The address is
- * the descriptor of the socket's inode, so neither the root nor the length of its path matters.
- */
+/* Connects to the socket below the host's root. Returns the descriptor or -errno. */
 static int connect_daemon(struct graft_health_look *look, const char *path)
 {
 	auto_close int place = graft_root_openat(look->host, path, O_PATH);
-	auto_close int fd = -1;
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct stat st;
+	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int rc = place < 0 ? place : fd < 0 ? -errno : graft_dial_inode(fd, place);
 
-	if (place < 0)
-		return place;
-	if (fstat(place, &st) < 0 || !S_ISSOCK(st.st_mode))
-		return -ENOTSOCK;
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", place);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-		return -errno;
+	if (rc < 0)
+		return rc;
 	if (send(fd, GRAFT_DOCKER_INFO_REQUEST, strlen(GRAFT_DOCKER_INFO_REQUEST), MSG_NOSIGNAL) < 0)
 		return -errno;
 	return TAKE_FD(fd);

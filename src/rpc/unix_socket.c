@@ -11,6 +11,7 @@
 #include <sys/un.h>
 
 #include "base/cleanup.h"
+#include "base/dial.h"
 
 /*
  * A name in an address has 107 bytes at most; a path may have more. So the address is that of the
@@ -148,19 +149,8 @@ void graft_unix_close(struct graft_unix_socket *s)
 
 int graft_unix_connect(const char *path)
 {
-	struct socket_place place = { .directory_fd = -1 };
-	struct sockaddr_un address;
-	auto_close int fd = -1;
-	int rc = open_place(path, &place);
+	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int rc = fd < 0 ? -errno : graft_dial(fd, path);
 
-	if (rc < 0)
-		return rc;
-	rc = make_address(place.directory_fd, place.name, &address);
-	if (rc == 0) {
-		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-			rc = -errno;
-	}
-	(void)close(place.directory_fd);
 	return rc < 0 ? rc : TAKE_FD(fd);
 }

@@ -17,7 +17,7 @@
 #include "base/arena.h"
 
 #define GRAFT_TOOLKIT_DIRECTORY "toolkit"
-#define GRAFT_STAGE_PREFIX      ".toolkit-"
+#define GRAFT_STAGE_PREFIX      ".graft-toolkit-"
 #define GRAFT_OWN_CONFIG        ".config/nvidia-container-runtime/config.toml"
 
 /*

@@ -216,6 +216,40 @@ is_whole() {
   [ "$(cat "$machine/docker/daemon.json")" = "{}" ]
 }
 
+@test "told to end while a repaired engine does not answer: it does not wait for that" {
+  local file=$machine/docker/daemon.json
+  printf '{}\n' >"$file"
+  ln -s "$machine/docker/sock" "$work/sock"
+  stay --runtime=docker --config="$file" --socket="$work/sock"
+  rm "$work/sock"
+  printf '{\n  "labels": ["a=b"]\n}\n' >"$file"
+  within 20 grep -q "Error signaling docker, attempt 1/6: unable to dial $work/sock: no such file or directory" "$work/log" || { cat "$work/log" && return 1; }
+  ln -s "$machine/docker/sock" "$work/sock"
+  stop_installer
+  [ "$(cat "$file")" = $'{\n  "labels": ["a=b"]\n}' ]
+  # At its start and at its end.
+  [ "$(grep -c 'Sending SIGHUP signal to docker' "$work/log")" -eq 2 ] || { cat "$work/log" && return 1; }
+}
+
+@test "a file system that cannot exchange names: a container finds a whole toolkit in each moment" {
+  local i old
+  where
+  printf '{}\n' >"$machine/docker/daemon.json"
+  for i in 1 2; do
+    run -0 on_host "$BATS_FILE_TMPDIR/programs/enosys" --only renameat2 "$BATS_FILE_TMPDIR/programs/nvidia-ctk-installer" --pid-file="$machine/run/toolkit.pid" \
+      --toolkit-install-dir="$machine/nv" --toolkit-source-root="$machine/source" --host-root=/ --driver-root=/ --driver-root-ctr-path=/ --config-source=file \
+      --no-daemon "${for_docker[@]}"
+    is_whole
+    [ "$(readlink "$toolkit")" != "${old:-}" ]
+    old=$(readlink "$toolkit")
+    [[ $old =~ ^\.graft-toolkit-[0-9]+$ ]]
+    docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES="$i"
+    expect_gpus "$i"
+    printf x >>"$machine/source/usr/bin/nvidia-ctk"
+  done
+  [ "$(find "$machine/nv" -mindepth 1 -maxdepth 1 -printf '%f\n' | sort | paste -sd' ')" = "$old toolkit" ]
+}
+
 @test "what was changed meanwhile stays when it goes; a runtime of a package stays" {
   where
   printf '{\n  "labels": ["a=b"]\n}\n' >"$machine/docker/daemon.json"

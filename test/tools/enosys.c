@@ -14,17 +14,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Numbers from 424 on are the same on every architecture. */
 static const struct {
 	const char *name;
 	unsigned int number;
+	int if_named; /* every kernel has it, but not every file system: only with --only */
 } calls[] = {
-	{ "open_tree", 428 }, { "move_mount", 429 },     { "fsopen", 430 },        { "fsconfig", 431 },
-	{ "fsmount", 432 },   { "fspick", 433 },         { "pidfd_open", 434 },    { "close_range", 436 },
-	{ "openat2", 437 },   { "faccessat2", 439 },     { "mount_setattr", 442 }, { "statmount", 457 },
-	{ "listmount", 458 }, { "open_tree_attr", 467 },
+	{ "open_tree", 428 },  { "move_mount", 429 },     { "fsopen", 430 },
+	{ "fsconfig", 431 },   { "fsmount", 432 },        { "fspick", 433 },
+	{ "pidfd_open", 434 }, { "close_range", 436 },    { "openat2", 437 },
+	{ "faccessat2", 439 }, { "mount_setattr", 442 },  { "statmount", 457 },
+	{ "listmount", 458 },  { "open_tree_attr", 467 }, { "renameat2", SYS_renameat2, 1 },
 };
 #define N_CALLS (sizeof(calls) / sizeof(calls[0]))
 
@@ -50,7 +53,7 @@ static int install(const char *only)
 
 	filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < N_CALLS; i++) {
-		if (!wanted(only, calls[i].name))
+		if (!wanted(only, calls[i].name) || (calls[i].if_named && !only))
 			continue;
 		filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, 0, 1);
 		filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);

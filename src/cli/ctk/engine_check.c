@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <glob.h>
 #include <stdio.h>
@@ -119,27 +120,10 @@ struct workspace {
 	struct graft_error *err;
 };
 
-/* Removes a directory with its files and at most `depth` levels of directories below it. */
-static void remove_tree(const char *path, int depth)
-{
-	auto_dir DIR *dir = opendir(path);
-	struct dirent *entry;
-	char child[512];
-
-	while (dir && (entry = readdir(dir)) != NULL) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		(void)snprintf(child, sizeof(child), "%s/%s", path, entry->d_name);
-		if (unlink(child) < 0 && depth > 0)
-			remove_tree(child, depth - 1);
-	}
-	(void)rmdir(path);
-}
-
 static void workspace_done(const struct workspace *workspace)
 {
 	if (workspace->path[0])
-		remove_tree(workspace->path, 1);
+		graft_host_tree_remove(AT_FDCWD, workspace->path);
 }
 
 static int open_workspace(struct workspace *workspace)

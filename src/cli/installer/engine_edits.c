@@ -139,11 +139,10 @@ static int find_registered(const struct files *files, const char *runtime, const
 static bool is_of_package(const struct files *files, const char *program)
 {
 	const char *path = program[0] == '/' ? program : graft_arena_printf(files->arena, "/usr/bin/%s", program);
-	const char *seen = path ? installer_host_path(files->options, path) : NULL;
 	struct stat st;
 
-	return seen && (graft_starts_with(path, "/usr/bin/") || graft_starts_with(path, "/bin/")) &&
-	       stat(seen, &st) == 0;
+	return path && (graft_starts_with(path, "/usr/bin/") || graft_starts_with(path, "/bin/")) &&
+	       installer_stat_below(files->options->host_root, path, &st);
 }
 
 /* A runtime that a package has registered stays as it is. */

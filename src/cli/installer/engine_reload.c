@@ -15,20 +15,20 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/read.h"
+#include "base/dial.h"
+#include "base/root.h"
 #include "base/strings.h"
 #include "cli/ctk/child.h"
 #include "cli/installer/installer.h"
 #include "cli/installer/systemd_unit.h"
 #include "engine/docker_info.h"
-#include "formats/procfs.h"
+#include "lease/lease_alive.h"
 
 #define PENDING     ".engine-has-to-read"
 #define RETRY_MS    5000
@@ -121,18 +121,13 @@ static ssize_t receive_with_sender(int fd, char *bytes, size_t size, pid_t *ret_
 
 static int connect_to_engine(const struct installer_options *o, struct graft_error *err)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int one = 1;
+	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int one = 1, rc;
 
-	if (strlen(o->socket) >= sizeof(address.sun_path))
-		return graft_fail(err, GRAFT_INVALID, 0, "the path of the socket %s is too long", o->socket);
-	memcpy(address.sun_path, o->socket, strlen(o->socket) + 1);
 	/* Before anything is received: bytes that come earlier have no sender. */
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) < 0 ||
-	    connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		return graft_fail_errno(err, errno, "unable to dial %s", o->socket);
-	return TAKE_FD(fd);
+	rc = fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) < 0 ? -errno
+										      : graft_dial(fd, o->socket);
+	return rc < 0 ? graft_fail_errno(err, -rc, "unable to dial %s", o->socket) : TAKE_FD(fd);
 }
 
 /* Reads what the engine sends: all of Docker's answer, the first bytes of others. */
@@ -195,20 +190,16 @@ static int64_t clock_ms(clockid_t clock)
 }
 
 /* Milliseconds of the host's running time at which the process started; -1: not known. */
-static int64_t start_of(pid_t pid)
+static int64_t start_of(pid_t pid, struct graft_arena *arena)
 {
-	char path[64], text[1024], state;
-	auto_close int fd = -1;
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
 	uint64_t ticks;
-	ssize_t n;
+	int rc;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
+	if (graft_root_open(&root, "/", NULL) < 0)
 		return -1;
-	text[n] = '\0';
-	return graft_procfs_stat(text, &state, &ticks) ? (int64_t)ticks * 1000 / sysconf(_SC_CLK_TCK) : -1;
+	ticks = graft_lease_process_start(&root, (uint32_t)pid, arena, &rc);
+	return rc < 0 || ticks == 0 ? -1 : (int64_t)ticks * 1000 / sysconf(_SC_CLK_TCK);
 }
 
 static bool is_newer(const char *path, int64_t start_ms)
@@ -251,7 +242,7 @@ static bool has_read(const struct installer_options *o, const struct engine_proc
 
 	if (o->engine == &graft_engine_docker)
 		return docker_has_read(o, process);
-	start_ms = start_of(process->pid);
+	start_ms = start_of(process->pid, o->base.ctk->arena);
 	return start_ms < 0 || (!is_newer(o->config, start_ms) && !is_newer(o->drop_in_path, start_ms));
 }
 
@@ -320,8 +311,9 @@ static int reload_by_systemd(const struct installer_options *o, bool needed, str
 	if (!path || !service)
 		return graft_fail_memory(err);
 	graft_info(log, "Restarting %s using systemd", o->engine->name);
-	rc = stat(path, &st) == 0 ? installer_systemd_restart(path, service, RESTART_MS, err)
-				  : restart_by_program(o, service, err);
+	rc = installer_stat_below(o->host_root, "/run/systemd/private", &st)
+		 ? installer_systemd_restart(path, service, RESTART_MS, err)
+		 : restart_by_program(o, service, err);
 	return rc < 0 ? graft_wrap(err, "error restarting %s using systemd", o->engine->name) : 0;
 }
 

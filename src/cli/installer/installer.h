@@ -5,7 +5,8 @@
  * docs/gpu-operator.md and docs/decisions/0035-installer.md.
  *
  *	installer_options    flags and variables
- *	toolkit_files        the toolkit's directory: staged, exchanged
+ *	toolkit_files        what is in the toolkit's directory
+ *	toolkit_stage        how it gets there: staged, exchanged
  *	toolkit_config       its config.toml
  *	toolkit_cdi          control nodes and the management specification
  *	engine_edits         the files of the container engine
@@ -16,6 +17,7 @@
 #ifndef GRAFT_CLI_INSTALLER_INSTALLER_H
 #define GRAFT_CLI_INSTALLER_INSTALLER_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "cli/ctk/ctk.h"
@@ -82,6 +84,11 @@ int installer_list_runtimes(const struct installer_options *options,
 
 /* Path below the host's root, as this process sees it. NULL: out of memory. */
 const char *installer_host_path(const struct installer_options *options, const char *path);
+
+/*
+ * stat(2) of a path below a root, as this process sees it ("" is "/"); links are followed below it.
+ */
+bool installer_stat_below(const char *root, const char *path, struct stat *ret_stat);
 
 /* ---- the toolkit ---- */
 

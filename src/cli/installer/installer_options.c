@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/root.h"
 #include "cli/installer/installer.h"
 #include "formats/cdi/cdi.h"
 
@@ -206,14 +207,28 @@ const char *installer_host_path(const struct installer_options *o, const char *p
 	return graft_arena_printf(o->base.ctk->arena, "%s%s", is_root ? "" : o->host_root, path);
 }
 
+bool installer_stat_below(const char *root, const char *path, struct stat *ret_stat)
+{
+	auto_root struct graft_root below = GRAFT_ROOT_INIT;
+
+	return graft_root_open(&below, root[0] != '\0' ? root : "/", NULL) == 0 &&
+	       graft_root_stat(&below, path, ret_stat) == 0;
+}
+
+static bool has_rpm(const struct installer_options *o)
+{
+	struct stat st;
+
+	return installer_stat_below(o->host_root, "/usr/bin/rpm", &st) && S_ISREG(st.st_mode) &&
+	       (st.st_mode & 0111) != 0;
+}
+
 static int check_source_root(struct installer_options *o, struct graft_error *err)
 {
-	const char *type = o->package_type, *rpm = installer_host_path(o, "/usr/bin/rpm");
+	const char *type = o->package_type;
 
-	if (!rpm)
-		return graft_fail_memory(err);
 	if (strcmp(type, "auto") == 0 || type[0] == '\0')
-		type = faccessat(AT_FDCWD, rpm, X_OK, 0) == 0 ? "rpm" : "deb";
+		type = has_rpm(o) ? "rpm" : "deb";
 	if (strcmp(type, "deb") != 0 && strcmp(type, "rpm") != 0)
 		return graft_fail(err, GRAFT_INVALID, 0, "invalid package type: %s", type);
 	o->package_type = type;

@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/dial.h"
 
 /* D-Bus specification, "Message Protocol". */
 enum { CALL = 1, RETURN = 2, ERROR = 3 };
@@ -234,15 +234,12 @@ static int await_answer(const struct bus *bus, const char *unit)
 
 int installer_systemd_restart(const char *socket_path, const char *unit, int timeout_ms, struct graft_error *err)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	const struct bus bus = { .fd = fd, .end_ms = graft_clock_ms() + timeout_ms, .err = err };
+	int rc = fd < 0 ? -errno : graft_dial(fd, socket_path);
 
-	if (strlen(socket_path) >= sizeof(address.sun_path))
-		return graft_fail(err, GRAFT_INVALID, 0, "the path of the socket %s is too long", socket_path);
-	memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		return graft_fail_errno(err, errno, "unable to dial %s", socket_path);
+	if (rc < 0)
+		return graft_fail_errno(err, -rc, "unable to dial %s", socket_path);
 	if (authenticate(&bus) < 0 || call_restart(&bus, unit) < 0)
 		return -1;
 	return await_answer(&bus, unit);

@@ -43,11 +43,10 @@ static const char *ldconfig_of(const struct edit *edit)
 {
 	const struct installer_options *o = edit->options;
 	const char *host = strcmp(o->driver_root, "/") == 0 ? "" : o->driver_root;
-	const char *real = graft_arena_printf(edit->arena, "%s/sbin/ldconfig.real", o->driver_root_ctr);
 	struct stat st;
 
 	return graft_arena_printf(edit->arena, "@%s/sbin/ldconfig%s", host,
-				  real && stat(real, &st) == 0 ? ".real" : "");
+				  installer_stat_below(o->driver_root_ctr, "/sbin/ldconfig.real", &st) ? ".real" : "");
 }
 
 static int set_always(struct edit *edit, const struct ctk_list *runtimes, struct graft_error *err)

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +28,9 @@
 #define SWEEP_MS    ((int64_t)60 * 1000)
 #define TRIES       6
 #define MAX_WATCHES 8
-#define ROUND_MAX   ((size_t)256 << 20) /* files at their largest, and what is made of them */
+#define PATHS_MAX   ((size_t)64 << 10)
+
+enum { HAS_REPAIRED = 1, HAS_FAILED = 2 }; /* exit status of a look */
 
 struct watch {
 	int number;
@@ -37,7 +40,7 @@ struct watch {
 struct upkeep {
 	const struct installer_options *options;
 	const struct ctk_list *runtimes;
-	pid_t *nri;
+	pid_t *nri, looker; /* 0: none is looking */
 	int signal_fd, notify_fd;
 	struct watch watches[MAX_WATCHES];
 	size_t n_watches;
@@ -70,38 +73,46 @@ static void watch_directory(struct upkeep *upkeep, const char *directory, const 
 }
 
 /* `path` lives as long as the process. */
-static void watch_file(struct upkeep *upkeep, const char *path)
+static void watch_file(struct upkeep *upkeep, const char *path, struct graft_arena *arena)
 {
 	if (path)
-		watch_directory(upkeep, graft_path_directory(path, upkeep->options->base.ctk->arena),
-				graft_path_name(path));
+		watch_directory(upkeep, graft_path_directory(path, arena), graft_path_name(path));
+}
+
+static void watch_installed_places(struct upkeep *upkeep, struct graft_arena *arena)
+{
+	const struct installer_options *o = upkeep->options;
+	const char *config = graft_arena_printf(arena, "%s/" GRAFT_OWN_CONFIG, o->toolkit);
+
+	watch_directory(upkeep, o->install_dir, GRAFT_TOOLKIT_DIRECTORY);
+	watch_directory(upkeep, o->toolkit, NULL);
+	watch_directory(upkeep, config ? graft_path_directory(config, arena) : NULL, graft_path_name(GRAFT_OWN_CONFIG));
+	if (o->no_runtime_config || o->nri)
+		return;
+	if (o->by_hook) {
+		watch_directory(upkeep, o->hooks_dir, o->hook_filename);
+	} else {
+		watch_file(upkeep, o->config, arena);
+		watch_file(upkeep, o->drop_in_path, arena);
+	}
 }
 
 /* The directories are others after an exchange: everything is watched again. */
 static int watch_installation(struct upkeep *upkeep, struct graft_error *err)
 {
-	const struct installer_options *o = upkeep->options;
-	struct graft_arena *arena = o->base.ctk->arena;
-	const char *config = graft_arena_printf(arena, "%s/" GRAFT_OWN_CONFIG, o->toolkit);
-	const char *directory = config ? graft_path_directory(config, arena) : NULL;
+	struct graft_arena *arena = graft_arena_new(PATHS_MAX);
 
 	if (upkeep->notify_fd >= 0)
 		(void)close(upkeep->notify_fd);
 	upkeep->n_watches = 0;
 	upkeep->notify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (upkeep->notify_fd < 0)
-		return graft_fail_errno(err, errno, "cannot watch files");
-	watch_directory(upkeep, o->install_dir, GRAFT_TOOLKIT_DIRECTORY);
-	watch_directory(upkeep, o->toolkit, NULL);
-	watch_directory(upkeep, directory, graft_path_name(GRAFT_OWN_CONFIG));
-	if (o->no_runtime_config || o->nri)
-		return 0;
-	if (o->by_hook) {
-		watch_directory(upkeep, o->hooks_dir, o->hook_filename);
-	} else {
-		watch_file(upkeep, o->config);
-		watch_file(upkeep, o->drop_in_path);
+	if (upkeep->notify_fd < 0 || !arena) {
+		(void)graft_arena_free(arena);
+		return upkeep->notify_fd < 0 ? graft_fail_errno(err, errno, "cannot watch files")
+					     : graft_fail_memory(err);
 	}
+	watch_installed_places(upkeep, arena);
+	(void)graft_arena_free(arena);
 	return 0;
 }
 
@@ -206,10 +217,35 @@ static int repair_engine(struct upkeep *upkeep)
 	return rc > 0;
 }
 
-static int repair_now(struct upkeep *upkeep, struct graft_error *err)
+/* ---- looking after it ---- */
+
+/*
+ * Looks at everything and repairs it, in a process of its own: an engine that does not answer can
+ * take half a minute, and this one has to clean up as soon as a signal comes. What the look
+ * allocates is freed with the process.
+ */
+_Noreturn static void look_and_repair(struct upkeep *upkeep, pid_t parent)
 {
-	bool allowed = may_repair(upkeep);
+	const struct sigaction usual = { .sa_handler = SIG_DFL };
 	int toolkit, engine;
+	sigset_t none;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+	for (size_t i = 0; installer_signals[i] != 0; i++)
+		(void)sigaction(installer_signals[i], &usual, NULL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	toolkit = repair_toolkit(upkeep);
+	engine = repair_engine(upkeep);
+	_exit((toolkit > 0 || engine > 0 ? HAS_REPAIRED : 0) | (toolkit < 0 || engine < 0 ? HAS_FAILED : 0));
+}
+
+static int start_to_look(struct upkeep *upkeep, struct graft_error *err)
+{
+	pid_t parent = getpid();
+	bool allowed = may_repair(upkeep);
 
 	upkeep->is_due = upkeep->by_others = false;
 	if (!allowed)
@@ -218,34 +254,42 @@ static int repair_now(struct upkeep *upkeep, struct graft_error *err)
 	upkeep->refusal_logged = false;
 	if (watch_installation(upkeep, err) < 0)
 		return -1;
-	toolkit = repair_toolkit(upkeep);
-	engine = repair_engine(upkeep);
-	upkeep->has_failed = toolkit < 0 || engine < 0;
+	upkeep->looker = fork();
+	if (upkeep->looker < 0)
+		return graft_fail_errno(err, errno, "cannot look after the installation");
+	if (upkeep->looker == 0)
+		look_and_repair(upkeep, parent);
+	return 0;
+}
+
+/* What the look has found. */
+static int take_look(struct upkeep *upkeep, int status, struct graft_error *err)
+{
+	int found = WIFEXITED(status) ? WEXITSTATUS(status) : HAS_FAILED;
+
+	upkeep->looker = 0;
+	upkeep->has_failed = (found & HAS_FAILED) != 0;
 	if (upkeep->has_failed)
 		upkeep->repair_ms = graft_clock_ms() + RETRY_MS;
-	if (toolkit <= 0 && engine <= 0)
+	if ((found & HAS_REPAIRED) == 0)
 		return 0;
 	note_repair(upkeep);
 	if (!installer_toolkit_sweep(upkeep->options))
 		upkeep->sweep_ms = graft_clock_ms() + SWEEP_MS;
-	/* What was changed before it was watched again. */
+	/* What was changed before it was watched again; not by the look itself. */
 	upkeep->is_due = true;
+	upkeep->by_others = false;
 	return watch_installation(upkeep, err);
 }
 
-/* Others may make us look again and again: what a look takes is given back. */
-static int repair_again(struct upkeep *upkeep, struct graft_error *err)
+/* What it has written is whole, and what it has not done is undone anyway. */
+static void stop_to_look(struct upkeep *upkeep)
 {
-	struct ctk *ctk = upkeep->options->base.ctk;
-	struct graft_arena *kept = ctk->arena;
-	int rc;
-
-	ctk->arena = graft_arena_new(ROUND_MAX);
-	rc = ctk->arena ? repair_now(upkeep, err) : graft_fail_memory(err);
-	if (ctk->arena)
-		(void)graft_arena_free(ctk->arena);
-	ctk->arena = kept;
-	return rc;
+	if (upkeep->looker <= 0)
+		return;
+	(void)kill(upkeep->looker, SIGKILL);
+	(void)waitpid(upkeep->looker, NULL, 0);
+	upkeep->looker = 0;
 }
 
 /* ---- waiting ---- */
@@ -255,9 +299,9 @@ static int next_wait(const struct upkeep *upkeep)
 {
 	int64_t at = upkeep->sweep_ms, now = graft_clock_ms();
 
-	if (upkeep->is_due)
+	if (upkeep->is_due && upkeep->looker == 0)
 		return SETTLE_MS;
-	if (upkeep->repair_ms != 0 && (at == 0 || upkeep->repair_ms < at))
+	if (upkeep->repair_ms != 0 && upkeep->looker == 0 && (at == 0 || upkeep->repair_ms < at))
 		at = upkeep->repair_ms;
 	if (at == 0)
 		return -1;
@@ -276,15 +320,19 @@ static int check_nri_process(const struct upkeep *upkeep, struct graft_error *er
 			  WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
-/* Returns 1 if the signal ends the program, 0 if not, -1 if what serves NRI has ended. */
-static int read_signal(const struct upkeep *upkeep, struct graft_error *err)
+/* Returns 1 if the signal ends the program, 0 if not, -1 on an error: what serves NRI has ended. */
+static int read_signal(struct upkeep *upkeep, struct graft_error *err)
 {
 	struct signalfd_siginfo info;
+	int status;
 
 	if (read(upkeep->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return 0;
 	if (info.ssi_signo != SIGCHLD)
 		return 1;
+	if (upkeep->looker > 0 && waitpid(upkeep->looker, &status, WNOHANG) == upkeep->looker &&
+	    take_look(upkeep, status, err) < 0)
+		return -1;
 	return check_nri_process(upkeep, err);
 }
 
@@ -308,10 +356,10 @@ static int wait_for_signal(struct upkeep *upkeep, struct graft_error *err)
 			read_events(upkeep);
 		if (upkeep->sweep_ms != 0 && now >= upkeep->sweep_ms)
 			upkeep->sweep_ms = installer_toolkit_sweep(upkeep->options) ? 0 : now + SWEEP_MS;
-		if ((rc == 0 && upkeep->is_due) || (upkeep->repair_ms != 0 && now >= upkeep->repair_ms)) {
-			if (repair_again(upkeep, err) < 0)
-				return -1;
-		}
+		if (upkeep->looker == 0 &&
+		    ((rc == 0 && upkeep->is_due) || (upkeep->repair_ms != 0 && now >= upkeep->repair_ms)) &&
+		    start_to_look(upkeep, err) < 0)
+			return -1;
 	}
 }
 
@@ -341,6 +389,7 @@ int installer_wait(const struct installer_options *o, const struct ctk_list *run
 		upkeep.is_due = true;
 		rc = wait_for_signal(&upkeep, err);
 	}
+	stop_to_look(&upkeep);
 	close_upkeep(&upkeep);
 	return rc;
 }

@@ -115,6 +115,19 @@ static int fake_set(sd_bus_message *call, const struct fake_systemd *fake)
 	return sd_bus_reply_method_return(call, NULL);
 }
 
+/* The answer is the path of a job; it is recorded which unit, and how. */
+static int fake_restart(sd_bus_message *call, const struct fake_systemd *fake)
+{
+	const char *unit, *mode;
+
+	if (fake->mode == FAKE_REFUSES)
+		return sd_bus_reply_method_errorf(call, "org.freedesktop.systemd1.NoSuchUnit", "there is none");
+	if (sd_bus_message_read(call, "ss", &unit, &mode) < 0)
+		return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_INVALID_ARGS, "not what RestartUnit takes");
+	(void)snprintf(fake->shared->told, sizeof(fake->shared->told), "restart %s %s", unit, mode);
+	return sd_bus_reply_method_return(call, "o", "/org/freedesktop/systemd1/job/7");
+}
+
 static int fake_handle(sd_bus_message *call, void *data, sd_bus_error *error)
 {
 	const struct fake_systemd *fake = data;
@@ -132,6 +145,8 @@ static int fake_handle(sd_bus_message *call, void *data, sd_bus_error *error)
 		return fake_get(call, fake);
 	if (sd_bus_message_is_method_call(call, "org.freedesktop.systemd1.Manager", "SetUnitProperties"))
 		return fake_set(call, fake);
+	if (sd_bus_message_is_method_call(call, "org.freedesktop.systemd1.Manager", "RestartUnit"))
+		return fake_restart(call, fake);
 	return 0;
 }
 

@@ -18,8 +18,9 @@ static void test_directories(void **state)
 	} rows[] = {
 		{ "/usr/bin/nvidia-ctk", "/usr/bin" },
 		{ "/usr/local/nvidia/toolkit/nvidia-ctk", "/usr/local/nvidia/toolkit" },
-		{ "/usr/local/nvidia/.toolkit-old/nvidia-ctk.real", "/usr/local/nvidia/toolkit" },
-		{ "/usr/local/nvidia/.toolkit-17/nvidia-ctk (deleted)", "/usr/local/nvidia/toolkit" },
+		{ "/usr/local/nvidia/.graft-toolkit-old/nvidia-ctk.real", "/usr/local/nvidia/toolkit" },
+		{ "/usr/local/nvidia/.graft-toolkit-17/nvidia-ctk (deleted)", "/usr/local/nvidia/toolkit" },
+		{ "/usr/local/nvidia/.toolkit-17/nvidia-ctk", "/usr/local/nvidia/.toolkit-17" },
 		{ "/usr/bin/nvidia-ctk (deleted)", "/usr/bin" },
 		{ "/nvidia-ctk", "" },
 		{ "nvidia-ctk", NULL },
