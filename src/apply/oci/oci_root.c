@@ -482,6 +482,9 @@ static bool is_in_search_path(const char *path)
 const char *graft_oci_root_obstacle_later(struct graft_oci_root *root, const struct graft_edit *edit,
 					  const char *program, bool has_program)
 {
+	const char *why_not, *place;
+	bool own_mount;
+
 	if (edit->type != GRAFT_SOURCE_FILE)
 		return "it is not a file";
 	if (!edit->source || !edit->target || graft_path_has_dots(edit->target))
@@ -489,7 +492,14 @@ const char *graft_oci_root_obstacle_later(struct graft_oci_root *root, const str
 	if (strcmp(graft_path_name(edit->target), graft_path_name(program)) == 0 ||
 	    (!has_program && is_in_search_path(edit->target)))
 		return "the low-level runtime may look for this program";
-	return obstacle_of_file(root, edit->target);
+	why_not = obstacle_of_file(root, edit->target);
+	if (why_not)
+		return why_not;
+	/* Unlike a link, a mount goes where a link of its name leads. */
+	place = canonical(root, edit->target, &own_mount);
+	if (!place)
+		return "its location is not known";
+	return own_mount || is_covered(root, place) ? "a link leads to another mount" : NULL;
 }
 
 int graft_oci_root_apply(struct graft_oci_root *root, const struct graft_plan *plan, const struct graft_log *log,

@@ -942,6 +942,7 @@ static const struct {
 	const char *name;
 	const char *config; /* NULL = the one for which everything waits */
 	const char *target; /* NULL = a library */
+	const char *link;   /* what the image has at its place leads there; NULL = nothing */
 	enum graft_source_type type;
 	const char *program; /* process.args; NULL = one that the root has */
 	bool stays;          /* the low-level runtime mounts it */
@@ -952,6 +953,7 @@ static const struct {
 	{ .name = "dockerd's hook for the network", .config = HOOKS("prestart", "\"libnetwork-setkey\",\"x\"") },
 	{ .name = "a hook that runs after the start", .config = HOOKS("poststart", "") },
 	{ .name = "a volume elsewhere", .config = VOLUME("/data") },
+	{ .name = "a link within the root", .link = "/usr/tools/plain" },
 	{ .name = "a list of other places", .config = "{" ROOT MOUNTS(DEV) LISTS("\"/proc/kcore\"", "\"/proc/bus\"") },
 	{ .name = "a program", .target = "/usr/bin/nvidia-smi" },
 	{ .name = "a program, where another one is started by its path",
@@ -996,6 +998,9 @@ static const struct {
 	{ .name = "a hook when it is created", .config = HOOKS("createRuntime", "\"x\""), .stays = true },
 	{ .name = "a volume over its directory", .config = VOLUME("/usr/lib"), .stays = true },
 	{ .name = "a volume at its place", .config = VOLUME("/usr/./lib/libcuda.so.5"), .stays = true },
+	{ .name = "a link into a volume", .config = VOLUME("/data"), .link = "../../data/x", .stays = true },
+	{ .name = "a link into another file system", .link = "/dev/shm/x", .stays = true },
+	{ .name = "a link to nothing", .link = "/missing/x", .stays = true },
 	{ .name = "a mask", .config = "{" ROOT MOUNTS(DEV) LISTS("\"/usr/lib\"", ""), .stays = true },
 	{ .name = "what becomes read-only", .config = "{" ROOT MOUNTS(DEV) LISTS("", "\"/usr\""), .stays = true },
 	{ .name = "another one's mount namespace", .config = "{" ROOT MOUNTS(DEV) "}", .stays = true },
@@ -1028,6 +1033,8 @@ static void check_late_case(size_t i, bool wanted)
 	put(b, "rootfs/usr/tools/plain", "x");
 	put(b, "rootfs/usr/tools/sh", "x");
 	assert_int_equal(chmod(graft_arena_printf(b->arena, "%s/rootfs/usr/tools/sh", b->top), 0755), 0);
+	if (late_cases[i].link)
+		put_link(b, "rootfs" LIBRARY, late_cases[i].link);
 	config = graft_arena_printf(b->arena, "{\"process\":{\"env\":[\"PATH=/none:/usr/tools\"],\"args\":[%s]},%s",
 				    program, (late_cases[i].config ? late_cases[i].config : WAITS) + 1);
 	if (apply(b, &plan, config, (struct graft_oci_options){ .ret_waiting = &waiting, .late_mounts = wanted }, &text,
@@ -1049,7 +1056,7 @@ static void check_late_case(size_t i, bool wanted)
 		assert_int_equal(got->mode, 0755);
 		assert_true(got->optional);
 	}
-	assert_false(has(b, "rootfs" LIBRARY));
+	assert_int_equal(has(b, "rootfs" LIBRARY), late_cases[i].link != NULL);
 	graft_oci_waiting_done(&waiting);
 	(void)teardown(&state);
 }
