@@ -10,6 +10,8 @@
 #include "apply/oci/plan_to_edits.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "plan/rules.h"
+#include "plan/spec_hooks.h"
 
 #define PARAMS_FILE  "/proc/driver/nvidia/params"
 #define PROFILE_RULE "application-profile"
@@ -384,6 +386,46 @@ static int add_hooks(struct hooks *hooks, const struct graft_plan *rest, bool wi
 	return 0;
 }
 
+/* --- files that the hook mounts --- */
+
+static bool can_be_word(const char *text)
+{
+	return text[0] == '/' && !strchr(text, ',') && !strstr(text, "::");
+}
+
+/* A file whose name cannot be passed to a hook is mounted as without it. */
+static bool is_for_hook(const struct graft_edit *edit)
+{
+	return edit->kind == GRAFT_EDIT_BIND && edit->type == GRAFT_SOURCE_FILE && edit->flags == GRAFT_FLAGS_FILE &&
+	       can_be_word(edit->source) && can_be_word(edit->target);
+}
+
+/* Adds the hook of the files, and leaves the rest of the plan in *ret_rest. */
+static int add_files_hook(struct hooks *hooks, const struct graft_plan *plan, struct graft_plan *ret_rest)
+{
+	struct graft_cdi_hook *hook = NULL;
+
+	*ret_rest = (struct graft_plan){ .version = plan->version, .driver_version = plan->driver_version };
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+		const char *file;
+
+		if (!is_for_hook(edit)) {
+			if (append_plan_edit(ret_rest, edit, hooks->arena) < 0)
+				return -1;
+			continue;
+		}
+		hook = hook ? hook : begin_hook(hooks, GRAFT_CDI_FILES_HOOK);
+		file = strcmp(edit->source, edit->target) == 0
+			   ? edit->target
+			   : graft_arena_printf(hooks->arena, "%s::%s", edit->source, edit->target);
+		if (!hook || !file)
+			return -1;
+		add_pair(hooks, hook, GRAFT_CDI_FILE_OPTION, file);
+	}
+	return 0;
+}
+
 /* --- the whole plan --- */
 
 /*
@@ -408,8 +450,8 @@ int graft_plan_to_cdi(const struct graft_plan *plan, const struct graft_plan *co
 	const struct graft_oci_options oci = { .no_additional_gids = options->no_additional_gids };
 	struct graft_plan own = { .version = plan->version, .driver_version = plan->driver_version }, resolved = own;
 	struct graft_plan *part = &own, *rest = NULL, nothing = { .n_edits = 0 };
-	struct graft_cdi_edits edits = { .n_env = 0 };
-	struct hooks hooks = { .options = options, .arena = arena, .edits = &edits, .err = err };
+	struct graft_cdi_edits edits = { .n_env = 0 }, hooked = edits;
+	struct hooks hooks = { .options = options, .arena = arena, .edits = &hooked, .err = err };
 
 	if (own_edits(plan, common, arena, &own) < 0)
 		return graft_fail_memory(err);
@@ -418,11 +460,22 @@ int graft_plan_to_cdi(const struct graft_plan *plan, const struct graft_plan *co
 			return graft_fail_memory(err);
 		part = &resolved;
 	}
+	if (options->late_mounts) {
+		if (add_files_hook(&hooks, &own, &resolved) < 0)
+			return graft_fail_memory(err);
+		part = &resolved;
+	}
 	if (graft_plan_to_edits(part, &oci, arena, &edits, &rest, err) < 0)
 		return -1;
 	forget_numbers(&edits);
+	hooked.nodes = edits.nodes;
+	hooked.n_nodes = edits.n_nodes;
 	if (!options->no_hooks && add_hooks(&hooks, rest ? rest : &nothing, !common) < 0)
 		return -1;
+	if (options->late_mounts && graft_join_hooks(options->hook_path, NULL, arena, &hooked, err) < 0)
+		return -1;
+	edits.hooks = hooked.hooks;
+	edits.n_hooks = hooked.n_hooks;
 	if (graft_arena_failed(arena))
 		return graft_fail_memory(err);
 	*ret_edits = edits;

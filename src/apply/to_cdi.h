@@ -36,6 +36,12 @@ struct graft_cdi_options {
 	 */
 	bool no_hooks;
 	bool no_additional_gids;
+	/*
+	 * Files are mounted by the hook mount-files instead of the low-level runtime, and all
+	 * hooks are joined into one (docs/decisions/0034-driver-tree.md). Only our own
+	 * nvidia-cdi-hook can run it.
+	 */
+	bool late_mounts;
 };
 
 /*

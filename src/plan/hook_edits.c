@@ -23,6 +23,19 @@ int graft_hook_read_link(const char *spec, struct graft_arena *arena, struct gra
 	return ret_link->says && ret_link->path ? 0 : graft_fail_memory(err);
 }
 
+int graft_hook_read_file(const char *spec, struct graft_arena *arena, struct graft_hook_file *ret_file,
+			 struct graft_error *err)
+{
+	const char *separator = strstr(spec, SEPARATOR);
+	const char *path = separator ? separator + strlen(SEPARATOR) : spec;
+
+	if (spec[0] != '/' || path[0] != '/' || strstr(path, SEPARATOR))
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid file specification %s", spec);
+	ret_file->source = graft_arena_strndup(arena, spec, separator ? (size_t)(separator - spec) : strlen(spec));
+	ret_file->path = graft_arena_strdup(arena, path);
+	return ret_file->source && ret_file->path ? 0 : graft_fail_memory(err);
+}
+
 static struct graft_edit *add_hook_edit(struct graft_plan *plan, enum graft_edit_kind kind, const char *target,
 					const char *rule, const char *why)
 {
@@ -47,6 +60,20 @@ bool graft_hook_add_link(struct graft_plan *plan, const struct graft_hook_link *
 	edit->content = graft_arena_strdup(plan->arena, link->says);
 	edit->conflict = GRAFT_CONFLICT_OVERWRITE;
 	return edit->content != NULL;
+}
+
+bool graft_hook_add_file(struct graft_plan *plan, const struct graft_hook_file *file)
+{
+	struct graft_edit *edit = add_hook_edit(plan, GRAFT_EDIT_BIND, file->path, "spec-file",
+						"the specification asks for it");
+
+	if (!edit)
+		return false;
+	edit->source = graft_arena_strdup(plan->arena, file->source);
+	edit->type = GRAFT_SOURCE_FILE;
+	edit->mode = 0644;
+	edit->flags = GRAFT_FLAGS_FILE;
+	return edit->source != NULL;
 }
 
 bool graft_hook_add_params(struct graft_plan *plan, const char *text)

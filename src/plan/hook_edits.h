@@ -32,12 +32,26 @@ struct graft_hook_link {
 int graft_hook_read_link(const char *spec, struct graft_arena *arena, struct graft_hook_link *ret_link,
 			 struct graft_error *err);
 
+struct graft_hook_file {
+	const char *source; /* on the host */
+	const char *path;   /* in the container; both are absolute */
+};
+
+/*
+ * Parses HOST::CONTAINER of mount-files, or one path for both. The strings are in the arena.
+ * Returns -1 with GRAFT_INVALID "invalid file specification ..." or GRAFT_NO_MEMORY.
+ */
+int graft_hook_read_file(const char *spec, struct graft_arena *arena, struct graft_hook_file *ret_file,
+			 struct graft_error *err);
+
 /*
  * Each of these appends its edits to the plan, copying its arguments. They return false if memory
  * is exhausted.
  */
 /* A link that replaces any file or link. */
 bool graft_hook_add_link(struct graft_plan *plan, const struct graft_hook_link *link);
+/* The file, read-only, nosuid and nodev. */
+bool graft_hook_add_file(struct graft_plan *plan, const struct graft_hook_file *file);
 /* disable-device-node-modification: `text` over the driver's parameters. */
 bool graft_hook_add_params(struct graft_plan *plan, const char *text);
 /* update-application-profile: bit N of `mask` is the GPU of minor N. */

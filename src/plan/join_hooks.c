@@ -19,14 +19,22 @@ static bool is_separable(const char *word)
 	       strncmp(word, state + 1, strlen(state) - 1) != 0; /* one dash works as well as two */
 }
 
-/* args[0] is the program's name, args[1] the hook. */
+static bool is_sequence(const struct graft_cdi_hook *hook)
+{
+	return strcmp(hook->args[1], GRAFT_SEQUENCE_HOOK) == 0;
+}
+
+/* args[0] is the program's name, args[1] the hook, or args[2] the first of a sequence. */
 static bool is_joinable(const char *program, const struct graft_cdi_hook *hook)
 {
+	bool sequence = hook->n_args > 2 && is_sequence(hook);
+	size_t first = sequence ? 2 : 1;
+
 	if (strcmp(hook->path, program) != 0 || hook->has_timeout || hook->n_args < 2 ||
-	    !graft_is_hook_name(hook->args[1]))
+	    !graft_is_hook_name(hook->args[first]) || strcmp(hook->args[first], GRAFT_SEQUENCE_HOOK) == 0)
 		return false;
-	for (size_t i = 2; i < hook->n_args; i++)
-		if (!is_separable(hook->args[i]))
+	for (size_t i = first + 1; i < hook->n_args; i++)
+		if (!is_separable(hook->args[i]) && !(sequence && strcmp(hook->args[i], GRAFT_SEQUENCE_THEN) == 0))
 			return false;
 	return true;
 }
@@ -49,7 +57,7 @@ static void add_sequence_word(struct graft_arena *arena, struct graft_cdi_hook *
 
 static void add_words(struct graft_arena *arena, struct graft_cdi_hook *row, const struct graft_cdi_hook *hook)
 {
-	for (size_t i = 1; i < hook->n_args; i++)
+	for (size_t i = is_sequence(hook) ? 2 : 1; i < hook->n_args; i++)
 		add_sequence_word(arena, row, hook->args[i]);
 }
 
@@ -73,7 +81,7 @@ static void begin_sequence(struct graft_arena *arena, const char *root, struct g
  */
 static void append_to_sequence(struct graft_arena *arena, struct graft_cdi_hook *row, const struct graft_cdi_hook *hook)
 {
-	if (strcmp(row->args[1], GRAFT_SEQUENCE_HOOK) != 0)
+	if (!is_sequence(row))
 		begin_sequence(arena, NULL, row);
 	add_sequence_word(arena, row, GRAFT_SEQUENCE_THEN);
 	add_words(arena, row, hook);
@@ -98,7 +106,8 @@ int graft_join_hooks(const char *program, const char *root, struct graft_arena *
 		hooks[n] = *hook;
 		if (is_of_stage)
 			row = joinable ? &hooks[n] : NULL;
-		if (is_of_stage && joinable && root)
+		/* Also a sequence, whose list of words is the specification's. */
+		if (is_of_stage && joinable && (root || is_sequence(hook)))
 			begin_sequence(arena, root, row);
 		n++;
 	}

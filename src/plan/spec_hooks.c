@@ -36,7 +36,8 @@ bool graft_is_hook_name(const char *name)
 	for (size_t i = 0; i < GRAFT_HOOK_BITS; i++)
 		if (strcmp(graft_hook_names[i], name) == 0)
 			return true;
-	return strcmp(name, "chmod") == 0;
+	return strcmp(name, "chmod") == 0 || strcmp(name, GRAFT_CDI_FILES_HOOK) == 0 ||
+	       strcmp(name, GRAFT_SEQUENCE_HOOK) == 0;
 }
 
 bool graft_spec_hook_is_ours(const struct graft_cdi_hook *hook, size_t *ret_first)

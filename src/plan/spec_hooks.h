@@ -71,9 +71,17 @@ bool graft_spec_is_of_toolkit(const struct graft_cdi_spec *spec);
 #define GRAFT_SEQUENCE_THEN "--then"
 
 /*
+ * Takes apart what `nvidia-ctk cdi generate --late-mounts` has joined, in a whole specification:
+ * sequences of our hooks become these hooks, and files of mount-files become mounts. What is not
+ * understood stays a hook. Lists are replaced, not modified. Returns -1 with GRAFT_NO_MEMORY.
+ */
+int graft_spec_hooks_take_apart(struct graft_arena *arena, struct graft_cdi_spec *spec, struct graft_error *err);
+
+/*
  * Joins each run of consecutive createContainer hooks in `edits` that are calls of `program` (a
  * path) with hooks that this version has, and that have the same environment, into one hook. Hooks
- * of other stages may be between them, other hooks of this stage may not; the order is kept. Hooks
+ * of other stages may be between them, other hooks of this stage may not; the order is kept. A
+ * sequence is joined like the hooks in it, unless it names a root. Hooks
  * with a timeout, or with options that only work alone (--container-spec), are left as they are.
  * `root` is the container's root, an absolute path that is passed to each joined hook, and then a
  * single hook becomes a sequence as well; NULL = they read the OCI state. edits->hooks is replaced

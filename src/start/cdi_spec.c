@@ -440,6 +440,7 @@ static void set_options(struct making *making)
 						      .ldconfig_path = wish->ldconfig_path,
 						      .chmod = wish->chmod,
 						      .no_hooks = wish->no_hooks,
+						      .late_mounts = wish->late_mounts,
 						      .no_additional_gids = wish->no_additional_gids };
 	if ((wish->disabled_hooks & GRAFT_HOOK_COMPAT) != 0)
 		return;

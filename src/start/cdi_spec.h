@@ -59,7 +59,7 @@ struct graft_cdi_wish {
 	uint32_t capabilities;   /* bits GRAFT_CAP_* */
 	uint32_t disabled_hooks; /* bits GRAFT_HOOK_* */
 	bool chmod;
-	bool no_hooks, no_additional_gids, no_all_device;
+	bool no_hooks, late_mounts, no_additional_gids, no_all_device;
 	bool explicit_libraries, no_daemons, single_csv_device, coherent; /* feature flags */
 	const char *hook_path, *ldconfig_path;
 	const char *lease_hook_path;      /* nvidia-container-runtime-hook; only for graft_cdi_add_leases() */

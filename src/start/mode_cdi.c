@@ -4,12 +4,14 @@
  * specs. Names of the kind runtime.nvidia.com/gpu have no spec; jit-cdi generates them.
  */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "apply/oci/oci_edits.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/strings.h"
 #include "host/cdi_registry.h"
+#include "plan/hook_edits.h"
 #include "plan/spec_hooks.h"
 #include "start/cdi_staleness.h"
 #include "start/give.h"
@@ -221,6 +223,68 @@ static int explain_unknown_device(const struct graft_start *create, const struct
 	return graft_wrap(err, "failed to inject CDI devices");
 }
 
+/* --- files that wait --- */
+
+/* Whether the options are those of a file of the driver, in any order. */
+static bool has_file_options(const struct graft_cdi_mount *mount)
+{
+	static const char *const needed[] = { "ro", "nosuid", "nodev" };
+	static const char *const allowed[] = { "ro", "nosuid", "nodev", "bind", "rbind", "private", "rprivate" };
+
+	for (size_t i = 0; i < GRAFT_COUNT(needed); i++)
+		if (!graft_is_in(mount->options, mount->n_options, needed[i]))
+			return false;
+	for (size_t i = 0; i < mount->n_options; i++)
+		if (!graft_is_in(allowed, GRAFT_COUNT(allowed), mount->options[i]))
+			return false;
+	return graft_is_in(mount->options, mount->n_options, "bind") ||
+	       graft_is_in(mount->options, mount->n_options, "rbind");
+}
+
+static bool is_file_mount(const struct graft_cdi_mount *mount)
+{
+	struct stat st;
+
+	return mount->host_path[0] == '/' && has_file_options(mount) && lstat(mount->host_path, &st) == 0 &&
+	       S_ISREG(st.st_mode);
+}
+
+/* Removes a place from those that the plan does not know. */
+static void forget_other_mount(struct graft_start *create, const char *path)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < create->n_other_mounts; i++)
+		if (strcmp(create->other_mounts[i], path) != 0)
+			create->other_mounts[n++] = create->other_mounts[i];
+	create->n_other_mounts = n;
+}
+
+/*
+ * Moves files to the plan, which may then have them wait until the container is created
+ * (docs/decisions/0034-driver-tree.md).
+ */
+static int move_files_to_plan(struct graft_start *create, struct graft_cdi_edits *edits, struct graft_plan *plan,
+			      struct graft_error *err)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < edits->n_mounts; i++) {
+		const struct graft_hook_file file = { .source = edits->mounts[i].host_path,
+						      .path = edits->mounts[i].container_path };
+
+		if (!is_file_mount(&edits->mounts[i])) {
+			edits->mounts[n++] = edits->mounts[i];
+			continue;
+		}
+		if (!graft_hook_add_file(plan, &file))
+			return graft_fail_memory(err);
+		forget_other_mount(create, file.path);
+	}
+	edits->n_mounts = n;
+	return 0;
+}
+
 /* --- the work --- */
 
 /* Nodes without numbers are left out: the low-level runtime looks them up. */
@@ -282,6 +346,8 @@ static int apply_cdi_edits(struct graft_start *create, struct cdi_image *image, 
 		rc = cdi_plan_hooks(create, image, edits, &planned, err);
 	if (rc == 0)
 		rc = graft_cdi_choices_check_paths(choices, n, planned.seen, planned.n_seen, err);
+	if (rc == 0 && planned.plan && create->config->late_mounts)
+		rc = move_files_to_plan(create, edits, planned.plan, err);
 	if (rc == 0)
 		rc = graft_join_hooks(create->cdi_hook_path, create->hook_root, create->arena, edits, err);
 	if (rc == 0)
@@ -306,6 +372,9 @@ static int inject(struct graft_start *create, const struct graft_strings *names,
 	    graft_cdi_registry_read(directories->items, directories->n, kinds.items, kinds.n, create->budget,
 				    create->log, create->arena, &registry, err) < 0)
 		return -1;
+	for (size_t i = 0; i < registry.n_specs; i++)
+		if (graft_spec_hooks_take_apart(create->arena, &registry.specs[i], err) < 0)
+			return -1;
 	if (graft_cdi_registry_resolve(&registry, names->items, names->n, create->arena, &choices, &n, err) < 0)
 		return err->status == GRAFT_UNKNOWN_DEVICE
 			   ? explain_unknown_device(create, &registry, names->items[0], err)

@@ -30,6 +30,7 @@ VARIANTS = [
     ("geforce-laptop", "compat32", ["--mode=nvml", "--compat32"]),
     ("single", "compute", ["--mode=nvml", "--driver-capabilities=compute,utility"]),
     ("single", "explicit", ["--mode=nvml", "--feature-flag=enable-explicit-driver-libraries"]),
+    ("dgx-h100", "late-mounts", ["--mode=nvml", "--late-mounts"]),
     ("single", "no-hooks", ["--mode=nvml", "--no-hooks"]),
     ("single", "none", ["--mode=nvml", "--device-id=none"]),
     ("single", "no-daemons", ["--mode=nvml", "--feature-flag=disable-ipc-discoverer"]),

@@ -8,7 +8,7 @@ load lib.bash
 setup_file() {
   local name
   start_host dgx-h100
-  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook; do
+  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk; do
     install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
   done
 }
@@ -25,8 +25,8 @@ setup() {
 teardown() { test_teardown; }
 
 low_level() {
-  printf '[nvidia-container-runtime]\nlog-level = "debug"\ndebug = "%s"\nruntimes = ["%s"]\n[graft]\nlate-mounts = %s\n' \
-    "$work/runtime.log" "$1" "${late:-false}" >"$work/config.toml"
+  printf '[nvidia-container-runtime]\nlog-level = "debug"\ndebug = "%s"\nruntimes = ["%s"]\nmode = "%s"\nmodes.cdi.spec-dirs = ["%s"]\n[graft]\nlate-mounts = %s\n' \
+    "$work/runtime.log" "$1" "${mode:-auto}" "$work/cdi" "${late:-false}" >"$work/config.toml"
 }
 
 # make_asking_bundle FILTER...: GPU 0, and a program that prints what it sees. Only a procfs of the
@@ -527,6 +527,39 @@ same_mounts() {
 
 @test "runc: files that we mount are those that runc mounts, with the same flags" { same_mounts on_host runc; }
 @test "crun: files that we mount are those that crun mounts, with the same flags" { same_mounts v2_raising crun; }
+
+# describe [OPTION...]: the specification that mode cdi uses.
+describe() { on_host "$BATS_FILE_TMPDIR/programs/nvidia-ctk" --quiet cdi generate --nvidia-cdi-hook-path="$BATS_FILE_TMPDIR/programs/nvidia-cdi-hook" \
+  --output "$work/cdi/nvidia.json" "$@"; }
+
+# Links and other hooks of the specification make no difference, nor does who was to mount its files.
+same_in_mode_cdi() {
+  local option
+  mode=cdi
+  for option in '' --late-mounts; do
+    # shellcheck disable=SC2086
+    describe $option
+    same_mounts "$@"
+    cp "$work/wanted" "$work/wanted.$option"
+  done
+  diff "$work/wanted." "$work/wanted.--late-mounts"
+}
+@test "runc, mode cdi: files of a specification that we mount are those that runc mounts" { same_in_mode_cdi on_host runc; }
+@test "crun, mode cdi: files of a specification that we mount are those that crun mounts" { same_in_mode_cdi v2_raising crun; }
+
+@test "mode cdi: what a specification mounts otherwise is mounted by the low-level runtime" {
+  late=true mode=cdi low_level runc
+  describe --format=json
+  jq '.containerEdits.mounts |= map(if .containerPath | test("libcuda.so") then .options -= ["nosuid"]
+    elif .containerPath | test("libnvidia-opencl.so") then .options += ["noexec"] else . end)' \
+    "$work/cdi/nvidia.json" >"$work/spec" && mv "$work/spec" "$work/cdi/nvidia.json"
+  make_asking_bundle
+  created on_host
+  [ "$(jq -r '.mounts[].destination | select(test("nvidia|cuda")) | split("/")[-1]' "$bundle/config.json" | sort | xargs)" = \
+    "libcuda.so.550.54.14 libnvidia-opencl.so.550.54.14 socket socket" ] || die "$(jq .mounts "$bundle/config.json")" || return
+  run_created on_host runc --root "$state"
+  expect nvidia-smi 1
+}
 
 @test "a program of the driver can be what the container starts" {
   local low args

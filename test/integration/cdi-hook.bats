@@ -418,6 +418,84 @@ told() {
   [ "$(link lib/absolute)" = "$work/outside" ]
 }
 
+# ---- mount-files ----
+
+# mounted: what is mounted below the root: source, place, flags.
+mounted() { awk -v root="$root/" 'index($5, root) == 1 { print $4, substr($5, length(root)), $6 }' "$work/mounts" | sort; }
+
+# bats test_tags=old-kernel
+@test "mount-files: files of the host at their places, read-only" {
+  local file=$work/outside/secret
+  ln -s lib "$at/usr/link"
+  ln -s /usr/lib/real "$at/usr/lib/alias"
+  echo image >"$at/usr/lib/real"
+  hook mount-files --file "$file::/usr/lib/a.so" --file "$file::/new/parents/b,$file::/usr/link/c" --file "$file::/usr/lib/alias" --file "$file"
+  succeeds
+  [ "$(mounted | cut -d ' ' -f 2 | xargs)" = "$(printf '%s\n' /new/parents/b /usr/lib/a.so /usr/lib/c /usr/lib/real "$file" | sort | xargs)" ] ||
+    die "$(mounted)" || return
+  [ "$(mounted | cut -d ' ' -f 3 | sort -u)" = ro,nosuid,nodev,relatime ] || die "$(mounted)" || return
+  [ "$(mounted | cut -d ' ' -f 1 | sed 's|.*/outside/|outside/|' | sort -u)" = outside/secret ] || die "$(mounted)" || return
+  # What a container of this root finds where nothing is mounted.
+  [ ! -s "$at/usr/lib/a.so" ]
+  [ "$(cat "$at/usr/lib/real")" = image ]
+  hook mount-files
+  succeeds
+}
+
+# bats test_tags=old-kernel
+@test "mount-files: what cannot be mounted is a failure, and nothing stays" {
+  local file=$work/outside/secret way said
+  tree >"$work/before"
+  ln -s "$file" "$work/link"
+  mkdir "$work/directory"
+  while IFS='|' read -r way said; do
+    hook mount-files --file "$file::/new/a" --file "$way"
+    fails "failed to mount files: $said"
+    no_mounts
+    tree | diff "$work/before" -
+  done <<WAYS
+$work/missing::/a|
+$work/link::/a|
+$work/directory::/a|unexpected source file mode
+/dev/null::/a|unexpected source file mode
+$file::/etc|
+relative::/a|invalid file specification relative::/a
+$file::a|invalid file specification $file::a
+$file::/a::/b|invalid file specification $file::/a::/b
+WAYS
+}
+
+# bats test_tags=old-kernel
+@test "mount-files: nothing outside of the root or in a volume, wherever the image's links lead" {
+  local name file=$work/outside/secret
+  mkdir -p "$at/lib" "$work/volume"
+  ln -s "$work/outside" "$at/lib/absolute"
+  ln -s ../../../../../../../../../../"$work/outside" "$at/lib/relative"
+  ln -s /proc/self/root"$work/outside" "$at/lib/magic"
+  ln -s /proc/1/cwd "$at/lib/cwd"
+  ln -s "$work/outside/new" "$at/lib/dangling"
+  find "$work/outside" -printf '%P %y %T@\n' >"$work/before"
+  for name in absolute/x relative/x magic/x cwd/x dangling relative/secret; do
+    hook mount-files --file "$file::/lib/$name"
+    [ "$status" -le 1 ]
+    ! awk -v root="$root/" '$4 ~ "/outside/secret" && index($5, root) != 1' "$work/mounts" | grep . || return
+  done
+  find "$work/outside" -printf '%P %y %T@\n' | diff "$work/before" -
+  mkdir "$at/volume"
+  echo theirs >"$work/volume/there"
+  ln -s /volume/new "$at/lib/into"
+  ln -s /volume "$at/lib/volume"
+  find "$work/volume" -printf '%P %y %T@\n' >"$work/before"
+  on_host mount --bind "$work/volume" "$root/volume"
+  hook mount-files --file "$file::/lib/into" --file "$file::/lib/volume/x" --file "$file::/volume/there" --file "$file::/usr/lib/a.so"
+  on_host umount "$root/volume"
+  succeeds
+  says "/lib/volume/x is left out: it would not be on the mount of the container's root"
+  says "/lib/into is left out: it would not be on the mount of the container's root"
+  [ "$(mounted | cut -d ' ' -f 2 | grep -v '^/volume$' | xargs)" = "/usr/lib/a.so /volume/there" ] || die "$(mounted)" || return
+  find "$work/volume" -printf '%P %y %T@\n' | diff "$work/before" -
+}
+
 # ---- update-ldcache ----
 
 # bats test_tags=old-kernel
@@ -1064,6 +1142,37 @@ expect_found() {
   expect_found
   [ "$(link usr/lib/x86_64-linux-gnu/libcuda.so)" = libcuda.so.1 ]
 }
+
+# Files are mounted by the hook, too, and all hooks are in a row: a specification with late mounts.
+by_hook='([.mounts[] | select(.source | test("/graft-sim/"))] | map(["--file", .source + "::" + .destination]) | add) as $files |
+  .mounts |= map(select(.source | test("/graft-sim/") | not)) | .hooks.createContainer[0].args[1:1] = ["sequence", "mount-files"] + $files + ["--then"]'
+files_by_hook() {
+  on_host umount "$root"
+  make_root debian "${2:-overlay}"
+  [ "$2" != copy ] || chown -R --no-dereference 100000:100000 "$root"
+  [ "$2" != copy ] || show_whole_proc
+  cdi_bundle "$3"
+  edit_bundle "$by_hook"
+  # shellcheck disable=SC2016
+  edit_bundle '.process.args = ["/bin/sh", "-c", "/probe; echo mounted: $(grep -c \" /usr/lib/x86_64-linux-gnu/lib.*550.54.14 ro,nosuid,nodev\" /proc/self/mountinfo)"]'
+  jq -e '[.mounts[].destination | select(test("libcuda"))] == []' "$bundle/config.json"
+  chmod a+rx "$bundle"
+  # shellcheck disable=SC2086
+  run_container v2 $1
+  expect_found
+  expect mounted 2
+}
+
+# bats test_tags=old-kernel
+@test "runc: files of a generated specification by the hook" { files_by_hook runc; }
+# bats test_tags=old-kernel
+@test "runc: the same with a root that becomes read-only" { files_by_hook runc overlay '.root.readonly = true'; }
+# bats test_tags=old-kernel
+@test "runc: the same with a user namespace" {
+  files_by_hook runc copy '.linux.namespaces += [{type: "user"}] |
+    .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+}
+@test "crun: files of a generated specification by the hook" { files_by_hook "crun --cgroup-manager=disabled"; }
 
 # bats test_tags=old-kernel
 @test "runc: the same in a user namespace" {

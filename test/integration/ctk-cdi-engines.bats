@@ -155,6 +155,23 @@ knows_no_runtime() { ! knows_runtime "$1"; }
   [ "$status" -ne 0 ]
 }
 
+@test "podman: a spec with late mounts: the same files, by the hook" {
+  local way
+  for way in '' --late-mounts; do
+    # shellcheck disable=SC2086
+    generate $way
+    run podman run --rm --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --cgroup-parent "/$machine_cgroup" \
+      --device nvidia.com/gpu=3 small /bin/sh -c 'while read -r _ _ _ _ at options _; do echo "$at $options"; done </proc/self/mountinfo'
+    [ "$status" -eq 0 ] || die "$output" || return
+    sort <<<"$output" >"$work/mounts.$way"
+  done
+  [ "$(grep -c '^/usr/.*nvidia' "$work/mounts.")" -gt 30 ] || die "$(cat "$work/mounts.")" || return
+  diff "$work/mounts." "$work/mounts.--late-mounts"
+  podman_run --device nvidia.com/gpu=1 --device nvidia.com/gpu=6 --read-only
+  expect_gpus 1 6
+  expect_libraries /usr/lib/x86_64-linux-gnu
+}
+
 rootless_podman() {
   rootless /usr/bin/podman --root "$machine/rootless/root" --runroot /run/rootless --storage-driver vfs --tmpdir /run/session/tmp \
     --cgroup-manager cgroupfs --events-backend none --runtime /usr/sbin/runc "$@"
@@ -176,6 +193,11 @@ rootless_run() {
   [[ ${answer[ls-nodes]} == *"/dev/nvidia2 "* && ${answer[ls-nodes]} != *"/dev/nvidia3 "* ]]
   rootless_run --device nvidia.com/gpu=all
   expect nvidia-smi 8
+  generate --late-mounts
+  rootless_run --device nvidia.com/gpu=2
+  [ "$status" -eq 0 ] || { say "$output" && return 1; }
+  expect nvidia-smi 1
+  expect_libraries /usr/lib/x86_64-linux-gnu
 }
 
 @test "podman: only what is described: utility without compute, no hooks" {

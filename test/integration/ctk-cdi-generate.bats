@@ -511,6 +511,19 @@ expect_gpu_0() {
   jq -e 'has("hooks") | not or .hooks == {}' "$bundle/config.json"
 }
 
+@test "late mounts: files are in the hook, and ours starts a container from it as from any other" {
+  refuse '--late-mounts and --no-hooks cannot be used together' --late-mounts --no-hooks
+  spec_of --format=json --provenance=none
+  jq '[.containerEdits.mounts[] | select(.hostPath | endswith("/socket") | not) | .containerPath]' "$work/spec" >"$work/files"
+  spec_of --format=json --provenance=none --late-mounts
+  check --argjson files "$(cat "$work/files")" '.containerEdits | (.hooks | length == 1) and .hooks[0].args[1:3] == ["sequence", "mount-files"] and
+    ([.mounts[].hostPath] | all(endswith("/socket"))) and
+    ([.hooks[0].args as $a | range($a | length) | select($a[. - 1] == "--file") | $a[.] | split("::")[-1]] | sort) == ($files | sort)'
+  container_from --late-mounts
+  expect_gpu_0
+  expect_libraries
+}
+
 @test "without hooks: links are mounts and nodes" {
   spec_of --format=json --no-hooks --device-id=0
   check '([.. | .hooks? // empty] == []) and (.annotations | has("graft.driver-version"))'

@@ -55,7 +55,7 @@ struct cdi_hook {
 	struct cdi_hook_root known_root; /* what the state on standard input led to, once it is read */
 	/* Options of the individual hooks. */
 	const char *container_spec; /* file with the OCI state; NULL, "" or "-": standard input */
-	struct cdi_hook_list links, folders, paths;
+	struct cdi_hook_list links, folders, paths, files;
 	const char *mode, *ldconfig_path;
 	const char *host_driver_version, *host_cuda_version, *compat_root;
 	const char *plan, *plan_file;
@@ -139,8 +139,9 @@ int cdi_hook_run_one(struct cdi_hook *hook, int argc, char **argv);
 extern const struct graft_command cdi_hook_program;
 /* The hooks. run() receives the `struct cdi_hook` and returns the exit status. */
 extern const struct graft_command cdi_hook_create_symlinks, cdi_hook_chmod, cdi_hook_update_ldcache,
-    cdi_hook_enable_cuda_compat, cdi_hook_disable_device_node_modification, cdi_hook_update_application_profile,
-    cdi_hook_apply_cuda_memory_limits, cdi_hook_apply_plan, cdi_hook_sequence, cdi_hook_noop;
+    cdi_hook_mount_files, cdi_hook_enable_cuda_compat, cdi_hook_disable_device_node_modification,
+    cdi_hook_update_application_profile, cdi_hook_apply_cuda_memory_limits, cdi_hook_apply_plan, cdi_hook_sequence,
+    cdi_hook_noop;
 
 /* All of them, NULL-terminated. */
 extern const struct graft_command *const cdi_hook_commands[];

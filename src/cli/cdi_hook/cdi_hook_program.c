@@ -19,6 +19,7 @@
 const struct graft_command *const cdi_hook_commands[] = {
 	&cdi_hook_update_ldcache,
 	&cdi_hook_create_symlinks,
+	&cdi_hook_mount_files,
 	&cdi_hook_chmod,
 	&cdi_hook_enable_cuda_compat,
 	&cdi_hook_disable_device_node_modification,

@@ -419,6 +419,9 @@ int ctk_cdi_decide(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ct
 	read_features(ctk, &given->features, wish);
 	read_hooks(ctk, given, wish);
 	wish->no_hooks = given->no_hooks;
+	wish->late_mounts = given->late_mounts;
+	if (wish->no_hooks && wish->late_mounts)
+		return graft_fail(err, GRAFT_INVALID, 0, "--late-mounts and --no-hooks cannot be used together");
 	wish->ldconfig_path = given->ldconfig_path && given->ldconfig_path[0] != '\0' ? given->ldconfig_path : NULL;
 	wish->csv_compat_directory = compat && compat[0] != '\0' ? compat : CTK_CDI_ORIN_COMPAT;
 	return 0;

@@ -22,7 +22,7 @@ struct ctk_cdi_flags {
 	const char *csv_compat_directory, *provenance, *cdi_version;
 	struct ctk_list config_search_path, namings, library_search_path, csv_files, csv_ignore_patterns;
 	struct ctk_list disabled_hooks, enabled_hooks, features, ids, capabilities;
-	bool no_all_device, compat32, no_hooks, leases;
+	bool no_all_device, compat32, no_hooks, late_mounts, leases;
 };
 
 /* What follows from them. */

@@ -57,6 +57,8 @@ static const struct graft_option options[] = {
 	  .help = "Include the 32-bit libraries" },
 	{ .name = "no-hooks", FLAG, AT(no_hooks), ENV("CDI_GENERATE_NO_HOOKS"),
 	  .help = "Write no hooks, for engines that run none: links become mounts, and the loader's cache is not updated" },
+	{ .name = "late-mounts", FLAG, AT(late_mounts), ENV("CDI_GENERATE_LATE_MOUNTS"),
+	  .help = "Mount files by one hook, which takes less time than mounts by runc or crun; needs nvidia-cdi-hook of Graft" },
 	{ .name = "disable-hook", LIST, AT(disabled_hooks), ALIAS("disable-hooks"), .value_name = "HOOK",
 	  ENV("CDI_GENERATE_DISABLED_HOOKS"),
 	  .help = "Hooks to leave out, or all; their work is not done" },

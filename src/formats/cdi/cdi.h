@@ -38,6 +38,13 @@ struct graft_cdi_mount {
 	size_t n_options;
 };
 
+/*
+ * A hook of ours that mounts files of the host in the container, and its option:
+ * HOST::CONTAINER, or one path for both.
+ */
+#define GRAFT_CDI_FILES_HOOK  "mount-files"
+#define GRAFT_CDI_FILE_OPTION "--file"
+
 struct graft_cdi_hook {
 	const char *stage; /* hookName in the CDI: "createContainer", ... */
 	const char *path;

@@ -51,6 +51,23 @@ static const char *move_argument(const struct change *change, const char *argume
 		      : NULL;
 }
 
+/* HOST::CONTAINER, or one path for both, of the hook that mounts files. */
+static const char *move_file(const struct change *change, const char *argument)
+{
+	const char *colons = strstr(argument, "::");
+	const char *host = colons ? graft_arena_strndup(change->arena, argument, (size_t)(colons - argument))
+				  : argument;
+	const char *place = colons ? colons + 2 : argument;
+
+	if (!host)
+		return NULL;
+	if (change->in_container)
+		place = moved_or_same(change, place);
+	else
+		host = moved_or_same(change, host);
+	return strcmp(host, place) == 0 ? place : graft_arena_printf(change->arena, "%s::%s", host, place);
+}
+
 /* --- what has paths --- */
 
 static void change_node(const struct change *change, struct graft_cdi_node *node)
@@ -73,9 +90,14 @@ static void change_mount(const struct change *change, struct graft_cdi_mount *mo
 		mount->host_path = moved_or_same(change, mount->host_path);
 }
 
+static bool is_of_file(const struct graft_cdi_hook *hook, size_t i)
+{
+	return i > 0 && strcmp(hook->args[i - 1], GRAFT_CDI_FILE_OPTION) == 0;
+}
+
 /*
  * The arguments of createContainer hooks are paths of the container, although the program is one of
- * the host.
+ * the host; but those of files are of both.
  */
 static void change_hook(const struct change *change, struct graft_cdi_hook *hook)
 {
@@ -85,11 +107,16 @@ static void change_hook(const struct change *change, struct graft_cdi_hook *hook
 
 	if (start == change->in_container)
 		hook->path = moved_or_same(change, hook->path);
-	if (told_of_container != change->in_container || hook->n_args == 0)
+	if (hook->n_args == 0)
 		return;
 	args = graft_arena_list(change->arena, hook->n_args, sizeof(*args));
-	for (size_t i = 0; args && i < hook->n_args; i++)
-		args[i] = move_argument(change, hook->args[i]);
+	for (size_t i = 0; args && i < hook->n_args; i++) {
+		args[i] = hook->args[i];
+		if (is_of_file(hook, i))
+			args[i] = move_file(change, args[i]);
+		else if (told_of_container == change->in_container)
+			args[i] = move_argument(change, args[i]);
+	}
 	hook->args = args;
 }
 

@@ -135,6 +135,19 @@ static const struct {
 	  { NODE_EDIT("/dev/dri/card0", 0), RULE_EDIT(0), LINK_EDIT("/dev/dri/by-path/a", "../card0"), LINK_EDIT("/x", "y"), LINK_EDIT("/o", "o") },
 	  { NODE_EDIT("/dev/dri/card0", 0), RULE_EDIT(0) }, { OPTIONS, .no_hooks = true },
 	  "node /dev/dri/by-path/a from /dev/dri/card0 666 rwm\n" },
+	{ "late mounts: files by the hook, and all hooks in one; sockets, directories and what cannot be a word as without",
+	  { FILE_EDIT("/l/libcuda.so.550"), { .kind = GRAFT_EDIT_BIND, .source = "/same", .target = "/same", .flags = FILE_FLAGS }, FILE_EDIT("/a,b"),
+	    { .kind = GRAFT_EDIT_BIND, .source = "/s", .target = "/s", .type = GRAFT_SOURCE_SOCKET, .flags = FILE_FLAGS },
+	    LINK_EDIT("/l/libcuda.so.1", "libcuda.so.550"), CACHE_EDIT }, { { .rule = NULL } },
+	  { OPTIONS, .late_mounts = true, .compat = { .driver_version = "550.54.14" } },
+	  "mount /r/a,b at /a,b ro,nosuid,nodev,rbind,rprivate\n"
+	  "mount /s at /s ro,nosuid,nodev,rbind,rprivate\n"
+	  HOOK ": nvidia-cdi-hook sequence mount-files --file /r/l/libcuda.so.550::/l/libcuda.so.550 --file /same"
+	  " --then create-symlinks --link libcuda.so.550::/l/libcuda.so.1 --then enable-cuda-compat --host-driver-version=550.54.14"
+	  " --then update-ldcache --folder " LIBS " --folder " LIBS "/vdpau\n" },
+	{ "late mounts: a file of a device, by nvidia-ctk, which has no hooks in a row", { FILE_EDIT("/d"), FILE_EDIT("/c"), LINK_EDIT("/b", "a") },
+	  { FILE_EDIT("/c") }, { .hook_path = "/opt/nvidia-ctk", .late_mounts = true },
+	  "/opt/nvidia-ctk: nvidia-ctk hook mount-files --file /r/d::/d\n/opt/nvidia-ctk: nvidia-ctk hook create-symlinks --link a::/b\n" },
 	{ "a path with a comma", { LINK_EDIT("/a,b", "c") }, { { .rule = NULL } }, { OPTIONS }, NULL },
 	{ "a path with two colons", { LINK_EDIT("/a", "b::c") }, { { .rule = NULL } }, { OPTIONS }, NULL },
 	{ "a directory with a comma", { { .kind = GRAFT_EDIT_LDCACHE, .folders = odd_folders, .n_folders = 1 } }, { { .rule = NULL } }, { OPTIONS }, NULL },

@@ -86,6 +86,19 @@ static const struct {
 	  "0.3.0",
 	  "hooks: [{hookName: startContainer, path: /target/hook, args: [/target/a]}, {hookName: poststop, path: "
 	  "/root/x}]" },
+	/* a file of a hook is on both sides */
+	{ "/root", "/target", false, "0.3.0",
+	  "hooks: [{hookName: createContainer, path: /x, args: [x, --file, /root/a, --file, '/root/b::/root/c', "
+	  "--file, "
+	  "'/root/d::/target/d', --link, '/root/e::/root/f']}]",
+	  "0.3.0",
+	  "hooks: [{hookName: createContainer, path: /x, args: [x, --file, '/target/a::/root/a', --file, "
+	  "'/target/b::/root/c', --file, /target/d, --link, '/root/e::/root/f']}]" },
+	{ "/root", "/target", true, "0.3.0",
+	  "hooks: [{hookName: createContainer, path: /x, args: [x, --file, /root/a, --file, '/root/b::/root/c']}]",
+	  "0.3.0",
+	  "hooks: [{hookName: createContainer, path: /x, args: [x, --file, '/root/a::/target/a', --file, "
+	  "'/root/b::/target/c']}]" },
 	/* words are no paths */
 	{ "/", "/target", false, "0.3.0", "hooks: [{hookName: prestart, path: /x, args: [x, --dir=/a, /b, 'c::d']}]",
 	  "0.3.0", "hooks: [{hookName: prestart, path: /target/x, args: [x, --dir=/a, /target/b, 'c::d']}]" },

@@ -37,7 +37,14 @@ static const struct {
 	/* What this version does not have, and options before the hook's name. */
 	{ HOOK "chmod\n" HOOK "of-the-future\n", NULL },
 	{ HOOK "chmod\n" HOOK "--quiet chmod\n", NULL },
-	{ HOOK "chmod\n" HOOK "sequence chmod --then chmod\n", NULL },
+	{ HOOK "chmod\n" HOOK "sequence sequence chmod\n", NULL },
+	{ HOOK "chmod\n" HOOK "sequence --rootfs /r chmod\n", NULL },
+	{ HOOK "chmod\n" HOOK "sequence chmod --container-spec /x\n" HOOK "sequence\n", NULL },
+	/* A sequence is joined like its hooks. */
+	{ HOOK "chmod\n" HOOK "sequence mount-files --file /a --then chmod\n" HOOK "chmod\n",
+	  HOOK "sequence chmod --then mount-files --file /a --then chmod --then chmod\n" },
+	{ HOOK "sequence chmod --then mount-files\n" HOOK "chmod\n",
+	  HOOK "sequence chmod --then mount-files --then chmod\n" },
 	{ HOOK "chmod\n" HOOK "apply --plan {}\n", NULL },
 	/* Words that would be read in another way. */
 	{ HOOK "chmod\n" HOOK "chmod --path --then\n", NULL },
@@ -79,7 +86,8 @@ static const struct {
 	{ HOOK "chmod --container-spec /x\n" HOOK "chmod\n", HOOK "chmod --container-spec /x\n" TOLD "chmod\n" },
 	{ HOOK "chmod --container-spec=/x\n" HOOK "chmod -container-spec /x\n", NULL },
 	{ HOOK "of-the-future\n" HOOK "--quiet chmod\n" HOOK "apply --plan {}\n" HOOK "chmod --path --then\n", NULL },
-	{ HOOK "sequence chmod --then chmod\n" HOOK "sequence --rootfs /other chmod\n", NULL },
+	{ HOOK "sequence chmod --then chmod\n" HOOK "sequence --rootfs /other chmod\n",
+	  TOLD "chmod --then chmod\n" HOOK "sequence --rootfs /other chmod\n" },
 	{ "createContainer " PROGRAM "|E=0|nvidia-cdi-hook\n", NULL },
 	{ "", NULL },
 };

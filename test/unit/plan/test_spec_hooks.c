@@ -119,6 +119,54 @@ static void test_specs(void **state)
 	}
 }
 
+/* What is joined, and what it is apart: hooks, and places of mounts with their sources. */
+static const struct {
+	const char *joined, *apart, *mounts;
+} joined_rows[] = {
+	{ HOOK "sequence mount-files --file /a --file /b::/c --then create-symlinks --link x::/y --then "
+	       "update-ldcache\n" HOOK "chmod\n",
+	  HOOK "create-symlinks --link x::/y\n" HOOK "update-ldcache\n" HOOK "chmod\n", "/a from /a, /c from /b, " },
+	{ HOOK "mount-files --file /a\n", "", "/a from /a, " },
+	{ HOOK "mount-files\n", "", "" },
+	{ "createContainer /bin/nvidia-ctk|E=0|nvidia-ctk hook sequence mount-files --file /a --then chmod\n",
+	  "createContainer /bin/nvidia-ctk|E=0|nvidia-ctk hook chmod\n", "/a from /a, " },
+	/* What is not understood stays. */
+	{ HOOK "sequence mount-files --file /a --all --then chmod\n",
+	  HOOK "mount-files --file /a --all\n" HOOK "chmod\n", "" },
+	{ HOOK "mount-files --file a\n", NULL, "" },
+	{ HOOK "mount-files --file /a,/b\n", NULL, "" },
+	{ HOOK "mount-files --file\n", NULL, "" },
+	{ HOOK "sequence --rootfs /r chmod --then chmod\n", NULL, "" },
+	{ HOOK "sequence\n", NULL, "" },
+	{ "createRuntime " HOOK_PROGRAM "|E=0|nvidia-cdi-hook mount-files --file /a\n", NULL, "" },
+	{ "createContainer /bin/other|E=0|nvidia-cdi-hook mount-files --file /a\n", NULL, "" },
+	{ HOOK "chmod\n", NULL, "" },
+};
+
+static void test_take_apart(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GRAFT_COUNT(joined_rows); i++) {
+		const char *text = "";
+		struct graft_cdi_device device = { .name = "0", .edits = hook_rows_parse(joined_rows[i].joined) };
+		const struct graft_cdi_edits as_read = device.edits;
+		struct graft_cdi_spec spec = { .devices = &device, .n_devices = 1, .edits = device.edits };
+
+		assert_int_equal(graft_spec_hooks_take_apart(arena, &spec, NULL), 0);
+		hook_rows_assert(&spec.edits, joined_rows[i].apart ? joined_rows[i].apart : joined_rows[i].joined);
+		hook_rows_assert(&device.edits, joined_rows[i].apart ? joined_rows[i].apart : joined_rows[i].joined);
+		hook_rows_assert(&as_read, joined_rows[i].joined);
+		for (size_t j = 0; j < spec.edits.n_mounts; j++) {
+			const struct graft_cdi_mount *mount = &spec.edits.mounts[j];
+
+			assert_int_equal(mount->n_options, 5);
+			text = graft_arena_printf(arena, "%s%s from %s, ", text, mount->container_path,
+						  mount->host_path);
+		}
+		assert_string_equal(text, joined_rows[i].mounts);
+	}
+}
+
 static void test_memory(void **state)
 {
 	int n = 1;
@@ -151,6 +199,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_program, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_specs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_take_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
 	};
 

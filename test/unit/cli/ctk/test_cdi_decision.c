@@ -407,6 +407,8 @@ static void test_the_rest(void **state)
 	assert_string_equal(wish.ldconfig_path, "/sbin/ldconfig");
 	assert_string_equal(wish.csv_compat_directory, "/compat");
 	assert_true(wish.no_hooks);
+	assert_false(wish.late_mounts);
+	assert_true(decided(test, NVML "--late-mounts").wish.late_mounts);
 }
 
 /* Whatever is missing of memory: a failure, and nothing half decided is taken for a decision. */
