@@ -43,15 +43,6 @@ docker() { DOCKER_CONFIG=$machine/docker "$BATS_FILE_TMPDIR/bin/docker" --host "
   expect_gpus 0 1 2 3 4 5 6 7
 }
 
-# docs.bats cannot run it: its Docker is of Debian 12.
-@test "docs/docker.md: the command for a Docker that reads specs, as it is there" {
-  local command
-  command=$(sed -n '/^```sh not-run=newer-docker$/,/^```$/{/^```/!p}' "$top/docs/docker.md")
-  docker tag small "$(grep -o 'nvcr[^ ]*' <<<"$command")"
-  eval "$command" >"$work/printed" 2>/dev/null
-  grep -E '^GPU [0-9]+: ' "$work/printed" | diff - <(on_host nvidia-smi -L 2>/dev/null | sed -n '/^GPU 0: /p')
-}
-
 @test "docker run without a device of the spec: no GPU; with one that is in no spec: refused" {
   docker_run
   expect_no_gpu

@@ -16,6 +16,11 @@ page_machine() {
   on_host ln -sf nvidia-container-runtime-hook /usr/bin/nvidia-container-toolkit
   on_host mkdir -p /etc/nvidia-container-runtime /etc/cdi "$work/home"
   rm -f "$page_commands"/nvidia-*
+  page_shell "nsenter --target $(cat "$BATS_FILE_TMPDIR/host.pid") --mount --pid --net --ipc --wdns='$work/home' --"
+}
+
+# page_shell ENTER: $work/shell root|user LINE runs a line of a page on the machine that the command ENTER enters.
+page_shell() {
   chmod 1777 "$work/home"
   chmod a+rx "$work" "$work/.."
   command_of sudo 'exec "$@"'
@@ -23,7 +28,7 @@ page_machine() {
 #!/bin/bash
 # SHELL root|user LINE
 cd "$work/home"
-enter=(nsenter --target $(cat "$BATS_FILE_TMPDIR/host.pid") --mount --pid --net --ipc --wdns="$work/home" -- \$([ ! -e "$work/named" ] || echo nsenter --uts=/run/uts) env -i PATH="$page_commands:/usr/sbin:/usr/bin:/sbin:/bin" LC_ALL=C)
+enter=($1 \$([ ! -e "$work/named" ] || echo nsenter --uts=/run/uts) env -i PATH="$page_commands:/usr/sbin:/usr/bin:/sbin:/bin" LC_ALL=C)
 case \$1 in
 root) "\${enter[@]}" HOME="$work/home" sh -c "\$2" ;;
 user) "\${enter[@]}" setpriv --reuid 65534 --regid 65534 --clear-groups env USER=nobody HOME="$machine/home" XDG_RUNTIME_DIR=/run/session TMPDIR="$machine/home" sh -c "\$2" ;;
@@ -31,6 +36,26 @@ esac 2>&1 | sed -E '/(: simulated by Graft|: note: the driver is simulated), |^s
 exit "\${PIPESTATUS[0]}"
 SHELL
   chmod 0755 "$work/shell"
+}
+
+# newer_engines: machines have Docker, containerd and Podman of Debian 13 on top of this computer's programs, as if they were installed.
+newer_engines() {
+  local engines podman status=0
+  engines=$("$top/test/tools/release-root" engines trixie 2>"$BATS_TEST_TMPDIR/why") &&
+    podman=$("$top/test/tools/release-root" podman trixie 2>"$BATS_TEST_TMPDIR/why") || status=$?
+  [ "$status" -ne 77 ] || skip "$(tail -n 1 "$BATS_TEST_TMPDIR/why")"
+  [ "$status" -eq 0 ] || die "$(cat "$BATS_TEST_TMPDIR/why")" || return
+  cat >"$BATS_TEST_TMPDIR/graft-sim" <<SIM
+#!/bin/sh -e
+[ -n "\${GRAFT_NEWER-}" ] || GRAFT_NEWER=1 exec unshare --mount --propagation private "\$0" "\$@"
+for folder in usr etc; do
+  mount -t overlay -o "lowerdir=$podman/\$folder:$engines/\$folder:/\$folder" overlay "/\$folder"
+done
+exec "$sim" "\$@"
+SIM
+  chmod 0755 "$BATS_TEST_TMPDIR/graft-sim"
+  sim=$BATS_TEST_TMPDIR/graft-sim
+  export PAGE_NEWER=1
 }
 
 # private_root: what the pages change below /usr, /etc, /var and /opt is lost with the machine, since these are overlays of graft-sim. The mounts below them

@@ -94,11 +94,54 @@ import_docker() {
   run_page leases-admin
 }
 
+# rootless_docker: the daemon of an ordinary user, which `systemctl --user restart docker` restarts.
+rootless_docker() {
+  rootless true
+  command_of docker "case \$(id -u) in
+0) DOCKER_HOST=unix:///run/docker.sock ;;
+*) DOCKER_HOST=unix:///run/session/docker.sock ;;
+esac
+export DOCKER_HOST
+[ \"\$1\" != compose ] || { shift; exec /usr/bin/docker-compose \"\$@\"; }
+exec /usr/bin/docker \"\$@\""
+  mv "$page_commands/systemctl" "$page_commands/systemctl-of-root"
+  command_of systemctl "[ \"\$1\" = --user ] || exec systemctl-of-root \"\$@\"
+pid=/run/session/docker.pid
+if [ -e \$pid ]; then
+  old=\$(cat \$pid)
+  kill \"\$(cat /run/session/dockerd-rootless/child_pid)\"
+  for i in \$(seq 100); do [ -e \$pid ] || break; sleep 0.1; done
+fi
+setsid /usr/share/docker.io/contrib/dockerd-rootless.sh --iptables=false >>$machine/home/docker.log 2>&1 </dev/null &
+for i in \$(seq 300); do
+  docker version >/dev/null 2>&1 && exit
+  sleep 0.1
+done
+tail -n 20 $machine/home/docker.log
+exit 1"
+  "$work/shell" user "systemctl --user restart docker"
+  page_root small | rootless env PATH="$page_commands:$PATH" docker import - "$ubuntu" >/dev/null
+}
+
+@test "docs/docker.md, docs/leases.md with a newer Docker, and one without root" {
+  newer_engines
+  docker_machine dgx-h100
+  import_docker "$cuda" debian "${cuda_variables[@]}"
+  import_docker "$pytorch" debian "${pytorch_variables[@]}"
+  import_docker "$ubuntu" debian
+  rootless_docker
+  on_host docker swarm init --advertise-addr 127.0.0.1 --listen-addr 127.0.0.1:2377 >/dev/null
+  run_page docker
+  command_of sudo 'SUDO_USER=nobody SUDO_UID=65534 exec "$@"'
+  podman_command
+  page_root small | on_host env PATH="$page_commands:$PATH" podman import --quiet - docker.io/library/ubuntu:24.04
+  run_page leases
+}
+
 # --- Podman ---
 
-# podman_machine TOPOLOGY: Podman's limits go beyond what a test's machine may give its root; crun of Debian 12 wants one hierarchy of cgroups, so runc it is.
-podman_machine() {
-  page_machine "$@"
+# podman_command: Podman's limits go beyond what a test's machine may give its root; crun of Debian 12 wants one hierarchy of cgroups, so runc it is.
+podman_command() {
   mkdir -p "$machine/containers" "$machine/podman"
   [ ! -d /etc/containers ] || cp -a /etc/containers/. "$machine/containers"
   on_host mount --bind "$machine/containers" /etc/containers
@@ -114,11 +157,13 @@ case \$verb in
 run) set -- --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 \$group \"\$@\" ;;
 build) set -- --network none --isolation oci --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 \$group/build \"\$@\" ;;
 esac
+export PODMAN_IGNORE_CGROUPSV1_WARNING=1
 exec /usr/bin/podman \$store --cgroup-manager cgroupfs --events-backend none --runtime \"\${PODMAN_RUNTIME:-/usr/sbin/runc}\" \"\$verb\" \"\$@\""
 }
 
 @test "docs/podman.md" {
-  podman_machine dgx-h100
+  page_machine dgx-h100
+  podman_command
   rootless true
   for image in docker.io/library/ubuntu:24.04 "$cuda" "docker.io/$pytorch"; do
     page_root small | on_host podman import --quiet - "$image"
