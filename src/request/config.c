@@ -50,6 +50,11 @@
 #define LEASES  "graft.leases."
 #define NRI     "nri."
 
+/* A runtime of the tests (test/tools/late-mounts) has another default. */
+#ifndef GRAFT_LATE_MOUNTS
+#define GRAFT_LATE_MOUNTS "false"
+#endif
+
 /* clang-format off */
 const struct graft_config_key graft_config_keys[] = {
 	BOOL("disable-require", disable_require, "false",
@@ -147,8 +152,8 @@ const struct graft_config_key graft_config_keys[] = {
 	FEATURE("inject-compat32-libraries", compat32,
 		"Mode `jit-cdi`: include the 32-bit libraries."),
 
-	BOOL(OWN "late-mounts", late_mounts, "false",
-	     "Modes `jit-cdi` and `csv`: mount the driver's files after the low-level runtime has created the container, instead of by the low-level runtime, which takes longer ([runtime.md](runtime.md#late-mounts)).",
+	BOOL(OWN "late-mounts", late_mounts, GRAFT_LATE_MOUNTS,
+	     "Modes `jit-cdi`, `cdi` and `csv`: mount the driver's files after the low-level runtime has created the container, instead of by the low-level runtime, which takes longer ([runtime.md](runtime.md#late-mounts)).",
 		     .omitted = true),
 
 	STRING(LEASES "mode", leases.mode, "off",
