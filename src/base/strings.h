@@ -24,5 +24,9 @@ int graft_compare_strings(const void *a, const void *b);
  * or overlong, or encodes a surrogate or a value beyond U+10FFFF.
  */
 size_t graft_utf8_length(const unsigned char *s, size_t left);
+/* Returns whether a text is UTF-8. */
+bool graft_is_utf8(const char *text);
+/* Makes a text UTF-8, in place: replaces each byte that is not part of a character by '?'. */
+void graft_utf8_mend(char *text);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/strings.h"
 
 #include <stdint.h>
+#include <string.h>
 
 size_t graft_utf8_length(const unsigned char *s, size_t left)
 {
@@ -27,4 +28,33 @@ size_t graft_utf8_length(const unsigned char *s, size_t left)
 		code = code << 6 | (s[i] & 0x3fu);
 	}
 	return code < smallest[n] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? 0 : n;
+}
+
+/* The length of a character, or 0. */
+static size_t length_of_character(const char *text)
+{
+	const unsigned char *bytes = (const unsigned char *)text;
+
+	return *bytes < 0x80 ? 1 : graft_utf8_length(bytes, strnlen(text, 4));
+}
+
+bool graft_is_utf8(const char *text)
+{
+	for (size_t n; *text != '\0'; text += n) {
+		n = length_of_character(text);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
+void graft_utf8_mend(char *text)
+{
+	for (size_t n; *text != '\0'; text += n) {
+		n = length_of_character(text);
+		if (n == 0) {
+			*text = '?';
+			n = 1;
+		}
+	}
 }

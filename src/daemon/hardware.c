@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hardware: a netlink socket and an inotify watch. Does not read the events: each only causes a
+ * hardware: a netlink socket and an inotify watch. Does not parse the events: each only causes a
  * check.
  */
 #include "daemon/hardware.h"
@@ -48,13 +48,28 @@ static const struct sock_filter filter[] = {
 	/* 20 */ BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
 };
 
-static void drain(int fd)
+enum drained { NOTHING, SOMETHING, OF_DRIVER };
+
+/*
+ * Reads what waits. Events of the driver name it, as its nodes do, or are of a PCI device;
+ * containers that start cause others, of their networks and volumes. What is lost or long may be
+ * anything.
+ */
+static enum drained drain(int fd)
 {
+	enum drained drained = NOTHING;
 	char bytes[8192];
+	ssize_t n;
 
 	/* ENOBUFS: some were lost, which needs a check as well. */
-	while (read(fd, bytes, sizeof(bytes)) > 0 || errno == ENOBUFS || errno == EINTR)
-		;
+	while ((n = read(fd, bytes, sizeof(bytes))) > 0 || errno == ENOBUFS || errno == EINTR) {
+		if (n < 0 || (size_t)n > sizeof(bytes) / 2 || memmem(bytes, (size_t)n, "nvidia", 6) ||
+		    memmem(bytes, (size_t)n, "SUBSYSTEM=pci", 13))
+			drained = OF_DRIVER;
+		else if (drained == NOTHING)
+			drained = SOMETHING;
+	}
+	return drained;
 }
 
 /* A steady stream of events does not delay the check. */
@@ -64,22 +79,26 @@ void hardware_look_soon(struct hardware *hardware)
 		graft_loop_set_timer(hardware->loop, &hardware->settle, HARDWARE_SETTLE_MS);
 }
 
-static void event_came(void *arg, short events)
+static void take_events(struct hardware *hardware, int fd)
 {
-	struct hardware *hardware = arg;
+	enum drained drained = drain(fd);
 
-	(void)events;
-	drain(hardware->events.fd);
-	hardware_look_soon(hardware);
+	if (drained == OF_DRIVER && hardware->noticed)
+		hardware->noticed(hardware->arg);
+	if (drained != NOTHING)
+		hardware_look_soon(hardware);
 }
 
-static void device_node_changed(void *arg, short events)
+void hardware_catch_up(struct hardware *hardware)
 {
-	struct hardware *hardware = arg;
+	take_events(hardware, hardware->events.fd);
+	take_events(hardware, hardware->nodes.fd);
+}
 
+static void event_came(void *arg, short events)
+{
 	(void)events;
-	drain(hardware->nodes.fd);
-	hardware_look_soon(hardware);
+	hardware_catch_up(arg);
 }
 
 static void settled(void *arg)
@@ -144,7 +163,7 @@ void hardware_begin(struct hardware *hardware, struct graft_loop *loop, const ch
 	hardware->poll = (struct graft_loop_timer){ .due = poll_hardware, .arg = hardware };
 	begin_watch(hardware, &hardware->events, listen_to_kernel(), event_came,
 		    "cannot watch PCI devices, checking every ten seconds", log);
-	begin_watch(hardware, &hardware->nodes, watch_nodes(dev_folder), device_node_changed,
+	begin_watch(hardware, &hardware->nodes, watch_nodes(dev_folder), event_came,
 		    "cannot watch device nodes, checking every ten seconds", log);
 }
 

@@ -19,6 +19,11 @@ struct hardware {
 	struct graft_loop_timer settle;
 	struct graft_loop_timer poll; /* set if one of them is missing */
 	void (*changed)(void *arg);
+	/*
+	 * Called at once with an event that may be the driver's, before `changed`; NULL: not
+	 * needed. Set after hardware_begin().
+	 */
+	void (*noticed)(void *arg);
 	void *arg;
 };
 
@@ -33,6 +38,8 @@ void hardware_begin(struct hardware *hardware, struct graft_loop *loop, const ch
  * Has `changed` called soon, as after a change: for what may have happened before anybody listened.
  */
 void hardware_look_soon(struct hardware *hardware);
+/* Takes the events that wait: for who must know now whether something has happened. */
+void hardware_catch_up(struct hardware *hardware);
 /* Ends it. Does nothing if it has not begun. */
 void hardware_done(struct hardware *hardware);
 

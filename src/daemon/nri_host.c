@@ -2,28 +2,23 @@
 /* nri_host: a process that discovers, and its answer: an error, then an inventory as JSON. */
 #include "daemon/nri_host.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "apply/dev_char.h"
-#include "apply/temporary.h"
 #include "base/cleanup.h"
-#include "base/sys.h"
+#include "base/clock.h"
 #include "host/discover.h"
 #include "kubernetes/kube_facts.h"
-#include "kubernetes/kube_question.h"
 
-#define ANSWER_MAX      (sizeof(struct graft_error) + ((size_t)32 << 20))
+#define ANSWER_MAX      ((size_t)32 << 20)
 #define HOST_MEMORY     ((size_t)256 << 20)
 #define NVML_TIMEOUT_MS 30000
 #define SOON_MS         100
+#define READ_LIMIT_S    60
 
 /* --- the process --- */
 
@@ -98,29 +93,17 @@ static int discover_host(const struct nri_host *host, struct graft_arena *arena,
 	return ask_for_uuids(&options, *ret_inventory, arena, host->log, err);
 }
 
-/* Signals stay blocked: those who send them mean the parent, whose end ends this process. */
-_Noreturn static void discover_and_tell(const struct nri_host *host, pid_t parent, int fd)
+static int discover_and_tell(const void *arg, struct graft_buffer *answer, struct graft_error *err)
 {
-	struct graft_buffer answer = { .max = ANSWER_MAX };
 	struct graft_arena *arena = graft_arena_new(HOST_MEMORY);
 	struct graft_inventory *inventory = NULL;
-	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)prctl(PR_SET_NAME, "graft:[host]", 0, 0, 0);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
-		_exit(2);
-	graft_kube_question_leave_open(fd);
-	if (arena && discover_host(host, arena, &inventory, &err) == 0)
-		err = (struct graft_error){ .status = GRAFT_OK };
-	else if (!arena)
-		(void)graft_fail_memory(&err);
-	err.hint = NULL;
-	graft_buffer_add(&answer, &err, sizeof(err));
-	if (err.status == GRAFT_OK)
-		graft_inventory_write(inventory, &answer);
-	if (graft_buffer_failed(&answer) || graft_write_all(3, answer.bytes, answer.length) < 0)
-		_exit(2);
-	_exit(0);
+	if (!arena)
+		return graft_fail_memory(err);
+	if (discover_host(arg, arena, &inventory, err) < 0)
+		return -1;
+	graft_inventory_write(inventory, answer);
+	return 0;
 }
 
 /* --- its answer --- */
@@ -172,14 +155,14 @@ static void take_inventory(struct nri_host *host)
 	struct graft_inventory *inventory = NULL;
 	struct graft_error said = { .status = GRAFT_OK };
 	char text[sizeof(said.msg) + sizeof(said.ctx)];
+	const char *answer;
+	size_t n;
+	int rc = graft_kube_question_take(&host->question, &answer, &n, &said);
 
-	if (graft_buffer_failed(&host->answer) || host->answer.length < sizeof(said))
+	if (rc > 0)
 		(void)graft_fail(&said, GRAFT_IO, 0, "the process that reads the host has ended without an answer");
-	else
-		memcpy(&said, host->answer.bytes, sizeof(said));
-	if (said.status == GRAFT_OK)
-		(void)graft_inventory_read(host->answer.bytes + sizeof(said), host->answer.length - sizeof(said),
-					   &inventory, &said);
+	if (rc == 0)
+		(void)graft_inventory_read(answer, n, &inventory, &said);
 	if (!inventory)
 		graft_warn(host->log, "this node has no GPU for containers: %s",
 			   graft_error_text(&said, text, sizeof(text)));
@@ -191,98 +174,112 @@ static void take_inventory(struct nri_host *host)
 	(void)graft_inventory_free(host->inventory);
 	host->inventory = inventory ? inventory : graft_inventory_new();
 	host->n_reads++;
+	host->known = host->begun;
 }
 
-static void end_reader(struct nri_host *host)
+static void read_later(struct nri_host *host, int64_t delay_ms)
 {
-	if (host->watch.fd >= 0) {
-		graft_loop_forget(host->loop, &host->watch);
-		(void)close(host->watch.fd);
-	}
-	host->watch.fd = -1;
-	graft_buffer_done(&host->answer);
-	host->pid = 0;
+	if (!host->soon.link || host->soon.at_ms > graft_clock_ms() + delay_ms)
+		graft_loop_set_timer(host->loop, &host->soon, delay_ms);
 }
+
+static void begin_reader(struct nri_host *host);
 
 static void host_answered(void *arg, short events)
 {
 	struct nri_host *host = arg;
-	char bytes[16384];
-	ssize_t n;
 
 	(void)events;
-	while ((n = read(host->watch.fd, bytes, sizeof(bytes))) > 0 || (n < 0 && errno == EINTR)) {
-		if (n > 0)
-			graft_buffer_add(&host->answer, bytes, (size_t)n);
-	}
-	if (n < 0 && errno == EAGAIN)
+	if (!graft_kube_question_read(&host->question))
 		return;
+	graft_loop_forget(host->loop, &host->watch);
 	take_inventory(host);
-	end_reader(host);
+	graft_kube_question_done(&host->question);
 	read_specs(host);
 	if (host->inventory)
 		link_nodes(host);
-	if (host->again)
-		nri_host_renew(host);
+	else
+		read_later(host, HARDWARE_POLL_MS);
+	if (host->asked > host->known && !host->soon.link)
+		begin_reader(host);
 	host->renewed(host->arg);
 }
 
-static int begin_reader(struct nri_host *host, struct graft_error *err)
+static int start_reader(struct nri_host *host, struct graft_error *err)
 {
-	pid_t parent = getpid();
-	int fds[2];
+	const struct graft_kube_asking asking = { .name = "graft:[host]",
+						  .limit_s = host->limit_s > 0 ? host->limit_s : READ_LIMIT_S,
+						  .max = ANSWER_MAX,
+						  .ask = discover_and_tell,
+						  .arg = host };
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return graft_fail_errno(err, errno, "pipe creation failed");
-	host->pid = fork();
-	if (host->pid == 0)
-		discover_and_tell(host, parent, fds[1]);
-	(void)close(fds[1]);
-	host->answer = (struct graft_buffer){ .max = ANSWER_MAX };
-	host->watch = (struct graft_loop_watch){ .fd = fds[0], .events = POLLIN, .ready = host_answered, .arg = host };
-	if (host->pid < 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0)
-		return graft_fail_errno(err, errno, "process creation failed");
-	return graft_loop_watch(host->loop, &host->watch, err);
+	if (graft_kube_question_begin(&host->question, &asking, err) < 0)
+		return -1;
+	host->watch =
+	    (struct graft_loop_watch){ .fd = host->question.fd, .events = POLLIN, .ready = host_answered, .arg = host };
+	if (graft_loop_watch(host->loop, &host->watch, err) == 0)
+		return 0;
+	graft_kube_question_done(&host->question);
+	return -1;
 }
 
-void nri_host_renew(struct nri_host *host)
+/* One reads at a time; the next begins when it has ended. */
+static void begin_reader(struct nri_host *host)
 {
 	struct graft_error err = { .status = GRAFT_OK };
+	char text[sizeof(err.msg) + sizeof(err.ctx)];
 
-	graft_loop_clear_timer(&host->soon);
-	host->again = host->watch.fd >= 0;
-	if (host->again || begin_reader(host, &err) == 0)
+	if (host->watch.place != 0)
 		return;
-	graft_warn(host->log, "the host cannot be read: %s", err.msg);
-	if (host->watch.fd >= 0)
-		(void)close(host->watch.fd);
-	host->watch.fd = -1;
-	graft_loop_set_timer(host->loop, &host->soon, HARDWARE_POLL_MS);
+	graft_loop_clear_timer(&host->soon);
+	host->begun = host->asked;
+	if (start_reader(host, &err) == 0)
+		return;
+	graft_warn(host->log, "the host cannot be read: %s", graft_error_text(&err, text, sizeof(text)));
+	read_later(host, HARDWARE_POLL_MS);
+}
+
+uint64_t nri_host_renew(struct nri_host *host)
+{
+	host->asked++;
+	begin_reader(host);
+	return host->asked;
 }
 
 /* --- events --- */
 
 static void soon_due(void *arg)
 {
-	nri_host_renew(arg);
+	(void)nri_host_renew(arg);
+}
+
+/* From here on, what is known is old. */
+static void driver_noticed(void *arg)
+{
+	struct nri_host *host = arg;
+
+	host->changed = ++host->asked;
+	/* It ends in a reading in any case: `changed` of the hardware may be late. */
+	read_later(host, SOON_MS);
 }
 
 static void nri_hardware_changed(void *arg)
 {
-	struct nri_host *host = arg;
+	read_later(arg, 0);
+}
 
-	graft_loop_set_timer(host->loop, &host->soon, SOON_MS);
+static void take_folder_events(struct nri_host *host)
+{
+	char bytes[4096];
+
+	while (host->folders.fd >= 0 && read(host->folders.fd, bytes, sizeof(bytes)) > 0)
+		driver_noticed(host);
 }
 
 static void spec_folder_changed(void *arg, short events)
 {
-	struct nri_host *host = arg;
-	char bytes[4096];
-
 	(void)events;
-	while (read(host->folders.fd, bytes, sizeof(bytes)) > 0)
-		;
-	graft_loop_set_timer(host->loop, &host->soon, SOON_MS);
+	take_folder_events(arg);
 }
 
 /* A directory that is not there yet is found by the next change of hardware, or SIGHUP. */
@@ -307,32 +304,35 @@ static void watch_folders(struct nri_host *host)
 
 void nri_host_begin(struct nri_host *host)
 {
-	host->watch.fd = -1;
+	host->question.fd = -1;
 	host->soon = (struct graft_loop_timer){ .due = soon_due, .arg = host };
 	hardware_begin(&host->hardware, host->loop, "/dev", host->log, nri_hardware_changed, host);
+	host->hardware.noticed = driver_noticed;
 	watch_folders(host);
-	nri_host_renew(host);
+	(void)nri_host_renew(host);
 }
 
 void nri_host_reload(struct nri_host *host)
 {
 	watch_folders(host);
-	nri_host_renew(host);
+	host->changed = nri_host_renew(host);
 }
 
-bool nri_host_is_known(const struct nri_host *host, struct graft_nri_host *ret_host)
+bool nri_host_is_known(struct nri_host *host, uint64_t number, struct graft_nri_host *ret_host)
 {
+	/* Events that wait came before the question. */
+	hardware_catch_up(&host->hardware);
+	take_folder_events(host);
 	*ret_host = (struct graft_nri_host){ .inventory = host->inventory, .registry = &host->registry };
-	return host->inventory != NULL;
+	return host->inventory && host->known >= host->changed && host->known >= number;
 }
 
 void nri_host_done(struct nri_host *host)
 {
 	if (!host->soon.due)
 		return;
-	if (host->pid > 0)
-		(void)kill(host->pid, SIGKILL);
-	end_reader(host);
+	graft_loop_forget(host->loop, &host->watch);
+	graft_kube_question_done(&host->question);
 	graft_loop_clear_timer(&host->soon);
 	hardware_done(&host->hardware);
 	graft_loop_forget(host->loop, &host->folders);

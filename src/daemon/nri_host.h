@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nri_host: what the NRI plugin knows of the host: driver, GPUs, files, and the CDI specifications
- * that pods may name. Another process reads the host, as NVML may take half a minute and containers
- * do not wait; until it has answered, what was known before counts.
+ * that pods may name. Another process reads the host, as NVML may take half a minute; while a
+ * container waits, the host is not searched here.
  *
- * It is read again when the hardware or the driver's modules change, or a specification does.
- * While a container waits, the host is not searched.
+ * It is read again when the hardware or the driver's modules change, or a specification does. From
+ * that event until a reading has ended that began after it, nothing counts as known: after the
+ * driver has been loaded again, a device number can be that of another GPU.
  */
 #ifndef GRAFT_DAEMON_NRI_HOST_H
 #define GRAFT_DAEMON_NRI_HOST_H
 
 #include <stdbool.h>
-#include <sys/types.h>
+#include <stdint.h>
 
 #include "base/arena.h"
-#include "base/buffer.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "daemon/hardware.h"
+#include "kubernetes/kube_question.h"
 #include "kubernetes/nri_container.h"
 #include "rpc/loop.h"
 
@@ -27,6 +28,7 @@ struct nri_host {
 	const struct graft_nri_policy *policy; /* the root that is read, and which specifications */
 	void (*renewed)(void *arg);            /* something new is known; called from the loop */
 	void *arg;
+	unsigned int limit_s; /* that a reading may take; 0: the usual */
 
 	/* What is known. `inventory` NULL: nothing yet. One without GPUs has the reason in `why`. */
 	struct graft_inventory *inventory; /* owned */
@@ -35,14 +37,18 @@ struct nri_host {
 	struct graft_cdi_registry registry;
 	uint64_t n_reads;
 
+	/* Each reason to read has a number. */
+	uint64_t asked;   /* the last reason of all */
+	uint64_t changed; /* the last that was a change of the host */
+	uint64_t begun;   /* `asked` when the reading that is under way began */
+	uint64_t known;   /* the same of the last one that has ended */
+
 	struct hardware hardware;
 	struct graft_loop_watch folders; /* inotify of the directories of specifications */
 	struct graft_loop_timer soon;    /* reads again, a moment after the last event */
 	/* The process that reads. */
-	pid_t pid;
-	struct graft_loop_watch watch;
-	struct graft_buffer answer;
-	bool again; /* it was to be read again meanwhile */
+	struct graft_kube_question question;
+	struct graft_loop_watch watch; /* of its answer; `place` 0: none */
 };
 
 /*
@@ -50,12 +56,18 @@ struct nri_host {
  * not move afterwards. What cannot be read is in `why`.
  */
 void nri_host_begin(struct nri_host *host);
-/* Reads again; `renewed` is called when that is done. */
-void nri_host_renew(struct nri_host *host);
+/*
+ * Has it read again, and returns the number of that reading: nri_host_is_known() waits for it.
+ * `renewed` is called when it has ended.
+ */
+uint64_t nri_host_renew(struct nri_host *host);
 /* The same after the policy has changed. */
 void nri_host_reload(struct nri_host *host);
-/* As data for a decision; false if nothing is known yet. */
-bool nri_host_is_known(const struct nri_host *host, struct graft_nri_host *ret_host);
+/*
+ * As data for a decision; false if nothing is known yet, the host has changed since, or the reading
+ * `number` has not ended. Then `renewed` follows, unless reading fails for long.
+ */
+bool nri_host_is_known(struct nri_host *host, uint64_t number, struct graft_nri_host *ret_host);
 /* Frees everything. Does nothing if it has not begun. */
 void nri_host_done(struct nri_host *host);
 

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "plan/spec_hooks.h"
 #include "rpc/message.h"
+#include "rpc/ttrpc.h"
 
 typedef Nri__Pkg__Api__V1alpha1__PodSandbox nri_pod;
 typedef Nri__Pkg__Api__V1alpha1__Container nri_box;
@@ -155,6 +156,13 @@ static int add_device(const struct graft_cdi_node *node, struct graft_arena *are
 		nri__pkg__api__v1alpha1__optional_file_mode__init(device->file_mode);
 		device->file_mode->value = node->mode;
 	}
+	if (node->has_uid) {
+		device->uid = graft_arena_alloc(arena, sizeof(*device->uid));
+		if (!device->uid)
+			return -1;
+		nri__pkg__api__v1alpha1__optional_uint32__init(device->uid);
+		device->uid->value = node->uid;
+	}
 	if (node->has_gid) {
 		device->gid = graft_arena_alloc(arena, sizeof(*device->gid));
 		if (!device->gid)
@@ -274,25 +282,32 @@ static int add_nri_hooks(const struct graft_cdi_edits *edits, struct graft_arena
 	return 0;
 }
 
+static int add_edits(const struct graft_cdi_edits *edits, struct graft_arena *arena, nri_adjustment *adjustment,
+		     struct graft_error *err)
+{
+	if (edits->n_net_devices > 0 || edits->rdt)
+		return graft_fail(err, GRAFT_UNSUPPORTED, 0, "NRI cannot express %s of a CDI specification",
+				  edits->rdt ? "intelRdt" : "network devices");
+	if (!adjustment)
+		return graft_fail_memory(err);
+	nri__pkg__api__v1alpha1__container_adjustment__init(adjustment);
+	if (add_nri_mounts(edits, arena, adjustment) < 0 || add_variables(edits, arena, adjustment) < 0 ||
+	    add_nri_devices(edits, arena, adjustment) < 0)
+		return graft_fail_memory(err);
+	if (add_nri_hooks(edits, arena, adjustment, err) < 0)
+		return -1;
+	/* The engine would not decode the answer. */
+	if (!graft_ttrpc_is_utf8(&adjustment->base))
+		return graft_fail(err, GRAFT_UNSUPPORTED, 0,
+				  "NRI cannot express a path or a value that is not UTF-8; the driver's files or a CDI "
+				  "specification have one");
+	return 0;
+}
+
 const ProtobufCMessage *nri_message_adjust(const struct graft_cdi_edits *edits, struct graft_arena *arena,
 					   struct graft_error *err)
 {
 	nri_adjustment *adjustment = graft_arena_alloc(arena, sizeof(*adjustment));
 
-	if (edits->n_net_devices > 0 || edits->rdt) {
-		(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "NRI cannot express %s of a CDI specification",
-				 edits->rdt ? "intelRdt" : "network devices");
-		return NULL;
-	}
-	if (!adjustment) {
-		(void)graft_fail_memory(err);
-		return NULL;
-	}
-	nri__pkg__api__v1alpha1__container_adjustment__init(adjustment);
-	if (add_nri_mounts(edits, arena, adjustment) < 0 || add_variables(edits, arena, adjustment) < 0 ||
-	    add_nri_devices(edits, arena, adjustment) < 0) {
-		(void)graft_fail_memory(err);
-		return NULL;
-	}
-	return add_nri_hooks(edits, arena, adjustment, err) < 0 ? NULL : &adjustment->base;
+	return add_edits(edits, arena, adjustment, err) < 0 ? NULL : &adjustment->base;
 }

@@ -31,10 +31,10 @@ struct nri_counts {
 	uint64_t n_missed; /* containers that were made while no plugin answered */
 };
 
-/* A container that waits for an answer; without `is_call`, one that may have been missed. */
+/* A container that waits for an answer; or one that exists, and may have been missed. */
 struct nri_request {
 	struct nri_plugin *plugin;
-	bool is_call;
+	const struct Nri__Pkg__Api__V1alpha1__Container *existing; /* in the arena; NULL: it waits */
 	uint32_t stream;
 	struct graft_arena *arena; /* owned; of everything here */
 	struct graft_nri_container container;
@@ -44,7 +44,8 @@ struct nri_request {
 	size_t n_ids;
 	bool is_answered;
 	bool waits_for_kubelet, waits_for_host;
-	bool renewed; /* the host was read again for it */
+	bool due;         /* it is to go on, as the host has been read */
+	uint64_t reading; /* number of the one that was begun for it; 0: none */
 	struct graft_loop_timer limit;
 	int64_t began_us;
 	struct nri_request *next;
@@ -66,6 +67,7 @@ struct nri_plugin {
 	struct graft_ttrpc_link link;
 	struct graft_ttrpc_link_options link_options;
 	bool connected, registered;
+	int64_t registered_ms;           /* when; graft_clock_ms() */
 	int64_t delay_ms;                /* until the next attempt */
 	struct graft_loop_timer connect; /* makes it; or ends one that the engine does not answer */
 	struct graft_loop_watch folder;  /* inotify of the socket's directory */
@@ -74,12 +76,17 @@ struct nri_plugin {
 	int64_t limit_ms;                /* until a container is refused that is not answered */
 
 	struct nri_request *requests;
+	/* What the engine has said so far of the containers that exist; newest part first. */
+	struct nri_part *parts;
+	size_t size_of_parts;
 	struct nri_counts counts;
 };
 
 /* CreateContainer and Synchronize, rows of the table of methods. */
 void nri_request_create(void *service, struct graft_ttrpc_call *call);
 void nri_request_synchronize(void *service, struct graft_ttrpc_call *call);
+/* Forgets which containers exist. */
+void nri_request_drop_parts(struct nri_plugin *plugin);
 /* Goes on with those that wait for the host. */
 void nri_request_host_renewed(struct nri_plugin *plugin);
 /* Refuses all, for that reason; NULL: drops them, as their connection is gone. */

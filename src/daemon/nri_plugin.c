@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/path.h"
 #include "daemon/nri_parts.h"
 #include "rpc/unix_socket.h"
@@ -26,7 +27,8 @@
 #define REQUEST_LIMIT  2000  /* milliseconds that engines wait, unless they say otherwise */
 #define REGISTER_LIMIT 10000 /* that they may take for the registration */
 #define EVENT_DELAY_MS 5     /* between a socket's name and its listener */
-#define SHORTEST_LIMIT 50
+#define LONGEST_LIMIT  600000
+#define SHORT_LIFE_MS  1000 /* of a connection */
 
 static void connect_now(void *arg);
 
@@ -106,15 +108,14 @@ static void serve_configure(void *service, struct graft_ttrpc_call *call)
 	const Nri__Pkg__Api__V1alpha1__ConfigureRequest *message = (const void *)call->message;
 	Nri__Pkg__Api__V1alpha1__ConfigureResponse answer = NRI__PKG__API__V1ALPHA1__CONFIGURE_RESPONSE__INIT;
 	struct nri_plugin *plugin = service;
-	int64_t limit_ms = message->request_timeout > 0 ? message->request_timeout : REQUEST_LIMIT;
+	int64_t timeout_ms = message->request_timeout > 0 ? message->request_timeout : REQUEST_LIMIT;
 
+	timeout_ms = timeout_ms < LONGEST_LIMIT ? timeout_ms : LONGEST_LIMIT;
 	/* The rest is for the answer's way. */
-	limit_ms = limit_ms * 3 / 4;
-	plugin->limit_ms = limit_ms > SHORTEST_LIMIT ? limit_ms : SHORTEST_LIMIT;
+	plugin->limit_ms = timeout_ms * 3 / 4;
 	plugin->kubelet.limit_ms = plugin->limit_ms * 9 / 10;
 	graft_info(plugin->log, "the engine is %.100s %.100s; it waits %lld ms for an answer", message->runtime_name,
-		   message->runtime_version,
-		   (long long)(message->request_timeout > 0 ? message->request_timeout : REQUEST_LIMIT));
+		   message->runtime_version, (long long)timeout_ms);
 	answer.events = EVENTS;
 	graft_ttrpc_link_reply(&plugin->link, call->stream, &answer.base);
 }
@@ -142,6 +143,7 @@ static void connect_after_failure(struct nri_plugin *plugin)
 static void close_link(struct nri_plugin *plugin)
 {
 	nri_request_end_all(plugin, NULL);
+	nri_request_drop_parts(plugin);
 	graft_ttrpc_link_done(&plugin->link);
 	plugin->connected = plugin->registered = false;
 	graft_loop_clear_timer(&plugin->connect);
@@ -149,11 +151,11 @@ static void close_link(struct nri_plugin *plugin)
 
 /*
  * An engine that was there comes back. One that closes the connection before it has registered the
- * plugin is not asked again at once.
+ * plugin, or soon after, is not asked again at once.
  */
 static void lose_link(struct nri_plugin *plugin, const struct graft_error *why)
 {
-	bool registered = plugin->registered;
+	bool lived = plugin->registered && graft_clock_ms() - plugin->registered_ms > SHORT_LIFE_MS;
 	char text[sizeof(why->msg) + sizeof(why->ctx)];
 
 	graft_warn(plugin->log, "%s: until the plugin is connected again, containers start without its devices",
@@ -165,7 +167,7 @@ static void lose_link(struct nri_plugin *plugin, const struct graft_error *why)
 			plugin->options.ended(plugin->options.arg);
 		return;
 	}
-	if (registered) {
+	if (lived) {
 		plugin->delay_ms = 0;
 		connect_later(plugin, 0);
 	} else {
@@ -190,7 +192,7 @@ static void registration_answered(void *arg, enum graft_rpc_status status, const
 		return;
 	}
 	plugin->registered = true;
-	plugin->delay_ms = 0;
+	plugin->registered_ms = graft_clock_ms();
 	plugin->counts.n_registrations++;
 	graft_info(plugin->log, "registered as %s-%s", or_standard(plugin->options.index, NRI_PLUGIN_INDEX),
 		   or_standard(plugin->options.name, NRI_PLUGIN_NAME));

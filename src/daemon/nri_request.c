@@ -20,6 +20,9 @@ typedef Nri__Pkg__Api__V1alpha1__ContainerAdjustment nri_adjustment;
 
 #define REQUEST_MEMORY ((size_t)32 << 20)
 #define STOPPED        4 /* state of a container */
+/* What of the engine's containers is kept until it has named all. */
+#define PARTS_MAX      ((size_t)64 << 20)
+#define EXISTING_LIMIT 120000 /* milliseconds */
 
 const char *const nri_result_names[NRI_RESULTS] = { "nothing", "given", "refused", "late" };
 const int64_t nri_bounds_us[NRI_BOUNDS] = { 250, 500, 1000, 2500, 10000, 100000, 1000000, 2000000 };
@@ -77,12 +80,65 @@ static void refuse_nri_request(struct nri_request *request, enum nri_result resu
 	(void)snprintf(said, sizeof(said), "graft: container %.63s of pod %.63s/%.63s: %s. %s", container->name,
 		       container->namespace_, container->pod, graft_error_text(err, text, sizeof(text)),
 		       graft_error_hint(err));
-	if (request->is_call) {
-		graft_warn(plugin->log, "refused: %s", said + strlen("graft: "));
+	graft_error_flatten(said);
+	graft_utf8_mend(said);
+	if (request->existing) {
+		graft_debug(plugin->log, "not known whether it has its devices: %s", said);
+	} else {
 		graft_ttrpc_link_refuse(&plugin->link, request->stream, GRAFT_RPC_UNKNOWN, said);
 		count_request(request, result);
+		graft_warn(plugin->log, "refused: %s", said + strlen("graft: "));
 	}
 	free_request(request);
+}
+
+/* --- what a container has --- */
+
+static bool has_variable(const nri_box *container, const char *key, const char *value)
+{
+	size_t length = strlen(key);
+
+	for (size_t i = 0; i < container->n_env; i++) {
+		if (strncmp(container->env[i], key, length) == 0 && container->env[i][length] == '=' &&
+		    strcmp(container->env[i] + length + 1, value) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool has_nri_node(const nri_box *container, const char *path)
+{
+	const Nri__Pkg__Api__V1alpha1__LinuxContainer *part = container->linux_part;
+
+	for (size_t i = 0; part && i < part->n_devices; i++) {
+		if (strcmp(part->devices[i]->path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool has_mount(const nri_box *container, const char *destination)
+{
+	for (size_t i = 0; i < container->n_mounts; i++) {
+		if (strcmp(container->mounts[i]->destination, destination) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a container has what an answer gives. */
+static bool has_edits(const nri_box *container, const nri_adjustment *adjustment)
+{
+	const Nri__Pkg__Api__V1alpha1__LinuxContainerAdjustment *given = adjustment->linux_part;
+	bool has = true;
+
+	for (size_t i = 0; given && i < given->n_devices && has; i++)
+		has = has_nri_node(container, given->devices[i]->path);
+	for (size_t i = 0; i < adjustment->n_env && has; i++)
+		has = has_variable(container, adjustment->env[i]->key, adjustment->env[i]->value);
+	for (size_t i = 0; i < adjustment->n_mounts && has; i++)
+		has = has_mount(container, adjustment->mounts[i]->destination);
+	return has;
 }
 
 /* It was made while no plugin was there, and has not what it would get. */
@@ -97,23 +153,24 @@ static void report_missed(struct nri_request *request)
 		   request->container.name, request->container.namespace_, request->container.pod);
 }
 
+/* The answer comes first: a log can take its time. */
 static void end_request(struct nri_request *request, const nri_adjustment *adjustment)
 {
 	const struct graft_nri_container *container = &request->container;
 	struct nri_plugin *plugin = request->plugin;
 
-	if (!request->is_call) {
-		if (adjustment)
+	if (request->existing) {
+		if (adjustment && !has_edits(request->existing, adjustment))
 			report_missed(request);
 		free_request(request);
 		return;
 	}
+	reply_with(request, adjustment);
+	count_request(request, adjustment ? NRI_GIVEN : NRI_NOTHING);
 	if (adjustment)
 		graft_info(plugin->log, "container %s of pod %s/%s, by %s: %zu devices, %zu mounts", container->name,
 			   container->namespace_, container->pod, request->wish.origin,
 			   adjustment->linux_part ? adjustment->linux_part->n_devices : 0, adjustment->n_mounts);
-	reply_with(request, adjustment);
-	count_request(request, adjustment ? NRI_GIVEN : NRI_NOTHING);
 	free_request(request);
 }
 
@@ -155,10 +212,10 @@ static void decide_and_answer(struct nri_request *request, const struct graft_nr
 	int rc = decide_request(request, host, &adjustment, &answer, &err);
 
 	/* It may have been made after the host was read: MIG devices come without an event. */
-	if (rc < 0 && !request->renewed &&
+	if (rc < 0 && request->reading == 0 &&
 	    (err.status == GRAFT_UNKNOWN_DEVICE || err.status == GRAFT_NO_DRIVER || err.status == GRAFT_NVML)) {
-		request->renewed = request->waits_for_host = true;
-		nri_host_renew(&plugin->host);
+		request->reading = nri_host_renew(&plugin->host);
+		request->waits_for_host = true;
 	} else if (rc < 0) {
 		explain_host(plugin, &err);
 		refuse_nri_request(request, NRI_REFUSED, &err);
@@ -197,6 +254,7 @@ static void ask_kubelet(struct nri_request *request)
 /* Goes on as far as it gets. The request may be gone afterwards. */
 static void try_request(struct nri_request *request)
 {
+	const struct graft_strings ids = { .items = request->ids, .n = request->n_ids };
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_nri_host host;
 
@@ -205,25 +263,34 @@ static void try_request(struct nri_request *request)
 		refuse_nri_request(request, NRI_REFUSED, &err);
 	} else if (request->wish.compare && !request->is_answered) {
 		ask_kubelet(request);
-	} else if (!nri_host_is_known(&request->plugin->host, &host)) {
+	} else if (request->wish.compare && !graft_nri_is_given(&ids)) {
+		end_request(request, NULL);
+	} else if (!nri_host_is_known(&request->plugin->host, request->reading, &host)) {
 		request->waits_for_host = true;
 	} else {
 		decide_and_answer(request, &host);
 	}
 }
 
-void nri_request_host_renewed(struct nri_plugin *plugin)
+static struct nri_request *find_due(const struct nri_plugin *plugin)
 {
 	struct nri_request *request = plugin->requests;
 
-	while (request) {
-		if (request->waits_for_host) {
-			request->waits_for_host = false;
-			try_request(request);
-			request = plugin->requests;
-		} else {
-			request = request->next;
-		}
+	while (request && !request->due)
+		request = request->next;
+	return request;
+}
+
+/* Each goes on once, whatever becomes of it and of the others meanwhile. */
+void nri_request_host_renewed(struct nri_plugin *plugin)
+{
+	struct nri_request *request;
+
+	for (request = plugin->requests; request; request = request->next)
+		request->due = request->waits_for_host;
+	while ((request = find_due(plugin)) != NULL) {
+		request->due = request->waits_for_host = false;
+		try_request(request);
 	}
 }
 
@@ -241,7 +308,7 @@ static void answer_too_late(void *arg)
 	refuse_nri_request(request, NRI_LATE, &err);
 }
 
-static struct nri_request *new_request(struct nri_plugin *plugin, struct graft_arena *take_arena)
+static struct nri_request *new_request(struct nri_plugin *plugin, struct graft_arena *take_arena, int64_t limit_ms)
 {
 	struct nri_request *request = calloc(1, sizeof(*request));
 
@@ -254,15 +321,15 @@ static struct nri_request *new_request(struct nri_plugin *plugin, struct graft_a
 	};
 	request->limit = (struct graft_loop_timer){ .due = answer_too_late, .arg = request };
 	plugin->requests = request;
-	graft_loop_set_timer(plugin->loop, &request->limit, plugin->limit_ms);
+	graft_loop_set_timer(plugin->loop, &request->limit, limit_ms);
 	return request;
 }
 
 void nri_request_create(void *service, struct graft_ttrpc_call *call)
 {
 	const Nri__Pkg__Api__V1alpha1__CreateContainerRequest *message = (const void *)call->message;
-	struct nri_request *request = new_request(service, TAKE_PTR(call->arena));
 	struct nri_plugin *plugin = service;
+	struct nri_request *request = new_request(plugin, TAKE_PTR(call->arena), plugin->limit_ms);
 	struct graft_error err = { .status = GRAFT_OK };
 
 	if (!request) {
@@ -270,7 +337,6 @@ void nri_request_create(void *service, struct graft_ttrpc_call *call)
 					"graft: out of memory");
 		return;
 	}
-	request->is_call = true;
 	request->stream = call->stream;
 	if (nri_message_view(message->pod ? &message->pod->base : NULL,
 			     message->container ? &message->container->base : NULL, request->arena, &request->container,
@@ -285,42 +351,52 @@ void nri_request_create(void *service, struct graft_ttrpc_call *call)
 
 /* --- what was missed --- */
 
-static const nri_pod *find_pod(const Nri__Pkg__Api__V1alpha1__SynchronizeRequest *message, const char *id)
+/* A part of what the engine says at registration; in its own arena. */
+struct nri_part {
+	struct graft_arena *arena;
+	const Nri__Pkg__Api__V1alpha1__SynchronizeRequest *message;
+	struct nri_part *next;
+};
+
+void nri_request_drop_parts(struct nri_plugin *plugin)
 {
-	for (size_t i = 0; i < message->n_pods; i++) {
-		if (strcmp(message->pods[i]->id, id) == 0)
-			return message->pods[i];
+	while (plugin->parts) {
+		struct nri_part *part = plugin->parts;
+
+		plugin->parts = part->next;
+		(void)graft_arena_free(part->arena);
+	}
+	plugin->size_of_parts = 0;
+}
+
+/* A container's pod can be in another part. */
+static const nri_pod *find_pod(const struct nri_plugin *plugin, const char *id)
+{
+	for (const struct nri_part *part = plugin->parts; part; part = part->next) {
+		for (size_t i = 0; i < part->message->n_pods; i++) {
+			if (strcmp(part->message->pods[i]->id, id) == 0)
+				return part->message->pods[i];
+		}
 	}
 	return NULL;
 }
 
-/*
- * What this plugin gives, this variable shows; what others have given, the device of the driver.
- */
+/* What this plugin gives, this variable shows; what others have given, the device of the driver. */
 static bool has_been_served(const nri_box *container)
 {
-	const Nri__Pkg__Api__V1alpha1__LinuxContainer *part = container->linux_part;
-
-	for (size_t i = 0; i < container->n_env; i++) {
-		if (strcmp(container->env[i], "NVIDIA_VISIBLE_DEVICES=void") == 0)
-			return true;
-	}
-	for (size_t i = 0; part && i < part->n_devices; i++) {
-		if (strcmp(part->devices[i]->path, "/dev/nvidiactl") == 0)
-			return true;
-	}
-	return false;
+	return has_variable(container, "NVIDIA_VISIBLE_DEVICES", "void") || has_nri_node(container, "/dev/nvidiactl");
 }
 
-static void copy_texts(struct graft_nri_container *container, struct graft_arena *arena)
+/* The same message in another arena. NULL without memory. */
+static const void *copy_message(const ProtobufCMessage *message, struct graft_arena *arena)
 {
-	const char **const texts[] = { &container->namespace_, &container->pod, &container->uid, &container->name,
-				       &container->handler };
+	size_t n = protobuf_c_message_get_packed_size(message);
+	uint8_t *bytes = graft_arena_alloc(arena, n + 1);
 
-	for (size_t i = 0; i < GRAFT_COUNT(texts); i++)
-		*texts[i] = graft_arena_strdup(arena, *texts[i]);
-	for (size_t i = 0; i < container->n_env; i++)
-		container->env[i] = graft_arena_strdup(arena, container->env[i]);
+	if (!bytes)
+		return NULL;
+	(void)protobuf_c_message_pack(message, bytes);
+	return graft_ttrpc_decode(message->descriptor, bytes, n, arena);
 }
 
 /*
@@ -331,17 +407,15 @@ static void look_at_existing(struct nri_plugin *plugin, const nri_pod *pod, cons
 {
 	static const struct graft_log quiet = { .max = GRAFT_LOG_ERROR };
 	struct graft_arena *arena = graft_arena_new(REQUEST_MEMORY);
-	struct nri_request *request = arena ? new_request(plugin, arena) : NULL;
+	struct nri_request *request = arena ? new_request(plugin, arena, EXISTING_LIMIT) : NULL;
 	struct graft_error err = { .status = GRAFT_OK };
 
 	if (!request)
 		return;
-	if (nri_message_view(&pod->base, &container->base, arena, &request->container, &err) < 0) {
-		free_request(request);
-		return;
-	}
-	copy_texts(&request->container, arena);
-	if (graft_arena_failed(arena) ||
+	pod = copy_message(&pod->base, arena);
+	request->existing = copy_message(&container->base, arena);
+	if (!pod || !request->existing ||
+	    nri_message_view(&pod->base, &request->existing->base, arena, &request->container, &err) < 0 ||
 	    graft_nri_read(&plugin->policy, &request->container, &quiet, arena, &request->wish, &err) < 0 ||
 	    request->wish.kind == GRAFT_NRI_NOTHING)
 		free_request(request);
@@ -349,21 +423,48 @@ static void look_at_existing(struct nri_plugin *plugin, const nri_pod *pod, cons
 		try_request(request);
 }
 
+static void look_at_parts(struct nri_plugin *plugin)
+{
+	for (const struct nri_part *part = plugin->parts; part; part = part->next) {
+		for (size_t i = 0; i < part->message->n_containers; i++) {
+			const nri_box *container = part->message->containers[i];
+			const nri_pod *pod = find_pod(plugin, container->pod_sandbox_id);
+
+			if (pod && container->state != STOPPED && !has_been_served(container))
+				look_at_existing(plugin, pod, container);
+		}
+	}
+}
+
+/* Returns whether it is kept. */
+static bool keep_part(struct nri_plugin *plugin, struct graft_ttrpc_call *call)
+{
+	struct nri_part *part = graft_arena_alloc(call->arena, sizeof(*part));
+
+	if (!part || plugin->size_of_parts > PARTS_MAX)
+		return false;
+	plugin->size_of_parts += protobuf_c_message_get_packed_size(call->message);
+	*part = (struct nri_part){ .message = (const void *)call->message, .next = plugin->parts };
+	part->arena = TAKE_PTR(call->arena);
+	plugin->parts = part;
+	return true;
+}
+
 void nri_request_synchronize(void *service, struct graft_ttrpc_call *call)
 {
 	const Nri__Pkg__Api__V1alpha1__SynchronizeRequest *message = (const void *)call->message;
 	Nri__Pkg__Api__V1alpha1__SynchronizeResponse answer = NRI__PKG__API__V1ALPHA1__SYNCHRONIZE_RESPONSE__INIT;
 	struct nri_plugin *plugin = service;
+	bool more = message->more;
 
 	answer.more = message->more;
 	graft_ttrpc_link_reply(&plugin->link, call->stream, &answer.base);
-	for (size_t i = 0; i < message->n_containers; i++) {
-		const nri_box *container = message->containers[i];
-		const nri_pod *pod = find_pod(message, container->pod_sandbox_id);
-
-		if (pod && container->state != STOPPED && !has_been_served(container))
-			look_at_existing(plugin, pod, container);
-	}
+	if (!keep_part(plugin, call))
+		graft_warn(plugin->log, "the engine has too many containers to see whether each has its devices");
+	if (more)
+		return;
+	look_at_parts(plugin);
+	nri_request_drop_parts(plugin);
 }
 
 void nri_request_end_all(struct nri_plugin *plugin, const char *why)

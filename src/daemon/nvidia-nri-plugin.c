@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,20 @@ struct nri_daemon {
 	struct http_server http;
 	const char *notify_socket;
 };
+
+/*
+ * A log that is not read would keep the engine waiting, and containers would start without their
+ * devices: its lines are dropped instead.
+ */
+static bool takes_line(const void *arg, enum graft_log_level level, const char *file)
+{
+	struct pollfd errors = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	(void)arg;
+	(void)level;
+	(void)file;
+	return poll(&errors, 1, 0) == 1 && (errors.revents & POLLOUT) != 0;
+}
 
 static const char *nri_variable(const char *name)
 {
@@ -229,6 +244,7 @@ int main(int argc, char **argv)
 						 .listen = "" };
 	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	graft_log_file_init(&daemon.log, STDERR_FILENO, GRAFT_LOG_INFO);
+	daemon.log.log.wants = takes_line;
 	daemon.notify_socket = nri_variable("NOTIFY_SOCKET");
 	daemon.arena = daemon.flags.arena = graft_arena_new((size_t)256 << 20);
 	if (!daemon.arena)

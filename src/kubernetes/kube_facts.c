@@ -122,14 +122,19 @@ struct facts_question {
 	const char *file;
 	uint32_t n_asked;
 	const struct graft_inventory *inventory;
+	struct graft_arena *arena;
+	struct graft_kept_facts *facts;
 };
 
-static int ask_elsewhere(const void *arg, struct graft_arena *arena, struct graft_kept_facts *facts,
-			 struct graft_error *err)
+static int ask_elsewhere(const void *arg, struct graft_buffer *answer, struct graft_error *err)
 {
 	const struct facts_question *question = arg;
 
-	return ask_again(question->options, question->file, question->n_asked, question->inventory, arena, facts, err);
+	if (ask_again(question->options, question->file, question->n_asked, question->inventory, question->arena,
+		      question->facts, err) < 0)
+		return -1;
+	graft_kept_write(question->facts, answer);
+	return 0;
 }
 
 int graft_kube_facts_begin(const struct graft_host_options *options, const char *file, enum graft_kube_ask ask,
@@ -139,21 +144,49 @@ int graft_kube_facts_begin(const struct graft_host_options *options, const char 
 {
 	struct facts_question asked = { .options = options,
 					.file = kept_file(file, inventory),
-					.inventory = inventory };
+					.inventory = inventory,
+					.arena = arena,
+					.facts = ret_facts };
+	const struct graft_kube_asking asking = {
+		.name = "graft:[facts]", .max = KEPT_MAX, .ask = ask_elsewhere, .arg = &asked
+	};
 	int rc = find_kept(options, asked.file, ask, inventory, arena, ret_facts, &asked.n_asked, err);
 
 	if (rc > 0)
 		return graft_kept_complete(ret_facts, options->log, inventory, err);
-	if (rc < 0 || graft_kube_question_begin(ret_question, ask_elsewhere, &asked, arena, ret_facts, err) < 0)
+	if (rc < 0 || graft_kube_question_begin(ret_question, &asking, err) < 0)
 		return -1;
 	return 1;
+}
+
+/* An answer that is there as a whole, from a process of the same program. */
+static int take_facts(struct graft_kube_question *question, struct graft_arena *arena, struct graft_kept_facts *facts,
+		      struct graft_error *err)
+{
+	struct graft_kept_facts kept = { .version = 0 };
+	struct graft_error why;
+	const char *text;
+	size_t n;
+	int rc = graft_kube_question_take(question, &text, &n, err);
+
+	if (rc < 0)
+		return -1;
+	if (rc > 0)
+		return graft_fail(err, GRAFT_NVML, 0, "nvml error: the process that asked ended without an answer");
+	if (graft_record_read(&graft_kept_facts_record, text, n, arena, &kept, &why) < 0)
+		return why.status == GRAFT_NO_MEMORY
+			   ? graft_fail_memory(err)
+			   : graft_fail(err, GRAFT_NVML, 0, "nvml error: the answer is malformed: %s", why.msg);
+	*facts = kept;
+	return 0;
 }
 
 int graft_kube_facts_end(struct graft_kube_question *question, const struct graft_log *log,
 			 struct graft_inventory *inventory, struct graft_arena *arena, struct graft_kept_facts *facts,
 			 struct graft_error *err)
 {
-	if (graft_kube_question_take(question, arena, facts, err) < 0)
-		return -1;
-	return graft_kept_complete(facts, log, inventory, err);
+	int rc = take_facts(question, arena, facts, err);
+
+	graft_kube_question_done(question);
+	return rc < 0 ? -1 : graft_kept_complete(facts, log, inventory, err);
 }

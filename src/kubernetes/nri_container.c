@@ -151,6 +151,24 @@ static int read_annotation(const struct graft_nri_policy *policy, const struct g
 
 /* --- variables and mounts --- */
 
+/*
+ * What counts beside devices: the kubelet gives no channels and no gates, so that the configuration
+ * decides, for mounts as for variables.
+ */
+static int read_beside(const struct graft_config *config, struct graft_arena *arena, struct graft_nri_wish *wish,
+		       struct graft_error *err)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+	struct graft_container strict;
+
+	if (graft_container_read(&wish->spec, config, false, NULL, arena, &strict, &why) < 0)
+		strict.imex_channels = (struct graft_strings){ .n = 0 };
+	wish->container.imex_channels = strict.imex_channels;
+	if (!config->accept_envvar_unprivileged)
+		memset(wish->container.gates, 0, sizeof(wish->container.gates));
+	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
+}
+
 static void view_container(const struct graft_nri_container *container, struct graft_arena *arena,
 			   struct graft_oci_spec *ret_spec)
 {
@@ -178,11 +196,8 @@ static int read_devices(const struct graft_nri_policy *policy, const struct graf
 	view_container(container, arena, &wish->spec);
 	if (graft_container_read(&wish->spec, &config, false, log, arena, &wish->container, err) < 0)
 		return -1;
-	/* Beside devices, variables count as the configuration says: the kubelet gives no such thing. */
-	if (wish->compare && !policy->config->accept_envvar_unprivileged) {
-		wish->container.imex_channels = (struct graft_strings){ .n = 0 };
-		memset(wish->container.gates, 0, sizeof(wish->container.gates));
-	}
+	if (wish->compare && read_beside(policy->config, arena, wish, err) < 0)
+		return -1;
 	wish->origin = wish->container.origin_name;
 	if (wish->container.wants_devices)
 		wish->kind = GRAFT_NRI_DEVICES;
@@ -299,7 +314,22 @@ static int select_words(const struct graft_inventory *inventory, const struct gr
 	return 0;
 }
 
-/* "GPU-...::2" is a share of GPU-...; ids of other vendors' devices are not ours. */
+/* Ids of other vendors' devices are not ours. */
+static bool is_id_of_gpu(const char *id)
+{
+	return graft_starts_with(id, "GPU-") || graft_starts_with(id, "MIG-");
+}
+
+bool graft_nri_is_given(const struct graft_strings *ids)
+{
+	for (size_t i = 0; i < ids->n; i++) {
+		if (is_id_of_gpu(ids->items[i]))
+			return true;
+	}
+	return false;
+}
+
+/* "GPU-...::2" is a share of GPU-... */
 static int list_given(const struct graft_strings *ids, struct graft_arena *arena, struct graft_strings *given,
 		      struct graft_error *err)
 {
@@ -310,9 +340,7 @@ static int list_given(const struct graft_strings *ids, struct graft_arena *arena
 
 		if (!id)
 			return graft_fail_memory(err);
-		if (!graft_starts_with(id, "GPU-") && !graft_starts_with(id, "MIG-"))
-			continue;
-		if (!graft_arena_push_string(arena, &given->items, &given->n, id))
+		if (is_id_of_gpu(id) && !graft_arena_push_string(arena, &given->items, &given->n, id))
 			return graft_fail_memory(err);
 	}
 	return 0;
@@ -445,13 +473,13 @@ static int decide_devices(const struct graft_nri_policy *policy, const struct gr
 	struct graft_strings names, given = { .n = 0 };
 	size_t n_foreign;
 
-	if (wish->compare && list_given(ids, arena, &given, err) < 0)
-		return -1;
-	if (wish->compare && given.n == 0) {
+	if (wish->compare && !graft_nri_is_given(ids)) {
 		graft_debug(log, "%s is ignored: the kubelet has given no GPU to the container", wish->origin);
 		wish->kind = GRAFT_NRI_NOTHING;
 		return 0;
 	}
+	if (wish->compare && list_given(ids, arena, &given, err) < 0)
+		return -1;
 	if (check_nri_driver(host, err) < 0 || graft_jit_names(&start, &names, &n_foreign, err) < 0)
 		return -1;
 	if (n_foreign > 0)

@@ -78,6 +78,12 @@ int graft_nri_read(const struct graft_nri_policy *policy, const struct graft_nri
 		   const struct graft_log *log, struct graft_arena *arena, struct graft_nri_wish *ret_wish,
 		   struct graft_error *err);
 
+/*
+ * Returns whether a GPU is among the devices that the kubelet has given. Without one, a request
+ * that is compared with them gets nothing: it was the image's own, and no host is needed to say so.
+ */
+bool graft_nri_is_given(const struct graft_strings *ids);
+
 /* What a container gets. */
 struct graft_nri_answer {
 	struct graft_cdi_edits edits; /* in the arena, and of the plan */
@@ -87,10 +93,10 @@ void graft_nri_answer_done(struct graft_nri_answer *answer);
 
 /*
  * Makes the edits of a request. `ids` are those of the devices that the kubelet has given to the
- * container; with none, a request that is compared with them becomes NOTHING: it was the image's
- * own. *ret_answer must be released with graft_nri_answer_done(), after a failure too. Returns -1
- * with GRAFT_PERMISSION for a device that is not among them; GRAFT_NO_DRIVER if the host has no
- * driver; GRAFT_UNKNOWN_DEVICE for a device that it lacks; or the error of the rule that failed.
+ * container; without a GPU, a request that is compared with them becomes NOTHING. *ret_answer must
+ * be released with graft_nri_answer_done(), after a failure too. Returns -1 with GRAFT_PERMISSION
+ * for a device that is not among them; GRAFT_NO_DRIVER if the host has no driver;
+ * GRAFT_UNKNOWN_DEVICE for a device that it lacks; or the error of the rule that failed.
  */
 int graft_nri_decide(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
 		     const struct graft_strings *ids, struct graft_nri_wish *wish, const struct graft_log *log,

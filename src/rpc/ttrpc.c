@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strings.h"
 #include "rpc/message.h"
 #include "rpc/mux.h"
 #include "ttrpc.pb-c.h"
@@ -106,6 +107,41 @@ ProtobufCMessage *graft_ttrpc_decode(const ProtobufCMessageDescriptor *type, con
 }
 
 /* --- writing --- */
+
+static bool is_value_utf8(const ProtobufCFieldDescriptor *field, const void *value)
+{
+	const ProtobufCMessage *message;
+	const char *text;
+
+	if (field->type == PROTOBUF_C_TYPE_STRING) {
+		memcpy(&text, value, sizeof(text));
+		return !text || graft_is_utf8(text);
+	}
+	memcpy(&message, value, sizeof(message));
+	return !message || graft_ttrpc_is_utf8(message);
+}
+
+bool graft_ttrpc_is_utf8(const ProtobufCMessage *message)
+{
+	const char *base = (const char *)message;
+	bool is = true;
+
+	for (unsigned int i = 0; i < message->descriptor->n_fields && is; i++) {
+		const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
+		const char *value = base + field->offset;
+		size_t n = 1;
+
+		if (field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_MESSAGE)
+			continue;
+		if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+			memcpy(&n, base + field->quantifier_offset, sizeof(n));
+			memcpy(&value, base + field->offset, sizeof(value));
+		}
+		for (size_t k = 0; k < n && is; k++)
+			is = is_value_utf8(field, value + k * sizeof(void *));
+	}
+	return is;
+}
 
 static int write_ttrpc(struct graft_buffer *out, uint32_t stream, enum graft_ttrpc_type type,
 		       const ProtobufCMessage *message, struct graft_error *err)

@@ -56,6 +56,12 @@ ProtobufCMessage *graft_ttrpc_decode(const ProtobufCMessageDescriptor *type, con
 				     struct graft_arena *arena);
 
 /*
+ * Returns whether all texts of a message are UTF-8. Peers written in Go fail to decode a message
+ * with others.
+ */
+bool graft_ttrpc_is_utf8(const ProtobufCMessage *message);
+
+/*
  * Appends a message with its header. Returns 0, or -1 with GRAFT_TOO_BIG or GRAFT_NO_MEMORY, and
  * nothing appended that a peer could read.
  */

@@ -25,6 +25,7 @@ struct row {
 	const char *environment, *refused; /* NULL: the defaults */
 	const char *root;                  /* the driver root on the host, where it is not that of the inventory */
 	bool hardened;                     /* accept-nvidia-visible-devices-envvar-when-unprivileged = false */
+	bool mounts_on;                    /* accept-nvidia-visible-devices-as-volume-mounts = true */
 };
 
 #define GPU0 "GPU-00000000-0000-0000-0000-000000000000"
@@ -93,6 +94,22 @@ static const struct row rows[] = {
 	  .env = { "NVIDIA_VISIBLE_DEVICES=@0", "NVIDIA_IMEX_CHANNELS=0", "NVIDIA_GDRCOPY=enabled" },
 	  .given = { "@0" },
 	  .hardened = true },
+	{ .name = "channels-by-mount",
+	  .host = "gb200",
+	  .env = { "NVIDIA_VISIBLE_DEVICES=@0" },
+	  .mounts = { "/var/run/nvidia-container-devices/imex/0" },
+	  .given = { "@0" },
+	  .mounts_on = true },
+	{ .name = "channels-by-mount-off",
+	  .host = "gb200",
+	  .env = { "NVIDIA_VISIBLE_DEVICES=/var/run/nvidia-container-devices" },
+	  .mounts = { "/var/run/nvidia-container-devices/@0", "/var/run/nvidia-container-devices/imex/0" },
+	  .given = { "@0" } },
+	{ .name = "channels-by-both-off",
+	  .host = "gb200",
+	  .env = { "NVIDIA_VISIBLE_DEVICES=@0", "NVIDIA_IMEX_CHANNELS=0" },
+	  .mounts = { "/var/run/nvidia-container-devices//imex/1" },
+	  .given = { "@0" } },
 	{ .name = "driver-root",
 	  .host = "driver-container",
 	  .env = { "NVIDIA_VISIBLE_DEVICES=@0" },
@@ -211,8 +228,9 @@ static void make_container(const struct row *row, const struct graft_inventory *
 		struct graft_oci_mount *mount = graft_arena_push(arena, &container->mounts, &container->n_mounts,
 								 sizeof(*mount));
 
-		*mount =
-		    (struct graft_oci_mount){ .destination = row->mounts[i], .source = "/dev/null", .type = "bind" };
+		*mount = (struct graft_oci_mount){ .destination = expand(row->mounts[i], inventory, arena),
+						   .source = "/dev/null",
+						   .type = "bind" };
 	}
 }
 
@@ -273,6 +291,7 @@ static int run_row(const char *folder, const struct row *row, struct graft_arena
 		config.nri.environment = row->environment ? row->environment : config.nri.environment;
 		config.nri.refused = row->refused ? row->refused : config.nri.refused;
 		config.accept_envvar_unprivileged = !row->hardened;
+		config.accept_volume_mounts = row->mounts_on;
 		policy.driver_root = row->root;
 		policy.driver_root_seen = row->root ? inventory->root : NULL;
 		host.inventory = inventory;

@@ -48,6 +48,18 @@ refuses() {
   done
 }
 
+@test "the NRI plugin sees the specifications of the node, with Helm and without" {
+  local file directory
+  render '{nri: {enabled: true}}'
+  printf '%s\n' "$output" >"$BATS_TEST_TMPDIR/rendered.yaml"
+  for file in packaging/kubernetes/nvidia-nri-plugin.yaml "$BATS_TEST_TMPDIR/rendered.yaml"; do
+    # The directories that config.toml has if it does not say otherwise.
+    for directory in $(sed -n 's/^#\?spec-dirs = \[\(.*\)\]/\1/p' docs/config.toml | tr -d '",'); do
+      [[ $(sed -n '/NRI_NAMESPACE/,$p' "$file") == *"mountPath: $directory"*"path: $directory"* ]] || { echo "$file: $directory" && return 1; }
+    done
+  done
+}
+
 @test "the check of manifests finds mistakes" {
   local good=packaging/kubernetes/nvidia-device-plugin.yaml bad=$BATS_TEST_TMPDIR/bad.yaml
   sed 's/imagePullPolicy/imagePulPolicy/' "$good" >"$bad"

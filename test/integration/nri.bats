@@ -63,6 +63,8 @@ field() { jq --raw-output ".$1" <<<"$result"; }
   printf '[nri]\nenvironment = "accept"\n' | config_toml
   answers 200 NVIDIA_VISIBLE_DEVICES=all
   pid=$(on_host pgrep --oldest nvidia-nri-plug)
+  # It may not wait yet when its last answer has come.
+  sleep 0.5
   before=$(on_host sed -n 's/^voluntary_ctxt_switches:\s*//p' "/proc/$pid/status")
   sleep "${GRAFT_NRI_IDLE:-3}"
   after=$(on_host sed -n 's/^voluntary_ctxt_switches:\s*//p' "/proc/$pid/status")

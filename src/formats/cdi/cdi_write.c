@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "formats/cdi/cdi_object.h"
 #include "formats/json/json.h"
 
@@ -145,7 +146,7 @@ static int write_text(struct writer *writer, const char *text)
 {
 	char quoted[QUOTED_MAX];
 
-	if (!graft_tree_is_utf8(text))
+	if (!graft_is_utf8(text))
 		return graft_fail(writer->err, GRAFT_INVALID, 0, "%s is not UTF-8, so it cannot be in a CDI spec",
 				  graft_tree_quote(text, quoted, sizeof(quoted)));
 	if (writer->yaml)

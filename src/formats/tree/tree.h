@@ -123,8 +123,6 @@ enum graft_tree_kind graft_tree_plain_kind(const char *text, bool *ret_negative,
  * for that string, otherwise in double quotes.
  */
 void graft_tree_quote_yaml(struct graft_buffer *out, const char *text);
-/* Returns whether a text is UTF-8. */
-bool graft_tree_is_utf8(const char *text);
 /*
  * Quotes a text for messages, or its first `length` bytes: escapes everything but printable ASCII,
  * and cuts it if it is long. Returns `buffer`.

@@ -180,18 +180,6 @@ static size_t length_at(const char *text)
 	return *bytes < 0x80 ? 1 : graft_utf8_length(bytes, strnlen(text, 4));
 }
 
-bool graft_tree_is_utf8(const char *text)
-{
-	for (const char *at = text; *at != '\0';) {
-		size_t length = length_at(at);
-
-		if (length == 0)
-			return false;
-		at += length;
-	}
-	return true;
-}
-
 /*
  * Returns false if the text begins like a YAML indicator. A dash is an indicator only if a blank or
  * nothing follows.

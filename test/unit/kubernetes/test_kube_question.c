@@ -7,12 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../arena.h"
 #include "../unit.h"
-#include "base/cleanup.h"
 #include "kubernetes/kube_question.h"
 
-enum answers { ANSWERS, FAILS, DIES, WAITS };
+enum answers { ANSWERS, LONG, FAILS, DIES, WAITS };
 
 /* `arg` says what is done, and which descriptor must not be open. */
 struct order {
@@ -20,8 +18,7 @@ struct order {
 	int closed_fd;
 };
 
-static int answer_as_told(const void *arg, struct graft_arena *in, struct graft_kept_facts *facts,
-			  struct graft_error *err)
+static int answer_as_told(const void *arg, struct graft_buffer *answer, struct graft_error *err)
 {
 	const struct order *order = arg;
 
@@ -29,9 +26,11 @@ static int answer_as_told(const void *arg, struct graft_arena *in, struct graft_
 		return graft_fail(err, GRAFT_INTERNAL, 0, "descriptor %d is open", order->closed_fd);
 	switch (order->what) {
 	case ANSWERS:
-		facts->n_asked = 7;
-		facts->nvml.driver_version = graft_arena_strdup(in, "535.1");
-		(void)graft_arena_push_string(in, &facts->nvml.unsettled, &facts->nvml.n_unsettled, "not yet");
+		graft_buffer_string(answer, "the answer");
+		break;
+	case LONG:
+		for (int i = 0; i < 1000; i++)
+			graft_buffer_string(answer, "0123456789");
 		break;
 	case FAILS:
 		(void)graft_fail(err, GRAFT_MISMATCH, EPERM, "nvml error: %s", "another driver");
@@ -40,18 +39,21 @@ static int answer_as_told(const void *arg, struct graft_arena *in, struct graft_
 		(void)raise(SIGKILL);
 		break;
 	case WAITS:
-		(void)pause();
-		break;
+		for (;;)
+			(void)pause();
 	}
 	return 0;
 }
 
-static void begin(struct graft_kube_question *question, struct order *order, struct graft_kept_facts *facts, int fds[2])
+static void begin(struct graft_kube_question *question, struct order *order, unsigned int limit_s, int fds[2])
 {
-	*facts = (struct graft_kept_facts){ .version = GRAFT_KEPT_VERSION, .boot_id = "b" };
+	const struct graft_kube_asking asking = {
+		.name = "test", .limit_s = limit_s, .max = 5000, .ask = answer_as_told, .arg = order
+	};
+
 	assert_int_equal(pipe(fds), 0);
 	order->closed_fd = fds[1];
-	assert_int_equal(graft_kube_question_begin(question, answer_as_told, order, arena, facts, NULL), 0);
+	assert_int_equal(graft_kube_question_begin(question, &asking, NULL), 0);
 	(void)close(fds[1]);
 }
 
@@ -60,14 +62,17 @@ static void reap_asker(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static int answer_of(enum answers what, struct graft_kept_facts *facts, struct graft_error *err)
+/* Its text is `text`, cut. */
+static int answer_of(enum answers what, unsigned int limit_s, char text[64], struct graft_error *err)
 {
 	struct graft_kube_question question;
 	struct order order = { .what = what };
+	const char *answer;
+	size_t n;
 	int fds[2], rc;
 	pid_t pid;
 
-	begin(&question, &order, facts, fds);
+	begin(&question, &order, limit_s, fds);
 	pid = question.pid;
 	for (;;) {
 		struct pollfd pollfd = { .fd = question.fd, .events = POLLIN };
@@ -76,7 +81,10 @@ static int answer_of(enum answers what, struct graft_kept_facts *facts, struct g
 		if (graft_kube_question_read(&question))
 			break;
 	}
-	rc = graft_kube_question_take(&question, arena, facts, err);
+	rc = graft_kube_question_take(&question, &answer, &n, err);
+	if (rc == 0)
+		(void)snprintf(text, 64, "%.*s", (int)(n < 63 ? n : 63), answer);
+	graft_kube_question_done(&question);
 	assert_int_equal(question.fd, -1);
 	assert_int_equal(question.pid, 0);
 	reap_asker(pid);
@@ -87,25 +95,31 @@ static int answer_of(enum answers what, struct graft_kept_facts *facts, struct g
 static void test_answers(void **state)
 {
 	struct graft_error err = { .status = GRAFT_OK };
-	struct graft_kept_facts facts;
 	char text[768];
 
 	(void)state;
-	assert_int_equal(answer_of(ANSWERS, &facts, &err), 0);
-	assert_int_equal(facts.version, GRAFT_KEPT_VERSION);
-	assert_string_equal(facts.boot_id, "b");
-	assert_int_equal(facts.n_asked, 7);
-	assert_string_equal(facts.nvml.driver_version, "535.1");
-	assert_int_equal(facts.nvml.n_unsettled, 1);
+	assert_int_equal(answer_of(ANSWERS, 0, text, &err), 0);
+	assert_string_equal(text, "the answer");
 
-	assert_int_equal(answer_of(FAILS, &facts, &err), -1);
+	assert_int_equal(answer_of(FAILS, 0, text, &err), -1);
 	assert_int_equal(err.status, GRAFT_MISMATCH);
 	assert_string_equal(graft_error_text(&err, text, sizeof(text)),
 			    "a noun: nvml error: another driver: operation not permitted");
 
-	assert_int_equal(answer_of(DIES, &facts, &err), -1);
-	assert_int_equal(err.status, GRAFT_NVML);
-	assert_string_equal(err.msg, "nvml error: the process that asked ended without an answer");
+	assert_int_equal(answer_of(LONG, 0, text, &err), -1);
+	assert_int_equal(err.status, GRAFT_NO_MEMORY);
+
+	assert_int_equal(answer_of(DIES, 0, text, &err), 1);
+}
+
+/* One that takes too long ends. */
+static void test_limit(void **state)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	char text[64];
+
+	(void)state;
+	assert_int_equal(answer_of(WAITS, 1, text, &err), 1);
 }
 
 /* One that is given up ends at once, though it waits. */
@@ -113,12 +127,11 @@ static void test_done(void **state)
 {
 	struct graft_kube_question question;
 	struct order order = { .what = WAITS };
-	struct graft_kept_facts facts;
 	int fds[2];
 	pid_t pid;
 
 	(void)state;
-	begin(&question, &order, &facts, fds);
+	begin(&question, &order, 0, fds);
 	pid = question.pid;
 	assert_false(graft_kube_question_read(&question));
 	graft_kube_question_done(&question);
@@ -130,8 +143,9 @@ static void test_done(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_answers, arena_setup, arena_teardown),
-		cmocka_unit_test_setup_teardown(test_done, arena_setup, arena_teardown),
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_done),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

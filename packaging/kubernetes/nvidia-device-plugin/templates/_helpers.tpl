@@ -62,7 +62,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* Whether a list strategy, a word with commas or a list, has one of CDI's. */}}
 {{- define "graft.listStrategy" -}}
-{{- if kindIs "slice" .Values.deviceListStrategy }}{{ join "," .Values.deviceListStrategy }}{{ else }}{{ .Values.deviceListStrategy }}{{ end }}
+{{- if kindIs "slice" .Values.deviceListStrategy }}{{ join "," .Values.deviceListStrategy }}{{ else }}{{ default "" .Values.deviceListStrategy }}{{ end }}
 {{- end }}
 
 {{/* Whether feature discovery talks to the API server, and needs an account that may. The device plugin does so only for its configuration. */}}
