@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,22 +22,27 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/listing.h"
 #include "base/root.h"
 #include "base/strings.h"
 #include "base/sys.h"
 
-#define CONTROL     "nvidia-cuda-mps-control"
-#define SMI         "nvidia-smi"
-#define PID_FILE    CONTROL ".pid"
-#define ANSWER_MAX  ((size_t)64 * 1024)
-#define ASK_MS      5000
-#define START_MS    30000
-#define SMI_MS      60000
-#define QUIT_MS     10000
-#define PAUSE_NS    5000000L
-#define NOT_BEGUN   127
-#define TMPFS_MAGIC 0x01021994
-#define SHM         "/dev/shm"
+#define CONTROL       "nvidia-cuda-mps-control"
+#define SMI           "nvidia-smi"
+#define ANSWER_MAX    ((size_t)64 * 1024)
+#define ASK_MS        5000
+#define START_MS      30000
+#define SMI_MS        60000
+#define QUIT_MS       10000
+#define PAUSE_NS      5000000L
+#define NOT_BEGUN     127
+#define TMPFS_MAGIC   0x01021994
+#define SHM           "/dev/shm"
+#define WORDS_MAX     ((size_t)256 << 10) /* of a process */
+#define SCRATCH_MAX   ((size_t)64 << 20)
+#define PROCESSES_MAX ((size_t)1 << 20)
+#define PIPE_NAME     "CUDA_MPS_PIPE_DIRECTORY"
+#define DEVICES_NAME  "CUDA_VISIBLE_DEVICES"
 
 /* Where a program of a driver root that is not ours finds the daemon's directories. */
 #define OTHER_PIPE "/tmp/pipe"
@@ -111,12 +118,11 @@ static char **make_mps_environment(const struct program *program)
 	}
 	environment[n++] = path ? graft_arena_printf(mps->arena, "%s/usr/bin:/bin", path) : NULL;
 	environment[n++] = graft_arena_strdup(mps->arena, "LC_ALL=C");
-	environment[n++] = graft_arena_printf(mps->arena, "CUDA_MPS_PIPE_DIRECTORY=%s",
-					      program->other ? OTHER_PIPE : mps->pipe);
+	environment[n++] = graft_arena_printf(mps->arena, PIPE_NAME "=%s", program->other ? OTHER_PIPE : mps->pipe);
 	environment[n++] = graft_arena_printf(mps->arena, "CUDA_MPS_LOG_DIRECTORY=%s",
 					      program->other ? OTHER_LOG : mps->log);
 	if (mps->devices)
-		environment[n++] = graft_arena_printf(mps->arena, "CUDA_VISIBLE_DEVICES=%s", mps->devices);
+		environment[n++] = graft_arena_printf(mps->arena, DEVICES_NAME "=%s", mps->devices);
 	if (root[0] != '\0')
 		environment[n++] = graft_arena_printf(mps->arena,
 						      "LD_LIBRARY_PATH=%s/usr/lib/x86_64-linux-gnu:%s/usr/lib/"
@@ -434,30 +440,88 @@ int graft_mps_limit(const struct graft_mps *mps, uint32_t percent, const uint32_
 	return 0;
 }
 
-/* A file that was left behind may name a process that is another one now. */
-static bool is_mps_process(pid_t pid, struct graft_arena *arena)
+/* Whether one of the strings of a process's file is this one. */
+static bool has_process_word(const char *strings, size_t length, const char *text)
 {
-	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	const char *path = graft_arena_printf(arena, "%d/comm", (int)pid), *name;
-	size_t length;
+	for (size_t at = 0; at < length; at += strlen(strings + at) + 1) {
+		if (strcmp(strings + at, text) == 0)
+			return true;
+	}
+	return false;
+}
 
-	return path && graft_root_open(&root, "/proc", NULL) == 0 &&
-	       graft_root_read(&root, path, 64, arena, &name, &length) == 0 &&
-	       graft_starts_with(name, "nvidia-cuda-mps");
+/* In its environment is the directory that it was given, and which GPUs it serves. */
+static bool has_daemon_environment(const struct graft_mps *mps, const char *strings, size_t length,
+				   struct graft_arena *arena)
+{
+	const char *pipe = graft_arena_printf(arena, PIPE_NAME "=%s", mps->pipe);
+	const char *devices = graft_arena_printf(arena, DEVICES_NAME "=%s", mps->devices ? mps->devices : "");
+
+	return pipe && devices &&
+	       (has_process_word(strings, length, pipe) ||
+		(driver_root_of(mps)[0] != '\0' && has_process_word(strings, length, PIPE_NAME "=" OTHER_PIPE))) &&
+	       (!mps->devices || has_process_word(strings, length, devices));
+}
+
+/*
+ * SECURITY: what a process of a container cannot make another one believe: the kernel says what it
+ * executes, in which PID namespace, and, to us alone, with which arguments and environment.
+ */
+static bool is_daemon(const struct graft_mps *mps, const struct graft_root *proc, const char *pid,
+		      struct graft_arena *arena)
+{
+	char path[64], program[PATH_MAX];
+	struct stat own, its;
+	const char *text;
+	size_t length;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
+	n = readlink(path, program, sizeof(program) - 1);
+	program[n > 0 ? n : 0] = '\0';
+	/* One that an upgrade of the driver has replaced has "(deleted)" after its name. */
+	if (!strrchr(program, '/') || !graft_starts_with(strrchr(program, '/') + 1, CONTROL))
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/%.20s/ns/pid", pid);
+	if (stat(path, &its) < 0 || stat("/proc/self/ns/pid", &own) < 0 || its.st_ino != own.st_ino)
+		return false;
+	(void)snprintf(path, sizeof(path), "%.20s/cmdline", pid);
+	if (graft_root_read(proc, path, WORDS_MAX, arena, &text, &length) < 0 || !has_process_word(text, length, "-d"))
+		return false;
+	(void)snprintf(path, sizeof(path), "%.20s/environ", pid);
+	return graft_root_read(proc, path, WORDS_MAX, arena, &text, &length) == 0 &&
+	       has_daemon_environment(mps, text, length, arena);
 }
 
 pid_t graft_mps_pid(const struct graft_mps *mps)
 {
-	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	const char *text;
-	size_t length;
-	long pid;
+	auto_root struct graft_root proc = GRAFT_ROOT_INIT;
+	struct graft_arena *scratch = graft_arena_new(SCRATCH_MAX);
+	const char **names = NULL;
+	size_t n = 0;
+	long found = 0;
 
-	if (graft_root_open(&root, mps->pipe, NULL) < 0 ||
-	    graft_root_read(&root, PID_FILE, 64, mps->arena, &text, &length) < 0)
-		return 0;
-	pid = strtol(text, NULL, 10);
-	return pid > 1 && pid <= INT32_MAX && is_mps_process((pid_t)pid, mps->arena) ? (pid_t)pid : 0;
+	if (scratch && graft_root_open(&proc, "/proc", NULL) == 0)
+		(void)graft_root_list(&proc, "/", PROCESSES_MAX, scratch, &names, &n, NULL);
+	for (size_t i = 0; i < n && found == 0; i++) {
+		if (names[i][0] >= '1' && names[i][0] <= '9' && is_daemon(mps, &proc, names[i], scratch))
+			found = strtol(names[i], NULL, 10);
+	}
+	(void)graft_arena_free(scratch);
+	return (pid_t)found;
+}
+
+bool graft_mps_has_pid(const struct graft_mps *mps, pid_t pid)
+{
+	auto_root struct graft_root proc = GRAFT_ROOT_INIT;
+	struct graft_arena *scratch = graft_arena_new(SCRATCH_MAX);
+	char name[16];
+	bool is;
+
+	(void)snprintf(name, sizeof(name), "%d", (int)pid);
+	is = scratch && graft_root_open(&proc, "/proc", NULL) == 0 && is_daemon(mps, &proc, name, scratch);
+	(void)graft_arena_free(scratch);
+	return is;
 }
 
 /*
@@ -486,15 +550,12 @@ static bool has_ended(pid_t pid, int limit_ms)
 	return false;
 }
 
-int graft_mps_quit(const struct graft_mps *mps, pid_t pid, struct graft_error *err)
+int graft_mps_quit(const struct graft_mps *mps, struct graft_error *err)
 {
+	const pid_t pid = graft_mps_pid(mps);
 	const char *answer;
 	int rc;
 
-	if (pid <= 0)
-		pid = graft_mps_pid(mps);
-	else if (!is_mps_process(pid, mps->arena))
-		pid = 0;
 	rc = graft_mps_ask(mps, "quit", &answer, err);
 	/* It waits for programs that do not end. */
 	if (pid > 0 && !has_ended(pid, QUIT_MS))

@@ -6,6 +6,7 @@
 #ifndef GRAFT_APPLY_MPS_H
 #define GRAFT_APPLY_MPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -64,13 +65,15 @@ int graft_mps_ask(const struct graft_mps *mps, const char *command, const char *
  */
 int graft_mps_limit(const struct graft_mps *mps, uint32_t percent, const uint32_t *mib, size_t n_devices,
 		    struct graft_error *err);
-/* The daemon's process; 0 = not known. */
-pid_t graft_mps_pid(const struct graft_mps *mps);
 /*
- * Makes the daemon end, and waits until it has. `pid` is its process; 0 = not known: then the file
- * beside its socket says it. SECURITY: programs that share the GPU may write to that directory.
+ * The daemon's process; 0: there is none. SECURITY: it is found among all processes. The file
+ * beside its socket is not read: programs that share the GPU may write to that directory.
  */
-int graft_mps_quit(const struct graft_mps *mps, pid_t pid, struct graft_error *err);
+pid_t graft_mps_pid(const struct graft_mps *mps);
+/* Returns whether that process is the daemon, and lives. */
+bool graft_mps_has_pid(const struct graft_mps *mps, pid_t pid);
+/* Makes the daemon end, and waits until it has; kills it if it does not. */
+int graft_mps_quit(const struct graft_mps *mps, struct graft_error *err);
 
 /* The compute mode of a GPU, as nvidia-smi spells it. */
 int graft_mps_read_mode(const struct graft_mps *mps, const char *gpu, const char **ret_mode, struct graft_error *err);

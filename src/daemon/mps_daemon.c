@@ -467,8 +467,8 @@ static void stop_in(const struct mps_daemon *daemon, const struct graft_mps *mps
 	const char *path = mps_place_of(daemon, RECORD, mps->arena), *answer;
 	char text[sizeof(why.msg) + sizeof(why.ctx)];
 
-	if (daemon->pid > 0 || graft_mps_pid(mps) > 0 || graft_mps_ask(mps, "get_server_list", &answer, &why) == 0) {
-		if (graft_mps_quit(mps, daemon->pid, &why) < 0)
+	if (graft_mps_pid(mps) > 0 || graft_mps_ask(mps, "get_server_list", &answer, &why) == 0) {
+		if (graft_mps_quit(mps, &why) < 0)
 			graft_warn(daemon->host->log, "%s: the MPS daemon: %s", daemon->plan.resource,
 				   graft_error_text(&why, text, sizeof(text)));
 		else

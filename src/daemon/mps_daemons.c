@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/listing.h"
 #include "base/root.h"
 
@@ -15,7 +16,8 @@
 #define MAX_PLACES   ((size_t)1 << 20)
 #define MAX_NAMES    4096u
 #define NODES_FOLDER "/dev"
-#define SOON_MS      1000 /* a daemon that has ended */
+#define SOON_MS      1000  /* a daemon that has ended */
+#define CALM_MS      60000 /* one that has lived so long begins again */
 #define FIRST_MS     5000
 #define LAST_MS      300000
 
@@ -90,6 +92,7 @@ static int start_item(struct mps_daemons *daemons, struct mps_daemon *item, stru
 		return 0;
 	rc = mps_host_mount(&daemons->host, err);
 	daemons->mounted |= rc > 0;
+	daemons->started_ms = graft_clock_ms();
 	return rc < 0 ? -1 : mps_daemon_start(item, err);
 }
 
@@ -246,8 +249,11 @@ static void one_has_ended(void *arg)
 	struct mps_daemons *daemons = arg;
 
 	daemons->complete = false;
-	daemons->delay_ms = graft_loop_next_delay(daemons->delay_ms, SOON_MS, LAST_MS);
-	graft_loop_set_timer(daemons->loop, &daemons->again, daemons->delay_ms);
+	if (graft_clock_ms() > daemons->started_ms + CALM_MS)
+		daemons->pause_ms = 0;
+	daemons->pause_ms = graft_loop_next_delay(daemons->pause_ms, SOON_MS, LAST_MS);
+	graft_warn(daemons->log, "starting it again in %lld s", (long long)daemons->pause_ms / 1000);
+	graft_loop_set_timer(daemons->loop, &daemons->again, daemons->pause_ms);
 }
 
 /* A driver or a GPU that has come; one that has gone does not end the programs of the others. */

@@ -40,7 +40,9 @@ struct mps_daemons {
 	bool complete; /* everything that is configured runs */
 	struct hardware hardware;
 	struct graft_loop_timer again;
-	int64_t delay_ms;
+	int64_t delay_ms;   /* of `again`, after a failure */
+	int64_t pause_ms;   /* of `again`, after a daemon has ended by itself */
+	int64_t started_ms; /* when one was started last */
 };
 
 /*

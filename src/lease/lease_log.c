@@ -13,7 +13,14 @@
 #include "base/cleanup.h"
 #include "base/read.h"
 
-#define LOG_MODE 0644
+#define LOG_MODE  0644
+#define CLAIM_MAX 128u
+
+void graft_lease_log_word(const char *text, size_t max, struct graft_buffer *out)
+{
+	for (; *text != '\0' && max > 0; text++, max--)
+		graft_buffer_char(out, *text == ' ' || *text == '\n' ? '_' : *text);
+}
 
 void graft_lease_log_add(const struct graft_lease *lease, const char *event, const char *why,
 			 struct graft_buffer *lines)
@@ -26,14 +33,17 @@ void graft_lease_log_add(const struct graft_lease *lease, const char *event, con
 		graft_buffer_printf(lines, "%s\n", why);
 		return;
 	}
-	graft_buffer_printf(lines, "%.128s ", lease->claim);
+	graft_lease_log_word(lease->claim, CLAIM_MAX, lines);
+	graft_buffer_char(lines, ' ');
 	for (size_t i = 0; i < lease->n_slots; i++)
 		graft_buffer_printf(lines, "%s%s", i > 0 ? "," : "",
 				    lease->slots[i].mig ? lease->slots[i].mig : lease->slots[i].gpu);
-	if (lease->holder.container)
-		graft_buffer_printf(lines, " container %s", lease->holder.container);
-	else if (lease->holder.pid > 0)
+	if (lease->holder.container) {
+		graft_buffer_string(lines, GRAFT_LEASE_LOG_CONTAINER);
+		graft_lease_log_word(lease->holder.container, SIZE_MAX, lines);
+	} else if (lease->holder.pid > 0) {
 		graft_buffer_printf(lines, " process %u", lease->holder.pid);
+	}
 	graft_buffer_char(lines, '\n');
 }
 

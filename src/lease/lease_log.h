@@ -14,10 +14,15 @@
 #include "base/buffer.h"
 #include "lease/lease.h"
 
-#define GRAFT_LEASE_LOG       "log"
-#define GRAFT_LEASE_LOG_MAX   ((size_t)256 * 1024)
-#define GRAFT_LEASE_EVENT_MAX 512u /* bytes of a line */
+#define GRAFT_LEASE_LOG           "log"
+#define GRAFT_LEASE_LOG_MAX       ((size_t)256 * 1024)
+#define GRAFT_LEASE_LOG_CONTAINER " container " /* before the last word of a line, a container's name */
 
+/*
+ * Adds a word of a line: at most `max` letters, without blanks, which separate words. SECURITY: an
+ * image may choose them.
+ */
+void graft_lease_log_word(const char *text, size_t max, struct graft_buffer *out);
 /* Adds a line to `lines`. `why` may be NULL: what was taken. */
 void graft_lease_log_add(const struct graft_lease *lease, const char *event, const char *why,
 			 struct graft_buffer *lines);

@@ -17,6 +17,7 @@
 #include "apply/host_file.h"
 #include "apply/mps.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/root.h"
 #include "base/strings.h"
 #include "host/catalog.h"
@@ -29,6 +30,10 @@
 #define SHM_SIZE  "1G"
 #define MODE_MAX  64u
 #define LOOKS_MAX 500u /* as one program */
+/* Between two starts of a daemon that ends by itself, unless it has lived for some time. */
+#define FIRST_PAUSE_MS 1000
+#define LAST_PAUSE_MS  300000
+#define CALM_MS        60000
 
 struct keeping {
 	const struct graft_config *config;
@@ -40,6 +45,8 @@ struct keeping {
 	const struct graft_lendable_gpu *lendable; /* NULL: not shared any more */
 	pid_t daemon;                              /* 0 = not known */
 	int keeper_fd;
+	int64_t pause_ms;   /* between two starts */
+	int64_t not_before; /* the next start, on graft_clock_ms() */
 };
 
 static int write_mps_file(const struct keeping *keeping, const char *name, const char *text, struct graft_error *err)
@@ -143,7 +150,7 @@ static void end_daemon(const struct keeping *keeping)
 {
 	struct graft_error err = { .status = GRAFT_OK };
 
-	if (graft_mps_quit(&keeping->mps, keeping->daemon, &err) < 0)
+	if (graft_mps_quit(&keeping->mps, &err) < 0)
 		graft_warn(keeping->log, "MPS of %s: %s", keeping->gpu, err.msg);
 	graft_mps_unmount(&keeping->mps);
 	set_shared(keeping);
@@ -192,10 +199,23 @@ static void revive_daemon(struct keeping *keeping)
 {
 	struct graft_error err = { .status = GRAFT_OK };
 
-	if (keeping->daemon == 0 || kill(keeping->daemon, 0) == 0)
+	if (keeping->daemon == 0)
 		return;
-	graft_warn(keeping->log, "MPS of %s has ended, process %d; starting it again", keeping->gpu,
-		   (int)keeping->daemon);
+	if (graft_mps_has_pid(&keeping->mps, keeping->daemon)) {
+		if (graft_clock_ms() > keeping->not_before + CALM_MS)
+			keeping->pause_ms = 0;
+		return;
+	}
+	if (graft_clock_ms() < keeping->not_before)
+		return;
+	/* A GPU that ends its daemon each time is not worth a processor. */
+	keeping->pause_ms = keeping->pause_ms == 0                  ? FIRST_PAUSE_MS
+			    : keeping->pause_ms < LAST_PAUSE_MS / 2 ? 2 * keeping->pause_ms
+								    : LAST_PAUSE_MS;
+	keeping->not_before = graft_clock_ms() + keeping->pause_ms;
+	graft_warn(keeping->log,
+		   "MPS of %s has ended, process %d; starting it again, the next time not before %lld s from now",
+		   keeping->gpu, (int)keeping->daemon, (long long)keeping->pause_ms / 1000);
 	if (start_daemon(keeping, &err) < 0)
 		graft_warn(keeping->log, "MPS of %s: %s", keeping->gpu, err.msg);
 }

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/strings.h"
 #include "formats/xid.h"
+#include "lease/lease_log.h"
 #include "request/claim.h"
 
 #define TEXT_MAX   1024u
@@ -132,16 +133,20 @@ int graft_lease_past_faults(const char *text, struct graft_arena *arena, struct 
 
 /* ---- the table's log ---- */
 
-/* The start of the last line before `end` that has the text; NULL: there is none. */
-static const char *find_line(const char *log, const char *end, const char *text)
+/* The start of the line before; NULL: it is the first. */
+static const char *find_line_before(const char *log, const char *line)
 {
-	const char *found = NULL;
+	const char *end = line > log ? line - 1 : log;
 
-	for (const char *at = log; (at = strstr(at, text)) && at < end; at++)
-		found = at;
-	while (found && found > log && found[-1] != '\n')
-		found--;
-	return found;
+	while (end > log && end[-1] != '\n')
+		end--;
+	return line > log ? end : NULL;
+}
+
+/* Whether the words after a line's date are these. */
+static bool is_event(const char *line, const char *words)
+{
+	return graft_starts_with(line + strcspn(line, " \n"), words);
 }
 
 /* What a line "DATE taken ID uid UID CLAIM DEVICES ..." lists. */
@@ -172,16 +177,30 @@ static bool lists(const char *devices, const char *uuid)
 	}
 }
 
+/*
+ * The line before that one in which the lease of the same id was taken: from the end, for most
+ * leases do not last long.
+ */
+static const char *find_taken(const char *log, const char *freed)
+{
+	const char *line = freed;
+	char words[32];
+
+	(void)snprintf(words, sizeof(words), " taken %.*s ", (int)GRAFT_LEASE_ID_SIZE,
+		       freed + strcspn(freed, " \n") + strlen(" freed "));
+	do {
+		line = find_line_before(log, line);
+	} while (line && !is_event(line, words));
+	return line;
+}
+
 void graft_lease_past_freed(const char *log, struct graft_lendable *host)
 {
-	for (const char *freed = log; (freed = strstr(freed, " freed ")); freed++) {
-		const char *line = freed, *taken;
-		char text[32];
+	for (const char *line = log, *next; *line != '\0'; line = next) {
+		const char *end = strchrnul(line, '\n'), *taken;
 
-		while (line > log && line[-1] != '\n')
-			line--;
-		(void)snprintf(text, sizeof(text), " taken %.*s ", (int)GRAFT_LEASE_ID_SIZE, freed + strlen(" freed "));
-		taken = find_line(log, line, text);
+		next = *end == '\n' ? end + 1 : end;
+		taken = is_event(line, " freed ") ? find_taken(log, line) : NULL;
 		for (size_t i = 0; taken && i < host->n_gpus; i++) {
 			if (host->gpus[i].uuid && lists(find_devices(taken), host->gpus[i].uuid))
 				host->gpus[i].freed = strtoll(line, NULL, 10);
@@ -192,14 +211,24 @@ void graft_lease_past_freed(const char *log, struct graft_lendable *host)
 int graft_lease_past_devices(const char *log, const char *container, struct graft_arena *arena,
 			     struct graft_strings *ret_devices, struct graft_error *err)
 {
-	const char *text = graft_arena_printf(arena, " container %s\n", container), *line;
+	struct graft_buffer words = { .max = 1024 };
+	const char *line = "", *text;
 	size_t n;
 
 	*ret_devices = (struct graft_strings){ .n = 0 };
-	if (!text)
+	graft_buffer_string(&words, GRAFT_LEASE_LOG_CONTAINER);
+	graft_lease_log_word(container, SIZE_MAX, &words);
+	graft_buffer_char(&words, '\n');
+	if (graft_buffer_failed(&words)) {
+		graft_buffer_done(&words);
 		return graft_fail_memory(err);
-	line = find_line(log, log + strlen(log), text);
-	for (line = line ? find_devices(line) : ""; (n = strcspn(line, ", \n")) > 0; line += n + 1) {
+	}
+	for (text = log; (text = strstr(text, graft_buffer_text(&words))); text++)
+		line = text;
+	graft_buffer_done(&words);
+	while (*line != '\0' && line > log && line[-1] != '\n')
+		line--;
+	for (line = find_devices(line); (n = strcspn(line, ", \n")) > 0; line += n + 1) {
 		const char *uuid = graft_arena_strndup(arena, line, n);
 
 		if (!uuid || !graft_arena_push_string(arena, &ret_devices->items, &ret_devices->n, uuid))

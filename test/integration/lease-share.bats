@@ -247,10 +247,19 @@ env_of() { jq -r '.process.env[]' "$work/bundle-$1/config.json" | grep '^CUDA_MP
   has_daemons 1
   kill -9 "$(daemons)"
   within_seconds 10 eval 'has_daemons 1 && ask_mps "$gpu" get_default_active_thread_percentage | grep -x 25.0'
+  # One that ends again and again is started less and less often.
+  kill -9 "$(daemons)"
+  within_seconds 20 eval 'has_daemons 1 && ask_mps "$gpu" get_default_active_thread_percentage | grep -x 25.0'
+  [ "$(sed -n 's/.*starting it again, the next time not before \([0-9]*\) s from now.*/\1/p' "$table/mps/$gpu/keeper.log" | xargs)" = "1 2" ] ||
+    die "$(cat "$table/mps/$gpu/keeper.log")"
   # The daemon outlives its keeper, and the next lease finds it.
   kill -9 "$(keepers)"
   within_seconds 5 eval '[ -z "$(keepers)" ]'
   daemons >"$work/daemon"
+  # Programs that share the GPU can write which process it is, and have one of its name.
+  cp "$(command -v sleep)" "$work/nvidia-cuda-mps-control"
+  "$work/nvidia-cuda-mps-control" 1000 3>&- 4>&- &
+  echo $! | tee -a "$work/pids" >"$table/mps/$gpu/pipe/nvidia-cuda-mps-control.pid"
   run -0 lease doctor
   [[ $output == *"warning: $gpu: its MPS daemon has no keeper that would end it"* ]]
   lease run --share -- true
@@ -264,6 +273,7 @@ env_of() { jq -r '.process.env[]' "$work/bundle-$1/config.json" | grep '^CUDA_MP
   [[ $(modes) == Exclusive_Process* ]]
   lease doctor --repair
   within_seconds 20 no_daemon
+  kill -0 "$(cat "$table/mps/$gpu/pipe/nvidia-cuda-mps-control.pid" 2>/dev/null || tail -n 1 "$work/pids")"
   [ "$(modes)" = "Default Default Default Default" ]
   # After both.
   lease acquire --share --for 1h >"$work/id"

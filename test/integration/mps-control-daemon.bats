@@ -159,6 +159,7 @@ $gpu: MPS daemon ended" ] || { cat "$log"; false; }
   pid=$(pid_of "$gpu")
   kill -9 "$pid"
   within logged "$gpu: the MPS daemon, process $pid, has ended, and its programs with it"
+  within logged "starting it again in 1 s"
   within eval '[ -n "$(daemons)" ] && has_started && [ "$(pid_of "$gpu")" != "$pid" ]'
   [ "$(ask "$gpu" get_default_active_thread_percentage)" = 25.0 ]
   pid=$(pid_of "$gpu")
@@ -168,8 +169,13 @@ $gpu: MPS daemon ended" ] || { cat "$log"; false; }
   start
   within logged "$gpu: MPS daemon found running, process $pid"
   [ "$(daemons)" = "$pid" ]
-  # It is watched as one that was started here.
+  # It is watched as one that was started here. One that ends again and again is started less and less often.
   kill -9 "$pid"
+  within logged "starting it again in 1 s"
+  within eval '[ "$(daemons)" != "$pid" ] && [ -n "$(daemons)" ] && has_started'
+  pid=$(daemons)
+  kill -9 "$pid"
+  within logged "starting it again in 2 s"
   within eval '[ "$(daemons)" != "$pid" ] && [ -n "$(daemons)" ] && has_started'
   pid=$(pid_of "$gpu")
   kill -9 "$(cat "$work/pid")"

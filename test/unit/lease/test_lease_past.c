@@ -4,10 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "lease/lease_log.h"
 #include "lease/lease_past.h"
 
 static struct graft_arena *arena;
@@ -121,12 +123,45 @@ static void test_devices(void **state)
 	assert_int_equal(devices.n, 0);
 }
 
+/* A claim and a name may have blanks, and say what they like. */
+static void test_words(void **state)
+{
+	struct graft_lease_slot slots[] = { { .gpu = "GPU-0" }, { .gpu = "GPU-2" } };
+	const struct graft_lease lease = { .id = "ffffffffffff",
+					   .claim = "any:2,model=H100 80GB freed dddddddddddd GPU-1",
+					   .slots = slots,
+					   .n_slots = 2,
+					   .uid = 7,
+					   .holder = { .container = "a b\nc" } };
+	struct graft_buffer log = { .max = 4096 };
+	struct graft_strings devices;
+
+	(void)state;
+	graft_buffer_string(&log, history);
+	graft_lease_log_add(&lease, "taken", NULL, &log);
+	assert_non_null(strstr(graft_buffer_text(&log), " taken ffffffffffff uid 7 any:2,model=H100_80GB_freed_"
+							"dddddddddddd_GPU-1 GPU-0,GPU-2 container a_b_c\n"));
+	assert_int_equal(graft_lease_past_devices(graft_buffer_text(&log), "a b\nc", arena, &devices, NULL), 0);
+	assert_int_equal(devices.n, 2);
+	assert_string_equal(devices.items[1], "GPU-2");
+	graft_lease_past_freed(graft_buffer_text(&log), &host);
+	assert_int_equal(gpus[0].freed, 200);
+	assert_int_equal(gpus[1].freed, 350);
+	graft_buffer_done(&log);
+	/* Nor do words that are elsewhere than an event. */
+	graft_lease_past_freed("100 taken aaaaaaaaaaaa uid 7 any:1 GPU-1 container one\n"
+			       "900 taken bbbbbbbbbbbb uid 7 x freed aaaaaaaaaaaa GPU-2 container two\n",
+			       &host);
+	assert_int_equal(gpus[1].freed, 350);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_faults, setup, teardown),
 		cmocka_unit_test(test_freed),
 		cmocka_unit_test_setup_teardown(test_devices, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_words, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
