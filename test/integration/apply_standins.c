@@ -32,8 +32,6 @@ static void called(const char *what)
 int graft_cgroup_allow(struct graft_cgroup *cgroup, const struct graft_device_rule *rules, size_t n_rules,
 		       const struct graft_log *log, struct graft_error *err)
 {
-	(void)cgroup;
-	(void)log;
 	called("allow");
 	standin_calls.cgroup_allow++;
 	assert_int_equal(n_rules, 2);
@@ -44,8 +42,6 @@ int graft_cgroup_allow(struct graft_cgroup *cgroup, const struct graft_device_ru
 
 void graft_cgroup_undo(struct graft_cgroup *cgroup, const struct graft_log *log)
 {
-	(void)cgroup;
-	(void)log;
 	called("disallow");
 	standin_calls.cgroup_undo++;
 }
@@ -56,11 +52,6 @@ int graft_loader_cache_read(const struct graft_image_root *root, const struct gr
 {
 	struct stat st;
 
-	(void)wish;
-	(void)early;
-	(void)log;
-	(void)arena;
-	(void)err;
 	called("state");
 	standin_calls.ldcache_state++;
 	assert_int_equal(state, GRAFT_LDCACHE_LOOK);
@@ -72,7 +63,6 @@ int graft_loader_cache_read(const struct graft_image_root *root, const struct gr
 
 struct graft_loader_wish graft_ldcache_wish(const struct graft_edit *edit)
 {
-	(void)edit;
 	return (struct graft_loader_wish){ .n_entries = 0 };
 }
 
@@ -84,8 +74,6 @@ int graft_ldcache_refresh(const struct graft_image_root *root, const struct graf
 	char temporary[GRAFT_TEMPORARY_SIZE], name[NAME_MAX + 1];
 	auto_close int parent_fd = -1, old_fd = -1, fd = -1;
 
-	(void)edit;
-	(void)log;
 	called("refresh");
 	standin_calls.ldcache_refresh++;
 	if (standin_calls.ldcache_fails)
@@ -112,8 +100,6 @@ int graft_ldcache_refresh(const struct graft_image_root *root, const struct graf
 
 int standin_step(void *arg, const char *step, struct graft_error *err)
 {
-	(void)arg;
-	(void)err;
 	called(step);
 	return 0;
 }

@@ -152,9 +152,6 @@ static void note(void *arg, enum graft_log_level level, const char *file, int li
 	struct world *world = arg;
 	size_t used = strlen(world->log);
 
-	(void)level;
-	(void)file;
-	(void)line;
 	(void)snprintf(world->log + used, sizeof(world->log) - used, "%s\n", message);
 }
 

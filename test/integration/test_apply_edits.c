@@ -51,25 +51,21 @@ static void apply_all(enum world_kind kind)
 
 static void test_standalone(void **state)
 {
-	(void)state;
 	apply_all(WORLD_STANDALONE);
 }
 
 static void test_supervised(void **state)
 {
-	(void)state;
 	apply_all(WORLD_SUPERVISED);
 }
 
 static void test_userns(void **state)
 {
-	(void)state;
 	apply_all(WORLD_USERNS);
 }
 
 static void test_rootless(void **state)
 {
-	(void)state;
 	apply_all(WORLD_ROOTLESS);
 }
 
@@ -79,7 +75,6 @@ static void test_late(void **state)
 	struct world *world = usual(WORLD_ROOTLESS);
 	struct graft_buffer before = { 0 }, after = { 0 };
 
-	(void)state;
 	world_start(world);
 	world_snapshot(world, &before);
 	world->spends_budget = true;
@@ -99,7 +94,6 @@ static void test_owner(void **state)
 					    "/etc/ld.so.cache", "/usr/lib/" MACHINE_TRIPLET "/libcuda.so.1" };
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(world_apply(world), 0);
 	for (size_t i = 1; i < GRAFT_COUNT(made); i++) {
 		if (lstat(world_inside_path(world, made[i]), &st) < 0 || st.st_uid != WORLD_FIRST_ID)
@@ -135,7 +129,6 @@ static void undo_all(enum world_kind kind, bool cgroup)
 
 static void test_undo(void **state)
 {
-	(void)state;
 	for (int kind = 0; kind < WORLD_KIND_MAX; kind++) {
 		undo_all((enum world_kind)kind, true);
 		undo_all((enum world_kind)kind, false);
@@ -147,7 +140,6 @@ static void test_twice(void **state)
 {
 	struct world *world = usual(WORLD_SUPERVISED);
 
-	(void)state;
 	assert_int_equal(world_apply(world), 0);
 	world->plan.edits[0].kind = GRAFT_EDIT_DIRECTORY;
 	/* the stand-in of ldcache_state requires an untouched image */
@@ -179,7 +171,6 @@ static void test_wrong_sources(void **state)
 		{ GRAFT_EDIT_DEVICE, GRAFT_SOURCE_FILE, "/absent", "stat failed: ", ": no such file or directory" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		struct world *world = world_new(WORLD_SUPERVISED);
 		struct graft_buffer before = { 0 }, after = { 0 };
@@ -220,7 +211,6 @@ static void test_targets(void **state)
 	struct graft_error err = { 0 };
 	char text[1024], want[128];
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		assert_int_equal(graft_target_open(cases[i].pid, true, cases[i].rootfs, NULL, NULL, &target, &err), -1);
 		assert_string_equal(graft_error_text(&err, text, sizeof(text)), cases[i].text);
@@ -243,7 +233,6 @@ static void test_flags_are_added(void **state)
 	struct graft_buffer mounts = { 0 };
 	const char *host, *line;
 
-	(void)state;
 	world_usual_image(world);
 	host = graft_arena_printf(world->arena, "%s/host", world->top);
 	assert_int_equal(mount(host, host, NULL, MS_BIND, NULL), 0);
@@ -269,7 +258,6 @@ static void test_many(void **state)
 	struct world *world = world_new(WORLD_SUPERVISED);
 	struct graft_buffer before = { 0 }, after = { 0 };
 
-	(void)state;
 	world_usual_image(world);
 	assert_int_equal(world_apply(world), 0);
 	world_process(&before);

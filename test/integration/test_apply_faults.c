@@ -239,14 +239,12 @@ static void fail_each(enum world_kind kind, enum fault_class class)
 
 static void test_system_calls(void **state)
 {
-	(void)state;
 	for (int kind = 0; kind < WORLD_KIND_MAX; kind++)
 		fail_each((enum world_kind)kind, SYSTEM_CALL);
 }
 
 static void test_allocations(void **state)
 {
-	(void)state;
 	for (int kind = 0; kind < WORLD_KIND_MAX; kind++)
 		fail_each((enum world_kind)kind, ALLOCATION);
 }

@@ -289,7 +289,6 @@ static void test_traps(void **state)
 {
 	int applied = 0, refused = 0;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(places); i++) {
 		for (size_t j = 0; j < GRAFT_COUNT(traps); j++) {
 			struct world *world = new_image(WORLD_SUPERVISED);
@@ -329,7 +328,6 @@ static void test_hard_links(void **state)
 	struct world *world = new_image(WORLD_SUPERVISED);
 	char text[64];
 
-	(void)state;
 	world->bare = true;
 	for (size_t i = 0; i < GRAFT_COUNT(names); i++) {
 		const char *file = outside(world, graft_arena_printf(world->arena, "host%zu", i));
@@ -360,7 +358,6 @@ static void test_read_only_root(void **state)
 {
 	struct world *world = new_image(WORLD_SUPERVISED);
 
-	(void)state;
 	world->bare = true;
 	assert_int_equal(mount(NULL, world->rootfs, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL), 0);
 	assert_false(apply_checked(world, "read-only"));
@@ -398,7 +395,6 @@ static void test_overlay_root(void **state)
 	struct graft_buffer before = { 0 }, after = { 0 };
 	const char *lower = graft_arena_strdup(world->arena, world->rootfs);
 
-	(void)state;
 	world->bare = true;
 	world_tree(lower, &before);
 	use_overlay(world);
@@ -541,7 +537,6 @@ static void test_table(void **state)
 	struct graft_mounter mounter;
 	size_t length;
 
-	(void)state;
 	graft_mounter_probe(&mounter, proc_fd);
 	world_directory(world, "place");
 	bind_secret(world, &mounter, "place/a");
@@ -564,7 +559,6 @@ static void test_table(void **state)
 
 static void test_misled(void **state)
 {
-	(void)state;
 	check_all_misled(false);
 	check_all_misled(true);
 }
@@ -654,7 +648,6 @@ static void swap_while_applying(const char *place, const char *text)
 
 static void test_swaps(void **state)
 {
-	(void)state;
 	swap_while_applying("usr/lib/" MACHINE_TRIPLET, "../../../../../../outside");
 	swap_while_applying("usr/lib", "/");
 	swap_while_applying("etc/nvidia", "/proc/self/root/tmp");

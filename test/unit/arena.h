@@ -4,19 +4,18 @@
 #define GRAFT_TEST_ARENA_H
 
 #include "base/arena.h"
+#include "unit.h"
 
 static struct graft_arena *arena;
 
 static inline int arena_setup(void **state)
 {
-	(void)state;
 	arena = graft_arena_new((size_t)512 << 20);
 	return arena ? 0 : -1;
 }
 
 static inline int arena_teardown(void **state)
 {
-	(void)state;
 	arena = graft_arena_free(arena);
 	return 0;
 }

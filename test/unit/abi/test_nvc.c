@@ -90,7 +90,6 @@ static const struct {
 
 static void test_layout(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(layout) / sizeof(layout[0]); i++) {
 		if (layout[i].is != layout[i].must_be)
 			print_error("%s: %zu instead of %zu\n", layout[i].name, layout[i].is, layout[i].must_be);
@@ -107,7 +106,6 @@ static void test_version(void **state)
 	const struct nvc_version *version = nvc_version();
 	char text[64];
 
-	(void)state;
 	assert_ptr_equal(version, nvc_version());
 	snprintf(text, sizeof(text), "%u.%u.%u", version->major, version->minor, version->patch);
 	assert_string_equal(text, version->string);
@@ -121,7 +119,6 @@ static void test_lifetimes(void **state)
 	struct nvc_container_config *where = nvc_container_config_new(7, "/x");
 	struct nvc_context *ctx = nvc_context_new();
 
-	(void)state;
 	assert_int_equal(config->uid, (uid_t)-1);
 	assert_int_equal(config->gid, (gid_t)-1);
 	assert_null(config->root);
@@ -151,7 +148,6 @@ static void test_uninitialised(void **state)
 	struct nvc_device_node node = { NULL, 0 };
 	const struct nvc_container_config where = { .pid = 1, .rootfs = NULL };
 
-	(void)state;
 	assert_null(nvc_container_new(ctx, &where, NULL));
 	assert_string_equal(nvc_error(ctx), "context uninitialized");
 	assert_null(nvc_driver_info_new(ctx, NULL));
@@ -179,7 +175,6 @@ static void test_init_arguments(void **state)
 	struct nvc_context *ctx = nvc_context_new();
 	struct nvc_config *config = nvc_config_new();
 
-	(void)state;
 	assert_int_equal(nvc_init(NULL, NULL, NULL), -1);
 	config->root = empty;
 	assert_int_equal(nvc_init(ctx, config, NULL), -1);
@@ -206,7 +201,6 @@ static void test_no_driver(void **state)
 	struct nvc_context *ctx = nvc_context_new();
 	struct nvc_config *config = nvc_config_new();
 
-	(void)state;
 	assert_non_null(mkdtemp(root));
 	config->root = root;
 	assert_int_equal(nvc_init(ctx, config, NULL), -1);

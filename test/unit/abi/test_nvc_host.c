@@ -15,7 +15,6 @@ static struct fixture fixture;
 
 static int make_host(void **state)
 {
-	(void)state;
 	fixture_init(&fixture);
 	fixture_kernel(&fixture, FIXTURE_VERSION);
 	fixture_gpu(&fixture, "0000:1b:00.0", 1, "GPU-0", "NVIDIA A100");
@@ -38,7 +37,6 @@ static int make_host(void **state)
 
 static int remove_host(void **state)
 {
-	(void)state;
 	fixture_done(&fixture);
 	return 0;
 }
@@ -68,7 +66,6 @@ static void test_init_again(void **state)
 	struct nvc_context *ctx = context();
 	struct nvc_driver_info *info;
 
-	(void)state;
 	/* Neither the configuration nor the options of a second call count, right or wrong. */
 	config->root = nowhere;
 	assert_int_equal(nvc_init(ctx, config, "x"), 0);
@@ -127,7 +124,6 @@ static void test_driver_options(void **state)
 	};
 	struct nvc_context *ctx = context();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct nvc_driver_info *info = nvc_driver_info_new(ctx, rows[i].word);
 
@@ -161,7 +157,6 @@ static void test_no_glvnd(void **state)
 	struct nvc_context *ctx = context();
 	struct nvc_driver_info *info = nvc_driver_info_new(ctx, "no-glvnd");
 
-	(void)state;
 	assert_non_null(info);
 	assert_true(has(info->libs, info->nlibs, LIBRARY("libcuda")));
 	assert_false(has(info->libs, info->nlibs, LIBRARY("libGLX_nvidia")));
@@ -174,7 +169,6 @@ static void test_driver_words(void **state)
 	char long_text[NVC_ARG_MAX + 1];
 	struct nvc_context *ctx = context();
 
-	(void)state;
 	assert_null(nvc_driver_info_new(ctx, "no-uvm No-mps"));
 	assert_string_equal(nvc_error(ctx), "invalid option: No-mps");
 	assert_null(nvc_driver_info_new(ctx, "no-uvm=1"));
@@ -193,7 +187,6 @@ static void test_devices(void **state)
 	struct nvc_device_info *info = nvc_device_info_new(ctx, "anything at=all no-nvml");
 	const struct nvc_device *gpu;
 
-	(void)state;
 	if (!info)
 		fail_msg("%s", nvc_error(ctx));
 	assert_int_equal(info->ngpus, 2);
@@ -225,7 +218,6 @@ static void test_capability_nodes(void **state)
 	struct nvc_context *ctx = context();
 	char expected[128];
 
-	(void)state;
 	(void)snprintf(expected, sizeof(expected), "unable to get cap device attributes: %s: no such file or directory",
 		       missing);
 	assert_int_equal(nvc_nvcaps_device_from_proc_path(ctx, missing, &node), -1);
@@ -264,7 +256,6 @@ static void test_containers(void **state)
 	struct nvc_context *ctx = context();
 	struct nvc_container_config *config = nvc_container_config_new(getpid(), fixture.host);
 
-	(void)state;
 	fixture_write_host(&fixture, "/etc/debian_version", "12.0\n");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct nvc_container *cnt = nvc_container_new(ctx, config, rows[i].opts);
@@ -296,7 +287,6 @@ static void test_container_configs(void **state)
 		assert_null(nvc_container_new(ctx, config, NULL));       \
 		assert_string_equal(nvc_error(ctx), "invalid argument"); \
 	} while (0)
-	(void)state;
 	assert_null(nvc_container_new(ctx, NULL, NULL));
 	assert_string_equal(nvc_error(ctx), "invalid argument");
 	EXPECT_INVALID();
@@ -333,7 +323,6 @@ static void test_order(void **state)
 	struct nvc_container *cnt = nvc_container_new(ctx, config, NULL);
 	struct nvc_device_info *info = nvc_device_info_new(ctx, "no-nvml");
 
-	(void)state;
 	assert_non_null(cnt);
 	assert_int_equal(nvc_device_mount(ctx, cnt, &info->gpus[0]), -1);
 	assert_string_equal(nvc_error(ctx), "the driver has not been mounted yet: call nvc_driver_mount() first");

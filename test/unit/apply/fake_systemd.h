@@ -132,7 +132,6 @@ static int fake_handle(sd_bus_message *call, void *data, sd_bus_error *error)
 {
 	const struct fake_systemd *fake = data;
 
-	(void)error;
 	if (!sd_bus_message_get_member(call))
 		return 0;
 	if (fake->mode == FAKE_NEVER_ANSWERS)

@@ -84,8 +84,6 @@ static void keep_log(void *arg, enum graft_log_level level, const char *file, in
 	struct fixture *fixture = arg;
 	size_t length = strlen(fixture->log);
 
-	(void)file;
-	(void)line;
 	if (level <= GRAFT_LOG_WARN)
 		(void)snprintf(fixture->log + length, sizeof(fixture->log) - length, "%s\n", message);
 }
@@ -382,7 +380,6 @@ static void test_list(void **state)
 	};
 	const struct graft_device_rule rule = { 195, 0, true, true };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		struct graft_device_rule exact;
 		bool allowed = graft_cgroup_v1_is_allowed(cases[i].list, &rule, &exact);

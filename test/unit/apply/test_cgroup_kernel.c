@@ -341,16 +341,12 @@ static void keep_log(void *arg, enum graft_log_level level, const char *file, in
 {
 	size_t length = strlen(world.log);
 
-	(void)arg;
-	(void)file;
-	(void)line;
 	if (level <= GRAFT_LOG_WARN)
 		(void)snprintf(world.log + length, sizeof(world.log) - length, "%s\n", message);
 }
 
 static int make_world(void **state)
 {
-	(void)state;
 	no_faults();
 	world.socket = -1;
 	world.sink = (struct graft_log){ keep_log, NULL, GRAFT_LOG_DEBUG };
@@ -376,7 +372,6 @@ static int end_world(void **state)
 {
 	int status;
 
-	(void)state;
 	if (world.subject > 0) {
 		(void)kill(world.subject, SIGKILL);
 		(void)waitpid(world.subject, &status, 0);
@@ -533,7 +528,6 @@ static int descriptors_before;
 
 static int setup_v2(void **state)
 {
-	(void)state;
 	no_faults();
 	world.log[0] = '\0';
 	descriptors_before = count_descriptors();
@@ -552,7 +546,6 @@ static void detach_all(void)
 
 static int teardown_v2(void **state)
 {
-	(void)state;
 	no_faults();
 	if (!world.have_v2)
 		return 0;
@@ -608,7 +601,6 @@ static void test_v2_replaces_in_place(void **state)
 	struct bpf_prog_info info;
 	size_t n_old, n_new;
 
-	(void)state;
 	NEED_V2();
 	ATTACH(only_zero, BPF_F_ALLOW_MULTI);
 	before = list_attached();
@@ -647,7 +639,6 @@ static void test_v2_rights_outlive_us(void **state)
 	struct graft_cgroup cgroup;
 	struct graft_error err = { 0 };
 
-	(void)state;
 	NEED_V2();
 	ATTACH(only_zero, BPF_F_ALLOW_MULTI);
 	cgroup = v2_cgroup();
@@ -660,7 +651,6 @@ static void test_v2_every_kind_of_attachment(void **state)
 {
 	static const unsigned int flags[] = { 0, BPF_F_ALLOW_OVERRIDE, BPF_F_ALLOW_MULTI };
 
-	(void)state;
 	NEED_V2();
 	for (size_t i = 0; i < 2 * GRAFT_COUNT(flags); i++) {
 		struct graft_cgroup cgroup = v2_cgroup();
@@ -688,7 +678,6 @@ static void test_v2_no_program(void **state)
 	struct graft_cgroup cgroup;
 	struct graft_error err = { 0 };
 
-	(void)state;
 	NEED_V2();
 	cgroup = v2_cgroup();
 	assert_int_equal(allow(&cgroup, &err), 0);
@@ -704,7 +693,6 @@ static void test_v2_several_programs(void **state)
 	struct graft_error err = { 0 };
 	struct attached before, after;
 
-	(void)state;
 	NEED_V2();
 	ATTACH(only_zero, BPF_F_ALLOW_MULTI);
 	ATTACH(only_zero_too, BPF_F_ALLOW_MULTI);
@@ -732,7 +720,6 @@ static void test_v2_every_call_fails(void **state)
 	static const int errors[] = { EPERM, EIO, EINVAL };
 	struct attached before, after;
 
-	(void)state;
 	NEED_V2();
 	ATTACH(only_zero, BPF_F_ALLOW_MULTI);
 	ATTACH(only_zero_too, BPF_F_ALLOW_MULTI);
@@ -780,7 +767,6 @@ static void test_v2_allocations(void **state)
 	struct attached before, after;
 	long limit;
 
-	(void)state;
 	NEED_V2();
 	ATTACH(only_zero, BPF_F_ALLOW_MULTI);
 	before = list_attached();
@@ -808,7 +794,6 @@ static void test_v2_no_rights(void **state)
 	static const enum bpf_cmd commands[] = { BPF_PROG_QUERY, BPF_PROG_GET_FD_BY_ID, BPF_PROG_LOAD,
 						 BPF_PROG_ATTACH };
 
-	(void)state;
 	NEED_V2();
 	ATTACH(only_zero, BPF_F_ALLOW_MULTI);
 	for (size_t i = 0; i < 2 * GRAFT_COUNT(commands); i++) {
@@ -844,7 +829,6 @@ static void test_v2_locked_memory(void **state)
 	struct graft_cgroup cgroup;
 	struct graft_error err = { 0 };
 
-	(void)state;
 	NEED_V2();
 	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &before), 0);
 	low = before;
@@ -891,7 +875,6 @@ static void test_v2_what_cannot_be_loaded_again(void **state)
 	const struct bpf_insn helper[] = { { .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_uid_gid },
 					   ANSWER(1) };
 
-	(void)state;
 	NEED_V2();
 	map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "rules", 4, 8, 1, NULL);
 	assert_true(map >= 0);
@@ -925,7 +908,6 @@ static void test_v2_attached_by_a_link(void **state)
 	struct graft_cgroup cgroup;
 	int program, link;
 
-	(void)state;
 	NEED_V2();
 	cgroup = v2_cgroup();
 	program = load(only_zero, GRAFT_COUNT(only_zero), "before");
@@ -963,7 +945,6 @@ static void test_v2_changed_meanwhile(void **state)
 	struct bpf_insn new[128];
 	size_t n;
 
-	(void)state;
 	NEED_V2();
 	ATTACH(only_zero, BPF_F_ALLOW_MULTI);
 	cgroup = v2_cgroup();
@@ -1028,7 +1009,6 @@ static void change_under_fire(struct graft_cgroup *cgroup, int rounds)
 
 static void test_v2_under_fire(void **state)
 {
-	(void)state;
 	NEED_V2();
 	for (int variant = 0; variant < 4; variant++) {
 		struct graft_cgroup cgroup;
@@ -1079,7 +1059,6 @@ static void deny_all_but_zero(void)
 
 static int setup_v1(void **state)
 {
-	(void)state;
 	no_faults();
 	world.log[0] = '\0';
 	return !world.have_v1 || write_text(world.v1, "devices.allow", "a") ? 0 : -1;
@@ -1091,7 +1070,6 @@ static void test_v1_allows_and_takes_back(void **state)
 	struct graft_error err = { 0 };
 	char before[512], after[512], rule[32];
 
-	(void)state;
 	NEED_V1();
 	deny_all_but_zero();
 	(void)snprintf(rule, sizeof(rule), "c %u:255 r", gpu_major);
@@ -1117,7 +1095,6 @@ static void test_v1_keeps_what_was_allowed(void **state)
 	struct graft_error err = { 0 };
 	char rule[32];
 
-	(void)state;
 	NEED_V1();
 	deny_all_but_zero();
 	(void)snprintf(rule, sizeof(rule), "c %u:* rw", gpu_major);
@@ -1138,7 +1115,6 @@ static void test_v1_allow_by_default(void **state)
 	struct graft_error err = { 0 };
 	char rule[32];
 
-	(void)state;
 	NEED_V1();
 	(void)snprintf(rule, sizeof(rule), "c %u:0 rwm", gpu_major);
 	assert_true(write_text(world.v1, "devices.deny", rule));
@@ -1156,7 +1132,6 @@ static void test_v1_under_fire(void **state)
 {
 	struct graft_cgroup cgroup;
 
-	(void)state;
 	NEED_V1();
 	deny_all_but_zero();
 	cgroup = v1_cgroup();
@@ -1204,7 +1179,6 @@ static void test_open_finds_it(void **state)
 	struct graft_error err = { 0 };
 	struct stat found, expected;
 
-	(void)state;
 	if (!world.have_v1 && !world.have_v2)
 		skip();
 	assert_int_equal(graft_cgroup_open(root, world.subject, false, true, &world.sink, &cgroup, &err), 0);

@@ -29,8 +29,6 @@ static void note(void *arg, enum graft_log_level level, const char *file, int li
 {
 	struct fixture *f = arg;
 
-	(void)file;
-	(void)line;
 	f->n_warnings += level == GRAFT_LOG_WARN;
 	f->n_infos += level == GRAFT_LOG_INFO;
 	(void)snprintf(f->last, sizeof(f->last), "%s", message);

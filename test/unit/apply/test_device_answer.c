@@ -61,7 +61,6 @@ static void test_answers(void **state)
 		{ { 1, 0xfffff, true, false }, GRAFT_ANSWER_DENIED },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		if (graft_device_program_answer(systemd_program, GRAFT_COUNT(systemd_program), &rows[i].access) !=
 		    rows[i].answer)
@@ -79,7 +78,6 @@ static void test_own_rules(void **state)
 	struct bpf_insn *insns;
 	size_t n;
 
-	(void)state;
 	assert_non_null(arena);
 	assert_int_equal(graft_device_program_prepend(systemd_program, GRAFT_COUNT(systemd_program), rules,
 						      GRAFT_COUNT(rules), arena, &insns, &n, &err),
@@ -117,7 +115,6 @@ static void test_instructions(void **state)
 	};
 	static const struct graft_device_rule access = { 195, 0, true, true };
 
-	(void)state;
 	assert_int_equal(graft_device_program_answer(program, GRAFT_COUNT(program), &access), GRAFT_ANSWER_ALLOWED);
 }
 
@@ -155,7 +152,6 @@ static void test_no_answer(void **state)
 	};
 	static const struct graft_device_rule access = { 195, 0, true, true };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		if (graft_device_program_answer(rows[i].insns, rows[i].n, &access) != GRAFT_ANSWER_UNKNOWN)
 			fail_msg("row %zu has an answer", i);

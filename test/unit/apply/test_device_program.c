@@ -238,7 +238,6 @@ static void test_obstacles(void **state)
 		{ { { .code = BPF_JMP | BPF_EXIT }, { .code = BPF_JMP32 | BPF_JEQ | BPF_K } }, NULL },
 	};
 
-	(void)state;
 	assert_null(graft_device_program_obstacle(old_program, N_OLD));
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		const char *obstacle = graft_device_program_obstacle(cases[i].insns, 2);

@@ -123,7 +123,6 @@ static void test_who_may_be_followed(void **state)
 		{ 0755, 0, MALLORY, true },         { 01702, 0, MALLORY, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const struct stat directory = { .st_mode = S_IFDIR | rows[i].mode, .st_uid = rows[i].directory };
 		struct stat link = { .st_mode = S_IFLNK | 0777, .st_uid = rows[i].link, .st_nlink = 1 };

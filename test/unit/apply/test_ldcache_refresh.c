@@ -142,7 +142,6 @@ static int setup(void **state)
 {
 	int fd;
 
-	(void)state;
 	fix = (struct fixture){ .root = GRAFT_IMAGE_ROOT_INIT };
 	(void)snprintf(fix.top, sizeof(fix.top), "/tmp/graft-test-XXXXXX");
 	fix.arena = graft_arena_new((size_t)64 << 20);
@@ -158,7 +157,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	fix.journal = graft_journal_free(fix.journal);
 	test_image_root_close(&fix.root);
 	(void)test_remove_folder(fix.top);
@@ -283,7 +281,6 @@ static void test_merge(void **state)
 {
 	struct graft_ldcache cache;
 
-	(void)state;
 	put_image_cache();
 	refresh(GRAFT_LDCACHE_MERGE);
 	cache = read_cache();
@@ -311,7 +308,6 @@ static void test_merge_keeps_hwcaps_but_not_of_ours(void **state)
 	struct graft_ldcache cache = { .records = records, .n_records = 2, .hwcaps = names, .n_hwcaps = 1 };
 	struct graft_buffer out = { 0 };
 
-	(void)state;
 	assert_int_equal(graft_ldcache_write(&cache, &out, NULL), 0);
 	put_bytes(CACHE, out.bytes, out.length);
 	graft_buffer_done(&out);
@@ -335,7 +331,6 @@ static void test_order_of_entries(void **state)
 	struct graft_edit edit = { .entries = entries, .n_entries = 3 };
 	struct graft_ldcache cache;
 
-	(void)state;
 	put_image_cache();
 	assert_int_equal(refresh_with(&edit, GRAFT_LDCACHE_MERGE, NULL), 0);
 	cache = read_cache();
@@ -349,7 +344,6 @@ static void test_again_is_nothing(void **state)
 {
 	struct stat before, after;
 
-	(void)state;
 	put_image_cache();
 	refresh(GRAFT_LDCACHE_MERGE);
 	assert_int_equal(stat(path_of(CACHE), &before), 0);
@@ -385,7 +379,6 @@ static void test_rebuild(void **state)
 {
 	struct graft_ldcache cache;
 
-	(void)state;
 	make_image();
 	refresh(GRAFT_LDCACHE_REBUILD);
 	cache = read_cache();
@@ -416,7 +409,6 @@ static void test_undo(void **state)
 {
 	struct stat st;
 
-	(void)state;
 	make_image();
 	put_link(LIB "/liba.so.1", "liba.so.1.2");
 	put_text(CACHE, "damaged");
@@ -431,7 +423,6 @@ static void test_undo(void **state)
 
 static void test_state(void **state)
 {
-	(void)state;
 	make_image();
 	assert_int_equal(graft_ldcache_state(&fix.root, NULL), GRAFT_LDCACHE_REBUILD);
 	refresh(GRAFT_LDCACHE_REBUILD);
@@ -471,7 +462,6 @@ static void refresh_missing(void)
 
 static void test_missing_folder(void **state)
 {
-	(void)state;
 	make_image();
 	refresh_missing();
 	assert_non_null(strstr(text_of("/etc/ld.so.conf.d/00-graft.conf"), "\n/opt/driver\n"));
@@ -483,7 +473,6 @@ static void test_missing_folder(void **state)
 /* The cache is made all the same. */
 static void test_own_configuration_has_no_place(void **state)
 {
-	(void)state;
 	make_image();
 	make_dirs(OUR_CONF);
 	put_text(OUR_CONF "/full", "");
@@ -513,7 +502,6 @@ static void test_missing_folders_of_before(void **state)
 	struct graft_error err = { 0 };
 	ino_t inode;
 
-	(void)state;
 	make_image();
 	put_text(OUR_CONF, COMMENT COMPAT "\n/opt/driver\n");
 	refresh_missing();
@@ -537,7 +525,6 @@ static void test_nothing_was_missing(void **state)
 	struct graft_edit none = { .kind = GRAFT_EDIT_LDCACHE };
 	struct graft_error err = { 0 };
 
-	(void)state;
 	make_image();
 	assert_int_equal(refresh_with(&none, GRAFT_LDCACHE_REBUILD, &err), 0);
 	assert_int_equal(access(path_of(OUR_CONF), F_OK), -1);
@@ -558,7 +545,6 @@ static void test_records_of_before(void **state)
 	};
 	struct graft_ldcache cache;
 
-	(void)state;
 	make_image();
 	make_dirs(COMPAT);
 	put_library(COMPAT "/libcuda.so.1", "libcuda.so.1");
@@ -576,7 +562,6 @@ static void test_records_of_before(void **state)
 
 static void test_missing_folder_without_configuration(void **state)
 {
-	(void)state;
 	refresh_missing();
 	assert_string_equal(text_of("/etc/ld.so.conf"), "include /etc/ld.so.conf.d/00-graft.conf\n");
 	refresh_missing();
@@ -588,7 +573,6 @@ static void test_missing_folder_without_configuration(void **state)
 
 static void test_missing_folder_with_configuration_that_includes_nothing(void **state)
 {
-	(void)state;
 	put_text("/etc/ld.so.conf", "/usr/lib\n");
 	refresh_missing();
 	assert_string_equal(text_of("/etc/ld.so.conf"), "include /etc/ld.so.conf.d/00-graft.conf\n/usr/lib\n");
@@ -611,7 +595,6 @@ static void test_missing_folder_and_ways_to_include(void **state)
 		{ "include /etc/ld.so.conf.d/1*.conf\n", true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		char wanted[256];
 
@@ -628,7 +611,6 @@ static void test_musl(void **state)
 {
 	struct graft_edit edit = { .musl_path_file = "/etc/ld-musl-x86_64.path", .musl_path = "/lib\n" LIB "\n" };
 
-	(void)state;
 	assert_int_equal(refresh_with(&edit, GRAFT_LDCACHE_REBUILD, NULL), 0);
 	assert_string_equal(text_of("/etc/ld-musl-x86_64.path"), "/lib\n" LIB "\n");
 	assert_int_equal(access(path_of(CACHE), F_OK), -1);
@@ -636,7 +618,6 @@ static void test_musl(void **state)
 
 static void test_root_without_etc(void **state)
 {
-	(void)state;
 	assert_int_equal(rmdir(path_of("/etc")), 0);
 	refresh(GRAFT_LDCACHE_REBUILD);
 	assert_non_null(text_of(CACHE));
@@ -669,7 +650,6 @@ static void test_hard_links_to_host_files(void **state)
 	static const char *const names[] = { CACHE, "/etc/ld.so.conf", "/etc/ld.so.conf.d/00-graft.conf",
 					     "/etc/ld.so.cache~", "/etc/.ld.so.cache" };
 
-	(void)state;
 	make_outside();
 	make_dirs("/etc/ld.so.conf.d");
 	for (size_t i = 0; i < GRAFT_COUNT(names); i++)
@@ -686,7 +666,6 @@ static void test_links_out_of_the_root(void **state)
 {
 	const char *outside = path_of("/../precious");
 
-	(void)state;
 	make_outside();
 	make_dirs("/etc/ld.so.conf.d");
 	put_link(CACHE, outside);
@@ -704,7 +683,6 @@ static void test_etc_is_a_link(void **state)
 {
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(rmdir(path_of("/etc")), 0);
 	put_link("/etc", "/../../../tmp/graft-etc");
 	refresh(GRAFT_LDCACHE_REBUILD);
@@ -718,7 +696,6 @@ static void test_hostile_sonames(void **state)
 	static const char *const sonames[] = { "../../../../precious2", "/tmp/graft-evil", ".", "..", "" };
 	struct graft_ldcache cache;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(sonames); i++)
 		put_library(graft_arena_printf(fix.arena, "/lib/libevil%zu.so", i), sonames[i]);
 	refresh(GRAFT_LDCACHE_REBUILD);
@@ -735,7 +712,6 @@ static void test_special_files(void **state)
 	int64_t start = spent_ms();
 	auto_close int sparse = -1;
 
-	(void)state;
 	assert_int_equal(mkfifo(path_of("/lib/libfifo.so.1"), 0600), 0);
 	put_link("/lib/libzero.so.1", "/dev/zero");
 	put_link("/lib/libself.so.1", "libself.so.1");
@@ -762,7 +738,6 @@ static void test_endless_cache(void **state)
 {
 	auto_close int fd = open(path_of(CACHE), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 
-	(void)state;
 	assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0);
 	assert_int_equal(graft_ldcache_state(&fix.root, NULL), GRAFT_LDCACHE_REBUILD);
 	refresh(GRAFT_LDCACHE_MERGE);
@@ -774,7 +749,6 @@ static void test_cache_is_a_directory(void **state)
 	struct graft_edit edit = { 0 };
 	struct graft_error err = { 0 };
 
-	(void)state;
 	make_dirs(CACHE);
 	assert_int_equal(refresh_with(&edit, GRAFT_LDCACHE_REBUILD, &err), -1);
 	assert_int_equal(err.sys, EISDIR);
@@ -788,7 +762,6 @@ static void test_many_libraries(void **state)
 	struct rusage usage;
 	int64_t start;
 
-	(void)state;
 	put_library("/lib/lib0.so", NULL);
 	for (int i = 1; i < 4000; i++)
 		if (link(path_of("/lib/lib0.so"), path_of(graft_arena_printf(fix.arena, "/lib/lib%d.so", i))) < 0)
@@ -812,7 +785,6 @@ static void test_time_limit(void **state)
 	struct graft_ldcache_scan scan = { .root = &root, .arena = fix.arena };
 	struct graft_error err = { 0 };
 
-	(void)state;
 	make_image();
 	root.budget = graft_budget_new(0);
 	assert_int_equal(graft_ldcache_scan_directory(&scan, LIB, &err), -1);
@@ -834,7 +806,6 @@ static void test_expensive_cache(void **state)
 	uint32_t header[12] = { 0 };
 	int64_t start;
 
-	(void)state;
 	assert_non_null(strings);
 	for (size_t i = 0; i < 2 * length - 1; i++)
 		strings[i] = i % 2 == 0 ? '/' : 'a';
@@ -874,7 +845,6 @@ static void test_rebuild_is_impossible(void **state)
 	struct graft_error err = { 0 };
 	struct graft_ldcache cache;
 
-	(void)state;
 	put_text("/etc/ld.so.conf", "include ld.so.conf\n");
 	assert_int_equal(refresh_with(&edit, GRAFT_LDCACHE_REBUILD, &err), -1);
 	assert_int_equal(err.status, GRAFT_TOO_BIG);
@@ -890,7 +860,6 @@ static void test_directory_once(void **state)
 {
 	struct graft_ldcache cache;
 
-	(void)state;
 	put_text("/etc/ld.so.conf", "/usr/alias\n" LIB "\n");
 	put_link("/usr/alias", "." LIB "/../" MACHINE_TRIPLET);
 	assert_int_equal(unlink(path_of("/usr/alias")), 0);
@@ -923,7 +892,6 @@ static void test_old_cache_is_believed(void **state)
 					      "libstale.so.1", "libgone.so.1", "libremoved.so.1" };
 	struct graft_ldcache cache;
 
-	(void)state;
 	put_text("/etc/ld.so.conf", LIB "\n");
 	list_native(listed, GRAFT_COUNT(listed));
 	/* Not a library: the result would differ if it was read. */
@@ -964,7 +932,6 @@ static void test_old_cache_changes_nothing(void **state)
 	const char *without;
 	struct stat st;
 
-	(void)state;
 	make_image();
 	put_link(LIB "/liba.so.1", "liba.so.1.10");
 	refresh(GRAFT_LDCACHE_REBUILD);
@@ -1007,7 +974,6 @@ static void test_early(void **state)
 		{ "/libown.so.3", "libown.so.1", "/libown.so.1", NULL, "libown.so.3", "libown.so.3" },
 	};
 
-	(void)state;
 	put_text("/etc/ld.so.conf", LIB "\n");
 	for (int early = 1; early >= 0; early--) {
 		struct graft_edit edit = { 0 };
@@ -1070,7 +1036,6 @@ static void test_allocations_fail(void **state)
 {
 	static const char *const listed[] = { "liba.so.1", "liba.so", "libnosoname.so" };
 
-	(void)state;
 	make_image();
 	put_text(CACHE, "damaged");
 	fail_allocations();

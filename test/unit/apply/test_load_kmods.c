@@ -26,10 +26,6 @@ static void collect(void *arg, enum graft_log_level level, const char *file, int
 {
 	size_t used = strlen(log_text);
 
-	(void)arg;
-	(void)level;
-	(void)file;
-	(void)line;
 	(void)snprintf(log_text + used, sizeof(log_text) - used, "%s\n", message);
 }
 
@@ -83,7 +79,6 @@ static void make_pci_function(const char *name, const char *vendor, const char *
 
 static int set_up(void **state)
 {
-	(void)state;
 	if (geteuid() != 0)
 		return 0;
 	log_text[0] = '\0';
@@ -107,7 +102,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	return geteuid() == 0 ? test_remove_folder(root) : 0;
 }
 
@@ -174,7 +168,6 @@ static void test_loads_and_makes_nodes(void **state)
 	static const uint32_t channels[] = { 0, 9 };
 	mode_t old;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	old = umask(077); /* must not matter */
@@ -203,7 +196,6 @@ static void test_corrects_what_is_there(void **state)
 {
 	char full[256];
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	put("/dev/nvidia0", "a file in the way");
@@ -221,7 +213,6 @@ static void test_corrects_what_is_there(void **state)
 
 static void test_mig_nodes(void **state)
 {
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	put("/proc/driver/nvidia-caps/mig-minors", "config 1\nmonitor 2\ngpu0/gi1/access 12\ngpu0/gi1/ci0/access "
@@ -246,7 +237,6 @@ static void test_driver_forbids_nodes(void **state)
 {
 	static const uint32_t channel = 0;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	put("/proc/driver/nvidia/params", "ModifyDeviceFiles: 0\n");
@@ -260,7 +250,6 @@ static void test_modules_that_cannot_be_loaded(void **state)
 {
 	char full[256];
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	full_path("/loadable", full);
@@ -285,7 +274,6 @@ static void test_options(void **state)
 					       .no_create_imex_channels = true,
 					       .log = &logger };
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	graft_load_kmods(&options);
@@ -308,7 +296,6 @@ static void test_user_namespace(void **state)
 	int status;
 	pid_t pid;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	pid = fork();

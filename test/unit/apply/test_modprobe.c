@@ -40,7 +40,6 @@ static void put(const char *name, const char *text, mode_t mode)
 
 static int setup(void **state)
 {
-	(void)state;
 	(void)snprintf(top, sizeof(top), "/tmp/graft-modprobe.XXXXXX");
 	assert_non_null(mkdtemp(top));
 	return 0;
@@ -49,7 +48,6 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 
-	(void)state;
 	return test_remove_folder(top);
 }
 
@@ -59,7 +57,6 @@ static void test_find(void **state)
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 	char path[128];
 
-	(void)state;
 	put("/root/x", "", 0644);
 	put("/host/proc/sys/kernel/modprobe", "/opt/modprobe\n", 0644);
 	(void)snprintf(path, sizeof(path), "%s/root", top);
@@ -100,7 +97,6 @@ static void test_run(void **state)
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
 	char program[128];
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(graft_root_open(&root, "/", NULL), 0);
@@ -140,7 +136,6 @@ static void test_attributes(void **state)
 		{ "ModifyDeviceFiles: 0\nDeviceFileMode: x\n", { 0, 0, 0666, false } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_arena *arena = graft_arena_new((size_t)1 << 16);
 		struct graft_node_attributes attributes = graft_node_attributes_parse(rows[i].text,
@@ -162,7 +157,6 @@ static void test_nodes(void **state)
 	mode_t old = umask(077); /* must not matter */
 	struct stat st;
 
-	(void)state;
 	if (geteuid() != 0) {
 		(void)umask(old);
 		skip();
@@ -215,7 +209,6 @@ static void test_exchanged_node(void **state)
 	auto_close int fd = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	put("/secret", "", 0600);

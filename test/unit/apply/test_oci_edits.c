@@ -226,7 +226,6 @@ static void assert_writes(const struct graft_json_document *document, const char
 
 static void test_edits(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		auto_json_document struct graft_json_document *document = parse(rows[i].before);
 		struct graft_error err = { 0 };
@@ -288,7 +287,6 @@ static const struct {
 
 static void test_refusals(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(refusals); i++) {
 		auto_json_document struct graft_json_document *document = parse(refusals[i].before);
 		struct graft_error err = { 0 };
@@ -308,7 +306,6 @@ static void test_fifo(void **state)
 	struct graft_cdi_edits edits = { NODES({ .path = "/p", .host_path = path }) };
 	int rc;
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	(void)snprintf(path, sizeof(path), "%s/fifo", directory);
 	assert_int_equal(mkfifo(path, 0600), 0);
@@ -350,7 +347,6 @@ static const struct {
 
 static void test_removal(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(removals); i++) {
 		auto_json_document struct graft_json_document *document = parse(removals[i].before);
 
@@ -385,7 +381,6 @@ static void test_insertion(void **state)
 {
 	auto_json_document struct graft_json_document *wrong = parse("{\"hooks\":{\"prestart\":{}}}");
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(insertions); i++) {
 		auto_json_document struct graft_json_document *document = parse(insertions[i].before);
 
@@ -401,7 +396,6 @@ static void test_insertion_environment(void **state)
 	const char *env[] = { "PATH=/opt", "A=" };
 	auto_json_document struct graft_json_document *document = parse("{}");
 
-	(void)state;
 	assert_int_equal(graft_oci_insert_runtime_hook(document, "/h", env, 2, NULL), 0);
 	assert_writes(document, "{\"hooks\":{\"prestart\":[{\"path\":\"/h\",\"args\":[\"h\",\"prestart\"],"
 				"\"env\":[\"PATH=/opt\",\"A=\"]}]}}");
@@ -444,7 +438,6 @@ static const struct {
 
 static void test_closing(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(closings); i++) {
 		auto_json_document struct graft_json_document *document = parse(closings[i].before);
 
@@ -464,7 +457,6 @@ static void test_memory(void **state)
 	const char *env[400];
 	char text[400][16];
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(env); i++) {
 		(void)snprintf(text[i], sizeof(text[i]), "V%zu=1", i);
 		env[i] = text[i];

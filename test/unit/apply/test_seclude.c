@@ -27,9 +27,6 @@ static void note(void *arg, enum graft_log_level level, const char *file, int li
 {
 	struct fixture *f = arg;
 
-	(void)level;
-	(void)file;
-	(void)line;
 	(void)snprintf(f->log + strlen(f->log), sizeof(f->log) - strlen(f->log), "%s\n", message);
 }
 

@@ -15,10 +15,6 @@ static void note(void *arg, enum graft_log_level level, const char *file, int li
 {
 	size_t used = strlen(log_text);
 
-	(void)arg;
-	(void)level;
-	(void)file;
-	(void)line;
 	(void)snprintf(log_text + used, sizeof(log_text) - used, "%s\n", message);
 }
 
@@ -26,7 +22,6 @@ static const struct graft_log logger = { .write = note, .max = GRAFT_LOG_DEBUG }
 
 static int setup(void **state)
 {
-	(void)state;
 	log_text[0] = '\0';
 	return 0;
 }
@@ -96,7 +91,6 @@ static struct fake_systemd ordinary(enum fake_mode mode)
 /* Through systemd's own socket and through a bus. */
 static void test_talk(void **state)
 {
-	(void)state;
 	for (int is_bus = 0; is_bus < 2; is_bus++) {
 		struct fake_systemd fake = ordinary(FAKE_ANSWERS);
 		struct graft_error err = { 0 };
@@ -116,7 +110,6 @@ static void test_empty_unit(void **state)
 	struct fake_systemd fake = { .control_group = "", .policy = "auto" };
 	struct graft_error err = { 0 };
 
-	(void)state;
 	fake_start(&fake);
 	assert_int_equal(talk(&fake, false, 5000, &err), 1);
 	fake_stop(&fake);
@@ -141,7 +134,6 @@ static void test_refusals(void **state)
 		{ FAKE_SPEAKS_NONSENSE, false, GRAFT_IO, "cannot parse systemd's answer" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct fake_systemd fake = ordinary(rows[i].mode);
 		struct graft_error err = { 0 };
@@ -164,7 +156,6 @@ static void test_time_is_over(void **state)
 	struct fake_systemd fake = ordinary(FAKE_ANSWERS);
 	struct graft_error err = { 0 };
 
-	(void)state;
 	fake_start(&fake);
 	assert_int_equal(talk(&fake, false, 0, &err), -1);
 	expect_error(&err, GRAFT_TIMEOUT, "systemd did not answer in time");
@@ -191,7 +182,6 @@ static void test_nobody(void **state)
 		  "systemd was not informed of the devices: libc.so.6 lacks sd_bus_new\n" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct graft_systemd_bus *bus = NULL;
 		struct graft_error err = { 0 };
@@ -215,7 +205,6 @@ static void test_environment(void **state)
 	struct graft_systemd_bus *bus = NULL;
 	struct graft_error err = { 0 };
 
-	(void)state;
 	fake_start(&fake);
 	assert_int_equal(setenv("DBUS_SYSTEM_BUS_ADDRESS", fake.address, 1), 0);
 	assert_int_equal(setenv("DBUS_STARTER_ADDRESS", fake.address, 1), 0);
@@ -229,7 +218,6 @@ static void test_no_memory(void **state)
 {
 	struct fake_systemd fake = ordinary(FAKE_ANSWERS);
 
-	(void)state;
 	fake_start(&fake);
 	for (int n = 1;; n++) {
 		const struct graft_systemd_address addresses[] = { { fake.address, false }, { NULL, false } };

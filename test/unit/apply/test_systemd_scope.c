@@ -15,10 +15,6 @@ static void note(void *arg, enum graft_log_level level, const char *file, int li
 {
 	size_t used = strlen(log_text);
 
-	(void)arg;
-	(void)level;
-	(void)file;
-	(void)line;
 	(void)snprintf(log_text + used, sizeof(log_text) - used, "%s\n", message);
 }
 
@@ -26,7 +22,6 @@ static const struct graft_log logger = { .write = note, .max = GRAFT_LOG_DEBUG }
 
 static int setup(void **state)
 {
-	(void)state;
 	log_text[0] = '\0';
 	return 0;
 }
@@ -65,7 +60,6 @@ static void test_find(void **state)
 		{ "/..a/b.scope", "b.scope", "/..a/b.scope" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct graft_scope scope = { "", "" };
 		bool found = graft_scope_find(rows[i].path, &logger, &scope);
@@ -85,7 +79,6 @@ static void test_find_too_long(void **state)
 	struct graft_scope scope;
 	static char path[GRAFT_SCOPE_GROUP_MAX + 64];
 
-	(void)state;
 	(void)snprintf(path, sizeof(path), "/system.slice/%0250d.scope", 1);
 	assert_false(graft_scope_find(path, &logger, &scope));
 	(void)snprintf(path, sizeof(path), "/system.slice/%0249d.scope", 1);
@@ -194,7 +187,6 @@ static const struct {
 
 static void test_tell(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		struct fake_systemd fake = cases[i].unit;
 		struct graft_error err = { 0 };
@@ -223,7 +215,6 @@ static void test_no_scope(void **state)
 	};
 	const struct graft_systemd systemd = { "libgraft-none.so.0", NULL, 1000 };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(texts); i++) {
 		struct graft_error err = { 0 };
 
@@ -244,7 +235,6 @@ static void test_failures(void **state)
 	struct graft_error err = { 0 };
 	char text[1024];
 
-	(void)state;
 	fake_start(&fake);
 	assert_int_equal(tell_at(&fake, HERE, &err), -1);
 	assert_int_equal(err.status, GRAFT_PERMISSION);
@@ -264,7 +254,6 @@ static void test_process(void **state)
 	struct graft_error err = { 0 };
 	pid_t gone = fork();
 
-	(void)state;
 	assert_true(gone >= 0);
 	if (gone == 0)
 		_exit(0);
@@ -281,7 +270,6 @@ static void test_no_memory(void **state)
 				     .allows = { { GPU0, "rm" } },
 				     .n_allows = 1 };
 
-	(void)state;
 	fake_start(&fake);
 	for (int n = 1;; n++) {
 		struct graft_error err = { 0 };

@@ -184,7 +184,6 @@ static int convert(size_t row, struct graft_arena *arena, struct graft_cdi_edits
 
 static void test_rows(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_arena *arena = graft_arena_new(ARENA_MAX);
 		struct graft_error err = { .status = GRAFT_OK };
@@ -205,7 +204,6 @@ static void test_rows(void **state)
 
 static void test_allocations(void **state)
 {
-	(void)state;
 	for (size_t row = 0; row < GRAFT_COUNT(rows); row++) {
 		for (int n = 1; rows[row].want; n++) {
 			struct graft_error err = { .status = GRAFT_OK };

@@ -207,7 +207,6 @@ static void check_row(size_t row)
 
 static void test_edits(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		check_row(i);
 }
@@ -449,7 +448,6 @@ static void need_root(void)
 
 static void test_places(void **state)
 {
-	(void)state;
 	need_root();
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++)
 		check_case(i);
@@ -925,7 +923,6 @@ static void check_waiting_case(size_t i)
 
 static void test_what_waits(void **state)
 {
-	(void)state;
 	need_root();
 	for (size_t i = 0; i < GRAFT_COUNT(waiting_cases); i++)
 		check_waiting_case(i);
@@ -1063,7 +1060,6 @@ static void check_late_case(size_t i, bool wanted)
 
 static void test_late_mounts(void **state)
 {
-	(void)state;
 	need_root();
 	for (size_t i = 0; i < GRAFT_COUNT(late_cases); i++) {
 		check_late_case(i, true);
@@ -1202,7 +1198,6 @@ static void test_no_container(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	pid_t pid = fork();
 
-	(void)state;
 	assert_true(pid >= 0);
 	if (pid == 0)
 		_exit(0);

@@ -20,7 +20,6 @@ static void test_empty(void **state)
 {
 	static const struct graft_plan plan = { .version = 1 };
 
-	(void)state;
 	check(&plan, &plain, "driver of unknown version\n\nThe container gets:\n  nothing\n");
 	check(&plan, &terminal, "driver of unknown version\n\n\033[32mThe container gets:\033[0m\n  nothing\n");
 }
@@ -60,7 +59,6 @@ static const struct graft_plan whole = {
 /* What is missing comes first; edits are counted by kind; refusals stand under their reason. */
 static void test_plain(void **state)
 {
-	(void)state;
 	check(&whole, &plain,
 	      "driver 1.2 (SIMULATED)\n"
 	      "\n"
@@ -84,7 +82,6 @@ static void test_plain(void **state)
 
 static void test_terminal(void **state)
 {
-	(void)state;
 	check(&whole, &terminal,
 	      "driver 1.2 (SIMULATED)\n"
 	      "\n"

@@ -19,7 +19,6 @@ static void test_empty(void **state)
 	static const struct graft_plan plan = { .version = 1 },
 				       simulated = { .driver_version = "1.2", .simulated = true };
 
-	(void)state;
 	check(&plan, "driver of unknown version\n\ngets: 0\n\nedits: 0\n\nrefused: 0\n");
 	check(&simulated, "driver 1.2 (SIMULATED)\n\ngets: 0\n\nedits: 0\n\nrefused: 0\n");
 }
@@ -139,7 +138,6 @@ static void test_every_kind(void **state)
 						.refusals = refusals,
 						.n_refusals = 1 };
 
-	(void)state;
 	check(&plan, "driver 550.54.14\n"
 		     "\n"
 		     "gets: 3\n"
@@ -202,7 +200,6 @@ static void test_control_characters(void **state)
 		.driver_version = "\x1b", .edits = edits, .n_edits = 1, .refusals = refusals, .n_refusals = 1
 	};
 
-	(void)state;
 	check(&plan, "driver \\x1b\n\ngets: 0\n\nedits: 1\n  r: w\\x0a\n    1 ldcache   /etc/\\x1b]0;x\\x07\n"
 		     "             | \\x1b[2J\n             | b\\x0d\n\nrefused: 1\n  /c/lib\\x0a  1 bind: \\x7f\n");
 }

@@ -10,7 +10,6 @@ static void test_push_keeps_items(void **state)
 	uint32_t *items = NULL;
 	size_t n = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < 1000; i++) {
 		uint32_t *item = graft_arena_push(arena, &items, &n, sizeof(*item));
 
@@ -28,7 +27,6 @@ static void test_maximum_is_remembered(void **state)
 {
 	struct graft_arena *arena = graft_arena_new(256);
 
-	(void)state;
 	assert_non_null(graft_arena_alloc(arena, 200));
 	assert_false(graft_arena_failed(arena));
 	assert_null(graft_arena_alloc(arena, 100));
@@ -42,7 +40,6 @@ static void test_strings(void **state)
 {
 	struct graft_arena *arena = graft_arena_new(4096);
 
-	(void)state;
 	assert_string_equal(graft_arena_printf(arena, "%s-%d", "a", 7), "a-7");
 	assert_string_equal(graft_arena_strndup(arena, "abcdef", 3), "abc");
 	assert_null(graft_arena_strdup(arena, NULL));
@@ -55,7 +52,6 @@ static void test_printf_at_the_end_of_a_block(void **state)
 {
 	static char filler[20000];
 
-	(void)state;
 	memset(filler, 'x', sizeof(filler) - 1);
 	for (int length = 16384 - 80; length < 16384 + 80; length++) {
 		struct graft_arena *arena = graft_arena_new(1 << 20);
@@ -78,7 +74,6 @@ static void test_printf_beyond_the_maximum(void **state)
 {
 	struct graft_arena *arena = graft_arena_new(64);
 
-	(void)state;
 	assert_string_equal(graft_arena_printf(arena, "%s", "0123456789"), "0123456789");
 	assert_null(graft_arena_printf(arena, "%050d", 1));
 	assert_true(graft_arena_failed(arena));
@@ -89,7 +84,6 @@ static void test_join(void **state)
 {
 	struct graft_arena *arena = graft_arena_new(4096);
 
-	(void)state;
 	assert_string_equal(graft_arena_join(arena, "/usr/lib64", strlen("/usr/lib"), "libcuda.so"),
 			    "/usr/lib/libcuda.so");
 	assert_string_equal(graft_arena_join(arena, "/", 0, "etc"), "/etc");
@@ -108,7 +102,6 @@ static void test_room(void **state)
 	char *room, *text;
 	const unsigned char *zeroed;
 
-	(void)state;
 	room = graft_arena_room(arena, 40000);
 	assert_non_null(room);
 	memset(room, 'x', 40000);

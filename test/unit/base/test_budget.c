@@ -39,7 +39,6 @@ static void test_own_time(void **state)
 	const struct timespec pause = { .tv_nsec = 60000000 };
 	struct graft_budget *budget = graft_budget_new(40);
 
-	(void)state;
 	assert_non_null(budget);
 	(void)nanosleep(&pause, NULL);
 	assert_false(is_spent(budget));
@@ -57,7 +56,6 @@ static void test_extended(void **state)
 	struct graft_budget *budget = graft_budget_new(1000);
 	int64_t left;
 
-	(void)state;
 	graft_budget_extend(budget, 150, 200);
 	left = graft_budget_left_ms(budget);
 	assert_true(left > 1050 && left <= 1150);
@@ -80,7 +78,6 @@ static void test_shared(void **state)
 		int64_t used_ms, most_ms;
 	} rows[] = { { 0, 1000 }, { 300, 700 }, { 899, 101 }, { 900, 100 }, { 100000, 100 }, { INT64_MAX, 100 } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct graft_budget *budget = graft_budget_new(1000);
 		int64_t left;
@@ -117,7 +114,6 @@ static void test_time_of_children(void **state)
 	int64_t left;
 	pid_t pid;
 
-	(void)state;
 	pid = start(100);
 	add_child(budget, pid);
 	/* Until it has ended it may take all that it is allowed. */
@@ -138,7 +134,6 @@ static void test_child_is_ended(void **state)
 	struct graft_budget *budget = graft_budget_new(1000);
 	pid_t first = start(60000), second;
 
-	(void)state;
 	add_child(budget, first);
 	second = start(60000);
 	add_child(budget, second);
@@ -155,7 +150,6 @@ static void test_reaped_by_another(void **state)
 	struct graft_budget *budget = graft_budget_new(1000);
 	pid_t pid = start(0);
 
-	(void)state;
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	add_child(budget, pid);
 	assert_true(graft_budget_end_child(budget));
@@ -179,7 +173,6 @@ static void test_sigchld_is_ignored(void **state)
 	};
 	struct sigaction old;
 
-	(void)state;
 	assert_int_equal(sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_IGN }, &old), 0);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct graft_budget *budget = graft_budget_new(1000);
@@ -220,7 +213,6 @@ static void test_waiting(void **state)
 {
 	struct graft_budget *budget = graft_budget_new(1000);
 
-	(void)state;
 	assert_int_equal(graft_budget_wait_ms(budget, 0, 100), 100);
 	assert_int_equal(graft_budget_wait_ms(budget, 60, 100), 40);
 	assert_int_equal(graft_budget_wait_ms(budget, 60, 100), 0);
@@ -236,7 +228,6 @@ static void test_who_asks(void **state)
 	char byte;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	assert_null(graft_budget_child(budget));
 	graft_budget_add_child(budget, &(struct graft_budget_child){ .pid = start(0), .fd = fds[1], .inode = 7 });
@@ -260,7 +251,6 @@ static void test_in_child(void **state)
 	int status;
 	pid_t pid;
 
-	(void)state;
 	work(100);
 	pid = fork();
 	assert_true(pid >= 0);

@@ -10,7 +10,6 @@ static void test_all_ways_to_append(void **state)
 	struct graft_buffer buffer = { .max = 0 };
 	char *three;
 
-	(void)state;
 	assert_string_equal(graft_buffer_text(&buffer), "");
 	graft_buffer_add(&buffer, NULL, 0);
 	assert_string_equal(buffer.bytes, "");
@@ -33,7 +32,6 @@ static void test_maximum(void **state)
 {
 	static const size_t maxima[] = { 1, 2, 1022, 1023, 1024, 1025, 2047, 2048, 5000 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(maxima) / sizeof(maxima[0]); i++) {
 		for (int way = 0; way < 4; way++) {
 			struct graft_buffer buffer = { .max = maxima[i] };
@@ -70,7 +68,6 @@ static void test_too_much_at_once(void **state)
 {
 	struct graft_buffer buffer = { .max = 10 };
 
-	(void)state;
 	assert_null(graft_buffer_extend(&buffer, SIZE_MAX));
 	assert_true(graft_buffer_failed(&buffer));
 	assert_string_equal(graft_buffer_text(&buffer), "");
@@ -104,7 +101,6 @@ static void test_visible(void **state)
 		{ "\xe2\x82\xac", "\xe2\x82\xac" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct graft_buffer buffer = { .max = 0 };
 

@@ -246,31 +246,26 @@ static int execution_gains_nothing(void)
 
 static void test_limits(void **state)
 {
-	(void)state;
 	expect_zero(limits, true);
 }
 
 static void test_limits_for_modprobe(void **state)
 {
-	(void)state;
 	expect_zero(limits_for_modprobe, true);
 }
 
 static void test_one_missing(void **state)
 {
-	(void)state;
 	expect_zero(one_missing, true);
 }
 
 static void test_net_admin_missing(void **state)
 {
-	(void)state;
 	expect_zero(net_admin_missing, true);
 }
 
 static void test_holds(void **state)
 {
-	(void)state;
 	expect_zero(holds, true);
 	expect_zero(holds_without_sys_admin, true);
 	expect_zero(holds_without_sys_chroot, true);
@@ -279,19 +274,16 @@ static void test_holds(void **state)
 
 static void test_none_at_all(void **state)
 {
-	(void)state;
 	expect_zero(none_at_all, true);
 }
 
 static void test_not_limited_is_untouched(void **state)
 {
-	(void)state;
 	expect_zero(untouched, false);
 }
 
 static void test_execution_gains_nothing(void **state)
 {
-	(void)state;
 	if (geteuid() != 0)
 		skip(); /* others gain nothing anyway */
 	expect_zero(execution_gains_nothing, false);
@@ -299,7 +291,6 @@ static void test_execution_gains_nothing(void **state)
 
 static void test_table(void **state)
 {
-	(void)state;
 	assert_true(graft_caps_all() == thirteen);
 	for (int step = 0; step < GRAFT_CAPS_STEP_MAX; step++) {
 		assert_true(strlen(graft_caps_step_name((enum graft_caps_step)step)) > 0);

@@ -21,15 +21,11 @@ static const struct {
 
 static void keep(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
 {
-	(void)level;
-	(void)file;
-	(void)line;
 	(void)snprintf(arg, 256, "%s", message);
 }
 
 static void test_control_characters(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		char text[256], logged[256] = "";
@@ -44,7 +40,6 @@ static void test_control_characters(void **state)
 
 static bool wants_warnings_of_this_file(const void *arg, enum graft_log_level level, const char *file)
 {
-	(void)arg;
 	return level == GRAFT_LOG_WARN && strstr(file, "test_messages");
 }
 
@@ -56,7 +51,6 @@ static void test_wanted_messages(void **state)
 		.write = keep, .wants = wants_warnings_of_this_file, .arg = logged, .max = GRAFT_LOG_INFO
 	};
 
-	(void)state;
 	graft_info(&log, "not wanted");
 	graft_debug(&log, "above the maximum");
 	graft_log_write(&log, GRAFT_LOG_WARN, "other.c", 1, "of another file");
@@ -72,7 +66,6 @@ static void test_hints(void **state)
 	const struct graft_error own = { .status = GRAFT_IO, .sys = ENOSPC, .hint = "x" };
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	(void)graft_fail_errno(&err, ENOSPC, "write failed");
 	assert_int_equal(err.status, GRAFT_IO);
 	assert_string_equal(graft_error_hint(&err), full);

@@ -35,7 +35,6 @@ static void test_distance(void **state)
 		{ "ge", "generate", GRAFT_NEAREST_FAR },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		unsigned int distance = graft_nearest_distance(rows[i].word, rows[i].name);
 
@@ -48,7 +47,6 @@ static void test_long_words(void **state)
 {
 	char word[GRAFT_NEAREST_MAX + 2];
 
-	(void)state;
 	memset(word, 'a', sizeof(word));
 	word[GRAFT_NEAREST_MAX] = '\0';
 	assert_int_equal(graft_nearest_distance(word, word), 0);
@@ -62,7 +60,6 @@ static void test_nearest(void **state)
 {
 	static const char *const names[] = { "generate", "list", "refresh", "transform", "validate" };
 
-	(void)state;
 	assert_string_equal(graft_nearest(names, GRAFT_COUNT(names), "genexate"), "generate");
 	assert_string_equal(graft_nearest(names, GRAFT_COUNT(names), "lixt"), "list");
 	assert_string_equal(graft_nearest(names, GRAFT_COUNT(names), "valid"), "validate");
@@ -75,7 +72,6 @@ static void test_hint(void **state)
 	static const char *const names[] = { "auto", "jit-cdi" };
 	struct graft_arena *arena = graft_arena_new(4096);
 
-	(void)state;
 	assert_non_null(arena);
 	assert_string_equal(graft_nearest_hint(names, GRAFT_COUNT(names), "jitcdi", arena),
 			    " (did you mean 'jit-cdi'?)");

@@ -329,7 +329,6 @@ static void run_argp(const struct graft_command *command, const char *words, str
 
 static void test_rows_as_argp(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const struct graft_command *command = commands[rows[i].command];
 		struct values values = { .flag = false };
@@ -364,7 +363,6 @@ static void test_builtin_options_stop_the_parse(void **state)
 		{ "-V?", GRAFT_PARSE_VERSION },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(stops); i++) {
 		auto_free char *copy = strdup(stops[i].words);
 		char *argv[MAX_WORDS + 1] = { (char *)(uintptr_t) "prog" };
@@ -391,7 +389,6 @@ static void test_texts_as_argp(void **state)
 		{ ARGP_HELP_USAGE, graft_options_usage },
 	};
 
-	(void)state;
 	/* argp_help() leaves out --help and its kin, argp_parse() does not. */
 	for (size_t i = 0; i < 2 * GRAFT_COUNT(commands); i++) {
 		const struct graft_command *command = commands[i / 2];
@@ -465,7 +462,6 @@ static void test_hidden_options_need_their_whole_name(void **state)
 		{ "--h", "", "", GRAFT_PARSE_HELP },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(hidden); i++)
 		check(&permuted, &hidden[i]);
 }
@@ -477,7 +473,6 @@ static void test_refused_value_speaks_for_itself(void **state)
 		{ "-kdrefused x", "", "input error: refused", GRAFT_PARSE_OK },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(refused); i++)
 		check(&permuted, &refused[i]);
 }
@@ -513,7 +508,6 @@ static void test_go_style(void **state)
 		{ "-version", "", "", GRAFT_PARSE_VERSION },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows_go); i++)
 		check(&go, &rows_go[i]);
 }
@@ -525,7 +519,6 @@ static void test_ready_made_parsers(void **state)
 	struct values values = { .flag = false };
 	struct graft_error err;
 
-	(void)state;
 	assert_int_equal(graft_option_set_true(&values, &flag, NULL, &err), 0);
 	assert_true(values.flag);
 	assert_int_equal(graft_option_set_true(&values, &flag, "False", &err), 0);
@@ -544,7 +537,6 @@ static void test_program_without_words(void **state)
 	struct graft_error err;
 	int first = 0;
 
-	(void)state;
 	assert_int_equal(graft_options_parse(&global, 0, argv, &values, &first, &result, &err), -1);
 	assert_int_equal(result, GRAFT_PARSE_MISSING);
 	assert_int_equal(graft_options_parse(&bare, 0, argv, &values, &first, &result, &err), 0);
@@ -560,7 +552,6 @@ static void test_huge_words(void **state)
 	struct graft_error err;
 	int first = 0;
 
-	(void)state;
 	assert_non_null(word);
 	memset(word, 'x', 100000);
 	word[0] = word[1] = '-';

@@ -97,7 +97,6 @@ static const struct {
 
 static void test_rows(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		auto_free char *copy = strdup(rows[i].words), *rest = NULL;
 		char *argv[MAX_WORDS] = { (char *)(uintptr_t) "prog" };

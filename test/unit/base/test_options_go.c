@@ -233,7 +233,6 @@ static void check(const struct row *row)
 
 static void test_words(void **state)
 {
-	(void)state;
 	environment = NULL;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		check(&rows[i]);
@@ -271,7 +270,6 @@ static void test_variables(void **state)
 		{ { "OUTPUT=refused" }, { &plain, "--help", "", "", GRAFT_PARSE_HELP } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		environment = cases[i].environment;
 		check(&cases[i].row);
@@ -281,7 +279,6 @@ static void test_variables(void **state)
 
 static void test_find_command(void **state)
 {
-	(void)state;
 	assert_ptr_equal(graft_options_find_command(&bundling, "default"), &child);
 	assert_ptr_equal(graft_options_find_command(&bundling, "make-default"), &child);
 	assert_ptr_equal(graft_options_find_command(&bundling, "d"), &child);
@@ -302,7 +299,6 @@ static void test_too_many_options(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	int first = 0;
 
-	(void)state;
 	assert_int_equal(graft_options_parse(&command, 1, argv, NULL, &first, &result, &err), -1);
 	assert_int_equal(err.status, GRAFT_INTERNAL);
 }
@@ -316,7 +312,6 @@ static void test_help_tells_names_and_variables(void **state)
 	struct graft_command command = bundling;
 	struct graft_buffer text = { .max = 0 };
 
-	(void)state;
 	command.subcommands = shown;
 	graft_options_help(&command, "prog bundling", &text);
 	assert_string_equal(graft_buffer_text(&text),

@@ -10,8 +10,6 @@ static const char *const styles[] = { "namespace", "oci", NULL };
 
 static int parse_style(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
 {
-	(void)target;
-	(void)option;
 	return strcmp(value, "oci") == 0 ? 0 : graft_fail(err, GRAFT_INVALID, 0, "unsupported style: %s", value);
 }
 
@@ -77,7 +75,6 @@ static void test_options(void **state)
 		{ "", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_error err = { .status = GRAFT_INVALID };
 		const char *meant;
@@ -91,7 +88,6 @@ static void test_options(void **state)
 
 static void test_commands_and_values(void **state)
 {
-	(void)state;
 	assert_string_equal(graft_options_meant_command(&root, "genexate"), "generate");
 	assert_string_equal(graft_options_meant_command(&root, "gen"), "generate");
 	assert_string_equal(graft_options_meant_command(&root, "creat"), "create");
@@ -112,7 +108,6 @@ static void test_refused_value(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	int first;
 
-	(void)state;
 	assert_int_equal(graft_options_parse(&generate, 2, argv, NULL, &first, &result, &err), -1);
 	assert_string_equal(err.msg, "unsupported style: ocl (did you mean 'oci'?)");
 	assert_int_equal(graft_options_parse(&generate, 2, far, NULL, &first, &result, &err), -1);
@@ -124,7 +119,6 @@ static void test_texts(void **state)
 	struct graft_buffer text = { .max = 0 };
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	(void)graft_fail(&err, GRAFT_INVALID, 0, "unrecognized option '--styel'");
 	graft_options_complain(&generate, "prog generate", GRAFT_PARSE_WRONG, &err, &text);
 	assert_string_equal(graft_buffer_text(&text),

@@ -93,7 +93,6 @@ static void test_completions_are_complete_and_parse(void **state)
 		{ "fish", "command -v fish >/dev/null || exit 0; fish -n \"$1\"", "-l device ", "-a 'disabled mount'" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(shells); i++) {
 		struct graft_buffer text = { .max = 0 };
 		struct graft_error err;
@@ -130,7 +129,6 @@ static void test_bash_completes(void **state)
 	struct graft_buffer text = { .max = 0 };
 	size_t length;
 
-	(void)state;
 	assert_int_equal(graft_options_completion(&root, "bash", &text, NULL), 0);
 	length = text.length;
 	for (size_t i = 0; i < GRAFT_COUNT(lines); i++) {
@@ -175,7 +173,6 @@ static void test_completions_without_commands(void **state)
 					     .go_style = true,
 					     .stop_at_first_argument = true };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(shells); i++) {
 		struct graft_buffer text = { .max = 0 };
 
@@ -201,7 +198,6 @@ static void test_man_page_is_complete_and_renders(void **state)
 	};
 	struct graft_buffer text = { .max = 0 };
 
-	(void)state;
 	graft_options_man(&root, 8, &text);
 	for (size_t i = 0; i < GRAFT_COUNT(present); i++)
 		assert_non_null(strstr(graft_buffer_text(&text), present[i]));
@@ -218,7 +214,6 @@ static void test_help_lists_commands_first(void **state)
 				    "  info                       Don't configure\n\n Options:\n";
 	struct graft_buffer text = { .max = 0 };
 
-	(void)state;
 	graft_options_help(&root, "some-program", &text);
 	assert_memory_equal(graft_buffer_text(&text), start, sizeof(start) - 1);
 	graft_buffer_done(&text);
@@ -229,7 +224,6 @@ static void test_unknown_shell(void **state)
 	struct graft_buffer text = { .max = 0 };
 	struct graft_error err;
 
-	(void)state;
 	assert_int_equal(graft_options_completion(&root, "csh", &text, &err), -1);
 	assert_string_equal(err.msg, "no completion for shell 'csh'");
 }
@@ -259,7 +253,6 @@ static void test_man_page_of_nested_commands(void **state)
 	const struct graft_command program = { .name = "prog", .arguments = "", .summary = "P", .subcommands = tops };
 	struct graft_buffer text = { .max = 0 };
 
-	(void)state;
 	graft_options_man(&program, 1, &text);
 	assert_non_null(strstr(graft_buffer_text(&text),
 			       "# COMMANDS\n\n## cdi inner generate\n\n*prog* [OPTION...] *cdi inner generate* "

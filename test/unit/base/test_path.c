@@ -35,7 +35,6 @@ static void test_clean(void **state)
 	};
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 
-	(void)state;
 	assert_non_null(arena);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const char *clean = graft_path_clean(rows[i].base, rows[i].path, arena);
@@ -61,14 +60,12 @@ static void test_compare(void **state)
 		{ "/a", "/b", -1 }, { "/b", "/a", 1 }, { "/a", "/a", 0 }, { "/z", "/a/b", -1 }, { "/a/b/c", "/z/z", 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		assert_int_equal(sign(graft_path_compare(rows[i].a, rows[i].b)), rows[i].order);
 }
 
 static void test_name(void **state)
 {
-	(void)state;
 	assert_string_equal(graft_path_name("/usr/lib/libcuda.so.1"), "libcuda.so.1");
 	assert_string_equal(graft_path_name("libcuda.so.1"), "libcuda.so.1");
 	assert_string_equal(graft_path_name("/usr/"), "");
@@ -85,7 +82,6 @@ static void test_is_within(void **state)
 		{ "/", "/a", false }, { "/a.b", "/a", false }, { "/b/a", "/a", false },    { "/a/bc", "/a/b", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const char *path = rows[i].path, *directory = rows[i].directory;
 		bool overlap = rows[i].within || graft_path_is_within(directory, path);
@@ -109,7 +105,6 @@ static void test_same_directory(void **state)
 		{ "/a/", "/a/b", true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		if (graft_path_same_directory(rows[i].a, rows[i].b) != rows[i].same ||
 		    graft_path_same_directory(rows[i].b, rows[i].a) != rows[i].same)
@@ -124,7 +119,6 @@ static void test_directory(void **state)
 	};
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 
-	(void)state;
 	assert_non_null(arena);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		assert_string_equal(graft_path_directory(rows[i][0], arena), rows[i][1]);
@@ -149,7 +143,6 @@ static void test_has_dots(void **state)
 		{ "/.a/..", true },    { "/.../.", true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		if (graft_path_has_dots(rows[i].path) != rows[i].dots)
 			fail_msg("%s", rows[i].path);
@@ -159,7 +152,6 @@ static void test_memory(void **state)
 {
 	struct graft_arena *arena = graft_arena_new(4);
 
-	(void)state;
 	assert_non_null(arena);
 	assert_null(graft_path_clean(NULL, "/a/long/path/that/does/not/fit", arena));
 	assert_null(graft_path_directory("/a/long/path/that/does/not/fit", arena));

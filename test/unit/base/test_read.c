@@ -37,7 +37,6 @@ static void test_pipes_are_read_to_their_end(void **state)
 	pthread_t writer;
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	feed.fd = fds[1];
 	(void)snprintf(path, sizeof(path), "/dev/fd/%d", fds[0]);
@@ -59,7 +58,6 @@ static void test_standard_input(void **state)
 	const char *bytes;
 	size_t length;
 
-	(void)state;
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	assert_int_equal(write(fds[1], "x", 1), 1);
 	assert_int_equal(dup2(fds[0], STDIN_FILENO), STDIN_FILENO);
@@ -97,7 +95,6 @@ static void test_what_cannot_be_read(void **state)
 	const char *bytes;
 	size_t length;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(graft_read_input(rows[i].path, 20, arena, &bytes, &length), rows[i].rc);
 		assert_int_equal(graft_is_stream(rows[i].path), rows[i].is_stream);

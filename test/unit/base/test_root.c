@@ -521,7 +521,6 @@ static void test_open_errors(void **state)
 	struct graft_error err = { 0 };
 	char text[600];
 
-	(void)state;
 	assert_int_equal(graft_root_open(&root, "/nonexistent/root", &err), -1);
 	assert_int_equal(err.status, GRAFT_NOT_FOUND);
 	assert_string_equal(graft_error_text(&err, text, sizeof(text)),

@@ -9,7 +9,6 @@ static void test_first_index_stays(void **state)
 	struct graft_string_map map;
 	char same[] = "one";
 
-	(void)state;
 	assert_true(graft_string_map_init(&map, 3, arena));
 	assert_true(graft_string_map_find(&map, "one") == GRAFT_STRING_MAP_NONE);
 	assert_int_equal(graft_string_map_put(&map, "one", 7), 7);
@@ -25,7 +24,6 @@ static void test_many(void **state)
 	enum { N = 5000 };
 	struct graft_string_map map;
 
-	(void)state;
 	assert_true(graft_string_map_init(&map, N, arena));
 	for (size_t i = 0; i < N; i++)
 		assert_int_equal(graft_string_map_put(&map, graft_arena_printf(arena, "/usr/lib/lib%zu.so", i), i), i);
@@ -41,7 +39,6 @@ static void test_full(void **state)
 	size_t n_found = 0;
 	struct graft_string_map map;
 
-	(void)state;
 	assert_true(graft_string_map_init(&map, 4, arena));
 	for (size_t i = 0; i < 12; i++)
 		assert_int_equal(graft_string_map_put(&map, strings[i], i), i);
@@ -58,7 +55,6 @@ static void test_memory(void **state)
 	struct graft_arena *none = graft_arena_new(1);
 	struct graft_string_map map;
 
-	(void)state;
 	assert_false(graft_string_map_init(&map, 4, none));
 	assert_true(graft_arena_failed(none));
 	graft_arena_free(none);

@@ -6,7 +6,6 @@
 
 static void test_ends(void **state)
 {
-	(void)state;
 	assert_true(graft_starts_with("/dev/nvidia0", "/dev/"));
 	assert_true(graft_starts_with("a", "a"));
 	assert_true(graft_starts_with("a", ""));
@@ -30,7 +29,6 @@ static void test_lists(void **state)
 	};
 	static const char *const items[] = { "a", "b" };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++)
 		assert_int_equal(graft_list_has(cases[i].list, cases[i].word), cases[i].want);
 	assert_true(graft_is_in(items, 2, "b"));

@@ -18,7 +18,6 @@ static void test_copies(void **state)
 {
 	char bytes[9] = "abcdefgh";
 
-	(void)state;
 	assert_ptr_equal(checked_memcpy(bytes, "xy", 2, 8), bytes);
 	assert_string_equal(bytes, "xycdefgh");
 	assert_ptr_equal(checked_memmove(bytes + 1, bytes, 7, 7), bytes + 1);
@@ -56,7 +55,6 @@ static void test_too_much(void **state)
 {
 	static void (*const calls[])(void) = { copy_too_much, move_too_much, set_too_much };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
 		pid_t pid = fork();
 		int status;

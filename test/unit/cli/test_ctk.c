@@ -71,7 +71,6 @@ static void test_lists(void **state)
 		{ "--list a", "x", "a;" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct ctk ctk = { .arena = graft_arena_new((size_t)1 << 16), .words = "prog command" };
 		const char **items = graft_arena_memdup(ctk.arena, standard, sizeof(standard));
@@ -106,7 +105,6 @@ static void test_levels(void **state)
 		{ "--debug --debug=false", GRAFT_LOG_INFO },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct ctk ctk = { .arena = graft_arena_new((size_t)1 << 16), .words = "prog command" };
 		struct options options = { .flag = false };
@@ -127,7 +125,6 @@ static void test_targets(void **state)
 	struct options options = { .flag = false };
 	int first, status;
 
-	(void)state;
 	assert_int_equal(parse(&ctk, &options, "a --text=x=y,z --config f --flag b", &first, &status), 0);
 	assert_string_equal(options.text, "x=y,z");
 	assert_string_equal(ctk.config, "f");
@@ -230,7 +227,6 @@ static const char *next_name(const char *names, char *name, size_t size)
 
 static void test_flags(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(flags); i++) {
 		char option[64], word[128], name[64], earlier[64] = "";
 		const char *rest = flags[i].aliases;
@@ -262,7 +258,6 @@ static void test_allocations(void **state)
 {
 	bool failed = true;
 
-	(void)state;
 	for (size_t max = 0; failed; max += 16) {
 		struct ctk ctk = { .arena = graft_arena_new(max), .words = "prog command" };
 		struct options options = { .flag = false };

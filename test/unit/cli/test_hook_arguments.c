@@ -41,7 +41,6 @@ static void test_words(void **state)
 		{ { "-help", "prestart" }, NULL, { .command = HOOK_PRESTART }, GRAFT_PARSE_HELP },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		char program[] = "nvidia-container-runtime-hook", *argv[8] = { program };
 		struct graft_error err = { .status = GRAFT_OK };

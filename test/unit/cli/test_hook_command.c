@@ -60,7 +60,6 @@ static void test_everything(void **state)
 		.pid = 4711,
 	};
 
-	(void)state;
 	assert_non_null(arena);
 	defaults(&config, arena);
 	config.cli.root = "/run/nvidia/driver";
@@ -96,7 +95,6 @@ static void test_little(void **state)
 		.debug = true,
 	};
 
-	(void)state;
 	assert_non_null(arena);
 	defaults(&config, arena);
 	config.cli.load_kmods = false;
@@ -135,7 +133,6 @@ static void test_compat_modes(void **state)
 		{ "", true, "" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 		const struct graft_container container = { .wants_devices = true };
@@ -164,7 +161,6 @@ static void test_environment(void **state)
 	const struct graft_strings changes = { items, GRAFT_COUNT(items) }, none = { .n = 0 };
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 
-	(void)state;
 	assert_non_null(arena);
 	expect_words(hook_environment_make(environment, &changes, arena), "HOME=/root|ODD|PATH=/opt|NEW=2|PATHS=x");
 	expect_words(hook_environment_make(environment, &none, arena), "PATH=/bin|HOME=/root|ODD");
@@ -189,7 +185,6 @@ static void test_search_path(void **state)
 	};
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 
-	(void)state;
 	assert_non_null(arena);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		assert_string_equal(hook_search_path(rows[i].path, rows[i].root, arena), rows[i].want);
@@ -210,7 +205,6 @@ static void test_memory(void **state)
 	};
 	size_t failures = 0;
 
-	(void)state;
 	assert_non_null(keep);
 	defaults(&config, keep);
 	for (size_t max = 0;; max += 16) {
@@ -237,7 +231,6 @@ static void test_memory(void **state)
 
 static void test_own_program(void **state)
 {
-	(void)state;
 	assert_true(hook_program_is_own(""));
 	assert_true(hook_program_is_own(NULL));
 	assert_false(hook_program_is_own("/bin/sh"));

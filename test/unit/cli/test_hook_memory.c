@@ -93,7 +93,6 @@ static void test_runs(void **state)
 {
 	char text[256];
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	(void)snprintf(text, sizeof(text), "{\"pid\":1,\"bundle\":\"%s\"}", directory);
 	write_file("state", text);

@@ -53,7 +53,6 @@ static void test_states(void **state)
 		{ "{\"bundle\":7}", false, NULL, -1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 		struct graft_error err = { .status = GRAFT_OK };
@@ -107,7 +106,6 @@ static void test_specs(void **state)
 	};
 	char directory[] = "/tmp/graft-hook-XXXXXX", path[256];
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		auto_json_document struct graft_json_document *document = NULL;
@@ -154,7 +152,6 @@ static void test_bundles(void **state)
 	struct graft_oci_state s = { .bundle = "/a/../b/" };
 	char here[PATH_MAX];
 
-	(void)state;
 	assert_non_null(arena);
 	assert_string_equal(hook_bundle(&s, arena, &err), "/b");
 	assert_non_null(getcwd(here, sizeof(here)));

@@ -27,7 +27,6 @@ static void test_lines(void **state)
 		{ LLONG_MAX, GRAFT_LOG_INFO, "x", "time=\"\" level=info msg=\"x\"\n" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_buffer out = { .max = 0 };
 
@@ -43,7 +42,6 @@ static void test_write(void **state)
 	int ends[2];
 	auto_close int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
-	(void)state;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	cli_log_line_write(ends[1], GRAFT_LOG_WARN, "hello");
 	assert_true(read(ends[0], text, sizeof(text) - 1) > 0);
@@ -56,8 +54,6 @@ static void test_write(void **state)
 
 static void keep(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
 {
-	(void)file;
-	(void)line;
 	assert_int_equal(level, GRAFT_LOG_ERROR);
 	(void)snprintf(arg, 1024, "%s", message);
 }
@@ -68,7 +64,6 @@ static void test_failure(void **state)
 	const struct graft_log log = { .write = keep, .arg = text, .max = GRAFT_LOG_ERROR };
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	(void)graft_fail(&err, GRAFT_NOT_FOUND, ENOENT, "open failed: /a");
 	cli_log_failure(&log, "", &err);
 	assert_string_equal(text, "open failed: /a: no such file or directory. Check that the named object exists.");

@@ -63,7 +63,6 @@ static void test_plan(void **state)
 	const char *const json[] = { CLI_PROGRAM,  "plan",   inventory_option, "--json", "--require=cuda>=11.0",
 				     "--device=1", "-cugDn", "--compat32",     NULL };
 
-	(void)state;
 	fail_each_allocation(tree);
 	fail_each_allocation(json);
 }
@@ -74,7 +73,6 @@ static void test_requests(void **state)
 				      "0,all",     "-cuv", "--imex-channel=1,2,3", "--require=cuda>=1",
 				      NULL };
 
-	(void)state;
 	fail_each_allocation(words);
 }
 
@@ -84,7 +82,6 @@ static void test_texts(void **state)
 	const char *const usage[] = { CLI_PROGRAM, "list", "--usage", NULL };
 	const char *const version[] = { CLI_PROGRAM, "-V", NULL };
 
-	(void)state;
 	fail_each_allocation(help);
 	fail_each_allocation(usage);
 	fail_each_allocation(version);
@@ -94,7 +91,6 @@ static void test_users(void **state)
 {
 	const char *const words[] = { CLI_PROGRAM, "--user=0:0", "plan", "--show=request", NULL };
 
-	(void)state;
 	fail_each_allocation(words);
 }
 

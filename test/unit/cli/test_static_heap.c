@@ -48,7 +48,6 @@ static void test_blocks_are_aligned_apart_and_writable(void **state)
 	enum { N = 3000 };
 	char *blocks[N];
 
-	(void)state;
 	for (size_t i = 0; i < N; i++) {
 		blocks[i] = heap_malloc(i);
 		assert_non_null(blocks[i]);
@@ -67,7 +66,6 @@ static void test_the_newest_block_is_taken_back(void **state)
 {
 	char *first = heap_malloc(100), *second, *third;
 
-	(void)state;
 	second = heap_malloc(200);
 	heap_free(second);
 	third = heap_malloc(50);
@@ -84,7 +82,6 @@ static void test_calloc_is_zero_even_where_something_was(void **state)
 {
 	char *block = heap_malloc(500);
 
-	(void)state;
 	memset(block, 0xff, 500);
 	heap_free(block);
 	block = heap_calloc(5, 100);
@@ -99,7 +96,6 @@ static void test_realloc_keeps_the_bytes(void **state)
 {
 	char *block = heap_realloc(NULL, 10), *grown, *other;
 
-	(void)state;
 	memcpy(block, "123456789", 10);
 	/* In place at the end, elsewhere behind another block. */
 	grown = heap_realloc(block, 1000);
@@ -125,7 +121,6 @@ static void test_a_block_grows_past_its_chunk(void **state)
 {
 	char *block = NULL;
 
-	(void)state;
 	for (size_t size = 1; size < 700000; size += 997) {
 		block = heap_realloc(block, size);
 		assert_non_null(block);
@@ -141,7 +136,6 @@ static void test_large_blocks_are_given_back(void **state)
 	unsigned int before = unmappings;
 	void *block = heap_malloc(OWN_MAPPING), *small = heap_malloc(OWN_MAPPING - 16);
 
-	(void)state;
 	errno = EBADF;
 	heap_free(block);
 	assert_int_equal(unmappings, before + 1);
@@ -157,7 +151,6 @@ static void test_freed_blocks_serve_again(void **state)
 	char *first = heap_malloc(SIZE), *second = heap_malloc(SIZE), *other = heap_malloc(SIZE + 64),
 	     *small = heap_malloc(64), *again[2];
 
-	(void)state;
 	assert_non_null(heap_malloc(1)); /* none of them is the newest */
 	heap_free(small);
 	heap_free(first);
@@ -187,7 +180,6 @@ static void test_memory_ends(void **state)
 {
 	char *block = heap_malloc(100);
 
-	(void)state;
 	memset(block, 9, 100);
 	map_fails = true;
 	assert_null(heap_malloc(OWN_MAPPING * 2));
@@ -211,7 +203,6 @@ static void test_few_mappings(void **state)
 {
 	unsigned int before = mappings;
 
-	(void)state;
 	for (size_t i = 0; i < 1000; i++)
 		assert_non_null(heap_malloc(224));
 	assert_in_range(mappings - before, 0, 2);

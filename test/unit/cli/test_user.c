@@ -49,7 +49,6 @@ static void test_users(void **state)
 {
 	const struct passwd *nobody = getpwnam("nobody");
 
-	(void)state;
 	assert_non_null(nobody);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		long uid = rows[i].uid == NOBODY ? (long)nobody->pw_uid : rows[i].uid;
@@ -79,7 +78,6 @@ static void test_without_a_value_the_caller(void **state)
 	uid_t uid = 4711;
 	gid_t gid = 4711;
 
-	(void)state;
 	assert_int_equal(cli_parse_user(NULL, &uid, &gid, &err), 0);
 	assert_int_equal(uid, geteuid());
 	assert_int_equal(gid, getegid());
@@ -105,7 +103,6 @@ static void test_pids(void **state)
 		{ "0x1", "invalid argument", 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(pids); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		char text[256], expected[256];

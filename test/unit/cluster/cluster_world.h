@@ -99,7 +99,6 @@ static inline void world_kill(void)
 
 static int world_open(void **state)
 {
-	(void)state;
 	(void)snprintf(world.directory, sizeof(world.directory), "/tmp/graft-cluster-XXXXXX");
 	world.log = (struct graft_log){ .write = world_log, .max = GRAFT_LOG_INFO };
 	return mkdtemp(world.directory) && world_serve() ? 0 : -1;
@@ -110,7 +109,6 @@ static int world_close(void **state)
 	char *argv[] = { (char *)(uintptr_t) "/bin/rm", (char *)(uintptr_t) "-r", world.directory, NULL };
 	pid_t pid;
 
-	(void)state;
 	world_kill();
 	graft_loop_done(&world.loop);
 	return posix_spawn(&pid, argv[0], NULL, NULL, argv, environ) == 0 && waitpid(pid, NULL, 0) == pid ? 0 : -1;

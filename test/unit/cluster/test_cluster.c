@@ -10,13 +10,11 @@
 
 static int connect_by_token(void **state)
 {
-	(void)state;
 	return world_connect("kubeconfig", NULL);
 }
 
 static int disconnect(void **state)
 {
-	(void)state;
 	world_disconnect();
 	return 0;
 }
@@ -32,7 +30,6 @@ static const char *message(const char *method, const char *path, const char *res
 
 static void test_objects(void **state)
 {
-	(void)state;
 	assert_int_equal(world_send("POST", NODES, "{\"metadata\": {\"name\": \"a\", \"labels\": {\"x\": \"1\"}}}"),
 			 201);
 	assert_int_equal(world_send("GET", NODES "/a", NULL), 200);
@@ -68,7 +65,6 @@ static void test_refusals(void **state)
 	};
 	char fault[256];
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		if (rows[i].fault) {
 			(void)snprintf(fault, sizeof(fault), "{\"match\": \"%s\", \"kind\": %s}", rows[i].path,
@@ -84,7 +80,6 @@ static void test_refusals(void **state)
 
 static void test_login(void **state)
 {
-	(void)state;
 	assert_int_equal(world_send("GET", NODES, NULL), 200);
 	/* The token's file is read for each request: what is in it counts at once. */
 	world_write("other", "second-token");
@@ -119,7 +114,6 @@ static void test_certificates(void **state)
 {
 	char command[160];
 
-	(void)state;
 	world_disconnect();
 	assert_int_equal(world_connect("kubeconfig-data", NULL), 0);
 	assert_int_equal(world_send("GET", NODES, NULL), 200);
@@ -167,7 +161,6 @@ static void test_broken_answers(void **state)
 {
 	struct graft_cluster_request request = { .method = "GET", .path = NODES, .timeout_ms = 300 };
 
-	(void)state;
 	assert_int_equal(world_send("POST", "/-/fault", "{\"match\": \"/api\", \"kind\": \"cut\"}"), 200);
 	assert_int_equal(world_send("GET", NODES, NULL), 0);
 	assert_int_equal(world.err.status, GRAFT_IO);
@@ -207,7 +200,6 @@ static void test_large_body(void **state)
 	char *body = malloc(size + 1);
 	static const char head[] = "{\"metadata\": {\"name\": \"large\"}, \"padding\": \"";
 
-	(void)state;
 	assert_non_null(body);
 	memset(body, 'x', size);
 	memcpy(body, head, sizeof(head) - 1);
@@ -244,7 +236,6 @@ static void test_cancel(void **state)
 	const bool never = false;
 	int64_t until;
 
-	(void)state;
 	many = (struct many){ .n_answered = 0 };
 	for (size_t i = 0; i < GRAFT_COUNT(many.calls); i++) {
 		request.arg = (void *)(uintptr_t)i;
@@ -268,7 +259,6 @@ static void test_cancel(void **state)
 
 static void count_answer(void *arg, const struct graft_cluster_answer *answer)
 {
-	(void)arg;
 	assert_int_equal(answer->status, 200);
 	many.n_answered++;
 }
@@ -285,7 +275,6 @@ static void test_rate(void **state)
 						       .burst = 2 };
 	int64_t began = graft_clock_ms();
 
-	(void)state;
 	many = (struct many){ .n_answered = 0 };
 	assert_int_equal(graft_cluster_open(&sources, &world.cluster, NULL), 0);
 	for (size_t i = 0; i < 7; i++) {
@@ -319,7 +308,6 @@ static void test_same_failure(void **state)
 		{ "7 pods", "8 nodes", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		struct graft_error before, now;
 
@@ -336,7 +324,6 @@ static void test_descriptors(void **state)
 {
 	size_t before = 0, after = 0;
 
-	(void)state;
 	for (int round = 0; round < 20; round++) {
 		DIR *directory = opendir("/proc/self/fd");
 
@@ -353,7 +340,6 @@ static void test_descriptors(void **state)
 
 static void test_server_is_away(void **state)
 {
-	(void)state;
 	assert_int_equal(world_send("GET", NODES, NULL), 200);
 	world_kill();
 	assert_int_equal(world_send("GET", NODES, NULL), 0);
@@ -388,7 +374,6 @@ static void test_in_cluster(void **state)
 	struct graft_cluster_sources sources = { .loop = &world.loop, .kubeconfig = "", .variable = pod_variable };
 	struct graft_error err;
 
-	(void)state;
 	world_disconnect();
 	sources.account = world.directory;
 	assert_int_equal(graft_cluster_open(&sources, &world.cluster, &err), 0);
@@ -410,7 +395,6 @@ static void test_library(void **state)
 	struct graft_curl curl;
 	struct graft_error err;
 
-	(void)state;
 	assert_int_equal(graft_curl_load(none, &curl, &err), -1);
 	assert_int_equal(err.status, GRAFT_NOT_FOUND);
 	assert_string_equal(err.msg,
@@ -426,7 +410,6 @@ static void test_escape(void **state)
 {
 	struct graft_buffer out = { .max = 0 };
 
-	(void)state;
 	graft_cluster_escape(&out, "a-b._~Z9/?&=%\n\xc3\xa4");
 	assert_string_equal(graft_buffer_text(&out), "a-b._~Z9%2F%3F%26%3D%25%0A%C3%A4");
 	graft_buffer_done(&out);

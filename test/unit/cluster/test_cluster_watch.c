@@ -25,7 +25,6 @@ static void take_listed(void *arg, const struct graft_json_node *list)
 {
 	const struct graft_json_node *item = graft_json_node_first(graft_json_node_member(list, "items"));
 
-	(void)arg;
 	seen.n_lists++;
 	(void)snprintf(seen.value, sizeof(seen.value), "absent");
 	if (item)
@@ -36,7 +35,6 @@ static void take_listed(void *arg, const struct graft_json_node *list)
 
 static void take_changed(void *arg, enum graft_cluster_change change, const struct graft_json_node *object)
 {
-	(void)arg;
 	seen.n_changes++;
 	seen.last = change;
 	if (change == GRAFT_CLUSTER_DELETED)
@@ -93,7 +91,6 @@ static void stream(const char *what)
 /* Each test begins with the node "a" with x=0, and a watch that has seen it. */
 static int begin(void **state)
 {
-	(void)state;
 	memset(&seen, 0, sizeof(seen));
 	if (world_connect("kubeconfig", NULL) < 0 ||
 	    world_send("POST", NODES, "{\"metadata\": {\"name\": \"a\", \"labels\": {\"x\": \"0\"}}}") != 201)
@@ -108,7 +105,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	(void)state;
 	graft_cluster_watch_end(&seen.watch);
 	graft_cluster_watch_end(&seen.watch);
 	(void)world_send("DELETE", NODES "/a", NULL);
@@ -118,7 +114,6 @@ static int end(void **state)
 
 static void test_changes(void **state)
 {
-	(void)state;
 	set_label("1");
 	assert_true(wait_for("1"));
 	assert_int_equal(seen.last, GRAFT_CLUSTER_MODIFIED);
@@ -143,7 +138,6 @@ static void test_goes_on(void **state)
 	static const char *const ways[] = { "{\"kind\": \"end\"}", "{\"kind\": \"cut\"}" };
 	char value[16];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		(void)snprintf(value, sizeof(value), "end-%d", i);
 		(void)usleep(1100000); /* one that ends earlier has failed */
@@ -158,7 +152,6 @@ static void test_goes_on(void **state)
 /* A bookmark moves the place from which it goes on: what was forgotten before that is not missed. */
 static void test_bookmark(void **state)
 {
-	(void)state;
 	assert_int_equal(world_send("POST", NODES, "{\"metadata\": {\"name\": \"b\"}}"), 201);
 	assert_int_equal(world_send("POST", "/-/forget", "{}"), 200);
 	(void)usleep(1100000);
@@ -173,7 +166,6 @@ static void test_bookmark(void **state)
 /* A server that has forgotten is asked for the list, whether it says so at once or in the stream. */
 static void test_gone(void **state)
 {
-	(void)state;
 	stream("{\"kind\": \"gone\"}");
 	set_label("1");
 	assert_true(wait_for("1"));
@@ -207,7 +199,6 @@ static void test_nonsense(void **state)
 	};
 	char value[16];
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		world.warnings[0] = '\0';
 		stream(rows[i].what);
@@ -238,7 +229,6 @@ static void test_list_fails(void **state)
 		{ "{\"match\": \"/api\", \"kind\": \"cut\"}", "; trying again. Check that the API server is running" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		graft_cluster_watch_end(&seen.watch);
 		(void)snprintf(seen.value, sizeof(seen.value), "unknown");
@@ -257,7 +247,6 @@ static void test_sizes(void **state)
 	const size_t size = (size_t)4 << 20;
 	char *body = malloc(size + 256);
 
-	(void)state;
 	assert_non_null(body);
 	(void)snprintf(body, 256, "{\"metadata\": {\"name\": \"a\", \"labels\": {\"x\": \"large\"}, \"padding\": \"");
 	memset(body + strlen(body), 'x', size);
@@ -277,7 +266,6 @@ static void test_server_is_away(void **state)
 {
 	char *warning;
 
-	(void)state;
 	world_kill();
 	for (int64_t until = graft_clock_ms() + 4000; graft_clock_ms() < until;)
 		assert_int_equal(graft_loop_turn(&world.loop, 100, NULL), 0);
@@ -299,7 +287,6 @@ static void test_server_is_away(void **state)
 /* Callbacks may end the watch. */
 static void test_ends_within(void **state)
 {
-	(void)state;
 	seen.end_at_once = true;
 	set_label("1");
 	assert_true(wait_for("1"));
@@ -328,7 +315,6 @@ static void test_event(void **state)
 		{ "{\"type\":\"ERROR\",\"object\":{\"code\":-1}}", GRAFT_CLUSTER_ERROR, "", 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		auto_json_document struct graft_json_document *document = NULL;
 		struct graft_cluster_event event;

@@ -60,7 +60,6 @@ static void test_whole(void **state)
 				   "    client-key-data: a2V5\n"
 				   "    tokenFile: token\n";
 
-	(void)state;
 	assert_int_equal(parse(text), 0);
 	assert_string_equal(config.server, "https://10.0.0.1:6443/prefix");
 	assert_string_equal(config.ca.path, "/etc/kube/pki/ca.crt");
@@ -77,7 +76,6 @@ static void test_whole(void **state)
 
 static void test_json(void **state)
 {
-	(void)state;
 	assert_int_equal(
 	    parse("{\"current-context\": \"x\", \"contexts\": [{\"name\": \"x\", \"context\": {\"cluster\": \"y\"}}], "
 		  "\"clusters\": [{\"name\": \"y\", \"cluster\": {\"server\": \"http://127.0.0.1:8001\", "
@@ -101,7 +99,6 @@ static void test_data(void **state)
 	};
 	char user[128];
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		(void)snprintf(user, sizeof(user), "certificate-authority-data: \"%s\", server: https://s",
 			       rows[i].base64);
@@ -160,7 +157,6 @@ static void test_refused_parts(void **state)
 		  "/etc/kube/config: the user's token or key is not sent to http://s: use https" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		assert_int_equal(parse_parts(rows[i].cluster, rows[i].user), -1);
 		assert_string_equal(err.msg, rows[i].message);
@@ -194,7 +190,6 @@ static void test_refused_files(void **state)
 		{ "a: [", GRAFT_FORMAT, NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		assert_int_equal(parse(rows[i].text), -1);
 		if (rows[i].message)
@@ -212,7 +207,6 @@ static const char *pod_variable(const char *name)
 
 static void test_pod(void **state)
 {
-	(void)state;
 	assert_int_equal(graft_cluster_config_read("", GRAFT_CLUSTER_ACCOUNT, pod_variable, arena, &config, &err), 0);
 	assert_string_equal(config.server, "https://[fd00::1]:443");
 	assert_string_equal(config.ca.path, "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt");
@@ -231,7 +225,6 @@ static void test_token(void **state)
 		{ "\n", NULL },   { "a b", NULL },    { "a\nb", NULL },        { "\xc3\xa4", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const char *token = graft_cluster_clean_token(rows[i].bytes, strlen(rows[i].bytes), arena);
 
@@ -246,7 +239,6 @@ static void test_token(void **state)
 
 static void test_memory(void **state)
 {
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_arena *own;
 		int rc = -1;

@@ -50,7 +50,6 @@ static void test_waiting(void **state)
 	struct stat st;
 	char path[128];
 
-	(void)state;
 	open_desk(&desk);
 	assert_int_equal(clear_request_make(desk.state, "0000:3b:00.0", 0, NULL), 0);
 	(void)snprintf(path, sizeof(path), "%s/clear-health", desk.state);
@@ -69,7 +68,6 @@ static void test_at_once(void **state)
 {
 	struct desk desk;
 
-	(void)state;
 	open_desk(&desk);
 	clear_requests_begin(&desk.requests, &desk.loop, desk.state, NULL, note_request, &desk);
 	assert_int_equal(clear_request_make(desk.state, CLEAR_ALL, 0, NULL), 0);
@@ -100,7 +98,6 @@ static void test_removed(void **state)
 {
 	struct desk desk;
 
-	(void)state;
 	open_desk(&desk);
 	clear_requests_begin(&desk.requests, &desk.loop, desk.state, NULL, note_request, &desk);
 	for (int i = 0; i < 2; i++) {
@@ -127,7 +124,6 @@ static void test_no_inotify(void **state)
 	struct rlimit before, none;
 	struct desk desk;
 
-	(void)state;
 	open_desk(&desk);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
@@ -147,7 +143,6 @@ static void test_stubborn(void **state)
 	struct desk desk;
 	char path[128];
 
-	(void)state;
 	open_desk(&desk);
 	assert_int_equal(clear_request_make(desk.state, "a", 0, NULL), 0);
 	(void)snprintf(path, sizeof(path), "%s/clear-health/folder", desk.state);
@@ -162,7 +157,6 @@ static void test_no_folder(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct desk desk;
 
-	(void)state;
 	open_desk(&desk);
 	assert_int_equal(clear_request_make("/proc/1/no", "a", 0, &err), -1);
 	assert_string_equal(err.msg, "cannot write to /proc/1/no/clear-health");

@@ -19,7 +19,6 @@ static char folder[64];
 
 static int setup(void **state)
 {
-	(void)state;
 	(void)snprintf(folder, sizeof(folder), "/tmp/graft-link-XXXXXX");
 	if (!mkdtemp(folder) || chdir(folder) < 0 || mkdir("directory", 0700) < 0)
 		return -1;
@@ -32,7 +31,6 @@ static int teardown(void **state)
 {
 	char command[128];
 
-	(void)state;
 	(void)snprintf(command, sizeof(command), "rm -r %s", folder);
 	return system(command);
 }
@@ -51,7 +49,6 @@ static void test_link(void **state)
 	struct graft_error err;
 	char path[128];
 
-	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/new/config.yaml", folder);
 	assert_int_equal(config_link_set(path, "/etc/hostname", &err), 1);
 	assert_string_equal(target_of(path), "/etc/hostname");
@@ -126,7 +123,6 @@ static void test_signal(void **state)
 	struct graft_error err;
 	size_t n;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		pids[i] = start_as(rows[i].started_as);
 		wait_until_started(pids[i], rows[i].started_as);
@@ -155,7 +151,6 @@ static void test_signal_by_time(void **state)
 	pid_t pid;
 	size_t n;
 
-	(void)state;
 	assert_int_equal(clock_gettime(CLOCK_REALTIME, &before), 0);
 	(void)usleep(100000);
 	pid = start_as("graft-test-old) plugin");

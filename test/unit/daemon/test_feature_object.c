@@ -40,7 +40,6 @@ static void test_round(void **state)
 						 .owners = &owners,
 						 .labels = &labels };
 
-	(void)state;
 	read_pod(
 	    &owners,
 	    "{\"metadata\":{\"name\":\"p\",\"uid\":\"9\",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":"
@@ -83,7 +82,6 @@ static void test_strange(void **state)
 	struct feature_object object = { .there = false };
 	struct graft_buffer many = { .max = 0 };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(texts); i++) {
 		read_text(&object, texts[i]);
 		assert_true(object.there);
@@ -107,7 +105,6 @@ static void test_no_pod(void **state)
 	struct feature_owners owners = { .n = 0 };
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	read_pod(&owners, "{\"metadata\":{\"name\":\"p\",\"uid\":\"9\"}}", 0, NULL);
 	read_pod(&owners, "{\"metadata\":{\"name\":\"q\"}}", -1, &err);
 	assert_int_equal(err.status, GRAFT_FORMAT);

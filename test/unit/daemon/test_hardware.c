@@ -32,7 +32,6 @@ static void test_nodes(void **state)
 	struct hardware hardware;
 	int n = 0;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	(void)snprintf(path, sizeof(path), "%s/nvidia0", folder);
 	(void)snprintf(other, sizeof(other), "%s/nvidia1", folder);
@@ -91,7 +90,6 @@ static void test_events(void **state)
 	int n = 0;
 	bool made;
 
-	(void)state;
 	hardware_begin(&hardware, &loop, "/", NULL, count_change, &n);
 	if (!make_event("/sys/class/mem/null")) {
 		hardware_done(&hardware);
@@ -113,7 +111,6 @@ static void test_nothing_there(void **state)
 	struct hardware hardware;
 	int n = 0;
 
-	(void)state;
 	hardware_begin(&hardware, &loop, "/tmp/graft-no-such-folder", NULL, count_change, &n);
 	assert_int_equal(hardware.nodes.fd, -1);
 	/* It is looked for instead, again and again. */

@@ -139,13 +139,11 @@ static void check_course(bool fifo)
 
 static void test_file(void **state)
 {
-	(void)state;
 	check_course(false);
 }
 
 static void test_fifo(void **state)
 {
-	(void)state;
 	check_course(true);
 }
 
@@ -154,7 +152,6 @@ static void test_mig(void **state)
 {
 	struct ward ward;
 
-	(void)state;
 	open_ward(&ward, false, "");
 	report(&ward, "NVRM: Xid (PCI:0000:3b:00 GPU-I:02 GPU-CI:00): 94, pid=1, contained\n");
 	assert_non_null(health_find(&ward.health, GPU_A, true, 2, 0));
@@ -177,7 +174,6 @@ static void test_place(void **state)
 	char other[170];
 	int64_t end;
 
-	(void)state;
 	open_ward(&ward, false, "");
 	report(&ward, "NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n");
 	(void)snprintf(other, sizeof(other), "%s.new", ward.place);
@@ -197,7 +193,6 @@ static void test_configure(void **state)
 {
 	struct ward ward;
 
-	(void)state;
 	open_ward(&ward, false, "");
 	report(&ward, "NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n");
 	report(&ward, "NVRM: Xid (PCI:0000:5e:00): 48, pid=1\n");
@@ -214,7 +209,6 @@ static void test_bounds(void **state)
 	struct ward ward;
 	char line[3000];
 
-	(void)state;
 	open_ward(&ward, false, "");
 	for (unsigned int i = 0; i <= HEALTH_MAX_FAULTS; i++) {
 		assert_true(is_healthy(&ward, GPU_B));
@@ -240,7 +234,6 @@ static void test_many_instances(void **state)
 	struct ward ward;
 	char line[100];
 
-	(void)state;
 	open_ward(&ward, false, "");
 	for (unsigned int i = 0; i <= HEALTH_MAX_FAULTS; i++) {
 		(void)snprintf(line, sizeof(line), "NVRM: Xid (PCI:0000:3b:00 GPU-I:%02x GPU-CI:%02x): 94, pid=1\n",
@@ -258,7 +251,6 @@ static void test_one_read(void **state)
 {
 	struct ward ward;
 
-	(void)state;
 	open_ward(&ward, false, "NVRM: Xid (PCI:0000:5e:00): 48, pid=1, before the plugin\n");
 	assert_int_equal(ward.n_changes, 1);
 	report(&ward, "NVRM: Xid (PCI:0000:5e:00): 154, GPU recovery action changed from 0x1 (x) to 0x0 (None)\n"
@@ -276,7 +268,6 @@ static void test_reset_line(void **state)
 {
 	struct ward ward;
 
-	(void)state;
 	open_ward(&ward, false, "NVRM: Xid (PCI:0000:5e:00): 48, pid=1\nNVRM: Xid (PCI:0000:3b:00): 79, pid=1\n");
 	report(&ward, "NVRM: GPU 0000:5e:00.0: GPU reset\n");
 	assert_true(is_healthy(&ward, GPU_B));
@@ -291,7 +282,6 @@ static void test_found(void **state)
 {
 	struct ward ward;
 
-	(void)state;
 	open_ward(&ward, false,
 		  "pci 0000:3b:00.0: [10de:2330] type 00 class 0x030200\n"
 		  "NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n");
@@ -331,7 +321,6 @@ static void test_recovery_outlives(void **state)
 {
 	struct ward ward;
 
-	(void)state;
 	open_ward(&ward, false, "NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n");
 	replace_place(&ward);
 	health_look(&ward.health);
@@ -351,7 +340,6 @@ static void test_recovery_meanwhile(void **state)
 {
 	struct ward ward;
 
-	(void)state;
 	open_ward(&ward, false, "NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n");
 	health_done(&ward.health);
 	replace_place(&ward);
@@ -368,7 +356,6 @@ static void test_other_files(void **state)
 	struct ward ward;
 	char path[200];
 
-	(void)state;
 	open_ward(&ward, false, "NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n");
 	(void)snprintf(path, sizeof(path), "%s/health.json", ward.state);
 	assert_int_equal(access(path, F_OK), 0);
@@ -385,7 +372,6 @@ static void test_clear(void **state)
 {
 	struct ward ward;
 
-	(void)state;
 	open_ward(&ward, false, "NVRM: Xid (PCI:0000:3b:00): 79, pid=1\nNVRM: Xid (PCI:0000:5e:00): 48, pid=1\n");
 	assert_true(health_clear(&ward.health, GPU_A));
 	assert_false(health_clear(&ward.health, GPU_A));
@@ -406,7 +392,6 @@ static void test_fifo_is_not_kept(void **state)
 {
 	struct ward ward;
 
-	(void)state;
 	open_ward(&ward, true, "NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n");
 	assert_true(health_clear(&ward.health, NULL));
 	restart(&ward);
@@ -462,7 +447,6 @@ static void test_absences(void **state)
 {
 	struct ward ward;
 
-	(void)state;
 	open_ward(&ward, false, "");
 	furnish(&ward);
 	for (size_t i = 0; i < GRAFT_COUNT(absences); i++) {
@@ -509,7 +493,6 @@ static void test_no_log(void **state)
 		.loop = &loop, .kernel_log = "/tmp/graft-no-such-log", .sys_root = "", .changed = note_change
 	};
 
-	(void)state;
 	health_begin(&health, &options);
 	health_configure(&health, &rules, NULL);
 	assert_int_equal(loop.n_watches, 0);

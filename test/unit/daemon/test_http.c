@@ -21,7 +21,6 @@ static struct http_server server;
 
 static int page(void *arg, const char *page_path, struct graft_buffer *body)
 {
-	(void)arg;
 	if (strcmp(page_path, "/large") == 0) {
 		for (int i = 0; i < 100000; i++)
 			graft_buffer_string(body, "0123456");
@@ -33,7 +32,6 @@ static int page(void *arg, const char *page_path, struct graft_buffer *body)
 
 static int open_server(void **state)
 {
-	(void)state;
 	(void)snprintf(directory, sizeof(directory), "/tmp/graft-http-XXXXXX");
 	if (!mkdtemp(directory))
 		return -1;
@@ -43,7 +41,6 @@ static int open_server(void **state)
 
 static int close_server(void **state)
 {
-	(void)state;
 	http_done(&server);
 	http_done(&server);
 	graft_loop_done(&loop);
@@ -88,7 +85,6 @@ static const struct {
 
 static void test_answers(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows) * 2; i++) {
 		struct graft_buffer answer = { 0 };
 
@@ -102,7 +98,6 @@ static void test_large(void **state)
 {
 	struct graft_buffer answer = { 0 };
 
-	(void)state;
 	ask_http("GET /large HTTP/1.1\r\n\r\n", 1000, &answer);
 	assert_non_null(strstr(graft_buffer_text(&answer), "Content-Length: 700000\r\n"));
 	assert_int_equal(strlen(strstr(graft_buffer_text(&answer), "\r\n\r\n")), 700004);
@@ -116,7 +111,6 @@ static void test_bounds(void **state)
 	char request[HTTP_REQUEST + 10];
 	int fds[HTTP_CONNECTIONS];
 
-	(void)state;
 	memset(request, 'x', sizeof(request) - 1);
 	request[sizeof(request) - 1] = '\0';
 	ask_http(request, 1000, &answer);
@@ -145,7 +139,6 @@ static void test_no_descriptors(void **state)
 	int64_t began;
 	int fd, first_free;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	fd = graft_unix_connect(path);
 	first_free = dup(0);
@@ -175,7 +168,6 @@ static void test_addresses(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	char text[200];
 
-	(void)state;
 	assert_non_null(other);
 	for (size_t i = 0; i < GRAFT_COUNT(wrong); i++) {
 		assert_int_equal(http_begin(other, &loop, wrong[i], page, NULL, &err), -1);

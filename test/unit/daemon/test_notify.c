@@ -17,7 +17,6 @@ static void test_send(void **state)
 	char name[64], got[128];
 	ssize_t n;
 
-	(void)state;
 	(void)snprintf(name, sizeof(name), "@graft-notify-%d", (int)getpid());
 	memcpy(address.sun_path + 1, name + 1, strlen(name) - 1);
 	assert_int_equal(bind(fd, (const struct sockaddr *)&address,

@@ -30,7 +30,6 @@ static void test_reaps(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	int n = 0;
 
-	(void)state;
 	assert_int_equal(program_watch_signals(&signals, &loop, NULL, count_hang_up, &n, &err), 0);
 	end_after(0);
 	end_after(0);
@@ -60,7 +59,6 @@ static void test_reaps(void **state)
 /* The environment, of which one look comes with a signal. */
 static const char *hang_up_meanwhile(const char *name)
 {
-	(void)name;
 	(void)raise(SIGHUP);
 	return NULL;
 }
@@ -70,9 +68,6 @@ static int see_signals(const struct graft_kube_sources *sources, const struct gr
 {
 	sigset_t pending;
 
-	(void)sources;
-	(void)config;
-	(void)arena;
 	assert_int_equal(sigpending(&pending), 0);
 	assert_true(sigismember(&pending, SIGHUP));
 	return 3;
@@ -85,7 +80,6 @@ static void test_early_signal(void **state)
 	const struct timespec no_time = { .tv_sec = 0 };
 	sigset_t before, hang_up;
 
-	(void)state;
 	assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &before), 0);
 	assert_int_equal(program_main(&graft_kube_plugin_command, 1, argv, hang_up_meanwhile, see_signals), 3);
 	(void)sigemptyset(&hang_up);

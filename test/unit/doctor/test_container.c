@@ -29,7 +29,6 @@ static int setup(void **state)
 {
 	const struct graft_config_host host = { .suse = false };
 
-	(void)state;
 	fixture = calloc(1, sizeof(*fixture));
 	arena = graft_arena_new((size_t)64 << 20);
 	if (!fixture || !arena)
@@ -44,7 +43,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	arena = graft_arena_free(arena);
 	fixture_done(fixture);
 	free(fixture);
@@ -133,7 +131,6 @@ static void test_docker(void **state)
 {
 	static const char *const words[] = { WEB, "web", "1111aa", "4242", TASKS "moby/" WEB, TASKS "moby/" WEB "/" };
 
-	(void)state;
 	docker(WEB, "web", "4242", IMAGE, "{\"Runtime\": \"runc\"}");
 	docker(BATCH, "batch", "0", IMAGE, "{}");
 	bundle(TASKS "moby/" WEB, IMAGE, "");
@@ -163,7 +160,6 @@ static void test_docker_elsewhere(void **state)
 {
 	static const char daemon[] = "/usr/bin/dockerd\0--data-root=/srv/docker";
 
-	(void)state;
 	process("7", "dockerd", daemon, sizeof(daemon));
 	fixture_write(fixture, "/srv/docker/containers/abc/config.v2.json", "{\"Name\": \"/far\"}");
 	look("far");
@@ -178,7 +174,6 @@ static void test_podman(void **state)
 	static const char conmon[] = "/usr/bin/conmon\0-c\0cccc\0-u\0cccc\0-r\0/usr/bin/crun\0-b\0/far/userdata\0-p\0"
 				     "/far/pidfile\0-n\0job\0--exit-command\0/usr/bin/podman";
 
-	(void)state;
 	fixture_write(
 	    fixture, PODMAN "/containers.json",
 	    "[{\"id\": \"dddd\", \"names\": [\"db\"], \"metadata\": \"{}\"},"
@@ -203,7 +198,6 @@ static void test_podman(void **state)
 
 static void test_low_level(void **state)
 {
-	(void)state;
 	fixture_write(
 	    fixture, "/run/runc/one/state.json",
 	    "{\"id\": \"one\", \"init_process_pid\": 5, \"config\": {\"labels\": [\"x=y\", \"bundle=/srv/one\"]}}");
@@ -229,7 +223,6 @@ static void test_low_level(void **state)
 
 static void test_kubernetes(void **state)
 {
-	(void)state;
 	bundle("/run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/ffff", IMAGE,
 	       ", \"annotations\": {\"io.kubernetes.cri.container-type\": \"container\", "
 	       "\"io.kubernetes.cri.container-name\": \"app\", \"io.kubernetes.cri.sandbox-name\": \"shop-1\"}");
@@ -321,7 +314,6 @@ static void test_requests(void **state)
 
 static void test_details(void **state)
 {
-	(void)state;
 	docker(WEB, "web", "4242", IMAGE,
 	       "{\"DeviceRequests\": [{\"DeviceIDs\": [\"0\", \"GPU-1\"]}, {\"Count\": 0}]}");
 	bundle(TASKS "moby/" WEB, VISIBLE("0,GPU-1") ", \"NVIDIA_X=1\"",
@@ -447,7 +439,6 @@ static void test_verdicts(void **state)
 		{ "not started", GRAFT_LEVEL_BROKEN, "it could not be started: nvml error: driver not loaded" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const char *what = rows[i].what, *devices[] = { "GPU-9" }, *hooks[] = { "prestart /x" };
 		struct graft_case_node nodes[] = { node("/dev/nvidia0", 0), node("/dev/nvidiactl", 255) };
@@ -551,7 +542,6 @@ static void test_start_error(void **state)
 	};
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		(void)snprintf(text, sizeof(text),
 			       "{\"ID\": \"" WEB "\", \"Name\": \"/web\", \"State\": {\"Pid\": 0, \"Error\": \"%s\"}, "
@@ -576,7 +566,6 @@ static void test_json(void **state)
 	struct graft_buffer first = { .max = 0 }, second = { .max = 0 };
 	struct graft_case again;
 
-	(void)state;
 	docker(WEB, "web", "4242", VISIBLE("all"), "{\"Runtime\": \"runc\"}");
 	bundle(TASKS "moby/" WEB, VISIBLE("all"), HOOK);
 	look("web");

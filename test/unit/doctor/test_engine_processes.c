@@ -46,7 +46,6 @@ static void test_processes(void **state)
 	char path[64];
 	size_t n, found = 0;
 
-	(void)state;
 	fixture_init(&fixture);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		write_process(&fixture, rows[i].pid, rows[i].comm, rows[i].status, rows[i].line);
@@ -85,7 +84,6 @@ static void test_no_procfs(void **state)
 	bool denied = false;
 	size_t n = 1;
 
-	(void)state;
 	fixture_init(&fixture);
 	assert_int_equal(graft_root_open(&host, fixture.root, &err), 0);
 	graft_engine_processes(&host, arena, &processes, &n, &denied);

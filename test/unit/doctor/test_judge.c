@@ -1539,7 +1539,6 @@ static void check_row(size_t row, const struct judged *judged)
 
 static void test_rows(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct world w;
 		struct judged judged;
@@ -1560,7 +1559,6 @@ static void test_healthy(void **state)
 	unsigned long long seen = 0;
 	enum graft_check last = 0;
 
-	(void)state;
 	healthy(&w);
 	nothing(&w);
 	judge(&judged, &w);
@@ -1586,7 +1584,6 @@ static void test_every_check_complains(void **state)
 {
 	unsigned long long seen = 1ull << GRAFT_CHECK_APPARMOR;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		if (rows[i].level != GRAFT_LEVEL_OK)
 			seen |= 1ull << rows[i].check;
@@ -1609,7 +1606,6 @@ static void test_verdict(void **state)
 		{ no_gpu_node, GRAFT_LEVEL_BROKEN },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		struct world w;
 		struct judged judged;
@@ -1628,7 +1624,6 @@ static void test_empty_facts(void **state)
 	struct world w;
 	struct judged judged;
 
-	(void)state;
 	memset(&w, 0, sizeof(w));
 	judge(&judged, &w);
 	assert_int_equal(judged.diagnosis.verdict, GRAFT_LEVEL_BROKEN);
@@ -1742,7 +1737,6 @@ static void test_messages(void **state)
 		{ "cudaErrorSystemDriverMismatch", mismatch, C(LIBRARY_VERSIONS) },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		struct world w;
 		struct judged judged;
@@ -1771,7 +1765,6 @@ static void test_unknown_message(void **state)
 	struct world w;
 	struct judged judged;
 
-	(void)state;
 	healthy(&w);
 	no_gpu_node(&w);
 	w.question.message = "the coffee is cold";
@@ -1798,7 +1791,6 @@ static void test_read_message(void **state)
 		{ "", NULL, NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		struct graft_arena *arena = graft_arena_new(1 << 16);
 		const char *device = "x", *requirement = "x";
@@ -1819,7 +1811,6 @@ static void test_read_message(void **state)
 /* Each text of the table finds its own row, so no row hides another. */
 static void test_every_text(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < graft_n_doctor_messages; i++) {
 		const struct graft_doctor_message *message = &graft_doctor_messages[i];
 
@@ -1896,7 +1887,6 @@ static void test_ways(void **state)
 		  "its CDI spec is in another directory" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		const struct graft_way *way = NULL;
 		struct world w;
@@ -1947,7 +1937,6 @@ static void test_allocations(void **state)
 	struct world w;
 	int n;
 
-	(void)state;
 	everything(&w);
 	for (n = 1;; n++) {
 		struct graft_arena *arena;
@@ -1977,7 +1966,6 @@ static void test_small_arenas(void **state)
 	struct world w;
 	bool failed = true;
 
-	(void)state;
 	everything(&w);
 	for (size_t size = 64; failed; size += size / 2) {
 		struct graft_arena *arena = graft_arena_new(size);
@@ -2001,7 +1989,6 @@ static void test_json(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	char path[128] = "";
 
-	(void)state;
 	everything(&w);
 	judge(&judged, &w);
 	graft_record_write(&graft_diagnosis_record, &judged.diagnosis, &out);

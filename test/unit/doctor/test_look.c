@@ -26,7 +26,6 @@ static int setup(void **state)
 {
 	struct utsname names;
 
-	(void)state;
 	fixture = calloc(1, sizeof(*fixture));
 	if (!fixture || uname(&names) < 0)
 		return -1;
@@ -42,7 +41,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	health = graft_health_free(health);
 	fixture_done(fixture);
 	free(fixture);
@@ -84,7 +82,6 @@ static const struct graft_health_library *find_library(const char *soname)
 
 static void test_nothing(void **state)
 {
-	(void)state;
 	look();
 	assert_int_equal(health->version, GRAFT_HEALTH_VERSION);
 	assert_int_equal(health->n_nodes, 0);
@@ -125,7 +122,6 @@ static void test_modules(void **state)
 		{ "x/nvidia", "nvidia", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
 		char text[256];
 
@@ -153,7 +149,6 @@ static void test_modules(void **state)
 
 static void test_bus(void **state)
 {
-	(void)state;
 	fixture_write(fixture, "/sys/bus/pci/devices/0000:1b:00.0/vendor", "0x10de\n");
 	fixture_write(fixture, "/sys/bus/pci/devices/0000:1b:00.0/class", "0x030200\n");
 	fixture_link(fixture, "../../../bus/pci/drivers/vfio-pci", "/sys/bus/pci/devices/0000:1b:00.0/driver");
@@ -179,7 +174,6 @@ static void test_kernel(void **state)
 	static const char on[] = { 6, 0, 0, 0, 1 }, off[] = { 6, 0, 0, 0, 0 };
 	static const char name[] = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 
-	(void)state;
 	fixture_kernel(fixture, FIXTURE_VERSION);
 	fixture_directory(fixture, "/run/systemd/system");
 	fixture_write_bytes(fixture, name, on, sizeof(on));
@@ -204,7 +198,6 @@ static void test_nodes(void **state)
 {
 	const struct graft_health_node *node;
 
-	(void)state;
 	if (!fixture_has_nodes())
 		skip();
 	fixture_kernel(fixture, FIXTURE_VERSION);
@@ -242,7 +235,6 @@ static void test_nodes(void **state)
 
 static void test_capability_nodes(void **state)
 {
-	(void)state;
 	fixture_kernel(fixture, FIXTURE_VERSION);
 	fixture_gpu(fixture, "0000:1b:00.0", 0, "GPU-0", "NVIDIA A100");
 	fixture_write(fixture, "/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12\n");
@@ -259,7 +251,6 @@ static void test_libraries(void **state)
 {
 	const struct graft_health_library *library;
 
-	(void)state;
 	fixture_kernel(fixture, FIXTURE_VERSION);
 	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
 	look();
@@ -295,7 +286,6 @@ static void test_libraries(void **state)
 
 static void test_versions_that_differ(void **state)
 {
-	(void)state;
 	fixture_kernel(fixture, "550.40.07");
 	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
 	fixture_directory(fixture, "/run/nvidia/driver/usr");
@@ -308,7 +298,6 @@ static void test_versions_that_differ(void **state)
 /* The answer of the tests' stub library is used; a failing library is a fact. */
 static void test_nvml(void **state)
 {
-	(void)state;
 	options.ask_nvml = true;
 	look();
 	assert_false(health->nvml.asked);
@@ -324,7 +313,6 @@ static void test_nvml(void **state)
 
 static void test_self(void **state)
 {
-	(void)state;
 	fixture_write(fixture, "/proc/self/status",
 		      "Name:\tx\nUid:\t1000\t1001\t1000\t1000\nCapEff:\t0000000000200000\n");
 	fixture_write(fixture, "/proc/self/uid_map", "         0          0 4294967295\n");
@@ -358,7 +346,6 @@ static void test_cgroup(void **state)
 		{ { "" }, "", GRAFT_CGROUP_NONE, false, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		char text[1024] = "";
 
@@ -375,7 +362,6 @@ static void test_cgroup(void **state)
 
 static void test_library(void **state)
 {
-	(void)state;
 	look();
 	assert_null(health->cgroup.library);
 	fixture_write(fixture, "/usr/lib64/libnvidia-container.so.1.7.0", "");
@@ -401,7 +387,6 @@ static void test_user_namespaces(void **state)
 		{ "", false },
 	};
 
-	(void)state;
 	fixture_write(fixture, "/proc/self/status", "Uid:\t1000\t1000\t1000\t1000\n");
 	fixture_write(fixture, "/etc/passwd",
 		      "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:,,,:/home/user:/bin/sh\n");
@@ -425,7 +410,6 @@ static void test_user_namespaces(void **state)
 
 static void test_security_modules(void **state)
 {
-	(void)state;
 	fixture_write(fixture, "/sys/fs/selinux/enforce", "1");
 	fixture_write(fixture, "/sys/fs/selinux/booleans/container_use_devices", "0 1");
 	fixture_write(fixture, "/sys/module/apparmor/parameters/enabled", "Y\n");
@@ -456,7 +440,6 @@ static void process(const char *pid, const char *name, const char *ids)
 
 static void test_daemons(void **state)
 {
-	(void)state;
 	process("1", "systemd", "1");
 	process("20", "nvidia-persiste", "20");
 	process("30", "nv-fabricmanage", "30\t7"); /* in a container */
@@ -476,7 +459,6 @@ static void test_daemons(void **state)
 
 static void test_cdi(void **state)
 {
-	(void)state;
 	fixture_write(
 	    fixture, "/etc/cdi/a.yaml",
 	    "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: \"1\"\n  containerEdits:\n    deviceNodes:\n"
@@ -507,7 +489,6 @@ static void test_config(void **state)
 	const struct graft_health_config config = { .file = "/x", .runtimes = runtimes, .n_runtimes = 2 };
 	char path[192];
 
-	(void)state;
 	fixture_write(fixture, "/usr/bin/crun", "#!");
 	fixture_write(fixture, "/usr/sbin/youki", "#!"); /* not executable */
 	(void)snprintf(path, sizeof(path), "%s/usr/bin/crun", fixture->root);
@@ -524,7 +505,6 @@ static void test_image(void **state)
 	char path[192];
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/image", fixture->root);
 	options.image = path;
 	assert_int_equal(graft_health_collect(&options, &health, &err), -1);
@@ -580,7 +560,6 @@ static void test_json(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	char *text, *again;
 
-	(void)state;
 	make_host();
 	look();
 	text = text_of();
@@ -603,7 +582,6 @@ static void test_other_version(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	char *text, *at;
 
-	(void)state;
 	look();
 	text = text_of();
 	at = strstr(text, "\"version\": 1");
@@ -622,7 +600,6 @@ static void test_allocations(void **state)
 	char *expected, *text;
 	int n;
 
-	(void)state;
 	make_host();
 	look();
 	expected = text_of();
@@ -664,7 +641,6 @@ static const char *distribution_with(const char *file, const char *text)
 
 static void test_distributions(void **state)
 {
-	(void)state;
 	options.look_at_cluster = true;
 	for (const struct graft_distribution *at = graft_distributions; at->name; at++)
 		assert_string_equal(distribution_with(at->file, at->line ? at->line : ""), at->name);
@@ -681,7 +657,6 @@ static void test_cluster(void **state)
 {
 	const struct graft_health_cluster *cluster;
 
-	(void)state;
 	options.look_at_cluster = true;
 	look();
 	assert_true(health->cluster.asked);
@@ -762,7 +737,6 @@ static void test_cluster(void **state)
 /* What the process was given says more than what is usual. */
 static void test_cluster_settings(void **state)
 {
-	(void)state;
 	options.look_at_cluster = true;
 	fixture_write(fixture, "/proc/20/comm", "kubelet\n");
 	fixture_write(fixture, "/proc/20/status", STATUS("kubelet", "20"));

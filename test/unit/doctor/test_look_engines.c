@@ -29,7 +29,6 @@ static struct graft_health *health;
 
 static int setup(void **state)
 {
-	(void)state;
 	fixture = calloc(1, sizeof(*fixture));
 	if (!fixture)
 		return -1;
@@ -44,7 +43,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	health = graft_health_free(health);
 	fixture_done(fixture);
 	free(fixture);
@@ -106,7 +104,6 @@ static const struct graft_health_file *find_file(const struct graft_health_engin
 /* Who starts Docker's containers, and whether that has the caller's mounts. */
 static void test_other_mounts(void **state)
 {
-	(void)state;
 	program("/usr/bin/containerd");
 	process("77", "dockerd", 0, 500);
 	assert_false(look("docker")->other_mounts);
@@ -131,7 +128,6 @@ static void test_docker(void **state)
 	static const char environment[] = "HOME=/root\0PATH=/opt/bin:/usr/bin\0LANG=C\0";
 	const struct graft_health_engine *docker;
 
-	(void)state;
 	assert_null(look("docker"));
 	program("/usr/bin/dockerd");
 	program(HOOK);
@@ -176,7 +172,6 @@ static void test_docker_elsewhere(void **state)
 			  two[] = "dockerd\0--config-file\0/srv/d.json\0";
 	const struct graft_health_engine *docker;
 
-	(void)state;
 	process("77", "dockerd", 0, 500);
 	fixture_write(fixture, "/srv/d.json", "{\"runtimes\": {\"nvidia\": {\"path\": \"/x\"}}}");
 	fixture_write_bytes(fixture, "/proc/77/cmdline", one, sizeof(one) - 1);
@@ -197,7 +192,6 @@ static void test_docker_that_nobody_understands(void **state)
 	static const char *const texts[] = { "", "{", "[]", "{\"runtimes\": 5}", "null", "\xff\xfe" };
 	const struct graft_health_engine *docker;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(texts); i++) {
 		fixture_write(fixture, "/etc/docker/daemon.json", texts[i]);
 		docker = look("docker");
@@ -221,7 +215,6 @@ static void test_docker_of_others(void **state)
 {
 	const struct graft_health_engine *docker;
 
-	(void)state;
 	fixture_directory(fixture, "/opt/docker-desktop");
 	docker = look("docker");
 	assert_true(docker->desktop);
@@ -237,7 +230,6 @@ static void test_rootless_docker(void **state)
 {
 	const struct graft_health_engine *docker;
 
-	(void)state;
 	fixture_write(fixture, "/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nu:x:1000:1000::/home/u:/bin/sh\n");
 	fixture_write(fixture, "/home/u/.config/docker/daemon.json",
 		      "{\"runtimes\": {\"nvidia\": {\"path\": \"/x\"}}}");
@@ -267,7 +259,6 @@ static void test_containerd(void **state)
 {
 	const struct graft_health_engine *containerd;
 
-	(void)state;
 	program(SHIM);
 	process("5", "containerd", 0, 100);
 	fixture_write(fixture, "/etc/containerd/config.toml",
@@ -305,7 +296,6 @@ static void test_containerd_forgets(void **state)
 {
 	const struct graft_health_engine *containerd;
 
-	(void)state;
 	fixture_write(fixture, "/etc/containerd/config.toml", "disabled_plugins = [\"cri\"]\n");
 	fixture_write(fixture, "/etc/containerd/conf.d/99-nvidia.toml", "version = 2\n");
 	containerd = look("containerd");
@@ -330,7 +320,6 @@ static void test_containerd_that_nobody_understands(void **state)
 		{ "[plugins.cri]\nenable_cdi = \"yes\"\n", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		const struct graft_health_engine *containerd;
 
@@ -349,7 +338,6 @@ static void test_containerd_in_circles(void **state)
 	const struct graft_health_engine *containerd;
 	char path[64];
 
-	(void)state;
 	fixture_write(fixture, "/etc/containerd/config.toml", "imports = [\"/d/*\", \"/nowhere/*\"]\n");
 	for (int i = 0; i < 300; i++) {
 		(void)snprintf(path, sizeof(path), "/d/%03d.toml", i);
@@ -363,7 +351,6 @@ static void test_kubernetes(void **state)
 {
 	const struct graft_health_engine *engine;
 
-	(void)state;
 	fixture_write(fixture, "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
 		      "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.\"nvidia\".options]\n"
 		      "BinaryName = \"/usr/bin/x\"\n");
@@ -383,7 +370,6 @@ static void test_crio(void **state)
 {
 	const struct graft_health_engine *crio;
 
-	(void)state;
 	program(SHIM);
 	program(HOOK);
 	fixture_write(fixture, "/etc/crio/crio.conf",
@@ -417,7 +403,6 @@ static void test_podman(void **state)
 {
 	const struct graft_health_engine *podman;
 
-	(void)state;
 	fixture_write(fixture, "/etc/containers/containers.conf",
 		      "[engine.runtimes]\nnvidia = [\"/opt/a\", \"" SHIM "\"]\n");
 	assert_null(look("podman"));
@@ -503,7 +488,6 @@ static void test_docker_answers(void **state)
 {
 	const struct graft_health_engine *docker;
 
-	(void)state;
 	options.ask_daemons = true;
 	program("/usr/bin/dockerd");
 	program(SHIM);
@@ -538,7 +522,6 @@ static void test_docker_refuses(void **state)
 	};
 	const struct graft_health_engine *docker;
 
-	(void)state;
 	options.ask_daemons = true;
 	process("77", "dockerd", 0, 500);
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
@@ -564,7 +547,6 @@ static void test_docker_never_stops(void **state)
 	int listener, status;
 	pid_t pid;
 
-	(void)state;
 	options.ask_daemons = true;
 	process("77", "dockerd", 0, 500);
 	memset(answer, ' ', sizeof(answer) - 1);
@@ -583,7 +565,6 @@ static void test_docker_is_not_asked(void **state)
 	static const char hosts[] = "dockerd\0-H\0fd://\0--host=unix:///srv/d.sock\0-H\0tcp://0.0.0.0:2375\0";
 	int listener = listen_at(SOCKET);
 
-	(void)state;
 	program("/usr/bin/dockerd");
 	/* Without being allowed to; and a daemon that does not run would be started by its socket. */
 	process("77", "dockerd", 0, 500);
@@ -607,7 +588,6 @@ static void test_docker_is_not_asked(void **state)
 
 static void test_versions(void **state)
 {
-	(void)state;
 	program("/usr/bin/podman");
 	program("/usr/bin/dockerd");
 	program("/usr/bin/containerd");
@@ -647,7 +627,6 @@ static void test_libraries_of_programs(void **state)
 	};
 	const struct graft_health_engine *engine;
 
-	(void)state;
 	program("/usr/bin/podman");
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		struct go_program go = make_go_program(cases[i].text);
@@ -678,7 +657,6 @@ static void test_readers_alone(void **state)
 		{ "5:28.2.0-1", "2.0.1", "4.9.3", "podman", 0 },
 	};
 
-	(void)state;
 	program("/usr/bin/podman");
 	program("/usr/bin/dockerd");
 	program("/usr/bin/containerd");

@@ -39,7 +39,6 @@ static void test_readers(void **state)
 		{ "podman", NULL, NULL, "", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		const struct graft_cdi_reader *reader = graft_cdi_reader_find(cases[i].engine, cases[i].version, NULL);
 
@@ -82,7 +81,6 @@ static void test_libraries(void **state)
 		{ "podman", NULL, NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		const struct graft_cdi_reader *reader = graft_cdi_reader_find(cases[i].engine, NULL, cases[i].library);
 
@@ -105,7 +103,6 @@ static void test_compare(void **state)
 		{ "4.3.1+ds1", "4.3.1", 0 }, { "1..5", "1.0.9", -1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		assert_int_equal(graft_cdi_version_compare(cases[i].a, cases[i].b), cases[i].order);
 		assert_int_equal(graft_cdi_version_compare(cases[i].b, cases[i].a), -cases[i].order);

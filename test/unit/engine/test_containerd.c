@@ -154,7 +154,6 @@ static const struct engine_case rows[] = {
 
 static void test_rows(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		check_case(&graft_engine_containerd, &rows[i]);
 }
@@ -188,7 +187,6 @@ static void test_refusals(void **state)
 		  "default_runtime_name is 1; allowed: a string" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(refusals); i++)
 		check_refusal(&graft_engine_containerd, &refusals[i].row, refusals[i].message);
 }
@@ -218,7 +216,6 @@ static void test_undo_of_changed_files(void **state)
 		  "version = 2\n" IMPORTS, "version = 2\n[mine]\n", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(table); i++) {
 		struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 		const struct engine_case row = { "", .config = table[i].config, .drop_in = table[i].drop_in };
@@ -263,7 +260,6 @@ static void test_releases(void **state)
 		{ "", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(table); i++)
 		assert_int_equal(graft_engine_containerd_merges_deeply(table[i].line), table[i].deep);
 }
@@ -278,7 +274,6 @@ static void test_versions(void **state)
 		{ "x", -1 }
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(table); i++) {
 		const struct graft_engine_text text = text_of(table[i].text);
 
@@ -292,7 +287,6 @@ static void test_memory(void **state)
 					 .drop_in = "version = 2\n" FRESH(V2), .set_as_default = true };
 	bool undo = false;
 
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_engine_request request = request_of(&graft_engine_containerd, &row);
 		struct graft_engine_changes changes;

@@ -41,7 +41,6 @@ static const struct engine_case rows[] = {
 
 static void test_rows(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		check_case(&graft_engine_crio, &rows[i]);
 }
@@ -64,7 +63,6 @@ static void test_refusals(void **state)
 		  "'crio.runtime.runtimes.nvidia' cannot be set: a part of it is not a table" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(refusals); i++)
 		check_refusal(&graft_engine_crio, &refusals[i].row, refusals[i].message);
 }
@@ -77,7 +75,6 @@ static void test_undo_of_a_changed_file(void **state)
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 	struct graft_engine_changes changes;
 
-	(void)state;
 	assert_int_equal(graft_engine_crio.undo(&request, arena, &changes, NULL), 0);
 	assert_string_equal(changes.edits[0].text.bytes,
 			    "[crio.runtime]\ndefault_runtime = 'other'\n[crio.image]\nx = 1\n");
@@ -93,7 +90,6 @@ static void test_memory(void **state)
 					 .set_as_default = true };
 	bool undo = false;
 
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_engine_request request = request_of(&graft_engine_crio, &row);
 		struct graft_engine_changes changes;

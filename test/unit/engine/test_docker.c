@@ -57,7 +57,6 @@ static const struct engine_case rows[] = {
 
 static void test_rows(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		check_case(&graft_engine_docker, &rows[i]);
 }
@@ -83,7 +82,6 @@ static void test_refusals(void **state)
 		{ { "runtimes twice", .config = "{\"runtimes\": {}, \"runtimes\": {}}" }, "'runtimes' is given twice" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(refusals); i++)
 		check_refusal(&graft_engine_docker, &refusals[i].row, refusals[i].message);
 }
@@ -118,7 +116,6 @@ static void test_undo_of_a_changed_file(void **state)
 		{ NULL, "{\"runtimes\": {\"nvidia\": {}}, \"default-runtime\": \"nvidia\"}", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(table); i++) {
 		struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 		const struct engine_case row = { "", .config = table[i].now };
@@ -145,7 +142,6 @@ static void test_no_file_to_undo(void **state)
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 	struct graft_engine_changes changes;
 
-	(void)state;
 	assert_int_equal(graft_engine_docker.undo(&request, arena, &changes, NULL), 0);
 	assert_int_equal(changes.n_edits, 0);
 	(void)graft_arena_free(arena);
@@ -157,7 +153,6 @@ static void test_memory(void **state)
 					 .set_as_default = true, .enable_cdi = true };
 	bool undo = false;
 
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_engine_request request = request_of(&graft_engine_docker, &row);
 		struct graft_error err = { 0 };

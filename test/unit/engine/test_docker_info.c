@@ -22,7 +22,6 @@ static void test_answer(void **state)
 	struct graft_docker_info info;
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	assert_int_equal(graft_docker_info_parse(full, sizeof(full) - 1, arena, &info, &err), 0);
 	assert_string_equal(info.version, "28.3.0");
 	assert_string_equal(info.default_runtime, "nvidia");
@@ -43,7 +42,6 @@ static void test_little(void **state)
 	static const char answer[] = OK_HEAD "{\"CDISpecDirs\": null, \"Runtimes\": [1], \"ServerVersion\": 20}";
 	struct graft_docker_info info;
 
-	(void)state;
 	assert_int_equal(graft_docker_info_parse(answer, sizeof(answer) - 1, arena, &info, NULL), 0);
 	assert_null(info.version);
 	assert_null(info.default_runtime);
@@ -70,7 +68,6 @@ static void test_refused(void **state)
 		{ OK_HEAD "2\r\n{}\r\n0\r\n\r\n", "its answer: line 2, column 1: unexpected text after the value" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		struct graft_docker_info info;
 		struct graft_error err = { .status = GRAFT_OK };
@@ -84,7 +81,6 @@ static void test_refused(void **state)
 
 static void test_allocations(void **state)
 {
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_arena *small = graft_arena_new(1 << 20);
 		struct graft_docker_info info;

@@ -28,7 +28,6 @@ static const struct engine_case rows[] = {
 
 static void test_rows(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		check_case(&graft_engine_podman, &rows[i]);
 }
@@ -47,7 +46,6 @@ static void test_refusals(void **state)
 		{ { "no table", .drop_in = "[engine]\nruntimes = []\n" }, "unable to update config" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(refusals); i++)
 		check_refusal(&graft_engine_podman, &refusals[i].row, refusals[i].message);
 }
@@ -66,7 +64,6 @@ static void test_hook(void **state)
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 	struct graft_engine_text text;
 
-	(void)state;
 	assert_int_equal(graft_engine_oci_hook("/opt/\"x\"/hook", arena, &text, NULL), 0);
 	assert_string_equal(text.bytes, expected);
 	assert_int_equal(text.length, strlen(expected));
@@ -97,7 +94,6 @@ static const struct {
 
 static void test_hook_files(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(hooks); i++) {
 		const struct engine_case row = { "", .config = hooks[i].config, .drop_in = hooks[i].drop_in };
 		struct graft_engine_request request = request_of(&graft_engine_podman, &row);
@@ -138,7 +134,6 @@ static void test_first_line(void **state)
 		"# Made by nvidia-ctk runtime configure; its option --undo takes it away.\nx = 1\n" OURS,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(drop_ins); i++) {
 		const struct engine_case row = { "", .drop_in = drop_ins[i] };
 		struct graft_engine_request request = request_of(&graft_engine_podman, &row);
@@ -157,7 +152,6 @@ static void test_find(void **state)
 {
 	static const char *const names[] = { "docker", "containerd", "crio", "podman" };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(names); i++)
 		assert_string_equal(graft_engine_find(names[i])->name, names[i]);
 	assert_null(graft_engine_find("invalid"));
@@ -183,7 +177,6 @@ static void test_memory(void **state)
 					 .set_as_default = true };
 	int step = 0;
 
-	(void)state;
 	for (int n = 1; step < 4; n++) {
 		struct graft_engine_request request = request_of(&graft_engine_podman, &row);
 		struct graft_error err = { 0 };

@@ -44,7 +44,6 @@ static void test_elf(void **state)
 {
 	struct elf_stub stub;
 
-	(void)state;
 	elf_stub_make(&stub, "libstub.so.1");
 	assert_true(fail_each(read_elf, &stub) >= 1);
 }
@@ -80,7 +79,6 @@ static void test_record(void **state)
 {
 	struct graft_buffer text = { 0 };
 
-	(void)state;
 	graft_buffer_string(&text, "{\"items\": [");
 	for (int i = 0; i < 600; i++)
 		graft_buffer_printf(&text, "%s{\"text\": \"%0200d\", \"words\": [\"a\", \"b\"]}", i > 0 ? "," : "", i);
@@ -102,7 +100,6 @@ static void test_write_fails_at_its_maximum(void **state)
 	struct item item = { .text = "0123456789" };
 	struct items items = { .items = &item, .n_items = 1 };
 
-	(void)state;
 	for (size_t max = 1; max < 40; max++) {
 		struct graft_buffer out = { .max = max };
 
@@ -127,7 +124,6 @@ static void test_ldsoconf(void **state)
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
 	auto_close int fd = -1;
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	assert_int_equal(graft_root_open(&root, directory, NULL), 0);
 	assert_int_equal(mkdirat(root.fd, "etc", 0700), 0);

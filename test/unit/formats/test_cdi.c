@@ -140,7 +140,6 @@ static void test_everything(void **state)
 	static const char *const files[] = { "test/unit/formats/cdi/everything.yaml",
 					     "test/unit/formats/cdi/everything.json" };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
 		struct graft_cdi_spec spec;
 
@@ -156,7 +155,6 @@ static void test_one_gpu(void **state)
 {
 	struct graft_cdi_spec spec;
 
-	(void)state;
 	read_file("test/unit/formats/cdi/one-gpu.yaml", &spec);
 	assert_string_equal(spec.vendor, "nvidia.com");
 	assert_int_equal(spec.n_devices, 2);
@@ -307,7 +305,6 @@ static const struct {
 
 static void test_bad(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(bad); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_cdi_spec spec;
@@ -348,7 +345,6 @@ static const char *const known[] = { "0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0"
 
 static void test_versions(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(versions); i++) {
 		bool enough = false;
 
@@ -458,7 +454,6 @@ static const struct {
 
 static void test_faults(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(faulty); i++) {
 		struct graft_cdi_faults faults = { .arena = arena };
 		struct graft_error err = { .status = GRAFT_OK };
@@ -490,7 +485,6 @@ static void test_many_faults(void **state)
 	struct graft_buffer text = { 0 };
 	struct graft_cdi_spec spec;
 
-	(void)state;
 	for (unsigned int i = 0; i < 1000; i++)
 		graft_buffer_printf(&text, "field%u: 1\n", i);
 	assert_int_equal(graft_cdi_spec_examine("f", text.bytes, text.length, &faults, &spec, NULL), 0);
@@ -505,7 +499,6 @@ static void test_many_remarks(void **state)
 	struct graft_buffer text = { 0 };
 	struct graft_cdi_spec spec;
 
-	(void)state;
 	graft_buffer_string(&text, HEAD ENV_ALL "containerEdits:\n    hooks:\n");
 	for (unsigned int i = 0; i < 200; i++)
 		graft_buffer_string(&text, "    - {hookName: poststop, path: /a, timeout: 0}\n");
@@ -532,7 +525,6 @@ static void test_suite(void **state)
 		{ SUITE "/bad/explicit-empty.json", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
 		const char *text = load(files[i].file);
 		struct graft_cdi_spec spec;
@@ -554,7 +546,6 @@ static void test_braces(void **state)
 	struct graft_error err = { .status = GRAFT_OK }, other = { .status = GRAFT_OK };
 	struct graft_cdi_spec spec;
 
-	(void)state;
 	assert_int_equal(read_text("a.json", yaml, &spec, &err), 0);
 	assert_int_equal(err.status, GRAFT_OK);
 	assert_int_equal(read_text("a.json", neither, &spec, &err), -1);
@@ -572,7 +563,6 @@ static void test_limits(void **state)
 	size_t length = (size_t)16 * 1024 * 1024 + 1;
 	auto_free char *text = malloc(length);
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, ' ', length);
 	assert_int_equal(graft_cdi_spec_read("big", text, length, arena, &spec, &err), -1);
@@ -587,7 +577,6 @@ static void test_memory(void **state)
 					     "test/unit/formats/cdi/everything.json",
 					     "test/unit/formats/cdi/one-gpu.yaml", NULL };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
 		const char *text = files[i] ? load(files[i]) : faulty[1].text;
 

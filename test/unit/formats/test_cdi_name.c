@@ -62,7 +62,6 @@ static const struct {
 
 static void test_good(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(good); i++) {
 		struct graft_arena *arena = graft_arena_new(4096);
 		struct graft_error err = { .status = GRAFT_OK };
@@ -80,7 +79,6 @@ static void test_good(void **state)
 
 static void test_bad(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(bad); i++) {
 		struct graft_arena *arena = graft_arena_new(4096);
 		struct graft_error err = { .status = GRAFT_OK };
@@ -102,7 +100,6 @@ static void test_long(void **state)
 	struct graft_cdi_name name;
 	char text[4096];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	assert_int_equal(graft_cdi_parse_name(text, NULL, &name, &err), -1);

@@ -97,7 +97,6 @@ static void write_spec(const struct graft_cdi_spec *spec, struct graft_buffer *o
 
 static void test_rows(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_arena *arena = graft_arena_new(ARENA_MAX);
 		struct graft_error err = { .status = GRAFT_OK };
@@ -136,7 +135,6 @@ static void test_shared_lists(void **state)
 	struct graft_cdi_spec spec = { .devices = devices, .n_devices = 2, .edits = { .nodes = common, .n_nodes = 1 } };
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	assert_int_equal(graft_cdi_simplify(&spec, arena, &err), 0);
 	for (size_t i = 0; i < 2; i++) {
 		assert_string_equal(spec.devices[i].name, i == 0 ? "0" : "1");
@@ -154,7 +152,6 @@ static void test_merged_names(void **state)
 	struct graft_cdi_spec spec = { .n_devices = 0 };
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	assert_int_equal(graft_cdi_add_merged(&spec, ".-not-valid", arena, &err), -1);
 	assert_int_equal(err.status, GRAFT_INVALID);
 	assert_int_equal(spec.n_devices, 0);
@@ -167,7 +164,6 @@ static void test_merged_names(void **state)
 
 static void test_memory(void **state)
 {
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_arena *arena = graft_arena_new(ARENA_MAX);
 		struct graft_error err = { .status = GRAFT_OK };

@@ -132,7 +132,6 @@ static const char *as_text(const struct graft_cdi_spec *spec)
 
 static void test_cases(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		const struct graft_cdi_root_change change = { cases[i].from, cases[i].to, cases[i].in_container };
 		struct graft_error err = { .status = GRAFT_OK };
@@ -160,7 +159,6 @@ static void test_shared(void **state)
 	};
 	struct graft_cdi_spec after;
 
-	(void)state;
 	assert_int_equal(graft_cdi_spec_change_root(&spec, &change, arena, &after, NULL), 0);
 	assert_string_equal(after.devices[0].edits.mounts[0].host_path, "/a/a/x");
 	assert_string_equal(after.devices[1].edits.mounts[0].host_path, "/a/a/x");
@@ -177,7 +175,6 @@ static void test_wrong(void **state)
 		{ "/a", "./b", "the root './b' to change to is not an absolute path" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const struct graft_cdi_root_change change = { rows[i].from, rows[i].to, false };
 		struct graft_error err = { .status = GRAFT_OK };
@@ -195,7 +192,6 @@ static void test_memory(void **state)
 	const struct graft_cdi_root_change change = { "/", "/target", false };
 	struct graft_cdi_spec spec;
 
-	(void)state;
 	make("0.4.0",
 	     "deviceNodes: [{path: /a}], mounts: [{hostPath: /a, containerPath: /a}], "
 	     "hooks: [{hookName: prestart, path: /x, args: [x, '/b::/c']}]",

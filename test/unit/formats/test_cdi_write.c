@@ -125,7 +125,6 @@ static void test_layout(void **state)
 {
 	struct graft_cdi_spec spec = one_gpu(), small;
 
-	(void)state;
 	assert_string_equal(write_spec(&spec, GRAFT_CDI_YAML), one_gpu_yaml);
 	read_spec("{cdiVersion: 0.6.0, kind: v.com/c.d, annotations: {b.com/x: '', a: 1},"
 		  " devices: [{name: d, containerEdits: {env: [A=<b>]}}]}",
@@ -165,7 +164,6 @@ static void test_round_trips(void **state)
 					     "test/unit/formats/cdi/everything.json",
 					     "test/unit/formats/cdi/one-gpu.yaml" };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
 		struct graft_cdi_spec spec, from_yaml, from_json;
 		const char *yaml, *json;
@@ -254,7 +252,6 @@ static void test_scalars(void **state)
 {
 	struct graft_cdi_spec spec = one_gpu(), again;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(scalars); i++) {
 		const char *args[] = { scalars[i].text }, *yaml;
 		struct graft_cdi_hook hook = { .stage = "poststop", .path = "/x", .args = args, .n_args = 1 };
@@ -291,7 +288,6 @@ static const struct {
 
 static void test_versions(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(versions); i++) {
 		struct graft_cdi_spec spec;
 		char text[512];
@@ -330,7 +326,6 @@ static void test_refused(void **state)
 	struct graft_cdi_device empty = { .name = "all" };
 	const char *bad[] = { "A=\xff" };
 
-	(void)state;
 	spec.n_devices = 0;
 	assert_not_written(&spec, GRAFT_FORMAT, "invalid CDI Spec: invalid spec, no devices");
 	spec.devices = &empty;
@@ -378,7 +373,6 @@ static void test_annotations(void **state)
 	struct graft_cdi_annotation annotation = { .value = "x" };
 	auto_free char *large = malloc((size_t)256 * 1024 + 1);
 
-	(void)state;
 	spec.annotations = &annotation;
 	spec.n_annotations = 1;
 	for (size_t i = 0; i < GRAFT_COUNT(keys); i++) {
@@ -402,7 +396,6 @@ static void test_memory(void **state)
 {
 	struct graft_cdi_spec spec;
 
-	(void)state;
 	read_spec(load("test/unit/formats/cdi/everything.yaml"), &spec);
 	for (int n = 1;; n++) {
 		struct graft_error err = { .status = GRAFT_OK };

@@ -39,7 +39,6 @@ static const struct {
 
 static void test_lines(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(lines); i++) {
 		struct graft_arena *arena = graft_arena_new(65536);
 		struct graft_csv_entry *entries = NULL;
@@ -65,7 +64,6 @@ static void test_files(void **state)
 	struct graft_csv_entry *entries = NULL;
 	size_t n = 0, skipped;
 
-	(void)state;
 	assert_int_equal(graft_csv_read(first, sizeof(first) - 1, arena, &entries, &n, &skipped, NULL), 0);
 	assert_int_equal(skipped, 2); /* the heading, and the path with a NUL */
 	assert_int_equal(graft_csv_read(second, sizeof(second) - 1, arena, &entries, &n, &skipped, NULL), 0);
@@ -85,7 +83,6 @@ static void test_limits(void **state)
 	struct graft_csv_entry *entries = NULL;
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	assert_non_null(text);
 	for (size_t i = 0; i < length; i++)
 		text[i] = line[i % (sizeof(line) - 1)];
@@ -98,7 +95,6 @@ static void test_memory(void **state)
 {
 	static const char text[] = "dev, /dev/nvmap\nlib, /a\nsym, /c";
 
-	(void)state;
 	for (int n = 1; n < 10; n++) {
 		struct graft_arena *arena = graft_arena_new(65536);
 		struct graft_csv_entry *entries = NULL;

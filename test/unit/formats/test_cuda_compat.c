@@ -55,7 +55,6 @@ static void test_choice(void **state)
 	const struct graft_cuda_compat header = { .cuda_version = "12.9", .drivers = drivers, .n_drivers = 6 };
 	const struct graft_cuda_compat silent = { .cuda_version = NULL };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(choices); i++) {
 		bool suits = graft_cuda_compat_suits(choices[i].has_header ? &header : NULL, choices[i].version,
 						     choices[i].driver, choices[i].cuda);
@@ -75,7 +74,6 @@ static void test_versions(void **state)
 					   "1.2.3.4", "1.2.3.", "v1", "1.2-rc", "1234567890123456",
 					   " 1" };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(good); i++)
 		assert_true(graft_cuda_compat_is_version(good[i]));
 	for (size_t i = 0; i < GRAFT_COUNT(bad); i++)
@@ -142,7 +140,6 @@ static void test_note(void **state)
 	};
 	struct graft_arena *arena = graft_arena_new(1 << 20);
 
-	(void)state;
 	for (size_t alignment = 4; alignment <= 8; alignment += 4) {
 		for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 			struct graft_cuda_compat compat = { .cuda_version = NULL };
@@ -169,7 +166,6 @@ static void test_damaged_note(void **state)
 	struct note whole = make_note(OWNER, sizeof(OWNER), HEADER, strlen(HEADER), 4);
 	struct graft_cuda_compat compat;
 
-	(void)state;
 	for (size_t length = 0; length < whole.length; length++) {
 		struct note cut = whole;
 
@@ -259,7 +255,6 @@ static void test_section(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct file file;
 
-	(void)state;
 	make_file(&file);
 	assert_int_equal(read_compat(&file, &compat, &err), 1);
 	file.sections[2].sh_type = SHT_PROGBITS; /* of that name, but no note */
@@ -296,7 +291,6 @@ static void test_damaged_section(void **state)
 	struct graft_error err;
 	struct file file;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(fields); i++) {
 		make_file(&file);
 		memset((char *)&file + fields[i].offset, 0xff, fields[i].size);
@@ -325,7 +319,6 @@ static void test_allocations(void **state)
 	struct file file;
 	int n = 1;
 
-	(void)state;
 	make_file(&file);
 	for (;; n++) {
 		int rc;

@@ -86,7 +86,6 @@ static void test_real_libraries(void **state)
 	struct dirent *entry;
 	int n = 0;
 
-	(void)state;
 	if (!dir || access("/usr/bin/readelf", X_OK) != 0) {
 		print_message("# SKIP: elf-readelf-oracle: no readelf or no %s\n", dir_name);
 		skip();
@@ -121,7 +120,6 @@ static void test_abi_note(void **state)
 	struct graft_elf elf = { 0 };
 	auto_close int fd = open("/lib/" MACHINE_TRIPLET "/libc.so.6", O_RDONLY | O_CLOEXEC);
 
-	(void)state;
 	if (fd < 0) {
 		print_message("# SKIP: elf-abi-note: no glibc at its Debian place\n");
 		skip();
@@ -189,7 +187,6 @@ static void test_32_bit(void **state)
 	struct tiny32 tiny = tiny32();
 	struct graft_elf elf = { 0 };
 
-	(void)state;
 	assert_int_equal(read_tiny(&tiny, sizeof(tiny), &elf, &err, arena), 0);
 	assert_int_equal(elf.abi_flags, GRAFT_ABI_FLAGS_I386);
 	assert_string_equal(elf.soname, "libtls.so.1");
@@ -252,7 +249,6 @@ static void check_notes(size_t row, bool is_64)
 
 static void test_notes(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(notes_rows); i++) {
 		check_notes(i, true);
 		check_notes(i, false);
@@ -264,7 +260,6 @@ static void test_notes_cut_off(void **state)
 {
 	static const struct elf_note notes[] = { ELF_NOTES_GLIBC(0), ELF_NOTES_GO(1) };
 
-	(void)state;
 	for (int is_64 = 0; is_64 < 2; is_64++) {
 		unsigned char bytes[ELF_NOTES_MAX];
 		size_t whole = elf_notes_make(bytes, is_64 != 0, notes, GRAFT_COUNT(notes), 0);
@@ -292,7 +287,6 @@ static void test_own_program(void **state)
 	auto_close int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct graft_elf elf = { .is_go = true };
 
-	(void)state;
 	assert_int_equal(graft_elf_read_fd(fd, "self", arena, &elf, NULL), 0);
 	assert_false(elf.is_go);
 	graft_arena_free(arena);
@@ -305,7 +299,6 @@ static void test_damaged(void **state)
 {
 	struct tiny32 good = tiny32();
 
-	(void)state;
 	for (size_t length = 0; length < sizeof(good); length++) {
 		struct graft_arena *arena = graft_arena_new(ARENA_MAX);
 		struct graft_error err = { 0 };
@@ -339,7 +332,6 @@ static void test_refused(void **state)
 	struct tiny32 tiny = tiny32();
 	struct graft_elf elf = { 0 };
 
-	(void)state;
 	assert_int_equal(read_tiny("#!/bin/sh\necho hello\n", 21, &elf, &err, arena), -1);
 	assert_string_equal(err.msg, "elf file read error: tiny: not an ELF file");
 	tiny.header.e_ident[EI_DATA] = ELFDATA2MSB;
@@ -380,7 +372,6 @@ static void test_windows(void **state)
 	char path[] = "/tmp/graft-elf-XXXXXX";
 	auto_close int fd = mkstemp(path);
 
-	(void)state;
 	assert_non_null(bytes);
 	assert_true(fd >= 0);
 	(void)unlink(path);
@@ -409,7 +400,6 @@ static void test_unreadable(void **state)
 	struct graft_error err = { 0 };
 	struct graft_elf elf = { 0 };
 
-	(void)state;
 	assert_int_equal(graft_elf_read_fd(-1, "gone", arena, &elf, &err), -1);
 	assert_string_equal(err.msg, "elf file read error: gone: shorter than its headers say");
 	graft_arena_free(arena);

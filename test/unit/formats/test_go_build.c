@@ -41,7 +41,6 @@ static void check_text(const char *text, const char *want)
 
 static void test_modules(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++)
 		check_text(cases[i].text, cases[i].want);
 }
@@ -52,7 +51,6 @@ static void test_damaged(void **state)
 	struct graft_arena *arena = graft_arena_new((size_t)4 << 20);
 	struct go_section whole = make_go_section(cases[0].text);
 
-	(void)state;
 	for (size_t length = 0; length < whole.length; length++) {
 		/* As long as it is, so that a sanitizer sees what reads beyond. */
 		void *cut = malloc(length + 1);
@@ -80,7 +78,6 @@ static void test_program(void **state)
 	char path[] = "/tmp/graft-test-go-build.XXXXXX";
 	int fd = mkstemp(path);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(unlink(path), 0);
 	assert_null(graft_go_build_read(fd, CDI, arena));

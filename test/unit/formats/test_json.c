@@ -40,7 +40,6 @@ static void test_suite(void **state)
 	struct dirent *entry;
 	int n = 0;
 
-	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/%s", source_root ? source_root : ".", SUITE);
 	dir = opendir(path);
 	if (!dir) {
@@ -107,7 +106,6 @@ static void test_limits(void **state)
 	};
 	char deep[512];
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		if (parses(rows[i].text, strlen(rows[i].text)) != rows[i].accepted)
 			fail_msg("row %zu: %s", i, rows[i].text);
@@ -126,7 +124,6 @@ static void test_error_names_the_place(void **state)
 	struct graft_json_document *json = NULL;
 	struct graft_error err = { 0 };
 
-	(void)state;
 	assert_int_equal(graft_json_parse(text, strlen(text), 10, &json, &err), -1);
 	assert_string_equal(err.msg, "invalid JSON at line 3, column 8: expected a value");
 }
@@ -144,7 +141,6 @@ static void test_quote(void **state)
 		{ "\xff", "\"\xef\xbf\xbd\"" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_buffer out = { 0 };
 

@@ -74,7 +74,6 @@ static void test_suite(void **state)
 	struct dirent *entry;
 	int n = 0;
 
-	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/%s", source_root ? source_root : ".", SUITE);
 	dir = opendir(path);
 	if (!dir) {
@@ -145,7 +144,6 @@ static void test_accepts(void **state)
 		{ "[1.]", "config.json: line 1, column 4: malformed number" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_json_document *document = NULL;
 		struct graft_error err = { 0 };
@@ -169,7 +167,6 @@ static void test_limits(void **state)
 	struct graft_json_document *document = NULL;
 	struct graft_error err = { 0 };
 
-	(void)state;
 	memset(deep, '[', 1024);
 	memset(deep + 512, ']', 512);
 	document = parse_bytes(deep, 1024);
@@ -213,7 +210,6 @@ static void test_strings(void **state)
 		{ "[\"a\"]", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		auto_json_document struct graft_json_document *document = parse(rows[i].json);
 		const char *string = graft_json_node_string(graft_json_document_root(document));
@@ -234,7 +230,6 @@ static void test_a_string_that_grows(void **state)
 	auto_json_document struct graft_json_document *document = NULL;
 	const char *string;
 
-	(void)state;
 	memset(text, '\xff', sizeof(text));
 	text[0] = text[sizeof(text) - 1] = '"';
 	document = parse_bytes(text, sizeof(text));
@@ -255,7 +250,6 @@ static void test_strings_of_the_caller(void **state)
 	const char *found[9] = { NULL };
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(graft_json_document_parse_into("x", text, sizeof(text) - 1, strings, &document, NULL), 0);
 	node = graft_json_node_first(graft_json_document_root(document));
 	for (; node; node = graft_json_node_next(node)) {
@@ -287,7 +281,6 @@ static void test_no_room_for_strings(void **state)
 {
 	static const char *const texts[] = { "\"a text that is too long\"", "\"\xff\xff\xff\"" };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(texts); i++) {
 		struct graft_arena *strings = graft_arena_new(16);
 		struct graft_json_document *document = NULL;
@@ -327,7 +320,6 @@ static void test_numbers(void **state)
 		{ "true", false, false, 0, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		auto_json_document struct graft_json_document *document = parse(rows[i].json);
 		const struct graft_json_node *root = graft_json_document_root(document);
@@ -358,7 +350,6 @@ static void test_members(void **state)
 	auto_json_document struct graft_json_document *document = parse(text);
 	struct graft_json_node *root = graft_json_document_root(document);
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		uint64_t number = 0;
 
@@ -377,7 +368,6 @@ static void test_nothing_is_there(void **state)
 {
 	unsigned int line = 9, column = 9;
 
-	(void)state;
 	assert_int_equal(graft_json_node_kind(NULL), GRAFT_JSON_ABSENT);
 	assert_null(graft_json_node_member(NULL, "a"));
 	assert_null(graft_json_node_at(NULL, "a.b"));
@@ -401,7 +391,6 @@ static void test_positions(void **state)
 	struct graft_json_node *made = graft_json_new_bool(document, true, NULL);
 	unsigned int line, column;
 
-	(void)state;
 	graft_json_node_position(list, &line, &column);
 	assert_int_equal(line, 2);
 	assert_int_equal(column, 11);
@@ -491,7 +480,6 @@ static const struct {
 
 static void test_edits(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(edits); i++) {
 		auto_json_document struct graft_json_document *document = parse(edits[i].before);
 		struct graft_buffer out = { 0 };
@@ -533,7 +521,6 @@ static const struct {
 
 static void test_refusals(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(refusals); i++) {
 		auto_json_document struct graft_json_document *document = parse(refusals[i].text);
 		struct graft_error err = { 0 };
@@ -555,7 +542,6 @@ static void test_a_node_is_put_once(void **state)
 	struct graft_json_node *inner = graft_json_new_array(document, NULL);
 	struct graft_error err = { 0 };
 
-	(void)state;
 	assert_int_equal(graft_json_append(document, made, inner, &err), 0);
 	assert_false(graft_json_document_changed(document));
 	assert_int_equal(graft_json_append(document, inner, made, &err), -1);
@@ -579,7 +565,6 @@ static void test_memory(void **state)
 	static const char script[] = "make\tx.y.z\tarray\nset\t\tnew\t[1,{\"a\":\"b\"}]\nappend\tl\t\"text\"";
 	struct graft_buffer text = { 0 };
 
-	(void)state;
 	graft_buffer_string(&text, "{\"l\":[\"\xff\"");
 	for (int i = 0; i < 1000; i++)
 		graft_buffer_printf(&text, ",%d", i);

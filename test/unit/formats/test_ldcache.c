@@ -69,7 +69,6 @@ static void test_written_is_read_back(void **state)
 	struct graft_ldcache cache = sample(), again;
 	struct graft_buffer out = written(&cache), second;
 
-	(void)state;
 	assert_int_equal(graft_ldcache_read(out.bytes, out.length, "x", arena, &again, NULL), 0);
 	cache = sample();
 	assert_same(&cache, &again);
@@ -86,7 +85,6 @@ static void test_sorts(void **state)
 	struct graft_ldcache cache = sample(), wanted = sample(), again;
 	struct graft_buffer out;
 
-	(void)state;
 	for (size_t step = 1; step < cache.n_records; step++) {
 		struct graft_ldcache_record *records = cache.records;
 
@@ -106,7 +104,6 @@ static void test_sort_is_stable(void **state)
 	struct graft_ldcache cache = { .records = records, .n_records = GRAFT_COUNT(records) }, again;
 	struct graft_buffer out;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(records); i++) {
 		records[i] = (struct graft_ldcache_record){ .soname = i % 3 == 0 ? "a.so" : "b.so", .flags = 0x0303 };
 		records[i].path = graft_arena_printf(arena, "/%03zu/%s", i, records[i].soname);
@@ -144,7 +141,6 @@ static const struct {
 
 static void test_compare(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(comparisons); i++) {
 		int order = graft_ldcache_compare(comparisons[i].a, comparisons[i].b);
 
@@ -174,7 +170,6 @@ static void test_layout(void **state)
 					      "\0\0\0\0\0\0\0\0"
 					      "/lib/libc.so.6\0";
 
-	(void)state;
 	if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
 		skip();
 	assert_true(out.length >= sizeof(wanted) - 1);
@@ -213,7 +208,6 @@ static void test_old_layout(void **state)
 	struct graft_buffer old = old_file(NULL);
 	struct graft_ldcache cache;
 
-	(void)state;
 	assert_int_equal(graft_ldcache_read(old.bytes, old.length, "x", arena, &cache, NULL), 0);
 	assert_int_equal(cache.n_records, 2);
 	assert_string_equal(cache.records[0].soname, "libb.so.1");
@@ -227,7 +221,6 @@ static void test_compat_layout(void **state)
 	struct graft_ldcache cache = sample(), again;
 	struct graft_buffer new_part, both;
 
-	(void)state;
 	/* Extension offsets are absolute: the sample without them. */
 	cache.n_records = 3;
 	cache.n_hwcaps = 0;
@@ -245,7 +238,6 @@ static void test_empty_cache(void **state)
 	struct graft_ldcache cache = { 0 }, again = { .n_records = 7 };
 	struct graft_buffer out = written(&cache);
 
-	(void)state;
 	assert_int_equal(out.length, HEADER);
 	assert_int_equal(graft_ldcache_read(out.bytes, out.length, "x", arena, &again, NULL), 0);
 	assert_int_equal(again.n_records, 0);
@@ -302,7 +294,6 @@ static void test_damage_is_told(void **state)
 		{ "hwcaps index, far", HEADER + 3 * RECORD + 16, UINT32_MAX },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		if (read_changed(&out, rows[i].at, rows[i].value, &err) == 0)
 			fail_msg("accepted: %s", rows[i].what);
@@ -340,7 +331,6 @@ static void test_every_offset_at_the_edges(void **state)
 				    (uint32_t)out.length,
 				    (uint32_t)out.length + 1 };
 
-	(void)state;
 	for (size_t at = 0; at + 4 <= out.length; at++) {
 		for (size_t i = 0; i < GRAFT_COUNT(values); i++)
 			(void)read_changed(&out, at, values[i], NULL);
@@ -354,7 +344,6 @@ static void test_truncations(void **state)
 	struct graft_buffer new_part = written(&cache), old = old_file(NULL), both = old_file(&new_part);
 	const struct graft_buffer *files[] = { &new_part, &old, &both };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
 		for (size_t length = 0; length < files[i]->length; length++) {
 			auto_free char *copy = malloc(length + 1);
@@ -379,7 +368,6 @@ static void test_limits(void **state)
 	struct graft_buffer out, small = { .max = 64 };
 	struct graft_error err = { 0 };
 
-	(void)state;
 	memset(long_name, 'a', 4999);
 	for (size_t i = 0; i < 2; i++) {
 		*(i == 0 ? &record.soname : &record.path) = long_name + (i == 0 ? 4999 - 255 : 4999 - 4096);
@@ -405,7 +393,6 @@ static void test_too_many_records(void **state)
 	struct graft_error err = { 0 };
 	struct graft_buffer out;
 
-	(void)state;
 	assert_non_null(records);
 	for (size_t i = 0; i < n; i++)
 		records[i] = (struct graft_ldcache_record){ .soname = "a", .path = "/a", .flags = 0x0303 };
@@ -426,7 +413,6 @@ static void test_allocations_fail(void **state)
 	struct graft_buffer file = written(&cache);
 	int n = 0, rc = -1;
 
-	(void)state;
 	while (rc != 0) {
 		struct graft_arena *own = graft_arena_new((size_t)1 << 20);
 		struct graft_ldcache again = { 0 };
@@ -469,7 +455,6 @@ static void test_library_names(void **state)
 		{ "", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		if (graft_ldcache_is_library_name(rows[i].name) != rows[i].is_library)
 			fail_msg("%s", rows[i].name);
@@ -477,7 +462,6 @@ static void test_library_names(void **state)
 
 static void test_development_links(void **state)
 {
-	(void)state;
 	assert_true(graft_ldcache_is_development_name("libx.so"));
 	assert_true(graft_ldcache_is_development_name("/lib/libx.so"));
 	assert_false(graft_ldcache_is_development_name("libx.so.1"));
@@ -493,7 +477,6 @@ static void test_sonames(void **state)
 {
 	char name[257];
 
-	(void)state;
 	memset(name, 'x', sizeof(name));
 	name[255] = '\0';
 	assert_true(graft_ldcache_is_soname(name));

@@ -235,7 +235,6 @@ static void test_bombs(void **state)
 
 static void test_built_in(void **state)
 {
-	(void)state;
 	assert_true(graft_ldsoconf_is_built_in("/lib64"));
 	assert_true(graft_ldsoconf_is_built_in("/usr/lib"));
 	assert_false(graft_ldsoconf_is_built_in("/usr/lib/x86_64-linux-gnu"));

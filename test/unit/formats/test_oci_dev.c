@@ -44,7 +44,6 @@ static const struct row {
 
 static void reads(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		auto_json_document struct graft_json_document *document = NULL;
 		struct graft_arena *arena = graft_arena_new(1 << 20);
@@ -72,7 +71,6 @@ static void without_memory_it_says_nothing(void **state)
 	const struct row *volumes = &rows[6];
 	bool seen = false;
 
-	(void)state;
 	for (size_t max = 1024; max < 65536; max += 64) {
 		auto_json_document struct graft_json_document *document = NULL;
 		struct graft_arena *arena = graft_arena_new(1 << 20), *small = graft_arena_new(max);

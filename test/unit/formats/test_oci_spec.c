@@ -50,7 +50,6 @@ static void test_whole(void **state)
 	struct view view;
 	struct graft_oci_spec *spec = &view.spec;
 
-	(void)state;
 	assert_int_equal(read_view(whole, &view, NULL), 0);
 	assert_int_equal(graft_oci_spec_check(spec, NULL), 0);
 	assert_string_equal(spec->oci_version, "1.0.2");
@@ -89,7 +88,6 @@ static void test_annotations(void **state)
 	static const char *const rows[][2] = { { "", "6" }, { "B", "3" }, { "a", "2" }, { "b", "7" } };
 	struct view view;
 
-	(void)state;
 	assert_int_equal(read_view(whole, &view, NULL), 0);
 	assert_int_equal(view.spec.n_annotations, GRAFT_COUNT(rows));
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
@@ -109,7 +107,6 @@ static void test_env(void **state)
 	};
 	struct view view;
 
-	(void)state;
 	assert_int_equal(read_view(whole, &view, NULL), 0);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const char *value = graft_oci_spec_env(&view.spec, rows[i].name);
@@ -151,7 +148,6 @@ static const struct {
 
 static void test_privileged(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(privileges); i++) {
 		struct graft_buffer text = { 0 };
 		struct view view;
@@ -190,7 +186,6 @@ static void test_namespaces(void **state)
 {
 	struct view view;
 
-	(void)state;
 	assert_int_equal(read_view("{}", &view, NULL), 0);
 	assert_false(view.spec.new_mount_namespace || view.spec.new_user_namespace);
 	close_view(&view);
@@ -223,7 +218,6 @@ static const struct {
 
 static void test_check(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(checks); i++) {
 		struct graft_error err = { 0 };
 		struct view view;
@@ -248,7 +242,6 @@ static void test_wrong_types_are_as_good_as_nothing(void **state)
 		"{\"linux\":{\"devices\":[\"/dev/nvidia0\",[],{\"path\":\"/dev\\u0000\"}]}}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(texts); i++) {
 		struct view view;
 		struct graft_oci_spec *spec = &view.spec;
@@ -268,7 +261,6 @@ static void test_no_object(void **state)
 {
 	static const char *const texts[] = { "[]", "null", "\"x\"" };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(texts); i++) {
 		struct graft_error err = { 0 };
 		struct view view;
@@ -301,7 +293,6 @@ static const struct {
 
 static void test_state(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(states); i++) {
 		struct graft_arena *arena = graft_arena_new(1 << 16);
 		struct graft_oci_state decoded = { .pid = -7 };
@@ -326,7 +317,6 @@ static void test_state(void **state)
 
 static void test_memory(void **state)
 {
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_error err = { 0 };
 		struct graft_oci_state decoded;
@@ -352,7 +342,6 @@ static void test_memory(void **state)
 /* A maximum of the arena stands for memory that ends in the middle of the view. */
 static void test_memory_of_the_arena(void **state)
 {
-	(void)state;
 	for (size_t max = 0;; max += 16) {
 		struct graft_json_document *document = NULL;
 		struct graft_arena *arena = graft_arena_new(max);

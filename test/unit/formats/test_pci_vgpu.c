@@ -11,7 +11,6 @@ static unsigned char space[256];
 
 static int setup(void **state)
 {
-	(void)state;
 	arena = graft_arena_new((size_t)1 << 20);
 	memset(space, 0, sizeof(space));
 	return arena ? 0 : -1;
@@ -19,7 +18,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	arena = graft_arena_free(arena);
 	return 0;
 }
@@ -47,7 +45,6 @@ static void test_virtual(void **state)
 {
 	struct graft_pci_vgpu vgpu;
 
-	(void)state;
 	make_space();
 	assert_true(parse(sizeof(space), &vgpu));
 	assert_string_equal(vgpu.host_driver_version, "470.63");
@@ -62,7 +59,6 @@ static void test_others(void **state)
 {
 	struct graft_pci_vgpu vgpu;
 
-	(void)state;
 	assert_false(parse(sizeof(space), &vgpu));
 	assert_false(parse(0, &vgpu));
 	for (size_t i = 0; i < 0x68 + 31; i++) {
@@ -87,7 +83,6 @@ static void test_no_memory(void **state)
 {
 	struct graft_pci_vgpu vgpu;
 
-	(void)state;
 	make_space();
 	for (int n = 1; n < 10; n++) {
 		struct graft_arena *small = graft_arena_new((size_t)1 << 20);

@@ -24,7 +24,6 @@ static void test_key_values(void **state)
 	struct graft_key_value *items = NULL;
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(graft_procfs_key_values(information, strlen(information), arena, &items, &n), 0);
 	assert_int_equal(n, 8);
 	assert_string_equal(graft_key_value_find(items, n, "Model"), "NVIDIA A100-SXM4-40GB");
@@ -45,7 +44,6 @@ static void test_line_with_nul_is_skipped(void **state)
 	struct graft_mountinfo *mounts = NULL;
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(graft_procfs_key_values(text, sizeof(text) - 1, arena, &items, &n), 0);
 	assert_int_equal(n, 1);
 	assert_string_equal(items[0].key, "C");
@@ -79,7 +77,6 @@ static const struct {
 
 static void test_driver_version(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(versions); i++) {
 		const char *version = graft_procfs_driver_version(versions[i].text, strlen(versions[i].text), arena);
 
@@ -117,7 +114,6 @@ static const struct {
 
 static void test_devices_major(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(majors); i++) {
 		uint32_t major = 4711;
 		bool found = graft_procfs_devices_major(devices, strlen(devices), majors[i].name, &major);
@@ -142,7 +138,6 @@ static void test_mig_minors(void **state)
 	struct graft_mig_minor *items = NULL;
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(graft_procfs_mig_minors(text, strlen(text), arena, &items, &n), 0);
 	assert_int_equal(n, GRAFT_COUNT(wanted));
 	for (size_t i = 0; i < n; i++) {
@@ -163,7 +158,6 @@ static void test_mountinfo(void **state)
 	struct graft_mountinfo *items = NULL;
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(graft_procfs_mountinfo(text, strlen(text), arena, &items, &n), 0);
 	assert_int_equal(n, 3);
 	assert_int_equal(items[0].mount_id, 36);
@@ -203,7 +197,6 @@ static void test_mountinfo_skips_what_it_does_not_understand(void **state)
 	struct graft_mountinfo *items = NULL;
 	size_t n = 7;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(lines); i++) {
 		assert_int_equal(graft_procfs_mountinfo(lines[i], strlen(lines[i]), arena, &items, &n), 0);
 		if (n != 0)
@@ -218,7 +211,6 @@ static void test_cgroup(void **state)
 	struct graft_error err = { 0 };
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(graft_procfs_cgroup(text, strlen(text), arena, &items, &n, &err), 0);
 	assert_int_equal(n, 3);
 	assert_string_equal(items[0].controllers, "devices");
@@ -233,7 +225,6 @@ static void test_cgroup_malformed(void **state)
 	struct graft_error err = { 0 };
 	size_t n = 7;
 
-	(void)state;
 	assert_int_equal(graft_procfs_cgroup("1:a:/\n2:b\n", 10, arena, &items, &n, &err), -1);
 	assert_int_equal(err.status, GRAFT_FORMAT);
 	assert_string_equal(err.msg, "malformed cgroup entry: 2:b");
@@ -271,7 +262,6 @@ static const struct {
 
 static void test_pci_parse(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(addresses); i++) {
 		struct graft_pci_address address = { 1, 2, 3, 4 };
 
@@ -313,7 +303,6 @@ static void test_stat(void **state)
 	uint64_t start = 0;
 	char letter = '\0';
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		assert_true(graft_procfs_family(rows[i].text, &family));
 		assert_string_equal(family.name, rows[i].name);
@@ -331,7 +320,6 @@ static void test_stat(void **state)
 
 static void test_pci_sysfs_name(void **state)
 {
-	(void)state;
 	assert_string_equal(graft_pci_sysfs_name("00000000:1B:00.0", arena), "0000:1b:00.0");
 	assert_string_equal(graft_pci_sysfs_name("00010000:e1:00.1", arena), "10000:e1:00.1");
 	assert_null(graft_pci_sysfs_name("1b:00.0", arena));
@@ -343,7 +331,6 @@ static void test_pci_order(void **state)
 		{ 0, 0, 0, 1 }, { 0, 0, 1, 0 }, { 0, 1, 0, 0 }, { 1, 0, 0, 0 }
 	};
 
-	(void)state;
 	for (size_t i = 0; i + 1 < GRAFT_COUNT(sorted); i++) {
 		assert_true(graft_pci_compare(&sorted[i], &sorted[i + 1]) < 0);
 		assert_true(graft_pci_compare(&sorted[i + 1], &sorted[i]) > 0);
@@ -380,7 +367,6 @@ static void test_without_device_files(void **state)
 	struct graft_arena *small = graft_arena_new(8);
 	bool changed = true;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const char *copy = graft_procfs_without_device_files(rows[i].text, arena, &changed);
 
@@ -425,7 +411,6 @@ static void test_truncations(void **state)
 					     "NVRM version: a  550.54.14  b\n",
 					     "0::/a\n" };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(texts); i++) {
 		for (size_t length = 0; length <= strlen(texts[i]); length++) {
 			auto_free char *copy = malloc(length + 1);
@@ -449,7 +434,6 @@ static void test_allocations_fail(void **state)
 	size_t length = 0;
 	int n, rc = -1;
 
-	(void)state;
 	assert_non_null(text);
 	for (int i = 0; i < 600; i++) {
 		const char *one = i % 3 == 0 ? line : i % 3 == 1 ? minor : mount;
@@ -484,7 +468,6 @@ static void test_full_arena(void **state)
 	struct graft_error err = { 0 };
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(graft_procfs_cgroup("1:a:/\n2:b:/\n3:c:/\n", 18, small, &entries, &n, &err), -1);
 	assert_int_equal(err.status, GRAFT_NO_MEMORY);
 	graft_arena_free(small);
@@ -496,7 +479,6 @@ static void test_options(void **state)
 	const struct graft_command_line line = { words, sizeof(words) };
 	const struct graft_command_line none = { "", 0 };
 
-	(void)state;
 	assert_string_equal(graft_procfs_option(&line, "-c"), "id");
 	assert_string_equal(graft_procfs_option(&line, "-r"), "/usr/bin/crun");
 	assert_string_equal(graft_procfs_option(&line, "--cid-file"), "-b");

@@ -60,7 +60,6 @@ static void test_written_form(void **state)
 	struct tree tree = full_tree();
 	struct graft_buffer out = { 0 };
 
-	(void)state;
 	graft_record_write(&tree_record, &tree, &out);
 	assert_string_equal(
 	    graft_buffer_text(&out),
@@ -97,7 +96,6 @@ static void test_round_trip(void **state)
 {
 	struct tree tree = full_tree(), empty = { 0 };
 
-	(void)state;
 	check_round_trip(&tree);
 	check_round_trip(&empty);
 }
@@ -125,7 +123,6 @@ static void test_refused(void **state)
 		{ "{\"version\": 1, \"first\": {\"name\": 3}}", "first.name: must be a string" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_arena *arena = graft_arena_new(1 << 20);
 		struct graft_error err = { 0 };
@@ -153,7 +150,6 @@ static void test_twice(void **state)
 	struct graft_error err = { 0 };
 	struct tree tree = { 0 };
 
-	(void)state;
 	assert_int_equal(graft_record_read(&tree_record, json, strlen(json), arena, &tree, &err), 0);
 	assert_int_equal(tree.version, 2);
 	assert_null(tree.first.name);
@@ -172,7 +168,6 @@ static void test_first_difference(void **state)
 	struct tree a = full_tree(), b = full_tree();
 	char path[64] = "";
 
-	(void)state;
 	assert_true(graft_record_equal(&tree_record, &a, &b, path, sizeof(path)));
 	b.leaves = other;
 	assert_false(graft_record_equal(&tree_record, &a, &b, path, sizeof(path)));
@@ -187,7 +182,6 @@ static void test_document(void **state)
 {
 	struct graft_buffer out = { 0 };
 
-	(void)state;
 	graft_record_document(&tree_record, &out);
 	assert_non_null(
 	    strstr(graft_buffer_text(&out), "| `colour` | one of `red`, `green`, `blue` |  | of the leaves |"));

@@ -411,7 +411,6 @@ static void test_suite(void **state)
 {
 	int counts[3] = { 0 };
 
-	(void)state;
 	if (!each_case(false, counts))
 		skip();
 	assert_true(counts[0] >= 210);
@@ -422,7 +421,6 @@ static void test_suite_edits(void **state)
 {
 	int counts[3] = { 0 };
 
-	(void)state;
 	if (!each_case(true, counts))
 		skip();
 	assert_true(counts[2] > 800);
@@ -451,7 +449,6 @@ static void test_getters(void **state)
 	int64_t number = 7;
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(graft_toml_get_string(toml, "nvidia-container-cli.root", &root, NULL), 0);
 	assert_string_equal(root, "/run/driver");
 	assert_int_equal(graft_toml_get_bool(toml, "disable-require", &require, NULL), 0);
@@ -491,7 +488,6 @@ static void test_wrong_types(void **state)
 	struct graft_error err = { 0 };
 	const char *string = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		bool value;
 
@@ -545,7 +541,6 @@ static void test_edits(void **state)
 		{ "a.b.c = 1\na.d = 2\n", REMOVE, "a.b", NULL, "a.d = 2\n" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_toml *toml = parse(rows[i].before);
 
@@ -568,7 +563,6 @@ static void test_typed_setters(void **state)
 	static const char *const list[] = { "a", "b \"c\"\n", "" };
 	struct graft_toml *toml = parse("");
 
-	(void)state;
 	assert_int_equal(graft_toml_set_string(toml, "s", "C:\\x\x01\xc3\xa9", NULL), 0);
 	assert_int_equal(graft_toml_set_bool(toml, "b", true, NULL), 0);
 	assert_int_equal(graft_toml_set_integer(toml, "i", INT64_MIN, NULL), 0);
@@ -593,7 +587,6 @@ static void test_refused_edits(void **state)
 	};
 	static const char text[] = "a = 1\ni = {}\n[t]\n[[l]]\n";
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_toml *toml = parse(text);
 		struct graft_error err = { 0 };
@@ -615,7 +608,6 @@ static void test_limits(void **state)
 	auto_free char *big = malloc(((size_t)16 << 20) + 1);
 	char deep[512] = "a = ";
 
-	(void)state;
 	assert_non_null(big);
 	memset(big, '\n', ((size_t)16 << 20) + 1);
 	assert_int_equal(graft_toml_parse("config.toml", big, (size_t)16 << 20, &toml, &err), 0);
@@ -652,7 +644,6 @@ static void test_errors_name_the_place(void **state)
 		{ "a = \"\xff\"", "config.toml: line 1, column 6: invalid UTF-8" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_toml *toml = NULL;
 		struct graft_error err = { 0 };
@@ -692,7 +683,6 @@ static void test_allocations(void **state)
 {
 	int n = 1;
 
-	(void)state;
 	for (;; n++) {
 		struct graft_error err = { 0 };
 		int rc;

@@ -68,7 +68,6 @@ static const struct {
 
 static void test_assign(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(assignments); i++) {
 		auto_toml struct graft_toml *toml = parse(assignments[i].text), *again = NULL;
 		auto_toml struct graft_toml *from = parse(assignments[i].from);
@@ -94,7 +93,6 @@ static void test_refused_assignments(void **state)
 		{ "a = 1\n", "a..b", "s" }, { "a = 1\n", "b", "s..t" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		auto_toml struct graft_toml *toml = parse(rows[i].text), *from = parse("[s]\nv = 1\n");
 		struct graft_error err = { 0 };
@@ -131,7 +129,6 @@ static const struct {
 
 static void test_lists(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(lists); i++) {
 		auto_toml struct graft_toml *toml = parse(lists[i].text);
 
@@ -156,7 +153,6 @@ static void test_removed_elements(void **state)
 		{ "l = ['old', 'a', 'old']\n", "l = ['a']\n" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		auto_toml struct graft_toml *toml = parse(rows[i][0]);
 
@@ -169,7 +165,6 @@ static void test_refused_lists(void **state)
 {
 	static const char *const texts[] = { "l = 'a'\n", "l = {}\n", "[l]\n", "[[l]]\n" };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(texts); i++) {
 		auto_toml struct graft_toml *toml = parse(texts[i]);
 		struct graft_error err = { 0 };
@@ -202,7 +197,6 @@ static void test_sameness(void **state)
 		{ "a = 1979-05-27\n", "a = 1979-05-28\n", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		auto_toml struct graft_toml *a = parse(rows[i].a), *b = parse(rows[i].b);
 
@@ -221,7 +215,6 @@ static void test_names(void **state)
 	const char **names;
 	size_t n;
 
-	(void)state;
 	assert_int_equal(graft_toml_get_names(toml, "t", arena, &names, &n, NULL), 0);
 	assert_int_equal(n, 2);
 	assert_string_equal(names[0], "b c");
@@ -263,7 +256,6 @@ static void test_allocations(void **state)
 	static const char text[] = "list = [\n 'old'\n]\n[t.\"q.r\"]\na = 1\nold = 2\n";
 	int n = 1;
 
-	(void)state;
 	for (;; n++) {
 		auto_toml struct graft_toml *toml = parse(text);
 		struct graft_error err = { 0 };

@@ -83,7 +83,6 @@ static const struct {
 
 static void test_scalars(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(scalars); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		const struct graft_tree_value *root;
@@ -127,7 +126,6 @@ static const struct {
 
 static void test_bad(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(bad); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		const struct graft_tree_value *root;
@@ -155,7 +153,6 @@ static void test_aliases(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	const struct graft_tree_value *root;
 
-	(void)state;
 	if (parse("a: &x [1, 2]\nb: *x\nc: &x 7\nd: *x\n", &root, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_int_equal(graft_tree_count(root), 4);
@@ -175,7 +172,6 @@ static void test_laughs(void **state)
 	};
 	const struct graft_tree_value *root;
 
-	(void)state;
 	graft_buffer_string(&text, "l0: &l0 [a, a, a, a, a, a, a, a, a]\n");
 	for (int i = 1; i < 30; i++) {
 		graft_buffer_printf(&text, "l%d: &l%d [", i, i);
@@ -200,7 +196,6 @@ static void test_hostile(void **state)
 	static const char *const parts[] = { "[",        "{",      "{a: ", "- ", "? ",  "&a ",
 					     "- &a x\n", "!!str ", "\"",   "*a", "[]: " };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(parts); i++) {
 		struct graft_buffer text = { .max = 0 };
 		struct graft_error err = { .status = GRAFT_OK };

@@ -39,7 +39,6 @@ static void test_texts(void **state)
 		{ "a\na\nb\n", "a\nb\nb\n", HEADER "@@ -1,3 +1,3 @@\n a\n-a\n b\n+b\n" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_buffer out = { 0 };
 
@@ -102,7 +101,6 @@ static void fill(char *text, unsigned int *seed, int n)
 
 static void test_each_leads_from_one_to_the_other(void **state)
 {
-	(void)state;
 	for (unsigned int seed = 0; seed < 2000; seed++) {
 		unsigned int next = seed;
 		struct graft_buffer out = { 0 };
@@ -121,7 +119,6 @@ static void test_large_texts(void **state)
 {
 	struct graft_buffer before = { 0 }, after = { 0 }, out = { 0 };
 
-	(void)state;
 	graft_buffer_string(&before, "same\n");
 	graft_buffer_string(&after, "same\n");
 	for (int i = 0; i < 3000; i++) {
@@ -140,7 +137,6 @@ static void test_large_texts(void **state)
 
 static void test_memory(void **state)
 {
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_buffer out = { 0 };
 		struct graft_error err = { 0 };

@@ -58,7 +58,6 @@ static const struct {
 
 static void test_lines(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(lines); i++) {
 		struct graft_xid_line line = graft_xid_parse(lines[i].line);
 
@@ -76,7 +75,6 @@ static void test_lines(void **state)
 
 static void test_sequence(void **state)
 {
-	(void)state;
 	assert_int_equal(graft_xid_parse("4,1234,5678,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1").sequence, 1234);
 	assert_int_equal(graft_xid_parse("4,1235,5678,-;something else").sequence, 1235);
 	assert_int_equal(graft_xid_parse("12,1236,5678,-;of a process").sequence, 0);
@@ -102,7 +100,6 @@ static const struct {
 
 static void test_rules(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rules); i++) {
 		struct graft_xid_rules made = graft_xid_rules_make(rules[i].disable, rules[i].enable);
 
@@ -119,7 +116,6 @@ static void test_is_of(void **state)
 {
 	struct graft_xid_line line = graft_xid_parse("NVRM: Xid (PCI:0001:3b:02): 79, pid=1");
 
-	(void)state;
 	assert_true(graft_xid_is_of(&line, "00000001:3b:02.0"));
 	assert_true(graft_xid_is_of(&line, "00000001:3B:02.0"));
 	assert_false(graft_xid_is_of(&line, "00000000:3b:02.0"));

@@ -21,7 +21,6 @@ static void test_boot_id(void **state)
 	};
 	struct fixture f;
 
-	(void)state;
 	fixture_init(&f);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_arena *arena = graft_arena_new(1 << 16);
@@ -48,7 +47,6 @@ static void test_memory(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct fixture f;
 
-	(void)state;
 	fixture_init(&f);
 	fixture_write(&f, FILE_NAME, ID "\n");
 	assert_int_equal(graft_root_open(&root, f.root, &err), 0);

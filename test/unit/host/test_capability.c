@@ -6,7 +6,6 @@
 
 static void test_names_are_unique_words(void **state)
 {
-	(void)state;
 	for (unsigned int i = 0; i < GRAFT_CAP_BITS; i++) {
 		assert_non_null(graft_capability_names[i]);
 		for (unsigned int j = 0; j < i; j++)
@@ -38,7 +37,6 @@ static void test_classes_come_with_capabilities(void **state)
 		{ GRAFT_CLASS_WSL, GRAFT_CAP_NGX, 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_int_equal((graft_class_capabilities(rows[i].class_) & rows[i].capability) != 0, rows[i].wanted);
 	assert_int_equal(graft_class_capabilities(GRAFT_CLASS_MAX), 0);

@@ -17,7 +17,6 @@ static const char *directories[2];
 
 static int setup(void **state)
 {
-	(void)state;
 	fixture = calloc(1, sizeof(*fixture));
 	arena = graft_arena_new((size_t)64 << 20);
 	if (!fixture || !arena)
@@ -32,7 +31,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	fixture_done(fixture);
 	free(fixture);
 	arena = graft_arena_free(arena);
@@ -87,7 +85,6 @@ static void test_files(void **state)
 {
 	const char *paths[4];
 
-	(void)state;
 	write_spec("/etc/cdi/good.yaml", "0 1");
 	write_spec("/etc/cdi/good.yml", "0 1");
 	fixture_write(fixture, "/etc/cdi/bad.json", "cdiVersion: 0.5.0\nkind: v/c\ndevice: []\n");
@@ -111,7 +108,6 @@ static void test_unreadable(void **state)
 	const char *path;
 	size_t n;
 
-	(void)state;
 	path = graft_arena_printf(arena, "%s/gone.yaml", etc);
 	assert_int_equal(graft_cdi_examine(&path, 1, false, arena, &files, &n, &err), 0);
 	assert_int_equal(n, 1);
@@ -125,7 +121,6 @@ static void test_unreadable(void **state)
 
 static void test_between(void **state)
 {
-	(void)state;
 	write_spec("/etc/cdi/a.yaml", "0 1 2 3 4 5 x");
 	write_spec("/run/cdi/a.yaml", "0 1 2 3 4 6 7");
 	write_spec("/run/cdi/b.yaml", "5 6");
@@ -148,7 +143,6 @@ static void test_definitions(void **state)
 	struct graft_cdi_definition *definitions;
 	size_t n;
 
-	(void)state;
 	write_spec("/etc/cdi/a.yaml", "b a");
 	write_spec("/etc/cdi/b.yaml", "b c");
 	write_spec("/run/cdi/a.yaml", "b");
@@ -172,7 +166,6 @@ static void test_definitions(void **state)
 
 static void test_memory(void **state)
 {
-	(void)state;
 	write_spec("/etc/cdi/a.yaml", "0 d");
 	fixture_write(fixture, "/etc/cdi/b.yaml", "cdiVersion: 0.5.0\nkind: v/c\ndevice: []\n");
 	write_spec("/run/cdi/a.yaml", "0 d");

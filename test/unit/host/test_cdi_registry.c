@@ -19,7 +19,6 @@ static const char *directories[2];
 
 static int setup(void **state)
 {
-	(void)state;
 	fixture = calloc(1, sizeof(*fixture));
 	arena = graft_arena_new((size_t)64 << 20);
 	if (!fixture || !arena)
@@ -34,7 +33,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	fixture_done(fixture);
 	free(fixture);
 	arena = graft_arena_free(arena);
@@ -98,7 +96,6 @@ static const char *resolve(const char *words)
 
 static void test_order(void **state)
 {
-	(void)state;
 	write_spec("/etc/cdi/a.yaml", "v/a", "0 1 all");
 	write_spec("/etc/cdi/b.json", "v/b", "0"); /* YAML in a file of that name is read as well */
 	read_all(NULL, 0);
@@ -112,7 +109,6 @@ static void test_order(void **state)
 
 static void test_priority(void **state)
 {
-	(void)state;
 	write_spec("/etc/cdi/a.yaml", "v/c", "0 1");
 	write_spec("/run/cdi/a.yaml", "v/c", "1 2");
 	read_all(NULL, 0);
@@ -127,7 +123,6 @@ static void test_conflict(void **state)
 {
 	char why[512];
 
-	(void)state;
 	write_spec("/run/cdi/a.yaml", "v/c", "0 1");
 	write_spec("/run/cdi/b.yaml", "v/c", "1 2");
 	read_all(NULL, 0);
@@ -144,7 +139,6 @@ static void test_conflict(void **state)
 /* Unlike in the existing stack: a conflict below does no harm to what overrides it. A conflict above is one, whatever is below. */
 static void test_conflict_below(void **state)
 {
-	(void)state;
 	write_spec("/etc/cdi/a.yaml", "v/c", "0 1");
 	write_spec("/etc/cdi/b.yaml", "v/c", "0 1");
 	write_spec("/run/cdi/c.yaml", "v/c", "0");
@@ -158,7 +152,6 @@ static void test_conflict_below(void **state)
 
 static void test_skipped(void **state)
 {
-	(void)state;
 	write_spec("/etc/cdi/good.yaml", "v/c", "0");
 	fixture_write(fixture, "/etc/cdi/bad.yaml", "cdiVersion: 0.5.0\nkind: v/c\ndevice: []\n");
 	fixture_write(fixture, "/etc/cdi/other.yml", "what is this?");
@@ -183,7 +176,6 @@ static void test_fifo(void **state)
 {
 	char path[256];
 
-	(void)state;
 	write_spec("/etc/cdi/good.yaml", "v/c", "0");
 	(void)snprintf(path, sizeof(path), "%s/fifo.json", etc);
 	assert_int_equal(mkfifo(path, 0600), 0);
@@ -196,7 +188,6 @@ static void test_passed_over(void **state)
 {
 	static const char *const kinds[] = { "v/c" };
 
-	(void)state;
 	write_spec("/etc/cdi/a.yaml", "v/c", "0");
 	write_spec("/etc/cdi/b.yaml", "w/c", "0");
 	fixture_write(fixture, "/etc/cdi/c.json", "not even a spec");
@@ -216,7 +207,6 @@ static void test_missing_directories(void **state)
 {
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	read_all(NULL, 0);
 	assert_int_equal(registry.n_specs, 0);
 	assert_string_equal(resolve("v/c=1"), "unresolvable CDI devices v/c=1");
@@ -232,7 +222,6 @@ static void test_registry_late(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_budget *budget = graft_budget_new(0);
 
-	(void)state;
 	write_spec("/etc/cdi/a.yaml", "v/c", "0");
 	while (!graft_budget_is_spent(budget))
 		continue;
@@ -292,7 +281,6 @@ static const struct {
 
 static void test_stale(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(stale); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_cdi_edits edits;
@@ -317,7 +305,6 @@ static void test_seen(void **state)
 	static const char *const names[] = { "v/c=d" };
 	size_t n;
 
-	(void)state;
 	fixture_write(fixture, "/etc/cdi/s.yaml",
 		      "{cdiVersion: 0.5.0, kind: v/c, devices: [{name: d, containerEdits: {mounts: ["
 		      "{hostPath: /gone/1, containerPath: /1}, {hostPath: /usr, containerPath: /usr}]}}], "
@@ -340,7 +327,6 @@ static void test_numbers(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_cdi_edits edits;
 
-	(void)state;
 	assert_int_equal(
 	    realize("deviceNodes: [{path: /dev/null}, {path: /dev/null, major: 1, minor: 3, fileMode: 0600}]", &edits,
 		    &err),
@@ -368,7 +354,6 @@ static void test_memory(void **state)
 {
 	static const char *const names[] = { "v/c=0", "v/c=d" };
 
-	(void)state;
 	write_spec("/etc/cdi/a.yaml", "v/c", "0");
 	fixture_write(fixture, "/etc/cdi/b.yaml", "cdiVersion: 0.5.0\nkind: v/c\ndevice: []\n");
 	write_spec("/run/cdi/a.yaml", "v/c", "0 d");

@@ -22,7 +22,6 @@ static char lists[160];
 
 static int setup(void **state)
 {
-	(void)state;
 	fixture = calloc(1, sizeof(*fixture));
 	arena = graft_arena_new((size_t)64 << 20);
 	if (!fixture || !arena)
@@ -34,7 +33,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	fixture_done(fixture);
 	free(fixture);
 	arena = graft_arena_free(arena);
@@ -82,7 +80,6 @@ static void test_lists(void **state)
 	static const char usual[] = GRAFT_CSV_DIRECTORY "/devices.csv " GRAFT_CSV_DIRECTORY
 							"/drivers.csv " GRAFT_CSV_DIRECTORY "/l4t.csv";
 
-	(void)state;
 	assert_string_equal(names_of(true), usual);
 	fixture_directory(fixture, LISTS);
 	assert_string_equal(names_of(true), usual);
@@ -128,7 +125,6 @@ static void test_patterns(void **state)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
 
-	(void)state;
 	fixture_write(fixture, "/a/one", "");
 	fixture_write(fixture, "/a/two", "");
 	fixture_write(fixture, "/a/three", "");
@@ -161,7 +157,6 @@ static void test_pattern_limit(void **state)
 	char path[64];
 	size_t n = 0;
 
-	(void)state;
 	for (int i = 0; i < 130; i++) {
 		(void)snprintf(path, sizeof(path), "/x/f%d", i);
 		fixture_write(fixture, path, "");
@@ -209,7 +204,6 @@ static void library(const char *path, const char *soname)
 
 static void test_orin(void **state)
 {
-	(void)state;
 	library(TEGRA "/libcuda.so.1.1", "libcuda.so.1");
 	fixture_link(fixture, "libcuda.so.1.1", TEGRA "/libcuda.so");
 	library(TEGRA "/libnvidia-ml.so.1", "libnvidia-ml.so.1");
@@ -233,7 +227,6 @@ static void test_orin(void **state)
 /* A list's own link stays as the list has it, and every link of its chain is made again. */
 static void test_chain(void **state)
 {
-	(void)state;
 	library(TEGRA "/libnvx.so.1.0.0", "libnvx.so.1");
 	fixture_link(fixture, "libnvx.so.1.0.0", TEGRA "/libnvx.so.1");
 	fixture_link(fixture, TEGRA "/libnvx.so.1", "/usr/lib/libnvx.so");
@@ -250,7 +243,6 @@ static void test_chain(void **state)
 
 static void test_kinds(void **state)
 {
-	(void)state;
 	fixture_write(fixture, "/etc/alsa/a.conf", "");
 	fixture_link(fixture, "alsa", "/etc/sound");
 	fixture_write(fixture, TEGRA "/nvidia_icd.json", "{}");
@@ -286,7 +278,6 @@ static void test_callers_choice(void **state)
 	char list[256];
 	const char *files[] = { list };
 
-	(void)state;
 	(void)snprintf(list, sizeof(list), "%s/my.csv", fixture->root);
 	fixture_write(fixture, "/usr/lib/libx.so.1", "");
 	fixture_link(fixture, "libx.so.1", "/usr/lib/libx.so");
@@ -317,7 +308,6 @@ static void test_dev_root(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	char dev_root[256];
 
-	(void)state;
 	if (!fixture_has_nodes())
 		skip();
 	(void)snprintf(dev_root, sizeof(dev_root), "%s/other", fixture->root);
@@ -335,7 +325,6 @@ static void test_dev_root(void **state)
 
 static void test_nodes(void **state)
 {
-	(void)state;
 	if (!fixture_has_nodes())
 		skip();
 	fixture_node(fixture, "/dev/nvmap", 10, 124, 0400);
@@ -364,7 +353,6 @@ static void test_memory(void **state)
 {
 	struct graft_csv_options o = options();
 
-	(void)state;
 	library(TEGRA "/libcuda.so.1.1", "libcuda.so.1");
 	fixture_link(fixture, "libcuda.so.1.1", TEGRA "/libcuda.so");
 	fixture_write(fixture, LISTS "/drivers.csv", "sym, " TEGRA "/lib*\ndev, x*\ndir, /etc\nlib, /gone\n");

@@ -46,7 +46,6 @@ static void write_line(void *arg, enum graft_log_level level, const char *file, 
 {
 	static const char letters[] = "EWID";
 
-	(void)file, (void)line;
 	graft_buffer_printf(arg, "%c %s\n", letters[level], message);
 }
 
@@ -56,7 +55,6 @@ static struct graft_arena *arena;
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&child, 0, sizeof(child));
 	child.uid = 0;
 	arena = graft_arena_new((size_t)1 << 20);
@@ -65,7 +63,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	graft_buffer_done(&lines);
 	arena = graft_arena_free(arena);
 	return 0;
@@ -113,7 +110,6 @@ static void test_library(void **state)
 		{ NULL, &without_cuda, NULL, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_csv_facts facts;
 
@@ -143,7 +139,6 @@ static void test_library(void **state)
  */
 static void test_question(void **state)
 {
-	(void)state;
 	(void)ask(NULL, &with_cuda, false);
 	assert_int_equal(child.question.facts, GRAFT_NVML_CUDA | GRAFT_NVML_MODEL);
 	assert_int_equal(child.question.uid, NOBODY);
@@ -167,7 +162,6 @@ static void test_versions(void **state)
 		{ 12060, "12.6" }, { 12110, "12.11" }, { 13000, "13.0" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_csv_facts facts;
 
@@ -200,7 +194,6 @@ static void test_gpus(void **state)
 		{ gpus + 2, 1, "10.1", true }, { &unknown, 1, NULL, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_csv_facts facts;
 
@@ -223,7 +216,6 @@ static void test_no_answer(void **state)
 {
 	struct graft_csv_facts facts;
 
-	(void)state;
 	child.answer.cuda_version = 12040;
 	child.fails = GRAFT_NO_DRIVER;
 	facts = ask(NULL, &with_cuda, false);
@@ -238,7 +230,6 @@ static void test_memory(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_csv_facts facts;
 
-	(void)state;
 	child.answer.cuda_version = 12040;
 	child.answer.gpus = &gpu;
 	child.answer.n_gpus = 1;

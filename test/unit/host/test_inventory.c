@@ -20,7 +20,6 @@ static void assert_read_fails(const char *json, enum graft_status status, const 
 
 static void test_reading_is_strict(void **state)
 {
-	(void)state;
 	assert_read_fails("", GRAFT_FORMAT, "");
 	assert_read_fails("[]", GRAFT_FORMAT, "");
 	assert_read_fails("{\"platform\": \"none\"}", GRAFT_FORMAT, "version");
@@ -39,7 +38,6 @@ static void test_empty_inventory(void **state)
 	struct graft_buffer out = { 0 };
 	struct graft_error err = { 0 };
 
-	(void)state;
 	graft_inventory_write(inventory, &out);
 	assert_string_equal(out.bytes, "{\n  \"version\": 1,\n  \"platform\": \"none\"\n}\n");
 	assert_int_equal(graft_inventory_read(out.bytes, out.length, &copy, &err), 0);
@@ -125,7 +123,6 @@ static void fill(const struct graft_record *record, void *object, uint32_t *seed
 /* read(write(x)) = x and write(read(t)) = t for inventories of all shapes. */
 static void test_property_round_trip(void **state)
 {
-	(void)state;
 	for (uint32_t round = 1; round <= 200; round++) {
 		struct graft_inventory *inventory = graft_inventory_new(), *copy = NULL;
 		struct graft_buffer first = { 0 }, second = { 0 };
@@ -158,7 +155,6 @@ static void assert_reason(const char *name, const char *why)
 /* Tables are tested as tables. */
 static void test_catalog(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < graft_n_catalog_libraries; i++) {
 		const struct graft_catalog_library *row = &graft_catalog_libraries[i];
 

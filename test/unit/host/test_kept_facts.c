@@ -17,10 +17,6 @@ static char logged[512];
 
 static void keep_line(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
 {
-	(void)arg;
-	(void)level;
-	(void)file;
-	(void)line;
 	(void)snprintf(logged, sizeof(logged), "%s", message);
 }
 
@@ -28,7 +24,6 @@ static const struct graft_log log_ = { .write = keep_line, .max = GRAFT_LOG_INFO
 
 static int set_up(void **state)
 {
-	(void)state;
 	fixture_init(&fixture);
 	arena = graft_arena_new((size_t)8 << 20);
 	logged[0] = '\0';
@@ -43,7 +38,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	arena = graft_arena_free(arena);
 	fixture_done(&fixture);
 	return 0;
@@ -97,7 +91,6 @@ static void test_same_host(void **state)
 {
 	struct graft_buffer text = keep();
 
-	(void)state;
 	assert_string_equal(taken(&text), "");
 	assert_string_equal(logged, "");
 	graft_buffer_done(&text);
@@ -107,7 +100,6 @@ static void test_other_hosts(void **state)
 {
 	struct graft_buffer text = keep();
 
-	(void)state;
 	fixture_write(&fixture, BOOT, "11111111-0000-4000-8000-000000000000\n");
 	assert_string_equal(taken(&text), "the kept facts are of another boot, collecting them again");
 	/* Without a boot id nothing is taken, not even what was kept without one. */
@@ -157,7 +149,6 @@ static void test_waits(void **state)
 	const char *reasons[] = { "GPU 0 has not joined its NVLink fabric" };
 	struct graft_kept_facts facts = { .nvml = { .unsettled = reasons, .n_unsettled = 1 } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		facts.n_asked = rows[i].n_asked;
 		facts.asked_s = rows[i].asked_s;
@@ -173,7 +164,6 @@ static void test_damaged(void **state)
 	struct graft_buffer other = { .max = 0 };
 	size_t length = text.length;
 
-	(void)state;
 	for (text.length = 0; text.length < length - 2; text.length++)
 		assert_true(strncmp(taken(&text), "the kept facts are damaged, collecting them again: ", 46) == 0);
 	graft_buffer_done(&text);
@@ -187,7 +177,6 @@ static void test_no_memory(void **state)
 	struct graft_buffer text = keep();
 	struct graft_kept_facts now = identify();
 
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_arena *small = graft_arena_new((size_t)1 << 20);
 		struct graft_error err = { .status = GRAFT_OK };

@@ -37,7 +37,6 @@ static void test_links(void **state)
 	struct fixture fixture;
 	int fds = fixture_count_fds();
 
-	(void)state;
 	fixture_init(&fixture);
 	fixture_write(&fixture, "/lib/plain.so.1", "x");
 	fixture_link(&fixture, "b.so", "/lib/a.so");
@@ -92,7 +91,6 @@ static void test_filelist(void **state)
 	struct graft_error err;
 	size_t n;
 
-	(void)state;
 	assert_int_equal(graft_filelist_read(list, strlen(list), arena, &entries, &n, &err), 0);
 	assert_int_equal(n, 2);
 	assert_string_equal(entries[0].name, "gsp_ga10x.bin");

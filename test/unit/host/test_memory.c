@@ -147,7 +147,6 @@ static void test_descriptors(void **state)
 {
 	struct fixture fixture;
 
-	(void)state;
 	fixture_init(&fixture);
 	make_host(&fixture);
 	every_descriptor(&fixture, look_at_all);
@@ -159,7 +158,6 @@ static void test_with_a_cache(void **state)
 {
 	struct fixture fixture;
 
-	(void)state;
 	fixture_init(&fixture);
 	make_host(&fixture);
 	every_allocation(&fixture, look_at_all);
@@ -171,7 +169,6 @@ static void test_with_the_file_list(void **state)
 {
 	struct fixture fixture;
 
-	(void)state;
 	fixture_init(&fixture);
 	make_host(&fixture);
 	fixture_remove(&fixture, "/etc/ld.so.cache");

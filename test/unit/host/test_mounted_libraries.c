@@ -57,7 +57,6 @@ static void test_rows(void **state)
 		{ "libabsent.so", "/opt/libabsent.so", NULL, false, .absent = true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 		struct graft_mounted_libraries libraries;
@@ -105,7 +104,6 @@ static void test_file_system(void **state)
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 	struct graft_mounted_libraries libraries;
 
-	(void)state;
 	assert_int_equal(graft_mounted_libraries_read(&edits, folders, GRAFT_COUNT(folders), arena, &libraries, NULL),
 			 0);
 	assert_int_equal(libraries.n_sources, 0);
@@ -123,7 +121,6 @@ static void test_memory(void **state)
 	struct graft_mounted_libraries libraries;
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	assert_int_equal(graft_mounted_libraries_read(&edits, folders, GRAFT_COUNT(folders), arena, &libraries, &err),
 			 -1);
 	assert_int_equal(err.status, GRAFT_NO_MEMORY);

@@ -61,7 +61,6 @@ static void test_opens_no_node_and_starts_nothing(void **state)
 	struct fixture fixture;
 	FILE *trace;
 
-	(void)state;
 	if (system("command -v strace >/dev/null 2>&1") != 0 || !fixture_has_nodes())
 		skip();
 	fixture_init(&fixture);

@@ -35,7 +35,6 @@ static void test_reports(void **state)
 	char line[600] = "failure ";
 	struct graft_nvml_report report;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		bool good = graft_nvml_report_parse(rows[i].line, &report);
 

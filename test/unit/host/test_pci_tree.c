@@ -57,7 +57,6 @@ static void put_device(const char *place, const char *vendor, const char *class_
 
 static int setup(void **state)
 {
-	(void)state;
 	(void)snprintf(root, sizeof(root), "/tmp/pci-tree.XXXXXX");
 	assert_non_null(mkdtemp(root));
 	arena = graft_arena_new((size_t)4 << 20);
@@ -67,7 +66,6 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 
-	(void)state;
 	arena = graft_arena_free(arena);
 	return test_remove_folder(root);
 }
@@ -82,7 +80,6 @@ static void test_places(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_pci_tree tree;
 
-	(void)state;
 	put_device("pci0000:16/0000:16:01.0/0000:17:00.0/0000:18:00.0/0000:1b:00.0", "0x10de\n", "0x030200\n", "1\n");
 	put_device("pci10000:00/10000:00:00.0/10000:02:00.0", "0x10de\n", "0x030200\n", "-1\n");
 	put_device("pci0000:00/0000:05:00.0", "0x10de\n", "0x068000\n", "0\n");
@@ -120,7 +117,6 @@ static void test_links(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_pci_tree tree;
 
-	(void)state;
 	assert_int_equal(graft_pci_tree_read(root, &inventory, arena, &tree, &err), 0);
 	assert_int_equal(graft_pci_tree_links(&tree.gpus[0], &tree.gpus[1]), 0);
 	assert_int_equal(graft_pci_tree_add_links(&tree, &snapshot, arena, &err), 0);
@@ -138,7 +134,6 @@ static void test_nothing(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_pci_tree tree;
 
-	(void)state;
 	assert_int_equal(graft_pci_tree_read(root, &inventory, arena, &tree, &err), 0);
 	assert_false(tree.gpus[0].has_numa_node);
 	assert_int_equal(tree.n_nvswitches, 0);

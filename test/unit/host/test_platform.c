@@ -92,7 +92,6 @@ static void test_hosts(void **state)
 		{ FAMILY, { false, true, false, true }, "x86_64" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		auto_root struct graft_root root = GRAFT_ROOT_INIT;
 		int fds = fixture_count_fds();

@@ -96,7 +96,6 @@ static struct fixture fix;
 
 static int setup(void **state)
 {
-	(void)state;
 	fix = (struct fixture){ .fd = -1 };
 	(void)snprintf(fix.top, sizeof(fix.top), "/tmp/graft-test-XXXXXX");
 	fix.arena = graft_arena_new((size_t)1 << 20);
@@ -125,7 +124,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++)
 		(void)unlinkat(fix.fd, rows[i].name, 0);
 	(void)close(fix.fd);
@@ -162,14 +160,12 @@ static void assert_answers(void)
 
 static void test_answers(void **state)
 {
-	(void)state;
 	assert_int_equal(recall(DIRECTORY, 10000), 0);
 	assert_answers();
 }
 
 static void test_directory_with_a_slash(void **state)
 {
-	(void)state;
 	assert_int_equal(recall(DIRECTORY "//", 10000), 0);
 	assert_answers();
 }
@@ -182,7 +178,6 @@ static void assert_no_answers(void)
 
 static void test_no_answers(void **state)
 {
-	(void)state;
 	assert_int_equal(recall("/usr/lib/nowhere", 10000), 0);
 	assert_no_answers();
 	assert_int_equal(recall("/", 10000), 0);
@@ -201,7 +196,6 @@ static void test_no_answers(void **state)
 /* What is the root directory's own is recorded as "/libfile.so.1". */
 static void test_root_directory(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < fix.cache.n_records; i++)
 		fix.cache.records[i].path = graft_arena_printf(fix.arena, "/%s", fix.cache.records[i].soname);
 	fix.cache.n_records = 2;
@@ -216,7 +210,6 @@ static void test_allocations_fail(void **state)
 	struct graft_budget *budget = graft_budget_new(60000);
 	int n = 0, rc = -1;
 
-	(void)state;
 	while (rc != 0) {
 		struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 

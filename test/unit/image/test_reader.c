@@ -76,7 +76,6 @@ static void write_line(void *arg, enum graft_log_level level, const char *file, 
 	struct fixture *f = arg;
 	size_t used = strlen(f->lines);
 
-	(void)line;
 	(void)snprintf(f->lines + used, sizeof(f->lines) - used, "%d %s %s\n", (int)level, file, message);
 }
 
@@ -134,7 +133,6 @@ static void test_answer(void **state)
 static int give_up(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
 		   struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
 {
-	(void)root, (void)arg, (void)log, (void)arena, (void)answer, (void)bytes;
 	(void)graft_fail(err, GRAFT_FORMAT, ENOEXEC, "bad bytes: /file");
 	return graft_wrap(err, "the loader's cache");
 }
@@ -156,14 +154,12 @@ static void test_error(void **state)
 static int crash(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
 		 struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
 {
-	(void)root, (void)arg, (void)log, (void)arena, (void)answer, (void)bytes, (void)err;
 	_exit(0);
 }
 
 static int who(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
 	       struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
 {
-	(void)root, (void)arg, (void)log, (void)arena, (void)bytes, (void)err;
 	((struct answer *)answer)->number = (uint32_t)getpid();
 	return 0;
 }
@@ -273,7 +269,6 @@ static int try_all(const struct graft_image_root *root, const void *arg, const s
 	int host_fd = (int)*(const uint32_t *)arg;
 	char byte;
 
-	(void)log, (void)arena, (void)bytes, (void)err;
 	if (openat(root->fd, "file", O_WRONLY | O_CLOEXEC) >= 0)
 		a->number |= WROTE;
 	if (openat(root->fd, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600) >= 0 || mkdirat(root->fd, "dir", 0700) == 0 ||
@@ -316,7 +311,6 @@ static void test_confined(void **state)
 static int spin(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
 		struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
 {
-	(void)root, (void)arg, (void)log, (void)arena, (void)answer, (void)bytes, (void)err;
 	for (volatile unsigned int i = 1; i != 0; i |= 1)
 		;
 	return 0;
@@ -327,7 +321,6 @@ static int flood(const struct graft_image_root *root, const void *arg, const str
 {
 	char text[4096];
 
-	(void)root, (void)arg, (void)log, (void)arena, (void)answer, (void)err;
 	memset(text, 'x', sizeof(text));
 	for (int i = 0; i < 8192; i++)
 		graft_buffer_add(bytes, text, sizeof(text));
@@ -377,13 +370,6 @@ static int dawdle(const struct graft_image_root *root, const void *arg, const st
 {
 	int64_t until_ms = graft_clock_ms() + 1000;
 
-	(void)root;
-	(void)arg;
-	(void)log;
-	(void)arena;
-	(void)answer;
-	(void)bytes;
-	(void)err;
 	while (graft_clock_ms() < until_ms)
 		continue;
 	return 0;

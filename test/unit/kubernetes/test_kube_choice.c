@@ -25,7 +25,6 @@ static void touch(const char *name)
 /* As a mounted ConfigMap: files are links through "..data", and there is a folder. */
 static int setup(void **state)
 {
-	(void)state;
 	arena = graft_arena_new((size_t)16 << 20);
 	(void)snprintf(folder, sizeof(folder), "/tmp/graft-choice-XXXXXX");
 	if (!arena || !mkdtemp(folder) || chdir(folder) < 0 || mkdir("..2026", 0700) < 0 || mkdir("folder", 0700) < 0 ||
@@ -43,7 +42,6 @@ static int teardown(void **state)
 {
 	char command[128];
 
-	(void)state;
 	arena = graft_arena_free(arena);
 	(void)snprintf(command, sizeof(command), "rm -r %s", folder);
 	return system(command);
@@ -99,7 +97,6 @@ static void test_choices(void **state)
 		{ NULL, "", "single", NULL, "no config was set, no default was provided, and all fallbacks failed" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const struct graft_kube_choice choice = { .label = "l",
 							  .folder = folder,
@@ -131,7 +128,6 @@ static void test_few_files(void **state)
 	const char *path;
 	char expected[256];
 
-	(void)state;
 	assert_int_equal(graft_kube_choose(&choice, NULL, arena, &path, &err), -1);
 	assert_int_equal(graft_kube_choose(&choice, "x", arena, &path, &err), -1);
 	(void)snprintf(expected, sizeof(expected),

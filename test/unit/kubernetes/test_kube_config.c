@@ -15,9 +15,6 @@ static struct graft_buffer warnings;
 
 static void collect(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
 {
-	(void)arg;
-	(void)file;
-	(void)line;
 	assert_int_equal(level, GRAFT_LOG_WARN);
 	graft_buffer_printf(&warnings, "%s\n", message);
 }
@@ -26,14 +23,12 @@ static const struct graft_log log_ = { .write = collect, .max = GRAFT_LOG_WARN }
 
 static int setup(void **state)
 {
-	(void)state;
 	arena = graft_arena_new((size_t)16 << 20);
 	return arena ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	graft_buffer_done(&warnings);
 	arena = graft_arena_free(arena);
 	return 0;
@@ -85,7 +80,6 @@ static void test_defaults(void **state)
 {
 	struct graft_kube_config config = configured(NULL, NULL);
 
-	(void)state;
 	assert_string_equal(config.version, "v1");
 	assert_int_equal(config.flags.mig_strategy, GRAFT_KUBE_MIG_NONE);
 	assert_true(config.flags.fail_on_init_error);
@@ -103,7 +97,6 @@ static void test_arguments(void **state)
 	struct graft_kube_config config = configured(
 	    LIST("--mig-strategy=mixed", "--fail-on-init-error", "false", "--gds-enabled"), NULL);
 
-	(void)state;
 	assert_int_equal(config.flags.mig_strategy, GRAFT_KUBE_MIG_MIXED);
 	assert_true(config.flags.fail_on_init_error);
 	assert_false(config.flags.gds);
@@ -121,7 +114,6 @@ static void test_flags(void **state)
 		 "--cdi-disable-hooks=a,b", "--shared-devices-allocation-policy=distinct", "--kubelet-socket="),
 	    NULL);
 
-	(void)state;
 	assert_int_equal(config.flags.mig_strategy, GRAFT_KUBE_MIG_MIXED);
 	assert_string_equal(config.flags.driver_root, "/d");
 	assert_string_equal(config.flags.dev_root, "/e");
@@ -188,7 +180,6 @@ static void test_flags(void **state)
 /* What is no Xid has no effect, and is said to have none. */
 static void test_xid_lists(void **state)
 {
-	(void)state;
 	(void)configured(NULL, LIST("DP_DISABLE_HEALTHCHECKS=48, 79,,ALL,Xids", "DP_ENABLE_HEALTHCHECKS=all"));
 	assert_int_equal(warnings.length, 0);
 	(void)configured(LIST("--disable-health-checks=48;74, Xid 79,xid"), LIST("DP_ENABLE_HEALTHCHECKS=-1"));
@@ -216,7 +207,6 @@ static void test_precedence(void **state)
 	struct graft_kube_config config;
 	char path[32], option[64];
 
-	(void)state;
 	write_config("flags:\n  migStrategy: single\n  failOnInitError: false\n  gdsEnabled: true\n"
 		     "  plugin:\n    deviceIDStrategy: index\n    deviceListStrategy: [volume-mounts, envvar]\n"
 		     "    cdiFeatureFlags: [a, b]\n    cdiDisableHooks: [c]\nimex: {channelIDs: [0]}\n",
@@ -266,7 +256,6 @@ static const struct {
 
 static void test_wrong_options(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(wrong_options); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_kube_config config;
@@ -361,7 +350,6 @@ static const struct {
 
 static void test_files(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(files); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_kube_config config;
@@ -404,7 +392,6 @@ static void test_sharing(void **state)
 	enum graft_kube_sharing_strategy strategy;
 	const struct graft_kube_replication *sharing = graft_kube_replication(&config, &strategy);
 
-	(void)state;
 	assert_int_equal(strategy, GRAFT_KUBE_TIME_SLICING);
 	assert_true(sharing->rename_by_default && sharing->fail_requests_greater_than_one);
 	assert_int_equal(sharing->n_resources, 2);
@@ -436,7 +423,6 @@ static void test_rules(void **state)
 	struct graft_kube_config config = parsed(mps);
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	assert_int_equal(graft_kube_config_check(&config, &err), -1);
 	assert_string_equal(err.msg, "using MPS requires --mps-root to be specified");
 	config.flags.mps_root = "/run/nvidia/mps";
@@ -458,7 +444,6 @@ static void test_rules_of_the_plugin(void **state)
 	struct graft_kube_config config;
 	enum graft_parse_result result;
 
-	(void)state;
 	write_config(
 	    "flags: {migStrategy: single, deviceDiscoveryStrategy: tegra, plugin: {deviceListStrategy: cdi-cri}}\n"
 	    "sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\n",
@@ -484,7 +469,6 @@ static void test_json(void **state)
 		"cdiFeatureFlags: [a], kubeletSocket: \"\"}, gfd: {sleepInterval: infinite}}\n",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(texts); i++) {
 		struct graft_kube_config config = parsed(texts[i]), again;
 		struct graft_buffer first = { .max = 0 }, second = { .max = 0 };
@@ -532,7 +516,6 @@ static const struct {
 
 static void test_durations(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(durations); i++) {
 		int64_t ns = 0;
 
@@ -550,7 +533,6 @@ static void test_aliases(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_kube_config config;
 
-	(void)state;
 	graft_buffer_string(&text, "x: &a [q, q, q, q, q, q, q, q, q, q]\nflags:\n");
 	graft_buffer_string(&text, "  plugin: &p {passDeviceSpecs: true}\n  gfd: *p\n");
 	graft_kube_config_default(&config);
@@ -561,7 +543,6 @@ static void test_aliases(void **state)
 
 static void test_memory(void **state)
 {
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_kube_config config;

@@ -82,7 +82,6 @@ static const char *offered(const char *config_text, const struct graft_inventory
 
 static void test_mig(void **state)
 {
-	(void)state;
 	assert_string_equal(offered(SINGLE, HOST("3g.20gb 3g.20gb", "3g.20gb")),
 			    "nvidia.com/gpu: MIG-0-0 MIG-0-1 MIG-1-0");
 	assert_string_equal(offered(SINGLE, HOST(NULL, NULL)), "nvidia.com/gpu: GPU-0 GPU-1");
@@ -106,7 +105,6 @@ static void test_unknown(void **state)
 {
 	struct graft_inventory *inventory = HOST("1g.5gb 1g.5gb", NULL, NULL);
 
-	(void)state;
 	inventory->gpus[0].mig_devices[0].uuid.value = NULL;
 	inventory->gpus[1].excluded = true;
 	inventory->gpus[2].uuid.value = NULL;
@@ -115,7 +113,6 @@ static void test_unknown(void **state)
 
 static void test_sharing(void **state)
 {
-	(void)state;
 	assert_string_equal(
 	    offered("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}}", HOST(NULL, NULL)),
 	    "nvidia.com/gpu: GPU-0::0 GPU-0::1 GPU-1::0 GPU-1::1");
@@ -148,7 +145,6 @@ static void test_places(void **state)
 	const struct graft_kube_device *device;
 	struct graft_kube_offer offer;
 
-	(void)state;
 	config.flags.mig_strategy = GRAFT_KUBE_MIG_MIXED;
 	assert_int_equal(graft_kube_offer(&config, inventory, &tree, NULL, arena, &offer, &err), 0);
 	device = graft_kube_find_device(&offer.resources[0], "MIG-0-0");
@@ -187,7 +183,6 @@ static void test_requests(void **state)
 	struct graft_inventory *inventory = HOST(NULL, NULL, NULL);
 	struct graft_kube_answer answer;
 
-	(void)state;
 	assert_string_equal(answered("", inventory, IDS("GPU-2", "GPU-0"), &answer), "GPU-2,GPU-0");
 	assert_string_equal(
 	    answered("flags: {plugin: {deviceIDStrategy: index}}", inventory, IDS("GPU-2", "GPU-0"), &answer), "2,0");
@@ -214,7 +209,6 @@ static void test_shared_requests(void **state)
 	struct graft_inventory *inventory = HOST(NULL, NULL);
 	struct graft_kube_answer answer;
 
-	(void)state;
 	assert_string_equal(answered("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 3}]}}", inventory,
 				     IDS("GPU-0::2", "GPU-1::0", "GPU-0::1"), &answer),
 			    "GPU-0,GPU-1");
@@ -252,7 +246,6 @@ static void test_memory(void **state)
 	    "{resources: [{name: gpu, replicas: 2}]}}}");
 	struct graft_inventory *inventory = HOST(NULL, NULL);
 
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_arena *small = graft_arena_new((size_t)1 << 20);
 		struct graft_error err = { .status = GRAFT_OK };

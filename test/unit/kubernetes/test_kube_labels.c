@@ -25,10 +25,6 @@ static struct graft_kube_label_facts facts;
 
 static void keep_warning(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
 {
-	(void)arg;
-	(void)level;
-	(void)file;
-	(void)line;
 	(void)snprintf(warned, sizeof(warned), "%s", message);
 }
 
@@ -39,7 +35,6 @@ static int setup(void **state)
 	static const char *const ids[] = { "00000000:10:00.0", "00000000:11:00.0", "00000000:12:00.0" };
 	static const char *const uuids[] = { "GPU-0", "GPU-1", "GPU-2" };
 
-	(void)state;
 	arena = graft_arena_new((size_t)16 << 20);
 	warned[0] = '\0';
 	for (size_t i = 0; i < 3; i++) {
@@ -80,7 +75,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	arena = graft_arena_free(arena);
 	return 0;
 }
@@ -138,7 +132,6 @@ static void test_values(void **state)
 		{ NULL, "unknown" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		facts.machine_type = rows[i].text;
 		assert_string_equal(LABELS("", "gpu.machine"), rows[i].value);
@@ -172,7 +165,6 @@ static void test_families(void **state)
 		{ 4000000000u, 1, "undefined" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		nvml_gpus[0].arch_major = rows[i].major;
 		nvml_gpus[0].arch_minor = rows[i].minor;
@@ -190,7 +182,6 @@ static void test_versions(void **state)
 					     "cuda.runtime-version.full",
 					     NULL };
 
-	(void)state;
 	assert_string_equal(labels_of("", names), "535 161 08 535.161.08 12 12.2");
 	/* Two parts, as drivers of Windows have; NVML has not answered. */
 	inventory.driver_version.value = "551.61";
@@ -205,7 +196,6 @@ static void test_versions(void **state)
 
 static void test_modes(void **state)
 {
-	(void)state;
 	assert_string_equal(LABELS("", "gpu.mode"), "compute");
 	places[0].class_ = places[1].class_ = places[2].class_ = 0x030000;
 	assert_string_equal(LABELS("", "gpu.mode"), "graphics");
@@ -217,7 +207,6 @@ static void test_modes(void **state)
 
 static void test_several_models(void **state)
 {
-	(void)state;
 	gpus[1].model.value = "Tesla T4";
 	nvml_gpus[1].memory_mib = 15360;
 	assert_string_equal(LABELS("", GPU_LABELS, "gpu.memory"), "Tesla-T4 1 1 none 15360");
@@ -230,7 +219,6 @@ static void test_several_models(void **state)
 
 static void test_cliques(void **state)
 {
-	(void)state;
 	assert_string_equal(LABELS("", "gpu.clique"), "-");
 	nvml_gpus[1].clique = "999a544d-e212-26e9-a48b-9a8c0149312e.1";
 	assert_string_equal(LABELS("", "gpu.clique"), "999a544d-e212-26e9-a48b-9a8c0149312e.1");
@@ -247,7 +235,6 @@ static void test_vgpus(void **state)
 	static const char *const names[] = { "vgpu.present", "vgpu.host-driver-version", "vgpu.host-driver-branch",
 					     NULL };
 
-	(void)state;
 	assert_string_equal(labels_of("", names), "false - -");
 	vgpus[0] = (struct graft_kept_vgpu){ "00000000:10:00.0", "470.63", "r470_00" };
 	kept.n_vgpus = 1;
@@ -258,7 +245,6 @@ static void test_vgpus(void **state)
 
 static void test_sharing(void **state)
 {
-	(void)state;
 	assert_string_equal(LABELS("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}}", GPU_LABELS),
 			    "NVIDIA-A100-SXM4-40GB-SHARED 3 2 time-slicing");
 	assert_string_equal(
@@ -304,7 +290,6 @@ static void test_single(void **state)
 					     "mig.strategy", NULL };
 	const char *invalid = "NVIDIA-A100-SXM4-40GB-MIG-INVALID 0 0  0 - - single";
 
-	(void)state;
 	assert_string_equal(labels_of(SINGLE, names), "NVIDIA-A100-SXM4-40GB 3 1 none 40960 - - single");
 	split(0, 1);
 	assert_string_equal(labels_of(SINGLE, names), invalid);
@@ -327,7 +312,6 @@ static void test_single(void **state)
 
 static void test_mixed(void **state)
 {
-	(void)state;
 	split(0, 3);
 	migs[1].profile.value = "1g.10gb+me";
 	migs[2].profile.value = "1c.3g.20gb";
@@ -356,7 +340,6 @@ static void test_mps(void **state)
 {
 	const char *config = "sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}";
 
-	(void)state;
 	assert_string_equal(LABELS("", "mps.capable"), "false");
 	assert_string_equal(LABELS(config, "mps.capable", GPU_LABELS), "true NVIDIA-A100-SXM4-40GB-SHARED 3 2 mps");
 	split(1, 1);
@@ -372,7 +355,6 @@ static void test_lines(void **state)
 	const struct graft_kube_labels labels = { items, 2 };
 	struct graft_buffer out = { .max = 0 };
 
-	(void)state;
 	graft_kube_labels_write(&labels, &out);
 	assert_string_equal(graft_buffer_text(&out), "nvidia.com/a=1\nnvidia.com/b=\n");
 	graft_buffer_done(&out);
@@ -382,7 +364,6 @@ static void test_no_memory(void **state)
 {
 	struct graft_arena *whole = arena;
 
-	(void)state;
 	split(0, 3);
 	for (int n = 1;; n++) {
 		struct graft_error err = { .status = GRAFT_OK };

@@ -46,7 +46,6 @@ static void add_resource(const char *name, enum graft_kube_sharing_strategy shar
 
 static int setup(void **state)
 {
-	(void)state;
 	arena = graft_arena_new((size_t)16 << 20);
 	for (uint32_t i = 0; i < 3; i++) {
 		gpus[i] = (struct graft_gpu){ .index = i, .bus_id = ids[i], .uuid = { uuids[i], "procfs" } };
@@ -65,7 +64,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	arena = graft_arena_free(arena);
 	return 0;
 }
@@ -95,7 +93,6 @@ static const char *plan(void)
 
 static void test_plans(void **state)
 {
-	(void)state;
 	assert_string_equal(plan(), "");
 	/* What is shared otherwise, or by nobody, has no daemon. */
 	add_resource("nvidia.com/gpu", GRAFT_KUBE_TIME_SLICING);
@@ -118,7 +115,6 @@ static void test_plans(void **state)
 
 static void test_refusals(void **state)
 {
-	(void)state;
 	add_resource("nvidia.com/gpu", GRAFT_KUBE_MPS);
 	add_replicas(1, 48);
 	assert_string_equal(plan(), "nvidia.com/gpu 2% GPU-1=416");
@@ -150,7 +146,6 @@ static void test_record(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_kube_mps mps;
 
-	(void)state;
 	add_resource("nvidia.com/gpu", GRAFT_KUBE_MPS);
 	add_replicas(0, 4);
 	assert_int_equal(graft_kube_mps_plan(&offer, &inventory, &kept, arena, &mps, &err), 0);
@@ -175,7 +170,6 @@ static void test_allocation(void **state)
 {
 	bool done = false;
 
-	(void)state;
 	add_resource("nvidia.com/gpu", GRAFT_KUBE_MPS);
 	add_replicas(0, 4);
 	add_replicas(1, 4);

@@ -17,10 +17,6 @@ static char warned[512];
 
 static void keep_warning(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
 {
-	(void)arg;
-	(void)level;
-	(void)file;
-	(void)line;
 	(void)snprintf(warned, sizeof(warned), "%s", message);
 }
 
@@ -28,7 +24,6 @@ static const struct graft_log log_ = { .write = keep_warning, .max = GRAFT_LOG_W
 
 static int setup(void **state)
 {
-	(void)state;
 	warned[0] = '\0';
 	(void)snprintf(root, sizeof(root), "/tmp/kube-node.XXXXXX");
 	arena = graft_arena_new((size_t)16 << 20);
@@ -37,7 +32,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	arena = graft_arena_free(arena);
 	return rmdir(root);
 }
@@ -52,7 +46,6 @@ static void test_no_driver(void **state)
 	struct graft_kube_config config;
 	char text[768];
 
-	(void)state;
 	graft_kube_config_default(&config);
 	config.flags.plugin.container_driver_root = root;
 	assert_int_equal(graft_kube_node_read(&config, GRAFT_KUBE_ASK_UNSETTLED, &log_, arena, &facts, &err), -1);
@@ -81,7 +74,6 @@ static void test_report(void **state)
 	struct graft_buffer out = { .max = 0 };
 	struct graft_kube_config config;
 
-	(void)state;
 	graft_kube_config_default(&config);
 	assert_int_equal(graft_kube_node_report(&config, &facts, &out, &err), 0);
 	assert_string_equal(graft_buffer_text(&out), "{\n  \"resources\": []\n}\n");

@@ -111,7 +111,6 @@ static const struct {
 
 static void test_policies(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(policies); i++)
 		assert_string_equal(prefer(policies[i].policy, policies[i].all, policies[i].available,
 					   policies[i].required, policies[i].size),
@@ -324,7 +323,6 @@ static void test_bridged_pairs(void **state)
 	struct machine machine = make_machine(ways, nodes, 4);
 	uint32_t set = 0;
 
-	(void)state;
 	assert_int_equal(prefer_gpus(&machine, 0xf, 0, 2, &set), 0);
 	assert_int_equal(set, 0x3);
 	add_link(&machine, 0, 2, 4);
@@ -337,7 +335,6 @@ static void test_bridged_pairs(void **state)
 
 static void test_brute_force(void **state)
 {
-	(void)state;
 	for (unsigned int turn = 0; turn < 600; turn++) {
 		size_t n = 1 + random_below(8);
 		struct machine machine = random_machine(n);
@@ -377,7 +374,6 @@ static void test_sixteen(void **state)
 	struct machine machine = sixteen();
 	uint32_t set = 0;
 
-	(void)state;
 	assert_int_equal(prefer_gpus(&machine, 0xffff, 0, 4, &set), 0);
 	assert_true(set == 0xf || set == 0xf0 || set == 0xf00 || set == 0xf000);
 	assert_int_equal(prefer_gpus(&machine, 0xffff, 0, 8, &set), 0);
@@ -403,7 +399,6 @@ static void test_time(void **state)
 {
 	struct machine machine = sixteen();
 
-	(void)state;
 	for (uint32_t size = 1; size <= GPUS_MAX; size++) {
 		struct timespec begin, end;
 		uint32_t set = 0;
@@ -431,7 +426,6 @@ static void test_many(void **state)
 	struct graft_kube_preference preference = { .available = ids, .n_available = 24, .size = 6 };
 	struct machine machine;
 
-	(void)state;
 	for (uint32_t i = 0; i < 24; i++) {
 		ways[i] = graft_arena_printf(arena, "h%u/p/u/d%u", i % 3, i / 3);
 		nodes[i] = i % 3;

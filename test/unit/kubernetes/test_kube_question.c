@@ -97,7 +97,6 @@ static void test_answers(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	char text[768];
 
-	(void)state;
 	assert_int_equal(answer_of(ANSWERS, 0, text, &err), 0);
 	assert_string_equal(text, "the answer");
 
@@ -118,7 +117,6 @@ static void test_limit(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	char text[64];
 
-	(void)state;
 	assert_int_equal(answer_of(WAITS, 1, text, &err), 1);
 }
 
@@ -130,7 +128,6 @@ static void test_done(void **state)
 	int fds[2];
 	pid_t pid;
 
-	(void)state;
 	begin(&question, &order, 0, fds);
 	pid = question.pid;
 	assert_false(graft_kube_question_read(&question));

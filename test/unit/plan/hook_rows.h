@@ -18,14 +18,12 @@ static struct graft_arena *arena;
 
 static inline int setup(void **state)
 {
-	(void)state;
 	arena = graft_arena_new((size_t)1 << 20);
 	return arena ? 0 : -1;
 }
 
 static inline int teardown(void **state)
 {
-	(void)state;
 	arena = graft_arena_free(arena);
 	return 0;
 }

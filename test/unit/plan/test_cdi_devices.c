@@ -85,7 +85,6 @@ static void test_choose(void **state)
 	};
 	struct fixture f;
 
-	(void)state;
 	set_up_host(&f);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
@@ -108,7 +107,6 @@ static void test_selections(void **state)
 	struct graft_cdi_choices choices;
 	struct fixture f;
 
-	(void)state;
 	set_up_host(&f);
 	assert_int_equal(graft_cdi_choose(&f.inventory, ids, 2, USUAL, arena, &choices, &err), 0);
 	assert_int_equal(choices.n, 2);
@@ -129,7 +127,6 @@ static void test_all(void **state)
 	struct graft_cdi_choices choices;
 	struct fixture f;
 
-	(void)state;
 	set_up_host(&f);
 	f.gpus[2].model = (struct graft_fact){ "NVIDIA DGX Display", "test" };
 	f.gpus[1].n_mig_devices = 0;
@@ -150,7 +147,6 @@ static void test_names_left_out(void **state)
 	struct graft_cdi_choices choices;
 	struct fixture f;
 
-	(void)state;
 	set_up_host(&f);
 	f.gpus[0].uuid.value = NULL;
 	f.migs[0].uuid.value = "MIG-GPU-bbbb/1/0";
@@ -178,7 +174,6 @@ static void test_missing_facts(void **state)
 		{ "none", USUAL, 0, true, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		unsigned int facts;
@@ -202,7 +197,6 @@ static void test_allocations(void **state)
 {
 	const char *ids[] = { "0", "GPU-cccc", "1:1", "MIG-aaaa" };
 
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_arena *own = graft_arena_new(ARENA_MAX);
 		struct graft_error err = { .status = GRAFT_OK };

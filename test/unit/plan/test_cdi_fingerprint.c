@@ -31,7 +31,6 @@ static void test_make(void **state)
 	struct graft_cdi_fingerprint made;
 	struct fixture f;
 
-	(void)state;
 	fixture_init(&f);
 	f.migs[0].gi = 1;
 	f.migs[1].gi = 2;
@@ -108,7 +107,6 @@ static void test_places(void **state)
 	static uint32_t group = 44;
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_cdi_spec spec = a_spec(rows[i].hooks);
 		struct graft_cdi_fingerprint found;
@@ -150,7 +148,6 @@ static void test_foreign(void **state)
 	};
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_cdi_spec spec = a_spec(true);
 		struct graft_cdi_fingerprint found;
@@ -171,7 +168,6 @@ static void test_drop(void **state)
 	struct graft_cdi_spec spec = a_spec(true);
 	struct graft_cdi_edits edits;
 
-	(void)state;
 	edits = spec.edits;
 	assert_int_equal(graft_cdi_fingerprint_drop(&edits, arena, NULL), 0);
 	assert_ptr_equal(edits.hooks, spec.edits.hooks);
@@ -202,7 +198,6 @@ static void test_flags(void **state)
 	const char **read;
 	size_t n;
 
-	(void)state;
 	assert_string_equal(graft_cdi_flags_write(words, 3, arena),
 			    "--mode=nvml --csv.file=/a%20b%3B%25 --x=%09%C3%B6");
 	assert_int_equal(graft_cdi_flags_read(graft_cdi_flags_write(words, 3, arena), arena, &read, &n, &err), 0);
@@ -250,7 +245,6 @@ static void test_compare(void **state)
 	};
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const char *why = "";
 
@@ -283,7 +277,6 @@ static void test_narrow(void **state)
 		{ "MIG-aaaa", "", MIG },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_cdi_fingerprint made = { "550.54.14", GPUS, MIG, BOOT, FLAGS };
 		const char **devices = NULL, **places, *text = "";
@@ -322,7 +315,6 @@ static void test_narrow_compare(void **state)
 	};
 	static const char *const devices[] = { "0" };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_cdi_fingerprint made = { "550.54.14", GPUS, MIG, BOOT, FLAGS };
 		const struct graft_cdi_fingerprint now = { "550.54.14", rows[i].gpus, rows[i].mig, BOOT, NULL };
@@ -370,7 +362,6 @@ static void test_compare_nodes(void **state)
 		{ "all", { "/dev/nvidia7", "/dev/nvidia7", "/dev/nvidia7" }, NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const struct graft_cdi_fingerprint made = { .gpus = GPUS };
 		struct graft_gpu gpus[] = { { .bus_id = "00000000:1b:00.0" },
@@ -394,7 +385,6 @@ static void test_compare_nodes(void **state)
 
 static void test_allocations(void **state)
 {
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_cdi_fingerprint made, found, other = { .driver_version = "1" };
 		struct graft_error err = { .status = GRAFT_OK };

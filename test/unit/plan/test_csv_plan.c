@@ -140,7 +140,6 @@ static int plan_for(size_t i, struct graft_plan **ret_plan, struct graft_error *
 
 static void test_selection(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(selections); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_plan *plan = NULL;
@@ -170,7 +169,6 @@ static void test_fallback(void **state)
 	struct graft_inventory gpus = { .gpus = swapped, .n_gpus = 2 };
 	const char *why;
 
-	(void)state;
 	swapped[0].index = 0;
 	swapped[1].index = 1;
 	assert_int_equal(graft_csv_select(&gpus, false, all, 1, &selection, &why, NULL), 0);
@@ -218,7 +216,6 @@ static void test_edits(void **state)
 	struct graft_csv_selection selection = { .single = true, .integrated = true };
 	struct graft_plan *plan = NULL;
 
-	(void)state;
 	assert_int_equal(graft_csv_plan(&orin, &selection, &policy, &plan, NULL), 0);
 	assert_string_equal(text_of(plan),
 			    "device /dev/nvidia0 /dev/nvidia0\n"
@@ -270,7 +267,6 @@ static void test_drm(void **state)
 	struct graft_csv_selection selection = { .discrete_gpu = &card };
 	struct graft_plan *plan = NULL;
 
-	(void)state;
 	card.drm_nodes = drm;
 	card.n_drm_nodes = 2;
 	assert_int_equal(graft_csv_plan(&thor, &selection, &policy, &plan, NULL), 0);
@@ -291,7 +287,6 @@ static void test_no_nodes(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_plan *plan = NULL;
 
-	(void)state;
 	assert_int_equal(graft_csv_plan(&empty, &selection, &policy, &plan, &err), -1);
 	assert_int_equal(err.status, GRAFT_NOT_FOUND);
 	assert_string_equal(
@@ -314,7 +309,6 @@ static void test_memory(void **state)
 	struct graft_csv_policy policy = { .n_compat = 0 };
 	struct graft_csv_selection selection = { .single = true, .integrated = true };
 
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_plan *plan = NULL;

@@ -22,7 +22,6 @@ static void test_difference(void **state)
 	const struct graft_plan second = { .edits = after, .n_edits = 4, .driver_version = "1.2", .simulated = true };
 	struct graft_plan *plan = NULL;
 
-	(void)state;
 	assert_int_equal(graft_plan_difference(&first, &second, &plan, NULL), 0);
 	assert_int_equal(plan->n_edits, 3);
 	assert_string_equal(plan->edits[0].target, "/c");
@@ -43,7 +42,6 @@ static void test_lists(void **state)
 	const struct graft_plan first = { .edits = &a, .n_edits = 1 }, second = { .edits = &b, .n_edits = 1 };
 	struct graft_plan *plan = NULL;
 
-	(void)state;
 	assert_int_equal(graft_plan_difference(&first, &second, &plan, NULL), 0);
 	assert_int_equal(plan->n_edits, 1);
 	graft_plan_free(plan);
@@ -58,7 +56,6 @@ static void test_from_nothing(void **state)
 	const struct graft_plan after = { .edits = edits, .n_edits = 1 }, empty = { .n_edits = 0 };
 	struct graft_plan *plan = NULL;
 
-	(void)state;
 	assert_int_equal(graft_plan_difference(NULL, &after, &plan, NULL), 0);
 	assert_int_equal(plan->n_edits, 1);
 	graft_plan_free(plan);
@@ -72,7 +69,6 @@ static void test_allocations(void **state)
 	struct graft_edit edits[] = { directory("/a", 0755, "x") };
 	const struct graft_plan after = { .edits = edits, .n_edits = 1 };
 
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_plan *plan = NULL;

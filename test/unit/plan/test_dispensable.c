@@ -47,7 +47,6 @@ static void test_rows(void **state)
 		{ NULL, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		print_message("# %s\n", rows[i].path ? rows[i].path : "none");
 		assert_int_equal(graft_is_dispensable(rows[i].path), rows[i].dispensable);
@@ -59,7 +58,6 @@ static void test_what_the_command_line_lists(void **state)
 {
 	char path[128];
 
-	(void)state;
 	for (size_t i = 0; i < graft_n_catalog_libraries; i++) {
 		(void)snprintf(path, sizeof(path), "/usr/lib64/%s.1", graft_catalog_libraries[i].prefix);
 		assert_false(graft_is_dispensable(path));

@@ -61,7 +61,6 @@ static void test_control_nodes(void **state)
 {
 	struct graft_driver_devices devices = whole;
 
-	(void)state;
 	check(graft_plan_control_nodes, &devices,
 	      "/dev/nvidiactl 195:255;/dev/nvidia-modeset 195:254;/dev/nvidia-uvm 243:0;/dev/nvidia-uvm-tools 243:1;");
 	devices.n_gpus = 0; /* makes no difference */
@@ -86,7 +85,6 @@ static void test_all_nodes(void **state)
 {
 	struct graft_driver_devices devices = whole;
 
-	(void)state;
 	check(graft_plan_driver_nodes, &devices,
 	      CONTROL "/dev/nvidia-caps/nvidia-cap1 235:1;/dev/nvidia-caps/nvidia-cap2 235:2;"
 		      "/dev/nvidia0 195:0;/dev/nvidia-caps/nvidia-cap12 235:12;/dev/nvidia-caps/nvidia-cap13 235:13;"
@@ -118,7 +116,6 @@ static void test_gpu_nodes(void **state)
 		{ "nvidia-caps", false }, { "", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		char path[64];
 
@@ -137,7 +134,6 @@ static void test_memory(void **state)
 {
 	bool failed = true;
 
-	(void)state;
 	for (size_t max = 0; failed; max += 16) {
 		struct graft_arena *arena = graft_arena_new(max);
 		struct graft_error err = { .status = GRAFT_OK };

@@ -70,7 +70,6 @@ static void test_nothing_foreign(void **state)
 	static const char *const elsewhere[] = { "/data", "/usr/lib", LIB "/vdpa" };
 	struct graft_plan *plan = new_plan();
 
-	(void)state;
 	assert_ptr_equal(graft_plan_without(plan, NULL, 0, plan->arena), plan);
 	assert_ptr_equal(graft_plan_without(plan, elsewhere, GRAFT_COUNT(elsewhere), plan->arena), plan);
 	graft_plan_free(plan);
@@ -83,7 +82,6 @@ static void test_libraries(void **state)
 	struct graft_plan *plan = new_plan();
 	const struct graft_plan *rest = graft_plan_without(plan, directories, 1, plan->arena);
 
-	(void)state;
 	expect(rest,
 	       "bind " LIB "/libcuda.so.550\nsymlink " LIB
 	       "/vdpau/libvdpau_nvidia.so.1\nfile /etc/nvidia/x\nldcache -\n",
@@ -103,7 +101,6 @@ static void test_etc(void **state)
 	static const char *const directories[] = { "/etc", "/etc/nvidia" };
 	struct graft_plan *plan = new_plan();
 
-	(void)state;
 	expect(graft_plan_without(plan, directories, 2, plan->arena),
 	       "bind " LIB "/libcuda.so.550\nsymlink " LIB "/libcuda.so.1\nsymlink " LIB "/libcuda.so\nsymlink " LIB
 	       "/vdpau/libvdpau_nvidia.so.1\n",
@@ -118,7 +115,6 @@ static void test_links_in_a_circle(void **state)
 	struct graft_plan *plan = graft_plan_new();
 	struct graft_edit *cache;
 
-	(void)state;
 	(void)add(plan, GRAFT_EDIT_SYMLINK, "/opt/a", "b");
 	(void)add(plan, GRAFT_EDIT_SYMLINK, "/opt/b", "a");
 	(void)add(plan, GRAFT_EDIT_SYMLINK, "/opt/c", "c");
@@ -136,7 +132,6 @@ static void test_musl(void **state)
 	struct graft_plan *plan = graft_plan_new();
 	struct graft_edit *cache = add(plan, GRAFT_EDIT_LDCACHE, NULL, NULL);
 
-	(void)state;
 	cache->musl_path_file = "/opt/ld-musl-x86_64.path";
 	assert_ptr_equal(graft_plan_without(plan, directories, 1, plan->arena), plan);
 	cache->musl_path_file = "/etc/ld-musl-x86_64.path";
@@ -151,7 +146,6 @@ static void test_allocations_fail(void **state)
 	const struct graft_plan *rest = NULL;
 	int n = 0;
 
-	(void)state;
 	while (!rest) {
 		struct graft_arena *arena = graft_arena_new((size_t)1 << 16);
 

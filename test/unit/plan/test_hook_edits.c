@@ -30,7 +30,6 @@ static void test_link(void **state)
 	};
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 16);
 
-	(void)state;
 	assert_non_null(arena);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
@@ -54,7 +53,6 @@ static void test_profile_text(void **state)
 {
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 16);
 
-	(void)state;
 	assert_non_null(arena);
 	assert_string_equal(graft_hook_profile_text(arena, 0xfe),
 			    "{\"profiles\":[{\"name\":\"_container_\",\"settings\":[\"EGLVisibleDGPUDevices\",0xfe]}],"
@@ -69,7 +67,6 @@ static void test_words_are_copied(void **state)
 	char path[] = "/a", says[] = "b", params[] = "ModifyDeviceFiles: 0\n";
 	struct graft_plan *plan = graft_plan_new();
 
-	(void)state;
 	assert_non_null(plan);
 	assert_true(graft_hook_add_link(plan, &(struct graft_hook_link){ path, says }));
 	assert_true(graft_hook_add_params(plan, params));
@@ -88,7 +85,6 @@ static void test_memory(void **state)
 	bool failed = true;
 	int n = 0;
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	while (failed) {
 		struct graft_plan *plan;
@@ -111,7 +107,6 @@ static void test_memory_of_a_link(void **state)
 	struct graft_arena *small = graft_arena_new(4);
 	struct graft_hook_link link;
 
-	(void)state;
 	assert_int_equal(graft_hook_read_link("libcuda.so.1::/usr/lib/libcuda.so", small, &link, &err), -1);
 	assert_int_equal(err.status, GRAFT_NO_MEMORY);
 	assert_null(graft_hook_profile_text(small, 1));

@@ -178,7 +178,6 @@ static void test_words(void **state)
 		{ HOOK "create-symlinks --link a::/b --link c::/b\n", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const struct graft_cdi_edits edits = hook_rows_parse(rows[i].hooks);
 
@@ -200,7 +199,6 @@ static void test_memory_limits(void **state)
 							    "|E=0|nvidia-cdi-hook apply-cuda-memory-limits\n");
 	struct graft_oci_spec spec = { .env = env, .n_env = 1 };
 
-	(void)state;
 	assert_result(0, convert(&edits, &spec, NULL), "");
 	spec.n_env = 2;
 	assert_result(1, convert(&edits, &spec, NULL), NULL);
@@ -210,7 +208,6 @@ static void test_timeout(void **state)
 {
 	struct graft_cdi_edits edits = hook_rows_parse(HOOK "create-symlinks --link a::/b\n");
 
-	(void)state;
 	assert_non_null(convert(&edits, NULL, NULL));
 	edits.hooks[0].has_timeout = true;
 	assert_null(convert(&edits, NULL, NULL));
@@ -339,7 +336,6 @@ static void test_links_and_mounts(void **state)
 		{ .hooks = link, .config_mounts = "/b:bind", .edits = made },
 	};
 
-	(void)state;
 	check_surroundings(rows, GRAFT_COUNT(rows));
 }
 
@@ -399,7 +395,6 @@ static void test_compat_words(void **state)
 	};
 	const struct graft_oci_spec spec = { .n_mounts = 0 };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const struct graft_cdi_edits edits = hook_rows_parse(rows[i].hooks);
 		struct graft_hook_work work;
@@ -447,7 +442,6 @@ static void test_compat_and_mounts(void **state)
 		{ .hooks = HOOK "create-symlinks --link a::/usr//local/cuda/compat/x\n" COMPAT_HOOK CACHE_HOOK },
 	};
 
-	(void)state;
 	check_surroundings(rows, GRAFT_COUNT(rows));
 }
 
@@ -476,7 +470,6 @@ static void test_profile(void **state)
 		{ .hooks = CACHE_HOOK, .nodes = "/dev/nvidia0", .devices = "/dev/nvidia1", .edits = "" },
 	};
 
-	(void)state;
 	check_surroundings(rows, GRAFT_COUNT(rows));
 }
 
@@ -507,7 +500,6 @@ static void test_other_gpus(void **state)
 		{ .hooks = CACHE_HOOK, .nodes = one, .devices = "/dev/nvidia1", .config_mounts = "/dev", .edits = "" },
 	};
 
-	(void)state;
 	check_surroundings(rows, GRAFT_COUNT(rows));
 }
 
@@ -538,7 +530,6 @@ static void test_libraries(void **state)
 								  "/libasked.so.1\n" HOOK
 								  "update-ldcache --folder " LIBS " --folder /opt\n");
 
-	(void)state;
 	assert_string_equal(convert(&edits, NULL, &facts),
 			    LIBS "/libasked.so.1 -> libasked.so.5 overwrite\n" LIBS
 				 "/libcuda.so.1 -> libcuda.so.550.54.14 replace\n" LIBS
@@ -576,7 +567,6 @@ static void test_development_links(void **state)
 	const struct graft_image image = image_of_tests();
 	const struct graft_hook_facts facts = { .libraries = one, .n_libraries = 1, .image = &image };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const char *hooks = graft_arena_printf(arena, HOOK "create-symlinks --link %s\n" CACHE_HOOK,
 						       rows[i].link);
@@ -599,7 +589,6 @@ static void test_links_only(void **state)
 						.image = &image };
 	const struct graft_cdi_edits edits = hook_rows_parse(HOOK "create-symlinks --link a::/b\n");
 
-	(void)state;
 	assert_string_equal(convert(&edits, NULL, &facts), "/b -> a overwrite\n");
 }
 
@@ -648,7 +637,6 @@ static void test_compat_is_found_first(void **state)
 {
 	const struct graft_image image = image_with_compat(newer, GRAFT_COUNT(newer));
 
-	(void)state;
 	assert_string_equal(
 	    convert_all(&image, PARAMS),
 	    LINKS "folder " COMPAT "\nfolder " LIBS "\nmissing " COMPAT "\n"
@@ -689,7 +677,6 @@ static void test_compat_is_refused(void **state)
 		{ none, 1, several },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const struct graft_image image = image_with_compat(rows[i].compat, rows[i].n);
 		struct graft_buffer expected = { .max = 0 };
@@ -715,7 +702,6 @@ static void test_compat_by_its_own_word(void **state)
 	    HOOK "enable-cuda-compat --host-driver-version 550.54.14 --host-cuda-version 12.4 "
 		 "--cuda-compat-container-root /opt/compat\n" CACHE_HOOK);
 
-	(void)state;
 	assert_string_equal(convert(&edits, NULL, &facts), "folder /opt/compat\nmissing /opt/compat\nlibcuda.so.1 => "
 							   "/opt/compat/libcuda.so.560.35.05 303\n");
 }
@@ -727,7 +713,6 @@ static void test_compat_without_hook(void **state)
 	const struct graft_hook_facts facts = { .image = &image };
 	const struct graft_cdi_edits edits = hook_rows_parse(CACHE_HOOK);
 
-	(void)state;
 	assert_string_equal(convert(&edits, NULL, &facts), "");
 }
 
@@ -735,7 +720,6 @@ static void test_musl(void **state)
 {
 	struct graft_image image = image_with_compat(newer, 1);
 
-	(void)state;
 	image.libc = GRAFT_LIBC_MUSL;
 	image.musl_path_file = "/etc/ld-musl-x86_64.path";
 	assert_string_equal(
@@ -750,7 +734,6 @@ static void test_no_params(void **state)
 {
 	const struct graft_image image = image_of_tests();
 
-	(void)state;
 	assert_string_equal(convert_all(&image, NULL), LINKS "folder " LIBS "\n" DRIVER_CACHE PROFILE("0x2"));
 }
 
@@ -773,7 +756,6 @@ static void test_rules(void **state)
 	struct graft_plan *plan;
 	bool known;
 
-	(void)state;
 	assert_int_equal(graft_hooks_read(HOOK_PROGRAM, &container.edits, &container.spec, arena, &work, &known, NULL),
 			 0);
 	assert_true(known);
@@ -823,7 +805,6 @@ static void test_allocations_fail(void **state)
 	const struct container container = container_of_all_hooks();
 	int rc = -1, n = 0;
 
-	(void)state;
 	while (rc != 0) {
 		struct graft_arena *own = graft_arena_new((size_t)1 << 20);
 		struct graft_error err = { .status = GRAFT_OK };
@@ -846,7 +827,6 @@ static void test_arena_is_full(void **state)
 	bool read = false;
 	size_t max;
 
-	(void)state;
 	for (max = 0; !read; max += 16) {
 		struct graft_arena *own = graft_arena_new(max);
 		struct graft_error err = { .status = GRAFT_OK };

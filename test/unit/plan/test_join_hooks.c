@@ -94,7 +94,6 @@ static const struct {
 
 static void test_told_rows(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(told_rows); i++) {
 		struct graft_cdi_edits edits = hook_rows_parse(told_rows[i].before), given = edits;
 
@@ -106,7 +105,6 @@ static void test_told_rows(void **state)
 
 static void test_rows(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_cdi_edits edits = hook_rows_parse(rows[i].before);
 
@@ -121,7 +119,6 @@ static void test_timeout(void **state)
 	static const char text[] = HOOK "chmod\n" HOOK "chmod\n" HOOK "chmod\n";
 	struct graft_cdi_edits edits = hook_rows_parse(text);
 
-	(void)state;
 	edits.hooks[1].has_timeout = true;
 	edits.hooks[1].timeout = 5;
 	assert_int_equal(graft_join_hooks(PROGRAM, NULL, arena, &edits, NULL), 0);
@@ -138,7 +135,6 @@ static void test_input_stays(void **state)
 {
 	struct graft_cdi_edits edits = hook_rows_parse(rows[1].before), given = edits;
 
-	(void)state;
 	assert_int_equal(graft_join_hooks(PROGRAM, NULL, arena, &edits, NULL), 0);
 	hook_rows_assert(&given, rows[1].before);
 }
@@ -169,7 +165,6 @@ static void test_allocations_fail(void **state)
 {
 	const char *told = graft_arena_printf(arena, TOLD "%s", rows[1].after + strlen(HOOK "sequence "));
 
-	(void)state;
 	fail_allocations(NULL, rows[1].after);
 	fail_allocations(ROOT, told);
 }

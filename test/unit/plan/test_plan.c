@@ -17,7 +17,6 @@ static void check_names(const char *const *names, size_t n)
 
 static void test_names_are_unique_words(void **state)
 {
-	(void)state;
 	check_names(graft_edit_names, GRAFT_EDIT_MAX);
 	check_names(graft_mount_flag_names, GRAFT_COUNT(graft_mount_flag_names));
 	check_names(graft_source_type_names, GRAFT_COUNT(graft_source_type_names));
@@ -32,7 +31,6 @@ static void test_empty_plan(void **state)
 	struct graft_buffer text = { 0 };
 	struct graft_error err = { 0 };
 
-	(void)state;
 	assert_non_null(plan);
 	assert_int_equal(plan->version, GRAFT_PLAN_VERSION);
 	graft_plan_write(plan, &text);
@@ -67,7 +65,6 @@ static void test_read_is_strict(void **state)
 		{ "{\"version\": 1, \"owner\": \"me\"}", GRAFT_FORMAT, "owner" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_plan *plan = NULL;
 		struct graft_error err = { 0 };
@@ -119,7 +116,6 @@ static void test_every_allocation_may_fail(void **state)
 	unsigned int n = 0, n_write = 0;
 	int result;
 
-	(void)state;
 	do {
 		struct graft_error err = { 0 };
 

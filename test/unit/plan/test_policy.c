@@ -27,7 +27,6 @@ static void test_disabled_hooks(void **state)
 	};
 	struct graft_error err;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		uint32_t hooks = 0;
 		int result = 0;

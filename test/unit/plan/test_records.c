@@ -146,7 +146,6 @@ static void test_random_values_survive(void **state)
 	static const struct graft_record *const records[] = { &graft_inventory_record, &graft_request_record,
 							      &graft_policy_record, &graft_plan_record };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(records); i++) {
 		for (uint64_t seed = 1; seed <= ROUNDS; seed++)
 			check_round(records[i], seed * 0x9e3779b97f4a7c15u);
@@ -175,7 +174,6 @@ static void check_table(const struct graft_record *record, unsigned int depth)
 
 static void test_tables(void **state)
 {
-	(void)state;
 	check_table(&graft_inventory_record, 0);
 	check_table(&graft_request_record, 0);
 	check_table(&graft_policy_record, 0);

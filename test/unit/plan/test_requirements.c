@@ -60,7 +60,6 @@ static void test_checks(void **state)
 	};
 	struct fixture f;
 
-	(void)state;
 	fixture_init(&f);
 	f.gpus[0].arch = (struct graft_fact){ "8.0", "nvml" };
 	f.gpus[0].brand = (struct graft_fact){ "Tesla", "nvml" };
@@ -87,7 +86,6 @@ static void test_cuda_sources(void **state)
 	struct fixture f;
 	unsigned int missing;
 
-	(void)state;
 	fixture_init(&f);
 	/* a driver that the table does not know */
 	f.inventory.cuda_version = (struct graft_fact){ NULL, NULL };

@@ -87,7 +87,6 @@ static void test_words(void **state)
 	struct choice choice;
 	char text[256];
 
-	(void)state;
 	fixture_init(&f);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		choose(&choice, &f.inventory, rows[i].devices, false, false);
@@ -115,7 +114,6 @@ static void test_no_gpus(void **state)
 	struct fixture f;
 	struct choice choice;
 
-	(void)state;
 	fixture_init(&f);
 	f.inventory.gpus = &f.gpus[3];
 	f.inventory.n_gpus = 1;
@@ -145,7 +143,6 @@ static void test_board(void **state)
 	struct fixture f;
 	struct choice choice;
 
-	(void)state;
 	fixture_init(&f);
 	f.inventory.n_gpus = 0;
 	f.inventory.platform = GRAFT_PLATFORM_TEGRA;
@@ -184,7 +181,6 @@ static void test_missing_facts(void **state)
 	struct choice choice;
 	struct fixture f;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		unsigned int missing;
 
@@ -223,7 +219,6 @@ static void test_mig_config_and_monitor(void **state)
 	struct choice choice;
 	struct fixture f;
 
-	(void)state;
 	fixture_init(&f);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		choose(&choice, &f.inventory, rows[i].devices, rows[i].config, rows[i].monitor);
@@ -244,7 +239,6 @@ static void test_arena_exhausted(void **state)
 	struct fixture f;
 	int result = -1;
 
-	(void)state;
 	fixture_init(&f);
 	for (size_t max = 0; max < 1024 && result < 0; max += 16) {
 		struct graft_request *request = graft_request_new();

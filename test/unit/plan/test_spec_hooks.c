@@ -50,7 +50,6 @@ static const struct {
 
 static void test_rows(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_cdi_edits edits = hook_rows_parse(rows[i].before);
 		const struct graft_cdi_edits as_read = edits;
@@ -68,7 +67,6 @@ static void test_no_program(void **state)
 {
 	struct graft_cdi_edits edits = hook_rows_parse("createContainer /usr/bin/nvidia-ctk||nvidia-ctk hook chmod\n");
 
-	(void)state;
 	assert_int_equal(graft_spec_hooks_mend(NULL, arena, &edits, NULL), 0);
 	hook_rows_assert(&edits, "createContainer /usr/bin/nvidia-ctk|" GRAFT_HOOK_VARIABLE "|nvidia-ctk hook chmod\n");
 }
@@ -98,7 +96,6 @@ static const struct {
 
 static void test_specs(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(specs); i++) {
 		const char *env[] = { "Z=1", specs[i].variable };
 		struct graft_cdi_device device = { .name = "0", .edits = hook_rows_parse(specs[i].device) };
@@ -171,7 +168,6 @@ static void test_memory(void **state)
 {
 	int n = 1;
 
-	(void)state;
 	for (;; n++) {
 		struct graft_arena *own = graft_arena_new((size_t)1 << 20);
 		struct graft_cdi_edits edits = hook_rows_parse(rows[1].before);

@@ -44,7 +44,6 @@ static void test_read(void **state)
 		{ "share:1,mem>=80G,mem=500M", "share:1,mem=500M,mem>=81920M" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const char *want = rows[i].want ? rows[i].want : rows[i].text;
 		struct graft_error err = { .status = GRAFT_OK };
@@ -109,7 +108,6 @@ static void test_refused(void **state)
 		{ "any,not=0,../x", "'..': not= takes the index or the UUID of a GPU" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_claim claim;
@@ -145,7 +143,6 @@ static void test_is_claim(void **state)
 		{ { "none", "GPU-1" }, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_strings words = { .items = (const char **)(uintptr_t)rows[i].words,
 					       .n = rows[i].words[1] ? 2 : 1 };
@@ -160,7 +157,6 @@ static void test_claim_allocations(void **state)
 	const struct graft_strings words = { .items = items, .n = 5 };
 	bool failed = true;
 
-	(void)state;
 	for (int n = 1; failed; n++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_arena *own = graft_arena_new((size_t)1 << 20);

@@ -112,7 +112,6 @@ static void test_defaults(void **state)
 	bool failed = true;
 	const char *json = read_config("", NULL, &failed);
 
-	(void)state;
 	assert_false(failed);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		assert_member(json, rows[i][0], rows[i][1]);
@@ -122,7 +121,6 @@ static void test_defaults(void **state)
 /* Each key set to something that is not its default, each by itself: exactly that member changes. */
 static void test_each_key(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < graft_config_n_keys; i++) {
 		const struct graft_config_key *key = &graft_config_keys[i];
 		bool was_true = key->kind == GRAFT_CONFIG_BOOL && strcmp(key->standard[0], "true") == 0, failed = true;
@@ -191,7 +189,6 @@ static void test_spellings(void **state)
 		  "nvidia-container-cli.ldconfig", "\"\"" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		bool failed = true;
 		const char *json = read_config(rows[i].text, NULL, &failed);
@@ -244,7 +241,6 @@ static void test_refused(void **state)
 		{ "disable-require = true\ndisable-require = true", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		bool failed = false;
 		const char *text = read_config(rows[i].text, NULL, &failed);
@@ -263,7 +259,6 @@ static void test_host(void **state)
 	bool failed = true;
 	const char *json = read_config("", &suse, &failed);
 
-	(void)state;
 	assert_false(failed);
 	assert_member(json, "nvidia-container-cli.user", "\"root:video\"");
 	assert_member(json, "nvidia-container-cli.ldconfig", "\"@/sbin/ldconfig.real\"");
@@ -281,7 +276,6 @@ static void test_allocations(void **state)
 	bool failed = true;
 	int n = 1;
 
-	(void)state;
 	assert_int_equal(graft_toml_parse("config.toml", text, strlen(text), &toml, NULL), 0);
 	for (; failed; n++) {
 		struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
@@ -317,7 +311,6 @@ static void test_document(void **state)
 {
 	struct graft_buffer out = { 0 };
 
-	(void)state;
 	graft_config_document(&out);
 	assert_false(graft_buffer_failed(&out));
 	for (size_t i = 0; i < graft_config_n_keys; i++) {
@@ -336,7 +329,6 @@ static void test_manual(void **state)
 {
 	struct graft_buffer out = { 0 };
 
-	(void)state;
 	graft_config_manual(&out);
 	assert_false(graft_buffer_failed(&out));
 	for (size_t i = 0; i < graft_config_n_keys; i++) {
@@ -359,7 +351,6 @@ static void test_example(void **state)
 	FILE *file;
 	size_t n;
 
-	(void)state;
 	if (!source_root)
 		skip();
 	(void)snprintf(path, sizeof(path), "%s/docs/config.toml", source_root);
@@ -429,7 +420,6 @@ static void test_unknown(void **state)
 		  { NULL } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 		auto_toml struct graft_toml *toml = NULL;
@@ -458,7 +448,6 @@ static void test_many_unknown(void **state)
 	auto_toml struct graft_toml *toml = NULL;
 	struct graft_strings unknown;
 
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		graft_buffer_printf(&text, "key%d = 1\n", i);
 	assert_int_equal(graft_toml_parse("x", graft_buffer_text(&text), text.length, &toml, NULL), 0);
@@ -499,7 +488,6 @@ static void test_mistakes(void **state)
 		    "nvidia-container-runtime.modes.legacy.cuda-compat-mode mnt: ldconfig, mount, hook or disabled" } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 		auto_toml struct graft_toml *toml = NULL;
@@ -534,7 +522,6 @@ static void test_allowed(void **state)
 	struct graft_config config;
 	size_t n;
 
-	(void)state;
 	assert_int_equal(graft_config_defaults(NULL, arena, &config, NULL), 0);
 	config.supported_driver_capabilities = "x";
 	config.runtime.cdi_default_kind = "";

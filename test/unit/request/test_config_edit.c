@@ -138,7 +138,6 @@ static void check(const struct row *row)
 
 static void test_set(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		check(&rows[i]);
 }
@@ -146,7 +145,6 @@ static void test_set(void **state)
 /* Each key can be set, and is read back. */
 static void test_every_key(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < graft_config_n_keys; i++) {
 		const struct graft_config_key *key = &graft_config_keys[i];
 		static const char *const values[] = { "true", "@x", "a:b" };
@@ -193,7 +191,6 @@ static void test_split(void **state)
 		{ "", { "" } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		struct graft_arena *arena = graft_arena_new((size_t)1 << 16);
 		struct graft_strings settings = { 0 };
@@ -258,7 +255,6 @@ static void test_defaults(void **state)
 	struct graft_toml *toml = NULL;
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	assert_non_null(arena);
 	assert_int_equal(graft_config_default_document(NULL, arena, &text, &err), 0);
 	assert_string_equal(graft_buffer_text(&text), defaults);
@@ -291,7 +287,6 @@ static void test_allocations(void **state)
 						"features.honor-requirements=nil", "disable-require" };
 	bool failed = true;
 
-	(void)state;
 	for (int n = 1; failed; n++) {
 		struct graft_toml *toml = NULL;
 		struct graft_error err = { .status = GRAFT_OK };

@@ -150,7 +150,6 @@ static void test_environment(void **state)
 		{ { .swarm = " NOT_X , X ,", .env = { NVD "all", "X=GPU1,GPU2" } }, "GPU1|GPU2" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct input input = rows[i].input;
 		struct read r;
@@ -208,7 +207,6 @@ static void test_mounts(void **state)
 		{ { .mounts = { "relative" } }, NULL, "-", "-" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct input input = rows[i].input;
 		struct graft_error err = { .status = GRAFT_OK };
@@ -233,7 +231,6 @@ static void test_mount_without_paths(void **state)
 	struct input input = { .accept_mounts = true, .mounts = { DIRECTORY "/GPU0", DIRECTORY "/GPU1" } };
 	struct read r;
 
-	(void)state;
 	prepare(&input, &r);
 	r.mounts[0].source = NULL;
 	r.mounts[1].destination = NULL;
@@ -284,7 +281,6 @@ static void test_precedence(void **state)
 		{ { .env = { NVD "GPU2" }, .prefixes = { "p/" }, .annotations = { { "q/a", "GPU9" } } }, "GPU2" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct input input = rows[i].input;
 		struct read r;
@@ -319,7 +315,6 @@ static void test_annotations(void **state)
 		{ { .prefixes = { NULL }, .annotations = { { "prefix/foo", "0" } } }, "-" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct input input = rows[i].input;
 		struct graft_error err = { .status = GRAFT_OK };
@@ -359,7 +354,6 @@ static void test_channels(void **state)
 		{ { .mounts = { DIRECTORY "/imex/7" }, .accept_mounts = true, .ignore_imex = true }, "-" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct input input = rows[i].input;
 		struct read r;
@@ -382,7 +376,6 @@ static void test_other_variables(void **state)
 					     "NVIDIA_REQUIRE_JETPACK=all", "NVIDIA_MIG_CONFIG_DEVICES=" } };
 	struct read r;
 
-	(void)state;
 	read_container(&on, &r);
 	for (size_t i = 0; i < GRAFT_GATE_MAX; i++)
 		assert_true(r.container.gates[i]);
@@ -434,7 +427,6 @@ static void test_additions(void **state)
 		  false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct input input = rows[i].input;
 		struct read r;
@@ -492,7 +484,6 @@ static void test_kinds(void **state)
 		{ { .env = { NVD "nvidia.com/gpu=0" }, .kinds = { NIC } }, NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct input input = rows[i].input;
 		struct graft_error err = { .status = GRAFT_OK };
@@ -521,7 +512,6 @@ static void test_the_refusal_of_a_kind(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct read r;
 
-	(void)state;
 	(void)snprintf(entry, sizeof(entry), NVD NIC "=0");
 	prepare(&input, &r);
 	r.config.file = "/etc/x.toml";
@@ -565,7 +555,6 @@ static void test_requirements(void **state)
 	};
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct input input = rows[i].input;
 		struct read r;
@@ -617,7 +606,6 @@ static void test_cuda_versions(void **state)
 		{ "v", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct input input = { .env = { NULL } };
@@ -685,7 +673,6 @@ static void test_capabilities(void **state)
 		  "'not-compute' (known are 'compat32,compute,display,graphics,ngx,utility,video' and 'all')" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const struct graft_container container = { .driver_capabilities = rows[i].list,
 							   .legacy_image = rows[i].legacy };
@@ -713,7 +700,6 @@ static void test_hostile_lists(void **state)
 	struct input input = { .env = { list } };
 	struct read r;
 
-	(void)state;
 	assert_non_null(list);
 	assert_non_null(env);
 	(void)snprintf(list, 64, NVD);
@@ -745,7 +731,6 @@ static void test_too_many_requirements(void **state)
 	struct input input = { .env = { NULL } };
 	struct read r;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(env); i++) {
 		(void)snprintf(entries[i], sizeof(entries[i]), "NVIDIA_REQUIRE_%zu=x", i);
 		env[i] = entries[i];
@@ -760,8 +745,6 @@ static void test_too_many_requirements(void **state)
 
 static void keep_warning(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
 {
-	(void)file;
-	(void)line;
 	if (level == GRAFT_LOG_WARN)
 		(void)snprintf(arg, 512, "%s", message);
 }
@@ -780,7 +763,6 @@ static void test_what_is_dropped_is_logged(void **state)
 	const struct graft_log log = { .write = keep_warning, .arg = warning, .max = GRAFT_LOG_DEBUG };
 	struct read r;
 
-	(void)state;
 	prepare(&variable, &r);
 	assert_int_equal(graft_container_read(&r.spec, &r.config, true, &log, r.arena, &r.container, &err), 0);
 	assert_non_null(strstr(warning, "ignoring devices requested by NVIDIA_VISIBLE_DEVICES: the container is not"));
@@ -807,7 +789,6 @@ static void test_every_allocation_fails(void **state)
 		.accept_mounts = true,
 	};
 
-	(void)state;
 	for (size_t max = 0, failures = 0;; max += 16) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct read r;

@@ -82,7 +82,6 @@ static void test_modes(void **state)
 		{ "auto", { "none" }, { false, false, true, false }, GRAFT_MODE_JIT_CDI, GRAFT_MODE_LEGACY, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_container container = { .devices = { .items = rows[i].devices } };
 		struct graft_error err = { .status = GRAFT_OK };
@@ -113,7 +112,6 @@ static void test_wrong_modes(void **state)
 	};
 	const struct graft_container container = { .wants_devices = false };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		enum graft_mode mode;

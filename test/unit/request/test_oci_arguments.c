@@ -103,7 +103,6 @@ static const struct {
 
 static void test_create_and_bundle(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(create_rows); i++) {
 		struct graft_oci_arguments arguments;
 		struct graft_error err = { 0 };
@@ -127,7 +126,6 @@ static const char *const *const missing_rows[] = {
 
 static void test_bundle_without_value(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(missing_rows); i++) {
 		struct graft_oci_arguments arguments;
 		struct graft_error err = { 0 };
@@ -171,7 +169,6 @@ static const struct {
 
 static void test_log_and_version(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(log_rows); i++) {
 		struct graft_oci_arguments arguments;
 		struct graft_error err = { 0 };
@@ -276,7 +273,6 @@ static const struct {
 
 static void test_plain(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(plain_rows); i++) {
 		struct graft_oci_arguments arguments;
 		struct graft_error err = { 0 };
@@ -301,7 +297,6 @@ static void test_other_subcommands(void **state)
 		LINE("--pid-file", "/p"),
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(lines); i++) {
 		struct graft_oci_arguments arguments;
 
@@ -318,7 +313,6 @@ static void test_no_words(void **state)
 	char *argv[] = { NULL };
 	struct graft_oci_arguments arguments;
 
-	(void)state;
 	assert_int_equal(graft_oci_arguments_read(0, argv, &arguments, NULL), 0);
 	assert_null(arguments.subcommand);
 }

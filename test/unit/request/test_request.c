@@ -76,7 +76,6 @@ static void test_device_words(void **state)
 	};
 	struct graft_error err;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_request *request = new_request();
 		const struct graft_device_word *word;
@@ -113,7 +112,6 @@ static void test_old_mig_names(void **state)
 	};
 	struct graft_error err;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_request *request = new_request();
 
@@ -143,7 +141,6 @@ static void test_device_lists(void **state)
 	};
 	struct graft_error err;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_request *request = new_request();
 		struct graft_buffer text = { 0 };
@@ -171,7 +168,6 @@ static void test_visible_devices(void **state)
 	struct graft_error err;
 	bool is_void;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_request *request = new_request();
 
@@ -187,7 +183,6 @@ static void test_requirements_are_counted(void **state)
 	struct graft_request *request = new_request();
 	struct graft_error err;
 
-	(void)state;
 	for (unsigned int i = 0; i < GRAFT_REQUIREMENTS_MAX; i++)
 		assert_int_equal(graft_request_requirement(request, "not even an expression", &err), 0);
 	fails(graft_request_requirement(request, "cuda>=12", &err), &err, "too many requirements");
@@ -212,7 +207,6 @@ static void test_mig_lists(void **state)
 	};
 	struct graft_error err;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		bool flag = false;
 		int result = graft_request_mig(&flag, rows[i].list, &err);
@@ -244,7 +238,6 @@ static void test_imex_channels(void **state)
 	};
 	struct graft_error err;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_request *request = new_request();
 		struct graft_buffer text = { 0 };
@@ -288,7 +281,6 @@ static void test_imex_words(void **state)
 	};
 	struct graft_error err;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_request *request = new_request();
 		struct graft_buffer text = { 0 };
@@ -331,7 +323,6 @@ static void test_compat_modes(void **state)
 	};
 	struct graft_error err;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_request *request = new_request();
 		int result = rows[i].first ? graft_request_compat_mode(request, rows[i].first, &err) : 0;
@@ -367,7 +358,6 @@ static void test_capabilities(void **state)
 	};
 	struct graft_error err;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_request *request = new_request();
 		int result = graft_request_capabilities(request, rows[i].list, &err);
@@ -402,7 +392,6 @@ static void test_json_form(void **state)
 	struct graft_error err = { 0 };
 	char path[128] = "";
 
-	(void)state;
 	fill(request);
 	graft_request_write(request, &text);
 	if (graft_request_read(graft_buffer_text(&text), text.length, &again, &err) < 0)
@@ -435,7 +424,6 @@ static void test_json_is_read_strictly(void **state)
 		{ "", GRAFT_FORMAT, "invalid JSON at line 1, column 1: unexpected end" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_request *request = NULL;
 		struct graft_error err = { 0 };
@@ -449,7 +437,6 @@ static void test_json_is_read_strictly(void **state)
 
 static void test_names_are_unique(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(graft_device_kind_names); i++) {
 		for (size_t j = 0; j < i; j++)
 			assert_string_not_equal(graft_device_kind_names[i], graft_device_kind_names[j]);
@@ -515,7 +502,6 @@ static void test_every_allocation_may_fail(void **state)
 	unsigned int n = 0;
 	char *list = malloc(8000);
 
-	(void)state;
 	assert_non_null(list);
 	list[0] = '\0';
 	for (size_t at = 0; at < 7900; at += 13)

@@ -96,7 +96,6 @@ static void test_known_facts(void **state)
 	};
 	unsigned int missing;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		int got = evaluate(rows[i].expression, &facts, &missing);
 
@@ -156,7 +155,6 @@ static void test_missing_facts_are_asked_for_only_when_they_decide(void **state)
 	};
 	unsigned int missing;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		int got = evaluate(rows[i].expression, &facts, &missing);
 
@@ -171,7 +169,6 @@ static void test_open_ended_bounds(void **state)
 	static const struct graft_requirement_facts at_least = { .cuda_min = "12.4" }, at_most = { .cuda_max = "12.4" };
 	unsigned int missing;
 
-	(void)state;
 	assert_int_equal(evaluate("cuda>=12.4", &at_least, &missing), T);
 	assert_int_equal(evaluate("cuda<12.4", &at_least, &missing), F);
 	assert_int_equal(evaluate("cuda<=12.4", &at_least, &missing), U);
@@ -189,7 +186,6 @@ static void test_absent_facts_are_satisfied(void **state)
 							      .absent = ARCH | BRAND };
 	unsigned int missing;
 
-	(void)state;
 	assert_int_equal(evaluate("arch>=99.0,brand=tesla", &facts, &missing), T);
 	assert_int_equal(evaluate("arch>=99.0,cuda>=13", &facts, &missing), F);
 	assert_int_equal(evaluate("arch", &facts, &missing), BAD);
@@ -208,7 +204,6 @@ static void test_lazy_agrees_with_eager(void **state)
 	const unsigned int n = GRAFT_COUNT(comparisons);
 	unsigned int missing, decided = 0;
 
-	(void)state;
 	for (unsigned int code = 0; code < n * n * n * 4; code++) {
 		char text[64];
 
@@ -253,7 +248,6 @@ static void test_failure_text(void **state)
 	struct graft_error err;
 	char long_one[1000], text[1024];
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		graft_error_clear(&err);
 		assert_int_equal(graft_requirement_fail(rows[i].expression, &err), -1);
@@ -282,7 +276,6 @@ static void test_version_compare(void **state)
 	};
 	bool valid;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		assert_int_equal(graft_version_compare(rows[i].a, rows[i].b, &valid), rows[i].wanted);
 		assert_true(valid);

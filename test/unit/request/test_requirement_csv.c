@@ -56,7 +56,6 @@ static const struct {
 
 static void test_rows(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_requirement_facts facts = {
 			.cuda = rows[i].cuda, .arch = rows[i].arch, .driver = rows[i].driver, .brand = ""
@@ -84,7 +83,6 @@ static void test_all_must_hold(void **state)
 	struct graft_arena *arena = graft_arena_new(65536);
 	unsigned int missing;
 
-	(void)state;
 	assert_int_equal(graft_csv_requirements(both, 1, &facts, arena, &missing, NULL), 0);
 	assert_int_equal(graft_csv_requirements(both, 2, &facts, arena, &missing, NULL), -1);
 	graft_arena_free(arena);

@@ -38,7 +38,6 @@ static void world_allocate(void *service, struct graft_rpc_call *call, const Pro
 	size_t size;
 	char *value;
 
-	(void)service;
 	if (request->n_container_requests > 0 && request->container_requests[0]->n_devices_ids > 0)
 		id = request->container_requests[0]->devices_ids[0];
 	if (strncmp(id, "fail ", 5) == 0) {
@@ -84,7 +83,6 @@ static void world_watch(void *service, struct graft_rpc_call *call, const Protob
 {
 	struct world *world = service;
 
-	(void)message;
 	world->watcher = call;
 	world_list(call, "Healthy", true);
 }

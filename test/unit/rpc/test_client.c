@@ -69,7 +69,6 @@ static void test_calls(void **state)
 	struct world world;
 	struct outcome outcome;
 
-	(void)state;
 	assert_true(world_open(&world, NULL));
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		print_message("# %s\n", rows[i].id);
@@ -93,7 +92,6 @@ static void test_many(void **state)
 	struct world world;
 	char id[16];
 
-	(void)state;
 	assert_true(world_open(&world, NULL));
 	for (size_t i = 0; i < GRAFT_COUNT(outcomes); i++) {
 		(void)snprintf(id, sizeof(id), "%zu", i * 10007);
@@ -114,7 +112,6 @@ static void test_bad_servers(void **state)
 	struct outcome outcome;
 	int fd;
 
-	(void)state;
 	assert_true(world_open(&world, NULL));
 	assert_int_equal(graft_unix_listen(world.path, &listener, NULL), 0);
 	assert_non_null(ask(&world, ALLOCATE, "1", 100, &outcome, NULL));
@@ -151,7 +148,6 @@ static void test_refused_answer(void **state)
 	int64_t began;
 	int fd;
 
-	(void)state;
 	assert_true(world_open(&world, NULL));
 	assert_int_equal(graft_unix_listen(world.path, &listener, NULL), 0);
 	began = graft_clock_ms();
@@ -174,7 +170,6 @@ static void test_no_server(void **state)
 	struct world world;
 	char text[160];
 
-	(void)state;
 	assert_true(world_open(&world, NULL));
 	assert_int_equal(unlink(world.path), 0);
 	assert_null(ask(&world, ALLOCATE, "1", 100, &outcome, &err));
@@ -192,7 +187,6 @@ static void test_cancel(void **state)
 	struct outcome outcome;
 	struct graft_rpc_client *client;
 
-	(void)state;
 	assert_true(world_open(&world, NULL));
 	client = ask(&world, ALLOCATE, "1", WORLD_LIMIT_MS, &outcome, NULL);
 	assert_non_null(client);

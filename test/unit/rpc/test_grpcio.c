@@ -43,7 +43,6 @@ static void test_peer(void **state)
 	struct world world;
 	int status;
 
-	(void)state;
 	(void)snprintf(script, sizeof(script), "%s/test/unit/rpc/grpcio_peer.py", source ? source : ".");
 	assert_true(world_open(&world, NULL));
 	status = run_peer(&world, script);

@@ -61,7 +61,6 @@ static void test_ready(void **state)
 	auto_loop struct graft_loop loop = { 0 };
 	struct end ends[40];
 
-	(void)state;
 	for (int i = 0; i < 40; i++)
 		open_end(&loop, &ends[i]);
 	for (int i = 0; i < 40; i += 3)
@@ -79,7 +78,6 @@ static void test_ready(void **state)
  */
 static void test_forget(void **state)
 {
-	(void)state;
 	for (int killer = 0; killer < 4; killer++) {
 		for (int victim = 0; victim < 4; victim++) {
 			auto_loop struct graft_loop loop = { 0 };
@@ -110,7 +108,6 @@ static void test_timers(void **state)
 	struct end late, early, never;
 	int64_t began = graft_clock_ms();
 
-	(void)state;
 	open_end(&loop, &late);
 	open_end(&loop, &early);
 	open_end(&loop, &never);

@@ -34,7 +34,6 @@ static const struct {
 /* The same, whole and byte by byte. */
 static void test_collect(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(streams) * 2; i++) {
 		size_t row = i / 2, step = i % 2 == 0 ? streams[row].n : 1;
 		struct graft_rpc_collector collector = { 0 };
@@ -62,7 +61,6 @@ static void test_round_trip(void **state)
 	auto_free uint8_t *bytes = NULL;
 	size_t n = 0;
 
-	(void)state;
 	v1beta1__register_request__init(&request);
 	request.version = (char *)(uintptr_t) "v1beta1";
 	request.resource_name = (char *)(uintptr_t) "nvidia.com/gpu";
@@ -90,7 +88,6 @@ static void test_encode_too_big(void **state)
 	uint8_t *bytes = NULL;
 	size_t n = 0;
 
-	(void)state;
 	assert_non_null(name);
 	v1beta1__cdidevice__init(&device);
 	memset(name, 'x', GRAFT_RPC_MAX_MESSAGE);
@@ -108,7 +105,6 @@ static void test_decode_bounded(void **state)
 	struct graft_rpc_collector collector = { .n_prefix = 5 };
 	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 
-	(void)state;
 	for (int i = 0; i < 100000; i++)
 		graft_buffer_add(&collector.message, "\x0a\0", 2);
 	assert_null(graft_rpc_decode(&v1beta1__allocate_request__descriptor, &collector, arena));
@@ -134,7 +130,6 @@ static const struct {
 
 static void test_texts(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(texts); i++) {
 		struct graft_buffer value = { 0 }, text = { 0 };
 
@@ -152,7 +147,6 @@ static void test_wrong_texts(void **state)
 	static const char *const rows[][2] = { { "%", "%" },   { "%4", "%4" },   { "%zz%41", "%zzA" },
 					       { "%6", "%6" }, { "a%00b", "a" }, { "%c3%a9", "\xc3\xa9" } };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_buffer text = { 0 };
 

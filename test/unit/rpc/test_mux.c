@@ -38,7 +38,6 @@ static void test_frames_of_all_sizes(void **state)
 	static const size_t sizes[] = { 1, 7, 8, 4095, 4096, 4097, 8192, 20480 };
 	static char bytes[20480];
 
-	(void)state;
 	memset(bytes, 'x', sizeof(bytes));
 	for (size_t i = 0; i < GRAFT_COUNT(sizes); i++) {
 		for (size_t step = 1; step < 30000; step = step * 7 + 1) {
@@ -69,7 +68,6 @@ static void test_no_frame_is_longer_than_4096(void **state)
 	struct graft_buffer out = { .max = 0 };
 	size_t at = 0, n = 0;
 
-	(void)state;
 	graft_mux_write(&out, 1, bytes, sizeof(bytes));
 	for (; at < out.length; n++) {
 		uint32_t length = graft_mux_number((const uint8_t *)out.bytes + at + 4);
@@ -91,7 +89,6 @@ static void test_long_frames_are_read(void **state)
 	struct collected collected = { .n_calls = 0 };
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	assert_int_equal(graft_mux_read(&reader, frame, sizeof(frame), collect_piece, &collected, &err), 0);
 	assert_int_equal(collected.streams[1].length, 100000);
 	assert_int_equal(graft_mux_read(&reader, empty, sizeof(empty), collect_piece, &collected, &err), 0);
@@ -118,7 +115,6 @@ static int take_message(void *arg, const struct graft_ttrpc_message *message, st
 {
 	struct taken *taken = arg;
 
-	(void)err;
 	free(taken->payload);
 	taken->last = *message;
 	taken->n++;
@@ -132,7 +128,6 @@ static void test_messages(void **state)
 {
 	Nri__Pkg__Api__V1alpha1__RegisterPluginRequest message;
 
-	(void)state;
 	nri__pkg__api__v1alpha1__register_plugin_request__init(&message);
 	message.plugin_name = (char *)(uintptr_t) "graft";
 	message.plugin_idx = (char *)(uintptr_t) "10";
@@ -187,7 +182,6 @@ static void test_bytes_of_ttrpc(void **state)
 	struct graft_buffer out = { .max = 0 };
 	struct taken taken = { .n = 0 };
 
-	(void)state;
 	assert_int_equal(graft_ttrpc_write_response(&out, 5, NULL, 13, "x", &err), 0);
 	assert_int_equal(out.length, sizeof(expected));
 	assert_memory_equal(out.bytes, expected, sizeof(expected));

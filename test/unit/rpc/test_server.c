@@ -244,7 +244,6 @@ static void test_requests(void **state)
 {
 	struct world world;
 
-	(void)state;
 	assert_true(world_open(&world, NULL));
 	for (size_t i = 0; i < GRAFT_COUNT(requests); i++) {
 		struct peer peer;
@@ -284,7 +283,6 @@ static void test_messages(void **state)
 	struct peer peer;
 	uint32_t stream = 1;
 
-	(void)state;
 	assert_true(world_open(&world, NULL));
 	open_peer(&world, &peer);
 	greet(&peer);
@@ -324,7 +322,6 @@ static void test_nonsense(void **state)
 	struct world world;
 	struct peer good;
 
-	(void)state;
 	assert_true(world_open(&world, NULL));
 	open_watcher(&world, &good);
 	for (size_t i = 0; i < GRAFT_COUNT(nonsense); i++) {
@@ -355,7 +352,6 @@ static void test_half(void **state)
 	struct world world;
 	struct peer peer;
 
-	(void)state;
 	assert_true(world_open(&world, &limits));
 	open_peer(&world, &peer);
 	say(&peer, PREFACE, 10);
@@ -384,7 +380,6 @@ static void test_connections(void **state)
 	struct peer watching, idle, next, last;
 	struct world world;
 
-	(void)state;
 	assert_true(world_open(&world, &limits));
 	open_watcher(&world, &watching);
 	open_peer(&world, &idle);
@@ -412,7 +407,6 @@ static void test_streams(void **state)
 	struct world world;
 	struct peer peer;
 
-	(void)state;
 	assert_true(world_open(&world, &limits));
 	open_peer(&world, &peer);
 	greet(&peer);
@@ -432,7 +426,6 @@ static void test_slow_reader(void **state)
 	struct world world;
 	struct peer peer;
 
-	(void)state;
 	assert_true(world_open(&world, NULL));
 	open_watcher(&world, &peer);
 	graft_buffer_done(&peer.data);
@@ -468,7 +461,6 @@ static void test_closed_window(void **state)
 	struct world world;
 	struct peer peer;
 
-	(void)state;
 	assert_true(world_open(&world, &limits));
 	open_watcher(&world, &peer);
 	for (int64_t end = graft_clock_ms() + 400; graft_clock_ms() < end;)
@@ -503,7 +495,6 @@ static void test_flood(void **state)
 	struct peer peer;
 	size_t at = 0;
 
-	(void)state;
 	assert_true(world_open(&world, NULL));
 	open_peer(&world, &peer);
 	greet(&peer);
@@ -529,7 +520,6 @@ static void test_memory(void **state)
 	struct world world;
 	struct peer peer;
 
-	(void)state;
 	assert_true(world_open(&world, NULL));
 	open_peer(&world, &peer);
 	greet(&peer);

@@ -117,7 +117,6 @@ static int engine_takes(void *arg, const struct graft_ttrpc_message *message, st
 {
 	struct link_world *world = arg;
 
-	(void)err;
 	world->n_messages++;
 	free(world->data);
 	world->data = malloc(message->n + 1);

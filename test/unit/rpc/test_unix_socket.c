@@ -14,14 +14,12 @@ static char directory[64];
 
 static int make_directory(void **state)
 {
-	(void)state;
 	(void)snprintf(directory, sizeof(directory), "/tmp/graft-socket-XXXXXX");
 	return mkdtemp(directory) ? 0 : -1;
 }
 
 static int remove_directory(void **state)
 {
-	(void)state;
 	return rmdir(directory);
 }
 
@@ -46,7 +44,6 @@ static void test_listen(void **state)
 	char path[128];
 	struct stat st;
 
-	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/s.sock", directory);
 	assert_int_equal(graft_unix_connect(path), -ENOENT);
 	assert_int_equal(graft_unix_listen(path, &s, NULL), 0);
@@ -71,7 +68,6 @@ static void test_long_path(void **state)
 	struct graft_unix_socket s = GRAFT_UNIX_SOCKET_INIT;
 	char folder[200], path[256];
 
-	(void)state;
 	(void)snprintf(folder, sizeof(folder), "%s/%0100d", directory, 0);
 	(void)snprintf(path, sizeof(path), "%s/gpu.sock", folder);
 	assert_int_equal(mkdir(folder, 0700), 0);
@@ -88,7 +84,6 @@ static void test_refused(void **state)
 	char path[128], text[300];
 	int fd;
 
-	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/file", directory);
 	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);

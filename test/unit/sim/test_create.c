@@ -27,7 +27,6 @@ static struct graft_arena *arena;
 
 static int setup(void **state)
 {
-	(void)state;
 	(void)snprintf(directory, sizeof(directory), "/tmp/graft-test-create-XXXXXX");
 	arena = graft_arena_new((size_t)64 << 20);
 	return mkdtemp(directory) && arena ? 0 : -1;
@@ -35,7 +34,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	arena = graft_arena_free(arena);
 	return test_remove_folder(directory);
 }
@@ -150,7 +148,6 @@ static void check_gpu(const struct sim_gpu *gpu)
 
 static void test_shipped_topologies(void **state)
 {
-	(void)state;
 	for (unsigned int i = 0; i < sim_n_embedded_topologies; i++) {
 		struct sim_topology *topology = NULL;
 		struct graft_error err;
@@ -192,7 +189,6 @@ static void test_twice_is_the_same(void **state)
 	const char *first, *second;
 	size_t n_first, n_second;
 
-	(void)state;
 	create(topology);
 	first = content("/.graft-sim", &n_first);
 	create(topology);
@@ -208,7 +204,6 @@ static void test_another_topology_leaves_nothing(void **state)
 	char mine[128];
 	int fd;
 
-	(void)state;
 	create(first);
 	assert_true(exists("/proc/driver/nvidia/gpus/0000:1b:00.0/information"));
 	(void)snprintf(mine, sizeof(mine), "%s/usr/bin/mine", directory);
@@ -252,7 +247,6 @@ static void test_foreign_directories_are_refused(void **state)
 	struct sim_topology *topology = shipped("single");
 	char path[128];
 
-	(void)state;
 	put("precious", "x");
 	refused(topology, "is not empty and was not made by graft-sim");
 	(void)snprintf(path, sizeof(path), "%s/precious", directory);
@@ -315,7 +309,6 @@ static void test_graphics(void **state)
 		    "/run/nvidia/driver/sys/bus/pci/devices/0000:3a:00.0/drm/card0/uevent" } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct sim_topology *topology = shipped(rows[i].topology);
 
@@ -334,7 +327,6 @@ static void test_drm_nodes(void **state)
 {
 	struct sim_topology *topology = shipped("geforce-laptop"), *headless = shipped("single");
 
-	(void)state;
 	create(topology);
 	assert_true(is_link("/dev/dri/by-path/pci-0000:01:00.0-card", "../card0"));
 	assert_true(is_link("/dev/dri/by-path/pci-0000:01:00.0-render", "../renderD128"));
@@ -356,7 +348,6 @@ static void test_gates(void **state)
 	size_t length;
 	uint32_t number;
 
-	(void)state;
 	assert_int_equal(topology->gates, SIM_GATE_GDS | SIM_GATE_MOFED | SIM_GATE_GDRCOPY);
 	create(topology);
 	assert_true(exists("/etc/cufile.json"));
@@ -384,7 +375,6 @@ static void test_versions_of_their_own(void **state)
 {
 	struct sim_topology *topology = shipped("gb200");
 
-	(void)state;
 	topology->machine = SIM_MACHINE_X86_64;
 	create(topology);
 	assert_true(exists("/usr/bin/nvidia-imex-ctl"));
@@ -425,7 +415,6 @@ static void test_machines(void **state)
 	};
 	struct sim_topology *topology = shipped("gh200");
 
-	(void)state;
 	assert_int_equal(topology->machine, SIM_MACHINE_AARCH64);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_ldcache cache;
@@ -473,7 +462,6 @@ static void test_missing_files(void **state)
 		  "/usr/lib/firmware/nvidia/550.54.14/gsp_ga10x.bin" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		struct sim_topology *topology = shipped("single");
 		struct graft_error err;
@@ -496,7 +484,6 @@ static void test_unknown_uuids(void **state)
 	struct graft_error err;
 	size_t length;
 
-	(void)state;
 	assert_int_equal(sim_topology_add_fault(topology, "gpu-lost=1", &err), 0);
 	create(topology);
 	assert_null(strstr(content("/proc/driver/nvidia/gpus/0000:17:00.0/information", &length), unknown));

@@ -26,7 +26,6 @@ static void test_reader_agrees(void **state)
 		{ SIM_ELF_ARM, GRAFT_ABI_FLAGS_ARM_HARD },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		for (unsigned int variant = 0; variant < 4; variant++) {
 			struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
@@ -69,7 +68,6 @@ static void test_loader_agrees(void **state)
 	char path[64];
 	void *library;
 
-	(void)state;
 	sim_elf_write(&(struct sim_elf){ .machine = machine, .soname = "libstub.so.1", .abi_kernel = tls_kernel },
 		      &bytes);
 	assert_true(fd >= 0);
@@ -87,7 +85,6 @@ static void test_no_room(void **state)
 {
 	struct graft_buffer bytes = { .max = 128 };
 
-	(void)state;
 	sim_elf_write(&(struct sim_elf){ .machine = SIM_ELF_X86_64, .soname = "libstub.so.1" }, &bytes);
 	assert_true(graft_buffer_failed(&bytes));
 	graft_buffer_done(&bytes);

@@ -40,7 +40,6 @@ static void test_links(void **state)
 		{ "gpus: [{model: H100-PCIe, count: 2}]\n", 0, 0, 0, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		bool cluster = false;
 
@@ -59,7 +58,6 @@ static void test_declared_links(void **state)
 {
 	static const uint8_t first[] = { 1, 1, 2, SIM_LINK_DOWN }, last[] = { 0, SIM_LINK_DOWN };
 
-	(void)state;
 	read_host(
 	    "gpus: [{model: A30}, {model: A30, excluded: true, bus-ids: [\"0000:02:00.0\"]}, {model: A30, count: 2, "
 	    "bus-ids: [\"0000:03:00.0\", \"0000:04:00.0\"]}]\nnvlinks: [\"0-2:2\", 0-3, 1-3]\n");
@@ -87,7 +85,6 @@ static void test_distances(void **state)
 	};
 	char gpus[512];
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		(void)snprintf(gpus, sizeof(gpus),
 			       "gpus: [{model: T4, count: 2, numa-nodes: [0, %u], bridges: [\"%s\", \"%s\"]}]\n",
@@ -102,7 +99,6 @@ static void test_distances(void **state)
 
 static void test_numa_nodes(void **state)
 {
-	(void)state;
 	read_host("gpus: [{model: T4}]\n");
 	assert_int_equal(data.gpus[0].numa_node, 0);
 	read_host("gpus: [{model: T4, count: 4}]\n");
@@ -136,7 +132,6 @@ static void test_profiles(void **state)
 	};
 	char gpus[64];
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const struct sim_data_mig_profile *profile = &data.gpus[0].mig_profiles[rows[i].slot];
 
@@ -165,7 +160,6 @@ static void test_places(void **state)
 	};
 	char gpus[128];
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		(void)snprintf(gpus, sizeof(gpus), "gpus: [{model: A100-SXM4-40GB, mig: [%s]}]\n", rows[i].mig);
 		read_host(gpus);

@@ -33,7 +33,6 @@ static void test_reader_agrees(void **state)
 	struct graft_buffer bytes = { .max = 0 };
 	struct graft_ldcache cache;
 
-	(void)state;
 	sim_cache_write(entries, GRAFT_COUNT(entries), &bytes);
 	cache = read_back(&bytes);
 	assert_int_equal(cache.n_records, GRAFT_COUNT(entries));
@@ -56,7 +55,6 @@ static void test_empty(void **state)
 {
 	struct graft_buffer bytes = { .max = 0 };
 
-	(void)state;
 	sim_cache_write(NULL, 0, &bytes);
 	assert_int_equal(read_back(&bytes).n_records, 0);
 	graft_buffer_done(&bytes);
@@ -79,7 +77,6 @@ static void test_merge(void **state)
 	struct graft_ldcache cache;
 	struct graft_error err;
 
-	(void)state;
 	sim_cache_write(driver, 1, &a);
 	assert_int_equal(graft_ldcache_write(&host_cache, &b, &err), 0);
 	assert_int_equal(sim_cache_merge(a.bytes, a.length, b.bytes, b.length, arena, &out), 0);

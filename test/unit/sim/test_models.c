@@ -9,7 +9,6 @@
 
 static void test_rows(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sim_n_models; i++) {
 		const struct sim_model *model = &sim_models[i];
 
@@ -32,7 +31,6 @@ static void test_words_of_old_drivers(void **state)
 	const struct sim_model *a100 = sim_model_find("A100-SXM4-40GB"), *t4 = sim_model_find("T4"),
 			       *geforce = sim_model_find("RTX-4090");
 
-	(void)state;
 	assert_string_equal(sim_model_name(a100, 450), "A100-SXM4-40GB");
 	assert_string_equal(sim_model_name(a100, 470), "NVIDIA A100-SXM4-40GB");
 	assert_string_equal(sim_model_name(t4, 550), "Tesla T4");
@@ -66,7 +64,6 @@ static void test_mig_profiles(void **state)
 	};
 	struct sim_mig_profile profile;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		const struct sim_model *model = sim_model_find(cases[i].model);
 
@@ -89,7 +86,6 @@ static void test_profile_lists(void **state)
 	char profile[32];
 	struct sim_mig_profile parsed;
 
-	(void)state;
 	for (size_t i = 0; i < sim_n_models; i++) {
 		for (const char *at = sim_models[i].mig_profiles; *at != '\0'; at += strspn(at, " ")) {
 			size_t n = strcspn(at, " ");
@@ -121,7 +117,6 @@ static void test_libraries_by_version(void **state)
 		{ "libcudadebugger", false, true }, { "libnvidia-nscq", false, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		const struct sim_library *library = NULL;
 

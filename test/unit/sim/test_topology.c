@@ -107,7 +107,6 @@ static void test_errors_name_line_and_column(void **state)
 		  "dir/host.yaml:5:10: fault 'fire': unknown; 'graft-sim run --help' lists the faults" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		struct sim_topology *topology = NULL;
 		struct graft_error err = { .status = GRAFT_OK };
@@ -128,7 +127,6 @@ static void test_limits(void **state)
 	struct graft_error err;
 	char many[2048] = HOST "gpus: [{model: T4, count: 32}, {model: T4, bus-ids: [\"0001:01:00.0\"]}]\n";
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, '#', big);
 	assert_int_equal(sim_topology_read(text, big, "x", &topology, &err), -1);
@@ -141,7 +139,6 @@ static void test_defaults(void **state)
 {
 	struct sim_topology *topology = read_text(GPUS "model: h100-sxm5-80gb\n    count: 8\n");
 
-	(void)state;
 	assert_string_equal(topology->name, "host");
 	assert_string_equal(topology->module, "550.54.14");
 	assert_int_equal(topology->driver_major, 550);
@@ -163,7 +160,6 @@ static void test_gpus_are_ordered_by_bus_id(void **state)
 	    GPUS "model: A10\n    count: 3\n    bus-ids: [\"0001:02:00.0\", \"0000:65:00.0\", "
 		 "\"0000:17:00.0\"]\n    minors: [0, 1, 2]\n");
 
-	(void)state;
 	assert_int_equal(topology->gpus[0].bus, 0x17);
 	assert_int_equal(topology->gpus[0].minor, 2);
 	assert_int_equal(topology->gpus[1].minor, 1);
@@ -178,7 +174,6 @@ static void test_uuids_are_stable_and_distinct(void **state)
 	struct sim_topology *b = read_text(GPUS "model: T4\n    count: 32\n");
 	struct sim_topology *other = read_text("name: other\n" GPUS "model: T4\n    count: 32\n");
 
-	(void)state;
 	for (size_t i = 0; i < 32; i++) {
 		assert_string_equal(a->gpus[i].uuid, b->gpus[i].uuid);
 		assert_string_not_equal(a->gpus[i].uuid, other->gpus[i].uuid);
@@ -206,7 +201,6 @@ static void test_mig(void **state)
 		{ "1g.5gb", 7, 0, 3 + 3 * 135 + 63, 3 + 3 * 135 + 64, 1 },
 	};
 
-	(void)state;
 	assert_true(gpu->mig_enabled);
 	assert_int_equal(gpu->n_mig, GRAFT_COUNT(want));
 	for (size_t i = 0; i < GRAFT_COUNT(want); i++) {
@@ -227,7 +221,6 @@ static void test_mig_names_of_old_drivers(void **state)
 	    "driver: 450.80.02\ncuda: \"11.0\"\ngpus:\n  - model: A100-SXM4-40GB\n    mig: [7g.40gb]\n");
 	char want[96];
 
-	(void)state;
 	(void)snprintf(want, sizeof(want), "MIG-%s/0/0", topology->gpus[0].uuid);
 	assert_string_equal(topology->gpus[0].mig[0].uuid, want);
 	assert_string_equal(topology->gpus[0].name, "A100-SXM4-40GB");
@@ -254,7 +247,6 @@ static void test_faults(void **state)
 	struct graft_error err;
 	struct sim_data *data = malloc(sizeof(*data));
 
-	(void)state;
 	assert_non_null(data);
 	for (size_t i = 0; i < GRAFT_COUNT(bad); i++) {
 		char want[256];
@@ -297,7 +289,6 @@ static void test_missing_names_and_paths(void **state)
 		{ "/other/nvidia0", "nvidia0", NULL, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
 		const char *names[] = { cases[i].name, cases[i].soname, NULL };
 
@@ -312,7 +303,6 @@ static void test_excluded_gpus_are_not_nvml_s(void **state)
 	    GPUS "model: T4\n    excluded: true\n  - model: A10\n    bus-ids: [\"0000:05:00.0\"]\n");
 	struct sim_data *data = malloc(sizeof(*data));
 
-	(void)state;
 	assert_non_null(data);
 	sim_topology_data(topology, data);
 	assert_int_equal(topology->n_gpus, 2);
@@ -326,7 +316,6 @@ static void test_excluded_gpus_are_not_nvml_s(void **state)
 
 static void test_shipped_topologies_are_right(void **state)
 {
-	(void)state;
 	assert_in_range(sim_n_embedded_topologies, 12, 64);
 	for (unsigned int i = 0; i < sim_n_embedded_topologies; i++) {
 		const struct sim_embedded *file = &sim_embedded_topologies[i];
@@ -348,7 +337,6 @@ static void test_an_alias_to_its_own_ancestor_ends(void **state)
 	struct graft_error err;
 	static const char text[] = "driver: none\ngpus: &a [*a]\n";
 
-	(void)state;
 	assert_int_equal(sim_topology_read(text, sizeof(text) - 1, "x", &topology, &err), -1);
 	assert_int_equal(err.status, GRAFT_FORMAT);
 }
@@ -359,7 +347,6 @@ static void test_every_allocation_may_fail(void **state)
 					"faults: [missing=x, nvml-mismatch]\n";
 	int n = 1;
 
-	(void)state;
 	for (;; n++) {
 		struct sim_topology *topology = NULL;
 		struct graft_error err = { .status = GRAFT_OK };

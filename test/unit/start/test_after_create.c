@@ -38,7 +38,6 @@ static void test_can_finish(void **state)
 		{ .low_level = "/usr/sbin/runc", .script = true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_oci_arguments arguments = all;
 

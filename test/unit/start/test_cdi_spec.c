@@ -153,7 +153,6 @@ static void test_gpus(void **state)
 	const struct graft_cdi_spec *spec;
 	struct world world;
 
-	(void)state;
 	set_up(&world, GRAFT_CDI_MODE_NVML);
 	expect(&world, "nvidia.com/gpu: " CONTROL "\n"
 		       "0: /dev/nvidia0 /dev/dri/card1 /dev/dri/renderD129\n"
@@ -199,7 +198,6 @@ static void test_links_of_all(void **state)
 	const struct graft_cdi_spec *spec;
 	struct world world;
 
-	(void)state;
 	set_up(&world, GRAFT_CDI_MODE_NVML);
 	world.f.gpus[2].drm_nodes = third;
 	world.f.gpus[2].n_drm_nodes = 1;
@@ -225,7 +223,6 @@ static void test_choices(void **state)
 	const char *ids[] = { "2" }, *none[] = { "none" }, *unknown[] = { "99" };
 	struct world world;
 
-	(void)state;
 	set_up(&world, GRAFT_CDI_MODE_NVML);
 	world.wish.ids = ids;
 	world.wish.namings = GRAFT_CDI_NAMING_TYPE_INDEX;
@@ -253,7 +250,6 @@ static void test_faults(void **state)
 {
 	struct world world;
 
-	(void)state;
 	set_up(&world, GRAFT_CDI_MODE_NVML);
 	world.f.gpus[2].node.present = false;
 	expect_failure(&world, GRAFT_NOT_FOUND,
@@ -279,7 +275,6 @@ static void test_hooks(void **state)
 {
 	struct world world;
 
-	(void)state;
 	set_up(&world, GRAFT_CDI_MODE_NVML);
 	world.wish.disabled_hooks = GRAFT_HOOK_ALL & ~(uint32_t)GRAFT_HOOK_LDCACHE;
 	assert_int_equal(make(&world), 0);
@@ -297,7 +292,6 @@ static void test_coherence(void **state)
 {
 	struct world world;
 
-	(void)state;
 	set_up(&world, GRAFT_CDI_MODE_NVML);
 	world.f.gpus[0].addressing = (struct graft_fact){ "ats", "nvml" };
 	world.f.gpus[2].addressing = (struct graft_fact){ "none", "nvml" };
@@ -323,7 +317,6 @@ static void test_provenance(void **state)
 	struct graft_cdi_fingerprint found;
 	struct world world;
 
-	(void)state;
 	set_up(&world, GRAFT_CDI_MODE_NVML);
 	world.wish.provenance = GRAFT_CDI_PROVENANCE_AUTO;
 	world.host.boot_id = "0bd5b3a1";
@@ -348,7 +341,6 @@ static void test_gates(void **state)
 	const struct graft_cdi_spec *spec;
 	struct world world;
 
-	(void)state;
 	set_up(&world, GRAFT_CDI_MODE_GDS);
 	expect(&world, "nvidia.com/gds: \nall: /dev/nvidia-fs0 /dev/nvidia-fs1");
 	spec = &world.specs.items[0].spec;
@@ -375,7 +367,6 @@ static void test_channels(void **state)
 	const char *five[] = { "5" }, *zero[] = { "channel0", "0" }, *bogus[] = { "bogus" };
 	struct world world;
 
-	(void)state;
 	set_up(&world, GRAFT_CDI_MODE_IMEX);
 	/* Channel 5 was asked for once and has no node. */
 	expect(&world, "nvidia.com/imex-channel: \n0: /dev/nvidia-caps-imex-channels/channel0\n"
@@ -411,7 +402,6 @@ static void test_management(void **state)
 	const struct graft_cdi_spec *spec;
 	struct world world;
 
-	(void)state;
 	set_up(&world, GRAFT_CDI_MODE_MANAGEMENT);
 	world.wish.disabled_hooks = GRAFT_HOOK_PARAMS;
 	expect_failure(&world, GRAFT_NOT_FOUND, "no devices: this host has no NVIDIA device node (mode management)");
@@ -431,7 +421,6 @@ static void test_wsl(void **state)
 	const struct graft_cdi_spec *spec;
 	struct world world;
 
-	(void)state;
 	set_up(&world, GRAFT_CDI_MODE_WSL);
 	expect_failure(&world, GRAFT_NOT_FOUND, "no devices: this host has no /dev/dxg (mode wsl)");
 	graft_cdi_specs_done(&world.specs);
@@ -457,7 +446,6 @@ static void test_boards(void **state)
 	const struct graft_cdi_spec *spec;
 	struct world world;
 
-	(void)state;
 	set_up(&world, GRAFT_CDI_MODE_CSV);
 	world.host.csv = &board;
 	world.host.csv_facts = &orin;
@@ -509,7 +497,6 @@ static void test_all_can_be_written(void **state)
 	static const enum graft_cdi_mode modes[] = { GRAFT_CDI_MODE_NVML, GRAFT_CDI_MODE_GDS, GRAFT_CDI_MODE_GDRCOPY,
 						     GRAFT_CDI_MODE_IMEX };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(modes); i++) {
 		struct graft_buffer out = { 0 };
 		struct world world;
@@ -527,7 +514,6 @@ static void test_all_can_be_written(void **state)
 
 static void test_allocations(void **state)
 {
-	(void)state;
 	for (int n = 1;; n++) {
 		struct world world;
 		bool failed;

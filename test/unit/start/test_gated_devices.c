@@ -230,7 +230,6 @@ static int give(struct graft_start *create, struct graft_error *err)
 
 static void test_memory(void **state)
 {
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_arena *arena = graft_arena_new((size_t)64 << 20);

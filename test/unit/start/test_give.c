@@ -38,7 +38,6 @@ bool __wrap_graft_caps_hold(enum graft_caps_step step)
 int graft_dev_char_make(const struct graft_dev_char *nodes, size_t n_nodes, const struct graft_log *log,
 			struct graft_error *err)
 {
-	(void)log;
 	for (size_t i = 0; i < n_nodes; i++)
 		(void)snprintf(host.links + strlen(host.links), sizeof(host.links) - strlen(host.links), "%u:%u %s\n",
 			       nodes[i].major, nodes[i].minor, nodes[i].path);
@@ -370,7 +369,6 @@ static void test_waiting_memory(void **state)
 
 static void test_memory(void **state)
 {
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_arena *arena = graft_arena_new((size_t)64 << 20);

@@ -28,7 +28,6 @@ static void test_directories(void **state)
 	};
 	char directory[PATH_MAX], name[PATH_MAX + 2];
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		assert_int_equal(graft_installed_directory(rows[i].self, directory), rows[i].directory != NULL);
 		if (rows[i].directory)
@@ -55,7 +54,6 @@ static void test_driver(void **state)
 {
 	char folder[] = "/tmp/graft-installed-XXXXXX", path[PATH_MAX];
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	assert_false(graft_driver_is_loaded(folder));
 	put(folder, "modules", "nvidia_uvm 1 0 - Live 0x0\nmy_nvidia 1 0\nxnvidia 2 0\n");

@@ -173,7 +173,6 @@ static void test_loop(void **state)
 	const struct graft_config config = { .file = "/c.toml" };
 	struct graft_error err = { 0 };
 
-	(void)state;
 	assert_int_equal(unsetenv(GRAFT_WRAPPER_VARIABLE), 0);
 	assert_int_equal(graft_locate_refuse_loop(&config, &err), 0);
 	assert_int_equal(setenv(GRAFT_WRAPPER_VARIABLE, "/usr/local/bin/runc", 1), 0);
@@ -314,7 +313,6 @@ static void test_stops_before_start(void **state)
 		{ "/bin/RUNC", false },         { "/bin/run", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)
 		if (graft_low_level_stops_before_start(rows[i].path) != rows[i].stops)
 			fail_msg("'%s'", rows[i].path);

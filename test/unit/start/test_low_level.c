@@ -338,7 +338,6 @@ static void end_alike(const struct world *world)
 {
 	sigset_t set;
 
-	(void)world;
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGTERM);
 	(void)signal(SIGTERM, SIG_IGN);

@@ -12,7 +12,6 @@ static char generated[256];
 
 int graft_mode_jit_cdi(struct graft_start *create, struct graft_error *err)
 {
-	(void)err;
 	for (size_t i = 0; i < create->container->devices.n; i++)
 		(void)snprintf(generated + strlen(generated), sizeof(generated) - strlen(generated), "%s%s",
 			       i > 0 ? " " : "", create->container->devices.items[i]);

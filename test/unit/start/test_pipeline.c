@@ -53,7 +53,6 @@ static struct graft_request *request_of(const char *json)
 
 static void test_needs(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(needs_rows); i++) {
 		struct graft_request *request = request_of(needs_rows[i].json);
 
@@ -79,7 +78,6 @@ static void test_needs_of_oci(void **state)
 		  GRAFT_NEED_EVERY_LIBRARY, GRAFT_NEED_GPUS | GRAFT_NEED_MIG | GRAFT_NEED_BINARIES },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_request *request = request_of(rows[i].json);
 
@@ -96,7 +94,6 @@ static void test_host_options(void **state)
 	    "{\"version\":1,\"imex_channels\":[{\"id\":7}],\"gates\":[\"gdrcopy\"],\"no_gsp_firmware\":true}");
 	struct graft_host_options options = { .root = "/kept", .capabilities = GRAFT_CAP_VIDEO };
 
-	(void)state;
 	graft_pipeline_host_options(request, &options);
 	assert_int_equal(options.gates, 1u << GRAFT_GATE_GDRCOPY);
 	assert_int_equal(options.n_imex_channels, 1);
@@ -162,7 +159,6 @@ static const struct {
 
 static void test_replay(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(replay_rows); i++) {
 		struct graft_request *request = request_of(replay_rows[i].json);
 		struct graft_pipeline pipeline = {
@@ -206,7 +202,6 @@ static void test_discovery_step(void **state)
 	struct graft_pipeline pipeline = { .host = { .root = "/proc/self/fdinfo", .host_root = "/proc/self/fdinfo" } };
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	assert_int_equal(graft_pipeline_discover(&pipeline, GRAFT_NEED_GPUS, &err), -1);
 	assert_string_equal(graft_error_step(&err), "initialization error");
 	assert_int_equal(err.status, GRAFT_NO_LIBRARY);

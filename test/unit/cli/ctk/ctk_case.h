@@ -38,8 +38,6 @@ static void case_say(void *arg, enum graft_log_level level, const char *file, in
 	int n = snprintf(test->said + test->n_said, sizeof(test->said) - test->n_said, "%s: %s\n", levels[level],
 			 message);
 
-	(void)file;
-	(void)line;
 	assert_true(n > 0 && test->n_said + (size_t)n < sizeof(test->said));
 	test->n_said += (size_t)n;
 }

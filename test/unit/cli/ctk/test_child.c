@@ -17,14 +17,12 @@ static struct graft_arena *arena;
 
 static int open_arena(void **state)
 {
-	(void)state;
 	arena = graft_arena_new((size_t)64 << 20);
 	return arena ? 0 : -1;
 }
 
 static int close_arena(void **state)
 {
-	(void)state;
 	arena = graft_arena_free(arena);
 	return 0;
 }
@@ -52,7 +50,6 @@ static void test_answers(void **state)
 		{ "exec >&- 2>&-; sleep 0.1; exit 7", "", "", 7 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct ctk_child_result result;
 
@@ -69,7 +66,6 @@ static void test_environment(void **state)
 	static const char *const variables[] = { "MORE=x y", NULL };
 	struct ctk_child_result result;
 
-	(void)state;
 	assert_int_equal(setenv("GRAFT_TEST_SECRET", "1", 1), 0);
 	assert_int_equal(run_shell("env", variables, 20000, &result, NULL), 0);
 	assert_null(strstr(result.out, "GRAFT_TEST_SECRET"));
@@ -84,7 +80,6 @@ static void test_large_output(void **state)
 	struct ctk_child_result result;
 	struct graft_error err = { 0 };
 
-	(void)state;
 	assert_int_equal(run_shell("head -c 1000000 /dev/zero | tr '\\0' x; head -c 1000000 /dev/zero | tr '\\0' y >&2",
 				   NULL, 20000, &result, NULL),
 			 0);
@@ -98,7 +93,6 @@ static void test_programs_that_cannot_be_run(void **state)
 {
 	static const char *const names[] = { "/nowhere/program", "graft-no-such-program", "/etc/passwd" };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(names); i++) {
 		const struct ctk_child child = { .argv = (const char *const[]){ names[i], NULL }, .timeout_ms = 20000 };
 		struct ctk_child_result result;
@@ -116,7 +110,6 @@ static void test_time_limit(void **state)
 {
 	static const char *const scripts[] = { "echo $$; sleep 100 & wait", "exec >&- 2>&-; sleep 100; exit 0" };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(scripts); i++) {
 		int64_t start_ms = graft_clock_ms();
 		struct ctk_child_result result;
@@ -131,7 +124,6 @@ static void test_time_limit(void **state)
 
 static void test_memory(void **state)
 {
-	(void)state;
 	for (int n = 1;; n++) {
 		struct graft_arena *own = NULL;
 		struct ctk_child_result result;

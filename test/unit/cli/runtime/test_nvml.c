@@ -20,7 +20,6 @@ static void test_words(void **state)
 	struct graft_nvml_question question;
 	pid_t parent;
 
-	(void)state;
 	assert_int_equal(GRAFT_COUNT(usual), RUNTIME_NVML_WORDS);
 	assert_true(runtime_nvml_parse(RUNTIME_NVML_WORDS, usual, &question, &parent));
 	assert_int_equal(parent, 4711);
@@ -56,7 +55,6 @@ static void test_bad_words(void **state)
 	struct graft_nvml_question question;
 	pid_t parent;
 
-	(void)state;
 	assert_false(runtime_nvml_parse(1, usual, &question, &parent));
 	assert_false(runtime_nvml_parse(RUNTIME_NVML_WORDS - 1, usual, &question, &parent));
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
@@ -79,7 +77,6 @@ static void test_no_program(void **state)
 	struct graft_nvml_snapshot snapshot;
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	assert_int_equal(graft_nvml_ask(&question, arena, &snapshot, &err), -1);
 	assert_int_equal(err.status, GRAFT_NVML);
 	assert_string_equal(err.msg, "nvml error: cannot start the program that asks NVML: /nonexistent/graft-nvml");

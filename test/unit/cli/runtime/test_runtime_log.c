@@ -25,7 +25,6 @@ static void test_format(void **state)
 		{ true, GRAFT_LOG_DEBUG, "", "{\"level\":\"debug\",\"msg\":\"\",\"time\":\"2001-09-09T01:46:40Z\"}\n" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_buffer line = { .max = 0 };
 
@@ -57,7 +56,6 @@ static void test_level(void **state)
 		{ "infos", -1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		enum graft_log_level level = GRAFT_LOG_INFO;
 
@@ -186,7 +184,6 @@ static void test_fatal(void **state)
 
 static void say_two_things(struct runtime_log *log, void *arg)
 {
-	(void)arg;
 	graft_info(&log->log, "first");
 	graft_info(&log->log, "second");
 }
@@ -235,7 +232,6 @@ static void test_unopened(void **state)
 
 static void settle(struct runtime_log *log, void *arg)
 {
-	(void)arg;
 	graft_log_settle(&log->log);
 }
 
