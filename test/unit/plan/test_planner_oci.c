@@ -5,101 +5,37 @@
 #include <string.h>
 
 #include "../allocation.h"
-#include "../unit.h"
-#include "fixture.h"
 #include "host/discover.h"
+#include "planned.h"
 
 #define EVERYTHING "compute,graphics,utility,video,display,ngx"
 #define FILE_FLAGS (GRAFT_MOUNT_RDONLY | GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOSUID)
 
-/* A plan and what it was made from. */
-struct result {
-	struct graft_request *request;
-	struct graft_arena *arena;
-	struct graft_selection selection;
-	struct graft_plan *plan;
-	struct graft_error err;
-	int result;
-};
-
-static void setup(struct fixture *f)
+static int setup(void **state)
 {
-	fixture_init(f);
-	fixture_add_further(f);
-	f->policy.style = GRAFT_STYLE_OCI;
-}
-
-static void make(struct result *result, const struct fixture *f, const char *devices, const char *capabilities,
-		 void (*change)(struct graft_request *request))
-{
-
-	memset(result, 0, sizeof(*result));
-	result->request = graft_request_new();
-	result->arena = graft_arena_new(1 << 20);
-	result->request->all_usable = true;
-	assert_int_equal(graft_request_devices(result->request, devices, &result->err), 0);
-	assert_int_equal(graft_request_capabilities(result->request, capabilities, &result->err), 0);
-	if (change)
-		change(result->request);
-	assert_int_equal(graft_select(&f->inventory, result->request, result->arena, &result->selection, &result->err),
-			 0);
-	result->result = graft_plan_make(&f->inventory, result->request, &f->policy, &result->selection, &result->plan,
-					 &result->err);
-}
-
-static void done(struct result *result)
-{
-	(void)graft_plan_free(result->plan);
-	(void)graft_request_free(result->request);
-	(void)graft_arena_free(result->arena);
+	fixture_init(&f);
+	fixture_add_further(&f);
+	f.policy.style = GRAFT_STYLE_OCI;
+	return 0;
 }
 
 /* The edits of a rule as text, one each: "kind target[ -> content]". */
-static const char *edits_of(const struct result *r, const char *rule)
+static const char *edits_of(const char *rule)
 {
 	const char *text = "";
 
-	for (size_t i = 0; i < r->plan->n_edits; i++) {
-		const struct graft_edit *edit = &r->plan->edits[i];
+	for (size_t i = 0; i < r.plan->n_edits; i++) {
+		const struct graft_edit *edit = &r.plan->edits[i];
 
 		if (strcmp(edit->rule, rule) != 0 || edit->kind == GRAFT_EDIT_CGROUP)
 			continue;
 		text = graft_arena_printf(
-		    r->arena, "%s%s%s %s%s%s", text, text[0] != '\0' ? "\n" : "", graft_edit_names[edit->kind],
+		    r.arena, "%s%s%s %s%s%s", text, text[0] != '\0' ? "\n" : "", graft_edit_names[edit->kind],
 		    edit->target ? edit->target : "",
 		    edit->kind == GRAFT_EDIT_SYMLINK || edit->kind == GRAFT_EDIT_ENV ? " -> " : "",
 		    edit->kind == GRAFT_EDIT_SYMLINK || edit->kind == GRAFT_EDIT_ENV ? edit->content : "");
 	}
 	return text;
-}
-
-static const struct graft_edit *find(const struct graft_plan *plan, enum graft_edit_kind kind, const char *target)
-{
-	for (size_t i = 0; i < plan->n_edits; i++) {
-		if (plan->edits[i].kind == kind && plan->edits[i].target && strcmp(plan->edits[i].target, target) == 0)
-			return &plan->edits[i];
-	}
-	return NULL;
-}
-
-static const struct graft_edit *expect(const struct graft_plan *plan, enum graft_edit_kind kind, const char *target)
-{
-	const struct graft_edit *edit = find(plan, kind, target);
-
-	if (!edit) {
-		fail_msg("no %s edit for %s", graft_edit_names[kind], target);
-		abort();
-	}
-	return edit;
-}
-
-static const char *refusal(const struct graft_plan *plan, const char *part)
-{
-	for (size_t i = 0; i < plan->n_refusals; i++) {
-		if (strstr(plan->refusals[i].what, part))
-			return plan->refusals[i].why;
-	}
-	return NULL;
 }
 
 static bool is_below(const char *path, const char *directory)
@@ -163,13 +99,9 @@ static void test_order(void **state)
 		"ipc",         "environment",  "soname-link", "library-link", "application-profile", "driver-params",
 		"loader-cache"
 	};
-	struct fixture f;
-	struct result r;
 	size_t at = 0;
 
-	(void)state;
-	setup(&f);
-	make(&r, &f, "0,1:0", EVERYTHING, NULL);
+	make("0,1:0", EVERYTHING, NULL);
 	assert_int_equal(r.result, 0);
 	check_invariants(r.plan);
 	for (size_t i = 0; i < r.plan->n_edits; i++) {
@@ -182,22 +114,17 @@ static void test_order(void **state)
 		if (at == GRAFT_COUNT(order))
 			fail_msg("edit %zu of rule %s is out of order", i, rule);
 	}
-	done(&r);
 }
 
 /* Everything at the host's paths, less the driver root. */
 static void test_paths_are_the_hosts(void **state)
 {
-	struct fixture f;
-	struct result r;
 	const struct graft_edit *edit;
 
-	(void)state;
-	setup(&f);
 	f.inventory.root = "/run/nvidia/driver";
 	f.inventory.dev_root = "/run/nvidia/driver";
 	f.policy.image.debian = true; /* of no concern here */
-	make(&r, &f, "0", EVERYTHING, NULL);
+	make("0", EVERYTHING, NULL);
 	check_invariants(r.plan);
 	edit = expect(r.plan, GRAFT_EDIT_BIND, "/usr/lib/libcuda.so.550.54.14");
 	assert_string_equal(edit->source, "/run/nvidia/driver/usr/lib/libcuda.so.550.54.14");
@@ -212,7 +139,6 @@ static void test_paths_are_the_hosts(void **state)
 	(void)expect(r.plan, GRAFT_EDIT_BIND, "/opt/lib/libcuda.so.550.54.14.b");
 	edit = expect(r.plan, GRAFT_EDIT_BIND, "/run/nvidia-persistenced/socket");
 	assert_int_equal(edit->flags, GRAFT_MOUNT_NOSUID | GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOEXEC);
-	done(&r);
 }
 
 /* A program is at the host's path, unless that is not in a usual PATH. */
@@ -228,65 +154,46 @@ static void test_programs(void **state)
 		{ "/usr/lib/wsl/drivers/x", "/usr/bin/nvidia-smi" },
 		{ "/usr/binary", "/usr/bin/nvidia-smi" },
 	};
-	struct fixture f;
-	struct result r;
 
-	(void)state;
-	setup(&f);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		f.binaries[0].source = rows[i].source;
-		make(&r, &f, "0", "utility", NULL);
+		make("0", "utility", NULL);
 		assert_string_equal(expect(r.plan, GRAFT_EDIT_BIND, rows[i].target)->source, "/usr/bin/nvidia-smi");
-		done(&r);
 	}
 }
 
 /* SPEC runtime-and-hook 7.4 */
 static void test_gpu(void **state)
 {
-	struct fixture f;
-	struct result r;
-
-	(void)state;
-	setup(&f);
-	make(&r, &f, "0", EVERYTHING, NULL);
-	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia0");
-	assert_string_equal(edits_of(&r, "drm-node"), "device /dev/dri/card1\ndevice /dev/dri/renderD129");
+	make("0", EVERYTHING, NULL);
+	assert_string_equal(edits_of("gpu-node"), "device /dev/nvidia0");
+	assert_string_equal(edits_of("drm-node"), "device /dev/dri/card1\ndevice /dev/dri/renderD129");
 	assert_int_equal(expect(r.plan, GRAFT_EDIT_DEVICE, "/dev/dri/card1")->gid, 44);
 	assert_int_equal(expect(r.plan, GRAFT_EDIT_DEVICE, "/dev/dri/card1")->mode, 0660);
-	assert_string_equal(edits_of(&r, "drm-link"),
-			    "symlink /dev/dri/by-path/pci-0000:1b:00.0-card -> ../card1\n"
-			    "symlink /dev/dri/by-path/pci-0000:1b:00.0-render -> ../renderD129");
-	done(&r);
+	assert_string_equal(edits_of("drm-link"), "symlink /dev/dri/by-path/pci-0000:1b:00.0-card -> ../card1\n"
+						  "symlink /dev/dri/by-path/pci-0000:1b:00.0-render -> ../renderD129");
 	/* SPEC runtime-and-hook Q12: by index and by UUID is one GPU */
-	make(&r, &f, "0,GPU-aaaa,0000:1b:00.0", EVERYTHING, NULL);
-	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia0");
+	make("0,GPU-aaaa,0000:1b:00.0", EVERYTHING, NULL);
+	assert_string_equal(edits_of("gpu-node"), "device /dev/nvidia0");
 	assert_int_equal(r.plan->n_grants, 1);
-	done(&r);
 	/* graphics not asked for */
-	make(&r, &f, "0", "compute,utility", NULL);
-	assert_string_equal(edits_of(&r, "drm-node"), "");
-	assert_string_equal(edits_of(&r, "drm-link"), "");
+	make("0", "compute,utility", NULL);
+	assert_string_equal(edits_of("drm-node"), "");
+	assert_string_equal(edits_of("drm-link"), "");
 	assert_string_equal(refusal(r.plan, "DRM nodes of GPU 0: 2"), "neither graphics nor display was asked for");
-	done(&r);
 	/* another GPU's do not matter */
-	make(&r, &f, "2", EVERYTHING, NULL);
-	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia7");
-	assert_string_equal(edits_of(&r, "drm-node"), "");
-	done(&r);
+	make("2", EVERYTHING, NULL);
+	assert_string_equal(edits_of("gpu-node"), "device /dev/nvidia7");
+	assert_string_equal(edits_of("drm-node"), "");
 }
 
 /* The namespace's way gives them too, bound from the host. */
 static void test_graphics_in_a_namespace(void **state)
 {
-	struct fixture f;
-	struct result r;
 	const struct graft_edit *edit;
 
-	(void)state;
-	setup(&f);
 	f.policy.style = GRAFT_STYLE_NAMESPACE;
-	make(&r, &f, "0", "display", NULL);
+	make("0", "display", NULL);
 	edit = expect(r.plan, GRAFT_EDIT_DEVICE, "/dev/dri/card1");
 	assert_int_equal(edit->flags, GRAFT_MOUNT_RDONLY | GRAFT_MOUNT_NOSUID | GRAFT_MOUNT_NOEXEC);
 	assert_string_equal(edit[1].access, "rw");
@@ -297,56 +204,44 @@ static void test_graphics_in_a_namespace(void **state)
 			    "libglxserver_nvidia.so.550.54.14");
 	assert_non_null(refusal(r.plan, "class other"));
 	assert_null(find(r.plan, GRAFT_EDIT_BIND, "/usr/lib/libnvidia-new.so.550.54.14"));
-	done(&r);
-	make(&r, &f, "0", "graphics,compute", NULL);
+	make("0", "graphics,compute", NULL);
 	edit = expect(r.plan, GRAFT_EDIT_SYMLINK, "/usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so");
 	assert_string_equal(edit->content, "../libnvidia-allocator.so.1");
 	assert_int_equal(edit->conflict, GRAFT_CONFLICT_KEEP);
 	assert_int_equal(f.policy.disabled_hooks, 0);
-	done(&r);
 	/* switching off hooks concerns containers that have some */
 	f.policy.disabled_hooks = GRAFT_HOOK_ALL;
-	make(&r, &f, "0", "graphics,compute", NULL);
+	make("0", "graphics,compute", NULL);
 	(void)expect(r.plan, GRAFT_EDIT_SYMLINK, "/dev/dri/by-path/pci-0000:1b:00.0-card");
 	(void)expect(r.plan, GRAFT_EDIT_SYMLINK, "/usr/lib/x86_64-linux-gnu/libcuda.so.1");
 	assert_int_equal(r.plan->edits[r.plan->n_edits - 1].kind, GRAFT_EDIT_LDCACHE);
-	done(&r);
-	make(&r, &f, "0", "compute,utility", NULL);
+	make("0", "compute,utility", NULL);
 	assert_null(find(r.plan, GRAFT_EDIT_DEVICE, "/dev/dri/card1"));
 	assert_null(find(r.plan, GRAFT_EDIT_SYMLINK, "/usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so"));
-	done(&r);
 }
 
 /* SPEC runtime-and-hook 7.4: a MIG device brings the parent's node and two capability nodes, and nothing of the whole GPU. */
 static void test_mig(void **state)
 {
-	struct fixture f;
-	struct result r;
-
-	(void)state;
-	setup(&f);
-	make(&r, &f, "1:0", EVERYTHING, NULL);
-	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia1");
-	assert_string_equal(edits_of(&r, "mig-node"),
+	make("1:0", EVERYTHING, NULL);
+	assert_string_equal(edits_of("gpu-node"), "device /dev/nvidia1");
+	assert_string_equal(edits_of("mig-node"),
 			    "device /dev/nvidia-caps/nvidia-cap10\ndevice /dev/nvidia-caps/nvidia-cap11");
-	assert_string_equal(edits_of(&r, "mig-access"), ""); /* the container has the kernel's own procfs */
-	assert_string_equal(edits_of(&r, "drm-node"), "");
+	assert_string_equal(edits_of("mig-access"), ""); /* the container has the kernel's own procfs */
+	assert_string_equal(edits_of("drm-node"), "");
 	assert_non_null(strstr(refusal(r.plan, "DRM nodes of GPU 1"), "no selected MIG device of it is known to do"));
-	done(&r);
 	/* a capability that the driver does not name */
 	f.migs[0].ci_node.path = NULL;
-	make(&r, &f, "1:0", EVERYTHING, NULL);
+	make("1:0", EVERYTHING, NULL);
 	assert_int_equal(r.result, -1);
 	assert_int_equal(r.err.status, GRAFT_NOT_FOUND);
 	assert_string_equal(r.err.msg, "the driver names no capability device for "
 				       "/proc/driver/nvidia/capabilities/gpu1/mig/gi1/ci0");
-	done(&r);
 	/* drivers without such nodes */
 	f.inventory.caps_devices = false;
-	make(&r, &f, "1:0", EVERYTHING, NULL);
+	make("1:0", EVERYTHING, NULL);
 	assert_int_equal(r.result, 0);
-	assert_string_equal(edits_of(&r, "mig-node"), "");
-	done(&r);
+	assert_string_equal(edits_of("mig-node"), "");
 }
 
 /*
@@ -355,44 +250,32 @@ static void test_mig(void **state)
  */
 static void test_mig_with_graphics(void **state)
 {
-	struct fixture f;
-	struct result r;
-
-	(void)state;
-	setup(&f);
 	f.gpus[1].model.value = "NVIDIA RTX PRO 6000 Blackwell Server Edition";
-	make(&r, &f, "1:0", EVERYTHING, NULL);
+	make("1:0", EVERYTHING, NULL);
 	assert_int_equal(graft_plan_missing_facts(r.request, &r.selection), GRAFT_NVML_MIG);
-	assert_string_equal(edits_of(&r, "drm-node"), "");
-	done(&r);
+	assert_string_equal(edits_of("drm-node"), "");
 	f.migs[0].profile.value = "1g.24gb+gfx";
 	f.migs[1].profile.value = "1g.24gb+me";
-	make(&r, &f, "1:0", EVERYTHING, NULL);
+	make("1:0", EVERYTHING, NULL);
 	assert_int_equal(graft_plan_missing_facts(r.request, &r.selection), 0);
-	assert_string_equal(edits_of(&r, "drm-node"), "device /dev/dri/card2\ndevice /dev/dri/renderD130");
-	done(&r);
-	make(&r, &f, "1:1", EVERYTHING, NULL);
+	assert_string_equal(edits_of("drm-node"), "device /dev/dri/card2\ndevice /dev/dri/renderD130");
+	make("1:1", EVERYTHING, NULL);
 	assert_int_equal(graft_plan_missing_facts(r.request, &r.selection), 0);
-	assert_string_equal(edits_of(&r, "drm-node"), "");
-	done(&r);
+	assert_string_equal(edits_of("drm-node"), "");
 	/* the GPU itself, in MIG mode, does none */
-	make(&r, &f, "1", EVERYTHING, NULL);
-	assert_string_equal(edits_of(&r, "drm-node"), "");
-	done(&r);
+	make("1", EVERYTHING, NULL);
+	assert_string_equal(edits_of("drm-node"), "");
 	/* nobody is asked without need */
 	f.migs[0].profile.value = NULL;
-	make(&r, &f, "1:0", "compute,utility", NULL);
+	make("1:0", "compute,utility", NULL);
 	assert_int_equal(graft_plan_missing_facts(r.request, &r.selection), 0);
-	done(&r);
 	f.gpus[1].model.value = "NVIDIA A100-SXM4-40GB";
-	make(&r, &f, "1:0", EVERYTHING, NULL);
+	make("1:0", EVERYTHING, NULL);
 	assert_int_equal(graft_plan_missing_facts(r.request, &r.selection), 0);
-	done(&r);
 	f.gpus[1].model.value = "NVIDIA RTX PRO 6000 Blackwell Server Edition";
 	f.gpus[1].n_drm_nodes = 0;
-	make(&r, &f, "1:0", EVERYTHING, NULL);
+	make("1:0", EVERYTHING, NULL);
 	assert_int_equal(graft_plan_missing_facts(r.request, &r.selection), 0);
-	done(&r);
 }
 
 static void ask_mig_config(struct graft_request *request)
@@ -408,52 +291,39 @@ static void ask_mig_both(struct graft_request *request)
 /* Each node with its rule: a low-level runtime cannot get a rule without a node. */
 static void test_mig_config(void **state)
 {
-	struct fixture f;
-	struct result r;
-
-	(void)state;
-	setup(&f);
-	make(&r, &f, "1", EVERYTHING, ask_mig_config);
+	make("1", EVERYTHING, ask_mig_config);
 	check_invariants(r.plan);
-	assert_string_equal(edits_of(&r, "mig-config"), "device /dev/nvidia-caps/nvidia-cap1");
-	assert_string_equal(edits_of(&r, "mig-monitor"), "");
-	done(&r);
-	make(&r, &f, "all", EVERYTHING, ask_mig_both);
+	assert_string_equal(edits_of("mig-config"), "device /dev/nvidia-caps/nvidia-cap1");
+	assert_string_equal(edits_of("mig-monitor"), "");
+	make("all", EVERYTHING, ask_mig_both);
 	check_invariants(r.plan);
-	assert_string_equal(edits_of(&r, "mig-config"), "device /dev/nvidia-caps/nvidia-cap1");
-	assert_string_equal(edits_of(&r, "mig-monitor"), "device /dev/nvidia-caps/nvidia-cap2");
-	assert_string_equal(edits_of(&r, "mig-capabilities"), "device /dev/nvidia-caps/nvidia-cap10\n"
-							      "device /dev/nvidia-caps/nvidia-cap11");
-	assert_string_equal(edits_of(&r, "mig-node"), "");
-	done(&r);
+	assert_string_equal(edits_of("mig-config"), "device /dev/nvidia-caps/nvidia-cap1");
+	assert_string_equal(edits_of("mig-monitor"), "device /dev/nvidia-caps/nvidia-cap2");
+	assert_string_equal(edits_of("mig-capabilities"), "device /dev/nvidia-caps/nvidia-cap10\n"
+							  "device /dev/nvidia-caps/nvidia-cap11");
+	assert_string_equal(edits_of("mig-node"), "");
 	/* GPU 0 cannot be split */
-	make(&r, &f, "0", EVERYTHING, ask_mig_both);
-	assert_string_equal(edits_of(&r, "mig-config"), "");
+	make("0", EVERYTHING, ask_mig_both);
+	assert_string_equal(edits_of("mig-config"), "");
 	assert_non_null(refusal(r.plan, "MIG configuration and monitoring"));
-	done(&r);
 	f.inventory.mig_config_node.present = false;
-	make(&r, &f, "1", EVERYTHING, ask_mig_config);
+	make("1", EVERYTHING, ask_mig_config);
 	assert_int_equal(r.result, -1);
 	assert_string_equal(r.err.msg, "device node /dev/nvidia-caps/nvidia-cap1 is missing on the host; running "
 				       "nvidia-smi or nvidia-modprobe there creates the nodes");
-	done(&r);
 }
 
 /* The node of an instance that is still to be made: by its number, where the runtime makes nodes. */
 static void test_mig_config_of_instances_to_come(void **state)
 {
 	const struct graft_edit *edit;
-	struct fixture f;
-	struct result r;
 
-	(void)state;
-	setup(&f);
 	f.caps_nodes[1].present = false;
 	f.caps_nodes[1].mode = 0;
-	make(&r, &f, "1", EVERYTHING, ask_mig_config);
+	make("1", EVERYTHING, ask_mig_config);
 	check_invariants(r.plan);
-	assert_string_equal(edits_of(&r, "mig-capabilities"), "device /dev/nvidia-caps/nvidia-cap10\n"
-							      "device /dev/nvidia-caps/nvidia-cap11");
+	assert_string_equal(edits_of("mig-capabilities"), "device /dev/nvidia-caps/nvidia-cap10\n"
+							  "device /dev/nvidia-caps/nvidia-cap11");
 	assert_false(expect(r.plan, GRAFT_EDIT_DEVICE, "/dev/nvidia-caps/nvidia-cap10")->optional);
 	edit = expect(r.plan, GRAFT_EDIT_DEVICE, "/dev/nvidia-caps/nvidia-cap11");
 	assert_true(edit->optional);
@@ -462,95 +332,70 @@ static void test_mig_config_of_instances_to_come(void **state)
 	assert_int_equal(edit->mode, 0444);
 	assert_int_equal(edit[1].kind, GRAFT_EDIT_CGROUP);
 	assert_false(edit[1].optional);
-	done(&r);
 	f.policy.no_new_nodes = true;
-	make(&r, &f, "1", EVERYTHING, ask_mig_config);
+	make("1", EVERYTHING, ask_mig_config);
 	check_invariants(r.plan);
-	assert_string_equal(edits_of(&r, "mig-capabilities"), "device /dev/nvidia-caps/nvidia-cap10");
-	done(&r);
+	assert_string_equal(edits_of("mig-capabilities"), "device /dev/nvidia-caps/nvidia-cap10");
 }
 
 /* SPEC runtime-and-hook 7.4: "all" is what programs can run on. */
 static void test_all(void **state)
 {
-	struct fixture f;
-	struct result r;
-
-	(void)state;
-	setup(&f);
-	make(&r, &f, "all", EVERYTHING, NULL);
-	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia0\ndevice /dev/nvidia1\ndevice /dev/nvidia7");
+	make("all", EVERYTHING, NULL);
+	assert_string_equal(edits_of("gpu-node"), "device /dev/nvidia0\ndevice /dev/nvidia1\ndevice /dev/nvidia7");
 	assert_int_equal(r.selection.n_migs, 2);
-	done(&r);
 	/* in MIG mode without a MIG device; a card for the display of a workstation */
 	f.gpus[1].n_mig_devices = 0;
 	f.gpus[2].model.value = "NVIDIA DGX Display";
-	make(&r, &f, "all", EVERYTHING, NULL);
-	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia0");
-	done(&r);
+	make("all", EVERYTHING, NULL);
+	assert_string_equal(edits_of("gpu-node"), "device /dev/nvidia0");
 	/* by name they are to be had */
-	make(&r, &f, "1,2", EVERYTHING, NULL);
-	assert_string_equal(edits_of(&r, "gpu-node"), "device /dev/nvidia1\ndevice /dev/nvidia7");
-	done(&r);
+	make("1,2", EVERYTHING, NULL);
+	assert_string_equal(edits_of("gpu-node"), "device /dev/nvidia1\ndevice /dev/nvidia7");
 }
 
 /* SPEC runtime-and-hook 7.4, 15.3: the driver and its control nodes, no GPU. */
 static void test_none(void **state)
 {
-	struct fixture f;
-	struct result r;
-
-	(void)state;
-	setup(&f);
-	make(&r, &f, "", EVERYTHING, NULL);
+	make("", EVERYTHING, NULL);
 	check_invariants(r.plan);
 	assert_int_equal(r.plan->n_grants, 0);
-	assert_string_equal(edits_of(&r, "gpu-node"), "");
-	assert_string_equal(edits_of(&r, "drm-node"), "");
-	assert_string_equal(edits_of(&r, "driver-node"), "device /dev/nvidia-modeset\ndevice /dev/nvidia-uvm\n"
-							 "device /dev/nvidia-uvm-tools\ndevice /dev/nvidiactl");
+	assert_string_equal(edits_of("gpu-node"), "");
+	assert_string_equal(edits_of("drm-node"), "");
+	assert_string_equal(edits_of("driver-node"), "device /dev/nvidia-modeset\ndevice /dev/nvidia-uvm\n"
+						     "device /dev/nvidia-uvm-tools\ndevice /dev/nvidiactl");
 	(void)expect(r.plan, GRAFT_EDIT_BIND, "/usr/lib/libcuda.so.550.54.14");
-	assert_string_equal(edits_of(&r, "application-profile"), "");
-	assert_string_equal(edits_of(&r, "environment"), "env NVCT_EMPTY_DEVICE -> \n"
-							 "env NVIDIA_CTK_LIBCUDA_DIR -> /usr/lib:/opt/lib:/lib64\n"
-							 "env NVIDIA_VISIBLE_DEVICES -> void");
-	done(&r);
+	assert_string_equal(edits_of("application-profile"), "");
+	assert_string_equal(edits_of("environment"), "env NVCT_EMPTY_DEVICE -> \n"
+						     "env NVIDIA_CTK_LIBCUDA_DIR -> /usr/lib:/opt/lib:/lib64\n"
+						     "env NVIDIA_VISIBLE_DEVICES -> void");
 }
 
 /* SPEC runtime-and-hook 7.5 (1), 7.9: sorted; what is not there is left out, except what nothing works without. */
 static void test_control_nodes(void **state)
 {
-	struct fixture f;
-	struct result r;
-
-	(void)state;
-	setup(&f);
 	f.nodes[1].present = false; /* nvidia-uvm */
 	f.nodes[3].present = false; /* nvidia-modeset */
-	make(&r, &f, "0", EVERYTHING, NULL);
+	make("0", EVERYTHING, NULL);
 	assert_int_equal(r.result, 0);
-	assert_string_equal(edits_of(&r, "driver-node"), "device /dev/nvidia-uvm-tools\ndevice /dev/nvidiactl");
+	assert_string_equal(edits_of("driver-node"), "device /dev/nvidia-uvm-tools\ndevice /dev/nvidiactl");
 	assert_string_equal(refusal(r.plan, "/dev/nvidia-modeset"), "the host does not have it");
-	done(&r);
 	f.nodes[0].present = false;
-	make(&r, &f, "0", EVERYTHING, NULL);
+	make("0", EVERYTHING, NULL);
 	assert_int_equal(r.result, -1);
 	assert_int_equal(r.err.status, GRAFT_NOT_FOUND);
 	assert_string_equal(r.err.msg, "device node /dev/nvidiactl is missing on the host; running nvidia-smi or "
 				       "nvidia-modprobe there creates the nodes");
-	done(&r);
 	/* without a GPU not even that */
-	make(&r, &f, "", EVERYTHING, NULL);
+	make("", EVERYTHING, NULL);
 	assert_int_equal(r.result, 0);
-	done(&r);
 	f.nodes[0].present = true;
 	f.gpus[0].node.present = false;
-	make(&r, &f, "0", EVERYTHING, NULL);
+	make("0", EVERYTHING, NULL);
 	assert_int_equal(r.result, -1);
 	assert_string_equal(r.err.msg, "device node /dev/nvidia0 is missing on the host; running nvidia-smi or "
 				       "nvidia-modprobe there creates the nodes");
 	assert_string_equal(r.err.ctx, "GPU 0");
-	done(&r);
 }
 
 static void open_gds(struct graft_request *request)
@@ -561,24 +406,17 @@ static void open_gds(struct graft_request *request)
 /* SPEC runtime-and-hook 7.10: nothing found is no error. */
 static void test_gates(void **state)
 {
-	struct fixture f;
-	struct result r;
-
-	(void)state;
-	setup(&f);
-	make(&r, &f, "0", EVERYTHING, open_gds);
+	make("0", EVERYTHING, open_gds);
 	check_invariants(r.plan);
-	assert_string_equal(edits_of(&r, "gate-node"), "device /dev/nvidia-fs0\ndevice /dev/nvidia-fs1");
-	assert_string_equal(edits_of(&r, "gate-file"), "bind /run/udev\nbind /etc/cufile.json");
+	assert_string_equal(edits_of("gate-node"), "device /dev/nvidia-fs0\ndevice /dev/nvidia-fs1");
+	assert_string_equal(edits_of("gate-file"), "bind /run/udev\nbind /etc/cufile.json");
 	assert_int_equal(expect(r.plan, GRAFT_EDIT_BIND, "/run/udev")->type, GRAFT_SOURCE_DIRECTORY);
 	assert_string_equal(expect(r.plan, GRAFT_EDIT_BIND, "/etc/cufile.json")->source, "/usr/local/cuda/cufile.json");
 	assert_string_equal(refusal(r.plan, "nvswitch"), "the host has no device node for it");
 	assert_null(refusal(r.plan, "gds"));
-	done(&r);
-	make(&r, &f, "0", EVERYTHING, NULL);
-	assert_string_equal(edits_of(&r, "gate-node"), "");
-	assert_string_equal(edits_of(&r, "gate-file"), "");
-	done(&r);
+	make("0", EVERYTHING, NULL);
+	assert_string_equal(edits_of("gate-node"), "");
+	assert_string_equal(edits_of("gate-file"), "");
 }
 
 static void ask_channels(struct graft_request *request)
@@ -608,47 +446,33 @@ static void ask_all_channels(struct graft_request *request)
 static void test_imex(void **state)
 {
 #define CHANNELS "/dev/nvidia-caps-imex-channels"
-	struct fixture f;
-	struct result r;
 
-	(void)state;
-	setup(&f);
-	make(&r, &f, "0", EVERYTHING, ask_channels);
-	assert_string_equal(edits_of(&r, "imex-channel"), "device " CHANNELS "/channel0");
-	done(&r);
-	make(&r, &f, "0", EVERYTHING, ask_all_channels); /* 5 has no node */
-	assert_string_equal(edits_of(&r, "imex-channel"), "device " CHANNELS "/channel0");
-	done(&r);
-	make(&r, &f, "0", EVERYTHING, ask_absent_channel);
+	make("0", EVERYTHING, ask_channels);
+	assert_string_equal(edits_of("imex-channel"), "device " CHANNELS "/channel0");
+	make("0", EVERYTHING, ask_all_channels); /* 5 has no node */
+	assert_string_equal(edits_of("imex-channel"), "device " CHANNELS "/channel0");
+	make("0", EVERYTHING, ask_absent_channel);
 	assert_int_equal(r.result, -1);
 	assert_int_equal(r.err.status, GRAFT_NOT_FOUND);
 	assert_string_equal(r.err.msg,
 			    "IMEX channel 5 not found at " CHANNELS "/channel5; on the host, 'mknod -m 0666 " CHANNELS
 			    "/channel5 c 233 5' makes the node");
-	done(&r);
 	f.inventory.n_imex = 0;
-	make(&r, &f, "0", EVERYTHING, ask_absent_channel);
+	make("0", EVERYTHING, ask_absent_channel);
 	assert_int_equal(r.result, -1);
 	assert_string_equal(r.err.msg,
 			    "IMEX channel 5 not found at /dev/nvidia-caps-imex-channels/channel5; the driver of this "
 			    "host has no channels (no nvidia-caps-imex-channels in /proc/devices)");
-	done(&r);
-	make(&r, &f, "0", EVERYTHING, ask_all_channels);
+	make("0", EVERYTHING, ask_all_channels);
 	assert_int_equal(r.result, -1); /* channel 0 was named */
-	done(&r);
 }
 
 /* SPEC runtime-and-hook 7.5 (3): sonames, the few names of SPEC libnvidia-container 9.5, the host's development links, plug-ins of graphics. */
 static void test_links(void **state)
 {
-	struct fixture f;
-	struct result r;
-
-	(void)state;
-	setup(&f);
-	make(&r, &f, "0", EVERYTHING, NULL);
+	make("0", EVERYTHING, NULL);
 	check_invariants(r.plan);
-	assert_string_equal(edits_of(&r, "soname-link"),
+	assert_string_equal(edits_of("soname-link"),
 			    "symlink /usr/lib/libnvidia-ml.so.1 -> libnvidia-ml.so.550.54.14\n"
 			    "symlink /usr/lib/libcuda.so.1 -> libcuda.so.550.54.14\n"
 			    "symlink /usr/lib/libnvidia-ngx.so.1 -> libnvidia-ngx.so.550.54.14\n"
@@ -660,7 +484,7 @@ static void test_links(void **state)
 			    "symlink /usr/lib/vdpau/libvdpau_nvidia.so.1 -> libvdpau_nvidia.so.550.54.14\n"
 			    "symlink /usr/lib/libnvidia-egl-gbm.so.1 -> libnvidia-egl-gbm.so.1.1.1\n"
 			    "symlink /usr/lib/libnvidia-new.so.1 -> libnvidia-new.so.550.54.14");
-	assert_string_equal(edits_of(&r, "library-link"),
+	assert_string_equal(edits_of("library-link"),
 			    "symlink /usr/lib/libcuda.so -> libcuda.so.1\n"
 			    "symlink /usr/lib/libnvidia-opticalflow.so -> libnvidia-opticalflow.so.1\n"
 			    "symlink /usr/lib/libGLX_indirect.so.0 -> libGLX_nvidia.so.550.54.14\n"
@@ -677,11 +501,9 @@ static void test_links(void **state)
 		if (edit->kind == GRAFT_EDIT_SYMLINK && strcmp(edit->rule, "drm-link") != 0)
 			assert_int_equal(edit->conflict, GRAFT_CONFLICT_REPLACE);
 	}
-	done(&r);
 	/* a link of graphics is nobody else's */
-	make(&r, &f, "0", "compute,utility", NULL);
+	make("0", "compute,utility", NULL);
 	assert_null(find(r.plan, GRAFT_EDIT_SYMLINK, "/usr/lib/gbm/nvidia-drm_gbm.so"));
-	done(&r);
 }
 
 /* A soname's link is one a directory: what lies deeper is another one. */
@@ -692,18 +514,13 @@ static void test_links_by_directory(void **state)
 		{ "/usr/lib/liba.so.550.54.14", "liba.so.1", 0x303, GRAFT_CLASS_COMPUTE, "test" },
 		{ "/usr/lib/liba.so.550.54.14.old", "liba.so.1", 0x303, GRAFT_CLASS_COMPUTE, "test" },
 	};
-	struct fixture f;
-	struct result r;
 
-	(void)state;
-	setup(&f);
 	f.inventory.libraries = libraries;
 	f.inventory.n_libraries = GRAFT_COUNT(libraries);
-	make(&r, &f, "0", "compute", NULL);
-	assert_string_equal(edits_of(&r, "soname-link"), "symlink /usr/lib/sub/liba.so.1 -> liba.so.550.54.14\n"
-							 "symlink /usr/lib/liba.so.1 -> liba.so.550.54.14");
+	make("0", "compute", NULL);
+	assert_string_equal(edits_of("soname-link"), "symlink /usr/lib/sub/liba.so.1 -> liba.so.550.54.14\n"
+						     "symlink /usr/lib/liba.so.1 -> liba.so.550.54.14");
 	assert_int_equal(r.plan->edits[r.plan->n_edits - 1].n_entries, 1);
-	done(&r);
 }
 
 /* What no table knows goes to those who asked for everything. 32-bit libraries are something else. */
@@ -720,20 +537,15 @@ static void test_capabilities(void **state)
 		{ "compute,compat32", false, true },
 		{ "", false, false },
 	};
-	struct fixture f;
-	struct result r;
 
-	(void)state;
-	setup(&f);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
-		make(&r, &f, "0", rows[i].capabilities, NULL);
+		make("0", rows[i].capabilities, NULL);
 		check_invariants(r.plan);
 		assert_int_equal(find(r.plan, GRAFT_EDIT_BIND, "/usr/lib/libnvidia-new.so.550.54.14") != NULL,
 				 rows[i].other);
 		assert_int_equal(refusal(r.plan, "2 of class other") == NULL, rows[i].other);
 		assert_int_equal(find(r.plan, GRAFT_EDIT_BIND, "/usr/lib32/libcuda.so.550.54.14") != NULL,
 				 rows[i].bits32);
-		done(&r);
 	}
 }
 
@@ -741,15 +553,11 @@ static void test_capabilities(void **state)
 static void test_loader_cache(void **state)
 {
 	static const char *dirs[] = { "/usr/lib/", "/lib64" };
-	struct fixture f;
-	struct result r;
 	const struct graft_edit *edit;
 
-	(void)state;
-	setup(&f);
 	f.policy.image.loader_dirs = dirs;
 	f.policy.image.n_loader_dirs = GRAFT_COUNT(dirs);
-	make(&r, &f, "0", "compute,video", NULL);
+	make("0", "compute,video", NULL);
 	edit = &r.plan->edits[r.plan->n_edits - 1];
 	assert_int_equal(edit->kind, GRAFT_EDIT_LDCACHE);
 	assert_int_equal(edit->n_folders, 2);
@@ -758,11 +566,9 @@ static void test_loader_cache(void **state)
 	assert_int_equal(edit->n_missing_folders, 1);
 	assert_string_equal(edit->missing_folders[0], "/usr/lib/vdpau");
 	assert_string_equal(edit->entries[0].path, "/usr/lib/libcuda.so.1");
-	done(&r);
 	/* nothing is done for nothing */
-	make(&r, &f, "0", "", NULL);
+	make("0", "", NULL);
 	assert_int_equal(r.plan->edits[r.plan->n_edits - 1].kind == GRAFT_EDIT_LDCACHE, false);
-	done(&r);
 }
 
 /* SPEC ctk-and-cdi 2.4: libcuda decides for its directory, by its own word if it has one. The driver is 550.54.14. */
@@ -795,11 +601,7 @@ static void test_compat_decision(void **state)
 		{ "/elsewhere/libnvidia-nvvm.so.560.35.05", "libnvidia-nvvm.so.4", 0x303, 560 },
 		{ "/usr/local/cuda/compat/nameless.so.1", NULL, 0x303, 1 },
 	};
-	struct fixture f;
-	struct result r;
 
-	(void)state;
-	setup(&f);
 	f.policy.image.compat = compat;
 	f.policy.image.n_compat = GRAFT_COUNT(compat);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
@@ -811,7 +613,7 @@ static void test_compat_decision(void **state)
 		compat[0].note = rows[i].note;
 		compat[0].note_drivers = rows[i].drivers;
 		compat[0].n_note_drivers = rows[i].n_drivers;
-		make(&r, &f, "0", EVERYTHING, NULL);
+		make("0", EVERYTHING, NULL);
 		edit = &r.plan->edits[r.plan->n_edits - 1];
 		if ((strcmp(edit->folders[0], "/usr/local/cuda/compat") == 0) != rows[i].used)
 			fail_msg("row %zu: %s", i, rows[i].name);
@@ -823,7 +625,6 @@ static void test_compat_decision(void **state)
 			assert_string_equal(edit->entries[1].path, path);
 		assert_non_null(refusal(r.plan, compat[2].path));
 		assert_non_null(refusal(r.plan, compat[3].path));
-		done(&r);
 	}
 }
 
@@ -833,30 +634,22 @@ static void test_compat_refused(void **state)
 		{ "/usr/local/cuda/compat/libcuda.so.560.35.05", "libcuda.so.1", 0x303, 560 },
 		{ "/usr/local/cuda/compat/libcuda.so.570.1", "libcuda.so.1", 0x303, 570 },
 	};
-	struct fixture f;
-	struct result r;
 
-	(void)state;
-	setup(&f);
 	f.policy.image.compat = compat;
 	f.policy.image.n_compat = 2;
-	make(&r, &f, "0", EVERYTHING, NULL);
+	make("0", EVERYTHING, NULL);
 	assert_non_null(strstr(refusal(r.plan, compat[0].path), "not have exactly one libcuda"));
-	done(&r);
 	f.policy.image.n_compat = 1;
-	make(&r, &f, "0", EVERYTHING, NULL);
+	make("0", EVERYTHING, NULL);
 	assert_null(refusal(r.plan, compat[0].path));
-	done(&r);
 	f.policy.disabled_hooks = GRAFT_HOOK_COMPAT;
-	make(&r, &f, "0", EVERYTHING, NULL);
+	make("0", EVERYTHING, NULL);
 	assert_string_equal(refusal(r.plan, compat[0].path), "switched off by the administrator");
 	assert_string_equal(r.plan->edits[r.plan->n_edits - 1].folders[0], "/usr/lib");
-	done(&r);
 	f.policy.disabled_hooks = 0;
 	f.policy.image.libc = GRAFT_LIBC_MUSL;
-	make(&r, &f, "0", EVERYTHING, NULL);
+	make("0", EVERYTHING, NULL);
 	assert_non_null(strstr(refusal(r.plan, compat[0].path), "musl"));
-	done(&r);
 }
 
 /* SPEC runtime-and-hook 7.7: what a hook would do is left out, and nothing else. */
@@ -871,33 +664,29 @@ static void test_disabled_hooks(void **state)
 		{ GRAFT_HOOK_PARAMS, { "driver-params" } },
 		{ GRAFT_HOOK_PROFILE, { "application-profile" } },
 	};
-	struct fixture f;
-	struct result whole, r;
+	struct graft_plan *whole;
 
-	(void)state;
-	setup(&f);
-	make(&whole, &f, "0", EVERYTHING, NULL);
+	make("0", EVERYTHING, NULL);
+	whole = TAKE_PTR(r.plan);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		size_t n_left_out = 0;
 
 		f.policy.disabled_hooks = rows[i].hook;
-		make(&r, &f, "0", EVERYTHING, NULL);
+		make("0", EVERYTHING, NULL);
 		check_invariants(r.plan);
-		for (size_t j = 0; j < whole.plan->n_edits; j++) {
+		for (size_t j = 0; j < whole->n_edits; j++) {
 			for (size_t k = 0; k < GRAFT_COUNT(rows[i].rules) && rows[i].rules[k]; k++)
-				n_left_out += strcmp(whole.plan->edits[j].rule, rows[i].rules[k]) == 0;
+				n_left_out += strcmp(whole->edits[j].rule, rows[i].rules[k]) == 0;
 		}
 		assert_true(n_left_out > 0);
-		assert_int_equal(r.plan->n_edits, whole.plan->n_edits - n_left_out);
-		assert_true(r.plan->n_refusals > whole.plan->n_refusals);
-		done(&r);
+		assert_int_equal(r.plan->n_edits, whole->n_edits - n_left_out);
+		assert_true(r.plan->n_refusals > whole->n_refusals);
 	}
 	/* entries of the cache then name the files themselves */
 	f.policy.disabled_hooks = GRAFT_HOOK_SYMLINKS;
-	make(&r, &f, "0", EVERYTHING, NULL);
+	make("0", EVERYTHING, NULL);
 	assert_string_equal(r.plan->edits[r.plan->n_edits - 1].entries[0].path, "/usr/lib/libnvidia-ml.so.550.54.14");
-	done(&r);
-	done(&whole);
+	(void)graft_plan_free(whole);
 }
 
 /* SPEC runtime-and-hook 6.6: only where the host's own file says something else. */
@@ -916,16 +705,12 @@ static void test_params(void **state)
 		{ "ModifyDeviceFiles: 1\nModifyDeviceFiles: 1\n", "ModifyDeviceFiles: 0\nModifyDeviceFiles: 0\n" },
 		{ "", NULL },
 	};
-	struct fixture f;
-	struct result r;
 
-	(void)state;
-	setup(&f);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const struct graft_edit *edit;
 
 		f.proc_files[0].content = rows[i].host;
-		make(&r, &f, "0", EVERYTHING, NULL);
+		make("0", EVERYTHING, NULL);
 		edit = find(r.plan, GRAFT_EDIT_COVER, "/proc/driver/nvidia/params");
 		assert_int_equal(edit != NULL, rows[i].covered != NULL);
 		if (edit) {
@@ -933,20 +718,15 @@ static void test_params(void **state)
 			assert_int_equal(edit->mode, 0444);
 			assert_int_equal(edit->flags, FILE_FLAGS | GRAFT_MOUNT_NOEXEC);
 		}
-		done(&r);
 	}
 }
 
 static void test_application_profile(void **state)
 {
-	struct fixture f;
-	struct result r;
 	const struct graft_edit *edit;
 
-	(void)state;
-	setup(&f);
-	make(&r, &f, "0,2", EVERYTHING, NULL);
-	assert_string_equal(edits_of(&r, "application-profile"),
+	make("0,2", EVERYTHING, NULL);
+	assert_string_equal(edits_of("application-profile"),
 			    "directory /etc/nvidia/nvidia-application-profiles-rc.d\n"
 			    "file /etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf");
 	edit = expect(r.plan, GRAFT_EDIT_FILE, "/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf");
@@ -955,10 +735,8 @@ static void test_application_profile(void **state)
 			    "\",0x81]}],\"rules\":[{\"pattern\":[],\"profile\":\"_container_\"}]}");
 	assert_int_equal(edit->mode, 0444);
 	assert_int_equal(edit[-1].mode, 0555);
-	done(&r);
-	make(&r, &f, "0", "compute", NULL);
-	assert_string_equal(edits_of(&r, "application-profile"), "");
-	done(&r);
+	make("0", "compute", NULL);
+	assert_string_equal(edits_of("application-profile"), "");
 }
 
 static void without_daemons(struct graft_request *request)
@@ -969,19 +747,12 @@ static void without_daemons(struct graft_request *request)
 /* SPEC runtime-and-hook 7.8, disable-ipc-discoverer */
 static void test_without_daemons(void **state)
 {
-	struct fixture f;
-	struct result r;
-
-	(void)state;
-	setup(&f);
-	make(&r, &f, "0", EVERYTHING, NULL);
+	make("0", EVERYTHING, NULL);
 	assert_string_equal(
-	    edits_of(&r, "ipc"),
+	    edits_of("ipc"),
 	    "bind /run/nvidia-persistenced/socket\nbind /run/nvidia-fabricmanager/socket\nbind /tmp/nvidia-mps");
-	done(&r);
-	make(&r, &f, "0", EVERYTHING, without_daemons);
-	assert_string_equal(edits_of(&r, "ipc"), "");
-	done(&r);
+	make("0", EVERYTHING, without_daemons);
+	assert_string_equal(edits_of("ipc"), "");
 }
 
 /* SPEC runtime-and-hook Q11: WSL2 honours "none", unlike the existing stack. */
@@ -990,11 +761,7 @@ static void test_wsl(void **state)
 	static struct graft_node dxg[] = { FIXTURE_NODE("/dev/dxg", 10, 125) };
 	static struct graft_extra_file store[] = { { "/usr/lib/wsl/drivers/nv/libcuda.so.1.1", NULL, GRAFT_CLASS_WSL,
 						     "test" } };
-	struct fixture f;
-	struct result r;
 
-	(void)state;
-	setup(&f);
 	f.inventory.platform = GRAFT_PLATFORM_WSL2;
 	f.inventory.nodes = dxg;
 	f.inventory.n_nodes = 1;
@@ -1002,16 +769,14 @@ static void test_wsl(void **state)
 	f.inventory.n_extra_files = 1;
 	f.inventory.n_gpus = 0;
 	f.inventory.n_proc_files = 0;
-	make(&r, &f, "all", EVERYTHING, NULL);
-	assert_string_equal(edits_of(&r, "driver-node"), "device /dev/dxg");
-	assert_string_equal(edits_of(&r, "driver-store"), "bind /usr/lib/wsl/drivers/nv/libcuda.so.1.1");
-	assert_string_equal(edits_of(&r, "environment"), "env NVIDIA_VISIBLE_DEVICES -> void");
-	assert_string_equal(edits_of(&r, "application-profile"), "");
-	done(&r);
-	make(&r, &f, "", EVERYTHING, NULL);
-	assert_string_equal(edits_of(&r, "driver-node"), "");
-	assert_string_equal(edits_of(&r, "driver-store"), "");
-	done(&r);
+	make("all", EVERYTHING, NULL);
+	assert_string_equal(edits_of("driver-node"), "device /dev/dxg");
+	assert_string_equal(edits_of("driver-store"), "bind /usr/lib/wsl/drivers/nv/libcuda.so.1.1");
+	assert_string_equal(edits_of("environment"), "env NVIDIA_VISIBLE_DEVICES -> void");
+	assert_string_equal(edits_of("application-profile"), "");
+	make("", EVERYTHING, NULL);
+	assert_string_equal(edits_of("driver-node"), "");
+	assert_string_equal(edits_of("driver-store"), "");
 }
 
 /* What a specification says once for all of its devices. */
@@ -1019,32 +784,25 @@ static void test_shared(void **state)
 {
 	static struct graft_extra_file store[] = { { "/usr/lib/wsl/drivers/nv/libcuda.so.1.1", NULL, GRAFT_CLASS_WSL,
 						     "test" } };
-	struct fixture f;
-	struct result r;
 
-	(void)state;
-	setup(&f);
 	f.policy.shared = true;
 	f.proc_files[0].content = "ModifyDeviceFiles: 0\n";
-	make(&r, &f, "", EVERYTHING, NULL);
+	make("", EVERYTHING, NULL);
 	check_invariants(r.plan);
 	assert_int_equal(r.plan->n_grants, 0);
-	assert_string_equal(edits_of(&r, "gpu-node"), "");
+	assert_string_equal(edits_of("gpu-node"), "");
 	assert_null(find(r.plan, GRAFT_EDIT_ENV, "NVCT_EMPTY_DEVICE"));
 	(void)expect(r.plan, GRAFT_EDIT_ENV, "NVIDIA_VISIBLE_DEVICES");
 	(void)expect(r.plan, GRAFT_EDIT_DEVICE, "/dev/nvidiactl");
 	/* Whatever the host's parameters are today; and a profile of devices that are not known yet. */
 	(void)expect(r.plan, GRAFT_EDIT_COVER, "/proc/driver/nvidia/params");
-	assert_string_equal(edits_of(&r, "application-profile"),
-			    "directory /etc/nvidia/nvidia-application-profiles-rc.d");
-	done(&r);
+	assert_string_equal(edits_of("application-profile"), "directory /etc/nvidia/nvidia-application-profiles-rc.d");
 
 	f.inventory.platform = GRAFT_PLATFORM_WSL2;
 	f.inventory.extra_files = store;
 	f.inventory.n_extra_files = 1;
-	make(&r, &f, "", EVERYTHING, NULL);
-	assert_string_equal(edits_of(&r, "driver-store"), "bind /usr/lib/wsl/drivers/nv/libcuda.so.1.1");
-	done(&r);
+	make("", EVERYTHING, NULL);
+	assert_string_equal(edits_of("driver-store"), "bind /usr/lib/wsl/drivers/nv/libcuda.so.1.1");
 }
 
 static void ask_management(struct graft_request *request)
@@ -1057,25 +815,19 @@ static void test_management(void **state)
 {
 	static struct graft_node nodes[] = { FIXTURE_NODE("/dev/nvidia0", 195, 0), FIXTURE_NODE("/dev/nvidia9", 195, 9),
 					     FIXTURE_NODE("/dev/nvidiactl", 195, 255) };
-	struct fixture f;
-	struct result r;
 
-	(void)state;
-	setup(&f);
 	f.inventory.management_nodes = nodes;
 	f.inventory.n_management_nodes = GRAFT_COUNT(nodes);
-	make(&r, &f, "", EVERYTHING, ask_management);
+	make("", EVERYTHING, ask_management);
 	check_invariants(r.plan);
-	assert_string_equal(edits_of(&r, "management-node"),
+	assert_string_equal(edits_of("management-node"),
 			    "device /dev/nvidia0\ndevice /dev/nvidia9\ndevice /dev/nvidiactl");
-	assert_string_equal(edits_of(&r, "driver-node"), "");
+	assert_string_equal(edits_of("driver-node"), "");
 	assert_null(find(r.plan, GRAFT_EDIT_ENV, "NVCT_EMPTY_DEVICE"));
-	done(&r);
 	f.policy.shared = true;
-	make(&r, &f, "", EVERYTHING, ask_management);
-	assert_string_equal(edits_of(&r, "management-node"), "");
-	assert_string_equal(edits_of(&r, "driver-node"), "");
-	done(&r);
+	make("", EVERYTHING, ask_management);
+	assert_string_equal(edits_of("management-node"), "");
+	assert_string_equal(edits_of("driver-node"), "");
 }
 
 static void ask_everything(struct graft_request *request)
@@ -1086,12 +838,7 @@ static void ask_everything(struct graft_request *request)
 
 static void test_every_allocation_may_fail(void **state)
 {
-	struct fixture f;
-	struct result r;
-
-	(void)state;
-	setup(&f);
-	make(&r, &f, "all", "all", ask_everything);
+	make("all", "all", ask_everything);
 	assert_int_equal(r.result, 0);
 	for (int n = 1;; n++) {
 		struct graft_error err = { 0 };
@@ -1111,40 +858,39 @@ static void test_every_allocation_may_fail(void **state)
 		assert_int_equal(err.status, GRAFT_NO_MEMORY);
 		assert_null(plan);
 	}
-	done(&r);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_paths_are_the_hosts),
-		cmocka_unit_test(test_programs),
-		cmocka_unit_test(test_gpu),
-		cmocka_unit_test(test_graphics_in_a_namespace),
-		cmocka_unit_test(test_mig),
-		cmocka_unit_test(test_mig_with_graphics),
-		cmocka_unit_test(test_mig_config_of_instances_to_come),
-		cmocka_unit_test(test_mig_config),
-		cmocka_unit_test(test_all),
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_control_nodes),
-		cmocka_unit_test(test_gates),
-		cmocka_unit_test(test_imex),
-		cmocka_unit_test(test_links),
-		cmocka_unit_test(test_links_by_directory),
-		cmocka_unit_test(test_capabilities),
-		cmocka_unit_test(test_loader_cache),
-		cmocka_unit_test(test_compat_decision),
-		cmocka_unit_test(test_compat_refused),
-		cmocka_unit_test(test_disabled_hooks),
-		cmocka_unit_test(test_params),
-		cmocka_unit_test(test_application_profile),
-		cmocka_unit_test(test_without_daemons),
-		cmocka_unit_test(test_wsl),
-		cmocka_unit_test(test_shared),
-		cmocka_unit_test(test_management),
-		cmocka_unit_test(test_every_allocation_may_fail),
+		cmocka_unit_test_setup_teardown(test_order, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_paths_are_the_hosts, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_programs, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_gpu, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_graphics_in_a_namespace, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_mig, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_mig_with_graphics, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_mig_config_of_instances_to_come, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_mig_config, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_all, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_none, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_control_nodes, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_gates, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_imex, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_links, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_links_by_directory, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_capabilities, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_loader_cache, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_compat_decision, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_compat_refused, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_disabled_hooks, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_params, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_application_profile, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_without_daemons, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_wsl, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_shared, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_management, setup, free_plan),
+		cmocka_unit_test_setup_teardown(test_every_allocation_may_fail, setup, free_plan),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
