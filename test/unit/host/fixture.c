@@ -23,9 +23,6 @@ static void collect(void *arg, enum graft_log_level level, const char *file, int
 	struct fixture *fixture = arg;
 	size_t used = strlen(fixture->log);
 
-	(void)level;
-	(void)file;
-	(void)line;
 	(void)snprintf(fixture->log + used, sizeof(fixture->log) - used, "%s\n", message);
 }
 
@@ -55,7 +52,24 @@ void fixture_init(struct fixture *fixture)
 
 void fixture_done(struct fixture *fixture)
 {
+	for (size_t i = 0; i < fixture->n_inventories; i++)
+		(void)graft_inventory_free(fixture->inventories[i]);
 	assert_int_equal(test_remove_folder(fixture->top), 0);
+}
+
+int fixture_set_up(void **state)
+{
+	static struct fixture fixture;
+
+	fixture_init(&fixture);
+	*state = &fixture;
+	return 0;
+}
+
+int fixture_tear_down(void **state)
+{
+	fixture_done(*state);
+	return 0;
 }
 
 static void full_path(const char *tree, const char *path, char *full)
@@ -379,4 +393,19 @@ int fixture_count_fds(void)
 		n++;
 	(void)closedir(dir);
 	return n;
+}
+
+struct graft_inventory *fixture_discover(struct fixture *fixture, unsigned int needs)
+{
+	struct graft_inventory *inventory = NULL;
+	struct graft_error err = { 0 };
+	int fds = fixture_count_fds();
+
+	if (graft_host_discover(&fixture->options, needs, &inventory, &err) < 0)
+		fail_msg("discover: %s: %s", err.ctx, err.msg);
+	assert_int_equal(fixture_count_fds(), fds);
+	assert_non_null(inventory);
+	assert_true(fixture->n_inventories < GRAFT_COUNT(fixture->inventories));
+	fixture->inventories[fixture->n_inventories++] = inventory;
+	return inventory;
 }

@@ -29,7 +29,9 @@ struct fixture {
 	size_t n_records;
 	char log[65536]; /* what was logged, one line each */
 	struct graft_log logger;
-	struct graft_host_options options; /* root, host_root, log and all capabilities are set */
+	struct graft_host_options options;       /* root, host_root, log and all capabilities are set */
+	struct graft_inventory *inventories[64]; /* of fixture_discover(); freed at the end */
+	size_t n_inventories;
 };
 
 /* What an ELF stub says. */
@@ -43,6 +45,9 @@ struct fixture_elf {
 
 void fixture_init(struct fixture *fixture);
 void fixture_done(struct fixture *fixture);
+/* The same for a test, with the fixture as its state. */
+int fixture_set_up(void **state);
+int fixture_tear_down(void **state);
 
 /* Paths are below the root; parents are made. */
 void fixture_write(struct fixture *fixture, const char *path, const char *text);
@@ -67,6 +72,9 @@ void fixture_gpu(struct fixture *fixture, const char *bus_id, unsigned int minor
 void fixture_kernel(struct fixture *fixture, const char *version);
 /* The usual libraries in `dir`, with the cache written. */
 void fixture_libraries(struct fixture *fixture, const char *dir, const char *version);
+
+/* The inventory of the host, which is the fixture's. No descriptor stays open. */
+struct graft_inventory *fixture_discover(struct fixture *fixture, unsigned int needs);
 
 /* Lookups in an inventory; NULL when there is none. */
 const struct graft_library *fixture_find_library(const struct graft_library *list, size_t n, const char *soname);

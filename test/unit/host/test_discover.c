@@ -10,34 +10,6 @@
 #include "fixture.h"
 #include "formats/loader/elf.h"
 
-static int set_up(void **state)
-{
-	static struct fixture fixture;
-
-	fixture_init(&fixture);
-	*state = &fixture;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	fixture_done(*state);
-	return 0;
-}
-
-static struct graft_inventory *discover(struct fixture *fixture, unsigned int needs)
-{
-	struct graft_inventory *inventory = NULL;
-	struct graft_error err = { 0 };
-	int fds = fixture_count_fds();
-
-	if (graft_host_discover(&fixture->options, needs, &inventory, &err) < 0)
-		fail_msg("discover: %s: %s", err.ctx, err.msg);
-	assert_int_equal(fixture_count_fds(), fds);
-	assert_non_null(inventory);
-	return inventory;
-}
-
 static void assert_fails(struct fixture *fixture, enum graft_status status, const char *text)
 {
 	struct graft_inventory *inventory = NULL;
@@ -82,7 +54,7 @@ static void test_one_t4_with_an_old_driver(void **state)
 	fixture_cache(fixture);
 	fixture_write(fixture, "/usr/bin/nvidia-smi", "#!");
 	fixture_write(fixture, "/var/run/nvidia-persistenced/socket", "");
-	inventory = discover(fixture, GRAFT_NEED_ALL);
+	inventory = fixture_discover(fixture, GRAFT_NEED_ALL);
 
 	assert_int_equal(inventory->platform, GRAFT_PLATFORM_NATIVE);
 	assert_false(inventory->simulated);
@@ -123,7 +95,6 @@ static void test_one_t4_with_an_old_driver(void **state)
 	assert_non_null(strstr(fixture->log, "missing binary nv-fabricmanager"));
 	assert_non_null(strstr(fixture->log, "selecting " FIXTURE_LIBDIR "/libcuda.so.418.67"));
 	assert_round_trip(inventory);
-	(void)graft_inventory_free(inventory);
 }
 
 /* What tells a host from what it was: no library and no node is needed for it. */
@@ -201,7 +172,7 @@ static void test_order_unknown_uuid_excluded_and_lost_gpus(void **state)
 	fixture_write(fixture, "/proc/driver/nvidia/gpus/0000:2c:00.0/information", "Model: \t NVIDIA H100\n");
 	fixture_directory(fixture, "/proc/driver/nvidia/gpus/0000:3d:00.0/information");
 	fixture_write(fixture, "/proc/driver/nvidia/gpus/garbage/information", "\xff\xfe\n::::\n");
-	inventory = discover(fixture, GRAFT_NEED_GPUS);
+	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS);
 
 	assert_int_equal(inventory->n_gpus, 3);
 	assert_string_equal(inventory->gpus[0].bus_id, "00000000:1b:00.0");
@@ -218,7 +189,6 @@ static void test_order_unknown_uuid_excluded_and_lost_gpus(void **state)
 	assert_non_null(fixture_find_omission(inventory, "/proc/driver/nvidia/gpus/0000:3d:00.0/information"));
 	assert_non_null(fixture_find_omission(inventory, "garbage"));
 	assert_round_trip(inventory);
-	(void)graft_inventory_free(inventory);
 }
 
 static void add_capability(struct fixture *fixture, const char *path, unsigned int minor)
@@ -258,7 +228,7 @@ static void test_mig(void **state)
 		fixture_node(fixture, "/dev/nvidia-caps/nvidia-cap21", 234, 21, 0444);
 		fixture_node(fixture, "/dev/nvidia-caps/nvidia-cap22", 234, 99, 0444); /* another device */
 	}
-	inventory = discover(fixture, GRAFT_NEED_ALL);
+	inventory = fixture_discover(fixture, GRAFT_NEED_ALL);
 
 	assert_true(inventory->caps_devices);
 	assert_true(inventory->gpus[0].mig_capable);
@@ -291,12 +261,10 @@ static void test_mig(void **state)
 		assert_false(inventory->gpus[0].caps_nodes[2].present);
 	}
 	assert_round_trip(inventory);
-	(void)graft_inventory_free(inventory);
 
-	inventory = discover(fixture, GRAFT_NEED_GPUS | GRAFT_NEED_MIG);
+	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS | GRAFT_NEED_MIG);
 	assert_int_equal(inventory->gpus[0].n_mig_devices, 3);
 	assert_int_equal(inventory->gpus[0].n_caps_nodes, 0);
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_imex(void **state)
@@ -315,21 +283,19 @@ static void test_imex(void **state)
 	fixture_write(fixture, "/dev/nvidia-caps-imex-channels/channelx", "");
 	fixture->options.imex_channels = channels;
 	fixture->options.n_imex_channels = 3;
-	inventory = discover(fixture, GRAFT_NEED_NODES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_NODES);
 	assert_int_equal(inventory->n_imex, 2);
 	assert_int_equal(inventory->imex[0].channel, 5);
 	assert_false(inventory->imex[0].node.present);
 	assert_int_equal(inventory->imex[0].node.major, 235);
 	assert_int_equal(inventory->imex[0].node.minor, 5);
 	assert_true(inventory->imex[1].node.present);
-	(void)graft_inventory_free(inventory);
 
-	inventory = discover(fixture, GRAFT_NEED_IMEX);
+	inventory = fixture_discover(fixture, GRAFT_NEED_IMEX);
 	assert_int_equal(inventory->n_imex, 4);
 	assert_int_equal(inventory->imex[2].channel, 3);
 	assert_int_equal(inventory->imex[3].channel, 12);
 	assert_round_trip(inventory);
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_nodes(void **state)
@@ -341,7 +307,7 @@ static void test_nodes(void **state)
 		skip();
 	fixture_kernel(fixture, FIXTURE_VERSION);
 	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
-	inventory = discover(fixture, GRAFT_NEED_NODES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_NODES);
 	assert_int_equal(inventory->n_nodes, 4);
 	assert_string_equal(inventory->nodes[0].path, "/dev/nvidiactl");
 	assert_int_equal(inventory->nodes[0].mode, 0666);
@@ -349,23 +315,20 @@ static void test_nodes(void **state)
 	assert_int_equal(inventory->nodes[1].major, 510);
 	assert_string_equal(inventory->nodes[2].path, "/dev/nvidia-uvm-tools");
 	assert_string_equal(inventory->nodes[3].path, "/dev/nvidia-modeset");
-	(void)graft_inventory_free(inventory);
 
 	/* A missing uvm node is dropped, a missing modeset node is listed by its fixed number. */
 	fixture_remove(fixture, "/dev/nvidia-uvm");
 	fixture_remove(fixture, "/dev/nvidia-modeset");
 	fixture->options.no_uvm = false;
-	inventory = discover(fixture, GRAFT_NEED_NODES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_NODES);
 	assert_int_equal(inventory->n_nodes, 3);
 	assert_string_equal(inventory->nodes[2].path, "/dev/nvidia-modeset");
 	assert_false(inventory->nodes[2].present);
 	assert_non_null(fixture_find_omission(inventory, "/dev/nvidia-uvm"));
-	(void)graft_inventory_free(inventory);
 
 	fixture->options.no_uvm = fixture->options.no_modeset = true;
-	inventory = discover(fixture, GRAFT_NEED_NODES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_NODES);
 	assert_int_equal(inventory->n_nodes, 1);
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_capabilities_limit_the_lookup(void **state)
@@ -378,7 +341,7 @@ static void test_capabilities_limit_the_lookup(void **state)
 	fixture_write(fixture, "/usr/bin/nvidia-smi", "#!");
 	fixture_write(fixture, "/usr/bin/nvidia-cuda-mps-server", "#!");
 	fixture->options.capabilities = GRAFT_CAP_VIDEO;
-	inventory = discover(fixture, GRAFT_NEED_ALL);
+	inventory = fixture_discover(fixture, GRAFT_NEED_ALL);
 	/* Compute libraries come with video; compute programs do not. */
 	assert_non_null(fixture_find_library(inventory->libraries, inventory->n_libraries, "libcuda.so.1"));
 	assert_non_null(fixture_find_library(inventory->libraries, inventory->n_libraries, "libnvcuvid.so.1"));
@@ -387,14 +350,12 @@ static void test_capabilities_limit_the_lookup(void **state)
 	assert_int_equal(inventory->n_binaries, 0);
 	/* The version of the NVML library is known nevertheless. */
 	assert_string_equal(inventory->library_version.value, FIXTURE_VERSION);
-	(void)graft_inventory_free(inventory);
 
 	fixture->options.capabilities = GRAFT_CAP_COMPUTE;
 	fixture->options.no_mps = true;
-	inventory = discover(fixture, GRAFT_NEED_BINARIES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_BINARIES);
 	assert_int_equal(inventory->n_binaries, 0);
 	assert_int_equal(inventory->n_libraries, 0);
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_selection_among_candidates(void **state)
@@ -425,7 +386,7 @@ static void test_selection_among_candidates(void **state)
 	fixture_library(fixture, FIXTURE_LIBDIR32, "libcuda.so", FIXTURE_VERSION, "libcuda.so.1",
 			graft_abi_flags_compat32());
 	fixture_cache(fixture);
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_LIBRARIES32);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_LIBRARIES32);
 
 	library = fixture_find_library(inventory->libraries, inventory->n_libraries, "libcuda.so.1");
 	assert_string_equal(library->path, FIXTURE_LIBDIR "/libcuda.so." FIXTURE_VERSION);
@@ -443,7 +404,6 @@ static void test_selection_among_candidates(void **state)
 	assert_string_equal(inventory->libraries32[0].path, FIXTURE_LIBDIR32 "/libcuda.so." FIXTURE_VERSION);
 	assert_int_equal(inventory->libraries32[0].abi_flags, graft_abi_flags_compat32());
 	assert_non_null(strstr(fixture->log, "missing compat32 library libnvidia-ml.so"));
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_gl_without_vendor_dispatch(void **state)
@@ -460,17 +420,15 @@ static void test_gl_without_vendor_dispatch(void **state)
 		    &(struct fixture_elf){ .soname = "libEGL.so.1", .needed = "libmesa.so" });
 	fixture_record(fixture, "libEGL.so.1", "/opt/mesa/libEGL.so.340.108", graft_abi_flags_native());
 	fixture_cache(fixture);
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES);
 	assert_null(fixture_find_library(inventory->libraries, inventory->n_libraries, "libGL.so.1"));
-	(void)graft_inventory_free(inventory);
 
 	fixture->options.no_glvnd = true;
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES);
 	assert_non_null(fixture_find_library(inventory->libraries, inventory->n_libraries, "libGL.so.1"));
 	assert_null(fixture_find_library(inventory->libraries, inventory->n_libraries, "libEGL.so.1"));
 	assert_null(fixture_find_library(inventory->libraries, inventory->n_libraries, "libGLX_nvidia.so.0"));
 	assert_string_equal(inventory->cuda_version.value, "6.5");
-	(void)graft_inventory_free(inventory);
 }
 
 /* A library that was installed after the last ldconfig, and one in a directory of its own. */
@@ -487,7 +445,7 @@ static void test_siblings_of_known_libraries(void **state)
 	fixture_elf(fixture, FIXTURE_LIBDIR "/vdpau/libvdpau_nvidia.so." FIXTURE_VERSION,
 		    &(struct fixture_elf){ .soname = "libvdpau_nvidia.so.1" });
 	fixture_write(fixture, FIXTURE_LIBDIR "/libnvidia-ngx.so." FIXTURE_VERSION, "not a library");
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES);
 	library = fixture_find_library(inventory->libraries, inventory->n_libraries, "libnvoptix.so.1");
 	assert_non_null(library);
 	assert_string_equal(library->source, "directory scan");
@@ -495,7 +453,6 @@ static void test_siblings_of_known_libraries(void **state)
 	assert_non_null(library);
 	assert_string_equal(library->path, FIXTURE_LIBDIR "/vdpau/libvdpau_nvidia.so." FIXTURE_VERSION);
 	assert_non_null(fixture_find_omission(inventory, FIXTURE_LIBDIR "/libnvidia-ngx.so." FIXTURE_VERSION));
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_corrupt_cache_and_rhel(void **state)
@@ -510,7 +467,7 @@ static void test_corrupt_cache_and_rhel(void **state)
 		    &(struct fixture_elf){ .soname = "libcuda.so.1", .bits32 = true });
 	fixture_write(fixture, "/etc/ld.so.cache",
 		      "glibc-ld.so.cache1.1 and then nonsense that is long enough for a header");
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_LIBRARIES32);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_LIBRARIES32);
 	assert_non_null(fixture_find_omission(inventory, "/etc/ld.so.cache"));
 	library = fixture_find_library(inventory->libraries, inventory->n_libraries, "libcuda.so.1");
 	assert_non_null(library);
@@ -518,7 +475,6 @@ static void test_corrupt_cache_and_rhel(void **state)
 	assert_string_equal(library->source, "directory scan");
 	assert_int_equal(inventory->n_libraries, 14);
 	assert_int_equal(inventory->n_libraries32, 1);
-	(void)graft_inventory_free(inventory);
 
 	/* The driver's own list names them: that is then the source. */
 	fixture_remove(fixture, "/etc/ld.so.cache");
@@ -528,16 +484,14 @@ static void test_corrupt_cache_and_rhel(void **state)
 	    "  {\"name\": \"libcuda.so." FIXTURE_VERSION
 	    "\", \"type\": \"LIB\", \"category\": [\"cuda\"], \"optional\": true},\n"
 	    "  {\"type\": \"LIB\"}, {\"name\": 7}, [], \"x\" ]");
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES);
 	library = fixture_find_library(inventory->libraries, inventory->n_libraries, "libcuda.so.1");
 	assert_string_equal(library->source, "/usr/share/nvidia/files.d/sandboxutils-filelist.json");
-	(void)graft_inventory_free(inventory);
 
 	fixture_write(fixture, "/usr/share/nvidia/files.d/sandboxutils-filelist.json", "{\"not\": \"a list\"}");
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES);
 	assert_int_equal(inventory->n_libraries, 14);
 	assert_non_null(fixture_find_omission(inventory, "/usr/share/nvidia/files.d/sandboxutils-filelist.json"));
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_nixos(void **state)
@@ -555,7 +509,7 @@ static void test_nixos(void **state)
 	fixture_write(fixture, "/nix/store/abc-nvidia-x11/etc/OpenCL/vendors/nvidia.icd", "libnvidia-opencl.so.1\n");
 	fixture_write(fixture, "/nix/store/abc-nvidia-x11/bin/nvidia-smi", "#!");
 	fixture_link(fixture, "/nix/store/abc-nvidia-x11/bin/nvidia-smi", "/run/current-system/sw/bin/nvidia-smi");
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_EXTRA_FILES | GRAFT_NEED_BINARIES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_EXTRA_FILES | GRAFT_NEED_BINARIES);
 	library = fixture_find_library(inventory->libraries, inventory->n_libraries, "libcuda.so.1");
 	assert_non_null(library);
 	assert_string_equal(library->path, "/nix/store/abc-nvidia-x11/lib/libcuda.so." FIXTURE_VERSION);
@@ -569,7 +523,6 @@ static void test_nixos(void **state)
 	assert_int_equal(inventory->n_binaries, 1);
 	assert_string_equal(inventory->binaries[0].path, "/nix/store/abc-nvidia-x11/bin/nvidia-smi");
 	assert_string_equal(inventory->binaries[0].name, "nvidia-smi");
-	(void)graft_inventory_free(inventory);
 }
 
 /* A script that starts the program from elsewhere counts only where no directory has the program. */
@@ -586,13 +539,12 @@ static void test_wrapper_of_a_program(void **state)
 	fixture_write(fixture, "/usr/local/nvidia/bin/nvidia-smi", "\177ELF");
 	fixture_write(fixture, "/usr/bin/nvidia-debugdump", "#!/bin/sh\n");
 	fixture_write(fixture, "/usr/local/bin/nvidia-debugdump", "#!/bin/sh\n");
-	inventory = discover(fixture, GRAFT_NEED_BINARIES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_BINARIES);
 	assert_int_equal(inventory->n_binaries, 2);
 	assert_string_equal(inventory->binaries[0].path, "/usr/local/nvidia/bin/nvidia-smi");
 	assert_string_equal(inventory->binaries[0].source, "/usr/local/nvidia/bin");
 	assert_string_equal(inventory->binaries[1].path, "/usr/bin/nvidia-debugdump");
 	assert_string_equal(inventory->binaries[1].source, "/usr/bin");
-	(void)graft_inventory_free(inventory);
 }
 
 /* A driver container's root: its own libraries, but the kernel's files and the nodes are the host's. */
@@ -608,22 +560,20 @@ static void test_driver_root_without_proc_and_dev(void **state)
 	fixture_write_host(fixture, "/proc/driver/nvidia/gpus/0000:01:00.0/information",
 			   "Model: \t NVIDIA L4\nGPU UUID: \t GPU-1\nDevice Minor: \t 0\n");
 	fixture_write_host(fixture, "/dev/nvidiactl", "");
-	inventory = discover(fixture, GRAFT_NEED_ALL);
+	inventory = fixture_discover(fixture, GRAFT_NEED_ALL);
 	assert_string_equal(inventory->root, fixture->root);
 	assert_string_equal(inventory->proc_root, fixture->host);
 	assert_string_equal(inventory->dev_root, fixture->host);
 	assert_true(inventory->proc_driver_nvidia);
 	assert_int_equal(inventory->n_gpus, 1);
 	assert_string_equal(inventory->libraries[0].path, FIXTURE_LIBDIR "/libnvidia-ml.so." FIXTURE_VERSION);
-	(void)graft_inventory_free(inventory);
 
 	fixture_kernel(fixture, FIXTURE_VERSION);
-	inventory = discover(fixture, GRAFT_NEED_GPUS);
+	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS);
 	assert_string_equal(inventory->proc_root, fixture->root);
 	assert_int_equal(inventory->n_gpus, 0);
 	if (fixture_has_nodes())
 		assert_string_equal(inventory->dev_root, fixture->root);
-	(void)graft_inventory_free(inventory);
 }
 
 /* A driver whose procfs shows no GPUs, and an NVML that cannot be asked: no GPU, and a reason. */
@@ -634,22 +584,19 @@ static void test_hidden_gpus(void **state)
 
 	fixture_kernel(fixture, FIXTURE_VERSION);
 	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
-	inventory = discover(fixture, GRAFT_NEED_GPUS);
+	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS);
 	assert_int_equal(inventory->n_gpus, 0);
 	assert_non_null(fixture_find_omission(inventory, "GPUs"));
-	(void)graft_inventory_free(inventory);
 	/* An empty list says no more than none: NVML is asked. */
 	fixture_directory(fixture, "/proc/driver/nvidia/gpus");
-	inventory = discover(fixture, GRAFT_NEED_GPUS);
+	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS);
 	assert_int_equal(inventory->n_gpus, 0);
 	assert_non_null(fixture_find_omission(inventory, "GPUs"));
-	(void)graft_inventory_free(inventory);
 	/* It is not asked where the list has a GPU, not even one that cannot be used. */
 	fixture_write(fixture, "/proc/driver/nvidia/gpus/0000:1b:00.0/information", "Model: \t NVIDIA H100\n");
-	inventory = discover(fixture, GRAFT_NEED_GPUS);
+	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS);
 	assert_int_equal(inventory->n_gpus, 0);
 	assert_null(fixture_find_omission(inventory, "GPUs"));
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_broken_states(void **state)
@@ -680,9 +627,8 @@ static void test_broken_states(void **state)
 	assert_fails(fixture, GRAFT_MISMATCH, "nvml error: driver/library version mismatch");
 	/* The right one beside the wrong one will do. */
 	fixture_libraries(fixture, "/usr/lib64", "535.129.03");
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES);
 	assert_string_equal(inventory->library_version.value, "535.129.03");
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_versions_from_elsewhere(void **state)
@@ -692,28 +638,25 @@ static void test_versions_from_elsewhere(void **state)
 
 	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
 	fixture_write_host(fixture, "/sys/module/nvidia/version", FIXTURE_VERSION "\n");
-	inventory = discover(fixture, 0);
+	inventory = fixture_discover(fixture, 0);
 	assert_string_equal(inventory->driver_version.value, FIXTURE_VERSION);
 	assert_string_equal(inventory->driver_version.source, "/sys/module/nvidia/version");
-	(void)graft_inventory_free(inventory);
 
 	/* Corrupt: the module is there but does not say which it is. */
 	fixture_write(fixture, "/proc/driver/nvidia/version", "\x01\x02 nothing here\n");
 	fixture_write_host(fixture, "/sys/module/nvidia/version", "???");
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES);
 	assert_string_equal(inventory->driver_version.value, FIXTURE_VERSION);
 	assert_string_equal(inventory->driver_version.source, FIXTURE_LIBDIR "/libnvidia-ml.so." FIXTURE_VERSION);
 	assert_int_equal(inventory->n_libraries, 14);
-	(void)graft_inventory_free(inventory);
 
 	fixture_kernel(fixture, FIXTURE_VERSION);
 	fixture_write(fixture, "/proc/driver/nvidia/version",
 		      "NVRM version: NVIDIA UNIX " MACHINE " Kernel Module  " FIXTURE_VERSION
 		      "  (Graft simulated driver)\n");
-	inventory = discover(fixture, 0);
+	inventory = fixture_discover(fixture, 0);
 	assert_true(inventory->simulated);
 	assert_non_null(strstr(fixture->log, "simulated"));
-	(void)graft_inventory_free(inventory);
 }
 
 /* In a child that is not root: the control node's mode forbids its use. Nothing is opened to find that out. */
@@ -761,7 +704,7 @@ static void test_firmware_and_extra_files(void **state)
 	fixture_write(fixture, "/usr/share/vulkan/icd.d/nvidia_icd.json", "{}");
 	fixture_write(fixture, "/usr/share/glvnd/egl_vendor.d/10_nvidia.json", "{}");
 	fixture_write(fixture, "/etc/OpenCL/vendors/nvidia.icd", "libnvidia-opencl.so.1\n");
-	inventory = discover(fixture, GRAFT_NEED_FIRMWARE | GRAFT_NEED_EXTRA_FILES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_FIRMWARE | GRAFT_NEED_EXTRA_FILES);
 	assert_int_equal(inventory->n_firmwares, 2);
 	assert_string_equal(inventory->firmwares[0], "/lib/firmware/nvidia/" FIXTURE_VERSION "/gsp_ga10x.bin");
 	assert_int_equal(inventory->n_extra_files, 4);
@@ -770,14 +713,12 @@ static void test_firmware_and_extra_files(void **state)
 	assert_null(inventory->extra_files[1].target);
 	assert_int_equal(inventory->extra_files[3].class_, GRAFT_CLASS_COMPUTE);
 	assert_round_trip(inventory);
-	(void)graft_inventory_free(inventory);
 
 	fixture->options.no_gsp_firmware = true;
 	fixture->options.capabilities = GRAFT_CAP_UTILITY;
-	inventory = discover(fixture, GRAFT_NEED_FIRMWARE | GRAFT_NEED_EXTRA_FILES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_FIRMWARE | GRAFT_NEED_EXTRA_FILES);
 	assert_int_equal(inventory->n_firmwares, 0);
 	assert_int_equal(inventory->n_extra_files, 0);
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_ipcs(void **state)
@@ -792,30 +733,26 @@ static void test_ipcs(void **state)
 	fixture_write(fixture, "/run/nvidia-fabricmanager/socket", "");
 	fixture_directory(fixture, "/srv/mps");
 	fixture->options.mps_pipe_directory = "/srv/mps";
-	inventory = discover(fixture, GRAFT_NEED_IPCS);
+	inventory = fixture_discover(fixture, GRAFT_NEED_IPCS);
 	assert_int_equal(inventory->n_ipcs, 3);
 	assert_string_equal(inventory->ipcs[0].path, "/run/nvidia-persistenced/socket");
 	assert_int_equal(inventory->ipcs[1].class_, GRAFT_CLASS_UTILITY);
 	assert_string_equal(inventory->ipcs[2].path, "/srv/mps");
 	assert_true(inventory->ipcs[2].directory);
 	assert_int_equal(inventory->ipcs[2].class_, GRAFT_CLASS_COMPUTE);
-	(void)graft_inventory_free(inventory);
 
 	fixture->options.no_persistenced = fixture->options.no_fabricmanager = true;
 	fixture->options.mps_pipe_directory = NULL;
-	inventory = discover(fixture, GRAFT_NEED_IPCS);
+	inventory = fixture_discover(fixture, GRAFT_NEED_IPCS);
 	assert_int_equal(inventory->n_ipcs, 0);
-	(void)graft_inventory_free(inventory);
 	fixture_directory(fixture, "/tmp/nvidia-mps"); /* left behind */
-	inventory = discover(fixture, GRAFT_NEED_IPCS);
+	inventory = fixture_discover(fixture, GRAFT_NEED_IPCS);
 	assert_int_equal(inventory->n_ipcs, 0);
 	assert_string_equal(inventory->omissions[inventory->n_omissions - 1].why,
 			    "the directory is empty: MPS is not running");
-	(void)graft_inventory_free(inventory);
 	fixture_write(fixture, "/tmp/nvidia-mps/control", "");
-	inventory = discover(fixture, GRAFT_NEED_IPCS);
+	inventory = fixture_discover(fixture, GRAFT_NEED_IPCS);
 	assert_int_equal(inventory->n_ipcs, 1);
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_tegra(void **state)
@@ -843,7 +780,7 @@ static void test_tegra(void **state)
 	fixture_record(fixture, "libc.so.6", "/lib/" MACHINE_TRIPLET "/libc.so.6", graft_abi_flags_native());
 	fixture_record(fixture, "libcuda.so.1", FIXTURE_LIBDIR "/nvidia/libcuda.so.1.1", graft_abi_flags_native());
 	fixture_cache(fixture);
-	inventory = discover(fixture, GRAFT_NEED_ALL);
+	inventory = fixture_discover(fixture, GRAFT_NEED_ALL);
 	assert_int_equal(inventory->platform, GRAFT_PLATFORM_TEGRA);
 	assert_int_equal(inventory->n_nodes, 3);
 	assert_string_equal(inventory->nodes[0].path, "/dev/nvgpu/igpu0/ctrl");
@@ -856,15 +793,13 @@ static void test_tegra(void **state)
 	/* A release without NVML: there is nothing to ask, which is no error. */
 	assert_int_equal(graft_host_complete(&fixture->options, inventory, GRAFT_NVML_UUID, NULL), 0);
 	assert_round_trip(inventory);
-	(void)graft_inventory_free(inventory);
 
 	/* With a PCI card the board is an ordinary host. */
 	fixture_kernel(fixture, FIXTURE_VERSION);
 	fixture_gpu(fixture, "0005:01:00.0", 0, "GPU-0", "NVIDIA RTX A6000");
 	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
-	inventory = discover(fixture, GRAFT_NEED_GPUS);
+	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS);
 	assert_int_equal(inventory->platform, GRAFT_PLATFORM_NATIVE);
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_wsl_without_nvml_facts(void **state)
@@ -892,7 +827,7 @@ static void test_wsl_without_nvml_facts(void **state)
 	    "load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory");
 	fixture_elf(fixture, "/usr/lib/wsl/lib/libnvidia-ml.so.1",
 		    &(struct fixture_elf){ .soname = "libnvidia-ml.so.1" });
-	inventory = discover(fixture, GRAFT_NEED_ALL & ~(unsigned int)GRAFT_NEED_GPUS);
+	inventory = fixture_discover(fixture, GRAFT_NEED_ALL & ~(unsigned int)GRAFT_NEED_GPUS);
 	assert_int_equal(inventory->platform, GRAFT_PLATFORM_WSL2);
 	assert_int_equal(inventory->n_nodes, 1);
 	assert_string_equal(inventory->nodes[0].path, "/dev/dxg");
@@ -904,7 +839,6 @@ static void test_wsl_without_nvml_facts(void **state)
 	assert_int_equal(inventory->n_binaries, 1);
 	(void)snprintf(path, sizeof(path), "%s/nvidia-smi", store);
 	assert_string_equal(inventory->binaries[0].path, path);
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_cuda_bound(void **state)
@@ -923,7 +857,6 @@ static void test_cuda_bound(void **state)
 		{ "-1.2", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *cuda = graft_cuda_version_bound(rows[i].driver);
 
@@ -935,7 +868,7 @@ static void test_cuda_bound(void **state)
 	assert_null(graft_cuda_version_bound(NULL));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_set_up, fixture_tear_down)
 
 int main(void)
 {

@@ -16,31 +16,10 @@
 
 static int set_up(void **state)
 {
-	static struct fixture fixture;
-
-	fixture_init(&fixture);
-	fixture_kernel(&fixture, FIXTURE_VERSION);
-	fixture_libraries(&fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
-	*state = &fixture;
+	(void)fixture_set_up(state);
+	fixture_kernel(*state, FIXTURE_VERSION);
+	fixture_libraries(*state, FIXTURE_LIBDIR, FIXTURE_VERSION);
 	return 0;
-}
-
-static int tear_down(void **state)
-{
-	fixture_done(*state);
-	return 0;
-}
-
-static struct graft_inventory *discover(struct fixture *fixture, unsigned int needs)
-{
-	struct graft_inventory *inventory = NULL;
-	struct graft_error err = { 0 };
-	int fds = fixture_count_fds();
-
-	if (graft_host_discover(&fixture->options, needs, &inventory, &err) < 0)
-		fail_msg("discover: %s: %s", err.ctx, err.msg);
-	assert_int_equal(fixture_count_fds(), fds);
-	return inventory;
 }
 
 static const struct graft_library *library_of(const struct graft_inventory *inventory, const char *soname)
@@ -83,7 +62,7 @@ static void test_drm_of_wanted_gpus(void **state)
 	if (!fixture_has_nodes())
 		skip();
 	make_drm(fixture);
-	inventory = discover(fixture, GRAFT_NEED_GPUS);
+	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS);
 	assert_int_equal(inventory->gpus[0].n_drm_nodes + inventory->gpus[1].n_drm_nodes, 0);
 
 	fds = fixture_count_fds();
@@ -114,12 +93,10 @@ static void test_drm_of_wanted_gpus(void **state)
 	assert_null(inventory->gpus[1].drm_nodes[0].by_path);
 	assert_string_equal(fixture_find_omission(inventory, "/dev/dri/renderD128"), "it is not a DRM node");
 	assert_int_equal(graft_host_look_at_gpus(&fixture->options, inventory, NULL, 0, &err), 0);
-	(void)graft_inventory_free(inventory);
 
-	inventory = discover(fixture, GRAFT_NEED_GPUS | GRAFT_NEED_DRM);
+	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS | GRAFT_NEED_DRM);
 	assert_int_equal(inventory->gpus[0].n_drm_nodes, 2);
 	assert_int_equal(inventory->gpus[1].n_drm_nodes, 1);
-	(void)graft_inventory_free(inventory);
 }
 
 /* A host for computing has no nvidia-drm; a driver root without /sys of its own has the host's. */
@@ -131,19 +108,16 @@ static void test_drm_of_the_host(void **state)
 	if (!fixture_has_nodes())
 		skip();
 	fixture_gpu(fixture, "0000:1b:00.0", 0, "GPU-0", "NVIDIA A10");
-	inventory = discover(fixture, GRAFT_NEED_GPUS | GRAFT_NEED_DRM);
+	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS | GRAFT_NEED_DRM);
 	assert_int_equal(inventory->gpus[0].n_drm_nodes, 0);
 	assert_null(fixture_find_omission(inventory, "/dev/dri/card0"));
-	(void)graft_inventory_free(inventory);
 
 	fixture_write_host(fixture, "/sys/bus/pci/devices/0000:1b:00.0/drm/card0/dev", "226:0\n");
-	inventory = discover(fixture, GRAFT_NEED_GPUS | GRAFT_NEED_DRM);
+	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS | GRAFT_NEED_DRM);
 	assert_string_equal(fixture_find_omission(inventory, "/dev/dri/card0"), "No such file or directory");
-	(void)graft_inventory_free(inventory);
 	fixture_node(fixture, "/dev/dri/card0", 226, 0, 0660);
-	inventory = discover(fixture, GRAFT_NEED_GPUS | GRAFT_NEED_DRM);
+	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS | GRAFT_NEED_DRM);
 	assert_int_equal(inventory->gpus[0].n_drm_nodes, 1);
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_look_at_gpus_without_memory(void **state)
@@ -157,7 +131,7 @@ static void test_look_at_gpus_without_memory(void **state)
 	if (!fixture_has_nodes())
 		skip();
 	make_drm(fixture);
-	inventory = discover(fixture, GRAFT_NEED_GPUS);
+	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS);
 	fds = fixture_count_fds();
 	for (int n = 1;; n++) {
 		int rc;
@@ -175,7 +149,6 @@ static void test_look_at_gpus_without_memory(void **state)
 		else
 			assert_int_equal(inventory->gpus[0].n_drm_nodes, 2);
 	}
-	(void)graft_inventory_free(inventory);
 }
 
 /* --- gates --- */
@@ -225,7 +198,7 @@ static void test_gates(void **state)
 		char text[512] = "";
 
 		fixture->options.gates = rows[i].gates;
-		inventory = discover(fixture, GRAFT_NEED_NODES);
+		inventory = fixture_discover(fixture, GRAFT_NEED_NODES);
 		for (size_t j = 0; j < inventory->n_gate_nodes; j++) {
 			const struct graft_gate_node *node = &inventory->gate_nodes[j];
 
@@ -242,7 +215,6 @@ static void test_gates(void **state)
 			assert_string_equal(inventory->gate_files[1].path, "/usr/local/cuda/cufile.json");
 			assert_string_equal(inventory->gate_files[1].target, "/etc/cufile.json");
 		}
-		(void)graft_inventory_free(inventory);
 	}
 }
 
@@ -254,12 +226,11 @@ static void test_gates_that_lead_nowhere(void **state)
 
 	fixture_write(fixture, "/etc/cufile.json", "{}");
 	fixture->options.gates = (1u << GRAFT_GATE_MAX) - 1u;
-	inventory = discover(fixture, GRAFT_NEED_NODES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_NODES);
 	assert_int_equal(inventory->n_gate_nodes, 0);
 	assert_int_equal(inventory->n_gate_files, 0);
 	assert_string_equal(fixture_find_omission(inventory, "gds"), "the host has no device node for it");
 	assert_non_null(fixture_find_omission(inventory, "nvswitch"));
-	(void)graft_inventory_free(inventory);
 }
 
 /* --- libraries --- */
@@ -316,7 +287,7 @@ static void test_libraries(void **state)
 		const struct graft_library *library;
 
 		fixture->options.capabilities = rows[i].capabilities;
-		inventory = discover(fixture, GRAFT_NEED_LIBRARIES | rows[i].needs);
+		inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES | rows[i].needs);
 		library = library_of(inventory, "libnvidia-brandnew.so.2");
 		assert_int_equal(library != NULL, rows[i].unknown);
 		assert_int_equal(library_of(inventory, "libnvnew.so." FIXTURE_VERSION) != NULL, rows[i].unknown);
@@ -336,7 +307,6 @@ static void test_libraries(void **state)
 			assert_false(library_of(inventory, "libnvidia-ml.so.1")->development_link);
 			assert_false(library_of(inventory, "libnvnew.so." FIXTURE_VERSION)->development_link);
 		}
-		(void)graft_inventory_free(inventory);
 	}
 }
 
@@ -351,7 +321,7 @@ static void test_libraries_without_a_cache(void **state)
 	fixture_elf(fixture, FIXTURE_LIBDIR "/libnvidia-narrow.so." FIXTURE_VERSION,
 		    &(struct fixture_elf){ .soname = "libnvidia-narrow.so.1", .bits32 = true });
 	fixture_write(fixture, FIXTURE_LIBDIR "/libnvidia-broken.so." FIXTURE_VERSION, "no library");
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_EVERY_LIBRARY | GRAFT_NEED_FURTHER);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_EVERY_LIBRARY | GRAFT_NEED_FURTHER);
 	assert_int_equal(library_of(inventory, "libnvidia-brandnew.so.2")->class_, GRAFT_CLASS_OTHER);
 	assert_string_equal(library_of(inventory, "libnvidia-brandnew.so.2")->source, "directory scan");
 	assert_non_null(library_of(inventory, "libnvnew.so." FIXTURE_VERSION));
@@ -360,7 +330,6 @@ static void test_libraries_without_a_cache(void **state)
 	assert_non_null(library_of(inventory, "libnvidia-nvvm70.so.4"));
 	assert_null(library_of(inventory, "libnvidia-narrow.so.1"));
 	assert_null(library_of(inventory, "libnvidia-container.so.1"));
-	(void)graft_inventory_free(inventory);
 }
 
 /* --- X server, programs, firmware --- */
@@ -376,10 +345,9 @@ static void test_x_server(void **state)
 	fixture_write(fixture, MODULES "/nvidia_drv.so", "x");
 	fixture_link(fixture, "/etc/alternatives/glx", MODULES "/libglxserver_nvidia.so." FIXTURE_VERSION);
 	fixture_write(fixture, "/usr/share/X11/xorg.conf.d/10-nvidia.conf", "");
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_EXTRA_FILES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_EXTRA_FILES);
 	assert_int_equal(inventory->n_extra_files, 0);
-	(void)graft_inventory_free(inventory);
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_EXTRA_FILES | GRAFT_NEED_FURTHER);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_EXTRA_FILES | GRAFT_NEED_FURTHER);
 	assert_int_equal(inventory->n_extra_files, 3);
 	assert_string_equal(inventory->extra_files[0].path, "/usr/share/X11/xorg.conf.d/10-nvidia.conf");
 	/* beside the libraries comes first; the name that the X server looks for stays */
@@ -387,11 +355,9 @@ static void test_x_server(void **state)
 	assert_null(inventory->extra_files[1].target);
 	assert_string_equal(inventory->extra_files[2].path, "/etc/alternatives/glx");
 	assert_string_equal(inventory->extra_files[2].target, MODULES "/libglxserver_nvidia.so." FIXTURE_VERSION);
-	(void)graft_inventory_free(inventory);
 	fixture->options.capabilities = GRAFT_CAP_COMPUTE;
-	inventory = discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_EXTRA_FILES | GRAFT_NEED_FURTHER);
+	inventory = fixture_discover(fixture, GRAFT_NEED_LIBRARIES | GRAFT_NEED_EXTRA_FILES | GRAFT_NEED_FURTHER);
 	assert_int_equal(inventory->n_extra_files, 0);
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_programs_of_imex(void **state)
@@ -401,13 +367,11 @@ static void test_programs_of_imex(void **state)
 
 	fixture_write(fixture, "/usr/bin/nvidia-imex", "#!");
 	fixture_write(fixture, "/usr/bin/nvidia-imex-ctl", "#!");
-	inventory = discover(fixture, GRAFT_NEED_BINARIES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_BINARIES);
 	assert_int_equal(inventory->n_binaries, 0);
-	(void)graft_inventory_free(inventory);
-	inventory = discover(fixture, GRAFT_NEED_BINARIES | GRAFT_NEED_FURTHER);
+	inventory = fixture_discover(fixture, GRAFT_NEED_BINARIES | GRAFT_NEED_FURTHER);
 	assert_int_equal(inventory->n_binaries, 2);
 	assert_string_equal(inventory->binaries[1].name, "nvidia-imex-ctl");
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_firmware_places(void **state)
@@ -426,24 +390,20 @@ static void test_firmware_places(void **state)
 	for (size_t i = 0; i < GRAFT_COUNT(paths); i++)
 		fixture_write(fixture, paths[i], "g");
 	fixture_write_host(fixture, "/sys/module/firmware_class/parameters/path", "/opt/firmware/\n");
-	inventory = discover(fixture, GRAFT_NEED_FIRMWARE | GRAFT_NEED_FURTHER);
+	inventory = fixture_discover(fixture, GRAFT_NEED_FIRMWARE | GRAFT_NEED_FURTHER);
 	assert_int_equal(inventory->n_firmwares, 4);
 	for (size_t i = 0; i < GRAFT_COUNT(paths); i++)
 		assert_string_equal(inventory->firmwares[i], paths[i]);
-	(void)graft_inventory_free(inventory);
 	/* the usual place by the administrator's word is there once; an empty or relative word is none */
 	fixture_write_host(fixture, "/sys/module/firmware_class/parameters/path", "/lib/firmware\n");
-	inventory = discover(fixture, GRAFT_NEED_FIRMWARE | GRAFT_NEED_FURTHER);
+	inventory = fixture_discover(fixture, GRAFT_NEED_FIRMWARE | GRAFT_NEED_FURTHER);
 	assert_int_equal(inventory->n_firmwares, 3);
 	assert_string_equal(inventory->firmwares[0], paths[3]);
-	(void)graft_inventory_free(inventory);
 	fixture_write_host(fixture, "/sys/module/firmware_class/parameters/path", "\n");
-	inventory = discover(fixture, GRAFT_NEED_FIRMWARE | GRAFT_NEED_FURTHER);
+	inventory = fixture_discover(fixture, GRAFT_NEED_FIRMWARE | GRAFT_NEED_FURTHER);
 	assert_int_equal(inventory->n_firmwares, 3);
-	(void)graft_inventory_free(inventory);
-	inventory = discover(fixture, GRAFT_NEED_FIRMWARE);
+	inventory = fixture_discover(fixture, GRAFT_NEED_FIRMWARE);
 	assert_int_equal(inventory->n_firmwares, 1);
-	(void)graft_inventory_free(inventory);
 }
 
 /* --- WSL2 --- */
@@ -466,16 +426,14 @@ static void test_rest_of_the_driver_store(void **state)
 	fixture_node(fixture, "/dev/dxg", 10, 125, 0666);
 	for (size_t i = 0; i < GRAFT_COUNT(files); i++)
 		fixture_write(fixture, files[i], "w");
-	inventory = discover(fixture, GRAFT_NEED_NODES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_NODES);
 	assert_int_equal(inventory->platform, GRAFT_PLATFORM_WSL2);
 	assert_int_equal(inventory->n_extra_files, 2);
-	(void)graft_inventory_free(inventory);
-	inventory = discover(fixture, GRAFT_NEED_NODES | GRAFT_NEED_FURTHER);
+	inventory = fixture_discover(fixture, GRAFT_NEED_NODES | GRAFT_NEED_FURTHER);
 	assert_int_equal(inventory->n_extra_files, 5);
 	assert_string_equal(inventory->extra_files[2].path, STORE "/data.bin");
 	assert_string_equal(inventory->extra_files[3].path, STORE "/libnvidia-brandnew.so");
 	assert_string_equal(inventory->extra_files[4].path, STORE "/nvcudart.dll");
-	(void)graft_inventory_free(inventory);
 }
 
 /* --- what the caller decides --- */
@@ -498,7 +456,7 @@ static void test_given_directories(void **state)
 	fixture->options.n_library_directories = GRAFT_COUNT(libraries);
 	fixture->options.data_directories = data;
 	fixture->options.n_data_directories = GRAFT_COUNT(data);
-	inventory = discover(fixture, GRAFT_NEED_ALL);
+	inventory = fixture_discover(fixture, GRAFT_NEED_ALL);
 	assert_true(inventory->n_libraries > 3);
 	assert_non_null(library_of(inventory, "libnvidia-brandnew.so.2"));
 	assert_string_equal(inventory->nvml_library, "/opt/driver/lib/libnvidia-ml.so." FIXTURE_VERSION);
@@ -507,7 +465,6 @@ static void test_given_directories(void **state)
 	assert_int_equal(inventory->n_extra_files, 1);
 	assert_string_equal(inventory->extra_files[0].path, "/opt/data/glvnd/egl_vendor.d/10_nvidia.json");
 	assert_null(inventory->extra_files[0].target);
-	(void)graft_inventory_free(inventory);
 }
 
 /* Device nodes from a named root and no other, even if it has none. */
@@ -523,19 +480,17 @@ static void test_dev_root(void **state)
 	(void)snprintf(dev_root, sizeof(dev_root), "%s/other/", fixture->root);
 	fixture_directory(fixture, "/other");
 	fixture->options.dev_root = dev_root;
-	inventory = discover(fixture, GRAFT_NEED_NODES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_NODES);
 	for (size_t i = 0; i < inventory->n_nodes; i++)
 		assert_false(inventory->nodes[i].present);
-	(void)graft_inventory_free(inventory);
 	fixture_node(fixture, "/other/dev/nvidiactl", 195, 255, 0640);
-	inventory = discover(fixture, GRAFT_NEED_NODES);
+	inventory = fixture_discover(fixture, GRAFT_NEED_NODES);
 	dev_root[strlen(dev_root) - 1] = '\0';
 	assert_string_equal(inventory->dev_root, dev_root);
 	assert_string_equal(inventory->root, fixture->root);
 	assert_string_equal(inventory->nodes[0].path, "/dev/nvidiactl");
 	assert_true(inventory->nodes[0].present);
 	assert_int_equal(inventory->nodes[0].mode, 0640);
-	(void)graft_inventory_free(inventory);
 	fixture->options.dev_root = "/does/not/exist";
 	assert_int_equal(graft_host_discover(&fixture->options, GRAFT_NEED_NODES, &inventory, &err), -1);
 }
@@ -556,10 +511,9 @@ static void test_management(void **state)
 	for (size_t i = 0; i < GRAFT_COUNT(nodes); i++)
 		fixture_node(fixture, nodes[i], 195, (unsigned int)i, 0666);
 	fixture_write(fixture, "/dev/nvidia-no-node", "");
-	inventory = discover(fixture, 0);
+	inventory = fixture_discover(fixture, 0);
 	assert_int_equal(inventory->n_management_nodes, 0);
-	(void)graft_inventory_free(inventory);
-	inventory = discover(fixture, GRAFT_NEED_MANAGEMENT);
+	inventory = fixture_discover(fixture, GRAFT_NEED_MANAGEMENT);
 	for (size_t i = 0; i < inventory->n_management_nodes; i++) {
 		assert_true(inventory->management_nodes[i].present);
 		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s",
@@ -568,7 +522,6 @@ static void test_management(void **state)
 	assert_string_equal(
 	    text, " /dev/nvidia-modeset /dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia-vgpuctl /dev/nvidia0 "
 		  "/dev/nvidia12 /dev/nvidiactl /dev/nvidia-caps/nvidia-cap1 /dev/nvidia-caps-imex-channels/channel0");
-	(void)graft_inventory_free(inventory);
 }
 
 /* Every allocation of it may fail. */
@@ -585,9 +538,8 @@ static void test_without_memory(void **state)
 	fixture_node(fixture, "/dev/nvidia-fs0", 500, 0, 0666);
 	fixture_directory(fixture, "/run/udev");
 	fixture->options.gates = (1u << GRAFT_GATE_MAX) - 1u;
-	whole = discover(fixture, GRAFT_NEED_MANAGEMENT);
+	whole = fixture_discover(fixture, GRAFT_NEED_MANAGEMENT);
 	n_management_nodes = whole->n_management_nodes;
-	(void)graft_inventory_free(whole);
 	for (int n = 1;; n++) {
 		struct graft_inventory *inventory = NULL;
 		struct graft_error err = { 0 };
@@ -615,7 +567,7 @@ static void test_without_memory(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, fixture_tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(test_drm_of_wanted_gpus),
 		TEST(test_drm_of_the_host),

@@ -48,21 +48,6 @@ static void make_host(struct fixture *fixture, const char *library, const char *
 	fixture_write(fixture, "/nvml-mode", mode);
 }
 
-static int set_up(void **state)
-{
-	static struct fixture fixture;
-
-	fixture_init(&fixture);
-	*state = &fixture;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	fixture_done(*state);
-	return 0;
-}
-
 static void assert_no_child(void)
 {
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -71,12 +56,7 @@ static void assert_no_child(void)
 
 static struct graft_inventory *discover(struct fixture *fixture)
 {
-	struct graft_inventory *inventory = NULL;
-	struct graft_error err = { 0 };
-
-	if (graft_host_discover(&fixture->options, GRAFT_NEED_GPUS | GRAFT_NEED_MIG, &inventory, &err) < 0)
-		fail_msg("discover: %s: %s", err.ctx, err.msg);
-	return inventory;
+	return fixture_discover(fixture, GRAFT_NEED_GPUS | GRAFT_NEED_MIG);
 }
 
 static struct graft_inventory *complete(struct fixture *fixture, unsigned int facts)
@@ -103,7 +83,6 @@ static void assert_fails(struct fixture *fixture, enum graft_status status, cons
 	assert_int_equal(err.status, status);
 	assert_int_equal(fixture_count_fds(), fds);
 	assert_no_child();
-	(void)graft_inventory_free(inventory);
 }
 
 static bool can_chroot(void)
@@ -141,7 +120,6 @@ static void test_fills_what_procfs_lacks(void **state)
 	/* If the two differ, procfs wins, and the difference is logged. */
 	assert_string_equal(inventory->gpus[1].model.value, "NVIDIA H100 PCIe");
 	assert_non_null(strstr(fixture_find_omission(inventory, "00000000:2c:00.0"), "NVIDIA H100 80GB HBM3"));
-	(void)graft_inventory_free(inventory);
 }
 
 /* Whether a GPU without instances can be split: for mig-config alone it is found out, by NVML. */
@@ -157,7 +135,6 @@ static void test_mig_mode_is_asked_for_mig_config_only(void **state)
 	inventory = discover(fixture);
 	assert_false(inventory->gpus[0].mig_capable);
 	assert_true(inventory->gpus[1].mig_capable);
-	(void)graft_inventory_free(inventory);
 	fixture_write(fixture, "/nvml-mode", "normal");
 	assert_int_equal(graft_host_discover(&fixture->options, GRAFT_NEED_MIG_CAPS, &inventory, NULL), 0);
 	assert_true(inventory->gpus[0].mig_capable);
@@ -179,11 +156,9 @@ static void test_asks_only_for_what_is_wanted(void **state)
 	assert_null(inventory->gpus[1].brand.value);
 	assert_null(inventory->gpus[1].mig_devices[0].uuid.value);
 	assert_string_equal(inventory->cuda_version.source, "bounded from driver version");
-	(void)graft_inventory_free(inventory);
 	/* No facts, no child: even with a library that crashes. */
 	fixture_write(fixture, "/nvml-mode", "crash");
 	inventory = complete(fixture, 0);
-	(void)graft_inventory_free(inventory);
 }
 
 /* What is kept for a boot: everything, asked once. */
@@ -236,7 +211,6 @@ static void test_kept_facts(void **state)
 	assert_int_equal(graft_kept_ask(&fixture->options, inventory, arena, &facts, &err), 0);
 	assert_false(facts.nvml.gpus[0].has_memory);
 	assert_false(facts.nvml.gpus[1].migs[0].has_size);
-	(void)graft_inventory_free(inventory);
 	(void)graft_arena_free(arena);
 }
 
@@ -254,7 +228,6 @@ static void test_old_library_without_many_functions(void **state)
 	assert_null(inventory->gpus[1].arch.value);
 	assert_string_equal(inventory->gpus[1].addressing.value, "none");
 	assert_string_equal(inventory->cuda_version.value, "12.4");
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_other_order_is_told(void **state)
@@ -270,7 +243,6 @@ static void test_other_order_is_told(void **state)
 	assert_string_equal(inventory->gpus[0].bus_id, "00000000:1b:00.0");
 	assert_string_equal(fixture_find_omission(inventory, "00000000:1b:00.0"),
 			    "NVML lists it as GPU 1, by bus id it is GPU 0");
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_lost_gpu(void **state)
@@ -285,7 +257,6 @@ static void test_lost_gpu(void **state)
 	assert_string_equal(inventory->gpus[0].brand.value, "Nvidia");
 	assert_null(inventory->gpus[1].uuid.value);
 	assert_non_null(strstr(fixture->log, "GPU 1 does not answer: odd error"));
-	(void)graft_inventory_free(inventory);
 }
 
 /* Control characters and numbers beyond the table. */
@@ -300,12 +271,10 @@ static void test_untrusted_answers(void **state)
 	inventory = complete(fixture, GRAFT_NVML_UUID | GRAFT_NVML_BRAND);
 	assert_null(inventory->gpus[1].uuid.value);
 	assert_string_equal(inventory->gpus[1].brand.value, "Unknown");
-	(void)graft_inventory_free(inventory);
 	fixture_write(fixture, "/nvml-mode", "forge");
 	inventory = discover(fixture);
 	assert_int_equal(graft_host_complete(&fixture->options, inventory, GRAFT_NVML_UUID, NULL), -1);
 	assert_no_child();
-	(void)graft_inventory_free(inventory);
 }
 
 static void test_errors(void **state)
@@ -347,7 +316,6 @@ static void test_time(void **state)
 	inventory = complete(fixture, GRAFT_NVML_UUID);
 	assert_string_equal(inventory->gpus[1].uuid.value, "GPU-from-nvml-1");
 	assert_non_null(strstr(fixture->log, "waiting for NVML, which wakes the GPUs: 1 s"));
-	(void)graft_inventory_free(inventory);
 	/* One that closes everything and stays is not waited for. */
 	fixture_write(fixture, "/nvml-mode", "linger");
 	begin = graft_clock_ms();
@@ -378,13 +346,11 @@ static void test_child_has_no_privileges(void **state)
 	why = fixture_find_omission(inventory, "driver");
 	assert_non_null(why);
 	assert_non_null(strstr(why, "u12345 g23456 s0 n1 d0 c0 f1 p0 "));
-	(void)graft_inventory_free(inventory);
 	/* By default it is nobody. */
 	fixture->options.nvml_uid = (uid_t)-1;
 	fixture->options.nvml_gid = (gid_t)-1;
 	inventory = complete(fixture, GRAFT_NVML_UUID);
 	assert_non_null(strstr(fixture_find_omission(inventory, "driver"), "u65534 g65534 s0 "));
-	(void)graft_inventory_free(inventory);
 }
 
 /* What the child tells of itself, asked with other supplementary groups and, unless `setgid`, without the right to change them. */
@@ -510,7 +476,7 @@ static void test_orphan_dies(void **state)
 	fail_msg("the NVML child survived its parent");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_set_up, fixture_tear_down)
 
 int main(int argc, char **argv)
 {

@@ -65,21 +65,6 @@ static void compare_loader(struct fixture *fixture, const struct graft_image *wh
 	(void)graft_arena_free(arena);
 }
 
-static int set_up(void **state)
-{
-	static struct fixture fixture;
-
-	fixture_init(&fixture);
-	*state = &fixture;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	fixture_done(*state);
-	return 0;
-}
-
 static bool has_dir(const struct graft_image *image, const char *dir)
 {
 	for (size_t i = 0; i < image->n_loader_dirs; i++) {
@@ -292,8 +277,8 @@ static void test_development_links(void **state)
 		if (strcmp(links_of(&seen), rows[i].expected) != 0)
 			fail_msg("row %zu: '%s'", i, links_of(&seen));
 		(void)graft_arena_free(seen.arena);
-		(void)tear_down(state);
-		(void)set_up(state);
+		(void)fixture_tear_down(state);
+		(void)fixture_set_up(state);
 	}
 }
 
@@ -580,7 +565,7 @@ static void test_arena_is_full(void **state)
 	test_image_root_close(&root);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_set_up, fixture_tear_down)
 
 int main(void)
 {
