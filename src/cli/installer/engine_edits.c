@@ -88,6 +88,18 @@ static int list_annotations(struct files *files, struct graft_error *err)
 	return 0;
 }
 
+/* A template is not created: it would be all that the engine of K3s has. */
+static int check_template(const struct graft_engine_request *request, struct graft_error *err)
+{
+	if (request->config.text.bytes || !graft_ends_with(request->config.path, ".tmpl"))
+		return 0;
+	(void)graft_fail(err, GRAFT_NOT_FOUND, 0, "there is no %s, and a template is the engine's whole configuration",
+			 request->config.path);
+	return graft_with_hint(err,
+			       "Copy config.toml there first, or set NO_RUNTIME_CONFIG=true: K3s and RKE2 find the "
+			       "toolkit when they start.");
+}
+
 /* Reads what there is: the files, and what the new runtimes inherit from. */
 static int load_installer_files(const struct installer_options *o, bool with_source, struct files *files,
 				struct graft_error *err)
@@ -102,6 +114,8 @@ static int load_installer_files(const struct installer_options *o, bool with_sou
 	if (o->drop_in_host[0] != '\0')
 		request->drop_in_host_path = o->drop_in_host;
 	rc = ctk_engine_file_read(&request->config, o->config, CTK_FILE_ALONE, false, files->arena, err);
+	if (rc == 0 && with_source)
+		rc = check_template(request, err);
 	if (rc == 0)
 		rc = ctk_engine_file_read(&request->drop_in, o->drop_in_path, CTK_FILE_IN_DROP_INS, false, files->arena,
 					  err);

@@ -5,17 +5,20 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/root.h"
 #include "cli/installer/installer.h"
 #include "start/find_program.h"
 #include "start/installed.h"
 
 #define NRI_PROGRAM "nvidia-nri-plugin"
-#define MAX_WORDS   12
+#define MAX_WORDS   14
+#define KUBELET     "/var/lib/kubelet"
 
 struct words {
 	struct graft_arena *arena;
@@ -39,6 +42,37 @@ static const char *join_namespaces(const struct installer_options *o)
 	return names ? names : "";
 }
 
+/*
+ * Where this process finds a directory of the kubelet that is not at its usual path: below the
+ * node's root, since the GPU Operator mounts nothing of the kubelet. NULL: the usual path will do.
+ */
+static const char *find_kubelet_directory(const struct installer_options *o, const char *path)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	const char *there;
+	struct stat st;
+
+	if (stat(path, &st) == 0 || o->host_root[0] == '\0')
+		return NULL;
+	if (graft_root_open(&root, o->host_root, NULL) < 0 ||
+	    graft_root_resolve_directory(&root, path, o->base.ctk->arena, &there, NULL) < 0)
+		return NULL;
+	return installer_host_path(o, there);
+}
+
+/* Without the kubelet's answer, pods whose image asks for GPUs are refused. */
+static void add_kubelet(const struct installer_options *o, struct words *words)
+{
+	const char *pods = find_kubelet_directory(o, KUBELET "/pod-resources");
+	const char *plugins = find_kubelet_directory(o, KUBELET "/device-plugins");
+
+	if (pods && !secure_getenv("POD_RESOURCES_SOCKET"))
+		add_word(words, "--pod-resources-socket=", graft_arena_printf(words->arena, "%s/kubelet.sock", pods));
+	if (plugins && !secure_getenv("KUBELET_CHECKPOINT"))
+		add_word(words, "--kubelet-checkpoint=",
+			 graft_arena_printf(words->arena, "%s/kubelet_internal_checkpoint", plugins));
+}
+
 /* The toolkit's configuration and hook count, whatever the node has besides. */
 static void list_words(const struct installer_options *o, struct words *words)
 {
@@ -53,6 +87,7 @@ static void list_words(const struct installer_options *o, struct words *words)
 	add_word(words, "--driver-root=", o->driver_root);
 	add_word(words, "--driver-root-ctr-path=", o->driver_root_ctr);
 	add_word(words, "--config=", graft_arena_printf(words->arena, "%s/" GRAFT_OWN_CONFIG, o->toolkit));
+	add_kubelet(o, words);
 	add_word(words, "--nvidia-cdi-hook-path=", graft_arena_printf(words->arena, "%s/nvidia-cdi-hook", o->toolkit));
 }
 

@@ -468,6 +468,37 @@ static void test_restored(void **state)
 	assert_false(has(test, "daemon.json"));
 }
 
+/* A template of K3s is changed, but not made: it would be the whole configuration. */
+static void test_template(void **state)
+{
+	struct ctk_case *test = *state;
+	struct installer_options o;
+	struct ctk_list runtimes;
+	struct graft_error err;
+
+	o = options_of(test);
+	o.runtime = "containerd";
+	o.config = graft_arena_strdup(test->ctk.arena, case_path(test, "config-v3.toml.tmpl"));
+	o.drop_in = "";
+	assert_int_equal(installer_options_check(&o, &err), 0);
+	assert_int_equal(installer_engine_configure(&o, &err), -1);
+	assert_message(test, &err, "unable to load config for runtime containerd: there is no ",
+		       "/config-v3.toml.tmpl, and a template is the engine's whole configuration");
+	assert_string_equal(graft_error_hint(&err), "Copy config.toml there first, or set NO_RUNTIME_CONFIG=true: K3s "
+						    "and RKE2 find the toolkit when they start.");
+	assert_false(has(test, "config-v3.toml.tmpl"));
+	/* Nothing to take back. */
+	assert_int_equal(installer_engine_restore(&o, &err), 0);
+	o.config_sources = (struct ctk_list){ .n = 0 };
+	case_write(test, "config-v3.toml.tmpl", "version = 3\n", 0644);
+	assert_int_equal(installer_engine_list_runtimes(&o, &runtimes, &err), 0);
+	assert_int_equal(installer_engine_configure(&o, &err), 1);
+	assert_non_null(strstr(case_read(test, "config-v3.toml.tmpl"),
+			       "[plugins.\"io.containerd.cri.v1.runtime\".containerd.runtimes.nvidia-cdi"));
+	assert_int_equal(installer_engine_restore(&o, &err), 1);
+	assert_string_equal(case_read(test, "config-v3.toml.tmpl"), "version = 3\n");
+}
+
 /* ---- options ---- */
 
 static void test_option_rules(void **state)
@@ -508,9 +539,10 @@ static void test_option_rules(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_exchange),   TEST(test_without_exchange),   TEST(test_sweep),    TEST(test_toolkit_in_use),
-		TEST(test_no_stage),   TEST(test_missing_parts),      TEST(test_lock),     TEST(test_lock_refused),
-		TEST(test_below_root), TEST(test_runtime_of_package), TEST(test_restored), TEST(test_option_rules),
+		TEST(test_exchange),     TEST(test_without_exchange),   TEST(test_sweep),    TEST(test_toolkit_in_use),
+		TEST(test_no_stage),     TEST(test_missing_parts),      TEST(test_lock),     TEST(test_lock_refused),
+		TEST(test_below_root),   TEST(test_runtime_of_package), TEST(test_restored), TEST(test_template),
+		TEST(test_option_rules),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
