@@ -731,7 +731,8 @@ int graft_loader_cache_read(const struct graft_image_root *root, const struct gr
 							      .arg = asked.bytes,
 							      .arg_length = asked.length,
 							      .is_sound = is_sound,
-							      .log = log },
+							      .log = log,
+							      .is_last = true },
 			     arena, &answer, &bytes, &n_bytes, err) < 0)
 		return -1;
 	*ret_work = (struct graft_loader_work){ .own_conf = answer.own_conf,

@@ -33,7 +33,7 @@ struct request {
 		    struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err);
 	const struct graft_record *record;
 	size_t arg_length;
-	bool has_log;
+	bool has_log, is_last;
 	enum graft_log_level log_max;
 };
 
@@ -209,6 +209,12 @@ static _Noreturn void run_reader_child(const struct graft_image_root *root, int6
 	for (;;) {
 		child_read(&child, &request, sizeof(request));
 		answer(&child, &request, &unconfined);
+		/*
+		 * The kernel removes the copy of the mounts now, not when this process ends: that
+		 * waits for all processors, and the parent waits for the end of this process.
+		 */
+		if (request.is_last)
+			graft_image_root_close(&child.root);
 	}
 }
 
@@ -304,6 +310,7 @@ static int ask_child(const struct graft_reader_question *question, int fd, struc
 		.record = question->record,
 		.arg_length = question->arg_length,
 		.has_log = question->log != NULL,
+		.is_last = question->is_last,
 		.log_max = question->log ? question->log->max : GRAFT_LOG_ERROR,
 	};
 	__attribute__((cleanup(graft_buffer_done))) struct graft_buffer asked = { .bytes = NULL };
@@ -483,6 +490,8 @@ int graft_reader_finish(struct graft_reader *reader, struct graft_arena *arena, 
 
 	if (rc < 0 || (rc == 0 && received.header.is_last))
 		graft_reader_drop(reader);
+	else if (question->is_last)
+		graft_budget_dismiss_child(question->root->budget);
 	reader->fd = -1;
 	if (rc == 0)
 		rc = read_answer(question, &received, arena, ret_answer, err);

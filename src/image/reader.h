@@ -39,6 +39,8 @@ struct graft_reader_question {
 	const struct graft_log *log; /* receives the child's log */
 	/* A zeroed answer and a warning, instead of an error, if the child has used up its time. */
 	bool zero_if_late;
+	/* What follows changes the root, so no other question will need this child: it can clean up. */
+	bool is_last;
 };
 
 /* A pending question, while this process does other work. */

@@ -202,6 +202,28 @@ static void test_same_child(void **state)
 	graft_image_root_close(&other);
 }
 
+/*
+ * After its last answer a child gives up the image while we go on. It is dismissed, so the next
+ * question is for another one, and its time is known although it may not have ended yet.
+ */
+static void test_last(void **state)
+{
+	struct fixture *f = *state;
+	const struct graft_reader_question question = {
+		.root = &f->root, .record = &record, .read = who, .is_last = true
+	};
+	const uint32_t first = ask_who(f);
+	struct answer answer;
+
+	if (f->root.mount_id == 0)
+		skip();
+	assert_int_equal(graft_reader_ask(&question, f->arena, &answer, NULL, NULL, NULL), 0);
+	assert_int_equal(answer.number, first);
+	assert_null(graft_budget_child(f->root.budget));
+	assert_false(graft_budget_end_child(f->root.budget));
+	assert_int_not_equal(ask_who(f), first);
+}
+
 /* A late answer is not taken for the answer to the next question. */
 static void test_dropped(void **state)
 {
@@ -433,6 +455,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_zero_if_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_same_child, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_last, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_sound, setup, teardown),
 	};
