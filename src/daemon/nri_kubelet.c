@@ -78,20 +78,28 @@ static void take_out(struct nri_kubelet *kubelet, const struct nri_kubelet_quest
 		*link = question->next;
 }
 
+/*
+ * SECURITY: the list names no UIDs. While an old pod of that name still exists, such as of a
+ * StatefulSet, it does not say whose GPUs are whose: *ret_n counts them.
+ */
 static const V1__ContainerResources *find_container(const V1__ListPodResourcesResponse *list,
-						    const struct nri_kubelet_question *question)
+						    const struct nri_kubelet_question *question, size_t *ret_n)
 {
+	const V1__ContainerResources *found = NULL;
+
+	*ret_n = 0;
 	for (size_t i = 0; i < list->n_pod_resources; i++) {
 		const V1__PodResources *pod = list->pod_resources[i];
 
 		if (strcmp(pod->name, question->pod) != 0 || strcmp(pod->namespace_, question->namespace_) != 0)
 			continue;
+		++*ret_n;
 		for (size_t k = 0; k < pod->n_containers; k++) {
 			if (strcmp(pod->containers[k]->name, question->container) == 0)
-				return pod->containers[k];
+				found = pod->containers[k];
 		}
 	}
-	return NULL;
+	return found;
 }
 
 static int list_ids(const V1__ContainerResources *container, struct graft_arena *arena, const char ***ids, size_t *n,
@@ -111,11 +119,16 @@ static int find_ids(const struct nri_kubelet *kubelet, const struct nri_kubelet_
 		    const V1__ListPodResourcesResponse *list, const char *why, struct graft_arena *arena,
 		    const char ***ids, size_t *n, struct graft_error *err)
 {
-	const V1__ContainerResources *container = list ? find_container(list, question) : NULL;
 	struct graft_error unread = { .status = GRAFT_OK };
+	size_t n_pods = 0;
+	const V1__ContainerResources *container = list ? find_container(list, question, &n_pods) : NULL;
 	int rc;
 
-	if (container)
+	if (n_pods > 1) {
+		list = NULL;
+		why = "it has several pods of this name";
+	}
+	if (container && n_pods == 1)
 		return list_ids(container, arena, ids, n, err);
 	rc = nri_kubelet_checkpoint(kubelet->checkpoint, question->uid, question->container, arena, ids, n, &unread);
 	if (rc > 0 || (rc == 0 && list))
