@@ -90,23 +90,11 @@ static void keep_log(void *arg, enum graft_log_level level, const char *file, in
 
 static void put(const struct fixture *fixture, const char *path, const char *text, size_t length)
 {
-	char part[512];
-	int fd;
-
-	(void)snprintf(part, sizeof(part), "%s", path);
-	for (char *slash = strchr(part, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		assert_true(mkdirat(fixture->root_fd, part, 0755) == 0 || errno == EEXIST);
-		*slash = '/';
-	}
-	if (!text) {
+	test_make_parents(fixture->root_fd, path);
+	if (text)
+		test_put_bytes(fixture->root_fd, path, text, length);
+	else
 		assert_true(mkdirat(fixture->root_fd, path, 0755) == 0 || errno == EEXIST);
-		return;
-	}
-	fd = openat(fixture->root_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, length), (ssize_t)length);
-	assert_int_equal(close(fd), 0);
 }
 
 static int setup(void **state)

@@ -7,7 +7,6 @@
  * Needs root and cgroup file systems that can be mounted; skipped otherwise.
  */
 #include <bpf/bpf.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -28,6 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../folder.h"
 #include "../unit.h"
 #include "apply/cgroup/cgroup_versions.h"
 #include "base/cleanup.h"
@@ -512,25 +512,13 @@ static struct graft_cgroup v2_cgroup(void)
 	return cgroup;
 }
 
-static int count_descriptors(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(directory);
-	while (readdir(directory))
-		n++;
-	(void)closedir(directory);
-	return n;
-}
-
 static int descriptors_before;
 
 static int setup_v2(void **state)
 {
 	no_faults();
 	world.log[0] = '\0';
-	descriptors_before = count_descriptors();
+	descriptors_before = test_count_fds();
 	return 0;
 }
 
@@ -550,7 +538,7 @@ static int teardown_v2(void **state)
 	if (!world.have_v2)
 		return 0;
 	detach_all();
-	assert_int_equal(count_descriptors(), descriptors_before);
+	assert_int_equal(test_count_fds(), descriptors_before);
 	return 0;
 }
 

@@ -19,14 +19,6 @@ struct fixture {
 	struct graft_journal *journal;
 };
 
-static void put(struct fixture *f, const char *name, const char *content)
-{
-	auto_close int fd = openat(f->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, content, strlen(content)), strlen(content));
-}
-
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
@@ -37,7 +29,8 @@ static int setup(void **state)
 	f->fd = open(f->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	f->journal = graft_journal_new(NULL);
 	assert_non_null(f->journal);
-	put(f, "host", "host");
+	test_put(f->fd, "host", "host");
+	assert_int_equal(fchmodat(f->fd, "host", 0600, 0), 0);
 	assert_int_equal(linkat(f->fd, "host", f->fd, "hard", 0), 0);
 	assert_int_equal(symlinkat("host", f->fd, "link"), 0);
 	assert_int_equal(symlinkat("nowhere", f->fd, "dangling"), 0);

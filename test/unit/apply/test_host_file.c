@@ -33,7 +33,7 @@ int __wrap_fsync(int fd);
 int __wrap_fsync(int fd)
 {
 	if (unlink(taken_name) == 0)
-		put_file(taken_name, "half", 4);
+		test_put_bytes(AT_FDCWD, taken_name, "half", 4);
 	return __real_fsync(fd);
 }
 
@@ -59,7 +59,7 @@ static int close_place(void **state)
 {
 	struct place *place = *state;
 
-	remove_directory(place->directory);
+	assert_int_equal(test_remove_folder(place->directory), 0);
 	free(place);
 	return 0;
 }
@@ -99,10 +99,10 @@ static void test_a_new_file(void **state)
 		assert_write(path, "x = 1\n", 0644);
 		assert_int_equal(stat_of(path).st_mode, S_IFREG | 0644);
 		assert_int_equal(stat_of(parent).st_mode, S_IFDIR | 0755);
-		assert_int_equal(n_files(parent), 1);
+		assert_int_equal(test_count_names(parent), 1);
 		path[strlen(path) - strlen("/new.toml")] = '\0';
 		assert_int_equal(stat_of(path).st_mode, S_IFDIR | 0755);
-		assert_int_equal(n_files(path), 1);
+		assert_int_equal(test_count_names(path), 1);
 	}
 	(void)umask(mask);
 }
@@ -127,7 +127,7 @@ static void test_mode_owner_and_attributes_are_kept(void **state)
 	bool has_attributes;
 	struct stat before, after;
 
-	put_file(place->path, "old", 3);
+	test_put_bytes(AT_FDCWD, place->path, "old", 3);
 	has_attributes = setxattr(place->path, "user.graft", "kept", 4, 0) == 0;
 	assert_int_equal(chmod(place->path, 0640), 0);
 	if (geteuid() == 0)
@@ -145,7 +145,7 @@ static void test_mode_owner_and_attributes_are_kept(void **state)
 			assert_int_equal(getxattr(place->path, "user.graft", value, sizeof(value)), 4);
 			assert_memory_equal(value, "kept", 4);
 		}
-		assert_int_equal(n_files(place->directory), 1);
+		assert_int_equal(test_count_names(place->directory), 1);
 	}
 }
 
@@ -184,7 +184,7 @@ static int write_mounted(const struct place *place, const char *source)
 	if (stat(place->path, &before) < 0 || graft_host_file_write(place->path, "new", 3, 0644, &err) < 0 ||
 	    stat(place->path, &after) < 0)
 		return 2;
-	return before.st_ino == after.st_ino && after.st_size == 3 && n_files(place->directory) == 2 ? 0 : 3;
+	return before.st_ino == after.st_ino && after.st_size == 3 && test_count_names(place->directory) == 2 ? 0 : 3;
 }
 
 static void test_a_mounted_file(void **state)
@@ -195,8 +195,8 @@ static void test_a_mounted_file(void **state)
 	pid_t pid;
 
 	(void)snprintf(source, sizeof(source), "%s/source", place->directory);
-	put_file(source, "longer than the new one", 23);
-	put_file(place->path, "below", 5);
+	test_put_bytes(AT_FDCWD, source, "longer than the new one", 23);
+	test_put_bytes(AT_FDCWD, place->path, "below", 5);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
@@ -241,13 +241,13 @@ static void test_refusals(void **state)
 	assert_int_equal(symlink("/", place->path), 0);
 	assert_refused(place->path, GRAFT_IO, "is a directory");
 	assert_int_equal(unlink(place->path), 0);
-	put_file(place->path, "old", 3);
+	test_put_bytes(AT_FDCWD, place->path, "old", 3);
 	(void)snprintf(path, sizeof(path), "%s/below", place->path);
 	assert_refused(path, GRAFT_IO, "not a directory");
 	(void)snprintf(path, sizeof(path), "%s/%0300d", place->directory, 0);
 	assert_refused(path, GRAFT_IO, "file name too long");
 	assert_content(place->path, "old");
-	assert_int_equal(n_files(place->directory), 1);
+	assert_int_equal(test_count_names(place->directory), 1);
 }
 
 /* A limit on the file size acts like a full disk. */
@@ -293,14 +293,14 @@ static void test_faults_leave_what_was_there(void **state)
 
 	for (int i = 0; i < 2; i++) {
 		assert_child(write_too_much, place);
-		assert_int_equal(n_files(place->directory), i);
+		assert_int_equal(test_count_names(place->directory), i);
 		assert_int_equal(chmod(place->directory, 0555), 0);
 		assert_child(write_as_nobody, place);
 		assert_int_equal(chmod(place->directory, 0755), 0);
-		assert_int_equal(n_files(place->directory), i);
+		assert_int_equal(test_count_names(place->directory), i);
 		if (i == 1)
 			assert_content(place->path, "old");
-		put_file(place->path, "old", 3);
+		test_put_bytes(AT_FDCWD, place->path, "old", 3);
 		assert_int_equal(chmod(place->path, 0444), 0);
 	}
 }
@@ -312,7 +312,7 @@ static void test_another_writer(void **state)
 	auto_close int dir_fd = open(place->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct graft_replacement how = { .suffix = ".tmp", .make = true, .mode = 0600, .sync = true };
 
-	put_file(place->path, "old", 3);
+	test_put_bytes(AT_FDCWD, place->path, "old", 3);
 	(void)snprintf(taken_name, sizeof(taken_name), "%s/.config.toml.tmp", place->directory);
 	no_links = true;
 	assert_int_equal(graft_replace(dir_fd, "config.toml", &how, "mine", 4), -EAGAIN);
@@ -321,7 +321,7 @@ static void test_another_writer(void **state)
 	taken_name[0] = '\0';
 	assert_int_equal(graft_replace(dir_fd, "config.toml", &how, "mine", 4), 0);
 	assert_content(place->path, "mine");
-	assert_int_equal(n_files(place->directory), 1);
+	assert_int_equal(test_count_names(place->directory), 1);
 }
 
 static void test_read(void **state)
@@ -336,7 +336,7 @@ static void test_read(void **state)
 	assert_int_equal(graft_host_file_read(place->path, 16, arena, &bytes, &length, &err), 0);
 	assert_null(bytes);
 	assert_int_equal(length, 0);
-	put_file(place->path, "four", 4);
+	test_put_bytes(AT_FDCWD, place->path, "four", 4);
 	assert_int_equal(graft_host_file_read(place->path, 16, arena, &bytes, &length, &err), 1);
 	assert_string_equal(bytes, "four");
 	assert_int_equal(length, 4);
@@ -354,16 +354,16 @@ static void test_remove(void **state)
 	struct graft_error err = { 0 };
 	char text[800];
 
-	put_file(place->path, "four", 4);
+	test_put_bytes(AT_FDCWD, place->path, "four", 4);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(graft_host_file_remove(place->path, &err), 0);
-		assert_int_equal(n_files(place->directory), 0);
+		assert_int_equal(test_count_names(place->directory), 0);
 	}
 	assert_int_equal(graft_host_file_remove(place->directory, &err), -1);
 	assert_non_null(strstr(graft_error_text(&err, text, sizeof(text)), "cannot remove /tmp/graft-test-"));
 }
 
-static void test_remove_folder(void **state)
+static void test_folder_is_removed(void **state)
 {
 	const struct place *place = *state;
 	struct graft_error err = { 0 };
@@ -379,18 +379,18 @@ static void test_remove_folder(void **state)
 	assert_int_equal(unlink(link), 0);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(graft_host_folder_remove(folder, &err), 0);
-	assert_int_equal(n_files(place->directory), 0);
-	put_file(place->path, "four", 4);
+	assert_int_equal(test_count_names(place->directory), 0);
+	test_put_bytes(AT_FDCWD, place->path, "four", 4);
 	assert_int_equal(graft_host_folder_remove(place->directory, &err), -1);
 	assert_non_null(strstr(graft_error_text(&err, text, sizeof(text)), "cannot remove /tmp/graft-test-"));
-	assert_int_equal(n_files(place->directory), 1);
+	assert_int_equal(test_count_names(place->directory), 1);
 }
 
 static void test_memory(void **state)
 {
 	const struct place *place = *state;
 
-	put_file(place->path, "old", 3);
+	test_put_bytes(AT_FDCWD, place->path, "old", 3);
 	for (int n = 1;; n++) {
 		struct graft_error err = { 0 };
 		int rc;
@@ -405,7 +405,7 @@ static void test_memory(void **state)
 		assert_int_equal(rc, -1);
 		assert_int_equal(err.status, GRAFT_NO_MEMORY);
 		assert_content(place->path, "old");
-		assert_int_equal(n_files(place->directory), 1);
+		assert_int_equal(test_count_names(place->directory), 1);
 	}
 }
 
@@ -425,7 +425,7 @@ int main(void)
 		AT_PLACE(test_another_writer),
 		AT_PLACE(test_read),
 		AT_PLACE(test_remove),
-		AT_PLACE(test_remove_folder),
+		AT_PLACE(test_folder_is_removed),
 		AT_PLACE(test_memory),
 	};
 

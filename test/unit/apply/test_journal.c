@@ -3,7 +3,6 @@
  * journal, restore, temporary: after an undo, names, contents, owners, modes, times and mounts are
  * as before.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -78,14 +77,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void write_file(struct fixture *f, const char *name, const char *content)
-{
-	auto_close int fd = openat(f->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-
-	assert_true(fd >= 0);
-	assert_int_equal(graft_write_all(fd, content, strlen(content)), 0);
-}
-
 static const char *read_file(struct fixture *f, const char *name)
 {
 	static char text[256];
@@ -99,17 +90,6 @@ static const char *read_file(struct fixture *f, const char *name)
 	return text;
 }
 
-static int entries_in(struct fixture *f)
-{
-	auto_dir DIR *directory = opendir(f->top);
-	int n = -2;
-
-	assert_non_null(directory);
-	while (readdir(directory))
-		n++;
-	return n;
-}
-
 static void test_created(void **state)
 {
 	struct fixture *f = *state;
@@ -120,9 +100,9 @@ static void test_created(void **state)
 	graft_image_root_take(&root, dup(f->fd), graft_budget_new(TEST_BUDGET_MS));
 	assert_int_equal(graft_image_root_mountpoint(&root, "/a/b/c", false, 0644, &watch, &fd), 0);
 	assert_int_equal(graft_image_root_mkdir(&root, "/a/d", 0755, GRAFT_IMAGE_CONTENT, &watch, &other), 0);
-	assert_int_equal(entries_in(f), 1);
+	assert_int_equal(test_count_names(f->top), 1);
 	graft_journal_undo(f->journal, NULL);
-	assert_int_equal(entries_in(f), 0);
+	assert_int_equal(test_count_names(f->top), 0);
 	assert_string_equal(f->log, "");
 }
 
@@ -131,11 +111,11 @@ static void test_undo_goes_on(void **state)
 {
 	struct fixture *f = *state;
 
-	write_file(f, "one", "1");
+	test_put(f->fd, "one", "1");
 	assert_int_equal(graft_journal_created(f->journal, f->fd, "one", false), 0);
 	assert_int_equal(graft_journal_created(f->journal, f->fd, "gone", false), 0);
 	graft_journal_undo(f->journal, NULL);
-	assert_int_equal(entries_in(f), 0);
+	assert_int_equal(test_count_names(f->top), 0);
 	assert_string_equal(f->log, "could not undo: remove file gone: No such file or directory\n");
 	graft_journal_undo(f->journal, NULL);
 }
@@ -144,11 +124,11 @@ static void test_forget(void **state)
 {
 	struct fixture *f = *state;
 
-	write_file(f, "kept", "1");
+	test_put(f->fd, "kept", "1");
 	assert_int_equal(graft_journal_created(f->journal, f->fd, "kept", false), 0);
 	graft_journal_forget(f->journal);
 	graft_journal_undo(f->journal, NULL);
-	assert_int_equal(entries_in(f), 1);
+	assert_int_equal(test_count_names(f->top), 1);
 }
 
 static void replace(struct fixture *f, const char *name, const char *content)
@@ -169,7 +149,7 @@ static void test_replaced_file(void **state)
 	struct fixture *f = *state;
 	struct stat before, after;
 
-	write_file(f, "cache", "old content");
+	test_put(f->fd, "cache", "old content");
 	assert_int_equal(fchmodat(f->fd, "cache", 0640, 0), 0);
 	if (geteuid() == 0)
 		assert_int_equal(fchownat(f->fd, "cache", 12, 34, 0), 0);
@@ -187,7 +167,7 @@ static void test_replaced_file(void **state)
 	assert_int_equal(after.st_gid, before.st_gid);
 	assert_int_equal(after.st_mtim.tv_sec, before.st_mtim.tv_sec);
 	assert_int_equal(after.st_mtim.tv_nsec, before.st_mtim.tv_nsec);
-	assert_int_equal(entries_in(f), 1);
+	assert_int_equal(test_count_names(f->top), 1);
 }
 
 /* If another name of it exists, the same inode is restored; nothing is written through it. */
@@ -196,7 +176,7 @@ static void test_replaced_hard_link(void **state)
 	struct fixture *f = *state;
 	struct stat before, after;
 
-	write_file(f, "host", "host's content");
+	test_put(f->fd, "host", "host's content");
 	assert_int_equal(linkat(f->fd, "host", f->fd, "cache", 0), 0);
 	assert_int_equal(fstatat(f->fd, "cache", &before, 0), 0);
 	replace(f, "cache", "new");
@@ -206,7 +186,7 @@ static void test_replaced_hard_link(void **state)
 	assert_int_equal(fstatat(f->fd, "cache", &after, 0), 0);
 	assert_int_equal(after.st_ino, before.st_ino);
 	assert_int_equal(after.st_nlink, 2);
-	assert_int_equal(entries_in(f), 2);
+	assert_int_equal(test_count_names(f->top), 2);
 }
 
 static void test_replaced_kinds(void **state)
@@ -217,7 +197,7 @@ static void test_replaced_kinds(void **state)
 
 	assert_int_equal(mkfifoat(f->fd, "fifo", 0600), 0);
 	assert_int_equal(symlinkat("elsewhere", f->fd, "link"), 0);
-	write_file(f, "sparse", "");
+	test_put(f->fd, "sparse", "");
 	{
 		auto_close int fd = openat(f->fd, "sparse", O_WRONLY | O_CLOEXEC);
 
@@ -235,7 +215,7 @@ static void test_replaced_kinds(void **state)
 	assert_int_equal(fstatat(f->fd, "sparse", &st, AT_SYMLINK_NOFOLLOW), 0);
 	assert_true(st.st_size == (off_t)1 << 40);
 	assert_true(st.st_blocks < 100);
-	assert_int_equal(entries_in(f), 3);
+	assert_int_equal(test_count_names(f->top), 3);
 }
 
 static void test_relinked(void **state)
@@ -253,7 +233,7 @@ static void test_relinked(void **state)
 	graft_journal_undo(f->journal, NULL);
 	assert_int_equal(readlinkat(f->fd, "link", text, sizeof(text)), 3);
 	assert_memory_equal(text, "old", 3);
-	assert_int_equal(entries_in(f), 1);
+	assert_int_equal(test_count_names(f->top), 1);
 }
 
 /*
@@ -277,12 +257,12 @@ static void test_linked(void **state)
 	assert_int_equal(symlinkat("x", f->fd, "file"), 0);
 	assert_int_equal(graft_journal_linked(f->journal, f->fd, "file", "x"), 0);
 	assert_int_equal(unlinkat(f->fd, "file", 0), 0);
-	write_file(f, "file", "somebody's");
+	test_put(f->fd, "file", "somebody's");
 	/* A link of others that we replaced later is restored and stays. */
 	assert_int_equal(symlinkat("y", f->fd, "between"), 0);
 	assert_int_equal(graft_journal_linked(f->journal, f->fd, "between", "y"), 0);
 	assert_int_equal(unlinkat(f->fd, "between", 0), 0);
-	write_file(f, "between", "somebody's too");
+	test_put(f->fd, "between", "somebody's too");
 	replace(f, "between", "ours");
 	graft_journal_undo(f->journal, NULL);
 	assert_string_equal(f->log, "could not undo: remove link between: another file now has that name\n"
@@ -292,38 +272,27 @@ static void test_linked(void **state)
 	assert_memory_equal(text, "ours too", 8);
 	assert_string_equal(read_file(f, "file"), "somebody's");
 	assert_string_equal(read_file(f, "between"), "somebody's too");
-	assert_int_equal(entries_in(f), 3);
-}
-
-static int count_fds(void)
-{
-	auto_dir DIR *directory = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(directory);
-	while (readdir(directory))
-		n++;
-	return n;
+	assert_int_equal(test_count_names(f->top), 3);
 }
 
 static void test_held_directory(void **state)
 {
 	struct fixture *f = *state;
-	int before = count_fds(), held = dup(f->fd);
+	int before = test_count_fds(), held = dup(f->fd);
 
 	assert_int_equal(graft_journal_hold(f->journal, held), 0);
 	for (int i = 0; i < 500; i++) {
 		char name[16];
 
 		(void)snprintf(name, sizeof(name), "f%d", i);
-		write_file(f, name, "");
+		test_put(f->fd, name, "");
 		assert_int_equal(graft_journal_created(f->journal, held, name, false), 0);
 	}
 	/* 500 entries hold one descriptor, and those of the first files that were made. */
-	assert_int_equal(count_fds(), before + 1 + 256);
+	assert_int_equal(test_count_fds(), before + 1 + 256);
 	graft_journal_undo(f->journal, NULL);
-	assert_int_equal(entries_in(f), 0);
-	assert_int_equal(count_fds(), before);
+	assert_int_equal(test_count_names(f->top), 0);
+	assert_int_equal(test_count_fds(), before);
 }
 
 /* The mount is removed although its mount point has been renamed; the working directory stays. */
@@ -368,22 +337,22 @@ static void test_undo_to(void **state)
 	int held = open(f->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	size_t length;
 
-	write_file(f, "first", "1");
+	test_put(f->fd, "first", "1");
 	assert_int_equal(graft_journal_created(f->journal, f->fd, "first", false), 0);
 	length = graft_journal_length(f->journal);
 	assert_int_equal(graft_journal_hold(f->journal, held), 0);
-	write_file(f, "second", "2");
+	test_put(f->fd, "second", "2");
 	assert_int_equal(graft_journal_created(f->journal, held, "second", false), 0);
 	assert_int_equal(mkdirat(f->fd, "third", 0755), 0);
 	assert_int_equal(graft_journal_created(f->journal, held, "third", true), 0);
 	assert_true(graft_journal_undo_to(f->journal, length, NULL));
-	assert_int_equal(entries_in(f), 1);
+	assert_int_equal(test_count_names(f->top), 1);
 	assert_int_equal(graft_journal_length(f->journal), length);
 	assert_int_equal(fcntl(held, F_GETFD), -1);
 	assert_true(graft_journal_undo_to(f->journal, length, NULL));
-	assert_int_equal(entries_in(f), 1);
+	assert_int_equal(test_count_names(f->top), 1);
 	graft_journal_undo(f->journal, NULL);
-	assert_int_equal(entries_in(f), 0);
+	assert_int_equal(test_count_names(f->top), 0);
 	assert_string_equal(f->log, "");
 }
 
@@ -464,7 +433,7 @@ static void test_undo_other_descriptor(void **state)
 	struct fixture *f = *state;
 	int whole_fd = f->fd;
 
-	write_file(f, "cache", "old");
+	test_put(f->fd, "cache", "old");
 	replace(f, "cache", "new");
 	remove_many_links(f);
 	f->fd = open(f->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -484,7 +453,7 @@ static void test_temporary_names_differ(void **state)
 	assert_int_equal(graft_temporary_link(f->fd, "x", first), 0);
 	assert_int_equal(graft_temporary_link(f->fd, "x", second), 0);
 	assert_string_not_equal(first, second);
-	assert_int_equal(entries_in(f), 2);
+	assert_int_equal(test_count_names(f->top), 2);
 	assert_int_equal(graft_temporary_file(-1, 0600, first), -EBADF);
 }
 

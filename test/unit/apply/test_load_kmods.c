@@ -34,23 +34,15 @@ static const struct graft_log logger = { .write = collect, .max = GRAFT_LOG_DEBU
 static void full_path(const char *path, char *full)
 {
 	(void)snprintf(full, 256, "%s%s", root, path);
-	for (char *slash = strchr(full + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		assert_true(mkdir(full, 0755) == 0 || errno == EEXIST);
-		*slash = '/';
-	}
+	test_make_parents(AT_FDCWD, full);
 }
 
 static void put(const char *path, const char *text)
 {
 	char full[256];
-	FILE *file;
 
 	full_path(path, full);
-	file = fopen(full, "we");
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
+	test_put(AT_FDCWD, full, text);
 }
 
 static void copy_program(const char *from, const char *path)

@@ -23,18 +23,9 @@ static char top[64];
 static void put(const char *name, const char *text, mode_t mode)
 {
 	char path[256];
-	FILE *file;
 
 	(void)snprintf(path, sizeof(path), "%s%s", top, name);
-	for (char *slash = strchr(path + strlen(top) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		(void)mkdir(path, 0755);
-		*slash = '/';
-	}
-	file = fopen(path, "we");
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
+	test_put(AT_FDCWD, path, text);
 	assert_int_equal(chmod(path, mode), 0);
 }
 
@@ -47,7 +38,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-
 	return test_remove_folder(top);
 }
 

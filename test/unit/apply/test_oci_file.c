@@ -3,7 +3,6 @@
  * config.json on disk: what is kept of the old file, how the new one is written, and that a kill
  * never leaves a partial file.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +32,7 @@ static int open_bundle(void **state)
 	(void)snprintf(bundle->directory, sizeof(bundle->directory), "/tmp/graft-test-XXXXXX");
 	assert_non_null(mkdtemp(bundle->directory));
 	(void)snprintf(bundle->path, sizeof(bundle->path), "%s/config.json", bundle->directory);
-	put_file(bundle->path, "{\"a\":1}\n", 8);
+	test_put_bytes(AT_FDCWD, bundle->path, "{\"a\":1}\n", 8);
 	no_links = false;
 	*state = bundle;
 	return 0;
@@ -43,7 +42,7 @@ static int close_bundle(void **state)
 {
 	struct bundle *bundle = *state;
 
-	remove_directory(bundle->directory);
+	assert_int_equal(test_remove_folder(bundle->directory), 0);
 	free(bundle);
 	return 0;
 }
@@ -83,7 +82,7 @@ static void test_replaced(void **state)
 		after = stat_of(bundle->path);
 		assert_content(bundle->path, i == 0 ? "{\"a\":7}\n" : "{\"a\":8}\n");
 		assert_true(before.st_ino != after.st_ino);
-		assert_int_equal(n_files(bundle->directory), 1);
+		assert_int_equal(test_count_names(bundle->directory), 1);
 	}
 }
 
@@ -151,7 +150,7 @@ static void test_links_are_followed(void **state)
 		if (strchr(texts[i], '%'))
 			(void)snprintf(text, sizeof(text), "%s/sub/real.json", bundle->directory);
 		(void)snprintf(path, sizeof(path), "%s/%s", bundle->directory, i == 0 ? "real.json" : "sub/real.json");
-		put_file(path, "{\"a\":1}", 7);
+		test_put_bytes(AT_FDCWD, path, "{\"a\":1}", 7);
 		(void)unlink(bundle->path);
 		assert_int_equal(symlink(text, bundle->path), 0);
 		assert_edit(bundle->directory, 5);
@@ -160,7 +159,7 @@ static void test_links_are_followed(void **state)
 		assert_content(path, "{\"a\":5}");
 		assert_int_equal(unlink(path), 0);
 	}
-	assert_int_equal(n_files(bundle->directory), 3);
+	assert_int_equal(test_count_names(bundle->directory), 3);
 }
 
 static void test_what_a_killed_process_left(void **state)
@@ -171,9 +170,9 @@ static void test_what_a_killed_process_left(void **state)
 	(void)snprintf(path, sizeof(path), "%s/.config.json.graft", bundle->directory);
 	for (int i = 0; i < 2; i++) {
 		no_links = i == 1;
-		put_file(path, "{\"half", 6);
+		test_put_bytes(AT_FDCWD, path, "{\"half", 6);
 		assert_edit(bundle->directory, (uint64_t)(7 + i));
-		assert_int_equal(n_files(bundle->directory), 1);
+		assert_int_equal(test_count_names(bundle->directory), 1);
 	}
 }
 
@@ -235,7 +234,7 @@ static void test_a_bundle_that_cannot_be_written(void **state)
 	as_ordinary_user(fails_with_permission, bundle);
 	assert_content(bundle->path, "{\"a\":3}\n");
 	assert_int_equal(chmod(bundle->directory, 0755), 0);
-	assert_int_equal(n_files(bundle->directory), 1);
+	assert_int_equal(test_count_names(bundle->directory), 1);
 }
 
 /* If the new file cannot be given to the old one's owner, the old one stays. */
@@ -255,7 +254,7 @@ static void test_an_owner_that_cannot_be_given(void **state)
 	assert_int_equal(after.st_ino, before.st_ino);
 	assert_int_equal(after.st_uid, 0);
 	assert_content(bundle->path, "{\"a\":12345}\n");
-	assert_int_equal(n_files(bundle->directory), 1);
+	assert_int_equal(test_count_names(bundle->directory), 1);
 }
 
 static void test_refusals(void **state)
@@ -286,7 +285,7 @@ static void test_refusals(void **state)
 		if (rows[i].content && rows[i].content[0] == '/')
 			assert_int_equal(mkdir(bundle->path, 0755), 0);
 		else if (rows[i].content)
-			put_file(bundle->path, rows[i].content, strlen(rows[i].content));
+			test_put_bytes(AT_FDCWD, bundle->path, rows[i].content, strlen(rows[i].content));
 		assert_int_equal(edit(bundle->directory, 2, &err), -1);
 		assert_int_equal(err.status, rows[i].status);
 		(void)snprintf(expected, sizeof(expected), "%s%s%s", rows[i].before, bundle->path, rows[i].behind);
@@ -298,7 +297,7 @@ static void test_what_follows_is_kept(void **state)
 {
 	struct bundle *bundle = *state;
 
-	put_file(bundle->path, "{\"a\":1} {", 9);
+	test_put_bytes(AT_FDCWD, bundle->path, "{\"a\":1} {", 9);
 	assert_edit(bundle->directory, 2);
 	assert_content(bundle->path, "{\"a\":2} {");
 }
@@ -312,13 +311,13 @@ static void test_memory(void **state)
 		bool failed;
 		int rc;
 
-		put_file(bundle->path, "{\"a\":1}\n", 8);
+		test_put_bytes(AT_FDCWD, bundle->path, "{\"a\":1}\n", 8);
 		allocation_fail(n);
 		rc = edit(bundle->directory, 22, &err);
 		failed = allocation_failed();
 		assert_int_equal(rc, failed ? -1 : 0);
 		assert_content(bundle->path, failed ? "{\"a\":1}\n" : "{\"a\":22}\n");
-		assert_int_equal(n_files(bundle->directory), 1);
+		assert_int_equal(test_count_names(bundle->directory), 1);
 		if (!failed) {
 			assert_true(n > 5);
 			return;
@@ -386,7 +385,7 @@ static void kill_at_random(const struct bundle *bundle)
 	auto_free char *text = malloc(TEXT_MAX), *expected = malloc(TEXT_MAX);
 	int seen[2] = { 0, 0 }, left = 0;
 
-	put_file(bundle->path, text, version_text(0, text));
+	test_put_bytes(AT_FDCWD, bundle->path, text, version_text(0, text));
 	for (int i = 0; i < KILLS; i++) {
 		pid_t pid = fork();
 		int status, version;
@@ -402,14 +401,14 @@ static void kill_at_random(const struct bundle *bundle)
 		version = version_there(bundle->path, text, expected);
 		assert_true(version >= 0);
 		seen[version]++;
-		left += n_files(bundle->directory) - 1;
-		assert_true(n_files(bundle->directory) <= 2);
+		left += test_count_names(bundle->directory) - 1;
+		assert_true(test_count_names(bundle->directory) <= 2);
 	}
 	/* Both contents were seen, so not every process was killed before it started to write. */
 	print_message("# old %d times, new %d times, a temporary file left %d times\n", seen[0], seen[1], left);
 	assert_true(seen[0] > 0 && seen[1] > 0);
 	assert_edit(bundle->directory, 12);
-	assert_int_equal(n_files(bundle->directory), 1);
+	assert_int_equal(test_count_names(bundle->directory), 1);
 }
 
 static void test_killed(void **state)

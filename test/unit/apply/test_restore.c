@@ -101,14 +101,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void write_file(struct fixture *f, const char *name, const char *content)
-{
-	auto_close int fd = openat(f->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-
-	assert_true(fd >= 0);
-	assert_int_equal(graft_write_all(fd, content, strlen(content)), 0);
-}
-
 /* The content of a file or the text of a link; "" = does not exist, "/" = a directory. */
 static const char *look(struct fixture *f, const char *name)
 {
@@ -155,7 +147,7 @@ static int others(struct fixture *f, char *other, size_t size)
 
 static void create_file(struct fixture *f)
 {
-	write_file(f, "name", "");
+	test_put(f->fd, "name", "");
 	assert_int_equal(graft_journal_created(f->journal, f->fd, "name", false), 0);
 	graft_journal_settle(f->journal);
 }
@@ -203,7 +195,7 @@ static void replace_file(struct fixture *f)
 {
 	auto_close int old_fd = -1;
 
-	write_file(f, "name", "old");
+	test_put(f->fd, "name", "old");
 	old_fd = openat(f->fd, "name", O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	assert_int_equal(graft_journal_replaced(f->journal, f->fd, "name", old_fd), 0);
 	put_new(f);
@@ -371,7 +363,7 @@ static void test_filled_directory(void **state)
 
 	f->journal = graft_journal_new(&test_log);
 	create_directory(f);
-	write_file(f, "name/inside", "theirs");
+	test_put(f->fd, "name/inside", "theirs");
 	graft_journal_undo(f->journal, NULL);
 	f->journal = graft_journal_free(f->journal);
 	assert_string_equal(f->log, "could not undo: remove directory name: Directory not empty\n");
@@ -384,7 +376,7 @@ static void test_same_number(void **state)
 	struct fixture *f = *state;
 	struct graft_mark ours, theirs;
 
-	write_file(f, "name", "");
+	test_put(f->fd, "name", "");
 	assert_int_equal(graft_mark(f->fd, "name", &ours), 0);
 	assert_true(ours.there);
 	race.fd = f->fd;

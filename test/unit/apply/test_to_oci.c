@@ -221,20 +221,13 @@ struct bundle {
 
 static void put(const struct bundle *b, const char *path, const char *content)
 {
-	char full[PATH_MAX], *slash;
-	auto_close int fd = -1;
+	char full[PATH_MAX];
 
 	(void)snprintf(full, sizeof(full), "%s/%s", b->top, path);
-	for (slash = strchr(full + strlen(b->top) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		(void)mkdir(full, 0755);
-		*slash = '/';
-	}
-	if (!content)
-		return; /* "path/": a directory */
-	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	assert_true(fd >= 0);
-	assert_int_equal(graft_write_all(fd, content, strlen(content)), 0);
+	if (content)
+		test_put(AT_FDCWD, full, content);
+	else
+		test_make_parents(AT_FDCWD, full); /* "path/": a directory */
 }
 
 static void put_link(const struct bundle *b, const char *path, const char *text)

@@ -29,10 +29,7 @@ static void put(const struct fixture *f, const char *path, const char *content)
 	char text[128];
 
 	(void)snprintf(text, sizeof(text), "%s/%s", f->top, path);
-	auto_close int fd = open(text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+	test_put(AT_FDCWD, text, content);
 }
 
 static void put_socket(const struct fixture *f)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* root: every lookup in both ways, by openat2(2) and by the walk, over a tree that is made to lead outside. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -492,27 +491,16 @@ static void test_bounds(void **state)
 	assert_int_equal(graft_beneath_mountpoint(&at, name, false, 0600, NULL, &(int){ -1 }), -ENAMETOOLONG);
 }
 
-static int count_fds(void)
-{
-	auto_dir DIR *directory = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(directory);
-	while (readdir(directory))
-		n++;
-	return n;
-}
-
 static void test_no_descriptor_is_lost(void **state)
 {
-	int before = count_fds();
+	int before = test_count_fds();
 
 	test_lookup(state);
 	test_read(state);
 	test_parent(state);
 	test_mountpoint(state);
 	test_watch_fails(state);
-	assert_int_equal(count_fds(), before);
+	assert_int_equal(test_count_fds(), before);
 }
 
 static void test_open_errors(void **state)

@@ -36,7 +36,6 @@ static void open_desk(struct desk *desk)
 
 static void close_desk(struct desk *desk)
 {
-
 	clear_requests_done(&desk->requests);
 	clear_requests_done(&desk->requests);
 	graft_loop_done(&desk->loop);

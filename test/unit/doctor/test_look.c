@@ -605,7 +605,7 @@ static void test_allocations(void **state)
 	expected = text_of();
 	for (n = 1;; n++) {
 		struct graft_error err = { .status = GRAFT_OK };
-		int fds = fixture_count_fds(), rc;
+		int fds = test_count_fds(), rc;
 
 		health = graft_health_free(health);
 		allocation_fail(n);
@@ -614,7 +614,7 @@ static void test_allocations(void **state)
 			assert_int_equal(rc, 0);
 			break;
 		}
-		assert_int_equal(fixture_count_fds(), fds);
+		assert_int_equal(test_count_fds(), fds);
 		if (rc < 0) {
 			assert_null(health);
 			if (err.status != GRAFT_NO_MEMORY)

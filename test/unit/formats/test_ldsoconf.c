@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../folder.h"
 #include "../image_root.h"
 #include "../unit.h"
 #include "base/arena.h"
@@ -54,14 +55,6 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void put(const struct fixture *fixture, const char *name, const char *text)
-{
-	auto_close int fd = openat(fixture->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-}
-
 static void put_lines(const struct fixture *fixture, const char *name, const char *line, size_t n)
 {
 	size_t length = strlen(line);
@@ -70,7 +63,7 @@ static void put_lines(const struct fixture *fixture, const char *name, const cha
 	assert_non_null(text);
 	for (size_t i = 0; i < n; i++)
 		memcpy(text + i * length, line, length);
-	put(fixture, name, text);
+	test_put(fixture->fd, name, text);
 }
 
 static void join(char *text, size_t size, const char *const *dirs, size_t n)
@@ -119,8 +112,8 @@ static void test_lines(void **state)
 	struct fixture *fixture = *state;
 
 	expect(fixture, SYSTEM);
-	put(fixture, "etc/ld.so.conf",
-	    "# comment\n  /opt/a/  # why\n\nrelative\n/opt/b=libc6\nhwcap 1 x\n\t/opt/with blank\n/opt/last");
+	test_put(fixture->fd, "etc/ld.so.conf",
+		 "# comment\n  /opt/a/  # why\n\nrelative\n/opt/b=libc6\nhwcap 1 x\n\t/opt/with blank\n/opt/last");
 	expect(fixture, "/opt/a /opt/b /opt/with blank /opt/last " SYSTEM);
 }
 
@@ -128,11 +121,11 @@ static void test_includes_in_place_and_sorted(void **state)
 {
 	struct fixture *fixture = *state;
 
-	put(fixture, "etc/ld.so.conf", "/first\ninclude /etc/ld.so.conf.d/*.conf  ld.so.conf.d/c\n/last\n");
-	put(fixture, "etc/ld.so.conf.d/b.conf", "/b\n");
-	put(fixture, "etc/ld.so.conf.d/a.conf", "/a\n");
-	put(fixture, "etc/ld.so.conf.d/.h.conf", "/hidden\n");
-	put(fixture, "etc/ld.so.conf.d/c", "/c\n");
+	test_put(fixture->fd, "etc/ld.so.conf", "/first\ninclude /etc/ld.so.conf.d/*.conf  ld.so.conf.d/c\n/last\n");
+	test_put(fixture->fd, "etc/ld.so.conf.d/b.conf", "/b\n");
+	test_put(fixture->fd, "etc/ld.so.conf.d/a.conf", "/a\n");
+	test_put(fixture->fd, "etc/ld.so.conf.d/.h.conf", "/hidden\n");
+	test_put(fixture->fd, "etc/ld.so.conf.d/c", "/c\n");
 	expect(fixture, "/first /a /b /c /last " SYSTEM);
 }
 
@@ -146,23 +139,23 @@ static void test_own_file_apart(void **state)
 	};
 	struct fixture *fixture = *state;
 
-	put(fixture, "etc/ld.so.conf.d/00-graft.conf", "# comment\n/opt/driver\n/both/\n");
-	put(fixture, "etc/ld.so.conf.d/00-compat-graft.conf", "/compat\n");
+	test_put(fixture->fd, "etc/ld.so.conf.d/00-graft.conf", "# comment\n/opt/driver\n/both/\n");
+	test_put(fixture->fd, "etc/ld.so.conf.d/00-compat-graft.conf", "/compat\n");
 	for (size_t i = 0; i < GRAFT_COUNT(ways); i++) {
 		char text[256];
 
 		(void)snprintf(text, sizeof(text), "%s/both\n", ways[i]);
-		put(fixture, "etc/ld.so.conf", text);
+		test_put(fixture->fd, "etc/ld.so.conf", text);
 		expect_apart(fixture, i == 2 ? "/compat /compat /both " SYSTEM : "/compat /both " SYSTEM,
 			     "/opt/driver /both");
 		if (i != 2)
 			expect(fixture, "/compat /opt/driver /both /both " SYSTEM);
 	}
-	put(fixture, "etc/ld.so.conf.d/00-graft.conf", "# comment\n");
+	test_put(fixture->fd, "etc/ld.so.conf.d/00-graft.conf", "# comment\n");
 	expect_apart(fixture, "/compat /both " SYSTEM, "");
 	/* Whose line it is when files are nested: that of the file in which it stands. */
-	put(fixture, "etc/ld.so.conf.d/00-graft.conf", "/opt/driver\ninclude a.conf\n/opt/last\n");
-	put(fixture, "etc/ld.so.conf.d/a.conf", "/a\n");
+	test_put(fixture->fd, "etc/ld.so.conf.d/00-graft.conf", "/opt/driver\ninclude a.conf\n/opt/last\n");
+	test_put(fixture->fd, "etc/ld.so.conf.d/a.conf", "/a\n");
 	expect_apart(fixture, "/compat /a /both " SYSTEM, "/opt/driver /opt/last");
 }
 
@@ -171,7 +164,7 @@ static void test_too_many_directories(void **state)
 {
 	struct fixture *fixture = *state;
 
-	put(fixture, "etc/ld.so.conf", "include " GRAFT_LDSOCONF_OWN "\n/one\n");
+	test_put(fixture->fd, "etc/ld.so.conf", "include " GRAFT_LDSOCONF_OWN "\n/one\n");
 	put_lines(fixture, "etc/ld.so.conf.d/00-graft.conf", "/x\n", 4096);
 	expect(fixture, "more than 4096 directories in /etc/ld.so.conf");
 	expect_apart(fixture, "more than 4096 directories in /etc/ld.so.conf", "");
@@ -182,13 +175,13 @@ static void test_hostile(void **state)
 	struct fixture *fixture = *state;
 	auto_close int fd = -1;
 
-	put(fixture, "etc/ld.so.conf", "include ld.so.conf\n");
+	test_put(fixture->fd, "etc/ld.so.conf", "include ld.so.conf\n");
 	expect(fixture, "too many included files: /etc/ld.so.conf");
-	put(fixture, "etc/ld.so.conf", "include /proc/self/fd/0 ../../../../etc/shadow / ///\ninclude\n/ok\n");
+	test_put(fixture->fd, "etc/ld.so.conf", "include /proc/self/fd/0 ../../../../etc/shadow / ///\ninclude\n/ok\n");
 	expect(fixture, "/ok " SYSTEM);
 	/* A pipe must not block, a huge file must not be read. */
 	assert_int_equal(mkfifoat(fixture->fd, "etc/ld.so.conf.d/a.conf", 0644), 0);
-	put(fixture, "etc/ld.so.conf", "include ld.so.conf.d/*.conf\n/ok\n");
+	test_put(fixture->fd, "etc/ld.so.conf", "include ld.so.conf.d/*.conf\n/ok\n");
 	expect(fixture, "/ok " SYSTEM);
 	fd = openat(fixture->fd, "etc/ld.so.conf.d/b.conf", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0);
@@ -204,10 +197,10 @@ static void test_many_patterns(void **state)
 
 	for (int i = 0; i < 64; i++)
 		(void)strncat(text, word, sizeof(text) - strlen(text) - 1);
-	put(fixture, "etc/ld.so.conf", text);
+	test_put(fixture->fd, "etc/ld.so.conf", text);
 	expect(fixture, SYSTEM);
 	(void)strncat(text, word, sizeof(text) - strlen(text) - 1);
-	put(fixture, "etc/ld.so.conf", text);
+	test_put(fixture->fd, "etc/ld.so.conf", text);
 	expect(fixture, "too many included files: /etc/ld.so.conf.d/*.x");
 }
 
@@ -226,7 +219,7 @@ static void test_bombs(void **state)
 	expect(fixture, "too many included files: /etc/*none");
 	put_repeated(fixture, "etc/ld.so.conf", "include /none/*\n");
 	expect(fixture, "too many included files: /none/*");
-	put(fixture, "etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
+	test_put(fixture->fd, "etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
 	put_repeated(fixture, "etc/ld.so.conf.d/a.conf", "# nothing\n");
 	expect(fixture, SYSTEM);
 	put_repeated(fixture, "etc/ld.so.conf.d/b.conf", "# nothing\n");

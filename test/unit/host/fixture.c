@@ -2,7 +2,6 @@
 #include "fixture.h"
 #include "../folder.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -75,20 +74,7 @@ int fixture_tear_down(void **state)
 static void full_path(const char *tree, const char *path, char *full)
 {
 	(void)snprintf(full, 512, "%s%s", tree, path);
-	for (char *slash = strchr(full + strlen(tree) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		assert_true(mkdir(full, 0755) == 0 || errno == EEXIST);
-		*slash = '/';
-	}
-}
-
-static void write_file(const char *full, const void *bytes, size_t length)
-{
-	int fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, bytes, length), (long)length);
-	assert_int_equal(close(fd), 0);
+	test_make_parents(AT_FDCWD, full);
 }
 
 void fixture_write_bytes(struct fixture *fixture, const char *path, const void *bytes, size_t length)
@@ -96,7 +82,7 @@ void fixture_write_bytes(struct fixture *fixture, const char *path, const void *
 	char full[512];
 
 	full_path(fixture->root, path, full);
-	write_file(full, bytes, length);
+	test_put_bytes(AT_FDCWD, full, bytes, length);
 }
 
 void fixture_write(struct fixture *fixture, const char *path, const char *text)
@@ -109,7 +95,7 @@ void fixture_write_host(struct fixture *fixture, const char *path, const char *t
 	char full[512];
 
 	full_path(fixture->host, path, full);
-	write_file(full, text, strlen(text));
+	test_put(AT_FDCWD, full, text);
 }
 
 void fixture_directory(struct fixture *fixture, const char *path)
@@ -383,27 +369,15 @@ const char *fixture_find_omission(const struct graft_inventory *inventory, const
 	return NULL;
 }
 
-int fixture_count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	(void)closedir(dir);
-	return n;
-}
-
 struct graft_inventory *fixture_discover(struct fixture *fixture, unsigned int needs)
 {
 	struct graft_inventory *inventory = NULL;
 	struct graft_error err = { 0 };
-	int fds = fixture_count_fds();
+	int fds = test_count_fds();
 
 	if (graft_host_discover(&fixture->options, needs, &inventory, &err) < 0)
 		fail_msg("discover: %s: %s", err.ctx, err.msg);
-	assert_int_equal(fixture_count_fds(), fds);
+	assert_int_equal(test_count_fds(), fds);
 	assert_non_null(inventory);
 	assert_true(fixture->n_inventories < GRAFT_COUNT(fixture->inventories));
 	fixture->inventories[fixture->n_inventories++] = inventory;

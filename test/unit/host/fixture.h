@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../folder.h"
 #include "../machine.h"
 #include "host/discover.h"
 
@@ -79,7 +80,5 @@ struct graft_inventory *fixture_discover(struct fixture *fixture, unsigned int n
 /* Lookups in an inventory; NULL when there is none. */
 const struct graft_library *fixture_find_library(const struct graft_library *list, size_t n, const char *soname);
 const char *fixture_find_omission(const struct graft_inventory *inventory, const char *what);
-
-int fixture_count_fds(void);
 
 #endif

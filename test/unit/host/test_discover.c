@@ -14,13 +14,13 @@ static void assert_fails(struct fixture *fixture, enum graft_status status, cons
 {
 	struct graft_inventory *inventory = NULL;
 	struct graft_error err = { 0 };
-	int fds = fixture_count_fds();
+	int fds = test_count_fds();
 
 	assert_int_equal(graft_host_discover(&fixture->options, GRAFT_NEED_ALL, &inventory, &err), -1);
 	assert_null(inventory);
 	assert_int_equal(err.status, status);
 	assert_string_equal(err.msg, text);
-	assert_int_equal(fixture_count_fds(), fds);
+	assert_int_equal(test_count_fds(), fds);
 }
 
 /* What is written is read back the same, whatever the host. */

@@ -65,9 +65,9 @@ static void test_drm_of_wanted_gpus(void **state)
 	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS);
 	assert_int_equal(inventory->gpus[0].n_drm_nodes + inventory->gpus[1].n_drm_nodes, 0);
 
-	fds = fixture_count_fds();
+	fds = test_count_fds();
 	assert_int_equal(graft_host_look_at_gpus(&fixture->options, inventory, first, 1, &err), 0);
-	assert_int_equal(fixture_count_fds(), fds);
+	assert_int_equal(test_count_fds(), fds);
 	assert_int_equal(inventory->gpus[0].n_drm_nodes, 2);
 	assert_int_equal(inventory->gpus[1].n_drm_nodes, 0);
 	drm = inventory->gpus[0].drm_nodes;
@@ -132,7 +132,7 @@ static void test_look_at_gpus_without_memory(void **state)
 		skip();
 	make_drm(fixture);
 	inventory = fixture_discover(fixture, GRAFT_NEED_GPUS);
-	fds = fixture_count_fds();
+	fds = test_count_fds();
 	for (int n = 1;; n++) {
 		int rc;
 
@@ -143,7 +143,7 @@ static void test_look_at_gpus_without_memory(void **state)
 			assert_int_equal(rc, 0);
 			break;
 		}
-		assert_int_equal(fixture_count_fds(), fds);
+		assert_int_equal(test_count_fds(), fds);
 		if (rc < 0)
 			assert_int_equal(err.status, GRAFT_NO_MEMORY);
 		else

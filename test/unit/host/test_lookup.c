@@ -35,7 +35,7 @@ static void test_links(void **state)
 	struct graft_arena *arena = graft_arena_new(1 << 20);
 	struct graft_lookup lookup;
 	struct fixture fixture;
-	int fds = fixture_count_fds();
+	int fds = test_count_fds();
 
 	fixture_init(&fixture);
 	fixture_write(&fixture, "/lib/plain.so.1", "x");
@@ -74,7 +74,7 @@ static void test_links(void **state)
 	graft_root_close(&root);
 	(void)graft_arena_free(arena);
 	fixture_done(&fixture);
-	assert_int_equal(fixture_count_fds(), fds);
+	assert_int_equal(test_count_fds(), fds);
 }
 
 static void test_filelist(void **state)

@@ -58,7 +58,7 @@ static void every_allocation(struct fixture *fixture, look_at *look)
 	expected = text_of(inventory);
 	(void)graft_inventory_free(inventory);
 	for (n = 1;; n++) {
-		int fds = fixture_count_fds(), rc;
+		int fds = test_count_fds(), rc;
 
 		inventory = NULL;
 		err = (struct graft_error){ 0 };
@@ -69,7 +69,7 @@ static void every_allocation(struct fixture *fixture, look_at *look)
 			(void)graft_inventory_free(inventory);
 			break;
 		}
-		assert_int_equal(fixture_count_fds(), fds);
+		assert_int_equal(test_count_fds(), fds);
 		if (rc < 0) {
 			assert_null(inventory);
 			if (err.status != GRAFT_NO_MEMORY)

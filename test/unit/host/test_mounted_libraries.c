@@ -60,7 +60,7 @@ static void test_rows(void **state)
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 		struct graft_mounted_libraries libraries;
-		int fds = fixture_count_fds();
+		int fds = test_count_fds();
 		struct graft_cdi_mount mount = { .container_path = rows[i].path };
 		const struct graft_cdi_edits edits = { .mounts = &mount, .n_mounts = 1 };
 		struct fixture fixture;
@@ -92,7 +92,7 @@ static void test_rows(void **state)
 		}
 		fixture_done(&fixture);
 		graft_arena_free(arena);
-		assert_int_equal(fixture_count_fds(), fds);
+		assert_int_equal(test_count_fds(), fds);
 	}
 }
 

@@ -63,11 +63,11 @@ static struct graft_inventory *complete(struct fixture *fixture, unsigned int fa
 {
 	struct graft_inventory *inventory = discover(fixture);
 	struct graft_error err = { 0 };
-	int fds = fixture_count_fds();
+	int fds = test_count_fds();
 
 	if (graft_host_complete(&fixture->options, inventory, facts, &err) < 0)
 		fail_msg("complete: %s: %s", err.ctx, err.msg);
-	assert_int_equal(fixture_count_fds(), fds);
+	assert_int_equal(test_count_fds(), fds);
 	assert_no_child();
 	return inventory;
 }
@@ -76,12 +76,12 @@ static void assert_fails(struct fixture *fixture, enum graft_status status, cons
 {
 	struct graft_inventory *inventory = discover(fixture);
 	struct graft_error err = { 0 };
-	int fds = fixture_count_fds();
+	int fds = test_count_fds();
 
 	assert_int_equal(graft_host_complete(&fixture->options, inventory, ALL_FACTS, &err), -1);
 	assert_string_equal(err.msg, text);
 	assert_int_equal(err.status, status);
-	assert_int_equal(fixture_count_fds(), fds);
+	assert_int_equal(test_count_fds(), fds);
 	assert_no_child();
 }
 

@@ -65,7 +65,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-
 	arena = graft_arena_free(arena);
 	return test_remove_folder(root);
 }

@@ -94,7 +94,7 @@ static void test_hosts(void **state)
 
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		auto_root struct graft_root root = GRAFT_ROOT_INIT;
-		int fds = fixture_count_fds();
+		int fds = test_count_fds();
 		struct graft_platform_facts facts;
 		struct fixture fixture;
 
@@ -115,7 +115,7 @@ static void test_hosts(void **state)
 			assert_int_equal(facts.integrated_gpu, rows[i].facts.integrated_gpu);
 		graft_root_close(&root);
 		fixture_done(&fixture);
-		assert_int_equal(fixture_count_fds(), fds);
+		assert_int_equal(test_count_fds(), fds);
 	}
 }
 

@@ -25,13 +25,13 @@ static struct inspection inspect(struct fixture *fixture, bool want_compat)
 	struct inspection inspection = { .arena = graft_arena_new(1 << 20) };
 	struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
 	struct graft_error err = { 0 };
-	int fds = fixture_count_fds();
+	int fds = test_count_fds();
 
 	assert_int_equal(test_image_root_open(&root, fixture->root), 0);
 	if (graft_image_inspect(&root, want_compat, &fixture->logger, inspection.arena, &inspection.image, &err) < 0)
 		fail_msg("%s: %s", err.ctx, err.msg);
 	test_image_root_close(&root);
-	assert_int_equal(fixture_count_fds(), fds);
+	assert_int_equal(test_count_fds(), fds);
 	return inspection;
 }
 
@@ -524,14 +524,14 @@ static void test_allocations_fail(void **state)
 		int fds;
 
 		assert_int_equal(test_image_root_open(&root, fixture->root), 0);
-		fds = fixture_count_fds();
+		fds = test_count_fds();
 		allocation_fail(++n);
 		rc = graft_image_inspect(&root, true, NULL, seen.arena, &seen.image, &err);
 		/* One that fails in the reader is not counted here. */
 		assert_false(allocation_failed() && rc == 0);
 		assert_int_equal(err.status, rc != 0 ? GRAFT_NO_MEMORY : GRAFT_OK);
 		(void)graft_budget_end_child(root.budget);
-		assert_int_equal(fixture_count_fds(), fds);
+		assert_int_equal(test_count_fds(), fds);
 		if (rc == 0)
 			assert_string_equal(links_of(&seen), CUDA_LINKED);
 		test_image_root_close(&root);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -171,18 +170,6 @@ static void test_shipped_topologies(void **state)
 
 /* --- what a directory held before --- */
 
-static int count_entries(void)
-{
-	DIR *dir = opendir(directory);
-	int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	(void)closedir(dir);
-	return n - 2;
-}
-
 static void test_twice_is_the_same(void **state)
 {
 	struct sim_topology *topology = shipped("geforce-laptop");
@@ -222,12 +209,12 @@ static void test_another_topology_leaves_nothing(void **state)
 static void refused(const struct sim_topology *topology, const char *want)
 {
 	struct graft_error err = { .status = GRAFT_OK };
-	int before = count_entries();
+	int before = test_count_names(directory);
 	bool nodes;
 
 	assert_int_equal(sim_create(topology, directory, &nodes, &err), -1);
 	assert_non_null(strstr(err.msg, want));
-	assert_int_equal(count_entries(), before);
+	assert_int_equal(test_count_names(directory), before);
 }
 
 static void put(const char *name, const char *text)

@@ -28,21 +28,6 @@ static const char *in(const struct world *world, const char *path)
 	return path && path[0] != '\0' ? graft_arena_printf(world->arena, "%s/%s", world->directory, path) : path;
 }
 
-static void put(const struct world *world, const char *path, const char *text)
-{
-	auto_close int fd = -1;
-	char *full = graft_arena_printf(world->arena, "%s/%s", world->directory, path);
-
-	for (char *slash = strchr(full + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		(void)mkdir(full, 0755);
-		*slash = '/';
-	}
-	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-}
-
 static int begin(void **state)
 {
 	struct world *world = calloc(1, sizeof(*world));
@@ -146,10 +131,11 @@ static void test_load(void **state)
 	};
 	const struct world *world = *state;
 
-	put(world, "good.toml", "[nvidia-container-runtime]\nmode = \"cdi\"\n");
-	put(world, "bad.toml", "# \n\"disable-require\" = 7");
-	put(world, "home/nvidia-container-runtime/config.toml", "nvidia-container-runtime.mode = \"csv\"");
-	put(world, "huge", "# long\n");
+	test_put(AT_FDCWD, in(world, "good.toml"), "[nvidia-container-runtime]\nmode = \"cdi\"\n");
+	test_put(AT_FDCWD, in(world, "bad.toml"), "# \n\"disable-require\" = 7");
+	test_put(AT_FDCWD, in(world, "home/nvidia-container-runtime/config.toml"),
+		 "nvidia-container-runtime.mode = \"csv\"");
+	test_put(AT_FDCWD, in(world, "huge"), "# long\n");
 	assert_int_equal(truncate(in(world, "huge"), (off_t)GRAFT_CONFIG_MAX_BYTES + 1), 0);
 	assert_int_equal(symlink("loop", in(world, "loop")), 0);
 	assert_int_equal(mkfifo(in(world, "fifo"), 0600), 0);
@@ -210,7 +196,7 @@ static void test_suse(void **state)
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_config_host host;
 
-		put(world, "etc/os-release", rows[i].os_release);
+		test_put(AT_FDCWD, in(world, "etc/os-release"), rows[i].os_release);
 		graft_config_file_host(&root, world->arena, &host);
 		if (host.suse != rows[i].suse)
 			fail_msg("'%s'", rows[i].os_release);
@@ -239,8 +225,8 @@ static void test_ldconfig(void **state)
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
 	struct graft_config_host host;
 
-	put(world, "sbin/ldconfig.real", "x");
-	put(world, "sbin/ldconfig.real.real.real", "x");
+	test_put(AT_FDCWD, in(world, "sbin/ldconfig.real"), "x");
+	test_put(AT_FDCWD, in(world, "sbin/ldconfig.real.real.real"), "x");
 	assert_int_equal(symlink("/sbin/ldconfig.real", in(world, "link.real")), 0);
 	assert_int_equal(graft_root_open(&root, world->directory, NULL), 0);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++)

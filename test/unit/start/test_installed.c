@@ -42,12 +42,9 @@ static void test_directories(void **state)
 static void put(const char *folder, const char *name, const char *text)
 {
 	char path[PATH_MAX];
-	auto_close int fd = -1;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	test_put(AT_FDCWD, path, text);
 }
 
 static void test_driver(void **state)

@@ -31,18 +31,10 @@ static inline const char *world_path(const struct world *world, const char *path
 static inline const char *world_put_bytes(const struct world *world, const char *path, const void *bytes, size_t n,
 					  mode_t mode)
 {
-	auto_close int fd = -1;
-	char *full = graft_arena_printf(world->arena, "%s/%s", world->directory, path);
+	const char *full = world_path(world, path);
 
-	for (char *slash = strchr(full + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		(void)mkdir(full, 0755);
-		*slash = '/';
-	}
-	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-	assert_true(fd >= 0);
-	assert_int_equal(fchmod(fd, mode), 0);
-	assert_int_equal(write(fd, bytes, n), (ssize_t)n);
+	test_put_bytes(AT_FDCWD, full, bytes, n);
+	assert_int_equal(chmod(full, mode), 0);
 	return full;
 }
 

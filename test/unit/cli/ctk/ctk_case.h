@@ -75,11 +75,10 @@ static const char *case_path(struct ctk_case *test, const char *name)
 
 static inline void case_write(struct ctk_case *test, const char *name, const char *text, mode_t mode)
 {
-	auto_close int fd = open(case_path(test, name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+	const char *path = case_path(test, name);
 
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-	assert_int_equal(fchmod(fd, mode), 0);
+	test_put(AT_FDCWD, path, text);
+	assert_int_equal(chmod(path, mode), 0);
 }
 
 /* The text of a file, in the arena; NULL: there is none. */

@@ -40,7 +40,7 @@ static int close_place(void **state)
 	struct place *place = *state;
 
 	(void)graft_arena_free(place->arena);
-	remove_directory(place->directory);
+	assert_int_equal(test_remove_folder(place->directory), 0);
 	free(place);
 	return 0;
 }
@@ -99,7 +99,7 @@ static void test_kept_and_put_back(void **state)
 {
 	struct place *place = *state;
 
-	put_file(place->config, "old", 3);
+	test_put_bytes(AT_FDCWD, place->config, "old", 3);
 	assert_int_equal(chmod(place->config, 0600), 0);
 	read_both(place);
 	assert_null(place->files[0].text.bytes);
@@ -130,7 +130,7 @@ static void test_half_of_it_is_none(void **state)
 
 	for (int i = 0; i < 2; i++) {
 		if (i == 1)
-			put_file(place->drop_in, "drop", 4);
+			test_put_bytes(AT_FDCWD, place->drop_in, "drop", 4);
 		read_both(place);
 		assert_int_equal(mkdir(place->config, 0755), 0);
 		assert_int_equal(save_both(place, "new", "new", true, &err), -1);
@@ -148,7 +148,7 @@ static void test_what_is_the_same_is_not_written(void **state)
 	struct place *place = *state;
 	struct stat before;
 
-	put_file(place->config, "same", 4);
+	test_put_bytes(AT_FDCWD, place->config, "same", 4);
 	before = stat_of(place->config);
 	read_both(place);
 	assert_int_equal(save_both(place, NULL, "same", true, NULL), 0);
@@ -177,14 +177,14 @@ static void test_neighbours(void **state)
 	char path[64];
 
 	assert_false(ctk_engine_has_neighbours(place->drop_in, ".toml"));
-	put_file(place->drop_in, "", 0);
+	test_put_bytes(AT_FDCWD, place->drop_in, "", 0);
 	(void)snprintf(path, sizeof(path), "%s/conf.d/.x.toml", place->directory);
-	put_file(path, "", 0);
+	test_put_bytes(AT_FDCWD, path, "", 0);
 	(void)snprintf(path, sizeof(path), "%s/conf.d/x.tom", place->directory);
-	put_file(path, "", 0);
+	test_put_bytes(AT_FDCWD, path, "", 0);
 	assert_false(ctk_engine_has_neighbours(place->drop_in, ".toml"));
 	(void)snprintf(path, sizeof(path), "%s/conf.d/x.toml", place->directory);
-	put_file(path, "", 0);
+	test_put_bytes(AT_FDCWD, path, "", 0);
 	assert_true(ctk_engine_has_neighbours(place->drop_in, ".toml"));
 	assert_false(ctk_engine_has_neighbours("/nowhere/x.toml", ".toml"));
 }
@@ -194,7 +194,7 @@ static void test_memory(void **state)
 	struct place *place = *state;
 	struct graft_arena *arena = place->arena;
 
-	put_file(place->config, "old", 3);
+	test_put_bytes(AT_FDCWD, place->config, "old", 3);
 	read_both(place);
 	for (int n = 1;; n++) {
 		struct graft_error err = { 0 };
