@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * clear_request: how an administrator declares a GPU healthy: by a file with the GPU's name in a
- * folder of root, which the plugin removes. It stays there until a plugin runs.
+ * folder of root. The plugin removes it, or the next one to start does.
  */
 #ifndef GRAFT_DAEMON_CLEAR_REQUEST_H
 #define GRAFT_DAEMON_CLEAR_REQUEST_H
@@ -26,10 +26,9 @@ struct clear_requests {
 };
 
 /*
- * Takes requests from the folder `clear-health` in `state_folder`; both are made. `clear` is called
- * for each, at once for those that wait there. A folder that is removed is made again; one that
- * cannot be watched causes a warning, and is checked every five seconds. `state_folder` is
- * borrowed.
+ * Takes requests from the folder `clear-health` in `state_folder`; creates both. Calls `clear` for
+ * each, at once for those that are there already. Recreates the folder if it is removed; if it
+ * cannot be watched, logs a warning and checks it every five seconds. `state_folder` is borrowed.
  */
 void clear_requests_begin(struct clear_requests *requests, struct graft_loop *loop, const char *state_folder,
 			  const struct graft_log *log, void (*clear)(void *arg, const char *name), void *arg);
@@ -38,7 +37,7 @@ void clear_requests_done(struct clear_requests *requests);
 
 /*
  * Makes a request, "0000:3b:00.0" or CLEAR_ALL, and waits for a plugin to take it. Returns 1 if one
- * has, 0 if none has within `wait_ms`, or -1 with the error set.
+ * does, 0 if none does within `wait_ms`, or -1 with the error set.
  */
 int clear_request_make(const char *state_folder, const char *name, int64_t wait_ms, struct graft_error *err);
 

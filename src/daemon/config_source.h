@@ -18,12 +18,12 @@ struct config_source {
 	struct graft_kube_choice choice;
 	const char *node; /* its name */
 	/*
-	 * Called with the path of the file ("": none), when it is known first, and whenever it is
-	 * another one or has other content. The path lives until the next call. Returns 0, or -1:
-	 * it cannot be applied now, and is tried again, first after five seconds.
+	 * Called with the path of the file ("": none) when it is first known, and whenever the file
+	 * or its content changes. The path lives until the next call. Returns 0, or -1 if it cannot
+	 * be applied now; it is then tried again, first after five seconds.
 	 */
 	int (*chosen)(void *arg, const char *path);
-	/* Called if nothing can be chosen. What was chosen before stays. */
+	/* Called if no file can be chosen. The previous one stays. */
 	void (*failed)(void *arg, const struct graft_error *err);
 	void *arg;
 
@@ -47,20 +47,20 @@ struct config_source {
 };
 
 /*
- * Begins to ask the API server. `source` does not move until config_source_end(). Returns 0, or -1:
- * GRAFT_INVALID if label, node or folder is not named, or the label's name is none; the errors of
- * graft_cluster_open(). The loop and the log are those of `cluster`.
+ * Begins to query the API server. `source` must not move until config_source_end(). Returns 0, or
+ * -1: GRAFT_INVALID if label, node or folder is missing, or the label's name is invalid; the errors
+ * of graft_cluster_open(). The loop and the log are those of `cluster`.
  */
 int config_source_begin(struct config_source *source, const struct graft_cluster_sources *cluster,
 			struct graft_error *err);
 /*
- * The same once, waiting for it without limit, for programs that print and end: *ret_path is in the
- * arena. The loop of `cluster` is not used, nor are the callbacks of `source`. Returns 0, or -1
- * with the errors of config_source_begin() and graft_kube_choose().
+ * The same once, waiting without limit, for programs that print and exit: *ret_path is in the
+ * arena. Uses neither the loop of `cluster` nor the callbacks of `source`. Returns 0, or -1 with
+ * the errors of config_source_begin() and graft_kube_choose().
  */
 int config_source_once(const struct config_source *source, const struct graft_cluster_sources *cluster,
 		       struct graft_arena *arena, const char **ret_path, struct graft_error *err);
-/* Reads the folder again, and reports again what is wrong with it. */
+/* Reads the folder again, and reports its errors again. */
 void config_source_look(struct config_source *source);
 /* Ends it. Does nothing if it has not begun. */
 void config_source_end(struct config_source *source);

@@ -3,8 +3,8 @@
  * discovery: keeps the labels of this node up to date: where they are written, and which events
  * cause an update (SPEC kubernetes 8.1). The labels themselves are src/kubernetes' work.
  *
- * It is idle while nothing happens, except that the driver's list of MIG devices, whose
- * changes nothing reports, is read once in an interval while a GPU is in MIG mode.
+ * Idle while nothing happens, with one exception: while a GPU is in MIG mode, it reads the driver's
+ * list of MIG devices once per interval, because nothing reports changes of that list.
  */
 #ifndef GRAFT_DAEMON_DISCOVERY_H
 #define GRAFT_DAEMON_DISCOVERY_H
@@ -36,7 +36,7 @@ struct discovery {
 	bool look_again;                /* something changes without an event */
 	bool event;                     /* `again` is due because of one */
 	struct node_feature feature;    /* the labels' way to the API server, where they go there */
-	bool waits;                     /* fail-on-init-error is off, as far as is known without a config file */
+	bool waits;                     /* fail-on-init-error is off, according to what was read so far */
 	struct graft_error err;         /* why the loop has ended, if it is not GRAFT_OK */
 	struct health health;           /* reads the kernel log */
 	struct hardware hardware;       /* events of PCI devices, modules and device nodes */
@@ -46,10 +46,11 @@ struct discovery {
 };
 
 /*
- * Reads configuration and host, makes the labels and writes them. `loop`, `log`, `sources` and
- * `timestamp` are set. Unless they are to be made once, waits from then on for what changes them,
- * and, unless `fail_on_init_error`, for a driver that is not there yet. Returns 0 if the loop is to
- * run, 1 if nothing is left to do, or -1 with the error set; discovery_done() in each case.
+ * Reads configuration and host, and computes and writes the labels. The caller has set `loop`,
+ * `log`, `sources` and `timestamp`. Then, unless labels are written only once, waits for events
+ * that change them and, unless `fail_on_init_error`, for a missing driver. Returns 0 if the loop
+ * must run, 1 if nothing is left to do, or -1 with the error set; call discovery_done() in each
+ * case.
  */
 int discovery_begin(struct discovery *discovery, struct graft_error *err);
 /*
@@ -57,7 +58,7 @@ int discovery_begin(struct discovery *discovery, struct graft_error *err);
  * are.
  */
 void discovery_reload(struct discovery *discovery);
-/* Removes the file, if that is to be, and frees everything. */
+/* Removes the file, if it must not stay, and frees everything. */
 void discovery_done(struct discovery *discovery);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feature_object: an object of kind NodeFeature, as far as this program writes it: what the server
- * says it is, and what it has to be, in a form that can be compared. Sends nothing.
+ * feature_object: the parts of a NodeFeature object that this program writes, as the server has
+ * them and as they should be, in a form that can be compared. Sends nothing.
  */
 #ifndef GRAFT_DAEMON_FEATURE_OBJECT_H
 #define GRAFT_DAEMON_FEATURE_OBJECT_H
@@ -43,22 +43,21 @@ void feature_object_read(struct feature_object *object, const struct graft_json_
 void feature_object_done(struct feature_object *object);
 
 /*
- * Appends a text that is the same for what need not be written again: the labels, sorted, and the
- * node's name.
+ * Appends a text that is equal for objects that need no update: the sorted labels, and the node's
+ * name.
  */
 void feature_object_describe(const struct graft_kube_labels *labels, const char *node, struct graft_buffer *out);
 
 /*
- * Replaces *owners with the pod that `document` is, an object of the API server, and with those
- * that the pod belongs to. Returns 0, or -1 with GRAFT_FORMAT for what is not a pod, or
- * GRAFT_NO_MEMORY.
+ * Replaces *owners with the pod in `document`, an object of the API server, and the pod's owners.
+ * Returns 0, or -1 with GRAFT_FORMAT if it is not a pod, or GRAFT_NO_MEMORY.
  */
 int feature_owners_of_pod(struct feature_owners *owners, const struct graft_json_node *document,
 			  struct graft_error *err);
 bool feature_owners_equal(const struct feature_owners *a, const struct feature_owners *b);
 void feature_owners_done(struct feature_owners *owners);
 
-/* What is to be written. All of it is borrowed. */
+/* The object to write. All of it is borrowed. */
 struct feature_content {
 	const char *name, *namespace_, *node;
 	const char *version; /* of the object that it replaces; NULL: there is none */

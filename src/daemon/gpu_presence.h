@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_presence: what of a GPU is there at the moment, from sysfs, procfs and /dev, without waking
- * it: a GPU that sleeps is not asked whether it answers.
+ * gpu_presence: which parts of a GPU are present, from sysfs, procfs and /dev. Wakes no GPU: it
+ * does not ask a sleeping one whether it answers.
  */
 #ifndef GRAFT_DAEMON_GPU_PRESENCE_H
 #define GRAFT_DAEMON_GPU_PRESENCE_H
@@ -15,7 +15,7 @@ struct gpu_presence {
 	struct health_place place;
 };
 
-/* Looks at a GPU of the inventory. `sys_root` stands in front of /sys; "" for "/". */
+/* Examines a GPU of the inventory. `sys_root` is the prefix of /sys; "" for "/". */
 struct gpu_presence gpu_presence_look(const struct graft_inventory *inventory, const struct graft_gpu *gpu,
 				      const char *sys_root);
 /* The place alone. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hardware: reports that the host's hardware has changed: the kernel's own events (uevents:
- * PCI devices come and go, drivers take them and give them up, the driver's modules are loaded and
- * unloaded), and device nodes that appear and vanish. Callers find out what has changed.
+ * hardware: reports that the host's hardware has changed: by the kernel's events (uevents: PCI
+ * devices come and go, drivers bind to and release them, the driver's modules are loaded and
+ * unloaded), and by device nodes that appear and vanish. Callers find out what has changed.
  */
 #ifndef GRAFT_DAEMON_HARDWARE_H
 #define GRAFT_DAEMON_HARDWARE_H
@@ -28,14 +28,14 @@ struct hardware {
 };
 
 /*
- * Begins to listen. `dev_folder` is where the driver's device nodes are. `changed` is called from
- * the loop after each change. What cannot be listened to is a line in the log, and `changed` is
- * then called every ten seconds as well.
+ * Begins to listen. `dev_folder` has the driver's device nodes. Calls `changed` from the loop after
+ * each change. If it cannot listen to a source, it logs a line and calls `changed` every ten
+ * seconds as well.
  */
 void hardware_begin(struct hardware *hardware, struct graft_loop *loop, const char *dev_folder,
 		    const struct graft_log *log, void (*changed)(void *arg), void *arg);
 /*
- * Has `changed` called soon, as after a change: for what may have happened before anybody listened.
+ * Calls `changed` soon, as after a change: something may have changed before the first event.
  */
 void hardware_look_soon(struct hardware *hardware);
 /* Takes the events that wait: for who must know now whether something has happened. */

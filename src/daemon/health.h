@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * health: which GPUs have failed, without waking a GPU (SPEC kubernetes 6.8): what the driver
- * writes to the kernel log, and what of a GPU is there: its PCI device, the driver's place for it
- * in procfs, its device node.
+ * health: which GPUs have failed, without waking a GPU (SPEC kubernetes 6.8): from what the driver
+ * writes to the kernel log, and from the presence of a GPU's PCI device, its folder in procfs and
+ * its device node.
  *
  * The log of this boot is read from its beginning, so that a restarted plugin knows what its
- * predecessor knew. The log does not always say how a fault ended; what was observed is kept in a
- * file (daemon/health_file.h). A fault lasts until it is known to have ended.
+ * predecessor knew. The log does not always say how a fault ended; a file records observed
+ * recoveries (daemon/health_file.h). A fault lasts until it is known to have ended.
  */
 #ifndef GRAFT_DAEMON_HEALTH_H
 #define GRAFT_DAEMON_HEALTH_H
@@ -22,7 +22,7 @@
 #include "rpc/loop.h"
 
 #define HEALTH_MAX_FAULTS 256 /* when there are more, every GPU counts as failed */
-#define HEALTH_MAX_GPUS   256 /* of which it is seen whether they are there */
+#define HEALTH_MAX_GPUS   256 /* whose presence is checked */
 
 /* Why a GPU is unhealthy: name in metrics, text in the log. */
 #define HEALTH_CAUSE_LIST(X)                                               \
@@ -58,7 +58,7 @@ struct health_place {
 
 struct health_fault {
 	enum health_cause cause;
-	struct graft_xid_line line; /* of other causes than XID, only the GPU */
+	struct graft_xid_line line; /* for causes other than XID, only the GPU */
 	struct health_place place;  /* when it failed */
 };
 
@@ -68,7 +68,7 @@ struct health_mark {
 	uint64_t sequence;
 };
 
-/* A GPU of the inventory: what was there of it. */
+/* A GPU of the inventory: which parts of it were present. */
 struct health_gpu {
 	bool had_pci, had_procfs, had_node;
 };
@@ -78,7 +78,7 @@ struct health_options {
 	const struct graft_log *log;
 	const char *kernel_log;   /* path: /dev/kmsg, or a FIFO or file that plays it; NULL: it is not read */
 	const char *state_folder; /* of the file of daemon/health_file.h; NULL: nothing is kept */
-	const char *sys_root;     /* what stands in front of /sys; "" for "/" */
+	const char *sys_root;     /* prefix of /sys; "" for "/" */
 	void (*changed)(void *arg);
 	void (*loaded)(void *arg); /* may be set after health_begin(): the driver was loaded, or a GPU recovered */
 	void *arg;
@@ -111,34 +111,33 @@ struct health {
 };
 
 /*
- * Begins to read the log. `changed` is called when a GPU fails or recovers. A log that cannot be
- * read is a warning: nothing of it is checked then. Paths are borrowed until this returns, the rest
- * until health_done().
+ * Begins to read the log. `changed` is called when a GPU fails or recovers. An unreadable log
+ * causes a warning, and is not checked. Paths are borrowed until this returns, the rest until
+ * health_done().
  */
 void health_begin(struct health *health, const struct health_options *options);
 /* Sets what has changed with a new configuration. The inventory is borrowed until the next call. */
 void health_configure(struct health *health, const struct graft_xid_rules *rules,
 		      const struct graft_inventory *inventory);
-/* Looks at what of the GPUs is there: something of the hardware has changed. */
+/* Checks the presence of the GPUs: the hardware has changed. */
 void health_look(struct health *health);
 /*
- * Forgets what the log has said until now of the GPU at `bus_id`, "00000000:3b:00.0", or with NULL
- * of all GPUs. Returns whether there was a fault.
+ * Forgets what the log has said so far about the GPU at `bus_id`, "00000000:3b:00.0", or with NULL
+ * about all GPUs. Returns whether there was a fault.
  */
 bool health_clear(struct health *health, const char *bus_id);
 /*
  * Takes what NVML reports: an Xid, unless the log has it too; or that a GPU answers, or does not.
  */
 void health_take_report(struct health *health, const struct graft_nvml_report *report);
-/* NVML is not asked any more: what it said ends. */
+/* NVML is no longer queried: forgets what it reported. */
 void health_forget_nvml(struct health *health);
 /* Closes the log. */
 void health_done(struct health *health);
 
 /*
- * Returns the fault of a GPU, or of a MIG device of it (`mig`), or NULL: a fault of the GPU is one
- * of all its MIG devices, one of a MIG device of that one alone. A device without `bus_id` has
- * none.
+ * Returns the fault of a GPU or of its MIG device `mig`, or NULL. A fault of the GPU affects all
+ * its MIG devices, a fault of a MIG device only that one. A device without `bus_id` has none.
  */
 const struct health_fault *health_find(const struct health *health, const char *bus_id, bool mig, uint32_t gi,
 				       uint32_t ci);

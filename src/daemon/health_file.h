@@ -9,11 +9,11 @@
 #include "daemon/health.h"
 
 /*
- * Fills marks and known faults; without a file of this boot, with nothing. A damaged file is a
+ * Fills in marks and known faults; none without a file of this boot. A damaged file causes a
  * warning.
  */
 void health_file_read(const char *folder, struct health *health, const struct graft_log *log);
-/* Writes marks and faults, atomically; makes the folder. A failure is a warning. */
+/* Writes marks and faults atomically, and creates the folder. A failure causes a warning. */
 void health_file_write(const char *folder, const struct health *health, const struct graft_log *log);
 
 #endif

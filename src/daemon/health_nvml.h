@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * health_nvml: NVML as a second source of health (SPEC kubernetes 6.8): keeps a child that waits
- * for its events (host/nvml_watch.h), and gives what it reports to health.h. A child that fails
- * makes no GPU unhealthy: it is started again, at growing intervals.
+ * health_nvml: NVML as a second source of health (SPEC kubernetes 6.8): runs a child that waits for
+ * its events (host/nvml_watch.h), and passes its reports to health.h. A failing child makes no GPU
+ * unhealthy; it is restarted at growing intervals.
  */
 #ifndef GRAFT_DAEMON_HEALTH_NVML_H
 #define GRAFT_DAEMON_HEALTH_NVML_H
@@ -20,7 +20,7 @@ struct health_nvml {
 	const struct graft_inventory *inventory; /* borrowed */
 	struct graft_nvml_watch child;
 	bool running; /* it has not ended by itself */
-	bool failed;  /* it has said so */
+	bool failed;  /* the log says so */
 	struct graft_loop_watch watch;
 	struct graft_loop_timer again;
 	int64_t delay_ms; /* until the next child; 0: the last one did not fail */
@@ -28,19 +28,19 @@ struct health_nvml {
 	size_t n_line;
 };
 
-/* Begins to watch the GPUs of an inventory. What is borrowed lives until health_nvml_done(). */
+/* Begins to watch the GPUs of an inventory. Borrowed values must live until health_nvml_done(). */
 void health_nvml_begin(struct health_nvml *nvml, struct health *health, const struct graft_kube_flags *flags,
 		       const struct graft_inventory *inventory);
 /*
- * Ends it, but not what it has reported: health_nvml_begin() follows, whose child reports about
- * each GPU whether it answers. Does nothing if it has not begun.
+ * Ends it, but keeps its reports: health_nvml_begin() follows, whose child reports for each GPU
+ * whether it answers. Does nothing if it has not begun.
  */
 void health_nvml_pause(struct health_nvml *nvml);
 /*
- * Ends it, and what it has reported of GPUs that do not answer. Does nothing if it has not begun.
+ * Ends it, and forgets the GPUs that did not answer. Does nothing if it has not begun.
  */
 void health_nvml_done(struct health_nvml *nvml);
-/* Returns whether NVML is asked at the moment. */
+/* Returns whether NVML is being queried. */
 bool health_nvml_runs(const struct health_nvml *nvml);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http: answers GET requests, one a connection, for monitoring. Bounded like everything that others
- * can reach: HTTP_CONNECTIONS at a time, one page of request, HTTP_LIMIT_MS for all of it.
+ * http: answers GET requests for monitoring, one per connection. Limits what clients can use:
+ * HTTP_CONNECTIONS at a time, one page per request, HTTP_LIMIT_MS for all of it.
  */
 #ifndef GRAFT_DAEMON_HTTP_H
 #define GRAFT_DAEMON_HTTP_H
@@ -43,8 +43,8 @@ struct http_server {
 
 /*
  * Listens at `address`: a path with a slash, "PORT" or "ADDRESS:PORT" with a numeric address, IPv6
- * in brackets. `server` does not move afterwards. Returns 0, or -1 with GRAFT_INVALID or the error
- * of listening, and nothing to release.
+ * in brackets. `server` must not move afterwards. Returns 0, or -1 with GRAFT_INVALID or the error
+ * of listening; then there is nothing to release.
  */
 int http_begin(struct http_server *server, struct graft_loop *loop, const char *address,
 	       int (*page)(void *arg, const char *path, struct graft_buffer *body), void *arg, struct graft_error *err);

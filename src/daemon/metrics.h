@@ -7,8 +7,8 @@
 
 /*
  * Appends a page of the struct plugin `arg`: /metrics in Prometheus' text format; /healthz, which
- * is 200 while every resource is served, registered or not: the plugin need not be restarted
- * because the kubelet is away. Returns the status of HTTP.
+ * is 200 while every resource is served, registered or not, since a missing kubelet is no reason to
+ * restart the plugin. Returns the HTTP status.
  */
 int metrics_page(void *arg, const char *path, struct graft_buffer *body);
 

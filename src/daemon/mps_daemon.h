@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mps_daemon: the MPS daemon of one resource (SPEC kubernetes 9): its start, its end, and what it
- * writes to its log. Knows neither configuration nor other daemons.
+ * mps_daemon: the MPS daemon of one resource (SPEC kubernetes 9): its start, its end and its log.
+ * Knows neither configuration nor other daemons.
  *
  *	ROOT/shm		/dev/shm of all daemons and their programs
  *	ROOT/RESOURCE/	pipe	what programs get
@@ -32,14 +32,14 @@ struct mps_host {
 };
 
 /*
- * Mounts the shared memory of all daemons, half of the host's memory at most, unless it is there.
- * Returns 1 if it was mounted, 0, or -1 with the error set.
+ * Mounts the shared memory of all daemons, at most half of the host's memory, unless it is mounted.
+ * Returns 1 if it mounts it, 0 if not, or -1 with the error set.
  */
 int mps_host_mount(const struct mps_host *host, struct graft_error *err);
 void mps_host_unmount(const struct mps_host *host);
 /*
- * Makes the directory of all daemons and locks it, as long as *ret_fd is open. Returns 0, or -1:
- * GRAFT_BUSY if another process has it.
+ * Creates the directory of all daemons and locks it until *ret_fd is closed. Returns 0, or -1 with
+ * GRAFT_BUSY if another process has the lock.
  */
 int mps_host_lock(const struct mps_host *host, int *ret_fd, struct graft_error *err);
 struct mps_daemon {
@@ -56,27 +56,26 @@ struct mps_daemon {
 	struct graft_loop_timer look;    /* where there is none */
 	struct graft_loop_watch events;  /* inotify, of its log */
 	int log_fd;
-	off_t trimmed_at; /* length of the log when the memory of what was copied was given back */
+	off_t trimmed_at; /* length of the log when the copied part was last freed */
 };
 
 /*
- * Makes a daemon, which is not started, from `plan`, of which nothing is kept. Returns NULL without
- * memory.
+ * Makes a daemon from a copy of `plan`, without starting it. NULL: out of memory.
  */
 struct mps_daemon *mps_daemon_new(const struct mps_host *host, const struct graft_kube_mps_daemon *plan);
 /*
- * Makes one from the file that an earlier process has left below `resource`. Returns NULL if that
- * file is missing or cannot be read.
+ * Makes one from the file that an earlier process left below `resource`. Returns NULL if the file
+ * is missing or unreadable.
  */
 struct mps_daemon *mps_daemon_find(const struct mps_host *host, const char *resource);
-/* Frees it, and returns NULL. What runs keeps running. */
+/* Frees it, and returns NULL. A running daemon keeps running. */
 struct mps_daemon *mps_daemon_free(struct mps_daemon *daemon);
 
-/* Looks whether the daemon runs, from an earlier process, and goes on with it. */
+/* Adopts the daemon if an earlier process has started it and it still runs. */
 bool mps_daemon_adopt(struct mps_daemon *daemon);
-/* Starts it. Returns 0, or -1 with the error set; nothing is left then. */
+/* Starts it. Returns 0, or -1 with the error set and nothing left behind. */
 int mps_daemon_start(struct mps_daemon *daemon, struct graft_error *err);
-/* Ends it, which ends its programs, and removes what is only there while it runs. */
+/* Ends it, which ends its programs, and removes its files. */
 void mps_daemon_stop(struct mps_daemon *daemon);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mps_daemons: all MPS daemons of this node, as configuration and host say: which are started,
- * which are ended, and when what has failed is tried again.
+ * mps_daemons: all MPS daemons of this node: which ones configuration and host require, and when a
+ * failed step is tried again.
  */
 #ifndef GRAFT_DAEMON_MPS_DAEMONS_H
 #define GRAFT_DAEMON_MPS_DAEMONS_H
@@ -28,7 +28,7 @@ struct mps_daemons {
 	const struct graft_log *log;
 	struct graft_kube_sources sources; /* of the configuration */
 	int output_fd;                     /* where the daemons' logs are copied */
-	bool waits;                        /* fail-on-init-error is off, as far as is known without a config file */
+	bool waits;                        /* fail-on-init-error is off, according to what was read so far */
 
 	/* Its own. */
 	struct graft_arena *arena; /* of places */
@@ -46,12 +46,13 @@ struct mps_daemons {
 };
 
 /*
- * Reads configuration and host, ends what earlier processes have left and is not wanted, and starts
- * what is. All but its own members are set. Without `fail_on_init_error`, what fails is tried again
- * later. Returns 0, or -1 with the error set; mps_daemons_done() in each case.
+ * Reads configuration and host, ends the unwanted daemons of earlier processes, and starts the
+ * missing ones. The caller has set all members but the daemons' own. Without `fail_on_init_error`,
+ * failed steps are tried again later. Returns 0, or -1 with the error set; call mps_daemons_done()
+ * in each case.
  */
 int mps_daemons_begin(struct mps_daemons *daemons, struct graft_error *err);
-/* The same again. What fails is tried again later; until then, what runs keeps running. */
+/* The same again. Failed steps are tried again later; until then, running daemons keep running. */
 void mps_daemons_reload(struct mps_daemons *daemons);
 /* Ends all daemons and frees everything. */
 void mps_daemons_done(struct mps_daemons *daemons);

@@ -3,8 +3,8 @@
  * node_feature: sends the labels to the API server, as the object of kind NodeFeature from which
  * Node Feature Discovery labels the node (SPEC kubernetes 8.1). The object is watched and restored
  * if another client removes or changes it: at once the first time, then after 1 s, 2 s and so on up
- * to a minute, with one warning. Owned by the pod that made it and by the pod's owners, it goes
- * away with them; until the pod can be read, it keeps the owners that it has.
+ * to a minute, with one warning. The pod that created it and the pod's owners own it, so it is
+ * removed with them; until the pod can be read, it keeps its current owners.
  */
 #ifndef GRAFT_DAEMON_NODE_FEATURE_H
 #define GRAFT_DAEMON_NODE_FEATURE_H
@@ -52,14 +52,14 @@ struct node_feature {
 	struct graft_kube_labels labels; /* wanted; borrowed */
 	struct graft_buffer wanted;      /* the same as text, with the node */
 	struct feature_object seen;
-	bool known;                      /* `seen` is what the server has said */
+	bool known;                      /* `seen` is what the server has */
 	struct graft_cluster_call *call; /* writes it */
 	bool moved;                      /* the watch has reported the object since that was sent */
 	struct graft_loop_timer again;
 	int64_t delay_ms;           /* of the next attempt after a failure */
 	struct graft_error failure; /* the last one that was logged */
 
-	/* Somebody else who writes it, too. */
+	/* Another client that writes it, too. */
 	bool reached;       /* the object was as wanted, and that is still wanted */
 	bool pausing;       /* until `again` is due nothing is written */
 	unsigned n_changes; /* by others, with less than NODE_FEATURE_CALM_MS between */
@@ -67,14 +67,14 @@ struct node_feature {
 };
 
 /*
- * Opens the way to the API server, and asks for the object. `feature` does not move until
- * node_feature_end(). Returns 0, or -1: GRAFT_INVALID without a name of the node, or the errors of
+ * Connects to the API server and queries the object. `feature` must not move until
+ * node_feature_end(). Returns 0, or -1: GRAFT_INVALID without a node name, or the errors of
  * graft_cluster_open().
  */
 int node_feature_begin(struct node_feature *feature, struct graft_error *err);
 /*
- * Has the object get these labels; they are borrowed until the next call or node_feature_end().
- * Cannot fail: what does is tried again, and logged.
+ * Puts these labels into the object; they are borrowed until the next call or node_feature_end().
+ * Cannot fail: failures are logged, and tried again.
  */
 void node_feature_set(struct node_feature *feature, const struct graft_kube_labels *labels);
 /* Ends all calls and frees everything; the object stays. Does nothing if it has not begun. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nri_host: what the NRI plugin knows of the host: driver, GPUs, files, and the CDI specifications
- * that pods may name. Another process reads the host, as NVML may take half a minute; while a
- * container waits, the host is not searched here.
+ * nri_host: what the NRI plugin knows about the host: driver, GPUs, files, and the CDI
+ * specifications that pods may name. Another process reads the host, because NVML may take half a
+ * minute; a container's request never searches the host here.
  *
- * It is read again when the hardware or the driver's modules change, or a specification does. From
- * that event until a reading has ended that began after it, nothing counts as known: after the
- * driver has been loaded again, a device number can be that of another GPU.
+ * It is read again when the hardware, the driver's modules or a specification change. After such an
+ * event nothing counts as known until a later reading has ended: after the driver was reloaded, a
+ * device number can belong to another GPU.
  */
 #ifndef GRAFT_DAEMON_NRI_HOST_H
 #define GRAFT_DAEMON_NRI_HOST_H
@@ -30,7 +30,7 @@ struct nri_host {
 	void *arg;
 	unsigned int limit_s; /* that a reading may take; 0: the usual */
 
-	/* What is known. `inventory` NULL: nothing yet. One without GPUs has the reason in `why`. */
+	/* The facts. `inventory` NULL: none yet. If it has no GPUs, `why` is the reason. */
 	struct graft_inventory *inventory; /* owned */
 	struct graft_error why;
 	struct graft_arena *arena; /* of the registry */
@@ -52,20 +52,20 @@ struct nri_host {
 };
 
 /*
- * Begins to read, and to watch. `loop`, `log`, `policy`, `renewed` and `arg` are set; the host does
- * not move afterwards. What cannot be read is in `why`.
+ * Begins to read and to watch. The caller has set `loop`, `log`, `policy`, `renewed` and `arg`; the
+ * host must not move afterwards. Errors of reading are in `why`.
  */
 void nri_host_begin(struct nri_host *host);
 /*
- * Has it read again, and returns the number of that reading: nri_host_is_known() waits for it.
- * `renewed` is called when it has ended.
+ * Starts another reading and returns its number, for nri_host_is_known(). Calls `renewed` when the
+ * reading has ended.
  */
 uint64_t nri_host_renew(struct nri_host *host);
 /* The same after the policy has changed. */
 void nri_host_reload(struct nri_host *host);
 /*
- * As data for a decision; false if nothing is known yet, the host has changed since, or the reading
- * `number` has not ended. Then `renewed` follows, unless reading fails for long.
+ * Returns the facts as data for a decision; false if there are none yet, the host has changed since,
+ * or the reading `number` has not ended. Then `renewed` follows, unless reading keeps failing.
  */
 bool nri_host_is_known(struct nri_host *host, uint64_t number, struct graft_nri_host *ret_host);
 /* Frees everything. Does nothing if it has not begun. */

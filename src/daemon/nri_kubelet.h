@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nri_kubelet: which devices the kubelet has given to a container (SPEC kubernetes 5). PodResources
- * says it; for containers that its list leaves out, as it does with init containers, the kubelet's
- * checkpoint does. The kubelet answers few calls a second, so that questions that come while one is
- * under way share the next one.
+ * nri_kubelet: which devices the kubelet has allocated to a container (SPEC kubernetes 5), from
+ * PodResources or, for containers that it omits, such as init containers, from the kubelet's
+ * checkpoint. The kubelet answers few calls a second, so questions that arrive during a call share
+ * the next one.
  */
 #ifndef GRAFT_DAEMON_NRI_KUBELET_H
 #define GRAFT_DAEMON_NRI_KUBELET_H
@@ -17,13 +17,13 @@
 struct nri_kubelet_question {
 	const char *namespace_, *pod, *uid, *container; /* borrowed until it is answered */
 	/*
-	 * Called once, from the loop, unless the question is taken back: with the ids of devices of
+	 * Called once, from the loop, unless the question is withdrawn: with the ids of devices of
 	 * any kind, which are valid until it returns, or with the error.
 	 */
 	void (*answered)(void *arg, const char *const *ids, size_t n_ids, const struct graft_error *err);
 	void *arg;
 	struct nri_kubelet_question *next; /* the kubelet's own */
-	bool asked;                        /* the call that is under way began after it */
+	bool asked;                        /* the running call began after it */
 };
 
 struct nri_kubelet {
@@ -33,23 +33,23 @@ struct nri_kubelet {
 	const char *checkpoint; /* path */
 	int64_t limit_ms;       /* of one call */
 	struct nri_kubelet_question *questions;
-	struct graft_rpc_client *client; /* of the call that is under way */
+	struct graft_rpc_client *client; /* of the running call */
 	struct graft_loop_timer next;    /* begins one */
 	uint64_t n_calls, n_failures;
 };
 
 /* `loop`, `log`, `socket`, `checkpoint` and `limit_ms` are set. */
 void nri_kubelet_begin(struct nri_kubelet *kubelet);
-/* Asks. The question does not move until it is answered or taken back. */
+/* Asks. The question must not move until it is answered or withdrawn. */
 void nri_kubelet_ask(struct nri_kubelet *kubelet, struct nri_kubelet_question *question);
-/* Takes a question back. Does nothing if it is not asked. */
+/* Withdraws a question. Does nothing if it was not asked. */
 void nri_kubelet_forget(struct nri_kubelet *kubelet, struct nri_kubelet_question *question);
 /* Forgets all questions. */
 void nri_kubelet_done(struct nri_kubelet *kubelet);
 
 /*
  * Reads the ids of a container's devices from a checkpoint of the kubelet. Returns 1 with the list
- * in the arena, 0 if it has none of this container, or -1 with the error of reading.
+ * in the arena, 0 if it does not have this container, or -1 with the error of reading.
  */
 int nri_kubelet_checkpoint(const char *path, const char *uid, const char *container, struct graft_arena *arena,
 			   const char ***ret_ids, size_t *ret_n, struct graft_error *err);

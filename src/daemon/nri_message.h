@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nri_message: the messages of NRI as data of the decision, and its edits as messages (SPEC
+ * nri_message: converts NRI messages into the data of a decision, and its edits into messages (SPEC
  * installer-and-nri 13). Pure.
  */
 #ifndef GRAFT_DAEMON_NRI_MESSAGE_H
@@ -21,9 +21,9 @@ int nri_message_view(const ProtobufCMessage *pod, const ProtobufCMessage *contai
 		     struct graft_nri_container *ret_container, struct graft_error *err);
 
 /*
- * Makes the ContainerAdjustment of edits; its parts are in the arena, its strings those of the
- * edits. Devices whose use the edits do not allow are left out: the engine would allow it. Returns
- * NULL with GRAFT_NO_MEMORY, or GRAFT_UNSUPPORTED for what NRI cannot carry.
+ * Makes a ContainerAdjustment of edits; its parts are in the arena, its strings belong to the
+ * edits. Omits devices that the edits do not allow to be used, since the engine would allow them.
+ * Returns NULL with GRAFT_NO_MEMORY, or GRAFT_UNSUPPORTED for edits that NRI cannot express.
  */
 const ProtobufCMessage *nri_message_adjust(const struct graft_cdi_edits *edits, struct graft_arena *arena,
 					   struct graft_error *err);

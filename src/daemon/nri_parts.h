@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nri_parts: what the files of the NRI plugin share: nri_plugin.c has its life, nri_request.c the
- * containers that wait for an answer, nri_metrics.c what is counted.
+ * nri_parts: shared by the files of the NRI plugin: nri_plugin.c (connections), nri_request.c
+ * (containers that wait for an answer), nri_metrics.c (counters).
  */
 #ifndef GRAFT_DAEMON_NRI_PARTS_H
 #define GRAFT_DAEMON_NRI_PARTS_H
@@ -19,7 +19,7 @@
 enum nri_result { NRI_NOTHING, NRI_GIVEN, NRI_REFUSED, NRI_LATE, NRI_RESULTS };
 extern const char *const nri_result_names[NRI_RESULTS];
 
-/* Upper bounds of how long requests took, in microseconds; what took longer counts in the last. */
+/* Upper bounds of the time of requests, in microseconds; longer ones count in the last. */
 #define NRI_BOUNDS 8
 extern const int64_t nri_bounds_us[NRI_BOUNDS];
 
@@ -28,7 +28,7 @@ struct nri_counts {
 	uint64_t took[NRI_BOUNDS + 1];
 	int64_t took_us; /* of all together */
 	uint64_t n_registrations, n_losses;
-	uint64_t n_missed; /* containers that were made while no plugin answered */
+	uint64_t n_missed; /* containers created while no plugin answered */
 };
 
 /* A container that waits for an answer; or one that exists, and may have been missed. */
@@ -40,7 +40,7 @@ struct nri_request {
 	struct graft_nri_container container;
 	struct graft_nri_wish wish;
 	struct nri_kubelet_question question;
-	const char **ids; /* that the kubelet has given, if `is_answered` */
+	const char **ids; /* that the kubelet has allocated, if `is_answered` */
 	size_t n_ids;
 	bool is_answered;
 	bool waits_for_kubelet, waits_for_host;
@@ -69,11 +69,11 @@ struct nri_plugin {
 	bool connected, registered;
 	int64_t registered_ms;           /* when; graft_clock_ms() */
 	int64_t delay_ms;                /* until the next attempt */
-	struct graft_loop_timer connect; /* makes it; or ends one that the engine does not answer */
+	struct graft_loop_timer connect; /* connects, or ends a connection that the engine does not answer */
 	struct graft_loop_watch folder;  /* inotify of the socket's directory */
 	int folder_watch;                /* -1: it is not watched */
-	bool waiting;                    /* it was said that no engine is there */
-	int64_t limit_ms;                /* until a container is refused that is not answered */
+	bool waiting;                    /* the log says that no engine is there */
+	int64_t limit_ms;                /* until a container without an answer is refused */
 
 	struct nri_request *requests;
 	/* What the engine has said so far of the containers that exist; newest part first. */
@@ -87,9 +87,9 @@ void nri_request_create(void *service, struct graft_ttrpc_call *call);
 void nri_request_synchronize(void *service, struct graft_ttrpc_call *call);
 /* Forgets which containers exist. */
 void nri_request_drop_parts(struct nri_plugin *plugin);
-/* Goes on with those that wait for the host. */
+/* Continues with those that wait for the host. */
 void nri_request_host_renewed(struct nri_plugin *plugin);
-/* Refuses all, for that reason; NULL: drops them, as their connection is gone. */
+/* Refuses all for that reason; NULL: drops them, since their connection is gone. */
 void nri_request_end_all(struct nri_plugin *plugin, const char *why);
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nri_plugin: the NRI plugin as a part of a daemon: nvidia-nri-plugin is nothing else, and
- * nvidia-ctk-installer --enable-nri-plugin has it in its loop.
+ * nri_plugin: the NRI plugin as part of a daemon, nvidia-nri-plugin.
  *
  *	struct nri_plugin *plugin = nri_plugin_begin(&options, err);
  *	...graft_loop_run()...
  *	nri_plugin_end(plugin);
  *
- * It registers with the engine as "graft", answers what the engine asks about each container that
- * is made, and connects again when the engine has gone: at once, then after 100 ms, doubling to two
- * seconds, and as soon as the socket appears. Nothing else wakes it (docs/nri.md).
+ * It registers with the engine as "graft", answers the engine's request for each new container, and
+ * reconnects when the connection is lost: at once, then after 100 ms, doubling to two seconds, and
+ * as soon as the socket appears. Nothing else wakes it (docs/nri.md).
  */
 #ifndef GRAFT_DAEMON_NRI_PLUGIN_H
 #define GRAFT_DAEMON_NRI_PLUGIN_H
@@ -31,7 +30,8 @@
 #define NRI_LAST_DELAY_MS   2000
 
 /*
- * Options; all strings are borrowed for the plugin's life. NULL, "" and 0 select what is said here.
+ * Options; all strings are borrowed for the plugin's life. NULL, "" and 0 select the defaults
+ * below.
  */
 struct nri_plugin_options {
 	struct graft_loop *loop;
@@ -40,12 +40,12 @@ struct nri_plugin_options {
 	const char *index;  /* two digits; NULL = NRI_PLUGIN_INDEX */
 	const char *socket; /* of the engine; NULL = NRI_SOCKET. It need not exist yet */
 	/*
-	 * A connection that the engine has given to a plugin that it starts itself, which is closed
-	 * in any case; without it, `has_fd` is false. Then there is no second connection.
+	 * The connection that the engine gives to a plugin that it starts itself; it is closed in
+	 * any case, and not replaced by another one. `has_fd` is false without it.
 	 */
 	bool has_fd;
 	int take_fd;
-	const char *own_namespace;                /* its pods may have management devices; NULL = none */
+	const char *own_namespace;                /* its pods may use management devices; NULL = none */
 	const char *const *management_namespaces; /* and those of these */
 	size_t n_management_namespaces;
 	const char *management_kind;  /* NULL = management.nvidia.com/gpu */
@@ -55,9 +55,9 @@ struct nri_plugin_options {
 	const char *hook_path;        /* nvidia-cdi-hook on the host; NULL = found as the runtime finds it */
 	const char *pods_socket;      /* of the kubelet's PodResources; NULL = NRI_PODS_SOCKET */
 	const char *pods_checkpoint;  /* NULL = NRI_PODS_CHECKPOINT */
-	/* The engine has gone and does not come back; only with `has_fd`. May be NULL. */
+	/* The engine has exited; only with `has_fd`. May be NULL. */
 	void (*ended)(void *arg);
-	/* Registered with an engine, each time. May be NULL. */
+	/* Called at each registration with an engine. May be NULL. */
 	void (*registered)(void *arg);
 	void *arg;
 };
@@ -74,10 +74,11 @@ struct nri_plugin *nri_plugin_begin(const struct nri_plugin_options *options, st
  * Reads configuration and host again, as after SIGHUP. A configuration with errors changes nothing.
  */
 void nri_plugin_reload(struct nri_plugin *plugin);
-/* Ends the connection, refuses what is not answered, and frees everything. NULL is allowed. */
+/* Ends the connection, refuses requests without an answer, and frees everything. NULL is
+ * allowed. */
 void nri_plugin_end(struct nri_plugin *plugin);
 
-/* Returns whether an engine knows the plugin at the moment. */
+/* Returns whether the plugin is registered with an engine. */
 bool nri_plugin_is_registered(const struct nri_plugin *plugin);
 /* Appends its metrics (docs/nri.md), in the text format of Prometheus. */
 void nri_plugin_metrics(const struct nri_plugin *plugin, struct graft_buffer *out);

@@ -3,7 +3,7 @@
  * plugin: the device plugin: one server for each resource that the node offers, and their
  * registration with the kubelet (SPEC kubernetes 2 to 4, 6.4).
  *
- * All state but the counters can be rebuilt from the configuration, the host, and the kernel log.
+ * All state except the counters can be rebuilt from the configuration, the host and the kernel log.
  */
 #ifndef GRAFT_DAEMON_PLUGIN_H
 #define GRAFT_DAEMON_PLUGIN_H
@@ -50,12 +50,12 @@ struct plugin_resource {
 	struct graft_rpc_server *server;
 	struct graft_rpc_call *watchers[PLUGIN_WATCHERS];
 	struct graft_rpc_client *client; /* Register, while it is asked */
-	struct graft_loop_timer again;   /* registers, or asks whether that had an effect */
+	struct graft_loop_timer again;   /* registers, or checks that it had an effect */
 	int64_t delay_ms; /* until the next attempt; short again when the kubelet has watched for a while */
-	bool accepted;    /* the kubelet has said so */
+	bool accepted;    /* by the kubelet */
 	bool dropped;     /* a stream has ended since the call of Register */
 	bool contested;   /* another plugin has the resource */
-	bool no_mps;      /* its devices are shared by MPS, and the daemon for that does not run */
+	bool no_mps;      /* its devices are shared by MPS, whose daemon does not run */
 	struct timespec watched_since;   /* CLOCK_REALTIME, of the last stream */
 	unsigned int n_contested;        /* how often in a row no kubelet watched, and another plugin was there */
 	struct timespec overruled_rival; /* its socket, beside which the resource was offered all the same */
@@ -63,21 +63,21 @@ struct plugin_resource {
 	struct plugin_calls calls[PLUGIN_METHODS];
 };
 
-/* What a configuration makes of the host: all of it is made, and let go, at once. */
+/* What a configuration makes of the host, built and freed as a whole. */
 struct plugin_node {
 	struct graft_arena *arena;
 	struct graft_kube_config config;
 	struct graft_kube_node_facts facts;
 	const char *folder; /* of the sockets */
-	bool registry;      /* the kubelet finds them there by itself; else they are registered with it */
+	bool registry;      /* the kubelet finds them there; else they are registered with it */
 	struct plugin_resource *resources;
 	size_t n_resources;
 };
 
-/* What was read, which the callee takes; NULL: it could not be, for this reason. */
+/* What was read, owned by the callee; NULL: it could not be read, for this reason. */
 typedef void plugin_read_done(struct plugin *plugin, struct plugin_node *take_node, const struct graft_error *err);
 
-/* Configuration and host, while they are read; longer than a moment where NVML has to be asked. */
+/* Configuration and host while they are being read, which takes a while if NVML is queried. */
 struct plugin_reading {
 	struct plugin_node *node; /* NULL: nothing is read */
 	struct graft_kube_node_question question;
@@ -86,22 +86,22 @@ struct plugin_reading {
 	plugin_read_done *done;
 };
 
-/* What is to be done when that has been read; what comes later includes what comes before. */
+/* What to do once that is read; a later value includes the earlier ones. */
 enum plugin_later { PLUGIN_LATER_NOTHING, PLUGIN_LATER_LOOK, PLUGIN_LATER_RELOAD };
 
 struct plugin {
 	struct graft_loop *loop;
 	const struct graft_log *log;
 	struct graft_kube_sources sources; /* of the configuration */
-	const char *state_folder;          /* of what is kept over a restart */
+	const char *state_folder;          /* for state that survives a restart */
 	/*
-	 * A start or reload is over. With an error, which only a start has: nothing is served, and
-	 * nothing will be.
+	 * A start or reload is over. An error, which only a start has, means that nothing is served
+	 * or will be.
 	 */
 	void (*done)(void *arg, const struct graft_error *err);
 	void *arg;
 	bool begun;
-	bool fail_on_init_error;  /* as the last configuration said that could be read; at first the caller's */
+	bool fail_on_init_error;  /* from the last readable configuration; at first the caller's */
 	struct plugin_node *node; /* NULL before the first one */
 	struct plugin_reading reading;
 	enum plugin_later later;
@@ -115,11 +115,11 @@ struct plugin {
 	int folder_number;                    /* of the folder of the sockets there */
 	int kubelet_number;                   /* of the kubelet's own folder, in a registry; -1: it is not watched */
 	bool blind;                           /* inotify is not available */
-	bool waits_for_folder;                /* the kubelet's folder is not there, which the log has */
+	bool waits_for_folder;                /* the kubelet's folder is missing, as the log says */
 	struct timespec kubelet_made;         /* the kubelet's socket, while `blind` */
-	/* Each has a timer of its own, so that none can stop another: */
-	struct graft_loop_timer look;    /* for a folder that is not there */
-	struct graft_loop_timer kubelet; /* for the kubelet's folder, if it is another one and not there */
+	/* Separate timers, so that none can stop another: */
+	struct graft_loop_timer look;    /* for a missing folder */
+	struct graft_loop_timer kubelet; /* for the kubelet's folder, if it is a different one and missing */
 	struct graft_loop_timer start;   /* everything, which could not be served */
 	struct graft_loop_timer lost;    /* serves sockets that were lost */
 	struct graft_loop_timer again;   /* looks at the host */
@@ -130,10 +130,9 @@ struct plugin {
 };
 
 /*
- * Makes the configuration, reads the host and starts to serve, or to wait where there is nothing to
- * offer. What it is about, the caller has filled in; `done` is called at once, or when NVML has
- * answered. Where it fails and `fail_on_init_error` is off, the plugin offers nothing, and tries
- * again later.
+ * Reads configuration and host and starts to serve, or to wait if there is nothing to offer. The
+ * caller has filled in the options; `done` is called at once, or when NVML has answered. If this
+ * fails and `fail_on_init_error` is off, the plugin offers nothing, and tries again later.
  */
 void plugin_begin(struct plugin *plugin);
 /*
@@ -151,16 +150,16 @@ void plugin_done(struct plugin *plugin);
  * answered. Only one reading at a time. `quiet`: nothing but errors is logged.
  */
 void plugin_read(struct plugin *plugin, enum graft_kube_ask ask, bool quiet, plugin_read_done *done);
-/* Gives up what is being read, without a call of `done`. */
+/* Stops reading, without a call of `done`. */
 void plugin_read_stop(struct plugin *plugin);
-/* Frees a node, or nothing. */
+/* Frees a node; NULL is allowed. */
 struct plugin_node *plugin_node_free(struct plugin_node *node);
 
 /* Serves the resource at its socket. Returns 0, or -1 with the error set. */
 int plugin_resource_serve(struct plugin_resource *resource, struct graft_error *err);
 /* Ends all calls and removes the socket. */
 void plugin_resource_end(struct plugin_resource *resource);
-/* Sends the devices to all who watch. */
+/* Sends the devices to all watchers. */
 void plugin_resource_push(struct plugin_resource *resource);
 /* Returns the fault of a device, or NULL. */
 const struct health_fault *plugin_device_fault(const struct plugin *plugin, const struct graft_kube_device *device);
@@ -179,13 +178,13 @@ bool plugin_resource_is_watched(const struct plugin_resource *resource);
  * the kubelet does that: there the resource is offered again if no stream follows.
  */
 void plugin_register(struct plugin_resource *resource);
-/* The kubelet has found the resource in the registry, and has taken it, or not. */
+/* The kubelet has found the resource in the registry, and has accepted or refused it. */
 void plugin_register_found(struct plugin_resource *resource, bool accepted);
-/* Gives up registering. */
+/* Stops registering. */
 void plugin_register_end(struct plugin_resource *resource);
 /*
- * The last stream of the resource has ended: registers it again, or in a registry offers it again,
- * unless the kubelet comes back by itself.
+ * The last stream of the resource has ended: registers it again or, in a registry, offers it again
+ * unless the kubelet reconnects.
  */
 void plugin_register_stream_ended(struct plugin_resource *resource);
 

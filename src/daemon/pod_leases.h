@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pod_leases: the plugin's part in the table of leases (docs/leases.md), with --respect-leases.
- * GPUs that others hold are not offered, and what a container is given is a lease: first one for
- * some minutes, then, when its pod has a cgroup, one that lasts as long as that. Which pod has
- * which device the kubelet's checkpoint says.
+ * GPUs that others hold are not offered, and a container's GPUs are leased: first for some minutes,
+ * then, once its pod has a cgroup, for as long as that exists. The kubelet's checkpoint says which
+ * pod has which device.
  */
 #ifndef GRAFT_DAEMON_POD_LEASES_H
 #define GRAFT_DAEMON_POD_LEASES_H
@@ -16,7 +16,7 @@
 #include "lease/lease.h"
 #include "rpc/loop.h"
 
-/* What is offered, and by which UUIDs leases know it. Borrowed until the next one is given. */
+/* The offered devices, and their UUIDs in leases. Borrowed until the next call. */
 struct pod_offer {
 	const struct graft_inventory *inventory;
 	const struct graft_kube_offer *offer;
@@ -28,13 +28,13 @@ struct pod_leases {
 	const struct graft_log *log;
 	const char *directory; /* the table; in the arena */
 	struct pod_offer offer;
-	void (*changed)(void *arg); /* other devices are held than before */
+	void (*changed)(void *arg); /* the held devices have changed */
 	void *arg;
 	struct graft_arena *arena;           /* of the directory; NULL: leases do not count */
 	struct graft_arena *busy_arena;      /* of what others hold */
 	const struct graft_lease_slot *busy; /* by others */
 	size_t n_busy;
-	bool failed;                   /* the table could not be read, which was said */
+	bool failed;                   /* the table could not be read, as the log says */
 	struct graft_loop_watch watch; /* inotify, of the table and of the checkpoint */
 	struct graft_loop_timer look;  /* for what no event reports: the end of a process */
 };
@@ -46,14 +46,14 @@ static inline bool pod_leases_count(const struct pod_leases *leases)
 }
 /* Begins, with the table below `state_folder`, or takes another offer. */
 void pod_leases_begin(struct pod_leases *leases, const char *state_folder, const struct pod_offer *offer);
-/* Leases do not count any more. */
+/* From now on leases do not count. */
 void pod_leases_end(struct pod_leases *leases);
 
-/* Returns whether another holder than a pod has the device, or a part of it. */
+/* Returns whether a holder other than a pod has the device or a part of it. */
 bool pod_leases_is_busy(const struct pod_leases *leases, const struct graft_kube_device *device);
 /*
- * Takes a lease of the devices for a container that is about to be made. Returns -1 with GRAFT_BUSY
- * if another holder has one of them, or the error of the table: then the container gets none.
+ * Leases the devices to a container that is about to be made. Returns -1 with GRAFT_BUSY if another
+ * holder has one of them, or with the error of the table: then the container gets none.
  */
 int pod_leases_take(struct pod_leases *leases, const struct graft_kube_resource *resource, const char *const *ids,
 		    size_t n_ids, struct graft_error *err);

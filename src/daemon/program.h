@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * program: what the mains of daemons for Kubernetes have in common: command line, messages,
- * signals, exit status. Only for mains: it prints.
+ * program: common to the mains of the daemons for Kubernetes: command line, messages, signals, exit
+ * status. Only for mains: it prints.
  */
 #ifndef GRAFT_DAEMON_PROGRAM_H
 #define GRAFT_DAEMON_PROGRAM_H
@@ -13,17 +13,17 @@
 #include "kubernetes/kube_config.h"
 #include "rpc/loop.h"
 
-/* Prints an error and what to do; returns the exit status. */
+/* Prints an error and its remedy; returns the exit status. */
 int program_complain(const char *name, const struct graft_error *err);
 /* Prints the text to standard output and frees it; returns the exit status. */
 int program_print(const char *name, struct graft_buffer *text);
 
 /*
  * main(): blocks the signals of program_watch_signals(), reads the configuration of `command`,
- * prints what is asked for (help, version, the configuration), or calls `run`, whose result is the
- * exit status. `variable` is secure_getenv(3), which only a main itself may name. `arena` of `run`
- * is freed after it. Where the config file is wrong and fail-on-init-error off, `run` gets the
- * configuration without a file, and tries the file again.
+ * prints help, version or the configuration if asked to, or else calls `run`, whose result is the
+ * exit status. `variable` is secure_getenv(3), which only a main may name. `arena` of `run` is
+ * freed afterwards. If the config file is wrong and fail-on-init-error is off, `run` gets the
+ * configuration without a file, and must try the file again.
  */
 int program_main(const struct graft_command *command, int argc, char **argv, const char *(*variable)(const char *name),
 		 int (*run)(const struct graft_kube_sources *sources, const struct graft_kube_config *config,
@@ -42,8 +42,8 @@ struct program_signals {
 	}
 
 /*
- * From here on SIGHUP calls `hang_up`; SIGINT, SIGQUIT and SIGTERM end the loop; children that end
- * are reaped unless a caller waits for them. Returns 0, or -1 with the error set.
+ * From now on SIGHUP calls `hang_up`; SIGINT, SIGQUIT and SIGTERM end the loop; ended children are
+ * reaped unless a caller waits for them. Returns 0, or -1 with the error set.
  */
 int program_watch_signals(struct program_signals *signals, struct graft_loop *loop, const struct graft_log *log,
 			  void (*hang_up)(void *arg), void *arg, struct graft_error *err);

@@ -66,7 +66,7 @@ struct graft_engine_request {
 	 * is the same.
 	 */
 	const char *drop_in_host_path;
-	/* containerd: annotations of pods that it passes on to the runtime, before those that are there. */
+	/* containerd: pod annotations to pass on to the runtime, before those that are there. */
 	const char *const *annotations;
 	size_t n_annotations;
 	const char *runtime_type; /* containerd: of a runtime that inherits none; NULL: io.containerd.runc.v2 */

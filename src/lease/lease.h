@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease: who holds which GPUs, as plain data with a JSON form: what a file of the table says.
- * Whether it still counts is decided by looking whether the holder exists (lease/lease_alive.h).
+ * lease: who holds which GPUs, as plain data with a JSON form: the content of a file of the table.
+ * A lease counts while its holder exists (lease/lease_alive.h).
  */
 #ifndef GRAFT_LEASE_LEASE_H
 #define GRAFT_LEASE_LEASE_H
@@ -27,7 +27,7 @@ struct graft_lease_slot {
 	uint32_t replica; /* the number of a slot of a GPU that is shared, from 1; 0 = not shared */
 };
 
-/* What keeps a lease alive. A living process always does, and beside it what the kind names. */
+/* What keeps a lease alive: always a living process, and what the kind names. */
 enum graft_holder_kind {
 	GRAFT_HOLDER_CGROUP,   /* a cgroup with processes */
 	GRAFT_HOLDER_PROCESS,  /* nothing else */
@@ -37,9 +37,9 @@ enum graft_holder_kind {
 
 struct graft_lease_holder {
 	enum graft_holder_kind kind;
-	uint32_t pid;           /* of the process; of a container that is being made, the one that makes it */
+	uint32_t pid;           /* of the process; while a container is being made, of its maker */
 	uint64_t start_time;    /* of that process, in clock ticks since the host started */
-	uint64_t pid_namespace; /* inode; pid and start_time mean nothing in another one */
+	uint64_t pid_namespace; /* inode; pid and start_time are valid only there */
 	uint32_t cgroup_version;
 	const char *cgroup_mount; /* where the hierarchy is mounted */
 	uint64_t cgroup_root;     /* inode of that; 0 = not known */
@@ -55,7 +55,7 @@ struct graft_lease {
 	struct graft_lease_slot *slots;
 	size_t n_slots;    /* 0: a ticket of a process that waits for a lease */
 	const char *claim; /* as graft_claim_write() writes it */
-	const char *of;    /* id of the lease whose slots these are, too; NULL = none */
+	const char *of;    /* id of the lease that has these slots as well; NULL = none */
 	struct graft_lease_holder holder;
 	uint32_t uid;      /* of the owner */
 	const char *owner; /* the owner's name, which then counts instead; NULL = none */
@@ -72,8 +72,8 @@ struct graft_lease {
 extern const struct graft_record graft_lease_record;
 
 /*
- * Reads a lease and checks all of it: every string that people or programs will see has few,
- * harmless letters, and the holder is complete. Strings are in the arena. Returns -1 with
+ * Reads a lease and checks it whole: strings that people or programs will see consist of a few
+ * harmless characters, and the holder is complete. Strings are in the arena. Returns -1 with
  * GRAFT_FORMAT, GRAFT_TOO_BIG or GRAFT_NO_MEMORY.
  */
 int graft_lease_parse(const char *text, size_t length, struct graft_arena *arena, struct graft_lease *ret_lease,
@@ -85,8 +85,8 @@ void graft_lease_write(const struct graft_lease *lease, struct graft_buffer *out
 bool graft_lease_is_of_pod(const struct graft_lease *lease);
 
 /*
- * Returns whether a text may be the name of an owner: up to 32 letters, digits, '.', '-', '_' and
- * '@', with a letter in front, and not "default".
+ * Returns whether a text is a valid name of an owner: up to 32 letters, digits, '.', '-', '_' and
+ * '@', beginning with a letter, and not "default".
  */
 bool graft_lease_owner_is_valid(const char *text);
 /* Returns whether two leases or tickets count for the same owner. */
@@ -97,13 +97,13 @@ void graft_lease_add_owner(const struct graft_lease *lease, struct graft_buffer 
 /* Makes a new id. NULL: out of memory, or no random bytes. */
 const char *graft_lease_new_id(struct graft_arena *arena);
 /*
- * Returns what may be kept of a text from an image or a command line: the first 64 letters, with
+ * Returns a harmless form of a text from an image or a command line: its first 64 characters, with
  * '?' for everything that is not printable ASCII. NULL for NULL, or out of memory.
  */
 const char *graft_lease_label(const char *text, struct graft_arena *arena);
 /*
- * Appends who holds the lease, and how long they still need it, if they have said so: "uid 1000
- * (container 3f2a91c0d1e2, 2 h, 4 h left)". `now` as `since`.
+ * Appends the holder of the lease, and how long it still needs the lease, if that is known: "uid
+ * 1000 (container 3f2a91c0d1e2, 2 h, 4 h left)". `now` as `since`.
  */
 void graft_lease_describe(const struct graft_lease *lease, uint64_t now, struct graft_buffer *out);
 /* Appends a span of time in the largest unit that fits: "5 s", "3 min", "2 h", "4 d". */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lease_alive: whether the holder of a lease still exists: the one question on which the table
- * depends. Looks at processes and cgroups of this host; changes nothing. What cannot be found out
- * counts as alive: better a GPU that is idle than one that two have.
+ * depends. Reads processes and cgroups of this host; changes nothing. A holder that cannot be
+ * examined counts as alive: an idle GPU is better than one that is lent twice.
  */
 #ifndef GRAFT_LEASE_LEASE_ALIVE_H
 #define GRAFT_LEASE_LEASE_ALIVE_H
@@ -40,16 +40,16 @@ uint32_t graft_lease_own_pid(void);
 uint64_t graft_lease_clock(void);
 
 /*
- * Returns whether the lease counts; if not, *ret_why says why: "the host was started again".
- * *ret_bound: the lease has learned which cgroup or process it is whose name it had, and is to be
- * written again, or another one of that name would keep it alive later. `scratch` is for reading.
+ * Returns whether the lease counts; if not, *ret_why says why: "the host was restarted".
+ * *ret_bound: the lease now identifies the cgroup or process that it named. Write it again, or a
+ * later one of that name would keep it alive. `scratch` is for reading.
  */
 bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease *lease, struct graft_arena *scratch,
 			  bool *ret_bound, const char **ret_why);
 
 /*
- * Lists the processes that hold the lease: those of its cgroup, or its process, by ids that mean
- * the same to us. Those of what cannot be looked at are left out. Returns -1 with GRAFT_NO_MEMORY.
+ * Lists the processes that hold the lease: those of its cgroup, or its process, by ids of our own
+ * PID namespace. Processes that cannot be examined are left out. Returns -1 with GRAFT_NO_MEMORY.
  */
 int graft_lease_processes(const struct graft_lease_now *now, const struct graft_lease *lease, struct graft_arena *arena,
 			  uint32_t **ret_pids, size_t *ret_n, struct graft_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_choice: which of the GPUs without a holder a claim gets. Pure: from what the host has,
- * what is held, and the claim.
+ * lease_choice: which of the GPUs without a holder a claim gets. A pure function of the host's
+ * GPUs, the leases and the claim.
  */
 #ifndef GRAFT_LEASE_LEASE_CHOICE_H
 #define GRAFT_LEASE_LEASE_CHOICE_H
@@ -48,11 +48,11 @@ struct graft_lendable {
 };
 
 /*
- * Chooses. Whole GPUs are chosen by their links, so that those that remain stay well connected, and
- * of equals those that have been free for longest; MIG devices and slots of shared GPUs so that as
- * few GPUs as possible are in use. What the claim had before goes first, if it is all free. Slots
- * and their strings are in the arena, are the host's or a lease's. `now` is for messages. Returns
- * -1 with GRAFT_BUSY if some that fit are held, with a hint that names who holds them;
+ * Chooses. Whole GPUs are chosen so that the remaining ones stay well connected, and among equals
+ * those that have been free longest; MIG devices and slots of shared GPUs so that as few GPUs as
+ * possible are in use. If everything that the claim had before is free, it gets that. Slots are in
+ * the arena; their strings are too, or belong to the host or a lease. `now` is for messages.
+ * Returns -1 with GRAFT_BUSY if some that fit are held, with a hint that names who holds them;
  * GRAFT_UNKNOWN_DEVICE if the host has too few that fit; GRAFT_UNSUPPORTED for limits that nothing
  * enforces; GRAFT_NOT_FOUND for a lease that does not exist; GRAFT_NO_MEMORY.
  */
@@ -61,13 +61,13 @@ int graft_lease_choose(const struct graft_lendable *host, const struct graft_lea
 		       struct graft_lease_slot **ret_slots, size_t *ret_n, struct graft_error *err);
 
 /*
- * Returns how many GPUs and MIG devices the names of a claim mean. Names that mean none are left
- * out, and GPUs that are not lent.
+ * Returns how many GPUs and MIG devices the names of a claim mean, without unknown names and GPUs
+ * that are not lent.
  */
 uint32_t graft_lease_count_named(const struct graft_lendable *host, const struct graft_claim *claim);
 /*
- * Returns who uses the GPU and holds no lease, if that makes it busy: where leases hold it, too,
- * they say what is free. NULL: no process does.
+ * Returns the process that uses the GPU without a lease, or NULL. NULL also if a lease holds the
+ * GPU: then the leases say what is free.
  */
 const char *graft_lease_user_of(const struct graft_lease *leases, size_t n_leases,
 				const struct graft_lendable_gpu *gpu);

@@ -27,8 +27,7 @@ void graft_lease_log_word(const char *text, size_t max, struct graft_buffer *out
 void graft_lease_log_add(const struct graft_lease *lease, const char *event, const char *why,
 			 struct graft_buffer *lines);
 /*
- * Appends the lines to the file in the table's directory; of one that is full, the newer half
- * stays.
+ * Appends the lines to the file in the table's directory; a full file first loses its older half.
  */
 void graft_lease_log_write(int directory_fd, const struct graft_buffer *lines);
 

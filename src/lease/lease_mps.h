@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lease_mps: GPUs that are shared by MPS: one control daemon for each, started by the first lease
- * and ended after the last. A keeper, a process of its own, starts it, sleeps as long as a lease
- * has a slot of the GPU, and ends it. If keeper or daemon are killed, the next lease starts them
- * again.
+ * and ended after the last. A separate process, its keeper, starts the daemon, sleeps as long as a
+ * lease has a slot of the GPU, and ends the daemon. If keeper or daemon are killed, the next lease
+ * starts them again.
  *
  *	DIRECTORY/mps/UUID/	lock	held while a keeper is started, and while it ends
  *				keeper	held by the keeper
@@ -20,21 +20,21 @@
 
 #define GRAFT_LEASE_MPS_COMMAND "mps" /* nvidia-ctk lease mps GPU */
 
-/* What a program needs of the daemon of its GPU. All NULL: it has none. */
+/* What a program needs from its GPU's daemon. All NULL: there is none. */
 struct graft_lease_mps {
 	const char *base;
 	const char *pipe, *shm, *log; /* directories on the host */
 };
 
 /*
- * Returns the directories of the lease's GPU, in the arena; `shm` is NULL if the daemon has that of
- * the host. Call it when the daemon runs. Returns -1 with GRAFT_NO_MEMORY.
+ * Returns the directories of the lease's GPU, in the arena; `shm` is NULL if the daemon uses the
+ * host's. Call it when the daemon runs. Returns -1 with GRAFT_NO_MEMORY.
  */
 int graft_lease_mps_find(const struct graft_config *config, const struct graft_lease *lease, struct graft_arena *arena,
 			 struct graft_lease_mps *ret_mps, struct graft_error *err);
 /*
- * Appends the variables of a program: where it finds the daemon, its limits. `pipe` is the
- * directory as the program sees it. Returns -1 with GRAFT_NO_MEMORY.
+ * Appends a program's variables: the daemon's place, and its limits. `pipe` is the directory as the
+ * program sees it. Returns -1 with GRAFT_NO_MEMORY.
  */
 int graft_lease_mps_variables(const struct graft_lease *lease, const char *pipe, struct graft_arena *arena,
 			      const char ***variables, size_t *n, struct graft_error *err);
@@ -46,9 +46,9 @@ int graft_lease_mps_variables(const struct graft_lease *lease, const char *pipe,
 int graft_lease_mps_ensure(const struct graft_config *config, const struct graft_lease *lease,
 			   const struct graft_log *log, struct graft_arena *arena, struct graft_error *err);
 /*
- * The keeper of a GPU. Returns when the daemon has ended; -1 if there cannot be one. From time to
- * time it becomes its program again, for what it has forgotten of its memory; `lock_fd` is the lock
- * that it had before, -1 the first time.
+ * The keeper of a GPU. Returns when the daemon has ended, or -1 if it cannot run. Now and then it
+ * executes its program again to free memory; `lock_fd` is the lock that it then keeps, -1 the first
+ * time.
  */
 int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, int lock_fd, const struct graft_log *log,
 			 struct graft_arena *arena, struct graft_error *err);
@@ -59,7 +59,7 @@ int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, int
  */
 int graft_lease_mps_abandoned(const struct graft_config *config, struct graft_arena *arena,
 			      struct graft_strings *ret_gpus, struct graft_error *err);
-/* Starts a keeper for such a GPU, which ends what is not used. */
+/* Starts a keeper for such a GPU, which ends the unused daemon. */
 int graft_lease_mps_mend(const struct graft_config *config, const char *gpu, struct graft_arena *arena,
 			 struct graft_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease_mps_parts: what the two sides of lease_mps.h share: names of files, and the lock. */
+/* lease_mps_parts: file names and the lock, which both sides of lease_mps.h use. */
 #ifndef GRAFT_LEASE_LEASE_MPS_PARTS_H
 #define GRAFT_LEASE_LEASE_MPS_PARTS_H
 
@@ -17,7 +17,7 @@ int graft_lease_mps_place(const struct graft_config *config, const char *gpu, st
 			  struct graft_lease_mps *ret_mps, struct graft_error *err);
 /* Opens a file of the GPU's directory, and makes it if it is missing. Returns -1 with errno. */
 int graft_lease_mps_open(const struct graft_lease_mps *mps, const char *name, struct graft_arena *arena);
-/* Takes the lock; it is given up by closing *ret_fd. Waits for it for a minute. */
+/* Takes the lock; closing *ret_fd releases it. Waits up to a minute. */
 int graft_lease_mps_lock(const struct graft_lease_mps *mps, struct graft_arena *arena, int *ret_fd,
 			 struct graft_error *err);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_order: whose turn it is: who goes first of those who wait, and whether what is free is for
- * them. Pure: from tickets, leases and the log.
+ * lease_order: whose turn it is: which waiter goes first, and whether the free GPUs are for it. A
+ * pure function of tickets, leases and the log.
  *
- * The first in order that cannot have what it asks for keeps all GPUs that fit it: those behind it
- * take what it has no use for. An owner over its limit waits without keeping anything. Urgent
- * tickets go before all others in either order.
+ * The first ticket that cannot get what it asks for reserves all GPUs that fit it; later ones get
+ * the rest. An owner over its limit waits without reserving anything. Urgent tickets go before all
+ * others in either order.
  */
 #ifndef GRAFT_LEASE_LEASE_ORDER_H
 #define GRAFT_LEASE_LEASE_ORDER_H
@@ -30,18 +30,17 @@ struct graft_lease_queue {
 };
 
 /*
- * Chooses for `ask`, a ticket of the queue or one that is not in it, which is behind all others of
- * its owner; `claim` is what it asks for. Returns as graft_lease_choose(), and -1 with GRAFT_BUSY
- * if the owner would be over its limit or others go first. *ret_place is how many tickets are
- * before it.
+ * Chooses for `ask`, a ticket of the queue, or a new one, which comes after all others of its
+ * owner; `claim` is what it asks for. Returns as graft_lease_choose(), and -1 with GRAFT_BUSY if
+ * the owner would be over its limit or others go first. *ret_place is how many tickets are before
+ * it.
  */
 int graft_lease_turn(const struct graft_lease_queue *queue, const struct graft_lease *ask,
 		     const struct graft_claim *claim, struct graft_arena *arena, struct graft_lease_slot **ret_slots,
 		     size_t *ret_n, size_t *ret_place, struct graft_error *err);
 
 /*
- * Returns what an owner has had in the last 24 hours, in seconds of a GPU: those of six hours ago
- * count half.
+ * Returns an owner's use in the last 24 hours, in GPU seconds; those of six hours ago count half.
  */
 double graft_lease_use(const char *log, const struct graft_lease *owner, int64_t date);
 

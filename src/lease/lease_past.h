@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_past: what the logs say of GPUs: the kernel's, which have failed; the table's, since when
- * they are free, and which a container had before. Pure.
+ * lease_past: what the logs say about GPUs: the kernel's, which have failed; the table's, since
+ * when they are free, and which a container had before. Pure.
  */
 #ifndef GRAFT_LEASE_LEASE_PAST_H
 #define GRAFT_LEASE_LEASE_PAST_H
@@ -21,8 +21,8 @@ int graft_lease_past_faults(const char *text, struct graft_arena *arena, struct 
 void graft_lease_past_freed(const char *log, struct graft_lendable *host);
 
 /*
- * Finds what a container had when it was last given a lease: UUIDs. None if the log does not say.
- * Strings are in the arena. Returns -1 with GRAFT_NO_MEMORY.
+ * Finds the UUIDs that a container had with its last lease. None if the log does not say. Strings
+ * are in the arena. Returns -1 with GRAFT_NO_MEMORY.
  */
 int graft_lease_past_devices(const char *log, const char *container, struct graft_arena *arena,
 			     struct graft_strings *ret_devices, struct graft_error *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_table: the directory that says who holds what: a file for each lease in held/, and for each
- * ticket of a process that waits in queue/, written to a new name and renamed. Readers need no
- * lock. Those who change it hold the lock, for as long as it takes to read the leases and write
- * one, and never while they wait for something else.
+ * lease_table: the directory that records who holds what: a file in held/ for each lease, and in
+ * queue/ for each waiting process, written under a new name and renamed. Readers need no lock.
+ * Writers hold the lock for as long as it takes to read the leases and write one, and never while
+ * they wait for something else.
  *
  * SECURITY: only the directory's owner, root, may write there, and only root may open the lock: a
  * process that can open it can hold it.
@@ -50,15 +50,18 @@ struct graft_lease_table {
 	}
 
 /*
- * Opens the table and reads the leases that count. `change` makes a missing table, takes the lock
- * and removes what no longer counts. Close it in either case. Returns -1 with GRAFT_LEASES or the
- * like; with GRAFT_PERMISSION if only root can.
+ * Opens the table and reads the leases that count. With `change`, creates a missing table, takes
+ * the lock and removes what no longer counts. Close it in either case. Returns -1 with GRAFT_LEASES
+ * or the like; with GRAFT_PERMISSION if only root can.
  */
 int graft_lease_table_open(struct graft_lease_table *table, const char *directory, bool change,
 			   struct graft_arena *arena, struct graft_error *err);
-/* Says that this process may not change the table: GRAFT_PERMISSION. Returns -1. */
+/* Fails with GRAFT_PERMISSION: this process may not change the table. Returns -1. */
 int graft_lease_table_fail_permission(const char *directory, struct graft_error *err);
-/* Logs the events and gives up the lock. What was read stays; nothing can be changed any more. */
+/*
+ * Logs the events and releases the lock. What was read stays valid; nothing can be changed any
+ * more.
+ */
 void graft_lease_table_unlock(struct graft_lease_table *table);
 /* The same, and closes the table. */
 void graft_lease_table_close(struct graft_lease_table *table);
@@ -68,14 +71,14 @@ void graft_lease_table_close(struct graft_lease_table *table);
 int graft_lease_table_check(const struct graft_lease_table *table, struct graft_error *err);
 /* Writes a new lease. Returns -1 if it is not in the table: then nothing was lent. */
 int graft_lease_table_add(struct graft_lease_table *table, const struct graft_lease *lease, struct graft_error *err);
-/* Writes a lease of the table again, of which something has changed; it is still the same one. */
+/* Writes a changed lease of the table again, under the same id. */
 int graft_lease_table_renew(struct graft_lease_table *table, const struct graft_lease *lease, struct graft_error *err);
 /* Removes a lease. `event` and `why` are logged. */
 int graft_lease_table_remove(struct graft_lease_table *table, const struct graft_lease *lease, const char *event,
 			     const char *why, struct graft_error *err);
 /*
- * Writes a ticket, a lease without slots; removes one, if it is there. What is damaged in the queue
- * is removed by the next change: only an order is lost.
+ * Write a ticket, which is a lease without slots; remove one, if it exists. The next change removes
+ * damaged files of the queue: only an order is lost.
  */
 int graft_lease_table_queue(struct graft_lease_table *table, const struct graft_lease *ticket, struct graft_error *err);
 void graft_lease_table_unqueue(struct graft_lease_table *table, const char *id);
@@ -83,7 +86,7 @@ void graft_lease_table_unqueue(struct graft_lease_table *table, const char *id);
  * Makes the file that each change touches, if it is missing. Returns its path; NULL: out of memory.
  */
 const char *graft_lease_table_event(const struct graft_lease_table *table);
-/* Logs that a ticket is gone, which wakes those who wait. */
+/* Logs that a ticket is gone, which wakes the waiters. */
 void graft_lease_table_left(struct graft_lease_table *table, const struct graft_lease *ticket, const char *why);
 /* Reads the log. "" if there is none. NULL: out of memory. */
 const char *graft_lease_table_log(const struct graft_lease_table *table);

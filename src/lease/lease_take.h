@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_take: takes a lease: reads the table, chooses and writes, with the lock of the table held
- * in between. After it the lease needs no further step: it counts for as long as its holder exists.
+ * lease_take: takes a lease: reads the table, chooses and writes while it holds the table's lock.
+ * Nothing else is needed afterwards: the lease counts for as long as its holder exists.
  */
 #ifndef GRAFT_LEASE_LEASE_TAKE_H
 #define GRAFT_LEASE_LEASE_TAKE_H
@@ -23,22 +23,22 @@ struct graft_lease_ask {
 };
 
 /*
- * Sets how long the claim waits, unless it says so itself: as `text` says, or, if that is NULL, as
- * the configuration does. Returns -1 with GRAFT_INVALID for what is not a duration.
+ * Sets how long the claim waits, unless it says so itself: from `text` or, if that is NULL, from
+ * the configuration. Returns -1 with GRAFT_INVALID if that is not a duration.
  */
 int graft_lease_set_wait(const struct graft_config *config, const char *text, struct graft_claim *claim,
 			 struct graft_error *err);
 
 /*
- * Takes a lease, and waits as long as the claim says. Strings are in the arena. A claim for what
- * another lease holds makes a lease of its own, which lasts when the other one ends. A claim for
- * names that mean nothing which is lent makes no lease: its id is NULL then. Returns -1 as
- * graft_lease_choose(), graft_lease_host_read() and graft_lease_table_open(); nothing is lent then.
+ * Takes a lease, and waits as long as the claim says. Strings are in the arena. A claim for another
+ * lease's devices makes a second lease, which outlives the first. A claim for names of devices that
+ * are not lent makes no lease: its id is NULL then. Returns -1 as graft_lease_choose(),
+ * graft_lease_host_read() and graft_lease_table_open(); nothing is lent then.
  */
 int graft_lease_take(const struct graft_config *config, const struct graft_lease_ask *ask, const struct graft_log *log,
 		     struct graft_arena *arena, struct graft_lease *ret_lease, struct graft_error *err);
 
-/* Makes a list of devices of what a lease holds. Returns -1 with GRAFT_NO_MEMORY. */
+/* Lists the devices that a lease holds. Returns -1 with GRAFT_NO_MEMORY. */
 int graft_lease_devices(const struct graft_lease *lease, struct graft_arena *arena, struct graft_strings *ret_devices,
 			struct graft_error *err);
 

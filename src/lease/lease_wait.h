@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_wait: sleeps until the table may have changed: another process has changed it, a process
- * that holds a lease has ended, or some time has passed, for what the kernel does not report.
+ * lease_wait: sleeps until the table may have changed: another process has written to it, a process
+ * that holds a lease has ended, or a time has passed, for changes that the kernel does not report.
  */
 #ifndef GRAFT_LEASE_LEASE_WAIT_H
 #define GRAFT_LEASE_LEASE_WAIT_H
@@ -31,7 +31,7 @@ struct graft_lease_wait {
 /* Watches the table and the processes that hold its leases. Call it with the lock held. */
 int graft_lease_wait_watch(struct graft_lease_wait *wait, const struct graft_lease_table *table,
 			   struct graft_error *err);
-/* Sleeps. Returns 0 when it is time to look, at the end of the time as well; -1 with GRAFT_IO. */
+/* Sleeps. Returns 0 when the table may have changed or the time is over; -1 with GRAFT_IO. */
 int graft_lease_wait_next(struct graft_lease_wait *wait, struct graft_error *err);
 void graft_lease_wait_done(struct graft_lease_wait *wait);
 #define auto_lease_wait __attribute__((cleanup(graft_lease_wait_done)))

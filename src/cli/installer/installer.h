@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * installer: nvidia-ctk-installer, which brings the toolkit onto a node of a cluster from a
- * privileged pod, and stays to look after it (SPEC installer-and-nri 1 to 6). See
- * docs/gpu-operator.md and docs/decisions/0035-installer.md.
+ * installer: nvidia-ctk-installer, which installs the toolkit on a cluster node from a privileged
+ * pod, and keeps it repaired (SPEC installer-and-nri 1 to 6). See docs/gpu-operator.md and
+ * docs/decisions/0035-installer.md.
  *
  *	installer_options    flags and variables
  *	toolkit_files        what is in the toolkit's directory
@@ -65,7 +65,7 @@ extern const struct graft_command installer_command;
 void installer_options_init(struct installer_options *options);
 /*
  * SPEC installer-and-nri 3 step 1: checks the options in their order and sets what follows from
- * them. What is only strange is logged. Returns 0, or -1 with GRAFT_INVALID.
+ * them. Odd but valid values are logged. Returns 0, or -1 with GRAFT_INVALID.
  */
 int installer_options_check(struct installer_options *options, struct graft_error *err);
 
@@ -76,8 +76,8 @@ struct installer_runtime {
 };
 #define INSTALLER_RUNTIMES 3
 /*
- * The three runtimes; the default one comes last, since an engine's editor takes the default away
- * when it adds another. Returns -1 if out of memory.
+ * The three runtimes; the default one comes last, since an engine's editor unsets the default when
+ * it adds another. Returns -1 if out of memory.
  */
 int installer_list_runtimes(const struct installer_options *options,
 			    struct installer_runtime ret_runtimes[INSTALLER_RUNTIMES], struct graft_error *err);
@@ -93,27 +93,27 @@ bool installer_stat_below(const char *root, const char *path, struct stat *ret_s
 /* ---- the toolkit ---- */
 
 /*
- * Installs the toolkit and exchanges it with the one that is there (SPEC installer-and-nri 4).
- * `runtimes` are the low-level runtimes for its configuration. With `ignore_errors`, what cannot be
- * installed is logged. Returns 1 if it was exchanged, 0 if the same is there already, or -1; the
- * old one is whole then.
+ * Installs the toolkit and exchanges it with the existing one (SPEC installer-and-nri 4).
+ * `runtimes` are the low-level runtimes for its configuration. With `ignore_errors`, files that
+ * cannot be installed are logged. Returns 1 if it was exchanged, 0 if the existing one is
+ * identical, or -1, with the old one intact.
  */
 int installer_toolkit_install(const struct installer_options *options, const struct ctk_list *runtimes,
 			      struct graft_error *err);
 /*
- * Removes the toolkits that were exchanged or never finished and that no process runs or maps.
- * Returns whether none is left.
+ * Removes replaced and unfinished toolkits that no process runs or maps. Returns whether none is
+ * left.
  */
 bool installer_toolkit_sweep(const struct installer_options *options);
 
 /* Makes the text of config.toml in the arena. */
 int installer_config_make(const struct installer_options *options, const struct ctk_list *runtimes,
 			  struct graft_engine_text *ret_text, struct graft_error *err);
-/* The runtimes of the configuration that is installed; none if there is none. */
+/* The runtimes of the installed configuration; none if there is none. */
 int installer_config_read_runtimes(const struct installer_options *options, struct ctk_list *ret_runtimes,
 				   struct graft_error *err);
 
-/* Makes the control nodes, if they are asked for. */
+/* Creates the control nodes, if the options say so. */
 int installer_nodes_make(const struct installer_options *options, struct graft_error *err);
 /* Writes the management specification, if CDI is on. */
 int installer_cdi_write(const struct installer_options *options, struct graft_error *err);
@@ -121,28 +121,28 @@ int installer_cdi_write(const struct installer_options *options, struct graft_er
 /* ---- the engine ---- */
 
 /*
- * The low-level runtimes that the engine's configuration has, and runc and crun after them (SPEC
- * installer-and-nri 3 step 3).
+ * The low-level runtimes of the engine's configuration, then runc and crun (SPEC installer-and-nri
+ * 3 step 3).
  */
 int installer_engine_list_runtimes(const struct installer_options *options, struct ctk_list *ret_runtimes,
 				   struct graft_error *err);
 /* Registers the runtimes. Returns 1 if a file was changed, 0 if none, or -1. */
 int installer_engine_configure(const struct installer_options *options, struct graft_error *err);
 /*
- * Takes the registration back. Returns 1 if a file was changed, 0 if none, or -1; files that were
- * not changed since get the bytes that they had before.
+ * Removes the registration. Returns 1 if a file was changed, 0 if none, or -1. Files that have not
+ * changed since are restored byte for byte.
  */
 int installer_engine_restore(const struct installer_options *options, struct graft_error *err);
 
 /*
- * Makes the engine read its files, if it has not: because `changed`, because an earlier run was
- * ended before it did this, or because it runs for longer than the files are there. `tries` is how
- * often to look for it, five seconds apart. Returns 0 or -1.
+ * Makes the engine read its files if it has not: they have `changed`, an earlier run was killed
+ * before this, or the engine is older than the files. `tries` is how often to look for the engine,
+ * five seconds apart. Returns 0 or -1.
  */
 int installer_engine_reload(const struct installer_options *options, bool changed, int tries, struct graft_error *err);
 /*
- * Notes on disk that the engine has to read its files. Errors are ignored: it only serves after a
- * kill.
+ * Notes on disk that the engine has to read its files. Errors are ignored: the note is needed only
+ * after a kill.
  */
 void installer_engine_note_pending(const struct installer_options *options);
 
@@ -162,8 +162,9 @@ int installer_nri_start(const struct installer_options *options, struct graft_er
 
 /*
  * Waits for a signal of SPEC installer-and-nri 6. Meanwhile repairs the engine's files and the
- * toolkit when others change them, three times in ten minutes. *nri is the process that
- * serves NRI, or -1: it ends this too, and *nri is -1 then. Returns 0, or -1 with the error set.
+ * toolkit when other programs change them, up to three times in ten minutes. *nri is the process
+ * that serves NRI, or -1. If it ends, so does the wait, and *nri becomes -1. Returns 0, or -1 with
+ * the error set.
  */
 int installer_wait(const struct installer_options *options, const struct ctk_list *runtimes, pid_t *nri,
 		   struct graft_error *err);

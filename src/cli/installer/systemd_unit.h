@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * systemd_unit: restarts a unit of the node's systemd over its private socket, without a program of
- * the node and without libraries: one call of D-Bus.
+ * systemd_unit: restarts a unit of the node's systemd over its private socket by one D-Bus call,
+ * without a library or a program of the node.
  */
 #ifndef GRAFT_CLI_INSTALLER_SYSTEMD_UNIT_H
 #define GRAFT_CLI_INSTALLER_SYSTEMD_UNIT_H
@@ -10,7 +10,7 @@
 
 /*
  * Asks the systemd that listens on `socket_path` (/run/systemd/private, as this process sees it) to
- * restart `unit`. It has accepted the job on return; the job may still run. Returns 0, or -1:
+ * restart `unit`. On return systemd has accepted the job, which may still run. Returns 0, or -1:
  * GRAFT_TIMEOUT, or GRAFT_PROGRAM with the name of systemd's error.
  */
 int installer_systemd_restart(const char *socket_path, const char *unit, int timeout_ms, struct graft_error *err);
