@@ -90,7 +90,7 @@ static void end_flood(struct health *health, enum health_end end)
 	health->flooded = false;
 	health->n_ended[end]++;
 	health->n_changes++;
-	graft_info(health->options.log, "GPUs are judged one by one again: %s", end_texts[end]);
+	graft_info(health->options.log, "GPUs are judged separately again: %s", end_texts[end]);
 }
 
 /* Makes one fault of those that the MIG devices of a GPU have. Returns whether that made room. */

@@ -64,8 +64,9 @@ uint64_t nri_host_renew(struct nri_host *host);
 /* The same after the policy has changed. */
 void nri_host_reload(struct nri_host *host);
 /*
- * Returns the facts as data for a decision; false if there are none yet, the host has changed since,
- * or the reading `number` has not ended. Then `renewed` follows, unless reading keeps failing.
+ * Returns the facts as data for a decision; false if there are none yet, the host has changed
+ * since, or the reading `number` has not ended. Then `renewed` follows, unless reading keeps
+ * failing.
  */
 bool nri_host_is_known(struct nri_host *host, uint64_t number, struct graft_nri_host *ret_host);
 /* Frees everything. Does nothing if it has not begun. */

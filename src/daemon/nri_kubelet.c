@@ -137,8 +137,8 @@ static int find_ids(const struct nri_kubelet *kubelet, const struct nri_kubelet_
 		*err = unread;
 		return graft_with_hint(err, "Check that the plugin can read the kubelet's checkpoint of devices.");
 	}
-	(void)graft_fail(err, GRAFT_IO, 0, "the kubelet does not say which devices it has given to this container: %s",
-			 why);
+	(void)graft_fail(err, GRAFT_IO, 0,
+			 "the kubelet does not say which devices it has allocated to this container: %s", why);
 	return graft_with_hint(err, "Check that the plugin can reach the kubelet's PodResources socket.");
 }
 

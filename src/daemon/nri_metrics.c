@@ -22,7 +22,7 @@ static void write_requests(const struct nri_counts *counts, struct graft_buffer 
 {
 	uint64_t n = 0;
 
-	nri_metric(out, "containers_total", "counter", "Containers that the engine asked about, by result.");
+	nri_metric(out, "containers_total", "counter", "Containers created by the engine, by result.");
 	for (size_t i = 0; i < NRI_RESULTS; i++)
 		graft_buffer_printf(out, METRIC "containers_total{result=\"%s\"} %" PRIu64 "\n", nri_result_names[i],
 				    counts->results[i]);

@@ -48,7 +48,7 @@ static const struct graft_manual_section manager_sections[] = {
 	  "The process gets the signal when the link or the file has changed. When this program starts, it sends the "
 	  "signal to a process that started before the file's last change." },
 	{ "SIGNALS", "*SIGHUP*\n\tChoose the file again.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tExit. The link stays." },
-	{ "RIGHTS",
+	{ "PERMISSIONS",
 	  "The service account must be allowed to get, list and watch _nodes_. To signal the process, the pod "
 	  "needs _shareProcessNamespace: true_." },
 	{ "EXIT STATUS",

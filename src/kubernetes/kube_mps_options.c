@@ -28,31 +28,30 @@ static const struct graft_option mps_daemon_options[] = {
 /* clang-format on */
 
 static const struct graft_manual_section mps_daemon_sections[] = {
-	{ "COMMANDS", "*mount-shm*\n\tMount the tmpfs that is the shared memory of the daemons and their programs at "
-		      "_shm_ in the directory of the daemons, unless there is one, and exit. For an init container "
-		      "whose mounts reach the host. Without it, the program does the same when it starts the first "
-		      "daemon." },
+	{ "COMMANDS", "*mount-shm*\n\tMount a tmpfs at _shm_ in the directory of the daemons, for the shared memory of "
+		      "daemons and programs, unless there is one, and exit. For an init container whose mounts reach "
+		      "the host. Without it, the program mounts the tmpfs when it starts the first daemon." },
 	{ "DAEMONS",
-	  "There is one daemon for each resource that _sharing.mps_ of the config file shares. It serves the "
-	  "resource's GPUs. Each program on them gets at most the GPU's memory divided by the number of replicas, and "
-	  "the same part of its processors; more than 48 replicas (16 on GPUs before Volta), GPUs in MIG mode and MIG "
+	  "Each resource that _sharing.mps_ of the config file shares has one daemon, which serves the resource's "
+	  "GPUs. With N replicas, each program gets at most 1/N of a GPU's memory and of its processors; more than 48 "
+	  "replicas (16 on GPUs before Volta), GPUs in MIG mode and MIG "
 	  "devices are errors. While a daemon runs, its GPUs are in compute mode EXCLUSIVE_PROCESS, so that no program "
 	  "bypasses it; afterwards they are in DEFAULT. The daemon's log is copied to standard output.\n\n"
-	  "A daemon that ends too early is started again. After *SIGHUP*, and when the node's label chooses another "
+	  "A daemon that ends early is restarted. After *SIGHUP*, and when the node's label chooses another "
 	  "file, only daemons whose GPUs or limits have changed are restarted, which ends their programs. Daemons that "
 	  "this program finds when it starts, with the same GPUs and limits, keep running; others are ended.\n\n"
-	  "A daemon serves one user id at a time: programs of another one wait." },
+	  "A daemon serves one user id at a time: programs of other users wait." },
 	{ "SIGNALS", "*SIGHUP*\n\tReread configuration and host. If that fails, nothing changes, and the program "
 		     "tries again later.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tEnd the daemons and exit." },
 	{ "FILES",
 	  "_/run/nvidia/mps/nvidia.com/gpu/pipe_\n\tWhere programs find the daemon of a resource. "
 	  "*nvidia-device-plugin*(8) mounts it in containers at _/mps/nvidia.com/gpu/pipe_, and names it in "
-	  "CUDA_MPS_PIPE_DIRECTORY.\n\n_/run/nvidia/mps/nvidia.com/gpu/log_\n\tIts logs, until it ends.\n\n"
-	  "_/run/nvidia/mps/nvidia.com/gpu/.started_\n\tIs there while the daemon serves programs.\n\n"
+	  "CUDA_MPS_PIPE_DIRECTORY.\n\n_/run/nvidia/mps/nvidia.com/gpu/log_\n\tIts logs, removed when it ends.\n\n"
+	  "_/run/nvidia/mps/nvidia.com/gpu/.started_\n\tExists while the daemon serves programs.\n\n"
 	  "_/run/nvidia/mps/nvidia.com/gpu/.daemon_\n\tIts GPUs and limits.\n\n"
 	  "_/run/nvidia/mps/shm_\n\tA tmpfs of half the memory of the host, _/dev/shm_ of daemons and containers.\n\n"
 	  "_/mps_\n\tThe same directory in a container; if it exists, _--mps-root_ is not used." },
-	{ "RIGHTS", "Root, with CAP_SYS_ADMIN for the mounts; in a pod, _privileged: true_." },
+	{ "PRIVILEGES", "Root, with CAP_SYS_ADMIN for the mounts; in a pod, _privileged: true_." },
 	{ "EXIT STATUS", "*0* after a signal, and for *mount-shm* and options that only print. *1* on failure; the "
 			 "message names cause and remedy." },
 	{ "EXAMPLES",
@@ -68,8 +67,8 @@ const struct graft_command graft_kube_mps_command = {
 	.values = (const char *const[]){ "mount-shm", NULL },
 	.summary = "Run the MPS daemons of GPUs that pods share",
 	.description = GRAFT_DOC(
-	    "Runs NVIDIA's MPS control daemon, nvidia-cuda-mps-control, for each resource whose GPUs the configuration "
-	    "of nvidia-device-plugin shares by MPS, with limits of memory and processors for each program.\n\n"
+	    "Runs NVIDIA's MPS control daemon, nvidia-cuda-mps-control, for each resource that the configuration of "
+	    "nvidia-device-plugin shares by MPS, and limits the memory and processors of each program.\n\n"
 	    "Each option can also be set by its environment variable, and by its key in the config file. The command "
 	    "line takes precedence, then the variable."),
 	GRAFT_MANUAL(mps_daemon_sections),

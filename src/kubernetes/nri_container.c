@@ -393,7 +393,8 @@ static int compare_with(const struct graft_nri_host *host, const struct graft_st
 	if (!excess)
 		return 0;
 	(void)graft_fail(err, GRAFT_PERMISSION, 0,
-			 "%.100s asks for %.100s, which the kubelet has not given to this container", origin, excess);
+			 "%.100s asks for %.100s, which the kubelet has not allocated to this container", origin,
+			 excess);
 	return graft_with_hint(
 	    err, "Ask for GPUs in the container's limits, and do not set NVIDIA_VISIBLE_DEVICES yourself.");
 }
@@ -474,7 +475,7 @@ static int decide_devices(const struct graft_nri_policy *policy, const struct gr
 	size_t n_foreign;
 
 	if (wish->compare && !graft_nri_is_given(ids)) {
-		graft_debug(log, "%s is ignored: the kubelet has given no GPU to the container", wish->origin);
+		graft_debug(log, "%s is ignored: the kubelet has allocated no GPU to the container", wish->origin);
 		wish->kind = GRAFT_NRI_NOTHING;
 		return 0;
 	}

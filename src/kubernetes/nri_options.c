@@ -80,18 +80,18 @@ static const struct graft_option nri_options[] = {
 
 static const struct graft_manual_section nri_sections[] = {
 	{ "WHAT PODS GET",
-	  "A container gets the GPUs that the kubelet has given it, by the device plugin's variables or mounts, "
-	  "together with the driver's files. It needs no RuntimeClass, and its engine needs no configuration except "
-	  "NRI. What the image or the pod itself sets is ignored unless *[nri] environment* of _config.toml_ changes "
-	  "that.\n\n"
+	  "A container gets the GPUs that the kubelet has allocated to it, as the device plugin's variables or mounts "
+	  "say, and the driver's files. It needs no RuntimeClass, and its engine needs no configuration except NRI. "
+	  "Variables and mounts that the image or the pod sets are ignored, unless *[nri] environment* of "
+	  "_config.toml_ says otherwise.\n\n"
 	  "A pod with an annotation _nvidia.cdi.k8s.io/container.NAME_, _nvidia.cdi.k8s.io/pod_ or "
 	  "_nvidia.cdi.k8s.io_ gets the CDI devices that the annotation names. It may name "
 	  "_management.nvidia.com/gpu=all_ in the namespaces that *--nri-namespace* and "
 	  "*--nri-management-cdi-device-namespaces* name, and whatever *[nri] allowed* of _config.toml_ lists. "
 	  "Anything else is refused: the container is not created, and the pod's events say why." },
 	{ "WHEN THE PLUGIN DOES NOT RUN",
-	  "An engine starts containers even if a plugin does not answer. This program reconnects at once, and warns of "
-	  "containers that were created without their devices in the meantime. The metric for their number is "
+	  "An engine starts containers even if a plugin does not answer. This program reconnects at once, warns of "
+	  "containers that were created without their devices in the meantime, and counts them in "
 	  "_graft_nri_missed_containers_total_." },
 	{ "SIGNALS", "*SIGHUP*\n\tRead _config.toml_ and the host again.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tExit." },
 	{ "ENVIRONMENT",
@@ -101,7 +101,8 @@ static const struct graft_manual_section nri_sections[] = {
 	{ "EXIT STATUS",
 	  "*0* after a signal, and when the engine that started it has exited. *1* on failure; the message names "
 	  "cause and remedy." },
-	{ "EXAMPLES", "```\nnvidia-nri-plugin --nri-namespace=gpu-operator --listen=127.0.0.1:9402\n```" },
+	{ "EXAMPLES", "Let pods in the operator's namespace use management devices, and serve metrics:\n\n"
+		      "```\nnvidia-nri-plugin --nri-namespace=gpu-operator --listen=127.0.0.1:9402\n```" },
 	{ "SEE ALSO", "*nvidia-device-plugin*(8), *nvidia-cdi-hook*(8), *nvidia-ctk-installer*(8), "
 		      "*nvidia-container-runtime-config*(5)" },
 };

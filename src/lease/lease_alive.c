@@ -331,7 +331,7 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 	uint64_t id;
 
 	*ret_bound = false;
-	*ret_why = "the host was started again";
+	*ret_why = "the host was restarted";
 	if (strcmp(lease->boot, now->boot) != 0)
 		return false;
 	*ret_why = "its time is over";

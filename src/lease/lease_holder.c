@@ -226,7 +226,7 @@ int graft_lease_holder_to_be(const struct graft_lease_container *container, stru
 	if (ret_holder->pid_file)
 		return 0;
 	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0,
-			 "the container cannot be found once it is made: it has neither linux.cgroupsPath nor a "
+			 "the container cannot be found after its creation: it has neither linux.cgroupsPath nor a "
 			 "--pid-file");
 	return graft_with_hint(err, "Give the container a cgroup, or call 'create' with --pid-file.");
 }

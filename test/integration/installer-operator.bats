@@ -143,7 +143,7 @@ install_and_validate() {
   within 10 is_gone
   name=$name-again
   daemonset "${cdi_on[@]}"
-  within 20 has_log 'msg="containerd has read its configuration: it is not signaled"' || { cat "$machine/log" && return 1; }
+  within 20 has_log 'msg="containerd has already read its configuration: not signaling it"' || { cat "$machine/log" && return 1; }
   within 10 has_log 'msg="Waiting for signal"'
   [ "$(our_containerd)" = "$pid" ]
   validate

@@ -107,7 +107,7 @@ installer_pods() {
   within 10 installer_is_gone
   stay --cdi-enabled
   await_log 'msg="Waiting for signal"'
-  has_log 'msg="containerd has read its configuration: it is not signaled"'
+  has_log 'msg="containerd has already read its configuration: not signaling it"'
   [ "$(our_containerd)" = "$pid" ]
   on_host sh -c 'kill -TERM $(pidof nvidia-ctk-installer)'
   await_log 'msg="Completed nvidia-ctk-installer"'

@@ -106,7 +106,7 @@ is_whole() {
   after=$(stat -c '%i %Y' "$toolkit" "$file")
   installer "${for_docker[@]}" --no-daemon
   [ "$status" -eq 0 ]
-  [[ $output == *'msg="docker has read its configuration: it is not signaled"'* ]]
+  [[ $output == *'msg="docker has already read its configuration: not signaling it"'* ]]
   [ "$(stat -c '%i %Y' "$toolkit" "$file")" = "$after" ]
   reloads_are $((before + 1))
   touch "$machine/nv/.engine-has-to-read"
@@ -184,7 +184,7 @@ is_whole() {
   [ "$(on_host nvidia-ctk cdi list --spec-dir="$machine/cdi-out" 2>/dev/null)" = management.nvidia.com/gpu=all ]
   grep -qF "$toolkit/nvidia-cdi-hook" "$machine/cdi-out/management.nvidia.com-gpu.yaml"
   installer "${for_containerd[@]}" --no-daemon --set-as-default=false --cdi-enabled --cdi-output-dir="$machine/cdi-out"
-  [[ $output == *'msg="containerd has read its configuration: it is not signaled"'* ]]
+  [[ $output == *'msg="containerd has already read its configuration: not signaling it"'* ]]
   [ "$(our_containerd)" = "$pid" ]
   stay "${for_containerd[@]}" --set-as-default=false --cdi-enabled --cdi-output-dir="$machine/cdi-out"
   [ "$(our_containerd)" = "$pid" ]
@@ -208,7 +208,7 @@ is_whole() {
   rm "$toolkit/nvidia-ctk"
   within 20 test -x "$toolkit/nvidia-ctk"
   is_whole
-  within 20 grep -qF "msg=\"Another program has changed $toolkit: it was installed again\"" "$work/log"
+  within 20 grep -qF "msg=\"Another program has changed $toolkit: reinstalled it\"" "$work/log"
   printf '{}\n' >"$machine/docker/daemon.json"
   within 20 grep -q "level=error msg=\"Files of this installation were changed again after 3 repairs: not repairing for [0-9]* seconds. 'nvidia-ctk doctor node' names other installers on this node\"" "$work/log"
   [ "$(cat "$machine/docker/daemon.json")" = "{}" ]
@@ -260,7 +260,7 @@ is_whole() {
   [ "$(jq -c . "$machine/docker/daemon.json")" = '{"labels":["c=d"]}' ]
   printf '{"runtimes": {"nvidia": {"path": "/usr/bin/env"}}}\n' >"$machine/docker/daemon.json"
   installer "${for_docker[@]}" --no-daemon --restart-mode=none
-  [[ $output == *"level=warning msg=\"The runtime \\\"nvidia\\\" of docker is /usr/bin/env, which a package of this node has registered: it stays. To use $toolkit, run 'nvidia-ctk runtime configure --runtime=docker --undo' on the node\""* ]]
+  [[ $output == *"level=warning msg=\"The runtime \\\"nvidia\\\" of docker is /usr/bin/env, which a package of this node has registered: leaving it. To use $toolkit, run 'nvidia-ctk runtime configure --runtime=docker --undo' on the node\""* ]]
   [ "$(jq -r '.runtimes.nvidia.path, .runtimes["nvidia-cdi"].path' "$machine/docker/daemon.json" | paste -sd' ')" = "/usr/bin/env $toolkit/nvidia-container-runtime.cdi" ]
 }
 

@@ -261,7 +261,7 @@ env_of() { jq -r '.process.env[]' "$work/bundle-$1/config.json" | grep '^CUDA_MP
   "$work/nvidia-cuda-mps-control" 1000 3>&- 4>&- &
   echo $! | tee -a "$work/pids" >"$table/mps/$gpu/pipe/nvidia-cuda-mps-control.pid"
   run -0 lease doctor
-  [[ $output == *"warning: $gpu: its MPS daemon has no keeper that would end it"* ]]
+  [[ $output == *"warning: $gpu: its MPS daemon has no keeper to end it"* ]]
   lease run --share -- true
   has_daemons 1
   [ "$(daemons)" = "$(cat "$work/daemon")" ]

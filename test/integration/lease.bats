@@ -104,7 +104,7 @@ teardown() { lease_teardown; }
   becomes_held 0
   lease_bundle b any:1 'sleep 1000' 'del(.linux.cgroupsPath)'
   run ! on_host "$runtime" --root "$work/runc" create --bundle "$work/bundle-b" b
-  [[ $output == *"the container cannot be found once it is made: it has neither linux.cgroupsPath nor a --pid-file. Give the container a cgroup, or call 'create' with --pid-file."* ]]
+  [[ $output == *"the container cannot be found after its creation: it has neither linux.cgroupsPath nor a --pid-file. Give the container a cgroup, or call 'create' with --pid-file."* ]]
   is_held 0
 }
 
@@ -198,7 +198,7 @@ MESSAGES
   lease run -n 8 -- true
   lease history >"$work/history"
   on_host umount /proc/sys/kernel/random/boot_id
-  [ "$(grep -c ' freed .* the host was started again$' "$work/history")" = 2 ] || die "$(cat "$work/history")"
+  [ "$(grep -c ' freed .* the host was restarted$' "$work/history")" = 2 ] || die "$(cat "$work/history")"
 }
 
 @test "a record of another boot, another process of the same id, time" {
@@ -220,7 +220,7 @@ MESSAGES
   lease history | tail -n 3
   lease run -- true
   lease history | grep 'freed .* its process has ended'
-  lease history | grep 'freed .* the host was started again'
+  lease history | grep 'freed .* the host was restarted'
 }
 
 @test "lease:ID shares what was taken by hand, and lasts when its time is over" {
@@ -260,7 +260,7 @@ MESSAGES
   id=$(lease list --json | jq -r '.leases[0].id')
   lease list | grep -E "^[0-7]    held   $id  uid 1000 \(process [0-9]+, 0 s\)  sh$"
   run -1 on_host "$ctk" lease release "$id"
-  [[ $output == *"lease $id ends with its holder, uid 1000 (process "*"End the holder, or run 'nvidia-ctk lease reclaim', which does it."* ]]
+  [[ $output == *"lease $id ends with its holder, uid 1000 (process "*"End the holder, or let 'nvidia-ctk lease reclaim' do so."* ]]
   lease reclaim --grace 1s --yes "$id" </dev/null
   becomes_held 0
   run -1 on_host "$ctk" lease reclaim "$id" </dev/null

@@ -137,7 +137,7 @@ nri_own_wish() {
   give_gpus 1
   cri_run --env NVIDIA_VISIBLE_DEVICES=all
   [ "$status" -ne 0 ]
-  [[ $output == *"graft: container container of pod default/pod: NVIDIA_VISIBLE_DEVICES asks for $(host_uuids | sed -n 1p), which the kubelet has not given to this container. Ask for GPUs in the container's limits, and do not set NVIDIA_VISIBLE_DEVICES yourself."* ]]
+  [[ $output == *"graft: container container of pod default/pod: NVIDIA_VISIBLE_DEVICES asks for $(host_uuids | sed -n 1p), which the kubelet has not allocated to this container. Ask for GPUs in the container's limits, and do not set NVIDIA_VISIBLE_DEVICES yourself."* ]]
 }
 
 nri_foreign_annotation() {

@@ -55,7 +55,7 @@ field() { jq --raw-output ".$1" <<<"$result"; }
 @test "a kubelet that is not there: refused, since it cannot be known what was given" {
   answers 1 NVIDIA_VISIBLE_DEVICES=0
   [ "$(field refused)" -eq 1 ]
-  [ "$(field why)" = "graft: container container of pod default/pod: the kubelet does not say which devices it has given to this container: cannot connect to '/var/lib/kubelet/pod-resources/kubelet.sock': no such file or directory. Check that the plugin can reach the kubelet's PodResources socket." ]
+  [ "$(field why)" = "graft: container container of pod default/pod: the kubelet does not say which devices it has allocated to this container: cannot connect to '/var/lib/kubelet/pod-resources/kubelet.sock': no such file or directory. Check that the plugin can reach the kubelet's PodResources socket." ]
 }
 
 @test "while nothing happens: less than 8 MB, and it does not wake up" {

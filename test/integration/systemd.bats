@@ -579,7 +579,7 @@ crio_pid() { on_host systemctl show --value --property=MainPID crio; }
   within 10 on_host test -S /run/crio.sock
   pid=$(crio_pid)
   run -0 on_host "${words[@]}"
-  [[ $output == *'msg="crio has read its configuration: it is not restarted"'* ]]
+  [[ $output == *'msg="crio has already read its configuration: not restarting it"'* ]]
   [ "$(crio_pid)" = "$pid" ]
   # Somebody has changed the file since CRI-O started.
   echo >>"$conf"

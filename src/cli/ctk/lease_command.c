@@ -310,20 +310,19 @@ static int run_lease_run(void *context, int argc, char **argv)
 	{                                                                                                     \
 		.name = "share", .help = "Take slots of shared GPUs instead of whole GPUs", LEASE_FLAG(share) \
 	}
-#define MODEL_OPTION                                                                                              \
-	{                                                                                                         \
-		.name = "model", .value_name = "TEXT", .help = "Only GPUs whose name contains this, in any case", \
-		LEASE_TEXT(model)                                                                                 \
+#define MODEL_OPTION                                                                                                \
+	{                                                                                                           \
+		.name = "model", .value_name = "TEXT", .help = "Only GPUs whose name contains this, ignoring case", \
+		LEASE_TEXT(model)                                                                                   \
 	}
-#define OWNER_OPTION                                                                                      \
-	{                                                                                                 \
-		.name = "owner", .value_name = "NAME",                                                    \
-		.help = "Whom the lease counts for (default the user who called sudo)", LEASE_TEXT(owner) \
+#define OWNER_OPTION                                                                               \
+	{                                                                                          \
+		.name = "owner", .value_name = "NAME",                                             \
+		.help = "Owner of the lease (default the user who called sudo)", LEASE_TEXT(owner) \
 	}
-#define URGENT_OPTION                                                                                      \
-	{                                                                                                  \
-		.name = "urgent", .help = "Go before all others that wait; nothing is taken from anybody", \
-		LEASE_FLAG(urgent)                                                                         \
+#define URGENT_OPTION                                                                                              \
+	{                                                                                                          \
+		.name = "urgent", .help = "Go to the head of the queue; no holder loses a GPU", LEASE_FLAG(urgent) \
 	}
 static const struct graft_option run_options[] = {
 	COUNT_OPTION,
@@ -335,11 +334,12 @@ static const struct graft_option run_options[] = {
 	OWNER_OPTION,
 	{ .name = "for",
 	  .value_name = "TIME",
-	  .help = "How long it will need them; others see it, and 'reclaim --overdue' may end it afterwards",
+	  .help =
+	      "How long the command needs them; 'lease list' shows it, and 'reclaim --overdue' may end it afterwards",
 	  LEASE_TEXT(span) },
 	{ .name = "user", .value_name = "NAME", .help = "Run the command as this user", LEASE_TEXT(user) },
 	{ .name = "scope",
-	  .help = "Run the command in a cgroup of its own, which lets it open no other GPU or MIG device",
+	  .help = "Run the command in its own cgroup, where it can open no other GPU or MIG device",
 	  LEASE_FLAG(scope) },
 };
 const struct graft_command ctk_lease_run = {
@@ -429,7 +429,7 @@ static int release_lease(struct graft_lease_table *table, const struct graft_lea
 	(void)graft_fail(err, GRAFT_INVALID, 0, "lease %s ends with its holder, %s", lease->id,
 			 graft_buffer_text(&holder));
 	graft_buffer_done(&holder);
-	return graft_with_hint(err, "End the holder, or run 'nvidia-ctk lease reclaim', which does it.");
+	return graft_with_hint(err, "End the holder, or let 'nvidia-ctk lease reclaim' do so.");
 }
 
 static int run_lease_release(void *context, int argc, char **argv)
@@ -632,7 +632,7 @@ static const struct graft_option reclaim_options[] = {
 	  LEASE_TEXT(grace) },
 	{ .name = "yes", .letter = 'y', .help = "Do not ask", LEASE_FLAG(yes) },
 	{ .name = "overdue",
-	  .help = "End all leases that have lasted longer than they said, or than graft.leases.max-time",
+	  .help = "End all leases older than their --for time or graft.leases.max-time",
 	  LEASE_FLAG(overdue) },
 };
 const struct graft_command ctk_lease_reclaim = {

@@ -344,7 +344,7 @@ static void add_lease_metrics(const struct view *view, struct graft_buffer *out)
 	graft_buffer_printf(out,
 			    "# HELP graft_lease_waiting Processes that wait for a lease.\n"
 			    "# TYPE graft_lease_waiting gauge\ngraft_lease_waiting %zu\n"
-			    "# HELP graft_lease_damaged Files because of which nothing is lent.\n"
+			    "# HELP graft_lease_damaged Damaged files, which stop all lending.\n"
 			    "# TYPE graft_lease_damaged gauge\ngraft_lease_damaged %zu\n",
 			    view->table.n_tickets, view->table.n_damages);
 }
@@ -499,7 +499,7 @@ static const struct graft_option history_options[] = {
 const struct graft_command ctk_lease_history = {
 	CTK_COMMAND,
 	.name = "history",
-	.summary = "Print what has been taken and freed, the oldest first: seconds since 1970, event, lease, owner",
+	.summary = "Print what was taken and freed, oldest first: seconds since 1970, event, lease, owner",
 	.options = history_options,
 	.n_options = GRAFT_COUNT(history_options),
 	.run = run_lease_history,
@@ -555,7 +555,7 @@ static int repair_table(struct view *view, size_t n_strangers, struct graft_erro
 {
 	if (n_strangers > 0) {
 		(void)graft_fail(err, GRAFT_LEASES, 0, "processes use GPUs without a lease, which may be damaged");
-		return graft_with_hint(err, "End them, or wait until they have ended, and repair the table then.");
+		return graft_with_hint(err, "End them or wait for them to end, then repair the table.");
 	}
 	for (size_t i = 0; i < view->table.n_damages; i++) {
 		if (graft_lease_table_repair(&view->table, &view->table.damages[i], err) < 0)
@@ -576,7 +576,7 @@ static int look_at_mps(struct view *view, bool repair, struct graft_buffer *out,
 	if (repair && gpus.n > 0)
 		graft_lease_table_unlock(&view->table);
 	for (size_t i = 0; i < gpus.n; i++) {
-		graft_buffer_printf(out, "%s: %s: its MPS daemon has no keeper that would end it\n",
+		graft_buffer_printf(out, "%s: %s: its MPS daemon has no keeper to end it\n",
 				    repair ? "repair" : "warning", gpus.items[i]);
 		if (repair && graft_lease_mps_mend(&view->config, gpus.items[i], view->ctk->arena, err) < 0)
 			return -1;

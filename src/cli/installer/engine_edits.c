@@ -174,8 +174,8 @@ static int find_foreign(struct files *files, bool tell, struct graft_error *err)
 		if (files->is_foreign[i] && tell)
 			graft_warn(
 			    &o->base.ctk->log,
-			    "The runtime \"%s\" of %s is %s, which a package of this node has registered: it "
-			    "stays. To use %s, run 'nvidia-ctk runtime configure --runtime=%s --undo' on the node",
+			    "The runtime \"%s\" of %s is %s, which a package of this node has registered: "
+			    "leaving it. To use %s, run 'nvidia-ctk runtime configure --runtime=%s --undo' on the node",
 			    runtime->name, o->engine->name, path, o->toolkit, o->engine->name);
 	}
 	return 0;
@@ -304,7 +304,7 @@ static int write_installer_hook(const struct installer_options *o, struct graft_
 		return 0;
 	if (graft_host_file_write(path, text.bytes, text.length, 0644, err) < 0)
 		return graft_wrap(err, "error creating OCI hook");
-	graft_info(&o->base.ctk->log, "Wrote the OCI hook to %s; CRI-O reads it by itself", path);
+	graft_info(&o->base.ctk->log, "Wrote the OCI hook to %s; CRI-O needs no restart", path);
 	return 0;
 }
 

@@ -264,7 +264,7 @@ static int reload_by_signal(const struct installer_options *o, bool needed, int 
 		(void)poll(NULL, 0, RETRY_MS);
 	}
 	if (rc == 0 && !needed && has_read(o, &process)) {
-		graft_info(log, "%s has read its configuration: it is not signaled", o->engine->name);
+		graft_info(log, "%s has already read its configuration: not signaling it", o->engine->name);
 	} else if (rc == 0) {
 		graft_info(log, "Sending SIGHUP signal to %s (PID %d)", o->engine->name, (int)process.pid);
 		if (kill(process.pid, SIGHUP) < 0)
@@ -304,7 +304,7 @@ static int reload_by_systemd(const struct installer_options *o, bool needed, str
 		needed = !has_read(o, &process);
 	graft_buffer_done(&process.answer);
 	if (!needed) {
-		graft_info(log, "%s has read its configuration: it is not restarted", o->engine->name);
+		graft_info(log, "%s has already read its configuration: not restarting it", o->engine->name);
 		return 0;
 	}
 	service = graft_arena_printf(o->base.ctk->arena, "%s.service", o->engine->name);

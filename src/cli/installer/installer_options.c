@@ -59,7 +59,7 @@ static const struct graft_option options[] = {
 	{ .name = "no-runtime-config", FLAG, AT(no_runtime_config), ENV("NO_RUNTIME_CONFIG"),
 	  .help = "Install the toolkit only; leave the container engine alone" },
 	{ .name = "enable-nri-plugin", .letter = 'p', FLAG, AT(nri), ENV("ENABLE_NRI_PLUGIN"),
-	  .help = "Serve the engine by NRI instead of changing its configuration" },
+	  .help = "Serve the engine through NRI instead of changing its configuration" },
 	{ .name = "nri-plugin-index", TEXT, AT(nri_index), .value_name = "INDEX", ENV("NRI_PLUGIN_INDEX"),
 	  .help = "Position of the NRI plugin among others, 0 to 99 (default 10)" },
 	{ .name = "nri-socket", TEXT, AT(nri_socket), .value_name = "SOCKET", ENV("NRI_SOCKET"),
@@ -97,9 +97,9 @@ static const struct graft_option options[] = {
 	{ .name = "nvidia-container-runtime.modes.cdi.default-kind", TEXT, AT(cdi_default_kind), .value_name = "KIND",
 	  ENV("NVIDIA_CONTAINER_RUNTIME_MODES_CDI_DEFAULT_KIND"), .help = "This key of config.toml" },
 	{ .name = "nvidia-container-runtime.modes.cdi.annotation-prefixes", LIST, AT(annotation_prefixes), .value_name = "PREFIX",
-	  ENV("NVIDIA_CONTAINER_RUNTIME_MODES_CDI_ANNOTATION_PREFIXES"), .help = "This key of config.toml, and what containerd passes on" },
+	  ENV("NVIDIA_CONTAINER_RUNTIME_MODES_CDI_ANNOTATION_PREFIXES"), .help = "This key of config.toml, and the annotations that containerd passes on" },
 	{ .name = "nvidia-container-runtime.runtimes", LIST, AT(runtimes), .value_name = "RUNTIME",
-	  ENV("NVIDIA_CONTAINER_RUNTIME_RUNTIMES"), .help = "This key of config.toml (default what the engine runs, then runc, crun)" },
+	  ENV("NVIDIA_CONTAINER_RUNTIME_RUNTIMES"), .help = "This key of config.toml (default the engine's own, then runc, crun)" },
 	{ .name = "nvidia-container-runtime-hook.skip-mode-detection", FLAG, AT(skip_mode_detection),
 	  ENV("NVIDIA_CONTAINER_RUNTIME_HOOK_SKIP_MODE_DETECTION"), .help = "This key of config.toml (default true)" },
 	{ .name = "nvidia-container-cli.debug", TEXT, AT(cli_debug), ALIAS("nvidia-container-cli-debug"), .value_name = "FILE",
@@ -131,7 +131,7 @@ static const struct graft_option options[] = {
 	{ .name = "socket", TEXT, AT(socket), .value_name = "SOCKET", ENV("RUNTIME_SOCKET", "CONTAINERD_SOCKET", "DOCKER_SOCKET"),
 	  .help = "The engine's socket, used to find its process" },
 	{ .name = "restart-mode", TEXT, AT(restart_mode), .value_name = "MODE", ENV("RUNTIME_RESTART_MODE"),
-	  .help = "How the engine reads a changed configuration: signal, systemd or none (default signal; for crio systemd)",
+	  .help = "How to make the engine read its configuration: signal, systemd or none (default signal; for crio systemd)",
 	  WORDS("signal", "systemd", "none") },
 	{ .name = "enable-cdi-in-runtime", .parse = set_given_bool, AT(cdi_in_runtime), ENV("RUNTIME_ENABLE_CDI"),
 	  .help = "Switch CDI on in the engine (default: as --cdi-enabled)" },
@@ -151,7 +151,7 @@ static const struct graft_option options[] = {
 	  .help = "containerd: type of runtimes that inherit none (default io.containerd.runc.v2)" },
 	{ .name = "nvidia-container-runtime-modes.cdi.annotation-prefixes", LIST, AT(containerd_annotation_prefixes), .value_name = "PREFIX",
 	  ENV("NVIDIA_CONTAINER_RUNTIME_MODES_CDI_ANNOTATION_PREFIXES"),
-	  .help = "containerd: annotations of pods that it passes on to the runtime" },
+	  .help = "containerd: pod annotations to pass on to the runtime" },
 	{ .name = "runtime-config-override", TEXT, AT(config_override), .value_name = "JSON",
 	  ENV("RUNTIME_CONFIG_OVERRIDE", "CONTAINERD_RUNTIME_CONFIG_OVERRIDE"), .help = "Accepted; has no effect" },
 	{ .name = "hooks-dir", TEXT, AT(hooks_dir), .value_name = "DIR", ENV("CRIO_HOOKS_DIR"),
@@ -439,26 +439,28 @@ int installer_list_runtimes(const struct installer_options *o, struct installer_
 
 static const struct graft_manual_section sections[] = {
 	{ "WHAT IT DOES",
-	  "Takes the lock; installs the toolkit in _DIR_/toolkit, beside the one that is there, and exchanges the two "
-	  "at once; writes its configuration; with *--cdi-enabled*, makes the control nodes and the specification of "
-	  "all GPUs for management; registers the runtimes _nvidia_, _nvidia-cdi_ and _nvidia-legacy_ with the engine; "
-	  "and makes the engine read this, if it has not yet. Then it waits.\n\n"
-	  "Meanwhile it repairs the engine's files and the toolkit if another program changes them, three times in ten "
-	  "minutes. A runtime that a package of the node has registered under one of these names stays as it is." },
+	  "Takes the lock; installs the toolkit beside _DIR_/toolkit and exchanges the two atomically; writes "
+	  "_config.toml_; with *--cdi-enabled*, creates the control nodes and the management specification; registers "
+	  "the runtimes _nvidia_, _nvidia-cdi_ and _nvidia-legacy_ with the engine; makes the engine read its "
+	  "configuration, unless it already has; and waits.\n\n"
+	  "Meanwhile it repairs the engine's files and the toolkit if another program changes them, up to three times "
+	  "in ten minutes. It leaves a runtime alone that a package of the node has registered under one of these "
+	  "names." },
 	{ "SIGNALS",
 	  "*SIGTERM*, *SIGINT*, *SIGQUIT*, *SIGHUP*, *SIGPIPE*\n\tRemove the runtimes from the engine's configuration, "
-	  "make the engine read it, and exit. Files that nothing else has changed are restored byte for byte. The "
-	  "toolkit stays, since running containers need it. During the installation: exit at once. The toolkit is "
-	  "then complete, the old one or the new one." },
+	  "make the engine read it, and exit. Files that no other program has changed are restored byte for byte. The "
+	  "toolkit stays, since running containers need it. During the installation: exit at once, with the old or "
+	  "the new toolkit complete." },
 	{ "EXIT STATUS",
-	  "*0* after a signal, and with *--no-daemon* when all is set up. *1* on failure; the message names "
+	  "*0* after a signal, and with *--no-daemon* when everything is set up. *1* on failure; the message names "
 	  "the cause." },
-	{ "FILES", "_DIR/toolkit_\n\tThe programs, and _.config/nvidia-container-runtime/config.toml_, which they find "
-		   "there by themselves.\n\n"
+	{ "FILES", "_DIR/toolkit_\n\tThe programs, and their configuration "
+		   "_.config/nvidia-container-runtime/config.toml_.\n\n"
 		   "_/run/nvidia/toolkit/toolkit.pid_\n\tThe lock and the process ID.\n\n"
-		   "_FILE.nvidia-ctk.bak_\n\tWhat an engine's file was before.\n\n"
-		   "_/var/run/cdi/management.nvidia.com-gpu.yaml_\n\tThe specification." },
-	{ "EXAMPLES", "```\nnvidia-ctk-installer --runtime=containerd --driver-root=/ --driver-root-ctr-path=/host "
+		   "_FILE.nvidia-ctk.bak_\n\tAn engine's file as it was before.\n\n"
+		   "_/var/run/cdi/management.nvidia.com-gpu.yaml_\n\tThe management specification." },
+	{ "EXAMPLES", "Install the toolkit for containerd, with the node's own driver:\n\n"
+		      "```\nnvidia-ctk-installer --runtime=containerd --driver-root=/ --driver-root-ctr-path=/host "
 		      "--cdi-enabled --set-as-default=false\n```" },
 	{ "SEE ALSO", "*nvidia-ctk*(1), *nvidia-container-runtime*(8), *nvidia-nri-plugin*(8), "
 		      "*nvidia-container-runtime-config*(5)" },
@@ -468,7 +470,7 @@ const struct graft_command installer_command = {
 	.name = INSTALLER_PROGRAM,
 	.arguments = "",
 	.max_arguments = -1,
-	.summary = "Install the toolkit on a node of a cluster, and look after it",
+	.summary = "Install the toolkit on a cluster node and keep it repaired",
 	.description =
 	    "Runs in a privileged pod on each node, as the GPU Operator starts it. Each option can also be set "
 	    "by its environment variable, even an empty one; the command line takes precedence.",

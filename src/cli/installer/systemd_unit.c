@@ -60,7 +60,8 @@ static int receive_bytes(const struct bus *bus, void *bytes, size_t n)
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
-			return graft_fail_errno(bus->err, got < 0 ? errno : ECONNRESET, "systemd has hung up");
+			return graft_fail_errno(bus->err, got < 0 ? errno : ECONNRESET,
+						"systemd closed the connection");
 		next += got;
 		n -= (size_t)got;
 	}
@@ -84,7 +85,7 @@ static int authenticate(const struct bus *bus)
 	line[n] = '\0';
 	line[strcspn(line, "\r\n")] = '\0';
 	if (strncmp(line, "OK ", 3) != 0)
-		return graft_fail(bus->err, GRAFT_PERMISSION, 0, "systemd refuses us: '%.64s'", line);
+		return graft_fail(bus->err, GRAFT_PERMISSION, 0, "systemd refused the connection: '%.64s'", line);
 	return 0;
 }
 
@@ -216,7 +217,7 @@ static int await_answer(const struct bus *bus, const char *unit)
 		body = read_bus_u32(head + 4);
 		fields = read_bus_u32(head + 12);
 		if (head[0] != 'l' || body > MESSAGE_MAX || fields > MESSAGE_MAX)
-			return graft_fail(bus->err, GRAFT_FORMAT, 0, "systemd's answer is not understood");
+			return graft_fail(bus->err, GRAFT_FORMAT, 0, "malformed answer from systemd");
 		n = ((fields + 7) & ~(size_t)7) + body;
 		rest = calloc(n + 1, 1);
 		if (!rest)

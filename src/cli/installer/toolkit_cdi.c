@@ -80,7 +80,7 @@ int installer_cdi_write(const struct installer_options *o, struct graft_error *e
 		return graft_fail_memory(err);
 	rc = ctk_cdi_decide(o->base.ctk, &flags, &decision, err);
 	if (rc > 0)
-		rc = graft_fail(err, GRAFT_INVALID, 0, "a root of the driver is not an absolute path");
+		rc = graft_fail(err, GRAFT_INVALID, 0, "a driver root is not an absolute path");
 	if (rc == 0)
 		rc = make_and_save(o, &decision, &host, &specs, err);
 	graft_cdi_specs_done(&specs);

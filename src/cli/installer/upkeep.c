@@ -193,7 +193,7 @@ static int repair_toolkit(struct upkeep *upkeep)
 	if (rc < 0)
 		warn_of_failure(upkeep, &err);
 	else if (rc > 0)
-		graft_warn(&o->base.ctk->log, "Another program has changed %s: it was installed again", o->toolkit);
+		graft_warn(&o->base.ctk->log, "Another program has changed %s: reinstalled it", o->toolkit);
 	return rc < 0 ? -1 : rc > 0;
 }
 

@@ -436,7 +436,7 @@ static void test_runtime_of_package(void **state)
 		test->n_said = 0;
 		assert_int_equal(installer_engine_configure(&o, &err), 1);
 		assert_int_equal(strstr(case_read(test, "daemon.json"), "\"/usr/bin/tool\"") != NULL, is_package);
-		assert_int_equal(strstr(test->said, "which a package of this node has registered: it stays.") != NULL,
+		assert_int_equal(strstr(test->said, "which a package of this node has registered: leaving it.") != NULL,
 				 is_package);
 		assert_int_equal(installer_engine_configure(&o, &err), 0);
 	}

@@ -66,7 +66,7 @@ static void test_hangs_up(void **state)
 	fake_start(&fake);
 	/* Which of the two is noticed depends on who is first. */
 	assert_int_equal(restart(&fake, LONG_MS, &err), -1);
-	assert_true(strstr(err.msg, "systemd has hung up") || strstr(err.msg, "cannot send to systemd"));
+	assert_true(strstr(err.msg, "systemd closed the connection") || strstr(err.msg, "cannot send to systemd"));
 	fake_stop(&fake);
 }
 
