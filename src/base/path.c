@@ -84,6 +84,17 @@ bool graft_path_overlap(const char *a, const char *b)
 	return graft_path_is_within(a, b) || graft_path_is_within(b, a);
 }
 
+bool graft_path_overlaps_one(const char *path, const char *const *paths, size_t n, struct graft_arena *arena)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *other = graft_path_clean("/", paths[i], arena);
+
+		if (!other || graft_path_overlap(path, other))
+			return true;
+	}
+	return false;
+}
+
 const char *graft_path_name(const char *path)
 {
 	const char *name = path;

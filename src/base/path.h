@@ -37,6 +37,11 @@ bool graft_path_has_dots(const char *path);
 /* Returns whether one of two such paths is the other or below it. */
 bool graft_path_overlap(const char *a, const char *b);
 /*
+ * Returns whether the path overlaps one of `paths`, which need not be clean. Also true if there is
+ * no memory to find out.
+ */
+bool graft_path_overlaps_one(const char *path, const char *const *paths, size_t n, struct graft_arena *arena);
+/*
  * Returns whether a clean path is, contains or is below /dev, /proc or /sys, which a container's
  * low-level runtime populates.
  */

@@ -147,6 +147,11 @@ struct graft_case {
 	const char *start_error; /* of a container that does not run: why its last start failed; NULL = it did not */
 	enum graft_case_way way;
 	const char *mode; /* of nvidia-container-runtime or its hook; NULL = neither was in the way */
+	/*
+	 * The files that nvidia-container-runtime or a hook of a CDI spec mounted, not the
+	 * low-level runtime, and why others were not; NULL = none, or not known
+	 */
+	const char *late_mounts;
 	struct graft_case_request asked;
 	struct graft_case_got got;
 	const char *driver_version; /* of the loaded module; NULL = none is loaded */

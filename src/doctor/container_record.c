@@ -108,6 +108,8 @@ static const struct graft_field case_fields[] = {
 	GRAFT_F_STRING(struct graft_case, start_error, false, "Docker: why it could not be started"),
 	GRAFT_F_ENUM(struct graft_case, way, graft_case_way_names, GRAFT_CASE_WAY_MAX, true, "how GPUs come to it"),
 	GRAFT_F_STRING(struct graft_case, mode, false, "mode of the runtime or hook"),
+	GRAFT_F_STRING(struct graft_case, late_mounts, false,
+		       "files that the low-level runtime did not mount, and why others"),
 	GRAFT_F_RECORD(struct graft_case, asked, &request_record, "what it asked for"),
 	GRAFT_F_RECORD(struct graft_case, got, &got_record, "what it has now"),
 	GRAFT_F_STRING(struct graft_case, driver_version, false, "of the driver that is loaded now"),

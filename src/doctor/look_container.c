@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 
 #include "apply/namespace/target.h"
+#include "apply/oci/to_oci.h"
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/strings.h"
@@ -181,6 +182,8 @@ static void read_cli_hook(struct look *look, const struct graft_json_node *args)
 
 		if (arg && strcmp(graft_path_name(arg), "nvidia-container-cli") == 0)
 			look->calls_cli = true;
+		if (arg && strcmp(arg, GRAFT_CDI_FILES_HOOK) == 0)
+			look->one->late_mounts = "files of a CDI spec, by its hook";
 		if (arg && look->calls_cli && graft_starts_with(arg, "--device="))
 			add_text(look, &asked->devices, &asked->n_devices, arg + strlen("--device="));
 	}
@@ -224,6 +227,8 @@ static void read_spec_lists(struct look *look, const struct graft_oci_spec *spec
 	for (size_t i = 0; i < spec->n_annotations; i++) {
 		const struct graft_oci_annotation *annotation = &spec->annotations[i];
 
+		if (annotation->value && strcmp(annotation->key, GRAFT_OCI_LATE_MOUNTS) == 0)
+			look->one->late_mounts = graft_arena_strdup(look->arena, annotation->value);
 		if (annotation->value && (graft_starts_with(annotation->key, "cdi.k8s.io/") ||
 					  strstr(annotation->key, "nvidia.com") != NULL))
 			add_text(look, &asked->annotations, &asked->n_annotations,

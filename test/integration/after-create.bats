@@ -577,6 +577,33 @@ same_in_mode_cdi() {
   done
 }
 
+# doctor: the line about late mounts.
+doctor_late() {
+  on_host "$BATS_FILE_TMPDIR/programs/nvidia-ctk" doctor --quick --container "$bundle" | sed ':a; N; $!ba; s/\n         / /g' | sed -n 's/^  late *//p'
+}
+
+@test "the doctor says of a container which files the low-level runtime has mounted, and why" {
+  late=true low_level runc
+  make_asking_bundle '.process.args = ["nvidia-smi"] | .process.env += ["PATH=/usr/bin:/bin"]'
+  created on_host
+  [[ $(doctor_late) =~ ^[0-9]+' files; by the low-level runtime: /usr/bin/'.*nvidia-smi.*' (the low-level runtime may look for this program)'$ ]] ||
+    die "$(doctor_late)" || return
+  on_host runc --root "$state" delete --force "$container"
+  make_asking_bundle '.root.readonly = true'
+  created on_host
+  [ "$(doctor_late)" = "no file: the root will be read-only" ] || die "$(doctor_late)" || return
+  on_host runc --root "$state" delete --force "$container"
+  make_asking_bundle
+  created on_host
+  [ "$(doctor_late)" = "all files" ] || die "$(doctor_late)" || return
+  on_host runc --root "$state" delete --force "$container"
+  late=false low_level runc
+  make_asking_bundle
+  created on_host
+  [ -z "$(doctor_late)" ]
+  on_host runc --root "$state" delete --force "$container"
+}
+
 # stays FILTER...: the low-level runtime mounts all files but those that were named.
 stays() {
   make_asking_bundle "$@"

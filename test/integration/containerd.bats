@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # containerd: its own client, and Kubernetes' interface with a RuntimeClass, on a host of eight GPUs.
+# bats file_tags=late-mounts
 
 load lib.bash
 load engines.bash

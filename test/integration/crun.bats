@@ -2,7 +2,7 @@
 # files: disk
 # The same of crun. Debian's crun refuses hybrid cgroups.
 
-# bats file_tags=old-kernel
+# bats file_tags=old-kernel,late-mounts
 load lib.bash
 
 setup_file() { start_host dgx-h100; }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # OpenGL, EGL and Vulkan: with `graphics` the loaders of the image (Khronos' for Vulkan, glvnd for EGL) find the driver's vendor libraries by
 # the description files where they look for them; with `compute,utility` there is nothing to find. Debian's vulkaninfo and eglinfo ask.
+# bats file_tags=late-mounts
 
 load lib.bash
 

@@ -110,7 +110,7 @@ expect_two_gpus() {
   host_state | diff "$work/before" -
 }
 
-# bats test_tags=old-kernel
+# bats test_tags=old-kernel,late-mounts
 @test "runc, cgroup v2: GPUs 0 and 1 of 8, and nothing on the host changes" {
   jit_bundle 0,1
   host_state >"$work/before"
@@ -278,7 +278,7 @@ at_work() { v2 sh -c 'cd "$0" && exec "$@"' "$work" "$@"; }
   done
 }
 
-# bats test_tags=old-kernel
+# bats test_tags=old-kernel,late-mounts
 @test "a volume over the loader's directory: the hook does the cache, and makes no link in the volume" {
   quiet_host
   local libs=/usr/lib/x86_64-linux-gnu
@@ -389,7 +389,7 @@ HOOK
   [ "$(sed -n 's/^\tlibcuda\.so .* => //p' "$work/cache" | head -n 1)" = "$found" ]
 }
 
-# bats test_tags=old-kernel
+# bats test_tags=old-kernel,late-mounts
 @test "the second container of a root is like the first, and a changed choice leaves nothing of the old" {
   jit_bundle 0,1
   jit v2 runc
@@ -643,7 +643,7 @@ outside_state() {
   cat "$work/outside/secret"
 }
 
-# bats test_tags=old-kernel
+# bats test_tags=old-kernel,late-mounts
 @test "hostile images: whatever leads out leads nowhere" {
   local trap libs=usr/lib/x86_64-linux-gnu
   outside

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the existing command line does not give - OpenCL's and Vulkan's descriptions, our loader configuration - never fails a start: where an image or a volume has no
 # place for it, the container starts without it, with one warning. What it does give has to be there.
+# bats file_tags=late-mounts
 
 load lib.bash
 load ways.bash

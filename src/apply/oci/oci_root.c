@@ -475,18 +475,22 @@ static bool is_in_search_path(const char *path)
 	       (length >= 5 && memcmp(slash - 5, "/sbin", 5) == 0);
 }
 
+static bool is_to_be_hidden(const struct graft_oci_root *root, const struct graft_oci_spec *spec, const char *path)
+{
+	return graft_path_overlaps_one(path, spec->masked_paths, spec->n_masked_paths, root->arena) ||
+	       graft_path_overlaps_one(path, spec->readonly_paths, spec->n_readonly_paths, root->arena);
+}
+
 /*
  * QUIRK: while they create a container, runc and crun look for the program that it will start, and
  * fail if there is none.
  */
-const char *graft_oci_root_obstacle_later(struct graft_oci_root *root, const struct graft_edit *edit,
-					  const char *program, bool has_program)
+const char *graft_oci_root_obstacle_later(struct graft_oci_root *root, const struct graft_oci_spec *spec,
+					  const struct graft_edit *edit, const char *program, bool has_program)
 {
 	const char *why_not, *place;
 	bool own_mount;
 
-	if (edit->type != GRAFT_SOURCE_FILE)
-		return "it is not a file";
 	if (!edit->source || !edit->target || graft_path_has_dots(edit->target))
 		return "its location is not known";
 	if (strcmp(graft_path_name(edit->target), graft_path_name(program)) == 0 ||
@@ -499,7 +503,11 @@ const char *graft_oci_root_obstacle_later(struct graft_oci_root *root, const str
 	place = canonical(root, edit->target, &own_mount);
 	if (!place)
 		return "its location is not known";
-	return own_mount || is_covered(root, place) ? "a link leads to another mount" : NULL;
+	if (own_mount || is_covered(root, place))
+		return "a link leads to another mount";
+	return is_to_be_hidden(root, spec, edit->target) || is_to_be_hidden(root, spec, place)
+		   ? "it will be masked or read-only"
+		   : NULL;
 }
 
 int graft_oci_root_apply(struct graft_oci_root *root, const struct graft_plan *plan, const struct graft_log *log,

@@ -78,11 +78,11 @@ bool graft_oci_root_is_covered_below(const struct graft_oci_root *root, const st
 bool graft_oci_root_has_program(const struct graft_oci_root *root, const struct graft_oci_spec *spec, const char *name);
 /*
  * Returns why a file cannot be mounted after the creation as the low-level runtime would mount it,
- * as text for a log; NULL if it can. `program`: the name of what the container starts, and whether
- * the root has it.
+ * as text for people; NULL if it can. By then paths are masked and read-only as config.json says.
+ * `program`: the name of what the container starts, and whether the root has it.
  */
-const char *graft_oci_root_obstacle_later(struct graft_oci_root *root, const struct graft_edit *edit,
-					  const char *program, bool has_program);
+const char *graft_oci_root_obstacle_later(struct graft_oci_root *root, const struct graft_oci_spec *spec,
+					  const struct graft_edit *edit, const char *program, bool has_program);
 /* Makes edits that have no obstacle, all or none of them. */
 int graft_oci_root_apply(struct graft_oci_root *root, const struct graft_plan *plan, const struct graft_log *log,
 			 struct graft_error *err);

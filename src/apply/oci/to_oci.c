@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "apply/namespace/mount.h"
 #include "apply/namespace/to_namespace.h"
+#include "apply/oci/late_mounts.h"
 #include "apply/oci/oci_edits.h"
 #include "apply/oci/oci_root.h"
 #include "apply/oci/plan_to_edits.h"
@@ -221,17 +221,6 @@ static bool has_own_dev(const struct graft_oci_spec *spec, struct graft_arena *a
 	return true;
 }
 
-static bool overlaps_one(const char *target, const char *const *paths, size_t n, struct graft_arena *arena)
-{
-	for (size_t i = 0; i < n; i++) {
-		const char *path = graft_path_clean("/", paths[i], arena);
-
-		if (!path || graft_path_overlap(target, path))
-			return true;
-	}
-	return false;
-}
-
 /*
  * Whether the edit can be made a moment later with the same result. By then paths have been masked,
  * and whatever is configured read-only is: the root, the listed paths, and tmpfs mounts of
@@ -243,7 +232,7 @@ static bool may_edit_wait(const struct graft_edit *edit, const struct graft_oci_
 	struct graft_arena *arena = root->arena;
 
 	if (!edit->target || graft_path_has_dots(edit->target) ||
-	    overlaps_one(edit->target, spec->masked_paths, spec->n_masked_paths, arena))
+	    graft_path_overlaps_one(edit->target, spec->masked_paths, spec->n_masked_paths, arena))
 		return false;
 	switch (edit->kind) {
 	case GRAFT_EDIT_COVER:
@@ -252,9 +241,8 @@ static bool may_edit_wait(const struct graft_edit *edit, const struct graft_oci_
 	case GRAFT_EDIT_SYMLINK:
 		return own_dev && graft_path_is_within(edit->target, "/dev") &&
 		       !graft_oci_root_is_covered_below(root, spec, "/dev", edit->target) &&
-		       !overlaps_one(edit->target, spec->readonly_paths, spec->n_readonly_paths, arena);
+		       !graft_path_overlaps_one(edit->target, spec->readonly_paths, spec->n_readonly_paths, arena);
 	case GRAFT_EDIT_BIND:
-		return !overlaps_one(edit->target, spec->readonly_paths, spec->n_readonly_paths, arena);
 	case GRAFT_EDIT_FILE:
 	case GRAFT_EDIT_TMPFS:
 	case GRAFT_EDIT_DEVICE:
@@ -329,79 +317,6 @@ int graft_apply_to_created(const struct graft_oci_waiting *waiting, pid_t pid, c
 	return graft_apply_to_namespace(waiting->plan, &target, &options, err);
 }
 
-/* ---- mounts that wait ---- */
-
-/* BASELINE 5.2: a file of the host cannot be taken along into another mount namespace. */
-static bool can_mount_later(void)
-{
-	struct graft_mounter mounter;
-
-	graft_mounter_probe(&mounter, -1);
-	return graft_mounter_detaches(&mounter);
-}
-
-/*
- * Why no mount of a file may wait, although everything else may; NULL: they may. A read-only root
- * has no room for mount points by then, and hooks of others may use what is mounted.
- */
-static const char *obstacle_of_mounts(const struct graft_oci_spec *spec, const struct graft_json_document *document)
-{
-	if (spec->root_readonly)
-		return "the root will be read-only";
-	if (graft_oci_has_early_hooks(document))
-		return "a hook may use them";
-	return can_mount_later() ? NULL : "this kernel cannot mount them later";
-}
-
-/* Whether a mount of the edits is that of a plan's edit: both point to the plan's strings. */
-static bool is_mount_of(const struct graft_cdi_mount *mount, const struct graft_edit *edit)
-{
-	return mount->host_path == edit->source && mount->container_path == edit->target;
-}
-
-static void take_mount_out(const struct graft_edit *edit, struct graft_cdi_edits *edits)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < edits->n_mounts; i++)
-		if (!is_mount_of(&edits->mounts[i], edit))
-			edits->mounts[n++] = edits->mounts[i];
-	edits->n_mounts = n;
-}
-
-/* Has the mounts of files wait, as far as that makes no difference to the container. */
-static int let_mounts_wait(const struct graft_plan *plan, const struct graft_oci_spec *spec,
-			   const struct graft_oci_options *options, struct graft_oci_root *root,
-			   const struct graft_json_document *document, struct graft_arena *arena,
-			   struct graft_plan *later, struct graft_cdi_edits *edits)
-{
-	const struct graft_json_node *args = graft_json_node_at(graft_json_document_root(document), "process.args");
-	const char *program = graft_json_node_string(graft_json_node_first(args));
-	const char *why_none = program ? obstacle_of_mounts(spec, document) : "it is not known what will be started";
-	bool has_program = !why_none && graft_oci_root_has_program(root, spec, program);
-
-	for (size_t i = 0; i < plan->n_edits; i++) {
-		const struct graft_edit *edit = &plan->edits[i];
-		const char *why_not = why_none;
-
-		if (edit->kind != GRAFT_EDIT_BIND)
-			continue;
-		if (!why_not)
-			why_not = graft_oci_root_obstacle_later(root, edit, program, has_program);
-		if (!why_not && !may_edit_wait(edit, spec, root, false))
-			why_not = "it is masked or made read-only";
-		if (why_not) {
-			graft_debug(options->log, "mounted by the low-level runtime: %s: %s", edit->target, why_not);
-			continue;
-		}
-		graft_debug(options->log, "mounted when the container is created: %s", edit->target);
-		if (oci_add_rest(edit, arena, later) < 0)
-			return -1;
-		take_mount_out(edit, edits);
-	}
-	return 0;
-}
-
 /* ---- the whole configuration ---- */
 
 /* Divides the edits into those for the root now and those for later. */
@@ -456,21 +371,22 @@ static int apply_to_oci(const struct graft_plan *plan, const char *bundle, const
 	auto_oci_root struct graft_oci_root root = GRAFT_OCI_ROOT_INIT;
 	struct graft_plan *rest = NULL, *now = oci_new_rest(plan, arena), *later = oci_new_rest(plan, arena);
 	struct graft_cdi_edits edits;
-	bool waits, late_mounts = options->late_mounts && options->ret_waiting;
+	bool waits;
 
 	if (!now || !later)
 		return graft_fail_memory(err);
 	if (graft_plan_to_edits(plan, options, arena, &edits, &rest, err) < 0)
 		return -1;
 	keep_usable_gids(spec, options->log, &edits);
-	if ((rest || late_mounts) && graft_oci_root_open(&root, bundle, spec, plan, options, arena, err) < 0)
+	if ((rest || options->late_mounts) && graft_oci_root_open(&root, bundle, spec, plan, options, arena, err) < 0)
 		return -1;
 	/* Without memory a comparison cannot be decided; but then the rest would fail as well. */
 	if (rest && (divide(rest, options, &root, arena, now, later) < 0 || graft_arena_failed(arena)))
 		return graft_fail_memory(err);
 	waits = options->ret_waiting && all_may_wait(later, spec, &root, arena);
-	if (waits && late_mounts && let_mounts_wait(plan, spec, options, &root, document, arena, later, &edits) < 0)
-		return graft_fail_memory(err);
+	if (options->late_mounts &&
+	    oci_let_mounts_wait(plan, spec, options, &root, waits, document, later, &edits, err) < 0)
+		return -1;
 	if (put_off(later, waits, spec, options, &root, arena, &edits, err) < 0)
 		return -1;
 	if (graft_oci_apply_edits(document, &edits, err) < 0)

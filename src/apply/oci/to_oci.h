@@ -28,6 +28,12 @@
 #include "formats/oci_spec.h"
 #include "plan/plan.h"
 
+/*
+ * With `late_mounts`, the annotation that says which files are mounted late, and why others are
+ * not: "all files", "no file: REASON", "50 files; by the low-level runtime: PATH, PATH (REASON)".
+ */
+#define GRAFT_OCI_LATE_MOUNTS "graft.late-mounts"
+
 /* Edits to make after the low-level runtime has created the container. */
 struct graft_oci_waiting {
 	struct graft_plan *plan; /* with memory of its own; NULL: nothing */

@@ -154,6 +154,8 @@ static void add_case(struct page *page, const struct graft_case *one)
 	graft_buffer_char(page->out, '\n');
 	add_asked(page, &one->asked);
 	add_case_way(page, one);
+	if (one->late_mounts)
+		add_fact(page, "late", one->late_mounts);
 	add_got(page, one);
 	graft_buffer_char(page->out, '\n');
 	for (size_t i = 0; i < one->n_findings; i++) {
