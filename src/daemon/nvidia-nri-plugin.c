@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "apply/host_file.h"
@@ -23,6 +25,8 @@
 #define PROGRAM  "nvidia-nri-plugin"
 #define HOOK     "nvidia-cdi-hook"
 #define HOOK_MAX ((size_t)64 << 20)
+
+#define RUN_LIMIT_US 5000000 /* at real-time priority, without waiting for anything */
 
 struct nri_daemon {
 	struct graft_loop loop;
@@ -53,6 +57,20 @@ static bool takes_line(const void *arg, enum graft_log_level level, const char *
 static const char *nri_variable(const char *name)
 {
 	return secure_getenv(name);
+}
+
+/*
+ * Before what is not real-time: on a node whose processors are busy, answers would wait for
+ * milliseconds, and an engine that waits too long starts containers without their devices. The
+ * process that reads the host has the usual priority. One that does not stop working ends.
+ */
+static void take_priority(void)
+{
+	const struct sched_param lowest = { .sched_priority = 1 };
+	const struct rlimit limit = { .rlim_cur = RUN_LIMIT_US, .rlim_max = RUN_LIMIT_US };
+
+	if (setrlimit(RLIMIT_RTTIME, &limit) == 0)
+		(void)sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest);
 }
 
 /* --- the hook --- */
@@ -199,7 +217,10 @@ static int begin_nri_daemon(struct nri_daemon *daemon, struct graft_error *err)
 static int run_nri_daemon(struct nri_daemon *daemon)
 {
 	struct graft_error err = { .status = GRAFT_OK };
-	int rc = begin_nri_daemon(daemon, &err);
+	int rc;
+
+	take_priority();
+	rc = begin_nri_daemon(daemon, &err);
 
 	if (rc == 0)
 		rc = graft_loop_run(&daemon->loop, &err);
