@@ -20,7 +20,13 @@ int cli_claim(const struct cli *cli, const struct graft_lease_for *whom, struct 
 			return graft_fail_memory(err);
 	if (!graft_claim_is_in(&words) && !(config && graft_config_enforces(config)))
 		return 0;
-	if (!config) {
+	if (whom->state) {
+		config = &own;
+		own = (struct graft_config){ .leases = { .mode = "on",
+							 .directory = "/run/graft/leases",
+							 .wait = "0s",
+							 .sharing = whom->state->host.mps ? "mps" : "time-slice" } };
+	} else if (!config) {
 		config = &own;
 		if (graft_config_file_load(GRAFT_CONFIG_OF_HOOK, NULL, request->arena, &own, err) < 0)
 			return -1;

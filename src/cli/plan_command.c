@@ -18,8 +18,9 @@
 #include "cli/cli.h"
 #include "cli/container_options.h"
 #include "cli/terminal.h"
-#include "lease/lease.h"
+#include "lease/lease_state.h"
 #include "request/claim.h"
+#include "start/config_file.h"
 #include "start/lease_claim.h"
 #include "start/open_container.h"
 #include "start/pipeline.h"
@@ -27,12 +28,12 @@
 #define VALUE_FILE_MAX ((size_t)16 * 1024 * 1024)
 
 /* What can be printed; each value needs the ones before it. */
-enum shown { SHOW_REQUEST, SHOW_IMAGE, SHOW_INVENTORY, SHOW_PLAN };
-static const char *const shown_names[] = { "request", "image", "inventory", "plan", NULL };
+enum shown { SHOW_REQUEST, SHOW_LEASES, SHOW_IMAGE, SHOW_INVENTORY, SHOW_PLAN };
+static const char *const shown_names[] = { "request", "leases", "image", "inventory", "plan", NULL };
 
 struct plan_options {
 	struct cli_container_options container; /* must be first: the shared parsers write to it */
-	const char *inventory, *request, *image;
+	const char *inventory, *request, *image, *leases;
 	enum shown show;
 	enum graft_style style;
 	bool json, all;
@@ -100,10 +101,16 @@ static const struct graft_option options[] = {
 	  .help = "Take what depends on the image from FILE (output of '--show=image') instead of ROOTFS",
 	  .parse = graft_option_set_string,
 	  .offset = offsetof(struct plan_options, image) },
+	{ .name = "leases",
+	  .argument = GRAFT_OPTION_REQUIRED,
+	  .value_name = "FILE",
+	  .help = "Take what a claim depends on from FILE (output of '--show=leases') instead of looking at this host",
+	  .parse = graft_option_set_string,
+	  .offset = offsetof(struct plan_options, leases) },
 	{ .name = "show",
 	  .argument = GRAFT_OPTION_REQUIRED,
 	  .value_name = "WHAT",
-	  .help = "Print what goes into the plan instead: inventory, request or image, as JSON",
+	  .help = "Print what goes into the plan instead: inventory, request, image or leases, as JSON",
 	  .parse = set_show,
 	  .values = shown_names },
 };
@@ -111,8 +118,9 @@ static const struct graft_option options[] = {
 struct planning {
 	struct cli *cli;
 	struct plan_options options;
-	struct graft_request *request; /* from the options or from a file; borrowed */
-	const char *rootfs;            /* NULL = not given */
+	struct graft_request *request;   /* from the options or from a file; borrowed */
+	const char *rootfs;              /* NULL = not given */
+	struct graft_lease_state leases; /* from a file, or to be shown */
 	struct graft_policy policy;
 	struct graft_pipeline pipeline;
 	struct graft_budget *budget; /* owned */
@@ -154,6 +162,9 @@ static int read_values(struct planning *p, struct graft_arena *files, struct gra
 	if (o->image && (read_value_file(o->image, files, &text, &length, err) < 0 ||
 			 graft_record_read(&graft_image_record, text, length, files, &p->policy.image, err) < 0))
 		return graft_wrap(err, "--image");
+	if (o->leases && (read_value_file(o->leases, files, &text, &length, err) < 0 ||
+			  graft_lease_state_parse(text, length, files, &p->leases, err) < 0))
+		return graft_wrap(err, "--leases");
 	return 0;
 }
 
@@ -203,6 +214,27 @@ static bool has_claim(const struct graft_request *request)
 	return found;
 }
 
+/* Reads the claim and, unless a file says it, what it depends on. */
+static int read_lease_state(struct planning *p, struct graft_arena *arena, struct graft_error *err)
+{
+	struct graft_strings words = { .n = 0 };
+	struct graft_config config;
+	struct graft_claim claim;
+
+	for (size_t i = 0; i < p->request->n_devices; i++)
+		if (!graft_arena_push_string(arena, &words.items, &words.n, p->request->devices[i].text))
+			return graft_fail_memory(err);
+	if (p->options.leases)
+		return 0;
+	if (!has_claim(p->request))
+		return graft_fail(err, GRAFT_INVALID, 0, "--show=leases needs a claim, such as --device=any:2");
+	if (graft_claim_read(&words, arena, &claim, err) < 0 ||
+	    graft_config_file_load(GRAFT_CONFIG_OF_HOOK, NULL, arena, &config, err) < 0 ||
+	    graft_start_lease_require(&config, err) < 0)
+		return -1;
+	return graft_lease_state_look(&config, &claim, p->cli->log, arena, &p->leases, err);
+}
+
 static void print_choice(const struct graft_request *request, const struct graft_lease *lease)
 {
 	(void)fprintf(stderr, CLI_PROGRAM ": note: %s would get ", lease->claim);
@@ -217,14 +249,16 @@ static int foresee_claim(struct planning *p, struct graft_error *err)
 	/* A container that does not exist yet can be given variables. */
 	const struct graft_lease_container none = { .id = NULL };
 	const struct graft_lease_for whom = { .container = p->options.style == GRAFT_STYLE_OCI ? &none : NULL,
-					      .only_look = true };
+					      .only_look = true,
+					      .state = p->options.leases ? &p->leases : NULL };
 	struct graft_lease lease;
 
 	if (!has_claim(p->request))
 		return 0;
-	if (p->options.inventory)
-		return graft_fail(err, GRAFT_INVALID, 0,
-				  "--inventory cannot be used with a claim, which depends on the leases of this host");
+	if (p->options.inventory && !p->options.leases)
+		return graft_fail(
+		    err, GRAFT_INVALID, 0,
+		    "--inventory needs --leases if a claim is made, which depends on the leases of the host");
 	if (cli_claim(p->cli, &whom, p->request, &lease, err) < 0)
 		return -1;
 	if (lease.id)
@@ -237,6 +271,8 @@ static int make_shown_values(struct planning *p, struct graft_arena *arena, stru
 	enum shown show = p->options.show;
 	unsigned int needs;
 
+	if (show == SHOW_LEASES)
+		return read_lease_state(p, arena, err) < 0 ? graft_in_step(err, GRAFT_STEP_DEVICE) : 0;
 	if (show == SHOW_PLAN && foresee_claim(p, err) < 0)
 		return graft_in_step(err, GRAFT_STEP_DEVICE);
 	needs = show == SHOW_INVENTORY ? (unsigned int)GRAFT_NEED_ALL
@@ -274,6 +310,9 @@ static int print_shown_value(struct planning *p)
 	switch (p->options.show) {
 	case SHOW_REQUEST:
 		graft_request_write(p->request, &out);
+		break;
+	case SHOW_LEASES:
+		graft_record_write(&graft_lease_state_record, &p->leases, &out);
 		break;
 	case SHOW_IMAGE:
 		graft_record_write(&graft_image_record, &p->policy.image, &out);

@@ -112,8 +112,7 @@ static const char *check_holder(const struct graft_lease_holder *holder, const s
 	return holder->pid > 0 && holder->pid <= INT32_MAX ? NULL : "holder.pid";
 }
 
-/* Returns the member that is wrong, or NULL. */
-static const char *check_lease(const struct graft_lease *lease)
+const char *graft_lease_check(const struct graft_lease *lease)
 {
 	if (!graft_lease_id_is_valid(lease->id) || (lease->of && !graft_lease_id_is_valid(lease->of)))
 		return "id";
@@ -142,7 +141,7 @@ int graft_lease_parse(const char *text, size_t length, struct graft_arena *arena
 		return graft_fail(err, GRAFT_TOO_BIG, 0, "a lease has at most %zu bytes", GRAFT_LEASE_BYTES_MAX);
 	if (graft_record_read(&graft_lease_record, text, length, arena, ret_lease, err) < 0)
 		return -1;
-	wrong = check_lease(ret_lease);
+	wrong = graft_lease_check(ret_lease);
 	return wrong ? graft_fail(err, GRAFT_FORMAT, 0, "%s: not of a lease", wrong) : 0;
 }
 

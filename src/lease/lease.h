@@ -78,6 +78,8 @@ extern const struct graft_record graft_lease_record;
  */
 int graft_lease_parse(const char *text, size_t length, struct graft_arena *arena, struct graft_lease *ret_lease,
 		      struct graft_error *err);
+/* Checks a lease that was read otherwise. Returns the member that is wrong, or NULL. */
+const char *graft_lease_check(const struct graft_lease *lease);
 /* Appends the JSON form. */
 void graft_lease_write(const struct graft_lease *lease, struct graft_buffer *out);
 

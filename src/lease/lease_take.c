@@ -13,6 +13,7 @@
 #include "lease/lease_look.h"
 #include "lease/lease_mps.h"
 #include "lease/lease_order.h"
+#include "lease/lease_state.h"
 #include "lease/lease_table.h"
 #include "lease/lease_wait.h"
 
@@ -99,7 +100,7 @@ static int try_once(struct graft_lease_table *table, const struct graft_config *
 	    0)
 		return -1;
 	copy_limits(table, lease);
-	return ask->only_look ? 0 : graft_lease_table_add(table, lease, err);
+	return graft_lease_table_add(table, lease, err);
 }
 
 /* What the lease holds, in an arena that lasts. */
@@ -152,8 +153,7 @@ static int try_for_turn(struct taking *taking, struct graft_arena *scratch, stru
 
 	if (graft_lease_look_first(taking->config, taking->ask->holder.container, taking->claim, scratch, taking->host,
 				   &look, err) < 0 ||
-	    graft_lease_table_open(&table, taking->config->leases.directory, !taking->ask->only_look, scratch, err) <
-		0 ||
+	    graft_lease_table_open(&table, taking->config->leases.directory, true, scratch, err) < 0 ||
 	    graft_lease_table_check(&table, err) < 0 || graft_lease_look_at(&look, &table, taking->host, err) < 0 ||
 	    (first && make_lease(&table, taking->ask, taking->arena, lease, err) < 0))
 		return -1;
@@ -205,6 +205,18 @@ static void give_back(const struct graft_config *config, const struct graft_leas
 	(void)graft_arena_free(scratch);
 }
 
+/* What it would get now, or by a state of another time or host. */
+static int foresee(const struct graft_config *config, const struct graft_lease_ask *ask, const struct graft_log *log,
+		   struct graft_arena *arena, struct graft_lease *ret_lease, struct graft_error *err)
+{
+	struct graft_lease_state state;
+
+	*ret_lease = (struct graft_lease){ .id = NULL };
+	if (!ask->state && graft_lease_state_look(config, ask->claim, log, arena, &state, err) < 0)
+		return -1;
+	return graft_lease_state_choose(ask->state ? ask->state : &state, ask->claim, arena, ret_lease, err);
+}
+
 int graft_lease_take(const struct graft_config *config, const struct graft_lease_ask *ask, const struct graft_log *log,
 		     struct graft_arena *arena, struct graft_lease *ret_lease, struct graft_error *err)
 {
@@ -217,6 +229,8 @@ int graft_lease_take(const struct graft_config *config, const struct graft_lease
 	struct graft_lendable host;
 	int rc;
 
+	if (ask->only_look)
+		return foresee(config, ask, log, arena, ret_lease, err);
 	own_ask.claim = &claim;
 	if (graft_lease_host_read(config, ask->claim, log, arena, &host, err) < 0)
 		return -1;
@@ -226,11 +240,11 @@ int graft_lease_take(const struct graft_config *config, const struct graft_lease
 	*ret_lease = (struct graft_lease){ .id = NULL };
 	if (claim.kind == GRAFT_CLAIM_NAMED && claim.count == 0)
 		return 0;
-	if (ask->claim->wait_ms > 0 && !ask->only_look)
+	if (ask->claim->wait_ms > 0)
 		taking.wait.until = graft_lease_clock() + ask->claim->wait_ms;
 	rc = take_in_turn(&taking, &own);
 	graft_lease_wait_done(&taking.wait);
-	if (rc == 0 && !ask->only_look && graft_lease_mps_ensure(config, &taking.lease, log, arena, &own) < 0) {
+	if (rc == 0 && graft_lease_mps_ensure(config, &taking.lease, log, arena, &own) < 0) {
 		give_back(config, &taking.lease);
 		rc = -1;
 	}

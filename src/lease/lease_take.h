@@ -11,6 +11,8 @@
 #include "request/claim.h"
 #include "request/config.h"
 
+struct graft_lease_state;
+
 struct graft_lease_ask {
 	const struct graft_claim *claim;
 	struct graft_lease_holder holder;
@@ -18,8 +20,9 @@ struct graft_lease_ask {
 	const char *owner; /* the owner's name; NULL = none */
 	bool urgent;       /* goes before others that wait */
 	bool only_look;    /* says what it would get now: takes nothing, changes nothing and does not wait */
-	const char *what;  /* what it is for; NULL = not known */
-	uint64_t for_ms;   /* a token's time, or how long another is expected to last; 0 = not known */
+	const struct graft_lease_state *state; /* with `only_look`: instead of this host; NULL = none */
+	const char *what;                      /* what it is for; NULL = not known */
+	uint64_t for_ms; /* a token's time, or how long another is expected to last; 0 = not known */
 };
 
 /*

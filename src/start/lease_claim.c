@@ -65,9 +65,11 @@ static int take_for(const struct graft_config *config, const struct graft_lease_
 		    struct graft_arena *arena, struct graft_strings *devices, struct graft_lease *ret_lease,
 		    struct graft_error *err)
 {
-	struct graft_lease_ask ask = {
-		.uid = getuid(), .owner = whom->owner, .what = whom->what, .only_look = whom->only_look
-	};
+	struct graft_lease_ask ask = { .uid = getuid(),
+				       .owner = whom->owner,
+				       .what = whom->what,
+				       .only_look = whom->only_look,
+				       .state = whom->state };
 	bool named = !graft_claim_is_in(devices), none = false;
 	struct graft_claim claim;
 

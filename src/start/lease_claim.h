@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "lease/lease_holder.h"
+#include "lease/lease_state.h"
 #include "request/config.h"
 
 /* Whom the lease is for: a container that is being made, or one whose first process exists. */
@@ -22,8 +23,9 @@ struct graft_lease_for {
 	const char *owner;                             /* the owner's name that the container states; NULL = none */
 	const char *what;                              /* what it runs: an image or a program; NULL = not known */
 	bool has_user;
-	uint32_t user;  /* as whom its programs run, on the host */
-	bool only_look; /* takes nothing: says what it would get now */
+	uint32_t user;                         /* as whom its programs run, on the host */
+	bool only_look;                        /* takes nothing: says what it would get now */
+	const struct graft_lease_state *state; /* with `only_look`: by this, and not by this host; NULL = none */
 };
 
 /* Returns -1 with GRAFT_UNSUPPORTED, file and remedy unless leases are on. */

@@ -288,7 +288,7 @@ ROWS
 @test "files of plan that cannot be used" {
   local file=$BATS_TEST_TMPDIR/file option
   echo '{' >"$file"
-  for option in --request --inventory --image; do
+  for option in --request --inventory --image --leases; do
     run -72 --separate-stderr "$cli" plan $option=/no/such/file
     [ "${stderr_lines[0]}" = "$name: input error: $option: cannot read '/no/such/file': no such file or directory" ]
     run -76 --separate-stderr "$cli" plan $option="$file"

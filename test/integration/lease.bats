@@ -322,18 +322,54 @@ EOF
   # What is held is not in it.
   lease acquire -n 7
   run -88 --separate-stderr "${plan[@]}" --device=any:2 --compute
-  [[ $stderr == 'nvidia-container-cli: device error: lease: 2 GPUs were asked for, 1 of 8 is free'* ]] || die "$stderr"
+  [[ $stderr == 'nvidia-container-cli: device error: lease: 2 GPUs were asked for, 1 of 8 is free'* ]] || die "status $status: $stderr"
   is_held 7
   [ -z "$(find "$table/queue" -type f 2>/dev/null)" ]
   on_host nvidia-container-cli info --json >"$work/inventory" 2>/dev/null
   run --separate-stderr "${plan[@]}" --device=any:1 --inventory="$work/inventory"
-  [ "$stderr" = 'nvidia-container-cli: device error: --inventory cannot be used with a claim, which depends on the leases of this host
-nvidia-container-cli: hint: Run the command with --help to see what it accepts.' ] || die "$stderr"
+  [ "$stderr" = 'nvidia-container-cli: device error: --inventory needs --leases if a claim is made, which depends on the leases of the host
+nvidia-container-cli: hint: Run the command with --help to see what it accepts.' ] || die "status $status: $stderr"
   # The request is shown as it is.
   "${plan[@]}" --device=any:1 --show=request | grep -F any:1
   sed -i s/on/off/ "$config"
   run --separate-stderr "${plan[@]}" --device=any:1 --compute
   [[ $stderr == *'any:1: unknown device'* ]]
+}
+
+@test "plan --leases: what a claim would get, by files from a host, whatever is lent here" {
+  local claim
+  another_host dgx1-v100
+  local plan=(on_host nvidia-container-cli plan)
+  lease acquire -n 3 --for 1h
+  on_host nvidia-container-cli info --json >"$work/inventory" 2>/dev/null
+  for claim in any:2 'any:2;same=nvlink' 'any;mem>=16G' 'any:6'; do
+    "${plan[@]}" --device="$claim" --show=leases >"$work/state-$claim" 2>/dev/null
+    "${plan[@]}" --json --device="$claim" --compute >"$work/plan-$claim" 2>"$work/said-$claim" || true
+  done
+  jq -e '.leases | length == 1' "$work/state-any:2"
+  # Read and written again it is the same.
+  "${plan[@]}" --device=any:2 --leases="$work/state-any:2" --show=leases | diff "$work/state-any:2" -
+  lease acquire -n 5 --for 1h
+  find "$table" -type f -exec stat -c '%n %Y' {} + | sort >"$work/before"
+  for claim in any:2 'any:2;same=nvlink' 'any;mem>=16G' 'any:6'; do
+    # Neither the configuration nor the GPUs of where it is replayed matter.
+    NVIDIA_CTK_CONFIG_FILE_PATH=/dev/null run --separate-stderr on_host unshare --mount --propagation private sh -c '
+      mount -t tmpfs none /proc/driver && exec "$@"' sh nvidia-container-cli plan --json --device="$claim" --compute \
+      --inventory="$work/inventory" --leases="$work/state-$claim"
+    diff -q "$work/said-$claim" - <<<"$stderr" || die "status $status: $stderr"
+    # The file of the host has more than this request needs.
+    diff <(jq -c .grants "$work/plan-$claim") <(jq -c .grants <<<"$output") || die "$claim"
+  done
+  grep -F '6 GPUs were asked for, 5 of 8 are free' "$work/said-any:6"
+  [ -s "$work/plan-any:2" ] && [ -s "$work/plan-any;mem>=16G" ]
+  find "$table" -type f -exec stat -c '%n %Y' {} + | sort | diff "$work/before" -
+  # What is no such file.
+  run -76 --separate-stderr "${plan[@]}" --device=any:1 --leases="$work/inventory"
+  jq '.leases[0].slots[0].replica = 99' "$work/state-any:2" >"$work/bad"
+  run -76 --separate-stderr "${plan[@]}" --device=any:1 --leases="$work/bad"
+  [[ $stderr == 'nvidia-container-cli: input error: --leases: slots: not of leases'* ]] || die "status $status: $stderr"
+  run --separate-stderr "${plan[@]}" --device=0 --show=leases
+  [[ $stderr == 'nvidia-container-cli: device error: --show=leases needs a claim, such as --device=any:2'* ]] || die "status $status: $stderr"
 }
 
 @test "a lease says what its container runs: the image if the engine names it, else the program, by the runtime and by the hook" {
