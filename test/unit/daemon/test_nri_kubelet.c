@@ -162,11 +162,12 @@ static void test_answers(void **state)
 		{ "nowhere, without a checkpoint", NULL, "other", 0, false, "", "" },
 		{ "no list, but a checkpoint", CHECKPOINT, "main", 0, true, "GPU-2 GPU-3 ", "" },
 		{ "neither", NULL, "main", 0, true, "",
-		  "the kubelet does not say which devices it has given to this container: too many calls" },
+		  "the kubelet does not say which devices it has allocated to this container: too many calls" },
 		/* SECURITY: the other one can have GPUs that this one has not. */
 		{ "two pods of that name", CHECKPOINT, "main", 2, false, "GPU-2 GPU-3 ", "" },
 		{ "two pods of that name, without a checkpoint", NULL, "main", 2, false, "",
-		  "the kubelet does not say which devices it has given to this container: it has several pods of this "
+		  "the kubelet does not say which devices it has allocated to this container: it has several pods of "
+		  "this "
 		  "name" },
 		{ "a checkpoint that is broken", "{", "init", 1, false, "", NULL },
 	};
