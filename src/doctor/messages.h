@@ -17,6 +17,10 @@
  */
 /* clang-format off */
 #define GRAFT_MESSAGE_LIST(X) \
+	X("device driver \"cdi\"|device driver 'cdi'", \
+	  "'docker run --device nvidia.com/gpu=...' needs a Docker that reads CDI specifications: version 25 or later, and before 28 with that switched on.", \
+	  "Run 'nvidia-ctk runtime configure --runtime=docker --cdi.enabled && systemctl restart docker'; with an older Docker, use '--gpus'.", \
+	  GRAFT_CHECK_ENGINES) \
 	X("could not select device driver", \
 	  "Docker looks for nvidia-container-runtime-hook only when its daemon starts, and did not find it in its PATH: the toolkit was installed later or not at all, or Docker was installed by snap.", \
 	  "Install the package nvidia-container-toolkit, then run 'systemctl restart docker'.", \

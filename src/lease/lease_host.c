@@ -206,7 +206,7 @@ static int read_lendables(const struct reading *r, struct graft_lendable *host, 
 		return graft_fail_memory(err);
 	return host->n_gpus > 0
 		   ? 0
-		   : graft_fail(err, GRAFT_UNSUPPORTED, 0, "no GPU can be lent: the kernel driver lists none");
+		   : graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "no GPU can be lent: the kernel driver lists none");
 }
 
 static int read_tree(struct reading *r, struct graft_error *err)

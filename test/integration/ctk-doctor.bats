@@ -160,6 +160,11 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
 
 # --- the messages that people paste, in the order in which they are pasted most ---
 
+@test "could not select device driver \"cdi\": Docker reads no specifications" {
+  host "$(doctor 'docker: Error response from daemon: could not select device driver "cdi" with capabilities: [].')"
+  jq -e '.message | test("needs a Docker that reads CDI specifications")' <<<"$output"
+}
+
 @test "could not select device driver: the hook is not there, or came after Docker's daemon, or Docker is of snap" {
   local message='docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].'
   host "rm /usr/local/sbin/nvidia-container-runtime-hook; PATH=/usr/sbin:/usr/bin:/sbin:/bin $(doctor "$message")"
