@@ -297,7 +297,7 @@ static void stop_to_look(struct upkeep *upkeep)
 /* Milliseconds until something is to be done by itself; -1: never. */
 static int next_wait(const struct upkeep *upkeep)
 {
-	int64_t at = upkeep->sweep_ms, now = graft_clock_ms();
+	int64_t at = upkeep->looker == 0 ? upkeep->sweep_ms : 0, now = graft_clock_ms();
 
 	if (upkeep->is_due && upkeep->looker == 0)
 		return SETTLE_MS;
@@ -354,7 +354,8 @@ static int wait_for_signal(struct upkeep *upkeep, struct graft_error *err)
 		}
 		if (rc > 0 && polled[1].revents != 0)
 			read_events(upkeep);
-		if (upkeep->sweep_ms != 0 && now >= upkeep->sweep_ms)
+		/* No process uses the stage that a look is filling. */
+		if (upkeep->looker == 0 && upkeep->sweep_ms != 0 && now >= upkeep->sweep_ms)
 			upkeep->sweep_ms = installer_toolkit_sweep(upkeep->options) ? 0 : now + SWEEP_MS;
 		if (upkeep->looker == 0 &&
 		    ((rc == 0 && upkeep->is_due) || (upkeep->repair_ms != 0 && now >= upkeep->repair_ms)) &&
