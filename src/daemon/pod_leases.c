@@ -243,6 +243,7 @@ static int fill_lease(const struct graft_lease_table *table, const struct graft_
 {
 	lease->id = graft_lease_new_id(arena);
 	lease->boot = table->now.boot;
+	lease->holder.clock = table->now.clock;
 	lease->claim = GRAFT_LEASE_OF_POD;
 	lease->slots = graft_arena_memdup(arena, slots, n_slots * sizeof(*slots));
 	lease->n_slots = n_slots;

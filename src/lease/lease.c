@@ -31,6 +31,8 @@ static const struct graft_field holder_fields[] = {
 	GRAFT_F_U32(struct graft_lease_holder, pid, false, "the process; of a container, the one that makes it"),
 	GRAFT_F_U64(struct graft_lease_holder, start_time, false, "when it started: field 22 of /proc/PID/stat"),
 	GRAFT_F_U64(struct graft_lease_holder, pid_namespace, false, "inode of the namespace that `pid` belongs to"),
+	GRAFT_F_U64(struct graft_lease_holder, clock, false,
+		    "inode of the time namespace whose clocks count; absent: the first one"),
 	GRAFT_F_U32(struct graft_lease_holder, cgroup_version, false, "1 or 2"),
 	GRAFT_F_STRING(struct graft_lease_holder, cgroup_mount, false, "where the hierarchy is mounted"),
 	GRAFT_F_U64(struct graft_lease_holder, cgroup_root, false, "inode of that directory"),

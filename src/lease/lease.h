@@ -40,6 +40,7 @@ struct graft_lease_holder {
 	uint32_t pid;           /* of the process; while a container is being made, of its maker */
 	uint64_t start_time;    /* of that process, in clock ticks since the host started */
 	uint64_t pid_namespace; /* inode; pid and start_time are valid only there */
+	uint64_t clock;         /* inode of the time namespace, likewise; 0: the first one */
 	uint32_t cgroup_version;
 	const char *cgroup_mount; /* where the hierarchy is mounted */
 	uint64_t cgroup_root;     /* inode of that; 0 = not known */

@@ -27,6 +27,8 @@
 #define DEPTH_MAX    16u
 /* PROC_PID_INIT_INO of the kernel. */
 #define INITIAL_PID_NAMESPACE 0xEFFFFFFCu
+/* PROC_TIME_INIT_INO of the kernel. */
+#define INITIAL_TIME_NAMESPACE 0xEFFFFFFAu
 
 /* What a look at something gives. */
 enum life { GONE, LIVES, NOT_KNOWN };
@@ -37,6 +39,14 @@ uint64_t graft_lease_clock(void)
 
 	(void)clock_gettime(CLOCK_BOOTTIME, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+uint64_t graft_lease_clock_namespace(void)
+{
+	struct stat st;
+
+	/* BASELINE Linux 5.6: before it, there is one clock. */
+	return stat("/proc/self/ns/time", &st) == 0 && st.st_ino != INITIAL_TIME_NAMESPACE ? st.st_ino : 0;
 }
 
 uint32_t graft_lease_own_pid(void)
@@ -57,8 +67,11 @@ int graft_lease_namespaces(uint64_t *ret_of_proc, uint64_t *ret_own, struct graf
 		return graft_fail_errno(err, errno, "stat failed: %s", path);
 	*ret_own = st.st_ino;
 	path = "/proc/1/ns/pid";
-	if (graft_lease_own_pid() != (uint32_t)getpid() && stat(path, &st) < 0)
-		return graft_fail_errno(err, errno, "stat failed: %s", path);
+	if (graft_lease_own_pid() != (uint32_t)getpid() && stat(path, &st) < 0) {
+		(void)graft_fail(err, GRAFT_LEASES, errno, "cannot find out whose processes /proc shows: %s", path);
+		return graft_with_hint(err, "Let the process examine others, by CAP_SYS_PTRACE and by AppArmor or "
+					    "SELinux, or mount the /proc of its own PID namespace.");
+	}
 	*ret_of_proc = st.st_ino;
 	return 0;
 }
@@ -72,6 +85,7 @@ int graft_lease_now_read(struct graft_lease_now *ret_now, struct graft_arena *ar
 		return graft_fail(err, GRAFT_LEASES, 0, "the kernel reports no boot id: is /proc mounted?");
 	if (graft_lease_namespaces(&ret_now->pid_namespace, &ret_now->own_namespace, err) < 0)
 		return -1;
+	ret_now->clock = graft_lease_clock_namespace();
 	ret_now->time = graft_lease_clock();
 	return 0;
 }
@@ -106,7 +120,7 @@ static enum life look_at_holder(const struct graft_lease_now *now, const struct 
 	uint64_t start;
 	int rc;
 
-	if (holder->pid_namespace != now->pid_namespace)
+	if (holder->pid_namespace != now->pid_namespace || holder->clock != now->clock)
 		return NOT_KNOWN;
 	start = graft_lease_process_start(&now->root, holder->pid, scratch, &rc);
 	if (rc < 0)
@@ -130,7 +144,7 @@ static enum life look_at_pid_file(const struct graft_lease_now *now, struct graf
 	long pid;
 	int rc = graft_root_read_foreign(&now->root, holder->pid_file, 32, scratch, &text, &length);
 
-	if (holder->pid_namespace != now->pid_namespace)
+	if (holder->pid_namespace != now->pid_namespace || holder->clock != now->clock)
 		return NOT_KNOWN;
 	if (rc < 0)
 		return rc == -ENOENT ? GONE : NOT_KNOWN;
@@ -220,11 +234,11 @@ static enum life open_cgroup(const struct graft_lease_now *now, const struct gra
 }
 
 /*
- * Whether the cgroup is seen to live at the first look, by few system calls: the usual case, while
- * the table is locked. Otherwise there is more to find out.
+ * Whether a cgroup that has been seen before lives at the first look, by few system calls: the
+ * usual case, while the table is locked. Otherwise there is more to find out.
  */
 static bool lives_at_first_look(const struct graft_lease_now *now, const struct graft_lease_holder *holder,
-				struct graft_arena *scratch, uint64_t *ret_id)
+				struct graft_arena *scratch)
 {
 	const bool v2 = holder->cgroup_version == 2;
 	const char *path = graft_arena_printf(scratch, "%s%s", holder->cgroup_mount, holder->cgroup);
@@ -236,9 +250,8 @@ static bool lives_at_first_look(const struct graft_lease_now *now, const struct 
 	ssize_t n;
 
 	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != (v2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC) ||
-	    fstat(fd, &st) < 0 || (holder->cgroup_id != 0 && holder->cgroup_id != st.st_ino))
+	    fstat(fd, &st) < 0 || holder->cgroup_id != st.st_ino)
 		return false;
-	*ret_id = st.st_ino;
 	file_fd = openat(fd, v2 ? "cgroup.events" : "cgroup.procs", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	n = file_fd >= 0 ? read(file_fd, text, sizeof(text) - 1) : -1;
 	text[n > 0 ? n : 0] = '\0';
@@ -250,18 +263,14 @@ static enum life look_at_group(const struct graft_lease_now *now, struct graft_l
 {
 	auto_root struct graft_root cgroup = GRAFT_ROOT_INIT;
 	uint64_t id = 0;
-	enum life life = lives_at_first_look(now, holder, scratch, &id)
-			     ? LIVES
-			     : open_cgroup(now, holder, scratch, &cgroup, &id);
+	enum life life = open_cgroup(now, holder, scratch, &cgroup, &id);
 
 	if (life != LIVES)
 		return life;
-	if (cgroup.fd >= 0)
-		life = holder->cgroup_version == 2 ? look_at_events(&cgroup, scratch)
-						   : look_at_procs(&cgroup, "", 0, scratch);
+	life = holder->cgroup_version == 2 ? look_at_events(&cgroup, scratch) : look_at_procs(&cgroup, "", 0, scratch);
 	/* QUIRK: cgroup.procs of v1 leaves out the processes that our PID namespace does not have. */
-	if (life == GONE && cgroup.fd >= 0 && holder->cgroup_version == 1 &&
-	    now->own_namespace != INITIAL_PID_NAMESPACE && now->own_namespace != holder->pid_namespace)
+	if (life == GONE && holder->cgroup_version == 1 && now->own_namespace != INITIAL_PID_NAMESPACE &&
+	    now->own_namespace != holder->pid_namespace)
 		life = NOT_KNOWN;
 	if (life == LIVES && holder->cgroup_id == 0) {
 		holder->cgroup_id = id;
@@ -328,7 +337,6 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 			  bool *ret_bound, const char **ret_why)
 {
 	struct graft_lease_holder *holder = &lease->holder;
-	uint64_t id;
 
 	*ret_bound = false;
 	*ret_why = "the host was restarted";
@@ -336,7 +344,7 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 		return false;
 	*ret_why = "its time is over";
 	if (holder->kind == GRAFT_HOLDER_TOKEN)
-		return lease->until > now->time;
+		return holder->clock != now->clock || lease->until > now->time;
 	/*
 	 * While the process makes the container, whatever else there is may be an older
 	 * container's. A cgroup that has been seen is the container's own, and mostly all there is
@@ -344,7 +352,7 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 	 */
 	*ret_why = "its process has ended";
 	if ((holder->kind == GRAFT_HOLDER_CGROUP && holder->cgroup_id != 0 &&
-	     lives_at_first_look(now, holder, scratch, &id)) ||
+	     lives_at_first_look(now, holder, scratch)) ||
 	    look_at_holder(now, holder, scratch) == LIVES)
 		return true;
 	switch (holder->kind) {

@@ -19,6 +19,7 @@ struct graft_lease_now {
 	uint64_t time;          /* milliseconds since the host started, including those asleep */
 	uint64_t pid_namespace; /* inode of the one whose ids /proc has */
 	uint64_t own_namespace; /* inode of ours, mostly the same */
+	uint64_t clock;         /* inode of our time namespace; 0: the first one */
 };
 #define GRAFT_LEASE_NOW_INIT            \
 	{                               \
@@ -31,11 +32,16 @@ void graft_lease_now_done(struct graft_lease_now *now);
 #define auto_lease_now __attribute__((cleanup(graft_lease_now_done)))
 /*
  * Finds the PID namespace whose ids /proc has, and ours. What starts in a new one, as hooks of LXC
- * do, may still see the /proc of the old one.
+ * do, may still see the /proc of the old one. Fails with GRAFT_LEASES if they may not look at it.
  */
 int graft_lease_namespaces(uint64_t *ret_of_proc, uint64_t *ret_own, struct graft_error *err);
 /* This process as /proc numbers it; 0: it does not. */
 uint32_t graft_lease_own_pid(void);
+/*
+ * The time namespace of this process, whose clocks say when processes started; 0: the first one, or
+ * a kernel without them.
+ */
+uint64_t graft_lease_clock_namespace(void);
 /* Milliseconds since the host started. */
 uint64_t graft_lease_clock(void);
 

@@ -32,7 +32,8 @@ int graft_lease_holder_of_process(pid_t pid, struct graft_arena *arena, struct g
 	int rc;
 
 	*ret_holder = (struct graft_lease_holder){ .kind = GRAFT_HOLDER_PROCESS,
-						   .pid = pid > 0 ? (uint32_t)pid : graft_lease_own_pid() };
+						   .pid = pid > 0 ? (uint32_t)pid : graft_lease_own_pid(),
+						   .clock = graft_lease_clock_namespace() };
 	if (graft_root_open(&root, "/", err) < 0)
 		return -1;
 	ret_holder->start_time = graft_lease_process_start(&root, ret_holder->pid, arena, &rc);
@@ -55,7 +56,7 @@ static uint32_t find_holder_parent(const struct graft_root *root, uint32_t pid, 
 		   : 0;
 }
 
-pid_t graft_lease_caller(struct graft_arena *arena)
+pid_t graft_lease_caller(struct graft_arena *arena, struct graft_error *err)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
 	uint64_t of_proc, own;
@@ -65,7 +66,7 @@ pid_t graft_lease_caller(struct graft_arena *arena)
 
 	if (pid == (uint32_t)getpid())
 		return getppid();
-	if (graft_lease_namespaces(&of_proc, &own, NULL) < 0 || graft_root_open(&root, "/", NULL) < 0)
+	if (graft_lease_namespaces(&of_proc, &own, err) < 0 || graft_root_open(&root, "/", err) < 0)
 		return -1;
 	/* Each has an ancestor in the namespace of /proc. */
 	while ((pid = find_holder_parent(&root, pid, arena)) > 0) {
@@ -74,7 +75,8 @@ pid_t graft_lease_caller(struct graft_arena *arena)
 			break;
 		first = pid;
 	}
-	return first > 0 ? (pid_t)first : -1;
+	return first > 0 ? (pid_t)first
+			 : graft_fail(err, GRAFT_LEASES, 0, "/proc does not show which process has called this one");
 }
 
 /* The cgroup of a process, 0 = ours. Returns false if it cannot be found. */

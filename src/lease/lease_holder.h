@@ -30,9 +30,9 @@ int graft_lease_holder_of_process(pid_t pid, struct graft_arena *arena, struct g
 /*
  * The process that called this one to change its container, as /proc numbers it. In a PID namespace
  * whose /proc is not mounted yet, that is the first process there, which is as old as the
- * container. -1: it cannot be found.
+ * container. -1, with GRAFT_LEASES: it cannot be found.
  */
-pid_t graft_lease_caller(struct graft_arena *arena);
+pid_t graft_lease_caller(struct graft_arena *arena, struct graft_error *err);
 /* The cgroup of a container's process; without one of its own, the process. */
 int graft_lease_holder_of_container(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				    struct graft_error *err);

@@ -159,8 +159,7 @@ static int lock_table(struct graft_lease_table *table, struct graft_error *err)
 
 /* ---- the directory ---- */
 
-/* Root of another user namespace than the initial one may not change what root has. */
-static bool is_root(void)
+bool graft_lease_table_is_root(void)
 {
 	struct stat st;
 
@@ -188,7 +187,7 @@ static int open_directory(struct graft_lease_table *table, bool change, struct g
 				  table->directory);
 	if (change) {
 		rc = graft_root_mkdir(&table->now.root, held, 0755, NULL, &fd);
-		if ((rc == -EACCES || rc == -EPERM) && !is_root())
+		if ((rc == -EACCES || rc == -EPERM) && !graft_lease_table_is_root())
 			return graft_lease_table_fail_permission(table->directory, err);
 		if (rc < 0)
 			return fail_table(table, rc, HELD, err);
@@ -202,7 +201,7 @@ static int open_directory(struct graft_lease_table *table, bool change, struct g
 	if (!change)
 		return 0;
 	rc = fstat(table->root.fd, &st);
-	if (rc == 0 && st.st_uid != geteuid() && !is_root())
+	if (rc == 0 && st.st_uid != geteuid() && !graft_lease_table_is_root())
 		return graft_lease_table_fail_permission(table->directory, err);
 	if (rc < 0 || st.st_uid != geteuid() || (st.st_mode & 0022) != 0)
 		return graft_fail(err, GRAFT_LEASES, 0, "%s is not a directory that only its owner, uid %u, may change",

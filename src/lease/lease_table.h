@@ -56,6 +56,8 @@ struct graft_lease_table {
  */
 int graft_lease_table_open(struct graft_lease_table *table, const char *directory, bool change,
 			   struct graft_arena *arena, struct graft_error *err);
+/* Whether this is root, and of no other user namespace: that one may not change what root has. */
+bool graft_lease_table_is_root(void);
 /* Fails with GRAFT_PERMISSION: this process may not change the table. Returns -1. */
 int graft_lease_table_fail_permission(const char *directory, struct graft_error *err);
 /*

@@ -35,6 +35,7 @@ static int make_lease(const struct graft_lease_table *table, const struct graft_
 	lease->claim = graft_arena_strdup(arena, graft_buffer_text(&claim));
 	lease->of = ask->claim->lease;
 	lease->holder = ask->holder;
+	lease->holder.clock = table->now.clock;
 	lease->uid = ask->uid;
 	lease->owner = ask->owner;
 	lease->urgent = ask->urgent;

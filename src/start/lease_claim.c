@@ -17,7 +17,7 @@ int graft_start_lease_require(const struct graft_config *config, struct graft_er
 	return graft_with_hint(err, "Run 'nvidia-ctk config --in-place --set graft.leases.mode=on'.");
 }
 
-/* In a user namespace that is not root's, /proc hides who has called. */
+/* To who is not root, /proc may hide who has called; that is not what is in the way. */
 static int make_holder(const struct graft_config *config, const struct graft_lease_for *whom, struct graft_arena *arena,
 		       struct graft_lease_holder *ret_holder, struct graft_error *err)
 {
@@ -25,9 +25,10 @@ static int make_holder(const struct graft_config *config, const struct graft_lea
 
 	if (whom->container)
 		return graft_lease_holder_to_be(whom->container, arena, ret_holder, err);
-	pid = whom->pid > 0 ? whom->pid : graft_lease_caller(arena);
-	return pid > 0 ? graft_lease_holder_of_container(pid, arena, ret_holder, err)
-		       : graft_lease_table_fail_permission(config->leases.directory, err);
+	pid = whom->pid > 0 ? whom->pid : graft_lease_caller(arena, err);
+	if (pid > 0)
+		return graft_lease_holder_of_container(pid, arena, ret_holder, err);
+	return graft_lease_table_is_root() ? -1 : graft_lease_table_fail_permission(config->leases.directory, err);
 }
 
 /* SECURITY: a limit that does not reach the container is not promised. */

@@ -458,12 +458,18 @@ no_scope() { [ -z "$(find /sys/fs/cgroup -path "*/$group/*" -name 'graft-lease-*
   done
 }
 
-@test "from other PID and cgroup namespaces, what cannot be seen to have ended counts as held" {
+@test "from other PID, cgroup and time namespaces, what cannot be seen to have ended counts as held" {
   make_shared
   lease_bundle a any:8 'sleep 1000'
   create a
+  # A cgroup of the same path in another part of the hierarchy is not the container's.
+  sed -i 's/"cgroup_root": \([0-9]*\)/"cgroup_root": \10/' "$table"/held/*
+  run -126 lease run -- true
+  [ "$(jq .holder.cgroup_id "$table"/held/*)" = null ] || die "$(cat "$table"/held/*)"
+  sed -i 's/"cgroup_root": \([0-9]*\)0/"cgroup_root": \1/' "$table"/held/*
   # From now on the lease has its cgroup's id.
   run -126 lease run -- true
+  [ "$(jq .holder.cgroup_id "$table"/held/*)" != null ] || die "$(cat "$table"/held/*)"
   declare -f on_host >"$work/functions"
   mkdir "$work/driver"
   # shellcheck disable=SC2016
@@ -478,6 +484,33 @@ no_scope() { [ -z "$(find /sys/fs/cgroup -path "*/$group/*" -name 'graft-lease-*
       umount -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup
     fi && exec "$0" lease run -- true' "$ctk"
   [[ $output == *'1 GPU was asked for, 0 of 8 are free'* ]] || die "$output"
+  of_runc delete --force a
+  becomes_held 0
+  # Where processes seem to have started at another time, and time to be over.
+  on_host "$ctk" --quiet lease run -n 7 -- sleep 1000 3>&- 4>&- &
+  echo $! >>"$work/pids"
+  becomes_held 7
+  lease acquire --for 10s
+  if [ -e /proc/self/ns/time ]; then
+    run -126 on_host unshare --time --boottime 100000 --fork "$ctk" lease run -- true
+    [[ $output == *'1 GPU was asked for, 0 of 8 are free'* ]] || die "$output"
+  fi
+  is_held 8
+}
+
+# In a PID namespace that still sees the /proc of another one.
+unable_to_examine() { on_host unshare --pid --fork setpriv --bounding-set=-sys_ptrace "$@"; }
+
+@test "root that may not examine processes is told so, and not that it is not root" {
+  local why='cannot find out whose processes /proc shows: /proc/1/ns/pid: permission denied' hint
+  hint="Let the process examine others, by CAP_SYS_PTRACE and by AppArmor or SELinux, or mount the /proc of its own PID namespace."
+  make_shared
+  run -126 unable_to_examine "$ctk" lease run -- true
+  [[ $output == *"msg=\"$why. $hint\""* ]] || die "$output"
+  run --separate-stderr unable_to_examine "$BATS_FILE_TMPDIR/programs/nvidia-container-cli" configure --device=any:1 --no-cgroups "$root"
+  [ "$stderr" = "nvidia-container-cli: device error: lease: $why
+nvidia-container-cli: hint: $hint" ] || die "status $status: $stderr"
+  is_held 0
 }
 
 # Which nodes a command with MIG devices can open, its devices, and those that nvidia-smi sees.
