@@ -41,6 +41,7 @@
 #define WORDS_MAX     ((size_t)256 << 10) /* of a process */
 #define SCRATCH_MAX   ((size_t)64 << 20)
 #define PROCESSES_MAX ((size_t)1 << 20)
+#define USER_LINE     "\nUid:\t"
 #define PIPE_NAME     "CUDA_MPS_PIPE_DIRECTORY"
 #define DEVICES_NAME  "CUDA_VISIBLE_DEVICES"
 
@@ -463,9 +464,18 @@ static bool has_daemon_environment(const struct graft_mps *mps, const char *stri
 	       (!mps->devices || has_process_word(strings, length, devices));
 }
 
+/* Whether the text of /proc/PID/status has this process's user. */
+static bool is_own_user(const char *status)
+{
+	const char *line = strstr(status, USER_LINE);
+
+	return line && strtoul(line + strlen(USER_LINE), NULL, 10) == getuid();
+}
+
 /*
- * SECURITY: what a process of a container cannot make another one believe: the kernel says what it
- * executes, in which PID namespace, and, to us alone, with which arguments and environment.
+ * SECURITY: what neither a process of a container nor one of another user can make this one
+ * believe: the kernel says what it executes, as whom, in which PID namespace, and with which
+ * arguments and environment.
  */
 static bool is_daemon(const struct graft_mps *mps, const struct graft_root *proc, const char *pid,
 		      struct graft_arena *arena)
@@ -484,6 +494,9 @@ static bool is_daemon(const struct graft_mps *mps, const struct graft_root *proc
 		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%.20s/ns/pid", pid);
 	if (stat(path, &its) < 0 || stat("/proc/self/ns/pid", &own) < 0 || its.st_ino != own.st_ino)
+		return false;
+	(void)snprintf(path, sizeof(path), "%.20s/status", pid);
+	if (graft_root_read(proc, path, WORDS_MAX, arena, &text, &length) < 0 || !is_own_user(text))
 		return false;
 	(void)snprintf(path, sizeof(path), "%.20s/cmdline", pid);
 	if (graft_root_read(proc, path, WORDS_MAX, arena, &text, &length) < 0 || !has_process_word(text, length, "-d"))
@@ -557,8 +570,8 @@ int graft_mps_quit(const struct graft_mps *mps, struct graft_error *err)
 	int rc;
 
 	rc = graft_mps_ask(mps, "quit", &answer, err);
-	/* It waits for programs that do not end. */
-	if (pid > 0 && !has_ended(pid, QUIT_MS))
+	/* It waits for programs that do not end. By then its number can be that of another process. */
+	if (pid > 0 && !has_ended(pid, QUIT_MS) && graft_mps_has_pid(mps, pid))
 		rc = kill(pid, SIGKILL) < 0 ? graft_fail_errno(err, errno, "kill failed: process %d", (int)pid) : 0;
 	return rc;
 }

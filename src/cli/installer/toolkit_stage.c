@@ -189,12 +189,11 @@ static int exchange_toolkit(const struct installer_stage *stage, struct graft_er
 	int fd = stage->parent_fd, rc = -EINVAL;
 
 	if (!read_toolkit_link(fd, old)) {
-		rc = graft_renameat2(fd, stage->name, fd, GRAFT_TOOLKIT_DIRECTORY, GRAFT_RENAME_NOREPLACE) < 0 ? -errno
-													       : 0;
-		if (rc == -EEXIST)
-			rc = graft_renameat2(fd, stage->name, fd, GRAFT_TOOLKIT_DIRECTORY, GRAFT_RENAME_EXCHANGE) < 0
-				 ? -errno
-				 : 0;
+		/* The first one takes the place of an empty directory: what cannot be exchanged later is a link at once. */
+		(void)mkdirat(fd, GRAFT_TOOLKIT_DIRECTORY, 0755);
+		rc = graft_renameat2(fd, stage->name, fd, GRAFT_TOOLKIT_DIRECTORY, GRAFT_RENAME_EXCHANGE) < 0 ? -errno
+													      : 0;
+		(void)unlinkat(fd, rc < 0 ? GRAFT_TOOLKIT_DIRECTORY : stage->name, AT_REMOVEDIR);
 	}
 	if (cannot_exchange(rc))
 		rc = link_toolkit(stage);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "../ctk/ctk_case.h"
+#include "base/sys.h"
 #include "cli/installer/installer.h"
 
 /* What the kernel answers instead; 0: what it does. */
@@ -26,7 +27,9 @@ static int fail_with(int why)
 
 int __wrap_graft_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned int flags)
 {
-	return exchange_errno ? fail_with(exchange_errno) : __real_graft_renameat2(from_fd, from, to_fd, to, flags);
+	return exchange_errno && flags == GRAFT_RENAME_EXCHANGE
+		   ? fail_with(exchange_errno)
+		   : __real_graft_renameat2(from_fd, from, to_fd, to, flags);
 }
 
 int __wrap_mkdirat(int fd, const char *path, mode_t mode)
