@@ -106,11 +106,13 @@ export DOCKER_HOST
 exec /usr/bin/docker \"\$@\""
   mv "$page_commands/systemctl" "$page_commands/systemctl-of-root"
   command_of systemctl "[ \"\$1\" = --user ] || exec systemctl-of-root \"\$@\"
-pid=/run/session/docker.pid
-if [ -e \$pid ]; then
-  old=\$(cat \$pid)
-  kill \"\$(cat /run/session/dockerd-rootless/child_pid)\"
-  for i in \$(seq 100); do [ -e \$pid ] || break; sleep 0.1; done
+state=/run/session/dockerd-rootless
+if [ -e \$state/child_pid ]; then
+  kill \"\$(cat \$state/child_pid)\"
+  for i in \$(seq 300); do
+    [ -e \$state/lock ] && ! flock --nonblock \$state/lock true || break
+    sleep 0.1
+  done
 fi
 setsid /usr/share/docker.io/contrib/dockerd-rootless.sh --iptables=false >>$machine/home/docker.log 2>&1 </dev/null &
 for i in \$(seq 300); do

@@ -243,7 +243,7 @@ nri_slow_kubelet() {
   given <<<"wait 3"
   cri_run --env NVIDIA_VISIBLE_DEVICES=all
   [ "$status" -ne 0 ]
-  [[ $output == *"the kubelet"*"The kubelet will try again."* || $output == *"the kubelet does not say which devices it has given"* ]]
+  [[ $output == *"desc = graft: container container of pod default/pod: the kubelet does not say which devices it has allocated to this container: no answer in time. Check that the plugin can reach the kubelet's PodResources socket." ]]
   given </dev/null
   cri_run
   expect_no_gpu

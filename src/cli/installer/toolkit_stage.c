@@ -189,7 +189,7 @@ static int exchange_toolkit(const struct installer_stage *stage, struct graft_er
 	int fd = stage->parent_fd, rc = -EINVAL;
 
 	if (!read_toolkit_link(fd, old)) {
-		/* The first one takes the place of an empty directory: what cannot be exchanged later is a link at once. */
+		/* The first one is exchanged for an empty directory, so that this fails now or never. */
 		(void)mkdirat(fd, GRAFT_TOOLKIT_DIRECTORY, 0755);
 		rc = graft_renameat2(fd, stage->name, fd, GRAFT_TOOLKIT_DIRECTORY, GRAFT_RENAME_EXCHANGE) < 0 ? -errno
 													      : 0;

@@ -214,7 +214,7 @@ static void await_reads(struct engine_world *w, uint64_t n)
 static void connect_plugin(struct engine_world *w, const char *config, int64_t timeout_ms)
 {
 	static const char *const monitoring[] = { "monitoring" };
-	Nri__Pkg__Api__V1alpha1__ConfigureRequest message = NRI__PKG__API__V1ALPHA1__CONFIGURE_REQUEST__INIT;
+	Nri__Pkg__Api__V1alpha1__ConfigureRequest message;
 	struct nri_plugin_options options = { .loop = &w->loop,
 					      .log = &w->log,
 					      .has_fd = true,
@@ -240,6 +240,7 @@ static void connect_plugin(struct engine_world *w, const char *config, int64_t t
 	w->plugin = nri_plugin_begin(&options, &err);
 	assert_string_equal(err.msg, "");
 	assert_non_null(w->plugin);
+	nri__pkg__api__v1alpha1__configure_request__init(&message);
 	message.runtime_name = words("test");
 	message.request_timeout = timeout_ms;
 	await_answer(w, engine_asks(w, "Configure", &message.base));
