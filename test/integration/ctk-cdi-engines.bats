@@ -167,7 +167,12 @@ knows_no_runtime() { ! knows_runtime "$1"; }
   done
   [ "$(grep -c '^/usr/.*nvidia' "$work/mounts.")" -gt 30 ] || die "$(cat "$work/mounts.")" || return
   diff "$work/mounts." "$work/mounts.--late-mounts"
+  # A node that is made on the mounts of --read-only cannot be opened, whatever its number.
   podman_run --device nvidia.com/gpu=1 --device nvidia.com/gpu=6 --read-only
+  [ "$status" -eq 0 ] || die "$output" || return
+  expect nvidia-smi 2
+  expect_libraries /usr/lib/x86_64-linux-gnu
+  podman_run --device nvidia.com/gpu=1 --device nvidia.com/gpu=6
   expect_gpus 1 6
   expect_libraries /usr/lib/x86_64-linux-gnu
 }
