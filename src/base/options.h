@@ -90,6 +90,13 @@ struct graft_command {
 	const struct graft_manual_section *sections;    /* of the man page; only used for the root command */
 	size_t n_sections;
 	int (*run)(void *context, int argc, char **argv); /* for use by the program */
+	/*
+	 * In place of run(), for programs that parse first: receives a copy of `defaults` with the
+	 * options in it. Returns the exit status, or -1 with the error set.
+	 */
+	int (*work)(void *target, struct graft_error *err);
+	const void *defaults;
+	size_t defaults_size;
 };
 
 /*

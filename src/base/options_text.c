@@ -357,7 +357,7 @@ static void add_man_commands(struct graft_buffer *out, const struct graft_comman
 
 		if (trail.command->hidden)
 			continue;
-		if (!trail.command->subcommands || trail.command->run)
+		if (!trail.command->subcommands || trail.command->run || trail.command->work)
 			add_man_command(out, root, &trail);
 		add_man_commands(out, root, &trail);
 	}

@@ -14,7 +14,6 @@
 #define CTK_CDI_STATIC_DIRECTORY  "/etc/cdi"
 #define CTK_CDI_DYNAMIC_DIRECTORY "/var/run/cdi"
 #define CTK_CDI_DIRECTORIES                                                                              \
-	(struct ctk_list)                                                                                \
 	{                                                                                                \
 		.items = (const char *[]){ CTK_CDI_STATIC_DIRECTORY, CTK_CDI_DYNAMIC_DIRECTORY }, .n = 2 \
 	}

@@ -286,35 +286,24 @@ static int make_and_write_cdi_specs(struct ctk *ctk, struct ctk_cdi_decision *de
 	return write_all(ctk, decision, specs);
 }
 
-static int generate_cdi_specs(struct ctk *ctk, const struct ctk_cdi_flags *given)
+static int generate_cdi_specs(void *target, struct graft_error *err)
 {
-	struct graft_error err = { .status = GRAFT_OK };
+	const struct ctk_cdi_flags *given = target;
+	struct ctk *ctk = given->base.ctk;
 	struct graft_cdi_host host = { .inventory = NULL };
 	struct graft_cdi_specs specs = { .n = 0 };
 	struct ctk_cdi_decision decision;
-	int rc = ctk_cdi_decide(ctk, given, &decision, &err);
+	int rc = ctk_cdi_decide(ctk, given, &decision, err);
 
 	if (rc != 0)
-		return rc < 0 ? ctk_fail(ctk, &err, "%s", "") : 1;
+		return rc;
 	decision.wish.flags = ctk_cdi_flags_text(ctk, ctk->given, ctk->n_given);
-	if (!decision.wish.flags) {
-		(void)graft_fail_memory(&err);
-		return ctk_fail(ctk, &err, "%s", "");
-	}
+	if (!decision.wish.flags)
+		return graft_fail_memory(err);
 	rc = make_and_write_cdi_specs(ctk, &decision, &host, &specs);
 	graft_cdi_specs_done(&specs);
 	graft_cdi_host_done(&host);
 	return rc;
-}
-
-static int run_cdi_generate(void *context, int argc, char **argv)
-{
-	struct ctk_cdi_flags given = { .output = NULL };
-	int first, status = 0;
-
-	if (ctk_parse(context, &ctk_cdi_generate, &given, argc, argv, &first, &status) < 0)
-		return status;
-	return generate_cdi_specs(context, &given);
 }
 
 const struct graft_command ctk_cdi_generate = {
@@ -328,5 +317,5 @@ const struct graft_command ctk_cdi_generate = {
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.bundled = true,
-	.run = run_cdi_generate,
+	CTK_WORK(generate_cdi_specs, struct ctk_cdi_flags),
 };

@@ -113,37 +113,28 @@ static size_t add_tree(struct graft_buffer *out, const struct graft_cdi_definiti
 	return count;
 }
 
-static int list_cdi_devices(struct ctk *ctk, const struct ctk_list *directories)
+static int list_cdi_devices(void *target, struct graft_error *err)
 {
-	struct graft_error err = { .status = GRAFT_OK };
+	const struct list_options *given = target;
+	const struct ctk_list *directories = &given->directories;
+	struct ctk *ctk = given->base.ctk;
 	struct graft_buffer out = { .max = 0 };
 	struct graft_cdi_registry registry;
 	struct graft_cdi_definition *definitions;
 	size_t n, n_devices;
 
 	if (directories->n == 0)
-		(void)graft_fail(&err, GRAFT_INVALID, 0, "at least one CDI specification directory must be specified");
-	if (err.status != GRAFT_OK ||
-	    graft_cdi_registry_read(directories->items, directories->n, NULL, 0, NULL, NULL, ctk->arena, &registry,
-				    &err) < 0 ||
-	    graft_cdi_registry_definitions(&registry, ctk->arena, &definitions, &n, &err) < 0 ||
-	    add_conflicts(ctk, &registry, definitions, n, &err) < 0)
-		return ctk_fail(ctk, &err, "%s", "");
+		return graft_fail(err, GRAFT_INVALID, 0, "at least one CDI specification directory must be specified");
+	if (graft_cdi_registry_read(directories->items, directories->n, NULL, 0, NULL, NULL, ctk->arena, &registry,
+				    err) < 0 ||
+	    graft_cdi_registry_definitions(&registry, ctk->arena, &definitions, &n, err) < 0 ||
+	    add_conflicts(ctk, &registry, definitions, n, err) < 0)
+		return -1;
 	warn_of_problems(ctk, &registry);
 	warn_of_hooks(ctk, &registry);
 	n_devices = cli_has_colours(STDOUT_FILENO) ? add_tree(&out, definitions, n) : add_names(&out, definitions, n);
 	graft_info(&ctk->log, "Found %zu CDI devices", n_devices);
 	return ctk_print(ctk, &out);
-}
-
-static int run_cdi_list(void *context, int argc, char **argv)
-{
-	struct list_options given = { .directories = CTK_CDI_DIRECTORIES };
-	int first, status = 0;
-
-	if (ctk_parse(context, &ctk_cdi_list, &given, argc, argv, &first, &status) < 0)
-		return status;
-	return list_cdi_devices(context, &given.directories);
 }
 
 const struct graft_command ctk_cdi_list = {
@@ -152,5 +143,5 @@ const struct graft_command ctk_cdi_list = {
 	.summary = "List the devices that CDI specs define",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
-	.run = run_cdi_list,
+	CTK_WORK(list_cdi_devices, struct list_options, .directories = CTK_CDI_DIRECTORIES),
 };

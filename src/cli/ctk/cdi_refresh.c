@@ -244,7 +244,7 @@ static int generate_refresh_target(struct refresh *refresh, const struct target 
 	inner.no_variables = true;
 	inner.config = NULL; /* if there was one, an option names it */
 	inner.quiet = inner.quiet || !inner.debug;
-	return ctk_cdi_generate.run(&inner, (int)n, argv);
+	return ctk_run_command(&inner, &ctk_cdi_generate, (int)n, argv);
 }
 
 /* ---- differences ---- */
@@ -476,13 +476,12 @@ static void mend_open_specs(struct refresh *refresh)
 	}
 }
 
-static int refresh_all(struct refresh *refresh)
+static int refresh_all(struct refresh *refresh, struct graft_error *err)
 {
-	struct graft_error err = { .status = GRAFT_OK };
 	int status;
 
-	if (find_targets(refresh, &err) < 0)
-		return ctk_fail(refresh->ctk, &err, "%s", "");
+	if (find_targets(refresh, err) < 0)
+		return -1;
 	if (refresh->n_targets == 0 && refresh->n_open == 0)
 		graft_info(&refresh->ctk->log, "No CDI spec records how it was made; there is nothing to refresh");
 	for (size_t i = 0; i < refresh->n_targets; i++)
@@ -494,15 +493,12 @@ static int refresh_all(struct refresh *refresh)
 	return refresh->n_changed > 0 && (refresh->given->check || refresh->given->exit_code) ? STATUS_CHANGED : status;
 }
 
-static int run_cdi_refresh(void *context, int argc, char **argv)
+static int refresh_cdi_specs(void *target, struct graft_error *err)
 {
-	struct refresh_options given = { .directories = CTK_CDI_DIRECTORIES };
-	struct refresh refresh = { .ctk = context, .given = &given };
-	int first, status = 0;
+	const struct refresh_options *given = target;
+	struct refresh refresh = { .ctk = given->base.ctk, .given = given };
+	int status = refresh_all(&refresh, err);
 
-	if (ctk_parse(context, &ctk_cdi_refresh, &given, argc, argv, &first, &status) < 0)
-		return status;
-	status = refresh_all(&refresh);
 	graft_buffer_done(&refresh.out);
 	return status;
 }
@@ -522,5 +518,5 @@ const struct graft_command ctk_cdi_refresh = {
 	    "made (it is left unchanged), and 2 with --check or --exit-code if there was something to do.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
-	.run = run_cdi_refresh,
+	CTK_WORK(refresh_cdi_specs, struct refresh_options, .directories = CTK_CDI_DIRECTORIES),
 };

@@ -50,37 +50,26 @@ static const struct graft_option options[] = {
 	  .values = (const char *const[]){ "host", "container", NULL } },
 };
 
-static int transform(struct ctk *ctk, const struct transform_options *given)
+static int transform(void *target, struct graft_error *err)
 {
+	const struct transform_options *given = target;
+	struct ctk *ctk = given->base.ctk;
 	const struct graft_cdi_root_change change = { given->from, given->to,
 						      strcmp(given->relative_to, "container") == 0 };
-	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_cdi_spec spec, changed;
 
-	if (!change.in_container && strcmp(given->relative_to, "host") != 0) {
-		(void)graft_fail(&err, GRAFT_INVALID, 0, "invalid --relative-to value: %s", given->relative_to);
-		return ctk_fail(ctk, &err, "%s", "");
-	}
-	if (ctk_cdi_read(ctk, given->input, &spec, &err) < 0)
-		return ctk_fail(ctk, &err, "failed to load CDI specification");
-	if (graft_cdi_spec_change_root(&spec, &change, ctk->arena, &changed, &err) < 0)
-		return ctk_fail(ctk, &err, "failed to transform CDI specification");
+	if (!change.in_container && strcmp(given->relative_to, "host") != 0)
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid --relative-to value: %s", given->relative_to);
+	if (ctk_cdi_read(ctk, given->input, &spec, err) < 0)
+		return ctk_fail(ctk, err, "failed to load CDI specification");
+	if (graft_cdi_spec_change_root(&spec, &change, ctk->arena, &changed, err) < 0)
+		return ctk_fail(ctk, err, "failed to transform CDI specification");
 	/* SECURITY: a rewritten specification has no hook that an image's variables reach. */
-	if (graft_spec_hooks_mend_all(NULL, ctk->arena, &changed, &err) < 0)
-		return ctk_fail(ctk, &err, "failed to transform CDI specification");
-	if (ctk_cdi_save(ctk, &changed, given->output, NULL, &err) < 0)
-		return ctk_fail(ctk, &err, "failed to save CDI specification");
+	if (graft_spec_hooks_mend_all(NULL, ctk->arena, &changed, err) < 0)
+		return ctk_fail(ctk, err, "failed to transform CDI specification");
+	if (ctk_cdi_save(ctk, &changed, given->output, NULL, err) < 0)
+		return ctk_fail(ctk, err, "failed to save CDI specification");
 	return 0;
-}
-
-static int run_cdi_transform_root(void *context, int argc, char **argv)
-{
-	struct transform_options given = { .input = "-", .relative_to = "host" };
-	int first, status = 0;
-
-	if (ctk_parse(context, &ctk_cdi_transform_root, &given, argc, argv, &first, &status) < 0)
-		return status;
-	return transform(context, &given);
 }
 
 const struct graft_command ctk_cdi_transform_root = {
@@ -93,5 +82,5 @@ const struct graft_command ctk_cdi_transform_root = {
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
 	.bundled = true,
-	.run = run_cdi_transform_root,
+	CTK_WORK(transform, struct transform_options, .input = "-", .relative_to = "host"),
 };

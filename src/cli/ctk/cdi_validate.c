@@ -63,18 +63,20 @@ static void print_json(const struct graft_cdi_examined *files, size_t n, struct 
 
 /* ---- the work ---- */
 
-static int validate(struct ctk *ctk, const struct validate_options *given, const char *const *paths, size_t n_paths)
+static int validate(void *target, struct graft_error *err)
 {
-	bool named = n_paths > 0;
-	struct graft_error err = { .status = GRAFT_OK };
+	const struct validate_options *given = target;
+	const struct ctk *ctk = given->base.ctk;
+	bool named = given->base.argc > 0;
 	struct graft_buffer out = { .max = 0 };
 	struct graft_cdi_examined *files;
 	size_t n, n_invalid = 0;
 	int status;
 
-	if (graft_cdi_examine(named ? paths : given->directories.items, named ? n_paths : given->directories.n, !named,
-			      ctk->arena, &files, &n, &err) < 0)
-		return ctk_fail(ctk, &err, "%s", "");
+	if (graft_cdi_examine(named ? (const char *const *)given->base.argv : given->directories.items,
+			      named ? (size_t)given->base.argc : given->directories.n, !named, ctk->arena, &files, &n,
+			      err) < 0)
+		return -1;
 	for (size_t i = 0; i < n; i++) {
 		n_invalid += !files[i].valid;
 		if (!given->json)
@@ -85,16 +87,6 @@ static int validate(struct ctk *ctk, const struct validate_options *given, const
 	graft_info(&ctk->log, "%zu CDI specs, %zu of them invalid", n, n_invalid);
 	status = ctk_print(ctk, &out);
 	return n_invalid > 0 ? 1 : status;
-}
-
-static int run_cdi_validate(void *context, int argc, char **argv)
-{
-	struct validate_options given = { .directories = CTK_CDI_DIRECTORIES };
-	int first, status = 0;
-
-	if (ctk_parse(context, &ctk_cdi_validate, &given, argc, argv, &first, &status) < 0)
-		return status;
-	return validate(context, &given, (const char *const *)argv + first, (size_t)(argc - first));
 }
 
 const struct graft_command ctk_cdi_validate = {
@@ -110,5 +102,5 @@ const struct graft_command ctk_cdi_validate = {
 	.max_arguments = -1,
 	.go_style = true,
 	.interspersed = true,
-	.run = run_cdi_validate,
+	CTK_WORK(validate, struct validate_options, .directories = CTK_CDI_DIRECTORIES),
 };

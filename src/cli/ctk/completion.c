@@ -84,27 +84,20 @@ static const struct {
 	const char *shell, *script;
 } scripts[] = { { "bash", bash }, { "zsh", zsh }, { "fish", fish }, { "pwsh", pwsh } };
 
-static int run_ctk_completion(void *context, int argc, char **argv)
+static int print_completion(void *target, struct graft_error *err)
 {
-	struct ctk *ctk = context;
-	struct ctk_base options;
+	const struct ctk_base *base = target;
+	const char *shell = base->argc > 0 ? base->argv[0] : "";
 	struct graft_buffer out = { .max = 0 };
-	struct graft_error err = { .status = GRAFT_OK };
-	const char *shell;
-	int first, status = 0;
 
-	if (ctk_parse(ctk, &ctk_completion, &options, argc, argv, &first, &status) < 0)
-		return status;
-	shell = first < argc ? argv[first] : "";
 	for (size_t i = 0; i < GRAFT_COUNT(scripts); i++) {
 		if (strcmp(shell, scripts[i].shell) == 0) {
 			graft_buffer_string(&out, scripts[i].script);
-			return ctk_print(ctk, &out);
+			return ctk_print(base->ctk, &out);
 		}
 	}
-	(void)graft_fail(&err, GRAFT_INVALID, 0, "unknown shell '%s', available shells are bash, zsh, fish, pwsh",
-			 shell);
-	return ctk_fail(ctk, &err, "%s", "");
+	return graft_fail(err, GRAFT_INVALID, 0, "unknown shell '%s', available shells are bash, zsh, fish, pwsh",
+			  shell);
 }
 
 const struct graft_command ctk_completion = {
@@ -115,7 +108,7 @@ const struct graft_command ctk_completion = {
 	.hidden = true,
 	.go_style = true,
 	.interspersed = true,
-	.run = run_ctk_completion,
+	CTK_WORK(print_completion, struct ctk_base),
 };
 
 bool ctk_is_completion_request(int argc, char *const *argv)

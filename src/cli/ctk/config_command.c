@@ -185,21 +185,20 @@ static int check_ctk_config_options(const struct config_options *options, struct
 	return 0;
 }
 
-static int edit_ctk_config(const struct config_options *options, struct document *document)
+static int edit_ctk_config(const struct config_options *options, struct document *document, struct graft_error *err)
 {
 	const struct ctk *ctk = options->base.ctk;
-	struct graft_error err = { .status = GRAFT_OK };
 	const char *before;
 	size_t length, length_before;
 
-	if (check_ctk_config_options(options, &err) < 0 || load_ctk_config(document, options, &err) < 0)
-		return ctk_fail(ctk, &err, "%s", "");
+	if (check_ctk_config_options(options, err) < 0 || load_ctk_config(document, options, err) < 0)
+		return -1;
 	before = graft_toml_text(document->toml, &length_before);
 	before = graft_arena_memdup(ctk->arena, before, length_before);
 	if (!before)
-		(void)graft_fail_memory(&err);
-	if (!before || change_ctk_config(document, options, &err) < 0)
-		return ctk_fail(ctk, &err, "%s", "");
+		return graft_fail_memory(err);
+	if (change_ctk_config(document, options, err) < 0)
+		return -1;
 	(void)graft_toml_text(document->toml, &length);
 	if (options->in_place)
 		return write_ctk_config_in_place(
@@ -208,15 +207,11 @@ static int edit_ctk_config(const struct config_options *options, struct document
 	return write_ctk_config(ctk, options->output, graft_toml_text(document->toml, &length), length);
 }
 
-static int run_ctk_config(void *context, int argc, char **argv)
+static int config(void *target, struct graft_error *err)
 {
-	struct config_options options = { .separator = ":" };
 	struct document document = { .toml = NULL };
-	int first, status = 0;
+	int status = edit_ctk_config(target, &document, err);
 
-	if (ctk_parse(context, &ctk_config, &options, argc, argv, &first, &status) < 0)
-		return status;
-	status = edit_ctk_config(&options, &document);
 	graft_toml_free(document.toml);
 	return status;
 }
@@ -238,7 +233,21 @@ static const struct graft_option default_table[] = {
 	  .offset = offsetof(struct default_options, output) },
 };
 
-static int run_default(void *context, int argc, char **argv);
+static int write_default(void *target, struct graft_error *err)
+{
+	const struct default_options *options = target;
+	const struct ctk *ctk = options->base.ctk;
+	struct graft_config_host host;
+	struct graft_buffer text = { .max = 0 };
+	int status;
+
+	read_ctk_config_host(ctk->arena, &host);
+	status = graft_config_default_document(&host, ctk->arena, &text, err);
+	if (status == 0)
+		status = write_ctk_config(ctk, options->output, graft_buffer_text(&text), text.length);
+	graft_buffer_done(&text);
+	return status;
+}
 
 static const struct graft_command config_default = {
 	CTK_COMMAND,
@@ -247,28 +256,8 @@ static const struct graft_command config_default = {
 	.summary = "Print the built-in configuration",
 	.options = default_table,
 	.n_options = GRAFT_COUNT(default_table),
-	.run = run_default,
+	CTK_WORK(write_default, struct default_options),
 };
-
-static int run_default(void *context, int argc, char **argv)
-{
-	struct ctk *ctk = context;
-	struct default_options options = { .output = NULL };
-	struct graft_config_host host;
-	struct graft_buffer text = { .max = 0 };
-	struct graft_error err = { .status = GRAFT_OK };
-	int first, status = 0;
-
-	if (ctk_parse(ctk, &config_default, &options, argc, argv, &first, &status) < 0)
-		return status;
-	read_ctk_config_host(ctk->arena, &host);
-	if (graft_config_default_document(&host, ctk->arena, &text, &err) < 0)
-		status = ctk_fail(ctk, &err, "%s", "");
-	else
-		status = write_ctk_config(ctk, options.output, graft_buffer_text(&text), text.length);
-	graft_buffer_done(&text);
-	return status;
-}
 
 /* ---- tables ---- */
 
@@ -321,5 +310,5 @@ const struct graft_command ctk_config = {
 	.n_options = GRAFT_COUNT(table),
 	.bundled = true,
 	.subcommands = subcommands,
-	.run = run_ctk_config,
+	CTK_WORK(config, struct config_options, .separator = ":"),
 };

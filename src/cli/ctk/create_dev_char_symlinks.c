@@ -148,24 +148,18 @@ static int prepare_nodes_to_link(struct options *options)
 	return status;
 }
 
-static int run_create_dev_char_symlinks(void *context, int argc, char **argv)
+static int create_dev_char_symlinks(void *target, struct graft_error *err)
 {
-	struct ctk *ctk = context;
-	struct options options = { .dev_char_path = "/dev/char", .driver_root = "/" };
-	struct graft_error err = { .status = GRAFT_OK };
-	int first, status = 0;
+	struct options *options = target;
+	int status;
 
-	if (ctk_parse(ctk, &ctk_system_create_dev_char_symlinks, &options, argc, argv, &first, &status) < 0)
-		return status;
-	options.driver_root = ctk_clean_root(ctk, "driver-root", options.driver_root);
-	if (!options.driver_root)
+	options->driver_root = ctk_clean_root(options->base.ctk, "driver-root", options->driver_root);
+	if (!options->driver_root)
 		return 1;
-	if (options.dev_char_path[0] == '\0')
-		options.dev_char_path = "/dev/char";
-	status = prepare_nodes_to_link(&options);
-	if (status == 0 && link_nodes_in_dev_char(&options, &err) < 0)
-		status = ctk_fail(ctk, &err, "%s", "");
-	return status;
+	if (options->dev_char_path[0] == '\0')
+		options->dev_char_path = "/dev/char";
+	status = prepare_nodes_to_link(options);
+	return status == 0 ? link_nodes_in_dev_char(options, err) : status;
 }
 
 static const struct graft_option table[] = {
@@ -214,5 +208,5 @@ const struct graft_command ctk_system_create_dev_char_symlinks = {
 		       "units. Correct links are left alone, wrong ones are replaced.",
 	.options = table,
 	.n_options = GRAFT_COUNT(table),
-	.run = run_create_dev_char_symlinks,
+	CTK_WORK(create_dev_char_symlinks, struct options, .dev_char_path = "/dev/char", .driver_root = "/"),
 };

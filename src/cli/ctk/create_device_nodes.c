@@ -13,28 +13,27 @@ struct options {
 	bool control_devices, load_kernel_modules, dry_run;
 };
 
-static int run_create_device_nodes(void *context, int argc, char **argv)
+static int create_device_nodes(void *target, struct graft_error *err)
 {
-	struct ctk *ctk = context;
-	struct options options = { .root = NULL };
-	int first, status = 0;
+	struct options *options = target;
+	const struct ctk *ctk = options->base.ctk;
+	int status = 0;
 
-	if (ctk_parse(ctk, &ctk_system_create_device_nodes, &options, argc, argv, &first, &status) < 0)
-		return status;
-	options.root = ctk_clean_root(ctk, "root", options.root);
-	if (!options.root)
+	(void)err;
+	options->root = ctk_clean_root(ctk, "root", options->root);
+	if (!options->root)
 		return 1;
-	if (!options.dev_root || options.dev_root[0] == '\0') {
-		options.dev_root = options.root;
-		graft_info(&ctk->log, "Using dev-root \"%s\"", options.dev_root);
+	if (!options->dev_root || options->dev_root[0] == '\0') {
+		options->dev_root = options->root;
+		graft_info(&ctk->log, "Using dev-root \"%s\"", options->dev_root);
 	}
-	options.dev_root = ctk_clean_root(ctk, "dev-root", options.dev_root);
-	if (!options.dev_root)
+	options->dev_root = ctk_clean_root(ctk, "dev-root", options->dev_root);
+	if (!options->dev_root)
 		return 1;
-	if (options.load_kernel_modules)
-		status = ctk_load_kernel_modules(ctk, options.root, options.dry_run);
-	if (status == 0 && options.control_devices)
-		status = ctk_make_control_nodes(ctk, options.dev_root, options.dry_run);
+	if (options->load_kernel_modules)
+		status = ctk_load_kernel_modules(ctk, options->root, options->dry_run);
+	if (status == 0 && options->control_devices)
+		status = ctk_make_control_nodes(ctk, options->dev_root, options->dry_run);
 	return status;
 }
 
@@ -77,5 +76,5 @@ const struct graft_command ctk_system_create_device_nodes = {
 		       "nodes of GPUs are created by nvidia-modprobe or udev.",
 	.options = table,
 	.n_options = GRAFT_COUNT(table),
-	.run = run_create_device_nodes,
+	CTK_WORK(create_device_nodes, struct options),
 };

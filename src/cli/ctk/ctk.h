@@ -3,10 +3,9 @@
  * ctk: nvidia-ctk, the program that sets a host up for GPU containers (SPEC ctk-and-cdi 1): what
  * its commands share. See docs/nvidia-ctk.md.
  *
- * A command is a `struct graft_command` whose run() receives the `struct ctk` and the command's
- * arguments (argv[0] is the command's name) and returns the exit status. Results go to stdout,
- * everything else to stderr. A group is a command without run(); without a sub-command it prints
- * its help.
+ * A command is a `struct graft_command` with CTK_WORK(): its work() receives the options, which
+ * start with a struct ctk_base. Results go to stdout, everything else to stderr. A group is a
+ * command without work(); without a sub-command it prints its help.
  */
 #ifndef GRAFT_CLI_CTK_CTK_H
 #define GRAFT_CLI_CTK_CTK_H
@@ -51,11 +50,13 @@ struct ctk_sink {
 };
 
 /*
- * Must be the first member of every command's options, so that shared option parsers find the
- * arena.
+ * Must be the first member of every command's options, so that work() and shared option parsers
+ * find the program.
  */
 struct ctk_base {
 	struct ctk *ctk;
+	int argc; /* the positional arguments */
+	char **argv;
 };
 
 /*
@@ -70,6 +71,10 @@ struct ctk_list {
 
 /* What all commands of this program have in common, for use in their tables. */
 #define CTK_COMMAND .arguments = "", .max_arguments = -1, .go_style = true, .interspersed = true
+
+/* A command's function, and the type of its options followed by the defaults that are not zero. */
+#define CTK_WORK(function, type, ...) \
+	.work = (function), .defaults = &(const type){ __VA_ARGS__ }, .defaults_size = sizeof(type)
 
 /* Runs the program. Returns its exit status. */
 int ctk_main(int argc, char **argv);
@@ -90,6 +95,11 @@ void ctk_set_log_level(struct ctk *ctk);
  */
 int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *options, int argc, char **argv,
 	      int *ret_first, int *ret_status);
+/*
+ * Parses the arguments of a command, argv[0] being its name, runs it, and reports its error if it
+ * fails. Returns the exit status.
+ */
+int ctk_run_command(struct ctk *ctk, const struct graft_command *command, int argc, char **argv);
 /*
  * Option parser for a struct ctk_list at the option's offset. Each value is split at commas; an
  * empty one adds nothing. The first use replaces the default. Returns 0, or -1 if out of memory.

@@ -415,6 +415,25 @@ static int fail_memory(const struct ctk *ctk)
 	return ctk_fail(ctk, &err, "%s", "");
 }
 
+int ctk_run_command(struct ctk *ctk, const struct graft_command *command, int argc, char **argv)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	struct ctk_base *target;
+	int first, status = 0;
+
+	if (command->run)
+		return command->run(ctk, argc, argv);
+	target = graft_arena_memdup(ctk->arena, command->defaults, command->defaults_size);
+	if (!target)
+		return fail_memory(ctk);
+	if (ctk_parse(ctk, command, target, argc, argv, &first, &status) < 0)
+		return status;
+	target->argc = argc - first;
+	target->argv = argv + first;
+	status = command->work(target, &err);
+	return status < 0 ? ctk_fail(ctk, &err, "%s", "") : status;
+}
+
 static int run_ctk_command(struct ctk *ctk, const struct graft_command *command, int argc, char **argv)
 {
 	struct ctk_base none;
@@ -424,8 +443,8 @@ static int run_ctk_command(struct ctk *ctk, const struct graft_command *command,
 		ctk->words = graft_arena_printf(ctk->arena, "%s %s", ctk->words, command->name);
 	if (!ctk->words)
 		return fail_memory(ctk);
-	if (command->run)
-		return command->run(ctk, argc, argv);
+	if (command->run || command->work)
+		return ctk_run_command(ctk, command, argc, argv);
 	if (ctk_parse(ctk, command, &none, argc, argv, &first, &status) < 0)
 		return status;
 	return first < argc ? no_help_topic(command, argv[first]) : print_ctk_help(ctk, command, ctk->words);
@@ -461,7 +480,7 @@ int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *target
 	const struct graft_command *next;
 	int rc;
 
-	*(struct ctk_base *)target = (struct ctk_base){ ctk };
+	*(struct ctk_base *)target = (struct ctk_base){ .ctk = ctk };
 	ctk->given = NULL;
 	ctk->n_given = 0;
 	ctk->command = command;
@@ -487,7 +506,7 @@ int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *target
 	next = graft_options_find_command(command, argv[*ret_first]);
 	if (next)
 		*ret_status = run_ctk_command(ctk, next, argc - *ret_first, argv + *ret_first);
-	else if ((command->subcommands || !command->run) && is_help(argv[*ret_first]))
+	else if ((command->subcommands || !command->work) && is_help(argv[*ret_first]))
 		*ret_status = help_topic(ctk, command, argc - *ret_first - 1, argv + *ret_first + 1);
 	else
 		return 0;

@@ -525,34 +525,31 @@ static int take_doctor_words(struct ctk *ctk, struct doctor_options *given, int 
 	return 0;
 }
 
-static int run_ctk_doctor(void *context, int argc, char **argv)
+static int diagnose_host(void *target, struct graft_error *err)
 {
-	struct ctk *ctk = context;
-	struct doctor_options given = { .cdi_directories = CTK_CDI_DIRECTORIES };
-	struct graft_error err = { .status = GRAFT_OK };
+	struct doctor_options *given = target;
+	struct ctk *ctk = given->base.ctk;
 	struct graft_buffer out = { .max = 0 };
 	struct graft_config config = { .file = NULL };
 	struct graft_health *health = NULL;
 	const char *message;
-	int first, status = 0, rc;
+	int status;
 
-	if (ctk_parse(ctk, &ctk_doctor, &given, argc, argv, &first, &status) < 0)
-		return status;
-	if (take_doctor_words(ctk, &given, argc - first, argv + first, &message, &err) < 0)
-		return ctk_fail(ctk, &err, "%s", "");
-	rc = given.from ? read_facts(ctk, given.from, &health, &err)
-			: collect_ctk_health(ctk, &given, &config, &health, &err);
-	if (rc < 0) {
+	if (take_doctor_words(ctk, given, given->base.argc, given->base.argv, &message, err) < 0)
+		return -1;
+	status = given->from ? read_facts(ctk, given->from, &health, err)
+			     : collect_ctk_health(ctk, given, &config, &health, err);
+	if (status < 0) {
 		health = graft_health_free(health);
-		return ctk_fail(ctk, &err, "%s", "");
+		return -1;
 	}
-	if (given.container) {
-		status = ctk_doctor_container(ctk, given.container, given.json, health, &config);
-	} else if (given.facts) {
+	if (given->container) {
+		status = ctk_doctor_container(ctk, given->container, given->json, health, &config);
+	} else if (given->facts) {
 		graft_health_write(health, &out);
 		status = ctk_print(ctk, &out);
 	} else {
-		status = print_ctk_diagnosis(ctk, &given, health, message);
+		status = print_ctk_diagnosis(ctk, given, health, message);
 	}
 	health = graft_health_free(health);
 	return status;
@@ -580,5 +577,5 @@ const struct graft_command ctk_doctor = {
 	    "failed.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
-	.run = run_ctk_doctor,
+	CTK_WORK(diagnose_host, struct doctor_options, .cdi_directories = CTK_CDI_DIRECTORIES),
 };

@@ -277,17 +277,12 @@ static int run_with_lease(struct ctk *ctk, const struct lease_options *given, ch
 	return graft_fail_errno(err, errno, "exec failed: %s", argv[0]);
 }
 
-static int run_lease_run(void *context, int argc, char **argv)
+static int lease_run(void *target, struct graft_error *err)
 {
-	struct graft_error err = { .status = GRAFT_OK };
-	struct lease_options given = { .json = false };
-	struct ctk *ctk = context;
-	int first, status = 0;
+	const struct lease_options *given = target;
 
-	if (ctk_parse(ctk, &ctk_lease_run, &given, argc, argv, &first, &status) < 0)
-		return status;
-	if (run_with_lease(ctk, &given, argv + first, &err) < 0)
-		(void)ctk_fail(ctk, &err, "%s", "");
+	if (run_with_lease(given->base.ctk, given, given->base.argv, err) < 0)
+		(void)ctk_fail(given->base.ctk, err, "%s", "");
 	return EXIT_NO_EXEC;
 }
 
@@ -348,28 +343,26 @@ const struct graft_command ctk_lease_run = {
 	.summary = "Take GPUs and run a command that holds them until it ends",
 	.options = run_options,
 	.n_options = GRAFT_COUNT(run_options),
-	.run = run_lease_run,
+	CTK_WORK(lease_run, struct lease_options),
 };
 
 /* ---- acquire ---- */
 
-static int run_lease_acquire(void *context, int argc, char **argv)
+static int lease_acquire(void *target, struct graft_error *err)
 {
-	struct graft_error err = { .status = GRAFT_OK };
+	const struct lease_options *given = target;
 	struct graft_lease_ask ask = { .holder = { .kind = GRAFT_HOLDER_TOKEN } };
-	struct lease_options given = { .span = TOKEN_TIME };
 	struct graft_buffer out = { .max = 0 };
-	struct ctk *ctk = context;
+	struct ctk *ctk = given->base.ctk;
 	struct graft_lease lease;
-	int first, status = 0;
 
-	if (ctk_parse(ctk, &ctk_lease_acquire, &given, argc, argv, &first, &status) < 0)
-		return status;
-	if (read_span(given.span, &ask.for_ms, &err) == 0 && ask.for_ms == 0)
-		(void)graft_fail(&err, GRAFT_INVALID, 0, "--for must be longer than 0");
-	if (err.status != GRAFT_OK || take_lease(ctk, &given, false, 0, &ask, &lease, NULL, &err) < 0)
-		return ctk_fail(ctk, &err, "%s", "");
-	if (given.json)
+	if (read_span(given->span, &ask.for_ms, err) < 0)
+		return -1;
+	if (ask.for_ms == 0)
+		return graft_fail(err, GRAFT_INVALID, 0, "--for must be longer than 0");
+	if (take_lease(ctk, given, false, 0, &ask, &lease, NULL, err) < 0)
+		return -1;
+	if (given->json)
 		graft_lease_write(&lease, &out);
 	else
 		graft_buffer_printf(&out, "%s\n", lease.id);
@@ -396,7 +389,7 @@ const struct graft_command ctk_lease_acquire = {
 	.summary = "Take GPUs by hand, and print the lease's id; containers use it as lease:ID",
 	.options = acquire_options,
 	.n_options = GRAFT_COUNT(acquire_options),
-	.run = run_lease_acquire,
+	CTK_WORK(lease_acquire, struct lease_options, .span = TOKEN_TIME),
 };
 
 /* ---- release and reclaim ---- */
@@ -432,28 +425,22 @@ static int release_lease(struct graft_lease_table *table, const struct graft_lea
 	return graft_with_hint(err, "End the holder, or let 'nvidia-ctk lease reclaim' do so.");
 }
 
-static int run_lease_release(void *context, int argc, char **argv)
+static int lease_release(void *target, struct graft_error *err)
 {
 	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
-	struct graft_error err = { .status = GRAFT_OK };
-	struct lease_options given = { .json = false };
+	const struct lease_options *given = target;
 	const struct graft_lease *lease;
-	struct ctk *ctk = context;
-	int first, status = 0;
 
-	if (ctk_parse(ctk, &ctk_lease_release, &given, argc, argv, &first, &status) < 0)
-		return status;
-	if (open_lease(ctk, argc - first, argv + first, &table, &lease, &err) < 0 ||
-	    release_lease(&table, lease, &err) < 0)
-		return ctk_fail(ctk, &err, "%s", "");
-	return 0;
+	if (open_lease(given->base.ctk, given->base.argc, given->base.argv, &table, &lease, err) < 0)
+		return -1;
+	return release_lease(&table, lease, err);
 }
 
 const struct graft_command ctk_lease_release = {
 	LEASE_COMMAND("ID"),
 	.name = "release",
 	.summary = "End a lease that was taken by hand",
-	.run = run_lease_release,
+	CTK_WORK(lease_release, struct lease_options),
 };
 
 static bool is_confirmed(const struct graft_lease *lease, uint64_t now)
@@ -605,24 +592,18 @@ static int reclaim_overdue(struct ctk *ctk, const struct lease_options *given, u
 	return rc < 0 || own.status != GRAFT_OK ? -1 : 0;
 }
 
-static int run_lease_reclaim(void *context, int argc, char **argv)
+static int lease_reclaim(void *target, struct graft_error *err)
 {
-	struct graft_error err = { .status = GRAFT_OK };
-	struct lease_options given = { .grace = GRACE };
-	struct ctk *ctk = context;
-	int first, status = 0, rc;
+	const struct lease_options *given = target;
+	struct ctk *ctk = given->base.ctk;
 	uint64_t grace_ms;
 
-	if (ctk_parse(ctk, &ctk_lease_reclaim, &given, argc, argv, &first, &status) < 0)
-		return status;
-	if (given.overdue && first < argc)
-		rc = graft_fail(&err, GRAFT_INVALID, 0, "--overdue cannot be used with the id of a lease");
-	else if (read_span(given.grace, &grace_ms, &err) < 0)
-		rc = -1;
-	else
-		rc = given.overdue ? reclaim_overdue(ctk, &given, grace_ms, &err)
-				   : reclaim_one(ctk, &given, grace_ms, argc - first, argv + first, &err);
-	return rc < 0 ? ctk_fail(ctk, &err, "%s", "") : 0;
+	if (given->overdue && given->base.argc > 0)
+		return graft_fail(err, GRAFT_INVALID, 0, "--overdue cannot be used with the id of a lease");
+	if (read_span(given->grace, &grace_ms, err) < 0)
+		return -1;
+	return given->overdue ? reclaim_overdue(ctk, given, grace_ms, err)
+			      : reclaim_one(ctk, given, grace_ms, given->base.argc, given->base.argv, err);
 }
 
 static const struct graft_option reclaim_options[] = {
@@ -641,31 +622,26 @@ const struct graft_command ctk_lease_reclaim = {
 	.summary = "End a lease by ending the processes that hold it",
 	.options = reclaim_options,
 	.n_options = GRAFT_COUNT(reclaim_options),
-	.run = run_lease_reclaim,
+	CTK_WORK(lease_reclaim, struct lease_options, .grace = GRACE),
 };
 
 /* ---- mps ---- */
 
-static int run_lease_mps(void *context, int argc, char **argv)
+static int lease_mps(void *target, struct graft_error *err)
 {
-	struct graft_error err = { .status = GRAFT_OK };
-	struct lease_options given = { .json = false };
-	struct ctk *ctk = context;
+	const struct lease_options *given = target;
+	struct ctk *ctk = given->base.ctk;
 	struct graft_config config;
-	int first, status = 0, rc, lock_fd = -1;
+	int lock_fd = -1;
 	char *end = NULL;
 
-	if (ctk_parse(ctk, &ctk_lease_mps, &given, argc, argv, &first, &status) < 0)
-		return status;
-	if (given.lock)
-		lock_fd = (int)strtol(given.lock, &end, 10);
-	if (argc - first != 1 || (given.lock && (end == given.lock || *end != '\0' || lock_fd <= STDERR_FILENO)))
-		rc = graft_fail(&err, GRAFT_INVALID, 0, "the UUID of one GPU is needed");
-	else
-		rc = lease_load_config(ctk, &config, &err) < 0
-			 ? -1
-			 : graft_lease_mps_keep(&config, argv[first], lock_fd, &ctk->log, ctk->arena, &err);
-	return rc < 0 ? ctk_fail(ctk, &err, "%s", "") : 0;
+	if (given->lock)
+		lock_fd = (int)strtol(given->lock, &end, 10);
+	if (given->base.argc != 1 || (given->lock && (end == given->lock || *end != '\0' || lock_fd <= STDERR_FILENO)))
+		return graft_fail(err, GRAFT_INVALID, 0, "the UUID of one GPU is needed");
+	if (lease_load_config(ctk, &config, err) < 0)
+		return -1;
+	return graft_lease_mps_keep(&config, given->base.argv[0], lock_fd, &ctk->log, ctk->arena, err);
 }
 
 static const struct graft_option mps_options[] = {
@@ -680,5 +656,5 @@ const struct graft_command ctk_lease_mps = {
 	.n_options = GRAFT_COUNT(mps_options),
 	.name = GRAFT_LEASE_MPS_COMMAND,
 	.summary = "Run the MPS daemon of a GPU for as long as a lease shares it; started when a lease is taken",
-	.run = run_lease_mps,
+	CTK_WORK(lease_mps, struct lease_options),
 };

@@ -196,15 +196,14 @@ static void warn_of_damages(const struct view *view)
 }
 
 /* Prints the table once. */
-static int print_list(struct ctk *ctk, const struct lease_options *given, bool clear)
+static int print_list(struct ctk *ctk, const struct lease_options *given, bool clear, struct graft_error *err)
 {
-	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_buffer out = { .max = 0 };
 	struct view view;
 
-	if (open_view(ctk, NULL, false, &view, &err) < 0) {
+	if (open_view(ctk, NULL, false, &view, err) < 0) {
 		close_view(&view);
-		return ctk_fail(ctk, &err, "%s", "");
+		return -1;
 	}
 	warn_of_damages(&view);
 	graft_buffer_string(&out, clear ? "\033[H\033[2J" : "");
@@ -217,7 +216,7 @@ static int print_list(struct ctk *ctk, const struct lease_options *given, bool c
 }
 
 /* Until the user ends it. Each round has memory of its own. */
-static int watch_list(struct ctk *ctk, const struct lease_options *given)
+static int watch_list(struct ctk *ctk, const struct lease_options *given, struct graft_error *err)
 {
 	const struct timespec pause = { .tv_sec = 1 };
 	struct graft_arena *arena = ctk->arena;
@@ -225,22 +224,18 @@ static int watch_list(struct ctk *ctk, const struct lease_options *given)
 
 	do {
 		ctk->arena = graft_arena_new(ROUND_MAX);
-		status = ctk->arena ? print_list(ctk, given, isatty(STDOUT_FILENO) == 1) : 1;
+		status = ctk->arena ? print_list(ctk, given, isatty(STDOUT_FILENO) == 1, err) : 1;
 		(void)graft_arena_free(ctk->arena);
 	} while (status == 0 && nanosleep(&pause, NULL) == 0);
 	ctk->arena = arena;
 	return status;
 }
 
-static int run_lease_list(void *context, int argc, char **argv)
+static int lease_list(void *target, struct graft_error *err)
 {
-	struct lease_options given = { .json = false };
-	struct ctk *ctk = context;
-	int first, status = 0;
+	const struct lease_options *given = target;
 
-	if (ctk_parse(ctk, &ctk_lease_list, &given, argc, argv, &first, &status) < 0)
-		return status;
-	return given.watch ? watch_list(ctk, &given) : print_list(ctk, &given, false);
+	return given->watch ? watch_list(given->base.ctk, given, err) : print_list(given->base.ctk, given, false, err);
 }
 
 static const struct graft_option list_options[] = {
@@ -256,7 +251,7 @@ const struct graft_command ctk_lease_list = {
 	.summary = "List the GPUs of this host, and who holds them",
 	.options = list_options,
 	.n_options = GRAFT_COUNT(list_options),
-	.run = run_lease_list,
+	CTK_WORK(lease_list, struct lease_options),
 };
 
 /* ---- metrics ---- */
@@ -349,28 +344,23 @@ static void add_lease_metrics(const struct view *view, struct graft_buffer *out)
 			    view->table.n_tickets, view->table.n_damages);
 }
 
-static int run_lease_metrics(void *context, int argc, char **argv)
+static int lease_metrics(void *target, struct graft_error *err)
 {
-	struct graft_error err = { .status = GRAFT_OK };
-	struct lease_options given = { .json = false };
+	const struct lease_options *given = target;
 	struct graft_buffer out = { .max = 0 };
-	struct ctk *ctk = context;
-	int first, status = 0, rc;
 	struct view view;
+	int rc = open_view(given->base.ctk, NULL, false, &view, err);
 
-	if (ctk_parse(ctk, &ctk_lease_metrics, &given, argc, argv, &first, &status) < 0)
-		return status;
-	rc = open_view(ctk, NULL, false, &view, &err);
 	if (rc == 0)
 		add_lease_metrics(&view, &out);
 	close_view(&view);
-	if (rc == 0 && !given.output)
-		return ctk_print(ctk, &out);
+	if (rc == 0 && !given->output)
+		return ctk_print(given->base.ctk, &out);
 	if (rc == 0)
-		rc = graft_buffer_failed(&out) ? graft_fail_memory(&err)
-					       : graft_host_file_write(given.output, out.bytes, out.length, 0644, &err);
+		rc = graft_buffer_failed(&out) ? graft_fail_memory(err)
+					       : graft_host_file_write(given->output, out.bytes, out.length, 0644, err);
 	graft_buffer_done(&out);
-	return rc < 0 ? ctk_fail(ctk, &err, "%s", "") : 0;
+	return rc;
 }
 
 static const struct graft_option metrics_options[] = {
@@ -385,7 +375,7 @@ const struct graft_command ctk_lease_metrics = {
 	.summary = "Print how much each user holds, as text for node_exporter's textfile collector",
 	.options = metrics_options,
 	.n_options = GRAFT_COUNT(metrics_options),
-	.run = run_lease_metrics,
+	CTK_WORK(lease_metrics, struct lease_options),
 };
 
 /* ---- explain ---- */
@@ -422,20 +412,13 @@ static int explain_claim(struct ctk *ctk, const char *text, bool json, struct gr
 	return rc == 0 ? ctk_print(ctk, &out) : rc;
 }
 
-static int run_lease_explain(void *context, int argc, char **argv)
+static int lease_explain(void *target, struct graft_error *err)
 {
-	struct graft_error err = { .status = GRAFT_OK };
-	struct lease_options given = { .json = false };
-	struct ctk *ctk = context;
-	int first, status = 0;
+	const struct lease_options *given = target;
 
-	if (ctk_parse(ctk, &ctk_lease_explain, &given, argc, argv, &first, &status) < 0)
-		return status;
-	if (first + 1 == argc)
-		status = explain_claim(ctk, argv[first], given.json, &err);
-	else
-		status = graft_fail(&err, GRAFT_INVALID, 0, "one claim is needed, such as any:2");
-	return status < 0 ? ctk_fail(ctk, &err, "%s", "") : status;
+	if (given->base.argc != 1)
+		return graft_fail(err, GRAFT_INVALID, 0, "one claim is needed, such as any:2");
+	return explain_claim(given->base.ctk, given->base.argv[0], given->json, err);
 }
 
 static const struct graft_option explain_options[] = { LEASE_JSON };
@@ -445,13 +428,16 @@ const struct graft_command ctk_lease_explain = {
 	.summary = "Show what a claim would get now, or why it would get nothing; takes nothing",
 	.options = explain_options,
 	.n_options = GRAFT_COUNT(explain_options),
-	.run = run_lease_explain,
+	CTK_WORK(lease_explain, struct lease_options),
 };
 
 /* ---- history ---- */
 
-static int print_history(struct ctk *ctk, const char *owner, struct graft_error *err)
+static int lease_history(void *target, struct graft_error *err)
 {
+	const struct lease_options *given = target;
+	const char *owner = given->owner;
+	struct ctk *ctk = given->base.ctk;
 	struct graft_buffer out = { .max = 0 };
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
 	const char *text = "", *path, *word = NULL, *next;
@@ -480,19 +466,6 @@ static int print_history(struct ctk *ctk, const char *owner, struct graft_error 
 	return ctk_print(ctk, &out);
 }
 
-static int run_lease_history(void *context, int argc, char **argv)
-{
-	struct graft_error err = { .status = GRAFT_OK };
-	struct lease_options given = { .json = false };
-	struct ctk *ctk = context;
-	int first, status = 0;
-
-	if (ctk_parse(ctk, &ctk_lease_history, &given, argc, argv, &first, &status) < 0)
-		return status;
-	status = print_history(ctk, given.owner, &err);
-	return status < 0 ? ctk_fail(ctk, &err, "%s", "") : status;
-}
-
 static const struct graft_option history_options[] = {
 	{ .name = "owner", .value_name = "OWNER", .help = "Only leases of this user id or owner", LEASE_TEXT(owner) },
 };
@@ -502,7 +475,7 @@ const struct graft_command ctk_lease_history = {
 	.summary = "Print what was taken and freed, oldest first: seconds since 1970, event, lease, owner",
 	.options = history_options,
 	.n_options = GRAFT_COUNT(history_options),
-	.run = run_lease_history,
+	CTK_WORK(lease_history, struct lease_options),
 };
 
 /* ---- doctor ---- */
@@ -584,36 +557,31 @@ static int look_at_mps(struct view *view, bool repair, struct graft_buffer *out,
 	return 0;
 }
 
-static int run_lease_doctor(void *context, int argc, char **argv)
+static int lease_doctor(void *target, struct graft_error *err)
 {
-	struct graft_error err = { .status = GRAFT_OK };
-	struct lease_options given = { .json = false };
+	const struct lease_options *given = target;
 	struct graft_buffer out = { .max = 0 };
-	struct ctk *ctk = context;
 	size_t n_strangers = 0;
-	int first, status = 0, rc;
 	struct view view;
+	int rc = open_view(given->base.ctk, NULL, given->repair, &view, err), status;
 
-	if (ctk_parse(ctk, &ctk_lease_doctor, &given, argc, argv, &first, &status) < 0)
-		return status;
-	rc = open_view(ctk, NULL, given.repair, &view, &err);
 	if (rc == 0) {
 		graft_buffer_printf(&out, "%s: leases are %s; %zu held\n", view.config.leases.directory,
 				    graft_config_lends(&view.config) ? "on" : "off", view.table.n_leases);
 		for (size_t i = 0; i < view.table.n_damages; i++)
-			graft_buffer_printf(&out, "%s: %s: %s\n", given.repair ? "repair" : "error",
+			graft_buffer_printf(&out, "%s: %s: %s\n", given->repair ? "repair" : "error",
 					    view.table.damages[i].name, view.table.damages[i].why);
-		rc = find_strangers(&view, &out, &n_strangers, &err);
-		if (rc == 0 && given.repair && view.table.n_damages > 0)
-			rc = repair_table(&view, n_strangers, &err);
+		rc = find_strangers(&view, &out, &n_strangers, err);
+		if (rc == 0 && given->repair && view.table.n_damages > 0)
+			rc = repair_table(&view, n_strangers, err);
 	}
 	if (rc == 0)
-		rc = look_at_mps(&view, given.repair, &out, &err);
-	status = ctk_print(ctk, &out);
+		rc = look_at_mps(&view, given->repair, &out, err);
+	status = ctk_print(given->base.ctk, &out);
 	if (view.table.n_damages > 0)
 		status = 1;
 	close_view(&view);
-	return rc < 0 ? ctk_fail(ctk, &err, "%s", "") : status;
+	return rc < 0 ? -1 : status;
 }
 
 static const struct graft_option doctor_options[] = {
@@ -627,5 +595,5 @@ const struct graft_command ctk_lease_doctor = {
 	.summary = "Check the table of leases, and list the processes that use GPUs without a lease",
 	.options = doctor_options,
 	.n_options = GRAFT_COUNT(doctor_options),
-	.run = run_lease_doctor,
+	CTK_WORK(lease_doctor, struct lease_options),
 };

@@ -572,29 +572,14 @@ static const struct graft_option options[] = {
 	  .help = "Enable CDI device names in the engine" },
 };
 
-static int run_runtime_configure(void *context, int argc, char **argv)
+static int configure_runtime(void *target, struct graft_error *err)
 {
-	struct configure configure = {
-		.runtime = "docker",
-		.config = "",
-		.drop_in = DEFAULT_DROP_IN,
-		.executable = "",
-		.mode = "",
-		.source = "file",
-		.hook_output = "",
-		.name = "nvidia",
-		.path = DEFAULT_RUNTIME_PATH,
-		.hook_path = "/usr/bin/nvidia-container-runtime-hook",
-	};
-	struct work work = { .configure = &configure, .ctk = context };
-	struct graft_error err = { .status = GRAFT_OK };
-	int first, status = 0;
+	struct configure *configure = target;
+	struct work work = { .configure = configure, .ctk = configure->base.ctk };
 
-	if (ctk_parse(context, &ctk_runtime_configure, &configure, argc, argv, &first, &status) < 0)
-		return status;
-	if (check_runtime_configure(&configure, &err) < 0)
-		return ctk_fail(context, &err, "%s", "");
-	return configure.engine ? configure_engine(&work) : configure_hook(&configure);
+	if (check_runtime_configure(configure, err) < 0)
+		return -1;
+	return configure->engine ? configure_engine(&work) : configure_hook(configure);
 }
 
 const struct graft_command ctk_runtime_configure = {
@@ -606,5 +591,7 @@ const struct graft_command ctk_runtime_configure = {
 		       "is kept next to it. The engine is not restarted.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
-	.run = run_runtime_configure,
+	CTK_WORK(configure_runtime, struct configure, .runtime = "docker", .config = "", .drop_in = DEFAULT_DROP_IN,
+		 .executable = "", .mode = "", .source = "file", .hook_output = "", .name = "nvidia",
+		 .path = DEFAULT_RUNTIME_PATH, .hook_path = "/usr/bin/nvidia-container-runtime-hook"),
 };

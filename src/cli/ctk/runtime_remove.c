@@ -167,7 +167,7 @@ static int run_undo(const struct removal *removal, const char *const *words)
 		(void)graft_fail_memory(&err);
 		return ctk_fail(ctk, &err, "%s", "");
 	}
-	return ctk_runtime_configure.run(ctk, argc, argv);
+	return ctk_run_command(ctk, &ctk_runtime_configure, argc, argv);
 }
 
 /* A runtime is in the top-level file or in one of its drop-ins. */
@@ -372,23 +372,20 @@ static const struct graft_option options[] = {
 	  .help = "Remove only hook files, and leave the runtimes" },
 };
 
-static int run_runtime_remove(void *context, int argc, char **argv)
+static int remove_runtime(void *target, struct graft_error *err)
 {
-	struct ctk *ctk = context;
-	struct removal removal = { .dry_run = false };
-	struct graft_error err = { .status = GRAFT_OK };
+	struct removal *removal = target;
+	struct ctk *ctk = removal->base.ctk;
 	struct graft_health *health = NULL;
-	int first, status = 0;
+	int status;
 
-	if (ctk_parse(ctk, &ctk_runtime_remove, &removal, argc, argv, &first, &status) < 0)
-		return status;
 	/*
 	 * The files are those of the packages, whatever the caller's variables say of "configure".
 	 */
 	ctk->no_variables = true;
-	if (collect_removals(ctk, &health, &err) < 0)
-		return ctk_fail(ctk, &err, "%s", "");
-	status = remove_from_engines(&removal, &health);
+	if (collect_removals(ctk, &health, err) < 0)
+		return -1;
+	status = remove_from_engines(removal, &health);
 	health = graft_health_free(health);
 	return status;
 }
@@ -403,5 +400,5 @@ const struct graft_command ctk_runtime_remove = {
 	    "by default, and while containers run that were started with it. No engine is restarted.",
 	.options = options,
 	.n_options = GRAFT_COUNT(options),
-	.run = run_runtime_remove,
+	CTK_WORK(remove_runtime, struct removal),
 };

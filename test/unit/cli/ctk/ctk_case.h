@@ -127,7 +127,7 @@ static inline int case_run(struct ctk_case *test, const struct graft_command *co
 	assert_true(saved >= 0 && to >= 0);
 	(void)fflush(stdout);
 	assert_true(dup2(to, STDOUT_FILENO) >= 0);
-	status = command->run(&test->ctk, argc, argv);
+	status = ctk_run_command(&test->ctk, command, argc, argv);
 	assert_true(dup2(saved, STDOUT_FILENO) >= 0);
 	n = pread(to, test->out, sizeof(test->out) - 1, 0);
 	assert_true(n >= 0);
