@@ -19,7 +19,7 @@
 void graft_lease_log_word(const char *text, size_t max, struct graft_buffer *out)
 {
 	for (; *text != '\0' && max > 0; text++, max--)
-		graft_buffer_char(out, *text == ' ' || *text == '\n' ? '_' : *text);
+		graft_buffer_add(out, *text == ' ' || *text == '\n' ? "_" : text, 1);
 }
 
 void graft_lease_log_add(const struct graft_lease *lease, const char *event, const char *why,
