@@ -55,6 +55,18 @@ static int view_mounts(const nri_box *container, struct graft_arena *arena, stru
 	return graft_arena_failed(arena) ? -1 : 0;
 }
 
+static int view_devices(const nri_box *container, struct graft_arena *arena, struct graft_nri_container *view)
+{
+	const Nri__Pkg__Api__V1alpha1__LinuxContainer *part = container->linux_part;
+	struct graft_strings *nodes = &view->nodes, *names = &view->cdi_names;
+
+	for (size_t i = 0; part && i < part->n_devices; i++)
+		(void)graft_arena_push_string(arena, &nodes->items, &nodes->n, part->devices[i]->path);
+	for (size_t i = 0; i < container->n_cdi_devices; i++)
+		(void)graft_arena_push_string(arena, &names->items, &names->n, container->cdi_devices[i]->name);
+	return graft_arena_failed(arena) ? -1 : 0;
+}
+
 int nri_message_view(const ProtobufCMessage *pod_message, const ProtobufCMessage *container_message,
 		     struct graft_arena *arena, struct graft_nri_container *ret_container, struct graft_error *err)
 {
@@ -70,7 +82,8 @@ int nri_message_view(const ProtobufCMessage *pod_message, const ProtobufCMessage
 	};
 	if ((pod && view_annotations(pod, arena, ret_container) < 0) ||
 	    (container &&
-	     (view_env(container, arena, ret_container) < 0 || view_mounts(container, arena, ret_container) < 0)))
+	     (view_env(container, arena, ret_container) < 0 || view_mounts(container, arena, ret_container) < 0 ||
+	      view_devices(container, arena, ret_container) < 0)))
 		return graft_fail_memory(err);
 	return 0;
 }

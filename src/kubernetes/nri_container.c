@@ -180,6 +180,68 @@ static void view_container(const struct graft_nri_container *container, struct g
 					     .arena = arena };
 }
 
+static bool is_node_of_gpu(const char *path)
+{
+	return strcmp(path, "/dev/dxg") == 0 ||
+	       (graft_starts_with(path, "/dev/nvidia") && path[11] >= '0' && path[11] <= '9');
+}
+
+static bool has_driver_file(const struct graft_nri_container *container, const char *prefix)
+{
+	for (size_t i = 0; i < container->n_mounts; i++) {
+		const char *slash = strrchr(container->mounts[i].destination, '/');
+
+		if (slash && graft_starts_with(slash + 1, prefix))
+			return true;
+	}
+	return false;
+}
+
+/* "k8s.device-plugin.nvidia.com/gpu=GPU-..."; channels and the like are not GPUs. */
+static bool is_cdi_name_of_gpu(const char *name)
+{
+	const char *slash = strchr(name, '/');
+
+	return slash && slash - name >= 10 && strncmp(slash - 10, "nvidia.com", 10) == 0 &&
+	       (graft_starts_with(slash, "/gpu=") || graft_starts_with(slash, "/mig"));
+}
+
+/*
+ * Whether the engine gives the container its GPUs by CDI, as it does for device plugins with the
+ * strategies cdi-cri and cdi-annotations: then nothing is added. Device nodes alone are not enough:
+ * a device plugin can pass them (pass-device-specs), and leave the driver's files to others.
+ */
+static bool is_injected(const struct graft_nri_container *container)
+{
+	bool node = false;
+
+	for (size_t i = 0; i < container->cdi_names.n; i++) {
+		if (is_cdi_name_of_gpu(container->cdi_names.items[i]))
+			return true;
+	}
+	for (size_t i = 0; i < container->nodes.n && !node; i++)
+		node = is_node_of_gpu(container->nodes.items[i]);
+	return node && has_driver_file(container, "libcuda.so.") && has_driver_file(container, "libnvidia-ml.so.");
+}
+
+/*
+ * An image may say anything: as long as the kubelet has given the container no GPU, that is no
+ * reason to refuse it.
+ */
+static int keep_error(struct graft_arena *arena, struct graft_nri_wish *wish, struct graft_error *err)
+{
+	if (!wish->compare || err->status != GRAFT_INVALID)
+		return -1;
+	wish->why = graft_arena_alloc(arena, sizeof(*wish->why));
+	if (!wish->why)
+		return graft_fail_memory(err);
+	*wish->why = *err;
+	graft_error_clear(err);
+	wish->origin = "NVIDIA_VISIBLE_DEVICES";
+	wish->kind = GRAFT_NRI_DEVICES;
+	return 0;
+}
+
 /*
  * SECURITY: NRI does not say whether a container is privileged; none counts as privileged. What the
  * kubelet has given is compared before it counts, so that both ways may be read for that.
@@ -195,7 +257,7 @@ static int read_devices(const struct graft_nri_policy *policy, const struct graf
 		config.accept_envvar_unprivileged = config.accept_volume_mounts = true;
 	view_container(container, arena, &wish->spec);
 	if (graft_container_read(&wish->spec, &config, false, log, arena, &wish->container, err) < 0)
-		return -1;
+		return keep_error(arena, wish, err);
 	if (wish->compare && read_beside(policy->config, arena, wish, err) < 0)
 		return -1;
 	wish->origin = wish->container.origin_name;
@@ -223,7 +285,7 @@ int graft_nri_read(const struct graft_nri_policy *policy, const struct graft_nri
 		return graft_fail_memory(err);
 	if (value)
 		return read_annotation(policy, container, key, value, log, arena, ret_wish, err);
-	if (has_runtime(container) || strcmp(policy->config->nri.environment, "ignore") == 0)
+	if (has_runtime(container) || is_injected(container) || strcmp(policy->config->nri.environment, "ignore") == 0)
 		return 0;
 	return read_devices(policy, container, log, arena, ret_wish, err);
 }
@@ -399,6 +461,16 @@ static int compare_with(const struct graft_nri_host *host, const struct graft_st
 	    err, "Ask for GPUs in the container's limits, and do not set NVIDIA_VISIBLE_DEVICES yourself.");
 }
 
+/*
+ * "all" is what CUDA's images say, and means all that the kubelet has given: it neither gives more
+ * nor is it a reason to refuse the container.
+ */
+static void reduce_all(const struct graft_strings *given, struct graft_strings *names)
+{
+	if (graft_is_in(names->items, names->n, "all"))
+		*names = *given;
+}
+
 /* --- edits --- */
 
 void graft_nri_answer_done(struct graft_nri_answer *answer)
@@ -479,6 +551,10 @@ static int decide_devices(const struct graft_nri_policy *policy, const struct gr
 		wish->kind = GRAFT_NRI_NOTHING;
 		return 0;
 	}
+	if (wish->why) {
+		*err = *wish->why;
+		return -1;
+	}
 	if (wish->compare && list_given(ids, arena, &given, err) < 0)
 		return -1;
 	if (check_nri_driver(host, err) < 0 || graft_jit_names(&start, &names, &n_foreign, err) < 0)
@@ -487,6 +563,8 @@ static int decide_devices(const struct graft_nri_policy *policy, const struct gr
 		return graft_fail(err, GRAFT_INVALID, 0,
 				  "%.100s names a CDI device; name it in the annotation " ANNOTATION "/pod instead",
 				  wish->origin);
+	if (wish->compare)
+		reduce_all(&given, &names);
 	if (wish->compare && compare_with(host, &given, &names, wish->origin, arena, err) < 0)
 		return -1;
 	return plan_devices(policy, host, &start, &names, answer, err);

@@ -37,6 +37,8 @@ struct graft_nri_container {
 	size_t n_env;
 	struct graft_oci_mount *mounts;
 	size_t n_mounts;
+	struct graft_strings nodes;     /* paths of the devices that it has */
+	struct graft_strings cdi_names; /* of devices that the engine gives it */
 };
 
 struct graft_nri_policy {
@@ -67,12 +69,14 @@ struct graft_nri_wish {
 	struct graft_container container; /* of DEVICES */
 	struct graft_oci_spec spec;       /* the same as a view that the requests are made from */
 	bool compare;                     /* of DEVICES: only those that the kubelet has given */
+	struct graft_error *why;          /* NULL, or what is wrong, if the kubelet has given GPUs */
 };
 
 /*
  * Reads what a container asks for, and refuses what it may not have. Strings are the container's or
  * in the arena. Returns -1 with GRAFT_PERMISSION if the policy forbids it; with GRAFT_INVALID for
- * what cannot be understood; or as graft_container_read().
+ * what cannot be understood; or as graft_container_read(). What an image says in an invalid way is
+ * an error only of a container that the kubelet has given GPUs: see `why`.
  */
 int graft_nri_read(const struct graft_nri_policy *policy, const struct graft_nri_container *container,
 		   const struct graft_log *log, struct graft_arena *arena, struct graft_nri_wish *ret_wish,
@@ -93,7 +97,8 @@ void graft_nri_answer_done(struct graft_nri_answer *answer);
 
 /*
  * Makes the edits of a request. `ids` are those of the devices that the kubelet has given to the
- * container; without a GPU, a request that is compared with them becomes NOTHING. *ret_answer must
+ * container; without a GPU, a request that is compared with them becomes NOTHING, and "all" means
+ * all of them. *ret_answer must
  * be released with graft_nri_answer_done(), after a failure too. Returns -1 with GRAFT_PERMISSION
  * for a device that is not among them; GRAFT_NO_DRIVER if the host has no driver;
  * GRAFT_UNKNOWN_DEVICE for a device that it lacks; or the error of the rule that failed.

@@ -20,6 +20,7 @@ struct row {
 	const char *name, *host, *namespace_, *handler;
 	const char *annotations[MAX], *env[MAX]; /* "KEY=VALUE" */
 	const char *mounts[MAX];                 /* destinations of mounts of /dev/null */
+	const char *nodes[MAX], *cdi[MAX];       /* devices that it has, names of CDI devices that the engine gives */
 	const char *given[MAX];                  /* by the kubelet */
 	const char *allowed[MAX];
 	const char *environment, *refused; /* NULL: the defaults */
@@ -41,7 +42,48 @@ static const struct row rows[] = {
 	  .given = { "@2" } },
 	{ .name = "images-own", .host = "dgx-h100", .env = { "NVIDIA_VISIBLE_DEVICES=all" } },
 	{ .name = "other-vendor", .host = "dgx-h100", .env = { "NVIDIA_VISIBLE_DEVICES=all" }, .given = { "FPGA-1" } },
-	{ .name = "more-than-given", .host = "dgx-h100", .env = { "NVIDIA_VISIBLE_DEVICES=all" }, .given = { "@0" } },
+	{ .name = "more-than-given", .host = "dgx-h100", .env = { "NVIDIA_VISIBLE_DEVICES=0,1" }, .given = { "@0" } },
+	{ .name = "all-of-two",
+	  .host = "dgx-h100",
+	  .env = { "NVIDIA_VISIBLE_DEVICES=all" },
+	  .given = { "@2", "@5::1" } },
+	{ .name = "all-of-old-image", .host = "dgx-h100", .env = { "CUDA_VERSION=12.6" }, .given = { "@0" } },
+	{ .name = "all-by-mount",
+	  .host = "dgx-h100",
+	  .mounts = { "/var/run/nvidia-container-devices/all" },
+	  .given = { "@0" } },
+	/* A device plugin with cdi-cri: containerd has applied the specification before it asks. */
+	{ .name = "injected",
+	  .host = "dgx-h100",
+	  .env = { "NVIDIA_VISIBLE_DEVICES=all" },
+	  .nodes = { "/dev/nvidiactl", "/dev/nvidia0" },
+	  .mounts = { "/lib/libcuda.so.550.1", "/lib/libnvidia-ml.so.550.1" },
+	  .given = { "@0" } },
+	{ .name = "injected-another",
+	  .host = "dgx-h100",
+	  .env = { "NVIDIA_VISIBLE_DEVICES=9" },
+	  .nodes = { "/dev/nvidia0" },
+	  .mounts = { "/lib/libcuda.so.550.1", "/lib/libnvidia-ml.so.550.1" },
+	  .given = { "@0" } },
+	{ .name = "injected-by-name",
+	  .host = "dgx-h100",
+	  .env = { "NVIDIA_VISIBLE_DEVICES=all" },
+	  .cdi = { "k8s.device-plugin.nvidia.com/gpu=@0" },
+	  .given = { "@0" } },
+	/* The device plugin's pass-device-specs: nodes alone; and a channel by CDI, the GPU by variable. */
+	{ .name = "passed-nodes",
+	  .host = "dgx-h100",
+	  .env = { "NVIDIA_VISIBLE_DEVICES=@0" },
+	  .nodes = { "/dev/nvidiactl", "/dev/nvidia0" },
+	  .mounts = { "/mine/libcuda.so.1" },
+	  .cdi = { "k8s.device-plugin.nvidia.com/imex-channel=0" },
+	  .given = { "@0" } },
+	/* Ordinary images without a GPU start, whatever they say. */
+	{ .name = "foreign-kind-of-image", .host = "dgx-h100", .env = { "NVIDIA_VISIBLE_DEVICES=example.com/a=b" } },
+	{ .name = "foreign-kind-with-gpu",
+	  .host = "dgx-h100",
+	  .env = { "NVIDIA_VISIBLE_DEVICES=example.com/a=b" },
+	  .given = { "@0" } },
 	{ .name = "another-than-given", .host = "dgx-h100", .env = { "NVIDIA_VISIBLE_DEVICES=@1" }, .given = { "@0" } },
 	{ .name = "unknown-device", .host = "dgx-h100", .env = { "NVIDIA_VISIBLE_DEVICES=9" }, .given = { "@0" } },
 	{ .name = "all-by-kind",
@@ -224,6 +266,8 @@ static void make_container(const struct row *row, const struct graft_inventory *
 		item->key = graft_arena_strndup(arena, row->annotations[i], length);
 		item->value = row->annotations[i] + length + 1;
 	}
+	list(row->nodes, inventory, arena, &container->nodes);
+	list(row->cdi, inventory, arena, &container->cdi_names);
 	for (size_t i = 0; i < MAX && row->mounts[i]; i++) {
 		struct graft_oci_mount *mount = graft_arena_push(arena, &container->mounts, &container->n_mounts,
 								 sizeof(*mount));

@@ -34,6 +34,7 @@ start_pod_resources() {
 engine_pid() { our_containerd; }
 restart_engine() { restart_containerd; }
 
+# configure_nri_containerd [CDI]: whether it reads CDI specifications itself; by default not.
 configure_nri_containerd() {
   mkdir -p "$machine/containerd"
   cat >"$machine/containerd/config.toml" <<TOML
@@ -52,7 +53,8 @@ sandbox_image = "docker.io/library/pause:latest"
 stream_server_address = "127.0.0.1"
 # Below 0 a score may only go with a right that not every machine gives its root.
 restrict_oom_score_adj = true
-enable_cdi = false
+enable_cdi = ${1:-false}
+cdi_spec_dirs = ["$machine/cdi"]
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 TOML
@@ -134,10 +136,43 @@ nri_own_wish() {
   expect_no_gpu
   cri_run --env NVIDIA_VISIBLE_DEVICES=0 --mount /dev/null:/var/run/nvidia-container-devices/0
   expect_no_gpu
+  # Not even what would be an error is a reason to refuse a container that has no GPU.
+  cri_run --env NVIDIA_VISIBLE_DEVICES=example.com/device=all
+  expect_no_gpu
   give_gpus 1
+  # CUDA's images say so: it is all that the kubelet has given.
   cri_run --env NVIDIA_VISIBLE_DEVICES=all
+  expect_gpus 1
+  cri_run --env NVIDIA_VISIBLE_DEVICES=0
   [ "$status" -ne 0 ]
   [[ $output == *"graft: container container of pod default/pod: NVIDIA_VISIBLE_DEVICES asks for $(host_uuids | sed -n 1p), which the kubelet has not allocated to this container. Ask for GPUs in the container's limits, and do not set NVIDIA_VISIBLE_DEVICES yourself."* ]]
+}
+
+# A device plugin with cdi-cri or cdi-annotations: the engine gives the GPU by CDI, whatever the image says, and the plugin adds nothing; nor where the
+# specification leaves the image's variable as it is.
+nri_by_cdi() {
+  make_cdi
+  configure_nri_containerd true
+  restart_engine
+  start_nri
+  give_gpus 2
+  for void in '.' 'del(.containerEdits.env)'; do
+    jq "$void" "$machine/cdi/nvidia.json" >"$machine/cdi/new" && mv "$machine/cdi/new" "$machine/cdi/nvidia.json"
+    for said in all 0 void; do
+      cri_run --env NVIDIA_VISIBLE_DEVICES=$said --cdi-device nvidia.com/gpu=2
+      expect_gpus 2
+    done
+    cri_run --env NVIDIA_VISIBLE_DEVICES=all --annotation cdi.k8s.io/nvidia-device-plugin_1=nvidia.com/gpu=2
+    expect_gpus 2
+  done
+  [ "$(metric 'graft_nri_containers_total{result="nothing"}')" = 8 ]
+  rm "$machine/cdi/nvidia.json"
+  configure_nri_containerd
+  restart_engine
+  await_nri
+  # Where the engine does not read CDI, the plugin gives what the kubelet has given.
+  cri_run --env NVIDIA_VISIBLE_DEVICES=all --cdi-device nvidia.com/gpu=2
+  expect_gpus 2
 }
 
 nri_foreign_annotation() {

@@ -22,6 +22,9 @@ static void test_view(void **state)
 	Nri__Pkg__Api__V1alpha1__Container container;
 	Nri__Pkg__Api__V1alpha1__KeyValue annotation, *annotations[] = { &annotation };
 	Nri__Pkg__Api__V1alpha1__Mount mount, *mounts[] = { &mount };
+	Nri__Pkg__Api__V1alpha1__LinuxContainer part;
+	Nri__Pkg__Api__V1alpha1__LinuxDevice node, *nodes[] = { &node };
+	Nri__Pkg__Api__V1alpha1__CDIDevice named, *names[] = { &named };
 	char *env[] = { words("A=1"), words("broken"), words("B=") };
 
 	(void)state;
@@ -47,6 +50,16 @@ static void test_view(void **state)
 	mount.source = words("/here");
 	container.mounts = mounts;
 	container.n_mounts = 1;
+	nri__pkg__api__v1alpha1__linux_container__init(&part);
+	nri__pkg__api__v1alpha1__linux_device__init(&node);
+	nri__pkg__api__v1alpha1__cdidevice__init(&named);
+	node.path = words("/dev/nvidia0");
+	named.name = words("nvidia.com/gpu=0");
+	part.devices = nodes;
+	part.n_devices = 1;
+	container.linux_part = &part;
+	container.cdi_devices = names;
+	container.n_cdi_devices = 1;
 	assert_int_equal(nri_message_view(&pod.base, &container.base, arena, &view, NULL), 0);
 	assert_string_equal(view.namespace_, "default");
 	assert_string_equal(view.handler, "nvidia");
@@ -54,6 +67,8 @@ static void test_view(void **state)
 	assert_int_equal(view.n_env, 2);
 	assert_string_equal(view.env[1], "B=");
 	assert_string_equal(view.mounts[0].source, "/here");
+	assert_string_equal(view.nodes.items[0], "/dev/nvidia0");
+	assert_string_equal(view.cdi_names.items[0], "nvidia.com/gpu=0");
 }
 
 static const adjustment_t *adjust(const struct graft_cdi_edits *edits, struct graft_error *err)
