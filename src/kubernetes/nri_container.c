@@ -17,6 +17,7 @@
 #include "start/jit_request.h"
 #include "start/pipeline.h"
 
+#define NAMES_MAX   64u
 #define ANNOTATION  "nvidia.cdi.k8s.io"
 #define CONFIG_FILE "/etc/nvidia-container-runtime/config.toml"
 
@@ -117,6 +118,12 @@ static int read_names(const char *key, const char *value, struct graft_arena *ar
 		if (!graft_is_in(names->items, names->n, name) &&
 		    !graft_arena_push_string(arena, &names->items, &names->n, name))
 			return graft_fail_memory(err);
+		/* SECURITY: anybody who makes a pod writes it, and each name is compared with the others. */
+		if (names->n > NAMES_MAX) {
+			(void)graft_fail(err, GRAFT_INVALID, 0, "the annotation %.100s names more than %u devices", key,
+					 NAMES_MAX);
+			return graft_with_hint(err, "Name fewer, or a device that stands for all.");
+		}
 		at += length;
 		if (*at == '\0')
 			return 0;

@@ -14,6 +14,9 @@
 #include "formats/cdi/cdi_write.h"
 #include "kubernetes/nri_container.h"
 
+#define EIGHT(n)                                                                                                    \
+	"nvidia.com/gpu=" n "0,nvidia.com/gpu=" n "1,nvidia.com/gpu=" n "2,nvidia.com/gpu=" n "3,nvidia.com/gpu=" n \
+	"4,nvidia.com/gpu=" n "5,nvidia.com/gpu=" n "6,nvidia.com/gpu=" n "7"
 #define MAX 6
 
 struct row {
@@ -180,6 +183,10 @@ static const struct row rows[] = {
 	  .host = "t4",
 	  .namespace_ = "graft-system",
 	  .annotations = { "nvidia.cdi.k8s.io=management.nvidia.com/gpu=0" } },
+	{ .name = "too-many-names",
+	  .host = "dgx-h100",
+	  .annotations = { "nvidia.cdi.k8s.io/pod=" EIGHT("1") "," EIGHT("2") "," EIGHT("3") "," EIGHT("4") "," EIGHT(
+	      "5") "," EIGHT("6") "," EIGHT("7") "," EIGHT("8") "," EIGHT("9") } },
 	{ .name = "foreign-kind", .host = "dgx-h100", .annotations = { "nvidia.cdi.k8s.io/pod=nvidia.com/gpu=all" } },
 	{ .name = "mixed-kinds",
 	  .host = "dgx-h100",

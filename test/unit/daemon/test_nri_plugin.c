@@ -365,8 +365,12 @@ static void test_given_gpu(void **state)
 	assert_true(count_devices(w, &minor) > 3);
 	assert_int_equal(minor, 0);
 	await_answer(w, creates(w, "NVIDIA_VISIBLE_DEVICES=all", NULL));
+	assert_true(count_devices(w, &minor) > 3);
+	assert_int_equal(minor, 0);
+	(void)snprintf(env, sizeof(env), "NVIDIA_VISIBLE_DEVICES=%s", uuid_of(w, 1));
+	await_answer(w, creates(w, env, NULL));
 	assert_non_null(strstr(why_refused(w), "which the kubelet has not allocated to this container"));
-	assert_int_equal(w->plugin->counts.results[NRI_GIVEN], 1);
+	assert_int_equal(w->plugin->counts.results[NRI_GIVEN], 2);
 	assert_int_equal(w->plugin->counts.results[NRI_REFUSED], 1);
 }
 
