@@ -43,7 +43,7 @@
 	X(PERMISSION, 77, "permission denied", "Run as root, or check the owner and mode of the named object.")      \
 	X(NOT_FOUND, 72, "not found", "Check that the named object exists.")                                         \
 	X(IO, 74, "input/output error", "See the system error; the kernel log may say more.")                        \
-	X(FORMAT, 76, "malformed data", "The named file is damaged or of an unknown format; recreate it.")           \
+	X(FORMAT, 76, "malformed data", "The named file is damaged or of an unknown format; correct or remove it.")  \
 	X(TOO_BIG, 78, "over a size limit", "The named object exceeds what Graft reads or creates.")                 \
 	X(UNSAFE, 79, "unsafe path", "The image has a link or file at this path that Graft must not follow.")        \
 	X(READ_ONLY, 80, "read-only file system", "Make the container's root writable while it is being set up.")    \

@@ -12,6 +12,7 @@
 #include "plan/compat_directory.h"
 #include "plan/planner.h"
 #include "plan/select.h"
+#include "request/claim.h"
 #include "request/request.h"
 
 #define NAMES_MAX   8u
@@ -52,6 +53,8 @@ static const char *why_unknown(const struct graft_judge *judge, const char *word
 
 	if (graft_judge_count_gpus(judge) == 0)
 		return "there is no GPU at all";
+	if (graft_claim_is_in(&(struct graft_strings){ .items = &word, .n = 1 }))
+		return "it is a claim, which counts where leases are on (graft.leases.mode)";
 	for (size_t i = 0; i < inventory->n_gpus && mig; i++) {
 		if (inventory->gpus[i].n_mig_devices > 0)
 			return "MIG was set up again, which gives new names, or it is a device of another GPU";

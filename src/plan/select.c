@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "host/discover.h"
+#include "request/claim.h"
 
 static size_t count_selectable_gpus(const struct graft_inventory *inventory)
 {
@@ -193,6 +194,17 @@ static int select_all_gpus(const struct graft_inventory *inventory, bool all_usa
 	return 0;
 }
 
+/* A claim that is left among the words was not taken (docs/leases.md). */
+static int fail_unknown_device(const char *word, struct graft_error *err)
+{
+	(void)graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "%s: unknown device", word);
+	if (!graft_claim_is_in(&(struct graft_strings){ .items = &word, .n = 1 }))
+		return -1;
+	return graft_with_hint(err,
+			       "It is a claim, which counts where leases are on: 'nvidia-ctk config --in-place --set "
+			       "graft.leases.mode=on'.");
+}
+
 static int select_by_word(const struct graft_inventory *inventory, const struct graft_device_word *word,
 			  bool all_usable, struct graft_arena *arena, struct graft_selection *selection,
 			  struct graft_error *err)
@@ -208,7 +220,7 @@ static int select_by_word(const struct graft_inventory *inventory, const struct 
 	case GRAFT_DEVICE_MIG_UUID:
 	case GRAFT_DEVICE_MIG_INDEX:
 		if (!find_mig_by_word(inventory, word, &mig))
-			return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "%s: unknown device", word->text);
+			return fail_unknown_device(word->text, err);
 		result = select_mig(arena, selection, &mig);
 		break;
 	case GRAFT_DEVICE_INDEX:
@@ -218,7 +230,7 @@ static int select_by_word(const struct graft_inventory *inventory, const struct 
 		__attribute__((fallthrough));
 	case GRAFT_DEVICE_UNKNOWN:
 		if (!gpu)
-			return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "%s: unknown device", word->text);
+			return fail_unknown_device(word->text, err);
 		result = select_gpu(arena, selection, gpu);
 		break;
 	}
@@ -262,7 +274,7 @@ static int select_devices(const struct graft_inventory *inventory, const struct 
 
 	for (size_t i = 0; i < request->n_devices && !selection->all; i++) {
 		if (!has_gpus && !is_only_gpu(inventory, &request->devices[i]))
-			return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "%s: unknown device", request->devices[i].text);
+			return fail_unknown_device(request->devices[i].text, err);
 		if (!has_gpus)
 			selection->all = request->devices[i].kind == GRAFT_DEVICE_ALL;
 		else if (select_by_word(inventory, &request->devices[i], request->all_usable, arena, selection, err) <

@@ -998,6 +998,10 @@ WRONG(asks_mig)
 {
 	ask_device(w, "MIG-9");
 }
+WRONG(asks_claim)
+{
+	ask_device(w, "any:2");
+}
 WRONG(asks_other_mig)
 {
 	mig_by_procfs(w);
@@ -1430,6 +1434,7 @@ static const struct {
 	{ asks_old_uuid, C(REQUESTED_DEVICES), BROKEN, "GPU-9", "the GPU was replaced, or the name is from another host. This host has: GPU-0, GPU-1", "nvidia-smi -L", { 0 } },
 	{ asks_high_index, C(REQUESTED_DEVICES), BROKEN, "7", "the host has fewer GPUs", "nvidia-smi -L", { 0 } },
 	{ asks_mig, C(REQUESTED_DEVICES), BROKEN, "MIG-9", "no GPU has MIG instances", NULL, { 0 } },
+	{ asks_claim, C(REQUESTED_DEVICES), BROKEN, "any:2", "it is a claim, which counts where leases are on (graft.leases.mode)", NULL, { 0 } },
 	{ asks_other_mig, C(REQUESTED_DEVICES), BROKEN, "MIG-9", "MIG was set up again, which gives new names, or it is a device of another GPU. This host has: GPU-0, GPU-1, MIG-1", NULL, { 0 } },
 	{ asks_without_gpu, C(REQUESTED_DEVICES), BROKEN, "0", "no GPU at all", NULL, { C(KERNEL_MODULE), C(DRIVER_LIBRARY) } },
 	{ asks_without_facts, C(REQUESTED_DEVICES), UNKNOWN, "GPU-9", "the UUIDs are not known", NULL, { 0 } },
