@@ -156,6 +156,11 @@ int installer_pid_file_take(const struct installer_options *options, struct graf
 
 /* The signals of SPEC installer-and-nri 6, ended by 0. */
 extern const int installer_signals[];
+/*
+ * In a new process: it gets `death_signal` when `parent` ends, and does not share what that does on
+ * signals. Exits if it has ended already.
+ */
+void installer_become_child(pid_t parent, int death_signal);
 
 /* Starts the program that serves NRI. Returns its process ID, or -1. */
 int installer_nri_start(const struct installer_options *options, struct graft_error *err);

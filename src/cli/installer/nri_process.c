@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -91,19 +90,10 @@ static void list_words(const struct installer_options *o, struct words *words)
 	add_word(words, "--nvidia-cdi-hook-path=", graft_arena_printf(words->arena, "%s/nvidia-cdi-hook", o->toolkit));
 }
 
-/* It ends with this process, and does not share what this process does on signals. */
+/* It ends with this process. */
 _Noreturn static void become_nri(const char *path, char *const *words, pid_t parent)
 {
-	const struct sigaction usual = { .sa_handler = SIG_DFL };
-	sigset_t none;
-
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent)
-		_exit(0);
-	for (size_t i = 0; installer_signals[i] != 0; i++)
-		(void)sigaction(installer_signals[i], &usual, NULL);
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	installer_become_child(parent, SIGTERM);
 	(void)execv(path, words);
 	_exit(127);
 }

@@ -219,6 +219,20 @@ static int repair_engine(struct upkeep *upkeep)
 
 /* ---- looking after it ---- */
 
+void installer_become_child(pid_t parent, int death_signal)
+{
+	const struct sigaction usual = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	(void)prctl(PR_SET_PDEATHSIG, death_signal);
+	if (getppid() != parent)
+		_exit(0);
+	for (size_t i = 0; installer_signals[i] != 0; i++)
+		(void)sigaction(installer_signals[i], &usual, NULL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /*
  * Looks at everything and repairs it, in a process of its own: an engine that does not answer can
  * take half a minute, and this one has to clean up as soon as a signal comes. What the look
@@ -226,17 +240,9 @@ static int repair_engine(struct upkeep *upkeep)
  */
 _Noreturn static void look_and_repair(struct upkeep *upkeep, pid_t parent)
 {
-	const struct sigaction usual = { .sa_handler = SIG_DFL };
 	int toolkit, engine;
-	sigset_t none;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(0);
-	for (size_t i = 0; installer_signals[i] != 0; i++)
-		(void)sigaction(installer_signals[i], &usual, NULL);
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	installer_become_child(parent, SIGKILL);
 	toolkit = repair_toolkit(upkeep);
 	engine = repair_engine(upkeep);
 	_exit((toolkit > 0 || engine > 0 ? HAS_REPAIRED : 0) | (toolkit < 0 || engine < 0 ? HAS_FAILED : 0));
