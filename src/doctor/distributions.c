@@ -5,14 +5,16 @@
 #include <string.h>
 
 const struct graft_distribution graft_distributions[] = {
-	{ "K3s", "/var/lib/rancher/k3s/agent", NULL, "NO_RUNTIME_CONFIG=true",
-	  "since K3s finds /usr/local/nvidia/toolkit when it starts; or, with a copy of config.toml as that file, "
-	  "CONTAINERD_CONFIG=/var/lib/rancher/k3s/agent/etc/containerd/config-v3.toml.tmpl "
-	  "CONTAINERD_SOCKET=/run/k3s/containerd/containerd.sock (before containerd 2 it is config.toml.tmpl)" },
-	{ "RKE2", "/var/lib/rancher/rke2/agent", NULL, "NO_RUNTIME_CONFIG=true",
-	  "since RKE2 finds /usr/local/nvidia/toolkit when it starts; or, with a copy of config.toml as that file, "
-	  "CONTAINERD_CONFIG=/var/lib/rancher/rke2/agent/etc/containerd/config-v3.toml.tmpl "
-	  "CONTAINERD_SOCKET=/run/k3s/containerd/containerd.sock (before containerd 2 it is config.toml.tmpl)" },
+	{ "K3s", "/var/lib/rancher/k3s/agent", NULL,
+	  "CONTAINERD_CONFIG=/var/lib/rancher/k3s/agent/etc/containerd/config.toml "
+	  "CONTAINERD_SOCKET=/run/k3s/containerd/containerd.sock",
+	  "which writes a drop-in file that K3s imports; before March 2026 it imports none: set "
+	  "NO_RUNTIME_CONFIG=true, and restart K3s, which finds /usr/local/nvidia/toolkit when it starts" },
+	{ "RKE2", "/var/lib/rancher/rke2/agent", NULL,
+	  "CONTAINERD_CONFIG=/var/lib/rancher/rke2/agent/etc/containerd/config.toml "
+	  "CONTAINERD_SOCKET=/run/k3s/containerd/containerd.sock",
+	  "which writes a drop-in file that RKE2 imports; before March 2026 it imports none: set "
+	  "NO_RUNTIME_CONFIG=true, and restart RKE2, which finds /usr/local/nvidia/toolkit when it starts" },
 	{ "MicroK8s", "/var/snap/microk8s/current/args", NULL,
 	  "CONTAINERD_CONFIG=/var/snap/microk8s/current/args/containerd-template.toml "
 	  "CONTAINERD_SOCKET=/var/snap/microk8s/common/run/containerd.sock",

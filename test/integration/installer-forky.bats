@@ -14,3 +14,4 @@ teardown() { installer_teardown; }
 
 @test "installed, read by containerd, used by pods, started again, and taken back to the byte" { installer_pods; }
 @test "NRI: pods get what the kubelet has given, and nothing of the engine is changed" { installer_nri; }
+@test "K3s: its template stays, the runtimes are in its directory of drop-ins, and a restart of K3s keeps them" { installer_k3s; }

@@ -28,6 +28,20 @@ struct files {
 
 /* ---- reading ---- */
 
+/* Whether the engine's release merges files key by key. */
+static int read_release(struct files *files, struct graft_error *err)
+{
+	const struct installer_options *o = files->options;
+	struct ctk *ctk = o->base.ctk;
+	int rc;
+
+	ctk->engine_root = o->host_root[0] != '\0' && strcmp(o->host_root, "/") != 0 ? o->host_root : NULL;
+	rc = ctk_engine_merges_deeply(ctk, o->executable[0] != '\0' ? o->executable : NULL,
+				      &files->request.merges_deeply, err);
+	ctk->engine_root = NULL;
+	return rc;
+}
+
 /* One item of --config-source. Returns 0 if it can be read. */
 static int read_config_source(struct files *files, const char *source, struct graft_error *err)
 {
@@ -49,10 +63,8 @@ static int read_config_source(struct files *files, const char *source, struct gr
 	ctk->engine_root = o->host_root[0] != '\0' && strcmp(o->host_root, "/") != 0 ? o->host_root : NULL;
 	path = o->executable[0] != '\0' ? o->executable : NULL;
 	rc = ctk_engine_read_source(ctk, o->engine, path, request, err);
-	if (rc == 0 && o->engine == &graft_engine_containerd)
-		rc = ctk_engine_merges_deeply(ctk, path, &request->merges_deeply, err);
 	ctk->engine_root = NULL;
-	return rc;
+	return rc == 0 && o->engine == &graft_engine_containerd ? read_release(files, err) : rc;
 }
 
 static int read_config_sources(struct files *files, struct graft_error *err)
@@ -60,6 +72,9 @@ static int read_config_sources(struct files *files, struct graft_error *err)
 	const struct ctk_list *sources = &files->options->config_sources;
 	char text[800];
 
+	/* The engine in PATH may be another one than K3s's. */
+	if (files->options->is_generated)
+		return files->options->executable[0] != '\0' ? read_release(files, err) : 0;
 	for (size_t i = 0; i < sources->n; i++) {
 		graft_error_clear(err);
 		if (read_config_source(files, sources->items[i], err) == 0)
@@ -132,12 +147,17 @@ static int load_installer_files(const struct installer_options *o, bool with_sou
 
 /* ---- runtimes of others ---- */
 
-/* The first of the files that registers the name, and the program. */
+/*
+ * The first of the files that registers the name, and the program. What K3s has found at its start
+ * is not counted: at the next one it prefers the toolkit.
+ */
 static int find_registered(const struct files *files, const char *runtime, const char **ret_path,
 			   struct graft_error *err)
 {
 	const struct graft_engine_request *request = &files->request;
-	const struct graft_engine_text *texts[] = { &request->drop_in.text, &request->config.text, &request->source };
+	const struct graft_engine_text none = { NULL, 0 };
+	const struct graft_engine_text *config = files->options->is_generated ? &none : &request->config.text;
+	const struct graft_engine_text *texts[] = { &request->drop_in.text, config, &request->source };
 	const char *names[] = { request->drop_in.path, request->config.path, request->source_name };
 
 	*ret_path = NULL;
@@ -215,10 +235,10 @@ static int chain(const struct files *files, engine_function *function, bool tell
 		if (tell && i == 0)
 			tell_engine_notes(files, &changes);
 		for (size_t k = 0; k < changes.n_edits; k++) {
-			if (changes.edits[k].file == &request->config)
-				request->config.text = changes.edits[k].text;
-			else
+			if (changes.edits[k].file != &request->config)
 				request->drop_in.text = changes.edits[k].text;
+			else if (!files->options->is_generated)
+				request->config.text = changes.edits[k].text;
 		}
 	}
 	return 0;

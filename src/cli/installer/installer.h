@@ -10,6 +10,7 @@
  *	toolkit_config       its config.toml
  *	toolkit_cdi          control nodes and the management specification
  *	engine_edits         the files of the container engine
+ *	generated_config     those that K3s and RKE2 write themselves
  *	engine_reload        what makes the engine read them
  *	upkeep               waits for a signal, and repairs what others change
  *	installer_program    the sequence
@@ -57,6 +58,7 @@ struct installer_options {
 	const char *vendor, *class_;
 	const char *toolkit;      /* DIR/toolkit */
 	const char *drop_in_path; /* NULL: none */
+	bool is_generated;        /* the engine's file is written by K3s or RKE2: only the drop-in is changed */
 };
 
 extern const struct graft_command installer_command;
@@ -120,6 +122,12 @@ int installer_cdi_write(const struct installer_options *options, struct graft_er
 
 /* ---- the engine ---- */
 
+/*
+ * Where K3s or RKE2 writes containerd's configuration from a template, finds the drop-in file that
+ * they import, and sets the paths of the options to it. Returns 0, or -1 with GRAFT_UNSUPPORTED if
+ * there is none: the template is not TOML, and the configuration is overwritten.
+ */
+int installer_engine_find_files(struct installer_options *options, struct graft_error *err);
 /*
  * The low-level runtimes of the engine's configuration, then runc and crun (SPEC installer-and-nri
  * 3 step 3).

@@ -153,10 +153,12 @@ static int stay(const struct installer_options *o, const struct ctk_list *runtim
 	return rc;
 }
 
-static int run_with_lock(const struct installer_options *o, struct graft_error *err)
+static int run_with_lock(struct installer_options *o, struct graft_error *err)
 {
 	struct ctk_list runtimes;
 
+	if (!o->nri && installer_engine_find_files(o, err) < 0)
+		return graft_wrap(err, "unable to setup runtime");
 	if (list_low_level(o, &runtimes, err) < 0)
 		return graft_wrap(err, "unable to determine the low-level runtimes");
 	if (install(o, &runtimes, err) < 0 || set_engine_up(o, err) < 0)
