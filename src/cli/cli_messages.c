@@ -77,6 +77,8 @@ int cli_fail(const struct cli *cli, const struct graft_error *err)
 	const char *separator = prefix[0] != '\0' ? ": " : "";
 	const char *hint = hint_for_caller(cli, err);
 	const char *hint_separator = cli->one_line ? "; " : "\n" CLI_PROGRAM ": hint: ";
+	/* A hint on a line of its own is a sentence. */
+	char initial = cli->one_line ? err->ctx[0] : (char)toupper((unsigned char)err->ctx[0]);
 	struct graft_error first = *err;
 
 	if (has_known_words(err))
@@ -85,8 +87,8 @@ int cli_fail(const struct cli *cli, const struct graft_error *err)
 	graft_log_write(cli->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s%s%s [%s]", prefix, separator, text,
 			graft_status_name(err->status));
 	if (has_known_words(err) && err->ctx[0] != '\0')
-		(void)fprintf(stderr, CLI_PROGRAM ": %s%s%s%s%s. %s\n", prefix, separator, text, hint_separator,
-			      err->ctx, hint);
+		(void)fprintf(stderr, CLI_PROGRAM ": %s%s%s%s%c%s. %s\n", prefix, separator, text, hint_separator,
+			      initial, err->ctx + 1, hint);
 	else
 		(void)fprintf(stderr, CLI_PROGRAM ": %s%s%s%s%s\n", prefix, separator, text,
 			      hint[0] != '\0' ? hint_separator : "", hint);

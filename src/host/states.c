@@ -39,7 +39,7 @@ static int check_versions(struct graft_survey *survey, struct graft_error *err)
 	if (!module || !library || strcmp(module, library) == 0)
 		return 0;
 	(void)graft_fail(err, GRAFT_MISMATCH, 0, "nvml error: driver/library version mismatch");
-	return graft_wrap(err, "kernel module %s, library %s", module, library);
+	return graft_wrap(err, "the kernel module is %s, the library %s", module, library);
 }
 
 /*

@@ -63,7 +63,7 @@ static int check_gpu_requirements(const struct graft_request *request, const str
 		unsigned int missing;
 
 		if (graft_requirement_evaluate(request->requirements[i], facts, &result, &missing, err) < 0)
-			return graft_wrap(err, "requirement '%s'", request->requirements[i]);
+			return graft_wrap(err, "'%s' cannot be evaluated", request->requirements[i]);
 		if (result == GRAFT_REQUIREMENT_FALSE)
 			return graft_requirement_fail(request->requirements[i], err);
 		if (result == GRAFT_REQUIREMENT_UNKNOWN) {

@@ -344,7 +344,7 @@ $caps/gpu1
   on mismatch info
   [ "$status" -eq 1 ]
   [ "${stderr_lines[0]}" = "$name: initialization error: nvml error: driver/library version mismatch" ]
-  [[ ${stderr_lines[1]} == "$name: hint: kernel module "*", library 418.226.00. "?* ]]
+  [ "${stderr_lines[1]}" = "$name: hint: The kernel module is 418.10.02, the library 418.226.00. Reboot, or reload the kernel module, so that the module and the libraries have the same version." ]
   on no-driver info
   [ "$status" -eq 1 ]
   [ -z "$output" ]
@@ -571,6 +571,7 @@ ROWS
   on quad plan -d 0 --require='nonsense'
   [ "$status" -eq 66 ]
   [ "${stderr_lines[0]}" = "$name: requirement error: invalid expression" ]
+  [ "${stderr_lines[1]}" = "$name: hint: 'nonsense' cannot be evaluated. Write it like 'cuda>=12.0,brand=tesla', or set NVIDIA_DISABLE_REQUIRE=true in the container." ]
   on half-installed plan -d 0
   [ "$status" -eq 68 ]
   on mismatch plan -d 0

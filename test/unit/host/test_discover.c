@@ -621,7 +621,7 @@ static void test_broken_states(void **state)
 		      "NVRM version: NVIDIA UNIX " MACHINE " Kernel Module  535.129.03  x\n");
 	assert_fails(fixture, GRAFT_MISMATCH, "nvml error: driver/library version mismatch");
 	assert_int_equal(graft_host_discover(&fixture->options, GRAFT_NEED_GPUS, &inventory, &err), -1);
-	assert_string_equal(err.ctx, "kernel module 535.129.03, library 550.54.14");
+	assert_string_equal(err.ctx, "the kernel module is 535.129.03, the library 550.54.14");
 	/* The same without a cache. */
 	fixture_remove(fixture, "/etc/ld.so.cache");
 	assert_fails(fixture, GRAFT_MISMATCH, "nvml error: driver/library version mismatch");
