@@ -10,9 +10,18 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
+
+/* Compares the whole of a text with one that snprintf() makes. */
+#define assert_string_printed(text, ...)                                       \
+	do {                                                                   \
+		char wanted_text[4096];                                        \
+		(void)snprintf(wanted_text, sizeof(wanted_text), __VA_ARGS__); \
+		assert_string_equal(text, wanted_text);                        \
+	} while (0)
 
 #endif

@@ -360,7 +360,8 @@ static void test_remove(void **state)
 		assert_int_equal(test_count_names(place->directory), 0);
 	}
 	assert_int_equal(graft_host_file_remove(place->directory, &err), -1);
-	assert_non_null(strstr(graft_error_text(&err, text, sizeof(text)), "cannot remove /tmp/graft-test-"));
+	assert_string_printed(graft_error_text(&err, text, sizeof(text)), "cannot remove %s: is a directory",
+			      place->directory);
 }
 
 static void test_folder_is_removed(void **state)
@@ -374,7 +375,7 @@ static void test_folder_is_removed(void **state)
 	assert_int_equal(mkdir(folder, 0755), 0);
 	assert_int_equal(symlink("folder", link), 0);
 	assert_int_equal(graft_host_folder_remove(link, &err), -1);
-	assert_non_null(strstr(graft_error_text(&err, text, sizeof(text)), "/link: "));
+	assert_string_printed(graft_error_text(&err, text, sizeof(text)), "cannot remove %s: not a directory", link);
 	graft_error_clear(&err);
 	assert_int_equal(unlink(link), 0);
 	for (int i = 0; i < 2; i++)
@@ -382,7 +383,8 @@ static void test_folder_is_removed(void **state)
 	assert_int_equal(test_count_names(place->directory), 0);
 	test_put_bytes(AT_FDCWD, place->path, "four", 4);
 	assert_int_equal(graft_host_folder_remove(place->directory, &err), -1);
-	assert_non_null(strstr(graft_error_text(&err, text, sizeof(text)), "cannot remove /tmp/graft-test-"));
+	assert_string_printed(graft_error_text(&err, text, sizeof(text)), "cannot remove %s: directory not empty",
+			      place->directory);
 	assert_int_equal(test_count_names(place->directory), 1);
 }
 

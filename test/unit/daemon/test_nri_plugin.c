@@ -369,7 +369,12 @@ static void test_given_gpu(void **state)
 	assert_int_equal(minor, 0);
 	(void)snprintf(env, sizeof(env), "NVIDIA_VISIBLE_DEVICES=%s", uuid_of(w, 1));
 	await_answer(w, creates(w, env, NULL));
-	assert_non_null(strstr(why_refused(w), "which the kubelet has not allocated to this container"));
+	assert_string_printed(
+	    why_refused(w),
+	    "graft: container main of pod default/pod: NVIDIA_VISIBLE_DEVICES asks for %s, which the "
+	    "kubelet has not allocated to this container. Ask for GPUs in the container's limits, and "
+	    "do not set NVIDIA_VISIBLE_DEVICES yourself.",
+	    uuid_of(w, 1));
 	assert_int_equal(w->plugin->counts.results[NRI_GIVEN], 2);
 	assert_int_equal(w->plugin->counts.results[NRI_REFUSED], 1);
 }
@@ -453,7 +458,8 @@ static void test_host_that_cannot_be_kept(void **state)
 	for (int i = 0; i < 3; i++)
 		nri_request_host_renewed(w->plugin);
 	await_answer(w, first);
-	assert_non_null(strstr(why_refused(w), "has not answered in time"));
+	assert_string_equal(why_refused(w), "graft: container main of pod default/pod: the process that reads the "
+					    "host's driver has not answered in time. The kubelet will try again.");
 	second = creates(w, "NVIDIA_VISIBLE_DEVICES=0", NULL);
 	hidden->waits = false;
 	await_answer(w, second);

@@ -258,7 +258,10 @@ static void test_failure_text(void **state)
 	long_one[sizeof(long_one) - 1] = '\0';
 	memcpy(long_one, "cuda>=", 6);
 	(void)graft_requirement_fail(long_one, &err);
-	assert_non_null(strstr(err.msg, "or use an earlier cuda container"));
+	assert_string_printed(err.msg,
+			      "unsatisfied condition: %.*s, please update your driver to a newer version, or use an "
+			      "earlier cuda container",
+			      384, long_one);
 }
 
 static void test_version_compare(void **state)

@@ -213,7 +213,7 @@ static void refused(const struct sim_topology *topology, const char *want)
 	bool nodes;
 
 	assert_int_equal(sim_create(topology, directory, &nodes, &err), -1);
-	assert_non_null(strstr(err.msg, want));
+	assert_string_equal(err.msg, want);
 	assert_int_equal(test_count_names(directory), before);
 }
 
@@ -232,20 +232,22 @@ static void put(const char *name, const char *text)
 static void test_foreign_directories_are_refused(void **state)
 {
 	struct sim_topology *topology = shipped("single");
-	char path[128];
+	char path[128], want[256];
 
 	put("precious", "x");
-	refused(topology, "is not empty and was not made by graft-sim");
+	(void)snprintf(want, sizeof(want), "%s is not empty and was not made by graft-sim; give a new directory",
+		       directory);
+	refused(topology, want);
 	(void)snprintf(path, sizeof(path), "%s/precious", directory);
 	assert_int_equal(unlink(path), 0);
 	put(".graft-sim", "something else\n");
-	refused(topology, "not a list of graft-sim");
+	refused(topology, ".graft-sim: not a list of graft-sim");
 	put(".graft-sim", "graft-sim 1 x\n../outside\n");
-	refused(topology, "unsafe entry '../outside'");
+	refused(topology, ".graft-sim: unsafe entry '../outside'");
 	put(".graft-sim", "graft-sim 1 x\n/etc/passwd\n");
-	refused(topology, "unsafe entry '/etc/passwd'");
+	refused(topology, ".graft-sim: unsafe entry '/etc/passwd'");
 	put(".graft-sim", "graft-sim 1 x\nusr/../../outside\n");
-	refused(topology, "unsafe entry 'usr/../../outside'");
+	refused(topology, ".graft-sim: unsafe entry 'usr/../../outside'");
 	(void)sim_topology_free(topology);
 }
 

@@ -287,7 +287,7 @@ static void test_delete_fails(void **state)
 		start_init(&start, world, rows[i].create, rows[i].delete);
 		assert_int_equal(finish(&start, world->arena, &status, &err), -1);
 		assert_int_equal(err.status, GRAFT_NOT_FOUND);
-		assert_non_null(strstr(err.msg, start.pid_file));
+		assert_string_printed(err.msg, "file read error: %s", start.pid_file);
 		assert_string_equal(graft_buffer_text(&start.lines),
 				    graft_arena_printf(world->arena,
 						       "W container 'id' could not be deleted: %.*s%s%s\n",

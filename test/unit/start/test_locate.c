@@ -124,7 +124,12 @@ static void test_messages(void **state)
 			    "install runc or crun, or set nvidia-container-runtime.runtimes in /c.toml");
 	config = config_of(self, world);
 	assert_int_equal(graft_locate_low_level(&config, NULL, world->arena, &path, &script, &err), -1);
-	assert_non_null(strstr(err.msg, "/a/self is this program itself); install"));
+	assert_string_printed(
+	    err.msg,
+	    "error locating runtime: no runtime binary found from candidate list: [no-such %s] (%s is "
+	    "this program itself); install runc or crun, or set nvidia-container-runtime.runtimes in "
+	    "/c.toml",
+	    world_path(world, "a/self"), world_path(world, "a/self"));
 }
 
 /* The standard directories follow those in PATH; sh is in one of them. */

@@ -362,7 +362,8 @@ static void test_configuration_that_cannot_be_read(void **state)
 
 	case_write(test, "config.toml", "[nvidia-container-cli]\nroot = 7\n", 0644);
 	assert_int_equal(decide(test, "--mode=nvml", &decision, &err), -1);
-	assert_non_null(strstr(err.msg, "config.toml: line 2"));
+	assert_string_printed(err.msg, "%s: line 2, column 8: nvidia-container-cli.root is 7; allowed: a string",
+			      case_path(test, "config.toml"));
 	/* One that was named, and is not there, does not go unsaid. */
 	assert_string_equal(decided(test, "--mode=nvml --config=@/nowhere.toml").places.driver_root, "/");
 	assert_non_null(strstr(test->said, "/nowhere.toml does not exist: using the default driver root"));

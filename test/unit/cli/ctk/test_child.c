@@ -91,17 +91,27 @@ static void test_large_output(void **state)
 
 static void test_programs_that_cannot_be_run(void **state)
 {
-	static const char *const names[] = { "/nowhere/program", "graft-no-such-program", "/etc/passwd" };
+	static const struct {
+		const char *name;
+		enum graft_status status;
+		const char *why;
+	} rows[] = {
+		{ "/nowhere/program", GRAFT_NOT_FOUND, "no such file or directory" },
+		{ "graft-no-such-program", GRAFT_NOT_FOUND, "no such file or directory" },
+		{ "/etc/passwd", GRAFT_PERMISSION, "permission denied" },
+	};
 
-	for (size_t i = 0; i < GRAFT_COUNT(names); i++) {
-		const struct ctk_child child = { .argv = (const char *const[]){ names[i], NULL }, .timeout_ms = 20000 };
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const char *const argv[] = { rows[i].name, NULL };
+		const struct ctk_child child = { .argv = argv, .timeout_ms = 20000 };
 		struct ctk_child_result result;
 		struct graft_error err = { 0 };
 		char text[800];
 
 		assert_int_equal(ctk_child_run(&child, arena, &result, &err), -1);
-		assert_int_equal(err.status, i < 2 ? GRAFT_NOT_FOUND : GRAFT_PERMISSION);
-		assert_non_null(strstr(graft_error_text(&err, text, sizeof(text)), " cannot be run: "));
+		assert_int_equal(err.status, rows[i].status);
+		assert_string_printed(graft_error_text(&err, text, sizeof(text)), "%s cannot be run: %s", rows[i].name,
+				      rows[i].why);
 	}
 }
 

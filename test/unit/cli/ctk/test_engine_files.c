@@ -134,7 +134,8 @@ static void test_half_of_it_is_none(void **state)
 		read_both(place);
 		assert_int_equal(mkdir(place->config, 0755), 0);
 		assert_int_equal(save_both(place, "new", "new", true, &err), -1);
-		assert_non_null(strstr(graft_error_text(&err, text, sizeof(text)), "/config.toml: is a directory"));
+		assert_string_printed(graft_error_text(&err, text, sizeof(text)), "cannot write %s: is a directory",
+				      place->config);
 		assert_int_equal(exists(place->drop_in), i == 1);
 		if (i == 1)
 			assert_content(place->drop_in, "drop");
@@ -164,7 +165,8 @@ static void test_files_that_cannot_be_read(void **state)
 	char text[800];
 
 	assert_int_equal(ctk_engine_file_read(&file, place->directory, CTK_FILE_ALONE, false, place->arena, &err), -1);
-	assert_non_null(strstr(graft_error_text(&err, text, sizeof(text)), "unable to read config: cannot read /tmp/"));
+	assert_string_printed(graft_error_text(&err, text, sizeof(text)),
+			      "unable to read config: cannot read %s: invalid argument", place->directory);
 	assert_int_equal(mkdir(place->backup, 0755), 0);
 	assert_int_equal(ctk_engine_file_read(&file, place->config, CTK_FILE_ALONE, false, place->arena, &err), -1);
 	assert_int_equal(ctk_engine_file_read(&file, NULL, CTK_FILE_ALONE, false, place->arena, &err), 0);
