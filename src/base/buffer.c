@@ -108,8 +108,8 @@ void graft_buffer_printf(struct graft_buffer *buffer, const char *format, ...)
 }
 
 /*
- * C1 controls (U+0080 to U+009F), marks and overrides of direction (U+200E, U+200F, U+202A to
- * U+202E, U+2066 to U+2069), separators of lines (U+2028, U+2029).
+ * C1 controls (U+0080 to U+009F), direction marks and overrides (U+200E, U+200F, U+202A to U+202E,
+ * U+2066 to U+2069), line and paragraph separators (U+2028, U+2029).
  */
 static bool is_invisible(const unsigned char *s, size_t n)
 {

@@ -48,8 +48,8 @@ static inline int graft_take_fd(int *fd)
 	})
 
 /*
- * A sentence in a row of a table, for documents and readers of the table. Programs that are built
- * to be small leave it out.
+ * A sentence in a row of a table, for documents and readers of the table. Programs built for size
+ * leave it out.
  */
 #ifdef GRAFT_WITHOUT_DOCS
 #define GRAFT_DOC(text) NULL

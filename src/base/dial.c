@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dial: an address has room for 107 bytes, and a path may be longer. So the address is that of the
- * inode's descriptor.
+ * dial: a socket address has room for 107 bytes, and a path may be longer. The address is therefore
+ * the path of an open descriptor of the socket.
  */
 #include "base/dial.h"
 

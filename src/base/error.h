@@ -96,7 +96,7 @@ enum graft_step {
 
 struct graft_error {
 	enum graft_status status; /* stable: selects hint and exit status; GRAFT_OK when nothing failed */
-	enum graft_step step;     /* in which it failed; GRAFT_STEP_NONE if that was not said */
+	enum graft_step step;     /* in which it failed; GRAFT_STEP_NONE if not recorded */
 	int sys;                  /* errno at the failure, or 0 */
 	const char *hint;         /* what to do; borrowed; NULL: graft_status_hint() */
 	char msg[512];            /* what failed, e.g. "open failed: /proc/driver/nvidia/version" */
@@ -117,12 +117,13 @@ __attribute__((format(printf, 3, 4))) int graft_fail_errno(struct graft_error *e
 __attribute__((format(printf, 2, 3))) int graft_wrap(struct graft_error *err, const char *format, ...);
 
 /*
- * Names the step in which an error that is already set occurred, unless it names one; returns -1.
+ * Records the step in which an error that is already set occurred, unless one is recorded. Returns
+ * -1.
  */
 int graft_in_step(struct graft_error *err, enum graft_step step);
 /*
- * Sets what to do about an error that is already set, unless it says so itself; returns -1. `hint`
- * outlives the error.
+ * Sets the hint of an error that is already set, unless it has one. Returns -1. `hint` must outlive
+ * the error.
  */
 int graft_with_hint(struct graft_error *err, const char *hint);
 
@@ -131,14 +132,14 @@ int graft_fail_memory(struct graft_error *err);
 
 /*
  * Records a failure caused by a lack of memory (ENOMEM) or descriptors (EMFILE, ENFILE). Such a
- * failure is no evidence about the object in question, so code that treats other failures as "not
+ * failure proves nothing about the object in question, so code that treats other failures as "not
  * there" must record it. `rc` is 0 or more, or -errno. *shortage is 0 or the first errno recorded.
  */
 void graft_note_shortage(int *shortage, int rc);
 
 /*
- * Reports the shortage: GRAFT_NO_MEMORY, or GRAFT_IO with a message that `what` cannot be looked
- * at. Returns -1.
+ * Reports the shortage: GRAFT_NO_MEMORY, or GRAFT_IO with a message that `what` cannot be examined.
+ * Returns -1.
  */
 int graft_fail_shortage(struct graft_error *err, int shortage, const char *what);
 

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Copies letters in lower case, without what separates words; returns the length. */
+/* Copies letters in lower case, without separators; returns the length. */
 static size_t fold(const char *word, char folded[GRAFT_NEAREST_MAX + 1])
 {
 	size_t n = 0;
@@ -59,7 +59,7 @@ unsigned int graft_nearest_distance(const char *word, const char *name)
 	if (n_a == 0 || n_b == 0)
 		return GRAFT_NEAREST_FAR;
 	distance = count_edits(a, n_a, b, n_b);
-	/* One letter in three, and at least one, but never as many as the word has. */
+	/* One letter in three, at least one, but never all of the word. */
 	allowed = (unsigned int)(n_a < n_b ? n_a : n_b) / 3;
 	allowed = allowed == 0 && n_a > 1 && n_b > 1 ? 1 : allowed;
 	if (distance <= allowed)

@@ -33,7 +33,7 @@ const char *graft_nearest(const char *const *names, size_t n, const char *word);
  */
 const char *graft_nearest_hint(const char *const *names, size_t n, const char *word, struct graft_arena *arena);
 
-/* The candidates one by one, for names that are in no list. Start with a zeroed struct. */
+/* For candidates that are not in a list: pass them one by one. Start with a zeroed struct. */
 struct graft_nearest_search {
 	const char *word;      /* borrowed */
 	const char *best;      /* the nearest name so far, borrowed; NULL = none is near */

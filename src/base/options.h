@@ -91,7 +91,7 @@ struct graft_command {
 	size_t n_sections;
 	int (*run)(void *context, int argc, char **argv); /* for use by the program */
 	/*
-	 * In place of run(), for programs that parse first: receives a copy of `defaults` with the
+	 * Instead of run(), for programs that parse first: receives a copy of `defaults` with the
 	 * options in it. Returns the exit status, or -1 with the error set.
 	 */
 	int (*work)(void *target, struct graft_error *err);
@@ -163,16 +163,17 @@ void graft_options_usage(const struct graft_command *command, const char *progra
 void graft_options_complain(const struct graft_command *command, const char *program, enum graft_parse_result result,
 			    const struct graft_error *err, struct graft_buffer *out);
 /*
- * The option that was probably meant by one that a failed parse did not know, by the message of
- * that parse; NULL if the message is another one, or if no option is near. `inherited` may be NULL.
+ * Returns the option that was probably meant, judging by the message of a parse that failed on an
+ * unknown one; NULL if the message is another one, or if no option is near. `inherited` may be
+ * NULL.
  */
 const char *graft_options_meant_option(const struct graft_command *command, const struct graft_command *inherited,
 				       const struct graft_error *err);
-/* The sub-command that was probably meant by `name`; NULL if none is near. */
+/* Returns the sub-command that was probably meant by `name`; NULL if none is near. */
 const char *graft_options_meant_command(const struct graft_command *command, const char *name);
 /*
- * The value that was probably meant, of those that completion offers for the option; NULL if it is
- * one of them, if none is near, or if it has none.
+ * Returns the value that was probably meant, from those that completion offers for the option; NULL
+ * if the given one is among them, if none is near, or if completion offers none.
  */
 const char *graft_options_meant_value(const struct graft_option *option, const char *value);
 /* Appends text for scdoc, escaping everything that scdoc would take for markup. */

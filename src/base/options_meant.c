@@ -58,7 +58,7 @@ const char *graft_options_meant_option(const struct graft_command *command, cons
 	if (!read_wrong_name(err->msg, name))
 		return NULL;
 	consider_options(command, &search);
-	/* Not those that every command has: --version is the program's alone. */
+	/* Skips the options that every command has: only the program itself has --version. */
 	for (size_t i = 0; inherited && i < inherited->n_options; i++) {
 		if (!inherited->options[i].hidden)
 			consider(inherited->options[i].name, inherited->options[i].aliases, &search);

@@ -78,8 +78,8 @@ int graft_root_resolve_directory(const struct graft_root *root, const char *path
 int graft_root_read(const struct graft_root *root, const char *path, size_t max, struct graft_arena *arena,
 		    const char **ret_bytes, size_t *ret_length);
 /*
- * The same for a path that other users choose, or may exchange: only a regular file is opened at
- * all. Opening a device node (/dev/watchdog) would already have an effect.
+ * The same for a path that other users choose or may replace: only a regular file is opened at all.
+ * Opening a device node (/dev/watchdog) would already have an effect.
  */
 int graft_root_read_foreign(const struct graft_root *root, const char *path, size_t max, struct graft_arena *arena,
 			    const char **ret_bytes, size_t *ret_length);

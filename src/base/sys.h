@@ -68,13 +68,13 @@ int graft_fsconfig(int fd, unsigned int cmd, const char *key, const char *value,
 int graft_fsmount(int fd, unsigned int flags, unsigned int attr);
 /*
  * The id of the mount that `fd` is on, as in the mount table; 0 if it cannot be determined. Older
- * kernels say it in our own fdinfo, whose path below `proc_fd` (-1 = none) is `fdinfo`.
+ * kernels report it in our own fdinfo, whose path below `proc_fd` (-1 = none) is `fdinfo`.
  */
 uint64_t graft_mount_id(int proc_fd, const char *fdinfo, int fd);
 /*
  * Returns whether the mount that `fd` is on was made on the mount that `below_fd` is on, with
- * nothing between them. BASELINE 6.8: older kernels do not say it, nor does a kernel of mounts that
- * another namespace has.
+ * nothing between them. BASELINE 6.8: older kernels do not report this, and no kernel reports it
+ * for mounts of another namespace.
  */
 bool graft_is_mounted_on(int fd, int below_fd);
 int graft_pidfd_open(pid_t pid, unsigned int flags);
