@@ -6,7 +6,7 @@
 
 #define DISABLED_BY(member) offsetof(struct graft_host_options, member)
 #define ALWAYS              0
-/* A row's reason, which no program reads; a refusal's is reported by those that have it. */
+/* The reason for a row, which no program reads. Reasons for refusals are reported. */
 #define WHY(text) GRAFT_DOC(text)
 
 const struct graft_catalog_library graft_catalog_libraries[] = {

@@ -5,7 +5,7 @@
  * libnvidia-container 6.2 to 6.8, 6.10.
  *
  * `disabled_by` in a row is the offset of the bool in struct graft_host_options that disables the
- * row; 0 if nothing does.
+ * row; 0 if no member does.
  */
 #ifndef GRAFT_HOST_CATALOG_H
 #define GRAFT_HOST_CATALOG_H
@@ -162,8 +162,8 @@ extern const size_t graft_n_catalog_data_directories;
 extern const struct graft_catalog_directory graft_catalog_binary_directories[];
 extern const size_t graft_n_catalog_binary_directories;
 /*
- * Returns the directories of programs as PATH has them, with colons between, in the arena; NULL
- * without memory.
+ * Returns the directories of programs, separated by colons as in PATH, in the arena; NULL if out of
+ * memory.
  */
 const char *graft_catalog_binary_path(struct graft_arena *arena);
 
@@ -193,7 +193,7 @@ extern const size_t graft_n_catalog_tegra_nodes;
 /* A driver branch ("550") and the highest CUDA version that its libcuda implements. */
 struct graft_catalog_branch {
 	unsigned int branch;
-	char cuda[8]; /* here, and not elsewhere: a pointer is four times as large in a program */
+	char cuda[8]; /* an array, not a pointer: that takes a quarter of the space in a program */
 };
 extern const struct graft_catalog_branch graft_catalog_branches[];
 extern const size_t graft_n_catalog_branches;

@@ -72,8 +72,8 @@ static void decide_mig(struct graft_survey *survey)
 }
 
 /*
- * Some hosts have a driver that procfs does not show: in a sandbox, or where another program's NVML
- * plays one. Asked only there: NVML wakes the GPUs.
+ * On some hosts procfs does not show the driver: in a sandbox, or where a mock NVML simulates one.
+ * NVML is asked only there, because it wakes the GPUs.
  */
 static int look_behind_procfs(struct graft_survey *survey, struct graft_error *err)
 {

@@ -82,7 +82,7 @@ struct graft_host_options {
 	bool without_driver; /* tolerate a driver that is absent or does not work */
 	bool without_nvml;   /* tolerate a driver without the file of NVML */
 	/*
-	 * Search only these for libraries. Below the driver root, borrowed. n 0 = where the loader
+	 * Search for libraries only here. Below the driver root, borrowed. n 0 = where the loader
 	 * and the driver have them.
 	 */
 	const char *const *library_directories;
@@ -145,8 +145,8 @@ int graft_host_complete(const struct graft_host_options *options, struct graft_i
 const char *graft_cuda_version_bound(const char *driver_version);
 
 /*
- * The id that the kernel shows for a user or group that cannot be mapped, which is what NVML's
- * child runs as if root asks and no other id was given. `path`: one of the two files below.
+ * The id that the kernel shows for a user or group that cannot be mapped. NVML's child runs under
+ * it if root asks and no other id was given. `path`: one of the two files below.
  */
 #define GRAFT_OVERFLOW_UID "/proc/sys/kernel/overflowuid"
 #define GRAFT_OVERFLOW_GID "/proc/sys/kernel/overflowgid"

@@ -100,7 +100,7 @@ static bool is_same_kept(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Returns what is another one, or NULL. Without a boot id nothing can be kept. */
+/* Returns what has changed, or NULL. Without a boot id nothing can be kept. */
 static const char *find_kept_difference(const struct graft_kept_facts *a, const struct graft_kept_facts *b)
 {
 	if (a->version != b->version)
@@ -241,7 +241,7 @@ static void check_kept_gpu(const struct graft_gpu *gpu, struct graft_arena *aren
 	}
 }
 
-/* What the kernel has and NVML lacks is still on its way, or in trouble. */
+/* A device that the kernel shows and NVML does not is still coming up, or has failed. */
 static void check_kept_list(const struct graft_inventory *inventory, struct graft_arena *arena,
 			    struct graft_nvml_snapshot *nvml)
 {
@@ -262,7 +262,7 @@ int64_t graft_kept_wait_s(const struct graft_kept_facts *facts, int64_t now_s)
 	for (uint32_t i = 1; i < facts->n_asked && delay_s < GRAFT_KEPT_LAST_S; i++)
 		delay_s *= 2;
 	due_s = facts->asked_s + (delay_s < GRAFT_KEPT_LAST_S ? delay_s : GRAFT_KEPT_LAST_S);
-	/* A clock that is behind is another one. */
+	/* A clock that has gone backwards belongs to another boot. */
 	return facts->asked_s > now_s || due_s < now_s ? 0 : due_s - now_s;
 }
 

@@ -28,8 +28,8 @@
 
 /*
  * NVML answers before everything is ready: the fabric, the links, a switch of the MIG mode, all
- * GPUs. Such an answer is kept with that mark, and asked for again: after 10 s, then after twice as
- * long each time, ten minutes at most, and eight times in all.
+ * GPUs. Such an answer is kept but marked, and NVML is asked again: after 10 s, then after twice as
+ * long each time, at most ten minutes, and eight times in all.
  */
 #define GRAFT_KEPT_FIRST_S 10
 #define GRAFT_KEPT_LAST_S  600
@@ -55,16 +55,16 @@ struct graft_kept_facts {
 extern const struct graft_record graft_kept_facts_record;
 
 /*
- * Says of what host facts are: fills all members but `nvml` and `vgpus`, from an inventory that
- * NVML has not completed, and from the kernel below `options->host_root`. Strings are in the arena.
- * Returns 0, or -1 with GRAFT_NO_MEMORY, or if a root cannot be opened.
+ * Identifies the host: fills all members but `nvml` and `vgpus`, from an inventory that NVML has
+ * not completed, and from the kernel below `options->host_root`. Strings are in the arena. Returns
+ * 0, or -1 with GRAFT_NO_MEMORY, or if a root cannot be opened.
  */
 int graft_kept_identify(const struct graft_host_options *options, const struct graft_inventory *inventory,
 			struct graft_arena *arena, struct graft_kept_facts *ret_facts, struct graft_error *err);
 
 /*
- * Reads kept facts. Returns 1, with everything in `facts`, if the text is complete and of the host
- * that `facts` names; 0 if it is not, with the reason in the log. -1: GRAFT_NO_MEMORY.
+ * Reads kept facts. Returns 1, with everything in `facts`, if the text is complete and describes
+ * the host that `facts` identifies; 0 if not, with the reason in the log. -1: GRAFT_NO_MEMORY.
  */
 int graft_kept_parse(const char *text, size_t length, const struct graft_log *log, struct graft_arena *arena,
 		     struct graft_kept_facts *facts, struct graft_error *err);
@@ -81,8 +81,8 @@ int graft_kept_ask(const struct graft_host_options *options, const struct graft_
 		   struct graft_arena *arena, struct graft_kept_facts *facts, struct graft_error *err);
 
 /*
- * Returns the seconds from `now_s` until facts are to be asked for again; 0: they are due; -1: they
- * are final, or were asked for often enough.
+ * Returns how many seconds after `now_s` to ask for the facts again; 0: now; -1: never, because
+ * they are final or were asked for often enough.
  */
 int64_t graft_kept_wait_s(const struct graft_kept_facts *facts, int64_t now_s);
 

@@ -50,7 +50,7 @@ static void look_in_management_directory(struct graft_survey *survey, const char
 	}
 }
 
-/* The rows of a directory are adjacent. */
+/* Rows of one directory are adjacent. */
 void graft_survey_management(struct graft_survey *survey)
 {
 	const char *done = "";

@@ -21,7 +21,7 @@
 #define GRAFT_NVML_GPUS_MAX 256u
 #define GRAFT_NVML_MIGS_MAX 64u
 #define GRAFT_NVML_TEXT_MAX 256u
-/* How the lines of the log begin that say that NVML takes its time. */
+/* The beginning of the log lines that report how long NVML takes. */
 #define GRAFT_NVML_WAITING "waiting for NVML, which wakes the GPUs"
 
 struct graft_nvml_mig {
@@ -51,7 +51,7 @@ struct graft_nvml_gpu {
 	const char *bus_id;  /* "00000000:1b:00.0" */
 	const char *uuid, *model;
 	uint32_t memory_mib;
-	const char *clique; /* "UUID.NUMBER" of its NVLink domain and clique; NULL: it is in none */
+	const char *clique; /* "UUID.NUMBER" of its NVLink domain and clique; NULL: in none */
 	bool mig_capable, mig_enabled;
 	struct graft_nvml_mig *migs;
 	size_t n_migs;
@@ -71,7 +71,7 @@ struct graft_nvml_snapshot {
 	size_t n_gpus;
 	const char **notes; /* what went wrong on the way, for the log */
 	size_t n_notes;
-	const char **unsettled; /* what may be another answer later, and why */
+	const char **unsettled; /* which answers may change, and why */
 	size_t n_unsettled;
 };
 extern const struct graft_record graft_nvml_snapshot_record;

@@ -142,7 +142,7 @@ __attribute__((format(printf, 2, 3))) static void note_nvml_trouble(struct child
 	(void)graft_arena_push_string(child->arena, &child->snapshot.notes, &child->snapshot.n_notes, text);
 }
 
-/* Says that an answer may be another one later, and why. */
+/* Marks the answer as one that may change, and says why. */
 __attribute__((format(printf, 2, 3))) static void note_unsettled(struct child *child, const char *format, ...)
 {
 	char text[GRAFT_NVML_TEXT_MAX];

@@ -38,7 +38,7 @@ struct events {
 	const struct graft_nvml_question *question;
 	int out_fd;
 	void *set;
-	nvml_device devices[GRAFT_NVML_GPUS_MAX]; /* as question->watched; NULL: it does not answer */
+	nvml_device devices[GRAFT_NVML_GPUS_MAX]; /* from question->watched; NULL: does not answer */
 	bool lost[GRAFT_NVML_GPUS_MAX];
 	bool any_lost;
 	int (*by_bus_id)(const char *bus_id, nvml_device *device);
@@ -48,7 +48,9 @@ struct events {
 	int (*wait)(void *set, struct nvml_event *event, unsigned int timeout_ms);
 };
 
-/* A reader that is gone needs nothing more. A line is shorter than PIPE_BUF, and so never cut. */
+/*
+ * If the reader is gone, nothing is left to do. A line is shorter than PIPE_BUF and thus never cut.
+ */
 __attribute__((format(printf, 2, 3))) static void report_line(int fd, const char *format, ...)
 {
 	char line[GRAFT_NVML_TEXT_MAX + 64];
@@ -92,7 +94,7 @@ static void find_event_functions(struct events *events, void *library)
 		graft_nvml_events_fail(events->out_fd, "nvml error: function not found");
 }
 
-/* A sensor that is not there is no fault. */
+/* A missing sensor is not a fault. */
 static bool is_lost(const struct events *events, size_t i)
 {
 	unsigned int degrees;
@@ -116,7 +118,7 @@ static void look_at_watched(struct events *events, bool first)
 	}
 }
 
-/* A GPU without such events is watched for its answers alone. */
+/* A GPU without these events is only watched for whether it answers. */
 static void open_watched(struct events *events)
 {
 	if (events->create(&events->set) != 0)
@@ -163,7 +165,7 @@ _Noreturn void graft_nvml_events(const struct graft_nvml_question *question, voi
 		look_at_watched(&events, false);
 		if (rc == NVML_GPU_IS_LOST)
 			(void)sleep(LOST_PAUSE_S);
-		/* What is lost to this process may be there for the next one. */
+		/* A GPU that this process has lost may be there for the next one. */
 		if (events.any_lost && lost_since == 0)
 			lost_since = graft_clock_ms();
 		if (events.any_lost && graft_clock_ms() - lost_since >= GRAFT_NVML_LOST_ANEW_MS)

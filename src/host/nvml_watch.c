@@ -60,7 +60,7 @@ void graft_nvml_watch_end(struct graft_nvml_watch *watch, bool kill_child)
 	watch->fd = -1;
 }
 
-/* SECURITY: text of the driver's code goes to the log: printable, or it is none. */
+/* SECURITY: text from the driver's code goes to the log, so only printable text is accepted. */
 static bool copy_text(char *to, const char *from)
 {
 	size_t length = strlen(from);

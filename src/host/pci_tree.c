@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pci_tree: reads the places of GPUs from sysfs. A machine that does not show its PCI tree, such as
- * WSL2, has places that are not known.
+ * pci_tree: reads the places of GPUs from sysfs. On a machine that does not show its PCI tree, such
+ * as WSL2, they are unknown.
  */
 #include "host/pci_tree.h"
 
@@ -87,7 +87,7 @@ static int read_place(const struct graft_root *root, const struct graft_gpu *gpu
 	if (!text || !place_path || !place->bus_id)
 		return graft_fail_memory(err);
 	node = strtoul(text, &end, 10);
-	/* The kernel writes -1 where the firmware does not say. */
+	/* The kernel writes -1 if the firmware does not specify the node. */
 	if (end != text && text[0] != '-' && node <= UINT32_MAX) {
 		place->has_numa_node = true;
 		place->numa_node = (uint32_t)node;
@@ -101,7 +101,7 @@ static int read_place(const struct graft_root *root, const struct graft_gpu *gpu
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }
 
-/* NVSwitches are bridges (class 0x0680) of NVIDIA. */
+/* NVSwitches are bridges (class 0x0680) made by NVIDIA. */
 static int count_nvswitches(const struct graft_root *root, struct graft_arena *arena, uint32_t *ret_n,
 			    struct graft_error *err)
 {

@@ -20,11 +20,8 @@ struct graft_pci_place {
 	const char *bus_id; /* "00000000:1b:00.0", as in the inventory */
 	bool has_numa_node;
 	uint32_t numa_node;
-	uint32_t class_; /* of PCI: 0x030000 drives displays, 0x030200 does not; 0 = not known */
-	/*
-	 * From the host bridge down: "pci0000:16", "0000:16:01.0", ...; empty if sysfs does not
-	 * say.
-	 */
+	uint32_t class_; /* PCI class: 0x030000 drives displays, 0x030200 does not; 0 = unknown */
+	/* From the host bridge down: "pci0000:16", "0000:16:01.0", ...; empty if unknown. */
 	const char **bridges;
 	size_t n_bridges;
 	struct graft_nvml_link *links; /* NVLinks to other GPUs; only after graft_pci_tree_add_links() */
@@ -34,14 +31,14 @@ struct graft_pci_place {
 struct graft_pci_tree {
 	struct graft_pci_place *gpus; /* in the order of the inventory */
 	size_t n_gpus;
-	uint32_t n_nvswitches; /* on the host's PCI buses; with any, all GPUs are linked to each other alike */
+	uint32_t n_nvswitches; /* on the host's PCI buses; if there are any, all GPUs are linked to each other alike */
 };
 extern const struct graft_record graft_pci_place_record, graft_pci_tree_record;
 
 /*
- * Reads the places of the GPUs below `host_root`, which has the kernel's sysfs. What is not there
- * stays unknown. Strings are in the arena. Returns 0, or -1 with GRAFT_NO_MEMORY, or if the root
- * cannot be opened.
+ * Reads the places of the GPUs below `host_root`, which has the kernel's sysfs. Missing facts stay
+ * unknown. Strings are in the arena. Returns 0, or -1 with GRAFT_NO_MEMORY, or if the root cannot
+ * be opened.
  */
 int graft_pci_tree_read(const char *host_root, const struct graft_inventory *inventory, struct graft_arena *arena,
 			struct graft_pci_tree *ret_tree, struct graft_error *err);
@@ -53,7 +50,7 @@ int graft_pci_tree_read(const char *host_root, const struct graft_inventory *inv
  */
 int graft_pci_tree_add_links(struct graft_pci_tree *tree, const struct graft_nvml_snapshot *snapshot,
 			     struct graft_arena *arena, struct graft_error *err);
-/* The number of NVLinks between two GPUs; both ends are asked, for one of them may not answer. */
+/* Returns the number of NVLinks between two GPUs, as reported by either end: one may not answer. */
 uint32_t graft_pci_tree_links(const struct graft_pci_place *a, const struct graft_pci_place *b);
 
 #endif

@@ -13,9 +13,9 @@
 #include "base/root.h"
 
 struct graft_platform_facts {
-	bool dxcore; /* libdxcore.so exists; looked for only if tegra_files or integrated_gpu is true, else false */
+	bool dxcore; /* libdxcore.so exists; searched for only if tegra_files or integrated_gpu is true, else false */
 	bool tegra_files; /* /etc/nv_tegra_release, or /sys/devices/soc0/family begins with "tegra" */
-	bool nvml;        /* libnvidia-ml.so.1 exists; looked for only if tegra_files is true, else false */
+	bool nvml;        /* libnvidia-ml.so.1 exists; searched for only if tegra_files is true, else false */
 	/*
 	 * The driver lists an integrated GPU, by its model ("(nvgpu)", "NVIDIA Thor"), or
 	 * tegra_files is true and it lists no GPU
@@ -24,8 +24,8 @@ struct graft_platform_facts {
 };
 
 /*
- * Whether the files of a Tegra system are below `root`; the kernel's, if not there, below `host`
- * (may be NULL).
+ * Returns whether the files of a Tegra system are below `root`. The kernel's files may be below
+ * `host` instead, which may be NULL.
  */
 bool graft_platform_has_tegra_files(const struct graft_root *root, const struct graft_root *host,
 				    struct graft_arena *arena);
@@ -41,8 +41,8 @@ struct graft_platform_facts graft_platform_detect_all(const struct graft_root *r
 /* graft_platform_detect() for the host that this runs on. */
 struct graft_platform_facts graft_platform_of_host(void);
 /*
- * Whether this host is WSL2, by its node /dev/dxg. Windows loads its kernel modules, and only NVML
- * knows its GPUs.
+ * Returns whether this host is WSL2, judging by the node /dev/dxg. Windows loads its kernel
+ * modules, and only NVML knows its GPUs.
  */
 bool graft_platform_is_wsl(void);
 

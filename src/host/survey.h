@@ -131,7 +131,7 @@ int graft_survey_list_sys(struct graft_survey *survey, const char *path, const c
  * graft_host_complete().
  */
 int graft_survey_gpus_by_nvml(struct graft_survey *survey, struct graft_error *err);
-/* Its second half: looks at the nodes of the GPUs that NVML has listed. */
+/* Its second half: examines the nodes of the GPUs that NVML has listed. */
 void graft_survey_nodes_by_nvml(struct graft_survey *survey);
 
 /*
