@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * claim: reads and writes claims. Does not know which GPUs there are, nor who holds them. SECURITY:
- * a claim may come from an image; what is kept of it consists of few, harmless letters.
+ * claim: reads and writes claims. Does not know which GPUs exist or who holds them. SECURITY: a
+ * claim may come from an image; only a small set of harmless characters is accepted in it.
  */
 #include "request/claim.h"
 
@@ -193,7 +193,7 @@ static int read_percent(const char *value, struct graft_claim *claim, struct gra
 		   : fail_claim(value, "sm= takes a percentage, 1 to 100", err);
 }
 
-/* *excluding: a piece without a key goes on with the list of not=. */
+/* *excluding: a piece without a key continues the list of not=. */
 static int read_constraint(char *piece, bool *excluding, struct graft_arena *arena, struct graft_claim *claim,
 			   struct graft_error *err)
 {
@@ -276,11 +276,11 @@ int graft_claim_of_names(const struct graft_strings *words, struct graft_arena *
 	for (size_t i = 0; i < words->n; i++) {
 		const char *name = words->items[i], *equals = strchr(name, '=');
 
-		/* "nvidia.com/gpu=0"; other classes are no GPUs. */
+		/* "nvidia.com/gpu=0"; devices of other classes are not GPUs. */
 		if (equals && (equals - name < 4 || strncmp(equals - 4, "/gpu", 4) != 0))
 			continue;
 		name = equals ? equals + 1 : name;
-		/* Any other text is refused where devices are selected. */
+		/* Any other text is refused when devices are selected. */
 		if (strcmp(name, "none") == 0 || strcmp(name, "void") == 0 ||
 		    !is_of_letters(name, LETTERS DIGITS "-:", 96))
 			continue;

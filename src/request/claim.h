@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * claim: GPUs that are asked for by number or kind and not by name: "any:2", "mig:1g.10gb",
- * "lease:k3v...". It stands where a list of devices stands, and takes all of the list. Pure.
+ * claim: a request for GPUs by number or kind instead of by name: "any:2", "mig:1g.10gb",
+ * "lease:k3v...". It is written where a list of devices could be, and nothing else may be in that
+ * list. Pure.
  *
  *	any[:N]             N whole GPUs that are not lent
  *	mig:PROFILE[:N]     N MIG devices of a profile that are not lent
@@ -12,9 +13,9 @@
  * Constraints follow, separated by ',', ';' or '/', for engines and shells that split at one of
  * them: model=TEXT (a part of the name), mem>=SIZE (of the GPU: "40G", "500M"), same=nvlink, numa
  * or pcie, not=GPU (an index or UUID; more may follow), wait=TIME (how long to wait for them:
- * "30m"), sticky (what the container had before, if it is free). Of share and mig: spread, to take
- * them of the GPUs of which the fewest are taken. Of share only: mem=SIZE and sm=PERCENT, what the
- * programs may use of each GPU.
+ * "30m"), sticky (what the container had before, if it is free). For share and mig: spread, to
+ * prefer the GPUs of which the least is taken. For share only: mem=SIZE and sm=PERCENT, how much of
+ * each GPU the programs may use.
  */
 #ifndef GRAFT_REQUEST_CLAIM_H
 #define GRAFT_REQUEST_CLAIM_H
@@ -37,37 +38,38 @@ extern const char *const graft_claim_same_names[4]; /* "" nvlink numa pcie */
 
 struct graft_claim {
 	enum graft_claim_kind kind;
-	uint32_t count;      /* at least 1; of LEASE and NAMED 0 */
+	uint32_t count;      /* at least 1; 0 for LEASE and NAMED */
 	const char *profile; /* MIG */
 	const char *lease;   /* LEASE: its id */
-	const char *model;   /* a part of the GPU's model, letters of any case; NULL = every one */
-	uint32_t memory_mib; /* at least so much; 0 = any */
+	const char *model;   /* part of the GPU's model, in any case; NULL = any model */
+	uint32_t memory_mib; /* at least this much; 0 = any */
 	enum graft_claim_same same;
 	struct graft_strings excluded; /* indexes and UUIDs */
 	struct graft_strings names;    /* NAMED */
-	uint32_t limit_mib;            /* SHARE: memory of each GPU that may be used; 0 = not said */
-	uint32_t limit_percent;        /* SHARE: of its multiprocessors; 0 = not said */
+	uint32_t limit_mib;            /* SHARE: memory of each GPU that may be used; 0 = not given */
+	uint32_t limit_percent;        /* SHARE: share of its multiprocessors; 0 = not given */
 	bool spread;                   /* SHARE, MIG */
 	bool sticky;
 	bool has_user;                 /* not part of the text: */
-	uint32_t user;                 /* as whom the programs run that will use the GPUs */
+	uint32_t user;                 /* the user as whom the programs that use the GPUs will run */
 	struct graft_strings previous; /* what it had before: UUIDs */
 	bool has_wait;
 	uint64_t wait_ms;
 };
 
-/* Returns whether a word of the list is the beginning of a claim. */
+/* Returns whether a word of a list begins a claim. */
 bool graft_claim_is_in(const struct graft_strings *words);
 /*
  * Reads a claim from a list of devices that has been split at commas. Strings are in the arena.
- * Returns -1 with GRAFT_INVALID, also if the list has devices beside the claim, or GRAFT_NO_MEMORY.
+ * Returns -1 with GRAFT_INVALID, also if the list has devices in addition to the claim, or with
+ * GRAFT_NO_MEMORY.
  */
 int graft_claim_read(const struct graft_strings *words, struct graft_arena *arena, struct graft_claim *ret_claim,
 		     struct graft_error *err);
 /*
- * Makes a claim of the devices that a list names, where these must be held (graft.leases.mode).
- * Names of CDI devices are read as well; of another class than GPUs they need no lease. *ret_none:
- * nothing is left. Returns -1 with GRAFT_NO_MEMORY.
+ * Makes a claim from the devices that a list names, for hosts on which named devices need a lease
+ * as well (graft.leases.mode). Accepts names of CDI devices too; those of classes other than GPUs
+ * need no lease. *ret_none: nothing in the list needs one. Returns -1 with GRAFT_NO_MEMORY.
  */
 int graft_claim_of_names(const struct graft_strings *words, struct graft_arena *arena, struct graft_claim *ret_claim,
 			 bool *ret_none, struct graft_error *err);
@@ -77,11 +79,11 @@ int graft_claim_parse(const char *text, struct graft_arena *arena, struct graft_
 /* Appends the claim as graft_claim_parse() reads it: "any:2,model=H100". */
 void graft_claim_write(const struct graft_claim *claim, struct graft_buffer *out);
 /*
- * Reads a span of time, "90s", "30m", "8h" or "2d", of at most a year, in milliseconds. Returns
- * false for any other text.
+ * Parses a duration, "90s", "30m", "8h" or "2d", of at most a year, in milliseconds. Returns false
+ * for any other text.
  */
 bool graft_claim_read_span(const char *text, uint64_t *ret_ms);
-/* Returns whether a text has the form of a lease's id. */
+/* Returns whether a text has the form of a lease id. */
 bool graft_lease_id_is_valid(const char *text);
 
 #endif

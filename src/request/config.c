@@ -50,7 +50,7 @@
 #define LEASES  "graft.leases."
 #define NRI     "nri."
 
-/* A runtime of the tests (test/tools/late-mounts) has another default. */
+/* test/tools/late-mounts builds a runtime with another default. */
 #ifndef GRAFT_LATE_MOUNTS
 #define GRAFT_LATE_MOUNTS "false"
 #endif

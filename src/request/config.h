@@ -74,20 +74,20 @@ struct graft_config {
 	struct {
 		const char *mode; /* "off", "on" or "enforce", as written */
 		const char *directory;
-		struct graft_strings pool;   /* indexes and UUIDs of the GPUs that may be lent; "all" = every one */
-		const char *wait;            /* how long a claim waits that does not say so itself */
+		struct graft_strings pool;   /* indexes and UUIDs of the GPUs that may be lent; "all" = every GPU */
+		const char *wait;            /* how long a claim waits if it does not specify that */
 		const char *order;           /* "fair" or "fifo" */
 		struct graft_strings limits; /* "1000=8", "anna=2", "default=4": GPUs that a user may hold at once */
 		struct graft_strings
 		    shared;           /* "2=4", "GPU-...=4", "all=4": GPUs that are lent in slots, and in how many */
 		const char *sharing;  /* "time-slice" or "mps" */
 		bool mps_exclusive;   /* a GPU with MPS is in compute mode EXCLUSIVE_PROCESS */
-		const char *busy;     /* "leases" or "open": what makes a GPU not free */
+		const char *busy;     /* "leases" or "open": what counts as a GPU in use */
 		bool health;          /* GPUs that have failed are not lent */
-		const char *max_time; /* an older lease is overdue; "0s" = none is */
+		const char *max_time; /* a lease is overdue after this time; "0s" = never */
 	} leases;                     /* [graft.leases] */
 
-	/* Graft's own: pods whose containers the NRI plugin sees (docs/nri.md) */
+	/* Graft's own: containers of pods, for the NRI plugin (docs/nri.md) */
 	struct {
 		struct graft_strings allowed; /* "VENDOR/CLASS:NAMESPACE" */
 		const char *environment;      /* "allotted", "accept" or "ignore" */
@@ -95,8 +95,7 @@ struct graft_config {
 	} nri;
 
 	/*
-	 * Unknown keys and tables of the file, a warning each: see
-	 * graft_config_find_unknown().
+	 * One warning for each unknown key or table of the file: see graft_config_find_unknown().
 	 */
 	struct graft_strings unknown;
 
@@ -105,7 +104,7 @@ struct graft_config {
 
 /* Returns whether claims count: graft.leases.mode is "on" or "enforce". */
 bool graft_config_lends(const struct graft_config *config);
-/* Returns whether GPUs that are named are lent as well: graft.leases.mode is "enforce". */
+/* Returns whether GPUs that are named need a lease, too: graft.leases.mode is "enforce". */
 bool graft_config_enforces(const struct graft_config *config);
 
 enum graft_config_kind { GRAFT_CONFIG_BOOL, GRAFT_CONFIG_STRING, GRAFT_CONFIG_STRINGS };
@@ -157,24 +156,24 @@ int graft_config_read(const struct graft_toml *toml, const struct graft_config_h
  * (SPEC runtime-and-hook 2.4): "FILE: line 3: ignoring unknown key
  * 'nvidia-container-cli.no_cgroups' (did you mean 'no-cgroups'?)". What is below an unknown table
  * is not listed. At most GRAFT_CONFIG_UNKNOWN_MAX; the texts are in the arena. graft_config_read()
- * does it, too. Returns -1 with GRAFT_NO_MEMORY.
+ * calls this as well. Returns -1 with GRAFT_NO_MEMORY.
  */
 #define GRAFT_CONFIG_UNKNOWN_MAX 16u
 int graft_config_find_unknown(const struct graft_toml *toml, struct graft_arena *arena,
 			      struct graft_strings *ret_unknown, struct graft_error *err);
 
 /*
- * A setting whose value no program understands. `allowed` follows "it can be", and has the word
- * that was probably meant: "mount, hook or disabled (did you mean 'mount'?)". `standard` is the
- * default, "" if there is none.
+ * A setting whose value no program understands. `allowed` completes the sentence "it can be ..."
+ * and includes the word that was probably meant: "mount, hook or disabled (did you mean 'mount'?)".
+ * `standard` is the default, or "".
  */
 struct graft_config_mistake {
 	const char *key, *value, *allowed, *standard;
 };
 /*
- * Finds such settings; each word of a list counts by itself. The array and its strings are in the
- * arena, are constants or belong to `config`. Names of files, users and programs are not judged:
- * whether they can be used only their host says. Returns -1 with GRAFT_NO_MEMORY.
+ * Finds these settings; each word of a list counts by itself. The array and its strings are in the
+ * arena, are constants or belong to `config`. Names of files, users and programs are not checked:
+ * only the host knows which of them can be used. Returns -1 with GRAFT_NO_MEMORY.
  */
 int graft_config_find_mistakes(const struct graft_config *config, struct graft_arena *arena,
 			       struct graft_config_mistake **ret_mistakes, size_t *ret_n, struct graft_error *err);

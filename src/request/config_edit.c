@@ -185,7 +185,8 @@ static int refuse_setting(const char *setting, const struct graft_error *why, st
 }
 
 /*
- * The key that was probably meant: one that is spelled nearly so, or is called so in another table.
+ * The key that was probably meant: one that is spelled similarly, or has that name in another
+ * table.
  */
 static const char *find_meant_key(const char *name, size_t length)
 {

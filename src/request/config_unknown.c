@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config_unknown: finds the keys and tables of a document that no program reads, most of them
- * misspelled. They are ignored, as always (SPEC runtime-and-hook 2.2); here they get a name.
+ * misspelled. Programs ignore them, as always (SPEC runtime-and-hook 2.2); this file reports them.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static bool is_part(const char *part, const char *of_key, size_t length)
 	return same || upper;
 }
 
-/* Returns where the name of a key goes on after these parts, or NULL if it begins otherwise. */
+/* Returns the rest of a key's name after these parts, or NULL if it does not begin with them. */
 static const char *after_parts(const char *key, const char *const *parts, size_t n_parts)
 {
 	for (size_t i = 0; i < n_parts; i++) {
@@ -83,8 +83,8 @@ static bool is_known(const char *const *parts, size_t n_parts, bool *ret_table)
 }
 
 /*
- * What was probably meant: a name beside it, which differs in a few letters; otherwise a key of the
- * same name elsewhere.
+ * What was probably meant: a name in the same table that differs in a few letters; otherwise a key
+ * of the same name in another table.
  */
 static const char *find_meant(struct search *search, const char *const *parts, size_t n_parts)
 {

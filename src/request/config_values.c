@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config_values: finds the settings whose value no program understands. Most programs go on without
- * such a setting, as always (SPEC runtime-and-hook 2.2); here it gets a name.
+ * config_values: finds the settings whose value no program understands. Most programs continue
+ * without the setting, as always (SPEC runtime-and-hook 2.2); this file reports it.
  */
 #include <string.h>
 #include <strings.h>
@@ -17,8 +17,8 @@
 /* clang-format off */
 static const struct rule {
 	const char *key;
-	const char *const *words; /* NULL: the kind of a CDI device */
-	bool separated;           /* a string of words that commas separate; it may be empty */
+	const char *const *words; /* NULL: a kind of CDI device */
+	bool separated;           /* a string of words separated by commas; may be empty */
 	bool any_case;
 } rules[] = {
 	{ .key = "supported-driver-capabilities", .separated = true,

@@ -152,7 +152,10 @@ static int read_environment(const struct reading *r, struct graft_error *err)
 		return -1;
 	if (!present && read_container_variable(r, "NVIDIA_VISIBLE_DEVICES", &variables, err) < 0)
 		return -1;
-	/* A list with "all" and a claim is no "all": it is refused where the claim is read. */
+	/*
+	 * "all" together with a claim does not mean all: the list is refused where the claim is
+	 * read.
+	 */
 	if (!graft_config_lends(r->config) || !graft_claim_is_in(&variables.words))
 		graft_words_reduce(&variables.words);
 	if (variables.words.n == 0 || !may_use_environment(r, variables.names, "devices"))
@@ -247,7 +250,7 @@ static void read_additions(const struct reading *r)
 								"the files of all CSV lists");
 }
 
-/* The annotation is the user's, the variable may be the image's. */
+/* The annotation comes from the user; the variable may come from the image. */
 static const char *read_lease_owner(const struct graft_oci_spec *spec)
 {
 	for (size_t i = 0; i < spec->n_annotations; i++) {
@@ -257,7 +260,7 @@ static const char *read_lease_owner(const struct graft_oci_spec *spec)
 	return non_empty(graft_oci_spec_env(spec, "NVIDIA_LEASE_OWNER"));
 }
 
-/* Engines of Kubernetes name the image. */
+/* Kubernetes' engines name the image. */
 static const char *read_lease_purpose(const struct graft_oci_spec *spec)
 {
 	for (size_t i = 0; i < spec->n_annotations; i++) {

@@ -23,8 +23,8 @@ enum graft_requirement_fact {
 };
 
 /*
- * The known facts. NULL is not known yet, unless its bit is in `absent`: then this host has no such
- * fact, and a requirement of it is met.
+ * The known facts. NULL means not known yet, unless its bit is in `absent`: then this host has no
+ * such fact, and requirements on it are met.
  */
 struct graft_requirement_facts {
 	const char *cuda, *driver, *arch, *brand;
