@@ -109,8 +109,8 @@ static const char *node_obstacle(const struct graft_planner *planner, const stru
 	if (!planner->wants_gpu)
 		return "it does not exist, and no selected GPU needs it";
 	/*
-	 * What only one capability uses may be absent, as nvidia-modeset on a server without
-	 * displays: images ask for all capabilities.
+	 * A node that only one capability uses may be absent, such as nvidia-modeset on a server
+	 * without displays: images ask for all capabilities.
 	 */
 	return needed ? NULL : "the host does not have it";
 }

@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "host/catalog.h"
 
-/* Whether the path, of this length, is `name` below some directory. */
+/* Returns whether a path of this length is `name` below some directory. */
 static bool is_named(const char *path, size_t length, const char *name)
 {
 	size_t n = strlen(name);

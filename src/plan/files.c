@@ -160,7 +160,7 @@ static bool is_ipc_excluded(const struct graft_request *request, const struct gr
 	return false;
 }
 
-/* Of the daemon of a shared GPU, where programs look for one. */
+/* Files of a shared GPU's MPS daemon, where programs look for those of one. */
 static void bind_mps_daemon(struct graft_planner *planner)
 {
 	const struct graft_request *request = planner->request;

@@ -459,7 +459,7 @@ int graft_hooks_read(const char *program, const struct graft_cdi_edits *edits, c
 	*ret_work = (struct graft_hook_work){ .ldcache = false };
 	rc = init_links(&reader, edits) ? UNDERSTOOD : FAILED;
 	for (size_t i = 0; i < edits->n_hooks && rc == UNDERSTOOD; i++) {
-		/* It runs when all of the others are done. */
+		/* It runs after all others. */
 		if (graft_cdi_hook_is_of_image(&edits->hooks[i]))
 			continue;
 		any = true;

@@ -106,7 +106,9 @@ int graft_join_hooks(const char *program, const char *root, struct graft_arena *
 		hooks[n] = *hook;
 		if (is_of_stage)
 			row = joinable ? &hooks[n] : NULL;
-		/* Also a sequence, whose list of words is the specification's. */
+		/*
+		 * This includes a sequence, whose list of arguments belongs to the specification.
+		 */
 		if (is_of_stage && joinable && (root || is_sequence(hook)))
 			begin_sequence(arena, root, row);
 		n++;

@@ -9,13 +9,13 @@
 #include <string.h>
 
 /*
- * So many cuts are followed at once. Of up to eight GPUs that is all of them: there are at most
- * 280, into sets of three. Of more than CUT_MAX GPUs, one set is grown instead.
+ * How many cuts are followed at once. For up to eight GPUs that is all of them: there are at most
+ * 280, into sets of three. For more than CUT_MAX GPUs, one set is grown instead.
  */
 #define CUT_WIDTH 512u
 #define CUT_MAX   16u
 
-/* How many of the bridges above two GPUs are the same ones. */
+/* How many bridges two GPUs have in common. */
 static size_t count_common(const struct graft_pci_place *a, const struct graft_pci_place *b)
 {
 	size_t n = 0;
@@ -51,11 +51,11 @@ static uint32_t score_pair(const struct graft_linked_gpus *gpus, size_t a, size_
 	return score_place(place_a, place_b) + 100u * (gpus->switches ? 1u : graft_pci_tree_links(place_a, place_b));
 }
 
-/* A cut that is being made. Sets are bits of the GPUs' places. */
+/* An unfinished cut. Sets are bit masks of places in the list of GPUs. */
 struct cut {
-	uint32_t left;  /* what is in no set yet */
-	uint32_t total; /* the score of all sets */
-	uint32_t best;  /* the best full set that holds what is required; 0: none yet */
+	uint32_t left;  /* GPUs that are in no set yet */
+	uint32_t total; /* the sum of the scores of its sets */
+	uint32_t best;  /* the best full set with all required GPUs; 0: none yet */
 	uint32_t best_score;
 };
 
@@ -86,7 +86,7 @@ static uint32_t score_set(const struct linking *linking, uint32_t set)
 	return score;
 }
 
-/* Of two cuts with as many sets: the one to follow. */
+/* Compares two cuts with equally many sets: which one to follow. */
 static bool is_better_cut(const struct cut *a, const struct cut *b)
 {
 	return a->total > b->total;
@@ -117,14 +117,14 @@ static void keep_cut(struct linking *linking, const struct cut *cut)
 	heap[at] = *cut;
 }
 
-/* Adds a set, of which `score` is the score, to a cut. */
+/* Adds a set with this score to a cut. */
 static void extend_cut(struct linking *linking, const struct cut *cut, uint32_t set, uint32_t score)
 {
 	struct cut next = *cut;
 	bool full = (uint32_t)__builtin_popcount(set) == linking->size;
 	uint32_t required = set & linking->required;
 
-	/* What is required comes into one set, which is full. */
+	/* All required GPUs go into one set, which is full. */
 	if (required != 0 && (required != linking->required || !full))
 		return;
 	next.left &= ~set;
@@ -139,7 +139,7 @@ static void extend_cut(struct linking *linking, const struct cut *cut, uint32_t 
 }
 
 /*
- * Tries every set that holds the lowest GPU that is left, of `least` GPUs at least. `from` is the
+ * Tries every set of at least `least` GPUs that contains the lowest remaining one. `from` is the
  * first place that may still join `set`.
  */
 static void try_sets(struct linking *linking, const struct cut *cut, uint32_t set, uint32_t score, size_t from,
@@ -163,8 +163,8 @@ static void try_sets(struct linking *linking, const struct cut *cut, uint32_t se
 }
 
 /*
- * Gives each cut one more set. `n_sets` is how many it will have to make of what it has left. The
- * first set is the one with what is required: later, none of the cuts that are followed may have
+ * Gives each cut one more set. `n_sets` is the number of sets that its remaining GPUs have to form.
+ * The set with the required GPUs comes first: later, none of the cuts that are followed might have
  * room for a good one.
  */
 static void next_sets(struct linking *linking, uint32_t n_sets)

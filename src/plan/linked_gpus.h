@@ -16,17 +16,17 @@
 
 #define GRAFT_LINKED_GPUS_MAX 32u /* a set is a word of 32 bits */
 
-/* The GPUs that are available, in the order in which they are preferred if links do not decide. */
+/* The available GPUs, in order of preference if the links do not decide. */
 struct graft_linked_gpus {
-	const struct graft_pci_place *const *places; /* NULL: the place of that GPU is not known */
+	const struct graft_pci_place *const *places; /* NULL: the GPU's place is not known */
 	size_t n;                                    /* 1 to GRAFT_LINKED_GPUS_MAX */
 	bool switches;                               /* all GPUs are linked to each other alike */
 	uint32_t size;                               /* how many to take: 1 to n */
-	uint32_t required;                           /* bits of those that must be among them */
+	uint32_t required;                           /* bits of those that must be taken */
 };
 
 /*
- * Chooses a set. *ret_set has the bits of its GPUs; 0: no set has `size` GPUs and all required
+ * Chooses a set. *ret_set has the bits of its GPUs; 0: no set of `size` GPUs contains all required
  * ones. Returns -1 with GRAFT_NO_MEMORY.
  */
 int graft_choose_linked(const struct graft_linked_gpus *gpus, struct graft_arena *arena, uint32_t *ret_set,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan_missing: what the container asked for and cannot get because the host lacks it. A start does
- * not fail for that, as with the existing stack, but programs in the container will, with messages
- * that do not say why.
+ * plan_missing: what the container asked for and cannot get because the host lacks it. As with the
+ * existing stack, the container starts, but programs in it will fail, with messages that do not
+ * explain why.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #define NO_EGL  "EGL programs find no GPU"
 #define NO_X11  "OpenGL programs find no GPU"
 
-/* The files without which a capability is of no use. Every driver since 418 has all of them. */
+/* The files without which a capability is useless. Every driver since 418 has all of them. */
 static const struct {
 	unsigned int capability;
 	bool program;
@@ -32,7 +32,7 @@ static const struct {
 	{ GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY, false, "libGLX_nvidia.so", NO_X11 },
 };
 
-/* The nodes without which a capability is of no use, and how the host gets them. */
+/* The nodes without which a capability is useless, and how the host gets them. */
 static const struct {
 	unsigned int capability;
 	const char *path, *consequence;

@@ -90,8 +90,8 @@ int graft_plan_check_requirements(const struct graft_inventory *inventory, const
 				  struct graft_error *err);
 
 /*
- * The capabilities of which a container needs any one to get a driver-level node of this path, or
- * the driver's programs and sockets of this class; 0 = it needs none.
+ * The capabilities of which a container needs at least one to get a driver-level node of this path,
+ * or the driver's programs and sockets of this class; 0 = needs none.
  */
 unsigned int graft_plan_node_capabilities(const char *path);
 unsigned int graft_plan_binary_capabilities(enum graft_class class_);

@@ -51,8 +51,8 @@ __attribute__((format(printf, 3, 4))) void graft_plan_refuse(struct graft_planne
 							     const char *what, ...);
 #ifdef GRAFT_WITHOUT_DOCS
 /*
- * Nobody reads the plans of programs that are built to be small: edits have no reason there, and
- * what is refused is not written down. The words count as used, and are not made.
+ * The plans of programs built for size are never read by people: their edits have no reasons, and
+ * refusals are not recorded. The arguments count as used, and the texts are not formatted.
  */
 #define GRAFT_UNSAID(...) ((void)(false && snprintf(NULL, 0, __VA_ARGS__)))
 #define graft_plan_edit(planner, kind, rule, ...) \

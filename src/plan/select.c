@@ -194,7 +194,7 @@ static int select_all_gpus(const struct graft_inventory *inventory, bool all_usa
 	return 0;
 }
 
-/* A claim that is left among the words was not taken (docs/leases.md). */
+/* A claim that is still among the words was not taken (docs/leases.md). */
 static int fail_unknown_device(const char *word, struct graft_error *err)
 {
 	(void)graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "%s: unknown device", word);

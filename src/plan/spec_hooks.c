@@ -30,7 +30,7 @@ const char *graft_spec_hook_variable(const char *path)
 										  : GRAFT_HOOK_PATH;
 }
 
-/* A hook that a newer program has, and ours does not, remains that program's. */
+/* A hook that only a newer program has is left to that program. */
 bool graft_is_hook_name(const char *name)
 {
 	for (size_t i = 0; i < GRAFT_HOOK_BITS; i++)
@@ -138,7 +138,7 @@ static bool has_only_hooks_of_ours(const struct graft_cdi_edits *edits)
 	return true;
 }
 
-/* The existing stack also writes management.nvidia.com, and what --vendor says. */
+/* The existing stack also writes management.nvidia.com, and the name given with --vendor. */
 static bool is_vendor_of_toolkit(const char *vendor)
 {
 	static const char name[] = "nvidia.com";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * take_apart: the hooks of a specification as separate ones, and files that a hook mounts as mounts
- * (docs/decisions/0034-driver-tree.md), so that a caller that makes them itself finds both where
+ * take_apart: splits joined hooks, and turns files that a hook mounts into mounts
+ * (docs/decisions/0034-driver-tree.md), so that a caller that applies them itself finds both where
  * specifications have always had them.
  */
 #include <string.h>
@@ -90,7 +90,7 @@ static void take_edits_apart(struct graft_arena *arena, struct graft_cdi_edits *
 
 	edits->hooks = NULL;
 	edits->n_hooks = 0;
-	/* A list that is read is not added to. */
+	/* Lists as read are not appended to. */
 	edits->mounts = NULL;
 	edits->n_mounts = 0;
 	for (size_t i = 0; i < whole.n_mounts; i++) {
