@@ -23,7 +23,7 @@
 #define DEV      "/dev/"
 #define DEV_CHAR "/dev/char"
 
-/* What has the name of a link. */
+/* What exists under the name of a link. */
 enum found { MISSING, RIGHT, WRONG, NO_LINK };
 
 /*

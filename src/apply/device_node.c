@@ -47,8 +47,8 @@ enum graft_node_found graft_device_node_look(int parent_fd, const char *name, de
 }
 
 /*
- * SECURITY: another user may own the directory and exchange the name for a link. What is opened is
- * a link then, and no device; nothing follows it.
+ * SECURITY: another user may own the directory and replace the node with a link. Then the link is
+ * opened instead of a device, and is not followed.
  */
 static int set_attributes(int parent_fd, const char *name, dev_t number, const struct graft_node_attributes *attributes)
 {

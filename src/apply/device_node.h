@@ -41,8 +41,8 @@ enum graft_node_found graft_device_node_look(int parent_fd, const char *name, de
 
 /*
  * Makes `name` this character device with these attributes; a different device or file of that name
- * is replaced. Removes what it made on failure. Returns 0 or -errno: -ESTALE if another process
- * has exchanged it meanwhile.
+ * is replaced. Removes what it made on failure. Returns 0 or -errno: -ESTALE if another process has
+ * replaced it meanwhile.
  */
 int graft_device_node_put(int parent_fd, const char *name, dev_t number,
 			  const struct graft_node_attributes *attributes);

@@ -19,8 +19,8 @@
 #include "base/root.h"
 
 /*
- * Errors that graft_fail_errno() blames on an image, such as a link or a read-only file system, are
- * the host's here.
+ * graft_fail_errno() blames an image for errors such as a link or a read-only file system; here the
+ * host is the cause.
  */
 static int fail_host_file(int sys, const char *verb, const char *path, struct graft_error *err)
 {

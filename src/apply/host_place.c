@@ -150,7 +150,7 @@ static bool is_on_procfs(const struct walk *walk)
 	return walk->root_fd < 0 && fstatfs(walk->place->dir_fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-/* Whether a path can be that of a file: it ends in a name. */
+/* Returns whether a path can be that of a file: it ends in a name. */
 static bool ends_in_name(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -297,7 +297,7 @@ static int look_at_last_link(struct walk *walk, int fd, const struct stat *direc
 }
 
 /*
- * Looks at the last component of a path that is not a directory's. Returns the same as
+ * Examines the last component of a path that is not a directory's. Returns like
  * look_at_last_link().
  */
 static int look_at_last(struct walk *walk, const char *name)

@@ -45,7 +45,7 @@
 #define PIPE_NAME     "CUDA_MPS_PIPE_DIRECTORY"
 #define DEVICES_NAME  "CUDA_VISIBLE_DEVICES"
 
-/* Where a program of a driver root that is not ours finds the daemon's directories. */
+/* Where a program of a foreign driver root finds the daemon's directories. */
 #define OTHER_PIPE "/tmp/pipe"
 #define OTHER_LOG  "/tmp/log"
 
@@ -77,7 +77,9 @@ static int find_driver_program(const struct graft_mps *mps, const struct graft_r
 	return graft_with_hint(err, "Install the driver's compute utilities.");
 }
 
-/* A root file system, as a driver container has, and not only the driver's files. */
+/*
+ * A whole root file system, such as a driver container's, as opposed to the driver's files alone.
+ */
 static bool is_whole_system(const struct graft_root *root)
 {
 	static const char *const loaders[] = { "/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1" };
@@ -95,13 +97,15 @@ struct program {
 	const char *input;            /* NULL = none */
 	bool own_shm;                 /* in a mount namespace of its own, with the daemon's /dev/shm */
 	const char *path;             /* of the program: below `other`, or as we see it */
-	const char *other;            /* what becomes its root directory; NULL = it has ours */
-	bool needs_pipe;              /* the daemon's directories exist, and it looks for them */
+	const char *other;            /* its root directory; NULL = ours */
+	bool needs_pipe;              /* the daemon's directories exist, and the program searches them */
 	int limit_ms;
 	const char *output; /* the answer */
 };
 
-/* The driver's program finds its server by PATH, and the server the driver's libraries. */
+/*
+ * The driver's program finds its server through PATH, and the server finds the driver's libraries.
+ */
 static char **make_mps_environment(const struct program *program)
 {
 	const struct graft_mps *mps = program->mps;
@@ -156,7 +160,7 @@ int graft_mps_enter(const char *shm, struct graft_error *err)
 
 /* ---- below a driver root that is not ours ---- */
 
-/* Makes a directory of ours visible at `place` of the root that we stand in. */
+/* Makes one of our directories visible at `place` in the root that is the working directory. */
 static int show_directory(const char *directory, const char *place)
 {
 	if (mkdir(place, 0755) < 0 && errno != EEXIST)
@@ -165,9 +169,8 @@ static int show_directory(const char *directory, const char *place)
 }
 
 /*
- * The files of the driver with the loader and the C library that they were installed with: those of
- * this system may be of another version. What is mounted there, only this process and what it
- * starts can see.
+ * Runs the driver's files with the loader and the C library that they were installed with: those of
+ * this system may have another version. Only this process and its children see the mounts.
  */
 static int enter_driver_root(const struct program *program)
 {
@@ -208,7 +211,7 @@ _Noreturn static void become_program(const struct program *program, char *const 
 	_exit(NOT_BEGUN);
 }
 
-/* Returns the exit status, or -1 with GRAFT_TIMEOUT; what was started is killed then. */
+/* Returns the exit status, or -1 with GRAFT_TIMEOUT after killing the program. */
 static int wait_for_program(const struct program *program, pid_t pid, struct graft_error *err)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
@@ -233,7 +236,7 @@ static int wait_for_program(const struct program *program, pid_t pid, struct gra
 			  program->limit_ms / 1000);
 }
 
-/* What the program said, without the last line break. */
+/* Returns the program's output, without the last line break. */
 static int read_program_answer(struct program *program, int fd, struct graft_error *err)
 {
 	char *text = graft_arena_alloc(program->mps->arena, ANSWER_MAX + 1);
@@ -299,7 +302,7 @@ static int run_program(struct program *program, struct graft_error *err)
 
 /* ---- directories ---- */
 
-/* SELinux: what containers may write to. A failure only means that SELinux is off. */
+/* SELinux: labels the directory as writable for containers. Fails only if SELinux is off. */
 static void label_for_containers(const char *path)
 {
 	static const char label[] = "system_u:object_r:container_file_t:s0";
@@ -441,7 +444,7 @@ int graft_mps_limit(const struct graft_mps *mps, uint32_t percent, const uint32_
 	return 0;
 }
 
-/* Whether one of the strings of a process's file is this one. */
+/* Returns whether a file of a process contains this string. */
 static bool has_process_word(const char *strings, size_t length, const char *text)
 {
 	for (size_t at = 0; at < length; at += strlen(strings + at) + 1) {
@@ -451,7 +454,7 @@ static bool has_process_word(const char *strings, size_t length, const char *tex
 	return false;
 }
 
-/* In its environment is the directory that it was given, and which GPUs it serves. */
+/* Its environment has the directory that it was given and the GPUs that it serves. */
 static bool has_daemon_environment(const struct graft_mps *mps, const char *strings, size_t length,
 				   struct graft_arena *arena)
 {
@@ -464,7 +467,7 @@ static bool has_daemon_environment(const struct graft_mps *mps, const char *stri
 	       (!mps->devices || has_process_word(strings, length, devices));
 }
 
-/* Whether the text of /proc/PID/status has this process's user. */
+/* Returns whether the text of /proc/PID/status names this process's user. */
 static bool is_own_user(const char *status)
 {
 	const char *line = strstr(status, USER_LINE);
@@ -473,9 +476,9 @@ static bool is_own_user(const char *status)
 }
 
 /*
- * SECURITY: what neither a process of a container nor one of another user can make this one
- * believe: the kernel says what it executes, as whom, in which PID namespace, and with which
- * arguments and environment.
+ * SECURITY: neither a process of a container nor one of another user can forge this: the kernel
+ * reports what a process executes, as which user, in which PID namespace, and with which arguments
+ * and environment.
  */
 static bool is_daemon(const struct graft_mps *mps, const struct graft_root *proc, const char *pid,
 		      struct graft_arena *arena)
@@ -489,7 +492,7 @@ static bool is_daemon(const struct graft_mps *mps, const struct graft_root *proc
 	(void)snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
 	n = readlink(path, program, sizeof(program) - 1);
 	program[n > 0 ? n : 0] = '\0';
-	/* One that an upgrade of the driver has replaced has "(deleted)" after its name. */
+	/* If an upgrade of the driver has replaced the program, "(deleted)" follows its name. */
 	if (!strrchr(program, '/') || !graft_starts_with(strrchr(program, '/') + 1, CONTROL))
 		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%.20s/ns/pid", pid);
@@ -538,8 +541,9 @@ bool graft_mps_has_pid(const struct graft_mps *mps, pid_t pid)
 }
 
 /*
- * Waits until the process has ended. Where this one is the first of a container, that is its child
- * once it is in the background; elsewhere another process reaps it, sooner or later.
+ * Waits until the process has ended. If this process is the first of a container, the daemon
+ * becomes its child once it is in the background; elsewhere another process reaps it sooner or
+ * later.
  */
 static bool has_ended(pid_t pid, int limit_ms)
 {
@@ -570,7 +574,10 @@ int graft_mps_quit(const struct graft_mps *mps, struct graft_error *err)
 	int rc;
 
 	rc = graft_mps_ask(mps, "quit", &answer, err);
-	/* It waits for programs that do not end. By then its number can be that of another process. */
+	/*
+	 * The daemon waits for programs that do not end. By now its PID may belong to another
+	 * process.
+	 */
 	if (pid > 0 && !has_ended(pid, QUIT_MS) && graft_mps_has_pid(mps, pid))
 		rc = kill(pid, SIGKILL) < 0 ? graft_fail_errno(err, errno, "kill failed: process %d", (int)pid) : 0;
 	return rc;
@@ -585,7 +592,7 @@ int graft_mps_read_mode(const struct graft_mps *mps, const char *gpu, const char
 
 	if (run_program(&program, err) < 0)
 		return graft_wrap(err, "compute mode");
-	/* "Exclusive_Process" is written, EXCLUSIVE_PROCESS is read. */
+	/* nvidia-smi prints "Exclusive_Process" and accepts EXCLUSIVE_PROCESS. */
 	*ret_mode = strncasecmp(program.output, GRAFT_MPS_EXCLUSIVE, strlen(GRAFT_MPS_EXCLUSIVE)) == 0
 			? GRAFT_MPS_EXCLUSIVE
 			: GRAFT_MPS_SHARED;

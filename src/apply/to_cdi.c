@@ -393,14 +393,14 @@ static bool can_be_word(const char *text)
 	return text[0] == '/' && !strchr(text, ',') && !strstr(text, "::");
 }
 
-/* A file whose name cannot be passed to a hook is mounted as without it. */
+/* A file whose name cannot be passed to a hook is mounted the usual way. */
 static bool is_for_hook(const struct graft_edit *edit)
 {
 	return edit->kind == GRAFT_EDIT_BIND && edit->type == GRAFT_SOURCE_FILE && edit->flags == GRAFT_FLAGS_FILE &&
 	       can_be_word(edit->source) && can_be_word(edit->target);
 }
 
-/* Adds the hook of the files, and leaves the rest of the plan in *ret_rest. */
+/* Adds the hook that mounts the files, and leaves the rest of the plan in *ret_rest. */
 static int add_files_hook(struct hooks *hooks, const struct graft_plan *plan, struct graft_plan *ret_rest)
 {
 	struct graft_cdi_hook *hook = NULL;

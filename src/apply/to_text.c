@@ -127,7 +127,7 @@ static void add_entries_text(const struct graft_edit *edit, struct graft_buffer 
 	}
 }
 
-/* What follows a link's target on the line of an edit. */
+/* The text that follows a link's target on the line of an edit. */
 static const char *const conflict_words[] = {
 	[GRAFT_CONFLICT_KEEP] = "  unless it exists",
 	[GRAFT_CONFLICT_REPLACE] = "  replaces",

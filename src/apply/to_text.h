@@ -10,7 +10,7 @@
 void graft_plan_to_text(const struct graft_plan *plan, struct graft_buffer *out);
 
 /*
- * Parts of the text, which the summary has too (to_summary.h): the first line, and a granted GPU.
+ * Parts of the text that are also in the summary (to_summary.h): the first line, and a granted GPU.
  */
 void graft_plan_add_driver(const struct graft_plan *plan, struct graft_buffer *out);
 void graft_plan_add_grant(const struct graft_grant *grant, struct graft_buffer *out);

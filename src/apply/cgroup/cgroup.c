@@ -101,8 +101,8 @@ static int read_cgroup_mounts(struct search *search, struct graft_error *err)
 #define HIERARCHY_ROOT           1
 
 /*
- * Looks for the hierarchy where nearly every host has it. That it is seen from its root makes the
- * table of mounts superfluous, which costs more than all other steps together.
+ * Looks for the hierarchy where nearly every host has it. If it is visible from its root there, we
+ * need no table of mounts, which costs more than all other steps together.
  */
 static bool find_usual_mount(struct search *search, int version, struct graft_mountinfo *ret_mount)
 {

@@ -40,7 +40,7 @@ struct graft_device_rule {
 	bool read, write;
 };
 
-/* What a cgroup answers when a process in it opens a device. */
+/* The answer of a cgroup when a process in it opens a device. */
 enum graft_device_answer { GRAFT_ANSWER_UNKNOWN, GRAFT_ANSWER_ALLOWED, GRAFT_ANSWER_DENIED };
 
 struct graft_cgroup_change; /* one change that can be undone; apply/cgroup/cgroup_versions.h */
@@ -69,7 +69,7 @@ struct graft_cgroup {
  */
 int graft_cgroup_open(int proc_root_fd, pid_t pid, bool user_namespace, bool required, const struct graft_log *log,
 		      struct graft_cgroup *ret_cgroup, struct graft_error *err);
-/* Where the devices cgroup of a process is, for those who look at it later. */
+/* Where the devices cgroup of a process is, for callers that examine it later. */
 struct graft_cgroup_place {
 	uint32_t version;  /* 1 or 2 */
 	const char *mount; /* where its hierarchy is mounted */
@@ -90,15 +90,15 @@ int graft_cgroup_find(int proc_root_fd, pid_t pid, struct graft_arena *arena, st
 int graft_cgroup_allow(struct graft_cgroup *cgroup, const struct graft_device_rule *rules, size_t n_rules,
 		       const struct graft_log *log, struct graft_error *err);
 /*
- * Undoes what graft_cgroup_allow() did, last change first: on v1 devices.deny for what was not
- * allowed before, on v2 the old programs again. Failures are logged and do not stop it.
+ * Undoes what graft_cgroup_allow() did, last change first: on v1 it denies what was not allowed
+ * before, on v2 it restores the old programs. Failures are logged and do not stop it.
  */
 void graft_cgroup_undo(struct graft_cgroup *cgroup, const struct graft_log *log);
 /*
- * Finds out what the cgroup, and those above it, answer now to `n` accesses; changes nothing. v1:
- * as devices.list has it. v2: by executing the attached programs here, of which all must allow an
- * access. UNKNOWN: a program cannot be read or computed. Returns -1 if the rules cannot be read at
- * all, such as with GRAFT_PERMISSION; the answers are UNKNOWN then.
+ * Determines what the cgroup and its ancestors now answer to `n` accesses; changes nothing. v1:
+ * according to devices.list. v2: by executing the attached programs here, all of which must allow
+ * an access. UNKNOWN: a program cannot be read or computed. Returns -1 if the rules cannot be read
+ * at all, such as with GRAFT_PERMISSION; the answers are UNKNOWN then.
  */
 int graft_cgroup_look(struct graft_cgroup *cgroup, const struct graft_device_rule *accesses, size_t n,
 		      const struct graft_log *log, enum graft_device_answer *ret_answers, struct graft_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup_scope: directories and files of cgroupfs; the rules of v2 are cgroup_v2.c's. */
+/* cgroup_scope: directories and files of cgroupfs; cgroup_v2.c has the rules of v2. */
 #include "apply/cgroup/cgroup_scope.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static bool is_allowed_in(const struct graft_cgroup_scope *scope, uint32_t major
 }
 
 /*
- * One by one: an exception for all of a major could not be taken back for some of them, and of GPUs
+ * One by one: a rule for a whole major could not be lifted for some of its minors, and for GPUs it
  * would forbid nvidiactl as well.
  */
 static int forbid_v1(int deny_fd, const struct graft_cgroup_scope *scope, uint32_t major, uint32_t last,

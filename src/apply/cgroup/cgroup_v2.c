@@ -504,7 +504,7 @@ static const struct bpf_insn no_gpu[] = {
 	{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 1 },
 	{ .code = BPF_JMP | BPF_EXIT },
 };
-#define NO_GPU_CAPS 4u /* the one that compares with NO_MAJOR */
+#define NO_GPU_CAPS 4u /* the instruction that compares with NO_MAJOR */
 
 int graft_cgroup_v2_confine(int dir_fd, const struct graft_cgroup_scope *scope, const struct graft_log *log,
 			    struct graft_error *err)
@@ -526,7 +526,7 @@ int graft_cgroup_v2_confine(int dir_fd, const struct graft_cgroup_scope *scope, 
 		fd = load_device_program(&work, &program, insns, n, err);
 	if (fd >= 0) {
 		rc = attach(dir_fd, fd, -1, BPF_F_ALLOW_MULTI);
-		/* Above is a program that wants to be the only one, or to be replaced. */
+		/* A cgroup above has a program that must be the only one, or be replaced. */
 		if (rc == -EPERM)
 			rc = attach(dir_fd, fd, -1, 0);
 		if (rc < 0)

@@ -39,12 +39,10 @@ int graft_cgroup_v2_confine(int dir_fd, const struct graft_cgroup_scope *scope, 
 			    struct graft_error *err);
 /* Undoes one change. Returns 0 or -errno. */
 int graft_cgroup_v1_undo(const struct graft_cgroup *cgroup, const struct graft_cgroup_change *change);
-/* Swaps one program back. Returns 0 or -errno. */
+/* Restores one program. Returns 0 or -errno. */
 int graft_cgroup_v2_undo(const struct graft_cgroup *cgroup, const struct graft_cgroup_change *change);
 
-/*
- * What the cgroup answers now to each of these accesses; see graft_cgroup_look().
- */
+/* Determines what the cgroup now answers to each of these accesses; see graft_cgroup_look(). */
 int graft_cgroup_v1_look(struct graft_cgroup *cgroup, const struct graft_device_rule *accesses, size_t n,
 			 enum graft_device_answer *ret_answers, struct graft_error *err);
 int graft_cgroup_v2_look(struct graft_cgroup *cgroup, const struct graft_device_rule *accesses, size_t n,

@@ -9,7 +9,7 @@
 #include "apply/cgroup/device_program.h"
 
 #define STEPS_MAX 1000000u               /* the kernel's verifier allows no more */
-#define CONTEXT   UINT64_C(0x1000000000) /* value of a register that points to the context; no device has it */
+#define CONTEXT   UINT64_C(0x1000000000) /* value of a register that points to the context; not a number of any device */
 
 struct machine {
 	uint64_t registers[MAX_BPF_REG];
@@ -87,7 +87,7 @@ static bool compute(struct machine *machine, const struct bpf_insn *insn)
 	return true;
 }
 
-/* Returns 1 to jump, 0 not to, -1 for a condition that is not known here. */
+/* Returns 1 to jump, 0 not to jump, -1 for an unknown condition. */
 static int is_jump(const struct machine *machine, const struct bpf_insn *insn)
 {
 	bool wide = BPF_CLASS(insn->code) == BPF_JMP;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * systemd_scope: maps a process to its scope and devices to DeviceAllow entries. Decides whether
- * systemd has to know at all; systemd_bus does the talking.
+ * systemd has to know at all; systemd_bus talks to it.
  *
  * Entries have the form "/dev/char/MAJOR:MINOR": since version 240 systemd takes the numbers from
  * the name, whether or not the link exists, now and after each reload. A class

@@ -29,7 +29,7 @@ struct refresh {
 
 struct graft_loader_wish graft_ldcache_wish(const struct graft_edit *edit)
 {
-	bool musl = edit->musl_path_file != NULL; /* no configuration of ldconfig's names its folders */
+	bool musl = edit->musl_path_file != NULL; /* its folders are not in any configuration of ldconfig */
 
 	return (struct graft_loader_wish){ .entries = edit->entries,
 					   .n_entries = edit->n_entries,
@@ -188,8 +188,8 @@ static int apply_links(const struct refresh *refresh, const struct graft_loader_
 /* ---- the whole refresh ---- */
 
 /*
- * This file only serves those who run ldconfig in the container later, so the container does
- * without it where it cannot be written.
+ * This file only matters if ldconfig is run in the container later, so the container does without
+ * it if it cannot be written.
  */
 static int write_own_conf(const struct refresh *refresh, const struct graft_edit *edit, struct graft_error *err)
 {

@@ -50,9 +50,9 @@ struct graft_apply {
  */
 int graft_apply_edit(struct graft_apply *apply, size_t index, struct graft_error *err);
 /*
- * Whether the container does without an edit that failed with `err`. If so, warns, undoes what the
- * journal has recorded after its first `length` entries, and clears the error. Returns false if the
- * edit cannot be undone; the error says so.
+ * Returns whether the container can do without an edit that failed with `err`. If so, warns, undoes
+ * what the journal has recorded after its first `length` entries, and clears the error. Returns
+ * false if the edit cannot be undone; the error then says so.
  */
 bool graft_apply_does_without(struct graft_apply *apply, const struct graft_edit *edit, size_t length,
 			      struct graft_error *err);

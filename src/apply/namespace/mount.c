@@ -222,7 +222,7 @@ static int refresh_table(struct graft_mounter *mounter)
 	return mounter->is_table_old ? read_table(mounter) : 0;
 }
 
-/* How the line of a mount begins. */
+/* The beginning of a mount's line. */
 struct line {
 	char text[32];
 };

@@ -118,7 +118,9 @@ int graft_rootless_run(int (*work)(void *arg, struct graft_rootless_child *child
 	(void)close(pair[0]);
 	if (pid > 0)
 		reap_rootless_child(pid);
-	/* SECURITY: the child was in the container's namespaces: no pointer of its is followed. */
+	/*
+	 * SECURITY: the child was in the container's namespaces, so no pointer from it is followed.
+	 */
 	result.error.hint = NULL;
 	if (result.rc < 0 && err)
 		*err = result.error;

@@ -65,7 +65,7 @@ static bool is_plain_mount(const struct graft_seclusion *seclusion, int id)
 	return false;
 }
 
-/* SECURITY: the container chose the path; it must resolve to this very mount. */
+/* SECURITY: the container chose the path; it must resolve to exactly this mount. */
 static int open_root(const struct graft_seclusion *seclusion, const struct graft_mountinfo *mount)
 {
 	int fd = open(mount->mount_point, O_PATH | O_NOFOLLOW | O_CLOEXEC);

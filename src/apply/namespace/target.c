@@ -301,8 +301,9 @@ int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, struct graft_bu
 /* ---- SECURITY: a tmpfs of the host, or a directory of one, may be a volume at /dev ---- */
 
 /*
- * Whether /dev is the tmpfs of config.json. SECURITY: a link of the image may have led a volume
- * over it. Then it does not lie on the root itself; and the volume's file system is that of /dev.
+ * Returns whether /dev is the tmpfs of config.json. SECURITY: a link of the image may have led a
+ * volume over it. Then the mount is not on the root itself, and /dev shows the volume's file
+ * system.
  */
 static bool is_of_config(const struct graft_oci_dev *config, int dev_fd, dev_t dev, const struct graft_image_root *root)
 {
@@ -322,9 +323,9 @@ static bool is_of_config(const struct graft_oci_dev *config, int dev_fd, dev_t d
 }
 
 /*
- * By our table of mounts, which takes longer to read the more the host has mounted. Ours to change
- * is a whole tmpfs that is mounted nowhere else: in our namespace if the container's mounts are in
- * it, and not at all otherwise. Parts of it may cover files (/dev/null over /proc/kcore).
+ * Searches our table of mounts, which takes longer to read the more the host has mounted. We may
+ * change a whole tmpfs that is mounted nowhere else in our namespace (if the container's mounts are
+ * in it), or not at all (otherwise). Parts of it may cover files (/dev/null over /proc/kcore).
  */
 static bool is_mounted_once(const struct graft_mountinfo *mounts, size_t n, uint64_t id, dev_t dev)
 {

@@ -315,7 +315,7 @@ static int work_out_ldcache(struct graft_apply *apply, const struct graft_namesp
 	bool early = options->early || (!options->rebuild_ldcache && makes_files(apply->plan));
 	struct graft_loader_wish wish;
 
-	/* musl has no cache; but what would be rebuilt includes the links of sonames. */
+	/* musl has no cache, but a rebuild would also include the soname links. */
 	if (!edit || (edit->musl_path_file && !options->rebuild_ldcache))
 		return 0;
 	wish = graft_ldcache_wish(edit);
@@ -399,7 +399,10 @@ static int change_container(struct graft_apply *apply, const struct graft_namesp
 
 		if (graft_apply_edit(apply, i, err) == 0)
 			continue;
-		/* Whether we are where we were: an edit that returns to our own namespace may fail there. */
+		/*
+		 * Whether we are back in the container: an edit that returns to our own namespace
+		 * may fail there.
+		 */
 		if (apply->join.inside == inside &&
 		    graft_apply_does_without(apply, &apply->plan->edits[i], length, err))
 			continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * late_mounts: decides for each file, from what will be there when the low-level runtime has
- * created the container. Opens nothing but the root.
+ * late_mounts: decides for each file, from what will exist when the low-level runtime has created
+ * the container. Opens nothing but the root.
  */
 #include "apply/oci/late_mounts.h"
 
@@ -24,7 +24,7 @@ struct record {
 	size_t n_reasons;
 };
 
-/* BASELINE 5.2: a file of the host cannot be taken along into another mount namespace. */
+/* BASELINE 5.2: older kernels cannot mount a file of the host in another mount namespace. */
 static bool can_mount_later(void)
 {
 	struct graft_mounter mounter;
@@ -34,8 +34,8 @@ static bool can_mount_later(void)
 }
 
 /*
- * Why no file may wait; NULL: they may. A read-only root has no room for mount points by then, and
- * hooks of others may use what is mounted.
+ * Returns why no file may wait, or NULL. By then, no mount point can be made in a read-only root,
+ * and hooks of others may use the files.
  */
 static const char *obstacle_of_mounts(const struct graft_oci_spec *spec, const struct graft_oci_options *options,
 				      bool waits, const char *program, const struct graft_json_document *document)

@@ -13,8 +13,8 @@
 
 /*
  * Moves mounts of files from `edits` to `later`, as far as that makes no difference to the
- * container, and records in the annotation GRAFT_OCI_LATE_MOUNTS which they are. `waits`: other
- * edits may wait. Returns -1 with GRAFT_NO_MEMORY, or if annotations cannot be edited.
+ * container, and lists them in the annotation GRAFT_OCI_LATE_MOUNTS. `waits`: other edits may wait.
+ * Returns -1 with GRAFT_NO_MEMORY, or if annotations cannot be edited.
  */
 int oci_let_mounts_wait(const struct graft_plan *plan, const struct graft_oci_spec *spec,
 			const struct graft_oci_options *options, struct graft_oci_root *root, bool waits,

@@ -43,8 +43,8 @@ int graft_oci_insert_runtime_hook(struct graft_json_document *document, const ch
  */
 int graft_oci_close_hooks(struct graft_json_document *document, struct graft_error *err);
 /*
- * Whether a hook runs while the container is created, which may use what is mounted by then. That
- * of dockerd which connects the network does not.
+ * Returns whether a hook runs while the container is created and may use what is mounted by then.
+ * dockerd's hook that connects the network does not.
  */
 bool graft_oci_has_early_hooks(const struct graft_json_document *document);
 

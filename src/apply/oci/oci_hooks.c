@@ -44,7 +44,7 @@ static int put_environment(struct graft_json_document *document, struct graft_js
 			 : oci_put_strings(document, object, "env", &own, 1, err);
 }
 
-/* SECURITY: the working directory of such a hook is the image's. */
+/* SECURITY: the working directory of these hooks belongs to the image. */
 static int check_path(const char *stage, const char *path, struct graft_error *err)
 {
 	if (strcmp(stage, CREATE_CONTAINER) != 0 || path[0] == '/')

@@ -45,7 +45,7 @@ static size_t depth_of(const char *path)
 struct placed_mount {
 	struct graft_json_node *node; /* NULL: removed */
 	const char *destination;
-	size_t length; /* of the destination; neighbours differ in it more often than in their first letters */
+	size_t length; /* of the destination; neighbours differ in length more often than in their first letters */
 	size_t depth, place;
 };
 

@@ -30,7 +30,7 @@ int oci_put_bool(struct graft_json_document *document, struct graft_json_node *o
 /* Puts the nodes of one set into linux.devices and linux.resources.devices. Returns 0 or -1. */
 int oci_put_nodes(struct graft_json_document *document, const struct graft_cdi_node *nodes, size_t n,
 		  struct graft_error *err);
-/* Puts those of one set into mounts, then sorts all mounts by depth. Returns 0 or -1. */
+/* Puts the mounts of one set into mounts, then sorts all mounts by depth. Returns 0 or -1. */
 int oci_put_mounts(struct graft_json_document *document, const struct graft_cdi_mount *mounts, size_t n,
 		   struct graft_error *err);
 /* Appends a hook to those of its stage; a hook without an environment gets one. Returns 0 or -1. */

@@ -186,7 +186,7 @@ static int open_oci_target(struct graft_oci_root *root, const char *rootfs, stru
 
 /* ---- mounts of config.json ---- */
 
-/* What every container has, and what neither contains libraries nor is above any. */
+/* What every container has, and what neither contains libraries nor directories with libraries. */
 static bool is_usual(const char *path)
 {
 	static const char *const trees[] = { "/proc", "/sys", "/dev" };
@@ -373,7 +373,7 @@ static const char *obstacle_of_file(struct graft_oci_root *root, const char *pat
 }
 
 /*
- * Libraries of a volume belong into the cache too, but are visible only once the volume is mounted.
+ * Libraries of a volume belong in the cache too, but are visible only once the volume is mounted.
  * Containers without volumes skip this check, which resolves a dozen directories.
  */
 static const char *obstacle_of_volumes(struct graft_oci_root *root)
@@ -499,7 +499,7 @@ const char *graft_oci_root_obstacle_later(struct graft_oci_root *root, const str
 	why_not = obstacle_of_file(root, edit->target);
 	if (why_not)
 		return why_not;
-	/* Unlike a link, a mount goes where a link of its name leads. */
+	/* Unlike a link, a mount follows an existing link of its name. */
 	place = canonical(root, edit->target, &own_mount);
 	if (!place)
 		return "its location is not known";

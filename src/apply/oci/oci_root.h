@@ -78,8 +78,8 @@ bool graft_oci_root_is_covered_below(const struct graft_oci_root *root, const st
 bool graft_oci_root_has_program(const struct graft_oci_root *root, const struct graft_oci_spec *spec, const char *name);
 /*
  * Returns why a file cannot be mounted after the creation as the low-level runtime would mount it,
- * as text for people; NULL if it can. By then paths are masked and read-only as config.json says.
- * `program`: the name of what the container starts, and whether the root has it.
+ * as text for people; NULL if it can. By then paths are masked or read-only, as config.json
+ * specifies. `program`: the name of what the container starts, and whether the root has it.
  */
 const char *graft_oci_root_obstacle_later(struct graft_oci_root *root, const struct graft_oci_spec *spec,
 					  const struct graft_edit *edit, const char *program, bool has_program);

@@ -222,9 +222,8 @@ static bool has_own_dev(const struct graft_oci_spec *spec, struct graft_arena *a
 }
 
 /*
- * Whether the edit can be made a moment later with the same result. By then paths have been masked,
- * and whatever is configured read-only is: the root, the listed paths, and tmpfs mounts of
- * config.json.
+ * Returns whether the edit can be made a moment later with the same result. By then paths are
+ * masked, and the root, the listed paths and tmpfs mounts are read-only if config.json says so.
  */
 static bool may_edit_wait(const struct graft_edit *edit, const struct graft_oci_spec *spec,
 			  const struct graft_oci_root *root, bool own_dev)
@@ -256,8 +255,8 @@ static bool may_edit_wait(const struct graft_edit *edit, const struct graft_oci_
 }
 
 /*
- * Whether all edits may wait; if one needs a hook, the hook makes all of them. A mount over the
- * root would be found in its place.
+ * Returns whether all edits may wait; if one needs a hook, the hook makes all of them. A mount over
+ * the root would hide it.
  */
 static bool all_may_wait(const struct graft_plan *plan, const struct graft_oci_spec *spec,
 			 const struct graft_oci_root *root, struct graft_arena *arena)

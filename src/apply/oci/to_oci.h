@@ -29,7 +29,7 @@
 #include "plan/plan.h"
 
 /*
- * With `late_mounts`, the annotation that says which files are mounted late, and why others are
+ * With `late_mounts`, the annotation that lists which files are mounted late, and why others are
  * not: "all files", "no file: REASON", "50 files; by the low-level runtime: PATH, PATH (REASON)".
  */
 #define GRAFT_OCI_LATE_MOUNTS "graft.late-mounts"
@@ -40,7 +40,7 @@ struct graft_oci_waiting {
 	dev_t dev;               /* the directory that will be the container's root */
 	ino_t inode;
 	struct graft_oci_dev oci_dev; /* in the memory of the plan */
-	struct graft_budget *budget;  /* the rest of that of this start; owned; NULL: one for this call */
+	struct graft_budget *budget;  /* the rest of the start's budget; owned; NULL: a new one for this call */
 };
 /* Frees the plan and the budget, and leaves the struct empty. */
 void graft_oci_waiting_done(struct graft_oci_waiting *waiting);
@@ -55,8 +55,8 @@ struct graft_oci_options {
 	const char **loader_dirs;
 	size_t n_loader_dirs;
 	/*
-	 * Of each mount of `spec`: that its destination is canonical in the root, on the root's own
-	 * mount as far as it exists, has been seen. NULL: nothing is known. Borrowed.
+	 * For each mount of `spec`: whether its destination is known to be canonical in the root
+	 * and, as far as it exists, on the root's own mount. NULL: nothing is known. Borrowed.
 	 */
 	const bool *plain_mounts;
 	/*
@@ -65,7 +65,7 @@ struct graft_oci_options {
 	 */
 	const char **other_mounts;
 	size_t n_other_mounts;
-	struct graft_budget *budget; /* of this start; NULL: one for this call. Borrowed */
+	struct graft_budget *budget; /* of this start; NULL: a new one for this call. Borrowed */
 	/*
 	 * Files are mounted when the container is created, instead of by the low-level runtime,
 	 * where that makes no difference (docs/decisions/0034-driver-tree.md). Needs `ret_waiting`.
@@ -89,10 +89,11 @@ int graft_apply_to_oci(const struct graft_plan *plan, const char *bundle, const 
 		       struct graft_error *err);
 
 /*
- * For an engine that takes container edits and has no config.json yet: the plan as edits, with what
- * edits cannot express as one createContainer hook. Everything is in the arena, or the plan's. Of
- * `options` it uses the hook's path, hook_root and no_additional_gids. Opens nothing. -1:
- * GRAFT_NO_MEMORY; GRAFT_TOO_BIG if the hook's argument would be too long for the kernel.
+ * For an engine that takes container edits and has no config.json yet: converts the plan to edits,
+ * and what edits cannot express to one createContainer hook. Everything is in the arena or belongs
+ * to the plan. Of `options` it uses the hook's path, hook_root and no_additional_gids. Opens
+ * nothing. -1: GRAFT_NO_MEMORY; GRAFT_TOO_BIG if the hook's argument would be too long for the
+ * kernel.
  */
 int graft_plan_to_adjustment(const struct graft_plan *plan, const struct graft_oci_options *options,
 			     struct graft_arena *arena, struct graft_cdi_edits *ret_edits, struct graft_error *err);
