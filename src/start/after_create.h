@@ -16,7 +16,7 @@
 #include "request/oci_arguments.h"
 
 /*
- * Whether we can finish the container after `create`. This needs a low-level runtime that stops
+ * Whether we can finish the container after `create`. This needs a low-level runtime that returns
  * before the start, a pid file (--pid-file) that has an absolute path and is a regular file, a
  * command line that we understand well enough to delete the container again, a /proc that shows our
  * PID namespace, and no sockets that systemd passes to this process (LISTEN_PID). `script`: the

@@ -47,7 +47,7 @@ int graft_cdi_detect_mode(const struct graft_cdi_places *places, const struct gr
 
 /* ---- what to look up ---- */
 
-/* Files that this host does not have, or that are never used, are no news here. */
+/* Do not report files that this host lacks, or that are never used. */
 static bool is_ordinary(const char *message)
 {
 	static const char *const beginnings[] = { "missing ", "leaving out " };

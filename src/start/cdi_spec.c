@@ -137,9 +137,9 @@ static int keep_plan(struct making *making, struct graft_plan *take_plan)
 }
 
 /*
- * Returns the host without anything that does not depend on the device. These files are in the
- * common plan and would be dropped from each device's plan again; with many devices, planning them
- * is nearly all of the work.
+ * Returns the host reduced to what depends on the device. The other files are in the common plan
+ * and would be dropped from each device's plan again; with many devices, planning them is nearly
+ * all of the work.
  */
 static struct graft_inventory without_files(const struct graft_inventory *inventory)
 {
@@ -582,7 +582,7 @@ static int finish_cdi_spec_item(struct making *making, struct graft_cdi_item *it
 
 /* --- leases --- */
 
-/* The GPUs that can be lent, if the configuration says nothing else. */
+/* The GPUs that can be lent, unless the configuration restricts them. */
 static size_t count_lendable(const struct graft_inventory *inventory)
 {
 	size_t n = 0;
@@ -592,7 +592,9 @@ static size_t count_lendable(const struct graft_inventory *inventory)
 	return n;
 }
 
-/* Fills the hook that takes a lease of `count` GPUs for the container and gives it these GPUs. */
+/*
+ * Fills in the hook that takes a lease of `count` GPUs for the container and gives it these GPUs.
+ */
 static void fill_lease_hook(const struct making *making, const char *count, struct graft_cdi_hook *hook)
 {
 	const struct graft_cdi_wish *wish = making->wish;
@@ -603,7 +605,10 @@ static void fill_lease_hook(const struct making *making, const char *count, stru
 				      "--count",
 				      count };
 
-	/* The container has a process and a cgroup then, and the hook runs in the host's namespaces. */
+	/*
+	 * At this stage the container has a process and a cgroup, and the hook runs in the host's
+	 * namespaces.
+	 */
 	*hook = (struct graft_cdi_hook){ .stage = "createRuntime", .path = wish->lease_hook_path };
 	for (size_t i = 0; i < GRAFT_COUNT(words); i++)
 		if (words[i])
@@ -700,8 +705,8 @@ void graft_cdi_specs_done(struct graft_cdi_specs *specs)
 }
 
 /*
- * The driver's files are the hook's business: which ones a container gets then does not depend on
- * when the specification was made.
+ * The hook provides the driver's files: which ones a container gets does not depend on when the
+ * specification was made.
  */
 int graft_cdi_add_leases(const struct graft_cdi_wish *wish, const struct graft_cdi_host *host,
 			 struct graft_arena *arena, struct graft_cdi_specs *specs, struct graft_error *err)
@@ -714,7 +719,7 @@ int graft_cdi_add_leases(const struct graft_cdi_wish *wish, const struct graft_c
 
 	*item = (struct graft_cdi_item){ .infix = GRAFT_CDI_LEASE_INFIX,
 					 .spec = { .vendor = wish->vendor, .class_ = GRAFT_CDI_LEASE } };
-	/* Other hooks and runtimes give such a container nothing. */
+	/* Other hooks and runtimes do nothing for such a container. */
 	(void)graft_arena_push_string(arena, &spec->edits.env, &spec->edits.n_env, void_variable);
 	for (size_t i = 1; i <= n; i++) {
 		struct graft_cdi_device *device = graft_arena_push(arena, &spec->devices, &spec->n_devices,

@@ -34,7 +34,7 @@
 	X(NVSWITCH, "nvswitch", "nvidia.com", "nvswitch", "NVSwitches")                        \
 	X(WSL, "wsl", "nvidia.com", "gpu", "the GPUs of Windows Subsystem for Linux")
 
-/* Class and part of the file name of the specification of leases. */
+/* Class, and part of the file name, of the specification of leases. */
 #define GRAFT_CDI_LEASE       "lease"
 #define GRAFT_CDI_LEASE_INFIX "." GRAFT_CDI_LEASE
 
@@ -97,8 +97,8 @@ struct graft_cdi_specs {
 bool graft_cdi_set_feature(struct graft_cdi_wish *wish, const char *word);
 
 /*
- * Returns the request of a container that asks for everything that `wish` allows, but for no GPU;
- * the caller releases it with graft_request_free(). NULL: out of memory, or an id is not an IMEX
+ * Returns the request of a container that asks for everything that `wish` allows, except GPUs; the
+ * caller releases it with graft_request_free(). NULL: out of memory, or an id is not an IMEX
  * channel.
  */
 struct graft_request *graft_cdi_request(const struct graft_cdi_wish *wish, struct graft_error *err);
@@ -111,7 +111,9 @@ struct graft_request *graft_cdi_request(const struct graft_cdi_wish *wish, struc
  */
 int graft_cdi_make(const struct graft_cdi_wish *wish, const struct graft_cdi_host *host, struct graft_arena *arena,
 		   struct graft_cdi_specs *ret_specs, struct graft_error *err);
-/* Adds the specification of GPUs by number, nvidia.com/lease=2. Returns -1 with GRAFT_NO_MEMORY. */
+/*
+ * Adds the specification for GPUs by number, nvidia.com/lease=2. Returns -1 with GRAFT_NO_MEMORY.
+ */
 int graft_cdi_add_leases(const struct graft_cdi_wish *wish, const struct graft_cdi_host *host,
 			 struct graft_arena *arena, struct graft_cdi_specs *specs, struct graft_error *err);
 void graft_cdi_specs_done(struct graft_cdi_specs *specs);

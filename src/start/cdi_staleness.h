@@ -19,8 +19,8 @@ struct graft_cdi_host {
 /*
  * Compares the specification with the host. 1: it has a fingerprint, which is stored in *ret_made;
  * *ret_why is NULL if it fits this host, otherwise a sentence for the user. 0: it has no
- * fingerprint. `devices` names the devices of it that are about to be used: of other GPUs only
- * their location is then compared. n_devices 0: all of it. -1: GRAFT_NO_MEMORY, and as
+ * fingerprint. `devices` names those of its devices that are about to be used; of other GPUs, only
+ * the location is compared. n_devices 0: all of it. -1: GRAFT_NO_MEMORY, and as
  * graft_host_identify().
  */
 int graft_cdi_why_stale(const struct graft_cdi_host *host, const struct graft_cdi_spec *spec,

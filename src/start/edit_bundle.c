@@ -18,7 +18,7 @@
 #include "start/share_mps.h"
 #include "start/start.h"
 
-/* The id of the lease whose GPUs the edited configuration has. */
+/* The id of the lease whose GPUs are in the edited configuration. */
 #define LEASE_ANNOTATION "graft.lease"
 
 struct choice {
@@ -176,7 +176,7 @@ static int edit(struct graft_start *create, enum graft_mode mode, struct graft_e
 	rc = create->container->wants_devices ? graft_start_check_mounts(create, err) : 0;
 	if (rc == 0)
 		rc = modes[mode](create, err);
-	/* What waits uses the rest. The runtime sees no reader of ours. */
+	/* The waiting edits use the rest. The runtime must not see a reader of ours. */
 	(void)graft_budget_end_child(create->budget);
 	if (create->waiting.plan)
 		create->waiting.budget = TAKE_PTR(create->budget);
@@ -212,8 +212,8 @@ static int fail_content(struct graft_error *err)
 }
 
 /*
- * A configuration that was edited has the nodes of a lease's GPUs, and asks for nothing any more: a
- * second container of it would have them without a lease.
+ * The edited configuration has the nodes of the lease's GPUs and no longer asks for any, so a
+ * second container made from it would have them without a lease.
  */
 static int refuse_used_bundle(const struct graft_config *config, const struct graft_oci_spec *spec,
 			      struct graft_error *err)
@@ -280,7 +280,7 @@ int graft_start_edit_bundle(const struct graft_config *config, const char *word,
 	create.bundle = bundle;
 	create.document = document;
 	create.spec = &spec;
-	/* In mode legacy the hook does it, which knows the container's process. */
+	/* In mode legacy the hook takes the lease, because it knows the container's process. */
 	if (choice.mode != GRAFT_MODE_LEGACY && lease_devices(config, arguments, &create, &choice, err) < 0)
 		return -1;
 	create.container = &choice.container;

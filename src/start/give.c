@@ -37,7 +37,7 @@ int graft_start_open_image(const struct graft_start *create, struct graft_image_
 }
 
 /*
- * Whether this is a bind mount below the root. Only these have content of the host that could be
+ * Whether this is a bind mount below the root. Only these contain files of the host that could be
  * changed.
  */
 static bool is_volume(const struct graft_oci_mount *mount)

@@ -21,8 +21,8 @@
 int graft_start_open_image(const struct graft_start *create, struct graft_image_root *root, struct graft_error *err);
 /*
  * Refuses a container in which a link of the image redirects a mount of config.json to the root
- * itself, /dev, /proc or /sys: whatever is created there later, nodes above all, would be created
- * in that mount. -1: GRAFT_UNSAFE, GRAFT_NO_MEMORY.
+ * itself, /dev, /proc or /sys: what is created there later, such as nodes, would be created in that
+ * mount. -1: GRAFT_UNSAFE, GRAFT_NO_MEMORY.
  */
 int graft_start_check_mounts(struct graft_start *create, struct graft_error *err);
 /* The bits (GRAFT_HOOK_*) of nvcdi-disable-hooks. An unknown name is only a warning. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* installed: the surroundings of an installed program. Only looks; decides nothing. */
+/* installed: finds what is installed around a program. Decides nothing. */
 #include "start/installed.h"
 
 #include <fcntl.h>

@@ -4,9 +4,9 @@
  * installer-and-nri 4): its configuration below its own directory, and a driver that may not be
  * loaded yet. The existing stack has scripts for this, which need a shell on the host.
  *
- * The installer exchanges a whole directory. A program that started from the old one has a name
- * below a directory GRAFT_STAGE_PREFIX*, next to the new one, which may be gone by the time it is
- * used: these functions name the new one instead.
+ * The installer replaces a whole directory. A program that started from the old one then has a name
+ * below a directory GRAFT_STAGE_PREFIX* next to the new one, and that directory may be removed
+ * before the name is used. These functions return names in the new one instead.
  */
 #ifndef GRAFT_START_INSTALLED_H
 #define GRAFT_START_INSTALLED_H
@@ -22,18 +22,18 @@
 
 /*
  * The directory of the program `self`, as /proc/self/exe names it: without " (deleted)", and with
- * the name that a staged or replaced toolkit has or had. Returns false if it has none or it is too
- * long.
+ * the name that a staged or replaced toolkit has or had. Returns false if it has none, or if that
+ * is too long.
  */
 bool graft_installed_directory(const char *self, char directory[PATH_MAX]);
-/* The same of this program. */
+/* The same for this program. */
 bool graft_own_directory(char directory[PATH_MAX]);
 /* The configuration below this program's directory, in the arena; NULL if there is none. */
 const char *graft_own_config(struct graft_arena *arena);
 
 /*
- * Whether the driver's kernel module is loaded, by `proc`, where procfs is. QUIRK a kernel without
- * loadable modules has no /proc/modules; the driver's own directory says it, too.
+ * Whether the driver's kernel module is loaded, according to the procfs at `proc`. QUIRK: a kernel
+ * without loadable modules has no /proc/modules, but the driver's own directory exists there, too.
  */
 bool graft_driver_is_loaded(const char *proc);
 

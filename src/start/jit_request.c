@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jit_request: a container's words, and what config.toml makes of them. */
+/* jit_request: what a container's words mean under this config.toml. */
 #include "start/jit_request.h"
 
 #include <string.h>

@@ -17,8 +17,8 @@
 int graft_jit_names(const struct graft_start *create, struct graft_strings *ret_names, size_t *ret_foreign,
 		    struct graft_error *err);
 /*
- * Adds to `request` the devices of these names, and everything else that the container requests
- * beside them. -1: as the parsers of request/request.h.
+ * Adds to `request` the devices of these names, and everything else that the container requests.
+ * -1: as the parsers of request/request.h.
  */
 int graft_jit_request(const struct graft_start *create, const struct graft_strings *names,
 		      struct graft_request *request, struct graft_error *err);

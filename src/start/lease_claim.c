@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease_claim: the step between PARSE and PLAN that turns "two that are free" into two devices. */
+/*
+ * lease_claim: the step between PARSE and PLAN that turns "any two that are free" into two devices.
+ */
 #include "start/lease_claim.h"
 
 #include <unistd.h>
@@ -17,7 +19,7 @@ int graft_start_lease_require(const struct graft_config *config, struct graft_er
 	return graft_with_hint(err, "Run 'nvidia-ctk config --in-place --set graft.leases.mode=on'.");
 }
 
-/* To who is not root, /proc may hide who has called; that is not what is in the way. */
+/* /proc may hide the caller from an unprivileged process; that is not the error to report. */
 static int make_holder(const struct graft_config *config, const struct graft_lease_for *whom, struct graft_arena *arena,
 		       struct graft_lease_holder *ret_holder, struct graft_error *err)
 {
@@ -31,7 +33,7 @@ static int make_holder(const struct graft_config *config, const struct graft_lea
 	return graft_lease_table_is_root() ? -1 : graft_lease_table_fail_permission(config->leases.directory, err);
 }
 
-/* SECURITY: a limit that does not reach the container is not promised. */
+/* SECURITY: fail rather than promise a limit that does not reach the container. */
 static int check_limits_reach(const struct graft_lease_for *whom, uint32_t mib, uint32_t percent,
 			      struct graft_error *err)
 {
@@ -41,7 +43,10 @@ static int check_limits_reach(const struct graft_lease_for *whom, uint32_t mib, 
 	return graft_with_hint(err, "Use nvidia-container-runtime ('docker run --runtime=nvidia'), or leave them out.");
 }
 
-/* Without root nothing can be taken for a container; what starts it finds what root has taken. */
+/*
+ * Without root no lease can be taken for a container; its start finds the lease that root has
+ * taken.
+ */
 static int say_who_can(const struct graft_claim *claim, struct graft_arena *arena, struct graft_error *err)
 {
 	struct graft_buffer text = { .max = 1024 };
@@ -91,7 +96,7 @@ static int take_for(const struct graft_config *config, const struct graft_lease_
 		return say_who_can(&claim, arena, err);
 	if (check_limits_reach(whom, ret_lease->limit_mib, ret_lease->limit_percent, err) < 0)
 		return -1;
-	/* Those who name devices get what they named. */
+	/* A container that names devices gets the devices that it named. */
 	if (!named && graft_lease_devices(ret_lease, arena, devices, err) < 0)
 		return -1;
 	for (size_t i = 0; ret_lease->id && !whom->only_look && i < devices->n; i++)

@@ -34,7 +34,7 @@ struct candidates {
 };
 
 /*
- * SPEC runtime-and-hook Q19: a runtime that becomes itself, under whatever name, would never end.
+ * SPEC runtime-and-hook Q19: a runtime that executes itself, under whatever name, would never end.
  * Other programs of this kind are excluded as well, since they read the same list.
  */
 static bool is_other(void *arg, const char *path, const struct stat *st)

@@ -24,7 +24,7 @@ int graft_low_level_become(const char *path, char **argv, struct graft_arena *ar
 int graft_low_level_call(const char *path, char **argv, struct graft_arena *arena, int *ret_status,
 			 struct graft_error *err);
 
-/* Ends this program as the called one ended, given its status from graft_low_level_call(). */
+/* Ends this program the way the called one ended, given its status from graft_low_level_call(). */
 _Noreturn void graft_low_level_end_alike(int status);
 
 #endif

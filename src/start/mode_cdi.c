@@ -225,7 +225,7 @@ static int explain_unknown_device(const struct graft_start *create, const struct
 
 /* --- files that wait --- */
 
-/* Whether the options are those of a file of the driver, in any order. */
+/* Whether these are the options of a driver file's mount, in any order. */
 static bool has_file_options(const struct graft_cdi_mount *mount)
 {
 	static const char *const needed[] = { "ro", "nosuid", "nodev" };
@@ -261,7 +261,7 @@ static void forget_other_mount(struct graft_start *create, const char *path)
 }
 
 /*
- * Moves files to the plan, which may then have them wait until the container is created
+ * Moves files to the plan, so that they can wait until the container is created
  * (docs/decisions/0034-driver-tree.md).
  */
 static int move_files_to_plan(struct graft_start *create, struct graft_cdi_edits *edits, struct graft_plan *plan,

@@ -105,7 +105,7 @@ static int require(const struct graft_start *create, struct board *board, struct
 		if (rc == 1 && find_out(create, board, missing, &facts, err) < 0)
 			return -1;
 	}
-	/* What could not be asked has no value that a condition could name. */
+	/* A fact that could not be determined has no value to show in a condition. */
 	if (rc < 0 && err->status == GRAFT_REQUIREMENT && board->facts.why)
 		return graft_fail(err, GRAFT_REQUIREMENT, 0,
 				  "requirements not met: the driver does not state its CUDA version: %s",

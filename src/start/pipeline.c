@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline: the order of the stages. All it knows itself is which step an error belongs to. */
+/* pipeline: the order of the stages. Knows only to which step an error belongs. */
 #include "start/pipeline.h"
 
 #include "base/cleanup.h"

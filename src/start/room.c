@@ -120,7 +120,7 @@ static const char *find_obstacle_in_mount(const struct room *room, const struct 
 		source = graft_arena_printf(create->arena, "%s/%s", create->bundle, source);
 	fd = source ? open(source, O_PATH | O_CLOEXEC) : -1;
 	if (fd < 0)
-		return NULL; /* the runtime says what is wrong with it */
+		return NULL; /* the runtime reports what is wrong with it */
 	graft_image_root_take(&volume, fd, create->budget);
 	if (fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
 		return below[0] == '\0' ? NULL : no_directory;
@@ -128,7 +128,7 @@ static const char *find_obstacle_in_mount(const struct room *room, const struct 
 }
 
 /*
- * Finds the mount of config.json in which `place` will lie; NULL: none but the root. A mount at
+ * Finds the mount of config.json that `place` will be in; NULL: none but the root. A mount at
  * `target` itself is replaced by ours (apply/oci/oci_mounts.c). Deeper mounts come later.
  */
 static const struct graft_oci_mount *find_mount_around(const struct room *room, const char *target, const char *place,
@@ -162,7 +162,7 @@ static const char *find_why_no_room(const struct room *room, const char *target)
 	if (clean && room->visible && !is_new)
 		place = graft_start_find_place(&room->root, clean, room->create->arena);
 	if (!clean)
-		return NULL; /* out of memory, which the caller sees */
+		return NULL; /* out of memory, which the caller detects */
 	if (!place)
 		return "a link in the path leads nowhere";
 	mount = find_mount_around(room, target, place, &below);
@@ -173,7 +173,7 @@ static const char *find_why_no_room(const struct room *room, const char *target)
 	return find_place_obstacle(&room->root, place, room->read_only);
 }
 
-/* Whether the container has no place for a file that it does without. Then warns. */
+/* Whether the container has no place for a file that it can do without. Warns if so. */
 static bool has_no_room(const struct room *room, const char *target)
 {
 	const char *why = find_why_no_room(room, target);

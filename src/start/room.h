@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * room: whether a low-level runtime will find a place for what a container does without
- * (plan/dispensable.h). A runtime fails the whole start if it can make one mount point out of
- * fifty, so such mounts are left out of its configuration, each with a warning.
+ * room: whether a low-level runtime will find a place for files that the container can do without
+ * (plan/dispensable.h). If it cannot make one mount point out of fifty, the whole start fails, so
+ * mounts without a place are left out of its configuration, each with a warning.
  */
 #ifndef GRAFT_START_ROOM_H
 #define GRAFT_START_ROOM_H

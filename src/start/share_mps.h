@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * share_mps: what a container needs whose lease has a slot of a GPU that is shared by MPS: the
- * pipes and the shared memory of the daemon, and its limits.
+ * share_mps: what a container needs if its lease has a slot of a GPU that is shared by MPS: the
+ * daemon's pipes and shared memory, and the slot's limits.
  */
 #ifndef GRAFT_START_SHARE_MPS_H
 #define GRAFT_START_SHARE_MPS_H
@@ -14,16 +14,15 @@
 
 #define GRAFT_START_MPS_PIPE "/tmp/nvidia-mps" /* in containers; where CUDA looks by default */
 
-/* As whom the container's process runs, seen from the host. */
+/* The user, on the host, as whom the container's process runs. */
 uint32_t graft_start_host_uid(const struct graft_oci_spec *spec);
 /*
- * Returns whether the container's /dev/shm is one that an engine makes without being asked, so that
- * it can be replaced.
+ * Returns whether the container's /dev/shm is the default one of an engine, which can be replaced.
  */
 bool graft_start_has_default_shm(const struct graft_oci_spec *spec);
 /*
- * Puts them into config.json. *ret_mps: there was something to put. Returns -1 with GRAFT_NO_MEMORY
- * or as graft_oci_apply_edits().
+ * Puts them into config.json. *ret_mps: whether the lease has such a slot. Returns -1 with
+ * GRAFT_NO_MEMORY or like graft_oci_apply_edits().
  */
 int graft_start_share_mps(const struct graft_config *config, const struct graft_oci_spec *spec,
 			  const struct graft_lease *lease, const struct graft_log *log, struct graft_arena *arena,

@@ -33,11 +33,11 @@ struct graft_start {
 	const char *hook_path;     /* nvidia-container-runtime-hook, resolved (SPEC runtime-and-hook 3.6) */
 	const char *cdi_hook_path; /* nvidia-cdi-hook, resolved; absolute */
 	const char *hook_root;     /* the root's absolute path, if its hooks need not read the state; or NULL */
-	const char **other_mounts; /* where container edits mount something that plans for the root do not contain */
+	const char **other_mounts; /* paths that container edits mount over, beyond what plans for the root contain */
 	size_t n_other_mounts;
-	bool mps;        /* config.json has what a lease gives of MPS: not that of the host */
-	bool no_board;   /* mode "auto" has found that this host is no Tegra board */
-	bool comes_back; /* the caller does what has to wait until the container is made */
+	bool mps;        /* config.json has the MPS daemon of a lease: do not add the host's */
+	bool no_board;   /* mode "auto" has found that this host is not a Tegra board */
+	bool comes_back; /* the caller returns to apply what has to wait until the container is created */
 	struct graft_oci_waiting waiting;
 	const struct graft_log *log;
 	struct graft_budget *budget; /* CPU time for reading the image and specifications */
