@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 
 /*
- * By engine, ascending. The CDI library in an engine's module file states what it reads; where a
- * version between two rows was not looked up, the older row holds, which reads less. Podman 4.2
- * has library 0.4.0 (nvidia-container-toolkit issue 38), 4.3.1 was tried (SPEC ctk-and-cdi 5.3),
+ * By engine, ascending. An engine reads what the CDI library in its module file reads. For versions
+ * between two rows, which were not looked up, the older row applies, which reads less. Podman 4.2
+ * has library 0.4.0 (nvidia-container-toolkit issue 38), 4.3.1 was tested (SPEC ctk-and-cdi 5.3),
  * 4.9.3 refuses additionalGids of 0.7.0 (issue 1860 there), 0.7.0 came to Podman 5.1, Docker 26.1
  * and CRI-O 1.31 in April 2024 (container-device-interface issue 199; moby PR 47706).
  */
@@ -61,7 +61,9 @@ int graft_cdi_version_compare(const char *a, const char *b)
 	return 0;
 }
 
-/* The library has the number of the newest CDI version that it reads; the third part is its own. */
+/*
+ * The library's version is that of the newest CDI version that it reads, except for the third part.
+ */
 static bool reads_no_more_than(const struct graft_cdi_reader *reader, const char *library)
 {
 	return reader->reads[0] != '\0' && graft_cdi_version_compare(reader->reads, library) <= 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cdi_versions: which versions of CDI specs the container engines read. An engine ignores a spec
- * whose version it does not know, and reports no more than that the device is unresolvable.
+ * whose version it does not know, and only reports that the device is unresolvable.
  */
 #ifndef GRAFT_ENGINE_CDI_VERSIONS_H
 #define GRAFT_ENGINE_CDI_VERSIONS_H
@@ -20,7 +20,7 @@ struct graft_cdi_reader {
 /*
  * Finds the row of an engine of this version ("4.3.1+ds1-8"; what follows the numbers is ignored).
  * Without a version (NULL), finds the last row that reads no more than this version of the CDI
- * library does ("0.6.2"). NULL: the engine is not known, or neither version is.
+ * library does ("0.6.2"). NULL: the engine is unknown, or both versions are.
  */
 const struct graft_cdi_reader *graft_cdi_reader_find(const char *engine, const char *version, const char *library);
 

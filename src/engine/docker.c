@@ -62,8 +62,8 @@ static int add_docker_edit(const struct graft_json_document *document, const str
 }
 
 /*
- * Whether dockerd reads the same from it as from ours: the path and no arguments, under either
- * name.
+ * Whether dockerd reads the same from this entry as from ours: the path, under either name, and no
+ * arguments.
  */
 static bool is_ours(const struct graft_json_node *runtime, const char *path)
 {

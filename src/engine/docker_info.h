@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * docker_info: what a running Docker daemon says about itself: its answer to "GET /info" (Docker
+ * docker_info: what a running Docker daemon reports about itself: its answer to "GET /info" (Docker
  * Engine API), which has the runtimes and CDI directories that the daemon uses now, whatever the
- * files say. Bytes in, struct out; docker_info knows of no socket.
+ * files contain. Bytes in, struct out; docker_info knows nothing of sockets.
  *
  * SECURITY: a rootless daemon belongs to an ordinary user, and root asks it too. The answer is
  * untrusted: strings with control characters, which a terminal would obey, are dropped.
@@ -21,7 +21,7 @@
 
 struct graft_docker_runtime {
 	const char *name;
-	const char *path; /* NULL: it has none, as runtimes with a shim of their own */
+	const char *path; /* NULL: none, as for runtimes with a shim of their own */
 };
 
 struct graft_docker_info {

@@ -62,17 +62,17 @@ struct graft_engine_request {
 	/* containerd, undo: files other than the drop-in need the import of its directory. */
 	bool import_is_shared;
 	/*
-	 * containerd: the drop-in's path as the engine sees it, where that is another one. NULL: it
-	 * is the same.
+	 * containerd: the drop-in's path as the engine sees it, if it differs. NULL: it is the
+	 * same.
 	 */
 	const char *drop_in_host_path;
-	/* containerd: pod annotations to pass on to the runtime, before those that are there. */
+	/* containerd: pod annotations to pass on to the runtime, before the existing ones. */
 	const char *const *annotations;
 	size_t n_annotations;
-	const char *runtime_type; /* containerd: of a runtime that inherits none; NULL: io.containerd.runc.v2 */
+	const char *runtime_type; /* containerd: type of a runtime that inherits none; NULL: io.containerd.runc.v2 */
 	/* containerd before 1.3, version 1: the default runtime is a table of its own. */
 	bool has_default_table;
-	/* CRI-O, undo: only the default runtime is taken back; pods that run name the runtime. */
+	/* CRI-O, undo: restore only the default runtime, because running pods name ours. */
 	bool keeps_runtime;
 	/* Podman, by hook: the JSON file and the program of the hook. */
 	struct graft_engine_file hook;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * registered: which programs an engine's configuration names as runtimes, for those that inherit
+ * registered: which programs an engine's configuration names as runtimes, for callers that inherit
  * from it (SPEC installer-and-nri 3 step 3) or compare it with what is installed.
  */
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #define ENGINE_MAX_NAMES 8
 
-/* How the first line of a drop-in of ours begins; earlier releases ended it differently. */
+/* The beginning of the first line of our drop-ins; earlier releases ended it differently. */
 #define ENGINE_DROP_IN_MARK   "# Made by nvidia-ctk runtime configure; "
 #define ENGINE_DROP_IN_HEADER ENGINE_DROP_IN_MARK "--undo removes it.\n"
 
@@ -47,7 +47,7 @@ int engine_toml_default(struct graft_toml *toml, const char *key, const char *na
 int engine_toml_restore(struct graft_toml *toml, const char *const *names, const struct graft_toml *backup,
 			struct graft_arena *arena, struct graft_error *err);
 /*
- * Sets the key of the default runtime to `name` again if the backup has it so and the document
+ * Sets the key of the default runtime to `name` again if the backup has that value and the document
  * lacks the key.
  */
 int engine_toml_put_default_back(struct graft_toml *toml, const char *const *names, const char *name,
