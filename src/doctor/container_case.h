@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * container_case: why one container of this host has, or has not, its GPUs: what it asked for, by
- * which way it was to get that, what it got, and what is different now. Plain data with a JSON
+ * container_case: why one container of this host has its GPUs or lacks them: what it asked for, in
+ * which way it was to get that, what it got, and what has changed since. Plain data with a JSON
  * form; docs/doctor-container.md describes it.
  *
  * look_container.c fills in the facts; judge_container.c, which looks at nothing, adds findings and
@@ -28,8 +28,8 @@
 
 /* How GPUs come to the container. */
 #define GRAFT_CASE_WAY_LIST(X)                                                                       \
-	X(UNKNOWN, "unknown") /* its config.json cannot be read, or is gone */                       \
-	X(NONE, "none")       /* nothing that took part in its start could give it GPUs */           \
+	X(UNKNOWN, "unknown") /* its config.json cannot be read, or no longer exists */                       \
+	X(NONE, "none")       /* nothing in its start could give it GPUs */           \
 	X(RUNTIME, "runtime") /* nvidia-container-runtime edited its config.json */                  \
 	X(HOOK, "hook")       /* a prestart hook; also of nvidia-container-runtime in mode legacy */ \
 	X(CDI, "cdi")         /* the engine itself, from CDI specs */                                \
@@ -45,7 +45,7 @@ extern const char *const graft_case_way_names[GRAFT_CASE_WAY_MAX];
 
 /* What it asked for. */
 struct graft_case_request {
-	bool known;          /* something says what it asked for */
+	bool known;          /* it is known what it asked for */
 	bool configured;     /* its config.json could be read */
 	const char *problem; /* why not; NULL if it could */
 	bool wants;          /* it asks for GPUs in a way that counts */
@@ -54,7 +54,7 @@ struct graft_case_request {
 	 */
 	bool replaced;
 	const char *origin;   /* a variable's name, "annotations", "volume mounts"; NULL = it asks for nothing */
-	const char **devices; /* names asked for, as far as they are known */
+	const char **devices; /* names asked for, as far as known */
 	size_t n_devices;
 	const char *ignored; /* the variable that asks, but does not count; NULL = none */
 	bool privileged;
@@ -75,7 +75,7 @@ struct graft_case_request {
 
 extern const char *const graft_device_answer_names[3]; /* unknown allowed denied */
 
-/* A device node of the driver that the container has, or was to get. */
+/* A device node of the driver that the container has, or should have got. */
 struct graft_case_node {
 	const char *path;
 	bool present; /* in the container */
@@ -83,7 +83,7 @@ struct graft_case_node {
 	bool on_host; /* at the same path of the host */
 	uint32_t host_major, host_minor;
 	bool has_link;                   /* the host has /dev/char/MAJOR:MINOR, by which systemd knows it */
-	enum graft_device_answer answer; /* of the device cgroup, to reading and writing */
+	enum graft_device_answer answer; /* answer of the device cgroup to reading and writing */
 	const char *gpu;                 /* UUID or PCI address of the host's GPU with this node; NULL = none */
 	bool gpu_lost;                   /* that GPU no longer answers on the PCI bus */
 };
@@ -92,21 +92,21 @@ struct graft_case_node {
 struct graft_case_library {
 	const char *path;
 	const char *version;
-	bool deleted;       /* its file is gone from the host: the driver was replaced */
+	bool deleted;       /* its file no longer exists on the host: the driver was replaced */
 	const char *soname; /* name that programs ask the loader for */
 	bool linked;        /* that name leads to it, in the same directory */
 	bool cached;        /* /etc/ld.so.cache has that name */
 };
 
 struct graft_case_got {
-	bool known;          /* the container runs and could be looked at */
+	bool known;          /* the container runs and could be examined */
 	const char *problem; /* why it was not examined */
 	struct graft_case_node *nodes;
 	size_t n_nodes;
 	struct graft_case_library *libraries;
 	size_t n_libraries;
 	bool has_cache;            /* it has an /etc/ld.so.cache, and that could be opened */
-	const char *cache_problem; /* why that cannot be used; NULL = it can */
+	const char *cache_problem; /* why the cache cannot be used; NULL = it can */
 	uint32_t cgroup_version;   /* 0 = unknown */
 	const char *cgroup;        /* directory of the device cgroup */
 	const char *cgroup_problem;
@@ -144,9 +144,9 @@ struct graft_case {
 	enum graft_keeper engine;
 	const char *id, *name, *pod, *bundle, *runtime; /* NULL = unknown */
 	uint32_t pid;                                   /* 0 = it does not run */
-	const char *start_error; /* of a container that does not run: why its last start failed; NULL = it did not */
+	const char *start_error; /* of a container that does not run: why its last start failed; NULL = it did not fail */
 	enum graft_case_way way;
-	const char *mode; /* of nvidia-container-runtime or its hook; NULL = neither was in the way */
+	const char *mode; /* of nvidia-container-runtime or its hook; NULL = neither was involved */
 	/*
 	 * The files that nvidia-container-runtime or a hook of a CDI spec mounted, not the
 	 * low-level runtime, and why others were not; NULL = none, or not known
@@ -169,8 +169,8 @@ struct graft_case_options {
 
 /*
  * Finds the container and collects the facts. Strings are in the arena or belong to the options.
- * Fails like graft_container_find(), or with GRAFT_NO_MEMORY; what of the container cannot be
- * looked at is a fact.
+ * Fails like graft_container_find(), or with GRAFT_NO_MEMORY; what cannot be examined is itself
+ * recorded as a fact.
  */
 int graft_case_collect(const struct graft_case_options *options, struct graft_arena *arena, struct graft_case *ret_case,
 		       struct graft_error *err);

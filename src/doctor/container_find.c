@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * container_find: collects the containers of a host, then picks the one that is meant. What is not
- * there or cannot be parsed is left out: other files may know the container.
+ * container_find: collects the containers of a host, then picks the one that is meant. Files that
+ * are missing or cannot be parsed are skipped: others may describe the container.
  */
 #include "doctor/container_find.h"
 
@@ -91,13 +91,13 @@ static int pick_container(struct graft_finder *finder, const char *word,
 
 /* ---- processes ---- */
 
-/* The inode of a process' mount namespace; 0 if it is gone, or is not ours to see. */
+/* The inode of a process' mount namespace; 0 if the process has ended, or may not be examined. */
 static uint64_t mount_namespace(const struct graft_finder *finder, const char *process)
 {
 	const char *path = graft_arena_printf(finder->arena, "/proc/%s/ns/mnt", process);
 	struct stat st;
 
-	/* The link itself has the inode of the namespace in its target only. */
+	/* The link has the namespace's inode only in its target. */
 	return path && graft_finder_stat_link(finder, path, &st) == 0 ? st.st_ino : 0;
 }
 
@@ -115,7 +115,7 @@ static int fail_no_process(const char *word, struct graft_error *err)
 			       "See 'docker ps', 'podman ps', 'ctr task list' or 'crictl ps' for what is running.");
 }
 
-/* The container whose first process, or whose mounts, the process has. */
+/* The container to which the process belongs, as its first process or by its mounts. */
 static int pick_process(struct graft_finder *finder, const char *word, struct graft_found_container *ret_container,
 			struct graft_error *err)
 {
@@ -218,7 +218,7 @@ int graft_container_find(const struct graft_root *host, const char *word, struct
 	if (strchr(word, '/') && word[0] != '\0' && (word[0] == '/' || word[0] == '.'))
 		return pick_bundle(&finder, word, ret_container, err);
 	n = pick_container(&finder, word, is_called, &found, err);
-	/* A number may be the beginning of an ID, but is a process where there is one. */
+	/* A number may be the beginning of an ID, but means the process if one exists. */
 	if (n == 0 && is_process_id(word) && is_process(&finder, word))
 		return pick_process(&finder, word, ret_container, err);
 	if (n == 0 && word[0] != '\0')

@@ -10,7 +10,7 @@
  *   containerd, CRI     bundles below its state directory, the command line of its shims
  *   runc, crun          state.json or status below /run/runc, /run/crun and those of users
  *
- * What several of them know of one container is put together by its ID.
+ * Facts about one container from several of them are merged by its ID.
  */
 #ifndef GRAFT_DOCTOR_CONTAINER_FIND_H
 #define GRAFT_DOCTOR_CONTAINER_FIND_H
@@ -25,7 +25,7 @@
 
 /* In ascending order: an engine knows more about its container than the runtime below it. */
 enum graft_keeper {
-	GRAFT_KEEPER_UNKNOWN, /* a process in namespaces of its own that no engine's files mention */
+	GRAFT_KEEPER_UNKNOWN, /* a process in namespaces of its own that is not in any engine's files */
 	GRAFT_KEEPER_RUNC,
 	GRAFT_KEEPER_CRUN,
 	GRAFT_KEEPER_CONTAINERD,
@@ -51,10 +51,9 @@ struct graft_found_container {
 
 /*
  * Finds the container that `word` names: a full ID or name, the beginning of an ID, a process ID,
- * or, if it has a slash, a bundle. `host` is the host's "/". Returns 0, or -1 with
- * GRAFT_NOT_FOUND (with names that are near), GRAFT_INVALID (several containers are meant, or the
- * process is in none), GRAFT_PERMISSION (this user cannot see the engines' files) or
- * GRAFT_NO_MEMORY.
+ * or, if it has a slash, a bundle. `host` is the host's "/". Returns 0, or -1 with GRAFT_NOT_FOUND
+ * (with similar names), GRAFT_INVALID (several containers are meant, or the process is in none),
+ * GRAFT_PERMISSION (this user cannot see the engines' files) or GRAFT_NO_MEMORY.
  */
 int graft_container_find(const struct graft_root *host, const char *word, struct graft_arena *arena,
 			 struct graft_found_container *ret_container, struct graft_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * container_sources: reads where engines and low-level runtimes keep their containers. Other state
- * directories than the usual ones are known from the command lines of their processes.
+ * container_sources: reads the places where engines and low-level runtimes keep their containers.
+ * Finds unusual state directories from the command lines of their processes.
  */
 #include "doctor/container_sources.h"
 
@@ -39,7 +39,7 @@ static const char *read_text(struct graft_finder *finder, const char *path, size
 	const char *text = NULL;
 	size_t length = 0, left = TEXTS_MAX - finder->n_read;
 
-	/* SECURITY: users may have any number of files of containers. */
+	/* SECURITY: users may have any number of these files. */
 	max = max < left ? max : left;
 	if (!path || max == 0 ||
 	    note_denied(finder, graft_root_read_foreign(finder->host, path, max, finder->arena, &text, &length)) < 0)
@@ -59,7 +59,7 @@ static struct graft_json_document *read_json(struct graft_finder *finder, const 
 	return text && graft_json_document_parse_first(path, text, length, &document, NULL) == 0 ? document : NULL;
 }
 
-/* NULL, which every function that reads takes for nothing, for a document that is not there. */
+/* Returns NULL for a missing document; functions that read documents accept that. */
 static struct graft_json_node *root_of(const struct graft_json_document *document)
 {
 	return document ? graft_json_document_root(document) : NULL;
@@ -102,7 +102,7 @@ int graft_finder_stat_link(const struct graft_finder *finder, const char *path, 
 
 /* ---- what is known of one container ---- */
 
-/* Returns the container of that ID, a new one if need be; NULL if it cannot be kept. */
+/* Returns the container with that ID, which is added if necessary; NULL if that fails. */
 static struct graft_found_container *know(struct graft_finder *finder, const char *id, enum graft_keeper keeper)
 {
 	struct graft_found_container *container;
@@ -135,7 +135,7 @@ static void set_string(const char **ret_member, const char *value)
 		*ret_member = value;
 }
 
-/* A number from a file may be that of a process which has ended. */
+/* A PID from a file may belong to a process that has ended. */
 static void set_pid(struct graft_finder *finder, struct graft_found_container *container, int64_t pid)
 {
 	const char *directory = pid > 0 ? graft_arena_printf(finder->arena, "/proc/%lld", (long long)pid) : NULL;
@@ -205,7 +205,7 @@ static void read_runtime_root(struct graft_finder *finder, const char *root)
 	}
 }
 
-/* Those below a directory in which each engine or namespace has one. */
+/* Reads the state directories below a directory that has one for each engine or namespace. */
 static void read_runtime_roots(struct graft_finder *finder, const char *parent)
 {
 	const char **names, *root;
@@ -268,7 +268,7 @@ static void read_bundle_names(struct graft_finder *finder, struct graft_found_co
 			container->keeper = GRAFT_KEEPER_KUBERNETES;
 		}
 	}
-	/* A pod's name means its containers, not what keeps its namespaces. */
+	/* A pod's name means its containers, not the process that holds its namespaces. */
 	if (type && strcmp(type, "sandbox") == 0)
 		container->pod = NULL;
 }
@@ -339,7 +339,7 @@ static void read_docker_container(struct graft_finder *finder, const char *direc
 	name = copy_string(finder, graft_json_node_member(root, "Name"));
 	container->settings = directory;
 	set_string(&container->name, name && name[0] == '/' ? name + 1 : name);
-	/* Its own name for the runtime says more than the path of a program. */
+	/* Docker's own name for the runtime is more informative than the path of a program. */
 	name = copy_string(finder, graft_json_node_member(root_of(host), "Runtime"));
 	if (name)
 		container->runtime = name;
@@ -404,7 +404,7 @@ static void read_storage(struct graft_finder *finder, const char *root)
 
 /* ---- processes ---- */
 
-/* Its working directory is the bundle of its first container; the others are beside that. */
+/* Its working directory is the bundle of its first container; the others are next to it. */
 static void read_shim(struct graft_finder *finder, const struct graft_engine_process *process)
 {
 	const char *bundle = graft_engine_process_directory(finder->host, process, finder->arena, &finder->denied);
@@ -499,7 +499,7 @@ void graft_finder_collect(struct graft_finder *finder)
 {
 	read_engine_processes(finder);
 	read_docker(finder, "/var/lib/docker");
-	/* What the daemon is running with is newer than what it keeps. */
+	/* The state of a running daemon is newer than its files. */
 	read_storage(finder, "/run/containers/storage");
 	read_storage(finder, "/var/lib/containers/storage");
 	read_containerd(finder);

@@ -21,21 +21,21 @@ enum graft_engine_program {
 
 struct graft_engine_process {
 	enum graft_engine_program program;
-	bool root;                      /* of the host's root: others call themselves what they like */
+	bool root;                      /* of the host's root: other users can give a process any name */
 	const char *directory;          /* in procfs: "/proc/4711" */
 	struct graft_command_line line; /* not empty */
 };
 
 /*
- * Lists them; those of containers, which may be engines within engines, are left out. What cannot
- * be read is not there, since processes end; *ret_denied is set if it may not be read, and left
- * alone otherwise. Failed allocations are recorded in the arena.
+ * Lists them, except those of containers, which may be engines within engines. A process that
+ * cannot be read is taken to have ended; *ret_denied is set if permission was missing, and
+ * otherwise unchanged. Failed allocations are recorded in the arena.
  */
 void graft_engine_processes(const struct graft_root *host, struct graft_arena *arena,
 			    struct graft_engine_process **ret_processes, size_t *ret_n, bool *ret_denied);
 /*
  * Returns the working directory of a process, which is absolute: the bundle of a shim's first
- * container. NULL if it has ended, or if this user may not know; *ret_denied is as above.
+ * container. NULL if it has ended, or if this user may not read it; *ret_denied is as above.
  */
 const char *graft_engine_process_directory(const struct graft_root *host, const struct graft_engine_process *process,
 					   struct graft_arena *arena, bool *ret_denied);

@@ -113,7 +113,7 @@ struct graft_health_nvml {
 	uint64_t took_ms;
 	const char *driver_version;
 	uint32_t n_gpus, n_migs;
-	bool lists_gpus;      /* the GPUs of the inventory are its, because procfs shows none */
+	bool lists_gpus;      /* the inventory has its GPUs, because procfs shows none */
 	const char **bus_ids; /* of the GPUs that it lists */
 	size_t n_bus_ids;
 };
@@ -179,12 +179,12 @@ struct graft_health_hook {
 	bool found;
 };
 
-/* What a running daemon says about itself (engine/docker_info.h). */
+/* What a running daemon reports about itself (engine/docker_info.h). */
 struct graft_health_answer {
 	bool asked;                            /* it runs, and its socket was tried */
 	const char *socket;                    /* path of that socket */
 	const char *problem;                   /* why there is no answer; NULL = the rest is valid */
-	struct graft_health_runtime *runtimes; /* those that are ours by name or program; `file` is the socket */
+	struct graft_health_runtime *runtimes; /* those that are ours, judging by name or program; `file` is the socket */
 	size_t n_runtimes;
 	const char *default_runtime;
 	const char **cdi_directories; /* none = it does not read CDI specs */
@@ -300,35 +300,35 @@ struct graft_health_image {
 	struct graft_image image;
 };
 
-/* A process that offers GPUs to the kubelet: the host's own, or one of a container. */
+/* A process that offers GPUs to the kubelet, on the host or in a container. */
 struct graft_health_plugin {
 	uint32_t pid;
 	bool container;       /* it runs in a container: as a pod of a DaemonSet */
-	bool seen;            /* its sockets could be counted; only root may */
+	bool seen;            /* its sockets could be counted, which only root may do */
 	uint32_t n_served;    /* Unix sockets at which it listens */
 	uint32_t n_watched;   /* connections to those: the kubelet's */
 	const char *strategy; /* device list strategy of its command line or environment; NULL = not given */
-	const char *config;   /* its config file, which may say more; NULL = none */
+	const char *config;   /* its config file, which may have further settings; NULL = none */
 };
 
-/* A process that installs the toolkit and looks after it. */
+/* A process that installs the toolkit and keeps it up to date. */
 struct graft_health_installer {
 	uint32_t pid;
 	bool container;
 	const char *directory; /* where it installs: "/usr/local/nvidia" */
 };
 
-/* A toolkit that an installer has put on this host: its directory, and parts that are not there. */
+/* A toolkit that an installer has put on this host: its directory, and missing parts. */
 struct graft_health_toolkit {
 	const char *directory; /* "/usr/local/nvidia/toolkit" */
 	const char **missing;
 	size_t n_missing;
 };
 
-/* A resource as the kubelet has recorded it. */
+/* A resource, as recorded by the kubelet. */
 struct graft_health_resource {
 	const char *name;   /* "nvidia.com/gpu" */
-	uint32_t n_devices; /* healthy ones that are offered */
+	uint32_t n_devices; /* healthy devices that are offered */
 	uint32_t n_in_use;  /* devices that pods have */
 };
 
@@ -338,8 +338,8 @@ struct graft_health_cluster {
 	const char *distribution; /* "K3s": a name in distributions.c; NULL = none of them */
 	bool running;             /* a kubelet runs */
 	const char *directory;    /* of the kubelet: "/var/lib/kubelet" */
-	bool has_socket;          /* it has one for device plugins */
-	bool has_registry;        /* it has a directory in which it looks for plugins */
+	bool has_socket;          /* it has a socket for device plugins */
+	bool has_registry;        /* it has a directory in which it searches for plugins */
 	const char **sockets;     /* of NVIDIA's resources in these two folders: paths */
 	size_t n_sockets;
 	struct graft_health_plugin *plugins;
@@ -399,7 +399,7 @@ struct graft_health_options {
 	struct graft_host_options
 	    host; /* driver root, host root, identity and time limit of the NVML child; `imex_channels` is not used */
 	bool ask_nvml;
-	bool look_at_cluster;               /* the kubelet, the device plugin, and what else a node of a cluster has */
+	bool look_at_cluster;               /* the kubelet, the device plugin, and everything else about the node of a cluster */
 	bool ask_daemons;                   /* connect to the sockets of running engines; read-only requests */
 	int daemon_timeout_ms;              /* how long such a daemon may take; 0 = 3 s */
 	const char *const *cdi_directories; /* in ascending priority; absolute */

@@ -126,7 +126,7 @@ struct graft_doctor_question {
 	const char *message; /* printed by an engine or a program */
 };
 
-/* A way to a GPU that is set up on this host, whether it works or not. */
+/* A way to a GPU that is set up on this host, whether or not it works. */
 struct graft_way {
 	const char *engine;     /* name of the engine in the facts */
 	const char *command;    /* "docker run --gpus all" */
@@ -174,7 +174,8 @@ int graft_doctor_judge(const struct graft_health *health, const struct graft_doc
 void graft_doctor_read_message(const char *message, struct graft_arena *arena, const char **ret_device,
 			       const char **ret_requirement);
 /*
- * Whether the message is one of Kubernetes, whose cause is found by what a node of a cluster has.
+ * Whether the message comes from Kubernetes, so that its cause can be found among the facts about
+ * the node.
  */
 bool graft_doctor_is_of_cluster(const char *message);
 

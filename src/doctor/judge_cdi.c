@@ -60,7 +60,7 @@ const struct graft_cdi_reader *graft_doctor_oldest_reader(const struct graft_hea
 	return oldest;
 }
 
-/* Without a version an engine is expected to read what all readers of CDI device names read. */
+/* An engine of unknown version is expected to read what all readers of CDI device names read. */
 static bool can_read(const struct graft_cdi_reader *reader, const char *version)
 {
 	if (!version)
@@ -118,7 +118,7 @@ static void judge_need(struct graft_judge *judge, const struct graft_health_engi
 {
 	struct graft_judge_cdi cdi = graft_judge_cdi_of(judge, engine);
 	bool podman = engine->kind == GRAFT_ENGINE_PODMAN;
-	/* Engines that read specs by default are not known to be used so. */
+	/* Engines that read specs by default may not be used that way. */
 	bool asked_for = engine->has_cdi && engine->cdi;
 
 	switch (cdi.state) {

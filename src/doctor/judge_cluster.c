@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * judge_cluster: whether pods of this node can have GPUs: the kubelet, the device plugin, what the
- * one has recorded of the other, and how the container runtime learns of the choice.
+ * kubelet has recorded about the plugin, and how the container runtime learns which devices were
+ * chosen.
  */
 #include <string.h>
 
@@ -13,7 +14,7 @@ static const struct graft_health_cluster *cluster_facts(const struct graft_judge
 	return &judge->health->cluster;
 }
 
-/* Others than root see neither the kubelet's folders nor the sockets of processes. */
+/* Only root sees the kubelet's folders and the sockets of processes. */
 static bool is_blind(const struct graft_judge *judge)
 {
 	return judge->health->self.uid != 0 || judge->health->processes_hidden;
@@ -79,7 +80,7 @@ static void judge_no_plugin(struct graft_judge *judge)
 	    "daemonsets --all-namespaces', 'kubectl describe node'.";
 }
 
-/* Returns whether more than one process offers something; each then takes the other's place. */
+/* Returns whether more than one process offers something; each then replaces the other. */
 static bool judge_two_plugins(struct graft_judge *judge)
 {
 	const struct graft_health_cluster *cluster = cluster_facts(judge);
@@ -204,7 +205,7 @@ static void judge_capacity(struct graft_judge *judge)
 
 /* --- how the container runtime learns of the choice --- */
 
-/* Whether a plugin names CDI devices; *ret_unknown: a config file may say so. */
+/* Whether a plugin names CDI devices; *ret_unknown: it depends on a config file. */
 static bool names_cdi_devices(const struct graft_judge *judge, const char *strategy, bool *ret_unknown)
 {
 	const struct graft_health_cluster *cluster = cluster_facts(judge);

@@ -200,7 +200,7 @@ static void judge_asked_device(struct judge *judge, const char *word)
 	struct graft_selection selection;
 	bool is_void;
 
-	/* Without a UUID of each GPU nothing can be said about one. */
+	/* Without the UUIDs of all GPUs, no UUID can be called unknown. */
 	if (request && graft_request_visible_devices(request, word, &is_void, NULL) == 0 &&
 	    graft_select_missing_facts(inventory, request) == 0 &&
 	    graft_select(inventory, request, judge->arena, &selection, &err) < 0)
@@ -369,7 +369,10 @@ static void judge_case_links(struct judge *judge)
 	}
 }
 
-/* Its variable for capabilities if that does not ask for `word`; NULL if it does, or is not set. */
+/*
+ * Returns its variable for capabilities if that does not ask for `word`; NULL if it does or is not
+ * set.
+ */
 static const char *leaves_out(const struct graft_case_request *asked, const char *word)
 {
 	for (size_t i = 0; i < asked->n_variables; i++) {
@@ -390,7 +393,7 @@ static bool has_case_library(const struct graft_case_got *got, const char *sonam
 	return false;
 }
 
-/* That it did not ask for a capability is fine, but answers why nvidia-smi or CUDA is missing. */
+/* Not asking for a capability is fine, but explains why nvidia-smi or CUDA is missing. */
 static void judge_case_capabilities(struct judge *judge)
 {
 	const struct graft_case *one = judge->one;
@@ -458,8 +461,8 @@ static void judge_case_libraries(struct judge *judge)
 }
 
 /*
- * Without a cache the loader searches its directories (musl, or a cache that was removed): whether
- * the library's is one of them is not known, but the name must be there.
+ * Without a cache (musl, or a cache that was removed), the loader searches its directories. It is
+ * not known whether the library's directory is one of them, but the name must exist in it.
  */
 static void judge_case_loader(struct judge *judge)
 {

@@ -135,7 +135,7 @@ static bool judge_runtime_programs(struct graft_judge *judge, const struct graft
 	return true;
 }
 
-/* Returns a runtime that the file has and the daemon has not, or NULL. */
+/* Returns a runtime that is in the file but not in the daemon, or NULL. */
 static const char *find_unread_runtime(const struct graft_health_engine *engine)
 {
 	for (size_t i = 0; i < engine->n_runtimes; i++) {
@@ -149,7 +149,7 @@ static const char *find_unread_runtime(const struct graft_health_engine *engine)
 	return NULL;
 }
 
-/* Compares the files with what the daemon says. Returns whether they agree. */
+/* Compares the files with the daemon's answer. Returns whether they agree. */
 static bool judge_docker_answer(struct graft_judge *judge, const struct graft_health_engine *engine)
 {
 	const struct graft_health_answer *answer = &engine->answer;

@@ -128,7 +128,7 @@ static const char *module_file(const struct graft_judge *judge)
 	"Install the NVIDIA driver (Debian: 'apt install nvidia-driver', Ubuntu: 'ubuntu-drivers install', others: " \
 	"https://www.nvidia.com/drivers), then reboot."
 
-/* Reports why the module is not loaded, the surest sign first. */
+/* Reports why the module is not loaded; the most certain sign comes first. */
 static void judge_absent_module(struct graft_judge *judge)
 {
 	const struct graft_health *health = judge->health;

@@ -31,7 +31,7 @@ static const char *remedy_for(const struct graft_health_node *node)
 	return remedy_make;
 }
 
-/* Without the module its node cannot be there either; that is one problem, and the module's. */
+/* Without the module its node cannot exist either; report only the module. */
 static bool is_of_absent_module(const struct graft_judge *judge, const struct graft_health_node *node)
 {
 	const struct graft_health_module *uvm = graft_health_find_module(judge->health, "nvidia_uvm");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_owners: whose the files are by which pods of this node get GPUs: a package's, an
- * installer's, or neither's; and whether two of them fight (SPEC installer-and-nri 10).
+ * judge_owners: who owns the files through which pods of this node get GPUs: a package, an
+ * installer, or neither; and whether two owners conflict (SPEC installer-and-nri 10).
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static const char *name_installer(struct graft_judge *judge, const struct graft_
 				installer->container ? " of a pod" : "", installer->directory);
 }
 
-/* Whose a program is, and that in words. */
+/* The owner of a program, and its description. */
 static enum owner owner_of(struct graft_judge *judge, const char *program, const char **ret_words)
 {
 	const struct graft_health_cluster *cluster = &judge->health->cluster;
@@ -76,7 +76,7 @@ static void judge_toolkit_directories(struct graft_judge *judge)
 	}
 }
 
-/* Two owners in one engine: which of them a pod gets depends on its RuntimeClass. */
+/* Two owners in one engine: which one a pod gets depends on its RuntimeClass. */
 static bool judge_two_owners(struct graft_judge *judge, const struct graft_health_engine *engine)
 {
 	const struct graft_health_runtime *of[2] = { NULL, NULL };
@@ -100,7 +100,7 @@ static bool judge_two_owners(struct graft_judge *judge, const struct graft_healt
 	return true;
 }
 
-/* Says of every file that registers a runtime or a hook whose it is. */
+/* Reports the owner of every file that registers a runtime or a hook. */
 static void judge_files_of_engine(struct graft_judge *judge, const struct graft_health_engine *engine)
 {
 	const char *words;
@@ -125,7 +125,7 @@ static void judge_files_of_engine(struct graft_judge *judge, const struct graft_
 	}
 }
 
-/* Its engine's files are elsewhere, and no installer finds them by itself. */
+/* This distribution keeps its engine's files elsewhere, and no installer finds them by itself. */
 static void judge_distribution(struct graft_judge *judge)
 {
 	const struct graft_distribution *own = graft_distribution_find(judge->health->cluster.distribution);

@@ -16,7 +16,7 @@ static bool has_capability(const struct graft_health *health, unsigned int numbe
 
 /* --- control groups --- */
 
-/* "libnvidia-container.so.1.7.0": 1.8 is the first that supports cgroup v2. */
+/* "libnvidia-container.so.1.7.0": 1.8 is the first version that supports cgroup v2. */
 static bool is_before_cgroup_v2(const char *library)
 {
 	const char *name = strrchr(library, '/'), *version = strstr(name ? name : library, ".so.");

@@ -44,8 +44,8 @@ size_t graft_judge_count_gpus(const struct graft_judge *judge);
 /* Returns the path of the program, or NULL. */
 const char *graft_judge_find_program(const struct graft_judge *judge, const char *name);
 /*
- * Formats a remedy for a file that could not be parsed. If `problem` says that there is a comment,
- * and where, that is to be removed; otherwise the line is to be corrected. `more` is a clause.
+ * Formats a remedy for a file that could not be parsed. If `problem` locates a comment, the remedy
+ * is to remove it, and otherwise to correct the line. `more` is a clause to append.
  */
 const char *graft_judge_file_remedy(struct graft_judge *judge, const char *problem, const char *more);
 /*
@@ -58,17 +58,15 @@ bool graft_judge_is_outside(const struct graft_judge *judge, const struct graft_
  * that includes it, or CRI-O, and restart it.
  */
 const char *graft_judge_configure_command(struct graft_judge *judge, const struct graft_health_engine *engine);
-/* Whether the running daemon has answered, so that its files do not count. */
+/* Whether the running daemon has answered, so that its files are irrelevant. */
 bool graft_judge_docker_answers(const struct graft_health_engine *engine);
 
-/* What reads config.toml on a way to a GPU. */
+/* The program that reads config.toml on a way to a GPU. */
 enum graft_judge_reader { GRAFT_READER_NONE, GRAFT_READER_HOOK, GRAFT_READER_RUNTIME };
 /* Whether config.toml keeps that program from starting a container. */
 bool graft_judge_stops(const struct graft_judge *judge, enum graft_judge_reader reader);
 
-/*
- * Returns "version 4.3.1", or "CDI library 0.6.2" where that is all that is known; one of them is.
- */
+/* Returns "version 4.3.1", or "CDI library 0.6.2" if only that is known. One of them must be. */
 const char *graft_judge_version(struct graft_judge *judge, const struct graft_health_engine *engine);
 /* Whether the hook of `--gpus` is newer than the daemon, so that the daemon may not know of it. */
 bool graft_judge_is_hook_newer(const struct graft_health_engine *engine);

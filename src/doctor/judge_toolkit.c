@@ -8,10 +8,10 @@
 
 /* --- config.toml --- */
 
-/* What comes of a value that no program understands. */
+/* The consequence of a value that no program understands. */
 static const struct consequence {
 	const char *key;
-	bool hook, runtime; /* keeps it from starting a container */
+	bool hook, runtime; /* prevents it from starting a container */
 	const char *text;
 } consequences[] = {
 	{ "supported-driver-capabilities", true, false, "no container with '--gpus' starts" },

@@ -125,8 +125,8 @@ void graft_health_push_runtime(struct graft_health_look *look, const struct graf
  */
 void graft_health_look_version(struct graft_health_look *look, struct graft_health_engine *engine);
 /*
- * Whether the engine's configuration is to be read: always, unless only versions are asked for and
- * its own says enough.
+ * Whether to read the engine's configuration: always, unless only versions are requested and the
+ * engine's version is sufficient.
  */
 bool graft_health_wants_config(const struct graft_health_look *look, const struct graft_health_engine *engine);
 /* Asks a running Docker daemon, if the options allow it; `socket` NULL = it has none. */

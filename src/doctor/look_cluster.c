@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * look_cluster: the Kubernetes side of a host: the kubelet and its folders, the device plugin, and
- * what the kubelet has recorded of both. Reads only files, so the kubelet may be down. Includes
- * processes in containers, since the device plugin usually runs in one.
+ * the kubelet's records. Reads only files, so the kubelet may be down. Includes processes in
+ * containers, since the device plugin usually runs in one.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -23,16 +23,16 @@
 #define VALIDATIONS       "/run/nvidia/validations"
 #define CDI_DIRECTORY     "/var/run/cdi"
 #define FEATURES          "/etc/kubernetes/node-feature-discovery/features.d/gfd"
-/* Names as in the kernel, which has 15 bytes of them. */
+/* Names as in the kernel, which keeps 15 bytes. */
 #define PLUGIN_NAME    "nvidia-device-p"
 #define DISCOVERY_NAME "gpu-feature-dis"
-/* The installer has the second name in the pods of the GPU Operator, by a link. */
+/* The installer has the second name in pods of the GPU Operator, through a link. */
 #define INSTALLER_NAME "nvidia-ctk-inst"
 #define INSTALLER_LINK "nvidia-toolkit"
 #define INSTALLER      "nvidia-ctk-installer"
 #define INSTALL_DIR    "/usr/local/nvidia"
 #define TOOLKIT_NAME   "toolkit"
-/* Of /proc/net/unix: a socket listens; it is connected. */
+/* Flags and states in /proc/net/unix: the socket listens; it is connected. */
 #define ACCEPTS   0x10000ul
 #define CONNECTED 3ul
 
@@ -51,7 +51,7 @@ static void push_cluster_text(struct graft_health_look *look, const char ***item
 
 /* --- the distribution --- */
 
-/* Whether the text has that line, also in quotation marks: "ID=talos", "ID=\"talos\"". */
+/* Whether the text has that line, with or without quotation marks: "ID=talos", "ID=\"talos\"". */
 static bool has_line_of(const char *text, const char *wanted)
 {
 	size_t key = strcspn(wanted, "=") + 1, value = strlen(wanted) - key;
@@ -85,7 +85,7 @@ static void look_at_distribution(struct graft_health_look *look)
 
 /* --- the kubelet --- */
 
-/* Distributions with the kubelet in a larger program have its folder in the usual place. */
+/* Distributions that include the kubelet in a larger program keep its folder in the usual place. */
 static const char *const kubelets[] = { "kubelet", "kubelite", "k3s-server", "k3s", "rke2" };
 
 static void look_at_kubelet(struct graft_health_look *look)
@@ -119,8 +119,8 @@ static void look_at_folder(struct graft_health_look *look, const char *name)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		/*
-		 * As NVIDIA's plugin and ours call theirs; one that begins with a dot is not there
-		 * yet.
+		 * The names that NVIDIA's plugin and ours use; a file whose name begins with a dot
+		 * is not finished.
 		 */
 		if (graft_starts_with(names[i], "nvidia") && strstr(names[i], ".sock"))
 			push_cluster_text(look, &cluster->sockets, &cluster->n_sockets,
@@ -217,7 +217,7 @@ static void look_at_record(struct graft_health_look *look)
 
 /* --- the device plugin --- */
 
-/* Whether the process has the socket, by the links of its descriptors. */
+/* Whether the process has the socket, judging by the links of its descriptors. */
 static bool has_socket_inode(const char *const *inodes, size_t n, unsigned long inode)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -227,7 +227,7 @@ static bool has_socket_inode(const char *const *inodes, size_t n, unsigned long 
 	return false;
 }
 
-/* The inodes of the process's sockets. Returns false if that is not to be seen. */
+/* Lists the inodes of the process's sockets. Returns false if they are not visible. */
 static bool list_socket_inodes(struct graft_health_look *look, const char *directory, const char ***inodes, size_t *n)
 {
 	const char *folder = graft_arena_printf(look->scratch, "%s/fd", directory), **names;
@@ -295,14 +295,14 @@ static const char *plugin_setting(struct graft_health_look *look, const char *di
 	return value && value[0] != '\0' ? graft_arena_strdup(look->arena, value) : NULL;
 }
 
-/* Whether the program has that name, too: a link to a program gives its process any name. */
+/* Whether the program has that name, too: through a link, a process can get any name. */
 static bool is_program(struct graft_health_look *look, const char *directory, const char *name)
 {
 	const char *path = graft_arena_printf(look->scratch, "%s/exe", directory);
 	const char *target = path ? graft_health_read_link(look, path) : NULL;
 	size_t length = strlen(name);
 
-	/* Only its owner may see it. */
+	/* Visible only to the owner. */
 	if (!target)
 		return true;
 	target = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
@@ -311,8 +311,8 @@ static bool is_program(struct graft_health_look *look, const char *directory, co
 }
 
 /*
- * SECURITY: a process that an ordinary user has given that name is not one of the cluster, whose
- * programs are root's. *ret_container: it is in one. Returns false for such a process.
+ * SECURITY: an ordinary user can give a process that name, but the cluster's programs belong to
+ * root. *ret_container: whether it is in a container. Returns false for a process of another user.
  */
 static bool is_process_of_root(struct graft_health_look *look, const char *directory, bool *ret_container)
 {
@@ -453,7 +453,7 @@ static void look_at_toolkit(struct graft_health_look *look, const char *director
 	}
 }
 
-/* Those of installers, and those that engines name: the directory is always called the same. */
+/* Toolkits of installers, and those that engines name: the directory always has the same name. */
 static void look_at_toolkits(struct graft_health_look *look)
 {
 	const struct graft_health *health = look->health;

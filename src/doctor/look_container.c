@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * look_container: the facts of one container: its config.json and what its engine keeps of its
- * options, then, if it runs, its nodes, device rules, mounts and loader cache. Below its root,
+ * look_container: the facts of one container: its config.json and the options that its engine
+ * recorded, then, if it runs, its nodes, device rules, mounts and loader cache. Below its root,
  * everything is looked up from one descriptor; its bytes are parsed by a reader.
  */
 #include <errno.h>
@@ -37,7 +37,7 @@ struct look {
 	const struct graft_found_container *found;
 	struct graft_arena *arena;
 	struct graft_case *one;
-	/* Variables that do not come from config.json: as Docker keeps them, or of the process. */
+	/* Variables that do not come from config.json: Docker's record, or those of the process. */
 	const char **env;
 	size_t n_env;
 	bool calls_cli; /* a hook runs nvidia-container-cli, as that of `ctr run --gpus` does */
@@ -277,8 +277,7 @@ static void read_meaning(struct look *look, const struct graft_oci_spec *spec)
 }
 
 /*
- * Where no file describes the container, such as one of LXC: the variables that its process was
- * started with.
+ * If no file describes the container, as with LXC: the variables that its process was started with.
  */
 static void read_process_variables(struct look *look)
 {
@@ -408,8 +407,8 @@ static bool read_sysfs(const struct look *look, const char *pci, const char *nam
 }
 
 /*
- * A function that has fallen off the bus reads as ones, which no vendor has as its number. Reading
- * its configuration wakes a GPU, so one that sleeps, and therefore is there, is left alone.
+ * A function that has fallen off the bus reads as all ones, which is not the number of any vendor.
+ * Reading its configuration wakes a GPU, so one that sleeps, and therefore is there, is left alone.
  */
 static bool is_gpu_lost(const struct look *look, const struct graft_gpu *gpu)
 {
@@ -627,7 +626,7 @@ int graft_case_collect(const struct graft_case_options *options, struct graft_ar
 	read_request(&look);
 	ret_case->way = find_way(&look);
 	ret_case->mode = find_mode(&look, ret_case->way);
-	/* The processes of another root are not ours to open. */
+	/* With another host root, the PID does not belong to one of our processes. */
 	if (found.pid > 0 && !options->host_root)
 		look_at_process_of_container(&look);
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;

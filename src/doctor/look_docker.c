@@ -16,7 +16,7 @@
 #define SOCKET      "/run/docker.sock"
 #define UNIX_SCHEME "unix://"
 
-/* What the options of a running daemon or its file say about where it is reached and configured. */
+/* Where a daemon is reached and configured, according to its options or its file. */
 struct docker_place {
 	const char *config, *socket;
 };
@@ -125,7 +125,7 @@ static void add_option_runtime(struct graft_health_look *look, struct graft_heal
 					 equals + 1, "--add-runtime", NULL);
 }
 
-/* Reads the options of the daemon, which may set its places. */
+/* Reads the options of the daemon, which may set these places. */
 static void read_options(struct graft_health_look *look, struct graft_health_engine *engine,
 			 const struct graft_health_process *process, struct docker_place *place)
 {
@@ -163,7 +163,7 @@ static void read_options(struct graft_health_look *look, struct graft_health_eng
 
 /*
  * Docker's containers are children of a containerd: its own, which has its mounts, or the system's.
- * Which one it uses is not asked, so one that is here is enough.
+ * We do not determine which one it uses, so one in our mount namespace is enough.
  */
 static bool is_containerd_elsewhere(struct graft_health_look *look)
 {

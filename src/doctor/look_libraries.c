@@ -138,7 +138,7 @@ static void take_answer(struct graft_health_look *look, const struct graft_nvml_
 		if (gpu->bus_id)
 			(void)graft_arena_push_string(look->arena, &nvml->bus_ids, &nvml->n_bus_ids, gpu->bus_id);
 	}
-	/* A driver that procfs does not show, as on a start (graft_survey_gpus_by_nvml()). */
+	/* For a driver that procfs does not show, as at a start (graft_survey_gpus_by_nvml()). */
 	nvml->lists_gpus = look->survey.inventory->platform == GRAFT_PLATFORM_NATIVE && !look->survey.gpus_listed &&
 			   nvml->n_gpus > 0;
 	graft_nvml_take_over(snapshot, NVML_FACTS, nvml->lists_gpus, look->survey.log, look->survey.inventory);

@@ -191,9 +191,7 @@ static void look_at_security_modules(struct graft_health_look *look)
 
 #define FREE_MIN ((uint64_t)1 << 20)
 
-/*
- * Full ones are listed once, by the first directory. Those that are read-only are full by nature.
- */
+/* A full file system is listed once, under the first directory. Read-only ones are always full. */
 static void look_at_disks(struct graft_health_look *look)
 {
 	static const char *const directories[] = {

@@ -3,7 +3,7 @@
  * look_versions: versions of installed engines, from the text databases of dpkg and apk. No program
  * is run to ask for its version. RPM's database is binary and is not read: on its hosts, and for
  * engines without a package, the program itself says which CDI library it was built with. Debian's
- * programs do not say so.
+ * programs lack that information.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static const struct package_database databases[] = {
 	{ "/lib/apk/db/installed", "P:", "\nV:", NULL },
 };
 
-/* The first that is installed counts. */
+/* The first installed one counts. */
 static const struct {
 	enum graft_health_engine_kind kind;
 	const char *name;
