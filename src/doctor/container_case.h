@@ -28,8 +28,8 @@
 
 /* How GPUs come to the container. */
 #define GRAFT_CASE_WAY_LIST(X)                                                                       \
-	X(UNKNOWN, "unknown") /* its config.json cannot be read, or no longer exists */                       \
-	X(NONE, "none")       /* nothing in its start could give it GPUs */           \
+	X(UNKNOWN, "unknown") /* its config.json cannot be read, or no longer exists */              \
+	X(NONE, "none")       /* nothing in its start could give it GPUs */                          \
 	X(RUNTIME, "runtime") /* nvidia-container-runtime edited its config.json */                  \
 	X(HOOK, "hook")       /* a prestart hook; also of nvidia-container-runtime in mode legacy */ \
 	X(CDI, "cdi")         /* the engine itself, from CDI specs */                                \
@@ -144,7 +144,8 @@ struct graft_case {
 	enum graft_keeper engine;
 	const char *id, *name, *pod, *bundle, *runtime; /* NULL = unknown */
 	uint32_t pid;                                   /* 0 = it does not run */
-	const char *start_error; /* of a container that does not run: why its last start failed; NULL = it did not fail */
+	const char
+	    *start_error; /* of a container that does not run: why its last start failed; NULL = it did not fail */
 	enum graft_case_way way;
 	const char *mode; /* of nvidia-container-runtime or its hook; NULL = neither was involved */
 	/*

@@ -181,10 +181,11 @@ struct graft_health_hook {
 
 /* What a running daemon reports about itself (engine/docker_info.h). */
 struct graft_health_answer {
-	bool asked;                            /* it runs, and its socket was tried */
-	const char *socket;                    /* path of that socket */
-	const char *problem;                   /* why there is no answer; NULL = the rest is valid */
-	struct graft_health_runtime *runtimes; /* those that are ours, judging by name or program; `file` is the socket */
+	bool asked;          /* it runs, and its socket was tried */
+	const char *socket;  /* path of that socket */
+	const char *problem; /* why there is no answer; NULL = the rest is valid */
+	struct graft_health_runtime
+	    *runtimes; /* those that are ours, judging by name or program; `file` is the socket */
 	size_t n_runtimes;
 	const char *default_runtime;
 	const char **cdi_directories; /* none = it does not read CDI specs */
@@ -399,9 +400,9 @@ struct graft_health_options {
 	struct graft_host_options
 	    host; /* driver root, host root, identity and time limit of the NVML child; `imex_channels` is not used */
 	bool ask_nvml;
-	bool look_at_cluster;               /* the kubelet, the device plugin, and everything else about the node of a cluster */
-	bool ask_daemons;                   /* connect to the sockets of running engines; read-only requests */
-	int daemon_timeout_ms;              /* how long such a daemon may take; 0 = 3 s */
+	bool look_at_cluster;  /* the kubelet, the device plugin, and everything else about the node of a cluster */
+	bool ask_daemons;      /* connect to the sockets of running engines; read-only requests */
+	int daemon_timeout_ms; /* how long such a daemon may take; 0 = 3 s */
 	const char *const *cdi_directories; /* in ascending priority; absolute */
 	size_t n_cdi_directories;
 	const char *home, *config_home;           /* of the caller: $HOME, $XDG_CONFIG_HOME; NULL = unknown */

@@ -23,9 +23,10 @@ struct graft_lease_for {
 	const char *owner;                             /* the owner's name that the container states; NULL = none */
 	const char *what;                              /* what it runs: an image or a program; NULL = not known */
 	bool has_user;
-	uint32_t user;                         /* the user, on the host, as whom its programs run */
-	bool only_look;                        /* take nothing, only determine what it would get now */
-	const struct graft_lease_state *state; /* with `only_look`: use this inventory instead of this host; NULL = none */
+	uint32_t user;  /* the user, on the host, as whom its programs run */
+	bool only_look; /* take nothing, only determine what it would get now */
+	const struct graft_lease_state
+	    *state; /* with `only_look`: use this inventory instead of this host; NULL = none */
 };
 
 /* Returns -1 with GRAFT_UNSUPPORTED unless leases are on; the error names the file and a remedy. */
