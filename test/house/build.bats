@@ -28,6 +28,7 @@ elf_files() {
   [ -x "$tree/D/usr/bin/graft-sim" ]
   [ -x "$tree/D/usr/bin/nvidia-container-runtime-hook" ]
   [ "$(readlink "$tree/D/usr/bin/nvidia-container-toolkit")" = nvidia-container-runtime-hook ]
+  [ -z "$(find "$tree/D" -name 'libnvidia-container-go*')" ]
   local program
   for program in nvidia-container-cli nvidia-ctk nvidia-cdi-hook; do
     run -0 "$tree/D/usr/bin/$program" --version

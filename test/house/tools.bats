@@ -218,9 +218,9 @@ TABLE
   finds "test/differences:8: b: one: test/x.bats has not a test 'it fails'"
   list 'one => test/x.c: test_other'
   finds 'test/differences:8: b: one: test/x.c has not a function test_other()'
-  list 'one => $page: x | y' 'one => test/x.bats: it works'
+  list 'one => $page: x | y' 'one => test/x.bats: it works' 'one => test/x.bats: it works'
   finds "test/differences:8: b: one: no file and test: '\$page: x | y'
-test/differences:9: b: one: this row has a line already"
+test/differences:10: b: one: this line is there already"
   list "one => $page: x | y" 'gone => test/x.bats: it works'
   finds "test/differences:9: b: gone: $page has no such row"
   list "one => $page: of no text"

@@ -167,6 +167,8 @@ lives() {
       make_board_bundle "$(env "NVIDIA_VISIBLE_DEVICES=runtime.nvidia.com/gpu=$devices")"
       refuse "*unsupported device id: $devices; on this board there are 0 and all*"
     done
+    make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=runtime.nvidia.com/gpu=all)" "$(env 'NVIDIA_REQUIRE_CUDA=cuda>=12.4')"
+    refuse "*requirements not met: unsatisfied condition: cuda>=12.4 (cuda=11.4)*"
   done
 }
 
@@ -219,6 +221,9 @@ lives() {
   # Without the program that asks, the reason is told, and no empty version.
   mv "$BATS_FILE_TMPDIR/programs/graft-nvml" "$work"
   refuse "*requirements not met: the driver does not state its CUDA version: nvml error: cannot start the program that asks NVML: */graft-nvml: no such file or directory*"
+  # Nothing else asks.
+  make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)"
+  start_container
   mv "$work/graft-nvml" "$BATS_FILE_TMPDIR/programs"
   make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)" "$(env 'NVIDIA_REQUIRE_CUDA=cuda>=12.4')" "$(env NVIDIA_DISABLE_REQUIRE=1)"
   start_container

@@ -182,6 +182,10 @@ static void test_exchange(void **state)
 	assert_int_equal(chmod(case_path(test, "nv/toolkit/nvidia-ctk"), 0777), 0);
 	assert_int_equal(install(test, &err), 1);
 	assert_int_equal(install(test, &err), 0);
+	/* A library that packages of others have. */
+	case_write(test, "source/usr/lib64/libnvidia-container-go.so.1", "go", 0644);
+	assert_int_equal(install(test, &err), 1);
+	assert_string_equal(case_read(test, "nv/toolkit/libnvidia-container-go.so.1"), "go");
 }
 
 /* Where names cannot be exchanged, `toolkit` is a link, which leads to a whole toolkit at each moment. */
