@@ -26,7 +26,7 @@ static bool name_folder(const char *state_folder, char path[PATH_MAX])
 	return snprintf(path, PATH_MAX, "%s/" FOLDER_NAME, state_folder) < PATH_MAX;
 }
 
-/* Makes the folder if it is not there. Returns an O_RDONLY descriptor of it, or -errno. */
+/* Makes the folder if it is missing. Returns an O_RDONLY descriptor of it, or -errno. */
 static int open_folder(const char *state_folder)
 {
 	char path[PATH_MAX];
@@ -40,7 +40,7 @@ static int open_folder(const char *state_folder)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Handles only requests that it could remove; others would be repeated for ever. */
+/* Handles only requests that it could remove; others would be repeated forever. */
 static void take_requests(struct clear_requests *requests, int take_fd)
 {
 	DIR *folder = fdopendir(take_fd);
@@ -60,7 +60,7 @@ static void take_requests(struct clear_requests *requests, int take_fd)
 	(void)closedir(folder);
 }
 
-/* Watches the folder that is there now. A watch of one that was removed reports nothing more. */
+/* Watches the current folder. The watch of a removed folder reports nothing more. */
 static int watch_requests(struct clear_requests *requests)
 {
 	char path[PATH_MAX];
@@ -76,9 +76,9 @@ static int watch_requests(struct clear_requests *requests)
 }
 
 /*
- * Makes the folder where it is missing, watches it, and takes what is in it. What cannot be watched
- * is checked from time to time. QUIRK: no descriptor of the folder is kept, because the kernel does
- * not report the removal of one that is open.
+ * Makes the folder if it is missing, watches it, and takes the requests in it. A folder that cannot
+ * be watched is checked from time to time. QUIRK: no descriptor of the folder is kept, because the
+ * kernel does not report the removal of one that is open.
  */
 static void look_for_requests(void *arg)
 {

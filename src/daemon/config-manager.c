@@ -19,7 +19,7 @@ struct manager {
 	struct config_source source;
 	struct program_signals signals;
 	bool linked;            /* the link is one of ours */
-	struct graft_error err; /* with oneshot: why there is none */
+	struct graft_error err; /* with oneshot: why no file was chosen */
 };
 
 static const char *manager_variable(const char *name)
@@ -47,7 +47,7 @@ static void choice_impossible(void *arg, const struct graft_error *err)
 	}
 }
 
-/* With `changed`, only to processes that have started before that. */
+/* With `changed`, only to processes that started before that time. */
 static void send_signal(const struct manager *manager, const struct timespec *changed)
 {
 	const struct graft_kube_manager_flags *flags = manager->flags;
@@ -68,9 +68,9 @@ static void send_signal(const struct manager *manager, const struct timespec *ch
 }
 
 /*
- * The first link that is right already was made by the init container, and read by the program
- * since, unless the file is newer than that: then it has changed while this program was away. After
- * that, the same link means that the file has changed.
+ * If the link is right at the first call, the init container made it and the program has read it,
+ * unless the file is newer: then it has changed while this program was not running. At later calls,
+ * the same link means that the file has changed.
  */
 static int config_chosen(void *arg, const char *path)
 {

@@ -47,7 +47,7 @@ int config_link_set(const char *path, const char *target, struct graft_error *er
 	return 1;
 }
 
-/* The first argument of a process; empty for what is not a process with arguments. */
+/* The first argument of a process; empty if it is not a process or has no arguments. */
 static void read_first_argument(int proc_fd, const char *pid, char *buffer, size_t size)
 {
 	char path[64];
@@ -67,8 +67,8 @@ static bool is_started_as(const char *argument, const char *name)
 }
 
 /*
- * "PID (NAME) STATE ...": field 22 is when it was started, in ticks since boot. What is gone is not
- * before anything.
+ * "PID (NAME) STATE ...": field 22 is its start time, in ticks since boot. A process that has ended
+ * counts as started later.
  */
 static bool is_started_before(int proc_fd, const char *pid, const struct timespec *changed)
 {

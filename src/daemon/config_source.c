@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_source: watches label and folder. What the file is used for, the program decides. */
+/* config_source: watches label and folder. The program decides what to do with the file. */
 #include "daemon/config_source.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static bool is_same_choice(const struct config_source *source, const char *path,
 	       memcmp(source->content, content, length) == 0;
 }
 
-/* The file, and what is in it, in an arena of their own. */
+/* The file and its content, in an arena of their own. */
 static int read_choice(const struct config_source *source, struct graft_arena *arena, const char **ret_path,
 		       const char **ret_content, size_t *ret_length, struct graft_error *err)
 {
@@ -47,14 +47,14 @@ static int read_choice(const struct config_source *source, struct graft_arena *a
 	return rc < 0 ? graft_fail_errno(err, -rc, "unable to read config file %s", *ret_path) : 0;
 }
 
-/* At the latest then; a steady stream of events does not delay it. */
+/* The latest time; a steady stream of events does not delay it further. */
 static void settle_within(struct config_source *source, int64_t delay_ms)
 {
 	if (!source->settle.link || source->settle.at_ms > graft_clock_ms() + delay_ms)
 		graft_loop_set_timer(source->loop, &source->settle, delay_ms);
 }
 
-/* Tries again at growing intervals, since the cause may have gone. */
+/* Tries again at growing intervals, since the cause may disappear. */
 static void try_again(struct config_source *source)
 {
 	source->delay_ms = graft_loop_next_delay(source->delay_ms, AGAIN_FIRST_MS, AGAIN_LAST_MS);
@@ -129,8 +129,8 @@ static void forget_config_folder(struct config_source *source)
 }
 
 /*
- * A mounted ConfigMap changes by a link in the folder that is replaced; files that are written are
- * read when they are closed.
+ * A mounted ConfigMap changes when a link in the folder is replaced; a file that is written is read
+ * when it is closed.
  */
 static void config_folder_changed(void *arg, short events)
 {
@@ -166,7 +166,7 @@ static void watch_config_folder(struct config_source *source)
 		source->blind = false;
 		return;
 	}
-	/* A folder that is not there is the choice's error. */
+	/* A missing folder is reported as an error of the choice. */
 	sys = errno;
 	if (!source->blind && sys != ENOENT)
 		graft_warn(source->log, "cannot watch %s: %s; checking it every five seconds", source->choice.folder,
@@ -220,7 +220,7 @@ static void nodes_listed(void *arg, const struct graft_json_node *list)
 			   source->node);
 }
 
-/* A node that is removed from the cluster keeps what it has. */
+/* A node that is removed from the cluster keeps its file. */
 static void node_changed(void *arg, enum graft_cluster_change change, const struct graft_json_node *node)
 {
 	struct config_source *source = arg;

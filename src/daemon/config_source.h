@@ -35,13 +35,13 @@ struct config_source {
 	char *query;
 	char value[GRAFT_CLUSTER_VERSION_SIZE]; /* of the label; "": it has none */
 	bool known;                             /* the label has been read */
-	bool pending;                           /* what is chosen could not be applied */
+	bool pending;                           /* the choice could not be applied */
 	bool blind;                             /* the folder cannot be watched */
-	int64_t delay_ms;                       /* after which a failure is tried again; 0: there was none */
+	int64_t delay_ms;                       /* delay after a failure; 0: there was none */
 	struct graft_loop_watch folder;         /* inotify */
-	struct graft_loop_timer settle;         /* looks at the folder, soon after an event */
-	struct graft_arena *arena;              /* of what is chosen */
-	const char *path, *content;             /* NULL: nothing is chosen yet */
+	struct graft_loop_timer settle;         /* reads the folder, soon after an event */
+	struct graft_arena *arena;              /* of the choice */
+	const char *path, *content;             /* NULL: no choice yet */
 	size_t length;
 	char failure[sizeof(((struct graft_error *)0)->msg)];
 };

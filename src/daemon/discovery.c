@@ -23,10 +23,10 @@
 #define FOLDER_EVENTS (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM)
 #define FILE_EVENTS   (IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF)
 
-/* Why labels are made again, which decides what of it is logged. */
+/* Why labels are made again, which decides how much is logged. */
 enum pass_cause { PASS_REQUEST, PASS_EVENT, PASS_INTERVAL, PASS_CAUSES };
 
-/* What one pass makes; all of it replaces what was before. */
+/* What one pass makes; it replaces the result of the previous pass. */
 struct discovery_pass {
 	struct graft_arena *arena;
 	struct graft_kube_config config;
@@ -55,9 +55,7 @@ static void labels_settled(void *arg, const struct graft_error *err)
 		graft_loop_stop(discovery->loop);
 }
 
-/*
- * Gives the labels to the API server; how to reach it stays the same as long as the program runs.
- */
+/* Sends the labels to the API server, whose address does not change while the program runs. */
 static int publish(struct discovery *discovery, const struct discovery_pass *pass, struct graft_error *err)
 {
 	if (!discovery->feature.cluster) {
@@ -117,7 +115,7 @@ static int write_file(struct discovery *discovery, const char *path, const struc
 	return 0;
 }
 
-/* Writes the labels where they are to be, unless they are there. */
+/* Writes the labels to their destination, unless they are there already. */
 static int write_labels(struct discovery *discovery, const struct discovery_pass *pass, struct graft_error *err)
 {
 	const char *path = file_of(&pass->config);
@@ -180,7 +178,7 @@ static int64_t find_interval(const struct graft_kube_config *config)
 	return ns < 0 ? -1 : ns / 1000000;
 }
 
-/* The labels of an earlier configuration do not stay behind at another place. */
+/* Removes the labels of an earlier configuration from another destination. */
 static void adopt(struct discovery *discovery, struct discovery_pass *take_pass)
 {
 	struct graft_arena *before = discovery->arena;
@@ -196,8 +194,8 @@ static void adopt(struct discovery *discovery, struct discovery_pass *take_pass)
 }
 
 /*
- * Logs everything that is found only if the user asked for this pass. Only SIGHUP asks NVML again,
- * not the start.
+ * Logs all findings only if the user asked for this pass. Only SIGHUP asks NVML again, not the
+ * start.
  */
 static int make_pass(struct discovery *discovery, enum pass_cause cause, struct graft_error *err)
 {
@@ -257,7 +255,7 @@ static void again_due(void *arg)
 	label_again(discovery, discovery->event ? PASS_EVENT : PASS_INTERVAL);
 }
 
-/* Something has happened: soon, but not too soon after the last change. */
+/* After an event: start a pass soon, but not too soon after the last change. */
 static void schedule(struct discovery *discovery)
 {
 	int64_t now = graft_clock_ms(), at = discovery->changed_ms + discovery->interval_ms;
@@ -321,7 +319,7 @@ static int watch_folder_of(const struct discovery *discovery, const char *file)
 	return inotify_add_watch(discovery->events.fd, folder, FOLDER_EVENTS | IN_CLOSE_WRITE | IN_ONLYDIR);
 }
 
-/* Places that are there now; a place that is watched already stays so. */
+/* Watches the places that exist now; those that are watched already stay so. */
 static void watch_places(struct discovery *discovery)
 {
 	const char *config = discovery->config.config_file;
@@ -331,7 +329,10 @@ static void watch_places(struct discovery *discovery)
 		return;
 	(void)inotify_add_watch(fd, CAPS_FOLDER, FOLDER_EVENTS | IN_ONLYDIR);
 	discovery->output_watch = watch_folder_of(discovery, file_of(&discovery->config));
-	/* In the folder a mounted ConfigMap gets a new link; what another link leads to changes by itself. */
+	/*
+	 * A mounted ConfigMap gets a new link in its folder; the target of any other link can
+	 * change in its own folder.
+	 */
 	if (config[0] != '\0') {
 		(void)watch_folder_of(discovery, config);
 		(void)inotify_add_watch(fd, config, FILE_EVENTS);
@@ -363,7 +364,7 @@ static int watch_all(struct discovery *discovery, struct graft_error *err)
 								   .changed = driver_changed,
 								   .arg = discovery });
 	health_configure(&discovery->health, &nothing, NULL);
-	/* What the log has from before the labels were made is of no interest. */
+	/* Lines of the log from before the labels were made are irrelevant. */
 	discovery->health.options.loaded = driver_changed;
 	return 0;
 }
@@ -371,8 +372,8 @@ static int watch_all(struct discovery *discovery, struct graft_error *err)
 /* --- begin and end --- */
 
 /*
- * The config file is wrong: until it is another one, what is known without it says where it is, and
- * how often to look.
+ * The config file is invalid: until it changes, the rest of the configuration determines where it
+ * is and how often to check it.
  */
 static int wait_for_configuration(struct discovery *discovery, struct graft_error *err)
 {
@@ -414,7 +415,7 @@ int discovery_begin(struct discovery *discovery, struct graft_error *err)
 		return discovery->waits ? wait_for_configuration(discovery, err) : -1;
 	}
 	adopt(discovery, &pass);
-	/* Before anything is read, so that nothing happens unseen while NVML is asked. */
+	/* This comes before anything is read, so that no event is missed while NVML is asked. */
 	watched = !discovery->config.flags.gfd.oneshot && discovery->interval_ms >= 0;
 	if (watched && watch_all(discovery, err) < 0)
 		return -1;
@@ -426,7 +427,7 @@ int discovery_begin(struct discovery *discovery, struct graft_error *err)
 	if (rc < 0)
 		graft_warn(discovery->log, "no labels: %s; waiting for the driver",
 			   graft_error_text(&why, text, sizeof(text)));
-	/* Labels that are made once need no events; the API server's answer is waited for. */
+	/* Labels that are made once need no events, but wait for the API server's answer. */
 	if (discovery->config.flags.gfd.oneshot)
 		return discovery->config.flags.use_node_feature_api ? 0 : 1;
 	if (rc == 0 && discovery->interval_ms < 0)

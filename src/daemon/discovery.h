@@ -33,15 +33,15 @@ struct discovery {
 	const char *text;               /* the labels; NULL: none yet */
 	int64_t interval_ms;            /* -1: labels are made once */
 	int64_t changed_ms;             /* when they were changed last */
-	bool look_again;                /* something changes without an event */
+	bool look_again;                /* something may change without an event */
 	bool event;                     /* `again` is due because of one */
-	struct node_feature feature;    /* the labels' way to the API server, where they go there */
+	struct node_feature feature;    /* sends the labels to the API server, if configured */
 	bool waits;                     /* fail-on-init-error is off, according to what was read so far */
 	struct graft_error err;         /* why the loop has ended, if it is not GRAFT_OK */
 	struct health health;           /* reads the kernel log */
 	struct hardware hardware;       /* events of PCI devices, modules and device nodes */
 	struct graft_loop_watch events; /* inotify: configuration, output, capability nodes */
-	int output_watch;               /* which of them is of the output; -1: none */
+	int output_watch;               /* which of them watches the output; -1: none */
 	struct graft_loop_timer again;  /* makes the labels again */
 };
 
@@ -53,12 +53,9 @@ struct discovery {
  * case.
  */
 int discovery_begin(struct discovery *discovery, struct graft_error *err);
-/*
- * Does the same again after SIGHUP, and asks NVML again. If that fails, the labels stay as they
- * are.
- */
+/* Repeats this after SIGHUP, and asks NVML again. If that fails, the labels stay as they are. */
 void discovery_reload(struct discovery *discovery);
-/* Removes the file, if it must not stay, and frees everything. */
+/* Removes the file, unless it must stay, and frees everything. */
 void discovery_done(struct discovery *discovery);
 
 #endif

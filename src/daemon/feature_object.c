@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feature_object: JSON of the API server into what can be compared, and what is wanted into JSON.
+ * feature_object: converts the API server's JSON to data that can be compared, and the wanted
+ * object to JSON.
  */
 #include "daemon/feature_object.h"
 
@@ -34,7 +35,7 @@ static int compare_uids(const void *a, const void *b)
 	return strcmp(((const struct feature_owner *)a)->uid, ((const struct feature_owner *)b)->uid);
 }
 
-/* One that is not complete, or beyond the limit, is left out. */
+/* An incomplete owner, or one beyond the limit, is left out. */
 static void add_owner(struct feature_owners *owners, const struct feature_owner *owner)
 {
 	struct feature_owner *slot = &owners->items[owners->n];

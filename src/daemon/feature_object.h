@@ -24,12 +24,12 @@ struct feature_owner {
 
 /* Sorted by UID. */
 struct feature_owners {
-	struct graft_arena *arena; /* of their texts; NULL: there are none */
+	struct graft_arena *arena; /* holds their texts; NULL: there are none */
 	struct feature_owner items[FEATURE_OBJECT_OWNERS];
 	size_t n;
 };
 
-/* What the server says. Zeroed: there is no object. */
+/* The server's object. Zeroed: there is none. */
 struct feature_object {
 	bool there;
 	char version[GRAFT_CLUSTER_VERSION_SIZE]; /* resourceVersion */
@@ -60,7 +60,7 @@ void feature_owners_done(struct feature_owners *owners);
 /* The object to write. All of it is borrowed. */
 struct feature_content {
 	const char *name, *namespace_, *node;
-	const char *version; /* of the object that it replaces; NULL: there is none */
+	const char *version; /* of the object to replace; NULL: there is none */
 	const struct feature_owners *owners;
 	const struct graft_kube_labels *labels;
 };

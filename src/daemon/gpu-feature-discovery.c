@@ -19,7 +19,7 @@ struct feature_daemon {
 	struct config_source source; /* with --node-label */
 	bool oneshot;
 	bool begun;             /* labels are made: the configuration is known */
-	struct graft_error err; /* why they cannot be, with the first configuration that the label chose */
+	struct graft_error err; /* why they cannot be made, with the first configuration that the label chose */
 	const char *notify_socket;
 };
 
@@ -47,7 +47,7 @@ static int begin_discovery(struct feature_daemon *daemon, struct graft_error *er
 
 /* --- the configuration that the node's label chooses --- */
 
-/* What fails is tried again by what uses it. */
+/* A failed call is repeated by its user. */
 static int gfd_config_chosen(void *arg, const char *path)
 {
 	struct feature_daemon *daemon = arg;

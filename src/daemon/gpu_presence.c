@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_presence: stat(2), and four bytes of configuration space. Does not know what follows. */
+/* gpu_presence: stat(2), and four bytes of configuration space. Draws no conclusions. */
 #include "daemon/gpu_presence.h"
 
 #include <fcntl.h>
@@ -53,7 +53,7 @@ static bool answers(const struct graft_gpu *gpu, const char *sys_root)
 	       memcmp(id, ones, sizeof(id)) != 0;
 }
 
-/* "/" in front of a path is nothing. */
+/* The prefix "/" adds nothing to a path. */
 static bool host_path(const char *root, const char *at, char path[PATH_MAX])
 {
 	return at && snprintf(path, PATH_MAX, "%s%s", root && strcmp(root, "/") != 0 ? root : "", at) < PATH_MAX;

@@ -19,10 +19,9 @@
 #define WORD(a, b, c, d) ((uint32_t)(a) << 24 | (uint32_t)(b) << 16 | (uint32_t)(c) << 8 | (uint32_t)(d))
 
 /*
- * Lets "ACTION@/devices/..." of devices that are not virtual through, and "ACTION@/module/nv...":
- * each container that starts makes events of network devices and loops, which should wake no
- * process. The path begins after 4, 5 or 7 letters: add@, bind@ and move@, remove@, change@ and
- * unbind@.
+ * Accepts "ACTION@/devices/..." of devices that are not virtual, and "ACTION@/module/nv...": each
+ * start of a container causes events of network and loop devices, which should not wake a process.
+ * The path begins after 4, 5 or 7 letters: add@, bind@ and move@, remove@, change@ and unbind@.
  */
 static const struct sock_filter filter[] = {
 	/* 0 */ BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 3),
@@ -51,9 +50,9 @@ static const struct sock_filter filter[] = {
 enum drained { NOTHING, SOMETHING, OF_DRIVER };
 
 /*
- * Reads what waits. Events of the driver name it, as its nodes do, or are of a PCI device;
- * containers that start cause others, of their networks and volumes. What is lost or long may be
- * anything.
+ * Reads the pending events. Those of the driver have its name, as its nodes do, or concern a PCI
+ * device; starts of containers cause others, about their networks and volumes. A lost or long event
+ * may be anything.
  */
 static enum drained drain(int fd)
 {

@@ -38,7 +38,7 @@ void hardware_begin(struct hardware *hardware, struct graft_loop *loop, const ch
  * Calls `changed` soon, as after a change: something may have changed before the first event.
  */
 void hardware_look_soon(struct hardware *hardware);
-/* Takes the events that wait: for who must know now whether something has happened. */
+/* Takes the pending events, for callers that must know now whether something has happened. */
 void hardware_catch_up(struct hardware *hardware);
 /* Ends it. Does nothing if it has not begun. */
 void hardware_done(struct hardware *hardware);

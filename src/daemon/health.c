@@ -93,7 +93,7 @@ static void end_flood(struct health *health, enum health_end end)
 	graft_info(health->options.log, "GPUs are judged separately again: %s", end_texts[end]);
 }
 
-/* Makes one fault of those that the MIG devices of a GPU have. Returns whether that made room. */
+/* Merges the faults of a GPU's MIG devices into one. Returns whether that made room. */
 static bool merge_instances(struct health *health)
 {
 	size_t before = health->n_faults;
@@ -126,7 +126,7 @@ static void push_fault(struct health *health, const struct health_fault *fault)
 		health->faults[health->n_faults++] = *fault;
 		return;
 	}
-	/* SECURITY: what has no place in the list must not be healthy. */
+	/* SECURITY: a GPU whose fault does not fit into the list must not count as healthy. */
 	if (health->flooded)
 		return;
 	health->flooded = true;
@@ -145,8 +145,8 @@ static bool has_fault(const struct health *health, enum health_cause cause, cons
 }
 
 /*
- * Ends the faults of a GPU that the log has reported; with NULL, of all of them. Returns whether
- * there was one.
+ * Ends the faults of a GPU (NULL: of all GPUs) that the log has reported. Returns whether there was
+ * one.
  */
 static bool end_logged(struct health *health, const struct graft_xid_line *gpu, enum health_end end)
 {
@@ -190,7 +190,7 @@ static bool is_marked(const struct health *health, const struct graft_xid_line *
 	return false;
 }
 
-/* Ends what the log has reported, by what it does not report. */
+/* Ends faults that the log has reported, based on facts that it does not report. */
 static bool end_and_mark(struct health *health, const struct graft_xid_line *gpu, enum health_end end)
 {
 	const struct graft_xid_line which = *gpu;
@@ -265,7 +265,7 @@ static void take_line(struct health *health, const char *text)
 	}
 }
 
-/* Lines that are too long are read to their end; what matters stands at their beginning. */
+/* Lines that are too long are read to their end; only their beginning matters. */
 static void take_bytes(struct health *health, const char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -313,7 +313,7 @@ static void report_changes(struct health *health, uint64_t before)
 
 /* --- what is there --- */
 
-/* The line that stands for a GPU as a whole. */
+/* The entry for a GPU as a whole. */
 static bool line_of_gpu(const struct graft_gpu *gpu, struct graft_xid_line *ret_line)
 {
 	struct graft_pci_address address;
@@ -367,7 +367,7 @@ static void look_at_gpu(struct health *health, size_t i)
 
 		if (fault->cause != HEALTH_XID || !graft_xid_is_same_gpu(&fault->line, &line))
 			continue;
-		/* Gone for a while: what comes back is another one. */
+		/* It was absent for a while: the GPU that comes back counts as another one. */
 		if ((had->had_pci && !now.pci) || (had->had_procfs && !now.procfs))
 			fault->place = (struct health_place){ .bound = 0 };
 		else if (is_another_place(&fault->place, &now.place) && end_and_mark(health, &line, HEALTH_BOUND))
@@ -443,7 +443,7 @@ static void take_nvml_xid(struct health *health, struct graft_xid_line *line, co
 	line->gi = report->gi;
 	line->ci = report->ci;
 	line->sequence = health->sequence;
-	/* The log may have more to say of it, such as that it is over. */
+	/* The log may report more about it, such as its end. */
 	read_log(health);
 	if (line->number == GRAFT_XID_RECOVERY || !graft_xid_matters(&health->rules, line->number) ||
 	    has_fault(health, HEALTH_XID, line))
@@ -501,7 +501,7 @@ static void log_ready(void *arg, short events)
 	report_changes(health, before);
 }
 
-/* A regular file is always ready to be read, and says by inotify when there is more. */
+/* A regular file is always readable; inotify reports when there is more to read. */
 static int watch_for_changes(const char *path)
 {
 	auto_close int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -575,7 +575,7 @@ void health_configure(struct health *health, const struct graft_xid_rules *rules
 	for (size_t i = health->n_faults; i > 0; i--) {
 		const struct health_fault *fault = &health->faults[i - 1];
 
-		/* What is gone is not in the inventory any more, or will be seen to be gone again. */
+		/* A missing GPU is no longer in the inventory, or will be found missing again. */
 		if (fault->cause == HEALTH_XID ? !graft_xid_matters(rules, fault->line.number)
 					       : rules->none || !find_gpu_of_line(health, &fault->line))
 			drop_fault(health, i - 1, HEALTH_UNCHECKED);
@@ -583,7 +583,7 @@ void health_configure(struct health *health, const struct graft_xid_rules *rules
 	note_presence(health);
 	read_log(health);
 	look_at_gpus(health);
-	/* From here on the file has what is known. */
+	/* From here on the file is up to date. */
 	health->n_known = 0;
 	report_changes(health, before);
 }

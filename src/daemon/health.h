@@ -76,7 +76,7 @@ struct health_gpu {
 struct health_options {
 	struct graft_loop *loop;
 	const struct graft_log *log;
-	const char *kernel_log;   /* path: /dev/kmsg, or a FIFO or file that plays it; NULL: it is not read */
+	const char *kernel_log;   /* path: /dev/kmsg, or a FIFO or file that stands in for it; NULL: it is not read */
 	const char *state_folder; /* of the file of daemon/health_file.h; NULL: nothing is kept */
 	const char *sys_root;     /* prefix of /sys; "" for "/" */
 	void (*changed)(void *arg);
@@ -89,7 +89,7 @@ struct health {
 	struct graft_xid_rules rules;
 	const struct graft_inventory *inventory; /* borrowed; NULL: none yet */
 	struct health_gpu gpus[HEALTH_MAX_GPUS]; /* as in the inventory */
-	struct graft_loop_watch watch;           /* of the log, or of changes of a file that plays it */
+	struct graft_loop_watch watch;           /* of the log, or of changes of the file that stands in for it */
 	int log_fd;                              /* -1: not read */
 	bool numbered, counted;                  /* how records get their numbers: from the kernel, or by counting */
 	uint64_t sequence;                       /* of the last record */
@@ -122,15 +122,13 @@ void health_configure(struct health *health, const struct graft_xid_rules *rules
 /* Checks the presence of the GPUs: the hardware has changed. */
 void health_look(struct health *health);
 /*
- * Forgets what the log has said so far about the GPU at `bus_id`, "00000000:3b:00.0", or with NULL
- * about all GPUs. Returns whether there was a fault.
+ * Forgets what the log has reported so far about the GPU at `bus_id`, "00000000:3b:00.0", or with
+ * NULL about all GPUs. Returns whether there was a fault.
  */
 bool health_clear(struct health *health, const char *bus_id);
-/*
- * Takes what NVML reports: an Xid, unless the log has it too; or that a GPU answers, or does not.
- */
+/* Takes a report of NVML: an Xid, unless the log has it too; or that a GPU answers, or does not. */
 void health_take_report(struct health *health, const struct graft_nvml_report *report);
-/* NVML is no longer queried: forgets what it reported. */
+/* Forgets what NVML reported, because it is no longer queried. */
 void health_forget_nvml(struct health *health);
 /* Closes the log. */
 void health_done(struct health *health);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* health_nvml: one child and its lines. Which GPUs have failed, health.c knows. */
+/* health_nvml: one child and its lines. health.c knows which GPUs have failed. */
 #include "daemon/health_nvml.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static void end_nvml_watcher(struct health_nvml *nvml)
 }
 
 /*
- * One that ends by itself because a GPU is lost has not failed; at each failure the delay doubles.
+ * A child that ends by itself because a GPU is lost has not failed; each failure doubles the delay.
  */
 static void start_again(struct health_nvml *nvml, const char *why)
 {
@@ -66,7 +66,10 @@ static void child_reports(void *arg, short events)
 	}
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	/* It has ended, or will by writing; its number may be another process's already. */
+	/*
+	 * The child has ended, or will at its next write; its PID may belong to another process by
+	 * now.
+	 */
 	nvml->running = false;
 	end_nvml_watcher(nvml);
 	if (!nvml->failed)

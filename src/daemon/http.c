@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http: the least of HTTP/1.1 that monitoring needs. Does not know what the pages say. */
+/* http: the part of HTTP/1.1 that monitoring needs. Does not know the content of the pages. */
 #include "daemon/http.h"
 
 #include <errno.h>
@@ -125,8 +125,8 @@ static void connection_ready(void *arg, short events)
 }
 
 /*
- * A free place. If there is none, the oldest connection ends: those that say nothing cannot keep
- * /healthz from being answered.
+ * Returns a free place. If there is none, closes the oldest connection, so that silent ones cannot
+ * prevent an answer to /healthz.
  */
 static struct http_connection *find_connection(struct http_server *server)
 {

@@ -19,7 +19,7 @@ struct mps_program {
 	struct mps_daemons daemons;
 	struct config_source source; /* with --node-label */
 	bool begun;                  /* the configuration is known */
-	struct graft_error err;      /* why it cannot be followed, if the label chose it */
+	struct graft_error err;      /* why it cannot be applied, if the label chose it */
 	const char *notify_socket;
 };
 
@@ -129,7 +129,7 @@ static int run_mps(const struct graft_kube_sources *sources, const struct graft_
 
 /* --- mount-shm --- */
 
-/* The config file is of no interest, and in an init container it may be missing. */
+/* The config file is not needed, and in an init container it may be missing. */
 static int mount_shared_memory(int argc, char **argv)
 {
 	struct graft_arena *arena = graft_arena_new((size_t)256 << 20);

@@ -123,7 +123,7 @@ static int describe_mps(const struct mps_daemon *daemon, struct graft_arena *are
 
 /* ---- one of them ---- */
 
-/* `text` is the plan as JSON; NULL: make it of the plan. */
+/* `text` is the plan as JSON; NULL: make it from the plan. */
 static int fill_daemon(struct mps_daemon *daemon, const char *text, const struct graft_kube_mps_daemon *plan)
 {
 	struct graft_buffer buffer = { .max = RECORD_MAX };
@@ -177,7 +177,7 @@ struct mps_daemon *mps_daemon_find(const struct mps_host *host, const char *reso
 	if (path && graft_root_open(&root, host->root, NULL) == 0 &&
 	    graft_root_read(&root, path, RECORD_MAX, scratch, &text, &length) == 0 && strlen(text) == length)
 		daemon = make_daemon(host, text, NULL);
-	/* SECURITY: a file says what to end in its own directory only. */
+	/* SECURITY: a file only determines what to end in its own directory. */
 	if (daemon && strcmp(daemon->plan.resource, resource) != 0)
 		daemon = mps_daemon_free(daemon);
 	(void)graft_arena_free(scratch);
@@ -213,8 +213,8 @@ struct mps_daemon *mps_daemon_free(struct mps_daemon *daemon)
 /* ---- its log ---- */
 
 /*
- * The daemon appends to its logs as long as it runs, which may be months, and they are in memory
- * where the directory is on a tmpfs. The files keep their length.
+ * The daemon appends to its logs as long as it runs, which may be months, and on a tmpfs they
+ * occupy memory. Free the copied part; the files keep their length.
  */
 static void trim_logs(struct mps_daemon *daemon, off_t at)
 {
@@ -246,7 +246,7 @@ static void copy_log(struct mps_daemon *daemon)
 	if (daemon->log_fd < 0)
 		return;
 	at = lseek(daemon->log_fd, 0, SEEK_CUR);
-	/* Somebody has made it empty. */
+	/* The file was truncated. */
 	if (fstat(daemon->log_fd, &st) == 0 && st.st_size < at)
 		(void)lseek(daemon->log_fd, 0, SEEK_SET);
 	while ((n = read(daemon->log_fd, bytes, sizeof(bytes))) > 0) {
@@ -267,7 +267,7 @@ static void log_changed(void *arg, short events)
 	copy_log(daemon);
 }
 
-/* From its beginning, or, of a daemon that was there before, from its end. */
+/* Reads from its beginning, or from its end for a daemon that was running before. */
 static void follow_log(struct mps_daemon *daemon, const struct graft_mps *mps, bool from_end)
 {
 	const char *path = graft_arena_printf(mps->arena, "%s/" GRAFT_MPS_LOG, mps->log);

@@ -45,7 +45,7 @@ int mps_host_lock(const struct mps_host *host, int *ret_fd, struct graft_error *
 struct mps_daemon {
 	const struct mps_host *host;
 	struct graft_arena *arena;
-	const char *text; /* `plan` as JSON: equal texts, equal daemons */
+	const char *text; /* `plan` as JSON: equal texts mean equal daemons */
 	struct graft_kube_mps_daemon plan;
 	const char *directory;
 	bool running; /* as far as is known */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mps_daemons: compares what runs with what is wanted. */
+/* mps_daemons: compares the running daemons with the wanted ones. */
 #include "daemon/mps_daemons.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #define MAX_NAMES    4096u
 #define NODES_FOLDER "/dev"
 #define SOON_MS      1000  /* a daemon that has ended */
-#define CALM_MS      60000 /* one that has lived so long begins again */
+#define CALM_MS      60000 /* one that has run this long starts again with the shortest delay */
 #define FIRST_MS     5000
 #define LAST_MS      300000
 
@@ -45,7 +45,7 @@ static int add_item(struct mps_daemons *daemons, struct mps_daemon *take_item)
 	return 0;
 }
 
-/* Ends a daemon that is not wanted any more. */
+/* Ends a daemon that is no longer wanted. */
 static void drop_item(struct mps_daemons *daemons, size_t i)
 {
 	mps_daemon_stop(daemons->items[i]);
@@ -62,7 +62,7 @@ static struct mps_daemon *find_item(const struct mps_daemons *daemons, const cha
 	return NULL;
 }
 
-/* What an earlier process has left. */
+/* Finds the daemons that an earlier process has left. */
 static void find_left(struct mps_daemons *daemons)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
@@ -96,7 +96,7 @@ static int start_item(struct mps_daemons *daemons, struct mps_daemon *item, stru
 	return rc < 0 ? -1 : mps_daemon_start(item, err);
 }
 
-/* Starts what does not run. Returns -1 with the first error; the others are tried as well. */
+/* Starts the daemons that do not run. Returns -1 with the first error, but tries them all. */
 static int start_all(struct mps_daemons *daemons, struct graft_error *err)
 {
 	struct graft_error why = { .status = GRAFT_OK };
@@ -168,7 +168,7 @@ static bool waits_for_gpu(const struct graft_log *log, const struct graft_kube_c
 	return sharing == GRAFT_KUBE_MPS && plan->n_daemons == 0;
 }
 
-/* Places stay as they are at the start: a daemon that runs cannot move. */
+/* The directories stay those of the start: a running daemon cannot move. */
 static int find_mps_places(struct mps_daemons *daemons, const struct graft_kube_config *config, struct graft_error *err)
 {
 	if (daemons->lock_fd > 0)
@@ -223,7 +223,7 @@ static void try_mps_later(struct mps_daemons *daemons, const struct graft_error 
 	graft_loop_set_timer(daemons->loop, &daemons->again, daemons->delay_ms);
 }
 
-/* What was warned of is not repeated each time. */
+/* Warnings are not repeated each time. */
 static void pass_again(struct mps_daemons *daemons, enum graft_log_level level)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -243,7 +243,7 @@ static void mps_again_due(void *arg)
 	pass_again(arg, GRAFT_LOG_ERROR);
 }
 
-/* Its programs are gone anyway; but it may end each time. */
+/* Its programs have ended anyway, so start it again; but it may end each time. */
 static void one_has_ended(void *arg)
 {
 	struct mps_daemons *daemons = arg;
@@ -256,7 +256,7 @@ static void one_has_ended(void *arg)
 	graft_loop_set_timer(daemons->loop, &daemons->again, daemons->pause_ms);
 }
 
-/* A driver or a GPU that has come; one that has gone does not end the programs of the others. */
+/* For a driver or a GPU that has appeared; if one disappears, the programs of the others go on. */
 static void mps_hardware_changed(void *arg)
 {
 	struct mps_daemons *daemons = arg;

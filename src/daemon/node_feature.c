@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_feature: compares the object with what it has to be, and writes it where they differ. */
+/* node_feature: compares the object with what it should be, and writes it if they differ. */
 #include "daemon/node_feature.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #define FIRST_DELAY_MS 1000
 #define LAST_DELAY_MS  60000
 #define LOOK_MS        50
-#define CALM_MS        600000 /* without changes by others: they are no longer counted together */
+#define CALM_MS        600000 /* time without changes by others after which counting starts again */
 #define CHANGES_TO_SAY 3
 #define CHANGES_TO_END 6 /* for a program that asks once */
 
@@ -42,7 +42,7 @@ static void pause_writing(struct node_feature *feature, int64_t pause_ms)
 	graft_loop_set_timer(feature->loop, &feature->again, pause_ms);
 }
 
-/* A failure is logged when it is another one than before. */
+/* A failure is logged if it differs from the previous one. */
 static void feature_failed(struct node_feature *feature, const struct graft_error *err)
 {
 	char text[sizeof(err->msg) + sizeof(err->ctx)];
@@ -72,7 +72,7 @@ static void say_changes(const struct node_feature *feature)
 		   feature->name);
 }
 
-/* Somebody else has changed the object. Returns for how long it is left so. */
+/* Another client has changed the object. Returns how long to leave it that way. */
 static int64_t count_change(struct node_feature *feature)
 {
 	int64_t now = graft_clock_ms();
@@ -89,7 +89,7 @@ static int64_t count_change(struct node_feature *feature)
 	return feature->pause_ms;
 }
 
-/* Between our reading and our writing, or since then. What the object is now comes by the watch. */
+/* The object has changed since we read it. The watch will report its current state. */
 static void writing_collided(struct node_feature *feature, const struct graft_error *err)
 {
 	int64_t pause_ms = count_change(feature);
@@ -139,7 +139,7 @@ static void object_written(void *arg, const struct graft_cluster_answer *answer)
 	feature->failure = (struct graft_error){ .status = GRAFT_OK };
 	graft_info(feature->log, "labels sent to %s as %s in namespace %s", graft_cluster_server(feature->cluster),
 		   feature->name, feature->flags->namespace_);
-	/* What the watch has reported meanwhile may be newer than the answer. */
+	/* The watch may have reported a newer state than the answer. */
 	if (!feature->moved && graft_json_document_parse("answer", answer->body, answer->length, &document, &why) == 0)
 		feature_object_read(&feature->seen, graft_json_document_root(document));
 	if (feature->once || is_as_wanted(feature))
@@ -179,7 +179,7 @@ static int send_object(struct node_feature *feature, struct graft_error *err)
 	return feature->call ? 0 : -1;
 }
 
-/* Compares what is wanted with what there is, and writes it, unless that has to wait. */
+/* Compares the object with the wanted one and writes it, unless that has to wait. */
 static void reconcile_feature(struct node_feature *feature)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -213,7 +213,9 @@ static void see_object(struct node_feature *feature, const struct graft_json_nod
 	reconcile_feature(feature);
 }
 
-/* The first time, or after the watch had failed, as writing may have: it is tried at once. */
+/*
+ * At the first time, or after the watch has failed: writing may have failed too, so try it at once.
+ */
 static void objects_listed(void *arg, const struct graft_json_node *list)
 {
 	struct node_feature *feature = arg;

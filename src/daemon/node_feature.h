@@ -32,7 +32,7 @@ struct node_feature {
 	/* Called when the object has the labels, and, with `once`, when something failed. May be NULL. */
 	void (*settled)(void *arg, const struct graft_error *err);
 	void *arg;
-	bool once; /* nothing is tried again */
+	bool once; /* do not try again */
 
 	/* Its own. */
 	struct graft_arena *arena; /* of paths */
@@ -40,7 +40,7 @@ struct node_feature {
 	const char *name, *collection, *query, *pod;
 	struct graft_cluster_watch watch;
 
-	/* The pod, from which the owners are. */
+	/* The pod, from which the owners are read. */
 	struct graft_cluster_call *pod_call;
 	struct graft_loop_timer pod_again;
 	int64_t pod_delay_ms;
@@ -52,7 +52,7 @@ struct node_feature {
 	struct graft_kube_labels labels; /* wanted; borrowed */
 	struct graft_buffer wanted;      /* the same as text, with the node */
 	struct feature_object seen;
-	bool known;                      /* `seen` is what the server has */
+	bool known;                      /* `seen` is the server's state */
 	struct graft_cluster_call *call; /* writes it */
 	bool moved;                      /* the watch has reported the object since that was sent */
 	struct graft_loop_timer again;
@@ -60,9 +60,9 @@ struct node_feature {
 	struct graft_error failure; /* the last one that was logged */
 
 	/* Another client that writes it, too. */
-	bool reached;       /* the object was as wanted, and that is still wanted */
+	bool reached;       /* the object was as wanted, and the wanted object has not changed */
 	bool pausing;       /* until `again` is due nothing is written */
-	unsigned n_changes; /* by others, with less than NODE_FEATURE_CALM_MS between */
+	unsigned n_changes; /* changes by others, less than NODE_FEATURE_CALM_MS apart */
 	int64_t changed_ms, pause_ms;
 };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nri_host: a process that discovers, and its answer: an error, then an inventory as JSON. */
+/*
+ * nri_host: the process that reads the host, and its answer: an error, then an inventory as JSON.
+ */
 #include "daemon/nri_host.h"
 
 #include <poll.h>
@@ -33,7 +35,7 @@ static bool wants_explicit_libraries(const struct graft_config *config)
 	return false;
 }
 
-/* Whatever any container may ask for. */
+/* Everything that a container may ask for. */
 static unsigned int needs_of_all(const struct graft_config *config)
 {
 	unsigned int needs = GRAFT_NEED_ALL | GRAFT_NEED_MANAGEMENT;
@@ -57,8 +59,8 @@ static bool has_all_uuids(const struct graft_inventory *inventory)
 }
 
 /*
- * NVML is asked only for UUIDs that procfs lacks. Without its answer the devices have no such
- * names. What it fills in is the arena's.
+ * NVML is asked only for UUIDs that procfs lacks. Without its answer, devices cannot be named by
+ * UUID. What it fills in belongs to the arena.
  */
 static int ask_for_uuids(const struct graft_host_options *options, struct graft_inventory *inventory,
 			 struct graft_arena *arena, const struct graft_log *log, struct graft_error *err)
@@ -108,7 +110,7 @@ static int discover_and_tell(const void *arg, struct graft_buffer *answer, struc
 
 /* --- its answer --- */
 
-/* systemd takes devices without such a link from containers when it reloads. */
+/* When systemd reloads, it revokes containers' access to devices without such a link. */
 static void link_nodes(const struct nri_host *host)
 {
 	const struct graft_inventory *inventory = host->inventory;
@@ -129,7 +131,10 @@ static void link_nodes(const struct nri_host *host)
 	free(nodes);
 }
 
-/* Pods name their devices seldom; who may is in the configuration, and what there is, here. */
+/*
+ * Few pods name their devices. The configuration lists who may do so; these are the devices that
+ * exist.
+ */
 static void read_specs(struct nri_host *host)
 {
 	const struct graft_strings *directories = &host->policy->config->runtime.cdi_spec_dirs;
@@ -223,7 +228,7 @@ static int start_reader(struct nri_host *host, struct graft_error *err)
 	return -1;
 }
 
-/* One reads at a time; the next begins when it has ended. */
+/* Only one reading at a time; the next begins when this one has ended. */
 static void begin_reader(struct nri_host *host)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -253,13 +258,13 @@ static void soon_due(void *arg)
 	(void)nri_host_renew(arg);
 }
 
-/* From here on, what is known is old. */
+/* From here on, the known facts are out of date. */
 static void driver_noticed(void *arg)
 {
 	struct nri_host *host = arg;
 
 	host->changed = ++host->asked;
-	/* It ends in a reading in any case: `changed` of the hardware may be late. */
+	/* This leads to a reading in any case: `changed` of the hardware may be late. */
 	read_later(host, SOON_MS);
 }
 
@@ -282,7 +287,7 @@ static void spec_folder_changed(void *arg, short events)
 	take_folder_events(arg);
 }
 
-/* A directory that is not there yet is found by the next change of hardware, or SIGHUP. */
+/* A directory that does not exist yet is found at the next change of hardware, or at SIGHUP. */
 static void watch_folders(struct nri_host *host)
 {
 	const struct graft_strings *directories = &host->policy->config->runtime.cdi_spec_dirs;
@@ -320,7 +325,7 @@ void nri_host_reload(struct nri_host *host)
 
 bool nri_host_is_known(struct nri_host *host, uint64_t number, struct graft_nri_host *ret_host)
 {
-	/* Events that wait came before the question. */
+	/* Pending events came before the question. */
 	hardware_catch_up(&host->hardware);
 	take_folder_events(host);
 	*ret_host = (struct graft_nri_host){ .inventory = host->inventory, .registry = &host->registry };

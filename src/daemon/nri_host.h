@@ -28,7 +28,7 @@ struct nri_host {
 	const struct graft_nri_policy *policy; /* the root that is read, and which specifications */
 	void (*renewed)(void *arg);            /* something new is known; called from the loop */
 	void *arg;
-	unsigned int limit_s; /* that a reading may take; 0: the usual */
+	unsigned int limit_s; /* that a reading may take; 0: the default */
 
 	/* The facts. `inventory` NULL: none yet. If it has no GPUs, `why` is the reason. */
 	struct graft_inventory *inventory; /* owned */
@@ -40,8 +40,8 @@ struct nri_host {
 	/* Each reason to read has a number. */
 	uint64_t asked;   /* the last reason of all */
 	uint64_t changed; /* the last that was a change of the host */
-	uint64_t begun;   /* `asked` when the reading that is under way began */
-	uint64_t known;   /* the same of the last one that has ended */
+	uint64_t begun;   /* `asked` when the current reading began */
+	uint64_t known;   /* the same for the last one that has ended */
 
 	struct hardware hardware;
 	struct graft_loop_watch folders; /* inotify of the directories of specifications */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nri_kubelet: one call at a time, for all that wait. */
+/* nri_kubelet: one call at a time, for all questions that wait. */
 #include "daemon/nri_kubelet.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static void begin_kubelet_call(void *arg);
 
 /* --- the checkpoint --- */
 
-/* Lists by NUMA node are one level below. */
+/* Lists by NUMA node are one level deeper. */
 static int add_ids(const struct graft_json_node *list, struct graft_arena *arena, const char ***ids, size_t *n)
 {
 	for (const struct graft_json_node *id = graft_json_node_first(list); id; id = graft_json_node_next(id)) {
@@ -79,8 +79,8 @@ static void take_out(struct nri_kubelet *kubelet, const struct nri_kubelet_quest
 }
 
 /*
- * SECURITY: the list names no UIDs. While an old pod of that name still exists, such as of a
- * StatefulSet, it does not say whose GPUs are whose: *ret_n counts them.
+ * SECURITY: the list has no UIDs. While an old pod of that name still exists, as with a
+ * StatefulSet, the list does not show which of them has which GPUs: *ret_n counts them.
  */
 static const V1__ContainerResources *find_container(const V1__ListPodResourcesResponse *list,
 						    const struct nri_kubelet_question *question, size_t *ret_n)
@@ -159,7 +159,7 @@ static void answer_question(struct nri_kubelet *kubelet, struct nri_kubelet_ques
 	(void)graft_arena_free(arena);
 }
 
-/* An answer may ask the next question, or take others back. */
+/* A callback may ask the next question, or withdraw others. */
 static void answer_all(struct nri_kubelet *kubelet, const V1__ListPodResourcesResponse *list, const char *why)
 {
 	struct nri_kubelet_question *question = kubelet->questions;

@@ -23,7 +23,7 @@ struct nri_kubelet_question {
 	void (*answered)(void *arg, const char *const *ids, size_t n_ids, const struct graft_error *err);
 	void *arg;
 	struct nri_kubelet_question *next; /* the kubelet's own */
-	bool asked;                        /* the running call began after it */
+	bool asked;                        /* the running call began after the question */
 };
 
 struct nri_kubelet {
@@ -38,7 +38,7 @@ struct nri_kubelet {
 	uint64_t n_calls, n_failures;
 };
 
-/* `loop`, `log`, `socket`, `checkpoint` and `limit_ms` are set. */
+/* The caller has set `loop`, `log`, `socket`, `checkpoint` and `limit_ms`. */
 void nri_kubelet_begin(struct nri_kubelet *kubelet);
 /* Asks. The question must not move until it is answered or withdrawn. */
 void nri_kubelet_ask(struct nri_kubelet *kubelet, struct nri_kubelet_question *question);

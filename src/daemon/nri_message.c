@@ -27,7 +27,7 @@ static int view_annotations(const nri_pod *pod, struct graft_arena *arena, struc
 	return graft_arena_failed(arena) ? -1 : 0;
 }
 
-/* SPEC runtime-and-hook Q5: entries without '=' are no variables. */
+/* SPEC runtime-and-hook Q5: entries without '=' are not variables. */
 static int view_env(const nri_box *container, struct graft_arena *arena, struct graft_nri_container *view)
 {
 	view->env = graft_arena_list(arena, container->n_env, sizeof(*view->env));
@@ -91,8 +91,8 @@ int nri_message_view(const ProtobufCMessage *pod_message, const ProtobufCMessage
 /* --- adjustments --- */
 
 /*
- * A list of pointers to n messages of `size`, which are behind it. NULL without memory, and for
- * none.
+ * Returns a list of pointers to n messages of `size` bytes, which follow it. NULL if out of memory,
+ * or if n is 0.
  */
 static void *new_messages(struct graft_arena *arena, size_t n, size_t size, void (*init)(void *message))
 {
@@ -187,8 +187,8 @@ static int add_device(const struct graft_cdi_node *node, struct graft_arena *are
 }
 
 /*
- * SECURITY: the engine allows whatever device it makes, to read, write and make it. One that may
- * only be seen is not sent.
+ * SECURITY: the engine allows reading, writing and making any device that it makes. A device that
+ * should only be visible is not sent.
  */
 static int add_nri_devices(const struct graft_cdi_edits *edits, struct graft_arena *arena, nri_adjustment *adjustment)
 {
@@ -212,7 +212,7 @@ static int add_nri_devices(const struct graft_cdi_edits *edits, struct graft_are
 	return 0;
 }
 
-/* Where the hooks of a stage go; NULL for a stage that NRI does not have. */
+/* The list for the hooks of a stage; NULL for a stage that NRI does not have. */
 static Nri__Pkg__Api__V1alpha1__Hook ***find_stage_of_hooks(Nri__Pkg__Api__V1alpha1__Hooks *hooks, const char *stage,
 							    size_t **ret_n)
 {
@@ -238,7 +238,7 @@ static Nri__Pkg__Api__V1alpha1__Hook ***find_stage_of_hooks(Nri__Pkg__Api__V1alp
 }
 
 /*
- * SECURITY: a hook without an environment has that of the low-level runtime, which images
+ * SECURITY: a hook without an environment inherits that of the low-level runtime, which images can
  * influence.
  */
 static int add_nri_hook(const struct graft_cdi_hook *hook, struct graft_arena *arena,
@@ -309,7 +309,7 @@ static int add_edits(const struct graft_cdi_edits *edits, struct graft_arena *ar
 		return graft_fail_memory(err);
 	if (add_nri_hooks(edits, arena, adjustment, err) < 0)
 		return -1;
-	/* The engine would not decode the answer. */
+	/* The engine could not decode the answer. */
 	if (!graft_ttrpc_is_utf8(&adjustment->base))
 		return graft_fail(err, GRAFT_UNSUPPORTED, 0,
 				  "NRI cannot express a path or a value that is not UTF-8; the driver's files or a CDI "

@@ -26,12 +26,12 @@ extern const int64_t nri_bounds_us[NRI_BOUNDS];
 struct nri_counts {
 	uint64_t results[NRI_RESULTS];
 	uint64_t took[NRI_BOUNDS + 1];
-	int64_t took_us; /* of all together */
+	int64_t took_us; /* of all requests together */
 	uint64_t n_registrations, n_losses;
 	uint64_t n_missed; /* containers created while no plugin answered */
 };
 
-/* A container that waits for an answer; or one that exists, and may have been missed. */
+/* A container that waits for an answer, or an existing one that may have been missed. */
 struct nri_request {
 	struct nri_plugin *plugin;
 	const struct Nri__Pkg__Api__V1alpha1__Container *existing; /* in the arena; NULL: it waits */
@@ -40,12 +40,12 @@ struct nri_request {
 	struct graft_nri_container container;
 	struct graft_nri_wish wish;
 	struct nri_kubelet_question question;
-	const char **ids; /* that the kubelet has allocated, if `is_answered` */
+	const char **ids; /* devices that the kubelet has allocated, if `is_answered` */
 	size_t n_ids;
 	bool is_answered;
 	bool waits_for_kubelet, waits_for_host;
-	bool due;         /* it is to go on, as the host has been read */
-	uint64_t reading; /* number of the one that was begun for it; 0: none */
+	bool due;         /* the host has been read, so continue */
+	uint64_t reading; /* number of the reading that was begun for it; 0: none */
 	struct graft_loop_timer limit;
 	int64_t began_us;
 	struct nri_request *next;
@@ -69,14 +69,14 @@ struct nri_plugin {
 	bool connected, registered;
 	int64_t registered_ms;           /* when; graft_clock_ms() */
 	int64_t delay_ms;                /* until the next attempt */
-	struct graft_loop_timer connect; /* connects, or ends a connection that the engine does not answer */
+	struct graft_loop_timer connect; /* connects, or ends a connection on which the engine does not answer */
 	struct graft_loop_watch folder;  /* inotify of the socket's directory */
 	int folder_watch;                /* -1: it is not watched */
-	bool waiting;                    /* the log says that no engine is there */
+	bool waiting;                    /* it was logged that there is no engine */
 	int64_t limit_ms;                /* until a container without an answer is refused */
 
 	struct nri_request *requests;
-	/* What the engine has said so far of the containers that exist; newest part first. */
+	/* The engine's list of existing containers so far; newest part first. */
 	struct nri_part *parts;
 	size_t size_of_parts;
 	struct nri_counts counts;
@@ -89,7 +89,7 @@ void nri_request_synchronize(void *service, struct graft_ttrpc_call *call);
 void nri_request_drop_parts(struct nri_plugin *plugin);
 /* Continues with those that wait for the host. */
 void nri_request_host_renewed(struct nri_plugin *plugin);
-/* Refuses all for that reason; NULL: drops them, since their connection is gone. */
+/* Refuses all for that reason; NULL: drops them, since their connection is closed. */
 void nri_request_end_all(struct nri_plugin *plugin, const char *why);
 
 #endif

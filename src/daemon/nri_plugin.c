@@ -24,9 +24,9 @@
 #define ENGINE         "nri.pkg.api.v1alpha1.Runtime"
 #define EVENTS         (1 << 3) /* CreateContainer */
 #define CONFIG_MEMORY  ((size_t)16 << 20)
-#define REQUEST_LIMIT  2000  /* milliseconds that engines wait, unless they say otherwise */
-#define REGISTER_LIMIT 10000 /* that they may take for the registration */
-#define EVENT_DELAY_MS 5     /* between a socket's name and its listener */
+#define REQUEST_LIMIT  2000  /* milliseconds that engines wait, unless they specify otherwise */
+#define REGISTER_LIMIT 10000 /* limit for the registration */
+#define EVENT_DELAY_MS 5     /* between the creation of a socket and its listener */
 #define LONGEST_LIMIT  600000
 #define SHORT_LIFE_MS  1000 /* of a connection */
 
@@ -61,7 +61,7 @@ static int read_nri_configuration(const struct nri_plugin *plugin, struct graft_
 	return policy->hook_path ? 0 : graft_fail_memory(err);
 }
 
-/* Values that mean nothing would be read as something else. */
+/* Invalid values would be taken for something else. */
 static int check_configuration(const struct graft_config *config, struct graft_arena *arena, struct graft_error *err)
 {
 	struct graft_config_mistake *mistakes;
@@ -91,7 +91,7 @@ static int load_configuration(struct nri_plugin *plugin, struct graft_error *err
 		(void)graft_arena_free(arena);
 		return -1;
 	}
-	/* What waits was read by the old one. */
+	/* Waiting requests were read under the old configuration. */
 	nri_request_end_all(plugin, "the plugin's configuration has changed");
 	(void)graft_arena_free(plugin->arena);
 	plugin->arena = arena;
@@ -111,7 +111,7 @@ static void serve_configure(void *service, struct graft_ttrpc_call *call)
 	int64_t timeout_ms = message->request_timeout > 0 ? message->request_timeout : REQUEST_LIMIT;
 
 	timeout_ms = timeout_ms < LONGEST_LIMIT ? timeout_ms : LONGEST_LIMIT;
-	/* The rest is for the answer's way. */
+	/* The rest is for sending the answer. */
 	plugin->limit_ms = timeout_ms * 3 / 4;
 	plugin->kubelet.limit_ms = plugin->limit_ms * 9 / 10;
 	graft_info(plugin->log, "the engine is %.100s %.100s; it waits %lld ms for an answer", message->runtime_name,
@@ -150,8 +150,8 @@ static void close_link(struct nri_plugin *plugin)
 }
 
 /*
- * An engine that was there comes back. One that closes the connection before it has registered the
- * plugin, or soon after, is not asked again at once.
+ * An engine that was connected will come back. If it closes the connection before it has registered
+ * the plugin, or soon after, wait before connecting again.
  */
 static void lose_link(struct nri_plugin *plugin, const struct graft_error *why)
 {
@@ -187,7 +187,7 @@ static void registration_answered(void *arg, enum graft_rpc_status status, const
 	graft_loop_clear_timer(&plugin->connect);
 	if (status != GRAFT_RPC_OK) {
 		graft_warn(plugin->log, "the engine refuses the plugin: %.300s", text);
-		/* The link ends by itself; until then nothing is asked of it. */
+		/* The connection ends by itself; until then it is not used. */
 		connect_later(plugin, 0);
 		return;
 	}
@@ -229,7 +229,7 @@ static const char *socket_of(const struct nri_plugin *plugin)
 	return or_standard(plugin->options.socket, NRI_SOCKET);
 }
 
-/* Tried at each attempt: the engine makes the directory. */
+/* Repeat this at each attempt: the engine makes the directory. */
 static void watch_socket_folder(struct nri_plugin *plugin)
 {
 	const char *socket = socket_of(plugin), *slash = strrchr(socket, '/');
@@ -259,7 +259,7 @@ static void socket_folder_changed(void *arg, short events)
 	}
 	if (plugin->connected)
 		return;
-	/* The name is there a moment before anybody listens. */
+	/* The name exists a moment before the engine listens. */
 	plugin->delay_ms = EVENT_DELAY_MS;
 	connect_later(plugin, 0);
 }

@@ -40,18 +40,18 @@ struct nri_plugin_options {
 	const char *index;  /* two digits; NULL = NRI_PLUGIN_INDEX */
 	const char *socket; /* of the engine; NULL = NRI_SOCKET. It need not exist yet */
 	/*
-	 * The connection that the engine gives to a plugin that it starts itself; it is closed in
-	 * any case, and not replaced by another one. `has_fd` is false without it.
+	 * The connection that an engine passes to a plugin that it starts itself; it is closed in
+	 * any case, and never replaced. Without it, `has_fd` is false.
 	 */
 	bool has_fd;
 	int take_fd;
-	const char *own_namespace;                /* its pods may use management devices; NULL = none */
-	const char *const *management_namespaces; /* and those of these */
+	const char *own_namespace;                /* namespace whose pods may use management devices; NULL = none */
+	const char *const *management_namespaces; /* further namespaces */
 	size_t n_management_namespaces;
 	const char *management_kind;  /* NULL = management.nvidia.com/gpu */
 	const char *config_file;      /* config.toml; NULL = the usual one */
 	const char *driver_root;      /* on the host; NULL = that of config.toml, or "/" */
-	const char *driver_root_seen; /* the same as this process sees it; NULL = driver_root */
+	const char *driver_root_seen; /* the same, as this process sees it; NULL = driver_root */
 	const char *hook_path;        /* nvidia-cdi-hook on the host; NULL = found as the runtime finds it */
 	const char *pods_socket;      /* of the kubelet's PodResources; NULL = NRI_PODS_SOCKET */
 	const char *pods_checkpoint;  /* NULL = NRI_PODS_CHECKPOINT */
@@ -65,9 +65,8 @@ struct nri_plugin_options {
 struct nri_plugin;
 
 /*
- * Begins: reads the configuration, begins to read the host, and connects. Returns NULL with the
- * error set if the configuration cannot be read or an option is wrong. An engine that is not there
- * yet is not an error.
+ * Reads the configuration, begins to read the host, and connects. Returns NULL with the error set
+ * if the configuration cannot be read or an option is wrong. A missing engine is not an error.
  */
 struct nri_plugin *nri_plugin_begin(const struct nri_plugin_options *options, struct graft_error *err);
 /*

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nri_request: from CreateContainer to its answer. An answer that cannot be given in time is a
- * refusal: without one, the engine would start the container as it is (SPEC installer-and-nri 14).
+ * nri_request: from CreateContainer to its answer. If the answer cannot be determined in time, the
+ * container is refused: without an answer, the engine would start it unchanged (SPEC
+ * installer-and-nri 14).
  */
 #include <nri.pb-c.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ typedef Nri__Pkg__Api__V1alpha1__ContainerAdjustment nri_adjustment;
 
 #define REQUEST_MEMORY ((size_t)32 << 20)
 #define STOPPED        4 /* state of a container */
-/* What of the engine's containers is kept until it has named all. */
+/* Limit on what is kept of the engine's containers until it has listed all. */
 #define PARTS_MAX      ((size_t)64 << 20)
 #define EXISTING_LIMIT 120000 /* milliseconds */
 
@@ -65,12 +66,12 @@ static void reply_with(struct nri_request *request, const nri_adjustment *adjust
 	Nri__Pkg__Api__V1alpha1__CreateContainerResponse answer =
 	    NRI__PKG__API__V1ALPHA1__CREATE_CONTAINER_RESPONSE__INIT;
 
-	/* The engine only reads it. */
+	/* The engine only reads the message. */
 	memcpy(&answer.adjust, &adjustment, sizeof(answer.adjust));
 	graft_ttrpc_link_reply(&request->plugin->link, request->stream, &answer.base);
 }
 
-/* What the pod's events show. */
+/* The text for the pod's events. */
 static void refuse_nri_request(struct nri_request *request, enum nri_result result, const struct graft_error *err)
 {
 	const struct graft_nri_container *container = &request->container;
@@ -126,7 +127,7 @@ static bool has_mount(const nri_box *container, const char *destination)
 	return false;
 }
 
-/* Whether a container has what an answer gives. */
+/* Whether a container has everything that an answer would give it. */
 static bool has_edits(const nri_box *container, const nri_adjustment *adjustment)
 {
 	const Nri__Pkg__Api__V1alpha1__LinuxContainerAdjustment *given = adjustment->linux_part;
@@ -141,7 +142,9 @@ static bool has_edits(const nri_box *container, const nri_adjustment *adjustment
 	return has;
 }
 
-/* It was made while no plugin was there, and has not what it would get. */
+/*
+ * Reports a container that was made while no plugin was running, and that lacks what it would get.
+ */
 static void report_missed(struct nri_request *request)
 {
 	struct nri_plugin *plugin = request->plugin;
@@ -153,7 +156,7 @@ static void report_missed(struct nri_request *request)
 		   request->container.name, request->container.namespace_, request->container.pod);
 }
 
-/* The answer comes first: a log can take its time. */
+/* Answer first: writing to the log may take a while. */
 static void end_request(struct nri_request *request, const nri_adjustment *adjustment)
 {
 	const struct graft_nri_container *container = &request->container;
@@ -193,7 +196,7 @@ static int decide_request(struct nri_request *request, const struct graft_nri_ho
 	return *ret_adjustment ? 0 : -1;
 }
 
-/* The driver's own words, if it is the driver. */
+/* The driver's own message, if the driver is the cause. */
 static void explain_host(const struct nri_plugin *plugin, struct graft_error *err)
 {
 	char text[sizeof(err->msg) + sizeof(err->ctx)];
@@ -211,7 +214,10 @@ static void decide_and_answer(struct nri_request *request, const struct graft_nr
 	struct graft_error err = { .status = GRAFT_OK };
 	int rc = decide_request(request, host, &adjustment, &answer, &err);
 
-	/* It may have been made after the host was read: MIG devices come without an event. */
+	/*
+	 * The device may have been made after the host was read: MIG devices appear without an
+	 * event.
+	 */
 	if (rc < 0 && request->reading == 0 &&
 	    (err.status == GRAFT_UNKNOWN_DEVICE || err.status == GRAFT_NO_DRIVER || err.status == GRAFT_NVML)) {
 		request->reading = nri_host_renew(&plugin->host);
@@ -251,7 +257,7 @@ static void ask_kubelet(struct nri_request *request)
 	nri_kubelet_ask(&request->plugin->kubelet, &request->question);
 }
 
-/* Goes on as far as it gets. The request may be gone afterwards. */
+/* Continues as far as possible. May free the request. */
 static void try_request(struct nri_request *request)
 {
 	const struct graft_strings ids = { .items = request->ids, .n = request->n_ids };
@@ -281,7 +287,7 @@ static struct nri_request *find_due(const struct nri_plugin *plugin)
 	return request;
 }
 
-/* Each goes on once, whatever becomes of it and of the others meanwhile. */
+/* Each one continues once, whatever happens to it and the others meanwhile. */
 void nri_request_host_renewed(struct nri_plugin *plugin)
 {
 	struct nri_request *request;
@@ -296,7 +302,7 @@ void nri_request_host_renewed(struct nri_plugin *plugin)
 
 /* --- requests --- */
 
-/* SPEC installer-and-nri 14: later the engine would not listen any more. */
+/* SPEC installer-and-nri 14: later, the engine would no longer listen. */
 static void answer_too_late(void *arg)
 {
 	struct nri_request *request = arg;
@@ -351,7 +357,7 @@ void nri_request_create(void *service, struct graft_ttrpc_call *call)
 
 /* --- what was missed --- */
 
-/* A part of what the engine says at registration; in its own arena. */
+/* A part of the engine's list at registration; in its own arena. */
 struct nri_part {
 	struct graft_arena *arena;
 	const Nri__Pkg__Api__V1alpha1__SynchronizeRequest *message;
@@ -381,13 +387,16 @@ static const nri_pod *find_pod(const struct nri_plugin *plugin, const char *id)
 	return NULL;
 }
 
-/* What this plugin gives, this variable shows; what others have given, the device of the driver. */
+/*
+ * This variable shows that this plugin gave the GPUs; the driver's device shows that something else
+ * did.
+ */
 static bool has_been_served(const nri_box *container)
 {
 	return has_variable(container, "NVIDIA_VISIBLE_DEVICES", "void") || has_nri_node(container, "/dev/nvidiactl");
 }
 
-/* The same message in another arena. NULL without memory. */
+/* Copies the message into another arena. NULL if out of memory. */
 static const void *copy_message(const ProtobufCMessage *message, struct graft_arena *arena)
 {
 	size_t n = protobuf_c_message_get_packed_size(message);
@@ -400,8 +409,8 @@ static const void *copy_message(const ProtobufCMessage *message, struct graft_ar
 }
 
 /*
- * A container that exists, and asks for devices that it does not have, was made while no plugin
- * answered: the engine does not say that by itself.
+ * An existing container that asks for devices and lacks them was made while no plugin answered: the
+ * engine does not report that itself.
  */
 static void look_at_existing(struct nri_plugin *plugin, const nri_pod *pod, const nri_box *container)
 {
@@ -436,7 +445,7 @@ static void look_at_parts(struct nri_plugin *plugin)
 	}
 }
 
-/* Returns whether it is kept. */
+/* Returns whether it was kept. */
 static bool keep_part(struct nri_plugin *plugin, struct graft_ttrpc_call *call)
 {
 	struct nri_part *part = graft_arena_alloc(call->arena, sizeof(*part));

@@ -37,7 +37,7 @@ static void hang_up(void *arg)
 {
 	struct daemon *daemon = arg;
 
-	/* Until the label is known there is nothing to read again. */
+	/* Until the label is known, there is nothing to reload. */
 	if (!daemon->plugin.begun)
 		return;
 	notify_reloading(daemon->notify_socket);
@@ -58,7 +58,7 @@ static void plugin_is_ready(void *arg, const struct graft_error *err)
 
 /* --- the configuration that the node's label chooses --- */
 
-/* What fails is tried again by what uses it. */
+/* A failed call is repeated by its user. */
 static int plugin_config_chosen(void *arg, const char *path)
 {
 	struct daemon *daemon = arg;
@@ -82,7 +82,7 @@ static void plugin_config_failed(void *arg, const struct graft_error *err)
 		   daemon->plugin.node ? "nothing is changed" : "nothing is offered", graft_error_hint(err));
 }
 
-/* Offers what the configuration says: at once, or when the label has been read. */
+/* Offers what is configured: at once, or when the label has been read. */
 static int begin_plugin(struct daemon *daemon, const struct graft_kube_config *config, struct graft_error *err)
 {
 	const struct graft_cluster_sources cluster = { .loop = &daemon->loop,
@@ -114,7 +114,7 @@ static int run_daemon(struct daemon *daemon, const struct graft_kube_config *con
 		return -1;
 	if (begin_plugin(daemon, config, err) < 0)
 		return -1;
-	/* What the label says may take long to be known: the service has started. */
+	/* It may take long until the label is known: report that the service has started. */
 	if (config->choice.label[0] != '\0')
 		notify_send(daemon->notify_socket, "READY=1");
 	if (graft_loop_run(&daemon->loop, err) < 0)
@@ -147,7 +147,7 @@ static int run_plugin(const struct graft_kube_sources *sources, const struct gra
 	return rc < 0 ? program_complain(PROGRAM, &err) : 0;
 }
 
-/* --once: what would be served. */
+/* --once: prints what would be served. */
 static int report(const struct graft_kube_config *config, const struct graft_log *log, struct graft_arena *arena)
 {
 	struct graft_kube_node_facts facts = { .inventory = NULL };

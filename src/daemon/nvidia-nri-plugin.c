@@ -26,7 +26,7 @@
 #define HOOK     "nvidia-cdi-hook"
 #define HOOK_MAX ((size_t)64 << 20)
 
-#define RUN_LIMIT_US 5000000 /* at real-time priority, without waiting for anything */
+#define RUN_LIMIT_US 5000000 /* longest run at real-time priority without waiting */
 
 struct nri_daemon {
 	struct graft_loop loop;
@@ -41,8 +41,8 @@ struct nri_daemon {
 };
 
 /*
- * A log that is not read would keep the engine waiting, and containers would start without their
- * devices: its lines are dropped instead.
+ * If nothing reads the log, blocking on it would keep the engine waiting, and containers would
+ * start without their devices. Drop its lines instead.
  */
 static bool takes_line(const void *arg, enum graft_log_level level, const char *file)
 {
@@ -60,9 +60,9 @@ static const char *nri_variable(const char *name)
 }
 
 /*
- * Before what is not real-time: on a node whose processors are busy, answers would wait for
- * milliseconds, and an engine that waits too long starts containers without their devices. The
- * process that reads the host has the usual priority. One that does not stop working ends.
+ * Real-time priority: on a busy node, answers would otherwise be delayed by milliseconds, and an
+ * engine that waits too long starts containers without their devices. The process that reads the
+ * host keeps the usual priority. A process that never waits is killed.
  */
 static void take_priority(void)
 {
@@ -75,7 +75,7 @@ static void take_priority(void)
 
 /* --- the hook --- */
 
-/* The program beside this one. */
+/* The program next to this one. */
 static const char *own_hook(struct graft_arena *arena)
 {
 	char path[PATH_MAX];
@@ -89,7 +89,7 @@ static const char *own_hook(struct graft_arena *arena)
 	return graft_arena_printf(arena, "%.*s/" HOOK, slash ? (int)(slash - path) : 0, path);
 }
 
-/* Replaces it whole: a container that starts meanwhile runs the old one or the new one. */
+/* Replaces it atomically: a container that starts meanwhile runs the old one or the new one. */
 static int install_hook(struct nri_daemon *daemon, struct graft_error *err)
 {
 	const char *from = own_hook(daemon->arena), *text, *there;
@@ -158,7 +158,7 @@ static void nri_ended(void *arg)
 	graft_loop_stop(&daemon->loop);
 }
 
-/* What an engine says that has started the plugin. */
+/* The environment of a plugin that an engine has started. */
 static int take_engine(struct nri_daemon *daemon, struct graft_error *err)
 {
 	const char *number = nri_variable("NRI_PLUGIN_SOCKET"), *name = nri_variable("NRI_PLUGIN_NAME");
@@ -209,7 +209,7 @@ static int begin_nri_daemon(struct nri_daemon *daemon, struct graft_error *err)
 	daemon->plugin = nri_plugin_begin(&daemon->options, err);
 	if (!daemon->plugin)
 		return -1;
-	/* This service does not fail because an engine has no NRI. */
+	/* This service does not fail if an engine has no NRI. */
 	notify_send(daemon->notify_socket, "READY=1\nSTATUS=waiting for the engine");
 	return 0;
 }

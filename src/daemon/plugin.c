@@ -43,8 +43,8 @@ static void stop_serving(struct plugin *plugin)
 }
 
 /*
- * SPEC kubernetes 9: a file beside its pipes says that a daemon serves programs. A pod may not see
- * the directory: then it is not known.
+ * SPEC kubernetes 9: a file next to its pipes shows that a daemon serves programs. In a pod the
+ * directory may be invisible; then this is unknown.
  */
 static bool has_mps(const struct plugin_node *node, const char *resource)
 {
@@ -98,7 +98,7 @@ static void start_serving(void *arg)
 	}
 	if (i == plugin->node->n_resources)
 		return;
-	/* All or none: serving only some of a node's resources would not help. */
+	/* All or nothing: serving only some of a node's resources would not help. */
 	plugin_warn(plugin, plugin->node->resources[i].offer->name, &err, "; trying again in 30 s");
 	stop_serving(plugin);
 	graft_loop_set_timer(plugin->loop, &plugin->start, START_AGAIN_MS);
@@ -121,9 +121,10 @@ static void stop_watching(struct plugin *plugin)
 }
 
 /*
- * Serves again whatever has lost its socket; registers it, or with `all` everything, again. A
- * socket that another plugin has taken, such as the next one of a rolling update, belongs to that
- * plugin while it lives: two that took it from each other would serve no kubelet.
+ * Serves resources again that have lost their sockets, and registers these, or with `all` every
+ * resource, again. A socket that another plugin has taken, such as the next one of a rolling
+ * update, belongs to that plugin while it runs: two plugins that keep taking it from each other
+ * would not serve any kubelet.
  */
 static void serve_lost(struct plugin *plugin, bool all)
 {
@@ -157,8 +158,8 @@ static void serve_lost_again(void *arg)
 }
 
 /*
- * A new kubelet, which may have come with a new driver, or have removed what prevented serving:
- * ends all waits.
+ * For a new kubelet, which may have come with a new driver, or have removed the obstacle to
+ * serving: ends all waits.
  */
 static void greet_kubelet(struct plugin *plugin)
 {
@@ -185,9 +186,9 @@ static void folder_changed(void *arg, short events)
 			const char *name = bytes + at + sizeof(event);
 
 			memcpy(&event, bytes + at, sizeof(event));
-			/* What is lost of a full queue may be the kubelet's start. */
+			/* An event lost from a full queue may be the kubelet's start. */
 			new_kubelet |= (event.mask & IN_Q_OVERFLOW) != 0;
-			/* It may come back; the timer finds it. */
+			/* The folder may come back; the timer will find it. */
 			if ((event.mask & IN_IGNORED) != 0 && event.wd == plugin->kubelet_number)
 				graft_loop_set_timer(plugin->loop, &plugin->kubelet, BLIND_MS);
 			gone |= (event.mask & (IN_DELETE_SELF | IN_MOVE_SELF)) != 0 &&
@@ -210,8 +211,9 @@ static void folder_changed(void *arg, short events)
 }
 
 /*
- * In a registry, the kubelet's own socket is elsewhere, and is watched for its start alone. Its
- * folder is not there before the first start of a node's first kubelet. Returns whether it is.
+ * With a registry, the kubelet's own socket is in another folder, which is watched only for the
+ * kubelet's start. It does not exist before the first start of a node's first kubelet. Returns
+ * whether it exists.
  */
 static bool watch_kubelet(struct plugin *plugin)
 {
@@ -239,8 +241,8 @@ static void watch_kubelet_again(void *arg)
 }
 
 /*
- * Another socket is another kubelet. Returns whether it is another one than at the last call, and
- * there.
+ * Another socket means another kubelet. Returns whether a socket exists that differs from the one
+ * at the last call.
  */
 static bool is_new_kubelet(struct plugin *plugin)
 {
@@ -253,7 +255,9 @@ static bool is_new_kubelet(struct plugin *plugin)
 	return before.tv_sec != st.st_ctim.tv_sec || before.tv_nsec != st.st_ctim.tv_nsec;
 }
 
-/* Checks for what no event reports: a kubelet that has started, a socket that was removed. */
+/*
+ * Checks for changes that no event reports: a kubelet that has started, a socket that was removed.
+ */
 static void look_without_events(struct plugin *plugin)
 {
 	if (is_new_kubelet(plugin))
@@ -290,7 +294,7 @@ static void wait_for_folder(struct plugin *plugin)
 	graft_loop_set_timer(plugin->loop, &plugin->look, FOLDER_AGAIN_MS);
 }
 
-/* Waits for a folder that does not exist yet; until it does, there is nothing else to do. */
+/* Waits for a folder that does not exist yet; until then there is nothing else to do. */
 static void watch_folder(void *arg)
 {
 	struct plugin *plugin = arg;
@@ -353,8 +357,8 @@ bool plugin_find_nodes(struct plugin *plugin)
 }
 
 /*
- * A host that had nothing to offer may have a driver now, or another GPU; what NVML had not ready
- * may be.
+ * A host that had nothing to offer may have a driver now, or another GPU; NVML's answer may be
+ * final now.
  */
 static void hardware_changed(void *arg)
 {
@@ -408,7 +412,7 @@ static void configure_health(struct plugin *plugin)
 	const struct graft_inventory *inventory = plugin->node->facts.inventory;
 	char dev_folder[PATH_MAX];
 
-	/* Another choice of sources starts from nothing. */
+	/* A new choice of sources starts from scratch. */
 	if (plugin->health.options.loop && flags->health_sources != plugin->health_sources)
 		end_health(plugin);
 	if (!plugin->health.options.loop && inventory->n_gpus > 0 && graft_xid_any_matters(&rules) &&
@@ -419,7 +423,7 @@ static void configure_health(struct plugin *plugin)
 		health_configure(&plugin->health, &rules, inventory);
 	if (plugin->health.options.loop && (flags->health_sources & GRAFT_KUBE_HEALTH_NVML) != 0)
 		health_nvml_begin(&plugin->nvml, &plugin->health, &plugin->node->config.flags, inventory);
-	/* After the log has been read: what waits there is about what it says. */
+	/* This comes after the log has been read: waiting requests refer to its faults. */
 	if (plugin->health.options.loop && !plugin->clear_requests.loop)
 		clear_requests_begin(&plugin->clear_requests, plugin->loop, plugin->state_folder, plugin->log,
 				     clear_health, plugin);
@@ -427,7 +431,9 @@ static void configure_health(struct plugin *plugin)
 		       inventory->dev_root && strcmp(inventory->dev_root, "/") != 0 ? inventory->dev_root : "");
 	hardware_done(&plugin->hardware);
 	hardware_begin(&plugin->hardware, plugin->loop, dev_folder, plugin->log, hardware_changed, plugin);
-	/* What has happened since the host was read, which NVML may have made long. */
+	/*
+	 * Handles what has happened since the host was read, which may be long ago because of NVML.
+	 */
 	hardware_look_soon(&plugin->hardware);
 }
 
@@ -492,7 +498,7 @@ static void look_is_due(void *arg)
 		graft_loop_set_timer(plugin->loop, &plugin->again, LOOK_AT_MIGS_MS);
 }
 
-/* Serves what a node offers, and no longer what the one before did. */
+/* Serves the offer of a node instead of the previous one's. */
 static void serve_node(struct plugin *plugin, struct plugin_node *take_node)
 {
 	struct plugin_node *before = plugin->node;
@@ -520,7 +526,7 @@ static bool offers_the_same(const struct plugin *plugin, const struct plugin_nod
 	return !plugin->pending && strcmp(node->facts.state, plugin->node->facts.state) == 0;
 }
 
-/* What was asked for while something was read. */
+/* Handles requests that came during a reading. */
 static void do_later(struct plugin *plugin)
 {
 	enum plugin_later later = plugin->later;

@@ -49,16 +49,16 @@ struct plugin_resource {
 	const char *socket;                      /* path */
 	struct graft_rpc_server *server;
 	struct graft_rpc_call *watchers[PLUGIN_WATCHERS];
-	struct graft_rpc_client *client; /* Register, while it is asked */
-	struct graft_loop_timer again;   /* registers, or checks that it had an effect */
-	int64_t delay_ms; /* until the next attempt; short again when the kubelet has watched for a while */
+	struct graft_rpc_client *client; /* the call of Register in progress */
+	struct graft_loop_timer again;   /* registers, or checks that the registration had an effect */
+	int64_t delay_ms; /* until the next attempt; shortened again when the kubelet has watched for a while */
 	bool accepted;    /* by the kubelet */
 	bool dropped;     /* a stream has ended since the call of Register */
 	bool contested;   /* another plugin has the resource */
-	bool no_mps;      /* its devices are shared by MPS, whose daemon does not run */
+	bool no_mps;      /* its devices are shared by MPS, and the daemon does not run */
 	struct timespec watched_since;   /* CLOCK_REALTIME, of the last stream */
-	unsigned int n_contested;        /* how often in a row no kubelet watched, and another plugin was there */
-	struct timespec overruled_rival; /* its socket, beside which the resource was offered all the same */
+	unsigned int n_contested;        /* how often in a row no kubelet watched while another plugin was there */
+	struct timespec overruled_rival; /* its socket, despite which the resource was offered again */
 	uint64_t n_registrations;
 	struct plugin_calls calls[PLUGIN_METHODS];
 };
@@ -69,12 +69,12 @@ struct plugin_node {
 	struct graft_kube_config config;
 	struct graft_kube_node_facts facts;
 	const char *folder; /* of the sockets */
-	bool registry;      /* the kubelet finds them there; else they are registered with it */
+	bool registry;      /* the kubelet finds them there; otherwise they are registered with it */
 	struct plugin_resource *resources;
 	size_t n_resources;
 };
 
-/* What was read, owned by the callee; NULL: it could not be read, for this reason. */
+/* The result of a reading, owned by the callee; NULL: it failed, for this reason. */
 typedef void plugin_read_done(struct plugin *plugin, struct plugin_node *take_node, const struct graft_error *err);
 
 /* Configuration and host while they are being read, which takes a while if NVML is queried. */
@@ -86,7 +86,7 @@ struct plugin_reading {
 	plugin_read_done *done;
 };
 
-/* What to do once that is read; a later value includes the earlier ones. */
+/* What to do after the reading; a later value includes the earlier ones. */
 enum plugin_later { PLUGIN_LATER_NOTHING, PLUGIN_LATER_LOOK, PLUGIN_LATER_RELOAD };
 
 struct plugin {
@@ -95,8 +95,8 @@ struct plugin {
 	struct graft_kube_sources sources; /* of the configuration */
 	const char *state_folder;          /* for state that survives a restart */
 	/*
-	 * A start or reload is over. An error, which only a start has, means that nothing is served
-	 * or will be.
+	 * A start or reload has ended. An error, which only a start can have, means that nothing is
+	 * or will be served.
 	 */
 	void (*done)(void *arg, const struct graft_error *err);
 	void *arg;
@@ -107,7 +107,7 @@ struct plugin {
 	enum plugin_later later;
 	struct health health;
 	struct health_nvml nvml; /* with --health=nvml */
-	uint32_t health_sources; /* that `health` has begun with */
+	uint32_t health_sources; /* with which `health` was started */
 	struct hardware hardware;
 	struct pod_leases leases; /* with --respect-leases */
 	struct clear_requests clear_requests;
@@ -115,18 +115,18 @@ struct plugin {
 	int folder_number;                    /* of the folder of the sockets there */
 	int kubelet_number;                   /* of the kubelet's own folder, in a registry; -1: it is not watched */
 	bool blind;                           /* inotify is not available */
-	bool waits_for_folder;                /* the kubelet's folder is missing, as the log says */
+	bool waits_for_folder;                /* the kubelet's folder is missing, which was logged */
 	struct timespec kubelet_made;         /* the kubelet's socket, while `blind` */
 	/* Separate timers, so that none can stop another: */
 	struct graft_loop_timer look;    /* for a missing folder */
 	struct graft_loop_timer kubelet; /* for the kubelet's folder, if it is a different one and missing */
-	struct graft_loop_timer start;   /* everything, which could not be served */
+	struct graft_loop_timer start;   /* for everything, if it could not be served */
 	struct graft_loop_timer lost;    /* serves sockets that were lost */
-	struct graft_loop_timer again;   /* looks at the host */
-	struct graft_loop_timer mps;     /* looks for MPS daemons */
+	struct graft_loop_timer again;   /* examines the host */
+	struct graft_loop_timer mps;     /* searches for MPS daemons */
 	bool pending;                    /* a reload has failed and is pending */
 	int64_t failed_ms;               /* the delay after which that is tried again; 0: it has not failed */
-	int64_t settle_ms;               /* when NVML is to be asked again; -1: its answer is final */
+	int64_t settle_ms;               /* when to ask NVML again; -1: its answer is final */
 };
 
 /*
@@ -136,8 +136,8 @@ struct plugin {
  */
 void plugin_begin(struct plugin *plugin);
 /*
- * Does the same again after SIGHUP, and asks NVML again. If that fails, the plugin keeps what it
- * has, with a warning, and tries again later.
+ * Repeats this after SIGHUP, and asks NVML again. If that fails, the plugin keeps its state, with a
+ * warning, and tries again later.
  */
 void plugin_reload(struct plugin *plugin);
 /* Removes the sockets and frees everything. */
@@ -178,7 +178,9 @@ bool plugin_resource_is_watched(const struct plugin_resource *resource);
  * the kubelet does that: there the resource is offered again if no stream follows.
  */
 void plugin_register(struct plugin_resource *resource);
-/* The kubelet has found the resource in the registry, and has accepted or refused it. */
+/*
+ * Called when the kubelet has found the resource in the registry, and has accepted or refused it.
+ */
 void plugin_register_found(struct plugin_resource *resource, bool accepted);
 /* Stops registering. */
 void plugin_register_end(struct plugin_resource *resource);

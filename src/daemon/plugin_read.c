@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plugin_read: reads configuration and host. Where NVML has to be asked, another process does that,
- * and the kubelet's calls are answered meanwhile. What is served, plugin.c decides.
+ * plugin_read: reads configuration and host. If NVML has to be asked, another process does that,
+ * and the kubelet's calls are answered meanwhile. plugin.c decides what to serve.
  */
 #include <limits.h>
 #include <string.h>
@@ -25,8 +25,8 @@ struct plugin_node *plugin_node_free(struct plugin_node *node)
 }
 
 /*
- * Where the sockets are: in the folder that the kubelet searches by itself, if there is one, else
- * beside its own.
+ * The folder of the sockets: the one that the kubelet searches by itself, if there is one,
+ * otherwise that of its own socket.
  */
 static void choose_folder(struct plugin_node *node)
 {
@@ -46,8 +46,8 @@ static void choose_folder(struct plugin_node *node)
 }
 
 /*
- * SPEC kubernetes 4: a name of its own for each resource, with the vendor in it, since others have
- * theirs there.
+ * SPEC kubernetes 4: each resource has a unique name that includes the vendor, since other vendors
+ * use the same folder.
  */
 static const char *socket_path(const struct plugin_node *node, const struct graft_kube_resource *offer)
 {
@@ -79,13 +79,13 @@ static int fill_resources(struct plugin *plugin, struct plugin_node *node, struc
 	return graft_arena_failed(node->arena) ? graft_fail_memory(err) : 0;
 }
 
-/* Hands over what was read, or that it could not be. */
+/* Passes on the result of the reading, or its failure. */
 static void end_reading(struct plugin *plugin, int rc, struct graft_error *err)
 {
 	struct plugin_reading *reading = &plugin->reading;
 	struct plugin_node *node = reading->node;
 
-	/* Before the first answer can name a device of them. */
+	/* This comes before an answer can name one of their devices. */
 	if (rc == 0 && node->facts.offer.n_resources > 0)
 		rc = graft_kube_cdi_write(&node->config, &node->facts, GRAFT_KUBE_CDI_DIRECTORY, plugin->log, err);
 	if (rc == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plugin_register: reports a resource to the kubelet by its Register call, and again whenever it
- * has forgotten. Knows nothing of devices.
+ * plugin_register: reports a resource to the kubelet by a Register call, and again whenever the
+ * kubelet has forgotten it. Knows nothing about devices.
  */
 #include <device_plugin.pb-c.h>
 #include <limits.h>
@@ -19,18 +19,21 @@
  */
 #define FIRST_DELAY_MS 10
 #define LAST_DELAY_MS  30000
-/* The kubelet answers Register after it has dialled the plugin, for which it gives itself 10 s. */
+/* The kubelet answers Register after it has connected to the plugin, which may take it 10 s. */
 #define REGISTER_MS 15000
-/* By then the kubelet that has registered a resource watches it. */
+/* By then a kubelet that has registered a resource watches it. */
 #define WATCH_MS 10000
 /* The same if a stream has ended during the call: that may have been the stream of this call. */
 #define WATCH_AGAIN_MS 500
 /*
- * How often in a row a plugin that was there before the last stream is left the resource, before it
- * counts as one that has lost it.
+ * How often in a row the resource is left to a plugin that was there before the last stream, until
+ * that plugin counts as having lost it.
  */
 #define CONTESTED_TURNS 3
-/* Until a resource of the registry that was watched, or has got no stream, is offered again. */
+/*
+ * Delay after which a resource of the registry is offered again if its stream has ended, or none
+ * came.
+ */
 #define OFFER_MS 2000
 
 static void register_now(void *arg);
@@ -102,7 +105,7 @@ static void register_now(void *arg)
 	resource->dropped = false;
 	resource->client = graft_rpc_call(resource->plugin->loop, &request, &err);
 	if (!resource->client) {
-		/* Without a kubelet this is the usual state; a new one is noticed at once. */
+		/* This is the usual state without a kubelet; a new one is noticed at once. */
 		if (resource->delay_ms == FIRST_DELAY_MS)
 			graft_info(resource->plugin->log, "%s: not registered yet, waiting for the kubelet: %s",
 				   resource->offer->name, err.msg);
@@ -145,8 +148,8 @@ static bool is_earlier(const struct timespec *a, const struct timespec *b)
 }
 
 /*
- * A plugin from before our last stream has lost the resource to us, and must not get it back,
- * though it lives. Only once for each: if it takes the resource again, it keeps it.
+ * A plugin from before our last stream has lost the resource to us and must not get it back, even
+ * if it still runs. This applies once to each plugin: if it takes the resource again, it keeps it.
  */
 static bool is_overruled(struct plugin_resource *resource, const struct timespec *rival_made)
 {
@@ -165,8 +168,8 @@ static bool is_overruled(struct plugin_resource *resource, const struct timespec
 /*
  * No kubelet watches a resource of the registry. A kubelet that has started since then finds its
  * socket there by itself; one that has not looks only at sockets that are new. A resource that
- * another plugin has belongs to that plugin while it lives: two that took it from each other would
- * serve no kubelet.
+ * another plugin has belongs to that plugin while it runs: two plugins that keep taking it from
+ * each other would not serve any kubelet.
  */
 static void offer_again(void *arg)
 {
@@ -187,7 +190,7 @@ static void offer_again(void *arg)
 }
 
 /*
- * Whatever became of the socket in the registry: by then the kubelet watches it, or it is made
+ * Whatever happened to the socket in the registry: by then the kubelet watches it, or it is made
  * again.
  */
 static void expect_stream(struct plugin_resource *resource)
@@ -241,7 +244,7 @@ void plugin_register_stream_ended(struct plugin_resource *resource)
 		try_later(resource);
 		return;
 	}
-	/* A call that waits brings the next stream; one that is under way may have brought this one. */
+	/* A waiting call will bring the next stream; one in progress may have brought this one. */
 	resource->dropped = true;
 	if (resource->client || !resource->accepted)
 		return;

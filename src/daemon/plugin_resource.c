@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plugin_resource: the methods of the device plugin's interface for one resource. What a container
- * gets, src/kubernetes decides; here it becomes messages.
+ * plugin_resource: the methods of the device plugin's interface for one resource. src/kubernetes
+ * decides what a container gets; this file puts it into messages.
  */
 #include <device_plugin.pb-c.h>
 #include <errno.h>
@@ -176,8 +176,8 @@ static int make_uuid(char text[37], struct graft_error *err)
 }
 
 /*
- * An array of n messages of a type, and the array of pointers to them that protobuf-c wants. Fills
- * *ret_pointers.
+ * Makes an array of n messages of a type, and the array of pointers to them that protobuf-c needs,
+ * in *ret_pointers.
  */
 static void *message_list(struct graft_arena *arena, size_t n, const ProtobufCMessageDescriptor *type,
 			  void *ret_pointers)
@@ -258,7 +258,7 @@ static int answer_container(const struct plugin_resource *resource, const V1beta
 		       &message->annotations) < 0 ||
 	    fill_files(&answer, arena, message) < 0)
 		return graft_fail_memory(err);
-	/* Last: what is refused for another reason leaves no lease. */
+	/* This comes last: a request that is refused for another reason must not leave a lease. */
 	if (pod_leases_count(&resource->plugin->leases))
 		return pod_leases_take(&resource->plugin->leases, resource->offer,
 				       (const char *const *)request->devices_ids, request->n_devices_ids, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pod_leases: the leases of pods are those with the claim GRAFT_LEASE_OF_POD. A look reads the
+ * pod_leases: the leases of pods are those with the claim GRAFT_LEASE_OF_POD. A check reads the
  * table without its lock, and changes it only if a pod's lease has to be made, kept or removed.
  */
 #include "daemon/pod_leases.h"
@@ -23,18 +23,18 @@
 #define CHECKPOINT_MAX ((size_t)16 << 20)
 #define MEMORY_MAX     ((size_t)256 << 20)
 #define LOOK_AGAIN_MS  10000
-#define PENDING_MS     300000u  /* how long a lease lasts whose pod has no cgroup yet */
+#define PENDING_MS     300000u  /* how long a lease lasts while its pod has no cgroup yet */
 #define RENEW_MS       150000u  /* when less is left, it is renewed */
-#define UNUSED_MS      60000u   /* after which the kubelet must have written down which pod it is for */
-#define WAITS_MS       3600000u /* a pod that has no cgroup by then will have none */
+#define UNUSED_MS      60000u   /* after which the kubelet must have recorded the pod that it is for */
+#define WAITS_MS       3600000u /* a pod that has no cgroup by then will never have one */
 #define POD_UID_MAX    64u
 
-/* A pod of the checkpoint, with what it has of our devices. */
+/* A pod of the checkpoint, with those of our devices that it has. */
 struct pod {
 	const char *uid;
 	struct graft_lease_slot slots[GRAFT_LEASE_SLOTS_MAX];
 	size_t n_slots;
-	struct graft_lease lease; /* that its cgroup holds; without an id: it has no cgroup */
+	struct graft_lease lease; /* the lease that its cgroup holds; without an id: it has no cgroup */
 	bool is_written;          /* that lease is in the table */
 };
 
@@ -87,7 +87,7 @@ static bool has_lease_slots(const struct graft_lease_slot *slots, size_t n, cons
 	return true;
 }
 
-/* Replicas of one device are one slot. What has no UUID is in no lease. */
+/* Replicas of one device are one slot. Devices without a UUID are not leased. */
 static void add_slot(struct graft_lease_slot slots[GRAFT_LEASE_SLOTS_MAX], size_t *n, struct graft_lease_slot slot)
 {
 	if (slot.gpu && *n < GRAFT_LEASE_SLOTS_MAX && !has_lease_slot(slots, *n, &slot))
@@ -126,7 +126,7 @@ static void add_pod_devices(struct pods *pods, struct pod *pod, const struct gra
 		const char *name = graft_json_node_string(id);
 		const struct graft_kube_device *device = name ? find_device(resource, name) : NULL;
 
-		/* Lists by NUMA node are one level below. */
+		/* Lists by NUMA node are one level deeper. */
 		if (!name)
 			add_pod_devices(pods, pod, resource, id);
 		else if (device)
@@ -141,7 +141,7 @@ static void add_pod_entry(struct pods *pods, const struct graft_json_node *entry
 	const struct graft_kube_offer *offer = pods->leases->offer.offer;
 	struct pod *pod;
 
-	/* It becomes a part of a path. */
+	/* It becomes part of a path. */
 	if (!uid || !name || strlen(uid) > POD_UID_MAX || uid[0] == '\0' ||
 	    uid[strspn(uid, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")] != '\0')
 		return;
@@ -154,7 +154,7 @@ static void add_pod_entry(struct pods *pods, const struct graft_json_node *entry
 	}
 }
 
-/* No checkpoint is one without pods. */
+/* A missing checkpoint means no pods. */
 static int read_pods(struct pods *pods, const struct graft_root *root, struct graft_error *err)
 {
 	auto_json_document struct graft_json_document *document = NULL;
@@ -188,7 +188,7 @@ static const char *with_underscores(const char *uid, struct graft_arena *arena)
 
 /*
  * Where kubelets make the cgroups of pods, by cgroupfs and by systemd: for each class of service,
- * and below the folder that a kubelet in a container (kind) has. The pod's id follows.
+ * and below the folder of a kubelet in a container (kind). The pod's id follows.
  */
 static const struct {
 	const char *before;
@@ -260,7 +260,7 @@ static int make_pod_lease(const struct graft_lease_table *table, struct pod *pod
 	const char *why;
 	bool bound;
 
-	/* A process that never lives: only the cgroup counts. */
+	/* A process that never exists, so that only the cgroup counts. */
 	lease->holder = (struct graft_lease_holder){ .pid = 1, .pid_namespace = table->now.pid_namespace };
 	lease->holder.container = pod->uid;
 	if (pod->n_slots == 0 || !find_pod_cgroup(&table->now.root, pod, arena, &lease->holder))
@@ -281,7 +281,7 @@ static int make_pod_lease(const struct graft_lease_table *table, struct pod *pod
 
 enum fate { KEPT, RENEWED, DROPPED };
 
-/* What becomes of a lease that was taken for a container which had no pod yet. */
+/* Decides about a lease that was taken for a container before its pod was known. */
 static enum fate fate_of_pending(const struct pods *pods, const struct graft_lease *lease, uint64_t now)
 {
 	uint64_t age = now > lease->since ? now - lease->since : 0;
@@ -296,13 +296,13 @@ static enum fate fate_of_pending(const struct pods *pods, const struct graft_lea
 			return lease->until > now + RENEW_MS ? KEPT : RENEWED;
 		has_cgroup |= pod->lease.id != NULL;
 	}
-	/* The kubelet may not have written it down yet. */
+	/* The kubelet may not have recorded it yet. */
 	return has_cgroup || age > UNUSED_MS ? DROPPED : KEPT;
 }
 
 /*
- * Makes, keeps and removes leases of pods. Returns whether there is something to do; `change`: does
- * it.
+ * Makes, renews and removes leases of pods. Returns whether there is something to do; does it only
+ * with `change`.
  */
 static int settle(struct graft_lease_table *table, struct pods *pods, bool change, struct graft_error *err)
 {
@@ -321,7 +321,10 @@ static int settle(struct graft_lease_table *table, struct pods *pods, bool chang
 		struct graft_lease *lease = &table->leases[i];
 		enum fate fate;
 
-		/* One that a pod's cgroup holds ends with it, also if the pod has got more since. */
+		/*
+		 * A lease that a pod's cgroup holds ends with it, even if the pod has got more
+		 * devices since.
+		 */
 		if (!graft_lease_is_of_pod(lease) || lease->holder.kind != GRAFT_HOLDER_TOKEN)
 			continue;
 		fate = fate_of_pending(pods, lease, table->now.time);
@@ -339,7 +342,7 @@ static int settle(struct graft_lease_table *table, struct pods *pods, bool chang
 
 /* ---- what others hold ---- */
 
-/* Takes over what others hold. Returns whether that is not what it was. */
+/* Records what others hold. Returns whether that has changed. */
 static bool take_busy(struct pod_leases *leases, const struct graft_lease_table *table)
 {
 	struct graft_arena *arena = graft_arena_new(MEMORY_MAX);
@@ -362,7 +365,7 @@ static bool take_busy(struct pod_leases *leases, const struct graft_lease_table 
 		}
 	}
 	if (!arena || graft_arena_failed(arena)) {
-		/* What was held counts as held. */
+		/* Devices that were held count as held. */
 		(void)graft_arena_free(arena);
 		return false;
 	}
@@ -395,7 +398,7 @@ bool pod_leases_is_busy(const struct pod_leases *leases, const struct graft_kube
 
 /* ---- looks ---- */
 
-/* One look at the table. Returns 1 if leases of pods are to be changed, and were not; or -1. */
+/* Checks the table once. Returns 1 if leases of pods have to be changed and were not, or -1. */
 static int look_once(struct pod_leases *leases, bool change, bool *ret_changed, struct graft_error *err)
 {
 	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
@@ -414,7 +417,7 @@ static int look_once(struct pod_leases *leases, bool change, bool *ret_changed, 
 	return rc;
 }
 
-/* Watches what is there; what is not, the timer finds. Watching again does nothing. */
+/* Watches the files that exist; the timer finds the others. Watching again does nothing. */
 static void watch_tables(struct pod_leases *leases)
 {
 	if (leases->watch.place == 0)
@@ -423,7 +426,7 @@ static void watch_tables(struct pod_leases *leases)
 	(void)inotify_add_watch(leases->watch.fd, leases->offer.kubelet_folder, IN_MOVED_TO | IN_ONLYDIR);
 }
 
-/* A table that cannot be read changes nothing: what was offered stays so, and Allocate refuses. */
+/* If the table cannot be read, nothing changes: the offer stays the same, and Allocate refuses. */
 static void look_at_leases(void *arg)
 {
 	struct pod_leases *leases = arg;
@@ -457,7 +460,7 @@ static void tables_changed(void *arg, short events)
 	look_at_leases(leases);
 }
 
-/* Under the lock of the table. */
+/* Call this with the table's lock held. */
 static int take_slots(struct pod_leases *leases, const struct graft_lease_slot *slots, size_t n,
 		      struct graft_lease_table *table, struct graft_arena *arena, struct graft_error *err)
 {

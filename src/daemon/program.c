@@ -34,7 +34,7 @@ int program_print(const char *name, struct graft_buffer *text)
 	return 0;
 }
 
-/* What prints and ends has the file that the node's label chooses, too. */
+/* A call that only prints uses the file that the node's label chooses, too. */
 static int configure_by_label(struct graft_kube_sources *sources, struct graft_arena *arena,
 			      struct graft_kube_config *ret_config, enum graft_parse_result *ret_result,
 			      struct graft_error *err)
@@ -59,9 +59,8 @@ static void fill_signal_set(sigset_t *set)
 }
 
 /*
- * A config file that is wrong ends a program only if that is what it is to do in general: if
- * command line and variables, which can be read, do not say otherwise. What only prints ends in any
- * case.
+ * An invalid config file ends a program unless command line and variables, which are readable,
+ * specify that the program survives errors at the start. A call that only prints ends in any case.
  */
 static bool waits_for_config(const struct graft_kube_sources *sources, struct graft_arena *arena,
 			     struct graft_kube_config *config)
@@ -78,8 +77,8 @@ static bool waits_for_config(const struct graft_kube_sources *sources, struct gr
 }
 
 /*
- * Returns whether `run` reads the configuration again, and warns of it then: that of a program with
- * a config file, which does not only print something. Command line and variables say so.
+ * Returns whether `run` reads the configuration again and will report its warnings: that is so for
+ * a program with a config file that does not only print. Command line and variables determine this.
  */
 static bool reads_again(const struct graft_kube_sources *sources, const struct graft_kube_config *config)
 {
@@ -125,10 +124,10 @@ int program_main(const struct graft_command *command, int argc, char **argv, con
 	sigset_t signals, before;
 	int status;
 
-	/* One that comes before the program is ready for it has its effect then. */
+	/* A signal that comes before the program is ready takes effect then. */
 	fill_signal_set(&signals);
 	(void)sigprocmask(SIG_BLOCK, &signals, &before);
-	/* A peer that is gone is an error of the write to it. */
+	/* Writing to a closed connection returns an error instead. */
 	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	graft_log_file_init(&log, STDERR_FILENO, GRAFT_LOG_INFO);
 	if (!arena)
@@ -166,7 +165,7 @@ static void take_signal(void *arg, short events)
 	(void)events;
 	if (read(signals->watch.fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return;
-	/* A child that the driver held for longer than it was waited for (host/nvml.h). */
+	/* A child that the driver held longer than we waited for it (host/nvml.h). */
 	if (info.ssi_signo == SIGCHLD) {
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;

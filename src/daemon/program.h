@@ -20,9 +20,9 @@ int program_print(const char *name, struct graft_buffer *text);
 
 /*
  * main(): blocks the signals of program_watch_signals(), reads the configuration of `command`,
- * prints help, version or the configuration if asked to, or else calls `run`, whose result is the
+ * prints help, version or the configuration if asked to, otherwise calls `run`, whose result is the
  * exit status. `variable` is secure_getenv(3), which only a main may name. `arena` of `run` is
- * freed afterwards. If the config file is wrong and fail-on-init-error is off, `run` gets the
+ * freed afterwards. If the config file is invalid and fail-on-init-error is off, `run` gets the
  * configuration without a file, and must try the file again.
  */
 int program_main(const struct graft_command *command, int argc, char **argv, const char *(*variable)(const char *name),
