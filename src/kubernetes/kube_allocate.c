@@ -52,7 +52,7 @@ struct allocation {
 	size_t n_ids;
 	struct graft_arena *arena;
 	struct graft_kube_answer *answer;
-	/* The devices that are asked for, each once, and what they are called for the container runtime. */
+	/* The requested devices, each once, and their names for the container runtime. */
 	const struct graft_kube_device **devices;
 	const char **names;
 	size_t n_devices;
@@ -60,8 +60,7 @@ struct allocation {
 };
 
 /*
- * Adding to a list that is full remembers the failure in the arena, where graft_kube_allocate()
- * looks at the end.
+ * If a list is full, the arena records the failure, and graft_kube_allocate() checks it at the end.
  */
 static void add_kube_pair(struct allocation *allocation, struct graft_kube_pair **pairs, size_t *n, const char *name,
 			  const char *value)
@@ -148,7 +147,7 @@ static int add_requested(struct allocation *allocation, const char *id, struct g
 
 static int take_request(struct allocation *allocation, struct graft_error *err)
 {
-	/* SECURITY: the variable would be empty, which a container runtime may take for one that is not set. */
+	/* SECURITY: the variable would be empty, which a container runtime may take for unset. */
 	if (allocation->n_ids == 0)
 		return refuse_request(allocation, GRAFT_INVALID, err, "no device was requested");
 	allocation->devices = graft_arena_list(allocation->arena, allocation->n_ids + 1, sizeof(*allocation->devices));
@@ -197,7 +196,7 @@ static void add_cdi(struct allocation *allocation, const char *uuid)
 	const struct graft_kube_flags *flags = &allocation->config->flags;
 	struct graft_kube_answer *answer = allocation->answer;
 
-	/* The specification for WSL2 has one device, which is called as its index is. */
+	/* The specification for WSL2 has one device, which is named by its index. */
 	for (size_t i = 0; i < allocation->n_devices; i++)
 		add_cdi_name(allocation, "gpu",
 			     allocation->inventory->platform == GRAFT_PLATFORM_WSL2 ? allocation->devices[i]->index

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kube_cdi: decides what the specifications of the device plugin hold; they are made as those of
- * nvidia-ctk cdi generate are.
+ * kube_cdi: decides what the device plugin's specifications contain; they are made like those of
+ * nvidia-ctk cdi generate.
  */
 #include "kubernetes/kube_cdi.h"
 
@@ -53,7 +53,10 @@ static void set_cdi_wish(const struct writing *writing, enum graft_cdi_mode mode
 		.hook_path = flags->cdi_hook_path,
 		.provenance = GRAFT_CDI_PROVENANCE_NONE,
 	};
-	/* The plugin names devices one by one; only classes with a single device call that "all". */
+	/*
+	 * The plugin names devices one by one; only in a class with a single device is that called
+	 * "all".
+	 */
 	ret_wish->no_all_device = true;
 	for (size_t i = 0; i < flags->n_cdi_feature_flags; i++) {
 		if (!graft_cdi_set_feature(ret_wish, flags->cdi_feature_flags[i]))
@@ -70,7 +73,7 @@ static void set_cdi_wish(const struct writing *writing, enum graft_cdi_mode mode
 	}
 }
 
-/* Where this process sees the driver becomes where the host has it. */
+/* Replaces paths at which this process sees the driver by those of the host. */
 static int move_roots(const struct writing *writing, struct graft_cdi_spec *spec)
 {
 	const struct graft_kube_flags *flags = &writing->config->flags;

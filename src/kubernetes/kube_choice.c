@@ -49,7 +49,7 @@ static int list_config_files(const char *folder, struct graft_arena *arena, stru
 	return 0;
 }
 
-/* "a, b", cut where it is long. */
+/* "a, b", truncated if long. */
 static const char *join_config_names(const struct file_names *files, char *buffer, size_t size)
 {
 	size_t at = 0;

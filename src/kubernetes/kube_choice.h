@@ -15,7 +15,7 @@ struct graft_kube_choice {
 	const char *folder;         /* that has the files */
 	const char *default_config; /* name of one of them */
 	/*
-	 * Tried in this order, with commas between: named (the file "default"), single (the only
+	 * Tried in this order, separated by commas: named (the file "default"), single (the only
 	 * file), empty (no file).
 	 */
 	const char *fallbacks;
@@ -23,10 +23,10 @@ struct graft_kube_choice {
 
 /*
  * Chooses for a node whose label has this value (NULL or empty: it has none). *ret_path is the
- * file, "FOLDER/NAME", in the arena; "" if none is to apply. Folders, and names that begin with
- * ".." as in mounted ConfigMaps, do not count. Returns 0, or -1: GRAFT_NOT_FOUND, listing the
- * files, if none has that name; the error of listing the folder; GRAFT_INVALID "no config was set,
- * no default was provided, and all fallbacks failed"; GRAFT_NO_MEMORY.
+ * file, "FOLDER/NAME", in the arena; "" for no file. Folders, and names that begin with ".." as in
+ * mounted ConfigMaps, do not count. Returns 0, or -1: GRAFT_NOT_FOUND, listing the files, if none
+ * has that name; the error of listing the folder; GRAFT_INVALID "no config was set, no default was
+ * provided, and all fallbacks failed"; GRAFT_NO_MEMORY.
  */
 int graft_kube_choose(const struct graft_kube_choice *choice, const char *value, struct graft_arena *arena,
 		      const char **ret_path, struct graft_error *err);

@@ -122,8 +122,8 @@ const struct graft_record kube_config_record = { "config", sizeof(struct graft_k
 /* clang-format on */
 
 /*
- * A kind of sharing without resources is an error in a file, so only those in use are written, and
- * those with every key.
+ * A kind of sharing without resources is an error in a file, so only those in use are written, each
+ * with every key.
  */
 void graft_kube_config_write(const struct graft_kube_config *config, struct graft_buffer *out)
 {

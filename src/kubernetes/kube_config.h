@@ -45,8 +45,8 @@ enum graft_kube_health_source {
 enum graft_kube_id_strategy { GRAFT_KUBE_ID_UUID, GRAFT_KUBE_ID_INDEX };
 /* Which replicas of shared devices a container gets, where there is a choice. */
 enum graft_kube_policy {
-	GRAFT_KUBE_DISTRIBUTED, /* of the device that is used least */
-	GRAFT_KUBE_PACKED,      /* of the device that is used most */
+	GRAFT_KUBE_DISTRIBUTED, /* from the device that is used least */
+	GRAFT_KUBE_PACKED,      /* from the device that is used most */
 	GRAFT_KUBE_DISTINCT,    /* distributed, and never two of one device: that is an error */
 };
 enum graft_kube_discovery {
@@ -78,10 +78,10 @@ struct graft_kube_plugin_flags {
 	const char *kubelet_socket; /* empty: serve, but do not register */
 	const char *registry;       /* folder where the kubelet looks for plugins by itself; empty: register with it */
 	const char *listen;         /* address of metrics (daemon/http.h); empty: none */
-	const char *state_folder;   /* of what is kept until the next boot */
+	const char *state_folder;   /* folder for state that is kept until the next boot */
 	const char **cdi_feature_flags, **cdi_disabled_hooks;
 	size_t n_cdi_feature_flags, n_cdi_disabled_hooks;
-	bool respect_leases;     /* GPUs that others hold are not offered (docs/leases.md) */
+	bool respect_leases;     /* do not offer GPUs that others hold (docs/leases.md) */
 	uint32_t health_sources; /* bits GRAFT_KUBE_HEALTH_*; at least one */
 	const char *disable_health_checks,
 	    *enable_health_checks; /* lists of Xids, "all", "xids" (SPEC kubernetes 6.8) */
@@ -112,7 +112,7 @@ struct graft_kube_flags {
 struct graft_kube_shared_resource {
 	const char *name;   /* with its prefix: "nvidia.com/gpu" */
 	const char *rename; /* the name of the shared devices' resource; empty: by `rename_by_default` */
-	uint32_t replicas;  /* of each device, 2 at least */
+	uint32_t replicas;  /* of each device, at least 2 */
 	/*
 	 * The devices that are shared: indexes "0", MIG indexes "0:1", UUIDs. Without any, the
 	 * first `n_first` ones, or if that is 0 all of them.
@@ -139,11 +139,11 @@ struct graft_kube_imex {
 	bool required;
 };
 
-/* Where the API server is, and as whom this program speaks to it. */
+/* Where the API server is, and the identity that this program uses there. */
 struct graft_kube_api_flags {
 	const char *kubeconfig; /* empty: as a pod of the cluster */
 	const char *namespace_, *node_name, *pod_name;
-	double qps; /* requests to the API server a second, in the long run; negative: without limit */
+	double qps; /* requests to the API server per second, in the long run; negative: unlimited */
 	int burst;  /* requests at once */
 };
 
@@ -164,9 +164,10 @@ struct graft_kube_config {
 	struct graft_kube_api_flags api;
 	struct graft_kube_choice choice; /* with a label: the file that it chooses is read, and config_file is empty */
 	struct graft_kube_manager_flags manager;
-	const char *config_file;  /* empty: none */
-	bool print_config, once;  /* the program prints and ends */
-	const char *clear_health; /* GPU that the administrator has found healthy, then the program ends; empty: none */
+	const char *config_file; /* empty: none */
+	bool print_config, once; /* the program prints and ends */
+	const char
+	    *clear_health; /* GPU that the administrator declares healthy, after which the program ends; empty: none */
 };
 
 /* The command line of nvidia-device-plugin: every option, with its variables. */
@@ -213,7 +214,7 @@ void graft_kube_config_default(struct graft_kube_config *config);
 int graft_kube_config_parse(const char *file, const char *text, size_t length, const struct graft_log *log,
 			    struct graft_arena *arena, struct graft_kube_config *config, struct graft_error *err);
 /*
- * Checks what settings mean together: for the devices and their labels; for all that the plugin
+ * Checks settings in combination: for the devices and their labels; for everything that the plugin
  * gives. Returns 0, or -1 with GRAFT_INVALID and the messages of SPEC kubernetes 6.2.
  */
 int graft_kube_sharing_check(const struct graft_kube_config *config, struct graft_error *err);

@@ -241,7 +241,10 @@ static int complete_name(struct file_reader *reader, const struct graft_tree_val
 	return graft_kube_check_resource(*name, &why) < 0 ? refuse_key(reader, value, "%s", why.msg) : 0;
 }
 
-/* A rule for a resource that no node has. That one has no MIG device of a profile is usual. */
+/*
+ * Warns of a rule for a resource that no node has. A node without MIG devices of some profile is
+ * normal.
+ */
 static void warn_no_resource(const struct file_reader *reader, const struct graft_tree_value *value, const char *name)
 {
 	static const char *const gpu[] = { GRAFT_KUBE_PREFIX "gpu" };
@@ -305,7 +308,7 @@ static int read_resource_list(struct file_reader *reader, const struct graft_tre
 }
 
 /*
- * SPEC kubernetes 6.2: the list must be there, and MPS hands out one replica unless it says
+ * SPEC kubernetes 6.2: the list is required, and MPS hands out one replica unless configured
  * otherwise.
  */
 static int read_replication(struct file_reader *reader, const struct graft_tree_value *value, bool mps,
@@ -476,7 +479,7 @@ static int read_kube_object(struct file_reader *reader, const struct graft_tree_
 	return 0;
 }
 
-/* Returns whether there is nothing but blanks and comments: such a file sets nothing. */
+/* Returns whether there are only blanks and comments: such a file sets nothing. */
 static bool is_empty_text(const char *text, size_t length)
 {
 	bool comment = false;

@@ -126,7 +126,7 @@ static int add_device_path(struct offering *offering, struct graft_kube_device *
 		   : graft_fail_memory(offering->err);
 }
 
-/* What a device has from its GPU. */
+/* The properties that a device has from its GPU. */
 static int describe_gpu(struct offering *offering, size_t place, const char *id, struct graft_kube_device *ret_device)
 {
 	const struct graft_gpu *gpu = &offering->inventory->gpus[place];
@@ -182,7 +182,7 @@ static int add_mig(struct offering *offering, size_t place, const struct graft_m
 }
 
 /*
- * "1c.3g.20gb" is a compute instance that has not all slices of its GPU instance, which is split
+ * "1c.3g.20gb" is a compute instance with only some slices of its GPU instance, which is split
  * between several.
  */
 static bool is_split(const char *profile)
@@ -196,7 +196,7 @@ static bool is_split(const char *profile)
 	return *end == 'g' && compute != graphics;
 }
 
-/* Returns whether NVML has said what the MIG device is; otherwise it is left out. */
+/* Returns whether NVML has described the MIG device; otherwise it is left out. */
 static bool is_mig_known(const struct offering *offering, const struct graft_gpu *gpu,
 			 const struct graft_mig_device *mig)
 {

@@ -41,7 +41,7 @@ struct graft_kube_resource {
 	const char *socket;                       /* "nvidia-gpu.sock" */
 	enum graft_kube_sharing_strategy sharing; /* of those of its devices that are shared */
 	bool fail_requests_greater_than_one;
-	bool whole_gpus; /* its devices are whole GPUs whose links count (SPEC kubernetes 6.6) */
+	bool whole_gpus; /* its devices are whole GPUs whose links matter (SPEC kubernetes 6.6) */
 	/* Sorted by GPU, then MIG device, then replica. */
 	struct graft_kube_device *devices;
 	size_t n_devices;

@@ -14,7 +14,7 @@
 #define KEPT_MAX       ((size_t)4 << 20)
 #define KEPT_MODE      0644
 
-/* Returns 1 if facts are kept, 0 if not, -1 without memory. What cannot be read is not there. */
+/* Returns 1 if facts are kept, 0 if not or if they cannot be read, -1 if out of memory. */
 static int read_kept(const char *file, const struct graft_log *log, struct graft_arena *arena,
 		     struct graft_kept_facts *facts, struct graft_error *err)
 {
@@ -29,7 +29,7 @@ static int read_kept(const char *file, const struct graft_log *log, struct graft
 	return graft_kept_parse(text, length, log, arena, facts, err);
 }
 
-/* A process that may not write asks again the next time. */
+/* A process that may not write the file asks again the next time. */
 static void keep_facts(const char *file, const struct graft_log *log, const struct graft_kept_facts *facts)
 {
 	struct graft_error why = { .status = GRAFT_OK };
@@ -75,8 +75,8 @@ static int ask_again(const struct graft_host_options *options, const char *file,
 }
 
 /*
- * Identifies the host, and looks for what is kept of it. Returns 1 if that will do; 0 if NVML is to
- * be asked, with the number of questions so far in *ret_n_asked; -1 with the error set.
+ * Identifies the host, and searches for facts kept about it. Returns 1 if they suffice; 0 if NVML
+ * has to be asked, with the number of questions so far in *ret_n_asked; -1 with the error set.
  */
 static int find_kept(const struct graft_host_options *options, const char *file, enum graft_kube_ask ask,
 		     const struct graft_inventory *inventory, struct graft_arena *arena, struct graft_kept_facts *facts,
@@ -159,7 +159,7 @@ int graft_kube_facts_begin(const struct graft_host_options *options, const char 
 	return 1;
 }
 
-/* An answer that is there as a whole, from a process of the same program. */
+/* A complete answer, from a process of the same program. */
 static int take_facts(struct graft_kube_question *question, struct graft_arena *arena, struct graft_kept_facts *facts,
 		      struct graft_error *err)
 {

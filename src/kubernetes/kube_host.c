@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kube_host: where this node's driver is, and how it is read. */
+/* kube_host: where this node's driver is, and how to read it. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,7 +49,7 @@ bool graft_kube_is_simulated(const struct graft_kube_flags *flags)
 
 	if (simulated)
 		return true;
-	/* A board and WSL2 have no such file. */
+	/* Boards and WSL2 have no such file. */
 	simulated = graft_host_discover(&options, 0, &inventory, &err) == 0 && inventory->simulated;
 	(void)graft_inventory_free(inventory);
 	return simulated;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kube_label_node: reads what kube_labels.c makes labels of. */
+/* kube_label_node: reads the facts from which kube_labels.c makes labels. */
 #include <fcntl.h>
 
 #include "base/cleanup.h"
@@ -26,7 +26,7 @@ static const char *read_machine_type(const char *path, struct graft_arena *arena
 	return text;
 }
 
-/* Returns whether the facts are there, or not needed; otherwise -1 with the error set. */
+/* Returns whether the facts are available or not needed; otherwise -1 with the error set. */
 static int read_kept_facts(const struct graft_kube_config *config, const struct graft_host_options *options,
 			   enum graft_kube_ask ask, struct graft_inventory *inventory, struct graft_arena *arena,
 			   struct graft_kept_facts *kept, struct graft_error *err)

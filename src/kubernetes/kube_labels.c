@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kube_labels: first the labels of the node, then of its GPUs, and, where the strategy says so, of
- * its MIG devices instead of GPUs or beside them. A later label replaces an earlier one of its
- * name.
+ * kube_labels: first the labels of the node, then those of its GPUs and, depending on the strategy,
+ * of its MIG devices instead of GPUs or in addition. A later label replaces an earlier one of the
+ * same name.
  */
 #include "kubernetes/kube_labels.h"
 
@@ -32,7 +32,7 @@ struct labelling {
 	enum graft_kube_sharing_strategy sharing;
 };
 
-/* A GPU or MIG device that labels are about, and the rule by which it is shared. */
+/* A GPU or MIG device to be labelled, and the rule by which it is shared. */
 struct labelled {
 	const struct graft_gpu *gpu;
 	const struct graft_mig_device *mig; /* NULL: the GPU as a whole */
@@ -80,7 +80,7 @@ static const char *clean_value(const char *value, struct graft_arena *arena)
 	return clean + strspn(clean, "-_.");
 }
 
-/* Sets a label; `name` follows the prefix. Failures stay in the arena. */
+/* Sets a label; `name` follows the prefix. The arena records failures. */
 static void add_kube_label(struct labelling *labelling, const char *name, const char *value)
 {
 	struct graft_kube_labels *labels = labelling->labels;
@@ -154,7 +154,7 @@ static void add_driver_version(struct labelling *labelling)
 	}
 }
 
-/* Of CUDA as the driver has it. What is only bounded by the driver's version is not known. */
+/* The driver's CUDA version. One that is only bounded by the driver's version counts as unknown. */
 static void add_cuda_version(struct labelling *labelling)
 {
 	uint32_t version = labelling->facts->kept ? labelling->facts->kept->nvml.cuda_version : 0;
@@ -185,7 +185,7 @@ static const char *mode_of_gpus(const struct graft_kube_label_facts *facts)
 	return class_ == PCI_DISPLAY ? "graphics" : class_ == PCI_COMPUTE ? "compute" : UNKNOWN_VALUE;
 }
 
-/* SPEC kubernetes 8.2: only where all GPUs that are in a clique are in the same one. */
+/* SPEC kubernetes 8.2: only if all GPUs that are in a clique are in the same one. */
 static void add_clique(struct labelling *labelling)
 {
 	const struct graft_kept_facts *kept = labelling->facts->kept;
@@ -260,7 +260,7 @@ static int label_node(struct labelling *labelling, struct graft_error *err)
 
 struct group_sharing {
 	uint32_t replicas;
-	bool suffix; /* the product's name says that it is shared */
+	bool suffix; /* the product's name shows that it is shared */
 	enum graft_kube_sharing_strategy strategy;
 };
 
@@ -270,8 +270,8 @@ static bool is_renamed(const struct labelling *labelling, const struct graft_kub
 }
 
 /*
- * How the devices of a resource are shared. Shared devices that have become another resource count
- * only if the resource has no others.
+ * How the devices of a resource are shared. Shared devices that are offered as another resource
+ * count only if the resource has no others.
  */
 static struct group_sharing find_group_sharing(const struct labelling *labelling, const struct labelled_group *group)
 {
@@ -302,7 +302,7 @@ static void add_sharing(struct labelling *labelling, const char *resource, const
 	add_of(labelling, resource, "sharing-strategy", graft_kube_sharing_strategies[sharing->strategy]);
 }
 
-/* Where only some devices are shared under another name, that resource has labels of its own. */
+/* If only some devices are shared under another name, that resource has labels of its own. */
 static void label_renamed(struct labelling *labelling, const struct labelled_group *group)
 {
 	for (size_t i = 0; i < group->n_items; i++) {
@@ -348,7 +348,10 @@ static const struct graft_nvml_mig *find_kept_mig(const struct labelling *labell
 	return NULL;
 }
 
-/* SPEC kubernetes 8.2: by compute capability, from the newest; the first that is not above it. */
+/*
+ * SPEC kubernetes 8.2: by compute capability, newest first; the first row that is not above it
+ * applies.
+ */
 static const char *family_of(uint32_t major, uint32_t minor)
 {
 	static const struct {
@@ -404,7 +407,7 @@ static void add_labelled(struct labelling *labelling, struct labelled_group *gro
 		*slot = *item;
 }
 
-/* Those of `all` that have the product. */
+/* The devices of `all` with that product. */
 static struct labelled_group find_product(struct labelling *labelling, const struct labelled_group *all,
 					  const char *product)
 {
@@ -417,7 +420,7 @@ static struct labelled_group find_product(struct labelling *labelling, const str
 	return group;
 }
 
-/* SPEC kubernetes 8.2: a GPU in MIG mode has no replicas; what is shared are its MIG devices. */
+/* SPEC kubernetes 8.2: a GPU in MIG mode has no replicas; its MIG devices are shared instead. */
 static void label_gpu_group(struct labelling *labelling, const struct labelled_group *group)
 {
 	struct group_sharing sharing = find_group_sharing(labelling, group);
@@ -436,7 +439,7 @@ static void label_gpu_group(struct labelling *labelling, const struct labelled_g
 	add_architecture(labelling, gpu);
 }
 
-/* One after the other; as labels of one name replace each other, those of the last model stay. */
+/* Labels of the same name replace each other, so those of the last model remain. */
 static void label_gpus(struct labelling *labelling, const struct labelled_group *gpus)
 {
 	const char *last = NULL;
@@ -536,7 +539,7 @@ static struct labelled_group list_migs(struct labelling *labelling, const char *
 	return migs;
 }
 
-/* Returns why `single` cannot be, or NULL (SPEC kubernetes 6.3). */
+/* Returns why `single` is impossible, or NULL (SPEC kubernetes 6.3). */
 static const char *find_single_fault(const struct labelled_group *gpus)
 {
 	const char *profile = NULL;
@@ -581,7 +584,7 @@ static void label_single(struct labelling *labelling, const struct labelled_grou
 		add_kube_label(labelling, "gpu.sharing-strategy", "");
 		return;
 	}
-	/* MIG devices of several models are alike in all but the name. */
+	/* MIG devices of several models differ only in name. */
 	migs.resource = KUBE_GPU_RESOURCE;
 	find_rules(labelling, migs.resource, migs.items, migs.n_items);
 	if (migs.n_items > 0) {
@@ -611,7 +614,7 @@ static void label_mixed(struct labelling *labelling)
 
 /* --- boards --- */
 
-/* A board's own GPU is not in the inventory; libcuda has said what it is. */
+/* A board's own GPU is not in the inventory; libcuda has described it. */
 static void label_board(struct labelling *labelling)
 {
 	const struct graft_kept_facts *kept = labelling->facts->kept;

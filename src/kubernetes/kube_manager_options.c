@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "kubernetes/kube_options.h"
 
-/* Empty, which manifests give for what is not set, changes nothing. */
+/* An empty value, which manifests pass for unset ones, changes nothing. */
 static int parse_signal(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
 {
 	char *end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kube_mps: from an offer to daemons. Looks at nothing but its arguments. */
+/* kube_mps: derives the daemons from an offer. Uses only its arguments. */
 #include "kubernetes/kube_mps.h"
 
 #include <inttypes.h>
@@ -59,7 +59,7 @@ static int check_mps_device(const struct planning *planning, const struct graft_
 	return 0;
 }
 
-/* Replicas of one GPU follow each other. */
+/* Replicas of one GPU are adjacent. */
 static bool is_last_gpu(const struct graft_kube_mps_daemon *daemon, const struct graft_kube_device *device)
 {
 	return daemon->n_gpus > 0 && strcmp(daemon->gpus[daemon->n_gpus - 1].uuid, device->base_id) == 0;
@@ -78,7 +78,7 @@ static int plan_device(const struct planning *planning, const struct graft_kube_
 	if (!item->uuid)
 		return graft_fail_memory(err);
 	daemon->n_gpus++;
-	/* One bound for all GPUs of a daemon: that of the one with the most replicas. */
+	/* One limit for all GPUs of a daemon: that of the GPU with the most replicas. */
 	if (100 / device->replicas < daemon->percent)
 		daemon->percent = 100 / device->replicas;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kube_mps: which MPS daemons a node runs (SPEC kubernetes 9): one for each resource whose devices
- * MPS shares, with the bounds of a program. Pure, plain data with a JSON form.
+ * are shared by MPS, with the limits of a program. Pure, plain data with a JSON form.
  */
 #ifndef GRAFT_KUBERNETES_KUBE_MPS_H
 #define GRAFT_KUBERNETES_KUBE_MPS_H
@@ -19,19 +19,19 @@
 #include "kubernetes/kube_devices.h"
 #include "kubernetes/kube_facts.h"
 
-#define GRAFT_KUBE_MPS_PROGRAMS     48u /* that one daemon serves on a GPU */
+#define GRAFT_KUBE_MPS_PROGRAMS     48u /* clients that one daemon serves on a GPU */
 #define GRAFT_KUBE_MPS_PROGRAMS_OLD 16u /* before compute capability 7.0 */
 
 struct graft_kube_mps_gpu {
 	const char *uuid;
-	uint32_t mib; /* a program's part of its memory; 0 = not bounded */
+	uint32_t mib; /* a program's share of its memory; 0 = unlimited */
 };
 
 struct graft_kube_mps_daemon {
 	const char *resource;            /* "nvidia.com/gpu" */
-	struct graft_kube_mps_gpu *gpus; /* in the order in which the daemon counts them */
+	struct graft_kube_mps_gpu *gpus; /* in the order in which the daemon numbers them */
 	size_t n_gpus;
-	uint32_t percent; /* a program's part of the processors of a GPU */
+	uint32_t percent; /* a program's share of the multiprocessors of a GPU */
 };
 extern const struct graft_record graft_kube_mps_daemon_record;
 
@@ -42,18 +42,17 @@ struct graft_kube_mps {
 };
 
 /*
- * Makes the list for an offer. `kept` is NVML's answer; strings and lists are in the
- * arena. Returns 0, also for an offer without devices that MPS shares, or -1: GRAFT_INVALID for
- * what MPS cannot share (MIG devices, GPUs in MIG mode, more replicas than it serves), or
- * GRAFT_NO_MEMORY.
+ * Makes the list for an offer. `kept` is NVML's answer; strings and lists are in the arena. Returns
+ * 0, also for an offer without devices that MPS shares, or -1: GRAFT_INVALID for devices that MPS
+ * cannot share (MIG devices, GPUs in MIG mode, more replicas than it serves), or GRAFT_NO_MEMORY.
  */
 int graft_kube_mps_plan(const struct graft_kube_offer *offer, const struct graft_inventory *inventory,
 			const struct graft_kept_facts *kept, struct graft_arena *arena, struct graft_kube_mps *ret_mps,
 			struct graft_error *err);
 
 /*
- * Reads this node and makes its list (kube_mps_node.c). Without MPS in the configuration nothing is
- * read. Everything is in the arena. Returns 0, or -1 with the errors of graft_host_discover(),
+ * Reads this node and makes its list (kube_mps_node.c). Reads nothing if MPS is not configured.
+ * Everything is in the arena. Returns 0, or -1 with the errors of graft_host_discover(),
  * graft_kube_facts(), graft_kube_offer() and graft_kube_mps_plan().
  */
 int graft_kube_mps_read(const struct graft_kube_config *config, enum graft_kube_ask ask, const struct graft_log *log,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kube_mps_node: reads what kube_mps.c makes a list of. */
+/* kube_mps_node: reads the facts from which kube_mps.c makes a list. */
 #include "host/discover.h"
 #include "kubernetes/kube_mps.h"
 #include "kubernetes/kube_tables.h"
@@ -11,7 +11,10 @@ static int read_mps_inventory(const struct graft_kube_config *config, const stru
 	struct graft_kept_facts kept = { .n_devices = 0 };
 	struct graft_kube_offer offer;
 
-	/* The memory of GPUs is in NVML's answer, and so is what the kernel does not say of them. */
+	/*
+	 * NVML's answer has the memory of the GPUs, and other facts that the kernel does not
+	 * report.
+	 */
 	if (inventory->n_gpus > 0 && graft_kube_facts(options, NULL, ask, inventory, arena, &kept, err) < 0)
 		return -1;
 	if (graft_kube_offer(config, inventory, NULL, options->log, arena, &offer, err) < 0)

@@ -11,13 +11,13 @@
 #include "kubernetes/kube_facts.h"
 #include "kubernetes/kube_tables.h"
 
-/* Of the annotation in an example; any other is random. */
+/* For the annotation in an example; all others are random. */
 #define EXAMPLE_UUID    "00000000-0000-4000-8000-000000000000"
 #define MAX_LOOK_MEMORY ((size_t)64 << 20)
 
 /* --- facts --- */
 
-/* What only NVML says: UUIDs that procfs lacks, and MIG devices if they are offered. */
+/* Facts that only NVML has: UUIDs that procfs lacks, and MIG devices if they are offered. */
 static bool has_unknown_facts(const struct graft_kube_config *config, const struct graft_inventory *inventory)
 {
 	for (size_t i = 0; i < inventory->n_gpus; i++) {
@@ -37,14 +37,14 @@ static int check_channel(const struct graft_kube_config *config, const struct gr
 			  "/dev/nvidia-caps-imex-channels");
 }
 
-/* With switches all GPUs are linked alike, and two GPUs leave no choice. */
+/* With switches, all GPUs are linked alike, and with two GPUs there is no choice. */
 static bool wants_links(const struct graft_kube_node_facts *facts)
 {
 	return facts->inventory->platform == GRAFT_PLATFORM_NATIVE && facts->inventory->n_gpus > 2 &&
 	       facts->tree.n_nvswitches == 0;
 }
 
-/* Links improve a choice; GPUs are offered without them, too. */
+/* Links only improve a choice; GPUs are offered without them, too. */
 static int take_kept(const struct graft_log *log, struct graft_arena *arena, struct graft_kube_node_facts *facts,
 		     struct graft_kube_node_question *question, int rc, const struct graft_error *why,
 		     struct graft_error *err)
@@ -224,7 +224,7 @@ bool graft_kube_node_find_nodes(const struct graft_kube_config *config, struct g
 
 /* --- the whole --- */
 
-/* What the offer is made of, without the time at which NVML was asked. */
+/* The input of the offer, without the time at which NVML was asked. */
 static int describe_state(const struct graft_kept_facts *kept, struct graft_arena *arena,
 			  struct graft_kube_node_facts *facts, struct graft_error *err)
 {
@@ -237,7 +237,7 @@ static int describe_state(const struct graft_kept_facts *kept, struct graft_aren
 	return facts->state ? 0 : graft_fail_memory(err);
 }
 
-/* All that comes before NVML's answer. Returns 1 if that is not there yet. */
+/* Everything before NVML's answer. Returns 1 if that has not arrived yet. */
 static int begin_node_facts(const struct graft_kube_config *config, enum graft_kube_ask ask, bool elsewhere,
 			    const struct graft_log *log, struct graft_arena *arena, struct graft_kube_node_facts *facts,
 			    struct graft_kube_node_question *question, struct graft_error *err)
@@ -266,7 +266,7 @@ static int make_offer(const struct graft_kube_config *config, const struct graft
 	return describe_state(&question->kept, arena, facts, err);
 }
 
-/* What a host that could not be read means. */
+/* The consequence of a host that could not be read. */
 static int offer_nothing(const struct graft_kube_config *config, const struct graft_log *log,
 			 const struct graft_error *why, struct graft_kube_node_facts *facts, struct graft_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kube_node: reads this node's facts once, and makes from them everything that the device plugin
- * serves. NVML is asked only for what the kernel driver does not say (UUIDs of MIG devices), and
- * once per boot (kubernetes/kube_facts.h).
+ * serves. NVML is asked only for facts that the kernel driver does not report (UUIDs of MIG
+ * devices), and once per boot (kubernetes/kube_facts.h).
  */
 #ifndef GRAFT_KUBERNETES_KUBE_NODE_H
 #define GRAFT_KUBERNETES_KUBE_NODE_H
@@ -25,16 +25,16 @@ struct graft_kube_node_facts {
 	size_t n_migs;
 	bool watch_migs;   /* they matter, and there are GPUs */
 	bool unsettled;    /* NVML's answer is preliminary */
-	int64_t wait_s;    /* until NVML is to be asked again; -1: it was asked often enough */
+	int64_t wait_s;    /* delay before NVML is asked again; -1: it was asked often enough */
 	bool failed;       /* the host could not be read, and `fail_on_init_error` is off */
-	const char *state; /* of all that is offered and why: equal texts, equal offers */
+	const char *state; /* describes the offer and its reasons: equal texts mean equal offers */
 };
 
-/* What NVML is asked while a node is read. */
+/* The question to NVML while a node is read. */
 struct graft_kube_node_question {
 	struct graft_kube_question nvml;
 	struct graft_kept_facts kept; /* the answer */
-	bool needed;                  /* without an answer nothing can be offered */
+	bool needed;                  /* nothing can be offered without an answer */
 };
 
 /*
@@ -47,23 +47,23 @@ struct graft_kube_node_question {
 int graft_kube_node_read(const struct graft_kube_config *config, enum graft_kube_ask ask, const struct graft_log *log,
 			 struct graft_arena *arena, struct graft_kube_node_facts *ret_facts, struct graft_error *err);
 /*
- * The same without waiting for NVML. Returns 1 if another process asks it: graft_kube_node_end() is
- * to be called when `nvml` of *ret_question has been read (kubernetes/kube_question.h); what it is
- * called with lives until then, or until graft_kube_question_done().
+ * The same without waiting for NVML. Returns 1 if another process asks it: call
+ * graft_kube_node_end() when `nvml` of *ret_question has been read (kubernetes/kube_question.h).
+ * The arguments must live until then, or until graft_kube_question_done().
  */
 int graft_kube_node_begin(const struct graft_kube_config *config, enum graft_kube_ask ask, const struct graft_log *log,
 			  struct graft_arena *arena, struct graft_kube_node_facts *ret_facts,
 			  struct graft_kube_node_question *ret_question, struct graft_error *err);
-/* Reads the rest. Returns as graft_kube_node_read() does. */
+/* Reads the rest. Returns like graft_kube_node_read(). */
 int graft_kube_node_end(const struct graft_kube_config *config, const struct graft_log *log, struct graft_arena *arena,
 			struct graft_kube_node_facts *facts, struct graft_kube_node_question *question,
 			struct graft_error *err);
 void graft_kube_node_done(struct graft_kube_node_facts *facts);
 
 /*
- * Returns whether MIG devices were made or removed since the node was read. Nothing reports that:
- * the kernel's list of them is read, which wakes no GPU. A GPU that is gone does not count as a
- * change, nor does what cannot be read.
+ * Returns whether MIG devices were made or removed since the node was read. No event reports that,
+ * so the kernel's list of them is read, which wakes no GPU. A GPU that has disappeared or cannot be
+ * read does not count as a change.
  */
 bool graft_kube_node_has_other_migs(const struct graft_kube_config *config, const struct graft_kube_node_facts *facts);
 /* Returns whether the driver has a GPU that it did not have when the node was read. */

@@ -18,17 +18,17 @@
 
 #define FILE_MAX ((size_t)1024 * 1024)
 
-/* What the options write to; offsets in the table are those of `config`. */
+/* The target of the options; offsets in the table are those of `config`. */
 struct options_target {
 	struct graft_kube_config config;
 	struct graft_arena *arena;
 	const struct graft_command *command;
-	/* Lists that an option has replaced, by the option's place in the table. */
+	/* Lists that an option has replaced, by the option's index in the table. */
 	uint64_t replaced;
 	int first; /* place of the first argument that is not an option; argc: none */
 };
 
-/* Returns whether this is the option's first use, which replaces what the config file says. */
+/* Returns whether this is the option's first use, which replaces the config file's value. */
 static bool is_first_use(struct options_target *target, const struct graft_option *option)
 {
 	uint64_t bit = (uint64_t)1 << (option - target->command->options);
@@ -312,7 +312,7 @@ static int parse_options(const struct graft_kube_sources *sources, struct option
 				      ret_result, err);
 }
 
-/* A word that is no Xid, and none of those for all of them, has no effect. */
+/* A word that is neither an Xid nor a word for all Xids has no effect. */
 static void warn_about_xids(const struct graft_log *log, const char *option, const char *list)
 {
 	while (*list != '\0') {
@@ -365,7 +365,7 @@ int graft_kube_configure(const struct graft_kube_sources *sources, struct graft_
 		return -1;
 	if (graft_kube_sharing_check(&target.config, err) < 0)
 		return -1;
-	/* What containers get concerns no other program that reads the plugin's file. */
+	/* No other program that reads the plugin's file is concerned with what containers get. */
 	if (graft_kube_has_option(sources->command, "device-list-strategy") &&
 	    graft_kube_config_check(&target.config, err) < 0)
 		return -1;

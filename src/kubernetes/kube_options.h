@@ -17,15 +17,13 @@
  */
 
 /*
- * One of the row's `values`, as the number of its place. Empty, which manifests give for what is
- * not set: no change.
+ * One of the row's `values`, as its index. An empty value, which manifests pass for unset ones,
+ * changes nothing.
  */
 int kube_parse_word(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
-/*
- * Several of them, with commas between, as bits; the first use replaces what the config file says.
- */
+/* Several of them, separated by commas, as bits; the first use replaces the config file's value. */
 int kube_parse_bits(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
-/* Texts with commas between; `extra` is the offset of their count. */
+/* Texts separated by commas; `extra` is the offset of their count. */
 int kube_parse_list(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
 /* IMEX channels: none, or 0. */
 int kube_parse_channels(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
@@ -34,7 +32,7 @@ int kube_parse_filled(void *target, const struct graft_option *option, const cha
 /* A duration as text; empty: no change. */
 int kube_parse_interval(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
 
-/* Strategies with commas between; a further use adds to them. */
+/* Strategies separated by commas; each further use adds to them. */
 int kube_parse_fallbacks(void *target, const struct graft_option *option, const char *value, struct graft_error *err);
 
 /* clang-format off */
@@ -60,7 +58,7 @@ int kube_parse_fallbacks(void *target, const struct graft_option *option, const 
 	{ .name = "fallback-strategies", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_fallbacks, .value_name = "LIST", \
 	  AT(choice.fallbacks), ENV("FALLBACK_STRATEGIES"), WORDS("named", "single", "empty"),                                  \
 	  .help = "What to use without the label and --default-config: named (the file 'default'), single (the only file), empty (no file); the first possible one applies" }
-/* Which node this is, and where the API server. */
+/* Which node this is, and where the API server is. */
 #define KUBE_NODE_OPTIONS                                                                                                         \
 	{ .name = "node-name", TEXT, AT(api.node_name), .value_name = "NAME", ENV("NODE_NAME"), .help = "Name of this node" },  \
 	{ .name = "kubeconfig", TEXT, AT(api.kubeconfig), .value_name = "FILE", ENV("KUBECONFIG"),                              \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kube_preferred: which of the available devices suit a container best (SPEC kubernetes 6.6,
- * 6.7). Whole GPUs are chosen by their links, so that those that remain stay well connected;
- * replicas and MIG devices by the policy. Pure.
+ * kube_preferred: which of the available devices suit a container best (SPEC kubernetes 6.6, 6.7).
+ * Whole GPUs are chosen by their links, so that the remaining ones stay well connected; replicas
+ * and MIG devices are chosen by the policy. Pure.
  */
 #ifndef GRAFT_KUBERNETES_KUBE_PREFERRED_H
 #define GRAFT_KUBERNETES_KUBE_PREFERRED_H
@@ -20,7 +20,7 @@
 struct graft_kube_preference {
 	const char *const *available;
 	size_t n_available;
-	const char *const *required; /* these must be in the answer; all of them are available */
+	const char *const *required; /* must be in the answer; all of them are available */
 	size_t n_required;
 	uint32_t size; /* how many devices the container gets */
 };

@@ -29,10 +29,7 @@ static void leave_answer_open(int fd)
 		(void)close(other);
 }
 
-/*
- * Signals stay blocked as they are: those who send them mean the parent, whose end ends this
- * process.
- */
+/* Signals stay blocked as they are: they are meant for the parent, whose end ends this process. */
 _Noreturn static void ask_and_tell(const struct graft_kube_asking *asking, pid_t parent, int fd)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -96,7 +93,10 @@ int graft_kube_question_take(struct graft_kube_question *question, const char **
 	const struct graft_buffer *answer = &question->answer;
 	struct graft_error said = { .status = GRAFT_OK };
 
-	/* It has ended, or will by writing; its number may be another process's already. */
+	/*
+	 * The process has ended, or will at its next write; its PID may belong to another process
+	 * by now.
+	 */
 	question->pid = 0;
 	if (graft_buffer_failed(answer) || answer->length < sizeof(said))
 		return 1;

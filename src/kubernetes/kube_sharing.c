@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kube_sharing: by which rule a device is shared, and what resources are called. */
+/* kube_sharing: by which rule a device is shared, and the names of resources. */
 #include <string.h>
 
 #include "base/strings.h"

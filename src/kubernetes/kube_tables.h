@@ -25,13 +25,13 @@ int kube_find_word(const char *const *words, size_t n, const char *text);
 const char *kube_list_words(const char *const *words, size_t n, char *buffer, size_t size);
 
 /*
- * Takes the next item of a list that commas separate, without the blanks around it, from the front
- * of `*list`. It may be empty. Returns its length.
+ * Takes the next item, without blanks around it, from the front of the comma-separated `*list`. It
+ * may be empty. Returns its length.
  */
 size_t kube_take_item(const char **list, const char **ret_item);
 /*
- * Sets the bits of a list of words, which commas separate; an empty word is ignored. Returns NULL,
- * or the first word that is not known, in the arena ("" if that is exhausted).
+ * Sets the bits of a comma-separated list of words; empty words are ignored. Returns NULL, or the
+ * first word that is not known, in the arena ("" if that is exhausted).
  */
 const char *kube_read_bits(const char *text, const char *const *words, size_t n, struct graft_arena *arena,
 			   uint32_t *ret_bits);
@@ -42,16 +42,16 @@ bool kube_has_node(const struct graft_inventory *inventory, const char *path);
 /* Returns whether this host has IMEX channel 0. */
 bool kube_has_channel_node(const struct graft_inventory *inventory);
 /*
- * Returns whether containers get IMEX channel 0: it is configured, and this host has it. One that
- * is not required, and that the host does not have, is left out.
+ * Returns whether containers get IMEX channel 0: it is configured, and this host has it. A channel
+ * that is not required is left out if the host lacks it.
  */
 bool kube_has_channel(const struct graft_kube_config *config, const struct graft_inventory *inventory);
 /*
  * Where the driver is, as this process sees it: at the container driver root, if that is mounted;
- * on the host itself at the driver root; in a container that has got the driver's files, at "/".
+ * on the host itself at the driver root; in a container that was given the driver's files, at "/".
  */
 const char *kube_driver_root(const struct graft_kube_flags *flags);
-/* How this node's driver is read. */
+/* How to read this node's driver. */
 struct graft_host_options kube_host_options(const struct graft_kube_flags *flags, const struct graft_log *log);
 
 /*
@@ -68,7 +68,7 @@ const struct graft_kube_shared_resource *kube_find_sharing(const struct graft_ku
 							   const char *resource, const char *index, const char *id,
 							   size_t place);
 /*
- * Returns the resource that the rule's replicas are of, in the arena if it is made; NULL: out of
+ * Returns the resource that the rule's replicas belong to, in the arena if it is made; NULL: out of
  * memory.
  */
 const char *kube_name_shared(const struct graft_kube_replication *replication,

@@ -102,7 +102,7 @@ static int refuse_nri_name(const struct graft_nri_policy *policy, const struct g
 	return graft_with_hint(err, ADMINISTRATOR);
 }
 
-/* Splits at commas; blanks are part of a name, and then it is none. */
+/* Splits at commas; blanks are part of a name and make it invalid. */
 static int read_names(const char *key, const char *value, struct graft_arena *arena, struct graft_strings *names,
 		      struct graft_error *err)
 {
@@ -118,7 +118,10 @@ static int read_names(const char *key, const char *value, struct graft_arena *ar
 		if (!graft_is_in(names->items, names->n, name) &&
 		    !graft_arena_push_string(arena, &names->items, &names->n, name))
 			return graft_fail_memory(err);
-		/* SECURITY: anybody who makes a pod writes it, and each name is compared with the others. */
+		/*
+		 * SECURITY: any user who creates a pod can write it, and each name is compared with
+		 * the others.
+		 */
 		if (names->n > NAMES_MAX) {
 			(void)graft_fail(err, GRAFT_INVALID, 0, "the annotation %.100s names more than %u devices", key,
 					 NAMES_MAX);
@@ -159,8 +162,8 @@ static int read_annotation(const struct graft_nri_policy *policy, const struct g
 /* --- variables and mounts --- */
 
 /*
- * What counts beside devices: the kubelet gives no channels and no gates, so that the configuration
- * decides, for mounts as for variables.
+ * What else counts besides devices: the kubelet gives neither channels nor gates, so the
+ * configuration decides about them, for mounts as well as variables.
  */
 static int read_beside(const struct graft_config *config, struct graft_arena *arena, struct graft_nri_wish *wish,
 		       struct graft_error *err)
@@ -232,7 +235,7 @@ static bool is_injected(const struct graft_nri_container *container)
 }
 
 /*
- * An image may say anything: as long as the kubelet has given the container no GPU, that is no
+ * An image may contain anything: as long as the kubelet has given the container no GPU, that is no
  * reason to refuse it.
  */
 static int keep_error(struct graft_arena *arena, struct graft_nri_wish *wish, struct graft_error *err)
@@ -250,8 +253,8 @@ static int keep_error(struct graft_arena *arena, struct graft_nri_wish *wish, st
 }
 
 /*
- * SECURITY: NRI does not say whether a container is privileged; none counts as privileged. What the
- * kubelet has given is compared before it counts, so that both ways may be read for that.
+ * SECURITY: NRI does not report whether a container is privileged, so none counts as privileged.
+ * Requests are compared with what the kubelet has given, so both sources may be read for that.
  */
 static int read_devices(const struct graft_nri_policy *policy, const struct graft_nri_container *container,
 			const struct graft_log *log, struct graft_arena *arena, struct graft_nri_wish *wish,
@@ -273,7 +276,7 @@ static int read_devices(const struct graft_nri_policy *policy, const struct graf
 	return 0;
 }
 
-/* A RuntimeClass of ours has a runtime that gives the devices itself. */
+/* The runtime of our RuntimeClass gives the devices itself. */
 static bool has_runtime(const struct graft_nri_container *container)
 {
 	static const char *const handlers[] = { "nvidia", "nvidia-cdi", "nvidia-legacy" };
@@ -322,8 +325,8 @@ static bool is_parent(const struct graft_selection *selection, const struct graf
 }
 
 /*
- * Adds what one word selects. SECURITY: the GPU of a MIG device is not added: who has the device
- * has not the GPU, nor its other devices.
+ * Adds what one word selects. SECURITY: the GPU of a MIG device is not added: having the device
+ * does not mean having the GPU, or its other devices.
  */
 static int add_selected(const struct graft_selection *one, struct graft_arena *arena, struct graft_selection *all,
 			struct graft_error *err)
@@ -383,7 +386,7 @@ static int select_words(const struct graft_inventory *inventory, const struct gr
 	return 0;
 }
 
-/* Ids of other vendors' devices are not ours. */
+/* Ignores ids of other vendors' devices. */
 static bool is_id_of_gpu(const char *id)
 {
 	return graft_starts_with(id, "GPU-") || graft_starts_with(id, "MIG-");
@@ -469,8 +472,8 @@ static int compare_with(const struct graft_nri_host *host, const struct graft_st
 }
 
 /*
- * "all" is what CUDA's images say, and means all that the kubelet has given: it neither gives more
- * nor is it a reason to refuse the container.
+ * CUDA's images request "all", which means everything that the kubelet has given: it neither gives
+ * more nor is it a reason to refuse the container.
  */
 static void reduce_all(const struct graft_strings *given, struct graft_strings *names)
 {
@@ -540,8 +543,8 @@ static int plan_devices(const struct graft_nri_policy *policy, const struct graf
 }
 
 /*
- * SECURITY: what is compared with the kubelet's word are the names that the plan is made of,
- * on the same inventory, each time: a name can mean another device on a host that was read again.
+ * SECURITY: the names from which the plan is made are compared with the kubelet's list each time,
+ * on the same inventory: a name can mean another device after the host was read again.
  */
 static int decide_devices(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
 			  const struct graft_strings *ids, struct graft_nri_wish *wish, const struct graft_log *log,

@@ -5,8 +5,8 @@
  * that the nodes of a CDI specification are completed from the host.
  *
  * SECURITY: every pod of the node comes here, and users who make pods write their annotations and
- * their images' variables. Nothing is given because a text asks for it: annotations need a policy,
- * variables the kubelet's word.
+ * their images' variables. Nothing is given merely because a text asks for it: annotations need a
+ * policy, variables the kubelet's allocation.
  */
 #ifndef GRAFT_KUBERNETES_NRI_CONTAINER_H
 #define GRAFT_KUBERNETES_NRI_CONTAINER_H
@@ -38,7 +38,7 @@ struct graft_nri_container {
 	struct graft_oci_mount *mounts;
 	size_t n_mounts;
 	struct graft_strings nodes;     /* paths of the devices that it has */
-	struct graft_strings cdi_names; /* of devices that the engine gives it */
+	struct graft_strings cdi_names; /* names of devices that the engine gives it */
 };
 
 struct graft_nri_policy {
@@ -47,8 +47,9 @@ struct graft_nri_policy {
 	const char *own_namespace;                /* "" = none */
 	const char *const *management_namespaces; /* others that may have management devices */
 	size_t n_management_namespaces;
-	const char *hook_path;                      /* of nvidia-cdi-hook, on the host */
-	const char *driver_root_seen, *driver_root; /* as this process and as the host has it; NULL = the same */
+	const char *hook_path; /* of nvidia-cdi-hook, on the host */
+	const char *driver_root_seen,
+	    *driver_root; /* as this process sees it, and as the host sees it; NULL = the same */
 };
 
 /* What is known of the host. Borrowed. */
@@ -67,16 +68,16 @@ struct graft_nri_wish {
 	const char *origin;               /* the annotation, the variable or "volume mounts" */
 	struct graft_strings names;       /* of NAMES: qualified, each once */
 	struct graft_container container; /* of DEVICES */
-	struct graft_oci_spec spec;       /* the same as a view that the requests are made from */
+	struct graft_oci_spec spec;       /* the same, as the view from which requests are made */
 	bool compare;                     /* of DEVICES: only those that the kubelet has given */
 	struct graft_error *why;          /* NULL, or what is wrong, if the kubelet has given GPUs */
 };
 
 /*
- * Reads what a container asks for, and refuses what it may not have. Strings are the container's or
- * in the arena. Returns -1 with GRAFT_PERMISSION if the policy forbids it; with GRAFT_INVALID for
- * what cannot be understood; or as graft_container_read(). What an image says in an invalid way is
- * an error only of a container that the kubelet has given GPUs: see `why`.
+ * Reads what a container asks for, and refuses what it may not have. Strings belong to the
+ * container or are in the arena. Returns -1 with GRAFT_PERMISSION if the policy forbids it; with
+ * GRAFT_INVALID for malformed requests; or like graft_container_read(). A malformed request of an
+ * image is an error only if the kubelet has given the container GPUs: see `why`.
  */
 int graft_nri_read(const struct graft_nri_policy *policy, const struct graft_nri_container *container,
 		   const struct graft_log *log, struct graft_arena *arena, struct graft_nri_wish *ret_wish,
@@ -84,13 +85,14 @@ int graft_nri_read(const struct graft_nri_policy *policy, const struct graft_nri
 
 /*
  * Returns whether a GPU is among the devices that the kubelet has given. Without one, a request
- * that is compared with them gets nothing: it was the image's own, and no host is needed to say so.
+ * that is compared with them gets nothing: it came from the image, and the host need not be read to
+ * decide that.
  */
 bool graft_nri_is_given(const struct graft_strings *ids);
 
 /* What a container gets. */
 struct graft_nri_answer {
-	struct graft_cdi_edits edits; /* in the arena, and of the plan */
+	struct graft_cdi_edits edits; /* in the arena or in the plan */
 	struct graft_plan *plan;      /* owned */
 };
 void graft_nri_answer_done(struct graft_nri_answer *answer);
@@ -108,8 +110,8 @@ int graft_nri_decide(const struct graft_nri_policy *policy, const struct graft_n
 		     struct graft_arena *arena, struct graft_nri_answer *ret_answer, struct graft_error *err);
 
 /*
- * Returns whether the configuration names CDI kinds, and which: those of `allowed` without the
- * management kind, whose devices are not read from specifications. In the arena. Returns -1 with
+ * Returns whether the configuration names CDI kinds, and which, in the arena: those of `allowed`
+ * without the management kind, whose devices are not read from specifications. Returns -1 with
  * GRAFT_NO_MEMORY.
  */
 int graft_nri_kinds(const struct graft_nri_policy *policy, struct graft_arena *arena, struct graft_strings *ret_kinds,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nri_options: names, variables and defaults are those that nvidia-ctk-installer has for its NRI
- * plugin, as far as it has them (SPEC installer-and-nri 2.1).
+ * nri_options: names, variables and defaults are those of nvidia-ctk-installer for its NRI plugin,
+ * as far as it has them (SPEC installer-and-nri 2.1).
  */
 #include "kubernetes/nri_options.h"
 
@@ -9,13 +9,13 @@
 
 #include "base/cleanup.h"
 
-/* A text; empty, which manifests give for what is not set, changes nothing. */
+/* A text. An empty one, which manifests pass for unset values, changes nothing. */
 static int parse_nri_text(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
 {
 	return value[0] == '\0' ? 0 : graft_option_set_string(target, option, value, err);
 }
 
-/* Texts with commas between; each use adds to them. */
+/* Texts separated by commas; each use adds to them. */
 static int parse_namespaces(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
 {
 	struct graft_nri_flags *flags = target;
