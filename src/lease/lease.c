@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease: the table of a lease's fields, and what a lease must be like to be believed. */
+/* lease: the table of a lease's fields, and the checks that a lease must pass. */
 #include "lease/lease.h"
 
 #include <string.h>

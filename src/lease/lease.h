@@ -18,7 +18,7 @@
 #define GRAFT_LEASE_BYTES_MAX ((size_t)16 * 1024)
 #define GRAFT_LEASE_SLOTS_MAX 64u
 #define GRAFT_LEASE_OF_POD    "kubernetes" /* the claim of a pod's lease, which the device plugin writes */
-#define GRAFT_LEASE_REPLICAS  48u          /* slots of a GPU at most, as MPS serves no more clients */
+#define GRAFT_LEASE_REPLICAS  48u          /* limit on slots of a GPU: MPS serves no more clients */
 
 /* What is lent: a GPU, a MIG device of it, or a slot of a GPU that several share. */
 struct graft_lease_slot {
@@ -37,7 +37,7 @@ enum graft_holder_kind {
 
 struct graft_lease_holder {
 	enum graft_holder_kind kind;
-	uint32_t pid;           /* of the process; while a container is being made, of its maker */
+	uint32_t pid;           /* of the process; while a container is being made, that of its maker */
 	uint64_t start_time;    /* of that process, in clock ticks since the host started */
 	uint64_t pid_namespace; /* inode; pid and start_time are valid only there */
 	uint64_t clock;         /* inode of the time namespace, likewise; 0: the first one */
@@ -56,16 +56,16 @@ struct graft_lease {
 	struct graft_lease_slot *slots;
 	size_t n_slots;    /* 0: a ticket of a process that waits for a lease */
 	const char *claim; /* as graft_claim_write() writes it */
-	const char *of;    /* id of the lease that has these slots as well; NULL = none */
+	const char *of;    /* id of the lease with which it shares these slots; NULL = none */
 	struct graft_lease_holder holder;
 	uint32_t uid;      /* of the owner */
-	const char *owner; /* the owner's name, which then counts instead; NULL = none */
-	bool urgent;       /* of a ticket: it goes first */
+	const char *owner; /* the owner's name, which counts instead of the uid; NULL = none */
+	bool urgent;       /* of a ticket: it goes before others */
 	bool has_user;
-	uint32_t user;          /* as whom its programs run */
-	uint32_t limit_mib;     /* memory of a shared GPU that a program may use; 0 = its slot's part */
-	uint32_t limit_percent; /* likewise, of the processors */
-	const char *what;       /* what it is for: an image or a command; printable; NULL = not known */
+	uint32_t user;          /* the user as whom its programs run */
+	uint32_t limit_mib;     /* memory of a shared GPU that a program may use; 0 = its slot's share */
+	uint32_t limit_percent; /* likewise, percentage of the multiprocessors */
+	const char *what;       /* its purpose: an image or a command; printable; NULL = unknown */
 	uint64_t since;         /* milliseconds since the host started, including those asleep */
 	uint64_t until;         /* likewise: a token's end; when others are expected to end; 0 = not known */
 	int64_t date;           /* when it was taken, in seconds since 1970 */
@@ -73,18 +73,18 @@ struct graft_lease {
 extern const struct graft_record graft_lease_record;
 
 /*
- * Reads a lease and checks it whole: strings that people or programs will see consist of a few
- * harmless characters, and the holder is complete. Strings are in the arena. Returns -1 with
- * GRAFT_FORMAT, GRAFT_TOO_BIG or GRAFT_NO_MEMORY.
+ * Reads a lease and checks all of it: strings that people or programs will see consist of harmless
+ * characters, and the holder is complete. Strings are in the arena. Returns -1 with GRAFT_FORMAT,
+ * GRAFT_TOO_BIG or GRAFT_NO_MEMORY.
  */
 int graft_lease_parse(const char *text, size_t length, struct graft_arena *arena, struct graft_lease *ret_lease,
 		      struct graft_error *err);
-/* Checks a lease that was read otherwise. Returns the member that is wrong, or NULL. */
+/* Checks a lease that was read in another way. Returns the invalid member, or NULL. */
 const char *graft_lease_check(const struct graft_lease *lease);
 /* Appends the JSON form. */
 void graft_lease_write(const struct graft_lease *lease, struct graft_buffer *out);
 
-/* Returns whether the lease is a pod's. Such leases count for no user. */
+/* Returns whether the lease belongs to a pod. These leases do not count for any user. */
 bool graft_lease_is_of_pod(const struct graft_lease *lease);
 
 /*

@@ -30,7 +30,7 @@
 /* PROC_TIME_INIT_INO of the kernel. */
 #define INITIAL_TIME_NAMESPACE 0xEFFFFFFAu
 
-/* What a look at something gives. */
+/* The result of an examination. */
 enum life { GONE, LIVES, NOT_KNOWN };
 
 uint64_t graft_lease_clock(void)
@@ -45,7 +45,7 @@ uint64_t graft_lease_clock_namespace(void)
 {
 	struct stat st;
 
-	/* BASELINE Linux 5.6: before it, there is one clock. */
+	/* BASELINE Linux 5.6: older kernels have only one clock. */
 	return stat("/proc/self/ns/time", &st) == 0 && st.st_ino != INITIAL_TIME_NAMESPACE ? st.st_ino : 0;
 }
 
@@ -218,8 +218,8 @@ static enum life open_cgroup(const struct graft_lease_now *now, const struct gra
 	struct stat st;
 
 	/*
-	 * In another mount namespace there may be something else here, and in another cgroup
-	 * namespace another part of the hierarchy.
+	 * In another mount namespace there may be something else at this path, and in another
+	 * cgroup namespace another part of the hierarchy.
 	 */
 	if (!path || mount_fd < 0 || fstatfs(mount_fd, &fs) < 0 || fstat(mount_fd, &st) < 0 ||
 	    fs.f_type != (holder->cgroup_version == 2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC) ||
@@ -234,8 +234,8 @@ static enum life open_cgroup(const struct graft_lease_now *now, const struct gra
 }
 
 /*
- * Whether a cgroup that has been seen before lives at the first look, by few system calls: the
- * usual case, while the table is locked. Otherwise there is more to find out.
+ * Determines with few system calls whether a cgroup that was seen before still exists: the usual
+ * case, while the table is locked. Otherwise a closer examination is needed.
  */
 static bool lives_at_first_look(const struct graft_lease_now *now, const struct graft_lease_holder *holder,
 				struct graft_arena *scratch)
@@ -268,7 +268,7 @@ static enum life look_at_group(const struct graft_lease_now *now, struct graft_l
 	if (life != LIVES)
 		return life;
 	life = holder->cgroup_version == 2 ? look_at_events(&cgroup, scratch) : look_at_procs(&cgroup, "", 0, scratch);
-	/* QUIRK: cgroup.procs of v1 leaves out the processes that our PID namespace does not have. */
+	/* QUIRK: cgroup.procs of v1 omits processes that are not in our PID namespace. */
 	if (life == GONE && holder->cgroup_version == 1 && now->own_namespace != INITIAL_PID_NAMESPACE &&
 	    now->own_namespace != holder->pid_namespace)
 		life = NOT_KNOWN;
@@ -294,7 +294,7 @@ static void list_processes(const struct graft_root *cgroup, const char *path, un
 
 		if (end == text)
 			return;
-		/* QUIRK: 0 stands for each process that our PID namespace does not have. */
+		/* QUIRK: a process that is not in our PID namespace is listed as 0. */
 		pid = value > 0 ? graft_arena_push(arena, pids, n_pids, sizeof(*pid)) : NULL;
 		if (pid)
 			*pid = value;
@@ -346,9 +346,8 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 	if (holder->kind == GRAFT_HOLDER_TOKEN)
 		return holder->clock != now->clock || lease->until > now->time;
 	/*
-	 * While the process makes the container, whatever else there is may be an older
-	 * container's. A cgroup that has been seen is the container's own, and mostly all there is
-	 * to find out.
+	 * While the process makes the container, everything else may belong to an older container.
+	 * A cgroup that has been seen is the container's own, and usually settles the question.
 	 */
 	*ret_why = "its process has ended";
 	if ((holder->kind == GRAFT_HOLDER_CGROUP && holder->cgroup_id != 0 &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_alive: whether the holder of a lease still exists: the one question on which the table
- * depends. Reads processes and cgroups of this host; changes nothing. A holder that cannot be
- * examined counts as alive: an idle GPU is better than one that is lent twice.
+ * lease_alive: whether the holder of a lease still exists, on which the whole table depends. Reads
+ * processes and cgroups of this host; changes nothing. A holder that cannot be examined counts as
+ * alive: an idle GPU is better than one that is lent twice.
  */
 #ifndef GRAFT_LEASE_LEASE_ALIVE_H
 #define GRAFT_LEASE_LEASE_ALIVE_H
@@ -17,8 +17,8 @@ struct graft_lease_now {
 	struct graft_root root; /* "/" */
 	const char *boot;       /* boot id; never NULL */
 	uint64_t time;          /* milliseconds since the host started, including those asleep */
-	uint64_t pid_namespace; /* inode of the one whose ids /proc has */
-	uint64_t own_namespace; /* inode of ours, mostly the same */
+	uint64_t pid_namespace; /* inode of the PID namespace whose ids /proc shows */
+	uint64_t own_namespace; /* inode of ours, usually the same */
 	uint64_t clock;         /* inode of our time namespace; 0: the first one */
 };
 #define GRAFT_LEASE_NOW_INIT            \
@@ -31,24 +31,25 @@ int graft_lease_now_read(struct graft_lease_now *ret_now, struct graft_arena *ar
 void graft_lease_now_done(struct graft_lease_now *now);
 #define auto_lease_now __attribute__((cleanup(graft_lease_now_done)))
 /*
- * Finds the PID namespace whose ids /proc has, and ours. What starts in a new one, as hooks of LXC
- * do, may still see the /proc of the old one. Fails with GRAFT_LEASES if they may not look at it.
+ * Finds the PID namespace whose ids /proc shows, and ours. A process that starts in a new one, such
+ * as a hook of LXC, may still see the /proc of the old one. Fails with GRAFT_LEASES if /proc may
+ * not be examined.
  */
 int graft_lease_namespaces(uint64_t *ret_of_proc, uint64_t *ret_own, struct graft_error *err);
-/* This process as /proc numbers it; 0: it does not. */
+/* The PID of this process in /proc; 0: none. */
 uint32_t graft_lease_own_pid(void);
 /*
- * The time namespace of this process, whose clocks say when processes started; 0: the first one, or
- * a kernel without them.
+ * The time namespace of this process, to whose clocks start times refer; 0: the first one, or a
+ * kernel without them.
  */
 uint64_t graft_lease_clock_namespace(void);
 /* Milliseconds since the host started. */
 uint64_t graft_lease_clock(void);
 
 /*
- * Returns whether the lease counts; if not, *ret_why says why: "the host was restarted".
- * *ret_bound: the lease now identifies the cgroup or process that it named. Write it again, or a
- * later one of that name would keep it alive. `scratch` is for reading.
+ * Returns whether the lease counts; if not, *ret_why is the reason: "the host was restarted".
+ * *ret_bound: the lease now identifies the cgroup or process that it named. Write it again;
+ * otherwise a later one of that name would keep it alive. `scratch` is for reading.
  */
 bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease *lease, struct graft_arena *scratch,
 			  bool *ret_bound, const char **ret_why);

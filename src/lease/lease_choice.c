@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_choice: first what fits, then what is free, then the links. Fails closed: a fact that a
- * constraint needs and that is not known makes a GPU not fit.
+ * lease_choice: first which GPUs fit, then which are free, then the links. Fails closed: a GPU does
+ * not fit if a constraint needs a fact that is not known.
  */
 #include "lease/lease_choice.h"
 
@@ -14,7 +14,7 @@
 
 #define HOLDERS_SHOWN 4u
 #define HINT_MAX      2048u
-#define WHOLE         SIZE_MAX /* instead of the place of a MIG device: all of its GPU */
+#define WHOLE         SIZE_MAX /* instead of the index of a MIG device: the whole GPU */
 
 struct choosing {
 	const struct graft_lendable *host;
@@ -58,7 +58,7 @@ static bool is_name_of_mig(const char *name, const struct graft_lendable_gpu *gp
 	return strcmp(name, index) == 0 || (gpu->migs[mig].uuid && strcmp(name, gpu->migs[mig].uuid) == 0);
 }
 
-/* Whether it, or a MIG device of it, is named. */
+/* Whether the GPU or one of its MIG devices is named. */
 static bool is_gpu_named(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu)
 {
 	for (size_t i = 0; i < claim->names.n; i++) {
@@ -80,7 +80,7 @@ bool graft_lease_fits(const struct graft_claim *claim, const struct graft_lendab
 		return is_gpu_named(claim, gpu);
 	if (gpu->ill)
 		return false;
-	/* MIG devices are not shared again. */
+	/* MIG devices are not shared further. */
 	if (claim->kind == GRAFT_CLAIM_SHARE ? gpu->replicas == 0 || gpu->mig : gpu->replicas > 0 && !gpu->mig)
 		return false;
 	if (claim->model && (!gpu->model || !strcasestr(gpu->model, claim->model)))
@@ -118,7 +118,7 @@ static bool is_gpu_held(const struct choosing *choosing, const struct graft_lend
 	       graft_lease_next_of_gpu(choosing->leases, choosing->n_leases, 0, gpu->uuid) < choosing->n_leases;
 }
 
-/* Whether the MIG device is held, or all of its GPU, or a process without a lease uses it. */
+/* Whether the MIG device or its whole GPU is held, or a process without a lease uses it. */
 static bool is_mig_held(const struct choosing *choosing, const struct graft_lendable_gpu *on, size_t place)
 {
 	const char *gpu = on->uuid, *mig = on->migs[place].uuid;
@@ -334,7 +334,7 @@ static size_t find_every(const struct choosing *choosing, bool free_only, const 
 	return n;
 }
 
-/* The GPUs that fit and are near each other, free ones of them. */
+/* The free GPUs among those that fit and are near each other. */
 static int find_gpus_near(struct choosing *choosing, const char *noun, uint64_t now,
 			  const struct graft_lendable_gpu **ret_group, size_t *ret_n, struct graft_error *err)
 {
@@ -400,7 +400,10 @@ static bool fits_mig(const struct graft_claim *claim, const struct graft_lendabl
 
 /* ---- what it had before ---- */
 
-/* The GPU, or the GPU of the MIG device, with that UUID; *ret_mig WHOLE. NULL: there is none. */
+/*
+ * The GPU with that UUID (*ret_mig is WHOLE), or the GPU of the MIG device with it. NULL: there is
+ * none.
+ */
 static const struct graft_lendable_gpu *find_chosen_device(const struct choosing *choosing, const char *uuid,
 							   size_t *ret_mig)
 {
@@ -428,7 +431,10 @@ static bool may_have_again(const struct choosing *choosing, const struct graft_l
 	return mig == WHOLE && may_take(choosing, gpu, true);
 }
 
-/* Takes all that it had before. Returns false, and takes nothing, if it may not have that now. */
+/*
+ * Takes everything that the container had before. Returns false, and takes nothing, if it may not
+ * have all of that now.
+ */
 static bool take_previous(struct choosing *choosing)
 {
 	const struct graft_claim *claim = choosing->claim;
@@ -479,7 +485,7 @@ static void take_slot(struct choosing *choosing, const struct graft_lendable_gpu
 	group[best] = NULL;
 }
 
-/* A program finds one daemon, which serves one GPU; and has at most its slot's part of it. */
+/* A program finds one daemon, which serves one GPU, and gets at most its slot's share of that. */
 static int check_mps(const struct choosing *choosing, struct graft_error *err)
 {
 	const struct graft_claim *claim = choosing->claim;
@@ -502,7 +508,7 @@ static int check_mps(const struct choosing *choosing, struct graft_error *err)
 	return graft_with_hint(err, "Leave them out to get the whole share; 'nvidia-ctk lease list' shows the slots.");
 }
 
-/* SECURITY: a limit that nothing enforces is not promised. */
+/* SECURITY: never promise a limit that nothing enforces. */
 static int check_limits(const struct choosing *choosing, struct graft_error *err)
 {
 	if (choosing->host->mps)
@@ -514,7 +520,7 @@ static int check_limits(const struct choosing *choosing, struct graft_error *err
 	return graft_with_hint(err, "Leave them out, or set graft.leases.sharing to \"mps\" in config.toml.");
 }
 
-/* Says so if slots are free that the user cannot have. */
+/* Reports slots that are free but that the user cannot have. */
 static int fail_other_user(const struct choosing *choosing, struct graft_error *err)
 {
 	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
@@ -563,7 +569,7 @@ static bool has_slot(const struct choosing *choosing, const char *mig)
 	return false;
 }
 
-/* How many MIG devices of the GPU are held, or are in the answer. */
+/* The number of the GPU's MIG devices that are held or in the answer. */
 static size_t count_used(const struct choosing *choosing, const struct graft_lendable_gpu *gpu)
 {
 	size_t n = 0;
@@ -645,7 +651,7 @@ static bool is_mig_of_names(const struct graft_claim *claim, const struct graft_
 	return false;
 }
 
-/* Calls `take` for each that is named, once. `mig` WHOLE: the GPU, or a slot of it. */
+/* Calls `take` once for each device that is named. `mig` WHOLE: the GPU, or a slot of it. */
 static void for_each_named(const struct graft_lendable *host, const struct graft_claim *claim,
 			   void (*take)(void *arg, const struct graft_lendable_gpu *gpu, size_t mig), void *arg)
 {

@@ -31,12 +31,13 @@ struct graft_lendable_gpu {
 	bool mig;                            /* in MIG mode: only its MIG devices can be used */
 	struct graft_lendable_mig *migs;
 	size_t n_migs;
-	uint32_t replicas;   /* in how many slots it is lent; 0: to one holder */
+	uint32_t replicas;   /* number of slots in which it is lent; 0: to one holder */
 	const char *why_not; /* it is not lent: "not in graft.leases.pool"; NULL: it may be */
 	/* What changes (lease/lease_look.h): */
-	const char *ill;    /* it has failed, and is only lent to those who name it; NULL: not that it is known */
-	const char *in_use; /* who uses it and holds no lease: "process 4711 (python3, uid 1000)"; NULL: no process */
-	int64_t freed;      /* when a lease on it ended, in seconds since 1970; 0: long ago */
+	const char *ill; /* it has failed, so it is only lent by name; NULL: not known to have failed */
+	const char
+	    *in_use;   /* the process that uses it without a lease: "process 4711 (python3, uid 1000)"; NULL: none */
+	int64_t freed; /* when a lease on it ended, in seconds since 1970; 0: long ago */
 };
 
 struct graft_lendable {
@@ -61,13 +62,13 @@ int graft_lease_choose(const struct graft_lendable *host, const struct graft_lea
 		       struct graft_lease_slot **ret_slots, size_t *ret_n, struct graft_error *err);
 
 /*
- * Returns how many GPUs and MIG devices the names of a claim mean, without unknown names and GPUs
- * that are not lent.
+ * Returns the number of GPUs and MIG devices that the names of a claim mean, not counting unknown
+ * names and GPUs that are not lent.
  */
 uint32_t graft_lease_count_named(const struct graft_lendable *host, const struct graft_claim *claim);
 /*
- * Returns the process that uses the GPU without a lease, or NULL. NULL also if a lease holds the
- * GPU: then the leases say what is free.
+ * Returns the process that uses the GPU without a lease, or NULL. Also NULL if a lease holds the
+ * GPU: then the leases determine what is free.
  */
 const char *graft_lease_user_of(const struct graft_lease *leases, size_t n_leases,
 				const struct graft_lendable_gpu *gpu);

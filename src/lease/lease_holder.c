@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_holder: cgroups and processes as holders. The cgroup "/", our own, or one above ours is
- * never one: it has processes whatever becomes of the container.
+ * lease_holder: cgroups and processes as holders. The cgroup "/", our own, and those above ours are
+ * never holders: they have processes whatever happens to the container.
  */
 #include "lease/lease_holder.h"
 
@@ -68,7 +68,7 @@ pid_t graft_lease_caller(struct graft_arena *arena, struct graft_error *err)
 		return getppid();
 	if (graft_lease_namespaces(&of_proc, &own, err) < 0 || graft_root_open(&root, "/", err) < 0)
 		return -1;
-	/* Each has an ancestor in the namespace of /proc. */
+	/* Every process has an ancestor in the namespace of /proc. */
 	while ((pid = find_holder_parent(&root, pid, arena)) > 0) {
 		(void)snprintf(path, sizeof(path), "/proc/%u/ns/pid", pid);
 		if (stat(path, &st) < 0 || st.st_ino != own)
@@ -107,7 +107,10 @@ const char *graft_lease_container_of(const char *cgroup, struct graft_arena *are
 {
 	const char *end = cgroup + strlen(cgroup);
 
-	/* The last: a container may be below another, and crun makes a cgroup below the container's. */
+	/*
+	 * Take the last id: a container may be below another, and crun makes a cgroup below the
+	 * container's.
+	 */
 	while (end > cgroup) {
 		const char *slash = memrchr(cgroup, '/', (size_t)(end - cgroup)), *name = slash ? slash + 1 : cgroup;
 		const char *id = find_id(name, (size_t)(end - name));

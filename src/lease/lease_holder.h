@@ -11,9 +11,9 @@
 #include "apply/cgroup/cgroup.h"
 #include "lease/lease.h"
 
-#define GRAFT_LEASE_SCOPE "graft-lease-" /* how the names of cgroups begin that are made for leases */
+#define GRAFT_LEASE_SCOPE "graft-lease-" /* prefix of the names of cgroups that are made for leases */
 
-/* What configuration and command line say about a container that does not exist yet. */
+/* What configuration and command line specify for a container that does not exist yet. */
 struct graft_lease_container {
 	const char *cgroups_path; /* linux.cgroupsPath; NULL = none */
 	const char *pid_file;     /* the file that the low-level runtime will write; NULL = none */
@@ -28,7 +28,7 @@ struct graft_lease_container {
 int graft_lease_holder_of_process(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				  struct graft_error *err);
 /*
- * The process that called this one to change its container, as /proc numbers it. In a PID namespace
+ * The PID in /proc of the process that called this one to change its container. In a PID namespace
  * whose /proc is not mounted yet, that is the first process there, which is as old as the
  * container. -1, with GRAFT_LEASES: it cannot be found.
  */
@@ -44,7 +44,7 @@ int graft_lease_holder_in_scope(struct graft_arena *arena, struct graft_lease_ho
 				struct graft_cgroup_place *ret_place, struct graft_error *err);
 /*
  * The container that this process will make when it has become the low-level runtime. -1 also with
- * GRAFT_UNSUPPORTED, if nothing says how to find the container afterwards.
+ * GRAFT_UNSUPPORTED, if there is no way to find the container afterwards.
  */
 int graft_lease_holder_to_be(const struct graft_lease_container *container, struct graft_arena *arena,
 			     struct graft_lease_holder *ret_holder, struct graft_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease_host: from an inventory, the PCI tree and NVML's answer to what can be lent. */
+/* lease_host: derives what can be lent from an inventory, the PCI tree and NVML's answer. */
 #include "lease/lease_host.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ static bool has_mig_mode(const struct graft_inventory *inventory)
 	return false;
 }
 
-/* With switches all GPUs are linked alike, and two GPUs leave no choice. */
+/* With switches, all GPUs are linked alike, and with two GPUs there is no choice. */
 static bool needs_links(const struct reading *r)
 {
 	bool choice = r->claim->kind == GRAFT_CLAIM_ANY ||
@@ -54,7 +54,7 @@ static bool needs_links(const struct reading *r)
 	return choice && r->claim->count > 1 && r->tree.n_nvswitches == 0 && r->inventory->n_gpus > 2;
 }
 
-/* Where a GPU is matters only beside another one. */
+/* The place of a GPU matters only if there is another one. */
 static bool needs_tree(const struct reading *r)
 {
 	return r->claim && r->claim->count > 1 &&
@@ -74,7 +74,7 @@ static bool needs_nvml(const struct reading *r)
 	       (r->claim->limit_mib > 0 && strcmp(r->config->leases.sharing, "mps") == 0) || needs_links(r);
 }
 
-/* What another program has asked and kept. */
+/* Facts that another program has asked for and kept. */
 static int read_kept_answer(struct reading *r, struct graft_error *err)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
@@ -219,7 +219,7 @@ static int read_host(struct reading *r, struct graft_lendable *host, struct graf
 	if (graft_host_identify(&r->options, NULL, 0, &r->inventory, err) < 0 || !r->inventory || read_tree(r, err) < 0)
 		return -1;
 	if (needs_nvml(r)) {
-		/* Where NVML is, only the whole way finds out. */
+		/* Only the full search finds NVML's library. */
 		r->inventory = graft_inventory_free(r->inventory);
 		if (graft_host_discover(&r->options, GRAFT_NEED_GPUS | GRAFT_NEED_MIG, &r->inventory, err) < 0 ||
 		    !r->inventory || read_tree(r, err) < 0 || ask_nvml(r, err) < 0)

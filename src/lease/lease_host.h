@@ -11,9 +11,9 @@
 #include "request/config.h"
 
 /*
- * Reads them. `claim` decides which facts are needed; NULL: those of a list. All is in the arena.
- * Returns -1 with GRAFT_UNSUPPORTED if there are no GPUs that the kernel driver lists, or as
- * graft_host_identify() and graft_nvml_ask().
+ * Reads them. `claim` decides which facts are needed; NULL: those for a listing. Everything is in
+ * the arena. Returns -1 with GRAFT_UNSUPPORTED if there are no GPUs that the kernel driver lists,
+ * or as graft_host_identify() and graft_nvml_ask().
  */
 int graft_lease_host_read(const struct graft_config *config, const struct graft_claim *claim,
 			  const struct graft_log *log, struct graft_arena *arena, struct graft_lendable *ret_host,

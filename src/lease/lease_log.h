@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lease_log: what has happened to the table, a line for each event, for people and for `lease
- * history`. The last thousand or so are kept. The order of those who wait depends on it, but not
+ * history`. The last thousand or so are kept. The order of waiting processes depends on it, but not
  * which GPUs are held, so a failure to write it is ignored.
  *
  *	1732627861 taken k3vab2cdefgh uid 1000 any:2 GPU-a,GPU-b container 3f2a91c0d1e2
@@ -23,7 +23,7 @@
  * image may choose them.
  */
 void graft_lease_log_word(const char *text, size_t max, struct graft_buffer *out);
-/* Adds a line to `lines`. `why` may be NULL: what was taken. */
+/* Adds a line to `lines`. `why` may be NULL, for leases that were taken. */
 void graft_lease_log_add(const struct graft_lease *lease, const char *event, const char *why,
 			 struct graft_buffer *lines);
 /*

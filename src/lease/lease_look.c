@@ -14,7 +14,7 @@
 #define READ_ALL       3 /* SYSLOG_ACTION_READ_ALL */
 #define RECENT         ((size_t)4096)
 
-/* What cannot be read says nothing. */
+/* A log that cannot be read is treated as empty. */
 static int look_at_kernel_log(struct graft_arena *arena, struct graft_lendable *host, struct graft_error *err)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
@@ -39,7 +39,7 @@ static int look_at_kernel_log(struct graft_arena *arena, struct graft_lendable *
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : graft_lease_past_faults(text, arena, host, err);
 }
 
-/* Where there is a choice, the GPU that has been free for longest is taken. */
+/* This matters if there is a choice: the GPU that has been free longest is taken. */
 static bool needs_freed(const struct graft_claim *claim, const struct graft_lendable *host)
 {
 	return claim && claim->kind == GRAFT_CLAIM_ANY && claim->count < host->n_gpus;

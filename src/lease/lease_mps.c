@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease_mps: the side of those who take leases: finds a keeper, or starts one, and waits for it. */
+/* lease_mps: the side that takes leases: finds a keeper, or starts one, and waits for it. */
 #include "lease/lease_mps.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ int graft_lease_mps_place(const struct graft_config *config, const char *gpu, st
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }
 
-/* The GPU of which the lease has a slot, or NULL. MPS gives one at most. */
+/* The GPU of which the lease has a slot, or NULL. With MPS there is at most one. */
 static const char *shared_gpu_of(const struct graft_config *config, const struct graft_lease *lease)
 {
 	bool shared = strcmp(config->leases.sharing, "mps") == 0 && lease->n_slots > 0 && lease->slots[0].replica > 0;
@@ -134,7 +134,7 @@ static bool has_keeper(const struct graft_lease_mps *mps, struct graft_arena *ar
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-/* "ready", why it failed, or "" as long as nothing is said. */
+/* "ready", the reason of a failure, or "" until the state is known. */
 static const char *read_mps_state(const struct graft_lease_mps *mps, struct graft_arena *arena)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
@@ -147,7 +147,7 @@ static const char *read_mps_state(const struct graft_lease_mps *mps, struct graf
 	return text;
 }
 
-/* The program beside this one, or the installed one. */
+/* The program next to this one, or the installed one. */
 static const char *find_ctk(struct graft_arena *arena)
 {
 	char path[PATH_MAX];
@@ -183,12 +183,12 @@ static bool has_systemd(void)
 
 struct keeper_words {
 	char *own[5];      /* nvidia-ctk --quiet lease mps UUID */
-	char *systemd[12]; /* systemd-run ... of the same */
+	char *systemd[12]; /* systemd-run ... with the same arguments */
 	char *environment[3];
 	const char *log;
 };
 
-/* Words are not changed by execve(2), although its type allows it. */
+/* execve(2) does not change its arguments, although its type allows it. */
 static char *word(struct graft_arena *arena, const char *text)
 {
 	return graft_arena_strdup(arena, text ? text : "");
@@ -292,7 +292,7 @@ static int start_keeper(const struct graft_config *config, const struct graft_le
 		return graft_fail_memory(err);
 	if (unlink(state) < 0 && errno != ENOENT)
 		return graft_fail_errno(err, errno, "%s", state);
-	/* In a unit of its own it outlives the session or the engine that has started it. */
+	/* In a unit of its own it outlives the session or the engine that started it. */
 	if ((!has_systemd() || start_keeper_program(&words, words.systemd, true) != 0) &&
 	    start_keeper_program(&words, words.own, false) != 0)
 		return graft_fail(err, GRAFT_PROGRAM, 0, "%s cannot be started", words.own[0]);

@@ -40,8 +40,8 @@ int graft_lease_mps_variables(const struct graft_lease *lease, const char *pipe,
 			      const char ***variables, size_t *n, struct graft_error *err);
 /*
  * Makes sure that the daemon of the lease's GPU runs; does nothing for a lease without one. The
- * lease must be in the table, or the keeper would end at once. Returns -1 with the reason why it
- * does not run.
+ * lease must be in the table, or the keeper would end at once. Returns -1, with the reason in the
+ * error, if it does not run.
  */
 int graft_lease_mps_ensure(const struct graft_config *config, const struct graft_lease *lease,
 			   const struct graft_log *log, struct graft_arena *arena, struct graft_error *err);
@@ -54,12 +54,12 @@ int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, int
 			 struct graft_arena *arena, struct graft_error *err);
 
 /*
- * Lists the UUIDs of GPUs whose keeper is gone although there is something to end. Returns -1 with
- * GRAFT_NO_MEMORY.
+ * Lists the UUIDs of GPUs whose keeper has ended although there is something left to end. Returns
+ * -1 with GRAFT_NO_MEMORY.
  */
 int graft_lease_mps_abandoned(const struct graft_config *config, struct graft_arena *arena,
 			      struct graft_strings *ret_gpus, struct graft_error *err);
-/* Starts a keeper for such a GPU, which ends the unused daemon. */
+/* Starts a keeper for one of these GPUs, which ends the unused daemon. */
 int graft_lease_mps_mend(const struct graft_config *config, const char *gpu, struct graft_arena *arena,
 			 struct graft_error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_mps_keeper: the process that keeps a daemon. It decides to end with the lock held under
- * which others search for it, after a last look at the table: a process that took a lease before
- * finds it alive, and one that takes a lease later finds it gone.
+ * lease_mps_keeper: the process that keeps a daemon. It decides to end while it holds the lock
+ * under which other processes search for it, after a last look at the table: a process that took a
+ * lease before finds it running, and one that takes a lease later finds that it has ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ struct keeping {
 	struct graft_arena *arena;
 	struct graft_lease_mps places;
 	struct graft_mps mps;
-	const struct graft_lendable_gpu *lendable; /* NULL: not shared any more */
+	const struct graft_lendable_gpu *lendable; /* NULL: no longer shared */
 	pid_t daemon;                              /* 0 = not known */
 	int keeper_fd;
 	int64_t pause_ms;   /* between two starts */
@@ -68,7 +68,7 @@ static void remove_file(const struct keeping *keeping, const char *name)
 
 static int find_lendable(struct keeping *keeping, struct graft_error *err)
 {
-	/* One that needs the memory of GPUs. */
+	/* A question that needs the memory of GPUs. */
 	const struct graft_claim claim = { .kind = GRAFT_CLAIM_ANY, .count = 1, .memory_mib = 1 };
 	struct graft_lendable *host = graft_arena_list(keeping->arena, 1, sizeof(*host));
 
@@ -85,7 +85,7 @@ static int find_lendable(struct keeping *keeping, struct graft_error *err)
 		   : graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "this host has no GPU '%.64s'", keeping->gpu);
 }
 
-/* No program goes past the daemon then. What was set before is written down first. */
+/* Then no program can bypass the daemon. The previous mode is recorded first. */
 static int set_exclusive(const struct keeping *keeping, struct graft_error *err)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
@@ -102,7 +102,7 @@ static int set_exclusive(const struct keeping *keeping, struct graft_error *err)
 	return graft_mps_set_mode(&keeping->mps, keeping->gpu, GRAFT_MPS_EXCLUSIVE, err);
 }
 
-/* A slot's part of the GPU is what its holder can have at most. */
+/* A holder can have at most its slot's share of the GPU. */
 static int set_bounds(const struct keeping *keeping, struct graft_error *err)
 {
 	uint32_t replicas = keeping->lendable->replicas > 0 ? keeping->lendable->replicas : 1;
@@ -111,7 +111,7 @@ static int set_bounds(const struct keeping *keeping, struct graft_error *err)
 	return graft_mps_limit(&keeping->mps, 100 / replicas, &mib, 1, err);
 }
 
-/* One that still runs, because only its keeper was killed, is taken over. */
+/* Take over a daemon that still runs because only its keeper was killed. */
 static int start_daemon(struct keeping *keeping, struct graft_error *err)
 {
 	struct graft_error why = { .status = GRAFT_OK };
@@ -130,7 +130,7 @@ static int start_daemon(struct keeping *keeping, struct graft_error *err)
 
 /* ---- end ---- */
 
-/* The compute mode as it was. */
+/* Restores the compute mode. */
 static void set_shared(const struct keeping *keeping)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -194,7 +194,7 @@ static int look_at_table(const struct keeping *keeping, struct graft_lease_wait 
 	return rc;
 }
 
-/* Starts a daemon again that has ended too early: its programs have ended with it. */
+/* Restarts a daemon that has ended too early, along with its programs. */
 static void revive_daemon(struct keeping *keeping)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -208,7 +208,7 @@ static void revive_daemon(struct keeping *keeping)
 	}
 	if (graft_clock_ms() < keeping->not_before)
 		return;
-	/* A GPU that ends its daemon each time is not worth a processor. */
+	/* If the GPU makes its daemon end each time, do not waste processor time on it. */
 	keeping->pause_ms = keeping->pause_ms == 0                  ? FIRST_PAUSE_MS
 			    : keeping->pause_ms < LAST_PAUSE_MS / 2 ? 2 * keeping->pause_ms
 								    : LAST_PAUSE_MS;
@@ -237,7 +237,10 @@ static void become_again(const struct keeping *keeping)
 	(void)fcntl(keeping->keeper_fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* Returns when no lease has a slot, with the lock. What it cannot find out is no reason to end. */
+/*
+ * Returns, with the lock held, when no lease has a slot. If that cannot be determined, it
+ * continues.
+ */
 static int keep_while_used(struct keeping *keeping, int *ret_lock_fd)
 {
 	auto_lease_wait struct graft_lease_wait wait = GRAFT_LEASE_WAIT_INIT;
@@ -267,7 +270,7 @@ static int keep_while_used(struct keeping *keeping, int *ret_lock_fd)
 	}
 }
 
-/* Others hold the lock for a moment, to see whether it is held. */
+/* Other processes hold the lock for a moment to see whether it is held. */
 static bool become_only_keeper(int fd)
 {
 	const struct timespec pause = { .tv_nsec = 10000000 };
@@ -293,7 +296,7 @@ int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, int
 			 struct graft_arena *arena, struct graft_error *err)
 {
 	struct keeping keeping = { .config = config, .gpu = gpu, .log = log, .arena = arena };
-	/* The lock is given up last. */
+	/* Release the lock last. */
 	auto_close int lock_fd = -1, keeper_fd = -1;
 
 	if (strchr(gpu, '/') || graft_lease_mps_place(config, gpu, arena, &keeping.places, err) < 0)

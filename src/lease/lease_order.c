@@ -16,8 +16,8 @@
 /* ---- what users have had ---- */
 
 /*
- * One half to the power of x, near enough for an order; x is 0 to 4, as a day has four times six
- * hours.
+ * One half to the power of x, precise enough for an order; x is 0 to 4, since a day is four times
+ * six hours.
  */
 static double halve(double x)
 {
@@ -149,7 +149,7 @@ static uint32_t count_held(const struct graft_lease *leases, size_t n_leases, co
 	uint32_t n = 0;
 
 	for (size_t i = 0; i < n_leases; i++) {
-		/* What another lease has lent as well is counted there. */
+		/* Slots that are shared with another lease are counted there. */
 		if ((by_uid ? leases[i].uid == owner->uid : graft_lease_has_same_owner(&leases[i], owner)) &&
 		    !leases[i].of && !graft_lease_is_of_pod(&leases[i]))
 			n += (uint32_t)leases[i].n_slots;
@@ -198,7 +198,7 @@ static int compare_fair(const void *a, const void *b)
 	return compare_age(x, y);
 }
 
-/* Adds a ticket. What an owner has had is found out once. */
+/* Adds a ticket. An owner's past use is determined once. */
 static void add_waiting(const struct graft_lease_queue *queue, const struct graft_lease *ticket,
 			struct waiting *waiting, size_t n)
 {
@@ -237,7 +237,7 @@ static struct waiting *sort_tickets(const struct graft_lease_queue *queue, const
 
 /* ---- turns ---- */
 
-/* The leases, and behind them what those who go first would have or keep. */
+/* The leases, followed by what the tickets that go first would get or reserve. */
 struct turns {
 	const struct graft_lease_queue *queue;
 	struct graft_lease *leases;
@@ -286,7 +286,7 @@ static int keep_for(struct turns *turns, const struct graft_claim *claim, struct
 	return 0;
 }
 
-/* Gives those who go first what they would have now. */
+/* Gives the tickets that go first what they would get now. */
 static int go_before(struct turns *turns, const struct graft_lease *ticket, struct graft_error *err)
 {
 	struct graft_lease *kept = &turns->leases[turns->n_leases];
@@ -295,7 +295,7 @@ static int go_before(struct turns *turns, const struct graft_lease *ticket, stru
 	struct over_limit over;
 	int rc;
 
-	/* What another version has written keeps nothing. */
+	/* A ticket that another version has written reserves nothing. */
 	if (graft_claim_parse(ticket->claim, turns->arena, &claim, &why) < 0)
 		return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(err) : 0;
 	claim.has_user = ticket->has_user;
@@ -312,7 +312,9 @@ static int go_before(struct turns *turns, const struct graft_lease *ticket, stru
 		return graft_fail_memory(err);
 	if (rc < 0) {
 		kept->n_slots = 0;
-		/* Of another owner than all: what waits counts for no limit. */
+		/*
+		 * Its owner differs from all others: waiting tickets do not count towards a limit.
+		 */
 		kept->of = ticket->id;
 		if (why.status == GRAFT_BUSY && keep_for(turns, &claim, kept, err) < 0)
 			return -1;
@@ -331,7 +333,7 @@ static int fail_limit(const struct graft_lease *ask, const struct over_limit *ov
 	return graft_with_hint(err, "Wait until one of them is free, or raise graft.leases.limits in config.toml.");
 }
 
-/* Says why others go first, if it is not for want of free GPUs. */
+/* Reports why others go first, if the reason is not a lack of free GPUs. */
 static int fail_turn(const struct turns *turns, const struct graft_claim *claim, size_t place, struct graft_error *err)
 {
 	struct graft_lease_slot *slots;
@@ -360,7 +362,7 @@ int graft_lease_turn(const struct graft_lease_queue *queue, const struct graft_l
 	for (size_t i = 0; i < queue->n_leases; i++)
 		turns.leases[i] = queue->leases[i];
 	*ret_place = 0;
-	/* What is held already needs no turn. */
+	/* Devices that are held already need no turn. */
 	if (claim->kind != GRAFT_CLAIM_LEASE) {
 		rc = is_within_limit(&turns, ask, claim->count, &over, err);
 		if (rc <= 0)

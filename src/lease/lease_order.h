@@ -47,7 +47,7 @@ double graft_lease_use(const char *log, const struct graft_lease *owner, int64_t
 /* UINT32_MAX: as many as there are. */
 struct graft_lease_limits {
 	uint32_t owner; /* for an owner */
-	uint32_t uid;   /* for all owners whose user id is the same: names do not evade it */
+	uint32_t uid;   /* for all owners whose user id is the same: names cannot evade it */
 };
 
 /*

@@ -22,7 +22,9 @@ struct faults {
 	size_t n;
 };
 
-/* "<6>[   12.3] text"; the facility of what processes write is not 0. NULL: not of the kernel. */
+/*
+ * "<6>[   12.3] text"; lines of processes have a facility other than 0. NULL: not from the kernel.
+ */
 static const char *skip_marks(const char *line)
 {
 	char *end;
@@ -91,7 +93,7 @@ static void read_faults(const char *text, struct faults *faults)
 		const char *end = strchrnul(text, '\n'), *start;
 
 		next = *end == '\n' ? end + 1 : end;
-		/* Most lines are of others. */
+		/* Most lines come from other subsystems. */
 		if (end - text >= (ptrdiff_t)sizeof(line) || (!memmem(text, (size_t)(end - text), "NVRM: ", 6) &&
 							      !memmem(text, (size_t)(end - text), "pci ", 4)))
 			continue;

@@ -74,7 +74,7 @@ static int copy_places(struct graft_lease_state *state, struct graft_arena *aren
 	return state->places || state->host.n_gpus == 0 ? 0 : graft_fail_memory(err);
 }
 
-/* What is read of the table stays in the arena. */
+/* Everything read from the table stays in the arena. */
 static int read_state_table(const struct graft_config *config, const struct graft_lease_look *look,
 			    struct graft_lease_table *table, struct graft_arena *arena, struct graft_lease_state *state,
 			    struct graft_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease_state: all that decides which GPUs a claim gets, as a value with a JSON form: GPUs, leases,
- * those who wait, limits. From it a choice can be made again elsewhere.
+ * lease_state: everything that decides which GPUs a claim gets, as a value with a JSON form: GPUs,
+ * leases, waiting processes, limits. It allows repeating a choice elsewhere.
  */
 #ifndef GRAFT_LEASE_LEASE_STATE_H
 #define GRAFT_LEASE_LEASE_STATE_H
@@ -11,7 +11,7 @@
 #include "request/config.h"
 
 struct graft_lease_state {
-	const char *claim; /* for which it was read: of others, facts may be missing */
+	const char *claim; /* for which it was read: facts for other claims may be missing */
 	struct graft_lendable host;
 	struct graft_pci_place *places; /* of the host's GPUs, which point there */
 	size_t n_places;
@@ -22,13 +22,13 @@ struct graft_lease_state {
 	const char *log; /* of the table, if there are tickets; NULL = none */
 	const char *order;
 	struct graft_strings limits;
-	uint32_t uid; /* of the one who asks */
+	uint32_t uid; /* of the claimant */
 	uint64_t now; /* milliseconds since the host started */
 	int64_t date; /* seconds since 1970 */
 };
 extern const struct graft_record graft_lease_state_record;
 
-/* Looks at this host. Takes nothing. Strings are in the arena. Returns -1 as graft_lease_take(). */
+/* Reads this host. Takes nothing. Strings are in the arena. Returns -1 like graft_lease_take(). */
 int graft_lease_state_look(const struct graft_config *config, const struct graft_claim *claim,
 			   const struct graft_log *log, struct graft_arena *arena, struct graft_lease_state *ret_state,
 			   struct graft_error *err);
@@ -39,8 +39,8 @@ int graft_lease_state_look(const struct graft_config *config, const struct graft
 int graft_lease_state_parse(const char *text, size_t length, struct graft_arena *arena,
 			    struct graft_lease_state *ret_state, struct graft_error *err);
 /*
- * Says what the claim gets: sets slots and claim of a lease without a holder. Pure. Returns -1
- * as graft_lease_turn().
+ * Determines what the claim gets: sets slots and claim of a lease without a holder. Pure. Returns
+ * -1 like graft_lease_turn().
  */
 int graft_lease_state_choose(const struct graft_lease_state *state, const struct graft_claim *claim,
 			     struct graft_arena *arena, struct graft_lease *ret_lease, struct graft_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease_table: files, their names, and the lock. Does not know which GPUs there are. */
+/* lease_table: files, their names, and the lock. Does not know which GPUs exist. */
 #include "lease/lease_table.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static int fail_table(const struct graft_lease_table *table, int rc, const char 
 
 /* ---- the lock ---- */
 
-/* The process that holds the lock, as far as /proc/locks says; 0 = not known. */
+/* The process that holds the lock, according to /proc/locks; 0 = unknown. */
 static long find_lock_holder(const struct graft_lease_table *table, struct graft_arena *scratch)
 {
 	const char *text, *line;
@@ -89,8 +89,8 @@ static void ignore_alarm(int number)
 }
 
 /*
- * Waits in the kernel's queue, which is served in order: 200 that ask again and again would keep
- * the processors from the one that has the lock. Returns 0, or -errno; -EINTR: the time is over.
+ * Waits in the kernel's queue, which is served in order: 200 processes that poll would keep the
+ * processors from the one with the lock. Returns 0, or -errno; -EINTR: the time is over.
  */
 static int wait_for_lock(int fd, int64_t until_us)
 {
@@ -117,8 +117,9 @@ static int wait_for_lock(int fd, int64_t until_us)
 }
 
 /*
- * Where many start at once, there are many more processes than processors: the one that has the
- * lock must not lose its own to one that waits for it. As far as the caller may.
+ * If many containers start at once, there are many more processes than processors: the process with
+ * the lock must not lose its processor to one that waits for the lock. Does what the caller's
+ * permissions allow.
  */
 static void hurry(struct graft_lease_table *table)
 {
@@ -238,7 +239,7 @@ static int write_lease(const struct graft_lease_table *table, const char *folder
 	int rc = fd < 0 ? fd : 0;
 
 	graft_lease_write(lease, &text);
-	/* What would not be believed is not written. */
+	/* Do not write what a reader would reject. */
 	if (graft_buffer_failed(&text) ||
 	    graft_lease_parse(text.bytes, text.length, table->arena, &read_back, err) < 0) {
 		rc = -EINVAL;
@@ -272,11 +273,11 @@ static int push_damage(struct graft_lease_table *table, const char *name, const 
 struct folder {
 	const char *name;
 	bool queue;
-	bool few; /* so that all of them are read into the table's arena */
+	bool few; /* so that they are read into the table's arena */
 	struct graft_root root;
 };
 
-/* Keeps a lease or ticket that counts, and what has been learned of it. */
+/* Keeps a lease or ticket that counts, with what has been learned about it. */
 static int keep_lease(struct graft_lease_table *table, const struct folder *folder, const struct graft_lease *lease,
 		      bool bound, struct graft_error *err)
 {
@@ -368,7 +369,7 @@ static int read_file(struct graft_lease_table *table, const struct folder *folde
 	bool bound;
 	int rc = read_lease_text(folder, name, scratch, &text, &length);
 
-	/* Somebody else has removed it. */
+	/* Another process has removed it. */
 	if (rc == -ENOENT && table->lock_fd < 0)
 		return 0;
 	if (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE)

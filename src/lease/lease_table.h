@@ -31,8 +31,8 @@ struct graft_lease_table {
 	const char *directory;
 	struct graft_root root; /* the directory; its fd is -1 if there is none */
 	int lock_fd;            /* -1: only for reading */
-	int64_t lock_wait_us;   /* how long others had the lock */
-	bool hurries;           /* with the lock, at another priority than this */
+	int64_t lock_wait_us;   /* how long others held the lock */
+	bool hurries;           /* runs at a higher priority while it holds the lock */
 	int priority;
 	struct graft_lease_now now;
 	struct graft_lease *leases; /* that count */
@@ -56,7 +56,10 @@ struct graft_lease_table {
  */
 int graft_lease_table_open(struct graft_lease_table *table, const char *directory, bool change,
 			   struct graft_arena *arena, struct graft_error *err);
-/* Whether this is root, and of no other user namespace: that one may not change what root has. */
+/*
+ * Whether this is root in the initial user namespace: root of another one may not change root's
+ * table.
+ */
 bool graft_lease_table_is_root(void);
 /* Fails with GRAFT_PERMISSION: this process may not change the table. Returns -1. */
 int graft_lease_table_fail_permission(const char *directory, struct graft_error *err);
@@ -88,7 +91,7 @@ void graft_lease_table_unqueue(struct graft_lease_table *table, const char *id);
  * Makes the file that each change touches, if it is missing. Returns its path; NULL: out of memory.
  */
 const char *graft_lease_table_event(const struct graft_lease_table *table);
-/* Logs that a ticket is gone, which wakes the waiters. */
+/* Logs that a ticket was removed, which wakes the waiters. */
 void graft_lease_table_left(struct graft_lease_table *table, const struct graft_lease *ticket, const char *why);
 /* Reads the log. "" if there is none. NULL: out of memory. */
 const char *graft_lease_table_log(const struct graft_lease_table *table);

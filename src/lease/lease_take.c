@@ -141,8 +141,8 @@ struct taking {
 };
 
 /*
- * One look at the table. Returns 0 if the lease is taken, 1 if it is to wait. What is read of the
- * table is in `scratch`: there may be many looks.
+ * One attempt with the table. Returns 0 if the lease is taken, 1 if it has to wait. What is read
+ * from the table is in `scratch`, since there may be many attempts.
  */
 static int try_for_turn(struct taking *taking, struct graft_arena *scratch, struct graft_error *err)
 {
@@ -193,7 +193,7 @@ static int take_in_turn(struct taking *taking, struct graft_error *err)
 	return rc == 0 ? 0 : -1;
 }
 
-/* What cannot be used is not held: a token would last. */
+/* Do not hold what cannot be used: a token would last. */
 static void give_back(const struct graft_config *config, const struct graft_lease *lease)
 {
 	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
@@ -206,7 +206,7 @@ static void give_back(const struct graft_config *config, const struct graft_leas
 	(void)graft_arena_free(scratch);
 }
 
-/* What it would get now, or by a state of another time or host. */
+/* What it would get now, or in a state of another time or host. */
 static int foresee(const struct graft_config *config, const struct graft_lease_ask *ask, const struct graft_log *log,
 		   struct graft_arena *arena, struct graft_lease *ret_lease, struct graft_error *err)
 {

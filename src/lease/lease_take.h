@@ -19,24 +19,24 @@ struct graft_lease_ask {
 	uint32_t uid;      /* of the owner */
 	const char *owner; /* the owner's name; NULL = none */
 	bool urgent;       /* goes before others that wait */
-	bool only_look;    /* says what it would get now: takes nothing, changes nothing and does not wait */
+	bool only_look;    /* only determine what it would get now: take and change nothing, and do not wait */
 	const struct graft_lease_state *state; /* with `only_look`: instead of this host; NULL = none */
-	const char *what;                      /* what it is for; NULL = not known */
+	const char *what;                      /* its purpose; NULL = unknown */
 	uint64_t for_ms; /* a token's time, or how long another is expected to last; 0 = not known */
 };
 
 /*
- * Sets how long the claim waits, unless it says so itself: from `text` or, if that is NULL, from
- * the configuration. Returns -1 with GRAFT_INVALID if that is not a duration.
+ * Sets how long the claim waits, unless it specifies that itself: from `text` or, if that is NULL,
+ * from the configuration. Returns -1 with GRAFT_INVALID if that is not a duration.
  */
 int graft_lease_set_wait(const struct graft_config *config, const char *text, struct graft_claim *claim,
 			 struct graft_error *err);
 
 /*
- * Takes a lease, and waits as long as the claim says. Strings are in the arena. A claim for another
- * lease's devices makes a second lease, which outlives the first. A claim for names of devices that
- * are not lent makes no lease: its id is NULL then. Returns -1 as graft_lease_choose(),
- * graft_lease_host_read() and graft_lease_table_open(); nothing is lent then.
+ * Takes a lease, and waits as long as the claim specifies. Strings are in the arena. A claim for
+ * another lease's devices makes a second lease, which outlives the first. A claim for names of
+ * devices that are not lent makes no lease: its id is NULL then. Returns -1 as
+ * graft_lease_choose(), graft_lease_host_read() and graft_lease_table_open(); nothing is lent then.
  */
 int graft_lease_take(const struct graft_config *config, const struct graft_lease_ask *ask, const struct graft_log *log,
 		     struct graft_arena *arena, struct graft_lease *ret_lease, struct graft_error *err);

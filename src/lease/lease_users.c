@@ -55,7 +55,7 @@ static bool read_nodes(const struct graft_root *root, const char *pid, struct gr
 
 	(void)snprintf(directory, sizeof(directory), "/proc/%.20s/fd", pid);
 	fd = graft_root_openat(root, directory, O_RDONLY | O_DIRECTORY);
-	/* One by one: a process chooses how many it has. */
+	/* Read one by one: a process decides how many it has. */
 	auto_dir DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
 
 	if (!stream && fd >= 0)
@@ -119,8 +119,9 @@ static int read_ancestors(const struct graft_root *root, struct graft_arena *are
 }
 
 /*
- * QUIRK: what only asks how GPUs are (nvidia-smi, monitoring) opens their nodes as well, but not
- * that of unified memory, which CUDA needs, nor that of displays. nvidia-persistenced may.
+ * QUIRK: programs that only query GPUs (nvidia-smi, monitoring) open their nodes as well, but not
+ * that of unified memory, which CUDA needs, or that of displays. nvidia-persistenced may open
+ * those.
  */
 static bool is_computing(const struct graft_lease_user *user, bool has_uvm, dev_t uvm)
 {

@@ -39,7 +39,7 @@ static void watch_processes(struct graft_lease_wait *wait, const struct graft_le
 	for (size_t i = 0; i < n && wait->n_fds <= GRAFT_LEASE_WATCHED; i++) {
 		int fd = graft_pidfd_open((pid_t)pids[i], 0);
 
-		/* BASELINE Linux 5.3: before it, the plain looks have to do. */
+		/* BASELINE Linux 5.3: on older kernels, the periodic check has to do. */
 		if (fd >= 0)
 			wait->fds[wait->n_fds++] = (struct pollfd){ .fd = fd, .events = POLLIN };
 	}
@@ -68,7 +68,7 @@ int graft_lease_wait_watch(struct graft_lease_wait *wait, const struct graft_lea
 	return 0;
 }
 
-/* Takes all that inotify has to say. Returns whether that was anything. */
+/* Reads all pending inotify events. Returns whether there were any. */
 static bool drain_events(const struct graft_lease_wait *wait)
 {
 	char events[4096];

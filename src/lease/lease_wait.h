@@ -12,7 +12,7 @@
 #include "lease/lease_table.h"
 
 #define GRAFT_LEASE_WATCHED 64u
-#define GRAFT_LEASE_WAITING "waiting for GPUs" /* how the message begins that is logged every 10 s */
+#define GRAFT_LEASE_WAITING "waiting for GPUs" /* the beginning of the message that is logged every 10 s */
 
 struct graft_lease_wait {
 	uint64_t until; /* on graft_lease_clock() */
