@@ -30,9 +30,9 @@ struct graft_rpc_call {
 	int64_t began_us;
 	size_t header_bytes;
 	char path[96];   /* no method has a longer one */
-	bool post, grpc; /* what the headers said */
+	bool post, grpc; /* from the headers */
 	struct graft_rpc_collector request;
-	bool answered, streaming, over; /* over: trailers follow what is left to send */
+	bool answered, streaming, over; /* finished: trailers follow the remaining data */
 	uint8_t *sending, *waiting;     /* messages with their prefix; owned */
 	size_t n_sending, sent, n_waiting;
 	struct graft_rpc_call *next, **link;
@@ -55,7 +55,7 @@ static void report_served(const struct graft_rpc_call *call, enum graft_rpc_stat
 		options->served(options->service, call->method, status, graft_clock_us() - call->began_us);
 }
 
-/* The trailers of a call that went well. */
+/* The trailers of a successful call. */
 static int submit_trailer(nghttp2_session *http2, int32_t stream)
 {
 	nghttp2_nv trailer = graft_rpc_header("grpc-status", "0");
@@ -64,8 +64,8 @@ static int submit_trailer(nghttp2_session *http2, int32_t stream)
 }
 
 /*
- * SECURITY: a peer whose window of flow control stays closed would hold the call, and its memory,
- * for ever.
+ * SECURITY: a peer whose window of flow control stays closed would hold the call and its memory
+ * forever.
  */
 static void answer_too_slow(void *arg)
 {
@@ -109,7 +109,7 @@ static ssize_t next_of_answer(nghttp2_session *http2, int32_t stream, uint8_t *b
 	return n > 0 ? (ssize_t)n : NGHTTP2_ERR_DEFERRED;
 }
 
-/* The first message, behind the headers of the answer. Takes the bytes. */
+/* Sends the first message, after the headers of the answer. Takes the bytes. */
 static void submit_answer(struct graft_rpc_call *call, uint8_t *take_bytes, size_t n)
 {
 	const nghttp2_nv headers[] = { graft_rpc_header(":status", "200"),
@@ -286,7 +286,7 @@ static int take_header(nghttp2_session *http2, const nghttp2_frame *frame, const
 	return 0;
 }
 
-/* The headers are complete: what is asked for? */
+/* The headers are complete: find the method. */
 static void take_headers(struct graft_rpc_call *call)
 {
 	const struct graft_rpc_server_options *options = call->connection->options;

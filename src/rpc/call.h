@@ -3,7 +3,7 @@
  * call: the server's side of one connection: its streams, each of which is a call of a method. For
  * server.c alone; rpc/server.h has what methods need.
  *
- * A call is freed when its stream closes, never before: nghttp2 says when that is.
+ * A call is freed when nghttp2 reports that its stream has closed, never before.
  */
 #ifndef GRAFT_RPC_CALL_H
 #define GRAFT_RPC_CALL_H

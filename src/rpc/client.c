@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client: one request and its answer. The caller knows the server, and when to ask again. */
+/*
+ * client: one request and its answer. The caller knows the server, and when to repeat the request.
+ */
 #include "rpc/client.h"
 
 #include <stdio.h>
@@ -20,7 +22,7 @@ struct graft_rpc_client {
 	size_t n_sending, sent;
 	struct graft_rpc_collector answer;
 	const ProtobufCMessageDescriptor *type;
-	int http_status, grpc_status; /* -1: not said yet */
+	int http_status, grpc_status; /* -1: not received yet */
 	struct graft_buffer text;     /* grpc-message */
 	void (*done)(void *arg, enum graft_rpc_status status, const char *text, const ProtobufCMessage *answer);
 	void *arg;
@@ -36,7 +38,7 @@ static void free_client(struct graft_rpc_client *client)
 	free(client);
 }
 
-/* Frees the client, then reports. `text` is not the client's. */
+/* Frees the client, then reports. `text` does not belong to the client. */
 static void finish(struct graft_rpc_client *client, enum graft_rpc_status status, const char *text,
 		   const ProtobufCMessage *answer)
 {
@@ -59,7 +61,7 @@ static void finish_well(struct graft_rpc_client *client)
 	graft_arena_free(arena);
 }
 
-/* The connection is over: was there an answer? */
+/* The connection has ended: check whether there was an answer. */
 static void client_ended(void *arg)
 {
 	struct graft_rpc_client *client = arg;
@@ -108,7 +110,7 @@ static ssize_t next_of_request(nghttp2_session *http2, int32_t stream, uint8_t *
 	return (ssize_t)n;
 }
 
-/* A number of up to three digits; -1 if it is none. */
+/* Parses a number of up to three digits; -1 for anything else. */
 static int status_number(const uint8_t *value, size_t n)
 {
 	int number = 0;
@@ -153,7 +155,7 @@ static int take_answer_data(nghttp2_session *http2, uint8_t flags, int32_t strea
 	return 0;
 }
 
-/* The stream has closed, and nothing else is wanted of this connection. */
+/* The stream has closed, and the connection is no longer needed. */
 static int take_end(nghttp2_session *http2, int32_t stream, uint32_t code, void *arg)
 {
 	struct graft_rpc_client *client = arg;

@@ -21,9 +21,9 @@ struct graft_rpc_request {
 	const ProtobufCMessageDescriptor *answer; /* its type; it outlives the call */
 	int64_t deadline_ms;
 	/*
-	 * Called once, from the loop, unless the call is cancelled. `text` says why it failed, and
-	 * is "" with GRAFT_RPC_OK. `answer` is NULL then and only then; it is valid until this
-	 * function returns, and so is `text`. The client is gone when it is called.
+	 * Called once, from the loop, unless the call is cancelled. `text` is the reason of a
+	 * failure, and "" with GRAFT_RPC_OK. `answer` is NULL after a failure, and only then. Both
+	 * are valid until this function returns. The client has been freed when it is called.
 	 */
 	void (*done)(void *arg, enum graft_rpc_status status, const char *text, const ProtobufCMessage *answer);
 	void *arg;
@@ -35,7 +35,7 @@ struct graft_rpc_request {
  */
 struct graft_rpc_client *graft_rpc_call(struct graft_loop *loop, const struct graft_rpc_request *request,
 					struct graft_error *err);
-/* Gives up a call that is not done. NULL is allowed. */
+/* Cancels a call that has not ended. NULL is allowed. */
 void graft_rpc_cancel(struct graft_rpc_client *client);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listener: accept(2) for the loop. Does not know who connects, nor what for. */
+/* listener: accept(2) for the loop. Does not know who connects, or why. */
 #include "rpc/listener.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 
-/* One a turn: others wait in the socket's queue, and poll(2) names it again. */
+/* One per turn: others wait in the socket's queue, and poll(2) reports it again. */
 static void accept_one(void *arg, short events)
 {
 	struct graft_listener *listener = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listener: accepts the connections of a listening socket, one a turn of the loop. */
+/* listener: accepts the connections of a listening socket, one per turn of the loop. */
 #ifndef GRAFT_RPC_LISTENER_H
 #define GRAFT_RPC_LISTENER_H
 
@@ -24,7 +24,7 @@ struct graft_listener {
  */
 int graft_listener_begin(struct graft_listener *listener, struct graft_loop *loop, int fd,
 			 void (*accepted)(void *arg, int take_fd), void *arg, struct graft_error *err);
-/* Accepts no more. Does nothing if the listener, zeroed before, has not begun. */
+/* Stops accepting. Does nothing if the listener, which must have been zeroed, has not begun. */
 void graft_listener_end(struct graft_listener *listener);
 
 #endif

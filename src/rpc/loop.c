@@ -20,7 +20,7 @@ void graft_loop_done(struct graft_loop *loop)
 	*loop = (struct graft_loop){ .n_watches = 0 };
 }
 
-/* Both lists grow here, so that a turn needs no memory. */
+/* Grows both lists, so that a turn needs no memory. */
 static int grow_lists(struct graft_loop *loop)
 {
 	size_t capacity = loop->capacity ? loop->capacity * 2 : 16;
@@ -42,7 +42,10 @@ int graft_loop_watch(struct graft_loop *loop, struct graft_loop_watch *watch, st
 {
 	if (loop->n_watches == loop->capacity && grow_lists(loop) < 0)
 		return graft_fail_memory(err);
-	/* Report nothing for it in this turn, in which it may move to another place in the list. */
+	/*
+	 * Report nothing for it in this turn, during which it may move to another place in the
+	 * list.
+	 */
 	loop->polled[loop->n_watches].revents = 0;
 	loop->watches[loop->n_watches++] = watch;
 	watch->place = loop->n_watches;

@@ -41,7 +41,7 @@ struct graft_loop {
 	bool stopped;
 };
 
-/* Frees the loop's lists. Watches and timers that are left are forgotten. */
+/* Frees the loop's lists. Remaining watches and timers are forgotten. */
 void graft_loop_done(struct graft_loop *loop);
 #define auto_loop __attribute__((cleanup(graft_loop_done)))
 
@@ -59,19 +59,16 @@ void graft_loop_set_timer(struct graft_loop *loop, struct graft_loop_timer *time
 void graft_loop_clear_timer(struct graft_loop_timer *timer);
 
 /*
- * Waits for at most `timeout_ms` (-1: without limit) until something happens, and calls what it
- * concerns. Returns 0, or -1 with GRAFT_IO if poll(2) fails.
+ * Waits for at most `timeout_ms` (-1: without limit) until something happens, and makes the
+ * callbacks. Returns 0, or -1 with GRAFT_IO if poll(2) fails.
  */
 int graft_loop_turn(struct graft_loop *loop, int timeout_ms, struct graft_error *err);
-/* Turns until graft_loop_stop(). */
+/* Runs turns until graft_loop_stop(). */
 int graft_loop_run(struct graft_loop *loop, struct graft_error *err);
 /* Ends graft_loop_run() after the current turn. */
 void graft_loop_stop(struct graft_loop *loop);
 
-/*
- * Returns the delay after `delay_ms` of something that is tried again: twice as long, within both
- * limits.
- */
+/* Returns the next delay of a retry after `delay_ms`: twice as long, within both limits. */
 static inline int64_t graft_loop_next_delay(int64_t delay_ms, int64_t first_ms, int64_t last_ms)
 {
 	int64_t next_ms = delay_ms > 0 ? delay_ms * 2 : first_ms;

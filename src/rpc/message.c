@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message: gRPC's framing of messages and escaping of texts. Knows no stream and no socket. */
+/*
+ * message: gRPC's framing of messages and escaping of texts. Knows nothing of streams and sockets.
+ */
 #include "rpc/message.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * message: the messages of gRPC as bytes: a protobuf message behind five bytes that say its length,
- * statuses, and their texts as they are in HTTP headers (SPEC kubernetes 1). Does no I/O.
+ * message: the messages of gRPC as bytes: a protobuf message after five bytes with its length,
+ * statuses, and their texts as in HTTP headers (SPEC kubernetes 1). Does no I/O.
  */
 #ifndef GRAFT_RPC_MESSAGE_H
 #define GRAFT_RPC_MESSAGE_H
@@ -50,7 +50,7 @@ bool graft_rpc_is_collected(const struct graft_rpc_collector *collector);
 void graft_rpc_collector_done(struct graft_rpc_collector *collector);
 
 /*
- * Encodes a message behind its five bytes. *ret_bytes belongs to the caller, who frees it. Returns
+ * Encodes a message after its five bytes. *ret_bytes belongs to the caller, who frees it. Returns
  * 0, or -1 with GRAFT_NO_MEMORY, or GRAFT_TOO_BIG for more than GRAFT_RPC_MAX_MESSAGE.
  */
 int graft_rpc_encode(const ProtobufCMessage *message, uint8_t **ret_bytes, size_t *ret_n, struct graft_error *err);
@@ -65,14 +65,14 @@ ProtobufCMessage *graft_rpc_decode(const ProtobufCMessageDescriptor *type, const
 /* Appends the value of grpc-message: everything but printable ASCII, and '%', as %XX. */
 void graft_rpc_escape(struct graft_buffer *out, const char *text);
 /*
- * Appends the text of a grpc-message of n bytes. What is not a valid %XX stays as it is; NUL ends
- * the text.
+ * Appends the text of a grpc-message of n bytes. An invalid %XX is kept unchanged; NUL ends the
+ * text.
  */
 void graft_rpc_unescape(struct graft_buffer *out, const char *value, size_t n);
 
 /*
- * Returns the same pointer without const, as protobuf-c and nghttp2 want it for bytes that they
- * only read.
+ * Returns the same pointer without const, which protobuf-c and nghttp2 require even for bytes that
+ * they only read.
  */
 void *graft_rpc_read_only(const void *bytes);
 

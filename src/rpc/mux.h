@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mux: several streams of bytes on one socket, as NRI has them: frames with the number of their
- * stream and their length (SPEC installer-and-nri 12). Does no I/O, and does not know what the
- * bytes mean.
+ * mux: several byte streams on one socket, as in NRI: frames with the number of their stream and
+ * their length (SPEC installer-and-nri 12). Does no I/O, and does not know what the bytes mean.
  */
 #ifndef GRAFT_RPC_MUX_H
 #define GRAFT_RPC_MUX_H
@@ -41,7 +40,7 @@ int graft_mux_read(struct graft_mux_reader *reader, const uint8_t *bytes, size_t
 /* Appends bytes of a stream, in frames of at most GRAFT_MUX_FRAME_MAX bytes with their header. */
 void graft_mux_write(struct graft_buffer *out, uint32_t stream, const void *bytes, size_t n);
 
-/* Big endian, as frames and ttrpc have their numbers. */
+/* Big-endian numbers, as in frames and ttrpc. */
 static inline uint32_t graft_mux_number(const uint8_t bytes[4])
 {
 	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];

@@ -72,7 +72,7 @@ void graft_rpc_server_free(struct graft_rpc_server *server)
 	free(server);
 }
 
-/* Makes room for one more connection. Returns whether there is any. */
+/* Makes room for one more connection. Returns false if there is none. */
 static bool make_room(struct graft_rpc_server *server)
 {
 	if (server->n_connections < server->options.max_connections)

@@ -26,7 +26,7 @@ struct graft_rpc_method {
 	const char *path;                          /* "/v1beta1.DevicePlugin/Allocate" */
 	const ProtobufCMessageDescriptor *request; /* type of the request */
 	/*
-	 * Answers the request, before it returns, with graft_rpc_reply() or graft_rpc_refuse(). The
+	 * Answers the request with graft_rpc_reply() or graft_rpc_refuse() before it returns. The
 	 * request is valid until then. A method that streams sends its first message the same way,
 	 * and may keep the call for graft_rpc_push() until `ended`.
 	 */
@@ -60,7 +60,7 @@ void graft_rpc_server_free(struct graft_rpc_server *server);
  * Returns 0, or -1 with the error set and no socket.
  */
 int graft_rpc_server_listen(struct graft_rpc_server *server, const char *path, struct graft_error *err);
-/* Returns whether the socket has its name still. */
+/* Returns whether the socket still has its name. */
 bool graft_rpc_server_is_there(const struct graft_rpc_server *server);
 /* Returns whether another process listens at the socket's name now (rpc/unix_socket.h). */
 bool graft_rpc_server_is_replaced(const struct graft_rpc_server *server);

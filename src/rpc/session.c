@@ -49,7 +49,7 @@ static bool send_some(struct graft_rpc_session *session)
 	return true;
 }
 
-/* Asks nghttp2 for the next frame, unless one is unsent. Returns whether there is any. */
+/* Asks nghttp2 for the next frame, unless one is unsent. Returns whether there is one. */
 static bool next_frame(struct graft_rpc_session *session)
 {
 	ssize_t n;
@@ -94,7 +94,10 @@ static void receive_some(struct graft_rpc_session *session)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	session->busy = true;
-	/* A peer that is wrong about HTTP/2 gets GOAWAY, by flush; one that does not speak it, nothing. */
+	/*
+	 * flush sends GOAWAY to a peer that violates HTTP/2; a peer that does not speak it gets
+	 * nothing.
+	 */
 	if (n <= 0 || nghttp2_session_mem_recv(session->http2, bytes, (size_t)n) < 0)
 		graft_rpc_session_break(session);
 	session->busy = false;
@@ -139,7 +142,7 @@ static int submit_settings(nghttp2_session *http2, uint32_t max_streams)
 		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, max_streams },
 	};
 
-	/* A server pushes nothing by itself; a client must say that it wants nothing. */
+	/* A server pushes nothing by itself; a client must state that it accepts no push. */
 	return max_streams > 0 ? nghttp2_submit_settings(http2, NGHTTP2_FLAG_NONE, &entries[1], 1)
 			       : nghttp2_submit_settings(http2, NGHTTP2_FLAG_NONE, &entries[0], 1);
 }

@@ -26,7 +26,7 @@ struct graft_rpc_session {
 	nghttp2_session *http2;
 	struct graft_loop *loop;
 	struct graft_loop_watch watch; /* its descriptor is owned */
-	struct graft_loop_timer stall; /* also ends the session when it has broken */
+	struct graft_loop_timer stall; /* also ends the session after it has broken */
 	const uint8_t *unsent;         /* nghttp2's */
 	size_t n_unsent;
 	bool broken;

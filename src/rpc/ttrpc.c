@@ -37,7 +37,7 @@ static size_t take_ttrpc_data(struct graft_ttrpc_collector *collector, const uin
 	return wanted;
 }
 
-/* Gives away a message that is complete. */
+/* Passes on a complete message. */
 static int end_message(struct graft_ttrpc_collector *collector,
 		       int (*take)(void *arg, const struct graft_ttrpc_message *message, struct graft_error *err),
 		       void *arg, struct graft_error *err)
@@ -48,7 +48,7 @@ static int end_message(struct graft_ttrpc_collector *collector,
 						     .n = collector->data.length };
 	int rc = take(arg, &message, err);
 
-	/* Most messages are small; what a large one took is not kept. */
+	/* Most messages are small; the memory of a large one is not kept. */
 	graft_buffer_done(&collector->data);
 	collector->n_header = 0;
 	return rc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ttrpc: the messages of one ttrpc connection as bytes: a header of ten bytes, and a request or a
- * response (SPEC installer-and-nri 11). Does no I/O. Calls that stream are not among what is read:
- * NRI has none.
+ * response (SPEC installer-and-nri 11). Does no I/O. Streaming calls are not supported: NRI has
+ * none.
  */
 #ifndef GRAFT_RPC_TTRPC_H
 #define GRAFT_RPC_TTRPC_H
@@ -29,7 +29,7 @@ struct graft_ttrpc_collector {
 	struct graft_buffer data;
 };
 
-/* A message as it came: its data belong to the collector, until the next one. */
+/* A message as received: its data belong to the collector, until the next one. */
 struct graft_ttrpc_message {
 	uint32_t stream;
 	uint8_t type; /* of enum graft_ttrpc_type, or any other */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ttrpc_link: the socket, and whom its messages are for. Knows no method. */
+/* ttrpc_link: the socket, and the dispatch of its messages. Knows no methods. */
 #include "rpc/ttrpc_link.h"
 
 #include <errno.h>
@@ -91,7 +91,7 @@ void graft_ttrpc_link_refuse(struct graft_ttrpc_link *link, uint32_t stream, enu
 		send_ttrpc(link, GRAFT_LINK_SERVED, &bytes);
 		return;
 	}
-	/* An answer that is not sent would start the container as it is. */
+	/* Without an answer, the engine would start the container unchanged. */
 	graft_buffer_done(&bytes);
 	break_link(link);
 }
@@ -158,7 +158,7 @@ static int take_served(void *arg, const struct graft_ttrpc_message *message, str
 	struct graft_ttrpc_call call = { .stream = message->stream };
 	const Graft__Ttrpc__Request *request;
 
-	/* Parts of calls that stream, which NRI has none of, and what newer versions add. */
+	/* Parts of streaming calls, which NRI does not have, and additions of newer versions. */
 	if (message->type != GRAFT_TTRPC_REQUEST)
 		return 0;
 	call.arena = graft_arena_new(CALL_MEMORY);

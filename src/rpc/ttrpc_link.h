@@ -3,9 +3,9 @@
  * ttrpc_link: one socket with two ttrpc connections in it, one in each direction, as NRI has it
  * (SPEC installer-and-nri 12): on stream 1 the peer calls methods, on stream 2 this side does.
  *
- * It never stops reading, whatever waits to be sent: both ends would wait for each other. What
- * waits is bounded instead. A peer that breaks the protocol loses the link. `ended` is called from
- * the loop, never inside a call of the link's user.
+ * It never stops reading, even if data waits to be sent, or both ends could wait for each other.
+ * The waiting data is bounded instead. A peer that breaks the protocol loses the link. `ended` is
+ * called from the loop, never inside a call of the link's user.
  */
 #ifndef GRAFT_RPC_TTRPC_LINK_H
 #define GRAFT_RPC_TTRPC_LINK_H
@@ -24,7 +24,7 @@
 
 #define GRAFT_LINK_SERVED 1 /* streams of the multiplexer */
 #define GRAFT_LINK_CALLED 2
-/* A peer that lets more than this wait does not read any more. */
+/* A peer that lets more than this accumulate no longer reads. */
 #define GRAFT_LINK_UNSENT_MAX ((size_t)32 << 20)
 
 struct graft_ttrpc_link;
@@ -56,7 +56,7 @@ struct graft_ttrpc_link_options {
 	size_t n_methods;
 	const ProtobufCMessage *empty; /* the answer of methods that are not in the table */
 	void *arg;                     /* passed to the methods and to `ended` */
-	/* The link is over, and can be released. `why` says so for people. */
+	/* The link has ended, and can be released. `why` is the reason, for people. */
 	void (*ended)(void *arg, const struct graft_error *why);
 };
 
@@ -70,7 +70,7 @@ struct graft_ttrpc_link {
 	struct graft_buffer out;
 	size_t sent; /* of `out` */
 	uint32_t next_stream;
-	/* The only call of this side that is under way. */
+	/* The only call of this side in progress. */
 	uint32_t calling; /* its stream; 0: none */
 	void (*done)(void *arg, enum graft_rpc_status status, const char *text);
 	bool begun, broken;
@@ -87,9 +87,9 @@ int graft_ttrpc_link_begin(struct graft_ttrpc_link *link, struct graft_loop *loo
 void graft_ttrpc_link_done(struct graft_ttrpc_link *link);
 
 /*
- * Calls a method of the peer. Another call must not be under way. `done` gets GRAFT_RPC_OK, or the
- * peer's status and its text; what the peer's answer holds beside that is not read. It is not
- * called if the link ends before. Returns 0, or -1 with the error set.
+ * Calls a method of the peer; no other call may be in progress. `done` gets GRAFT_RPC_OK, or the
+ * peer's status and its text; the rest of the peer's answer is ignored. It is not called if the
+ * link ends before. Returns 0, or -1 with the error set.
  */
 int graft_ttrpc_link_call(struct graft_ttrpc_link *link, const char *service, const char *method,
 			  const ProtobufCMessage *message,

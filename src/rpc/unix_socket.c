@@ -14,8 +14,8 @@
 #include "base/dial.h"
 
 /*
- * A name in an address has 107 bytes at most; a path may have more. So the address is that of the
- * directory's descriptor, and the last component.
+ * A name in an address has at most 107 bytes; a path may have more. The address therefore consists
+ * of the path of the directory's descriptor and the last component.
  */
 struct socket_place {
 	int directory_fd;
@@ -68,7 +68,7 @@ static int listen_as(int directory_fd, const char *name)
 	return TAKE_FD(fd);
 }
 
-/* Listens under a name of its own, then takes the one it is known by. */
+/* Listens under a temporary name, then renames the socket to its final name. */
 static int listen_and_rename(const struct socket_place *place, struct graft_unix_socket *s)
 {
 	char own_name[64];

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * unix_socket: Unix stream sockets with a name in the file system, of any length that a path may
- * have.
- */
+/* unix_socket: Unix stream sockets in the file system, with paths of any length. */
 #ifndef GRAFT_RPC_UNIX_SOCKET_H
 #define GRAFT_RPC_UNIX_SOCKET_H
 
@@ -24,15 +21,15 @@ struct graft_unix_socket {
 	}
 
 /*
- * Listens at `path`, with mode 0600, non-blocking. The socket gets the name by rename(2) when it
- * listens, so that a client that sees the name can connect. A socket of that name is replaced,
- * anything else refused with GRAFT_INVALID.
+ * Listens at `path`, with mode 0600, non-blocking. The socket gets the name by rename(2) once it
+ * listens, so that a client that sees the name can connect. An existing socket of that name is
+ * replaced; anything else is refused with GRAFT_INVALID.
  */
 int graft_unix_listen(const char *path, struct graft_unix_socket *ret_socket, struct graft_error *err);
 /* Returns whether the name still belongs to the socket. */
 bool graft_unix_is_there(const struct graft_unix_socket *socket);
 /*
- * Returns whether another socket has its name now, at which a process listens. Connects to it to
+ * Returns whether another socket has its name now and a process listens there. Connects to it to
  * find out.
  */
 bool graft_unix_is_replaced(const struct graft_unix_socket *socket);
@@ -43,8 +40,8 @@ bool graft_unix_is_replaced(const struct graft_unix_socket *socket);
 void graft_unix_close(struct graft_unix_socket *socket);
 
 /*
- * Connects to `path`, non-blocking. Returns the descriptor, or -errno: -EAGAIN if too many wait
- * there already.
+ * Connects to `path`, non-blocking. Returns the descriptor, or -errno: -EAGAIN if its queue is
+ * full.
  */
 int graft_unix_connect(const char *path);
 
