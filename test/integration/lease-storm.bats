@@ -106,20 +106,115 @@ all_have_locked() { [ -e "$work/debug" ] && [ "$(grep -c 'table of leases: locke
   die "too long"
 }
 
-@test "acquire, killed at every system call: afterwards all is free, or held by a whole lease" {
-  local n=0 total
-  on_host strace -f -qq -o "$work/calls" "$ctk" lease run -- true
-  # From the directory of the table on.
-  total=$(grep -n "$table" "$work/calls" | tail -n 1 | cut -d : -f 1)
-  [ "$total" -gt 20 ]
-  for n in $(seq "$(grep -n "$table" "$work/calls" | head -n 1 | cut -d : -f 1)" $((total + 10))); do
-    local call when
-    call=$(sed -n "${n}p" "$work/calls" | sed -E 's/^[0-9]+ +([a-z0-9_]+)\(.*/\1/')
-    [[ $call =~ ^[a-z0-9_]+$ ]] && [ "$call" != execve ] && [ "$call" != arch_prctl ] || continue
-    when=$(head -n "$n" "$work/calls" | grep -cE "^[0-9]+ +$call\(")
-    on_host timeout 20 strace -f -qq -o /dev/null -e "inject=$call:signal=KILL:when=$when" "$ctk" lease run -- true >/dev/null 2>&1 || true
-    # Whoever comes next gets all eight.
-    on_host timeout 20 "$ctk" --quiet lease run -n 8 -- true 2>"$work/said" || die "killed at $call $when: $(cat "$work/said")" || return
-    [ "$(count_files)" = "$(find "$table/held" -type f -regex '.*/[a-z2-7]*' | wc -l)" ] || die "killed at $call $when: $(ls -la "$table/held")" || return
-  done
+# --- killed at every system call ---
+
+# calls_of STRIDE FILE: of a trace, a line "CALL NUMBER" for each call from the first look at the table until the lease is in it and in the
+# log. Those that change something and, unless GRAFT_LEASE_CALLS is set, of the others one in so many, another one each time.
+calls_of() {
+  awk -v table="$table" -v stride="${GRAFT_LEASE_CALLS:+1}" -v default="$1" -v seed="$RANDOM" '
+    BEGIN { if (stride == "") stride = default; srand(seed); offset = int(rand() * stride) }
+    { call = $0; sub(/\(.*/, "", call); seen[call]++; line[NR] = call " " seen[call] }
+    index($0, table) { if (!first) first = NR; last = NR }
+    END {
+      for (n = first; first && n <= last + 40 && n <= NR; n++) {
+        split(line[n], word, " ")
+        if (word[1] !~ /^[a-z0-9_]+$/ || word[1] ~ /^(execve|arch_prctl)$/) continue
+        if ((n + offset) % stride == 0 || word[1] ~ /^(write|rename|renameat2?|mkdirat?|flock|fchmod|utimensat|unlinkat)$/) print line[n]
+      }
+    }' "$2" >"$work/calls"
+  [ "$(wc -l <"$work/calls")" -ge 10 ] || die "$(cat "$2")"
+}
+# killed_at CALL NUMBER COMMAND...: it is killed when it makes this call for so many times.
+killed_at() { on_host timeout 20 strace -qq -o /dev/null -e "inject=$1:signal=KILL:when=$2" "${@:3}" </dev/null >"$work/said" 2>/dev/null; }
+# Each lease of the table has both of its GPUs.
+is_whole() { [ "$(lease list --json | jq "[.leases[] | select((.slots | length) != 2)] | length")" = 0 ] || die "$(lease list)"; }
+# Whoever comes next gets all eight, and nothing else is left.
+all_are_free() {
+  on_host timeout 20 "$ctk" --quiet lease run -n 8 -- true 2>"$work/said" || die "killed at $*: $(cat "$work/said")" || return
+  [ "$(count_files)" = "$(find "$table/held" -type f -regex '.*/[a-z2-7]*' | wc -l)" ] || die "killed at $*: $(ls -la "$table/held")"
+}
+
+@test "run, killed at every system call: afterwards all is free" {
+  local call when n=0
+  # The first one makes the table.
+  lease run -- true
+  on_host strace -qq -o "$work/trace" "$ctk" lease run -n 2 -- true
+  calls_of 3 "$work/trace"
+  while read -r call when; do
+    killed_at "$call" "$when" "$ctk" lease run -n 2 -- true || n=$((n + 1))
+    is_held 0
+    all_are_free "$call" "$when"
+  done <"$work/calls"
+  echo "$n of $(wc -l <"$work/calls") were killed"
+  [ "$n" -ge $(($(wc -l <"$work/calls") / 2)) ]
+}
+
+@test "acquire, killed at every system call: afterwards all is free, or held by a whole lease that can be released" {
+  local call when id free=0 whole=0
+  lease run -- true
+  on_host strace -qq -o "$work/trace" "$ctk" lease acquire -n 2 --for 1h >"$work/said"
+  lease release "$(cat "$work/said")"
+  calls_of 5 "$work/trace"
+  while read -r call when; do
+    killed_at "$call" "$when" "$ctk" --quiet lease acquire -n 2 --for 1h || true
+    is_whole
+    id=$(lease list --json | jq -r '.leases[].id')
+    # Who was told an id has that lease.
+    [ ! -s "$work/said" ] || [ "$(cat "$work/said")" = "$id" ] || die "killed at $call $when: $(cat "$work/said"), not $id"
+    [ -z "$id" ] && free=$((free + 1)) || whole=$((whole + 1))
+    [ -z "$id" ] || lease release "$id"
+    all_are_free "$call" "$when"
+  done <"$work/calls"
+  echo "$free free, $whole whole, of $(wc -l <"$work/calls")"
+  [ "$free" -gt 0 ]
+  [ "$whole" -gt 0 ]
+}
+
+@test "a container's runtime, killed at every system call while it takes the lease: afterwards all is free" {
+  local call when n=0
+  make_shared
+  sed -i 's|"runc"|"/bin/true"|' "$config"
+  lease_bundle a any:2 'sleep 1000'
+  cp "$bundle/config.json" "$work/config.json"
+  # The first one changes the root and makes the table.
+  create a
+  cp "$work/config.json" "$bundle/config.json"
+  on_host strace -qq -o "$work/trace" "$runtime" --root "$work/runc" create --bundle "$bundle" --pid-file "$work/a.pid" a </dev/null
+  calls_of 5 "$work/trace"
+  while read -r call when; do
+    cp "$work/config.json" "$bundle/config.json"
+    killed_at "$call" "$when" "$runtime" --root "$work/runc" create --bundle "$bundle" --pid-file "$work/a.pid" a && echo "not killed at $call $when" || n=$((n + 1))
+    is_held 0
+    all_are_free "$call" "$when"
+  done <"$work/calls"
+  echo "$n of $(wc -l <"$work/calls") were killed"
+  [ "$n" = "$(wc -l <"$work/calls")" ]
+}
+
+@test "a container's hook, killed at every system call while it takes the lease: no container, and all is free" {
+  local call when n=0
+  make_shared
+  # What runc starts: the hook, under a tracer that the test tells what to do.
+  printf '#!/bin/sh\nexec strace -qq $(cat "%s") "%s" "$@"\n' "$work/inject" "$BATS_FILE_TMPDIR/programs/nvidia-container-runtime-hook" >"$work/hook"
+  chmod +x "$work/hook"
+  lease_bundle a any:2 'sleep 1000' "$(by_hook)" ".hooks.prestart[0].path = \"$work/hook\""
+  lease run -- true
+  echo "-o $work/trace" >"$work/inject"
+  of_runc create --bundle "$bundle" a </dev/null >"$work/said" 2>&1 3>&- 4>&- || die "$(cat "$work/said")"
+  is_held 2
+  of_runc delete --force a
+  calls_of 12 "$work/trace"
+  while read -r call when; do
+    echo "-o /dev/null -e inject=$call:signal=KILL:when=$when" >"$work/inject"
+    if of_runc create --bundle "$bundle" a </dev/null >"$work/said" 2>&1 3>&- 4>&-; then
+      of_runc delete --force a
+    else
+      n=$((n + 1))
+      grep -q 'error running hook #0: .*killed' "$work/said" || die "killed at $call $when: $(cat "$work/said")" || return
+    fi
+    becomes_held 0
+    all_are_free "$call" "$when"
+  done <"$work/calls"
+  echo "$n of $(wc -l <"$work/calls") were killed"
+  [ "$n" = "$(wc -l <"$work/calls")" ]
 }
