@@ -18,15 +18,16 @@
 
 #define INFO_MAX 1024 /* bytes of /proc/self/fdinfo/N */
 
-#define NR_OPEN_TREE     428
-#define NR_MOVE_MOUNT    429
-#define NR_FSOPEN        430
-#define NR_FSCONFIG      431
-#define NR_FSMOUNT       432
-#define NR_PIDFD_OPEN    434
-#define NR_CLOSE_RANGE   436
-#define NR_OPENAT2       437
-#define NR_MOUNT_SETATTR 442
+#define NR_PIDFD_SEND_SIGNAL 424
+#define NR_OPEN_TREE         428
+#define NR_MOVE_MOUNT        429
+#define NR_FSOPEN            430
+#define NR_FSCONFIG          431
+#define NR_FSMOUNT           432
+#define NR_PIDFD_OPEN        434
+#define NR_CLOSE_RANGE       436
+#define NR_OPENAT2           437
+#define NR_MOUNT_SETATTR     442
 
 /* Linux 5.6: struct open_how */
 struct open_how_v0 {
@@ -166,6 +167,11 @@ bool graft_is_mounted_on(int fd, int below_fd)
 int graft_pidfd_open(pid_t pid, unsigned int flags)
 {
 	return (int)syscall(NR_PIDFD_OPEN, pid, flags);
+}
+
+int graft_pidfd_send_signal(int pid_fd, int number)
+{
+	return (int)syscall(NR_PIDFD_SEND_SIGNAL, pid_fd, number, NULL, 0);
 }
 
 int graft_close_range(unsigned int first, unsigned int last, unsigned int flags)

@@ -78,6 +78,7 @@ uint64_t graft_mount_id(int proc_fd, const char *fdinfo, int fd);
  */
 bool graft_is_mounted_on(int fd, int below_fd);
 int graft_pidfd_open(pid_t pid, unsigned int flags);
+int graft_pidfd_send_signal(int pid_fd, int number);
 int graft_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned int flags);
 int graft_statx(int dir_fd, const char *path, int flags, unsigned int mask, struct graft_statx *ret_st);
 int graft_close_range(unsigned int first, unsigned int last, unsigned int flags);

@@ -19,6 +19,7 @@
 #include "apply/mps.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "lease/lease_end.h"
 #include "lease/lease_holder.h"
 #include "lease/lease_host.h"
 #include "lease/lease_mps.h"
@@ -454,19 +455,6 @@ static bool is_confirmed(const struct graft_lease *lease, uint64_t now)
 	return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static int signal_holder(const struct graft_lease_now *now, const struct graft_lease *lease, int number,
-			 struct graft_arena *arena, size_t *ret_n, struct graft_error *err)
-{
-	uint32_t *pids;
-
-	if (graft_lease_processes(now, lease, arena, &pids, ret_n, err) < 0)
-		return -1;
-	for (size_t i = 0; number != 0 && i < *ret_n; i++)
-		if (kill((pid_t)pids[i], number) < 0 && errno != ESRCH)
-			return graft_fail_errno(err, errno, "kill failed: process %u", pids[i]);
-	return 0;
-}
-
 /* Returns -1 if the holder still lives after that time. */
 static int wait_for_end(const struct graft_lease_now *now, const struct graft_lease *lease, uint64_t ms,
 			struct graft_error *err)
@@ -479,7 +467,7 @@ static int wait_for_end(const struct graft_lease_now *now, const struct graft_le
 
 	for (;;) {
 		arena = graft_arena_new((size_t)16 << 20);
-		rc = arena ? signal_holder(now, lease, 0, arena, &n, err) : graft_fail_memory(err);
+		rc = arena ? graft_lease_signal(now, lease, 0, arena, &n, err) : graft_fail_memory(err);
 		(void)graft_arena_free(arena);
 		if (rc < 0 || n == 0)
 			return rc;
@@ -496,14 +484,14 @@ static int end_holder(struct ctk *ctk, const struct graft_lease *lease, uint64_t
 	size_t n;
 
 	if (graft_lease_now_read(&now, ctk->arena, err) < 0 ||
-	    signal_holder(&now, lease, SIGTERM, ctk->arena, &n, err) < 0)
+	    graft_lease_signal(&now, lease, SIGTERM, ctk->arena, &n, err) < 0)
 		return -1;
 	if (wait_for_end(&now, lease, grace_ms, err) == 0)
 		return 0;
 	if (err->status != GRAFT_TIMEOUT)
 		return -1;
 	graft_error_clear(err);
-	if (signal_holder(&now, lease, SIGKILL, ctk->arena, &n, err) < 0)
+	if (graft_lease_signal(&now, lease, SIGKILL, ctk->arena, &n, err) < 0)
 		return -1;
 	return wait_for_end(&now, lease, grace_ms, err);
 }
