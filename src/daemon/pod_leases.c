@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/listing.h"
 #include "base/strings.h"
 #include "formats/json/json_document.h"
 #include "lease/lease_table.h"
@@ -28,6 +29,8 @@
 #define UNUSED_MS      60000u   /* after which the kubelet must have recorded the pod that it is for */
 #define WAITS_MS       3600000u /* a pod that has no cgroup by then will never have one */
 #define POD_UID_MAX    64u
+#define DEPTH_MAX      8u
+#define SEARCHED_MAX   4096u
 
 /* A pod of the checkpoint, with those of our devices that it has. */
 struct pod {
@@ -43,6 +46,11 @@ struct pods {
 	struct graft_arena *arena;
 	struct pod *pods;
 	size_t n;
+	bool is_awaited;   /* a lease of the table waits for its pod's cgroup */
+	const char *mount; /* of the hierarchy */
+	const char **tops; /* cgroups of all pods: found by a search */
+	size_t n_tops, n_searched;
+	bool has_searched;
 };
 
 /* ---- devices ---- */
@@ -187,53 +195,92 @@ static const char *with_underscores(const char *uid, struct graft_arena *arena)
 }
 
 /*
- * Where kubelets make the cgroups of pods, by cgroupfs and by systemd: for each class of service,
- * and below the folder of a kubelet in a container (kind). The pod's id follows.
+ * Where kubelets make the cgroups of pods, by cgroupfs and by systemd, also below the folder of a
+ * kubelet in a container (kind).
  */
-static const struct {
-	const char *before;
-	bool systemd;
-} places[] = {
-	{ "/kubepods/pod", false },
-	{ "/kubepods/burstable/pod", false },
-	{ "/kubepods/besteffort/pod", false },
-	{ "/kubepods.slice/kubepods-pod", true },
-	{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod", true },
-	{ "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod", true },
-	{ "/kubelet/kubepods/pod", false },
-	{ "/kubelet/kubepods/burstable/pod", false },
-	{ "/kubelet/kubepods/besteffort/pod", false },
-	{ "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod", true },
-	{ "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod",
-	  true },
-	{ "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod",
-	  true },
-};
+static const char *const usual_tops[] = { "/kubepods", "/kubepods.slice", "/kubelet/kubepods",
+					  "/kubelet.slice/kubelet-kubepods.slice" };
+static const char *const classes_of_service[] = { "", "burstable", "besteffort" };
 
-static bool find_pod_cgroup(const struct graft_root *root, const struct pod *pod, struct graft_arena *arena,
-			    struct graft_lease_holder *holder)
+/* With --cgroup-root they are elsewhere. QUIRK: a cgroup without others below it has two links. */
+static void search_tops(struct pods *pods, const struct graft_root *root, const char *path, unsigned int depth)
 {
-	const char *underscored = with_underscores(pod->uid, arena);
-	bool v2 = graft_root_has(root, "/sys/fs/cgroup/cgroup.controllers", O_RDONLY);
+	const char *folder = graft_arena_printf(pods->arena, "%s%s", pods->mount, path), **names, **top;
+	struct stat st;
+	size_t n;
+
+	if (!folder || graft_root_stat(root, folder, &st) < 0 || !S_ISDIR(st.st_mode))
+		return;
+	if (graft_ends_with(folder, "kubepods") || graft_ends_with(folder, "kubepods.slice")) {
+		top = graft_arena_push(pods->arena, &pods->tops, &pods->n_tops, sizeof(*top));
+		if (top)
+			*top = path;
+		return;
+	}
+	if (st.st_nlink == 2 || depth == DEPTH_MAX || pods->n_searched++ >= SEARCHED_MAX ||
+	    graft_root_list(root, folder, SEARCHED_MAX, pods->arena, &names, &n, NULL) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const char *child = graft_arena_printf(pods->arena, "%s/%s", path, names[i]);
+
+		if (child)
+			search_tops(pods, root, child, depth + 1);
+	}
+}
+
+/* NULL: there is no memory. */
+static const char *cgroup_of_pod(const struct pod *pod, const char *top, const char *class, struct graft_arena *arena)
+{
+	const char *name = strrchr(top, '/') + 1, *folder = top;
+	const int length = (int)(strlen(name) - strlen(".slice"));
+
+	if (!graft_ends_with(name, ".slice"))
+		return graft_arena_printf(arena, "%s%s%s/pod%s", top, class[0] != '\0' ? "/" : "", class, pod->uid);
+	name = graft_arena_printf(arena, "%.*s%s%s", length, name, class[0] != '\0' ? "-" : "", class);
+	if (class[0] != '\0')
+		folder = graft_arena_printf(arena, "%s/%s.slice", top, name);
+	return graft_arena_printf(arena, "%s/%s-pod%s.slice", folder, name, with_underscores(pod->uid, arena));
+}
+
+static bool find_below(struct pods *pods, const struct graft_root *root, const struct pod *pod, const char *const *tops,
+		       size_t n_tops, struct graft_lease_holder *holder)
+{
 	struct stat st;
 
-	holder->kind = GRAFT_HOLDER_CGROUP;
-	holder->cgroup_version = v2 ? 2 : 1;
-	holder->cgroup_mount = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/devices";
-	holder->cgroup_root = graft_root_stat(root, holder->cgroup_mount, &st) == 0 ? st.st_ino : 0;
-	for (size_t i = 0; i < GRAFT_COUNT(places) && underscored; i++) {
-		const char *path = graft_arena_printf(arena, "%s%s%s%s", holder->cgroup_mount, places[i].before,
-						      places[i].systemd ? underscored : pod->uid,
-						      places[i].systemd ? ".slice" : "");
-		auto_close int fd = path ? graft_root_openat(root, path, O_PATH | O_DIRECTORY) : -1;
+	for (size_t i = 0; i < n_tops * GRAFT_COUNT(classes_of_service); i++) {
+		const char *class = classes_of_service[i % GRAFT_COUNT(classes_of_service)];
+		const char *path = cgroup_of_pod(pod, tops[i / GRAFT_COUNT(classes_of_service)], class, pods->arena);
+		const char *folder = path ? graft_arena_printf(pods->arena, "%s%s", pods->mount, path) : NULL;
 
-		if (fd < 0 || fstat(fd, &st) < 0)
+		if (!folder || graft_root_stat(root, folder, &st) < 0 || !S_ISDIR(st.st_mode))
 			continue;
-		holder->cgroup = path + strlen(holder->cgroup_mount);
+		holder->cgroup = path;
 		holder->cgroup_id = st.st_ino;
 		return true;
 	}
 	return false;
+}
+
+static bool find_pod_cgroup(struct pods *pods, const struct graft_root *root, const struct pod *pod,
+			    struct graft_lease_holder *holder)
+{
+	bool v2 = graft_root_has(root, "/sys/fs/cgroup/cgroup.controllers", O_RDONLY);
+	struct stat st;
+
+	pods->mount = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/devices";
+	holder->kind = GRAFT_HOLDER_CGROUP;
+	holder->cgroup_version = v2 ? 2 : 1;
+	holder->cgroup_mount = pods->mount;
+	holder->cgroup_root = graft_root_stat(root, pods->mount, &st) == 0 ? st.st_ino : 0;
+	if (find_below(pods, root, pod, usual_tops, GRAFT_COUNT(usual_tops), holder))
+		return true;
+	/* Pods that have ended stay in the checkpoint, and no lease waits for them. */
+	if (!pods->is_awaited)
+		return false;
+	if (!pods->has_searched)
+		search_tops(pods, root, "", 0);
+	pods->has_searched = true;
+	return find_below(pods, root, pod, pods->tops, pods->n_tops, holder);
 }
 
 /* ---- leases ---- */
@@ -253,9 +300,10 @@ static int fill_lease(const struct graft_lease_table *table, const struct graft_
 }
 
 /* Makes the lease that the pod's cgroup would hold; without an id if there is no such cgroup. */
-static int make_pod_lease(const struct graft_lease_table *table, struct pod *pod, struct graft_arena *arena,
+static int make_pod_lease(const struct graft_lease_table *table, struct pods *pods, struct pod *pod,
 			  struct graft_error *err)
 {
+	struct graft_arena *arena = pods->arena;
 	struct graft_lease *lease = &pod->lease;
 	const char *why;
 	bool bound;
@@ -263,7 +311,7 @@ static int make_pod_lease(const struct graft_lease_table *table, struct pod *pod
 	/* A process that never exists, so that only the cgroup counts. */
 	lease->holder = (struct graft_lease_holder){ .pid = 1, .pid_namespace = table->now.pid_namespace };
 	lease->holder.container = pod->uid;
-	if (pod->n_slots == 0 || !find_pod_cgroup(&table->now.root, pod, arena, &lease->holder))
+	if (pod->n_slots == 0 || !find_pod_cgroup(pods, &table->now.root, pod, &lease->holder))
 		return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 	lease->boot = table->now.boot;
 	if (!graft_lease_is_alive(&table->now, lease, arena, &bound, &why))
@@ -279,6 +327,11 @@ static int make_pod_lease(const struct graft_lease_table *table, struct pod *pod
 	return fill_lease(table, pod->slots, pod->n_slots, arena, lease, err);
 }
 
+static bool awaits_pod(const struct graft_lease *lease)
+{
+	return graft_lease_is_of_pod(lease) && lease->holder.kind == GRAFT_HOLDER_TOKEN;
+}
+
 enum fate { KEPT, RENEWED, DROPPED };
 
 /* Decides about a lease that was taken for a container before its pod was known. */
@@ -292,7 +345,8 @@ static enum fate fate_of_pending(const struct pods *pods, const struct graft_lea
 
 		if (!has_lease_slots(pod->slots, pod->n_slots, lease))
 			continue;
-		if (!pod->lease.id && age < WAITS_MS)
+		/* Where no pod has a cgroup that we can see, nothing shows that this one has ended. */
+		if (!pod->lease.id && (age < WAITS_MS || (pods->has_searched && pods->n_tops == 0)))
 			return lease->until > now + RENEW_MS ? KEPT : RENEWED;
 		has_cgroup |= pod->lease.id != NULL;
 	}
@@ -308,10 +362,12 @@ static int settle(struct graft_lease_table *table, struct pods *pods, bool chang
 {
 	bool any = false;
 
+	for (size_t i = 0; i < table->n_leases; i++)
+		pods->is_awaited |= awaits_pod(&table->leases[i]);
 	for (size_t i = 0; i < pods->n; i++) {
 		struct pod *pod = &pods->pods[i];
 
-		if (make_pod_lease(table, pod, pods->arena, err) < 0)
+		if (make_pod_lease(table, pods, pod, err) < 0)
 			return -1;
 		any |= pod->lease.id && !pod->is_written;
 		if (change && pod->lease.id && !pod->is_written && graft_lease_table_add(table, &pod->lease, err) < 0)
@@ -325,7 +381,7 @@ static int settle(struct graft_lease_table *table, struct pods *pods, bool chang
 		 * A lease that a pod's cgroup holds ends with it, even if the pod has got more
 		 * devices since.
 		 */
-		if (!graft_lease_is_of_pod(lease) || lease->holder.kind != GRAFT_HOLDER_TOKEN)
+		if (!awaits_pod(lease))
 			continue;
 		fate = fate_of_pending(pods, lease, table->now.time);
 		any |= fate != KEPT;

@@ -96,6 +96,7 @@ traced_kubelet() {
 @test "the next plugin answers as the last one did" { kubelet answers-last; }
 @test "a new kubelet gives out what its checkpoint leaves" { kubelet uses-the-checkpoint; }
 @test "GPUs that others lease are not offered, and pods have leases as long as their cgroup" { KUBELET_CTK=$build/src/cli/ctk/nvidia-ctk kubelet respects-leases; }
+@test "pods have leases wherever --cgroup-root puts their cgroups, and where none is seen" { KUBELET_CTK=$build/src/cli/ctk/nvidia-ctk kubelet cgroup-root; }
 @test "a GPU that fails between choice and call is answered for" { kubelet fails-meanwhile; }
 @test "a preference includes what it must, or is refused" { kubelet must-include; }
 @test "a kubelet that dies in the middle of a call leaves nothing" { kubelet dies-in-allocate; }

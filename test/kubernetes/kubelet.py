@@ -1328,9 +1328,10 @@ def write_checkpoint(pod, devices):
 class Pod:
     """What a pod is for the kernel: a cgroup, where the kubelet makes it, with a container's below it and a process in that."""
 
-    def __init__(self, pod):
-        top = "/sys/fs/cgroup" if os.path.exists("/sys/fs/cgroup/cgroup.controllers") else "/sys/fs/cgroup/devices"
-        self.path, self.process = "%s/kubepods/burstable/pod%s" % (top, pod), None
+    top = "/sys/fs/cgroup" if os.path.exists("/sys/fs/cgroup/cgroup.controllers") else "/sys/fs/cgroup/devices"
+
+    def __init__(self, pod, place="/kubepods/burstable/pod%s"):
+        self.path, self.process = self.top + place % pod, None
         os.makedirs(self.path + "/container")
 
     def run(self):
@@ -1342,7 +1343,8 @@ class Pod:
         if self.process:
             self.process.kill()
             self.process.wait()
-        for path in (self.path + "/container", self.path, os.path.dirname(self.path), os.path.dirname(os.path.dirname(self.path))):
+        path = self.path + "/container"
+        while path != self.top:
             for _ in range(100):
                 try:
                     os.rmdir(path)
@@ -1351,7 +1353,8 @@ class Pod:
                     break
                 except OSError:
                     # That of all pods may be another test's as well.
-                    time.sleep(0.01 if "/pod" in path else 0)
+                    time.sleep(0.01 if path.startswith(self.path) else 0)
+            path = os.path.dirname(path)
 
 
 @case
@@ -1422,6 +1425,56 @@ def respects_leases(c):
     c.end()
     c.launch()
     c.kubelet.wait_for(GPU, GPUS)
+
+
+def leased_until(device):
+    """When the lease of that device ends which waits for its pod's cgroup; None: there is none."""
+    found = [one for one in json.loads(lease("list", "--json")[0])["leases"] if one["slots"][0]["gpu"] == device]
+    return found[0].get("until") if found else None
+
+
+def lease_has_waited(device, since, until):
+    """The lease was taken, and ends, then."""
+    (name,) = [one["id"] for one in json.loads(lease("list", "--json")[0])["leases"] if one["slots"][0]["gpu"] == device]
+    with open("state/leases/held/" + name, encoding="utf-8") as file:
+        record = json.load(file)
+    with open("record", "w", encoding="utf-8") as file:
+        json.dump(dict(record, since=since, until=until), file)
+    os.rename("record", "state/leases/held/" + name)
+
+
+@case
+def cgroup_root(c):
+    """A kubelet with --cgroup-root has the cgroups of pods elsewhere; where none is seen, a lease lasts as long as the kubelet knows its pod."""
+    with open("leases.toml", "w", encoding="utf-8") as file:
+        file.write('[graft.leases]\nmode = "on"\ndirectory = "%s"\n' % os.path.abspath("state/leases"))
+    c.begin("--respect-leases")
+    name, pods, held = "graft%d" % os.getpid(), [], []
+    systemd = "/{0}.slice/{0}-kubepods.slice/{0}-kubepods-besteffort.slice/{0}-kubepods-besteffort-pod%s.slice".format(name)
+    try:
+        for number, place in enumerate(("/" + name + "/kubepods/pod%s", systemd)):
+            uid = "%08x-1111-2222-3333-%012x" % (number, os.getpid())
+            pods.append(Pod(uid.replace("-", "_") if place == systemd else uid, place))
+            chosen, _ = c.kubelet.admit(GPU, 1)
+            held += [("cgroup", chosen)]
+            pods[-1].run()
+            write_checkpoint(uid, chosen)
+            c.kubelet.wait(lambda: leases_of_pods() == sorted(held), "the pod's lease", 5)
+        # As in a cgroup namespace of its own.
+        os.mkdir(Pod.top + "/" + name + "/empty")
+        subprocess.run(["mount", "--bind", Pod.top + "/" + name + "/empty", Pod.top], check=True)
+        try:
+            chosen, _ = c.kubelet.admit(GPU, 1)
+            soon = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000000 + 60000
+            lease_has_waited(chosen[0], 1, soon)
+            write_checkpoint("00000002-1111-2222-3333-444444444444", chosen)
+            c.kubelet.wait(lambda: (leased_until(chosen[0]) or soon) > soon, "more time", 5)
+        finally:
+            subprocess.run(["umount", Pod.top], check=True)
+            os.rmdir(Pod.top + "/" + name + "/empty")
+    finally:
+        for pod in pods:
+            pod.end()
 
 
 @case
