@@ -305,6 +305,11 @@ MESSAGES
   diff "$work/metrics" "$work/metrics.prom"
 }
 
+@test "list --watch on a terminal: it follows what is lent and the size, keeps warnings in sight, and Ctrl-C leaves the terminal as it was" {
+  lease run -- true
+  on_host "$top/test/integration/lease_watch.py" "$ctk" "$table" 3>&- 4>&-
+}
+
 @test "plan: a claim is replaced by what it would get now, and nothing is taken" {
   local gpus gpu plan=(on_host nvidia-container-cli plan)
   "${plan[@]}" --device='any:2;not=0' --compute >"$work/out" 2>"$work/err"

@@ -5,9 +5,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -195,24 +197,53 @@ static void warn_of_damages(const struct view *view)
 			   view->table.directory, view->table.damages[i].name, view->table.damages[i].why);
 }
 
-/* Prints the table once. */
-static int print_list(struct ctk *ctk, const struct lease_options *given, bool clear, struct graft_error *err)
+/* What of the text fits the terminal, over what is there. Each line is letters of one column. */
+static void fit_screen(const struct graft_buffer *text, struct graft_buffer *out)
 {
-	struct graft_buffer out = { .max = 0 };
+	const char *line = graft_buffer_text(text), *end;
+	struct winsize size = { 0 };
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0 || size.ws_row == 0)
+		size = (struct winsize){ .ws_row = USHRT_MAX, .ws_col = USHRT_MAX };
+	graft_buffer_string(out, "\033[H");
+	for (unsigned int row = 1; row < size.ws_row && *line != '\0'; row++) {
+		end = strchrnul(line, '\n');
+		graft_buffer_add(out, line, (size_t)(end - line) < size.ws_col ? (size_t)(end - line) : size.ws_col);
+		graft_buffer_string(out, "\033[K\n");
+		line = *end == '\n' ? end + 1 : end;
+	}
+	graft_buffer_string(out, "\033[J");
+	out->failed |= text->failed;
+}
+
+/* Prints the table once; `screen`: over what the terminal shows. */
+static int print_list(struct ctk *ctk, const struct lease_options *given, bool screen, struct graft_error *err)
+{
+	struct graft_buffer out = { .max = 0 }, fitting = { .max = 0 };
 	struct view view;
+	int rc;
 
 	if (open_view(ctk, NULL, false, &view, err) < 0) {
 		close_view(&view);
 		return -1;
 	}
-	warn_of_damages(&view);
-	graft_buffer_string(&out, clear ? "\033[H\033[2J" : "");
 	if (given->json)
 		add_lease_json(&view, &out);
 	else
 		add_lease_table(&view, &out);
+	if (screen) {
+		fit_screen(&out, &fitting);
+		graft_buffer_done(&out);
+		out = fitting;
+	}
+	/* On a screen it is below the table, which would cover it. */
+	if (!screen)
+		warn_of_damages(&view);
+	rc = ctk_print(ctk, &out);
+	if (screen)
+		warn_of_damages(&view);
 	close_view(&view);
-	return ctk_print(ctk, &out);
+	return rc;
 }
 
 /* Until the user ends it. Each round has memory of its own. */
@@ -224,7 +255,7 @@ static int watch_list(struct ctk *ctk, const struct lease_options *given, struct
 
 	do {
 		ctk->arena = graft_arena_new(ROUND_MAX);
-		status = ctk->arena ? print_list(ctk, given, isatty(STDOUT_FILENO) == 1, err) : 1;
+		status = ctk->arena ? print_list(ctk, given, !given->json && isatty(STDOUT_FILENO) == 1, err) : 1;
 		(void)graft_arena_free(ctk->arena);
 	} while (status == 0 && nanosleep(&pause, NULL) == 0);
 	ctk->arena = arena;
