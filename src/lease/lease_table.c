@@ -282,11 +282,16 @@ static int keep_lease(struct graft_lease_table *table, const struct folder *fold
 		      bool bound, struct graft_error *err)
 {
 	struct graft_buffer text = { .max = GRAFT_LEASE_BYTES_MAX };
+	struct graft_error why = { .status = GRAFT_OK };
 	struct graft_lease *kept;
 	int rc;
 
-	if (bound && table->lock_fd >= 0 && write_lease(table, folder->name, lease, err) < 0)
+	/* On a full disk the old one stays, which is as true: otherwise nothing could be given back. */
+	if (bound && table->lock_fd >= 0 && write_lease(table, folder->name, lease, &why) < 0 && why.sys != ENOSPC) {
+		if (err)
+			*err = why;
 		return -1;
+	}
 	if (folder->queue)
 		kept = graft_arena_push(table->arena, &table->tickets, &table->n_tickets, sizeof(*kept));
 	else
