@@ -91,6 +91,9 @@ becomes_held() {
   is_held "$1"
 }
 
+# has_leases N: so many leases, of however many GPUs.
+has_leases() { [ "$(lease list --json | jq '.leases | length')" = "$1" ]; }
+
 make_shared() {
   make_root small overlay
   mkdir -p "$work/shared" "$work/runc"
