@@ -398,6 +398,10 @@ bash_offers() {
   [ "$(bash_offers cdi transform root --relative-to = c)" = container ]
   [ "$(bash_offers cdi transform root --relative-to =)" = 'container host' ]
   [ "$(bash_offers cdi transform root --relative-to)" = --relative-to ]
+  [ "$(bash_offers lease re)" = 'reclaim release' ]
+  [ "$(bash_offers lease run --w)" = --wait ]
+  [ "$(bash_offers lease list --w)" = --watch ]
+  [ "$(bash_offers lease reclaim --o)" = --overdue ]
   # Nothing: bash goes on with files.
   [ "$(bash_offers config --output /et)" = '' ]
 }
@@ -409,6 +413,8 @@ bash_offers() {
   [ "$(fish_offers 'nvidia-ctk conf')" = config ]
   [ "$(fish_offers 'nvidia-ctk cdi transform root --relative-to ')" = 'container host' ]
   [ "$(fish_offers 'nvidia-ctk config --in')" = --in-place ]
+  [ "$(fish_offers 'nvidia-ctk lease re')" = 'reclaim release' ]
+  [ "$(fish_offers 'nvidia-ctk lease acquire --u')" = --urgent ]
   [[ " $(fish_offers 'nvidia-ctk config --output /et') " == *' /etc/ '* ]]
 }
 
@@ -429,5 +435,7 @@ bash_offers() {
   [ "$(zsh_offers cdi transform root --relative-to '')" = 'container host' ]
   [ "$(zsh_offers cdi transform root --relative-to=c)" = '--relative-to=container --relative-to=host' ]
   [ "$(zsh_offers config --in)" = --in-place ]
+  [[ " $(zsh_offers lease re) " == *' reclaim release '* ]]
+  [[ " $(zsh_offers lease acquire --u) " == *' --urgent '* ]]
   [ "$(zsh_offers config --output /et)" = files ]
 }
