@@ -49,10 +49,10 @@ struct cli {
 	 */
 	void (*planned)(struct cli *cli, const struct graft_plan *plan, pid_t pid);
 	const char *lease_wait;            /* NVIDIA_LEASE_WAIT of the container; NULL = unset */
-	const char *lease_owner;           /* whom its lease counts for, by name; NULL = not said */
-	const char *lease_what;            /* what the container runs; NULL = not known */
+	const char *lease_owner;           /* the owner for whom its lease counts; NULL = not given */
+	const char *lease_what;            /* what the container runs; NULL = unknown */
 	bool lease_has_user, own_shm;      /* of the container: its user is known; it was given a /dev/shm */
-	uint32_t lease_user;               /* as whom its process runs, on the host */
+	uint32_t lease_user;               /* the user, on the host, as whom its process runs */
 	const struct graft_config *config; /* the caller has read it; NULL: read it if there is a claim */
 	struct graft_log_file log_file;    /* valid while a debug log is open */
 	int log_fd;
@@ -120,8 +120,8 @@ void cli_host_options(const struct cli *cli, const struct graft_request *request
 
 /*
  * Takes a lease if the request's devices are a claim, or if the caller's configuration enforces
- * leases, and replaces the claim by what it gets. Otherwise config.toml is not even looked
- * for, since the options say everything, and the lease's id is NULL.
+ * leases, and replaces the claim by the devices of the lease. Otherwise config.toml is not even
+ * searched for, since the options contain everything, and the lease's id is NULL.
  */
 struct graft_lease;
 struct graft_lease_for;

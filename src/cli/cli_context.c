@@ -232,7 +232,7 @@ static void print_progress(void *arg, enum graft_log_level level, const char *fi
 		(void)fprintf(stderr, CLI_PROGRAM ": %s\n", message);
 }
 
-/* For a person at a terminal who has no debug log: what takes more than a second. */
+/* For a person at a terminal without a debug log: reports what takes more than a second. */
 static const struct graft_log progress = { .write = print_progress, .wants = cli_wants_waiting, .max = GRAFT_LOG_INFO };
 
 void cli_pipeline_start(struct cli *cli, const struct graft_request *request, struct graft_pipeline *ret_pipeline)

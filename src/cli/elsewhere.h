@@ -7,8 +7,8 @@
 #define GRAFT_CLI_ELSEWHERE_H
 
 /*
- * Returns the command line of a command that `word` names elsewhere, for "plan"
- * "nvidia-container-cli plan"; NULL if there is none. The caller does not know `word`.
+ * Returns the command line of a command that `word` names elsewhere: "nvidia-container-cli plan"
+ * for "plan"; NULL if there is none. `word` is unknown to the caller's program.
  */
 const char *cli_meant_elsewhere(const char *word);
 

@@ -75,7 +75,7 @@ static unsigned int named_capabilities(const struct graft_request *request)
 	return request->capabilities & ~(unsigned int)GRAFT_CAP_COMPAT32;
 }
 
-/* Whether configure would give this with the same capabilities. */
+/* Whether configure would give this file with the same capabilities. */
 static bool is_wanted(const struct graft_request *request, unsigned int needed)
 {
 	unsigned int named = named_capabilities(request);

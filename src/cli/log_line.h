@@ -37,8 +37,8 @@ void cli_log_line_write(int fd, enum graft_log_level level, const char *message)
 void cli_log_failure(const struct graft_log *log, const char *prefix, const struct graft_error *err);
 
 /*
- * For the `wants` of a log that shows a person at a terminal what takes more than a second: whether
- * the message can be one that begins with GRAFT_NVML_WAITING or GRAFT_LEASE_WAITING.
+ * The `wants` of a log that shows a person at a terminal what takes more than a second. Returns
+ * whether the message can begin with GRAFT_NVML_WAITING or GRAFT_LEASE_WAITING.
  */
 bool cli_wants_waiting(const void *arg, enum graft_log_level level, const char *file);
 

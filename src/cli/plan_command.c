@@ -214,7 +214,7 @@ static bool has_claim(const struct graft_request *request)
 	return found;
 }
 
-/* Reads the claim and, unless a file says it, what it depends on. */
+/* Reads the claim and, unless a file has them, the facts that it depends on. */
 static int read_lease_state(struct planning *p, struct graft_arena *arena, struct graft_error *err)
 {
 	struct graft_strings words = { .n = 0 };
@@ -243,7 +243,7 @@ static void print_choice(const struct graft_request *request, const struct graft
 	(void)fputs(" now; nothing is taken\n", stderr);
 }
 
-/* Puts what a claim would get now in its place. */
+/* Replaces the claim by what it would get now. */
 static int foresee_claim(struct planning *p, struct graft_error *err)
 {
 	/* A container that does not exist yet can be given variables. */

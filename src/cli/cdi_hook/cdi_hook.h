@@ -98,8 +98,8 @@ int cdi_hook_read_spec(struct cdi_hook *hook, struct graft_json_document **ret_d
 
 /*
  * earlier_hooks.c: deducts from the budget what earlier hooks of the same container have used.
- * `state` is what standard input says, or NULL if it was not read. Does nothing if that cannot be
- * found out.
+ * `state` is the OCI state from standard input, or NULL if it was not read. Does nothing if the
+ * time cannot be determined.
  */
 void cdi_hook_share_budget(struct cdi_hook *hook, const struct graft_oci_state *state);
 

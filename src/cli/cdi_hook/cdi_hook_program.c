@@ -80,7 +80,7 @@ const struct graft_command cdi_hook_program = {
 
 /* ---- messages ---- */
 
-/* At level info the library logs each step it takes; a hook shows these with --debug only. */
+/* At level info the library logs each of its steps; a hook shows them only with --debug. */
 static void write_cdi_hook_log_line(void *arg, enum graft_log_level level, const char *file, int number,
 				    const char *message)
 {
@@ -184,8 +184,8 @@ static int print_cdi_hook_version(void)
 }
 
 /*
- * Parses the options and answers --help, --version and mistakes itself. Returns 0 to go on, or -1
- * with *ret_status set.
+ * Parses the options and handles --help, --version and mistakes itself. Returns 0 to continue, or
+ * -1 with *ret_status set.
  */
 static int parse_cdi_hook_options(struct cdi_hook *hook, const struct graft_command *command, int argc, char **argv,
 				  int *ret_first, int *ret_status)

@@ -21,8 +21,8 @@ static bool is_repeated(const struct cdi_hook_list *list, size_t i)
 }
 
 /*
- * A file at the path of a link to itself is what was meant, and stays: the link would point to
- * itself.
+ * If a link would point to itself and a file exists at its path, the file is what was meant and
+ * stays.
  */
 static bool is_its_own_target(const struct graft_image_root *root, const struct graft_hook_link *link)
 {

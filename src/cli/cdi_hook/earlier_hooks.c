@@ -22,7 +22,7 @@
 #define RUNC_CHILD "runc:[2:INIT]" /* what runc calls the container's process before it starts */
 
 /*
- * Opens /proc, or returns -1. SECURITY: should a hook run after the root was changed, it is a
+ * Opens /proc, or returns -1. SECURITY: if a hook runs after the root was changed, /proc is a
  * directory of the image.
  */
 static int open_procfs(void)
@@ -50,9 +50,9 @@ static bool read_family(struct cdi_hook *hook, int procfs_fd, const char *proces
 }
 
 /*
- * Whether our parent is the container's process. crun starts these hooks before it knows the number
- * of that process, and says 0. Without a state the hook was written for runc
- * (docs/decisions/0021-no-state.md), or is called by hand: then other children of the caller do not
+ * Whether our parent is the container's process. crun starts these hooks before it knows that
+ * process's PID, and passes 0. Without a state, the hook was written for runc
+ * (docs/decisions/0021-no-state.md) or is called by hand; then other children of the caller do not
  * count.
  */
 static bool is_container(const struct graft_process_family *parent, const struct graft_oci_state *state)
@@ -69,7 +69,7 @@ void cdi_hook_share_budget(struct cdi_hook *hook, const struct graft_oci_state *
 	long ticks = sysconf(_SC_CLK_TCK);
 	char number[24];
 
-	/* /proc numbers processes as the host does, getppid() as the container does. */
+	/* PIDs in /proc are those of the host; getppid() returns that of the container. */
 	if (procfs_fd < 0 || ticks <= 0 || !read_family(hook, procfs_fd, "self", &self))
 		return;
 	(void)snprintf(number, sizeof(number), "%ld", (long)self.parent);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory_limits: apply-cuda-memory-limits, which newer specifications name once for each GPU, at
- * createRuntime (SPEC ctk-and-cdi 2.7). The limits are the driver's, and can be set only through
- * its library with the rights of root, so they are not set: the driver's code never runs with
- * rights here (docs/decisions/0005-nvml.md). A container that asks for them gets a warning in its
- * log.
+ * createRuntime (SPEC ctk-and-cdi 2.7). Only the driver's library, running as root, can set these
+ * limits, so they are not set: here the driver's code never runs with privileges
+ * (docs/decisions/0005-nvml.md). A container that asks for them gets a warning in its log.
  */
 #include "base/cleanup.h"
 #include "cli/cdi_hook/cdi_hook.h"

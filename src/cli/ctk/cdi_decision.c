@@ -73,7 +73,7 @@ static int read_provenance(const char *word, enum graft_cdi_provenance *ret_prov
 	return word ? graft_fail(err, GRAFT_INVALID, 0, "invalid --provenance value: %s", word) : 0;
 }
 
-/* Versions below 0.5.0 have no device names that are numbers. */
+/* Versions below 0.5.0 do not allow numbers as device names. */
 static int read_cdi_version(const char *word, const char **ret_version, struct graft_error *err)
 {
 	static const char *const versions[] = { "0.5.0", "0.6.0", "0.7.0" };
@@ -167,7 +167,7 @@ static const char *choose_cdi_hook_path(const struct ctk *ctk, const char *value
 	return usual;
 }
 
-/* The hook of leases: beside the other hook program, unless it is found only elsewhere. */
+/* The hook of leases: next to the other hook program, unless it is only found elsewhere. */
 static const char *choose_lease_hook_path(const struct ctk *ctk, const char *hook_path)
 {
 	const char *slash = strrchr(hook_path, '/');

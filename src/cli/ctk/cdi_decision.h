@@ -31,8 +31,9 @@ struct ctk_cdi_decision {
 	struct graft_cdi_places places;
 	const char *output; /* ends in .json or .yaml; NULL: standard output */
 	enum graft_cdi_format format;
-	bool leases;             /* GPUs by number as well */
-	const char *cdi_version; /* the highest that the spec may need; NULL: what the engines of this host read */
+	bool leases; /* GPUs by number as well */
+	const char
+	    *cdi_version; /* the highest version that the spec may need; NULL: what the engines of this host read */
 };
 
 /*

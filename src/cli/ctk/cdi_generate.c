@@ -171,10 +171,10 @@ static void report_cdi_specs(const struct ctk *ctk, const struct graft_cdi_wish 
 
 /* ---- versions ---- */
 
-/* The oldest reader of the spec: an engine of this host, or what --cdi-version states. */
+/* The oldest reader of the spec: an engine of this host, or the version of --cdi-version. */
 struct reader {
 	const char *reads; /* highest CDI version; NULL: no limit */
-	const char *name;  /* "podman 4.3.1", "podman with CDI library 0.6.2"; NULL: it is stated */
+	const char *name;  /* "podman 4.3.1", "podman with CDI library 0.6.2"; NULL: from --cdi-version */
 };
 
 /* A host whose engines are unknown limits nothing: the spec may be for another host. */
@@ -236,9 +236,7 @@ static int make_cdi_specs_again(struct ctk *ctk, struct ctk_cdi_decision *decisi
 	return make_cdi_specs(ctk, decision, host, specs, err);
 }
 
-/*
- * Makes the specs; if they are too new for the reader, without the groups of nodes, if that helps.
- */
+/* Makes the specs. If they are too new for the reader, omits the groups of nodes if that helps. */
 static int make_for_reader(struct ctk *ctk, struct ctk_cdi_decision *decision, const struct graft_cdi_host *host,
 			   struct graft_cdi_specs *specs, struct graft_error *err)
 {

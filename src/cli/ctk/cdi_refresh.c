@@ -249,7 +249,7 @@ static int generate_refresh_target(struct refresh *refresh, const struct target 
 
 /* ---- differences ---- */
 
-/* The recorded boot id may differ: it is no reason to write the spec again. */
+/* The recorded boot id may differ: that is no reason to write the spec again. */
 static bool is_same_text(struct refresh *refresh, const char *old, size_t length, const struct made_file *file,
 			 const struct graft_cdi_fingerprint *made, const struct graft_cdi_fingerprint *now)
 {
@@ -342,7 +342,7 @@ static bool is_made(const struct refresh *refresh, const char *path)
 	return false;
 }
 
-/* Removes the files that are no longer made; engines would go on using them. */
+/* Removes files that are no longer made; otherwise engines would continue to use them. */
 static int drop_companions(struct refresh *refresh, const struct target *target, struct graft_error *err)
 {
 	const struct graft_log *log = &refresh->ctk->log;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * create_dev_char_symlinks: makes the links /dev/char/MAJOR:MINOR, by which systemd knows devices
- * (SPEC ctk-and-cdi 1.8), either for the existing nodes or for all that the driver could have.
+ * (SPEC ctk-and-cdi 1.8), either for the existing nodes or for all nodes that the driver could
+ * have.
  */
 #include <string.h>
 

@@ -28,7 +28,7 @@ struct ctk {
 	const char *config;       /* --config; NULL: search the usual places (start/config_file.h) */
 	struct graft_log log;     /* to stderr: INFO and above; everything with --debug, only ERROR with --quiet */
 	struct graft_log steps;   /* the same for the library, which logs each step as INFO: shown with --debug only */
-	struct graft_log waiting; /* what the library waits for, for a person at a terminal; `steps` has it, too */
+	struct graft_log waiting; /* long waits of the library, for a person at a terminal; `steps` has them, too */
 	long long started_us;     /* time on the monotonic clock */
 	bool no_variables;        /* ignore the environment variables of options */
 	/*

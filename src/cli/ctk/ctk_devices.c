@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctk_devices: runs modprobe and makes nodes, one after the other, and logs each step (SPEC
- * ctk-and-cdi 1.7). plan/driver_nodes.h knows which nodes there are.
+ * ctk-and-cdi 1.7). plan/driver_nodes.h knows which nodes exist.
  */
 #include "cli/ctk/ctk_devices.h"
 

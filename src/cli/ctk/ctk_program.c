@@ -218,7 +218,7 @@ static void write_ctk_step(void *arg, enum graft_log_level level, const char *fi
 		write_ctk_log_line(arg, level, file, line, message);
 }
 
-/* Only the steps that wait are for everybody. */
+/* Only steps that wait are shown to every user. */
 static bool wants_ctk_step(const void *arg, enum graft_log_level level, const char *file)
 {
 	const struct ctk *ctk = arg;
@@ -496,7 +496,7 @@ int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *target
 							    : print_ctk_help(ctk, command, ctk->words);
 		return -1;
 	}
-	/* A specification would record too few of its options if some were lost here. */
+	/* If options were lost here, a specification would record too few of them. */
 	if (graft_arena_failed(ctk->arena)) {
 		*ret_status = fail_memory(ctk);
 		return -1;

@@ -14,15 +14,15 @@
 /* Returns the columns of the terminal, or the usual number where there is none. */
 size_t ctk_doctor_width(void);
 /*
- * Appends words up to the width and indents the lines after the first. `column` is where the text
- * begins. Text may be foreign: it is made visible (graft_buffer_visible()).
+ * Appends text, wrapped at the width, and indents the lines after the first. `column` is where the
+ * text begins. The text may be untrusted: it is made visible (graft_buffer_visible()).
  */
 void ctk_doctor_add_wrapped(struct graft_buffer *out, const char *foreign, size_t column, size_t indent, size_t width);
 /* Returns the exit status for a verdict. */
 int ctk_doctor_status(enum graft_level verdict);
 
 /*
- * Looks at the container that `word` names and prints its case. `health` is that of the host;
+ * Examines the container that `word` names and prints its case. `health` is that of the host;
  * `config` was loaded from config.toml, or is zeroed if that cannot be used. Returns the exit
  * status.
  */

@@ -37,7 +37,7 @@
 struct doctor_options {
 	struct ctk_base base;
 	bool json, facts, quick, all;
-	bool cluster; /* the first argument says so, or the message is of Kubernetes */
+	bool cluster; /* the first argument requests it, or the message comes from Kubernetes */
 	bool node;    /* the first argument asks whether this node is ready for pods */
 	const char *from, *timeout, *image, *driver_root, *container;
 	struct graft_strings devices, requirements; /* as given: values may contain commas */
@@ -153,7 +153,7 @@ static void read_ctk_doctor_config(struct ctk *ctk, struct graft_health_config *
 }
 
 /*
- * Whether the host has the user and the group is found out here: the other mistakes need no host.
+ * Checks whether the host has the user and the group; other mistakes can be found without the host.
  */
 static void find_mistakes(struct ctk *ctk, const struct graft_config *config, struct graft_health_config *ret_facts)
 {
@@ -242,7 +242,7 @@ static void look_at_origins(struct ctk *ctk, const struct graft_host_options *wh
 	}
 }
 
-/* `config` receives what config.toml says; its file is NULL if that cannot be read. */
+/* `config` receives the settings of config.toml; its file is NULL if that cannot be read. */
 static int collect_ctk_health(struct ctk *ctk, const struct doctor_options *given, struct graft_config *config,
 			      struct graft_health **ret_health, struct graft_error *err)
 {
@@ -305,9 +305,7 @@ size_t ctk_doctor_width(void)
 	return size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col > WIDTH_MAX ? WIDTH_MAX : size.ws_col;
 }
 
-/*
- * SECURITY: names and paths in the text may be other users' choice.
- */
+/* SECURITY: other users may have chosen names and paths in the text. */
 void ctk_doctor_add_wrapped(struct graft_buffer *out, const char *foreign, size_t column, size_t indent, size_t width)
 {
 	__attribute__((cleanup(graft_buffer_done))) struct graft_buffer visible = { .max = 0 };
@@ -389,7 +387,7 @@ static void add_verdict(struct graft_buffer *out, const struct graft_diagnosis *
 	graft_buffer_char(out, '\n');
 }
 
-/* Appends the findings that explain the message, or the others. Returns how many there are. */
+/* Appends the findings that explain the message, or the other ones. Returns their number. */
 static size_t add_findings(struct graft_buffer *out, const struct doctor_options *given,
 			   const struct graft_diagnosis *diagnosis, bool explaining, size_t width)
 {
@@ -491,7 +489,10 @@ static int print_ctk_diagnosis(struct ctk *ctk, struct doctor_options *given, co
 	return ctk_print(ctk, &out) == 0 ? ctk_doctor_status(diagnosis.verdict) : STATUS_FAILED;
 }
 
-/* A message that was not quoted comes as several words. Returns -1 if there is none in them. */
+/*
+ * A message that was not quoted arrives as several arguments. Returns -1 if they contain no
+ * message.
+ */
 static int join_message(struct ctk *ctk, int n_words, char **words, const char **ret_message, struct graft_error *err)
 {
 	const char *message = n_words > 0 ? words[0] : NULL;
@@ -508,8 +509,8 @@ static int join_message(struct ctk *ctk, int n_words, char **words, const char *
 }
 
 /*
- * The message that was given, or NULL. "kubernetes" or "node" in front of it asks about the
- * cluster, and so does the message of one.
+ * The given message, or NULL. "kubernetes" or "node" in front of it asks about the cluster, as does
+ * a message from one.
  */
 static int take_doctor_words(struct ctk *ctk, struct doctor_options *given, int n_words, char **words,
 			     const char **ret_message, struct graft_error *err)

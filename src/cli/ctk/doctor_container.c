@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor_container: nvidia-ctk doctor --container: has one container looked at and judged
+ * doctor_container: nvidia-ctk doctor --container: has one container examined and judged
  * (doctor/container_case.h), and prints its case: the verdict, what to do, what it asked for and
- * what it has. What comes from a container is made visible before it reaches a terminal.
+ * what it has. Text from a container is made visible before it reaches a terminal.
  */
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "doctor/container_case.h"
 
 #define INDENT 9u
-#define LIST   16u /* names shown of a list */
+#define LIST   16u /* names shown from a list */
 
 static const char *const case_colours[GRAFT_LEVEL_MAX] = { "\033[32m", "\033[2m", "\033[33m", "\033[31m" };
 

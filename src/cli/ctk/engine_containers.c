@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_containers: reads the command lines of containerd's shims and of conmon. Does not know
- * what a runtime is.
+ * engine_containers: reads the command lines of containerd's shims and of conmon. Knows nothing
+ * about runtimes.
  */
 #include "cli/ctk/engine_containers.h"
 
@@ -20,7 +20,7 @@ static const char *find_either(const struct graft_command_line *line, const char
 }
 
 /*
- * A shim runs in the directory of its container, where the file "runtime" has the program that it
+ * A shim runs in the directory of its container, where the file "runtime" names the program that it
  * calls.
  */
 static const char *read_runtime_of_shim(const struct graft_root *host, const struct graft_engine_process *process,
@@ -34,9 +34,7 @@ static const char *read_runtime_of_shim(const struct graft_root *host, const str
 	return path && graft_root_read_foreign(host, path, FILE_MAX, arena, &text, &length) == 0 ? text : NULL;
 }
 
-/*
- * Returns the runtime of the container that the process keeps, and its id; NULL if it keeps none.
- */
+/* Returns the runtime and the id of the process's container; NULL if it has none. */
 static const char *find_runtime(const struct graft_root *host, const struct graft_engine_process *process,
 				struct graft_arena *arena, const char **ret_id)
 {
@@ -67,7 +65,7 @@ int ctk_engine_containers(struct ctk *ctk, bool (*is_wanted)(const char *path), 
 		return -1;
 	graft_engine_processes(&host, ctk->arena, &processes, &n, &denied);
 	for (size_t i = 0; i < n; i++) {
-		/* SECURITY: the directories of others may be a container's. */
+		/* SECURITY: the directory of another user's process may be inside a container. */
 		runtime = processes[i].root ? find_runtime(&host, &processes[i], ctk->arena, &id) : NULL;
 		if (runtime && is_wanted(runtime))
 			(void)graft_arena_push_string(ctk->arena, &ret_ids->items, &ret_ids->n, id);

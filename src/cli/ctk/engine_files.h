@@ -3,9 +3,9 @@
  * engine_files: an engine's configuration files on disk: read, backed up, and replaced all together
  * or not at all. src/engine decides on their content.
  *
- * The original of a file is kept next to it as FILE.nvidia-ctk.bak. The backup of a file in a
- * directory of which all files are read (a drop-in) is next to that directory, because CRI-O reads
- * every file in it, whatever its name. If there was no file, the backup records that.
+ * The original of a file is kept next to it as FILE.nvidia-ctk.bak. The backup of a drop-in is next
+ * to its directory, because CRI-O reads every file in that, whatever its name. If there was no
+ * file, the backup records that.
  */
 #ifndef GRAFT_CLI_CTK_ENGINE_FILES_H
 #define GRAFT_CLI_CTK_ENGINE_FILES_H

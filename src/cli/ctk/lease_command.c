@@ -55,7 +55,7 @@ const char *lease_gpu_name(const struct graft_lendable *host, const char *uuid, 
 	return name ? name : uuid;
 }
 
-/* The user who became root with sudo, as sudo says. */
+/* The user who became root with sudo, according to sudo. */
 static uint32_t get_owner(void)
 {
 	const char *text = getuid() == 0 ? secure_getenv("SUDO_UID") : NULL;
@@ -93,7 +93,7 @@ static int read_claim(struct ctk *ctk, const struct lease_options *given, struct
 	return graft_claim_parse(text, ctk->arena, claim, err);
 }
 
-/* `user`: as whom the programs will run. */
+/* `user`: the user as whom the programs will run. */
 static int take_lease(struct ctk *ctk, const struct lease_options *given, bool has_user, uint32_t user,
 		      struct graft_lease_ask *ask, struct graft_lease *lease, struct graft_lease_mps *ret_mps,
 		      struct graft_error *err)
@@ -194,7 +194,10 @@ static const struct graft_lendable_mig *find_leased_mig(const struct graft_lenda
 	return NULL;
 }
 
-/* Adds to the rules. Of a MIG device sets the major of all instances, which forbids the others. */
+/*
+ * Adds to the rules. For a MIG device also sets the major of all instances, which forbids the
+ * others.
+ */
 static int allow_slot(const struct graft_lendable *host, const struct graft_lease *lease,
 		      const struct graft_lease_slot *slot, struct graft_device_rule *rules,
 		      struct graft_cgroup_scope *scope, struct graft_error *err)
@@ -216,11 +219,11 @@ static int allow_slot(const struct graft_lendable *host, const struct graft_leas
 	return 0;
 }
 
-/* Forbids all GPUs but those of the lease and, if it has MIG devices, all instances but theirs. */
+/* Forbids all GPUs except those of the lease and, if it has MIG devices, all other instances. */
 static int enter_scope(struct ctk *ctk, const struct graft_lease *lease, const struct graft_cgroup_place *place,
 		       struct graft_error *err)
 {
-	/* That of one GPU asks NVML for nothing. */
+	/* Reading the nodes of one GPU does not need NVML. */
 	struct graft_claim plain = { .kind = GRAFT_CLAIM_ANY, .count = 1 };
 	/* Of a MIG device: the GPU and its two instances. */
 	struct graft_device_rule *rules = graft_arena_list(ctk->arena, 3 * lease->n_slots, sizeof(*rules));
@@ -455,7 +458,7 @@ static bool is_confirmed(const struct graft_lease *lease, uint64_t now)
 	return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-/* Returns -1 if the holder still lives after that time. */
+/* Returns -1 if the holder still exists after that time. */
 static int wait_for_end(const struct graft_lease_now *now, const struct graft_lease *lease, uint64_t ms,
 			struct graft_error *err)
 {
@@ -477,7 +480,7 @@ static int wait_for_end(const struct graft_lease_now *now, const struct graft_le
 	}
 }
 
-/* The table is closed by now: no process waits for the lock meanwhile. */
+/* The table is closed here, so no process has to wait for the lock meanwhile. */
 static int end_holder(struct ctk *ctk, const struct graft_lease *lease, uint64_t grace_ms, struct graft_error *err)
 {
 	auto_lease_now struct graft_lease_now now = GRAFT_LEASE_NOW_INIT;
@@ -496,7 +499,7 @@ static int end_holder(struct ctk *ctk, const struct graft_lease *lease, uint64_t
 	return wait_for_end(&now, lease, grace_ms, err);
 }
 
-/* Ends a lease of a table that was closed. */
+/* Ends a lease of a table that has been closed. */
 static int reclaim_lease(struct ctk *ctk, const struct lease_options *given, const struct graft_lease *lease,
 			 uint64_t now, uint64_t grace_ms, struct graft_error *err)
 {
@@ -511,7 +514,7 @@ static int reclaim_lease(struct ctk *ctk, const struct lease_options *given, con
 		return graft_fail(err, GRAFT_INVALID, 0, "nothing was done");
 	if (lease->holder.kind != GRAFT_HOLDER_TOKEN && end_holder(ctk, lease, grace_ms, err) < 0)
 		return -1;
-	/* A token's lease is still there; others go by themselves. */
+	/* A token's lease still exists; others are removed by themselves. */
 	rc = open_lease(ctk, 1, words, &table, &left, err);
 	if (rc == 0 && left->holder.kind != GRAFT_HOLDER_TOKEN) {
 		rc = graft_fail(err, GRAFT_TIMEOUT, 0, "the holder of lease %s cannot be examined from here", left->id);
@@ -537,7 +540,7 @@ static int reclaim_one(struct ctk *ctk, const struct lease_options *given, uint6
 	return rc < 0 ? -1 : reclaim_lease(ctk, given, lease, now, grace_ms, err);
 }
 
-/* Pods are Kubernetes' to end. */
+/* Only Kubernetes ends pods. */
 static bool is_overdue(const struct graft_lease *lease, uint64_t now, uint64_t max_ms)
 {
 	if (graft_lease_is_of_pod(lease))
@@ -545,7 +548,7 @@ static bool is_overdue(const struct graft_lease *lease, uint64_t now, uint64_t m
 	return (lease->until > 0 && now > lease->until) || (max_ms > 0 && now > lease->since + max_ms);
 }
 
-/* Ends those that are overdue, and prints each. One that does not end does not save the others. */
+/* Ends overdue leases, and prints each. Continues if one cannot be ended. */
 static int reclaim_overdue(struct ctk *ctk, const struct lease_options *given, uint64_t grace_ms,
 			   struct graft_error *err)
 {

@@ -24,7 +24,7 @@ struct lease_options {
 		.name = "json", .help = "Print the result as JSON", LEASE_FLAG(json) \
 	}
 
-/* As CTK_COMMAND, for a command with arguments, before which its options are. */
+/* Like CTK_COMMAND, for a command whose options come before its arguments. */
 #define LEASE_COMMAND(words) .arguments = words, .max_arguments = -1, .go_style = true
 
 /* Loads config.toml. Returns -1 with the error. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lease_show: nvidia-ctk lease list, explain, history and doctor: what is lent, to whom, and what
- * is wrong. Anybody may ask; only `doctor --repair` changes anything.
+ * is wrong. Any user may call them; only `doctor --repair` changes anything.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 
 #define ROUND_MAX ((size_t)64 << 20)
 
-/* Configuration, host and table of a command that only looks. */
+/* Configuration, host and table of a command that only reads. */
 struct view {
 	struct ctk *ctk;
 	struct graft_config config;
@@ -72,7 +72,7 @@ static void add_lease_row(const struct view *view, const char *gpu, const struct
 	graft_buffer_done(&holder);
 }
 
-/* What is held of a GPU that the lease holds. */
+/* The part of a GPU that the lease holds. */
 static const struct graft_lease_slot *find_lease_slot(const struct graft_lease *lease, const char *gpu)
 {
 	size_t i = 0;
@@ -87,7 +87,7 @@ static uint32_t count_free_slots(const struct view *view, const struct graft_len
 	return gpu->uuid ? graft_lease_free_slots(view->table.leases, view->table.n_leases, gpu) : 0;
 }
 
-/* Of a shared GPU: how much of it is free, and what sharing means. */
+/* For a shared GPU: how much of it is free, and what sharing means. */
 static void add_shared_row(const struct view *view, const struct graft_lendable_gpu *gpu, const char *index,
 			   struct graft_buffer *out)
 {
@@ -246,7 +246,7 @@ static int print_list(struct ctk *ctk, const struct lease_options *given, bool s
 	return rc;
 }
 
-/* Until the user ends it. Each round has memory of its own. */
+/* Repeats until the user ends it. Each round has memory of its own. */
 static int watch_list(struct ctk *ctk, const struct lease_options *given, struct graft_error *err)
 {
 	const struct timespec pause = { .tv_sec = 1 };
@@ -287,7 +287,7 @@ const struct graft_command ctk_lease_list = {
 
 /* ---- metrics ---- */
 
-/* How many the owner of a lease holds. */
+/* The number that the owner of a lease holds. */
 static size_t count_of_owner(const struct view *view, const struct graft_lease *owner)
 {
 	size_t n = 0;
@@ -511,7 +511,7 @@ const struct graft_command ctk_lease_history = {
 
 /* ---- doctor ---- */
 
-/* "GPU 0, 3" of those that the process has open; nothing if they are not of this host. */
+/* "GPU 0, 3": the GPUs that the process has open; nothing if they do not belong to this host. */
 static void add_open_gpus(const struct view *view, const struct graft_lease_user *user, struct graft_buffer *out)
 {
 	const char *separator = "GPU ";
@@ -569,7 +569,7 @@ static int repair_table(struct view *view, size_t n_strangers, struct graft_erro
 	return 0;
 }
 
-/* Daemons that would not be ended, and compute modes that would not be set back. */
+/* Finds daemons that would not be ended, and compute modes that would not be reset. */
 static int look_at_mps(struct view *view, bool repair, struct graft_buffer *out, struct graft_error *err)
 {
 	struct graft_strings gpus;

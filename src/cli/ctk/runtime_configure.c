@@ -29,7 +29,7 @@ struct configure {
 	/* derived from the options */
 	const struct graft_engine *engine; /* NULL: a hook for no particular engine */
 	bool by_hook, from_command;
-	bool is_usual; /* the files, or the program, are those of the engine that is installed here */
+	bool is_usual; /* the files, or the program, belong to the engine that is installed here */
 };
 
 /* ---- what was asked for ---- */
@@ -105,7 +105,7 @@ static int check_source(struct configure *configure, struct graft_error *err)
 	return 0;
 }
 
-/* Whether a file is not named, or is the one that the engine reads anyway. */
+/* Whether a file is not given, or is the one that the engine reads by default. */
 static bool is_default(const char *path, const char *usual)
 {
 	return !*path || strcmp(path, DEFAULT_DROP_IN) == 0 || (usual && strcmp(path, usual) == 0);
@@ -302,9 +302,9 @@ static int has_trace(const struct work *work, const struct graft_engine_file *fi
 }
 
 /*
- * SPEC ctk-and-cdi 1.1 "Flow": missing folders are created, on which builders of images rely. A
- * mistyped path would leave folders that no engine reads, so the user is asked about a path that
- * was given. That of drop-ins an engine may not have yet.
+ * SPEC ctk-and-cdi 1.1 "Flow": missing folders are created, since image builders rely on that. A
+ * mistyped path would leave folders that no engine reads, so warn about a path that the user gave.
+ * An engine may not have the folder of drop-ins yet.
  */
 static void warn_of_new_folder(const struct work *work, const struct graft_engine_edit *edit)
 {
@@ -365,7 +365,7 @@ static void tell_written(const struct work *work)
 		graft_info(log, "podman reads it at its next call: nothing has to be restarted.");
 	else
 		graft_info(log, "It is recommended that %s daemon be restarted.", engine->name);
-	/* QUIRK dockerd: a reload does not forget what the file no longer names. */
+	/* QUIRK: on a reload, dockerd does not forget what the file no longer names. */
 	if (engine == &graft_engine_docker && !work->configure->undo)
 		graft_info(log, "For --runtime, 'systemctl reload docker' is enough. For --gpus, docker has to be "
 				"restarted once after the hook is installed.");

@@ -101,7 +101,7 @@ static int read_container(struct hook *h, struct graft_error *err)
 	return 0;
 }
 
-/* What the hook of a CDI device asks for instead of what the container's variables do. */
+/* What the hook of a CDI device asks for, instead of the container's variables. */
 static int set_lease_claim(struct hook *h, struct graft_error *err)
 {
 	const struct hook_arguments *given = h->arguments;
@@ -116,7 +116,7 @@ static int set_lease_claim(struct hook *h, struct graft_error *err)
 	h->container.origin_name = "a CDI device";
 	if (!claim || !graft_arena_push_string(h->arena, &h->container.devices.items, &h->container.devices.n, claim))
 		return graft_fail_memory(err);
-	/* Anything else would be a name of a device, for which nothing is lent. */
+	/* Anything else would be the name of a device, for which no lease is taken. */
 	if (!graft_claim_is_in(&h->container.devices)) {
 		(void)graft_fail(err, GRAFT_INVALID, 0, "'%.64s' is not a claim", claim);
 		return graft_with_hint(err, "Write 'any:2' or 'mig:1g.10gb', and constraints after it.");
@@ -159,7 +159,7 @@ static int check_mode(struct hook *h, struct graft_error *err)
 	const char *word = h->config.runtime.mode;
 	enum graft_mode mode;
 
-	/* The hook of a CDI device is the only one who can do the work. */
+	/* Only the hook of a CDI device can do the work. */
 	if (h->config.hook.skip_mode_detection || h->arguments->command == HOOK_LEASE)
 		return 0;
 	if (graft_mode_resolve(word, &h->container, GRAFT_MODE_LEGACY, probe_platform, NULL, &mode, err) < 0)
@@ -244,7 +244,7 @@ static int work(struct hook *h)
 
 	if (check_container(h, &err) < 0 || check_mode(h, &err) < 0)
 		return fail_hook(h, &err);
-	/* Another program knows no leases. */
+	/* Other programs do not know leases. */
 	if (h->arguments->command == HOOK_LEASE)
 		h->config.cli.path = "";
 	if (hook_program_find(&h->config, h->arena, &err) < 0) {

@@ -2,7 +2,7 @@
 /*
  * hook: nvidia-container-runtime-hook, which a container runtime calls while it creates a container
  * (SPEC runtime-and-hook 11). It reads what the container requests and provides that in this
- * process. A container that requests nothing costs the reading of two files.
+ * process. For a container that requests nothing it only reads two files.
  */
 #ifndef GRAFT_CLI_HOOK_HOOK_H
 #define GRAFT_CLI_HOOK_HOOK_H

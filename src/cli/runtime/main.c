@@ -78,8 +78,8 @@ static int create(struct runtime *runtime, const char *path, bool script, struct
 }
 
 /*
- * SPEC installer-and-nri 4: where an installer has put the runtime on a node, other containers
- * start before the driver is loaded, that of the driver among them.
+ * SPEC installer-and-nri 4: on a node where an installer has put the runtime, other containers,
+ * including the driver's own, start before the driver is loaded.
  */
 static bool waits_for_driver(const struct runtime *runtime, const char *path)
 {
