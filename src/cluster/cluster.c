@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cluster: libcurl's sockets and timer in the loop, and what answers mean. Does not know objects.
+ * cluster: runs libcurl's sockets and timer in the loop, and interprets answers. Knows nothing of
+ * objects.
  */
 #include "cluster/cluster.h"
 
@@ -58,8 +59,8 @@ struct graft_cluster {
 	CURLM *multi;
 	struct graft_loop_timer timer;
 	struct graft_cluster_call *calls;
-	int64_t spacing_us, slack_us; /* between requests in the long run; by which a burst may be ahead of that */
-	int64_t next_us;              /* when the next request would be sent if all kept to the spacing */
+	int64_t spacing_us, slack_us; /* spacing of requests in the long run; how far a burst may be ahead of it */
+	int64_t next_us;              /* time of the next request if all had kept to the spacing */
 };
 
 /* --- sockets and timer --- */
@@ -109,7 +110,7 @@ static short wanted_events(int what)
 	return (short)((what & CURL_POLL_IN ? POLLIN : 0) | (what & CURL_POLL_OUT ? POLLOUT : 0));
 }
 
-/* libcurl says which sockets it waits for. */
+/* Called by libcurl with a socket that it waits for. */
 static int watch_cluster_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 {
 	struct graft_cluster *cluster = arg;
@@ -166,8 +167,8 @@ void graft_cluster_close(struct graft_cluster *cluster)
 }
 
 /*
- * Content that libcurl needs as a file, since not all of its builds take it otherwise. It has no
- * name, and belongs to this process.
+ * Content that libcurl needs as a file, since not all of its builds accept it in another form. The
+ * file has no name and belongs to this process.
  */
 static int make_content_file(struct graft_cluster *cluster, struct graft_cluster_file *file, int *ret_fd,
 			     struct graft_error *err)
@@ -350,7 +351,8 @@ static int add_request_headers(struct graft_cluster_call *call, const struct gra
 }
 
 /*
- * All options, with the first failure; what a build of libcurl does not know must not be ignored.
+ * Sets all options and keeps the first failure: an option that a build of libcurl does not know
+ * must not be ignored.
  */
 static CURLcode set_request_options(struct graft_cluster_call *call, const struct graft_cluster_request *request)
 {
@@ -394,7 +396,10 @@ static CURLcode set_request_options(struct graft_cluster_call *call, const struc
 	SET(SSL_VERIFYHOST, config->insecure ? 0L : 2L);
 #undef SET
 #if LIBCURL_VERSION_NUM >= 0x075700
-	/* The CA's file may be replaced. A libcurl that does not know the option keeps nothing, either. */
+	/*
+	 * The CA's file may be replaced, so do not cache it. A libcurl that does not know the
+	 * option caches nothing anyway.
+	 */
 	(void)curl->easy_setopt(call->easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 #endif
 	return rc;
@@ -432,7 +437,7 @@ static int prepare_call(struct graft_cluster_call *call, const struct graft_clus
 
 /* --- not too many --- */
 
-/* Returns for how long a request waits, and counts it. */
+/* Returns how long a request has to wait, and counts it. */
 static int64_t take_turn(struct graft_cluster *cluster)
 {
 	int64_t now = graft_clock_us(), wait_us;
@@ -514,7 +519,7 @@ static enum graft_status status_of_answer(int status)
 	return status >= 400 && status < 500 ? GRAFT_INVALID : GRAFT_IO;
 }
 
-/* The message of a Status, or the beginning of what the server says instead. */
+/* The message of a Status, or the beginning of the server's text if it is something else. */
 static void fail_by_answer(const struct graft_cluster_call *call, int status, struct graft_error *err)
 {
 	auto_json_document struct graft_json_document *document = NULL;
@@ -537,7 +542,7 @@ static void fail_by_answer(const struct graft_cluster_call *call, int status, st
 	(void)graft_with_hint(err, hint_of_status(status));
 }
 
-/* There is no answer, or not all of it. */
+/* There is no answer, or an incomplete one. */
 static void fail_by_curl(const struct graft_cluster_call *call, CURLcode result, struct graft_error *err)
 {
 	const char *reason = call->reason[0] != '\0' ? call->reason : call->cluster->curl.easy_strerror(result);
@@ -572,7 +577,7 @@ bool graft_cluster_is_same_failure(const struct graft_error *before, const struc
 	return false;
 }
 
-/* What has come of a stream. The callback may end the call. */
+/* Delivers the received part of a stream. The callback may end the call. */
 static bool deliver_part(struct graft_cluster_call *call)
 {
 	struct graft_buffer part = call->body;
@@ -604,7 +609,9 @@ static void finish_call(struct graft_cluster_call *call, CURLcode result)
 			fail_by_answer(call, answer.status, &err);
 	}
 	answer.err = err.status != GRAFT_OK ? &err : NULL;
-	/* A callback may cancel other calls, but this one is over: it is in no list any more. */
+	/*
+	 * A callback may cancel other calls, but this one has ended: it is no longer in any list.
+	 */
 	*call->link = call->next;
 	if (call->next)
 		call->next->link = call->link;
@@ -613,7 +620,7 @@ static void finish_call(struct graft_cluster_call *call, CURLcode result)
 	free_cluster_call(call);
 }
 
-/* One that is over, and all of whose parts were delivered; NULL: there is none. */
+/* A call that has ended and whose parts were all delivered; NULL: there is none. */
 static CURL *find_finished(struct graft_cluster *cluster, CURLcode *ret_result)
 {
 	CURLMsg *message;
@@ -629,8 +636,8 @@ static CURL *find_finished(struct graft_cluster *cluster, CURLcode *ret_result)
 }
 
 /*
- * Callbacks come from here alone: libcurl does not allow its functions to be called by its own
- * callbacks. Any of them may end any call, so the search starts again after each.
+ * All callbacks are made here, since libcurl's own callbacks may not call its functions. Each of
+ * them may end any call, so the search starts again after each.
  */
 static void deliver_answers(struct graft_cluster *cluster)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cluster: requests to the API server of Kubernetes, in a daemon's loop: nothing waits, and answers
- * come by callback.
+ * cluster: requests to the API server of Kubernetes, in a daemon's loop: nothing blocks, and
+ * answers arrive through callbacks.
  *
  *	struct graft_cluster *cluster;
  *	const struct graft_cluster_sources sources = { .loop = &loop, .log = log, .kubeconfig = "", .variable = variable };
@@ -12,9 +12,9 @@
  *	...
  *	graft_cluster_close(cluster);
  *
- * Speaks HTTP/1.1 over TLS, by libcurl. Connections are kept and used again. Redirections are not
- * followed. The proxy is the kubeconfig's, else that of HTTPS_PROXY and NO_PROXY. A server that is
- * named and not numbered is looked up by a thread of libcurl, so that the loop goes on meanwhile.
+ * Speaks HTTP/1.1 over TLS, through libcurl. Connections are kept and reused. Redirections are not
+ * followed. The proxy is that of the kubeconfig, otherwise of HTTPS_PROXY and NO_PROXY. A thread of
+ * libcurl looks up the server's name, so that the loop continues meanwhile.
  *
  * cluster_watch.h lists objects, and follows their changes.
  */
@@ -29,7 +29,7 @@
 #include "base/log.h"
 #include "rpc/loop.h"
 
-/* Limits of a request that names none. */
+/* Default limits of a request. */
 #define GRAFT_CLUSTER_BODY_MAX   ((size_t)8 << 20)
 #define GRAFT_CLUSTER_TIMEOUT_MS 30000
 
@@ -39,7 +39,7 @@ struct graft_cluster_call; /* a request that is not answered yet */
 struct graft_cluster_sources {
 	struct graft_loop *loop;                   /* borrowed, as the log */
 	const struct graft_log *log;               /* may be NULL */
-	const char *kubeconfig;                    /* path; empty: what the pod's service account has */
+	const char *kubeconfig;                    /* path; empty: use the pod's service account */
 	const char *account;                       /* its folder; NULL: GRAFT_CLUSTER_ACCOUNT */
 	const char *(*variable)(const char *name); /* the environment */
 	/*
@@ -58,14 +58,14 @@ struct graft_cluster_answer {
 	 * 410), GRAFT_INVALID (other 4xx), GRAFT_TIMEOUT, GRAFT_TOO_BIG, GRAFT_IO.
 	 */
 	const struct graft_error *err;
-	int status;       /* of HTTP; 0: there is no answer, or not all of it */
+	int status;       /* of HTTP; 0: there is no answer, or an incomplete one */
 	const char *body; /* followed by a NUL that is not included in the length */
 	size_t length;
 };
 
 struct graft_cluster_request {
 	const char *method;       /* "GET", "POST", "PUT", "PATCH", "DELETE" */
-	const char *path;         /* with the query; what users chose in it went through graft_cluster_escape() */
+	const char *path;         /* with the query; parts that users chose are escaped with graft_cluster_escape() */
 	const char *body;         /* copied; NULL: none */
 	size_t length;            /* of the body */
 	const char *content_type; /* of the body; NULL: application/json, of PATCH application/merge-patch+json */
@@ -73,12 +73,13 @@ struct graft_cluster_request {
 	size_t max;               /* bytes of an answer; 0: GRAFT_CLUSTER_BODY_MAX */
 	/*
 	 * Called once, after graft_cluster_send() has returned, unless the call is cancelled
-	 * before. The call is over then. It may send and cancel, but not close the cluster.
+	 * before. The call has ended by then. May send and cancel, but not close the cluster.
 	 */
 	void (*answered)(void *arg, const struct graft_cluster_answer *answer);
 	/*
-	 * If set, the bytes of an answer of 2xx are given to it as they come, and `answered` has
-	 * none. May send and cancel as above, this call too. `max` applies to what waits for it.
+	 * If set, receives the bytes of a 2xx answer as they arrive, and `answered` gets none. May
+	 * send and cancel as above, including this call. `max` applies to the bytes that wait for
+	 * it.
 	 */
 	void (*received)(void *arg, const char *bytes, size_t n);
 	void *arg;
@@ -90,7 +91,7 @@ struct graft_cluster_request {
  */
 int graft_cluster_open(const struct graft_cluster_sources *sources, struct graft_cluster **ret_cluster,
 		       struct graft_error *err);
-/* Cancels all calls, and frees everything. NULL is allowed. Not from within a callback. */
+/* Cancels all calls, and frees everything. NULL is allowed. Do not call it from a callback. */
 void graft_cluster_close(struct graft_cluster *cluster);
 /* Returns the URL of the server, for messages. Lives as long as the cluster. */
 const char *graft_cluster_server(const struct graft_cluster *cluster);
@@ -99,22 +100,22 @@ const char *graft_cluster_server(const struct graft_cluster *cluster);
 struct graft_loop *graft_cluster_loop(const struct graft_cluster *cluster, const struct graft_log **ret_log);
 
 /*
- * Sends a request, and copies what it needs of it. Returns the call, which lives until it is
- * answered or cancelled; or NULL with GRAFT_NO_MEMORY, or the error of reading the token, which is
- * read for each request.
+ * Sends a request, copying what it needs. Returns the call, which lives until it is answered or
+ * cancelled; or NULL with GRAFT_NO_MEMORY, or the error of reading the token, which is read for
+ * each request.
  */
 struct graft_cluster_call *graft_cluster_send(struct graft_cluster *cluster,
 					      const struct graft_cluster_request *request, struct graft_error *err);
-/* Gives a call up; `answered` is not called. NULL is allowed. */
+/* Cancels a call; `answered` is not called. NULL is allowed. */
 void graft_cluster_cancel(struct graft_cluster_call *call);
 
 /*
- * Whether a failure is the one that was logged before: numbers are left out of the comparison,
- * since libcurl's messages have times in them, and those of the server versions of objects.
+ * Whether a failure is the one that was logged before. Numbers are not compared, since libcurl's
+ * messages contain times, and those of the server contain versions of objects.
  */
 bool graft_cluster_is_same_failure(const struct graft_error *before, const struct graft_error *now);
 
-/* Appends text for one part of a path or query, escaping what has a meaning there. */
+/* Appends text for one part of a path or query, escaping special characters. */
 void graft_cluster_escape(struct graft_buffer *out, const char *text);
 
 #endif

@@ -13,12 +13,12 @@
 #define DELAY_MIN_MS 1000
 #define DELAY_MAX_MS 30000
 #define STREAM_S     300   /* the server ends a stream after this time, and up to as much again */
-#define GRACE_MS     30000 /* after which it is ended from here */
+#define GRACE_MS     30000 /* after this time we end it */
 #define LIVED_MS     1000  /* a stream that ends earlier has failed */
 
 static void attempt_watch(void *arg);
 
-/* A number below `limit`, so that the nodes of a cluster do not all come at once. */
+/* A number below `limit`, so that the nodes of a cluster do not all connect at once. */
 static uint32_t random_below(uint32_t limit)
 {
 	uint32_t number = 0;
@@ -61,7 +61,7 @@ static void watch_got_nonsense(struct graft_cluster_watch *watch, struct graft_e
 	watch_failed(watch, err);
 }
 
-/* Returns whether the stream was one; what breaks it is a new failure then. */
+/* Returns whether there was a stream; if so, its end is a new failure. */
 static bool stream_lived(struct graft_cluster_watch *watch)
 {
 	bool lived = graft_clock_ms() - watch->began_ms >= LIVED_MS;
@@ -83,7 +83,8 @@ static void list_again(struct graft_cluster_watch *watch)
 }
 
 /*
- * SECURITY: it becomes part of a URL, escaped. Returns false if there is none, or an endless one.
+ * SECURITY: it becomes part of a URL, escaped. Returns false if there is none, or if it is too
+ * long.
  */
 static bool copy_object_version(const struct graft_json_node *object, char *version)
 {
@@ -185,7 +186,7 @@ static void end_stream(struct graft_cluster_watch *watch)
 	graft_buffer_done(&watch->line);
 }
 
-/* An ERROR ends the stream; 410 is what a server says that has forgotten our version. */
+/* An ERROR ends the stream; 410 means that the server has forgotten our version. */
 static void take_error(struct graft_cluster_watch *watch, const struct graft_cluster_event *event)
 {
 	const char *message = graft_json_node_string(graft_json_node_member(event->object, "message"));
@@ -203,7 +204,7 @@ static void take_error(struct graft_cluster_watch *watch, const struct graft_clu
 	watch_failed(watch, &err);
 }
 
-/* One event. Returns false if the stream is not to be read on. */
+/* Handles one event. Returns false if the rest of the stream must not be read. */
 static bool take_cluster_event(struct graft_cluster_watch *watch, const char *text, size_t length)
 {
 	auto_json_document struct graft_json_document *document = NULL;
@@ -229,7 +230,7 @@ static bool take_cluster_event(struct graft_cluster_watch *watch, const char *te
 	return !watch->ended;
 }
 
-/* Events are lines; one may come in many parts, and a part may have many. */
+/* Events are lines; one may arrive in many parts, and a part may contain many. */
 static void stream_received(void *arg, const char *bytes, size_t n)
 {
 	struct graft_cluster_watch *watch = arg;
@@ -264,8 +265,8 @@ static void stream_received(void *arg, const char *bytes, size_t n)
 }
 
 /*
- * Ended by the server, after the time that was asked for, or by a failure. What has come is not
- * asked for again.
+ * Ended by the server after the requested time, or by a failure. Received events are not requested
+ * again.
  */
 static void stream_answered(void *arg, const struct graft_cluster_answer *answer)
 {

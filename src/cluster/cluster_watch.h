@@ -27,8 +27,9 @@ struct graft_cluster_watch {
 	const char *path;  /* of the collection: "/api/v1/nodes" */
 	const char *query; /* "fieldSelector=metadata.name%3DNODE"; "": none */
 	/*
-	 * Called with all objects: `list` has the array "items". First, and whenever they had to be
-	 * listed again: what is not in it has been deleted. Nodes live until the callback returns.
+	 * Called with all objects, first and whenever they had to be listed again: `list` has the
+	 * array "items". Objects that are not in it have been deleted. Nodes live until the
+	 * callback returns.
 	 */
 	void (*listed)(void *arg, const struct graft_json_node *list);
 	/* Called for each change after that. Both callbacks may end the watch. */
@@ -41,8 +42,8 @@ struct graft_cluster_watch {
 	struct graft_loop *loop;
 	const struct graft_log *log;
 	struct graft_loop_timer again;
-	struct graft_buffer line;                 /* an event that has not come whole */
-	char version[GRAFT_CLUSTER_VERSION_SIZE]; /* from which to go on; "" = list */
+	struct graft_buffer line;                 /* an incomplete event */
+	char version[GRAFT_CLUSTER_VERSION_SIZE]; /* from which to continue; "" = list */
 	int64_t delay_ms;                         /* of the next attempt after a failure */
 	int64_t began_ms;                         /* the stream */
 	struct graft_error failure;               /* the last one that was logged; GRAFT_OK = all is well */
@@ -50,8 +51,8 @@ struct graft_cluster_watch {
 };
 
 /*
- * Begins to list. `watch` does not move until graft_cluster_watch_end(). Cannot fail: what does is
- * tried again.
+ * Begins to list. `watch` must not move until graft_cluster_watch_end(). Cannot fail: failures are
+ * retried.
  */
 void graft_cluster_watch_begin(struct graft_cluster *cluster, struct graft_cluster_watch *watch);
 /* Ends it. Does nothing if it has not begun. */

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-/* What is used of it; the name follows "curl_". */
+/* The functions that are used; the name follows "curl_". */
 #define GRAFT_CURL_FUNCTIONS(X) \
 	X(global_init)          \
 	X(global_cleanup)       \
@@ -38,7 +38,7 @@ struct graft_curl {
 
 /*
  * Loads the first of `libraries` (NULL-terminated names or paths; NULL: those of distributions)
- * that is there. It stays loaded until the process ends. Returns 0, or -1 with GRAFT_NOT_FOUND, or
+ * that exists. It stays loaded until the process ends. Returns 0, or -1 with GRAFT_NOT_FOUND, or
  * with GRAFT_UNSUPPORTED if a function is missing in it.
  */
 int graft_curl_load(const char *const *libraries, struct graft_curl *ret_curl, struct graft_error *err);

@@ -17,7 +17,7 @@
 struct kubeconfig {
 	const char *file;
 	struct graft_arena *arena;
-	size_t budget; /* values that may be looked at: aliases may repeat them */
+	size_t budget; /* limit on values examined: aliases may repeat them */
 	struct graft_error *err;
 };
 
@@ -54,7 +54,7 @@ static int find_member(struct kubeconfig *kube, const struct graft_tree_value *m
 	return found;
 }
 
-/* Returns 1 and the text of a member, 0 if it is not there or empty, or -1. */
+/* Returns 1 and the text of a member, 0 if it is missing or empty, or -1. */
 static int find_text(struct kubeconfig *kube, const struct graft_tree_value *map, const char *name,
 		     const char **ret_text)
 {
@@ -112,8 +112,8 @@ static int base64_digit(char c)
 }
 
 /*
- * Decodes base64, with line ends and blanks between. Returns the bytes, or NULL if it is something
- * else.
+ * Decodes base64, which may contain line ends and blanks. Returns the bytes, or NULL if it is
+ * malformed.
  */
 static char *decode_base64(const char *text, struct graft_arena *arena, size_t *ret_length)
 {
