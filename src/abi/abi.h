@@ -35,7 +35,7 @@ struct nvc_context {
 	char message[1024];        /* for nvc_error() */
 	struct graft_arena *arena; /* strings of `host`, for one initialisation */
 	struct graft_host_options host;
-	struct graft_inventory *inventory; /* what the mount functions plan with; read by the first of them */
+	struct graft_inventory *inventory; /* the input of the mount functions' plans; read by the first of them */
 	struct graft_log_file log_file;
 	int log_fd;                  /* -1 = no log */
 	const struct graft_log *log; /* NULL = none */
@@ -64,7 +64,7 @@ int abi_fail(struct nvc_context *ctx, const struct graft_error *err);
 int abi_check(struct nvc_context *ctx);
 /* Fails with the error "invalid argument"; returns -1. */
 int abi_invalid(struct nvc_context *ctx);
-/* Whether a caller gave a string that is empty; NULL is none. */
+/* Whether a caller gave an empty string; NULL is not one. */
 bool abi_is_empty(const char *text);
 /*
  * The inventory for the mount functions, owned by the context and read at the first call; NULL with

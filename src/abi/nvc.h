@@ -25,7 +25,7 @@
  * Threads. There is no global state: any number of contexts can be in use, each by one thread at a
  * time. The library starts no program (except modprobe, for "load-kmods"), installs no signal
  * handler, and leaves no process or thread running. NVML, the driver's own library, runs in a child
- * process, and so does work for an ordinary user in the user namespace of his container; these
+ * process, and so does work for an ordinary user in the user namespace of the container; these
  * children end before the call returns, regardless of how the program handles SIGCHLD. After every
  * call the namespaces, root, working directory, umask, credentials, capabilities and signal mask of
  * the calling thread and its process are what they were before, and the process can be traced if it
