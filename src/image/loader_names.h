@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader_names: which names a container's loader cache leads to a file. Unlike loader_cache.h it
- * changes nothing and plans no change: it is for those who only want to know.
+ * loader_names: which names a container's loader cache resolves to a file. Unlike loader_cache.h it
+ * changes nothing and plans no change: it is for callers that only query.
  */
 #ifndef GRAFT_IMAGE_LOADER_NAMES_H
 #define GRAFT_IMAGE_LOADER_NAMES_H
