@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "base/strings.h"
 #include "cli/cli.h"
 #include "cli/container_options.h"
@@ -25,49 +26,31 @@ static int no_firmware(void *target, const struct graft_option *option, const ch
 	return cli_option_request_flag(target, option, value, err);
 }
 
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct list_options, member)
 static const struct graft_option options[] = {
 	CLI_SELECTION_OPTIONS,
 	CLI_COMPAT32_OPTION,
 	CLI_CAPABILITY_OPTIONS(true),
-	{ .name = "no-cntlibs", .hidden = true, .parse = cli_option_no_compat },
-	{ .name = "libraries",
-	  .letter = 'l',
-	  .help = "List the libraries",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct list_options, libraries) },
-	{ .name = "binaries",
-	  .letter = 'b',
-	  .help = "List the programs",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct list_options, binaries) },
-	{ .name = "ipcs",
-	  .letter = 'i',
-	  .help = "List the sockets",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct list_options, ipcs) },
-	{ .name = "firmwares",
-	  .letter = 'f',
-	  .help = "List the firmware files",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct list_options, firmwares) },
-	{ .name = "no-persistenced",
-	  .help = "Leave out the socket of nvidia-persistenced",
-	  .parse = cli_option_request_flag,
-	  .offset = offsetof(struct graft_request, no_persistenced) },
-	{ .name = "no-fabricmanager",
-	  .help = "Leave out the socket of nvidia-fabricmanager",
-	  .parse = cli_option_request_flag,
-	  .offset = offsetof(struct graft_request, no_fabricmanager) },
-	{ .name = "no-gsp-firmware",
-	  .help = "Leave out the GSP firmware files",
-	  .parse = no_firmware,
-	  .offset = offsetof(struct graft_request, no_gsp_firmware) },
-	{ .name = "json",
+	{ .name = "no-cntlibs", .parse = cli_option_no_compat, .hidden = true },
+	{ .name = "libraries", .letter = 'l', FLAG, AT(libraries), .help = "List the libraries" },
+	{ .name = "binaries", .letter = 'b', FLAG, AT(binaries), .help = "List the programs" },
+	{ .name = "ipcs", .letter = 'i', FLAG, AT(ipcs), .help = "List the sockets" },
+	{ .name = "firmwares", .letter = 'f', FLAG, AT(firmwares), .help = "List the firmware files" },
+	{ .name = "no-persistenced", .parse = cli_option_request_flag,
+	  .offset = offsetof(struct graft_request, no_persistenced),
+	  .help = "Leave out the socket of nvidia-persistenced" },
+	{ .name = "no-fabricmanager", .parse = cli_option_request_flag,
+	  .offset = offsetof(struct graft_request, no_fabricmanager),
+	  .help = "Leave out the socket of nvidia-fabricmanager" },
+	{ .name = "no-gsp-firmware", .parse = no_firmware,
+	  .offset = offsetof(struct graft_request, no_gsp_firmware),
+	  .help = "Leave out the GSP firmware files" },
+	{ .name = "json", FLAG, AT(json),
 	  .help = "Print, as JSON, the edits that would give a container the same: sources, targets, links, devices, "
-		  "environment, loader folders",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct list_options, json) },
+		  "environment, loader folders" },
 };
+/* clang-format on */
 
 /* The capabilities that restrict the list. The 32-bit libraries belong to all of them. */
 static unsigned int named_capabilities(const struct graft_request *request)

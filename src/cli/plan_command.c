@@ -14,6 +14,7 @@
 #include "apply/to_summary.h"
 #include "apply/to_text.h"
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "base/read.h"
 #include "cli/cli.h"
 #include "cli/container_options.h"
@@ -67,53 +68,28 @@ static int set_style(void *target, const struct graft_option *option, const char
 	return graft_fail(err, GRAFT_INVALID, 0, "input error: unsupported value of --style: %s", value);
 }
 
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct plan_options, member)
 static const struct graft_option options[] = {
 	CLI_CONTAINER_OPTIONS,
-	{ .name = "style",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "STYLE",
-	  .help = "Plan for an existing container (namespace), or for a container's configuration (oci)",
-	  .parse = set_style,
-	  .values = style_names },
-	{ .name = "json",
-	  .help = "Print JSON instead of text",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct plan_options, json) },
-	{ .name = "all",
-	  .help = "Print every edit with its reason instead of a summary",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct plan_options, all) },
-	{ .name = "inventory",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Take the host from FILE (output of 'info --json') instead of looking at this one",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct plan_options, inventory) },
-	{ .name = "request",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Take the request from FILE (output of '--show=request') instead of the options",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct plan_options, request) },
-	{ .name = "image",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Take what depends on the image from FILE (output of '--show=image') instead of ROOTFS",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct plan_options, image) },
-	{ .name = "leases",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Take what a claim depends on from FILE (output of '--show=leases') instead of looking at this host",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct plan_options, leases) },
-	{ .name = "show",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "WHAT",
-	  .help = "Print what goes into the plan instead: inventory, request, image or leases, as JSON",
-	  .parse = set_show,
-	  .values = shown_names },
+	{ .name = "style", .argument = GRAFT_OPTION_REQUIRED, .parse = set_style, .value_name = "STYLE",
+	  .values = style_names,
+	  .help = "Plan for an existing container (namespace), or for a container's configuration (oci)" },
+	{ .name = "json", FLAG, AT(json), .help = "Print JSON instead of text" },
+	{ .name = "all", FLAG, AT(all), .help = "Print every edit with its reason instead of a summary" },
+	{ .name = "inventory", TEXT, AT(inventory), .value_name = "FILE",
+	  .help = "Take the host from FILE (output of 'info --json') instead of looking at this one" },
+	{ .name = "request", TEXT, AT(request), .value_name = "FILE",
+	  .help = "Take the request from FILE (output of '--show=request') instead of the options" },
+	{ .name = "image", TEXT, AT(image), .value_name = "FILE",
+	  .help = "Take what depends on the image from FILE (output of '--show=image') instead of ROOTFS" },
+	{ .name = "leases", TEXT, AT(leases), .value_name = "FILE",
+	  .help = "Take what a claim depends on from FILE (output of '--show=leases') instead of looking at this host" },
+	{ .name = "show", .argument = GRAFT_OPTION_REQUIRED, .parse = set_show, .value_name = "WHAT",
+	  .values = shown_names,
+	  .help = "Print what goes into the plan instead: inventory, request, image or leases, as JSON" },
 };
+/* clang-format on */
 
 struct planning {
 	struct cli *cli;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "cli/cli.h"
 
 static int set_user(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
@@ -46,58 +47,30 @@ static int set_nvml_timeout(void *target, const struct graft_option *option, con
 	return 0;
 }
 
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct cli, member)
 static const struct graft_option options[] = {
-	{ .name = "debug",
-	  .letter = 'd',
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Append a debug log to FILE",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct cli, global.debug) },
-	{ .name = "load-kmods",
-	  .letter = 'k',
-	  .help = "Load the kernel modules and create the device nodes of the host",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct cli, global.load_kmods) },
-	{ .name = "no-pivot",
-	  .letter = 'n',
-	  .help = "Accepted for compatibility: no program is run that would need it",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct cli, global.no_pivot) },
-	{ .name = "user",
-	  .letter = 'u',
-	  .argument = GRAFT_OPTION_OPTIONAL,
+	{ .name = "debug", .letter = 'd', TEXT, AT(global.debug), .value_name = "FILE",
+	  .help = "Append a debug log to FILE" },
+	{ .name = "load-kmods", .letter = 'k', FLAG, AT(global.load_kmods),
+	  .help = "Load the kernel modules and create the device nodes of the host" },
+	{ .name = "no-pivot", .letter = 'n', FLAG, AT(global.no_pivot),
+	  .help = "Accepted for compatibility: no program is run that would need it" },
+	{ .name = "user", .letter = 'u', .argument = GRAFT_OPTION_OPTIONAL, .parse = set_user,
 	  .value_name = "UID[:GID]",
-	  .help = "User and group of the process that loads NVML; without a value: the caller's own",
-	  .parse = set_user },
-	{ .name = "root",
-	  .letter = 'r',
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "PATH",
-	  .help = "Driver root: the directory in which the driver is installed (default: /)",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct cli, global.root) },
-	{ .name = "ldcache",
-	  .letter = 'l',
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Dynamic linker's cache inside the driver root (default: /etc/ld.so.cache)",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct cli, global.ldcache) },
-	{ .name = "no-create-imex-channels",
-	  .help = "With --load-kmods: do not create the nodes of IMEX channels",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct cli, global.no_create_imex_channels) },
-	{ .name = "nvml-timeout",
-	  .argument = GRAFT_OPTION_REQUIRED,
+	  .help = "User and group of the process that loads NVML; without a value: the caller's own" },
+	{ .name = "root", .letter = 'r', TEXT, AT(global.root), .value_name = "PATH",
+	  .help = "Driver root: the directory in which the driver is installed (default: /)" },
+	{ .name = "ldcache", .letter = 'l', TEXT, AT(global.ldcache), .value_name = "FILE",
+	  .help = "Dynamic linker's cache inside the driver root (default: /etc/ld.so.cache)" },
+	{ .name = "no-create-imex-channels", FLAG, AT(global.no_create_imex_channels),
+	  .help = "With --load-kmods: do not create the nodes of IMEX channels" },
+	{ .name = "nvml-timeout", .argument = GRAFT_OPTION_REQUIRED, .parse = set_nvml_timeout,
 	  .value_name = "SECONDS",
-	  .help = "Give up waiting for NVML after SECONDS (default: wait forever)",
-	  .parse = set_nvml_timeout },
-	{ .name = "timing",
-	  .help = "Print on stderr how long each phase took",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct cli, global.timing) },
+	  .help = "Give up waiting for NVML after SECONDS (default: wait forever)" },
+	{ .name = "timing", FLAG, AT(global.timing), .help = "Print on stderr how long each phase took" },
 };
+/* clang-format on */
 
 static const struct graft_command *const commands[] = { &cli_configure, &cli_info, &cli_list, &cli_plan, NULL };
 

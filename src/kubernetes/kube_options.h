@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "base/options.h"
+#include "base/option_rows.h"
 #include "kubernetes/kube_config.h"
 
 /*
@@ -37,15 +37,10 @@ int kube_parse_fallbacks(void *target, const struct graft_option *option, const 
 
 /* clang-format off */
 #define AT(member)  .offset = offsetof(struct graft_kube_config, member)
-#define FLAG        .parse = graft_option_set_true
-#define TEXT        .argument = GRAFT_OPTION_REQUIRED, .parse = graft_option_set_string
 #define DIRECTORY   .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_filled, .value_name = "DIR"
 #define WORD        .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_word, .value_name = "WORD"
 #define LIST(count) .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_list, .value_name = "LIST", \
 	.extra = &(const size_t){ offsetof(struct graft_kube_config, count) }
-#define ENV(...)    .environment = (const char *const[]){ __VA_ARGS__, NULL }
-#define ALIAS(...)  .aliases = (const char *const[]){ __VA_ARGS__, NULL }
-#define WORDS(...)  .values = (const char *const[]){ __VA_ARGS__, NULL }
 
 /* The node's label chooses the config file: rows of every program that has one. */
 #define KUBE_CHOICE_OPTIONS(label_default)                                                                                        \

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 
 /* A text. An empty one, which manifests pass for unset values, changes nothing. */
 static int parse_nri_text(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
@@ -35,45 +36,35 @@ static int parse_namespaces(void *target, const struct graft_option *option, con
 
 #define NRI_AT(member) \
 	.argument = GRAFT_OPTION_REQUIRED, .parse = parse_nri_text, .offset = offsetof(struct graft_nri_flags, member)
-#define NRI_ENV(...)                         \
-	.environment = (const char *const[]) \
-	{                                    \
-		__VA_ARGS__, NULL            \
-	}
-#define NRI_ALIAS(...)                   \
-	.aliases = (const char *const[]) \
-	{                                \
-		__VA_ARGS__, NULL        \
-	}
 
 /* clang-format off */
 static const struct graft_option nri_options[] = {
-	{ .name = "nri-socket", NRI_AT(socket), .value_name = "PATH", NRI_ENV("NRI_SOCKET"), NRI_ALIAS("socket"),
+	{ .name = "nri-socket", NRI_AT(socket), .value_name = "PATH", ENV("NRI_SOCKET"), ALIAS("socket"),
 	  .help = "The engine's NRI socket (default /var/run/nri/nri.sock)" },
-	{ .name = "nri-plugin-index", NRI_AT(index), .value_name = "NN", NRI_ENV("NRI_PLUGIN_INDEX", "NRI_PLUGIN_IDX"), NRI_ALIAS("index"),
+	{ .name = "nri-plugin-index", NRI_AT(index), .value_name = "NN", ENV("NRI_PLUGIN_INDEX", "NRI_PLUGIN_IDX"), ALIAS("index"),
 	  .help = "Position among the engine's NRI plugins, 00 to 99 (default 10)" },
-	{ .name = "nri-namespace", NRI_AT(own_namespace), .value_name = "NAMESPACE", NRI_ENV("NRI_NAMESPACE"), NRI_ALIAS("namespace"),
+	{ .name = "nri-namespace", NRI_AT(own_namespace), .value_name = "NAMESPACE", ENV("NRI_NAMESPACE"), ALIAS("namespace"),
 	  .help = "Namespace of the plugin's own pod; pods in it may ask for management devices" },
 	{ .name = "nri-management-cdi-device-namespaces", .argument = GRAFT_OPTION_REQUIRED, .parse = parse_namespaces, .value_name = "LIST",
-	  NRI_ENV("NRI_MANAGEMENT_CDI_DEVICE_NAMESPACES"), NRI_ALIAS("management-namespaces"),
+	  ENV("NRI_MANAGEMENT_CDI_DEVICE_NAMESPACES"), ALIAS("management-namespaces"),
 	  .help = "Other namespaces whose pods may ask for management devices, separated by commas" },
-	{ .name = "cdi-kind", NRI_AT(management_kind), .value_name = "KIND", NRI_ENV("CDI_KIND"),
+	{ .name = "cdi-kind", NRI_AT(management_kind), .value_name = "KIND", ENV("CDI_KIND"),
 	  .help = "CDI kind of the management devices (default management.nvidia.com/gpu)" },
-	{ .name = "config", NRI_AT(config), .value_name = "FILE", NRI_ENV("NVIDIA_CTK_CONFIG_FILE_PATH"),
+	{ .name = "config", NRI_AT(config), .value_name = "FILE", ENV("NVIDIA_CTK_CONFIG_FILE_PATH"),
 	  .help = "Configuration file (default /etc/nvidia-container-runtime/config.toml)" },
-	{ .name = "driver-root", NRI_AT(driver_root), .value_name = "DIR", NRI_ENV("NVIDIA_DRIVER_ROOT", "DRIVER_ROOT"),
+	{ .name = "driver-root", NRI_AT(driver_root), .value_name = "DIR", ENV("NVIDIA_DRIVER_ROOT", "DRIVER_ROOT"),
 	  .help = "Root of the driver's files on the host (default: as in config.toml, else /)" },
-	{ .name = "driver-root-ctr-path", NRI_AT(driver_root_seen), .value_name = "DIR", NRI_ENV("DRIVER_ROOT_CTR_PATH"),
+	{ .name = "driver-root-ctr-path", NRI_AT(driver_root_seen), .value_name = "DIR", ENV("DRIVER_ROOT_CTR_PATH"),
 	  .help = "Path of the driver root as seen by this process (default: the same path)" },
-	{ .name = "nvidia-cdi-hook-path", NRI_AT(hook_path), .value_name = "PATH", NRI_ENV("NVIDIA_CDI_HOOK_PATH"),
+	{ .name = "nvidia-cdi-hook-path", NRI_AT(hook_path), .value_name = "PATH", ENV("NVIDIA_CDI_HOOK_PATH"),
 	  .help = "Path of nvidia-cdi-hook on the host (default: found as nvidia-container-runtime finds it)" },
-	{ .name = "install-hook", NRI_AT(install_hook), .value_name = "DIR", NRI_ENV("NRI_INSTALL_HOOK"),
+	{ .name = "install-hook", NRI_AT(install_hook), .value_name = "DIR", ENV("NRI_INSTALL_HOOK"),
 	  .help = "First copy nvidia-cdi-hook to this directory of the host, and use the copy; a container must mount the directory at the same path" },
-	{ .name = "pod-resources-socket", NRI_AT(pods_socket), .value_name = "PATH", NRI_ENV("POD_RESOURCES_SOCKET"),
+	{ .name = "pod-resources-socket", NRI_AT(pods_socket), .value_name = "PATH", ENV("POD_RESOURCES_SOCKET"),
 	  .help = "The kubelet's PodResources socket (default /var/lib/kubelet/pod-resources/kubelet.sock)" },
-	{ .name = "kubelet-checkpoint", NRI_AT(pods_checkpoint), .value_name = "PATH", NRI_ENV("KUBELET_CHECKPOINT"),
+	{ .name = "kubelet-checkpoint", NRI_AT(pods_checkpoint), .value_name = "PATH", ENV("KUBELET_CHECKPOINT"),
 	  .help = "The kubelet's checkpoint of devices, used for init containers (default /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint)" },
-	{ .name = "listen", NRI_AT(listen), .value_name = "ADDRESS", NRI_ENV("LISTEN"),
+	{ .name = "listen", NRI_AT(listen), .value_name = "ADDRESS", ENV("LISTEN"),
 	  .help = "Serve metrics and health on PORT, ADDRESS:PORT or the path of a socket" },
 };
 /* clang-format on */

@@ -10,6 +10,7 @@
 
 #include "apply/namespace/to_namespace.h"
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "base/root.h"
 #include "cli/cdi_hook/cdi_hook.h"
 #include "image/inspect.h"
@@ -177,22 +178,17 @@ static int run_apply_plan(void *context, int argc, char **argv)
 	return rc < 0 ? cdi_hook_fail(hook, &err, "failed to set up the container's GPUs") : 0;
 }
 
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct cdi_hook, member)
 static const struct graft_option options[] = {
-	{ .name = "plan",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "JSON",
-	  .help = "The plan, as printed by 'nvidia-container-cli plan --json'",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct cdi_hook, plan) },
-	{ .name = "plan-file",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "File with the plan, if it is too long for an argument",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct cdi_hook, plan_file) },
+	{ .name = "plan", TEXT, AT(plan), .value_name = "JSON",
+	  .help = "The plan, as printed by 'nvidia-container-cli plan --json'" },
+	{ .name = "plan-file", TEXT, AT(plan_file), .value_name = "FILE",
+	  .help = "File with the plan, if it is too long for an argument" },
 	CDI_HOOK_ROOTFS,
 	CDI_HOOK_CONTAINER_SPEC(true),
 };
+/* clang-format on */
 
 const struct graft_command cdi_hook_apply_plan = {
 	.name = "apply",

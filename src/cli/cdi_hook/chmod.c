@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/image_root.h"
+#include "base/option_rows.h"
 #include "cli/cdi_hook/cdi_hook.h"
 
 #define MODE_BITS 07777u
@@ -94,21 +95,15 @@ static int run_chmod(void *context, int argc, char **argv)
 	return change_all(context, &err) < 0 ? cdi_hook_fail(context, &err, "%s", "") : 0;
 }
 
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct cdi_hook, member)
 static const struct graft_option options[] = {
-	{ .name = "path",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "PATH",
-	  .help = "File or directory of the container; can be repeated",
-	  .parse = cdi_hook_parse_list,
-	  .offset = offsetof(struct cdi_hook, paths) },
-	{ .name = "mode",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "OCTAL",
-	  .help = "The new mode",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct cdi_hook, mode) },
+	{ .name = "path", .argument = GRAFT_OPTION_REQUIRED, .parse = cdi_hook_parse_list, AT(paths),
+	  .value_name = "PATH", .help = "File or directory of the container; can be repeated" },
+	{ .name = "mode", TEXT, AT(mode), .value_name = "OCTAL", .help = "The new mode" },
 	CDI_HOOK_CONTAINER_SPEC(false),
 };
+/* clang-format on */
 
 const struct graft_command cdi_hook_chmod = {
 	.name = "chmod",

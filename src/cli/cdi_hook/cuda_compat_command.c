@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "base/path.h"
 #include "cli/cdi_hook/cdi_hook.h"
 #include "formats/loader/cuda_compat.h"
@@ -123,27 +124,18 @@ static int run_enable_cuda_compat(void *context, int argc, char **argv)
 	return cdi_hook_do(context, &job);
 }
 
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct cdi_hook, member)
 static const struct graft_option options[] = {
-	{ .name = "host-driver-version",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "VERSION",
-	  .help = "Version of the host's driver",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct cdi_hook, host_driver_version) },
-	{ .name = "host-cuda-version",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "VERSION",
-	  .help = "CUDA version of the host's driver",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct cdi_hook, host_cuda_version) },
-	{ .name = "cuda-compat-container-root",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "DIR",
-	  .help = "Where the image has the libraries (default: " GRAFT_COMPAT_DIRECTORY ")",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct cdi_hook, compat_root) },
+	{ .name = "host-driver-version", TEXT, AT(host_driver_version), .value_name = "VERSION",
+	  .help = "Version of the host's driver" },
+	{ .name = "host-cuda-version", TEXT, AT(host_cuda_version), .value_name = "VERSION",
+	  .help = "CUDA version of the host's driver" },
+	{ .name = "cuda-compat-container-root", TEXT, AT(compat_root), .value_name = "DIR",
+	  .help = "Where the image has the libraries (default: " GRAFT_COMPAT_DIRECTORY ")" },
 	CDI_HOOK_CONTAINER_SPEC(true),
 };
+/* clang-format on */
 
 const struct graft_command cdi_hook_enable_cuda_compat = {
 	.name = "enable-cuda-compat",

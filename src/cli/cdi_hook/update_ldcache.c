@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "base/root.h"
 #include "cli/cdi_hook/cdi_hook.h"
 #include "image/inspect.h"
@@ -85,21 +86,17 @@ static int run_update_ldcache(void *context, int argc, char **argv)
 	return cdi_hook_do(hook, &job);
 }
 
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct cdi_hook, member)
 static const struct graft_option options[] = {
-	{ .name = "folder",
-	  .argument = GRAFT_OPTION_REQUIRED,
+	{ .name = "folder", .argument = GRAFT_OPTION_REQUIRED, .parse = cdi_hook_parse_list, AT(folders),
 	  .value_name = "DIR",
-	  .help = "Directory of the container that the loader must search; can be repeated",
-	  .parse = cdi_hook_parse_list,
-	  .offset = offsetof(struct cdi_hook, folders) },
-	{ .name = "ldconfig-path",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Accepted for compatibility: no program is run",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct cdi_hook, ldconfig_path) },
+	  .help = "Directory of the container that the loader must search; can be repeated" },
+	{ .name = "ldconfig-path", TEXT, AT(ldconfig_path), .value_name = "FILE",
+	  .help = "Accepted for compatibility: no program is run" },
 	CDI_HOOK_CONTAINER_SPEC(false),
 };
+/* clang-format on */
 
 const struct graft_command cdi_hook_update_ldcache = {
 	.name = "update-ldcache",

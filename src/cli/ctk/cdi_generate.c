@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "cli/ctk/cdi_decision.h"
 #include "cli/ctk/cdi_file.h"
 #include "doctor/facts.h"
@@ -14,82 +15,78 @@
 /* ---- flags ---- */
 
 /* clang-format off */
-#define AT(member) .offset = offsetof(struct ctk_cdi_flags, member)
-#define TEXT       .argument = GRAFT_OPTION_REQUIRED, .parse = graft_option_set_string
-#define LIST       .argument = GRAFT_OPTION_REQUIRED, .parse = ctk_option_list
-#define FLAG       .parse = graft_option_set_true
-#define ENV(name)  .environment = (const char *const[]){ "NVIDIA_CTK_" name, NULL }
-#define ALIAS(...) .aliases = (const char *const[]){ __VA_ARGS__, NULL }
-#define WORDS(...) .values = (const char *const[]){ __VA_ARGS__, NULL }
+#define AT(member)    .offset = offsetof(struct ctk_cdi_flags, member)
+#define LIST          .argument = GRAFT_OPTION_REQUIRED, .parse = ctk_option_list
+#define CTK_ENV(name) ENV("NVIDIA_CTK_" name)
 
 static const struct graft_option options[] = {
-	{ .name = "mode", TEXT, AT(mode), ALIAS("discovery-mode"), .value_name = "MODE", ENV("CDI_GENERATE_MODE"),
+	{ .name = "mode", TEXT, AT(mode), ALIAS("discovery-mode"), .value_name = "MODE", CTK_ENV("CDI_GENERATE_MODE"),
 	  .help = "What to describe: auto, csv, gdrcopy, gds, imex, management, mofed, nvml, nvswitch or wsl (default auto)",
 	  WORDS("auto", "csv", "gdrcopy", "gds", "imex", "management", "mofed", "nvml", "nvswitch", "wsl") },
-	{ .name = "output", TEXT, AT(output), .value_name = "FILE", ENV("CDI_OUTPUT_FILE_PATH"),
+	{ .name = "output", TEXT, AT(output), .value_name = "FILE", CTK_ENV("CDI_OUTPUT_FILE_PATH"),
 	  .help = "Output file, .json or .yaml (default standard output)" },
-	{ .name = "format", TEXT, AT(format), .value_name = "FORMAT", ENV("CDI_GENERATE_OUTPUT_FORMAT"),
+	{ .name = "format", TEXT, AT(format), .value_name = "FORMAT", CTK_ENV("CDI_GENERATE_OUTPUT_FORMAT"),
 	  .help = "json or yaml (default by the name of the output file, else yaml)", WORDS("json", "yaml") },
-	{ .name = "driver-root", TEXT, AT(driver_root), .value_name = "DIR", ENV("DRIVER_ROOT"),
+	{ .name = "driver-root", TEXT, AT(driver_root), .value_name = "DIR", CTK_ENV("DRIVER_ROOT"),
 	  .help = "Root of the driver's files (default nvidia-container-cli.root of the configuration, else /)" },
-	{ .name = "dev-root", TEXT, AT(dev_root), .value_name = "DIR", ENV("DEV_ROOT"),
+	{ .name = "dev-root", TEXT, AT(dev_root), .value_name = "DIR", CTK_ENV("DEV_ROOT"),
 	  .help = "Root of the device nodes (default the driver root if it has any, else /)" },
 	{ .name = "device-id", LIST, AT(ids), ALIAS("device-ids", "device", "devices"), .value_name = "ID",
-	  ENV("CDI_GENERATE_DEVICE_IDS"),
+	  CTK_ENV("CDI_GENERATE_DEVICE_IDS"),
 	  .help = "Devices to describe; the mode determines the form (default all)" },
 	{ .name = "device-name-strategy", LIST, AT(namings), .value_name = "STRATEGY",
-	  ENV("CDI_GENERATE_DEVICE_NAME_STRATEGIES"),
+	  CTK_ENV("CDI_GENERATE_DEVICE_NAME_STRATEGIES"),
 	  .help = "How to name devices: index, uuid, type-index; each strategy given adds a name (default index, uuid)",
 	  WORDS("index", "uuid", "type-index") },
-	{ .name = "no-all-device", FLAG, AT(no_all_device), ENV("CDI_GENERATE_NO_ALL_DEVICE"),
+	{ .name = "no-all-device", FLAG, AT(no_all_device), CTK_ENV("CDI_GENERATE_NO_ALL_DEVICE"),
 	  .help = "Leave out the device 'all'" },
-	{ .name = "leases", FLAG, AT(leases), ENV("CDI_GENERATE_LEASES"),
+	{ .name = "leases", FLAG, AT(leases), CTK_ENV("CDI_GENERATE_LEASES"),
 	  .help = "Also describe leases of N GPUs (nvidia.com/lease=N), in a separate spec next to the output: *.lease.yaml" },
-	{ .name = "vendor", TEXT, AT(vendor), ALIAS("cdi-vendor"), .value_name = "VENDOR", ENV("CDI_GENERATE_VENDOR"),
+	{ .name = "vendor", TEXT, AT(vendor), ALIAS("cdi-vendor"), .value_name = "VENDOR", CTK_ENV("CDI_GENERATE_VENDOR"),
 	  .help = "Vendor of the devices (default nvidia.com, in mode management management.nvidia.com)" },
-	{ .name = "class", TEXT, AT(class_), ALIAS("cdi-class"), .value_name = "CLASS", ENV("CDI_GENERATE_CLASS"),
+	{ .name = "class", TEXT, AT(class_), ALIAS("cdi-class"), .value_name = "CLASS", CTK_ENV("CDI_GENERATE_CLASS"),
 	  .help = "Class of the devices (default gpu; imex-channel, or the name of the mode, for other devices)" },
 	{ .name = "driver-capabilities", LIST, AT(capabilities), .value_name = "CAPABILITY",
-	  ENV("CDI_GENERATE_DRIVER_CAPABILITIES"),
+	  CTK_ENV("CDI_GENERATE_DRIVER_CAPABILITIES"),
 	  .help = "Parts of the driver to include, as in NVIDIA_DRIVER_CAPABILITIES (default all but compat32)",
 	  WORDS("all", "compute", "compat32", "graphics", "utility", "video", "display", "ngx") },
-	{ .name = "compat32", FLAG, AT(compat32), ENV("CDI_GENERATE_COMPAT32"),
+	{ .name = "compat32", FLAG, AT(compat32), CTK_ENV("CDI_GENERATE_COMPAT32"),
 	  .help = "Include the 32-bit libraries" },
-	{ .name = "no-hooks", FLAG, AT(no_hooks), ENV("CDI_GENERATE_NO_HOOKS"),
+	{ .name = "no-hooks", FLAG, AT(no_hooks), CTK_ENV("CDI_GENERATE_NO_HOOKS"),
 	  .help = "Write no hooks, for engines that run none: links become mounts, and the loader's cache is not updated" },
-	{ .name = "late-mounts", FLAG, AT(late_mounts), ENV("CDI_GENERATE_LATE_MOUNTS"),
+	{ .name = "late-mounts", FLAG, AT(late_mounts), CTK_ENV("CDI_GENERATE_LATE_MOUNTS"),
 	  .help = "Mount files by one hook, which takes less time than mounts by runc or crun; needs nvidia-cdi-hook of Graft" },
 	{ .name = "disable-hook", LIST, AT(disabled_hooks), ALIAS("disable-hooks"), .value_name = "HOOK",
-	  ENV("CDI_GENERATE_DISABLED_HOOKS"),
+	  CTK_ENV("CDI_GENERATE_DISABLED_HOOKS"),
 	  .help = "Hooks to leave out, or all; their work is not done" },
 	{ .name = "enable-hook", LIST, AT(enabled_hooks), ALIAS("enable-hooks"), .value_name = "HOOK",
-	  ENV("CDI_GENERATE_ENABLED_HOOKS"), .help = "Hooks to include despite --disable-hook; chmod is included only if it is named here" },
+	  CTK_ENV("CDI_GENERATE_ENABLED_HOOKS"), .help = "Hooks to include despite --disable-hook; chmod is included only if it is named here" },
 	{ .name = "nvidia-cdi-hook-path", TEXT, AT(hook_path), ALIAS("nvidia-ctk-path"), .value_name = "PATH",
-	  ENV("CDI_HOOK_PATH"), .help = "Program for the hooks (default nvidia-cdi-hook, searched in PATH)" },
-	{ .name = "ldconfig-path", TEXT, AT(ldconfig_path), .value_name = "PATH", ENV("CDI_GENERATE_LDCONFIG_PATH"),
+	  CTK_ENV("CDI_HOOK_PATH"), .help = "Program for the hooks (default nvidia-cdi-hook, searched in PATH)" },
+	{ .name = "ldconfig-path", TEXT, AT(ldconfig_path), .value_name = "PATH", CTK_ENV("CDI_GENERATE_LDCONFIG_PATH"),
 	  .help = "Passed to the hook update-ldcache, for other toolkits" },
 	{ .name = "library-search-path", LIST, AT(library_search_path), .value_name = "DIR",
-	  ENV("CDI_GENERATE_LIBRARY_SEARCH_PATHS"),
+	  CTK_ENV("CDI_GENERATE_LIBRARY_SEARCH_PATHS"),
 	  .help = "Directory to search for libraries, instead of the loader's and the driver's; in mode csv, before them" },
 	{ .name = "config-search-path", LIST, AT(config_search_path), .value_name = "DIR",
-	  ENV("CDI_GENERATE_CONFIG_SEARCH_PATHS"),
+	  CTK_ENV("CDI_GENERATE_CONFIG_SEARCH_PATHS"),
 	  .help = "Directory to search for files of graphics drivers, instead of /etc, /usr/share and similar ones" },
-	{ .name = "csv.file", LIST, AT(csv_files), .value_name = "FILE", ENV("CDI_GENERATE_CSV_FILES"),
+	{ .name = "csv.file", LIST, AT(csv_files), .value_name = "FILE", CTK_ENV("CDI_GENERATE_CSV_FILES"),
 	  .help = "CSV files of a Tegra system (default devices.csv, drivers.csv, l4t.csv in " GRAFT_CSV_DIRECTORY ")" },
 	{ .name = "csv.ignore-pattern", LIST, AT(csv_ignore_patterns), .value_name = "PATTERN",
-	  ENV("CDI_GENERATE_CSV_IGNORE_PATTERNS"),
+	  CTK_ENV("CDI_GENERATE_CSV_IGNORE_PATTERNS"),
 	  .help = "Links of these files to leave out; a pattern after **/ matches names, others match whole paths" },
 	{ .name = "csv.compat-container-root", TEXT, AT(csv_compat_directory), .value_name = "DIR",
-	  ENV("CDI_GENERATE_CSV_CONTAINER_COMPAT_ROOT"),
+	  CTK_ENV("CDI_GENERATE_CSV_CONTAINER_COMPAT_ROOT"),
 	  .help = "Directory of images with CUDA compatibility libraries for Orin (default " CTK_CDI_ORIN_COMPAT ")" },
 	{ .name = "feature-flag", LIST, AT(features), ALIAS("feature-flags"), .value_name = "FLAG",
-	  ENV("CDI_GENERATE_FEATURE_FLAGS"),
+	  CTK_ENV("CDI_GENERATE_FEATURE_FLAGS"),
 	  .help = "enable-explicit-driver-libraries, enable-coherent-annotations, disable-multiple-csv-devices, "
 		  "no-additional-gids-for-device-nodes, disable-ipc-discoverer" },
-	{ .name = "provenance", TEXT, AT(provenance), .value_name = "HOW", ENV("CDI_GENERATE_PROVENANCE"),
+	{ .name = "provenance", TEXT, AT(provenance), .value_name = "HOW", CTK_ENV("CDI_GENERATE_PROVENANCE"),
 	  .help = "Where to record what the spec was made from: auto, annotations (needs CDI 0.6.0) or none (default auto)",
 	  WORDS("auto", "annotations", "none") },
-	{ .name = "cdi-version", TEXT, AT(cdi_version), .value_name = "VERSION", ENV("CDI_GENERATE_CDI_VERSION"),
+	{ .name = "cdi-version", TEXT, AT(cdi_version), .value_name = "VERSION", CTK_ENV("CDI_GENERATE_CDI_VERSION"),
 	  .help = "Highest CDI version that the spec may need: 0.5.0, 0.6.0, 0.7.0, or auto, what the engines of this host read (default auto)",
 	  WORDS("auto", "0.5.0", "0.6.0", "0.7.0") },
 };

@@ -10,6 +10,7 @@
 
 #include "apply/host_file.h"
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "base/strings.h"
 #include "cli/ctk/cdi_file.h"
 #include "host/cdi_registry.h"
@@ -33,26 +34,17 @@ struct refresh_options {
 	bool check, exit_code;
 };
 
-#define AT(member) offsetof(struct refresh_options, member)
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct refresh_options, member)
 static const struct graft_option options[] = {
 	CTK_CDI_DIRECTORIES_OPTION(struct refresh_options, directories),
-	{ .name = "output",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Spec that must exist; if missing, it is made with the variables of 'cdi generate'",
-	  .parse = graft_option_set_string,
-	  .offset = AT(output),
-	  .environment = (const char *const[]){ "NVIDIA_CTK_CDI_OUTPUT_FILE_PATH", NULL } },
-	{ .name = "check",
-	  .help = "Change nothing; exit with 2 if there is something to do",
-	  .parse = graft_option_set_true,
-	  .offset = AT(check),
-	  .aliases = (const char *const[]){ "dry-run", NULL } },
-	{ .name = "exit-code",
-	  .help = "Exit with 2 if a spec was written",
-	  .parse = graft_option_set_true,
-	  .offset = AT(exit_code) },
+	{ .name = "output", TEXT, AT(output), .value_name = "FILE", ENV("NVIDIA_CTK_CDI_OUTPUT_FILE_PATH"),
+	  .help = "Spec that must exist; if missing, it is made with the variables of 'cdi generate'" },
+	{ .name = "check", FLAG, AT(check), ALIAS("dry-run"),
+	  .help = "Change nothing; exit with 2 if there is something to do" },
+	{ .name = "exit-code", FLAG, AT(exit_code), .help = "Exit with 2 if a spec was written" },
 };
+/* clang-format on */
 
 /* Specifications of this host that one run of `cdi generate` makes. */
 struct target {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "cli/ctk/cdi_file.h"
 #include "formats/cdi/cdi_transform.h"
 #include "plan/spec_hooks.h"
@@ -15,40 +16,20 @@ struct transform_options {
 	const char *from, *to, *input, *output, *relative_to;
 };
 
-#define AT(member) offsetof(struct transform_options, member)
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct transform_options, member)
 static const struct graft_option options[] = {
-	{ .name = "from",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "ROOT",
-	  .help = "Directory to replace (default /)",
-	  .parse = graft_option_set_string,
-	  .offset = AT(from) },
-	{ .name = "to",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "ROOT",
-	  .help = "Directory to put in its place (default /)",
-	  .parse = graft_option_set_string,
-	  .offset = AT(to) },
-	{ .name = "input",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Spec to change; - is standard input (default -)",
-	  .parse = graft_option_set_string,
-	  .offset = AT(input) },
-	{ .name = "output",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Output file, .json or .yaml (default standard output, in YAML)",
-	  .parse = graft_option_set_string,
-	  .offset = AT(output) },
-	{ .name = "relative-to",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "SIDE",
-	  .help = "Which paths to change: host or container (default host)",
-	  .parse = graft_option_set_string,
-	  .offset = AT(relative_to),
-	  .values = (const char *const[]){ "host", "container", NULL } },
+	{ .name = "from", TEXT, AT(from), .value_name = "ROOT", .help = "Directory to replace (default /)" },
+	{ .name = "to", TEXT, AT(to), .value_name = "ROOT",
+	  .help = "Directory to put in its place (default /)" },
+	{ .name = "input", TEXT, AT(input), .value_name = "FILE",
+	  .help = "Spec to change; - is standard input (default -)" },
+	{ .name = "output", TEXT, AT(output), .value_name = "FILE",
+	  .help = "Output file, .json or .yaml (default standard output, in YAML)" },
+	{ .name = "relative-to", TEXT, AT(relative_to), .value_name = "SIDE", WORDS("host", "container"),
+	  .help = "Which paths to change: host or container (default host)" },
 };
+/* clang-format on */
 
 static int transform(void *target, struct graft_error *err)
 {

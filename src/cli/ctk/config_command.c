@@ -9,6 +9,7 @@
 
 #include "apply/host_file.h"
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "base/read.h"
 #include "cli/ctk/ctk.h"
 #include "start/config_file.h"
@@ -261,41 +262,23 @@ static const struct graft_command config_default = {
 
 /* ---- tables ---- */
 
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct config_options, member)
 static const struct graft_option table[] = {
-	{ .name = "config-file",
-	  .letter = 'c',
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Read FILE instead of /etc/nvidia-container-runtime/config.toml; - is standard input",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct config_options, file),
-	  .aliases = (const char *const[]){ "config", NULL } },
-	{ .name = "set",
-	  .argument = GRAFT_OPTION_REQUIRED,
+	{ .name = "config-file", .letter = 'c', TEXT, AT(file), ALIAS("config"), .value_name = "FILE",
+	  .help = "Read FILE instead of /etc/nvidia-container-runtime/config.toml; - is standard input" },
+	{ .name = "set", .argument = GRAFT_OPTION_REQUIRED, .parse = parse_settings,
 	  .value_name = "KEY[=VALUE]",
 	  .help = "Set a key; can be repeated. KEY alone sets a boolean to true, the value nil deletes a key of "
-		  "[features], and colons or commas separate the items of a list",
-	  .parse = parse_settings },
-	{ .name = "set-list-separator",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "TEXT",
-	  .hidden = true,
-	  .help = "What separates the items of a list",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct config_options, separator) },
-	{ .name = "in-place",
-	  .letter = 'i',
-	  .help = "Write the result to the file that was read",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct config_options, in_place) },
-	{ .name = "output",
-	  .letter = 'o',
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Write to FILE instead of standard output",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct config_options, output) },
+		  "[features], and colons or commas separate the items of a list" },
+	{ .name = "set-list-separator", TEXT, AT(separator), .value_name = "TEXT", .hidden = true,
+	  .help = "What separates the items of a list" },
+	{ .name = "in-place", .letter = 'i', FLAG, AT(in_place),
+	  .help = "Write the result to the file that was read" },
+	{ .name = "output", .letter = 'o', TEXT, AT(output), .value_name = "FILE",
+	  .help = "Write to FILE instead of standard output" },
 };
+/* clang-format on */
 
 static const struct graft_command *const subcommands[] = { &config_default, NULL };
 

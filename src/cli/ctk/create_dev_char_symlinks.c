@@ -8,6 +8,7 @@
 
 #include "apply/dev_char.h"
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "base/root.h"
 #include "cli/ctk/ctk.h"
 #include "cli/ctk/ctk_devices.h"
@@ -163,43 +164,25 @@ static int create_dev_char_symlinks(void *target, struct graft_error *err)
 	return status == 0 ? link_nodes_in_dev_char(options, err) : status;
 }
 
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct options, member)
 static const struct graft_option table[] = {
-	{ .name = "dev-char-path",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "DIR",
-	  .help = "Directory of the links (default /dev/char)",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct options, dev_char_path),
-	  .environment = (const char *const[]){ "DEV_CHAR_PATH", NULL } },
-	{ .name = "driver-root",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "DIR",
+	{ .name = "dev-char-path", TEXT, AT(dev_char_path), .value_name = "DIR", ENV("DEV_CHAR_PATH"),
+	  .help = "Directory of the links (default /dev/char)" },
+	{ .name = "driver-root", TEXT, AT(driver_root), .value_name = "DIR",
+	  ENV("NVIDIA_DRIVER_ROOT", "DRIVER_ROOT"),
 	  .help = "Directory in which the driver is installed: its modprobe is run, and it is searched for nodes that "
-		  "the host lacks",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct options, driver_root),
-	  .environment = (const char *const[]){ "NVIDIA_DRIVER_ROOT", "DRIVER_ROOT", NULL } },
-	{ .name = "create-all",
-	  .help = "Create links for all nodes that the driver could have, not only for existing ones",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct options, create_all),
-	  .environment = (const char *const[]){ "CREATE_ALL", NULL } },
-	{ .name = "load-kernel-modules",
-	  .help = "Load the driver's modules first (with --create-all)",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct options, load_kernel_modules),
-	  .environment = (const char *const[]){ "LOAD_KERNEL_MODULES", NULL } },
-	{ .name = "create-device-nodes",
-	  .help = "Create the control nodes first (with --create-all)",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct options, create_device_nodes),
-	  .environment = (const char *const[]){ "CREATE_DEVICE_NODES", NULL } },
-	{ .name = "dry-run",
-	  .help = "Print what would be created, and change nothing",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct options, dry_run),
-	  .environment = (const char *const[]){ "DRY_RUN", NULL } },
+		  "the host lacks" },
+	{ .name = "create-all", FLAG, AT(create_all), ENV("CREATE_ALL"),
+	  .help = "Create links for all nodes that the driver could have, not only for existing ones" },
+	{ .name = "load-kernel-modules", FLAG, AT(load_kernel_modules), ENV("LOAD_KERNEL_MODULES"),
+	  .help = "Load the driver's modules first (with --create-all)" },
+	{ .name = "create-device-nodes", FLAG, AT(create_device_nodes), ENV("CREATE_DEVICE_NODES"),
+	  .help = "Create the control nodes first (with --create-all)" },
+	{ .name = "dry-run", FLAG, AT(dry_run), ENV("DRY_RUN"),
+	  .help = "Print what would be created, and change nothing" },
 };
+/* clang-format on */
 
 const struct graft_command ctk_system_create_dev_char_symlinks = {
 	CTK_COMMAND,

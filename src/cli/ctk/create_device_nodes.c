@@ -4,6 +4,7 @@
  * ctk-and-cdi 1.7).
  */
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "cli/ctk/ctk.h"
 #include "cli/ctk/ctk_devices.h"
 
@@ -37,36 +38,22 @@ static int create_device_nodes(void *target, struct graft_error *err)
 	return status;
 }
 
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct options, member)
 static const struct graft_option table[] = {
-	{ .name = "root",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "DIR",
-	  .help = "Directory in which the driver is installed; its modprobe is run",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct options, root),
-	  .aliases = (const char *const[]){ "driver-root", NULL },
-	  .environment = (const char *const[]){ "ROOT", "NVIDIA_DRIVER_ROOT", "DRIVER_ROOT", NULL } },
-	{ .name = "dev-root",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "DIR",
-	  .help = "Directory whose dev gets the nodes (default that of --root)",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct options, dev_root),
-	  .environment = (const char *const[]){ "NVIDIA_DEV_ROOT", "DEV_ROOT", NULL } },
-	{ .name = "control-devices",
-	  .help = "Create nvidiactl, nvidia-modeset, nvidia-uvm and nvidia-uvm-tools",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct options, control_devices) },
-	{ .name = "load-kernel-modules",
-	  .help = "Load the modules nvidia, nvidia-uvm and nvidia-modeset first",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct options, load_kernel_modules) },
-	{ .name = "dry-run",
-	  .help = "Print what would be run, and change nothing",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct options, dry_run),
-	  .environment = (const char *const[]){ "DRY_RUN", NULL } },
+	{ .name = "root", TEXT, AT(root), ALIAS("driver-root"), .value_name = "DIR",
+	  ENV("ROOT", "NVIDIA_DRIVER_ROOT", "DRIVER_ROOT"),
+	  .help = "Directory in which the driver is installed; its modprobe is run" },
+	{ .name = "dev-root", TEXT, AT(dev_root), .value_name = "DIR", ENV("NVIDIA_DEV_ROOT", "DEV_ROOT"),
+	  .help = "Directory whose dev gets the nodes (default that of --root)" },
+	{ .name = "control-devices", FLAG, AT(control_devices),
+	  .help = "Create nvidiactl, nvidia-modeset, nvidia-uvm and nvidia-uvm-tools" },
+	{ .name = "load-kernel-modules", FLAG, AT(load_kernel_modules),
+	  .help = "Load the modules nvidia, nvidia-uvm and nvidia-modeset first" },
+	{ .name = "dry-run", FLAG, AT(dry_run), ENV("DRY_RUN"),
+	  .help = "Print what would be run, and change nothing" },
 };
+/* clang-format on */
 
 const struct graft_command ctk_system_create_device_nodes = {
 	CTK_COMMAND,

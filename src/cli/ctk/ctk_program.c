@@ -14,6 +14,7 @@
 #include "apply/temporary.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/option_rows.h"
 #include "base/strings.h"
 #include "cli/cli.h"
 #include "cli/ctk/ctk.h"
@@ -99,26 +100,17 @@ static const struct graft_command *const commands[] = {
 	&ctk_lease,  &ctk_system, &ctk_config,  &ctk_completion, NULL,
 };
 
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct ctk, member)
 static const struct graft_option options[] = {
-	{ .name = "debug",
-	  .letter = 'd',
-	  .help = "Log every step on stderr",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct ctk, debug),
-	  .environment = (const char *const[]){ "NVIDIA_CTK_DEBUG", NULL } },
-	{ .name = "quiet",
-	  .help = "Log only errors; overrides --debug",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct ctk, quiet),
-	  .environment = (const char *const[]){ "NVIDIA_CTK_QUIET", NULL } },
-	{ .name = "config",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Read the driver root from this config.toml",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct ctk, config),
-	  .environment = (const char *const[]){ "NVIDIA_CTK_CONFIG", NULL } },
+	{ .name = "debug", .letter = 'd', FLAG, AT(debug), ENV("NVIDIA_CTK_DEBUG"),
+	  .help = "Log every step on stderr" },
+	{ .name = "quiet", FLAG, AT(quiet), ENV("NVIDIA_CTK_QUIET"),
+	  .help = "Log only errors; overrides --debug" },
+	{ .name = "config", TEXT, AT(config), .value_name = "FILE", ENV("NVIDIA_CTK_CONFIG"),
+	  .help = "Read the driver root from this config.toml" },
 };
+/* clang-format on */
 
 static const struct graft_manual_section sections[] = {
 	{ "EXIT STATUS", "*0* on success. *1* on failure or for a wrong command line; one line on standard error names "

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "cli/cli.h"
 #include "cli/ctk/cdi_file.h"
 #include "cli/ctk/ctk.h"
@@ -55,68 +56,34 @@ static int add_doctor_option(void *target, const struct graft_option *option, co
 		   : graft_fail_memory(err);
 }
 
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct doctor_options, member)
 static const struct graft_option options[] = {
-	{ .name = "json",
-	  .help = "Print the diagnosis as JSON",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct doctor_options, json) },
-	{ .name = "all",
-	  .letter = 'a',
-	  .help = "Print every check, not only what is wrong",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct doctor_options, all) },
-	{ .name = "device",
-	  .argument = GRAFT_OPTION_REQUIRED,
+	{ .name = "json", FLAG, AT(json), .help = "Print the diagnosis as JSON" },
+	{ .name = "all", .letter = 'a', FLAG, AT(all), .help = "Print every check, not only what is wrong" },
+	{ .name = "device", .argument = GRAFT_OPTION_REQUIRED, .parse = add_doctor_option, AT(devices),
 	  .value_name = "LIST",
-	  .help = "Check whether a container can get these devices: as in NVIDIA_VISIBLE_DEVICES, or a CDI name",
-	  .parse = add_doctor_option,
-	  .offset = offsetof(struct doctor_options, devices) },
-	{ .name = "require",
-	  .argument = GRAFT_OPTION_REQUIRED,
+	  .help = "Check whether a container can get these devices: as in NVIDIA_VISIBLE_DEVICES, or a CDI name" },
+	{ .name = "require", .argument = GRAFT_OPTION_REQUIRED, .parse = add_doctor_option, AT(requirements),
 	  .value_name = "EXPRESSION",
-	  .help = "Check whether this requirement is met: as in NVIDIA_REQUIRE_CUDA",
-	  .parse = add_doctor_option,
-	  .offset = offsetof(struct doctor_options, requirements) },
-	{ .name = "image",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "DIR",
-	  .help = "Also check the image that is unpacked in this directory",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct doctor_options, image) },
-	{ .name = "container",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "NAME",
-	  .help = "Check one container instead: its ID, its name, a process in it, or its bundle",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct doctor_options, container) },
-	{ .name = "driver-root",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "DIR",
-	  .help = "Directory in which the driver is installed (default: that of config.toml, or /)",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct doctor_options, driver_root) },
+	  .help = "Check whether this requirement is met: as in NVIDIA_REQUIRE_CUDA" },
+	{ .name = "image", TEXT, AT(image), .value_name = "DIR",
+	  .help = "Also check the image that is unpacked in this directory" },
+	{ .name = "container", TEXT, AT(container), .value_name = "NAME",
+	  .help = "Check one container instead: its ID, its name, a process in it, or its bundle" },
+	{ .name = "driver-root", TEXT, AT(driver_root), .value_name = "DIR",
+	  .help = "Directory in which the driver is installed (default: that of config.toml, or /)" },
 	CTK_CDI_DIRECTORIES_OPTION(struct doctor_options, cdi_directories),
-	{ .name = "quick",
-	  .help = "Ask neither NVML, which initialises GPUs that no program uses, nor Docker's daemon",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct doctor_options, quick) },
-	{ .name = "timeout",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "SECONDS",
-	  .help = "How long NVML may take (default 30)",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct doctor_options, timeout) },
-	{ .name = "facts",
-	  .help = "Print the facts as JSON without judging them, for a bug report",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct doctor_options, facts) },
-	{ .name = "from",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Judge the output of --facts, possibly from another host, instead of this host",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct doctor_options, from) },
+	{ .name = "quick", FLAG, AT(quick),
+	  .help = "Ask neither NVML, which initialises GPUs that no program uses, nor Docker's daemon" },
+	{ .name = "timeout", TEXT, AT(timeout), .value_name = "SECONDS",
+	  .help = "How long NVML may take (default 30)" },
+	{ .name = "facts", FLAG, AT(facts),
+	  .help = "Print the facts as JSON without judging them, for a bug report" },
+	{ .name = "from", TEXT, AT(from), .value_name = "FILE",
+	  .help = "Judge the output of --facts, possibly from another host, instead of this host" },
 };
+/* clang-format on */
 
 /* ---- collecting facts ---- */
 

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/nearest.h"
+#include "base/option_rows.h"
 #include "base/path.h"
 #include "cli/ctk/ctk.h"
 #include "cli/ctk/engine_check.h"
@@ -503,74 +504,38 @@ static int configure_hook(struct configure *configure)
 static const char *const engine_names[] = { "containerd", "crio", "docker", "podman", NULL };
 static const char *const source_names[] = { "file", "command", NULL };
 
-#define STRING(member)                                                       \
-	.argument = GRAFT_OPTION_REQUIRED, .parse = graft_option_set_string, \
-	.offset = offsetof(struct configure, member)
-#define FLAG(member) .parse = graft_option_set_true, .offset = offsetof(struct configure, member)
-#define ALSO(...)                        \
-	.aliases = (const char *const[]) \
-	{                                \
-		__VA_ARGS__, NULL        \
-	}
-
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct configure, member)
 static const struct graft_option options[] = {
-	{ .name = "dry-run",
-	  FLAG(dry_run),
+	{ .name = "dry-run", FLAG, AT(dry_run),
 	  .help = "Print the new files on stdout and the differences on stderr; write nothing" },
-	{ .name = "undo", FLAG(undo), .help = "Restore what was there before this command changed it" },
-	{ .name = "runtime",
-	  STRING(runtime),
-	  .value_name = "ENGINE",
-	  .values = engine_names,
+	{ .name = "undo", FLAG, AT(undo), .help = "Restore what was there before this command changed it" },
+	{ .name = "runtime", TEXT, AT(runtime), .value_name = "ENGINE", .values = engine_names,
 	  .help = "The container engine (default docker)" },
-	{ .name = "config",
-	  STRING(config),
-	  .value_name = "FILE",
+	{ .name = "config", TEXT, AT(config), .value_name = "FILE",
 	  .help = "The engine's main configuration file; with --dry-run, - is standard input" },
-	{ .name = "drop-in-config",
-	  STRING(drop_in),
-	  .value_name = "FILE",
+	{ .name = "drop-in-config", TEXT, AT(drop_in), .value_name = "FILE",
 	  .help = "The drop-in file to write; empty: write the main file" },
-	{ .name = "executable-path",
-	  STRING(executable),
-	  .value_name = "PROGRAM",
+	{ .name = "executable-path", TEXT, AT(executable), .value_name = "PROGRAM",
 	  .help = "The engine's program, which prints its configuration" },
-	{ .name = "config-mode",
-	  STRING(mode),
-	  .value_name = "MODE",
-	  .values = mode_names,
+	{ .name = "config-mode", TEXT, AT(mode), .value_name = "MODE", .values = mode_names,
 	  .help = "How to register the runtime: config-file or oci-hook" },
-	{ .name = "config-source",
-	  STRING(source),
-	  .value_name = "SOURCE",
-	  .values = source_names,
+	{ .name = "config-source", TEXT, AT(source), .value_name = "SOURCE", .values = source_names,
 	  .help = "Where to read the current configuration: file or command" },
-	{ .name = "oci-hook-path",
-	  STRING(hook_output),
-	  .value_name = "FILE",
+	{ .name = "oci-hook-path", TEXT, AT(hook_output), .value_name = "FILE",
 	  .help = "Hook file for --config-mode=oci-hook; empty: stdout" },
-	{ .name = "nvidia-runtime-name",
-	  STRING(name),
-	  .value_name = "NAME",
+	{ .name = "nvidia-runtime-name", TEXT, AT(name), .value_name = "NAME",
 	  .help = "Name of the new runtime (default nvidia)" },
-	{ .name = "nvidia-runtime-path",
-	  STRING(path),
-	  .value_name = "FILE",
-	  ALSO("runtime-path"),
+	{ .name = "nvidia-runtime-path", TEXT, AT(path), ALIAS("runtime-path"), .value_name = "FILE",
 	  .help = "Program of the new runtime (default nvidia-container-runtime)" },
-	{ .name = "nvidia-runtime-hook-path",
-	  STRING(hook_path),
-	  .value_name = "FILE",
+	{ .name = "nvidia-runtime-hook-path", TEXT, AT(hook_path), .value_name = "FILE",
 	  .help = "Hook for --config-mode=oci-hook (default /usr/bin/nvidia-container-runtime-hook)" },
-	{ .name = "nvidia-set-as-default",
-	  FLAG(set_as_default),
-	  ALSO("set-as-default"),
+	{ .name = "nvidia-set-as-default", FLAG, AT(set_as_default), ALIAS("set-as-default"),
 	  .help = "Make it the engine's default runtime" },
-	{ .name = "cdi.enabled",
-	  FLAG(enable_cdi),
-	  ALSO("cdi.enable", "enable-cdi"),
+	{ .name = "cdi.enabled", FLAG, AT(enable_cdi), ALIAS("cdi.enable", "enable-cdi"),
 	  .help = "Enable CDI device names in the engine" },
 };
+/* clang-format on */
 
 static int configure_runtime(void *target, struct graft_error *err)
 {

@@ -3,24 +3,21 @@
  * arguments: the table of flags and commands, from which the parser, the help text and the man page
  * are made. Prints nothing.
  */
+#include "base/option_rows.h"
 #include "cli/hook/hook.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
 
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct hook_arguments, member)
 static const struct graft_option options[] = {
-	{ .name = "config",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "FILE",
-	  .help = "Use FILE instead of /etc/nvidia-container-runtime/config.toml",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct hook_arguments, config) },
-	{ .name = "debug",
-	  .help = "Log every step on stderr",
-	  .parse = graft_option_set_true,
-	  .offset = offsetof(struct hook_arguments, debug) },
+	{ .name = "config", TEXT, AT(config), .value_name = "FILE",
+	  .help = "Use FILE instead of /etc/nvidia-container-runtime/config.toml" },
+	{ .name = "debug", FLAG, AT(debug), .help = "Log every step on stderr" },
 };
+/* clang-format on */
 
 static const struct graft_command prestart = {
 	.name = "prestart",
@@ -43,21 +40,14 @@ static const struct graft_command poststop = {
 	.max_arguments = -1,
 	.go_style = true,
 };
+/* clang-format off */
 static const struct graft_option lease_options[] = {
-	{ .name = "count",
-	  .letter = 'n',
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "N",
-	  .help = "Number of GPUs (default 1)",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct hook_arguments, count) },
-	{ .name = "claim",
-	  .argument = GRAFT_OPTION_REQUIRED,
-	  .value_name = "CLAIM",
-	  .help = "What to take, such as 'any:2;model=H100'",
-	  .parse = graft_option_set_string,
-	  .offset = offsetof(struct hook_arguments, claim) },
+	{ .name = "count", .letter = 'n', TEXT, AT(count), .value_name = "N",
+	  .help = "Number of GPUs (default 1)" },
+	{ .name = "claim", TEXT, AT(claim), .value_name = "CLAIM",
+	  .help = "What to take, such as 'any:2;model=H100'" },
 };
+/* clang-format on */
 static const struct graft_command lease = {
 	.name = "lease",
 	.arguments = "",

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/option_rows.h"
 #include "base/path.h"
 #include "base/root.h"
 #include "cli/installer/installer.h"
@@ -46,12 +47,7 @@ static int set_nodes(void *target, const struct graft_option *option, const char
 
 /* clang-format off */
 #define AT(member) .offset = offsetof(struct installer_options, member)
-#define TEXT       .argument = GRAFT_OPTION_REQUIRED, .parse = graft_option_set_string
 #define LIST       .argument = GRAFT_OPTION_REQUIRED, .parse = ctk_option_list
-#define FLAG       .parse = graft_option_set_true
-#define ENV(...)   .environment = (const char *const[]){ __VA_ARGS__, NULL }
-#define ALIAS(...) .aliases = (const char *const[]){ __VA_ARGS__, NULL }
-#define WORDS(...) .values = (const char *const[]){ __VA_ARGS__, NULL }
 
 static const struct graft_option options[] = {
 	{ .name = "no-daemon", .letter = 'n', FLAG, AT(no_daemon), ENV("NO_DAEMON"),
