@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "daemon/config_source.h"
 #include "daemon/http.h"
 #include "daemon/metrics.h"
 #include "daemon/notify.h"
@@ -18,14 +17,9 @@
 #define CLEAR_WAIT_MS 3000
 
 struct daemon {
-	struct graft_loop loop;
-	struct graft_log_file log;
+	struct program_daemon program;
 	struct plugin plugin;
 	struct http_server http;
-	struct program_signals signals;
-	struct config_source source; /* with --node-label */
-	struct graft_error err;      /* why nothing can be served */
-	const char *notify_socket;
 };
 
 static const char *variable(const char *name)
@@ -33,15 +27,27 @@ static const char *variable(const char *name)
 	return secure_getenv(name);
 }
 
-static void hang_up(void *arg)
+static int begin_plugin(void *arg, struct graft_error *err)
 {
 	struct daemon *daemon = arg;
 
-	/* Until the label is known, there is nothing to reload. */
-	if (!daemon->plugin.begun)
-		return;
-	notify_reloading(daemon->notify_socket);
+	(void)err; /* plugin_is_ready() sets it */
+	plugin_begin(&daemon->plugin);
+	return daemon->program.err.status == GRAFT_OK ? 0 : -1;
+}
+
+static void reload_plugin(void *arg)
+{
+	struct daemon *daemon = arg;
+
 	plugin_reload(&daemon->plugin);
+}
+
+static const char *plugin_state(const void *arg)
+{
+	const struct daemon *daemon = arg;
+
+	return daemon->plugin.node ? "nothing is changed" : "nothing is offered";
 }
 
 static void plugin_is_ready(void *arg, const struct graft_error *err)
@@ -49,102 +55,42 @@ static void plugin_is_ready(void *arg, const struct graft_error *err)
 	struct daemon *daemon = arg;
 
 	if (!err) {
-		notify_send(daemon->notify_socket, "READY=1");
+		notify_send(daemon->program.notify_socket, "READY=1");
 		return;
 	}
-	daemon->err = *err;
-	graft_loop_stop(&daemon->loop);
-}
-
-/* --- the configuration that the node's label chooses --- */
-
-/* A failed call is repeated by its user. */
-static int plugin_config_chosen(void *arg, const char *path)
-{
-	struct daemon *daemon = arg;
-
-	graft_info(&daemon->log.log, "configuration chosen by the node's label: %s",
-		   path[0] != '\0' ? path : "no file");
-	daemon->plugin.sources.config_file = path;
-	if (daemon->plugin.begun)
-		hang_up(daemon);
-	else
-		plugin_begin(&daemon->plugin);
-	return 0;
-}
-
-static void plugin_config_failed(void *arg, const struct graft_error *err)
-{
-	const struct daemon *daemon = arg;
-	char text[sizeof(err->msg) + sizeof(err->ctx)];
-
-	graft_warn(&daemon->log.log, "%s; %s. %s", graft_error_text(err, text, sizeof(text)),
-		   daemon->plugin.node ? "nothing is changed" : "nothing is offered", graft_error_hint(err));
-}
-
-/* Offers what is configured: at once, or when the label has been read. */
-static int begin_plugin(struct daemon *daemon, const struct graft_kube_config *config, struct graft_error *err)
-{
-	const struct graft_cluster_sources cluster = { .loop = &daemon->loop,
-						       .log = &daemon->log.log,
-						       .kubeconfig = config->api.kubeconfig,
-						       .variable = daemon->plugin.sources.variable };
-
-	if (config->choice.label[0] == '\0') {
-		plugin_begin(&daemon->plugin);
-		*err = daemon->err;
-		return err->status == GRAFT_OK ? 0 : -1;
-	}
-	daemon->source = (struct config_source){ .choice = config->choice,
-						 .node = config->api.node_name,
-						 .chosen = plugin_config_chosen,
-						 .failed = plugin_config_failed,
-						 .arg = daemon };
-	return config_source_begin(&daemon->source, &cluster, err);
-}
-
-static int run_daemon(struct daemon *daemon, const struct graft_kube_config *config, struct graft_error *err)
-{
-	const char *listen = config->flags.plugin.listen;
-
-	if (program_watch_signals(&daemon->signals, &daemon->loop, &daemon->log.log, hang_up, daemon, err) < 0)
-		return -1;
-	if (listen[0] != '\0' &&
-	    http_begin(&daemon->http, &daemon->loop, listen, metrics_page, &daemon->plugin, err) < 0)
-		return -1;
-	if (begin_plugin(daemon, config, err) < 0)
-		return -1;
-	/* It may take long until the label is known: report that the service has started. */
-	if (config->choice.label[0] != '\0')
-		notify_send(daemon->notify_socket, "READY=1");
-	if (graft_loop_run(&daemon->loop, err) < 0)
-		return -1;
-	*err = daemon->err;
-	return err->status == GRAFT_OK ? 0 : -1;
+	daemon->program.err = *err;
+	graft_loop_stop(&daemon->program.loop);
 }
 
 static int run_plugin(const struct graft_kube_sources *sources, const struct graft_kube_config *config)
 {
-	struct daemon daemon = { .notify_socket = sources->variable("NOTIFY_SOCKET"), .signals = PROGRAM_SIGNALS_INIT };
-	struct graft_error err = { .status = GRAFT_OK };
-	int rc;
+	const char *listen = config->flags.plugin.listen;
+	struct daemon daemon = {
+		.program = { .sources = &daemon.plugin.sources,
+			     .begin = begin_plugin,
+			     .reload = reload_plugin,
+			     .state = plugin_state,
+			     .arg = &daemon,
+			     .ready_later = true },
+		.plugin = { .loop = &daemon.program.loop,
+			    .log = sources->log,
+			    .sources = *sources,
+			    .state_folder = config->flags.plugin.state_folder,
+			    .fail_on_init_error = config->flags.fail_on_init_error,
+			    .done = plugin_is_ready,
+			    .arg = &daemon },
+	};
+	int rc = 0;
 
-	graft_log_file_init(&daemon.log, STDERR_FILENO, GRAFT_LOG_INFO);
-	daemon.plugin.loop = &daemon.loop;
-	daemon.plugin.log = &daemon.log.log;
-	daemon.plugin.sources = *sources;
-	daemon.plugin.state_folder = config->flags.plugin.state_folder;
-	daemon.plugin.fail_on_init_error = config->flags.fail_on_init_error;
-	daemon.plugin.done = plugin_is_ready;
-	daemon.plugin.arg = &daemon;
-	rc = run_daemon(&daemon, config, &err);
-	notify_send(daemon.notify_socket, "STOPPING=1");
+	if (listen[0] != '\0')
+		rc = http_begin(&daemon.http, &daemon.program.loop, listen, metrics_page, &daemon.plugin,
+				&daemon.program.err);
+	if (rc == 0)
+		rc = program_run(&daemon.program, config);
 	http_done(&daemon.http);
-	config_source_end(&daemon.source);
 	plugin_done(&daemon.plugin);
-	program_signals_done(&daemon.signals);
-	graft_loop_done(&daemon.loop);
-	return rc < 0 ? program_complain(PROGRAM, &err) : 0;
+	program_done(&daemon.program);
+	return rc < 0 ? program_complain(PROGRAM, &daemon.program.err) : 0;
 }
 
 /* --once: prints what would be served. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "daemon/config_source.h"
+#include "daemon/notify.h"
 
 int program_complain(const char *name, const struct graft_error *err)
 {
@@ -202,4 +202,108 @@ void program_signals_done(struct program_signals *signals)
 	if (signals->watch.fd >= 0)
 		(void)close(signals->watch.fd);
 	signals->watch.fd = -1;
+}
+
+/* --- daemons with a config file --- */
+
+static int begin_daemon(struct program_daemon *daemon)
+{
+	daemon->begun = true;
+	return daemon->begin(daemon->arg, &daemon->err);
+}
+
+static void reload_daemon(void *arg)
+{
+	struct program_daemon *daemon = arg;
+
+	/* Until the label is known, there is nothing to reload. */
+	if (!daemon->begun)
+		return;
+	notify_reloading(daemon->notify_socket);
+	daemon->reload(daemon->arg);
+	if (!daemon->ready_later)
+		notify_send(daemon->notify_socket, "READY=1");
+}
+
+/* A failed call is repeated by its user. */
+static int label_chose(void *arg, const char *path)
+{
+	struct program_daemon *daemon = arg;
+
+	graft_info(daemon->sources->log, "configuration chosen by the node's label: %s",
+		   path[0] != '\0' ? path : "no file");
+	daemon->sources->config_file = path;
+	if (daemon->begun)
+		reload_daemon(daemon);
+	else if (begin_daemon(daemon) != 0)
+		graft_loop_stop(&daemon->loop);
+	return 0;
+}
+
+static void label_failed(void *arg, const struct graft_error *err)
+{
+	struct program_daemon *daemon = arg;
+	char text[sizeof(err->msg) + sizeof(err->ctx)];
+
+	if (!daemon->begun && daemon->oneshot) {
+		daemon->err = *err;
+		graft_loop_stop(&daemon->loop);
+		return;
+	}
+	graft_warn(daemon->sources->log, "%s; %s. %s", graft_error_text(err, text, sizeof(text)),
+		   daemon->state(daemon->arg), graft_error_hint(err));
+}
+
+static int begin_by_label(struct program_daemon *daemon, const struct graft_kube_config *config)
+{
+	const struct graft_cluster_sources cluster = { .loop = &daemon->loop,
+						       .log = daemon->sources->log,
+						       .kubeconfig = config->api.kubeconfig,
+						       .variable = daemon->sources->variable,
+						       .per_second = config->api.qps,
+						       .burst = config->api.burst };
+
+	daemon->source = (struct config_source){ .choice = config->choice,
+						 .node = config->api.node_name,
+						 .chosen = label_chose,
+						 .failed = label_failed,
+						 .arg = daemon };
+	return config_source_begin(&daemon->source, &cluster, &daemon->err);
+}
+
+static int run_loop(struct program_daemon *daemon, const struct graft_kube_config *config)
+{
+	bool by_label = config->choice.label[0] != '\0';
+	int rc;
+
+	if (program_watch_signals(&daemon->signals, &daemon->loop, daemon->sources->log, reload_daemon, daemon,
+				  &daemon->err) < 0)
+		return -1;
+	rc = by_label ? begin_by_label(daemon, config) : begin_daemon(daemon);
+	if (rc != 0)
+		return rc < 0 ? -1 : 0;
+	/* It may take long until the label is known: report that the service has started. */
+	if (by_label || !daemon->ready_later)
+		notify_send(daemon->notify_socket, "READY=1");
+	if (graft_loop_run(&daemon->loop, &daemon->err) < 0)
+		return -1;
+	return daemon->err.status == GRAFT_OK ? 0 : -1;
+}
+
+int program_run(struct program_daemon *daemon, const struct graft_kube_config *config)
+{
+	int rc;
+
+	daemon->notify_socket = daemon->sources->variable("NOTIFY_SOCKET");
+	rc = run_loop(daemon, config);
+	notify_send(daemon->notify_socket, "STOPPING=1");
+	config_source_end(&daemon->source);
+	return rc;
+}
+
+void program_done(struct program_daemon *daemon)
+{
+	if (daemon->signals.loop)
+		program_signals_done(&daemon->signals);
+	graft_loop_done(&daemon->loop);
 }
