@@ -37,7 +37,7 @@ static bool has_nri_text(const struct graft_json_node *entry, const char *name, 
 }
 
 int nri_kubelet_checkpoint(const char *path, const char *uid, const char *container, struct graft_arena *arena,
-			   const char ***ret_ids, size_t *ret_n, struct graft_error *err)
+			   const char ***ret_ids, size_t *ret_n, bool *ret_exists, struct graft_error *err)
 {
 	auto_json_document struct graft_json_document *document = NULL;
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
@@ -48,6 +48,7 @@ int nri_kubelet_checkpoint(const char *path, const char *uid, const char *contai
 
 	*ret_n = 0;
 	*ret_ids = NULL;
+	*ret_exists = false;
 	if (rc < 0)
 		return -1;
 	rc = graft_root_read_foreign(&root, path, CHECKPOINT_MAX, arena, &text, &length);
@@ -55,6 +56,7 @@ int nri_kubelet_checkpoint(const char *path, const char *uid, const char *contai
 		return rc == -ENOENT ? 0 : graft_fail_errno(err, -rc, "%s", path);
 	if (graft_json_document_parse(path, text, length, &document, err) < 0)
 		return -1;
+	*ret_exists = true;
 	entry = graft_json_node_first(graft_json_node_at(graft_json_document_root(document), "Data.PodDeviceEntries"));
 	for (; entry; entry = graft_json_node_next(entry)) {
 		if (!has_nri_text(entry, "PodUID", uid) || !has_nri_text(entry, "ContainerName", container))
@@ -80,7 +82,8 @@ static void take_out(struct nri_kubelet *kubelet, const struct nri_kubelet_quest
 
 /*
  * SECURITY: the list has no UIDs. While an old pod of that name still exists, as with a
- * StatefulSet, the list does not show which of them has which GPUs: *ret_n counts them.
+ * StatefulSet, the list does not show which of them has which GPUs: *ret_n counts them. Prefers a
+ * container with devices.
  */
 static const V1__ContainerResources *find_container(const V1__ListPodResourcesResponse *list,
 						    const struct nri_kubelet_question *question, size_t *ret_n)
@@ -95,7 +98,8 @@ static const V1__ContainerResources *find_container(const V1__ListPodResourcesRe
 			continue;
 		++*ret_n;
 		for (size_t k = 0; k < pod->n_containers; k++) {
-			if (strcmp(pod->containers[k]->name, question->container) == 0)
+			if (strcmp(pod->containers[k]->name, question->container) == 0 &&
+			    (!found || found->n_devices == 0))
 				found = pod->containers[k];
 		}
 	}
@@ -122,24 +126,30 @@ static int find_ids(const struct nri_kubelet *kubelet, const struct nri_kubelet_
 	struct graft_error unread = { .status = GRAFT_OK };
 	size_t n_pods = 0;
 	const V1__ContainerResources *container = list ? find_container(list, question, &n_pods) : NULL;
+	bool exists;
 	int rc;
 
+	/* Where none of several has devices, this one has none. */
+	if (container && (n_pods == 1 || container->n_devices == 0))
+		return list_ids(container, arena, ids, n, err);
+	rc = nri_kubelet_checkpoint(kubelet->checkpoint, question->uid, question->container, arena, ids, n, &exists,
+				    &unread);
+	/* It has the UIDs of all that have devices. The kubelet writes it before the container is created. */
+	if (rc > 0 || (rc == 0 && list && (exists || n_pods <= 1)))
+		return 0;
 	if (n_pods > 1) {
 		list = NULL;
-		why = "it has several pods of this name";
+		why = rc < 0 ? "it has several pods of this name, and its checkpoint cannot be read"
+			     : "it has several pods of this name, and there is no checkpoint to distinguish them";
 	}
-	if (container && n_pods == 1)
-		return list_ids(container, arena, ids, n, err);
-	rc = nri_kubelet_checkpoint(kubelet->checkpoint, question->uid, question->container, arena, ids, n, &unread);
-	if (rc > 0 || (rc == 0 && list))
-		return 0;
 	if (list) {
 		*err = unread;
 		return graft_with_hint(err, "Check that the plugin can read the kubelet's checkpoint of devices.");
 	}
 	(void)graft_fail(err, GRAFT_IO, 0,
 			 "the kubelet does not say which devices it has allocated to this container: %s", why);
-	return graft_with_hint(err, "Check that the plugin can reach the kubelet's PodResources socket.");
+	return graft_with_hint(err, n_pods > 1 ? "Check that the plugin can read the kubelet's checkpoint of devices."
+					       : "Check that the plugin can reach the kubelet's PodResources socket.");
 }
 
 static void answer_question(struct nri_kubelet *kubelet, struct nri_kubelet_question *question,

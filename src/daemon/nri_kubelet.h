@@ -49,9 +49,10 @@ void nri_kubelet_done(struct nri_kubelet *kubelet);
 
 /*
  * Reads the ids of a container's devices from a checkpoint of the kubelet. Returns 1 with the list
- * in the arena, 0 if it does not have this container, or -1 with the error of reading.
+ * in the arena, 0 if it does not have this container, or -1 with the error of reading. *ret_exists:
+ * there is one.
  */
 int nri_kubelet_checkpoint(const char *path, const char *uid, const char *container, struct graft_arena *arena,
-			   const char ***ret_ids, size_t *ret_n, struct graft_error *err);
+			   const char ***ret_ids, size_t *ret_n, bool *ret_exists, struct graft_error *err);
 
 #endif

@@ -20,7 +20,8 @@ struct node {
 	struct nri_kubelet kubelet;
 	char folder[64], socket[96], checkpoint[96];
 	int n_lists;
-	size_t n_pods; /* in the list: of the pod "pod", with GPU-1, GPU-2... */
+	size_t n_pods;    /* in the list: of the pod "pod", with GPU-1, GPU-2... */
+	size_t n_devices; /* of each */
 	bool refuses;
 	/* The last answer. */
 	int n_answers;
@@ -52,7 +53,7 @@ static void serve_list(void *service, struct graft_rpc_call *call, const Protobu
 		pods[i].n_containers = 1;
 		pods[i].containers = container_lists[i];
 		containers[i].name = (char *)(uintptr_t) "main";
-		containers[i].n_devices = 1;
+		containers[i].n_devices = node->n_devices;
 		containers[i].devices = device_lists[i];
 		devices[i].n_device_ids = 1;
 		devices[i].device_ids = ids[i];
@@ -81,6 +82,7 @@ static int setup_node(void **state)
 	node->kubelet = (struct nri_kubelet){
 		.loop = &node->loop, .socket = node->socket, .checkpoint = node->checkpoint, .limit_ms = 2000
 	};
+	node->n_devices = 1;
 	nri_kubelet_begin(&node->kubelet);
 	*state = node;
 	return arena_setup(state) == 0 ? (*state = node, 0) : -1;
@@ -148,6 +150,10 @@ static void await_answers(struct node *node, int n)
 	"{\"PodUID\": \"uid-2\", \"ContainerName\": \"init\", \"DeviceIDs\": {\"-1\": [\"GPU-4\"]}}, "            \
 	"{\"PodUID\": \"uid-2\", \"ContainerName\": \"init\", \"DeviceIDs\": {\"-1\": [\"NIC-1\"]}}]}}"
 
+#define OTHER_POD                                                                                                 \
+	"{\"Data\": {\"PodDeviceEntries\": [{\"PodUID\": \"uid-1\", \"ContainerName\": \"main\", \"DeviceIDs\": " \
+	"[\"GPU-1\"]}]}}"
+
 static void test_answers(void **state)
 {
 	static const struct {
@@ -155,6 +161,7 @@ static void test_answers(void **state)
 		size_t n_pods;
 		bool refuses;
 		const char *ids, *why;
+		bool has_none;
 	} rows[] = {
 		{ "in the list", NULL, "main", 1, false, "GPU-1 ", "" },
 		{ "an init container", CHECKPOINT, "init", 1, false, "GPU-4 NIC-1 ", "" },
@@ -165,10 +172,14 @@ static void test_answers(void **state)
 		  "the kubelet does not say which devices it has allocated to this container: too many calls" },
 		/* SECURITY: the other one can have GPUs that this one has not. */
 		{ "two pods of that name", CHECKPOINT, "main", 2, false, "GPU-2 GPU-3 ", "" },
+		{ "two pods of that name, of which the other has devices", OTHER_POD, "main", 2, false, "", "" },
 		{ "two pods of that name, without a checkpoint", NULL, "main", 2, false, "",
 		  "the kubelet does not say which devices it has allocated to this container: it has several pods of "
-		  "this "
-		  "name" },
+		  "this name, and there is no checkpoint to distinguish them" },
+		{ "two pods of that name, with a checkpoint that is broken", "{", "main", 2, false, "",
+		  "the kubelet does not say which devices it has allocated to this container: it has several pods of "
+		  "this name, and its checkpoint cannot be read" },
+		{ "two pods of that name, without devices", NULL, "main", 2, false, "", "", true },
 		{ "a checkpoint that is broken", "{", "init", 1, false, "", NULL },
 	};
 	struct node *node = *state;
@@ -180,6 +191,7 @@ static void test_answers(void **state)
 		if (rows[i].checkpoint)
 			write_checkpoint(node, rows[i].checkpoint);
 		node->n_pods = rows[i].n_pods;
+		node->n_devices = rows[i].has_none ? 0 : 1;
 		node->refuses = rows[i].refuses;
 		node->n_answers = 0;
 		ask(node, &question, rows[i].container);
