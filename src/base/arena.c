@@ -179,6 +179,15 @@ char *graft_arena_join(struct graft_arena *arena, const char *directory, size_t 
 	return path;
 }
 
+size_t graft_arena_size(const struct graft_arena *arena)
+{
+	size_t size = sizeof(*arena);
+
+	for (const struct block *block = arena->blocks; block; block = block->next)
+		size += sizeof(*block) + block->size;
+	return size;
+}
+
 bool graft_arena_failed(const struct graft_arena *arena)
 {
 	return arena->failed;

@@ -42,6 +42,8 @@ char *graft_arena_join(struct graft_arena *arena, const char *directory, size_t 
  */
 void *graft_arena_room(struct graft_arena *arena, size_t size);
 void graft_arena_keep(struct graft_arena *arena, size_t n);
+/* Returns how many bytes of memory the arena holds, used or not. */
+size_t graft_arena_size(const struct graft_arena *arena);
 /* Returns whether any allocation has failed since the arena was created. */
 bool graft_arena_failed(const struct graft_arena *arena);
 

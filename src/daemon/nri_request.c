@@ -450,9 +450,10 @@ static bool keep_part(struct nri_plugin *plugin, struct graft_ttrpc_call *call)
 {
 	struct nri_part *part = graft_arena_alloc(call->arena, sizeof(*part));
 
-	if (!part || plugin->size_of_parts > PARTS_MAX)
+	/* What it takes in memory: structures are many times as large as their bytes on the wire. */
+	if (!part || graft_arena_size(call->arena) > PARTS_MAX - plugin->size_of_parts)
 		return false;
-	plugin->size_of_parts += protobuf_c_message_get_packed_size(call->message);
+	plugin->size_of_parts += graft_arena_size(call->arena);
 	*part = (struct nri_part){ .message = (const void *)call->message, .next = plugin->parts };
 	part->arena = TAKE_PTR(call->arena);
 	plugin->parts = part;

@@ -36,6 +36,23 @@ static void test_maximum_is_remembered(void **state)
 	graft_arena_free(arena);
 }
 
+/* What it holds, not what has been asked for. */
+static void test_size(void **state)
+{
+	struct graft_arena *arena = graft_arena_new(1 << 20);
+	size_t before = graft_arena_size(arena), small;
+
+	assert_true(before < 100);
+	assert_non_null(graft_arena_alloc(arena, 1));
+	small = graft_arena_size(arena);
+	assert_true(small > 16384);
+	assert_non_null(graft_arena_alloc(arena, 1000));
+	assert_int_equal(graft_arena_size(arena), small);
+	assert_non_null(graft_arena_alloc(arena, 100000));
+	assert_true(graft_arena_size(arena) >= small + 100000);
+	graft_arena_free(arena);
+}
+
 static void test_strings(void **state)
 {
 	struct graft_arena *arena = graft_arena_new(4096);
@@ -125,6 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_push_keeps_items),
 		cmocka_unit_test(test_maximum_is_remembered),
+		cmocka_unit_test(test_size),
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_printf_at_the_end_of_a_block),
 		cmocka_unit_test(test_printf_beyond_the_maximum),

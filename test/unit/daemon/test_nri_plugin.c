@@ -29,6 +29,7 @@ struct engine_world {
 	uint32_t answered;
 	Graft__Ttrpc__Response *answer;
 	uint32_t registering; /* the stream of RegisterPlugin */
+	size_t sent;          /* bytes of many_containers() */
 };
 
 static char *words(const char *text)
@@ -582,6 +583,40 @@ static void test_existing_in_parts(void **state)
 	assert_non_null(w->plugin->parts);
 }
 
+static uint32_t many_containers(struct engine_world *w, sandbox *pod, box *container)
+{
+	Nri__Pkg__Api__V1alpha1__SynchronizeRequest message = NRI__PKG__API__V1ALPHA1__SYNCHRONIZE_REQUEST__INIT;
+	box *containers[1000];
+
+	(void)pod;
+	for (size_t i = 0; i < GRAFT_COUNT(containers); i++)
+		containers[i] = container;
+	message.more = 1;
+	message.n_containers = GRAFT_COUNT(containers);
+	message.containers = containers;
+	w->sent = protobuf_c_message_get_packed_size(&message.base);
+	return engine_asks(w, "Synchronize", &message.base);
+}
+
+/* What is kept of the engine's list is bounded by the memory that it takes, several times its length on the wire. */
+static void test_parts_are_bounded(void **state)
+{
+	static const struct container_row row = { .env = "NVIDIA_VISIBLE_DEVICES=0", .pod_id = "a", .state = 3 };
+	struct engine_world *w = *state;
+	size_t n = 0;
+
+	connect_plugin(w, ACCEPT, 2000);
+	while (!strstr(w->logged, "the engine has too many containers to see whether each has its devices")) {
+		assert_true(++n < 1000);
+		await_answer(w, with_container(w, &row, many_containers));
+		assert_true(answered_more(w));
+	}
+	assert_in_range(w->plugin->size_of_parts, (size_t)62 << 20, (size_t)64 << 20);
+	assert_true(n * w->sent < w->plugin->size_of_parts / 3);
+	nri_request_drop_parts(w->plugin);
+	assert_int_equal(w->plugin->size_of_parts, 0);
+}
+
 /* What waits is refused when the plugin ends, or its configuration changes. */
 static void test_end(void **state)
 {
@@ -646,6 +681,7 @@ int main(void)
 		TEST(test_limits),
 		TEST(test_texts),
 		TEST(test_existing_in_parts),
+		TEST(test_parts_are_bounded),
 		TEST(test_end),
 		TEST(test_engine_that_goes),
 	};
