@@ -120,7 +120,7 @@ static void connection_ready(void *arg, short events)
 	c->request[c->n_request] = '\0';
 	if (strstr(c->request, "\r\n\r\n"))
 		make_answer(c);
-	else if (c->n_request == sizeof(c->request) - 1)
+	else if (c->n_request == sizeof(c->request) - 1 || ++c->n_pieces == HTTP_PIECES)
 		close_connection(c);
 }
 

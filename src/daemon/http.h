@@ -17,6 +17,7 @@
 
 #define HTTP_CONNECTIONS 8
 #define HTTP_REQUEST     4096
+#define HTTP_PIECES      64 /* that a request may come in */
 #define HTTP_LIMIT_MS    5000
 
 struct http_server;
@@ -26,7 +27,7 @@ struct http_connection {
 	struct graft_loop_watch watch; /* fd -1: free */
 	struct graft_loop_timer limit;
 	char request[HTTP_REQUEST];
-	size_t n_request;
+	size_t n_request, n_pieces;
 	struct graft_buffer answer;
 	size_t sent;
 };

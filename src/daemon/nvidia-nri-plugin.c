@@ -27,6 +27,7 @@
 #define HOOK_MAX ((size_t)64 << 20)
 
 #define RUN_LIMIT_US 5000000 /* longest run at real-time priority without waiting */
+#define PAGE_GAP_MS  50      /* between connections, so that a flood of requests does not delay answers to the engine */
 
 struct nri_daemon {
 	struct graft_loop loop;
@@ -64,13 +65,14 @@ static const char *nri_variable(const char *name)
  * engine that waits too long starts containers without their devices. The process that reads the
  * host keeps the usual priority. A process that never waits is killed.
  */
-static void take_priority(void)
+static void take_priority(const struct graft_log *log)
 {
 	const struct sched_param lowest = { .sched_priority = 1 };
 	const struct rlimit limit = { .rlim_cur = RUN_LIMIT_US, .rlim_max = RUN_LIMIT_US };
 
-	if (setrlimit(RLIMIT_RTTIME, &limit) == 0)
-		(void)sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest);
+	if (setrlimit(RLIMIT_RTTIME, &limit) < 0 || sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) < 0)
+		graft_warn(log, "no real-time priority (%s): answers take longer while the processors are busy",
+			   strerror(errno));
 }
 
 /* --- the hook --- */
@@ -206,6 +208,7 @@ static int begin_nri_daemon(struct nri_daemon *daemon, struct graft_error *err)
 	if (flags->listen[0] != '\0' &&
 	    http_begin(&daemon->http, &daemon->loop, flags->listen, nri_page, daemon, err) < 0)
 		return -1;
+	daemon->http.listener.gap_ms = PAGE_GAP_MS;
 	daemon->plugin = nri_plugin_begin(&daemon->options, err);
 	if (!daemon->plugin)
 		return -1;
@@ -219,7 +222,7 @@ static int run_nri_daemon(struct nri_daemon *daemon)
 	struct graft_error err = { .status = GRAFT_OK };
 	int rc;
 
-	take_priority();
+	take_priority(&daemon->log.log);
 	rc = begin_nri_daemon(daemon, &err);
 
 	if (rc == 0)

@@ -13,6 +13,9 @@ static void accept_one(void *arg, short events)
 
 	(void)events;
 	if (fd >= 0) {
+		listener->watch.events = listener->gap_ms > 0 ? 0 : POLLIN;
+		if (listener->gap_ms > 0)
+			graft_loop_set_timer(listener->loop, &listener->again, listener->gap_ms);
 		listener->accepted(listener->arg, fd);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 		/* The connection stays in the queue, and would keep the loop busy. */

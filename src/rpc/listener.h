@@ -13,6 +13,7 @@ struct graft_listener {
 	struct graft_loop *loop;
 	struct graft_loop_watch watch;
 	struct graft_loop_timer again;
+	int64_t gap_ms; /* between two connections; others wait in the queue */
 	void (*accepted)(void *arg, int take_fd);
 	void *arg;
 };

@@ -75,6 +75,21 @@ field() { jq --raw-output ".$1" <<<"$result"; }
   [ "$(on_host sed -n 's/^VmRSS:\s*\([0-9]*\) kB/\1/p' "/proc/$pid/status")" -lt 8192 ]
 }
 
+@test "a flood of questions for its pages is slowed down; a right that it lacks is told" {
+  local pid begun
+  on_host setpriv --bounding-set=-sys_nice --inh-caps=-sys_nice nvidia-nri-plugin --nri-socket=/run/nri.sock --listen="$work/pages" >"$work/nri.log" 2>&1 3>&- 4>&- &
+  within 10 test -S "$work/pages"
+  begun=${EPOCHREALTIME/[.,]/}
+  for _ in {1..15}; do
+    [ "$(curl --silent --unix-socket "$work/pages" http://x/healthz)" = ok ]
+  done
+  # One connection in 50 ms.
+  [ $((${EPOCHREALTIME/[.,]/} - begun)) -ge 690000 ]
+  pid=$(on_host pgrep --oldest nvidia-nri-plug)
+  [ "$(on_host awk '{ print $41 }' "/proc/$pid/stat")" -eq 0 ]
+  grep -q 'no real-time priority (Operation not permitted): answers take longer while the processors are busy$' "$work/nri.log"
+}
+
 @test "an option, a value and a configuration that are wrong" {
   run on_host nvidia-nri-plugin --nri-plugin-index=100
   [ "$status" -eq 1 ]

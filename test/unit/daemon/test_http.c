@@ -131,6 +131,43 @@ static void test_bounds(void **state)
 	assert_int_equal(graft_loop_turn(&loop, 100, NULL), 0);
 }
 
+/* A flood: with a gap, so many are taken and no more, and the loop sleeps meanwhile. One that comes byte by byte ends. */
+static void test_flood(void **state)
+{
+	static const char request[] = "GET /a HTTP/1.1\r\n\r\n";
+	struct graft_buffer answer = { 0 };
+	int fds[HTTP_CONNECTIONS], n = 0, turns = 0;
+	int64_t end;
+
+	server.listener.gap_ms = 100;
+	for (size_t i = 0; i < HTTP_CONNECTIONS; i++) {
+		fds[i] = graft_unix_connect(path);
+		assert_true(fds[i] >= 0);
+		assert_int_equal(send(fds[i], request, sizeof(request) - 1, MSG_NOSIGNAL), sizeof(request) - 1);
+	}
+	end = graft_clock_ms() + 250;
+	for (; graft_clock_ms() < end; turns++)
+		assert_int_equal(graft_loop_turn(&loop, 10, NULL), 0);
+	for (size_t i = 0; i < HTTP_CONNECTIONS; i++) {
+		char bytes[4096];
+
+		n += recv(fds[i], bytes, sizeof(bytes), MSG_DONTWAIT) > 0;
+		(void)close(fds[i]);
+	}
+	assert_in_range(n, 1, 3);
+	assert_in_range(turns, 1, 60);
+	server.listener.gap_ms = 0;
+	end = graft_clock_ms() + 150;
+	while (graft_clock_ms() < end)
+		assert_int_equal(graft_loop_turn(&loop, 10, NULL), 0);
+	ask_http(
+	    "GET /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa "
+	    "HTTP/1.1",
+	    1, &answer);
+	assert_int_equal(answer.length, 0);
+	graft_buffer_done(&answer);
+}
+
 /* Without a free descriptor a connection waits, and does not keep the loop busy. */
 static void test_no_descriptors(void **state)
 {
@@ -188,7 +225,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers),        cmocka_unit_test(test_large),     cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_no_descriptors), cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_no_descriptors), cmocka_unit_test(test_addresses), cmocka_unit_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, open_server, close_server);
