@@ -316,6 +316,33 @@ is_whole() {
   [ ! -e "$machine/hooks.d/oci-nvidia-hook.json" ]
 }
 
+@test "CRI-O is restarted by systemctl of the host's root where systemd's socket is not there; its failure is told" {
+  local conf=$machine/crio.conf.d/99-nvidia.toml root=$work/host
+  where
+  mkdir -p "$machine/crio.conf.d" "$root/bin" "$root/usr/bin"
+  cp /bin/busybox "$root/bin/"
+  # shellcheck disable=SC2016
+  printf '#!/bin/busybox sh\necho "$PWD $PATH: $0 $*" >>/told\n[ ! -e /fails ] || { echo "Unit crio.service not found." >&2; exit 5; }\n' >"$root/usr/bin/systemctl"
+  chmod +x "$root/usr/bin/systemctl"
+  installer --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=systemd --host-root="$root" --no-daemon
+  [ "$status" -eq 0 ]
+  [[ $output == *'msg="Restarting crio using systemd"'* ]]
+  [ "$(cat "$root/told")" = "/ /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin: /usr/bin/systemctl restart crio.service" ]
+  # Nothing changed.
+  installer --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=systemd --host-root="$root" --no-daemon
+  [ "$(wc -l <"$root/told")" -eq 1 ]
+  touch "$root/fails" "$machine/nv/.engine-has-to-read"
+  installer --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=systemd --host-root="$root" --no-daemon
+  [ "$status" -eq 1 ]
+  [[ $output == *"error restarting crio using systemd: systemctl restart crio.service: exit status 5: Unit crio.service not found."* ]]
+  # What could not be done is done at the next start.
+  [ -e "$machine/nv/.engine-has-to-read" ]
+  rm "$root/usr/bin/systemctl"
+  installer --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=systemd --host-root="$root" --no-daemon
+  [ "$status" -eq 1 ]
+  [[ $output == *"error restarting crio using systemd: "*systemctl*"no such file or directory"* ]]
+}
+
 @test "nodes: 'control' makes them below the root of devices; none or an empty item, wherever it stands, turns all off" {
   local value dev=$work/root
   for value in control none "," "control," ",control" control,none control,,control ""; do

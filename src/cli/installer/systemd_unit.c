@@ -233,15 +233,21 @@ static int await_answer(const struct bus *bus, const char *unit)
 	}
 }
 
+int installer_systemd_talk(int fd, const char *unit, int timeout_ms, struct graft_error *err)
+{
+	const struct bus bus = { .fd = fd, .end_ms = graft_clock_ms() + timeout_ms, .err = err };
+
+	if (authenticate(&bus) < 0 || call_restart(&bus, unit) < 0)
+		return -1;
+	return await_answer(&bus, unit);
+}
+
 int installer_systemd_restart(const char *socket_path, const char *unit, int timeout_ms, struct graft_error *err)
 {
 	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	const struct bus bus = { .fd = fd, .end_ms = graft_clock_ms() + timeout_ms, .err = err };
 	int rc = fd < 0 ? -errno : graft_dial(fd, socket_path);
 
 	if (rc < 0)
 		return graft_fail_errno(err, -rc, "unable to dial %s", socket_path);
-	if (authenticate(&bus) < 0 || call_restart(&bus, unit) < 0)
-		return -1;
-	return await_answer(&bus, unit);
+	return installer_systemd_talk(fd, unit, timeout_ms, err);
 }

@@ -14,5 +14,7 @@
  * GRAFT_TIMEOUT, or GRAFT_PROGRAM with the name of systemd's error.
  */
 int installer_systemd_restart(const char *socket_path, const char *unit, int timeout_ms, struct graft_error *err);
+/* The same over a connection, which is borrowed. */
+int installer_systemd_talk(int fd, const char *unit, int timeout_ms, struct graft_error *err);
 
 #endif
