@@ -64,6 +64,10 @@ setup() {
   grep -qx '%{_docdir}/graft' packaging/graft.spec
 }
 
+@test "no example has a placeholder instead of an image" {
+  run ! grep -nE '\bIMAGE\b|(docker|podman) (run|create) .* \.\.\.( |$)' "$top"/README.md "$top"/docs/*.md
+}
+
 @test "CI runs the test command of the README and nothing else" {
   run -0 grep -vE '^(#|$)' .ci/run
   # shellcheck disable=SC2016
