@@ -820,6 +820,12 @@ broken   device-nodes        /dev/nvidia0: does not exist
 "* ]]
   [[ $output == *$'\ndocker run --gpus all: does not work: see device-nodes\n'* ]]
   [[ ${lines[-1]} =~ ^Broken:\ [0-9]+\ ok,\ [01]\ warnings?,\ [0-9]+\ broken ]]
+  # A long subject is broken as well as its cause.
+  # shellcheck disable=SC2016
+  host 'umount /usr/local/sbin; "$ctk" doctor'
+  [[ $output == *"
+warning  programs            nvidia-container-runtime-hook"* ]]
+  run ! grep -qE '^.{101}' <<<"$output"
   # Who does not quote the message is understood as well.
   # shellcheck disable=SC2016
   host '"$ctk" doctor nvml error: driver not loaded'

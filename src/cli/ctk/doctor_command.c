@@ -305,15 +305,15 @@ void ctk_doctor_add_wrapped(struct graft_buffer *out, const char *foreign, size_
 static void add_finding(struct graft_buffer *out, const struct graft_finding *finding, bool colours, size_t width)
 {
 	static const char *const codes[GRAFT_LEVEL_MAX] = { "\033[32m", "\033[2m", "\033[33m", "\033[31m" };
+	__attribute__((cleanup(graft_buffer_done))) struct graft_buffer said = { .max = 0 };
 	const size_t indent = 9 + 20;
-	size_t subject = strlen(finding->subject);
 
+	graft_buffer_printf(&said, "%s: %s", finding->subject, finding->cause);
+	out->failed |= graft_buffer_failed(&said);
 	graft_buffer_printf(out, "%s%-8s%s %-19s ", colours ? codes[finding->level] : "",
 			    graft_level_names[finding->level], colours ? "\033[0m" : "",
 			    graft_check_ids[finding->check]);
-	graft_buffer_visible(out, finding->subject);
-	graft_buffer_char(out, ':');
-	ctk_doctor_add_wrapped(out, finding->cause, indent + subject + 1, indent, width);
+	ctk_doctor_add_wrapped(out, graft_buffer_text(&said), indent, indent, width);
 	if (!finding->remedy || finding->level == GRAFT_LEVEL_OK)
 		return;
 	graft_buffer_printf(out, "%*s->", (int)indent, "");
