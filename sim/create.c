@@ -157,7 +157,7 @@ static void make_pci_function(struct sim_tree *tree, const struct pci_function *
 	config[10] = (unsigned char)(function->class_ >> 8);
 	config[11] = (unsigned char)(function->class_ >> 16);
 	memcpy(&config[0x2c], (const uint16_t[]){ htole16(function->vendor), htole16(function->subsystem) }, 4);
-	if (function->lost) /* what a read on the bus returns when no device answers */
+	if (function->lost) /* what a read on the bus returns if no device answers */
 		memset(config, 0xff, sizeof(config));
 	(void)snprintf(path, sizeof(path), "../../../devices/%s/%s", function->base, function->bus_id);
 	(void)snprintf(base, sizeof(base), SYSFS_PCI "/%s", function->bus_id);
@@ -193,7 +193,10 @@ static bool has_bridge(const struct sim_topology *topology, size_t n, const char
 	return false;
 }
 
-/* The bridges above a GPU that are above none of the GPUs before it. The first one is the host's. */
+/*
+ * The bridges above a GPU that are not above any of the GPUs before it. The first one is the
+ * host's.
+ */
 static void make_bridges(struct sim_tree *tree, size_t gpu)
 {
 	const struct sim_topology *topology = tree->topology;

@@ -114,7 +114,7 @@ static void embedded_missing(struct files *files, const char *name)
 	sim_tree_fail(files->tree, &err);
 }
 
-/* Of a driver for another machine, each program is a script that says where it has to run. */
+/* In a driver for another machine, each program is a script that prints where it has to run. */
 static void copy_program(struct files *files, const char *path, const char *name)
 {
 	const struct sim_embedded *program = sim_embedded_find(name);

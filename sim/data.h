@@ -21,8 +21,8 @@
 #define SIM_MAGIC              "GRAFT-SIMULATED-DRIVER-DATA-1"
 
 /*
- * Returns the NUMA node of a processor of the machine: each node has the same number of them, in a
- * row. sysfs and NVML agree by it.
+ * Returns the NUMA node of a processor of the machine: each node has the same number of consecutive
+ * ones. sysfs and NVML agree through this function.
  */
 static inline uint32_t sim_cpu_node(uint32_t cpu, uint32_t n_cpus, uint32_t n_nodes)
 {

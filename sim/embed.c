@@ -15,7 +15,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* A sum of the file's bytes, so that for caches of compilers another file is another text. */
+/* A checksum of the file's bytes, so that a compiler cache sees another text for another file. */
 static unsigned long long sum_of(const char *path)
 {
 	FILE *file = fopen(path, "re");

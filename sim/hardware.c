@@ -43,7 +43,10 @@ bool sim_hardware_bridges_valid(const char *bridges)
 	return *bridges == '\0';
 }
 
-/* How many bridges, from the host bridge down, are the same; *ret_a and *ret_b: how many there are. */
+/*
+ * Returns how many bridges, from the host bridge down, are the same; *ret_a and *ret_b are their
+ * numbers.
+ */
 static uint32_t count_common(const char *a, const char *b, uint32_t *ret_a, uint32_t *ret_b)
 {
 	uint32_t common = 0;
@@ -65,7 +68,7 @@ static uint32_t count_common(const char *a, const char *b, uint32_t *ret_a, uint
 	return common;
 }
 
-/* What is shared is shared from the top. */
+/* Shared bridges are at the top. */
 bool sim_hardware_bridges_agree(const char *a, const char *b)
 {
 	uint32_t n_a, n_b, common = count_common(a, b, &n_a, &n_b), at = 0;
@@ -96,7 +99,7 @@ static uint8_t get_distance(const struct sim_gpu *a, const struct sim_gpu *b)
 	return a->numa_node == b->numa_node ? SAME_NODE : SAME_MACHINE;
 }
 
-/* The libraries do not know GPUs that the driver leaves alone. */
+/* The libraries do not know GPUs that the driver does not use. */
 void sim_hardware_distances(const struct sim_topology *topology, const struct sim_gpu *gpu, struct sim_data_gpu *out)
 {
 	uint32_t n = 0;
@@ -235,9 +238,9 @@ void sim_hardware_fabric(const struct sim_topology *topology, struct sim_data *o
 /* --- MIG --- */
 
 /*
- * NVML's numbers of profiles: slices of the GPU instance, and which of the profiles with that many
- * slices it is. The id that nvidia-smi shows is that on a GPU of eight memory slices, or of four
- * (A30).
+ * NVML's numbers of profiles: slices of the GPU instance, and which one it is of the profiles with
+ * that many slices. The id is the one that nvidia-smi shows on a GPU with eight memory slices, or
+ * four (A30).
  */
 static const struct {
 	uint32_t slices;

@@ -9,8 +9,8 @@
 #include "topology.h"
 
 /*
- * Returns whether `bridges` is the way from a host bridge down to a GPU: "pci0000:16", then the
- * addresses of the bridges below it, with slashes between.
+ * Returns whether `bridges` is the path from a host bridge down to a GPU: "pci0000:16", then the
+ * addresses of the bridges below it, separated by slashes.
  */
 bool sim_hardware_bridges_valid(const char *bridges);
 /* Returns whether each bridge that two GPUs share is at the same place for both. */
@@ -18,7 +18,7 @@ bool sim_hardware_bridges_agree(const char *a, const char *b);
 /* Sets how far the other GPUs are from a GPU. */
 void sim_hardware_distances(const struct sim_topology *topology, const struct sim_gpu *gpu, struct sim_data_gpu *out);
 
-/* Returns how many NVLinks a model has, and how many of a GPU's the topology has declared. */
+/* Return how many NVLinks a model has, and how many of a GPU's links the topology has declared. */
 uint32_t sim_hardware_max_links(const struct sim_model *model);
 uint32_t sim_hardware_used_links(const struct sim_topology *topology, uint32_t gpu);
 /* Sets the NVLinks of a GPU: their number, version and speed, and where they lead. */

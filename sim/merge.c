@@ -73,14 +73,14 @@ struct kept_mounts {
 	size_t n;
 	struct {
 		const char *path;
-		bool overlay; /* gets one of its own when it is back */
+		bool overlay; /* gets one of its own when it has been moved back */
 	} mounts[MAX_KEPT_MOUNTS];
 	struct graft_arena *arena;
 };
 
 /*
- * Not for packages, and no place for an overlay: an engine makes overlays of its own there, which
- * cannot lie on another. /var/tmp is like /tmp.
+ * Not for packages, and not suitable for an overlay: an engine makes its own overlays there, which
+ * cannot be on another. /var/tmp is like /tmp.
  */
 static const char *const stores[] = {
 	"/var/lib/docker",  "/var/lib/containerd", "/var/lib/containers", "/var/lib/kubelet",
@@ -159,8 +159,8 @@ static bool is_disk(const char *fs_type)
 }
 
 /*
- * The machine's devices come and go, and what is written there is meant for the kernel: an overlay
- * must not lie over them.
+ * The machine's devices come and go, and writes there are meant for the kernel: an overlay must not
+ * cover them.
  */
 static void keep_devices(struct kept_mounts *kept, const char *directory)
 {
@@ -177,7 +177,7 @@ static void keep_devices(struct kept_mounts *kept, const char *directory)
 	}
 }
 
-/* Returns how many mounts there are; 0 also if they cannot be read. */
+/* Returns the number of mounts; also 0 if they cannot be read. */
 static size_t read_mounts(struct graft_arena *arena, struct graft_mountinfo **ret_mounts)
 {
 	auto_close int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
@@ -214,8 +214,8 @@ static void keep_mounts(struct kept_mounts *kept, const char *directory)
 static int cover_by_overlay(const char *directory, bool may_be_read_only);
 
 /*
- * Moves the mounts back in the order in which they were made, each onto its path in what now covers
- * it.
+ * Moves the mounts back in the order in which they were made, each onto its path in the mount that
+ * now covers it.
  */
 static void put_back(struct kept_mounts *kept)
 {
@@ -494,8 +494,8 @@ static int follow_links(const char *directory, unsigned int depth)
 }
 
 /*
- * What packages consist of. Homes, /srv, /tmp and whatever else the machine has are its own. Without
- * overlays of the first three there is no place for packages.
+ * The directories that packages install files in. Homes, /srv, /tmp and everything else stay the
+ * machine's. Without overlays of the first three, packages cannot be installed.
  */
 static const char *const system_directories[] = { "/usr",  "/etc", "/var",   "/opt",   "/boot",  "/bin",
 						  "/sbin", "/lib", "/lib32", "/lib64", "/libx32" };
@@ -589,8 +589,8 @@ static int cover_by_overlays(bool *ret_done, struct graft_error *err)
 }
 
 /*
- * A package manager would note as installed what vanishes with the links at the end: its database
- * becomes read-only, so that it stops before it changes anything.
+ * A package manager would record packages as installed that vanish with the links at the end. So
+ * its database becomes read-only, and it stops before it changes anything.
  */
 static int protect_packages(struct graft_error *err)
 {

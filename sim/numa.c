@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * numa: NUMA nodes for a machine that has fewer than the simulated host, as sysfs shows them. The
- * machine's processors are divided among them, in the same way as NVML does.
+ * numa: NUMA nodes, as sysfs shows them, for a machine that has fewer than the simulated host. The
+ * machine's processors are divided among them in the same way as in NVML.
  */
 #include <errno.h>
 #include <fcntl.h>

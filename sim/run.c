@@ -70,7 +70,7 @@ static int refuse_real_driver(const struct sim_topology *topology, bool force, s
 		return 0;
 	if (read_host("/proc/driver/nvidia/version", topology->arena, &text, &length, err) < 0)
 		return -1;
-	/* A simulated host inside a simulated host is fine. */
+	/* A simulated host inside a simulated host is allowed. */
 	if (length == 0 || memmem(text, length, "Graft simulated driver", strlen("Graft simulated driver")))
 		return 0;
 	return graft_fail(err, GRAFT_UNSUPPORTED, 0, "a real NVIDIA driver is loaded; --force hides it from COMMAND");
@@ -268,7 +268,7 @@ static int stage_service_policy(struct graft_error *err)
 static int make_kernel_log(const struct sim_topology *topology, struct graft_error *err)
 {
 	const char *path = secure_getenv("SIMULATED_KMSG");
-	/* The log of a simulated host around this one is out of sight now. */
+	/* The log of a simulated host around this one is no longer visible. */
 	bool own = !path || path[0] == '\0' || strcmp(path, SIM_STAGE "/kmsg") == 0;
 	auto_close int fd = -1;
 	struct graft_buffer text = { .max = 0 };
@@ -347,7 +347,7 @@ static int replace_all(struct sim_topology *topology, const char *devices, bool 
 int sim_enter(struct sim_topology *topology, bool force, bool overlays, struct graft_error *err)
 {
 	char path[4096];
-	/* The path leads elsewhere when its directory, or one above it, is covered by a mount. */
+	/* The path leads elsewhere if its directory, or one above it, is covered by a mount. */
 	const char *directory = getcwd(path, sizeof(path));
 	struct sim_traces traces;
 	const char *devices;

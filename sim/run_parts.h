@@ -13,12 +13,12 @@
 
 /*
  * Makes the directories of the system (/usr, /etc, /var, ...) show the files of SIM_STAGE_ROOT, each
- * by an overlay: what is written there is lost at the end, so packages can be installed and removed.
- * Mounts below them are kept, and so are the stores of container engines. So does an overlay that
- * becomes the namespace's root; the other directories there stay the machine's. The working
- * directory is another one then. Without `overlays`, or if the kernel refuses them, directories that
- * lack something become directories of links to the files of the driver and the host, and the
- * databases of package managers read-only. Returns 0, or -1 with the error set.
+ * by an overlay: what is written there is lost at the end, so packages can be installed and
+ * removed. Mounts below them are kept, and so are the stores of container engines. An overlay
+ * becomes the namespace's root, and the other directories there stay the machine's; the working
+ * directory then changes. Without `overlays`, or if the kernel refuses them, directories that lack
+ * something become directories of links to the files of the driver and the host, and the databases
+ * of package managers read-only. Returns 0, or -1 with the error set.
  */
 int sim_cover_system(bool overlays, struct graft_error *err);
 

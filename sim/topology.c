@@ -499,7 +499,7 @@ static int compare_gpus(const void *a, const void *b)
 	return x->device < y->device ? -1 : x->device > y->device;
 }
 
-/* A GPU in a root port of its own host bridge, unless the page says more. */
+/* Each GPU is in a root port of its own host bridge, unless the page specifies its place. */
 static const char *default_bridges(struct graft_arena *arena, const struct sim_gpu *gpu)
 {
 	uint32_t root = gpu->bus - 1;

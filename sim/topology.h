@@ -92,7 +92,7 @@ struct sim_faults {
 	bool crash;
 	struct sim_fault_xid *xids; /* lines for the kernel log, in this order */
 	size_t n_xids;
-	bool needs_log;       /* has an effect only where there is a kernel log */
+	bool needs_log;       /* only has an effect if there is a kernel log */
 	const char **missing; /* base names, sonames or absolute paths */
 	size_t n_missing;
 };
@@ -154,7 +154,7 @@ int sim_topology_add_fault(struct sim_topology *topology, const char *fault, str
 	X("xid", "=", "INDEX:NUMBER", add_xid, "The kernel log reports that Xid for that GPU")                 \
 	X("missing", "=", "NAME", add_missing, "That file, or all below that path, is missing")
 
-/* Writes the lines of the kernel log that faults put there. */
+/* Writes the lines that faults add to the kernel log. */
 void sim_fault_log(const struct sim_topology *topology, struct graft_buffer *out);
 
 /*

@@ -42,7 +42,8 @@ static bool is_at(int fd, const char *path)
 }
 
 /*
- * Opens the directory and locks it. Another run may just have taken it away: then it is made again.
+ * Opens the directory and locks it. Another run may have removed it meanwhile; then it is made
+ * again.
  */
 static int open_locked(const char *path, bool *ret_made, struct graft_error *err)
 {
@@ -52,7 +53,9 @@ static int open_locked(const char *path, bool *ret_made, struct graft_error *err
 		*ret_made = mkdir(path, 0755) == 0;
 		if (!*ret_made && errno != EEXIST)
 			return graft_fail_errno(err, errno, "mkdir failed: %s", path);
-		/* SECURITY: /tmp is everybody's; a link there would lead our mounts elsewhere. */
+		/*
+		 * SECURITY: every user can write to /tmp; a link there would redirect our mounts.
+		 */
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0 && errno != ENOENT)
 			return graft_fail_errno(err, errno, "open failed: %s", path);
@@ -69,7 +72,7 @@ int sim_traces_directory(struct sim_traces *traces, const char *path, struct gra
 
 	if (fd < 0)
 		return -1;
-	/* Without extended attributes only the run that made a directory takes it away. */
+	/* Without extended attributes, only the run that made a directory removes it. */
 	if (made)
 		(void)fsetxattr(fd, MARK, "", 0, 0);
 	else if (fgetxattr(fd, MARK, NULL, 0) < 0)
@@ -132,7 +135,10 @@ static bool replace_standard_streams(void)
 	return true;
 }
 
-/* Whatever it holds of the simulated host would keep that alive, so it goes back first. */
+/*
+ * Anything that it holds of the simulated host would keep that alive, so it first returns to the
+ * machine's namespace.
+ */
 static void guard(struct sim_traces *traces, int events)
 {
 	char event[sizeof(struct inotify_event) + 256];
@@ -144,7 +150,7 @@ static void guard(struct sim_traces *traces, int events)
 	if (setns(traces->namespace_fd, CLONE_NEWNS) < 0 || chdir("/") < 0 || !replace_standard_streams() ||
 	    !keep_descriptors(traces, &events))
 		return;
-	/* The only event there can be is IN_UNMOUNT, which comes unasked. */
+	/* The only possible event is IN_UNMOUNT, which need not be requested. */
 	while (read(events, event, sizeof(event)) < 0 && errno == EINTR)
 		;
 	remove_directories(traces);

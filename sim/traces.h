@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * traces: what `run` has to leave on the machine while it runs, which is empty directories that serve
- * as mount points, and the process that takes them away again. That process is none of COMMAND's: it
- * waits until the last process of the simulated host has ended, however that came about.
+ * traces: what `run` has to leave on the machine while it runs: empty directories that serve as
+ * mount points, and the process that removes them. That process does not belong to COMMAND: it
+ * waits until the last process of the simulated host has ended, for whatever reason.
  */
 #ifndef GRAFT_SIM_TRACES_H
 #define GRAFT_SIM_TRACES_H
@@ -29,8 +29,8 @@ struct sim_traces {
 int sim_traces_open(struct sim_traces *traces, struct graft_error *err);
 
 /*
- * Makes a directory unless it is there. If a run of graft-sim made it, this one or another, it is
- * taken away when the last of them has ended. Returns 0, or -1 with the error set.
+ * Makes a directory if it is missing. If a run of graft-sim made it, this one or another, it is
+ * removed when the last of them has ended. Returns 0, or -1 with the error set.
  */
 int sim_traces_directory(struct sim_traces *traces, const char *path, struct graft_error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * daemon: the other programs of the simulated driver, one binary under all their names. Those with
- * a socket hold it until they receive a signal and answer nothing (MPS answers: mps_control.c); the
- * others print what they are.
+ * a socket keep it open until they receive a signal, and answer nothing (except MPS:
+ * mps_control.c); the others print what they are.
  */
 #include <errno.h>
 #include <signal.h>

@@ -2,9 +2,9 @@
 /*
  * mps_control: the simulated nvidia-cuda-mps-control. With -d or -f it is a daemon that knows which
  * processes use CUDA through its pipe directory; otherwise it takes commands from standard input,
- * from people and scripts. It schedules nothing: there is no GPU. As the real one does, it starts a
- * server for the user of its first client, and lets clients of other users wait until all of that
- * user's have ended.
+ * from people and scripts. It schedules nothing: there is no GPU. Like the real one, it starts a
+ * server for the user of its first client, and makes clients of other users wait until all of that
+ * user's clients have ended.
  */
 #include "mps_control.h"
 
@@ -45,7 +45,7 @@ static struct {
 	struct pollfd fds[1 + MAX_CLIENTS]; /* [0]: the listening socket */
 	pid_t pids[1 + MAX_CLIENTS];        /* 0: connected, but not using CUDA */
 	uid_t uids[1 + MAX_CLIENTS];
-	bool waits[1 + MAX_CLIENTS]; /* for the end of another user's server */
+	bool waits[1 + MAX_CLIENTS]; /* waits for the end of another user's server */
 	nfds_t n;
 	pid_t server; /* 0: none runs */
 	uid_t server_uid;
@@ -88,7 +88,7 @@ static void log_event(const char *event, long number)
 
 /* --- the server --- */
 
-/* A process of the user, that ends with the daemon. */
+/* Starts a process of the user that ends with the daemon. */
 static void start_server(uid_t uid)
 {
 	pid_t pid = fork();
@@ -116,7 +116,7 @@ static void end_server(void)
 	served.server = 0;
 }
 
-/* The client waits unless the server is of its user. */
+/* The client waits unless the server belongs to its user. */
 static void admit(nfds_t i)
 {
 	if (served.server == 0)
@@ -137,7 +137,7 @@ static bool has_clients(void)
 	return false;
 }
 
-/* The server of a user without clients makes room for those who wait. */
+/* The server of a user without clients makes room for waiting clients. */
 static void admit_waiting(void)
 {
 	bool any = false;
@@ -322,7 +322,7 @@ static int start_mps_daemon(bool background)
 	if (!lock_directory(directory))
 		return 1;
 	(void)unlink(address.sun_path);
-	/* Anyone who may use the GPU may be a client. */
+	/* Every user of the GPU may be a client. */
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || chmod(address.sun_path, 0666) < 0 ||
 	    listen(fd, MAX_CLIENTS) < 0)
 		return fail_mps_control(address.sun_path);

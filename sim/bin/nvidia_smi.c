@@ -634,7 +634,7 @@ static unsigned int read_indices(const char *list)
 	return bits;
 }
 
-/* Lost GPUs have no handle, so this is no function of NVML. */
+/* Lost GPUs have no handle, so NVML has no function for this. */
 static int reset_gpus(const char *only)
 {
 	nvmlReturn_t (*reset)(unsigned int index, unsigned int together, nvmlPciInfo_t *pci,

@@ -352,7 +352,9 @@ API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice dev
 	CUresult rc = check_cuda_device(device, context);
 
 	(void)flags;
-	/* A process that goes past MPS finds its server there, the one process that may use the GPU. */
+	/*
+	 * A process that bypasses MPS finds its server there, the one process that may use the GPU.
+	 */
 	if (rc == CUDA_SUCCESS && !state.mps &&
 	    sim_gpu_compute_mode((uint32_t)(state.devices[device].gpu - sim_data.gpus)) != 0)
 		rc = CUDA_ERROR_DEVICE_UNAVAILABLE;
@@ -608,7 +610,7 @@ static const struct {
 #undef X
 };
 
-/* Callers request functions by the plain name ("cuMemAlloc") and get the newest version. */
+/* Callers request functions by their plain names ("cuMemAlloc") and get the newest versions. */
 static bool is_called(const char *function, const char *asked)
 {
 	size_t length = strlen(asked);

@@ -140,7 +140,7 @@ static const char *query_device_string(EGLDeviceEXT device, EGLint name)
 	return NULL;
 }
 
-/* glvnd dispatches by handle, so only displays of ours arrive here. */
+/* glvnd dispatches by handle, so only our displays arrive here. */
 static EGLBoolean query_display_attrib(EGLDisplay display, EGLint name, EGLAttrib *value)
 {
 	if (name != EGL_DEVICE_EXT)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel_log: lines of the driver in a file. What the whole file says is kept until it grows; a FIFO
- * has no past, so only those who wait at it learn something.
+ * kernel_log: lines of the driver in a file. The state that follows from the whole file is kept
+ * until it grows; a FIFO has no past, so only processes that wait at it learn anything.
  */
 #include "kernel_log.h"
 
@@ -34,7 +34,7 @@ static bool find_gpu(unsigned int domain, unsigned int bus, unsigned int device,
 	return false;
 }
 
-/* Reads a number after `before`, which must be there; *ret_end is what follows. */
+/* Reads a number after `before`, which is required; *ret_end is what follows. */
 static bool read_number_after(const char *at, const char *before, int base, unsigned int *ret_number,
 			      const char **ret_end)
 {
@@ -93,7 +93,7 @@ struct sim_log_event sim_log_parse(const char *line)
 	return event;
 }
 
-/* What the log says, as of the size that it had. */
+/* The state according to the log, as of its size at that time. */
 static struct {
 	off_t size;
 	struct {
@@ -144,7 +144,7 @@ static void read_log(FILE *log)
 		apply_line(line);
 }
 
-/* Returns false if there is no log that says what was. */
+/* Returns false if there is no log of the past. */
 static bool update_known(void)
 {
 	struct stat status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel_log: the kernel log of the simulated host, a file that SIMULATED_KMSG names or the one that
- * graft-sim makes. A process that writes a line of the driver into it decides about the health of a
+ * kernel_log: the kernel log of the simulated host, a file that SIMULATED_KMSG names or the one
+ * that graft-sim makes. A process that writes a line of the driver into it changes the health of a
  * GPU:
  *
  *	NVRM: Xid (PCI:0000:1b:00): 79, pid=1234, name=python, GPU has fallen off the bus.
@@ -10,9 +10,9 @@
  *	graft-sim: GPU 0000:1b:00.0: MIG mode 1
  *	graft-sim: GPU 0000:1b:00.0: compute mode 3
  *
- * A prefix is allowed, such as the prefix of /dev/kmsg or a time. After Xid 79 a GPU is
- * lost until it is reset. A new MIG mode, which no driver logs, waits for a reset until Hopper. Nor
- * does any log compute modes: 0 is the default, 3 EXCLUSIVE_PROCESS.
+ * A prefix is allowed, such as the prefix of /dev/kmsg or a time. After Xid 79 a GPU is lost until
+ * it is reset. Before Hopper, a new MIG mode waits for a reset. No driver logs MIG modes or compute
+ * modes: 0 is the default, 3 EXCLUSIVE_PROCESS.
  */
 #ifndef GRAFT_SIM_KERNEL_LOG_H
 #define GRAFT_SIM_KERNEL_LOG_H
@@ -35,10 +35,13 @@ struct sim_log_event {
 /* Returns the name of the log; it need not exist. */
 const char *sim_log_path(void);
 
-/* Parses one line, without its newline. SIM_LOG_OTHER if it is about no GPU of this host. */
+/* Parses one line, without its newline. SIM_LOG_OTHER if it is not about a GPU of this host. */
 struct sim_log_event sim_log_parse(const char *line);
 
-/* Returns whether a GPU has fallen off the bus, by a fault of the topology or by what the log says. */
+/*
+ * Returns whether a GPU has fallen off the bus, because of a fault of the topology or according to
+ * the log.
+ */
 bool sim_gpu_lost(uint32_t index);
 
 /* Returns whether a GPU is in MIG mode; *ret_pending, if not NULL: whether it is after the next reset. */

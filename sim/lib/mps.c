@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mps: the client's side of the protocol. Like visible.c it needs nothing but an old libc. */
+/* mps: the client's side of the protocol. Like visible.c, it needs only an old libc. */
 #include "mps.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /*
  * mps: the protocol between the simulated CUDA and the simulated MPS control daemon. The pipe
  * directory and its `control` socket are those of the real ones; the protocol is our own: one line,
- * one answer. A client stays one for as long as its connection is open.
+ * one answer. A client remains one as long as its connection is open.
  */
 #ifndef GRAFT_SIM_MPS_H
 #define GRAFT_SIM_MPS_H

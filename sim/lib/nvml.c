@@ -534,8 +534,9 @@ static uint32_t to_host_bits(uint32_t indices)
 }
 
 /*
- * Resets the GPU of that index, as one of those in `together`: a line in the kernel log, which ends
- * what earlier lines began. RESET_REQUIRED: *peer would have to be reset together with it.
+ * Resets the GPU with that index, as one of those in `together`: writes a line to the kernel log,
+ * which ends the effect of earlier ones. RESET_REQUIRED: *peer would have to be reset together with
+ * it.
  */
 ENTRY(graftSimResetGpu, unsigned int index, unsigned int together, nvmlPciInfo_t *pci, nvmlPciInfo_t *peer)
 {

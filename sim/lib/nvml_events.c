@@ -15,10 +15,10 @@
 #define STEP_MS 20u /* how long an event may take to arrive */
 
 struct nvml_event_set {
-	unsigned long long types[SIM_MAX_GPUS]; /* by place in nvml_state.gpus */
-	int log;                                /* position after what was there when the set was made, or -1 */
+	unsigned long long types[SIM_MAX_GPUS]; /* by index in nvml_state.gpus */
+	int log; /* position after the content at the time when the set was made, or -1 */
 	size_t n;
-	char line[1024]; /* what was read of a line */
+	char line[1024]; /* the part of a line that was read */
 };
 
 static unsigned long long supported_types(const struct nvml_handle *device)
@@ -41,7 +41,7 @@ ENTRY(nvmlEventSetCreate, nvmlEventSet_t *set)
 		return NVML_MEMORY;
 	(*set)->log = open(sim_log_path(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if ((*set)->log >= 0)
-		(void)lseek((*set)->log, 0, SEEK_END); /* a FIFO has no end to go to */
+		(void)lseek((*set)->log, 0, SEEK_END); /* a FIFO has no end to seek to */
 	return NVML_SUCCESS;
 }
 

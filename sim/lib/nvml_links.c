@@ -32,7 +32,7 @@ ENTRY(nvmlDeviceGetTopologyCommonAncestor, nvmlDevice_t a, nvmlDevice_t b, unsig
 	return rc;
 }
 
-/* The other GPUs that are exactly that near. */
+/* The other GPUs at exactly that distance. */
 ENTRY(nvmlDeviceGetTopologyNearestGpus, nvmlDevice_t device, unsigned int level, unsigned int *count,
       nvmlDevice_t *devices)
 {
@@ -268,7 +268,7 @@ ENTRY(nvmlDeviceGetNvLinkRemotePciInfo, nvmlDevice_t device, unsigned int link, 
 	return NVML_SUCCESS;
 }
 
-/* Through switches, or by a link of their own. */
+/* Through switches, or over a link of their own. */
 static bool are_linked(const struct nvml_handle *a, const struct nvml_handle *b)
 {
 	for (uint32_t i = 0; i < a->gpu->n_links; i++) {

@@ -35,8 +35,8 @@ ENTRY(nvmlDeviceGetMigMode, nvmlDevice_t device, unsigned int *current, unsigned
 }
 
 /*
- * Until Hopper the new mode waits for a reset (IN_USE), as on a host where another program has the GPU
- * open. A GPU that has instances stays in MIG mode.
+ * Before Hopper the new mode waits for a reset (IN_USE), as on a host where another program has the
+ * GPU open. A GPU that has instances stays in MIG mode.
  */
 ENTRY(nvmlDeviceSetMigMode, nvmlDevice_t device, unsigned int mode, nvmlReturn_t *activation)
 {
@@ -193,7 +193,7 @@ ENTRY(nvmlDeviceGetGpuInstanceProfileInfoV, nvmlDevice_t device, unsigned int pr
 	return NVML_SUCCESS;
 }
 
-/* How many more instances of a profile fit beside those that exist. */
+/* How many more instances of a profile fit next to the existing ones. */
 ENTRY(nvmlDeviceGetGpuInstanceRemainingCapacity, nvmlDevice_t device, unsigned int id, unsigned int *count)
 {
 	nvmlReturn_t rc = nvml_check_gpu(device, count);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvml_refused: the rest of NVML's public functions. A program that was linked to the real library
- * ends when it calls a function that is not there at all; with NVML_ERROR_NOT_SUPPORTED, which each
- * of these answers on some real GPU, it goes on. Virtual GPUs, confidential computing, power
- * profiles and everything that changes a GPU are here.
+ * ends when it calls a missing function; with NVML_ERROR_NOT_SUPPORTED, which each of these returns
+ * on some real GPU, it continues. Virtual GPUs, confidential computing, power profiles and
+ * everything that changes a GPU are here.
  */
 #include "nvml_parts.h"
 
@@ -13,7 +13,7 @@ nvmlReturn_t nvml_refuse(void)
 	return NVML_NOT_SUPPORTED;
 }
 
-/* The arguments of these functions are never looked at. */
+/* The arguments of these functions are never used. */
 #define REFUSE(name) API extern nvmlReturn_t name(void) __attribute__((alias("nvml_refuse")));
 
 /* clang-format off */

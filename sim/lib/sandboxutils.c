@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandboxutils: the simulated libnvidia-sandboxutils.so.1. Programs load it where it is installed,
- * and go on without it when it cannot be initialised. So it has the real one's functions, and each
- * answers that it is not supported.
+ * sandboxutils: the simulated libnvidia-sandboxutils.so.1. Programs load it if it is installed, and
+ * continue without it if it cannot be initialised. So it has the real one's functions, and each
+ * returns that it is not supported.
  */
 #define API __attribute__((visibility("default")))
 
@@ -14,7 +14,7 @@ int sandboxutils_refuse(void)
 	return NOT_SUPPORTED;
 }
 
-/* The arguments of these functions are never looked at. */
+/* The arguments of these functions are never used. */
 #define REFUSE(name) API extern int name(void) __attribute__((alias("sandboxutils_refuse")))
 REFUSE(nvSandboxUtilsInit);
 REFUSE(nvSandboxUtilsShutdown);
