@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oci_dev: which mounts of config.json are new file systems, and where the others come from. Looks
- * at nothing but the configuration.
+ * oci_dev: which mounts of config.json are new file systems, and where the others come from. Reads
+ * only the configuration.
  */
 #include "formats/oci_dev.h"
 

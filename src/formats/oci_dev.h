@@ -14,13 +14,14 @@
 #include "formats/oci_spec.h"
 
 struct graft_oci_dev {
-	bool tmpfs;           /* a new tmpfs is mounted there; of `sources`, a link of the image can lead one over it */
+	bool tmpfs;           /* a new tmpfs is mounted there; a link of the image can lead one of `sources` over it */
 	const char **sources; /* absolute paths of the host, of all mounts that are not new file systems */
 	size_t n_sources;
 };
 
 /*
- * Reads that. The strings are copied. If anything is unclear, and without memory, `tmpfs` is false.
+ * Reads this. The strings are copied. If anything is unclear, or if out of memory, `tmpfs` is
+ * false.
  */
 void graft_oci_dev_read(const struct graft_oci_spec *spec, struct graft_arena *arena, struct graft_oci_dev *ret_dev);
 

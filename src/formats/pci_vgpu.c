@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pci_vgpu: walks the list of capabilities to the vendor's own one. That begins with "VF", followed
- * by records of an id and a length, both one byte, the length with those two; the record 0, which
- * is the last, has version and branch of the host's driver, 10 bytes each, filled up with zeros.
+ * pci_vgpu: walks the list of capabilities to the vendor's own one. It begins with "VF", followed
+ * by records that start with an id and a length, one byte each; the length includes these two. The
+ * last record, 0, has version and branch of the host's driver, 10 bytes each, padded with zeros.
  */
 #include "formats/pci_vgpu.h"
 
@@ -20,8 +20,8 @@
 #define TEXT_LENGTH     ((size_t)10)
 
 /*
- * Returns the vendor's capability and its length, or NULL. Each one is at another place, so the
- * walk ends.
+ * Returns the vendor's capability and its length, or NULL. Each one is at a different offset, so
+ * the walk ends.
  */
 static const unsigned char *find_capability(const unsigned char *space, size_t length, size_t *ret_length)
 {

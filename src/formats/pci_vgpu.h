@@ -18,8 +18,8 @@ struct graft_pci_vgpu {
 
 /*
  * Reads the configuration space of a PCI device. Returns whether the device is a virtual GPU whose
- * host has said what it is; the texts are in the arena and NULL if that is exhausted. A space that
- * is cut short, as unprivileged users see it, says nothing.
+ * host has identified itself; the texts are in the arena, NULL if that is exhausted. A truncated
+ * space, as unprivileged users see it, contains nothing of this.
  */
 bool graft_pci_vgpu_parse(const char *space, size_t length, struct graft_arena *arena, struct graft_pci_vgpu *ret_vgpu);
 

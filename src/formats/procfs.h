@@ -89,8 +89,8 @@ int graft_procfs_cgroup(const char *text, size_t length, struct graft_arena *are
 bool graft_procfs_stat(const char *text, char *ret_state, uint64_t *ret_start);
 
 /*
- * The same file: the process's name, which anybody may choose, its parent, and the processor time
- * of its children and of theirs that have been waited for, in clock ticks.
+ * The same file: the process's name, which any user may choose, its parent, and the processor time
+ * of its descendants that have been waited for, in clock ticks.
  */
 struct graft_process_family {
 	char name[64];
@@ -110,7 +110,7 @@ struct graft_pci_address {
 bool graft_pci_parse(const char *text, struct graft_pci_address *ret_address);
 /*
  * Returns the name that sysfs and udev have for the device at `address` ("00000000:1b:00.0"): the
- * domain has four digits, or more if it needs them. NULL if it is malformed or there is no memory.
+ * domain has four digits, or more if necessary. NULL if it is malformed, or if out of memory.
  */
 const char *graft_pci_sysfs_name(const char *address, struct graft_arena *arena);
 /* Compares two addresses. Returns < 0, 0 or > 0. */

@@ -221,7 +221,10 @@ void graft_record_write(const struct graft_record *record, const void *object, s
 struct reader {
 	struct graft_arena *arena;
 	struct graft_error *err;
-	/* The way to what is read, for messages: names of members, and NULL for an item of a list. */
+	/*
+	 * The path to the value being read, for messages: names of members, and NULL for an item of
+	 * a list.
+	 */
 	struct step {
 		const char *name;
 		size_t index;
@@ -229,7 +232,7 @@ struct reader {
 	size_t n_steps;
 };
 
-/* JSON that is nested deeper than the way has room is not parsed. `name` NULL: a list's item. */
+/* JSON that is nested deeper than the path has room is not parsed. `name` NULL: a list's item. */
 static void enter(struct reader *reader, const char *name, size_t index)
 {
 	reader->way[reader->n_steps++] = (struct step){ name, index };

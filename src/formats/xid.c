@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xid: lines of the kernel log. Does not know where they come from, nor what follows from them. */
+/* xid: lines of the kernel log. Does not know where they come from, or what follows from them. */
 #include "formats/xid.h"
 
 #include <ctype.h>
@@ -94,7 +94,7 @@ static struct graft_xid_line read_fault(const char *text)
 	return line;
 }
 
-/* "0000:3b:00.0: GPU reset": older drivers say no more of a reset that has been done. */
+/* "0000:3b:00.0: GPU reset": older drivers report no more about a completed reset. */
 static struct graft_xid_line read_reset(const char *text)
 {
 	struct graft_xid_line line = { .kind = GRAFT_XID_RECOVERED };

@@ -10,12 +10,12 @@
 #include <stdint.h>
 
 #define GRAFT_XID_RECOVERY 154  /* the GPU needs a different action than before; the log says which */
-#define GRAFT_XID_MAX      1024 /* numbers that are distinguished; larger ones are as bad as any */
+#define GRAFT_XID_MAX      1024 /* numbers below this are distinguished; larger ones count as faults */
 
 enum graft_xid_kind {
 	GRAFT_XID_NOTHING,
 	GRAFT_XID_FAULT,     /* of one GPU */
-	GRAFT_XID_RECOVERED, /* one GPU needs no reset any more */
+	GRAFT_XID_RECOVERED, /* one GPU no longer needs a reset */
 	GRAFT_XID_LOADED,    /* the driver was loaded: all GPUs start without faults */
 	GRAFT_XID_FOUND,     /* the kernel has found one PCI device of NVIDIA, at boot or after it was away */
 };
@@ -35,9 +35,9 @@ struct graft_xid_line {
  */
 struct graft_xid_line graft_xid_parse(const char *line);
 
-/* Which numbers do not matter. */
+/* Which numbers are ignored. */
 struct graft_xid_rules {
-	bool none; /* none matters but those of `enabled` */
+	bool none; /* ignore all but those of `enabled` */
 	uint64_t ignored[GRAFT_XID_MAX / 64];
 	uint64_t enabled[GRAFT_XID_MAX / 64];
 };
@@ -55,9 +55,9 @@ bool graft_xid_any_matters(const struct graft_xid_rules *rules);
 
 /* Returns whether `bus_id`, "00000000:3b:00.0", is the GPU of the line. */
 bool graft_xid_is_of(const struct graft_xid_line *line, const char *bus_id);
-/* Returns whether both lines are of one GPU. */
+/* Returns whether both lines concern the same GPU. */
 bool graft_xid_is_same_gpu(const struct graft_xid_line *a, const struct graft_xid_line *b);
-/* The same, and of the same MIG device of it, or both of the GPU as a whole. */
+/* The same, and the same MIG device of it, or both the GPU as a whole. */
 bool graft_xid_is_same_device(const struct graft_xid_line *a, const struct graft_xid_line *b);
 
 #endif

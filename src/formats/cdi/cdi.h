@@ -106,8 +106,8 @@ struct graft_cdi_spec {
 
 /*
  * Returns whether a low-level runtime runs the hook in the container: stage startContainer. Its
- * program is one of the image, whatever its name: it is not looked for on the host, and goes into
- * config.json as it is written.
+ * program belongs to the image, whatever its name: it is not searched for on the host, and is
+ * written to config.json unchanged.
  */
 bool graft_cdi_hook_is_of_image(const struct graft_cdi_hook *hook);
 

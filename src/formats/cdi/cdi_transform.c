@@ -96,8 +96,8 @@ static bool is_of_file(const struct graft_cdi_hook *hook, size_t i)
 }
 
 /*
- * The arguments of createContainer hooks are paths of the container, although the program is one of
- * the host; but those of files are of both.
+ * The arguments of createContainer hooks are paths of the container, although the program is on the
+ * host; but those for files are paths of both.
  */
 static void change_hook(const struct change *change, struct graft_cdi_hook *hook)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * go_build: section -> text -> one line of it. The text has a line
- * "dep<TAB>MODULE<TAB>VERSION<TAB>SUM" for each module, and where that is replaced, "=>" in place
- * of "dep" in the next line.
+ * "dep<TAB>MODULE<TAB>VERSION<TAB>SUM" for each module, and if that is replaced, the next line has
+ * "=>" instead of "dep".
  */
 #include "formats/loader/go_build.h"
 

@@ -14,11 +14,11 @@
 /*
  * Finds the version of a module in the bytes of the section; of a replaced module that of its
  * replacement. Returns it without the "v" ("0.8.0", "0.0.0-20240101000000-abcdef"), in the arena;
- * NULL if the section is damaged or does not list the module, or without memory.
+ * NULL if the section is damaged or does not list the module, or if out of memory.
  */
 const char *graft_go_build_parse(const void *section, size_t length, const char *module, struct graft_arena *arena);
 /*
- * The same for a program; NULL as well if it is no Go program. `arena` also holds the bytes of the
+ * The same for a program; also NULL if it is not a Go program. `arena` also holds the bytes of the
  * section.
  */
 const char *graft_go_build_read(int fd, const char *module, struct graft_arena *arena);

@@ -76,10 +76,9 @@ struct graft_tree_builder {
 };
 
 /*
- * Parses a text; whether it is JSON or YAML shows in itself. Set the first members of the builder
- * before. The root lives until graft_tree_builder_done(), which is called after a failure too.
- * Returns 0, or -1 with GRAFT_FORMAT "FILE: line 1, column 2: ...", GRAFT_TOO_BIG or
- * GRAFT_NO_MEMORY.
+ * Parses a text, which is recognised as JSON or YAML. Set the first members of the builder before.
+ * The root lives until graft_tree_builder_done(), which is called after a failure too. Returns 0,
+ * or -1 with GRAFT_FORMAT "FILE: line 1, column 2: ...", GRAFT_TOO_BIG or GRAFT_NO_MEMORY.
  */
 int graft_tree_parse(struct graft_tree_builder *builder, const char *text, size_t length,
 		     const struct graft_tree_value **ret_root);

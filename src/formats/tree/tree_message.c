@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tree_message: what messages say about a tree. Apart from the parsers: who only quotes a text is
- * not linked with YAML.
+ * tree_message: texts for messages about a tree. Separate from the parsers, so that programs that
+ * only quote a text are not linked with YAML.
  */
 #include <stdarg.h>
 #include <stdio.h>
