@@ -103,8 +103,12 @@ lacks() { grep -Fxvf "$both/$1" "$release/$1" || true; }
   gpg --quiet --verify "$both/SHA256SUMS.asc" "$both/SHA256SUMS" 2>/dev/null
   gpg --quiet --verify "$both/$all/Release.gpg" "$both/$all/Release" 2>/dev/null
   gpg --quiet --decrypt "$both/$all/InRelease" 2>/dev/null | cmp - "$both/$all/Release"
-  # Signatures of the same are the same.
-  cmp "$release/rpm/$machine/repodata/repomd.xml.asc" "$both/rpm/$machine/repodata/repomd.xml.asc"
+  # What names every architecture, and sums and signatures, of the packages that were found to be the same.
+  run in_other_circumstances make_release "$BATS_TEST_TMPDIR/again" --arch "$architecture" --from "$release"
+  [ "$status" -eq 0 ] || { echo "$output" && return 1; }
+  run diff -r "$release" "$BATS_TEST_TMPDIR/again"
+  [ "$output" = "" ] || { echo "$output" && return 1; }
+  cmp <(cd "$release" && find . -printf '%P %y %m %u %T@\n' | sort) <(cd "$BATS_TEST_TMPDIR/again" && find . -printf '%P %y %m %u %T@\n' | sort)
 }
 
 @test "release: amd64 and arm64 from one run, in one repository of each kind; apt and dnf find those of their machine" {
@@ -302,6 +306,8 @@ in_dnf() { "$BATS_TEST_TMPDIR/dnf-bin/dnf" "$@"; }
   refuses 64 "no key to sign with: give --key FILE, or --test-key for a trial; see packaging/release --help" "$to"
   refuses 1 "the key '$BATS_TEST_TMPDIR/nothing' cannot be read" --key "$BATS_TEST_TMPDIR/nothing" "$to"
   refuses 1 "'$release' is not empty" --key "$key" "$release"
+  refuses 64 "--from takes a directory; see packaging/release --help" --from
+  refuses 1 "'$BATS_TEST_TMPDIR' is not a release for $architecture" --from "$BATS_TEST_TMPDIR" --key "$key" "$to"
   # This machine without the cross compiler.
   if [ "$architecture" = amd64 ]; then
     mkdir "$BATS_TEST_TMPDIR/bin"
