@@ -223,11 +223,43 @@ static void make_bridges(struct sim_tree *tree, size_t gpu)
 	}
 }
 
+#define SYSFS_DRIVER "/sys/bus/pci/drivers/nvidia"
+
+/* The links that the kernel makes when a driver takes a device. */
+static void bind_to_driver(struct sim_tree *tree, const struct sim_gpu *gpu, const char *bus_id)
+{
+	char path[400], target[400];
+	size_t length = 0;
+
+	(void)snprintf(path, sizeof(path), SYSFS_DRIVER "/%s", bus_id);
+	(void)snprintf(target, sizeof(target), "../../../../devices/%s/%s", gpu->bridges, bus_id);
+	sim_tree_link(tree, path, target);
+	/* Up from the device and from each bridge above it, then from devices. */
+	for (const char *bridge = gpu->bridges; bridge; bridge = strchr(bridge + 1, '/'))
+		length += (size_t)snprintf(target + length, sizeof(target) - length, "../");
+	(void)snprintf(target + length, sizeof(target) - length, "../../bus/pci/drivers/nvidia");
+	(void)snprintf(path, sizeof(path), "/sys/devices/%s/%s/driver", gpu->bridges, bus_id);
+	sim_tree_link(tree, path, target);
+}
+
+/* Of a GPU's device for displays: NAME and its minor number. */
+static void make_drm_minor(struct sim_tree *tree, const struct sim_gpu *gpu, const char *bus_id, const char *name,
+			   size_t minor)
+{
+	char base[400], path[420];
+
+	(void)snprintf(base, sizeof(base), "/sys/devices/%s/%s/drm/%s", gpu->bridges, bus_id, name);
+	(void)snprintf(path, sizeof(path), "%s/dev", base);
+	sim_tree_text(tree, path, 0444, "226:%zu\n", minor);
+	(void)snprintf(path, sizeof(path), "%s/uevent", base);
+	sim_tree_text(tree, path, 0444, "MAJOR=226\nMINOR=%zu\nDEVNAME=dri/%s\n", minor, name);
+}
+
 static void make_pci_gpu(struct sim_tree *tree, size_t i)
 {
 	const struct sim_gpu *gpu = &tree->topology->gpus[i];
 	bool display = gpu->model->brand == SIM_BRAND_GEFORCE || gpu->model->brand == SIM_BRAND_RTX;
-	char bus_id[32], path[400];
+	char bus_id[32], name[32];
 
 	(void)snprintf(bus_id, sizeof(bus_id), "%04x:%02x:%02x.0", gpu->domain, gpu->bus, gpu->device);
 	make_bridges(tree, i);
@@ -239,12 +271,14 @@ static void make_pci_gpu(struct sim_tree *tree, size_t i)
 							.class_ = display ? 0x030000 : 0x030200,
 							.numa_node = gpu->numa_node,
 							.lost = gpu->lost });
+	if (tree->topology->module)
+		bind_to_driver(tree, gpu, bus_id);
 	if (!(tree->topology->files & SIM_FILES_GRAPHICS))
 		return;
-	(void)snprintf(path, sizeof(path), "/sys/devices/%s/%s/drm/card%zu/uevent", gpu->bridges, bus_id, i);
-	sim_tree_text(tree, path, 0444, "MAJOR=226\nMINOR=%zu\nDEVNAME=dri/card%zu\n", i, i);
-	(void)snprintf(path, sizeof(path), "/sys/devices/%s/%s/drm/renderD%zu/uevent", gpu->bridges, bus_id, 128 + i);
-	sim_tree_text(tree, path, 0444, "MAJOR=226\nMINOR=%zu\nDEVNAME=dri/renderD%zu\n", 128 + i, 128 + i);
+	(void)snprintf(name, sizeof(name), "card%zu", i);
+	make_drm_minor(tree, gpu, bus_id, name, i);
+	(void)snprintf(name, sizeof(name), "renderD%zu", 128 + i);
+	make_drm_minor(tree, gpu, bus_id, name, 128 + i);
 }
 
 static void make_pci(struct sim_tree *tree)
@@ -253,6 +287,8 @@ static void make_pci(struct sim_tree *tree)
 
 	for (size_t i = 0; i < tree->topology->n_gpus; i++)
 		make_pci_gpu(tree, i);
+	if (tree->topology->module && tree->topology->n_gpus > 0)
+		sim_tree_link(tree, SYSFS_DRIVER "/module", "../../../../module/nvidia");
 	for (uint32_t i = 0; i < tree->topology->nvswitches; i++) {
 		(void)snprintf(base, sizeof(base), "pci0000:%02x", SIM_NVSWITCH_FIRST_BUS + i - 1);
 		(void)snprintf(bus_id, sizeof(bus_id), "0000:%02x:00.0", SIM_NVSWITCH_FIRST_BUS + i);

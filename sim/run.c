@@ -192,6 +192,22 @@ static int replace_proc(const struct sim_topology *topology, const char *devices
 	return replace_modules(topology, err);
 }
 
+/*
+ * QUIRK: the kernel lets a user namespace mount proc and sysfs only where whole ones are in view, and
+ * parts of /proc and /sys are about to be mounted over. Without these, containers with a user
+ * namespace (LXC, Incus, rootless Podman) could not start. Where they cannot be mounted, the same
+ * holds for the machine itself.
+ */
+static void keep_whole_in_view(void)
+{
+	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+
+	if (mkdir(SIM_STAGE "/proc", 0555) == 0)
+		(void)mount("proc", SIM_STAGE "/proc", "proc", flags, NULL);
+	if (mkdir(SIM_STAGE "/sys", 0555) == 0)
+		(void)mount("sysfs", SIM_STAGE "/sys", "sysfs", flags, NULL);
+}
+
 /* --- the loader's cache --- */
 
 /*
@@ -333,6 +349,7 @@ static int make_all_traces(const struct sim_topology *topology, struct sim_trace
 
 static int replace_all(struct sim_topology *topology, const char *devices, bool overlays, struct graft_error *err)
 {
+	keep_whole_in_view();
 	if (replace_proc(topology, devices, err) < 0 || sim_replace_dev(err) < 0 || stage_cache(topology, err) < 0 ||
 	    stage_service_policy(err) < 0 || sim_stage_numa(topology, err) < 0)
 		return -1;

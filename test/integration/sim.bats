@@ -420,6 +420,29 @@ print(answer, library.nvSandboxUtilsErrorString(answer).decode(), library.nvSand
   [[ $output == *gsp_ga10x.bin*sockets*1*dev*/dev/nvidia-nvswitchctl ]]
 }
 
+@test "sysfs has the links and numbers by which programs find the driver of a GPU and its nodes" {
+  # shellcheck disable=SC2016
+  run -0 --separate-stderr simulated dgx-h100 sh -ec '
+    cd /sys/bus/pci/devices/0000:43:00.0
+    cat drm/card1/dev drm/renderD129/dev
+    readlink -f driver
+    cat driver/module/version
+    [ "$(readlink -f driver/0000:43:00.0)" = "$(pwd -P)" ] && echo bound
+    stat -c %F "/dev/$(sed -n s/DEVNAME=//p drm/card1/uevent)"'
+  [ "$output" = $'226:1\n226:129\n/sys/bus/pci/drivers/nvidia\n550.54.14\nbound\ncharacter special file' ] || { echo "$output $stderr"; return 1; }
+}
+
+@test "a container with a user namespace can mount proc and sysfs of its own" {
+  # shellcheck disable=SC2016
+  run -0 --separate-stderr simulated dgx-h100 unshare --user --map-root-user --mount --net --pid --fork sh -ec '
+    mount -t proc proc /mnt
+    cat /mnt/1/comm
+    ls /mnt/driver/nvidia 2>/dev/null || echo "no driver"
+    mount -t sysfs sysfs /mnt
+    ls /mnt/class/net'
+  [ "$output" = $'sh\nno driver\nlo' ] || { echo "$output $stderr"; return 1; }
+}
+
 @test "sysfs and NVML agree on the NUMA nodes of GPUs and their processors" {
   [ -e /sys/devices/system/node/node0 ] && [ ! -e /sys/devices/system/node/node1 ] && [ "$(nproc --all)" -gt 1 ] ||
     skip "a machine with one NUMA node and several processors is needed"
