@@ -188,6 +188,12 @@ src/base/x.c|turn|/* It shall be closed. */
 src/base/x.c|turn|/* Takes the place of the old file. */
 src/base/x.c|turn|/* It is the very file. */
 src/base/x.c|turn|/* An image of ill will. */
+src/base/x.c|turn|/* The old one stays for ever. */
+src/base/x.c|turn|/* Names with commas between. */
+src/base/x.c|turn|/* Returns -1 without memory. */
+src/base/x.c|turn|/* It is not used any more. */
+src/base/x.c|turn|/* Returns 0 to go on. */
+src/base/x.c|turn|/* It could not be read, as the log says. */
 src/base/x.c|turn|const char *f(void) { return "the caller is told"; }
 src/base/x.c|turn|const char *f(void) { return "it is made anew"; }
 src/base/x.c|turn|const char *f(void) { return "it takes the " "place of the old file"; }
