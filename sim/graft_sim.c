@@ -463,7 +463,7 @@ static int answer_sim_options(const struct graft_command *command, const char *n
 	return finish_output();
 }
 
-/* Returns the exit status, or -1 to go on with `*ret_first`. */
+/* Returns the exit status, or -1 to continue with `*ret_first`. */
 static int parse_sim_options(const struct graft_command *command, const char *name, int argc, char **argv, void *target,
 			     int *ret_first)
 {

@@ -550,7 +550,7 @@ static int enter_root(void)
 /*
  * What a package makes directly in / would stay on the machine: an overlay becomes the root of the
  * namespace. An overlay over / alone would not do, since what is mounted below / would be under it.
- * Where the kernel refuses (a chroot, an initramfs, an overlay that lies on two others), / stays the
+ * Where the kernel refuses (a chroot, an initramfs, an overlay on two others), / stays the
  * machine's.
  */
 static void cover_root(void)

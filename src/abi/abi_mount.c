@@ -31,9 +31,9 @@ struct step {
 /* ---- plans ---- */
 
 /*
- * A request may not name single MIG devices beside the right to configure or watch all of them,
- * while calls for both come in any order. That right includes the devices, of which their GPUs
- * remain in the view.
+ * A request may not name single MIG devices together with the right to configure or watch all of
+ * them, while calls for both may come in any order. That right includes the devices, of which their
+ * GPUs remain in the view.
  */
 static int view_request(const struct step *step, struct graft_request *ret_view, struct graft_error *err)
 {

@@ -70,8 +70,8 @@ void cli_done(struct cli *cli);
 int cli_main(struct cli *cli, int argc, char **argv);
 
 /*
- * Parses a command's arguments. 0: go on. -1: everything has been printed, and *ret_status is the
- * exit status (0 for --help and similar, 1 for errors).
+ * Parses a command's arguments. 0: continue. -1: everything has been printed, and *ret_status is
+ * the exit status (0 for --help and similar, 1 for errors).
  */
 int cli_parse(const struct cli *cli, const struct graft_command *command, int argc, char **argv, void *options,
 	      int *ret_first, int *ret_status);
@@ -80,7 +80,7 @@ int cli_parse(const struct cli *cli, const struct graft_command *command, int ar
 void cli_open_log_file(struct cli *cli, const char *path);
 /*
  * Limits capabilities. `needed`: fail unless all of them are permitted (configure); otherwise only
- * root gives up what it has (info, list). Prints errors. Returns the exit status, 0 = go on.
+ * root gives up what it has (info, list). Prints errors. Returns the exit status, 0 = continue.
  */
 int cli_limit(struct cli *cli, bool needed);
 
@@ -108,7 +108,7 @@ struct graft_pipeline;
 void cli_pipeline_start(struct cli *cli, const struct graft_request *request, struct graft_pipeline *ret_pipeline);
 /*
  * The common start of info, list and configure: pipeline, capabilities (needs_capabilities: as
- * `needed` of cli_limit()), --load-kmods. Prints errors. Returns the exit status, 0 = go on.
+ * `needed` of cli_limit()), --load-kmods. Prints errors. Returns the exit status, 0 = continue.
  */
 int cli_begin(struct cli *cli, const struct graft_request *request, bool needs_capabilities,
 	      struct graft_pipeline *ret_pipeline);

@@ -65,7 +65,7 @@ static void add_owners(struct feature_owners *owners, const struct graft_json_no
 	}
 }
 
-/* Returns 0, or -1 without memory. */
+/* Returns 0, or -1 if out of memory. */
 static int sort_owners(struct feature_owners *owners)
 {
 	if (owners->n > 1)
@@ -110,7 +110,7 @@ bool feature_owners_equal(const struct feature_owners *a, const struct feature_o
 	return true;
 }
 
-/* --- what the server says --- */
+/* --- the server's object --- */
 
 void feature_object_describe(const struct graft_kube_labels *labels, const char *node, struct graft_buffer *out)
 {
@@ -163,7 +163,7 @@ void feature_object_read(struct feature_object *object, const struct graft_json_
 	(void)sort_owners(&object->owners);
 }
 
-/* --- what is to be written --- */
+/* --- the object to write --- */
 
 static void add_member(struct graft_buffer *out, const char *name, const char *value)
 {

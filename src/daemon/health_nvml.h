@@ -20,7 +20,7 @@ struct health_nvml {
 	const struct graft_inventory *inventory; /* borrowed */
 	struct graft_nvml_watch child;
 	bool running; /* it has not ended by itself */
-	bool failed;  /* the log says so */
+	bool failed;  /* this was logged */
 	struct graft_loop_watch watch;
 	struct graft_loop_timer again;
 	int64_t delay_ms; /* until the next child; 0: the last one did not fail */

@@ -103,7 +103,7 @@ static const char *mps_place_of(const struct mps_daemon *daemon, const char *nam
 	return graft_arena_printf(arena, "%s/%s", daemon->directory, name);
 }
 
-/* Returns -1 without memory. */
+/* Returns -1 if out of memory. */
 static int describe_mps(const struct mps_daemon *daemon, struct graft_arena *arena, struct graft_mps *mps)
 {
 	const char *devices = NULL;

@@ -256,7 +256,9 @@ static void one_has_ended(void *arg)
 	graft_loop_set_timer(daemons->loop, &daemons->again, daemons->pause_ms);
 }
 
-/* For a driver or a GPU that has appeared; if one disappears, the programs of the others go on. */
+/*
+ * For a driver or a GPU that has appeared; if one disappears, the programs of the others continue.
+ */
 static void mps_hardware_changed(void *arg)
 {
 	struct mps_daemons *daemons = arg;

@@ -181,7 +181,7 @@ static int pick_bundle(struct graft_finder *finder, const char *word, struct gra
 	return 0;
 }
 
-/* ---- what is not there ---- */
+/* ---- errors ---- */
 
 static int fail_no_container(struct graft_finder *finder, const char *word, struct graft_error *err)
 {

@@ -292,7 +292,7 @@ static void judge_plugin_specs(struct graft_judge *judge)
 			"is the device plugin's");
 }
 
-/* --- what is beside them --- */
+/* --- feature discovery and the operator --- */
 
 static bool has_validation(const struct graft_health_cluster *cluster, const char *name)
 {

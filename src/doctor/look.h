@@ -173,7 +173,7 @@ void graft_health_look_daemon(struct graft_health_look *look, struct graft_healt
  * Whether the process is in another mount namespace than the caller; false if that is not visible.
  */
 bool graft_health_has_other_mounts(struct graft_health_look *look, const struct graft_health_process *process);
-/* Finds a variable in the text of /proc/PID/environ; NULL if it is not there. */
+/* Finds a variable in the text of /proc/PID/environ; NULL if it is not set. */
 const char *graft_health_find_variable(const char *environment, size_t length, const char *name);
 /* Finds the first process of that name that belongs to root, or NULL. */
 const struct graft_health_process *graft_health_find_process(const struct graft_health_look *look, const char *name);

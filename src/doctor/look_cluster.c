@@ -390,7 +390,7 @@ static void look_at_programs_of_cluster(struct graft_health_look *look)
 	}
 }
 
-/* --- what is beside them --- */
+/* --- specs, feature discovery, operator --- */
 
 static void look_at_plugin_specs(struct graft_health_look *look)
 {

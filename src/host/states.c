@@ -25,7 +25,7 @@ static int check_library(struct graft_survey *survey, struct graft_error *err)
 
 static int check_module(struct graft_survey *survey, struct graft_error *err)
 {
-	/* Only NVML can distinguish a hidden procfs from a driver that is not there. */
+	/* Only NVML can distinguish a hidden procfs from a missing driver. */
 	if (survey->module_loaded || survey->inventory->nvml_library)
 		return 0;
 	return graft_fail(err, GRAFT_NO_DRIVER, 0, "nvml error: driver not loaded");

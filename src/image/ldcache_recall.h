@@ -27,7 +27,7 @@ struct graft_ldcache_name {
 
 /* Sorts by name, as the functions below require. */
 void graft_ldcache_sort_names(struct graft_ldcache_name *names, size_t n);
-/* Finds a name in a sorted list. Returns NULL if it is not there. */
+/* Finds a name in a sorted list. Returns NULL if it is missing. */
 const struct graft_ldcache_name *graft_ldcache_find_name(const struct graft_ldcache_name *names, size_t n,
 							 const char *name);
 

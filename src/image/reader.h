@@ -45,7 +45,7 @@ struct graft_reader_question {
 
 /* A pending question, while this process does other work. */
 struct graft_reader {
-	struct graft_reader_question question; /* its root must outlive it; `arg` is not used any more */
+	struct graft_reader_question question; /* its root must outlive it; `arg` is no longer used */
 	int fd;                                /* of the child; borrowed from the budget; -1: no question is pending */
 };
 #define GRAFT_READER_INIT \

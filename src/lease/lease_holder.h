@@ -38,7 +38,7 @@ int graft_lease_holder_of_container(pid_t pid, struct graft_arena *arena, struct
 				    struct graft_error *err);
 /*
  * This process, in a new cgroup of its own. Create and enter *ret_place once the lease is taken
- * (apply/cgroup/cgroup_scope.h): the lease says what to remove when it has ended.
+ * (apply/cgroup/cgroup_scope.h): the lease records what to remove when it has ended.
  */
 int graft_lease_holder_in_scope(struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				struct graft_cgroup_place *ret_place, struct graft_error *err);

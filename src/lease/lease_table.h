@@ -63,10 +63,7 @@ int graft_lease_table_open(struct graft_lease_table *table, const char *director
 bool graft_lease_table_is_root(void);
 /* Fails with GRAFT_PERMISSION: this process may not change the table. Returns -1. */
 int graft_lease_table_fail_permission(const char *directory, struct graft_error *err);
-/*
- * Logs the events and releases the lock. What was read stays valid; nothing can be changed any
- * more.
- */
+/* Logs the events and releases the lock. What was read stays valid, but nothing can be changed. */
 void graft_lease_table_unlock(struct graft_lease_table *table);
 /* The same, and closes the table. */
 void graft_lease_table_close(struct graft_lease_table *table);

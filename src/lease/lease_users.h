@@ -17,7 +17,7 @@
 
 struct graft_lease_user {
 	uint32_t pid, uid;
-	const char *name; /* of its program, as the process says; printable */
+	const char *name; /* name of its program, according to the process; printable */
 	dev_t *nodes;     /* character devices that it has open, each once */
 	size_t n_nodes;
 	uint32_t *ancestors; /* itself, its parent and so on */

@@ -66,9 +66,9 @@ struct graft_hook_facts {
 };
 
 /*
- * Makes the plan: the links, a soname link beside each library as ldconfig makes it, the cache, the
- * driver's parameters, and the profile for EGL. Returns NULL with GRAFT_NO_MEMORY. The caller frees
- * the plan; its strings live as long as the work and the facts.
+ * Makes the plan: the links, a soname link next to each library as ldconfig makes it, the cache,
+ * the driver's parameters, and the profile for EGL. Returns NULL with GRAFT_NO_MEMORY. The caller
+ * frees the plan; its strings live as long as the work and the facts.
  */
 struct graft_plan *graft_hooks_plan(const struct graft_hook_work *work, const struct graft_hook_facts *facts,
 				    struct graft_error *err);

@@ -83,7 +83,7 @@ void graft_rpc_refuse(struct graft_rpc_call *call, enum graft_rpc_status status,
 /*
  * Sends a further message on a stream. SPEC kubernetes 3: each message replaces the one before, so
  * at most one waits for a peer that reads slowly, the newest. Returns 0, or -1 with the error set;
- * the stream goes on.
+ * the stream continues.
  */
 int graft_rpc_push(struct graft_rpc_call *call, const ProtobufCMessage *message, struct graft_error *err);
 

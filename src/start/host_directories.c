@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_directories: resolves paths in an image whose mounts are not there yet. */
+/* host_directories: resolves paths in an image before its mounts are made. */
 #include "start/host_directories.h"
 
 #include <errno.h>

@@ -89,9 +89,9 @@ void ctk_set_log_level(struct ctk *ctk);
 /*
  * Parses a command's arguments into `options`, which must start with a struct ctk_base; it is
  * filled in. Accepts options before and after positional arguments, the program's own options
- * anywhere, aliases, and environment variables for options that are not given. Returns 0 to go on,
- * with argv[*ret_first] the first positional argument; or -1 if nothing is left to do (help was
- * printed, a mistake reported, a sub-command run), with *ret_status the exit status.
+ * anywhere, aliases, and environment variables for options that are not given. Returns 0 to
+ * continue, with argv[*ret_first] the first positional argument; or -1 if nothing is left to do
+ * (help was printed, a mistake reported, a sub-command run), with *ret_status the exit status.
  */
 int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *options, int argc, char **argv,
 	      int *ret_first, int *ret_status);

@@ -72,7 +72,7 @@ static int read_config_sources(struct files *files, struct graft_error *err)
 	const struct ctk_list *sources = &files->options->config_sources;
 	char text[800];
 
-	/* The engine in PATH may be another one than K3s's. */
+	/* The engine in PATH may not be that of K3s. */
 	if (files->options->is_generated)
 		return files->options->executable[0] != '\0' ? read_release(files, err) : 0;
 	for (size_t i = 0; i < sources->n; i++) {
@@ -103,7 +103,7 @@ static int list_annotations(struct files *files, struct graft_error *err)
 	return 0;
 }
 
-/* A template is not created: it would be all that the engine of K3s has. */
+/* A template is not created: it would replace the whole configuration of K3s's engine. */
 static int check_template(const struct graft_engine_request *request, struct graft_error *err)
 {
 	if (request->config.text.bytes || !graft_ends_with(request->config.path, ".tmpl"))
@@ -115,7 +115,7 @@ static int check_template(const struct graft_engine_request *request, struct gra
 			       "toolkit when they start.");
 }
 
-/* Reads what there is: the files, and what the new runtimes inherit from. */
+/* Reads the existing files, and what the new runtimes inherit from. */
 static int load_installer_files(const struct installer_options *o, bool with_source, struct files *files,
 				struct graft_error *err)
 {
@@ -148,8 +148,8 @@ static int load_installer_files(const struct installer_options *o, bool with_sou
 /* ---- runtimes of others ---- */
 
 /*
- * The first of the files that registers the name, and the program. What K3s has found at its start
- * is not counted: at the next one it prefers the toolkit.
+ * Returns the first file that registers the name, and the program. Entries that K3s has found at
+ * its start do not count: at the next start it prefers the toolkit.
  */
 static int find_registered(const struct files *files, const char *runtime, const char **ret_path,
 			   struct graft_error *err)
@@ -169,7 +169,7 @@ static int find_registered(const struct files *files, const char *runtime, const
 	return 0;
 }
 
-/* Whether a package of the node owns the program: packages put it here, installers never do. */
+/* Whether a package of the node owns the program: only packages install it here. */
 static bool is_of_package(const struct files *files, const char *program)
 {
 	const char *path = program[0] == '/' ? program : graft_arena_printf(files->arena, "/usr/bin/%s", program);
@@ -215,8 +215,8 @@ static void tell_engine_notes(const struct files *files, const struct graft_engi
 }
 
 /*
- * Applies `function` for each of our runtimes to the texts of `request`, which then has the new
- * ones.
+ * Applies `function` for each of our runtimes to the texts of `request`, which it replaces by the
+ * new ones.
  */
 static int chain(const struct files *files, engine_function *function, bool tell, struct graft_engine_request *request,
 		 struct graft_error *err)
@@ -252,8 +252,8 @@ static bool is_same_engine_text(const struct graft_engine_text *a, const struct 
 }
 
 /*
- * What the files are without anything of ours. Where that is what they are, they are the originals,
- * to be kept.
+ * Determines the files without anything of ours. If they do not differ from that, they are the
+ * originals, which must be kept.
  */
 static int strip(const struct files *files, struct graft_engine_request *ret_stripped, struct graft_error *err)
 {
@@ -263,7 +263,7 @@ static int strip(const struct files *files, struct graft_engine_request *ret_str
 	return chain(files, files->options->engine->undo, false, ret_stripped, err);
 }
 
-/* Writes what differs. Returns 1 if something did. */
+/* Writes the files that differ. Returns 1 if any did. */
 static int save_texts(const struct files *files, const struct graft_engine_request *after,
 		      const struct graft_engine_request *stripped, struct graft_error *err)
 {
@@ -374,7 +374,7 @@ static int add_runtime(struct files *files, const char *path, struct ctk_list *l
 	return graft_arena_push_string(files->arena, &list->items, &list->n, path) ? 0 : graft_fail_memory(err);
 }
 
-/* The text that the engine's own runtimes are read from. */
+/* The text from which the engine's own runtimes are read. */
 static int read_own_runtime(const struct files *files, const char *runtime, const char **ret, struct graft_error *err)
 {
 	const struct graft_engine_request *request = &files->request;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_reload: makes the engine read its files (SPEC installer-and-nri 5), if it has not: a
- * restart of containerd that nothing needs costs a node its pods' readiness.
+ * engine_reload: makes the engine read its files (SPEC installer-and-nri 5) if it has not: an
+ * unnecessary restart of containerd makes a node's pods unready.
  *
- * The process is the one that answers on the engine's socket, since with socket activation systemd
- * has opened it. SECURITY: only a process of the engine's name is signalled, and never a number
- * below 2, which means more than one process.
+ * The process is the one that answers on the engine's socket: with socket activation, systemd is
+ * the one that opened it. SECURITY: only a process with the engine's name is signalled, and never a
+ * PID below 2, which would mean several processes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -73,7 +73,7 @@ static void drop_pending(const struct installer_options *o)
 
 struct engine_process {
 	pid_t pid;
-	struct graft_buffer answer; /* what it has said */
+	struct graft_buffer answer; /* its answer */
 };
 
 static bool is_engine(const struct installer_options *o, pid_t pid)
@@ -213,7 +213,10 @@ static bool is_newer(const char *path, int64_t start_ms)
 	return clock_ms(CLOCK_BOOTTIME) - age_ms > start_ms + TICK_MARGIN;
 }
 
-/* What Docker says that it has; a signal may have reached it, so its start says nothing. */
+/*
+ * Asks Docker which runtimes it has. A signal may have reached it, so its start time proves
+ * nothing.
+ */
 static bool docker_has_read(const struct installer_options *o, const struct engine_process *process)
 {
 	struct installer_runtime runtimes[INSTALLER_RUNTIMES];
@@ -223,7 +226,7 @@ static bool docker_has_read(const struct installer_options *o, const struct engi
 	if (graft_docker_info_parse(graft_buffer_text(&process->answer), process->answer.length, o->base.ctk->arena,
 				    &info, &err) < 0 ||
 	    installer_list_runtimes(o, runtimes, &err) < 0)
-		return true; /* a signal would not make it say more */
+		return true; /* a signal would not change its answer */
 	for (size_t i = 0; i < INSTALLER_RUNTIMES; i++) {
 		bool has = false;
 

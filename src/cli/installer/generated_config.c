@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * generated_config: where the runtimes go on a node of K3s or RKE2. These write containerd's
- * config.toml at each start, from config-v3.toml.tmpl or config.toml.tmpl beside it or from a
- * template of their own, and add the NVIDIA runtimes that they find. So an entry in config.toml is
- * lost, and one that is appended to a template with '{{ template "base" . }}' stops containerd as
- * soon as K3s adds the same table. Their newer releases import a directory of drop-in files, whose
- * tables are merged: that is the place.
+ * generated_config: where to register the runtimes on a node of K3s or RKE2. These write
+ * containerd's config.toml at each start, from config-v3.toml.tmpl or config.toml.tmpl next to it
+ * or from a template of their own, and add the NVIDIA runtimes that they find. So an entry in
+ * config.toml is lost, and one that is appended to a template with '{{ template "base" . }}' stops
+ * containerd as soon as K3s adds the same table. Their newer releases import a directory of drop-in
+ * files, whose tables are merged: use that.
  */
 #include <string.h>
 
@@ -61,7 +61,7 @@ static const char *find_imported(const char *path, const char *text, size_t leng
 	return NULL;
 }
 
-/* The containerd that K3s or RKE2 has unpacked for itself, which says how it merges files. */
+/* The containerd that K3s or RKE2 has unpacked for itself; it determines how files are merged. */
 static const char *find_unpacked(const struct installer_options *o, const char *imported)
 {
 	static const char *const places[] = { "/data/current/bin/containerd", "/bin/containerd" };

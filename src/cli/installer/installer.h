@@ -45,7 +45,7 @@ struct installer_options {
 	struct ctk_list device_nodes, opt_in_features;
 	/* 2.3 the engine */
 	const char *config, *drop_in, *drop_in_host, *executable, *socket, *restart_mode, *host_root, *runtime_name;
-	const char *cdi_in_runtime; /* a boolean as it was given; NULL: the value of cdi */
+	const char *cdi_in_runtime; /* a boolean as given; NULL: the value of cdi */
 	bool set_as_default, legacy_config;
 	struct ctk_list config_sources, containerd_annotation_prefixes;
 	const char *runtime_type, *config_override, *hooks_dir, *hook_filename, *crio_mode;
@@ -115,7 +115,7 @@ int installer_config_make(const struct installer_options *options, const struct 
 int installer_config_read_runtimes(const struct installer_options *options, struct ctk_list *ret_runtimes,
 				   struct graft_error *err);
 
-/* Creates the control nodes, if the options say so. */
+/* Creates the control nodes, if the options request that. */
 int installer_nodes_make(const struct installer_options *options, struct graft_error *err);
 /* Writes the management specification, if CDI is on. */
 int installer_cdi_write(const struct installer_options *options, struct graft_error *err);
@@ -149,8 +149,8 @@ int installer_engine_restore(const struct installer_options *options, struct gra
  */
 int installer_engine_reload(const struct installer_options *options, bool changed, int tries, struct graft_error *err);
 /*
- * Notes on disk that the engine has to read its files. Errors are ignored: the note is needed only
- * after a kill.
+ * Records on disk that the engine has to read its files. Errors are ignored: the record only
+ * matters if this process is killed.
  */
 void installer_engine_note_pending(const struct installer_options *options);
 
@@ -162,7 +162,7 @@ void installer_engine_note_pending(const struct installer_options *options);
  */
 int installer_pid_file_take(const struct installer_options *options, struct graft_error *err);
 
-/* The signals of SPEC installer-and-nri 6, ended by 0. */
+/* The signals of SPEC installer-and-nri 6, terminated by 0. */
 extern const int installer_signals[];
 /*
  * In a new process: it gets `death_signal` when `parent` ends, and does not share what that does on

@@ -13,7 +13,7 @@
 #include "cli/log_line.h"
 
 #define TRIES         6 /* five seconds apart (SPEC installer-and-nri 5) */
-#define CLEANUP_TRIES 3 /* Kubernetes kills what has not ended after 30 seconds */
+#define CLEANUP_TRIES 3 /* Kubernetes kills a pod that has not ended after 30 seconds */
 
 const int installer_signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, 0 };
 
@@ -21,8 +21,8 @@ const int installer_signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, 0 }
 static const char *volatile early_pid_file;
 
 /*
- * A half-way end is harmless: the toolkit is exchanged whole, files are replaced whole, and the
- * next start does the rest.
+ * Ending half-way is harmless: the toolkit and the files are replaced as a whole, and the next
+ * start does the rest.
  */
 static void exit_early(int number)
 {

@@ -72,7 +72,7 @@ static void add_kubelet(const struct installer_options *o, struct words *words)
 			 graft_arena_printf(words->arena, "%s/kubelet_internal_checkpoint", plugins));
 }
 
-/* The toolkit's configuration and hook count, whatever the node has besides. */
+/* The toolkit's configuration and hook apply, whatever else the node has. */
 static void list_words(const struct installer_options *o, struct words *words)
 {
 	add_word(words, NRI_PROGRAM, "");

@@ -68,7 +68,7 @@ static int receive_bytes(const struct bus *bus, void *bytes, size_t n)
 	return 0;
 }
 
-/* The socket is root's alone; EXTERNAL says that we are. */
+/* Only root can use the socket; EXTERNAL states that we are root. */
 static int authenticate(const struct bus *bus)
 {
 	static const char begin[] = "\0AUTH EXTERNAL 30\r\nBEGIN\r\n";
@@ -169,7 +169,7 @@ static size_t read_bus_u32(const unsigned char *bytes)
 
 /*
  * Finds the serial that a message answers, and the name of its error, in the fields of its header.
- * Only what has a text or a number is understood; anything else ends the search.
+ * Only fields with a text or a number are understood; any other ends the search.
  */
 static void read_fields(const unsigned char *fields, size_t n, size_t *ret_serial, const char **ret_error)
 {

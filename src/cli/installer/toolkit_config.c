@@ -32,7 +32,7 @@ static int set_flag_key(struct edit *edit, const char *key, bool value, struct g
 	return set_text(edit, key, value ? "true" : "false", err);
 }
 
-/* A key that is only set if it was given, and not as an empty text. */
+/* A key that is only set if it was given and is not empty. */
 static int set_given(struct edit *edit, const char *key, const char *value, struct graft_error *err)
 {
 	return !value || value[0] == '\0' ? 0 : set_text(edit, key, value, err);
@@ -123,7 +123,7 @@ static int make_defaults_of_node(struct edit *edit, struct graft_error *err)
 	return rc;
 }
 
-/* What the toolkit's programs could not read is refused here already. */
+/* Refuses a configuration that the toolkit's programs could not read. */
 static int check_installed_config(const struct edit *edit, struct graft_error *err)
 {
 	const struct graft_config_host host = { 0 };

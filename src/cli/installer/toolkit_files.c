@@ -27,7 +27,7 @@ static const struct part {
 	bool is_optional;
 } parts[] = {
 	{ "libnvidia-container.so.1", LIBRARY, false },
-	/* Graft has no such library; packages of others do. */
+	/* Graft does not have this library; other vendors' packages do. */
 	{ "libnvidia-container-go.so.1", LIBRARY, true },
 	{ "nvidia-ctk", PROGRAM, false },
 	{ "nvidia-cdi-hook", PLAIN_PROGRAM, false },
@@ -118,7 +118,7 @@ static int install_library(const struct installer_stage *stage, const char *sour
 	return 0;
 }
 
-/* The program and NAME.real, by which others call it. */
+/* The program and NAME.real, the name by which other programs call it. */
 static int install_program(const struct installer_stage *stage, const char *source, const char *name,
 			   struct graft_error *err)
 {
@@ -179,8 +179,8 @@ static int install_config(const struct installer_stage *stage, const struct ctk_
 /* ---- all of them ---- */
 
 /*
- * Notes an error of one part: all parts are tried (SPEC installer-and-nri 4). The first one is kept
- * in `err`.
+ * Records the error of one part: all parts are tried (SPEC installer-and-nri 4). The first error is
+ * kept in `err`.
  */
 static int note_part_error(const struct installer_stage *stage, int rc, const struct graft_error *one, bool *failed,
 			   struct graft_error *err)

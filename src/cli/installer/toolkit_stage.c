@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * toolkit_stage: a toolkit is made whole under another name, and gets its own name in one step, so
- * that a container that starts at any moment, and an installer that is killed at any moment, find a
- * whole toolkit, old or new.
+ * toolkit_stage: a toolkit is completed under another name and gets its own name in one step, so
+ * that a container that starts at any moment, and the next installer after one was killed at any
+ * moment, find a complete toolkit, old or new.
  *
  * The name of a stage, GRAFT_STAGE_PREFIX and a number, is the mark by which the next installer
  * knows it, whether it was never finished or has been exchanged: nothing else is ever removed.
  *
- * QUIRK file systems that cannot exchange two names: there, `toolkit` is a link to a stage, since a
- * link can be replaced in one step everywhere.
+ * QUIRK: some file systems cannot exchange two names. There, `toolkit` is a link to a stage, since
+ * a link can be replaced in one step everywhere.
  */
 #include "cli/installer/toolkit_stage.h"
 
@@ -29,7 +29,7 @@
 
 #define MAX_STAGES 1000 /* with the toolkits that processes still run */
 #define MAPS_MAX   ((size_t)8 << 20)
-#define LINK       "-link" /* behind the name of the stage that the link is to lead to */
+#define LINK       "-link" /* follows the name of the stage to which the link points */
 
 /* ---- the stage ---- */
 
@@ -85,7 +85,7 @@ static bool is_stage_name(const char *name)
 	return digits > 0 && (name[digits] == '\0' || strcmp(name + digits, LINK) == 0);
 }
 
-/* Reads which stage `toolkit` leads to. Returns false if it is not a link to one. */
+/* Reads to which stage `toolkit` points. Returns false if it is not a link to one. */
 static bool read_toolkit_link(int parent_fd, char target[PATH_MAX])
 {
 	ssize_t n = readlinkat(parent_fd, GRAFT_TOOLKIT_DIRECTORY, target, PATH_MAX - 1);
@@ -120,7 +120,7 @@ static bool is_same_part(int a_fd, int b_fd, const char *name, const struct stat
 	return n == 0;
 }
 
-/* Whether directory `b` has what `a` has, and nothing else. */
+/* Whether directory `b` has exactly the content of `a`. */
 static bool is_same_tree(int a_fd, int b_fd)
 {
 	int copy = openat(a_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -189,7 +189,10 @@ static int exchange_toolkit(const struct installer_stage *stage, struct graft_er
 	int fd = stage->parent_fd, rc = -EINVAL;
 
 	if (!read_toolkit_link(fd, old)) {
-		/* The first one is exchanged for an empty directory, so that this fails now or never. */
+		/*
+		 * The first toolkit is exchanged for an empty directory, so that this fails now or
+		 * never.
+		 */
 		(void)mkdirat(fd, GRAFT_TOOLKIT_DIRECTORY, 0755);
 		rc = graft_renameat2(fd, stage->name, fd, GRAFT_TOOLKIT_DIRECTORY, GRAFT_RENAME_EXCHANGE) < 0 ? -errno
 													      : 0;
@@ -268,7 +271,7 @@ static bool is_in_use(const char *directory)
 	return used;
 }
 
-/* Whether an entry of the install directory is a stage of ours that no name leads to. */
+/* Whether an entry of the install directory is a stage of ours to which no name points. */
 static bool is_left(int parent_fd, const char *name)
 {
 	char live[PATH_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * toolkit_stage: a new toolkit beside the one that is there, the exchange of the two, and what
- * becomes of the old one.
+ * toolkit_stage: a new toolkit next to the existing one, the exchange of the two, and the removal
+ * of the old one.
  */
 #ifndef GRAFT_CLI_INSTALLER_TOOLKIT_STAGE_H
 #define GRAFT_CLI_INSTALLER_TOOLKIT_STAGE_H
@@ -22,8 +22,8 @@ struct installer_stage {
 int installer_stage_open(const struct installer_options *options, struct installer_stage *ret_stage,
 			 struct graft_error *err);
 /*
- * Gives the stage the toolkit's name in one step. Returns 1; 0 if the same is there already; or -1,
- * and what was there is still there: the file system cannot do it.
+ * Gives the stage the toolkit's name in one step. Returns 1; 0 if the existing toolkit is
+ * identical; or -1, with the existing one unchanged, if the file system cannot do it.
  */
 int installer_stage_exchange(const struct installer_stage *stage, struct graft_error *err);
 /* Removes the staged directory. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * upkeep: what the installer does while it waits: nothing, until a signal comes or another program
- * changes what it has installed. Then it repairs that and says so; but after the third time in ten
- * minutes it lets things be until the ten minutes are over: two programs that correct each other
- * would otherwise restart the engine without end.
+ * changes what it has installed. Then it repairs that and logs it; but after the third time in ten
+ * minutes it stops until the ten minutes are over: two programs that correct each other would
+ * otherwise restart the engine endlessly.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,26 +30,26 @@
 #define MAX_WATCHES 8
 #define PATHS_MAX   ((size_t)64 << 10)
 
-enum { HAS_REPAIRED = 1, HAS_FAILED = 2 }; /* exit status of a look */
+enum { HAS_REPAIRED = 1, HAS_FAILED = 2 }; /* exit status of a check */
 
 struct watch {
 	int number;
-	const char *name; /* the file in the directory that counts; NULL: all */
+	const char *name; /* the file in the directory to watch; NULL: all */
 };
 
 struct upkeep {
 	const struct installer_options *options;
 	const struct ctk_list *runtimes;
-	pid_t *nri, looker; /* 0: none is looking */
+	pid_t *nri, looker; /* 0: no check is running */
 	int signal_fd, notify_fd;
 	struct watch watches[MAX_WATCHES];
 	size_t n_watches;
-	int64_t repairs[MAX_REPAIRS]; /* the last ones, the oldest first; 0: none */
-	int64_t sweep_ms, repair_ms;  /* when to sweep, when to look again; 0: never */
+	int64_t repairs[MAX_REPAIRS]; /* the last repairs, the oldest first; 0: none */
+	int64_t sweep_ms, repair_ms;  /* when to sweep, when to check again; 0: never */
 	bool is_due;                  /* something may have changed */
-	bool by_others;               /* an event has said so */
+	bool by_others;               /* because of an event */
 	bool refusal_logged;
-	bool has_failed; /* the last repair; it is tried again */
+	bool has_failed; /* the last repair failed and is tried again */
 };
 
 static void close_upkeep(struct upkeep *upkeep)
@@ -97,7 +97,7 @@ static void watch_installed_places(struct upkeep *upkeep, struct graft_arena *ar
 	}
 }
 
-/* The directories are others after an exchange: everything is watched again. */
+/* After an exchange the directories are different ones, so watch everything again. */
 static int watch_installation(struct upkeep *upkeep, struct graft_error *err)
 {
 	struct graft_arena *arena = graft_arena_new(PATHS_MAX);
@@ -158,7 +158,9 @@ static void warn_of_failure(const struct upkeep *upkeep, const struct graft_erro
 		   graft_error_text(err, text, sizeof(text)));
 }
 
-/* Whether another repair is allowed now. If not, and an event asked for it, says when one is. */
+/*
+ * Whether another repair is allowed now. If not, and an event asked for it, logs when it will be.
+ */
 static bool may_repair(struct upkeep *upkeep)
 {
 	int64_t now = graft_clock_ms();
@@ -217,7 +219,7 @@ static int repair_engine(struct upkeep *upkeep)
 	return rc > 0;
 }
 
-/* ---- looking after it ---- */
+/* ---- checks ---- */
 
 void installer_become_child(pid_t parent, int death_signal)
 {
@@ -234,9 +236,9 @@ void installer_become_child(pid_t parent, int death_signal)
 }
 
 /*
- * Looks at everything and repairs it, in a process of its own: an engine that does not answer can
- * take half a minute, and this one has to clean up as soon as a signal comes. What the look
- * allocates is freed with the process.
+ * Checks everything and repairs it, in a separate process: an engine that does not answer can take
+ * half a minute, and this process has to clean up as soon as a signal arrives. Memory that the
+ * check allocates is freed with its process.
  */
 _Noreturn static void look_and_repair(struct upkeep *upkeep, pid_t parent)
 {
@@ -268,7 +270,7 @@ static int start_to_look(struct upkeep *upkeep, struct graft_error *err)
 	return 0;
 }
 
-/* What the look has found. */
+/* Handles the result of a check. */
 static int take_look(struct upkeep *upkeep, int status, struct graft_error *err)
 {
 	int found = WIFEXITED(status) ? WEXITSTATUS(status) : HAS_FAILED;
@@ -282,13 +284,13 @@ static int take_look(struct upkeep *upkeep, int status, struct graft_error *err)
 	note_repair(upkeep);
 	if (!installer_toolkit_sweep(upkeep->options))
 		upkeep->sweep_ms = graft_clock_ms() + SWEEP_MS;
-	/* What was changed before it was watched again; not by the look itself. */
+	/* Finds changes from before it was watched again; not those of the check itself. */
 	upkeep->is_due = true;
 	upkeep->by_others = false;
 	return watch_installation(upkeep, err);
 }
 
-/* What it has written is whole, and what it has not done is undone anyway. */
+/* Everything that it has written is complete, and the cleanup undoes it anyway. */
 static void stop_to_look(struct upkeep *upkeep)
 {
 	if (upkeep->looker <= 0)
@@ -300,7 +302,7 @@ static void stop_to_look(struct upkeep *upkeep)
 
 /* ---- waiting ---- */
 
-/* Milliseconds until something is to be done by itself; -1: never. */
+/* Milliseconds until the next scheduled action; -1: never. */
 static int next_wait(const struct upkeep *upkeep)
 {
 	int64_t at = upkeep->looker == 0 ? upkeep->sweep_ms : 0, now = graft_clock_ms();
@@ -314,7 +316,9 @@ static int next_wait(const struct upkeep *upkeep)
 	return at <= now ? 0 : (int)(at - now);
 }
 
-/* Returns -1 if what serves NRI has ended. Its process ID may be another process's then. */
+/*
+ * Returns -1 if the process that serves NRI has ended; its PID may then belong to another process.
+ */
 static int check_nri_process(const struct upkeep *upkeep, struct graft_error *err)
 {
 	int status;
@@ -326,7 +330,10 @@ static int check_nri_process(const struct upkeep *upkeep, struct graft_error *er
 			  WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
-/* Returns 1 if the signal ends the program, 0 if not, -1 on an error: what serves NRI has ended. */
+/*
+ * Returns 1 if the signal ends the program, 0 if not, -1 on an error: the process that serves NRI
+ * has ended.
+ */
 static int read_signal(struct upkeep *upkeep, struct graft_error *err)
 {
 	struct signalfd_siginfo info;
@@ -360,7 +367,7 @@ static int wait_for_signal(struct upkeep *upkeep, struct graft_error *err)
 		}
 		if (rc > 0 && polled[1].revents != 0)
 			read_events(upkeep);
-		/* No process uses the stage that a look is filling. */
+		/* Do not sweep meanwhile: no process uses the stage that a check is filling. */
 		if (upkeep->looker == 0 && upkeep->sweep_ms != 0 && now >= upkeep->sweep_ms)
 			upkeep->sweep_ms = installer_toolkit_sweep(upkeep->options) ? 0 : now + SWEEP_MS;
 		if (upkeep->looker == 0 &&
@@ -387,12 +394,12 @@ int installer_wait(const struct installer_options *o, const struct ctk_list *run
 		return graft_fail_errno(err, errno, "cannot wait for signals");
 	if (!installer_toolkit_sweep(o))
 		upkeep.sweep_ms = graft_clock_ms() + SWEEP_MS;
-	/* It may have ended before its signal was waited for. */
+	/* It may have ended before we waited for its signal. */
 	rc = check_nri_process(&upkeep, err);
 	if (rc == 0)
 		rc = watch_installation(&upkeep, err);
 	if (rc == 0) {
-		/* What was changed before it was watched. */
+		/* Finds changes from before it was watched. */
 		upkeep.is_due = true;
 		rc = wait_for_signal(&upkeep, err);
 	}

@@ -154,7 +154,7 @@ int graft_json_append(struct graft_json_document *document, struct graft_json_no
 /* Replaces a value, an element or a member, by a new one in place. */
 int graft_json_replace(struct graft_json_document *document, struct graft_json_node *node,
 		       struct graft_json_node *value, struct graft_error *err);
-/* Removes an element or member, which must not be used any more. */
+/* Removes an element or member, which must no longer be used. */
 void graft_json_remove(struct graft_json_document *document, struct graft_json_node *node);
 /*
  * Sorts the elements of an array into the order of `order`, which contains each of them once. An
