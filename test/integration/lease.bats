@@ -184,6 +184,24 @@ lease: 1 MIG device was asked for, but this host has 0 that can be lent and fit.
 MESSAGES
 }
 
+@test "what cannot be read gives no GPU by the hook either, and one error" {
+  local claim
+  make_shared
+  for claim in any:1,all any:0 'any:1;speed=fast' lease:abc any:9; do
+    lease_bundle x "$claim" 'sleep 1000' "$(by_hook)"
+    run ! of_runc create --bundle "$bundle" x </dev/null
+    is_held 0
+    printf '%s\n' "$output" | sed -nE 's/.*(device error: .*)/\1/p' | sed -E 's/\\n.*//; s/"$//' >>"$work/messages"
+  done
+  diff "$work/messages" - <<'MESSAGES'
+device error: lease: 'all': a list has either devices or one claim, not both; Correct the NVIDIA_* variables of the container, or config.toml.
+device error: lease: '0': the number of GPUs must be 1 to 64; Correct the NVIDIA_* variables of the container, or config.toml.
+device error: lease: 'speed': unknown constraint; the constraints are model=, mem>=, same=, not=, wait= and sticky; Correct the NVIDIA_* variables of the container, or config.toml.
+device error: lease: 'abc': not the id of a lease; Correct the NVIDIA_* variables of the container, or config.toml.
+device error: lease: 9 GPUs were asked for, but this host has 8 that can be lent and fit; Run 'nvidia-ctk lease list' to see what this host has.
+MESSAGES
+}
+
 # --- holders ---
 
 @test "the host is started again: the kernel says another boot id, and all GPUs are free, though the table is still there" {
