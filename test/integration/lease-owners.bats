@@ -29,6 +29,15 @@ teardown() { lease_teardown; }
   [ "$(lease list --json | jq -c '[.leases[] | [.owner, (.slots | length)]] | sort')" = '[["anna",1],["anna",2],["ben",2]]' ]
   [ "$(lease history --owner anna | cut -d ' ' -f 2,4,5)" = $'taken owner anna\ntaken owner anna' ]
   [ "$(lease history --owner carl | cut -d ' ' -f 2,4,5 | head -n 1)" = 'taken owner carl' ]
+  # The same as JSON; what is no whole line is left out. The next one finds that the last one has ended.
+  SUDO_UID=1000 lease run --owner carl -- true
+  printf '1 freed abc\n' >>"$table/log"
+  lease history --json >"$work/history"
+  [ "$(jq -c '.[0] | [(.date > 0), .event, .lease, .owner, .claim, (.devices | length), .process, .container]' "$work/history")" = "[true,\"taken\",\"$(cat "$work/id")\",\"anna\",\"any:2\",2,null,null]" ]
+  [ "$(jq -c '.[1] | [.owner, .container, .uid]' "$work/history")" = '["anna","a",null]' ]
+  [ "$(jq -c '[.[] | select(.event == "freed")] | map([.owner, .why])' "$work/history")" = '[["carl","its process has ended"]]' ] || die "$(cat "$work/history")"
+  [ "$(lease history --json --owner carl | jq -c '[.[] | .event]')" = '["taken","freed","taken"]' ]
+  [ "$(lease history --json --owner zoe)" = $'[\n]' ]
   lease metrics >"$work/metrics"
   grep -Fx 'graft_lease_owner_slots{owner="anna"} 3' "$work/metrics"
   grep -Fx 'graft_lease_owner_slots{owner="ben"} 2' "$work/metrics"

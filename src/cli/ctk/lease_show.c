@@ -464,6 +464,56 @@ const struct graft_command ctk_lease_explain = {
 
 /* ---- history ---- */
 
+static void add_json_word(const char *name, const char *text, struct graft_buffer *out)
+{
+	graft_buffer_printf(out, ", \"%s\": ", name);
+	graft_json_quote(out, text);
+}
+
+/* What was taken: "any:2 GPU-a,GPU-b container x", or "process 7" at the end. */
+static void add_taken_json(char *rest, struct graft_buffer *out)
+{
+	const char *separator = "", *device, *kind;
+	char *devices;
+
+	add_json_word("claim", strsep(&rest, " "), out);
+	devices = strsep(&rest, " ");
+	graft_buffer_string(out, ", \"devices\": [");
+	while ((device = strsep(&devices, ",")) != NULL) {
+		graft_buffer_string(out, separator);
+		graft_json_quote(out, device);
+		separator = ", ";
+	}
+	graft_buffer_char(out, ']');
+	kind = strsep(&rest, " ");
+	if (kind && rest && strcmp(kind, "container") == 0)
+		add_json_word(kind, rest, out);
+	else if (kind && rest)
+		graft_buffer_printf(out, ", \"process\": %lu", strtoul(rest, NULL, 10));
+}
+
+/* A line of the log, which is changed. One that a full disk has cut short is left out. */
+static void add_event_json(char *line, struct graft_buffer *out)
+{
+	const char *date = strsep(&line, " "), *event = strsep(&line, " "), *id = strsep(&line, " ");
+	const char *mark = strsep(&line, " "), *owner = strsep(&line, " ");
+
+	if (!line)
+		return;
+	graft_buffer_printf(out, "%s\n{\"date\": %lld", out->length > 1 ? "," : "", strtoll(date, NULL, 10));
+	add_json_word("event", event, out);
+	add_json_word("lease", id, out);
+	if (strcmp(mark, "owner") == 0)
+		add_json_word(mark, owner, out);
+	else
+		graft_buffer_printf(out, ", \"uid\": %lu", strtoul(owner, NULL, 10));
+	if (strcmp(event, "taken") == 0)
+		add_taken_json(line, out);
+	else
+		add_json_word("why", line, out);
+	graft_buffer_char(out, '}');
+}
+
 static int lease_history(void *target, struct graft_error *err)
 {
 	const struct lease_options *given = target;
@@ -487,17 +537,26 @@ static int lease_history(void *target, struct graft_error *err)
 	rc = graft_root_read_foreign(&root, path, 2 * GRAFT_LEASE_LOG_MAX, ctk->arena, &text, &length);
 	if (rc < 0 && rc != -ENOENT)
 		return graft_fail_errno(err, -rc, "%s", path);
+	graft_buffer_string(&out, given->json ? "[" : "");
 	for (; *text != '\0'; text = next) {
 		const char *end = strchrnul(text, '\n'), *found = word ? strstr(text, word) : text;
+		char *line;
 
 		next = *end == '\n' ? end + 1 : end;
-		if (found && found < end)
+		if (!found || found >= end)
+			continue;
+		line = given->json ? graft_arena_strndup(ctk->arena, text, (size_t)(end - text)) : NULL;
+		if (line)
+			add_event_json(line, &out);
+		else if (!given->json)
 			graft_buffer_add(&out, text, (size_t)(next - text));
 	}
-	return ctk_print(ctk, &out);
+	graft_buffer_string(&out, given->json ? "\n]\n" : "");
+	return graft_arena_failed(ctk->arena) ? graft_fail_memory(err) : ctk_print(ctk, &out);
 }
 
 static const struct graft_option history_options[] = {
+	LEASE_JSON,
 	{ .name = "owner", .value_name = "OWNER", .help = "Only leases of this user id or owner", LEASE_TEXT(owner) },
 };
 const struct graft_command ctk_lease_history = {
