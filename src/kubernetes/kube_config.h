@@ -34,8 +34,7 @@ enum graft_kube_list_strategy {
 };
 #define GRAFT_KUBE_LIST_CDI ((uint32_t)(GRAFT_KUBE_LIST_CDI_ANNOTATIONS | GRAFT_KUBE_LIST_CDI_CRI))
 /*
- * How failed GPUs are detected; bits. Unless it is none, the presence of each GPU is checked as
- * well.
+ * How failed GPUs are detected; bits. If any is set, the presence of each GPU is checked as well.
  */
 enum graft_kube_health_source {
 	GRAFT_KUBE_HEALTH_KMSG = 1u << 0,

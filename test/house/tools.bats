@@ -248,6 +248,10 @@ test/differences:10: b: one: this line is there already"
     [ "$output" = "$file:2: turn: 'takes the place of': replace, instead of" ] || { echo "$output" && return 1; }
     rm "$file"
   done
+  printf '%s\n' 'The caller is told.' 'A file that is none.' 'There is none, and two cannot be told apart.' >README.md
+  run -1 tools/lint
+  [ "$output" = "README.md:1: turn: 'told': reported, said
+README.md:2: turn: 'is none': does not exist, there is none" ] || { echo "$output" && return 1; }
 }
 
 @test "lint: no two functions of src, and no two files, share a name" {
