@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a specification says that it was made from, as a hook's variable; compared with itself it fits. */
+/* The fingerprint in a specification, as a hook's variable; compared with itself it fits. */
 #include <stdlib.h>
 
 #include "fuzz.h"

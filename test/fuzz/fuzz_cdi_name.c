@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A qualified device name: what is taken is made of its parts again. */
+/* A qualified device name: an accepted one can be rebuilt from its parts. */
 #include <string.h>
 
 #include "formats/cdi/cdi.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line of a watch: an event that is accepted has an object, and one that is no error has its version. */
+/*
+ * A line of a watch: an event that is accepted has an object, and one that is not an error has its
+ * version.
+ */
 #include "cluster/cluster_watch.h"
 #include "fuzz.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a CUDA forward-compatibility library of an image says of itself: a note's bytes, which may be anything. */
+/*
+ * How a CUDA forward-compatibility library of an image describes itself: the bytes of a note, which
+ * may be anything.
+ */
 #include "formats/loader/cuda_compat.h"
 #include "fuzz.h"
 

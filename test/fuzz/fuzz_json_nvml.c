@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the NVML child says: the driver's code has the pen. */
+/* The answer of the NVML child, which the driver's code can influence. */
 #include "fuzz.h"
 #include "host/nvml.h"
 

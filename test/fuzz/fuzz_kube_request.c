@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kubelet's Allocate, after an odd first byte GetPreferredAllocation: what is given is there, what is chosen was available, and all that must be. */
+/*
+ * A kubelet's Allocate, after an odd first byte GetPreferredAllocation: given devices exist, and
+ * chosen ones were available and include all required ones.
+ */
 #include <device_plugin.pb-c.h>
 
 #include "base/cleanup.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of the table of leases: what is believed is written as it was read, and shows nothing but printable letters. */
+/*
+ * A file of the table of leases: an accepted file is written as it was read, and contains only
+ * printable characters.
+ */
 #include <stdlib.h>
 
 #include "fuzz.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What decides who gets which GPUs, from a file: what is believed is written as it was read, and gives its claim an answer. */
+/*
+ * The facts that decide who gets which GPUs, from a file: an accepted one is written as it was
+ * read, and gives its claim an answer.
+ */
 #include <stdlib.h>
 
 #include "fuzz.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames of NRI: what comes in pieces of any size is what comes at once. */
+/* Frames of NRI: received in pieces of any size, they give the same result as at once. */
 #include <string.h>
 
 #include "fuzz.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any CreateContainer: of two GPUs the kubelet has given the first, and the container gets no node of the second, whatever it says. */
+/*
+ * Any CreateContainer: of two GPUs the kubelet has given the first, and the container gets no node
+ * of the second, whatever it requests.
+ */
 #include <nri.pb-c.h>
 #include <string.h>
 

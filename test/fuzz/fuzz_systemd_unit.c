@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes of a systemd: accepted, or an error that says why. */
+/* Any bytes from systemd: accepted, or an error with the reason. */
 #include <sys/socket.h>
 #include <unistd.h>
 

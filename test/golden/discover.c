@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * discover: the inventory of a driver root as it would be if the root were the host's own: what golden tests keep. Prints JSON, or
- * on failure the error's text, and exits with 0 in both cases: both are what a host has to say.
+ * discover: the inventory of a driver root as it would be if the root were the host's own: what
+ * golden tests keep. Prints JSON, or on failure the error's text, and exits with 0 in both cases:
+ * both are valid results.
  *
  *	discover DIRECTORY ROOT [WORD...]
  *		ROOT is below DIRECTORY, as --root would name it on that host. nvml: ask for what only NVML knows, too;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # files: disk
-# The Helm chart and the static manifest: rendered with the template library that Helm is built from, held against the fields of Kubernetes' API.
+# The Helm chart and the static manifest: rendered with the template library that Helm is built from, and checked against the fields of Kubernetes' API.
 
 bats_require_minimum_version 1.5.0
 

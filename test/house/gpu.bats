@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # files: disk
-# test/gpu/run waits for a machine with a GPU. Until one is there, what can be tested of it runs on the simulated driver.
+# test/gpu/run needs a machine with a GPU. What can be tested without one runs here on the simulated driver.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # files: disk
-# tools/kubelet: what it keeps, and how it ends. Debian's archive and Go are played by scripts; ./check kubelet has real ones.
+# tools/kubelet: what it keeps, and how it ends. Scripts stand in for Debian's archive and Go; ./check kubelet uses the real ones.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# libnvidia-container.so.1: what a program makes with it, call by call, is what nvidia-container-cli makes at once; and the caller stays who
-# he was.
+# libnvidia-container.so.1: a program that calls it step by step gets what nvidia-container-cli makes at once; and the caller's
+# identity does not change.
 
 load lib.bash
 

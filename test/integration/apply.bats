@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The apply stage on real mount namespaces: the C programs of this folder. Each also says what it does with --list of meson.
+# The apply stage on real mount namespaces: the C programs of this folder. meson test --list shows what each does.
 
 setup() {
 	cd "$BATS_TEST_DIRNAME/../.." || exit 1

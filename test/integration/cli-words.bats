@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The command line of nvidia-container-cli: options, abbreviations, bad values, streams, exit
-# statuses. Needs no driver: values are looked at with `plan --show=request`, which prints what was
+# statuses. Needs no driver: values are checked with `plan --show=request`, which prints what was
 # understood.
 
 bats_require_minimum_version 1.5.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# config-manager, and --node-label of the device plugin: a label of the node chooses the config file, as the API server of test/kubernetes/apiserver.py says.
+# config-manager, and --node-label of the device plugin: a label of the node, from the API server of test/kubernetes/apiserver.py, chooses the config file.
 
 load lib.bash
 

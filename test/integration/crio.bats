@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # CRI-O: the installer's drop-in file and its hook, CDI, annotations, and NRI. CRI-O is in no release of Debian: GRAFT_CRIO names the program, which has its
-# pinns beside it or in PATH. All else is Debian's: conmon, runc, and Podman, which puts the images into CRI-O's store.
+# pinns next to it or in PATH. Everything else is Debian's: conmon, runc, and Podman, which puts the images into CRI-O's store.
 
 load lib.bash
 load engines.bash

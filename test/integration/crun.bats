@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # files: disk
-# The same of crun. Debian's crun refuses hybrid cgroups.
+# The same tests with crun. Debian's crun refuses hybrid cgroups.
 
 # bats file_tags=old-kernel,late-mounts
 load lib.bash

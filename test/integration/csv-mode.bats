@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-container-runtime on a Tegra board (mode csv, found out by itself): what the board's lists name is in the container, and works.
+# nvidia-container-runtime on a Tegra board (mode csv, detected automatically): what the board's lists name is in the container, and works.
 
 load lib.bash
 

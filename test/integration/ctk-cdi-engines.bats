@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Specs of `nvidia-ctk cdi generate` in the hands of engines: Podman itself, as root and as an ordinary user; Docker and containerd through
-# nvidia-container-runtime in mode cdi. Debian 12's dockerd (20.10), containerd (1.6) and Buildah (1.28) do not know CDI by themselves; those
+# Specs of `nvidia-ctk cdi generate` used by engines: Podman itself, as root and as an ordinary user; Docker and containerd through
+# nvidia-container-runtime in mode cdi. Debian 12's dockerd (20.10), containerd (1.6) and Buildah (1.28) do not support CDI themselves; those
 # of Debian 13 are in cdi-engines.bats.
 
 load lib.bash

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-ctk cdi generate: every flag and mode on simulated hosts, refusals in their order, files, faults of the host, and containers from what comes out.
+# nvidia-ctk cdi generate: every flag and mode on simulated hosts, refusals in their order, files, faults of the host, and containers made with the result.
 
 load lib.bash
 

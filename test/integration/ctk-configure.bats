@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-ctk runtime configure: files of engines in a directory of the test's own. What it says, writes, keeps, refuses and takes back. The engines are
-# stand-ins where none is named; ctk-runtime-configure.bats has the real ones at work.
+# nvidia-ctk runtime configure: engines' files in a directory of the test. What it prints, writes, keeps, refuses and undoes. The engines are
+# stand-ins unless a test names a real one; ctk-runtime-configure.bats uses real ones.
 
 bats_require_minimum_version 1.5.0
 

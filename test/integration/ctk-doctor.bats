@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-ctk doctor on hosts on which one thing is wrong: for every message that people paste, and for every link of the chain from the kernel to a
-# container, the situation is made, and the doctor names its cause and the remedy. It changes nothing, wherever it runs and whoever runs it.
+# nvidia-ctk doctor on hosts with one fault each: for every message that people paste, and for every link of the chain from the kernel to a
+# container, the test creates the situation, and the doctor names its cause and the remedy. It changes nothing, on any host and for any user.
 #
 # Each host is a simulated one in mount and pid namespaces of its own: the machine's own engines, mounts and files are neither seen nor touched.
 

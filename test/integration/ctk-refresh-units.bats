@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The units that keep the CDI spec up to date, on a host that systemd runs (test/tools/systemd-host). The driver is one below a root of its own, so that it
-# can become another one while the host is up.
+# The units that keep the CDI spec up to date, on a host that systemd runs (test/tools/systemd-host). The driver has a root of its own, so that it
+# can be replaced while the host is up.
 
 load lib.bash
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-ctk cdi refresh: specs are made on one simulated host and refreshed on another one, which is what becomes of a host by an update, a MIG
-# command, a screwdriver. Needs root, for the simulated hosts.
+# nvidia-ctk cdi refresh: specs are made on one simulated host and refreshed on another one, like a host after an update, a MIG
+# command or new hardware. Needs root, for the simulated hosts.
 
 bats_require_minimum_version 1.5.0
 

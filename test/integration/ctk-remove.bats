@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-ctk runtime remove: a host of the test's own, with the files of all engines. What it takes away, what it leaves, and when it refuses.
+# nvidia-ctk runtime remove, on a host made by the test, with the files of all engines: what it removes, what it leaves, and when it refuses.
 
 bats_require_minimum_version 1.5.0
 

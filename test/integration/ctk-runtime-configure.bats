@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-ctk runtime configure with real engines: configured, told as each of them needs it, and then a container gets its GPUs; taken back, and none does.
+# nvidia-ctk runtime configure with real engines: after configuring and the reload that each engine needs, a container gets its GPUs; after undoing it, none does.
 
 load lib.bash
 load engines.bash

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-ctk system: nodes and links on the simulated host, whose /dev is of the test's own.
+# nvidia-ctk system: nodes and links on the simulated host, whose /dev belongs to the test.
 
 load lib.bash
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The words of nvidia-ctk: help, version, complaints, exit statuses, variables, the log. Needs no driver and no root.
+# The command line of nvidia-ctk: help, version, error messages, exit statuses, variables, the log. Needs neither a driver nor root.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-ctk doctor kubernetes on a node with the device plugin and a kubelet: what is right, and each thing that can be wrong.
+# nvidia-ctk doctor kubernetes on a node with the device plugin and a kubelet: the healthy case, and each possible fault.
 
 load lib.bash
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs that drive Docker: Nomad, whose device plugin names GPUs in the environment and whose
 # Docker driver knows one runtime, literally "nvidia"; and the command nvidia-docker. The daemon is
-# told of that runtime by nvidia-ctk, as an administrator does it.
+# configured for that runtime with nvidia-ctk, as an administrator would do it.
 
 load lib.bash
 load engines.bash

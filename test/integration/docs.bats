@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # files: disk
-# The pages of docs/ that show people what to type: each command is run as it stands there (test/tools/page), by the real engine, on a simulated host with our
+# The pages of docs/ that show people what to type: each command is run as printed (test/tools/page), by the real engine, on a simulated host with our
 # programs in /usr/bin. The images are local ones under the names that the pages use.
 # lane: work
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-ctk doctor --container: for containers of real engines and runtimes, what they asked for, by which way, what they got, and what was taken away since.
+# nvidia-ctk doctor --container: for containers of real engines and runtimes, what they asked for, in which way, what they got, and what they have lost since.
 
 load lib.bash
 load engines.bash

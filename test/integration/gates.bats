@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What containers get beside GPUs in mode legacy: gated features (NVIDIA_GDS and its like) and the hook for CUDA compatibility libraries.
+# What containers get besides GPUs in mode legacy: gated features (NVIDIA_GDS and similar variables) and the hook for CUDA compatibility libraries.
 
 load lib.bash
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-ctk-installer with real engines: the toolkit is whole at every moment, engines are told what they have not read and nothing else, what others change is
-# repaired, and the engine's files are what they were when it goes. Each flag is in installer_flags.py.
+# nvidia-ctk-installer with real engines: the toolkit is complete at every moment, engines reload only files that they have not read, changes by others are
+# repaired, and the engine's files are restored when it ends. installer_flags.py has each flag.
 
 load lib.bash
 load engines.bash

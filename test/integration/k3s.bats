@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # files: disk
 # K3s and RKE2, which are not packaged: at each start they look for the runtime at fixed places, in a fixed order, and write containerd's
-# configuration from what they find. Here that is written out, for Debian's containerd and a machine with our programs in /usr/bin.
+# configuration from what they find. This test does the same, for Debian's containerd and a machine with our programs in /usr/bin.
 # bats file_tags=late-mounts
 
 load lib.bash

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # files: disk
-# Leases with Docker's own daemon, on a host of eight GPUs: by --gpus, by the runtime and by Compose; and whatever becomes of the container,
-# of its shim or of the daemon, a GPU is held while something that has it lives.
+# Leases with Docker's own daemon, on a host of eight GPUs: by --gpus, by the runtime and by Compose; and whatever happens to the container,
+# its shim or the daemon, a GPU is held as long as a process that has it runs.
 
 load lib.bash
 load engines.bash

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # files: disk
-# Leases by every other way to a GPU: containerd's client and CRI, Podman, LXC, enroot, crun. Who is not root cannot take one, and gets what
+# Leases through every other way to a GPU: containerd's client and CRI, Podman, LXC, enroot, crun. Ordinary users cannot take one, and get what
 # `lease run` took.
 
 load lib.bash

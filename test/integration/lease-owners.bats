@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Whom leases count for, who goes first, how long they are meant to last, and which GPUs are left out.
+# The owners of leases, who goes first, how long leases are expected to last, and which GPUs are left out.
 
 load lib.bash
 load lease.bash

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Leases of GPUs that several share: slots by time slices, and by MPS with one daemon for each GPU, which nobody has to start or to end.
+# Leases of GPUs that several share: slots by time slices, and by MPS with one daemon for each GPU, which is started and ended automatically.
 # lane: work
 
 load lib.bash

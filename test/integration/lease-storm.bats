@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Leases of many who come and go, and are killed: nothing is ever lent twice, and nothing is lost.
+# Leases of many processes that start, end and are killed: nothing is ever lent twice, and nothing is lost.
 # lane: work
 
 load lib.bash

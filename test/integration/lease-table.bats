@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A table of leases that is damaged, full or somebody else's: nothing is lent twice, and nobody hangs.
+# A table of leases that is damaged, full or owned by another user: nothing is lent twice, and nothing hangs.
 
 load lib.bash
 load lease.bash

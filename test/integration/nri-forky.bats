@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# GPUs of pods through NRI, with containerd 2 of Debian's next release, which knows nothing else of us. It comes from Debian's archive (test/tools/release-root); without a
+# GPUs of pods through NRI, with containerd 2 of Debian's next release, which has no other configuration for us. It comes from Debian's archive (test/tools/release-root); without a
 # network each test is skipped by its name.
 
 load lib.bash

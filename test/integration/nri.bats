@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # lane: alone
-# The NRI plugin with an engine in Python: its answers, how long they take, what it needs while nothing happens, and its command line.
+# The NRI plugin with an engine in Python: its answers, how long they take, what it uses while idle, and its command line.
 
 load lib.bash
 load engines.bash

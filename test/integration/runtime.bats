@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# nvidia-container-runtime in front of runc and crun: what it hands on, what it leaves alone, and how it fails.
+# nvidia-container-runtime in front of runc and crun: what it passes on, what it leaves alone, and how it fails.
 
 load lib.bash
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # files: disk
-# A tool that makes its own containers needs only what plan --json says: bubblewrap, unprivileged
+# A tool that makes its own containers needs only the output of plan --json: bubblewrap, unprivileged
 # namespaces with a procfs of their own, by a dozen lines of jq. (cli-callers.bats has the same of list --json, on the host's /proc.)
 
 load lib.bash

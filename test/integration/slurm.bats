@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Slurm: one node of Debian's own packages, whose device cgroup lets a job open its GPUs and no other; in jobs, containers made in the ways that HPC has. What
+# Slurm: one node of Debian's own packages, whose device cgroup lets a job open its GPUs and no other; in jobs, containers made in the ways that are usual in HPC. What
 # docs/hpc.md shows is the configuration and the first test. Charliecloud and runc are Debian's, and so is Apptainer, of a newer release, with its own C library. No release has enroot: a
 # script makes its calls. Without a network there is no Apptainer: its tests are skipped, and its section of the page.
 # lane: suite slurm

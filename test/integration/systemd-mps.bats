@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# MPS where systemd runs: the daemon of a lease is in a unit of its own, which outlives the session that took the lease; and the service of
+# MPS with systemd: the daemon of a lease is in a unit of its own, which outlives the session that took the lease; and the service of
 # mps-control-daemon. On a host that systemd runs (test/tools/systemd-host).
 
 load lib.bash

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # files: disk
 # The usual example: a host of four GPUs and three containers at once. One has GPU 0 and 1, one 0, 2
-# and 3, one 3. 0 and 3 are shared. Each sees and may open exactly its own, by whichever way it was
+# and 3, one 3. 0 and 3 are shared. Each sees and may open exactly its own, however it was
 # started, with time slicing and with MPS.
 # bats file_tags=late-mounts
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # files: disk
-# The walk-through that libnvidia-container's README gives its readers: a container made of unshare, mount and pivot_root by hand, and
-# nvidia-container-cli without a --pid, inside the new namespaces.
+# The walk-through of libnvidia-container's README: a container made by hand with unshare, mount and pivot_root, and
+# nvidia-container-cli without --pid, inside the new namespaces.
 # bats file_tags=arm64
 
 load lib.bash

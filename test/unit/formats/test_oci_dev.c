@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oci_dev: what config.json says about /dev. Mounts are made by test/integration/cdi-hook.bats. */
+/*
+ * oci_dev: what config.json specifies for /dev. Mounts are made by test/integration/cdi-hook.bats.
+ */
 #include <string.h>
 
 #include "../unit.h"

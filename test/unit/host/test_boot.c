@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The boot id: what counts as one, and that a host without it is no fault. */
+/* The boot id: what counts as one, and that its absence is not an error. */
 #include <string.h>
 
 #include "../allocation.h"

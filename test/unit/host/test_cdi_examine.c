@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files and directories of specs: their faults, which definition counts, what is passed over, memory. */
+/*
+ * Files and directories of specs: their faults, which definition counts, what is skipped, memory.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

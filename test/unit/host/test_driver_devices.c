@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel says of the driver's devices, and the nodes that there are: on a host made of files. */
+/*
+ * What the kernel reports about the driver's devices, and the existing nodes, on a host made of
+ * files.
+ */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of what host kept facts are, and files that say nothing; test_nvml.c asks for facts. */
+/* Which host kept facts belong to, and files without facts; test_nvml.c asks for facts. */
 #include <stdio.h>
 #include <string.h>
 

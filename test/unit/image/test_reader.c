@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reader: what comes back, what a child that the image has got the better of can do, and what it costs. */
+/* reader: its answers, what a child that an image has taken over can do, and what it costs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node without a driver, which is an error or none as the configuration says; golden-kube-cdi reads nodes that have one. */
+/*
+ * A node without a driver, which is an error or not, depending on the configuration;
+ * golden-kube-cdi reads nodes that have one.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lease as a file: what is believed and what is not, spans of time, labels, the paths of cgroups. */
+/* A lease as a file: what is accepted and what is not, durations, labels, the paths of cgroups. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What two logs say of three GPUs: faults and recoveries, and who had which when. */
+/* What two logs report about three GPUs: faults and recoveries, and who had which when. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a specification was made from: the facts of a host, both places where they are kept, and what tells that the host is another one. */
+/*
+ * What a specification was made from: the facts of a host, both places where they are kept, and how
+ * a changed host is recognised.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

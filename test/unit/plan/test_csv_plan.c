@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans of Tegra boards: selection (SPEC runtime-and-hook 9.3, 14.18), edits and their order (SPEC runtime-and-hook 9.4), and that none is none (SPEC
- * runtime-and-hook Q13).
+ * Plans of Tegra boards: selection (SPEC runtime-and-hook 9.3, 14.18), edits and their order (SPEC
+ * runtime-and-hook 9.4), and that "none" gives no device (SPEC runtime-and-hook Q13).
  */
 #include <stdio.h>
 #include <string.h>

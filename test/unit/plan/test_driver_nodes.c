@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes that the driver wants (SPEC ctk-and-cdi 1.7, 1.8, 6.8): from numbers to paths. */
+/* The nodes that the driver needs (SPEC ctk-and-cdi 1.7, 1.8, 6.8): from numbers to paths. */
 #include <stdio.h>
 #include <string.h>
 

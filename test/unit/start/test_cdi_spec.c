@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Specifications from a host in memory: the devices of each mode, what stands with all of them, kinds of coherence, hosts that have nothing, memory. */
+/*
+ * Specifications from a host in memory: the devices of each mode, what all of them share, kinds of
+ * coherence, hosts without devices, memory.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* installed: names of exchanged toolkits, and the two places that say whether the driver is loaded. */
+/*
+ * installed: names of replaced toolkits, and the two places that show whether the driver is loaded.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
