@@ -24,6 +24,7 @@
 #include "base/dial.h"
 #include "base/root.h"
 #include "base/strings.h"
+#include "base/sys.h"
 #include "cli/ctk/child.h"
 #include "cli/installer/installer.h"
 #include "cli/installer/systemd_unit.h"
@@ -73,6 +74,7 @@ static void drop_pending(const struct installer_options *o)
 
 struct engine_process {
 	pid_t pid;
+	int64_t start_ms;           /* -1: not known */
 	struct graft_buffer answer; /* its answer */
 };
 
@@ -156,6 +158,19 @@ static void listen_to_engine(const struct installer_options *o, int fd, struct e
 	}
 }
 
+/* Milliseconds of the host's running time at which the process started; -1: not known. */
+static int64_t start_of(pid_t pid, struct graft_arena *arena)
+{
+	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	uint64_t ticks;
+	int rc;
+
+	if (graft_root_open(&root, "/", NULL) < 0)
+		return -1;
+	ticks = graft_lease_process_start(&root, (uint32_t)pid, arena, &rc);
+	return rc < 0 || ticks == 0 ? -1 : (int64_t)ticks * 1000 / sysconf(_SC_CLK_TCK);
+}
+
 static int find_engine(const struct installer_options *o, struct engine_process *process, struct graft_error *err)
 {
 	auto_close int fd = connect_to_engine(o, err);
@@ -176,6 +191,7 @@ static int find_engine(const struct installer_options *o, struct engine_process 
 		return graft_fail(err, GRAFT_NOT_FOUND, 0,
 				  "no process of %s answers on %s. Does the pod have hostPID: true?", o->engine->name,
 				  o->socket);
+	process->start_ms = start_of(process->pid, o->base.ctk->arena);
 	return 0;
 }
 
@@ -187,19 +203,6 @@ static int64_t clock_ms(clockid_t clock)
 
 	(void)clock_gettime(clock, &now);
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* Milliseconds of the host's running time at which the process started; -1: not known. */
-static int64_t start_of(pid_t pid, struct graft_arena *arena)
-{
-	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	uint64_t ticks;
-	int rc;
-
-	if (graft_root_open(&root, "/", NULL) < 0)
-		return -1;
-	ticks = graft_lease_process_start(&root, (uint32_t)pid, arena, &rc);
-	return rc < 0 || ticks == 0 ? -1 : (int64_t)ticks * 1000 / sysconf(_SC_CLK_TCK);
 }
 
 static bool is_newer(const char *path, int64_t start_ms)
@@ -241,15 +244,29 @@ static bool docker_has_read(const struct installer_options *o, const struct engi
 
 static bool has_read(const struct installer_options *o, const struct engine_process *process)
 {
-	int64_t start_ms;
-
 	if (o->engine == &graft_engine_docker)
 		return docker_has_read(o, process);
-	start_ms = start_of(process->pid, o->base.ctk->arena);
-	return start_ms < 0 || (!is_newer(o->config, start_ms) && !is_newer(o->drop_in_path, start_ms));
+	return process->start_ms < 0 ||
+	       (!is_newer(o->config, process->start_ms) && !is_newer(o->drop_in_path, process->start_ms));
 }
 
 /* ---- the ways ---- */
+
+/*
+ * SECURITY: the engine may have ended since it was found, and its process ID may be another
+ * process's. So the process is compared after its pidfd is open. BASELINE 5.3: before pidfd_open(2)
+ * a moment remains. Returns 1, 0 if it has ended, or -1 with errno.
+ */
+static int hang_up(const struct installer_options *o, const struct engine_process *process)
+{
+	auto_close int fd = graft_pidfd_open(process->pid, 0);
+	int rc;
+
+	if (!is_engine(o, process->pid) || start_of(process->pid, o->base.ctk->arena) != process->start_ms)
+		return 0;
+	rc = fd >= 0 ? graft_pidfd_send_signal(fd, SIGHUP) : kill(process->pid, SIGHUP);
+	return rc == 0 ? 1 : errno == ESRCH ? 0 : -1;
+}
 
 static int reload_by_signal(const struct installer_options *o, bool needed, int tries, struct graft_error *err)
 {
@@ -270,8 +287,12 @@ static int reload_by_signal(const struct installer_options *o, bool needed, int 
 		graft_info(log, "%s has already read its configuration: not signaling it", o->engine->name);
 	} else if (rc == 0) {
 		graft_info(log, "Sending SIGHUP signal to %s (PID %d)", o->engine->name, (int)process.pid);
-		if (kill(process.pid, SIGHUP) < 0)
-			rc = graft_fail_errno(err, errno, "unable to send SIGHUP to %s", o->engine->name);
+		rc = hang_up(o, &process);
+		if (rc < 0)
+			(void)graft_fail_errno(err, errno, "unable to send SIGHUP to %s", o->engine->name);
+		else if (rc == 0)
+			graft_info(log, "%s has ended meanwhile: it reads its configuration when it starts",
+				   o->engine->name);
 	}
 	graft_buffer_done(&process.answer);
 	return rc < 0 ? graft_wrap(err, "unable to signal %s", o->engine->name) : 0;
