@@ -51,6 +51,7 @@ static void set_cdi_wish(const struct writing *writing, enum graft_cdi_mode mode
 									    : (unsigned int)GRAFT_CDI_NAMING_UUID,
 		.capabilities = (uint32_t)GRAFT_CAP_ALL & ~(uint32_t)GRAFT_CAP_COMPAT32,
 		.hook_path = flags->cdi_hook_path,
+		.late_mounts = flags->cdi_late_mounts,
 		.provenance = GRAFT_CDI_PROVENANCE_NONE,
 	};
 	/*

@@ -49,6 +49,7 @@ static const struct graft_field plugin_fields[] = {
 	  MORE(graft_kube_plugin_flags, n_cdi_feature_flags) },
 	{ ROW(graft_kube_plugin_flags, "cdiDisableHooks", STRINGS, cdi_disabled_hooks),
 	  MORE(graft_kube_plugin_flags, n_cdi_disabled_hooks) },
+	{ ROW(graft_kube_plugin_flags, "cdiLateMounts", BOOL, cdi_late_mounts) },
 	{ ROW(graft_kube_plugin_flags, "respectLeases", BOOL, respect_leases) },
 	{ ROW(graft_kube_plugin_flags, "health", FLAGS, health_sources), ALWAYS, WORDS(graft_kube_health_sources) },
 	{ ROW(graft_kube_plugin_flags, "disableHealthChecks", STRING, disable_health_checks), ALWAYS },

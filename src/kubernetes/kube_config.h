@@ -80,6 +80,7 @@ struct graft_kube_plugin_flags {
 	const char *state_folder;   /* folder for state that is kept until the next boot */
 	const char **cdi_feature_flags, **cdi_disabled_hooks;
 	size_t n_cdi_feature_flags, n_cdi_disabled_hooks;
+	bool cdi_late_mounts;    /* a hook mounts the files of a specification */
 	bool respect_leases;     /* do not offer GPUs that others hold (docs/leases.md) */
 	uint32_t health_sources; /* bits GRAFT_KUBE_HEALTH_*; at least one */
 	const char *disable_health_checks,

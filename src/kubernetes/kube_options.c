@@ -216,6 +216,8 @@ static const struct graft_option plugin_options[] = {
 	  ENV("CDI_FEATURE_FLAGS"), .help = "Feature flags of CDI specifications, as for nvidia-ctk cdi generate" },
 	{ .name = "cdi-disable-hooks", LIST(flags.plugin.n_cdi_disabled_hooks), AT(flags.plugin.cdi_disabled_hooks),
 	  ENV("CDI_DISABLE_HOOKS"), .help = "Hooks to leave out of CDI specifications, or all" },
+	{ .name = "cdi-late-mounts", FLAG, AT(flags.plugin.cdi_late_mounts), ENV("CDI_LATE_MOUNTS"),
+	  .help = "Mount files of CDI specifications by a hook, as nvidia-ctk cdi generate --late-mounts" },
 	{ .name = "health", .argument = GRAFT_OPTION_REQUIRED, .parse = kube_parse_bits, .value_name = "LIST",
 	  AT(flags.plugin.health_sources), ENV("HEALTH"), WORDS("kmsg", "nvml", "none"),
 	  .help = "How to detect failed GPUs: kmsg (kernel log), nvml (keeps GPUs awake), both, or none (default kmsg)" },

@@ -21,6 +21,7 @@ teardown() { [ -e "$machine/why" ] || engine_teardown; }
 @test "by annotations, with the runtime class" { by_annotations --handler nvidia; }
 @test "by names of CDI devices, without a runtime class" { by_names; }
 @test "by names of CDI devices, with the runtime class" { by_names --handler nvidia; }
+@test "by names of CDI devices, whose files a hook mounts" { by_late_mounts; }
 @test "by annotations and names, with the runtime class, as the GPU Operator has it" { by_annotations_and_names; }
 @test "device nodes beside variables" { by_nodes; }
 @test "an IMEX channel, by names of CDI devices" { by_imex cdi-cri; }

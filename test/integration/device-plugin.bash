@@ -71,6 +71,14 @@ by_names() {
   expect_container "$@"
 }
 
+# A hook mounts the files, and no mount of the specification is one.
+by_late_mounts() {
+  CDI_LATE_MOUNTS=true plugin_gives cdi-cri
+  on_host jq -e '.containerEdits | ([.hooks[].args | index("mount-files", "sequence")] | any) and ([.mounts[].hostPath | select(test("[.]so"))] == [])' \
+    /var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json
+  expect_container "$@"
+}
+
 # As the GPU Operator has it: both ways name the devices, and the container has the runtime class.
 by_annotations_and_names() {
   plugin_gives cdi-annotations cdi-cri

@@ -111,7 +111,8 @@ static void test_flags(void **state)
 	    LIST("--mig-strategy=mixed", "--nvidia-driver-root=/d", "-dev-root", "/e", "--pass-device-specs",
 		 "--device-list-strategy=envvar,cdi-cri", "--device-list-strategy", "volume-mounts",
 		 "--device-id-strategy=index", "--fail-on-init-error=false", "--imex-channel-ids=0", "--imex-required",
-		 "--cdi-disable-hooks=a,b", "--shared-devices-allocation-policy=distinct", "--kubelet-socket="),
+		 "--cdi-disable-hooks=a,b", "--cdi-late-mounts", "--shared-devices-allocation-policy=distinct",
+		 "--kubelet-socket="),
 	    NULL);
 
 	assert_int_equal(config.flags.mig_strategy, GRAFT_KUBE_MIG_MIXED);
@@ -126,17 +127,19 @@ static void test_flags(void **state)
 	assert_true(config.imex.required);
 	assert_int_equal(config.flags.plugin.n_cdi_disabled_hooks, 2);
 	assert_string_equal(config.flags.plugin.cdi_disabled_hooks[1], "b");
+	assert_true(config.flags.plugin.cdi_late_mounts);
 	assert_int_equal(config.flags.plugin.sharing_policy, GRAFT_KUBE_DISTINCT);
 	assert_string_equal(config.flags.plugin.kubelet_socket, "");
 
 	config = configured(
-	    NULL, LIST("MIG_STRATEGY=single", "FAIL_ON_INIT_ERROR=F", "NVIDIA_DRIVER_ROOT=/r", "NVIDIA_DEV_ROOT=/v",
-		       "PASS_DEVICE_SPECS=TRUE", "DEVICE_LIST_STRATEGY=cdi-annotations,cdi-cri",
-		       "DEVICE_ID_STRATEGY=index", "GDRCOPY_ENABLED=1", "GDS_ENABLED=t", "MOFED_ENABLED=T",
-		       "CDI_ANNOTATION_PREFIX=p/", "NVIDIA_CTK_PATH=/ctk", "CONTAINER_DRIVER_ROOT=/c", "MPS_ROOT=/m",
-		       "SHARED_DEVICES_ALLOCATION_POLICY=packed", "DEVICE_DISCOVERY_STRATEGY=nvml",
-		       "IMEX_CHANNEL_IDS=0", "IMEX_REQUIRED=true", "KUBELET_SOCKET=/k", "CDI_FEATURE_FLAGS=x,y",
-		       "CDI_DISABLE_HOOKS=all", "DP_DISABLE_HEALTHCHECKS=79,48", "DP_ENABLE_HEALTHCHECKS=13"));
+	    NULL,
+	    LIST("MIG_STRATEGY=single", "FAIL_ON_INIT_ERROR=F", "NVIDIA_DRIVER_ROOT=/r", "NVIDIA_DEV_ROOT=/v",
+		 "PASS_DEVICE_SPECS=TRUE", "DEVICE_LIST_STRATEGY=cdi-annotations,cdi-cri", "DEVICE_ID_STRATEGY=index",
+		 "GDRCOPY_ENABLED=1", "GDS_ENABLED=t", "MOFED_ENABLED=T", "CDI_ANNOTATION_PREFIX=p/",
+		 "NVIDIA_CTK_PATH=/ctk", "CONTAINER_DRIVER_ROOT=/c", "MPS_ROOT=/m",
+		 "SHARED_DEVICES_ALLOCATION_POLICY=packed", "DEVICE_DISCOVERY_STRATEGY=nvml", "IMEX_CHANNEL_IDS=0",
+		 "IMEX_REQUIRED=true", "KUBELET_SOCKET=/k", "CDI_FEATURE_FLAGS=x,y", "CDI_DISABLE_HOOKS=all",
+		 "CDI_LATE_MOUNTS=1", "DP_DISABLE_HEALTHCHECKS=79,48", "DP_ENABLE_HEALTHCHECKS=13"));
 	assert_int_equal(config.flags.mig_strategy, GRAFT_KUBE_MIG_SINGLE);
 	assert_false(config.flags.fail_on_init_error);
 	assert_string_equal(config.flags.driver_root, "/r");
@@ -152,6 +155,7 @@ static void test_flags(void **state)
 	assert_int_equal(config.flags.discovery, GRAFT_KUBE_DISCOVERY_NVML);
 	assert_string_equal(config.flags.plugin.kubelet_socket, "/k");
 	assert_int_equal(config.flags.plugin.n_cdi_feature_flags, 2);
+	assert_true(config.flags.plugin.cdi_late_mounts);
 	assert_string_equal(config.flags.plugin.disable_health_checks, "79,48");
 	assert_string_equal(config.flags.plugin.enable_health_checks, "13");
 
@@ -207,10 +211,11 @@ static void test_precedence(void **state)
 	struct graft_kube_config config;
 	char path[32], option[64];
 
-	write_config("flags:\n  migStrategy: single\n  failOnInitError: false\n  gdsEnabled: true\n"
-		     "  plugin:\n    deviceIDStrategy: index\n    deviceListStrategy: [volume-mounts, envvar]\n"
-		     "    cdiFeatureFlags: [a, b]\n    cdiDisableHooks: [c]\nimex: {channelIDs: [0]}\n",
-		     path);
+	write_config(
+	    "flags:\n  migStrategy: single\n  failOnInitError: false\n  gdsEnabled: true\n"
+	    "  plugin:\n    deviceIDStrategy: index\n    deviceListStrategy: [volume-mounts, envvar]\n"
+	    "    cdiFeatureFlags: [a, b]\n    cdiDisableHooks: [c]\n    cdiLateMounts: true\nimex: {channelIDs: [0]}\n",
+	    path);
 	(void)snprintf(option, sizeof(option), "--config-file=%s", path);
 	config = configured(LIST(option, "--mig-strategy=none", "--device-list-strategy=cdi-cri"),
 			    LIST("MIG_STRATEGY=mixed", "GDS_ENABLED=false", "DEVICE_LIST_STRATEGY=envvar"));
@@ -219,6 +224,7 @@ static void test_precedence(void **state)
 	assert_false(config.flags.gds);
 	assert_int_equal(config.flags.plugin.device_id_strategy, GRAFT_KUBE_ID_INDEX);
 	assert_int_equal(config.flags.plugin.device_list_strategy, GRAFT_KUBE_LIST_CDI_CRI);
+	assert_true(config.flags.plugin.cdi_late_mounts);
 	assert_int_equal(config.imex.channels, 1);
 
 	/* What is set to nothing is not set, and beats no file. */

@@ -264,6 +264,10 @@ tolerations:
 - name: RESPECT_LEASES
   value: "true"
 {{- end }}
+{{- if .Values.cdiLateMounts }}
+- name: CDI_LATE_MOUNTS
+  value: "true"
+{{- end }}
 {{- if not .Values.healthChecks }}
 - name: DP_DISABLE_HEALTHCHECKS
   value: all
