@@ -312,9 +312,7 @@ static int go_before(struct turns *turns, const struct graft_lease *ticket, stru
 		return graft_fail_memory(err);
 	if (rc < 0) {
 		kept->n_slots = 0;
-		/*
-		 * Its owner differs from all others: waiting tickets do not count towards a limit.
-		 */
+		/* As slots of another lease they do not count towards a limit, since the ticket only waits. */
 		kept->of = ticket->id;
 		if (why.status == GRAFT_BUSY && keep_for(turns, &claim, kept, err) < 0)
 			return -1;

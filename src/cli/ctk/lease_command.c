@@ -223,7 +223,7 @@ static int allow_slot(const struct graft_lendable *host, const struct graft_leas
 static int enter_scope(struct ctk *ctk, const struct graft_lease *lease, const struct graft_cgroup_place *place,
 		       struct graft_error *err)
 {
-	/* Reading the nodes of one GPU does not need NVML. */
+	/* A claim for one GPU does not need NVML. */
 	struct graft_claim plain = { .kind = GRAFT_CLAIM_ANY, .count = 1 };
 	/* Of a MIG device: the GPU and its two instances. */
 	struct graft_device_rule *rules = graft_arena_list(ctk->arena, 3 * lease->n_slots, sizeof(*rules));
