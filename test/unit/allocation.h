@@ -6,9 +6,9 @@
  *	for (int n = 1;; n++) {
  *		allocation_fail(n);
  *		rc = ...;
- *		if (!allocation_failed())
- *			break;	... fewer than n were needed: rc must be 0 ...
- *		... it must have reported the failure and leaked nothing ...
+ *		if (!allocation_reported(rc, &err))
+ *			break;	... fewer than n were needed ...
+ *		... nothing must have leaked ...
  *	}
  */
 #ifndef GRAFT_TEST_ALLOCATION_H
@@ -69,6 +69,19 @@ static inline bool allocation_failed(void)
 	*allocation_countdown = 0;
 	return failed;
 }
+
+/*
+ * allocation_failed(), for a call that must report the failure: rc -1 and GRAFT_NO_MEMORY if it has happened, 0 and no
+ * error otherwise.
+ */
+#define allocation_reported(rc, err)                                                      \
+	({                                                                                \
+		bool has_failed = allocation_failed();                                    \
+                                                                                          \
+		assert_int_equal(rc, has_failed ? -1 : 0);                                \
+		assert_int_equal((err)->status, has_failed ? GRAFT_NO_MEMORY : GRAFT_OK); \
+		has_failed;                                                               \
+	})
 
 /* Lets children that are forked from here count as well, and fail. False when there is no memory for that. */
 static inline bool allocation_share(void)

@@ -27,7 +27,6 @@ static void test_view(void **state)
 	Nri__Pkg__Api__V1alpha1__CDIDevice named, *names[] = { &named };
 	char *env[] = { words("A=1"), words("broken"), words("B=") };
 
-	(void)state;
 	assert_int_equal(nri_message_view(NULL, NULL, arena, &view, NULL), 0);
 	assert_string_equal(view.namespace_, "");
 	assert_string_equal(view.name, "");
@@ -112,7 +111,6 @@ static void test_edits(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	const adjustment_t *a = adjust(&edits, &err);
 
-	(void)state;
 	assert_non_null(a);
 	/* The engine would allow the use of what may only be seen. */
 	assert_int_equal(a->linux_part->n_devices, 2);
@@ -162,7 +160,6 @@ static void test_what_nri_lacks(void **state)
 	};
 	struct graft_error err = { .status = GRAFT_OK };
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		assert_null(adjust(&rows[i].edits, &err));
 		assert_int_equal(err.status, GRAFT_UNSUPPORTED);
@@ -187,7 +184,6 @@ static void test_memory(void **state)
 					       .n_hooks = 1 };
 	bool made = false;
 
-	(void)state;
 	for (size_t max = 64; !made; max += 16) {
 		struct graft_arena *small = graft_arena_new(max);
 		struct graft_error err = { .status = GRAFT_OK };

@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which GPUs a claim gets, on a made-up machine: eight GPUs on two nodes, one of them in MIG mode; every refusal. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../arena.h"
 #include "base/cleanup.h"
 #include "lease/lease_choice.h"
 
 #define GPUS 8u
 
-static struct graft_arena *arena;
 static struct graft_pci_place places[GPUS];
 static struct graft_lendable_gpu gpus[GPUS];
 static struct graft_lendable_mig migs[3] = { { .uuid = "MIG-a", .profile = "1g.10gb" },
@@ -32,8 +24,7 @@ static const struct graft_lendable host = { .gpus = gpus, .n_gpus = GPUS };
 
 static int setup(void **state)
 {
-	(void)state;
-	arena = graft_arena_new((size_t)16 << 20);
+	assert_int_equal(arena_setup(state), 0);
 	for (uint32_t i = 0; i < GPUS; i++) {
 		places[i] = (struct graft_pci_place){ .bus_id = bus_ids[i],
 						      .has_numa_node = true,
@@ -51,13 +42,6 @@ static int setup(void **state)
 	gpus[7].n_migs = 3;
 	gpus[6].why_not = "not in graft.leases.pool";
 	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
 }
 
 /* A lease of "0 1", or of "MIG-a". */
@@ -144,7 +128,6 @@ static void test_choose(void **state)
 		{ "lease:cbcdefgh2345", "0", "2 3", "lease cbcdefgh2345 does not exist, or has ended" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_error err;
 
@@ -158,7 +141,6 @@ static void test_refusals(void **state)
 {
 	struct graft_error err;
 
-	(void)state;
 	(void)choose("any:5", "0 1", "3", &err);
 	assert_int_equal(err.status, GRAFT_BUSY);
 	assert_string_equal(err.hint, "Held: GPU 0, 1 by uid 1000 (container 3f2a91c0d1e2, 1 min); GPU 3 by uid 1000 "
@@ -216,7 +198,6 @@ static void test_share(void **state)
 		{ "any;not=2", false, 1000, "GPU-3 0" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_lease held = make_lease("abcdefgh2345", "0");
 		struct graft_error err;
@@ -236,7 +217,6 @@ static void test_unknown(void **state)
 {
 	struct graft_error err;
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		gpus[i].uuid = NULL;
 		gpus[4 + i].memory_mib = 0;
@@ -257,7 +237,6 @@ static void test_choice_allocations(void **state)
 	const struct graft_lease lease = make_lease("abcdefgh2345", "0 1 2 3");
 	bool failed = true;
 
-	(void)state;
 	for (int n = 1; failed; n++) {
 		struct graft_arena *own = graft_arena_new((size_t)1 << 20);
 		struct graft_error err = { .status = GRAFT_OK };
@@ -281,7 +260,6 @@ static void test_state(void **state)
 {
 	struct graft_error err;
 
-	(void)state;
 	gpus[0].in_use = "process 7 (python3, uid 1000)";
 	gpus[1].ill = "it has failed: Xid 79";
 	assert_string_equal(choose("any:2", NULL, NULL, &err), "GPU-2 GPU-3");
@@ -314,7 +292,6 @@ static void test_idle(void **state)
 {
 	struct graft_error err;
 
-	(void)state;
 	gpus[0].freed = 300;
 	gpus[1].freed = 200;
 	gpus[2].freed = gpus[3].freed = gpus[5].freed = 100;
@@ -343,7 +320,6 @@ static void test_previous(void **state)
 	};
 	struct graft_error err;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		previous = (struct graft_strings){ (const char **)(uintptr_t)rows[i].previous, 0 };
 		while (previous.n < 3 && rows[i].previous[previous.n])
@@ -357,14 +333,14 @@ static void test_previous(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_state, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_idle, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_previous, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_choose, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_share, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_choice_allocations, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_state, setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_idle, setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_previous, setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_choose, setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_refusals, setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_share, setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_unknown, setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_choice_allocations, setup, arena_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Signals for the holder of a lease: by pidfd, by number where the kernel has none, and to nobody once it has ended. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../arena.h"
 #include "base/cleanup.h"
 #include "base/sys.h"
 #include "lease/lease_end.h"
@@ -20,7 +14,6 @@
 int __real_graft_pidfd_open(pid_t pid, unsigned int flags);
 int __wrap_graft_pidfd_open(pid_t pid, unsigned int flags);
 
-static struct graft_arena *arena;
 static struct graft_lease lease;
 static int pidfd_errno;    /* != 0: there are no pidfds */
 static bool another_comes; /* when the pidfd is opened, the number is already another process's */
@@ -31,20 +24,6 @@ int __wrap_graft_pidfd_open(pid_t pid, unsigned int flags)
 		lease.holder.start_time--;
 	errno = pidfd_errno;
 	return pidfd_errno != 0 ? -1 : __real_graft_pidfd_open(pid, flags);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)16 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
 }
 
 static void test_signal(void **state)
@@ -64,7 +43,6 @@ static void test_signal(void **state)
 		{ "it has just ended", ESRCH, false, false, SIGKILL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		auto_lease_now struct graft_lease_now now = GRAFT_LEASE_NOW_INIT;
 		struct graft_error err = { .status = GRAFT_OK };
@@ -102,5 +80,5 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_signal) };
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, arena_setup, arena_teardown);
 }

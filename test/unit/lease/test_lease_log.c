@@ -1,30 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The log of a table: it is kept short, has whole lines, and whatever else is in its place is left alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../arena.h"
 #include "../folder.h"
 #include "base/cleanup.h"
 #include "lease/lease_log.h"
 
-static struct graft_arena *arena;
 static char directory[] = "/tmp/graft-lease-log-XXXXXX";
 static int directory_fd = -1;
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(directory + sizeof(directory) - 7, 'X', 6);
 	arena = graft_arena_new((size_t)16 << 20);
 	if (!arena || !mkdtemp(directory))
@@ -35,7 +26,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	(void)close(directory_fd);
 	(void)test_remove_folder(directory);
 	arena = graft_arena_free(arena);
@@ -57,7 +47,6 @@ static void test_halved(void **state)
 	const char *text;
 	struct stat st;
 
-	(void)state;
 	/* One write may exceed the limit; the next one finds it so. */
 	for (unsigned int i = 0; lines.length <= GRAFT_LEASE_LOG_MAX; i++)
 		graft_buffer_printf(&lines, "%08u taken abcdefgh2345 uid 7 any:1 GPU-1 process 12\n", i);
@@ -81,7 +70,6 @@ static void test_no_log(void **state)
 	char path[sizeof(directory) + 16], other[sizeof(directory) + 16];
 	struct stat st;
 
-	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/" GRAFT_LEASE_LOG, directory);
 	(void)snprintf(other, sizeof(other), "%s/other", directory);
 	assert_string_equal(graft_lease_log_read(directory, 100, arena), "");
@@ -107,7 +95,6 @@ static void test_log_words(void **state)
 	struct graft_lease lease = { .id = "abcdefgh2345", .claim = "any:1", .slots = &slot, .n_slots = 1, .uid = 7 };
 	struct graft_buffer lines = { .max = 0 };
 
-	(void)state;
 	lease.holder.container = "a b\n1 freed abcdefgh2345 uid 7 x";
 	graft_lease_log_add(&lease, "taken", NULL, &lines);
 	assert_ptr_equal(strchr(graft_buffer_text(&lines), '\n'), graft_buffer_text(&lines) + lines.length - 1);

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose turn it is, on a made-up machine of four GPUs: both orders, who blocks whom, limits, what users have had. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../arena.h"
 #include "base/cleanup.h"
 #include "lease/lease_order.h"
 
-static struct graft_arena *arena;
 static struct graft_lendable_gpu gpus[] = {
 	{ .uuid = "GPU-0", .model = "A100", .index = 0 },
 	{ .uuid = "GPU-1", .model = "A100", .index = 1 },
@@ -23,20 +15,6 @@ static struct graft_lendable_gpu gpus[] = {
 };
 static const struct graft_lendable host = { .gpus = gpus, .n_gpus = 4 };
 static struct graft_lease_slot slots[] = { { "GPU-0", NULL }, { "GPU-1", NULL }, { "GPU-2", NULL }, { "GPU-3", NULL } };
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)16 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 /* "UID", with the name of an owner and '!' for an urgent ticket after it. Returns what follows the colon. */
 static const char *read_owner(const char *text, struct graft_lease *lease)
@@ -178,7 +156,6 @@ static void test_turns(void **state)
 		  .want = "GPUs are free, but 1 waits first" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const char *place;
 
@@ -198,7 +175,6 @@ static void test_fair_order(void **state)
 				 .asks = "1:" NEW ":any:4" };
 	const char *place;
 
-	(void)state;
 	(void)turn(&row, &place);
 	assert_string_equal(place, "3");
 }
@@ -217,7 +193,6 @@ static void test_use(void **state)
 				  "1100 taken abcdefgh3333 uid 8 any:1 GPU-a process 3\n"
 				  "1150 taken abcdefgh4444 uid 7 any:1 GPU-b process 3\nnonsense\n1160 taken";
 
-	(void)state;
 	assert_int_equal((int)use_of(log, 7, 1100), 200);
 	assert_int_equal((int)use_of(log, 8, 1150), 50);
 	assert_int_equal((int)use_of(log, 9, 1150), 0);
@@ -241,7 +216,6 @@ static void test_limits(void **state)
 	const struct graft_strings limits = { items, 4 };
 	struct graft_lease_limits found;
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const struct graft_lease lease = { .uid = rows[i].uid, .owner = rows[i].owner };
 
@@ -258,8 +232,8 @@ static void test_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_turns, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_fair_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_turns, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_fair_order, arena_setup, arena_teardown),
 		cmocka_unit_test(test_use),
 		cmocka_unit_test(test_limits),
 	};

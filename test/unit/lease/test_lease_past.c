@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What two logs report about three GPUs: faults and recoveries, and who had which when. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../arena.h"
 #include "base/cleanup.h"
 #include "lease/lease_log.h"
 #include "lease/lease_past.h"
 
-static struct graft_arena *arena;
 static struct graft_lendable_mig migs[2] = { { .uuid = "MIG-a", .gi = 1 }, { .uuid = "MIG-b", .gi = 2 } };
 static struct graft_lendable_gpu gpus[3] = {
 	{ .uuid = "GPU-0", .bus_id = "00000000:3b:00.0" },
@@ -20,20 +14,6 @@ static struct graft_lendable_gpu gpus[3] = {
 	{ .uuid = "GPU-2", .bus_id = "00000001:41:00.0", .migs = migs, .n_migs = 2 }
 };
 static struct graft_lendable host = { .gpus = gpus, .n_gpus = 3 };
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = graft_arena_new((size_t)1 << 20);
-	return arena ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 #define XID_79 "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus.\n"
 
@@ -68,7 +48,6 @@ static void test_faults(void **state)
 		{ "x\n<", { NULL }, { false } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		print_message("# %zu\n", i);
 		assert_int_equal(graft_lease_past_faults(rows[i].text, arena, &host, NULL), 0);
@@ -93,7 +72,6 @@ static const char history[] = "100 taken aaaaaaaaaaaa uid 7 any:2 GPU-0,GPU-1 co
 
 static void test_freed(void **state)
 {
-	(void)state;
 	graft_lease_past_freed(history, &host);
 	assert_int_equal(gpus[0].freed, 200);
 	assert_int_equal(gpus[1].freed, 350);
@@ -106,7 +84,6 @@ static void test_devices(void **state)
 {
 	struct graft_strings devices;
 
-	(void)state;
 	assert_int_equal(graft_lease_past_devices(history, "one", arena, &devices, NULL), 0);
 	assert_int_equal(devices.n, 1);
 	assert_string_equal(devices.items[0], "GPU-1");
@@ -136,7 +113,6 @@ static void test_words(void **state)
 	struct graft_buffer log = { .max = 4096 };
 	struct graft_strings devices;
 
-	(void)state;
 	graft_buffer_string(&log, history);
 	graft_lease_log_add(&lease, "taken", NULL, &log);
 	assert_non_null(strstr(graft_buffer_text(&log), " taken ffffffffffff uid 7 any:2,model=H100_80GB_freed_"
@@ -158,10 +134,10 @@ static void test_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_faults, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_faults, arena_setup, arena_teardown),
 		cmocka_unit_test(test_freed),
-		cmocka_unit_test_setup_teardown(test_devices, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_words, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_devices, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_words, arena_setup, arena_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

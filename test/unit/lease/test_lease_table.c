@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table in a directory of its own: leases come, go and stay as their holders do; every allocation fails once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,18 +8,17 @@
 #include <unistd.h>
 
 #include "../allocation.h"
+#include "../arena.h"
 #include "../folder.h"
 #include "base/cleanup.h"
 #include "lease/lease_holder.h"
 #include "lease/lease_table.h"
 
-static struct graft_arena *arena;
 static char directory[] = "/tmp/graft-leases-XXXXXX";
 static const char *table_path;
 
 static int setup(void **state)
 {
-	(void)state;
 	(void)memcpy(directory + sizeof(directory) - 7, "XXXXXX", 6);
 	arena = graft_arena_new((size_t)64 << 20);
 	if (!arena || !mkdtemp(directory))
@@ -38,7 +29,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	(void)test_remove_folder(directory);
 	arena = graft_arena_free(arena);
 	return 0;
@@ -86,7 +76,6 @@ static void test_life(void **state)
 	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
 	pid_t child = fork();
 
-	(void)state;
 	if (child == 0) {
 		(void)pause();
 		_exit(0);
@@ -111,7 +100,6 @@ static void test_believed_ids(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_lease lease;
 
-	(void)state;
 	assert_int_equal(graft_lease_table_open(&table, table_path, true, arena, &err), 0);
 	lease = lease_of(&table, getpid(), "no id");
 	assert_int_equal(graft_lease_table_add(&table, &lease, &err), -1);
@@ -130,7 +118,6 @@ static void test_pid_file(void **state)
 	pid_t maker = fork(), child;
 	FILE *file;
 
-	(void)state;
 	if (maker == 0) {
 		(void)pause();
 		_exit(0);
@@ -166,7 +153,6 @@ static void test_table_allocations(void **state)
 {
 	bool failed = true;
 
-	(void)state;
 	add(getpid(), "abcdefgh2345");
 	for (int n = 1; failed; n++) {
 		struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;

@@ -142,7 +142,6 @@ static const struct {
 
 static void test_take_apart(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(joined_rows); i++) {
 		const char *text = "";
 		struct graft_cdi_device device = { .name = "0", .edits = hook_rows_parse(joined_rows[i].joined) };
@@ -176,13 +175,10 @@ static void test_memory(void **state)
 
 		allocation_fail(n);
 		rc = graft_spec_hooks_mend(OURS, own, &edits, &err);
-		if (!allocation_failed()) {
-			assert_int_equal(rc, 0);
+		if (!allocation_reported(rc, &err)) {
 			(void)graft_arena_free(own);
 			break;
 		}
-		assert_int_equal(rc, -1);
-		assert_int_equal(err.status, GRAFT_NO_MEMORY);
 		hook_rows_assert(&edits, rows[1].before);
 		(void)graft_arena_free(own);
 	}

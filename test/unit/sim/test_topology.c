@@ -354,13 +354,10 @@ static void test_every_allocation_may_fail(void **state)
 
 		allocation_fail(n);
 		rc = sim_topology_read(text, sizeof(text) - 1, "x", &topology, &err);
-		if (!allocation_failed()) {
-			assert_int_equal(rc, 0);
+		if (!allocation_reported(rc, &err)) {
 			(void)sim_topology_free(topology);
 			break;
 		}
-		assert_int_equal(rc, -1);
-		assert_int_equal(err.status, GRAFT_NO_MEMORY);
 	}
 	assert_in_range(n, 3, 1000);
 }

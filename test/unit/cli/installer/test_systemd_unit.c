@@ -22,7 +22,6 @@ static void test_restarted(void **state)
 	struct fake_systemd fake = { .mode = FAKE_ANSWERS };
 	struct graft_error err;
 
-	(void)state;
 	fake_start(&fake);
 	assert_int_equal(restart(&fake, LONG_MS, &err), 0);
 	assert_string_equal(fake.shared->told, "restart crio.service replace");
@@ -43,7 +42,6 @@ static void test_modes(void **state)
 		{ FAKE_NEVER_ANSWERS, GRAFT_TIMEOUT, SHORT_MS, "systemd does not answer" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct fake_systemd fake = { .mode = rows[i].mode };
 		struct graft_error err;
@@ -62,7 +60,6 @@ static void test_hangs_up(void **state)
 	struct fake_systemd fake = { .mode = FAKE_HANGS_UP };
 	struct graft_error err;
 
-	(void)state;
 	fake_start(&fake);
 	/* Which of the two is noticed depends on who is first. */
 	assert_int_equal(restart(&fake, LONG_MS, &err), -1);
@@ -75,7 +72,6 @@ static void test_nobody(void **state)
 	struct graft_error err;
 	char text[512];
 
-	(void)state;
 	assert_int_equal(installer_systemd_restart("/none/private", "crio.service", LONG_MS, &err), -1);
 	assert_string_equal(graft_error_text(&err, text, sizeof(text)),
 			    "unable to dial /none/private: no such file or directory");
@@ -145,7 +141,6 @@ static void test_bytes(void **state)
 	char directory[] = "/tmp/graft-systemd.XXXXXX";
 	struct graft_error err;
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	(void)snprintf(name.sun_path, sizeof(name.sun_path), "%s/private", directory);
 	assert_int_equal(bind(listener, (struct sockaddr *)&name, sizeof(name)), 0);
