@@ -297,14 +297,25 @@ is_whole() {
   [[ ${lines[0]} =~ ^"nvidia driver modules are not yet loaded, invoking "/.*/runc" directly"$ ]]
 }
 
+# is_idle PID: it is not woken for a second.
+is_idle() {
+  local before
+  before=$(on_host sed -n 's/^voluntary_ctxt_switches:\s*//p' "/proc/$1/status")
+  sleep 1
+  [ "$(on_host sed -n 's/^voluntary_ctxt_switches:\s*//p' "/proc/$1/status")" = "$before" ]
+}
+
 @test "CRI-O: the configuration and the hook, and what stays when it goes" {
-  local conf=$machine/crio.conf.d/99-nvidia.toml
+  local conf=$machine/crio.conf.d/99-nvidia.toml pid
   mkdir -p "$machine/crio.conf.d"
   installer --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=none --no-daemon
   [ "$status" -eq 0 ]
   grep -qxF 'default_runtime = "nvidia"' "$conf"
   [ "$(grep -cE 'runtime_path = "'"$toolkit"'/nvidia-container-runtime(|.cdi|.legacy)"' "$conf")" -eq 3 ]
   stay --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=none
+  pid=$(cat "$machine/run/toolkit.pid")
+  within 15 is_idle "$pid"
+  [ "$(on_host sed -n 's/^VmRSS:\s*\([0-9]*\) kB/\1/p' "/proc/$pid/status")" -lt 8192 ]
   stop_installer
   run ! grep -q default_runtime "$conf"
   [ "$(grep -c runtime_path "$conf")" -eq 3 ]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SIGHUP for the engine, and for no other process, whatever happens between the look at it and the signal. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -19,6 +20,7 @@
 static enum { NOTHING, OLD_KERNEL, OTHER_NAME, OTHER_START, HAS_ENDED } happens;
 static bool is_opened, was_killed; /* opened; signalled by its number */
 static int renamed[2];             /* the engine has another name now */
+static int name_fd;                /* in the engine: its name */
 
 int __real_graft_pidfd_open(pid_t pid, unsigned int flags);
 int __wrap_graft_pidfd_open(pid_t pid, unsigned int flags);
@@ -68,7 +70,7 @@ uint64_t __wrap_graft_lease_process_start(const struct graft_root *root, uint32_
 static void rename_engine(int number)
 {
 	(void)number;
-	(void)prctl(PR_SET_NAME, "other");
+	(void)!write(name_fd, "other", 5);
 	(void)!write(renamed[1], "", 1);
 }
 
@@ -88,6 +90,7 @@ static pid_t start_engine(const char *path, const char *name)
 	if (pid == 0) {
 		(void)alarm(20);
 		(void)prctl(PR_SET_NAME, name);
+		name_fd = open("/proc/self/comm", O_WRONLY | O_CLOEXEC);
 		(void)signal(SIGUSR1, rename_engine);
 		for (;;) {
 			fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
