@@ -97,8 +97,7 @@ on_host() {
   local pid
   # Called thousands of times: by nothing but the shell.
   read -r pid <"$BATS_FILE_TMPDIR/host.pid" || return
-  nsenter --mount="/proc/$pid/ns/mnt" --wdns="$PWD" -- \
-    env PATH="$BATS_FILE_TMPDIR/bin:$PATH" "$@"
+  PATH=$BATS_FILE_TMPDIR/bin:$PATH nsenter --mount="/proc/$pid/ns/mnt" --wdns="$PWD" -- "$@"
 }
 
 test_setup() {
@@ -111,15 +110,14 @@ test_setup() {
 }
 
 test_teardown() {
-  local mount_point
+  local pid mount_points
   if [ -d "$work/runc" ]; then
     on_host runc --root "$work/runc" delete --force "$container" 2>/dev/null || true
   fi
+  read -r pid <"$BATS_FILE_TMPDIR/host.pid" || return 0
   # The deepest first.
-  on_host cat /proc/self/mountinfo | awk -v at="$work/" 'index($5 "/", at) == 1 { print $5 }' | tac |
-    while read -r mount_point; do
-      on_host umount --lazy "$mount_point"
-    done
+  mapfile -t mount_points < <(awk -v at="$work/" 'index($5 "/", at) == 1 { found[++n] = $5 } END { while (n) print found[n--] }' "/proc/$pid/mountinfo")
+  [ ${#mount_points[@]} -eq 0 ] || on_host umount --lazy "${mount_points[@]}"
 }
 
 # image KIND: the directory of a root that nobody may write to (test/tools/roots).
