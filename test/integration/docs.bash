@@ -39,18 +39,22 @@ SHELL
 }
 
 # newer_engines: machines have Docker, containerd and Podman of Debian 13 on top of this computer's programs, as if they were installed.
-newer_engines() {
-  local engines podman status=0
-  engines=$("$top/test/tools/release-root" engines trixie 2>"$BATS_TEST_TMPDIR/why") &&
-    podman=$("$top/test/tools/release-root" podman trixie 2>"$BATS_TEST_TMPDIR/why") || status=$?
-  [ "$status" -ne 77 ] || skip "$(tail -n 1 "$BATS_TEST_TMPDIR/why")"
-  [ "$status" -eq 0 ] || die "$(cat "$BATS_TEST_TMPDIR/why")" || return
+newer_engines() { newer_packages engines podman; }
+
+# newer_packages KIND...: the same with what test/tools/release-root has of Debian 13, the first below the others.
+newer_packages() {
+  local kind root usr="" etc="" status=0
+  for kind in "$@"; do
+    root=$("$top/test/tools/release-root" "$kind" trixie 2>"$BATS_TEST_TMPDIR/why") || status=$?
+    [ "$status" -ne 77 ] || skip "$(tail -n 1 "$BATS_TEST_TMPDIR/why")"
+    [ "$status" -eq 0 ] || die "$(cat "$BATS_TEST_TMPDIR/why")" || return
+    usr=$root/usr:$usr etc=$root/etc:$etc
+  done
   cat >"$BATS_TEST_TMPDIR/graft-sim" <<SIM
 #!/bin/sh -e
 [ -n "\${GRAFT_NEWER-}" ] || GRAFT_NEWER=1 exec unshare --mount --propagation private "\$0" "\$@"
-for folder in usr etc; do
-  mount -t overlay -o "lowerdir=$podman/\$folder:$engines/\$folder:/\$folder" overlay "/\$folder"
-done
+mount -t overlay -o "lowerdir=$usr/usr" overlay /usr
+mount -t overlay -o "lowerdir=$etc/etc" overlay /etc
 exec "$sim" "\$@"
 SIM
   chmod 0755 "$BATS_TEST_TMPDIR/graft-sim"
