@@ -102,9 +102,9 @@ taken() {
     lease_bundle carl any:2 'sleep 1000' '.process.env += ["NVIDIA_LEASE_WAIT=60s"]'
     create carl &
     queued 1
-    # Without its program, it is the container that ends.
-    kill -9 "$(cat "$work/anna.pid")"
+    # Without its program, it is the container that ends. Before that, or the clock may be read after the next has started.
     ended=$(date +%s%6N)
+    kill -9 "$(cat "$work/anna.pid")"
     wait $!
     [ $(($(taken carl) - ended)) -ge "$best" ] || best=$(($(taken carl) - ended))
     [ "$(gpus_of carl | wc -w)" = 2 ]
