@@ -351,9 +351,12 @@ int graft_lease_turn(const struct graft_lease_queue *queue, const struct graft_l
 	struct turns turns = { .queue = queue, .n_leases = queue->n_leases, .arena = arena };
 	struct waiting *waiting = sort_tickets(queue, ask, arena, ret_n);
 	size_t n_waiting = *ret_n;
+	struct graft_error own = { .status = GRAFT_OK };
 	struct over_limit over;
 	int rc;
 
+	/* What has failed decides what is said, even if the caller does not read it. */
+	err = err ? err : &own;
 	turns.leases = graft_arena_list(arena, queue->n_leases + n_waiting + 1, sizeof(*turns.leases));
 	if (!waiting || !turns.leases)
 		return graft_fail_memory(err);
