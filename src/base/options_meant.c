@@ -14,23 +14,20 @@
 /* Copies the name of the option in "unrecognized option '--x=1'" or "... not defined: -x". */
 static bool read_wrong_name(const char *message, char name[GRAFT_NEAREST_MAX + 1])
 {
-	static const char *const beginnings[] = { "unrecognized option '", "flag provided but not defined: " };
 	size_t length;
 
-	for (size_t i = 0; i < GRAFT_COUNT(beginnings); i++) {
-		if (!graft_starts_with(message, beginnings[i]))
-			continue;
-		message += strlen(beginnings[i]);
-		message += strspn(message, "-");
-		length = strcspn(message, "='");
-		/* A letter is near to every other letter. */
-		if (length < 2 || length > GRAFT_NEAREST_MAX)
-			return false;
-		memcpy(name, message, length);
-		name[length] = '\0';
-		return true;
-	}
-	return false;
+	if (!graft_starts_with(message, "unrecognized option '") &&
+	    !graft_starts_with(message, "flag provided but not defined: "))
+		return false;
+	message += strcspn(message, "-");
+	message += strspn(message, "-");
+	length = strcspn(message, "='");
+	/* A letter is near to every other letter. */
+	if (length < 2 || length > GRAFT_NEAREST_MAX)
+		return false;
+	memcpy(name, message, length);
+	name[length] = '\0';
+	return true;
 }
 
 /* A name and its aliases (NULL-terminated, or NULL). An alias may be a letter: see above. */

@@ -182,6 +182,9 @@ makes_links() {
   hook create-symlinks --strong
   fails 'flag provided but not defined: -strong'
   says 'Incorrect Usage: flag provided but not defined: -strong'
+  hook create-symlinks --lnk a
+  fails 'flag provided but not defined: -lnk'
+  says $'Incorrect Usage: flag provided but not defined: -lnk\nDid you mean \'--link\'?\n'
   hook update-ldcache --folder
   fails 'flag needs an argument: --folder'
 }

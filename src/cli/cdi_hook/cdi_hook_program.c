@@ -195,7 +195,12 @@ static int parse_cdi_hook_options(struct cdi_hook *hook, const struct graft_comm
 
 	if (graft_options_parse(command, argc, argv, hook, ret_first, &result, &err) < 0) {
 		if (result == GRAFT_PARSE_WRONG) {
-			(void)fprintf(stderr, "Incorrect Usage: %s\n\n", err.msg);
+			const char *meant = graft_options_meant_option(command, NULL, &err);
+
+			(void)fprintf(stderr, "Incorrect Usage: %s\n", err.msg);
+			if (meant)
+				(void)fprintf(stderr, "Did you mean '--%s'?\n", meant);
+			(void)fputc('\n', stderr);
 			(void)print_cdi_hook_help(hook, command);
 		}
 		*ret_status = cdi_hook_fail(hook, &err, "%s", "");
