@@ -281,6 +281,21 @@ static void test_versions(void **state)
 	}
 }
 
+/* The remedy for a file that is not TOML would be to remove it. */
+static void test_template(void **state)
+{
+	static const char base[] = "{{ template \"base\" . }}\n";
+	const struct graft_engine_text text = text_of(base);
+	struct graft_error err = { .status = GRAFT_OK };
+
+	(void)state;
+	assert_int_equal(graft_engine_containerd_version("/k3s/config-v3.toml.tmpl", &text, &err), -1);
+	assert_string_equal(graft_error_hint(&err),
+			    "This is a template of K3s or RKE2, not TOML. They import config-v3.toml.d: use "
+			    "--config=DIR/config.toml --drop-in-config=DIR/config-v3.toml.d/99-nvidia.toml, with the "
+			    "directory of the template.");
+}
+
 static void test_memory(void **state)
 {
 	const struct engine_case row = { "", .config = "version = 2\nimports = ['x']\n" RUNC(V2),
@@ -323,6 +338,7 @@ int main(void)
 		cmocka_unit_test(test_undo_of_changed_files),
 		cmocka_unit_test(test_releases),
 		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_template),
 		cmocka_unit_test(test_memory),
 	};
 
