@@ -51,11 +51,14 @@ ok 1 - test_created" ]
   [ "$output" = "not ok 1 - test_created" ]
 }
 
-@test "emulated: the cipher that signs return addresses is QEMU's own, unless another processor was asked for" {
+@test "emulated: return addresses are signed in the golden tests alone, unless another processor was asked for" {
   printf '#!/bin/sh\necho "$QEMU_CPU"\n' >"$BATS_TEST_TMPDIR/test_x"
   chmod +x "$BATS_TEST_TMPDIR/test_x"
   run -0 env -u QEMU_CPU "$top/test/tools/emulated" "$BATS_TEST_TMPDIR/qemu-aarch64" "$BATS_TEST_TMPDIR/test_x"
+  [ "$output" = max,pauth=off ]
+  mv "$BATS_TEST_TMPDIR/test_x" "$BATS_TEST_TMPDIR/golden"
+  run -0 env -u QEMU_CPU "$top/test/tools/emulated" "$BATS_TEST_TMPDIR/qemu-aarch64" "$BATS_TEST_TMPDIR/golden"
   [ "$output" = "max,pauth-impdef=on" ]
-  run -0 env QEMU_CPU=cortex-a72 "$top/test/tools/emulated" "$BATS_TEST_TMPDIR/qemu-aarch64" "$BATS_TEST_TMPDIR/test_x"
+  run -0 env QEMU_CPU=cortex-a72 "$top/test/tools/emulated" "$BATS_TEST_TMPDIR/qemu-aarch64" "$BATS_TEST_TMPDIR/golden"
   [ "$output" = cortex-a72 ]
 }
