@@ -10,7 +10,7 @@
 
 #define ENTRIES_MAX ((size_t)65536)
 
-const char *const graft_csv_type_names[GRAFT_CSV_TYPE_MAX] = { "dev", "dir", "lib", "sym" };
+static const char *const type_names[GRAFT_CSV_TYPE_MAX] = { "dev", "dir", "lib", "sym" };
 
 struct span {
 	const char *at;
@@ -36,8 +36,7 @@ static struct span trim_csv_field(const char *at, size_t length)
 static bool find_type(const struct span *word, enum graft_csv_type *ret_type)
 {
 	for (unsigned int i = 0; i < GRAFT_CSV_TYPE_MAX; i++) {
-		if (strlen(graft_csv_type_names[i]) == word->length &&
-		    memcmp(graft_csv_type_names[i], word->at, word->length) == 0) {
+		if (strlen(type_names[i]) == word->length && memcmp(type_names[i], word->at, word->length) == 0) {
 			*ret_type = (enum graft_csv_type)i;
 			return true;
 		}

@@ -12,7 +12,6 @@
 #include "base/error.h"
 
 enum graft_csv_type { GRAFT_CSV_DEV, GRAFT_CSV_DIR, GRAFT_CSV_LIB, GRAFT_CSV_SYM, GRAFT_CSV_TYPE_MAX };
-extern const char *const graft_csv_type_names[GRAFT_CSV_TYPE_MAX]; /* dev dir lib sym */
 
 struct graft_csv_entry {
 	enum graft_csv_type type;

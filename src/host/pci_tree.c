@@ -36,12 +36,6 @@ static const struct graft_field place_fields[] = {
 };
 const struct graft_record graft_pci_place_record = { "place", sizeof(struct graft_pci_place), place_fields,
 						     GRAFT_COUNT(place_fields) };
-static const struct graft_field tree_fields[] = {
-	GRAFT_F_RECORDS(struct graft_pci_tree, gpus, &graft_pci_place_record, "where each GPU is"),
-	GRAFT_F_U32(struct graft_pci_tree, n_nvswitches, false, "NVLink switches on the host's PCI buses"),
-};
-const struct graft_record graft_pci_tree_record = { "pci_tree", sizeof(struct graft_pci_tree), tree_fields,
-						    GRAFT_COUNT(tree_fields) };
 
 /* Reads an attribute of a PCI device; "" if there is none. NULL: out of memory. */
 static const char *read_attribute(const struct graft_root *root, const char *device, const char *name,

@@ -33,7 +33,7 @@ struct graft_pci_tree {
 	size_t n_gpus;
 	uint32_t n_nvswitches; /* on the host's PCI buses; if there are any, all GPUs are linked to each other alike */
 };
-extern const struct graft_record graft_pci_place_record, graft_pci_tree_record;
+extern const struct graft_record graft_pci_place_record;
 
 /*
  * Reads the places of the GPUs below `host_root`, which has the kernel's sysfs. Missing facts stay

@@ -16,7 +16,8 @@
 
 static const char why[] = "display and render nodes of a selected GPU";
 
-bool graft_mig_does_graphics(const struct graft_mig_device *mig)
+/* As far as is known. */
+static bool does_graphics(const struct graft_mig_device *mig)
 {
 	return mig->profile.value && strstr(mig->profile.value, "+gfx");
 }
@@ -38,7 +39,7 @@ unsigned int graft_plan_missing_facts(const struct graft_request *request, const
 static bool has_graphics_mig(const struct graft_selection *selection, const struct graft_gpu *gpu)
 {
 	for (size_t i = 0; i < selection->n_migs; i++) {
-		if (selection->migs[i].gpu == gpu && graft_mig_does_graphics(selection->migs[i].mig))
+		if (selection->migs[i].gpu == gpu && does_graphics(selection->migs[i].mig))
 			return true;
 	}
 	return false;

@@ -39,8 +39,6 @@ unsigned int graft_select_missing_facts(const struct graft_inventory *inventory,
  * selected MIG devices do graphics, if the GPU has display nodes and its model has such profiles.
  */
 unsigned int graft_plan_missing_facts(const struct graft_request *request, const struct graft_selection *selection);
-/* Returns whether the MIG device does graphics, as far as is known. */
-bool graft_mig_does_graphics(const struct graft_mig_device *mig);
 
 /*
  * Selects. If the inventory has no GPU at all, nothing is validated (SPEC libnvidia-container 3.5

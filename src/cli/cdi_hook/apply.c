@@ -55,8 +55,14 @@ static int enter_cdi_hook_step(void *arg, const char *step, struct graft_error *
 	return graft_caps_enter(&hook->caps, GRAFT_CAPS_MOUNT, err);
 }
 
-int cdi_hook_apply(struct cdi_hook *hook, const struct graft_plan *plan, struct graft_target *target,
-		   bool rebuild_ldcache, size_t *ret_edit, struct graft_error *err)
+/*
+ * Applies a plan to the container, all of it or nothing. Only edits of the file system are
+ * possible; any other edit fails with GRAFT_UNSUPPORTED. *ret_edit (may be NULL) is set to the
+ * index of the edit that failed, or to the number of edits if none did. Returns 0, or -1 with the
+ * error set.
+ */
+static int apply_in_container(struct cdi_hook *hook, const struct graft_plan *plan, struct graft_target *target,
+			      bool rebuild_ldcache, size_t *ret_edit, struct graft_error *err)
 {
 	const struct graft_namespace_options options = {
 		.log = &hook->log,
@@ -87,7 +93,7 @@ static int fill_and_apply(struct cdi_hook *hook, const struct cdi_hook_job *job,
 		rc = job->fill(hook, &target, plan, &err);
 	if (rc < 0)
 		return cdi_hook_fail(hook, &err, "%s", job->failure);
-	if (rc > 0 || cdi_hook_apply(hook, plan, &target, job->rebuild_ldcache, &index, &err) == 0)
+	if (rc > 0 || apply_in_container(hook, plan, &target, job->rebuild_ldcache, &index, &err) == 0)
 		return 0;
 	failed = index < plan->n_edits ? &plan->edits[index] : NULL;
 	if (failed && failed->kind == GRAFT_EDIT_SYMLINK)
@@ -173,7 +179,7 @@ static int run_apply_plan(void *context, int argc, char **argv)
 	if (rc == 0)
 		rc = look_again(hook, &target, plan, &err);
 	if (rc == 0)
-		rc = cdi_hook_apply(hook, plan, &target, false, NULL, &err);
+		rc = apply_in_container(hook, plan, &target, false, NULL, &err);
 	graft_plan_free(plan);
 	return rc < 0 ? cdi_hook_fail(hook, &err, "failed to set up the container's GPUs") : 0;
 }

@@ -116,14 +116,6 @@ struct cdi_hook_job {
 };
 int cdi_hook_do(struct cdi_hook *hook, const struct cdi_hook_job *job);
 /*
- * apply.c: applies a plan to the container, all of it or nothing. Only edits of the file system are
- * possible; any other edit fails with GRAFT_UNSUPPORTED. *ret_edit (may be NULL) is set to the
- * index of the edit that failed, or to the number of edits if none did. Returns 0, or -1 with the
- * error set.
- */
-int cdi_hook_apply(struct cdi_hook *hook, const struct graft_plan *plan, struct graft_target *target,
-		   bool rebuild_ldcache, size_t *ret_edit, struct graft_error *err);
-/*
  * Appends an edit to a plan; the target is copied. Returns NULL if out of memory, which the plan's
  * arena also records.
  */
