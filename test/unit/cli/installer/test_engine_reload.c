@@ -17,7 +17,7 @@
 #include "lease/lease_alive.h"
 
 /* What happens when the pidfd is opened. */
-static enum { NOTHING, OLD_KERNEL, OTHER_NAME, OTHER_START, HAS_ENDED } happens;
+static enum event { NOTHING, OLD_KERNEL, OTHER_NAME, OTHER_START, HAS_ENDED } happens;
 static bool is_opened, was_killed; /* opened; signalled by its number */
 static int renamed[2];             /* the engine has another name now */
 static int name_fd;                /* in the engine: its name */
@@ -131,7 +131,7 @@ static void test_signal(void **state)
 		pid_t pid = start_engine(o.socket, rows[i].name);
 		int status = 0;
 
-		happens = i;
+		happens = (enum event)i;
 		is_opened = was_killed = false;
 		assert_int_equal(installer_engine_reload(&o, true, 1, &err), 0);
 		if (rows[i].said[0] != '\0')
