@@ -302,7 +302,7 @@ static int run_program(struct program *program, struct graft_error *err)
 
 /* ---- directories ---- */
 
-/* SELinux: labels the directory as writable for containers. Fails only if SELinux is off. */
+/* Labels the directory as writable for containers. Failure is ignored: SELinux may be off. */
 static void label_for_containers(const char *path)
 {
 	static const char label[] = "system_u:object_r:container_file_t:s0";

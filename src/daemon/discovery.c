@@ -396,6 +396,7 @@ static int wait_for_configuration(struct discovery *discovery, struct graft_erro
 	if (watch_all(discovery, err) < 0)
 		return -1;
 	set_interval(discovery, true);
+	graft_error_clear(err);
 	return 0;
 }
 

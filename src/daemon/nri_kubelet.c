@@ -82,26 +82,31 @@ static void take_out(struct nri_kubelet *kubelet, const struct nri_kubelet_quest
 
 /*
  * SECURITY: the list has no UIDs. While an old pod of that name still exists, as with a
- * StatefulSet, the list does not show which of them has which GPUs: *ret_n counts them. Prefers a
- * container with devices.
+ * StatefulSet, the list does not show which of them has which GPUs: *ret_n counts them, and
+ * *ret_n_lacking those without the container. Prefers a container with devices.
  */
 static const V1__ContainerResources *find_container(const V1__ListPodResourcesResponse *list,
-						    const struct nri_kubelet_question *question, size_t *ret_n)
+						    const struct nri_kubelet_question *question, size_t *ret_n,
+						    size_t *ret_n_lacking)
 {
 	const V1__ContainerResources *found = NULL;
 
-	*ret_n = 0;
+	*ret_n = *ret_n_lacking = 0;
 	for (size_t i = 0; i < list->n_pod_resources; i++) {
 		const V1__PodResources *pod = list->pod_resources[i];
+		bool has = false;
 
 		if (strcmp(pod->name, question->pod) != 0 || strcmp(pod->namespace_, question->namespace_) != 0)
 			continue;
 		++*ret_n;
 		for (size_t k = 0; k < pod->n_containers; k++) {
-			if (strcmp(pod->containers[k]->name, question->container) == 0 &&
-			    (!found || found->n_devices == 0))
+			if (strcmp(pod->containers[k]->name, question->container) != 0)
+				continue;
+			has = true;
+			if (!found || found->n_devices == 0)
 				found = pod->containers[k];
 		}
+		*ret_n_lacking += !has;
 	}
 	return found;
 }
@@ -124,13 +129,13 @@ static int find_ids(const struct nri_kubelet *kubelet, const struct nri_kubelet_
 		    const char ***ids, size_t *n, struct graft_error *err)
 {
 	struct graft_error unread = { .status = GRAFT_OK };
-	size_t n_pods = 0;
-	const V1__ContainerResources *container = list ? find_container(list, question, &n_pods) : NULL;
+	size_t n_pods = 0, n_lacking = 0;
+	const V1__ContainerResources *container = list ? find_container(list, question, &n_pods, &n_lacking) : NULL;
 	bool exists;
 	int rc;
 
-	/* Where none of several has devices, this one has none. */
-	if (container && (n_pods == 1 || container->n_devices == 0))
+	/* Where none of several has devices, this one has none; but ordinary init containers are not listed. */
+	if (container && (n_pods == 1 || (container->n_devices == 0 && n_lacking == 0)))
 		return list_ids(container, arena, ids, n, err);
 	rc = nri_kubelet_checkpoint(kubelet->checkpoint, question->uid, question->container, arena, ids, n, &exists,
 				    &unread);

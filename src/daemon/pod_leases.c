@@ -202,14 +202,17 @@ static const char *const usual_tops[] = { "/kubepods", "/kubepods.slice", "/kube
 					  "/kubelet.slice/kubelet-kubepods.slice" };
 static const char *const classes_of_service[] = { "", "burstable", "besteffort" };
 
-/* With --cgroup-root they are elsewhere. QUIRK: a cgroup without others below it has two links. */
+/*
+ * With --cgroup-root they are elsewhere. SECURITY: systemd delegates cgroups to users, who can make
+ * some of any name there. QUIRK: a cgroup without others below it has two links.
+ */
 static void search_tops(struct pods *pods, const struct graft_root *root, const char *path, unsigned int depth)
 {
 	const char *folder = graft_arena_printf(pods->arena, "%s%s", pods->mount, path), **names, **top;
 	struct stat st;
 	size_t n;
 
-	if (!folder || graft_root_stat(root, folder, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (!folder || graft_root_stat(root, folder, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != 0)
 		return;
 	if (graft_ends_with(folder, "kubepods") || graft_ends_with(folder, "kubepods.slice")) {
 		top = graft_arena_push(pods->arena, &pods->tops, &pods->n_tops, sizeof(*top));

@@ -23,9 +23,10 @@ const char *engine_key(struct graft_arena *arena, const char *const *names)
 }
 
 /* The general remedy for a malformed file is to remove it. */
-static const char template_hint[] = "This is a template of K3s or RKE2, not TOML. They import config-v3.toml.d: use "
-				    "--config=DIR/config.toml --drop-in-config=DIR/config-v3.toml.d/99-nvidia.toml, "
-				    "with the directory of the template.";
+static const char template_hint[] = "A template of K3s or RKE2 is not TOML. Restart them: they find the runtime "
+				    "themselves. Or, with a release since March 2026, use --config=DIR/config.toml "
+				    "--drop-in-config=DIR/config-v3.toml.d/99-nvidia.toml, with the directory of the "
+				    "template.";
 
 int engine_toml_open(const char *runtime, const char *name, const struct graft_engine_text *text, const char *otherwise,
 		     struct graft_toml **ret_toml, struct graft_error *err)
@@ -34,7 +35,8 @@ int engine_toml_open(const char *runtime, const char *name, const struct graft_e
 
 	if (graft_toml_parse(name, bytes, text->bytes ? text->length : strlen(otherwise), ret_toml, err) == 0)
 		return 0;
-	if (err && err->status == GRAFT_FORMAT && text->bytes && strstr(text->bytes, "{{"))
+	if (err && err->status == GRAFT_FORMAT && text->bytes && strstr(text->bytes, "{{") &&
+	    strcmp(runtime, "containerd") == 0)
 		(void)graft_with_hint(err, template_hint);
 	return graft_wrap(err, "unable to load config for runtime %s", runtime);
 }

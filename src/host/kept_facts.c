@@ -262,7 +262,7 @@ int64_t graft_kept_wait_s(const struct graft_kept_facts *facts, int64_t now_s)
 	for (uint32_t i = 1; i < facts->n_asked && delay_s < GRAFT_KEPT_LAST_S; i++)
 		delay_s *= 2;
 	due_s = facts->asked_s + (delay_s < GRAFT_KEPT_LAST_S ? delay_s : GRAFT_KEPT_LAST_S);
-	/* A clock that has gone backwards belongs to another boot. */
+	/* A clock that is behind is another one, as of a time namespace: ask now. */
 	return facts->asked_s > now_s || due_s < now_s ? 0 : due_s - now_s;
 }
 

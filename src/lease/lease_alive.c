@@ -234,8 +234,8 @@ static enum life open_cgroup(const struct graft_lease_now *now, const struct gra
 }
 
 /*
- * Determines with few system calls whether a cgroup that was seen before still exists: the usual
- * case, while the table is locked. Otherwise a closer examination is needed.
+ * Determines with few system calls whether a cgroup that was seen before still has processes: the
+ * usual case, while the table is locked. Otherwise a closer examination is needed.
  */
 static bool lives_at_first_look(const struct graft_lease_now *now, const struct graft_lease_holder *holder,
 				struct graft_arena *scratch)

@@ -50,7 +50,7 @@
 #define LEASES  "graft.leases."
 #define NRI     "nri."
 
-/* test/tools/late-mounts builds a runtime with another default. */
+/* For test/tools/late-mounts, a runtime is built with another default. */
 #ifndef GRAFT_LATE_MOUNTS
 #define GRAFT_LATE_MOUNTS "false"
 #endif

@@ -160,6 +160,8 @@ YAML
   say 'flags: {migStrategy: mixed}' >"$work/config.yaml"
   until_true is_label mig.strategy mixed
   end TERM
+  [ "$status" -eq 0 ]
+  run -1 grep "gpu-feature-discovery: " "$log"
 }
 
 @test "no driver: an error that says what to do; or the daemon waits, and labels when the driver is there" {

@@ -22,6 +22,7 @@ incus_machine() {
 for _ in 1 2 3; do
   output=$(/usr/bin/incus "$@") || exit
   [ -z "$output" ] || break
+  echo "# repeated: incus $*" >&2
 done
 printf "%s\n" "$output"'
   # The server of the images is this one.

@@ -111,15 +111,17 @@ all_have_locked() { [ -e "$work/debug" ] && [ "$(grep -c 'table of leases: locke
 # calls_of STRIDE FILE: of a trace, a line "CALL NUMBER" for each call from the first look at the table until the lease is in it and in the
 # log. Those that change something and, unless GRAFT_LEASE_CALLS is set, of the others one in so many, another one each time.
 calls_of() {
-  awk -v table="$table" -v stride="${GRAFT_LEASE_CALLS:+1}" -v default="$1" -v seed="$RANDOM" '
-    BEGIN { if (stride == "") stride = default; srand(seed); offset = int(rand() * stride) }
+  local seed=$RANDOM
+  echo "seed $seed"
+  awk -v table="$table" -v stride="${GRAFT_LEASE_CALLS:+1}" -v usual="$1" -v seed="$seed" '
+    BEGIN { if (stride == "") stride = usual; srand(seed); offset = int(rand() * stride) }
     { call = $0; sub(/\(.*/, "", call); seen[call]++; line[NR] = call " " seen[call] }
     index($0, table) { if (!first) first = NR; last = NR }
     END {
       for (n = first; first && n <= last + 40 && n <= NR; n++) {
         split(line[n], word, " ")
         if (word[1] !~ /^[a-z0-9_]+$/ || word[1] ~ /^(execve|arch_prctl)$/) continue
-        if ((n + offset) % stride == 0 || word[1] ~ /^(write|rename|renameat2?|mkdirat?|flock|fchmod|utimensat|unlinkat)$/) print line[n]
+        if ((n + offset) % stride == 0 || word[1] ~ /^(write|rename|renameat2?|mkdir(at)?|flock|fchmod|utimensat|unlinkat)$/) print line[n]
       }
     }' "$2" >"$work/calls"
   [ "$(wc -l <"$work/calls")" -ge 10 ] || die "$(cat "$2")"
@@ -141,7 +143,7 @@ all_are_free() {
   on_host strace -qq -o "$work/trace" "$ctk" lease run -n 2 -- true
   calls_of 3 "$work/trace"
   while read -r call when; do
-    killed_at "$call" "$when" "$ctk" lease run -n 2 -- true || n=$((n + 1))
+    killed_at "$call" "$when" "$ctk" lease run -n 2 -- true || [ $? -ne 137 ] || n=$((n + 1))
     is_held 0
     all_are_free "$call" "$when"
   done <"$work/calls"
@@ -178,6 +180,8 @@ all_are_free() {
   cp "$bundle/config.json" "$work/config.json"
   # The first one changes the root and makes the table.
   create a
+  # As each time below.
+  all_are_free
   cp "$work/config.json" "$bundle/config.json"
   on_host strace -qq -o "$work/trace" "$runtime" --root "$work/runc" create --bundle "$bundle" --pid-file "$work/a.pid" a </dev/null
   calls_of 5 "$work/trace"

@@ -100,6 +100,8 @@ records() { on_host sh -c 'cd "$0/held" && for file in *; do echo "$file: "$(cat
   SUDO_UID=1001 on_host "$ctk" --quiet lease run -- sleep 1000 3>&- 4>&- &
   echo $! >>"$work/pids"
   becomes_held 4
+  # The table goes with its mount, and with it what the test's end would kill.
+  on_host sh -c 'cat "$0"/held/*' "$table" | jq 'select(.holder.pid) | .holder.pid' >>"$work/pids"
   lease_bundle a any:1 'sleep 1000'
   create a
   is_held 5

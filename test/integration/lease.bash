@@ -31,7 +31,7 @@ lease_setup() {
   group=graft-${BATS_RUN_TMPDIR##*-}-$BATS_TEST_NUMBER
   printf '[nvidia-container-runtime]\nruntimes = ["runc"]\n[graft.leases]\nmode = "on"\ndirectory = "%s"\n' "$table" >"$config"
   export NVIDIA_CTK_CONFIG_FILE_PATH=$config
-  unset XDG_CONFIG_HOME
+  unset XDG_CONFIG_HOME SUDO_UID
 }
 
 lease_teardown() {

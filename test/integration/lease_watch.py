@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Somebody at a terminal who watches a list of leases, for lease.bats.
 
-    lease_watch.py NVIDIA_CTK     prints nothing if all is as it should be
+    lease_watch.py NVIDIA_CTK TABLE     prints nothing if all is as it should be
 
 The list follows what is lent, and the size of the terminal; Ctrl-C ends it and leaves the terminal as it was.
 """

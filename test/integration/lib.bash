@@ -114,7 +114,7 @@ test_teardown() {
   if [ -d "$work/runc" ]; then
     on_host runc --root "$work/runc" delete --force "$container" 2>/dev/null || true
   fi
-  read -r pid <"$BATS_FILE_TMPDIR/host.pid" || return 0
+  read -r pid <"$BATS_FILE_TMPDIR/host.pid" || [ -n "${pid:-}" ] || return 0
   # The deepest first.
   mapfile -t mount_points < <(awk -v at="$work/" 'index($5 "/", at) == 1 { found[++n] = $5 } END { while (n) print found[n--] }' "/proc/$pid/mountinfo")
   [ ${#mount_points[@]} -eq 0 ] || on_host umount --lazy "${mount_points[@]}"

@@ -205,11 +205,13 @@ static void fit_screen(const struct graft_buffer *text, struct graft_buffer *out
 
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0 || size.ws_row == 0)
 		size = (struct winsize){ .ws_row = USHRT_MAX, .ws_col = USHRT_MAX };
+	/* Erased first: behind its last column a terminal would erase that column. */
 	graft_buffer_string(out, "\033[H");
 	for (unsigned int row = 1; row < size.ws_row && *line != '\0'; row++) {
 		end = strchrnul(line, '\n');
+		graft_buffer_string(out, "\033[K");
 		graft_buffer_add(out, line, (size_t)(end - line) < size.ws_col ? (size_t)(end - line) : size.ws_col);
-		graft_buffer_string(out, "\033[K\n");
+		graft_buffer_string(out, "\n");
 		line = *end == '\n' ? end + 1 : end;
 	}
 	graft_buffer_string(out, "\033[J");

@@ -101,10 +101,12 @@ static int use_drop_ins(struct installer_options *o, const char *directory, cons
 	return 0;
 }
 
-static int refuse_generated(const char *path, const char *what, struct graft_error *err)
+static int refuse_generated(struct installer_options *o, const char *generated, const char *what,
+			    struct graft_error *err)
 {
-	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "%s is %s, and no directory of drop-in files is imported", path,
-			 what);
+	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "%s is %s, and no directory of drop-in files is imported",
+			 o->config, what);
+	o->config = generated;
 	return graft_with_hint(err, hint);
 }
 
@@ -125,7 +127,8 @@ int installer_engine_find_files(struct installer_options *o, struct graft_error 
 	if (rc < 0)
 		return graft_wrap(err, "unable to load config for runtime %s", o->engine->name);
 	imported = rc > 0 ? find_imported(generated, text, length, arena) : NULL;
-	if (imported)
+	/* Others may have a directory of that name, too. */
+	if (imported && (is_template || is_said_to_be_generated(text) || strstr(imported, AGENT_DIR)))
 		return use_drop_ins(o, directory, generated, imported, err);
 	if (o->no_runtime_config) {
 		o->config = generated;
@@ -133,10 +136,10 @@ int installer_engine_find_files(struct installer_options *o, struct graft_error 
 	}
 	if (!is_template)
 		return rc > 0 && is_said_to_be_generated(text)
-			   ? refuse_generated(o->config, "written by K3s or RKE2 at each start", err)
+			   ? refuse_generated(o, generated, "written by K3s or RKE2 at each start", err)
 			   : 0;
 	rc = graft_host_file_read(o->config, FILE_MAX, arena, &text, &length, err);
 	if (rc < 0)
 		return graft_wrap(err, "unable to load config for runtime %s", o->engine->name);
-	return rc > 0 && has_actions(text) ? refuse_generated(o->config, "a template, not TOML", err) : 0;
+	return rc > 0 && has_actions(text) ? refuse_generated(o, generated, "a template, not TOML", err) : 0;
 }

@@ -125,7 +125,8 @@ int installer_cdi_write(const struct installer_options *options, struct graft_er
 /*
  * Where K3s or RKE2 writes containerd's configuration from a template, finds the drop-in file that
  * they import, and sets the paths of the options to it. Returns 0, or -1 with GRAFT_UNSUPPORTED if
- * there is none: the template is not TOML, and the configuration is overwritten.
+ * there is none: the template is not TOML, and the configuration is overwritten. The low-level
+ * runtimes can be read from the options' configuration in either case.
  */
 int installer_engine_find_files(struct installer_options *options, struct graft_error *err);
 /*

@@ -155,13 +155,23 @@ static int stay(const struct installer_options *o, const struct ctk_list *runtim
 
 static int run_with_lock(struct installer_options *o, struct graft_error *err)
 {
+	struct graft_error refusal = { .status = GRAFT_OK };
 	struct ctk_list runtimes;
 
-	if (!o->nri && installer_engine_find_files(o, err) < 0)
+	if (!o->nri && installer_engine_find_files(o, &refusal) < 0 && refusal.status != GRAFT_UNSUPPORTED) {
+		*err = refusal;
 		return graft_wrap(err, "unable to setup runtime");
+	}
 	if (list_low_level(o, &runtimes, err) < 0)
 		return graft_wrap(err, "unable to determine the low-level runtimes");
-	if (install(o, &runtimes, err) < 0 || set_engine_up(o, err) < 0)
+	if (install(o, &runtimes, err) < 0)
+		return -1;
+	/* K3s that is restarted finds the toolkit by itself. */
+	if (refusal.status != GRAFT_OK) {
+		*err = refusal;
+		return graft_wrap(err, "unable to setup runtime");
+	}
+	if (set_engine_up(o, err) < 0)
 		return -1;
 	if (o->no_daemon) {
 		(void)installer_toolkit_sweep(o);

@@ -22,6 +22,7 @@ struct node {
 	int n_lists;
 	size_t n_pods;    /* in the list: of the pod "pod", with GPU-1, GPU-2... */
 	size_t n_devices; /* of each */
+	bool lacks;       /* the second one has no containers */
 	bool refuses;
 	/* The last answer. */
 	int n_answers;
@@ -50,7 +51,7 @@ static void serve_list(void *service, struct graft_rpc_call *call, const Protobu
 		v1__container_devices__init(&devices[i]);
 		pods[i].name = (char *)(uintptr_t) "pod";
 		pods[i].namespace_ = (char *)(uintptr_t) "default";
-		pods[i].n_containers = 1;
+		pods[i].n_containers = i == 1 && node->lacks ? 0 : 1;
 		pods[i].containers = container_lists[i];
 		containers[i].name = (char *)(uintptr_t) "main";
 		containers[i].n_devices = node->n_devices;
@@ -161,7 +162,7 @@ static void test_answers(void **state)
 		size_t n_pods;
 		bool refuses;
 		const char *ids, *why;
-		bool has_none;
+		bool has_none, lacks;
 	} rows[] = {
 		{ "in the list", NULL, "main", 1, false, "GPU-1 ", "" },
 		{ "an init container", CHECKPOINT, "init", 1, false, "GPU-4 NIC-1 ", "" },
@@ -180,6 +181,8 @@ static void test_answers(void **state)
 		  "the kubelet does not say which devices it has allocated to this container: it has several pods of "
 		  "this name, and its checkpoint cannot be read" },
 		{ "two pods of that name, without devices", NULL, "main", 2, false, "", "", true },
+		{ "two pods of that name, without devices, of which one does not list the container", CHECKPOINT,
+		  "main", 2, false, "GPU-2 GPU-3 ", "", true, true },
 		{ "a checkpoint that is broken", "{", "init", 1, false, "", NULL },
 	};
 	struct node *node = *state;
@@ -192,6 +195,7 @@ static void test_answers(void **state)
 			write_checkpoint(node, rows[i].checkpoint);
 		node->n_pods = rows[i].n_pods;
 		node->n_devices = rows[i].has_none ? 0 : 1;
+		node->lacks = rows[i].lacks;
 		node->refuses = rows[i].refuses;
 		node->n_answers = 0;
 		ask(node, &question, rows[i].container);

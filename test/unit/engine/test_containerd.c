@@ -290,10 +290,11 @@ static void test_template(void **state)
 
 	(void)state;
 	assert_int_equal(graft_engine_containerd_version("/k3s/config-v3.toml.tmpl", &text, &err), -1);
-	assert_string_equal(graft_error_hint(&err),
-			    "This is a template of K3s or RKE2, not TOML. They import config-v3.toml.d: use "
-			    "--config=DIR/config.toml --drop-in-config=DIR/config-v3.toml.d/99-nvidia.toml, with the "
-			    "directory of the template.");
+	assert_string_equal(
+	    graft_error_hint(&err),
+	    "A template of K3s or RKE2 is not TOML. Restart them: they find the runtime themselves. Or, "
+	    "with a release since March 2026, use --config=DIR/config.toml "
+	    "--drop-in-config=DIR/config-v3.toml.d/99-nvidia.toml, with the directory of the template.");
 }
 
 static void test_memory(void **state)

@@ -51,13 +51,15 @@ static const char *variable(const char *name)
 static int configure(const char *const *words, const char *const *environment, struct graft_kube_config *config,
 		     enum graft_parse_result *result, struct graft_error *err)
 {
-	char *argv[16] = { (char *)(uintptr_t) "nvidia-device-plugin" };
+	char *argv[24] = { (char *)(uintptr_t) "nvidia-device-plugin" };
 	struct graft_kube_sources sources = {
 		.command = &graft_kube_plugin_command, .argc = 1, .argv = argv, .variable = variable, .log = &log_
 	};
 
-	for (; words && words[sources.argc - 1]; sources.argc++)
+	for (; words && words[sources.argc - 1]; sources.argc++) {
+		assert_true((size_t)sources.argc < GRAFT_COUNT(argv) - 1);
 		argv[sources.argc] = (char *)(uintptr_t)words[sources.argc - 1];
+	}
 	variables = environment;
 	return graft_kube_configure(&sources, arena, config, result, err);
 }

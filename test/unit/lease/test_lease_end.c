@@ -51,6 +51,7 @@ static void test_signal(void **state)
 		size_t n = 0;
 
 		if (child == 0) {
+			(void)alarm(20);
 			(void)pause();
 			_exit(0);
 		}

@@ -549,6 +549,7 @@ static void test_generated(void **state)
 		  "/config.toml is written by K3s or RKE2 at each start, and" },
 		{ NULL, K3S_BASE, "config.toml.tmpl", "/config.toml.tmpl is a template, not TOML, and" },
 		{ "version = 3\n# DO NOT EDIT.\n", NULL, "config.toml", NULL },
+		{ "version = 3\nimports = [\"/etc/containerd/config.toml.d/*.toml\"]\n", NULL, "config.toml", NULL },
 	};
 	struct ctk_case *test = *state;
 	struct graft_error err;
@@ -571,6 +572,7 @@ static void test_generated(void **state)
 		(void)snprintf(text, sizeof(text), "%s no directory of drop-in files is imported", cases[i].tail);
 		assert_message(test, &err, "", text);
 		assert_string_equal(graft_error_hint(&err), K3S_HINT);
+		assert_string_equal(graft_path_name(o.config), "config.toml");
 		/* It is no matter without a configuration: the runtimes of the engine are read from what there is. */
 		o.no_runtime_config = true;
 		assert_int_equal(installer_engine_find_files(&o, &err), 0);
