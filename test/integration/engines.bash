@@ -104,6 +104,14 @@ within() {
   done
 }
 
+# is_idle PID [SECONDS]: it does not wake up for a second, or for as many.
+is_idle() {
+  local before
+  before=$(on_host grep ^voluntary_ctxt_switches: "/proc/$1/status")
+  sleep "${2:-1}"
+  [ "$(on_host grep ^voluntary_ctxt_switches: "/proc/$1/status")" = "$before" ]
+}
+
 # on_host COMMAND...: on the machine. The environment has what a daemon's has.
 on_host() {
   nsenter --target "$(cat "$BATS_FILE_TMPDIR/host.pid")" --mount --pid --net --ipc --wdns="$PWD" -- \

@@ -297,14 +297,6 @@ is_whole() {
   [[ ${lines[0]} =~ ^"nvidia driver modules are not yet loaded, invoking "/.*/runc" directly"$ ]]
 }
 
-# is_idle PID: it is not woken for a second.
-is_idle() {
-  local before
-  before=$(on_host sed -n 's/^voluntary_ctxt_switches:\s*//p' "/proc/$1/status")
-  sleep 1
-  [ "$(on_host sed -n 's/^voluntary_ctxt_switches:\s*//p' "/proc/$1/status")" = "$before" ]
-}
-
 @test "CRI-O: the configuration and the hook, and what stays when it goes" {
   local conf=$machine/crio.conf.d/99-nvidia.toml pid
   mkdir -p "$machine/crio.conf.d"
