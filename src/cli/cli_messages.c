@@ -78,7 +78,7 @@ int cli_fail(const struct cli *cli, const struct graft_error *err)
 	const char *hint = hint_for_caller(cli, err);
 	const char *hint_separator = cli->one_line ? "; " : "\n" CLI_PROGRAM ": hint: ";
 	/* A hint on a line of its own is a sentence. */
-	char initial = cli->one_line ? err->ctx[0] : (char)toupper((unsigned char)err->ctx[0]);
+	char initial = (char)(cli->one_line ? err->ctx[0] : toupper((unsigned char)err->ctx[0]));
 	struct graft_error first = *err;
 
 	if (has_known_words(err))
