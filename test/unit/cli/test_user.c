@@ -56,15 +56,14 @@ static void test_users(void **state)
 		struct graft_error err = { .status = GRAFT_OK };
 		uid_t got_uid = 4711;
 		gid_t got_gid = 4711;
-		char text[256], expected[256];
+		char text[256];
 		int rc = cli_parse_user(rows[i].text, &got_uid, &got_gid, &err);
 
 		if ((rc < 0) != (rows[i].error != NULL))
 			fail_msg("'%s'", rows[i].text);
 		if (rc < 0) {
-			(void)snprintf(expected, sizeof(expected), "input error: parse user/group failed: %s",
-				       rows[i].error);
-			assert_string_equal(graft_error_text(&err, text, sizeof(text)), expected);
+			assert_string_printed(graft_error_text(&err, text, sizeof(text)),
+					      "input error: parse user/group failed: %s", rows[i].error);
 			continue;
 		}
 		assert_int_equal(got_uid, (uid_t)uid);
@@ -105,15 +104,15 @@ static void test_pids(void **state)
 
 	for (size_t i = 0; i < GRAFT_COUNT(pids); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
-		char text[256], expected[256];
+		char text[256];
 		pid_t pid = -7;
 		int rc = cli_parse_pid(pids[i].text, &pid, &err);
 
 		if ((rc < 0) != (pids[i].error != NULL))
 			fail_msg("'%s'", pids[i].text);
 		if (rc < 0) {
-			(void)snprintf(expected, sizeof(expected), "input error: parse pid failed: %s", pids[i].error);
-			assert_string_equal(graft_error_text(&err, text, sizeof(text)), expected);
+			assert_string_printed(graft_error_text(&err, text, sizeof(text)),
+					      "input error: parse pid failed: %s", pids[i].error);
 			assert_int_equal(pid, -7);
 		} else {
 			assert_int_equal(pid, pids[i].pid);

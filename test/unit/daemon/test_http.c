@@ -203,14 +203,12 @@ static void test_addresses(void **state)
 	static const char *const right[] = { "0", "127.0.0.1:0", "[::]:0", ":0" };
 	struct http_server *other = calloc(1, sizeof(*other));
 	struct graft_error err = { .status = GRAFT_OK };
-	char text[200];
 
 	assert_non_null(other);
 	for (size_t i = 0; i < GRAFT_COUNT(wrong); i++) {
 		assert_int_equal(http_begin(other, &loop, wrong[i], page, NULL, &err), -1);
-		(void)snprintf(text, sizeof(text),
-			       "'%s' is not an address; use PORT, ADDRESS:PORT or the path of a socket", wrong[i]);
-		assert_string_equal(err.msg, text);
+		assert_string_printed(err.msg, "'%s' is not an address; use PORT, ADDRESS:PORT or the path of a socket",
+				      wrong[i]);
 	}
 	for (size_t i = 0; i < GRAFT_COUNT(right); i++) {
 		if (http_begin(other, &loop, right[i], page, NULL, &err) == 0)

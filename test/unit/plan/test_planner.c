@@ -19,13 +19,11 @@ static void refuse_selection(const char *devices)
 	struct graft_arena *arena = graft_arena_new(1 << 20);
 	struct graft_selection selection;
 	struct graft_error err = { .status = GRAFT_OK };
-	char expected[64];
 
 	assert_int_equal(graft_request_devices(request, devices, &err), 0);
 	assert_int_equal(graft_select(&f.inventory, request, arena, &selection, &err), -1);
 	assert_int_equal(err.status, GRAFT_UNKNOWN_DEVICE);
-	(void)snprintf(expected, sizeof(expected), "%s: unknown device", devices);
-	assert_string_equal(err.msg, expected);
+	assert_string_printed(err.msg, "%s: unknown device", devices);
 	(void)graft_request_free(request);
 	(void)graft_arena_free(arena);
 }

@@ -118,7 +118,6 @@ static void check(const struct row *row)
 {
 	struct graft_toml *toml = NULL;
 	struct graft_error err = { .status = GRAFT_OK };
-	char error[1024];
 	size_t length;
 	int rc;
 
@@ -130,8 +129,7 @@ static void check(const struct row *row)
 	if (!row->result) {
 		assert_int_equal(rc, -1);
 		assert_int_equal(err.status, GRAFT_INVALID);
-		(void)snprintf(error, sizeof(error), "invalid --set option %s: %s", row->setting, row->error);
-		assert_string_equal(err.msg, error);
+		assert_string_printed(err.msg, "invalid --set option %s: %s", row->setting, row->error);
 	}
 	graft_toml_free(toml);
 }

@@ -168,14 +168,12 @@ static void test_no_server(void **state)
 	struct graft_error err = { .status = GRAFT_OK };
 	struct outcome outcome;
 	struct world world;
-	char text[160];
 
 	assert_true(world_open(&world, NULL));
 	assert_int_equal(unlink(world.path), 0);
 	assert_null(ask(&world, ALLOCATE, "1", 100, &outcome, &err));
 	assert_int_equal(err.status, GRAFT_NOT_FOUND);
-	(void)snprintf(text, sizeof(text), "cannot connect to '%s'", world.path);
-	assert_string_equal(err.msg, text);
+	assert_string_printed(err.msg, "cannot connect to '%s'", world.path);
 	assert_int_equal(outcome.n, 0);
 	world_close(&world);
 }

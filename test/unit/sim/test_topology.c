@@ -219,10 +219,8 @@ static void test_mig_names_of_old_drivers(void **state)
 {
 	struct sim_topology *topology = read_text(
 	    "driver: 450.80.02\ncuda: \"11.0\"\ngpus:\n  - model: A100-SXM4-40GB\n    mig: [7g.40gb]\n");
-	char want[96];
 
-	(void)snprintf(want, sizeof(want), "MIG-%s/0/0", topology->gpus[0].uuid);
-	assert_string_equal(topology->gpus[0].mig[0].uuid, want);
+	assert_string_printed(topology->gpus[0].mig[0].uuid, "MIG-%s/0/0", topology->gpus[0].uuid);
 	assert_string_equal(topology->gpus[0].name, "A100-SXM4-40GB");
 	(void)sim_topology_free(topology);
 }

@@ -359,15 +359,13 @@ static void test_hook_root(void **state)
 		world_put(world, "b/config.json", json, 0644);
 		assert_int_equal(chdir(bundle && bundle[0] ? world->directory : world_path(world, "b")), 0);
 		assert_int_equal(
-		    graft_start_edit_bundle(&config, words[i % GRAFT_COUNT(words)],
-					    low_level[0] == '@' ? world_path(world, low_level + 1) : low_level,
-					    &(struct graft_oci_arguments){ .bundle = bundle && bundle[0] == '@'
-											 ? world_path(world, bundle + 1)
-											 : bundle },
-					    NULL, world->arena, NULL, NULL),
+		    graft_start_edit_bundle(
+			&config, words[i % GRAFT_COUNT(words)], world_text(world, low_level),
+			&(struct graft_oci_arguments){ .bundle = bundle ? world_text(world, bundle) : NULL }, NULL,
+			world->arena, NULL, NULL),
 		    0);
 		print_message("# %s %s %s\n", words[i % GRAFT_COUNT(words)], rows[row].root, bundle ? bundle : "-");
-		assert_string_equal(seen.hook_root, want[0] == '@' ? world_path(world, want + 1) : want);
+		assert_string_equal(seen.hook_root, world_text(world, want));
 		assert_string_equal(seen.cdi_hook_path, "/opt/hook");
 	}
 	assert_int_equal(fchdir(saved), 0);

@@ -18,7 +18,7 @@ static struct graft_config config_of(const char *const *names, const struct worl
 	config.runtime.runtimes.items = graft_arena_list(world->arena, config.runtime.runtimes.n,
 							 sizeof(*config.runtime.runtimes.items));
 	for (size_t i = 0; i < config.runtime.runtimes.n; i++)
-		config.runtime.runtimes.items[i] = names[i][0] == '@' ? world_path(world, names[i] + 1) : names[i];
+		config.runtime.runtimes.items[i] = world_text(world, names[i]);
 	return config;
 }
 
@@ -344,8 +344,7 @@ static void test_hook(void **state)
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		const struct graft_config config = { .hook = { .path = rows[i].configured } };
 
-		assert_string_equal(graft_locate_hook(&config, NULL, world->arena),
-				    rows[i].wanted[0] == '@' ? world_path(world, rows[i].wanted + 1) : rows[i].wanted);
+		assert_string_equal(graft_locate_hook(&config, NULL, world->arena), world_text(world, rows[i].wanted));
 	}
 }
 
@@ -371,7 +370,7 @@ static void test_cdi_hook(void **state)
 		const struct graft_config config = { .ctk_path = rows[i].configured };
 
 		assert_string_equal(graft_locate_cdi_hook(&config, NULL, world->arena),
-				    rows[i].wanted[0] == '@' ? world_path(world, rows[i].wanted + 1) : rows[i].wanted);
+				    world_text(world, rows[i].wanted));
 	}
 }
 

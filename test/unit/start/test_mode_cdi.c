@@ -67,20 +67,10 @@ static int run(struct world *world, const char *default_kind, const char *words,
 	return rc;
 }
 
-/* "@" is the world's directory. */
-#define SEARCHED " (searched @/static, @/generated)"
+/* See world_text(). */
+#define SEARCHED " (searched @static, @generated)"
 #define OF_KIND  "; devices of that kind: 0, none, device; ask for one of them, or regenerate the spec"
 #define NO_SPEC  "; no spec has such a device"
-
-static const char *with_directory(struct world *world, const char *message)
-{
-	const char *text = "";
-
-	for (const char *at; (at = strchr(message, '@')); message = at + 1)
-		text = graft_arena_printf(world->arena, "%s%.*s%s", text, (int)(at - message), message,
-					  world->directory);
-	return graft_arena_printf(world->arena, "%s%s", text, message);
-}
 
 static const struct {
 	const char *kind, *words, *env; /* env NULL = refused */
@@ -126,7 +116,7 @@ static void test_names(void **state)
 		assert_string_equal(text, want);
 		assert_string_equal(generated, rows[i].generated);
 		if (rows[i].message)
-			assert_string_equal(err.msg, with_directory(world, rows[i].message));
+			assert_string_equal(err.msg, world_text(world, rows[i].message));
 	}
 }
 
@@ -163,7 +153,7 @@ static void test_stale(void **state)
 	world_put(world, GPU, "Model: A100\nGPU UUID: GPU-a\nBus Location: 0000:1b:00.0\nDevice Minor: 0\n", 0644);
 	for (size_t i = 0; i < GRAFT_COUNT(specs); i++) {
 		struct graft_error err = { .status = GRAFT_OK };
-		char spec[1024], want[512];
+		char spec[1024];
 		int rc;
 
 		(void)snprintf(
@@ -177,15 +167,14 @@ static void test_stale(void **state)
 		assert_int_equal(rc, specs[i].message ? -1 : 0);
 		if (!specs[i].message)
 			continue;
-		(void)snprintf(want, sizeof(want), "CDI spec %s is stale: %s", world_path(world, "static/nvidia.yaml"),
-			       specs[i].message);
-		assert_string_equal(err.msg, want);
+		assert_string_printed(err.msg, "CDI spec %s is stale: %s", world_path(world, "static/nvidia.yaml"),
+				      specs[i].message);
 		assert_int_equal(err.status, GRAFT_STALE);
 		assert_string_equal(text, "{\"process\":{\"env\":[\"PATH=/bin\",\"ZERO=0\"]}}");
 		/* A device that is not in the spec may have been added since. */
 		assert_int_equal(run(world, "nvidia.com/gpu", "7", &text, &err), -1);
 		assert_string_printed(err.msg, "%s; CDI spec %s is stale: %s; run 'nvidia-ctk cdi refresh' as root",
-				      with_directory(world, "unresolvable CDI devices nvidia.com/gpu=7" SEARCHED),
+				      world_text(world, "unresolvable CDI devices nvidia.com/gpu=7" SEARCHED),
 				      world_path(world, "static/nvidia.yaml"), specs[i].message);
 		assert_int_equal(err.status, GRAFT_UNKNOWN_DEVICE);
 	}
@@ -238,24 +227,23 @@ static void test_explanation(void **state)
 {
 	struct world *world = *state;
 	struct graft_error err = { .status = GRAFT_OK };
-	char buffer[1024], want[512];
+	char buffer[1024];
 	const char *text;
 
 	world_put(world, "static/nvidia.yaml", nvidia, 0644);
 	world_put(world, "static/bad.json", "{\"cdiVersion\": \"0.5.0\", \"kind\": \"nvidia.com/gpu\"}", 0644);
 	assert_int_equal(run(world, "nvidia.com/gpu", "7", &text, &err), -1);
 	assert_int_equal(err.status, GRAFT_UNKNOWN_DEVICE);
-	(void)snprintf(want, sizeof(want),
-		       "failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=7 (searched %s/static, "
-		       "%s/generated); "
-		       "devices of that kind: 0, none, device; ask for one of them, or regenerate the spec; skipped "
-		       "%s/static/bad.json: "
-		       "line 1, column 1: invalid CDI Spec: invalid spec, no devices",
-		       world->directory, world->directory, world->directory);
-	assert_string_equal(graft_error_text(&err, buffer, sizeof(buffer)), want);
+	assert_string_printed(
+	    graft_error_text(&err, buffer, sizeof(buffer)),
+	    "failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=7 (searched %s/static, "
+	    "%s/generated); "
+	    "devices of that kind: 0, none, device; ask for one of them, or regenerate the spec; skipped "
+	    "%s/static/bad.json: "
+	    "line 1, column 1: invalid CDI Spec: invalid spec, no devices",
+	    world->directory, world->directory, world->directory);
 	assert_int_equal(run(world, "nvidia.com/gpu", "other.com/gpu=7", &text, &err), -1);
-	assert_string_equal(err.msg,
-			    with_directory(world, "unresolvable CDI devices other.com/gpu=7" SEARCHED NO_SPEC));
+	assert_string_equal(err.msg, world_text(world, "unresolvable CDI devices other.com/gpu=7" SEARCHED NO_SPEC));
 }
 
 int main(void)

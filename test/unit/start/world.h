@@ -27,6 +27,16 @@ static inline const char *world_path(const struct world *world, const char *path
 	return graft_arena_printf(world->arena, "%s/%s", world->directory, path);
 }
 
+/* The text, with the world's directory and a slash for each "@". */
+static inline const char *world_text(const struct world *world, const char *text)
+{
+	const char *found = "";
+
+	for (const char *at; (at = strchr(text, '@')); text = at + 1)
+		found = graft_arena_printf(world->arena, "%s%.*s%s/", found, (int)(at - text), text, world->directory);
+	return graft_arena_printf(world->arena, "%s%s", found, text);
+}
+
 /* Writes a file and makes its parent directories. */
 static inline const char *world_put_bytes(const struct world *world, const char *path, const void *bytes, size_t n,
 					  mode_t mode)

@@ -150,10 +150,9 @@ static bool sweep(struct ctk_case *test)
 static void assert_message(const struct ctk_case *test, const struct graft_error *err, const char *before,
 			   const char *after)
 {
-	char text[1024], expected[1024];
+	char text[1024];
 
-	(void)snprintf(expected, sizeof(expected), "%s%s%s", before, test->directory, after);
-	assert_string_equal(graft_error_text(err, text, sizeof(text)), expected);
+	assert_string_printed(graft_error_text(err, text, sizeof(text)), "%s%s%s", before, test->directory, after);
 }
 
 static void test_exchange(void **state)
