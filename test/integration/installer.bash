@@ -57,11 +57,13 @@ installer_teardown() {
 
 # stay OPTION...: in the background; its log is $work/log.
 stay() {
+  : >"$work/log" # here, so that nobody reads what an earlier one wrote
   on_host nvidia-ctk-installer --pid-file="$machine/run/toolkit.pid" --toolkit-install-dir="$machine/nv" --toolkit-source-root="$machine/source" \
     --runtime=containerd --socket=/run/containerd-suite/sock --host-root=/ --driver-root=/ --driver-root-ctr-path=/ --set-as-default=false "$@" \
     >"$work/log" 2>&1 3>&- 4>&- &
 }
-installer_is_gone() { ! on_host pidof nvidia-ctk-installer >/dev/null; }
+# pidof(1) does not find a process that is about to close its files.
+installer_is_gone() { ! on_host pidof nvidia-ctk-installer >/dev/null && flock --nonblock "$machine/run/toolkit.pid" true; }
 has_log() { grep -q "$1" "$work/log"; }
 await_log() { within 20 has_log "$1" || { cat "$work/log" && return 1; }; }
 # as_systemd PID: containerd, which a signal ends, is started again.

@@ -39,6 +39,7 @@ where() {
 }
 # stay OPTION...: in the background, until it waits; its log is $work/log.
 stay() {
+  : >"$work/log"
   on_host nvidia-ctk-installer --pid-file="$machine/run/toolkit.pid" --toolkit-install-dir="$machine/nv" --toolkit-source-root="$machine/source" \
     --host-root=/ --driver-root=/ --driver-root-ctr-path=/ --config-source=file "$@" >"$work/log" 2>&1 3>&- 4>&- &
   within 20 grep -q 'msg="Waiting for signal"' "$work/log" || { cat "$work/log" && return 1; }
