@@ -201,16 +201,16 @@ static int parse_cluster(struct graft_options_parser *parser, const char *letter
 	return 0;
 }
 
-static int parse_option(struct graft_options_parser *parser, int *n_words)
+/* One argument that begins with a dash, as argp parses it. graft_options_parse_go(): as Go does. */
+static int parse_argp(struct graft_options_parser *parser, const char *word, int *n_words)
 {
-	const char *word = parser->argv[parser->next];
-
-	if (parser->command->go_style)
-		return graft_options_parse_go(parser, word, n_words);
 	if (word[1] == '-')
 		return parse_long(parser, "--", word + 2, n_words);
 	return parse_cluster(parser, word + 1, n_words);
 }
+
+/* The style of a command line: parses `word`, which begins with a dash. */
+typedef int (*parse_option)(struct graft_options_parser *parser, const char *word, int *n_words);
 
 /* Moves the `n_words` arguments at `next` in front of the positional arguments seen so far. */
 static void move_to_options(struct graft_options_parser *parser, int n_words)
@@ -238,7 +238,7 @@ static bool is_end_of_options(const struct graft_options_parser *parser, const c
 	return parser->next == parser->first && graft_options_find_command(command, word) != NULL;
 }
 
-static int parse_words(struct graft_options_parser *parser)
+static int parse_words(struct graft_options_parser *parser, parse_option parse)
 {
 	while (parser->next < parser->argc && parser->result == GRAFT_PARSE_OK) {
 		const char *word = parser->argv[parser->next];
@@ -254,7 +254,7 @@ static int parse_words(struct graft_options_parser *parser)
 			parser->next++;
 			continue;
 		}
-		if (parse_option(parser, &n_words) < 0)
+		if (parse(parser, word, &n_words) < 0)
 			return -1;
 		move_to_options(parser, n_words);
 	}
@@ -278,9 +278,9 @@ static int check_arguments(struct graft_options_parser *parser)
 	return 0;
 }
 
-int graft_options_parse_in(const struct graft_options_scope *scope, const struct graft_command *command, int argc,
-			   char **argv, void *target, int *ret_first, enum graft_parse_result *ret_result,
-			   struct graft_error *err)
+static int parse(const struct graft_options_scope *scope, parse_option parse_style, const struct graft_command *command,
+		 int argc, char **argv, void *target, int *ret_first, enum graft_parse_result *ret_result,
+		 struct graft_error *err)
 {
 	struct graft_options_parser parser = {
 		.command = command,
@@ -297,7 +297,7 @@ int graft_options_parse_in(const struct graft_options_scope *scope, const struct
 
 	if (command->n_options > GRAFT_OPTIONS_GIVEN_MAX)
 		return graft_fail(err, GRAFT_INTERNAL, 0, "command '%s' has too many options", command->name);
-	rc = argc > 0 ? parse_words(&parser) : 0;
+	rc = argc > 0 ? parse_words(&parser, parse_style) : 0;
 	if (argc < 1)
 		parser.argc = 1;
 	if (rc == 0 && parser.result == GRAFT_PARSE_OK)
@@ -309,10 +309,19 @@ int graft_options_parse_in(const struct graft_options_scope *scope, const struct
 	return rc;
 }
 
+/* Programs that only call this one are linked without argp's style. */
+int graft_options_parse_in(const struct graft_options_scope *scope, const struct graft_command *command, int argc,
+			   char **argv, void *target, int *ret_first, enum graft_parse_result *ret_result,
+			   struct graft_error *err)
+{
+	return parse(scope, graft_options_parse_go, command, argc, argv, target, ret_first, ret_result, err);
+}
+
 int graft_options_parse(const struct graft_command *command, int argc, char **argv, void *target, int *ret_first,
 			enum graft_parse_result *ret_result, struct graft_error *err)
 {
 	static const struct graft_options_scope alone = { .inherited = NULL };
 
-	return graft_options_parse_in(&alone, command, argc, argv, target, ret_first, ret_result, err);
+	return parse(&alone, command->go_style ? graft_options_parse_go : parse_argp, command, argc, argv, target,
+		     ret_first, ret_result, err);
 }

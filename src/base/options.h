@@ -138,10 +138,10 @@ struct graft_options_scope {
 };
 
 /*
- * graft_options_parse() with a scope. After the last argument, each of the command's own options
- * that was not given takes the value of its first variable that is defined; for a flag, an empty
- * value means false. A variable whose value is refused is an error that names the variable.
- * Commands have at most 64 options.
+ * graft_options_parse() with a scope, for a command in Go's style. After the last argument, each of
+ * the command's own options that was not given takes the value of its first variable that is
+ * defined; for a flag, an empty value means false. A variable whose value is refused is an error
+ * that names the variable. Commands have at most 64 options.
  */
 int graft_options_parse_in(const struct graft_options_scope *scope, const struct graft_command *command, int argc,
 			   char **argv, void *target, int *ret_first, enum graft_parse_result *ret_result,
@@ -169,6 +169,8 @@ void graft_options_complain(const struct graft_command *command, const char *pro
  */
 const char *graft_options_meant_option(const struct graft_command *command, const struct graft_command *inherited,
 				       const struct graft_error *err);
+/* Appends it to the message: " (did you mean '--NAME'?)". */
+void graft_options_suggest_option(const struct graft_command *command, struct graft_error *err);
 /* Returns the sub-command that was probably meant by `name`; NULL if none is near. */
 const char *graft_options_meant_command(const struct graft_command *command, const char *name);
 /*

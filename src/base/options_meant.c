@@ -4,6 +4,7 @@
  * not print: messages that callers of the existing stack read keep their text, and these come after
  * it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -61,6 +62,15 @@ const char *graft_options_meant_option(const struct graft_command *command, cons
 			consider(inherited->options[i].name, inherited->options[i].aliases, &search);
 	}
 	return search.best;
+}
+
+void graft_options_suggest_option(const struct graft_command *command, struct graft_error *err)
+{
+	const char *meant = graft_options_meant_option(command, NULL, err);
+	size_t length = strlen(err->msg);
+
+	if (meant)
+		(void)snprintf(err->msg + length, sizeof(err->msg) - length, " (did you mean '--%s'?)", meant);
 }
 
 const char *graft_options_meant_command(const struct graft_command *command, const char *name)

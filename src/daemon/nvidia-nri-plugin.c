@@ -276,10 +276,12 @@ int main(int argc, char **argv)
 	else
 		(void)graft_options_parse_in(&scope, &graft_nri_command, argc, argv, &daemon.flags, &first, &result,
 					     &err);
-	if (err.status != GRAFT_OK)
+	if (err.status != GRAFT_OK) {
+		graft_options_suggest_option(&graft_nri_command, &err);
 		status = program_complain(PROGRAM, &err);
-	else
+	} else {
 		status = result == GRAFT_PARSE_OK ? run_nri_daemon(&daemon) : print_nri_text(result);
+	}
 	(void)graft_arena_free(daemon.arena);
 	return status;
 }

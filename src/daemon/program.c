@@ -141,6 +141,7 @@ int program_main(const struct graft_command *command, int argc, char **argv, con
 			 configure_by_label(&sources, arena, &config, &result, &err) < 0;
 	}
 	if (failed) {
+		graft_options_suggest_option(command, &err);
 		status = program_complain(command->name, &err);
 	} else if (result == GRAFT_PARSE_OK && !config.print_config) {
 		status = run(&sources, &config, arena);

@@ -463,3 +463,22 @@ offers() { page metrics | grep -qF "devices{resource=\"$1\",health=\"Healthy\"} 
   run -1 unshare --mount sh -c 'for file in /usr/lib/*/libcurl.so.4 /usr/lib/*/libcurl-gnutls.so.4; do [ ! -e "$file" ] || mount --bind /dev/null "$file"; done; exec "$0"' "$program"
   [[ $output == "config-manager: cannot load libcurl, which speaks to the API server: "*$'\n'"  Install the package libcurl4 (Debian, Ubuntu) or libcurl (Fedora, RHEL)." ]]
 }
+
+@test "an unknown option of each daemon: the one that was probably meant, if one is near" {
+  misspelt config-manager -oneshott oneshot
+  misspelt gpu-feature-discovery --sleep-intervall=1s sleep-interval
+  misspelt mps-control-daemon --mps_rot=/x mps-root
+  misspelt nvidia-device-plugin --mig-strategie=none mig-strategy
+  misspelt nvidia-nri-plugin --nri-plugin-indx 10 nri-plugin-index
+  run -1 "$build/src/daemon/nvidia-device-plugin" --elephant
+  [ "$output" = "nvidia-device-plugin: flag provided but not defined: -elephant
+  Run the command with --help to see what it accepts." ]
+}
+# misspelt DAEMON OPTION... MEANT: what the daemon says of the option.
+misspelt() {
+  local meant=${*: -1} name=${2#-}
+  name=${name#-} name=${name#-} name=${name%%=*}
+  run -1 "$build/src/daemon/$1" "${@:2:$#-2}"
+  [ "$output" = "$1: flag provided but not defined: -$name (did you mean '--$meant'?)
+  Run the command with --help to see what it accepts." ] || die "$output"
+}

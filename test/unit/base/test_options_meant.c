@@ -86,6 +86,18 @@ static void test_options(void **state)
 	}
 }
 
+static void test_suggestions(void **state)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+
+	(void)graft_fail(&err, GRAFT_INVALID, 0, "flag provided but not defined: -styel");
+	graft_options_suggest_option(&generate, &err);
+	assert_string_equal(err.msg, "flag provided but not defined: -styel (did you mean '--style'?)");
+	(void)graft_fail(&err, GRAFT_INVALID, 0, "flag provided but not defined: -elephant");
+	graft_options_suggest_option(&generate, &err);
+	assert_string_equal(err.msg, "flag provided but not defined: -elephant");
+}
+
 static void test_commands_and_values(void **state)
 {
 	assert_string_equal(graft_options_meant_command(&root, "genexate"), "generate");
@@ -137,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_suggestions),
 		cmocka_unit_test(test_commands_and_values),
 		cmocka_unit_test(test_refused_value),
 		cmocka_unit_test(test_texts),
