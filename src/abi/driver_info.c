@@ -61,7 +61,7 @@ static void copy_nodes(struct graft_arena *arena, const struct graft_inventory *
 	}
 }
 
-/* The driver store of WSL2 goes with the libraries, which load what is in it. */
+/* The driver store of WSL2 is listed with the libraries, which load files from it. */
 static void add_driver_store(struct graft_arena *arena, const struct graft_inventory *inventory,
 			     struct nvc_driver_info *info)
 {

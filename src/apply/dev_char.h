@@ -2,8 +2,7 @@
 /*
  * dev_char: the links /dev/char/MAJOR:MINOR, by which systemd knows a device. runc passes systemd
  * only device rules whose link exists; without it the next daemon-reload takes the device away from
- * the container (the most frequent complaint of users). BASELINE: drivers whose nodes are not made
- * by udev.
+ * the container. udev makes the links of nodes that the driver announces.
  */
 #ifndef GRAFT_APPLY_DEV_CHAR_H
 #define GRAFT_APPLY_DEV_CHAR_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * modprobe: loads a kernel module with the modprobe program of a driver root. It is the only
- * program that this project runs as root, and runs before any container is touched. Its environment
+ * modprobe: loads a kernel module with the modprobe program of a driver root, before any container
+ * is touched. Its environment
  * is only a search path; its capabilities are those of root and CAP_SYS_MODULE.
  */
 #ifndef GRAFT_APPLY_MODPROBE_H

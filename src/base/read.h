@@ -28,7 +28,8 @@ int graft_read_input(const char *path, size_t max, struct graft_arena *arena, co
 /* pread(2), repeated after a signal. Returns the count, or -1 with errno. */
 long graft_read_at(int fd, void *bytes, size_t n, uint64_t offset);
 /*
- * Returns whether the input that a user names can be read only once: "-", or anything but a file.
+ * Returns whether the input that a user names can be read only once: "-", or anything but a regular
+ * file.
  */
 bool graft_is_stream(const char *path);
 /* Returns the name of such input in messages: "standard input" for "-", otherwise the path. */

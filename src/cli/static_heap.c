@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * static_heap: malloc(3) and its kin for the programs that are linked with musl. These run for a
+ * static_heap: malloc(3) and its kin for the programs that are linked with musl. Most run for a
  * few milliseconds, allocate a few hundred blocks and end with execve() or exit. Memory is
  * therefore taken from the end of one mapping, and only the newest block and blocks of the size
  * that arenas use are reused. musl's own malloc returns memory to the kernel with every group of

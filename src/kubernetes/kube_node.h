@@ -23,7 +23,7 @@ struct graft_kube_node_facts {
 	struct graft_kube_offer offer;
 	const char **migs; /* MIG devices that the kernel shows, one text each, if they matter */
 	size_t n_migs;
-	bool watch_migs;   /* they matter, and there are GPUs */
+	bool watch_migs;   /* MIG devices matter, and there are GPUs */
 	bool unsettled;    /* NVML's answer is preliminary */
 	int64_t wait_s;    /* delay before NVML is asked again; -1: it was asked often enough */
 	bool failed;       /* the host could not be read, and `fail_on_init_error` is off */

@@ -14,15 +14,15 @@
 
 #define GRAFT_START_MPS_PIPE "/tmp/nvidia-mps" /* in containers; where CUDA looks by default */
 
-/* The user, on the host, as whom the container's process runs. */
+/* Returns the host's user ID of the container's process. */
 uint32_t graft_start_host_uid(const struct graft_oci_spec *spec);
 /*
  * Returns whether the container's /dev/shm is the default one of an engine, which can be replaced.
  */
 bool graft_start_has_default_shm(const struct graft_oci_spec *spec);
 /*
- * Puts them into config.json. *ret_mps: whether the lease has such a slot. Returns -1 with
- * GRAFT_NO_MEMORY or like graft_oci_apply_edits().
+ * Adds pipes, shared memory and limits to config.json. *ret_mps: whether the lease has such a slot.
+ * Returns -1 with GRAFT_NO_MEMORY or like graft_oci_apply_edits().
  */
 int graft_start_share_mps(const struct graft_config *config, const struct graft_oci_spec *spec,
 			  const struct graft_lease *lease, const struct graft_log *log, struct graft_arena *arena,

@@ -165,6 +165,7 @@ src/base/x.c|banned|void f(void) { exit(1); }
 src/base/x.c|banned|char *f(void) { return getenv("A"); }
 src/base/x.c|banned|char *f(void) { return secure_getenv("A"); }
 src/base/x.c|banned|void f(void) { printf("x"); }
+src/base/x.c|banned|void f(void) { (void)fputs("x", stderr); }
 src/base/x.c|cloexec|int f(void) { return open("/", O_RDONLY); }
 src/base/x.c|cloexec|FILE *f(void) { return fopen("/x", "r"); }
 src/base/x.c|cloexec|int f(int *p) { return pipe(p); }
@@ -409,6 +410,8 @@ TABLE
   run -1 tools/new-module plan/trial "again"
   run -1 tools/new-module nowhere/trial "a folder that is not there"
   run -64 tools/new-module Plan "bad name"
+  run -1 tools/new-module daemon/trial "a folder that is a library of its own"
+  [ "$output" = "tools/new-module: src/daemon is not part of the library: add a module by hand, as its neighbours are" ]
 }
 
 # links_tree: pages that are linked well.

@@ -48,7 +48,7 @@ serve() {
 ctl() { /usr/bin/python3 "$top/test/kubernetes/apiserver.py" ctl "$api" "$@"; }
 # label VALUE: the node's; null: it has none.
 label() { ctl PATCH /api/v1/nodes/worker "{\"metadata\": {\"labels\": {\"nvidia.com/device-plugin.config\": $1}}}" >/dev/null; }
-# within COMMAND...: it succeeds in time.
+# within COMMAND...: waits until it succeeds, and fails after a limit.
 within() {
   local i
   for ((i = 0; i < 300; i++)); do
@@ -162,7 +162,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   reader
   manager
   within logs "$link: $source/plain"
-  # As after the init container: the link is right, and nobody is disturbed.
+  # As after the init container: the link is right, and no signal is sent.
   label '"shared"'
   within links_to "$source/shared"
   within signals 1
@@ -180,7 +180,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   within signals 2
   stop manager
   links_to "$source/plain"
-  # A file that has changed while nobody looked: the reader has started before that. One that starts now has read it.
+  # The file changed while the manager was stopped. The reader is older and needs a signal; one that starts now does not.
   manager
   within logs_times "$link: $source/plain" 3
   sleep 0.3
@@ -219,7 +219,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   within logs "found no process $PROCESS_TO_SIGNAL to send signal 10 to: it must be running, and the pod must have shareProcessNamespace: true"
 }
 
-# As the chart runs it beside the program: as the same user, without any right.
+# As the chart runs it beside the program: as the same user, without capabilities.
 @test "without capabilities it makes the link and sends the signal" {
   label '"plain"'
   reader
@@ -277,7 +277,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   done
   kill "$noise"
   links_to "$source/later" || die "$(cat "$log")"
-  # The place of the link is in the way, and then is not.
+  # A directory blocks the link, and is then removed.
   rm "$link"
   mkdir "$link"
   label '"plain"'
@@ -286,7 +286,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   within links_to "$source/plain"
 }
 
-@test "API server away, revoked rights, broken streams: everything stays, and goes on afterwards" {
+@test "API server away, revoked rights, broken streams: the link stays, and watching resumes" {
   label '"plain"'
   reader
   manager

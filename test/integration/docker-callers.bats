@@ -10,7 +10,7 @@ setup_file() {
   start_machine dgx-h100
   start_dockerd
   import_image small
-  # As images with CUDA are: they ask for everything.
+  # Like images with CUDA, it asks for everything.
   import_image debian 'ENV NVIDIA_VISIBLE_DEVICES=all' 'ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility'
 }
 teardown_file() { stop_machine; }
@@ -22,7 +22,7 @@ teardown() { engine_teardown; }
 has_runtime() { docker info --format '{{json .Runtimes}}' | jq -e --arg name "$1" 'has($name)' >/dev/null; }
 has_no_runtime() { ! has_runtime "$1"; }
 
-# nomad_task IMAGE [NAME=VALUE...]: a task as its driver makes it: with a GPU reserved for it (NVIDIA_VISIBLE_DEVICES) it wants the runtime "nvidia",
+# nomad_task IMAGE [NAME=VALUE...]: a task as its driver makes it: with a GPU reserved for it (NVIDIA_VISIBLE_DEVICES) it needs the runtime "nvidia",
 # and asks the daemon whether there is one; the container is created with the task's resources and variables, then started, then waited for.
 nomad_task() {
   local image=$1 options=() variable
@@ -46,7 +46,7 @@ nomad_task() {
   read_answers
 }
 
-@test "Nomad: no task with a GPU before the daemon has a runtime of that very name; nvidia-ctk gives it that name" {
+@test "Nomad: no task with a GPU before the daemon has a runtime of exactly that name; nvidia-ctk gives it that name" {
   local file=$machine/docker/daemon.json
   echo '{"runtimes": {"other": {"path": "runc"}}}' >"$file"
   on_host kill -HUP "$(cat "$machine/docker/pid")"
@@ -97,7 +97,7 @@ wrapped_run() {
   expect_no_gpu
 }
 
-@test "nvidia-docker run, NV_GPU: indices with commas or spaces, a UUID; it stands above the image" {
+@test "nvidia-docker run, NV_GPU: indices with commas or spaces, a UUID; it takes precedence over the image" {
   gpus=0,3 wrapped_run debian
   expect_gpus 0 3
   gpus='1 2' wrapped_run small

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# A machine on which the commands of a page of docs/ run as they stand there, on top of engines.bash.
+# A machine on which the commands of a page of docs/ run as printed, on top of engines.bash.
 
 # page_machine TOPOLOGY: a machine whose programs are installed, with the commands that a page takes for granted.
 page_machine() {
@@ -10,7 +10,7 @@ page_machine() {
   page_commands=$BATS_FILE_TMPDIR/bin
   private_root
   on_host cp "$BATS_FILE_TMPDIR"/programs/nvidia-* /usr/bin/
-  # Where a program that was not installed looks for its helpers: of the checkout's prefix.
+  # Where a program that was not installed looks for its helpers: below the prefix of the build.
   install -D --target-directory "$machine/local/libexec/graft" "$BATS_FILE_TMPDIR"/programs/graft-*
   on_host mount --bind "$machine/local" /usr/local
   on_host ln -sf nvidia-container-runtime-hook /usr/bin/nvidia-container-toolkit
@@ -70,7 +70,7 @@ private_root() {
     set -e
     mkdir /run/bats
     mount --rbind "$0" /run/bats
-    # The list also has mounts that an overlay hides: those are no mount points any more.
+    # The list also has mounts that an overlay hides: these are no longer mount points.
     for place in $(findmnt --raw --noheadings --output TARGET,SOURCE,FSTYPE | grep -v " graft-sim overlay$" | grep -oE "^/(usr|etc|var|opt)/[^ ]+"); do
       while umount -l "$place" 2>/dev/null; do :; done
     done
@@ -78,7 +78,7 @@ private_root() {
     mount -t tmpfs -o mode=1777 tmp /tmp
     mkdir -p "$0"
     chmod a+rx "$0"
-    # All else of / are mounts of this computer.
+    # Everything else in / is a mount of this computer.
     for place in /*; do
       case $place in /proc | /sys | /dev | /run | /tmp) continue ;; esac
       ! mountpoint -q "$place" || findmnt --raw --noheadings --output SOURCE --mountpoint "$place" | grep -qx graft-sim || mount -o remount,bind,ro "$place"
@@ -89,7 +89,7 @@ private_root() {
     ! touch /root/graft-docs-suite 2>/dev/null' "$BATS_RUN_TMPDIR" || die "the machine shares directories with this computer"
 }
 
-# command_of NAME TEXT: a command of the machine, in front of its own; TEXT is of sh.
+# command_of NAME TEXT: a command of the machine, in front of its own; TEXT is a shell script.
 command_of() {
   printf '#!/bin/sh\n%s\n' "$2" >"$page_commands/$1"
   chmod 0755 "$page_commands/$1"

@@ -11,7 +11,7 @@ load docs.bash
 cuda=nvcr.io/nvidia/cuda:12.6.3-base-ubuntu24.04
 pytorch=pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime
 ubuntu=ubuntu:24.04
-# What NVIDIA's and PyTorch's images say of themselves.
+# The variables that NVIDIA's and PyTorch's images set.
 cuda_variables=(CUDA_VERSION=12.6.3 NVIDIA_VISIBLE_DEVICES=all "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
   "NVIDIA_REQUIRE_CUDA=cuda>=12.6 brand=tesla,driver>=550,driver<551 brand=nvidia,driver>=550,driver<551")
 pytorch_variables=(NVIDIA_VISIBLE_DEVICES=all "NVIDIA_DRIVER_CAPABILITIES=compute,utility")
@@ -23,7 +23,7 @@ teardown() {
   stop_machine
 }
 
-# Where engines make cgroups for containers below those of this suite, they have gone with the machine.
+# Where engines make cgroups for containers below those of this suite, they must be gone when the machine ends.
 cgroups_of_engines() { find /sys/fs/cgroup -depth -type d -path "*$machine_cgroup*" 2>/dev/null; }
 
 # page_root KIND: the tar archive of a root with what images of a distribution have besides.
@@ -142,7 +142,7 @@ exit 1"
 
 # --- Podman ---
 
-# podman_command: Podman's limits go beyond what a test's machine may give its root; crun of Debian 12 wants one hierarchy of cgroups, so runc it is.
+# podman_command: Podman's limits go beyond what a test's machine may give its root; crun of Debian 12 needs one hierarchy of cgroups, so runc is used.
 podman_command() {
   mkdir -p "$machine/containers" "$machine/podman"
   [ ! -d /etc/containers ] || cp -a /etc/containers/. "$machine/containers"

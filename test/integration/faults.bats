@@ -67,7 +67,7 @@ expect_nothing() {
 }
 
 # bats test_tags=old-kernel
-@test "what the other tests compare does change when all is well" {
+@test "what the other tests compare changes on success" {
   configure configure --no-cgroups --utility --compute --device 0 "$root"
   [ "$status" -eq 0 ]
   diff "$work/before" "$work/after" >"$work/diff" || true
@@ -191,7 +191,7 @@ as_link_to() { on_host ln -sfn "$1" "$work/driver/$2"; }
   done
 }
 
-# The calls of the apply stage, and those that everything does.
+# The calls of the apply stage, and those that every program makes.
 calls=(openat openat2 open_tree move_mount mount_setattr mount fsopen fsconfig fsmount mkdirat symlinkat linkat renameat
   renameat2 write pwrite64 fchmod fchown fchownat ftruncate fstat newfstatat statx read pread64 readlinkat getdents64
   capset prctl setfsuid setfsgid umask fchdir chroot setns unshare utimensat fsync close)

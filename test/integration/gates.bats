@@ -73,7 +73,7 @@ start_container() {
   jq -e '.linux.devices | length == 0' "$bundle/config.json"
 }
 
-# With this in config.toml the environment of an image without privileges counts for nothing.
+# With this in config.toml the environment of an image without privileges is ignored.
 listen_to_mounts_alone() {
   sed -i '1i accept-nvidia-visible-devices-as-volume-mounts = true\naccept-nvidia-visible-devices-envvar-when-unprivileged = false' \
     "$work/config.toml"
@@ -103,7 +103,7 @@ listen_to_mounts_alone() {
   [[ ${answer[ls-nodes]} == *"/dev/nvidia-fs0 "*"/dev/nvidia-nvswitchctl "* ]]
 }
 
-@test "cuda-compat-mode = hook: the image's newer libcuda is what the loader takes, for the cache is made again" {
+@test "cuda-compat-mode = hook: the image's newer libcuda is what the loader takes, because the cache is rebuilt" {
   printf '[nvidia-container-runtime.modes.legacy]\ncuda-compat-mode = "hook"\n' >>"$work/config.toml"
   make_gpu_bundle "$(env NVIDIA_VISIBLE_DEVICES=0)" "$(env NVIDIA_DRIVER_CAPABILITIES=compute,utility)"
   on_host mkdir -p "$root/usr/local/cuda/compat"

@@ -49,7 +49,7 @@ STEPS
 # bats test_tags=old-kernel
 @test "the walk-through on a Debian root: one GPU, as an ordinary user" {
   make_root debian overlay
-  # Where the kernel has modules, it makes the links of /dev/char, once.
+  # Where the kernel has modules, --load-kmods makes the links of /dev/char, once.
   on_host nvidia-container-cli --load-kmods info >/dev/null
   host_state >"$work/before"
   walk nvidia-smi -L

@@ -3,8 +3,8 @@
  * identity: makes what is created in a container belong to its owner. QUIRK: on a file system that
  * belongs to the container's user namespace (its /dev tmpfs), an id without a mapping there, such
  * as the host's root, cannot create a file (EOVERFLOW); and what is created should belong to the
- * container's owner anyway. So the file system ids, and only these, are those of the owner while we
- * create.
+ * container's owner anyway. While we create something, the file system ids, and only these, are the
+ * owner's.
  */
 #ifndef GRAFT_APPLY_NAMESPACE_IDENTITY_H
 #define GRAFT_APPLY_NAMESPACE_IDENTITY_H

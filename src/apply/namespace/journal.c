@@ -31,7 +31,7 @@ struct entry {
 	bool settled;
 	int made_fd;            /* owned; -1: nothing, or too many are open */
 	struct graft_mark mark; /* valid if there is no descriptor */
-	size_t earlier;         /* of the same name, plus 1; 0: none. Valid if the journal is linked */
+	size_t earlier;         /* index + 1 of the one before of this name; 0: none. Valid if the journal is linked */
 };
 
 struct graft_journal {
@@ -293,7 +293,7 @@ static bool says(int parent_fd, const char *name, const char *text)
 }
 
 /*
- * Marks a link late if the name is still a link with our target: one such link is as good as
+ * Marks a link afterwards, if the name is still a link with our target: one such link is as good as
  * another. Returns 0 or -errno.
  */
 static int find_linked_name(struct entry *entry)

@@ -4,9 +4,9 @@
  * which only a descriptor is left.
  *
  * Other processes may change the same directory meanwhile, those of the container among them. A
- * name is touched only while it is what we made, and that is checked after a step that can still be
- * reversed: ours is moved to an unpredictable name, or exchanged with the old object, and is
- * removed once its mark identifies it. What another process put there stays, and the result is
+ * name is touched only while it refers to what we made, and that is checked after a step that can
+ * still be reversed: ours is moved to an unpredictable name, or exchanged with the old object, and
+ * is removed once its mark identifies it. What another process put there stays, and the result is
  * -ESTALE.
  */
 #ifndef GRAFT_APPLY_NAMESPACE_RESTORE_H
@@ -17,13 +17,13 @@
 #include <sys/types.h>
 
 /*
- * Identifies what has a name. Many file systems reuse the number of a removed inode at once, so a
- * mark is reliable only while a descriptor of the object is open. Without one, the birth time is
- * compared, and within one tick of the kernel's clock (1 to 10 ms) another object of the same type
- * can be mistaken for ours.
+ * Identifies the object that a name refers to. Many file systems reuse the number of a removed
+ * inode at once, so a mark is reliable only while a descriptor of the object is open. Without one,
+ * the birth time is compared, and within one tick of the kernel's clock (1 to 10 ms) another object
+ * of the same type can be mistaken for ours.
  */
 struct graft_mark {
-	bool there; /* false: nothing had it */
+	bool there; /* false: the name did not exist */
 	mode_t type;
 	uint32_t dev_major, dev_minor, born_ns;
 	uint64_t ino;

@@ -271,7 +271,7 @@ static bool all_may_wait(const struct graft_plan *plan, const struct graft_oci_s
 	return true;
 }
 
-/* Copies a plan, in memory of its own, whose edits all pass may_edit_wait(). NULL: no memory. */
+/* Copies a plan of edits that can wait, in memory of its own. NULL: no memory. */
 static struct graft_plan *copy_waiting(const struct graft_plan *plan)
 {
 	struct graft_plan *copy = graft_plan_new();

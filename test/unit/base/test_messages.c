@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an image says stays within its line, in messages and in logs. */
+/* Text from an image cannot begin a new line, in messages and in logs. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static bool wants_warnings_of_this_file(const void *arg, enum graft_log_level le
 	return level == GRAFT_LOG_WARN && strstr(file, "test_messages");
 }
 
-/* A log that says what it wants is asked before a message is formatted, and only about levels that it has at all. */
+/* A log with wants() is asked before a message is formatted, and only about levels up to its maximum. */
 static void test_wanted_messages(void **state)
 {
 	char logged[256] = "";
@@ -59,7 +59,7 @@ static void test_wanted_messages(void **state)
 	assert_string_equal(logged, "wanted 1");
 }
 
-/* What helps against a full disk is not what helps against other failures of I/O. */
+/* The hint for a full disk differs from that for other failures of I/O. */
 static void test_hints(void **state)
 {
 	static const char full[] = "Free some space: 'df -h' and 'df -i' show which file system is full.";

@@ -68,7 +68,7 @@ static void test_options(void **state)
 		{ "flag provided but not defined: -talkativ", "talkative" },
 		{ "unrecognized option '--elephant'", NULL },
 		{ "unrecognized option '--secrte'", NULL },
-		/* A letter is near to any other. */
+		/* Any two single letters are close. */
 		{ "flag provided but not defined: -x", NULL },
 		{ "flag provided but not defined: -rx", NULL },
 		{ "option '--style' requires an argument", NULL },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* root: every lookup in both ways, by openat2(2) and by the walk, over a tree that is made to lead outside. */
+/* root: every lookup both ways, by openat2(2) and by the walk, in a tree with links that lead outside. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -253,7 +253,7 @@ static void test_read(void **state)
 
 		if (rc != rows[i].want)
 			fail_msg("'%s': %d", rows[i].path, rc);
-		/* The same for a path of another user's. */
+		/* The same for a path that belongs to another user. */
 		assert_int_equal(
 		    graft_root_read_foreign(&f->root, rows[i].path, rows[i].max, f->arena, &bytes, &length), rc);
 		if (rc < 0)
@@ -273,12 +273,12 @@ static void test_read_device(void **state)
 	if (mknodat(f->root.fd, "zero", S_IFCHR | 0666, makedev(1, 5)) < 0)
 		skip();
 	assert_int_equal(graft_root_read(&f->root, "/zero", 1 << 20, f->arena, &bytes, &length), -EINVAL);
-	/* A node without a driver cannot be opened (ENXIO): that it was not tried is what this shows. */
+	/* A node without a driver cannot be opened (ENXIO), so -EINVAL shows that nobody tried. */
 	assert_int_equal(mknodat(f->root.fd, "nothing", S_IFCHR | 0666, makedev(239, 254)), 0);
 	assert_int_equal(graft_root_read_foreign(&f->root, "/nothing", 1 << 20, f->arena, &bytes, &length), -EINVAL);
 }
 
-/* procfs: size 0 with content, and links that are no paths. */
+/* procfs: size 0 with content, and links whose text is not a path. */
 static void test_proc(void **state)
 {
 	static const char *const magic[] = { "/self/root",         "/self/cwd",           "/self/exe",
@@ -481,7 +481,7 @@ static void test_bounds(void **state)
 	assert_int_equal(graft_root_stat(&f->root, "/long", &st), 0);
 	/* 5 us for each component: the walk, which a hostile image makes us do often, ends at a thousand. */
 	rc = graft_root_stat(&f->root, "/big0", &st);
-	/* The kernel gives up on ".." while anything on the machine is renamed (EAGAIN); then it is the walk that ends. */
+	/* The kernel gives up on ".." while anything on the machine is renamed (EAGAIN); the walk has to end then. */
 	assert_true(rc == -ELOOP || (rc == 0 && !f->root.no_openat2));
 	if (f->root.no_openat2)
 		assert_int_equal(graft_root_stat(&f->root, "/big0/big1/big2/big3/big4/big5/big6", &st), -ENAMETOOLONG);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* string_map: against a list that is searched from its beginning. */
+/* string_map: compared with a list that is searched from its beginning. */
 #include "../arena.h"
 #include "../unit.h"
 #include "base/string_map.h"

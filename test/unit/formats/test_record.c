@@ -137,8 +137,7 @@ static void test_refused(void **state)
 }
 
 /*
- * Of two members with the same name the last one counts, alone. Names are compared with regard to
- * case.
+ * Of two members with the same name, only the last one counts. Names are case-sensitive.
  */
 static void test_twice(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that are run and listened to: what they get, what they say, how they end, and those that do not. */
+/* Programs run as children: their input, their output, how they end, and programs that never end. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -115,7 +115,7 @@ static void test_programs_that_cannot_be_run(void **state)
 	}
 }
 
-/* Too slow: killed, with what it started, whether it holds its pipes or has closed them. */
+/* Too slow: it and its children are killed, whether or not they still hold the pipes. */
 static void test_time_limit(void **state)
 {
 	static const char *const scripts[] = { "echo $$; sleep 100 & wait", "exec >&- 2>&-; sleep 100; exit 0" };

@@ -53,7 +53,7 @@ static void read_both(struct place *place)
 	    ctk_engine_file_read(&place->files[1], place->config, CTK_FILE_ALONE, false, place->arena, NULL), 0);
 }
 
-/* Both files get these texts; NULL: they go. */
+/* Both files get these texts; NULL: the file is removed. */
 static int save_both(struct place *place, const char *drop_in, const char *config, bool keep, struct graft_error *err)
 {
 	const struct graft_engine_edit edits[] = {
