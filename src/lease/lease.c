@@ -78,7 +78,7 @@ static bool is_plain(const char *text, size_t max)
 	return length <= max;
 }
 
-static bool is_lease_path(const char *path)
+bool graft_lease_path_is_valid(const char *path)
 {
 	return path && path[0] == '/' && is_plain(path, TEXT_MAX) && !graft_path_has_dots(path);
 }
@@ -94,12 +94,13 @@ static const char *check_holder(const struct graft_lease_holder *holder, const s
 {
 	if (!is_plain(holder->container, TEXT_MAX))
 		return "holder.container";
-	if (holder->pid_file && !is_lease_path(holder->pid_file))
+	if (holder->pid_file && !graft_lease_path_is_valid(holder->pid_file))
 		return "holder.pid_file";
 	switch (holder->kind) {
 	case GRAFT_HOLDER_CGROUP:
-		if (holder->cgroup_version < 1 || holder->cgroup_version > 2 || !is_lease_path(holder->cgroup_mount) ||
-		    !is_lease_path(holder->cgroup) || holder->cgroup[1] == '\0')
+		if (holder->cgroup_version < 1 || holder->cgroup_version > 2 ||
+		    !graft_lease_path_is_valid(holder->cgroup_mount) || !graft_lease_path_is_valid(holder->cgroup) ||
+		    holder->cgroup[1] == '\0')
 			return "holder.cgroup";
 		break;
 	case GRAFT_HOLDER_PID_FILE:

@@ -84,6 +84,9 @@ const char *graft_lease_check(const struct graft_lease *lease);
 /* Appends the JSON form. */
 void graft_lease_write(const struct graft_lease *lease, struct graft_buffer *out);
 
+/* Returns whether a lease can record the path: absolute, printable ASCII, up to 4096 letters. */
+bool graft_lease_path_is_valid(const char *path);
+
 /* Returns whether the lease belongs to a pod. These leases do not count for any user. */
 bool graft_lease_is_of_pod(const struct graft_lease *lease);
 

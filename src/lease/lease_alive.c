@@ -337,6 +337,7 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 			  bool *ret_bound, const char **ret_why)
 {
 	struct graft_lease_holder *holder = &lease->holder;
+	enum life process;
 
 	*ret_bound = false;
 	*ret_why = "the host was restarted";
@@ -350,9 +351,10 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 	 * A cgroup that has been seen is the container's own, and usually settles the question.
 	 */
 	*ret_why = "its process has ended";
-	if ((holder->kind == GRAFT_HOLDER_CGROUP && holder->cgroup_id != 0 &&
-	     lives_at_first_look(now, holder, scratch)) ||
-	    look_at_holder(now, holder, scratch) == LIVES)
+	if (holder->kind == GRAFT_HOLDER_CGROUP && holder->cgroup_id != 0 && lives_at_first_look(now, holder, scratch))
+		return true;
+	process = look_at_holder(now, holder, scratch);
+	if (process == LIVES)
 		return true;
 	switch (holder->kind) {
 	case GRAFT_HOLDER_CGROUP:
@@ -365,7 +367,7 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 	case GRAFT_HOLDER_PID_FILE:
 		return look_at_pid_file(now, lease, scratch, ret_bound) != GONE;
 	case GRAFT_HOLDER_PROCESS:
-		return look_at_holder(now, holder, scratch) != GONE;
+		return process != GONE;
 	case GRAFT_HOLDER_TOKEN:
 		break;
 	}

@@ -89,7 +89,7 @@ static bool find_cgroup(pid_t pid, struct graft_arena *arena, struct graft_cgrou
 
 static bool may_hold(const char *path, const struct graft_cgroup_place *own)
 {
-	return strcmp(path, "/") != 0 && !graft_path_is_within(own->path, path);
+	return graft_lease_path_is_valid(path) && path[1] != '\0' && !graft_path_is_within(own->path, path);
 }
 
 /* An id in the name of a cgroup, "ID" or "PREFIX-ID.scope". NULL: there is none. */

@@ -103,6 +103,17 @@ teardown() { lease_teardown; }
   [ "$(jq -r 'select(.claim == "any:1" and .holder.container == "a") | .holder.kind, .holder.pid' "$table"/held/* | xargs)" = "process $(cat "$work/a.pid")" ]
   of_runc delete --force a
   becomes_held 0
+  # A path that no record can have.
+  lease_bundle a any:1 'sleep 1000' '.linux.cgroupsPath += "-ü"'
+  create a || die "$(cat "$work/a.out")"
+  [ "$(jq -r .holder.kind "$table"/held/*)" = pid-file ]
+  of_runc delete --force a
+  becomes_held 0
+  lease_bundle a any:1 'sleep 1000' '.linux.cgroupsPath += "-ü"' "$(by_hook)"
+  of_runc create --bundle "$bundle" a </dev/null >"$work/a.out" 2>&1 3>&- 4>&- || die "$(cat "$work/a.out")"
+  [ "$(jq -r .holder.kind "$table"/held/*)" = process ]
+  of_runc delete --force a
+  becomes_held 0
   lease_bundle b any:1 'sleep 1000' 'del(.linux.cgroupsPath)'
   run ! on_host "$runtime" --root "$work/runc" create --bundle "$work/bundle-b" b
   [[ $output == *"the container cannot be found after its creation: it has neither linux.cgroupsPath nor a --pid-file. Give the container a cgroup, or call 'create' with --pid-file."* ]]
