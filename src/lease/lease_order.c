@@ -142,16 +142,26 @@ int graft_lease_limit(const struct graft_strings *limits, const struct graft_lea
 	return 0;
 }
 
-/* `by_uid`: for all owners with the user id. */
-static uint32_t count_held(const struct graft_lease *leases, size_t n_leases, const struct graft_lease *owner,
-			   bool by_uid)
+/* Whether the slots of a lease are those of another one, the first that exists, and count there. */
+static bool is_counted_elsewhere(const struct graft_lease *leases, size_t n_leases, size_t place)
+{
+	const char *of = leases[place].of;
+
+	for (size_t i = 0; of && i < n_leases; i++) {
+		if (strcmp(leases[i].id, of) == 0 || (i < place && leases[i].of && strcmp(leases[i].of, of) == 0))
+			return true;
+	}
+	return false;
+}
+
+uint32_t graft_lease_count_held(const struct graft_lease *leases, size_t n_leases, const struct graft_lease *owner,
+				bool by_uid)
 {
 	uint32_t n = 0;
 
 	for (size_t i = 0; i < n_leases; i++) {
-		/* Slots that are shared with another lease are counted there. */
 		if ((by_uid ? leases[i].uid == owner->uid : graft_lease_has_same_owner(&leases[i], owner)) &&
-		    !leases[i].of && !graft_lease_is_of_pod(&leases[i]))
+		    !graft_lease_is_of_pod(&leases[i]) && !is_counted_elsewhere(leases, n_leases, i))
 			n += (uint32_t)leases[i].n_slots;
 	}
 	return n;
@@ -209,7 +219,8 @@ static void add_waiting(const struct graft_lease_queue *queue, const struct graf
 	waiting[n] = (struct waiting){
 		.ticket = ticket,
 		.is_long = queue->now > ticket->since && queue->now - ticket->since > GRAFT_LEASE_LONG_MS,
-		.held = same < n ? waiting[same].held : count_held(queue->leases, queue->n_leases, ticket, false),
+		.held = same < n ? waiting[same].held
+				 : graft_lease_count_held(queue->leases, queue->n_leases, ticket, false),
 		.use = same < n ? waiting[same].use : graft_lease_use(queue->log, ticket, queue->date),
 	};
 }
@@ -261,7 +272,9 @@ static int is_within_limit(const struct turns *turns, const struct graft_lease *
 		return -1;
 	for (int by_uid = 0; by_uid < 2; by_uid++) {
 		uint32_t limit = by_uid ? limits.uid : limits.owner;
-		uint32_t held = limit == UNLIMITED ? 0 : count_held(turns->leases, turns->n_leases, owner, by_uid);
+		uint32_t held = limit == UNLIMITED
+				    ? 0
+				    : graft_lease_count_held(turns->leases, turns->n_leases, owner, by_uid);
 
 		*ret_over = (struct over_limit){ held, limit, by_uid };
 		if (limit != UNLIMITED && (uint64_t)held + count > limit)

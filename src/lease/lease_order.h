@@ -44,6 +44,13 @@ int graft_lease_turn(const struct graft_lease_queue *queue, const struct graft_l
  */
 double graft_lease_use(const char *log, const struct graft_lease *owner, int64_t date);
 
+/*
+ * Returns how many slots an owner holds; `by_uid`: all owners with its user id. Slots that several
+ * leases share count once. Those of pods do not count.
+ */
+uint32_t graft_lease_count_held(const struct graft_lease *leases, size_t n_leases, const struct graft_lease *owner,
+				bool by_uid);
+
 /* UINT32_MAX: as many as there are. */
 struct graft_lease_limits {
 	uint32_t owner; /* for an owner */

@@ -256,14 +256,24 @@ MESSAGES
 @test "lease:ID shares what was taken by hand, and lasts when its time is over" {
   local id
   make_shared
+  printf 'limits = ["default=2"]\n' >>"$config"
   id=$(lease acquire -n 2 --for 2s)
   lease_bundle a "lease:$id" 'sleep 1000'
   create a
+  on_host "$ctk" --quiet lease run --claim "lease:$id" -- sleep 1000 3>&- 4>&- &
+  echo $! >>"$work/pids"
+  within_seconds 2 has_leases 3
   is_held 2
   [ "$(gpus_of a | wc -w)" = 2 ]
   sleep 2.1
+  has_leases 2
   is_held 2
   run ! lease release "$id"
+  # They count once, before and afterwards.
+  lease metrics | grep -xF 'graft_lease_owner_slots{uid="0"} 2'
+  run -126 on_host "$ctk" lease run -- true
+  [[ $output == *"uid 0 holds 2 and may hold 2 at once."* ]]
+  kill_holders
   of_runc delete --force a
   becomes_held 0
 }
@@ -578,4 +588,7 @@ scope_of_migs() {
       no_scope
     done
   done
+  # The list has a row for each.
+  lease acquire --claim mig:1g.5gb:3 --for 1h >/dev/null
+  [ "$(lease list | grep -oE '^[12] .* MIG-[0-9a-f-]+$' | sort -u | wc -l)" = 3 ] || die "$(lease list)"
 }

@@ -44,19 +44,16 @@ int lease_require(struct ctk *ctk, struct graft_config *ret_config, struct graft
 	return lease_load_config(ctk, ret_config, err) < 0 ? -1 : graft_start_lease_require(ret_config, err);
 }
 
-const char *lease_gpu_name(const struct graft_lendable *host, const char *uuid, struct graft_arena *arena)
+const struct graft_lendable_gpu *lease_find_gpu(const struct graft_lendable *host, const char *uuid)
 {
-	const char *name = NULL;
-
-	for (size_t i = 0; i < host->n_gpus && !name; i++) {
+	for (size_t i = 0; i < host->n_gpus; i++) {
 		if (host->gpus[i].uuid && strcmp(host->gpus[i].uuid, uuid) == 0)
-			name = graft_arena_printf(arena, "%u", host->gpus[i].index);
+			return &host->gpus[i];
 	}
-	return name ? name : uuid;
+	return NULL;
 }
 
-/* The user who became root with sudo, according to sudo. */
-static uint32_t get_owner(void)
+uint32_t lease_owner(void)
 {
 	const char *text = getuid() == 0 ? secure_getenv("SUDO_UID") : NULL;
 	char *end = NULL;
@@ -106,7 +103,7 @@ static int take_lease(struct ctk *ctk, const struct lease_options *given, bool h
 	    graft_lease_set_wait(&config, given->wait, &claim, err) < 0)
 		return -1;
 	ask->claim = &claim;
-	ask->uid = get_owner();
+	ask->uid = lease_owner();
 	ask->owner = given->owner;
 	ask->urgent = given->urgent;
 	claim.has_user = has_user;
@@ -176,15 +173,6 @@ static void allow_in_scope(struct graft_device_rule *rules, size_t *n, uint32_t 
 	rules[(*n)++] = (struct graft_device_rule){ major, minor, true, true };
 }
 
-static const struct graft_lendable_gpu *find_leased_gpu(const struct graft_lendable *host, const char *uuid)
-{
-	for (size_t i = 0; i < host->n_gpus; i++) {
-		if (host->gpus[i].uuid && strcmp(host->gpus[i].uuid, uuid) == 0)
-			return &host->gpus[i];
-	}
-	return NULL;
-}
-
 static const struct graft_lendable_mig *find_leased_mig(const struct graft_lendable_gpu *gpu, const char *uuid)
 {
 	for (size_t i = 0; i < gpu->n_migs; i++) {
@@ -202,7 +190,7 @@ static int allow_slot(const struct graft_lendable *host, const struct graft_leas
 		      const struct graft_lease_slot *slot, struct graft_device_rule *rules,
 		      struct graft_cgroup_scope *scope, struct graft_error *err)
 {
-	const struct graft_lendable_gpu *gpu = find_leased_gpu(host, slot->gpu);
+	const struct graft_lendable_gpu *gpu = lease_find_gpu(host, slot->gpu);
 	const struct graft_lendable_mig *mig = gpu && slot->mig ? find_leased_mig(gpu, slot->mig) : NULL;
 
 	if (!gpu || (slot->mig && !mig))

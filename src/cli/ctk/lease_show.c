@@ -22,6 +22,7 @@
 #include "lease/lease_log.h"
 #include "lease/lease_look.h"
 #include "lease/lease_mps.h"
+#include "lease/lease_state.h"
 #include "lease/lease_take.h"
 
 #define ROUND_MAX ((size_t)64 << 20)
@@ -34,15 +35,14 @@ struct view {
 	struct graft_lease_table table;
 };
 
-static int open_view(struct ctk *ctk, struct graft_claim *claim, bool change, struct view *view,
-		     struct graft_error *err)
+static int open_view(struct ctk *ctk, bool change, struct view *view, struct graft_error *err)
 {
 	struct graft_lease_look look;
 
 	*view = (struct view){ .ctk = ctk, .table = GRAFT_LEASE_TABLE_INIT };
 	if (lease_load_config(ctk, &view->config, err) < 0 ||
-	    graft_lease_host_read(&view->config, claim, &ctk->waiting, ctk->arena, &view->host, err) < 0 ||
-	    graft_lease_look_first(&view->config, NULL, claim, ctk->arena, &view->host, &look, err) < 0 ||
+	    graft_lease_host_read(&view->config, NULL, &ctk->waiting, ctk->arena, &view->host, err) < 0 ||
+	    graft_lease_look_first(&view->config, NULL, NULL, ctk->arena, &view->host, &look, err) < 0 ||
 	    graft_lease_table_open(&view->table, view->config.leases.directory, change, ctk->arena, err) < 0)
 		return -1;
 	return graft_lease_look_at(&look, &view->table, &view->host, err);
@@ -55,31 +55,28 @@ static void close_view(struct view *view)
 
 /* ---- list ---- */
 
-static void add_lease_row(const struct view *view, const char *gpu, const struct graft_lease *lease,
-			  const struct graft_lease_slot *slot, struct graft_buffer *out)
+/* A row for each part of the GPU that the lease holds. */
+static void add_lease_rows(const struct view *view, const struct graft_lendable_gpu *gpu,
+			   const struct graft_lease *lease, struct graft_buffer *out)
 {
 	struct graft_buffer holder = { .max = 512 };
 
 	graft_lease_describe(lease, view->table.now.time, &holder);
-	graft_buffer_printf(out, "%-4s held   %s  %s", gpu, lease->id, graft_buffer_text(&holder));
-	if (lease->what)
-		graft_buffer_printf(out, "  %s", lease->what);
-	if (slot->mig)
-		graft_buffer_printf(out, "  %s", slot->mig);
-	if (slot->replica > 0)
-		graft_buffer_printf(out, "  slot %u", slot->replica);
-	graft_buffer_char(out, '\n');
+	for (size_t i = 0; i < lease->n_slots; i++) {
+		const struct graft_lease_slot *slot = &lease->slots[i];
+
+		if (strcmp(slot->gpu, gpu->uuid) != 0)
+			continue;
+		graft_buffer_printf(out, "%-4u held   %s  %s", gpu->index, lease->id, graft_buffer_text(&holder));
+		if (lease->what)
+			graft_buffer_printf(out, "  %s", lease->what);
+		if (slot->mig)
+			graft_buffer_printf(out, "  %s", slot->mig);
+		if (slot->replica > 0)
+			graft_buffer_printf(out, "  slot %u", slot->replica);
+		graft_buffer_char(out, '\n');
+	}
 	graft_buffer_done(&holder);
-}
-
-/* The part of a GPU that the lease holds. */
-static const struct graft_lease_slot *find_lease_slot(const struct graft_lease *lease, const char *gpu)
-{
-	size_t i = 0;
-
-	while (i + 1 < lease->n_slots && strcmp(lease->slots[i].gpu, gpu) != 0)
-		i++;
-	return &lease->slots[i];
 }
 
 static uint32_t count_free_slots(const struct view *view, const struct graft_lendable_gpu *gpu)
@@ -88,11 +85,10 @@ static uint32_t count_free_slots(const struct view *view, const struct graft_len
 }
 
 /* For a shared GPU: how much of it is free, and what sharing means. */
-static void add_shared_row(const struct view *view, const struct graft_lendable_gpu *gpu, const char *index,
-			   struct graft_buffer *out)
+static void add_shared_row(const struct view *view, const struct graft_lendable_gpu *gpu, struct graft_buffer *out)
 {
 	graft_buffer_printf(
-	    out, "%-4s shared %u of %u slots free; %s\n", index, count_free_slots(view, gpu), gpu->replicas,
+	    out, "%-4u shared %u of %u slots free; %s\n", gpu->index, count_free_slots(view, gpu), gpu->replicas,
 	    view->host.mps ? "MPS: a fatal fault of one program ends all of them" : "time-sliced: no isolation");
 }
 
@@ -102,19 +98,17 @@ static void add_gpu_rows(const struct view *view, const struct graft_lendable_gp
 	size_t n = view->table.n_leases;
 	size_t i = gpu->uuid ? graft_lease_next_of_gpu(leases, n, 0, gpu->uuid) : n;
 	const char *why_not = gpu->why_not && i < n ? NULL : gpu->why_not ? gpu->why_not : gpu->ill;
-	char index[16];
 
-	(void)snprintf(index, sizeof(index), "%u", gpu->index);
 	if (gpu->replicas > 0 && !gpu->mig && !why_not)
-		add_shared_row(view, gpu, index, out);
+		add_shared_row(view, gpu, out);
 	else if (why_not)
-		graft_buffer_printf(out, "%-4s not lent: %s\n", index, why_not);
+		graft_buffer_printf(out, "%-4u not lent: %s\n", gpu->index, why_not);
 	else if (i == n && !gpu->in_use)
-		graft_buffer_printf(out, "%-4s free\n", index);
+		graft_buffer_printf(out, "%-4u free\n", gpu->index);
 	if (i == n && gpu->in_use)
-		graft_buffer_printf(out, "%-4s used   -             %s, without a lease\n", index, gpu->in_use);
+		graft_buffer_printf(out, "%-4u used   -             %s, without a lease\n", gpu->index, gpu->in_use);
 	for (; i < n; i = graft_lease_next_of_gpu(leases, n, i + 1, gpu->uuid))
-		add_lease_row(view, index, &leases[i], find_lease_slot(&leases[i], gpu->uuid), out);
+		add_lease_rows(view, gpu, &leases[i], out);
 }
 
 static void add_lease_table(const struct view *view, struct graft_buffer *out)
@@ -225,7 +219,7 @@ static int print_list(struct ctk *ctk, const struct lease_options *given, bool s
 	struct view view;
 	int rc;
 
-	if (open_view(ctk, NULL, false, &view, err) < 0) {
+	if (open_view(ctk, false, &view, err) < 0) {
 		close_view(&view);
 		return -1;
 	}
@@ -289,20 +283,6 @@ const struct graft_command ctk_lease_list = {
 
 /* ---- metrics ---- */
 
-/* The number that the owner of a lease holds. */
-static size_t count_of_owner(const struct view *view, const struct graft_lease *owner)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < view->table.n_leases; i++) {
-		const struct graft_lease *lease = &view->table.leases[i];
-
-		if (graft_lease_has_same_owner(lease, owner) && !lease->of && !graft_lease_is_of_pod(lease))
-			n += lease->n_slots;
-	}
-	return n;
-}
-
 static void add_owner_metrics(const struct view *view, struct graft_buffer *out)
 {
 	const struct graft_lease *leases = view->table.leases;
@@ -320,7 +300,8 @@ static void add_owner_metrics(const struct view *view, struct graft_buffer *out)
 			graft_buffer_printf(out, "graft_lease_owner_slots{owner=\"%s\"}", leases[i].owner);
 		else
 			graft_buffer_printf(out, "graft_lease_owner_slots{uid=\"%u\"}", leases[i].uid);
-		graft_buffer_printf(out, " %zu\n", count_of_owner(view, &leases[i]));
+		graft_buffer_printf(out, " %u\n",
+				    graft_lease_count_held(leases, view->table.n_leases, &leases[i], false));
 	}
 }
 
@@ -382,7 +363,7 @@ static int lease_metrics(void *target, struct graft_error *err)
 	const struct lease_options *given = target;
 	struct graft_buffer out = { .max = 0 };
 	struct view view;
-	int rc = open_view(given->base.ctk, NULL, false, &view, err);
+	int rc = open_view(given->base.ctk, false, &view, err);
 
 	if (rc == 0)
 		add_lease_metrics(&view, &out);
@@ -416,33 +397,35 @@ const struct graft_command ctk_lease_metrics = {
 static int explain_claim(struct ctk *ctk, const char *text, bool json, struct graft_error *err)
 {
 	struct graft_buffer out = { .max = 0 };
-	struct graft_lease_slot *slots;
+	struct graft_lease_state state;
+	struct graft_config config;
 	struct graft_claim claim;
-	struct view view;
-	size_t n;
-	int rc;
+	struct graft_lease lease;
 
-	if (graft_claim_parse(text, ctk->arena, &claim, err) < 0)
+	if (graft_claim_parse(text, ctk->arena, &claim, err) < 0 || lease_load_config(ctk, &config, err) < 0 ||
+	    graft_lease_state_look(&config, &claim, &ctk->waiting, ctk->arena, &state, err) < 0)
 		return -1;
-	rc = open_view(ctk, &claim, false, &view, err) < 0 || graft_lease_table_check(&view.table, err) < 0 ||
-		     graft_lease_choose(&view.host, view.table.leases, view.table.n_leases, &claim, view.table.now.time,
-					ctk->arena, &slots, &n, err) < 0
-		 ? -1
-		 : 0;
-	for (size_t i = 0; rc == 0 && i < n; i++) {
-		const char *name = slots[i].mig ? slots[i].mig : slots[i].gpu;
+	state.uid = lease_owner();
+	if (graft_lease_state_choose(&state, &claim, ctk->arena, &lease, err) < 0)
+		return -1;
+	for (size_t i = 0; i < lease.n_slots; i++) {
+		const struct graft_lease_slot *slot = &lease.slots[i];
+		const struct graft_lendable_gpu *gpu = lease_find_gpu(&state.host, slot->gpu);
+		const char *name = slot->mig ? slot->mig : slot->gpu;
 
-		if (json)
-			graft_buffer_printf(&out, "%s\"%s\"%s", i == 0 ? "[" : ", ", name, i + 1 == n ? "]\n" : "");
-		else
-			graft_buffer_printf(&out, "GPU %s: %s", lease_gpu_name(&view.host, slots[i].gpu, ctk->arena),
-					    name);
-		if (!json && slots[i].replica > 0)
-			graft_buffer_printf(&out, ", slot %u", slots[i].replica);
-		graft_buffer_string(&out, json ? "" : "\n");
+		if (json) {
+			graft_buffer_printf(&out, "%s\"%s\"%s", i == 0 ? "[" : ", ", name,
+					    i + 1 == lease.n_slots ? "]\n" : "");
+			continue;
+		}
+		if (gpu)
+			graft_buffer_printf(&out, "GPU %u: ", gpu->index);
+		graft_buffer_string(&out, name);
+		if (slot->replica > 0)
+			graft_buffer_printf(&out, ", slot %u", slot->replica);
+		graft_buffer_char(&out, '\n');
 	}
-	close_view(&view);
-	return rc == 0 ? ctk_print(ctk, &out) : rc;
+	return ctk_print(ctk, &out);
 }
 
 static int lease_explain(void *target, struct graft_error *err)
@@ -655,7 +638,7 @@ static int lease_doctor(void *target, struct graft_error *err)
 	struct graft_buffer out = { .max = 0 };
 	size_t n_strangers = 0;
 	struct view view;
-	int rc = open_view(given->base.ctk, NULL, given->repair, &view, err), status;
+	int rc = open_view(given->base.ctk, given->repair, &view, err), status;
 
 	if (rc == 0) {
 		graft_buffer_printf(&out, "%s: leases are %s; %zu held\n", view.config.leases.directory,
