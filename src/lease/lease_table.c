@@ -134,6 +134,18 @@ static void end_hurry(struct graft_lease_table *table)
 	table->hurries = false;
 }
 
+/* Whether the table has another lock by now, since it or the whole directory was replaced. */
+static bool is_lock_replaced(const struct graft_lease_table *table, const struct stat *ours)
+{
+	const char *path = graft_arena_printf(table->arena, "%s/" LOCK, table->directory);
+	struct stat st;
+
+	if (!path || stat(path, &st) < 0)
+		return path && errno == ENOENT;
+	return st.st_ino != ours->st_ino || st.st_dev != ours->st_dev;
+}
+
+/* Returns 1 if the lock that it has got is no longer that of the table. */
 static int lock_table(struct graft_lease_table *table, struct graft_error *err)
 {
 	const int64_t since = graft_clock_us();
@@ -155,7 +167,7 @@ static int lock_table(struct graft_lease_table *table, struct graft_error *err)
 	if (rc < 0)
 		return fail_table(table, rc, LOCK, err);
 	table->lock_wait_us = graft_clock_us() - since;
-	return 0;
+	return is_lock_replaced(table, &st);
 }
 
 /* ---- the directory ---- */
@@ -287,7 +299,8 @@ static int keep_lease(struct graft_lease_table *table, const struct folder *fold
 	int rc;
 
 	/* On a full disk the old one stays, which is as true: otherwise nothing could be given back. */
-	if (bound && table->lock_fd >= 0 && write_lease(table, folder->name, lease, &why) < 0 && why.sys != ENOSPC) {
+	if (bound && table->lock_fd >= 0 && write_lease(table, folder->name, lease, &why) < 0 && why.sys != ENOSPC &&
+	    why.sys != EDQUOT) {
 		if (err)
 			*err = why;
 		return -1;
@@ -461,11 +474,21 @@ static int read_leases(struct graft_lease_table *table, struct graft_error *err)
 int graft_lease_table_open(struct graft_lease_table *table, const char *directory, bool change,
 			   struct graft_arena *arena, struct graft_error *err)
 {
+	int rc;
+
 	table->directory = directory;
 	table->arena = arena;
 	table->events.max = 4 * GRAFT_LEASE_LOG_MAX;
-	if (graft_lease_now_read(&table->now, arena, err) < 0 || open_directory(table, change, err) < 0 ||
-	    (change && lock_table(table, err) < 0))
+	if (graft_lease_now_read(&table->now, arena, err) < 0)
+		return -1;
+	do {
+		graft_lease_table_unlock(table);
+		graft_root_close(&table->root);
+		rc = open_directory(table, change, err);
+		if (rc == 0 && change)
+			rc = lock_table(table, err);
+	} while (rc > 0);
+	if (rc < 0)
 		return -1;
 	return table->root.fd >= 0 ? read_leases(table, err) : 0;
 }

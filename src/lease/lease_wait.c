@@ -23,9 +23,18 @@ static void forget_processes(struct graft_lease_wait *wait)
 void graft_lease_wait_done(struct graft_lease_wait *wait)
 {
 	forget_processes(wait);
-	if (wait->n_fds > 0)
+	if (wait->n_fds > 0 && wait->fds[0].fd >= 0)
 		(void)close(wait->fds[0].fd);
 	wait->n_fds = 0;
+}
+
+/* BASELINE Linux 5.3: on older kernels, the periodic check has to do. */
+static void watch_pid(struct graft_lease_wait *wait, uint32_t pid)
+{
+	int fd = wait->n_fds <= GRAFT_LEASE_WATCHED ? graft_pidfd_open((pid_t)pid, 0) : -1;
+
+	if (fd >= 0)
+		wait->fds[wait->n_fds++] = (struct pollfd){ .fd = fd, .events = POLLIN };
 }
 
 static void watch_processes(struct graft_lease_wait *wait, const struct graft_lease_table *table,
@@ -36,13 +45,8 @@ static void watch_processes(struct graft_lease_wait *wait, const struct graft_le
 
 	if (graft_lease_processes(&table->now, lease, table->arena, &pids, &n, NULL) < 0)
 		return;
-	for (size_t i = 0; i < n && wait->n_fds <= GRAFT_LEASE_WATCHED; i++) {
-		int fd = graft_pidfd_open((pid_t)pids[i], 0);
-
-		/* BASELINE Linux 5.3: on older kernels, the periodic check has to do. */
-		if (fd >= 0)
-			wait->fds[wait->n_fds++] = (struct pollfd){ .fd = fd, .events = POLLIN };
-	}
+	for (size_t i = 0; i < n; i++)
+		watch_pid(wait, pids[i]);
 }
 
 int graft_lease_wait_watch(struct graft_lease_wait *wait, const struct graft_lease_table *table,
@@ -52,19 +56,20 @@ int graft_lease_wait_watch(struct graft_lease_wait *wait, const struct graft_lea
 
 	if (!path)
 		return graft_fail_memory(err);
+	/* A user may have few inotify instances: without one, the periodic check has to do. */
 	if (wait->n_fds == 0) {
-		int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-
-		if (fd < 0)
-			return graft_fail_errno(err, errno, "inotify_init failed");
-		wait->fds[wait->n_fds++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+		wait->fds[wait->n_fds++] = (struct pollfd){ .fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK),
+							    .events = POLLIN };
 		wait->said = graft_lease_clock();
-		if (inotify_add_watch(fd, path, IN_ATTRIB) < 0)
-			return graft_fail_errno(err, errno, "inotify_add_watch failed: %s", path);
 	}
+	/* Each time, since the file may be another one. */
+	(void)inotify_add_watch(wait->fds[0].fd, path, IN_ATTRIB);
 	forget_processes(wait);
 	for (size_t i = 0; i < table->n_leases; i++)
 		watch_processes(wait, table, &table->leases[i]);
+	/* Those that wait: if the first is killed, it is the turn of the next. */
+	for (size_t i = 0; i < table->n_tickets; i++)
+		watch_pid(wait, table->tickets[i].holder.pid);
 	return 0;
 }
 

@@ -28,7 +28,10 @@ struct graft_lease_wait {
 		.n_fds = 0    \
 	}
 
-/* Watches the table and the processes that hold its leases. Call it with the lock held. */
+/*
+ * Watches the table and the processes that hold its leases or wait for one. Call it with the lock
+ * held. Returns -1 with GRAFT_NO_MEMORY.
+ */
 int graft_lease_wait_watch(struct graft_lease_wait *wait, const struct graft_lease_table *table,
 			   struct graft_error *err);
 /* Sleeps. Returns 0 when the table may have changed or the time is over; -1 with GRAFT_IO. */

@@ -133,6 +133,26 @@ records() { on_host sh -c 'cd "$0/held" && for file in *; do echo "$file: "$(cat
   on_host umount "$table"
 }
 
+@test "a lease that cannot get its name is not lent" {
+  local error
+  lease run -- true
+  for error in ENOSPC EDQUOT EIO; do
+    run -1 on_host strace -qq -o /dev/null -e "inject=renameat:error=$error" "$ctk" lease acquire -n 2
+    [[ $output == *"msg=\"table of leases: $table/held: "* ]] || die "$output"
+    [ "$(count_files)" = 0 ]
+  done
+  is_held 0
+}
+
+@test "a signal while one waits for the lock, or for GPUs, does not matter" {
+  lease run -- true
+  flock "$table/lock" sleep 0.5 3>&- 4>&- &
+  sleep 0.1
+  run -0 on_host strace -qq -o /dev/null -e inject=flock:error=EINTR:when=1..5 "$ctk" --quiet lease run -- true
+  lease acquire -n 8 --for 1s
+  run -0 on_host strace -qq -o /dev/null -e inject=poll,clock_nanosleep:error=EINTR:when=1..9 "$ctk" --quiet lease run --wait 60s -- true
+}
+
 @test "others can see the table, and cannot change it" {
   lease acquire --for 1h >/dev/null
   chmod a+rx "$work" "$BATS_FILE_TMPDIR/programs"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table in a directory of its own: leases come, go and stay as their holders do; every allocation fails once. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 #include "base/cleanup.h"
 #include "lease/lease_holder.h"
 #include "lease/lease_table.h"
+#include "lease/lease_wait.h"
 
 static char directory[] = "/tmp/graft-leases-XXXXXX";
 static const char *table_path;
@@ -149,6 +152,107 @@ static void test_pid_file(void **state)
 	assert_int_equal(count_leases(), 0);
 }
 
+static const char *name_file(const char *name)
+{
+	return graft_arena_printf(arena, "%s/%s", table_path, name);
+}
+
+/* Somebody removes the lock, or the table, while one waits for it: the lock that it gets is the one that the next will get. */
+static void test_replaced_lock(void **state)
+{
+	for (int whole = 0; whole < 2; whole++) {
+		auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+		struct graft_error err = { .status = GRAFT_OK };
+		struct stat ours, there;
+		int held[2];
+		char byte;
+		pid_t child;
+
+		add(getpid(), "abcdefgh2345");
+		assert_int_equal(pipe(held), 0);
+		child = fork();
+		if (child == 0) {
+			struct graft_lease_table other = GRAFT_LEASE_TABLE_INIT;
+
+			if (graft_lease_table_open(&other, table_path, true, arena, NULL) < 0 ||
+			    write(held[1], "", 1) != 1)
+				_exit(1);
+			(void)usleep(100000);
+			if (rename(whole ? table_path : name_file("lock"),
+				   graft_arena_printf(arena, "%s/old-%d", directory, whole)) < 0)
+				_exit(1);
+			_exit(0);
+		}
+		assert_int_equal(read(held[0], &byte, 1), 1);
+		assert_int_equal(graft_lease_table_open(&table, table_path, true, arena, &err), 0);
+		assert_int_equal(table.n_leases, whole ? 0 : 1);
+		assert_int_equal(fstat(table.lock_fd, &ours), 0);
+		assert_int_equal(stat(name_file("lock"), &there), 0);
+		assert_int_equal(ours.st_ino, there.st_ino);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		(void)close(held[0]);
+		(void)close(held[1]);
+	}
+}
+
+/* Opens the table, and watches it. */
+static void watch(struct graft_lease_wait *wait)
+{
+	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	struct graft_error err = { .status = GRAFT_OK };
+
+	assert_int_equal(graft_lease_table_open(&table, table_path, true, arena, &err), 0);
+	assert_int_equal(graft_lease_wait_watch(wait, &table, &err), 0);
+}
+
+static bool is_woken(struct graft_lease_wait *wait)
+{
+	return poll(wait->fds, (nfds_t)wait->n_fds, 0) > 0;
+}
+
+/* The file that all touch is removed: the next one is watched. */
+static void test_watch_again(void **state)
+{
+	auto_lease_wait struct graft_lease_wait wait = GRAFT_LEASE_WAIT_INIT;
+
+	wait.until = UINT64_MAX;
+	watch(&wait);
+	assert_false(is_woken(&wait));
+	assert_int_equal(unlink(name_file("event")), 0);
+	assert_true(is_woken(&wait));
+	assert_int_equal(graft_lease_wait_next(&wait, NULL), 0);
+	watch(&wait);
+	assert_false(is_woken(&wait));
+	add(getpid(), "abcdefgh2345");
+	assert_true(is_woken(&wait));
+}
+
+/* A user has few inotify instances: then processes are watched, and the time. */
+static void test_watch_processes_only(void **state)
+{
+	auto_lease_wait struct graft_lease_wait wait = GRAFT_LEASE_WAIT_INIT;
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	struct rlimit limit, none;
+	int fd;
+
+	wait.until = UINT64_MAX;
+	assert_int_equal(graft_lease_table_open(&table, table_path, true, arena, &err), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	fd = dup(0);
+	none = (struct rlimit){ .rlim_cur = (rlim_t)fd, .rlim_max = limit.rlim_max };
+	(void)close(fd);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(graft_lease_wait_watch(&wait, &table, &err), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	graft_lease_table_close(&table);
+	assert_int_equal(graft_lease_wait_next(&wait, &err), 0);
+	add(getpid(), "abcdefgh2345");
+	watch(&wait);
+	assert_int_equal(wait.n_fds, 2);
+	assert_int_equal(graft_lease_wait_next(&wait, &err), 0);
+}
+
 static void test_table_allocations(void **state)
 {
 	bool failed = true;
@@ -188,6 +292,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_life, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_believed_ids, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pid_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replaced_lock, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_watch_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_watch_processes_only, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_table_allocations, setup, teardown),
 	};
 
