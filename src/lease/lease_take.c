@@ -45,7 +45,6 @@ static int make_lease(const struct graft_lease_table *table, const struct graft_
 	lease->limit_percent = ask->claim->limit_percent;
 	lease->what = graft_lease_label(ask->what, arena);
 	lease->since = table->now.time;
-	lease->until = ask->for_ms > 0 ? table->now.time + ask->for_ms : 0;
 	lease->date = (int64_t)time(NULL);
 	graft_buffer_done(&claim);
 	if (graft_arena_failed(arena))
@@ -101,6 +100,10 @@ static int try_once(struct graft_lease_table *table, const struct graft_config *
 	    0)
 		return -1;
 	copy_limits(table, lease);
+	/* Its time begins now, however long it has waited. */
+	lease->since = table->now.time;
+	lease->until = ask->for_ms > 0 ? table->now.time + ask->for_ms : 0;
+	lease->date = queue.date;
 	return graft_lease_table_add(table, lease, err);
 }
 
@@ -124,7 +127,6 @@ static int queue_up(struct graft_lease_table *table, const struct graft_lease *l
 
 	ticket.slots = NULL;
 	ticket.n_slots = 0;
-	ticket.until = 0;
 	return graft_lease_holder_of_process(0, table->arena, &ticket.holder, err) < 0
 		   ? -1
 		   : graft_lease_table_queue(table, &ticket, err);
@@ -196,13 +198,12 @@ static int take_in_turn(struct taking *taking, struct graft_error *err)
 /* Do not hold what cannot be used: a token would last. */
 static void give_back(const struct graft_config *config, const struct graft_lease *lease)
 {
-	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
 	struct graft_arena *scratch = graft_arena_new(SCRATCH_MAX);
 
 	if (scratch && graft_lease_table_open(&table, config->leases.directory, true, scratch, NULL) == 0)
 		(void)graft_lease_table_remove(&table, lease, "freed", "the GPU cannot be shared", NULL);
 	graft_lease_table_close(&table);
-	table = (struct graft_lease_table)GRAFT_LEASE_TABLE_INIT;
 	(void)graft_arena_free(scratch);
 }
 

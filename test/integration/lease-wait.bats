@@ -187,6 +187,22 @@ have_gone() { [ "$(wc -l <"$work/order" 2>/dev/null || echo 0)" -ge "$1" ]; }
   [[ $output == *"uid 1001 holds 2 and may hold 2 at once. Wait until one of them is free, or raise graft.leases.limits in config.toml."* ]]
   SUDO_UID=1003 run -126 on_host "$ctk" lease run -n 5 -- true
   [[ $output == *"uid 1003 holds 0 and may hold 4 at once."* ]]
+  SUDO_UID=1003 run -1 on_host "$ctk" lease explain any:5
+  [[ $output == *"uid 1003 holds 0 and may hold 4 at once."* ]]
+}
+
+@test "a lease's time begins when it is taken, and not when its process begins to wait" {
+  local now record
+  hold_all "$work/go"
+  on_host "$ctk" --quiet lease acquire --for 1h --wait 60s >"$work/id" 3>&- 4>&- &
+  queued 1
+  sleep 0.2
+  now=$(cut -d ' ' -f 1 /proc/uptime | tr -d .)0
+  touch "$work/go"
+  wait $!
+  record=$table/held/$(cat "$work/id")
+  [ "$(jq '.until - .since' "$record")" = 3600000 ]
+  [ "$(jq .since "$record")" -ge "$now" ]
 }
 
 @test "the head of the queue is not starved, and those behind it take what it has no use for" {
@@ -198,6 +214,16 @@ have_gone() { [ "$(wc -l <"$work/order" 2>/dev/null || echo 0)" -ge "$1" ]; }
   run -126 on_host "$ctk" lease run --claim 'any;not=4;5;6;7' -- true
   [[ $output == *"GPUs are free, but 1 waits first. See 'nvidia-ctk lease list'; wait with NVIDIA_LEASE_WAIT=30m or --wait."* ||
     $output == *"1 GPU was asked for, 0 of 4 are free"* ]]
+  # So says the question.
+  run -1 on_host "$ctk" lease explain 'any;not=4;5;6;7'
+  [[ $output == *"GPUs are free, but 1 waits first. See 'nvidia-ctk lease list'; wait with NVIDIA_LEASE_WAIT=30m or --wait."* ||
+    $output == *"1 GPU was asked for, 0 of 4 are free"* ]]
   run -0 lease run -- true
+  # Whoever is killed does not keep the next from what is free.
+  waiter 1003 --claim 'any;not=4;5;6;7' -- sh -c 'echo >"$0"' "$work/started"
+  queued 2
+  sleep 6
+  kill -9 "$(jq -s 'min_by(.since).holder.pid' "$table"/queue/*)"
+  within_seconds 2 test -e "$work/started"
 }
 
