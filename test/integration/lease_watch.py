@@ -55,6 +55,8 @@ class Terminal:
 
 
 def main():
+    # Who runs in the background of a script ignores it, and so would the program.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     program = [sys.argv[1], "--quiet", "lease"]
     terminal = Terminal([sys.argv[1], "lease", "list", "--watch"], 24, 100)
     terminal.wait_for("eight that are free", lambda screen: screen[0] == HEAD and len(screen) == 9 and all(line.endswith(b"free") for line in screen[1:]))
