@@ -24,17 +24,28 @@ const struct graft_doctor_message graft_doctor_messages[] = {
 };
 const size_t graft_n_doctor_messages = GRAFT_COUNT(graft_doctor_messages);
 
-/* Whether the message contains `length` bytes of `text`, ignoring case. */
+static char plain(char c)
+{
+	return c == '"' || c == '`' ? '\'' : (char)tolower((unsigned char)c);
+}
+
+/* Whether the message has the text at its beginning. Logs write quotes with backslashes. */
+static bool message_begins(const char *message, const char *text, size_t length)
+{
+	for (const char *end = text + length; text < end; text++) {
+		message += strspn(message, "\\");
+		if (plain(*message++) != plain(*text))
+			return false;
+	}
+	return true;
+}
+
+/* Whether the message contains `length` bytes of `text`, ignoring case and the kind of quotes. */
 static bool contains(const char *message, const char *text, size_t length)
 {
-	int first = tolower((unsigned char)text[0]);
-
-	for (; *message != '\0'; message++) {
-		/* Most places differ in the first byte. */
-		if (tolower((unsigned char)*message) == first && strncasecmp(message, text, length) == 0)
-			return true;
-	}
-	return false;
+	while (*message != '\0' && !message_begins(message, text, length))
+		message++;
+	return *message != '\0';
 }
 
 const struct graft_doctor_message *graft_doctor_find_message(const char *message)

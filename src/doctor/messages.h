@@ -11,16 +11,20 @@
 #include "doctor/judge.h"
 
 /*
- * Each row: texts of which the message contains one, ignoring case, separated by '|'; the usual
- * cause; what usually helps; the checks that find the cause, the likeliest first. The first row
- * that matches counts, so special messages precede general ones.
+ * Each row: texts of which the message contains one, ignoring case and the kind of quotes,
+ * separated by '|'; the usual cause; what usually helps; the checks that find the cause, the
+ * likeliest first. The first row that matches counts, so special messages precede general ones.
  */
 /* clang-format off */
 #define GRAFT_MESSAGE_LIST(X) \
-	X("device driver \"cdi\"|device driver 'cdi'", \
+	X("device driver \"cdi\"", \
 	  "'docker run --device nvidia.com/gpu=...' needs a Docker that reads CDI specifications: version 25 or later, and before 28 with that switched on.", \
 	  "Run 'nvidia-ctk runtime configure --runtime=docker --cdi.enabled && systemctl restart docker'; with an older Docker, use '--gpus'.", \
 	  GRAFT_CHECK_ENGINES) \
+	X("discover gpu vendor from cdi|no known gpu vendor found", \
+	  "A recent Docker found neither nvidia-container-runtime-hook nor a CDI spec of a GPU: the toolkit is not installed, or was installed after the daemon started.", \
+	  "Install the package nvidia-container-toolkit, then run 'nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml && systemctl restart docker'.", \
+	  GRAFT_CHECK_DOCKER_GPUS, GRAFT_CHECK_PROGRAMS, GRAFT_CHECK_CDI_SPECS) \
 	X("could not select device driver", \
 	  "Docker looks for nvidia-container-runtime-hook only when its daemon starts, and did not find it in its PATH: the toolkit was installed later or not at all, or Docker was installed by snap.", \
 	  "Install the package nvidia-container-toolkit, then run 'systemctl restart docker'.", \
@@ -29,11 +33,15 @@
 	  "The runtime is not registered in Docker's daemon.json, or the daemon has not read the file since.", \
 	  "Run 'nvidia-ctk runtime configure --runtime=docker && systemctl reload docker'.", \
 	  GRAFT_CHECK_DOCKER_RUNTIME, GRAFT_CHECK_ENGINES, GRAFT_CHECK_DOCKER_GPUS) \
-	X("no runtime for \"nvidia\"|no runtime for 'nvidia'", \
+	X("oci runtime \"nvidia\" not found", \
+	  "Podman has no runtime of that name in its configuration.", \
+	  "Run 'nvidia-ctk runtime configure --runtime=podman', or use '--device nvidia.com/gpu=all' instead, which needs no runtime.", \
+	  GRAFT_CHECK_PODMAN) \
+	X("no runtime for \"nvidia\"|failed to find runtime handler nvidia", \
 	  "containerd or CRI-O has no runtime nvidia in the configuration that it has read.", \
 	  "Run 'nvidia-ctk runtime configure --runtime=containerd && systemctl restart containerd' (CRI-O: '--runtime=crio', 'systemctl restart crio'; K3s and RKE2: restart them).", \
 	  GRAFT_CHECK_CONTAINERD_RUNTIME, GRAFT_CHECK_CRIO_RUNTIME, GRAFT_CHECK_ENGINES) \
-	X("runtimeclass.node.k8s.io \"nvidia\" not found|runtimeclass \"nvidia\" not found|runtimeclass.node.k8s.io 'nvidia' not found", \
+	X("runtimeclass.node.k8s.io \"nvidia\" not found|runtimeclass \"nvidia\" not found", \
 	  "The pod names a RuntimeClass that the cluster does not have.", \
 	  "Create it: 'kubectl apply' an object with 'apiVersion: node.k8s.io/v1', 'kind: RuntimeClass', 'metadata: {name: nvidia}' and 'handler: nvidia'; or set runtimeClass.create=true in the Helm chart.", \
 	  GRAFT_CHECK_RUNTIME_HANDLER, GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_CHECK_CONTAINERD_RUNTIME) \
@@ -77,7 +85,7 @@
 	  "daemon.json is not valid JSON: usually a comment, or a comma before a closing bracket.", \
 	  "Remove it; JSON has neither.", \
 	  GRAFT_CHECK_ENGINES) \
-	X("exec: \"nvidia-smi\": executable file not found|nvidia-smi: command not found|nvidia-smi: not found|nvidia-smi: no such file", \
+	X("\"nvidia-smi\": executable file not found|executable file \"nvidia-smi\" not found|failed to exec \"nvidia-smi\"|nvidia-smi: command not found|nvidia-smi: not found|nvidia-smi: no such file", \
 	  "The container got no GPU, or not the driver's tools: it was started without '--gpus' or its equivalent, or NVIDIA_DRIVER_CAPABILITIES does not include 'utility', or the host has no nvidia-smi.", \
 	  "Start it with a GPU ('docker run --gpus all', 'podman run --device nvidia.com/gpu=all') and, if the image sets capabilities, with '--env NVIDIA_DRIVER_CAPABILITIES=compute,utility'.", \
 	  GRAFT_CHECK_DRIVER_LIBRARY, GRAFT_CHECK_DOCKER_GPUS, GRAFT_CHECK_PODMAN) \
@@ -85,7 +93,7 @@
 	  "The image's start script found no GPU in the container: it was started without one.", \
 	  "Start it with a GPU ('docker run --gpus all', 'podman run --device nvidia.com/gpu=all').", \
 	  GRAFT_CHECK_DOCKER_GPUS, GRAFT_CHECK_PODMAN, GRAFT_CHECK_KERNEL_MODULE) \
-	X("libcuda.so.1: cannot open shared object file|libcuda.so: cannot open shared object file|could not load dynamic library 'libcuda.so", \
+	X("libcuda.so.1: cannot open shared object file|libcuda.so: cannot open shared object file|could not load dynamic library 'libcuda.so|could not find cuda drivers on your machine|failed call to cuinit: unknown error (303)", \
 	  "The container has no CUDA library: it was started without a GPU, or NVIDIA_DRIVER_CAPABILITIES does not include 'compute', or the host lacks the driver's compute libraries. In an image without glibc (Alpine) the library cannot be loaded.", \
 	  "Start it with a GPU ('docker run --gpus all') and, if the image sets capabilities, with '--env NVIDIA_DRIVER_CAPABILITIES=compute,utility'.", \
 	  GRAFT_CHECK_DRIVER_LIBRARY, GRAFT_CHECK_LOADER_CACHE, GRAFT_CHECK_DOCKER_GPUS, GRAFT_CHECK_CONFIG) \
@@ -139,7 +147,7 @@
 	  GRAFT_CHECK_GPU, GRAFT_CHECK_NVML) \
 	X("insufficient permissions", \
 	  "Only some users and groups can open the device nodes, or SELinux forbids it.", \
-	  "Run 'ls -l /dev/nvidia*': the usual mode is 0666.", \
+	  "Run 'ls -l /dev/nvidia*'. If the mode is not 0666, run 'chmod 0666 /dev/nvidia*', or give the container's user the group of the nodes.", \
 	  GRAFT_CHECK_DEVICE_MODES, GRAFT_CHECK_SELINUX, GRAFT_CHECK_NVML) \
 	X("module nvidia not found in directory|key was rejected by service", \
 	  "The driver's kernel module was not built for the running kernel, or Secure Boot refuses it.", \
@@ -177,6 +185,10 @@
 	  "The spec uses a newer CDI version than the engine knows.", \
 	  "Run 'nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml': it writes what every engine of this host reads.", \
 	  GRAFT_CHECK_PODMAN, GRAFT_CHECK_CDI_SPECS) \
+	X("adding custom device \"nvidia.com/|stat nvidia.com/", \
+	  "The engine, or Compose, takes the CDI name for a device node, as versions before CDI do: Docker before 25, Compose 1, Podman before 4.1.", \
+	  "With Docker, use '--gpus all'; with Podman, use '--runtime /usr/bin/nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=all'; or install a newer version.", \
+	  GRAFT_CHECK_ENGINES, GRAFT_CHECK_PODMAN, GRAFT_CHECK_DOCKER_GPUS) \
 	X("unresolvable cdi devices|failed to inject cdi devices|unresolvable cdi device", \
 	  "The engine found no such device in its CDI specs: there is no spec, it is in another directory, the engine does not know its CDI version, or it does not have the device.", \
 	  "Run 'nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml', then 'nvidia-ctk cdi list' for the names.", \

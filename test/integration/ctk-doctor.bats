@@ -840,7 +840,11 @@ warning  programs            nvidia-container-runtime-hook"* ]]
   # shellcheck disable=SC2016
   host '"$ctk" doctor "nvml error: driver not loaded"'
   [ "$status" -eq 0 ]
-  [[ $output == *$'\nOn this host:\nThe checks for this message find nothing wrong.\n'* ]]
+  [[ $output == *$'\nOn this host:\nThe checks for this message find nothing wrong.\n'* && $output != *"Other checks:"* ]]
+  # What does not explain the message is below a heading of its own.
+  # shellcheck disable=SC2016
+  host 'umount /usr/local/sbin; "$ctk" doctor "nvml error: driver not loaded"'
+  [[ $output == *$'\nThe checks for this message find nothing wrong.\n\nOther checks:\nwarning  programs '* ]]
 }
 
 @test "config.toml: a value that no program understands is named, with what comes of it and what was meant" {

@@ -354,7 +354,10 @@ static void add_verdict(struct graft_buffer *out, const struct graft_diagnosis *
 	graft_buffer_char(out, '\n');
 }
 
-/* Appends the findings that explain the message, or the other ones. Returns their number. */
+/*
+ * Appends the findings that explain the message, or, below a heading, the other ones. Returns their
+ * number.
+ */
 static size_t add_findings(struct graft_buffer *out, const struct doctor_options *given,
 			   const struct graft_diagnosis *diagnosis, bool explaining, size_t width)
 {
@@ -366,8 +369,9 @@ static size_t add_findings(struct graft_buffer *out, const struct doctor_options
 
 		if (finding->explains != explaining || !is_shown(given, finding))
 			continue;
+		if (n++ == 0 && !explaining && diagnosis->message)
+			graft_buffer_string(out, "Other checks:\n");
 		add_finding(out, finding, colours, width);
-		n++;
 	}
 	return n;
 }

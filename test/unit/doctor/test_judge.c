@@ -1740,6 +1740,33 @@ static void test_messages(void **state)
 		  C(KERNEL_MODULE) },
 		{ "torch.cuda.is_available() is False", no_gpu_node, C(DEVICE_NODES) },
 		{ "cudaErrorSystemDriverMismatch", mismatch, C(LIBRARY_VERSIONS) },
+		/* Other engines, and logs, which put backslashes before quotes. */
+		{ "docker: Error response from daemon: failed to discover GPU vendor from CDI: no known GPU vendor "
+		  "found",
+		  no_hook, C(DOCKER_GPUS) },
+		{ "Error: crun: executable file `nvidia-smi` not found in $PATH: No such file or directory: OCI "
+		  "runtime "
+		  "attempted to invoke a command that was not found",
+		  no_tools, C(DRIVER_LIBRARY) },
+		{ "FATAL:   \"nvidia-smi\": executable file not found in $PATH", no_tools, C(DRIVER_LIBRARY) },
+		{ "lxc_attach_run_command: 1841 No such file or directory - Failed to exec \"nvidia-smi\"", no_tools,
+		  C(DRIVER_LIBRARY) },
+		{ "level=error error=\"failed to create task: exec: \\\"nvidia-smi\\\": executable file not found in "
+		  "$PATH\"",
+		  no_tools, C(DRIVER_LIBRARY) },
+		{ "caused \"exec: \\\\\\\"nvidia-smi\\\\\\\": executable file not found in $PATH\\\": unknown",
+		  no_tools, C(DRIVER_LIBRARY) },
+		{ "error=\"failed to get sandbox runtime: no runtime for \\\"nvidia\\\" is configured\"",
+		  no_containerd_runtime, C(CONTAINERD_RUNTIME) },
+		{ "failed to find runtime handler nvidia from runtime list map[runc:0xc0]", no_containerd_runtime,
+		  C(CONTAINERD_RUNTIME) },
+		{ "Could not find cuda drivers on your machine, GPU will not be used.", no_cuda, C(DRIVER_LIBRARY) },
+		{ "failed call to cuInit: UNKNOWN ERROR (303)", no_cuda, C(DRIVER_LIBRARY) },
+		{ "Error: stat nvidia.com/gpu=all: no such file or directory", podman_of_debian_12, C(PODMAN) },
+		{ "error gathering device information while adding custom device \"nvidia.com/gpu=all\": no such file "
+		  "or directory",
+		  podman_of_debian_12, C(PODMAN) },
+		{ "Error: default OCI runtime \"nvidia\" not found: invalid argument", podman_of_debian_12, C(PODMAN) },
 	};
 
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
