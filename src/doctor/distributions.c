@@ -19,9 +19,9 @@ const struct graft_distribution graft_distributions[] = {
 	  "CONTAINERD_CONFIG=/var/snap/microk8s/current/args/containerd-template.toml "
 	  "CONTAINERD_SOCKET=/var/snap/microk8s/common/run/containerd.sock",
 	  NULL },
-	{ "Talos", "/etc/os-release", "ID=talos", "RUNTIME_CONFIG RUNTIME_DROP_IN_CONFIG",
-	  "with files in /var, which the machine configuration imports, since nothing can be written below "
-	  "/etc; or use CDI" },
+	{ "Talos", "/etc/os-release", "ID=talos", "TOOLKIT_INSTALL_DIR RUNTIME_CONFIG RUNTIME_DROP_IN_CONFIG",
+	  "with paths in /var, since nothing can be written below /etc and /usr, and import the file of "
+	  "RUNTIME_CONFIG in the machine configuration; or use CDI" },
 	{ .name = NULL },
 };
 

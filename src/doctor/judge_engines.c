@@ -100,10 +100,10 @@ const char *graft_judge_configure_command(struct graft_judge *judge, const struc
 	/* K3s and RKE2 rewrite the file at each start, according to what is installed. */
 	if (strcmp(engine->name, "k3s") == 0 || strcmp(engine->name, "rke2") == 0)
 		return graft_judge_text(judge, "%s", engine_restart_command(judge, engine));
-	return graft_judge_text(judge, "nvidia-ctk runtime configure --runtime=%s%s%s && %s", runtime,
-				strcmp(engine->name, "microk8s") == 0 ? " --config=" : "",
-				strcmp(engine->name, "microk8s") == 0 && engine->n_files > 0 ? engine->files[0].path
-											     : "",
+	return graft_judge_text(judge, "nvidia-ctk runtime configure --runtime=%s%s && %s", runtime,
+				strcmp(engine->name, "microk8s") == 0
+				    ? " --config=/var/snap/microk8s/current/args/containerd-template.toml"
+				    : "",
 				engine_restart_command(judge, engine));
 }
 

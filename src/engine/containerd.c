@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/strings.h"
 #include "engine/toml_config.h"
 
@@ -413,9 +414,18 @@ static int edit_imports(struct work *work)
 				"Top-level config:", err);
 }
 
+/*
+ * MicroK8s makes the engine's file from this one and replaces variables such as ${SNAP_DATA}: a
+ * drop-in file, which may repeat its tables, would keep them.
+ */
+static bool is_template_of_microk8s(const struct work *work)
+{
+	return strcmp(graft_path_name(work->request->config.path), "containerd-template.toml") == 0;
+}
+
 static bool uses_drop_in(const struct work *work)
 {
-	return work->version != 1 && has_engine_file(&work->request->drop_in);
+	return work->version != 1 && has_engine_file(&work->request->drop_in) && !is_template_of_microk8s(work);
 }
 
 static int configure_containerd(const struct graft_engine_request *request, struct graft_arena *arena,
@@ -433,6 +443,11 @@ static int configure_containerd(const struct graft_engine_request *request, stru
 	if (work.version == 1 && has_engine_file(&request->drop_in) &&
 	    engine_note(ret_changes, arena, ENGINE_WARNS, err,
 			"A containerd configuration of version 1 has no drop-in files: editing %s itself",
+			request->config.path) < 0)
+		return -1;
+	if (is_template_of_microk8s(&work) && has_engine_file(&request->drop_in) &&
+	    engine_note(ret_changes, arena, ENGINE_TELLS, err,
+			"MicroK8s replaces variables in %s only: editing it, without a drop-in file",
 			request->config.path) < 0)
 		return -1;
 	rc = warn_of_disabled_plugin(&work);

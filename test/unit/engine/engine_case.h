@@ -23,6 +23,7 @@ struct engine_case {
 	const char *expected_config, *expected_drop_in;   /* what they must mean; NULL: no edit */
 	const char *note;                                 /* a part of one; NULL: none is looked for */
 	bool exactly;                                     /* the expected text, byte for byte */
+	const char *config_path;                          /* NULL: the engine's */
 };
 
 static struct graft_engine_text text_of(const char *text)
@@ -39,7 +40,8 @@ static struct graft_engine_request request_of(const struct graft_engine *engine,
 		.runtime_path = row->path ? row->path : GRAFT_ENGINE_RUNTIME_PATH,
 		.set_as_default = row->set_as_default,
 		.enable_cdi = row->enable_cdi,
-		.config = { .path = engine->config_path, .text = text_of(row->config) },
+		.config = { .path = row->config_path ? row->config_path : engine->config_path,
+			    .text = text_of(row->config) },
 		.drop_in = { .path = drop_in, .text = text_of(row->drop_in) },
 		.source_name = "the engine",
 		.source = text_of(row->source),

@@ -142,6 +142,16 @@ static const struct engine_case rows[] = {
 	      "'t'\n[plugins.cri.containerd.runtimes.nvidia.options]\n"
 	      "BinaryName = '/usr/bin/nvidia-container-runtime'\nRuntime = '/usr/bin/nvidia-container-runtime'\n",
 	  .note = "has no drop-in files: editing /etc/containerd/config.toml itself" },
+	{ "MicroK8s replaces variables in its template alone",
+	  .config_path = "/var/snap/microk8s/current/args/containerd-template.toml",
+	  .config = "version = 2\n[" V2 ".cni]\nbin_dir = \"${SNAP_DATA}/opt/cni/bin\"\n[" V2
+		    ".containerd.runtimes.runc]\nruntime_type = \"${RUNTIME_TYPE}\"\n",
+	  .expected_config = "version = 2\n[" V2 ".cni]\nbin_dir = \"${SNAP_DATA}/opt/cni/bin\"\n[" V2
+			     ".containerd.runtimes.runc]\nruntime_type = \"${RUNTIME_TYPE}\"\n[" V2
+			     ".containerd.runtimes.nvidia]\nruntime_type = \"${RUNTIME_TYPE}\"\n[" V2
+			     ".containerd.runtimes.nvidia.options]\n" BINARY,
+	  .note = "MicroK8s replaces variables in /var/snap/microk8s/current/args/containerd-template.toml only: "
+		  "editing it, without a drop-in file" },
 	{ "no version, but nothing that has one", .config = "root = '/x'\n",
 	  .expected_config = "root = '/x'\nversion = 2\n" IMPORTS, .expected_drop_in = "version = 2\n" FRESH(V2) },
 	{ "as a package of Docker's leaves it", .config = "#comment\ndisabled_plugins = [\"cri\"]\n",
