@@ -113,8 +113,11 @@ static int read_names(const char *key, const char *value, struct graft_arena *ar
 
 		if (!name)
 			return graft_fail_memory(err);
-		if (graft_cdi_parse_name(name, arena, &parts, err) < 0)
+		if (graft_cdi_parse_name(name, arena, &parts, err) < 0) {
+			(void)graft_with_hint(err, "Name devices as in 'management.nvidia.com/gpu=all', separated by "
+						   "commas, without blanks.");
 			return graft_wrap(err, "annotation %.100s", key);
+		}
 		if (!graft_is_in(names->items, names->n, name) &&
 		    !graft_arena_push_string(arena, &names->items, &names->n, name))
 			return graft_fail_memory(err);
@@ -240,7 +243,10 @@ static bool is_injected(const struct graft_nri_container *container)
  */
 static int keep_error(struct graft_arena *arena, struct graft_nri_wish *wish, struct graft_error *err)
 {
-	if (!wish->compare || err->status != GRAFT_INVALID)
+	if (err->status != GRAFT_INVALID && err->status != GRAFT_TOO_BIG)
+		return -1;
+	(void)graft_with_hint(err, "Change the container's variables, or those of its image.");
+	if (!wish->compare)
 		return -1;
 	wish->why = graft_arena_alloc(arena, sizeof(*wish->why));
 	if (!wish->why)

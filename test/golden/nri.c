@@ -14,6 +14,7 @@
 #include "formats/cdi/cdi_write.h"
 #include "kubernetes/nri_container.h"
 
+#define TEN(x) x "," x "," x "," x "," x "," x "," x "," x "," x "," x
 #define EIGHT(n)                                                                                                    \
 	"nvidia.com/gpu=" n "0,nvidia.com/gpu=" n "1,nvidia.com/gpu=" n "2,nvidia.com/gpu=" n "3,nvidia.com/gpu=" n \
 	"4,nvidia.com/gpu=" n "5,nvidia.com/gpu=" n "6,nvidia.com/gpu=" n "7"
@@ -83,6 +84,9 @@ static const struct row rows[] = {
 	  .given = { "@0" } },
 	/* Ordinary images without a GPU start, whatever they say. */
 	{ .name = "foreign-kind-of-image", .host = "dgx-h100", .env = { "NVIDIA_VISIBLE_DEVICES=example.com/a=b" } },
+	{ .name = "thousands-of-image",
+	  .host = "dgx-h100",
+	  .env = { "NVIDIA_VISIBLE_DEVICES=" TEN(TEN(TEN(TEN("0")))) } },
 	{ .name = "foreign-kind-with-gpu",
 	  .host = "dgx-h100",
 	  .env = { "NVIDIA_VISIBLE_DEVICES=example.com/a=b" },
