@@ -187,7 +187,7 @@ install_toolkit() {
   install_toolkit --config-mode=hook
   [ -z "$(ls -A "$machine/crio/conf.d")" ]
   within 20 pod_has 0 1
-  expect_libraries
+  expect_libraries /usr/lib64
   cri_run
   expect_no_gpu
   [ "$(our_crio)" = "$pid" ]

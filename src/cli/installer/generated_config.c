@@ -78,6 +78,20 @@ static const char *find_unpacked(const struct installer_options *o, const char *
 	return "";
 }
 
+/* An earlier run may have changed a template that is TOML, for a release without the import. */
+static int restore_template(const struct installer_options *o, struct graft_error *err)
+{
+	struct installer_options earlier = *o;
+	const char *text;
+	size_t length;
+	int rc = graft_host_file_read(o->config, FILE_MAX, o->base.ctk->arena, &text, &length, err);
+
+	earlier.drop_in_path = NULL;
+	if (rc > 0 && !has_actions(text))
+		rc = installer_engine_restore(&earlier, err);
+	return rc < 0 ? -1 : 0;
+}
+
 static int use_drop_ins(struct installer_options *o, const char *directory, const char *generated, const char *imported,
 			struct graft_error *err)
 {
@@ -85,6 +99,8 @@ static int use_drop_ins(struct installer_options *o, const char *directory, cons
 	const char *there = o->drop_in_host[0] != '\0' ? o->drop_in_host : o->drop_in_path;
 	const char *there_directory = there ? graft_path_directory(there, arena) : NULL;
 
+	if (!o->no_runtime_config && strcmp(o->config, generated) != 0 && restore_template(o, err) < 0)
+		return -1;
 	o->config = generated;
 	o->is_generated = true;
 	if (o->executable[0] == '\0')

@@ -59,6 +59,11 @@ int installer_pid_file_take(const struct installer_options *o, struct graft_erro
 				"aborting");
 		return graft_fail_errno(err, -fd, "unable to get flock on pidfile: %s", o->pid_file);
 	}
+	if (fd == -ELOOP || fd == -EINVAL || fd == -ENXIO || fd == -EISDIR) {
+		(void)graft_fail(err, GRAFT_INVALID, 0, "unable to create pidfile: %s is not a regular file",
+				 o->pid_file);
+		return graft_with_hint(err, "Remove it.");
+	}
 	if (fd < 0)
 		return graft_fail_errno(err, -fd, "unable to create pidfile: %s", o->pid_file);
 	n = snprintf(text, sizeof(text), "%d\n", (int)getpid());

@@ -33,6 +33,13 @@
 
 /* ---- the stage ---- */
 
+static int explain_read_only(struct graft_error *err)
+{
+	return err->sys == EROFS ? graft_with_hint(err, "Set --toolkit-install-dir to a directory that can be written, "
+							"such as one below /var.")
+				 : -1;
+}
+
 int installer_stage_open(const struct installer_options *o, struct installer_stage *ret_stage, struct graft_error *err)
 {
 	int rc = -1;
@@ -41,7 +48,7 @@ int installer_stage_open(const struct installer_options *o, struct installer_sta
 	ret_stage->options = o;
 	ret_stage->parent_fd = graft_host_folder_open(o->install_dir, err);
 	if (ret_stage->parent_fd < 0)
-		return -1;
+		return explain_read_only(err);
 	errno = EEXIST;
 	for (int i = 0; i < MAX_STAGES && rc < 0 && errno == EEXIST; i++) {
 		(void)snprintf(ret_stage->name, sizeof(ret_stage->name), GRAFT_STAGE_PREFIX "%d", i);
@@ -53,8 +60,10 @@ int installer_stage_open(const struct installer_options *o, struct installer_sta
 	if (ret_stage->fd >= 0 && fchmod(ret_stage->fd, 0755) == 0)
 		return 0;
 	/* It is this node's file system, not that of a container. */
-	if (errno == EROFS)
-		return graft_fail(err, GRAFT_IO, EROFS, "failed to create %s/%s", o->install_dir, ret_stage->name);
+	if (errno == EROFS) {
+		(void)graft_fail(err, GRAFT_IO, EROFS, "failed to create %s/%s", o->install_dir, ret_stage->name);
+		return explain_read_only(err);
+	}
 	return graft_fail_errno(err, errno, "failed to create %s/%s", o->install_dir, ret_stage->name);
 }
 
@@ -209,7 +218,11 @@ static int exchange_toolkit(const struct installer_stage *stage, struct graft_er
 		return graft_with_hint(err, "Nothing was changed. Remove this directory while no container starts, or "
 					    "set --toolkit-install-dir to a directory on another file system.");
 	}
-	return rc < 0 ? graft_fail_errno(err, -rc, "failed to exchange %s", toolkit) : 0;
+	if (rc < 0)
+		(void)graft_fail_errno(err, -rc, "failed to exchange %s", toolkit);
+	if (rc == -EBUSY)
+		(void)graft_with_hint(err, "It is a mount point: mount its parent directory instead.");
+	return rc < 0 ? -1 : 0;
 }
 
 int installer_stage_exchange(const struct installer_stage *stage, struct graft_error *err)
