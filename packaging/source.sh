@@ -36,12 +36,19 @@ installed=()
 # need MODE...: installs what tools/deps lists for the modes, or lists it and exits. On other
 # distributions rpmbuild says what it lacks.
 need() {
-	local missing
+	local missing mode asked=false
 	command -v dpkg-query >/dev/null || return 0
+	# What calls this script has asked already.
+	for mode in "$@"; do
+		[[ " ${found_modes:-} " == *" $mode "* ]] || asked=true
+	done
+	$asked || return 0
 	mapfile -t missing < <(tools/deps --missing "$@")
-	[ ${#missing[@]} -gt 0 ] || return 0
-	tools/deps "$@" >&2 || exit 1
-	installed+=("${missing[@]}")
+	if [ ${#missing[@]} -gt 0 ]; then
+		tools/deps "$@" >&2 || exit 1
+		installed+=("${missing[@]}")
+	fi
+	export found_modes="${found_modes:-} $*"
 }
 
 # Prints how to remove that.
