@@ -143,8 +143,8 @@ JOBS
   [ "$(tr '\n' ' ' <"$BATS_TEST_TMPDIR/seen")" = "one one two two time time " ]
   # The third comes when the first is gone, and the second is still there.
   lanes s <<JOBS
-s|step|one|work||touch $there/one; until [ -e $there/two ]; do sleep 0.02; done; sleep 0.5; nice >>$there/seen; rm $there/one
-s|step|two|work||touch $there/two; until [ -e $there/three ]; do sleep 0.02; done; sleep 0.2; nice >>$there/seen
+s|step|one|work||touch $there/one; until [ -e $there/two ] && [ -e $there/suite ]; do sleep 0.02; done; sleep 0.5; nice >>$there/seen; rm $there/one
+s|step|two|work||touch $there/two; until grep -q three $results/s-steps.tap; do sleep 0.02; done; nice >>$there/seen
 s|step|three|work||[ ! -e $there/one ] && nice >>$there/seen; touch $there/three
 s|step|suite|suite||nice >>$there/suite
 JOBS

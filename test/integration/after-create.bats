@@ -168,10 +168,7 @@ hook_stays() {
   make_asking_bundle
   # shellcheck disable=SC2016
   on_host unshare --mount --propagation private sh -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 60' "$work/other" </dev/null >"$work/sleep" 2>&1 3>&- 4>&- &
-  for _ in $(seq 500); do
-    [ ! -e "$work/other" ] || break
-    sleep 0.01
-  done
+  within 5 test -e "$work/other"
   other=$(cat "$work/other")
   edit_bundle --arg path "/proc/$other/ns/mnt" '(.linux.namespaces[] | select(.type == "mount")).path = $path'
   created on_host
@@ -244,7 +241,7 @@ hook_does() {
   mkfifo "$work/pid"
   with_pid=(--pid-file PID)
   make_asking_bundle
-  timeout 10 cat "$work/pid" >"$work/got" 3>&- 4>&- &
+  timeout 60 cat "$work/pid" >"$work/got" 3>&- 4>&- &
   reader=$!
   created v2_raising
   wait "$reader"
@@ -390,10 +387,7 @@ creates_despite() {
   # shellcheck disable=SC2016
   create v2_raising bash -c 'echo $$ >"$0"; exec "$@"' "$work/shim" &
   shim=$!
-  for _ in $(seq 500); do
-    [ ! -e "$work/waiting" ] || break
-    sleep 0.02
-  done
+  within 10 test -e "$work/waiting"
   kill -s "$2" "$(cat "$work/shim")"
   sleep 0.1
   touch "$work/goes-on"
@@ -409,7 +403,7 @@ creates_despite() {
 #!/bin/sh
 cat >/dev/null
 : >"$work/waiting"
-for i in \$(seq 500); do
+for i in \$(seq 2500); do
   [ ! -e "$work/goes-on" ] || exit 0
   sleep 0.02
 done

@@ -425,7 +425,7 @@ ROWS
   "$build/sim/graft-sim" create -t t4 --fault nvml-init-delay=3 "$BATS_TEST_TMPDIR/slow"
   "$cli" -r "$BATS_TEST_TMPDIR/slow" info >/dev/null 2>&1 3>&- &
   local pid=$!
-  for _ in $(seq 50); do
+  for _ in $(seq 500); do
     sleep 0.05
     [ -z "$(cat "/proc/$pid/task/$pid/children")" ] || break
   done
@@ -433,7 +433,7 @@ ROWS
   local child
   child=$(tr -d ' ' <"/proc/$pid/task/$pid/children")
   # It gives up its own privileges first.
-  for _ in $(seq 50); do
+  for _ in $(seq 500); do
     ! grep -qx $'CapPrm:\t0000000000000000' "/proc/$child/status" || break
     sleep 0.05
   done

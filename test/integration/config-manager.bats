@@ -48,15 +48,6 @@ serve() {
 ctl() { /usr/bin/python3 "$top/test/kubernetes/apiserver.py" ctl "$api" "$@"; }
 # label VALUE: the node's; null: it has none.
 label() { ctl PATCH /api/v1/nodes/worker "{\"metadata\": {\"labels\": {\"nvidia.com/device-plugin.config\": $1}}}" >/dev/null; }
-# within COMMAND...: waits until it succeeds, and fails after a limit.
-within() {
-  local i
-  for ((i = 0; i < 300; i++)); do
-    ! "$@" >/dev/null 2>&1 || return 0
-    sleep 0.1
-  done
-  die "$* did not become true; log: $(cat "$log" 2>/dev/null)"
-}
 links_to() { [ "$(readlink "$link")" = "$1" ]; }
 logs() { grep -qF -e "$1" "$log"; }
 logs_times() { [ "$(grep -cF -e "$1" "$log")" = "$2" ]; }
@@ -348,6 +339,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   after=$(find "/proc/$pid/fd" | wc -l),$(awk '/VmRSS/ { print int($2 / 1024) }' "/proc/$pid/status")
   [ "${before%,*}" = "${after%,*}" ]
   [ "${after#*,}" -le $((${before#*,} + 2)) ]
+  within is_idle "$pid"
   # Nothing wakes it while nothing happens; libcurl looks once whether it is connected.
   timeout 3 strace -f -o "$work/idle" -p "$pid" || true
   [ "$(grep -c '^[0-9]* *poll(' "$work/idle")" -le 3 ]

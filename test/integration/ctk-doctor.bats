@@ -55,9 +55,14 @@ well='
   for program in "$work"/bin/*; do ln -s "$program" /usr/local/sbin; done
   echo "{\"runtimes\": {\"nvidia\": {\"path\": \"nvidia-container-runtime\"}}}" | engine_file /etc/docker/daemon.json
   for daemon in nvidia-persistenced nv-fabricmanager; do
-    if command -v "$daemon" >/dev/null; then "$daemon" >/dev/null 2>&1 & daemons="$daemons $!"; fi
+    command -v "$daemon" >/dev/null || continue
+    : >"$work/said"
+    "$daemon" >"$work/said" 2>&1 & daemons="$daemons $!"
+    # It says so when it holds its socket.
+    until [ -s "$work/said" ]; do sleep 0.02; done
   done
-  sleep 0.1
+  # started NAME: what was put into the background is that program, and no longer the shell.
+  started() { until grep -qx "$1" /proc/$!/comm; do sleep 0.02; done; }
   export NVIDIA_CTK_CDI_SPEC_DIRS=$work/cdi PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin
   unset XDG_CONFIG_HOME NVIDIA_CTK_CONFIG_FILE_PATH
 '
@@ -125,7 +130,7 @@ wrong() {
 }
 
 @test "an engine outside of the simulated host: its containers get no driver, and so it says" {
-  local daemon='cp /usr/bin/sleep /run/dockerd; /run/dockerd 60 & sleep 0.2
+  local daemon='cp /usr/bin/sleep /run/dockerd; /run/dockerd 60 & started dockerd
     '
   host "$daemon"'"$ctk" doctor'
   [[ $output == *$'\ndocker run --gpus all: works\n'* ]] || { say "$output" "$stderr"; return 1; }
@@ -145,7 +150,7 @@ wrong() {
     cp /usr/bin/sleep /run/dockerd
     "$1" run --topology single -- /run/dockerd 60 &
     n=0
-    until pid=$(pidof dockerd) && nsenter --target "$pid" --mount test -e /proc/driver/nvidia/version; do n=$((n + 1)) && [ "$n" -lt 100 ] && sleep 0.1; done
+    until pid=$(pidof dockerd) && nsenter --target "$pid" --mount test -e /proc/driver/nvidia/version; do n=$((n + 1)) && [ "$n" -lt 500 ] && sleep 0.1; done
     "$work/bin/nvidia-ctk" doctor --quick | head -n 1
     nsenter --target "$pid" --mount "$work/bin/nvidia-ctk" doctor --quick || true' sh "$sim"
   [ "$status" -eq 0 ]
@@ -171,7 +176,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   finds docker-gpus broken 'nvidia-container-runtime-hook is not installed' 'systemctl restart docker'
   explains docker-gpus
   # A daemon whose PATH does not lead to it; its name is all that the doctor needs.
-  host "cp /usr/bin/sleep /run/dockerd; env -i PATH=/usr/bin:/bin /run/dockerd 60 & sleep 0.2 $(doctor "${message/\"\"/\"nvidia\"}")"
+  host "cp /usr/bin/sleep /run/dockerd; env -i PATH=/usr/bin:/bin /run/dockerd 60 & started dockerd $(doctor "${message/\"\"/\"nvidia\"}")"
   finds docker-gpus broken "is at /usr/local/sbin/nvidia-container-runtime-hook, which is not in the daemon's PATH: /usr/bin:/bin" 'ln -s'
   explains docker-gpus
   # One that was started before.
@@ -181,7 +186,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   finds docker-gpus warning 'was installed or upgraded after the daemon started' 'systemctl restart docker'
   explains docker-gpus
   place /snap
-  host "$snap sleep 0.2 $(doctor "$message")"
+  host "$snap started dockerd $(doctor "$message")"
   finds docker-gpus broken 'was installed by snap' 'snap remove docker'
   explains docker-gpus
 }
@@ -232,7 +237,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   explains loader-cache
   # A Docker that does not see this host's driver.
   place /snap
-  host "$snap sleep 0.2 $(doctor "$message")"
+  host "$snap started dockerd $(doctor "$message")"
   finds docker-gpus broken 'sees neither this host.s driver nor the toolkit' 'snap remove docker'
   explains docker-gpus
   host "own /opt; mkdir /opt/docker-desktop $(doctor "$message")"
@@ -547,13 +552,13 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
 
 @test "persistence daemon, fabric manager: of a simulated driver nobody says that they have crashed" {
   options=(--topology dgx-h100)
-  host "kill \$daemons; sleep 0.1; rm -rf /run/nvidia-persistenced /run/nvidia-fabricmanager 2>/dev/null || umount -l /run/nvidia-persistenced /run/nvidia-fabricmanager
+  host "kill \$daemons; wait \$daemons || true; rm -rf /run/nvidia-persistenced /run/nvidia-fabricmanager 2>/dev/null || umount -l /run/nvidia-persistenced /run/nvidia-fabricmanager
     rm -rf /run/nvidia-persistenced /run/nvidia-fabricmanager $(doctor)"
   wrong ""
   finds persistence ok 'nvidia-persistenced: is not judged: the driver is simulated'
   finds fabric-manager ok 'nv-fabricmanager: is not judged: the driver is simulated'
   # Their sockets are left behind.
-  host "kill -KILL \$daemons; sleep 0.1 $(doctor)"
+  host "kill -KILL \$daemons; wait \$daemons || true $(doctor)"
   wrong ""
   finds persistence ok 'is not judged'
   jq -e .simulated <<<"$output"
@@ -673,7 +678,7 @@ YAML
   wrong docker-runtime
   finds docker-runtime broken 'the program of the runtime nvidia does not exist: /opt/nvidia-container-runtime'
   host "cp /usr/bin/sleep /run/dockerd; echo 'u:x:4711:4711::/run/u:/bin/sh' >>/etc/passwd
-    setpriv --reuid 4711 --regid 4711 --clear-groups env PATH=\$PATH /run/dockerd 60 & sleep 0.2 $(doctor)"
+    setpriv --reuid 4711 --regid 4711 --clear-groups env PATH=\$PATH /run/dockerd 60 & started dockerd $(doctor)"
   wrong ""
   finds docker-runtime ok 'docker .rootless, uid 4711.: the runtime nvidia is not registered' 'systemctl --user reload docker'
   finds docker-gpus ok 'docker .rootless, uid 4711.'
@@ -727,7 +732,7 @@ YAML
     strace -f -qq -o "$work/trace" -e trace=openat,open,openat2,creat,mkdir,mkdirat,mknod,mknodat,unlink,unlinkat,rename,renameat,renameat2,symlink,symlinkat,link,linkat,chmod,fchmod,fchmodat,chown,fchown,fchownat,mount,execve,execveat,connect,bind \
       "$ctk" doctor --quick >/dev/null || true
     find /etc /run /dev "$work/cdi" -path "/run/graft-sim/[ps][ry]*" -prune -o -printf "%p %y %m %U:%G %s %T@ %C@ %l\n" 2>/dev/null | grep -v "^/dev/pts" >"$work/after"
-    cp /usr/bin/sleep /run/dockerd; /run/dockerd 60 & sleep 0.2
+    cp /usr/bin/sleep /run/dockerd; /run/dockerd 60 & started dockerd
     mkfifo /run/docker.sock
     strace -f -qq -o "$work/asked" -e trace=connect,sendto,execve "$ctk" doctor >/dev/null || true'
   diff "$work/before" "$work/after"
@@ -743,8 +748,8 @@ YAML
 @test "an ordinary user: what he may not see is told as not seen, and counts for nothing" {
   # shellcheck disable=SC2016
   host 'echo nobody:100000:65536 >/etc/subuid
-    cp /usr/bin/sleep /run/dockerd; chmod 755 /run/dockerd; touch -d @100 "$work"/bin/*; /run/dockerd 60 &
-    sleep 0.2; chmod 600 /etc/docker/daemon.json
+    cp /usr/bin/sleep /run/dockerd; chmod 755 /run/dockerd; touch -d @100 "$work"/bin/*; /run/dockerd 60 & started dockerd
+    chmod 600 /etc/docker/daemon.json
     setpriv --reuid 65534 --regid 65534 --clear-groups "$ctk" doctor --json'
   finds unseen '\?' . || finds unseen '?' 'could not be read'
   finds cgroup-rights ok 'uid 65534'

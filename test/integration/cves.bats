@@ -186,8 +186,7 @@ race() {
   [ -z "$racer" ] || kill "$racer"
   "$build/test/tools/exchange" "$work/rounds" "$@" 3>&- &
   racer=$!
-  for _ in $(seq 200); do [ ! -s "$work/rounds" ] || return 0; sleep 0.01; done
-  return 1
+  within 5 test -s "$work/rounds"
 }
 
 racing_compat() {

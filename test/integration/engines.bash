@@ -94,29 +94,18 @@ remove_group() {
   find "$1" -depth -type d -exec rmdir {} + 2>/dev/null
 }
 
-# within SECONDS COMMAND...: until it succeeds.
-within() {
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do
-    [ "$SECONDS" -lt "$end" ] || return 1
-    sleep 0.05
-  done
-}
-
-# is_idle PID [SECONDS]: it does not wake up for a second, or for as many.
-is_idle() {
-  local before
-  before=$(on_host grep ^voluntary_ctxt_switches: "/proc/$1/status")
-  sleep "${2:-1}"
-  [ "$(on_host grep ^voluntary_ctxt_switches: "/proc/$1/status")" = "$before" ]
-}
-
 # on_host COMMAND...: on the machine. The environment has what a daemon's has.
 on_host() {
   nsenter --target "$(cat "$BATS_FILE_TMPDIR/host.pid")" --mount --pid --net --ipc --wdns="$PWD" -- \
     env PATH="$BATS_FILE_TMPDIR/bin:$PATH" XDG_CONFIG_HOME="$machine/config" "$@"
 }
+
+# end_programs SIGNAL NAME: those of the machine that have it; they have ended.
+end_programs() {
+  on_host pkill "-$1" --exact "${2:0:15}" || return 0
+  within 20 is_gone "$2"
+}
+is_gone() { ! on_host pgrep --exact "${1:0:15}" >/dev/null; }
 
 # config_toml: what stands on stdin becomes config.toml of the machine; nothing there: none.
 config_toml() {
@@ -417,7 +406,6 @@ start_containerd() {
 
 # Not the one that dockerd has started for itself.
 our_containerd() { on_host pgrep --full --oldest "containerd --config $machine/containerd/config.toml"; }
-has_ended() { ! on_host kill -0 "$1" 2>/dev/null; }
 
 # restart_containerd: with the configuration that stands there now; containers live on.
 restart_containerd() {

@@ -206,11 +206,7 @@ without_numa() { jq --sort-keys 'del(.. | .has_numa_node?, .numa_node?)'; }
     --mount "type=bind,src=/,dst=/driver-root,options=rbind:ro:rslave" --mount "type=bind,src=$mps,dst=/mps,options=rbind:rw:rshared" \
     --mount "type=bind,src=$work/config.yaml,dst=/config.yaml,options=rbind:ro" \
     "$image_name:$image_version" "$name" mps-control-daemon >"$work/out" 2>&1 3>&- 4>&-
-  for _ in $(seq 200); do
-    [ ! -e "$mps/$gpu/.started" ] || break
-    sleep 0.1
-  done
-  [ -e "$mps/$gpu/.started" ] || die "$(cat "$work/out")"
+  within 20 test -e "$mps/$gpu/.started" || die "$(cat "$work/out")"
   ask() { echo "$1" | on_host env CUDA_MPS_PIPE_DIRECTORY="$mps/$gpu/pipe" nvidia-cuda-mps-control; }
   [ "$(ask get_default_active_thread_percentage)" = 25.0 ]
   on_host mountpoint -q "$mps/shm"

@@ -74,11 +74,7 @@ daemonset() {
 cdi_on=(CDI_ENABLED=true NVIDIA_RUNTIME_SET_AS_DEFAULT=false NVIDIA_CONTAINER_RUNTIME_MODE=cdi CRIO_CONFIG_MODE=config)
 
 # end_daemonset SIGNAL
-end_daemonset() {
-  # shellcheck disable=SC2016
-  on_host sh -c 'for pid in $(pidof nvidia-toolkit); do kill "-$1" "$pid"; done; true' sh "$1"
-}
-is_gone() { ! on_host pidof nvidia-toolkit >/dev/null; }
+end_daemonset() { end_programs "$1" nvidia-toolkit; }
 
 # driver_ready HOST-DRIVER ROOT ROOT-IN-THE-CONTAINER: what the validator writes.
 driver_ready() {
@@ -113,7 +109,6 @@ install_and_validate() {
   on_host grep -qF "$toolkit/nvidia-cdi-hook" /run/cdi/management.nvidia.com-gpu.yaml
   pid=$(our_containerd)
   end_daemonset TERM
-  within 20 is_gone
   within 10 has_ended "$pid" || { tail -n 12 "$machine/log" && return 1; }
   restart_containerd
   cmp "$machine/containerd/config.toml" "$work/before"
@@ -140,7 +135,6 @@ install_and_validate() {
   pid=$(our_containerd)
   # The kubelet's last word: nothing is cleaned up.
   end_daemonset KILL
-  within 10 is_gone
   name=$name-again
   daemonset "${cdi_on[@]}"
   within 20 has_log 'msg="containerd has already read its configuration: not signaling it"' || { cat "$machine/log" && return 1; }
@@ -148,7 +142,6 @@ install_and_validate() {
   [ "$(our_containerd)" = "$pid" ]
   validate
   end_daemonset TERM
-  within 20 is_gone
   within 10 has_ended "$pid"
   restart_containerd
 }

@@ -50,8 +50,7 @@ installer_setup() {
 }
 installer_teardown() {
   [ ! -e "$machine/why" ] || return 0
-  # shellcheck disable=SC2016
-  on_host sh -c 'kill $(pidof nvidia-ctk-installer) 2>/dev/null; while pidof nvidia-ctk-installer >/dev/null; do sleep 0.05; done; true'
+  end_programs TERM nvidia-ctk-installer
   engine_teardown
 }
 
@@ -62,8 +61,6 @@ stay() {
     --runtime=containerd --socket=/run/containerd-suite/sock --host-root=/ --driver-root=/ --driver-root-ctr-path=/ --set-as-default=false "$@" \
     >"$work/log" 2>&1 3>&- 4>&- &
 }
-# pidof(1) does not find a process that is about to close its files.
-installer_is_gone() { ! on_host pidof nvidia-ctk-installer >/dev/null && flock --nonblock "$machine/run/toolkit.pid" true; }
 has_log() { grep -q "$1" "$work/log"; }
 await_log() { within 20 has_log "$1" || { cat "$work/log" && return 1; }; }
 # as_systemd PID: containerd, which a signal ends, is started again.
@@ -98,8 +95,7 @@ installer_pods() {
   expect_no_gpu
   # The pod is started again.
   pid=$(our_containerd)
-  on_host sh -c 'kill -KILL $(pidof nvidia-ctk-installer)'
-  within 10 installer_is_gone
+  end_programs KILL nvidia-ctk-installer
   stay --cdi-enabled
   await_log 'msg="Waiting for signal"'
   has_log 'msg="containerd has already read its configuration: not signaling it"'
@@ -208,7 +204,7 @@ installer_nri() {
   expect_gpus 0 1 2 3 4 5 6 7
   on_host sh -c 'kill -TERM $(pidof nvidia-ctk-installer)'
   await_log 'msg="Completed nvidia-ctk-installer"'
-  within 5 eval '! on_host pidof nvidia-nri-plugin >/dev/null'
+  within 5 is_gone nvidia-nri-plugin
   [ "$(our_containerd)" = "$pid" ]
   diff -r "$machine/containerd/conf.d" "$work/conf.d" && cmp "$machine/containerd/config.toml" "$work/config.toml"
   on_host umount "$kubelet/pod-resources/kubelet.sock"

@@ -20,8 +20,7 @@ setup() {
   toolkit=$machine/nv/toolkit
 }
 teardown() {
-  # shellcheck disable=SC2046
-  on_host sh -c 'kill $(pidof nvidia-ctk-installer) 2>/dev/null; while pidof nvidia-ctk-installer >/dev/null; do sleep 0.05; done; true'
+  end_programs TERM nvidia-ctk-installer
   rm -rf "$machine/nv"
   engine_teardown
 }
@@ -147,7 +146,7 @@ is_whole() {
       --host-root=/ --driver-root=/ --driver-root-ctr-path=/ --config-source=file --no-daemon "${for_docker[@]}" >/dev/null 2>&1 3>&- 4>&- &
     pid=$!
     sleep "0.$(printf %03d $((RANDOM % 120)))"
-    on_host sh -c 'pids=$(pidof nvidia-ctk-installer) && kill -KILL $pids' || true
+    end_programs KILL nvidia-ctk-installer
     wait "$pid" || true
     # What is there is whole: the one before or this one.
     [ -x "$toolkit/nvidia-ctk" ] && cmp "$toolkit/nvidia-ctk" "$toolkit/nvidia-ctk.real"
@@ -420,7 +419,7 @@ SH
   run on_host nvidia-ctk doctor node
   [[ $(tr -s ' \n' ' ' <<<"$output") == *"broken toolkit-owner two installers: process "*"which installs to $machine/nv"*", and process "*", change the same files of the engine -> Keep one: "* ]] || { say "$output" && return 1; }
   rm "$toolkit/nvidia-cdi-hook"
-  on_host sh -c 'kill -KILL $(pidof nvidia-ctk-installer)'
+  end_programs KILL nvidia-ctk-installer
   rm -rf "$toolkit/nvidia-ctk"
   run on_host nvidia-ctk doctor node
   [[ $(tr -s ' \n' ' ' <<<"$output") == *"broken toolkit-owner $toolkit: is incomplete: "* ]] || { say "$output" && return 1; }
@@ -445,10 +444,10 @@ s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8); time.sleep(
   grep -qF -- "--nri-socket=$work/nri --nri-plugin-index=07 --nri-namespace=gpu-operator --cdi-kind=management.nvidia.com/gpu --driver-root=/ --driver-root-ctr-path=/ --config=$toolkit/.config/nvidia-container-runtime/config.toml --nvidia-cdi-hook-path=$toolkit/nvidia-cdi-hook" "$work/words"
   [ ! -e /none ]
   stop_installer
-  within 5 eval '! on_host pidof nvidia-nri-plugin >/dev/null'
+  within 5 is_gone nvidia-nri-plugin
   stay --runtime=containerd --enable-nri-plugin --nri-namespace=gpu-operator --nri-socket="$work/nri"
   within 5 on_host pidof nvidia-nri-plugin
-  on_host sh -c 'kill -KILL $(pidof nvidia-nri-plugin)'
+  end_programs KILL nvidia-nri-plugin
   within 5 grep -qF 'msg="error running nvidia-ctk-installer: the NRI plugin has ended with status 137.' "$work/log" || { cat "$work/log" && return 1; }
 }
 

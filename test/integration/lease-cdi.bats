@@ -28,13 +28,7 @@ teardown() {
 ctk() { on_host "$programs/nvidia-ctk" --quiet --config "$config" "$@"; }
 generate() { ctk cdi generate --leases --nvidia-cdi-hook-path "$programs/nvidia-cdi-hook" --output "$spec"; }
 held() { ctk lease list --json | jq '[.gpus[] | select(.leases != [])] | length'; }
-becomes_held() {
-  for _ in $(seq 100); do
-    [ "$(held)" != "$1" ] || return 0
-    sleep 0.02
-  done
-  die "$(ctk lease list) instead of $1 held"
-}
+becomes_held() { within 2 eval "[ \$(held) = $1 ]" || die "$(ctk lease list) instead of $1 held"; }
 # The spec as JSON.
 read_spec() { python3 -c 'import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))' "$1"; }
 # lease_bundle NAME [JQ-FILTER...]
@@ -44,8 +38,8 @@ lease_bundle() {
   # shellcheck disable=SC2034
   bundle=$work/bundle-$name
   new_bundle
-  edit_bundle --arg root "$root" --arg name "$name" "$(piped '
-    .process.terminal = false | .process.args = ["sleep", "1000"] | del(.process.rlimits) | .root = {path: $root, readonly: true} | .linux.cgroupsPath = "/graft-lease-cdi-" + $name' "$@")"
+  edit_bundle --arg root "$root" --arg own "$$" --arg name "$name" "$(piped '
+    .process.terminal = false | .process.args = ["sleep", "1000"] | del(.process.rlimits) | .root = {path: $root, readonly: true} | .linux.cgroupsPath = "/graft-lease-cdi-" + $own + "-" + $name' "$@")"
 }
 # as_engine NAME DEVICE: what an engine makes of nvidia.com/lease=DEVICE.
 as_engine() {
@@ -114,7 +108,7 @@ delete() { on_host runc --root "$work/runc" delete --force "$1"; }
   [ "$(printf '%s\n' "$(gpus_of a)" "$(gpus_of b)" | tr ' ' '\n' | sort -u | wc -l)" = 4 ]
   on_host nsenter --target "$(cat "$work/a.pid")" --mount sh -c 'ls /usr/bin/nvidia-smi' >/dev/null
   # The rules of its cgroup are those GPUs' as well.
-  [ "$(jq -r '.holder.kind + " " + (.holder.cgroup | sub(".*graft"; "graft"))' "$work"/leases/held/* | sort)" = $'cgroup graft-lease-cdi-a\ncgroup graft-lease-cdi-b' ]
+  [ "$(jq -r '.holder.kind + " " + (.holder.cgroup | sub(".*graft"; "graft"))' "$work"/leases/held/* | sort)" = "cgroup graft-lease-cdi-$$-a"$'\n'"cgroup graft-lease-cdi-$$-b" ]
   create c runc && die "it has started"
   grep -q "lease: 5 GPUs were asked for, 4 of 8 are free" "$work/c.out" || die "$(cat "$work/c.out")"
   grep -q "Held: GPU .* by uid 0 (container graft-lease-, " "$work/c.out" || die "$(cat "$work/c.out")"

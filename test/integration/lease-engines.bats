@@ -218,6 +218,7 @@ lxc_start=(lxc-start --foreground --name lease --logpriority DEBUG)
   is_held 0
   # The command of the message: the GPUs are held as long as the container runs. --scope: also when what started it is killed.
   for options in '' --scope; do
+    : >"$work/out"
     # shellcheck disable=SC2086
     lease run --claim any:2 $options --user nobody -- env HOME="$machine/home" TMPDIR="$machine/home" XDG_RUNTIME_DIR=/run/session \
       XDG_CONFIG_HOME="$machine/home/.config" sh -c 'cd / && exec "$@"' sh "${podman[@]}" run --rm --name "held$options" "${limits[@]}" \

@@ -36,25 +36,15 @@ container() {
   shift 2
   bundle=$work/bundle-$name
   new_bundle
-  edit_bundle --arg root "$root" --arg claim "$claim" --arg name "$name" "$(piped '
+  edit_bundle --arg root "$root" --arg claim "$claim" --arg group "/$group-" --arg name "$name" "$(piped '
     .process.terminal = false | .process.args = ["sleep", "1000"] | del(.process.rlimits) | .root = {path: $root, readonly: true} |
-    .linux.cgroupsPath = "/graft-lease-" + $name | .process.env += ["NVIDIA_VISIBLE_DEVICES=" + $claim]' "$@")"
+    .linux.cgroupsPath = $group + $name | .process.env += ["NVIDIA_VISIBLE_DEVICES=" + $claim]' "$@")"
   on_host "$runtime" --root "$work/runc" create --bundle "$bundle" --pid-file "$work/$name.pid" "$name" \
     </dev/null >"$work/$name.out" 2>&1 3>&- 4>&-
 }
 of_runc() { on_host runc --root "$work/runc" "$@"; }
 # The GPUs of a container, by their nodes.
 gpus_of() { on_host nsenter --target "$(cat "$work/$1.pid")" --mount sh -c 'ls /dev' | grep -x 'nvidia[0-9]*' | xargs; }
-# within_seconds N COMMAND...
-within_seconds() {
-  local limit=$1
-  shift
-  for _ in $(seq $((limit * 50))); do
-    ! "$@" || return 0
-    sleep 0.02
-  done
-  die "not within $limit s: $*"
-}
 free_slots() { lease list --json | jq -c '[.gpus[] | select(.slots).free]'; }
 has_free() { [ "$(free_slots)" = "$1" ]; }
 

@@ -82,14 +82,7 @@ lease() { on_host "$ctk" --quiet lease "$@"; }
 held() { lease list --json | jq '[.gpus[] | select(.leases != [])] | length'; }
 is_held() { [ "$(held)" = "$1" ] || die "$(lease list) instead of $1 held"; }
 count_files() { find "$table/held" -type f | wc -l; }
-# becomes_held N: within two seconds.
-becomes_held() {
-  for _ in $(seq 100); do
-    [ "$(held)" != "$1" ] || return 0
-    sleep 0.02
-  done
-  is_held "$1"
-}
+becomes_held() { within 2 eval "[ \$(held) = $1 ]" || is_held "$1"; }
 
 # has_leases N: so many leases, of however many GPUs.
 has_leases() { [ "$(lease list --json | jq '.leases | length')" = "$1" ]; }
@@ -131,15 +124,7 @@ by_hook() {
 }
 
 # within_seconds LIMIT COMMAND...: until it succeeds.
-within_seconds() {
-  local limit=$1
-  shift
-  for _ in $(seq $((limit * 50))); do
-    ! "$@" || return 0
-    sleep 0.02
-  done
-  die "not within $limit s: $*"
-}
+within_seconds() { within "$@" || die "not within $1 s: ${*:2}"; }
 
 # --- waiting ---
 
@@ -150,14 +135,9 @@ hold_all() {
   echo $! >>"$work/pids"
   becomes_held 8
 }
-# queued N: so many wait, within five seconds.
-queued() {
-  for _ in $(seq 250); do
-    [ "$(find "$table/queue" -type f -name '[a-z2-7]*' 2>/dev/null | wc -l)" != "$1" ] || return 0
-    sleep 0.02
-  done
-  die "$(lease list) instead of $1 waiting"
-}
+# queued N: so many wait.
+queued() { within 5 waiting_are "$1" || die "$(lease list) instead of $1 waiting"; }
+waiting_are() { [ "$(find "$table/queue" -type f -name '[a-z2-7]*' 2>/dev/null | wc -l)" = "$1" ]; }
 # waiter UID WORD...: in the background, with `lease run --wait 60s`.
 waiter() {
   local uid=$1

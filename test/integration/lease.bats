@@ -234,7 +234,7 @@ MESSAGES
 @test "a record of another boot, another process of the same id, time" {
   local id start
   id=$(lease acquire -n 3 --for 1s)
-  [ "$(lease list --json | jq -r '.leases[0].id')" = "$id" ]
+  [ -e "$table/held/$id" ]
   becomes_held 0
   id=$(lease acquire -n 3 --for 1h)
   sed -i 's/"boot": "[^"]*"/"boot": "00000000-0000-4000-8000-000000000000"/' "$table/held/$id"
@@ -257,7 +257,7 @@ MESSAGES
   local id
   make_shared
   printf 'limits = ["default=2"]\n' >>"$config"
-  id=$(lease acquire -n 2 --for 2s)
+  id=$(lease acquire -n 2 --for 1h)
   lease_bundle a "lease:$id" 'sleep 1000'
   create a
   on_host "$ctk" --quiet lease run --claim "lease:$id" -- sleep 1000 3>&- 4>&- &
@@ -265,7 +265,7 @@ MESSAGES
   within_seconds 2 has_leases 3
   is_held 2
   [ "$(gpus_of a | wc -w)" = 2 ]
-  sleep 2.1
+  sed -i -E 's/"until": [0-9]+/"until": 1/' "$table/held/$id"
   has_leases 2
   is_held 2
   run ! lease release "$id"
@@ -298,7 +298,7 @@ MESSAGES
   echo $! >>"$work/pids"
   becomes_held 1
   id=$(lease list --json | jq -r '.leases[0].id')
-  lease list | grep -E "^[0-7]    held   $id  uid 1000 \(process [0-9]+, 0 s\)  sh$"
+  lease list | grep -E "^[0-7]    held   $id  uid 1000 \(process [0-9]+, [0-9]+ s\)  sh$"
   run -1 on_host "$ctk" lease release "$id"
   [[ $output == *"lease $id ends with its holder, uid 1000 (process "*"End the holder, or let 'nvidia-ctk lease reclaim' do so."* ]]
   lease reclaim --grace 1s --yes "$id" </dev/null
@@ -332,7 +332,8 @@ MESSAGES
 @test "list --watch, and metrics for node_exporter" {
   lease acquire -n 3 --for 1h >/dev/null
   SUDO_UID=1000 lease acquire -n 1 --for 1h >/dev/null
-  on_host timeout 3 "$ctk" --quiet lease list --watch >"$work/watched" || true
+  # It is written again and again, until nobody reads it any more.
+  on_host timeout 60 "$ctk" --quiet lease list --watch | tee "$work/watched" | grep --max-count=2 '^GPU  STATE'
   [ "$(grep -c '^GPU  STATE' "$work/watched")" -ge 2 ]
   run ! grep $'\033' "$work/watched"
   lease metrics >"$work/metrics"

@@ -129,7 +129,10 @@ class Storm:
         with open(f"{self.job['work']}/out-{name}", encoding="utf-8", errors="replace") as stream:
             said = stream.read()
         self.runc(self.job["runc"], "delete", "--force", name)
-        return None if created else said or "it was killed"
+        if created:
+            return None
+        with open(f"{self.job['work']}/out-{name}", encoding="utf-8", errors="replace") as stream:
+            return f"{said or 'it was killed'}; deleted: {stream.read()}"
 
     def work(self):
         while True:

@@ -35,6 +35,29 @@ die() {
   return 1
 }
 
+# within [SECONDS] COMMAND...: until it succeeds; otherwise the file $log is shown, if there is one. A busy machine has five times as long, since only a test that
+# fails waits for the end.
+within() {
+  local end=$((SECONDS + 60))
+  if [[ $1 =~ ^[0-9]+$ ]]; then
+    end=$((SECONDS + 5 * $1))
+    shift
+  fi
+  until "$@"; do
+    [ "$SECONDS" -lt "$end" ] || { cat "${log:-/dev/null}" >&2 && return 1; }
+    sleep 0.05
+  done
+}
+# has_ended PID: its files are closed, and their locks released. pgrep --full and pidof(1) do not see it any more before that.
+has_ended() { ! on_host kill -0 "$1" 2>/dev/null; }
+# is_idle PID [SECONDS]: it does not wake up for a second, or for as many.
+is_idle() {
+  local before
+  before=$(on_host grep ^voluntary_ctxt_switches: "/proc/$1/status")
+  sleep "${2:-1}"
+  [ "$(on_host grep ^voluntary_ctxt_switches: "/proc/$1/status")" = "$before" ]
+}
+
 # jq 1.6 (Debian 12) takes a text in which there is nothing for success, even with -e; so that such an assertion can fail, it gets 4 here as of jq 1.7.
 jq() {
   local found
@@ -65,10 +88,7 @@ start_host() {
   # shellcheck disable=SC2016
   "$sim" run --topology "$topology" "$@" -- sh -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 86400' \
     "$BATS_FILE_TMPDIR/host.pid" >"$BATS_FILE_TMPDIR/host.log" 2>&1 3>&- 4>&- &
-  for _ in $(seq 500); do
-    [ ! -e "$BATS_FILE_TMPDIR/host.pid" ] || return 0
-    sleep 0.01
-  done
+  within 5 test -e "$BATS_FILE_TMPDIR/host.pid" && return
   cat "$BATS_FILE_TMPDIR/host.log" >&2
   die "the simulated host did not come up"
 }
@@ -286,12 +306,9 @@ run_container() {
 
 # stops RUNTIME...: waits for the end of the container of this runtime, with its options.
 stops() {
-  for _ in $(seq 500); do
-    [[ $("$@" state "$container") != *'"status": "stopped"'* ]] || return 0
-    sleep 0.02
-  done
-  die "the container does not stop"
+  within 10 is_stopped "$@" || die "the container does not stop"
 }
+is_stopped() { [[ $("$@" state "$container") == *'"status": "stopped"'* ]]; }
 
 # run_created RUNTIME...: starts the container that this runtime, with its options, has created ($container; it writes to $work/out), waits for its end and reads the
 # probe's answers.

@@ -49,15 +49,6 @@ stop() {
   wait "$pid" || status=$?
   return "$status"
 }
-# within COMMAND...: it succeeds in time.
-within() {
-  local i
-  for ((i = 0; i < 500; i++)); do
-    ! "$@" >/dev/null 2>&1 || return 0
-    sleep 0.02
-  done
-  die "$* did not become true; log: $(cat "$log" 2>/dev/null)"
-}
 logged() { grep -qF -- "$1" "$log"; }
 daemons() { pgrep -f "nvidia-cuda-mps-control -d" | while read -r pid; do ! tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qF "$mps" || echo "$pid"; done; }
 has_started() { [ -e "$mps/${1:-$gpu}/.started" ]; }
@@ -87,7 +78,7 @@ pid_of() { cat "$mps/$1/pipe/nvidia-cuda-mps-control.pid"; }
   ask "$gpu" "start_server -uid 65534"
   within grep -qxF '[Graft] Starting new server for user 65534' "$out"
   stop
-  within test -z "$(daemons)"
+  within eval '[ -z "$(daemons)" ]'
   [ "$(modes)" = "default default default default" ]
   [ "$(cd "$mps" && find . -type f | sort | xargs)" = "./$gpu/pipe/control_lock" ]
   [ ! -e "$mps/$gpu/log" ]

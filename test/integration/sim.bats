@@ -614,11 +614,11 @@ status 2" ] || { echo "$output $stderr"; return 1; }
     '"$programs"'/cuda-client | grep "^device 0"
     nvidia-cuda-mps-control -d >/dev/null
     '"$programs"'/cuda-client stay >$CUDA_MPS_PIPE_DIRECTORY/said & client=$!
-    for i in 1 2 3 4 5 6 7 8 9 10; do grep -q copied $CUDA_MPS_PIPE_DIRECTORY/said && break; sleep 0.1; done
+    for i in $(seq 200); do grep -q copied $CUDA_MPS_PIPE_DIRECTORY/said && break; sleep 0.1; done
     grep "^device 0" $CUDA_MPS_PIPE_DIRECTORY/said
     [ "$(echo get_client_list | nvidia-cuda-mps-control)" = $client ] && echo "one client"
     kill $client; wait $client
-    for i in 1 2 3 4 5 6 7 8 9 10; do [ -n "$(echo get_client_list | nvidia-cuda-mps-control)" ] || break; sleep 0.1; done
+    for i in $(seq 200); do [ -n "$(echo get_client_list | nvidia-cuda-mps-control)" ] || break; sleep 0.1; done
     [ -z "$(echo get_client_list | nvidia-cuda-mps-control)" ] && echo "no client"
     echo quit | nvidia-cuda-mps-control
     '"$programs"'/cuda-client | grep "^device 0"
@@ -634,7 +634,7 @@ device 0: NVIDIA A10, 23028 MiB, 8.6, 0000:17:00.0" ] || { echo "$output $stderr
 @test "daemons hold their sockets until they are told to end" {
   run -0 simulated dgx-h100 sh -c '
     nv-fabricmanager & daemon=$!
-    for i in 1 2 3 4 5 6 7 8 9 10; do grep -q /run/nvidia-fabricmanager/socket /proc/net/unix && break; sleep 0.1; done
+    for i in $(seq 200); do grep -q /run/nvidia-fabricmanager/socket /proc/net/unix && break; sleep 0.1; done
     grep -c /run/nvidia-fabricmanager/socket /proc/net/unix
     kill $daemon; wait $daemon; echo "status $?"
     test ! -e /run/nvidia-fabricmanager/socket && echo gone'
@@ -854,7 +854,8 @@ machine() {
   cp "$sim" "$BATS_TEST_TMPDIR/graft-sim"
   # shellcheck disable=SC2016
   run -0 --separate-stderr machine '
-    state() { find /run /tmp -printf "%p %y %m\n" | sort; cat /proc/self/mountinfo; ls /dev | grep nvidia || :; cat /proc/devices; }
+    # Mounts of other tests, below /tmp, go with their directories.
+    state() { find /run /tmp -printf "%p %y %m\n" | sort; grep -v " /tmp/[^ ]*/" /proc/self/mountinfo; ls /dev | grep nvidia || :; cat /proc/devices; }
     gone() { for i in $(seq 300); do state >/mnt/after; cmp -s /mnt/before /mnt/after && return; sleep 0.1; done; diff /mnt/before /mnt/after; }
     host() { rm -f /mnt/up; /mnt/graft-sim run -t "$1" -- sh -c "echo >/mnt/up; exec $2" 2>/dev/null & host=$!; for i in $(seq 600); do [ ! -e /mnt/up ] || return 0; sleep 0.05; done; }
     state >/mnt/before
@@ -1106,7 +1107,7 @@ GPU 00000000:65:00.0 could not be reset: GPU is lost
     # shellcheck disable=SC2016
     SIMULATED_KMSG=$BATS_TEST_TMPDIR/$log run -0 --separate-stderr simulated a100-mig sh -ec '
       "$1" 1000 >"$2" & client=$!
-      for i in $(seq 100); do grep -q waiting "$2" && break; sleep 0.05; done
+      for i in $(seq 600); do grep -q waiting "$2" && break; sleep 0.05; done
       {
         echo "NVRM: Xid (PCI:0000:0f:00 GPU-I:03 GPU-CI:00): 43, pid=1234, name=python, Ch 00000010"
         echo "[ 12.5] NVRM: Xid (0000:07:00): 31, Channel 00000001"

@@ -65,7 +65,7 @@ slurm_machine() {
   slurmctld | slurmd) "$name" >/var/log/slurm/$name.start 2>&1 ;;
   esac
 done
-end=$(($(date +%s) + 20))
+end=$(($(date +%s) + 100))
 while [ "$(date +%s)" -lt "$end" ]; do
   [ "$(timeout 5 sinfo --noheader --format %t 2>/dev/null)" != idle ] || exit 0
   sleep 0.1
