@@ -157,11 +157,21 @@ static enum life look_at_pid_file(const struct graft_lease_now *now, struct graf
 	/* One tick, because the clocks are not read at the same moment. */
 	if (start == 0 || (start + 1) * 1000 / ticks < lease->since)
 		return GONE;
-	holder->kind = GRAFT_HOLDER_PROCESS;
 	holder->pid = (uint32_t)pid;
 	holder->start_time = start;
 	*ret_bound = true;
 	return LIVES;
+}
+
+/* Whether the process of the pid file lives, or may: from now on it alone holds the lease. */
+static bool becomes_process(const struct graft_lease_now *now, struct graft_lease *lease, struct graft_arena *scratch,
+			    bool *ret_bound)
+{
+	enum life life = look_at_pid_file(now, lease, scratch, ret_bound);
+
+	if (life == LIVES)
+		lease->holder.kind = GRAFT_HOLDER_PROCESS;
+	return life != GONE;
 }
 
 /* ---- cgroups ---- */
@@ -337,7 +347,7 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 			  bool *ret_bound, const char **ret_why)
 {
 	struct graft_lease_holder *holder = &lease->holder;
-	enum life process;
+	enum life process, life;
 
 	*ret_bound = false;
 	*ret_why = "the host was restarted";
@@ -359,13 +369,15 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 	switch (holder->kind) {
 	case GRAFT_HOLDER_CGROUP:
 		*ret_why = "no process is left in its cgroup";
-		if (look_at_group(now, holder, scratch, ret_bound) != GONE)
-			return true;
+		life = look_at_group(now, holder, scratch, ret_bound);
+		/* The container's process holds it as well: it may be moved to another cgroup. */
+		if (*ret_bound && holder->pid_file)
+			(void)look_at_pid_file(now, lease, scratch, ret_bound);
 		/* A cgroup that has not been seen yet may have another path than expected. */
-		return holder->cgroup_id == 0 && holder->pid_file &&
-		       look_at_pid_file(now, lease, scratch, ret_bound) != GONE;
+		return life != GONE ||
+		       (holder->cgroup_id == 0 && holder->pid_file && becomes_process(now, lease, scratch, ret_bound));
 	case GRAFT_HOLDER_PID_FILE:
-		return look_at_pid_file(now, lease, scratch, ret_bound) != GONE;
+		return becomes_process(now, lease, scratch, ret_bound);
 	case GRAFT_HOLDER_PROCESS:
 		return process != GONE;
 	case GRAFT_HOLDER_TOKEN:

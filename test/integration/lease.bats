@@ -76,6 +76,13 @@ teardown() { lease_teardown; }
   create a
   is_held 1
   of_runc start a
+  # Whoever looks with the lock learns which cgroup and which process it is; somebody may move that to another cgroup.
+  lease run -- true
+  [ ! -e /sys/fs/cgroup/devices/cgroup.procs ] || {
+    cat "$work/a.pid" >/sys/fs/cgroup/devices/cgroup.procs
+    is_held 1
+    cat "$work/a.pid" >"/sys/fs/cgroup/devices/$group/a/cgroup.procs"
+  }
   of_runc pause a 2>/dev/null || true
   is_held 1
   of_runc resume a 2>/dev/null || true
