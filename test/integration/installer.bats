@@ -84,9 +84,10 @@ is_whole() {
   config_toml <<<$'[nvidia-container-runtime]\nruntimes = ["none"]'
   docker_run --runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=0,1
   expect_gpus 0 1
-  # The lock.
-  installer "${for_docker[@]}" --no-daemon
+  # The lock. Options after a word that is not one do not count.
+  installer "${for_docker[@]}" extra --no-daemon
   [ "$status" -eq 1 ]
+  [[ ${lines[0]} == *"level=warning msg=\"ignoring 'extra' and all that follows: write options as --option=VALUE\"" ]]
   [[ ${lines[-1]} == *"level=error msg=\"error running nvidia-ctk-installer: unable to get flock on pidfile: $machine/run/toolkit.pid: "* ]]
   stop_installer
   cmp "$file" "$work/before"
