@@ -189,5 +189,6 @@ void graft_plan_to_summary(const struct graft_plan *plan, const struct graft_sum
 	summarize_edits(&summary, plan);
 	if (plan->n_grants == 0 && plan->n_edits == 0)
 		graft_buffer_string(out, "  nothing\n");
+	graft_plan_add_late_mounts(plan, out);
 	summarize_refusals(&summary, plan);
 }

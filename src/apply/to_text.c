@@ -254,6 +254,15 @@ void graft_plan_add_driver(const struct graft_plan *plan, struct graft_buffer *o
 	graft_buffer_string(out, plan->simulated ? " (SIMULATED)\n" : "\n");
 }
 
+void graft_plan_add_late_mounts(const struct graft_plan *plan, struct graft_buffer *out)
+{
+	if (!plan->late_mounts)
+		return;
+	graft_buffer_string(out, "\nlate mounts: ");
+	graft_plan_add_plain_text(out, plan->late_mounts);
+	graft_buffer_char(out, '\n');
+}
+
 void graft_plan_to_text(const struct graft_plan *plan, struct graft_buffer *out)
 {
 	graft_plan_add_driver(plan, out);
@@ -265,5 +274,6 @@ void graft_plan_to_text(const struct graft_plan *plan, struct graft_buffer *out)
 		graft_plan_add_grant(&plan->grants[i], out);
 	}
 	add_edits_text(plan, out);
+	graft_plan_add_late_mounts(plan, out);
 	add_refusals_text("refused", plan->refusals, plan->n_refusals, out);
 }

@@ -10,10 +10,13 @@
 void graft_plan_to_text(const struct graft_plan *plan, struct graft_buffer *out);
 
 /*
- * Parts of the text that are also in the summary (to_summary.h): the first line, and a granted GPU.
+ * Parts of the text that are also in the summary (to_summary.h): the first line, a granted GPU, and
+ * late mounts.
  */
 void graft_plan_add_driver(const struct graft_plan *plan, struct graft_buffer *out);
 void graft_plan_add_grant(const struct graft_grant *grant, struct graft_buffer *out);
+/* An empty line and the line about late mounts; nothing if the plan says nothing of them. */
+void graft_plan_add_late_mounts(const struct graft_plan *plan, struct graft_buffer *out);
 /* Appends text from outside, with control characters as \xNN; NULL is "?". */
 void graft_plan_add_plain_text(struct graft_buffer *out, const char *text);
 

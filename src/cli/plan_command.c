@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "apply/namespace/target.h"
+#include "apply/oci/oci_file.h"
 #include "apply/to_summary.h"
 #include "apply/to_text.h"
 #include "base/cleanup.h"
@@ -22,6 +23,7 @@
 #include "lease/lease_state.h"
 #include "request/claim.h"
 #include "start/config_file.h"
+#include "start/give.h"
 #include "start/lease_claim.h"
 #include "start/open_container.h"
 #include "start/pipeline.h"
@@ -34,7 +36,7 @@ static const char *const shown_names[] = { "request", "leases", "image", "invent
 
 struct plan_options {
 	struct cli_container_options container; /* must be first: the shared parsers write to it */
-	const char *inventory, *request, *image, *leases;
+	const char *inventory, *request, *image, *leases, *bundle;
 	enum shown show;
 	enum graft_style style;
 	bool json, all;
@@ -85,6 +87,8 @@ static const struct graft_option options[] = {
 	  .help = "Take what depends on the image from FILE (output of '--show=image') instead of ROOTFS" },
 	{ .name = "leases", TEXT, AT(leases), .value_name = "FILE",
 	  .help = "Take what a claim depends on from FILE (output of '--show=leases') instead of looking at this host" },
+	{ .name = "bundle", TEXT, AT(bundle), .value_name = "DIRECTORY",
+	  .help = "With --style=oci: also say which files would be mounted late in the container of this bundle" },
 	{ .name = "show", .argument = GRAFT_OPTION_REQUIRED, .parse = set_show, .value_name = "WHAT",
 	  .values = shown_names,
 	  .help = "Print what goes into the plan instead: inventory, request, image or leases, as JSON" },
@@ -94,9 +98,11 @@ static const struct graft_option options[] = {
 struct planning {
 	struct cli *cli;
 	struct plan_options options;
-	struct graft_request *request;   /* from the options or from a file; borrowed */
-	const char *rootfs;              /* NULL = not given */
-	struct graft_lease_state leases; /* from a file, or to be shown */
+	struct graft_request *request;        /* from the options or from a file; borrowed */
+	const char *rootfs;                   /* NULL = not given */
+	struct graft_json_document *document; /* config.json of the bundle; owned; NULL = no bundle */
+	struct graft_oci_spec spec;           /* of the document */
+	struct graft_lease_state leases;      /* from a file, or to be shown */
 	struct graft_policy policy;
 	struct graft_pipeline pipeline;
 	struct graft_budget *budget; /* owned */
@@ -142,6 +148,24 @@ static int read_values(struct planning *p, struct graft_arena *files, struct gra
 			  graft_lease_state_parse(text, length, files, &p->leases, err) < 0))
 		return graft_wrap(err, "--leases");
 	return 0;
+}
+
+/* The root of the container is the image, unless another one is given. */
+static int read_plan_bundle(struct planning *p, struct graft_arena *arena, struct graft_error *err)
+{
+	const char *bundle = p->options.bundle, *root;
+
+	if (!bundle)
+		return 0;
+	if (p->options.style != GRAFT_STYLE_OCI)
+		return graft_fail(err, GRAFT_INVALID, 0, "--bundle is for --style=oci");
+	if (graft_oci_file_read(bundle, &p->document, err) < 0 ||
+	    graft_oci_spec_read(p->document, arena, &p->spec, err) < 0)
+		return graft_wrap(err, "--bundle");
+	root = p->spec.root_path;
+	if (!p->rootfs && root)
+		p->rootfs = root[0] == '/' ? root : graft_arena_printf(arena, "%s/%s", bundle, root);
+	return !p->rootfs && root ? graft_fail_memory(err) : 0;
 }
 
 static int open_image(const struct planning *p, struct graft_image_root *ret_root, struct graft_error *err)
@@ -242,6 +266,38 @@ static int foresee_claim(struct planning *p, struct graft_error *err)
 	return 0;
 }
 
+/* What nvidia-container-runtime would do with the files of the plan, if it is given --pid-file. */
+static int foresee_mounts(struct planning *p, struct graft_arena *arena, struct graft_error *err)
+{
+	const struct graft_json_node *annotations;
+	struct graft_container container;
+	struct graft_config config;
+	struct graft_start create = { .config = &config,
+				      .bundle = p->options.bundle,
+				      .document = p->document,
+				      .spec = &p->spec,
+				      .container = &container,
+				      .only_look = true,
+				      .log = p->cli->log,
+				      .budget = p->budget,
+				      .arena = arena };
+
+	if (graft_config_file_load(GRAFT_CONFIG_OF_RUNTIME, NULL, arena, &config, err) < 0)
+		return -1;
+	if (!config.late_mounts) {
+		p->plan->late_mounts = "no file: graft.late-mounts in config.toml is false";
+		return 0;
+	}
+	if (graft_caps_enter(&p->cli->caps, GRAFT_CAPS_CONTAINER, err) < 0 ||
+	    graft_container_read(&p->spec, &config, false, p->cli->log, arena, &container, err) < 0 ||
+	    graft_start_check_mounts(&create, err) < 0 ||
+	    graft_start_give(&create, p->plan, p->options.image || p->rootfs ? &p->policy.image : NULL, NULL, err) < 0)
+		return graft_wrap(err, "--bundle");
+	annotations = graft_json_node_member(graft_json_document_root(p->document), "annotations");
+	p->plan->late_mounts = graft_json_node_string(graft_json_node_member(annotations, GRAFT_OCI_LATE_MOUNTS));
+	return graft_caps_enter(&p->cli->caps, GRAFT_CAPS_INFO, err);
+}
+
 static int make_shown_values(struct planning *p, struct graft_arena *arena, struct graft_error *err)
 {
 	enum shown show = p->options.show;
@@ -265,7 +321,11 @@ static int make_shown_values(struct planning *p, struct graft_arena *arena, stru
 	if (graft_pipeline_select(&p->pipeline, p->request, err) < 0 ||
 	    graft_pipeline_require(&p->pipeline, p->request, err) < 0)
 		return -1;
-	return graft_pipeline_plan(&p->pipeline, p->request, &p->policy, &p->plan, err);
+	if (graft_pipeline_plan(&p->pipeline, p->request, &p->policy, &p->plan, err) < 0)
+		return -1;
+	if (p->document && foresee_mounts(p, arena, err) < 0)
+		return graft_in_step(err, GRAFT_STEP_CONTAINER);
+	return 0;
 }
 
 static void print_summary(const struct planning *p, struct graft_buffer *out)
@@ -317,7 +377,7 @@ static int plan_and_print(struct planning *p, struct graft_arena *arena)
 	int status;
 
 	p->request = p->options.container.request;
-	if (read_values(p, arena, &from_file, &err) < 0) {
+	if (read_values(p, arena, &from_file, &err) < 0 || read_plan_bundle(p, arena, &err) < 0) {
 		graft_request_free(from_file);
 		return fail_plan(p, GRAFT_STEP_INPUT, &err);
 	}
@@ -372,6 +432,7 @@ static int run_plan(void *context, int argc, char **argv)
 		status = plan_with_options(&p, arena);
 	}
 	graft_plan_free(p.plan);
+	graft_json_document_free(p.document);
 	graft_pipeline_done(&p.pipeline);
 	graft_budget_free(p.budget);
 	graft_arena_free(arena);

@@ -141,6 +141,7 @@ struct graft_plan {
 	size_t n_refusals;
 	struct graft_refusal *missing; /* asked for, but the host lacks it: programs will fail */
 	size_t n_missing;
+	const char *late_mounts;   /* files that wait until the container is created, and why others do not; or NULL */
 	struct graft_arena *arena; /* owned; not part of the JSON form */
 };
 

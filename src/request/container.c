@@ -275,9 +275,11 @@ static const char *read_lease_purpose(const struct graft_oci_spec *spec)
 
 static void read_container_words(const struct reading *r)
 {
+	const char *late_mounts = graft_oci_spec_env(r->spec, "NVIDIA_LATE_MOUNTS");
 	struct graft_container *container = r->container;
 
 	container->driver_capabilities = graft_oci_spec_env(r->spec, "NVIDIA_DRIVER_CAPABILITIES");
+	container->no_late_mounts = late_mounts && strcmp(late_mounts, "false") == 0;
 	container->lease_wait = non_empty(graft_oci_spec_env(r->spec, "NVIDIA_LEASE_WAIT"));
 	container->lease_owner = read_lease_owner(r->spec);
 	container->lease_what = read_lease_purpose(r->spec);

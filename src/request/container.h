@@ -38,6 +38,7 @@ struct graft_container {
 	const char *mig_config, *mig_monitor; /* values; NULL = unset or empty */
 	struct graft_strings imex_channels;   /* SPEC runtime-and-hook 4.8, Q8: "none" means none */
 	bool gates[GRAFT_GATE_MAX];
+	bool no_late_mounts;         /* NVIDIA_LATE_MOUNTS=false: its other values, and no value, say nothing */
 	const char *lease_wait;      /* NVIDIA_LEASE_WAIT as written; NULL = unset */
 	const char *lease_owner;     /* annotation graft.owner, or NVIDIA_LEASE_OWNER, as written; NULL = neither */
 	const char *lease_what;      /* the image, if the engine names it, or the program; NULL = neither */

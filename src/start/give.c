@@ -209,8 +209,10 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 		.n_other_mounts = create->n_other_mounts,
 		.budget = create->budget,
 		.late_mounts = create->config->late_mounts,
+		.no_late_mounts = create->container->no_late_mounts,
+		.only_look = create->only_look,
 		.log = detail,
-		.ret_waiting = may_wait_for_create(create) ? &waiting : NULL,
+		.ret_waiting = create->only_look || may_wait_for_create(create) ? &waiting : NULL,
 	};
 
 	if (n_loader_dirs > 0 && !loader_dirs)
@@ -221,7 +223,7 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 		return -1;
 	if (graft_start_check_plan_directories(create, plan, err) < 0)
 		return -1;
-	if (link_nodes_of_plan(create, plan, err) < 0)
+	if (!create->only_look && link_nodes_of_plan(create, plan, err) < 0)
 		return -1;
 	/* ---- privileged work starts here: input is parsed, all decisions are in the plan ---- */
 	if (graft_apply_to_oci(plan, create->bundle, create->spec, &options, create->document, err) < 0)

@@ -38,6 +38,8 @@ bool graft_start_binds_nodes(const struct graft_start *create);
  * apply/oci/to_oci.h does. `image`: what is known of the root, NULL = it was not examined.
  * `detail`: log for the progress of the edits; NULL = none. A link that cannot be made is only a
  * warning. If create->comes_back, create->waiting receives the edits that must wait for the mounts.
+ * With create->only_look it changes nothing but the document, which gets the annotation
+ * GRAFT_OCI_LATE_MOUNTS that a `create` with a process ID would give it.
  */
 int graft_start_give(struct graft_start *create, const struct graft_plan *plan, const struct graft_image *image,
 		     const struct graft_log *detail, struct graft_error *err);

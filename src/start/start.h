@@ -37,6 +37,7 @@ struct graft_start {
 	size_t n_other_mounts;
 	bool mps;        /* config.json has the MPS daemon of a lease: do not add the host's */
 	bool no_board;   /* mode "auto" has found that this host is not a Tegra board */
+	bool only_look;  /* say what would become of the driver's files, and do nothing: see give.h */
 	bool comes_back; /* the caller returns to apply what has to wait until the container is created */
 	struct graft_oci_waiting waiting;
 	const struct graft_log *log;

@@ -598,6 +598,71 @@ doctor_late() {
   on_host runc --root "$state" delete --force "$container"
 }
 
+# plan_late [WORD...]: the same of the plan for the bundle. Nothing is changed.
+plan_late() {
+  local before
+  before=$(sha256sum "$bundle/config.json"; on_host find "$root" -xdev -newer "$bundle/config.json")
+  on_host nvidia-container-cli plan --style=oci --bundle="$bundle" --device=0 --compute --utility --graphics --video --display --ngx "$@" || return
+  [ "$before" = "$(sha256sum "$bundle/config.json"; on_host find "$root" -xdev -newer "$bundle/config.json")" ]
+}
+# foreseen WORDS FILTER...: the plan says these words, as text and as JSON, and so do the runtime and the doctor afterwards.
+foreseen() {
+  local words=$1
+  shift
+  make_asking_bundle "$@"
+  plan_late --json >"$work/plan.json" 2>/dev/null
+  plan_late >"$work/plan" 2>/dev/null
+  plan_late --all >"$work/plan.all" 2>/dev/null
+  # shellcheck disable=SC2053
+  [[ $(jq -r .late_mounts "$work/plan.json") == $words ]] || die "$*: $(jq .late_mounts "$work/plan.json")" || return
+  grep -qxF "late mounts: $(jq -r .late_mounts "$work/plan.json")" "$work/plan" || die "$(cat "$work/plan")" || return
+  grep -qxF "late mounts: $(jq -r .late_mounts "$work/plan.json")" "$work/plan.all"
+  created on_host
+  [ "$(jq -r '.annotations["graft.late-mounts"]' "$bundle/config.json")" = "$(jq -r .late_mounts "$work/plan.json")" ] ||
+    die "$*: $(jq .annotations "$bundle/config.json") $(jq .late_mounts "$work/plan.json")" || return
+  on_host "$BATS_FILE_TMPDIR/programs/nvidia-ctk" doctor --quick --json --container "$bundle" >"$work/doctor.json" || :
+  [ "$(jq -r .late_mounts "$work/doctor.json")" = "$(jq -r .late_mounts "$work/plan.json")" ] || die "$(jq .late_mounts "$work/doctor.json")" || return
+  on_host runc --root "$state" delete --force "$container"
+}
+
+@test "plan foresees which files will be mounted late in the container of a bundle, and why others will not" {
+  late=true low_level runc
+  mkdir "$work/volume"
+  foreseen "all files"
+  foreseen "no file: the root will be read-only" '.root.readonly = true'
+  foreseen "no file: a hook may use them" '.hooks = {createRuntime: [{path: "/bin/true"}]}'
+  foreseen "no file: NVIDIA_LATE_MOUNTS of the container is false" '.process.env += ["NVIDIA_LATE_MOUNTS=false"]'
+  foreseen "* files; by the low-level runtime: */nvidia-smi* (the low-level runtime may look for this program)" \
+    '.process.args = ["nvidia-smi"] | .process.env += ["PATH=/usr/bin:/bin"]'
+  foreseen "* files; by the low-level runtime: */nvidia_icd.json* (a mount covers it)" \
+    '.mounts += [{destination: "/etc/vulkan", source: "'"$work/volume"'", type: "bind", options: ["rbind", "rw"]}]'
+  late=false low_level runc
+  make_asking_bundle
+  [ "$(plan_late --json 2>/dev/null | jq -r .late_mounts)" = "no file: graft.late-mounts in config.toml is false" ]
+  run -64 plan_late --style=namespace
+  [ "${lines[0]}" = "nvidia-container-cli: input error: --bundle is for --style=oci" ] || die "$output"
+  [ "$(on_host nvidia-container-cli plan --style=oci --json --device=0 --compute 2>/dev/null | jq .late_mounts)" = null ]
+}
+
+# Nobody can know whether a variable is the image's: so it can only decline what the administrator has enabled.
+@test "a container's variable switches late mounts off, and never on" {
+  local late value
+  for late in true false; do
+    low_level runc
+    for value in true false 0 ''; do
+      make_asking_bundle ".process.env += [\"NVIDIA_LATE_MOUNTS=$value\"]"
+      created on_host
+      case $late$value in
+      true | true0 | truetrue) [ "$(driver_files)" -le 3 ] && [ "$(doctor_late)" = "all files" ] ;;
+      truefalse) [ "$(driver_files)" -gt 40 ] && [ "$(doctor_late)" = "no file: NVIDIA_LATE_MOUNTS of the container is false" ] ;;
+      *) [ "$(driver_files)" -gt 40 ] && [ -z "$(doctor_late)" ] ;;
+      esac || die "$late $value: $(driver_files) $(doctor_late)" || return
+      run_created on_host runc --root "$state"
+      expect nvidia-smi 1
+    done
+  done
+}
+
 # stays FILTER...: the low-level runtime mounts all files but those that were named.
 stays() {
   make_asking_bundle "$@"
@@ -657,4 +722,69 @@ stays() {
     n_failed=$((n_failed + 1))
   done
   [ "$n_failed" -ge 3 ] || die "$n_failed"
+}
+
+# tries CAPABILITY...: what a container with these more can do to files of the driver, as its root.
+tries() {
+  local capabilities
+  capabilities=$(printf '"%s",' "$@")
+  make_asking_bundle '.process.args = ["/tries"]' ".process.capabilities[] |= (. + [${capabilities%,}] | unique)"
+  cat >"$work/tries" <<'SH'
+#!/bin/sh
+n=0
+for file in $(sed -n 's|.* \(/[^ ]*\(nvidia-smi\|libcuda.so\|libEGL_nvidia.so\|nvidia_icd.json\)[^ ]*\) .*|\1|p' /proc/self/mountinfo); do
+  n=$((n + 1))
+  sed -n "s|.* $file \([^ ]*\) .*|flags: \1|p" /proc/self/mountinfo
+  (echo x >>"$file") 2>/dev/null && echo "wrote $file"
+  truncate -s 0 "$file" 2>/dev/null && echo "cut $file"
+  chmod 777 "$file" 2>/dev/null && echo "changed $file"
+  rm "$file" 2>/dev/null && echo "removed $file"
+  mv "$file" "$file.old" 2>/dev/null && echo "renamed $file"
+  ln "$file" "/link$n" 2>/dev/null && echo "linked $file"
+  umount "$file" 2>/dev/null && echo "unmounted $file"
+  mount -o remount,bind,rw "$file" 2>/dev/null && echo "remounted $file"
+  (echo x >>"$file") 2>/dev/null && echo "wrote $file after all"
+done
+echo "files: $n"
+SH
+  on_host install -m 0755 "$work/tries" "$root/tries"
+  created on_host
+  run_created on_host runc --root "$state"
+}
+
+# SECURITY: read-only, without privileges of the file system, and no way to change that but with the right to mount, which is that to everything.
+@test "a container cannot write to files that are mounted late, nor remove them" {
+  local way
+  on_host sh -c 'sha256sum /usr/bin/nvidia-smi /usr/lib/*/libcuda.so.*' >"$work/before"
+  host_state >"$work/host.before"
+  for way in true false; do
+    late=$way low_level runc
+    tries CAP_DAC_OVERRIDE CAP_FOWNER CAP_CHOWN CAP_LINUX_IMMUTABLE
+    sort -u <<<"$output" >"$work/tried.$way"
+    [ "$(cat "$work/tried.$way")" = "$(printf 'files: 4\nflags: ro,nosuid,nodev,relatime')" ] || die "$way: $output" || return
+  done
+  on_host sh -c 'sha256sum /usr/bin/nvidia-smi /usr/lib/*/libcuda.so.*' | diff "$work/before" -
+  host_state | diff "$work/host.before" -
+}
+
+@test "a driver that is upgraded: a container keeps the files with which it started, and nothing keeps them behind it" {
+  local library inode
+  late=true low_level runc
+  host_state >"$work/before"
+  make_asking_bundle '.process.args = ["/bin/sleep", "100"]'
+  created on_host
+  on_host runc --root "$state" start "$container"
+  library=$(on_host sh -c 'echo /usr/lib/*/libcuda.so.550.54.14')
+  inode=$(on_host stat -c %i "$library")
+  on_host sh -c 'cp "$1" "$1.old" && echo new >"$1.new" && mv "$1.new" "$1"' - "$library"
+  run on_host runc --root "$state" exec "$container" stat -c %i "$library"
+  [ "$output" = "$inode" ] || { on_host mv "$library.old" "$library" && die "$output, not $inode" && return 1; }
+  on_host runc --root "$state" delete --force "$container"
+  # The next one has the new one.
+  make_asking_bundle ".process.args = [\"/bin/cat\", \"$library\"]"
+  created on_host
+  run_created on_host runc --root "$state"
+  on_host mv "$library.old" "$library"
+  [ "$output" = new ] || die "$output" || return
+  host_state | diff "$work/before" -
 }

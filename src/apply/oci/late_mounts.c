@@ -24,13 +24,16 @@ struct record {
 	size_t n_reasons;
 };
 
-/* BASELINE 5.2: older kernels cannot mount a file of the host in another mount namespace. */
-static bool can_mount_later(void)
+/*
+ * BASELINE 5.2: older kernels cannot mount a file of the host in another mount namespace. Who only
+ * looks may lack the right to ask.
+ */
+static bool can_mount_later(bool only_look)
 {
 	struct graft_mounter mounter;
 
 	graft_mounter_probe(&mounter, -1);
-	return graft_mounter_detaches(&mounter);
+	return graft_mounter_detaches(&mounter) || (only_look && mounter.refused);
 }
 
 /*
@@ -40,6 +43,8 @@ static bool can_mount_later(void)
 static const char *obstacle_of_mounts(const struct graft_oci_spec *spec, const struct graft_oci_options *options,
 				      bool waits, const char *program, const struct graft_json_document *document)
 {
+	if (options->no_late_mounts)
+		return "NVIDIA_LATE_MOUNTS of the container is false";
 	if (!options->ret_waiting)
 		return "nothing can be done between creation and start";
 	if (!waits)
@@ -50,7 +55,7 @@ static const char *obstacle_of_mounts(const struct graft_oci_spec *spec, const s
 		return "the root will be read-only";
 	if (graft_oci_has_early_hooks(document))
 		return "a hook may use them";
-	return can_mount_later() ? NULL : "this kernel cannot mount them later";
+	return can_mount_later(options->only_look) ? NULL : "this kernel cannot mount them later";
 }
 
 /* Removes an edit's mount: both point to the plan's strings. */

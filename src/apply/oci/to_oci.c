@@ -386,6 +386,8 @@ static int apply_to_oci(const struct graft_plan *plan, const char *bundle, const
 	if (options->late_mounts &&
 	    oci_let_mounts_wait(plan, spec, options, &root, waits, document, later, &edits, err) < 0)
 		return -1;
+	if (options->only_look)
+		return 0;
 	if (put_off(later, waits, spec, options, &root, arena, &edits, err) < 0)
 		return -1;
 	if (graft_oci_apply_edits(document, &edits, err) < 0)

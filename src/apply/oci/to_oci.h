@@ -71,6 +71,12 @@ struct graft_oci_options {
 	 * where that makes no difference (docs/decisions/0034-driver-tree.md). Needs `ret_waiting`.
 	 */
 	bool late_mounts;
+	bool no_late_mounts; /* the container wants none, whatever `late_mounts` is; its annotation says so */
+	/*
+	 * Changes only the document, and only as far as the annotation GRAFT_OCI_LATE_MOUNTS: what
+	 * would become of the files. `ret_waiting` must not be NULL, and stays empty.
+	 */
+	bool only_look;
 	const struct graft_log *log;
 	/*
 	 * Receives the edits that wait until the container is created; release it with

@@ -1109,6 +1109,36 @@ static void test_no_late_mounts_with_hook(void **state)
 	assert_non_null(strstr(text, "/host" LIBRARY));
 }
 
+/* The container declines; and somebody only asks. */
+static void test_late_mounts_declined(void **state)
+{
+	struct graft_edit edits[] = {
+		{ .kind = GRAFT_EDIT_BIND, .source = "/host" LIBRARY, .target = LIBRARY, .flags = FILE_FLAGS },
+		{ .kind = GRAFT_EDIT_SYMLINK, .target = LIBRARY ".link", .content = "x" },
+	};
+	struct graft_oci_waiting waiting = { .plan = NULL };
+	struct graft_oci_options options = { .ret_waiting = &waiting, .late_mounts = true, .only_look = true };
+	struct graft_plan plan = plan_of(edits, GRAFT_COUNT(edits));
+	struct bundle *b = *state;
+	const char *text = "", *config;
+
+	need_root();
+	config = graft_arena_printf(b->arena, "{\"process\":{\"args\":[\"sh\"]},%s", WAITS + 1);
+	assert_int_equal(apply(b, &plan, config, options, &text, NULL), 0);
+	assert_non_null(strstr(text, "\"graft.late-mounts\":\"all files\""));
+	assert_null(strstr(text, "/host" LIBRARY));
+	assert_null(waiting.plan);
+	assert_false(has(b, "rootfs" LIBRARY ".link"));
+	options.only_look = false;
+	options.no_late_mounts = true;
+	assert_int_equal(apply(b, &plan, config, options, &text, NULL), 0);
+	assert_non_null(
+	    strstr(text, "\"graft.late-mounts\":\"no file: NVIDIA_LATE_MOUNTS of the container is false\""));
+	assert_non_null(strstr(text, "/host" LIBRARY));
+	assert_null(waiting.plan);
+	assert_true(has(b, "rootfs" LIBRARY ".link"));
+}
+
 /* The caller does not come back, or the work in the root is to be left to the hook. */
 static void test_hook_instead(void **state)
 {
@@ -1429,6 +1459,7 @@ int main(void)
 		cmocka_unit_test(test_what_waits),
 		cmocka_unit_test(test_late_mounts),
 		cmocka_unit_test_setup_teardown(test_no_late_mounts_with_hook, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_late_mounts_declined, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hook_instead, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failure_leaves_nothing_waiting, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_waiting_allocations, setup, teardown),

@@ -9,7 +9,7 @@
 #include "request/container.h"
 #include "request/container_words.h"
 
-#define MAX_ENTRIES 8
+#define MAX_ENTRIES 9
 #define DIRECTORY   "/var/run/nvidia-container-devices"
 #define SUPPORTED   "compat32,compute,display,graphics,ngx,utility,video"
 #define DEFAULTS    (GRAFT_CAP_COMPUTE | GRAFT_CAP_UTILITY)
@@ -371,12 +371,14 @@ static void test_channels(void **state)
 static void test_other_variables(void **state)
 {
 	static struct input on = { .env = { GATES, NVD "0", "NVIDIA_MIG_CONFIG_DEVICES=all",
-					    "NVIDIA_MIG_MONITOR_DEVICES=0" } },
+					    "NVIDIA_MIG_MONITOR_DEVICES=0", "NVIDIA_LATE_MOUNTS=false" } },
 			    off = { .env = { "NVIDIA_GDS=Enabled", "NVIDIA_MOFED=1", "NVIDIA_GDRCOPY=", NVD "0",
-					     "NVIDIA_REQUIRE_JETPACK=all", "NVIDIA_MIG_CONFIG_DEVICES=" } };
+					     "NVIDIA_REQUIRE_JETPACK=all",
+					     "NVIDIA_MIG_CONFIG_DEVICES=", "NVIDIA_LATE_MOUNTS=true" } };
 	struct read r;
 
 	read_container(&on, &r);
+	assert_true(r.container.no_late_mounts);
 	for (size_t i = 0; i < GRAFT_GATE_MAX; i++)
 		assert_true(r.container.gates[i]);
 	assert_true(r.container.jetpack_csv_mounts_all);
@@ -387,6 +389,7 @@ static void test_other_variables(void **state)
 	read_container(&off, &r);
 	for (size_t i = 0; i < GRAFT_GATE_MAX; i++)
 		assert_false(r.container.gates[i]);
+	assert_false(r.container.no_late_mounts);
 	assert_false(r.container.jetpack_csv_mounts_all);
 	assert_null(r.container.mig_config);
 	assert_null(r.container.mig_monitor);
