@@ -133,7 +133,7 @@ shim() {
 create_options=()
 # start_container WORLD: create, start, wait for the end, read the probe's answers.
 start_container() {
-  if ! shim "$1" create --bundle "$bundle" "${create_options[@]}" "$container" </dev/null >"$work/out" 2>&1; then
+  if ! shim "$1" create --bundle "$bundle" "${late_pid[@]}" "${create_options[@]}" "$container" </dev/null >"$work/out" 2>&1; then
     cat "$work/out" "$work/runtime.log"
     return 1
   fi
@@ -375,6 +375,7 @@ expect_generated() {
 
 # same_both_ways WORLD LOW-LEVEL-RUNTIME [PREPARE]: one hook for what has to wait, and what it and the edits make is what the hooks make; as is what is made after `create`.
 same_both_ways() {
+  late_pid=()
   low_level "$2"
   generated_spec
   [ "$(jq '[.containerEdits.hooks, .devices[0].containerEdits.hooks | .[]] | length' "$specs/nvidia.json")" -eq 6 ]
@@ -455,6 +456,7 @@ look_again() {
 
 # After the first start the driver is upgraded, so that the image's library does not suit it any more: by edits, and by hooks.
 forgets_compat() {
+  late_pid=()
   local ours=$root/etc/ld.so.conf.d/00-graft.conf way=$1
   generated_spec
   make_looking_bundle

@@ -2,7 +2,7 @@
 # files: disk
 # The same tests with crun. Debian's crun refuses hybrid cgroups.
 
-# bats file_tags=old-kernel,late-mounts
+# bats file_tags=old-kernel
 load lib.bash
 
 setup_file() { start_host dgx-h100; }

@@ -52,7 +52,7 @@ shim() {
 }
 
 start_container() {
-  if ! shim create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1; then
+  if ! shim create --bundle "$bundle" "${late_pid[@]}" "$container" </dev/null >"$work/out" 2>&1; then
     cat "$work/out" "$work/runtime.log"
     return 1
   fi
@@ -61,7 +61,7 @@ start_container() {
 
 refuse() {
   sha256sum "$bundle/config.json" >"$work/before"
-  run shim create --bundle "$bundle" "$container"
+  run shim create --bundle "$bundle" "${late_pid[@]}" "$container"
   [ "$status" -eq 1 ]
   message=$(jq --slurp --raw-output 'map(select(.level == "error")) | last | .msg' "$work/log.json")
   # shellcheck disable=SC2053
@@ -93,7 +93,7 @@ all_nodes='/dev/nvgpu/igpu0/power /dev/nvhost-as-gpu /dev/nvhost-ctrl /dev/nvhos
 lives() {
   printf 'runtimes = ["%s"]\n' "$1" >>"$work/config.toml"
   make_board_bundle "$(env NVIDIA_VISIBLE_DEVICES=all)" '.process.args = ["/bin/sleep", "600"]'
-  shim create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1 || die "$(cat "$work/out" "$work/runtime.log")" || return
+  shim create --bundle "$bundle" "${late_pid[@]}" "$container" </dev/null >"$work/out" 2>&1 || die "$(cat "$work/out" "$work/runtime.log")" || return
   shim start "$container"
   run shim exec "$container" /bin/sh /show
   read_answers
@@ -150,6 +150,7 @@ lives() {
 }
 
 @test "mode jit-cdi and its names: the lists say what is in the container; what is unknown is refused" {
+  late_pid=()
   local mode devices
   for mode in jit-cdi cdi auto; do
     printf '[nvidia-container-runtime]\nmode = "%s"\ndebug = "%s"\nlog-level = "debug"\n' "$mode" "$work/runtime.log" >"$work/config.toml"
@@ -192,7 +193,7 @@ lives() {
 @test "a container that asks for nothing is left alone" {
   make_board_bundle
   sha256sum "$bundle/config.json" >"$work/before"
-  shim create --bundle "$bundle" "$container" </dev/null >"$work/out" 2>&1
+  shim create --bundle "$bundle" "${late_pid[@]}" "$container" </dev/null >"$work/out" 2>&1
   shim delete --force "$container"
   sha256sum --check --quiet "$work/before"
 }

@@ -129,7 +129,7 @@ tracer=()
 create() {
   local to=$1
   shift
-  on_host "$@" "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$to" 2>&1
+  on_host "$@" "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "${late_pid[@]}" "$container" </dev/null >"$to" 2>&1
 }
 
 # The same at each entry, each time with a fresh root that the named function makes hostile.

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # OpenGL, EGL and Vulkan: with `graphics` the loaders of the image (Khronos' for Vulkan, glvnd for EGL) find the driver's vendor libraries by
 # the description files where they look for them; with `compute,utility` there is nothing to find. Debian's vulkaninfo and eglinfo ask.
-# bats file_tags=late-mounts
+# By nvidia-container-cli, and in the stage late-mounts by the runtime.
 
 load lib.bash
+load ways.bash
 
-setup_file() { start_host dgx-h100; }
+setup_file() {
+  start_host dgx-h100
+  install_programs
+}
 teardown_file() { stop_host; }
 setup() {
   test_setup
@@ -20,8 +24,14 @@ teardown() {
 ask() {
   make_bundle '.process.args = ["/bin/sh", "-c",
     "vulkaninfo --summary 2>&1 | sed s/^/vulkan:/; eglinfo -B 2>&1 | sed s/^/egl:/; find / -xdev -name *nvidia*.json"]'
-  make_hook "$@"
   mkdir -p "$work/runc"
+  if [[ -n ${GRAFT_LATE_MOUNTS:-} && " $* " == *" --graphics "* ]]; then
+    edit_bundle --arg devices "${1#--device=}" 'del(.hooks) | .process.env += ["NVIDIA_VISIBLE_DEVICES=" + $devices]'
+    NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml run_with jit-cdi runc || return
+    [ "$(jq -r '.annotations["graft.late-mounts"]' "$bundle/config.json")" = "all files" ] || die "$(jq .annotations "$bundle/config.json")"
+    return
+  fi
+  make_hook "$@"
   run on_host runc --root "$work/runc" run --bundle "$bundle" "$container"
   [ "$status" -eq 0 ] || { say "$output" && cat "$hook_log" && return 1; }
 }
@@ -37,11 +47,13 @@ expect_devices() {
   grep -q '^egl:EGL vendor string: NVIDIA' <<<"$output"
 }
 
+# bats test_tags=late-mounts
 @test "graphics, GPU 0 and 5 of 8: Vulkan and EGL show these two" {
   ask --device=0,5 --graphics --utility
   expect_devices 0 5
 }
 
+# bats test_tags=late-mounts
 @test "all capabilities, all GPUs" {
   ask --device=all --compute --compat32 --graphics --utility --video --display
   expect_devices 0 1 2 3 4 5 6 7

@@ -5,8 +5,12 @@
 
 # bats file_tags=old-kernel
 load lib.bash
+load ways.bash
 
-setup_file() { start_host dgx-h100; }
+setup_file() {
+  start_host dgx-h100
+  install_programs
+}
 teardown_file() { stop_host; }
 
 setup() {
@@ -37,6 +41,10 @@ fresh_root() {
 # configure: in a mount namespace of its own, at most 2 s of processor time and 64 MiB; whether it succeeds is not the question.
 # The mounts that it leaves come into $work/mounts.
 configure() {
+  if [ -n "${GRAFT_LATE_MOUNTS:-}" ]; then
+    start_late
+    return
+  fi
   local limits='ulimit -t 2 -v 98304'
   # The sanitizers need address space of their own.
   ! grep -q __asan_init "$build/src/cli/nvidia-container-cli" || limits='ulimit -t 10'
@@ -52,14 +60,33 @@ configure() {
   nothing_outside
 }
 
+# start_late: the same by the runtime with runc, which is killed with its container. What is mounted in the host's table comes into $work/mounts.
+start_late() {
+  rm -rf "$bundle" "$work/log"
+  new_bundle
+  edit_bundle --arg root "$root" --arg id "$container" '.process.terminal = false | del(.process.rlimits) | .root = {path: $root, readonly: false} |
+    .linux.cgroupsPath = "/" + $id | .process.args = ["/bin/true"] | .process.env += ["NVIDIA_VISIBLE_DEVICES=0"] |
+    .mounts |= map(if .destination == "/proc" then {destination: "/proc", source: "/proc", type: "bind", options: ["rbind"]} else . end)'
+  printf '[nvidia-container-runtime]\nmode = "jit-cdi"\nlog-level = "debug"\ndebug = "%s"\nruntimes = ["runc"]\n' "$work/log" >"$work/config.toml"
+  run on_host env NVIDIA_CTK_CONFIG_FILE_PATH="$work/config.toml" unshare --mount --propagation private -- bash -c '
+    timeout 30 "$4/nvidia-container-runtime" --root "$1/runc" create --bundle "$2" --pid-file "$1/pid" "$3" </dev/null 3>&- 4>&-
+    status=$?
+    cat /proc/self/mountinfo >"$1/mounts"
+    runc --root "$1/runc" delete --force "$3" 2>/dev/null
+    exit $status' - "$work" "$bundle" "$container" "$BATS_FILE_TMPDIR/programs"
+  [ "$status" -lt 124 ] || die "exit status $status: $output" || return
+  nothing_outside
+}
+
 nothing_outside() {
   outside_state | diff "$work/outside.before" - || die "something outside of the root changed" || return
   # Every mount of ours is below the root.
   ! awk '{ print $5 }' "$work/mounts" | grep -F "$work/" | grep -v "^$root\(/\|$\)"
 }
 
+# The runtime refuses an image that takes too long, whoever mounts.
 succeeds() {
-  [ "$status" -eq 0 ] || die "$output"
+  [ "$status" -eq 0 ] || [[ -n ${GRAFT_LATE_MOUNTS:-} && $output == *"reading the container's image takes too long."* ]] || die "$output"
 }
 
 # Thirty-nine links, each of hundreds of components and the next link: one look at l0 costs the kernel milliseconds.
@@ -205,8 +232,10 @@ at_each_name() {
 }
 
 @test "the directories are links out of the root" {
-  local name to
-  for name in usr usr/lib usr/lib64 usr/bin etc dev proc run lib/firmware proc/driver usr/lib/x86_64-linux-gnu; do
+  local name to dev=dev
+  # Where /dev leads out, runc 1.1 makes its own links there.
+  [ -z "${GRAFT_LATE_MOUNTS:-}" ] || dev=
+  for name in usr usr/lib usr/lib64 usr/bin etc $dev proc run lib/firmware proc/driver usr/lib/x86_64-linux-gnu; do
     for to in / ../../.. "$work/outside" /proc/self/root /proc/self/cwd /proc/1/root "/proc/self/root$work/outside" \
       "../../../../../../../../../../../../../..$work/outside" /dev/stdin loop; do
       rm -rf "$root"
@@ -232,7 +261,8 @@ at_each_name() {
 }
 
 @test "directories and links out of the root change places while configure works: 10,000 rounds" {
-  local racer runs=0
+  local racer runs=0 dev=("$root/dev" "$root/evil-dev")
+  [ -z "${GRAFT_LATE_MOUNTS:-}" ] || dev=()
   cp -a "$(image small)" "$root"
   mkdir -p "$root/usr/lib/x86_64-linux-gnu" "$root/usr/lib64" "$root/dev" "$root/lib/firmware/nvidia" "$root/run"
   ln -s "$work/outside/lib" "$root/usr/lib/evil"
@@ -241,7 +271,7 @@ at_each_name() {
   ln -s ../outside/etc "$root/evil-etc"
   ln -s "$work/outside" "$root/lib/evil"
   "$build/test/tools/exchange" "$work/rounds" "$root/usr/lib/x86_64-linux-gnu" "$root/usr/lib/evil" "$root/usr/lib64" \
-    "$root/usr/evil64" "$root/dev" "$root/evil-dev" "$root/etc" "$root/evil-etc" "$root/lib/firmware" "$root/lib/evil" 3>&- &
+    "$root/usr/evil64" "${dev[@]}" "$root/etc" "$root/evil-etc" "$root/lib/firmware" "$root/lib/evil" 3>&- &
   racer=$!
   while [ "$runs" -lt 40 ] || [ "$(stat -c %s "$work/rounds")" -lt 10000 ]; do
     runs=$((runs + 1))

@@ -48,7 +48,7 @@ create() {
   local world=$1
   shift
   mkdir -p "$work/runc"
-  "$world" "${old_kernel[@]}" "$runtime" "$@" --root "$work/runc" create --bundle "$bundle" "$container" \
+  "$world" "${old_kernel[@]}" "$runtime" "$@" --root "$work/runc" create --bundle "$bundle" "${late_pid[@]}" "$container" \
     </dev/null >"$work/out" 2>&1 3>&- 4>&-
 }
 
@@ -221,6 +221,7 @@ quiet_host() {
 
 # bats test_tags=old-kernel
 @test "one hook for what lies on a mount of its own, and nothing else in it" {
+  late_pid=()
   jit_bundle 0,1
   jit v2 runc
   expect_two_gpus
@@ -238,6 +239,7 @@ at_work() { v2 sh -c 'cd "$0" && exec "$@"' "$work" "$@"; }
 
 # bats test_tags=old-kernel
 @test "runc's hook is told the root, by an absolute path of it" {
+  late_pid=()
   jit_bundle 0,1
   jit v2 runc
   expect_two_gpus
@@ -265,6 +267,7 @@ at_work() { v2 sh -c 'cd "$0" && exec "$@"' "$work" "$@"; }
 }
 
 @test "crun, by its name and called runc: its hook reads the state" {
+  late_pid=()
   type crun >/dev/null || skip "this machine has no crun"
   local name
   mkdir "$work/other"
@@ -462,6 +465,7 @@ first_of() { on_host /sbin/ldconfig -p -C "$root/etc/ld.so.cache" | sed -n "s/^\
 }
 
 @test "disable-ipc-discoverer leaves out the sockets of daemons, and MPS's programs stay" {
+  late_pid=()
   local flags='' programs='/usr/bin/nvidia-cuda-mps-control /usr/bin/nvidia-cuda-mps-server '
   for flags in '' '\n[nvidia-container-runtime.modes.jit-cdi]\nnvcdi-feature-flags = ["disable-ipc-discoverer"]\n'; do
     # shellcheck disable=SC2059
@@ -516,6 +520,7 @@ rootless_bundle() {
 
 # bats test_tags=old-kernel
 @test "rootless: an ordinary user" {
+  late_pid=()
   rootless_bundle
   jit as_user runc
   expect uid 0
@@ -571,6 +576,7 @@ rootless_bundle() {
 }
 
 @test "requirements and capabilities count where the configuration says so" {
+  late_pid=()
   jit_bundle 0 '.process.env += ["NVIDIA_REQUIRE_CUDA=cuda>=99.0", "NVIDIA_DRIVER_CAPABILITIES=utility"]'
   jit v2 runc
   expect_libraries

@@ -2,7 +2,6 @@
 # files: disk
 # The main tests on hosts of every kind: a container of runc gets what it asked for, whatever the
 # host's distribution, layout or GPUs.
-# bats file_tags=late-mounts
 
 load lib.bash
 

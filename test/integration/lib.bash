@@ -127,6 +127,10 @@ test_setup() {
   hook_log=$work/hook.log
   chmod a+rx "$work" "$work/.."
   container=graft-$$-$BATS_TEST_NUMBER
+  # For `create` by the runtime: only with it can files be mounted late (test/tools/late-mounts). Tests of hooks and of config.json empty it.
+  late_pid=()
+  # shellcheck disable=SC2034 # for the tests
+  [ -z "${GRAFT_LATE_MOUNTS:-}" ] || late_pid=(--pid-file "$work/late.pid")
 }
 
 test_teardown() {

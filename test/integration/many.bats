@@ -33,7 +33,7 @@ sed "s/CONTAINER/many-\$i/; s/OTHER/\$(((gpu + 1) % 8))/; s/DEVICES=GPU/DEVICES=
 runtime=(nvidia-container-runtime nvidia-container-runtime.cdi nvidia-container-runtime.legacy)
 exec 3>&1 >"$work/said/\$i" 2>&1
 # The container's standard output ends with the container.
-{ "\${runtime[i / 8 % 3]}" --root $work/runc create --bundle "\$bundle" "many-\$i" && runc --root $work/runc start "many-\$i"; } 2>&1 | cat
+{ "\${runtime[i / 8 % 3]}" --root $work/runc create --bundle "\$bundle" ${GRAFT_LATE_MOUNTS:+--pid-file "\$bundle/pid"} "many-\$i" && runc --root $work/runc start "many-\$i"; } 2>&1 | cat
 # It has ended, but runc may not have seen it yet.
 for _ in \$(seq 500); do
   ! runc --root $work/runc delete "many-\$i" 2>/dev/null || break

@@ -32,16 +32,17 @@ trees() {
     --work "$work/$name.tree" --budget "$budget" --places "$@" >"$work/$name" 2>&1 3>&-
 }
 
-# in_halves WORD...: two at a time, the numbers behind the words.
+# in_halves WORD...: two at a time, the numbers behind the words. With late mounts, each image is given to the runtime, with runc and a pid file.
 in_halves() {
-  local numbers=("${@: -1}") first last middle other
+  local numbers=("${@: -1}") first last middle other modes=()
+  [ -z "${GRAFT_LATE_MOUNTS:-}" ] || modes=(--program "runc jit-cdi, pid file" --program "runc cdi, pid file")
   IFS=- read -r first last <<<"${numbers[0]}"
   last=${last:-$first}
   middle=$(((first + last) / 2))
   set -- "${@:1:$#-1}"
-  trees second "$@" "$((middle + 1))-$last" &
+  trees second "${modes[@]:2}" "$@" "$((middle + 1))-$last" &
   other=$!
-  trees first "$@" "$first-$middle" || :
+  trees first "${modes[@]:0:2}" "$@" "$first-$middle" || :
   wait "$other" || :
   well first && well second
 }

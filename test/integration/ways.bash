@@ -45,7 +45,7 @@ TOML
   mkdir -p "$work/runc"
   # A hybrid host's other hierarchies are nothing for crun.
   [ "$low_level" = crun ] && world=v2_raising || world=on_host
-  "$world" "$BATS_FILE_TMPDIR/programs/nvidia-container-runtime" --root "$work/runc" create --bundle "$bundle" "$@" "$container" </dev/null >"$work/out" 2>&1 3>&- 4>&- ||
+  "$world" "$BATS_FILE_TMPDIR/programs/nvidia-container-runtime" --root "$work/runc" create --bundle "$bundle" "${late_pid[@]}" "$@" "$container" </dev/null >"$work/out" 2>&1 3>&- 4>&- ||
     die "$(cat "$work/out" "$work/runtime.log")" || return
   run_created "$world" "$low_level" --root "$work/runc"
 }
