@@ -1758,10 +1758,9 @@ def registry_has_a_rival(c):
     """Another plugin takes the resource over by Register: it keeps it while it lives. The first one says so once, and is there again afterwards."""
     c.use_registry()
     c.begin()
-    first = c.plugin
+    first, ours = c.plugin, c.kubelet.endpoints[GPU]
     rival = c.launch("--plugin-registry", "")
-    c.kubelet.wait(lambda: len(c.kubelet.requests) == 1, "the rival's Register")
-    c.kubelet.wait_for(GPU, GPUS)
+    c.kubelet.wait(lambda: c.kubelet.endpoints[GPU] is not ours and len(c.kubelet.healthy(GPU)) == GPUS, "the rival's Register")
     taken = c.kubelet.endpoints[GPU]
     assert first.says("nvidia.com/gpu: another device plugin, at %s, has taken over this resource;" % os.path.abspath("device-plugins/nvidia-gpu.sock"))
     time.sleep(5)
