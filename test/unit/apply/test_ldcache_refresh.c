@@ -788,8 +788,7 @@ static void test_time_limit(void **state)
 	assert_int_equal(graft_ldcache_scan_directory(&scan, LIB, &err), -1);
 	graft_budget_free(root.budget);
 	assert_int_equal(err.status, GRAFT_TOO_BIG);
-	assert_string_equal(err.msg,
-			    "reading the container's library directories takes too long: /usr/lib/x86_64-linux-gnu");
+	assert_string_equal(err.msg, "reading the container's library directories takes too long: " LIB);
 }
 
 /*
