@@ -26,7 +26,7 @@ const size_t graft_n_doctor_messages = GRAFT_COUNT(graft_doctor_messages);
 
 static char plain(char c)
 {
-	return c == '"' || c == '`' ? '\'' : (char)tolower((unsigned char)c);
+	return (char)(c == '"' || c == '`' ? '\'' : tolower((unsigned char)c));
 }
 
 /* Whether the message has the text at its beginning. Logs write quotes with backslashes. */

@@ -1123,7 +1123,7 @@ static void test_late_mounts_declined(void **state)
 	const char *text = "", *config;
 
 	need_root();
-	config = graft_arena_printf(b->arena, "{\"process\":{\"args\":[\"sh\"]},%s", WAITS + 1);
+	config = graft_arena_printf(b->arena, "{\"process\":{\"args\":[\"sh\"]},%s", &WAITS[1]);
 	assert_int_equal(apply(b, &plan, config, options, &text, NULL), 0);
 	assert_non_null(strstr(text, "\"graft.late-mounts\":\"all files\""));
 	assert_null(strstr(text, "/host" LIBRARY));
