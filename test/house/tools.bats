@@ -400,8 +400,9 @@ TABLE
 }
 
 @test "new-module: its three files compile, pass and satisfy the checks" {
-  make_copy src/plan/meson.build test/unit/plan/meson.build
+  make_copy src/plan/meson.build test/unit/plan/meson.build src/apply/oci/meson.build test/unit/apply/meson.build
   tools/new-module plan/trial "a trial"
+  tools/new-module apply/oci/trial2 "another trial"
   # All but what reads no source.
   run -0 tools/check --only "layers,lint,whitespace,sources listed,generated documents,format,headers stand alone,spelling"
   # All else has been compiled by ./check.

@@ -56,10 +56,10 @@ well='
   echo "{\"runtimes\": {\"nvidia\": {\"path\": \"nvidia-container-runtime\"}}}" | engine_file /etc/docker/daemon.json
   for daemon in nvidia-persistenced nv-fabricmanager; do
     command -v "$daemon" >/dev/null || continue
-    : >"$work/said"
-    "$daemon" >"$work/said" 2>&1 & daemons="$daemons $!"
+    : >"$work/said-$daemon"
+    "$daemon" >"$work/said-$daemon" 2>&1 & daemons="$daemons $!"
     # It says so when it holds its socket.
-    until [ -s "$work/said" ]; do sleep 0.02; done
+    until [ -s "$work/said-$daemon" ]; do sleep 0.02; done
   done
   # started NAME: what was put into the background is that program, and no longer the shell.
   started() { until grep -qx "$1" /proc/$!/comm; do sleep 0.02; done; }

@@ -75,17 +75,8 @@ settings() {
   printf 'NVIDIA_CTK_DRIVER_ROOT=%s\n%s\n' "$machine/driver" "$1" >"$machine/settings/nvidia-cdi-refresh.env"
 }
 
-within() {
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do
-    [ "$SECONDS" -lt "$end" ] || { on_host tail -n 20 "$machine/host/log" && return 1; }
-    sleep 0.05
-  done
-}
-
 spec_is_of() { on_host grep -qs "libcuda.so.$1" /run/cdi/nvidia.yaml; }
-is_idle() { [[ $(on_host systemctl show --value --property ActiveState nvidia-cdi-refresh.service) == @(inactive|failed) ]]; }
+service_is_idle() { [[ $(on_host systemctl show --value --property ActiveState nvidia-cdi-refresh.service) == @(inactive|failed) ]]; }
 
 @test "the service makes the spec, and makes it anew when it has to" {
   on_host systemctl start nvidia-cdi-refresh.service
@@ -113,15 +104,15 @@ is_idle() { [[ $(on_host systemctl show --value --property ActiveState nvidia-cd
   driver 560.35.03
   on_host sh -c ': >>/etc/ld.so.cache'
   within 10 spec_is_of 560.35.03
-  within 10 is_idle
+  within 10 service_is_idle
   driver 565.57.01
   on_host mknod /dev/nvidia-caps/nvidia-cap300 c 235 300
   within 10 spec_is_of 565.57.01
-  within 10 is_idle
+  within 10 service_is_idle
   driver 570.86.15
   install -m 0755 "$build/src/cli/ctk/nvidia-ctk" "$machine/bin/nvidia-ctk"
   within 10 spec_is_of 570.86.15
-  within 10 is_idle
+  within 10 service_is_idle
   settings NVIDIA_CTK_CDI_GENERATE_CLASS=changed
   within 10 on_host grep -qs 'kind: nvidia.com/changed' /run/cdi/nvidia.yaml
   settings ""
@@ -170,7 +161,7 @@ no_jobs() { [ -z "$(on_host systemctl list-jobs --no-legend)" ]; }
     driver "$version"
     event "${words[@]}"
     within 10 spec_is_of "$version"
-    within 10 is_idle
+    within 10 service_is_idle
   done <<TABLE
 add /module/nvidia module
 remove /module/nvidia_uvm module

@@ -103,9 +103,9 @@ on_host() {
 # end_programs SIGNAL NAME: those of the machine that have it; they have ended.
 end_programs() {
   on_host pkill "-$1" --exact "${2:0:15}" || return 0
-  within 20 is_gone "$2"
+  within 20 no_program "$2"
 }
-is_gone() { ! on_host pgrep --exact "${1:0:15}" >/dev/null; }
+no_program() { ! on_host pgrep --exact "${1:0:15}" >/dev/null; }
 
 # config_toml: what stands on stdin becomes config.toml of the machine; nothing there: none.
 config_toml() {

@@ -383,7 +383,7 @@ for i in range(int(sys.argv[2])):
   within is_other_file "$before"
   awk -v first="$first" -v second="$(stat -c %.9Z "$features")" 'BEGIN { exit second - first < 2.9 }'
   is_label gpu.machine One
-  # It logs behind that.
+  # It logs afterwards.
   within eval '[ "$(written)" -eq 2 ]'
   end TERM
 }
@@ -500,7 +500,7 @@ for i in range(int(sys.argv[2])):
 @test "NodeFeature: with a second writer, pauses grow, and one line says what to do" {
   local other n
   serve
-  begin
+  begin --sleep-interval 1h
   within is_object '.spec.labels["nvidia.com/gpu.count"] == "8"'
   # Another program that wants the object otherwise, and does not wait.
   (
@@ -530,7 +530,7 @@ for i in range(int(sys.argv[2])):
 
 @test "NodeFeature: an object that the server changes while it writes it is not pressed" {
   serve
-  begin
+  begin --sleep-interval 1h
   within is_object '.spec.labels["nvidia.com/gpu.count"] == "8"'
   ctl POST /-/fault "{\"match\": \"$nodefeatures/nvidia\", \"method\": \"PUT\", \"kind\": \"status\", \"code\": 409, \"count\": 99}" >"$work/answer"
   ctl PATCH "$nodefeatures/nvidia-features-for-gpu-node" '{"spec": {"labels": {"nvidia.com/gpu.count": "99"}}}' >"$work/answer"

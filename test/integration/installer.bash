@@ -204,7 +204,7 @@ installer_nri() {
   expect_gpus 0 1 2 3 4 5 6 7
   on_host sh -c 'kill -TERM $(pidof nvidia-ctk-installer)'
   await_log 'msg="Completed nvidia-ctk-installer"'
-  within 5 is_gone nvidia-nri-plugin
+  within 5 no_program nvidia-nri-plugin
   [ "$(our_containerd)" = "$pid" ]
   diff -r "$machine/containerd/conf.d" "$work/conf.d" && cmp "$machine/containerd/config.toml" "$work/config.toml"
   on_host umount "$kubelet/pod-resources/kubelet.sock"

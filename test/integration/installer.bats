@@ -345,6 +345,7 @@ open("/proc/self/comm", "w").write("crio"); s = socket.socket(socket.AF_UNIX); s
   touch "$conf"
   installer --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=systemd --host-root="$root" --socket="$work/crio" --no-daemon
   [ "$(wc -l <"$root/told")" -eq 2 ]
+  end_programs KILL crio
   touch "$root/fails" "$machine/nv/.engine-has-to-read"
   installer --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=systemd --host-root="$root" --no-daemon
   [ "$status" -eq 1 ]
@@ -445,7 +446,7 @@ s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8); time.sleep(
   grep -qF -- "--nri-socket=$work/nri --nri-plugin-index=07 --nri-namespace=gpu-operator --cdi-kind=management.nvidia.com/gpu --driver-root=/ --driver-root-ctr-path=/ --config=$toolkit/.config/nvidia-container-runtime/config.toml --nvidia-cdi-hook-path=$toolkit/nvidia-cdi-hook" "$work/words"
   [ ! -e /none ]
   stop_installer
-  within 5 is_gone nvidia-nri-plugin
+  within 5 no_program nvidia-nri-plugin
   stay --runtime=containerd --enable-nri-plugin --nri-namespace=gpu-operator --nri-socket="$work/nri"
   within 5 on_host pidof nvidia-nri-plugin
   end_programs KILL nvidia-nri-plugin
@@ -463,7 +464,7 @@ s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8); time.sleep(
   cmp "$work/before" "$config"
 }
 
-@test "K3s that imports drop-ins since an upgrade: a template that an earlier run has changed is what it was" {
+@test "K3s that imports drop-ins since an upgrade: a template that an earlier run has changed is restored" {
   local k3s=$work/k3s words
   words=(--no-daemon --runtime=containerd --config="$k3s/config-v3.toml.tmpl" --drop-in-config= --restart-mode=none)
   mkdir "$k3s"

@@ -28,7 +28,7 @@ lend() { printf '%s\n' '[graft.leases]' 'mode = "on"' "$@" | config_toml; }
 lease() { on_host nvidia-ctk --quiet lease "$@"; }
 held() { lease list --json | jq '[.gpus[] | select(.leases != [])] | length'; }
 holds() { [ "$(held)" = "$1" ]; }
-# becomes_held N: within five seconds.
+# becomes_held N: soon.
 becomes_held() { within 5 holds "$1" || die "$(lease list) instead of $1 held"; }
 stays_held() { holds "$1" || die "$(lease list) instead of $1 held"; }
 

@@ -77,7 +77,7 @@ at_once() {
     done
     sleep 1
     # Who comes late finds it open, too.
-    until [ -e "$0/open" ]; do : <>"$0/gate"; sleep 0.1; done
+    for i in $(seq 3600); do [ ! -e "$0/open" ] || break; : <>"$0/gate"; sleep 0.1; done
     wait' "$work" "$runtime" >/dev/null 2>&1 3>&- 4>&- &
   within_seconds 60 all_have_locked
   touch "$work/open"

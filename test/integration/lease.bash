@@ -123,8 +123,8 @@ by_hook() {
     env: [\"NVIDIA_CTK_CONFIG_FILE_PATH=$config\", \"PATH=/usr/sbin:/usr/bin:/sbin:/bin\"]}]}"
 }
 
-# within_seconds LIMIT COMMAND...: until it succeeds.
-within_seconds() { within "$@" || die "not within $1 s: ${*:2}"; }
+# within_seconds SECONDS COMMAND...: as within, and says what it waited for.
+within_seconds() { within "$@" || die "still not: ${*:2}"; }
 
 # --- waiting ---
 

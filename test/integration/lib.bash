@@ -44,11 +44,14 @@ within() {
     shift
   fi
   until "$@"; do
-    [ "$SECONDS" -lt "$end" ] || { cat "${log:-/dev/null}" >&2 && return 1; }
+    [ "$SECONDS" -lt "$end" ] || {
+      cat "${log:-/dev/null}" >&2 || true
+      return 1
+    }
     sleep 0.05
   done
 }
-# has_ended PID: its files are closed, and their locks released. pgrep --full and pidof(1) do not see it any more before that.
+# has_ended PID: its files are closed, and their locks released. pgrep --full and pidof(1) lose sight of it before that.
 has_ended() { ! on_host kill -0 "$1" 2>/dev/null; }
 # is_idle PID [SECONDS]: it does not wake up for a second, or for as many.
 is_idle() {

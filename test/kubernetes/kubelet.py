@@ -39,7 +39,7 @@ REGISTRATION = "/pluginregistration.Registration/"
 
 def patience(seconds):
     """Where more programs want to run than there are processors, each has so much less of them."""
-    return seconds * max(1, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
+    return seconds * min(5, max(1, os.getloadavg()[0] / len(os.sched_getaffinity(0))))
 
 
 def handlers(service, methods):
