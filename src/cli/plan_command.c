@@ -88,7 +88,7 @@ static const struct graft_option options[] = {
 	{ .name = "leases", TEXT, AT(leases), .value_name = "FILE",
 	  .help = "Take what a claim depends on from FILE (output of '--show=leases') instead of looking at this host" },
 	{ .name = "bundle", TEXT, AT(bundle), .value_name = "DIRECTORY",
-	  .help = "With --style=oci: also say which files would be mounted late in the container of this bundle" },
+	  .help = "With --style=oci, as root: also say which files would be mounted late in the container of this bundle" },
 	{ .name = "show", .argument = GRAFT_OPTION_REQUIRED, .parse = set_show, .value_name = "WHAT",
 	  .values = shown_names,
 	  .help = "Print what goes into the plan instead: inventory, request, image or leases, as JSON" },
@@ -159,6 +159,8 @@ static int read_plan_bundle(struct planning *p, struct graft_arena *arena, struc
 		return 0;
 	if (p->options.style != GRAFT_STYLE_OCI)
 		return graft_fail(err, GRAFT_INVALID, 0, "--bundle is for --style=oci");
+	if (geteuid() != 0)
+		return graft_fail(err, GRAFT_PERMISSION, 0, "--bundle is for root, whose runtime makes the mounts");
 	if (graft_oci_file_read(bundle, &p->document, err) < 0 ||
 	    graft_oci_spec_read(p->document, arena, &p->spec, err) < 0)
 		return graft_wrap(err, "--bundle");
@@ -269,7 +271,7 @@ static int foresee_claim(struct planning *p, struct graft_error *err)
 /* What nvidia-container-runtime would do with the files of the plan, if it is given --pid-file. */
 static int foresee_mounts(struct planning *p, struct graft_arena *arena, struct graft_error *err)
 {
-	const struct graft_json_node *annotations;
+	struct graft_json_node *annotations, *earlier;
 	struct graft_container container;
 	struct graft_config config;
 	struct graft_start create = { .config = &config,
@@ -284,10 +286,16 @@ static int foresee_mounts(struct planning *p, struct graft_arena *arena, struct 
 
 	if (graft_config_file_load(GRAFT_CONFIG_OF_RUNTIME, NULL, arena, &config, err) < 0)
 		return -1;
-	if (!config.late_mounts) {
-		p->plan->late_mounts = "no file: graft.late-mounts in config.toml is false";
+	if (!config.late_mounts || strcmp(config.runtime.mode, graft_mode_names[GRAFT_MODE_LEGACY]) == 0) {
+		p->plan->late_mounts = config.late_mounts ? "no file: the hook mounts them in mode legacy"
+							  : "no file: graft.late-mounts in config.toml is false";
 		return 0;
 	}
+	/* One of an earlier start says nothing about the next. */
+	annotations = graft_json_node_member(graft_json_document_root(p->document), "annotations");
+	earlier = graft_json_node_member(annotations, GRAFT_OCI_LATE_MOUNTS);
+	if (earlier)
+		graft_json_remove(p->document, earlier);
 	if (graft_caps_enter(&p->cli->caps, GRAFT_CAPS_CONTAINER, err) < 0 ||
 	    graft_container_read(&p->spec, &config, false, p->cli->log, arena, &container, err) < 0 ||
 	    graft_start_check_mounts(&create, err) < 0 ||

@@ -147,7 +147,7 @@
 	  GRAFT_CHECK_GPU, GRAFT_CHECK_NVML) \
 	X("insufficient permissions", \
 	  "Only some users and groups can open the device nodes, or SELinux forbids it.", \
-	  "Run 'ls -l /dev/nvidia*'. If the mode is not 0666, run 'chmod 0666 /dev/nvidia*', or give the container's user the group of the nodes.", \
+	  "Run 'ls -l /dev/nvidia*'. If the mode is not 0666, run 'chmod 0666 /dev/nvidia[0-9]* /dev/nvidiactl /dev/nvidia-uvm*', or give the container's user the group of the nodes.", \
 	  GRAFT_CHECK_DEVICE_MODES, GRAFT_CHECK_SELINUX, GRAFT_CHECK_NVML) \
 	X("module nvidia not found in directory|key was rejected by service", \
 	  "The driver's kernel module was not built for the running kernel, or Secure Boot refuses it.", \

@@ -245,7 +245,7 @@ static int keep_error(struct graft_arena *arena, struct graft_nri_wish *wish, st
 {
 	if (err->status != GRAFT_INVALID && err->status != GRAFT_TOO_BIG)
 		return -1;
-	(void)graft_with_hint(err, "Change the container's variables, or those of its image.");
+	(void)graft_with_hint(err, "Change the container's variables or mounts, or its image's variables.");
 	if (!wish->compare)
 		return -1;
 	wish->why = graft_arena_alloc(arena, sizeof(*wish->why));

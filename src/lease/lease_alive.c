@@ -325,6 +325,7 @@ int graft_lease_processes(const struct graft_lease_now *now, const struct graft_
 {
 	auto_root struct graft_root cgroup = GRAFT_ROOT_INIT;
 	const struct graft_lease_holder *holder = &lease->holder;
+	bool listed = false;
 	uint64_t id;
 	uint32_t *pid;
 
@@ -332,7 +333,9 @@ int graft_lease_processes(const struct graft_lease_now *now, const struct graft_
 	*ret_n = 0;
 	if (holder->kind == GRAFT_HOLDER_CGROUP && open_cgroup(now, holder, arena, &cgroup, &id) == LIVES)
 		list_processes(&cgroup, "", 0, arena, ret_pids, ret_n);
-	if (*ret_n == 0 && holder->kind != GRAFT_HOLDER_TOKEN && now->pid_namespace == now->own_namespace &&
+	for (size_t i = 0; i < *ret_n; i++)
+		listed = listed || (*ret_pids)[i] == holder->pid;
+	if (!listed && holder->kind != GRAFT_HOLDER_TOKEN && now->pid_namespace == now->own_namespace &&
 	    look_at_holder(now, holder, arena) == LIVES) {
 		pid = graft_arena_push(arena, ret_pids, ret_n, sizeof(*pid));
 		if (pid)

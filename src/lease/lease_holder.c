@@ -223,6 +223,8 @@ int graft_lease_holder_to_be(const struct graft_lease_container *container, stru
 		path = graft_lease_cgroup_path(container->cgroups_path, arena);
 	if (graft_arena_failed(arena))
 		return graft_fail_memory(err);
+	if (ret_holder->pid_file && !graft_lease_path_is_valid(ret_holder->pid_file))
+		ret_holder->pid_file = NULL;
 	if (path && may_hold(path, &own)) {
 		hold_by_cgroup(&own, path, ret_holder);
 		return 0;
@@ -231,7 +233,7 @@ int graft_lease_holder_to_be(const struct graft_lease_container *container, stru
 	if (ret_holder->pid_file)
 		return 0;
 	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0,
-			 "the container cannot be found after its creation: it has neither linux.cgroupsPath nor a "
-			 "--pid-file");
+			 "the container cannot be found after its creation: it has neither a usable "
+			 "linux.cgroupsPath nor a --pid-file");
 	return graft_with_hint(err, "Give the container a cgroup, or call 'create' with --pid-file.");
 }

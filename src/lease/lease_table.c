@@ -490,6 +490,8 @@ int graft_lease_table_open(struct graft_lease_table *table, const char *director
 	} while (rc > 0);
 	if (rc < 0)
 		return -1;
+	/* Decisions count from now, not from before the wait for the lock. */
+	table->now.time = graft_lease_clock();
 	return table->root.fd >= 0 ? read_leases(table, err) : 0;
 }
 

@@ -132,6 +132,15 @@ static int queue_up(struct graft_lease_table *table, const struct graft_lease *l
 		   : graft_lease_table_queue(table, &ticket, err);
 }
 
+/* Whether the table has the ticket; one that has replaced it has not. */
+static bool is_queued(const struct graft_lease_table *table, const char *id)
+{
+	for (size_t i = 0; i < table->n_tickets; i++)
+		if (strcmp(table->tickets[i].id, id) == 0)
+			return true;
+	return false;
+}
+
 struct taking {
 	const struct graft_config *config;
 	struct graft_lendable *host;
@@ -163,7 +172,7 @@ static int try_for_turn(struct taking *taking, struct graft_arena *scratch, stru
 	graft_debug(taking->wait.log, "table of leases: locked after %lld us", (long long)table.lock_wait_us);
 	rc = try_once(&table, taking->config, taking->host, taking->ask, lease, &taking->wait.place, err);
 	if (rc < 0 && err->status == GRAFT_BUSY && table.now.time < taking->wait.until) {
-		if ((first && queue_up(&table, lease, err) < 0) ||
+		if ((!is_queued(&table, lease->id) && queue_up(&table, lease, err) < 0) ||
 		    graft_lease_wait_watch(&taking->wait, &table, err) < 0)
 			return -1;
 		graft_error_clear(err);

@@ -29,14 +29,6 @@ void graft_lease_wait_done(struct graft_lease_wait *wait)
 }
 
 /* BASELINE Linux 5.3: on older kernels, the periodic check has to do. */
-static void watch_pid(struct graft_lease_wait *wait, uint32_t pid)
-{
-	int fd = wait->n_fds <= GRAFT_LEASE_WATCHED ? graft_pidfd_open((pid_t)pid, 0) : -1;
-
-	if (fd >= 0)
-		wait->fds[wait->n_fds++] = (struct pollfd){ .fd = fd, .events = POLLIN };
-}
-
 static void watch_processes(struct graft_lease_wait *wait, const struct graft_lease_table *table,
 			    const struct graft_lease *lease)
 {
@@ -45,8 +37,12 @@ static void watch_processes(struct graft_lease_wait *wait, const struct graft_le
 
 	if (graft_lease_processes(&table->now, lease, table->arena, &pids, &n, NULL) < 0)
 		return;
-	for (size_t i = 0; i < n; i++)
-		watch_pid(wait, pids[i]);
+	for (size_t i = 0; i < n; i++) {
+		int fd = wait->n_fds <= GRAFT_LEASE_WATCHED ? graft_pidfd_open((pid_t)pids[i], 0) : -1;
+
+		if (fd >= 0)
+			wait->fds[wait->n_fds++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	}
 }
 
 int graft_lease_wait_watch(struct graft_lease_wait *wait, const struct graft_lease_table *table,
@@ -69,7 +65,7 @@ int graft_lease_wait_watch(struct graft_lease_wait *wait, const struct graft_lea
 		watch_processes(wait, table, &table->leases[i]);
 	/* Those that wait: if the first is killed, it is the turn of the next. */
 	for (size_t i = 0; i < table->n_tickets; i++)
-		watch_pid(wait, table->tickets[i].holder.pid);
+		watch_processes(wait, table, &table->tickets[i]);
 	return 0;
 }
 

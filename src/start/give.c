@@ -187,6 +187,8 @@ static const char **list_loader_dirs(struct graft_arena *arena, const struct gra
  */
 static bool may_wait_for_create(const struct graft_start *create)
 {
+	if (create->only_look)
+		return !graft_start_binds_nodes(create);
 	return create->comes_back && !create->waiting.plan && !graft_start_binds_nodes(create) &&
 	       graft_caps_hold(GRAFT_CAPS_MOUNT);
 }
@@ -212,7 +214,7 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 		.no_late_mounts = create->container->no_late_mounts,
 		.only_look = create->only_look,
 		.log = detail,
-		.ret_waiting = create->only_look || may_wait_for_create(create) ? &waiting : NULL,
+		.ret_waiting = may_wait_for_create(create) ? &waiting : NULL,
 	};
 
 	if (n_loader_dirs > 0 && !loader_dirs)

@@ -636,6 +636,13 @@ foreseen() {
     '.process.args = ["nvidia-smi"] | .process.env += ["PATH=/usr/bin:/bin"]'
   foreseen "* files; by the low-level runtime: */nvidia_icd.json* (a mount covers it)" \
     '.mounts += [{destination: "/etc/vulkan", source: "'"$work/volume"'", type: "bind", options: ["rbind", "rw"]}]'
+  foreseen "no file: nothing can be done between creation and start" '.linux.namespaces += [{type: "user"}] |
+    .linux.uidMappings = [{containerID: 0, hostID: 0, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+  # One of an earlier start.
+  make_asking_bundle '.annotations["graft.late-mounts"] = "no file: of old"'
+  [ "$(plan_late --json 2>/dev/null | jq -r .late_mounts)" = "all files" ]
+  run -77 setpriv --reuid=65534 --clear-groups "$BATS_FILE_TMPDIR/programs/nvidia-container-cli" plan --style=oci --bundle="$bundle"
+  [ "${lines[0]}" = "nvidia-container-cli: input error: --bundle is for root, whose runtime makes the mounts" ] || die "$output"
   late=false low_level runc
   make_asking_bundle
   [ "$(plan_late --json 2>/dev/null | jq -r .late_mounts)" = "no file: graft.late-mounts in config.toml is false" ]

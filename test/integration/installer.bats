@@ -477,6 +477,12 @@ s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8); time.sleep(
   [ "$status" -eq 0 ] || die "$output"
   cmp "$work/before" "$k3s/config-v3.toml.tmpl"
   grep -qF "$toolkit/nvidia-container-runtime" "$k3s/config-v3.toml.d/99-nvidia.toml"
+  # The same entries by an administrator, of which no backup tells, stay.
+  rm -f "$k3s/config-v3.toml.tmpl.nvidia-ctk.bak"
+  printf 'version = 3\n[plugins."io.containerd.cri.v1.runtime".containerd]\ndefault_runtime_name = "nvidia"\n' | tee "$work/before" >"$k3s/config-v3.toml.tmpl"
+  installer "${words[@]}"
+  [ "$status" -eq 0 ] || die "$output"
+  cmp "$work/before" "$k3s/config-v3.toml.tmpl"
 }
 
 @test "where nothing can be installed or locked: the cause, and what to do" {

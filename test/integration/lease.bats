@@ -123,7 +123,7 @@ teardown() { lease_teardown; }
   becomes_held 0
   lease_bundle b any:1 'sleep 1000' 'del(.linux.cgroupsPath)'
   run ! on_host "$runtime" --root "$work/runc" create --bundle "$work/bundle-b" b
-  [[ $output == *"the container cannot be found after its creation: it has neither linux.cgroupsPath nor a --pid-file. Give the container a cgroup, or call 'create' with --pid-file."* ]]
+  [[ $output == *"the container cannot be found after its creation: it has neither a usable linux.cgroupsPath nor a --pid-file. Give the container a cgroup, or call 'create' with --pid-file."* ]]
   is_held 0
 }
 

@@ -74,7 +74,7 @@ struct graft_oci_options {
 	bool no_late_mounts; /* the container wants none, whatever `late_mounts` is; its annotation says so */
 	/*
 	 * Changes only the document, and only as far as the annotation GRAFT_OCI_LATE_MOUNTS: what
-	 * would become of the files. `ret_waiting` must not be NULL, and stays empty.
+	 * would become of the files. `ret_waiting` stays empty.
 	 */
 	bool only_look;
 	const struct graft_log *log;

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/strings.h"
+#include "cli/ctk/engine_files.h"
 #include "cli/installer/installer.h"
 #include "formats/toml/toml.h"
 
@@ -78,16 +79,22 @@ static const char *find_unpacked(const struct installer_options *o, const char *
 	return "";
 }
 
-/* An earlier run may have changed a template that is TOML, for a release without the import. */
+/*
+ * An earlier run, for a release without the import, may have changed a template that is TOML. Only
+ * a backup proves that: an administrator may have written the same entries.
+ */
 static int restore_template(const struct installer_options *o, struct graft_error *err)
 {
+	const char *backup = graft_arena_printf(o->base.ctk->arena, "%s" CTK_BACKUP_SUFFIX, o->config), *text;
 	struct installer_options earlier = *o;
-	const char *text;
+	struct stat st;
 	size_t length;
 	int rc = graft_host_file_read(o->config, FILE_MAX, o->base.ctk->arena, &text, &length, err);
 
+	if (!backup)
+		return graft_fail_memory(err);
 	earlier.drop_in_path = NULL;
-	if (rc > 0 && !has_actions(text))
+	if (rc > 0 && !has_actions(text) && lstat(backup, &st) == 0)
 		rc = installer_engine_restore(&earlier, err);
 	return rc < 0 ? -1 : 0;
 }

@@ -59,12 +59,8 @@ int installer_stage_open(const struct installer_options *o, struct installer_sta
 				       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (ret_stage->fd >= 0 && fchmod(ret_stage->fd, 0755) == 0)
 		return 0;
-	/* It is this node's file system, not that of a container. */
-	if (errno == EROFS) {
-		(void)graft_fail(err, GRAFT_IO, EROFS, "failed to create %s/%s", o->install_dir, ret_stage->name);
-		return explain_read_only(err);
-	}
-	return graft_fail_errno(err, errno, "failed to create %s/%s", o->install_dir, ret_stage->name);
+	(void)graft_fail_errno(err, errno, "failed to create %s/%s", o->install_dir, ret_stage->name);
+	return explain_read_only(err);
 }
 
 void installer_stage_remove(const struct installer_stage *stage)
