@@ -103,10 +103,12 @@ static const char *remedy_for_modes(struct graft_judge *judge)
 	if (kernel->has_file_mode && (kernel->file_mode & ALL_READ_WRITE) != ALL_READ_WRITE)
 		return "Write 'options nvidia NVreg_DeviceFileMode=0666' into /etc/modprobe.d/nvidia.conf and reload "
 		       "the "
-		       "module; until then, run 'chmod 0666 /dev/nvidia[0-9]* /dev/nvidiactl /dev/nvidia-uvm*'. To keep the mode, run containers with the "
+		       "module; until then, run 'chmod 0666 /dev/nvidia[0-9]* /dev/nvidiactl /dev/nvidia-uvm*'. To "
+		       "keep the mode, run containers with the "
 		       "group, "
 		       "and 'nvidia-ctk config --in-place --set nvidia-container-cli.user=root:video'.";
-	return "Run 'chmod 0666 /dev/nvidia[0-9]* /dev/nvidiactl /dev/nvidia-uvm*', and find the udev rule that sets another mode: 'grep -r nvidia "
+	return "Run 'chmod 0666 /dev/nvidia[0-9]* /dev/nvidiactl /dev/nvidia-uvm*', and find the udev rule that sets "
+	       "another mode: 'grep -r nvidia "
 	       "/etc/udev/rules.d /usr/lib/udev/rules.d'.";
 }
 

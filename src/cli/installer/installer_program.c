@@ -214,7 +214,8 @@ static int run_installer(struct ctk *ctk, int argc, char **argv)
 	ctk->debug = options.debug;
 	ctk_set_log_level(ctk);
 	if (first < argc)
-		graft_warn(&ctk->log, "ignoring '%s' and all that follows: write options as --option=VALUE", argv[first]);
+		graft_warn(&ctk->log, "ignoring '%s' and all that follows: write options as --option=VALUE",
+			   argv[first]);
 	if (run_installer_steps(&options, &err) == 0)
 		return 0;
 	cli_log_failure(&ctk->log, "error running " INSTALLER_PROGRAM, &err);
