@@ -33,7 +33,8 @@ static char plain(char c)
 static bool message_begins(const char *message, const char *text, size_t length)
 {
 	for (const char *end = text + length; text < end; text++) {
-		message += strspn(message, "\\");
+		while (*message == '\\')
+			message++;
 		if (plain(*message++) != plain(*text))
 			return false;
 	}
@@ -43,7 +44,10 @@ static bool message_begins(const char *message, const char *text, size_t length)
 /* Whether the message contains `length` bytes of `text`, ignoring case and the kind of quotes. */
 static bool contains(const char *message, const char *text, size_t length)
 {
-	while (*message != '\0' && !message_begins(message, text, length))
+	char first = plain(text[0]);
+
+	/* Most places differ in the first byte. */
+	while (*message != '\0' && (plain(*message) != first || !message_begins(message, text, length)))
 		message++;
 	return *message != '\0';
 }
