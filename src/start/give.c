@@ -187,10 +187,9 @@ static const char **list_loader_dirs(struct graft_arena *arena, const struct gra
  */
 static bool may_wait_for_create(const struct graft_start *create)
 {
-	if (create->only_look)
-		return !graft_start_binds_nodes(create);
-	return create->comes_back && !create->waiting.plan && !graft_start_binds_nodes(create) &&
-	       graft_caps_hold(GRAFT_CAPS_MOUNT);
+	if (graft_start_binds_nodes(create))
+		return false;
+	return create->only_look || (create->comes_back && !create->waiting.plan && graft_caps_hold(GRAFT_CAPS_MOUNT));
 }
 
 int graft_start_give(struct graft_start *create, const struct graft_plan *plan, const struct graft_image *image,
